@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Topiary: the rules. Each room.mk holds the facts of its room: what is built, from which sources, with which libraries.
+
+VERSION   := 0.1.0
+BUILD     ?= build
+CACHE     ?= $(CURDIR)/.cache
+PREFIX    ?= /usr
+LIBDIR    ?= $(PREFIX)/lib/$(shell $(CC) -print-multiarch 2>/dev/null)
+SYSCONFDIR ?= /etc
+CC        ?= gcc
+PKGCONFIG ?= pkg-config
+# The exact source of the installed Slurm, configured: packaging/setup puts it there.
+SLURM_SRC ?= $(firstword $(wildcard $(CACHE)/src/slurm-wlm-*/))
+
+WARN := -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
+OPT  ?= -O2 -g
+CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -D_GNU_SOURCE -DTOPIARY_VERSION='"$(VERSION)"' \
+	-Ilib -MMD -MP $(SAN) $(CFLAGS)
+
+all:
+
+# archive NAME, SOURCES, PKGS          -> build/lib/libtopiary-NAME.a
+# program NAME, SOURCES, ARCHIVES, PKGS, LIBS  -> build/NAME
+# plugin  NAME, SOURCES, ARCHIVES, PKGS, LIBS  -> build/slurm/NAME.so
+# unit    NAME, SOURCES, ARCHIVES, PKGS, LIBS  -> build/tests/NAME, run by `make check-unit`
+objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+archives = $(foreach a,$(1),$(BUILD)/lib/libtopiary-$(a).a)
+pkg_libs = $(if $(strip $(1)),$(shell $(PKGCONFIG) --libs $(1)))
+pkg_cflags = $(if $(strip $(1)),$(shell $(PKGCONFIG) --cflags $(1)))
+
+define archive
+ARCHIVE_SOURCES += $(2)
+$(call objects,$(2)): PKG_CFLAGS := $(call pkg_cflags,$(3))
+$(BUILD)/lib/libtopiary-$(1).a: $(call objects,$(2))
+	@mkdir -p $$(@D)
+	$$(Q)rm -f $$@ && ar rcs $$@ $$^
+endef
+
+define linked
+SOURCES += $(3)
+$(call objects,$(3)): PKG_CFLAGS := $(call pkg_cflags,$(5))
+$(2): $(call objects,$(3)) $(call archives,$(4))
+	@mkdir -p $$(@D)
+	@echo "  LD      $$@"
+	$$(Q)$(CC) $(7) $$(SAN) $$(LDFLAGS) -o $$@.new $(call objects,$(3)) \
+		-Wl,--as-needed $(call archives,$(4)) $(call pkg_libs,$(5)) $(6) && mv $$@.new $$@
+endef
+define program
+PROGRAMS += $(BUILD)/$(1)
+$(call linked,$(1),$(BUILD)/$(1),$(2),$(3),$(4),$(5),)
+endef
+define plugin
+PLUGINS += $(BUILD)/slurm/$(1).so
+$(call linked,$(1),$(BUILD)/slurm/$(1).so,$(2),$(3),$(4),$(5),-shared)
+endef
+define unit
+UNITS += $(BUILD)/tests/$(1)
+$(call linked,$(1),$(BUILD)/tests/$(1),$(2),$(3),cmocka $(4),$(5),)
+endef
+
+include $(sort $(wildcard lib/*/room.mk *_plugin/room.mk node_agent/room.mk registry/room.mk tests/*/room.mk \
+	packaging/room.mk bench/room.mk docs/room.mk))
+
+Q := $(if $(V),,@)
+$(BUILD)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	$(Q)$(CC) $(CFLAGS_ALL) $(PKG_CFLAGS) $(ROOM_CFLAGS) -c -o $@ $<
+
+all: $(PROGRAMS) $(PLUGINS)
+units: $(UNITS)
+clean:
+	rm -rf $(BUILD)
+
+.PHONY: all units clean
+.DEFAULT_GOAL := all
+-include $(patsubst %.c,$(BUILD)/obj/%.d,$(ARCHIVE_SOURCES) $(SOURCES))

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_BASE_BUF_H
+#define TOPIARY_BASE_BUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * A growing run of bytes, always followed by a NUL that len does not count. {0} is an empty one.
+ * An allocation that fails sets `failed`; later appends do nothing, so that a writer checks once, at its end.
+ */
+struct buf {
+	char *data;
+	size_t len, cap;
+	bool failed;
+};
+
+void buf_add(struct buf *b, const void *data, size_t len);
+void buf_puts(struct buf *b, const char *s);
+void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Room for at least len more bytes at data + len; NULL when memory is short. The caller adds to b->len what it wrote. */
+char *buf_reserve(struct buf *b, size_t len);
+
+/* Free the bytes and leave {0}. */
+void buf_free(struct buf *b);
+
+#endif

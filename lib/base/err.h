@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_BASE_ERR_H
+#define TOPIARY_BASE_ERR_H
+
+/*
+ * One error, in words. Libraries fill it and return; only rooms log it, once, naming the node, job or file.
+ */
+struct err {
+	char text[512];
+};
+
+/*
+ * Set the text of e, which may be NULL. Always returns -1, so that an error is one line:
+ *	return err_set(e, "%s: not a snapshot", path);
+ */
+int err_set(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Put "context: " before the text of e. Always returns -1. */
+int err_within(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

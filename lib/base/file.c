@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int read_all(int fd, struct buf *b, size_t max)
+{
+	ssize_t n;
+	char *at;
+
+	/* pread, and never mmap: a file cut short under a mapping is a SIGBUS in whoever reads it. */
+	while ((at = buf_reserve(b, 65536)) && b->len <= max) {
+		n = pread(fd, at, 65536, b->len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n;
+		b->len += n;
+		b->data[b->len] = '\0';
+	}
+	errno = b->failed ? ENOMEM : EFBIG;
+	return -1;
+}
+
+int file_read(const char *path, size_t max, struct buf *out, struct err *e)
+{
+	struct buf b = {0};
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0)
+		return err_set(e, "%s: %s", path, strerror(errno));
+	if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)) {
+		err_set(e, "%s: not a regular file", path);
+		goto error;
+	}
+	if (read_all(fd, &b, max) < 0 || b.len > max) {
+		err_set(e, "%s: %s (limit %zu bytes)", path, strerror(b.len > max ? EFBIG : errno), max);
+		goto error;
+	}
+	close(fd);
+	*out = b;
+	return 0;
+error:
+	close(fd);
+	buf_free(&b);
+	return -1;
+}
+
+static int write_all(int fd, const char *data, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, data, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		data += n;
+		len -= n;
+	}
+	return 0;
+}
+
+static int sync_folder(const char *path)
+{
+	char copy[PATH_MAX];
+	int fd, rc;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	if ((fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+		return -1;
+	rc = fsync(fd);
+	close(fd);
+	return rc;
+}
+
+int file_replace(const char *path, const void *data, size_t len, mode_t mode, struct err *e)
+{
+	char tmp[PATH_MAX];
+	int fd = -1, n = snprintf(tmp, sizeof(tmp), "%s.XXXXXX", path);
+
+	if (n < 0 || (size_t) n >= sizeof(tmp))
+		return err_set(e, "%s: %s", path, strerror(ENAMETOOLONG));
+	if ((fd = mkostemp(tmp, O_CLOEXEC)) < 0)
+		return err_set(e, "%s: %s", path, strerror(errno));
+	if (write_all(fd, data, len) || fchmod(fd, mode) || fsync(fd) || rename(tmp, path)) {
+		err_set(e, "%s: %s", path, strerror(errno));
+		unlink(tmp);
+		close(fd);
+		return -1;
+	}
+	close(fd);
+	sync_folder(path);
+	return 0;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_BASE_FILE_H
+#define TOPIARY_BASE_FILE_H
+
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/*
+ * Read a whole regular file of at most max bytes into out, which the caller frees.
+ * 0, or -1 with out untouched and an error that names the path.
+ */
+int file_read(const char *path, size_t max, struct buf *out, struct err *e);
+
+/*
+ * Replace path by these bytes, whole or not at all: a temporary file beside it, fsync, rename, fsync of the folder.
+ * A symbolic link at path is replaced, never followed. 0, or -1 with the old file untouched.
+ */
+int file_replace(const char *path, const void *data, size_t len, mode_t mode, struct err *e);
+
+#endif

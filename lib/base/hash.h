@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_BASE_HASH_H
+#define TOPIARY_BASE_HASH_H
+
+#include <stddef.h>
+
+#define HASH_BYTES 32
+#define HASH_HEX (2 * HASH_BYTES + 1)
+
+/* SHA-256 (FIPS 180-4) as lower-case hexadecimal, NUL-terminated. Never fails. */
+void hash_hex(const void *data, size_t len, char out[static HASH_HEX]);
+
+#endif

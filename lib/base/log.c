@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char *log_name = "topiary";
+
+void log_open(const char *name)
+{
+	log_name = name;
+}
+
+static const char *colour(int level)
+{
+	return !isatty(STDERR_FILENO) ? "" : level <= LOG_ERR ? "\033[31m" : level == LOG_WARNING ? "\033[33m" : "";
+}
+
+void log_line(int level, const char *fmt, ...)
+{
+	char text[2048];
+	const char *c = colour(level);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	for (char *p = text; *p; p++)
+		if ((unsigned char) *p < ' ')
+			*p = ' ';
+	if (getenv("JOURNAL_STREAM"))
+		fprintf(stderr, "<%d>%s\n", level, text);
+	else
+		fprintf(stderr, "%s%s: %s%s\n", c, log_name, text, *c ? "\033[0m" : "");
+}

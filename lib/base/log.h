@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_BASE_LOG_H
+#define TOPIARY_BASE_LOG_H
+
+#include <syslog.h>
+
+/*
+ * One line on stderr for a daemon or a command. Under systemd (JOURNAL_STREAM is set) it carries the level as sd-daemon(3)
+ * has it, otherwise the name and, at a terminal, a colour. Levels are those of syslog(3). Plugins log through Slurm instead.
+ */
+void log_open(const char *name);
+void log_line(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define log_error(...) log_line(LOG_ERR, __VA_ARGS__)
+#define log_warning(...) log_line(LOG_WARNING, __VA_ARGS__)
+#define log_info(...) log_line(LOG_INFO, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "base/settings.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/conf.h"
+
+#define TEXT(key, field, fallback) { key, CONF_STRING, offsetof(struct settings, field), fallback, 0, 0 }
+#define UINT(key, field, fallback, min, max) { key, CONF_UINT, offsetof(struct settings, field), fallback, min, max }
+
+static const struct conf_item items[] = {
+	TEXT("SnapshotFile", snapshot_file, "/var/lib/topiary/snapshot"),
+	UINT("SnapshotPoll", snapshot_poll, "10", 1, 86400),
+	TEXT("RunDir", run_dir, "/run/topiary"),
+	TEXT("TopologyFile", topology_file, "/run/topiary/topology.xml"),
+	TEXT("TopoLevel", topo_level, "core"),
+	TEXT("TopiaryCommand", topiary_command, "/usr/bin/topiary"),
+	UINT("MapTimeout", map_timeout, "60", 1, 3600),
+	TEXT("RegistryURL", registry_url, "http://127.0.0.1:6824"),
+	TEXT("RegistryUser", registry_user, "topiary"),
+	TEXT("MungeSocket", munge_socket, ""),
+	TEXT("Listen", listen, "127.0.0.1:6824"),
+	TEXT("Database", database, "dbname=topiary"),
+	TEXT("SchemaDir", schema_dir, "/usr/share/topiary/sql"),
+	{0},
+};
+
+static int expand_host(char **text)
+{
+	char host[HOST_NAME_MAX + 1] = "";
+	struct buf b = {0};
+	char *p = *text, *at;
+
+	if (!strstr(p, "%h"))
+		return 0;
+	gethostname(host, sizeof(host) - 1);
+	host[strcspn(host, ".")] = '\0';
+	for (; (at = strstr(p, "%h")); p = at + 2) {
+		buf_add(&b, p, at - p);
+		buf_puts(&b, host);
+	}
+	buf_puts(&b, p);
+	if (b.failed)
+		return -1;
+	free(*text);
+	*text = b.data;
+	return 0;
+}
+
+static const char *default_path(char *space, size_t size)
+{
+	const char *own = getenv("TOPIARY_CONF"), *slurm = getenv("SLURM_CONF");
+	const char *slash = slurm ? strrchr(slurm, '/') : NULL;
+
+	if (own)
+		return own;
+	if (!slash)
+		return "/etc/slurm/topiary.conf";
+	snprintf(space, size, "%.*s/topiary.conf", (int) (slash - slurm), slurm);
+	return space;
+}
+
+int settings_load(const char *path, struct settings *s, struct err *e)
+{
+	char space[PATH_MAX];
+
+	if (!path)
+		path = default_path(space, sizeof(space));
+	if (conf_load(path, items, s, e))
+		return -1;
+	for (const struct conf_item *i = items; i->key; i++) {
+		if (i->type != CONF_STRING || !expand_host((char **) ((char *) s + i->offset)))
+			continue;
+		settings_free(s);
+		return err_set(e, "%s: out of memory", path);
+	}
+	return 0;
+}
+
+void settings_free(struct settings *s)
+{
+	conf_free(items, s);
+}

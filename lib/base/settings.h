@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_BASE_SETTINGS_H
+#define TOPIARY_BASE_SETTINGS_H
+
+#include "base/err.h"
+
+/*
+ * topiary.conf, read by every part of Topiary: one file, beside slurm.conf for the plugins, as gres.conf and topology.conf
+ * are, and the same keys everywhere, so that a site may share one file. topiary.conf(5) is the reference for users.
+ * In paths "%h" stands for the short host name, so that several nodes may live on one machine; settings_load expands it.
+ */
+struct settings {
+	char *snapshot_file;	/* SnapshotFile: shapes and nodes, for slurmctld */
+	unsigned snapshot_poll;	/* SnapshotPoll: seconds between two looks at it */
+	char *run_dir;		/* RunDir: root's own folder on a node, below it JOB.STEP/ */
+	char *topology_file;	/* TopologyFile: the node's exported XML */
+	char *topo_level;	/* TopoLevel: level when a job names none: package, numa, l3, l2, core, node or off */
+	char *topiary_command;	/* TopiaryCommand: the path of topiary, run as the user to make a rank file */
+	unsigned map_timeout;	/* MapTimeout: seconds it may take */
+	char *registry_url;	/* RegistryURL: where agents and commands find topiaryd */
+	char *registry_user;	/* RegistryUser: the user who runs topiaryd and signs acknowledgements */
+	char *munge_socket;	/* MungeSocket: empty for munge's own */
+	char *listen;		/* Listen: topiaryd's ADDRESS:PORT */
+	char *database;		/* Database: a libpq connection string */
+	char *schema_dir;	/* SchemaDir: the numbered migrations */
+};
+
+/*
+ * Load path, or, when it is NULL, $TOPIARY_CONF, or topiary.conf beside $SLURM_CONF, or /etc/slurm/topiary.conf.
+ * A daemon or plugin that must not read its environment names the path. 0, or -1 with nothing held. Free with settings_free.
+ */
+int settings_load(const char *path, struct settings *s, struct err *e);
+void settings_free(struct settings *s);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "table.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/settings.h"
+
+static char dir[] = "/tmp/topiary-base.XXXXXX";
+static char path[64];
+
+static void put(const char *text)
+{
+	struct err e;
+
+	if (file_replace(path, text, strlen(text), 0600, &e))
+		fail_msg("%s", e.text);
+}
+
+static void replaces_files(void **state)
+{
+	struct buf b = {0};
+	struct stat st;
+	struct err e;
+
+	put("one");
+	put("two");
+	assert_int_equal(file_read(path, 3, &b, &e), 0);
+	assert_string_equal(b.data, "two");
+	buf_free(&b);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(file_read(path, 2, &b, &e), -1);
+	assert_non_null(strstr(e.text, path));
+	assert_null(b.data);
+	assert_int_equal(file_read(dir, 100, &b, &e), -1);
+	assert_int_equal(file_read("/nowhere/at/all", 100, &b, &e), -1);
+	assert_int_equal(file_replace("/nowhere/at/all", "x", 1, 0600, &e), -1);
+	(void) state;
+}
+
+/* A link that somebody put in the place of a file is replaced; what it points to keeps its bytes. */
+static void replaces_links_and_never_follows(void **state)
+{
+	char other[80];
+	struct buf b = {0};
+
+	snprintf(other, sizeof(other), "%s/other", dir);
+	assert_int_equal(file_replace(other, "mine", 4, 0600, NULL), 0);
+	unlink(path);
+	assert_int_equal(symlink(other, path), 0);
+	put("new");
+	assert_int_equal(file_read(other, 100, &b, NULL), 0);
+	assert_string_equal(b.data, "mine");
+	buf_free(&b);
+	(void) state;
+}
+
+static void hashes(void **state)
+{
+	char hex[HASH_HEX];
+
+	/* FIPS 180-4, example of the one-block message "abc" */
+	hash_hex("abc", 3, hex);
+	assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+	(void) state;
+}
+
+static void reads_settings(void **state)
+{
+	char host[256] = "", want[300];
+	struct settings s;
+	struct err e;
+
+	gethostname(host, sizeof(host) - 1);
+	host[strcspn(host, ".")] = '\0';
+	put("# a comment\nsnapshotfile = /tmp/s\nSnapshotPoll=3\nRunDir=/run/%h/x%h\n");
+	if (settings_load(path, &s, &e))
+		fail_msg("%s", e.text);
+	assert_string_equal(s.snapshot_file, "/tmp/s");
+	assert_int_equal(s.snapshot_poll, 3);
+	snprintf(want, sizeof(want), "/run/%s/x%s", host, host);
+	assert_string_equal(s.run_dir, want);
+	assert_string_equal(s.topo_level, "core");
+	settings_free(&s);
+	assert_int_equal(settings_load("/nowhere/topiary.conf", &s, &e), 0);
+	assert_int_equal(s.map_timeout, 60);
+	settings_free(&s);
+	(void) state;
+}
+
+static void refuses_settings(void **state)
+{
+	static const struct {
+		const char *text, *error;
+	} rows[] = {
+		{ "Snapshot=/x\n", ":1: unknown key 'Snapshot'" },
+		{ "\nSnapshotPoll=0\n", ":2: SnapshotPoll=0: a number from 1" },
+		{ "SnapshotPoll=-1\n", ":1: SnapshotPoll=-1: a number" },
+		{ "SnapshotPoll=ten\n", ":1: SnapshotPoll=ten: a number" },
+		{ "SnapshotPoll=99999999999999999999\n", ":1: SnapshotPoll=" },
+		{ "SnapshotPoll\n", ":1: not a Key=Value line" },
+		{ "[section]\nSnapshotPoll=5\n", ":2: unknown key 'section.SnapshotPoll'" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct settings s;
+		struct err e = {""};
+
+		put(rows[i].text);
+		if (!settings_load(path, &s, &e))
+			fail_msg("accepted row %zu", i);
+		if (strncmp(e.text, path, strlen(path)) || !strstr(e.text, rows[i].error))
+			fail_msg("row %zu: '%s' has no '%s'", i, e.text, rows[i].error);
+	}
+	(void) state;
+}
+
+static void prefixes_errors(void **state)
+{
+	struct err e;
+
+	assert_int_equal(err_set(&e, "line %d", 3), -1);
+	assert_int_equal(err_within(&e, "file %s", "x"), -1);
+	assert_string_equal(e.text, "file x: line 3");
+	assert_int_equal(err_set(NULL, "nobody listens"), -1);
+	(void) state;
+}
+
+static int setup(void **state)
+{
+	(void) state;
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/file", dir);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[64];
+
+	(void) state;
+	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(replaces_files),
+		cmocka_unit_test(replaces_links_and_never_follows),
+		cmocka_unit_test(hashes),
+		cmocka_unit_test(reads_settings),
+		cmocka_unit_test(refuses_settings),
+		cmocka_unit_test(prefixes_errors),
+	};
+
+	return cmocka_run_group_tests_name("base", tests, setup, teardown);
+}
