@@ -22,10 +22,10 @@ static int read_all(int fd, struct buf *b, size_t max)
 		n = pread(fd, at, 65536, b->len);
 		if (n < 0 && errno == EINTR)
 			continue;
+		b->data[b->len + (n > 0 ? n : 0)] = '\0';
 		if (n <= 0)
 			return n;
 		b->len += n;
-		b->data[b->len] = '\0';
 	}
 	errno = b->failed ? ENOMEM : EFBIG;
 	return -1;

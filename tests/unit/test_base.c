@@ -38,6 +38,11 @@ static void replaces_files(void **state)
 	assert_int_equal(file_read(path, 2, &b, &e), -1);
 	assert_non_null(strstr(e.text, path));
 	assert_null(b.data);
+	put("");
+	assert_int_equal(file_read(path, 0, &b, &e), 0);
+	assert_int_equal(b.len, 0);
+	assert_string_equal(b.data, "");
+	buf_free(&b);
 	assert_int_equal(file_read(dir, 100, &b, &e), -1);
 	assert_int_equal(file_read("/nowhere/at/all", 100, &b, &e), -1);
 	assert_int_equal(file_replace("/nowhere/at/all", "x", 1, 0600, &e), -1);
