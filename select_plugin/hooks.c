@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+
+/*
+ * What Slurm looks up in a select plugin. All of it is the inner plugin's, but for job_test, and node_init, which tells that
+ * slurmctld has read its configuration: a client that loads us never comes that far.
+ */
+#include "slurm_glue.h"
+
+#include "inner.h"
+#include "snapshot_watch.h"
+#include "steer.h"
+
+#pragma GCC visibility push(default)
+
+const char plugin_name[] = "Topiary before select/cons_tres";
+const char plugin_type[] = "select/cons_tres";
+const uint32_t plugin_id = SELECT_PLUGIN_CONS_TRES;
+const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+
+/* Of slurmctld, whose own win there; with these we load in programs that have none. */
+slurm_conf_t slurm_conf __attribute__((weak));
+node_record_t **node_record_table_ptr __attribute__((weak));
+int node_record_count __attribute__((weak));
+slurm_list_t job_list __attribute__((weak));
+
+int init(void);
+int fini(void);
+int select_p_node_init(void);
+int select_p_job_test JOB_TEST_PARMS;
+
+/* X(result, name, parameters, arguments): what is passed on as it comes */
+#define ALWAYS(X) \
+	X(int, job_begin, (job_record_t *j), (j)) \
+	X(int, job_ready, (job_record_t *j), (j)) \
+	X(int, job_expand, (job_record_t *from, job_record_t *to), (from, to)) \
+	X(int, job_resized, (job_record_t *j, node_record_t *n), (j, n)) \
+	X(int, job_fini, (job_record_t *j), (j)) \
+	X(int, job_suspend, (job_record_t *j, bool indefinite), (j, indefinite)) \
+	X(int, job_resume, (job_record_t *j, bool indefinite), (j, indefinite)) \
+	X(int, select_nodeinfo_set_all, (void), ()) \
+	X(int, select_nodeinfo_set, (job_record_t *j), (j)) \
+	X(int, reconfigure, (void), ())
+
+#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25, 5, 0)
+#define UNTIL_2505(X) \
+	X(int, state_save, (char *dir), (dir)) \
+	X(int, state_restore, (char *dir), (dir)) \
+	X(int, job_init, (slurm_list_t jobs), (jobs)) \
+	X(bitstr_t *, step_pick_nodes, (job_record_t *j, select_jobinfo_t *i, uint32_t n, bitstr_t **avail), (j, i, n, avail)) \
+	X(int, step_start, (step_record_t *s), (s)) \
+	X(int, step_finish, (step_record_t *s, bool killing), (s, killing)) \
+	X(int, select_nodeinfo_pack, (select_nodeinfo_t *i, buf_t *b, uint16_t v), (i, b, v)) \
+	X(int, select_nodeinfo_unpack, (select_nodeinfo_t **i, buf_t *b, uint16_t v), (i, b, v)) \
+	X(select_nodeinfo_t *, select_nodeinfo_alloc, (void), ()) \
+	X(int, select_nodeinfo_free, (select_nodeinfo_t *i), (i)) \
+	X(int, select_nodeinfo_get, (select_nodeinfo_t *i, enum select_nodedata_type t, enum node_states s, void *d), (i, t, s, d)) \
+	X(select_jobinfo_t *, select_jobinfo_alloc, (void), ()) \
+	X(int, select_jobinfo_free, (select_jobinfo_t *i), (i)) \
+	X(int, select_jobinfo_set, (select_jobinfo_t *i, enum select_jobdata_type t, void *d), (i, t, d)) \
+	X(int, select_jobinfo_get, (select_jobinfo_t *i, enum select_jobdata_type t, void *d), (i, t, d)) \
+	X(select_jobinfo_t *, select_jobinfo_copy, (select_jobinfo_t *i), (i)) \
+	X(int, select_jobinfo_pack, (select_jobinfo_t *i, buf_t *b, uint16_t v), (i, b, v)) \
+	X(int, select_jobinfo_unpack, (select_jobinfo_t **i, buf_t *b, uint16_t v), (i, b, v)) \
+	X(int, get_info_from_plugin, (enum select_plugindata_info t, job_record_t *j, void *d), (t, j, d))
+#else
+#define UNTIL_2505(X)
+#endif
+
+#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 2, 0)
+#define UNTIL_2302(X) \
+	X(int, job_signal, (job_record_t *j, int s), (j, s)) \
+	X(char *, select_jobinfo_sprint, (select_jobinfo_t *i, char *b, size_t n, int m), (i, b, n, m)) \
+	X(char *, select_jobinfo_xstrdup, (select_jobinfo_t *i, int m), (i, m)) \
+	X(int, update_node_config, (int i), (i)) \
+	X(bitstr_t *, resv_test, (resv_desc_msg_t *r, uint32_t n, bitstr_t *avail, bitstr_t **cores), (r, n, avail, cores))
+#else
+#define UNTIL_2302(X)
+#endif
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+#define SINCE_2605(X) X(void, job_mem_reduce, (job_record_t *j), (j))
+#else
+#define SINCE_2605(X)
+#endif
+
+#define PASSED_ON(X) ALWAYS(X) UNTIL_2505(X) UNTIL_2302(X) SINCE_2605(X)
+
+#define NAME(result, name, parms, args) "select_p_" #name,
+static const char *const names[] = { PASSED_ON(NAME) "select_p_node_init", "select_p_job_test" };
+
+#define INDEX(result, name, parms, args) AT_##name,
+enum { PASSED_ON(INDEX) AT_node_init, AT_job_test, AT_COUNT };
+
+static void *inner, *pointers[AT_COUNT];
+
+#define PASS(result, name, parms, args) \
+	result select_p_##name parms; \
+	result select_p_##name parms { return ((result (*) parms) pointers[AT_##name]) args; }
+PASSED_ON(PASS)
+
+int select_p_node_init(void)
+{
+	steer_start();
+	return ((int (*)(void)) pointers[AT_node_init])();
+}
+
+int select_p_job_test JOB_TEST_PARMS
+{
+	return steer_job_test((job_test_t) pointers[AT_job_test], job, nodes, min_nodes, max_nodes, req_nodes, mode, preemptees,
+			      preempted, excluded WILL_RUN_ARG);
+}
+
+int init(void)
+{
+	struct err e;
+
+	if ((inner = inner_load(slurm_conf.plugindir, names, pointers, AT_COUNT, &e)))
+		return SLURM_SUCCESS;
+	error("topiary: %s", e.text);
+	return SLURM_ERROR;
+}
+
+int fini(void)
+{
+	steer_stop();
+	snapshot_watch_drop();
+	if (inner)
+		inner_unload(inner);
+	inner = NULL;
+	return SLURM_SUCCESS;
+}
+
+#pragma GCC visibility pop
