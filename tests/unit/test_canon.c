@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <glob.h>
+#include <hwloc.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "table.h"
+#include "topo/canon.h"
+#include "topo/shape.h"
+
+/* --- hwloc, the judge of what we keep --- */
+
+static hwloc_topology_t topology_begin(void)
+{
+	hwloc_topology_t t;
+
+	assert_int_equal(hwloc_topology_init(&t), 0);
+	hwloc_topology_set_all_types_filter(t, HWLOC_TYPE_FILTER_KEEP_ALL);
+	hwloc_topology_set_flags(t, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+	return t;
+}
+
+static hwloc_topology_t topology_of_xml(const struct buf *xml)
+{
+	hwloc_topology_t t = topology_begin();
+
+	if (hwloc_topology_set_xmlbuffer(t, xml->data, xml->len + 1) || hwloc_topology_load(t))
+		fail_msg("hwloc does not load:\n%.2000s", xml->data);
+	return t;
+}
+
+static hwloc_topology_t topology_of_synthetic(const char *text)
+{
+	hwloc_topology_t t = topology_begin();
+
+	if (hwloc_topology_set_synthetic(t, text) || hwloc_topology_load(t))
+		fail_msg("hwloc does not know: %s", text);
+	return t;
+}
+
+static struct buf topology_export(hwloc_topology_t t)
+{
+	struct buf xml = {0};
+	char *bytes;
+	int len;
+
+	assert_int_equal(hwloc_topology_export_xmlbuffer(t, &bytes, &len, 0), 0);
+	buf_add(&xml, bytes, len - 1);
+	hwloc_free_xmlbuffer(t, bytes);
+	return xml;
+}
+
+static struct canon canonical(const struct buf *xml, const char *name)
+{
+	struct canon c;
+	struct err e;
+
+	if (canon_parse(xml->data, xml->len, name, &c, &e))
+		fail_msg("%s", e.text);
+	return c;
+}
+
+static void same_bytes(const struct buf *a, const struct buf *b)
+{
+	assert_string_equal(a->data, b->data);
+	assert_int_equal(a->len, b->len);
+}
+
+/* --- what has to hold for every document that is accepted --- */
+
+static void keeps_still(const struct canon *c, const char *name)
+{
+	struct canon again = canonical(&c->xml, name);
+
+	same_bytes(&c->xml, &again.xml);
+	assert_string_equal(c->shape, again.shape);
+	canon_free(&again);
+}
+
+static void means_the_same(const struct buf *xml, const struct canon *c, const char *name)
+{
+	hwloc_topology_t was = topology_of_xml(xml), is = topology_of_xml(&c->xml);
+	struct buf was_xml = topology_export(was), is_xml = topology_export(is);
+	struct canon a = canonical(&was_xml, name), b = canonical(&is_xml, name);
+
+	same_bytes(&a.xml, &b.xml);
+	canon_free(&a);
+	canon_free(&b);
+	buf_free(&was_xml);
+	buf_free(&is_xml);
+	hwloc_topology_destroy(was);
+	hwloc_topology_destroy(is);
+}
+
+static unsigned cores_of(hwloc_topology_t t)
+{
+	unsigned n = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE);
+
+	for (hwloc_obj_t pu = NULL; (pu = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_PU, pu));)
+		n += !hwloc_get_ancestor_obj_by_type(t, HWLOC_OBJ_CORE, pu);
+	return n;
+}
+
+static void shape_counts(const struct canon *c)
+{
+	static const hwloc_obj_type_t told[] = { HWLOC_OBJ_PACKAGE, HWLOC_OBJ_DIE, HWLOC_OBJ_NUMANODE, HWLOC_OBJ_L3CACHE,
+						 HWLOC_OBJ_L2CACHE, HWLOC_OBJ_PU };
+	hwloc_topology_t t = topology_of_xml(&c->xml), drawn;
+	struct err e;
+	struct shape *s = shape_parse(c->shape, &e);
+
+	if (!s)
+		fail_msg("%s", e.text);
+	assert_int_equal(s->cores, cores_of(t));
+	assert_int_equal(s->pus, hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PU));
+	shape_free(s);
+	if (!strchr(c->shape, '{')) {
+		drawn = topology_of_synthetic(c->shape);
+		for (size_t i = 0; i < ROWS(told); i++)
+			assert_int_equal(hwloc_get_nbobjs_by_type(t, told[i]), hwloc_get_nbobjs_by_type(drawn, told[i]));
+		hwloc_topology_destroy(drawn);
+	}
+	hwloc_topology_destroy(t);
+}
+
+static void holds(const struct buf *xml, const char *name)
+{
+	struct canon c = canonical(xml, name);
+
+	keeps_still(&c, name);
+	means_the_same(xml, &c, name);
+	shape_counts(&c);
+	canon_free(&c);
+}
+
+static void accepts_what_hwloc_writes(void **state)
+{
+	static const struct {
+		const char *synthetic, *shape;
+	} rows[] = {
+		{ "pu:1", "[NUMANode] Core:1 PU:1" },
+		{ "package:2 [numa] l3:4 core:6 pu:2", "Package:2 [NUMANode] L3Cache:4 Core:6 PU:2" },
+		{ "[numa] package:2 l3:1 l2:2 l1:1 core:1 pu:2", "[NUMANode] Package:2 L3Cache:1 L2Cache:2 Core:1 PU:2" },
+		{ "package:1 die:2 [numa] [numa] core:4 pu:4", "Package:1 Die:2 [NUMANode] [NUMANode] Core:4 PU:4" },
+		{ "package:2 group:2 [numa] group:2 core:2 pu:1", "Package:2 Group:2 [NUMANode] Core:4 PU:1" },
+		{ "package:4 core:32 pu:8", "[NUMANode] Package:4 Core:32 PU:8" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		hwloc_topology_t t = topology_of_synthetic(rows[i].synthetic);
+		struct buf xml = topology_export(t);
+		struct canon c = canonical(&xml, rows[i].synthetic);
+
+		assert_string_equal(c.shape, rows[i].shape);
+		canon_free(&c);
+		holds(&xml, rows[i].synthetic);
+		buf_free(&xml);
+		hwloc_topology_destroy(t);
+	}
+}
+
+static void accepts_this_machine(void **state)
+{
+	hwloc_topology_t t = topology_begin();
+	struct buf xml;
+
+	(void)state;
+	assert_int_equal(hwloc_topology_load(t), 0);
+	xml = topology_export(t);
+	holds(&xml, "this machine");
+	buf_free(&xml);
+	hwloc_topology_destroy(t);
+}
+
+/* hwloc's own collection of real machines; what is of hwloc 1 has another document type or no version. */
+static bool of_hwloc2(const struct buf *xml)
+{
+	return strstr(xml->data, "hwloc2.dtd") && strstr(xml->data, "<topology version=\"2");
+}
+
+static void accepts_real_machines(void **state)
+{
+	const char *cache = getenv("TOPIARY_CACHE");
+	char pattern[512];
+	size_t held = 0;
+	glob_t found;
+
+	(void)state;
+	snprintf(pattern, sizeof(pattern), "%s/src/hwloc-*/tests/hwloc/xml/*.xml", cache ? cache : ".cache");
+	if (glob(pattern, 0, NULL, &found)) {
+		print_message("no %s: run packaging/setup\n", pattern);
+		skip();
+	}
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		struct buf xml = {0};
+		struct err e;
+
+		if (file_read(found.gl_pathv[i], CANON_MAX_BYTES, &xml, &e))
+			fail_msg("%s", e.text);
+		if (of_hwloc2(&xml)) {
+			holds(&xml, found.gl_pathv[i]);
+			held++;
+		}
+		buf_free(&xml);
+	}
+	globfree(&found);
+	assert_true(held > 10);
+}
+
+/* --- documents by hand --- */
+
+#define HEAD "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
+#define SETS "cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\""
+#define MACHINE(gp) "<object type=\"Machine\" " SETS " allowed_cpuset=\"0x1\" allowed_nodeset=\"0x1\" gp_index=\"" gp "\">"
+#define OBJECT(type, gp) "<object type=\"" type "\" os_index=\"0\" " SETS " gp_index=\"" gp "\""
+#define BODY MACHINE("7") "<info name=\"HostName\" value=\"a&amp;b\"/>" OBJECT("NUMANode", "3") "/>" \
+	OBJECT("Core", "9") ">" OBJECT("PU", "20") "/></object></object>"
+#define TOPOLOGY(inside) "<topology version=\"2.0\">" inside "</topology>"
+#define DOC(inside) HEAD TOPOLOGY(inside)
+
+static void renumbers(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "", "" },
+		{ "<memattr name=\"X\" flags=\"5\"><memattr_value target_obj_type=\"NUMANode\" target_obj_gp_index=\"3\" value=\"1\" "
+		  "initiator_obj_gp_index=\"20\" initiator_obj_type=\"PU\"/></memattr>",
+		  "target_obj_gp_index=\"2\" value=\"1\" initiator_obj_gp_index=\"4\"" },
+		{ "<distances2 type=\"Core\" nbobjs=\"1\" kind=\"5\" indexing=\"gp\"><indexes length=\"3\">20 </indexes></distances2>",
+		  "<indexes length=\"2\">4 </indexes>" },
+		{ "<distances2 type=\"PU\" nbobjs=\"1\" kind=\"5\" indexing=\"os\"><indexes length=\"3\">20 </indexes></distances2>",
+		  "<indexes length=\"3\">20 </indexes>" },
+		{ "<distances2hetero nbobjs=\"2\" kind=\"5\"><indexes length=\"12\">Core:9 PU:20 </indexes></distances2hetero>",
+		  "<indexes length=\"12\">Core:3 PU:4 </indexes>" },
+		{ "<distances2hetero nbobjs=\"0\" kind=\"5\"><indexes length=\"0\"></indexes></distances2hetero>",
+		  "<indexes length=\"0\"></indexes>" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf xml = {0};
+		struct canon c;
+
+		buf_printf(&xml, HEAD "<topology version='2.0'>" BODY "%s</topology>", rows[i][0]);
+		c = canonical(&xml, rows[i][0]);
+		if (!strstr(c.xml.data, rows[i][1]))
+			fail_msg("no %s in\n%s", rows[i][1], c.xml.data);
+		assert_non_null(strstr(c.xml.data, "value=\"a&amp;b\""));
+		assert_string_equal(c.host, "a&b");
+		keeps_still(&c, rows[i][0]);
+		canon_free(&c);
+		buf_free(&xml);
+	}
+}
+
+static void escapes_one_way(void **state)
+{
+	static const char doc[] = HEAD "<topology version='2.0'>" MACHINE("1")
+		"<info name='&#38;&amp;#38;&lt;&gt;&quot;&apos;&#x41;' value='&#9;&#10;&#13;\xc3\xa4'/>"
+		"<userdata length='5'>&lt;&amp;\r\n\"&gt;</userdata>" OBJECT("PU", "2") "/></object></topology>";
+	struct canon c;
+	struct err e;
+
+	(void)state;
+	if (canon_parse(doc, strlen(doc), "escapes", &c, &e))
+		fail_msg("%s", e.text);
+	assert_non_null(strstr(c.xml.data, "    <info name=\"&amp;&amp;#38;&lt;&gt;&quot;'A\" value=\"&#9;&#10;&#13;\xc3\xa4\"/>\n"
+			       "    <userdata length=\"5\">&lt;&amp;\n\"&gt;</userdata>\n"));
+	keeps_still(&c, "escapes");
+	canon_free(&c);
+}
+
+static void refuses(void **state)
+{
+	static const struct {
+		const char *doc, *says;
+	} rows[] = {
+		{ "", "empty" },
+		{ "not XML", "x:1:" },
+		{ HEAD, "x:3:" },
+		{ DOC(BODY) "<topology/>", "content at the end" },
+		{ HEAD "<topology>" BODY "</topology>", "lacks version" },
+		{ HEAD "<topology version=\"1.0\">" BODY "</topology>", "version \"1.0\"" },
+		{ HEAD "<topology version=\"3.0\">" BODY "</topology>", "version \"3.0\"" },
+		{ DOC(""), "no object" },
+		{ DOC(BODY BODY), "second root" },
+		{ DOC(OBJECT("PU", "1") "/>"), "PU inside topology" },
+		{ DOC(MACHINE("1") "</object>"), "no PU" },
+		{ "<!DOCTYPE topology SYSTEM \"hwloc.dtd\">" TOPOLOGY(BODY), "document type" },
+		{ "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\" []>" TOPOLOGY(BODY), "internal DTD subset" },
+		{ "<!DOCTYPE topology [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;\">"
+		  "<!ENTITY c \"&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;\">]>" TOPOLOGY(BODY), "document type" },
+		{ "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\" [<!ENTITY x SYSTEM \"file:///etc/passwd\">]>" TOPOLOGY(BODY),
+		  "internal DTD subset" },
+		{ DOC(MACHINE("1") "<info name=\"a\" value=\"&x;\"/></object>"), "entity" },
+		{ DOC(MACHINE("1") "&x;</object>"), "entity" },
+		{ DOC(BODY "<!-- -->"), "comment" },
+		{ DOC(BODY "<?php ?>"), "processing instruction" },
+		{ DOC(BODY "<![CDATA[x]]>"), "CDATA" },
+		{ DOC(BODY "text"), "text in topology" },
+		{ DOC(BODY "<info name=\"a\" value=\"b\"/>"), "info does not belong in topology" },
+		{ DOC(BODY "<script/>"), "script" },
+		{ DOC(MACHINE("1") "<x:info xmlns:x=\"u\" name=\"a\" value=\"b\"/></object>"), "namespace" },
+		{ DOC(MACHINE("1") "<info name=\"a\" value=\"b\" onload=\"c\"/></object>"), "no attribute onload" },
+		{ DOC(MACHINE("1") "<info name=\"a\" xml:lang=\"b\" value=\"b\"/></object>"), "no attribute lang" },
+		{ DOC(MACHINE("1") "<info name=\"a\"/></object>"), "info lacks value" },
+		{ DOC(MACHINE("x")), "gp_index=\"x\"" },
+		{ DOC(MACHINE("-1")), "gp_index=\"-1\"" },
+		{ DOC(MACHINE("99999999999999999999999")), "gp_index=" },
+		{ DOC(MACHINE("1") OBJECT("PU", "1") "/></object>"), "belongs to two" },
+		{ DOC("<object type=\"Machine\" gp_index=\"1\"/>"), "no cpuset" },
+		{ DOC("<object type=\"Machine\" cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"1\"/>"),
+		  "no complete_cpuset" },
+		{ DOC("<object type=\"Machine\" cpuset=\"zz\" gp_index=\"1\"/>"), "cpuset=\"zz\"" },
+		{ DOC("<object type=\"Machine\" " SETS "/>"), "lacks gp_index" },
+		{ DOC("<object type=\"Toaster\" " SETS " gp_index=\"1\"/>"), "type=\"Toaster\"" },
+		{ DOC(MACHINE("1") OBJECT("Core", "2") "/></object>"), "Core without PU" },
+		{ DOC(MACHINE("1") OBJECT("Core", "2") ">" OBJECT("Core", "3") "/></object></object>"), "Core inside Core" },
+		{ DOC(MACHINE("1") OBJECT("PU", "2") ">" OBJECT("Core", "3") "/></object></object>"), "Core inside PU" },
+		{ DOC(MACHINE("1") "<object type=\"OSDev\" gp_index=\"2\">" OBJECT("PU", "3") "/></object></object>"),
+		  "PU inside OSDev" },
+		{ DOC(BODY "<memattr name=\"X\" flags=\"1\"><memattr_value target_obj_type=\"PU\" target_obj_gp_index=\"4\" "
+		      "value=\"1\"/></memattr>"), "gp_index 4" },
+		{ DOC(BODY "<distances2hetero nbobjs=\"1\" kind=\"5\"><indexes length=\"5\">PU:4 </indexes></distances2hetero>"),
+		  "gp_index 4" },
+		{ DOC(BODY "<distances2hetero nbobjs=\"1\" kind=\"5\"><indexes length=\"4\">PU: </indexes></distances2hetero>"),
+		  "indexes" },
+		{ DOC(BODY "<distances2hetero nbobjs=\"1\" kind=\"5\"><indexes length=\"4\">X:20 </indexes></distances2hetero>"),
+		  "object type" },
+		{ "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>" TOPOLOGY(BODY), "an encoding of its own" },
+		{ DOC(MACHINE("1") "<info name=\"a\" value=\"\xff\xfe\"/></object>"), "UTF-8" },
+		{ DOC(MACHINE("1") "<info name=\"a\" value=\"&#0;\"/></object>"), "x:3:" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct err e = {0};
+		struct canon c;
+
+		if (!canon_parse(rows[i].doc, strlen(rows[i].doc), "x", &c, &e))
+			fail_msg("accepted: %s", rows[i].doc);
+		if (!strstr(e.text, rows[i].says) || strncmp(e.text, "x:", 2))
+			fail_msg("says \"%s\", not \"%s\"", e.text, rows[i].says);
+	}
+}
+
+static void refuses_every_piece(void **state)
+{
+	static const char doc[] = DOC(BODY);
+	struct canon c;
+
+	(void)state;
+	for (size_t n = 0; n < strlen(doc); n++) {
+		struct err e;
+		char *piece = malloc(n + 1);
+
+		memcpy(piece, doc, n);
+		if (!canon_parse(piece, n, "piece", &c, &e))
+			fail_msg("accepted the first %zu bytes", n);
+		free(piece);
+	}
+	assert_int_equal(canon_parse(doc, strlen(doc), "whole", &c, NULL), 0);
+	canon_free(&c);
+	assert_int_equal(canon_parse(doc, sizeof(doc), "NUL", &c, NULL), -1);
+}
+
+static struct buf nest(unsigned depth)
+{
+	struct buf xml = {0};
+
+	buf_puts(&xml, HEAD "<topology version=\"2.0\">" MACHINE("1"));
+	for (unsigned i = 0; i < depth; i++)
+		buf_printf(&xml, OBJECT("Group", "%u") ">", i + 2);
+	buf_printf(&xml, OBJECT("PU", "%u") "/>", depth + 2);
+	for (unsigned i = 0; i <= depth; i++)
+		buf_puts(&xml, "</object>");
+	buf_puts(&xml, "</topology>");
+	return xml;
+}
+
+static struct buf crowd(unsigned objects)
+{
+	struct buf xml = {0};
+
+	buf_puts(&xml, HEAD "<topology version=\"2.0\">" MACHINE("1") OBJECT("PU", "2") "/>");
+	for (unsigned i = 3; i <= objects; i++)
+		buf_printf(&xml, "<object type=\"Misc\" gp_index=\"%u\"/>", i);
+	buf_puts(&xml, "</object></topology>");
+	return xml;
+}
+
+static void has_limits(void **state)
+{
+	static const struct {
+		struct buf (*make)(unsigned);
+		unsigned most;
+		const char *says;
+	} rows[] = {
+		{ nest, 61, "64 levels" },	/* with topology, Machine and PU */
+		{ crowd, 200000, "200000 objects" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf at = rows[i].make(rows[i].most), above = rows[i].make(rows[i].most + 1);
+		struct canon c = canonical(&at, "at the limit");
+		struct err e = {0};
+
+		canon_free(&c);
+		assert_int_equal(canon_parse(above.data, above.len, "above", &c, &e), -1);
+		if (!strstr(e.text, rows[i].says))
+			fail_msg("says \"%s\", not \"%s\"", e.text, rows[i].says);
+		buf_free(&at);
+		buf_free(&above);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(accepts_what_hwloc_writes),
+		cmocka_unit_test(accepts_this_machine),
+		cmocka_unit_test(accepts_real_machines),
+		cmocka_unit_test(renumbers),
+		cmocka_unit_test(escapes_one_way),
+		cmocka_unit_test(refuses),
+		cmocka_unit_test(refuses_every_piece),
+		cmocka_unit_test(has_limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

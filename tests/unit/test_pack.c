@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "table.h"
+#include "topo/pack.h"
+
+#define MAX (16u << 20)
+
+/* A node's document in small: lines alike but for numbers, those of a node told apart by its seed. */
+static struct buf node(unsigned seed, unsigned lines)
+{
+	struct buf b = {0};
+
+	for (unsigned i = 0; i < lines; i++)
+		buf_printf(&b, "  <object type=\"PU\" os_index=\"%u\" serial=\"%08x\"/>\n", i,
+			   (i % 16 ? 0 : seed + i) * 2654435761u);
+	return b;
+}
+
+static struct buf text(const char *s)
+{
+	struct buf b = {0};
+
+	buf_puts(&b, s);
+	return b;
+}
+
+static void comes_back(const struct buf *base, const struct buf *doc, int kind)
+{
+	const char *from = base ? base->data : NULL;
+	size_t from_len = base ? base->len : 0;
+	struct buf back;
+	struct pack p;
+	struct err e;
+
+	if (pack_make(from, from_len, doc->data, doc->len, &p, &e))
+		fail_msg("%s", e.text);
+	if (kind >= 0)
+		assert_string_equal(pack_kind_name(p.kind), pack_kind_name(kind));
+	if (pack_open(p.kind, p.bytes.data, p.bytes.len, from, from_len, doc->len, &back, &e))
+		fail_msg("%s", e.text);
+	assert_int_equal(back.len, doc->len);
+	assert_memory_equal(back.data, doc->data, doc->len);
+	buf_free(&back);
+	buf_free(&p.bytes);
+}
+
+static void packs_small_texts(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "", "" }, { "", "a" }, { "a", "" }, { "a", "b" }, { "a\n", "a" }, { "a", "a\n" }, { "\n\n\n", "\n\n\n" },
+		{ "aa\n", "aaa\n" }, { "aaa\n", "aa\n" }, { "a\nb\nc\n", "a\nB\nc\n" }, { "a\nb\n", "x\ny" }, { "abab\n", "ab\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf base = text(rows[i][0]), doc = text(rows[i][1]);
+
+		comes_back(&base, &doc, -1);
+		comes_back(NULL, &doc, PACK_BASE);
+		buf_free(&base);
+		buf_free(&doc);
+	}
+}
+
+static void packs_nodes_the_smallest_way(void **state)
+{
+	struct buf base = node(1, 400), twin = node(2, 400), shorter = node(1, 399);
+
+	(void)state;
+	comes_back(NULL, &base, PACK_BASE);
+	comes_back(&base, &twin, PACK_LINES);
+	comes_back(&base, &shorter, PACK_PATCH);
+	buf_free(&base);
+	buf_free(&twin);
+	buf_free(&shorter);
+}
+
+static void opens_right_or_not(const struct pack *p, const struct buf *base, const struct buf *doc)
+{
+	struct buf out;
+
+	if (pack_open(p->kind, p->bytes.data, p->bytes.len, base->data, base->len, MAX, &out, NULL))
+		return;
+	assert_int_equal(out.len, doc->len);
+	assert_memory_equal(out.data, doc->data, doc->len);
+	buf_free(&out);
+}
+
+/* Cut anywhere, one bit turned anywhere, too little room, another base: an error or the document, never another document. */
+static void spoil(const struct pack *p, const struct buf *base, const struct buf *doc)
+{
+	struct buf out;
+	struct err e;
+
+	for (size_t n = 0; n < p->bytes.len; n++)
+		if (!pack_open(p->kind, p->bytes.data, n, base->data, base->len, MAX, &out, &e))
+			fail_msg("%s: opened %zu of %zu bytes", pack_kind_name(p->kind), n, p->bytes.len);
+	for (size_t bit = 0; bit < 8 * p->bytes.len; bit++) {
+		p->bytes.data[bit / 8] ^= 1 << bit % 8;
+		opens_right_or_not(p, base, doc);
+		p->bytes.data[bit / 8] ^= 1 << bit % 8;
+	}
+	assert_int_equal(pack_open(p->kind, p->bytes.data, p->bytes.len, base->data, base->len, doc->len - 1, &out, &e), -1);
+}
+
+static void refuses_spoiled_packs(void **state)
+{
+	struct buf base = node(1, 64), twin = node(2, 64), shorter = node(3, 60), other = node(9, 64), out;
+	const struct {
+		const struct buf *base, *doc;
+		enum pack_kind kind;
+	} rows[] = {
+		{ NULL, &base, PACK_BASE }, { &base, &twin, PACK_LINES }, { &base, &shorter, PACK_PATCH },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		const struct buf *from = rows[i].base ? rows[i].base : &base;
+		struct pack p;
+		struct err e;
+
+		assert_int_equal(pack_make(rows[i].base ? from->data : NULL, from->len, rows[i].doc->data, rows[i].doc->len,
+					   &p, &e), 0);
+		assert_int_equal(p.kind, rows[i].kind);
+		spoil(&p, from, rows[i].doc);
+		if (rows[i].base) {
+			opens_right_or_not(&p, &other, rows[i].doc);
+			assert_int_equal(pack_open(p.kind, p.bytes.data, p.bytes.len, "", 0, MAX, &out, &e), -1);
+			assert_int_equal(pack_open(p.kind, p.bytes.data, p.bytes.len, NULL, 0, MAX, &out, &e), -1);
+		}
+		buf_free(&p.bytes);
+	}
+	buf_free(&base);
+	buf_free(&twin);
+	buf_free(&shorter);
+	buf_free(&other);
+}
+
+/* Of short lines all changed in one way, the difference is longer than the document, but zips to next to nothing. */
+static void packs_short_lines(void **state)
+{
+	struct buf base = {0}, doc = {0};
+
+	(void)state;
+	for (unsigned i = 0; i < 200; i++) {
+		unsigned mixed = (i + 1) * 2654435761u >> 24;
+
+		buf_printf(&base, "%02xa\n", mixed);
+		buf_printf(&doc, "%02xb\n", mixed);
+	}
+	comes_back(&base, &doc, -1);
+	buf_free(&base);
+	buf_free(&doc);
+}
+
+static void names_kinds(void **state)
+{
+	(void)state;
+	assert_int_equal(pack_kind_parse("base"), PACK_BASE);
+	assert_int_equal(pack_kind_parse("lines"), PACK_LINES);
+	assert_int_equal(pack_kind_parse("patch"), PACK_PATCH);
+	assert_int_equal(pack_kind_parse("known"), -1);
+	assert_int_equal(pack_kind_parse(""), -1);
+}
+
+static void zip_refuses(const struct buf *zip, size_t max, const char *says)
+{
+	struct err e = {0};
+	struct buf out;
+
+	if (!zip_open(zip->data, zip->len, max, &out, &e))
+		fail_msg("opened: %s", says);
+	if (!strstr(e.text, says))
+		fail_msg("says \"%s\", not \"%s\"", e.text, says);
+}
+
+static void zips(void **state)
+{
+	struct buf doc = node(1, 400), zip, back, junk = text("<topology/>"), twice = {0};
+	struct err e;
+
+	(void)state;
+	assert_int_equal(zip_make(doc.data, doc.len, &zip, &e), 0);
+	assert_int_equal(zip_open(zip.data, zip.len, doc.len, &back, &e), 0);
+	assert_int_equal(back.len, doc.len);
+	assert_memory_equal(back.data, doc.data, doc.len);
+	zip_refuses(&zip, doc.len - 1, "allowed");
+	zip_refuses(&junk, MAX, "not zstd");
+	buf_add(&twice, zip.data, zip.len);
+	buf_add(&twice, zip.data, zip.len);
+	zip_refuses(&twice, MAX, "after the frame");
+	for (zip.len--; zip.len; zip.len--)
+		assert_int_equal(zip_open(zip.data, zip.len, MAX, &back, &e), -1);
+	buf_free(&doc);
+	buf_free(&zip);
+	buf_free(&back);
+	buf_free(&junk);
+	buf_free(&twice);
+}
+
+/* 8 MiB of zeros make a frame of some hundred bytes. */
+static void survives_bombs(void **state)
+{
+	char *zeros = calloc(8, 1 << 20);
+	struct buf zip;
+	struct err e;
+
+	(void)state;
+	assert_non_null(zeros);
+	assert_int_equal(zip_make(zeros, 8 << 20, &zip, &e), 0);
+	assert_true(zip.len < 4096);
+	zip_refuses(&zip, MAX, "allowed");
+	free(zeros);
+	buf_free(&zip);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packs_small_texts),
+		cmocka_unit_test(packs_nodes_the_smallest_way),
+		cmocka_unit_test(packs_short_lines),
+		cmocka_unit_test(refuses_spoiled_packs),
+		cmocka_unit_test(names_kinds),
+		cmocka_unit_test(zips),
+		cmocka_unit_test(survives_bombs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

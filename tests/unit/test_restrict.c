@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <glob.h>
+#include <hwloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "table.h"
+#include "topo/machine.h"
+#include "topo/restrict.h"
+
+static void export_synthetic(const char *description, struct buf *xml)
+{
+	hwloc_topology_t t;
+
+	assert_int_equal(hwloc_topology_init(&t), 0);
+	assert_int_equal(hwloc_topology_set_synthetic(t, description), 0);
+	assert_int_equal(hwloc_topology_load(t), 0);
+	assert_int_equal(machine_export(t, xml, NULL), 0);
+	hwloc_topology_destroy(t);
+}
+
+/* Loaded as a job's program does: no flag, hwloc's defaults. */
+static hwloc_topology_t load_plain(const struct buf *xml)
+{
+	hwloc_topology_t t;
+
+	assert_int_equal(hwloc_topology_init(&t), 0);
+	assert_int_equal(hwloc_topology_set_xmlbuffer(t, xml->data, xml->len + 1), 0);
+	assert_int_equal(hwloc_topology_load(t), 0);
+	return t;
+}
+
+static void reads_core_lists(void **state)
+{
+	static const struct {
+		const char *list, *wanted;	/* wanted: one digit a core; NULL: refused */
+	} rows[] = {
+		{ "0", "10000000" }, { "7", "00000001" }, { "0-3", "11110000" }, { "1,3,5-6", "01010110" }, { "0-7", "11111111" },
+		{ "3,3,2-4", "00111000" }, { "5-5", "00000100" }, { "00", "10000000" },
+		{ "", NULL }, { ",", NULL }, { "1,", NULL }, { "-1", NULL }, { "3-1", NULL }, { "8", NULL }, { "0-8", NULL },
+		{ "1-", NULL }, { "1-2-3", NULL }, { " 1", NULL }, { "1 ", NULL }, { "+1", NULL }, { "0x1", NULL }, { "a", NULL },
+		{ "18446744073709551616", NULL }, { "99999999999999999999999", NULL }, { "1;2", NULL }, { "1-+2", NULL },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		unsigned char wanted[8];
+		char digits[9] = "";
+		struct err e = {""};
+		int rc = cores_parse(rows[i].list, wanted, 8, &e);
+
+		if (rc != (rows[i].wanted ? 0 : -1))
+			fail_msg("'%s' is %d: %s", rows[i].list, rc, e.text);
+		for (int k = 0; k < 8 && !rc; k++)
+			digits[k] = wanted[k] + '0';
+		if (rc)
+			assert_true(*e.text);
+		else
+			assert_string_equal(digits, rows[i].wanted);
+	}
+	(void) state;
+}
+
+static void restricts(void **state)
+{
+	static const struct {
+		const char *machine, *cores, *pus;	/* pus: OS indices that remain */
+		int ncores, packages, numa, l3;
+	} rows[] = {
+		{ "Package:2 [NUMANode] L3Cache:4 Core:4 PU:2", "0", "0-1", 1, 1, 1, 1 },
+		{ "Package:2 [NUMANode] L3Cache:4 Core:4 PU:2", "3-4", "6-9", 2, 1, 1, 2 },
+		{ "Package:2 [NUMANode] L3Cache:4 Core:4 PU:2", "15,16", "30-33", 2, 2, 2, 2 },
+		{ "Package:2 [NUMANode] L3Cache:4 Core:4 PU:2", "0-31", "0-63", 32, 2, 2, 8 },
+		{ "Package:2 [NUMANode] Core:2 PU:2(indexes=2*4:1*2)", "1", "1,5", 1, 1, 1, 0 },
+		{ "[NUMANode] Package:2 Core:2 PU:1", "2", "2", 1, 1, 1, 0 },
+		{ "Package:2 [NUMANode] [NUMANode] Core:2 PU:1", "0", "0", 1, 1, 2, 0 },
+		{ "Package:2 Group:2 [NUMANode] Core:2 PU:1", "2-3,4", "2-4", 3, 2, 2, 0 },
+		{ "Package:2 [NUMANode] PU:4", "1,6", "1,6", 0, 2, 2, 0 },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf xml = {0}, out = {0};
+		struct err e = {""};
+		hwloc_topology_t t;
+		char pus[128];
+
+		export_synthetic(rows[i].machine, &xml);
+		if (restrict_xml(xml.data, xml.len, rows[i].cores, &out, &e))
+			fail_msg("%s, %s: %s", rows[i].machine, rows[i].cores, e.text);
+		t = load_plain(&out);
+		hwloc_bitmap_list_snprintf(pus, sizeof(pus), hwloc_get_root_obj(t)->cpuset);
+		assert_string_equal(pus, rows[i].pus);
+		assert_int_equal(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE), rows[i].ncores);
+		assert_int_equal(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PACKAGE), rows[i].packages);
+		assert_int_equal(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_NUMANODE), rows[i].numa);
+		assert_int_equal(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_L3CACHE), rows[i].l3);
+		hwloc_topology_destroy(t);
+		buf_free(&xml);
+		buf_free(&out);
+	}
+	(void) state;
+}
+
+static void refuses(void **state)
+{
+	static const struct {
+		const char *xml, *cores;	/* xml NULL: of a machine of 4 cores */
+	} rows[] = {
+		{ NULL, "4" }, { NULL, "" }, { NULL, "0-" }, { NULL, "0-4" },
+		{ "", "0" }, { "no XML", "0" }, { "<topology", "0" }, { "<?xml version=\"1.0\"?><topology version=\"2.0\"></topology>", "0" },
+	};
+	struct buf machine = {0};
+
+	export_synthetic("Package:1 [NUMANode] Core:4 PU:1", &machine);
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		const char *xml = rows[i].xml ? rows[i].xml : machine.data;
+		struct buf out = {0};
+		struct err e = {""};
+
+		if (restrict_xml(xml, strlen(xml), rows[i].cores, &out, &e) == 0)
+			fail_msg("row %zu is accepted", i);
+		assert_true(*e.text);
+		assert_null(out.data);
+	}
+	assert_int_equal(restrict_xml(machine.data, machine.len / 2, "0", &machine, NULL), -1);
+	buf_free(&machine);
+	(void) state;
+}
+
+/* What was cut once may be cut again, and what is left is numbered from 0. */
+static void restricts_again(void **state)
+{
+	struct buf xml = {0}, step = {0}, task = {0};
+	hwloc_topology_t t;
+
+	export_synthetic("Package:2 [NUMANode] Core:4 PU:1", &xml);
+	assert_int_equal(restrict_xml(xml.data, xml.len, "2-5", &step, NULL), 0);
+	assert_int_equal(restrict_xml(step.data, step.len, "2", &task, NULL), 0);
+	t = load_plain(&task);
+	assert_int_equal(hwloc_bitmap_first(hwloc_get_root_obj(t)->cpuset), 4);
+	assert_int_equal(hwloc_bitmap_weight(hwloc_get_root_obj(t)->cpuset), 1);
+	hwloc_topology_destroy(t);
+	buf_free(&xml);
+	buf_free(&step);
+	buf_free(&task);
+	(void) state;
+}
+
+static void restrict_real(const char *path)
+{
+	struct buf xml = {0}, out = {0}, last = {0};
+	hwloc_topology_t whole, cut;
+	struct err e = {""};
+	char list[32];
+	int cores;
+
+	assert_int_equal(file_read(path, 16u << 20, &xml, NULL), 0);
+	if (!(whole = machine_load(xml.data, xml.len, NULL))) {
+		buf_free(&xml);
+		return;		/* the corpus has files that hwloc refuses */
+	}
+	cores = hwloc_get_nbobjs_by_type(whole, machine_core_type(whole));
+	snprintf(list, sizeof(list), "%d", cores - 1);
+	if (restrict_xml(xml.data, xml.len, "0", &out, &e) || restrict_xml(xml.data, xml.len, list, &last, &e))
+		fail_msg("%s: %s", path, e.text);
+	for (int i = 0; i < 2; i++) {
+		hwloc_obj_t core = hwloc_get_obj_by_type(whole, machine_core_type(whole), i ? cores - 1 : 0);
+
+		cut = load_plain(i ? &last : &out);
+		if (!hwloc_bitmap_isequal(hwloc_get_root_obj(cut)->cpuset, core->cpuset))
+			fail_msg("%s: core %d is not what is left", path, i ? cores - 1 : 0);
+		assert_true(hwloc_get_nbobjs_by_type(cut, HWLOC_OBJ_NUMANODE) > 0);
+		hwloc_topology_destroy(cut);
+	}
+	hwloc_topology_destroy(whole);
+	buf_free(&xml);
+	buf_free(&out);
+	buf_free(&last);
+}
+
+static void restricts_real_machines(void **state)
+{
+	const char *cache = getenv("TOPIARY_CACHE");
+	char pattern[4096];
+	glob_t files;
+
+	snprintf(pattern, sizeof(pattern), "%s/src/hwloc-*/tests/hwloc/xml/*.xml", cache ? cache : ".cache");
+	if (glob(pattern, 0, NULL, &files)) {
+		print_message("no corpus at %s\n", pattern);
+		skip();
+	}
+	for (size_t i = 0; i < files.gl_pathc; i++)
+		restrict_real(files.gl_pathv[i]);
+	globfree(&files);
+	(void) state;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_core_lists),
+		cmocka_unit_test(restricts),
+		cmocka_unit_test(refuses),
+		cmocka_unit_test(restricts_again),
+		cmocka_unit_test(restricts_real_machines),
+	};
+
+	return cmocka_run_group_tests_name("restrict", tests, NULL, NULL);
+}
