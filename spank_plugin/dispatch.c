@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stddef.h>
+
+#pragma GCC visibility push(default)
+#include <slurm/spank.h>
+SPANK_PLUGIN(topiary, 1)
+#pragma GCC visibility pop
+
+#include "options.h"
+#include "rank_file.h"
+#include "step.h"
+#include "submit.h"
+
+/* What each hook does in each place that Slurm loads us into (spank_context()); an empty place is a success. */
+typedef int hook_fn(spank_t sp, int argc, char **argv);
+
+static hook_fn *const on_init[S_CTX_JOB_SCRIPT + 1] = {
+	[S_CTX_LOCAL] = options_register,
+	[S_CTX_ALLOCATOR] = options_register,
+	[S_CTX_REMOTE] = options_register,
+};
+static hook_fn *const on_post_opt[S_CTX_JOB_SCRIPT + 1] = {
+	[S_CTX_LOCAL] = submit_options,
+	[S_CTX_ALLOCATOR] = submit_options,
+	[S_CTX_REMOTE] = step_open,
+};
+static hook_fn *const on_task[S_CTX_JOB_SCRIPT + 1] = { [S_CTX_REMOTE] = rank_file_make };
+static hook_fn *const on_exit_[S_CTX_JOB_SCRIPT + 1] = { [S_CTX_REMOTE] = step_close };
+
+static int dispatch(hook_fn *const hooks[], spank_t sp, int argc, char **argv)
+{
+	spank_context_t c = spank_context();
+
+	return c > S_CTX_ERROR && c <= S_CTX_JOB_SCRIPT && hooks[c] ? hooks[c](sp, argc, argv) : 0;
+}
+
+int slurm_spank_init(spank_t sp, int argc, char **argv)
+{
+	return dispatch(on_init, sp, argc, argv);
+}
+
+int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
+{
+	return dispatch(on_post_opt, sp, argc, argv);
+}
+
+int slurm_spank_task_init(spank_t sp, int argc, char **argv)
+{
+	return dispatch(on_task, sp, argc, argv);
+}
+
+int slurm_spank_exit(spank_t sp, int argc, char **argv)
+{
+	return dispatch(on_exit_, sp, argc, argv);
+}

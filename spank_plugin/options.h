@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SPANK_OPTIONS_H
+#define TOPIARY_SPANK_OPTIONS_H
+
+#include <slurm/spank.h>
+
+/* What the user asked for: "" or a value that was checked when it arrived. */
+struct options {
+	char level[16];		/* --topo-level: what level_parse knows, or "off"; read by slurmctld in the job record */
+	char matrix[4096];	/* --topo-matrix: on the submit side absolute and readable; on the node as it came */
+};
+
+extern struct options options;
+
+/* slurm_spank_init: make the options known. 0 or, where the user can see it, -1. */
+int options_register(spank_t sp, int argc, char **argv);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "rank_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <slurm/slurm.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "options.h"
+#include "step.h"
+
+enum { MAX_WORDS = 4096 };
+
+struct map {
+	char job[16], folder[PATH_MAX + 8], rankfile[PATH_MAX + 24], explain[PATH_MAX + 24];
+};
+
+/* Slurm has dropped root for good by now; if it has not, we do not run a command that the user has a say in. */
+static int check_user(struct err *e)
+{
+	uid_t r, f, s;
+	gid_t rg, eg, sg;
+
+	if (getresuid(&r, &f, &s) || getresgid(&rg, &eg, &sg))
+		return err_set(e, "%s", strerror(errno));
+	if (r != step.uid || f != step.uid || s != step.uid || rg != step.gid || eg != step.gid || sg != step.gid)
+		return err_set(e, "the task does not run as the job's user");
+	return 0;
+}
+
+static void keep_env(const char *name, char *space, size_t size, const char **env, unsigned *n)
+{
+	const char *value = getenv(name);
+
+	if (value && snprintf(space, size, "%s=%s", name, value) < (int) size)
+		env[(*n)++] = space;
+}
+
+/* The environment is slurmstepd's own, not the job's; what is in it is still only handed on by name. */
+static void exec_map(const struct map *m)
+{
+	char slurm_conf[PATH_MAX + 16], topiary_conf[PATH_MAX + 16], job[32];
+	const char *env[8] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", job };
+	unsigned n = 3;
+
+	snprintf(job, sizeof(job), "SLURM_JOB_ID=%s", m->job);
+	keep_env("SLURM_CONF", slurm_conf, sizeof(slurm_conf), env, &n);
+	if (step.config)
+		setenv("TOPIARY_CONF", step.config, 1);
+	keep_env("TOPIARY_CONF", topiary_conf, sizeof(topiary_conf), env, &n);
+	execle(step.settings.topiary_command, step.settings.topiary_command, "map", "--job", m->job, "--matrix",
+	       options.matrix, "--format", "openmpi", "-o", m->rankfile, "--explain=json", NULL, (char *const *) env);
+	dprintf(STDERR_FILENO, "%s: %s\n", step.settings.topiary_command, strerror(errno));
+}
+
+static int map_child(int fd, void *arg)
+{
+	const struct map *m = arg;
+	int in = open("/dev/null", O_RDONLY);
+	int out = open(m->explain, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+
+	if (in < 0 || out < 0 || dup2(fd, STDERR_FILENO) < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0) {
+		dprintf(fd, "%s: %s\n", m->explain, strerror(errno));
+		return 127;
+	}
+	close_range(STDERR_FILENO + 1, ~0U, 0);
+	exec_map(m);
+	return 127;
+}
+
+static int run_map(struct map *m, struct err *e)
+{
+	struct buf words = {0};
+	int rc;
+
+	if (*options.matrix != '/')
+		return err_set(e, "--topo-matrix=%.200s: not an absolute path", options.matrix);
+	if (check_user(e))
+		return -1;
+	rc = child_run(map_child, m, step.settings.map_timeout, MAX_WORDS, &words, e);
+	if (rc < 0)
+		return err_within(e, "%s", step.settings.topiary_command);
+	if (rc > 0)
+		err_set(e, "%.*s", words.len ? (int) strcspn(words.data, "\n") : 0, words.len ? words.data : "");
+	buf_free(&words);
+	if (rc > 0)
+		return *e->text ? -1 : err_set(e, "%s: exit status %d", step.settings.topiary_command, rc);
+	return access(m->rankfile, R_OK) ? err_set(e, "%s: %s", m->rankfile, strerror(errno)) : 0;
+}
+
+static void tell_cost(spank_t sp, const char *explain)
+{
+	static const struct { const char *key, *name; } told[] = {
+		{ "cost", "TOPIARY_RANKFILE_COST" },
+		{ "block", "TOPIARY_RANKFILE_COST_BLOCK" },
+		{ "cyclic", "TOPIARY_RANKFILE_COST_CYCLIC" },
+	};
+	json_t *all = json_load_file(explain, 0, NULL), *one;
+	char text[32];
+
+	for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++) {
+		if (!json_is_number(one = json_object_get(all, told[i].key)))
+			continue;
+		snprintf(text, sizeof(text), "%.15g", json_number_value(one));
+		spank_setenv(sp, told[i].name, text, 1);
+	}
+	json_decref(all);
+}
+
+static bool user_has_one(spank_t sp)
+{
+	static const char *const names[] = { "OMPI_MCA_rmaps_rank_file_path", "OMPI_MCA_orte_rankfile" };
+	char value[8];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (spank_getenv(sp, names[i], value, sizeof(value)) != ESPANK_ENV_NOEXIST)
+			return true;
+	return false;
+}
+
+int rank_file_make(spank_t sp, int argc, char **argv)
+{
+	struct map m;
+	struct err e;
+
+	(void) argc, (void) argv;
+	if (step.id != SLURM_BATCH_SCRIPT || !*options.matrix || step.dir < 0 || user_has_one(sp))
+		return 0;
+	snprintf(m.job, sizeof(m.job), "%u", step.job);
+	snprintf(m.folder, sizeof(m.folder), "%s/" STEP_USER_DIR, step.path);
+	snprintf(m.rankfile, sizeof(m.rankfile), "%s/rankfile", m.folder);
+	snprintf(m.explain, sizeof(m.explain), "%s/rankfile.json", m.folder);
+	if (run_map(&m, &e)) {
+		slurm_spank_log("topiary: job %u has no rank file: %s", step.job, e.text);
+		return 0;
+	}
+	spank_setenv(sp, "TOPIARY_RANKFILE", m.rankfile, 1);
+	spank_setenv(sp, "OMPI_MCA_rmaps_rank_file_path", m.rankfile, 1);
+	tell_cost(sp, m.explain);
+	return 0;
+}

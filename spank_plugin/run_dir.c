@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "run_dir.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	MAX_ENTRIES = 10000,	/* that one removal takes away: the owner of a sub-folder may have made any number */
+	MAX_DEPTH = 16,
+	MAX_SWEPT = 64,		/* folders that one sweep looks at */
+	YOUNG = 60,		/* seconds: a folder may not have its lock yet */
+};
+
+static int open_dir(int at, const char *name, unsigned long long resolve)
+{
+	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS | resolve };
+
+	return syscall(SYS_openat2, at, name, &how, sizeof(how));
+}
+
+static int open_beneath(int at, const char *name)
+{
+	return open_dir(at, name, RESOLVE_BENEATH | RESOLVE_NO_XDEV);
+}
+
+int run_dir_open(const char *path, struct err *e)
+{
+	struct stat st;
+	int fd = open_dir(AT_FDCWD, path, 0);
+
+	if (fd < 0)
+		return err_set(e, "%s: %s", path, strerror(errno));
+	if (fstat(fd, &st) == 0 && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH)))
+		return fd;
+	close(fd);
+	return err_set(e, "%s: must belong to root and be writable by root alone", path);
+}
+
+static int remove_tree(int at, const char *name, unsigned depth, unsigned *left);
+
+static int remove_entry(int dir, const char *name, unsigned depth, unsigned *left)
+{
+	if (!strcmp(name, ".") || !strcmp(name, ".."))
+		return 0;
+	if (!*left)
+		return -1;
+	--*left;
+	if (!unlinkat(dir, name, 0) || errno == ENOENT)
+		return 0;
+	return depth < MAX_DEPTH ? remove_tree(dir, name, depth + 1, left) : -1;
+}
+
+static int remove_tree(int at, const char *name, unsigned depth, unsigned *left)
+{
+	int fd = open_beneath(at, name), rc = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *d;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	while ((d = readdir(dir)) && *left)
+		rc |= remove_entry(fd, d->d_name, depth, left);
+	closedir(dir);
+	return unlinkat(at, name, AT_REMOVEDIR) || rc ? -1 : 0;
+}
+
+int run_dir_remove(int root, const char *name)
+{
+	unsigned left = MAX_ENTRIES;
+
+	return remove_tree(root, name, 0, &left);
+}
+
+static int is_leftover(int fd)
+{
+	return flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+static int remove_leftover(int root, const char *name)
+{
+	int fd = open_beneath(root, name), rc = -1;
+
+	if (fd >= 0 && is_leftover(fd))
+		rc = run_dir_remove(root, name);
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+int run_dir_make(int root, const char *name, struct err *e)
+{
+	int fd = -1;
+
+	if (mkdirat(root, name, 0755) && (errno != EEXIST || remove_leftover(root, name) || mkdirat(root, name, 0755)))
+		return err_set(e, "%s: %s", name, strerror(errno));
+	if ((fd = open_beneath(root, name)) >= 0 && !fchmod(fd, 0755) && !flock(fd, LOCK_EX | LOCK_NB))
+		return fd;
+	err_set(e, "%s: %s", name, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static int write_all(int fd, const char *data, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, data, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		data += n;
+		len -= n;
+	}
+	return 0;
+}
+
+int run_dir_write(int dir, const char *name, const void *data, size_t len, struct err *e)
+{
+	char self[32];
+	int fd = openat(dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600), rc;
+
+	if (fd < 0)
+		return err_set(e, "%s: %s", name, strerror(errno));
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	rc = write_all(fd, data, len) || fchown(fd, 0, 0) || fchmod(fd, 0644) ||
+	     linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW);
+	if (rc)
+		err_set(e, "%s: %s", name, strerror(errno));
+	close(fd);
+	return rc ? -1 : 0;
+}
+
+int run_dir_give(int dir, const char *name, uid_t uid, gid_t gid, struct err *e)
+{
+	int fd = -1, rc;
+
+	rc = mkdirat(dir, name, 0700) || (fd = open_beneath(dir, name)) < 0 || fchown(fd, uid, gid);
+	if (rc)
+		err_set(e, "%s: %s", name, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return rc ? -1 : 0;
+}
+
+static int is_old(int root, const char *name)
+{
+	struct stat st;
+
+	return !fstatat(root, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode) && st.st_ctime + YOUNG < time(NULL);
+}
+
+void run_dir_sweep(int root)
+{
+	int copy = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	unsigned seen = 0;
+	struct dirent *d;
+
+	if (!dir) {
+		if (copy >= 0)
+			close(copy);
+		return;
+	}
+	while (seen < MAX_SWEPT && (d = readdir(dir))) {
+		if (!isdigit((unsigned char) d->d_name[0]) || !is_old(root, d->d_name))
+			continue;
+		remove_leftover(root, d->d_name);
+		seen++;
+	}
+	closedir(dir);
+}

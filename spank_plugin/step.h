@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SPANK_STEP_H
+#define TOPIARY_SPANK_STEP_H
+
+#include <limits.h>
+#include <slurm/spank.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/settings.h"
+
+/*
+ * The step that this slurmstepd runs: its folder RunDir/JOB.STEP with topology.xml, the node's topology restricted to the
+ * step's cores, and what its tasks find in their environment.
+ */
+struct step {
+	uint32_t job, id;		/* S_JOB_ID, S_JOB_STEPID */
+	uid_t uid;
+	gid_t gid;
+	char name[32];			/* "7.0", "7.batch", "7.interactive" */
+	char path[PATH_MAX];		/* of the folder */
+	struct settings settings;
+	const char *config;		/* config= of plugstack.conf, or NULL for the default */
+	int root, dir;			/* RunDir and the folder, open; -1: there is none */
+	pid_t owner;			/* who made the folder */
+};
+
+extern struct step step;
+
+/* Below the folder: the user's own, in the batch step of a job with --topo-matrix. */
+#define STEP_USER_DIR "user"
+
+/* slurm_spank_init_post_opt, as root, once a step and before its tasks; slurm_spank_exit, as root. Always 0. */
+int step_open(spank_t sp, int argc, char **argv);
+int step_close(spank_t sp, int argc, char **argv);
+
+#endif

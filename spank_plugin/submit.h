@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SPANK_SUBMIT_H
+#define TOPIARY_SPANK_SUBMIT_H
+
+#include <slurm/spank.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+/* The submit side: srun, sbatch and salloc, as the user. */
+
+/* --topo-matrix: the absolute path of a regular file that the user may read. 0, or -1 with an error that names it. */
+int submit_matrix(const char *value, char *out, size_t size, struct err *e);
+
+/* slurm_spank_init_post_opt: let the job carry the absolute path. Always 0. */
+int submit_options(spank_t sp, int argc, char **argv);
+
+#endif
