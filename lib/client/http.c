@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "client/http.h"
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ANSWER_MAX (64u << 20)
+#define UNRESERVED "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+
+struct source {
+	const char *data;
+	size_t left;
+};
+
+static void start(void)
+{
+	curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+static size_t on_body(char *data, size_t size, size_t n, void *user)
+{
+	struct buf *b = user;
+
+	if (size * n > ANSWER_MAX - b->len)
+		return 0;
+	buf_add(b, data, size * n);
+	return b->failed ? 0 : size * n;
+}
+
+static size_t on_send(char *to, size_t size, size_t n, void *user)
+{
+	struct source *s = user;
+	size_t len = size * n < s->left ? size * n : s->left;
+
+	if (len)
+		memcpy(to, s->data, len);
+	s->data += len;
+	s->left -= len;
+	return len;
+}
+
+static int add_header(struct curl_slist **list, const char *name, const char *value)
+{
+	struct curl_slist *longer;
+	struct buf line = {0};
+
+	if (!value)
+		return 0;
+	buf_printf(&line, "%s: %s", name, value);
+	longer = line.failed ? NULL : curl_slist_append(*list, line.data);
+	buf_free(&line);
+	if (!longer)
+		return -1;
+	*list = longer;
+	return 0;
+}
+
+static void set_options(CURL *curl, const struct http_request *r, const char *url, struct curl_slist *headers,
+			struct http_answer *a, struct source *body, char *why)
+{
+	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long) r->timeout);
+	/* A credential goes to the address that was configured, and to no other. */
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
+	curl_easy_setopt(curl, CURLOPT_PROXY, "");
+	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, &a->body);
+	if (!strcmp(r->method, "PUT")) {
+		curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
+		curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t) body->left);
+		curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_send);
+		curl_easy_setopt(curl, CURLOPT_READDATA, body);
+	} else if (strcmp(r->method, "GET")) {
+		curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, r->method);
+	}
+}
+
+static int take_answer(CURL *curl, struct http_answer *a)
+{
+	struct curl_header *h;
+	curl_off_t wait = 0;
+
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &a->status);
+	curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &wait);
+	a->retry_after = wait > 0 && wait < 86400 ? wait : 0;
+	if (curl_easy_header(curl, "Topiary-Ack", 0, CURLH_HEADER, -1, &h) == CURLHE_OK)
+		return (a->ack = strdup(h->value)) ? 0 : -1;
+	return 0;
+}
+
+int http_do(const struct http_request *r, struct http_answer *a, struct err *e)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct source body = { r->body, r->length };
+	struct curl_slist *headers = NULL;
+	struct http_answer got = {0};
+	char why[CURL_ERROR_SIZE] = "";
+	struct buf url = {0};
+	CURLcode rc = CURLE_OUT_OF_MEMORY;
+	CURL *curl;
+
+	pthread_once(&once, start);
+	curl = curl_easy_init();
+	buf_printf(&url, "%.*s%s", (int) (strlen(r->base) - (*r->base && r->base[strlen(r->base) - 1] == '/')),
+		   r->base, r->path);
+	if (!curl || url.failed || add_header(&headers, "Authorization", r->authorization) ||
+	    add_header(&headers, "Content-Encoding", r->content_encoding) || add_header(&headers, "Expect", ""))
+		goto done;
+	set_options(curl, r, url.data, headers, &got, &body, why);
+	if ((rc = curl_easy_perform(curl)) == CURLE_OK && take_answer(curl, &got))
+		rc = CURLE_OUT_OF_MEMORY;
+done:
+	if (rc == CURLE_OK) {
+		*a = got;
+	} else {
+		err_set(e, "%s: %s", url.data ? url.data : r->base, *why ? why : curl_easy_strerror(rc));
+		http_free(&got);
+	}
+	curl_slist_free_all(headers);
+	curl_easy_cleanup(curl);
+	buf_free(&url);
+	return rc == CURLE_OK ? 0 : -1;
+}
+
+void http_free(struct http_answer *a)
+{
+	buf_free(&a->body);
+	free(a->ack);
+	*a = (struct http_answer){0};
+}
+
+char *http_escape(const char *segment)
+{
+	struct buf b = {0};
+
+	buf_puts(&b, "");
+	for (const char *p = segment; *p; p++)
+		buf_printf(&b, strchr(UNRESERVED, *p) ? "%c" : "%%%02X", (unsigned char) *p);
+	if (b.failed)
+		buf_free(&b);
+	return b.data;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_CLIENT_HTTP_H
+#define TOPIARY_CLIENT_HTTP_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+struct http_request {
+	const char *method;		/* "GET", "PUT" */
+	const char *base;		/* "http://HOST:PORT" */
+	const char *path;		/* "/v1/..." */
+	const char *authorization;	/* or NULL */
+	const char *content_encoding;	/* or NULL */
+	const void *body;		/* or NULL */
+	size_t length;
+	unsigned timeout;		/* seconds for the whole exchange */
+};
+
+struct http_answer {
+	long status;			/* RFC 9110 */
+	struct buf body;
+	char *ack;			/* the Topiary-Ack header, or NULL */
+	unsigned retry_after;		/* seconds, 0 when the server said none */
+};
+
+/* One exchange. 0 whatever the status; -1 when there was no answer. Free with http_free. */
+int http_do(const struct http_request *r, struct http_answer *a, struct err *e);
+void http_free(struct http_answer *a);
+
+/* Escape one path segment (RFC 3986); malloc'ed. */
+char *http_escape(const char *segment);
+
+#endif

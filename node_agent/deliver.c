@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "deliver.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "client/http.h"
+#include "topo/pack.h"
+
+#define PAUSE_FIRST 1000u	/* milliseconds */
+#define PAUSE_MAX 300000u
+#define TIMEOUT 60
+#define SPREAD_MAX 600
+
+static unsigned random_below(unsigned n)
+{
+	uint32_t r = 0;
+
+	/* Nodes that boot together must not draw the same numbers. */
+	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
+		r = time(NULL);
+	return n ? r % n : 0;
+}
+
+unsigned deliver_pause(unsigned attempt)
+{
+	unsigned limit = attempt < 9 ? PAUSE_FIRST << attempt : PAUSE_MAX;
+
+	return random_below((limit < PAUSE_MAX ? limit : PAUSE_MAX) + 1);
+}
+
+static void next_seq(struct delivery *d)
+{
+	struct timespec t;
+	uint64_t now;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	now = t.tv_sec * 1000000000ull + t.tv_nsec;
+	d->seq = now > d->seq ? now : d->seq + 1;
+}
+
+static int registry_uid(const struct delivery *d, uid_t *uid, struct err *e)
+{
+	const char *name = d->settings->registry_user;
+	struct passwd *pw = getpwnam(name);
+
+	if (!pw) {
+		err_set(e, "RegistryUser=%s: no such user here", name);
+		return -1;
+	}
+	*uid = pw->pw_uid;
+	return 0;
+}
+
+static void make_claim(struct delivery *d, struct claim *c)
+{
+	*c = (struct claim){ .length = d->xml->len };
+	next_seq(d);
+	c->seq = d->seq;
+	snprintf(c->node, sizeof(c->node), "%s", d->node);
+	memcpy(c->boot_id, d->boot_id, sizeof(c->boot_id));
+	hash_hex(d->xml->data, d->xml->len, c->sha256);
+}
+
+/* PUT one of the two paths with a credential of its own. 0, or -1 when there is no answer. */
+static int put(struct delivery *d, const char *what, const struct buf *body, struct claim *c, struct http_answer *a, struct err *e)
+{
+	struct http_request r = { .method = "PUT", .base = d->settings->registry_url, .timeout = TIMEOUT };
+	struct buf path = {0}, authorization = {0};
+	char *cred = NULL;
+	uid_t reader;
+	int rc = -1;
+
+	make_claim(d, c);
+	if (registry_uid(d, &reader, e) || !(cred = cred_sign(c, reader, d->settings->munge_socket, e)))
+		goto done;
+	buf_printf(&path, "/v1/nodes/%s/%s", d->node, what);
+	buf_printf(&authorization, "Munge %s", cred);
+	if (path.failed || authorization.failed) {
+		err_set(e, "out of memory");
+		goto done;
+	}
+	r.path = path.data;
+	r.authorization = authorization.data;
+	if (body) {
+		r.content_encoding = "zstd";
+		r.body = body->data;
+		r.length = body->len;
+	}
+	rc = http_do(&r, a, e);
+done:
+	free(cred);
+	buf_free(&path);
+	buf_free(&authorization);
+	return rc;
+}
+
+static enum deliver_result refused(struct delivery *d, const struct http_answer *a, struct err *e)
+{
+	json_t *j = json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
+	const char *why = json_string_value(json_object_get(j, "error"));
+
+	err_set(e, "the registry answers %ld: %s", a->status, why ? why : "no reason given");
+	json_decref(j);
+	d->retry_after = a->retry_after;
+	return a->status >= 400 && a->status < 500 && a->status != 409 && a->status != 429 ? DELIVER_REFUSED : DELIVER_AGAIN;
+}
+
+/* Believed only when the registry's own user signed the very claim. */
+static enum deliver_result check_ack(struct delivery *d, const struct claim *c, const struct http_answer *a, struct err *e)
+{
+	struct claim signed_claim;
+	uid_t expected, signer;
+	json_t *j;
+
+	if (!a->ack) {
+		err_set(e, "the answer carries no acknowledgement");
+		return DELIVER_AGAIN;
+	}
+	if (registry_uid(d, &expected, e) || cred_check(a->ack, d->settings->munge_socket, &signed_claim, &signer, e))
+		return DELIVER_AGAIN;
+	if (signer != expected || strcmp(signed_claim.node, c->node) || strcmp(signed_claim.sha256, c->sha256) ||
+	    strcmp(signed_claim.boot_id, c->boot_id) || signed_claim.seq != c->seq) {
+		err_set(e, "the acknowledgement is not %s's for this export (signed by uid %u)",
+			d->settings->registry_user, (unsigned) signer);
+		return DELIVER_AGAIN;
+	}
+	j = json_loadb(a->body.data, a->body.len, 0, NULL);
+	snprintf(d->outcome, sizeof(d->outcome), "shape %.16s, %.8s", json_string_value(json_object_get(j, "shape")) ?: "?",
+		 json_string_value(json_object_get(j, "stored")) ?: "?");
+	json_decref(j);
+	return DELIVER_DONE;
+}
+
+static void spread(const struct http_answer *a)
+{
+	json_t *j = json_loadb(a->body.data, a->body.len, 0, NULL);
+	json_int_t window = json_integer_value(json_object_get(j, "spread"));
+	unsigned ms = random_below(1000 * (window < 0 ? 0 : window > SPREAD_MAX ? SPREAD_MAX : window));
+
+	json_decref(j);
+	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000l }, NULL);
+}
+
+static enum deliver_result send_document(struct delivery *d, struct err *e)
+{
+	enum deliver_result rc = DELIVER_AGAIN;
+	struct http_answer a = {0};
+	struct claim c;
+	struct buf zip = {0};
+
+	if (zip_make(d->xml->data, d->xml->len, &zip, e) == 0 && put(d, "topology", &zip, &c, &a, e) == 0)
+		rc = a.status == 200 ? check_ack(d, &c, &a, e) : refused(d, &a, e);
+	http_free(&a);
+	buf_free(&zip);
+	return rc;
+}
+
+enum deliver_result deliver(struct delivery *d, struct err *e)
+{
+	enum deliver_result rc = DELIVER_AGAIN;
+	struct http_answer a = {0};
+	struct claim c;
+
+	d->retry_after = 0;
+	if (put(d, "boot", NULL, &c, &a, e))
+		return rc;
+	if (a.status == 202) {
+		spread(&a);
+		rc = send_document(d, e);
+	} else {
+		rc = a.status == 200 ? check_ack(d, &c, &a, e) : refused(d, &a, e);
+	}
+	http_free(&a);
+	return rc;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <argp.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "deliver.h"
+#include "discover.h"
+
+#define XML_MAX (16u << 20)
+
+/* libc looks for it. */
+__attribute__((visibility("default"))) const char *argp_program_version = "topiary-agent " TOPIARY_VERSION;
+
+struct options {
+	const char *config, *input, *node;
+	unsigned deadline;	/* seconds, 0: none */
+	bool once, local;
+};
+
+static const struct argp_option option_list[] = {
+	{ "config", 'c', "FILE", 0, "Read FILE instead of the usual topiary.conf", 0 },
+	{ "input", 'i', "XML", 0, "Export this file instead of what hwloc finds", 0 },
+	{ "node", 'n', "NAME", 0, "The node's name; the short host name by default", 0 },
+	{ "deadline", 'd', "SECONDS", 0, "Give up when the registry has not acknowledged by then", 0 },
+	{ "once", '1', NULL, 0, "One attempt", 0 },
+	{ "local", 'l', NULL, 0, "Write the node's own file and send nothing", 0 },
+	{0},
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct options *o = state->input;
+	char *end;
+
+	switch (key) {
+	case 'c':
+		o->config = value;
+		return 0;
+	case 'i':
+		o->input = value;
+		return 0;
+	case 'n':
+		o->node = value;
+		return 0;
+	case 'd':
+		o->deadline = strtoul(value, &end, 10);
+		if (*end || !o->deadline || o->deadline > 86400 * 7)
+			argp_error(state, "--deadline=%s: seconds, from 1 to a week", value);
+		return 0;
+	case '1':
+		o->once = true;
+		return 0;
+	case 'l':
+		o->local = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "no argument is wanted");
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = { option_list, parse_option, NULL,
+	"Export this node's hardware topology: to a file for its own jobs, and to the registry.", NULL, NULL, NULL };
+
+static const char *short_host(char *space, size_t size)
+{
+	if (gethostname(space, size - 1))
+		return "";
+	space[size - 1] = '\0';
+	space[strcspn(space, ".")] = '\0';
+	return space;
+}
+
+/* The folder of the file, when it is our own run folder: /run is empty after a boot. */
+static int keep_locally(const struct settings *s, const struct buf *xml, struct err *e)
+{
+	if (mkdir(s->run_dir, 0755) && errno != EEXIST)
+		return err_set(e, "%s: %s", s->run_dir, strerror(errno));
+	return file_replace(s->topology_file, xml->data, xml->len, 0644, e);
+}
+
+static time_t seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return t.tv_sec;
+}
+
+/* 0, or -1 when the deadline has passed; a pause that would outlast it is cut short, for a last attempt. */
+static int pause_before(unsigned attempt, unsigned retry_after, time_t until)
+{
+	unsigned ms = deliver_pause(attempt) + 1000 * retry_after;
+	time_t left = until - seconds();
+
+	if (until && left <= 0)
+		return -1;
+	if (until && ms > 1000 * left)
+		ms = 1000 * left;
+	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000l }, NULL);
+	return 0;
+}
+
+static int send_until_done(struct delivery *d, const struct options *o)
+{
+	time_t until = o->deadline ? seconds() + o->deadline : 0;
+	struct err e;
+
+	for (unsigned attempt = 0;; attempt++) {
+		enum deliver_result rc = deliver(d, &e);
+
+		if (rc == DELIVER_DONE) {
+			log_info("%s: acknowledged: %s", d->node, d->outcome);
+			return 0;
+		}
+		log_line(rc == DELIVER_REFUSED || o->once ? LOG_ERR : LOG_WARNING, "%s: %s", d->node, e.text);
+		if (rc == DELIVER_REFUSED || o->once)
+			return -1;
+		if (pause_before(attempt, d->retry_after, until)) {
+			log_error("%s: not acknowledged within %u s", d->node, o->deadline);
+			return -1;
+		}
+	}
+}
+
+static int run(const struct options *o, const struct settings *s, struct buf *xml)
+{
+	char host[HOST_NAME_MAX + 1];
+	struct delivery d = { .settings = s, .node = o->node ? o->node : short_host(host, sizeof(host)), .xml = xml };
+	struct err e;
+
+	if (!claim_node_valid(d.node)) {
+		log_error("'%s' is not a node's name: letters, digits, '.', '_' and '-' are", d.node);
+		return -1;
+	}
+	if (discover_boot(d.boot_id, &e) ||
+	    (o->input ? file_read(o->input, XML_MAX, xml, &e) : discover_xml(xml, &e)) || keep_locally(s, xml, &e)) {
+		log_error("%s: %s", d.node, e.text);
+		return -1;
+	}
+	return o->local ? 0 : send_until_done(&d, o);
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {0};
+	struct settings s;
+	struct buf xml = {0};
+	struct err e;
+	int rc;
+
+	log_open("topiary-agent");
+	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	if (settings_load(o.config, &s, &e)) {
+		log_error("%s", e.text);
+		return EXIT_FAILURE;
+	}
+	rc = run(&o, &s, &xml);
+	buf_free(&xml);
+	settings_free(&s);
+	return rc ? EXIT_FAILURE : EXIT_SUCCESS;
+}

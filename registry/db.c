@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "db.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "migrate.h"
+
+#define VALUES_MAX 8
+#define WAIT_SECONDS 5
+
+struct db {
+	PGconn *conn;
+	bool busy;
+};
+
+struct db_pool {
+	pthread_mutex_t lock;
+	pthread_cond_t freed;
+	const char *conninfo, *schema_dir;
+	pthread_mutex_t migrating;
+	bool migrated;
+	unsigned size;
+	struct db db[];
+};
+
+struct db_pool *db_pool_new(const char *conninfo, const char *schema_dir, unsigned size)
+{
+	struct db_pool *p = calloc(1, sizeof(*p) + size * sizeof(p->db[0]));
+
+	if (!p)
+		return NULL;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_mutex_init(&p->migrating, NULL);
+	pthread_cond_init(&p->freed, NULL);
+	p->conninfo = conninfo;
+	p->schema_dir = schema_dir;
+	p->size = size;
+	return p;
+}
+
+void db_pool_free(struct db_pool *p)
+{
+	if (!p)
+		return;
+	for (unsigned i = 0; i < p->size; i++)
+		PQfinish(p->db[i].conn);
+	free(p);
+}
+
+static int fail(struct db *db, struct err *e)
+{
+	const char *text = PQerrorMessage(db->conn);
+
+	return err_set(e, "PostgreSQL: %.*s", (int) strcspn(text, "\n"), text);
+}
+
+static int db_connect(struct db *db, const char *conninfo, struct err *e)
+{
+	const char *keys[] = { "connect_timeout", "application_name", "client_encoding", "options", "dbname", NULL };
+	const char *values[] = { "3", "topiaryd", "UTF8",
+		"-c statement_timeout=10s -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s -c client_min_messages=warning",
+		conninfo, NULL };
+
+	if (db->conn && PQstatus(db->conn) == CONNECTION_OK)
+		return 0;
+	PQfinish(db->conn);
+	db->conn = PQconnectdbParams(keys, values, 1);
+	return PQstatus(db->conn) == CONNECTION_OK ? 0 : fail(db, e);
+}
+
+static struct db *wait_free(struct db_pool *p)
+{
+	struct timespec until;
+	struct db *db = NULL;
+	int rc = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WAIT_SECONDS;
+	pthread_mutex_lock(&p->lock);
+	while (!db && rc != ETIMEDOUT) {
+		for (unsigned i = 0; i < p->size && !db; i++)
+			db = p->db[i].busy ? NULL : &p->db[i];
+		if (!db)
+			rc = pthread_cond_timedwait(&p->freed, &p->lock, &until);
+	}
+	if (db)
+		db->busy = true;
+	pthread_mutex_unlock(&p->lock);
+	return db;
+}
+
+static int migrate_once(struct db_pool *p, struct db *db, struct err *e)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&p->migrating);
+	if (!p->migrated && (rc = migrate(db, p->schema_dir, e)) == 0)
+		p->migrated = true;
+	pthread_mutex_unlock(&p->migrating);
+	return rc;
+}
+
+struct db *db_take(struct db_pool *p, struct err *e)
+{
+	struct db *db = wait_free(p);
+
+	if (!db) {
+		err_set(e, "PostgreSQL: all connections are busy");
+		return NULL;
+	}
+	if (db_connect(db, p->conninfo, e) || migrate_once(p, db, e)) {
+		db_give(p, db);
+		return NULL;
+	}
+	return db;
+}
+
+void db_give(struct db_pool *p, struct db *db)
+{
+	if (!db)
+		return;
+	if (PQtransactionStatus(db->conn) != PQTRANS_IDLE)
+		db_do(db, NULL, "ROLLBACK", 0, NULL);
+	pthread_mutex_lock(&p->lock);
+	db->busy = false;
+	pthread_cond_signal(&p->freed);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static PGresult *checked(struct db *db, PGresult *r, struct err *e)
+{
+	ExecStatusType status = PQresultStatus(r);
+
+	if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
+		return r;
+	fail(db, e);
+	PQclear(r);
+	return NULL;
+}
+
+PGresult *db_query(struct db *db, struct err *e, const char *sql, unsigned n, const struct db_value *values)
+{
+	const char *data[VALUES_MAX];
+	int length[VALUES_MAX], binary[VALUES_MAX];
+
+	for (unsigned i = 0; i < n; i++) {
+		data[i] = values[i].data;
+		length[i] = values[i].len;
+		binary[i] = values[i].len > 0;
+	}
+	return checked(db, PQexecParams(db->conn, sql, n, NULL, data, length, binary, 0), e);
+}
+
+int db_do(struct db *db, struct err *e, const char *sql, unsigned n, const struct db_value *values)
+{
+	PGresult *r = db_query(db, e, sql, n, values);
+
+	PQclear(r);
+	return r ? 0 : -1;
+}
+
+int db_script(struct db *db, struct err *e, const char *sql)
+{
+	PGresult *r = checked(db, PQexec(db->conn, sql), e);
+
+	PQclear(r);
+	return r ? 0 : -1;
+}
+
+int db_bytes(const PGresult *r, int row, int column, struct buf *out)
+{
+	struct buf b = {0};
+	size_t len;
+	unsigned char *raw = PQunescapeBytea((unsigned char *) PQgetvalue(r, row, column), &len);
+
+	if (!raw)
+		return -1;
+	buf_add(&b, raw, len);
+	PQfreemem(raw);
+	if (b.failed)
+		return -1;
+	*out = b;
+	return 0;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_REGISTRY_READS_H
+#define TOPIARY_REGISTRY_READS_H
+
+#include "service.h"
+
+/* What anyone may read. Each fills the reply. */
+void read_nodes(struct call *c);
+void read_node(struct call *c);
+void read_topology(struct call *c);
+void read_shapes(struct call *c);
+void read_snapshot(struct call *c);
+void read_health(struct call *c);
+
+#endif

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+
+from registry_rig import Registry, machine  # noqa: E402
+
+SMALL = "Package:2 [NUMANode] L3Cache:2 L2Cache:4 Core:1 PU:2"
+
+
+@pytest.fixture(scope="module")
+def registry():
+    if os.geteuid():
+        pytest.skip("needs root: daemons run as several users")
+    with tempfile.TemporaryDirectory(prefix="tpy", dir="/tmp") as folder:
+        r = Registry(folder)
+        try:
+            yield r.start()
+        finally:
+            r.end()
+
+
+@pytest.fixture
+def intact(registry):
+    """A node stored before the test is byte for byte there after it, and topiaryd serves."""
+    xml = machine(SMALL, "witness", 1)
+    assert registry.put("witness", xml).status == 200
+    daemon = registry.daemons["topiaryd"]
+    yield registry
+    assert daemon.alive()
+    assert registry.get("/healthz").status == 200
+    assert registry.get("/v1/nodes/witness/topology").body == xml
+    assert registry.put("after", machine(SMALL, "after", time_serial())).status == 200
+
+
+def time_serial():
+    return int.from_bytes(os.urandom(3), "big") % 1000000

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""A private registry: PostgreSQL, munged, topiaryd, each in one folder, and the agent's part of the protocol by hand."""
+import hashlib
+import http.client
+import json
+import os
+import pwd
+import re
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+from rig.processes import Daemon, wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("TOPIARY_BUILD", ROOT / "build")).resolve()
+POSTGRES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
+USER = "daemon"  # who runs topiaryd
+
+
+def run(command, **how):
+    return subprocess.run([str(c) for c in command], check=True, capture_output=True, **how).stdout
+
+
+def as_user(name, command):
+    user = pwd.getpwnam(name)
+    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", *map(str, command)]
+
+
+def zstd(data):
+    return run(["zstd", "-q", "-c"], input=data)
+
+
+def machine(synthetic, host, serial=0):
+    """A machine's XML as hwloc exports it, with what differs between machines of one kind."""
+    xml = run(["lstopo-no-graphics", "--input", synthetic, "--of", "xml", "-"]).decode()
+    if not re.search(r'<info name="HostName"', xml):
+        xml = re.sub(r'(<object type="Machine"[^>]*>\n)',
+                     rf'\1    <info name="HostName" value="{host}"/>\n    <info name="DMIProductSerial" value="C{serial:06d}"/>\n',
+                     xml, count=1)
+    return xml.encode()
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class Registry:
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.folder.chmod(0o755)
+        self.port = free_port()
+        self.boot = str(uuid.uuid4())
+        self.seq = time.time_ns()
+        self.daemons = {}
+        for name, owner in (("pg", "postgres"), ("munge", "root"), ("state", USER), ("run", "root")):
+            (self.folder / name).mkdir(mode=0o755)
+            user = pwd.getpwnam(owner)
+            os.chown(self.folder / name, user.pw_uid, user.pw_gid)
+        self.munge_socket = self.folder / "munge" / "socket"
+        self.snapshot = self.folder / "state" / "snapshot"
+        self.config = self.folder / "topiary.conf"
+        self.config.write_text(
+            f"SnapshotFile={self.snapshot}\nRunDir={self.folder}/run\nTopologyFile={self.folder}/run/topology.xml\n"
+            f"RegistryURL=http://127.0.0.1:{self.port}\nRegistryUser={USER}\nMungeSocket={self.munge_socket}\n"
+            f"Listen=127.0.0.1:{self.port}\nDatabase=host={self.folder}/pg dbname=topiary user={USER}\nSchemaDir={ROOT}/sql\n")
+        run(as_user("postgres", [POSTGRES / "initdb", "-D", self.folder / "pg/data", "-A", "peer", "-E", "UTF8",
+                                 "--locale=C.UTF-8"]), cwd="/")
+        key = self.folder / "munge" / "key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o600)
+
+    # --- the parts
+
+    def daemon(self, name, command, ready):
+        self.daemons[name] = Daemon.run(name, [str(c) for c in command], self.folder / f"{name}.log")
+        if not wait_until(lambda: ready() or not self.daemons[name].alive(), 30) or not self.daemons[name].alive():
+            raise RuntimeError(f"{name}: {self.log(name)}")
+
+    def stop(self, name, how=signal.SIGTERM):
+        self.daemons.pop(name).stop(how)
+
+    def log(self, name):
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def start_postgres(self):
+        self.daemon("postgres", as_user("postgres", [POSTGRES / "postgres", "-D", self.folder / "pg/data", "-k",
+                                                     self.folder / "pg", "-c", "listen_addresses="]),
+                    lambda: not subprocess.run([POSTGRES / "pg_isready", "-q", "-h", self.folder / "pg"], check=False).returncode)
+
+    def create_database(self):
+        for command in (["createuser", USER], ["createdb", "-O", USER, "topiary"]):
+            run(as_user("postgres", [command[0], "-h", self.folder / "pg", *command[1:]]), cwd="/")
+
+    def start_munge(self):
+        home = self.folder / "munge"
+        self.daemon("munged", ["munged", "--foreground", f"--socket={self.munge_socket}", f"--key-file={home}/key",
+                               f"--pid-file={home}/pid", f"--log-file={home}/log", f"--seed-file={home}/seed"],
+                    self.munge_socket.exists)
+
+    def start_topiaryd(self):
+        self.daemon("topiaryd", as_user(USER, [BUILD / "topiaryd", "--config", self.config]), self.listening)
+
+    def listening(self):
+        with socket.socket() as s:
+            return s.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def start(self):
+        self.start_postgres()
+        self.create_database()
+        self.start_munge()
+        self.start_topiaryd()
+        return self
+
+    def end(self):
+        for name in ("topiaryd", "munged", "postgres"):
+            if name in self.daemons:
+                self.stop(name, signal.SIGINT if name == "postgres" else signal.SIGTERM)
+
+    # --- its use
+
+    def request(self, method, path, body=None, **headers):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        c.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        got = c.getresponse()
+        answer = Answer(got.status, got.headers, got.read())
+        c.close()
+        return answer
+
+    def get(self, path):
+        return self.request("GET", path)
+
+    def sign(self, payload, user=None, ttl=None, reader=USER):
+        command = ["munge", f"--socket={self.munge_socket}", f"--string={payload}", f"--restrict-uid={reader}"]
+        command += [f"--ttl={ttl}"] if ttl else []
+        return run(as_user(user, command) if user else command).decode().strip()
+
+    def claim(self, node, xml, **other):
+        self.seq += 1
+        fields = {"node": node, "boot": self.boot, "seq": self.seq, "length": len(xml),
+                  "sha256": hashlib.sha256(xml).hexdigest(), **other}
+        return "topiary1 {node} {boot} {seq} {length} {sha256}".format(**fields)
+
+    def ask(self, node, xml, cred=None, **other):
+        cred = cred or self.sign(self.claim(node, xml, **other))
+        return self.request("PUT", f"/v1/nodes/{node}/boot", Authorization=f"Munge {cred}")
+
+    def put(self, node, xml, cred=None, body=None, encoding="zstd", **other):
+        cred = cred or self.sign(self.claim(node, xml, **other))
+        return self.request("PUT", f"/v1/nodes/{node}/topology", zstd(xml) if body is None else body,
+                            Authorization=f"Munge {cred}", Content_Encoding=encoding)
+
+    def agent_command(self, node, file, *options):
+        return [str(c) for c in (BUILD / "topiary-agent", "--config", self.config, "--node", node, "--input", file, *options)]
+
+    def agent(self, node, file, *options):
+        return subprocess.run(self.agent_command(node, file, *options), capture_output=True, text=True, timeout=120, check=False)
+
+    def sql(self, query):
+        return run(as_user(USER, ["psql", "-h", self.folder / "pg", "-d", "topiary", "-AtF|", "-c", query]), cwd="/").decode().strip()
+
+    def snapshot_text(self):
+        return self.snapshot.read_text() if self.snapshot.exists() else ""

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""What must be refused, and what breaks beside topiaryd: each leaves what was stored intact and topiaryd serving."""
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import uuid
+
+import pytest
+from conftest import SMALL
+from registry_rig import machine, zstd
+from rig.processes import descendants, wait_until
+
+XML = machine(SMALL, "bad", 2)
+
+
+def refused(answer, status, words):
+    assert answer.status == status, (answer.status, answer.body)
+    assert re.search(words, answer.json()["error"]), answer.body
+    return True
+
+
+# --- credentials
+
+def test_missing_credential(intact):
+    refused(intact.request("PUT", "/v1/nodes/bad/boot"), 401, "bad: .*no 'Authorization")
+    refused(intact.request("PUT", "/v1/nodes/bad/boot", Authorization="Basic YTpi"), 401, "no 'Authorization")
+
+
+def test_garbage_credential(intact):
+    refused(intact.ask("bad", XML, cred="MUNGE:AwQFAAC:"), 401, "bad: munge: ")
+
+
+def test_replayed_credential(intact):
+    cred = intact.sign(intact.claim("bad", XML))
+    assert intact.ask("bad", XML, cred).status == 202
+    refused(intact.ask("bad", XML, cred), 401, "(?i)replayed")
+
+
+def test_expired_credential(intact):
+    cred = intact.sign(intact.claim("bad", XML), ttl=1)
+    time.sleep(2.5)
+    refused(intact.ask("bad", XML, cred), 401, "(?i)expired")
+
+
+def test_credential_of_another_user(intact):
+    refused(intact.ask("bad", XML, intact.sign(intact.claim("bad", XML), user="nobody")), 403, "bad: signed by uid 65534")
+
+
+def test_credential_for_another_reader(intact):
+    refused(intact.ask("bad", XML, intact.sign(intact.claim("bad", XML), reader="nobody")), 401, "(?i)unauthorized")
+
+
+def test_credential_of_another_node(intact):
+    refused(intact.put("witness", XML, intact.sign(intact.claim("bad", XML))), 403, "witness: .* node bad")
+
+
+@pytest.mark.parametrize("payload", [
+    "", "hello", "topiary1 bad", "topiary2 bad {boot} 1 1 {sha}", "topiary1 bad {boot} -1 1 {sha}", "topiary1 bad {boot} 1 1 {sha} x",
+    "topiary1  bad {boot} 1 1 {sha}", "topiary1 bad nonsense 1 1 {sha}", "topiary1 bad {boot} 1 1 abc", "topiary1 a;b {boot} 1 1 {sha}",
+    "topiary1 bad {boot} 99999999999999999999999 1 {sha}", "topiary1 bad {boot} 1 1 {sha}\n", "x" * 5000])
+def test_signed_nonsense(intact, payload):
+    text = payload.format(boot=intact.boot, sha="0" * 64)
+    refused(intact.ask("bad", XML, intact.sign(text)), 401, "no claim")
+
+
+def test_old_sequence_number(intact):
+    assert intact.put("seq", XML, seq=2000).status == 200
+    refused(intact.put("seq", XML, seq=2000), 409, "seq: sequence number 2000")
+    refused(intact.ask("seq", XML, seq=1999), 409, "seq: sequence number 1999")
+    assert intact.ask("seq", XML, seq=2001).status == 200
+    assert intact.ask("seq", XML, seq=1, boot=str(uuid.uuid4())).status == 200
+
+
+def test_sequence_number_out_of_range(intact):
+    refused(intact.ask("bad", XML, seq=2**63), 400, "out of range")
+
+
+# --- bodies
+
+def test_body_that_is_not_what_was_signed(intact):
+    refused(intact.put("bad", XML, body=zstd(XML + b" ")), 422, "bad: .*signed")
+    refused(intact.put("bad", XML, length=len(XML) - 1), 422, "bad: .*signed")
+
+
+def test_wrong_encoding(intact):
+    refused(intact.put("bad", XML, body=XML, encoding="identity"), 415, "bad: .*zstd")
+
+
+@pytest.mark.parametrize("body", [b"", b"\0", b"no zstd", XML, zstd(XML)[:-7], zstd(XML)[:20], zstd(XML) + zstd(XML), zstd(XML) + b"x"],
+                         ids=["empty", "nul", "text", "plain", "short", "shorter", "two frames", "more"])
+def test_body_that_is_no_frame(intact, body):
+    refused(intact.put("bad", XML, body=body), 422, "^bad: ")
+
+
+def test_claimed_length_too_large(intact):
+    refused(intact.ask("bad", XML, length=(16 << 20) + 1), 413, "bad: ")
+
+
+def raw(registry, data, wait=10):
+    with socket.create_connection(("127.0.0.1", registry.port), timeout=wait) as s:
+        s.sendall(data)
+        got = b""
+        try:
+            while chunk := s.recv(65536):
+                got += chunk
+        except (TimeoutError, ConnectionResetError):
+            pass
+        return got
+
+
+def test_announced_body_too_large(intact):
+    cred = intact.sign(intact.claim("bad", XML))
+    head = (f"PUT /v1/nodes/bad/topology HTTP/1.1\r\nHost: x\r\nAuthorization: Munge {cred}\r\nContent-Encoding: zstd\r\n"
+            f"Content-Length: {1 << 40}\r\n\r\n")
+    assert b" 413 " in raw(intact, head.encode()).split(b"\r\n")[0]
+
+
+def test_streamed_body_too_large(intact):
+    cred = intact.sign(intact.claim("bad", XML))
+    head = (f"PUT /v1/nodes/bad/topology HTTP/1.1\r\nHost: x\r\nAuthorization: Munge {cred}\r\nContent-Encoding: zstd\r\n"
+            "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
+    chunk = b"10000\r\n" + os.urandom(65536) + b"\r\n"
+    assert b" 413 " in raw(intact, head.encode() + 80 * chunk + b"0\r\n\r\n").split(b"\r\n")[0]
+
+
+def test_body_on_boot(intact):
+    cred = intact.sign(intact.claim("bad", XML))
+    refused(intact.request("PUT", "/v1/nodes/bad/boot", b"x" * 10, Authorization=f"Munge {cred}"), 413, "bad")
+
+
+def test_bomb(intact):
+    bomb = b"\0" * (15 << 20)
+    refused(intact.put("bad", bomb), 422, "^bad: ")
+    refused(intact.put("bad", XML, body=zstd(b"\0" * (1 << 28))), 422, "^bad: ")
+
+
+ENTITIES = b"".join(b'<!ENTITY e%d "%s">' % (i, b"&e%d;" % (i - 1) * 10 if i else b"x" * 10) for i in range(9))
+HOSTILE = {
+    "entity bomb": XML.replace(b'"hwloc2.dtd"', b'"hwloc2.dtd" [' + ENTITIES + b"]").replace(b"bad", b"&e8;"),
+    "xxe": XML.replace(b'"hwloc2.dtd"', b'"hwloc2.dtd" [<!ENTITY x SYSTEM "file:///etc/passwd">]').replace(b'"bad"', b'"&x;"'),
+    "external dtd": XML.replace(b"hwloc2.dtd", b"http://127.0.0.1:1/x.dtd"),
+    "no cpusets": re.sub(rb' (complete_)?cpuset="[^"]*"', b"", XML),
+    "one cpuset missing": re.sub(rb' complete_cpuset="[^"]*"', b"", XML, count=1),
+    "unknown element": XML.replace(b"</topology>", b"<script/></topology>"),
+    "cut": XML[: len(XML) // 2],
+    "not xml": b"#!/bin/sh\nreboot\n",
+    "other xml": b"<?xml version='1.0'?><html/>",
+    "nul": XML.replace(b"bad", b"b\0d"),
+    "not utf-8": XML.replace(b"bad", b"b\xff\xfed"),
+    "encoding by a module": XML.replace(b"UTF-8", b"EUC-JP"),
+    "deep": XML.replace(b"</topology>", b"<object type='Group'>" * 3000 + b"</topology>"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_xml(intact, name):
+    assert HOSTILE[name] != XML
+    refused(intact.put("bad", HOSTILE[name]), 422, "^bad: ")
+    assert intact.get("/v1/nodes/bad").status == 404
+
+
+def parser_of(registry):
+    return next(pid for pid in descendants(registry.daemons["topiaryd"].pid)
+                if open(f"/proc/{pid}/comm", encoding="ascii").read() == "topiaryd-parse\n")
+
+
+def test_a_stopped_parser_costs_one_answer(intact):
+    pid = parser_of(intact)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        refused(intact.put("bad", XML), 503, "bad: .*time")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+# --- HTTP
+
+@pytest.mark.parametrize("method, path, status", [
+    ("GET", "/", 404), ("GET", "/v1", 404), ("GET", "/v1/nodes/", 404), ("GET", "/v1/nodes/nobody", 404), ("POST", "/v1/nodes", 405),
+    ("GET", "/v1/nodes/nobody/topology", 404), ("DELETE", "/v1/nodes/witness", 405), ("BREW", "/healthz", 405),
+    ("PUT", "/v1/nodes/witness", 405), ("GET", "/v1/nodes/a%20b", 400), ("GET", "/v1/nodes/%27%3B--", 400),
+    ("GET", "/v1/nodes/" + "x" * 300, 404), ("GET", "/v1/nodes/../../etc/passwd", 404)])
+def test_unknown_method_or_path(intact, method, path, status):
+    refused(intact.request(method, path), status, "...")
+
+
+@pytest.mark.parametrize("data", [b"\0" * 1000, b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", os.urandom(5000), b"GET / HTTP/1.1\r\n" * 3000,
+                                  b"GET /healthz HTTP/1.1\r\nContent-Length: -5\r\n\r\n"])
+def test_garbage_on_the_port(intact, data):
+    assert b" 200 " not in raw(intact, data, wait=2).split(b"\r\n")[0]
+
+
+def test_half_a_request_harms_nobody(intact):
+    with socket.create_connection(("127.0.0.1", intact.port)) as s:
+        s.sendall(b"PUT /v1/nodes/bad/topology HTTP/1.1\r\nHost: x\r\n")
+        assert intact.get("/healthz").status == 200
+
+
+# --- what fails beside topiaryd
+
+def test_postgres_down_and_up(intact):
+    intact.stop("postgres", signal.SIGINT)
+    answer = intact.put("bad-pg", XML)
+    refused(answer, 503, "bad-pg: PostgreSQL")
+    assert int(answer.headers["Retry-After"]) > 0
+    refused(intact.get("/v1/nodes"), 503, "PostgreSQL")
+    intact.start_postgres()
+    assert wait_until(lambda: intact.put("bad-pg", XML).status == 200, 20)
+
+
+def test_postgres_killed_while_nodes_boot(intact, tmp_path):
+    file = tmp_path / "n.xml"
+    file.write_bytes(machine(SMALL, "killed", 3))
+    intact.stop("postgres", signal.SIGQUIT)
+    agent = subprocess.Popen(intact.agent_command("killed", file, "--deadline", "60"), stderr=subprocess.PIPE, text=True)
+    time.sleep(2)
+    assert agent.poll() is None
+    intact.start_postgres()
+    said = agent.communicate(timeout=90)[1]
+    assert agent.returncode == 0, said
+    assert intact.get("/v1/nodes/killed/topology").body == file.read_bytes()
+
+
+@pytest.fixture
+def restartable(registry):
+    xml = machine(SMALL, "witness", 1)
+    assert registry.put("witness", xml).status == 200
+    yield registry
+    assert registry.get("/v1/nodes/witness/topology").body == xml
+    assert registry.put("after", machine(SMALL, "after", 9)).status == 200
+
+
+def test_start_without_postgres(restartable):
+    restartable.stop("topiaryd")
+    restartable.stop("postgres", signal.SIGINT)
+    restartable.start_topiaryd()
+    refused(restartable.get("/v1/nodes"), 503, "PostgreSQL")
+    restartable.start_postgres()
+    assert wait_until(lambda: restartable.get("/v1/nodes").status == 200, 20)
+
+
+def test_topiaryd_down_and_up(restartable, tmp_path):
+    file = tmp_path / "n.xml"
+    file.write_bytes(machine(SMALL, "patient", 4))
+    restartable.stop("topiaryd", signal.SIGKILL)
+    agent = subprocess.Popen(restartable.agent_command("patient", file, "--deadline", "60"), stderr=subprocess.PIPE, text=True)
+    time.sleep(2)
+    assert agent.poll() is None
+    restartable.start_topiaryd()
+    said = agent.communicate(timeout=90)[1]
+    assert agent.returncode == 0, said
+    assert restartable.get("/v1/nodes/patient/topology").body == file.read_bytes()
+
+
+def test_parser_killed_ends_topiaryd_with_an_error(restartable):
+    daemon = restartable.daemons["topiaryd"]
+    os.kill(parser_of(restartable), signal.SIGKILL)
+    assert wait_until(lambda: not daemon.alive(), 20) and daemon.child.returncode == 1
+    restartable.start_topiaryd()
+
+
+def test_munged_down_and_up(restartable):
+    cred = restartable.sign(restartable.claim("bad", XML))
+    restartable.stop("munged")
+    refused(restartable.ask("bad", XML, cred), 503, "bad: munge")
+    assert restartable.get("/healthz").status == 200
+    restartable.start_munge()
+    assert restartable.put("munged", XML).status == 200
+
+
+# --- the agent
+
+def test_agent_gives_up_at_its_deadline(restartable, tmp_path):
+    file = tmp_path / "n.xml"
+    file.write_bytes(XML)
+    restartable.stop("topiaryd")
+    begun = time.monotonic()
+    done = restartable.agent("late", file, "--deadline", "3")
+    restartable.start_topiaryd()
+    assert done.returncode == 1 and "late: not acknowledged within 3 s" in done.stderr
+    assert time.monotonic() - begun < 15
+
+
+@pytest.mark.parametrize("node, xml, words", [
+    ("a/b", XML, "'a/b' is not a node's name"), ("refused", b"no xml", "refused: the registry answers 422"), ("absent", None, "absent: .*No such file")])
+def test_agent_stops_at_what_will_not_change(intact, tmp_path, node, xml, words):
+    file = tmp_path / "n.xml"
+    if xml is not None:
+        file.write_bytes(xml)
+    done = intact.agent(node, file)
+    assert done.returncode == 1 and re.search(words, done.stderr), done.stderr
+    assert len(done.stderr.strip().split("\n")) == 1
+
+
+def test_agent_believes_only_the_registrys_user(intact, tmp_path):
+    file, config = tmp_path / "n.xml", tmp_path / "topiary.conf"
+    file.write_bytes(machine(SMALL, "doubt", 5))
+    config.write_text(intact.config.read_text().replace("RegistryUser=daemon", "RegistryUser=nobody"))
+    command = intact.agent_command("doubt", file, "--once", "--config", str(config))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and intact.get("/v1/nodes/doubt").status == 404, done.stderr

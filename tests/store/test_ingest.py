@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""The way of a node's topology into the registry and out of it again, to the byte."""
+import hashlib
+import os
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from registry_rig import ROOT, machine, run
+from rig.processes import wait_until
+
+SHAPES = {
+    "two": "Package:2 [NUMANode] L3Cache:2 L2Cache:4 Core:1 PU:2",
+    "wide": "Package:4 [NUMANode] Core:16 PU:1",
+}
+
+
+def test_agent_first_boot_then_hash_only(registry, tmp_path):
+    file = tmp_path / "cn1.xml"
+    file.write_bytes(machine(SHAPES["two"], "cn1", 11))
+    first = registry.agent("cn1", file, "--once")
+    assert first.returncode == 0, first.stderr
+    assert "acknowledged" in first.stderr and "base" in first.stderr
+    assert registry.get("/v1/nodes/cn1/topology").body == file.read_bytes()
+    assert (registry.folder / "run/topology.xml").read_bytes() == file.read_bytes()
+    assert (registry.folder / "run/topology.xml").stat().st_mode & 0o777 == 0o644
+    again = registry.agent("cn1", file, "--once")
+    assert again.returncode == 0 and "known" in again.stderr
+    node = registry.get("/v1/nodes/cn1").json()
+    assert len(node["boots"]) == 2 and len({b["sha256"] for b in node["boots"]}) == 1
+
+
+def test_live_discovery(registry, tmp_path):
+    command = [c for c in registry.agent_command("live", "X", "--once") if c not in ("--input", "X")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    file = tmp_path / "live.xml"
+    file.write_bytes(registry.get("/v1/nodes/live/topology").body)
+    here = run(["hwloc-calc", "--whole-system", "--number-of", "pu", "machine:0"])
+    assert run(["hwloc-calc", "--input", file, "--number-of", "pu", "machine:0"]) == here
+
+
+def test_near_identical_nodes_become_differences(registry):
+    documents = {f"row{i}": machine(SHAPES["two"], f"row{i}", 500 + i) for i in range(1, 9)}
+    for name, xml in documents.items():
+        assert registry.put(name, xml).status == 200
+    nodes = {n["node"]: n for n in registry.get("/v1/nodes").json()["nodes"]}
+    for name, xml in documents.items():
+        assert registry.get(f"/v1/nodes/{name}/topology").body == xml
+        assert nodes[name]["xml_bytes"] == len(xml)
+        assert nodes[name]["stored"] == "lines" and nodes[name]["base"] == "cn1"
+        assert nodes[name]["stored_bytes"] < 200
+
+
+def test_structural_difference_becomes_a_patch(registry):
+    xml = machine("Package:8 [NUMANode] L3Cache:2 L2Cache:4 Core:1 PU:2", "big", 1)
+    assert registry.put("big1", xml).json()["stored"] == "base"
+    info = b"".join(b'    <info name="Extra%d" value="%d"/>\n' % (i, i) for i in range(3))
+    longer = xml.replace(b'    <info name="HostName"', info + b'    <info name="HostName"', 1)
+    assert registry.put("big2", longer).json()["stored"] == "patch"
+    assert registry.get("/v1/nodes/big2/topology").body == longer
+
+
+def test_another_model_of_the_same_shape_becomes_a_base(registry):
+    plain = machine(SHAPES["two"], "m1", 1)
+    noise = b"".join(b'    <info name="I%d" value="%s"/>\n' % (i, os.urandom(24).hex().encode()) for i in range(60))
+    other = plain.replace(b'    <info name="HostName"', noise + b'    <info name="HostName"', 1)
+    got = registry.put("model1", other).json()
+    assert got["stored"] == "base"
+    assert registry.put("model2", other.replace(b"C000001", b"C000002")).json()["stored"] == "lines"
+    assert registry.put("cn2", machine(SHAPES["two"], "cn2", 12)).json()["stored"] != "base", "the older base is tried too"
+    assert registry.get("/v1/nodes/model1/topology").body == other
+
+
+def test_original_that_is_not_canonical_is_kept_to_the_byte(registry):
+    xml = machine(SHAPES["two"], "odd", 3)
+    odd = xml.replace(b"\n", b"\n \n", 5).replace(b'gp_index="1"', b'gp_index="901"', 1)
+    assert registry.put("odd", odd).status == 200
+    assert registry.get("/v1/nodes/odd/topology").body == odd
+    assert registry.sql("SELECT original_kind IS NOT NULL FROM export WHERE node = 'odd'") == "t"
+
+
+def test_equal_nodes_at_once_have_one_base(registry):
+    """Boots come at once: all are stored, and one of them is the base."""
+    documents = {f"at{i}": machine(SHAPES["wide"], f"at{i}", i) for i in range(24)}
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(lambda n: registry.put(n, documents[n], seq=10**18 + int(n[2:])), documents))
+    assert [a.status for a in answers] == [200] * 24
+    assert sorted(a.json()["stored"] for a in answers) == ["base"] + ["lines"] * 23
+    for name, xml in documents.items():
+        assert registry.get(f"/v1/nodes/{name}/topology").body == xml
+
+
+def test_every_export_has_its_hash(registry):
+    """The sha256 of every export is that of what HTTP gives back."""
+    rows = registry.sql("SELECT node, sha256 FROM topiary_nodes").split("\n")
+    assert len(rows) > 20
+    for node, sha256 in (row.split("|") for row in rows):
+        assert hashlib.sha256(registry.get(f"/v1/nodes/{node}/topology").body).hexdigest() == sha256
+
+
+def test_history_and_return_to_an_older_topology(registry):
+    old, new = (machine(s, "hist", 7) for s in SHAPES.values())
+    for xml, stored in ((old, None), (new, None), (old, "known")):
+        got = registry.put("hist", xml).json()
+        assert stored in (None, got["stored"])
+    assert registry.get("/v1/nodes/hist/topology").body == old
+    assert len(registry.get("/v1/nodes/hist").json()["boots"]) == 3
+    assert registry.sql("SELECT count(*) FROM export WHERE node = 'hist'") == "2"
+
+
+def test_shapes_and_snapshot(registry):
+    shapes = {s["shape"]: s for s in registry.get("/v1/shapes").json()["shapes"]}
+    rows = [s for s in shapes.values() if "row[1-8]" in s["hosts"]]
+    assert len(rows) == 1 and rows[0]["cores"] == 16 and rows[0]["pus"] == 32
+    assert wait_until(lambda: "at[0-23]" in registry.snapshot_text(), 5)
+    text = registry.snapshot_text()
+    assert text == registry.get("/v1/snapshot").body.decode()
+    assert text.startswith("topiary-snapshot 1\n") and re.search(r"\nend sha256=[0-9a-f]{64}\n$", text)
+    assert registry.snapshot.stat().st_mode & 0o777 == 0o644
+    for name, shape in shapes.items():
+        assert f"shape {name} {shape['synthetic']}\n" in text
+
+
+def test_restart_loses_nothing(registry):
+    before = registry.get("/v1/nodes").json()
+    registry.stop("topiaryd")
+    registry.snapshot.unlink()
+    registry.start_topiaryd()
+    assert registry.get("/v1/nodes").json() == before
+    assert wait_until(lambda: registry.snapshot_text().startswith("topiary-snapshot 1"), 5)
+
+
+def test_sigterm_ends_cleanly(registry):
+    daemon = registry.daemons["topiaryd"]
+    registry.stop("topiaryd")
+    assert daemon.child.returncode == 0
+    registry.start_topiaryd()
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / ".cache/src").glob("hwloc-*/tests/hwloc/xml/*.xml")), ids=lambda f: f.name)
+def test_corpus_is_given_back_to_the_byte_or_refused(registry, file):
+    xml = file.read_bytes()
+    node = "c-" + re.sub(r"[^A-Za-z0-9]", "-", file.stem)
+    answer = registry.put(node, xml)
+    assert answer.status in (200, 422), answer.body
+    if answer.status == 200:
+        assert registry.get(f"/v1/nodes/{node}/topology").body == xml
+    else:
+        assert node in answer.json()["error"]
