@@ -65,7 +65,7 @@ static unsigned places_fill(struct place *to, const struct shape *shape, const u
 
 		if (core->level != LEVEL_CORE || !wanted[core->first])
 			continue;
-		to[n] = (struct place){ .host = host, .leaf = n, .core = core->first };
+		to[n] = (struct place){ .host = host, .leaf = n, .core = core->first, .threads = shape->threads[core->first] };
 		path_fill(&to[n++], shape, d, base);
 	}
 	return n;
@@ -122,6 +122,25 @@ error:
 	free(wanted);
 	free(name);
 	return -1;
+}
+
+int places_share_cores(struct places *p, struct err *e)
+{
+	struct place *more;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < p->nplaces; i++)
+		n += p->place[i].threads;
+	if (!(more = malloc((n + 1) * sizeof(*more))))
+		return err_set(e, "out of memory");
+	n = 0;
+	for (unsigned i = 0; i < p->nplaces; i++)
+		for (unsigned t = 0; t < p->place[i].threads; t++)
+			more[n++] = p->place[i];
+	free(p->place);
+	p->place = more;
+	p->nplaces = n;
+	return 0;
 }
 
 unsigned places_distance(const struct places *p, unsigned a, unsigned b)

@@ -20,6 +20,7 @@ struct place {
 	unsigned host;			/* index into hosts */
 	unsigned leaf;			/* index of the core within what the job has of that node, from 0 */
 	unsigned core;			/* logical index of the core in the whole node */
+	unsigned threads;		/* PUs of that core */
 	unsigned path[PLACES_LEVELS];
 };
 
@@ -37,6 +38,11 @@ extern const unsigned places_default_cost[PLACES_LEVELS];
 struct places *places_new(void);
 /* Add a node and those of its cores that the list ("0-5,12") names. 0, or -1 with an error naming the host. */
 int places_add(struct places *p, const char *host, const struct shape *shape, const char *cores, struct err *e);
+/*
+ * For a job of more ranks than cores: as many places in each core as it has PUs, side by side, in the order of block. 0 or -1.
+ */
+int places_share_cores(struct places *p, struct err *e);
+
 void places_free(struct places *p);
 
 /* Cost of a unit between two places. */

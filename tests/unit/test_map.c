@@ -522,6 +522,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(lays_out_as_slurm),
 		cmocka_unit_test(never_loses),
 		cmocka_unit_test(answers_the_same),
+		cmocka_unit_test(shares_cores),
 		cmocka_unit_test(writes_rank_files),
 	};
 

@@ -122,6 +122,9 @@ static void ranks(void **state)
 		{ "one package", "Package:1 Core:8 PU:1", "xxxxxxxx", "Package:2 Core:4 PU:1", "xxxx xxxx", 5, LEVEL_CORE },
 		{ "one L3 wanted, two packages allowed", "Package:2 L3Cache:1 Core:8 PU:1", "xxxxxxxx xxxxxxxx",
 		  "Package:1 L3Cache:4 Core:4 PU:1", "xxxx xxxx xxxx xxxx", 8, LEVEL_L3 },
+		{ "whole L3 before part of a package with private caches", "Package:4 L3Cache:2 L2Cache:2 Core:2 PU:1",
+		  "xxxx xxxx xxxx xxxx xxxx xxxx xxxx xxxx", "Package:2 L3Cache:1 L2Cache:8 Core:1 PU:1", "xxxxxxxx xxxxxxxx", 4,
+		  LEVEL_CORE },
 		{ "no L3 known is the package", "Package:2 Core:4 PU:1", "xxxx xxxx", "Package:2 L3Cache:2 Core:2 PU:1", "xx xx xx xx", 4,
 		  LEVEL_L3 },
 	};
