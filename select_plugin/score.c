@@ -54,7 +54,7 @@ static struct score_cost domain_cost(const struct tree *t, size_t d, unsigned ta
 	unsigned have = domain_free(t, d);
 	struct score_cost c = {0};
 
-	if (at->level == LEVEL_CORE || (at->level == LEVEL_L2 && at->cores == 1))
+	if (at->level == LEVEL_CORE)
 		return c;
 	c.row[SCORE_TOUCHED][at->level] = 1;
 	c.row[SCORE_OPEN][at->level] = take < have;
@@ -293,14 +293,32 @@ static void tree_fini(struct tree *t)
 	free(t->chosen);
 }
 
-static void cost_finish(struct score_cost *c, enum level within)
+/* hwloc leaves out a level that would be the same as the one above. */
+static void count_as_above(unsigned *touched)
 {
-	unsigned *touched = c->row[SCORE_TOUCHED];
-
 	for (int l = LEVEL_PACKAGE; l < LEVEL_CORE; l++)
 		if (touched[l] < touched[l - 1])
 			touched[l] = touched[l - 1];
-	c->beyond = within < LEVEL_CORE ? touched[within] - 1 : 0;
+}
+
+/* Caches that it does not tell of are shared by no two cores. */
+static void count_as_below(unsigned *touched, unsigned cores)
+{
+	if (!touched[LEVEL_L2])
+		touched[LEVEL_L2] = cores;
+	if (!touched[LEVEL_L3])
+		touched[LEVEL_L3] = touched[LEVEL_L2];
+}
+
+static void cost_finish(struct score_cost *c, const struct score_need *need)
+{
+	unsigned *touched = c->row[SCORE_TOUCHED], wanted[LEVEL_CORE];
+
+	memcpy(wanted, touched, sizeof(wanted));
+	count_as_above(wanted);
+	c->beyond = need->within < LEVEL_CORE ? wanted[need->within] - 1 : 0;
+	count_as_below(touched, need->cores);
+	count_as_above(touched);
 }
 
 int score_pick(const struct shape *shape, const bool *free_cores, const struct score_need *need, bool *chosen,
@@ -312,7 +330,7 @@ int score_pick(const struct shape *shape, const bool *free_cores, const struct s
 
 	if (!tree_init(&t, shape, free_cores) && need->cores && need->cores <= t.before[shape->cores]) {
 		c = take_some(&t, 0, need->cores, true);
-		cost_finish(&c, need->within);
+		cost_finish(&c, need);
 		rc = t.failed ? -1 : 0;
 	}
 	if (!rc) {

@@ -20,8 +20,9 @@
  *	broken	domains wholly free before and no more		one already broken before an intact one
  *	left	free cores left over				the tightest
  *
- * What is equal in all goes to the lowest index. A level that a node does not have counts as the level above it, and an L2 cache
- * of one core as none, so that nodes of different shapes compare.
+ * What is equal in all goes to the lowest index. So that nodes of different shapes compare, a level that a node does not have
+ * counts as the level above it, for hwloc leaves out what would be the same; but an L2 or L3 that it does not have counts, in
+ * "touched", as one a core or as the L2: no two cores share it.
  */
 enum score_row { SCORE_TOUCHED, SCORE_OPEN, SCORE_BROKEN, SCORE_LEFT, SCORE_ROWS };
 
