@@ -20,7 +20,8 @@ static const struct field node_fields[] = {
 	{ "node", false }, { "shape", false }, { "stored", false }, { "base", false }, { "stored_bytes", true }, { "xml_bytes", true },
 	{ "last_boot", false }, { "cores", true }, { "pus", true }, { "sha256", false }, {0},
 };
-#define NODES "SELECT node, shape, stored, base, stored_bytes, xml_bytes, " RFC3339("last_boot") ", cores, pus, sha256 FROM topiary_nodes"
+#define NODES "SELECT node, shape, stored, base, stored_bytes, xml_bytes, " \
+	RFC3339("last_boot") ", cores, pus, sha256 FROM topiary_nodes"
 
 static const struct field boot_fields[] = {
 	{ "boot_id", false }, { "seq", true }, { "sha256", false }, { "received", false }, {0},

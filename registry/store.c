@@ -129,7 +129,8 @@ static bool plainly_small(const struct choice *c, const struct buf *xml)
 
 static int consider_bases(struct db *db, const char *shape, struct choice *c, const struct buf *xml, struct err *e)
 {
-	PGresult *ids = db_query(db, e, "SELECT id FROM document WHERE shape = $1 AND kind = 'base' ORDER BY id DESC LIMIT " BASES_TRIED,
+	PGresult *ids = db_query(db, e,
+		"SELECT id FROM document WHERE shape = $1 AND kind = 'base' ORDER BY id DESC LIMIT " BASES_TRIED,
 				 1, &DB_TEXT(shape));
 	int rc = ids ? 0 : -1;
 
@@ -271,7 +272,8 @@ static int add_export(struct db *db, const struct claim *c, const struct parsed 
 	if (!same && (consider(&o, &d->xml, "", &d->original, e) || consider_original(db, document, &d->original, &o, e)))
 		goto done;
 	snprintf(length, sizeof(length), "%zu", d->original.len);
-	rc = key_query(db, id, e, "INSERT INTO export (node, sha256, document, original_kind, original_bytes, original_base, xml_bytes, host)"
+	rc = key_query(db, id, e,
+		"INSERT INTO export (node, sha256, document, original_kind, original_bytes, original_base, xml_bytes, host)"
 		       " VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id", 8,
 		       (struct db_value[]){ DB_TEXT(c->node), DB_TEXT(c->sha256), DB_TEXT(document->text),
 					    DB_TEXT(same ? NULL : pack_kind_name(o.pack.kind)),

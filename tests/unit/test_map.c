@@ -505,6 +505,32 @@ static void writes_rank_files(void **state)
 	(void) state;
 }
 
+/* More ranks than cores: those that talk share one, as far as it has PUs. */
+static void shares_cores(void **state)
+{
+	struct matrix *m = matrix_of("0 1 9 1\n1 0 1 9\n9 1 0 1\n1 9 1 0\n");
+	struct places *p = places_of(1, "Core:2 PU:2", "0-1");
+	struct mapping map;
+	struct buf out = {0};
+	struct err e;
+
+	assert_int_equal(mapping_solve(m, p, 1, &map, &e), -1);
+	assert_int_equal(places_share_cores(p, &e), 0);
+	assert_int_equal(p->nplaces, 4);
+	assert_int_equal(mapping_solve(m, p, 1, &map, &e), 0);
+	for (unsigned a = 0; a < 4; a++)
+		for (unsigned b = 0; b < a; b++)
+			assert_int_not_equal(map.place[a], map.place[b]);
+	assert_int_equal(rankfile_write("plain", p, &map, &out, &e), 0);
+	assert_string_equal(out.data, p->place[map.place[0]].core ? "0 cn0 1\n1 cn0 0\n2 cn0 1\n3 cn0 0\n"
+								    : "0 cn0 0\n1 cn0 1\n2 cn0 0\n3 cn0 1\n");
+	buf_free(&out);
+	mapping_free(&map);
+	places_free(p);
+	matrix_free(m);
+	(void) state;
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {

@@ -109,7 +109,8 @@ static void refuses(void **state)
 		const char *xml, *cores;	/* xml NULL: of a machine of 4 cores */
 	} rows[] = {
 		{ NULL, "4" }, { NULL, "" }, { NULL, "0-" }, { NULL, "0-4" },
-		{ "", "0" }, { "no XML", "0" }, { "<topology", "0" }, { "<?xml version=\"1.0\"?><topology version=\"2.0\"></topology>", "0" },
+		{ "", "0" }, { "no XML", "0" }, { "<topology", "0" },
+		{ "<?xml version=\"1.0\"?><topology version=\"2.0\"></topology>", "0" },
 	};
 	struct buf machine = {0};
 

@@ -47,7 +47,8 @@ static void picks(void **state)
 		{ "an L3 exactly", "Package:1 L3Cache:2 Core:4 PU:1", "---x xxxx", 4, "---- xxxx" },
 		{ "an L3 that is left, exactly", "Package:2 L3Cache:2 Core:4 PU:2", "xxxx xxxx ---- xxxx", 4, "---- ---- ---- xxxx" },
 		{ "fewest L3 of one package", "Package:1 L3Cache:4 Core:2 PU:1", "x- x- xx xx", 4, "-- -- xx xx" },
-		{ "an intact L3 rather than two broken ones", "Package:1 L3Cache:3 Core:4 PU:1", "xx-- xx-- xxxx", 4, "---- ---- xxxx" },
+		{ "an intact L3 rather than two broken ones", "Package:1 L3Cache:3 Core:4 PU:1", "xx-- xx-- xxxx", 4,
+		  "---- ---- xxxx" },
 		{ "exact combination", "Package:3 Core:4 PU:1", "xxxx x--- xxx-", 5, "xxxx x--- ----" },
 		{ "exact combination, not the largest two", "Package:4 Core:8 PU:1", "xxxxxxx- xxxxx--- xxxxxx-- xxx-----", 9,
 		  "-------- -------- xxxxxx-- xxx-----" },
@@ -116,7 +117,8 @@ static void ranks(void **state)
 		unsigned cores;
 		enum level within;
 	} rows[] = {
-		{ "exact package", "Package:2 Core:6 PU:1", "xxxxxx xxxxxx", "Package:4 Core:4 PU:1", "xxxx xxxx xxxx xxxx", 6, LEVEL_CORE },
+		{ "exact package", "Package:2 Core:6 PU:1", "xxxxxx xxxxxx", "Package:4 Core:4 PU:1",
+		  "xxxx xxxx xxxx xxxx", 6, LEVEL_CORE },
 		{ "exact node", "Package:1 Core:4 PU:1", "xxxx", "Package:1 Core:6 PU:1", "xxxxxx", 4, LEVEL_CORE },
 		{ "broken node", "Package:2 Core:4 PU:1", "-xxx xxxx", "Package:2 Core:4 PU:1", "xxxx xxxx", 2, LEVEL_CORE },
 		{ "one package", "Package:1 Core:8 PU:1", "xxxxxxxx", "Package:2 Core:4 PU:1", "xxxx xxxx", 5, LEVEL_CORE },
@@ -125,8 +127,8 @@ static void ranks(void **state)
 		{ "whole L3 before part of a package with private caches", "Package:4 L3Cache:2 L2Cache:2 Core:2 PU:1",
 		  "xxxx xxxx xxxx xxxx xxxx xxxx xxxx xxxx", "Package:2 L3Cache:1 L2Cache:8 Core:1 PU:1", "xxxxxxxx xxxxxxxx", 4,
 		  LEVEL_CORE },
-		{ "no L3 known is the package", "Package:2 Core:4 PU:1", "xxxx xxxx", "Package:2 L3Cache:2 Core:2 PU:1", "xx xx xx xx", 4,
-		  LEVEL_L3 },
+		{ "no L3 known is the package", "Package:2 Core:4 PU:1", "xxxx xxxx", "Package:2 L3Cache:2 Core:2 PU:1",
+		  "xx xx xx xx", 4, LEVEL_L3 },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
