@@ -113,7 +113,7 @@ static int map_compact(const struct problem *b, unsigned *place)
 	return map_scotch(b, b->m->ranks, SCOTCH_MAP_QUALITY, place);
 }
 
-/* In the order of preference among mappings of one cost. */
+/* In the order of preference among mappings of one cost; what needed no polish comes before all that did. */
 static const struct candidate {
 	const char *name, *polished;
 	int (*map)(const struct problem *b, unsigned *place);
@@ -140,17 +140,24 @@ static double keep_best(const struct problem *b, const unsigned *place, const ch
 	return cost;
 }
 
+/* place has room for a mapping of each candidate. */
 static int try_all(const struct problem *b, unsigned *place, struct mapping *best)
 {
 	double cost[CANDIDATES];
 
-	for (int c = 0; c < CANDIDATES; c++) {
-		if (candidates[c].map(b, place))
+	for (size_t c = 0; c < CANDIDATES; c++) {
+		unsigned *mine = place + c * b->m->ranks;
+
+		if (candidates[c].map(b, mine))
 			return -1;
-		cost[c] = keep_best(b, place, candidates[c].name, best);
-		if (swaps_polish(b->m, b->p, place))
+		cost[c] = keep_best(b, mine, candidates[c].name, best);
+	}
+	for (size_t c = 0; c < CANDIDATES; c++) {
+		unsigned *mine = place + c * b->m->ranks;
+
+		if (swaps_polish(b->m, b->p, mine))
 			return no_memory(b);
-		keep_best(b, place, candidates[c].polished, best);
+		keep_best(b, mine, candidates[c].polished, best);
 	}
 	best->block = cost[BLOCK];
 	best->cyclic = cost[CYCLIC];
@@ -176,7 +183,7 @@ int mapping_solve(const struct matrix *m, const struct places *p, unsigned seed,
 
 	if (p->nplaces < m->ranks)
 		return err_set(e, "mapping: %u ranks, but the job has only %u cores", m->ranks, p->nplaces);
-	place = malloc(m->ranks * sizeof(*place));
+	place = malloc((size_t) CANDIDATES * m->ranks * sizeof(*place));
 	best.place = malloc(m->ranks * sizeof(*best.place));
 	if (!place || !best.place)
 		no_memory(&b);
