@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""One cluster for all tests of this folder, checked after each of them."""
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from rig import Cluster
+from rig.ask import ring
+from rig.processes import wait_until
+
+NODES = {"cn1": "amd-4x16", "cn2": "amd-4x16", "cn3": "intel-2x8", "cn4": "uneven-2x6", "cn5": None}
+
+
+@pytest.fixture(scope="session")
+def folders():
+    """Makes folders for clusters: short paths that every user may enter. Kept when a test failed, for their logs."""
+    made = []
+
+    def make():
+        made.append(Path(tempfile.mkdtemp(prefix="topiary-test-", dir="/tmp")))
+        return made[-1]
+
+    before = failures()
+    yield make
+    if failures() > before:
+        print("\nlogs are kept in " + " ".join(str(folder / "log") for folder in made))
+        return
+    for folder in made:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+failed_tests = []
+
+
+def failures():
+    return len(failed_tests)
+
+
+def pytest_runtest_logreport(report):
+    if report.outcome == "failed":
+        failed_tests.append(report.nodeid)
+
+
+@pytest.fixture(scope="session")
+def whole_cluster(folders):
+    assert os.geteuid() == 0, "only root can start a cluster with daemons and jobs of several users"
+    with Cluster(folders(), NODES) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(whole_cluster):
+    """The cluster; whatever the test did to it, every daemon of Slurm lives and every node is free again."""
+    yield whole_cluster
+    assert whole_cluster.slurm_alive(), "a daemon of Slurm ended"
+    assert wait_until(whole_cluster.nodes_idle, 30), whole_cluster.command(["sinfo", "-N", "-l"]).stdout
+
+
+@pytest.fixture(scope="session")
+def stock_cluster(folders):
+    """The same hardware under Slurm as it comes."""
+    with Cluster(folders(), {"cn1": "amd-4x16"}, stock=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def matrix(cluster):
+    """Writes a matrix file: matrix(ranks) is a ring with a heavy pair (0, ranks - 1); matrix(text=...) is as given."""
+    def write(ranks=0, text=None):
+        path = cluster.folder / "work" / f"matrix.{ranks}.{abs(hash(text)):x}"
+        path.write_text(text if text is not None else ring(ranks))
+        return path
+    return write

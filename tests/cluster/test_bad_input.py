@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""Bad input and missing services: one clear error or one warning, and no job, slurmd or slurmctld is harmed."""
+import signal
+import time
+
+import pytest
+from rig.ask import cores_of, wait_running
+from rig.processes import wait_until
+
+# --- options
+
+@pytest.mark.parametrize("option, words", [
+    ("--topo-level=sockets", ["topo-level", "sockets"]),
+    ("--topo-level=", ["topo-level"]),
+    ("--topo-matrix=/nonexistent/matrix", ["/nonexistent/matrix"]),
+    ("--topo-matrix=/etc", ["/etc"]),
+])
+def test_option_is_refused_at_submission(cluster, option, words):
+    refused = cluster.batch("true", option, check=False)
+    lines = [line for line in refused.stderr.split("\n") if "error: topiary: " in line]
+    assert refused.returncode and len(lines) == 1, refused.stderr
+    assert all(word in lines[0] for word in words), lines
+
+
+# --- matrices
+
+@pytest.mark.parametrize("text", ["", "hello\n", "0 1\n1\n", "0 -1\n-1 0\n", "%%MatrixMarket matrix coordinate real general\n9 9 99\n1 1\n",
+                                  "0 1\n1 0\n"], ids=["empty", "words", "short row", "negative", "cut", "too few ranks"])
+def test_bad_matrix_costs_one_warning(cluster, matrix, text):
+    path = matrix(text=text)
+    script = f"echo file=$OMPI_MCA_rmaps_rank_file_path; mpirun {cluster.folder}/bin/where | wc -l"
+    _, state, output = cluster.job(script, "-w", "cn1", "-n4", f"--topo-matrix={path}")
+    warnings = [line for line in output.split("\n") if str(path) in line]
+    assert state == "COMPLETED", output
+    assert len(warnings) == 1, output
+    assert "file=\n4\n" in output, output
+
+
+# --- the snapshot
+
+def cut(text):
+    return text[:len(text) // 2]
+
+
+def corrupt(text):
+    return text.replace("Core:2", "Core:3", 1)
+
+
+@pytest.fixture
+def snapshot(cluster):
+    """Replaces the snapshot (None: removes it) and waits until slurmctld has looked; the right one is back after the test."""
+    path = cluster.snapshot_file
+    right = path.read_text()
+
+    def replace(text):
+        if text is None:
+            path.unlink()
+        else:
+            new = path.with_name("snapshot.new")
+            new.write_text(text)
+            new.rename(path)
+        time.sleep(2.5)
+
+    yield replace, right
+    replace(right)
+
+
+@pytest.mark.parametrize("damage", [cut, corrupt, lambda text: None, lambda text: "", lambda text: "\0" * 4096],
+                         ids=["cut in half", "corrupt", "absent", "empty", "zeros"])
+def test_bad_snapshot_harms_no_job(cluster, snapshot, damage):
+    replace, right = snapshot
+    replace(damage(right))
+    number, state, output = cluster.job("echo ran", "-w", "cn1", "-n8")
+    assert (state, output) == ("COMPLETED", "ran\n")
+    assert len({core // 8 for core in cores_of(cluster, number)["cn1"]}) == 1, "the last good snapshot is forgotten"
+
+
+@pytest.mark.parametrize("damage", [cut, corrupt, lambda text: None], ids=["cut in half", "corrupt", "absent"])
+def test_start_without_a_good_snapshot_is_stock(cluster, snapshot, damage):
+    replace, right = snapshot
+    cluster.end("slurmctld")
+    replace(damage(right))
+    cluster.start_slurmctld()
+    assert wait_until(cluster.nodes_idle, 30)
+    number, state, _ = cluster.job("true", "-w", "cn1", "-n8")
+    assert state == "COMPLETED"
+    assert len({core // 8 for core in cores_of(cluster, number)["cn1"]}) > 1
+    replace(right)
+    number, _, _ = cluster.job("true", "-w", "cn1", "-n8")
+    assert len({core // 8 for core in cores_of(cluster, number)["cn1"]}) == 1, "a good snapshot is not taken up"
+
+
+def test_snapshot_that_disagrees_with_slurm_is_ignored(cluster, snapshot):
+    replace, _ = snapshot
+    replace("topiary-snapshot 1\nshape odd Package:2 Core:5 PU:1\nnodes cn1 odd\nend\n")
+    number, state, _ = cluster.job("true", "-w", "cn1", "-n8")
+    assert state == "COMPLETED"
+    assert len(cores_of(cluster, number)["cn1"]) == 8
+
+
+# --- services
+
+@pytest.fixture
+def running_job(cluster, matrix):
+    """A job with all of Topiary's wishes, running before the test and asked to end well after it."""
+    go = cluster.folder / "work" / "go"
+    output = cluster.folder / "work" / "running.out"
+    go.unlink(missing_ok=True)
+    output.unlink(missing_ok=True)
+    script = f"while ! test -e {go}; do sleep 0.1; done; mpirun {cluster.folder}/bin/where"
+    number = cluster.batch(script, "-w", "cn1,cn2", "-N2", "-n8", "--ntasks-per-node=4", f"--topo-matrix={matrix(8)}",
+                           f"--output={output}").stdout.strip()
+    wait_running(cluster, number)
+    yield number
+    go.touch()
+    state = cluster.wait_job(number)
+    assert state == "COMPLETED", output.read_text()
+    assert output.read_text().count("rank") == 8
+
+
+@pytest.mark.parametrize("service", ["topiaryd", "postgres"])
+def test_jobs_need_no_registry(cluster, running_job, service):
+    cluster.end(service, signal.SIGKILL if service == "topiaryd" else signal.SIGINT)
+    try:
+        _, state, output = cluster.job("test -s $HWLOC_XMLFILE && echo ran", "-w", "cn3", "-n4")
+        assert (state, output) == ("COMPLETED", "ran\n")
+    finally:
+        cluster.start_topiaryd() if service == "topiaryd" else cluster.start_postgres()
+    assert wait_until(lambda: not cluster.topiary("nodes", check=False).returncode, 30), "the registry does not come back"
+
+
+def test_running_job_survives_munge(cluster, running_job):
+    cluster.end("munged")
+    time.sleep(1)
+    cluster.start_munge()
+
+
+# --- a node's own file
+
+@pytest.mark.parametrize("content", [None, "", "<topology", "not xml\n", '<?xml version="1.0"?>\n<topology version="2.0">\n</topology>\n'],
+                         ids=["absent", "empty", "cut", "words", "hollow"])
+def test_broken_topology_file_harms_no_step(cluster, content):
+    path = cluster.topology_file("cn3")
+    right = path.read_bytes()
+    path.unlink()
+    if content is not None:
+        path.write_text(content)
+    try:
+        _, state, output = cluster.job("echo batch; srun echo step", "-w", "cn3", "-n1")
+    finally:
+        path.write_bytes(right)
+    assert state == "COMPLETED", output
+    assert [line for line in output.split("\n") if line in ("batch", "step")] == ["batch", "step"]

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""The rank file: made from the matrix, found by a plain mpirun, and each rank is where it says."""
+import json
+import re
+
+import pytest
+from rig.ask import hwloc_cpus
+
+SCRIPT = """\
+echo FILE; cat $OMPI_MCA_rmaps_rank_file_path
+for node in $(scontrol show hostnames); do
+    srun -N1 -n1 -w $node --overlap sh -c 'echo "XML $SLURMD_NODENAME"; cat $HWLOC_XMLFILE; echo END'
+done
+echo RANKS; mpirun {folder}/bin/where
+"""
+
+
+def parse(output):
+    """{rank: (host, slot)}, {host: topology}, {rank: (host, cpus)} of a job's output."""
+    ranks = {int(r): (h, int(s)) for r, h, s in re.findall(r"^rank (\d+)=(\S+) slot=(\d+)$", output, re.M)}
+    topologies = dict(re.findall(r"^XML (\S+)\n(.*?)^END$", output, re.M | re.S))
+    bound = {int(r): (h, int(c)) for r, h, c in re.findall(r"^rank +(\d+) +host (\S+) .* cpus (\d+)$", output, re.M)}
+    return ranks, topologies, bound
+
+
+def expected(cluster, ranks, topologies):
+    """{rank: (host, cpus)} as the rank file has it, through hwloc's own tools on the step's topology."""
+    files = {}
+    for host, xml in topologies.items():
+        files[host] = cluster.folder / "work" / f"{host}.xml"
+        files[host].write_text(xml)
+    return {rank: (host, hwloc_cpus(files[host], [f"core:{slot}"])[0]) for rank, (host, slot) in ranks.items()}
+
+
+@pytest.mark.parametrize("nodes, ranks, each", [("cn1,cn2", 16, 8), ("cn1,cn2", 8, 4), ("cn1,cn2", 12, None), ("cn5", 2, 2)])
+def test_each_rank_is_where_the_file_says(cluster, matrix, nodes, ranks, each):
+    options = ["-w", nodes, f"--ntasks={ranks}", f"-N{nodes.count(',') + 1}", f"--topo-matrix={matrix(ranks)}"]
+    if each:
+        options.append(f"--ntasks-per-node={each}")
+    _, state, output = cluster.job(SCRIPT.format(folder=cluster.folder), *options)
+    assert state == "COMPLETED", output
+    said, topologies, bound = parse(output)
+    assert sorted(said) == list(range(ranks)), output
+    assert len(set(said.values())) == ranks, "two ranks in one place"
+    assert bound == expected(cluster, said, topologies), output
+
+
+def test_heavy_pair_shares_a_cache(cluster, matrix):
+    _, state, output = cluster.job(SCRIPT.format(folder=cluster.folder), "-w", "cn1,cn2", "-N2", "--ntasks=8", "--ntasks-per-node=4",
+                                   f"--topo-matrix={matrix(8)}")
+    _, _, bound = parse(output)
+    assert state == "COMPLETED", output
+    assert bound[0][0] == bound[7][0] and bound[0][1] // 2 == bound[7][1] // 2, "ranks 0 and 7 exchange most, and share no L2"
+
+
+def test_kernel_binds_on_this_very_hardware(cluster, matrix):
+    script = "mpirun --tag-output grep Cpus_allowed_list /proc/self/status; cat $OMPI_MCA_rmaps_rank_file_path"
+    _, state, output = cluster.job(script, "-w", "cn5", "--ntasks=2", "-N1", f"--topo-matrix={matrix(2)}")
+    assert state == "COMPLETED", output
+    kernel = {int(r): int(c) for r, c in re.findall(r"^\[1,(\d+)\]<stdout>:Cpus_allowed_list:\s*(\d+)$", output, re.M)}
+    assert kernel == {int(r): int(s) for r, s in re.findall(r"^rank (\d+)=cn5 slot=(\d+)$", output, re.M)}
+    assert len(kernel) == 2
+
+
+def test_mapping_is_never_worse_than_block_or_cyclic(cluster, matrix):
+    script = f"topiary map --matrix {matrix(16)} --explain=json 2>&1 >/dev/null"
+    _, state, output = cluster.job(script, "-w", "cn1,cn2", "-N2", "--ntasks=16", "--ntasks-per-node=8")
+    costs = json.loads(output)
+    assert state == "COMPLETED"
+    assert costs["cost"] <= min(costs["block"], costs["cyclic"])
+
+
+def test_rank_file_of_the_user_stays(cluster, matrix):
+    script = "echo $OMPI_MCA_rmaps_rank_file_path"
+    _, state, output = cluster.job(script, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}",
+                                   "--export=OMPI_MCA_rmaps_rank_file_path=/etc/mine,PATH")
+    assert (state, output) == ("COMPLETED", "/etc/mine\n")

@@ -1,0 +1,467 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""The cluster: one folder, private ports, every daemon known by pid."""
+import json
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from .machines import MachineError, individual, machine, os_indexes
+from .processes import Daemon, descendants, wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+STOCK_PLUGINS = Path("/usr/lib/x86_64-linux-gnu/slurm-wlm")
+POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1:]
+REGISTRY_USER = "daemon"
+JOB_USER = "nobody"
+LONGEST_FOLDER = 60     # a Unix socket's path has at most 107 bytes
+PORTS = range(20000, 32000)
+
+SLURM_CONF = """\
+ClusterName=topiary
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ctld_port}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket={folder}/munge/socket
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/nodes/%n/slurmd.pid
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/nodes/%n/spool
+SlurmctldLogFile={folder}/log/slurmctld.log
+SlurmdLogFile={folder}/log/slurmd.%n.log
+SlurmctldDebug=debug
+SlurmdDebug=debug
+SwitchType=switch/none
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+TaskProlog={folder}/bin/task-prolog
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+ReturnToService=2
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+PluginDir={plugins}
+PlugStackConfig={folder}/etc/plugstack.conf
+SchedulerParameters=bf_interval=5,batch_sched_delay=0,sched_min_interval=10000
+DefMemPerCPU=10
+KillWait=2
+MailProg=/bin/true
+{nodes}
+PartitionName=main Nodes=ALL Default=YES State=UP
+"""
+
+TOPIARY_CONF = """\
+SnapshotFile = {folder}/registry/snapshot
+SnapshotPoll = 1
+RunDir = {folder}/nodes/%h/run
+TopologyFile = {folder}/nodes/%h/run/topology.xml
+TopiaryCommand = {folder}/bin/topiary
+RegistryURL = http://127.0.0.1:{http_port}
+RegistryUser = {registry_user}
+MungeSocket = {folder}/munge/socket
+Listen = 127.0.0.1:{http_port}
+Database = host={folder}/postgres dbname=topiary
+SchemaDir = {folder}/sql
+"""
+
+# Tasks on a node of other hardware see its CPUs; Open MPI stays on this machine's loopback.
+TASK_PROLOG = """\
+#!/bin/sh
+echo "export OMPI_MCA_oob_tcp_if_include=lo"
+echo "export OMPI_MCA_btl_tcp_if_include=lo"
+echo "export OMPI_MCA_btl=self,vader,tcp"
+echo "export OMPI_MCA_mpi_yield_when_idle=1"
+test -r {folder}/nodes/$SLURMD_NODENAME/cpus || exit 0
+echo "export LD_PRELOAD={folder}/bin/cpus.so"
+echo "export HWLOC_THISSYSTEM=1"
+echo "export RIG_CPUS_DIR={folder}/cpus"
+echo "export RIG_CPUS=$(cat {folder}/nodes/$SLURMD_NODENAME/cpus)"
+"""
+
+
+class RigError(Exception):
+    """A step that failed, why, and the log that tells more."""
+
+    def __init__(self, step, reason, log=None):
+        super().__init__(f"{step}: {reason}" + (f" (log: {log})" if log else ""))
+        self.step, self.reason, self.log = step, reason, log
+
+
+class Cluster:
+    """
+    machines: {node: name of a machine, XML text, or None for this host's own hardware}. stock=True leaves out all of Topiary;
+    registry=False its daemons: the nodes' files and the snapshot are then made without a network. conf: lines for slurm.conf.
+    Use as a context manager, or call start() and stop().
+    """
+
+    def __init__(self, folder, machines, build=None, stock=False, registry=True, conf=""):
+        self.folder = Path(folder)
+        self.build = Path(build or os.environ.get("TOPIARY_BUILD", ROOT / "build")).resolve()
+        self.stock, self.registry, self.conf = stock, registry and not stock, conf
+        self.xml = {}
+        for node, what in machines.items():
+            self.xml[node] = what if what is None or what.startswith("<") else individual(machine(what), node)
+        self.daemons = {}
+        self.ports = {}
+        if len(str(self.folder)) > LONGEST_FOLDER:
+            raise RigError("folder", f"{folder} is too long for the paths of sockets")
+
+    # --- life
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def start(self):
+        for step in (self.prepare, self.start_munge, self.start_registry, self.start_agents, self.start_slurm):
+            step()
+        return self
+
+    def stop(self):
+        for slurmd in [d for name, d in self.daemons.items() if name.startswith("slurmd.")]:
+            self._end_steps(slurmd)
+        for name in reversed(list(self.daemons)):
+            self.end(name, signal.SIGINT if name == "postgres" else signal.SIGTERM)
+
+    def _end_steps(self, slurmd):
+        """slurmstepd outlives its slurmd: end those of this cluster, and what runs below them."""
+        for entry in os.listdir("/proc"):
+            try:
+                command = Path(f"/proc/{entry}/cmdline").read_bytes() if entry.isdigit() else b""
+                environment = Path(f"/proc/{entry}/environ").read_bytes() if b"slurmstepd" in command else b""
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                continue
+            if f"SLURM_CONF={self.folder}/".encode() not in environment:
+                continue
+            for pid in descendants(int(entry)) + [int(entry)]:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+
+    def run_daemon(self, name, command, env=None, log=None):
+        log = log or self.folder / "log" / f"{name}.log"
+        daemon = Daemon.run(name, [str(c) for c in command], log, env=env or self.env())
+        self.daemons[name] = daemon
+        self.save()
+        return daemon
+
+    def end(self, name, how=signal.SIGTERM):
+        daemon = self.daemons.pop(name, None)
+        if daemon:
+            daemon.stop(how)
+            self.save()
+
+    def save(self):
+        state = {"build": str(self.build), "stock": self.stock, "registry": self.registry, "ports": self.ports, "nodes": list(self.xml),
+                 "real": [n for n, x in self.xml.items() if x is None],
+                 "daemons": [d.record() for d in self.daemons.values()]}
+        new = self.folder / "rig.json.new"
+        new.write_text(json.dumps(state, indent=1))
+        new.rename(self.folder / "rig.json")
+
+    @classmethod
+    def attach(cls, folder):
+        """The cluster that another process started in this folder; None when there is none."""
+        try:
+            state = json.loads((Path(folder) / "rig.json").read_text())
+        except FileNotFoundError:
+            return None
+        cluster = cls(folder, {}, build=state["build"], stock=state["stock"], registry=state["registry"])
+        for node in state["nodes"]:
+            path = cluster.folder / "nodes" / node / "machine.xml"
+            cluster.xml[node] = None if node in state["real"] else path.read_text()
+        cluster.ports = state["ports"]
+        cluster.daemons = {d["name"]: Daemon(**d) for d in state["daemons"]}
+        return cluster
+
+    def alive(self):
+        return bool(self.daemons) and all(d.alive() for d in self.daemons.values())
+
+    # --- the folder
+
+    def prepare(self):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o755)
+        for name in ("bin", "etc", "log", "munge", "plugins", "registry", "postgres", "state", "nodes", "cpus", "work"):
+            (self.folder / name).mkdir(exist_ok=True)
+        (self.folder / "cpus").chmod(0o1777)
+        (self.folder / "work").chmod(0o1777)
+        self._install()
+        self.ports = dict(zip(["ctld", "http", *self.xml], free_ports(2 + len(self.xml))))
+        for node, xml in self.xml.items():
+            self._prepare_node(node, xml)
+        self._configure()
+        self.save()
+
+    def _install(self):
+        """What runs as other users is copied: the checkout may be out of their reach."""
+        built = ["tests/cpus.so", "tests/where"]
+        if not self.stock:
+            built += ["topiary", "slurm/select_cons_tres.so", "slurm/spank_topiary.so"]
+        if self.registry:
+            built += ["topiaryd", "topiary-agent"]
+        for name in built:
+            if not (self.build / name).exists():
+                raise RigError("install", f"{self.build / name} is missing: run make all units")
+            into = "plugins" if name.startswith("slurm/") else "bin"
+            shutil.copy(self.build / name, self.folder / into / Path(name).name)
+        if self.registry:
+            shutil.copytree(ROOT / "sql", self.folder / "sql", dirs_exist_ok=True)
+        prolog = self.folder / "bin" / "task-prolog"
+        prolog.write_text(TASK_PROLOG.format(folder=self.folder))
+        prolog.chmod(0o755)
+
+    def _prepare_node(self, node, xml):
+        home = self.folder / "nodes" / node
+        for name in ("spool", "run"):
+            (home / name).mkdir(parents=True, exist_ok=True)
+        if xml is None:
+            return
+        (home / "machine.xml").write_text(xml)
+        (home / "cpus").write_text(",".join(str(i) for i in os_indexes(xml)) + "\n")
+
+    def _configure(self):
+        etc = self.folder / "etc"
+        plugins = STOCK_PLUGINS if self.stock else f"{self.folder}/plugins:{STOCK_PLUGINS}"
+        (etc / "slurm.conf").write_text(self.conf + SLURM_CONF.format(
+            folder=self.folder, host=socket.gethostname(), ctld_port=self.ports["ctld"], plugins=plugins,
+            nodes="\n".join(self.node_line(node) for node in self.xml)))
+        (etc / "plugstack.conf").write_text(
+            "" if self.stock else f"optional {self.folder}/plugins/spank_topiary.so config={etc}/topiary.conf\n")
+        (etc / "topiary.conf").write_text(TOPIARY_CONF.format(
+            folder=self.folder, http_port=self.ports["http"], registry_user=REGISTRY_USER))
+        # Named, so that slurmd does not look for a mounted one: nothing here uses cgroups, and a chroot may have none.
+        (etc / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+
+    def node_line(self, node):
+        """The NodeName line that slurmd itself gives for this hardware."""
+        told = subprocess.run(["slurmd", "-C"], env=self.node_env(node), capture_output=True, text=True, check=False)
+        words = dict(w.split("=", 1) for w in told.stdout.split("\n", 1)[0].split() if "=" in w)
+        if "error" in told.stderr or "CPUs" not in words:
+            raise MachineError(f"{node}: slurmd cannot describe this machine: {told.stderr.strip() or told.stdout.strip()}")
+        sockets = int(words["Boards"]) * int(words["SocketsPerBoard"])
+        cores, threads = int(words["CoresPerSocket"]), int(words["ThreadsPerCore"])
+        if sockets * cores * threads != int(words["CPUs"]):
+            raise MachineError(f"{node}: slurmd counts {words['CPUs']} CPUs, but {sockets} x {cores} x {threads}")
+        return (f"NodeName={node} NodeAddr=127.0.0.1 NodeHostname={node} Port={self.ports[node]} Sockets={sockets} "
+                f"CoresPerSocket={cores} ThreadsPerCore={threads} RealMemory={int(words['RealMemory']) * 9 // 10}")
+
+    # --- environments
+
+    def env(self, **more):
+        return {"PATH": f"{self.folder}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/nonexistent",
+                "SLURM_CONF": f"{self.folder}/etc/slurm.conf", "TOPIARY_CONF": f"{self.folder}/etc/topiary.conf", **more}
+
+    def node_env(self, node):
+        if self.xml[node] is None:
+            return self.env()
+        home = self.folder / "nodes" / node
+        return self.env(HWLOC_XMLFILE=str(home / "machine.xml"), LD_PRELOAD=f"{self.folder}/bin/cpus.so",
+                        RIG_CPUS=(home / "cpus").read_text().strip(), RIG_CPUS_DIR=f"{self.folder}/cpus")
+
+    def on_node(self, node, command):
+        """The command as it runs on a node: a host name of its own."""
+        return ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', node, *command]
+
+    # --- daemons
+
+    def start_munge(self):
+        home = self.folder / "munge"
+        key = home / "key"
+        if not key.exists():
+            key.touch(mode=0o600)
+            key.write_bytes(os.urandom(128))
+        self.run_daemon("munged", ["munged", "--foreground", f"--socket={home}/socket", f"--key-file={key}",
+                                   f"--pid-file={home}/pid", f"--log-file={home}/log", f"--seed-file={home}/seed"])
+        self._expect("munged", lambda: (home / "socket").exists(), 10, home / "log")
+
+    def start_registry(self):
+        if not self.registry:
+            return
+        self.start_postgres()
+        self.start_topiaryd()
+
+    def start_postgres(self):
+        home = self.folder / "postgres"
+        postgres = pwd.getpwnam("postgres")
+        if not POSTGRES:
+            raise RigError("postgres", "PostgreSQL is not installed: run packaging/setup")
+        os.chown(home, postgres.pw_uid, postgres.pw_gid)
+        fresh = not (home / "data").exists()
+        if fresh:
+            self._as_postgres([f"{POSTGRES[0]}/initdb", "-D", f"{home}/data", "-A", "peer", "-E", "UTF8", "--locale=C.UTF-8"])
+        self.run_daemon("postgres", as_user("postgres", [f"{POSTGRES[0]}/postgres", "-D", f"{home}/data", "-k", str(home),
+                                                         "-c", "listen_addresses="]))
+        self._expect("postgres", lambda: self._psql_ready(home), 30)
+        if fresh:
+            self._as_postgres(["createuser", "-h", str(home), REGISTRY_USER])
+            self._as_postgres(["createdb", "-h", str(home), "-O", REGISTRY_USER, "topiary"])
+
+    def _psql_ready(self, home):
+        return not subprocess.run([f"{POSTGRES[0]}/pg_isready", "-q", "-h", str(home)], check=False).returncode
+
+    def _as_postgres(self, command):
+        log = self.folder / "log" / "postgres-setup.log"
+        with open(log, "a", encoding="utf-8") as out:
+            if subprocess.run(as_user("postgres", command), stdout=out, stderr=out, env=self.env(), cwd="/",
+                              check=False).returncode:
+                raise RigError("postgres", f"{Path(command[0]).name} failed", log)
+
+    def start_topiaryd(self):
+        shutil.chown(self.folder / "registry", REGISTRY_USER, REGISTRY_USER)
+        self.run_daemon("topiaryd", as_user(REGISTRY_USER, [f"{self.folder}/bin/topiaryd", "--config",
+                                                            f"{self.folder}/etc/topiary.conf"]))
+        self._expect("topiaryd", lambda: port_open(self.ports["http"]), 20)
+
+    def start_agents(self):
+        """Every node exports its hardware and is acknowledged, as at boot."""
+        if self.stock:
+            return
+        if not self.registry:
+            self.write_offline()
+            return
+        running = {node: subprocess.Popen(self.agent_command(node), env=self.env(), stdout=subprocess.PIPE,
+                                          stderr=subprocess.STDOUT, text=True) for node in self.xml}
+        for node, agent in running.items():
+            said = agent.communicate(timeout=120)[0]
+            (self.folder / "log" / f"agent.{node}.log").write_text(said)
+            if agent.returncode:
+                raise RigError("agent", f"{node}: {said.strip() or agent.returncode}", self.folder / "log" / "topiaryd.log")
+
+    def write_offline(self):
+        """The nodes' own files and the snapshot, without a registry."""
+        pairs = []
+        for node in self.xml:
+            file = self.topology_file(node)
+            source = ["--input", self.folder / "nodes" / node / "machine.xml"] if self.xml[node] else []
+            self.command(["lstopo-no-graphics", *source, "--of", "xml", "--force", file])
+            pairs.append(f"{node}={file}")
+        self.topiary("snapshot", "--offline", *pairs, "-o", self.snapshot_file)
+
+    def topology_file(self, node):
+        return self.folder / "nodes" / node / "run" / "topology.xml"
+
+    @property
+    def snapshot_file(self):
+        return self.folder / "registry" / "snapshot"
+
+    def agent_command(self, node):
+        command = [f"{self.folder}/bin/topiary-agent", "--config", f"{self.folder}/etc/topiary.conf", "--deadline", "60"]
+        if self.xml[node] is not None:
+            command += ["--input", f"{self.folder}/nodes/{node}/machine.xml"]
+        return self.on_node(node, command)
+
+    def start_slurm(self):
+        for node in self.xml:
+            self.start_slurmd(node)
+        self.start_slurmctld()
+        wait_until(lambda: self.nodes_idle() or not self.slurm_alive(), 60)
+        for name in [name for name in self.daemons if name.startswith("slurm")]:
+            self._expect(name, self.nodes_idle, 1)
+
+    def start_slurmctld(self):
+        self.run_daemon("slurmctld", ["slurmctld", "-D", "-f", f"{self.folder}/etc/slurm.conf"],
+                        log=self.folder / "log" / "slurmctld.out")
+
+    def start_slurmd(self, node):
+        self.run_daemon(f"slurmd.{node}", self.on_node(node, ["slurmd", "-D", "-N", node, "-f",
+                                                              f"{self.folder}/etc/slurm.conf"]),
+                        env=self.node_env(node), log=self.folder / "log" / f"slurmd.{node}.out")
+
+    def nodes_idle(self):
+        states = self.command(["sinfo", "-h", "-N", "-o", "%N %T"], check=False).stdout.split("\n")
+        return sorted(s for s in states if s) == sorted(f"{node} idle" for node in self.xml)
+
+    def _expect(self, name, true, seconds, log=None):
+        daemon = self.daemons[name]
+        if wait_until(lambda: true() or not daemon.alive(), seconds) and daemon.alive():
+            return
+        reason = "is not ready" if daemon.alive() else "ended"
+        raise RigError(name, f"{reason} after at most {seconds} s", log or daemon.log)
+
+    # --- use
+
+    def command(self, command, user=None, check=True, timeout=60, env=None, cwd=None):
+        """Run a command with this cluster's environment, as root or another user."""
+        if user:
+            command = as_user(user, command)
+        done = subprocess.run([str(c) for c in command], env=env or self.env(), cwd=cwd or self.folder / "work",
+                              capture_output=True, text=True, timeout=timeout, check=False)
+        if check and done.returncode:
+            raise RigError(str(command[0]), (done.stderr or done.stdout).strip())
+        return done
+
+    def topiary(self, *arguments, **how):
+        return self.command([f"{self.folder}/bin/topiary", *arguments], **how)
+
+    def batch(self, script, *options, user=JOB_USER, check=True):
+        """Submit a script's text; the finished process, whose stdout is the job's number."""
+        path = self.folder / "work" / f"script.{time.monotonic_ns()}"
+        path.write_text("#!/bin/sh\n" + script)
+        path.chmod(0o755)
+        return self.command(["sbatch", "--parsable", *options, path], user=user, check=check)
+
+    def job(self, script, *options, user=JOB_USER, timeout=90):
+        """Run a script to its end as a batch job: its number, its state and its output."""
+        output = self.folder / "work" / f"out.{time.monotonic_ns()}"
+        number = self.batch(script, f"--output={output}", *options, user=user).stdout.strip()
+        state = self.wait_job(number, timeout)
+        return number, state, output.read_text() if output.exists() else ""
+
+    def wait_job(self, number, timeout=90):
+        if not wait_until(lambda: self.job_state(number) not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING"), timeout, 0.1):
+            raise RigError("job", f"{number} is {self.job_state(number)} after {timeout} s",
+                           self.folder / "log" / "slurmctld.log")
+        return self.job_state(number)
+
+    def job_state(self, number):
+        return self.job_record(number).get("JobState", "UNKNOWN")
+
+    def job_record(self, number):
+        told = self.command(["scontrol", "-d", "-o", "show", "job", str(number)], check=False).stdout
+        return dict(word.split("=", 1) for word in told.split() if "=" in word)
+
+    def slurm_alive(self):
+        return all(d.alive() for name, d in self.daemons.items() if name.startswith("slurm"))
+
+
+def as_user(user, command):
+    who = pwd.getpwnam(user)
+    return ["setpriv", f"--reuid={who.pw_uid}", f"--regid={who.pw_gid}", "--clear-groups", *command]
+
+
+def port_open(port):
+    with socket.socket() as s:
+        s.settimeout(1)
+        return s.connect_ex(("127.0.0.1", port)) == 0
+
+
+def free_ports(count):
+    """Ports that nobody listens on, below those that the kernel gives to clients."""
+    found, start = [], os.getpid() * 31 % len(PORTS)
+    for port in [*PORTS[start:], *PORTS[:start]]:
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise RigError("ports", f"no {count} free ports between {PORTS[0]} and {PORTS[-1]}")
