@@ -25,8 +25,10 @@ all:
 # unit    NAME, SOURCES, ARCHIVES, PKGS, LIBS  -> build/tests/NAME, run by `make check-unit`
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 archives = $(foreach a,$(1),$(BUILD)/lib/libtopiary-$(a).a)
-pkg_libs = $(if $(strip $(1)),$(shell $(PKGCONFIG) --libs $(1)))
-pkg_cflags = $(if $(strip $(1)),$(shell $(PKGCONFIG) --cflags $(1)))
+# Silent on a machine that is still to be set up, where `make demo` and `make check` begin.
+HAVE_PKGCONFIG := $(shell command -v $(PKGCONFIG))
+pkg_libs = $(if $(HAVE_PKGCONFIG),$(if $(strip $(1)),$(shell $(PKGCONFIG) --libs $(1))))
+pkg_cflags = $(if $(HAVE_PKGCONFIG),$(if $(strip $(1)),$(shell $(PKGCONFIG) --cflags $(1))))
 
 define archive
 ARCHIVE_SOURCES += $(2)

@@ -9,9 +9,7 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
-from registry_rig import Registry, machine  # noqa: E402
-
-SMALL = "Package:2 [NUMANode] L3Cache:2 L2Cache:4 Core:1 PU:2"
+from registry_rig import SMALL, Registry, machine  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import json
 import os
 import pwd
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,21 +15,18 @@ import time
 import uuid
 from pathlib import Path
 
+from rig.cluster import as_user
 from rig.processes import Daemon, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("TOPIARY_BUILD", ROOT / "build")).resolve()
 POSTGRES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
 USER = "daemon"  # who runs topiaryd
+SMALL = "Package:2 [NUMANode] L3Cache:2 L2Cache:4 Core:1 PU:2"
 
 
 def run(command, **how):
     return subprocess.run([str(c) for c in command], check=True, capture_output=True, **how).stdout
-
-
-def as_user(name, command):
-    user = pwd.getpwnam(name)
-    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", *map(str, command)]
 
 
 def zstd(data):
@@ -77,7 +75,10 @@ class Registry:
         self.config.write_text(
             f"SnapshotFile={self.snapshot}\nRunDir={self.folder}/run\nTopologyFile={self.folder}/run/topology.xml\n"
             f"RegistryURL=http://127.0.0.1:{self.port}\nRegistryUser={USER}\nMungeSocket={self.munge_socket}\n"
-            f"Listen=127.0.0.1:{self.port}\nDatabase=host={self.folder}/pg dbname=topiary user={USER}\nSchemaDir={ROOT}/sql\n")
+            f"Listen=127.0.0.1:{self.port}\nDatabase=host={self.folder}/pg dbname=topiary user={USER}\nSchemaDir={self.folder}/sql\n")
+        # What runs as other users is copied: the checkout may be out of their reach.
+        shutil.copytree(ROOT / "sql", self.folder / "sql")
+        shutil.copy(BUILD / "topiaryd", self.folder)
         run(as_user("postgres", [POSTGRES / "initdb", "-D", self.folder / "pg/data", "-A", "peer", "-E", "UTF8",
                                  "--locale=C.UTF-8"]), cwd="/")
         key = self.folder / "munge" / "key"
@@ -113,7 +114,7 @@ class Registry:
                     self.munge_socket.exists)
 
     def start_topiaryd(self):
-        self.daemon("topiaryd", as_user(USER, [BUILD / "topiaryd", "--config", self.config]), self.listening)
+        self.daemon("topiaryd", as_user(USER, [str(self.folder / "topiaryd"), "--config", str(self.config)]), self.listening)
 
     def listening(self):
         with socket.socket() as s:

@@ -10,8 +10,7 @@ import time
 import uuid
 
 import pytest
-from conftest import SMALL
-from registry_rig import machine, zstd
+from registry_rig import SMALL, machine, zstd
 from rig.processes import descendants, wait_until
 
 XML = machine(SMALL, "bad", 2)
