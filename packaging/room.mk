@@ -18,7 +18,10 @@ install: all
 deb: all
 	packaging/make-deb $(BUILD)/deb
 
+check-deb: deb
+	packaging/try-deb $(BUILD)/deb
+
 lint:
 	$(Q)tools/lint
 
-.PHONY: install deb lint
+.PHONY: install deb check-deb lint
