@@ -13,12 +13,12 @@
 #include "map/solve.h"
 
 struct args {
-	const char *matrix, *nodes, *snapshot, *output, *format;
+	const char *matrix, *nodes, *snapshot, *output, *format, *per_node;
 	unsigned job, ranks, seed;
 	bool explain, explain_json;
 };
 
-enum { OPT_MATRIX = 0x200, OPT_JOB, OPT_NODES, OPT_SNAPSHOT, OPT_FORMAT, OPT_RANKS, OPT_SEED, OPT_EXPLAIN };
+enum { OPT_MATRIX = 0x200, OPT_JOB, OPT_NODES, OPT_SNAPSHOT, OPT_FORMAT, OPT_RANKS, OPT_PER_NODE, OPT_SEED, OPT_EXPLAIN };
 
 static const struct argp_option options[] = {
 	{ "matrix", OPT_MATRIX, "FILE", 0, "What each pair of ranks exchanges: dense text, Matrix Market or Scotch graph", 0 },
@@ -27,6 +27,8 @@ static const struct argp_option options[] = {
 	{ "snapshot", OPT_SNAPSHOT, "FILE", 0, "The nodes' hardware, instead of SnapshotFile or the registry", 0 },
 	{ "format", OPT_FORMAT, "NAME", 0, "The form of the rank file: plain (default) or openmpi", 0 },
 	{ "ranks", OPT_RANKS, "N", 0, "Map N ranks (default: the job's tasks, else all of the matrix)", 0 },
+	{ "tasks-per-node", OPT_PER_NODE, "LIST", 0, "So many ranks at most on each node in turn, as \"6(x2),5\" (default: "
+	  "$SLURM_TASKS_PER_NODE inside the job)", 0 },
 	{ "seed", OPT_SEED, "N", 0, "The same seed gives the same mapping (default: 1)", 0 },
 	{ "explain", OPT_EXPLAIN, "json", OPTION_ARG_OPTIONAL, "Say what the mapping costs beside others; on standard error "
 	  "when the rank file goes to standard output", 0 },
@@ -65,6 +67,8 @@ static error_t at_end(struct args *a, struct argp_state *state)
 		argp_error(state, "--job or --nodes, not both");
 	if (!a->job && !a->nodes && !job)
 		argp_error(state, "--job or --nodes is needed outside a job");
+	if (!a->nodes && !a->per_node && job && (!a->job || a->job == strtoul(job, NULL, 10)))
+		a->per_node = getenv("SLURM_TASKS_PER_NODE");
 	if (!a->job && !a->nodes)
 		a->job = number(state, "SLURM_JOB_ID", job, 1);
 	return 0;
@@ -87,6 +91,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return a->format = arg, 0;
 	case OPT_RANKS:
 		return a->ranks = number(state, "--ranks", arg, 1), 0;
+	case OPT_PER_NODE:
+		return a->per_node = arg, 0;
 	case OPT_SEED:
 		return a->seed = number(state, "--seed", arg, 0), 0;
 	case OPT_EXPLAIN:
@@ -154,10 +160,51 @@ static struct matrix *load_matrix(const char *path, unsigned ranks, struct err *
 	return head;
 }
 
-/* Slurm gives a task a CPU, which on cores of several PUs may be half a core. */
-static int make_room(struct places *p, unsigned ranks, struct err *e)
+/* "6(x2)" or "5": a count and how many hosts in turn have it; what follows, or NULL. */
+static const char *read_count(const char *at, unsigned *count, unsigned *times)
 {
-	return ranks > p->nplaces ? places_share_cores(p, e) : 0;
+	int used = 0, more = 0;
+
+	*times = 1;
+	if (sscanf(at, "%9u%n", count, &used) != 1 || !*count)
+		return NULL;
+	at += used;
+	if (*at == '(' && (sscanf(at, "(x%9u)%n", times, &more) != 1 || !more || !*times))
+		return NULL;
+	return at + more;
+}
+
+/* "6(x2),5": the tasks of each host, as SLURM_TASKS_PER_NODE has it. 0, or -1 when it is not that or for another number of hosts. */
+static int read_tasks(const char *at, unsigned *tasks, unsigned hosts)
+{
+	unsigned n = 0, count, times;
+
+	while ((at = read_count(at, &count, &times)) && times <= hosts - n) {
+		while (times--)
+			tasks[n++] = count;
+		if (!*at)
+			return n == hosts ? 0 : -1;
+		if (*at++ != ',')
+			return -1;
+	}
+	return -1;
+}
+
+/* Slurm gives a task a CPU, which on cores of several PUs is part of a core, and each node its share of the tasks. */
+static int make_room(struct places *p, const char *per_node, unsigned ranks, struct err *e)
+{
+	unsigned *tasks = malloc(p->nhosts * sizeof(*tasks));
+	int rc = 0;
+
+	if (!tasks)
+		return err_set(e, "out of memory");
+	memset(tasks, 0xff, p->nhosts * sizeof(*tasks));
+	if (per_node && read_tasks(per_node, tasks, p->nhosts))
+		rc = err_set(e, "tasks per node '%s': not what a job of %u node(s) has", per_node, p->nhosts);
+	else if (per_node || ranks > p->nplaces)
+		rc = places_fit(p, tasks, e);
+	free(tasks);
+	return rc;
 }
 
 static int write_mapping(const struct args *a, const struct job *job, const struct mapping *m, struct err *e)
@@ -187,7 +234,7 @@ int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 	a.explain_json |= c->json;
 	if (load_job(c, &a, &job, e) || !(m = load_matrix(a.matrix, a.ranks ? a.ranks : job.tasks, e)))
 		goto error;
-	if (make_room(job.places, m->ranks, e))
+	if (make_room(job.places, a.per_node, m->ranks, e))
 		goto error;
 	if (mapping_solve(m, job.places, a.seed, &mapping, e) == 0) {
 		rc = write_mapping(&a, &job, &mapping, e);

@@ -19,7 +19,7 @@
 enum { MAX_WORDS = 4096 };
 
 struct map {
-	char job[16], folder[PATH_MAX + 8], rankfile[PATH_MAX + 24], explain[PATH_MAX + 24];
+	char job[16], tasks[4096], folder[PATH_MAX + 8], rankfile[PATH_MAX + 24], explain[PATH_MAX + 24];
 };
 
 /* Slurm has dropped root for good by now; if it has not, we do not run a command that the user has a say in. */
@@ -46,11 +46,12 @@ static void keep_env(const char *name, char *space, size_t size, const char **en
 /* The environment is slurmstepd's own, not the job's; what is in it is still only handed on by name. */
 static void exec_map(const struct map *m)
 {
-	char slurm_conf[PATH_MAX + 16], topiary_conf[PATH_MAX + 16], job[32];
-	const char *env[8] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", job };
-	unsigned n = 3;
+	char slurm_conf[PATH_MAX + 16], topiary_conf[PATH_MAX + 16], job[32], tasks[sizeof(m->tasks) + 32];
+	const char *env[8] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", job, tasks };
+	unsigned n = 4;
 
 	snprintf(job, sizeof(job), "SLURM_JOB_ID=%s", m->job);
+	snprintf(tasks, sizeof(tasks), "SLURM_TASKS_PER_NODE=%s", m->tasks);
 	keep_env("SLURM_CONF", slurm_conf, sizeof(slurm_conf), env, &n);
 	if (step.config)
 		setenv("TOPIARY_CONF", step.config, 1);
@@ -133,6 +134,11 @@ int rank_file_make(spank_t sp, int argc, char **argv)
 	(void) argc, (void) argv;
 	if (step.id != SLURM_BATCH_SCRIPT || !*options.matrix || step.dir < 0 || user_has_one(sp))
 		return 0;
+	/* mpirun will start so many on each node, and no rank file may ask for more. */
+	if (spank_getenv(sp, "SLURM_TASKS_PER_NODE", m.tasks, sizeof(m.tasks))) {
+		slurm_spank_log("topiary: job %u has no rank file: Slurm does not say how many tasks a node has", step.job);
+		return 0;
+	}
 	snprintf(m.job, sizeof(m.job), "%u", step.job);
 	snprintf(m.folder, sizeof(m.folder), "%s/" STEP_USER_DIR, step.path);
 	snprintf(m.rankfile, sizeof(m.rankfile), "%s/rankfile", m.folder);

@@ -124,21 +124,36 @@ error:
 	return -1;
 }
 
-int places_share_cores(struct places *p, struct err *e)
+/* The places of the host that begins at `from`, as places_fit has it; the first place of the next. */
+static unsigned host_fit(const struct places *p, unsigned from, unsigned tasks, struct place *to, unsigned *n)
 {
-	struct place *more;
-	size_t n = 0;
+	unsigned end = from, kept = 0;
+
+	while (end < p->nplaces && p->place[end].host == p->place[from].host)
+		end++;
+	for (unsigned i = from; i < end; i++) {
+		unsigned times = tasks > end - from ? p->place[i].threads : 1;
+
+		for (; times && kept < tasks; times--, kept++)
+			to[(*n)++] = p->place[i];
+	}
+	return end;
+}
+
+int places_fit(struct places *p, const unsigned *tasks, struct err *e)
+{
+	struct place *fit;
+	unsigned n = 0;
+	size_t most = 0;
 
 	for (unsigned i = 0; i < p->nplaces; i++)
-		n += p->place[i].threads;
-	if (!(more = malloc((n + 1) * sizeof(*more))))
+		most += p->place[i].threads;
+	if (!(fit = malloc((most + 1) * sizeof(*fit))))
 		return err_set(e, "out of memory");
-	n = 0;
-	for (unsigned i = 0; i < p->nplaces; i++)
-		for (unsigned t = 0; t < p->place[i].threads; t++)
-			more[n++] = p->place[i];
+	for (unsigned i = 0; i < p->nplaces;)
+		i = host_fit(p, i, tasks[p->place[i].host], fit, &n);
 	free(p->place);
-	p->place = more;
+	p->place = fit;
 	p->nplaces = n;
 	return 0;
 }

@@ -39,9 +39,11 @@ struct places *places_new(void);
 /* Add a node and those of its cores that the list ("0-5,12") names. 0, or -1 with an error naming the host. */
 int places_add(struct places *p, const char *host, const struct shape *shape, const char *cores, struct err *e);
 /*
- * For a job of more ranks than cores: as many places in each core as it has PUs, side by side, in the order of block. 0 or -1.
+ * As many places on each host as it is to have ranks: tasks[host], at least one. On more tasks than cores each core becomes as
+ * many places, side by side, as it has PUs; of more places than tasks the first stay. A launcher starts no more there: Open MPI
+ * refuses a rank file that would. 0 or -1.
  */
-int places_share_cores(struct places *p, struct err *e);
+int places_fit(struct places *p, const unsigned *tasks, struct err *e);
 
 void places_free(struct places *p);
 

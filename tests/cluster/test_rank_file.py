@@ -46,6 +46,22 @@ def test_each_rank_is_where_the_file_says(cluster, matrix, nodes, ranks, each):
     assert bound == expected(cluster, said, topologies), output
 
 
+@pytest.mark.parametrize("options, ranks, most", [
+    # More cores than tasks: mpirun starts no more on a node than Slurm has tasks there.
+    (["-w", "cn1,cn2", "-N2", "--exclusive"], 12, 6),
+    # A task is a CPU, and here a core has two: ranks share cores, two by two.
+    (["-w", "cn3", "-N1"], 32, 32),
+])
+def test_plain_mpirun_starts_every_rank(cluster, matrix, options, ranks, most):
+    _, state, output = cluster.job(f"mpirun {cluster.folder}/bin/where", *options, f"--ntasks={ranks}", f"--topo-matrix={matrix(ranks)}")
+    assert state == "COMPLETED", output
+    seats = re.findall(r"^rank +\d+ +host (\S+) .* core (\d+)", output, re.M)
+    assert len(seats) == ranks, output
+    assert max(seats.count(seat) for seat in seats) == (2 if ranks > 16 else 1)
+    hosts = [host for host, _ in seats]
+    assert max(hosts.count(host) for host in hosts) <= most
+
+
 def test_heavy_pair_shares_a_cache(cluster, matrix):
     _, state, output = cluster.job(SCRIPT.format(folder=cluster.folder), "-w", "cn1,cn2", "-N2", "--ntasks=8", "--ntasks-per-node=4",
                                    f"--topo-matrix={matrix(8)}")

@@ -515,7 +515,7 @@ static void shares_cores(void **state)
 	struct err e;
 
 	assert_int_equal(mapping_solve(m, p, 1, &map, &e), -1);
-	assert_int_equal(places_share_cores(p, &e), 0);
+	assert_int_equal(places_fit(p, (unsigned[]){ 9 }, &e), 0);
 	assert_int_equal(p->nplaces, 4);
 	assert_int_equal(mapping_solve(m, p, 1, &map, &e), 0);
 	for (unsigned a = 0; a < 4; a++)
@@ -528,6 +528,26 @@ static void shares_cores(void **state)
 	mapping_free(&map);
 	places_free(p);
 	matrix_free(m);
+	(void) state;
+}
+
+/* No host gets more places than tasks, whatever the cores it has. */
+static void fits_tasks(void **state)
+{
+	static const struct {
+		unsigned tasks, places, last_leaf;
+	} rows[] = { { 1, 1, 0 }, { 3, 3, 2 }, { 4, 4, 3 }, { 5, 5, 2 }, { 8, 8, 3 }, { 99, 8, 3 } };
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct places *p = places_of(2, "Core:4 PU:2", "0-3");
+
+		assert_int_equal(places_fit(p, (unsigned[]){ rows[i].tasks, 2 }, NULL), 0);
+		assert_int_equal(p->nplaces, rows[i].places + 2);
+		assert_int_equal(p->place[rows[i].places - 1].leaf, rows[i].last_leaf);
+		assert_int_equal(p->place[rows[i].places - 1].host, 0);
+		assert_int_equal(p->place[rows[i].places].host, 1);
+		places_free(p);
+	}
 	(void) state;
 }
 
@@ -549,6 +569,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(never_loses),
 		cmocka_unit_test(answers_the_same),
 		cmocka_unit_test(shares_cores),
+		cmocka_unit_test(fits_tasks),
 		cmocka_unit_test(writes_rank_files),
 	};
 
