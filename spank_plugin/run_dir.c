@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 enum {
 	MAX_ENTRIES = 10000,	/* that one removal takes away: the owner of a sub-folder may have made any number */
 	MAX_DEPTH = 16,
@@ -115,21 +117,6 @@ int run_dir_make(int root, const char *name, struct err *e)
 	return -1;
 }
 
-static int write_all(int fd, const char *data, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, data, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		data += n;
-		len -= n;
-	}
-	return 0;
-}
-
 int run_dir_write(int dir, const char *name, const void *data, size_t len, struct err *e)
 {
 	char self[32];
@@ -138,7 +125,7 @@ int run_dir_write(int dir, const char *name, const void *data, size_t len, struc
 	if (fd < 0)
 		return err_set(e, "%s: %s", name, strerror(errno));
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	rc = write_all(fd, data, len) || fchown(fd, 0, 0) || fchmod(fd, 0644) ||
+	rc = file_write(fd, data, len) || fchown(fd, 0, 0) || fchmod(fd, 0644) ||
 	     linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW);
 	if (rc)
 		err_set(e, "%s: %s", name, strerror(errno));

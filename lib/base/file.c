@@ -56,8 +56,10 @@ error:
 	return -1;
 }
 
-static int write_all(int fd, const char *data, size_t len)
+int file_write(int fd, const void *from, size_t len)
 {
+	const char *data = from;
+
 	while (len) {
 		ssize_t n = write(fd, data, len);
 
@@ -93,7 +95,7 @@ int file_replace(const char *path, const void *data, size_t len, mode_t mode, st
 		return err_set(e, "%s: %s", path, strerror(ENAMETOOLONG));
 	if ((fd = mkostemp(tmp, O_CLOEXEC)) < 0)
 		return err_set(e, "%s: %s", path, strerror(errno));
-	if (write_all(fd, data, len) || fchmod(fd, mode) || fsync(fd) || rename(tmp, path)) {
+	if (file_write(fd, data, len) || fchmod(fd, mode) || fsync(fd) || rename(tmp, path)) {
 		err_set(e, "%s: %s", path, strerror(errno));
 		unlink(tmp);
 		close(fd);

@@ -20,4 +20,7 @@ int file_read(const char *path, size_t max, struct buf *out, struct err *e);
  */
 int file_replace(const char *path, const void *data, size_t len, mode_t mode, struct err *e);
 
+/* Write all of it to fd, however often that takes. 0, or -1 with errno. */
+int file_write(int fd, const void *data, size_t len);
+
 #endif
