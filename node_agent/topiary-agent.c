@@ -15,8 +15,7 @@
 #include "base/log.h"
 #include "deliver.h"
 #include "discover.h"
-
-#define XML_MAX (16u << 20)
+#include "topo/canon.h"
 
 /* libc looks for it. */
 __attribute__((visibility("default"))) const char *argp_program_version = "topiary-agent " TOPIARY_VERSION;
@@ -144,7 +143,7 @@ static int run(const struct options *o, const struct settings *s, struct buf *xm
 		return -1;
 	}
 	if (discover_boot(d.boot_id, &e) ||
-	    (o->input ? file_read(o->input, XML_MAX, xml, &e) : discover_xml(xml, &e)) || keep_locally(s, xml, &e)) {
+	    (o->input ? file_read(o->input, CANON_MAX_BYTES, xml, &e) : discover_xml(xml, &e)) || keep_locally(s, xml, &e)) {
 		log_error("%s: %s", d.node, e.text);
 		return -1;
 	}

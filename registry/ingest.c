@@ -86,20 +86,6 @@ static void answer(struct call *c, enum store_result rc, const struct receipt *r
 	}
 }
 
-void ingest_boot(struct call *c)
-{
-	struct db *db = call_db(c);
-	struct receipt r;
-	struct err e;
-	enum store_result rc;
-
-	if (!db)
-		return;
-	rc = store_known(db, &c->claim, &r, &e);
-	db_give(c->service->pool, db);
-	answer(c, rc, &r, &e);
-}
-
 static void keep(struct call *c, const struct parsed *d)
 {
 	struct db *db = call_db(c);
@@ -109,9 +95,14 @@ static void keep(struct call *c, const struct parsed *d)
 
 	if (!db)
 		return;
-	rc = store_add(db, &c->claim, d, &r, &e);
+	rc = store_export(db, &c->claim, d, &r, &e);
 	db_give(c->service->pool, db);
 	answer(c, rc, &r, &e);
+}
+
+void ingest_boot(struct call *c)
+{
+	keep(c, NULL);
 }
 
 void ingest_topology(struct call *c)

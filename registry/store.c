@@ -340,7 +340,7 @@ static int find_export(struct db *db, const struct claim *c, struct key *id, str
 			 (struct db_value[]){ DB_TEXT(c->node), DB_TEXT(c->sha256) });
 }
 
-static enum store_result store(struct db *db, const struct claim *c, const struct parsed *d, struct receipt *out, struct err *e)
+enum store_result store_export(struct db *db, const struct claim *c, const struct parsed *d, struct receipt *out, struct err *e)
 {
 	struct receipt receipt = { .stored = "known" };
 	struct key export, document;
@@ -362,22 +362,4 @@ static enum store_result store(struct db *db, const struct claim *c, const struc
 		return STORE_FAILED;
 	*out = receipt;
 	return STORE_OK;
-}
-
-/* Whatever is not committed is undone, here and not when the connection is next used. */
-static enum store_result ended(struct db *db, enum store_result rc)
-{
-	if (rc != STORE_OK)
-		db_do(db, NULL, "ROLLBACK", 0, NULL);
-	return rc;
-}
-
-enum store_result store_known(struct db *db, const struct claim *c, struct receipt *out, struct err *e)
-{
-	return ended(db, store(db, c, NULL, out, e));
-}
-
-enum store_result store_add(struct db *db, const struct claim *c, const struct parsed *d, struct receipt *out, struct err *e)
-{
-	return ended(db, store(db, c, d, out, e));
 }

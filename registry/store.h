@@ -25,10 +25,11 @@ enum store_result {
 	STORE_FAILED,	/* PostgreSQL, with an error */
 };
 
-/* Note that a node booted with a document that it exported before. Committed when it is STORE_OK; all else changes nothing. */
-enum store_result store_known(struct db *db, const struct claim *c, struct receipt *out, struct err *e);
-/* Keep an export. It has been read back from the database and compared by its hash before the COMMIT. */
-enum store_result store_add(struct db *db, const struct claim *c, const struct parsed *d, struct receipt *out, struct err *e);
+/*
+ * Keep an export of the document d, or, when d is NULL, note that the node booted with one that it exported before. A new one has been
+ * read back from the database and compared by its hash. Committed when it is STORE_OK; else db_give undoes what was begun.
+ */
+enum store_result store_export(struct db *db, const struct claim *c, const struct parsed *d, struct receipt *out, struct err *e);
 
 /* The XML of an export, to the byte as the node sent it; export is its key as PostgreSQL writes it. 0 or -1. */
 int store_xml(struct db *db, const char *export, struct buf *out, struct err *e);

@@ -9,13 +9,12 @@ import pwd
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import uuid
 from pathlib import Path
 
-from rig.cluster import as_user
+from rig.cluster import as_user, free_ports, port_open
 from rig.processes import Daemon, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,12 +42,6 @@ def machine(synthetic, host, serial=0):
     return xml.encode()
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 class Answer:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body
@@ -61,7 +54,7 @@ class Registry:
     def __init__(self, folder):
         self.folder = Path(folder)
         self.folder.chmod(0o755)
-        self.port = free_port()
+        self.port = free_ports(1)[0]
         self.boot = str(uuid.uuid4())
         self.seq = time.time_ns()
         self.daemons = {}
@@ -117,8 +110,7 @@ class Registry:
         self.daemon("topiaryd", as_user(USER, [str(self.folder / "topiaryd"), "--config", str(self.config)]), self.listening)
 
     def listening(self):
-        with socket.socket() as s:
-            return s.connect_ex(("127.0.0.1", self.port)) == 0
+        return port_open(self.port)
 
     def start(self):
         self.start_postgres()
