@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <limits.h>
 #include <pwd.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +19,8 @@
 #define PAUSE_FIRST 1000u	/* milliseconds */
 #define PAUSE_MAX 300000u
 #define TIMEOUT 60
-#define SPREAD_MAX 600
+#define SPREAD_MAX 3600		/* whatever a registry says: nobody has signed it */
+#define RETRY_AFTER_MAX 300
 
 static unsigned random_below(unsigned n)
 {
@@ -29,11 +32,22 @@ static unsigned random_below(unsigned n)
 	return n ? r % n : 0;
 }
 
-unsigned deliver_pause(unsigned attempt)
+unsigned deliver_pause(unsigned attempt, unsigned retry_after)
 {
 	unsigned limit = attempt < 9 ? PAUSE_FIRST << attempt : PAUSE_MAX;
+	unsigned named = 1000 * (retry_after < RETRY_AFTER_MAX ? retry_after : RETRY_AFTER_MAX);
 
-	return random_below((limit < PAUSE_MAX ? limit : PAUSE_MAX) + 1);
+	return named ? named + random_below(named + 1) : random_below((limit < PAUSE_MAX ? limit : PAUSE_MAX) + 1);
+}
+
+unsigned deliver_left(const struct delivery *d)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	if (!d->until)
+		return UINT_MAX;
+	return d->until > t.tv_sec ? d->until - t.tv_sec : 0;
 }
 
 static void next_seq(struct delivery *d)
@@ -72,7 +86,8 @@ static void make_claim(struct delivery *d, struct claim *c)
 /* PUT one of the two paths with a credential of its own. 0, or -1 when there is no answer. */
 static int put(struct delivery *d, const char *what, const struct buf *body, struct claim *c, struct http_answer *a, struct err *e)
 {
-	struct http_request r = { .method = "PUT", .base = d->settings->registry_url, .timeout = TIMEOUT };
+	unsigned left = deliver_left(d);
+	struct http_request r = { .method = "PUT", .base = d->settings->registry_url, .timeout = left < TIMEOUT ? left + 1 : TIMEOUT };
 	struct buf path = {0}, authorization = {0};
 	char *cred = NULL;
 	uid_t reader;
@@ -102,6 +117,17 @@ done:
 	return rc;
 }
 
+/* What time may change: a clock that is still wrong spoils credentials, too. Whatever else is refused will be refused again. */
+static bool is_passing(long status)
+{
+	static const long passing[] = { 401, 408, 409, 429 };
+
+	for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
+		if (status == passing[i])
+			return true;
+	return status < 400 || status >= 500;
+}
+
 static enum deliver_result refused(struct delivery *d, const struct http_answer *a, struct err *e)
 {
 	json_t *j = json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
@@ -110,7 +136,7 @@ static enum deliver_result refused(struct delivery *d, const struct http_answer 
 	err_set(e, "the registry answers %ld: %s", a->status, why ? why : "no reason given");
 	json_decref(j);
 	d->retry_after = a->retry_after;
-	return a->status >= 400 && a->status < 500 && a->status != 409 && a->status != 429 ? DELIVER_REFUSED : DELIVER_AGAIN;
+	return is_passing(a->status) ? DELIVER_AGAIN : DELIVER_REFUSED;
 }
 
 /* Believed only when the registry's own user signed the very claim. */
@@ -127,23 +153,25 @@ static enum deliver_result check_ack(struct delivery *d, const struct claim *c, 
 	if (registry_uid(d, &expected, e) || cred_check(a->ack, d->settings->munge_socket, &signed_claim, &signer, e))
 		return DELIVER_AGAIN;
 	if (signer != expected || strcmp(signed_claim.node, c->node) || strcmp(signed_claim.sha256, c->sha256) ||
-	    strcmp(signed_claim.boot_id, c->boot_id) || signed_claim.seq != c->seq) {
+	    strcmp(signed_claim.boot_id, c->boot_id) || signed_claim.seq != c->seq || signed_claim.length != c->length) {
 		err_set(e, "the acknowledgement is not %s's for this export (signed by uid %u)",
 			d->settings->registry_user, (unsigned) signer);
 		return DELIVER_AGAIN;
 	}
-	j = json_loadb(a->body.data, a->body.len, 0, NULL);
+	j = json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
 	snprintf(d->outcome, sizeof(d->outcome), "shape %.16s, %.8s", json_string_value(json_object_get(j, "shape")) ?: "?",
 		 json_string_value(json_object_get(j, "stored")) ?: "?");
 	json_decref(j);
 	return DELIVER_DONE;
 }
 
-static void spread(const struct http_answer *a)
+/* Where the deadline ends within the window, half of what is left is for sending. */
+static void spread(const struct delivery *d, const struct http_answer *a)
 {
-	json_t *j = json_loadb(a->body.data, a->body.len, 0, NULL);
-	json_int_t window = json_integer_value(json_object_get(j, "spread"));
-	unsigned ms = random_below(1000 * (window < 0 ? 0 : window > SPREAD_MAX ? SPREAD_MAX : window));
+	json_t *j = json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
+	json_int_t announced = json_integer_value(json_object_get(j, "spread"));
+	unsigned window = announced < 0 ? 0 : announced > SPREAD_MAX ? SPREAD_MAX : announced;
+	unsigned left = deliver_left(d), ms = random_below(1000 * (window < left ? window : left / 2));
 
 	json_decref(j);
 	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000l }, NULL);
@@ -173,7 +201,7 @@ enum deliver_result deliver(struct delivery *d, struct err *e)
 	if (put(d, "boot", NULL, &c, &a, e))
 		return rc;
 	if (a.status == 202) {
-		spread(&a);
+		spread(d, &a);
 		rc = send_document(d, e);
 	} else {
 		rc = a.status == 200 ? check_ack(d, &c, &a, e) : refused(d, &a, e);

@@ -3,6 +3,8 @@
 #ifndef TOPIARY_AGENT_DELIVER_H
 #define TOPIARY_AGENT_DELIVER_H
 
+#include <time.h>
+
 #include "base/buf.h"
 #include "base/settings.h"
 #include "client/cred.h"
@@ -12,8 +14,9 @@ struct delivery {
 	const char *node;
 	char boot_id[37];
 	const struct buf *xml;
+	time_t until;			/* of CLOCK_BOOTTIME: nothing is to take longer; 0: no deadline */
 	uint64_t seq;			/* of the last attempt */
-	unsigned retry_after;		/* seconds, when the registry named some */
+	unsigned retry_after;		/* seconds, when the registry named some, else 0 */
 	char outcome[64];		/* DELIVER_DONE: shape and how it is stored, for the log */
 };
 
@@ -23,10 +26,19 @@ enum deliver_result {
 	DELIVER_REFUSED,	/* it would be refused again */
 };
 
-/* One attempt: the hash first, the document when it is wanted. All but DELIVER_DONE with an error. */
+/*
+ * One attempt: the hash first; when the document is wanted, it goes at a random time within the window that the registry announces, or
+ * within half of what is left until the deadline. All but DELIVER_DONE with an error.
+ */
 enum deliver_result deliver(struct delivery *d, struct err *e);
 
-/* Before attempt number n (0, 1, ...), at random: milliseconds from 0 to 1 s doubled each time, at most 300 s. */
-unsigned deliver_pause(unsigned attempt);
+/* Seconds until the deadline, 0 when it has passed; without one UINT_MAX. */
+unsigned deliver_left(const struct delivery *d);
+
+/*
+ * After attempt number n (0, 1, ...) has failed, at random: milliseconds from 0 to 1 s doubled each time, at most 300 s; where the
+ * registry named a time, from that to twice as much.
+ */
+unsigned deliver_pause(unsigned attempt, unsigned retry_after);
 
 #endif

@@ -88,33 +88,32 @@ static int keep_locally(const struct settings *s, const struct buf *xml, struct 
 	return file_replace(s->topology_file, xml->data, xml->len, 0644, e);
 }
 
-static time_t seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return t.tv_sec;
-}
-
 /* 0, or -1 when the deadline has passed; a pause that would outlast it is cut short, for a last attempt. */
-static int pause_before(unsigned attempt, unsigned retry_after, time_t until)
+static int pause_before(const struct delivery *d, unsigned attempt)
 {
-	unsigned ms = deliver_pause(attempt) + 1000 * retry_after;
-	time_t left = until - seconds();
+	unsigned ms = deliver_pause(attempt, d->retry_after), left = deliver_left(d);
 
-	if (until && left <= 0)
+	if (!left)
 		return -1;
-	if (until && ms > 1000 * left)
+	if (ms / 1000 >= left)
 		ms = 1000 * left;
 	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000l }, NULL);
 	return 0;
 }
 
+static time_t deadline_after(unsigned seconds)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return t.tv_sec + seconds;
+}
+
 static int send_until_done(struct delivery *d, const struct options *o)
 {
-	time_t until = o->deadline ? seconds() + o->deadline : 0;
 	struct err e;
 
+	d->until = o->deadline ? deadline_after(o->deadline) : 0;
 	for (unsigned attempt = 0;; attempt++) {
 		enum deliver_result rc = deliver(d, &e);
 
@@ -125,11 +124,22 @@ static int send_until_done(struct delivery *d, const struct options *o)
 		log_line(rc == DELIVER_REFUSED || o->once ? LOG_ERR : LOG_WARNING, "%s: %s", d->node, e.text);
 		if (rc == DELIVER_REFUSED || o->once)
 			return -1;
-		if (pause_before(attempt, d->retry_after, until)) {
+		if (pause_before(d, attempt)) {
 			log_error("%s: not acknowledged within %u s", d->node, o->deadline);
 			return -1;
 		}
 	}
+}
+
+/* hwloc 1 wrote another DTD and no version. Here and not at the registry, whose answer would come after the node's file is replaced. */
+static int read_input(const char *path, struct buf *xml, struct err *e)
+{
+	if (file_read(path, CANON_MAX_BYTES, xml, e))
+		return -1;
+	if (strstr(xml->data, "SYSTEM \"hwloc.dtd\"") || strstr(xml->data, "<topology>"))
+		return err_set(e, "%s: a document of hwloc 1, and hwloc 2 is wanted: lstopo --input %s new.xml converts it", path,
+			       path);
+	return 0;
 }
 
 static int run(const struct options *o, const struct settings *s, struct buf *xml)
@@ -143,7 +153,7 @@ static int run(const struct options *o, const struct settings *s, struct buf *xm
 		return -1;
 	}
 	if (discover_boot(d.boot_id, &e) ||
-	    (o->input ? file_read(o->input, CANON_MAX_BYTES, xml, &e) : discover_xml(xml, &e)) || keep_locally(s, xml, &e)) {
+	    (o->input ? read_input(o->input, xml, &e) : discover_xml(xml, &e)) || keep_locally(s, xml, &e)) {
 		log_error("%s: %s", d.node, e.text);
 		return -1;
 	}

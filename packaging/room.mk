@@ -7,7 +7,9 @@ install: all
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/topiary/sql sql/*.sql
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system packaging/systemd/*.service
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/topiary/examples packaging/examples/*
-	$(foreach n,1 5 8,$(if $(wildcard docs/*.$n),\
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/topiary docs/sql.md docs/openapi.yaml
+	$(INSTALL) -D -m 644 packaging/completion/topiary.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/topiary
+	$(foreach n,1 5 7 8,$(if $(wildcard docs/*.$n),\
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$n $(wildcard docs/*.$n) &&)) true
 	# Never over a plugin that a daemon has mapped: beside it, then renamed.
 	$(INSTALL) -d $(DESTDIR)$(SLURM_PLUGINDIR)

@@ -18,6 +18,7 @@ struct cmd {
 	const char *config;	/* --config, or NULL */
 	const char *url;	/* --url, or NULL */
 	bool json;		/* --json */
+	int status;		/* the exit status where there is more to tell than failure; when run gives 0 */
 };
 
 /* One subcommand each: parse argv, do it. 0, or -1 with an error for main to print. */
@@ -26,6 +27,14 @@ int cmd_shapes(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_show(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_snapshot(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_map(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_history(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_facts(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_diff(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_drift(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_accept(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_verify(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_shape(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_pack(struct cmd *c, int argc, char **argv, struct err *e);
 
 /*
  * Parse a subcommand's line with its own argp and the options that all have (--config, --url, --json), then read topiary.conf.
@@ -36,6 +45,26 @@ int cmd_parse(struct cmd *c, const struct argp *own, void *input, int argc, char
 /* GET path from the registry: the bytes (the caller frees them), or the JSON of them. 0 or -1, NULL. */
 int cmd_get(const struct cmd *c, const char *path, struct buf *out, struct err *e);
 json_t *cmd_get_json(const struct cmd *c, const char *path, struct err *e);
+
+/* The same for JSON with an array of this name in it. path is freed; one that failed is an error. */
+json_t *cmd_get_list(const struct cmd *c, struct buf *path, const char *list, struct err *e);
+
+/* Warn when the registry cut its answer short. */
+void cmd_tell_truncated(const json_t *answer, const char *advice);
+
+/* POST path, without a body, signed by a munge credential: the JSON of the answer, or NULL. */
+json_t *cmd_post(const struct cmd *c, const char *path, const char *credential, struct err *e);
+
+/* Paths: "/v1/nodes/NODE" and what follows; then "?key=value" or "&key=value", nothing when value is NULL. Escaped. */
+void cmd_node_path(struct buf *path, const char *node, const char *tail);
+void cmd_query(struct buf *path, const char *key, const char *value);
+
+/* GET "/v1/nodes/NODE" and what follows, as JSON. */
+json_t *cmd_get_node(const struct cmd *c, const char *node, const char *tail, struct err *e);
+
+/* A member of an answer: "-" when it has none, or null; borrowed from it. */
+const char *cmd_text(const json_t *o, const char *key);
+json_int_t cmd_number(const json_t *o, const char *key);
 
 /* Print JSON as it is, indented, on stdout. */
 int cmd_print_json(const json_t *j, struct err *e);

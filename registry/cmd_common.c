@@ -3,10 +3,14 @@
 #include "cmd.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "client/http.h"
+
+#define TIMEOUT 60	/* seconds */
 
 enum { OPT_CONFIG = 0x100, OPT_URL, OPT_JSON };
 
@@ -57,7 +61,7 @@ static error_t share(int key, char *arg, struct argp_state *state)
 int cmd_parse(struct cmd *c, const struct argp *own, void *input, int argc, char **argv, struct err *e)
 {
 	const struct argp_child children[] = { { own, 0, NULL, 0 }, { &common, 0, NULL, 0 }, {0} };
-	const struct argp whole = { NULL, share, own->args_doc, own->doc, children, NULL, NULL };
+	const struct argp whole = { NULL, share, NULL, NULL, children, NULL, NULL };
 	struct inputs in = { c, input };
 
 	argp_parse(&whole, argc, argv, 0, NULL, &in);
@@ -75,18 +79,23 @@ static int refused(const char *url, const char *path, const struct http_answer *
 	return -1;
 }
 
-int cmd_get(const struct cmd *c, const char *path, struct buf *out, struct err *e)
+static int ask(const struct cmd *c, struct http_request r, struct buf *out, struct err *e)
 {
-	const char *url = c->url ? c->url : c->settings.registry_url;
-	const struct http_request r = { .method = "GET", .base = url, .path = path, .timeout = 60 };
 	struct http_answer a = {0};
 
+	r.base = c->url ? c->url : c->settings.registry_url;
+	r.timeout = TIMEOUT;
 	if (http_do(&r, &a, e))
 		return -1;
 	if (a.status != 200) {
-		refused(url, path, &a, e);
+		refused(r.base, r.path, &a, e);
 		http_free(&a);
 		return -1;
+	}
+	buf_puts(&a.body, "");	/* an answer without a body is text, too */
+	if (a.body.failed) {
+		http_free(&a);
+		return err_set(e, "out of memory");
 	}
 	*out = a.body;
 	a.body = (struct buf){0};
@@ -94,18 +103,117 @@ int cmd_get(const struct cmd *c, const char *path, struct buf *out, struct err *
 	return 0;
 }
 
-json_t *cmd_get_json(const struct cmd *c, const char *path, struct err *e)
+static json_t *ask_json(const struct cmd *c, struct http_request r, struct err *e)
 {
 	struct buf b = {0};
 	json_error_t why;
 	json_t *j;
 
-	if (cmd_get(c, path, &b, e))
+	if (ask(c, r, &b, e))
 		return NULL;
-	if (!(j = json_loadb(b.data ? b.data : "", b.len, JSON_REJECT_DUPLICATES, &why)))
-		err_set(e, "%s: the registry's answer is no JSON: %s", path, why.text);
+	if (!(j = json_loadb(b.data, b.len, JSON_REJECT_DUPLICATES, &why)))
+		err_set(e, "%.300s: the registry's answer is no JSON: %s", r.path, why.text);
 	buf_free(&b);
 	return j;
+}
+
+int cmd_get(const struct cmd *c, const char *path, struct buf *out, struct err *e)
+{
+	return ask(c, (struct http_request){ .method = "GET", .path = path }, out, e);
+}
+
+json_t *cmd_get_json(const struct cmd *c, const char *path, struct err *e)
+{
+	return ask_json(c, (struct http_request){ .method = "GET", .path = path }, e);
+}
+
+json_t *cmd_get_list(const struct cmd *c, struct buf *path, const char *list, struct err *e)
+{
+	json_t *answer = NULL;
+
+	if (path->failed)
+		err_set(e, "out of memory");
+	else
+		answer = cmd_get_json(c, path->data, e);
+	if (answer && !json_is_array(json_object_get(answer, list))) {
+		err_set(e, "%.300s: the registry's answer has no list of %s", path->data, list);
+		json_decref(answer);
+		answer = NULL;
+	}
+	buf_free(path);
+	return answer;
+}
+
+void cmd_tell_truncated(const json_t *answer, const char *advice)
+{
+	if (json_is_true(json_object_get(answer, "truncated")))
+		log_warning("the registry has more than it tells at once: %s", advice);
+}
+
+json_t *cmd_post(const struct cmd *c, const char *path, const char *credential, struct err *e)
+{
+	struct buf authorization = {0};
+	json_t *answer = NULL;
+
+	buf_printf(&authorization, "Munge %s", credential);
+	if (authorization.failed)
+		err_set(e, "out of memory");
+	else
+		answer = ask_json(c, (struct http_request){ .method = "POST", .path = path, .authorization = authorization.data }, e);
+	buf_free(&authorization);
+	return answer;
+}
+
+static void add_escaped(struct buf *path, const char *text)
+{
+	char *escaped = http_escape(text);
+
+	if (escaped)
+		buf_puts(path, escaped);
+	else
+		path->failed = true;
+	free(escaped);
+}
+
+void cmd_node_path(struct buf *path, const char *node, const char *tail)
+{
+	buf_puts(path, "/v1/nodes/");
+	add_escaped(path, node);
+	buf_puts(path, tail);
+}
+
+void cmd_query(struct buf *path, const char *key, const char *value)
+{
+	if (!value || path->failed)
+		return;
+	buf_printf(path, "%c%s=", strchr(path->data, '?') ? '&' : '?', key);
+	add_escaped(path, value);
+}
+
+json_t *cmd_get_node(const struct cmd *c, const char *node, const char *tail, struct err *e)
+{
+	struct buf path = {0};
+	json_t *answer = NULL;
+
+	cmd_node_path(&path, node, tail);
+	if (path.failed)
+		err_set(e, "%s: out of memory", node);
+	else
+		answer = cmd_get_json(c, path.data, e);
+	buf_free(&path);
+	return answer;
+}
+
+const char *cmd_text(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "-";
+}
+
+json_int_t cmd_number(const json_t *o, const char *key)
+{
+	return json_integer_value(json_object_get(o, key));
 }
 
 int cmd_print_json(const json_t *j, struct err *e)

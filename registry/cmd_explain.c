@@ -23,7 +23,7 @@ static int as_json(const struct mapping *m, const struct places *p, FILE *out, s
 	return rc || fputc('\n', out) == EOF || fflush(out) ? err_set(e, "the costs cannot be written") : 0;
 }
 
-static const struct table_column columns[] = { { "MAPPING", false }, { "COST", true }, { "GAIN %", true }, {0} };
+static const struct table_column columns[] = { { "MAPPING", TABLE_LEFT }, { "COST", TABLE_RIGHT }, { "GAIN %", TABLE_RIGHT }, {0} };
 
 static int as_table(const struct mapping *m, const struct places *p, FILE *out, struct err *e)
 {

@@ -1,101 +1,187 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <slurm/slurm.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd.h"
+#include "cmd_hosts.h"
 #include "cmd_table.h"
+#include "cmd_target.h"
+#include "topo/compare.h"
+#include "topo/hostlist.h"
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	const char **hosts = state->input;
+enum { OPT_SHAPE = 0x200, OPT_CLASS, OPT_DRIFT, OPT_NAMES };
 
-	if (key != ARGP_KEY_ARG || *hosts)
-		return ARGP_ERR_UNKNOWN;
-	*hosts = arg;
-	return 0;
-}
+struct args {
+	const char *hosts, *shape, *class, *drift;
+	bool names;
+};
 
-static const struct argp argp = { NULL, parse, "[HOSTLIST]", "List the nodes that the registry knows.", NULL, NULL, NULL };
-
-static const struct table_column columns[] = {
-	{ "NODE", false }, { "SHAPE", false }, { "STORED", false }, { "BYTES", true }, { "XML", true }, { "LAST BOOT", false },
+static const struct argp_option options[] = {
+	{ "shape", OPT_SHAPE, "SHAPE", 0, "Only nodes of this shape", 0 },
+	{ "class", OPT_CLASS, "CLASS", 0, "Only nodes of this class", 0 },
+	{ "drift", OPT_DRIFT, "SEVERITY", OPTION_ARG_OPTIONAL, "Only nodes that are not what their class is: cosmetic, wiring, "
+	  "capacity or any (default)", 0 },
+	{ "names", OPT_NAMES, NULL, 0, "Only their names, one a line", 0 },
 	{0},
 };
 
-static const char *text(const json_t *node, const char *key)
+static bool is_filtered(const struct args *a)
 {
-	const char *s = json_string_value(json_object_get(node, key));
-
-	return s ? s : "-";
+	return a->shape || a->class || a->drift;
 }
 
-static json_int_t number(const json_t *node, const char *key)
+static void set_drift(struct args *a, const char *severity, struct argp_state *state)
 {
-	return json_integer_value(json_object_get(node, key));
+	if (strcmp(severity, "any") && severity_parse(severity) < SEVERITY_COSMETIC)
+		argp_error(state, "--drift: '%s' is none of cosmetic, wiring, capacity, any", severity);
+	a->drift = severity;
 }
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct args *a = state->input;
+
+	switch (key) {
+	case OPT_SHAPE:
+		return a->shape = arg, 0;
+	case OPT_CLASS:
+		return a->class = arg, 0;
+	case OPT_DRIFT:
+		return set_drift(a, arg ? arg : "any", state), 0;
+	case OPT_NAMES:
+		return a->names = true, 0;
+	case ARGP_KEY_ARG:
+		if (a->hosts)
+			return ARGP_ERR_UNKNOWN;
+		return a->hosts = arg, 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = { options, parse, "[HOSTLIST]", "List the nodes that the registry knows.", NULL, NULL, NULL };
+
+static const struct table_column columns[] = {
+	{ "NODE", TABLE_LEFT }, { "CLASS", TABLE_LEFT }, { "DRIFT", TABLE_LEFT }, { "SHAPE", TABLE_LEFT }, { "STORED", TABLE_LEFT },
+	{ "BYTES", TABLE_RIGHT }, { "XML", TABLE_RIGHT }, { "LAST BOOT", TABLE_LEFT }, {0},
+};
 
 static void add_row(struct table *t, const json_t *node)
 {
 	const char *base = json_string_value(json_object_get(node, "base"));
+	char when[WHEN_MAX];
 
-	table_cell(t, "%s", text(node, "node"));
-	table_cell(t, "%s", text(node, "shape"));
-	table_cell(t, "%s%s%s", text(node, "stored"), base ? " of " : "", base ? base : "");
-	table_cell(t, "%" JSON_INTEGER_FORMAT, number(node, "stored_bytes"));
-	table_cell(t, "%" JSON_INTEGER_FORMAT, number(node, "xml_bytes"));
-	table_cell(t, "%s", text(node, "last_boot"));
+	table_cell(t, "%s", cmd_text(node, "node"));
+	table_cell(t, "%s", cmd_text(node, "class"));
+	table_cell(t, "%s", cmd_text(node, "drift"));
+	table_severity(t, cmd_text(node, "drift"));
+	table_cell(t, "%s", cmd_text(node, "shape"));
+	table_cell(t, "%s%s%s", cmd_text(node, "stored"), base ? " of " : "", base ? base : "");
+	table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(node, "stored_bytes"));
+	table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(node, "xml_bytes"));
+	table_cell(t, "%s", when_local(json_string_value(json_object_get(node, "last_boot")), when));
 }
 
 static int print_table(const json_t *nodes, struct err *e)
 {
 	struct table *t = table_new(columns);
 	json_int_t stored = 0, xml = 0;
+	size_t i, drifted = 0;
 	const json_t *node;
-	size_t i;
 	int rc;
 
 	json_array_foreach(nodes, i, node) {
 		add_row(t, node);
-		stored += number(node, "stored_bytes");
-		xml += number(node, "xml_bytes");
+		stored += cmd_number(node, "stored_bytes");
+		xml += cmd_number(node, "xml_bytes");
+		drifted += json_is_string(json_object_get(node, "drift"));
 	}
 	rc = table_print(t, stdout);
 	table_free(t);
 	if (rc)
 		return err_set(e, "the table cannot be written");
-	printf("%zu nodes, %" JSON_INTEGER_FORMAT " bytes stored for %" JSON_INTEGER_FORMAT " bytes of XML\n", i, stored, xml);
+	printf("%zu nodes, %zu of them with drift; %" JSON_INTEGER_FORMAT " bytes stored for %" JSON_INTEGER_FORMAT " bytes of XML\n",
+	       i, drifted, stored, xml);
 	return 0;
 }
 
-/* Keep the nodes of the host list. */
-static int keep(json_t *nodes, const char *hosts, struct err *e)
+static int print_names(const json_t *nodes, struct err *e)
 {
-	hostlist_t list = slurm_hostlist_create(hosts);
+	const json_t *node;
+	size_t i;
 
-	if (!list)
-		return err_set(e, "'%s': not a host list", hosts);
-	for (size_t i = json_array_size(nodes); i-- > 0;)
-		if (slurm_hostlist_find(list, text(json_array_get(nodes, i), "node")) < 0)
-			json_array_remove(nodes, i);
-	slurm_hostlist_destroy(list);
-	return json_array_size(nodes) ? 0 : err_set(e, "%s: the registry has no such node", hosts);
+	json_array_foreach(nodes, i, node)
+		puts(cmd_text(node, "node"));
+	return fflush(stdout) || ferror(stdout) ? err_set(e, "the names cannot be written") : 0;
+}
+
+static int print_name(const char *name, void *user)
+{
+	(void) user;
+	puts(name);
+	return 0;
+}
+
+/* All names: the registry tells them folded in a thousandth of the bytes, soon enough for a shell that waits to complete one. */
+static int print_all_names(const struct cmd *c, struct err *e)
+{
+	struct buf path = {0}, hosts = {0}, sorted = {0};
+	const json_t *shape;
+	json_t *answer;
+	int rc = 0;
+	size_t i;
+
+	buf_puts(&path, "/v1/shapes");
+	if (!(answer = cmd_get_list(c, &path, "shapes", e)))
+		return -1;
+	json_array_foreach(json_object_get(answer, "shapes"), i, shape)
+		buf_printf(&hosts, "%s%s", i ? "," : "", cmd_text(shape, "hosts"));
+	json_decref(answer);
+	if (hosts.failed)
+		rc = err_set(e, "out of memory");
+	else if (hosts.len)
+		rc = hostlist_fold(hosts.data, &sorted, e);
+	if (rc == 0 && sorted.len)
+		rc = hostlist_expand(sorted.data, print_name, NULL, e);
+	if (rc == 0 && (fflush(stdout) || ferror(stdout)))
+		rc = err_set(e, "the names cannot be written");
+	buf_free(&sorted);
+	buf_free(&hosts);
+	return rc;
+}
+
+static json_t *get(const struct cmd *c, const struct args *a, struct err *e)
+{
+	struct buf path = {0};
+
+	buf_puts(&path, "/v1/nodes");
+	hosts_query(&path, a->hosts);
+	cmd_query(&path, "shape", a->shape);
+	cmd_query(&path, "class", a->class);
+	cmd_query(&path, "drift", a->drift);
+	return cmd_get_list(c, &path, "nodes", e);
 }
 
 int cmd_nodes(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	const char *hosts = NULL;
+	struct args a = {0};
 	json_t *answer, *nodes;
-	int rc = -1;
+	int rc = 0;
 
-	if (cmd_parse(c, &argp, &hosts, argc, argv, e) || !(answer = cmd_get_json(c, "/v1/nodes", e)))
+	if (cmd_parse(c, &argp, &a, argc, argv, e))
 		return -1;
+	if (a.names && !c->json && !a.hosts && !is_filtered(&a))
+		return print_all_names(c, e);
+	if (!(answer = get(c, &a, e)))
+		return -1;
+	cmd_tell_truncated(answer, "ask for fewer nodes");
+	if (a.hosts)
+		rc = hosts_keep(c, a.hosts, answer, "nodes", !is_filtered(&a), e);
+	if (rc == 0)
+		rc = hosts_sort(answer, "nodes", e);
 	nodes = json_object_get(answer, "nodes");
-	if (!json_is_array(nodes))
-		err_set(e, "the registry's answer has no list of nodes");
-	else if (!hosts || keep(nodes, hosts, e) == 0)
-		rc = c->json ? cmd_print_json(answer, e) : print_table(nodes, e);
+	if (rc == 0)
+		rc = c->json ? cmd_print_json(answer, e) : a.names ? print_names(nodes, e) : print_table(nodes, e);
 	json_decref(answer);
 	return rc;
 }

@@ -12,16 +12,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = { NULL, parse, "", "List the kinds of node.", NULL, NULL, NULL };
 
 static const struct table_column columns[] = {
-	{ "SHAPE", false }, { "NODES", true }, { "CORES", true }, { "PUS", true }, { "HOSTS", false }, { "SYNTHETIC", false },
-	{0},
+	{ "SHAPE", TABLE_LEFT }, { "NODES", TABLE_RIGHT }, { "CORES", TABLE_RIGHT }, { "PUS", TABLE_RIGHT }, { "HOSTS", TABLE_CUT },
+	{ "HIERARCHY", TABLE_CUT }, {0},
 };
-
-static const char *text(const json_t *shape, const char *key)
-{
-	const char *s = json_string_value(json_object_get(shape, key));
-
-	return s ? s : "-";
-}
 
 static int print_table(const json_t *shapes, struct err *e)
 {
@@ -32,11 +25,11 @@ static int print_table(const json_t *shapes, struct err *e)
 	int rc;
 
 	json_array_foreach(shapes, i, shape) {
-		table_cell(t, "%s", text(shape, "shape"));
+		table_cell(t, "%s", cmd_text(shape, "shape"));
 		for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
-			table_cell(t, "%" JSON_INTEGER_FORMAT, json_integer_value(json_object_get(shape, counts[k])));
-		table_cell(t, "%s", text(shape, "hosts"));
-		table_cell(t, "%s", text(shape, "synthetic"));
+			table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(shape, counts[k]));
+		table_cell(t, "%s", cmd_text(shape, "hosts"));
+		table_cell(t, "%s", cmd_text(shape, "hierarchy"));
 	}
 	rc = table_print(t, stdout);
 	table_free(t);
@@ -45,16 +38,16 @@ static int print_table(const json_t *shapes, struct err *e)
 
 int cmd_shapes(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	json_t *answer, *shapes;
+	struct buf path = {0};
+	json_t *answer;
 	int rc;
 
-	if (cmd_parse(c, &argp, NULL, argc, argv, e) || !(answer = cmd_get_json(c, "/v1/shapes", e)))
+	if (cmd_parse(c, &argp, NULL, argc, argv, e))
 		return -1;
-	shapes = json_object_get(answer, "shapes");
-	if (!json_is_array(shapes))
-		rc = err_set(e, "the registry's answer has no list of shapes");
-	else
-		rc = c->json ? cmd_print_json(answer, e) : print_table(shapes, e);
+	buf_puts(&path, "/v1/shapes");
+	if (!(answer = cmd_get_list(c, &path, "shapes", e)))
+		return -1;
+	rc = c->json ? cmd_print_json(answer, e) : print_table(json_object_get(answer, "shapes"), e);
 	json_decref(answer);
 	return rc;
 }

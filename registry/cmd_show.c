@@ -3,181 +3,203 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/http.h"
 #include "cmd.h"
+#include "cmd_facts.h"
+#include "cmd_past.h"
+#include "cmd_summary.h"
+#include "cmd_target.h"
 #include "topo/draw.h"
 
-enum form { FORM_SUMMARY, FORM_XML = 0x200, FORM_SVG, FORM_SYNTHETIC, OPT_CORES };
+enum form { FORM_SUMMARY, FORM_XML = 0x200, FORM_CANONICAL, FORM_SVG, FORM_SYNTHETIC, FORM_FACTS, OPT_CORES };
+
+/* The precisions, and the member of the registry's answer that has each. */
+static const struct precision {
+	const char *name, *member;
+} precisions[] = {
+	{ "hierarchy", "hierarchy" }, { "cores", "cores_only" }, { "detail", "detail" }, { "allocation", "allocation" },
+};
+#define PRECISIONS (sizeof(precisions) / sizeof(precisions[0]))
 
 struct args {
 	enum form form;
-	const char *node, *cores, *output;
+	struct target target;
+	const struct precision *precision;
+	const char *cores, *output;
 };
 
 static const struct argp_option options[] = {
 	{ "xml", FORM_XML, NULL, 0, "The exported XML, as the node sent it", 0 },
+	{ "canonical", FORM_CANONICAL, NULL, 0, "The XML without what differs between two exports of one machine", 0 },
 	{ "svg", FORM_SVG, NULL, 0, "A drawing", 0 },
-	{ "synthetic", FORM_SYNTHETIC, NULL, 0, "The shape, as a synthetic string", 0 },
+	{ "synthetic", FORM_SYNTHETIC, "PRECISION", OPTION_ARG_OPTIONAL, "The topology in one line: hierarchy (default), cores, "
+	  "detail or allocation", 0 },
+	{ "facts", FORM_FACTS, NULL, 0, "Serial numbers, addresses, memory, versions", 0 },
 	{ "cores", OPT_CORES, "LIST", 0, "Colour these cores in the drawing, e.g. 0-3,8", 0 },
-	{ "output", 'o', "FILE", 0, "Write there instead of on standard output", 0 },
+	{ "output", 'o', "FILE", 0, "Write XML, drawing or line there instead of on standard output", 0 },
 	{0},
 };
+
+static const struct precision *find_precision(const char *name)
+{
+	for (size_t i = 0; i < PRECISIONS; i++)
+		if (!strcmp(precisions[i].name, name))
+			return &precisions[i];
+	return NULL;
+}
+
+static void set_node(struct args *a, const char *text, struct argp_state *state)
+{
+	struct err e;
+
+	if (target_parse(text, &a->target, &e))
+		argp_error(state, "%s", e.text);
+}
+
+static void check(const struct args *a, struct argp_state *state)
+{
+	if (!*a->target.node)
+		argp_error(state, "which node?");
+	if (a->cores && a->form != FORM_SVG)
+		argp_error(state, "--cores goes with --svg");
+	if (a->output && (a->form == FORM_SUMMARY || a->form == FORM_FACTS))
+		argp_error(state, "--output goes with --xml, --canonical, --svg or --synthetic");
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct args *a = state->input;
 
 	switch (key) {
-	case FORM_XML:
-	case FORM_SVG:
 	case FORM_SYNTHETIC:
-		a->form = key;
-		return 0;
+		if (!(a->precision = find_precision(arg ? arg : "hierarchy")))
+			argp_error(state, "--synthetic: '%s' is none of hierarchy, cores, detail, allocation", arg);
+		/* fall through */
+	case FORM_XML:
+	case FORM_CANONICAL:
+	case FORM_SVG:
+	case FORM_FACTS:
+		return a->form = key, 0;
 	case OPT_CORES:
-		a->cores = arg;
-		return 0;
+		return a->cores = arg, 0;
 	case 'o':
-		a->output = arg;
-		return 0;
+		return a->output = arg, 0;
 	case ARGP_KEY_ARG:
-		if (a->node)
+		if (*a->target.node)
 			return ARGP_ERR_UNKNOWN;
-		a->node = arg;
-		return 0;
+		return set_node(a, arg, state), 0;
 	case ARGP_KEY_END:
-		if (!a->node)
-			argp_error(state, "which node?");
-		if (a->cores && a->form != FORM_SVG)
-			argp_error(state, "--cores goes with --svg");
-		return 0;
+		return check(a, state), 0;
 	}
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp argp = { options, parse, "NODE", "Show one node.", NULL, NULL, NULL };
+static const struct argp argp = {
+	options, parse, "NODE[@WHEN]", "Show one node, as it is or as it was.", NULL, NULL, NULL,
+};
 
-static char *node_path(const char *node, const char *tail)
+static int get_xml(const struct cmd *c, const struct args *a, struct buf *out, struct err *e)
 {
-	char *segment = http_escape(node), *path = NULL;
+	struct buf path = {0};
+	int rc;
 
-	if (segment && asprintf(&path, "/v1/nodes/%s%s", segment, tail) < 0)
-		path = NULL;
-	free(segment);
-	return path;
-}
-
-static json_t *get_node(const struct cmd *c, const char *node, struct err *e)
-{
-	char *path = node_path(node, "");
-	json_t *j = NULL;
-
-	if (!path)
-		err_set(e, "%s: out of memory", node);
-	else
-		j = cmd_get_json(c, path, e);
-	free(path);
-	return j;
-}
-
-static int show_summary(const struct cmd *c, const struct args *a, struct buf *out, struct err *e)
-{
-	json_t *j = get_node(c, a->node, e), *value;
-	const char *key;
-
-	if (!j)
-		return -1;
-	if (c->json) {
-		char *text = json_dumps(j, JSON_INDENT(2));
-
-		buf_printf(out, "%s\n", text ? text : "");
-		out->failed |= !text;
-		free(text);
-	} else json_object_foreach(j, key, value) {
-		char *text = json_is_string(value) ? strdup(json_string_value(value)) : json_dumps(value, JSON_ENCODE_ANY);
-
-		buf_printf(out, "%-14s %s\n", key, text ? text : "");
-		out->failed |= !text;
-		free(text);
-	}
-	json_decref(j);
-	return 0;
-}
-
-static const char *synthetic_of(const json_t *shapes, const char *name)
-{
-	const json_t *shape;
-	size_t i;
-
-	json_array_foreach(json_object_get(shapes, "shapes"), i, shape) {
-		const char *s = json_string_value(json_object_get(shape, "shape"));
-
-		if (s && !strcmp(s, name))
-			return json_string_value(json_object_get(shape, "synthetic"));
-	}
-	return NULL;
-}
-
-static int show_synthetic(const struct cmd *c, const struct args *a, struct buf *out, struct err *e)
-{
-	json_t *node = get_node(c, a->node, e), *shapes = node ? cmd_get_json(c, "/v1/shapes", e) : NULL;
-	const char *name = json_string_value(json_object_get(node, "shape"));
-	const char *text = shapes && name ? synthetic_of(shapes, name) : NULL;
-
-	if (text)
-		buf_printf(out, "%s\n", text);
-	else if (shapes)
-		err_set(e, "%s: the registry tells no shape of it", a->node);
-	json_decref(shapes);
-	json_decref(node);
-	return text ? 0 : -1;
-}
-
-static int show_xml(const struct cmd *c, const struct args *a, struct buf *out, struct err *e)
-{
-	char *path = node_path(a->node, "/topology");
-	int rc = path ? cmd_get(c, path, out, e) : err_set(e, "%s: out of memory", a->node);
-
-	free(path);
+	target_path(&a->target, a->form == FORM_CANONICAL ? "canonical" : NULL, &path);
+	rc = path.failed ? err_set(e, "out of memory") : cmd_get(c, path.data, out, e);
+	buf_free(&path);
 	return rc;
 }
 
-static int show_svg(const struct cmd *c, const struct args *a, struct buf *out, struct err *e)
+static json_t *of_the_past(const struct cmd *c, const struct args *a, struct err *e)
 {
 	struct buf xml = {0};
-	int rc;
+	struct tree *tree;
+	json_t *j = NULL;
 
-	if (show_xml(c, a, &xml, e))
-		return -1;
-	rc = draw_svg(xml.data, xml.len, a->cores, out, e);
+	if (get_xml(c, a, &xml, e))
+		return NULL;
+	if ((tree = tree_parse(xml.data, xml.len, a->target.node, e)))
+		j = a->form == FORM_FACTS ? past_facts(tree, &a->target, e) : past_describe(&xml, tree, &a->target, e);
+	tree_free(tree);
 	buf_free(&xml);
-	return rc ? err_within(e, "%s", a->node) : 0;
+	return j;
 }
 
-static int show(const struct cmd *c, const struct args *a, struct buf *out, struct err *e)
+/* What the registry says of a node, its facts when these are asked for. */
+static json_t *get_words(const struct cmd *c, const struct args *a, struct err *e)
 {
-	switch (a->form) {
-	case FORM_XML:
-		return show_xml(c, a, out, e);
-	case FORM_SVG:
-		return show_svg(c, a, out, e);
-	case FORM_SYNTHETIC:
-		return show_synthetic(c, a, out, e);
-	default:
-		return show_summary(c, a, out, e);
+	return *a->target.at ? of_the_past(c, a, e) : cmd_get_node(c, a->target.node, a->form == FORM_FACTS ? "/facts" : "", e);
+}
+
+static int show_summary(const struct cmd *c, const struct args *a, const json_t *node, struct err *e)
+{
+	json_t *drift = NULL;
+	int rc = -1;
+
+	if (*a->target.at || (drift = cmd_get_node(c, a->target.node, "/drift", e)))
+		rc = summary_print(node, drift, e);
+	json_decref(drift);
+	return rc;
+}
+
+static int show_synthetic(const struct cmd *c, const struct args *a, const json_t *node, struct err *e)
+{
+	const char *text = json_string_value(json_object_get(node, a->precision->member));
+	char *json = NULL;
+	struct buf line = {0};
+	json_t *j;
+	int rc;
+
+	if (!text)
+		return err_set(e, "%s: the registry does not tell its %s", a->target.node, a->precision->name);
+	if (c->json) {
+		j = json_pack("{s:s, s:s}", "node", a->target.node, a->precision->name, text);
+		line.failed = !(json = json_dumps(j, JSON_INDENT(2)));
+		json_decref(j);
 	}
+	buf_printf(&line, "%s\n", json ? json : text);
+	free(json);
+	rc = line.failed ? err_set(e, "out of memory") : cmd_write(a->output, &line, e);
+	buf_free(&line);
+	return rc;
+}
+
+static int show_words(const struct cmd *c, const struct args *a, struct err *e)
+{
+	json_t *words = get_words(c, a, e);
+	int rc;
+
+	if (!words)
+		return -1;
+	if (a->form == FORM_SYNTHETIC)
+		rc = show_synthetic(c, a, words, e);
+	else if (c->json)
+		rc = cmd_print_json(words, e);
+	else if (a->form == FORM_FACTS)
+		rc = facts_print(json_object_get(words, "facts"), e);
+	else
+		rc = show_summary(c, a, words, e);
+	json_decref(words);
+	return rc;
+}
+
+static int show_document(const struct cmd *c, const struct args *a, struct err *e)
+{
+	struct buf xml = {0}, drawing = {0};
+	int rc = get_xml(c, a, &xml, e);
+
+	if (rc == 0 && a->form == FORM_SVG && draw_svg(xml.data, xml.len, a->cores, &drawing, e))
+		rc = err_within(e, "%s", a->target.node);
+	if (rc == 0)
+		rc = cmd_write(a->output, a->form == FORM_SVG ? &drawing : &xml, e);
+	buf_free(&drawing);
+	buf_free(&xml);
+	return rc;
 }
 
 int cmd_show(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = { .form = FORM_SUMMARY };
-	struct buf out = {0};
-	int rc;
 
 	if (cmd_parse(c, &argp, &a, argc, argv, e))
 		return -1;
-	rc = show(c, &a, &out, e);
-	if (rc == 0)
-		rc = out.failed ? err_set(e, "%s: out of memory", a.node) : cmd_write(a.output, &out, e);
-	buf_free(&out);
-	return rc;
+	return a.form == FORM_XML || a.form == FORM_CANONICAL || a.form == FORM_SVG ? show_document(c, &a, e) : show_words(c, &a, e);
 }

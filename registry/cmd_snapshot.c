@@ -3,14 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "cmd.h"
-#include "topo/canon.h"
+#include "cmd_watch.h"
+#include "cmd_xml.h"
 #include "topo/inventory.h"
 #include "topo/snapshot.h"
 
+#define MAX_INTERVAL 86400
+
 struct args {
-	bool offline;
+	bool offline, watch;
+	unsigned interval;	/* 0: SnapshotPoll */
 	const char *output;
 	char **pairs;
 	int npairs;
@@ -19,14 +22,42 @@ struct args {
 static const struct argp_option options[] = {
 	{ "offline", 'O', NULL, 0, "From XML files alone, without a registry", 0 },
 	{ "output", 'o', "FILE", 0, "Write there, whole or not at all, instead of on standard output", 0 },
+	{ "watch", 'w', NULL, 0, "Keep FILE as the registry's snapshot is, for ever", 0 },
+	{ "interval", 'i', "SECONDS", 0, "Ask so often; by default as SnapshotPoll says", 0 },
 	{0},
 };
+
+static unsigned seconds(const char *arg, struct argp_state *state)
+{
+	char *end;
+	long n = strtol(arg, &end, 10);
+
+	if (*end || n < 1 || n > MAX_INTERVAL)
+		argp_error(state, "--interval: 1 to %d seconds", MAX_INTERVAL);
+	return n;
+}
+
+static void check_together(const struct args *a, struct argp_state *state)
+{
+	if (a->offline != (a->npairs > 0))
+		argp_error(state, "--offline and NODES=FILE go together");
+	if (a->watch && (a->offline || !a->output))
+		argp_error(state, "--watch needs --output, and a registry");
+	if (a->interval && !a->watch)
+		argp_error(state, "--interval is for --watch");
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct args *a = state->input;
 
 	switch (key) {
+	case 'w':
+		a->watch = true;
+		return 0;
+	case 'i':
+		a->interval = seconds(arg, state);
+		return 0;
 	case 'O':
 		a->offline = true;
 		return 0;
@@ -38,8 +69,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->npairs = state->argc - state->next;
 		return 0;
 	case ARGP_KEY_END:
-		if (a->offline != (a->npairs > 0))
-			argp_error(state, "--offline and NODES=FILE go together");
+		check_together(a, state);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -53,20 +83,18 @@ static const struct argp argp = {
 static int add_file(struct inventory *v, const char *pair, struct err *e)
 {
 	const char *file = strchr(pair, '=');
-	struct canon canon = {0};
-	struct buf xml = {0};
+	struct strings strings = {0};
 	char *nodes;
-	int rc = -1;
+	int rc;
 
 	if (!file || file == pair)
 		return err_set(e, "'%s': NODES=FILE is wanted", pair);
 	if (!(nodes = strndup(pair, file++ - pair)))
 		return err_set(e, "%s: out of memory", pair);
-	if (file_read(file, CANON_MAX_BYTES, &xml, e) == 0 && canon_parse(xml.data, xml.len, file, &canon, e) == 0) {
-		rc = inventory_add(v, nodes, canon.shape, e);
-		canon_free(&canon);
-	}
-	buf_free(&xml);
+	rc = xml_file_strings(file, &strings, e);
+	if (rc == 0)
+		rc = inventory_add(v, nodes, strings.allocation, e);
+	strings_free(&strings);
 	free(nodes);
 	return rc;
 }
@@ -116,6 +144,9 @@ int cmd_snapshot(struct cmd *c, int argc, char **argv, struct err *e)
 
 	if (cmd_parse(c, &argp, &a, argc, argv, e))
 		return -1;
+	if (a.watch)
+		watch_snapshot(c->url ? c->url : c->settings.registry_url, a.output,
+			       a.interval ? a.interval : c->settings.snapshot_poll);
 	rc = a.offline ? from_files(&a, &out, e) : cmd_get(c, "/v1/snapshot", &out, e);
 	if (rc == 0)
 		rc = check(&out, e);

@@ -4,42 +4,45 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "migrate.h"
-
-#define VALUES_MAX 8
+#define VALUES_MAX 20
 #define WAIT_SECONDS 5
 
 struct db {
 	PGconn *conn;
 	bool busy;
+	char state[6];
 };
 
 struct db_pool {
 	pthread_mutex_t lock;
 	pthread_cond_t freed;
-	const char *conninfo, *schema_dir;
-	pthread_mutex_t migrating;
-	bool migrated;
+	const char *conninfo;
+	int (*prepare)(struct db *db, const void *user, struct err *e);
+	const void *user;
+	pthread_mutex_t preparing;
+	bool prepared;
 	unsigned size;
 	struct db db[];
 };
 
-struct db_pool *db_pool_new(const char *conninfo, const char *schema_dir, unsigned size)
+struct db_pool *db_pool_new(const char *conninfo, unsigned size, int (*prepare)(struct db *db, const void *user, struct err *e),
+			    const void *user)
 {
 	struct db_pool *p = calloc(1, sizeof(*p) + size * sizeof(p->db[0]));
 
 	if (!p)
 		return NULL;
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_mutex_init(&p->migrating, NULL);
+	pthread_mutex_init(&p->preparing, NULL);
 	pthread_cond_init(&p->freed, NULL);
 	p->conninfo = conninfo;
-	p->schema_dir = schema_dir;
+	p->prepare = prepare;
+	p->user = user;
+	p->prepared = !prepare;
 	p->size = size;
 	return p;
 }
@@ -64,10 +67,12 @@ static int db_connect(struct db *db, const char *conninfo, struct err *e)
 {
 	const char *keys[] = { "connect_timeout", "application_name", "client_encoding", "options", "dbname", NULL };
 	const char *values[] = { "3", "topiaryd", "UTF8",
-		"-c statement_timeout=10s -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s -c client_min_messages=warning",
+		"-c statement_timeout=10s -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s -c client_min_messages=warning"
+		" -c TimeZone=UTC",
 		conninfo, NULL };
 
-	if (db->conn && PQstatus(db->conn) == CONNECTION_OK)
+	/* A server that went away while the connection was idle shows only to who reads: its last words first, then that it closed. */
+	if (db->conn && PQconsumeInput(db->conn) && PQconsumeInput(db->conn) && PQstatus(db->conn) == CONNECTION_OK)
 		return 0;
 	PQfinish(db->conn);
 	db->conn = PQconnectdbParams(keys, values, 1);
@@ -95,14 +100,14 @@ static struct db *wait_free(struct db_pool *p)
 	return db;
 }
 
-static int migrate_once(struct db_pool *p, struct db *db, struct err *e)
+static int prepare_once(struct db_pool *p, struct db *db, struct err *e)
 {
 	int rc = 0;
 
-	pthread_mutex_lock(&p->migrating);
-	if (!p->migrated && (rc = migrate(db, p->schema_dir, e)) == 0)
-		p->migrated = true;
-	pthread_mutex_unlock(&p->migrating);
+	pthread_mutex_lock(&p->preparing);
+	if (!p->prepared && (rc = p->prepare(db, p->user, e)) == 0)
+		p->prepared = true;
+	pthread_mutex_unlock(&p->preparing);
 	return rc;
 }
 
@@ -114,7 +119,7 @@ struct db *db_take(struct db_pool *p, struct err *e)
 		err_set(e, "PostgreSQL: all connections are busy");
 		return NULL;
 	}
-	if (db_connect(db, p->conninfo, e) || migrate_once(p, db, e)) {
+	if (db_connect(db, p->conninfo, e) || prepare_once(p, db, e)) {
 		db_give(p, db);
 		return NULL;
 	}
@@ -139,9 +144,20 @@ static PGresult *checked(struct db *db, PGresult *r, struct err *e)
 
 	if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
 		return r;
+	snprintf(db->state, sizeof(db->state), "%s", PQresultErrorField(r, PG_DIAG_SQLSTATE) ?: "");
 	fail(db, e);
 	PQclear(r);
 	return NULL;
+}
+
+bool db_alive(const struct db *db)
+{
+	return PQstatus(db->conn) == CONNECTION_OK;
+}
+
+const char *db_state(const struct db *db)
+{
+	return db->state;
 }
 
 PGresult *db_query(struct db *db, struct err *e, const char *sql, unsigned n, const struct db_value *values)
@@ -155,6 +171,17 @@ PGresult *db_query(struct db *db, struct err *e, const char *sql, unsigned n, co
 		binary[i] = values[i].len > 0;
 	}
 	return checked(db, PQexecParams(db->conn, sql, n, NULL, data, length, binary, 0), e);
+}
+
+int db_key(struct db *db, char key[static DB_KEY], struct err *e, const char *sql, unsigned n, const struct db_value *values)
+{
+	PGresult *r = db_query(db, e, sql, n, values);
+	int rows = r ? PQntuples(r) : -1;
+
+	if (rows > 0)
+		snprintf(key, DB_KEY, "%s", PQgetvalue(r, 0, 0));
+	PQclear(r);
+	return rows > 0 ? 1 : rows;
 }
 
 int db_do(struct db *db, struct err *e, const char *sql, unsigned n, const struct db_value *values)
@@ -171,6 +198,65 @@ int db_script(struct db *db, struct err *e, const char *sql)
 
 	PQclear(r);
 	return r ? 0 : -1;
+}
+
+void db_array(struct buf *b)
+{
+	b->len = 0;
+	buf_puts(b, "{");
+}
+
+static void element(struct buf *b)
+{
+	if (b->len > 1)
+		buf_add(b, ",", 1);
+}
+
+void db_array_text(struct buf *b, const char *text)
+{
+	element(b);
+	if (!text) {
+		buf_puts(b, "NULL");
+		return;
+	}
+	buf_add(b, "\"", 1);
+	for (size_t n; *text; text += n) {
+		if (!(n = strcspn(text, "\"\\"))) {
+			buf_add(b, "\\", 1);
+			n = 1;
+		}
+		buf_add(b, text, n);
+	}
+	buf_add(b, "\"", 1);
+}
+
+void db_array_number(struct buf *b, long long n)
+{
+	element(b);
+	buf_printf(b, "%lld", n);
+}
+
+void db_array_bytes(struct buf *b, const void *data, size_t len)
+{
+	static const char digits[] = "0123456789abcdef";
+	const unsigned char *from = data;
+	char *to;
+
+	element(b);
+	buf_puts(b, "\"\\\\x");
+	if (!(to = buf_reserve(b, 2 * len)))
+		return;
+	for (size_t i = 0; i < len; i++) {
+		*to++ = digits[from[i] >> 4];
+		*to++ = digits[from[i] & 15];
+	}
+	b->len += 2 * len;
+	buf_add(b, "\"", 1);
+}
+
+void db_array_end(struct buf *b)
+{
+	buf_add(b, "}", 1);
 }
 
 int db_bytes(const PGresult *r, int row, int column, struct buf *out)

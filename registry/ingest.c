@@ -2,32 +2,20 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "ingest.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/log.h"
-#include "store.h"
+#include "gate.h"
 #include "topo/canon.h"
+#include "topo/pack.h"
+#include "upkeep.h"
 
-#define BUSY_PER_SECOND 32	/* exports that a second takes, for the window over which nodes spread theirs */
-
-static int check_credential(struct call *c)
-{
-	static const char scheme[] = "Munge ";
-	struct err e;
-
-	if (!c->authorization || strncasecmp(c->authorization, scheme, sizeof(scheme) - 1))
-		return call_fail(c, 401, "%s: the request has no 'Authorization: Munge' credential", c->node);
-	if (cred_check(c->authorization + sizeof(scheme) - 1, c->service->settings.munge_socket, &c->claim, &c->signer, &e))
-		return call_fail(c, errno == EHOSTDOWN ? 503 : 401, "%s: %s", c->node, e.text);
-	return 0;
-}
+#define PLACINGS 3	/* of a document, when its node turns out to be of another class, or its base to be gone */
 
 int ingest_admit(struct call *c)
 {
-	if (check_credential(c))
+	if (call_check_credential(c))
 		return -1;
 	if (c->signer != 0)
 		return call_fail(c, 403, "%s: signed by uid %u, and only root may export a node", c->node, (unsigned) c->signer);
@@ -55,69 +43,111 @@ static void acknowledge(struct call *c, const struct receipt *r)
 
 	if (r->moved)
 		publisher_nudge(c->service->publisher);
+	if (r->drifted)
+		upkeep_nudge(c->service->upkeep);
 	/* Already stored: an agent that gets no acknowledgement asks again, and finds its document known. */
 	c->reply.ack = cred_sign(k, c->signer, c->service->settings.munge_socket, &e);
 	if (!c->reply.ack) {
 		call_fail(c, 503, "%s: %s", c->node, e.text);
 		return;
 	}
-	log_info("%s: shape %s, %s, %ld bytes for %ld", c->node, r->shape, r->stored, r->stored_bytes, r->xml_bytes);
+	if (strcmp(r->stored, "known"))
+		log_info("%s: shape %s, %s, %zu bytes for %zu%s", c->node, r->shape, r->stored, r->stored_bytes, r->xml_bytes,
+			 r->drifted ? "; it differs from its class" : "");
 	call_json(c, 200, json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:I, s:I}", "node", k->node, "boot_id", k->boot_id,
 				    "seq", (json_int_t) k->seq, "sha256", k->sha256, "shape", r->shape, "stored", r->stored,
 				    "stored_bytes", (json_int_t) r->stored_bytes, "xml_bytes", (json_int_t) r->xml_bytes));
 }
 
-static void answer(struct call *c, enum store_result rc, const struct receipt *r, const struct err *e)
+static void answer(struct call *c, enum commit_result rc, const struct receipt *r, const struct err *e)
 {
 	switch (rc) {
-	case STORE_OK:
+	case COMMIT_OK:
 		acknowledge(c, r);
 		break;
-	case STORE_ABSENT:
-		call_json(c, 202, json_pack("{s:s, s:i}", "send", "topology", "spread", (int) (c->busy / BUSY_PER_SECOND)));
+	case COMMIT_ABSENT:
+		call_json(c, 202, json_pack("{s:s, s:i}", "send", "topology", "spread", (int) gate_window(c->service->gate)));
 		break;
-	case STORE_STALE:
+	case COMMIT_STALE:
 		call_fail(c, 409, "%s: sequence number %llu is not above the last of this boot", c->node,
 			  (unsigned long long) c->claim.seq);
 		break;
-	case STORE_FAILED:
+	case COMMIT_CLASS:
+	case COMMIT_GONE:
+		call_fail(c, 503, "%s: what it is compared with changes this moment", c->node);
+		break;
+	case COMMIT_FAILED:
 		call_fail(c, 503, "%s: %s", c->node, e->text);
 		break;
 	}
 }
 
-static void keep(struct call *c, const struct parsed *d)
+void ingest_boot(struct call *c)
 {
-	struct db *db = call_db(c);
 	struct receipt r;
 	struct err e;
-	enum store_result rc;
+	enum commit_result rc = commit_export(c->service->committer, &c->claim, NULL, &r, &e);
 
-	if (!db)
-		return;
-	rc = store_export(db, &c->claim, d, &r, &e);
-	db_give(c->service->pool, db);
 	answer(c, rc, &r, &e);
 }
 
-void ingest_boot(struct call *c)
+/* The length was signed, so that a bomb goes off at the size that its node stands for. 0, or -1 with the reply filled. */
+static int unzip(struct call *c, struct buf *xml)
 {
-	keep(c, NULL);
+	char sha256[HASH_HEX];
+	struct err e;
+
+	if (zip_open(c->body.data ? c->body.data : "", c->body.len, c->claim.length, xml, &e))
+		return call_fail(c, 422, "%s: %s", c->node, e.text);
+	hash_hex(xml->data, xml->len, sha256);
+	if (xml->len != c->claim.length || strcmp(sha256, c->claim.sha256))
+		return call_fail(c, 422, "%s: the body is not the document that was signed", c->node);
+	return 0;
+}
+
+static int place(struct call *c, int class, const struct buf *xml, struct placed *out)
+{
+	static const unsigned status[] = { [PLACE_REFUSED] = 422, [PLACE_FAILED] = 503 };
+	const struct service *s = c->service;
+	struct err e;
+	enum place_result rc = place_document(s->bases, s->pool, s->parser, c->node, class, xml, out, &e);
+
+	if (rc == PLACE_OK)
+		return 0;
+	if (rc == PLACE_REFUSED)
+		log_warning("%s", e.text);
+	return call_fail(c, status[rc], "%s", e.text);
+}
+
+/* The document is held only while it is placed: whoever waits for the disk holds what is kept of it. 0, or -1 with the reply filled. */
+static int read_and_place(struct call *c, int class, struct placed *out)
+{
+	struct buf xml = {0};
+	int rc;
+
+	if (gate_enter(c->service->gate))
+		return call_fail(c, 503, "%s: too many documents at once", c->node);
+	rc = unzip(c, &xml) || place(c, class, &xml, out) ? -1 : 0;
+	buf_free(&xml);
+	gate_leave(c->service->gate);
+	return rc;
 }
 
 void ingest_topology(struct call *c)
 {
-	static const unsigned status[] = { [PARSER_REFUSED] = 422, [PARSER_FAILED] = 503 };
-	struct parsed d;
+	enum commit_result rc = COMMIT_CLASS;
+	struct receipt r = {0};
 	struct err e;
-	enum parser_result rc = parser_read(c->service->parser, c->node, &c->body, c->claim.length, c->claim.sha256, &d, &e);
 
-	if (rc != PARSER_OK) {
-		if (rc == PARSER_REFUSED)
-			log_warning("%s", e.text);
-		call_fail(c, status[rc], "%s", e.text);
-		return;
+	for (int i = 0; i < PLACINGS && (rc == COMMIT_CLASS || rc == COMMIT_GONE); i++) {
+		struct placed placed = {0};
+
+		if (read_and_place(c, r.class, &placed))
+			return;
+		rc = commit_export(c->service->committer, &c->claim, &placed, &r, &e);
+		if (rc == COMMIT_GONE)
+			shelf_drop(bases_shelf(c->service->bases), placed.base);
+		placed_free(&placed);
 	}
-	keep(c, &d);
-	parsed_free(&d);
+	answer(c, rc, &r, &e);
 }

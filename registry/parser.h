@@ -4,16 +4,14 @@
 #define TOPIARY_REGISTRY_PARSER_H
 
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/hash.h"
 
 /*
- * Foreign bytes are decompressed and parsed only by a worker process that lives for one document, with nothing but its own memory
- * and one socket (sandbox.h). Workers are forked by a small parent that was itself forked before topiaryd had threads.
+ * Documents are parsed only by a worker process that lives for one question, with nothing but its own memory and one socket
+ * (sandbox.h). Workers are forked by a small parent that was itself forked before topiaryd had threads.
  */
 struct parser;
 
@@ -23,22 +21,28 @@ void parser_stop(struct parser *p);
 /* The parent's process id, for whoever receives SIGCHLD. */
 pid_t parser_pid(const struct parser *p);
 
-struct parsed {
-	struct buf original;	/* as the node exported it; its hash is the one that was asked for */
-	struct buf xml;		/* canonical */
-	char *shape;
-	char *host;		/* or NULL */
-};
-
+/* PARSER_REFUSED: the document is bad. PARSER_FAILED: no worker could be had, or it gave no answer, which may be for want of time on a
+ * busy machine. Both with an error, and out untouched. */
 enum parser_result { PARSER_OK, PARSER_REFUSED, PARSER_FAILED };
 
-/*
- * Open a zstd frame that must hold `length` bytes with this SHA-256, and read the XML. PARSER_REFUSED: the document is bad.
- * PARSER_FAILED: no worker could be had, or it gave no answer, which may be for want of time on a busy machine.
- * Both with an error and *out untouched. Free with parsed_free.
- */
-enum parser_result parser_read(struct parser *p, const char *name, const struct buf *zip, size_t length,
-			       const char sha256[static HASH_HEX], struct parsed *out, struct err *e);
+/* What a document says (topo/strings.h, topo/tree.h). Free with parsed_free. */
+struct parsed {
+	char *cores, *hierarchy, *detail, *allocation;
+	unsigned ncores, npus;
+	char *facts;		/* tree_facts */
+};
+enum parser_result parser_read(struct parser *p, const char *name, const struct buf *xml, struct parsed *out, struct err *e);
 void parsed_free(struct parsed *d);
+
+/* The canonical form (topo/canon.h). The caller frees out. */
+enum parser_result parser_canon(struct parser *p, const char *name, const struct buf *xml, struct buf *out, struct err *e);
+
+/*
+ * What changed from one document to another (topo/compare.h), as a JSON list of objects with severity, direction, object, what,
+ * from, to, words, gravest first; *severity is the gravest, or SEVERITY_IDENTITY. With `drift` set, identity is left out. The caller
+ * frees *json.
+ */
+enum parser_result parser_compare(struct parser *p, const char *name, const struct buf *from, const struct buf *to, int drift,
+				  char **json, int *severity, struct err *e);
 
 #endif

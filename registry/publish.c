@@ -32,8 +32,8 @@ int publish_text(struct db *db, struct buf *out, struct err *e)
 {
 	struct inventory *v = inventory_new();
 	PGresult *r = db_query(db, e,
-		"SELECT s.synthetic, string_agg(n.name, ',' ORDER BY n.name) FROM node n JOIN export e ON e.id = n.current"
-		" JOIN document d ON d.id = e.document JOIN shape s ON s.name = d.shape GROUP BY s.name", 0, NULL);
+		"SELECT s.allocation, string_agg(n.name, ',') FROM node n JOIN form f ON f.id = n.form JOIN shape s ON s.name = f.shape"
+		" GROUP BY s.name", 0, NULL);
 	int rc = v && r ? 0 : -1;
 
 	for (int i = 0; rc == 0 && i < PQntuples(r); i++)

@@ -2,192 +2,270 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "reads.h"
 
-#include <slurm/slurm.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "store.h"
+#include "publish.h"
+#include "query.h"
+#include "rows.h"
+#include "topo/hostlist.h"
 
+#define LIST_MAX (128u << 20)	/* 100,000 nodes are a third of it */
 #define RFC3339(x) "to_char(" x " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
+#define RFC3339_US(x) "to_char(" x " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
+#define JSON "application/json"
 
-/* A column of a result and what it is in JSON. */
-struct field {
-	const char *name;
-	bool number;
+#define NODE_COLUMNS \
+	{ "node", COLUMN_TEXT }, { "shape", COLUMN_TEXT }, { "class", COLUMN_TEXT }, { "drift", COLUMN_TEXT }, \
+	{ "stored", COLUMN_TEXT }, { "base", COLUMN_TEXT }, { "stored_bytes", COLUMN_PLAIN }, { "xml_bytes", COLUMN_PLAIN }, \
+	{ "last_boot", COLUMN_TEXT }, { "topology_since", COLUMN_TEXT }, { "cores", COLUMN_PLAIN }, { "pus", COLUMN_PLAIN }, \
+	{ "sha256", COLUMN_TEXT }
+#define NODE_SELECT \
+	"SELECT node, shape, class, drift, stored, base, stored_bytes, xml_bytes, " RFC3339("last_boot") ", " \
+	RFC3339_US("topology_since") ", cores, pus, sha256"
+
+static const struct column nodes_columns[] = { NODE_COLUMNS, {0} };
+static const char nodes_sql[] = NODE_SELECT " FROM topiary_nodes"
+	" WHERE ($1::text[] IS NULL OR node = ANY ($1)) AND ($2::text IS NULL OR shape = $2) AND ($3::text IS NULL OR class = $3)"
+	" AND ($4::text IS NULL OR drift = $4 OR ($4 = 'any' AND drift IS NOT NULL)) ORDER BY node";
+
+static const struct column node_columns[] = {
+	NODE_COLUMNS, { "boot_id", COLUMN_TEXT }, { "seq", COLUMN_PLAIN }, { "cores_only", COLUMN_TEXT }, { "hierarchy", COLUMN_TEXT },
+	{ "allocation", COLUMN_TEXT }, { "detail", COLUMN_TEXT }, {0},
 };
+static const char node_sql[] = NODE_SELECT
+	", boot_id, seq, cores_only, hierarchy, allocation, detail FROM topiary_nodes WHERE node = $1";
 
-static const struct field node_fields[] = {
-	{ "node", false }, { "shape", false }, { "stored", false }, { "base", false }, { "stored_bytes", true }, { "xml_bytes", true },
-	{ "last_boot", false }, { "cores", true }, { "pus", true }, { "sha256", false }, {0},
+static const struct column node_facts_columns[] = { { "object", COLUMN_TEXT }, { "fact", COLUMN_TEXT }, { "value", COLUMN_TEXT }, {0} };
+static const char node_facts_sql[] =
+	"SELECT object, fact, value FROM topiary_facts WHERE node = $1 AND ($2::text IS NULL OR fact = $2) ORDER BY line";
+
+static const struct column facts_columns[] = { { "node", COLUMN_TEXT }, { "object", COLUMN_TEXT }, { "value", COLUMN_TEXT }, {0} };
+static const char facts_sql[] = "SELECT node, object, value FROM topiary_facts WHERE fact = $1"
+	" AND ($2::text[] IS NULL OR node = ANY ($2)) AND ($3::text IS NULL OR value = $3) ORDER BY node, line";
+
+static const struct column drift_columns[] = {
+	{ "node", COLUMN_TEXT }, { "class", COLUMN_TEXT }, { "severity", COLUMN_TEXT }, { "since", COLUMN_TEXT },
+	{ "changes", COLUMN_PLAIN }, {0},
 };
-#define NODES "SELECT node, shape, stored, base, stored_bytes, xml_bytes, " \
-	RFC3339("last_boot") ", cores, pus, sha256 FROM topiary_nodes"
+#define DRIFT_SELECT \
+	"SELECT n.node, n.class, d.severity, " RFC3339_US("d.since") ", coalesce(d.changes, '[]') FROM topiary_nodes n "
+static const char node_drift_sql[] = DRIFT_SELECT "LEFT JOIN drift d ON d.node = n.node WHERE n.node = $1";
+static const char drift_sql[] = DRIFT_SELECT
+	"JOIN drift d ON d.node = n.node WHERE ($1::text IS NULL OR d.severity = $1) ORDER BY n.node";
 
-static const struct field boot_fields[] = {
-	{ "boot_id", false }, { "seq", true }, { "sha256", false }, { "received", false }, {0},
+static const struct column shapes_columns[] = {
+	{ "shape", COLUMN_TEXT }, { "nodes", COLUMN_PLAIN }, { "cores", COLUMN_PLAIN }, { "pus", COLUMN_PLAIN },
+	{ "cores_only", COLUMN_TEXT }, { "hierarchy", COLUMN_TEXT }, { "allocation", COLUMN_TEXT }, { "names", COLUMN_HIDDEN }, {0},
 };
-#define BOOTS "SELECT b.boot_id, b.seq, e.sha256, " RFC3339("b.received") " FROM boot b JOIN export e ON e.id = b.export" \
-	" WHERE b.node = $1 ORDER BY b.id DESC LIMIT 50"
+static const char shapes_sql[] = "SELECT s.shape, s.nodes, s.cores, s.pus, s.cores_only, s.hierarchy, s.allocation, n.names"
+	" FROM topiary_shapes s JOIN (SELECT shape, string_agg(node, ',') AS names FROM topiary_nodes GROUP BY shape) n"
+	" ON n.shape = s.shape ORDER BY s.shape";
 
-static const struct field shape_fields[] = {
-	{ "shape", false }, { "synthetic", false }, { "nodes", true }, { "cores", true }, { "pus", true }, { "hosts", false }, {0},
+static const struct column classes_columns[] = {
+	{ "class", COLUMN_TEXT }, { "golden", COLUMN_TEXT }, { "shape", COLUMN_TEXT }, { "detail", COLUMN_TEXT },
+	{ "made", COLUMN_TEXT }, { "nodes", COLUMN_PLAIN }, { "drifted", COLUMN_PLAIN }, { "names", COLUMN_HIDDEN }, {0},
 };
-#define SHAPES "SELECT shape, synthetic, count(*), cores, pus, string_agg(node, ',' ORDER BY node) FROM topiary_nodes" \
-	" GROUP BY shape, synthetic, cores, pus ORDER BY shape"
+static const char classes_sql[] = "SELECT c.class, c.golden, c.shape, c.detail, " RFC3339("c.made") ", c.nodes, c.drifted, n.names"
+	" FROM topiary_classes c LEFT JOIN (SELECT class, string_agg(node, ',') AS names FROM topiary_nodes GROUP BY class) n"
+	" ON n.class = c.class ORDER BY substr(c.class, 2)::integer";
 
-static json_t *value(const PGresult *r, int row, int column, bool number)
+/* "NODE: " before a sentence about one. */
+static int fail(struct call *c, unsigned status, const char *text)
 {
-	const char *text = PQgetvalue(r, row, column);
-
-	if (PQgetisnull(r, row, column))
-		return json_null();
-	return number ? json_integer(atoll(text)) : json_string(text);
+	return call_fail(c, status, "%s%s%s", c->node, *c->node ? ": " : "", text);
 }
 
-static json_t *row_json(const PGresult *r, int row, const struct field *fields)
-{
-	json_t *o = json_object();
-
-	for (int i = 0; fields[i].name; i++)
-		json_object_set_new(o, fields[i].name, value(r, row, i, fields[i].number));
-	return o;
-}
-
-static json_t *rows_json(const PGresult *r, const struct field *fields)
-{
-	json_t *list = json_array();
-
-	for (int i = 0; i < PQntuples(r); i++)
-		json_array_append_new(list, row_json(r, i, fields));
-	return list;
-}
-
-/* Run a query; NULL, and the reply says why. */
-static PGresult *ask(struct call *c, struct db *db, const char *sql, unsigned n)
+/* A query for the reply. NULL, and the reply says why. */
+static PGresult *ask(struct call *c, struct db *db, const char *sql, unsigned n, const struct db_value *values)
 {
 	struct err e;
-	PGresult *r = db_query(db, &e, sql, n, &DB_TEXT(c->node));
+	PGresult *r = db_query(db, &e, sql, n, values);
 
 	if (!r)
-		call_fail(c, 503, "%s", e.text);
+		fail(c, 503, e.text);
 	return r;
+}
+
+/* {FIRST"name":[rows],"truncated":false}; first are members before it, with their comma. */
+static void list(struct call *c, const char *first, const char *name, const struct column *columns, const char *sql, unsigned n,
+		 const struct db_value *values)
+{
+	struct db *db = call_reader(c);
+	struct buf out = {0};
+	struct err e;
+	bool more;
+
+	if (!db)
+		return;
+	buf_printf(&out, "{%s\"%s\":", first, name);
+	if (rows_list(db, &out, LIST_MAX, &more, columns, sql, n, values, &e)) {
+		buf_free(&out);
+		fail(c, 503, e.text);
+	} else {
+		buf_printf(&out, ",\"truncated\":%s}\n", more ? "true" : "false");
+		call_body(c, JSON, &out);
+	}
+	db_give(c->service->readers, db);
 }
 
 void read_nodes(struct call *c)
 {
-	struct db *db = call_db(c);
-	PGresult *r = db ? ask(c, db, NODES " ORDER BY node", 0) : NULL;
+	struct buf hosts = {0};
 
-	if (r)
-		call_json(c, 200, json_pack("{s:o}", "nodes", rows_json(r, node_fields)));
-	PQclear(r);
-	db_give(c->service->pool, db);
+	if (query_hosts(c, &hosts) == 0)
+		list(c, "", "nodes", nodes_columns, nodes_sql, 4,
+		     (struct db_value[]){ DB_TEXT(hosts.data), DB_TEXT(call_param(c, "shape")), DB_TEXT(call_param(c, "class")),
+					  DB_TEXT(call_param(c, "drift")) });
+	buf_free(&hosts);
 }
 
-static void node_answer(struct call *c, const PGresult *node, const PGresult *boots)
+/* The one row of a node as an object; 404 when there is none. */
+static void one_node(struct call *c, const struct column *columns, const char *sql)
 {
-	json_t *o;
+	struct db *db = call_reader(c);
+	PGresult *r = db ? ask(c, db, sql, 1, &DB_TEXT(c->node)) : NULL;
+	struct buf out = {0};
 
-	if (!PQntuples(node)) {
-		call_fail(c, 404, "%s: not in the registry", c->node);
-		return;
+	if (r && !PQntuples(r)) {
+		fail(c, 404, "not in the registry");
+	} else if (r) {
+		buf_puts(&out, "{");
+		rows_members(&out, r, 0, columns);
+		buf_puts(&out, "}\n");
+		call_body(c, JSON, &out);
 	}
-	o = row_json(node, 0, node_fields);
-	json_object_set_new(o, "boots", rows_json(boots, boot_fields));
-	call_json(c, 200, o);
+	PQclear(r);
+	db_give(c->service->readers, db);
 }
 
 void read_node(struct call *c)
 {
-	struct db *db = call_db(c);
-	PGresult *node = db ? ask(c, db, NODES " WHERE node = $1", 1) : NULL;
-	PGresult *boots = node ? ask(c, db, BOOTS, 1) : NULL;
-
-	if (boots)
-		node_answer(c, node, boots);
-	PQclear(node);
-	PQclear(boots);
-	db_give(c->service->pool, db);
+	one_node(c, node_columns, node_sql);
 }
 
-static void document(struct call *c, const char *type, int rc, const struct buf *text, const struct err *e)
+void read_node_drift(struct call *c)
 {
-	if (rc) {
-		call_fail(c, 503, "%s%s%s", c->node, *c->node ? ": " : "", e->text);
-		return;
-	}
-	c->reply.status = 200;
-	c->reply.type = type;
-	c->reply.body = *text;
+	one_node(c, drift_columns, node_drift_sql);
 }
 
-void read_topology(struct call *c)
+/* Is there such a node? Else the reply says so. */
+static bool node_known(struct call *c)
 {
-	struct db *db = call_db(c);
-	PGresult *r = db ? ask(c, db, "SELECT current FROM node WHERE name = $1", 1) : NULL;
-	struct buf xml = {0};
-	struct err e;
+	struct db *db = call_reader(c);
+	PGresult *r = db ? ask(c, db, "SELECT 1 FROM topiary_nodes WHERE node = $1", 1, &DB_TEXT(c->node)) : NULL;
+	bool known = r && PQntuples(r);
 
-	if (r && !PQntuples(r))
-		call_fail(c, 404, "%s: not in the registry", c->node);
-	else if (r)
-		document(c, "application/xml", store_xml(db, PQgetvalue(r, 0, 0), &xml, &e), &xml, &e);
+	if (r && !known)
+		fail(c, 404, "not in the registry");
 	PQclear(r);
-	db_give(c->service->pool, db);
+	db_give(c->service->readers, db);
+	return known;
 }
 
-static json_t *fold(const char *names)
+void read_node_facts(struct call *c)
 {
-	hostlist_t hosts = slurm_hostlist_create(names);
-	char *text;
-	json_t *folded;
+	struct buf first = {0};
 
-	if (!hosts)
-		return json_null();
-	slurm_hostlist_uniq(hosts);
-	text = slurm_hostlist_ranged_string_malloc(hosts);
-	folded = text ? json_string(text) : json_null();
-	free(text);
-	slurm_hostlist_destroy(hosts);
-	return folded;
+	if (!node_known(c))
+		return;
+	buf_printf(&first, "\"node\":\"%s\",", c->node);
+	list(c, first.failed ? "" : first.data, "facts", node_facts_columns, node_facts_sql, 2,
+	     (struct db_value[]){ DB_TEXT(c->node), DB_TEXT(call_param(c, "fact")) });
+	buf_free(&first);
+}
+
+void read_facts(struct call *c)
+{
+	const char *fact = call_param(c, "fact");
+	struct buf hosts = {0}, first = {0};
+
+	if (!fact) {
+		call_fail(c, 400, "fact: a fact's name is wanted");
+	} else if (query_hosts(c, &hosts) == 0) {
+		buf_puts(&first, "\"fact\":");
+		rows_text(&first, fact);
+		buf_puts(&first, ",");
+		list(c, first.failed ? "" : first.data, "facts", facts_columns, facts_sql, 3,
+		     (struct db_value[]){ DB_TEXT(fact), DB_TEXT(hosts.data), DB_TEXT(call_param(c, "value")) });
+	}
+	buf_free(&hosts);
+	buf_free(&first);
+}
+
+void read_drift(struct call *c)
+{
+	list(c, "", "drift", drift_columns, drift_sql, 1, &DB_TEXT(call_param(c, "severity")));
+}
+
+/* A row whose last column is names, as an object whose last member is hosts. */
+static int with_hosts(struct buf *out, const PGresult *r, int row, const struct column *columns, struct err *e)
+{
+	struct buf hosts = {0};
+	int rc;
+
+	buf_puts(out, row ? ",{" : "{");
+	rows_members(out, r, row, columns);
+	rc = hostlist_fold(PQgetvalue(r, row, PQnfields(r) - 1), &hosts, e);
+	buf_puts(out, ",\"hosts\":");
+	rows_text(out, hosts.data ? hosts.data : "");
+	buf_puts(out, "}");
+	buf_free(&hosts);
+	return rc;
+}
+
+/* A few rows, of many nodes each. */
+static void groups(struct call *c, const char *name, const struct column *columns, const char *sql)
+{
+	struct db *db = call_reader(c);
+	PGresult *r = db ? ask(c, db, sql, 0, NULL) : NULL;
+	struct buf out = {0};
+	struct err e;
+	int rc = 0;
+
+	buf_printf(&out, "{\"%s\":[", name);
+	for (int i = 0; r && rc == 0 && i < PQntuples(r); i++)
+		rc = with_hosts(&out, r, i, columns, &e);
+	buf_puts(&out, "]}\n");
+	if (r && rc)
+		fail(c, 503, e.text);
+	else if (r)
+		call_body(c, JSON, &out);
+	buf_free(&out);
+	PQclear(r);
+	db_give(c->service->readers, db);
 }
 
 void read_shapes(struct call *c)
 {
-	struct db *db = call_db(c);
-	PGresult *r = db ? ask(c, db, SHAPES, 0) : NULL;
-	json_t *list, *shape;
-	size_t i;
+	groups(c, "shapes", shapes_columns, shapes_sql);
+}
 
-	if (r) {
-		list = rows_json(r, shape_fields);
-		json_array_foreach(list, i, shape)
-			json_object_set_new(shape, "hosts", fold(json_string_value(json_object_get(shape, "hosts"))));
-		call_json(c, 200, json_pack("{s:o}", "shapes", list));
-	}
-	PQclear(r);
-	db_give(c->service->pool, db);
+void read_classes(struct call *c)
+{
+	groups(c, "classes", classes_columns, classes_sql);
 }
 
 void read_snapshot(struct call *c)
 {
-	struct db *db = call_db(c);
+	struct db *db = call_reader(c);
 	struct buf text = {0};
 	struct err e;
 
-	if (db)
-		document(c, "text/plain; charset=utf-8", publish_text(db, &text, &e), &text, &e);
-	db_give(c->service->pool, db);
+	if (db && publish_text(db, &text, &e))
+		fail(c, 503, e.text);
+	else if (db)
+		call_body(c, "text/plain; charset=utf-8", &text);
+	db_give(c->service->readers, db);
 }
 
 void read_health(struct call *c)
 {
-	struct db *db = call_db(c);
-	PGresult *r = db ? ask(c, db, "SELECT count(*) FROM node", 0) : NULL;
+	struct db *db = call_reader(c);
+	PGresult *r = db ? ask(c, db, "SELECT 1", 0, NULL) : NULL;
 
 	if (r)
-		call_json(c, 200, json_pack("{s:s, s:s, s:I}", "status", "ok", "version", TOPIARY_VERSION,
-					    "nodes", (json_int_t) atoll(PQgetvalue(r, 0, 0))));
+		call_json(c, 200, json_pack("{s:s, s:s}", "status", "ok", "version", TOPIARY_VERSION));
 	PQclear(r);
-	db_give(c->service->pool, db);
+	db_give(c->service->readers, db);
 }

@@ -5,11 +5,15 @@
 
 #include "service.h"
 
-/* What anyone may read. Each fills the reply. */
+/* What anyone may read, from PostgreSQL's views (sql/0002_views.sql). Each fills the reply. */
 void read_nodes(struct call *c);
 void read_node(struct call *c);
-void read_topology(struct call *c);
+void read_node_facts(struct call *c);
+void read_node_drift(struct call *c);
+void read_facts(struct call *c);
+void read_drift(struct call *c);
 void read_shapes(struct call *c);
+void read_classes(struct call *c);
 void read_snapshot(struct call *c);
 void read_health(struct call *c);
 

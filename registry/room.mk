@@ -1,4 +1,7 @@
-$(eval $(call program,topiaryd,$(addprefix registry/,topiaryd.c server.c service.c ingest.c reads.c store.c publish.c db.c \
-migrate.c parser.c sandbox.c),client topo base,libmicrohttpd libpq libseccomp jansson munge libxml-2.0 libzstd inih libcrypto,-lslurm))
+$(eval $(call program,topiaryd,$(filter-out registry/topiary.c registry/cmd_%,$(wildcard registry/*.c)),\
+client topo base,libmicrohttpd libpq libseccomp jansson munge libxml-2.0 libzstd inih libcrypto,-lslurm))
 $(eval $(if $(wildcard registry/topiary.c),$(call program,topiary,registry/topiary.c $(wildcard registry/cmd_*.c),\
 map client topo base,hwloc libxml-2.0 libzstd libcurl jansson munge inih libcrypto,-lslurm -lscotch -lscotcherr -lm)))
+$(eval $(call unit,test_parser,tests/unit/test_parser.c $(addprefix registry/,parser.c worker.c sandbox.c belief.c),topo base,\
+libseccomp jansson libxml-2.0 libzstd hwloc libcrypto inih,))
+$(BUILD)/obj/registry/openapi.o: docs/openapi.yaml

@@ -7,7 +7,7 @@
 
 /*
  * HTTP/1.1 on ADDRESS:PORT ([ADDRESS]:PORT for IPv6). Each connection has a thread, because munged and PostgreSQL may keep one
- * waiting for seconds; their number, their idleness and the time a request may take are bounded.
+ * waiting for seconds; their number, their idleness, the time a request may take and the bytes that they hold are bounded.
  */
 struct server;
 

@@ -2,13 +2,24 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "service.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
+#include <string.h>
 
 #include "base/log.h"
 
-#define RETRY_SECONDS 5
+#define RETRY_SECONDS 10	/* at most; who was refused together shall not come back together */
+
+const char *call_param(const struct call *c, const char *name)
+{
+	for (unsigned i = 0; i < c->nparams; i++)
+		if (!strcmp(c->params[i].name, name))
+			return c->params[i].value;
+	return NULL;
+}
 
 void call_json(struct call *c, unsigned status, json_t *json)
 {
@@ -41,17 +52,53 @@ int call_fail(struct call *c, unsigned status, const char *fmt, ...)
 			*p = '?';
 	if (status >= 500)
 		log_error("%s", text);
-	c->reply.retry_after = status == 503 ? RETRY_SECONDS : 0;
+	c->reply.retry_after = status == 503 ? 1 + random() % RETRY_SECONDS : 0;
 	call_json(c, status, json_pack("{s:s}", "error", text));
 	return -1;
 }
 
-struct db *call_db(struct call *c)
+void call_body(struct call *c, const char *type, struct buf *body)
+{
+	if (body->failed) {
+		buf_free(body);
+		call_fail(c, 503, "%s%sout of memory", c->node, *c->node ? ": " : "");
+		return;
+	}
+	buf_free(&c->reply.body);
+	c->reply.body = *body;
+	c->reply.status = 200;
+	c->reply.type = type;
+	*body = (struct buf){0};
+}
+
+static struct db *take(struct call *c, struct db_pool *pool)
 {
 	struct err e;
-	struct db *db = db_take(c->service->pool, &e);
+	struct db *db = db_take(pool, &e);
 
 	if (!db)
 		call_fail(c, 503, "%s%s%s", c->node, *c->node ? ": " : "", e.text);
 	return db;
+}
+
+struct db *call_db(struct call *c)
+{
+	return take(c, c->service->pool);
+}
+
+struct db *call_reader(struct call *c)
+{
+	return take(c, c->service->readers);
+}
+
+int call_check_credential(struct call *c)
+{
+	static const char scheme[] = "Munge ";
+	struct err e;
+
+	if (!c->authorization || strncasecmp(c->authorization, scheme, sizeof(scheme) - 1))
+		return call_fail(c, 401, "%s: the request has no 'Authorization: Munge' credential", c->node);
+	if (cred_check(c->authorization + sizeof(scheme) - 1, c->service->settings.munge_socket, &c->claim, &c->signer, &e))
+		return call_fail(c, errno == EHOSTDOWN ? 503 : 401, "%s: %s", c->node, e.text);
+	return 0;
 }

@@ -3,35 +3,17 @@
 #ifndef TOPIARY_REGISTRY_STORE_H
 #define TOPIARY_REGISTRY_STORE_H
 
-#include <stdbool.h>
-
-#include "client/cred.h"
-#include "db.h"
-#include "parser.h"
-#include "topo/inventory.h"
-
-/* What the registry keeps of an export, for its acknowledgement. */
-struct receipt {
-	char shape[SHAPE_NAME];
-	const char *stored;	/* "base", "lines", "patch", or "known": nothing new was kept. A constant. */
-	long stored_bytes, xml_bytes;
-	bool moved;		/* the node is new or has another shape: the snapshot changes */
-};
-
-enum store_result {
-	STORE_OK,
-	STORE_ABSENT,	/* not one of that node's exports */
-	STORE_STALE,	/* seq is not above the last of that boot */
-	STORE_FAILED,	/* PostgreSQL, with an error */
-};
+#include "base/hash.h"
+#include "bases.h"
 
 /*
- * Keep an export of the document d, or, when d is NULL, note that the node booted with one that it exported before. A new one has been
- * read back from the database and compared by its hash. Committed when it is STORE_OK; else db_give undoes what was begun.
+ * The XML of a node, to the byte as the node sent it: what it exports now (when NULL), or what it exported at that time (any text that
+ * PostgreSQL takes for a timestamp with time zone; UTC unless it says otherwise). Checked against the hash that was signed, which is
+ * put in sha256 when that is not NULL. STORE_ABSENT: no such node, or none known of that time; STORE_BAD: `when` is no time. With an
+ * error.
  */
-enum store_result store_export(struct db *db, const struct claim *c, const struct parsed *d, struct receipt *out, struct err *e);
-
-/* The XML of an export, to the byte as the node sent it; export is its key as PostgreSQL writes it. 0 or -1. */
-int store_xml(struct db *db, const char *export, struct buf *out, struct err *e);
+enum store_result { STORE_OK, STORE_ABSENT, STORE_BAD, STORE_FAILED };
+enum store_result store_xml(struct bases *b, struct db *db, const char *node, const char *when, struct buf *out, char sha256[HASH_HEX],
+			    struct err *e);
 
 #endif

@@ -14,6 +14,14 @@ static const struct command {
 	{ "nodes", "List the nodes that the registry knows", cmd_nodes },
 	{ "shapes", "List the kinds of node", cmd_shapes },
 	{ "show", "Show one node: a summary, its XML, its shape or a drawing", cmd_show },
+	{ "history", "Tell what a node exported, and when it changed", cmd_history },
+	{ "facts", "Look up serial numbers, addresses, memory, kernels", cmd_facts },
+	{ "diff", "Compare two nodes, two times of a node, or two files", cmd_diff },
+	{ "drift", "List the nodes that are not what their class is", cmd_drift },
+	{ "verify", "Check a node against its class: an exit status for a health check", cmd_verify },
+	{ "accept", "Take a node as it is for what its class shall be", cmd_accept },
+	{ "shape", "Tell the synthetic strings of XML files, off line", cmd_shape },
+	{ "pack", "Pack XML files as the registry would, off line", cmd_pack },
 	{ "snapshot", "Write the snapshot that slurmctld reads", cmd_snapshot },
 	{ "map", "Map the ranks of a job to its cores: a rank file", cmd_map },
 };
@@ -42,7 +50,7 @@ static int run(const struct command *command, int argc, char **argv)
 	settings_free(&c.settings);
 	if (rc)
 		log_error("%s: %s", command->name, e.text);
-	return rc ? EXIT_FAILURE : EXIT_SUCCESS;
+	return rc && !c.status ? EXIT_FAILURE : c.status;
 }
 
 int main(int argc, char **argv)

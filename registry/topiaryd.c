@@ -4,11 +4,19 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/log.h"
+#include "gate.h"
+#include "migrate.h"
 #include "server.h"
+#include "upkeep.h"
 
-#define DATABASE_CONNECTIONS 6
+#define COMMITTERS 2
+#define CONNECTIONS 8		/* committers, placing, the publisher and upkeep */
+#define READERS 6
+#define BASES_AT_HAND 128
+#define DOCUMENTS_PER_CPU 4	/* worked on at once: they wait for PostgreSQL and the parser too */
 
 /* libc looks for it. */
 __attribute__((visibility("default"))) const char *argp_program_version = "topiaryd " TOPIARY_VERSION;
@@ -43,6 +51,11 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 
 static const struct argp argp = { option_list, parse_option, NULL, "The registry of the nodes' topologies.", NULL, NULL, NULL };
 
+static int prepare(struct db *db, const void *folder, struct err *e)
+{
+	return migrate(db, folder, e);
+}
+
 /* Taking a connection applies what is missing. */
 static int migrate_only(struct db_pool *pool, struct err *e)
 {
@@ -63,6 +76,31 @@ static int wait_for_end(const sigset_t *signals, const struct parser *parser, st
 	return signal == SIGCHLD ? err_set(e, "the parser ended; topiaryd must be started again") : 0;
 }
 
+/* What serves needs, in the order of starting; each starts after those that it uses. */
+static int start(struct service *s, struct err *e)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (!(s->bases = bases_new(BASES_AT_HAND)) ||
+	    !(s->gate = gate_new(DOCUMENTS_PER_CPU * (cpus > 0 ? cpus : 1), s->settings.storm_rate)))
+		return err_set(e, "out of memory");
+	if (!(s->committer = committer_start(s->pool, COMMITTERS, e)) ||
+	    !(s->publisher = publisher_start(s->pool, s->settings.snapshot_file, e)) ||
+	    !(s->upkeep = upkeep_start(&s->settings, s->pool, s->bases, s->parser, e)))
+		return -1;
+	return 0;
+}
+
+static void stop(struct service *s)
+{
+	upkeep_stop(s->upkeep);
+	publisher_stop(s->publisher);
+	committer_stop(s->committer);
+	gate_free(s->gate);
+	bases_free(s->bases);
+	parser_stop(s->parser);
+}
+
 static int serve(struct service *s, struct err *e)
 {
 	struct server *server = NULL;
@@ -77,14 +115,12 @@ static int serve(struct service *s, struct err *e)
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
-	if ((s->publisher = publisher_start(s->pool, s->settings.snapshot_file, e)) &&
-	    (server = server_start(s, s->settings.listen, e))) {
+	if (start(s, e) == 0 && (server = server_start(s, s->settings.listen, e))) {
 		log_info("serving on %s", s->settings.listen);
 		rc = wait_for_end(&signals, s->parser, e);
 	}
 	server_stop(server);
-	publisher_stop(s->publisher);
-	parser_stop(s->parser);
+	stop(s);
 	return rc;
 }
 
@@ -102,13 +138,15 @@ int main(int argc, char **argv)
 		log_error("%s", e.text);
 		return EXIT_FAILURE;
 	}
-	s.pool = db_pool_new(s.settings.database, s.settings.schema_dir, DATABASE_CONNECTIONS);
-	if (!s.pool)
+	s.pool = db_pool_new(s.settings.database, CONNECTIONS, prepare, s.settings.schema_dir);
+	s.readers = db_pool_new(s.settings.database, READERS, prepare, s.settings.schema_dir);
+	if (!s.pool || !s.readers)
 		rc = err_set(&e, "out of memory");
 	else
 		rc = o.migrate ? migrate_only(s.pool, &e) : serve(&s, &e);
 	if (rc)
 		log_error("%s", e.text);
+	db_pool_free(s.readers);
 	db_pool_free(s.pool);
 	settings_free(&s.settings);
 	return rc ? EXIT_FAILURE : EXIT_SUCCESS;

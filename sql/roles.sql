@@ -1,18 +1,25 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
--- Roles for a site that separates duties; run once by the database's superuser, before topiaryd starts. topiaryd also works with
--- one role that owns everything.
+-- Roles for a site that separates duties; run by the database's superuser with psql, before topiaryd first starts or later. topiaryd
+-- also works with one role that owns everything: name it with `-v owner=ROLE`, and its tables are opened to topiary_read.
 --
 --	topiary_owner	owns the tables; its members apply migrations: topiaryd --migrate
---	topiary_ingest	topiaryd: adds exports and never deletes
+--	topiary_ingest	topiaryd: keeps exports, but changes no table
 --	topiary_read	people, dashboards
 --
--- With peer authentication, create one login role per system user and grant it one of these.
+-- With peer authentication, create one login role per system user and grant it one of these. What a member of topiary_owner makes
+-- must be that role's own: ALTER ROLE member SET role = 'topiary_owner'.
 
+\if :{?owner}
+\else
+\set owner topiary_owner
 CREATE ROLE topiary_owner NOLOGIN;
+\endif
 CREATE ROLE topiary_ingest NOLOGIN;
 CREATE ROLE topiary_read NOLOGIN;
 
-ALTER DEFAULT PRIVILEGES FOR ROLE topiary_owner IN SCHEMA public GRANT SELECT ON TABLES TO topiary_read;
-ALTER DEFAULT PRIVILEGES FOR ROLE topiary_owner IN SCHEMA public GRANT SELECT, INSERT, UPDATE ON TABLES TO topiary_ingest;
-GRANT CREATE, USAGE ON SCHEMA public TO topiary_owner;
+GRANT CREATE, USAGE ON SCHEMA public TO :"owner";
 GRANT USAGE ON SCHEMA public TO topiary_ingest, topiary_read;
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO topiary_read;
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO topiary_ingest;
+ALTER DEFAULT PRIVILEGES FOR ROLE :"owner" IN SCHEMA public GRANT SELECT ON TABLES TO topiary_read;
+ALTER DEFAULT PRIVILEGES FOR ROLE :"owner" IN SCHEMA public GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO topiary_ingest;

@@ -28,6 +28,12 @@ static const struct conf_item items[] = {
 	TEXT("Listen", listen, "127.0.0.1:6824"),
 	TEXT("Database", database, "dbname=topiary"),
 	TEXT("SchemaDir", schema_dir, "/usr/share/topiary/sql"),
+	UINT("StormRate", storm_rate, "200", 1, 100000),
+	UINT("BodyMemory", body_memory, "64", 8, 4096),
+	TEXT("PeerCheck", peer_check, "off"),
+	UINT("KeepHistory", keep_history, "0", 0, 36500),
+	UINT("UpkeepInterval", upkeep_interval, "600", 1, 86400),
+	TEXT("DriftHook", drift_hook, ""),
 	{0},
 };
 

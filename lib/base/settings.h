@@ -24,6 +24,12 @@ struct settings {
 	char *listen;		/* Listen: topiaryd's ADDRESS:PORT */
 	char *database;		/* Database: a libpq connection string */
 	char *schema_dir;	/* SchemaDir: the numbered migrations */
+	unsigned storm_rate;	/* StormRate: exports a second that agents are to bring at most, all together */
+	unsigned body_memory;	/* BodyMemory: MiB of request bodies that topiaryd holds at once */
+	char *peer_check;	/* PeerCheck: off, warn or refuse when an export comes from no address of its node's name */
+	unsigned keep_history;	/* KeepHistory: days that former exports of a node are kept, 0 for ever */
+	unsigned upkeep_interval;	/* UpkeepInterval: seconds between topiaryd's passes in the background */
+	char *drift_hook;	/* DriftHook: program run when a node newly differs from its class; empty: none */
 };
 
 /*

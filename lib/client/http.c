@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ANSWER_MAX (64u << 20)
+#define ANSWER_MAX (256u << 20)
 #define UNRESERVED "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 
 struct source {
@@ -82,17 +82,24 @@ static void set_options(CURL *curl, const struct http_request *r, const char *ur
 	}
 }
 
-static int take_answer(CURL *curl, struct http_answer *a)
+/* A header of the answer, when there is one. */
+static int take_header(CURL *curl, const char *name, char **value)
 {
 	struct curl_header *h;
+
+	if (curl_easy_header(curl, name, 0, CURLH_HEADER, -1, &h) != CURLHE_OK)
+		return 0;
+	return (*value = strdup(h->value)) ? 0 : -1;
+}
+
+static int take_answer(CURL *curl, struct http_answer *a)
+{
 	curl_off_t wait = 0;
 
 	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &a->status);
 	curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &wait);
 	a->retry_after = wait > 0 && wait < 86400 ? wait : 0;
-	if (curl_easy_header(curl, "Topiary-Ack", 0, CURLH_HEADER, -1, &h) == CURLHE_OK)
-		return (a->ack = strdup(h->value)) ? 0 : -1;
-	return 0;
+	return take_header(curl, "Topiary-Ack", &a->ack) || take_header(curl, "ETag", &a->etag) ? -1 : 0;
 }
 
 int http_do(const struct http_request *r, struct http_answer *a, struct err *e)
@@ -111,7 +118,8 @@ int http_do(const struct http_request *r, struct http_answer *a, struct err *e)
 	buf_printf(&url, "%.*s%s", (int) (strlen(r->base) - (*r->base && r->base[strlen(r->base) - 1] == '/')),
 		   r->base, r->path);
 	if (!curl || url.failed || add_header(&headers, "Authorization", r->authorization) ||
-	    add_header(&headers, "Content-Encoding", r->content_encoding) || add_header(&headers, "Expect", ""))
+	    add_header(&headers, "Content-Encoding", r->content_encoding) ||
+	    add_header(&headers, "If-None-Match", r->if_none_match) || add_header(&headers, "Expect", ""))
 		goto done;
 	set_options(curl, r, url.data, headers, &got, &body, why);
 	if ((rc = curl_easy_perform(curl)) == CURLE_OK && take_answer(curl, &got))
@@ -133,6 +141,7 @@ void http_free(struct http_answer *a)
 {
 	buf_free(&a->body);
 	free(a->ack);
+	free(a->etag);
 	*a = (struct http_answer){0};
 }
 

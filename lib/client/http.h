@@ -14,6 +14,7 @@ struct http_request {
 	const char *path;		/* "/v1/..." */
 	const char *authorization;	/* or NULL */
 	const char *content_encoding;	/* or NULL */
+	const char *if_none_match;	/* an etag of an earlier answer, or NULL */
 	const void *body;		/* or NULL */
 	size_t length;
 	unsigned timeout;		/* seconds for the whole exchange */
@@ -23,6 +24,7 @@ struct http_answer {
 	long status;			/* RFC 9110 */
 	struct buf body;
 	char *ack;			/* the Topiary-Ack header, or NULL */
+	char *etag;			/* or NULL */
 	unsigned retry_after;		/* seconds, 0 when the server said none */
 };
 

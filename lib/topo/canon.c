@@ -12,7 +12,6 @@
 
 #include "topo/xml_grammar.h"
 #include "topo/xml_ids.h"
-#include "topo/xml_outline.h"
 
 #define MAX_DEPTH 64
 #define MAX_OBJECTS 200000u
@@ -24,6 +23,7 @@ static const char SPACES[] = "                                                  
 struct frame {
 	const struct xml_element *el;
 	const struct xml_type *type;	/* of an object */
+	bool has_pu;			/* in it, or it is one */
 	bool filled;			/* its start tag is closed */
 };
 
@@ -46,7 +46,6 @@ struct reader {
 	size_t nattrs;
 	struct buf out, text;
 	struct ids ids;
-	struct outline outline;
 	char *host;
 	bool has_root;
 	bool by_gp;			/* the open distances name their objects by gp_index */
@@ -171,6 +170,22 @@ static int sets_check(struct reader *r, const struct xml_type *type)
 	return 0;
 }
 
+static bool type_is(const struct xml_type *type, const char *name)
+{
+	return !strcmp(type->name, name);
+}
+
+/* Levels do not nest in themselves, and nothing of the tree stands in a PU. Around an object of the tree are only such objects. */
+static bool tree_fits(const struct reader *r, const struct xml_type *type)
+{
+	if (r->depth == 1)
+		return type_is(type, "Machine");
+	for (size_t i = 1; type->level && i < r->depth; i++)
+		if (r->frames[i].type == type)
+			return false;
+	return !type_is(r->frames[r->depth - 1].type, "PU");
+}
+
 /* The root comes first and once, so that every object is known before the first reference to one. */
 static int object_place(struct reader *r, const struct xml_type *type)
 {
@@ -181,10 +196,8 @@ static int object_place(struct reader *r, const struct xml_type *type)
 	r->has_root = true;
 	if (around && !xml_family_fits(around->family, type->family))
 		return refuse(r, "object %s inside %s", type->name, around->name);
-	if ((!around || type->family == FAMILY_TREE) && outline_open(&r->outline, type))
+	if ((!around || type->family == FAMILY_TREE) && !tree_fits(r, type))
 		return refuse(r, "object %s inside %s", type->name, around ? around->name : "topology");
-	if (!strcmp(type->name, "NUMANode"))
-		outline_memory(&r->outline);
 	return 0;
 }
 
@@ -193,6 +206,7 @@ static int object_start(struct reader *r, struct frame *f)
 	const struct attr *type = attr_get(r, "type");
 
 	f->type = xml_type_find(type->value, type->len);
+	f->has_pu = type_is(f->type, "PU");
 	if (r->ids.n == MAX_OBJECTS)
 		return refuse(r, "more than %u objects", MAX_OBJECTS);
 	if (sets_check(r, f->type) || object_place(r, f->type))
@@ -206,8 +220,9 @@ static int object_end(struct reader *r, const struct frame *f)
 {
 	uint64_t twice;
 
-	if (f->type->family == FAMILY_TREE && outline_close(&r->outline))
-		return refuse(r, "a %s without PU", f->type->name);
+	if (type_is(f->type, "Core") && !f->has_pu)
+		return refuse(r, "a Core without PU");
+	r->frames[r->depth - 2].has_pu |= f->has_pu;
 	if (r->depth == 2 && ids_seal(&r->ids, &twice))
 		return refuse(r, "gp_index %llu belongs to two objects", (unsigned long long)twice);
 	return 0;
@@ -520,6 +535,9 @@ static int bytes_check(const char *xml, size_t len, const char *name, struct err
 		return err_set(e, "%s: %zu bytes, at most %u are allowed", name, len, CANON_MAX_BYTES);
 	if (!len)
 		return err_set(e, "%s: empty", name);
+	/* As hwloc begins: libxml2 would find out about UTF-16 and EBCDIC by itself. */
+	if (*xml != '<')
+		return err_set(e, "%s:1: does not begin with '<'", name);
 	if (!(nul = memchr(xml, '\0', len)))
 		return 0;
 	for (const char *p = xml; p < nul; p++)
@@ -542,15 +560,11 @@ static int document_read(struct reader *r)
 
 static int canon_take(struct reader *r, struct canon *out)
 {
-	char *shape = outline_take(&r->outline);
-
-	if (!shape)
+	if (!r->frames[0].has_pu)
 		return refuse(r, "no PU at all");
-	if (r->out.failed || r->text.failed) {
-		free(shape);
+	if (r->out.failed || r->text.failed)
 		return refuse(r, "out of memory");
-	}
-	*out = (struct canon){ .xml = r->out, .shape = shape, .host = r->host };
+	*out = (struct canon){ .xml = r->out, .host = r->host };
 	r->out = (struct buf){0};
 	r->host = NULL;
 	return 0;
@@ -564,7 +578,6 @@ static void reader_free(struct reader *r)
 	buf_free(&r->out);
 	buf_free(&r->text);
 	ids_free(&r->ids);
-	outline_free(&r->outline);
 	free(r->host);
 	free(r);
 }
@@ -607,7 +620,6 @@ int canon_parse(const char *xml, size_t len, const char *name, struct canon *out
 void canon_free(struct canon *c)
 {
 	buf_free(&c->xml);
-	free(c->shape);
 	free(c->host);
 	*c = (struct canon){0};
 }

@@ -21,7 +21,6 @@
  */
 struct canon {
 	struct buf xml;
-	char *shape;		/* hierarchy as topo/shape.h writes it, without attributes */
 	char *host;		/* the HostName the document carries, or NULL */
 };
 

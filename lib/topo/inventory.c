@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "topo/inventory.h"
 
-#include <ctype.h>
-#include <slurm/slurm.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +13,18 @@
 struct kind {
 	char name[SHAPE_NAME];
 	char *shape;
-	hostlist_t nodes;
+};
+
+struct node {
+	struct host host;	/* first, as host_compare and hosts_fold want it; its name is ours */
+	const struct kind *kind;
 };
 
 struct inventory {
-	struct kind *kinds;
-	size_t count;
+	struct kind **kinds;
+	size_t nkinds;
+	struct node *nodes;
+	size_t nnodes, room;
 };
 
 void shape_name(const char *shape, char out[static SHAPE_NAME])
@@ -37,160 +40,181 @@ struct inventory *inventory_new(void)
 	return calloc(1, sizeof(struct inventory));
 }
 
-static void kind_clear(struct kind *k)
+static void drop_nodes(struct inventory *v, size_t keep)
 {
-	free(k->shape);
-	if (k->nodes)
-		slurm_hostlist_destroy(k->nodes);
+	while (v->nnodes > keep)
+		free((char *) v->nodes[--v->nnodes].host.name);
 }
 
 void inventory_free(struct inventory *v)
 {
 	if (!v)
 		return;
-	for (size_t i = 0; i < v->count; i++)
-		kind_clear(&v->kinds[i]);
+	drop_nodes(v, 0);
+	for (size_t i = 0; i < v->nkinds; i++) {
+		free(v->kinds[i]->shape);
+		free(v->kinds[i]);
+	}
+	free(v->nodes);
 	free(v->kinds);
 	free(v);
 }
 
-static struct kind *kind_find(struct inventory *v, const char *name)
-{
-	for (size_t i = 0; i < v->count; i++)
-		if (!strcmp(v->kinds[i].name, name))
-			return &v->kinds[i];
-	return NULL;
-}
-
-static struct kind *kind_add(struct inventory *v, const char *name, const char *shape)
-{
-	struct kind *bigger = realloc(v->kinds, (v->count + 1) * sizeof(*bigger)), *k;
-
-	if (!bigger)
-		return NULL;
-	v->kinds = bigger;
-	k = &bigger[v->count];
-	snprintf(k->name, sizeof(k->name), "%s", name);
-	k->shape = strdup(shape);
-	k->nodes = slurm_hostlist_create(NULL);
-	if (k->shape && k->nodes) {
-		v->count++;
-		return k;
-	}
-	kind_clear(k);
-	return NULL;
-}
-
-static int shape_check(const char *nodes, const char *text, struct err *e)
+static int shape_check(const char *text, struct err *e)
 {
 	struct shape *s = shape_parse(text, e);
 
-	if (!s)
-		return err_within(e, "%s", nodes);
 	shape_free(s);
-	return 0;
+	return s ? 0 : -1;
 }
 
-/*
- * libslurm makes the best of a broken host list ("cn[1-" is a node "cn]" to it), so the form is checked before: names of letters,
- * digits, '.', '_' and '-', with numbers, ranges and commas in brackets that close.
- */
-static bool is_host_list(const char *list)
+static const struct kind *kind_add(struct inventory *v, const char *name, const char *shape, struct err *e)
 {
-	static const char inside[] = "0123456789-,";
-	bool open = false, any = false;
+	struct kind **bigger, *k;
 
-	for (const char *p = list; *p; p++) {
-		bool bracket = *p == (open ? ']' : '[');
-
-		if (!bracket && !(open ? strchr(inside, *p) != NULL : isalnum((unsigned char) *p) || strchr("._-,", *p)))
-			return false;
-		if (bracket && !(any || !open))
-			return false;
-		any = !bracket && isdigit((unsigned char) *p);
-		open ^= bracket;
+	if (shape_check(shape, e))
+		return NULL;
+	if (!(bigger = realloc(v->kinds, (v->nkinds + 1) * sizeof(*bigger))))
+		goto short_of_memory;
+	v->kinds = bigger;
+	if (!(k = calloc(1, sizeof(*k))) || !(k->shape = strdup(shape))) {
+		free(k);
+		goto short_of_memory;
 	}
-	return *list && !open;
+	memcpy(k->name, name, sizeof(k->name));
+	return v->kinds[v->nkinds++] = k;
+short_of_memory:
+	err_set(e, "out of memory");
+	return NULL;
+}
+
+static const struct kind *kind_of(struct inventory *v, const char *shape, struct err *e)
+{
+	char name[SHAPE_NAME];
+
+	for (size_t i = 0; i < v->nkinds; i++)
+		if (!strcmp(v->kinds[i]->shape, shape))
+			return v->kinds[i];
+	shape_name(shape, name);
+	/* Eight digits can collide. */
+	for (size_t i = 0; i < v->nkinds; i++)
+		if (!strcmp(v->kinds[i]->name, name)) {
+			err_set(e, "its shape and another have one name, %s", name);
+			return NULL;
+		}
+	return kind_add(v, name, shape, e);
+}
+
+struct adding {
+	struct inventory *inventory;
+	const struct kind *kind;
+	struct err *err;
+};
+
+static int node_add(const char *name, void *user)
+{
+	struct adding *a = user;
+	struct inventory *v = a->inventory;
+	struct node *bigger;
+	char *copy;
+
+	if (v->nnodes == v->room) {
+		size_t room = v->room ? 2 * v->room : 256;
+
+		if (!(bigger = realloc(v->nodes, room * sizeof(*bigger))))
+			return err_set(a->err, "%s: out of memory", name);
+		v->nodes = bigger;
+		v->room = room;
+	}
+	if (!(copy = strdup(name)))
+		return err_set(a->err, "%s: out of memory", name);
+	v->nodes[v->nnodes++] = (struct node){ host_of(copy), a->kind };
+	return 0;
 }
 
 int inventory_add(struct inventory *v, const char *nodes, const char *shape, struct err *e)
 {
-	char name[SHAPE_NAME];
-	struct kind *k;
+	struct adding adding = { v, kind_of(v, shape, e), e };
+	size_t before = v->nnodes;
 
-	if (!is_host_list(nodes))
-		return err_set(e, "'%s': not a host list", nodes);
-	shape_name(shape, name);
-	k = kind_find(v, name);
-	/* Eight digits can collide. */
-	if (k && strcmp(k->shape, shape))
-		return err_set(e, "%s: its shape and another have one name, %s", nodes, name);
-	if (!k && shape_check(nodes, shape, e))
+	if (!adding.kind)
+		return err_within(e, "%.200s", nodes);
+	if (hostlist_expand(nodes, node_add, &adding, e)) {
+		drop_nodes(v, before);
 		return -1;
-	if (!k && !(k = kind_add(v, name, shape)))
-		return err_set(e, "%s: out of memory", nodes);
-	if (slurm_hostlist_push(k->nodes, nodes) < 1)
-		return err_set(e, "%s: not a host list", nodes);
+	}
 	return 0;
 }
 
-static int by_name(const void *a, const void *b)
+static int by_kind(const void *a, const void *b)
 {
-	return strcmp(((const struct kind *) a)->name, ((const struct kind *) b)->name);
+	const struct node *x = a, *y = b;
+	int c = x->kind == y->kind ? 0 : strcmp(x->kind->name, y->kind->name);
+
+	return c ? c : host_compare(a, b);
 }
 
-/* The nodes of all kinds together have no doubles that the kinds apart do not have. */
-static int check_apart(const struct inventory *v, struct err *e)
+/* Of nodes sorted by host the doubles go; the number that stays, or -1 when a node has two shapes. */
+static long unite(struct node *nodes, size_t n, struct err *e)
 {
-	hostlist_t all = slurm_hostlist_create(NULL);
-	int before = 0, after;
+	size_t kept = 0;
 
-	for (size_t i = 0; i < v->count; i++) {
-		char *list = slurm_hostlist_ranged_string_malloc(v->kinds[i].nodes);
+	for (size_t i = 0; i < n; i++) {
+		const struct node *last = kept ? &nodes[kept - 1] : NULL;
 
-		before += slurm_hostlist_count(v->kinds[i].nodes);
-		if (list)
-			slurm_hostlist_push(all, list);
-		free(list);
+		if (!last || host_compare(last, &nodes[i]))
+			nodes[kept++] = nodes[i];
+		else if (last->kind != nodes[i].kind)
+			return err_set(e, "%s stands in two shapes, %s and %s", last->host.name, last->kind->name,
+				       nodes[i].kind->name);
 	}
-	slurm_hostlist_uniq(all);
-	after = slurm_hostlist_count(all);
-	slurm_hostlist_destroy(all);
-	return before == after ? 0 : err_set(e, "%d node(s) stand in two shapes", before - after);
+	return kept;
 }
 
-static void write_kind(const struct kind *k, struct buf *out)
+static void write_kind(const struct node *nodes, size_t n, struct buf *out)
 {
-	char *list = slurm_hostlist_ranged_string_malloc(k->nodes);
+	struct buf hosts = {0};
 
-	if (!list) {
-		out->failed = true;
-		return;
+	hosts_fold(&nodes->host, n, sizeof(*nodes), &hosts);
+	out->failed |= hosts.failed;
+	if (!hosts.failed) {
+		snapshot_add_shape(out, nodes->kind->name, nodes->kind->shape);
+		snapshot_add_nodes(out, hosts.data, nodes->kind->name);
 	}
-	snapshot_add_shape(out, k->name, k->shape);
-	if (*list)
-		snapshot_add_nodes(out, list, k->name);
-	free(list);
+	buf_free(&hosts);
+}
+
+static void write_kinds(const struct node *nodes, size_t n, struct buf *out)
+{
+	snapshot_start(out);
+	for (size_t first = 0, end; first < n; first = end) {
+		for (end = first + 1; end < n && nodes[end].kind == nodes[first].kind;)
+			end++;
+		write_kind(nodes + first, end - first, out);
+	}
+	snapshot_end(out);
 }
 
 int inventory_snapshot(const struct inventory *v, struct buf *out, struct err *e)
 {
+	struct node *nodes = malloc((v->nnodes + 1) * sizeof(*nodes));
 	struct buf b = {0};
+	long n = -1;
 
-	for (size_t i = 0; i < v->count; i++)
-		slurm_hostlist_uniq(v->kinds[i].nodes);
-	if (check_apart(v, e))
-		return -1;
-	if (v->count)
-		qsort(v->kinds, v->count, sizeof(*v->kinds), by_name);
-	snapshot_start(&b);
-	for (size_t i = 0; i < v->count; i++)
-		write_kind(&v->kinds[i], &b);
-	snapshot_end(&b);
-	if (b.failed) {
-		buf_free(&b);
+	if (!nodes)
 		return err_set(e, "out of memory");
+	if (v->nnodes)
+		memcpy(nodes, v->nodes, v->nnodes * sizeof(*nodes));
+	qsort(nodes, v->nnodes, sizeof(*nodes), host_compare);
+	if ((n = unite(nodes, v->nnodes, e)) >= 0) {
+		qsort(nodes, n, sizeof(*nodes), by_kind);
+		write_kinds(nodes, n, &b);
 	}
-	*out = b;
-	return 0;
+	free(nodes);
+	if (n >= 0 && !b.failed) {
+		*out = b;
+		return 0;
+	}
+	buf_free(&b);
+	return n < 0 ? -1 : err_set(e, "out of memory");
 }

@@ -5,10 +5,11 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "topo/hostlist.h"
 
 /*
  * Nodes gathered by shape, to be written as a snapshot (topo/snapshot.h). A shape's name is told by its text, so that it is the
- * same in every snapshot. Host lists are folded by libslurm: whoever draws this in links it.
+ * same in every snapshot.
  */
 struct inventory;
 
@@ -29,7 +30,7 @@ int inventory_add(struct inventory *v, const char *nodes, const char *shape, str
 
 /*
  * Write the snapshot: shapes in the order of their names, each with its nodes sorted and without doubles. 0, or -1 with an
- * error: memory is short, or a node is in two shapes. The caller frees out.
+ * error: memory is short, or a node, which it names, is in two shapes. The caller frees out.
  */
 int inventory_snapshot(const struct inventory *v, struct buf *out, struct err *e);
 

@@ -9,23 +9,23 @@
 #include "base/err.h"
 
 /*
- * A document stored small: against a base, as the changed middle of each changed line (PACK_LINES) or as a zstd patch
- * (PACK_PATCH), or by itself (PACK_BASE). Exact to the byte.
+ * A document stored small: by itself (PACK_BASE), or as a zstd patch against a base that it differs from in more than fields
+ * (topo/fields.h; PACK_PATCH). Exact to the byte.
  */
-enum pack_kind { PACK_BASE, PACK_LINES, PACK_PATCH };
+enum pack_kind { PACK_BASE, PACK_PATCH };
 
 struct pack {
 	enum pack_kind kind;
 	struct buf bytes;
 };
 
-/* "base", "lines", "patch": constants, as the registry stores them; -1 for another name. */
+/* "base", "patch": constants, as the registry stores them; -1 for another name. */
 const char *pack_kind_name(enum pack_kind kind);
 int pack_kind_parse(const char *name);
 
 /*
- * Pack doc the smallest way; base may be NULL (then PACK_BASE). Every pack is unpacked again and compared before it is given
- * out. 0, or -1 with out untouched. The caller frees out->bytes.
+ * Pack doc against base, or by itself when base is NULL. Every pack is unpacked again and compared before it is given out. 0, or
+ * -1 with out untouched. The caller frees out->bytes.
  */
 int pack_make(const char *base, size_t base_len, const char *doc, size_t len, struct pack *out, struct err *e);
 

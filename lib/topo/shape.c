@@ -3,6 +3,7 @@
 #include "topo/shape.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,22 +11,26 @@
 
 #define MAX_THREADS 1024u
 #define NO_LEVEL (-1)		/* an object that groups nothing we cut at */
+#define OBJECT_WORK 16u
+#define MAX_WORK (64u << 20)
 
 /*
- * The text is walked once for each object it stands for: `Type:N rest` reads `rest` N times. Every walk to the end of a branch
- * gives at least one core or fails, so that SHAPE_MAX_CORES bounds the work on any text.
+ * The text is walked once for each object it stands for: `Type:N rest` reads `rest` N times. MAX_WORK bounds that, as the sum of
+ * the bytes read and OBJECT_WORK for each object.
  */
 struct walk {
 	const char *text, *at;
 	struct shape *shape;
-	size_t room_domains, room_cores;
+	size_t room_domains, room_cores, room_devices;
 	int parent;		/* the domain we are in */
 	int depth;
 	bool in_core;
+	size_t work;
 	struct err *err;
 };
 
 static int branch(struct walk *w);
+static int memories(struct walk *w, bool *numa);
 
 static int wrong(struct walk *w, const char *what)
 {
@@ -84,13 +89,15 @@ static int core_add(struct walk *w, unsigned threads)
 	return 0;
 }
 
+/* A core's own memory is a domain around it: within a core we cut at nothing. */
 static int core_walk(struct walk *w)
 {
 	unsigned core = w->shape->cores;
+	bool numa = false;
 
 	if (w->in_core)
 		return wrong(w, "a core within a core");
-	if (domain_open(w, LEVEL_CORE) || core_add(w, 0))
+	if (memories(w, &numa) || domain_open(w, LEVEL_CORE) || core_add(w, 0))
 		return -1;
 	w->in_core = true;
 	if (branch(w))
@@ -101,19 +108,21 @@ static int core_walk(struct walk *w)
 		w->shape->pus++;
 	}
 	domain_close(w);
+	if (numa)
+		domain_close(w);
 	return 0;
 }
 
 /* A PU outside any core is one by itself, as hwloc sees machines that do not tell of cores. */
 static int pu_walk(struct walk *w, unsigned count)
 {
-	unsigned *threads = &w->shape->threads[w->shape->cores - (w->in_core ? 1 : 0)];
+	struct shape *s = w->shape;
 
-	if (count > MAX_THREADS && w->in_core)
-		return wrong(w, "too many PUs in a core");
 	if (w->in_core) {
-		*threads += count;
-		w->shape->pus += count;
+		if (count > MAX_THREADS - s->threads[s->cores - 1])
+			return wrong(w, "too many PUs in a core");
+		s->threads[s->cores - 1] += count;
+		s->pus += count;
 		return 0;
 	}
 	while (count--) {
@@ -124,25 +133,66 @@ static int pu_walk(struct walk *w, unsigned count)
 	return 0;
 }
 
-static int object_walk(struct walk *w, int level)
+static int object_walk(struct walk *w, int level, unsigned long long memory)
 {
 	if (level == LEVEL_CORE)
 		return core_walk(w);
-	if (level == NO_LEVEL)
+	if (level == NO_LEVEL || w->in_core)
 		return branch(w);
-	if (domain_open(w, level) || branch(w))
+	if (domain_open(w, level))
+		return -1;
+	w->shape->domains[w->parent].memory = level == LEVEL_NUMA ? memory : 0;
+	if (branch(w))
 		return -1;
 	domain_close(w);
 	return 0;
 }
 
-static int skip_attributes(struct walk *w)
+/* The units of hwloc 2.9 (hwloc/topology-synthetic.c), which reads them in any case. */
+static const struct {
+	const char *name;
+	unsigned long long bytes;
+} units[] = {
+	{ "", 1 },
+	{ "kB", 1000ull }, { "MB", 1000000ull }, { "GB", 1000000000ull }, { "TB", 1000000000000ull },
+	{ "KiB", 1ull << 10 }, { "MiB", 1ull << 20 }, { "GiB", 1ull << 30 }, { "TiB", 1ull << 40 },
+};
+
+static int read_size(struct walk *w, const char *text, unsigned long long *bytes)
 {
+	char *unit;
+	unsigned long long n;
+
+	errno = 0;
+	n = strtoull(text, &unit, 10);
+	if (!isdigit((unsigned char) *text) || errno)
+		return wrong(w, "no size of memory");
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		size_t len = strlen(units[i].name);
+
+		if (strcspn(unit, " )") == len && !strncasecmp(unit, units[i].name, len))
+			return __builtin_mul_overflow(n, units[i].bytes, bytes) ? wrong(w, "too much memory") : 0;
+	}
+	return wrong(w, "no unit of memory");
+}
+
+/* (name=value name=value), of which only memory is ours to know; *memory stays 0 without it. */
+static int attributes(struct walk *w, unsigned long long *memory)
+{
+	static const char key[] = "memory=";
+	const char *end = w->at + strcspn(w->at, ")");
+
+	*memory = 0;
 	if (*w->at != '(')
 		return 0;
-	w->at += strcspn(w->at, ")");
-	if (*w->at != ')')
+	if (!*end)
 		return wrong(w, "attributes without ')'");
+	do {
+		w->at++;
+		if (!strncasecmp(w->at, key, strlen(key)) && read_size(w, w->at + strlen(key), memory))
+			return -1;
+		w->at += strcspn(w->at, " )");
+	} while (w->at < end);
 	w->at++;
 	return 0;
 }
@@ -171,6 +221,7 @@ static int type_level(const char *type)
 /* Type:N[(attributes)], and for each of the N objects all that follows. */
 static int element(struct walk *w)
 {
+	unsigned long long memory;
 	unsigned long count;
 	const char *rest;
 	char type[24], *end;
@@ -183,34 +234,53 @@ static int element(struct walk *w)
 	if (count < 1 || count > SHAPE_MAX_CORES)
 		return wrong(w, "a count out of range");
 	w->at = end;
-	if (skip_attributes(w))
+	if (attributes(w, &memory))
 		return -1;
 	if (!strcasecmp(type, "PU"))
 		return pu_walk(w, count);
 	for (rest = w->at; count; count--) {
 		w->at = rest;
-		if (object_walk(w, type_level(type)))
+		if (object_walk(w, type_level(type), memory))
 			return -1;
+		w->work += OBJECT_WORK + (w->at - rest);
+		if (w->work > MAX_WORK)
+			return wrong(w, "too much to read");
 	}
 	return 0;
 }
 
-/* [NUMANode(attributes)]: memory of the object we are in; several make one domain, for their cores are the same. */
-static int memory(struct walk *w, bool *numa)
+/* The domain of the NUMA nodes that hang on the object we are in: one for all, because their cores are the same. */
+static int numa_add(struct walk *w, unsigned long long bytes, bool *numa)
 {
+	unsigned long long *memory;
+
+	if (w->in_core)
+		return 0;
+	if (!*numa && domain_open(w, LEVEL_NUMA))
+		return -1;
+	*numa = true;
+	memory = &w->shape->domains[w->parent].memory;
+	return __builtin_add_overflow(*memory, bytes, memory) ? wrong(w, "too much memory") : 0;
+}
+
+/* [NUMANode(attributes)], any number of them; *numa tells whether a domain is open for them. */
+static int memories(struct walk *w, bool *numa)
+{
+	unsigned long long bytes;
 	char type[24];
 
-	w->at++;
-	if (read_type(w, type, sizeof(type)) || skip_attributes(w))
-		return -1;
-	skip_space(w);
-	if (*w->at != ']')
-		return wrong(w, "memory without ']'");
-	w->at++;
-	if (type_level(type) != LEVEL_NUMA || *numa)
-		return 0;
-	*numa = true;
-	return domain_open(w, LEVEL_NUMA);
+	for (skip_space(w); *w->at == '['; skip_space(w)) {
+		w->at++;
+		if (read_type(w, type, sizeof(type)) || attributes(w, &bytes))
+			return -1;
+		skip_space(w);
+		if (*w->at != ']')
+			return wrong(w, "memory without ']'");
+		w->at++;
+		if (type_level(type) == LEVEL_NUMA && numa_add(w, bytes, numa))
+			return -1;
+	}
+	return 0;
 }
 
 static int braces(struct walk *w)
@@ -229,7 +299,7 @@ static int braces(struct walk *w)
 static bool branch_ends(struct walk *w)
 {
 	skip_space(w);
-	return !*w->at || *w->at == '|' || *w->at == '}';
+	return !*w->at || strchr("|}+", *w->at);
 }
 
 /* All that is below one object: its memory, then its children. */
@@ -240,12 +310,8 @@ static int branch(struct walk *w)
 
 	if (++w->depth > SHAPE_MAX_DEPTH)
 		return wrong(w, "nested too deep");
-	skip_space(w);
-	while (*w->at == '[') {
-		if (memory(w, &numa))
-			return -1;
-		skip_space(w);
-	}
+	if (memories(w, &numa))
+		return -1;
 	if (*w->at == '{') {
 		if (braces(w))
 			return -1;
@@ -262,6 +328,50 @@ static int branch(struct walk *w)
 	return 0;
 }
 
+/* TYPE@FIRST-LAST or TYPE@CORE */
+static int device(struct walk *w)
+{
+	struct shape *s = w->shape;
+	unsigned long first, last;
+	struct device d;
+	char *end;
+
+	if (read_type(w, d.type, sizeof(d.type)))
+		return -1;
+	if (*w->at != '@' || !isdigit((unsigned char) w->at[1]))
+		return wrong(w, "the cores of a device are missing");
+	first = last = strtoul(w->at + 1, &end, 10);
+	if (*end == '-' && isdigit((unsigned char) end[1]))
+		last = strtoul(end + 1, &end, 10);
+	if (first > last || last >= s->cores)
+		return wrong(w, "a device at cores that are not there");
+	w->at = end;
+	if (*end && !isspace((unsigned char) *end))
+		return wrong(w, "text after a device");
+	if (s->ndevices == SHAPE_MAX_DEVICES)
+		return wrong(w, "too many devices");
+	if (grow((void **) &s->devices, &w->room_devices, s->ndevices, sizeof(*s->devices)))
+		return wrong(w, "out of memory");
+	d.first = first;
+	d.cores = last - first + 1;
+	s->devices[s->ndevices++] = d;
+	return 0;
+}
+
+static int devices(struct walk *w)
+{
+	if (*w->at != '+')
+		return 0;
+	w->at++;
+	skip_space(w);
+	do {
+		if (device(w))
+			return -1;
+		skip_space(w);
+	} while (*w->at);
+	return 0;
+}
+
 struct shape *shape_parse(const char *text, struct err *e)
 {
 	struct shape *s = calloc(1, sizeof(*s));
@@ -274,6 +384,8 @@ struct shape *shape_parse(const char *text, struct err *e)
 	if (domain_open(&w, LEVEL_NODE) || branch(&w))
 		goto error;
 	domain_close(&w);
+	if (devices(&w))
+		goto error;
 	if (*w.at) {
 		wrong(&w, "text after the end");
 		goto error;
@@ -291,5 +403,6 @@ void shape_free(struct shape *s)
 	free(s->text);
 	free(s->threads);
 	free(s->domains);
+	free(s->devices);
 	free(s);
 }

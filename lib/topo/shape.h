@@ -17,8 +17,14 @@
  * there. Where the children of an object differ, which hwloc's syntax cannot say, ours lists them in logical order in braces,
  * in runs of equal ones; this is the only addition:
  *	{ Package:1 Core:8 PU:2 | Package:1 Core:4 PU:2 }
- * Attributes in parentheses are read over. Types that are no level of ours (Group, L1Cache) are allowed and group nothing.
- * Every core holds at least one PU; cores are numbered from 0 in that order, which is hwloc's logical order.
+ * Types that are no level of ours (Group, L1Cache) are allowed and group nothing. Every core holds at least one PU; cores are
+ * numbered from 0 in that order, which is hwloc's logical order.
+ *
+ * What allocation needs besides is optional: of the attributes in parentheses, memory=N of a NUMA node is read, N with hwloc's
+ * units (kB is 1000 bytes, KiB 1024, and so on to TB and TiB), and the others are read over; after the tree, devices stand with
+ * the cores that they are near to:
+ *	Package:2 [NUMANode(memory=64GiB)] Core:16 PU:2 + GPU@0-15 GPU@16-31 NIC@3
+ * topiary-shape(7) is the reference for users.
  *
  * No Slurm, hwloc or XML in here: slurmctld reads shapes.
  */
@@ -26,6 +32,12 @@ struct domain {
 	enum level level;
 	unsigned first, cores;	/* the cores first .. first+cores-1 */
 	int parent;		/* index of the domain around it, -1 for the node */
+	unsigned long long memory;	/* bytes, of all NUMA nodes that have these cores; 0 where the text does not tell */
+};
+
+struct device {
+	char type[8];		/* "GPU", "NIC" */
+	unsigned first, cores;	/* near the cores first .. first+cores-1 */
 };
 
 struct shape {
@@ -34,9 +46,12 @@ struct shape {
 	unsigned *threads;	/* PUs of each core: threads[cores] */
 	struct domain *domains;	/* in preorder, the node first: a domain comes after the one around it; cores themselves are in */
 	size_t ndomains;
+	struct device *devices;	/* in the order of the text */
+	size_t ndevices;
 };
 
 #define SHAPE_MAX_CORES 65536u
+#define SHAPE_MAX_DEVICES 4096u
 #define SHAPE_MAX_DEPTH 32
 
 /* Read a shape; NULL with an error that shows the place in the text. Free with shape_free, which accepts NULL. */

@@ -22,8 +22,8 @@ static const struct xml_attr object[] = {
 	{ "gp_index", VALUE_GP, true },
 	{ "name", VALUE_TEXT, false },
 	{ "subtype", VALUE_TEXT, false },
-	{ "local_memory", VALUE_NUMBER, false },
-	{ "cache_size", VALUE_NUMBER, false },
+	{ "local_memory", VALUE_SIZE, false },
+	{ "cache_size", VALUE_SIZE, false },
 	{ "depth", VALUE_NUMBER, false },
 	{ "cache_linesize", VALUE_NUMBER, false },
 	{ "cache_associativity", VALUE_NUMBER, false },
@@ -43,8 +43,8 @@ static const struct xml_attr info[] = {
 	{ "value", VALUE_TEXT, true },
 };
 static const struct xml_attr page_type[] = {
-	{ "size", VALUE_NUMBER, true },
-	{ "count", VALUE_NUMBER, false },
+	{ "size", VALUE_SIZE, true },
+	{ "count", VALUE_SIZE, false },
 };
 static const struct xml_attr userdata[] = {
 	{ "name", VALUE_TEXT, false },
@@ -174,6 +174,13 @@ static bool number_fits(const char *value, size_t len)
 	return i == len;
 }
 
+static bool size_fits(const char *value, size_t len)
+{
+	static const char most[] = "18446744073709551615";
+
+	return len && *value != '-' && number_fits(value, len) && (len < strlen(most) || memcmp(value, most, len) <= 0);
+}
+
 /* hwloc_bitmap_snprintf(3): words of 32 bits in hexadecimal with commas, "0xf...f" for endless ones. */
 static bool set_fits(const char *value, size_t len)
 {
@@ -189,6 +196,8 @@ bool xml_value_fits(enum xml_value kind, const char *value, size_t len)
 		return xml_type_find(value, len);
 	case VALUE_NUMBER:
 		return number_fits(value, len);
+	case VALUE_SIZE:
+		return size_fits(value, len);
 	case VALUE_GP:
 	case VALUE_REF:
 		return len && value[0] != '-' && number_fits(value, len);

@@ -30,6 +30,7 @@ enum xml_tag {
 enum xml_value {
 	VALUE_TEXT,
 	VALUE_NUMBER,
+	VALUE_SIZE,	/* a number of bytes or pages: not negative, below 2^64 */
 	VALUE_SET,	/* a bitmap of CPUs or NUMA nodes */
 	VALUE_TYPE,	/* the type of an object */
 	VALUE_GP,	/* the number hwloc gave the object */

@@ -1,15 +1,22 @@
 # make fuzz T=60: each parser of foreign bytes for so many seconds. Needs clang-14 and libclang-rt-14-dev; what it finds stays
 # in $(BUILD)/fuzz.
 T ?= 60
-FUZZ = clang-14 -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -D_GNU_SOURCE -Ilib
-FUZZ_PKGS = libxml-2.0 libzstd libcrypto
-FUZZ_canon = $(addprefix lib/,topo/canon.c topo/xml_grammar.c topo/xml_ids.c topo/xml_outline.c topo/shape.c topo/level.c base/err.c base/buf.c)
-FUZZ_pack = $(addprefix lib/,topo/pack.c topo/linediff.c base/err.c base/buf.c)
+FUZZ = clang-14 -std=gnu11 -g -O1 -fsanitize=$(1),address,undefined -fno-sanitize-recover=undefined -D_GNU_SOURCE -Ilib -MMD -MP \
+	$(call pkg_cflags,$(FUZZ_PKGS))
+FUZZ_PKGS = libxml-2.0 libzstd hwloc inih libcrypto
+FUZZ_OBJECTS = $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(wildcard lib/base/*.c lib/topo/*.c) lib/client/claim.c)
+FUZZERS = $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c
+$(BUILD)/fuzz/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(Q)$(call FUZZ,fuzzer-no-link) -c -o $@ $<
+$(BUILD)/fuzz/libtopo.a: $(FUZZ_OBJECTS)
+	$(Q)rm -f $@ && ar rcs $@ $^
+$(FUZZERS): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/libtopo.a
 	@mkdir -p $@.corpus
-	$(Q)$(FUZZ) $(call pkg_cflags,$(FUZZ_PKGS)) -o $@ $< $(FUZZ_$*) $(call pkg_libs,$(FUZZ_PKGS))
-fuzz: $(BUILD)/fuzz/canon $(BUILD)/fuzz/pack
+	$(Q)$(call FUZZ,fuzzer) -o $@ $^ $(call pkg_libs,$(FUZZ_PKGS))
+fuzz: $(FUZZERS)
 	@for f in $^; do $$f -max_total_time=$(T) -print_final_stats=1 -verbosity=0 -artifact_prefix=$$f. $$f.corpus || exit 1; done
 
+-include $(FUZZ_OBJECTS:.o=.d)
 .PHONY: fuzz

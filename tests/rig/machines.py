@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """Real machines: topologies that packaging/setup exported from hwloc's own corpus, and nodes made from them."""
-import os
 import random
 import re
-from pathlib import Path
 
-CACHE = Path(os.environ.get("TOPIARY_CACHE", Path(__file__).resolve().parents[2] / ".cache"))
+from rig.paths import CACHE
 
 
 class MachineError(Exception):

@@ -15,10 +15,9 @@ import uuid
 from pathlib import Path
 
 from rig.cluster import as_user, free_ports, port_open
+from rig.paths import BUILD, ROOT
 from rig.processes import Daemon, wait_until
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("TOPIARY_BUILD", ROOT / "build")).resolve()
 POSTGRES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
 USER = "daemon"  # who runs topiaryd
 SMALL = "Package:2 [NUMANode] L3Cache:2 L2Cache:4 Core:1 PU:2"

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import time
 import uuid
@@ -12,8 +13,19 @@ import uuid
 import pytest
 from registry_rig import SMALL, machine, zstd
 from rig.processes import descendants, wait_until
+from upkeep_rig import memory_below
 
 XML = machine(SMALL, "bad", 2)
+
+
+MEMORY = 256 << 20  # bytes that topiaryd and its workers may have, whatever comes
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bounded_memory(registry):
+    """All that this module sends is held within so much memory."""
+    with memory_below(registry, MEMORY):
+        yield
 
 
 def refused(answer, status, words):
@@ -81,8 +93,9 @@ def test_sequence_number_out_of_range(intact):
 # --- bodies
 
 def test_body_that_is_not_what_was_signed(intact):
-    refused(intact.put("bad", XML, body=zstd(XML + b" ")), 422, "bad: .*signed")
-    refused(intact.put("bad", XML, length=len(XML) - 1), 422, "bad: .*signed")
+    refused(intact.put("bad", XML, body=zstd(XML + b" ")), 422, f"bad: .*{len(XML)} bytes")
+    refused(intact.put("bad", XML, body=zstd(XML.replace(b"bad", b"bat"))), 422, "bad: .*signed")
+    refused(intact.put("bad", XML, length=len(XML) - 1), 422, f"bad: .*{len(XML) - 1} bytes")
 
 
 def test_wrong_encoding(intact):
@@ -93,6 +106,59 @@ def test_wrong_encoding(intact):
                          ids=["empty", "nul", "text", "plain", "short", "shorter", "two frames", "more"])
 def test_body_that_is_no_frame(intact, body):
     refused(intact.put("bad", XML, body=body), 422, "^bad: ")
+
+
+# RFC 8878: magic number, frame header, blocks; each number is little endian.
+MAGIC = b"\x28\xb5\x2f\xfd"
+SINGLE_4 = b"\xa0"  # the frame's content size follows in four bytes, and is the window
+
+
+def zstd_raw(data, header):
+    """A frame of uncompressed blocks."""
+    blocks = [data[i:i + (100 << 10)] for i in range(0, len(data), 100 << 10)]
+    return MAGIC + header + b"".join(struct.pack("<I", len(b) << 3 | (i + 1 == len(blocks)))[:3] + b for i, b in enumerate(blocks))
+
+
+def zstd_rle(size, header):
+    """A frame that says so many zeros in four bytes for each 128 KiB."""
+    blocks = [128 << 10] * (size >> 17)
+    return MAGIC + header + b"".join(struct.pack("<I", n << 3 | 2 | (i + 1 == len(blocks)))[:3] + b"\0" for i, n in enumerate(blocks))
+
+
+def skippable(data):
+    return struct.pack("<II", 0x184D2A50, len(data)) + data
+
+
+FRAMES = {
+    "skippable alone": skippable(XML),
+    "skippable before": skippable(b"x" * 10) + zstd(XML),
+    "skippable behind": zstd(XML) + skippable(b"x" * 10),
+    "skippable that lies": struct.pack("<II", 0x184D2A50, 0xFFFFFFFF) + b"x",
+    "says it is less": zstd_raw(XML, SINGLE_4 + struct.pack("<I", len(XML) - 1)),
+    "says it is more": zstd_raw(XML, SINGLE_4 + struct.pack("<I", len(XML) + 1)),
+    "says it is 4 GiB": zstd_raw(XML, SINGLE_4 + struct.pack("<I", 0xFFFFFFFF)),
+    "window of 2 GiB": zstd_raw(XML, b"\0" + bytes([(31 - 10) << 3])) + b"x",
+    "window of 3.75 TiB": zstd_raw(XML, b"\0\xff"),
+    "zeros without end": zstd_rle(1 << 30, b"\0\x58"),
+    "a dictionary": zstd_raw(XML, b"\xa1\x07" + struct.pack("<I", len(XML))),
+    "reserved bit": zstd_raw(XML, b"\xa8" + struct.pack("<I", len(XML))),
+    "reserved block": MAGIC + SINGLE_4 + struct.pack("<I", len(XML)) + b"\x07\0\0" + XML,
+    "wrong checksum": zstd(XML)[:-1] + bytes([zstd(XML)[-1] ^ 1]),
+    "no last block": zstd_raw(XML, b"\0\x58")[:6] + b"\0" + zstd_raw(XML, b"\0\x58")[7:],
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_frame_that_lies(intact, frame):
+    refused(intact.put("bad", XML, body=FRAMES[frame]), 422, "^bad: ")
+    assert intact.get("/v1/nodes/bad").status == 404
+
+
+def test_frames_as_any_compressor_may_write_them(intact):
+    """What the tests above change a little is good as it is."""
+    for header in (SINGLE_4 + struct.pack("<I", len(XML)), b"\0\x58"):
+        assert intact.put("frame", XML, body=zstd_raw(XML, header)).status == 200
+        assert intact.get("/v1/nodes/frame/topology").body == XML
 
 
 def test_claimed_length_too_large(intact):
@@ -135,6 +201,7 @@ def test_bomb(intact):
     bomb = b"\0" * (15 << 20)
     refused(intact.put("bad", bomb), 422, "^bad: ")
     refused(intact.put("bad", XML, body=zstd(b"\0" * (1 << 28))), 422, "^bad: ")
+    refused(intact.put("bad", b"\0" * (15 << 20), body=zstd_rle(15 << 20, b"\0\x58")), 422, "^bad: ")
 
 
 ENTITIES = b"".join(b'<!ENTITY e%d "%s">' % (i, b"&e%d;" % (i - 1) * 10 if i else b"x" * 10) for i in range(9))
@@ -162,16 +229,58 @@ def test_hostile_xml(intact, name):
     assert intact.get("/v1/nodes/bad").status == 404
 
 
+# Where nodes differ only in values no parser looks at them: none of these is such a value.
+VALUES = {
+    "tag": b"b<d", "quote": b'b"d', "entity": b"b&lt;d", "unknown entity": b"b&e;d", "number of no character": b"b&#0;d", "line end": b"b\nd",
+    "tab": b"b\td", "bell": b"b\ad", "delete and more": b"b\xc2\x80\x01d", "not utf-8": b"b\xffd", "overlong utf-8": b"b\xc0\xafd",
+    "surrogate": b"b\xed\xa0\x80d", "cut utf-8": b"b\xe2\x82", "not unicode": b"b\xf4\x90\x80\x80d", "another attribute": b'b" x="',
+    "end of the element": b'b"/></object><object type="',
+}
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_value_that_is_none(intact, value):
+    """Refused, or, where XML allows it, given back to the byte."""
+    xml = XML.replace(b'value="bad"', b'value="' + VALUES[value] + b'"')
+    assert xml != XML
+    answer = intact.put("value", xml)
+    assert answer.status in (200, 422), answer.body
+    if answer.status == 200:
+        assert value in ("entity", "tab", "line end", "delete and more", "surrogate")
+        assert intact.get("/v1/nodes/value/topology").body == xml
+
+
+@pytest.mark.parametrize("memory", [b"1e9", b"0x10", b"--1", b"9" * 400, b"", b" 1", b"1 "])
+def test_memory_that_is_no_number(intact, memory):
+    xml, said = machine("Package:2 [NUMANode(memory=67108864000)] Core:2 PU:1", "bad", 5), b'local_memory="67108864000"'
+    for i in range(2):
+        assert intact.put(f"memory{i}", xml.replace(said, b'local_memory="6710885%d000"' % i, 1)).status == 200
+    refused(intact.put("bad", xml.replace(said, b'local_memory="' + memory + b'"', 1)), 422, "^bad: ")
+
+
+def test_long_value(intact):
+    """A megabyte where a name stands is that node's own trouble."""
+    xml = XML.replace(b'value="bad"', b'value="' + os.urandom(1 << 19).hex().encode() + b'"')
+    answer = intact.put("long", xml)
+    assert answer.status in (200, 422), answer.body
+    assert answer.status == 422 or intact.get("/v1/nodes/long/topology").body == xml
+    twin = machine(SMALL, "short", 77)
+    assert intact.put("short", twin).json()["stored_bytes"] < 200
+
+
 def parser_of(registry):
     return next(pid for pid in descendants(registry.daemons["topiaryd"].pid)
                 if open(f"/proc/{pid}/comm", encoding="ascii").read() == "topiaryd-parse\n")
+
+
+UNSEEN = machine("Package:3 [NUMANode] Core:5 PU:1", "bad", 2)  # what is like a document that is there needs no parser
 
 
 def test_a_stopped_parser_costs_one_answer(intact):
     pid = parser_of(intact)
     os.kill(pid, signal.SIGSTOP)
     try:
-        refused(intact.put("bad", XML), 503, "bad: .*time")
+        refused(intact.put("bad", UNSEEN), 503, "bad: .*time")
     finally:
         os.kill(pid, signal.SIGCONT)
 

@@ -95,6 +95,9 @@ static void reads_settings(void **state)
 	settings_free(&s);
 	assert_int_equal(settings_load("/nowhere/topiary.conf", &s, &e), 0);
 	assert_int_equal(s.map_timeout, 60);
+	assert_int_equal(s.keep_history, 0);
+	assert_string_equal(s.drift_hook, "");
+	assert_string_equal(s.peer_check, "off");
 	settings_free(&s);
 	(void) state;
 }
@@ -110,6 +113,10 @@ static void refuses_settings(void **state)
 		{ "SnapshotPoll=ten\n", ":1: SnapshotPoll=ten: a number" },
 		{ "SnapshotPoll=99999999999999999999\n", ":1: SnapshotPoll=" },
 		{ "SnapshotPoll\n", ":1: not a Key=Value line" },
+		{ "KeepHistory=-1\n", ":1: KeepHistory=-1: a number" },
+		{ "UpkeepInterval=0\n", ":1: UpkeepInterval=0: a number from 1" },
+		{ "BodyMemory=7\n", ":1: BodyMemory=7: a number from 8" },
+		{ "StormRate=100001\n", ":1: StormRate=100001: a number from 1" },
 		{ "[section]\nSnapshotPoll=5\n", ":2: unknown key 'section.SnapshotPoll'" },
 	};
 

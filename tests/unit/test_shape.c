@@ -53,6 +53,97 @@ static void reads_shapes(void **state)
 	(void) state;
 }
 
+static void reads_memory(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned long long memory;	/* of the first NUMA domain */
+	} rows[] = {
+		{ "[NUMANode] Core:1", 0 },
+		{ "[NUMANode()] Core:1", 0 },
+		{ "[NUMANode(memory=1)] Core:1", 1 },
+		{ "[NUMANode(memory=64kB)] Core:1", 64000 },
+		{ "[NUMANode(memory=64KiB)] Core:1", 65536 },
+		{ "[NUMANode(memory=3mb)] Core:1", 3000000 },
+		{ "[NUMANode(memory=3MiB)] Core:1", 3ull << 20 },
+		{ "[NUMANode(memory=64GB)] Core:1", 64000000000 },
+		{ "[NUMANode(memory=64GiB)] Core:1", 64ull << 30 },
+		{ "[NUMANode(memory=2TB)] Core:1", 2000000000000 },
+		{ "[NUMANode(memory=2TiB)] Core:1", 2ull << 40 },
+		{ "[NUMANode(indexes=1,0 memory=7)] Core:1", 7 },
+		{ "[NUMANode(memory=7 indexes=1,0)] Core:1", 7 },
+		{ "[NUMANode(sidememory=7)] Core:1", 0 },
+		{ "[NUMANode(memory=8)] [NUMANode(memory=16)] Core:2", 24 },
+		{ "Package:2 NUMANode:2(memory=5) L3:2 Core:2", 5 },
+		{ "Core:2 [NUMANode(memory=9)] PU:2", 9 },
+		{ "[NUMANode(memory=18446744073709551615)] Core:1", ~0ull },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct err e;
+		struct shape *s = shape_parse(rows[i].text, &e);
+		size_t d = 0;
+
+		if (!s)
+			fail_msg("%s: %s", rows[i].text, e.text);
+		while (s->domains[d].level != LEVEL_NUMA)
+			assert_true(++d < s->ndomains);
+		if (s->domains[d].memory != rows[i].memory)
+			fail_msg("%s: %llu bytes", rows[i].text, s->domains[d].memory);
+		shape_free(s);
+	}
+	(void) state;
+}
+
+static void reads_devices(void **state)
+{
+	static const struct {
+		const char *text, *devices;
+	} rows[] = {
+		{ "Core:4", "" },
+		{ "Core:4 + GPU@0", "GPU 0 1;" },
+		{ "Core:4 +GPU@0-3", "GPU 0 4;" },
+		{ "  Package:2 Core:2 PU:1  +  GPU@0-1   GPU@2-3 NIC@3 ", "GPU 0 2;GPU 2 2;NIC 3 1;" },
+		{ "{ Core:2 PU:2 | Core:2 PU:1 } + nvme0@1-2", "nvme0 1 2;" },
+		{ "PU:4 + GPU@3", "GPU 3 1;" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		char text[256] = "";
+		struct err e;
+		struct shape *s = shape_parse(rows[i].text, &e);
+
+		if (!s)
+			fail_msg("%s: %s", rows[i].text, e.text);
+		for (size_t d = 0; d < s->ndevices; d++)
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s %u %u;", s->devices[d].type,
+				 s->devices[d].first, s->devices[d].cores);
+		assert_string_equal(text, rows[i].devices);
+		shape_free(s);
+	}
+	(void) state;
+}
+
+/* Every domain has cores, also where memory or caches are told within a core. */
+static void cuts_at_nothing_within_a_core(void **state)
+{
+	static const char *const rows[] = {
+		"Core:2 [NUMANode] PU:2", "Core:2 L2Cache:2 L1Cache:1 PU:1", "Core:2 L1Cache:2 [NUMANode] PU:1",
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct shape *s = shape_parse(rows[i], NULL);
+
+		assert_non_null(s);
+		assert_int_equal(s->cores, 2);
+		assert_int_equal(s->pus, 4);
+		for (size_t d = 0; d < s->ndomains; d++)
+			assert_true(s->domains[d].cores > 0 && s->domains[d].first + s->domains[d].cores <= 2);
+		shape_free(s);
+	}
+	(void) state;
+}
+
 /* Every domain lies within its parent, and the children of a parent follow each other without a gap. */
 static void nests_domains(void **state)
 {
@@ -79,7 +170,15 @@ static void refuses(void **state)
 	static const char *const rows[] = {
 		"", "   ", "Package:2", "Package", "Package:", "Package:0 Core:1", "Package:-1 Core:2", "Package:2 [NUMANode", "[",
 		"Core:2(attr", "Core:70000", "Package:65536 Core:2", "{ Core:1", "{ Core:1 | }", "{ Core:1 } }", "Core:1 | Core:2",
-		"{ Core:1 } Core:1", "Core:1 Core:1", "Core:1 PU:2000", "Core:1 PU:999999999999999999999", "\x01", "Core:1 %s%n",
+		"{ Core:1 } Core:1", "Core:1 Core:1", "Core:1 PU:2000", "Core:1 { PU:1000 | PU:1000 }",
+		"Core:1 PU:999999999999999999999", "\x01",
+		"[NUMANode(memory=)] Core:1", "[NUMANode(memory=x)] Core:1", "[NUMANode(memory=-1)] Core:1",
+		"[NUMANode(memory=1PB)] Core:1", "[NUMANode(memory=18446744073709551616)] Core:1",
+		"[NUMANode(memory=18446744073709551615kB)] Core:1",
+		"[NUMANode(memory=18446744073709551615)] [NUMANode(memory=1)] Core:1", "[NUMANode(memory=1 Core:1",
+		"Core:4 +", "Core:4 + GPU", "Core:4 + GPU@", "Core:4 + GPU@4", "Core:4 + GPU@0-4", "Core:4 + GPU@2-1",
+		"Core:4 + GPU@-1", "Core:4 + GPU@0,1", "Core:4 + GPU@0 +", "Core:4 + @0", "Core:4 + ABCDEFGH@0", "+ GPU@0",
+		"{ Core:4 + GPU@0 }", "{ Core:4 | Core:2 + GPU@0 }", "Core:4 + GPU@99999999999999999999999", "Core:1 %s%n",
 		"A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 "
 		"A:1 A:1 A:1 A:1 A:1 Core:1",
 	};
@@ -91,6 +190,31 @@ static void refuses(void **state)
 			fail_msg("accepted: '%s'", rows[i]);
 		assert_true(*e.text);
 	}
+	(void) state;
+}
+
+static void refused_for_work(const char *text)
+{
+	struct err e = {""};
+
+	assert_null(shape_parse(text, &e));
+	assert_non_null(strstr(e.text, "too much to read"));
+}
+
+/* A text that stands for many objects, or for many bytes, is refused before it takes long. */
+static void bounds_its_work(void **state)
+{
+	static const char head[] = "Core:65536 [NUMANode(x=", tail[] = ")] PU:1";
+	size_t len = 1 << 20;
+	char *text = malloc(len + sizeof(head) + sizeof(tail));
+
+	assert_non_null(text);
+	strcpy(text, head);
+	memset(text + strlen(head), 'x', len);
+	strcpy(text + strlen(head) + len, tail);
+	refused_for_work(text);
+	refused_for_work("Core:60000 L1Cache:60000 A:60000");
+	free(text);
 	(void) state;
 }
 
@@ -108,8 +232,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_shapes),
+		cmocka_unit_test(reads_memory),
+		cmocka_unit_test(reads_devices),
+		cmocka_unit_test(cuts_at_nothing_within_a_core),
 		cmocka_unit_test(nests_domains),
 		cmocka_unit_test(refuses),
+		cmocka_unit_test(bounds_its_work),
 		cmocka_unit_test(names_levels),
 	};
 

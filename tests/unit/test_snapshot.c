@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "table.h"
+#include "topo/inventory.h"
 #include "topo/snapshot.h"
 
 #define HEAD "topiary-snapshot 1\n"
@@ -117,9 +118,202 @@ static void refuses(void **state)
 	(void) state;
 }
 
+/* --- host lists --- */
+
+static int gather(const char *name, void *user)
+{
+	struct buf *b = user;
+
+	buf_printf(b, "%s%s", b->len ? " " : "", name);
+	return 0;
+}
+
+static void expands_host_lists(void **state)
+{
+	static const struct {
+		const char *list, *names;
+	} rows[] = {
+		{ "cn1", "cn1" },
+		{ "a,b-c.d_e,a", "a b-c.d_e a" },
+		{ "cn[1-3]", "cn1 cn2 cn3" },
+		{ "cn[8-11]", "cn8 cn9 cn10 cn11" },
+		{ "cn[08-11]", "cn08 cn09 cn10 cn11" },
+		{ "cn[1,3,05-06],x", "cn1 cn3 cn05 cn06 x" },
+		{ "r[0-1]n[1-2]", "r0n1 r0n2 r1n1 r1n2" },
+		{ "r[0-1]n7-ib,[1-2]", "r0n7-ib r1n7-ib 1 2" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf names = {0};
+		struct err e = {""};
+
+		if (hostlist_expand(rows[i].list, gather, &names, &e))
+			fail_msg("%s: %s", rows[i].list, e.text);
+		assert_string_equal(names.data, rows[i].names);
+		buf_free(&names);
+	}
+	(void) state;
+}
+
+static int count(const char *name, void *user)
+{
+	(void) name;
+	++*(size_t *) user;
+	return 0;
+}
+
+static void refuses_what_is_no_host_list(void **state)
+{
+	static const char *const rows[] = {
+		"", ",", "a,", ",a", "a,,b", "a b", "cn[", "cn[1", "cn[1-", "cn[1-]", "cn[]", "cn[1,]", "cn[,1]", "cn[3-1]", "cn[a]",
+		"cn[1-2", "cn]", "cn[1]]", "cn[[1]]", "a/b", "a\tb", "\xc3\xa4", "cn[1-2000000]", "cn[0-999][0-9999]",
+		"cn[1-9999999999999999]", "cn[-1]",
+	};
+	char longest[HOSTLIST_MAX_NAME + 2];
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct err e = {""};
+		size_t n = 0;
+
+		if (hostlist_expand(rows[i], count, &n, &e) == 0)
+			fail_msg("accepted: '%s'", rows[i]);
+		assert_true(*e.text && n <= HOSTLIST_MAX_NAMES);
+	}
+	memset(longest, 'a', sizeof(longest));
+	longest[HOSTLIST_MAX_NAME + 1] = '\0';
+	assert_int_equal(hostlist_expand(longest, count, &(size_t){0}, NULL), -1);
+	longest[HOSTLIST_MAX_NAME] = '\0';
+	assert_int_equal(hostlist_expand(longest, count, &(size_t){0}, NULL), 0);
+	(void) state;
+}
+
+static void folds_host_lists(void **state)
+{
+	static const struct {
+		const char *list, *folded;
+	} rows[] = {
+		{ "cn1", "cn1" },
+		{ "cn2,cn1,cn2", "cn[1-2]" },
+		{ "cn3,cn1,x,cn2,cn5", "cn[1-3,5],x" },
+		{ "cn[9-11],cn8,cn100,cn99", "cn[8-11,99-100]" },
+		{ "cn[08-11],cn8,cn9", "cn[8-9,08-11]" },
+		{ "cn099,cn0100,cn100", "cn[099-100,0100]" },
+		{ "cn99,cn0100", "cn[99,0100]" },
+		{ "cn,cn1,cnx", "cn,cn1,cnx" },
+		{ "r[0-1]n[1-2]", "r0n[1-2],r1n[1-2]" },
+		{ "a2-ib,a1-ib", "a1-ib,a2-ib" },
+		{ "[3,1-2]", "[1-3]" },
+		{ "n0000000000000000000001,n0000000000000000000002", "n0000000[000000000000001-000000000000002]" },
+		{ "cn[000000-099999]", "cn[000000-065535,065536-099999]" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf out = {0};
+		struct err e = {""};
+
+		if (hostlist_fold(rows[i].list, &out, &e))
+			fail_msg("%s: %s", rows[i].list, e.text);
+		assert_string_equal(out.data, rows[i].folded);
+		buf_free(&out);
+	}
+	assert_int_equal(hostlist_fold("cn[", &(struct buf){0}, NULL), -1);
+	(void) state;
+}
+
+/* --- inventories --- */
+
+static struct buf inventory_text(struct inventory *v)
+{
+	struct buf b = {0};
+	struct err e;
+
+	if (inventory_snapshot(v, &b, &e))
+		fail_msg("%s", e.text);
+	inventory_free(v);
+	return b;
+}
+
+static void gathers_nodes_by_shape(void **state)
+{
+	struct inventory *v = inventory_new();
+	struct snapshot *s;
+	struct buf b;
+
+	assert_int_equal(inventory_add(v, "cn3,cn1", "Core:4", NULL), 0);
+	assert_int_equal(inventory_add(v, "big", "Core:8", NULL), 0);
+	assert_int_equal(inventory_add(v, "cn[1-2]", "Core:4", NULL), 0);
+	b = inventory_text(v);
+	s = snapshot_parse(b.data, b.len, "inventory", NULL);
+	assert_non_null(s);
+	assert_int_equal(s->nnodes, 2);
+	for (size_t i = 0; i < s->nnodes; i++)
+		assert_string_equal(s->nodes[i].hosts, s->nodes[i].shape->cores == 4 ? "cn[1-3]" : "big");
+	assert_true(strcmp(s->shapes[0].name, s->shapes[1].name) < 0);
+	snapshot_free(s);
+	buf_free(&b);
+	(void) state;
+}
+
+static void refuses_what_is_no_inventory(void **state)
+{
+	struct inventory *v = inventory_new();
+	struct err e = {""};
+	struct buf b = {0};
+
+	assert_int_equal(inventory_add(v, "cn[1", "Core:4", &e), -1);
+	assert_non_null(strstr(e.text, "cn[1"));
+	assert_int_equal(inventory_add(v, "cn1", "Core:0", &e), -1);
+	assert_non_null(strstr(e.text, "cn1"));
+	assert_int_equal(inventory_add(v, "cn2,b@d", "Core:2", &e), -1);
+	assert_int_equal(inventory_add(v, "cn[2-4]", "Core:4", &e), 0);
+	assert_int_equal(inventory_snapshot(v, &b, &e), 0);
+	assert_null(strstr(b.data, "Core:2"));
+	buf_free(&b);
+	assert_int_equal(inventory_add(v, "cn3", "Core:8", &e), 0);
+	assert_int_equal(inventory_snapshot(v, &b, &e), -1);
+	assert_non_null(strstr(e.text, "cn3"));
+	assert_null(b.data);
+	inventory_free(v);
+	(void) state;
+}
+
+/* The worst order of a large cluster: each node another shape than its neighbour. */
+static void holds_a_large_cluster(void **state)
+{
+	struct inventory *v = inventory_new();
+	struct snapshot *s;
+	size_t nodes = 0;
+	struct buf b;
+
+	for (int i = 0; i < 100000; i++) {
+		char name[32], shape[64];
+
+		snprintf(name, sizeof(name), "cn%06d", i);
+		snprintf(shape, sizeof(shape), "Package:2 [NUMANode(memory=64GiB)] Core:%d PU:2", 4 + i % 20);
+		assert_int_equal(inventory_add(v, name, shape, NULL), 0);
+	}
+	b = inventory_text(v);
+	assert_true(b.len <= 1000000);
+	s = snapshot_parse(b.data, b.len, "large", NULL);
+	assert_non_null(s);
+	assert_int_equal(s->nshapes, 20);
+	for (size_t i = 0; i < s->nnodes; i++)
+		assert_int_equal(hostlist_expand(s->nodes[i].hosts, count, &nodes, NULL), 0);
+	assert_int_equal(nodes, 100000);
+	snapshot_free(s);
+	buf_free(&b);
+	(void) state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(expands_host_lists),
+		cmocka_unit_test(refuses_what_is_no_host_list),
+		cmocka_unit_test(folds_host_lists),
+		cmocka_unit_test(gathers_nodes_by_shape),
+		cmocka_unit_test(refuses_what_is_no_inventory),
+		cmocka_unit_test(holds_a_large_cluster),
 		cmocka_unit_test(writes_and_reads),
 		cmocka_unit_test(notices_any_damage),
 		cmocka_unit_test(reads_what_a_person_writes),

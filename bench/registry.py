@@ -1,0 +1,525 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""The registry's figures in BENCHMARKS.md, each one command: real topiaryd, PostgreSQL and munged, storms of nodes made on the fly."""
+import argparse
+import itertools
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("bench", "tests", "tests/store")]
+
+import storms  # noqa: E402
+from registry_rig import BUILD, POSTGRES, USER, run  # noqa: E402
+from rig.cluster import as_user  # noqa: E402
+from rig.processes import wait_until  # noqa: E402
+
+MB = 1e6
+# Where the figure is what a core can do, nodes are not asked to come one after another.
+AT_ONCE = {"StormRate": 100000}
+READERS = {"readers": 2, "reader_pause": 50}
+
+
+@contextmanager
+def registry(**settings):
+    with tempfile.TemporaryDirectory(prefix="tpb", dir="/tmp") as folder:
+        r = storms.Stormy(folder, **settings)
+        try:
+            yield r.start()
+        finally:
+            r.end()
+
+
+class Sheet:
+    """Figures as they come: printed at once, kept for JSON and Markdown."""
+
+    def __init__(self, quiet):
+        self.quiet, self.rows, self.of = quiet, [], ""
+
+    def add(self, what, value, unit, goal="", than=None):
+        """A figure; than: how many times better it is than what was measured beside it, by name."""
+        beside = ", ".join(f"{times:.1f} times {name}" for name, times in (than or {}).items())
+        what = self.of + what
+        self.rows.append({"command": self.command, "figure": what, "value": value, "unit": unit, "beside": beside, "goal": goal})
+        if not self.quiet:
+            print(f"{what:62} {shown(value):>10} {unit:18} {goal and f'goal: {goal}'}{beside}".rstrip(), flush=True)
+
+    def begin(self, command):
+        self.command, self.of = command, ""
+        if not self.quiet:
+            print(f"\n# python3 bench/registry.py {command}", flush=True)
+
+    def storm(self, name, report, cpu, memory, within=""):
+        """What every storm tells; within: how many seconds it may take."""
+        nodes, own = report["acknowledged"], report["cpu_seconds"]
+        self.add(f"{name}: acknowledged", nodes, f"of {report['agents']}", goal="all")
+        self.add(f"{name}: until the last acknowledgement", report["seconds"], "s", goal=within and f"below {within}")
+        self.add(f"{name}: nodes", report["per_second"], "/s")
+        self.add(f"{name}: retries", report["retries"], "")
+        for part, seconds in cpu.items():
+            self.add(f"{name}: CPU of {part}", seconds / max(nodes, 1) * 1e3, "ms/node")
+        self.add(f"{name}: CPU of the nodes' side", own / max(nodes, 1) * 1e3, "ms/node")
+        self.add(f"{name}: acknowledgement p50", report["ack"] and report["ack"]["p50_ms"], "ms")
+        self.add(f"{name}: acknowledgement p99", report["ack"] and report["ack"]["p99_ms"], "ms")
+        self.add(f"{name}: topiaryd's memory at most", memory / MB, "MB", goal="below 512")
+        if report["last_reason"]:
+            self.add(f"{name}: the last reason of a retry: {report['last_reason']}", None, "")
+        if report["reads"]:
+            self.add(f"{name}: a node read, p50", report["reads"]["p50_ms"], "ms")
+            self.add(f"{name}: a node read, p99", report["reads"]["p99_ms"], "ms", goal="below 50")
+            self.add(f"{name}: reads failed", report["read_failures"], f"of {report['reads']['count']}", goal="0")
+
+
+def shown(value):
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.{max(0, min(3, 3 - len(str(int(abs(value))))))}f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def server_cpu(cpu):
+    return cpu["topiaryd"] + cpu["postgres"] + cpu["munged"]
+
+
+# --- ingest: what a core does
+
+def ingest(sheet, args):
+    with registry(**AT_ONCE) as r:
+        def rate(name, **how):
+            report, cpu, memory = r.measured(lambda: r.storm(args.base, agents=args.documents, pad=args.pad, **how))
+            sheet.storm(name, report, cpu, memory)
+            if report["documents"]:
+                sheet.add(f"{name}: size", report["xml_bytes"] / report["documents"] / 1e3, "kB")
+            return report["acknowledged"] / server_cpu(cpu)
+        one = rate("documents of one order")
+        own = rate("documents of distinct structure", distinct_structure=True, first=500000)
+        known = rate("known documents", mode="hash", seed=2)
+        unit, slowest = "/CPU second", "as many as of distinct structure"
+        sheet.add("documents of distinct structure: nodes a core takes", own, unit)
+        sheet.add("documents of one order: nodes a core takes", one, unit, than={slowest: one / own})
+        sheet.add("known documents: nodes a core takes", known, unit, than={slowest: known / own})
+
+
+# --- storm: a cluster boots
+
+def load(sheet, r, args, bases, name, nodes, within="", **how):
+    """So many nodes boot for the first time."""
+    report, cpu, memory = r.measured(lambda: r.storm(bases, agents=nodes, deadline=args.deadline, threads=args.threads, **how))
+    sheet.storm(name, report, cpu, memory, within)
+    return report
+
+
+def kinds(args):
+    return {"pad": args.pad, "variants": args.variants}
+
+
+def second_boot(sheet, r, args, nodes, mode="hash"):
+    """All of them boot again, unchanged, or a tenth of them repaired."""
+    changed = "a tenth of them repaired" if mode == "mixed" else "unchanged"
+    load(sheet, r, args, args.base, f"{nodes} nodes boot again, {changed}", nodes, within=300, window=args.window, mode=mode, seed=2,
+         **kinds(args), **READERS)
+
+
+def storm(sheet, args):
+    name, how = f"{args.agents} nodes boot", {"window": args.window, **kinds(args)}
+    if args.mode == "full":
+        with registry() as r:
+            load(sheet, r, args, args.base, name, args.agents, within=60, **how, **READERS)
+        return
+    with registry(**AT_ONCE) as r:
+        load(sheet, r, args, args.base, name, args.agents, **how)
+        second_boot(sheet, r, args, args.agents, args.mode)
+
+
+# --- size: what PostgreSQL holds
+
+SIZES = ("SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+         " ORDER BY relname")
+
+
+def sizes(r):
+    tables = {name: int(size) for name, size in (line.split("|") for line in r.sql(SIZES).split("\n"))}
+    return tables, int(r.sql("SELECT pg_database_size(current_database())"))
+
+
+def settled_sizes(r):
+    r.sql("VACUUM ANALYZE")
+    return sizes(r)
+
+
+def diff_bytes(r, nodes, sample=300):
+    """Of a node's difference from its base, by the registry's own word."""
+    chance = random.Random(1)
+    told = [r.get(f"/v1/nodes/cn{chance.randrange(nodes):06d}").json() for _ in range(sample)]
+    told = sorted(node["stored_bytes"] for node in told if node.get("stored") != "base")
+    return sum(told) / len(told), told[len(told) // 2], told[len(told) * 99 // 100]
+
+
+STORED = "SELECT stored, count(*) FROM topiary_nodes GROUP BY 1 ORDER BY 1"
+
+
+def tell_size(sheet, r, when, report, before):
+    (empty_tables, empty), (tables, full) = before, settled_sizes(r)
+    nodes, xml = report["acknowledged"], report["xml_bytes"] / max(report["documents"], 1)
+    mean, middle, tail = diff_bytes(r, nodes)
+    for kind, count in (line.split("|") for line in r.sql(STORED).split("\n")):
+        sheet.add(f"{when}: nodes stored as {kind}", int(count), f"of {nodes}")
+    for name, total in tables.items():
+        sheet.add(f"{when}: table {name}", (total - empty_tables.get(name, 0)) / nodes, "B/node")
+    sheet.add(f"{when}: difference from the base, mean", mean, "B/node")
+    sheet.add(f"{when}: difference from the base, p50", middle, "B/node")
+    sheet.add(f"{when}: difference from the base, p99", tail, "B/node")
+    sheet.add(f"{when}: the database, all told", (full - empty) / nodes, "B/node",
+              than={"smaller than the XML": xml / ((full - empty) / nodes)})
+
+
+def let_upkeep_work(r, calm=20, patience=900):
+    """topiaryd looks after its bases at once and not in ten minutes, until nothing has changed for some seconds."""
+    r.stop("topiaryd")
+    with r.config.open("a") as f:
+        f.write("UpkeepInterval=5\n")
+    r.start_topiaryd()
+    began = since = time.monotonic()
+    told = r.sql(STORED)
+    while time.monotonic() - since < calm and time.monotonic() - began < patience:
+        time.sleep(2)
+        now = r.sql(STORED)
+        since, told = (since, told) if now == told else (time.monotonic(), now)
+    return since - began
+
+
+def tell_sizes(sheet, r, report, before):
+    """As the nodes came, and after topiaryd's upkeep chose bases anew."""
+    tell_size(sheet, r, "loaded", report, before)
+    sheet.add("upkeep: until nothing changes", let_upkeep_work(r), "s")
+    tell_size(sheet, r, "after upkeep", report, before)
+
+
+def size(sheet, args):
+    with registry(**AT_ONCE) as r:
+        before, start = sizes(r), storms.memory_of(r.daemons["topiaryd"].pid)
+        report = load(sheet, r, args, args.base, f"{args.nodes} nodes boot", args.nodes, **kinds(args))
+        sheet.add("topiaryd's memory before", start / MB, "MB")
+        sheet.add("topiaryd's memory after", storms.memory_of(r.daemons["topiaryd"].pid) / MB, "MB", goal="below 512")
+        tell_sizes(sheet, r, report, before)
+
+
+def fleet(sheet, args):
+    """What `storm --mode hash`, `size` and `snapshot` tell, of one load."""
+    with registry(**AT_ONCE) as r:
+        before = sizes(r)
+        report = load(sheet, r, args, args.base, f"{args.nodes} nodes boot", args.nodes, window=args.window, **kinds(args))
+        tell_sizes(sheet, r, report, before)
+        tell_snapshot(sheet, r, args.nodes)
+        second_boot(sheet, r, args, args.nodes)
+
+
+# --- compare: the same clones stored in every way
+
+def clone_files(folder, base, count, pad, variants):
+    """Nodes cn000000 ... in a folder; of each hundred so many lack something, or have it elsewhere."""
+    def make(number):
+        variant = ("nic", "core", "dimm", "pci")[number % 4] if (number * 37 + 50) % 100 < variants else "none"
+        command = [BUILD / "tests/clone", "--variant", variant, "--pad", str(pad), base, str(number)]
+        path = folder / f"cn{number:06d}.xml"
+        path.write_bytes(run(command))
+        return path
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(make, range(count)))
+
+
+class Plain:
+    """A database of one table, as somebody without a registry would make one."""
+
+    def __init__(self, r, name, column, storage="EXTENDED"):
+        self.r, self.name = r, name
+        run(as_user("postgres", ["createdb", "-h", r.folder / "pg", "-O", USER, name]), cwd="/")
+        self.sql(f"CREATE TABLE node (name text PRIMARY KEY, xml {column} NOT NULL);"
+                 f"ALTER TABLE node ALTER COLUMN xml SET STORAGE {storage}")
+
+    def sql(self, text):
+        return run(as_user(USER, ["psql", "-h", self.r.folder / "pg", "-d", self.name, "-Atq", "-v", "ON_ERROR_STOP=1", "-f", "-"]),
+                   input=text.encode(), cwd="/").decode().strip()
+
+    def insert(self, nodes):
+        """One transaction a node; seconds and CPU seconds of PostgreSQL."""
+        began, cpu = time.monotonic(), storms.seconds_of(self.r.daemons["postgres"].pid)
+        self.sql("".join(f"INSERT INTO node VALUES ('{name}', {literal});\n" for name, literal in nodes))
+        return time.monotonic() - began, storms.seconds_of(self.r.daemons["postgres"].pid) - cpu
+
+    def bytes(self):
+        self.sql("VACUUM node")
+        return int(self.sql("SELECT pg_total_relation_size('node')"))
+
+
+def hex_literal(data):
+    return f"'\\x{data.hex()}'::bytea"
+
+
+def compare_raw(sheet, r, files):
+    plain = Plain(r, "raw", "text")
+    seconds, cpu = plain.insert((f.stem, "'" + f.read_text().replace("'", "''") + "'") for f in files)
+    name, each = "PostgreSQL, the XML itself (TOAST)", plain.bytes() / len(files)
+    sheet.add(f"{name}: size", each, "B/node")
+    sheet.add(f"{name}: time", seconds / len(files) * 1e3, "ms/node")
+    sheet.add(f"{name}: CPU", cpu / len(files) * 1e3, "ms/node")
+    return each
+
+
+def compare_zstd(sheet, r, files, folder):
+    folder.mkdir()
+    began = time.monotonic()
+    run(["zstd", "-q", "-19", "--output-dir-flat", folder, *files])
+    seconds = time.monotonic() - began
+    plain = Plain(r, "zstd", "bytea", "EXTERNAL")
+    inserted, _ = plain.insert((f.stem, hex_literal((folder / f"{f.name}.zst").read_bytes())) for f in files)
+    name, each = "PostgreSQL, each XML by zstd -19", plain.bytes() / len(files)
+    sheet.add(f"{name}: size", each, "B/node")
+    sheet.add(f"{name}: time", (seconds + inserted) / len(files) * 1e3, "ms/node")
+    return each
+
+
+def compress_dir(files, folder):
+    """hwloc-compress-dir on copies of the files, into folder/packed; its seconds."""
+    source, packed = folder / "source", folder / "packed"
+    for part in (source, packed):
+        part.mkdir(parents=True)
+    for f in files:
+        shutil.copy(f, source)
+    began = time.monotonic()
+    subprocess.run(["hwloc-compress-dir", source, packed], check=True, stdout=subprocess.DEVNULL)
+    return time.monotonic() - began
+
+
+def compare_hwloc(sheet, files, folder, wanted):
+    """hwloc-compress-dir, on fewer nodes: it looks at all that it has done for each further one."""
+    n, half = len(files), compress_dir(files[:len(files) // 2], folder / "half")
+    seconds = compress_dir(files, folder)
+    packed, again = folder / "packed", folder / "again"
+    again.mkdir()
+    subprocess.run(["hwloc-compress-dir", "-R", packed, again], check=False, stdout=subprocess.DEVNULL)
+    whole = sum((again / f.name).exists() and (again / f.name).read_bytes() == f.read_bytes() for f in files)
+    bases = sum((packed / f.name).exists() for f in files)
+    square = max(0.0, (seconds - 2 * half) / (n * n / 2))
+    expected = square * wanted ** 2 + (seconds - square * n * n) / n * wanted
+    name = f"hwloc-compress-dir ({n} nodes)"
+    total = sum(f.stat().st_size for f in packed.iterdir())
+    sheet.add(f"{name}: size", total / n, "B/node")
+    sheet.add(f"{name}: time", seconds / n * 1e3, "ms/node")
+    sheet.add(f"{name}: time for {wanted} nodes", expected, "s, extrapolated")
+    sheet.add(f"{name}: kept whole, for want of a difference", bases, f"of {n}")
+    sheet.add(f"{name}: given back to the byte", whole, f"of {n}")
+    return total / n
+
+
+def compare_pack(sheet, files, alternatives):
+    began = time.monotonic()
+    done = run([BUILD / "topiary", "pack", "--json", *files])
+    seconds, totals = time.monotonic() - began, json.loads(done)["totals"]
+    sheet.add("topiary pack: time", seconds / len(files) * 1e3, "ms/node")
+    sheet.add("topiary pack: bases", totals["bases"], f"of {len(files)}")
+    each = (totals["base_bytes"] + totals["diff_bytes"]) / len(files)
+    told_by(sheet, "topiary pack: size, bases and forms included", each, alternatives)
+    told_by(sheet, "topiary pack: size of the difference", totals["diff_bytes"] / max(totals["diffs"], 1), alternatives)
+
+
+def told_by(sheet, name, each, alternatives):
+    """A size beside each of the others."""
+    sheet.add(name, each, "B/node", than={f"smaller than {other}": theirs / each for other, theirs in alternatives.items()})
+
+
+def compare_registry(sheet, r, files, alternatives):
+    empty_tables, empty = sizes(r)
+    seq = time.time_ns()
+
+    def put(item):
+        number, f = item
+        return r.put(f.stem, f.read_bytes(), seq=seq + number).status
+
+    def put_all():
+        with ThreadPoolExecutor(4) as pool:
+            return list(pool.map(put, enumerate(files)))
+    statuses, cpu, _ = r.measured(put_all)
+    let_upkeep_work(r)
+    tables, full = settled_sizes(r)
+    same = sum(r.get(f"/v1/nodes/{f.stem}/topology").body == f.read_bytes() for f in files)
+    name, each = "Topiary", (full - empty) / len(files)
+    diffs = [r.get(f"/v1/nodes/{f.stem}").json() for f in files]
+    diffs = [d["stored_bytes"] for d in diffs if d.get("stored") != "base"]
+    sheet.add(f"{name}: stored", statuses.count(200), f"of {len(files)}")
+    sheet.add(f"{name}: given back to the byte", same, f"of {len(files)}", goal="all")
+    sheet.add(f"{name}: CPU of topiaryd and PostgreSQL", (cpu["topiaryd"] + cpu["postgres"]) / len(files) * 1e3, "ms/node")
+    for table, total in sorted(tables.items(), key=lambda item: -item[1])[:3]:
+        sheet.add(f"{name}: of that, table {table}", (total - empty_tables[table]) / len(files), "B/node")
+    told_by(sheet, f"{name}: size, all told", each, alternatives)
+    told_by(sheet, f"{name}: size of the difference", sum(diffs) / len(diffs), alternatives)
+
+
+def compare(sheet, args):
+    for base in args.base[:2]:
+        with registry(**AT_ONCE) as r:
+            home = r.folder / "files"
+            home.mkdir(mode=0o755)
+            files = clone_files(home, base, args.nodes, args.pad, args.variants)
+            sheet.of = f"{Path(base).stem}: "
+            sheet.add("XML", sum(f.stat().st_size for f in files) / len(files), "B/node")
+            alternatives = {
+                "the XML in PostgreSQL": compare_raw(sheet, r, files),
+                "zstd -19": compare_zstd(sheet, r, files, r.folder / "zst"),
+                "hwloc-compress-dir": compare_hwloc(sheet, files[:args.hwloc_nodes], r.folder / "hwloc", args.nodes),
+            }
+            compare_pack(sheet, files, alternatives)
+            compare_registry(sheet, r, files, alternatives)
+
+
+# --- snapshot: what slurmctld reads
+
+SHAPES = ("Package:{p} [NUMANode] L3Cache:{l} L2Cache:{c} Core:1 PU:{t}", "Package:{p} [NUMANode] Core:{c} PU:{t}")
+
+
+def shape_bases(folder, count):
+    """So many machines of different shapes."""
+    bases = []
+    for number in range(count):
+        text = SHAPES[number % 2].format(p=1 + number // 2 % 4, l=1 + number % 5, c=4 + 2 * number, t=1 + number % 2)
+        bases.append(folder / f"shape{number}.xml")
+        bases[-1].write_bytes(run(["lstopo-no-graphics", "--input", text, "--of", "xml", "-"]))
+    return bases
+
+
+def tell_snapshot(sheet, r, nodes):
+    wait_until(lambda: f"{nodes - 1:06d}" in r.snapshot_text(), 60, 1)
+    seconds, body = [], b""
+    for _ in range(5):
+        began = time.monotonic()
+        body = r.get("/v1/snapshot").body
+        seconds.append(time.monotonic() - began)
+    sheet.add("snapshot: shapes", len(re.findall(rb"^shape ", body, re.M)), "")
+    sheet.add("snapshot: size", len(body) / 1e3, "kB")
+    sheet.add("snapshot: lines", body.count(b"\n"), "")
+    sheet.add("snapshot: GET /v1/snapshot, middle of 5", sorted(seconds)[2] * 1e3, "ms")
+
+
+def snapshot(sheet, args):
+    with registry(**AT_ONCE) as r:
+        load(sheet, r, args, shape_bases(r.folder, args.shapes), f"{args.nodes} nodes of {args.shapes} shapes boot", args.nodes)
+        tell_snapshot(sheet, r, args.nodes)
+
+
+# --- kill: nothing acknowledged is lost
+
+def kill(sheet, args):
+    with registry() as r:
+        exports, retries, wrong = storms.kill_rounds(r, args.base, args.times, args.seed,
+                                                     tell=lambda line: sheet.quiet or print(line, flush=True))
+        sheet.add(f"{args.times} kills: exports acknowledged", exports, "")
+        sheet.add(f"{args.times} kills: retries", retries, "")
+        sheet.add(f"{args.times} kills: lost, doubled or changed", len(wrong), "", goal="0")
+        for line in wrong[:20]:
+            sheet.add(line, None, "")
+
+
+# --- the command
+
+PLANS = ("ingest", "storm", "fleet", "compare", "snapshot", "kill")
+
+
+def every(sheet, args):
+    for plan in PLANS:
+        one = parser().parse_args([plan, *(["--base", *map(str, args.base)] if args.given_bases else [])])
+        one.base = args.base
+        sheet.begin(plan)
+        COMMANDS[plan](sheet, one)
+
+
+COMMANDS = {"ingest": ingest, "storm": storm, "size": size, "fleet": fleet, "compare": compare, "snapshot": snapshot,
+            "kill": kill, "all": every}
+NODES = ("nodes", 100000, "nodes to load")
+WINDOW = ("window", 5, "seconds in which they boot")
+VARIANTS = ("variants", 5, "percent of nodes that lack a part or have it elsewhere")
+OPTIONS = {
+    "ingest": (("documents", 2000, "documents of each sort"),),
+    "storm": (("agents", 10000, "nodes that boot"), WINDOW, VARIANTS),
+    "size": (NODES, VARIANTS),
+    "fleet": (NODES, WINDOW, VARIANTS),
+    "compare": (("nodes", 1000, "clones of each base"), ("hwloc-nodes", 64, "of them for hwloc-compress-dir"), VARIANTS),
+    "snapshot": (NODES, ("shapes", 20, "of so many shapes")),
+    "kill": (("times", 200, "kills"), ("seed", 1, "of when and whom")),
+    "all": (),
+}
+EVERY = (("pad", 120000, "grow each document to about so many bytes"), ("threads", 64, "exchanges at a time"),
+         ("deadline", 3600, "seconds until a storm is given up"))
+
+
+def parser():
+    p = argparse.ArgumentParser(description=__doc__)
+    commands = p.add_subparsers(dest="command", required=True)
+    for name, options in OPTIONS.items():
+        c = commands.add_parser(name, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+        c.add_argument("--base", nargs="+", default=None, help="machines to make nodes from")
+        c.add_argument("--json", action="store_true", help="the figures as JSON")
+        c.add_argument("--markdown", action="store_true", help="the figures as tables")
+        c.add_argument("--into", type=Path, metavar="FILE", help="put these tables in the place of FILE's")
+        for option, value, text in (*options, *EVERY):
+            c.add_argument(f"--{option}", type=int, default=value, help=text)
+        if name == "storm":
+            c.add_argument("--mode", choices=("full", "hash", "mixed"), default="full",
+                           help="the first boot; a second one, all unchanged; or a tenth repaired")
+    return p
+
+
+MARK = "## In short\n"
+
+
+def markdown(rows):
+    """What has a goal or an alternative first, then all, command by command."""
+    text = f"{MARK}\n{table(row for row in rows if row['goal'] or row['beside'])}"
+    for command, group in itertools.groupby(rows, key=lambda row: row["command"]):
+        text += f"\n## `python3 bench/registry.py {command}`\n\n{table(group)}"
+    return text
+
+
+def table(rows):
+    lines = [f"| {row['figure']} | {shown(row['value'])} {row['unit']} | {row['goal'] or row['beside']} |" for row in rows]
+    return "\n".join(["| Figure | Measured | Goal, or beside it |", "|---|---:|---|", *lines, ""])
+
+
+def write_into(path, text):
+    """The file's tables anew; what stands before them stays."""
+    head, _, _ = path.read_text(encoding="utf-8").partition(MARK)
+    path.write_text(head + text, encoding="utf-8")
+
+
+def main():
+    args = parser().parse_args()
+    if os.geteuid():
+        sys.exit("registry.py: needs root: daemons run as several users")
+    if not (POSTGRES and (BUILD / "bench/storm").exists()):
+        sys.exit(f"registry.py: PostgreSQL or {BUILD}/bench/storm is missing: run make built")
+    args.given_bases = args.base is not None
+    args.base = args.base or storms.machines()
+    sheet = Sheet(args.json or args.markdown)
+    if args.command != "all":
+        sheet.begin(" ".join(sys.argv[1:]))
+    COMMANDS[args.command](sheet, args)
+    if args.json:
+        print(json.dumps(sheet.rows, indent=1))
+    if args.markdown:
+        print(markdown(sheet.rows), end="")
+    if args.into:
+        write_into(args.into, markdown(sheet.rows))
+
+
+if __name__ == "__main__":
+    main()

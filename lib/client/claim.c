@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "client/claim.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The first word is its version. */
+#define CLAIM_FORMAT "topiary1 %s %s %" PRIu64 " %" PRIu64 " %s"
+
+#define LOWER_HEX "0123456789abcdef"
+#define NODE_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+
+bool claim_node_valid(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len && len < sizeof(((struct claim *) 0)->node) && strspn(name, NODE_CHARS) == len &&
+		*name != '.' && *name != '-';
+}
+
+/* A UUID as Linux writes it (RFC 4122, 8-4-4-4-12): PostgreSQL would refuse another, and all that comes in one batch with it. */
+static bool boot_id_valid(const char *id)
+{
+	static const size_t groups[] = { 8, 4, 4, 4, 12 };
+
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		if ((i && *id++ != '-') || strspn(id, LOWER_HEX) != groups[i])
+			return false;
+		id += groups[i];
+	}
+	return !*id;
+}
+
+static bool claim_valid(const struct claim *c)
+{
+	return claim_node_valid(c->node) && boot_id_valid(c->boot_id) &&
+		strlen(c->sha256) == HASH_HEX - 1 && strspn(c->sha256, LOWER_HEX) == HASH_HEX - 1;
+}
+
+int claim_write(const struct claim *c, char text[static CLAIM_MAX])
+{
+	if (!claim_valid(c))
+		return -1;
+	snprintf(text, CLAIM_MAX, CLAIM_FORMAT, c->node, c->boot_id, c->seq, c->length, c->sha256);
+	return 0;
+}
+
+int claim_parse(const char *text, struct claim *out)
+{
+	struct claim c;
+	char again[CLAIM_MAX];
+
+	/* sscanf forgives signs, blanks and what follows; the one spelling that we write is the one we read. */
+	if (sscanf(text, "topiary1 %255s %36s %" SCNu64 " %" SCNu64 " %64s",
+		   c.node, c.boot_id, &c.seq, &c.length, c.sha256) != 5 || claim_write(&c, again) || strcmp(again, text))
+		return -1;
+	*out = c;
+	return 0;
+}

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+# Completion of topiary's commands in bash. Commands and options are those that the program itself tells; node names come
+# from the registry when it answers within a second.
+
+# The commands, or the long options of one.
+_topiary_commands() {
+	"$1" --help 2>/dev/null | sed -nE 's/^  ([a-z]+) .*/\1/p'
+}
+_topiary_options() {
+	"$1" "$2" --help 2>/dev/null | sed -nE 's/^ +(-., *)?(--[a-z-]+).*/\2/p'
+}
+
+# The nodes whose names begin with $2, of the registry that the command line names.
+_topiary_nodes() {
+	local i where=()
+	for ((i = 2; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		--url | --config)
+			[[ ${COMP_WORDS[i + 1]} == = ]] && where+=("${COMP_WORDS[i]}=${COMP_WORDS[i + 2]}") ||
+				where+=("${COMP_WORDS[i]}=${COMP_WORDS[i + 1]}")
+			;;
+		esac
+	done
+	timeout 1 "$1" nodes --names "${where[@]}" 2>/dev/null | BEGINNING=$2 awk 'index($0, ENVIRON["BEGINNING"]) == 1'
+}
+
+# The values of an option as words, "FILE" for files; nothing for what has no list.
+_topiary_values() {
+	case $1:$2 in
+	*:--config | *:--output | *:-o | *:--matrix | *:--against | map:--snapshot) echo FILE ;;
+	nodes:--drift) echo cosmetic wiring capacity any ;;
+	*:--severity) echo cosmetic wiring capacity ;;
+	*:--mode) echo strict allow-extra allow-missing ignore ;;
+	show:--synthetic) echo hierarchy cores detail allocation ;;
+	map:--format) echo plain openmpi ;;
+	map:--explain) echo json ;;
+	esac
+}
+
+# Does the option take its value from the next word?
+_topiary_takes_value() {
+	[[ $3 =~ ^--?[a-z-]+$ ]] && "$1" "$2" --help 2>/dev/null | grep -qE -- "^ +(-., *)?$3(=|, --[a-z-]+=)"
+}
+
+_topiary_offer() {
+	local values=$1
+	if [[ $values == FILE ]]; then
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -f -- "$2")
+	else
+		mapfile -t COMPREPLY < <(compgen -W "$values" -- "$2")
+	fi
+}
+
+_topiary() {
+	local program=$1 current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} option=
+	COMPREPLY=()
+	if ((COMP_CWORD == 1)); then
+		_topiary_offer "$(_topiary_commands "$program") --help --version" "$current"
+		return
+	fi
+	# Bash makes a word of its own of the '=' in --option=value.
+	if [[ $current == = ]]; then
+		option=$before current=
+	elif [[ $before == = ]]; then
+		option=${COMP_WORDS[COMP_CWORD - 2]}
+	elif _topiary_takes_value "$program" "$command" "$before"; then
+		option=$before
+	fi
+	if [[ $option == -* ]]; then
+		_topiary_offer "$(_topiary_values "$command" "$option")" "$current"
+		return
+	fi
+	if [[ $current == -* ]]; then
+		_topiary_offer "$(_topiary_options "$program" "$command")" "$current"
+		return
+	fi
+	case $command in
+	nodes | drift | show | history | facts | accept)
+		mapfile -t COMPREPLY < <(_topiary_nodes "$program" "$current")
+		;;
+	diff | verify)
+		_topiary_offer FILE "$current"
+		mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(_topiary_nodes "$program" "$current")
+		;;
+	shape | pack | snapshot)
+		_topiary_offer FILE "$current"
+		;;
+	esac
+}
+complete -F _topiary topiary

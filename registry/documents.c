@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "documents.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rows.h"
+#include "store.h"
+
+#define COMPARED 20	/* of a history: each costs a worker a few milliseconds */
+#define ENTRIES "100"
+
+static const unsigned status_of[] = { [STORE_ABSENT] = 404, [STORE_BAD] = 400, [STORE_FAILED] = 503 };
+
+static int canonical(struct call *c, struct buf *xml)
+{
+	struct buf canon;
+	struct err e;
+
+	if (parser_canon(c->service->parser, c->node, xml, &canon, &e) != PARSER_OK)
+		return call_fail(c, 503, "%s", e.text);
+	buf_free(xml);
+	*xml = canon;
+	hash_hex(xml->data, xml->len, c->reply.sha256);
+	return 0;
+}
+
+void read_topology(struct call *c)
+{
+	struct db *db = call_reader(c);
+	struct buf xml = {0};
+	enum store_result rc;
+	struct err e;
+
+	if (!db)
+		return;
+	rc = store_xml(c->service->bases, db, c->node, call_param(c, "at"), &xml, c->reply.sha256, &e);
+	db_give(c->service->readers, db);
+	if (rc != STORE_OK)
+		call_fail(c, status_of[rc], "%s", e.text);
+	else if (!call_param(c, "form") || canonical(c, &xml) == 0)
+		call_body(c, "application/xml", &xml);
+	buf_free(&xml);
+	if (c->reply.status != 200)
+		c->reply.sha256[0] = '\0';
+}
+
+static const struct column columns[] = {
+	{ "since", COLUMN_TEXT }, { "until", COLUMN_TEXT }, { "sha256", COLUMN_TEXT }, { "shape", COLUMN_TEXT },
+	{ "stored", COLUMN_TEXT }, { "stored_bytes", COLUMN_PLAIN }, { "xml_bytes", COLUMN_PLAIN }, {0},
+};
+#define SINCE 0
+
+#define RFC3339_US(x) "to_char(" x " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
+static const char history_sql[] = "SELECT " RFC3339_US("since") ", " RFC3339_US("until") ", sha256, shape, stored,"
+	" stored_bytes, xml_bytes FROM topiary_history WHERE node = $1 ORDER BY topiary_history.since DESC LIMIT $2::integer + 1";
+
+static enum store_result entry_xml(struct call *c, struct db *db, const PGresult *r, int row, struct buf *out, struct err *e)
+{
+	char sha256[HASH_HEX];
+
+	return store_xml(c->service->bases, db, c->node, PQgetvalue(r, row, SINCE), out, sha256, e);
+}
+
+/* What changed to `newer` from the row before it in time, which becomes *older; null when that cannot be told. */
+static void changes(struct buf *out, struct call *c, struct db *db, const PGresult *r, int row, const struct buf *newer,
+		    struct buf *older)
+{
+	char *json = NULL;
+	int severity;
+	struct err e;
+
+	if (newer->data && row + 1 < PQntuples(r) && entry_xml(c, db, r, row + 1, older, &e) == STORE_OK &&
+	    parser_compare(c->service->parser, c->node, older, newer, 0, &json, &severity, &e) != PARSER_OK)
+		json = NULL;
+	buf_puts(out, ",\"changes\":");
+	buf_puts(out, json ? json : "null");
+	free(json);
+}
+
+/* The list asked for one row more than is shown: what the last one shown is compared with. */
+static void entries(struct buf *out, struct call *c, struct db *db, const PGresult *r, int shown)
+{
+	struct buf newer = {0}, older = {0};
+	struct err e;
+
+	if (entry_xml(c, db, r, 0, &newer, &e) != STORE_OK)
+		newer = (struct buf){0};
+	for (int i = 0; i < shown; i++) {
+		buf_puts(out, i ? ",{" : "{");
+		rows_members(out, r, i, columns);
+		if (i == COMPARED)
+			buf_free(&newer);
+		changes(out, c, db, r, i, &newer, &older);
+		buf_puts(out, "}");
+		buf_free(&newer);
+		newer = older;
+		older = (struct buf){0};
+	}
+	buf_free(&newer);
+}
+
+void read_history(struct call *c)
+{
+	const char *limit = call_param(c, "limit") ? call_param(c, "limit") : ENTRIES;
+	struct db *db = call_reader(c);
+	struct buf out = {0};
+	struct err e;
+	PGresult *r = db ? db_query(db, &e, history_sql, 2, (struct db_value[]){ DB_TEXT(c->node), DB_TEXT(limit) }) : NULL;
+	int n = r ? PQntuples(r) : 0;
+
+	if (n) {
+		buf_printf(&out, "{\"node\":\"%s\",\"history\":[", c->node);
+		entries(&out, c, db, r, n > atoi(limit) ? n - 1 : n);
+		buf_printf(&out, "],\"truncated\":%s}\n", n > atoi(limit) ? "true" : "false");
+		call_body(c, "application/json", &out);
+	} else if (r) {
+		call_fail(c, 404, "%s: not in the registry", c->node);
+	} else if (db) {
+		call_fail(c, 503, "%s: %s", c->node, e.text);
+	}
+	PQclear(r);
+	db_give(c->service->readers, db);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "upkeep.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "herald.h"
+#include "rebase.h"
+
+/* Any number, as long as it is always the same and not one of those in migrate.c and place.c. */
+#define LOCK "SELECT pg_try_advisory_lock(1953460331)"
+#define UNLOCK "SELECT pg_advisory_unlock(1953460331)"
+
+#define SOON 5			/* seconds until what could not be done now is tried again */
+#define REST_MIN 0.01		/* seconds */
+#define REST_MAX 1.0
+#define HISTORY_BATCH "256"
+
+enum occasion { ON_TURN = 1, ON_DRIFT = 2, ON_ACCEPT = 4 };
+
+static int forget_history(struct pass *p, struct err *e);
+
+/* In this order: what people wait for comes first, and forms are empty only after the nodes have left them. */
+static const struct step {
+	const char *what;
+	unsigned when;
+	int (*run)(struct pass *p, struct err *e);
+} steps[] = {
+	{ "telling of drift", ON_TURN | ON_DRIFT, herald_run },
+	{ "moving nodes to classes that were accepted", ON_TURN | ON_ACCEPT, rebase_accepted },
+	{ "finding bases for nodes stored as patches", ON_TURN, rebase_patches },
+	{ "moving nodes to newer forms", ON_TURN, rebase_forms },
+	{ "deleting old history", ON_TURN, forget_history },
+	{ "deleting bases without nodes", ON_TURN, rebase_unused },
+};
+#define STEPS (sizeof(steps) / sizeof(steps[0]))
+
+struct upkeep {
+	pthread_t thread;
+	pthread_mutex_t lock;	/* of wanted and stop */
+	pthread_cond_t wake;
+	unsigned wanted;
+	bool stop;
+	const struct settings *settings;
+	struct db_pool *pool;
+	struct bases *bases;
+	struct parser *parser;
+	double worked_since;
+	int highest_base;
+	char complaint[STEPS + 1][sizeof(((struct err *) 0)->text)];
+};
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static struct timespec at(double seconds)
+{
+	return (struct timespec){ .tv_sec = seconds, .tv_nsec = (seconds - (time_t) seconds) * 1e9 };
+}
+
+bool pass_goes_on(const struct pass *p)
+{
+	bool stop;
+
+	pthread_mutex_lock(&p->upkeep->lock);
+	stop = p->upkeep->stop;
+	pthread_mutex_unlock(&p->upkeep->lock);
+	return !stop;
+}
+
+bool pass_rest(struct pass *p)
+{
+	struct upkeep *u = p->upkeep;
+	double begin = now(), rest = begin - u->worked_since;
+	struct timespec until = at(begin + (rest < REST_MIN ? REST_MIN : rest > REST_MAX ? REST_MAX : rest));
+	bool stop;
+
+	pthread_mutex_lock(&u->lock);
+	while (!u->stop && pthread_cond_timedwait(&u->wake, &u->lock, &until) == 0)
+		;
+	stop = u->stop;
+	pthread_mutex_unlock(&u->lock);
+	u->worked_since = now();
+	return !stop;
+}
+
+static int forget_history(struct pass *p, struct err *e)
+{
+	char days[16];
+	int deleted;
+
+	if (!p->settings->keep_history)
+		return 0;
+	snprintf(days, sizeof(days), "%u", p->settings->keep_history);
+	do {
+		PGresult *r = db_query(p->db, e, "DELETE FROM past WHERE (node, since) IN (SELECT node, since FROM past"
+				       " WHERE until < now() - make_interval(days => $1::int) ORDER BY until LIMIT " HISTORY_BATCH ")",
+				       1, &DB_TEXT(days));
+
+		if (!r)
+			return -1;
+		deleted = atoi(PQcmdTuples(r));
+		PQclear(r);
+	} while (deleted && pass_rest(p));
+	return 0;
+}
+
+/* A trouble that lasts is told once, and once more when it is over. */
+static void report(char *complaint, const char *what, int rc, const struct err *e)
+{
+	const char *text = rc ? e->text : "";
+
+	if (!strcmp(text, complaint))
+		return;
+	if (rc)
+		log_error("upkeep: %s: %s", what, text);
+	else
+		log_info("upkeep: %s: works again", what);
+	snprintf(complaint, sizeof(((struct err *) 0)->text), "%s", text);
+}
+
+/* 1 when the lock is ours, 0 when another topiaryd has it, -1. */
+static int try_lock(struct db *db, struct err *e)
+{
+	PGresult *r = db_query(db, e, LOCK, 0, NULL);
+	int rc = !r ? -1 : *PQgetvalue(r, 0, 0) == 't';
+
+	PQclear(r);
+	return rc;
+}
+
+/* What is still to be done soon. */
+static unsigned run_steps(struct pass *p, unsigned wanted)
+{
+	unsigned again = 0;
+	struct err e;
+
+	for (size_t i = 0; i < STEPS && pass_goes_on(p); i++) {
+		int rc;
+
+		if (!(steps[i].when & wanted))
+			continue;
+		p->upkeep->worked_since = now();
+		p->unfinished = false;
+		rc = steps[i].run(p, &e);
+		report(p->upkeep->complaint[i], steps[i].what, rc, &e);
+		if (rc == 0 && p->unfinished)
+			again |= steps[i].when & ~ON_TURN;
+	}
+	return again;
+}
+
+static unsigned pass(struct upkeep *u, unsigned wanted)
+{
+	struct err e = {0};
+	struct pass p = { .settings = u->settings, .db = db_take(u->pool, &e), .bases = u->bases, .parser = u->parser, .upkeep = u,
+			  .highest_base = &u->highest_base, .full = wanted & ON_TURN };
+	int rc = p.db ? rebase_refresh(&p, &e) : -1, locked = 0;
+	unsigned again = wanted & ~ON_TURN;
+
+	if (rc == 0 && (locked = try_lock(p.db, &e)) < 0)
+		rc = -1;
+	report(u->complaint[STEPS], "taking its turn", rc, &e);
+	if (locked == 1) {
+		again = run_steps(&p, wanted);
+		db_do(p.db, NULL, UNLOCK, 0, NULL);
+	}
+	db_give(u->pool, p.db);
+	return again;
+}
+
+/* Sleep until there is something to do: what; 0 when topiaryd ends. */
+static unsigned wait_turn(struct upkeep *u, double turn, double soon)
+{
+	struct timespec until = at(soon < turn ? soon : turn);
+	unsigned wanted;
+	int rc = 0;
+
+	pthread_mutex_lock(&u->lock);
+	while (!u->stop && !u->wanted && rc == 0)
+		rc = pthread_cond_timedwait(&u->wake, &u->lock, &until);
+	wanted = u->stop ? 0 : u->wanted | (now() >= turn ? ON_TURN : 0) | (now() >= soon ? ON_DRIFT | ON_ACCEPT : 0);
+	u->wanted = 0;
+	pthread_mutex_unlock(&u->lock);
+	return wanted;
+}
+
+static bool stopping(struct upkeep *u)
+{
+	return !pass_goes_on(&(struct pass){ .upkeep = u });
+}
+
+static void *run(void *user)
+{
+	struct upkeep *u = user;
+	unsigned again = ON_DRIFT | ON_ACCEPT;
+	double turn = now() + u->settings->upkeep_interval;
+
+	while (!stopping(u)) {
+		unsigned wanted = wait_turn(u, turn, again ? now() + SOON : turn);
+
+		if (wanted & ON_TURN)
+			turn = now() + u->settings->upkeep_interval;
+		if (wanted)
+			again = pass(u, wanted | again);
+	}
+	return NULL;
+}
+
+static void ask(struct upkeep *u, unsigned what)
+{
+	if (!u)
+		return;
+	pthread_mutex_lock(&u->lock);
+	u->wanted |= what;
+	pthread_cond_signal(&u->wake);
+	pthread_mutex_unlock(&u->lock);
+}
+
+void upkeep_nudge(struct upkeep *u)
+{
+	ask(u, ON_DRIFT);
+}
+
+void upkeep_follow(struct upkeep *u)
+{
+	ask(u, ON_ACCEPT);
+}
+
+struct upkeep *upkeep_start(const struct settings *s, struct db_pool *pool, struct bases *b, struct parser *p, struct err *e)
+{
+	struct upkeep *u = calloc(1, sizeof(*u));
+	pthread_condattr_t steady;
+
+	if (!u) {
+		err_set(e, "out of memory");
+		return NULL;
+	}
+	u->settings = s;
+	u->pool = pool;
+	u->bases = b;
+	u->parser = p;
+	pthread_condattr_init(&steady);
+	pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+	pthread_mutex_init(&u->lock, NULL);
+	pthread_cond_init(&u->wake, &steady);
+	if (pthread_create(&u->thread, NULL, run, u)) {
+		err_set(e, "no thread for upkeep");
+		free(u);
+		return NULL;
+	}
+	return u;
+}
+
+void upkeep_stop(struct upkeep *u)
+{
+	if (!u)
+		return;
+	pthread_mutex_lock(&u->lock);
+	u->stop = true;
+	pthread_cond_signal(&u->wake);
+	pthread_mutex_unlock(&u->lock);
+	pthread_join(u->thread, NULL);
+	free(u);
+}

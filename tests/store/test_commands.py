@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""What people see of a registry: the topiary command's tables, its JSON, its completion, and that the man page tells all of it."""
+import fcntl
+import itertools
+import json
+import os
+import pty
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import termios
+import time
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from registry_rig import BUILD, ROOT, SMALL, machine, run
+from rig.cluster import as_user
+
+LESS = "Package:2 [NUMANode] L3Cache:2 L2Cache:3 Core:1 PU:2"
+WIDE = "Package:4 [NUMANode] Core:16 PU:1"
+OLD, NEW = "6.1.0-12", "6.1.0-13"
+TOPIARY = BUILD / "topiary"
+
+
+def document(host, serial, kernel=OLD, synthetic=SMALL):
+    xml = machine(synthetic, host, serial).decode()
+    return re.sub(r'(<info name="HostName"[^>]*>\n)', rf'\1    <info name="OSRelease" value="{kernel}"/>\n', xml, count=1).encode()
+
+
+class Cluster:
+    """Ten nodes of one class: cn8 and cn9 booted another kernel since, cn10 lost cores; and two nodes of another kind."""
+
+    def __init__(self, registry):
+        self.registry = registry
+        self.first, self.last = {}, {}
+        for i in range(1, 11):
+            self.put(f"cn{i}", document(f"cn{i}", i))
+        for i in (1, 2):
+            self.put(f"wide{i}", document(f"wide{i}", 50 + i, synthetic=WIDE))
+        time.sleep(1.2)  # so that times of seconds tell the two boots apart
+        for i in (8, 9):
+            self.put(f"cn{i}", document(f"cn{i}", i, NEW))
+        self.put("cn10", document("cn10", 10, synthetic=LESS))
+
+    def put(self, node, xml):
+        assert self.registry.put(node, xml).status == 200
+        self.first.setdefault(node, xml)
+        self.last[node] = xml
+
+    def topiary(self, *words, status=0, **how):
+        done = subprocess.run([TOPIARY, *words, "--config", self.registry.config], capture_output=True, text=True, timeout=60,
+                              check=False, **how)
+        assert done.returncode == status, (words, done.returncode, done.stdout, done.stderr)
+        return done
+
+    def table(self, *words, **how):
+        return self.topiary(*words, **how).stdout.splitlines()
+
+    def json(self, *words, **how):
+        return json.loads(self.topiary(*words, "--json", **how).stdout)
+
+    def names(self, *words, **how):
+        return [n["node"] for n in self.json("nodes", *words, **how)["nodes"]]
+
+
+@pytest.fixture(scope="module")
+def cluster(registry):
+    return Cluster(registry)
+
+
+def at_terminal(command, columns, **env):
+    """What a command writes to a terminal of that width."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    child = subprocess.Popen(command, stdout=slave, env={**os.environ, **env})
+    os.close(slave)
+    text = b""
+    try:
+        while chunk := os.read(master, 65536):
+            text += chunk
+    except OSError:  # how a terminal ends
+        pass
+    os.close(master)
+    assert child.wait(timeout=60) == 0
+    return text.decode().replace("\r\n", "\n")
+
+
+# --- nodes and shapes
+
+def test_nodes_table(cluster):
+    lines = cluster.table("nodes")
+    assert lines[0].split() == ["NODE", "CLASS", "DRIFT", "SHAPE", "STORED", "BYTES", "XML", "LAST", "BOOT"]
+    rows = {line.split()[0]: line.split() for line in lines[1:-1]}
+    assert set(rows) == set(cluster.last)
+    assert rows["cn1"][2] == "-" and rows["cn8"][2] == "cosmetic" and rows["cn10"][2] == "capacity"
+    assert rows["cn2"][4:7] == ["fields", "of", "cn1"] and int(rows["cn2"][8]) == len(cluster.last["cn2"])
+    assert lines[-1].startswith("12 nodes, 3 of them with drift; ")
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_nodes_are_filtered(cluster):
+    assert cluster.names("--drift") == ["cn8", "cn9", "cn10"]
+    assert cluster.names("--drift=cosmetic") == ["cn8", "cn9"]
+    wide = cluster.json("nodes", "wide1")["nodes"][0]
+    assert cluster.names("--shape", wide["shape"]) == ["wide1", "wide2"]
+    assert cluster.names("--class", wide["class"]) == ["wide1", "wide2"]
+    assert cluster.names("cn[8-10]", "--drift=capacity") == ["cn10"]
+
+
+def test_nodes_by_name_alone(cluster):
+    everything = [f"cn{i}" for i in range(1, 11)] + ["wide1", "wide2"]
+    assert cluster.table("nodes", "--names") == everything
+    assert cluster.table("nodes", "--names", "--drift") == ["cn8", "cn9", "cn10"]
+
+
+@pytest.mark.parametrize("command, other", [
+    (["nodes"], []), (["nodes", "--drift"], []), (["drift"], []), (["facts"], ["--fact", "OSRelease"]),
+])
+def test_unknown_hosts_are_told_in_one_line(cluster, command, other):
+    done = cluster.topiary(*command, "cn[8-12],nope", *other, status=1)
+    assert done.stderr == "topiary: cn[11-12],nope: not in the registry\n"
+    assert "cn10" in done.stdout or "cn[8-10]" in done.stdout
+    done = cluster.topiary(*command, "nope[1-3]", *other, status=1)
+    assert re.fullmatch(rf"topiary: {command[0]}: nope\[1-3\]: not in the registry\n", done.stderr) and not done.stdout
+
+
+def test_host_lists_may_be_longer_than_a_request(cluster):
+    scattered = "cn[" + ",".join(str(i) for i in range(3, 40000, 4)) + "]"
+    done = cluster.topiary("nodes", scattered, "--names", status=1)
+    assert done.stdout.split() == ["cn3", "cn7"] and done.stderr.startswith("topiary: cn[11,15,19,")
+    assert cluster.table("facts", "--fact=OSRelease", scattered, status=1)[1:] == ["machine  6.1.0-12      2  cn[3,7]"]
+
+
+def test_shapes_fold_their_hosts(cluster):
+    rows = {line.split()[4]: line.split() for line in cluster.table("shapes")[1:]}
+    assert set(rows) == {"cn[1-9]", "cn10", "wide[1-2]"}
+    assert rows["cn[1-9]"][1:4] == ["9", "16", "32"]
+
+
+def test_tables_fit_a_terminal(cluster):
+    command = [TOPIARY, "shapes", "--config", cluster.registry.config]
+    narrow = at_terminal(command, 60, NO_COLOR="1").splitlines()
+    assert max(map(len, narrow)) <= 60 and narrow[1].endswith("...")
+    assert not any(line.endswith("...") for line in at_terminal(command, 300, NO_COLOR="1").splitlines())
+
+
+def test_colours_are_for_terminals(cluster):
+    command = [TOPIARY, "nodes", "--config", cluster.registry.config]
+    text = at_terminal(command, 200)
+    assert "\033[31mcapacity\033[0m" in text and "\033[1mNODE" in text
+    assert "\033" not in at_terminal(command, 200, NO_COLOR="1")
+    assert "\033" not in cluster.topiary("nodes").stdout
+
+
+# --- one node
+
+def test_show_summary(cluster):
+    told = dict(re.split(r"  +", line, maxsplit=1) for line in cluster.table("show", "cn10") if not line.startswith(" "))
+    assert told["node"] == "cn10" and told["drift"] == "capacity" and told["cores"] == "12, 24 PUs" and told["hierarchy"] == LESS
+    assert any("gone" in line for line in cluster.table("show", "cn10"))
+    assert dict(line.split(maxsplit=1) for line in cluster.table("show", "cn1"))["drift"] == "none"
+
+
+def test_show_xml_as_it_is_and_as_it_was(cluster, tmp_path):
+    assert cluster.topiary("show", "cn10", "--xml").stdout.encode() == cluster.last["cn10"]
+    cluster.topiary("show", "cn10", "--xml", "-o", tmp_path / "x.xml")
+    assert (tmp_path / "x.xml").read_bytes() == cluster.last["cn10"]
+    then = cluster.json("history", "cn10")["history"][1]["since"]
+    assert cluster.topiary("show", f"cn10@{then}", "--xml").stdout.encode() == cluster.first["cn10"]
+    assert cluster.json("show", f"cn10@{then}")["hierarchy"] == SMALL
+    assert cluster.topiary("show", f"cn10@{then}", "--synthetic").stdout == SMALL + "\n"
+
+
+def test_times_are_local(cluster):
+    """What a table tells in local time can be given back, in the zone of whoever reads it."""
+    zone = {"env": {**os.environ, "TZ": "Asia/Tokyo"}}
+    row = cluster.table("history", "cn10", **zone)[-1].split()
+    then = f"{row[0]} {row[1]}"
+    known = datetime.fromisoformat(cluster.json("history", "cn10")["history"][-1]["since"])
+    assert known.astimezone(ZoneInfo("Asia/Tokyo")).strftime("%Y-%m-%d %H:%M:%S") == then
+    assert cluster.topiary("show", f"cn10@{then}", "--xml", **zone).stdout.encode() == cluster.first["cn10"]
+    in_tokyo = f"cn10@{then.replace(' ', 'T')}+09:00"
+    assert cluster.topiary("show", in_tokyo, "--xml").stdout.encode() == cluster.first["cn10"]
+    assert "nothing is known" in cluster.topiary("show", "cn10@2020-01-01 12:30", status=1).stderr
+
+
+def test_show_canonical(cluster, tmp_path):
+    (tmp_path / "c.xml").write_text(cluster.topiary("show", "cn1", "--canonical").stdout)
+    cores = run(["hwloc-calc", "--input", tmp_path / "c.xml", "--number-of", "core", "machine:0"])
+    assert cores.strip() == b"16"
+
+
+def test_show_synthetic(cluster):
+    node = cluster.json("show", "wide1")
+    for precision, member in (("hierarchy", "hierarchy"), ("cores", "cores_only"), ("detail", "detail"), ("allocation", "allocation")):
+        assert cluster.topiary("show", "wide1", f"--synthetic={precision}").stdout == node[member] + "\n"
+    assert node["hierarchy"] == WIDE
+    assert cluster.json("show", "wide1", "--synthetic") == {"node": "wide1", "hierarchy": WIDE}
+
+
+def test_show_drawing(cluster, tmp_path):
+    cluster.topiary("show", "cn1", "--svg", "--cores", "0-3", "-o", tmp_path / "x.svg")
+    assert "<svg" in (tmp_path / "x.svg").read_text()
+
+
+def test_show_facts_now_and_then(cluster):
+    now = [line.split() for line in cluster.table("show", "cn8", "--facts")]
+    assert ["machine", "OSRelease", NEW] in now and now == [line.split() for line in cluster.table("facts", "cn8")]
+    then = cluster.json("history", "cn8")["history"][1]["since"]
+    assert ["machine", "OSRelease", OLD] in [line.split() for line in cluster.table("show", f"cn8@{then}", "--facts")]
+
+
+def test_history(cluster):
+    lines = cluster.table("history", "cn8")
+    assert re.fullmatch(r"\S+ \S+ +now .* machine: OSRelease 6.1.0-12 -> 6.1.0-13", lines[1])
+    assert lines[2].endswith(" -") and len(lines) == 3
+    assert [line.split() for line in cluster.table("history", "cn8", "--limit", "1")[1:]] == [lines[1].split()]
+    assert len(cluster.json("history", "cn1")["history"]) == 1
+
+
+# --- all nodes
+
+def test_facts_are_grouped_by_value(cluster):
+    rows = [line.split() for line in cluster.table("facts", "--fact", "OSRelease")]
+    assert rows == [["OBJECT", "VALUE", "NODES", "HOSTS"], ["machine", OLD, "10", "cn[1-7,10],wide[1-2]"],
+                    ["machine", NEW, "2", "cn[8-9]"]]
+    assert [line.split() for line in cluster.table("facts", "--fact=OSRelease", "--value", NEW)][1:] == rows[2:]
+    assert cluster.table("facts", "--fact=OSRelease", "cn[7-8]")[1].split() == ["machine", OLD, "1", "cn7"]
+    assert cluster.table("facts", "--fact=DMIProductSerial", "cn3")[1].split() == ["machine", "C000003", "1", "cn3"]
+
+
+def test_drift_folds_equal_changes(cluster):
+    lines = cluster.table("drift")
+    assert lines[0].split() == ["SEVERITY", "CLASS", "SINCE", "NODES", "CHANGE", "HOSTS"]
+    assert re.match(r"capacity .* 1  .*gone +cn10$", lines[1])
+    cosmetic = [line for line in lines if line.startswith("cosmetic")]
+    assert len(cosmetic) == 1 and re.search(r" 2  machine: OSRelease 6.1.0-12 -> 6.1.0-13 +cn\[8-9\]$", cosmetic[0])
+    assert lines[-1] == "3 nodes with drift: 1 capacity, 0 wiring, 2 cosmetic"
+
+
+def test_drift_of_some(cluster):
+    assert cluster.table("drift", "--severity", "cosmetic")[-1] == "2 nodes with drift: 0 capacity, 0 wiring, 2 cosmetic"
+    assert [d["node"] for d in cluster.json("drift", "cn[1-8]")["drift"]] == ["cn8"]
+    assert cluster.table("drift", "cn[1-7]")[-1] == "0 nodes with drift: 0 capacity, 0 wiring, 0 cosmetic"
+
+
+# --- accept
+
+machines = itertools.count(1)
+
+
+@pytest.fixture
+def worn(cluster):
+    """A node that lost cores since; its class is new in each test, for accepting teaches the registry."""
+    n = next(machines)
+    for twin in (f"worn{n}", f"twin{n}"):
+        cluster.put(twin, document(twin, 70 + n, synthetic=f"Package:2 [NUMANode] Core:{8 * n} PU:4"))
+    cluster.put(f"worn{n}", document(f"worn{n}", 70 + n, synthetic=f"Package:2 [NUMANode] Core:{8 * n - 2} PU:4"))
+    assert cluster.names(f"worn{n},twin{n}", "--drift") == [f"worn{n}"]
+    return f"worn{n}"
+
+
+def test_accept(cluster, worn):
+    told = cluster.topiary("accept", worn).stdout
+    assert re.fullmatch(rf"{worn}: class c\d+ is now what this node is; \d+ node\(s\) belong to it\n", told)
+    assert cluster.names(worn, "--drift") == []
+    assert cluster.json("accept", worn)[0]["node"] == worn
+
+
+def test_accept_is_for_few(cluster, worn):
+    folder = cluster.registry.folder
+    shutil.copy(TOPIARY, folder)
+    done = subprocess.run(as_user("nobody", [str(folder / "topiary"), "accept", worn, "--config", str(cluster.registry.config)]),
+                          capture_output=True, text=True, timeout=60, check=False, cwd="/")
+    assert done.returncode == 1 and re.search(rf"^topiary: accept: .*status 403: .*{worn}", done.stderr), done.stderr
+    assert cluster.names(worn, "--drift") == [worn]
+
+
+def test_accept_tells_what_was_done_before_an_error(cluster, worn):
+    done = cluster.topiary("accept", worn, "nope", status=1)
+    assert done.stdout.startswith(f"{worn}: class ") and "nope: not in the registry" in done.stderr
+
+
+# --- bad lines
+
+@pytest.mark.parametrize("words, why", [
+    (["history"], "which node"), (["history", "cn1", "--limit", "0"], "--limit: '0'"), (["history", "cn1", "--limit=-1"], "--limit"),
+    (["show"], "which node"), (["show", "cn1", "cn2"], "Too many arguments"), (["show", "-cn/1"], "invalid option|not a node"),
+    (["show", "c/n"], "not a node's name"), (["show", "cn1@tomorrow"], "cn1: 'tomorrow': no time"),
+    (["show", "cn1@2026-13-01"], "no time"), (["show", "cn1@2026-01-01 12:00x"], "no time"),
+    (["show", "cn1@2026-01-01T12:00:00+9"], "no time"), (["show", "cn1", "--synthetic=some"], "none of hierarchy"),
+    (["show", "cn1", "--cores", "1"], "--cores goes with --svg"), (["show", "cn1", "-o", "/dev/null"], "--output goes with"),
+    (["facts"], "which node"), (["facts", "cn1", "--value", "x"], "--value goes with --fact"),
+    (["drift", "--severity", "identity"], "none of cosmetic"), (["nodes", "--drift=grave"], "none of cosmetic"),
+    (["accept"], "which node"),
+])
+def test_wrong_usage(cluster, words, why):
+    assert re.search(why, cluster.topiary(*words, status=64).stderr)
+
+
+@pytest.mark.parametrize("words, why", [
+    (["nodes", "cn[1-"], "not a host list"), (["facts", "--fact=OSRelease", "cn]1"], "not a host list"),
+    (["drift", "cn[1-"], "not a host list"),
+    (["show", "nope"], "nope: not in the registry"), (["history", "nope"], "nope: not in the registry"),
+    (["facts", "nope"], "nope: not in the registry"), (["accept", "nope"], "nope: not in the registry"),
+])
+def test_one_line_an_error(cluster, words, why):
+    done = cluster.topiary(*words, status=1)
+    assert re.search(why, done.stderr) and done.stderr.count("\n") == 1 and not done.stdout
+
+
+# --- completion, and the man page
+
+def complete(words, url=None):
+    """COMPREPLY for the words of a line, of which the last is being written."""
+    script = f"""
+        . {ROOT}/packaging/completion/topiary.bash
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        _topiary topiary
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    words = [words[0], words[1], *(["--url", url] if url else []), *words[2:]]
+    done = subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True, timeout=30, check=True, cwd=ROOT,
+                          env={**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"})
+    assert not done.stderr, done.stderr
+    return [word for word in done.stdout.splitlines() if word]
+
+
+def commands():
+    return re.findall(r"^  ([a-z]+) ", run([TOPIARY, "--help"]).decode(), re.M)
+
+
+def options(command):
+    return set(re.findall(r"^ +(?:-., )?--([a-z-]+)", run([TOPIARY, command, "--help"]).decode(), re.M))
+
+
+@pytest.mark.parametrize("words, expected", [
+    (["topiary", "sh"], ["shapes", "show", "shape"]), (["topiary", "nodes", "--dr"], ["--drift"]),
+    (["topiary", "nodes", "--drift", "=", "c"], ["cosmetic", "capacity"]), (["topiary", "drift", "--severity", "w"], ["wiring"]),
+    (["topiary", "show", "--synthetic", "="], ["hierarchy", "cores", "detail", "allocation"]),
+    (["topiary", "map", "--format", ""], ["plain", "openmpi"]), (["topiary", "shape", "README"], ["README.md"]),
+    (["topiary", "show", "-o", "README"], ["README.md"]), (["topiary", "facts", "--fact", ""], []), (["topiary", "nosuch", "--"], []),
+])
+def test_completion(words, expected):
+    assert complete(words) == expected
+
+
+def test_completion_knows_every_command_and_option():
+    assert set(commands()) < set(complete(["topiary", ""]))
+    for command in commands():
+        offered = set(complete(["topiary", command, "--"]))
+        assert offered and offered == {"--" + o for o in options(command)}
+
+
+def test_completion_of_nodes(cluster):
+    url = f"http://127.0.0.1:{cluster.registry.port}"
+    assert complete(["topiary", "show", "wi"], url) == ["wide1", "wide2"]
+    assert complete(["topiary", "history", "cn1"], url) == ["cn1", "cn10"]
+
+
+def test_completion_does_not_wait_for_a_registry_that_is_silent():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        began = time.monotonic()
+        assert complete(["topiary", "show", "cn"], f"http://127.0.0.1:{silent.getsockname()[1]}") == []
+        assert time.monotonic() - began < 3
+
+
+def test_man_page_tells_every_command_and_option():
+    page = (ROOT / "docs/topiary.1").read_text()
+    for command in commands():
+        assert f"\n.Ss {command}\n" in page
+        section = page[:page.index(".Sh DESCRIPTION")] + page.split(f"\n.Ss {command}\n")[1].split("\n.S")[0]
+        for option in options(command) - {"help", "usage", "config", "url", "json"}:
+            assert re.search(rf"Fl -{option}\b|, Fl -{option}\b", section) or f"Fl {option[0]} Ar" in section, (command, option)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""Every query of docs/sql.md as a reader may ask it, and the views behind them, against nodes that are known."""
+import re
+import subprocess
+import xml.etree.ElementTree as ET
+from collections import Counter
+
+import pytest
+from registry_rig import ROOT, USER, run
+from rig.cluster import as_user
+from rig.machines import individual, machine
+
+READER = "nobody"  # a system user, as peer authentication wants
+OWNER = "bin"
+LESS = 17179869184
+QUERIES = re.findall(r"^## (.*?)\n.*?```sql\n(.*?)```", (ROOT / "docs/sql.md").read_text(encoding="utf-8"), re.M | re.S)
+
+
+def node_xml(i):
+    """The i-th of a series of GPU nodes, each with its own addresses and serial numbers."""
+    xml = individual(machine("intel-2x8"), f"cn{i}")
+    xml = re.sub(r'"00:25:90:95:[0-9a-f:]{5}(?=")|"00:25:90:[0-9a-f:]{8}(?=")', f'"0c:42:a1:00:00:{i:02x}', xml, count=1)
+    return re.sub(r'( *)<info name="GPUModel" value="Tesla K40m"/>\n',
+                  rf'\g<0>\1<info name="NVIDIASerial" value="165052200000{i}"/>\n', xml)
+
+
+def changed(i, *changes):
+    xml = node_xml(i)
+    for old, new in changes:
+        assert xml.count(old) == 1, (old, xml.count(old))
+        xml = xml.replace(old, new)
+    return xml
+
+
+NODES = {
+    "cn1": node_xml(1),
+    "cn2": node_xml(2),
+    "cn3": changed(3, ('"3.2.0-4-amd64"', '"3.16.0-4-amd64"')),
+    "cn4": changed(4, ('local_memory="34359738368"', f'local_memory="{LESS}"'), ('count="8388608"', f'count="{LESS // 4096}"')),
+    "cn5": changed(5, ('"1.0c"', '"2.0"')),
+    "cn6": changed(6, ('local_memory="34330173440"', 'local_memory="34330132480"'), ('count="8381390"', 'count="8381380"')),
+}
+EXPECTED = {
+    "Which BIOS versions are there, and where is the old one?": [["1.0c", "5", "cn1"], ["2.0", "1", "cn5"]],
+    "Which node has this MAC address?": [["cn2", "eth0", "0c:42:a1:00:00:02"]],
+    "Which kernels run, on how many nodes?": [["3.2.0-4-amd64", "5"], ["3.16.0-4-amd64", "1"]],
+    "Which nodes have less memory than their class?": [["cn4", "c1", "NUMA node 1", "32", "16"]],
+    "How much memory has each NUMA node of one node?": [["NUMA node 0", "34330173440"], ["NUMA node 1", "34359738368"]],
+    "Where is the GPU with this serial number?": [["cn2", "cuda0"]],
+    "Which nodes have not booted for a month?": [],
+}
+
+
+@pytest.fixture(scope="module")
+def reader(registry):
+    """Ask as a member of topiary_read, whom nothing else was given."""
+    assert registry.get("/healthz").status == 200, "the schema is there"
+    superuser(registry, "topiary", "-v", f"owner={USER}", "-f", "-", text=(ROOT / "sql/roles.sql").read_text(encoding="utf-8"))
+    superuser(registry, "topiary", "-c", f"CREATE ROLE {READER} LOGIN IN ROLE topiary_read")
+    assert registry.put("cn5", node_xml(5).encode()).status == 200
+    for name, xml in NODES.items():
+        assert registry.put(name, xml.encode()).status == 200
+
+    def ask(query):
+        return psql(registry, READER, query)
+    return ask
+
+
+def superuser(registry, database, *options, text=None):
+    run(as_user("postgres", ["psql", "-h", registry.folder / "pg", "-d", database, "-qAt", "-v", "ON_ERROR_STOP=1", *options]), cwd="/",
+        input=text and text.encode())
+
+
+def psql(registry, user, query, database="topiary"):
+    done = subprocess.run([str(c) for c in as_user(user, ["psql", "-h", registry.folder / "pg", "-d", database, "-qAtF", "\t", "-v",
+                                                          "ON_ERROR_STOP=1", "-c", query])],
+                          capture_output=True, text=True, cwd="/", check=False)
+    assert done.returncode == 0, done.stderr
+    return [line.split("\t") for line in done.stdout.split("\n")[:-1]]
+
+
+def test_there_are_ten_queries():
+    assert len(QUERIES) >= 10 and set(EXPECTED) <= {title for title, _ in QUERIES}
+
+
+@pytest.mark.parametrize("title, query", QUERIES, ids=[title for title, _ in QUERIES])
+def test_query(reader, title, query):
+    rows = reader(query)
+    if title in EXPECTED:
+        assert rows == EXPECTED[title]
+    else:
+        OTHERWISE[title](rows)
+
+
+def drift_is_told(rows):
+    assert [row[:3] for row in rows] == [["cn4", "c1", "capacity"]] and re.search("NUMA node 1.*memory.*32 GiB.*16 GiB", rows[0][3])
+
+
+def one_change(rows):
+    assert [row[0] for row in rows] == ["cn5"]
+
+
+def base_is_dearest(rows):
+    sizes = [int(row[2]) for row in rows]
+    assert rows[0][:2] == ["cn4", "patch"] and len(rows) == len(NODES) and sizes == sorted(sizes, reverse=True) and sizes[-1] < 100
+
+
+def one_topology(rows):
+    assert len(rows) == 1 and rows[0][1] == ""
+
+
+def two_kinds(rows):
+    assert sorted(row[1:3] for row in rows) == [["1", "0"], ["5", "3"]]
+
+
+OTHERWISE = {
+    "Which nodes are not what they should be, and why?": drift_is_told,
+    "What changed last week?": one_change,
+    "Which nodes cost the registry most?": base_is_dearest,
+    "Which serial number was it before?": one_topology,
+    "How many nodes of each kind are there, and how many are whole?": two_kinds,
+}
+
+
+def said(xml):
+    """What a document says in its objects: names and values."""
+    facts = Counter()
+    for element in ET.fromstring(re.sub(r"<!DOCTYPE[^>]*>", "", xml)).iter("object"):
+        facts.update((info.get("name"), info.get("value")) for info in element.findall("info"))
+        facts.update((f"pages {page.get('size')}", page.get("count")) for page in element.findall("page_type"))
+        facts.update(("memory", element.get("local_memory")) for _ in range("local_memory" in element.attrib))
+    return facts
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_facts_are_what_the_document_says(reader, name):
+    """However a node is stored, SQL tells its values as its XML has them."""
+    rows = reader(f"SELECT fact, value FROM topiary_facts WHERE node = '{name}' AND object !~ '^CPU kind'")
+    told = Counter(tuple(row) for row in rows)
+    assert told == said(NODES[name])
+
+
+def test_nodes_are_stored_in_every_way(reader):
+    assert {row[0] for row in reader("SELECT DISTINCT stored FROM topiary_history")} == {"base", "fields", "patch"}
+    for way in ("pages", "digits > 0", "ordinal > 0"):
+        assert reader(f"SELECT count(*) FROM field WHERE {way}") != [["0"]], way
+
+
+@pytest.mark.parametrize("query", ["DELETE FROM node", "UPDATE drift SET told = true", "CREATE TABLE mine (a int)",
+                                   "INSERT INTO class (golden) VALUES (1)"])
+def test_a_reader_only_reads(registry, reader, query):
+    with pytest.raises(AssertionError, match="permission denied"):
+        reader(query)
+
+
+def test_duties_apart(registry, reader):
+    """The owner migrates, topiaryd may not change a table and still keeps exports."""
+    superuser(registry, "postgres", "-c", "CREATE DATABASE apart", "-c", "DROP OWNED BY topiary_ingest, topiary_read")
+    superuser(registry, "topiary", "-c", "DROP OWNED BY topiary_ingest, topiary_read")
+    superuser(registry, "postgres", "-c", "DROP ROLE topiary_ingest, topiary_read")
+    superuser(registry, "apart", "-f", "-", text=(ROOT / "sql/roles.sql").read_text(encoding="utf-8"))
+    superuser(registry, "apart", "-c", f"CREATE ROLE {OWNER} LOGIN IN ROLE topiary_owner;"
+              f" ALTER ROLE {OWNER} SET role = 'topiary_owner'; GRANT topiary_ingest TO {USER}; GRANT topiary_read TO {READER}")
+    own = registry.folder / "own.conf"
+    common = registry.config.read_text()
+    own.write_text(re.sub(r"dbname=topiary user=\S+", f"dbname=apart user={OWNER}", common))
+    run(as_user(OWNER, [registry.folder / "topiaryd", "--config", own, "--migrate"]), cwd="/")
+    registry.stop("topiaryd")
+    registry.config.write_text(common.replace("dbname=topiary", "dbname=apart"))
+    registry.start_topiaryd()
+    try:
+        for name in ("cn1", "cn2", "cn4", "cn3"):
+            assert registry.put(name, NODES[name].encode()).status == 200, registry.log("topiaryd")
+        assert registry.put("cn4", node_xml(4).encode()).status == 200, "a drift ends"
+        query = "SELECT node, drift FROM topiary_nodes WHERE drift = 'capacity' OR node = 'cn4'"
+        assert psql(registry, READER, query, "apart") == [["cn4", ""]]
+        with pytest.raises(AssertionError, match="must be owner"):
+            psql(registry, USER, "ALTER TABLE node ADD COLUMN mine int", "apart")
+    finally:
+        registry.stop("topiaryd")
+        registry.config.write_text(common)
+        registry.start_topiaryd()

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""Upkeep: nodes move to better bases and forms, what nobody uses goes, and nothing else changes."""
+import random
+import re
+import subprocess
+import time
+
+import pytest
+from registry_rig import POSTGRES, USER
+from rig.cluster import as_user
+from rig.processes import Daemon, wait_until
+from upkeep_rig import INTERVAL, alike, all_there, clone, kill_topiaryd, name, number, relinked, start_second, upkept
+
+PATIENCE = 15 * INTERVAL
+LOCK = 1953460331  # of registry/upkeep.c
+FACTS = "SELECT node, object, fact, value FROM topiary_facts ORDER BY 1, 2, 3, 4"
+FACTS_TWICE = "SELECT count(*) FROM node_fact a JOIN topiary_nodes n ON n.node = a.node WHERE n.stored <> 'patch'"
+OLD_FORMS = ("SELECT count(*) FROM node n JOIN form f ON f.id = n.form WHERE f.kind = 'fields' AND f.id <"
+             " (SELECT max(l.id) FROM form l WHERE l.base = f.base AND l.kind = 'fields')")
+PATCHES = "SELECT count(*) FROM topiary_nodes WHERE stored = 'patch'"
+
+
+@pytest.fixture(scope="module")
+def registry():
+    with upkept(KeepHistory=7) as r:
+        yield r
+
+
+@pytest.fixture(scope="module")
+def shared():
+    return alike(30, 12, "nic")
+
+
+@pytest.fixture(scope="module")
+def documents(registry, shared):
+    """Forty nodes, of which twelve have a card less."""
+    documents = {**{name(i): clone(i) for i in range(28)}, **shared}
+    with at_rest(registry):
+        for node, xml in documents.items():
+            assert registry.put(node, xml).status == 200
+        registry.drift_before = registry.sql("SELECT node, severity, since, changes FROM drift ORDER BY node")
+        registry.patches_before = number(registry, PATCHES)
+        registry.seen_before = registry.sql("SELECT name, since, seen, seq, boot, xml_bytes, sha256 FROM node ORDER BY name")
+        registry.facts_before = registry.sql(FACTS)
+        registry.old_before = number(registry, OLD_FORMS)
+        registry.bytes_before = number(registry, "SELECT sum(octet_length(diff)) FROM node")
+    return documents
+
+
+class at_rest:
+    """No topiaryd does its upkeep: the lock is somebody else's."""
+
+    def __init__(self, registry):
+        self.registry = registry
+
+    def __enter__(self):
+        command = as_user(USER, [str(POSTGRES / "psql"), "-h", str(self.registry.folder / "pg"), "-d", "topiary", "-At"])
+        self.psql = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
+        self.psql.stdin.write(f"SELECT pg_advisory_lock({LOCK});\nSELECT 'held';\n")
+        self.psql.stdin.flush()
+        while self.psql.stdout.readline() != "held\n":
+            assert self.psql.poll() is None
+        return self
+
+    def __exit__(self, *_):
+        self.psql.communicate("\\q\n", timeout=10)
+
+
+def test_nodes_that_differ_alike_get_a_base(registry, documents):
+    assert registry.patches_before == 12
+    assert wait_until(lambda: number(registry, PATCHES) == 0, PATIENCE), registry.log("topiaryd")
+    assert number(registry, "SELECT count(*) FROM base") == 2 and number(registry, "SELECT count(*) FROM class") == 1
+    assert number(registry, "SELECT sum(octet_length(diff)) FROM node") < registry.bytes_before
+    assert all_there(registry, documents)
+
+
+def test_what_a_move_leaves_as_it_was(registry, documents):
+    """Drift, facts, and when a node was seen."""
+    assert registry.sql("SELECT node, severity, since, changes FROM drift ORDER BY node") == registry.drift_before
+    assert len(registry.drift_before.split("\n")) == 12
+    assert registry.sql("SELECT name, since, seen, seq, boot, xml_bytes, sha256 FROM node ORDER BY name") == registry.seen_before
+    assert registry.sql(FACTS) == registry.facts_before
+    assert number(registry, FACTS_TWICE) == 0
+
+
+def test_a_move_and_an_export_tell_the_same_drift(registry, documents):
+    """One more node without the card comes to the new base by itself."""
+    documents[name(66)] = clone(66, "nic")
+    assert registry.put(name(66), documents[name(66)]).json()["stored"] == "fields"
+    words = "SELECT words FROM topiary_drift WHERE node = '{}'"
+    assert registry.sql(words.format(name(66))) == registry.sql(words.format(name(30))) != ""
+
+
+def test_old_forms_are_left(registry, documents):
+    assert registry.old_before > 0
+    assert wait_until(lambda: number(registry, OLD_FORMS) == 0, PATIENCE), registry.log("topiaryd")
+    assert all_there(registry, documents)
+
+
+def test_the_past_moves_along(registry, documents):
+    """A form is not kept for what a node exported once."""
+    for i in range(4):
+        documents[name(i)] = clone(i).replace(b'"3.2.0-4-amd64"', b'"3.2.0-%d-amd64"' % (i + 5))
+        assert registry.put(name(i), documents[name(i)]).status == 200
+    used = "SELECT count(DISTINCT form) FROM past WHERE form IN (SELECT id FROM form WHERE kind = 'fields')"
+    assert wait_until(lambda: number(registry, OLD_FORMS) == 0 and number(registry, used) <= 1, PATIENCE)
+    for i in range(4):
+        since = registry.sql(f"SELECT since FROM past WHERE node = '{name(i)}'").replace(" ", "T").replace("+", "%2B")
+        assert registry.get(f"/v1/nodes/{name(i)}/topology?at={since}").body == clone(i)
+
+
+def test_what_nobody_uses_goes_after_an_hour(registry, documents, shared):
+    fields = "SELECT count(*) FROM form WHERE kind IN ('fields', 'patch')"
+    many = number(registry, fields)
+    time.sleep(3 * INTERVAL)
+    assert number(registry, fields) == many > 2
+    registry.sql("UPDATE form SET made = made - interval '2 hours'")
+    assert wait_until(lambda: number(registry, fields) <= 2, PATIENCE), "the latest of each base stays"
+    for node in (*shared, name(66)):
+        documents[node] = clone(int(node[2:]))
+        assert registry.put(node, documents[node]).status == 200
+    registry.sql("UPDATE base SET made = made - interval '2 hours'")
+    time.sleep(3 * INTERVAL)
+    assert number(registry, "SELECT count(*) FROM base") == 2, "the past is made of it"
+    registry.sql("UPDATE form SET made = made - interval '2 hours'")
+    registry.sql("UPDATE past SET until = until - interval '8 days'")
+    assert wait_until(lambda: number(registry, "SELECT count(*) FROM base") == 1, PATIENCE), registry.log("topiaryd")
+    assert number(registry, "SELECT count(*) FROM form WHERE base NOT IN (SELECT id FROM base)") == 0
+    assert all_there(registry, documents)
+
+
+def test_what_is_gone_is_learned_again(registry, documents, shared):
+    """The base is not at hand any more either."""
+    documents.update(shared)
+    for node, xml in shared.items():
+        assert registry.put(node, xml).status == 200
+    assert wait_until(lambda: number(registry, PATCHES) == 0, PATIENCE), registry.log("topiaryd")
+    assert all_there(registry, documents)
+
+
+def test_history_is_kept_so_long(registry):
+    for i in range(3):
+        assert registry.put("old", clone(70 + i)).status == 200
+    registry.sql("UPDATE past SET until = until - interval '6 days 23 hours' WHERE node = 'old'")
+    time.sleep(3 * INTERVAL)
+    assert number(registry, "SELECT count(*) FROM past WHERE node = 'old'") == 2
+    first = "(SELECT min(since) FROM past WHERE node = 'old')"
+    registry.sql(f"UPDATE past SET until = until - interval '2 hours' WHERE node = 'old' AND since = {first}")
+    assert wait_until(lambda: number(registry, "SELECT count(*) FROM past WHERE node = 'old'") == 1, PATIENCE)
+    assert registry.get("/v1/nodes/old/topology").body == clone(72)
+
+
+def test_one_of_two_works(registry, documents):
+    """Two topiaryd on one database: each move is made once, and neither has anything to complain of."""
+    start_second(registry)
+    with at_rest(registry):
+        for i in range(150, 162):
+            documents[name(i)] = relinked(clone(i))
+            assert registry.put(name(i), documents[name(i)]).status == 200
+        time.sleep(2 * INTERVAL)
+        assert number(registry, PATCHES) == 12
+        marks = {log: len(registry.log(log)) for log in ("topiaryd", "topiaryd-2")}
+    assert wait_until(lambda: number(registry, PATCHES) == 0, PATIENCE)
+
+    def logs():
+        return "".join(registry.log(log)[mark:] for log, mark in marks.items())
+    assert wait_until(lambda: sum(int(n) for n in re.findall(r"(\d+) nodes that were patches", logs())) == 12, PATIENCE), logs()
+    time.sleep(2 * INTERVAL)
+    registry.stop("topiaryd-2")
+    assert sum(int(n) for n in re.findall(r"(\d+) nodes that were patches", logs())) == 12
+    assert not re.search(r"upkeep: [a-z ]+: [A-Z]|deadlock", logs()), logs()
+    assert all_there(registry, documents)
+
+
+def test_killed_while_at_it(registry, documents):
+    """SIGKILL at any moment of a pass: all documents are there, and the next topiaryd goes on."""
+    chance = random.Random(4)
+    for turn in range(6):
+        with at_rest(registry):
+            for i in range(200, 224):
+                documents[name(i)] = relinked(clone(i), b"%d.500000" % (turn + 5))
+                assert registry.put(name(i), documents[name(i)]).status == 200
+        moved = number(registry, PATCHES)
+        wait_until(lambda before=moved: number(registry, PATCHES) != before,
+                   chance.random() * 2 * INTERVAL)
+        kill_topiaryd(registry)
+        assert all_there(registry, documents)
+    assert wait_until(lambda: number(registry, PATCHES) == 0, PATIENCE)
+    assert number(registry, FACTS_TWICE) == 0
+    assert all_there(registry, documents)
+
+
+def test_nodes_that_boot_are_left_alone(registry, documents):
+    """A row that a transaction holds is not waited for."""
+    with at_rest(registry):
+        for i in range(150, 162):
+            documents[name(i)] = relinked(clone(i), b"4.000000")
+            assert registry.put(name(i), documents[name(i)]).status == 200
+    command = as_user(USER, [str(POSTGRES / "psql"), "-h", str(registry.folder / "pg"), "-d", "topiary", "-c",
+                             f"BEGIN; SELECT 1 FROM node WHERE name = '{name(155)}' FOR UPDATE; SELECT pg_sleep({6 * INTERVAL}); COMMIT"])
+    holder = Daemon.run("holder", command, registry.folder / "holder.log")
+    stored = "SELECT string_agg(node, ' ') FROM topiary_nodes WHERE stored = 'patch'"
+    assert wait_until(lambda: registry.sql(stored) == name(155), 5 * INTERVAL) and holder.alive()
+    assert wait_until(lambda: registry.sql(stored) == "", PATIENCE)
+    holder.stop()
+    assert all_there(registry, documents)

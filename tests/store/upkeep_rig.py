@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""A registry whose upkeep is quick, and nodes of one order that differ as nodes do."""
+import contextlib
+import os
+import re
+import signal
+import tempfile
+import threading
+
+import pytest
+from registry_rig import BUILD, USER, Registry, run
+from rig.cluster import as_user, free_ports, port_open
+from rig.machines import CACHE
+from rig.processes import descendants
+
+BASE = CACHE / "machines" / "intel-2x8.xml"
+INTERVAL = 2  # seconds between two passes
+
+
+EACH = {"nic": 3, "core": 16, "dimm": 2}  # of them in a node: numbers so far apart lack the same one
+
+
+def clone(number, variant="none"):
+    """The XML of node cn000000 and so on; nic, core, dimm or pci: less of one, or elsewhere."""
+    return run([BUILD / "tests/clone", "--variant", variant, BASE, str(number)])
+
+
+def alike(first, count, variant):
+    """Documents of nodes that differ from the others in the same way."""
+    numbers = range(first, first + count * EACH[variant], EACH[variant])
+    return {name(i): clone(i, variant) for i in numbers}
+
+
+def relinked(xml, speed=b"2.500000"):
+    """A card runs at another speed: no value that may differ between twins."""
+    out, done = re.subn(rb'(pci_busid="0000:81:00.0"[^>]* pci_link_speed=")[^"]*', rb"\g<1>" + speed, xml)
+    assert done
+    return out
+
+
+def name(number):
+    return f"cn{number:06d}"
+
+
+@contextlib.contextmanager
+def upkept(prepare=lambda registry, stack: None, **settings):
+    """prepare is called before anything is started; what it puts on the stack is undone after all has ended."""
+    if os.geteuid():
+        pytest.skip("needs root: daemons run as several users")
+    with tempfile.TemporaryDirectory(prefix="tpy", dir="/tmp") as folder, contextlib.ExitStack() as stack:
+        r = Registry(folder)
+        with r.config.open("a") as config:
+            for key, value in {"UpkeepInterval": INTERVAL, **settings}.items():
+                config.write(f"{key}={str(value).format(folder=folder)}\n")
+        try:
+            prepare(r, stack)
+            yield r.start()
+        finally:
+            for extra in [n for n in r.daemons if n.startswith("topiaryd-")]:
+                r.stop(extra)
+            r.end()
+
+
+def start_second(registry):
+    """One more topiaryd on the same database."""
+    port = free_ports(1)[0]
+    config = registry.folder / "second.conf"
+    config.write_text(registry.config.read_text().replace(f":{registry.port}", f":{port}").replace("state/snapshot", "state/snapshot2"))
+    registry.daemon("topiaryd-2", as_user(USER, [str(registry.folder / "topiaryd"), "--config", str(config)]), lambda: port_open(port))
+    return port
+
+
+def kill_topiaryd(registry):
+    registry.stop("topiaryd", signal.SIGKILL)
+    registry.start_topiaryd()
+
+
+def number(registry, query):
+    return int(registry.sql(query))
+
+
+def all_there(registry, documents):
+    """Every node's document is given back to the byte."""
+    return [node for node, xml in documents.items() if registry.get(f"/v1/nodes/{node}/topology").body != xml] == []
+
+
+def pss(pid):
+    """Bytes of a process and of all below it, what they share counted once."""
+    total = 0
+    for one in (pid, *descendants(pid)):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{one}/smaps_rollup", encoding="ascii") as f:
+            total += sum(int(line.split()[1]) << 10 for line in f if line.startswith("Pss:"))
+    return total
+
+
+@contextlib.contextmanager
+def memory_below(registry, most):
+    """topiaryd and its workers never have more bytes than that meanwhile."""
+    peak, over = 0, threading.Event()
+
+    def watch():
+        nonlocal peak
+        while not over.wait(0.1):
+            daemon = registry.daemons.get("topiaryd")
+            peak = max(peak, pss(daemon.pid) if daemon else 0)
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+    assert 0 < peak < most, f"{peak >> 20} MiB"

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""topiary shape over hwloc's own collection of machines: its strings tell the same cores, caches and memory as the XML."""
+import collections
+import json
+import os
+import re
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from rig.paths import BUILD, CACHE
+
+CORPUS = next(iter(sorted(CACHE.glob("src/hwloc-*/tests/hwloc"))), None)
+pytestmark = pytest.mark.skipif(CORPUS is None, reason="no hwloc source: run packaging/setup")
+
+PRECISIONS = ("cores", "hierarchy", "detail", "allocation")
+TOLD = ("Package", "Die", "NUMANode", "L3Cache", "L2Cache", "Core", "PU")
+# The sysfs of the machines that are hardest to tell; TOPIARY_ALL_MACHINES=1 unpacks every one, which takes a minute.
+HARD = ("linux/16amd64-8n2c-cpusets", "linux/16em64t-4s2c2t-offlines", "linux/20s390-2g6s4c", "linux/40intel64-4n10c+pci-conflicts",
+        "linux/4fake-4gr1nu1pu", "linux/64intel64-fakeKNL-SNC4-hybrid", "linux/8em64t-2s4c-heterogeneous", "linux/fakeheterocpunuma",
+        "linux/fakeheteromemtiers", "linux/fakememinitiators-1np2c+1npp+gi", "linux/nvidiagpunumanodes", "linux/offline-cpu0-node0",
+        "x86/AMD-19h-Zen3-2xEpyc-7763")
+
+
+def documents():
+    """All of them: hwloc takes each, of version 1 and 2, and so do we."""
+    return sorted((CORPUS / "xml").glob("*.xml")) if CORPUS else []
+
+
+def tarballs():
+    if not CORPUS:
+        return []
+    found = sorted(f"{kind}/{path.name[:-len('.tar.bz2')]}" for kind in ("linux", "x86") for path in (CORPUS / kind).glob("*.tar.bz2"))
+    return found if os.environ.get("TOPIARY_ALL_MACHINES") else [name for name in found if name in HARD]
+
+
+def topiary(*args):
+    return subprocess.run([BUILD / "topiary", *map(str, args)], capture_output=True, text=True, timeout=120, check=False)
+
+
+def shapes(*files):
+    done = topiary("shape", "--json", *files)
+    assert (done.returncode, done.stderr) == (0, "")
+    return {Path(entry["file"]): entry for entry in json.loads(done.stdout)["files"]}
+
+
+def lstopo(*args, **env):
+    return subprocess.run(["lstopo-no-graphics", "--filter", "all:all", "--disallowed", "--of", "xml", *map(str, args)], check=True,
+                          env={**os.environ, **env}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60).stdout
+
+
+def xml_of_tarball(name, tmp_path):
+    subprocess.run(["tar", "-xf", CORPUS / f"{name}.tar.bz2", "-C", tmp_path], check=True, timeout=120)
+    root = next(tmp_path.iterdir())
+    if name.startswith("linux/"):
+        text = lstopo(HWLOC_FSROOT=str(root), HWLOC_COMPONENTS="linux,stop", HWLOC_THISSYSTEM="0")
+    else:
+        text = lstopo("--input", root)
+    path = tmp_path / "machine.xml"
+    path.write_bytes(text)
+    return path
+
+
+def count_xml(text, within_cores=False):
+    """How many objects of each type there are, of those that have PUs; a PU without a core is one. Only detail tells caches in cores."""
+    counts = collections.Counter()
+
+    def walk(element, in_core):
+        kind = element.get("type")
+        pus = sum(1 for child in element.iter("object") if child.get("type") == "PU")
+        if pus or kind == "NUMANode":
+            counts[kind] += within_cores or not in_core or kind in ("PU", "NUMANode")
+        if kind == "PU" and not in_core:
+            counts["Core"] += 1
+        for child in element.findall("object"):
+            walk(child, in_core or kind == "Core")
+
+    walk(ElementTree.fromstring(text).find("object"), False)
+    return {kind: counts[kind] for kind in TOLD}
+
+
+def count_text(text):
+    """The same of a string, read by the letter of topiary-shape(7)."""
+    words = re.findall(r"[{}|]|\[\w+(?:\([^)]*\))?\]|\w+:\d+(?:\([^)]*\))?", text.split(" + ")[0])
+    counts = collections.Counter()
+
+    def branch(at, times):
+        while at < len(words) and words[at] not in "}|":
+            if words[at] == "{":
+                at = branch(at + 1, times)
+                while words[at] == "|":
+                    at = branch(at + 1, times)
+                return at + 1
+            if words[at].startswith("["):
+                counts[re.match(r"\[(\w+)", words[at]).group(1)] += times
+            else:
+                kind, number = re.match(r"(\w+):(\d+)", words[at]).groups()
+                times *= int(number)
+                counts[kind] += times
+            at += 1
+        return at
+
+    assert branch(0, 1) == len(words)
+    return {kind: counts[kind] for kind in TOLD}
+
+
+def check(entry, text):
+    wanted = count_xml(text)
+    assert (entry["ncores"], entry["npus"]) == (wanted["Core"], wanted["PU"])
+    for precision in ("hierarchy", "allocation"):
+        assert count_text(entry[precision]["text"]) == wanted, precision
+    assert count_text(entry["detail"]["text"]) == count_xml(text, within_cores=True)
+    told = count_text(entry["cores"]["text"])
+    assert (told["Core"], told["PU"]) == (wanted["Core"], wanted["PU"])
+    assert not (entry["hierarchy"]["hwloc"] and "{" in entry["hierarchy"]["text"])
+    assert not (entry["allocation"]["hwloc"] and " + " in entry["allocation"]["text"])
+
+
+@pytest.fixture(scope="module")
+def told():
+    return shapes(*documents())
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: path.stem)
+def test_documents(path, told):
+    check(told[path], lstopo("--input", path))
+
+
+@pytest.mark.parametrize("name", tarballs())
+def test_machines(name, tmp_path):
+    path = xml_of_tarball(name, tmp_path)
+    check(shapes(path)[path], path.read_text())
+    done = topiary("snapshot", "--offline", f"n[1-2]={path}")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_hwloc_says_most(told):
+    """A ratio that only sinks when a string becomes wrong; hwloc itself decides each."""
+    said = {precision: sum(entry[precision]["hwloc"] for entry in told.values()) for precision in PRECISIONS}
+    assert said["cores"] >= 0.9 * len(told) and said["hierarchy"] >= 0.9 * len(told) and said["detail"] >= 0.3 * len(told), said
+
+
+def test_table_for_people():
+    path = documents()[0]
+    done = topiary("shape", path)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0 and lines[0].startswith(f"{path}: 16 cores, 16 PUs, s")
+    assert [line.split()[:2] for line in lines[1:]] == [[precision, "hwloc"] for precision in PRECISIONS]
+
+
+@pytest.mark.parametrize("text, says", [
+    ("", "empty"),
+    ("not XML\n", ":1: "),
+    ('<?xml version="1.0"?>\n<topology version="2.0">\n<toaster/>', ":3: element toaster"),
+    ("<topology><object/></topology>", "hwloc cannot load the XML"),
+])
+def test_bad_files(text, says, tmp_path):
+    bad, good = tmp_path / "bad.xml", documents()[0]
+    bad.write_text(text)
+    done = topiary("shape", "--json", bad, good)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1 and f"{bad}" in done.stderr and says in done.stderr
+    assert [entry["file"] for entry in json.loads(done.stdout)["files"]] == [str(good)]
+    assert topiary("shape", bad).returncode == 1

@@ -1,0 +1,736 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <hwloc.h>
+#include <iconv.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../registry/belief.h"
+#include "../../registry/parser.h"
+#include "../../registry/sandbox.h"
+#include "table.h"
+#include "topo/canon.h"
+#include "topo/compare.h"
+#include "topo/shape.h"
+
+#define SMALL "Package:2 [NUMANode] L3Cache:2 Core:4 PU:2"
+
+static struct parser *parser;
+
+/* --- documents --- */
+
+static struct buf document(const char *synthetic)
+{
+	hwloc_topology_t t;
+	struct buf xml = {0};
+	char *bytes;
+	int len;
+
+	assert_int_equal(hwloc_topology_init(&t), 0);
+	hwloc_topology_set_all_types_filter(t, HWLOC_TYPE_FILTER_KEEP_ALL);
+	assert_int_equal(hwloc_topology_set_synthetic(t, synthetic), 0);
+	assert_int_equal(hwloc_topology_load(t), 0);
+	hwloc_obj_add_info(hwloc_get_root_obj(t), "HostName", "alpha");
+	assert_int_equal(hwloc_topology_export_xmlbuffer(t, &bytes, &len, 0), 0);
+	buf_add(&xml, bytes, len - 1);
+	hwloc_free_xmlbuffer(t, bytes);
+	hwloc_topology_destroy(t);
+	return xml;
+}
+
+static void put(struct buf *out, const char *text)
+{
+	buf_add(out, text, strlen(text));
+}
+
+/* The first `from` becomes `to`. */
+static struct buf changed(const struct buf *doc, const char *from, const char *to, size_t to_len)
+{
+	const char *at = strstr(doc->data, from);
+	struct buf out = {0};
+
+	assert_non_null(at);
+	buf_add(&out, doc->data, at - doc->data);
+	buf_add(&out, to, to_len);
+	put(&out, at + strlen(from));
+	return out;
+}
+
+static struct buf repeated(const char *text, unsigned n)
+{
+	struct buf out = {0};
+
+	while (n--)
+		put(&out, text);
+	return out;
+}
+
+static enum parser_result read_it(const struct buf *doc, struct parsed *out, struct err *e)
+{
+	*out = (struct parsed){0};
+	return parser_read(parser, "alpha", doc, out, e);
+}
+
+static void is_served(void)
+{
+	struct buf doc = document(SMALL);
+	struct parsed d;
+	struct err e;
+
+	if (read_it(&doc, &d, &e) != PARSER_OK)
+		fail_msg("%s", e.text);
+	parsed_free(&d);
+	buf_free(&doc);
+}
+
+static void is_refused(const char *what, const struct buf *doc)
+{
+	struct buf canonical = {0};
+	struct parsed d;
+	struct err e;
+
+	if (read_it(doc, &d, &e) != PARSER_REFUSED || strncmp(e.text, "alpha: ", 7) || d.cores)
+		fail_msg("%s: not refused: %s", what, e.text);
+	if (parser_canon(parser, "alpha", doc, &canonical, &e) != PARSER_REFUSED || canonical.data)
+		fail_msg("%s: it has a canonical form", what);
+}
+
+/* --- what a good document gives --- */
+
+static void says_what_a_document_says(void **state)
+{
+	static const struct {
+		const char *synthetic;
+		unsigned cores, pus;
+	} rows[] = {
+		{ SMALL, 16, 32 },
+		{ "Core:3 PU:1", 3, 3 },
+		{ "Package:4 [NUMANode(memory=1073741824)] Core:1 PU:4", 4, 16 },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf doc = document(rows[i].synthetic);
+		struct shape *shape;
+		struct parsed d;
+		struct err e;
+
+		if (read_it(&doc, &d, &e) != PARSER_OK)
+			fail_msg("%s: %s", rows[i].synthetic, e.text);
+		assert_int_equal(d.ncores, rows[i].cores);
+		assert_int_equal(d.npus, rows[i].pus);
+		assert_non_null(strstr(d.facts, "\tmachine\tHostName\talpha\n"));
+		shape = shape_parse(d.allocation, &e);
+		assert_non_null(shape);
+		assert_int_equal(shape->pus, rows[i].pus);
+		shape_free(shape);
+		assert_true(*d.cores && *d.hierarchy && *d.detail);
+		parsed_free(&d);
+		buf_free(&doc);
+	}
+	(void)state;
+}
+
+static void gives_the_canonical_form(void **state)
+{
+	struct buf doc = document(SMALL), got = {0};
+	struct canon c;
+	struct err e;
+
+	assert_int_equal(canon_parse(doc.data, doc.len, "x", &c, &e), 0);
+	assert_int_equal(parser_canon(parser, "alpha", &doc, &got, &e), PARSER_OK);
+	assert_int_equal(got.len, c.xml.len);
+	assert_string_equal(got.data, c.xml.data);
+	canon_free(&c);
+	buf_free(&got);
+	buf_free(&doc);
+	(void)state;
+}
+
+static void tells_what_changed(void **state)
+{
+	static const struct {
+		const char *from, *to;
+		int drift, severity;
+		bool empty;
+	} rows[] = {
+		{ "\"alpha\"", "\"alpha\"", 0, SEVERITY_IDENTITY, true },
+		{ "\"alpha\"", "\"beta\"", 0, SEVERITY_IDENTITY, false },
+		{ "\"alpha\"", "\"beta\"", 1, SEVERITY_IDENTITY, true },
+		{ "local_memory=\"1073741824\"", "local_memory=\"536870912\"", 1, SEVERITY_CAPACITY, false },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf from = document("Package:2 [NUMANode(memory=1073741824)] Core:4 PU:2");
+		struct buf to = changed(&from, rows[i].from, rows[i].to, strlen(rows[i].to));
+		int severity = -1;
+		char *json;
+		struct err e;
+
+		if (parser_compare(parser, "alpha", &from, &to, rows[i].drift, &json, &severity, &e) != PARSER_OK)
+			fail_msg("%s: %s", rows[i].to, e.text);
+		assert_int_equal(severity, rows[i].severity);
+		assert_int_equal(!strcmp(json, "[]"), rows[i].empty);
+		free(json);
+		buf_free(&from);
+		buf_free(&to);
+	}
+	(void)state;
+}
+
+static void names_the_document_that_cannot_be_compared(void **state)
+{
+	struct buf good = document(SMALL), bad = repeated("x", 3);
+	char *json = NULL;
+	int severity = -1;
+	struct err e;
+
+	assert_int_equal(parser_compare(parser, "alpha", &good, &bad, 0, &json, &severity, &e), PARSER_REFUSED);
+	assert_non_null(strstr(e.text, "alpha: topology.xml:1: "));
+	assert_int_equal(parser_compare(parser, "alpha", &bad, &good, 0, &json, &severity, &e), PARSER_REFUSED);
+	assert_non_null(strstr(e.text, "alpha: base.xml:1: "));
+	assert_null(json);
+	assert_int_equal(severity, -1);
+	buf_free(&good);
+	buf_free(&bad);
+	(void)state;
+}
+
+/* --- bad documents --- */
+
+#define BOMB "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\" [<!ENTITY a \"xxxxxxxxxx\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;\">" \
+	"<!ENTITY c \"&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;\"><!ENTITY d \"&c;&c;&c;&c;&c;&c;&c;&c;&c;&c;\">]>"
+#define DOCTYPE "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">"
+
+static void refuses_changed_documents(void **state)
+{
+	static const struct {
+		const char *from, *to;
+		size_t len;	/* 0: to's own */
+	} rows[] = {
+		{ DOCTYPE, BOMB, 0 },
+		{ DOCTYPE, "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\" [<!ENTITY x SYSTEM \"file:///etc/passwd\">]>", 0 },
+		{ DOCTYPE, "<!DOCTYPE topology SYSTEM \"http://127.0.0.1:1/x.dtd\">", 0 },
+		{ DOCTYPE, "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\" [<!ENTITY % p SYSTEM \"file:///etc/passwd\"> %p;]>", 0 },
+		{ "\"alpha\"", "\"&alpha;\"", 0 },
+		{ "\"alpha\"", "\"al\0pha\"", 9 },
+		{ "\"alpha\"", "\"\xff\xfe\"", 0 },
+		{ "\"alpha\"", "\"\xc0\xaf\"", 0 },
+		{ "\"alpha\"", "\"\xed\xa0\x80\"", 0 },
+		{ "\"alpha\"", "\"\x01\"", 0 },
+		{ "\"alpha\"", "\"&#0;\"", 0 },
+		{ " complete_cpuset=", " completely=", 0 },
+		{ " cpuset=", " cpuset_=", 0 },
+		{ "<info ", "<!-- c --><info ", 0 },
+		{ "<info ", "<![CDATA[x]]><info ", 0 },
+		{ "<info ", "<?php x ?><info ", 0 },
+		{ "<info ", "text<info ", 0 },
+		{ "<info ", "<script/><info ", 0 },
+		{ "<info ", "<info xmlns:x=\"urn:x\" ", 0 },
+		{ "<topology", "<x:topology", 0 },
+		{ "encoding=\"UTF-8\"", "encoding=\"UTF-16\"", 0 },
+		{ "encoding=\"UTF-8\"", "encoding=\"EBCDIC-CP-US\"", 0 },
+		{ "encoding=\"UTF-8\"", "encoding=\"EUC-JP\"", 0 },
+		{ "encoding=\"UTF-8\"", "encoding=\"no-such\"", 0 },
+		{ "</topology>", "", 0 },
+		{ "</topology>", "</topology><topology/>", 0 },
+		{ "type=\"Machine\"", "type=\"Cluster\"", 0 },
+		{ "type=\"PU\"", "type=\"Package\"", 0 },
+	};
+	struct buf good = document(SMALL);
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf doc = changed(&good, rows[i].from, rows[i].to, rows[i].len ? rows[i].len : strlen(rows[i].to));
+
+		is_refused(rows[i].to, &doc);
+		buf_free(&doc);
+	}
+	buf_free(&good);
+	is_served();
+	(void)state;
+}
+
+static void refuses_other_encodings(void **state)
+{
+	static const char *const encodings[] = { "UTF-16", "UTF-16LE", "UTF-32", "IBM037", "UTF-7" };
+	struct buf good = document(SMALL);
+
+	for (size_t i = 0; i < ROWS(encodings); i++) {
+		iconv_t how = iconv_open(encodings[i], "UTF-8");
+		struct buf doc = {0};
+		char *in = good.data, *to = buf_reserve(&doc, 5 * good.len);
+		size_t left = good.len, room = 5 * good.len;
+
+		assert_true(how != (iconv_t)-1);
+		assert_int_equal(iconv(how, &in, &left, &to, &room), 0);
+		iconv_close(how);
+		doc.len = to - doc.data;
+		is_refused(encodings[i], &doc);
+		buf_free(&doc);
+	}
+	buf_free(&good);
+	(void)state;
+}
+
+static void refuses_what_is_no_document(void **state)
+{
+	static const char *const texts[] = {
+		"", " ", "<", "x", "#!/bin/sh\nreboot\n", "<?xml version='1.0'?><html/>", "<topology/>",
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" DOCTYPE "\n<topology version=\"2.0\"></topology>",
+	};
+
+	for (size_t i = 0; i < ROWS(texts); i++) {
+		struct buf doc = repeated(texts[i], 1);
+
+		buf_reserve(&doc, 0);
+		is_refused(texts[i], &doc);
+		buf_free(&doc);
+	}
+	(void)state;
+}
+
+/* Large in one way or another; each within what a body may have. */
+static void refuses_what_is_too_much(void **state)
+{
+	static const struct {
+		const char *name, *from, *unit, *tail;
+		unsigned n;
+	} rows[] = {
+		{ "deep", "</topology>", "<object type=\"Group\">", "", 3000 },
+		{ "objects", "</topology>", "<object type=\"Misc\" gp_index=\"9\"/>", "</topology>", 200001 },
+		{ "attributes", "<info ", "<info a=\"\" ", "", 200000 },
+		{ "attribute", "\"alpha\"", "\"", "", 1 },
+		{ "garbage", "<?xml", "<<<<<<<<<<<<<<<<", "", 1 << 20 },
+	};
+	struct buf good = document(SMALL);
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf many = repeated(rows[i].unit, rows[i].n), doc;
+
+		put(&many, rows[i].tail);
+		doc = changed(&good, rows[i].from, many.data, many.len);
+		is_refused(rows[i].name, &doc);
+		buf_free(&doc);
+		buf_free(&many);
+	}
+	buf_free(&good);
+	is_served();
+	(void)state;
+}
+
+/* A name of ten megabytes is a name; whatever becomes of it, the next document is read. */
+static void survives_a_huge_attribute(void **state)
+{
+	struct buf good = document(SMALL), name = repeated("\"", 1), doc;
+	struct parsed d;
+	struct err e;
+
+	for (int i = 0; i < 1 << 20; i++)
+		put(&name, "0123456789");
+	put(&name, "\"");
+	doc = changed(&good, "\"alpha\"", name.data, name.len);
+	assert_int_not_equal(read_it(&doc, &d, &e), PARSER_FAILED);
+	parsed_free(&d);
+	buf_free(&doc);
+	buf_free(&name);
+	buf_free(&good);
+	is_served();
+	(void)state;
+}
+
+static void survives_flipped_bytes(void **state)
+{
+	struct buf good = document(SMALL);
+	unsigned results[3] = {0};
+
+	srandom(20261121);
+	for (int round = 0; round < 600; round++) {
+		struct buf doc = {0};
+		struct parsed d;
+		struct err e;
+
+		buf_add(&doc, good.data, good.len);
+		for (long flips = 1 + random() % 4; flips; flips--)
+			doc.data[random() % doc.len] ^= 1 << random() % 8;
+		enum parser_result rc = read_it(&doc, &d, &e);
+
+		if (rc == PARSER_FAILED)
+			fail_msg("round %d: %s", round, e.text);
+		results[rc]++;
+		parsed_free(&d);
+		buf_free(&doc);
+	}
+	assert_true(results[PARSER_OK] > 10 && results[PARSER_REFUSED] > 100);
+	buf_free(&good);
+	(void)state;
+}
+
+/* --- what may happen to a worker --- */
+
+struct asker {
+	pthread_t thread;
+	const struct buf *doc;
+	unsigned n;
+	enum parser_result result;
+	struct err e;
+};
+
+static void *ask(void *arg)
+{
+	struct asker *a = arg;
+
+	for (unsigned i = 0; i < a->n && a->result == PARSER_OK; i++) {
+		struct parsed d = {0};
+
+		a->result = parser_read(parser, "alpha", a->doc, &d, &a->e);
+		parsed_free(&d);
+	}
+	return NULL;
+}
+
+static bool is_named(pid_t pid, const char *name)
+{
+	char path[64], got[32] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	if (!(f = fopen(path, "re")))
+		return false;
+	if (!fgets(got, sizeof(got), f))
+		*got = '\0';
+	fclose(f);
+	got[strcspn(got, "\n")] = '\0';
+	return !strcmp(got, name);
+}
+
+static pid_t child_of(pid_t parent, const char *name)
+{
+	char path[64];
+	pid_t pid;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)parent, (int)parent);
+	if (!(f = fopen(path, "re")))
+		return 0;
+	while (fscanf(f, "%d", &pid) == 1 && !is_named(pid, name))
+		pid = 0;
+	fclose(f);
+	return is_named(pid, name) ? pid : 0;
+}
+
+static void a_killed_worker_is_no_answer(void **state)
+{
+	struct buf doc = document("Package:40 [NUMANode] Core:40 PU:4");
+	struct asker a = { .doc = &doc, .n = 1 };
+	pid_t worker = 0;
+
+	assert_int_equal(pthread_create(&a.thread, NULL, ask, &a), 0);
+	for (int i = 0; i < 1000 && !(worker = child_of(parser_pid(parser), "topiaryd-worker")); i++)
+		usleep(1000);
+	assert_true(worker > 0);
+	assert_int_equal(kill(worker, SIGKILL), 0);
+	pthread_join(a.thread, NULL);
+	assert_int_equal(a.result, PARSER_FAILED);
+	assert_non_null(strstr(a.e.text, "alpha: "));
+	is_served();
+	a.result = PARSER_OK;
+	ask(&a);
+	assert_int_equal(a.result, PARSER_OK);
+	buf_free(&doc);
+	(void)state;
+}
+
+static void many_ask_at_once(void **state)
+{
+	struct buf small = document(SMALL), large = document("Package:8 [NUMANode] Core:16 PU:2");
+	struct asker a[24];
+
+	for (size_t i = 0; i < ROWS(a); i++) {
+		a[i] = (struct asker){ .doc = i % 2 ? &small : &large, .n = 10 };
+		assert_int_equal(pthread_create(&a[i].thread, NULL, ask, &a[i]), 0);
+	}
+	for (size_t i = 0; i < ROWS(a); i++) {
+		pthread_join(a[i].thread, NULL);
+		if (a[i].result != PARSER_OK)
+			fail_msg("%s", a[i].e.text);
+	}
+	buf_free(&small);
+	buf_free(&large);
+	(void)state;
+}
+
+static void says_so_when_the_parent_is_gone(void **state)
+{
+	struct buf doc = document(SMALL);
+	struct parser *own, *other = parser;
+	struct parsed d;
+	struct err e;
+
+	assert_non_null(own = parser_start(&e));
+	kill(parser_pid(own), SIGKILL);
+	parser = own;
+	assert_int_equal(read_it(&doc, &d, &e), PARSER_FAILED);
+	parser = other;
+	parser_stop(own);
+	parser_stop(NULL);
+	is_served();
+	buf_free(&doc);
+	(void)state;
+}
+
+/* --- what an attacked worker may say --- */
+
+#define CHANGE(severity, more) "{\"severity\":\"" severity "\",\"direction\":\"gone\",\"object\":\"PU 1\",\"what\":\"\"," \
+	"\"from\":\"\",\"to\":\"\",\"words\":\"PU 1 gone\"" more "}"
+
+static struct buf said(const char *text, size_t len)
+{
+	struct buf b = {0};
+
+	buf_add(&b, text, len);
+	return b;
+}
+
+static void believes_only_what_is_checked(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+		bool is_text, is_line, is_facts;
+	} rows[] = {
+#define ROW(text, ...) { text, sizeof(text) - 1, __VA_ARGS__ }
+		ROW("", true, false, true),
+		ROW("Core:4 PU:2", true, true, false),
+		ROW("\xc3\xa4", true, true, false),
+		ROW("a\0b", false, false, false),
+		ROW("a\nb", true, false, false),
+		ROW("\x1b[31m", true, false, false),
+		ROW("\xc3", false, false, false),
+		ROW("\xc0\xaf", false, false, false),
+		ROW("\xed\xa0\x80", false, false, false),
+		ROW("\xf4\x90\x80\x80", false, false, false),
+		ROW("3\tmachine\tHostName\tn1\n", true, false, true),
+		ROW("3\tmachine\tHostName\tn1\n14\tcore 2\t\t\n", true, false, true),
+		ROW("3\tmachine\tHostName\tn1", true, false, false),
+		ROW("\tmachine\tHostName\tn1\n", true, false, false),
+		ROW("-3\tmachine\tHostName\tn1\n", true, false, false),
+		ROW("3\tmachine\tHostName\n", true, false, false),
+		ROW("3\tmachine\tHostName\tn1\tn2\n", true, false, false),
+		ROW("3\tmachine\tHostName\tn\r1\n", true, false, false),
+		ROW("3\tmachine\tHostName\tn1\n\n", true, false, false),
+		ROW("3\tmachine\tHostName\t\xff\n", false, false, false),
+#undef ROW
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf b = said(rows[i].text, rows[i].len);
+
+		if (belief_text(&b) != rows[i].is_text || belief_line(&b) != rows[i].is_line || belief_facts(&b) != rows[i].is_facts)
+			fail_msg("row %zu: %s", i, rows[i].text);
+		buf_free(&b);
+	}
+	(void)state;
+}
+
+static void believes_only_shapes(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned cores, pus;
+		bool is;
+	} rows[] = {
+		{ "Core:4 PU:2", 4, 8, true },
+		{ "Core:4 PU:2", 4, 4, false },
+		{ "Core:4 PU:2", 8, 8, false },
+		{ "Core:4 PU", 4, 4, false },
+		{ "", 0, 0, false },
+		{ "Core:999999999 PU:2", 999999999, 1999999998, false },
+		{ "{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{", 1, 1, false },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf b = said(rows[i].text, strlen(rows[i].text));
+
+		if (belief_shape(&b, rows[i].cores, rows[i].pus) != rows[i].is)
+			fail_msg("row %zu: %s", i, rows[i].text);
+		buf_free(&b);
+	}
+	(void)state;
+}
+
+static void believes_only_lists_of_changes(void **state)
+{
+	static const struct {
+		const char *text;
+		int gravest;
+	} rows[] = {
+		{ "[]", SEVERITY_IDENTITY },
+		{ "[" CHANGE("wiring", "") "]", SEVERITY_WIRING },
+		{ "[" CHANGE("cosmetic", "") "," CHANGE("capacity", "") "]", SEVERITY_CAPACITY },
+		{ "", -1 },
+		{ "{}", -1 },
+		{ "[", -1 },
+		{ "[[]]", -1 },
+		{ "[{}]", -1 },
+		{ "[1]", -1 },
+		{ "[]x", -1 },
+		{ "[" CHANGE("fatal", "") "]", -1 },
+		{ "[" CHANGE("wiring", ",\"more\":\"\"") "]", -1 },
+		{ "[" CHANGE("wiring", ",\"words\":\"\"") "]", -1 },
+		{ "[" CHANGE("wiring", "") ",null]", -1 },
+		{ "[" CHANGE("wiring\\u0000", "") "]", -1 },
+		{ "[" CHANGE("wiring", "") "," CHANGE("\xff", "") "]", -1 },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf b = said(rows[i].text, strlen(rows[i].text));
+
+		if (belief_changes(&b) != rows[i].gravest)
+			fail_msg("row %zu: %s", i, rows[i].text);
+		buf_free(&b);
+	}
+	(void)state;
+}
+
+/* --- the sandbox --- */
+
+static int try_nothing(void)
+{
+	return 0;
+}
+
+static int try_open(void)
+{
+	return open("/etc/passwd", O_RDONLY) < 0 && errno == EACCES ? 0 : 1;
+}
+
+static int try_socket(void)
+{
+	return socket(AF_INET, SOCK_STREAM, 0) < 0;
+}
+
+static int try_fork(void)
+{
+	return fork() < 0;
+}
+
+static int try_kill(void)
+{
+	return kill(getppid(), 0);
+}
+
+static int try_alarm(void)
+{
+	return alarm(1000) != 0;
+}
+
+static int try_file_memory(void)
+{
+	return mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 0, 0) == MAP_FAILED;
+}
+
+static int try_memory(void)
+{
+	return malloc(300u << 20) ? 1 : 0;
+}
+
+static int try_endless_work(void)
+{
+	volatile bool more = true;
+
+	while (more)
+		;
+	return 1;
+}
+
+static void gives_up_everything(void **state)
+{
+	static const struct {
+		int (*what)(void);
+		int signal;	/* that ends it; 0: ends well */
+		int busy;	/* or that, when the machine is busy; 0: no other */
+	} rows[] = {
+		{ try_nothing, 0, 0 },
+		{ try_open, 0, 0 },
+		{ try_memory, 0, 0 },
+		{ try_socket, SIGSYS, 0 },
+		{ try_fork, SIGSYS, 0 },
+		{ try_kill, SIGSYS, 0 },
+		{ try_alarm, SIGSYS, 0 },
+		{ try_file_memory, SIGSYS, 0 },
+		{ try_endless_work, SIGKILL, SIGALRM },
+	};
+	struct sandbox s;
+	struct err e;
+
+#ifdef __SANITIZE_ADDRESS__
+	skip();	/* its own calls at a process's end are among the forbidden ones */
+#endif
+	assert_int_equal(sandbox_make(&s, &e), 0);
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		int status;
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(sandbox_prepare() || sandbox_enter(&s, 0) ? 100 : rows[i].what());
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		if (status != rows[i].signal && (!rows[i].busy || status != rows[i].busy))
+			fail_msg("row %zu: status %#x", i, (unsigned)status);
+	}
+	sandbox_free(&s);
+	(void)state;
+}
+
+static int begin(void **state)
+{
+	struct err e;
+
+	(void)state;
+	if (!(parser = parser_start(&e)))
+		fail_msg("%s", e.text);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	parser_stop(parser);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(says_what_a_document_says),
+		cmocka_unit_test(gives_the_canonical_form),
+		cmocka_unit_test(tells_what_changed),
+		cmocka_unit_test(names_the_document_that_cannot_be_compared),
+		cmocka_unit_test(refuses_changed_documents),
+		cmocka_unit_test(refuses_other_encodings),
+		cmocka_unit_test(refuses_what_is_no_document),
+		cmocka_unit_test(refuses_what_is_too_much),
+		cmocka_unit_test(survives_a_huge_attribute),
+		cmocka_unit_test(survives_flipped_bytes),
+		cmocka_unit_test(a_killed_worker_is_no_answer),
+		cmocka_unit_test(many_ask_at_once),
+		cmocka_unit_test(says_so_when_the_parent_is_gone),
+		cmocka_unit_test(believes_only_what_is_checked),
+		cmocka_unit_test(believes_only_shapes),
+		cmocka_unit_test(believes_only_lists_of_changes),
+		cmocka_unit_test(gives_up_everything),
+	};
+
+	signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, begin, end);
+}
