@@ -139,7 +139,7 @@ static int transact(struct call *c, struct db *db, const struct document *d, cha
 		rc = 1;
 		goto done;
 	}
-	if (exact(r) == (d->xml.data != NULL)) {
+	if (exact(r) == (d->xml.data != NULL) || *PQgetvalue(r, 0, DRIFTS) != 't') {
 		err_set(e, "it was moved meanwhile; ask again");
 		goto done;
 	}

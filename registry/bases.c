@@ -55,7 +55,7 @@ enum { LINE, START, LEN, KEEP_START, KEEP_END, ALIAS, FIXED, DIGITS, OBJECT, NAM
 
 static PGresult *load_fields(struct db *db, const char *form, struct err *e)
 {
-	return db_query(db, e, "SELECT " FIELDS " FROM field w JOIN form f ON f.id = w.form"
+	return db_often(db, e, "SELECT " FIELDS " FROM field w JOIN form f ON f.id = w.form"
 			" LEFT JOIN fact a ON a.base = f.base AND a.line = w.line"
 			" WHERE w.form = $1 ORDER BY w.n", 1, &DB_TEXT(form));
 }
@@ -310,23 +310,22 @@ static int insert_form(struct db *db, const char *base, const struct book *book,
 	return rc == 1 ? insert_fields(db, id, book, wider, e) : -1;
 }
 
-/* The base's row is held, so that forms of one base are made one after another. */
+/* The base's row is held, so that forms of one base are made one after another. 0, 1 when it is no more, -1. */
 static int widen(struct db *db, const char *base, const struct book *book, const struct form *wider, struct err *e)
 {
-	PGresult *r = NULL;
-	int rc = -1;
+	char held[DB_KEY], latest[DB_KEY];
+	int rc = db_do(db, e, "BEGIN", 0, NULL);
 
-	if (db_do(db, e, "BEGIN", 0, NULL) || db_do(db, e, "SELECT 1 FROM base WHERE id = $1 FOR UPDATE", 1, &DB_TEXT(base)) ||
-	    !(r = db_query(db, e, "SELECT max(id) FROM form WHERE base = $1 AND kind <> 'patch'", 1, &DB_TEXT(base))))
-		goto done;
-	if (atoi(PQgetvalue(r, 0, 0)) == book->form && insert_form(db, base, book, wider, e))
-		goto done;
-	rc = db_do(db, e, "COMMIT", 0, NULL);
-done:
-	PQclear(r);
-	if (rc)
-		db_do(db, NULL, "ROLLBACK", 0, NULL);
-	return rc;
+	if (rc == 0)
+		rc = db_key(db, held, e, "SELECT id FROM base WHERE id = $1 FOR UPDATE", 1, &DB_TEXT(base));
+	if (rc == 1)
+		rc = db_key(db, latest, e, "SELECT max(id) FROM form WHERE base = $1 AND kind <> 'patch'", 1, &DB_TEXT(base));
+	if (rc == 1 && atoi(latest) == book->form && insert_form(db, base, book, wider, e))
+		rc = -1;
+	if (rc == 1 && db_do(db, e, "COMMIT", 0, NULL) == 0)
+		return 0;
+	db_do(db, NULL, "ROLLBACK", 0, NULL);
+	return rc == 0 ? 1 : -1;
 }
 
 int bases_widen(struct bases *b, struct db *db, const struct book *book, const struct form *wider, struct err *e)
@@ -339,11 +338,15 @@ int bases_widen(struct bases *b, struct db *db, const struct book *book, const s
 	pthread_mutex_lock(&b->lock);
 	now = shelf_take(b->shelf, book->base);
 	if (!now || now->form == book->form)
-		rc = widen(db, base, book, wider, e) || load(b, db, base, e) ? -1 : 0;
+		rc = widen(db, base, book, wider, e);
+	if (rc == 0 && (!now || now->form == book->form))
+		rc = load(b, db, base, e);
 	if (now)
 		shelf_put(b->shelf, now);
+	if (rc == 1)
+		shelf_drop(b->shelf, book->base);
 	pthread_mutex_unlock(&b->lock);
-	return rc;
+	return rc < 0 ? -1 : 0;
 }
 
 /* --- reading back --- */
@@ -352,7 +355,7 @@ int bases_open(struct bases *b, struct db *db, const char *form, struct opened *
 {
 	struct opened o = {0};
 	PGresult *fields = NULL;
-	PGresult *r = db_query(db, e, "SELECT base, kind FROM form WHERE id = $1", 1, &DB_TEXT(form));
+	PGresult *r = db_often(db, e, "SELECT base, kind FROM form WHERE id = $1", 1, &DB_TEXT(form));
 	int rc = -1;
 
 	if (!r)

@@ -40,8 +40,8 @@ const struct book *bases_take(struct bases *b, struct db *db, int base, struct e
 int bases_refresh(struct bases *b, struct db *db, struct err *e);
 
 /*
- * Give a base a wider form, unless somebody else gave it another since: then that one is loaded. In a transaction of its own. Either
- * way the caller looks again with shelf_find. 0 or -1.
+ * Give a base a wider form, unless somebody else gave it another since: then that one is loaded, or deleted it: then it leaves the
+ * shelf. In a transaction of its own. In each case the caller looks again with shelf_find. 0 or -1.
  */
 int bases_widen(struct bases *b, struct db *db, const struct book *book, const struct form *wider, struct err *e);
 

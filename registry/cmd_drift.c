@@ -120,7 +120,7 @@ static void print_total(const struct groups *g)
 		if (severity >= 0)
 			nodes[severity] += g->list[i].n;
 	}
-	printf("%zu nodes with drift: %zu capacity, %zu wiring, %zu cosmetic\n", all, nodes[SEVERITY_CAPACITY],
+	printf("%zu node%s with drift: %zu capacity, %zu wiring, %zu cosmetic\n", all, all == 1 ? "" : "s", nodes[SEVERITY_CAPACITY],
 	       nodes[SEVERITY_WIRING], nodes[SEVERITY_COSMETIC]);
 }
 

@@ -100,8 +100,8 @@ static int print_table(const json_t *nodes, struct err *e)
 	table_free(t);
 	if (rc)
 		return err_set(e, "the table cannot be written");
-	printf("%zu nodes, %zu of them with drift; %" JSON_INTEGER_FORMAT " bytes stored for %" JSON_INTEGER_FORMAT " bytes of XML\n",
-	       i, drifted, stored, xml);
+	printf("%zu node%s, %zu of them with drift; %" JSON_INTEGER_FORMAT " bytes stored for %" JSON_INTEGER_FORMAT " bytes of XML\n",
+	       i, i == 1 ? "" : "s", drifted, stored, xml);
 	return 0;
 }
 

@@ -7,10 +7,12 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "facts.h"
 
 #define BATCH 256
+#define APART_MS 20	/* the begins of two batches: under load more go with each, and who comes alone does not wait */
 #define FOREIGN_KEY_VIOLATION "23503"
 #define TRIES 3		/* of a batch that met a node which another topiaryd was adding */
 
@@ -34,6 +36,7 @@ struct committer {
 	pthread_cond_t wake;
 	struct deed *first, **last;
 	bool stop;
+	int64_t begun;		/* the latest batch, in now_ms */
 	struct commit_counts counts;
 	unsigned nthreads;
 	pthread_t threads[];
@@ -124,7 +127,7 @@ static int with_deeds(struct db *db, const struct batch *t, bool (*which)(const 
 	if (failed)
 		err_set(e, "out of memory");
 	else if (any)
-		r = db_query(db, e, sql, n, v);
+		r = db_often(db, e, sql, n, v);
 	for (unsigned c = 0; c < n; c++)
 		buf_free(&column[c]);
 	if (out)
@@ -235,16 +238,17 @@ static int judge(struct db *db, struct batch *t, struct err *e)
 
 #define ROWS "unnest($1::text[], $2::uuid[], $3::bigint[], $4::bytea[], $5::int[], $6::int[], $7::bytea[])" \
 	" AS u(name, boot, seq, sha256, form, xml_bytes, diff)"
-#define TOUCH "UPDATE node n SET seen = now(), boot = u.boot, seq = u.seq FROM unnest($1::text[], $2::uuid[], $3::bigint[])" \
-	" AS u(name, boot, seq) WHERE n.name = u.name"
+#define TOUCH "UPDATE node n SET seen = greatest(0, ceil(extract(epoch FROM clock_timestamp() - n.since)))," \
+	" boot = u.boot, seq = u.seq" \
+	" FROM unnest($1::text[], $2::uuid[], $3::bigint[]) AS u(name, boot, seq) WHERE n.name = u.name"
 /* Told by the clock, not by the transaction's beginning: that may lie before the one which it waited for. */
 #define REPLACE "WITH u AS (SELECT * FROM clock_timestamp() AS c(t), " ROWS ")," \
 	" old AS (INSERT INTO past (since, until, form, xml_bytes, sha256, node, diff)" \
 	" SELECT n.since, u.t, n.form, n.xml_bytes, n.sha256, n.name, n.diff FROM node n JOIN u ON u.name = n.name)" \
-	" UPDATE node n SET since = u.t, seen = u.t, boot = u.boot, seq = u.seq, sha256 = u.sha256, form = u.form," \
+	" UPDATE node n SET since = u.t, seen = 0, boot = u.boot, seq = u.seq, sha256 = u.sha256, form = u.form," \
 	" xml_bytes = u.xml_bytes, diff = u.diff FROM u WHERE n.name = u.name RETURNING n.name, n.diff"
-#define INSERT "INSERT INTO node (since, seen, seq, boot, form, xml_bytes, sha256, name, diff)" \
-	" SELECT c.t, c.t, u.seq, u.boot, u.form, u.xml_bytes, u.sha256, u.name, u.diff FROM clock_timestamp() AS c(t), " ROWS \
+#define INSERT "INSERT INTO node (since, seq, boot, form, xml_bytes, sha256, name, diff)" \
+	" SELECT c.t, u.seq, u.boot, u.form, u.xml_bytes, u.sha256, u.name, u.diff FROM clock_timestamp() AS c(t), " ROWS \
 	" ON CONFLICT DO NOTHING RETURNING name, diff"
 #define MEND "DELETE FROM drift WHERE node = ANY($1::text[])"
 #define FORGET "DELETE FROM node_fact WHERE node = ANY($1::text[])"
@@ -406,6 +410,27 @@ static void count(struct commit_counts *n, const struct deed *d)
 	n->failed += d->result == COMMIT_FAILED;
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000ll + t.tv_nsec / 1000000;
+}
+
+/* With the lock held, which it leaves while it waits. */
+static void keep_apart(struct committer *c)
+{
+	int64_t ms;
+
+	while ((ms = c->begun + APART_MS - now_ms()) > 0) {
+		pthread_mutex_unlock(&c->lock);
+		nanosleep(&(struct timespec){ 0, ms * 1000000 }, NULL);
+		pthread_mutex_lock(&c->lock);
+	}
+	c->begun = now_ms();
+}
+
 static void *run(void *user)
 {
 	struct committer *c = user;
@@ -417,7 +442,10 @@ static void *run(void *user)
 			pthread_cond_wait(&c->wake, &c->lock);
 		if (!c->first)
 			break;
+		keep_apart(c);
 		take_batch(c, &t);
+		if (!t.n)
+			continue;
 		pthread_mutex_unlock(&c->lock);
 		run_batch(c, &t);
 		pthread_mutex_lock(&c->lock);

@@ -10,11 +10,14 @@
 
 #define VALUES_MAX 20
 #define WAIT_SECONDS 5
+#define PREPARED_MAX 16
 
 struct db {
 	PGconn *conn;
 	bool busy;
 	char state[6];
+	const char *prepared[PREPARED_MAX];	/* statement i is named after its place */
+	unsigned nprepared;
 };
 
 struct db_pool {
@@ -75,6 +78,7 @@ static int db_connect(struct db *db, const char *conninfo, struct err *e)
 	if (db->conn && PQconsumeInput(db->conn) && PQconsumeInput(db->conn) && PQstatus(db->conn) == CONNECTION_OK)
 		return 0;
 	PQfinish(db->conn);
+	db->nprepared = 0;
 	db->conn = PQconnectdbParams(keys, values, 1);
 	return PQstatus(db->conn) == CONNECTION_OK ? 0 : fail(db, e);
 }
@@ -160,17 +164,56 @@ const char *db_state(const struct db *db)
 	return db->state;
 }
 
-PGresult *db_query(struct db *db, struct err *e, const char *sql, unsigned n, const struct db_value *values)
-{
+/* Values as libpq takes them. */
+struct values {
 	const char *data[VALUES_MAX];
 	int length[VALUES_MAX], binary[VALUES_MAX];
+};
 
+static void values_set(struct values *v, unsigned n, const struct db_value *values)
+{
 	for (unsigned i = 0; i < n; i++) {
-		data[i] = values[i].data;
-		length[i] = values[i].len;
-		binary[i] = values[i].len > 0;
+		v->data[i] = values[i].data;
+		v->length[i] = values[i].len;
+		v->binary[i] = values[i].len > 0;
 	}
-	return checked(db, PQexecParams(db->conn, sql, n, NULL, data, length, binary, 0), e);
+}
+
+PGresult *db_query(struct db *db, struct err *e, const char *sql, unsigned n, const struct db_value *values)
+{
+	struct values v;
+
+	values_set(&v, n, values);
+	return checked(db, PQexecParams(db->conn, sql, n, NULL, v.data, v.length, v.binary, 0), e);
+}
+
+/* The name of the statement, prepared; NULL with an error. */
+static const char *prepare(struct db *db, const char *sql, char name[static 16], struct err *e)
+{
+	unsigned i = 0;
+	PGresult *r;
+
+	while (i < db->nprepared && db->prepared[i] != sql)
+		i++;
+	snprintf(name, 16, "s%u", i);
+	if (i < db->nprepared)
+		return name;
+	if (!(r = checked(db, PQprepare(db->conn, name, sql, 0, NULL), e)))
+		return NULL;
+	PQclear(r);
+	db->prepared[db->nprepared++] = sql;
+	return name;
+}
+
+PGresult *db_often(struct db *db, struct err *e, const char *sql, unsigned n, const struct db_value *values)
+{
+	struct values v;
+	char name[16];
+
+	if (db->nprepared == PREPARED_MAX)
+		return db_query(db, e, sql, n, values);
+	values_set(&v, n, values);
+	return prepare(db, sql, name, e) ? checked(db, PQexecPrepared(db->conn, name, n, v.data, v.length, v.binary, 0), e) : NULL;
 }
 
 int db_key(struct db *db, char key[static DB_KEY], struct err *e, const char *sql, unsigned n, const struct db_value *values)

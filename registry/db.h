@@ -36,6 +36,8 @@ PGresult *db_query(struct db *db, struct err *e, const char *sql, unsigned n, co
 /* A row's key as PostgreSQL writes it: the first column of the first row. 1, 0 when there is no row, -1. */
 #define DB_KEY 16
 int db_key(struct db *db, char key[static DB_KEY], struct err *e, const char *sql, unsigned n, const struct db_value *values);
+/* The same, for a statement that comes often: sql is a constant, and is prepared once a connection. */
+PGresult *db_often(struct db *db, struct err *e, const char *sql, unsigned n, const struct db_value *values);
 /* The same, for a statement whose result is of no interest: 0 or -1. */
 int db_do(struct db *db, struct err *e, const char *sql, unsigned n, const struct db_value *values);
 /* A script of our own (a migration): several statements, no values. */

@@ -194,14 +194,18 @@ static int note(struct pass *p, const PGresult *r, int row, int failed, const st
 	return noted ? 0 : -1;
 }
 
-/* A batch of those that were never tried, or of those that failed. The number of rows, -1. */
+/*
+ * A batch of those that were never tried, or of those that failed. What a node drifts by at its first export is told at a full pass
+ * only: it may be found there that the node is right, and what it was compared with is not. The number of rows, -1.
+ */
 static int tell_some(struct pass *p, const char *fresh, time_t until, struct err *e)
 {
 	PGresult *r = db_query(p->db, e, "SELECT d.node, d.severity, 'c' || b.class, d.changes::text, d.xmin::text FROM drift d"
 			       " JOIN node n ON n.name = d.node JOIN form f ON f.id = n.form JOIN base b ON b.id = f.base"
 			       " WHERE NOT d.told AND (d.tries = 0) = $1::bool"
+			       " AND ($2::bool OR EXISTS (SELECT 1 FROM past o WHERE o.node = d.node))"
 			       " ORDER BY array_position('{capacity,wiring,cosmetic}'::text[], d.severity), d.since, d.node"
-			       " LIMIT " BATCH, 1, &DB_TEXT(fresh));
+			       " LIMIT " BATCH, 2, (struct db_value[]){ DB_TEXT(fresh), DB_TEXT(p->full ? "t" : "f") });
 	int rows = r ? PQntuples(r) : -1, rc = rows;
 
 	for (int i = 0; i < rows && rc == rows; i++) {

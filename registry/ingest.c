@@ -3,6 +3,7 @@
 #include "ingest.h"
 
 #include <string.h>
+#include <sys/resource.h>
 #include <strings.h>
 
 #include "base/log.h"
@@ -11,10 +12,13 @@
 #include "topo/pack.h"
 #include "upkeep.h"
 
+#define EXPORTS_NICE 5
 #define PLACINGS 3	/* of a document, when its node turns out to be of another class, or its base to be gone */
 
 int ingest_admit(struct call *c)
 {
+	/* Of this thread, which serves one connection: an export can wait, people who read while a cluster boots should not. */
+	setpriority(PRIO_PROCESS, 0, EXPORTS_NICE);
 	if (call_check_credential(c))
 		return -1;
 	if (c->signer != 0)
@@ -45,6 +49,8 @@ static void acknowledge(struct call *c, const struct receipt *r)
 		publisher_nudge(c->service->publisher);
 	if (r->drifted)
 		upkeep_nudge(c->service->upkeep);
+	if (!strcmp(r->stored, "patch"))
+		upkeep_patched(c->service->upkeep);
 	/* Already stored: an agent that gets no acknowledgement asks again, and finds its document known. */
 	c->reply.ack = cred_sign(k, c->signer, c->service->settings.munge_socket, &e);
 	if (!c->reply.ack) {

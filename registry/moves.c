@@ -24,6 +24,8 @@ enum { M_NODE, M_SINCE, M_SHA256, M_FORM, M_DIFF, M_COUNT };
 
 static const char *const read_sql[] = {
 	[PRESENT] = BATCH("SELECT name, " COLUMNS " FROM node WHERE form = $1::int AND name > $2", "name"),
+	[RECENT] = BATCH("SELECT name, " COLUMNS " FROM node WHERE form = $1::int AND name > $2"
+			 " AND ($4::timestamptz IS NULL OR since > $4::timestamptz)", "name"),
 	[DRIFTED] = BATCH("SELECT name, " COLUMNS " FROM node n WHERE form = $1::int AND name > $2 AND EXISTS (SELECT 1 FROM drift d"
 			  " WHERE d.node = n.name AND ($4::timestamptz IS NULL OR d.since < $4::timestamptz))", "name"),
 	[PAST] = BATCH("SELECT node, " COLUMNS " FROM past WHERE form = $1::int AND (node, since) > ($2, $3::timestamptz)",
@@ -36,16 +38,18 @@ static const char *const read_sql[] = {
 #define MOVE_NODES "WITH held AS (SELECT n.name, u.form, u.diff FROM " WANTED " JOIN node n ON " SAME("name") \
 	" FOR UPDATE OF n SKIP LOCKED)," \
 	" moved AS (UPDATE node n SET form = h.form, diff = h.diff FROM held h WHERE n.name = h.name RETURNING n.name)," \
-	" facts AS (DELETE FROM node_fact f USING moved m WHERE f.node = m.name)," \
-	" drifts AS (DELETE FROM drift d USING moved m WHERE d.node = m.name AND $7::bool) SELECT count(*) FROM moved"
+	" facts AS (DELETE FROM node_fact f USING moved m WHERE f.node = m.name RETURNING 1)," \
+	" drifts AS (DELETE FROM drift d USING moved m WHERE d.node = m.name AND $7::bool)" \
+	" SELECT (SELECT count(*) FROM moved), (SELECT count(*) FROM facts)"
 
 static const char *const move_sql[] = {
 	[PRESENT] = MOVE_NODES,
+	[RECENT] = MOVE_NODES,
 	[DRIFTED] = MOVE_NODES,
 	[PAST] = "WITH held AS (SELECT n.node, n.since, u.form, u.diff FROM " WANTED " JOIN past n ON " SAME("node")
 		" FOR UPDATE OF n SKIP LOCKED),"
 		" moved AS (UPDATE past n SET form = h.form, diff = h.diff FROM held h"
-		" WHERE n.node = h.node AND n.since = h.since AND NOT $7::bool RETURNING n.node) SELECT count(*) FROM moved",
+		" WHERE n.node = h.node AND n.since = h.since AND NOT $7::bool RETURNING n.node) SELECT count(*), 0 FROM moved",
 };
 
 /* --- how a base holds a document --- */
@@ -149,6 +153,15 @@ int moves_add(struct moves *m, const struct held *h, const struct fit *fit, stru
 	return 0;
 }
 
+static void count(struct pass *p, struct moves *m, const PGresult *r)
+{
+	unsigned long long moved = strtoull(PQgetvalue(r, 0, 0), NULL, 10);
+
+	m->made += moved;
+	p->emptied[m->who == PAST ? IN_PAST : IN_NODE] += moved;
+	p->emptied[IN_NODE_FACT] += strtoull(PQgetvalue(r, 0, 1), NULL, 10);
+}
+
 static int moves_make(struct pass *p, struct moves *m, struct err *e)
 {
 	struct db_value v[M_COUNT + 2] = { DB_TEXT(m->from) };
@@ -165,7 +178,7 @@ static int moves_make(struct pass *p, struct moves *m, struct err *e)
 	v[M_COUNT + 1] = DB_TEXT(m->undrift ? "t" : "f");
 	r = db_query(p->db, e, move_sql[m->who], M_COUNT + 2, v);
 	if (r)
-		m->made += strtoul(PQgetvalue(r, 0, 0), NULL, 10);
+		count(p, m, r);
 	PQclear(r);
 	moves_reset(m);
 	return r ? 0 : -1;
@@ -219,7 +232,7 @@ static int batch(struct pass *p, struct moves *m, const struct opened *o, const 
 		if (rc)
 			return -1;
 	}
-	return moves_make(p, m, e) ? -1 : rows;
+	return moves_make(p, m, e) || (m->after && m->after(m, e)) ? -1 : rows;
 }
 
 int moves_each(struct pass *p, struct moves *m, struct err *e)
@@ -232,7 +245,7 @@ int moves_each(struct pass *p, struct moves *m, struct err *e)
 		return -1;
 	do {
 		PGresult *r = db_query(p->db, e, read_sql[m->who], 4,
-				       (struct db_value[]){ DB_TEXT(m->from), DB_TEXT(node), DB_TEXT(since), DB_TEXT(m->before) });
+				       (struct db_value[]){ DB_TEXT(m->from), DB_TEXT(node), DB_TEXT(since), DB_TEXT(m->time) });
 
 		rows = r ? batch(p, m, &o, r, e) : -1;
 		if (rows > 0) {
@@ -241,6 +254,7 @@ int moves_each(struct pass *p, struct moves *m, struct err *e)
 		}
 		PQclear(r);
 	} while (rows > 0 && pass_rest(p));
+	m->whole = rows == 0;
 	opened_close(p->bases, &o);
 	for (int c = 0; c < M_COUNT; c++)
 		buf_free(&m->column[c]);

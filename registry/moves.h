@@ -13,6 +13,7 @@
 /* Whose documents. */
 enum shelfmark {
 	PRESENT,	/* what nodes export now */
+	RECENT,		/* those of them that came after a time */
 	DRIFTED,	/* those of them that drift since before a time */
 	PAST,		/* what they exported before */
 };
@@ -28,12 +29,14 @@ struct held {
 struct moves {
 	enum shelfmark who;
 	const char *from;	/* the form */
-	const char *before;	/* DRIFTED: the time, or NULL for any */
+	const char *time;	/* RECENT, DRIFTED: that time; NULL for any */
 	bool undrift;		/* those that are moved drift no more */
 	int (*each)(struct moves *m, const struct held *h, struct err *e);
+	int (*after)(struct moves *m, struct err *e);	/* called when each document of a batch was in hand; or NULL */
 	void *user;		/* each's own */
 	unsigned n;
 	unsigned long long made;
+	bool whole;		/* after moves_each: every document was in hand, but for the bad */
 	unsigned bad;		/* documents that could not be read back, and what was wrong with the first */
 	struct err first_bad;
 	struct buf column[5];

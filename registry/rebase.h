@@ -17,6 +17,14 @@ int rebase_forms(struct pass *p, struct err *e);
 int rebase_patches(struct pass *p, struct err *e);
 
 /*
+ * The first node of an order to boot may be the odd one. What a node exports first is no change, and what most nodes of an order are
+ * is what it was meant to be: when enough of them stand on another base of their class, that one becomes golden, and what each node of
+ * the class drifts by is told anew. Nodes that were something else before do not vote: a fault that hits most nodes stays one. What
+ * somebody accepted is left alone.
+ */
+int rebase_golden(struct pass *p, struct err *e);
+
+/*
  * Classes are kin when one was accepted from the other (accept.h). A node that drifts from its class and is what the golden base of a
  * kin one is, but for its identity, moves there, and drifts no more.
  */

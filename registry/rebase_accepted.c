@@ -105,7 +105,7 @@ int rebase_accepted(struct pass *p, struct err *e)
 	for (int i = 0; rc == 0 && i < PQntuples(r) && pass_goes_on(p); i++) {
 		struct following f = { p, atoi(PQgetvalue(r, i, GOLDEN)), *PQgetvalue(r, i, OWN) == 't' };
 		struct moves m = { .who = DRIFTED, .from = PQgetvalue(r, i, FORM), .undrift = true, .each = to_accepted, .user = &f,
-				   .before = PQgetisnull(r, i, BEFORE) ? NULL : PQgetvalue(r, i, BEFORE) };
+				   .time = PQgetisnull(r, i, BEFORE) ? NULL : PQgetvalue(r, i, BEFORE) };
 
 		rc = moves_each(p, &m, e);
 		if (m.made)

@@ -46,7 +46,7 @@ done:
 enum store_result store_xml(struct bases *b, struct db *db, const char *node, const char *when, struct buf *out, char sha256[HASH_HEX],
 			    struct err *e)
 {
-	PGresult *r = db_query(db, e, when ? THEN : NOW, when ? 2 : 1, (struct db_value[]){ DB_TEXT(node), DB_TEXT(when) });
+	PGresult *r = db_often(db, e, when ? THEN : NOW, when ? 2 : 1, (struct db_value[]){ DB_TEXT(node), DB_TEXT(when) });
 	enum store_result rc = STORE_OK;
 
 	if (!r) {

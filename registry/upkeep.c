@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "upkeep.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "base/log.h"
 #include "herald.h"
 #include "rebase.h"
+#include "vacuum.h"
 
 /* Any number, as long as it is always the same and not one of those in migrate.c and place.c. */
 #define LOCK "SELECT pg_try_advisory_lock(1953460331)"
@@ -20,32 +22,41 @@
 #define REST_MIN 0.01		/* seconds */
 #define REST_MAX 1.0
 #define HISTORY_BATCH "256"
+#define MANY 16			/* patches that are worth a pass */
+#define GATHERING 2		/* seconds: those that come with them may go with it */
+#define APART 30		/* seconds from one pass to the next that patches ask for */
 
-enum occasion { ON_TURN = 1, ON_DRIFT = 2, ON_ACCEPT = 4 };
+enum occasion { ON_TURN = 1, ON_DRIFT = 2, ON_ACCEPT = 4, ON_GOLDEN = 8 };
 
 static int forget_history(struct pass *p, struct err *e);
 
-/* In this order: what people wait for comes first, and forms are empty only after the nodes have left them. */
+/*
+ * In this order: what people wait for comes first, what most nodes of a class are is known when they have a base, and forms are empty
+ * only after the nodes have left them.
+ */
 static const struct step {
 	const char *what;
 	unsigned when;
 	int (*run)(struct pass *p, struct err *e);
 } steps[] = {
-	{ "telling of drift", ON_TURN | ON_DRIFT, herald_run },
-	{ "moving nodes to classes that were accepted", ON_TURN | ON_ACCEPT, rebase_accepted },
 	{ "finding bases for nodes stored as patches", ON_TURN, rebase_patches },
+	{ "finding out what classes are expected to be", ON_TURN | ON_GOLDEN, rebase_golden },
+	{ "moving nodes to classes that were accepted", ON_TURN | ON_ACCEPT, rebase_accepted },
+	{ "telling of drift", ON_TURN | ON_DRIFT, herald_run },
 	{ "moving nodes to newer forms", ON_TURN, rebase_forms },
 	{ "deleting old history", ON_TURN, forget_history },
 	{ "deleting bases without nodes", ON_TURN, rebase_unused },
+	{ "taking back the room of dead rows", ON_TURN | ON_ACCEPT, vacuum_run },
 };
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
 struct upkeep {
 	pthread_t thread;
-	pthread_mutex_t lock;	/* of wanted and stop */
+	pthread_mutex_t lock;	/* of the five below */
 	pthread_cond_t wake;
-	unsigned wanted;
+	unsigned wanted, patched;
 	bool stop;
+	double turn, last_turn;	/* when the next full pass is due, and when there was one */
 	const struct settings *settings;
 	struct db_pool *pool;
 	struct bases *bases;
@@ -110,6 +121,7 @@ static int forget_history(struct pass *p, struct err *e)
 		if (!r)
 			return -1;
 		deleted = atoi(PQcmdTuples(r));
+		p->emptied[IN_PAST] += deleted;
 		PQclear(r);
 	} while (deleted && pass_rest(p));
 	return 0;
@@ -179,18 +191,28 @@ static unsigned pass(struct upkeep *u, unsigned wanted)
 	return again;
 }
 
-/* Sleep until there is something to do: what; 0 when topiaryd ends. */
-static unsigned wait_turn(struct upkeep *u, double turn, double soon)
+/* The lock is held. */
+static void begin_turn(struct upkeep *u)
 {
-	struct timespec until = at(soon < turn ? soon : turn);
-	unsigned wanted;
-	int rc = 0;
+	u->last_turn = now();
+	u->turn = u->last_turn + u->settings->upkeep_interval;
+	u->patched = 0;
+}
+
+/* Sleep until there is something to do: what; 0 when topiaryd ends. */
+static unsigned wait_turn(struct upkeep *u, bool again)
+{
+	double soon = again ? now() + SOON : HUGE_VAL;
+	unsigned wanted = 0;
 
 	pthread_mutex_lock(&u->lock);
-	while (!u->stop && !u->wanted && rc == 0)
-		rc = pthread_cond_timedwait(&u->wake, &u->lock, &until);
-	wanted = u->stop ? 0 : u->wanted | (now() >= turn ? ON_TURN : 0) | (now() >= soon ? ON_DRIFT | ON_ACCEPT : 0);
+	while (!u->stop && !(wanted = u->wanted | (now() >= u->turn ? ON_TURN : 0) | (now() >= soon ? ON_DRIFT | ON_ACCEPT : 0)))
+		pthread_cond_timedwait(&u->wake, &u->lock, (struct timespec[]){ at(soon < u->turn ? soon : u->turn) });
+	if (wanted & ON_TURN)
+		begin_turn(u);
 	u->wanted = 0;
+	if (u->stop)
+		wanted = 0;
 	pthread_mutex_unlock(&u->lock);
 	return wanted;
 }
@@ -203,14 +225,11 @@ static bool stopping(struct upkeep *u)
 static void *run(void *user)
 {
 	struct upkeep *u = user;
-	unsigned again = ON_DRIFT | ON_ACCEPT;
-	double turn = now() + u->settings->upkeep_interval;
+	unsigned again = ON_DRIFT | ON_ACCEPT | ON_GOLDEN;
 
 	while (!stopping(u)) {
-		unsigned wanted = wait_turn(u, turn, again ? now() + SOON : turn);
+		unsigned wanted = wait_turn(u, again);
 
-		if (wanted & ON_TURN)
-			turn = now() + u->settings->upkeep_interval;
 		if (wanted)
 			again = pass(u, wanted | again);
 	}
@@ -229,12 +248,27 @@ static void ask(struct upkeep *u, unsigned what)
 
 void upkeep_nudge(struct upkeep *u)
 {
-	ask(u, ON_DRIFT);
+	if (u && *u->settings->drift_hook)
+		ask(u, ON_DRIFT);
 }
 
 void upkeep_follow(struct upkeep *u)
 {
 	ask(u, ON_ACCEPT);
+}
+
+void upkeep_patched(struct upkeep *u)
+{
+	if (!u)
+		return;
+	pthread_mutex_lock(&u->lock);
+	if (++u->patched == MANY) {
+		double soon = now() + GATHERING, apart = u->last_turn + APART, due = soon > apart ? soon : apart;
+
+		u->turn = due < u->turn ? due : u->turn;
+		pthread_cond_signal(&u->wake);
+	}
+	pthread_mutex_unlock(&u->lock);
 }
 
 struct upkeep *upkeep_start(const struct settings *s, struct db_pool *pool, struct bases *b, struct parser *p, struct err *e)
@@ -250,6 +284,8 @@ struct upkeep *upkeep_start(const struct settings *s, struct db_pool *pool, stru
 	u->pool = pool;
 	u->bases = b;
 	u->parser = p;
+	u->turn = now() + s->upkeep_interval;
+	u->last_turn = now() - APART;
 	pthread_condattr_init(&steady);
 	pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
 	pthread_mutex_init(&u->lock, NULL);

@@ -25,6 +25,11 @@ void upkeep_stop(struct upkeep *u);
 void upkeep_nudge(struct upkeep *u);
 /* A class was accepted: let the nodes that are like it follow now (rebase.h). */
 void upkeep_follow(struct upkeep *u);
+/* A node is stored as a patch. Many of them since the last pass are worth one soon: they may need a base. */
+void upkeep_patched(struct upkeep *u);
+
+/* Tables in which a pass leaves dead rows: of those that it moved or deleted. */
+enum emptied { IN_NODE, IN_NODE_FACT, IN_PAST, EMPTIED };
 
 /* A pass, as its steps see it. */
 struct pass {
@@ -36,6 +41,7 @@ struct pass {
 	int *highest_base;	/* key of a base that was there once, kept from pass to pass */
 	bool full;		/* the interval is over; else it was nudged */
 	bool unfinished;	/* set by a step that wants to go on soon */
+	unsigned long long emptied[EMPTIED];	/* rows */
 };
 
 /* Between two transactions: rest. False when topiaryd ends, and the step is to return at once. */

@@ -21,10 +21,12 @@ CREATE TABLE class (
 	id     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	golden integer,
 	accepted_from integer REFERENCES class,
+	retell timestamptz,
 	made   timestamptz NOT NULL DEFAULT now()
 );
 COMMENT ON TABLE class IS 'Nodes that are expected to be alike; each is compared with the golden base';
 COMMENT ON COLUMN class.accepted_from IS 'the class from which its golden base drifted until somebody accepted it';
+COMMENT ON COLUMN class.retell IS 'documents that came since may be told to drift from an earlier golden base; NULL: none';
 
 CREATE TABLE base (
 	id        integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -100,9 +102,9 @@ COMMENT ON COLUMN field.middle IS 'what the base has there';
 -- The columns stand widest first, and few may be NULL: a row of 100,000 counts every byte.
 CREATE TABLE node (
 	since     timestamptz NOT NULL DEFAULT now(),
-	seen      timestamptz NOT NULL DEFAULT now(),
 	seq       bigint NOT NULL,
 	boot      uuid NOT NULL,
+	seen      integer NOT NULL DEFAULT 0,
 	form      integer NOT NULL REFERENCES form,
 	xml_bytes integer NOT NULL CHECK (xml_bytes > 0),
 	sha256    bytea NOT NULL CHECK (octet_length(sha256) = 32),
@@ -111,7 +113,7 @@ CREATE TABLE node (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE node IS 'A node: what it exported last, and when it was seen';
 COMMENT ON COLUMN node.since IS 'when this document first came';
-COMMENT ON COLUMN node.seen IS 'the last acknowledged export, be it unchanged';
+COMMENT ON COLUMN node.seen IS 'the last acknowledged export, be it unchanged: seconds after since';
 COMMENT ON COLUMN node.seq IS 'of the last acknowledged export of that boot; a smaller one is refused';
 COMMENT ON COLUMN node.sha256 IS 'of the XML to the byte as the node exported it';
 COMMENT ON COLUMN node.diff IS 'what the form makes the document of';

@@ -6,7 +6,7 @@ SELECT n.name AS node, f.shape, s.hierarchy, s.cores, s.pus, 'c' || b.class AS c
        CASE WHEN f.kind = 'base' AND b.node <> n.name THEN 'fields' ELSE f.kind END AS stored,
        nullif(b.node, n.name) AS base,
        CASE WHEN f.kind = 'base' AND b.node = n.name THEN octet_length(b.bytes) ELSE octet_length(n.diff) END AS stored_bytes,
-       n.xml_bytes, encode(n.sha256, 'hex') AS sha256, n.boot AS boot_id, n.seq, n.since AS topology_since, n.seen AS last_boot,
+       n.xml_bytes, encode(n.sha256, 'hex') AS sha256, n.boot AS boot_id, n.seq, n.since AS topology_since, n.since + make_interval(secs => n.seen) AS last_boot,
        d.severity AS drift, d.since AS drift_since, s.cores_only, s.allocation, b.detail
 FROM node n
 JOIN form f ON f.id = n.form

@@ -121,9 +121,26 @@ static int zstd_stream(ZSTD_DCtx *z, struct bytes in, size_t max, struct buf *ou
 	return 0;
 }
 
+/* A frame that says how long it is needs no window beside the buffer that it fills. */
+static int zstd_at_once(ZSTD_DCtx *z, struct bytes in, size_t says, struct buf *out, struct err *e)
+{
+	char *at = buf_reserve(out, says);
+	size_t n;
+
+	if (!at)
+		return err_set(e, "out of memory");
+	n = ZSTD_decompressDCtx(z, at, says, in.at, in.len);
+	if (ZSTD_isError(n))
+		return err_set(e, "zstd: %s", ZSTD_getErrorName(n));
+	out->len += n;
+	buf_add(out, "", 0);
+	return 0;
+}
+
 /* Append to out; what was appended before a failure stays. */
 static int zstd_open(struct bytes in, struct bytes base, size_t max, struct buf *out, struct err *e)
 {
+	unsigned long long says = ZSTD_getFrameContentSize(in.at, in.len);
 	int window = base.len ? WINDOW_LOG_MAX : WINDOW_LOG_ALONE;
 	ZSTD_DCtx *z;
 	int rc = -1;
@@ -135,7 +152,7 @@ static int zstd_open(struct bytes in, struct bytes base, size_t max, struct buf 
 	    (base.len && ZSTD_isError(ZSTD_DCtx_refPrefix(z, base.at, base.len))))
 		err_set(e, "zstd: out of memory");
 	else
-		rc = zstd_stream(z, in, max, out, e);
+		rc = says == ZSTD_CONTENTSIZE_UNKNOWN ? zstd_stream(z, in, max, out, e) : zstd_at_once(z, in, says, out, e);
 	ZSTD_freeDCtx(z);
 	return rc;
 }

@@ -158,6 +158,22 @@ def draw(cluster, cores):
         step.show(str(PICTURE), f"topiary show {first} --svg --cores {mine} -o demo.svg")
 
 
+def boot_with(cluster, node, xml):
+    (cluster.folder / "nodes" / node / "machine.xml").write_text(xml)
+    cluster.command(cluster.agent_command(node))
+
+
+def lose_memory(cluster, node="cn6"):
+    """A node boots with half of a NUMA node's memory, and is mended."""
+    whole = (cluster.folder / "nodes" / node / "machine.xml").read_text()
+    less = re.sub(r'(<object type="NUMANode" os_index="1"[^>]* local_memory=")(\d+)', lambda m: f"{m[1]}{int(m[2]) // 2}", whole, count=1)
+    with Step("A change", f"{node} boots without half of its memory in one NUMA node, which the registry tells at once; then it is mended.") as step:
+        boot_with(cluster, node, less)
+        step.show(cluster.topiary("drift").stdout, "topiary drift")
+        boot_with(cluster, node, whole)
+        step.show(cluster.topiary("history", node).stdout, f"topiary history {node}")
+
+
 def up():
     began = time.monotonic()
     cluster = running_cluster()
@@ -169,6 +185,7 @@ def up():
     show_registry(cluster)
     number = run_job(cluster)
     draw(cluster, show_cores(cluster, number))
+    lose_memory(cluster)
     env = cluster.env()
     print(f"\n{paint('1', 'All of it ran')} in {time.monotonic() - began:.1f} s. The cluster runs on; to use it:\n"
           f"   export SLURM_CONF={env['SLURM_CONF']} TOPIARY_CONF={env['TOPIARY_CONF']} PATH={cluster.folder}/bin:$PATH\n"

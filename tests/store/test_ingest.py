@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -86,6 +87,37 @@ def test_original_that_is_not_canonical_is_kept_to_the_byte(registry):
     assert canonical == registry.get("/v1/nodes/plain/topology?form=canonical").body != odd
     assert registry.put("canon", canonical).status == 200
     assert registry.get("/v1/nodes/canon/topology?form=canonical").body == canonical
+
+
+def test_a_node_does_not_slip_into_another_class(registry):
+    """What was accepted from its class is open to it; what its class was accepted from is not: that is a change of its own."""
+    whole, less = ("Package:3 [NUMANode] Core:4 PU:1", "Package:3 [NUMANode] Core:4 PU:2")
+    for node in ("slip1", "slip2", "slip3"):
+        assert registry.put(node, machine(whole, node, 1)).status == 200
+    assert registry.put("slip3", machine(less, "slip3", 1)).status == 200
+    old, new = registry.get("/v1/nodes/slip1").json(), registry.get("/v1/nodes/slip3").json()
+    assert (old["class"], new["drift"]) == (new["class"], "capacity") and not old["drift"]
+    claim = registry.claim("slip3", machine(less, "slip3", 1), seq=time.time_ns(), length=0)
+    accepted = registry.request("POST", "/v1/nodes/slip3/accept", Authorization=f"Munge {registry.sign(claim)}")
+    assert accepted.status == 200, accepted.body
+    assert registry.put("slip2", machine(less, "slip2", 2)).status == 200
+    moved = registry.get("/v1/nodes/slip2").json()
+    assert moved["class"] == accepted.json()["class"] != old["class"] and not moved["drift"]
+    assert registry.put("slip2", machine(whole, "slip2", 3)).status == 200
+    back = registry.get("/v1/nodes/slip2").json()
+    assert (back["class"], back["drift"]) == (moved["class"], "capacity")
+    assert registry.get("/v1/nodes/slip2/topology").body == machine(whole, "slip2", 3)
+
+
+def test_a_base_that_is_gone_is_made_again(registry):
+    """Another topiaryd's upkeep may delete a base that this one has at hand."""
+    text = "Package:1 [NUMANode] L3Cache:3 Core:5 PU:1"
+    assert registry.put("gone1", machine(text, "gone1", 1)).json()["stored"] == "base"
+    base = registry.sql("SELECT f.base FROM node n JOIN form f ON f.id = n.form WHERE n.name = 'gone1'")
+    registry.sql(f"DELETE FROM node WHERE name = 'gone1'; UPDATE class SET golden = NULL WHERE golden = {base};"
+                 f" DELETE FROM base WHERE id = {base}")
+    assert registry.put("gone2", machine(text, "gone2", 2)).json()["stored"] == "base"
+    assert registry.get("/v1/nodes/gone2/topology").body == machine(text, "gone2", 2)
 
 
 def test_equal_nodes_at_once_have_one_base(registry):

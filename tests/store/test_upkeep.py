@@ -3,17 +3,13 @@
 """Upkeep: nodes move to better bases and forms, what nobody uses goes, and nothing else changes."""
 import random
 import re
-import subprocess
 import time
 
 import pytest
-from registry_rig import POSTGRES, USER
-from rig.cluster import as_user
-from rig.processes import Daemon, wait_until
-from upkeep_rig import INTERVAL, alike, all_there, clone, kill_topiaryd, name, number, relinked, start_second, upkept
+from rig.processes import wait_until
+from upkeep_rig import INTERVAL, alike, all_there, at_rest, clone, holding, kill_topiaryd, name, number, relinked, start_second, upkept
 
 PATIENCE = 15 * INTERVAL
-LOCK = 1953460331  # of registry/upkeep.c
 FACTS = "SELECT node, object, fact, value FROM topiary_facts ORDER BY 1, 2, 3, 4"
 FACTS_TWICE = "SELECT count(*) FROM node_fact a JOIN topiary_nodes n ON n.node = a.node WHERE n.stored <> 'patch'"
 OLD_FORMS = ("SELECT count(*) FROM node n JOIN form f ON f.id = n.form WHERE f.kind = 'fields' AND f.id <"
@@ -46,25 +42,6 @@ def documents(registry, shared):
         registry.old_before = number(registry, OLD_FORMS)
         registry.bytes_before = number(registry, "SELECT sum(octet_length(diff)) FROM node")
     return documents
-
-
-class at_rest:
-    """No topiaryd does its upkeep: the lock is somebody else's."""
-
-    def __init__(self, registry):
-        self.registry = registry
-
-    def __enter__(self):
-        command = as_user(USER, [str(POSTGRES / "psql"), "-h", str(self.registry.folder / "pg"), "-d", "topiary", "-At"])
-        self.psql = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
-        self.psql.stdin.write(f"SELECT pg_advisory_lock({LOCK});\nSELECT 'held';\n")
-        self.psql.stdin.flush()
-        while self.psql.stdout.readline() != "held\n":
-            assert self.psql.poll() is None
-        return self
-
-    def __exit__(self, *_):
-        self.psql.communicate("\\q\n", timeout=10)
 
 
 def test_nodes_that_differ_alike_get_a_base(registry, documents):
@@ -197,11 +174,8 @@ def test_nodes_that_boot_are_left_alone(registry, documents):
         for i in range(150, 162):
             documents[name(i)] = relinked(clone(i), b"4.000000")
             assert registry.put(name(i), documents[name(i)]).status == 200
-    command = as_user(USER, [str(POSTGRES / "psql"), "-h", str(registry.folder / "pg"), "-d", "topiary", "-c",
-                             f"BEGIN; SELECT 1 FROM node WHERE name = '{name(155)}' FOR UPDATE; SELECT pg_sleep({6 * INTERVAL}); COMMIT"])
-    holder = Daemon.run("holder", command, registry.folder / "holder.log")
-    stored = "SELECT string_agg(node, ' ') FROM topiary_nodes WHERE stored = 'patch'"
-    assert wait_until(lambda: registry.sql(stored) == name(155), 5 * INTERVAL) and holder.alive()
+    with holding(registry, name(155)):
+        stored = "SELECT string_agg(node, ' ') FROM topiary_nodes WHERE stored = 'patch'"
+        assert wait_until(lambda: registry.sql(stored) == name(155), 5 * INTERVAL)
     assert wait_until(lambda: registry.sql(stored) == "", PATIENCE)
-    holder.stop()
     assert all_there(registry, documents)

@@ -5,17 +5,19 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
 import tempfile
 import threading
 
 import pytest
-from registry_rig import BUILD, USER, Registry, run
+from registry_rig import BUILD, POSTGRES, USER, Registry, run
 from rig.cluster import as_user, free_ports, port_open
 from rig.machines import CACHE
-from rig.processes import descendants
+from rig.processes import descendants, wait_until
 
 BASE = CACHE / "machines" / "intel-2x8.xml"
 INTERVAL = 2  # seconds between two passes
+LOCK = 1953460331  # of registry/upkeep.c
 
 
 EACH = {"nic": 3, "core": 16, "dimm": 2}  # of them in a node: numbers so far apart lack the same one
@@ -62,6 +64,34 @@ def upkept(prepare=lambda registry, stack: None, **settings):
             r.end()
 
 
+class session:
+    """A psql that stays where its statements brought it."""
+
+    def __init__(self, registry, statements):
+        command = as_user(USER, [str(POSTGRES / "psql"), "-h", str(registry.folder / "pg"), "-d", "topiary", "-At"])
+        self.psql = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
+        self.psql.stdin.write(f"{statements};\nSELECT 'there';\n")
+        self.psql.stdin.flush()
+        while self.psql.stdout.readline() != "there\n":
+            assert self.psql.poll() is None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.psql.communicate("\\q\n", timeout=10)
+
+
+def at_rest(registry):
+    """No topiaryd does its upkeep: the lock is somebody else's."""
+    return session(registry, f"SELECT pg_advisory_lock({LOCK})")
+
+
+def holding(registry, node):
+    """The node's row is another transaction's."""
+    return session(registry, f"BEGIN; SELECT 1 FROM node WHERE name = '{node}' FOR UPDATE")
+
+
 def start_second(registry):
     """One more topiaryd on the same database."""
     port = free_ports(1)[0]
@@ -72,7 +102,9 @@ def start_second(registry):
 
 
 def kill_topiaryd(registry):
+    """It is gone when the last of its threads is, and listens until then."""
     registry.stop("topiaryd", signal.SIGKILL)
+    assert wait_until(lambda: not port_open(registry.port), 10)
     registry.start_topiaryd()
 
 

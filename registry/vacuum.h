@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_REGISTRY_VACUUM_H
+#define TOPIARY_REGISTRY_VACUUM_H
+
+#include "upkeep.h"
+
+/*
+ * The last step of a pass: tables of which it moved or deleted a large part are vacuumed, so that the room is used again. Where the
+ * role may not do that, PostgreSQL does it by itself some time. 0 or -1.
+ */
+int vacuum_run(struct pass *p, struct err *e);
+
+#endif

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""The first node of an order is the odd one: what most nodes are is what is expected of them, and a fault that comes later is none."""
+import json
+import random
+import time
+
+import pytest
+from registry_rig import POSTGRES, USER, run
+from rig.cluster import as_user
+from rig.processes import wait_until
+from upkeep_rig import (INTERVAL, all_there, at_rest, clone, holding, kill_topiaryd, name, number, relinked, start_second,
+                        upkept)
+
+PATIENCE = 20 * INTERVAL
+PATCHES = "SELECT count(*) FROM topiary_nodes WHERE stored = 'patch'"
+DRIFTING = "SELECT string_agg(node, ' ' ORDER BY node) FROM drift"
+GOLDEN = "SELECT golden FROM class WHERE id = 1"
+UNTOLD = "SELECT count(*) FROM class WHERE retell = '-infinity'"
+ODD = name(30)
+HOOK = """#!/bin/sh
+cat > {state}/changes-$1
+"""
+
+
+def odd_first(registry, whole=20):
+    """A node without its first card is the first to boot; the documents of all."""
+    documents = {ODD: clone(30, "nic"), **{name(i): clone(i) for i in range(whole)}}
+    with at_rest(registry):
+        for node, xml in documents.items():
+            assert registry.put(node, xml).status == 200
+        assert number(registry, PATCHES) == number(registry, "SELECT count(*) FROM drift") == whole
+    return documents
+
+
+def words(registry, node):
+    return registry.sql(f"SELECT words FROM topiary_drift WHERE node = '{node}'")
+
+
+def hook(registry, _):
+    path = registry.folder / "hook"
+    path.write_text(HOOK.format(state=registry.folder / "state"))
+    path.chmod(0o755)
+
+
+def expected(registry, documents):
+    """Only the odd one drifts, and has less."""
+    assert wait_until(lambda: registry.sql(DRIFTING) == ODD, PATIENCE), registry.log("topiaryd")
+    assert {c["direction"] for c in json.loads(registry.sql(f"SELECT changes FROM drift WHERE node = '{ODD}'"))} == {"gone"}
+    assert registry.sql(f"SELECT severity FROM drift WHERE node = '{ODD}'") == "capacity"
+    assert number(registry, PATCHES) == 0
+    assert registry.sql("SELECT id FROM base WHERE drift IS NULL") == registry.sql(GOLDEN)
+    assert all_there(registry, documents)
+
+
+@pytest.fixture(scope="module")
+def registry():
+    with upkept(hook, DriftHook="{folder}/hook", KeepHistory=7) as r:
+        yield r
+
+
+@pytest.fixture(scope="module")
+def documents(registry):
+    return odd_first(registry)
+
+
+def test_most_nodes_are_right(registry, documents):
+    expected(registry, documents)
+    assert registry.sql("SELECT golden FROM topiary_classes") in documents.keys() - {ODD}
+    told = registry.folder / "state" / f"changes-{ODD}"
+    assert wait_until(told.exists, PATIENCE), "the hook hears of the odd one"
+    assert {c["direction"] for c in json.loads(told.read_text())} == {"gone"}
+
+
+def test_later_ones_are_told_the_same(registry, documents):
+    for node, xml in {name(40): clone(40), name(33): clone(33, "nic")}.items():
+        documents[node] = xml
+        assert registry.put(node, xml).json()["stored"] == "fields"
+    assert words(registry, name(40)) == ""
+    assert words(registry, name(33)) == words(registry, ODD) != ""
+
+
+def test_words_that_are_right_stay(registry):
+    """Nobody is told of the same again."""
+    drift = "SELECT node, since, told, changes FROM drift ORDER BY node"
+    assert wait_until(lambda: number(registry, "SELECT count(*) FROM drift WHERE NOT told") == 0, PATIENCE)
+    before = registry.sql(drift)
+    with at_rest(registry):
+        registry.sql("UPDATE class SET retell = '-infinity'")
+    assert wait_until(lambda: number(registry, UNTOLD) == 0, PATIENCE)
+    assert registry.sql(drift) == before
+
+
+def test_what_was_under_way_is_told_anew(registry):
+    """Another topiaryd compared them with the base that was golden before."""
+    with at_rest(registry):
+        registry.sql("UPDATE class SET retell = now() - interval '1 minute'")
+        registry.sql(f"DELETE FROM drift WHERE node = '{name(33)}'")
+        registry.sql(f"INSERT INTO drift (node, severity, changes) VALUES ('{name(40)}', 'wiring', '[]')")
+    assert wait_until(lambda: registry.sql(DRIFTING) == f"{ODD} {name(33)}", PATIENCE)
+    assert words(registry, name(33)) == words(registry, ODD)
+    registry.sql("UPDATE class SET retell = retell - interval '1 hour'")
+    assert wait_until(lambda: registry.sql("SELECT retell FROM class") == "", PATIENCE)
+
+
+def test_killed_while_at_it(registry, documents):
+    """SIGKILL at any moment; each time the odd one is golden again."""
+    chance = random.Random(7)
+    odd = registry.sql(f"SELECT id FROM base WHERE node = '{ODD}'")
+    for _ in range(6):
+        with at_rest(registry):
+            registry.sql(f"UPDATE class SET golden = {odd}, retell = '-infinity'")
+        time.sleep(chance.random() * 3 * INTERVAL)
+        kill_topiaryd(registry)
+    assert wait_until(lambda: registry.sql(GOLDEN) != odd and number(registry, UNTOLD) == 0, PATIENCE), registry.log("topiaryd")
+    assert registry.sql(DRIFTING) == f"{ODD} {name(33)}"
+    assert words(registry, name(33)) == words(registry, ODD)
+    assert all_there(registry, documents)
+
+
+def test_a_node_that_is_held_is_told_later(registry):
+    odd = registry.sql(f"SELECT id FROM base WHERE node = '{ODD}'")
+    drifting = number(registry, "SELECT count(*) FROM node") - 2
+    with at_rest(registry):
+        registry.sql(f"UPDATE class SET golden = {odd}, retell = '-infinity'")
+    assert wait_until(lambda: number(registry, "SELECT count(*) FROM drift") == drifting, PATIENCE), registry.log("topiaryd")
+    with holding(registry, name(7)):
+        assert wait_until(lambda: registry.sql(DRIFTING) == f"{name(7)} {ODD} {name(33)}", PATIENCE), registry.log("topiaryd")
+        assert number(registry, UNTOLD) == 1
+        kill_topiaryd(registry)
+    assert wait_until(lambda: registry.sql(DRIFTING) == f"{ODD} {name(33)}", PATIENCE), registry.log("topiaryd")
+    assert wait_until(lambda: number(registry, UNTOLD) == 0, PATIENCE)
+
+
+def test_a_fault_that_hits_most_nodes_is_one():
+    """Also when it is longer ago than history is kept."""
+    with upkept(KeepHistory=7) as registry:
+        numbers = range(0, 60, 3)
+        documents = {name(i): clone(i) for i in numbers}
+        for node, xml in documents.items():
+            assert registry.put(node, xml).status == 200
+        golden, broken = registry.sql(GOLDEN), " ".join(name(i) for i in numbers[5:])
+        for i in numbers[5:]:
+            documents[name(i)] = clone(i, "nic")
+            assert registry.put(name(i), documents[name(i)]).status == 200
+        assert wait_until(lambda: number(registry, PATCHES) == 0, PATIENCE), registry.log("topiaryd")
+        time.sleep(3 * INTERVAL)
+        assert registry.sql(GOLDEN) == golden and registry.sql(DRIFTING) == broken
+        registry.sql("UPDATE past SET until = until - interval '8 days'")
+        registry.sql("UPDATE node SET since = since - interval '8 days'")
+        assert wait_until(lambda: number(registry, "SELECT count(*) FROM past") == 0, PATIENCE)
+        time.sleep(3 * INTERVAL)
+        assert registry.sql(GOLDEN) == golden and registry.sql(DRIFTING) == broken
+        assert all_there(registry, documents)
+
+
+def test_what_was_accepted_is_left_alone():
+    with upkept() as registry:
+        documents = odd_first(registry, whole=12)
+        with at_rest(registry):
+            other = registry.sql("INSERT INTO class (golden) SELECT golden FROM class RETURNING id").split("\n")[0]
+            registry.sql(f"UPDATE class SET accepted_from = {other} WHERE id = 1")
+            golden, drifting = registry.sql(GOLDEN), registry.sql(DRIFTING)
+        assert wait_until(lambda: number(registry, PATCHES) == 0, PATIENCE), registry.log("topiaryd")
+        time.sleep(3 * INTERVAL)
+        assert registry.sql(GOLDEN) == golden and registry.sql(DRIFTING) == drifting
+        assert all_there(registry, documents)
+
+
+def test_two_topiaryd_agree():
+    """What another one found out is known to whichever is asked."""
+    with upkept() as registry:
+        port = start_second(registry)
+        documents = odd_first(registry)
+        expected(registry, documents)
+        time.sleep(INTERVAL)
+        for at, i in ((registry.port, 51), (port, 60)):
+            registry.port = at
+            for node, xml in {name(i): clone(i), name(i + 3): clone(i + 3, "nic")}.items():
+                documents[node] = xml
+                assert registry.put(node, xml).json()["stored"] == "fields"
+        assert registry.sql(DRIFTING) == f"{ODD} {name(54)} {name(63)}"
+        assert words(registry, name(54)) == words(registry, name(63)) == words(registry, ODD)
+        logs = registry.log("topiaryd") + registry.log("topiaryd-2")
+        assert logs.count("is expected to be") == 1 and "deadlock" not in logs, logs
+        assert all_there(registry, documents)
+
+
+def test_many_patches_ask_for_a_pass():
+    """Soon after they came, and not for each few of them."""
+    with upkept(UpkeepInterval=86400) as registry:
+        documents = {ODD: clone(30, "nic"), **{name(i): clone(i) for i in range(20)}}
+        for node, xml in documents.items():
+            assert registry.put(node, xml).status == 200
+        expected(registry, documents)
+        for i in range(100, 116):
+            documents[name(i)] = relinked(clone(i))
+            assert registry.put(name(i), documents[name(i)]).json()["stored"] == "patch"
+        time.sleep(5)
+        assert number(registry, PATCHES) == 16
+        assert wait_until(lambda: number(registry, PATCHES) == 0, 40), registry.log("topiaryd")
+
+
+# --- the room of what is no more
+
+def vacuumed(registry):
+    return registry.sql("SELECT string_agg(relname, ' ') FROM pg_stat_user_tables WHERE vacuum_count > 0")
+
+
+def forget(registry, rows):
+    """So much history is too old."""
+    registry.sql("INSERT INTO past SELECT now() - interval '9 days' + i * interval '1 s', now() - interval '8 days', n.form, n.xml_bytes,"
+                 f" n.sha256, n.name, n.diff FROM node n, generate_series(1, {rows}) i")
+    assert wait_until(lambda: number(registry, "SELECT count(*) FROM past") == 0, PATIENCE)
+
+
+def test_dead_rows_make_room():
+    with upkept(KeepHistory=7) as registry:
+        assert registry.put(name(0), clone(0)).status == 200
+        forget(registry, 900)
+        time.sleep(2 * INTERVAL)
+        assert vacuumed(registry) == ""
+        forget(registry, 1500)
+        assert wait_until(lambda: vacuumed(registry) == "past", PATIENCE), registry.log("topiaryd")
+        assert registry.sql("SELECT pg_relation_size('past')") == "0"
+
+
+def test_who_does_not_own_a_table_leaves_it():
+    with upkept(KeepHistory=7) as registry:
+        assert registry.put(name(0), clone(0)).status == 200
+        run(as_user("postgres", [POSTGRES / "psql", "-h", registry.folder / "pg", "-d", "topiary", "-c",
+                                 f"ALTER DATABASE topiary OWNER TO postgres; ALTER TABLE past OWNER TO postgres; GRANT ALL ON past TO {USER}"]),
+            cwd="/")
+        forget(registry, 1500)
+        time.sleep(2 * INTERVAL)
+        assert vacuumed(registry) == "" and "past" not in registry.log("topiaryd"), registry.log("topiaryd")
