@@ -42,6 +42,14 @@ int cmd_pack(struct cmd *c, int argc, char **argv, struct err *e);
  */
 int cmd_parse(struct cmd *c, const struct argp *own, void *input, int argc, char **argv, struct err *e);
 
+/* For commands that take nothing but files or nodes, one at least: input is a struct words. */
+struct words {
+	const char *what;	/* "FILE", "node": set by the command */
+	char **list;
+	int n;
+};
+error_t cmd_words(int key, char *arg, struct argp_state *state);
+
 /* GET path from the registry: the bytes (the caller frees them), or the JSON of them. 0 or -1, NULL. */
 int cmd_get(const struct cmd *c, const char *path, struct buf *out, struct err *e);
 json_t *cmd_get_json(const struct cmd *c, const char *path, struct err *e);

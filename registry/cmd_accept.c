@@ -11,29 +11,9 @@
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
-struct args {
-	char **nodes;
-	int n;
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct args *a = state->input;
-
-	(void) arg;
-	switch (key) {
-	case ARGP_KEY_ARGS:
-		a->nodes = state->argv + state->next;
-		a->n = state->argc - state->next;
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "which node?");
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
 static const struct argp argp = {
-	NULL, parse, "NODE...", "Take a node as it is for what its class shall be. Only root and RegistryUser may.", NULL, NULL, NULL,
+	NULL, cmd_words, "NODE...",
+	"Take a node as it is for what its class shall be. Only root and RegistryUser may.", NULL, NULL, NULL,
 };
 
 /* What is signed is the hash that the registry tells now: a node that changes meanwhile is refused. */
@@ -92,18 +72,18 @@ static json_t *accept_node(const struct cmd *c, const char *node, struct err *e)
 /* What was accepted before a node that could not be is told all the same. */
 int cmd_accept(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	struct args a = {0};
+	struct words words = { .what = "node" };
 	struct err printing;
 	json_t *accepted = json_array();
-	int rc = cmd_parse(c, &argp, &a, argc, argv, e);
+	int rc = cmd_parse(c, &argp, &words, argc, argv, e);
 
-	for (int i = 0; i < a.n && rc == 0; i++) {
-		json_t *answer = accept_node(c, a.nodes[i], e);
+	for (int i = 0; i < words.n && rc == 0; i++) {
+		json_t *answer = accept_node(c, words.list[i], e);
 
 		rc = answer ? 0 : -1;
 		if (answer && !c->json)
 			printf("%s: class %s is now what this node is; %" JSON_INTEGER_FORMAT " node(s) belong to it\n",
-			       a.nodes[i], cmd_text(answer, "class"), cmd_number(answer, "nodes"));
+			       words.list[i], cmd_text(answer, "class"), cmd_number(answer, "nodes"));
 		if (answer)
 			json_array_append_new(accepted, answer);
 	}

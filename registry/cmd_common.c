@@ -68,6 +68,23 @@ int cmd_parse(struct cmd *c, const struct argp *own, void *input, int argc, char
 	return settings_load(c->config, &c->settings, e);
 }
 
+error_t cmd_words(int key, char *arg, struct argp_state *state)
+{
+	struct words *w = state->input;
+
+	(void) arg;
+	switch (key) {
+	case ARGP_KEY_ARGS:
+		w->list = state->argv + state->next;
+		w->n = state->argc - state->next;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "which %s?", w->what);
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
 /* The registry's own sentence where it gave one. */
 static int refused(const char *url, const char *path, const struct http_answer *a, struct err *e)
 {

@@ -4,30 +4,8 @@
 #include "cmd_packing.h"
 #include "cmd_table.h"
 
-struct args {
-	char **files;
-	int nfiles;
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct args *a = state->input;
-
-	(void) arg;
-	switch (key) {
-	case ARGP_KEY_ARGS:
-		a->files = state->argv + state->next;
-		a->nfiles = state->argc - state->next;
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "which FILE?");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
 static const struct argp argp = {
-	NULL, parse, "FILE...",
+	NULL, cmd_words, "FILE...",
 	"Pack XML files as the registry would, and tell how small they become. Nothing is written.", NULL, NULL, NULL,
 };
 
@@ -128,11 +106,11 @@ static int print_table(const struct packing *p, struct err *e)
 
 int cmd_pack(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	struct args a = {0};
+	struct words words = { .what = "FILE" };
 	struct packing p;
 	int rc;
 
-	if (cmd_parse(c, &argp, &a, argc, argv, e) || packing_run(a.files, a.nfiles, &p, e))
+	if (cmd_parse(c, &argp, &words, argc, argv, e) || packing_run(words.list, words.n, &p, e))
 		return -1;
 	rc = c->json ? print_json(&p, e) : print_table(&p, e);
 	packing_free(&p);

@@ -11,30 +11,8 @@
 #include "topo/inventory.h"
 #include "topo/machine.h"
 
-struct args {
-	char **files;
-	int nfiles;
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct args *a = state->input;
-
-	(void) arg;
-	switch (key) {
-	case ARGP_KEY_ARGS:
-		a->files = state->argv + state->next;
-		a->nfiles = state->argc - state->next;
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "which FILE?");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
 static const struct argp argp = {
-	NULL, parse, "FILE.xml...",
+	NULL, cmd_words, "FILE.xml...",
 	"Tell the synthetic strings of topologies, at each precision, and whether hwloc itself could say as much.", NULL, NULL, NULL,
 };
 
@@ -126,13 +104,13 @@ static json_t *as_json(const struct told *t)
 int cmd_shape(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	json_t *files = json_array(), *answer = json_pack("{s:o}", "files", files);
-	struct args a = {0};
-	int rc = cmd_parse(c, &argp, &a, argc, argv, e);
+	struct words words = { .what = "FILE" };
+	int rc = cmd_parse(c, &argp, &words, argc, argv, e);
 
-	for (int i = 0; rc == 0 && i < a.nfiles; i++) {
+	for (int i = 0; rc == 0 && i < words.n; i++) {
 		struct told t;
 
-		if (tell(a.files[i], &t, e)) {
+		if (tell(words.list[i], &t, e)) {
 			log_error("shape: %s", e->text);
 			c->status = EXIT_FAILURE;
 			continue;
