@@ -3,7 +3,7 @@
 #ifndef TOPIARY_REGISTRY_HERALD_H
 #define TOPIARY_REGISTRY_HERALD_H
 
-#include "upkeep.h"
+#include "pass.h"
 
 /*
  * Tell the site of drift: run DriftHook once for each node that newly is not what its class is, the gravest first, as DriftHook NODE

@@ -3,7 +3,7 @@
 #ifndef TOPIARY_REGISTRY_MOVES_H
 #define TOPIARY_REGISTRY_MOVES_H
 
-#include "upkeep.h"
+#include "pass.h"
 
 /*
  * Documents that are stored one way are stored another way; what they are stays. A document is moved only after what will be kept of it

@@ -3,7 +3,7 @@
 #ifndef TOPIARY_REGISTRY_REBASE_H
 #define TOPIARY_REGISTRY_REBASE_H
 
-#include "upkeep.h"
+#include "pass.h"
 
 /*
  * The choice of bases, made again when more is known than when each node came: steps of a pass. Each is 0, or -1 with an error; what

@@ -19,8 +19,6 @@
 #define UNLOCK "SELECT pg_advisory_unlock(1953460331)"
 
 #define SOON 5			/* seconds until what could not be done now is tried again */
-#define REST_MIN 0.01		/* seconds */
-#define REST_MAX 1.0
 #define HISTORY_BATCH "256"
 #define MANY 16			/* patches that are worth a pass */
 #define GATHERING 2		/* seconds: those that come with them may go with it */
@@ -52,58 +50,16 @@ static const struct step {
 
 struct upkeep {
 	pthread_t thread;
-	pthread_mutex_t lock;	/* of the five below */
-	pthread_cond_t wake;
+	struct pace pace;	/* its lock is also of the four below */
 	unsigned wanted, patched;
-	bool stop;
 	double turn, last_turn;	/* when the next full pass is due, and when there was one */
 	const struct settings *settings;
 	struct db_pool *pool;
 	struct bases *bases;
 	struct parser *parser;
-	double worked_since;
 	int highest_base;
 	char complaint[STEPS + 1][sizeof(((struct err *) 0)->text)];
 };
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
-static struct timespec at(double seconds)
-{
-	return (struct timespec){ .tv_sec = seconds, .tv_nsec = (seconds - (time_t) seconds) * 1e9 };
-}
-
-bool pass_goes_on(const struct pass *p)
-{
-	bool stop;
-
-	pthread_mutex_lock(&p->upkeep->lock);
-	stop = p->upkeep->stop;
-	pthread_mutex_unlock(&p->upkeep->lock);
-	return !stop;
-}
-
-bool pass_rest(struct pass *p)
-{
-	struct upkeep *u = p->upkeep;
-	double begin = now(), rest = begin - u->worked_since;
-	struct timespec until = at(begin + (rest < REST_MIN ? REST_MIN : rest > REST_MAX ? REST_MAX : rest));
-	bool stop;
-
-	pthread_mutex_lock(&u->lock);
-	while (!u->stop && pthread_cond_timedwait(&u->wake, &u->lock, &until) == 0)
-		;
-	stop = u->stop;
-	pthread_mutex_unlock(&u->lock);
-	u->worked_since = now();
-	return !stop;
-}
 
 static int forget_history(struct pass *p, struct err *e)
 {
@@ -152,7 +108,7 @@ static int try_lock(struct db *db, struct err *e)
 }
 
 /* What is still to be done soon. */
-static unsigned run_steps(struct pass *p, unsigned wanted)
+static unsigned run_steps(struct upkeep *u, struct pass *p, unsigned wanted)
 {
 	unsigned again = 0;
 	struct err e;
@@ -162,10 +118,10 @@ static unsigned run_steps(struct pass *p, unsigned wanted)
 
 		if (!(steps[i].when & wanted))
 			continue;
-		p->upkeep->worked_since = now();
+		p->pace->worked_since = pace_now();
 		p->unfinished = false;
 		rc = steps[i].run(p, &e);
-		report(p->upkeep->complaint[i], steps[i].what, rc, &e);
+		report(u->complaint[i], steps[i].what, rc, &e);
 		if (rc == 0 && p->unfinished)
 			again |= steps[i].when & ~ON_TURN;
 	}
@@ -175,8 +131,8 @@ static unsigned run_steps(struct pass *p, unsigned wanted)
 static unsigned pass(struct upkeep *u, unsigned wanted)
 {
 	struct err e = {0};
-	struct pass p = { .settings = u->settings, .db = db_take(u->pool, &e), .bases = u->bases, .parser = u->parser, .upkeep = u,
-			  .highest_base = &u->highest_base, .full = wanted & ON_TURN };
+	struct pass p = { .settings = u->settings, .db = db_take(u->pool, &e), .bases = u->bases, .parser = u->parser,
+			  .pace = &u->pace, .highest_base = &u->highest_base, .full = wanted & ON_TURN };
 	int rc = p.db ? rebase_refresh(&p, &e) : -1, locked = 0;
 	unsigned again = wanted & ~ON_TURN;
 
@@ -184,7 +140,7 @@ static unsigned pass(struct upkeep *u, unsigned wanted)
 		rc = -1;
 	report(u->complaint[STEPS], "taking its turn", rc, &e);
 	if (locked == 1) {
-		again = run_steps(&p, wanted);
+		again = run_steps(u, &p, wanted);
 		db_do(p.db, NULL, UNLOCK, 0, NULL);
 	}
 	db_give(u->pool, p.db);
@@ -194,7 +150,7 @@ static unsigned pass(struct upkeep *u, unsigned wanted)
 /* The lock is held. */
 static void begin_turn(struct upkeep *u)
 {
-	u->last_turn = now();
+	u->last_turn = pace_now();
 	u->turn = u->last_turn + u->settings->upkeep_interval;
 	u->patched = 0;
 }
@@ -202,24 +158,25 @@ static void begin_turn(struct upkeep *u)
 /* Sleep until there is something to do: what; 0 when topiaryd ends. */
 static unsigned wait_turn(struct upkeep *u, bool again)
 {
-	double soon = again ? now() + SOON : HUGE_VAL;
+	double soon = again ? pace_now() + SOON : HUGE_VAL;
 	unsigned wanted = 0;
 
-	pthread_mutex_lock(&u->lock);
-	while (!u->stop && !(wanted = u->wanted | (now() >= u->turn ? ON_TURN : 0) | (now() >= soon ? ON_DRIFT | ON_ACCEPT : 0)))
-		pthread_cond_timedwait(&u->wake, &u->lock, (struct timespec[]){ at(soon < u->turn ? soon : u->turn) });
+	pthread_mutex_lock(&u->pace.lock);
+	while (!u->pace.stop && !(wanted = u->wanted | (pace_now() >= u->turn ? ON_TURN : 0) |
+				  (pace_now() >= soon ? ON_DRIFT | ON_ACCEPT : 0)))
+		pthread_cond_timedwait(&u->pace.wake, &u->pace.lock, (struct timespec[]){ pace_at(soon < u->turn ? soon : u->turn) });
 	if (wanted & ON_TURN)
 		begin_turn(u);
 	u->wanted = 0;
-	if (u->stop)
+	if (u->pace.stop)
 		wanted = 0;
-	pthread_mutex_unlock(&u->lock);
+	pthread_mutex_unlock(&u->pace.lock);
 	return wanted;
 }
 
 static bool stopping(struct upkeep *u)
 {
-	return !pass_goes_on(&(struct pass){ .upkeep = u });
+	return !pass_goes_on(&(struct pass){ .pace = &u->pace });
 }
 
 static void *run(void *user)
@@ -240,10 +197,10 @@ static void ask(struct upkeep *u, unsigned what)
 {
 	if (!u)
 		return;
-	pthread_mutex_lock(&u->lock);
+	pthread_mutex_lock(&u->pace.lock);
 	u->wanted |= what;
-	pthread_cond_signal(&u->wake);
-	pthread_mutex_unlock(&u->lock);
+	pthread_cond_signal(&u->pace.wake);
+	pthread_mutex_unlock(&u->pace.lock);
 }
 
 void upkeep_nudge(struct upkeep *u)
@@ -261,20 +218,19 @@ void upkeep_patched(struct upkeep *u)
 {
 	if (!u)
 		return;
-	pthread_mutex_lock(&u->lock);
+	pthread_mutex_lock(&u->pace.lock);
 	if (++u->patched == MANY) {
-		double soon = now() + GATHERING, apart = u->last_turn + APART, due = soon > apart ? soon : apart;
+		double soon = pace_now() + GATHERING, apart = u->last_turn + APART, due = soon > apart ? soon : apart;
 
 		u->turn = due < u->turn ? due : u->turn;
-		pthread_cond_signal(&u->wake);
+		pthread_cond_signal(&u->pace.wake);
 	}
-	pthread_mutex_unlock(&u->lock);
+	pthread_mutex_unlock(&u->pace.lock);
 }
 
 struct upkeep *upkeep_start(const struct settings *s, struct db_pool *pool, struct bases *b, struct parser *p, struct err *e)
 {
 	struct upkeep *u = calloc(1, sizeof(*u));
-	pthread_condattr_t steady;
 
 	if (!u) {
 		err_set(e, "out of memory");
@@ -284,12 +240,9 @@ struct upkeep *upkeep_start(const struct settings *s, struct db_pool *pool, stru
 	u->pool = pool;
 	u->bases = b;
 	u->parser = p;
-	u->turn = now() + s->upkeep_interval;
-	u->last_turn = now() - APART;
-	pthread_condattr_init(&steady);
-	pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
-	pthread_mutex_init(&u->lock, NULL);
-	pthread_cond_init(&u->wake, &steady);
+	u->turn = pace_now() + s->upkeep_interval;
+	u->last_turn = pace_now() - APART;
+	pace_init(&u->pace);
 	if (pthread_create(&u->thread, NULL, run, u)) {
 		err_set(e, "no thread for upkeep");
 		free(u);
@@ -302,10 +255,10 @@ void upkeep_stop(struct upkeep *u)
 {
 	if (!u)
 		return;
-	pthread_mutex_lock(&u->lock);
-	u->stop = true;
-	pthread_cond_signal(&u->wake);
-	pthread_mutex_unlock(&u->lock);
+	pthread_mutex_lock(&u->pace.lock);
+	u->pace.stop = true;
+	pthread_cond_signal(&u->pace.wake);
+	pthread_mutex_unlock(&u->pace.lock);
 	pthread_join(u->thread, NULL);
 	free(u);
 }

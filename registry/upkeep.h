@@ -3,8 +3,6 @@
 #ifndef TOPIARY_REGISTRY_UPKEEP_H
 #define TOPIARY_REGISTRY_UPKEEP_H
 
-#include <stdbool.h>
-
 #include "base/settings.h"
 #include "bases.h"
 #include "db.h"
@@ -27,26 +25,5 @@ void upkeep_nudge(struct upkeep *u);
 void upkeep_follow(struct upkeep *u);
 /* A node is stored as a patch. Many of them since the last pass are worth one soon: they may need a base. */
 void upkeep_patched(struct upkeep *u);
-
-/* Tables in which a pass leaves dead rows: of those that it moved or deleted. */
-enum emptied { IN_NODE, IN_NODE_FACT, IN_PAST, EMPTIED };
-
-/* A pass, as its steps see it. */
-struct pass {
-	const struct settings *settings;
-	struct db *db;
-	struct bases *bases;
-	struct parser *parser;
-	struct upkeep *upkeep;
-	int *highest_base;	/* key of a base that was there once, kept from pass to pass */
-	bool full;		/* the interval is over; else it was nudged */
-	bool unfinished;	/* set by a step that wants to go on soon */
-	unsigned long long emptied[EMPTIED];	/* rows */
-};
-
-/* Between two transactions: rest. False when topiaryd ends, and the step is to return at once. */
-bool pass_rest(struct pass *p);
-/* The same without the rest. */
-bool pass_goes_on(const struct pass *p);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef TOPIARY_REGISTRY_VACUUM_H
 #define TOPIARY_REGISTRY_VACUUM_H
 
-#include "upkeep.h"
+#include "pass.h"
 
 /*
  * The last step of a pass: tables of which it moved or deleted a large part are vacuumed, so that the room is used again. Where the
