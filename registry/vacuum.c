@@ -3,9 +3,21 @@
 #include "vacuum.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define ROWS_MIN "1000"		/* dead ones that are worth it, and the part of the table that must be dead */
 #define PART "10"
+
+/*
+ * Nodes that boot in no order leave the leaves of their index two thirds full, a fifth of what a node costs. A tuple of it is 8 bytes
+ * and the name, each to a multiple of 8, and 4 more (storage/itup.h); full leaves are filled to nine tenths. Small indexes are not
+ * worth the lock.
+ */
+#define LOOSE_INDEX "SELECT 1 FROM pg_class t JOIN pg_stats s ON s.tablename = t.relname AND s.attname = 'name'" \
+	" WHERE t.oid = 'node'::regclass AND t.reltuples > 10000" \
+	" AND pg_relation_size('node_pkey') > 1.2 * t.reltuples * (12 + 8 * ceil(s.avg_width / 8.0)) / 0.9"
+#define TIGHTEN "REINDEX INDEX node_pkey"
+#define INSUFFICIENT_PRIVILEGE "42501"
 
 static const struct {
 	const char *name, *vacuum;
@@ -37,6 +49,16 @@ static int vacuum(struct db *db, const char *sql, struct err *e)
 	return rc;
 }
 
+static int tighten(struct pass *p, struct err *e)
+{
+	char one[DB_KEY];
+	int loose = db_key(p->db, one, e, LOOSE_INDEX, 0, NULL);
+
+	if (loose <= 0 || vacuum(p->db, TIGHTEN, e) == 0)
+		return loose < 0 ? -1 : 0;
+	return strcmp(db_state(p->db), INSUFFICIENT_PRIVILEGE) ? -1 : 0;
+}
+
 int vacuum_run(struct pass *p, struct err *e)
 {
 	for (enum emptied t = 0; t < EMPTIED && pass_goes_on(p); t++) {
@@ -45,5 +67,5 @@ int vacuum_run(struct pass *p, struct err *e)
 		if (large < 0 || (large && vacuum(p->db, tables[t].vacuum, e)))
 			return -1;
 	}
-	return 0;
+	return p->full ? tighten(p, e) : 0;
 }

@@ -225,6 +225,25 @@ def test_dead_rows_make_room():
         assert registry.sql("SELECT pg_relation_size('past')") == "0"
 
 
+def test_a_loose_index_is_built_anew():
+    """Names that come in no order leave their index a third empty."""
+    with upkept(UpkeepInterval=86400) as registry:
+        assert registry.put(name(0), clone(0)).status == 200
+        for part in range(40):
+            registry.sql("INSERT INTO node (since, seq, boot, form, xml_bytes, sha256, name, diff)"
+                         " SELECT since, seq, boot, form, xml_bytes, sha256, 'zz' || lpad(i::text, 6, '0'), diff FROM node,"
+                         f" (SELECT i FROM generate_series(1, 16000) i WHERE hashint4(i) % 40 IN ({part}, -{part}) ORDER BY hashint4(i + 1)) s"
+                         f" WHERE name = '{name(0)}'")
+        registry.sql("ANALYZE node")
+        rows, before = (int(n) for n in registry.sql("SELECT count(*), pg_relation_size('node_pkey') FROM node").split("|"))
+        assert rows > 15000 and before > 38 * rows
+        registry.stop("topiaryd")
+        registry.config.write_text(registry.config.read_text().replace("UpkeepInterval=86400", "UpkeepInterval=2"))
+        registry.start_topiaryd()
+        assert wait_until(lambda: int(registry.sql("SELECT pg_relation_size('node_pkey')")) < 33 * rows, PATIENCE), registry.log("topiaryd")
+        assert registry.get(f"/v1/nodes/{name(0)}/topology").body == clone(0)
+
+
 def test_who_does_not_own_a_table_leaves_it():
     with upkept(KeepHistory=7) as registry:
         assert registry.put(name(0), clone(0)).status == 200
