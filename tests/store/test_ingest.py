@@ -9,7 +9,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from registry_rig import ROOT, machine, run
+from registry_rig import machine, run
+from rig.paths import CACHE
 from rig.processes import wait_until
 
 SHAPES = {
@@ -180,7 +181,7 @@ def test_sigterm_ends_cleanly(registry):
     registry.start_topiaryd()
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / ".cache/src").glob("hwloc-*/tests/hwloc/xml/*.xml")), ids=lambda f: f.name)
+@pytest.mark.parametrize("file", sorted((CACHE / "src").glob("hwloc-*/tests/hwloc/xml/*.xml")), ids=lambda f: f.name)
 def test_corpus_is_given_back_to_the_byte_or_refused(registry, file):
     xml = file.read_bytes()
     node = "c-" + re.sub(r"[^A-Za-z0-9]", "-", file.stem)
