@@ -91,17 +91,6 @@ static int move_base(struct db *db, const PGresult *r, const char *class, struct
 	       db_do(db, e, "UPDATE class SET golden = $1 WHERE id = $2", 2, v) ? -1 : 0;
 }
 
-/* A form that is made, be it one as before, lets every topiaryd look at the base again (bases_refresh). */
-static int show_again(struct bases *b, struct db *db, const char *base, struct err *e)
-{
-	const struct book *book = bases_take(b, db, atoi(base), e);
-	int rc = book ? bases_widen(b, db, book, &book->fields, e) : -1;
-
-	if (book)
-		shelf_put(bases_shelf(b), book);
-	return rc ? -1 : bases_refresh(b, db, e);
-}
-
 /* What is read before any row is held. */
 struct document {
 	struct buf xml;		/* empty when the node is its base */
@@ -173,7 +162,7 @@ static int look_again(struct call *c, struct db *db, const PGresult *r, struct e
 {
 	struct bases *b = c->service->bases;
 
-	return exact(r) ? show_again(b, db, PQgetvalue(r, 0, BASE), e) : bases_refresh(b, db, e);
+	return exact(r) ? bases_show_again(b, db, atoi(PQgetvalue(r, 0, BASE)), e) : bases_refresh(b, db, e);
 }
 
 static void accept_drifted(struct call *c, struct db *db, const PGresult *r)

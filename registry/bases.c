@@ -349,7 +349,28 @@ int bases_widen(struct bases *b, struct db *db, const struct book *book, const s
 	return rc < 0 ? -1 : 0;
 }
 
+int bases_show_again(struct bases *b, struct db *db, int base, struct err *e)
+{
+	const struct book *book = bases_refresh(b, db, e) ? NULL : bases_take(b, db, base, e);
+	int rc = book ? bases_widen(b, db, book, &book->fields, e) : -1;
+
+	if (book)
+		shelf_put(b->shelf, book);
+	return rc;
+}
+
 /* --- reading back --- */
+
+int book_gives_back(const struct book *book, const struct buf *diff, const struct buf *xml, struct err *e)
+{
+	struct buf again = {0};
+	int rc = form_decode(&book->fields, &book->lines, diff->data, diff->len, xml->len, &again, e);
+
+	if (rc == 0 && (again.len != xml->len || memcmp(again.data, xml->data, xml->len)))
+		rc = err_set(e, "base %d: what is to be kept does not give the document back", book->base);
+	buf_free(&again);
+	return rc;
+}
 
 int bases_open(struct bases *b, struct db *db, const char *form, struct opened *out, struct err *e)
 {

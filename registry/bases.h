@@ -45,6 +45,15 @@ int bases_refresh(struct bases *b, struct db *db, struct err *e);
  */
 int bases_widen(struct bases *b, struct db *db, const struct book *book, const struct form *wider, struct err *e);
 
+/*
+ * A base went to another class, or is told to drift from it anew: give it a new form with the same fields, which alone makes every
+ * topiaryd look again. 0 or -1.
+ */
+int bases_show_again(struct bases *b, struct db *db, int base, struct err *e);
+
+/* What the book's form makes of diff is this document, to the byte: 0, or -1 with an error. */
+int book_gives_back(const struct book *book, const struct buf *diff, const struct buf *xml, struct err *e);
+
 /* A form by its key, however old: what a document is made of. Close with opened_close. */
 struct opened {
 	const struct book *book;	/* the base */

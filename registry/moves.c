@@ -72,17 +72,6 @@ static int own_form(struct pass *p, int base, char form[static 16], struct err *
 	return rc;
 }
 
-static int give_back(const struct book *book, const struct buf *xml, const struct buf *diff, struct err *e)
-{
-	struct buf again = {0};
-	int rc = form_decode(&book->fields, &book->lines, diff->data, diff->len, xml->len, &again, e);
-
-	if (rc == 0 && (again.len != xml->len || memcmp(again.data, xml->data, xml->len)))
-		rc = err_set(e, "base %d: what is to be kept does not give the document back", book->base);
-	buf_free(&again);
-	return rc;
-}
-
 /* 0, 1, -1 as fit_base has it; 2: the form was widened, look again. */
 static int fit_book(struct pass *p, const struct book *book, const struct buf *xml, struct fit *f, struct err *e)
 {
@@ -92,7 +81,7 @@ static int fit_book(struct pass *p, const struct book *book, const struct buf *x
 
 	if (rc == 0) {
 		snprintf(f->form, sizeof(f->form), "%d", book->form);
-		return give_back(book, xml, &f->diff, e);
+		return book_gives_back(book, &f->diff, xml, e);
 	}
 	f->diff.len = 0;
 	if (rc > 0)

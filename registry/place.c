@@ -71,13 +71,8 @@ static int rank(const struct book *book, const void *job)
 static int fields_fill(const struct job *j, const struct book *book, struct buf *diff, struct placed *out, struct err *e)
 {
 	const struct base_note *note = book->note;
-	struct buf again = {0};
-	int rc = form_decode(&book->fields, &book->lines, diff->data, diff->len, j->xml->len, &again, e);
 
-	if (rc == 0 && (again.len != j->xml->len || memcmp(again.data, j->xml->data, again.len)))
-		rc = err_set(e, "what is kept does not give the document back");
-	buf_free(&again);
-	if (rc || drift_of_fields(book, j->xml, &out->drift, e))
+	if (book_gives_back(book, diff, j->xml, e) || drift_of_fields(book, j->xml, &out->drift, e))
 		return -1;
 	snprintf(out->form, sizeof(out->form), "%d", book->form);
 	snprintf(out->shape, sizeof(out->shape), "%s", note->shape);

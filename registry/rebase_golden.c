@@ -76,17 +76,6 @@ static struct comparer comparer(const struct pass *p)
 	return (struct comparer){ p->bases, p->db, p->parser };
 }
 
-/* A new form, with the same fields, of the latest: only that makes others look (bases.h). */
-static int show_again(struct pass *p, int base, struct err *e)
-{
-	const struct book *book = bases_refresh(p->bases, p->db, e) ? NULL : bases_take(p->bases, p->db, base, e);
-	int rc = book ? bases_widen(p->bases, p->db, book, &book->fields, e) : -1;
-
-	if (book)
-		shelf_put(bases_shelf(p->bases), book);
-	return rc;
-}
-
 static int base_compare(const struct telling *t, int base, const char *node, struct drift *out, struct err *e)
 {
 	struct comparer with = comparer(t->pass);
@@ -117,7 +106,7 @@ static int tell_base(const struct telling *t, const char *base, const char *node
 	drift_free(&drift);
 	if (rc < 0)
 		return -1;
-	return rc || !t->shown ? show_again(t->pass, atoi(base), e) : 0;
+	return rc || !t->shown ? bases_show_again(t->pass->bases, t->pass->db, atoi(base), e) : 0;
 }
 
 static int tell_bases(struct telling *t, struct err *e)
