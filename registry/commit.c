@@ -56,6 +56,7 @@ static int by_name(const void *a, const void *b)
 
 /* Columns of arrays, one element a deed of some fate, as values of one statement. */
 enum column { NAME, BOOT, SEQ, SHA256, FORM, XML_BYTES, DIFF, SEVERITY, CHANGES, COLUMN_COUNT };
+static const enum column all_columns[] = { NAME, BOOT, SEQ, SHA256, FORM, XML_BYTES, DIFF };
 
 static void put_hash(struct buf *b, const char *hex)
 {
@@ -171,9 +172,11 @@ static bool drifted(const struct deed *d)
 /* --- what becomes of each --- */
 
 enum { R_NAME, R_SEQ, R_BOOT, R_SHA256, R_SHAPE, R_CLASS, R_XML_BYTES };
-#define HOLD "SELECT n.name, n.seq, n.boot, encode(n.sha256, 'hex'), f.shape, b.class, n.xml_bytes" \
+#define HOLD "SELECT 1 FROM node WHERE name = ANY($1::text[]) ORDER BY name COLLATE \"C\" FOR UPDATE"
+/* By itself: a statement that waits for a row which upkeep moves to a form that is newer than the statement joins it with nothing. */
+#define HELD "SELECT n.name, n.seq, n.boot, encode(n.sha256, 'hex'), f.shape, b.class, n.xml_bytes" \
 	" FROM node n JOIN form f ON f.id = n.form JOIN base b ON b.id = f.base" \
-	" WHERE n.name = ANY($1::text[]) ORDER BY n.name COLLATE \"C\" FOR UPDATE OF n"
+	" WHERE n.name = ANY($1::text[]) ORDER BY n.name COLLATE \"C\""
 
 static void leave(struct deed *d, enum commit_result why)
 {
@@ -217,7 +220,7 @@ static int judge(struct db *db, struct batch *t, struct err *e)
 	PGresult *r;
 	int row = 0;
 
-	if (with_deeds(db, t, every, HOLD, (enum column[]){ NAME }, 1, &r, e))
+	if (with_deeds(db, t, every, HOLD, all_columns, 1, NULL, e) || with_deeds(db, t, every, HELD, all_columns, 1, &r, e))
 		return -1;
 	for (size_t i = 0; i < t->n; i++) {
 		struct deed *d = t->deeds[i];
@@ -257,7 +260,6 @@ static int judge(struct db *db, struct batch *t, struct err *e)
 	" told = drift.told AND drift.changes = excluded.changes," \
 	" since = CASE WHEN drift.changes = excluded.changes THEN drift.since ELSE clock_timestamp() END"
 
-static const enum column all_columns[] = { NAME, BOOT, SEQ, SHA256, FORM, XML_BYTES, DIFF };
 static const enum column drift_columns[] = { NAME, SEVERITY, CHANGES };
 
 static struct deed *find(const struct batch *t, const char *name)
@@ -318,10 +320,8 @@ static int keep_facts(struct db *db, const struct batch *t, struct err *e)
 
 static int transact(struct db *db, struct batch *t, struct err *e)
 {
-	static const enum column touch_columns[] = { NAME, BOOT, SEQ };
-
 	if (db_do(db, e, "BEGIN", 0, NULL) || judge(db, t, e) ||
-	    with_deeds(db, t, touched, TOUCH, touch_columns, 3, NULL, e) ||
+	    with_deeds(db, t, touched, TOUCH, all_columns, 3, NULL, e) ||
 	    keep(db, t, replaced, REPLACE, e) || keep(db, t, inserted, INSERT, e) ||
 	    with_deeds(db, t, replaced, FORGET, all_columns, 1, NULL, e) || keep_facts(db, t, e) ||
 	    with_deeds(db, t, mended, MEND, all_columns, 1, NULL, e) ||

@@ -4,16 +4,19 @@
 import random
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from rig.processes import wait_until
-from upkeep_rig import INTERVAL, alike, all_there, at_rest, clone, holding, kill_topiaryd, name, number, relinked, start_second, upkept
+from upkeep_rig import (INTERVAL, alike, all_there, at_rest, clone, holding, kill_topiaryd, name, number, relinked, session, start_second,
+                        upkept)
 
 PATIENCE = 15 * INTERVAL
 FACTS = "SELECT node, object, fact, value FROM topiary_facts ORDER BY 1, 2, 3, 4"
 FACTS_TWICE = "SELECT count(*) FROM node_fact a JOIN topiary_nodes n ON n.node = a.node WHERE n.stored <> 'patch'"
 OLD_FORMS = ("SELECT count(*) FROM node n JOIN form f ON f.id = n.form WHERE f.kind = 'fields' AND f.id <"
              " (SELECT max(l.id) FROM form l WHERE l.base = f.base AND l.kind = 'fields')")
+FIELD_COLUMNS = "n, line, start, len, keep_start, keep_end, alias, fixed, digits, pages, at, width, ordinal, before, middle, after"
 PATCHES = "SELECT count(*) FROM topiary_nodes WHERE stored = 'patch'"
 
 
@@ -178,4 +181,20 @@ def test_nodes_that_boot_are_left_alone(registry, documents):
         stored = "SELECT string_agg(node, ' ') FROM topiary_nodes WHERE stored = 'patch'"
         assert wait_until(lambda: registry.sql(stored) == name(155), 5 * INTERVAL)
     assert wait_until(lambda: registry.sql(stored) == "", PATIENCE)
+    assert all_there(registry, documents)
+
+
+def test_a_node_that_moves_while_it_boots_is_known(registry, documents):
+    """Its row changes to a form made after the question was asked: it is not asked for its document again."""
+    node = name(3)
+    move = f"BEGIN; SELECT 1 FROM node WHERE name = '{node}' FOR UPDATE"
+    form = ("WITH f AS (INSERT INTO form (base, kind, shape) SELECT base, kind, shape FROM form JOIN node ON form = id"
+            f" WHERE name = '{node}' RETURNING id), w AS (INSERT INTO field SELECT (SELECT id FROM f), {FIELD_COLUMNS} FROM field"
+            f" WHERE form = (SELECT form FROM node WHERE name = '{node}'))"
+            f" UPDATE node SET form = (SELECT id FROM f) WHERE name = '{node}'; COMMIT")
+    with at_rest(registry), session(registry, move) as mover, ThreadPoolExecutor() as pool:
+        answer = pool.submit(registry.ask, node, documents[node])
+        assert wait_until(lambda: number(registry, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"), 10)
+        mover.tell(form)
+        assert answer.result().status == 200
     assert all_there(registry, documents)

@@ -70,6 +70,9 @@ class session:
     def __init__(self, registry, statements):
         command = as_user(USER, [str(POSTGRES / "psql"), "-h", str(registry.folder / "pg"), "-d", "topiary", "-At"])
         self.psql = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
+        self.tell(statements)
+
+    def tell(self, statements):
         self.psql.stdin.write(f"{statements};\nSELECT 'there';\n")
         self.psql.stdin.flush()
         while self.psql.stdout.readline() != "there\n":
