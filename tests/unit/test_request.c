@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fit/request.h"
+#include "table.h"
+
+/* "prefer l3" or "require /package=1/core=4". */
+static void told(const struct request *r, char *out, size_t size)
+{
+	int n = snprintf(out, size, "%s ", fit_name(r->fit));
+
+	if (r->path.steps)
+		request_path_text(&r->path, out + n, size - n);
+	else
+		snprintf(out + n, size - n, "%s", level_name(r->level));
+}
+
+static void assert_request(const struct request *r, const char *wanted, size_t row)
+{
+	char text[256];
+
+	told(r, text, sizeof(text));
+	if (strcmp(text, wanted))
+		fail_msg("row %zu: '%s' is not '%s'", row, text, wanted);
+}
+
+static const struct request site = { .fit = FIT_PREFER, .level = LEVEL_NODE };
+
+static void sets(void **state)
+{
+	static const struct {
+		struct {
+			const char *name, *value;
+		} set[4];
+		const char *wanted;
+	} rows[] = {
+		{ { { NULL, NULL } }, "prefer node" },
+		{ { { "topo-fit", "OFF" } }, "off node" },
+		{ { { "topo-fit", "require" }, { "topo-level", "L3Cache" } }, "require l3" },
+		{ { { "topo-level", "socket" }, { "topo-fit", "Spread" } }, "spread package" },
+		{ { { "topo-level", "numa" }, { "topo-level", "node" } }, "prefer node" },
+		{ { { "topo-fit", "off" }, { "topo-fit", "prefer" } }, "prefer node" },
+		{ { { "TopoFit", "off" }, { "TopoLevel", "die" }, { "topo-fit", "require" } }, "require die" },
+		{ { { "topo-request", "/core=1" } }, "require /core=1" },
+		{ { { "topo-request", "/package=1/l3=2/core=4" } }, "require /package=1/l3=2/core=4" },
+		{ { { "topo-request", "/Socket=2/DIE=1/numanode=1/l3cache=1/l2cache=2/core=01" } },
+		  "require /package=2/die=1/numa=1/l3=1/l2=2/core=1" },
+		{ { { "topo-request", "/package=64/core=1024" } }, "require /package=64/core=1024" },
+		{ { { "topo-request", "/l3=2/core=4" }, { "topo-fit", "prefer" }, { "topo-level", "l2" } }, "require /l3=2/core=4" },
+		{ { { "topo-fit", "off" }, { "topo-level", "l2" }, { "topo-request", "/l3=2/core=4" } }, "require /l3=2/core=4" },
+		{ { { "topo-request", "/l3=2/core=4" }, { "topo-request", "/numa=1/core=2" } }, "require /numa=1/core=2" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct request r = site;
+		struct err e;
+
+		for (size_t k = 0; k < 4 && rows[i].set[k].name; k++)
+			if (request_set(&r, rows[i].set[k].name, rows[i].set[k].value, &e))
+				fail_msg("row %zu: %s", i, e.text);
+		assert_request(&r, rows[i].wanted, i);
+	}
+	(void) state;
+}
+
+static void refuses(void **state)
+{
+	static const struct {
+		const char *name, *value, *error;
+	} rows[] = {
+		{ "topo-fit", "", "--topo-fit=: not one of off, prefer, require, spread" },
+		{ "topo-fit", "strict", "--topo-fit=strict: not one of off, prefer, require, spread" },
+		{ "topo-fit", "prefer ", "--topo-fit=prefer : not one of off, prefer, require, spread" },
+		{ "TopoFit", "spread", "TopoFit=spread: not one of off, prefer, require" },
+		{ "topo-level", "cache", "--topo-level=cache: not one of package, die, numa, l3, l2, node" },
+		{ "topo-level", "core", "--topo-level=core: not one of package, die, numa, l3, l2, node" },
+		{ "topo-level", "", "--topo-level=: not one of package, die, numa, l3, l2, node" },
+		{ "topo-level", "off", "--topo-level=off: not a level; --topo-fit=off leaves the choice to Slurm" },
+		{ "TopoLevel", "Off", "TopoLevel=Off: not a level; TopoFit=off leaves the choice to Slurm" },
+		{ "topo-level", "l3\n\033[31mred\377", "--topo-level=l3??[31mred?: not one of package, die, numa, l3, l2, node" },
+		{ "topo-request", "", "--topo-request=: not of the form /package=1/l3=2/core=4" },
+		{ "topo-request", "l3=2/core=4", "--topo-request=l3=2/core=4: not of the form /package=1/l3=2/core=4" },
+		{ "topo-request", "/l3=2/core=4/", "--topo-request=/l3=2/core=4/: not of the form /package=1/l3=2/core=4" },
+		{ "topo-request", "/l3=2//core=4", "--topo-request=/l3=2//core=4: not of the form /package=1/l3=2/core=4" },
+		{ "topo-request", "/l3/core=4", "--topo-request=/l3/core=4: not of the form /package=1/l3=2/core=4" },
+		{ "topo-request", "/core=-1", "--topo-request=/core=-1: not of the form /package=1/l3=2/core=4" },
+		{ "topo-request", "/core= 1", "--topo-request=/core= 1: not of the form /package=1/l3=2/core=4" },
+		{ "topo-request", "/core=4x", "--topo-request=/core=4x: not of the form /package=1/l3=2/core=4" },
+		{ "topo-request", "/core=0", "--topo-request=/core=0: core=0: a number from 1 is wanted" },
+		{ "topo-request", "/cache=1/core=4",
+		  "--topo-request=/cache=1/core=4: 'cache' is not one of package, die, numa, l3, l2, core" },
+		{ "topo-request", "/node=1/core=4",
+		  "--topo-request=/node=1/core=4: 'node' is not one of package, die, numa, l3, l2, core" },
+		{ "topo-request", "/l3=1/numa=1/core=4",
+		  "--topo-request=/l3=1/numa=1/core=4: levels go inwards, but numa does not lie within l3" },
+		{ "topo-request", "/l3=1/l3=1/core=4",
+		  "--topo-request=/l3=1/l3=1/core=4: levels go inwards, but l3 does not lie within l3" },
+		{ "topo-request", "/core=4/l2=1", "--topo-request=/core=4/l2=1: levels go inwards, but l2 does not lie within core" },
+		{ "topo-request", "/package=1/l3=2", "--topo-request=/package=1/l3=2: the last level must be core" },
+		{ "topo-request", "/core=65537", "--topo-request=/core=65537: more cores than a node may have (65536)" },
+		{ "topo-request", "/package=256/l3=256/core=2",
+		  "--topo-request=/package=256/l3=256/core=2: more cores than a node may have (65536)" },
+		{ "topo-request", "/core=100000", "--topo-request=/core=100000: not of the form /package=1/l3=2/core=4" },
+		{ "topo-shape", "l3", "topo-shape: not one of topo-fit, topo-level, topo-request" },
+		{ "Topo-Fit", "off", "Topo-Fit: not one of topo-fit, topo-level, topo-request" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct request r = { .fit = FIT_OFF, .level = LEVEL_DIE };
+		struct err e = {""};
+
+		if (!request_set(&r, rows[i].name, rows[i].value, &e))
+			fail_msg("row %zu is accepted", i);
+		assert_string_equal(e.text, rows[i].error);
+		assert_request(&r, "off die", i);
+	}
+	(void) state;
+}
+
+static void reads_comments(void **state)
+{
+	static const struct {
+		const char *comment, *wanted;
+	} rows[] = {
+		{ NULL, "prefer node" },
+		{ "", "prefer node" },
+		{ "topo-fit=require", "require node" },
+		{ "run 7, topo-fit=require topo-level=l3", "require l3" },
+		{ "--topo-fit=require;--topo-level=l3;what else", "require l3" },
+		{ "\n\ttopo-level=numa\r\n", "prefer numa" },
+		{ "topo-fit=off topo-fit=spread", "spread node" },
+		{ "see topo-request=/package=1/l3=2/core=4, please", "require /package=1/l3=2/core=4" },
+		{ "topo-fit topo-fit:off =off topo-fit; topo-", "prefer node" },
+		{ "mytopo-fit=off topo-fits=off -topo-fit=off ---topo-fit=off -- --topo", "prefer node" },
+		{ "TopoFit=off topolevel=l3 TopoLevel=l3", "prefer node" },
+		{ "\xc3\xa4 'topo-fit=off' \"topo-level=l3\"", "prefer node" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct request r = site;
+		struct err e;
+
+		if (request_comment(&r, rows[i].comment, &e))
+			fail_msg("row %zu: %s", i, e.text);
+		assert_request(&r, rows[i].wanted, i);
+	}
+	(void) state;
+}
+
+static void refuses_comments(void **state)
+{
+	static const struct {
+		const char *comment, *error;
+	} rows[] = {
+		{ "topo-fit=", "--topo-fit=: not one of off, prefer, require, spread" },
+		{ "topo-level=l3 topo-fit=must", "--topo-fit=must: not one of off, prefer, require, spread" },
+		{ "topo-fit=must topo-fit=off", "--topo-fit=must: not one of off, prefer, require, spread" },
+		{ "x,--topo-level=l3\033[2J,y", "--topo-level=l3?[2J: not one of package, die, numa, l3, l2, node" },
+		{ "topo-level=l3=2", "--topo-level=l3=2: not one of package, die, numa, l3, l2, node" },
+		{ "topo-request=/l3=1", "--topo-request=/l3=1: the last level must be core" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct request r = { .fit = FIT_OFF, .level = LEVEL_DIE };
+		struct err e = {""};
+
+		if (!request_comment(&r, rows[i].comment, &e))
+			fail_msg("row %zu is accepted", i);
+		assert_string_equal(e.text, rows[i].error);
+		assert_request(&r, "off die", i);
+	}
+	(void) state;
+}
+
+/* Neither a value nor a comment is too long to be answered; no error ends within its own words. */
+static void bears_length(void **state)
+{
+	static const char *const begin[] = { "topo-fit=", "topo-level=l3", "topo-request=/core=", "topo-request=/core=4/l2=1/core=" };
+	enum { LONG = 1 << 20 };
+	char *text = malloc(LONG + 64);
+
+	assert_non_null(text);
+	for (size_t i = 0; i < ROWS(begin); i++) {
+		struct request r = site;
+		struct err e = {""};
+		char *value;
+
+		snprintf(text, 64, "%s", begin[i]);
+		memset(text + strlen(begin[i]), '1', LONG);
+		text[strlen(begin[i]) + LONG] = '\0';
+		assert_int_equal(request_comment(&r, text, &e), -1);
+		assert_true(strlen(e.text) < 200);
+		value = strchr(text, '=');
+		*value++ = '\0';
+		assert_int_equal(request_set(&r, text, value, &e), -1);
+		assert_true(strlen(e.text) < 200);
+		assert_request(&r, "prefer node", i);
+	}
+	memset(text, 'x', LONG);
+	strcpy(text + LONG, " topo-fit=off");
+	struct request r = site;
+	assert_int_equal(request_comment(&r, text, NULL), 0);
+	assert_request(&r, "off node", 0);
+	free(text);
+	(void) state;
+}
+
+static void tells_paths(void **state)
+{
+	struct request r = site;
+	char text[32] = "before";
+
+	assert_int_equal(request_path_cores(&r.path), 0);
+	assert_int_equal(request_path_text(&r.path, text, sizeof(text)), 0);
+	assert_string_equal(text, "");
+	assert_int_equal(request_set(&r, "topo-request", "/package=2/l3=3/core=4", NULL), 0);
+	assert_int_equal(request_path_cores(&r.path), 24);
+	assert_int_equal(request_path_text(&r.path, NULL, 0), 22);
+	assert_int_equal(request_path_text(&r.path, text, 22), 22);
+	assert_string_equal(text, "/package=2/l3=3/core=");
+	assert_int_equal(request_path_text(&r.path, text, 5), 22);
+	assert_string_equal(text, "/pac");
+	assert_int_equal(request_path_text(&r.path, text, 23), 22);
+	assert_string_equal(text, "/package=2/l3=3/core=4");
+	(void) state;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sets),
+		cmocka_unit_test(refuses),
+		cmocka_unit_test(reads_comments),
+		cmocka_unit_test(refuses_comments),
+		cmocka_unit_test(bears_length),
+		cmocka_unit_test(tells_paths),
+	};
+
+	return cmocka_run_group_tests_name("request", tests, NULL, NULL);
+}
