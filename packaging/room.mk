@@ -1,4 +1,7 @@
 SLURM_PLUGINDIR ?= $(LIBDIR)/topiary/slurm
+# Slurm's own folder: the door of job_submit stands there, so that slurm.conf without our folder is still a whole one.
+SLURM_OWN_PLUGINDIR ?= $(LIBDIR)/slurm-wlm
+plugindir = $(if $(findstring job_submit,$(1)),$(SLURM_OWN_PLUGINDIR),$(SLURM_PLUGINDIR))
 INSTALL ?= install
 
 install: all
@@ -12,10 +15,8 @@ install: all
 	$(foreach n,1 5 7 8,$(if $(wildcard docs/*.$n),\
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$n $(wildcard docs/*.$n) &&)) true
 	# Never over a plugin that a daemon has mapped: beside it, then renamed.
-	$(INSTALL) -d $(DESTDIR)$(SLURM_PLUGINDIR)
-	for p in $(notdir $(PLUGINS)); do \
-		$(INSTALL) -m 644 $(BUILD)/slurm/$$p $(DESTDIR)$(SLURM_PLUGINDIR)/.$$p.new && \
-		mv $(DESTDIR)$(SLURM_PLUGINDIR)/.$$p.new $(DESTDIR)$(SLURM_PLUGINDIR)/$$p || exit 1; done
+	$(foreach p,$(notdir $(PLUGINS)),$(INSTALL) -D -m 644 $(BUILD)/slurm/$p $(DESTDIR)$(call plugindir,$p)/.$p.new && \
+		mv $(DESTDIR)$(call plugindir,$p)/.$p.new $(DESTDIR)$(call plugindir,$p)/$p &&) true
 
 deb: all
 	packaging/make-deb $(BUILD)/deb

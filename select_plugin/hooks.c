@@ -3,11 +3,13 @@
 
 /*
  * What Slurm looks up in a select plugin. All of it is the inner plugin's, but for job_test, and node_init, which tells that
- * slurmctld has read its configuration: a client that loads us never comes that far.
+ * slurmctld has read its configuration: a client that loads us never comes that far. From what changes who holds which cores,
+ * we learn it.
  */
 #include "slurm_glue.h"
 
 #include "inner.h"
+#include "occupancy.h"
 #include "snapshot_watch.h"
 #include "steer.h"
 
@@ -23,6 +25,7 @@ slurm_conf_t slurm_conf __attribute__((weak));
 node_record_t **node_record_table_ptr __attribute__((weak));
 int node_record_count __attribute__((weak));
 slurm_list_t job_list __attribute__((weak));
+part_record_t *default_part_loc __attribute__((weak));
 
 int init(void);
 int fini(void);
@@ -33,14 +36,17 @@ int select_p_job_test JOB_TEST_PARMS;
 #define ALWAYS(X) \
 	X(int, job_begin, (job_record_t *j), (j)) \
 	X(int, job_ready, (job_record_t *j), (j)) \
-	X(int, job_expand, (job_record_t *from, job_record_t *to), (from, to)) \
-	X(int, job_resized, (job_record_t *j, node_record_t *n), (j, n)) \
-	X(int, job_fini, (job_record_t *j), (j)) \
-	X(int, job_suspend, (job_record_t *j, bool indefinite), (j, indefinite)) \
-	X(int, job_resume, (job_record_t *j, bool indefinite), (j, indefinite)) \
-	X(int, select_nodeinfo_set_all, (void), ()) \
-	X(int, select_nodeinfo_set, (job_record_t *j), (j)) \
-	X(int, reconfigure, (void), ())
+	X(int, select_nodeinfo_set_all, (void), ())
+
+/* X(result, name, parameters, arguments, what we learn): passed on, and something holds other cores afterwards */
+#define OBSERVED(X) \
+	X(int, select_nodeinfo_set, (job_record_t *j), (j), occupancy_put(j)) \
+	X(int, job_fini, (job_record_t *j), (j), occupancy_drop(j)) \
+	X(int, job_expand, (job_record_t *from, job_record_t *to), (from, to), occupancy_forget()) \
+	X(int, job_resized, (job_record_t *j, node_record_t *n), (j, n), occupancy_forget()) \
+	X(int, job_suspend, (job_record_t *j, bool indefinite), (j, indefinite), occupancy_forget()) \
+	X(int, job_resume, (job_record_t *j, bool indefinite), (j, indefinite), occupancy_forget()) \
+	X(int, reconfigure, (void), (), occupancy_forget())
 
 #if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25, 5, 0)
 #define UNTIL_2505(X) \
@@ -87,10 +93,12 @@ int select_p_job_test JOB_TEST_PARMS;
 #define PASSED_ON(X) ALWAYS(X) UNTIL_2505(X) UNTIL_2302(X) SINCE_2605(X)
 
 #define NAME(result, name, parms, args) "select_p_" #name,
-static const char *const names[] = { PASSED_ON(NAME) "select_p_node_init", "select_p_job_test" };
+#define OBSERVED_NAME(result, name, parms, args, learn) "select_p_" #name,
+static const char *const names[] = { PASSED_ON(NAME) OBSERVED(OBSERVED_NAME) "select_p_node_init", "select_p_job_test" };
 
 #define INDEX(result, name, parms, args) AT_##name,
-enum { PASSED_ON(INDEX) AT_node_init, AT_job_test, AT_COUNT };
+#define OBSERVED_INDEX(result, name, parms, args, learn) AT_##name,
+enum { PASSED_ON(INDEX) OBSERVED(OBSERVED_INDEX) AT_node_init, AT_job_test, AT_COUNT };
 
 static void *inner, *pointers[AT_COUNT];
 
@@ -98,6 +106,17 @@ static void *inner, *pointers[AT_COUNT];
 	result select_p_##name parms; \
 	result select_p_##name parms { return ((result (*) parms) pointers[AT_##name]) args; }
 PASSED_ON(PASS)
+
+#define OBSERVE(result, name, parms, args, learn) \
+	result select_p_##name parms; \
+	result select_p_##name parms \
+	{ \
+		result rc = ((result (*) parms) pointers[AT_##name])args; \
+\
+		learn; \
+		return rc; \
+	}
+OBSERVED(OBSERVE)
 
 int select_p_node_init(void)
 {

@@ -17,14 +17,19 @@
 #include "src/common/plugin.h"
 #include "src/common/read_config.h"
 #include "src/common/xmalloc.h"
+#include "src/common/xstring.h"
 #include "src/slurmctld/slurmctld.h"
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+#include "src/interfaces/gres.h"
 #include "src/interfaces/select.h"
 #else
+#include "src/common/gres.h"
 #include "src/common/select.h"
 #endif
 
-#include "score.h"
+/* What releases name differently, by what yields it. */
+typedef typeof(list_iterator_create(NULL)) slurm_iterator_t;
+typedef typeof(*((job_record_t *) NULL)->details) slurm_job_details_t;
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
 typedef list_t *slurm_list_t;
@@ -46,44 +51,50 @@ typedef bitstr_t slurm_exclusion_t;
 #define JOB_TEST_ARGS (job, nodes, min_nodes, max_nodes, req_nodes, mode, preemptees, preempted, excluded WILL_RUN_ARG)
 typedef int (*job_test_t) JOB_TEST_PARMS;
 
-/* One bit for each core of the cluster, in the order of the node table. */
-struct core_map {
-	bitstr_t *bits;
-	uint32_t *offset;	/* of a node's first core; offset[node_record_count] is the number of all */
-};
+/* The first bit set from `from` on, or -1; words that are zero are skipped, for clusters are large and jobs are small. */
+static inline int glue_next(const bitstr_t *b, int from)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+	return from < bit_size((bitstr_t *) b) ? bit_ffs_from_bit((bitstr_t *) b, from) : -1;
+#else
+	int size = bit_size((bitstr_t *) b);
 
-void core_map_init(struct core_map *m);
-void core_map_fini(struct core_map *m);
+	while (from < size) {
+		if (!b[BITSTR_OVERHEAD + (from >> BITSTR_SHIFT)])
+			from = ((from >> BITSTR_SHIFT) + 1) << BITSTR_SHIFT;
+		else if (bit_test((bitstr_t *) b, from))
+			return from;
+		else
+			from++;
+	}
+	return -1;
+#endif
+}
 
-/* Set in m the cores that jobs on these nodes hold, running or suspended. The caller holds the job and node locks. */
-void glue_busy_cores(struct core_map *m, const bitstr_t *nodes);
+/* --exclusive, without "=user" and the like: a number until 23.02, bits since then. */
+static inline bool glue_whole_nodes(const slurm_job_details_t *d)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+	return d->whole_node & WHOLE_NODE_REQUIRED;
+#else
+	return d->whole_node == WHOLE_NODE_REQUIRED;
+#endif
+}
 
-/* free_cores[] of a node: not busy, not excluded by the caller of job_test, not specialised. */
-void glue_free_cores(int node, const struct core_map *busy, const slurm_exclusion_t *excluded, bool *free_cores);
+/* Whether a number of 16 or 32 bits was given at all. */
+static inline bool glue_given16(uint16_t n)
+{
+	return n && n != NO_VAL16 && n != INFINITE16;
+}
 
-/* What is excluded for a try: what came in and the bits of m on these nodes. Free with glue_exclusion_free. */
-slurm_exclusion_t *glue_exclusion_new(const slurm_exclusion_t *came, const struct core_map *m, const bitstr_t *nodes);
-void glue_exclusion_free(slurm_exclusion_t *x);
+static inline uint32_t glue_known(uint32_t n, uint32_t otherwise)
+{
+	return n && n != NO_VAL && n != INFINITE ? n : otherwise;
+}
 
-/*
- * How many nodes the job wants, and how its need is counted; NULL, or the reason why this job is left to Slurm alone: it asks
- * for what we do not weigh, or its cores per node are not known before the choice.
- */
-struct job_ask {
-	uint32_t nodes;
-	uint32_t tasks;		/* on each node */
-	uint32_t cpus_per_task;
-	uint32_t min_cpus;	/* on each node */
-};
-const char *glue_job_ask(job_record_t *job, uint32_t min_nodes, uint32_t max_nodes, uint32_t req_nodes, struct job_ask *ask);
-
-/* The cores that this is on one node: whole cores to each task that has several CPUs, as dist_tasks.c of cons_tres counts. */
-unsigned glue_cores_needed(const job_record_t *job, const struct job_ask *ask, int node);
-
-/* The job's --topo-level, or NULL when it has none. Borrowed from the job. */
-const char *glue_job_level(const job_record_t *job);
-
-/* Whether the shape is that of the hardware which slurmctld counts on this node. */
-bool glue_shape_agrees(const struct shape *shape, const node_record_t *node);
+static inline unsigned glue_cores(int node)
+{
+	return node_record_table_ptr[node] ? node_record_table_ptr[node]->tot_cores : 0;
+}
 
 #endif

@@ -1,30 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "slurm_glue.h"
-
 #include "snapshot_watch.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/file.h"
-#include "topo/snapshot.h"
+#include "base/hash.h"
+#include "topo/hostlist.h"
+#include "topo/roster.h"
 
-struct entry {
-	char *node;
+/* More than a kernel's clock tick, which is how finely files tell of a change, and more than any write(2) in its middle. */
+#define REST_SECONDS 1
+
+struct node {
 	const struct shape *shape;
 	bool told;
 };
 
 struct snapshot_view {
 	unsigned refs;			/* under watch.mutex */
+	unsigned long serial;
+	time_t time;
+	char sum[HASH_HEX];		/* of the file's text */
 	struct snapshot *snapshot;
-	struct entry *table;		/* open addressing; size is a power of two */
-	size_t size, used;
+	struct roster names;
+	struct node *nodes;		/* by the number of the name */
+	size_t room;
 };
 
 static struct {
@@ -34,85 +40,73 @@ static struct {
 	bool running, stop;
 	char *path;
 	unsigned poll;
-	struct stat seen;		/* of the file looked at last, good or bad */
+	void (*say)(bool trouble, const char *line);
+	struct stat seen;		/* of the good file read last, if it was at rest: there is nothing new in it */
+	char said[sizeof(struct err)];	/* the last trouble, "" since a good view */
+	unsigned restless;		/* looks in a row that found the file changing */
+	unsigned long serial;
 	struct snapshot_view *view;
-} watch = { .mutex = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER };
+} watch = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-/* FNV-1a (Fowler, Noll, Vo): short names, and no adversary among them. */
-static size_t name_hash(const char *s)
-{
-	uint64_t h = 14695981039346656037u;
-
-	for (; *s; s++)
-		h = (h ^ (unsigned char) *s) * 1099511628211u;
-	return h ^ (h >> 32);
-}
-
-static struct entry *table_slot(const struct snapshot_view *v, const char *node)
-{
-	size_t i = name_hash(node) & (v->size - 1);
-
-	while (v->table[i].node && strcmp(v->table[i].node, node))
-		i = (i + 1) & (v->size - 1);
-	return &v->table[i];
-}
-
-static int table_grow(struct snapshot_view *v)
-{
-	struct snapshot_view big = { .size = v->size ? 2 * v->size : 1024 };
-
-	if (!(big.table = calloc(big.size, sizeof(*big.table))))
-		return -1;
-	for (size_t i = 0; i < v->size; i++)
-		if (v->table[i].node)
-			*table_slot(&big, v->table[i].node) = v->table[i];
-	free(v->table);
-	v->table = big.table;
-	v->size = big.size;
-	return 0;
-}
-
-/* Takes the name. */
-static int table_put(struct snapshot_view *v, char *node, const struct shape *shape)
-{
-	struct entry *at;
-
-	if (2 * (v->used + 1) > v->size && table_grow(v)) {
-		free(node);
-		return -1;
-	}
-	at = table_slot(v, node);
-	if (at->node)
-		free(node);
-	else
-		v->used++;
-	*at = (struct entry){ .node = at->node ? at->node : node, .shape = shape };
-	return 0;
-}
+/* --- views --- */
 
 static void view_free(struct snapshot_view *v)
 {
 	if (!v)
 		return;
-	for (size_t i = 0; i < v->size; i++)
-		free(v->table[i].node);
-	free(v->table);
+	roster_free(&v->names);
+	free(v->nodes);
 	snapshot_free(v->snapshot);
 	free(v);
 }
 
-static int add_nodes(struct snapshot_view *v, const struct snapshot_nodes *n, const char *path, struct err *e)
-{
-	hostlist_t hosts = hostlist_create(n->hosts);
-	char *node;
-	int rc = 0;
+struct filling {
+	struct snapshot_view *view;
+	const struct shape *shape;
+	size_t names;			/* told so far, doubles too */
+	struct err *err;
+};
 
-	if (!hosts)
-		return err_set(e, "%s: '%s' is no host list", path, n->hosts);
-	while (!rc && (node = hostlist_shift(hosts)))
-		rc = table_put(v, node, n->shape);
-	hostlist_destroy(hosts);
-	return rc ? err_set(e, "%s: out of memory", path) : 0;
+static int nodes_grow(struct snapshot_view *v)
+{
+	size_t room = v->room ? 2 * v->room : 1024;
+	struct node *bigger;
+
+	if (v->names.count < v->room)
+		return 0;
+	if (!(bigger = realloc(v->nodes, room * sizeof(*bigger))))
+		return -1;
+	v->nodes = bigger;
+	v->room = room;
+	return 0;
+}
+
+static int node_add(const char *name, void *user)
+{
+	struct filling *f = user;
+	struct snapshot_view *v = f->view;
+	size_t known = v->names.count, i;
+
+	if (f->names++ == HOSTLIST_MAX_NAMES)
+		return err_set(f->err, "more than %u nodes", HOSTLIST_MAX_NAMES);
+	if (nodes_grow(v) || (i = roster_add(&v->names, name)) == ROSTER_NONE)
+		return err_set(f->err, "out of memory");
+	if (i < known && v->nodes[i].shape != f->shape)
+		return err_set(f->err, "node %s has two shapes", name);
+	v->nodes[i] = (struct node){ .shape = f->shape };
+	return 0;
+}
+
+static int view_fill(struct snapshot_view *v, const char *path, struct err *e)
+{
+	struct filling f = { .view = v, .err = e };
+
+	for (size_t i = 0; i < v->snapshot->nnodes; i++) {
+		f.shape = v->snapshot->nodes[i].shape;
+		if (hostlist_expand(v->snapshot->nodes[i].hosts, node_add, &f, e))
+			return err_within(e, "%s", path);
+	}
+	return 0;
 }
 
 static struct snapshot_view *view_read(const char *path, struct err *e)
@@ -120,28 +114,21 @@ static struct snapshot_view *view_read(const char *path, struct err *e)
 	struct snapshot_view *v = calloc(1, sizeof(*v));
 	struct buf text = {0};
 
-	if (!v || table_grow(v)) {
+	if (!v) {
 		err_set(e, "%s: out of memory", path);
-		goto error;
+		return NULL;
 	}
 	v->refs = 1;
-	if (file_read(path, SNAPSHOT_MAX_BYTES, &text, e) || !(v->snapshot = snapshot_parse(text.data, text.len, path, e)))
-		goto error;
-	for (size_t i = 0; i < v->snapshot->nnodes; i++)
-		if (add_nodes(v, &v->snapshot->nodes[i], path, e))
-			goto error;
+	v->time = time(NULL);
+	if (file_read(path, SNAPSHOT_MAX_BYTES, &text, e) || !(v->snapshot = snapshot_parse(text.data, text.len, path, e)) ||
+	    view_fill(v, path, e)) {
+		view_free(v);
+		v = NULL;
+	} else {
+		hash_hex(text.data, text.len, v->sum);
+	}
 	buf_free(&text);
 	return v;
-error:
-	buf_free(&text);
-	view_free(v);
-	return NULL;
-}
-
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-	return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
 static void view_swap(struct snapshot_view *v)
@@ -155,25 +142,111 @@ static void view_swap(struct snapshot_view *v)
 	snapshot_view_put(old);
 }
 
-/* A file that is not there has the stat of all zeros, so that this too is said once. */
-static void look(void)
+/* --- looking --- */
+
+/* A damaged file's bytes stand in its error, and the log is for people and terminals. */
+static void make_printable(char *s)
 {
-	struct snapshot_view *v;
-	struct stat now = {0};
+	for (; *s; s++)
+		if (*s < ' ' || *s > '~')
+			*s = '?';
+}
+
+static void say_trouble(struct err *e)
+{
+	char line[sizeof(e->text) + 64];
+
+	make_printable(e->text);
+	if (!strcmp(watch.said, e->text))
+		return;
+	strcpy(watch.said, e->text);
+	snprintf(line, sizeof(line), "%s; %s", e->text,
+		 watch.view ? "the last good snapshot stays" : "nodes are chosen as without it");
+	watch.say(true, line);
+}
+
+/* Somebody writes into it, and will mostly be done by the next look. */
+static void wait_for_rest(void)
+{
 	struct err e;
 
-	if (stat(watch.path, &now))
-		memset(&now, 0, sizeof(now));
-	if (same_file(&now, &watch.seen))
+	if (++watch.restless < 2)
 		return;
-	watch.seen = now;
-	if (!(v = view_read(watch.path, &e))) {
-		error("topiary: %s; %s", e.text, watch.view ? "the last good snapshot stays" : "nodes are chosen as without it");
+	err_set(&e, "%s: still being written, at every look", watch.path);
+	say_trouble(&e);
+}
+
+static void view_take(struct snapshot_view *v)
+{
+	struct err line;
+
+	if (watch.view && !*watch.said && !strcmp(watch.view->sum, v->sum)) {
+		view_free(v);
 		return;
 	}
-	info("topiary: %s: %zu nodes of %zu shapes", watch.path, v->used, v->snapshot->nshapes);
+	*watch.said = '\0';
+	v->serial = ++watch.serial;
+	err_set(&line, "%s: %zu nodes of %zu shapes", watch.path, v->names.count, v->snapshot->nshapes);
 	view_swap(v);
+	watch.say(false, line.text);
 }
+
+/* A file that is not there has the stat of all zeros. */
+static struct stat file_now(void)
+{
+	struct stat st;
+
+	return stat(watch.path, &st) ? (struct stat){0} : st;
+}
+
+static bool same_time(struct timespec a, struct timespec b)
+{
+	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+	       same_time(a->st_mtim, b->st_mtim) && same_time(a->st_ctim, b->st_ctim);
+}
+
+/* A time in the future is that of another clock, and tells nothing. */
+static bool at_rest(const struct stat *st)
+{
+	struct timespec now;
+	long long age;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	age = (now.tv_sec - st->st_ctim.tv_sec) * 1000000000ll + now.tv_nsec - st->st_ctim.tv_nsec;
+	return age < 0 || age >= REST_SECONDS * 1000000000ll;
+}
+
+/* A bad file is read again at every look: memory or descriptors may have been short for a moment. */
+void snapshot_watch_look(void)
+{
+	struct stat before = file_now(), after;
+	bool rested = at_rest(&before), whole;
+	struct snapshot_view *v;
+	struct err e;
+
+	if (same_file(&before, &watch.seen))
+		return;
+	v = view_read(watch.path, &e);
+	after = file_now();
+	whole = same_file(&before, &after);
+	watch.seen = v && whole && rested ? before : (struct stat){ .st_size = -1 };
+	if (v && (v->snapshot->sealed || (whole && rested))) {
+		watch.restless = 0;
+		view_take(v);
+	} else if (v || !whole) {
+		view_free(v);
+		wait_for_rest();
+	} else {
+		say_trouble(&e);
+	}
+}
+
+/* --- the thread --- */
 
 static void *watch_thread(void *unused)
 {
@@ -182,8 +255,8 @@ static void *watch_thread(void *unused)
 	pthread_mutex_lock(&watch.mutex);
 	while (!watch.stop) {
 		pthread_mutex_unlock(&watch.mutex);
-		look();
-		clock_gettime(CLOCK_REALTIME, &until);
+		snapshot_watch_look();
+		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_sec += watch.poll;
 		pthread_mutex_lock(&watch.mutex);
 		while (!watch.stop && pthread_cond_timedwait(&watch.wake, &watch.mutex, &until) != ETIMEDOUT)
@@ -193,17 +266,46 @@ static void *watch_thread(void *unused)
 	return unused;
 }
 
-int snapshot_watch_start(const char *path, unsigned poll, struct err *e)
+/* By a clock that nobody sets: one set back by an hour would be an hour without a look. */
+static int thread_start(void)
+{
+	pthread_condattr_t attr;
+	int rc;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&watch.wake, &attr);
+	pthread_condattr_destroy(&attr);
+	if ((rc = pthread_create(&watch.thread, NULL, watch_thread, NULL)))
+		pthread_cond_destroy(&watch.wake);
+	return rc;
+}
+
+static void thread_stop(void)
+{
+	pthread_mutex_lock(&watch.mutex);
+	watch.stop = true;
+	pthread_cond_signal(&watch.wake);
+	pthread_mutex_unlock(&watch.mutex);
+	pthread_join(watch.thread, NULL);
+	pthread_cond_destroy(&watch.wake);
+}
+
+int snapshot_watch_start(const char *path, unsigned poll, void (*say)(bool trouble, const char *line), struct err *e)
 {
 	int rc;
 
 	if (!(watch.path = strdup(path)))
 		return err_set(e, "%s: out of memory", path);
 	watch.poll = poll;
+	watch.say = say;
 	watch.stop = false;
 	watch.seen = (struct stat){ .st_size = -1 };
-	if ((rc = pthread_create(&watch.thread, NULL, watch_thread, NULL))) {
+	*watch.said = '\0';
+	watch.restless = 0;
+	if (poll && (rc = thread_start())) {
 		free(watch.path);
+		watch.path = NULL;
 		return err_set(e, "%s: no thread to watch it: %s", path, strerror(rc));
 	}
 	watch.running = true;
@@ -214,12 +316,10 @@ void snapshot_watch_stop(void)
 {
 	if (!watch.running)
 		return;
-	pthread_mutex_lock(&watch.mutex);
-	watch.stop = true;
-	pthread_cond_signal(&watch.wake);
-	pthread_mutex_unlock(&watch.mutex);
-	pthread_join(watch.thread, NULL);
+	if (watch.poll)
+		thread_stop();
 	free(watch.path);
+	watch.path = NULL;
 	watch.running = false;
 }
 
@@ -227,6 +327,8 @@ void snapshot_watch_drop(void)
 {
 	view_swap(NULL);
 }
+
+/* --- what is taken from a view --- */
 
 struct snapshot_view *snapshot_view_get(void)
 {
@@ -254,14 +356,37 @@ void snapshot_view_put(struct snapshot_view *v)
 
 const struct shape *snapshot_view_shape(const struct snapshot_view *v, const char *node)
 {
-	return table_slot(v, node)->shape;
+	size_t i = roster_find(&v->names, node);
+
+	return i == ROSTER_NONE ? NULL : v->nodes[i].shape;
+}
+
+const struct snapshot_shape *snapshot_view_shapes(const struct snapshot_view *v, size_t *n)
+{
+	*n = v->snapshot->nshapes;
+	return v->snapshot->shapes;
+}
+
+size_t snapshot_view_nodes(const struct snapshot_view *v)
+{
+	return v->names.count;
+}
+
+unsigned long snapshot_view_serial(const struct snapshot_view *v)
+{
+	return v->serial;
+}
+
+time_t snapshot_view_time(const struct snapshot_view *v)
+{
+	return v->time;
 }
 
 bool snapshot_view_first(struct snapshot_view *v, const char *node)
 {
-	struct entry *at = table_slot(v, node);
+	size_t i = roster_find(&v->names, node);
 
-	if (!at->node || at->told)
+	if (i == ROSTER_NONE || v->nodes[i].told)
 		return false;
-	return at->told = true;
+	return v->nodes[i].told = true;
 }

@@ -4,61 +4,78 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
+#include "fit/request.h"
 #include "submit.h"
-#include "topo/level.h"
 
 struct options options;
 
-static int level_check(const char *value, char *out, size_t size, struct err *e)
+static int request_check(const char *name, const char *value, struct err *e)
 {
-	if (strlen(value) >= size || (level_parse(value) < 0 && strcasecmp(value, "off")))
-		return err_set(e, "--topo-level=%.64s: not one of package, die, numa, l3, l2, core, node, off", value);
-	snprintf(out, size, "%s", value);
+	struct request r = {0};
+
+	return request_set(&r, name, value, e);
+}
+
+/* slurmctld has read it by then. */
+static int leave(const char *name, const char *value, struct err *e)
+{
+	(void) name, (void) value, (void) e;
 	return 0;
+}
+
+static int matrix_submit(const char *name, const char *value, struct err *e)
+{
+	(void) name;
+	return submit_matrix(value, options.matrix, sizeof(options.matrix), e);
 }
 
 /* The node has no say in whether the file is there: it is read later, by the user's own process. */
-static int matrix_check_remote(const char *value, char *out, size_t size, struct err *e)
+static int matrix_take(const char *name, const char *value, struct err *e)
 {
-	if (strlen(value) >= size)
-		return err_set(e, "--topo-matrix: longer than %zu bytes", size - 1);
-	snprintf(out, size, "%s", value);
+	if (strlen(value) >= sizeof(options.matrix))
+		return err_set(e, "--%s: longer than %zu bytes", name, sizeof(options.matrix) - 1);
+	snprintf(options.matrix, sizeof(options.matrix), "%s", value);
 	return 0;
 }
 
-typedef int check_fn(const char *value, char *out, size_t size, struct err *e);
+typedef int take_fn(const char *name, const char *value, struct err *e);
 
-enum { LEVEL, MATRIX, OPTIONS };
+enum { FIT, LEVEL, REQUEST, MATRIX, OPTIONS };
 
 static const struct {
-	check_fn *submit, *remote;
-	char *out;
-	size_t size;
-} checks[OPTIONS] = {
-	[LEVEL] = { level_check, level_check, options.level, sizeof(options.level) },
-	[MATRIX] = { submit_matrix, matrix_check_remote, options.matrix, sizeof(options.matrix) },
+	take_fn *submit, *remote;
+} takes[OPTIONS] = {
+	[FIT] = { request_check, leave },
+	[LEVEL] = { request_check, leave },
+	[REQUEST] = { request_check, leave },
+	[MATRIX] = { matrix_submit, matrix_take },
+};
+
+static int option_set(int which, const char *value, int remote);
+
+static struct spank_option table[OPTIONS] = {
+	[FIT] = { "topo-fit", "FIT", "how the job's cores should lie in the hardware: off, prefer, require or spread", 1, FIT,
+		option_set },
+	[LEVEL] = { "topo-level", "LEVEL", "hardware boundary that the job should stay within: package, die, numa, l3, l2 or node",
+		1, LEVEL, option_set },
+	[REQUEST] = { "topo-request", "PATH", "the hardware wanted on each node, as in /package=1/l3=2/core=4", 1, REQUEST,
+		option_set },
+	[MATRIX] = { "topo-matrix", "FILE", "communication matrix of the job's ranks: mpirun places them by it", 1, MATRIX,
+		option_set },
 };
 
 /* A job that is already placed is never refused: on the node a bad value is as if it had not been given. */
 static int option_set(int which, const char *value, int remote)
 {
-	check_fn *check = remote ? checks[which].remote : checks[which].submit;
+	take_fn *take = remote ? takes[which].remote : takes[which].submit;
 	struct err e;
 
-	if (!check(value ? value : "", checks[which].out, checks[which].size, &e))
+	if (!take(table[which].name, value ? value : "", &e))
 		return 0;
 	slurm_error("topiary: %s%s", e.text, remote ? "; ignored" : "");
 	return remote ? 0 : -1;
 }
-
-static struct spank_option table[OPTIONS] = {
-	[LEVEL] = { "topo-level", "LEVEL", "hardware boundary that the job should stay within: package, die, numa, l3, "
-		"l2, core, node or off", 1, LEVEL, option_set },
-	[MATRIX] = { "topo-matrix", "FILE", "communication matrix of the job's ranks: mpirun places them by it",
-		1, MATRIX, option_set },
-};
 
 int options_register(spank_t sp, int argc, char **argv)
 {

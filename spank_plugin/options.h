@@ -5,9 +5,11 @@
 
 #include <slurm/spank.h>
 
-/* What the user asked for: "" or a value that was checked when it arrived. */
+/*
+ * What the user asked for: "" or a value that was checked when it arrived. --topo-fit, --topo-level and --topo-request are checked, too
+ * (fit/request.h), but only slurmctld acts on them, which reads them in the job record.
+ */
 struct options {
-	char level[16];		/* --topo-level: what level_parse knows, or "off"; read by slurmctld in the job record */
 	char matrix[4096];	/* --topo-matrix: on the submit side absolute and readable; on the node as it came */
 };
 

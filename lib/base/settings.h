@@ -15,7 +15,8 @@ struct settings {
 	unsigned snapshot_poll;	/* SnapshotPoll: seconds between two looks at it */
 	char *run_dir;		/* RunDir: root's own folder on a node, below it JOB.STEP/ */
 	char *topology_file;	/* TopologyFile: the node's exported XML */
-	char *topo_level;	/* TopoLevel: level when a job names none: package, numa, l3, l2, core, node or off */
+	char *topo_fit;		/* TopoFit: what a job gets that does not say: off, prefer or require (fit/request.h reads it) */
+	char *topo_level;	/* TopoLevel: the same for its level: package, die, numa, l3, l2 or node */
 	char *topiary_command;	/* TopiaryCommand: the path of topiary, run as the user to make a rank file */
 	unsigned map_timeout;	/* MapTimeout: seconds it may take */
 	char *registry_url;	/* RegistryURL: where agents and commands find topiaryd */

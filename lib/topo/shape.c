@@ -372,6 +372,15 @@ static int devices(struct walk *w)
 	return 0;
 }
 
+/* Shapes are kept for long, and by the thousand. */
+static void fit(void **array, size_t used, size_t size)
+{
+	void *smaller = used ? realloc(*array, used * size) : NULL;
+
+	if (smaller)
+		*array = smaller;
+}
+
 struct shape *shape_parse(const char *text, struct err *e)
 {
 	struct shape *s = calloc(1, sizeof(*s));
@@ -390,6 +399,9 @@ struct shape *shape_parse(const char *text, struct err *e)
 		wrong(&w, "text after the end");
 		goto error;
 	}
+	fit((void **) &s->threads, s->cores, sizeof(*s->threads));
+	fit((void **) &s->domains, s->ndomains, sizeof(*s->domains));
+	fit((void **) &s->devices, s->ndevices, sizeof(*s->devices));
 	return s;
 error:
 	shape_free(s);

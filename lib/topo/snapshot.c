@@ -2,22 +2,34 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "topo/snapshot.h"
 
-#include <ctype.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "topo/roster.h"
 
 #define MAGIC "topiary-snapshot 1"
+#define CHECKED_END "end sha256="
 
 struct reader {
 	const char *start;		/* of the whole text */
 	const char *name;
 	unsigned line;
 	struct snapshot *snapshot;
+	struct roster names;		/* of the shapes, numbered as they are */
+	size_t domains;			/* of all shapes */
 	struct err *err;
-	bool ended;
+	bool sealed, ended;
+};
+
+/* One line: the words that are left of a copy, and where it stands in the text. */
+struct line {
+	char *rest;
+	const char *at;
+	size_t len;
 };
 
 static int wrong(struct reader *r, const char *what)
@@ -25,119 +37,149 @@ static int wrong(struct reader *r, const char *what)
 	return err_set(r->err, "%s:%u: %s", r->name, r->line, what);
 }
 
-static char *next_word(char **line)
+static char *next_word(struct line *l)
 {
-	char *word = *line + strspn(*line, " \t");
+	char *word = l->rest + strspn(l->rest, " \t");
 	char *end = word + strcspn(word, " \t");
 
-	*line = *end ? end + 1 : end;
+	l->rest = *end ? end + 1 : end;
 	*end = '\0';
 	return *word ? word : NULL;
 }
 
-static const struct shape *shape_named(const struct snapshot *s, const char *name)
+/* Room for one more of count things, grown at powers of two; NULL when memory is short, with the old as it was. */
+static void *more(void *array, size_t count, size_t size)
 {
-	for (size_t i = 0; i < s->nshapes; i++)
-		if (!strcmp(s->shapes[i].name, name))
-			return s->shapes[i].shape;
-	return NULL;
+	return count & (count - 1) ? array : realloc(array, (count ? 2 * count : 1) * size);
 }
 
-static int read_shape(struct reader *r, char *rest)
+static int read_sealed(struct reader *r, struct line *l)
 {
-	struct snapshot *s = r->snapshot;
-	struct snapshot_shape *bigger, *slot;
-	char *name = next_word(&rest);
+	if (next_word(l))
+		return wrong(r, "text after 'sealed'");
+	r->sealed = true;
+	return 0;
+}
 
-	if (!name)
-		return wrong(r, "a shape without a name");
-	if (shape_named(s, name))
-		return wrong(r, "a shape with the name of another");
-	if (!(bigger = realloc(s->shapes, (s->nshapes + 1) * sizeof(*bigger))))
-		return wrong(r, "out of memory");
-	s->shapes = bigger;
-	slot = &bigger[s->nshapes];
-	if (!(slot->shape = shape_parse(rest + strspn(rest, " \t"), r->err)))
+static int shape_add(struct reader *r, const char *name, const char *text)
+{
+	struct snapshot_shape *s = &r->snapshot->shapes[r->snapshot->nshapes];
+
+	if (!(s->shape = shape_parse(text, r->err)))
 		return err_within(r->err, "%s:%u", r->name, r->line);
-	if (!(slot->name = strdup(name))) {
-		shape_free(slot->shape);
+	if (!(s->name = strdup(name))) {
+		shape_free(s->shape);
 		return wrong(r, "out of memory");
 	}
-	s->nshapes++;
-	return 0;
+	r->snapshot->nshapes++;
+	r->domains += s->shape->ndomains;
+	return r->domains > SNAPSHOT_MAX_DOMAINS ? wrong(r, "the shapes are too large together") : 0;
 }
 
-static int read_nodes(struct reader *r, char *rest)
+static int read_shape(struct reader *r, struct line *l)
 {
 	struct snapshot *s = r->snapshot;
-	struct snapshot_nodes *bigger;
-	char *hosts = next_word(&rest), *name = next_word(&rest);
-	const struct shape *shape = name ? shape_named(s, name) : NULL;
+	struct snapshot_shape *bigger = more(s->shapes, s->nshapes, sizeof(*bigger));
+	char *name = next_word(l);
+	size_t number;
 
-	if (!name || next_word(&rest))
-		return wrong(r, "'nodes HOSTS SHAPE' is wanted");
-	if (!shape)
-		return wrong(r, "nodes of a shape that is not above");
-	if (!(bigger = realloc(s->nodes, (s->nnodes + 1) * sizeof(*bigger))))
+	if (!bigger)
+		return wrong(r, "out of memory");
+	s->shapes = bigger;
+	if (!name)
+		return wrong(r, "a shape without a name");
+	number = roster_add(&r->names, name);
+	if (number == ROSTER_NONE)
+		return wrong(r, "out of memory");
+	if (number < s->nshapes)
+		return wrong(r, "a shape with the name of another");
+	return shape_add(r, name, l->rest + strspn(l->rest, " \t"));
+}
+
+static int read_nodes(struct reader *r, struct line *l)
+{
+	struct snapshot *s = r->snapshot;
+	struct snapshot_nodes *bigger = more(s->nodes, s->nnodes, sizeof(*bigger));
+	char *hosts = next_word(l), *name = next_word(l);
+	size_t number;
+
+	if (!bigger)
 		return wrong(r, "out of memory");
 	s->nodes = bigger;
+	if (!name || next_word(l))
+		return wrong(r, "'nodes HOSTS SHAPE' is wanted");
+	number = roster_find(&r->names, name);
+	if (number == ROSTER_NONE)
+		return wrong(r, "nodes of a shape that is not above");
 	if (!(hosts = strdup(hosts)))
 		return wrong(r, "out of memory");
-	s->nodes[s->nnodes++] = (struct snapshot_nodes){ .hosts = hosts, .shape = shape };
+	s->nodes[s->nnodes++] = (struct snapshot_nodes){ .hosts = hosts, .shape = s->shapes[number].shape };
 	return 0;
 }
 
-static int read_end(struct reader *r, char *rest, const char *line_start)
+/* A checksum is wanted byte for byte as we write it: nothing then can be changed unseen, not even a blank before it. */
+static int read_end(struct reader *r, struct line *l)
 {
-	char hex[HASH_HEX], *sum = next_word(&rest);
+	char want[sizeof(CHECKED_END) + HASH_HEX] = CHECKED_END;
 
 	r->ended = true;
-	if (!sum)
-		return 0;
-	hash_hex(r->start, line_start - r->start, hex);
-	if (strncmp(sum, "sha256=", 7) || strcmp(sum + 7, hex))
+	if (!next_word(l))
+		return r->sealed ? wrong(r, "the checksum is missing") : 0;
+	hash_hex(r->start, l->at - r->start, want + strlen(CHECKED_END));
+	if (l->len != strlen(want) || memcmp(l->at, want, l->len))
 		return wrong(r, "the checksum is not that of the lines above");
+	r->snapshot->sealed = true;
 	return 0;
 }
 
-static int read_line(struct reader *r, char *line, const char *line_start)
-{
-	char *rest = line, *word = next_word(&rest);
+static const struct {
+	const char *word;
+	int (*read)(struct reader *r, struct line *l);
+} statements[] = {
+	{ "sealed", read_sealed },
+	{ "shape", read_shape },
+	{ "nodes", read_nodes },
+	{ "end", read_end },
+};
 
+static int read_line(struct reader *r, struct line *l)
+{
+	const char *word;
+
+	if (r->line == 1)
+		return strcmp(l->rest, MAGIC) ? wrong(r, "not a snapshot: '" MAGIC "' is wanted") : 0;
+	word = next_word(l);
+	if (r->snapshot->sealed)
+		return wrong(r, "text after the checksum");
 	if (!word || *word == '#')
 		return 0;
 	if (r->ended)
 		return wrong(r, "text after the end");
-	if (!strcmp(word, "shape"))
-		return read_shape(r, rest);
-	if (!strcmp(word, "nodes"))
-		return read_nodes(r, rest);
-	if (!strcmp(word, "end"))
-		return read_end(r, rest, line_start);
+	for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); i++)
+		if (!strcmp(word, statements[i].word))
+			return statements[i].read(r, l);
 	return wrong(r, "'shape', 'nodes' or 'end' is wanted");
 }
 
 static int read_lines(struct reader *r, const char *text, size_t len)
 {
-	const char *end = text + len, *at = text;
+	const char *end = text + len, *stop;
 
-	while (at < end) {
-		const char *stop = memchr(at, '\n', end - at);
-		size_t n = (stop ? stop : end) - at;
-		char *line = strndup(at, n);
+	for (const char *at = text; at < end; at = stop + 1) {
+		struct line l;
+		char *copy;
 		int rc;
 
 		r->line++;
-		if (!line)
+		if (!(stop = memchr(at, '\n', end - at)))
+			return wrong(r, "cut short: no newline");
+		if (!(copy = strndup(at, stop - at)))
 			return wrong(r, "out of memory");
-		if (r->line == 1)
-			rc = strcmp(line, MAGIC) ? wrong(r, "not a snapshot: '" MAGIC "' is wanted") : 0;
-		else
-			rc = read_line(r, line, at);
-		free(line);
+		l = (struct line){ .rest = copy, .at = at, .len = stop - at };
+		rc = read_line(r, &l);
+		free(copy);
 		if (rc)
 			return -1;
-		at += n + 1;
 	}
 	return r->ended ? 0 : wrong(r, "cut short: no 'end' line");
 }
@@ -146,12 +188,16 @@ struct snapshot *snapshot_parse(const char *text, size_t len, const char *name, 
 {
 	struct snapshot *s = calloc(1, sizeof(*s));
 	struct reader r = { .start = text, .name = name, .snapshot = s, .err = e };
+	int rc;
 
 	if (!s)
-		err_set(e, "%s: out of memory", name);
-	else if (memchr(text, '\0', len))
-		err_set(e, "%s: not a text", name);
-	else if (read_lines(&r, text, len) == 0)
+		rc = err_set(e, "%s: out of memory", name);
+	else if (len && memchr(text, '\0', len))
+		rc = err_set(e, "%s: not a text", name);
+	else
+		rc = read_lines(&r, text, len);
+	roster_free(&r.names);
+	if (rc == 0)
 		return s;
 	snapshot_free(s);
 	return NULL;
@@ -174,7 +220,7 @@ void snapshot_free(struct snapshot *s)
 
 void snapshot_start(struct buf *out)
 {
-	buf_puts(out, MAGIC "\n");
+	buf_puts(out, MAGIC "\nsealed\n");
 }
 
 void snapshot_add_shape(struct buf *out, const char *name, const char *shape)
@@ -192,5 +238,5 @@ void snapshot_end(struct buf *out)
 	char hex[HASH_HEX];
 
 	hash_hex(out->data ? out->data : "", out->len, hex);
-	buf_printf(out, "end sha256=%s\n", hex);
+	buf_printf(out, CHECKED_END "%s\n", hex);
 }

@@ -3,6 +3,7 @@
 #ifndef TOPIARY_TOPO_SNAPSHOT_H
 #define TOPIARY_TOPO_SNAPSHOT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -13,14 +14,17 @@
  * The snapshot: all that slurmctld knows of the nodes' hardware, in plain text that may be written by hand.
  *
  *	topiary-snapshot 1
+ *	sealed
  *	# a comment
  *	shape S1 Package:2 [NUMANode] L3Cache:1 Core:6 PU:1
  *	nodes cn[001-512] S1
  *	end sha256=4a1f...
  *
  * A shape comes before the nodes that have it. A host list is in Slurm's notation and is not expanded here. The last line is
- * `end`; after it the checksum (SHA-256 of all bytes before that line) may stand, and is then checked: what programs write
- * carries one, what a person writes need not. A file without its `end`, cut in half, is refused whole.
+ * `end` with its newline; a file that is cut is refused whole. Behind `end` the checksum may stand, the SHA-256 of all bytes before
+ * that line in lower case; it is then checked, and not even a blank may follow. After `sealed` it must: what programs write is
+ * sealed, so that no damage to it in one place, be it the loss of the checksum itself, passes for what a person wrote, who needs
+ * neither.
  */
 struct snapshot_shape {
 	char *name;
@@ -37,6 +41,7 @@ struct snapshot {
 	size_t nshapes;
 	struct snapshot_nodes *nodes;
 	size_t nnodes;
+	bool sealed;			/* it carried its checksum: these are the bytes that were written */
 };
 
 /* Read text[len]; name is for the error, which gives the line. NULL on error. Free with snapshot_free, which accepts NULL. */
@@ -44,6 +49,8 @@ struct snapshot *snapshot_parse(const char *text, size_t len, const char *name, 
 void snapshot_free(struct snapshot *s);
 
 #define SNAPSHOT_MAX_BYTES (16u << 20)
+/* Of all shapes together, some 250 MB: a line of 20 bytes can stand for 65536 cores. */
+#define SNAPSHOT_MAX_DOMAINS (8u << 20)
 
 /*
  * Write a snapshot: snapshot_start, then snapshot_add_shape and snapshot_add_nodes in any order that names a shape before

@@ -11,8 +11,17 @@ from rig.processes import wait_until
 # --- options
 
 @pytest.mark.parametrize("option, words", [
-    ("--topo-level=sockets", ["topo-level", "sockets"]),
-    ("--topo-level=", ["topo-level"]),
+    ("--topo-fit=strict", ["--topo-fit=strict: ", "require"]),
+    ("--topo-fit=", ["--topo-fit=: "]),
+    ("--topo-level=sockets", ["--topo-level=sockets: ", "package"]),
+    ("--topo-level=", ["--topo-level=: "]),
+    ("--topo-level=core", ["--topo-level=core: ", "l2"]),
+    ("--topo-level=off", ["--topo-level=off: ", "--topo-fit=off"]),
+    ("--topo-request=l3", ["--topo-request=l3: ", "/package=1/l3=2/core=4"]),
+    ("--topo-request=/l3=0/core=4", ["--topo-request=/l3=0/core=4: ", "from 1"]),
+    ("--topo-request=/core=4/l3=1", ["--topo-request=/core=4/l3=1: ", "inwards"]),
+    ("--topo-request=/package=2", ["--topo-request=/package=2: ", "core"]),
+    ("--topo-request=/core=99999", ["--topo-request=/core=99999: ", "65536"]),
     ("--topo-matrix=/nonexistent/matrix", ["/nonexistent/matrix"]),
     ("--topo-matrix=/etc", ["/etc"]),
 ])
@@ -47,6 +56,16 @@ def corrupt(text):
     return text.replace("Core:2", "Core:3", 1)
 
 
+def without_checksum(text):
+    return text[:text.index(" sha256=")] + "\n"
+
+
+def said_of_snapshot(cluster):
+    """What slurmctld logged of the snapshot file so far."""
+    log = (cluster.folder / "log" / "slurmctld.log").read_text()
+    return [line for line in log.split("\n") if f"topiary: {cluster.snapshot_file}:" in line]
+
+
 @pytest.fixture
 def snapshot(cluster):
     """Replaces the snapshot (None: removes it) and waits until slurmctld has looked; the right one is back after the test."""
@@ -66,11 +85,16 @@ def snapshot(cluster):
     replace(right)
 
 
-@pytest.mark.parametrize("damage", [cut, corrupt, lambda text: None, lambda text: "", lambda text: "\0" * 4096],
-                         ids=["cut in half", "corrupt", "absent", "empty", "zeros"])
-def test_bad_snapshot_harms_no_job(cluster, snapshot, damage):
+@pytest.mark.parametrize("damage, words", [
+    (cut, ": cut short"), (corrupt, ": the checksum is not that "), (without_checksum, ": the checksum is missing"),
+    (lambda text: None, ": No such file"), (lambda text: "", ": cut short"), (lambda text: "\0" * 4096, ": not a text"),
+], ids=["cut in half", "corrupt", "without its checksum", "absent", "empty", "zeros"])
+def test_bad_snapshot_harms_no_job(cluster, snapshot, damage, words):
     replace, right = snapshot
+    before = len(said_of_snapshot(cluster))
     replace(damage(right))
+    said = said_of_snapshot(cluster)[before:]
+    assert len(said) == 1 and words in said[0] and said[0].endswith("; the last good snapshot stays"), said
     number, state, output = cluster.job("echo ran", "-w", "cn1", "-n8")
     assert (state, output) == ("COMPLETED", "ran\n")
     assert len({core // 8 for core in cores_of(cluster, number)["cn1"]}) == 1, "the last good snapshot is forgotten"
@@ -80,12 +104,15 @@ def test_bad_snapshot_harms_no_job(cluster, snapshot, damage):
 def test_start_without_a_good_snapshot_is_stock(cluster, snapshot, damage):
     replace, right = snapshot
     cluster.end("slurmctld")
+    before = len(said_of_snapshot(cluster))
     replace(damage(right))
     cluster.start_slurmctld()
     assert wait_until(cluster.nodes_idle, 30)
     number, state, _ = cluster.job("true", "-w", "cn1", "-n8")
     assert state == "COMPLETED"
     assert len({core // 8 for core in cores_of(cluster, number)["cn1"]}) > 1
+    said = said_of_snapshot(cluster)[before:]
+    assert len(said) == 1 and said[0].endswith("; nodes are chosen as without it"), said
     replace(right)
     number, _, _ = cluster.job("true", "-w", "cn1", "-n8")
     assert len({core // 8 for core in cores_of(cluster, number)["cn1"]}) == 1, "a good snapshot is not taken up"

@@ -47,7 +47,7 @@ def test_stock_slurm_spreads(stock_cluster):
 
 
 def test_level_off_is_stock(cluster, jobs):
-    assert len(domains(jobs("--ntasks=8", "--topo-level=off"), DOMAIN)) > 1
+    assert len(domains(jobs("--ntasks=8", "--topo-fit=off"), DOMAIN)) > 1
 
 
 def test_broken_domains_are_filled_first(cluster, jobs):

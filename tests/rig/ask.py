@@ -23,15 +23,46 @@ def expand(text):
     return numbers
 
 
-def cores_of(cluster, number):
-    """{node: abstract cores} of a job, as Slurm tells them."""
-    record = cluster.command(["scontrol", "-d", "-o", "show", "job", str(number)]).stdout
+def jobs(cluster, number=""):
+    """Slurm's records of a job, one for each task of an array and each part of a heterogeneous job; of all jobs without a number."""
+    told = cluster.command(["scontrol", "-d", "-o", "show", "job", str(number)], check=False).stdout
+    return [line for line in told.split("\n") if line.startswith("JobId=")]
+
+
+def fields(record):
+    """The fields of a record; of one that comes twice the first."""
+    return dict(reversed([word.split("=", 1) for word in record.split() if "=" in word]))
+
+
+def threads(cluster):
+    """{node: hardware threads of a core}"""
+    return dict(re.findall(r"NodeName=(\S+).*?ThreadsPerCore=(\d+)", cluster.command(["scontrol", "-o", "show", "node"]).stdout))
+
+
+def held(cluster, record, threads_of):
+    """{node: abstract cores} in a record."""
     cores = {}
     for hosts, cpus in re.findall(r"Nodes=(\S+) CPU_IDs=(\S+)", record):
-        for node in cluster.command(["scontrol", "show", "hostnames", hosts]).stdout.split():
-            threads = int(re.search(r"ThreadsPerCore=(\d+)", cluster.command(["scontrol", "show", "node", node]).stdout).group(1))
-            cores[node] = sorted({cpu // threads for cpu in expand(cpus)})
+        names = cluster.command(["scontrol", "show", "hostnames", hosts]).stdout.split() if "[" in hosts else [hosts]
+        for node in names:
+            cores[node] = sorted({cpu // int(threads_of[node]) for cpu in expand(cpus)})
     return cores
+
+
+def cores_of(cluster, number):
+    """{node: abstract cores} of a job, as Slurm tells them."""
+    return held(cluster, "\n".join(jobs(cluster, number)), threads(cluster))
+
+
+def given_too_often(cluster, times=1):
+    """{(node, core): its running jobs} of cores that more than so many have."""
+    owners, threads_of = {}, threads(cluster)
+    for record in jobs(cluster):
+        if fields(record)["JobState"] == "RUNNING":
+            for node, cores in held(cluster, record, threads_of).items():
+                for core in cores:
+                    owners.setdefault((node, core), []).append(fields(record)["JobId"])
+    return {core: numbers for core, numbers in owners.items() if len(numbers) > times}
 
 
 def hwloc_cpus(xml, objects):

@@ -4,9 +4,11 @@
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import time
 from pathlib import Path
@@ -26,6 +28,7 @@ SLURM_CONF = """\
 ClusterName=topiary
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ctld_port}
+SlurmdPort={slurmd_port}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
@@ -50,6 +53,7 @@ ReturnToService=2
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 PluginDir={plugins}
+{submit}
 PlugStackConfig={folder}/etc/plugstack.conf
 SchedulerParameters=bf_interval=5,batch_sched_delay=0,sched_min_interval=10000
 DefMemPerCPU=10
@@ -99,14 +103,16 @@ class RigError(Exception):
 class Cluster:
     """
     machines: {node: name of a machine, XML text, or None for this host's own hardware}. stock=True leaves out all of Topiary;
-    registry=False its daemons: the nodes' files and the snapshot are then made without a network. conf: lines for slurm.conf.
-    Use as a context manager, or call start() and stop().
+    registry=False its daemons: the nodes' files and the snapshot are then made without a network. conf: lines for slurm.conf,
+    before its own; nodes: {node: words for its NodeName line}, before what slurmd says of it; files: {name: text} beside slurm.conf.
+    {folder} in these is the cluster's. Use as a context manager, or call start() and stop().
     """
 
-    def __init__(self, folder, machines, build=None, stock=False, registry=True, conf=""):
+    def __init__(self, folder, machines, build=None, stock=False, registry=True, conf="", nodes=None, files=None):
         self.folder = Path(folder)
         self.build = Path(build or os.environ.get("TOPIARY_BUILD", ROOT / "build")).resolve()
         self.stock, self.registry, self.conf = stock, registry and not stock, conf
+        self.words, self.files = nodes or {}, files or {}
         self.xml = {}
         for node, what in machines.items():
             self.xml[node] = what if what is None or what.startswith("<") else individual(machine(what), node)
@@ -198,12 +204,12 @@ class Cluster:
     def prepare(self):
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
-        for name in ("bin", "etc", "log", "munge", "plugins", "registry", "postgres", "state", "nodes", "cpus", "work"):
+        for name in ("bin", "etc", "log", "munge", "plugins", "doors", "registry", "postgres", "state", "nodes", "cpus", "work"):
             (self.folder / name).mkdir(exist_ok=True)
         (self.folder / "cpus").chmod(0o1777)
         (self.folder / "work").chmod(0o1777)
         self._install()
-        self.ports = dict(zip(["ctld", "http", *self.xml], free_ports(2 + len(self.xml))))
+        self.ports = dict(zip(["ctld", "slurmd", "http", *self.xml], free_ports(3 + len(self.xml))))
         for node, xml in self.xml.items():
             self._prepare_node(node, xml)
         self._configure()
@@ -213,13 +219,13 @@ class Cluster:
         """What runs as other users is copied: the checkout may be out of their reach."""
         built = ["tests/cpus.so", "tests/where"]
         if not self.stock:
-            built += ["topiary", "slurm/select_cons_tres.so", "slurm/spank_topiary.so"]
+            built += ["topiary", "slurm/select_cons_tres.so", "slurm/spank_topiary.so", "slurm/job_submit_topiary.so"]
         if self.registry:
             built += ["topiaryd", "topiary-agent"]
         for name in built:
             if not (self.build / name).exists():
                 raise RigError("install", f"{self.build / name} is missing: run make all units")
-            into = "plugins" if name.startswith("slurm/") else "bin"
+            into = "doors" if "job_submit" in name else "plugins" if name.startswith("slurm/") else "bin"
             shutil.copy(self.build / name, self.folder / into / Path(name).name)
         if self.registry:
             shutil.copytree(ROOT / "sql", self.folder / "sql", dirs_exist_ok=True)
@@ -238,9 +244,14 @@ class Cluster:
 
     def _configure(self):
         etc = self.folder / "etc"
-        plugins = STOCK_PLUGINS if self.stock else f"{self.folder}/plugins:{STOCK_PLUGINS}"
-        (etc / "slurm.conf").write_text(self.conf + SLURM_CONF.format(
-            folder=self.folder, host=socket.gethostname(), ctld_port=self.ports["ctld"], plugins=plugins,
+        # The door stands beside Slurm's own plugins, as the package puts it: without the first folder all of Slurm is stock.
+        plugins = f"{self.folder}/doors:{STOCK_PLUGINS}" if self.stock else f"{self.folder}/plugins:{self.folder}/doors:{STOCK_PLUGINS}"
+        for name, text in self.files.items():
+            (etc / name).write_text(text.replace("{folder}", str(self.folder)))
+        self._make_devices()
+        (etc / "slurm.conf").write_text(self.conf.replace("{folder}", str(self.folder)) + SLURM_CONF.format(
+            folder=self.folder, host=socket.gethostname(), ctld_port=self.ports["ctld"],
+            slurmd_port=self.ports["slurmd"], plugins=plugins, submit="" if self.stock else "JobSubmitPlugins=topiary",
             nodes="\n".join(self.node_line(node) for node in self.xml)))
         (etc / "plugstack.conf").write_text(
             "" if self.stock else f"optional {self.folder}/plugins/spank_topiary.so config={etc}/topiary.conf\n")
@@ -248,6 +259,11 @@ class Cluster:
             folder=self.folder, http_port=self.ports["http"], registry_user=REGISTRY_USER))
         # Named, so that slurmd does not look for a mounted one: nothing here uses cgroups, and a chroot may have none.
         (etc / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+
+    def _make_devices(self):
+        """The files that gres.conf names: Slurm accepts character devices only, and any does."""
+        for file in re.findall(r"\bFile=(\S+)", self.files.get("gres.conf", "").replace("{folder}", str(self.folder))):
+            os.mknod(file, 0o666 | stat.S_IFCHR, os.stat("/dev/null").st_rdev)
 
     def node_line(self, node):
         """The NodeName line that slurmd itself gives for this hardware."""
@@ -258,9 +274,11 @@ class Cluster:
         sockets = int(words["Boards"]) * int(words["SocketsPerBoard"])
         cores, threads = int(words["CoresPerSocket"]), int(words["ThreadsPerCore"])
         if sockets * cores * threads != int(words["CPUs"]):
-            raise MachineError(f"{node}: slurmd counts {words['CPUs']} CPUs, but {sockets} x {cores} x {threads}")
-        return (f"NodeName={node} NodeAddr=127.0.0.1 NodeHostname={node} Port={self.ports[node]} Sockets={sockets} "
-                f"CoresPerSocket={cores} ThreadsPerCore={threads} RealMemory={int(words['RealMemory']) * 9 // 10}")
+            raise MachineError(f"{node}: slurmd cannot describe this machine: {words['CPUs']} CPUs, but {sockets} x {cores} x {threads}")
+        line = {"NodeName": node, "NodeAddr": "127.0.0.1", "NodeHostname": node, "Port": self.ports[node], "Sockets": sockets,
+                "CoresPerSocket": cores, "ThreadsPerCore": threads, "RealMemory": int(words["RealMemory"]) * 9 // 10}
+        line.update(word.split("=", 1) for word in self.words.get(node, "").split())
+        return " ".join(f"{key}={value}" for key, value in line.items())
 
     # --- environments
 
@@ -384,9 +402,27 @@ class Cluster:
                                                               f"{self.folder}/etc/slurm.conf"]),
                         env=self.node_env(node), log=self.folder / "log" / f"slurmd.{node}.out")
 
+    def add_node(self, node, what, words):
+        """
+        A node that slurm.conf does not know; words as for its line. It listens where SlurmdPort says, so there is one at a time.
+        Without a registry, the snapshot is made anew.
+        """
+        self.xml[node] = individual(machine(what), node)
+        self._prepare_node(node, self.xml[node])
+        if not self.stock:
+            self.write_offline()
+        self.run_daemon(f"slurmd.{node}", self.on_node(node, ["slurmd", "-D", "-Z", "-N", node, "-f", f"{self.folder}/etc/slurm.conf",
+                                                              "--conf", words]),
+                        env=self.node_env(node), log=self.folder / "log" / f"slurmd.{node}.out")
+
+    def remove_node(self, node):
+        self.end(f"slurmd.{node}")
+        del self.xml[node]
+        self.command(["scontrol", "delete", f"NodeName={node}"])
+
     def nodes_idle(self):
         states = self.command(["sinfo", "-h", "-N", "-o", "%N %T"], check=False).stdout.split("\n")
-        return sorted(s for s in states if s) == sorted(f"{node} idle" for node in self.xml)
+        return {s.strip() for s in states if s} == {f"{node} idle" for node in self.xml}     # one line for each partition of a node
 
     def _expect(self, name, true, seconds, log=None):
         daemon = self.daemons[name]
@@ -452,10 +488,15 @@ def port_open(port):
         return s.connect_ex(("127.0.0.1", port)) == 0
 
 
+promised = set()     # to this process's clusters, which may not listen yet
+
+
 def free_ports(count):
     """Ports that nobody listens on, below those that the kernel gives to clients."""
     found, start = [], os.getpid() * 31 % len(PORTS)
     for port in [*PORTS[start:], *PORTS[:start]]:
+        if port in promised:
+            continue
         with socket.socket() as s:
             try:
                 s.bind(("127.0.0.1", port))
@@ -463,5 +504,6 @@ def free_ports(count):
                 continue
         found.append(port)
         if len(found) == count:
+            promised.update(found)
             return found
     raise RigError("ports", f"no {count} free ports between {PORTS[0]} and {PORTS[-1]}")

@@ -84,17 +84,19 @@ static void reads_settings(void **state)
 
 	gethostname(host, sizeof(host) - 1);
 	host[strcspn(host, ".")] = '\0';
-	put("# a comment\nsnapshotfile = /tmp/s\nSnapshotPoll=3\nRunDir=/run/%h/x%h\n");
+	put("# a comment\nsnapshotfile = /tmp/s\nSnapshotPoll=3\nRunDir=/run/%h/x%h\nTopoLevel=l3\n");
 	if (settings_load(path, &s, &e))
 		fail_msg("%s", e.text);
 	assert_string_equal(s.snapshot_file, "/tmp/s");
 	assert_int_equal(s.snapshot_poll, 3);
 	snprintf(want, sizeof(want), "/run/%s/x%s", host, host);
 	assert_string_equal(s.run_dir, want);
-	assert_string_equal(s.topo_level, "core");
+	assert_string_equal(s.topo_level, "l3");
+	assert_string_equal(s.topo_fit, "prefer");
 	settings_free(&s);
 	assert_int_equal(settings_load("/nowhere/topiary.conf", &s, &e), 0);
 	assert_int_equal(s.map_timeout, 60);
+	assert_string_equal(s.topo_level, "node");
 	assert_int_equal(s.keep_history, 0);
 	assert_string_equal(s.drift_hook, "");
 	assert_string_equal(s.peer_check, "off");
@@ -113,6 +115,8 @@ static void refuses_settings(void **state)
 		{ "SnapshotPoll=ten\n", ":1: SnapshotPoll=ten: a number" },
 		{ "SnapshotPoll=99999999999999999999\n", ":1: SnapshotPoll=" },
 		{ "SnapshotPoll\n", ":1: not a Key=Value line" },
+		{ "TopoFit\n", ":1: not a Key=Value line" },
+		{ "TopoFits=off\n", ":1: unknown key 'TopoFits'" },
 		{ "KeepHistory=-1\n", ":1: KeepHistory=-1: a number" },
 		{ "UpkeepInterval=0\n", ":1: UpkeepInterval=0: a number from 1" },
 		{ "BodyMemory=7\n", ":1: BodyMemory=7: a number from 8" },

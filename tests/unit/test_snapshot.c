@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "damage.h"
 #include "table.h"
 #include "topo/inventory.h"
+#include "topo/roster.h"
 #include "topo/snapshot.h"
 
 #define HEAD "topiary-snapshot 1\n"
@@ -36,32 +38,152 @@ static void writes_and_reads(void **state)
 	assert_string_equal(s->nodes[0].hosts, "cn[001-512]");
 	assert_ptr_equal(s->nodes[0].shape, s->shapes[0].shape);
 	assert_int_equal(s->nodes[1].shape->cores, 16);
+	assert_true(s->sealed);
 	snapshot_free(s);
 	buf_free(&b);
 	(void) state;
 }
 
-/* Cut anywhere before its last line is whole, or with any byte of it changed, it is refused. */
-static void notices_any_damage(void **state)
+/* --- damage: what a program wrote is taken byte for byte, or not at all --- */
+
+static void expect_refused(const char *text, size_t len, const char *what, size_t at)
 {
-	struct buf b = {0};
-	struct err e;
+	struct err e = {""};
+	struct snapshot *s = snapshot_parse(text, len, "damaged", &e);
+
+	if (s)
+		fail_msg("accepted: %s %zu of\n%.*s", what, at, (int) len, text);
+	assert_int_equal(strncmp(e.text, "damaged:", 8), 0);
+}
+
+/* 200 nodes of several shapes, in runs and one by one, with memory, devices and braces. */
+static void larger_text(struct buf *b)
+{
+	static const char *const shapes[] = {
+		"Package:2 [NUMANode(memory=64GiB)] L3Cache:2 Core:4 PU:2",
+		"Package:1 Core:16 PU:1 + GPU@0-7 GPU@8-15 NIC@3",
+		"{ Package:1 Core:8 PU:2 | Package:1 Core:4 PU:2 }",
+		"Core:4",
+	};
+	struct inventory *v = inventory_new();
+
+	for (int i = 0; i < 200; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), i < 150 ? "cn%03d" : "r%dx", i);
+		assert_int_equal(inventory_add(v, name, shapes[i < 150 ? i / 50 : i % 4], NULL), 0);
+	}
+	assert_int_equal(inventory_snapshot(v, b, NULL), 0);
+	inventory_free(v);
+}
+
+static void (*const writers[])(struct buf *b) = { good_text, larger_text };
+
+static void refuses_every_flipped_bit(void **state)
+{
+	for (size_t w = 0; w < ROWS(writers); w++) {
+		struct buf b = {0};
+
+		writers[w](&b);
+		for (size_t bit = 0; bit < 8 * b.len; bit++) {
+			b.data[bit / 8] ^= 1 << bit % 8;
+			expect_refused(b.data, b.len, "flipped bit", bit);
+			b.data[bit / 8] ^= 1 << bit % 8;
+		}
+		buf_free(&b);
+	}
+	(void) state;
+}
+
+static void refuses_every_truncation(void **state)
+{
+	for (size_t w = 0; w < ROWS(writers); w++) {
+		struct buf b = {0};
+
+		writers[w](&b);
+		for (size_t n = 0; n < b.len; n++)
+			expect_refused(b.data, n, "cut at", n);
+		buf_free(&b);
+	}
+	(void) state;
+}
+
+/* Also of " sha256=..." alone, which leaves what a person could have written. */
+static void refuses_the_loss_of_any_part(void **state)
+{
+	struct buf b = {0}, bad = {0};
 
 	good_text(&b);
-	for (size_t n = 0; n < b.len - 1; n++) {
-		struct snapshot *s = snapshot_parse(b.data, n, "snapshot", &e);
+	for (size_t from = 0; from < b.len; from++)
+		for (size_t to = from + 1; to <= b.len; to++) {
+			bad.len = 0;
+			buf_add(&bad, b.data, from);
+			buf_add(&bad, b.data + to, b.len - to);
+			expect_refused(bad.data, bad.len, "a part was lost from", from);
+		}
+	buf_free(&bad);
+	buf_free(&b);
+	(void) state;
+}
 
-		/* A cut inside the checksum is a wrong checksum; right after the word `end` it is a snapshot written by hand. */
-		if (s && memcmp(b.data + n - 3, "end", 3) && memcmp(b.data + n - 4, "end ", 4))
-			fail_msg("accepted when cut at %zu", n);
-		snapshot_free(s);
+static void refuses_every_byte_put_in(void **state)
+{
+	struct buf b = {0}, bad = {0};
+
+	good_text(&b);
+	for (size_t at = 0; at <= b.len; at++)
+		for (int byte = 0; byte < 256; byte++) {
+			char c = byte;
+
+			bad.len = 0;
+			buf_add(&bad, b.data, at);
+			buf_add(&bad, &c, 1);
+			buf_add(&bad, b.data + at, b.len - at);
+			expect_refused(bad.data, bad.len, "a byte put in at", at);
+		}
+	buf_free(&bad);
+	buf_free(&b);
+	(void) state;
+}
+
+static void refuses_ten_thousand_damages(void **state)
+{
+	struct dice dice = { 20260101 };
+	struct buf good = {0}, bad = {0};
+
+	larger_text(&good);
+	for (size_t i = 0; i < 10000; i++) {
+		damage(&good, &dice, &bad);
+		expect_refused(bad.data, bad.len, "damage", i);
 	}
-	for (size_t n = 0; n < b.len - 1; n++) {
-		b.data[n] ^= 1;
-		if (snapshot_parse(b.data, b.len, "snapshot", &e))
-			fail_msg("accepted with byte %zu changed", n);
-		b.data[n] ^= 1;
+	buf_free(&bad);
+	buf_free(&good);
+	(void) state;
+}
+
+/* The right checksum, in a way in which we do not write it. */
+static void refuses_another_way_to_write_the_checksum(void **state)
+{
+	static const char *const rows[] = { " end sha256=", "end  sha256=", "end\tsha256=", "end SHA256=", "end sha256= ", "end " };
+	struct buf b = {0};
+	size_t above;
+	char *sum;
+
+	good_text(&b);
+	sum = strchr(strstr(b.data, "\nend "), '=') + 1;
+	above = sum - strlen("end sha256=") - b.data;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf other = {0};
+
+		buf_add(&other, b.data, above);
+		buf_puts(&other, rows[i]);
+		buf_puts(&other, sum);
+		expect_refused(other.data, other.len, "row", i);
+		buf_free(&other);
 	}
+	sum = strpbrk(sum, "abcdef");
+	*sum -= 'a' - 'A';
+	expect_refused(b.data, b.len, "upper case at", sum - b.data);
 	buf_free(&b);
 	(void) state;
 }
@@ -70,8 +192,7 @@ static void reads_what_a_person_writes(void **state)
 {
 	static const char *const rows[] = {
 		HEAD "end\n",
-		HEAD "end",
-		HEAD "# mine\n\n  shape a Core:4\n\tnodes n[1-4]  a \nend\n\n# after\n",
+		HEAD "# mine\n\n  shape a Core:4\n\tnodes n[1-4]  a \n end \n\n# after\n",
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -80,6 +201,7 @@ static void reads_what_a_person_writes(void **state)
 
 		if (!s)
 			fail_msg("row %zu: %s", i, e.text);
+		assert_false(s->sealed);
 		snapshot_free(s);
 	}
 	(void) state;
@@ -102,6 +224,11 @@ static void refuses(void **state)
 		{ HEAD "shape a Core:4\nnodes n1 a b\nend\n", "hand:3: 'nodes HOSTS SHAPE'" },
 		{ HEAD "what\nend\n", "hand:2: 'shape', 'nodes' or 'end'" },
 		{ HEAD "end\nshape a Core:4\n", "hand:3: text after the end" },
+		{ HEAD "end\nend\n", "hand:3: text after the end" },
+		{ HEAD "end", "hand:2: cut short: no newline" },
+		{ "topiary-snapshot 1", "hand:1: cut short: no newline" },
+		{ HEAD "sealed\nend\n", "hand:3: the checksum is missing" },
+		{ HEAD "sealed twice\nend\n", "hand:2: text after 'sealed'" },
 		{ HEAD "end sha256=00\n", "hand:2: the checksum" },
 		{ HEAD "end crc=00\n", "hand:2: the checksum" },
 	};
@@ -115,6 +242,51 @@ static void refuses(void **state)
 			fail_msg("row %zu: '%s' is not '%s...'", i, e.text, rows[i].error);
 	}
 	assert_null(snapshot_parse(HEAD "end\n\0", sizeof(HEAD "end\n\0") - 1, "hand", NULL));
+	(void) state;
+}
+
+/* Few bytes of text that would be gigabytes of shapes. */
+static void refuses_shapes_too_large_together(void **state)
+{
+	struct buf b = {0};
+	struct err e = {""};
+
+	snapshot_start(&b);
+	for (unsigned i = 0; i <= SNAPSHOT_MAX_DOMAINS / SHAPE_MAX_CORES; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "s%u", i);
+		snapshot_add_shape(&b, name, "Core:65536");
+	}
+	snapshot_end(&b);
+	assert_null(snapshot_parse(b.data, b.len, "large", &e));
+	assert_non_null(strstr(e.text, "too large together"));
+	buf_free(&b);
+	(void) state;
+}
+
+/* --- rosters --- */
+
+static void numbers_names(void **state)
+{
+	struct roster r = {0};
+	char name[16];
+
+	assert_true(roster_find(&r, "cn0") == ROSTER_NONE);
+	for (size_t i = 0; i < 20000; i++) {
+		snprintf(name, sizeof(name), "cn%zu", i / 2);
+		assert_true(roster_add(&r, name) == i / 2);
+	}
+	assert_int_equal(r.count, 10000);
+	for (size_t i = 0; i < 10000; i++) {
+		snprintf(name, sizeof(name), "cn%zu", i);
+		assert_true(roster_find(&r, name) == i);
+	}
+	assert_true(roster_find(&r, "cn10000") == ROSTER_NONE);
+	assert_true(roster_find(&r, "") == ROSTER_NONE);
+	assert_true(roster_add(&r, "") == 10000 && roster_find(&r, "") == 10000);
+	roster_free(&r);
+	assert_int_equal(r.count, 0);
 	(void) state;
 }
 
@@ -315,9 +487,16 @@ int main(void)
 		cmocka_unit_test(refuses_what_is_no_inventory),
 		cmocka_unit_test(holds_a_large_cluster),
 		cmocka_unit_test(writes_and_reads),
-		cmocka_unit_test(notices_any_damage),
+		cmocka_unit_test(refuses_every_flipped_bit),
+		cmocka_unit_test(refuses_every_truncation),
+		cmocka_unit_test(refuses_the_loss_of_any_part),
+		cmocka_unit_test(refuses_every_byte_put_in),
+		cmocka_unit_test(refuses_ten_thousand_damages),
+		cmocka_unit_test(refuses_another_way_to_write_the_checksum),
 		cmocka_unit_test(reads_what_a_person_writes),
 		cmocka_unit_test(refuses),
+		cmocka_unit_test(refuses_shapes_too_large_together),
+		cmocka_unit_test(numbers_names),
 	};
 
 	return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SELECT_ASK_H
+#define TOPIARY_SELECT_ASK_H
+
+#include "fit/score.h"
+#include "slurm_glue.h"
+
+/* So many nodes with so many tasks each. */
+struct share {
+	uint32_t nodes, tasks;
+};
+
+/* What a job asks for, in the terms of a choice of nodes and cores. */
+struct ask {
+	struct request request;
+	bool whole_nodes;		/* all cores of each node: --exclusive */
+	uint32_t tasks, cpus_per_task;	/* all tasks */
+	uint16_t tasks_per_core, threads_per_core;	/* 0: as many as there are */
+	uint32_t min_nodes, max_nodes;
+	uint32_t min_cpus;		/* on each node */
+	uint64_t memory;		/* MB on each node, or for each CPU */
+	bool memory_per_cpu;
+	struct share share[2];		/* how nodes share the tasks, those with more first */
+	bool any_nodes;			/* more nodes than share[] will do, up to max_nodes */
+};
+
+/* The site's own request, from the settings' words. 0, or -1 with out as when nothing is asked. */
+int ask_defaults(const char *fit, const char *level, struct request *out, struct err *e);
+
+/*
+ * Read a job. NULL, or the reason why it is left to Slurm alone: it asks for what we do not weigh. out->request is set in any
+ * case, when the job is one at all. min_nodes and so on as select_p_job_test has them.
+ */
+const char *ask_read(const job_record_t *job, const struct request *site, uint32_t min_nodes, uint32_t max_nodes,
+		     uint32_t req_nodes, struct ask *out);
+
+/*
+ * The same of what is being submitted, as far as it can be known then. 0, or -1 with a sentence for the user, when its words
+ * are none of ours. What is left to Slurm is not told.
+ */
+int ask_read_submitted(const job_desc_msg_t *job, const struct request *site, struct ask *out, struct err *e);
+
+/* What some of its tasks need of one node: whole cores to each task that has several CPUs, as dist_tasks.c of cons_tres counts. */
+void ask_need(const struct ask *a, uint32_t tasks, int node, struct score_need *out);
+
+/* The most tasks that so many free cores of a node hold. */
+uint32_t ask_capacity(const struct ask *a, unsigned free_cores, int node);
+
+/* MB that some of its tasks need of one node; 0 where memory is not what is allocated. */
+uint64_t ask_memory(const struct ask *a, uint32_t tasks);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "comment.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void set(job_record_t *job, const struct verdict *v)
+{
+	const char *old = job->system_comment ? job->system_comment : "";
+	size_t start = strlen(old), len = 0;
+	struct buf b = {0};
+
+	if (verdict_find(old, &start, &len)) {
+		start = strlen(old);
+		len = 0;
+	}
+	buf_add(&b, old, start);
+	if (start && old[start - 1] != ' ' && !len)
+		buf_puts(&b, " ");
+	verdict_write(v, &b);
+	buf_puts(&b, old + start + len);
+	if (!b.failed) {
+		xfree(job->system_comment);
+		job->system_comment = xstrdup(b.data);
+	}
+	buf_free(&b);
+}
+
+static struct verdict begin(const struct ask *ask, const struct seats *s, enum outcome outcome)
+{
+	struct verdict v = { .outcome = outcome, .request = ask->request, .nodes = ask->share[0].nodes + ask->share[1].nodes,
+			     .tasks = ask->share[0].tasks, .task_cores = ask->cpus_per_task, .decided_row = -1, .decided_level = -1 };
+
+	if (s) {
+		v.candidates = s->candidates;
+		v.room = s->count;
+	}
+	return v;
+}
+
+/* Its core bitmap has the nodes one after another; those with the same cores stand together. */
+static void tell_cores(const job_record_t *job, struct buf *out)
+{
+	const job_resources_t *r = job->job_resrcs;
+	bitstr_t *told = bit_alloc(node_record_count);
+	char last[128] = "", cores[128], *names;
+	unsigned at = 0;
+
+	for (int i = glue_next(r->node_bitmap, 0); i >= 0; i = glue_next(r->node_bitmap, i + 1)) {
+		unsigned n = glue_cores(i);
+		bitstr_t *own = bit_alloc(n);
+
+		for (unsigned c = 0; c < n && at + c < bit_size(r->core_bitmap); c++)
+			if (bit_test(r->core_bitmap, at + c))
+				bit_set(own, c);
+		at += n;
+		bit_fmt(cores, sizeof(cores), own);
+		FREE_NULL_BITMAP(own);
+		if (*last && strcmp(cores, last)) {
+			names = bitmap2node_name(told);
+			buf_printf(out, "%s:%s ", names, last);
+			xfree(names);
+			bit_clear_all(told);
+		}
+		bit_set(told, i);
+		snprintf(last, sizeof(last), "%s", cores);
+	}
+	names = bitmap2node_name(told);
+	buf_printf(out, "%s:%s", names, last);
+	xfree(names);
+	FREE_NULL_BITMAP(told);
+}
+
+/* What decided against the best node that was left out. */
+static void tell_beside(struct verdict *v, const struct seat *worst, const struct seat *beside)
+{
+	enum score_row row;
+	enum level level;
+
+	if (!beside)
+		return;
+	snprintf(v->beside, sizeof(v->beside), "%s", node_record_table_ptr[beside->node]->name);
+	if (!score_differ(worst->cost, beside->cost, &row, &level))
+		return;
+	v->decided_row = row;
+	v->decided_level = level;
+}
+
+void comment_placed(job_record_t *job, const struct ask *ask, const struct seats *s, const struct plan *p)
+{
+	struct verdict v = begin(ask, s, VERDICT_PLACED);
+	const struct seat *worst = plan_worst(p);
+	struct buf cores = {0};
+
+	v.nodes = p->count;
+	v.tasks = p->seats[0].tasks;
+	v.cost = *worst->cost;
+	tell_beside(&v, worst, plan_beside(p, s));
+	if (job->job_resrcs && job->job_resrcs->core_bitmap)
+		tell_cores(job, &cores);
+	if (cores.data)
+		snprintf(v.cores, sizeof(v.cores), "%s", cores.data);
+	buf_free(&cores);
+	set(job, &v);
+}
+
+void comment_reason(job_record_t *job, const struct ask *ask, const struct seats *s, enum outcome outcome, const char *reason)
+{
+	struct verdict v = begin(ask, s, outcome), old;
+
+	snprintf(v.reason, sizeof(v.reason), "%s", reason);
+	if (verdict_read(job->system_comment, &old, NULL) || old.outcome != outcome || strcmp(old.reason, v.reason))
+		set(job, &v);
+}

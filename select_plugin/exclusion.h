@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SELECT_EXCLUSION_H
+#define TOPIARY_SELECT_EXCLUSION_H
+
+#include "slurm_glue.h"
+
+/*
+ * The cores that a call of select_p_job_test must leave alone: what Slurm gave, for a reservation's sake, and what we add to
+ * steer. Until 23.02 one bitmap of all cores of the cluster, since then one for each node. Sets of cores are as in
+ * fit/score.h; occupancy_sync comes first.
+ */
+
+/* Clear in cores[] of a node what is excluded there. */
+void exclusion_apply(const slurm_exclusion_t *x, int node, uint64_t *cores);
+
+/* What came in, as one to be added to. Free with exclusion_free. */
+slurm_exclusion_t *exclusion_copy(const slurm_exclusion_t *came);
+void exclusion_free(slurm_exclusion_t *x);
+
+/* Exclude on a node all cores but those in keep[]. */
+void exclusion_keep(slurm_exclusion_t *x, int node, const uint64_t *keep);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "near.h"
+
+#include <strings.h>
+
+/* Devices of a node that are near to the same cores. */
+struct group {
+	const bitstr_t *near;	/* NULL: to all */
+	uint64_t left;		/* free devices */
+};
+
+static bool has_amount(const gres_job_state_t *g)
+{
+	return g->gres_per_node || g->gres_per_task || g->gres_per_job;
+}
+
+/* The GPUs before all else. --gres-per-socket is left to Slurm's own idea of a socket. */
+void near_read(const job_record_t *job, const struct ask *ask, struct near_need *out)
+{
+	slurm_iterator_t it;
+	gres_state_t *s;
+
+	*out = (struct near_need){0};
+	if (!job->gres_list_req)
+		return;
+	it = list_iterator_create(job->gres_list_req);
+	while ((s = list_next(it))) {
+		const gres_job_state_t *g = s->gres_data;
+		bool single = ask->share[0].nodes == 1 && !ask->share[1].nodes;
+
+		if (g->gres_per_socket || !has_amount(g) || (out->name && strcasecmp(s->gres_name, "gpu")))
+			continue;
+		*out = (struct near_need){ .name = s->gres_name, .type = g->type_id, .per_task = g->gres_per_task,
+					   .per_node = g->gres_per_node ? g->gres_per_node : single ? g->gres_per_job : 1 };
+	}
+	list_iterator_destroy(it);
+}
+
+static const gres_node_state_t *node_devices(int node, const char *name)
+{
+	const gres_node_state_t *found = NULL;
+	gres_state_t *s;
+	slurm_iterator_t it;
+
+	if (!node_record_table_ptr[node]->gres_list)
+		return NULL;
+	it = list_iterator_create(node_record_table_ptr[node]->gres_list);
+	while (!found && (s = list_next(it)))
+		if (!strcasecmp(s->gres_name, name))
+			found = s->gres_data;
+	list_iterator_destroy(it);
+	return found;
+}
+
+static void add_cores(const bitstr_t *near, unsigned ncores, uint64_t *cores)
+{
+	for (unsigned c = 0; c < ncores; c++)
+		if (!near || (c < bit_size((bitstr_t *) near) && bit_test((bitstr_t *) near, c)))
+			cores[c / 64] |= 1ull << c % 64;
+}
+
+static bool same_cores(const bitstr_t *a, const bitstr_t *b)
+{
+	return a && b ? bit_size((bitstr_t *) a) == bit_size((bitstr_t *) b) && bit_equal((bitstr_t *) a, (bitstr_t *) b) : a == b;
+}
+
+static bool tells_cores(const gres_node_state_t *ns)
+{
+	for (unsigned t = 0; ns->topo_core_bitmap && t < ns->topo_cnt; t++)
+		if (ns->topo_core_bitmap[t])
+			return true;
+	return false;
+}
+
+static unsigned group_devices(const gres_node_state_t *ns, uint32_t type, struct group *groups)
+{
+	unsigned n = 0, g;
+
+	for (unsigned t = 0; t < ns->topo_cnt; t++) {
+		const bitstr_t *near = ns->topo_core_bitmap[t];
+		uint64_t have = ns->topo_gres_cnt_avail[t], gone = ns->topo_gres_cnt_alloc[t];
+
+		if (have <= gone || (type && ns->topo_type_id && ns->topo_type_id[t] != type))
+			continue;
+		for (g = 0; g < n && !same_cores(groups[g].near, near); g++)
+			;
+		if (g == NEAR_MAX)
+			continue;
+		if (g == n)
+			groups[n++] = (struct group){ .near = near };
+		groups[g].left += have - gone;
+	}
+	return n;
+}
+
+/* Each group that has enough; else the fewest together. */
+static unsigned sets_of_groups(struct group *groups, unsigned n, uint64_t want, unsigned ncores, uint64_t *cores)
+{
+	unsigned sets = 0;
+
+	for (unsigned g = 0; g < n; g++)
+		if (groups[g].left >= want)
+			add_cores(groups[g].near, ncores, cores + sets++ * score_words(ncores));
+	while (!sets && want) {
+		struct group *most = NULL;
+
+		for (unsigned g = 0; g < n; g++)
+			if (groups[g].left && (!most || groups[g].left > most->left))
+				most = &groups[g];
+		if (!most)
+			return 0;
+		add_cores(most->near, ncores, cores);
+		if (most->left >= want)
+			return 1;
+		want -= most->left;
+		most->left = 0;
+	}
+	return sets;
+}
+
+/* The first free devices, as the snapshot tells where they are; it must count as many as Slurm. */
+static unsigned set_of_shape(const struct near_need *need, const gres_node_state_t *ns, uint64_t want, const struct shape *shape,
+			     uint64_t *cores)
+{
+	uint64_t count = 0, nth = 0;
+
+	for (size_t i = 0; i < shape->ndevices; i++)
+		count += !strcasecmp(shape->devices[i].type, need->name);
+	if (!ns->gres_bit_alloc || count != ns->gres_cnt_avail || (uint64_t) bit_size(ns->gres_bit_alloc) != count)
+		return 0;
+	for (size_t i = 0; i < shape->ndevices && want; i++) {
+		const struct device *d = &shape->devices[i];
+
+		if (strcasecmp(d->type, need->name) || bit_test(ns->gres_bit_alloc, nth++))
+			continue;
+		for (unsigned c = d->first; c < d->first + d->cores; c++)
+			cores[c / 64] |= 1ull << c % 64;
+		want--;
+	}
+	return want == 0;
+}
+
+unsigned near_sets(const struct near_need *need, uint32_t tasks, int node, const struct shape *shape, uint64_t *cores)
+{
+	const gres_node_state_t *ns = need->name ? node_devices(node, need->name) : NULL;
+	uint64_t want = need->per_task ? need->per_task * tasks : need->per_node;
+	struct group groups[NEAR_MAX];
+
+	if (!ns || !want)
+		return 0;
+	memset(cores, 0, NEAR_MAX * score_words(shape->cores) * sizeof(*cores));
+	if (!tells_cores(ns))
+		return set_of_shape(need, ns, want, shape, cores);
+	return sets_of_groups(groups, group_devices(ns, need->type, groups), want, shape->cores, cores);
+}

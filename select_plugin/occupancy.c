@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "occupancy.h"
+
+#include <search.h>
+#include <stdlib.h>
+
+#include "fit/score.h"
+
+/* What is known of a node. */
+struct room {
+	uint32_t cores, offset;
+	uint32_t busy_cores;
+	uint64_t memory;
+	uint64_t *busy;
+	uint16_t *uses;		/* of each core: jobs may share one */
+};
+
+/* What a job held when it was counted: Slurm's own record of it may have changed since. */
+struct part {
+	int node;
+	uint64_t memory;
+	uint64_t *cores;
+};
+
+struct held {
+	uint32_t job;
+	unsigned nparts;
+	struct part *parts;
+	uint64_t *words;
+};
+
+static struct {
+	bool known;
+	int count;		/* nodes */
+	struct room *rooms;	/* count, and one more for its offset */
+	uint64_t *words;	/* of all rooms' busy, in their order */
+	uint16_t *uses;
+	void *jobs;		/* struct held, by tsearch */
+} all;
+
+static int by_job(const void *a, const void *b)
+{
+	const struct held *x = a, *y = b;
+
+	return (x->job > y->job) - (x->job < y->job);
+}
+
+static void held_free(void *user)
+{
+	struct held *h = user;
+
+	free(h->parts);
+	free(h->words);
+	free(h);
+}
+
+static struct held **held_find(uint32_t job)
+{
+	return tfind(&(struct held){ .job = job }, &all.jobs, by_job);
+}
+
+static void room_add(struct room *r, unsigned core)
+{
+	if (r->uses[core]++)
+		return;
+	r->busy[core / 64] |= 1ull << core % 64;
+	r->busy_cores++;
+}
+
+static void room_take(struct room *r, unsigned core)
+{
+	if (--r->uses[core])
+		return;
+	r->busy[core / 64] &= ~(1ull << core % 64);
+	r->busy_cores--;
+}
+
+static void held_count(const struct held *h, bool in)
+{
+	for (unsigned i = 0; i < h->nparts; i++) {
+		const struct part *p = &h->parts[i];
+		struct room *r = &all.rooms[p->node];
+
+		r->memory += in ? p->memory : -p->memory;
+		for (unsigned w = 0; w < score_words(r->cores); w++)
+			for (uint64_t left = p->cores[w]; left; left &= left - 1)
+				(in ? room_add : room_take)(r, w * 64 + __builtin_ctzll(left));
+	}
+}
+
+/* A job that an administrator suspended keeps its memory; one suspended by gang scheduling takes turns with others, and keeps all. */
+static bool holds_cores(const job_record_t *job)
+{
+	return IS_JOB_RUNNING(job) || (IS_JOB_SUSPENDED(job) && job->priority);
+}
+
+/* Its core bitmap holds only the job's own nodes, each with as many bits as the node had cores when the job started. */
+static void part_read(struct part *p, const job_record_t *job, int nth, unsigned at)
+{
+	const job_resources_t *r = job->job_resrcs;
+	unsigned cores = all.rooms[p->node].cores;
+
+	p->memory = r->memory_allocated ? r->memory_allocated[nth] : 0;
+	for (unsigned c = 0; holds_cores(job) && c < cores; c++)
+		if (bit_test(r->core_bitmap, at + c))
+			p->cores[c / 64] |= 1ull << c % 64;
+}
+
+static bool is_counted(const job_record_t *job)
+{
+	const job_resources_t *r = job->job_resrcs;
+
+	return (IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job)) && r && r->node_bitmap && r->core_bitmap &&
+	       bit_size(r->node_bitmap) == all.count;
+}
+
+/* NULL when memory is short. */
+static struct held *held_read(const job_record_t *job)
+{
+	const job_resources_t *r = job->job_resrcs;
+	unsigned words = 0, nodes = 0, at = 0, nth = 0;
+	struct held *h = calloc(1, sizeof(*h));
+
+	for (int i = glue_next(r->node_bitmap, 0); i >= 0; i = glue_next(r->node_bitmap, i + 1), nodes++)
+		words += score_words(all.rooms[i].cores);
+	if (!h || !(h->parts = calloc(nodes + 1, sizeof(*h->parts))) || !(h->words = calloc(words + 1, sizeof(*h->words)))) {
+		if (h)
+			held_free(h);
+		return NULL;
+	}
+	h->job = job->job_id;
+	words = 0;
+	for (int i = glue_next(r->node_bitmap, 0); i >= 0; i = glue_next(r->node_bitmap, i + 1), nth++) {
+		unsigned cores = all.rooms[i].cores;
+		struct part *p = &h->parts[h->nparts];
+
+		if (at + cores > bit_size(r->core_bitmap))
+			break;
+		*p = (struct part){ .node = i, .cores = h->words + words };
+		words += score_words(cores);
+		/* A job that was made smaller has no CPUs on the nodes that it left. */
+		if (!r->cpus || nth >= r->nhosts || r->cpus[nth]) {
+			part_read(p, job, nth, at);
+			h->nparts++;
+		}
+		at += cores;
+	}
+	return h;
+}
+
+static void drop(uint32_t job)
+{
+	struct held **found = held_find(job), *h = found ? *found : NULL;
+
+	if (!h)
+		return;
+	held_count(h, false);
+	tdelete(h, &all.jobs, by_job);
+	held_free(h);
+}
+
+static int put(const job_record_t *job)
+{
+	struct held *h;
+
+	drop(job->job_id);
+	if (!is_counted(job))
+		return 0;
+	if (!(h = held_read(job)))
+		return -1;
+	if (!tsearch(h, &all.jobs, by_job)) {
+		held_free(h);
+		return -1;
+	}
+	held_count(h, true);
+	return 0;
+}
+
+static void forget(void)
+{
+	tdestroy(all.jobs, held_free);
+	free(all.rooms);
+	free(all.words);
+	free(all.uses);
+	memset(&all, 0, sizeof(all));
+}
+
+void occupancy_forget(void)
+{
+	all.known = false;
+}
+
+void occupancy_put(const job_record_t *job)
+{
+	if (all.known && put(job))
+		all.known = false;
+}
+
+void occupancy_drop(const job_record_t *job)
+{
+	if (all.known)
+		drop(job->job_id);
+}
+
+static int rooms_make(void)
+{
+	uint32_t cores = 0, words = 0;
+
+	all.count = node_record_count;
+	if (!(all.rooms = calloc(all.count + 1, sizeof(*all.rooms))))
+		return -1;
+	for (int i = 0; i < all.count; i++) {
+		all.rooms[i] = (struct room){ .cores = glue_cores(i), .offset = cores };
+		cores += all.rooms[i].cores;
+		words += score_words(all.rooms[i].cores);
+	}
+	all.rooms[all.count].offset = cores;
+	if (!(all.words = calloc(words + 1, sizeof(*all.words))) || !(all.uses = calloc(cores + 1, sizeof(*all.uses))))
+		return -1;
+	words = 0;
+	for (int i = 0; i < all.count; i++) {
+		struct room *r = &all.rooms[i];
+
+		r->busy = all.words + words;
+		r->uses = all.uses + r->offset;
+		words += score_words(r->cores);
+	}
+	return 0;
+}
+
+static int read_jobs(void)
+{
+	slurm_iterator_t it = list_iterator_create(job_list);
+	job_record_t *job;
+	int rc = 0;
+
+	while (rc == 0 && (job = list_next(it)))
+		rc = put(job);
+	list_iterator_destroy(it);
+	return rc;
+}
+
+static bool nodes_changed(void)
+{
+	if (all.count != node_record_count)
+		return true;
+	for (int i = 0; i < all.count; i++)
+		if (all.rooms[i].cores != glue_cores(i))
+			return true;
+	return false;
+}
+
+int occupancy_sync(void)
+{
+	if (all.known && !nodes_changed())
+		return 0;
+	forget();
+	if (rooms_make() || read_jobs()) {
+		forget();
+		return -1;
+	}
+	all.known = true;
+	return 0;
+}
+
+const uint64_t *occupancy_busy(int node)
+{
+	return all.rooms[node].busy;
+}
+
+unsigned occupancy_busy_cores(int node)
+{
+	return all.rooms[node].busy_cores;
+}
+
+uint64_t occupancy_memory(int node)
+{
+	return all.rooms[node].memory;
+}
+
+uint32_t occupancy_offset(int node)
+{
+	return all.rooms[node].offset;
+}
+
+size_t occupancy_at(int node)
+{
+	return all.rooms[node].busy - all.words;
+}
+
+static size_t all_words(void)
+{
+	const struct room *last = &all.rooms[all.count - 1];
+
+	return all.count ? last->busy - all.words + score_words(last->cores) : 0;
+}
+
+uint64_t *occupancy_none(void)
+{
+	return calloc(all_words() + 1, sizeof(uint64_t));
+}
+
+uint64_t *occupancy_copy(void)
+{
+	uint64_t *copy = occupancy_none();
+
+	return copy ? memcpy(copy, all.words, all_words() * sizeof(*copy)) : NULL;
+}
+
+void occupancy_without(const job_record_t *job, uint64_t *copy)
+{
+	struct held **found = held_find(job->job_id);
+
+	for (unsigned i = 0; found && i < (*found)->nparts; i++) {
+		const struct part *p = &(*found)->parts[i];
+
+		for (unsigned w = 0; w < score_words(all.rooms[p->node].cores); w++)
+			copy[occupancy_at(p->node) + w] &= ~p->cores[w];
+	}
+}
+
+void occupancy_end(void)
+{
+	forget();
+}

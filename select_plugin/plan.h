@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SELECT_PLAN_H
+#define TOPIARY_SELECT_PLAN_H
+
+#include "seats.h"
+
+/* The best nodes for a job, each with its share of the tasks. */
+struct plan {
+	struct seat *seats;
+	unsigned count;
+	bitstr_t *nodes;	/* of these seats */
+};
+
+/*
+ * Choose among all seats. The shares of the job come first; where these do not fit and more nodes will do, the fewest nodes
+ * that hold all tasks. False when there is no such choice. Afterwards s has all seats of the last share, its own first. Free
+ * with plan_end in any case.
+ */
+bool plan_make(struct plan *p, struct seats *s);
+void plan_end(struct plan *p);
+
+/* The best seat of the last share that was not chosen, or NULL. */
+const struct seat *plan_beside(const struct plan *p, const struct seats *s);
+
+/* The worst of the seats chosen. */
+const struct seat *plan_worst(const struct plan *p);
+
+/* What came in, and on each seat all cores but its own; NULL when memory is short. Free with exclusion_free. */
+slurm_exclusion_t *plan_exclusion(struct seats *s, const struct seat *seats, unsigned count);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "seats.h"
+
+#include <stdlib.h>
+
+#include "exclusion.h"
+#include "fits.h"
+#include "known.h"
+#include "occupancy.h"
+
+int seats_begin(struct seats *s)
+{
+	unsigned most = 0;
+
+	for (int i = 0; i < node_record_count; i++)
+		most = MAX(most, score_words(glue_cores(i)));
+	near_read(s->job, s->ask, &s->near);
+	s->candidates = bit_set_count((bitstr_t *) s->nodes);
+	s->list = malloc((node_record_count + 1) * sizeof(*s->list));
+	s->free_cores = malloc((most + 1) * sizeof(*s->free_cores));
+	s->sets = malloc((most + 1) * NEAR_MAX * sizeof(*s->sets));
+	return s->list && s->free_cores && s->sets ? 0 : -1;
+}
+
+void seats_end(struct seats *s)
+{
+	free(s->list);
+	free(s->free_cores);
+	free(s->sets);
+}
+
+/* The cores that the job may have on a node: not taken, not excluded, not specialised. How many. */
+static unsigned read_free(const struct seats *s, int node)
+{
+	const uint64_t *taken = s->taken ? s->taken + occupancy_at(node) : occupancy_busy(node);
+	const bitstr_t *usable = node_record_table_ptr[node]->node_spec_bitmap;
+	unsigned cores = glue_cores(node), count = 0;
+
+	for (unsigned w = 0; w < score_words(cores); w++)
+		s->free_cores[w] = ~taken[w];
+	if (cores % 64)
+		s->free_cores[cores / 64] &= (1ull << cores % 64) - 1;
+	for (unsigned c = 0; usable && c < cores; c++)
+		if (!bit_test((bitstr_t *) usable, c))
+			s->free_cores[c / 64] &= ~(1ull << c % 64);
+	exclusion_apply(s->excluded, node, s->free_cores);
+	for (unsigned w = 0; w < score_words(cores); w++)
+		count += __builtin_popcountll(s->free_cores[w]);
+	return count;
+}
+
+static bool has_memory(const struct seats *s, int node, uint32_t tasks)
+{
+	const node_record_t *n = node_record_table_ptr[node];
+	uint64_t need = ask_memory(s->ask, tasks), held = n->mem_spec_limit + (s->memory_later ? 0 : occupancy_memory(node));
+
+	return !need || need + held <= n->real_memory;
+}
+
+/* Of the sets of cores near to its devices the one with the least cost; free_cores is that set then. */
+static const struct score_cost *cost_near(struct seats *s, int node, const struct shape *shape, const struct score_need *need,
+					  uint32_t tasks)
+{
+	unsigned words = score_words(shape->cores), n = near_sets(&s->near, tasks, node, shape, s->sets);
+	const struct score_cost *best = NULL, *c;
+	const uint64_t *set = NULL;
+
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t *cores = s->sets + i * words;
+
+		for (unsigned w = 0; w < words; w++)
+			cores[w] &= s->free_cores[w];
+		if (!(c = fits_cost(shape, cores, need)) || (best && score_compare(c, best) >= 0))
+			continue;
+		best = c;
+		set = cores;
+	}
+	if (best)
+		memcpy(s->free_cores, set, words * sizeof(*set));
+	return best;
+}
+
+/* Whole nodes are had when nobody else has any of it; there, all cores are the job's. */
+static bool whole_need(const struct seats *s, unsigned have, struct seat *seat, struct score_need *need)
+{
+	if (!s->ask->whole_nodes)
+		return true;
+	if (!s->taken && occupancy_busy_cores(seat->node))
+		return false;
+	seat->spare = have - need->cores;
+	*need = (struct score_need){ .cores = have, .task_cores = 1, .fit = FIT_PREFER, .level = LEVEL_NODE };
+	return true;
+}
+
+/*
+ * The cost of the seat, with the cores in question in s->free_cores; false when the tasks do not fit. What is cheap is looked
+ * at first.
+ */
+static bool weigh(struct seats *s, struct seat *seat)
+{
+	const struct shape *shape;
+	struct score_need need;
+	int node = seat->node;
+	unsigned have;
+
+	ask_need(s->ask, seat->tasks, node, &need);
+	if ((!s->taken && glue_cores(node) - occupancy_busy_cores(node) < need.cores) || !has_memory(s, node, seat->tasks) ||
+	    !(shape = known_shape(node)))
+		return false;
+	have = read_free(s, node);
+	if (have < need.cores || !whole_need(s, have, seat, &need))
+		return false;
+	seat->cost = s->near.name ? cost_near(s, node, shape, &need, seat->tasks) : NULL;
+	if (!seat->cost)
+		seat->cost = fits_cost(shape, s->free_cores, &need);
+	return seat->cost;
+}
+
+bool seats_find_on(struct seats *s, uint32_t tasks, int node, struct seat *out)
+{
+	const bitstr_t *required = s->job->details->req_node_bitmap;
+
+	if (!tasks && !(tasks = ask_capacity(s->ask, read_free(s, node), node)))
+		return false;
+	*out = (struct seat){ .node = node, .tasks = tasks, .weight = node_record_table_ptr[node]->sched_weight,
+			      .required = required && bit_test((bitstr_t *) required, node) };
+	return weigh(s, out);
+}
+
+void seats_find(struct seats *s, uint32_t tasks, const bitstr_t *but)
+{
+	s->count = 0;
+	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1))
+		if (node_record_table_ptr[i] && !(but && bit_test((bitstr_t *) but, i)) &&
+		    seats_find_on(s, tasks, i, &s->list[s->count]))
+			s->count++;
+}
+
+int seat_compare(const struct seat *a, const struct seat *b)
+{
+	int rc;
+
+	if (a->required != b->required)
+		return a->required ? -1 : 1;
+	if (a->weight != b->weight)
+		return a->weight < b->weight ? -1 : 1;
+	if (a->tasks != b->tasks)
+		return a->tasks > b->tasks ? -1 : 1;
+	if (a->spare != b->spare)
+		return a->spare < b->spare ? -1 : 1;
+	rc = a->cost == b->cost ? 0 : score_compare(a->cost, b->cost);
+	return rc ? rc : a->node - b->node;
+}
+
+static int by_seat(const void *a, const void *b)
+{
+	return seat_compare(a, b);
+}
+
+/* Most jobs want one node, and clusters have ten thousand: no order for the sake of the first alone. */
+void seats_sort(struct seats *s, unsigned n)
+{
+	unsigned best = 0;
+	struct seat first;
+
+	if (n > 1)
+		qsort(s->list, s->count, sizeof(*s->list), by_seat);
+	if (n != 1 || !s->count)
+		return;
+	for (unsigned i = 1; i < s->count; i++)
+		if (seat_compare(&s->list[i], &s->list[best]) < 0)
+			best = i;
+	first = s->list[best];
+	s->list[best] = s->list[0];
+	s->list[0] = first;
+}
+
+bool seat_cores(struct seats *s, const struct seat *seat, uint64_t *chosen)
+{
+	const struct shape *shape = known_shape(seat->node);
+	struct seat again = *seat;
+	struct score_need need;
+	struct score_cost cost;
+
+	if (!weigh(s, &again))
+		return false;
+	if (s->ask->whole_nodes) {
+		memcpy(chosen, s->free_cores, score_words(shape->cores) * sizeof(*chosen));
+		return true;
+	}
+	ask_need(s->ask, seat->tasks, seat->node, &need);
+	return score_pick(shape, s->free_cores, &need, chosen, &cost) == 0;
+}

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""What a job asks of its place: kept within a boundary or the job waits, each task apart, a path of domains, the smallest machine."""
+import time
+from datetime import datetime
+
+import pytest
+from rig.ask import cores_of, fields, given_too_often, jobs, wait_running
+from rig.processes import wait_until
+
+L2, L3, PACKAGE = 2, 8, 16     # cores of these on cn1 and cn2; an L3 is a NUMA node's
+BF_RESOLUTION = 60             # seconds to which backfill rounds
+ON = ("-N1", "-w", "cn1")
+WITHIN_L3 = ("--topo-fit=require", "--topo-level=l3")
+
+
+def domains(cores, size):
+    return sorted({core // size for core in cores})
+
+
+@pytest.fixture
+def submit(cluster):
+    """Submits jobs that stay until the test ends; a number."""
+    started = []
+
+    def one(*options):
+        done = cluster.batch("exec sleep 300", "--output=/dev/null", *options)
+        started.append(done.stdout.strip())
+        return started[-1]
+
+    yield one
+    shared = given_too_often(cluster)
+    if started:
+        cluster.command(["scancel", "--quiet", *started])
+    assert not shared
+
+
+@pytest.fixture
+def place(cluster, submit):
+    """Submits a job that is to start: its cores on its only node."""
+    def one(*options):
+        number = submit(*options)
+        wait_running(cluster, number)
+        (cores,) = cores_of(cluster, number).values()
+        return cores
+    return one
+
+
+@pytest.fixture
+def crumbs(cluster, submit):
+    """Leaves one core free in each L3 of cn1: the numbers of the jobs that hold the others."""
+    held = [submit(*ON, "-n7", f"--time={minutes}") for minutes in (5, 60, 60, 60, 60, 60, 60, 60)]
+    for number in held:
+        wait_running(cluster, number)
+    assert sorted(domains(cores_of(cluster, number)["cn1"], L3) for number in held) == [[i] for i in range(8)]
+    return held
+
+
+def record(cluster, number):
+    return fields(jobs(cluster, number)[0])
+
+
+def waits(cluster, number):
+    """The scheduler has looked at the job and let it wait."""
+    return wait_until(lambda: record(cluster, number)["Reason"] not in ("None", "Priority"), 10, 0.1) \
+        and record(cluster, number)["JobState"] == "PENDING"
+
+
+# --- require
+
+def test_required_boundary_is_waited_for(cluster, submit, crumbs):
+    number = submit(*ON, "-n2", *WITHIN_L3)
+    assert waits(cluster, number)
+    assert "topiary:1 waits" in jobs(cluster, number)[0]
+    cluster.command(["scancel", crumbs[3]])
+    wait_running(cluster, number)
+    assert len(domains(cores_of(cluster, number)["cn1"], L3)) == 1
+
+
+def test_what_is_only_preferred_is_not_waited_for(cluster, place, crumbs):
+    assert len(domains(place(*ON, "-n2", "--topo-fit=prefer", "--topo-level=l3"), L3)) == 2
+
+
+def test_waiting_job_is_planned(cluster, submit, crumbs):
+    """Backfill knows when the first L3 will be free: when the job of five minutes ends, not those of an hour."""
+    number = submit(*ON, "-n2", "--time=10", *WITHIN_L3)
+    assert wait_until(lambda: record(cluster, number)["StartTime"] != "Unknown", 30, 0.5)
+    start, end = (datetime.fromisoformat(record(cluster, n)[w]) for n, w in ((number, "StartTime"), (crumbs[0], "EndTime")))
+    assert 0 <= (start - end).total_seconds() <= 2 * BF_RESOLUTION, (start, end)
+
+
+def test_waiting_job_keeps_its_wish_over_a_restart(cluster, submit, crumbs):
+    number = submit(*ON, "-n2", *WITHIN_L3)
+    assert waits(cluster, number)
+    cluster.end("slurmctld")
+    cluster.start_slurmctld()
+    assert wait_until(lambda: "*" not in cluster.command(["sinfo", "-h", "-o", "%T"], check=False).stdout, 20)
+    time.sleep(2)
+    assert record(cluster, number)["JobState"] == "PENDING"
+    cluster.command(["scancel", crumbs[0]])
+    wait_running(cluster, number)
+    assert len(domains(cores_of(cluster, number)["cn1"], L3)) == 1
+
+
+@pytest.mark.parametrize("options", [["-n9", "--topo-level=l3"], ["-n17", "--topo-level=package"], ["-n3", "--topo-level=l2"],
+                                     ["-n9", "--topo-level=numa"]], ids=" ".join)
+def test_what_no_node_can_ever_give_is_refused(cluster, options):
+    refused = cluster.batch("true", *ON, "--topo-fit=require", *options, check=False)
+    assert refused.returncode and "configuration is not available" in refused.stderr, refused
+
+
+@pytest.mark.parametrize("level, tasks, size", [("l2", 2, L2), ("l3", 8, L3), ("numa", 8, L3), ("package", 16, PACKAGE)])
+def test_as_much_as_a_domain_has_is_given(place, level, tasks, size):
+    place(*ON, "-n1")
+    assert len(domains(place(*ON, f"-n{tasks}", "--topo-fit=require", f"--topo-level={level}"), size)) == 1
+
+
+def test_another_node_is_taken_where_the_boundary_can_be_kept(cluster, submit, crumbs):
+    number = submit("-N1", "-n6", "-x", "cn3,cn4,cn5", *WITHIN_L3)
+    wait_running(cluster, number)
+    assert list(cores_of(cluster, number)) == ["cn2"]
+
+
+def test_each_node_keeps_the_boundary(cluster, submit):
+    number = submit("-N2", "-w", "cn1,cn2", "-n16", "--ntasks-per-node=8", *WITHIN_L3)
+    wait_running(cluster, number)
+    assert [len(domains(cores, L3)) for cores in cores_of(cluster, number).values()] == [1, 1]
+
+
+def test_array_takes_one_domain_each_and_the_rest_waits(cluster, submit):
+    number = submit(*ON, "-n8", "--array=1-9", *WITHIN_L3)
+    assert wait_until(lambda: [fields(r)["JobState"] for r in jobs(cluster, number)].count("RUNNING") == 8, 20, 0.1)
+    taken = [cores_of(cluster, fields(r)["JobId"])["cn1"] for r in jobs(cluster, number) if fields(r)["JobState"] == "RUNNING"]
+    assert sorted(domains(cores, L3) for cores in taken) == [[i] for i in range(8)]
+
+
+# --- spread
+
+@pytest.mark.parametrize("options, size, apart", [
+    (["-n8"], L3, 8), (["-n4"], L3, 4), (["-n4", "-c2"], L3, 4), (["-n8", "-c8"], L3, 8), (["-n4", "--topo-level=package"], PACKAGE, 4),
+    (["-n16"], L3, 8),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else str(value))
+def test_tasks_are_apart(place, options, size, apart):
+    assert len(domains(place(*ON, "--topo-fit=spread", *options), size)) == apart
+
+
+def test_task_of_several_cores_is_not_cut(place):
+    cores = place(*ON, "-n4", "-c2", "--topo-fit=spread")
+    assert len(domains(cores, L2)) == len(domains(cores, L3)) == 4
+
+
+# --- paths
+
+@pytest.mark.parametrize("path, tasks, expected", [
+    ("/package=1/l3=2/core=4", 8, {PACKAGE: [8], L3: [4, 4]}),
+    ("/l3=4/core=2", 8, {L3: [2, 2, 2, 2]}),
+    ("/package=2/l2=2/core=1", 4, {PACKAGE: [2, 2], L2: [1, 1, 1, 1]}),
+    ("/core=3", 3, {L3: [3]}),
+])
+def test_path_is_kept(place, path, tasks, expected):
+    cores = place(*ON, f"-n{tasks}", f"--topo-request={path}")
+    for size, counts in expected.items():
+        assert [sum(core // size == domain for core in cores) for domain in domains(cores, size)] == counts, cores
+
+
+def test_path_that_no_node_has_is_refused(cluster):
+    refused = cluster.batch("true", *ON, "-n9", "--topo-request=/l3=9/core=1", check=False)
+    assert refused.returncode and "configuration is not available" in refused.stderr, refused
+
+
+# --- the words
+
+@pytest.mark.parametrize("option", ["--topo-fit=always", "--topo-fit=", "--topo-request=l3=2/core=4", "--topo-request=/core=0",
+                                    "--topo-request=/core=4/l3=2", "--topo-request=/l3=2", "--topo-request="])
+def test_bad_words_are_refused_at_submission(cluster, option):
+    refused = cluster.batch("true", "-n1", option, check=False)
+    lines = [line for line in refused.stderr.split("\n") if "error: topiary: " in line]
+    assert refused.returncode and len(lines) == 1 and option.split("=", maxsplit=1)[0].lstrip("-") in lines[0], refused.stderr
+
+
+def test_comment_says_the_same(place):
+    assert len(domains(place(*ON, "-n8", "--comment=run 7, topo-fit=spread; for the paper"), L3)) == 8
+
+
+def test_required_by_a_comment(cluster, submit, crumbs):
+    number = submit(*ON, "-n2", "--comment=topo-fit=require topo-level=l3")
+    assert waits(cluster, number)
+
+
+def test_an_option_goes_before_the_comment(place):
+    assert len(domains(place(*ON, "-n8", "--topo-fit=prefer", "--comment=topo-fit=spread"), L3)) == 1
+
+
+def test_off_is_stock(place):
+    assert len(domains(place(*ON, "-n8", "--topo-fit=off"), L3)) > 1
+
+
+# --- whole nodes
+
+@pytest.mark.parametrize("tasks, node", [(16, "cn3"), (12, "cn4"), (9, "cn4")])
+def test_smallest_machine_is_given_whole(cluster, submit, tasks, node):
+    number = submit("--exclusive", "-N1", f"-n{tasks}", "--ntasks-per-core=1")
+    wait_running(cluster, number)
+    assert list(cores_of(cluster, number)) == [node]
+
+
+def test_next_machine_is_given_whole_when_the_smallest_is_in_use(cluster, submit):
+    wait_running(cluster, submit("-N1", "-n1", "-w", "cn3"))
+    number = submit("--exclusive", "-N1", "-n16", "--ntasks-per-core=1")
+    wait_running(cluster, number)
+    assert list(cores_of(cluster, number)) == ["cn1"]
+
+
+def test_smallest_machines_are_given_whole(cluster, submit):
+    number = submit("--exclusive", "-N2", "-n24", "--ntasks-per-node=12", "--ntasks-per-core=1")
+    wait_running(cluster, number)
+    assert sorted(cores_of(cluster, number)) == ["cn3", "cn4"]

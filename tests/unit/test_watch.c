@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../select_plugin/snapshot_watch.h"
+#include "base/file.h"
+#include "damage.h"
+#include "table.h"
+#include "topo/inventory.h"
+
+#define HEAD "topiary-snapshot 1\n"
+#define REST 1100	/* ms after which a file written by hand is believed */
+
+/* --- a folder, and what the watch says --- */
+
+static char folder[] = "/tmp/topiary-watch.XXXXXX";
+static char path[64], aside[64];
+
+static struct {
+	pthread_mutex_t mutex;
+	unsigned troubles, views;
+	char line[640];
+} heard = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+static void hear(bool trouble, const char *line)
+{
+	pthread_mutex_lock(&heard.mutex);
+	*(trouble ? &heard.troubles : &heard.views) += 1;
+	snprintf(heard.line, sizeof(heard.line), "%s", line);
+	pthread_mutex_unlock(&heard.mutex);
+}
+
+static int folder_make(void **state)
+{
+	(void) state;
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(path, sizeof(path), "%s/snapshot", folder);
+	snprintf(aside, sizeof(aside), "%s/aside", folder);
+	return 0;
+}
+
+static int folder_remove(void **state)
+{
+	(void) state;
+	unlink(aside);
+	return rmdir(folder);
+}
+
+static int watch_begin(void **state)
+{
+	(void) state;
+	heard.troubles = heard.views = 0;
+	*heard.line = '\0';
+	return snapshot_watch_start(path, 0, hear, NULL);
+}
+
+static int watch_end(void **state)
+{
+	(void) state;
+	snapshot_watch_stop();
+	snapshot_watch_drop();
+	unlink(path);
+	return 0;
+}
+
+static void expect_heard(unsigned troubles, unsigned views, const char *words)
+{
+	if (heard.troubles != troubles || heard.views != views || !strstr(heard.line, words))
+		fail_msg("%u troubles, %u views, and at last: %s", heard.troubles, heard.views, heard.line);
+}
+
+static void sleep_ms(unsigned ms)
+{
+	usleep(ms * 1000);
+}
+
+/* Of a test's own threads, from which cmocka cannot jump. */
+static void must(bool good, const char *what)
+{
+	if (good)
+		return;
+	perror(what);
+	abort();
+}
+
+static void file_write_at(const char *at, int flags, const void *data, size_t len)
+{
+	int fd = open(at, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
+
+	must(fd >= 0 && file_write(fd, data, len) == 0, at);
+	close(fd);
+}
+
+/* As a careful program does it, but for the syncs. */
+static void file_swap(const void *data, size_t len)
+{
+	file_write_at(aside, O_TRUNC, data, len);
+	must(rename(aside, path) == 0, path);
+}
+
+static void text_swap(const char *text)
+{
+	file_swap(text, strlen(text));
+}
+
+static struct buf sealed(const char *nodes, const char *shape)
+{
+	struct inventory *v = inventory_new();
+	struct buf b = {0};
+
+	assert_int_equal(inventory_add(v, nodes, shape, NULL), 0);
+	assert_int_equal(inventory_snapshot(v, &b, NULL), 0);
+	inventory_free(v);
+	return b;
+}
+
+static void sealed_swap(const char *nodes, const char *shape)
+{
+	struct buf b = sealed(nodes, shape);
+
+	file_swap(b.data, b.len);
+	buf_free(&b);
+}
+
+/* --- what is told of a view --- */
+
+static void tells_of_nodes(void **state)
+{
+	const struct snapshot_shape *shapes;
+	struct snapshot_view *v, *next;
+	time_t start = time(NULL);
+	size_t n;
+
+	assert_null(snapshot_view_get());
+	sealed_swap("cn[1-3],big", "Package:2 Core:4 PU:1");
+	snapshot_watch_look();
+	expect_heard(0, 1, "snapshot: 4 nodes of 1 shapes");
+	v = snapshot_view_get();
+	assert_non_null(v);
+	assert_int_equal(snapshot_view_nodes(v), 4);
+	assert_int_equal(snapshot_view_shape(v, "cn3")->cores, 8);
+	assert_null(snapshot_view_shape(v, "cn4"));
+	assert_null(snapshot_view_shape(v, ""));
+	shapes = snapshot_view_shapes(v, &n);
+	assert_int_equal(n, 1);
+	assert_ptr_equal(shapes[0].shape, snapshot_view_shape(v, "big"));
+	assert_true(snapshot_view_serial(v) && snapshot_view_time(v) >= start && snapshot_view_time(v) <= time(NULL));
+	assert_true(snapshot_view_first(v, "cn1") && !snapshot_view_first(v, "cn1"));
+	assert_false(snapshot_view_first(v, "cn4"));
+
+	sealed_swap("cn[3-4]", "Core:2");
+	snapshot_watch_look();
+	expect_heard(0, 2, "snapshot: 2 nodes of 1 shapes");
+	next = snapshot_view_get();
+	assert_true(snapshot_view_serial(next) != snapshot_view_serial(v));
+	assert_null(snapshot_view_shape(next, "cn1"));
+	assert_int_equal(snapshot_view_shape(next, "cn3")->cores, 2);
+	snapshot_view_put(next);
+	snapshot_watch_drop();
+	assert_null(snapshot_view_get());
+	/* Held since before, as it was. */
+	assert_int_equal(snapshot_view_shape(v, "cn3")->cores, 8);
+	snapshot_view_put(v);
+	snapshot_view_put(NULL);
+	(void) state;
+}
+
+/* Written anew with the same bytes it is the same view: what was worked out for it holds. */
+static void keeps_the_view_of_equal_bytes(void **state)
+{
+	unsigned long serial = 0;
+
+	for (int i = 0; i < 3; i++) {
+		struct snapshot_view *v;
+
+		sealed_swap("cn[1-3]", "Core:4");
+		snapshot_watch_look();
+		v = snapshot_view_get();
+		assert_true(!serial || snapshot_view_serial(v) == serial);
+		serial = snapshot_view_serial(v);
+		snapshot_view_put(v);
+	}
+	expect_heard(0, 1, "snapshot: 3 nodes");
+	(void) state;
+}
+
+/* --- troubles --- */
+
+static void put_nothing(void)
+{
+	unlink(path);
+}
+
+static void put_empty(void)
+{
+	text_swap("");
+}
+
+static void put_zeros(void)
+{
+	static const char zeros[4096];
+
+	file_swap(zeros, sizeof(zeros));
+}
+
+static void put_cut(void)
+{
+	struct buf b = sealed("cn[1-3]", "Core:4");
+
+	file_swap(b.data, b.len - 1);
+	buf_free(&b);
+}
+
+static void put_changed(void)
+{
+	struct buf b = sealed("cn[1-3]", "Core:4");
+
+	*strstr(b.data, "cn[1-3]") = 'x';
+	file_swap(b.data, b.len);
+	buf_free(&b);
+}
+
+static void put_two_shapes(void)
+{
+	text_swap(HEAD "shape a Core:4\nshape b Core:4\nnodes cn[1-3] a\nnodes cn[3-4] b\nend\n");
+}
+
+static void put_no_hosts(void)
+{
+	text_swap(HEAD "shape a Core:4\nnodes cn[1- a\nend\n");
+}
+
+static void put_too_many(void)
+{
+	text_swap(HEAD "shape a Core:4\nnodes a[1-999999] a\nnodes b[1-2] a\nend\n");
+}
+
+static void put_control(void)
+{
+	text_swap(HEAD "shape a Core:\033[31m\nend\n");
+}
+
+static void put_folder(void)
+{
+	unlink(path);
+	assert_int_equal(mkdir(path, 0755), 0);
+}
+
+static void says_each_trouble_once(void **state)
+{
+	static const struct {
+		void (*put)(void);
+		const char *words;
+	} rows[] = {
+		{ put_nothing, "No such file" },
+		{ put_empty, "snapshot:0: cut short" },
+		{ put_zeros, "not a text" },
+		{ put_cut, "snapshot:5: cut short" },
+		{ put_changed, "snapshot:5: the checksum" },
+		{ put_two_shapes, "snapshot: node cn3 has two shapes" },
+		{ put_no_hosts, "snapshot: 'cn[1-': not a host list" },
+		{ put_too_many, "snapshot: more than 1000000 nodes" },
+		{ put_control, "snapshot:2: a count is missing at ':?[31m'" },
+		{ put_folder, "not a regular file" },
+	};
+	static const char *const then[] = { "; nodes are chosen as without it", "; the last good snapshot stays" };
+
+	for (int good = 0; good < 2; good++)
+		for (size_t i = 0; i < ROWS(rows); i++) {
+			watch_end(NULL);
+			watch_begin(NULL);
+			if (good) {
+				sealed_swap("cn[1-9]", "Core:4");
+				snapshot_watch_look();
+			}
+			rows[i].put();
+			for (int looks = 0; looks < 2; looks++)
+				snapshot_watch_look();
+			expect_heard(1, good, rows[i].words);
+			expect_heard(1, good, then[good]);
+			rmdir(path);
+			sealed_swap("cn[1-9]", "Core:4");
+			snapshot_watch_look();
+			expect_heard(1, good + 1, "snapshot: 9 nodes");
+		}
+	(void) state;
+}
+
+/* The file is as it was, and has been for a while: only the trouble has gone. */
+static void reads_again_after_a_trouble_of_the_moment(void **state)
+{
+	struct rlimit limit, none;
+
+	sealed_swap("cn[1-3]", "Core:4");
+	sleep_ms(REST);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	snapshot_watch_look();
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	expect_heard(1, 0, "Too many open files; nodes are chosen as without it");
+	snapshot_watch_look();
+	expect_heard(1, 1, "snapshot: 3 nodes");
+	(void) state;
+}
+
+/* Each a file of its own; the view is the good one before and after, and a good file is taken again at the end. */
+static void ten_thousand_damaged_files_change_nothing(void **state)
+{
+	struct buf good = sealed("cn[1-199],r[1-3]n7", "Package:2 [NUMANode(memory=64GiB)] L3Cache:2 Core:4 PU:2 + GPU@0-3"), bad = {0};
+	struct dice dice = { 20260202 };
+	struct snapshot_view *first, *v;
+
+	file_swap(good.data, good.len);
+	snapshot_watch_look();
+	first = snapshot_view_get();
+	assert_non_null(first);
+	for (unsigned i = 0; i < 10000; i++) {
+		damage(&good, &dice, &bad);
+		file_swap(bad.data, bad.len);
+		snapshot_watch_look();
+		v = snapshot_view_get();
+		if (v != first)
+			fail_msg("damage %u was taken:\n%.*s", i, (int) bad.len, bad.data);
+		snapshot_view_put(v);
+	}
+	assert_true(heard.views == 1 && heard.troubles > 10 && heard.troubles <= 10000);
+	file_swap(good.data, good.len);
+	snapshot_watch_look();
+	expect_heard(heard.troubles, 2, "snapshot: 202 nodes");
+	snapshot_view_put(first);
+	buf_free(&bad);
+	buf_free(&good);
+	(void) state;
+}
+
+/* --- files that change while they are read --- */
+
+/* Generations of one cluster, which differ in every shape and are of one length: a file of parts of two is well-formed. */
+#define GENERATIONS 8
+#define SHAPES 3000
+#define CHUNK 8192
+
+static struct buf generations[2][GENERATIONS];	/* by hand, and sealed */
+
+static void generation_write(struct buf *b, unsigned cores, bool seal)
+{
+	snapshot_start(b);
+	for (unsigned s = 0; s < SHAPES; s++) {
+		char name[16], shape[32], nodes[32];
+
+		snprintf(name, sizeof(name), "s%04u", s);
+		snprintf(shape, sizeof(shape), "Package:1 Core:%u PU:1", cores);
+		snprintf(nodes, sizeof(nodes), "cn%04u[1-4]", s);
+		snapshot_add_shape(b, name, shape);
+		snapshot_add_nodes(b, nodes, name);
+	}
+	if (seal) {
+		snapshot_end(b);
+		return;
+	}
+	buf_puts(b, "end\n");
+	memset(strstr(b->data, "sealed"), '#', strlen("sealed"));
+}
+
+static int generations_make(void **state)
+{
+	for (int seal = 0; seal < 2; seal++)
+		for (unsigned g = 0; g < GENERATIONS; g++)
+			generation_write(&generations[seal][g], 10 + g, seal);
+	return watch_begin(state);
+}
+
+static int generations_free(void **state)
+{
+	for (int seal = 0; seal < 2; seal++)
+		for (unsigned g = 0; g < GENERATIONS; g++)
+			buf_free(&generations[seal][g]);
+	return watch_end(state);
+}
+
+/* Without truncation, a part at a time: the file is of two generations until it is done. */
+static void overwrite(const struct buf *b)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	must(fd >= 0, path);
+	for (size_t at = 0; at < b->len; at += CHUNK) {
+		size_t len = b->len - at < CHUNK ? b->len - at : CHUNK;
+
+		must(pwrite(fd, b->data + at, len, at) == (ssize_t) len, path);
+	}
+	must(ftruncate(fd, b->len) == 0, path);
+	close(fd);
+}
+
+static void rewrite(const struct buf *b)
+{
+	file_write_at(path, O_TRUNC, b->data, b->len);
+}
+
+static void swap_whole(const struct buf *b)
+{
+	file_swap(b->data, b->len);
+}
+
+static void swap_half(const struct buf *b)
+{
+	file_swap(b->data, b->len / 2);
+}
+
+struct writer {
+	pthread_t thread;
+	atomic_bool stop;
+	bool seal;
+	unsigned long written, taken, broken;	/* files, views */
+};
+
+static void *writer_run(void *user)
+{
+	static void (*const ways[2][4])(const struct buf *b) = {
+		{ overwrite, overwrite, rewrite, swap_half },
+		{ overwrite, swap_whole, rewrite, swap_half },
+	};
+	struct dice dice = { 20260303 };
+	struct writer *w = user;
+
+	for (; !w->stop; w->written++)
+		ways[w->seal][dice_roll(&dice, 4)](&generations[w->seal][dice_roll(&dice, GENERATIONS)]);
+	return NULL;
+}
+
+static bool view_whole(const struct snapshot_view *v)
+{
+	size_t n, same = 0;
+	const struct snapshot_shape *shapes = snapshot_view_shapes(v, &n);
+
+	for (size_t i = 0; i < n; i++)
+		same += shapes[i].shape->cores == shapes[0].shape->cores;
+	return same == SHAPES && n == SHAPES && snapshot_view_nodes(v) == 4 * SHAPES &&
+	       snapshot_view_shape(v, "cn00071") == shapes[7].shape;
+}
+
+/* The scheduler's side: views are taken and put back while others are read. */
+static void *taker_run(void *user)
+{
+	struct writer *w = user;
+
+	while (!w->stop) {
+		struct snapshot_view *v = snapshot_view_get();
+
+		if (v) {
+			w->taken++;
+			w->broken += !view_whole(v);
+		}
+		snapshot_view_put(v);
+		sleep_ms(1);
+	}
+	return NULL;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static struct writer look_while_written(bool seal, double seconds)
+{
+	struct writer w = { .seal = seal };
+	double end = now() + seconds;
+	pthread_t taker;
+
+	assert_int_equal(pthread_create(&w.thread, NULL, writer_run, &w), 0);
+	assert_int_equal(pthread_create(&taker, NULL, taker_run, &w), 0);
+	while (now() < end)
+		snapshot_watch_look();
+	w.stop = true;
+	pthread_join(w.thread, NULL);
+	pthread_join(taker, NULL);
+	return w;
+}
+
+static void takes_only_whole_sealed_files(void **state)
+{
+	struct writer w;
+
+	swap_whole(&generations[true][0]);
+	w = look_while_written(true, 2);
+	if (w.broken || w.written < 20 || w.taken < 20 || heard.views < 3)
+		fail_msg("%lu written, %u read, %lu taken, %lu of them broken", w.written, heard.views, w.taken, w.broken);
+	(void) state;
+}
+
+/* Nothing tells whether it is whole: none is taken until the writer has been gone for a second, then the last is. */
+static void takes_files_by_hand_when_they_rest(void **state)
+{
+	struct snapshot_view *v;
+	struct writer w;
+
+	swap_whole(&generations[false][0]);
+	w = look_while_written(false, 2);
+	if (w.written < 20 || w.taken || heard.views)
+		fail_msg("%lu written, %u read, %lu taken, %lu of them broken", w.written, heard.views, w.taken, w.broken);
+	overwrite(&generations[false][3]);
+	snapshot_watch_look();
+	assert_null(snapshot_view_get());
+	sleep_ms(REST);
+	snapshot_watch_look();
+	v = snapshot_view_get();
+	assert_non_null(v);
+	assert_true(view_whole(v));
+	assert_int_equal(snapshot_view_shape(v, "cn00001")->cores, 13);
+	snapshot_view_put(v);
+	(void) state;
+}
+
+/* A save in an editor just before a look is no trouble; one before every look is. */
+static void waits_for_who_writes(void **state)
+{
+	text_swap(HEAD "shape a Core:4\nnodes cn1 a\nend\n");
+	snapshot_watch_look();
+	expect_heard(0, 0, "");
+	for (int i = 0; i < 2; i++) {
+		snapshot_watch_look();
+		expect_heard(1, 0, "snapshot: still being written, at every look; nodes are chosen as without it");
+	}
+	sleep_ms(REST);
+	snapshot_watch_look();
+	expect_heard(1, 1, "snapshot: 1 nodes of 1 shapes");
+	(void) state;
+}
+
+/* --- the thread --- */
+
+static void expect_view_within(unsigned ms, unsigned cores)
+{
+	for (unsigned waited = 0; waited < ms; waited += 10) {
+		struct snapshot_view *v = snapshot_view_get();
+		bool found = v && snapshot_view_shape(v, "cn1")->cores == cores;
+
+		snapshot_view_put(v);
+		if (found)
+			return;
+		sleep_ms(10);
+	}
+	fail_msg("no view of %u cores within %u ms", cores, ms);
+}
+
+static void looks_by_itself(void **state)
+{
+	double before;
+
+	sealed_swap("cn1", "Core:4");
+	snapshot_watch_stop();
+	assert_int_equal(snapshot_watch_start(path, 1, hear, NULL), 0);
+	expect_view_within(2000, 4);
+	sealed_swap("cn1", "Core:8");
+	expect_view_within(5000, 8);
+	snapshot_watch_stop();
+	/* Stopped, it keeps the view and reads no other; a stop does not wait for the next look. */
+	sealed_swap("cn1", "Core:2");
+	assert_int_equal(snapshot_watch_start(aside, 3600, hear, NULL), 0);
+	sleep_ms(50);
+	before = now();
+	snapshot_watch_stop();
+	assert_true(now() - before < 5);
+	expect_view_within(10, 8);
+	snapshot_watch_stop();
+	(void) state;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(tells_of_nodes, watch_begin, watch_end),
+		cmocka_unit_test_setup_teardown(keeps_the_view_of_equal_bytes, watch_begin, watch_end),
+		cmocka_unit_test_setup_teardown(says_each_trouble_once, watch_begin, watch_end),
+		cmocka_unit_test_setup_teardown(reads_again_after_a_trouble_of_the_moment, watch_begin, watch_end),
+		cmocka_unit_test_setup_teardown(ten_thousand_damaged_files_change_nothing, watch_begin, watch_end),
+		cmocka_unit_test_setup_teardown(takes_only_whole_sealed_files, generations_make, generations_free),
+		cmocka_unit_test_setup_teardown(takes_files_by_hand_when_they_rest, generations_make, generations_free),
+		cmocka_unit_test_setup_teardown(waits_for_who_writes, watch_begin, watch_end),
+		cmocka_unit_test_setup_teardown(looks_by_itself, watch_begin, watch_end),
+	};
+
+	return cmocka_run_group_tests_name("watch", tests, folder_make, folder_remove);
+}
