@@ -21,7 +21,7 @@
  *	beyond	domains of the wanted level but one		what keeps within one domain of that level
  *	pieces	parts that tasks of several cores are cut into	whole tasks in NUMA nodes and L3 caches that they fit into
  *	touched	domains						the smallest domain that holds the cores, then the fewest
- *	open	domains with free cores left over		an exact fit before a larger domain
+ *	open	domains that the job has not to itself		an exact fit, a domain of just that size, before all else
  *	broken	domains wholly free before and no more		one already broken before an intact one
  *	left	free cores left over, and last of the node	the tightest
  *

@@ -9,7 +9,7 @@
 struct score_kind {
 	struct score_kind *next;
 	unsigned counts;
-	struct score_cost all;		/* when all that is free is taken */
+	struct score_cost all;		/* when all of it is taken */
 	struct score_cost some;		/* when less is, */
 	struct score_cost intact;	/* of what was wholly free */
 	struct score_cost left;		/* more for each core left over */
@@ -27,7 +27,7 @@ static inline void score_domain_add(const struct score_tree *t, const struct sco
 
 	if (!taken)
 		return;
-	cost_add(sum, taken == part->have ? &kind->all : part->have < part->cores ? &kind->some : &kind->intact);
+	cost_add(sum, taken == part->cores ? &kind->all : part->have < part->cores ? &kind->some : &kind->intact);
 	if (left)
 		cost_add_times(sum, &kind->left, left);
 	if (t->whole)

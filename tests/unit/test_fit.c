@@ -98,8 +98,10 @@ static void prefers(void **state)
 		{ "exact combination", "Package:3 Core:4 PU:1", "xxxx x--- xxx-", 5, .chosen = "xxxx x--- ----" },
 		{ "exact combination, not the largest two", "Package:4 Core:8 PU:1", "xxxxxxx- xxxxx--- xxxxxx-- xxx-----", 9,
 		  .chosen = "-------- -------- xxxxxx-- xxx-----" },
-		{ "three of which one is left whole", "Package:3 Core:6 PU:1", "xxxxxx -xxxxx --xxxx", 9,
-		  .chosen = "------ -xxxxx --xxxx" },
+		{ "a whole one, and some of the tightest", "Package:3 Core:6 PU:1", "xxxxxx -xxxxx --xxxx", 9,
+		  .chosen = "xxxxxx ------ --xxx-" },
+		{ "a whole one of that size before the rest of another", "Package:1 { L3Cache:1 Core:6 PU:1 | L3Cache:1 Core:4 PU:1 }",
+		  "--xxxx xxxx", 4, .chosen = "------ xxxx" },
 		{ "across packages, the rest of one packed", "Package:2 L3Cache:2 Core:4 PU:1", "xxxx xxxx xxxx xxxx", 12,
 		  .chosen = "xxxx xxxx xxxx ----" },
 		{ "asymmetric", "{ Package:1 Core:8 PU:2 | Package:1 Core:4 PU:2 }", "xxxxxxxx xxxx", 4, .chosen = "-------- xxxx" },
@@ -534,7 +536,7 @@ static void judge_cost(const struct judge *j, unsigned set, unsigned *counts)
 		for (unsigned i = 0; i < n; i++) {
 			unsigned rest = bits(in[i] & j->free & ~set);
 
-			open[at] += rest > 0;
+			open[at] += (in[i] & ~set) != 0;
 			broken[at] += rest > 0 && (in[i] & j->free) == in[i];
 			left[at] += rest;
 			cut += (bits(in[i] & set) + j->task_cores - 1) / j->task_cores;
