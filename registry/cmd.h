@@ -35,6 +35,8 @@ int cmd_accept(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_verify(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_shape(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_pack(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_why(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_replay(struct cmd *c, int argc, char **argv, struct err *e);
 
 /*
  * Parse a subcommand's line with its own argp and the options that all have (--config, --url, --json), then read topiary.conf.

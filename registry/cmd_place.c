@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "cmd_place.h"
 
+#include <errno.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <stdbool.h>
@@ -9,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd_cores.h"
+
 static bool list_has(const char *hosts, const char *host)
 {
-	hostlist_t list = slurm_hostlist_create(hosts);
+	__auto_type list = slurm_hostlist_create(hosts);
 	bool has = list && slurm_hostlist_find(list, host) >= 0;
 
 	if (list)
@@ -31,7 +34,7 @@ static const struct shape *shape_of(const struct snapshot *s, const char *host, 
 /* Call each for every host of a list until one fails. */
 static int hosts_each(const char *hosts, int (*each)(void *data, const char *host, struct err *e), void *data, struct err *e)
 {
-	hostlist_t list = slurm_hostlist_create(hosts);
+	__auto_type list = slurm_hostlist_create(hosts);
 	char *host;
 	int rc = 0;
 
@@ -117,20 +120,13 @@ static int check_task_size(const job_info_t *j, const char *host, const struct s
 	return 0;
 }
 
-/*
- * slurm_job_cpus_allocated_str_on_node gives bit numbers of the job's core bitmap: as long as the process has not printed a job,
- * libslurm has loaded no node table and counts one CPU a core (src/api/job_info.c, job_node_ptr), so these are core indices.
- */
-static int add_allocated(void *data, const char *host, struct err *e)
+static int add_allocated(void *data, const char *host, const char *cores, struct err *e)
 {
 	struct filling *f = data;
 	const struct shape *shape = shape_of(f->snapshot, host, e);
-	char cores[16384];
 
 	if (!shape || check_task_size(f->job, host, shape, e))
 		return -1;
-	if (slurm_job_cpus_allocated_str_on_node(cores, sizeof(cores), f->job->job_resrcs, host))
-		return err_set(e, "%s: Slurm does not tell the job's cores there", host);
 	return places_add(f->places, host, shape, cores, e);
 }
 
@@ -140,17 +136,12 @@ static int fill(const job_info_t *j, const struct snapshot *s, struct job *out, 
 
 	if (!f.places)
 		return err_set(e, "out of memory");
-	if (!j->job_resrcs || !j->nodes) {
-		err_set(e, "it has no nodes (is it running?)");
-		goto error;
+	if (cores_each(j, add_allocated, &f, e)) {
+		places_free(f.places);
+		return -1;
 	}
-	if (hosts_each(j->nodes, add_allocated, &f, e))
-		goto error;
 	*out = (struct job){ .tasks = j->num_tasks == NO_VAL ? 0 : j->num_tasks, .places = f.places };
 	return 0;
-error:
-	places_free(f.places);
-	return -1;
 }
 
 static const job_info_t *record_of(const job_info_msg_t *m, uint32_t id)
@@ -169,7 +160,7 @@ int job_load(uint32_t id, const struct snapshot *s, struct job *out, struct err 
 
 	slurm_init(NULL);
 	if (slurm_load_job(&m, id, SHOW_DETAIL))
-		return err_set(e, "job %u: %s", id, slurm_strerror(slurm_get_errno()));
+		return err_set(e, "job %u: %s", id, slurm_strerror(errno));
 	j = record_of(m, id);
 	rc = j ? fill(j, s, out, e) : err_set(e, "slurmctld does not know it");
 	slurm_free_job_info_msg(m);

@@ -114,7 +114,8 @@ static int admit(struct pending *p, struct MHD_Connection *conn, const struct ro
 
 static void begin(struct pending *p, struct service *service, struct MHD_Connection *conn, const char *method, const char *path)
 {
-	const union MHD_ConnectionInfo *daemon = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_DAEMON);
+	/* Each is taken at once: later releases of the library answer all questions about a connection in one place. */
+	struct MHD_Daemon *daemon = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_DAEMON)->daemon;
 	const union MHD_ConnectionInfo *peer = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	const struct route *route;
 	struct call *c = &p->call;
@@ -126,7 +127,7 @@ static void begin(struct pending *p, struct service *service, struct MHD_Connect
 	c->encoding = header(conn, MHD_HTTP_HEADER_CONTENT_ENCODING);
 	c->if_none_match = header(conn, MHD_HTTP_HEADER_IF_NONE_MATCH);
 	c->peer = peer ? peer->client_addr : NULL;
-	c->busy = MHD_get_daemon_info(daemon->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections;
+	c->busy = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections;
 	if (p->odd_path) {
 		call_fail(c, 400, "a path may not hold %%00 or %%2F");
 		return;

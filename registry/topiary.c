@@ -24,6 +24,8 @@ static const struct command {
 	{ "pack", "Pack XML files as the registry would, off line", cmd_pack },
 	{ "snapshot", "Write the snapshot that slurmctld reads", cmd_snapshot },
 	{ "map", "Map the ranks of a job to its cores: a rank file", cmd_map },
+	{ "why", "Tell why a job has its cores, or why it waits", cmd_why },
+	{ "replay", "Replay former jobs under other policies, off line", cmd_replay },
 };
 
 #define COUNT (sizeof(commands) / sizeof(commands[0]))

@@ -27,10 +27,21 @@ static void set(job_record_t *job, const struct verdict *v)
 	buf_free(&b);
 }
 
+/* A task's cores depend on the node's threads: told of one of the nodes in question. */
+static unsigned task_cores(const struct ask *ask, const struct seats *s)
+{
+	int node = s && s->count ? s->list[0].node : s ? glue_next(s->nodes, 0) : -1;
+	struct score_need need = { .task_cores = ask->cpus_per_task };
+
+	if (node >= 0)
+		ask_need(ask, ask->share[0].tasks, node, &need);
+	return need.task_cores;
+}
+
 static struct verdict begin(const struct ask *ask, const struct seats *s, enum outcome outcome)
 {
 	struct verdict v = { .outcome = outcome, .request = ask->request, .nodes = ask->share[0].nodes + ask->share[1].nodes,
-			     .tasks = ask->share[0].tasks, .task_cores = ask->cpus_per_task, .decided_row = -1, .decided_level = -1 };
+			     .tasks = ask->share[0].tasks, .task_cores = task_cores(ask, s), .decided_row = -1, .decided_level = -1 };
 
 	if (s) {
 		v.candidates = s->candidates;

@@ -71,10 +71,11 @@ void plan_end(struct plan *p)
 
 const struct seat *plan_beside(const struct plan *p, const struct seats *s)
 {
-	const struct seat *best = NULL;
+	const struct seat *best = NULL, *last = &p->seats[p->count - 1];
 
 	for (unsigned i = 0; i < s->count; i++)
-		if (!bit_test(p->nodes, s->list[i].node) && (!best || seat_compare(&s->list[i], best) < 0))
+		if (!bit_test(p->nodes, s->list[i].node) && s->list[i].weight == last->weight &&
+		    (!best || seat_compare(&s->list[i], best) < 0))
 			best = &s->list[i];
 	return best;
 }

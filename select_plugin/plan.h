@@ -20,7 +20,7 @@ struct plan {
 bool plan_make(struct plan *p, struct seats *s);
 void plan_end(struct plan *p);
 
-/* The best seat of the last share that was not chosen, or NULL. */
+/* The best seat of the last share that was not chosen, of those of equal weight: only their costs were compared. Or NULL. */
 const struct seat *plan_beside(const struct plan *p, const struct seats *s);
 
 /* The worst of the seats chosen. */

@@ -197,13 +197,20 @@ static const bitstr_t *candidates(const job_record_t *job, const struct ask *ask
 	return required && (uint32_t) bit_set_count(required) >= ask->min_nodes ? required : nodes;
 }
 
-static const char *needed(const struct ask *ask, char text[static 128])
+/* "2 nodes with 8 cores in one l3": what is required. The number of cores is that of the first node in question. */
+static const char *needed(const struct seats *s, char text[static 128])
 {
+	const struct ask *ask = s->ask;
+	uint32_t nodes = ask->share[0].nodes + ask->share[1].nodes;
+	struct score_need need = {0};
 	char path[64] = "";
+	int first = glue_next(s->nodes, 0);
 
+	if (first >= 0)
+		ask_need(ask, ask->share[0].tasks, first, &need);
 	request_path_text(&ask->request.path, path, sizeof(path));
-	snprintf(text, 128, "%u tasks of %u CPUs %s%s", ask->share[0].tasks, ask->cpus_per_task,
-		 *path ? "at " : "in one ", *path ? path : level_name(ask->request.level));
+	snprintf(text, 128, "%u node%s with %u cores %s%s", nodes, nodes > 1 ? "s" : "", need.cores, *path ? "at " : "in one ",
+		 *path ? path : level_name(ask->request.level));
 	return text;
 }
 
@@ -236,7 +243,7 @@ static int wait_for(struct attempt *a, struct seats *s)
 	a->later = true;
 	if (SELECT_IS_MODE_WILL_RUN(c->mode) && later_find(s, try_plan, a))
 		return SLURM_SUCCESS;
-	snprintf(reason, sizeof(reason), "not yet: %s", needed(s->ask, text));
+	snprintf(reason, sizeof(reason), "there are not yet %s", needed(s, text));
 	comment_reason(c->job, s->ask, s, VERDICT_WAITS, reason);
 	say(c->job, reason);
 	return SLURM_ERROR;
@@ -264,7 +271,7 @@ static int test_only(const struct call *c, struct seats *s)
 	char text[128];
 
 	if (required(s->ask) && !later_possible(s)) {
-		info("topiary: JobId=%u: no node can ever hold %s", c->job->job_id, needed(s->ask, text));
+		info("topiary: JobId=%u: refused, there can never be %s", c->job->job_id, needed(s, text));
 		return SLURM_ERROR;
 	}
 	return call_inner(c, c->nodes, c->preemptees, c->excluded);

@@ -262,7 +262,7 @@ static int graph_header(struct reader *r, struct graph *g)
 static int graph_arc(struct reader *r, const struct graph *g, unsigned from)
 {
 	double weight = 1;
-	unsigned to;
+	unsigned to = 0;
 
 	if (g->edge_loads) {
 		line_seek(r, 0);
@@ -277,7 +277,7 @@ static int graph_arc(struct reader *r, const struct graph *g, unsigned from)
 
 static int graph_vertex(struct reader *r, struct graph *g, unsigned vertex)
 {
-	unsigned load, degree;
+	unsigned load, degree = 0;
 
 	if (g->vertex_loads && graph_count(r, 0, UINT32_MAX, "a load out of range", &load))
 		return -1;

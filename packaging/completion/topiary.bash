@@ -25,6 +25,11 @@ _topiary_nodes() {
 	timeout 1 "$1" nodes --names "${where[@]}" 2>/dev/null | BEGINNING=$2 awk 'index($0, ENVIRON["BEGINNING"]) == 1'
 }
 
+# The jobs that slurmctld knows, when it answers within a second.
+_topiary_jobs() {
+	timeout 1 squeue -h -o %i 2>/dev/null
+}
+
 # The values of an option as words, "FILE" for files; nothing for what has no list.
 _topiary_values() {
 	case $1:$2 in
@@ -86,6 +91,9 @@ _topiary() {
 		;;
 	shape | pack | snapshot)
 		_topiary_offer FILE "$current"
+		;;
+	why)
+		_topiary_offer "$(_topiary_jobs)" "$current"
 		;;
 	esac
 }

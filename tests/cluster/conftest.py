@@ -20,7 +20,7 @@ def folders():
     made = []
 
     def make():
-        made.append(Path(tempfile.mkdtemp(prefix="topiary-test-", dir="/tmp")))
+        made.append(Path(tempfile.mkdtemp(prefix="topiary_test_", dir="/tmp")))
         return made[-1]
 
     before = failures()

@@ -421,8 +421,9 @@ class Cluster:
         self.command(["scontrol", "delete", f"NodeName={node}"])
 
     def nodes_idle(self):
-        states = self.command(["sinfo", "-h", "-N", "-o", "%N %T"], check=False).stdout.split("\n")
-        return {s.strip() for s in states if s} == {f"{node} idle" for node in self.xml}     # one line for each partition of a node
+        """All nodes are up and without jobs. sinfo has a line for each partition; a plan of backfill's is forgotten in its next round."""
+        states = self.command(["sinfo", "-h", "-N", "-o", "%N %T"], check=False).stdout.replace("planned", "idle").split("\n")
+        return {s.strip() for s in states if s} == {f"{node} idle" for node in self.xml}
 
     def _expect(self, name, true, seconds, log=None):
         daemon = self.daemons[name]

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""Topiary's cluster and a stock one of the same hardware and slurm.conf, side by side: what Slurm does is the measure of what we may do."""
+import pytest
+from rig import Cluster
+
+pytest.register_assert_rewrite(f"{__package__}.pair")
+
+from .pair import Pair  # noqa: E402 (after the line above)
+
+
+@pytest.fixture(scope="session")
+def pairs(folders):
+    """Starts a pair: pairs(machines, **more) as Cluster takes them. All end with the session."""
+    running = []
+
+    def start(machines, kind=Cluster, **more):
+        clusters = [kind(folders(), machines, stock=stock, registry=False, **more) for stock in (False, True)]
+        running.extend(clusters)
+        pair = Pair(*clusters)
+        pair.both(Cluster.start)
+        return pair
+
+    yield start
+    for cluster in running:
+        cluster.stop()
+
+
+# --- nodes of several kinds, partitions of several rules
+
+PLAIN_NODES = {"big1": "amd-4x16", "big2": "amd-4x16", "mid1": "intel-2x8", "mid2": "intel-2x8"}
+PLAIN = {
+    "nodes": {"big1": "RealMemory=16000 Feature=wide", "big2": "RealMemory=4000 Feature=wide",
+              "mid1": "RealMemory=2000 Feature=smt", "mid2": "RealMemory=2000 Feature=smt Weight=10"},
+    "conf": """\
+PartitionName=weighed Nodes=big2,mid2
+PartitionName=hungry Nodes=ALL DefMemPerCPU=500
+PartitionName=forced Nodes=big1 OverSubscribe=FORCE:2
+PartitionName=shared Nodes=big1 OverSubscribe=YES:2
+PartitionName=whole Nodes=ALL OverSubscribe=EXCLUSIVE
+PartitionName=own Nodes=mid1 ExclusiveUser=YES
+""",
+}
+
+
+@pytest.fixture(scope="session")
+def plain_pair(pairs):
+    return pairs(PLAIN_NODES, **PLAIN)
+
+
+@pytest.fixture
+def plain(plain_pair):
+    yield plain_pair
+    plain_pair.clean()
+
+
+# --- devices and other countable things, partitions that give way, specialised cores
+
+GPUS = 4      # one to each package of a big machine
+
+
+class WithGpus(Cluster):
+    """The machines' XML has no GPUs: the snapshot is told of them, as a person may write it."""
+
+    def write_offline(self):
+        super().write_offline()
+        devices = " ".join(f"GPU@{16 * i}-{16 * i + 15}" for i in range(GPUS))
+        lines = [line for line in self.snapshot_file.read_text().split("\n") if line and line != "sealed" and not line.startswith("end")]
+        told = [f"{line} + {devices}" if line.startswith("shape") and "PU:1" in line else line for line in lines]
+        self.snapshot_file.write_text("\n".join([*told, "end", ""]))
+
+
+RICH_NODES = {"big1": "amd-4x16", "big2": "amd-4x16", "mid1": "intel-2x8", "mid2": "intel-2x8"}
+RICH = {
+    "nodes": {"big1": f"Gres=gpu:{GPUS},widget:8", "big2": f"Gres=gpu:{GPUS}", "mid1": "Gres=widget:2", "mid2": "CoreSpecCount=2"},
+    "files": {"gres.conf": "".join(
+        f"NodeName=big1 Name=gpu File={{folder}}/gpu1.{i} Cores={16 * i}-{16 * i + 15}\n"
+        f"NodeName=big2 Name=gpu File={{folder}}/gpu2.{i}\n" for i in range(GPUS))
+        + "NodeName=big1 Name=widget Count=8\nNodeName=mid1 Name=widget Count=2\n"},
+    "conf": """\
+GresTypes=gpu,widget
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+MaxNodeCount=8
+TreeWidth=65533
+PartitionName=requeued Nodes=ALL PriorityTier=1
+PartitionName=cancelled Nodes=ALL PriorityTier=1 PreemptMode=CANCEL
+PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=OFF
+""",
+}
+
+
+@pytest.fixture(scope="session")
+def rich_pair(pairs):
+    return pairs(RICH_NODES, kind=WithGpus, **RICH)
+
+
+@pytest.fixture
+def rich(rich_pair):
+    yield rich_pair
+    rich_pair.clean()
+
+
+# --- a network that Slurm knows
+
+TREE_NODES = {f"mid{i}": "intel-2x8" for i in range(1, 6)}
+TREE = {
+    "conf": "TopologyPlugin=topology/tree\n",
+    "files": {"topology.conf": "SwitchName=leaf1 Nodes=mid[1-2]\nSwitchName=leaf2 Nodes=mid[3-5]\nSwitchName=top Switches=leaf[1-2]\n"},
+}
+
+
+@pytest.fixture(scope="session")
+def tree_pair(pairs):
+    return pairs(TREE_NODES, **TREE)
+
+
+@pytest.fixture
+def tree(tree_pair):
+    yield tree_pair
+    tree_pair.clean()

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""Every job starts, waits and counts as it does under stock Slurm, and is placed along boundaries where its shape is its own to choose."""
+import pytest
+from rig.ask import fields
+
+from .pair import cores, cuts, running, settled, submit
+
+PACKED = {
+    "serial": ["-n1 -w big1"],
+    "tasks": ["-n8 -w big1"],
+    "cpus of a task": ["-n3 -w big1", "-n1 -c8 -w big1"],
+    "tasks of several cpus": ["-n3 -w big1", "-n4 -c4 -w big1"],
+    "odd count": ["-n11 -w big1"],
+    "two nodes": ["-N2 -n16 --ntasks-per-node=8 -C wide"],
+    "range of nodes": ["-N1-2 -n8 -C wide"],
+    "minimum of cpus": ["-n1 --mincpus=8 -w big1"],
+    "feature": ["-n8 -C wide"],
+    "other feature": ["-n8 -C smt"],
+    "node left out": ["-n8 -x big1 -C wide"],
+    "smt": ["-n8 -w mid1"],
+    "smt, one thread a core": ["-n8 -w mid1 --threads-per-core=1"],
+    "smt, no multithreading": ["-n8 -w mid1 --hint=nomultithread"],
+    "smt, a task a core": ["-n8 -w mid1 --ntasks-per-core=1"],
+    "memory of one node": ["-n8 --mem=8000"],
+    "memory of a cpu": ["-n8 --mem-per-cpu=1000"],
+    "memory of the partition": ["-n8 -p hungry"],
+    "all memory": ["-n8 --mem=0 -w big1"],
+    "array": ["-n8 --array=0-5 -w big1"],
+    "throttled array": ["-n8 --array=0-5%2 -w big1"],
+    "heterogeneous": ["-n8 -w big1 : -n4 -w big2 : -n2 -w mid1"],
+    "half a machine twice": ["-n32 -w big1", "-n32 -w big1"],
+}
+
+FATE = {
+    "memory that no node has": ["-n1 --mem=30000 -C smt"],
+    "memory is gone, cores are free": ["-n2 --mem=2000 -w mid1", "-n2 --mem=100 -w mid1"],
+    "memory is gone on one of two": ["-n2 --mem=4000 -w big2", "-n8 -C wide"],
+    "cores are gone": ["-n60 -w big1", "-n8 -w big1", "-n4 -w big1"],
+    "whole node": ["--exclusive -n8 -w big1", "-n1 -w big1"],
+    "whole node that is in use": ["-n1 -w big1", "--exclusive -n8 -w big1"],
+    "whole nodes": ["--exclusive -N2 -C wide"],
+    "whole node of the partition": ["-n8 -p whole -w big1"],
+    "whole node of a user": ["-n4 -p own", "-n4 -p own"],
+    "more than the node has": ["-n17 -N1 -w mid1 --ntasks-per-core=1"],
+    "too many nodes": ["-N3 -C wide"],
+    "too many nodes now": ["--exclusive -w big1", "-N2 -C wide"],
+    "later": ["-n8 -w big1 --begin=now+1hour"],
+    "several partitions": ["-n64 -w big2", "-n8 -p weighed,hungry -w big2"],
+    "held": ["-n8 -w big1 --hold"],
+    "uneven over nodes": ["-N2 -n9 -C wide"],
+    "any node": ["-n100"],
+    "spread over nodes": ["-n8 --spread-job"],
+    "least nodes": ["-n70 --use-min-nodes"],
+    "contiguous": ["-N2 --contiguous -n4"],
+    "overcommit": ["-n16 -O -w big1"],
+    "unknown feature": ["-n8 -C nothing"],
+}
+
+LEFT_TO_SLURM = {
+    "sockets of a node": ["-n8 --sockets-per-node=4 -w big1"],
+    "cores of a socket": ["-n8 --cores-per-socket=16 -w big1"],
+    "geometry": ["-n8 -B 4:4:1 -w big1"],
+    "tasks of a socket": ["-n8 --ntasks-per-socket=2 -w big1"],
+    "cyclic": ["-n8 --distribution=block:cyclic -w big1"],
+    "fully cyclic": ["-n8 --distribution=block:fcyclic -w big1"],
+}
+
+
+def rows(table):
+    return pytest.mark.parametrize("submissions", table.values(), ids=table)
+
+
+@rows(PACKED)
+def test_placed_along_boundaries(plain, submissions):
+    ours, _ = plain.fates(submissions)
+    assert not [found for record in ours if (found := cuts(cores(plain.ours, record)))]
+
+
+@rows(FATE)
+def test_same_fate(plain, submissions):
+    plain.fates(submissions)
+
+
+@rows(LEFT_TO_SLURM)
+def test_left_to_slurm(plain, submissions):
+    ours, stock = plain.fates(submissions)
+    assert [cores(plain.ours, r) for r in ours] == [cores(plain.stock, r) for r in stock]
+
+
+def test_the_lighter_node_comes_first_whatever_its_shape(plain):
+    ours, stock = plain.fates(["-n16 -p weighed"])
+    assert [fields(record)["NodeList"] for record in ours + stock] == ["big2", "big2"]
+    assert not cuts(cores(plain.ours, ours[0]))
+
+
+def test_the_heavier_node_is_taken_when_the_lighter_is_full(plain):
+    ours, stock = plain.fates(["-n64 -w big2", "-n8 -p weighed"])
+    assert [fields(records[1])["NodeList"] for records in (ours, stock)] == ["mid2", "mid2"]
+    assert not cuts(cores(plain.ours, ours[1]))
+
+
+@pytest.mark.parametrize("partition, share", [("forced", ""), ("shared", "-s")])
+def test_oversubscribed_cores_have_as_many_jobs_as_the_partition_says(plain_pair, partition, share):
+    plain_pair.fates([f"-n64 -p {partition} {share}"] * 3)
+    plain_pair.clean(times=2)
+
+
+def test_users_may_share_no_node_of_an_exclusive_user(plain):
+    def run(cluster):
+        first = running(cluster, "-n4", "-p", "own", user="nobody")[1]
+        other = fields(settled(cluster, submit(cluster, "-n4", "-p", "own", user="daemon"))[0])
+        return set(first), (other["JobState"], other["Reason"])
+
+    assert plain.agree(run) == ({"mid1"}, ("PENDING", "Resources"))

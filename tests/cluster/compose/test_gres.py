@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""GPUs and other countable things: granted and waited for as under stock Slurm; the cores of a job are near its GPU."""
+import re
+
+import pytest
+from rig.ask import expand, fields
+
+from .conftest import GPUS
+from .pair import cores, cuts
+
+BESIDE_GPU = 16     # cores of the package that a GPU is at
+TOLD_BY = pytest.mark.parametrize("node", ["big1", "big2"], ids=["told by gres.conf", "told by the snapshot"])
+
+
+def gpus(record):
+    """Indices of the GPUs that a job was granted on its node."""
+    return expand(re.search(r"GRES=\S*gpu(?::\w+)?:\d+\(IDX:([\d,-]+)\)", record).group(1))
+
+
+def packages(taken):
+    return {core // BESIDE_GPU for core in taken}
+
+
+@TOLD_BY
+@pytest.mark.parametrize("words", ["-n8 --gres=gpu:1", "-n1 -c16 --gres=gpu:1", "-n3 --gpus=1", "-n1 --gpus-per-task=1 --cpus-per-gpu=4",
+                                   "-n4 --gpus-per-node=1", "-n8 --gres=gpu:1 --gres-flags=enforce-binding"])
+def test_cores_are_at_the_gpu(rich, node, words):
+    ours, _ = rich.fates([f"-N1 -w {node} {words}"])
+    placed = cores(rich.ours, ours[0])
+    assert packages(placed[node]) == set(gpus(ours[0]))
+    assert not cuts(placed)
+
+
+@TOLD_BY
+def test_each_gpu_goes_with_its_own_cores(rich, node):
+    ours, _ = rich.fates([f"-N1 -w {node} -n16 --gres=gpu:1"] * GPUS)
+    granted = [gpus(record) for record in ours]
+    assert sorted(granted) == [[i] for i in range(GPUS)]
+    assert [packages(cores(rich.ours, r)[node]) for r in ours] == [set(g) for g in granted]
+
+
+@TOLD_BY
+def test_cores_are_at_the_gpu_that_is_left(rich, node):
+    ours, _ = rich.fates([f"-N1 -w {node} -n16 --gres=gpu:1", f"-N1 -w {node} -n4", f"-N1 -w {node} -n8 --gres=gpu:1"])
+    assert packages(cores(rich.ours, ours[2])[node]) == set(gpus(ours[2]))
+
+
+@TOLD_BY
+def test_two_gpus_have_the_cores_of_both(rich, node):
+    ours, _ = rich.fates([f"-N1 -w {node} -n32 --gres=gpu:2"])
+    assert packages(cores(rich.ours, ours[0])[node]) == set(gpus(ours[0]))
+
+
+@TOLD_BY
+@pytest.mark.parametrize("submissions", [
+    ["-n60", "-n2 --gres=gpu:4"],
+    ["-n1 --gres=gpu:3", "-n1 --gres=gpu:1", "-n1 --gres=gpu:1"],
+    ["-n64", "-n1 --gres=gpu:1"],
+    ["-n1 --gres=gpu:5"],
+    ["-n4 --gpus-per-task=1"],
+    ["-n8 --gpus=2 --cpus-per-gpu=4"],
+    ["-n2 --gpus-per-socket=1 --sockets-per-node=2"],
+    ["--exclusive -n1 --gres=gpu:2"],
+], ids=lambda submissions: ", ".join(submissions))
+def test_same_fate_with_gpus(rich, node, submissions):
+    rich.fates([f"-N1 -w {node} {words}" for words in submissions])
+
+
+@pytest.mark.parametrize("submissions", [
+    ["-n8 --gres=widget:5 -w big1", "-n8 --gres=widget:3 -w big1", "-n8 --gres=widget:1 -w big1"],
+    ["-n2 --gres=widget:2 -w mid1", "-n2 --gres=widget:2 -w mid1"],
+    ["-n8 --gres=widget:3 -w mid1"],
+    ["-n1 --gres=nothing:1"],
+    ["-N2 -n16 --ntasks-per-node=8 --gres=gpu:2"],
+    ["-n8 --gres=gpu:1,widget:2"],
+], ids=lambda submissions: ", ".join(submissions))
+def test_same_fate_with_other_gres(rich, submissions):
+    rich.fates(submissions)
+
+
+def test_other_gres_leave_the_cores_to_us(rich):
+    ours, _ = rich.fates(["-N1 -n8 --gres=widget:5 -w big1"])
+    assert not cuts(cores(rich.ours, ours[0]))
+
+
+def test_job_without_gpus_leaves_no_gpu_without_cores(rich):
+    ours, _ = rich.fates(["-N1 -w big2 -n16", "-N1 -w big2 -n8 --gres=gpu:1"])
+    assert [fields(record)["JobState"] for record in ours] == ["RUNNING"] * 2

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""Jobs give way to urgent ones as under stock Slurm, and only when there is no room; the urgent job is placed along boundaries."""
+import pytest
+from rig.ask import fields, jobs, wait_running
+
+from .pair import cores, cuts, fate, running, submit
+
+GIVES_WAY = pytest.mark.parametrize("partition, state", [("requeued", "PENDING"), ("cancelled", "PREEMPTED")])
+
+
+def urgent(cluster, lower, *words):
+    """An urgent job beside a lower one: its record, the lower one's state, and its fate."""
+    number = submit(cluster, "-p", "urgent", *words)
+    wait_running(cluster, number)
+    record = jobs(cluster, number)[0]
+    return record, fields(jobs(cluster, lower)[0])["JobState"], fate(cluster, record)
+
+
+def beside(pair, lower, words):
+    """What becomes of a lower job and of an urgent one after it: the lower one's state; the urgent one is packed."""
+    ours, stock = pair.both(lambda c: urgent(c, running(c, *lower.split())[0], *words.split()))
+    assert ours[1:] == stock[1:]
+    assert not cuts(cores(pair.ours, ours[0]))
+    return ours[1]
+
+
+@GIVES_WAY
+def test_lower_job_gives_way(rich, partition, state):
+    assert beside(rich, f"-N1 -w big1 -n64 -p {partition}", "-N1 -w big1 -n8") == state
+
+
+@GIVES_WAY
+def test_lower_job_gives_its_gpus(rich, partition, state):
+    assert beside(rich, f"-N1 -w big1 -n4 --gres=gpu:4 -p {partition}", "-N1 -w big1 -n8 --gres=gpu:1") == state
+
+
+def test_no_job_gives_way_for_the_sake_of_a_shape(rich):
+    assert beside(rich, "-N1 -w big1 -n60 -p requeued", "-N1 -w big1 -n4") == "RUNNING"
+
+
+def test_job_of_the_same_tier_waits(rich):
+    rich.fates(["-N1 -w big1 -n64 -p requeued", "-N1 -w big1 -n8 -p cancelled"])

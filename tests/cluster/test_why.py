@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""A user asks why a job has its cores, or why it waits, and is told what slurmctld decided."""
+import json
+
+import pytest
+from rig.ask import cores_of, expand, wait_running
+from rig.cluster import JOB_USER
+from rig.processes import wait_until
+
+# cn1: 4 packages, each of 2 NUMA nodes with an L3 cache of 8 cores
+
+
+@pytest.fixture
+def submit(cluster):
+    """Submits jobs that end with the test: their numbers."""
+    started = []
+
+    def submit(*options):
+        number = cluster.batch("sleep 60", "--output=/dev/null", *options).stdout.strip()
+        started.append(number)
+        return number
+
+    yield submit
+    if started:
+        cluster.command(["scancel", *started])
+
+
+def why(cluster, *arguments, check=True):
+    return cluster.topiary("why", *arguments, user=JOB_USER, check=check)
+
+
+def told(cluster, number):
+    """{heading: words}, and the words of the lines without one below it."""
+    rows, head = {}, None
+    for line in why(cluster, number).stdout.rstrip("\n").split("\n"):
+        head, words = (line.split(None, 1) if not line.startswith(" ") else (head, line.strip()))
+        rows[head] = rows[head] + "\n" + words if head in rows else words
+    return rows
+
+
+def placed(cluster, submit, *options):
+    number = submit("-w", "cn1", "-N1", *options)
+    wait_running(cluster, number)
+    return number
+
+
+def test_placed_job(cluster, submit):
+    number = placed(cluster, submit, "-n8", "--topo-level=package", "--topo-level=l3")
+    rows = told(cluster, number)
+    assert rows["job"] == f"{number}, running: placed by Topiary"
+    assert rows["asked"] == "within one L3 cache where that can be had (fit prefer, level l3)"
+    assert rows["wanted"] == "8 tasks of 1 core on one node"
+    node, cores = rows["cores"].split()
+    assert {node: expand(cores)} == cores_of(cluster, number)
+    assert rows["touches"].startswith("1 package, 1 NUMA node, 1 L3 cache")
+    assert rows["level"] == "kept: all within one L3 cache"
+    assert rows["leaves"].startswith("exact fit, no core left over in its ")
+    assert rows["choice"] == "1 of 1 node that Slurm offered had room"
+
+
+def test_cores_left_over(cluster, submit):
+    first = placed(cluster, submit, "-n5")
+    second = placed(cluster, submit, "-n1")
+    third = placed(cluster, submit, "-n2")
+    assert told(cluster, first)["leaves"] == "3 free cores left over in its NUMA node, which was wholly free"
+    assert told(cluster, second)["leaves"].startswith("exact fit, no core left over in its L2 cache")
+    assert told(cluster, third)["leaves"].startswith("exact fit, no core left over in its ")
+
+
+def test_level_that_cannot_be_kept(cluster, submit):
+    number = placed(cluster, submit, "-n24", "--topo-level=numa")
+    assert told(cluster, number)["level"] == "not kept: in 3 NUMA nodes"
+
+
+def test_spread_job(cluster, submit):
+    number = placed(cluster, submit, "-n8", "--topo-fit=spread", "--topo-level=l3")
+    rows = told(cluster, number)
+    assert rows["level"] == "each task has its own L3 cache"
+    assert rows["leaves"] == "no core of its L3 caches is others'"
+
+
+def test_best_other_node(cluster, submit):
+    number = submit("-N1", "-n8", "-w", "cn1")
+    wait_running(cluster, number)
+    second = submit("-N1", "-n8", "--exclude=cn3,cn4,cn5")
+    wait_running(cluster, second)
+    rows = told(cluster, second)
+    assert rows["choice"] == "2 of 2 nodes that Slurm offered had room"
+    assert {rows["beside"].split()[0].rstrip(":"), rows["cores"].split()[0]} == {"cn1", "cn2"}
+
+
+def test_waiting_job(cluster, submit):
+    placed(cluster, submit, "-n8", "--topo-fit=spread", "--topo-level=l3")
+    number = submit("-w", "cn1", "-N1", "-n8", "--topo-fit=require", "--topo-level=l3")
+    assert wait_until(lambda: not why(cluster, number, check=False).returncode, 30)
+    rows = told(cluster, number)
+    assert rows["job"] == f"{number}, pending: waits"
+    assert rows["asked"] == "within one L3 cache on each node, or to wait (fit require, level l3)"
+    assert rows["because"]
+    assert rows["choice"] == "0 of 1 node that Slurm offered had room"
+
+
+def test_path(cluster, submit):
+    number = placed(cluster, submit, "-n8", "--topo-request=/package=1/l3=2/core=4")
+    rows = told(cluster, number)
+    assert rows["asked"] == "/package=1/l3=2/core=4 on each node, or to wait"
+    assert rows["touches"].startswith("1 package, 2 NUMA nodes, 2 L3 caches")
+
+
+def test_job_left_to_slurm(cluster, submit):
+    rows = told(cluster, placed(cluster, submit, "-n4", "--overcommit"))
+    assert rows["job"].endswith(", running: left to Slurm")
+    assert rows["because"]
+
+
+def test_json(cluster, submit):
+    number = placed(cluster, submit, "-n8")
+    job, = json.loads(why(cluster, number, "--json").stdout)["jobs"]
+    assert (job["job"], job["state"], job["error"]) == (number, "running", None)
+    verdict = job["verdict"]
+    assert (verdict["outcome"], verdict["fit"], verdict["level"], verdict["tasks_per_node"]) == ("placed", "prefer", "node", 8)
+    assert {part["nodes"]: expand(part["cores"]) for part in verdict["cores"]} == cores_of(cluster, number)
+    assert verdict["counts"]["touched"]["l3"] == 1
+
+
+def test_array(cluster, submit):
+    number = submit("-w", "cn1", "-N1", "-n4", "--array=1-4%2")
+    assert wait_until(lambda: not why(cluster, f"{number}_2", check=False).returncode, 30)
+    rows = [line.split() for line in why(cluster, number).stdout.split("\n")[1:-1]]
+    assert [row[:3] for row in rows[:2]] == [[f"{number}_1", "running", "placed"], [f"{number}_2", "running", "placed"]]
+    assert rows[2][:4] == [f"{number}_[3-4%2]", "pending", "-", "-"], "the verdict of another task"
+    assert why(cluster, f"{number}_3", check=False).returncode == 1
+    assert told(cluster, f"{number}_2")["job"] == f"{number}_2, running: placed by Topiary"
+    refused = why(cluster, f"{number}_7", check=False)
+    assert refused.returncode == 1 and refused.stderr.count("\n") == 1 and f"job {number}_7: " in refused.stderr
+
+
+def test_heterogeneous_job(cluster, submit):
+    number = submit("-w", "cn1", "-n4", ":", "-w", "cn2", "-n8")
+    assert wait_until(lambda: not why(cluster, number, check=False).returncode, 30)
+    assert [line.split()[0] for line in why(cluster, number).stdout.split("\n")[1:-1]] == [f"{number}+0", f"{number}+1"]
+    assert told(cluster, f"{number}+1")["wanted"] == "8 tasks of 1 core on one node"
+    assert why(cluster, f"{number}+2", check=False).returncode == 1
+
+
+def test_job_that_nobody_looked_at(cluster, submit):
+    number = submit("--hold", "-n1")
+    refused = why(cluster, number, check=False)
+    assert refused.returncode == 1 and refused.stderr.count("\n") == 1, refused.stderr
+    assert f"job {number}: no verdict" in refused.stderr
+
+
+def test_job_that_slurmctld_does_not_know(cluster):
+    refused = why(cluster, "999999", check=False)
+    assert refused.returncode == 1 and refused.stderr.count("\n") == 1, refused.stderr
+    assert "job 999999: slurmctld does not know it" in refused.stderr
+    assert "sacct -j 999999 -o JobID,SystemComment%512" in refused.stderr
+
+
+def test_job_that_wants_no_place(cluster, submit):
+    number = placed(cluster, submit, "-n8", "--topo-fit=off")
+    refused = why(cluster, number, check=False)
+    assert refused.returncode == 1 and refused.stderr.count("\n") == 1, refused.stderr
+    assert "(fit off)" in refused.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["x"], ["12.0"], ["0"], ["-1"], ["12_"], ["12+"], ["12_3+1"], ["1", "2"], ["99999999999"]], ids=str)
+def test_wrong_words(cluster, words):
+    refused = why(cluster, *words, check=False)
+    assert refused.returncode == 64, refused.stderr

@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "fit/fronts.h"
+#include "fit/replay.h"
+#include "table.h"
+
+#define COLUMNS "job submit start end nodes tasks cpus_per_task limit fit level\n"
+
+/* --- a cluster and jobs from text --- */
+
+struct stage {
+	struct snapshot *snapshot;
+	struct cluster *cluster;
+	struct jobs jobs;
+};
+
+static void stage_open(struct stage *s, const char *nodes, const char *jobs)
+{
+	struct buf text = {0};
+	struct err e;
+
+	*s = (struct stage){0};
+	buf_printf(&text, "topiary-snapshot 1\n%s\nend\n", nodes);
+	if (!(s->snapshot = snapshot_parse(text.data, text.len, "snapshot", &e)) || !(s->cluster = cluster_new(s->snapshot, &e)))
+		fail_msg("%s", e.text);
+	text.len = 0;
+	buf_printf(&text, COLUMNS "%s", jobs);
+	if (jobs_read(&s->jobs, text.data, text.len, "jobs", NULL, &e))
+		fail_msg("%s", e.text);
+	assert_int_equal(jobs_sort(&s->jobs), 0);
+	buf_free(&text);
+}
+
+static void stage_close(struct stage *s)
+{
+	jobs_free(&s->jobs);
+	cluster_free(s->cluster);
+	snapshot_free(s->snapshot);
+}
+
+/* --- what happened, in words: "1@0 cn1:0-5; " --- */
+
+struct story {
+	const struct cluster *cluster;
+	struct buf text;
+	uint64_t *busy;			/* as a room */
+};
+
+static bool is_in(const uint64_t *mask, unsigned core)
+{
+	return mask[core / 64] >> core % 64 & 1;
+}
+
+static void tell_cores(struct story *s, const struct seat *seat)
+{
+	const struct place *node = &s->cluster->nodes[seat->node];
+	unsigned cores = node->kind->shape->cores, count = 0;
+
+	buf_printf(&s->text, " %s:", node->name);
+	for (unsigned c = 0, first; c < cores; c++) {
+		for (first = c; c < cores && is_in(seat->mask, c); c++)
+			;
+		if (c == first)
+			continue;
+		buf_printf(&s->text, count ? ",%u" : "%u", first);
+		if (c - first > 1)
+			buf_printf(&s->text, "-%u", c - 1);
+		count += c - first;
+	}
+	assert_int_equal(count, seat->cores);
+}
+
+static void tell_start(void *user, const struct job *job, const struct seats *seats, long long at)
+{
+	struct story *s = user;
+
+	buf_printf(&s->text, "%s@%lld", job->name, at / 1000);
+	assert_int_equal(seats->n, job->nodes);
+	for (size_t i = 0; i < seats->n; i++) {
+		const struct seat *seat = &seats->list[i];
+		const struct place *node = &s->cluster->nodes[seat->node];
+
+		tell_cores(s, seat);
+		for (unsigned w = 0; w < node->kind->words; w++) {
+			if (s->busy[node->word + w] & seat->mask[w])
+				fail_msg("job %s has a core of %s that another has", job->name, node->name);
+			s->busy[node->word + w] |= seat->mask[w];
+		}
+	}
+	buf_puts(&s->text, "; ");
+}
+
+static void tell_end(void *user, const struct job *job, const struct seats *seats, long long at)
+{
+	struct story *s = user;
+
+	(void) job;
+	(void) at;
+	for (size_t i = 0; i < seats->n; i++) {
+		const struct place *node = &s->cluster->nodes[seats->list[i].node];
+
+		for (unsigned w = 0; w < node->kind->words; w++)
+			s->busy[node->word + w] &= ~seats->list[i].mask[w];
+	}
+}
+
+static struct replay_result replay(const struct stage *stage, const char *policy, struct buf *told)
+{
+	struct story story = { .cluster = stage->cluster, .busy = calloc(stage->cluster->words, sizeof(uint64_t)) };
+	struct replay_watch watch = { tell_start, tell_end, &story };
+	struct replay_result result;
+	struct policy p;
+	struct err e;
+
+	assert_non_null(story.busy);
+	if (policy_parse(policy, &p, &e) || replay_run(stage->cluster, &stage->jobs, &p, &watch, &result, &e))
+		fail_msg("%s", e.text);
+	for (size_t w = 0; w < stage->cluster->words; w++)
+		assert_int_equal(story.busy[w], 0);
+	assert_int_equal(result.jobs + result.refused, stage->jobs.n);
+	buf_add(&story.text, "", 0);
+	if (told)
+		*told = story.text;
+	else
+		buf_free(&story.text);
+	free(story.busy);
+	return result;
+}
+
+/* --- records --- */
+
+static bool cn_only(const void *user, const char *name)
+{
+	(void) user;
+	return !strncmp(name, "cn", 2);
+}
+
+static const struct jobs_nodes cn_nodes = { cn_only, NULL };
+
+#define SACCT "JobID|Submit|Start|End|NNodes|NCPUS|State\n"
+#define S_TIMES "2026-11-20T10:00:00|2026-11-20T10:00:30|2026-11-20T11:00:30"
+
+static void reads_records(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t n, skipped;
+		struct job last;
+	} rows[] = {
+		/* ours, with a line of names and without, in seconds and parts of them */
+		{ "7 10 20.5 30.25 2 8 3 prefer l3\n", 1, 0, { .name = "7", .submit = 10000, .run = 9750, .nodes = 2, .tasks = 8,
+		  .task_cpus = 3, .asks = true, .request = { FIT_PREFER, LEVEL_L3, {0} } } },
+		{ "# a comment\n\n7\t10\t20\t30\t1\t2\t1\t-\t-\r\n", 1, 0, { .name = "7", .submit = 10000, .run = 10000, .nodes = 1,
+		  .tasks = 2, .task_cpus = 1, .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		{ "end start submit job nodes tasks limit\n30 20 10 a 1 4 90\n31 20 11 b 2 4 60.5\n", 2, 0, { .name = "b",
+		  .submit = 11000, .run = 11000, .limit = 60500, .nodes = 2, .tasks = 4, .task_cpus = 1,
+		  .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		/* sacct's; steps, what never started, what still runs */
+		{ SACCT "12|" S_TIMES "|2|8|COMPLETED\n12.batch|" S_TIMES "|1|4|COMPLETED\n12.0|" S_TIMES "|2|8|COMPLETED\n", 1, 0,
+		  { .name = "12", .run = 3600000, .nodes = 2, .tasks = 8, .task_cpus = 1,
+		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		{ SACCT "12_3|" S_TIMES "|1|4|TIMEOUT\n13|2026-11-20T10:00:00|Unknown|Unknown|1|1|PENDING\n"
+		  "14|2026-11-20T10:00:00|2026-11-20T10:00:00|Unknown|1|1|RUNNING\n15|2026-11-20T10:00:00|None|2026-11-20T10:00:00|1|1|"
+		  "CANCELLED by 0\n", 1, 3, { .name = "12_3", .run = 3600000, .nodes = 1, .tasks = 4, .task_cpus = 1,
+		  .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		{ "JobIDRaw|Start|End|Submit|AllocCPUS|ReqCPUS|NTasks|NNodes|Timelimit|NodeList|Comment|\n"
+		  "12|100|200|90|0|12|4|2|1-02:03:04|cn[1-2]|run 7, topo-fit=require topo-level=numa|\n", 1, 0, { .name = "12",
+		  .submit = 90000, .run = 100000, .limit = 93784000, .nodes = 2, .tasks = 4, .task_cpus = 3, .asks = true,
+		  .request = { FIT_REQUIRE, LEVEL_NUMA, {0} } } },
+		{ "job|submit|start|end|nodes|ncpus|ntasks|timelimit\n1|0|0|1|1|8|3|10:30\n", 1, 0, { .name = "1", .run = 1000,
+		  .limit = 630000, .nodes = 1, .tasks = 8, .task_cpus = 1, .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		{ "job|submit|start|end|nodes|ncpus|timelimit|timelimitraw\n1|0|0|1|1|8|2-00|7\n", 1, 0, { .name = "1", .run = 1000,
+		  .limit = 420000, .nodes = 1, .tasks = 8, .task_cpus = 1, .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|2-12\n", 1, 0, { .name = "1", .run = 1000,
+		  .limit = 60 * 3600000, .nodes = 1, .tasks = 8, .task_cpus = 1, .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		{ "job|submit|start|end|nodes|ncpus|timelimit|comment\n1|0|0|1|1|8|UNLIMITED|topo-fit=prefer\n", 1, 0, { .name = "1",
+		  .run = 1000, .nodes = 1, .tasks = 8, .task_cpus = 1, .asks = true, .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		const struct job *want = &rows[i].last, *job;
+		struct jobs jobs = {0};
+		struct err e;
+
+		if (jobs_read(&jobs, rows[i].text, strlen(rows[i].text), "file", &cn_nodes, &e))
+			fail_msg("row %zu: %s", i, e.text);
+		if (jobs.n != rows[i].n || jobs.skipped != rows[i].skipped)
+			fail_msg("row %zu: %zu jobs, %zu skipped", i, jobs.n, jobs.skipped);
+		job = &jobs.list[jobs.n - 1];
+		assert_string_equal(job->name, want->name);
+		if (job->run != want->run || job->limit != want->limit || job->nodes != want->nodes || job->tasks != want->tasks ||
+		    job->task_cpus != want->task_cpus)
+			fail_msg("row %zu: ran %lld of %lld ms, %u nodes, %u tasks, %u CPUs each", i, job->run, job->limit, job->nodes,
+				 job->tasks, job->task_cpus);
+		if (want->submit && job->submit != want->submit)
+			fail_msg("row %zu: submitted at %lld", i, job->submit);
+		if (job->asks != want->asks || job->request.fit != want->request.fit || job->request.level != want->request.level)
+			fail_msg("row %zu: asks %d, %s, %s", i, job->asks, fit_name(job->request.fit), level_name(job->request.level));
+		jobs_free(&jobs);
+	}
+}
+
+static void refuses_bad_records(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} rows[] = {
+		{ "", "file: there is no job" },
+		{ "# nothing\n", "file: there is no job" },
+		{ "job submit start end\n", "file:1: there is no column 'NNodes'" },
+		{ "JobID|Start|End|NNodes|NCPUS\n", "file:1: there is no column 'Submit'" },
+		{ "JobID|Submit|Start|End|NNodes\n", "file:1: there is no column 'NCPUS'" },
+		{ "What|Submit|Start|End|NNodes|NCPUS\n", "file:1: there is no column 'JobID'" },
+		{ "7 10 20 30 2 8 3 prefer\n", "file:1: 8 values for 9 columns" },
+		{ SACCT "1|2|3\n", "file:2: 3 values for 7 columns" },
+		{ SACCT "1|yesterday|0|1|1|1|\n", "file:2: no time: 'yesterday'" },
+		{ SACCT "1|2026-11-20T10:00|0|1|1|1|\n", "file:2: no time: '2026-11-20T10:00'" },
+		{ SACCT "1|0|0|99999999999999999999|1|1|\n", "file:2: no time: '99999999999999999999'" },
+		{ SACCT "1|0|2|1|1|1|\n", "file:2: job 1 ended before it started" },
+		{ SACCT "1|0|0|1|1K|1|\n", "file:2: no count: '1K'" },
+		{ SACCT "1|0|0|1|-1|1|\n", "file:2: no count: '-1'" },
+		{ SACCT "1|0|0|1|0|1|\n", "file:2: job 1 has 1 tasks on 0 nodes" },
+		{ SACCT "1|0|0|1|4|3|\n", "file:2: job 1 has 3 tasks on 4 nodes" },
+		{ SACCT "|0|0|1|4|3|\n", "file:2: a job without a name" },
+		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|1:2:3:4\n", "file:2: no limit: '1:2:3:4'" },
+		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|10:\n", "file:2: no limit: '10:'" },
+		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|1-2x\n", "file:2: no limit: '1-2x'" },
+		{ "7 10 20 30 2 8 3 prefer cache\n", "file:1: --topo-level=cache" },
+		{ "7 10 20 30 2 8 3 maybe -\n", "file:1: --topo-fit=maybe" },
+		{ "job|submit|start|end|nodes|ncpus|comment\n1|0|0|1|1|8|topo-level=x\n", "file:2: --topo-level=x" },
+		{ "job|submit|start|end|nodes|ncpus|nodelist\n1|0|0|1|1|8|cn1\n2|0|0|1|2|8|cn[1-2],gpu3\n",
+		  "file:3: job 2 ran on gpu3, which the snapshot does not have" },
+		{ "job|submit|start|end|nodes|ncpus|nodelist\n1|0|0|1|1|8|cn[1\n", "file:2: 'cn[1': not a host list" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct jobs jobs = {0};
+		struct err e;
+
+		if (!jobs_read(&jobs, rows[i].text, strlen(rows[i].text), "file", &cn_nodes, &e))
+			fail_msg("row %zu: taken", i);
+		if (strncmp(e.text, rows[i].says, strlen(rows[i].says)))
+			fail_msg("row %zu: \"%s\", not \"%s\"", i, e.text, rows[i].says);
+		assert_int_equal(jobs.n, 0);
+		jobs_free(&jobs);
+	}
+}
+
+static void sorts_by_submission(void **state)
+{
+	static const char text[] = "a 5 5 6 1 1 1 - -\nb 3 5 6 1 1 1 - -\nc 5 5 6 1 1 1 - -\nd 1 5 6 1 1 1 - -\n";
+	struct jobs jobs = {0};
+
+	(void) state;
+	assert_int_equal(jobs_read(&jobs, text, strlen(text), "file", NULL, NULL), 0);
+	assert_int_equal(jobs_sort(&jobs), 0);
+	for (size_t i = 0; i < jobs.n; i++)
+		assert_int_equal(*jobs.list[i].name, "dbac"[i]);
+	jobs_cut(&jobs, 3);
+	assert_int_equal(jobs.n, 3);
+	jobs_free(&jobs);
+}
+
+/* --- where jobs go --- */
+
+#define SMALL_AND_LARGE "shape A Package:2 Core:4 PU:1\nshape B Package:2 Core:6 PU:1\nnodes cn1 A\nnodes cn2 B"
+#define ONE(text) "shape A " text "\nnodes cn1 A"
+#define TWINS "shape A Package:2 [NUMANode] L3Cache:2 Core:4 PU:1\nnodes cn[1-4] A"
+
+static void places_jobs(void **state)
+{
+	static const struct {
+		const char *nodes, *jobs, *policy, *story;
+	} rows[] = {
+		/* six cores: a whole package of six, and not the tightest node */
+		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 - - -", "stock", "1@0 cn1:0-2,4-6; " },
+		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 - - -", "block", "1@0 cn1:0-5; " },
+		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 - - -", "prefer", "1@0 cn2:0-5; " },
+		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 - - -", "off", "1@0 cn1:0-2,4-6; " },
+		{ SMALL_AND_LARGE, "1 0 0 9 1 3 1 - - -", "prefer", "1@0 cn1:0-2; " },
+		/* what a job asks for goes before the policy, and counts for nothing without Topiary */
+		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 - off -", "prefer", "1@0 cn1:0-2,4-6; " },
+		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 - prefer -", "off", "1@0 cn2:0-5; " },
+		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 - - package", "off", "1@0 cn2:0-5; " },
+		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 - require package", "stock", "1@0 cn1:0-2,4-6; " },
+		/* Slurm: a core of each socket in turn; tasks of several CPUs by sockets; the best socket */
+		{ ONE("Package:2 Core:32 PU:1"), "1 0 0 9 1 4 1 - - -", "stock", "1@0 cn1:0-1,32-33; " },
+		{ ONE("Package:2 Core:8 PU:1"), "1 0 0 9 1 2 3 - - -", "stock", "1@0 cn1:0-5; " },
+		{ ONE("Package:2 Core:8 PU:1"), "1 0 0 9 1 3 3 - - -", "stock", "1@0 cn1:0-5,8-10; " },
+		{ ONE("Package:2 Core:8 PU:1"), "1 0 0 9 1 3 5 - - -", "stock", "1@0 cn1:0-14; " },
+		{ ONE("Package:2 Core:8 PU:2"), "1 0 0 9 1 5 1 - - -", "stock", "1@0 cn1:0-1,8; " },
+		{ ONE("Package:2 Core:8 PU:2"), "1 0 0 9 1 3 4 - - -", "stock", "1@0 cn1:0-5; " },
+		{ ONE("Package:2 Core:8 PU:1"), "1 0 0 9 1 3 1 - - -\n2 0 0 9 1 4 1 - - -\n3 0 0 9 1 5 1 - - -", "block",
+		  "1@0 cn1:0-2; 2@0 cn1:3-6; 3@0 cn1:8-12; " },
+		/* Slurm: of rows of neighbours the smallest that is enough, in it the first nodes, the tightest for the last one */
+		{ TWINS, "1 0 0 9 1 2 1 - - -\n2 0 0 9 1 2 1 - - -", "block", "1@0 cn1:0-1; 2@0 cn1:2-3; " },
+		{ TWINS, "1 0 0 9 1 16 1 - - -\n2 0 0 9 2 32 1 - - -\n3 0 0 9 1 1 1 - - -", "block",
+		  "1@0 cn1:0-15; 2@0 cn2:0-15 cn3:0-15; 3@0 cn4:0; " },
+		{ TWINS, "1 0 0 5 2 32 1 - - -\n2 0 0 9 1 16 1 - - -\n3 6 6 9 2 8 1 - - -", "block",
+		  "1@0 cn1:0-15 cn2:0-15; 2@0 cn3:0-15; 3@6 cn1:0-3 cn2:0-3; " },
+		/* the least cut on each of several nodes */
+		{ TWINS, "1 0 0 9 3 12 1 - - -\n2 0 0 9 2 16 1 - - -", "prefer",
+		  "1@0 cn1:0-3 cn2:0-3 cn3:0-3; 2@0 cn1:8-15 cn2:8-15; " },
+		{ TWINS, "1 0 0 9 2 5 1 - - -", "prefer", "1@0 cn1:0-2 cn2:0-1; " },
+		{ TWINS, "1 0 0 9 1 2 3 - - -", "prefer", "1@0 cn1:0-2,4-6; " },
+		{ TWINS, "1 0 0 9 1 4 1 - - -", "spread", "1@0 cn1:0,4,8,12; " },
+		{ TWINS, "1 0 0 9 1 6 1 - - -", "prefer:l3", "1@0 cn1:0-5; " },
+		/* no L3 cache has six cores; two jobs do not have one at once */
+		{ TWINS, "1 0 0 9 1 6 1 - - -", "require:l3", "" },
+		{ ONE("L3Cache:2 Core:4 PU:1"), "1 0 0 9 1 3 1 - - -\n2 0 0 9 1 3 1 - - -\n3 0 0 9 1 2 1 - - -", "require:l3",
+		  "1@0 cn1:0-2; 2@0 cn1:4-6; 3@9 cn1:0-1; " },
+		{ ONE("L3Cache:2 Core:4 PU:1"), "1 0 0 9 1 3 1 - - -\n2 0 0 9 1 3 1 - - -\n3 0 0 9 1 2 1 - - -", "prefer:l3",
+		  "1@0 cn1:0-2; 2@0 cn1:4-6; 3@0 cn1:3,7; " },
+		/* more nodes, or more cores, than there are */
+		{ TWINS, "1 0 0 9 5 5 1 - - -\n2 0 0 9 1 17 1 - - -\n3 0 0 9 1 1 1 - - -", "stock", "3@0 cn1:0; " },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct stage stage;
+		struct buf story;
+
+		stage_open(&stage, rows[i].nodes, rows[i].jobs);
+		replay(&stage, rows[i].policy, &story);
+		if (strcmp(story.data, rows[i].story))
+			fail_msg("row %zu, %s: %s, not %s", i, rows[i].policy, story.data, rows[i].story);
+		buf_free(&story);
+		stage_close(&stage);
+	}
+}
+
+/* --- who goes first --- */
+
+static void passes_only_who_delays_none(void **state)
+{
+	static const struct {
+		const char *what, *nodes, *jobs, *story;
+		unsigned backfilled;
+	} rows[] = {
+		{ "first come, first served", ONE("Core:4 PU:1"),
+		  "a 0 0 10 1 4 1 - - -\nb 1 1 3 1 4 1 - - -\nc 2 2 3 1 4 1 - - -", "a@0 cn1:0-3; b@10 cn1:0-3; c@12 cn1:0-3; ", 0 },
+		{ "what ends before the first can start", ONE("Core:4 PU:1"),
+		  "a 0 0 100 1 3 1 100 - -\nb 1 0 10 1 4 1 10 - -\nc 2 0 50 1 1 1 50 - -",
+		  "a@0 cn1:0-2; c@2 cn1:3; b@100 cn1:0-3; ", 1 },
+		{ "what may last longer than that", ONE("Core:4 PU:1"),
+		  "a 0 0 100 1 3 1 100 - -\nb 1 0 10 1 4 1 10 - -\nc 2 0 50 1 1 1 200 - -",
+		  "a@0 cn1:0-2; b@100 cn1:0-3; c@110 cn1:0; ", 0 },
+		{ "without limits the run times count", ONE("Core:4 PU:1"),
+		  "a 0 0 100 1 3 1 - - -\nb 1 0 10 1 4 1 - - -\nc 2 0 98 1 1 1 - - -\nd 2 0 99 1 1 1 - - -",
+		  "a@0 cn1:0-2; c@2 cn1:3; b@100 cn1:0-3; d@110 cn1:0; ", 1 },
+		{ "beside the first, for as long as it likes", "shape A Core:4 PU:1\nnodes cn[1-2] A",
+		  "a 0 0 100 1 3 1 100 - -\nx 0 0 100 1 3 1 100 - -\nb 1 0 10 1 4 1 10 - -\nc 2 0 500 1 1 1 500 - -\n"
+		  "d 2 0 500 1 1 1 500 - -",
+		  "a@0 cn1:0-2; x@0 cn2:0-2; c@2 cn1:3; b@100 cn2:0-3; d@100 cn1:0; ", 1 },
+		{ "who ends early lets the first start early", ONE("Core:4 PU:1"),
+		  "a 0 0 20 1 3 1 100 - -\nb 1 0 10 1 4 1 10 - -\nc 2 0 50 1 1 1 60 - -",
+		  "a@0 cn1:0-2; c@2 cn1:3; b@52 cn1:0-3; ", 1 },
+		{ "who overruns its limit is to end at any moment", ONE("Core:4 PU:1"),
+		  "a 0 0 100 1 3 1 10 - -\nb 1 0 10 1 4 1 10 - -\nc 20 0 5 1 1 1 5 - -\nd 30 0 1 1 1 1 1 - -",
+		  "a@0 cn1:0-2; b@100 cn1:0-3; c@110 cn1:0; d@110 cn1:1; ", 0 },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct replay_result result;
+		struct stage stage;
+		struct buf story;
+
+		stage_open(&stage, rows[i].nodes, rows[i].jobs);
+		result = replay(&stage, "block", &story);
+		if (strcmp(story.data, rows[i].story))
+			fail_msg("%s: %s, not %s", rows[i].what, story.data, rows[i].story);
+		assert_int_equal(result.backfilled, rows[i].backfilled);
+		buf_free(&story);
+		stage_close(&stage);
+	}
+}
+
+/* --- how good that was --- */
+
+static void judges_placements(void **state)
+{
+	static const struct {
+		const char *nodes, *jobs, *policy;
+		unsigned own[JUDGED_LEVELS], any[JUDGED_LEVELS], dominated, possible, had, broken;
+		double touched_over_ideal;
+	} rows[] = {
+		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 - - -", "stock", {0}, { 1, 1, 0 }, 1, 1, 0, 2, 10. / 8 },
+		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 - - -", "prefer", {0}, {0}, 0, 1, 1, 0, 1 },
+		/* on its own node, too, four cores fit into a package, which is one of four */
+		{ SMALL_AND_LARGE, "1 0 0 9 1 4 1 - - -", "stock", { 1, 1, 0 }, { 1, 1, 0 }, 1, 1, 0, 2, 8. / 6 },
+		/* the rest of a package is an exact fit as well; three cores are no package */
+		{ SMALL_AND_LARGE, "1 0 0 9 1 2 1 - - -\n2 0 0 9 1 2 1 - - -", "prefer", {0}, {0}, 0, 0, 0, 1, 1 },
+		{ SMALL_AND_LARGE, "1 0 0 9 1 2 1 - - -\n2 0 0 9 1 4 1 - - -", "block", {0}, {0}, 0, 1, 1, 1, 1 },
+		/* no smaller domain is free any more */
+		{ ONE("Package:2 L3Cache:2 Core:2 PU:1"), "1 0 0 9 1 1 1 - - -\n2 0 0 9 1 1 1 - - -\n3 0 0 9 1 2 1 - - -", "stock",
+		  { 1, 1, 1 }, { 1, 1, 1 }, 1, 1, 0, 2, (1 + 1 + 6. / 3) / 3 },
+		/* two tasks of three cores, each whole in an L3 cache of four; in one package */
+		{ TWINS, "1 0 0 9 1 2 3 - - -", "prefer", {0}, {0}, 0, 0, 0, 1, 1 },
+		{ TWINS, "1 0 0 9 1 2 3 - - -", "stock", {0}, {0}, 0, 0, 0, 1, 1 },
+		/* each part of a job of several nodes may stand elsewhere */
+		{ TWINS, "1 0 0 9 2 8 1 - - -", "stock", { 1, 1, 1 }, { 1, 1, 1 }, 1, 1, 0, 4, 2 },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct replay_result r;
+		struct stage stage;
+
+		stage_open(&stage, rows[i].nodes, rows[i].jobs);
+		r = replay(&stage, rows[i].policy, NULL);
+		for (size_t k = 0; k < JUDGED_LEVELS; k++)
+			if (r.split_own[k] != rows[i].own[k] || r.split_any[k] != rows[i].any[k])
+				fail_msg("row %zu: split %zu, %zu of %s", i, r.split_own[k], r.split_any[k],
+					 level_name(judged_level(k)));
+		if (r.dominated != rows[i].dominated || r.exact_possible != rows[i].possible || r.exact_had != rows[i].had ||
+		    r.broken != rows[i].broken)
+			fail_msg("row %zu: dominated %zu, exact %zu of %zu, broken %zu", i, r.dominated, r.exact_had, r.exact_possible,
+				 r.broken);
+		if (r.touched_to_ideal < rows[i].touched_over_ideal - 1e-9 || r.touched_to_ideal > rows[i].touched_over_ideal + 1e-9)
+			fail_msg("row %zu: %f over the ideal", i, r.touched_to_ideal);
+		stage_close(&stage);
+	}
+}
+
+/* Ten seconds with two cores, ten with none: of four. */
+static void sums_up_time(void **state)
+{
+	struct replay_result r;
+	struct stage stage;
+
+	(void) state;
+	stage_open(&stage, ONE("Package:2 Core:2 PU:1"), "a 0 0 10 1 3 1 - - -\nb 0 0 10 1 4 1 - - -\nc 5 5 6 1 1 1 - - -");
+	r = replay(&stage, "block", NULL);
+	assert_int_equal(r.makespan, 20000);
+	assert_true(r.utilisation > 71. / 80 - 1e-9 && r.utilisation < 71. / 80 + 1e-9);
+	assert_true(r.loose[JUDGED_PACKAGE] > 1 - 1e-9);
+	assert_int_equal(r.wait_mean, 10000 / 3);
+	assert_int_equal(r.wait_median, 0);
+	assert_int_equal(r.wait_p95, 10000);
+	stage_close(&stage);
+}
+
+/* --- what can be touched at all --- */
+
+/* A shape, and of each of its cores the package, die, NUMA node and L3 cache that counts. */
+struct drawing {
+	const char *shape;
+	unsigned cores, task_cores;
+	bool whole[LANES];		/* no task may be cut */
+	unsigned around[12][LANES];
+};
+
+static uint64_t touch_of(const struct drawing *d, unsigned chosen)
+{
+	uint64_t touch = 0;
+
+	for (int lane = 0; lane < LANES; lane++) {
+		uint64_t seen = 0;
+
+		for (unsigned left = chosen; left; left &= left - 1)
+			seen |= 1ull << d->around[__builtin_ctz(left)][lane];
+		touch += __builtin_popcountll(seen) * touch_one(lane);
+	}
+	return touch;
+}
+
+static bool is_uncut(const struct drawing *d, unsigned chosen)
+{
+	for (int lane = 0; lane < LANES; lane++)
+		for (unsigned at = 0; d->whole[lane] && at < d->cores; at++) {
+			unsigned in = 0;
+
+			for (unsigned c = 0; c < d->cores; c++)
+				in += d->around[c][lane] == at && chosen >> c & 1;
+			if (in % d->task_cores)
+				return false;
+		}
+	return true;
+}
+
+#define FRONT_MAX 64
+
+/* Each choice of free cores is as much as something in the front, or more; each thing in the front is what some choice touches. */
+static void check_fronts(const struct drawing *d, struct fronts *f, const struct kind *kind, uint64_t free_cores)
+{
+	bool met[12][FRONT_MAX] = {{0}};
+	struct front front;
+
+	for (unsigned chosen = free_cores; chosen; chosen = (chosen - 1) & free_cores) {
+		unsigned k = __builtin_popcount(chosen);
+		uint64_t touch = touch_of(d, chosen), set = chosen;
+		bool within = !is_uncut(d, chosen);
+
+		assert_true(fronts_touch(f, kind, &set) == touch);
+		assert_int_equal(fronts_get(f, kind, &free_cores, d->task_cores, k, &front), 0);
+		assert_true(front.n <= FRONT_MAX);
+		for (size_t i = 0; i < front.n; i++) {
+			met[k - 1][i] |= is_uncut(d, chosen) && front.list[i] == touch;
+			within |= touch_within(front.list[i], touch);
+		}
+		if (!within)
+			fail_msg("%s: %x of %llx is in no front", d->shape, chosen, (unsigned long long) free_cores);
+	}
+	for (int k = 1; k <= __builtin_popcountll(free_cores); k++) {
+		assert_int_equal(fronts_get(f, kind, &free_cores, d->task_cores, k, &front), 0);
+		for (size_t i = 0; i < front.n; i++)
+			if (!met[k - 1][i])
+				fail_msg("%s: no %d of %llx touch that", d->shape, k, (unsigned long long) free_cores);
+	}
+}
+
+static void fronts_are_all_there_is(void **state)
+{
+	static const struct drawing rows[] = {
+		{ "Package:2 [NUMANode] L3Cache:2 Core:3 PU:1", 12, 1, {0},
+		  { { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 1 }, { 0, 0, 0, 1 }, { 0, 0, 0, 1 },
+		    { 1, 1, 1, 2 }, { 1, 1, 1, 2 }, { 1, 1, 1, 2 }, { 1, 1, 1, 3 }, { 1, 1, 1, 3 }, { 1, 1, 1, 3 } } },
+		{ "Package:2 [NUMANode] L3Cache:2 Core:3 PU:1", 12, 2, { [LANE_NUMA] = true, [LANE_L3] = true },
+		  { { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 1 }, { 0, 0, 0, 1 }, { 0, 0, 0, 1 },
+		    { 1, 1, 1, 2 }, { 1, 1, 1, 2 }, { 1, 1, 1, 2 }, { 1, 1, 1, 3 }, { 1, 1, 1, 3 }, { 1, 1, 1, 3 } } },
+		/* tasks that no L3 cache has room for are cut there by all */
+		{ "Package:1 NUMANode:2 L3Cache:2 Core:2 PU:1", 8, 3, { [LANE_NUMA] = true },
+		  { { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 1 }, { 0, 0, 0, 1 }, { 0, 0, 1, 2 }, { 0, 0, 1, 2 }, { 0, 0, 1, 3 },
+		    { 0, 0, 1, 3 } } },
+		/* no NUMA node: the package; no L3 cache: a core by itself, or its L2 cache */
+		{ "{ Package:1 Core:3 PU:1 | Package:1 L2Cache:2 Core:2 PU:1 | "
+		  "Package:1 [NUMANode] { L3Cache:1 Core:3 | L3Cache:1 Core:2 } }", 12, 1, {0},
+		  { { 0, 0, 0, 0 }, { 0, 0, 0, 1 }, { 0, 0, 0, 2 }, { 1, 1, 1, 3 }, { 1, 1, 1, 3 }, { 1, 1, 1, 4 }, { 1, 1, 1, 4 },
+		    { 2, 2, 2, 5 }, { 2, 2, 2, 5 }, { 2, 2, 2, 5 }, { 2, 2, 2, 6 }, { 2, 2, 2, 6 } } },
+		{ "Package:2 Die:2 [NUMANode] { L3Cache:1 Core:2 PU:1 | Core:1 }", 12, 1, {0},
+		  { { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 1 }, { 0, 1, 1, 2 }, { 0, 1, 1, 2 }, { 0, 1, 1, 3 },
+		    { 1, 2, 2, 4 }, { 1, 2, 2, 4 }, { 1, 2, 2, 5 }, { 1, 3, 3, 6 }, { 1, 3, 3, 6 }, { 1, 3, 3, 7 } } },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf nodes = {0};
+		struct fronts *f;
+		struct stage s;
+
+		buf_printf(&nodes, "shape A %s\nnodes cn1 A", rows[i].shape);
+		stage_open(&s, nodes.data, "");
+		assert_int_equal(s.cluster->cores, rows[i].cores);
+		assert_non_null(f = fronts_new(s.cluster));
+		for (uint64_t free_cores = 1; free_cores < 1ull << rows[i].cores; free_cores = free_cores * 5 / 3 + 1)
+			check_fronts(&rows[i], f, s.cluster->nodes[0].kind, free_cores);
+		fronts_free(f);
+		stage_close(&s);
+		buf_free(&nodes);
+	}
+}
+
+/* --- any trace --- */
+
+static unsigned chance(unsigned *seed, unsigned below)
+{
+	*seed = *seed * 1103515245u + 12345;
+	return (*seed >> 16) % below;
+}
+
+#define CLUSTER \
+	"shape A Package:2 [NUMANode] Core:6 PU:1\nshape B Package:4 [NUMANode] L3Cache:1 Core:4 PU:2\n" \
+	"shape C Package:2 [NUMANode] L3Cache:4 Core:2 PU:1\nshape D Package:1 L3Cache:2 L2Cache:4 Core:2 PU:1\n" \
+	"shape E { Package:1 [NUMANode] L3Cache:1 Core:6 PU:1 | Package:1 [NUMANode] L3Cache:2 Core:3 PU:1 }\n" \
+	"nodes cn[1-4] A\nnodes cn[5-7,12] B\nnodes cn[8-10] C\nnodes cn11 D\nnodes cn13 E"
+
+static struct buf random_jobs(unsigned seed, unsigned n)
+{
+	static const unsigned sizes[] = { 1, 1, 1, 2, 2, 3, 4, 4, 6, 6, 8, 12, 16 };
+	struct buf b = {0};
+	long long at = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		unsigned cpus = sizes[chance(&seed, ROWS(sizes))], nodes = chance(&seed, 6) ? 1 : 2, each = 1;
+		unsigned run = 20 + chance(&seed, 300);
+
+		if (cpus % 3 == 0 && chance(&seed, 2))
+			each = 3;
+		else if (cpus % 4 == 0 && chance(&seed, 2))
+			each = 4;
+		at += chance(&seed, 24);
+		buf_printf(&b, "%u %lld %lld %lld %u %u %u %u - -\n", i, at, at, at + run, nodes, nodes * cpus / each, each,
+			   run + chance(&seed, 100));
+	}
+	return b;
+}
+
+/* The least cost is never dominated, and misses no exact fit: as one who does not know the score sees it. */
+static void least_cost_is_never_worse(void **state)
+{
+	(void) state;
+	for (unsigned seed = 1; seed <= 4; seed++) {
+		struct buf jobs = random_jobs(seed, 400);
+		struct replay_result stock, prefer;
+		struct stage stage;
+
+		stage_open(&stage, CLUSTER, jobs.data);
+		stock = replay(&stage, "stock", NULL);
+		prefer = replay(&stage, "prefer", NULL);
+		if (prefer.dominated || prefer.exact_had != prefer.exact_possible)
+			fail_msg("seed %u: %zu dominated, %zu of %zu exact fits", seed, prefer.dominated, prefer.exact_had,
+				 prefer.exact_possible);
+		assert_in_range(prefer.exact_possible, 40, 400);
+		assert_in_range(stock.dominated, 100, 400);
+		assert_in_range(stock.exact_had, 0, stock.exact_possible / 2);
+		assert_true(prefer.touched_to_ideal < stock.touched_to_ideal);
+		stage_close(&stage);
+		buf_free(&jobs);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_records),
+		cmocka_unit_test(refuses_bad_records),
+		cmocka_unit_test(sorts_by_submission),
+		cmocka_unit_test(places_jobs),
+		cmocka_unit_test(passes_only_who_delays_none),
+		cmocka_unit_test(judges_placements),
+		cmocka_unit_test(sums_up_time),
+		cmocka_unit_test(fronts_are_all_there_is),
+		cmocka_unit_test(least_cost_is_never_worse),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

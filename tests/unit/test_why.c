@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../registry/cmd_verdict.h"
+#include "table.h"
+
+static struct verdict read_line(const char *line)
+{
+	struct verdict v;
+	struct err e;
+
+	if (verdict_read(line, &v, &e))
+		fail_msg("%s: %s", line, e.text);
+	return v;
+}
+
+static char *words_of(const struct verdict *v)
+{
+	static const struct table_column columns[] = { { "", TABLE_LEFT }, { "", TABLE_LEFT }, {0} };
+	struct table *t = table_new(columns);
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	verdict_tell(v, t);
+	assert_int_equal(table_print(t, out), 0);
+	fclose(out);
+	table_free(t);
+	return text;
+}
+
+static void tells_people(void **state)
+{
+	static const struct {
+		const char *line, *words;
+	} rows[] = {
+		{ "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 candidates=12 room=9 touched=1,1,1,1,8 broken=0,0,0,1,8 "
+		  "left=32,24,24,8,0,0 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7 end",
+		  "asked    within one L3 cache where that can be had (fit prefer, level l3)\n"
+		  "wanted   8 tasks of 1 core on each of 2 nodes\n"
+		  "cores    cn[1-2] 0-7\n"
+		  "touches  1 package, 1 NUMA node, 1 L3 cache, on the worst of its nodes\n"
+		  "level    kept: all within one L3 cache\n"
+		  "leaves   exact fit, no core left over in its L3 cache\n"
+		  "choice   9 of 12 nodes that Slurm offered had room\n"
+		  "beside   cn7: free cores would be left over in more L3 caches there\n" },
+		{ "topiary:1 placed fit=prefer nodes=1 tasks=5x1 candidates=1 room=1 touched=1,1,1,1,5 left=12,3,3,3,3,0 beside=cn3 "
+		  "cores=cn1:1,3-6;cn2:0-4;... end",
+		  "asked    the least hardware cut (fit prefer)\n"
+		  "wanted   5 tasks of 1 core on one node\n"
+		  "cores    cn1 1,3-6\n"
+		  "         cn2 0-4\n"
+		  "         ...\n"
+		  "touches  1 package, 1 NUMA node, 1 L3 cache\n"
+		  "leaves   3 free cores left over in its package, which was in use before\n"
+		  "choice   1 of 1 node that Slurm offered had room\n"
+		  "beside   cn3 is as good, and comes later\n" },
+		{ "topiary:1 placed fit=prefer nodes=1 tasks=5x1 touched=1,1,1,1,3 open=1,1,1,1,1 broken=1,1,1,1,1 "
+		  "left=59,11,11,3,3,1 end",
+		  "asked    the least hardware cut (fit prefer)\n"
+		  "wanted   5 tasks of 1 core on one node\n"
+		  "touches  1 package, 1 NUMA node, 1 L3 cache, 3 L2 caches\n"
+		  "leaves   3 free cores left over in its NUMA node, which was wholly free\n" },
+		{ "topiary:1 placed fit=prefer level=numa nodes=1 tasks=3x4 beyond=2 pieces=5,3 touched=2,3,3,3,6 broken=1,0,0,0,0 "
+		  "left=13,13,9,1,0,0 beside=cn2 decided=beyond cores=cn1:0-11 end",
+		  "asked    within one NUMA node where that can be had (fit prefer, level numa)\n"
+		  "wanted   3 tasks of 4 cores on one node\n"
+		  "cores    cn1 0-11\n"
+		  "touches  2 packages, 3 dies, 3 NUMA nodes, 3 L3 caches, 6 L2 caches\n"
+		  "level    not kept: in 3 NUMA nodes\n"
+		  "tasks    2 cuts between NUMA nodes\n"
+		  "leaves   13 free cores left over in its packages\n"
+		  "beside   cn2: the job would lie in more NUMA nodes there\n" },
+		{ "topiary:1 placed fit=require request=/package=1/l3=2/core=4 nodes=1 tasks=2x4 pieces=2,2 touched=1,1,1,2,8 "
+		  "left=9,9,9,1,0,0 beside=cn2 decided=left:node cores=cn1:0-7 end",
+		  "asked    /package=1/l3=2/core=4 on each node, or to wait\n"
+		  "wanted   2 tasks of 4 cores on one node\n"
+		  "cores    cn1 0-7\n"
+		  "touches  1 package, 1 NUMA node, 2 L3 caches\n"
+		  "tasks    none is cut\n"
+		  "leaves   1 free core left over in its NUMA node, which was in use before\n"
+		  "beside   cn2: more free cores would be left over in its nodes there\n" },
+		{ "topiary:1 placed fit=spread nodes=1 tasks=4x2 pieces=4,4 touched=1,1,2,4,4 left=3,2,2,2,2,1 beside=cn2 "
+		  "decided=left:l3 cores=cn1:0-7 end",
+		  "asked    one L3 cache to each task where that can be had (fit spread)\n"
+		  "wanted   4 tasks of 2 cores on one node\n"
+		  "cores    cn1 0-7\n"
+		  "touches  1 package, 2 NUMA nodes, 4 L3 caches, 4 L2 caches\n"
+		  "level    each task has its own L3 cache\n"
+		  "tasks    none is cut\n"
+		  "leaves   2 cores of its L3 caches are others'\n"
+		  "beside   cn2: others have more cores of its L3 caches\n" },
+		{ "topiary:1 placed fit=spread level=package nodes=1 tasks=3x1 beyond=1 touched=2,2,2,2,3 beside=cn2 decided=beyond "
+		  "cores=cn1:0-2 end",
+		  "asked    one package to each task where that can be had (fit spread, level package)\n"
+		  "wanted   3 tasks of 1 core on one node\n"
+		  "cores    cn1 0-2\n"
+		  "touches  2 packages, 2 NUMA nodes, 2 L3 caches\n"
+		  "level    up to 2 tasks share one package\n"
+		  "leaves   no core of its packages is others'\n"
+		  "beside   cn2: more tasks would share one package there\n" },
+		{ "topiary:1 waits fit=require level=l3 nodes=1 tasks=12x1 candidates=4 reason=no_L3_has_12_cores end",
+		  "asked    within one L3 cache on each node, or to wait (fit require, level l3)\n"
+		  "wanted   12 tasks of 1 core on one node\n"
+		  "because  no L3 has 12 cores\n"
+		  "choice   0 of 4 nodes that Slurm offered had room\n" },
+		{ "topiary:1 left fit=off level=l3 reason=it_says_so end",
+		  "asked    Slurm's own choice (fit off, level l3)\n"
+		  "because  it says so\n" },
+		{ "topiary:1 left end", "asked  Slurm's own choice (fit off)\n" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct verdict v;
+		char *words;
+
+		v = read_line(rows[i].line);
+		words = words_of(&v);
+		assert_string_equal(words, rows[i].words);
+		free(words);
+	}
+	(void) state;
+}
+
+/* Each row and level that can decide has its words. */
+static void tells_what_decided(void **state)
+{
+	static const struct {
+		const char *decided, *words;
+	} rows[] = {
+		{ "beyond", "the job would lie in more dies there" },
+		{ "pieces:numa", "more tasks would be cut between NUMA nodes there" },
+		{ "touched:l2", "the job would lie in more L2 caches there" },
+		{ "open:package", "free cores would be left over in more packages there" },
+		{ "broken:l3", "more wholly free L3 caches would be broken there" },
+		{ "left:die", "more free cores would be left over in its dies there" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		char line[256], wanted[256], *words;
+		struct verdict v;
+
+		snprintf(line, sizeof(line), "topiary:1 placed fit=prefer level=die beside=cn2 decided=%s end", rows[i].decided);
+		snprintf(wanted, sizeof(wanted), "beside  cn2: %s\n", rows[i].words);
+		v = read_line(line);
+		words = words_of(&v);
+		if (!strstr(words, wanted))
+			fail_msg("row %zu: no '%s' in:\n%s", i, wanted, words);
+		free(words);
+	}
+	(void) state;
+}
+
+static void tells_programs(void **state)
+{
+	static const struct {
+		const char *line, *json;
+	} rows[] = {
+		{ "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 candidates=12 room=9 beyond=1 touched=1,1,1,2,8 "
+		  "left=32,24,24,8,0,0 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7;cn3:8,9;... end",
+		  "{\"outcome\": \"placed\", \"fit\": \"prefer\", \"level\": \"l3\", \"request\": null, \"nodes\": 2, "
+		  "\"tasks_per_node\": 8, \"cores_per_task\": 1, \"candidates\": 12, \"room\": 9, \"counts\": {"
+		  "\"beyond\": {\"l3\": 1}, \"pieces\": {}, "
+		  "\"touched\": {\"package\": 1, \"die\": 1, \"numa\": 1, \"l3\": 2, \"l2\": 8}, "
+		  "\"open\": {}, \"broken\": {}, "
+		  "\"left\": {\"node\": 32, \"package\": 24, \"die\": 24, \"numa\": 8}}, \"beside\": \"cn7\", "
+		  "\"decided\": {\"row\": \"open\", \"level\": \"l3\"}, \"cores\": [{\"nodes\": \"cn[1-2]\", \"cores\": \"0-7\"}, "
+		  "{\"nodes\": \"cn3\", \"cores\": \"8,9\"}], \"cores_cut\": true, \"reason\": null}" },
+		{ "topiary:1 waits fit=require request=/l3=1/core=4 nodes=1 tasks=1x4 candidates=3 reason=no_room end",
+		  "{\"outcome\": \"waits\", \"fit\": \"require\", \"level\": \"node\", \"request\": \"/l3=1/core=4\", \"nodes\": 1, "
+		  "\"tasks_per_node\": 1, \"cores_per_task\": 4, \"candidates\": 3, \"room\": 0, \"counts\": null, \"beside\": null, "
+		  "\"decided\": null, \"cores\": [], \"cores_cut\": false, \"reason\": \"no room\"}" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct verdict v = read_line(rows[i].line);
+		json_t *j = verdict_json(&v);
+		char *text = json_dumps(j, 0);
+
+		assert_string_equal(text, rows[i].json);
+		free(text);
+		json_decref(j);
+	}
+	(void) state;
+}
+
+static void tells_in_a_word(void **state)
+{
+	static const struct {
+		const char *line, *words;
+	} rows[] = {
+		{ "topiary:1 placed fit=prefer end", "placed by Topiary, prefer" },
+		{ "topiary:1 left fit=spread level=numa end", "left to Slurm, spread numa" },
+		{ "topiary:1 waits fit=require request=/core=4 end", "waits, /core=4" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct verdict v = read_line(rows[i].line);
+		struct buf b = {0};
+
+		buf_printf(&b, "%s, ", verdict_outcome(&v));
+		verdict_asked(&v, &b);
+		assert_string_equal(b.data, rows[i].words);
+		buf_free(&b);
+	}
+	(void) state;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tells_people),
+		cmocka_unit_test(tells_what_decided),
+		cmocka_unit_test(tells_programs),
+		cmocka_unit_test(tells_in_a_word),
+	};
+
+	return cmocka_run_group_tests_name("why", tests, NULL, NULL);
+}
