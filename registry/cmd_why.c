@@ -262,8 +262,8 @@ static int why(const struct cmd *c, const struct which *w, struct err *e)
 
 	slurm_init(NULL);
 	if (slurm_load_job(&m, w->job, SHOW_DETAIL)) {
-		if (slurm_get_errno() != ESLURM_INVALID_JOB_ID)
-			return err_set(e, "%s", slurm_strerror(slurm_get_errno()));
+		if (errno != ESLURM_INVALID_JOB_ID)
+			return err_set(e, "%s", slurm_strerror(errno));
 		return err_set(e, "slurmctld does not know it, or no longer; `sacct -j %s -o JobID,SystemComment%%512` may", w->text);
 	}
 	rc = tell_all(m, w, &list, &n, e);
