@@ -288,7 +288,7 @@ static int print_table(const struct stage *s, double f[][FIGURES], struct err *e
 		for (size_t i = 0; i < s->npolicies; i++) {
 			table_cell(t, "%.*f", rows[row].decimals, f[i][row]);
 			if (is_best(row, f, s->npolicies, i))
-				table_colour(t, COLOUR_BOLD);
+				table_colour(t, COLOUR_GREEN);
 		}
 	}
 	print_head(s);

@@ -29,7 +29,7 @@ struct table {
 
 static const char *const colours[] = {
 	[COLOUR_NONE] = "", [COLOUR_BOLD] = "\033[1m", [COLOUR_FAINT] = "\033[2m", [COLOUR_RED] = "\033[31m",
-	[COLOUR_YELLOW] = "\033[33m",
+	[COLOUR_YELLOW] = "\033[33m", [COLOUR_GREEN] = "\033[32m",
 };
 
 struct table *table_new(const struct table_column *columns)

@@ -21,7 +21,7 @@ struct table_column {
 	enum table_form form;
 };
 
-enum table_colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_FAINT, COLOUR_RED, COLOUR_YELLOW };
+enum table_colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_FAINT, COLOUR_RED, COLOUR_YELLOW, COLOUR_GREEN };
 
 struct table;
 

@@ -125,18 +125,18 @@ static void say_beyond(const struct verdict *v, struct buf *out)
 		buf_printf(out, "not kept: in %u %s", n, nouns[level].many);
 }
 
-static void say_pieces(const struct verdict *v, struct buf *out)
+static void say_cuts(const struct verdict *v, struct buf *out)
 {
 	size_t from = out->len;
 
 	for (enum level level = LEVEL_NUMA; level <= LEVEL_L3; level++) {
-		unsigned pieces = count(v, SCORE_PIECES, level), cuts = pieces > v->tasks ? pieces - v->tasks : 0;
+		unsigned cuts = count(v, SCORE_CUTS, level);
 
 		if (cuts)
 			buf_printf(out, "%s%u cut%s between %s", out->len > from ? ", " : "", cuts, cuts == 1 ? "" : "s",
 				   nouns[level].many);
 	}
-	if (out->len == from && count(v, SCORE_PIECES, LEVEL_NUMA))
+	if (out->len == from && v->task_cores > 1)
 		buf_puts(out, "none is cut");
 }
 
@@ -188,7 +188,7 @@ static void say_beside(const struct verdict *v, struct buf *out)
 		const char *before, *after;
 	} worse[SCORE_ROWS] = {
 		[SCORE_BEYOND] = { "the job would lie in more ", "" },
-		[SCORE_PIECES] = { "more tasks would be cut between ", "" },
+		[SCORE_CUTS] = { "more tasks would be cut between ", "" },
 		[SCORE_TOUCHED] = { "the job would lie in more ", "" },
 		[SCORE_OPEN] = { "free cores would be left over in more ", "" },
 		[SCORE_BROKEN] = { "more wholly free ", " would be broken" },
@@ -271,7 +271,7 @@ void verdict_tell(const struct verdict *v, struct table *t)
 	add_cores(t, v);
 	add_said(t, "touches", say_touched, v);
 	add_said(t, "level", say_beyond, v);
-	add_said(t, "tasks", say_pieces, v);
+	add_said(t, "tasks", say_cuts, v);
 	add_said(t, "leaves", say_left, v);
 	add_said(t, "choice", say_room, v);
 	add_said(t, "beside", say_beside, v);

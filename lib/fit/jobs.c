@@ -13,7 +13,8 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define COLUMNS_MAX 128
 #define MS 1000ll
-#define SECONDS_MAX (1ll << 40)
+#define SECONDS_MAX (1ll << 34)
+#define LIMIT_MAX 10000000ll	/* of each part of one */
 #define TASKS_MAX (1u << 24)
 
 enum column {
@@ -121,9 +122,6 @@ static int take_head(struct reader *r, char *const *words, size_t n)
 
 static int take_values(struct reader *r, char *const *words, size_t n)
 {
-	/* sacct without "2" in --parsable2 ends each line with one more '|'. */
-	if (n == r->ncolumns + 1 && !*words[n - 1])
-		n--;
 	if (n != r->ncolumns)
 		return err_set(r->err, "%s:%u: %zu values for %zu columns", r->name, r->line, n, r->ncolumns);
 	for (size_t c = 0; c < COLUMN_COUNT; c++)
@@ -163,7 +161,7 @@ static bool read_date(const char *text, long long *ms)
 	if (!end || *end)
 		return false;
 	*ms = mktime(&tm) * MS;
-	return true;
+	return *ms >= 0;
 }
 
 static int read_time(struct reader *r, enum column column, long long *ms)
@@ -190,33 +188,36 @@ static int read_count(struct reader *r, enum column column, unsigned *out)
 	return 0;
 }
 
-/* DAYS-HH[:MM[:SS]], HH:MM:SS, MM:SS (sacct(1), Timelimit); words as UNLIMITED are no limit that is known. */
+/* Numbers with ':' between them, three at most: how many, 0 when there is anything else. */
+static size_t read_parts(const char *text, long long part[3])
+{
+	char *end;
+
+	for (size_t n = 0; n < 3; text = end + 1) {
+		if (!isdigit((unsigned char) *text) || (part[n++] = strtoll(text, &end, 10)) > LIMIT_MAX)
+			return 0;
+		if (*end != ':')
+			return *end ? 0 : n;
+	}
+	return 0;
+}
+
+/* [DAYS-]HH:MM:SS, DAYS-HH, DAYS-HH:MM, MM:SS, MM (sbatch(1), --time); a word, as UNLIMITED, is no limit that is known. */
 static int read_limit_words(struct reader *r, const char *text, long long *ms)
 {
-	static const long long with_days[] = { 86400, 3600, 60, 1 }, without[][3] = { { 60 }, { 60, 1 }, { 3600, 60, 1 } };
-	long long part[4] = {0}, seconds = 0;
-	const char *at = text;
-	bool days = false;
-	size_t n = 0;
+	static const long long units[][3] = { { 60 }, { 60, 1 }, { 3600, 60, 1 } };
+	const char *dash = strchr(text, '-');
+	char *end = (char *) dash;
+	long long part[3], days = dash ? strtoll(text, &end, 10) : 0;
+	size_t n = read_parts(dash ? dash + 1 : text, part);
 
 	if (!*text || isalpha((unsigned char) *text))
 		return 0;
-	for (;; at++) {
-		char *end;
-
-		if (n == 4 || !isdigit((unsigned char) *at))
-			return wrong(r, "no limit:", text);
-		part[n++] = strtoll(at, &end, 10);
-		at = end;
-		days |= n == 1 && *at == '-';
-		if (*at != ':' && !(days && n == 1))
-			break;
-	}
-	if (*at || (!days && n > 3))
+	if (!n || end != dash || days < 0 || days > LIMIT_MAX)
 		return wrong(r, "no limit:", text);
+	*ms = days * 86400 * MS;
 	for (size_t i = 0; i < n; i++)
-		seconds += (part[i] > SECONDS_MAX ? SECONDS_MAX : part[i]) * (days ? with_days[i] : without[n - 1][i]);
-	*ms = seconds * MS;
+		*ms += part[i] * units[dash ? 2 : n - 1][i] * MS;
 	return 0;
 }
 

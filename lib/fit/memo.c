@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_BYTES (192u << 20)
+#define MAX_BYTES (96u << 20)
 #define FIRST_SLOTS 1024u
 
 struct entry {

@@ -5,31 +5,17 @@
 
 #include "fit/cluster.h"
 #include "fit/judge.h"
+#include "fit/policy.h"
 
 /*
  * What if: the same submissions on a cluster under another policy of placing them.
  *
- * Jobs come when they were submitted, wait in one queue, first come first served, with EASY backfill (Feitelson and Weil 1998): a job
- * may pass the first one that waits when that is not to start later for it, as far as time limits tell, and where there is none, the
- * time that a job ran. Each runs as long as it did, and on as many nodes. REPLAY_DEPTH jobs are looked at for backfill.
+ * Jobs come when they were submitted, wait in one queue, first come first served, with EASY backfill (Lifka 1995, "The ANL/IBM SP
+ * scheduling system"): a job may pass the first one that waits when that is not to start later for it, as far as time limits tell, and
+ * where there is none, the time that a job ran. Each runs as long as it did, and on as many nodes. REPLAY_DEPTH jobs are looked at
+ * for backfill.
  */
 #define REPLAY_DEPTH 500u
-
-enum policy_kind {
-	POLICY_STOCK,		/* Slurm without Topiary (fit/stock.h); what jobs ask for counts for nothing */
-	POLICY_BLOCK,		/* the same with CR_CORE_DEFAULT_DIST_BLOCK */
-	POLICY_FIT,		/* with Topiary: what a job asks for, and for others the policy's own request */
-};
-
-#define POLICY_NAME 24
-struct policy {
-	char name[POLICY_NAME];
-	enum policy_kind kind;
-	struct request request;
-};
-
-/* "stock", "block", or a fit (fit/request.h), and ":" and a level behind it: "prefer", "require:l3". 0 or -1. */
-int policy_parse(const char *word, struct policy *out, struct err *e);
 
 struct replay_result {
 	size_t jobs, refused;		/* that ran; that no node could ever take */

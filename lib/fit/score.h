@@ -19,7 +19,7 @@
  *
  *	row	counts, over the domains that the cores lie in	prefers
  *	beyond	domains of the wanted level but one		what keeps within one domain of that level
- *	pieces	parts that tasks of several cores are cut into	whole tasks in NUMA nodes and L3 caches that they fit into
+ *	cuts	how often tasks of several cores are cut	whole tasks in NUMA nodes and L3 caches that they fit into
  *	touched	domains						the smallest domain that holds the cores, then the fewest
  *	open	domains that the job has not to itself		an exact fit, a domain of just that size, before all else
  *	broken	domains wholly free before and no more		one already broken before an intact one
@@ -33,13 +33,13 @@
  * it). Of domains of one level within each other, as NUMA nodes can be, the inner ones count.
  *
  * A domain's pieces are the least number of tasks that its cores can be shared out to; all pieces less all tasks is how often tasks
- * are cut. They are counted at a level when the largest domain of it could hold a task; else, and so that nodes compare, the pieces are
+ * are cut. They are counted at a level when the largest domain of it could hold a task; else, and so that nodes compare, the cuts are
  * those of the level above, and tasks larger than any NUMA node are not cut.
  *
  * The choice is the least of all that can be made, not a greedy one: no other set of as many free cores has a lesser cost, and so none
  * touches fewer domains of one level and no more of the others.
  */
-enum score_row { SCORE_BEYOND, SCORE_PIECES, SCORE_TOUCHED, SCORE_OPEN, SCORE_BROKEN, SCORE_LEFT, SCORE_ROWS };
+enum score_row { SCORE_BEYOND, SCORE_CUTS, SCORE_TOUCHED, SCORE_OPEN, SCORE_BROKEN, SCORE_LEFT, SCORE_ROWS };
 
 #define SCORE_LEVELS (LEVEL_CORE - LEVEL_PACKAGE)
 #define SCORE_WORDS 6
@@ -57,8 +57,8 @@ int score_compare(const struct score_cost *a, const struct score_cost *b);
 int score_differ(const struct score_cost *a, const struct score_cost *b, enum score_row *row, enum level *level);
 
 /*
- * One count; the level matters not for SCORE_BEYOND, is NUMA or L3 for SCORE_PIECES, and may be LEVEL_NODE for SCORE_LEFT. 0 for what
- * is not counted, as pieces are where all tasks have one core.
+ * One count; the level matters not for SCORE_BEYOND, is NUMA or L3 for SCORE_CUTS, and may be LEVEL_NODE for SCORE_LEFT. 0 for what
+ * is not counted, as cuts are where all tasks have one core.
  */
 unsigned score_count(const struct score_cost *c, enum score_row row, enum level level);
 

@@ -5,7 +5,7 @@
 /*	  node  package  die  numa  l3  l2 */
 const signed char score_field[SCORE_ROWS][LEVEL_CORE] = {
 	[SCORE_BEYOND]	= {  0,  0,  0,  0,  0,  0 },
-	[SCORE_PIECES]	= { -1, -1, -1,  1,  2, -1 },
+	[SCORE_CUTS]	= { -1, -1, -1,  1,  2, -1 },
 	[SCORE_TOUCHED]	= { -1,  3,  4,  5,  6,  7 },
 	[SCORE_OPEN]	= { -1,  8,  9, 10, 11, 12 },
 	[SCORE_BROKEN]	= { -1, 13, 14, 15, 16, 17 },

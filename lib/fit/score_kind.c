@@ -13,7 +13,7 @@ static void kind_init(const struct score_tree *t, struct score_kind *kind, unsig
 		cost_count(&kind->intact, SCORE_BROKEN, l, 1);
 		cost_count(&kind->left, SCORE_LEFT, l, 1);
 		if (t->whole & BIT(l))
-			cost_count(&kind->piece, SCORE_PIECES, l, 1);
+			cost_count(&kind->piece, SCORE_CUTS, l, 1);
 	}
 	if (t->wanted != LEVEL_NODE && counts & BIT(t->wanted))
 		cost_count(&kind->all, SCORE_BEYOND, LEVEL_NODE, 1);
@@ -42,15 +42,18 @@ int score_kinds_set(struct score_tree *t, struct score_arena *arena)
 	return 0;
 }
 
-/* A level that no task fits into counts as the one above it; above the NUMA node, tasks are whole. */
-static void pieces_finish(const struct score_tree *t, unsigned k, struct score_cost *cost)
+/*
+ * The parts have counted pieces, as many as there are tasks and one more for each cut. A level that no task fits into counts as the
+ * one above it; above the NUMA node, tasks are whole.
+ */
+static void cuts_finish(const struct score_tree *t, unsigned k, struct score_cost *cost)
 {
-	unsigned pieces = (k - 1) / t->task_cores + 1;
+	unsigned tasks = (k - 1) / t->task_cores + 1, above = 0;
 
 	for (int l = LEVEL_NUMA; l <= LEVEL_L3; l++) {
-		if (!(t->whole & BIT(l)))
-			cost_count(cost, SCORE_PIECES, l, pieces);
-		pieces = score_count(cost, SCORE_PIECES, l);
+		if (t->whole & BIT(l))
+			above = score_count(cost, SCORE_CUTS, l) - tasks;
+		cost_set(cost, SCORE_CUTS, l, above);
 	}
 }
 
@@ -59,6 +62,6 @@ void score_finish(const struct score_tree *t, unsigned k, struct score_cost *cos
 	if (t->wanted != LEVEL_NODE)
 		cost_set(cost, SCORE_BEYOND, LEVEL_NODE, score_count(cost, SCORE_BEYOND, LEVEL_NODE) - 1);
 	if (t->task_cores > 1)
-		pieces_finish(t, k, cost);
+		cuts_finish(t, k, cost);
 	cost_count(cost, SCORE_LEFT, LEVEL_NODE, t->have - k);
 }

@@ -11,9 +11,10 @@ int tally_init(struct tally *t, const struct cluster *c, size_t jobs, long long 
 	};
 	for (size_t i = 0; i < JUDGED_LEVELS; i++)
 		if (!(t->loose[i] = calloc(c->n, sizeof(*t->loose[i]))))
-			t->cluster = NULL;
-	if (t->waits && t->cluster)
+			goto error;
+	if (t->waits)
 		return 0;
+error:
 	tally_free(t);
 	return -1;
 }

@@ -25,7 +25,7 @@ static const struct {
 	enum level first, last;
 } rows[SCORE_ROWS] = {
 	[SCORE_BEYOND] = { "beyond", LEVEL_NODE, LEVEL_NODE },
-	[SCORE_PIECES] = { "pieces", LEVEL_NUMA, LEVEL_L3 },
+	[SCORE_CUTS] = { "cuts", LEVEL_NUMA, LEVEL_L3 },
 	[SCORE_TOUCHED] = { "touched", LEVEL_PACKAGE, LEVEL_L2 },
 	[SCORE_OPEN] = { "open", LEVEL_PACKAGE, LEVEL_L2 },
 	[SCORE_BROKEN] = { "broken", LEVEL_PACKAGE, LEVEL_L2 },
@@ -251,7 +251,7 @@ static const struct word words[] = {
 	NUMBER(candidates),
 	NUMBER(room),
 	COUNTS("beyond", SCORE_BEYOND),
-	COUNTS("pieces", SCORE_PIECES),
+	COUNTS("cuts", SCORE_CUTS),
 	COUNTS("touched", SCORE_TOUCHED),
 	COUNTS("open", SCORE_OPEN),
 	COUNTS("broken", SCORE_BROKEN),

@@ -19,7 +19,7 @@
  *	topiary:1 waits fit=require level=l3 nodes=1 tasks=12x1 candidates=4 reason=no_L3_has_12_cores end
  *
  * A word that is not there stands for 0, none or the node's level. Counts stand in the order of enum level, package to l2; those of
- * "pieces" are NUMA and L3, and those of "left" begin with the node. What has several words is one here: ';' stands between nodes,
+ * "cuts" are NUMA and L3, and those of "left" begin with the node. What has several words is one here: ';' stands between nodes,
  * '_' for the blanks of a reason. From 1 on, words may be added, which a reader passes over, and none changes its meaning.
  */
 enum outcome {
@@ -43,7 +43,7 @@ struct verdict {
 	char reason[128];			/* a sentence's part: "no L3 has 12 cores" */
 };
 
-/* "placed", "left", "waits" and "beyond", "pieces", "touched", "open", "broken", "left": constants. */
+/* "placed", "left", "waits" and "beyond", "cuts", "touched", "open", "broken", "left": constants. */
 const char *outcome_name(enum outcome outcome);
 const char *score_row_name(enum score_row row);
 

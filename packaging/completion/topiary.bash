@@ -33,13 +33,14 @@ _topiary_jobs() {
 # The values of an option as words, "FILE" for files; nothing for what has no list.
 _topiary_values() {
 	case $1:$2 in
-	*:--config | *:--output | *:-o | *:--matrix | *:--against | map:--snapshot) echo FILE ;;
+	*:--config | *:--output | *:-o | *:--matrix | *:--against | map:--snapshot | replay:--snapshot) echo FILE ;;
 	nodes:--drift) echo cosmetic wiring capacity any ;;
 	*:--severity) echo cosmetic wiring capacity ;;
 	*:--mode) echo strict allow-extra allow-missing ignore ;;
 	show:--synthetic) echo hierarchy cores detail allocation ;;
 	map:--format) echo plain openmpi ;;
 	map:--explain) echo json ;;
+	replay:--policies) echo stock block prefer prefer:l3 require:l3 spread ;;
 	esac
 }
 

@@ -109,6 +109,19 @@ def test_what_no_node_can_ever_give_is_refused(cluster, options):
     assert refused.returncode and "configuration is not available" in refused.stderr, refused
 
 
+@pytest.mark.parametrize("command", [["sbatch", "--wrap=true"], ["srun", "true"], ["salloc", "true"], ["sbatch", "--test-only", "--wrap=true"]],
+                         ids=" ".join)
+def test_every_command_refuses_it(cluster, command):
+    refused = cluster.command([command[0], *ON, "-n9", *WITHIN_L3, *command[1:]], user="nobody", check=False)
+    assert refused.returncode and "configuration is not available" in refused.stderr, refused
+
+
+@pytest.mark.parametrize("option", ["--ntasks-per-socket=2", "--overcommit"])
+def test_what_is_left_to_slurm_cannot_be_required(cluster, option):
+    refused = cluster.batch("true", *ON, "-n8", option, *WITHIN_L3, check=False)
+    assert refused.returncode and "topo-fit=require" in refused.stderr, refused
+
+
 @pytest.mark.parametrize("level, tasks, size", [("l2", 2, L2), ("l3", 8, L3), ("numa", 8, L3), ("package", 16, PACKAGE)])
 def test_as_much_as_a_domain_has_is_given(place, level, tasks, size):
     place(*ON, "-n1")
@@ -132,6 +145,16 @@ def test_array_takes_one_domain_each_and_the_rest_waits(cluster, submit):
     assert wait_until(lambda: [fields(r)["JobState"] for r in jobs(cluster, number)].count("RUNNING") == 8, 20, 0.1)
     taken = [cores_of(cluster, fields(r)["JobId"])["cn1"] for r in jobs(cluster, number) if fields(r)["JobState"] == "RUNNING"]
     assert sorted(domains(cores, L3) for cores in taken) == [[i] for i in range(8)]
+
+
+def test_job_that_runs_again_has_one_verdict(cluster, submit):
+    number = submit(*ON, "-n4", *WITHIN_L3)
+    wait_running(cluster, number)
+    cluster.command(["scontrol", "requeue", number])
+    assert wait_until(lambda: record(cluster, number)["Restarts"] == "1", 10, 0.1)
+    cluster.command(["scontrol", "update", f"JobId={number}", "StartTime=now"])
+    wait_running(cluster, number)
+    assert jobs(cluster, number)[0].count("topiary:1 ") == 1
 
 
 # --- spread

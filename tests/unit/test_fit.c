@@ -308,7 +308,7 @@ static void ranks(void **state)
 		{ "no L3 known is the package", "Package:2 Core:4 PU:1", "xxxx xxxx", "Package:2 L3Cache:2 Core:2 PU:1",
 		  "xx xx xx xx", 4, .row = SCORE_BEYOND, .decided = LEVEL_NODE, .level = LEVEL_L3 },
 		{ "whole tasks", "Package:1 L3Cache:2 Core:4 PU:1", "xxxx ----", "Package:1 L3Cache:2 Core:4 PU:1", "x--- xxx-", 4,
-		  .row = SCORE_PIECES, .decided = LEVEL_L3, .task_cores = 2 },
+		  .row = SCORE_CUTS, .decided = LEVEL_L3, .task_cores = 2 },
 		{ "an L3 that a task fits into", "Package:1 L3Cache:2 Core:4 PU:1", "xxxx ----", "Package:1 L3Cache:4 Core:2 PU:1",
 		  "xx xx xx xx", 4, .row = SCORE_TOUCHED, .decided = LEVEL_L3, .task_cores = 4 },
 	};
@@ -353,7 +353,7 @@ static void counts_what_there_is(void **state)
 		unsigned count;
 	} rows[] = {
 		{ SCORE_BEYOND, LEVEL_NODE, 1 }, { SCORE_BEYOND, LEVEL_L2, 1 },
-		{ SCORE_PIECES, LEVEL_NUMA, 3 }, { SCORE_PIECES, LEVEL_L3, 3 }, { SCORE_PIECES, LEVEL_PACKAGE, 0 },
+		{ SCORE_CUTS, LEVEL_NUMA, 0 }, { SCORE_CUTS, LEVEL_L3, 0 }, { SCORE_CUTS, LEVEL_PACKAGE, 0 },
 		{ SCORE_TOUCHED, LEVEL_NODE, 0 }, { SCORE_TOUCHED, LEVEL_PACKAGE, 1 }, { SCORE_TOUCHED, LEVEL_DIE, 1 },
 		{ SCORE_TOUCHED, LEVEL_NUMA, 1 }, { SCORE_TOUCHED, LEVEL_L3, 2 }, { SCORE_TOUCHED, LEVEL_L2, 5 },
 		{ SCORE_TOUCHED, LEVEL_CORE, 0 },
@@ -523,7 +523,7 @@ static unsigned domains_of(const unsigned *domain, unsigned set, unsigned *out)
 /* All counts of a set, in the order in which they decide. */
 static void judge_cost(const struct judge *j, unsigned set, unsigned *counts)
 {
-	unsigned in[SMALL], n, pieces = (bits(set) + j->task_cores - 1) / j->task_cores;
+	unsigned in[SMALL], n, tasks = (bits(set) + j->task_cores - 1) / j->task_cores, pieces = tasks;
 	unsigned *touched = counts + 3, *open = touched + SCORE_LEVELS, *broken = open + SCORE_LEVELS, *left = broken + SCORE_LEVELS;
 
 	memset(counts, 0, COUNTS * sizeof(*counts));
@@ -545,7 +545,7 @@ static void judge_cost(const struct judge *j, unsigned set, unsigned *counts)
 			continue;
 		if (j->largest[l] >= j->task_cores)
 			pieces = cut;
-		counts[l == LEVEL_NUMA ? 1 : 2] = j->task_cores > 1 ? pieces : 0;
+		counts[l == LEVEL_NUMA ? 1 : 2] = j->task_cores > 1 ? pieces - tasks : 0;
 	}
 	counts[COUNTS - 1] = bits(j->free & ~set);
 }
@@ -561,8 +561,8 @@ static int counts_compare(const unsigned *a, const unsigned *b)
 static void counts_read(const struct score_cost *c, unsigned *counts)
 {
 	*counts++ = score_count(c, SCORE_BEYOND, LEVEL_NODE);
-	*counts++ = score_count(c, SCORE_PIECES, LEVEL_NUMA);
-	*counts++ = score_count(c, SCORE_PIECES, LEVEL_L3);
+	*counts++ = score_count(c, SCORE_CUTS, LEVEL_NUMA);
+	*counts++ = score_count(c, SCORE_CUTS, LEVEL_L3);
 	for (int row = SCORE_TOUCHED; row <= SCORE_LEFT; row++)
 		for (int l = LEVEL_PACKAGE; l <= LEVEL_L2; l++)
 			*counts++ = score_count(c, row, l);

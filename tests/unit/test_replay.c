@@ -385,12 +385,17 @@ static void passes_only_who_delays_none(void **state)
 
 /* --- how good that was --- */
 
+static bool is_near(double a, double b)
+{
+	return a > b - 1e-9 && a < b + 1e-9;
+}
+
 static void judges_placements(void **state)
 {
 	static const struct {
 		const char *nodes, *jobs, *policy;
 		unsigned own[JUDGED_LEVELS], any[JUDGED_LEVELS], dominated, possible, had, broken;
-		double touched_over_ideal;
+		double touched_to_ideal;
 	} rows[] = {
 		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 - - -", "stock", {0}, { 1, 1, 0 }, 1, 1, 0, 2, 10. / 8 },
 		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 - - -", "prefer", {0}, {0}, 0, 1, 1, 0, 1 },
@@ -424,24 +429,24 @@ static void judges_placements(void **state)
 		    r.broken != rows[i].broken)
 			fail_msg("row %zu: dominated %zu, exact %zu of %zu, broken %zu", i, r.dominated, r.exact_had, r.exact_possible,
 				 r.broken);
-		if (r.touched_to_ideal < rows[i].touched_over_ideal - 1e-9 || r.touched_to_ideal > rows[i].touched_over_ideal + 1e-9)
+		if (!is_near(r.touched_to_ideal, rows[i].touched_to_ideal))
 			fail_msg("row %zu: %f over the ideal", i, r.touched_to_ideal);
 		stage_close(&stage);
 	}
 }
 
-/* Ten seconds with two cores, ten with none: of four. */
+/* Of four cores in two packages one is taken for ten seconds, in the sixth the one beside it, too; then all are. */
 static void sums_up_time(void **state)
 {
 	struct replay_result r;
 	struct stage stage;
 
 	(void) state;
-	stage_open(&stage, ONE("Package:2 Core:2 PU:1"), "a 0 0 10 1 3 1 - - -\nb 0 0 10 1 4 1 - - -\nc 5 5 6 1 1 1 - - -");
+	stage_open(&stage, ONE("Package:2 Core:2 PU:1"), "a 0 0 10 1 1 1 - - -\nb 0 0 10 1 4 1 - - -\nc 5 5 6 1 1 1 - - -");
 	r = replay(&stage, "block", NULL);
 	assert_int_equal(r.makespan, 20000);
-	assert_true(r.utilisation > 71. / 80 - 1e-9 && r.utilisation < 71. / 80 + 1e-9);
-	assert_true(r.loose[JUDGED_PACKAGE] > 1 - 1e-9);
+	assert_true(is_near(r.utilisation, 51. / 80));
+	assert_true(is_near(r.loose[JUDGED_PACKAGE], 9. / 29));
 	assert_int_equal(r.wait_mean, 10000 / 3);
 	assert_int_equal(r.wait_median, 0);
 	assert_int_equal(r.wait_p95, 10000);
@@ -586,6 +591,8 @@ static struct buf random_jobs(unsigned seed, unsigned n)
 			each = 3;
 		else if (cpus % 4 == 0 && chance(&seed, 2))
 			each = 4;
+		else if (cpus % 2 == 0 && chance(&seed, 2))
+			each = 2;	/* a core where cores have two threads, two where they have one */
 		at += chance(&seed, 24);
 		buf_printf(&b, "%u %lld %lld %lld %u %u %u %u - -\n", i, at, at, at + run, nodes, nodes * cpus / each, each,
 			   run + chance(&seed, 100));
@@ -608,7 +615,7 @@ static void least_cost_is_never_worse(void **state)
 		if (prefer.dominated || prefer.exact_had != prefer.exact_possible)
 			fail_msg("seed %u: %zu dominated, %zu of %zu exact fits", seed, prefer.dominated, prefer.exact_had,
 				 prefer.exact_possible);
-		assert_in_range(prefer.exact_possible, 40, 400);
+		assert_in_range(prefer.exact_possible, 30, 400);
 		assert_in_range(stock.dominated, 100, 400);
 		assert_in_range(stock.exact_had, 0, stock.exact_possible / 2);
 		assert_true(prefer.touched_to_ideal < stock.touched_to_ideal);

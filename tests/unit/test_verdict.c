@@ -42,7 +42,7 @@ static const struct {
 	const struct verdict *verdict;
 	const char *line;
 } lines[] = {
-	{ &placed, "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 candidates=12 room=9 beyond=1 pieces=1,2 "
+	{ &placed, "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 candidates=12 room=9 beyond=1 cuts=1,2 "
 	  "touched=1,1,1,2,8 left=24,8,8,8,0,0 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7;cn3:8-11 end" },
 	{ &waits, "topiary:1 waits fit=require request=/l3=1/core=12 nodes=1 tasks=4x3 candidates=4 reason=no_L3_has_12_cores end" },
 	{ &left, "topiary:1 left fit=off reason=it_says_so end" },
@@ -58,7 +58,7 @@ static const struct {
 	enum level level;
 	unsigned count;
 } counts[] = {
-	{ &placed, SCORE_BEYOND, LEVEL_NODE, 1 }, { &placed, SCORE_PIECES, LEVEL_NUMA, 1 }, { &placed, SCORE_PIECES, LEVEL_L3, 2 },
+	{ &placed, SCORE_BEYOND, LEVEL_NODE, 1 }, { &placed, SCORE_CUTS, LEVEL_NUMA, 1 }, { &placed, SCORE_CUTS, LEVEL_L3, 2 },
 	{ &placed, SCORE_TOUCHED, LEVEL_PACKAGE, 1 }, { &placed, SCORE_TOUCHED, LEVEL_DIE, 1 },
 	{ &placed, SCORE_TOUCHED, LEVEL_NUMA, 1 },
 	{ &placed, SCORE_TOUCHED, LEVEL_L3, 2 }, { &placed, SCORE_TOUCHED, LEVEL_L2, 8 }, { &placed, SCORE_LEFT, LEVEL_NODE, 24 },
@@ -213,7 +213,7 @@ static void refuses(void **state)
 		{ "topiary:1 left tasks=8x1x1 end", "topiary:1: 'tasks' cannot be read" },
 		{ "topiary:1 placed left=1,1,1,1,1 end", "topiary:1: 'left' cannot be read" },
 		{ "topiary:1 placed beyond=1,1 end", "topiary:1: 'beyond' cannot be read" },
-		{ "topiary:1 placed pieces=1 end", "topiary:1: 'pieces' cannot be read" },
+		{ "topiary:1 placed cuts=1 end", "topiary:1: 'cuts' cannot be read" },
 		{ "topiary:1 placed touched=1,1,1,1 end", "topiary:1: 'touched' cannot be read" },
 		{ "topiary:1 placed touched=1,1,1,1,1,1 end", "topiary:1: 'touched' cannot be read" },
 		{ "topiary:1 placed open=1,1,,1,1 end", "topiary:1: 'open' cannot be read" },
@@ -221,7 +221,7 @@ static void refuses(void **state)
 		{ "topiary:1 placed left=1,1,1,1,1,-1 end", "topiary:1: 'left' cannot be read" },
 		{ "topiary:1 placed decided=open end", "topiary:1: 'decided' cannot be read" },
 		{ "topiary:1 placed decided=open:core end", "topiary:1: 'decided' cannot be read" },
-		{ "topiary:1 placed decided=pieces:l2 end", "topiary:1: 'decided' cannot be read" },
+		{ "topiary:1 placed decided=cuts:l2 end", "topiary:1: 'decided' cannot be read" },
 		{ "topiary:1 placed decided=touched:node end", "topiary:1: 'decided' cannot be read" },
 		{ "topiary:1 placed decided=beyond:l3 end", "topiary:1: 'decided' cannot be read" },
 		{ "topiary:1 placed decided=ope:l3 end", "topiary:1: 'decided' cannot be read" },

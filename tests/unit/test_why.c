@@ -65,7 +65,7 @@ static void tells_people(void **state)
 		  "wanted   5 tasks of 1 core on one node\n"
 		  "touches  1 package, 1 NUMA node, 1 L3 cache, 3 L2 caches\n"
 		  "leaves   3 free cores left over in its NUMA node, which was wholly free\n" },
-		{ "topiary:1 placed fit=prefer level=numa nodes=1 tasks=3x4 beyond=2 pieces=5,3 touched=2,3,3,3,6 broken=1,0,0,0,0 "
+		{ "topiary:1 placed fit=prefer level=numa nodes=1 tasks=3x4 beyond=2 cuts=2,0 touched=2,3,3,3,6 broken=1,0,0,0,0 "
 		  "left=13,13,9,1,0,0 beside=cn2 decided=beyond cores=cn1:0-11 end",
 		  "asked    within one NUMA node where that can be had (fit prefer, level numa)\n"
 		  "wanted   3 tasks of 4 cores on one node\n"
@@ -75,7 +75,7 @@ static void tells_people(void **state)
 		  "tasks    2 cuts between NUMA nodes\n"
 		  "leaves   13 free cores left over in its packages\n"
 		  "beside   cn2: the job would lie in more NUMA nodes there\n" },
-		{ "topiary:1 placed fit=require request=/package=1/l3=2/core=4 nodes=1 tasks=2x4 pieces=2,2 touched=1,1,1,2,8 "
+		{ "topiary:1 placed fit=require request=/package=1/l3=2/core=4 nodes=1 tasks=2x4 touched=1,1,1,2,8 "
 		  "left=9,9,9,1,0,0 beside=cn2 decided=left:node cores=cn1:0-7 end",
 		  "asked    /package=1/l3=2/core=4 on each node, or to wait\n"
 		  "wanted   2 tasks of 4 cores on one node\n"
@@ -84,7 +84,7 @@ static void tells_people(void **state)
 		  "tasks    none is cut\n"
 		  "leaves   1 free core left over in its NUMA node, which was in use before\n"
 		  "beside   cn2: more free cores would be left over in its nodes there\n" },
-		{ "topiary:1 placed fit=spread nodes=1 tasks=4x2 pieces=4,4 touched=1,1,2,4,4 left=3,2,2,2,2,1 beside=cn2 "
+		{ "topiary:1 placed fit=spread nodes=1 tasks=4x2 touched=1,1,2,4,4 left=3,2,2,2,2,1 beside=cn2 "
 		  "decided=left:l3 cores=cn1:0-7 end",
 		  "asked    one L3 cache to each task where that can be had (fit spread)\n"
 		  "wanted   4 tasks of 2 cores on one node\n"
@@ -133,7 +133,7 @@ static void tells_what_decided(void **state)
 		const char *decided, *words;
 	} rows[] = {
 		{ "beyond", "the job would lie in more dies there" },
-		{ "pieces:numa", "more tasks would be cut between NUMA nodes there" },
+		{ "cuts:numa", "more tasks would be cut between NUMA nodes there" },
 		{ "touched:l2", "the job would lie in more L2 caches there" },
 		{ "open:package", "free cores would be left over in more packages there" },
 		{ "broken:l3", "more wholly free L3 caches would be broken there" },
@@ -164,7 +164,7 @@ static void tells_programs(void **state)
 		  "left=32,24,24,8,0,0 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7;cn3:8,9;... end",
 		  "{\"outcome\": \"placed\", \"fit\": \"prefer\", \"level\": \"l3\", \"request\": null, \"nodes\": 2, "
 		  "\"tasks_per_node\": 8, \"cores_per_task\": 1, \"candidates\": 12, \"room\": 9, \"counts\": {"
-		  "\"beyond\": {\"l3\": 1}, \"pieces\": {}, "
+		  "\"beyond\": {\"l3\": 1}, \"cuts\": {}, "
 		  "\"touched\": {\"package\": 1, \"die\": 1, \"numa\": 1, \"l3\": 2, \"l2\": 8}, "
 		  "\"open\": {}, \"broken\": {}, "
 		  "\"left\": {\"node\": 32, \"package\": 24, \"die\": 24, \"numa\": 8}}, \"beside\": \"cn7\", "

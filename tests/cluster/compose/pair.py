@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """The same done to two clusters, and what became of it."""
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 from rig.ask import fields, given_too_often, held, jobs, threads, wait_running
@@ -49,9 +50,17 @@ class Pair:
         shared = given_too_often(self.ours, times)
         self.both(end_jobs)
         assert not shared
+        assert not complaints(self.ours) - complaints(self.stock)
         for cluster in (self.ours, self.stock):
             assert cluster.slurm_alive(), f"a daemon of Slurm ended: {cluster.folder}"
             assert wait_until(cluster.nodes_idle, 30, 0.2), cluster.command(["sinfo", "-N", "-l"]).stdout
+
+
+def complaints(cluster):
+    """The kinds of errors in slurmctld's log; that slurmds have another slurm.conf is so after a test has changed it."""
+    lines = (cluster.folder / "log" / "slurmctld.log").read_text(errors="replace").replace(str(cluster.folder), "").split("\n")
+    errors = {re.sub(r"\d+", "N", line.partition("error: ")[2]) for line in lines if "error: " in line}
+    return {error for error in errors if "different slurm.conf" not in error}
 
 
 def end_jobs(cluster):

@@ -4,7 +4,9 @@
 import pytest
 from rig.ask import fields, jobs, wait_running
 
-from .pair import cores, cuts, fate, running, submit
+from .pair import cores, cuts, fate, running, settled, submit
+
+L3, L3_CORES = 8, 8     # L3 caches of a big machine, cores of each
 
 GIVES_WAY = pytest.mark.parametrize("partition, state", [("requeued", "PENDING"), ("cancelled", "PREEMPTED")])
 
@@ -41,3 +43,15 @@ def test_no_job_gives_way_for_the_sake_of_a_shape(rich):
 
 def test_job_of_the_same_tier_waits(rich):
     rich.fates(["-N1 -w big1 -n64 -p requeued", "-N1 -w big1 -n8 -p cancelled"])
+
+
+def test_lower_job_gives_a_required_boundary(rich):
+    """No L3 has two cores free: one of the jobs that hold the others gives way, and no more."""
+    cluster = rich.ours
+    lower = [submit(cluster, "-N1", "-w", "big1", f"-n{L3_CORES - 1}", "-p", "cancelled") for _ in range(L3)]
+    settled(cluster, *lower)
+    number = submit(cluster, "-N1", "-w", "big1", "-n2", "-p", "urgent", "--topo-fit=require", "--topo-level=l3")
+    wait_running(cluster, number)
+    assert len({core // L3_CORES for core in cores(cluster, jobs(cluster, number)[0])["big1"]}) == 1
+    states = [fields(jobs(cluster, n)[0])["JobState"] for n in lower]
+    assert states.count("RUNNING") == L3 - 1, states
