@@ -42,12 +42,6 @@ static int read_request(const char *comment, char **variables, uint32_t count, s
 	return 0;
 }
 
-static bool shapes_sockets(const multi_core_data_t *mc)
-{
-	return mc && (glue_given16(mc->boards_per_node) || glue_given16(mc->sockets_per_board) || glue_given16(mc->sockets_per_node) ||
-		      glue_given16(mc->cores_per_socket) || glue_given16(mc->ntasks_per_board) || glue_given16(mc->ntasks_per_socket));
-}
-
 static bool shares_cores(const part_record_t *part)
 {
 	return part && (part->max_share & ~SHARED_FORCE) != 1;
@@ -58,23 +52,60 @@ static uint32_t consumable(const job_record_t *job)
 	return job->part_ptr && job->part_ptr->cr_type ? job->part_ptr->cr_type : slurm_conf.select_type_param;
 }
 
-/* Why a job is left alone, by what it asks for. */
-static const char *left_alone(const job_record_t *job, const struct request *r)
+/* What a job asks of Slurm that decides by itself where its cores are. */
+struct manner {
+	bool overcommit, core_spec, sockets, spread;
+	uint32_t distribution;
+};
+
+static bool any_given(const uint16_t *n, size_t count)
+{
+	while (count--)
+		if (glue_given16(*n++))
+			return true;
+	return false;
+}
+
+#define ANY_GIVEN(...) any_given((uint16_t[]){ __VA_ARGS__ }, sizeof((uint16_t[]){ __VA_ARGS__ }) / sizeof(uint16_t))
+
+static struct manner manner_of(const job_record_t *job)
 {
 	const slurm_job_details_t *d = job->details;
-	uint32_t across = d->task_dist & SLURM_DIST_SOCKMASK & SLURM_DIST_STATE_BASE;
+	const multi_core_data_t *mc = d->mc_ptr;
+
+	return (struct manner){
+		.overcommit = d->overcommit, .core_spec = glue_given16(d->core_spec), .spread = job->bit_flags & SPREAD_JOB,
+		.sockets = mc && ANY_GIVEN(mc->boards_per_node, mc->sockets_per_board, mc->sockets_per_node, mc->cores_per_socket,
+					   mc->ntasks_per_board, mc->ntasks_per_socket),
+		.distribution = d->task_dist,
+	};
+}
+
+static struct manner manner_of_submitted(const job_desc_msg_t *d)
+{
+	return (struct manner){
+		.overcommit = d->overcommit && d->overcommit != NO_VAL8, .core_spec = glue_given16(d->core_spec),
+		.spread = d->bitflags & SPREAD_JOB,
+		.sockets = ANY_GIVEN(d->boards_per_node, d->sockets_per_board, d->sockets_per_node, d->cores_per_socket,
+				     d->ntasks_per_board, d->ntasks_per_socket),
+		.distribution = d->task_dist == NO_VAL ? 0 : d->task_dist,
+	};
+}
+
+/* Why a job is left alone, by what it asks for. */
+static const char *left_alone(const struct manner *m, const struct request *r)
+{
+	uint32_t across = m->distribution & SLURM_DIST_SOCKMASK & SLURM_DIST_STATE_BASE;
 	const struct {
 		bool is;
 		const char *why;
 	} reasons[] = {
 		{ r->fit == FIT_OFF, "topo-fit is off" },
-		{ !(consumable(job) & CR_CORE), "cores are not what is allocated (CR_Core)" },
-		{ d->overcommit, "overcommitted" },
-		{ glue_given16(d->core_spec), "specialised cores of its own" },
-		{ shapes_sockets(d->mc_ptr), "sockets as asked for" },
+		{ m->overcommit, "overcommitted" },
+		{ m->core_spec, "specialised cores of its own" },
+		{ m->sockets, "sockets as asked for" },
 		{ across == SLURM_DIST_SOCKCYCLIC || across == SLURM_DIST_SOCKCFULL, "spread over sockets as asked for" },
-		{ job->bit_flags & SPREAD_JOB, "spread over nodes as asked for" },
-		{ shares_cores(job->part_ptr), "the partition shares or reserves its nodes" },
+		{ m->spread, "spread over nodes as asked for" },
 	};
 
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
@@ -83,20 +114,38 @@ static const char *left_alone(const job_record_t *job, const struct request *r)
 	return NULL;
 }
 
-/* Even shares where the number of nodes is known; on one node all tasks. */
-static const char *share_tasks(struct ask *a, uint32_t req_nodes)
+/* Or by where it is to run. */
+static const char *left_there(const job_record_t *job)
 {
-	bool any = a->max_nodes != a->min_nodes && req_nodes != a->min_nodes;
-	uint32_t nodes = a->min_nodes, each = a->tasks / nodes, more = a->tasks % nodes;
+	if (!(consumable(job) & CR_CORE))
+		return "cores are not what is allocated (CR_Core)";
+	return shares_cores(job->part_ptr) ? "the partition shares or reserves its nodes" : NULL;
+}
 
-	if (nodes > 1 && any)
-		return "any number of nodes from two up";
-	if (!each)
-		return "more nodes than tasks";
-	a->any_nodes = any && a->max_nodes > nodes;
+bool ask_share(struct ask *a, uint32_t nodes)
+{
+	uint32_t each = a->tasks / nodes, more = a->tasks % nodes;
+
 	a->share[0] = (struct share){ more ? more : nodes, more ? each + 1 : each };
 	a->share[1] = (struct share){ more ? nodes - more : 0, each };
-	return NULL;
+	return each;
+}
+
+#define NODES_TRIED 64
+
+/*
+ * Of a range, Slurm gives as many nodes as it can have now. Where any number will do: one, or as few as hold the tasks; what is required
+ * on each node may need several although one would hold them.
+ */
+static void count_nodes(struct ask *a, uint32_t req_nodes)
+{
+	bool range = req_nodes > a->min_nodes, any = !range && a->max_nodes > a->min_nodes;
+
+	a->first = range ? MIN(req_nodes, MAX(a->tasks, a->min_nodes)) : a->min_nodes;
+	a->last = any && a->request.fit == FIT_REQUIRE ? MIN(MIN(a->max_nodes, a->tasks), a->min_nodes + NODES_TRIED) : a->min_nodes;
+	a->last = MAX(a->last, a->min_nodes);
+	a->any_nodes = any && a->request.fit != FIT_REQUIRE;
+	ask_share(a, a->min_nodes);
 }
 
 static void read_memory(const job_record_t *job, struct ask *a)
@@ -115,6 +164,7 @@ const char *ask_read(const job_record_t *job, const struct request *site, uint32
 	const slurm_job_details_t *d = job->details;
 	struct ask a = { .request = *site, .min_nodes = min_nodes ? min_nodes : 1, .max_nodes = max_nodes };
 	const char *why = NULL;
+	struct manner manner;
 
 	*out = a;
 	if (job->magic != JOB_MAGIC || !d)
@@ -132,20 +182,24 @@ const char *ask_read(const job_record_t *job, const struct request *site, uint32
 	a.min_cpus = glue_known(d->pn_min_cpus, 1);
 	a.whole_nodes = glue_whole_nodes(d);
 	read_memory(job, &a);
-	if (!why)
-		why = left_alone(job, &a.request);
-	if (!why)
-		why = share_tasks(&a, req_nodes);
+	count_nodes(&a, req_nodes);
+	manner = manner_of(job);
 	*out = a;
-	return why;
+	if (!why)
+		why = left_alone(&manner, &a.request);
+	if (!why)
+		why = left_there(job);
+	return why ? why : a.tasks < a.min_nodes ? "more nodes than tasks" : NULL;
 }
 
-int ask_read_submitted(const job_desc_msg_t *job, const struct request *site, struct ask *out, struct err *e)
+int ask_read_submitted(const job_desc_msg_t *job, const struct request *site, struct ask *out, const char **why, struct err *e)
 {
-	struct ask a = { .request = *site, .min_nodes = glue_known(job->min_nodes, 1), .max_nodes = glue_known(job->max_nodes, 0) };
+	struct ask a = { .request = *site, .min_nodes = glue_known(job->min_nodes, 1) };
+	struct manner manner = manner_of_submitted(job);
 
 	if (read_request(job->comment, job->spank_job_env, job->spank_job_env_size, &a.request, e))
 		return -1;
+	a.max_nodes = glue_known(job->max_nodes, job->min_nodes == NO_VAL ? NODES_TRIED : a.min_nodes);
 	a.cpus_per_task = glue_given16(job->cpus_per_task) ? job->cpus_per_task : 1;
 	a.tasks = glue_known(job->num_tasks, up(glue_known(job->min_cpus, 1), a.cpus_per_task));
 	if (glue_given16(job->ntasks_per_node))
@@ -153,7 +207,9 @@ int ask_read_submitted(const job_desc_msg_t *job, const struct request *site, st
 	a.tasks_per_core = glue_given16(job->ntasks_per_core) ? job->ntasks_per_core : 0;
 	a.threads_per_core = glue_given16(job->threads_per_core) ? job->threads_per_core : 0;
 	a.min_cpus = glue_known(job->pn_min_cpus == NO_VAL16 ? NO_VAL : job->pn_min_cpus, 1);
-	a.share[0] = (struct share){ a.min_nodes, up(a.tasks, a.min_nodes) };
+	a.whole_nodes = job->shared == JOB_SHARED_NONE;
+	count_nodes(&a, a.min_nodes);
+	*why = left_alone(&manner, &a.request);
 	*out = a;
 	return 0;
 }

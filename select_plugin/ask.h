@@ -21,12 +21,16 @@ struct ask {
 	uint32_t min_cpus;		/* on each node */
 	uint64_t memory;		/* MB on each node, or for each CPU */
 	bool memory_per_cpu;
-	struct share share[2];		/* how nodes share the tasks, those with more first */
-	bool any_nodes;			/* more nodes than share[] will do, up to max_nodes */
+	struct share share[2];		/* how nodes share the tasks, those with more first: ask_share */
+	uint32_t first, last;		/* numbers of nodes to try, in that order */
+	bool any_nodes;			/* and then as few nodes as hold all tasks, up to max_nodes */
 };
 
 /* The site's own request, from the settings' words. 0, or -1 with out as when nothing is asked. */
 int ask_defaults(const char *fit, const char *level, struct request *out, struct err *e);
+
+/* Share the tasks evenly by so many nodes. False when these are more than the tasks. */
+bool ask_share(struct ask *a, uint32_t nodes);
 
 /*
  * Read a job. NULL, or the reason why it is left to Slurm alone: it asks for what we do not weigh. out->request is set in any
@@ -39,7 +43,8 @@ const char *ask_read(const job_record_t *job, const struct request *site, uint32
  * The same of what is being submitted, as far as it can be known then. 0, or -1 with a sentence for the user, when its words
  * are none of ours. What is left to Slurm is not told.
  */
-int ask_read_submitted(const job_desc_msg_t *job, const struct request *site, struct ask *out, struct err *e);
+int ask_read_submitted(const job_desc_msg_t *job, const struct request *site, struct ask *out, const char **why,
+		       struct err *e);
 
 /* What some of its tasks need of one node: whole cores to each task that has several CPUs, as dist_tasks.c of cons_tres counts. */
 void ask_need(const struct ask *a, uint32_t tasks, int node, struct score_need *out);

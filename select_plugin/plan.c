@@ -27,12 +27,35 @@ static void clear(struct plan *p)
 	p->count = 0;
 }
 
-static bool by_shares(struct plan *p, struct seats *s)
+static bool by_shares(struct plan *p, struct seats *s, uint32_t nodes)
 {
 	const struct share *share = s->ask->share;
 
-	return share[0].nodes + share[1].nodes <= (uint32_t) node_record_count && take(p, s, share[0].nodes, share[0].tasks) &&
+	clear(p);
+	s->count = 0;
+	return ask_share(s->ask, nodes) && nodes <= (uint32_t) node_record_count && take(p, s, share[0].nodes, share[0].tasks) &&
 	       take(p, s, share[1].nodes, share[1].tasks);
+}
+
+/*
+ * Fewer nodes must hold more tasks each, so that of fewer there are no more seats than were found now, where these are of one share: the
+ * numbers in between need not be tried.
+ */
+static uint32_t next_number(const struct seats *s, uint32_t nodes)
+{
+	if (s->ask->last > s->ask->first)
+		return nodes + 1;
+	return MAX(s->ask->last, MIN(nodes - 1, s->ask->share[1].nodes ? nodes - 1 : s->count));
+}
+
+static bool by_numbers(struct plan *p, struct seats *s)
+{
+	for (uint32_t nodes = s->ask->first; !by_shares(p, s, nodes); nodes = next_number(s, nodes))
+		if (nodes == s->ask->last) {
+			ask_share(s->ask, s->ask->min_nodes);
+			return false;
+		}
+	return true;
 }
 
 /* The nodes that hold most, filled; what is left goes to the node where it fits best. */
@@ -60,7 +83,7 @@ bool plan_make(struct plan *p, struct seats *s)
 	*p = (struct plan){ .seats = malloc((node_record_count + 1) * sizeof(*p->seats)), .nodes = bit_alloc(node_record_count) };
 	if (!p->seats)
 		return false;
-	return by_shares(p, s) || (s->ask->any_nodes && by_fewest(p, s));
+	return by_numbers(p, s) || (s->ask->any_nodes && by_fewest(p, s));
 }
 
 void plan_end(struct plan *p)

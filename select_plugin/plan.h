@@ -13,9 +13,9 @@ struct plan {
 };
 
 /*
- * Choose among all seats. The shares of the job come first; where these do not fit and more nodes will do, the fewest nodes
- * that hold all tasks. False when there is no such choice. Afterwards s has all seats of the last share, its own first. Free
- * with plan_end in any case.
+ * Choose among all seats: by even shares of the tasks, for one number of nodes after another (ask.h); where none of these fit and
+ * more nodes will do, the fewest nodes that hold all tasks. False when there is no such choice. Afterwards s has all seats of
+ * the last share, its own first. Free with plan_end in any case.
  */
 bool plan_make(struct plan *p, struct seats *s);
 void plan_end(struct plan *p);

@@ -19,7 +19,7 @@ struct seat {
 /* All seats of one job among some nodes. */
 struct seats {
 	const job_record_t *job;
-	const struct ask *ask;
+	struct ask *ask;
 	const bitstr_t *nodes;		/* those in question */
 	const slurm_exclusion_t *excluded;
 	const uint64_t *taken;		/* occupancy_copy: the cores that are taken; NULL: as they are now */

@@ -265,19 +265,25 @@ static int decide(const struct call *c, struct seats *s)
 	return leave(c, s->ask, s, "no choice of ours can start now");
 }
 
+/* What is required, and can never be: told in the log; to the user, by submitted.h. */
+static int refuse(const struct call *c, const char *why)
+{
+	info("topiary: JobId=%u: what it requires cannot be had: %s", c->job->job_id, why);
+	return SLURM_ERROR;
+}
+
 /* Whether the job can ever run: Slurm looks at counts alone, so what is required is looked at first. */
 static int test_only(const struct call *c, struct seats *s)
 {
 	char text[128];
 
 	if (required(s->ask) && !later_possible(s)) {
-		info("topiary: JobId=%u: refused, there can never be %s", c->job->job_id, needed(s, text));
-		return SLURM_ERROR;
+		return refuse(c, needed(s, text));
 	}
 	return call_inner(c, c->nodes, c->preemptees, c->excluded);
 }
 
-static int steer(const struct call *c, const struct ask *ask, struct snapshot_view *v)
+static int steer(const struct call *c, struct ask *ask, struct snapshot_view *v)
 {
 	bool test = SELECT_IS_MODE_TEST_ONLY(c->mode);
 	struct seats s = { .job = c->job, .ask = ask, .nodes = candidates(c->job, ask, c->nodes),
@@ -316,7 +322,7 @@ int steer_job_test(job_test_t inner, job_record_t *job, bitstr_t *nodes, uint32_
 	if (!started || !steered_mode(mode))
 		return inner JOB_TEST_ARGS;
 	if ((why = ask_read(job, &site, min_nodes, max_nodes, req_nodes, &ask)))
-		return leave(&call, &ask, NULL, why);
+		return SELECT_IS_MODE_TEST_ONLY(mode) && required(&ask) ? refuse(&call, why) : leave(&call, &ask, NULL, why);
 	if (!(v = snapshot_view_get()))
 		return leave(&call, &ask, NULL, "no snapshot");
 	rc = steer(&call, &ask, v);

@@ -57,54 +57,87 @@ static bitstr_t *nodes_of(const job_desc_msg_t *job)
 	return nodes;
 }
 
-static int refuse(const struct ask *ask, unsigned fitting, unsigned cores, unsigned most, struct err *e)
-{
-	const char *level = level_name(ask->request.level);
-	char path[128];
+/* What came of looking at all nodes for one number of them. */
+struct finding {
+	unsigned known, fitting;
+	unsigned cores, most;	/* of the node that comes nearest: what it is asked for, and its largest domain of the level */
+};
 
-	if (!ask->request.path.steps)
-		return err_set(e, "--topo-fit=require --topo-level=%s: %u cores on each of %u nodes, and %u nodes have one %s of so"
-			       " many (the largest has %u)", level, cores, ask->share[0].nodes, fitting, level, most);
-	request_path_text(&ask->request.path, path, sizeof(path));
-	if (cores != request_path_cores(&ask->request.path))
-		return err_set(e, "--topo-request=%s: that is %u cores on each node, and the job's tasks and CPUs are %u", path,
-			       request_path_cores(&ask->request.path), cores);
-	return err_set(e, "--topo-request=%s: %u nodes, and %u have such cores", path, ask->share[0].nodes, fitting);
-}
-
-static int check_nodes(const struct ask *ask, struct snapshot_view *v, const bitstr_t *nodes, struct err *e)
+static struct finding look(const struct ask *ask, struct snapshot_view *v, const bitstr_t *nodes)
 {
-	unsigned fitting = 0, known = 0, cores = 0, most = 0;
+	struct finding f = {0};
 	struct answer last = {0};
 
 	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1)) {
 		const node_record_t *node = node_record_table_ptr[i];
 		const struct shape *shape = node && node->name ? snapshot_view_shape(v, node->name) : NULL;
 		struct answer now = { .shape = shape };
+		unsigned most;
 
 		if (!shape || !known_agrees(shape, node))
 			continue;
 		ask_need(ask, ask->share[0].tasks, i, &now.need);
 		now.fits = last.shape == shape && last.need.cores == now.need.cores ? last.fits : fits(shape, &now.need);
 		last = now;
-		known++;
-		fitting += now.fits;
-		cores = now.need.cores;
-		most = MAX(most, largest(shape, ask->request.level));
+		f.known++;
+		f.fitting += now.fits;
+		most = largest(shape, ask->request.level);
+		if (f.known > 1 && (uint64_t) most * f.cores <= (uint64_t) f.most * now.need.cores)
+			continue;
+		f.cores = now.need.cores;
+		f.most = most;
 	}
-	return known && fitting < ask->share[0].nodes ? refuse(ask, fitting, cores, most, e) : 0;
+	return f;
+}
+
+static int refuse(const struct ask *ask, const struct finding *f, struct err *e)
+{
+	const char *level = level_name(ask->request.level);
+	unsigned wanted = request_path_cores(&ask->request.path);
+	char path[128];
+
+	if (!ask->request.path.steps && f->most < f->cores)
+		return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u cores in one %s, and the largest has %u", level,
+			       f->cores, level, f->most);
+	if (!ask->request.path.steps)
+		return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u nodes with %u cores in one %s, and %u have that",
+			       level, ask->min_nodes, f->cores, level, f->fitting);
+	request_path_text(&ask->request.path, path, sizeof(path));
+	if (f->cores != wanted)
+		return err_set(e, "--topo-request=%s: that is %u cores on each node, and the job's tasks and CPUs are %u", path, wanted,
+			       f->cores);
+	return err_set(e, "--topo-request=%s: the job needs %u nodes that have that, and there are %u", path, ask->min_nodes, f->fitting);
+}
+
+/* Any number of nodes in question will do; the first is told of when none does. */
+static int check_nodes(struct ask *ask, struct snapshot_view *v, const bitstr_t *nodes, struct err *e)
+{
+	struct finding first = {0};
+
+	for (uint32_t n = ask->first; n <= ask->last && ask_share(ask, n); n++) {
+		struct finding f = look(ask, v, nodes);
+
+		if (!f.known || f.fitting >= n)
+			return 0;
+		if (n == ask->first)
+			first = f;
+	}
+	return first.known ? refuse(ask, &first, e) : 0;
 }
 
 int submitted_check(const job_desc_msg_t *job, const struct request *site, struct snapshot_view *v, struct err *e)
 {
+	const char *why;
 	struct ask ask;
 	bitstr_t *nodes;
 	int rc;
 
-	if (ask_read_submitted(job, site, &ask, e))
+	if (ask_read_submitted(job, site, &ask, &why, e))
 		return -1;
-	if (ask.request.fit != FIT_REQUIRE || !v)
+	if (ask.request.fit != FIT_REQUIRE || ask.whole_nodes || !v)
 		return 0;
+	if (why)
+		return err_set(e, "%s cannot be kept: %s", ask.request.path.steps ? "--topo-request" : "--topo-fit=require", why);
 	nodes = nodes_of(job);
 	rc = check_nodes(&ask, v, nodes, e);
 	FREE_NULL_BITMAP(nodes);
