@@ -134,8 +134,8 @@ bool ask_share(struct ask *a, uint32_t nodes)
 #define NODES_TRIED 64
 
 /*
- * Of a range, Slurm gives as many nodes as it can have now. Where any number will do: one, or as few as hold the tasks; what is required
- * on each node may need several although one would hold them.
+ * Of a range, Slurm gives as many nodes as it can have now. Where any number will do: one, or as few as hold the tasks; what
+ * is required on each node may need several although one would hold them.
  */
 static void count_nodes(struct ask *a, uint32_t req_nodes)
 {

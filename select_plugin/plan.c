@@ -38,8 +38,8 @@ static bool by_shares(struct plan *p, struct seats *s, uint32_t nodes)
 }
 
 /*
- * Fewer nodes must hold more tasks each, so that of fewer there are no more seats than were found now, where these are of one share: the
- * numbers in between need not be tried.
+ * Fewer nodes must hold more tasks each, so that of fewer there are no more seats than were found now, where these are of one
+ * share: the numbers in between need not be tried.
  */
 static uint32_t next_number(const struct seats *s, uint32_t nodes)
 {

@@ -100,13 +100,14 @@ static int refuse(const struct ask *ask, const struct finding *f, struct err *e)
 		return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u cores in one %s, and the largest has %u", level,
 			       f->cores, level, f->most);
 	if (!ask->request.path.steps)
-		return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u nodes with %u cores in one %s, and %u have that",
-			       level, ask->min_nodes, f->cores, level, f->fitting);
+		return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u nodes with %u cores in one %s, and %u have"
+			       " that", level, ask->min_nodes, f->cores, level, f->fitting);
 	request_path_text(&ask->request.path, path, sizeof(path));
 	if (f->cores != wanted)
 		return err_set(e, "--topo-request=%s: that is %u cores on each node, and the job's tasks and CPUs are %u", path, wanted,
 			       f->cores);
-	return err_set(e, "--topo-request=%s: the job needs %u nodes that have that, and there are %u", path, ask->min_nodes, f->fitting);
+	return err_set(e, "--topo-request=%s: the job needs %u nodes that have that, and there are %u", path, ask->min_nodes,
+		       f->fitting);
 }
 
 /* Any number of nodes in question will do; the first is told of when none does. */

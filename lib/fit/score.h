@@ -33,8 +33,7 @@
  * it). Of domains of one level within each other, as NUMA nodes can be, the inner ones count.
  *
  * A domain's pieces are the least number of tasks that its cores can be shared out to; all pieces less all tasks is how often tasks
- * are cut. They are counted at a level when the largest domain of it could hold a task; else, and so that nodes compare, the cuts are
- * those of the level above, and tasks larger than any NUMA node are not cut.
+ * are cut, be it that they are larger than the domain: so that nodes compare, what lies in two NUMA nodes is cut on either.
  *
  * The choice is the least of all that can be made, not a greedy one: no other set of as many free cores has a lesser cost, and so none
  * touches fewer domains of one level and no more of the others.

@@ -12,7 +12,7 @@ static void kind_init(const struct score_tree *t, struct score_kind *kind, unsig
 		cost_count(&kind->some, SCORE_OPEN, l, 1);
 		cost_count(&kind->intact, SCORE_BROKEN, l, 1);
 		cost_count(&kind->left, SCORE_LEFT, l, 1);
-		if (t->whole & BIT(l))
+		if (t->task_cores > 1 && (l == LEVEL_NUMA || l == LEVEL_L3))
 			cost_count(&kind->piece, SCORE_CUTS, l, 1);
 	}
 	if (t->wanted != LEVEL_NODE && counts & BIT(t->wanted))
@@ -42,19 +42,13 @@ int score_kinds_set(struct score_tree *t, struct score_arena *arena)
 	return 0;
 }
 
-/*
- * The parts have counted pieces, as many as there are tasks and one more for each cut. A level that no task fits into counts as the
- * one above it; above the NUMA node, tasks are whole.
- */
+/* The parts have counted pieces, as many as there are tasks and one more for each cut. */
 static void cuts_finish(const struct score_tree *t, unsigned k, struct score_cost *cost)
 {
-	unsigned tasks = (k - 1) / t->task_cores + 1, above = 0;
+	unsigned tasks = (k - 1) / t->task_cores + 1;
 
-	for (int l = LEVEL_NUMA; l <= LEVEL_L3; l++) {
-		if (t->whole & BIT(l))
-			above = score_count(cost, SCORE_CUTS, l) - tasks;
-		cost_set(cost, SCORE_CUTS, l, above);
-	}
+	for (int l = LEVEL_NUMA; l <= LEVEL_L3; l++)
+		cost_set(cost, SCORE_CUTS, l, score_count(cost, SCORE_CUTS, l) - tasks);
 }
 
 void score_finish(const struct score_tree *t, unsigned k, struct score_cost *cost)

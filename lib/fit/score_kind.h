@@ -30,7 +30,7 @@ static inline void score_domain_add(const struct score_tree *t, const struct sco
 	cost_add(sum, taken == part->cores ? &kind->all : part->have < part->cores ? &kind->some : &kind->intact);
 	if (left)
 		cost_add_times(sum, &kind->left, left);
-	if (t->whole)
+	if (t->task_cores > 1)
 		cost_add_times(sum, &kind->piece, (taken - 1) / t->task_cores + 1);
 }
 

@@ -35,7 +35,6 @@ struct growth {
 		int part;
 	} *sprouts;
 	uint16_t *before;
-	unsigned largest[LEVEL_COUNT];	/* cores of the largest domain of each cover */
 };
 
 uint16_t *score_count_before(const uint64_t *set, unsigned cores, struct score_arena *arena)
@@ -105,9 +104,6 @@ static void domain_add(struct growth *g, size_t d)
 	unsigned counts = covers_of(g, d), have = g->before[at->first + at->cores] - g->before[at->first];
 	struct score_part *part;
 
-	for (int l = LEVEL_NUMA; l <= LEVEL_L3; l++)
-		if (counts & BIT(l) && g->largest[l] < at->cores)
-			g->largest[l] = at->cores;
 	if (!have)
 		return;
 	g->sprouts[d].part = g->tree->nparts;
@@ -166,17 +162,6 @@ static void parts_link(struct score_tree *t)
 	}
 }
 
-/* Tasks count as cut at a level when the largest domain of it could hold one. */
-static unsigned levels_of_whole_tasks(const struct growth *g)
-{
-	unsigned whole = 0, task_cores = g->tree->task_cores;
-
-	for (int l = LEVEL_NUMA; l <= LEVEL_L3; l++)
-		if (task_cores > 1 && g->largest[l] >= task_cores)
-			whole |= BIT(l);
-	return whole;
-}
-
 static unsigned cover_wanted(enum level level)
 {
 	switch (level) {
@@ -210,6 +195,5 @@ int score_tree_init(struct score_tree *t, const struct shape *shape, const uint6
 	levels_inside(&g);
 	tree_grow(&g);
 	parts_link(t);
-	t->whole = levels_of_whole_tasks(&g);
 	return score_kinds_set(t, arena);
 }

@@ -37,7 +37,6 @@ struct score_tree {
 	unsigned have;		/* free cores */
 	unsigned wanted;	/* the cover that "beyond" counts; LEVEL_NODE: none */
 	unsigned levels;	/* BIT of each level that the shape has */
-	unsigned whole;		/* BIT of each level at which "pieces" are counted */
 	struct score_part *parts;	/* in preorder; the node is the first, unless nothing is free */
 	unsigned nparts;
 	struct score_kind *kinds;	/* of the parts, each once */

@@ -310,7 +310,7 @@ static void ranks(void **state)
 		{ "whole tasks", "Package:1 L3Cache:2 Core:4 PU:1", "xxxx ----", "Package:1 L3Cache:2 Core:4 PU:1", "x--- xxx-", 4,
 		  .row = SCORE_CUTS, .decided = LEVEL_L3, .task_cores = 2 },
 		{ "an L3 that a task fits into", "Package:1 L3Cache:2 Core:4 PU:1", "xxxx ----", "Package:1 L3Cache:4 Core:2 PU:1",
-		  "xx xx xx xx", 4, .row = SCORE_TOUCHED, .decided = LEVEL_L3, .task_cores = 4 },
+		  "xx xx xx xx", 4, .row = SCORE_CUTS, .decided = LEVEL_L3, .task_cores = 4 },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -433,7 +433,6 @@ struct judge {
 	enum level level;
 	unsigned domain[LEVEL_COUNT][SMALL];	/* of each level, that each core counts in */
 	unsigned within[SMALL];			/* the domain of "beyond" */
-	unsigned largest[LEVEL_COUNT];
 };
 
 static unsigned bits(unsigned set)
@@ -496,9 +495,6 @@ static void judge_init(struct judge *j, const struct shape *s, unsigned free_cor
 			j->within[c] = counts_in(s, LEVEL_L3, c, *in[LEVEL_NUMA]);
 		if (level == LEVEL_L2)
 			j->within[c] = counts_in(s, LEVEL_L2, c, j->within[c]);
-		for (int l = 0; l < LEVEL_COUNT; l++)
-			if (bits(*in[l]) > j->largest[l])
-				j->largest[l] = bits(*in[l]);
 	}
 }
 
@@ -523,7 +519,7 @@ static unsigned domains_of(const unsigned *domain, unsigned set, unsigned *out)
 /* All counts of a set, in the order in which they decide. */
 static void judge_cost(const struct judge *j, unsigned set, unsigned *counts)
 {
-	unsigned in[SMALL], n, tasks = (bits(set) + j->task_cores - 1) / j->task_cores, pieces = tasks;
+	unsigned in[SMALL], n, tasks = (bits(set) + j->task_cores - 1) / j->task_cores;
 	unsigned *touched = counts + 3, *open = touched + SCORE_LEVELS, *broken = open + SCORE_LEVELS, *left = broken + SCORE_LEVELS;
 
 	memset(counts, 0, COUNTS * sizeof(*counts));
@@ -543,9 +539,7 @@ static void judge_cost(const struct judge *j, unsigned set, unsigned *counts)
 		}
 		if (l != LEVEL_NUMA && l != LEVEL_L3)
 			continue;
-		if (j->largest[l] >= j->task_cores)
-			pieces = cut;
-		counts[l == LEVEL_NUMA ? 1 : 2] = j->task_cores > 1 ? pieces - tasks : 0;
+		counts[l == LEVEL_NUMA ? 1 : 2] = j->task_cores > 1 ? cut - tasks : 0;
 	}
 	counts[COUNTS - 1] = bits(j->free & ~set);
 }
