@@ -189,12 +189,13 @@ static bool try_preempting(struct attempt *a, struct seats *s)
 
 /* --- deciding --- */
 
-/* Where the job names as many nodes as it wants, no other comes in question. */
+/* Where the job names as many nodes as it may have, no other comes in question. */
 static const bitstr_t *candidates(const job_record_t *job, const struct ask *ask, const bitstr_t *nodes)
 {
 	bitstr_t *required = job->details->req_node_bitmap;
+	uint32_t most = ask->any_nodes ? ask->max_nodes : MAX(ask->first, ask->last);
 
-	return required && (uint32_t) bit_set_count(required) >= ask->min_nodes ? required : nodes;
+	return required && (uint32_t) bit_set_count(required) >= most ? required : nodes;
 }
 
 /* "2 nodes with 8 cores in one l3": what is required. The number of cores is that of the first node in question. */
@@ -277,9 +278,8 @@ static int test_only(const struct call *c, struct seats *s)
 {
 	char text[128];
 
-	if (required(s->ask) && !later_possible(s)) {
+	if (required(s->ask) && !later_possible(s))
 		return refuse(c, needed(s, text));
-	}
 	return call_inner(c, c->nodes, c->preemptees, c->excluded);
 }
 

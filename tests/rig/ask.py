@@ -43,7 +43,7 @@ def held(cluster, record, threads_of):
     """{node: abstract cores} in a record."""
     cores = {}
     for hosts, cpus in re.findall(r"Nodes=(\S+) CPU_IDs=(\S+)", record):
-        names = cluster.command(["scontrol", "show", "hostnames", hosts]).stdout.split() if "[" in hosts else [hosts]
+        names = cluster.command(["scontrol", "show", "hostnames", hosts]).stdout.split() if set("[,") & set(hosts) else [hosts]
         for node in names:
             cores[node] = sorted({cpu // int(threads_of[node]) for cpu in expand(cpus)})
     return cores

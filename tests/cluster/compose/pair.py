@@ -9,7 +9,7 @@ from rig.processes import wait_until
 
 UNSETTLED = ("None", "Priority")     # reasons of a job that the scheduler has not looked at yet
 USERS = ("root", "nobody", "daemon")
-COUNTS = ("JobState", "Reason", "NumNodes", "NumCPUs", "NumTasks", "CPUs/Task", "TRES", "TresPerNode", "OverSubscribe", "Partition")
+COUNTS = ("JobState", "Reason", "NumNodes", "NumCPUs", "NumTasks", "CPUs/Task", "TRES", "AllocTRES", "TresPerNode", "OverSubscribe", "Partition")
 DOMAINS = {"big": (2, 8, 16), "mid": (8,)}     # cores of an L2, an L3 with its NUMA node, a package; of a package
 
 

@@ -13,6 +13,7 @@ def grown(rich):
     """The clusters with one node more."""
     rich.both(lambda cluster: cluster.add_node("mid9", "intel-2x8", "RealMemory=2000 Feature=late"))
     rich.both(lambda cluster: wait_until(cluster.nodes_idle, 20))
+    assert wait_until(lambda: "snapshot: 5 nodes" in (rich.ours.folder / "log" / "slurmctld.log").read_text(), 20)
     yield rich
     rich.both(end_jobs)
     rich.both(lambda cluster: wait_until(cluster.nodes_idle, 20))

@@ -51,7 +51,7 @@ FATE = {
     "uneven over nodes": ["-N2 -n9 -C wide"],
     "any node": ["-n100"],
     "spread over nodes": ["-n8 --spread-job"],
-    "least nodes": ["-n70 --use-min-nodes"],
+    "least nodes": ["-n70 --use-min-nodes -C wide"],
     "contiguous": ["-N2 --contiguous -n4"],
     "overcommit": ["-n16 -O -w big1"],
     "unknown feature": ["-n8 -C nothing"],

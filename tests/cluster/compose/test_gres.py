@@ -52,19 +52,20 @@ def test_two_gpus_have_the_cores_of_both(rich, node):
     assert packages(cores(rich.ours, ours[0])[node]) == set(gpus(ours[0]))
 
 
-@TOLD_BY
 @pytest.mark.parametrize("submissions", [
-    ["-n60", "-n2 --gres=gpu:4"],
-    ["-n1 --gres=gpu:3", "-n1 --gres=gpu:1", "-n1 --gres=gpu:1"],
-    ["-n64", "-n1 --gres=gpu:1"],
+    ["-n60 -w big1", "-n2 --gres=gpu:4 -w big1"],
+    ["-n1 --gres=gpu:3 -w big2", "-n1 --gres=gpu:1 -w big2", "-n1 --gres=gpu:1 -w big2"],
+    ["-n64 -w big2", "-n1 --gres=gpu:1 -w big2"],
     ["-n1 --gres=gpu:5"],
-    ["-n4 --gpus-per-task=1"],
-    ["-n8 --gpus=2 --cpus-per-gpu=4"],
-    ["-n2 --gpus-per-socket=1 --sockets-per-node=2"],
-    ["--exclusive -n1 --gres=gpu:2"],
-], ids=lambda submissions: ", ".join(submissions))
-def test_same_fate_with_gpus(rich, node, submissions):
-    rich.fates([f"-N1 -w {node} {words}" for words in submissions])
+    ["-n4 --gpus-per-task=1 -w big1"],
+    ["-n8 --gpus=2 --cpus-per-gpu=4 -w big2"],
+    ["-n2 --gpus-per-socket=1 --sockets-per-node=2 -w big1"],
+    ["-n2 --gpus-per-socket=1 --sockets-per-node=2 -w big2"],
+    ["--exclusive -n1 --gres=gpu:2 -w big1"],
+    ["-N2 -n16 --ntasks-per-node=8 --gres=gpu:2"],
+], ids=", ".join)
+def test_same_fate_with_gpus(rich, submissions):
+    rich.fates(submissions)
 
 
 @pytest.mark.parametrize("submissions", [
@@ -72,9 +73,8 @@ def test_same_fate_with_gpus(rich, node, submissions):
     ["-n2 --gres=widget:2 -w mid1", "-n2 --gres=widget:2 -w mid1"],
     ["-n8 --gres=widget:3 -w mid1"],
     ["-n1 --gres=nothing:1"],
-    ["-N2 -n16 --ntasks-per-node=8 --gres=gpu:2"],
     ["-n8 --gres=gpu:1,widget:2"],
-], ids=lambda submissions: ", ".join(submissions))
+], ids=", ".join)
 def test_same_fate_with_other_gres(rich, submissions):
     rich.fates(submissions)
 

@@ -36,6 +36,7 @@ def test_reserved_cores(plain, reserve):
 
 
 def test_cores_reserved_on_any_nodes(plain, reserve):
-    reserve("NodeCnt=2", "CoreCnt=8,8", "Features=wide")
-    plain.fates(["-N2 -n16 --ntasks-per-node=8 --reservation=r", "-n56 -N1 -w big1"], start=True)
+    # How many on which node is up to the release of Slurm.
+    reserve("NodeCnt=2", "CoreCnt=16", "Features=wide")
+    plain.fates(["-N2 -n16 --reservation=r", "-n48 -N1 -w big1"], start=True)
     plain.fates(["-n1 --reservation=r", "-n1 -N1 -w big1"])

@@ -11,7 +11,7 @@ def test_job_gives_a_node_back(plain):
         number, had = running(cluster, "-N2", "-n128", "-C", "wide", "--ntasks-per-node=64")
         waiting = submit(cluster, "-n8", "-C", "wide")
         before = fate(cluster, settled(cluster, waiting)[0])
-        cluster.command(["scontrol", "update", f"JobId={number}", "NumNodes=1"])
+        cluster.command(["scontrol", "update", f"JobId={number}", f"NodeList={min(had)}"])
         wait_running(cluster, waiting)
         left = cores(cluster, jobs(cluster, number)[0])
         assert all(had[node] == taken for node, taken in left.items())
