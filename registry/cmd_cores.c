@@ -16,6 +16,18 @@
 
 #include "base/buf.h"
 
+int cores_load(uint32_t id, job_info_msg_t **out)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+	slurm_step_id_t job = SLURM_STEP_ID_INITIALIZER;
+
+	job.job_id = id;
+	return slurm_load_job(out, job, SHOW_DETAIL);
+#else
+	return slurm_load_job(out, id, SHOW_DETAIL);
+#endif
+}
+
 /* The set ones of count bits, the first of which is number 0. */
 static void list_bits(struct buf *out, const bitstr_t *bits, uint32_t first, uint32_t count)
 {

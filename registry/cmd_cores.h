@@ -7,6 +7,9 @@
 
 #include "base/err.h"
 
+/* As slurm_load_job with all details; its parameters are not the same in each release. */
+int cores_load(uint32_t id, job_info_msg_t **out);
+
 /*
  * Call each for every host of a job, in the job's order, with the cores that the job has there ("0-5,12", abstract indices), until
  * one fails. 0 or -1.

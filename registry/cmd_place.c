@@ -159,7 +159,7 @@ int job_load(uint32_t id, const struct snapshot *s, struct job *out, struct err 
 	int rc;
 
 	slurm_init(NULL);
-	if (slurm_load_job(&m, id, SHOW_DETAIL))
+	if (cores_load(id, &m))
 		return err_set(e, "job %u: %s", id, slurm_strerror(errno));
 	j = record_of(m, id);
 	rc = j ? fill(j, s, out, e) : err_set(e, "slurmctld does not know it");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "cmd_cores.h"
 #include "cmd_verdict.h"
 
 /* Which records of a job: all, one task of an array, or one component of a heterogeneous job. */
@@ -261,7 +262,7 @@ static int why(const struct cmd *c, const struct which *w, struct err *e)
 	int rc;
 
 	slurm_init(NULL);
-	if (slurm_load_job(&m, w->job, SHOW_DETAIL)) {
+	if (cores_load(w->job, &m)) {
 		if (errno != ESLURM_INVALID_JOB_ID)
 			return err_set(e, "%s", slurm_strerror(errno));
 		return err_set(e, "slurmctld does not know it, or no longer; `sacct -j %s -o JobID,SystemComment%%512` may", w->text);

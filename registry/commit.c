@@ -265,7 +265,7 @@ static const enum column drift_columns[] = { NAME, SEVERITY, CHANGES };
 static struct deed *find(const struct batch *t, const char *name)
 {
 	struct claim claim;
-	struct deed wanted = { .claim = &claim }, *key = &wanted, **found;
+	struct deed wanted = { .claim = &claim }, *key = &wanted, *const *found;
 
 	snprintf(claim.node, sizeof(claim.node), "%s", name);
 	found = bsearch(&key, t->deeds, t->n, sizeof(*t->deeds), by_name);

@@ -499,7 +499,14 @@ static xmlEntityPtr on_entity(void *ctx, const xmlChar *name)
 	return NULL;
 }
 
-static void on_error(void *ctx, xmlErrorPtr error)
+/* Since release 2.12 of libxml2 an error is not the receiver's to change. */
+#if LIBXML_VERSION >= 21200
+typedef const xmlError xml_error;
+#else
+typedef xmlError xml_error;
+#endif
+
+static void on_error(void *ctx, xml_error *error)
 {
 	xmlParserCtxtPtr xml = error->ctxt;
 	size_t len = error->message ? strcspn(error->message, "\n") : 0;

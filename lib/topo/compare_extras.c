@@ -154,7 +154,8 @@ static void words_free(char **words)
 static long indexed(const struct tree *t, const struct part *p, const struct named *named, size_t n, const char *word)
 {
 	const char *indexing = tree_extra_attr(p->head, "indexing"), *colon = strchr(word, ':');
-	struct named key = { strtol(word, NULL, 10), 0 }, *found;
+	struct named key = { strtol(word, NULL, 10), 0 };
+	const struct named *found;
 
 	if (p->head->element->tag == TAG_DISTANCES_HETERO || (indexing && !strcmp(indexing, "gp")))
 		return tree_by_gp(t, strtoull(colon ? colon + 1 : word, NULL, 10));

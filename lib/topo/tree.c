@@ -272,7 +272,14 @@ static void on_text(void *ctx, const xmlChar *text, int len)
 		b->to = (char *)mempcpy(b->to, text, len);
 }
 
-static void on_error(void *ctx, xmlErrorPtr error)
+/* Since release 2.12 of libxml2 an error is not the receiver's to change. */
+#if LIBXML_VERSION >= 21200
+typedef const xmlError xml_error;
+#else
+typedef xmlError xml_error;
+#endif
+
+static void on_error(void *ctx, xml_error *error)
 {
 	xmlParserCtxtPtr xml = error->ctxt;
 
