@@ -143,8 +143,7 @@ def show_cores(cluster, number):
     cores = cores_of(cluster, number)
     with Step("The cores", "Whole domains: the scheduler took sets of cores that share caches and memory, and cut no other.") as step:
         step.show("\n".join(f"{node}: cores {','.join(map(str, mine))}" for node, mine in cores.items()), f"scontrol -d show job {number}")
-        log = (cluster.folder / "log" / "slurmctld.log").read_text()
-        step.show("\n".join(re.findall(rf"topiary: JobId={number} .*", log)[-1:]) or "no decision was logged")
+        step.show(cluster.topiary("why", number).stdout, f"topiary why {number}")
     return cores
 
 
