@@ -160,6 +160,11 @@ void fits_forget(void)
 	memset(&all, 0, sizeof(all));
 }
 
+size_t fits_bytes(void)
+{
+	return all.bytes;
+}
+
 void fits_begin(unsigned long serial)
 {
 	if (all.bytes > BYTES_MAX || all.serial != serial)

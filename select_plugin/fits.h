@@ -17,4 +17,7 @@ const struct score_cost *fits_cost(const struct shape *shape, const uint64_t *fr
 void fits_begin(unsigned long serial);
 void fits_forget(void);
 
+/* What is remembered takes so many bytes. */
+size_t fits_bytes(void);
+
 #endif
