@@ -137,6 +137,20 @@ void seats_find(struct seats *s, uint32_t tasks, const bitstr_t *but)
 			s->count++;
 }
 
+bool seats_unknown(const struct seats *s)
+{
+	struct score_need need;
+
+	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1)) {
+		if (!node_record_table_ptr[i] || known_shape(i))
+			continue;
+		ask_need(s->ask, s->ask->share[0].tasks, i, &need);
+		if (need.cores <= glue_cores(i))
+			return true;
+	}
+	return false;
+}
+
 int seat_compare(const struct seat *a, const struct seat *b)
 {
 	int rc;

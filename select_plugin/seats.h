@@ -46,6 +46,9 @@ void seats_find(struct seats *s, uint32_t tasks, const bitstr_t *but);
 /* One more node, for who knows that it has changed: whether there is a seat now. */
 bool seats_find_on(struct seats *s, uint32_t tasks, int node, struct seat *out);
 
+/* Whether there are nodes in question that are large enough, and of which the snapshot does not tell: these may have seats. */
+bool seats_unknown(const struct seats *s);
+
 /* Bring the best n to the front, in order; the rest is in any order. */
 void seats_sort(struct seats *s, unsigned n);
 

@@ -278,7 +278,7 @@ static int test_only(const struct call *c, struct seats *s)
 {
 	char text[128];
 
-	if (required(s->ask) && !later_possible(s))
+	if (required(s->ask) && !later_possible(s) && !seats_unknown(s))
 		return refuse(c, needed(s, text));
 	return call_inner(c, c->nodes, c->preemptees, c->excluded);
 }

@@ -57,7 +57,10 @@ static bitstr_t *nodes_of(const job_desc_msg_t *job)
 	return nodes;
 }
 
-/* What came of looking at all nodes for one number of them. */
+/*
+ * What came of looking at all nodes for one number of them. A node that the snapshot does not tell of may fit, if it is large
+ * enough.
+ */
 struct finding {
 	unsigned known, fitting;
 	unsigned cores, most;	/* of the node that comes nearest: what it is asked for, and its largest domain of the level */
@@ -74,9 +77,13 @@ static struct finding look(const struct ask *ask, struct snapshot_view *v, const
 		struct answer now = { .shape = shape };
 		unsigned most;
 
-		if (!shape || !known_agrees(shape, node))
+		if (!node)
 			continue;
 		ask_need(ask, ask->share[0].tasks, i, &now.need);
+		if (!shape || !known_agrees(shape, node)) {
+			f.fitting += now.need.cores <= node->tot_cores;
+			continue;
+		}
 		now.fits = last.shape == shape && last.need.cores == now.need.cores ? last.fits : fits(shape, &now.need);
 		last = now;
 		f.known++;

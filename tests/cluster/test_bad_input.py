@@ -126,6 +126,19 @@ def test_snapshot_that_disagrees_with_slurm_is_ignored(cluster, snapshot):
     assert len(cores_of(cluster, number)["cn1"]) == 8
 
 
+def test_what_the_snapshot_does_not_tell_of_is_waited_for(cluster, snapshot):
+    """A node that has not exported yet may have what a job requires: that is not the same as never. It is told of, and the job runs."""
+    replace, right = snapshot
+    replace("topiary-snapshot 1\nshape small Package:2 [NUMANode] Core:6 PU:1\nnodes cn4 small\nend\n")
+    number = cluster.batch("true", "-w", "cn1", "-n8", "--topo-fit=require", "--topo-level=l3", "--output=/dev/null").stdout.strip()
+    assert cluster.job_record(number)["JobState"] == "PENDING"
+    replace(right)
+    assert cluster.wait_job(number) == "COMPLETED"
+    assert len({core // 8 for core in cores_of(cluster, number)["cn1"]}) == 1
+    refused = cluster.batch("true", "-w", "cn1", "-n65", "--topo-fit=require", "--topo-level=package", check=False)
+    assert refused.returncode and "largest has 16" in refused.stderr, refused
+
+
 # --- services
 
 @pytest.fixture
