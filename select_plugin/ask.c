@@ -137,14 +137,15 @@ bool ask_share(struct ask *a, uint32_t nodes)
  * Of a range, Slurm gives as many nodes as it can have now. Where any number will do: one, or as few as hold the tasks; what
  * is required on each node may need several although one would hold them.
  */
-static void count_nodes(struct ask *a, uint32_t req_nodes)
+static void count_nodes(struct ask *a, uint32_t req_nodes, bool devices)
 {
 	bool range = req_nodes > a->min_nodes, any = !range && a->max_nodes > a->min_nodes;
 
 	a->first = range ? MIN(req_nodes, MAX(a->tasks, a->min_nodes)) : a->min_nodes;
 	a->last = any && a->request.fit == FIT_REQUIRE ? MIN(MIN(a->max_nodes, a->tasks), a->min_nodes + NODES_TRIED) : a->min_nodes;
 	a->last = MAX(a->last, a->min_nodes);
-	a->any_nodes = any && a->request.fit != FIT_REQUIRE;
+	/* How many nodes have the devices is Slurm's to say. */
+	a->any_nodes = any && a->request.fit != FIT_REQUIRE && !devices;
 	ask_share(a, a->min_nodes);
 }
 
@@ -182,7 +183,7 @@ const char *ask_read(const job_record_t *job, const struct request *site, uint32
 	a.min_cpus = glue_known(d->pn_min_cpus, 1);
 	a.whole_nodes = glue_whole_nodes(d);
 	read_memory(job, &a);
-	count_nodes(&a, req_nodes);
+	count_nodes(&a, req_nodes, job->gres_list_req);
 	manner = manner_of(job);
 	*out = a;
 	if (!why)
@@ -208,7 +209,7 @@ int ask_read_submitted(const job_desc_msg_t *job, const struct request *site, st
 	a.threads_per_core = glue_given16(job->threads_per_core) ? job->threads_per_core : 0;
 	a.min_cpus = glue_known(job->pn_min_cpus == NO_VAL16 ? NO_VAL : job->pn_min_cpus, 1);
 	a.whole_nodes = job->shared == JOB_SHARED_NONE;
-	count_nodes(&a, a.min_nodes);
+	count_nodes(&a, a.min_nodes, false);
 	*why = left_alone(&manner, &a.request);
 	*out = a;
 	return 0;

@@ -105,15 +105,19 @@ static bool has_required(const job_record_t *job, const bitstr_t *in)
 	return !required || bit_super_set(required, (bitstr_t *) in);
 }
 
-/* Try just these seats, with just their cores. When the job cannot have them, all that the call changed is put back. */
-static bool try_seats(const struct attempt *a, struct seats *s, const struct seat *seats, unsigned count)
+/*
+ * Try just these seats, with just their cores, for so many nodes. When the job cannot have them, all that the call changed is put
+ * back.
+ */
+static bool try_seats(const struct attempt *a, struct seats *s, const struct seat *seats, unsigned count, unsigned nodes)
 {
-	const struct call *c = a->call;
+	struct call narrow = *a->call, *c = &narrow;
 	bitstr_t *in = bit_alloc(bit_size(c->nodes));
 	time_t start = c->job->start_time;
 	bool switches = c->job->best_switch, good = false;
 	slurm_exclusion_t *excluded = NULL;
 
+	c->max_nodes = c->req_nodes = MAX(nodes, c->min_nodes);
 	for (unsigned i = 0; i < count; i++)
 		bit_set(in, seats[i].node);
 	if (has_required(c->job, in))
@@ -135,7 +139,7 @@ static bool try_seats(const struct attempt *a, struct seats *s, const struct sea
 
 static bool try_plan(void *user, struct seats *s, const struct plan *p)
 {
-	return try_seats(user, s, p->seats, p->count);
+	return try_seats(user, s, p->seats, p->count, p->count);
 }
 
 /* Several nodes in a network that Slurm knows: it is to choose them among all, near to each other. */
@@ -157,7 +161,8 @@ static bool try_all(struct attempt *a, struct seats *s, struct plan *p)
 
 	if (!(network_first(s->ask) && even) && try_plan(a, s, p))
 		return true;
-	return even && s->count > (network_first(s->ask) ? p->count - 1 : p->count) && try_seats(a, s, s->list, s->count);
+	return even && s->count > (network_first(s->ask) ? p->count - 1 : p->count) &&
+	       try_seats(a, s, s->list, s->count, p->count);
 }
 
 /* What is required may take the place of jobs that are to be preempted for it; for a wish, no job is stopped. */
