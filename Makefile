@@ -9,8 +9,8 @@ LIBDIR    ?= $(PREFIX)/lib/$(shell $(CC) -print-multiarch 2>/dev/null)
 SYSCONFDIR ?= /etc
 CC        ?= gcc
 PKGCONFIG ?= pkg-config
-# The exact source of the installed Slurm, configured: packaging/setup puts it there.
-SLURM_SRC ?= $(firstword $(wildcard $(CACHE)/src/slurm-wlm-*/))
+# The exact source of the installed Slurm, configured: packaging/setup leads there.
+SLURM_SRC ?= $(wildcard $(CACHE)/src/slurm/)
 
 WARN := -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
 OPT  ?= -O2 -g

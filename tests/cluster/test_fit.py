@@ -140,6 +140,15 @@ def test_each_node_keeps_the_boundary(cluster, submit):
     assert [len(domains(cores, L3)) for cores in cores_of(cluster, number).values()] == [1, 1]
 
 
+@pytest.mark.parametrize("options", [["-n20"], ["-N1-2", "-n20"], ["-N1-2", "-n20", "-w", "cn1"], ["-N2", "-n20"]], ids=" ".join)
+def test_more_nodes_are_taken_where_one_cannot_keep_the_boundary(cluster, submit, options):
+    number = submit(*options, "-x", "cn3,cn4,cn5", "--topo-fit=require", "--topo-level=package")
+    wait_running(cluster, number)
+    placed = cores_of(cluster, number)
+    assert sorted(placed) == ["cn1", "cn2"] and sum(map(len, placed.values())) == 20
+    assert [len(domains(cores, PACKAGE)) for cores in placed.values()] == [1, 1]
+
+
 def test_array_takes_one_domain_each_and_the_rest_waits(cluster, submit):
     number = submit(*ON, "-n8", "--array=1-9", *WITHIN_L3)
     assert wait_until(lambda: [fields(r)["JobState"] for r in jobs(cluster, number)].count("RUNNING") == 8, 20, 0.1)
@@ -152,7 +161,7 @@ def test_job_that_runs_again_has_one_verdict(cluster, submit):
     wait_running(cluster, number)
     cluster.command(["scontrol", "requeue", number])
     assert wait_until(lambda: record(cluster, number)["JobState"] == "PENDING", 10, 0.1)
-    cluster.command(["scontrol", "update", f"JobId={number}", "StartTime=now"], check=False)
+    cluster.command(["scontrol", "update", f"JobId={number}", "StartTime=now+2"], check=False)
     wait_running(cluster, number)
     assert jobs(cluster, number)[0].count("topiary:1 ") == 1
 

@@ -392,6 +392,12 @@ class Cluster:
         wait_until(lambda: self.nodes_idle() or not self.slurm_alive(), 60)
         for name in [name for name in self.daemons if name.startswith("slurm")]:
             self._expect(name, self.nodes_idle, 1)
+        self._expect("slurmctld", self.knows_hardware, 20)
+
+    def knows_hardware(self):
+        """slurmctld has read a snapshot that tells of each node: one before may lack those that registered last."""
+        log = self.folder / "log" / "slurmctld.log"
+        return self.stock or f"snapshot: {len(self.xml)} nodes of" in log.read_text(errors="replace")
 
     def start_slurmctld(self):
         self.run_daemon("slurmctld", ["slurmctld", "-D", "-f", f"{self.folder}/etc/slurm.conf"],

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """Topiary's cluster and a stock one of the same hardware and slurm.conf, side by side: what Slurm does is the measure of what we may do."""
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from rig import Cluster
 
@@ -22,8 +24,8 @@ def pairs(folders):
         return pair
 
     yield start
-    for cluster in running:
-        cluster.stop()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(Cluster.stop, running))
 
 
 # --- nodes of several kinds, partitions of several rules
@@ -119,3 +121,26 @@ def tree_pair(pairs):
 def tree(tree_pair):
     yield tree_pair
     tree_pair.clean()
+
+
+# --- jobs that take turns
+
+GANG = """\
+PreemptType=preempt/partition_prio
+PreemptMode=SUSPEND,GANG
+SchedulerTimeSlice=5
+PartitionName=patient Nodes=ALL PriorityTier=1 OverSubscribe=FORCE:1
+PartitionName=urgent Nodes=ALL PriorityTier=10 OverSubscribe=FORCE:1 PreemptMode=OFF
+PartitionName=turns Nodes=ALL PriorityTier=1 OverSubscribe=FORCE:2
+"""
+
+
+@pytest.fixture(scope="session")
+def gang_pair(pairs):
+    return pairs({"big1": "amd-4x16"}, conf=GANG)
+
+
+@pytest.fixture
+def gang(gang_pair):
+    yield gang_pair
+    gang_pair.clean()

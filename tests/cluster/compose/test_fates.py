@@ -7,7 +7,6 @@ from rig.ask import fields
 from .pair import cores, cuts, running, settled, submit
 
 PACKED = {
-    "serial": ["-n1 -w big1"],
     "tasks": ["-n8 -w big1"],
     "cpus of a task": ["-n3 -w big1", "-n1 -c8 -w big1"],
     "tasks of several cpus": ["-n3 -w big1", "-n4 -c4 -w big1"],
@@ -16,7 +15,6 @@ PACKED = {
     "range of nodes": ["-N1-2 -n8 -C wide"],
     "minimum of cpus": ["-n1 --mincpus=8 -w big1"],
     "feature": ["-n8 -C wide"],
-    "other feature": ["-n8 -C smt"],
     "node left out": ["-n8 -x big1 -C wide"],
     "smt": ["-n8 -w mid1"],
     "smt, one thread a core": ["-n8 -w mid1 --threads-per-core=1"],
@@ -27,7 +25,6 @@ PACKED = {
     "memory of the partition": ["-n8 -p hungry"],
     "all memory": ["-n8 --mem=0 -w big1"],
     "array": ["-n8 --array=0-5 -w big1"],
-    "throttled array": ["-n8 --array=0-5%2 -w big1"],
     "heterogeneous": ["-n8 -w big1 : -n4 -w big2 : -n2 -w mid1"],
     "half a machine twice": ["-n32 -w big1", "-n32 -w big1"],
 }
@@ -47,14 +44,12 @@ FATE = {
     "too many nodes now": ["--exclusive -w big1", "-N2 -C wide"],
     "later": ["-n8 -w big1 --begin=now+1hour"],
     "several partitions": ["-n64 -w big2", "-n8 -p weighed,hungry -w big2"],
-    "held": ["-n8 -w big1 --hold"],
     "uneven over nodes": ["-N2 -n9 -C wide"],
     "any node": ["-n100"],
     "spread over nodes": ["-n8 --spread-job"],
     "least nodes": ["-n70 --use-min-nodes -C wide"],
     "contiguous": ["-N2 --contiguous -n4"],
     "overcommit": ["-n16 -O -w big1"],
-    "unknown feature": ["-n8 -C nothing"],
 }
 
 LEFT_TO_SLURM = {
