@@ -3,7 +3,6 @@
 # Copyright (C) 2026 The Topiary authors
 """The registry's figures in BENCHMARKS.md, each one command: real topiaryd, PostgreSQL and munged, storms of nodes made on the fly."""
 import argparse
-import itertools
 import json
 import os
 import random
@@ -19,6 +18,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("bench", "tests", "tests/store")]
 
+import sheet as sheets  # noqa: E402
 import storms  # noqa: E402
 from registry_rig import BUILD, POSTGRES, USER, run  # noqa: E402
 from rig.cluster import as_user  # noqa: E402
@@ -40,24 +40,8 @@ def registry(**settings):
             r.end()
 
 
-class Sheet:
-    """Figures as they come: printed at once, kept for JSON and Markdown."""
-
-    def __init__(self, quiet):
-        self.quiet, self.rows, self.of = quiet, [], ""
-
-    def add(self, what, value, unit, goal="", than=None):
-        """A figure; than: how many times better it is than what was measured beside it, by name."""
-        beside = ", ".join(f"{times:.1f} times {name}" for name, times in (than or {}).items())
-        what = self.of + what
-        self.rows.append({"command": self.command, "figure": what, "value": value, "unit": unit, "beside": beside, "goal": goal})
-        if not self.quiet:
-            print(f"{what:62} {shown(value):>10} {unit:18} {'; '.join(filter(None, (goal and f'goal: {goal}', beside)))}".rstrip(), flush=True)
-
-    def begin(self, command):
-        self.command, self.of = command, ""
-        if not self.quiet:
-            print(f"\n# python3 bench/registry.py {command}", flush=True)
+class Storms(sheets.Sheet):
+    """Figures of storms of nodes."""
 
     def storm(self, name, report, cpu, memory, within=""):
         """What every storm tells; within: how many seconds it may take."""
@@ -78,14 +62,6 @@ class Sheet:
             self.add(f"{name}: a node read, p50", report["reads"]["p50_ms"], "ms")
             self.add(f"{name}: a node read, p99", report["reads"]["p99_ms"], "ms", goal="below 50")
             self.add(f"{name}: reads failed", report["read_failures"], f"of {report['reads']['count']}", goal="0")
-
-
-def shown(value):
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:,.{max(0, min(3, 3 - len(str(int(abs(value))))))}f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def server_cpu(cpu):
@@ -471,37 +447,13 @@ def parser():
     for name, options in OPTIONS.items():
         c = commands.add_parser(name, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
         c.add_argument("--base", nargs="+", default=None, help="machines to make nodes from")
-        c.add_argument("--json", action="store_true", help="the figures as JSON")
-        c.add_argument("--markdown", action="store_true", help="the figures as tables")
-        c.add_argument("--into", type=Path, metavar="FILE", help="put these tables in the place of FILE's")
+        sheets.options(c)
         for option, value, text in (*options, *EVERY):
             c.add_argument(f"--{option}", type=int, default=value, help=text)
         if name == "storm":
             c.add_argument("--mode", choices=("full", "hash", "mixed"), default="full",
                            help="the first boot; a second one, all unchanged; or a tenth repaired")
     return p
-
-
-MARK = "## In short\n"
-
-
-def markdown(rows):
-    """What has a goal or an alternative first, then all, command by command."""
-    text = f"{MARK}\n{table(row for row in rows if row['goal'] or row['beside'])}"
-    for command, group in itertools.groupby(rows, key=lambda row: row["command"]):
-        text += f"\n## `python3 bench/registry.py {command}`\n\n{table(group)}"
-    return text
-
-
-def table(rows):
-    lines = [f"| {row['figure']} | {shown(row['value'])} {row['unit']} | {'; '.join(filter(None, (row['goal'], row['beside'])))} |" for row in rows]
-    return "\n".join(["| Figure | Measured | Goal, or beside it |", "|---|---:|---|", *lines, ""])
-
-
-def write_into(path, text):
-    """The file's tables anew; what stands before them stays."""
-    head, _, _ = path.read_text(encoding="utf-8").partition(MARK)
-    path.write_text(head + text, encoding="utf-8")
 
 
 def main():
@@ -512,16 +464,11 @@ def main():
         sys.exit(f"registry.py: PostgreSQL or {BUILD}/bench/storm is missing: run make built")
     args.given_bases = args.base is not None
     args.base = args.base or storms.machines()
-    sheet = Sheet(args.json or args.markdown)
+    sheet = Storms("registry.py", "## In short\n", quiet=args.json or args.markdown)
     if args.command != "all":
         sheet.begin(" ".join(sys.argv[1:]))
     COMMANDS[args.command](sheet, args)
-    if args.json:
-        print(json.dumps(sheet.rows, indent=1))
-    if args.markdown:
-        print(markdown(sheet.rows), end="")
-    if args.into:
-        write_into(args.into, markdown(sheet.rows))
+    sheet.finish(args)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+
+/*
+ * Preloaded into a real slurmctld, in front of whatever select plugin it has: writes down, in the order of things, each job that gets
+ * cores and each that gives them back, so that what was free at any decision can be reckoned exactly. A line each:
+ *	start TIME JOB offered=NODE,... NODE:CORES ...	offered: the nodes that the plugin chose among; cores as abstract indices
+ *	end TIME JOB
+ *	test MODE NANOSECONDS RC				how long a decision took, of the thread's processor time
+ */
+#include "src/common/slurm_xlator.h"
+#include "src/common/bitstring.h"
+#include "src/common/job_resources.h"
+#include "src/common/list.h"
+#include "src/common/node_conf.h"
+#include "src/common/select.h"
+#include "src/slurmctld/slurmctld.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define MINE __attribute__((visibility("default")))
+
+/* Of the last decision for a start now; slurmctld decides and starts under one lock. */
+static bitstr_t *offered;
+
+static double now(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+/* Opened late: slurmctld begins with closing all files. */
+static FILE *record(void)
+{
+	static FILE *file;
+
+	if (!file && !(file = fopen(getenv("RECORD_FILE"), "w")))
+		abort();
+	return file;
+}
+
+static void *next(const char *name)
+{
+	void *found = dlsym(RTLD_NEXT, name);
+
+	if (!found)
+		abort();
+	return found;
+}
+
+MINE int select_g_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes, uint32_t req_nodes,
+			   uint16_t mode, List preemptees, List *preempted, bitstr_t *excluded)
+{
+	static int (*real)(job_record_t *, bitstr_t *, uint32_t, uint32_t, uint32_t, uint16_t, List, List *, bitstr_t *);
+	bitstr_t *before = bit_copy(nodes);
+	double began;
+	int rc;
+
+	if (!real)
+		real = next("select_g_job_test");
+	began = now(CLOCK_THREAD_CPUTIME_ID);
+	rc = real(job, nodes, min_nodes, max_nodes, req_nodes, mode, preemptees, preempted, excluded);
+	fprintf(record(), "test %d %.0f %d\n", mode, (now(CLOCK_THREAD_CPUTIME_ID) - began) * 1e9, rc);
+	if (mode == SELECT_MODE_RUN_NOW) {
+		FREE_NULL_BITMAP(offered);
+		offered = before;
+	} else {
+		FREE_NULL_BITMAP(before);
+	}
+	return rc;
+}
+
+static void write_offered(void)
+{
+	const char *between = " offered=";
+
+	for (int i = 0; offered && i < node_record_count; i++)
+		if (bit_test(offered, i)) {
+			fprintf(record(), "%s%s", between, node_record_table_ptr[i]->name);
+			between = ",";
+		}
+}
+
+static void write_cores(const job_resources_t *r)
+{
+	int at = 0;
+
+	for (int i = 0; i < node_record_count; i++) {
+		unsigned cores = node_record_table_ptr[i]->tot_cores;
+		const char *between = ":";
+
+		if (!bit_test(r->node_bitmap, i))
+			continue;
+		fprintf(record(), " %s", node_record_table_ptr[i]->name);
+		for (unsigned c = 0; c < cores; c++)
+			if (bit_test(r->core_bitmap, at + c)) {
+				fprintf(record(), "%s%u", between, c);
+				between = ",";
+			}
+		at += cores;
+	}
+}
+
+MINE int select_g_select_nodeinfo_set(job_record_t *job)
+{
+	static int (*real)(job_record_t *);
+	int rc;
+
+	if (!real)
+		real = next("select_g_select_nodeinfo_set");
+	rc = real(job);
+	if (IS_JOB_RUNNING(job) && job->job_resrcs) {
+		fprintf(record(), "start %.6f %s", now(CLOCK_REALTIME), job->name);
+		write_offered();
+		write_cores(job->job_resrcs);
+		fprintf(record(), "\n");
+	}
+	return rc;
+}
+
+MINE int select_g_job_fini(job_record_t *job)
+{
+	static int (*real)(job_record_t *);
+
+	if (!real)
+		real = next("select_g_job_fini");
+	fprintf(record(), "end %.6f %s\n", now(CLOCK_REALTIME), job->name);
+	fflush(record());
+	return real(job);
+}
+
+__attribute__((constructor)) static void record_start(void)
+{
+	/* None of slurmctld's children is to have this. */
+	unsetenv("LD_PRELOAD");
+}
