@@ -13,10 +13,11 @@ static double gain(double from, double to)
 
 static int as_json(const struct mapping *m, const struct places *p, FILE *out, struct err *e)
 {
-	json_t *j = json_pack("{s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f}", "ranks", (int) m->ranks,
+	json_t *j = json_pack("{s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f}", "ranks", (int) m->ranks,
 			      "places", (int) p->nplaces, "hosts", (int) p->nhosts, "cost", m->cost, "block", m->block,
 			      "cyclic", m->cyclic, "scotch", m->scotch, "gain_over_block", gain(m->block, m->cost),
-			      "gain_over_cyclic", gain(m->cyclic, m->cost), "method", m->method, "seconds", m->seconds);
+			      "gain_over_cyclic", gain(m->cyclic, m->cost), "busiest_nic", m->nic, "busiest_nic_block",
+			      m->nic_block, "method", m->method, "seconds", m->seconds);
 	int rc = j ? json_dumpf(j, out, JSON_COMPACT) : -1;
 
 	json_decref(j);
@@ -43,8 +44,9 @@ static int as_table(const struct mapping *m, const struct places *p, FILE *out, 
 	table_free(t);
 	if (rc)
 		return err_set(e, "the costs cannot be written");
-	fprintf(out, "%u ranks on %u cores of %u node(s), in %.2f s; gain: how much cheaper the chosen mapping is\n", m->ranks,
+	fprintf(out, "%u ranks on %u places of %u node(s), in %.2f s; gain: how much cheaper the chosen mapping is\n", m->ranks,
 		p->nplaces, p->nhosts, m->seconds);
+	fprintf(out, "busiest node: %.6g exchanged with others, %.6g with block\n", m->nic, m->nic_block);
 	return 0;
 }
 

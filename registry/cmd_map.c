@@ -8,27 +8,41 @@
 #include "cmd.h"
 #include "cmd_explain.h"
 #include "cmd_place.h"
+#include "fabric/fabric.h"
 #include "map/matrix.h"
 #include "map/rankfile.h"
 #include "map/solve.h"
 
 struct args {
-	const char *matrix, *nodes, *snapshot, *output, *format, *per_node;
-	unsigned job, ranks, seed;
+	const char *matrix, *nodes, *arch, *distances, *snapshot, *output, *format, *per_node, *costs;
+	unsigned job, ranks, seed, cpus;
+	int effort, fill;
 	bool explain, explain_json;
 };
 
-enum { OPT_MATRIX = 0x200, OPT_JOB, OPT_NODES, OPT_SNAPSHOT, OPT_FORMAT, OPT_RANKS, OPT_PER_NODE, OPT_SEED, OPT_EXPLAIN };
+enum {
+	OPT_MATRIX = 0x200, OPT_JOB, OPT_NODES, OPT_ARCH, OPT_DISTANCES, OPT_SNAPSHOT, OPT_FORMAT, OPT_RANKS, OPT_PER_NODE, OPT_CPUS,
+	OPT_FILL, OPT_COSTS, OPT_EFFORT, OPT_SEED, OPT_EXPLAIN,
+};
 
 static const struct argp_option options[] = {
-	{ "matrix", OPT_MATRIX, "FILE", 0, "What each pair of ranks exchanges: dense text, Matrix Market or Scotch graph", 0 },
+	{ "matrix", OPT_MATRIX, "FILE", 0, "What each pair of ranks exchanges: see topiary matrix", 0 },
 	{ "job", OPT_JOB, "ID", 0, "Map onto the cores that this running job has (default: $SLURM_JOB_ID)", 0 },
 	{ "nodes", OPT_NODES, "HOSTS[=CORES];...", 0, "Map onto these instead, without Slurm; no CORES: all of a node", 0 },
+	{ "arch", OPT_ARCH, "FILE", 0, "The network above the nodes; alone also the nodes and their insides, which the "
+	  "hierarchical format tells", 0 },
+	{ "distances", OPT_DISTANCES, "FILE", 0, "The cost between any two places, a matrix, instead of that of levels", 0 },
 	{ "snapshot", OPT_SNAPSHOT, "FILE", 0, "The nodes' hardware, instead of SnapshotFile or the registry", 0 },
 	{ "format", OPT_FORMAT, "NAME", 0, "The form of the rank file: plain (default) or openmpi", 0 },
 	{ "ranks", OPT_RANKS, "N", 0, "Map N ranks (default: the job's tasks, else all of the matrix)", 0 },
 	{ "tasks-per-node", OPT_PER_NODE, "LIST", 0, "So many ranks at most on each node in turn, as \"6(x2),5\" (default: "
 	  "$SLURM_TASKS_PER_NODE inside the job)", 0 },
+	{ "cpus-per-task", OPT_CPUS, "N", 0, "So many CPUs together are a place (default: as the job has it, else 1)", 0 },
+	{ "fill", OPT_FILL, "HOW", 0, "With more places than ranks use the first (compact), some evenly over the nodes (spread), or "
+	  "what costs least (auto, default)", 0 },
+	{ "costs", OPT_COSTS, "LEVEL=N,...", 0, "What a unit costs across a level (default: node=100,package=20,die=14,numa=12,l3=8,"
+	  "l2=4,core=2)", 0 },
+	{ "effort", OPT_EFFORT, "HOW", 0, "How long to search: fast, normal (default) or high", 0 },
 	{ "seed", OPT_SEED, "N", 0, "The same seed gives the same mapping (default: 1)", 0 },
 	{ "explain", OPT_EXPLAIN, "json", OPTION_ARG_OPTIONAL, "Say what the mapping costs beside others; on standard error "
 	  "when the rank file goes to standard output", 0 },
@@ -57,6 +71,13 @@ static error_t explain(struct args *a, const char *arg, struct argp_state *state
 	return 0;
 }
 
+static error_t choice(struct argp_state *state, const char *what, const char *arg, int (*parse_one)(const char *name), int *out)
+{
+	if ((*out = parse_one(arg)) < 0)
+		argp_error(state, "%s=%s: no such choice", what, arg);
+	return 0;
+}
+
 static error_t at_end(struct args *a, struct argp_state *state)
 {
 	const char *job = getenv("SLURM_JOB_ID");
@@ -65,12 +86,15 @@ static error_t at_end(struct args *a, struct argp_state *state)
 		argp_error(state, "--matrix is needed");
 	if (a->job && a->nodes)
 		argp_error(state, "--job or --nodes, not both");
-	if (!a->job && !a->nodes && !job)
-		argp_error(state, "--job or --nodes is needed outside a job");
-	if (!a->nodes && !a->per_node && job && (!a->job || a->job == strtoul(job, NULL, 10)))
-		a->per_node = getenv("SLURM_TASKS_PER_NODE");
-	if (!a->job && !a->nodes)
+	if (!a->job && !a->nodes && !a->arch && !a->distances) {
+		if (!job)
+			argp_error(state, "--job, --nodes, --arch or --distances is needed outside a job");
 		a->job = number(state, "SLURM_JOB_ID", job, 1);
+	}
+	if (!a->job && !a->nodes && !a->arch && strcmp(a->format, "plain"))
+		argp_error(state, "--distances alone names no hosts: only --format=plain can be written");
+	if (a->job && !a->per_node && job && a->job == strtoul(job, NULL, 10))
+		a->per_node = getenv("SLURM_TASKS_PER_NODE");
 	return 0;
 }
 
@@ -85,6 +109,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return a->job = number(state, "--job", arg, 1), 0;
 	case OPT_NODES:
 		return a->nodes = arg, 0;
+	case OPT_ARCH:
+		return a->arch = arg, 0;
+	case OPT_DISTANCES:
+		return a->distances = arg, 0;
+	case OPT_CPUS:
+		return a->cpus = number(state, "--cpus-per-task", arg, 1), 0;
+	case OPT_FILL:
+		return choice(state, "--fill", arg, places_fill_parse, &a->fill);
+	case OPT_COSTS:
+		return a->costs = arg, 0;
+	case OPT_EFFORT:
+		return choice(state, "--effort", arg, mapping_effort_parse, &a->effort);
 	case OPT_SNAPSHOT:
 		return a->snapshot = arg, 0;
 	case OPT_FORMAT:
@@ -133,16 +169,43 @@ static struct snapshot *load_snapshot(const struct cmd *c, const struct args *a,
 	return s;
 }
 
-static int load_job(const struct cmd *c, const struct args *a, struct job *job, struct err *e)
+/* The nodes by Slurm or by name, their shapes by the snapshot. */
+static int load_nodes(const struct cmd *c, const struct args *a, struct site *site, struct job *job, struct err *e)
 {
 	struct snapshot *s = load_snapshot(c, a, e);
 	int rc;
 
 	if (!s)
 		return -1;
-	rc = a->nodes ? job_from_words(a->nodes, s, job, e) : job_load(a->job, s, job, e);
+	site->snapshot = s;
+	rc = a->nodes ? job_from_words(a->nodes, site, job, e) : job_load(a->job, site, job, e);
 	snapshot_free(s);
 	return rc;
+}
+
+static int load_distances(const struct args *a, struct job *job, struct err *e)
+{
+	struct matrix *m = matrix_read(a->distances, e);
+	int rc;
+
+	if (!m)
+		return -1;
+	rc = job->places ? places_distances(job->places, m, e) : job_from_distances(m, job, e);
+	matrix_free(m);
+	return rc ? err_within(e, "%s", a->distances) : 0;
+}
+
+static int load_job(const struct cmd *c, const struct args *a, const struct hierarchy *network, struct job *job, struct err *e)
+{
+	struct site site = { .network = network, .costs = a->costs, .cpus = a->cpus };
+
+	if (a->job || a->nodes) {
+		if (load_nodes(c, a, &site, job, e))
+			return -1;
+	} else if (network && job_from_network(&site, job, e)) {
+		return err_within(e, "%s", a->arch);
+	}
+	return a->distances ? load_distances(a, job, e) : 0;
 }
 
 /* As many ranks as the job has tasks; a longer matrix is cut. */
@@ -191,7 +254,7 @@ static int read_tasks(const char *at, unsigned *tasks, unsigned hosts)
 }
 
 /* Slurm gives a task a CPU, which on cores of several PUs is part of a core, and each node its share of the tasks. */
-static int make_room(struct places *p, const char *per_node, unsigned ranks, struct err *e)
+static int fit_tasks(struct places *p, const struct args *a, struct err *e)
 {
 	unsigned *tasks = malloc(p->nhosts * sizeof(*tasks));
 	int rc = 0;
@@ -199,12 +262,25 @@ static int make_room(struct places *p, const char *per_node, unsigned ranks, str
 	if (!tasks)
 		return err_set(e, "out of memory");
 	memset(tasks, 0xff, p->nhosts * sizeof(*tasks));
-	if (per_node && read_tasks(per_node, tasks, p->nhosts))
-		rc = err_set(e, "tasks per node '%s': not what a job of %u node(s) has", per_node, p->nhosts);
-	else if (per_node || ranks > p->nplaces)
-		rc = places_fit(p, tasks, e);
+	if (a->per_node && read_tasks(a->per_node, tasks, p->nhosts))
+		rc = err_set(e, "tasks per node '%s': not what a job of %u node(s) has", a->per_node, p->nhosts);
+	else
+		rc = places_fit(p, tasks, a->fill, e);
 	free(tasks);
 	return rc;
+}
+
+static int make_room(const struct job *job, const struct args *a, unsigned ranks, struct err *e)
+{
+	struct places *p = job->places;
+
+	if ((a->per_node || ranks > p->nplaces) && fit_tasks(p, a, e))
+		return -1;
+	if (ranks > p->nplaces && job->cpus < 2)
+		return err_set(e, "%u ranks, but only %u places", ranks, p->nplaces);
+	if (ranks > p->nplaces)
+		return err_set(e, "%u ranks of %u CPUs, but the job's cores make only %u such places", ranks, job->cpus, p->nplaces);
+	return places_fill(p, ranks, a->fill, e);
 }
 
 static int write_mapping(const struct args *a, const struct job *job, const struct mapping *m, struct err *e)
@@ -220,28 +296,47 @@ static int write_mapping(const struct args *a, const struct job *job, const stru
 	return rc;
 }
 
+/* Of several planes the largest. */
+static const struct hierarchy *network_of(const struct fabric *f, const char *path, struct err *e)
+{
+	if (f->nplanes && f->planes[0].levels)
+		return f->planes[0].levels;
+	err_set(e, "%s: no hosts in it", path);
+	return NULL;
+}
+
+static int map_job(const struct args *a, struct job *job, struct err *e)
+{
+	struct matrix *m = load_matrix(a->matrix, a->ranks ? a->ranks : job->tasks, e);
+	struct mapping mapping;
+	int rc = -1;
+
+	if (m && make_room(job, a, m->ranks, e) == 0 && mapping_solve(m, job->places, a->effort, a->seed, &mapping, e) == 0) {
+		rc = write_mapping(a, job, &mapping, e);
+		mapping_free(&mapping);
+	}
+	matrix_free(m);
+	return rc;
+}
+
 int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	struct args a = { .format = "plain", .seed = 1 };
+	struct args a = { .format = "plain", .seed = 1, .effort = EFFORT_NORMAL, .fill = FILL_AUTO };
+	const struct hierarchy *network = NULL;
+	struct fabric *fabric = NULL;
 	struct job job = {0};
-	struct matrix *m = NULL;
-	struct mapping mapping;
 	int rc = -1;
 
 	if (cmd_parse(c, &argp, &a, argc, argv, e))
 		return -1;
 	a.explain |= c->json;
 	a.explain_json |= c->json;
-	if (load_job(c, &a, &job, e) || !(m = load_matrix(a.matrix, a.ranks ? a.ranks : job.tasks, e)))
-		goto error;
-	if (make_room(job.places, a.per_node, m->ranks, e))
-		goto error;
-	if (mapping_solve(m, job.places, a.seed, &mapping, e) == 0) {
-		rc = write_mapping(&a, &job, &mapping, e);
-		mapping_free(&mapping);
-	}
-error:
-	matrix_free(m);
+	if (a.arch && (!(fabric = fabric_read(&a.arch, 1, NULL, e)) || !(network = network_of(fabric, a.arch, e))))
+		goto out;
+	if (load_job(c, &a, network, &job, e) == 0)
+		rc = map_job(&a, &job, e);
+out:
 	places_free(job.places);
+	fabric_free(fabric);
 	return rc;
 }

@@ -50,33 +50,37 @@ static int hosts_each(const char *hosts, int (*each)(void *data, const char *hos
 }
 
 struct filling {
-	const struct snapshot *snapshot;
+	const struct site *site;
 	struct places *places;
-	const job_info_t *job;		/* for a job of Slurm's */
+	unsigned cpus;			/* of a task */
 	const char *cores;		/* for words; NULL: all */
 };
 
-/* A host that stands twice would be two hosts to the mapping and one to the launcher. */
-static bool is_known(const struct places *p, const char *host)
+static struct places *places_begin(const struct site *s, struct err *e)
 {
-	for (unsigned i = 0; i < p->nhosts; i++)
-		if (!strcmp(p->hosts[i], host))
-			return true;
-	return false;
+	struct places *p = places_new();
+
+	if (!p) {
+		err_set(e, "out of memory");
+		return NULL;
+	}
+	p->network = s->network;
+	if (!s->costs || places_costs(p, s->costs, e) == 0)
+		return p;
+	places_free(p);
+	return NULL;
 }
 
 static int add_words(void *data, const char *host, struct err *e)
 {
 	struct filling *f = data;
-	const struct shape *shape = shape_of(f->snapshot, host, e);
+	const struct shape *shape = shape_of(f->site->snapshot, host, e);
 	char all[32];
 
 	if (!shape)
 		return -1;
-	if (is_known(f->places, host))
-		return err_set(e, "%s: named twice", host);
 	snprintf(all, sizeof(all), "0-%u", shape->cores - 1);
-	return places_add(f->places, host, shape, f->cores ? f->cores : all, e);
+	return places_add(f->places, host, shape, f->cores ? f->cores : all, f->cpus, e);
 }
 
 static int add_item(struct filling *f, char *item, struct err *e)
@@ -89,12 +93,14 @@ static int add_item(struct filling *f, char *item, struct err *e)
 	return hosts_each(item, add_words, f, e);
 }
 
-int job_from_words(const char *words, const struct snapshot *s, struct job *out, struct err *e)
+int job_from_words(const char *words, const struct site *s, struct job *out, struct err *e)
 {
-	struct filling f = { .snapshot = s, .places = places_new() };
+	struct filling f = { .site = s, .places = places_begin(s, e), .cpus = s->cpus ? s->cpus : 1 };
 	char *copy = strdup(words), *save = NULL, *item;
-	int rc = copy && f.places ? 0 : err_set(e, "out of memory");
+	int rc = copy ? 0 : err_set(e, "out of memory");
 
+	if (!f.places)
+		rc = -1;
 	if (rc == 0)
 		for (item = strtok_r(copy, ";", &save); item && rc == 0; item = strtok_r(NULL, ";", &save))
 			rc = add_item(&f, item, e);
@@ -105,42 +111,60 @@ int job_from_words(const char *words, const struct snapshot *s, struct job *out,
 		places_free(f.places);
 		return -1;
 	}
-	*out = (struct job){ .places = f.places };
+	*out = (struct job){ .cpus = f.cpus, .places = f.places };
 	return 0;
 }
 
-/* Places are cores: a task of several would need several places side by side. */
-static int check_task_size(const job_info_t *j, const char *host, const struct shape *shape, struct err *e)
+int job_from_network(const struct site *s, struct job *out, struct err *e)
 {
-	unsigned cpus = j->cpus_per_task == NO_VAL16 ? 1 : j->cpus_per_task;
+	struct places *p = places_begin(s, e);
+	int rc = p ? 0 : -1;
 
-	if (cpus > shape->threads[0])
-		return err_set(e, "%s: cpus-per-task is %u, more than the %u CPU(s) of a core: only tasks of one core are mapped",
-			       host, cpus, shape->threads[0]);
+	for (unsigned i = 0; rc == 0 && i < s->network->nhosts; i++)
+		rc = places_add_inner(p, &s->network->hosts[i], e);
+	if (rc) {
+		places_free(p);
+		return -1;
+	}
+	*out = (struct job){ .cpus = 1, .places = p };
+	return 0;
+}
+
+int job_from_distances(const struct matrix *m, struct job *out, struct err *e)
+{
+	struct hierarchy_host nameless = { .name = "-", .inner = { .levels = 1, .size = { m->ranks }, .cost = { 1 } } };
+	struct places *p = places_new();
+
+	if (!p)
+		return err_set(e, "out of memory");
+	if (places_add_inner(p, &nameless, e) || places_distances(p, m, e)) {
+		places_free(p);
+		return -1;
+	}
+	*out = (struct job){ .cpus = 1, .places = p };
 	return 0;
 }
 
 static int add_allocated(void *data, const char *host, const char *cores, struct err *e)
 {
 	struct filling *f = data;
-	const struct shape *shape = shape_of(f->snapshot, host, e);
+	const struct shape *shape = shape_of(f->site->snapshot, host, e);
 
-	if (!shape || check_task_size(f->job, host, shape, e))
-		return -1;
-	return places_add(f->places, host, shape, cores, e);
+	return shape ? places_add(f->places, host, shape, cores, f->cpus, e) : -1;
 }
 
-static int fill(const job_info_t *j, const struct snapshot *s, struct job *out, struct err *e)
+static int fill(const job_info_t *j, const struct site *s, struct job *out, struct err *e)
 {
-	struct filling f = { .snapshot = s, .job = j, .places = places_new() };
+	struct filling f = { .site = s, .places = places_begin(s, e) };
 
 	if (!f.places)
-		return err_set(e, "out of memory");
+		return -1;
+	f.cpus = s->cpus ? s->cpus : j->cpus_per_task == NO_VAL16 || !j->cpus_per_task ? 1 : j->cpus_per_task;
 	if (cores_each(j, add_allocated, &f, e)) {
 		places_free(f.places);
 		return -1;
 	}
-	*out = (struct job){ .tasks = j->num_tasks == NO_VAL ? 0 : j->num_tasks, .places = f.places };
+	*out = (struct job){ .tasks = j->num_tasks == NO_VAL ? 0 : j->num_tasks, .cpus = f.cpus, .places = f.places };
 	return 0;
 }
 
@@ -152,14 +176,14 @@ static const job_info_t *record_of(const job_info_msg_t *m, uint32_t id)
 	return NULL;
 }
 
-int job_load(uint32_t id, const struct snapshot *s, struct job *out, struct err *e)
+int job_load(uint32_t id, const struct site *s, struct job *out, struct err *e)
 {
 	job_info_msg_t *m = NULL;
 	const job_info_t *j;
 	int rc;
 
 	slurm_init(NULL);
-	if (cores_load(id, &m))
+	if (slurm_load_job(&m, id, SHOW_DETAIL))
 		return err_set(e, "job %u: %s", id, slurm_strerror(errno));
 	j = record_of(m, id);
 	rc = j ? fill(j, s, out, e) : err_set(e, "slurmctld does not know it");

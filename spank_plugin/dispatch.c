@@ -7,6 +7,7 @@
 SPANK_PLUGIN(topiary, 1)
 #pragma GCC visibility pop
 
+#include "capture.h"
 #include "options.h"
 #include "rank_file.h"
 #include "step.h"
@@ -25,7 +26,13 @@ static hook_fn *const on_post_opt[S_CTX_JOB_SCRIPT + 1] = {
 	[S_CTX_ALLOCATOR] = submit_options,
 	[S_CTX_REMOTE] = step_open,
 };
-static hook_fn *const on_task[S_CTX_JOB_SCRIPT + 1] = { [S_CTX_REMOTE] = rank_file_make };
+static int prepare_task(spank_t sp, int argc, char **argv)
+{
+	return rank_file_make(sp, argc, argv) | capture_begin(sp, argc, argv);
+}
+
+static hook_fn *const on_task[S_CTX_JOB_SCRIPT + 1] = { [S_CTX_REMOTE] = prepare_task };
+static hook_fn *const on_task_exit[S_CTX_JOB_SCRIPT + 1] = { [S_CTX_REMOTE] = capture_end };
 static hook_fn *const on_exit_[S_CTX_JOB_SCRIPT + 1] = { [S_CTX_REMOTE] = step_close };
 
 static int dispatch(hook_fn *const hooks[], spank_t sp, int argc, char **argv)
@@ -48,6 +55,11 @@ int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 {
 	return dispatch(on_task, sp, argc, argv);
+}
+
+int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
+{
+	return dispatch(on_task_exit, sp, argc, argv);
 }
 
 int slurm_spank_exit(spank_t sp, int argc, char **argv)

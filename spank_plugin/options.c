@@ -30,18 +30,34 @@ static int matrix_submit(const char *name, const char *value, struct err *e)
 	return submit_matrix(value, options.matrix, sizeof(options.matrix), e);
 }
 
+static int capture_submit(const char *name, const char *value, struct err *e)
+{
+	(void) name;
+	return submit_capture(value, options.capture, sizeof(options.capture), e);
+}
+
 /* The node has no say in whether the file is there: it is read later, by the user's own process. */
+static int path_take(const char *name, const char *value, char *out, size_t size, struct err *e)
+{
+	if (strlen(value) >= size)
+		return err_set(e, "--%s: longer than %zu bytes", name, size - 1);
+	snprintf(out, size, "%s", value);
+	return 0;
+}
+
 static int matrix_take(const char *name, const char *value, struct err *e)
 {
-	if (strlen(value) >= sizeof(options.matrix))
-		return err_set(e, "--%s: longer than %zu bytes", name, sizeof(options.matrix) - 1);
-	snprintf(options.matrix, sizeof(options.matrix), "%s", value);
-	return 0;
+	return path_take(name, value, options.matrix, sizeof(options.matrix), e);
+}
+
+static int capture_take(const char *name, const char *value, struct err *e)
+{
+	return path_take(name, value, options.capture, sizeof(options.capture), e);
 }
 
 typedef int take_fn(const char *name, const char *value, struct err *e);
 
-enum { FIT, LEVEL, REQUEST, MATRIX, OPTIONS };
+enum { FIT, LEVEL, REQUEST, MATRIX, CAPTURE, OPTIONS };
 
 static const struct {
 	take_fn *submit, *remote;
@@ -50,6 +66,7 @@ static const struct {
 	[LEVEL] = { request_check, leave },
 	[REQUEST] = { request_check, leave },
 	[MATRIX] = { matrix_submit, matrix_take },
+	[CAPTURE] = { capture_submit, capture_take },
 };
 
 static int option_set(int which, const char *value, int remote);
@@ -62,6 +79,8 @@ static struct spank_option table[OPTIONS] = {
 	[REQUEST] = { "topo-request", "PATH", "the hardware wanted on each node, as in /package=1/l3=2/core=4", 1, REQUEST,
 		option_set },
 	[MATRIX] = { "topo-matrix", "FILE", "communication matrix of the job's ranks: mpirun places them by it", 1, MATRIX,
+		option_set },
+	[CAPTURE] = { "topo-capture", "FILE", "write what the job's ranks exchange, for --topo-matrix of a later job", 1, CAPTURE,
 		option_set },
 };
 

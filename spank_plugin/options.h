@@ -11,6 +11,7 @@
  */
 struct options {
 	char matrix[4096];	/* --topo-matrix: on the submit side absolute and readable; on the node as it came */
+	char capture[4000];	/* --topo-capture: the same, of a file to be written; shorter, for what is named after it */
 };
 
 extern struct options options;

@@ -13,7 +13,10 @@
 /* --topo-matrix: the absolute path of a regular file that the user may read. 0, or -1 with an error that names it. */
 int submit_matrix(const char *value, char *out, size_t size, struct err *e);
 
-/* slurm_spank_init_post_opt: let the job carry the absolute path. Always 0. */
+/* --topo-capture: the absolute path of a file that there is or may be, in a folder where the user may write. The same. */
+int submit_capture(const char *value, char *out, size_t size, struct err *e);
+
+/* slurm_spank_init_post_opt: let the job carry the absolute paths. Always 0. */
 int submit_options(spank_t sp, int argc, char **argv);
 
 #endif

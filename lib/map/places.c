@@ -2,12 +2,13 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "map/places.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/restrict.h"
+#include "map/places_room.h"
 
-const unsigned places_default_cost[PLACES_LEVELS] = {
+const unsigned places_default_cost[LEVEL_COUNT] = {
 	[LEVEL_NODE] = 100,
 	[LEVEL_PACKAGE] = 20,
 	[LEVEL_DIE] = 14,
@@ -16,6 +17,8 @@ const unsigned places_default_cost[PLACES_LEVELS] = {
 	[LEVEL_L2] = 4,
 	[LEVEL_CORE] = 2,
 };
+
+#define MAX_COST 1000000
 
 struct places *places_new(void)
 {
@@ -34,136 +37,166 @@ void places_free(struct places *p)
 		free(p->hosts[i]);
 	free(p->hosts);
 	free(p->place);
+	free(p->leaf);
+	free(p->kinds);
+	free(p->distance);
 	free(p);
 }
 
-/*
- * Domains are in preorder, so that of two around one core the inner has the higher index. A level that the core is in no
- * domain of, or in one that is wider than the level above (memory around packages), takes the domain above.
- */
-static void path_fill(struct place *place, const struct shape *shape, size_t core_domain, unsigned base)
+static int cost_set(unsigned *cost, char *word, struct err *e)
 {
-	memset(place->path, 0, sizeof(place->path));
-	for (int d = core_domain; d >= 0; d = shape->domains[d].parent) {
-		unsigned *at = &place->path[shape->domains[d].level];
+	char *value = strchr(word, '='), *end;
+	int level;
+	unsigned long n;
 
-		if (!*at)
-			*at = base + d;
-	}
-	for (int l = 1; l < PLACES_LEVELS; l++)
-		if (place->path[l] < place->path[l - 1])
-			place->path[l] = place->path[l - 1];
+	if (!value)
+		return err_set(e, "costs: '%s' is not LEVEL=COST", word);
+	*value++ = '\0';
+	if ((level = level_parse(word)) < 0)
+		return err_set(e, "costs: '%s' is no level", word);
+	errno = 0;
+	n = strtoul(value, &end, 10);
+	if (errno || end == value || *end || *value == '-' || n > MAX_COST)
+		return err_set(e, "costs: %s=%s: a whole number up to %u is needed", word, value, MAX_COST);
+	cost[level] = n;
+	return 0;
 }
 
-static unsigned places_fill(struct place *to, const struct shape *shape, const unsigned char *wanted, unsigned host,
-			    unsigned base)
+int places_costs(struct places *p, const char *words, struct err *e)
 {
-	unsigned n = 0;
+	char *copy = strdup(words), *save = NULL;
+	unsigned cost[LEVEL_COUNT];
+	int rc = copy ? 0 : err_set(e, "out of memory");
 
-	for (size_t d = 0; d < shape->ndomains; d++) {
-		const struct domain *core = &shape->domains[d];
-
-		if (core->level != LEVEL_CORE || !wanted[core->first])
-			continue;
-		to[n] = (struct place){ .host = host, .leaf = n, .core = core->first, .threads = shape->threads[core->first] };
-		path_fill(&to[n++], shape, d, base);
-	}
-	return n;
+	memcpy(cost, p->cost, sizeof(cost));
+	for (char *word = copy ? strtok_r(copy, ",", &save) : NULL; word && rc == 0; word = strtok_r(NULL, ",", &save))
+		rc = cost_set(cost, word, e);
+	free(copy);
+	if (rc == 0)
+		memcpy(p->cost, cost, sizeof(cost));
+	return rc;
 }
 
-/* The numbers of domains go on from those of the node before, whose last place has its highest, and start at 1. */
-static unsigned next_base(const struct places *p)
+int places_distances(struct places *p, const struct matrix *m, struct err *e)
 {
-	return p->nplaces ? p->place[p->nplaces - 1].path[LEVEL_CORE] + 1 : 1;
+	double *distance;
+
+	if (m->ranks != p->added)
+		return err_set(e, "distances between %u places, but there are %u", m->ranks, p->added);
+	if (!(distance = calloc((size_t) m->ranks * m->ranks, sizeof(*distance))))
+		return err_set(e, "out of memory");
+	for (unsigned a = 0; a < m->ranks; a++)
+		for (size_t i = m->row[a]; i < m->row[a + 1]; i++)
+			distance[(size_t) a * m->ranks + m->adj[i]] = m->weight[i] / 2;
+	free(p->distance);
+	p->distance = distance;
+	return 0;
 }
 
-static int room_make(struct places *p, unsigned cores)
+int places_host_new(struct places *p, const char *name, struct err *e)
 {
-	char **hosts = realloc(p->hosts, (p->nhosts + 1) * sizeof(*hosts));
-	struct place *place;
+	char **hosts;
 
-	if (!hosts)
-		return -1;
+	for (unsigned i = 0; i < p->nhosts; i++)
+		if (!strcmp(p->hosts[i], name))
+			return err_set(e, "%s: the node is there twice", name);
+	if (!(hosts = realloc(p->hosts, (p->nhosts + 1) * sizeof(*hosts))))
+		return err_set(e, "%s: out of memory", name);
 	p->hosts = hosts;
-	if (!(place = realloc(p->place, ((size_t) p->nplaces + cores) * sizeof(*place))))
+	if (!(p->hosts[p->nhosts] = strdup(name)))
+		return err_set(e, "%s: out of memory", name);
+	p->nhosts++;
+	return 0;
+}
+
+void places_host_drop(struct places *p, unsigned nplaces, unsigned nleaves)
+{
+	free(p->hosts[--p->nhosts]);
+	p->nplaces = p->added = nplaces;
+	p->nleaves = nleaves;
+}
+
+int places_room(struct places *p, unsigned nplaces, unsigned nleaves)
+{
+	struct place *place = realloc(p->place, ((size_t) p->nplaces + nplaces + 1) * sizeof(*place));
+	unsigned *leaf;
+
+	if (!place)
 		return -1;
 	p->place = place;
+	if (!(leaf = realloc(p->leaf, ((size_t) p->nleaves + nleaves + 1) * sizeof(*leaf))))
+		return -1;
+	p->leaf = leaf;
 	return 0;
 }
 
-int places_add(struct places *p, const char *host, const struct shape *shape, const char *cores, struct err *e)
+struct place *places_put(struct places *p, unsigned kind, unsigned takes)
 {
-	unsigned char *wanted = calloc(shape->cores, 1);
-	char *name = strdup(host);
-	unsigned n;
+	struct place *place = &p->place[p->nplaces];
 
-	if (!wanted || !name || room_make(p, shape->cores)) {
-		err_set(e, "%s: out of memory", host);
-		goto error;
-	}
-	for (unsigned i = 0; i < p->nhosts; i++)
-		if (!strcmp(p->hosts[i], host)) {
-			err_set(e, "%s: the node is there twice", host);
-			goto error;
-		}
-	if (cores_parse(cores, wanted, shape->cores, e)) {
-		err_within(e, "%s", host);
-		goto error;
-	}
-	if (!(n = places_fill(p->place + p->nplaces, shape, wanted, p->nhosts, next_base(p)))) {
-		err_set(e, "%s: no core of the node is in the job", host);
-		goto error;
-	}
-	p->hosts[p->nhosts++] = name;
-	p->nplaces += n;
-	free(wanted);
-	return 0;
-error:
-	free(wanted);
-	free(name);
-	return -1;
+	*place = (struct place){ .id = p->nplaces, .host = p->nhosts - 1, .leaf = p->nleaves, .takes = takes, .kind = kind };
+	p->added = ++p->nplaces;
+	return place;
 }
 
-/* The places of the host that begins at `from`, as places_fit has it; the first place of the next. */
-static unsigned host_fit(const struct places *p, unsigned from, unsigned tasks, struct place *to, unsigned *n)
+int places_kind_find(struct places *p, const struct places_kind *kind)
 {
-	unsigned end = from, kept = 0;
+	struct places_kind *more;
 
-	while (end < p->nplaces && p->place[end].host == p->place[from].host)
-		end++;
-	for (unsigned i = from; i < end; i++) {
-		unsigned times = tasks > end - from ? p->place[i].threads : 1;
+	for (unsigned i = 0; i < p->nkinds; i++)
+		if (!memcmp(&p->kinds[i], kind, sizeof(*kind)))
+			return i;
+	if (!(more = realloc(p->kinds, (p->nkinds + 1) * sizeof(*more))))
+		return -1;
+	p->kinds = more;
+	p->kinds[p->nkinds] = *kind;
+	return p->nkinds++;
+}
 
-		for (; times && kept < tasks; times--, kept++)
-			to[(*n)++] = p->place[i];
+unsigned places_above(const struct places *p, struct places_kind *kind)
+{
+	*kind = (struct places_kind){0};
+	if (!p->network)
+		return 0;
+	for (unsigned l = 0; l < p->network->nlevels; l++)
+		kind->cost[l] = p->network->level[l].cost[0];
+	return p->network->nlevels;
+}
+
+/* Scotch's numbering of a torus, which the fabric's has too: the first dimension counts fastest. The shorter way round. */
+static double torus_distance(const struct hierarchy_level *l, unsigned a, unsigned b)
+{
+	double sum = 0;
+
+	for (unsigned d = 0; d < l->dims; d++) {
+		unsigned x = a % l->dim[d], y = b % l->dim[d], hops = x > y ? x - y : y - x;
+
+		sum += (double) l->cost[d] * (hops > l->dim[d] - hops ? l->dim[d] - hops : hops);
+		a /= l->dim[d];
+		b /= l->dim[d];
 	}
-	return end;
+	return sum;
 }
 
-int places_fit(struct places *p, const unsigned *tasks, struct err *e)
+static double level_distance(const struct places *p, const struct place *a, const struct place *b, unsigned l)
 {
-	struct place *fit;
-	unsigned n = 0;
-	size_t most = 0;
+	const struct hierarchy_level *level = p->network && l < p->network->nlevels ? &p->network->level[l] : NULL;
 
-	for (unsigned i = 0; i < p->nplaces; i++)
-		most += p->place[i].threads;
-	if (!(fit = malloc((most + 1) * sizeof(*fit))))
-		return err_set(e, "out of memory");
-	for (unsigned i = 0; i < p->nplaces;)
-		i = host_fit(p, i, tasks[p->place[i].host], fit, &n);
-	free(p->place);
-	p->place = fit;
-	p->nplaces = n;
-	return 0;
+	if (level && level->form == HIERARCHY_TORUS)
+		return torus_distance(level, a->path[l], b->path[l]);
+	if (level && level->form == HIERARCHY_GRAPH)
+		return (double) level->cost[0] * level->hops[(size_t) a->path[l] * level->size + b->path[l]];
+	return p->kinds[a->kind].cost[l];
 }
 
-unsigned places_distance(const struct places *p, unsigned a, unsigned b)
+double places_distance(const struct places *p, unsigned a, unsigned b)
 {
-	const unsigned *from = p->place[a].path, *to = p->place[b].path;
+	const struct place *from = &p->place[a], *to = &p->place[b];
 
-	for (int l = 0; l < PLACES_LEVELS; l++)
-		if (from[l] != to[l])
-			return p->cost[l];
+	if (p->distance)
+		return p->distance[(size_t) from->id * p->added + to->id];
+	for (unsigned l = 0; l < PLACES_LEVELS; l++)
+		if (from->path[l] != to->path[l])
+			return level_distance(p, from, to, l);
 	return 0;
 }

@@ -4,19 +4,26 @@
 
 #include <string.h>
 
-static void plain_line(struct buf *out, unsigned rank, const char *host, unsigned leaf)
+static void leaves(struct buf *out, const unsigned *leaf, unsigned n)
 {
-	buf_printf(out, "%u %s %u\n", rank, host, leaf);
+	for (unsigned i = 0; i < n; i++)
+		buf_printf(out, "%s%u", i ? "," : "", leaf[i]);
+	buf_puts(out, "\n");
 }
 
-static void openmpi_line(struct buf *out, unsigned rank, const char *host, unsigned leaf)
+static void plain_line(struct buf *out, unsigned rank, const char *host)
 {
-	buf_printf(out, "rank %u=%s slot=%u\n", rank, host, leaf);
+	buf_printf(out, "%u %s ", rank, host);
+}
+
+static void openmpi_line(struct buf *out, unsigned rank, const char *host)
+{
+	buf_printf(out, "rank %u=%s slot=", rank, host);
 }
 
 static const struct format {
 	const char *name;
-	void (*line)(struct buf *out, unsigned rank, const char *host, unsigned leaf);
+	void (*begin)(struct buf *out, unsigned rank, const char *host);	/* a line, up to its leaves */
 } formats[] = {
 	{ "plain", plain_line },
 	{ "openmpi", openmpi_line },
@@ -52,7 +59,8 @@ int rankfile_write(const char *format, const struct places *p, const struct mapp
 	for (unsigned r = 0; r < m->ranks; r++) {
 		const struct place *place = &p->place[m->place[r]];
 
-		f->line(out, r, p->hosts[place->host], place->leaf);
+		f->begin(out, r, p->hosts[place->host]);
+		leaves(out, &p->leaf[place->leaf], place->leaves);
 	}
 	return out->failed ? err_set(e, "rank file: out of memory") : 0;
 }

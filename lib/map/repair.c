@@ -5,37 +5,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "map/swaps.h"
-
-/* Of the ranks on one place the one that talks most stays. */
-static void homes_keep(const struct matrix *m, const double *volume, unsigned *place, unsigned *rank_on)
+/* Of the ranks on one slot the one that talks most stays. */
+static void homes_keep(const struct matrix *m, const double *volume, unsigned *slot, unsigned *rank_on)
 {
 	for (unsigned r = 0; r < m->ranks; r++) {
-		unsigned *home = &rank_on[place[r]];
+		unsigned *home = &rank_on[slot[r]];
 
-		if (*home != SWAPS_FREE && volume[*home] >= volume[r]) {
-			place[r] = SWAPS_FREE;
+		if (*home != SLOT_NONE && volume[*home] >= volume[r]) {
+			slot[r] = SLOT_NONE;
 			continue;
 		}
-		if (*home != SWAPS_FREE)
-			place[*home] = SWAPS_FREE;
+		if (*home != SLOT_NONE)
+			slot[*home] = SLOT_NONE;
 		*home = r;
 	}
 }
 
-static unsigned home_find(const struct matrix *m, const struct places *p, const unsigned *place, const unsigned *rank_on,
+static unsigned home_find(const struct matrix *m, const struct slots *s, const unsigned *slot, const unsigned *rank_on,
 			  unsigned rank)
 {
-	unsigned best = SWAPS_FREE;
+	unsigned best = SLOT_NONE;
 	double least = 0;
 
-	for (unsigned at = 0; at < p->nplaces; at++) {
+	for (unsigned at = 0; at < s->n; at++) {
 		double cost;
 
-		if (rank_on[at] != SWAPS_FREE)
+		if (rank_on[at] != SLOT_NONE)
 			continue;
-		cost = swaps_rank_cost(m, p, place, rank, at);
-		if (best == SWAPS_FREE || cost < least) {
+		cost = slots_rank_cost(m, s, slot, rank, at);
+		if (best == SLOT_NONE || cost < least) {
 			best = at;
 			least = cost;
 		}
@@ -43,23 +41,23 @@ static unsigned home_find(const struct matrix *m, const struct places *p, const 
 	return best;
 }
 
-int repair_mapping(const struct matrix *m, const struct places *p, unsigned *place)
+int repair_mapping(const struct matrix *m, const struct slots *s, unsigned *slot)
 {
 	double *volume = calloc(m->ranks, sizeof(*volume));
-	unsigned *rank_on = malloc(p->nplaces * sizeof(*rank_on));
+	unsigned *rank_on = malloc(s->n * sizeof(*rank_on));
 	int rc = -1;
 
 	if (!volume || !rank_on)
 		goto out;
-	memset(rank_on, 0xff, p->nplaces * sizeof(*rank_on));
+	memset(rank_on, 0xff, s->n * sizeof(*rank_on));
 	for (unsigned r = 0; r < m->ranks; r++)
 		for (size_t i = m->row[r]; i < m->row[r + 1]; i++)
 			volume[r] += m->weight[i];
-	homes_keep(m, volume, place, rank_on);
+	homes_keep(m, volume, slot, rank_on);
 	for (unsigned r = 0; r < m->ranks; r++)
-		if (place[r] == SWAPS_FREE) {
-			place[r] = home_find(m, p, place, rank_on, r);
-			rank_on[place[r]] = r;
+		if (slot[r] == SLOT_NONE) {
+			slot[r] = home_find(m, s, slot, rank_on, r);
+			rank_on[slot[r]] = r;
 		}
 	rc = 0;
 out:

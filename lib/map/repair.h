@@ -4,12 +4,12 @@
 #define TOPIARY_MAP_REPAIR_H
 
 #include "map/matrix.h"
-#include "map/places.h"
+#include "map/slots.h"
 
 /*
- * At most one rank a place: of several the one that talks most stays, the others go, in order, to the free place that is
- * cheapest. place[m->ranks], m->ranks <= p->nplaces. 0, or -1 when memory is short, place then unchanged.
+ * At most one rank a slot: of several the one that talks most stays, the others go, in order, to the free slot that is
+ * cheapest. slot[m->ranks], m->ranks <= s->n. 0, or -1 when memory is short, slot then unchanged.
  */
-int repair_mapping(const struct matrix *m, const struct places *p, unsigned *place);
+int repair_mapping(const struct matrix *m, const struct slots *s, unsigned *slot);
 
 #endif

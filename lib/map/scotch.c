@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "map/scotch.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +11,12 @@
 
 /*
  * Scotch adds weight x distance in SCOTCH_Num, 32 bits in most packages, and an overflow is silent. All arcs together get
- * this much, which leaves room for a distance of 128 links.
+ * this much, which leaves room for the greatest distance.
  */
 #define WEIGHT_SUM (1 << 23)
+#define MAX_DISTANCE 128
 
-/* A padded tree above this size costs Scotch more than its finest levels are worth. */
+/* A padded tree above this size costs Scotch more than its finest strata are worth. */
 #define TREE_LEAVES (1u << 18)
 
 static const struct {
@@ -27,221 +29,291 @@ static const struct {
 };
 
 /*
- * The places as leaves of a tree that has one arity a level: the largest, so that a place's number, digit by digit its
+ * The slots as leaves of a tree that has one arity a level: the largest, so that a slot's number, digit by digit its
  * number within the domain above, may leave gaps.
  */
 struct tree {
-	SCOTCH_Num levels, arity[PLACES_LEVELS], cost[PLACES_LEVELS];
-	SCOTCH_Num leaves;
-	SCOTCH_Num *leaf;	/* of each place */
+	SCOTCH_Num levels, arity[PLACES_LEVELS + 2], cost[PLACES_LEVELS + 2];
+	SCOTCH_Num *leaf;	/* of each slot */
 };
 
-static int differ_at(const struct places *p, unsigned a, unsigned b)
+/* The number of the slot's domain within the one above. Beyond the last stratum that is used: of the slot within its domain. */
+static unsigned digit_of(const struct slots *s, unsigned stratum, unsigned strata, unsigned slot)
 {
-	int l = 0;
+	const struct stratum *above = stratum ? &s->stratum[stratum - 1] : NULL;
+	unsigned first = above ? above->first[above->of[slot]] : 0;
 
-	while (p->place[a].path[l] == p->place[b].path[l])
-		l++;
-	return l;
+	if (stratum == strata)
+		return slot - first;
+	return s->stratum[stratum].of[slot] - s->stratum[stratum].of[first];
 }
 
-/* One step from a place to the next: which digit counts up; those below start again. */
-static void digits_step(const struct places *p, unsigned i, int finest, unsigned *digit)
+static unsigned arity_find(const struct slots *s, unsigned nslots, unsigned stratum, unsigned strata)
 {
-	int l = i ? differ_at(p, i - 1, i) : 0;
+	unsigned arity = 1;
 
-	if (l > finest)
-		l = finest;
-	digit[l] += i != 0;
-	while (++l < PLACES_LEVELS)
-		digit[l] = 0;
+	for (unsigned i = 0; i < nslots; i++) {
+		unsigned digit = digit_of(s, stratum, strata, i);
+
+		if (digit >= arity)
+			arity = digit + 1;
+	}
+	return arity;
 }
 
-static double arities_find(const struct places *p, unsigned nplaces, int finest, unsigned *arity)
+/* With so many strata, and what is below the last of them in no order. Returns the leaves. */
+static double tree_measure(struct tree *t, const struct slots *s, unsigned nslots, unsigned strata)
 {
-	unsigned digit[PLACES_LEVELS] = {0};
 	double leaves = 1;
 
-	for (int l = 0; l < PLACES_LEVELS; l++)
-		arity[l] = 1;
-	for (unsigned i = 0; i < nplaces; i++) {
-		digits_step(p, i, finest, digit);
-		for (int l = 0; l < PLACES_LEVELS; l++)
-			if (digit[l] >= arity[l])
-				arity[l] = digit[l] + 1;
-	}
-	for (int l = 0; l < PLACES_LEVELS; l++)
-		leaves *= arity[l];
+	t->levels = strata + (strata < s->strata);
+	for (SCOTCH_Num l = 0; l < t->levels; l++)
+		leaves *= t->arity[l] = arity_find(s, nslots, l, strata);
 	return leaves;
 }
 
-static void leaves_number(const struct places *p, unsigned nplaces, int finest, const unsigned *arity, SCOTCH_Num *leaf)
+/*
+ * Scotch's distance adds the links up to the common node, so that a level's link is its cost less that of the level below. What is
+ * dearest costs no more than Scotch can add.
+ */
+static void links_fill(struct tree *t, const struct slots *s)
 {
-	unsigned digit[PLACES_LEVELS] = {0};
+	double most = 1, scale;
 
-	for (unsigned i = 0; i < nplaces; i++) {
-		digits_step(p, i, finest, digit);
-		leaf[i] = 0;
-		for (int l = 0; l < PLACES_LEVELS; l++)
-			leaf[i] = leaf[i] * arity[l] + digit[l];
+	for (SCOTCH_Num l = 0; l < t->levels; l++)
+		most = fmax(most, s->typical[l]);
+	scale = most > MAX_DISTANCE ? MAX_DISTANCE / most : 1;
+	for (SCOTCH_Num l = 0; l < t->levels; l++)
+		t->cost[l] = lround(s->typical[l] * scale);
+	for (SCOTCH_Num l = 0; l < t->levels; l++) {
+		t->cost[l] -= l + 1 < t->levels ? t->cost[l + 1] : 0;
+		if (t->cost[l] < 1)
+			t->cost[l] = 1;
 	}
 }
 
-/* Scotch's distance adds the links up to the common node, so that a level's link is its cost less that of the level below. */
-static void links_fill(struct tree *t)
+/* Levels at which nothing is parted among these slots would be arity 1, which Scotch refuses. */
+static void tree_tighten(struct tree *t)
 {
-	for (SCOTCH_Num i = 0; i + 1 < t->levels; i++) {
-		t->cost[i] -= t->cost[i + 1];
-		if (t->cost[i] < 1)
-			t->cost[i] = 1;
-	}
+	SCOTCH_Num n = 0;
+
+	for (SCOTCH_Num l = 0; l < t->levels; l++)
+		if (t->arity[l] > 1) {
+			t->arity[n] = t->arity[l];
+			t->cost[n++] = t->cost[l];
+		}
+	t->levels = n;
 }
 
-static int tree_init(struct tree *t, const struct places *p, unsigned nplaces)
+static int tree_init(struct tree *t, const struct slots *s, unsigned nslots)
 {
-	unsigned arity[PLACES_LEVELS];
-	int finest = LEVEL_CORE;
+	unsigned strata = s->strata;
 
-	*t = (struct tree){ .leaves = 1 };
-	if (!(t->leaf = malloc(nplaces * sizeof(*t->leaf))))
+	*t = (struct tree){ .leaf = calloc(nslots, sizeof(*t->leaf)) };
+	if (!t->leaf)
 		return -1;
-	while (arities_find(p, nplaces, finest, arity) > TREE_LEAVES && finest > LEVEL_NODE)
-		finest--;
-	leaves_number(p, nplaces, finest, arity, t->leaf);
-	for (int l = 0; l < PLACES_LEVELS; l++) {
-		if (arity[l] < 2)
-			continue;
-		t->arity[t->levels] = arity[l];
-		t->cost[t->levels++] = p->cost[l] ? p->cost[l] : 1;
-		t->leaves *= arity[l];
-	}
-	links_fill(t);
+	while (tree_measure(t, s, nslots, strata) > TREE_LEAVES && strata)
+		strata--;
+	for (SCOTCH_Num l = 0; l < t->levels; l++)
+		for (unsigned i = 0; i < nslots; i++)
+			t->leaf[i] = t->leaf[i] * t->arity[l] + digit_of(s, l, strata, i);
+	links_fill(t, s);
+	tree_tighten(t);
 	return 0;
 }
 
-/* The matrix as Scotch has graphs: whole weights, none of them 0. */
+/* The matrix of some ranks as Scotch has graphs: whole weights, none of them 0. */
 struct arcs {
-	SCOTCH_Num n, *row, *adj, *weight;
+	SCOTCH_Num n, vertices, *row, *adj, *weight;
 };
 
-static int arcs_init(struct arcs *a, const struct matrix *m)
+static void arcs_fill(struct arcs *a, const struct matrix *m, const struct scotch_some *some, double sum)
 {
-	size_t all = m->row[m->ranks];
+	a->vertices = some->n;
+	for (unsigned v = 0; v < some->n; v++) {
+		unsigned r = some->rank[v];
+
+		a->row[v] = a->n;
+		for (size_t i = m->row[r]; i < m->row[r + 1]; i++) {
+			SCOTCH_Num weight = m->weight[i] / sum * WEIGHT_SUM;
+
+			if (!weight || some->local[m->adj[i]] >= some->n)
+				continue;
+			a->adj[a->n] = some->local[m->adj[i]];
+			a->weight[a->n++] = weight;
+		}
+	}
+	a->row[some->n] = a->n;
+}
+
+static int arcs_init(struct arcs *a, const struct matrix *m, const struct scotch_some *some)
+{
+	size_t all = 0;
 	double sum = 0;
 
-	a->n = 0;
-	a->row = malloc((m->ranks + 1) * sizeof(*a->row));
+	for (unsigned v = 0; v < some->n; v++)
+		for (size_t i = m->row[some->rank[v]]; i < m->row[some->rank[v] + 1]; i++)
+			if (some->local[m->adj[i]] < some->n) {
+				sum += m->weight[i];
+				all++;
+			}
+	a->row = malloc((some->n + 1) * sizeof(*a->row));
 	a->adj = malloc((all + 1) * sizeof(*a->adj));
 	a->weight = malloc((all + 1) * sizeof(*a->weight));
 	if (!a->row || !a->adj || !a->weight)
 		return -1;
-	for (size_t i = 0; i < all; i++)
-		sum += m->weight[i];
-	for (unsigned r = 0; r < m->ranks; r++) {
-		a->row[r] = a->n;
-		for (size_t i = m->row[r]; i < m->row[r + 1]; i++) {
-			SCOTCH_Num weight = m->weight[i] / sum * WEIGHT_SUM;
-
-			if (!weight)
-				continue;
-			a->adj[a->n] = m->adj[i];
-			a->weight[a->n++] = weight;
-		}
-	}
-	a->row[m->ranks] = a->n;
+	arcs_fill(a, m, some, sum);
 	return 0;
 }
 
+static void arcs_free(struct arcs *a)
+{
+	free(a->row);
+	free(a->adj);
+	free(a->weight);
+}
+
 struct call {
-	struct tree tree;
-	struct arcs arcs;
+	const struct arcs *arcs;
+	const SCOTCH_Arch *arch;
+	SCOTCH_Strat *strat;
+	unsigned seed;
 	SCOTCH_Num *part;
 };
 
-static int map_in_context(SCOTCH_Context *context, SCOTCH_Graph *graph, const SCOTCH_Arch *arch,
-			  SCOTCH_Strat *strat, SCOTCH_Num *part)
+static int map_in_context(SCOTCH_Context *context, SCOTCH_Graph *graph, const struct call *c)
 {
 	SCOTCH_Graph bound;
 	int rc;
 
 	SCOTCH_graphInit(&bound);
-	rc = SCOTCH_contextBindGraph(context, graph, &bound) || SCOTCH_graphMap(&bound, arch, strat, part);
+	rc = SCOTCH_contextBindGraph(context, graph, &bound) || SCOTCH_graphMap(&bound, c->arch, c->strat, c->part);
 	SCOTCH_graphExit(&bound);
 	return rc;
 }
 
 /* Without a context of its own, one thread and a seed, Scotch answers differently every time. */
-static int map_seeded(SCOTCH_Graph *graph, const SCOTCH_Arch *arch, SCOTCH_Strat *strat, unsigned seed, SCOTCH_Num *part)
+static int map_seeded(SCOTCH_Graph *graph, const struct call *c)
 {
 	SCOTCH_Context context;
 	int rc;
 
 	if (SCOTCH_contextInit(&context))
 		return -1;
-	SCOTCH_contextRandomSeed(&context, seed & 0x7fffffff);
+	SCOTCH_contextRandomSeed(&context, c->seed & 0x7fffffff);
 	SCOTCH_contextRandomReset(&context);
 	rc = SCOTCH_contextOptionSetNum(&context, SCOTCH_OPTIONNUMDETERMINISTIC, 1) ||
 	     SCOTCH_contextOptionSetNum(&context, SCOTCH_OPTIONNUMRANDOMFIXEDSEED, 1) ||
-	     SCOTCH_contextThreadSpawn(&context, 1, NULL) || map_in_context(&context, graph, arch, strat, part);
+	     SCOTCH_contextThreadSpawn(&context, 1, NULL) || map_in_context(&context, graph, c);
 	SCOTCH_contextExit(&context);
 	return rc;
 }
 
-static int map_graph(const struct call *c, unsigned ranks, const SCOTCH_Arch *arch, SCOTCH_Strat *strat, unsigned seed)
+static int map_graph(const struct call *c)
 {
+	const struct arcs *a = c->arcs;
 	SCOTCH_Graph graph;
 	int rc;
 
 	SCOTCH_graphInit(&graph);
-	rc = SCOTCH_graphBuild(&graph, 0, ranks, c->arcs.row, c->arcs.row + 1, NULL, NULL, c->arcs.n, c->arcs.adj,
-			       c->arcs.weight) ||
-	     map_seeded(&graph, arch, strat, seed, c->part);
+	rc = SCOTCH_graphBuild(&graph, 0, a->vertices, a->row, a->row + 1, NULL, NULL, a->n, a->adj, a->weight) ||
+	     map_seeded(&graph, c);
 	SCOTCH_graphExit(&graph);
 	return rc;
 }
 
-static int map_call(const struct call *c, unsigned ranks, unsigned nplaces, enum scotch_method method, unsigned seed)
+static int map_tree(const struct arcs *arcs, const struct tree *t, unsigned nslots, enum scotch_method method, unsigned seed,
+		    SCOTCH_Num *part)
 {
 	SCOTCH_Arch whole, some;
 	SCOTCH_Strat strat;
+	struct call c = { arcs, &some, &strat, seed, part };
 	int rc;
 
 	SCOTCH_archInit(&whole);
 	SCOTCH_archInit(&some);
 	SCOTCH_stratInit(&strat);
-	rc = SCOTCH_archTleaf(&whole, c->tree.levels, c->tree.arity, c->tree.cost) ||
-	     SCOTCH_archSub(&some, &whole, nplaces, c->tree.leaf) ||
-	     SCOTCH_stratGraphMapBuild(&strat, methods[method].flags, nplaces, methods[method].imbalance) ||
-	     map_graph(c, ranks, &some, &strat, seed);
+	rc = SCOTCH_archTleaf(&whole, t->levels, t->arity, t->cost) || SCOTCH_archSub(&some, &whole, nslots, t->leaf) ||
+	     SCOTCH_stratGraphMapBuild(&strat, methods[method].flags, nslots, methods[method].imbalance) || map_graph(&c);
 	SCOTCH_stratExit(&strat);
 	SCOTCH_archExit(&some);
 	SCOTCH_archExit(&whole);
 	return rc;
 }
 
-int scotch_map(const struct matrix *m, const struct places *p, unsigned nplaces, enum scotch_method method,
-	       unsigned seed, unsigned *place, struct err *e)
+static int map_parts(const struct arcs *arcs, unsigned parts, const SCOTCH_Num *size, unsigned seed, SCOTCH_Num *part)
 {
-	struct call c = {0};
+	SCOTCH_Arch arch;
+	SCOTCH_Strat strat;
+	struct call c = { arcs, &arch, &strat, seed, part };
+	int rc;
+
+	SCOTCH_archInit(&arch);
+	SCOTCH_stratInit(&strat);
+	rc = SCOTCH_archCmpltw(&arch, parts, size) ||
+	     SCOTCH_stratGraphMapBuild(&strat, SCOTCH_STRATQUALITY, parts, 0.01) || map_graph(&c);
+	SCOTCH_stratExit(&strat);
+	SCOTCH_archExit(&arch);
+	return rc;
+}
+
+static void parts_copy(unsigned *to, const SCOTCH_Num *part, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		to[i] = part[i];
+}
+
+int scotch_map(const struct matrix *m, const struct slots *s, unsigned nslots, enum scotch_method method, unsigned seed,
+	       unsigned *slot, struct err *e)
+{
+	unsigned *all = malloc(m->ranks * sizeof(*all));
+	SCOTCH_Num *part = calloc(m->ranks, sizeof(*part));
+	struct tree tree = {0};
+	struct arcs arcs = {0};
 	int rc = -1;
 
-	c.part = malloc(m->ranks * sizeof(*c.part));
-	if (!c.part || tree_init(&c.tree, p, nplaces) || arcs_init(&c.arcs, m)) {
+	for (unsigned r = 0; all && r < m->ranks; r++)
+		all[r] = r;
+	if (!all || !part || tree_init(&tree, s, nslots) || arcs_init(&arcs, m, &(struct scotch_some){ all, all, m->ranks })) {
 		err_set(e, "mapping: out of memory");
 		goto out;
 	}
-	if (map_call(&c, m->ranks, nplaces, method, seed)) {
-		err_set(e, "mapping: Scotch failed on %u ranks and %u places", m->ranks, nplaces);
+	if (tree.levels && map_tree(&arcs, &tree, nslots, method, seed, part)) {
+		err_set(e, "mapping: Scotch failed on %u ranks and %u places", m->ranks, nslots);
 		goto out;
 	}
-	for (unsigned r = 0; r < m->ranks; r++)
-		place[r] = c.part[r];
+	parts_copy(slot, part, m->ranks);
 	rc = 0;
 out:
-	free(c.tree.leaf);
-	free(c.arcs.row);
-	free(c.arcs.adj);
-	free(c.arcs.weight);
-	free(c.part);
+	free(all);
+	free(part);
+	free(tree.leaf);
+	arcs_free(&arcs);
+	return rc;
+}
+
+int scotch_split(const struct matrix *m, const struct scotch_some *some, unsigned parts, const unsigned *size, unsigned seed,
+		 unsigned *part, struct err *e)
+{
+	SCOTCH_Num *to = calloc(some->n, sizeof(*to)), *weight = malloc(parts * sizeof(*weight));
+	struct arcs arcs = {0};
+	int rc = -1;
+
+	if (!to || !weight || arcs_init(&arcs, m, some)) {
+		err_set(e, "mapping: out of memory");
+		goto out;
+	}
+	for (unsigned p = 0; p < parts; p++)
+		weight[p] = size[p];
+	if (map_parts(&arcs, parts, weight, seed, to)) {
+		err_set(e, "mapping: Scotch failed on %u ranks and %u parts", some->n, parts);
+		goto out;
+	}
+	parts_copy(part, to, some->n);
+	rc = 0;
+out:
+	free(to);
+	free(weight);
+	arcs_free(&arcs);
 	return rc;
 }

@@ -5,16 +5,28 @@
 
 #include "base/err.h"
 #include "map/matrix.h"
-#include "map/places.h"
+#include "map/slots.h"
 
 enum scotch_method { SCOTCH_MAP_DEFAULT, SCOTCH_MAP_QUALITY, SCOTCH_MAP_RECURSIVE };
 
 /*
- * Map the ranks with Scotch onto the first nplaces places, seen as a tree (Goglin et al., Euro-Par 2017, section 5.2). The
- * same arguments give the same mapping. Several ranks may come to one place: Scotch balances, it does not forbid. place[]
- * holds m->ranks. 0, or -1 with place of no meaning.
+ * Map the ranks with Scotch onto the first nslots slots, seen as one tree (Goglin et al., Euro-Par 2017, section 5.2, the whole at
+ * once). The same arguments give the same mapping. Several ranks may come to one slot: Scotch balances, it does not forbid.
+ * slot[] holds m->ranks. 0, or -1 with slot of no meaning.
  */
-int scotch_map(const struct matrix *m, const struct places *p, unsigned nplaces, enum scotch_method method,
-	       unsigned seed, unsigned *place, struct err *e);
+int scotch_map(const struct matrix *m, const struct slots *s, unsigned nslots, enum scotch_method method, unsigned seed,
+	       unsigned *slot, struct err *e);
+
+/*
+ * Part some of the ranks, rank[n], into parts of about those sizes, which sum up to n, all of them above 0, so that little is exchanged
+ * between them: the weights that section 5.2 of the paper lacks. local[m->ranks] is the index in rank[] of each of those ranks, and
+ * n or more of all others. part[n]. 0, or -1 with part of no meaning.
+ */
+struct scotch_some {
+	const unsigned *rank, *local;
+	unsigned n;
+};
+int scotch_split(const struct matrix *m, const struct scotch_some *some, unsigned parts, const unsigned *size, unsigned seed,
+		 unsigned *part, struct err *e);
 
 #endif

@@ -2,19 +2,59 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "map/solve.h"
 
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "map/repair.h"
-#include "map/scotch.h"
+#include "map/anneal.h"
+#include "map/candidates.h"
 #include "map/swaps.h"
 
-struct problem {
-	const struct matrix *m;
-	const struct places *p;
-	unsigned seed;
-	struct err *err;
+#define MAX_TRIALS 32
+/* Below this many ranks there is no less work: it takes no time. */
+#define FEW_RANKS 64
+/* How warm annealing begins: see anneal.h. */
+#define WARM 0.3
+#define GENTLE 0.05
+
+/* How much is tried: work is in arcs looked at, for each rank. */
+static const struct effort {
+	const char *name;
+	unsigned seeds, candidates;	/* of those that take a seed, so many times, so many of them */
+	unsigned polish, anneal;
+	unsigned starts;		/* so many of the best are annealed, each with its part of the work */
+} efforts[] = {
+	[EFFORT_FAST] = { "fast", 1, 2, 2000, 4000, 1 },
+	[EFFORT_NORMAL] = { "normal", 1, 6, 8000, 80000, 2 },
+	[EFFORT_HIGH] = { "high", 4, 6, 80000, 2000000, 8 },
+};
+
+int mapping_effort_parse(const char *name)
+{
+	for (size_t i = 0; i < sizeof(efforts) / sizeof(efforts[0]); i++)
+		if (!strcmp(efforts[i].name, name))
+			return i;
+	return -1;
+}
+
+/* A mapping on its way: how it began, and what was done to it. */
+struct trial {
+	const char *name;
+	bool polished, annealed;
+	double cost, nic;
+	unsigned *slot;
+};
+
+struct search {
+	struct problem b;
+	const struct effort *effort;
+	struct trial trial[MAX_TRIALS];	/* slot of all of them in one piece, beginning with that of best */
+	unsigned ntrials;
+	struct trial best;
+	double *load;
+	struct mapping *out;
 };
 
 double mapping_cost(const struct matrix *m, const struct places *p, const unsigned *place)
@@ -22,147 +62,147 @@ double mapping_cost(const struct matrix *m, const struct places *p, const unsign
 	double cost = 0;
 
 	for (unsigned r = 0; r < m->ranks; r++)
-		cost += swaps_rank_cost(m, p, place, r, place[r]);
+		for (size_t i = m->row[r]; i < m->row[r + 1]; i++)
+			cost += m->weight[i] * places_distance(p, place[r], place[m->adj[i]]);
 	return cost / 2;
 }
 
-/* The places of each node, and how many of them Slurm would use. */
-struct share {
-	unsigned first, room, ranks;
-};
-
-static struct share *shares_new(const struct problem *b)
+static int no_memory(struct search *x)
 {
-	struct share *share = calloc(b->p->nhosts, sizeof(*share));
-	unsigned left = b->m->ranks;
-
-	if (!share)
-		return NULL;
-	for (unsigned i = b->p->nplaces; i--;) {
-		share[b->p->place[i].host].first = i;
-		share[b->p->place[i].host].room++;
-	}
-	while (left)
-		for (unsigned h = 0; h < b->p->nhosts && left; h++)
-			if (share[h].ranks < share[h].room) {
-				share[h].ranks++;
-				left--;
-			}
-	return share;
+	return err_set(x->b.err, "mapping: out of memory");
 }
 
-static int no_memory(const struct problem *b)
+/* The guard: the cheapest of all, of equals the one with the least busy network card, of equals the first. */
+static void measure(struct search *x, struct trial *t)
 {
-	return err_set(b->err, "mapping: out of memory");
+	unsigned *slot = x->best.slot;
+
+	t->cost = slots_cost(x->b.m, x->b.s, t->slot);
+	t->nic = slots_busiest(x->b.m, x->b.s, t->slot, x->load);
+	if (x->best.name && (t->cost > x->best.cost || (t->cost == x->best.cost && t->nic >= x->best.nic)))
+		return;
+	memcpy(slot, t->slot, x->b.m->ranks * sizeof(*slot));
+	x->best = *t;
+	x->best.slot = slot;
 }
 
-static int map_block(const struct problem *b, unsigned *place)
+static int try_candidate(struct search *x, const struct candidate *c, unsigned turn)
 {
-	struct share *share = shares_new(b);
-	unsigned rank = 0;
+	struct trial *t = &x->trial[x->ntrials];
+	struct problem b = x->b;
 
-	if (!share)
-		return no_memory(b);
-	for (unsigned h = 0; h < b->p->nhosts; h++)
-		for (unsigned i = 0; i < share[h].ranks; i++)
-			place[rank++] = share[h].first + i;
-	free(share);
-	return 0;
-}
-
-static int map_cyclic(const struct problem *b, unsigned *place)
-{
-	struct share *share = shares_new(b);
-	unsigned rank = 0;
-
-	if (!share)
-		return no_memory(b);
-	for (unsigned turn = 0; rank < b->m->ranks; turn++)
-		for (unsigned h = 0; h < b->p->nhosts; h++)
-			if (turn < share[h].ranks)
-				place[rank++] = share[h].first + turn;
-	free(share);
-	return 0;
-}
-
-static int map_scotch(const struct problem *b, unsigned nplaces, enum scotch_method method, unsigned *place)
-{
-	if (scotch_map(b->m, b->p, nplaces, method, b->seed, place, b->err))
+	if (c->is_worth && !c->is_worth(&b))
+		return 0;
+	b.seed = x->b.seed + turn * 0x9e3779b9u;
+	t->name = c->name;
+	if (c->map(&b, t->slot))
 		return -1;
-	return repair_mapping(b->m, b->p, place) ? no_memory(b) : 0;
-}
-
-static int map_default(const struct problem *b, unsigned *place)
-{
-	return map_scotch(b, b->p->nplaces, SCOTCH_MAP_DEFAULT, place);
-}
-
-static int map_quality(const struct problem *b, unsigned *place)
-{
-	return map_scotch(b, b->p->nplaces, SCOTCH_MAP_QUALITY, place);
-}
-
-static int map_recursive(const struct problem *b, unsigned *place)
-{
-	return map_scotch(b, b->p->nplaces, SCOTCH_MAP_RECURSIVE, place);
-}
-
-/* Scotch spreads few ranks over many places. As many places as ranks make them stay together. */
-static int map_compact(const struct problem *b, unsigned *place)
-{
-	return map_scotch(b, b->m->ranks, SCOTCH_MAP_QUALITY, place);
-}
-
-/* In the order of preference among mappings of one cost; what needed no polish comes before all that did. */
-static const struct candidate {
-	const char *name, *polished;
-	int (*map)(const struct problem *b, unsigned *place);
-} candidates[] = {
-	{ "block", "block+swaps", map_block },
-	{ "cyclic", "cyclic+swaps", map_cyclic },
-	{ "scotch", "scotch+swaps", map_default },
-	{ "scotch-quality", "scotch-quality+swaps", map_quality },
-	{ "scotch-recursive", "scotch-recursive+swaps", map_recursive },
-	{ "scotch-compact", "scotch-compact+swaps", map_compact },
-};
-
-enum { BLOCK, CYCLIC, SCOTCH, CANDIDATES = sizeof(candidates) / sizeof(candidates[0]) };
-
-static double keep_best(const struct problem *b, const unsigned *place, const char *method, struct mapping *best)
-{
-	double cost = mapping_cost(b->m, b->p, place);
-
-	if (!best->method || cost < best->cost) {
-		memcpy(best->place, place, b->m->ranks * sizeof(*place));
-		best->cost = cost;
-		best->method = method;
-	}
-	return cost;
-}
-
-/* place has room for a mapping of each candidate. */
-static int try_all(const struct problem *b, unsigned *place, struct mapping *best)
-{
-	double cost[CANDIDATES];
-
-	for (size_t c = 0; c < CANDIDATES; c++) {
-		unsigned *mine = place + c * b->m->ranks;
-
-		if (candidates[c].map(b, mine))
-			return -1;
-		cost[c] = keep_best(b, mine, candidates[c].name, best);
-	}
-	for (size_t c = 0; c < CANDIDATES; c++) {
-		unsigned *mine = place + c * b->m->ranks;
-
-		if (swaps_polish(b->m, b->p, mine))
-			return no_memory(b);
-		keep_best(b, mine, candidates[c].polished, best);
-	}
-	best->block = cost[BLOCK];
-	best->cyclic = cost[CYCLIC];
-	best->scotch = cost[SCOTCH];
+	measure(x, t);
+	x->ntrials++;
 	return 0;
+}
+
+static int try_candidates(struct search *x)
+{
+	unsigned end = CANDIDATE_SEEDED + x->effort->candidates;
+
+	for (unsigned turn = 0; turn < x->effort->seeds; turn++)
+		for (unsigned c = turn ? CANDIDATE_SEEDED : 0; c < end && c < ncandidates; c++)
+			if (try_candidate(x, &candidates[c], turn))
+				return -1;
+	x->out->block = x->trial[CANDIDATE_BLOCK].cost;
+	x->out->nic_block = x->trial[CANDIDATE_BLOCK].nic;
+	x->out->cyclic = x->trial[CANDIDATE_CYCLIC].cost;
+	x->out->scotch = x->trial[CANDIDATE_SCOTCH].cost;
+	return 0;
+}
+
+static int polish(struct search *x, struct trial *t)
+{
+	unsigned long long work = (unsigned long long) x->effort->polish * x->b.m->ranks;
+
+	if (swaps_polish(x->b.m, x->b.s, work, t->slot))
+		return no_memory(x);
+	t->polished = true;
+	measure(x, t);
+	return 0;
+}
+
+static int anneal_one(struct search *x, struct trial *t, unsigned turn)
+{
+	unsigned ranks = x->b.m->ranks < FEW_RANKS ? FEW_RANKS : x->b.m->ranks;
+	unsigned long long work = (unsigned long long) x->effort->anneal / x->effort->starts * ranks;
+	bool is_last = turn + 1 == x->effort->starts;
+
+	if (anneal(x->b.m, x->b.s, x->b.seed + turn, is_last ? GENTLE : WARM, work, t->slot))
+		return no_memory(x);
+	t->annealed = true;
+	return polish(x, t);
+}
+
+static void take_best(struct search *x, struct trial *t)
+{
+	unsigned *slot = t->slot;
+
+	memcpy(slot, x->best.slot, x->b.m->ranks * sizeof(*slot));
+	*t = x->best;
+	t->slot = slot;
+}
+
+static int by_cost(const void *a, const void *b)
+{
+	const struct trial *x = a, *y = b;
+
+	if (x->cost != y->cost)
+		return x->cost < y->cost ? -1 : 1;
+	return (x->slot > y->slot) - (x->slot < y->slot);
+}
+
+/* The best beginnings are thrown over in turn; at last the best of all is annealed gently, all that large problems gain by. */
+static int improve(struct search *x)
+{
+	for (unsigned i = 0; i < x->ntrials; i++)
+		if (polish(x, &x->trial[i]))
+			return -1;
+	qsort(x->trial, x->ntrials, sizeof(x->trial[0]), by_cost);
+	for (unsigned i = 0; i < x->effort->starts && i < x->ntrials; i++) {
+		if (i + 1 == x->effort->starts)
+			take_best(x, &x->trial[i]);
+		if (anneal_one(x, &x->trial[i], i))
+			return -1;
+	}
+	return 0;
+}
+
+static int search(struct search *x)
+{
+	unsigned n = x->b.m->ranks;
+	unsigned *slots = malloc((MAX_TRIALS + 1) * (size_t) n * sizeof(*slots));
+	int rc;
+
+	x->load = malloc((x->b.s->hosts + 1) * sizeof(*x->load));
+	x->out->place = malloc(n * sizeof(*x->out->place));
+	if (!slots || !x->load || !x->out->place) {
+		rc = no_memory(x);
+	} else {
+		x->best.slot = slots;
+		for (unsigned i = 0; i < MAX_TRIALS; i++)
+			x->trial[i].slot = slots + (i + 1) * (size_t) n;
+		rc = try_candidates(x) || improve(x) ? -1 : 0;
+	}
+	for (unsigned r = 0; r < n && rc == 0; r++)
+		x->out->place[r] = x->b.s->place[x->best.slot[r]];
+	free(slots);
+	free(x->load);
+	return rc;
+}
+
+static void tell(struct search *x)
+{
+	snprintf(x->out->method, sizeof(x->out->method), "%s%s%s", x->best.name, x->best.annealed ? "+annealing" : "",
+		 x->best.polished ? "+swaps" : "");
+	x->out->cost = x->best.cost;
+	x->out->nic = x->best.nic;
 }
 
 static double seconds_now(void)
@@ -173,29 +213,29 @@ static double seconds_now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-int mapping_solve(const struct matrix *m, const struct places *p, unsigned seed, struct mapping *out, struct err *e)
+int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed, struct mapping *out,
+		  struct err *e)
 {
-	struct problem b = { .m = m, .p = p, .seed = seed, .err = e };
-	struct mapping best = { .ranks = m->ranks };
+	struct mapping found = { .ranks = m->ranks };
+	struct search x = { .b = { .m = m, .p = p, .seed = seed, .err = e }, .effort = &efforts[effort], .out = &found };
 	double start = seconds_now();
-	unsigned *place;
-	int rc = -1;
+	struct slots *s;
+	int rc;
 
 	if (p->nplaces < m->ranks)
-		return err_set(e, "mapping: %u ranks, but the job has only %u cores", m->ranks, p->nplaces);
-	place = malloc((size_t) CANDIDATES * m->ranks * sizeof(*place));
-	best.place = malloc(m->ranks * sizeof(*best.place));
-	if (!place || !best.place)
-		no_memory(&b);
-	else
-		rc = try_all(&b, place, &best);
-	free(place);
+		return err_set(e, "mapping: %u ranks, but the job has only %u places", m->ranks, p->nplaces);
+	if (!(s = slots_new(p, e)))
+		return -1;
+	x.b.s = s;
+	rc = search(&x);
+	slots_free(s);
 	if (rc) {
-		free(best.place);
+		mapping_free(&found);
 		return -1;
 	}
-	best.seconds = seconds_now() - start;
-	*out = best;
+	tell(&x);
+	found.seconds = seconds_now() - start;
+	*out = found;
 	return 0;
 }
 

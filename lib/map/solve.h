@@ -3,32 +3,42 @@
 #ifndef TOPIARY_MAP_SOLVE_H
 #define TOPIARY_MAP_SOLVE_H
 
+#include <stdint.h>
+
 #include "base/err.h"
 #include "map/matrix.h"
 #include "map/places.h"
 
 /*
- * Which rank goes to which place. Source: Goglin et al., Euro-Par 2017, section 5.2 (Scotch on the tree), with the repair and
- * the guard that it lacks: at most one rank a place, never worse than block or cyclic. The same input and seed give the same
- * bytes.
+ * Which rank goes to which place. Both strategies of Goglin et al., Euro-Par 2017, section 5.2 (Scotch on the whole tree, and level by
+ * level), each made exact, at most one rank a place; then swaps and annealing; then the guard: never worse than block or cyclic.
+ * The same input, effort and seed give the same bytes.
  *
  * Block and cyclic are as Slurm has them (srun(1), --distribution; slurm_step_layout.c): both give the nodes equal shares as far
- * as their cores go; block deals ranks out node after node, cyclic one a node in turn; on a node they take cores in order.
+ * as their places go; block deals ranks out node after node, cyclic one a node in turn; on a node they take places in order.
  */
+enum mapping_effort { EFFORT_FAST, EFFORT_NORMAL, EFFORT_HIGH };
+
+/* "fast", "normal", "high", or -1. */
+int mapping_effort_parse(const char *name);
+
 struct mapping {
 	unsigned ranks;
-	unsigned *place;	/* place[rank] */
+	unsigned *place;	/* place[rank], index into the places */
 	double cost;		/* sum over pairs of weight x distance */
 	double block, cyclic;	/* cost of those two */
-	double scotch;		/* cost of Scotch's own mapping after the repair, before the polish */
-	const char *method;	/* what won: "block", "cyclic", "scotch", "scotch+swaps", ... a constant */
+	double scotch;		/* cost of Scotch's own mapping, as netloc calls it, after the repair */
+	double nic, nic_block;	/* what the node exchanges with others that does so most; the same of block */
+	char method[48];	/* what won: "block", "cyclic", "scotch", "scotch+swaps", "split+swaps+annealing", ... */
 	double seconds;
 };
 
+/* As the definition has it, place by place: slow. */
 double mapping_cost(const struct matrix *m, const struct places *p, const unsigned *place);
 
-/* 0, or -1 (fewer places than ranks, memory, Scotch). Free with mapping_free. */
-int mapping_solve(const struct matrix *m, const struct places *p, unsigned seed, struct mapping *out, struct err *e);
+/* 0, or -1 (fewer places than ranks, memory, Scotch) with out untouched. Free with mapping_free. */
+int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed, struct mapping *out,
+		  struct err *e);
 void mapping_free(struct mapping *m);
 
 #endif

@@ -33,13 +33,18 @@ _topiary_jobs() {
 # The values of an option as words, "FILE" for files; nothing for what has no list.
 _topiary_values() {
 	case $1:$2 in
-	*:--config | *:--output | *:-o | *:--matrix | *:--against | map:--snapshot | replay:--snapshot) echo FILE ;;
+	*:--config | *:--output | *:-o | *:--matrix | map:--arch | map:--distances | *:--against | map:--snapshot | replay:--snapshot) echo FILE ;;
 	nodes:--drift) echo cosmetic wiring capacity any ;;
 	*:--severity) echo cosmetic wiring capacity ;;
 	*:--mode) echo strict allow-extra allow-missing ignore ;;
 	show:--synthetic) echo hierarchy cores detail allocation ;;
 	map:--format) echo plain openmpi ;;
+	matrix:--format) echo mm dense grf ;;
+	fabric:--xml) echo FILE ;;
+	fabric:--format) echo slurm slurm-yaml paper scotch json ;;
 	map:--explain) echo json ;;
+	map:--effort) echo fast normal high ;;
+	map:--fill) echo auto compact spread ;;
 	replay:--policies) echo stock block prefer prefer:l3 require:l3 spread ;;
 	esac
 }
@@ -90,7 +95,14 @@ _topiary() {
 		_topiary_offer FILE "$current"
 		mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(_topiary_nodes "$program" "$current")
 		;;
-	shape | pack | snapshot)
+	fabric)
+		if ((COMP_CWORD == 2)); then
+			_topiary_offer "show import export" "$current"
+		else
+			_topiary_offer FILE "$current"
+		fi
+		;;
+	shape | pack | snapshot | matrix)
 		_topiary_offer FILE "$current"
 		;;
 	why)

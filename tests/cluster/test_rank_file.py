@@ -20,11 +20,17 @@ echo RANKS; {mpirun} {folder}/bin/where
 """
 
 
+def numbers(text):
+    """(0, 1, 2, 5) of "0-2,5"."""
+    runs = [run.partition("-") for run in text.split(",")]
+    return tuple(n for first, _, last in runs for n in range(int(first), int(last or first) + 1))
+
+
 def parse(output):
-    """{rank: (host, slot)}, {host: topology}, {rank: (host, cpus)} of a job's output."""
-    ranks = {int(r): (h, int(s)) for r, h, s in re.findall(r"^rank (\d+)=(\S+) slot=(\d+)$", output, re.M)}
+    """{rank: (host, slots)}, {host: topology}, {rank: (host, cpus)} of a job's output."""
+    ranks = {int(r): (h, numbers(s)) for r, h, s in re.findall(r"^rank (\d+)=(\S+) slot=([\d,]+)$", output, re.M)}
     topologies = dict(re.findall(r"^XML (\S+)\n(.*?)^END$", output, re.M | re.S))
-    bound = {int(r): (h, int(c)) for r, h, c in re.findall(r"^rank +(\d+) +host (\S+) .* cpus (\d+)$", output, re.M)}
+    bound = {int(r): (h, numbers(c)) for r, h, c in re.findall(r"^rank +(\d+) +host (\S+) .* cpus ([\d,-]+)$", output, re.M)}
     return ranks, topologies, bound
 
 
@@ -34,7 +40,7 @@ def expected(cluster, ranks, topologies):
     for host, xml in topologies.items():
         files[host] = cluster.folder / "work" / f"{host}.xml"
         files[host].write_text(xml)
-    return {rank: (host, hwloc_cpus(files[host], [f"core:{slot}"])[0]) for rank, (host, slot) in ranks.items()}
+    return {rank: (host, tuple(hwloc_cpus(files[host], [f"core:{slot}" for slot in slots]))) for rank, (host, slots) in ranks.items()}
 
 
 @pytest.mark.parametrize("nodes, ranks, each", [("cn1,cn2", 16, 8), ("cn1,cn2", 8, 4), ("cn1,cn2", 12, None), ("cn5", 2, 2)])
@@ -48,6 +54,34 @@ def test_each_rank_is_where_the_file_says(cluster, matrix, nodes, ranks, each):
     assert sorted(said) == list(range(ranks)), output
     assert len(set(said.values())) == ranks, "two ranks in one place"
     assert bound == expected(cluster, said, topologies), output
+
+
+@pytest.mark.parametrize("nodes, ranks, cpus, cores", [
+    ("cn1,cn2", 8, 2, 2),
+    ("cn1,cn2", 6, 3, 3),
+    # A core of two CPUs suffices for a task of two.
+    ("cn3", 8, 2, 1),
+    ("cn3", 4, 4, 2),
+])
+def test_rank_of_several_cpus_has_whole_cores(cluster, matrix, nodes, ranks, cpus, cores):
+    hosts = nodes.count(",") + 1
+    _, state, output = cluster.job(SCRIPT.format(folder=cluster.folder, mpirun=MPIRUN), "-w", nodes, f"-N{hosts}", f"--ntasks={ranks}",
+                                   f"--cpus-per-task={cpus}", f"--ntasks-per-node={ranks // hosts}", f"--topo-matrix={matrix(ranks)}")
+    assert state == "COMPLETED", output
+    said, topologies, bound = parse(output)
+    assert sorted(said) == list(range(ranks)), output
+    assert {len(slots) for _, slots in said.values()} == {cores}
+    seats = [(host, slot) for host, slots in said.values() for slot in slots]
+    assert len(set(seats)) == len(seats), "two ranks on one core"
+    assert {rank: (host, set(seen)) for rank, (host, seen) in bound.items()} == \
+        {rank: (host, set(due)) for rank, (host, due) in expected(cluster, said, topologies).items()}, output
+
+
+def test_cores_that_tasks_would_have_to_share(cluster, matrix):
+    """Slurm gives four tasks of three CPUs six cores of two."""
+    _, state, output = cluster.job("cat $OMPI_MCA_rmaps_rank_file_path", "-w", "cn3", "--ntasks=4", "--cpus-per-task=3",
+                                   f"--topo-matrix={matrix(4)}")
+    assert "has no rank file" in output and "4 ranks of 3 CPUs, but the job's cores make only 3 such places" in output
 
 
 @pytest.mark.parametrize("options, ranks, most", [
@@ -72,7 +106,7 @@ def test_heavy_pair_shares_a_cache(cluster, matrix):
                                    f"--topo-matrix={matrix(8)}")
     _, _, bound = parse(output)
     assert state == "COMPLETED", output
-    assert bound[0][0] == bound[7][0] and bound[0][1] // 2 == bound[7][1] // 2, "ranks 0 and 7 exchange most, and share no L2"
+    assert bound[0][0] == bound[7][0] and bound[0][1][0] // 2 == bound[7][1][0] // 2, "ranks 0 and 7 exchange most, and share no L2"
 
 
 def test_kernel_binds_on_this_very_hardware(cluster, matrix):

@@ -4,7 +4,8 @@ T ?= 60
 FUZZ = clang-14 -std=gnu11 -g -O1 -fsanitize=$(1),address,undefined -fno-sanitize-recover=undefined -D_GNU_SOURCE -Ilib -MMD -MP \
 	$(call pkg_cflags,$(FUZZ_PKGS))
 FUZZ_PKGS = libxml-2.0 libzstd hwloc inih libcrypto
-FUZZ_OBJECTS = $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(wildcard lib/base/*.c lib/topo/*.c lib/fit/*.c) lib/client/claim.c)
+FUZZ_OBJECTS = $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(wildcard lib/base/*.c lib/topo/*.c lib/fit/*.c lib/fabric/*.c lib/map/matrix*.c) \
+	lib/client/claim.c)
 FUZZERS = $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
 $(BUILD)/fuzz/obj/%.o: %.c

@@ -9,46 +9,10 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "map/matrix.h"
-#include "map/places.h"
+#include "made.h"
 #include "map/rankfile.h"
 #include "map/repair.h"
 #include "map/solve.h"
-#include "table.h"
-
-static struct matrix *matrix_of(const char *text)
-{
-	struct err e = {""};
-	struct matrix *m = matrix_parse(text, strlen(text), "test", &e);
-
-	if (!m)
-		fail_msg("%s\n%s", e.text, text);
-	return m;
-}
-
-static void add(struct places *p, const char *host, const char *shape, const char *cores)
-{
-	struct shape *s = shape_parse(shape, NULL);
-	struct err e = {""};
-
-	assert_non_null(s);
-	if (places_add(p, host, s, cores, &e))
-		fail_msg("%s", e.text);
-	shape_free(s);
-}
-
-static struct places *places_of(unsigned hosts, const char *shape, const char *cores)
-{
-	struct places *p = places_new();
-	char name[32];
-
-	assert_non_null(p);
-	for (unsigned h = 0; h < hosts; h++) {
-		snprintf(name, sizeof(name), "cn%u", h);
-		add(p, name, shape, cores);
-	}
-	return p;
-}
 
 static double weight_of(const struct matrix *m, unsigned a, unsigned b)
 {
@@ -197,87 +161,13 @@ static void takes_the_head(void **state)
 	(void) state;
 }
 
-static void knows_distances(void **state)
-{
-	static const struct {
-		const char *shape;
-		unsigned a, b, distance;
-	} rows[] = {
-		{ "Package:2 [NUMANode] L3Cache:2 L2Cache:2 Core:2 PU:1", 0, 0, 0 },
-		{ "Package:2 [NUMANode] L3Cache:2 L2Cache:2 Core:2 PU:1", 0, 1, 2 },
-		{ "Package:2 [NUMANode] L3Cache:2 L2Cache:2 Core:2 PU:1", 0, 2, 4 },
-		{ "Package:2 [NUMANode] L3Cache:2 L2Cache:2 Core:2 PU:1", 0, 4, 8 },
-		{ "Package:2 [NUMANode] L3Cache:2 L2Cache:2 Core:2 PU:1", 0, 8, 20 },
-		{ "Package:2 [NUMANode] L3Cache:2 L2Cache:2 Core:2 PU:1", 0, 16, 100 },
-		{ "Core:4 PU:2", 0, 3, 2 },
-		{ "PU:4", 1, 2, 2 },
-		{ "[NUMANode] Package:2 Core:4", 0, 4, 20 },
-		{ "[NUMANode] Package:2 Core:4", 0, 3, 2 },
-		{ "NUMANode:2 Package:2 Core:2", 0, 2, 20 },
-		{ "{ Package:1 Die:2 Core:2 | Package:1 Core:2 }", 0, 2, 14 },
-		{ "{ Package:1 Die:2 Core:2 | Package:1 Core:2 }", 4, 5, 2 },
-		{ "{ Package:1 Die:2 Core:2 | Package:1 Core:2 }", 3, 4, 20 },
-	};
-
-	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct shape *s = shape_parse(rows[i].shape, NULL);
-		char all[32];
-		struct places *p;
-
-		snprintf(all, sizeof(all), "0-%u", s->cores - 1);
-		p = places_of(2, rows[i].shape, all);
-		assert_int_equal(p->nplaces, 2 * s->cores);
-		if (places_distance(p, rows[i].a, rows[i].b) != rows[i].distance)
-			fail_msg("%s: %u and %u: %u", rows[i].shape, rows[i].a, rows[i].b, places_distance(p, rows[i].a, rows[i].b));
-		places_free(p);
-		shape_free(s);
-	}
-	(void) state;
-}
-
-static void numbers_places(void **state)
-{
-	struct places *p = places_of(2, "Package:2 Core:4", "6-7,1");
-
-	assert_int_equal(p->nplaces, 6);
-	assert_string_equal(p->hosts[1], "cn1");
-	for (unsigned i = 0; i < 6; i++) {
-		assert_int_equal(p->place[i].host, i / 3);
-		assert_int_equal(p->place[i].leaf, i % 3);
-		assert_int_equal(p->place[i].core, i % 3 ? 5 + i % 3 : 1);
-	}
-	places_free(p);
-	(void) state;
-}
-
-static void refuses_places(void **state)
-{
-	static const char *const rows[] = { "", "8", "0-8", "x", "3-1", "-1", "1,,2" };
-	struct shape *s = shape_parse("Package:2 Core:4", NULL);
-	struct places *p = places_of(1, "Core:2", "0");
-
-	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct err e = {""};
-
-		if (!places_add(p, "cn9", s, rows[i], &e))
-			fail_msg("accepted: '%s'", rows[i]);
-		assert_non_null(strstr(e.text, "cn9"));
-	}
-	assert_int_equal(places_add(p, "cn0", s, "0", NULL), -1);
-	assert_int_equal(p->nplaces, 1);
-	assert_int_equal(p->nhosts, 1);
-	places_free(p);
-	shape_free(s);
-	(void) state;
-}
-
-static struct mapping solved(const struct matrix *m, const struct places *p, unsigned seed)
+static struct mapping solved(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed)
 {
 	struct mapping out;
 	struct err e = {""};
 	unsigned char *taken = calloc(p->nplaces, 1);
 
-	if (mapping_solve(m, p, seed, &out, &e))
+	if (mapping_solve(m, p, effort, seed, &out, &e))
 		fail_msg("%s", e.text);
 	assert_int_equal(out.ranks, m->ranks);
 	for (unsigned r = 0; r < m->ranks; r++) {
@@ -316,7 +206,7 @@ static void finds_the_best(void **state)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct matrix *m = matrix_of(rows[i].matrix);
 		struct places *p = places_of(rows[i].hosts, rows[i].shape, rows[i].cores);
-		struct mapping s = solved(m, p, 1);
+		struct mapping s = solved(m, p, EFFORT_NORMAL, 1);
 
 		if (s.cost != rows[i].cost || s.block != rows[i].block || s.cyclic != rows[i].cyclic)
 			fail_msg("row %zu: cost %g, block %g, cyclic %g", i, s.cost, s.block, s.cyclic);
@@ -334,28 +224,30 @@ static void refuses_too_many_ranks(void **state)
 	struct mapping s = { .ranks = 77 };
 	struct err e = {""};
 
-	assert_int_equal(mapping_solve(m, p, 1, &s, &e), -1);
-	assert_string_equal(e.text, "mapping: 3 ranks, but the job has only 2 cores");
+	assert_int_equal(mapping_solve(m, p, EFFORT_FAST, 1, &s, &e), -1);
+	assert_string_equal(e.text, "mapping: 3 ranks, but the job has only 2 places");
 	assert_int_equal(s.ranks, 77);
 	places_free(p);
 	matrix_free(m);
 	(void) state;
 }
 
-/* All on place 0: rank 3 talks most (9) and stays; a mapping without doubles stays as it is. */
+/* All on slot 0: rank 3 talks most (9) and stays; a mapping without doubles stays as it is. */
 static void repairs_doubles(void **state)
 {
 	struct matrix *m = matrix_of("0 1 0 0\n0 0 0 1\n0 0 0 8\n0 0 0 0\n");
-	struct places *p = places_of(2, "Core:3", "0-2");
-	unsigned place[] = { 0, 0, 0, 0 }, whole[] = { 5, 0, 3, 1 };
+	struct places *p = places_of(2, "Core:3", NULL);
+	struct slots *s = slots_new(p, NULL);
+	unsigned slot[] = { 0, 0, 0, 0 }, whole[] = { 5, 0, 3, 1 };
 
-	assert_int_equal(repair_mapping(m, p, place), 0);
+	assert_int_equal(repair_mapping(m, s, slot), 0);
 	for (unsigned a = 0; a < 4; a++)
 		for (unsigned b = 0; b < a; b++)
-			assert_int_not_equal(place[a], place[b]);
-	assert_int_equal(place[3], 0);
-	assert_int_equal(repair_mapping(m, p, whole), 0);
+			assert_int_not_equal(slot[a], slot[b]);
+	assert_int_equal(slot[3], 0);
+	assert_int_equal(repair_mapping(m, s, whole), 0);
 	assert_memory_equal(whole, ((unsigned[]){ 5, 0, 3, 1 }), sizeof(whole));
+	slots_free(s);
 	places_free(p);
 	matrix_free(m);
 	(void) state;
@@ -368,8 +260,8 @@ static void lays_out_as_slurm(void **state)
 	struct places *p = places_of(1, "Core:5", "0-4");
 	struct mapping s;
 
-	add(p, "small", "Core:1", "0");
-	s = solved(m, p, 1);
+	add(p, "small", "Core:1", "0", 1);
+	s = solved(m, p, EFFORT_NORMAL, 1);
 	assert_true(s.block == 2 + 800);
 	assert_true(s.cyclic == 100 + 16);
 	mapping_free(&s);
@@ -418,7 +310,7 @@ static struct places *random_places(unsigned *x)
 		unsigned k = draw(x, ROWS(kinds));
 
 		snprintf(name, sizeof(name), "cn%u", h);
-		add(p, name, kinds[k].shape, kinds[k].cores);
+		add(p, name, kinds[k].shape, kinds[k].cores, 1 + draw(x, 2));
 	}
 	return p;
 }
@@ -429,7 +321,7 @@ static void never_loses(void **state)
 		unsigned x = seed;
 		struct places *p = random_places(&x);
 		struct matrix *m = random_matrix(&x, 1 + draw(&x, p->nplaces));
-		struct mapping s = solved(m, p, seed);
+		struct mapping s = solved(m, p, seed % 2, seed);
 
 		mapping_free(&s);
 		matrix_free(m);
@@ -438,20 +330,149 @@ static void never_loses(void **state)
 	(void) state;
 }
 
-static void write_solution(FILE *to)
-{
-	unsigned x = 42;
-	struct places *p = places_of(6, "Package:2 [NUMANode] L3Cache:4 L2Cache:2 Core:1", "0-13");
-	struct matrix *m = random_matrix(&x, 70);
-	struct mapping s = solved(m, p, 9);
-	struct buf text = {0};
+/* A torus of routers with nodes of two kinds, one of them used in part. */
+static const char torus[] =
+	"torus 2 4 160 4 100 3 0 5 10\n"
+	"tree 1 2 80 2 0 1\nnode a tree 2 2 20 2 10 -1\nnode b tree 1 3 7 -1\n"
+	"tree 1 2 80 1 1\nnode c tree 2 2 20 2 10 3 0 1 3\n"
+	"tree 1 2 80 2 0 1\nnode d tree 2 2 20 2 10 -1\nnode e tree 1 1 1 -1\n";
 
-	assert_int_equal(rankfile_write("openmpi", p, &s, &text, NULL), 0);
-	fwrite(text.data, 1, text.len, to);
-	buf_free(&text);
+static void never_loses_on_networks(void **state)
+{
+	struct hierarchy *h = network_of(torus);
+
+	for (unsigned seed = 1; seed <= 20; seed++) {
+		struct places *p = places_of_network(h);
+		unsigned x = seed;
+		struct matrix *m = random_matrix(&x, 1 + draw(&x, p->nplaces));
+		struct mapping s = solved(m, p, EFFORT_NORMAL, seed);
+
+		mapping_free(&s);
+		matrix_free(m);
+		places_free(p);
+	}
+	hierarchy_free(h);
+	(void) state;
+}
+
+/* Every way to seat the ranks from r on. */
+static double best_of_all(const struct matrix *m, const struct places *p, unsigned *place, unsigned r, unsigned taken)
+{
+	double best = INFINITY;
+
+	if (r == m->ranks)
+		return mapping_cost(m, p, place);
+	for (unsigned at = 0; at < p->nplaces; at++)
+		if (!(taken >> at & 1)) {
+			place[r] = at;
+			best = fmin(best, best_of_all(m, p, place, r + 1, taken | 1u << at));
+		}
+	return best;
+}
+
+static void check_optimum(struct places *p, unsigned seed)
+{
+	unsigned x = seed, place[8];
+	struct matrix *m = random_matrix(&x, p->nplaces < 6 ? p->nplaces : 6);
+	struct mapping s = solved(m, p, EFFORT_NORMAL, seed);
+	double best = best_of_all(m, p, place, 0, 0);
+
+	if (fabs(s.cost - best) > 1e-9 * best)
+		fail_msg("seed %u: %g by %s, the best is %g", seed, s.cost, s.method, best);
+	mapping_free(&s);
+	matrix_free(m);
+}
+
+static struct places *eight_places(unsigned kind, const struct hierarchy *h)
+{
+	static const char distances[] =
+		"0 3 1 4 1 5 9 2\n3 0 6 5 3 5 8 9\n1 6 0 7 9 3 2 3\n4 5 7 0 8 4 6 2\n"
+		"1 3 9 8 0 6 4 3\n5 5 3 4 6 0 3 8\n9 8 2 6 4 3 0 3\n2 9 3 2 3 8 3 0\n";
+	struct places *p;
+	struct matrix *d;
+
+	switch (kind) {
+	case 0:
+		return places_of(2, "Package:2 Core:2", NULL);
+	case 1:
+		return places_of(3, "Package:2 L2Cache:1 Core:2", "0,2-3");
+	case 2:
+		p = places_of_network(h);
+		assert_int_equal(places_fit(p, (unsigned[]){ 3, 2, 2, 0, 1 }, FILL_AUTO, NULL), 0);
+		return p;
+	default:
+		p = places_of(1, "Core:8", NULL);
+		d = matrix_of(distances);
+		assert_int_equal(places_distances(p, d, NULL), 0);
+		matrix_free(d);
+		return p;
+	}
+}
+
+static void finds_the_optimum(void **state)
+{
+	struct hierarchy *h = network_of(torus);
+
+	for (unsigned seed = 1; seed <= 40; seed++) {
+		struct places *p = eight_places(seed % 4, h);
+
+		check_optimum(p, seed);
+		places_free(p);
+	}
+	hierarchy_free(h);
+	(void) state;
+}
+
+/* Where a node costs as much as a core all mappings cost the same; the one that leaves the network alone wins. */
+static void spares_the_busiest(void **state)
+{
+	struct matrix *m = matrix_of("0 5 0 0\n5 0 0 0\n0 0 0 4\n0 0 4 0\n");
+	struct places *p = places_new();
+	struct mapping s;
+
+	assert_int_equal(places_costs(p, "core=100", NULL), 0);
+	add(p, "a", "Core:2", NULL, 1);
+	add(p, "b", "Core:2", NULL, 1);
+	s = solved(m, p, EFFORT_NORMAL, 1);
+	assert_true(s.nic == 0 && s.nic_block == 0 && s.block == s.cyclic && s.cost == s.block);
+	mapping_free(&s);
+	matrix_free(m);
+	m = matrix_of("0 0 5 0\n0 0 0 4\n5 0 0 0\n0 4 0 0\n");
+	s = solved(m, p, EFFORT_NORMAL, 1);
+	assert_true(s.nic == 0 && s.nic_block == 18 && s.cost == s.block);
+	assert_string_equal(s.method, "cyclic");
 	mapping_free(&s);
 	matrix_free(m);
 	places_free(p);
+	(void) state;
+}
+
+static void write_one(FILE *to, const struct places *p, unsigned ranks, enum mapping_effort effort)
+{
+	unsigned x = 42;
+	struct matrix *m = random_matrix(&x, ranks);
+	struct mapping s = solved(m, p, effort, 9);
+	struct buf text = {0};
+
+	assert_int_equal(rankfile_write("openmpi", p, &s, &text, NULL), 0);
+	fprintf(to, "%.17g %.17g %s\n%s", s.cost, s.scotch, s.method, text.data);
+	buf_free(&text);
+	mapping_free(&s);
+	matrix_free(m);
+}
+
+static void write_solution(FILE *to)
+{
+	struct hierarchy *h = network_of(torus);
+	struct places *tree = places_of(6, "Package:2 [NUMANode] L3Cache:4 L2Cache:2 Core:1", "0-13"), *net = places_of_network(h);
+
+	for (int effort = EFFORT_FAST; effort <= EFFORT_NORMAL; effort++) {
+		write_one(to, tree, 70, effort);
+		write_one(to, net, net->nplaces, effort);
+	}
+	places_free(tree);
+	places_free(net);
+	hierarchy_free(h);
 }
 
 static struct buf answer_of_new_process(void)
@@ -482,29 +503,6 @@ static void answers_the_same(void **state)
 	(void) state;
 }
 
-static void writes_rank_files(void **state)
-{
-	static const struct { const char *format, *text; } rows[] = {
-		{ "plain", "0 cn1 1\n1 cn0 0\n" },
-		{ "openmpi", "rank 0=cn1 slot=1\nrank 1=cn0 slot=0\n" },
-	};
-	struct places *p = places_of(2, "Core:8", "3,5");
-	unsigned place[] = { 3, 0 };
-	struct mapping m = { .ranks = 2, .place = place };
-	struct buf text = {0};
-	struct err e = {""};
-
-	for (size_t i = 0; i < ROWS(rows); i++) {
-		assert_int_equal(rankfile_write(rows[i].format, p, &m, &text, &e), 0);
-		assert_string_equal(text.data, rows[i].text);
-		buf_free(&text);
-	}
-	assert_int_equal(rankfile_write("mpich", p, &m, &text, &e), -1);
-	assert_string_equal(e.text, "mpich: no such format of rank files; there are: plain, openmpi");
-	places_free(p);
-	(void) state;
-}
-
 /* More ranks than cores: those that talk share one, as far as it has PUs. */
 static void shares_cores(void **state)
 {
@@ -514,40 +512,20 @@ static void shares_cores(void **state)
 	struct buf out = {0};
 	struct err e;
 
-	assert_int_equal(mapping_solve(m, p, 1, &map, &e), -1);
-	assert_int_equal(places_fit(p, (unsigned[]){ 9 }, &e), 0);
+	assert_int_equal(mapping_solve(m, p, EFFORT_FAST, 1, &map, &e), -1);
+	assert_int_equal(places_fit(p, (unsigned[]){ 9 }, FILL_AUTO, &e), 0);
 	assert_int_equal(p->nplaces, 4);
-	assert_int_equal(mapping_solve(m, p, 1, &map, &e), 0);
+	assert_int_equal(mapping_solve(m, p, EFFORT_FAST, 1, &map, &e), 0);
 	for (unsigned a = 0; a < 4; a++)
 		for (unsigned b = 0; b < a; b++)
 			assert_int_not_equal(map.place[a], map.place[b]);
 	assert_int_equal(rankfile_write("plain", p, &map, &out, &e), 0);
-	assert_string_equal(out.data, p->place[map.place[0]].core ? "0 cn0 1\n1 cn0 0\n2 cn0 1\n3 cn0 0\n"
+	assert_string_equal(out.data, p->leaf[p->place[map.place[0]].leaf] ? "0 cn0 1\n1 cn0 0\n2 cn0 1\n3 cn0 0\n"
 								    : "0 cn0 0\n1 cn0 1\n2 cn0 0\n3 cn0 1\n");
 	buf_free(&out);
 	mapping_free(&map);
 	places_free(p);
 	matrix_free(m);
-	(void) state;
-}
-
-/* No host gets more places than tasks, whatever the cores it has. */
-static void fits_tasks(void **state)
-{
-	static const struct {
-		unsigned tasks, places, last_leaf;
-	} rows[] = { { 1, 1, 0 }, { 3, 3, 2 }, { 4, 4, 3 }, { 5, 5, 2 }, { 8, 8, 3 }, { 99, 8, 3 } };
-
-	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct places *p = places_of(2, "Core:4 PU:2", "0-3");
-
-		assert_int_equal(places_fit(p, (unsigned[]){ rows[i].tasks, 2 }, NULL), 0);
-		assert_int_equal(p->nplaces, rows[i].places + 2);
-		assert_int_equal(p->place[rows[i].places - 1].leaf, rows[i].last_leaf);
-		assert_int_equal(p->place[rows[i].places - 1].host, 0);
-		assert_int_equal(p->place[rows[i].places].host, 1);
-		places_free(p);
-	}
 	(void) state;
 }
 
@@ -559,18 +537,16 @@ int main(int argc, char **argv)
 		cmocka_unit_test(refuses_matrices),
 		cmocka_unit_test(claims_cost_nothing),
 		cmocka_unit_test(takes_the_head),
-		cmocka_unit_test(knows_distances),
-		cmocka_unit_test(numbers_places),
-		cmocka_unit_test(refuses_places),
 		cmocka_unit_test(finds_the_best),
 		cmocka_unit_test(refuses_too_many_ranks),
-		cmocka_unit_test(repairs_doubles),
 		cmocka_unit_test(lays_out_as_slurm),
 		cmocka_unit_test(never_loses),
+		cmocka_unit_test(never_loses_on_networks),
+		cmocka_unit_test(finds_the_optimum),
+		cmocka_unit_test(spares_the_busiest),
+		cmocka_unit_test(repairs_doubles),
 		cmocka_unit_test(answers_the_same),
 		cmocka_unit_test(shares_cores),
-		cmocka_unit_test(fits_tasks),
-		cmocka_unit_test(writes_rank_files),
 	};
 
 	if (argc == 2 && !strcmp(argv[1], "solve")) {

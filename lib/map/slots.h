@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_MAP_SLOTS_H
+#define TOPIARY_MAP_SLOTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "map/matrix.h"
+#include "map/places.h"
+
+/* No rank is on the slot; a rank is on no slot. */
+#define SLOT_NONE (~0u)
+
+/*
+ * The places made ready for a search: in the order of the tree, so that every domain is a run of slots, and with distances in a few
+ * instructions. The levels at which something is parted are its strata; the last parts every slot from every other.
+ */
+struct stratum {
+	unsigned n;
+	unsigned *first;		/* first[n + 1]: domain d has the slots first[d] .. first[d + 1] - 1 */
+	unsigned *of;			/* the domain of each slot */
+};
+
+struct slots {
+	unsigned n, hosts;
+	unsigned *place;		/* of each slot, index into the places */
+	unsigned *host;			/* of each slot */
+	struct stratum stratum[PLACES_LEVELS + 1];
+	unsigned strata;
+	/*
+	 * A slot's path as bits, the upper ones for the upper levels: the highest bit in which two differ names the level.
+	 * cost[slot][bit] is what such a pair costs; where that is below 0 the table tells, whose rows are domains of one stratum.
+	 */
+	uint64_t *code;
+	double **cost;
+	double *costs;
+	unsigned *row, rows;
+	double *table;
+	double typical[PLACES_LEVELS + 1];	/* what a pair costs that a stratum parts, on an average */
+};
+
+/* NULL with an error: memory, or a tree of more than 63 bits. */
+struct slots *slots_new(const struct places *p, struct err *e);
+void slots_free(struct slots *s);
+
+static inline double slots_distance(const struct slots *s, unsigned a, unsigned b)
+{
+	double cost = s->cost[a][63 - __builtin_clzll((s->code[a] ^ s->code[b]) | 1)];
+
+	return cost >= 0 ? cost : s->table[(size_t) s->row[a] * s->rows + s->row[b]];
+}
+
+/* What a rank pays on a slot, the others staying where slot[] has them; those on SLOT_NONE do not count. */
+static inline double slots_rank_cost(const struct matrix *m, const struct slots *s, const unsigned *slot, unsigned rank, unsigned at)
+{
+	double cost = 0;
+
+	for (size_t i = m->row[rank]; i < m->row[rank + 1]; i++)
+		if (slot[m->adj[i]] != SLOT_NONE)
+			cost += m->weight[i] * slots_distance(s, at, slot[m->adj[i]]);
+	return cost;
+}
+
+/* The sum over pairs of weight times distance. */
+double slots_cost(const struct matrix *m, const struct slots *s, const unsigned *slot);
+
+/* What the node exchanges with others that does so most; load[hosts] is for it to write to. */
+double slots_busiest(const struct matrix *m, const struct slots *s, const unsigned *slot, double *load);
+
+#endif

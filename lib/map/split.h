@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_MAP_SPLIT_H
+#define TOPIARY_MAP_SPLIT_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "map/matrix.h"
+#include "map/slots.h"
+
+/*
+ * Map from the top down, stratum after stratum: part the ranks of a domain among the domains in it, each to get exactly as many as it
+ * is to hold (Goglin et al., Euro-Par 2017, section 5.2, the first strategy, with the weights that it lacked). With fewer ranks than
+ * slots each domain gets an equal share, or, packed, as few as possible get any. At most one rank a slot. slot[] holds m->ranks.
+ * 0, or -1 with slot of no meaning.
+ */
+int split_map(const struct matrix *m, const struct slots *s, bool packed, unsigned seed, unsigned *slot, struct err *e);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_TESTS_MADE_H
+#define TOPIARY_TESTS_MADE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "map/matrix.h"
+#include "map/places.h"
+#include "table.h"
+
+/* What tests of mappings are made of: matrices and places from words. */
+static inline struct matrix *matrix_of(const char *text)
+{
+	struct err e = {""};
+	struct matrix *m = matrix_parse(text, strlen(text), "test", &e);
+
+	if (!m)
+		fail_msg("%s\n%s", e.text, text);
+	return m;
+}
+
+static inline void add(struct places *p, const char *host, const char *shape, const char *cores, unsigned cpus)
+{
+	struct shape *s = shape_parse(shape, NULL);
+	struct err e = {""};
+	char all[32];
+
+	assert_non_null(s);
+	snprintf(all, sizeof(all), "0-%u", s->cores - 1);
+	if (places_add(p, host, s, cores ? cores : all, cpus, &e))
+		fail_msg("%s", e.text);
+	shape_free(s);
+}
+
+/* Hosts cn0, cn1, ...; all cores without a list. */
+static inline struct places *places_of(unsigned hosts, const char *shape, const char *cores)
+{
+	struct places *p = places_new();
+	char name[32];
+
+	assert_non_null(p);
+	for (unsigned h = 0; h < hosts; h++) {
+		snprintf(name, sizeof(name), "cn%u", h);
+		add(p, name, shape, cores, 1);
+	}
+	return p;
+}
+
+static inline struct hierarchy *network_of(const char *text)
+{
+	struct err e = {""};
+	struct hierarchy *h = hierarchy_parse(text, strlen(text), "test", &e);
+
+	if (!h)
+		fail_msg("%s\n%s", e.text, text);
+	return h;
+}
+
+/* All hosts of a network, as it tells their insides. */
+static inline struct places *places_of_network(const struct hierarchy *h)
+{
+	struct places *p = places_new();
+
+	assert_non_null(p);
+	p->network = h;
+	for (unsigned i = 0; i < h->nhosts; i++)
+		assert_int_equal(places_add_inner(p, &h->hosts[i], NULL), 0);
+	return p;
+}
+
+#endif

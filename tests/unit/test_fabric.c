@@ -1,0 +1,669 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "fabric/export.h"
+#include "fabric/fabric.h"
+#include "fabric/names.h"
+#include "table.h"
+
+static struct fabric *fabric_with(const char *text, const struct fabric_names *names)
+{
+	struct err e = {""};
+	struct fabric *f = fabric_parse(text, strlen(text), "test", names, &e);
+
+	if (!f)
+		fail_msg("%s\n%s", e.text, text);
+	return f;
+}
+
+static struct fabric *fabric_of(const char *text)
+{
+	return fabric_with(text, NULL);
+}
+
+static const struct fabric_node *node_of(const struct fabric *f, const char *name)
+{
+	for (unsigned i = 0; i < f->nnodes; i++)
+		if (!strcmp(f->nodes[i].name, name))
+			return &f->nodes[i];
+	fail_msg("no node %s", name);
+	return NULL;
+}
+
+static unsigned distance(const struct hierarchy *h, const char *a, const char *b)
+{
+	const struct hierarchy_host *x = hierarchy_find(h, a), *y = hierarchy_find(h, b);
+
+	assert_non_null(x);
+	assert_non_null(y);
+	assert_int_equal(hierarchy_distance(h, x, y), hierarchy_distance(h, y, x));
+	return hierarchy_distance(h, x, y);
+}
+
+static void tells_names_from_descriptions(void **state)
+{
+	static const struct {
+		const char *description, *host, *as_switch;
+	} rows[] = {
+		{ "miriel066 qib0", "miriel066", "miriel066-qib0" },
+		{ "cn001 HCA-1", "cn001", "cn001-HCA-1" },
+		{ "cn001 mlx5_0", "cn001", "cn001-mlx5_0" },
+		{ "cn001.example mlx5_bond_0", "cn001.example", "cn001.example-mlx5_bond_0" },
+		{ "cn001", "cn001", "cn001" },
+		{ "localhost HCA-1", NULL, "localhost-HCA-1" },
+		{ "localhost1 HCA-1", "localhost1", "localhost1-HCA-1" },
+		{ "MT25408 ConnectX Mellanox Technologies", NULL, "MT25408-ConnectX-Mellanox-Technologies" },
+		{ "Mellanox Technologies Aggregation Node", NULL, "Mellanox-Technologies-Aggregation-Node" },
+		{ "MT25408 ConnectX", NULL, "MT25408-ConnectX" },
+		{ "MF0;leaf7:MSX6036/U1", NULL, "leaf7-MSX6036-U1" },
+		{ "QLogic 12800-180 GUID=0x00066a00e8001310 L108", NULL, "QLogic-12800-180-L108" },
+		{ "\xc3\xa9t\xc3\xa9 mlx5_0", NULL, "t-mlx5_0" },
+		{ " ;!", NULL, NULL },
+		{ "", NULL, NULL },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf host = {0}, name = {0};
+
+		assert_int_equal(names_host(rows[i].description, &host), rows[i].host != NULL);
+		if (rows[i].host)
+			assert_string_equal(host.data, rows[i].host);
+		assert_int_equal(names_switch(rows[i].description, &name), rows[i].as_switch != NULL);
+		if (rows[i].as_switch)
+			assert_string_equal(name.data, rows[i].as_switch);
+		buf_free(&host);
+		buf_free(&name);
+	}
+	(void) state;
+}
+
+/* One leaf switch of two hosts and a spine, two cables between them, in every form that can say so. */
+static const char ports[] =
+	"DR path slid 0; dlid 0; 0 -> new Channel Adapter {0000000000000010} portnum 1 lid 0-0 \"\"\n"
+	"CA     2  1 0x0000000000000011 4x QDR - SW     1  1 0x00000000000000a1 ( 'cn1 mlx4_0' - 'leaf' )\n"
+	"SW     1  1 0x00000000000000a1 4x QDR - CA     2  1 0x0000000000000011 ( 'leaf' - 'cn1 mlx4_0' )\n"
+	"SW     1  2 0x00000000000000a1 4x QDR - CA     3  1 0x0000000000000021 ( 'leaf' - 'cn2 mlx4_0' )\n"
+	"SW     1  3 0x00000000000000a1 4x QDR - SW     4  1 0x00000000000000a2 ( 'leaf' - 'spine' )\n"
+	"SW     1  4 0x00000000000000a1 4x QDR - SW     4  2 0x00000000000000a2 ( 'leaf' - 'spine' )\n"
+	"SW     4  2 0x00000000000000a2 4x QDR - SW     1  4 0x00000000000000a1 ( 'spine' - 'leaf' )\n"
+	"SW     4  3 0x00000000000000a2 4x ???                                    'spine'\n";
+
+static const char discovered[] =
+	"#\n# Topology file: generated on Tue Jun  5 14:15:10 2007\n#\n\nvendid=0x8f1\ndevid=0x5a06\nsysimgguid=0x1\n"
+	"switchguid=0xa1(a1)\nSwitch\t36 \"S-00000000000000a1\"\t\t# \"leaf\" enhanced port 0 lid 1 lmc 0\n"
+	"[1]\t\"H-0000000000000010\"[1](11) \t\t# \"cn1 mlx4_0\" lid 2 4xQDR\n"
+	"[2][ext 2]\t\"H-0000000000000020\"[1](21) \t\t# \"cn2 mlx4_0\" lid 3 4xQDR\n"
+	"[3]\t\"S-00000000000000a2\"[1]\t\t# \"spine\" lid 4 4xQDR\n"
+	"[4]\t\"S-00000000000000a2\"[2]\t\t# \"spine\" lid 4 4xQDR\n\n"
+	"caguid=0x10\r\nCa\t2 \"H-0000000000000010\"\t\t# \"cn1 mlx4_0\"\r\n"
+	"[1](11) \t\"S-00000000000000a1\"[1]\t\t# lid 2 lmc 0 \"leaf\" lid 1 4xQDR";
+
+static void reads_every_form_of_infiniband(void **state)
+{
+	static const char *const rows[] = { ports, discovered };
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct fabric *f = fabric_of(rows[i]);
+
+		assert_int_equal(f->nnodes, 4);
+		assert_int_equal(f->nswitches, 2);
+		assert_int_equal(f->nadapters, 2);
+		assert_int_equal(f->nlinks, 3);
+		assert_int_equal(f->nplanes, 1);
+		assert_int_equal(f->planes[0].cables, 4);
+		assert_int_equal(f->planes[0].kind, FABRIC_ONE_SWITCH);
+		assert_int_equal(node_of(f, "leaf")->guid, 0xa1);
+		assert_int_equal(node_of(f, "leaf")->rank, 0);
+		assert_int_equal(node_of(f, "spine")->rank, 1);
+		assert_true(node_of(f, "cn1")->named && !node_of(f, "cn1")->is_switch);
+		assert_int_equal(f->adapters[0].port, 0x11);
+		for (unsigned l = 0; l < f->nlinks; l++) {
+			bool trunk = f->links[l].b < f->nswitches;
+
+			assert_int_equal(f->links[l].count, trunk ? 2 : 1);
+			assert_int_equal(f->links[l].mbps, trunk ? 64000 : 32000);
+		}
+		fabric_free(f);
+	}
+	(void) state;
+}
+
+static void a_guid_names_an_adapter(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t guid;
+	} rows[] = {
+		{ "CA 2 1 0x0000000000000011 4x QDR - SW 1 1 0x00000000000000a1 ( 'MT25408 ConnectX Mellanox Technologies' - 'a' )\n",
+		  0x11 },
+		{ "Ca\t1 \"H-0000000000000010\"\t# \"MT25408 ConnectX Mellanox Technologies\"\n[1](11)\t\"S-a1\"[1]\n", 0x10 },
+		{ "Ca\t1 \"H-0000000000000010\"\t# \"MT25408 ConnectX Mellanox Technologies\"\n[1](11)\t\"S-a1\"[1]\n", 0x11 },
+		{ "Ca\t1 \"H-0000000000000010\"\t# \"old mlx5_0\"\n[1](11)\t\"S-a1\"[1]\n", 0x10 },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct fabric_names *names = fabric_names_new();
+		struct fabric *f;
+
+		assert_int_equal(fabric_names_add(names, rows[i].guid, "cn7", NULL), 0);
+		assert_int_equal(fabric_names_add(names, 5, "cn8", NULL), 0);
+		f = fabric_with(rows[i].text, names);
+		assert_true(node_of(f, "cn7")->named);
+		fabric_free(f);
+		f = fabric_of(rows[i].text);
+		assert_int_equal(f->nodes[1].named, i == 3);
+		fabric_free(f);
+		fabric_names_free(names);
+	}
+	(void) state;
+}
+
+static void a_guid_is_of_one_host(void **state)
+{
+	struct fabric_names *names = fabric_names_new();
+	struct err e = {""};
+
+	assert_int_equal(fabric_names_add(names, 16, "cn1", &e), 0);
+	assert_int_equal(fabric_names_add(names, 16, "cn1", &e), 0);
+	assert_int_equal(fabric_names_add(names, 16, "cn2", &e), -1);
+	assert_string_equal(e.text, "GUID 0000000000000010: of both cn1 and cn2");
+	assert_int_equal(fabric_names_add(names, 17, "a b", &e), -1);
+	fabric_names_free(names);
+	(void) state;
+}
+
+static const char paper[] =
+	"torus 3 4 1600 4 1600 4 1600 2 32 52\n"
+	"tree 1 4 800 1 0\n"
+	"node n129 tree 4 2 80 2 40 4 20 2 10 -1\n"
+	"tree 1 4 800 2 0 1\n"
+	"node n208 tree 4 2 80 2 40 4 20 2 10 -1\n"
+	"node n210 tree 4 2 80 2 40 4 20 2 10 -1\n";
+
+static void reads_and_writes_the_papers_example(void **state)
+{
+	struct fabric *f = fabric_of(paper);
+	const struct hierarchy *h = f->planes[0].levels;
+	struct buf out = {0};
+
+	assert_int_equal(f->planes[0].kind, FABRIC_TORUS);
+	assert_int_equal(h->nlevels, 2);
+	assert_int_equal(h->nhosts, 3);
+	assert_int_equal(h->hosts[0].inner.levels, 4);
+	assert_int_equal(h->hosts[0].inner.size[2], 4);
+	assert_int_equal(h->hosts[0].inner.cost[1], 40);
+	assert_int_equal(distance(h, "n208", "n210"), 800);
+	/* 32 is (0, 0, 2), 52 is (0, 1, 3): two hops */
+	assert_int_equal(distance(h, "n129", "n210"), 3200);
+	assert_int_equal(distance(h, "n129", "n129"), 0);
+	assert_int_equal(hierarchy_write(h, &out, NULL), 0);
+	assert_string_equal(out.data, paper);
+	buf_free(&out);
+	fabric_free(f);
+	(void) state;
+}
+
+static void writes_what_it_read(void **state)
+{
+	static const struct {
+		const char *text, *written;
+	} rows[] = {
+		{ "# two leaves\ntree 1 2 300 -1 # all\ntree 1 2 100 1 1\nnode a tree 1 4 5 2 0 3\ntree 1 2 100 -1\n"
+		  "node b tree 1 1 1 -1\nnode c tree 1 1 1 -1",
+		  "tree 1 2 300 -1\ntree 1 2 100 1 1\nnode a tree 1 4 5 2 0 3\ntree 1 2 100 -1\nnode b tree 1 1 1 -1\n"
+		  "node c tree 1 1 1 -1\n" },
+		/* several dimensions are several levels */
+		{ "tree 3 2 900 2 500 2 100 3 1 2 7\nnode a tree 1 1 1 -1\nnode b tree 1 1 1 -1\nnode c tree 1 1 1 -1\n",
+		  "tree 1 2 900 -1\ntree 1 2 500 -1\ntree 1 2 100 1 1\nnode a tree 1 1 1 -1\ntree 1 2 100 1 0\nnode b tree 1 1 1 -1\n"
+		  "tree 1 2 500 1 1\ntree 1 2 100 1 1\nnode c tree 1 1 1 -1\n" },
+		/* branches of several sizes: the widest */
+		{ "tree 1 2 300 -1\ntree 1 1 100 -1\nnode a tree 1 1 1 -1\ntree 1 2 100 -1\nnode b tree 1 1 1 -1\n"
+		  "node c tree 1 1 1 -1\n",
+		  "tree 1 2 300 -1\ntree 1 2 100 1 0\nnode a tree 1 1 1 -1\ntree 1 2 100 -1\nnode b tree 1 1 1 -1\n"
+		  "node c tree 1 1 1 -1\n" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct fabric *f = fabric_of(rows[i].text);
+		struct buf out = {0};
+
+		assert_int_equal(hierarchy_write(f->planes[0].levels, &out, NULL), 0);
+		assert_string_equal(out.data, rows[i].written);
+		buf_free(&out);
+		fabric_free(f);
+	}
+	(void) state;
+}
+
+static const struct {
+	const char *text, *slurm;
+} slurm_rows[] = {
+	{ "# a comment\nSwitchName=s0 Nodes=dev[0-5]\nswitchname=s1 nodes=dev[6-11] LinkSpeed=100 # more\n"
+	  "SwitchName=s2 Nodes=dev12,dev13\nSwitchName=s4 Nodes=io[1-2]\nSwitchName=s3 Switches=s[0-2]\n"
+	  "SwitchName=s5 \\\nSwitches=s[3,4]\n",
+	  "SwitchName=s0 Nodes=dev[0-5]\nSwitchName=s1 Nodes=dev[6-11]\nSwitchName=s2 Nodes=dev[12-13]\nSwitchName=s4 Nodes=io[1-2]\n"
+	  "SwitchName=s3 Switches=s[0-2]\nSwitchName=s5 Switches=s[3-4]\n" },
+	{ "SwitchName=top Switches=a,b\nSwitchName=a Nodes=\"n[1-2]\"\nSwitchName=b Nodes=n3\n",
+	  "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n3\nSwitchName=top Switches=a,b\n" },
+	{ "SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=m[1-2]\n", "SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=m[1-2]\n" },
+	{ "BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockName=b3 Nodes=n[5-6]\nBlockName=b4 Nodes=n[7-8]\n"
+	  "BlockSizes=2,4\n",
+	  "SwitchName=b1 Nodes=n[1-2]\nSwitchName=b2 Nodes=n[3-4]\nSwitchName=b3 Nodes=n[5-6]\nSwitchName=b4 Nodes=n[7-8]\n"
+	  "SwitchName=blocks4-0 Switches=b[1-2]\nSwitchName=blocks4-1 Switches=b[3-4]\nSwitchName=blocks Switches=blocks4-[0-1]\n" },
+};
+
+static void reads_and_writes_slurm(void **state)
+{
+	for (size_t i = 0; i < ROWS(slurm_rows); i++) {
+		const char *text = slurm_rows[i].text;
+
+		for (unsigned again = 0; again < 2; again++, text = slurm_rows[i].slurm) {
+			struct fabric *f = fabric_of(text);
+			struct buf out = {0};
+
+			assert_int_equal(fabric_write_slurm(f, NULL, &out, NULL), 0);
+			assert_string_equal(out.data, slurm_rows[i].slurm);
+			buf_free(&out);
+			fabric_free(f);
+		}
+	}
+	(void) state;
+}
+
+static void writes_topology_yaml(void **state)
+{
+	struct fabric *f = fabric_of("SwitchName=top Switches=a,b\nSwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n3\n");
+	struct buf out = {0};
+
+	assert_int_equal(fabric_write_slurm_yaml(f, NULL, &out, NULL), 0);
+	assert_string_equal(out.data, "---\n- topology: fabric\n  cluster_default: true\n  tree:\n    switches:\n"
+			    "      - switch: a\n        nodes: n[1-2]\n      - switch: b\n        nodes: n3\n"
+			    "      - switch: top\n        children: a,b\n");
+	buf_free(&out);
+	fabric_free(f);
+	(void) state;
+}
+
+static bool is_dev(const char *host, void *user)
+{
+	return !strncmp(host, user, strlen(user));
+}
+
+static void writes_the_chosen_alone(void **state)
+{
+	char prefix[] = "io";
+	const struct chosen c = { is_dev, prefix };
+	struct fabric *f = fabric_of(slurm_rows[0].text);
+	struct buf out = {0};
+	struct err e = {""};
+
+	assert_int_equal(fabric_write_slurm(f, &c, &out, NULL), 0);
+	assert_string_equal(out.data, "SwitchName=s4 Nodes=io[1-2]\n");
+	strcpy(prefix, "x");
+	assert_int_equal(fabric_write_slurm(f, &c, &out, &e), -1);
+	assert_string_equal(e.text, "no host of a known name is on a switch");
+	buf_free(&out);
+	fabric_free(f);
+	(void) state;
+}
+
+static void refuses_what_is_malformed(void **state)
+{
+	static const struct {
+		const char *text, *error;
+	} rows[] = {
+		{ "", "test: nothing in it" },
+		{ "# nothing\n\n", "test: nothing in it" },
+		{ "\nhello\n", "test:2: 'hello': neither ibnetdiscover's output, Slurm's topology.conf nor a tree or torus" },
+		{ "SW 1 1 0xa1 4x QDR 'x'\nXX 1\n", "test:2: a port begins with SW, CA or RT" },
+		{ "SW 1 1 a1 4x QDR 'x'\n", "test:1: lid, port and GUID were expected after SW" },
+		{ "SW 1 256 0xa1 4x QDR 'x'\n", "test:1: lid, port and GUID were expected after SW" },
+		{ "SW 1 1 0xa1 4x\n", "test:1: width and speed were expected after the GUID" },
+		{ "SW 1 1 0xa1 4x QDR - CA 1 1\n", "test:1: lid, port and GUID were expected after CA" },
+		{ "SW 1 1 0xa1 4x QDR - CA 1 1 0xb1 ( x )\n", "test:1: no description in quotes" },
+		{ "vendid=1\n[1] \"S-1\"[1]\n", "test:2: a port before any Switch, Ca or Rt" },
+		{ "Switch\t8 \"S-1\"\n[1] \"S-2\"\n", "test:2: '[port] \"ID\"[port]' was expected" },
+		{ "Switch\t8 \"S-1\"\n[1000] \"S-2\"[1]\n", "test:2: '[port] \"ID\"[port]' was expected" },
+		{ "Switch\t8 \"leaf\"\n", "test:1: \"leaf\": the ID of something else" },
+		{ "Switch\t8 \"H-1\"\n", "test:1: \"H-1\": the ID of something else" },
+		{ "Switch\t8 \"S-1\"\n[1] \"Hca1\"[1]\n", "test:2: \"Hca1\": S-, H- or R- and a GUID were expected" },
+		{ "Switch\t8 S-1\n", "test:1: a number of ports and \"ID\" were expected" },
+		{ "Switch\t8 \"S-1\"\nCat 2\n", "test:2: 'Cat': not what ibnetdiscover writes" },
+		{ "SwitchName=a Nodes=n[1-\n", "test:1: 'n[1-': not a host list" },
+		{ "SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", "test:2: a: defined in line 1 already" },
+		{ "SwitchName=a Nodes=n1\nSwitchName=b Switches=a,c\n", "test:2: c: a switch that no line defines" },
+		{ "SwitchName=a Colour=red\n", "test:1: Colour: not a key that is known here" },
+		{ "SwitchName=a Nodes=n1 nodes=n2\n", "test:1: nodes: twice in a line" },
+		{ "SwitchName=a Nodes\n", "test:1: 'Nodes': Key=Value was expected" },
+		{ "Nodes=n1\n", "test:1: SwitchName or BlockName is needed" },
+		{ "BlockSizes=4,6\n", "test:1: BlockSizes: '6': not a multiple of what is before it" },
+		{ "BlockName=a Switches=b\n", "test:1: a block has Nodes, no Switches" },
+		{ "tree 1 2 3\n", "test:1: -1, or a count of 1 to 2 and as many indices, was expected" },
+		{ "tree 1 2 3 2 0\n", "test:1: -1, or a count of 1 to 2 and as many indices, was expected" },
+		{ "tree 1 2 3 2 1 0\n", "test:1: index 2 of 2: not one below 2 and above that before it" },
+		{ "tree 1 2 3 1 2\n", "test:1: index 1 of 1: not one below 2 and above that before it" },
+		{ "tree 1 2 3 1 0 1\n", "test:1: more than 1 indices" },
+		{ "tree 1 2 3 1 0\n", "test:1: the file ends where tree, torus or node was expected" },
+		{ "tree 1 2 3 1 0\nleaf\n", "test:2: 'leaf': tree, torus or node was expected" },
+		{ "tree 0 2 3 1 0\n", "test:1: a number of dimensions, 1 to 8, was expected" },
+		{ "torus 7 2 3\n", "test:1: a number of dimensions, 1 to 6, was expected" },
+		{ "tree 1 0 3 -1\n", "test:1: dimension 1: a size was expected, all together at most 16777216" },
+		{ "torus 2 5000 1 5000 1 -1\n", "test:1: dimension 2: a size was expected, all together at most 16777216" },
+		{ "tree 1 2 x -1\n", "test:1: dimension 1: a cost, 0 to 1000000000, was expected" },
+		{ "node a tree 1 1 1 -1\n", "test:1: a node before any tree or torus" },
+		{ "tree 1 1 1 -1\nnode a/b tree 1 1 1 -1\n", "test:2: 'a/b': not a host's name" },
+		{ "tree 1 1 1 -1\nnode a torus 1 1 1 -1\n", "test:2: 'node HOST tree ...' was expected" },
+		{ "tree 1 1 1 -1\nnode\n", "test:2: 'node HOST tree ...' was expected" },
+		{ "tree 1 1 1 -1\nnode a tree 1 1 1 -1\nnode b tree 1 1 1 -1\n", "test:3: more than the first line tells of" },
+		{ "tree 1 2 1 -1\nnode a tree 1 1 1 -1\nnode a tree 1 1 1 -1\n", "test: node a: twice" },
+		{ "tree 1 2 9 -1\ntree 1 1 8 -1\nnode a tree 1 1 1 -1\ntree 1 1 7 -1\n",
+		  "test:4: not of the kind and cost that line 2 has at this level" },
+		{ "tree 1 2 9 -1\ntree 1 1 8 -1\nnode a tree 1 1 1 -1\nnode b tree 1 1 1 -1\n",
+		  "test:4: b: 1 levels above it, others have 2" },
+		{ "tree 8 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 -1\ntree 1 1 1 -1\n", "test:2: more than 8 levels above a host" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct err e = {""};
+		struct fabric *f = fabric_parse(rows[i].text, strlen(rows[i].text), "test", NULL, &e);
+
+		if (f)
+			fail_msg("taken: %s", rows[i].text);
+		assert_string_equal(e.text, rows[i].error);
+	}
+	(void) state;
+}
+
+/* The output of ibnetdiscover -p for links between switches, with some hosts on each: hosts are "h<switch>-<n>". */
+static void put_cable(struct buf *b, unsigned s, unsigned t)
+{
+	buf_printf(b, "SW 1 %u 0x%x 4x EDR - SW 1 %u 0x%x ( 's%u' - 's%u' )\n", 1 + t % 200, 0x1000 + s, 1 + s % 200, 0x1000 + t, s, t);
+}
+
+static void put_hosts(struct buf *b, unsigned s, unsigned hosts)
+{
+	for (unsigned i = 0; i < hosts; i++)
+		buf_printf(b, "CA 1 1 0x%x 4x EDR - SW 1 %u 0x%x ( 'h%u-%u mlx5_0' - 's%u' )\n", 0x100000 + s * 256 + i, 201 + i,
+			   0x1000 + s, s, i, s);
+}
+
+static unsigned ring(unsigned a, unsigned b, unsigned size)
+{
+	unsigned hops = a < b ? b - a : a - b;
+
+	return hops < size - hops ? hops : size - hops;
+}
+
+/* Switch numbers are shuffled, so that the coordinates cannot be read from the order. */
+static unsigned shuffled(unsigned i, unsigned n)
+{
+	unsigned step = 7;
+
+	while (n % step == 0)
+		step += 2;
+	for (unsigned d = 2; d <= step; d++)
+		if (n % d == 0 && step % d == 0) {
+			step++;
+			d = 1;
+		}
+	return (i * step + 3) % n;
+}
+
+/* Written as text and read again it is the same to every two hosts. */
+static void check_text(const struct hierarchy *h)
+{
+	struct buf out = {0};
+	struct hierarchy *again;
+
+	assert_int_equal(hierarchy_write(h, &out, NULL), 0);
+	again = hierarchy_parse(out.data, out.len, "test", NULL);
+	assert_non_null(again);
+	for (unsigned i = 0; i < h->nhosts; i++)
+		assert_int_equal(distance(again, h->hosts[0].name, h->hosts[i].name),
+				 hierarchy_distance(h, &h->hosts[0], &h->hosts[i]));
+	hierarchy_free(again);
+	buf_free(&out);
+}
+
+static void recognises_a_torus(void **state)
+{
+	static const unsigned rows[][3] = {
+		{ 4, 4, 4 }, { 5, 3, 1 }, { 6, 1, 1 }, { 2, 3, 4 }, { 3, 3, 3 }, { 8, 5, 2 }, { 4, 1, 1 }, { 2, 2, 2 },
+	};
+
+	for (size_t r = 0; r < ROWS(rows); r++) {
+		const unsigned *dim = rows[r], n = dim[0] * dim[1] * dim[2];
+		const struct hierarchy *h;
+		struct buf text = {0};
+		struct fabric *f;
+
+		for (unsigned i = 0; i < n; i++) {
+			unsigned x = i % dim[0], y = i / dim[0] % dim[1], z = i / dim[0] / dim[1];
+			const unsigned next[3] = { (x + 1) % dim[0] + dim[0] * (y + dim[1] * z),
+						   x + dim[0] * ((y + 1) % dim[1] + dim[1] * z),
+						   x + dim[0] * (y + dim[1] * ((z + 1) % dim[2])) };
+
+			for (unsigned d = 0; d < 3; d++)
+				if (dim[d] > 2 || (dim[d] == 2 && next[d] > i))
+					put_cable(&text, shuffled(i, n), shuffled(next[d], n));
+			put_hosts(&text, shuffled(i, n), 2);
+		}
+		f = fabric_of(text.data);
+		buf_free(&text);
+		assert_int_equal(f->planes[0].kind, FABRIC_TORUS);
+		h = f->planes[0].levels;
+		assert_int_equal(h->level[0].size, n);
+		for (unsigned i = 0; i < n; i++)
+			for (unsigned j = 0; j < n; j++) {
+				unsigned hops = ring(i % dim[0], j % dim[0], dim[0]) +
+						ring(i / dim[0] % dim[1], j / dim[0] % dim[1], dim[1]) +
+						ring(i / dim[0] / dim[1], j / dim[0] / dim[1], dim[2]);
+				char a[32], b[32];
+
+				snprintf(a, sizeof(a), "h%u-0", shuffled(i, n));
+				snprintf(b, sizeof(b), "h%u-1", shuffled(j, n));
+				assert_int_equal(distance(h, a, b), hops ? hops * 200 : 100);
+			}
+		check_text(h);
+		fabric_free(f);
+	}
+	(void) state;
+}
+
+static void a_torus_that_lacks_a_link_is_a_graph(void **state)
+{
+	struct buf text = {0};
+	struct fabric *f;
+
+	/* a ring of six, one link missing, with a chord */
+	for (unsigned i = 0; i < 5; i++)
+		put_cable(&text, i, i + 1);
+	put_cable(&text, 1, 4);
+	for (unsigned i = 0; i < 6; i++)
+		put_hosts(&text, i, 2);
+	f = fabric_of(text.data);
+	assert_int_equal(f->planes[0].kind, FABRIC_GRAPH);
+	assert_int_equal(distance(f->planes[0].levels, "h0-0", "h0-1"), 100);
+	assert_int_equal(distance(f->planes[0].levels, "h0-0", "h1-1"), 200);
+	assert_int_equal(distance(f->planes[0].levels, "h0-0", "h5-0"), 600);
+	fabric_free(f);
+	buf_free(&text);
+	(void) state;
+}
+
+/* a switches in a group, h links of each to other groups, every group linked once to each other. */
+static void recognises_a_dragonfly(void **state)
+{
+	static const unsigned rows[][2] = { { 4, 2 }, { 5, 1 }, { 8, 4 } };
+
+	for (size_t r = 0; r < ROWS(rows); r++) {
+		unsigned a = rows[r][0], h = rows[r][1], groups = a * h + 1;
+		const struct hierarchy *levels;
+		struct buf text = {0};
+		struct fabric *f;
+		char far[32];
+
+		for (unsigned g = 0; g < groups; g++) {
+			for (unsigned i = 0; i < a; i++) {
+				for (unsigned j = 0; j < i; j++)
+					put_cable(&text, g * a + i, g * a + j);
+				put_hosts(&text, g * a + i, 2);
+			}
+			for (unsigned other = 0; other < g; other++)
+				put_cable(&text, g * a + (other + groups - g - 1) % groups / h, other * a + (g - other - 1) / h);
+		}
+		f = fabric_of(text.data);
+		levels = f->planes[0].levels;
+		assert_int_equal(f->planes[0].kind, FABRIC_DRAGONFLY);
+		assert_int_equal(levels->nlevels, 3);
+		assert_int_equal(levels->level[0].size, groups);
+		assert_int_equal(levels->level[1].size, a);
+		assert_int_equal(distance(levels, "h0-0", "h0-1"), 100);
+		assert_int_equal(distance(levels, "h0-0", "h1-1"), 200);
+		snprintf(far, sizeof(far), "h%u-0", a);
+		assert_int_equal(distance(levels, "h0-0", far), 300);
+		check_text(levels);
+		fabric_free(f);
+		buf_free(&text);
+	}
+	(void) state;
+}
+
+static void all_linked_to_all_is_one_group(void **state)
+{
+	struct buf text = {0};
+	struct fabric *f;
+
+	for (unsigned i = 0; i < 5; i++) {
+		for (unsigned j = 0; j < i; j++)
+			put_cable(&text, i, j);
+		put_hosts(&text, i, 3);
+	}
+	f = fabric_of(text.data);
+	assert_int_equal(f->planes[0].kind, FABRIC_DRAGONFLY);
+	assert_int_equal(f->planes[0].levels->nlevels, 2);
+	assert_int_equal(distance(f->planes[0].levels, "h0-0", "h4-1"), 200);
+	fabric_free(f);
+	buf_free(&text);
+	(void) state;
+}
+
+/* Three tiers: pods of edge and aggregation switches below cores; a storage node on a core is a host of a spine. */
+static void recognises_a_fat_tree(void **state)
+{
+	enum { PODS = 3, EDGES = 2, AGGS = 2, CORES = 2, HOSTS = 8 };
+	struct buf text = {0}, odd = {0}, scotch = {0};
+	const struct hierarchy *h;
+	struct fabric *f;
+
+	for (unsigned p = 0; p < PODS; p++)
+		for (unsigned a = 0; a < AGGS; a++) {
+			for (unsigned i = 0; i < EDGES; i++)
+				put_cable(&text, 10 * p + i, 100 + 10 * p + a);
+			for (unsigned c = 0; c < CORES; c++)
+				put_cable(&text, 100 + 10 * p + a, 500 + c);
+		}
+	for (unsigned p = 0; p < PODS; p++)
+		for (unsigned i = 0; i < EDGES; i++)
+			put_hosts(&text, 10 * p + i, HOSTS);
+	put_hosts(&text, 500, 1);
+	f = fabric_of(text.data);
+	h = f->planes[0].levels;
+	assert_int_equal(f->planes[0].kind, FABRIC_FAT_TREE);
+	assert_int_equal(h->nlevels, 3);
+	assert_int_equal(node_of(f, "s500")->rank, 2);
+	assert_int_equal(distance(h, "h0-0", "h0-7"), 100);
+	/* 8 hosts on 2 cables: 4:1; 16 hosts of a pod on 4 cables */
+	assert_int_equal(h->level[1].pruned, 400);
+	assert_int_equal(distance(h, "h0-0", "h1-0"), 500);
+	assert_int_equal(distance(h, "h0-0", "h10-0"), 900);
+	assert_int_equal(distance(h, "h0-0", "h500-0"), 900);
+	check_text(h);
+	fabric_tell_odd(f, &odd);
+	assert_string_equal(odd.data, "hosts on a spine: h500-0\n");
+	assert_int_equal(fabric_write_scotch(h, &scotch, NULL), 0);
+	assert_non_null(strstr(scotch.data, "sub\n49 0 1 2 "));
+	assert_non_null(strstr(scotch.data, "\ntleaf\n3 4 400 2 400 8 100\n"));
+	buf_free(&scotch);
+	buf_free(&odd);
+	buf_free(&text);
+	fabric_free(f);
+	(void) state;
+}
+
+static void tells_what_is_odd(void **state)
+{
+	static const struct {
+		const char *text, *odd;
+	} rows[] = {
+		{ ports, NULL },
+		{ "CA 2 1 0x11 4x QDR - SW 1 1 0xa1 ( 'MT25408 ConnectX Mellanox Technologies' - 'leaf' )\n",
+		  "adapters whose host is not known: H-0000000000000011\n" },
+		{ "CA 2 1 0x11 4x QDR 'cn1 mlx5_0'\nSW 1 1 0xa1 4x QDR 'leaf'\n",
+		  "hosts without a switch: cn1\nswitches of a plane without hosts: leaf\n" },
+		/* two adapters on two switches of one plane, then of two */
+		{ "SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=n[3-5]\nSwitchName=c Switches=a,b\n",
+		  "hosts on several switches of a plane: n3\n" },
+		{ "CA 2 1 0x11 4x EDR - SW 1 1 0xa1 ( 'cn1 mlx5_0' - 'a' )\nCA 2 1 0x12 4x EDR - SW 1 1 0xa2 ( 'cn1 mlx5_1' - 'b' )\n",
+		  "hosts in several planes: cn1\n" },
+		{ "CA 2 1 0x11 4x EDR - SW 1 1 0xa1 ( 'cn1 mlx5_0' - 'a' )\nCA 2 1 0x12 4x EDR - SW 1 2 0xa1 ( 'cn2 mlx5_0' - 'a' )\n"
+		  "CA 2 1 0x13 1x EDR - SW 1 3 0xa1 ( 'cn3 mlx5_0' - 'a' )\n",
+		  "hosts with a slower link than most have: cn3\n" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct fabric *f = fabric_of(rows[i].text);
+		struct buf odd = {0};
+
+		fabric_tell_odd(f, &odd);
+		if (rows[i].odd)
+			assert_string_equal(odd.data, rows[i].odd);
+		else
+			assert_int_equal(odd.len, 0);
+		buf_free(&odd);
+		fabric_free(f);
+	}
+	(void) state;
+}
+
+static void switches_of_one_name_stay_apart(void **state)
+{
+	struct fabric *f = fabric_of("SW 1 1 0xa1 4x EDR - SW 1 1 0xa2 ( 'SwitchX - Mellanox' - 'SwitchX - Mellanox' )\n"
+				     "SW 1 2 0xa3 4x EDR - SW 1 2 0xa2 ( '' - 'SwitchX - Mellanox' )\n");
+
+	assert_int_equal(f->nswitches, 3);
+	assert_string_equal(f->nodes[0].name, "S-00000000000000a3");
+	assert_string_equal(f->nodes[1].name, "SwitchX---Mellanox-a1");
+	assert_string_equal(f->nodes[2].name, "SwitchX---Mellanox-a2");
+	fabric_free(f);
+	(void) state;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tells_names_from_descriptions),
+		cmocka_unit_test(reads_every_form_of_infiniband),
+		cmocka_unit_test(a_guid_names_an_adapter),
+		cmocka_unit_test(a_guid_is_of_one_host),
+		cmocka_unit_test(reads_and_writes_the_papers_example),
+		cmocka_unit_test(writes_what_it_read),
+		cmocka_unit_test(reads_and_writes_slurm),
+		cmocka_unit_test(writes_topology_yaml),
+		cmocka_unit_test(writes_the_chosen_alone),
+		cmocka_unit_test(refuses_what_is_malformed),
+		cmocka_unit_test(recognises_a_torus),
+		cmocka_unit_test(a_torus_that_lacks_a_link_is_a_graph),
+		cmocka_unit_test(recognises_a_dragonfly),
+		cmocka_unit_test(all_linked_to_all_is_one_group),
+		cmocka_unit_test(recognises_a_fat_tree),
+		cmocka_unit_test(tells_what_is_odd),
+		cmocka_unit_test(switches_of_one_name_stay_apart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

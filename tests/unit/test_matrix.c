@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "map/matrix.h"
+#include "table.h"
+
+static struct matrix *matrix_of(const char *text)
+{
+	struct err e = {""};
+	struct matrix *m = matrix_parse(text, strlen(text), "test", &e);
+
+	if (!m)
+		fail_msg("%s\n%s", e.text, text);
+	return m;
+}
+
+static double weight_of(const struct matrix *m, unsigned a, unsigned b)
+{
+	for (size_t i = m->row[a]; i < m->row[a + 1]; i++)
+		if (m->adj[i] == b)
+			return m->weight[i];
+	return 0;
+}
+
+static size_t pairs_of(const struct matrix *m)
+{
+	return m->row[m->ranks] / 2;
+}
+
+/* Rows in order, each pair from both ends alike, none with itself. */
+static void check_form(const struct matrix *m)
+{
+	for (unsigned r = 0; r < m->ranks; r++)
+		for (size_t i = m->row[r]; i < m->row[r + 1]; i++) {
+			assert_true(m->adj[i] < m->ranks && m->adj[i] != r && m->weight[i] > 0);
+			assert_true(i == m->row[r] || m->adj[i - 1] < m->adj[i]);
+			assert_true(weight_of(m, m->adj[i], r) == m->weight[i]);
+		}
+}
+
+static void assert_same(const struct matrix *m, const struct matrix *other)
+{
+	assert_int_equal(m->ranks, other->ranks);
+	assert_memory_equal(m->row, other->row, (m->ranks + 1) * sizeof(*m->row));
+	assert_memory_equal(m->adj, other->adj, m->row[m->ranks] * sizeof(*m->adj));
+	assert_memory_equal(m->weight, other->weight, m->row[m->ranks] * sizeof(*m->weight));
+}
+
+static void reads_monitoring(void **state)
+{
+	/* What Open MPI 4.1 wrote for a rank, with the histograms shortened. */
+	struct matrix *m = matrix_of(
+		"# POINT TO POINT\nE\t0\t1\t1000 bytes\t1 msgs sent\t1,0,0,3\nE\t0\t2\t300 bytes\t1 msgs sent\t1\n"
+		"I\t0\t1\t2120 bytes\t7 msgs sent\nI\t0\t3\t0 bytes\t1 msgs sent\n"
+		"# OSC\nS\t0\t2\t7 bytes\t1 msgs sent\nR\t0\t2\t70 bytes\t1 msgs sent\n"
+		"# COLLECTIVES\nC\t0\t1\t9999 bytes\t7 msgs sent\nD\tMPI_COMM_WORLD\tprocs: 0,1,2,3,4\n"
+		"O2A\t0\t6000 bytes\t1 msgs sent\nA2O\t0\t0 bytes\t0 msgs sent\nA2A\t0\t360 bytes\t6 msgs sent\n"
+		"D\tMPI COMMUNICATOR 3 SPLIT FROM 0\tprocs: 0,2\nE\t1\t0\t1 bytes\t1 msgs sent\r\n");
+
+	check_form(m);
+	assert_int_equal(m->ranks, 5);
+	assert_int_equal(pairs_of(m), 2);
+	assert_true(weight_of(m, 0, 1) == 1000 + 2120 + 1);
+	assert_true(weight_of(m, 2, 0) == 300 + 7 + 70);
+	matrix_free(m);
+	m = matrix_of("E 3 1 5 bytes\n");
+	assert_int_equal(m->ranks, 4);
+	matrix_free(m);
+	(void) state;
+}
+
+static void reads_comments(void **state)
+{
+	static const char *const rows[] = {
+		"# by hand\n\n0 1\n# between\n1 0\n", "% as well\n0 2\n0 0\n",
+		"\n\n%%MatrixMarket matrix coordinate real general\n%\n2 2 1\n% x\n2 1 2\n%\n",
+		"# of rank 0\nE 0 1 2 bytes\n",
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct matrix *m = matrix_of(rows[i]);
+
+		assert_int_equal(m->ranks, 2);
+		assert_true(weight_of(m, 0, 1) == 2);
+		matrix_free(m);
+	}
+	(void) state;
+}
+
+/* Beyond 2^31 and 2^53, and a sum beyond 2^64: nothing turns negative, or small. */
+static void keeps_great_weights(void **state)
+{
+	struct matrix *m = matrix_of("E 0 1 4294967296 bytes\nE 1 0 1 bytes\nE 1 2 18446744073709551615 bytes\n"
+				     "I 1 2 18446744073709551615 bytes\nE 0 2 9007199254740992 bytes\n");
+
+	assert_true(weight_of(m, 0, 1) == 4294967297.0);
+	assert_true(weight_of(m, 1, 2) == 0x1p65);
+	assert_true(weight_of(m, 0, 2) == 0x1p53);
+	matrix_free(m);
+	(void) state;
+}
+
+static void refuses(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} rows[] = {
+		{ "# only this\n", "test: empty" },
+		{ "%\n#\n", "test: empty" },
+		{ "O2A\t0\t6000 bytes\t1 msgs sent\n", "test: empty" },
+		{ "E 0 1\n", "test:1: a number is missing" },
+		{ "E 0 1 5\n", "test:1: 'bytes' is missing" },
+		{ "E 0 1 5 msgs\n", "test:1: 'bytes' is missing" },
+		{ "E 0 1 -5 bytes\n", "test:1: a weight below 0" },
+		{ "E 0 1 nan bytes\n", "test:1: not a number" },
+		{ "E 0 1 1e300 bytes\n", "test:1: a weight above" },
+		{ "E 0 65536 5 bytes\n", "test:1: no such rank" },
+		{ "E 0 1.5 5 bytes\n", "test:1: no such rank" },
+		{ "E -1 0 5 bytes\n", "test:1: no such rank" },
+		{ "# x\n\nE 0 1 5 bytes\nX 0 1 5 bytes\n", "test:4: no line of Open MPI's monitoring" },
+		{ "E 0 1 5 bytes\n0 1\n1 0\n", "test:2: no line of" },
+		{ "E 0 1 5 bytes\nEE 0 1 5 bytes\n", "test:2: no line of" },
+		{ "D MPI_COMM_WORLD procs: \n", "test:1: not a number" },
+		{ "D MPI_COMM_WORLD procs: 0,1,70000\n", "test:1: no such rank" },
+		{ "D MPI_COMM_WORLD", "test:1: not a number" },
+		{ "0 1\n# x\n1 0 0\n", "test:3: the row is longer" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct err e = {""};
+
+		if (matrix_parse(rows[i].text, strlen(rows[i].text), "test", &e))
+			fail_msg("accepted: %s", rows[i].text);
+		if (!strstr(e.text, rows[i].says) || strncmp(e.text, "test:", 5))
+			fail_msg("'%s' for %s", e.text, rows[i].text);
+	}
+	(void) state;
+}
+
+static char folder[32];
+enum { MAX_FILES = 4 };
+
+static void write_files(const char *const *texts, char **paths, size_t n)
+{
+	strcpy(folder, "/tmp/topiary_matrix_XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	for (size_t i = 0; i < n; i++) {
+		assert_true(asprintf(&paths[i], "%s/%zu.prof", folder, i) > 0);
+		assert_int_equal(file_replace(paths[i], texts[i], strlen(texts[i]), 0600, NULL), 0);
+	}
+}
+
+static void remove_files(char **paths, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		unlink(paths[i]);
+		free(paths[i]);
+	}
+	rmdir(folder);
+}
+
+/* How a file tells the number of ranks. */
+#define OF_2 "D MPI_COMM_WORLD procs: 0,1\n"
+#define OF_3 "D MPI_COMM_WORLD procs: 0,1,2\n"
+
+static void sums_files(void **state)
+{
+	static const struct {
+		const char *texts[MAX_FILES];
+		bool largest;
+		unsigned ranks;		/* 0: an error */
+		double weight;		/* of ranks 0 and 1 */
+		size_t left_out;
+		const char *says;
+	} rows[] = {
+		{ { "E 0 1 5 bytes\n" OF_2, "E 1 0 7 bytes\n" OF_2 }, false, 2, 12, 0, NULL },
+		{ { "E 0 1 5 bytes\n", "E 2 3 7 bytes\n" }, false, 4, 5, 0, NULL },
+		{ { "E 0 1 5 bytes\n" OF_3, "0 1\n1 0\n", "0\n2 2\n0 010\n1 8 1\n1 8 0\n" }, false, 3, 15, 0, NULL },
+		{ { "E 0 1 5 bytes\n" OF_3, "E 0 1 7 bytes\n" OF_2 }, false, 0, 0, 0,
+		  "1.prof: 2 ranks, but" },
+		{ { "E 0 1 5 bytes\n" OF_3, "E 0 1 7 bytes\n" OF_2 }, true, 3, 5, 1, NULL },
+		{ { "E 0 1 7 bytes\n" OF_2, "E 1 0 9 bytes\n" OF_2,
+		    "E 0 1 5 bytes\n" OF_3, OF_3 }, true, 3, 5, 2, NULL },
+		{ { "E 0 1 5 bytes\n", "" }, true, 0, 0, 0, "1.prof: empty" },
+		{ { "E 0 1 5 bytes\n", "E 0 1\n" }, true, 0, 0, 0, "1.prof:1: a number is missing" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		size_t n = 0;
+		char *paths[MAX_FILES];
+		struct matrix_files files = { .path = paths, .largest = rows[i].largest };
+		struct matrix *m;
+		struct err e = {""};
+
+		while (n < MAX_FILES && rows[i].texts[n])
+			n++;
+		write_files(rows[i].texts, paths, files.n = n);
+		m = matrix_sum(&files, &e);
+		remove_files(paths, n);
+		if (!m != !rows[i].ranks || (!m && !strstr(e.text, rows[i].says)))
+			fail_msg("row %zu: '%s'", i, e.text);
+		if (!m)
+			continue;
+		check_form(m);
+		assert_int_equal(m->ranks, rows[i].ranks);
+		assert_true(weight_of(m, 0, 1) == rows[i].weight);
+		assert_int_equal(files.left_out, rows[i].left_out);
+		matrix_free(m);
+	}
+	(void) state;
+}
+
+static struct matrix *written_and_read(const struct matrix *m, const char *format, double *scale)
+{
+	struct buf text = {0};
+	struct matrix *again;
+
+	assert_int_equal(matrix_write(m, format, &text, scale, NULL), 0);
+	again = matrix_of(text.data);
+	buf_free(&text);
+	return again;
+}
+
+static void writes_what_it_reads(void **state)
+{
+	static const char *const rows[] = {
+		"0 1 2.25\n0 0 1e-7\n1e18 0.1 0\n", "0\n", "0 0\n0 0\n", "0 0 0\n0 0 9007199254740993\n0 1 0\n", "0 1e199\n0 0\n",
+		"E 0 1 18446744073709551615 bytes\nE 1 4 1 bytes\n",
+	};
+	static const char *const formats[] = { "dense", "mm" };
+
+	for (size_t i = 0; i < ROWS(rows); i++)
+		for (size_t f = 0; f < ROWS(formats); f++) {
+			struct matrix *m = matrix_of(rows[i]), *again;
+			double scale = 0;
+
+			again = written_and_read(m, formats[f], &scale);
+			assert_same(m, again);
+			assert_true(scale == 1);
+			matrix_free(again);
+			matrix_free(m);
+		}
+	(void) state;
+}
+
+/* Whole numbers that a 32-bit Scotch can add up, in proportion; nobody's exchange vanishes. */
+static void writes_graphs(void **state)
+{
+	struct matrix *m = matrix_of("0 3 0\n4 0 5\n0 0 0\n"), *again;
+	double scale = 0, sum = 0;
+
+	again = written_and_read(m, "grf", &scale);
+	assert_same(m, again);
+	assert_true(scale == 1);
+	matrix_free(again);
+	matrix_free(m);
+	m = matrix_of("E 0 1 4000000000000 bytes\nE 1 2 2000000000000 bytes\nE 0 3 1 bytes\n");
+	again = written_and_read(m, "grf", &scale);
+	for (size_t i = 0; i < again->row[again->ranks]; i++)
+		sum += again->weight[i];
+	assert_true(scale > 1 && sum <= 2147483647.0 && sum > 2e9);
+	assert_true(fabs(weight_of(again, 0, 1) / weight_of(again, 1, 2) - 2) < 1e-6);
+	assert_true(weight_of(again, 0, 3) == 1);
+	matrix_free(again);
+	matrix_free(m);
+	(void) state;
+}
+
+static void refuses_forms(void **state)
+{
+	struct matrix *m = matrix_of("0 1\n1 0\n");
+	struct buf text = {0};
+	struct err e = {""};
+	double scale;
+
+	assert_int_equal(matrix_write(m, "png", &text, &scale, &e), -1);
+	assert_string_equal(e.text, "png: no such format of matrices; there are: dense, mm, grf");
+	assert_int_equal(text.len, 0);
+	matrix_free(m);
+	(void) state;
+}
+
+static void makes_by_rule(void **state)
+{
+	static const struct {
+		const char *rule;
+		unsigned ranks, pairs;
+		unsigned a, b;
+		double weight;		/* of a and b */
+	} rows[] = {
+		{ "stencil2d:4x3", 12, 17, 1, 5, 1024 },
+		{ "stencil2d:4x3", 12, 17, 3, 4, 0 },
+		{ "stencil2d:4x3:5", 12, 17, 0, 5, 0 },
+		{ "stencil2d:4x3:9", 12, 17 + 12, 0, 5, 16 },
+		{ "stencil2d:1x1", 1, 0, 0, 0, 0 },
+		{ "stencil3d:2x3x4", 24, 12 + 16 + 18, 0, 6, 65536 },
+		{ "stencil3d:2x3x4:27", 24, 12 + 16 + 18 + 16 + 18 + 24 + 24, 0, 3, 1024 },
+		{ "stencil3d:2x3x4:27", 24, 12 + 16 + 18 + 16 + 18 + 24 + 24, 0, 9, 16 },
+		{ "pencils:4x2", 8, 12 + 4, 0, 3, 2 * 1048576 / 4 },
+		{ "pencils:4x2", 8, 12 + 4, 0, 4, 2 * 1048576 / 2 },
+		{ "pencils:4x2", 8, 12 + 4, 0, 5, 0 },
+		{ "ring:5", 5, 5, 4, 0, 2048 },
+		{ "ring:1", 1, 0, 0, 0, 0 },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct err e = {""};
+		struct matrix *m = matrix_generate(rows[i].rule, 1, &e);
+
+		if (!m)
+			fail_msg("%s", e.text);
+		check_form(m);
+		if (m->ranks != rows[i].ranks || pairs_of(m) != rows[i].pairs || weight_of(m, rows[i].a, rows[i].b) != rows[i].weight)
+			fail_msg("%s: %u ranks, %zu pairs, %u and %u: %g", rows[i].rule, m->ranks, pairs_of(m), rows[i].a, rows[i].b,
+				 weight_of(m, rows[i].a, rows[i].b));
+		matrix_free(m);
+	}
+	(void) state;
+}
+
+static size_t most_partners(const struct matrix *m)
+{
+	size_t most = 0;
+
+	for (unsigned r = 0; r < m->ranks; r++)
+		if (m->row[r + 1] - m->row[r] > most)
+			most = m->row[r + 1] - m->row[r];
+	return most;
+}
+
+/* The same seed the same, another seed another; eight partners each, of the same or of very different popularity. */
+static void makes_by_chance(void **state)
+{
+	static const struct {
+		const char *rule;
+		size_t least, most;	/* partners of the rank that has most */
+	} rows[] = { { "random:4096", 14, 40 }, { "powerlaw:4096", 80, 1000 } };
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct matrix *m = matrix_generate(rows[i].rule, 7, NULL), *same = matrix_generate(rows[i].rule, 7, NULL);
+		struct matrix *other = matrix_generate(rows[i].rule, 8, NULL);
+
+		check_form(m);
+		assert_same(m, same);
+		assert_true(m->row[m->ranks] != other->row[m->ranks] || memcmp(m->adj, other->adj, m->row[m->ranks] * sizeof(*m->adj)));
+		assert_true(pairs_of(m) > 14000 && pairs_of(m) < 18000);
+		if (most_partners(m) < rows[i].least || most_partners(m) > rows[i].most)
+			fail_msg("%s: %zu partners", rows[i].rule, most_partners(m));
+		matrix_free(m);
+		matrix_free(same);
+		matrix_free(other);
+	}
+	(void) state;
+}
+
+static void refuses_rules(void **state)
+{
+	static const char *const rows[] = {
+		"", "stencil", "stencil2d", "stencil2d:", "stencil2d:8", "stencil2d:8x", "stencil2d:8x8x8", "stencil2d:8x8:7",
+		"stencil2d:0x8", "stencil2d:-8x8", "stencil2d:300x300", "stencil3d:8x8", "stencil3d:4x4x4:", "stencil3d:4x4x4:27x",
+		"ring:65537", "ring:8:5", "ring:99999999999", "random:x", "pencils:8", "circle:8",
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct err e = {""};
+
+		if (matrix_generate(rows[i], 1, &e))
+			fail_msg("accepted: %s", rows[i]);
+		assert_non_null(strstr(e.text, "no such matrix"));
+	}
+	(void) state;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_monitoring),
+		cmocka_unit_test(reads_comments),
+		cmocka_unit_test(keeps_great_weights),
+		cmocka_unit_test(refuses),
+		cmocka_unit_test(sums_files),
+		cmocka_unit_test(writes_what_it_reads),
+		cmocka_unit_test(writes_graphs),
+		cmocka_unit_test(refuses_forms),
+		cmocka_unit_test(makes_by_rule),
+		cmocka_unit_test(makes_by_chance),
+		cmocka_unit_test(refuses_rules),
+	};
+
+	return cmocka_run_group_tests_name("matrix", tests, NULL, NULL);
+}

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""topiary fabric over the discovered fabrics of hwloc's collection, and live from a simulated one."""
+import json
+import re
+import shutil
+import subprocess
+import time
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from rig.paths import BUILD, CACHE
+
+DATA = next(iter(sorted(CACHE.glob("src/hwloc-*/tests/netloc/data"))), None)
+IBSIM, IBNETDISCOVER = shutil.which("ibsim"), shutil.which("ibnetdiscover", path="/usr/sbin:/usr/bin")
+UMAD = next(iter(__import__("pathlib").Path("/usr/lib").glob("*/umad2sim/libumad2sim.so")), None)
+
+needs_data = pytest.mark.skipif(DATA is None, reason="no hwloc source: run packaging/setup")
+needs_ibsim = pytest.mark.skipif(not (IBSIM and IBNETDISCOVER and UMAD), reason="no ibsim-utils and infiniband-diags")
+
+# Bordage, Foyer and Goglin, Euro-Par 2017: PlaFRIM 2 has 88 nodes (miriel076 was away), 22 a leaf switch on the average; two spines.
+FABRICS = {
+    "plafrim2": {"kind": "fat tree", "switches": 7, "hosts": 96, "links": 106, "cables": 155, "levels": [5, 24],
+                 "leaves": [9, 19, 20, 24, 24]},
+    "avakas": {"kind": "fat tree", "switches": 25, "hosts": 281, "links": 425, "cables": 569, "levels": [16, 18],
+               "leaves": [16] + 5 * [17] + 10 * [18]},
+    "plafrim": {"kind": "graph", "switches": 9, "hosts": 125, "links": 137, "cables": 201, "levels": [7, 27],
+                "leaves": [6, 15, 16, 17, 18, 26, 27]},
+}
+
+
+def topiary(*args):
+    return subprocess.run([BUILD / "topiary", "fabric", *map(str, args)], capture_output=True, text=True, timeout=120, check=False)
+
+
+def output(*args):
+    done = topiary(*args)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def as_json(*files):
+    return json.loads(output("export", "--format=json", *files))
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory):
+    """The files of each fabric, one a subnet."""
+    folder = tmp_path_factory.mktemp("fabrics")
+    found = {}
+    for name in FABRICS:
+        subprocess.run(["tar", "-xJf", DATA / f"{name}.txz", "-C", folder], check=True, timeout=60)
+        found[name] = sorted((folder / name / "ib-raw").glob("ib-subnet-*.txt"))
+    return found
+
+
+def leaves(plane):
+    count = {}
+    for place in plane["places"]:
+        count[place["path"][-1]] = count.get(place["path"][-1], 0) + 1
+    return sorted(count.values())
+
+
+@needs_data
+@pytest.mark.parametrize("name", FABRICS)
+def test_discovered_fabrics_are_understood(raw, name):
+    plane, expected = as_json(raw[name][0])["planes"][0], FABRICS[name]
+    assert {key: plane[key] for key in ("kind", "switches", "hosts", "links", "cables")} == \
+        {key: expected[key] for key in ("kind", "switches", "hosts", "links", "cables")}
+    assert [level["size"] for level in plane["levels"]] == expected["levels"]
+    assert leaves(plane) == expected["leaves"]
+
+
+@needs_data
+def test_the_papers_nodes_are_on_four_leaf_switches(raw):
+    places = as_json(raw["plafrim2"][0])["planes"][0]["places"]
+    miriel = [place for place in places if place["host"].startswith("miriel")]
+    assert {place["host"] for place in miriel} == {f"miriel{i:03}" for i in range(1, 89)} - {"miriel076"}
+    assert len({place["path"][-1] for place in miriel}) == 4
+    assert len({place["path"][0] for place in miriel}) == 1
+
+
+@needs_data
+def test_two_subnets_are_two_planes(raw):
+    fabric = as_json(*raw["plafrim2"])
+    assert [(plane["kind"], plane["hosts"]) for plane in fabric["planes"]] == [("fat tree", 96), ("one switch", 23)]
+    assert sum(not host["known"] for host in fabric["hosts"]) == 21
+    assert any(line.startswith("hosts in several planes: bright") for line in fabric["odd"])
+    assert any(line.startswith("adapters whose host is not known: ") and line.endswith(" and 13 more") for line in fabric["odd"])
+
+
+@needs_data
+def test_hops_of_a_graph_are_those_of_its_links(raw):
+    fabric = as_json(raw["plafrim"][0])
+    plane = fabric["planes"][0]
+    switches = {switch["name"] for switch in fabric["switches"]}
+    beside = {name: set() for name in switches}
+    for link in fabric["links"]:
+        if link["b"] in switches:
+            beside[link["a"]].add(link["b"])
+            beside[link["b"]].add(link["a"])
+    of = {place["at"][0]: place["path"][-1] for place in plane["places"]}
+    level = plane["levels"][0]
+    for a, name in of.items():
+        hops, front = {name: 0}, [name]
+        while front:
+            front = [t for s in front for t in beside[s] if t not in hops and not hops.update({t: hops[s] + 1})]
+        assert level["hops"][a * level["size"]:(a + 1) * level["size"]] == [hops[of[b]] for b in range(level["size"])]
+
+
+def boxes(svg):
+    """Class, name and rectangle of each switch and host."""
+    space = "{http://www.w3.org/2000/svg}"
+    for group in ElementTree.fromstring(svg).iter(f"{space}g"):
+        rect = group.find(f"{space}rect")
+        if rect is not None:
+            x, y, width, height = (float(rect.get(key)) for key in ("x", "y", "width", "height"))
+            text = group.find(f"{space}text")
+            yield group.get("class"), group.find(f"{space}title").text, (x, y, x + width, y + height), text.text
+
+
+@needs_data
+@pytest.mark.parametrize("name", FABRICS)
+def test_a_picture_is_legible(raw, name):
+    svg = output("show", "--svg", "--nodes", "miriel[001-030],node[001-010]", *raw[name])
+    size = [float(value) for value in ElementTree.fromstring(svg).get("viewBox").split()]
+    drawn = sorted(boxes(svg), key=lambda box: box[2])
+    fabric = as_json(*raw[name])
+    hosts = [box for box in drawn if box[0].startswith("h")]
+    assert {box[1] for box in hosts} == {host["name"] for host in fabric["hosts"]}
+    assert {box[1] for box in drawn if box[0] == "s"} == {switch["name"] for switch in fabric["switches"]}
+    assert {box[1] for box in hosts if box[0] == "h c"} == \
+        {box[1] for box in hosts if re.fullmatch("miriel0([012].|30)|node0(0.|10)", box[1])}
+    for i, (_, what, (left, top, right, bottom), text) in enumerate(drawn):
+        assert 0 <= left and 0 <= top and right <= size[2] and bottom <= size[3], what
+        assert len(text) * 6.02 < right - left, f"{what}: the text does not fit its box"
+        for _, other, (left2, top2, _, bottom2), _ in drawn[i + 1:]:
+            if left2 >= right:
+                break
+            assert top2 >= bottom or bottom2 <= top, f"{what} and {other} overlap"
+
+
+@needs_data
+@pytest.mark.parametrize("name", FABRICS)
+def test_slurm_and_text_tell_the_same_tree(raw, name, tmp_path):
+    conf = tmp_path / "topology.conf"
+    output("export", "--format=slurm", "-o", conf, raw[name][0])
+    named = {host["name"] for host in as_json(raw[name][0])["hosts"] if host["known"]}
+    read = as_json(conf)
+    assert {place["host"] for place in read["planes"][0]["places"]} == named
+    assert leaves(read["planes"][0]) == FABRICS[name]["leaves"]
+    assert output("export", "--format=slurm", conf) == conf.read_text()
+    if FABRICS[name]["kind"] == "fat tree":
+        text = tmp_path / "tree.txt"
+        output("export", "--format=paper", "-o", text, raw[name][0])
+        assert [(level["size"], level["costs"]) for level in as_json(text)["planes"][0]["levels"]] == \
+            [(level["size"], level["costs"]) for level in as_json(raw[name][0])["planes"][0]["levels"]]
+    else:
+        done = topiary("export", "--format=paper", raw[name][0])
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "neither a tree nor a torus" in done.stderr
+
+
+def test_a_nodes_export_tells_its_guids(tmp_path):
+    machine = CACHE / "machines" / "intel-2x8.xml"
+    if not machine.exists():
+        pytest.skip("no machines: run packaging/setup")
+    text = machine.read_text()
+    host = re.search(r'name="HostName" value="([^"]*)"', text).group(1)
+    guid = re.search(r'name="Port1GID0" value="([^"]*)"', text).group(1).replace(":", "")[-16:]
+    found = tmp_path / "discovered"
+    found.write_text(f"CA 2 1 0x{guid} 4x EDR - SW 1 1 0x00000000000000a1 ( 'MT4115 ConnectX4 Mellanox Technologies' - 'leaf' )\n")
+    assert [entry["name"] for entry in as_json(found)["hosts"]] == [f"H-{guid}"]
+    assert [entry["name"] for entry in as_json("--xml", machine, found)["hosts"]] == [host]
+
+
+@pytest.mark.parametrize("args, error", [
+    (["show", "{folder}/none"], "{folder}/none: No such file or directory"),
+    (["show", "{folder}/bad"], "{folder}/bad:2: a port begins with SW, CA or RT"),
+    (["show", "{folder}/good", "{folder}/tree"], "{folder}/tree:0: the only file there may be when it is of this form"),
+    (["paint", "{folder}/good"], "'paint': show, import or export?"),
+    (["export", "--format=dot", "{folder}/good"], "format 'dot': slurm, slurm-yaml, paper, scotch or json"),
+    (["export", "--format=paper", "--plane=1", "{folder}/good"], "paper: plane 1: there is none with hosts"),
+    (["export", "--format=slurm", "--nodes=x[1-2]", "{folder}/good"], "slurm: no host of a known name is on a switch"),
+    (["show", "--svg", "--nodes=x[1-", "{folder}/good"], "not a host list"),
+    (["show", "--xml={folder}/good", "{folder}/good"], "{folder}/good"),
+])
+def test_bad_input_is_one_clear_error(tmp_path, args, error):
+    (tmp_path / "good").write_text("CA 2 1 0x11 4x EDR - SW 1 1 0xa1 ( 'cn1 mlx5_0' - 'leaf' )\n")
+    (tmp_path / "bad").write_text("CA 2 1 0x11 4x EDR - SW 1 1 0xa1 ( 'cn1 mlx5_0' - 'leaf' )\nbad\n")
+    (tmp_path / "tree").write_text("tree 1 1 1 -1\nnode a tree 1 1 1 -1\n")
+    done = topiary(*(arg.format(folder=tmp_path) for arg in args))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert error.format(folder=tmp_path) in done.stderr
+
+
+SIMULATED = """\
+Switch 8 "leaf1"
+[1] "spine"[1]
+[2] "spine"[2]
+[3] "cn1"[1]
+[4] "cn2"[1]
+
+Switch 8 "leaf2"
+[1] "spine"[3]
+[2] "spine"[4]
+[3] "cn3"[1]
+
+Switch 8 "spine"
+[1] "leaf1"[1]
+[2] "leaf1"[2]
+[3] "leaf2"[1]
+[4] "leaf2"[2]
+
+Hca 1 "cn1"
+[1] "leaf1"[3]
+
+Hca 1 "cn2"
+[1] "leaf1"[4]
+
+Hca 1 "cn3"
+[1] "leaf2"[3]
+"""
+
+
+@needs_ibsim
+def test_a_live_fabric_is_what_was_simulated(tmp_path):
+    net = tmp_path / "net"
+    net.write_text(SIMULATED)
+    with subprocess.Popen([IBSIM, "-s", net], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as ibsim:
+        try:
+            found = {}
+            for form in ("", "-p"):
+                for _ in range(20):
+                    done = subprocess.run([IBNETDISCOVER, *form.split()], capture_output=True, text=True, timeout=10, check=False,
+                                          env={"LD_PRELOAD": str(UMAD), "PATH": "/usr/sbin:/usr/bin", "SIM_HOST": "cn1"})
+                    if done.returncode == 0 and "cn3" in done.stdout:
+                        break
+                    time.sleep(0.25)
+                found[form] = tmp_path / f"found{form}"
+                found[form].write_text(done.stdout)
+        finally:
+            ibsim.kill()
+    written = "SwitchName=leaf1 Nodes=cn[1-2]\nSwitchName=leaf2 Nodes=cn3\nSwitchName=spine Switches=leaf[1-2]\n"
+    for path in found.values():
+        assert output("export", "--format=slurm", path) == written, path.read_text()
+        piped = subprocess.run([BUILD / "topiary", "fabric", "export", "--format=slurm", "-"], input=path.read_text(), text=True,
+                               capture_output=True, timeout=60, check=True)
+        assert piped.stdout == written

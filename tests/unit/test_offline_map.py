@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""`topiary map` without a cluster: nodes by name, by a network's file, by distances alone."""
+import json
+import subprocess
+
+import pytest
+from rig.paths import BUILD
+
+SNAPSHOT = """\
+topiary-snapshot 1
+shape S Package:2 [NUMANode] L3Cache:1 Core:4 PU:2
+nodes cn[1-4] S
+end
+"""
+# The machine of figure 5 in the paper of Goglin, Bordage and Foyer: a torus of routers, four nodes to a router, of which a job has three.
+TORUS = """\
+torus 3 4 1600 4 1600 4 1600 2 32 52
+tree 1 4 800 1 0
+node n129 tree 4 2 80 2 40 4 20 2 10 -1
+tree 1 4 800 2 0 1
+node n208 tree 4 2 80 2 40 4 20 2 10 -1
+node n210 tree 4 2 80 2 40 4 20 2 10 5 0 1 2 8 31
+"""
+
+
+def dense(n, weight):
+    return "\n".join(" ".join(str(weight(a, b)) for b in range(n)) for a in range(n)) + "\n"
+
+
+def ring(n):
+    return dense(n, lambda a, b: int((a - b) % n in (1, n - 1)))
+
+
+@pytest.fixture
+def topiary(tmp_path):
+    (tmp_path / "snapshot").write_text(SNAPSHOT)
+    (tmp_path / "torus").write_text(TORUS)
+    (tmp_path / "ring4").write_text(ring(4))
+    (tmp_path / "ring24").write_text(ring(24))
+
+    def run(*words):
+        return subprocess.run([BUILD / "topiary", "map", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    return run
+
+
+def seats(told):
+    assert told.returncode == 0, told.stderr
+    rows = [line.split() for line in told.stdout.splitlines()]
+    assert [int(rank) for rank, _, _ in rows] == list(range(len(rows)))
+    seen = [(host, leaf) for _, host, leaves in rows for leaf in leaves.split(",")]
+    assert len(set(seen)) == len(seen), "two ranks on one leaf"
+    return [(host, tuple(int(leaf) for leaf in leaves.split(","))) for _, host, leaves in rows]
+
+
+@pytest.mark.parametrize("options, packages", [
+    # Four that talk in a ring: within one package of one node, unless they are to be spread.
+    (["--nodes=cn[1-4]"], [4]),
+    (["--nodes=cn[1-4]", "--fill=compact"], [4]),
+    (["--nodes=cn[1-4]", "--fill=spread"], [1, 0, 1, 0, 1, 0, 1, 0]),
+    (["--nodes=cn[1-2]", "--fill=spread"], [1, 1, 1, 1]),
+    (["--nodes=cn[1-2]", "--tasks-per-node=2(x2)"], [2, 0, 2, 0]),
+    # Two cores each: a package holds two of them.
+    (["--nodes=cn[1-4]", "--cpus-per-task=4"], [2, 2]),
+    (["--nodes=cn[1-4]", "--cpus-per-task=4", "--fill=spread"], [1, 0, 1, 0, 1, 0, 1, 0]),
+])
+def test_where_ranks_go(topiary, options, packages):
+    found = [0] * 8
+    for host, leaves in seats(topiary("--snapshot=snapshot", "--matrix=ring4", *options)):
+        assert len({leaf // 4 for leaf in leaves}) == 1
+        found[2 * int(host[2:]) - 2 + leaves[0] // 4] += 1
+    assert found[:len(packages)] == packages
+
+
+def test_network_of_the_paper(topiary):
+    told = topiary("--arch=torus", "--matrix=ring24", "--explain=json")
+    found = seats(told)
+    assert {host for host, _ in found} <= {"n129", "n208", "n210"}
+    assert all(leaf in (0, 1, 2, 8, 31) for host, (leaf,) in found if host == "n210")
+    costs = json.loads(told.stderr)
+    assert costs["cost"] <= min(costs["block"], costs["cyclic"]) and costs["busiest_nic"] == 0
+    assert len({host for host, _ in found}) == 1
+
+
+def test_distances_alone(topiary, tmp_path):
+    # Places 0 4 8 ... are next to each other, and so on: four groups.
+    (tmp_path / "distances").write_text(dense(16, lambda a, b: 0 if a == b else 1 if a % 4 == b % 4 else 9))
+    told = topiary("--distances=distances", "--matrix=ring4", "--explain=json")
+    found = seats(told)
+    assert {host for host, _ in found} == {"-"}
+    assert len({leaf % 4 for _, (leaf,) in found}) == 1
+    assert json.loads(told.stderr)["cost"] == 8
+
+
+def test_costs_are_what_is_asked_for(topiary):
+    told = topiary("--snapshot=snapshot", "--matrix=ring4", "--nodes=cn1=0-3", "--costs=core=7", "--explain=json")
+    assert json.loads(told.stderr)["cost"] == 2 * 4 * 7
+
+
+@pytest.mark.parametrize("weights, cost", [
+    (lambda a, b: 0, 0),
+    (lambda a, b: 2 ** 40 if abs(a - b) == 2 else 0, 2 ** 41 * 2 * 2),
+    (lambda a, b: 2 ** 60 if abs(a - b) == 2 else 0, 2 ** 61 * 2 * 2),
+    (lambda a, b: 1e200 if abs(a - b) == 2 else 1e-200, pytest.approx(8e200)),
+    # A row for a column: what one sends and the other does not count together.
+    (lambda a, b: 3 if (a, b) == (0, 3) else 0, 3 * 2),
+])
+def test_weights_of_any_size(topiary, tmp_path, weights, cost):
+    (tmp_path / "matrix").write_text(dense(4, weights))
+    told = topiary("--snapshot=snapshot", "--matrix=matrix", "--nodes=cn[1-2]=0,4", "--costs=package=50,core=2", "--explain=json")
+    spread = json.loads(told.stderr)
+    told = topiary("--snapshot=snapshot", "--matrix=matrix", "--nodes=cn[1-2]=0-1", "--explain=json")
+    seats(told)
+    assert json.loads(told.stderr)["cost"] == cost and spread["cost"] >= json.loads(told.stderr)["cost"]
+
+
+@pytest.mark.parametrize("effort", ["fast", "normal", "high"])
+def test_same_bytes_again(topiary, effort):
+    words = ["--arch=torus", "--matrix=ring24", f"--effort={effort}", "--seed=5"]
+    assert topiary(*words).stdout == topiary(*words).stdout
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--nodes=cn1"], "--matrix is needed"),
+    (["--matrix=ring4"], "--job, --nodes, --arch or --distances is needed"),
+    (["--matrix=ring4", "--nodes=cn9"], "cn9: the snapshot does not know this node"),
+    (["--matrix=ring4", "--nodes=cn1;cn1"], "cn1: the node is there twice"),
+    (["--matrix=ring24", "--nodes=cn1"], "24 ranks, but only 16 places"),
+    (["--matrix=ring24", "--nodes=cn1", "--cpus-per-task=2"], "24 ranks of 2 CPUs, but the job's cores make only 8 such places"),
+    (["--matrix=ring4", "--nodes=cn1=0-2", "--cpus-per-task=9"], "cn1: its cores in the job are fewer than the 5"),
+    (["--matrix=ring4", "--nodes=cn1", "--ranks=5"], "ring4: a matrix of 4 ranks for 5 tasks"),
+    (["--matrix=ring4", "--nodes=cn1", "--fill=some"], "--fill=some: no such choice"),
+    (["--matrix=ring4", "--nodes=cn1", "--effort=9"], "--effort=9: no such choice"),
+    (["--matrix=ring4", "--nodes=cn1", "--costs=numa"], "'numa' is not LEVEL=COST"),
+    (["--matrix=ring4", "--nodes=cn1", "--arch=torus"], "cn1: the network does not know this node"),
+    (["--matrix=ring4", "--nodes=cn1", "--arch=none"], "none: "),
+    (["--matrix=ring4", "--nodes=cn1", "--distances=ring4"], "ring4: distances between 4 places, but there are 8"),
+    (["--matrix=ring24", "--distances=ring4"], "24 ranks, but only 4 places"),
+    (["--matrix=ring4", "--distances=ring4", "--format=openmpi"], "--distances alone names no hosts"),
+    (["--matrix=ring4", "--nodes=cn1", "--tasks-per-node=2,2"], "tasks per node '2,2'"),
+])
+def test_bad_input(topiary, words, says):
+    told = topiary("--snapshot=snapshot", *words)
+    assert told.returncode != 0 and says in told.stderr and not told.stdout, told.stderr

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""topiary matrix: reads, adds up, converts and makes matrices, and names what is wrong with one."""
+import json
+import resource
+import subprocess
+
+import pytest
+from rig.paths import BUILD
+
+PROF = "# POINT TO POINT\nE\t{0}\t{1}\t{2} bytes\t1 msgs sent\t1,0,0\n# OSC\n# COLLECTIVES\nD\tMPI_COMM_WORLD\tprocs: {3}\n"
+
+
+def topiary(*args, **how):
+    return subprocess.run([BUILD / "topiary", "matrix", *map(str, args)], capture_output=True, text=True, timeout=120, check=False, **how)
+
+
+def info(*args):
+    done = topiary(*args, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def prof(path, source, target, count, ranks):
+    path.write_text(PROF.format(source, target, count, ",".join(map(str, range(ranks)))))
+    return path
+
+
+def test_files_are_added_up_and_converted(tmp_path):
+    files = [prof(tmp_path / f"run.{r}.prof", r, (r + 1) % 4, 100 + r, 4) for r in range(4)]
+    for form, text in [("mm", "%%MatrixMarket matrix coordinate real symmetric\n4 4 4\n2 1 50\n3 2 50.5\n4 1 51.5\n4 3 51\n"),
+                       ("dense", "0 50 0 51.5\n50 0 50.5 0\n0 50.5 0 51\n51.5 0 51 0\n"),
+                       ("grf", "0\n4\t8\n0\t010\n2\t100 1\t103 3\n2\t100 0\t101 2\n2\t101 1\t102 3\n2\t103 0\t102 2\n")]:
+        done = topiary(*files, "--format", form, "-o", tmp_path / form)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert (tmp_path / form).read_text() == text
+        assert topiary(tmp_path / form, "--format", "mm").stdout == (tmp_path / "mm").read_text()
+    assert info(tmp_path / "mm") == {"ranks": 4, "pairs": 4, "most_partners": 2, "bytes": 406.0, "heaviest": [
+        {"a": 0, "b": 3, "bytes": 103.0}, {"a": 2, "b": 3, "bytes": 102.0}, {"a": 1, "b": 2, "bytes": 101.0}, {"a": 0, "b": 1, "bytes": 100.0}]}
+
+
+def test_info_tells_the_heaviest_pairs(tmp_path):
+    (tmp_path / "m").write_text("0 3 0\n0 0 1\n0 0 0\n")
+    done = topiary(tmp_path / "m", "--info")
+    assert done.stdout == "ranks      3\npairs      2, 1.3 partners a rank, at most 2\nbytes      4\n" \
+        "heaviest   0 and 1: 3, 75.00 %\n           1 and 2: 1, 25.00 %\n"
+    both = topiary(tmp_path / "m", "--info", "-o", tmp_path / "n")
+    assert both.stdout == done.stdout and (tmp_path / "n").read_text().startswith("%%MatrixMarket")
+
+
+def test_folder_is_its_largest_run(tmp_path):
+    for rank in range(2):
+        prof(tmp_path / f"a.{rank}.prof", rank, 1 - rank, 7, 2)
+    for rank in range(2, 4):
+        prof(tmp_path / f"a.{rank}.prof", rank, 0, 1000, 4)
+    (tmp_path / "notes").write_text("not read")
+    done = topiary(tmp_path, "--json")
+    assert json.loads(done.stdout)["bytes"] == 2000 and done.returncode == 0
+    assert "2 file(s) of smaller runs do not count, which leaves 2 of 4 ranks" in done.stderr and done.stderr.count("\n") == 1
+    for rank in range(2):
+        (tmp_path / f"a.{rank}.prof").unlink()
+    assert "only 2 of 4 ranks told what they sent" in topiary(tmp_path, "--json").stderr
+    prof(tmp_path / "a.0.prof", 0, 1, 7, 2)
+    done = topiary(*sorted(tmp_path.glob("*.prof")))
+    assert done.returncode == 1 and "they are of different runs" in done.stderr
+
+
+@pytest.mark.parametrize("text, said", [
+    ("", "bad: empty"), ("0 -1\n1 0\n", "bad:1: a weight below 0"), ("0 1\nnan 0\n", "bad:2: not a number"),
+    ("E 0 1 5\n", "bad:1: 'bytes' is missing after the number"), ("\x00\x01", "bad:1: not a number"),
+])
+def test_bad_file_is_named_with_its_line(tmp_path, text, said):
+    (tmp_path / "bad").write_text(text)
+    (tmp_path / "old").write_text("as it was")
+    done = topiary(tmp_path / "bad", "-o", tmp_path / "old")
+    assert done.returncode == 1 and said in done.stderr and done.stderr.count("\n") == 1
+    assert (tmp_path / "old").read_text() == "as it was"
+
+
+def test_bad_words_are_refused(tmp_path):
+    for args, said in [([], "which FILE?"), (["--generate", "ring:4", "x"], "not both"), (["--generate", "ring:4", "--seed", "-1"], "no such number"),
+                       (["--generate", "cube:4"], "no such matrix"), (["--generate", "ring:4", "--format", "png"], "there are: dense, mm, grf"),
+                       ([tmp_path], "no .prof file in this folder"), ([tmp_path / "none"], "No such file"), (["/dev/zero"], "not a regular file")]:
+        done = topiary(*args)
+        assert done.returncode and said in done.stderr, (args, done.stderr)
+
+
+def test_rules_make_the_same_from_the_same_seed():
+    for rule in ("random:256", "powerlaw:256"):
+        one, same, other = (topiary("--generate", rule, "--seed", seed).stdout for seed in (5, 5, 6))
+        assert one == same != other
+    assert info("--generate", "stencil2d:8x8")["pairs"] == 112
+
+
+def test_scotch_hears_of_weights_that_it_cannot_count(tmp_path):
+    (tmp_path / "m").write_text("E 0 1 9007199254740992 bytes\nE 1 2 4503599627370496 bytes\n")
+    done = topiary(tmp_path / "m", "--format", "grf")
+    assert "weights are divided by" in done.stderr
+    numbers = [int(word) for line in done.stdout.split("\n")[3:] for word in line.replace(" ", "\t").split("\t")[1::2]]
+    assert sum(numbers) < 2 ** 31 and abs(numbers[0] / numbers[3] - 2) < 1e-6
+
+
+def test_great_matrix_takes_little(tmp_path):
+    """65,536 ranks of a 3D stencil: made, read and written within 256 MiB and seconds."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (256 << 20, 256 << 20))
+        resource.setrlimit(resource.RLIMIT_CPU, (10, 10))
+
+    done = topiary("--generate", "stencil3d:64x32x32:27", "-o", tmp_path / "great", preexec_fn=limit)
+    assert done.returncode == 0, done.stderr
+    done = topiary(tmp_path / "great", "--json", preexec_fn=limit)
+    told = json.loads(done.stdout)
+    assert (told["ranks"], told["most_partners"]) == (65536, 26)

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "base/buf.h"
+#include "made.h"
+#include "map/rankfile.h"
+
+static void knows_distances(void **state)
+{
+	static const struct {
+		const char *shape;
+		unsigned a, b, distance;
+	} rows[] = {
+		{ "Package:2 [NUMANode] L3Cache:2 L2Cache:2 Core:2 PU:1", 0, 0, 0 },
+		{ "Package:2 [NUMANode] L3Cache:2 L2Cache:2 Core:2 PU:1", 0, 1, 2 },
+		{ "Package:2 [NUMANode] L3Cache:2 L2Cache:2 Core:2 PU:1", 0, 2, 4 },
+		{ "Package:2 [NUMANode] L3Cache:2 L2Cache:2 Core:2 PU:1", 0, 4, 8 },
+		{ "Package:2 [NUMANode] L3Cache:2 L2Cache:2 Core:2 PU:1", 0, 8, 20 },
+		{ "Package:2 [NUMANode] L3Cache:2 L2Cache:2 Core:2 PU:1", 0, 16, 100 },
+		{ "Core:4 PU:2", 0, 3, 2 },
+		{ "PU:4", 1, 2, 2 },
+		{ "[NUMANode] Package:2 Core:4", 0, 4, 20 },
+		{ "[NUMANode] Package:2 Core:4", 0, 3, 2 },
+		{ "NUMANode:2 Package:2 Core:2", 0, 2, 20 },
+		{ "{ Package:1 Die:2 Core:2 | Package:1 Core:2 }", 0, 2, 14 },
+		{ "{ Package:1 Die:2 Core:2 | Package:1 Core:2 }", 4, 5, 2 },
+		{ "{ Package:1 Die:2 Core:2 | Package:1 Core:2 }", 3, 4, 20 },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct places *p = places_of(2, rows[i].shape, NULL);
+
+		if (places_distance(p, rows[i].a, rows[i].b) != rows[i].distance)
+			fail_msg("%s: %u and %u: %g", rows[i].shape, rows[i].a, rows[i].b, places_distance(p, rows[i].a, rows[i].b));
+		places_free(p);
+	}
+	(void) state;
+}
+
+/* "0 cn0 0" and so on, a line a place: what a rank file of ranks in the order of places says. */
+static struct buf told(const struct places *p)
+{
+	struct buf text = {0};
+	struct mapping m = { .ranks = p->nplaces, .place = calloc(p->nplaces, sizeof(unsigned)) };
+
+	for (unsigned i = 0; i < p->nplaces; i++)
+		m.place[i] = i;
+	assert_int_equal(rankfile_write("plain", p, &m, &text, NULL), 0);
+	free(m.place);
+	return text;
+}
+
+static void numbers_places(void **state)
+{
+	static const struct {
+		const char *shape, *cores;
+		unsigned cpus;
+		const char *told;
+	} rows[] = {
+		{ "Package:2 Core:4", "6-7,1", 1, "0 cn 0\n1 cn 1\n2 cn 2\n" },
+		{ "Package:2 Core:4", "0-7", 2, "0 cn 0,1\n1 cn 2,3\n2 cn 4,5\n3 cn 6,7\n" },
+		{ "Package:2 Core:4", "0-7", 3, "0 cn 0,1,2\n1 cn 4,5,6\n" },
+		/* What is left over of each package is one place across them, behind those that are not. */
+		{ "Package:2 Core:5", "0-9", 2, "0 cn 0,1\n1 cn 2,3\n2 cn 5,6\n3 cn 7,8\n4 cn 4,9\n" },
+		{ "Package:2 L2Cache:2 Core:3", "0-11", 2, "0 cn 0,1\n1 cn 3,4\n2 cn 2,5\n3 cn 6,7\n4 cn 9,10\n5 cn 8,11\n" },
+		/* Four CPUs are two cores of two PUs, three are as well, two are one. */
+		{ "Core:5 PU:2", "0-4", 4, "0 cn 0,1\n1 cn 2,3\n" },
+		{ "Core:5 PU:2", "0-4", 3, "0 cn 0,1\n1 cn 2,3\n" },
+		{ "Core:2 PU:2", "0-1", 2, "0 cn 0\n1 cn 1\n" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct places *p = places_new();
+		struct buf text;
+
+		add(p, "cn", rows[i].shape, rows[i].cores, rows[i].cpus);
+		text = told(p);
+		if (strcmp(text.data, rows[i].told))
+			fail_msg("row %zu:\n%s", i, text.data);
+		buf_free(&text);
+		places_free(p);
+	}
+	(void) state;
+}
+
+/* A place is in the domains that hold all of its cores, and alone below them. */
+static void knows_distances_of_several_cores(void **state)
+{
+	struct places *p = places_new();
+
+	add(p, "cn", "Package:2 L2Cache:2 Core:3", NULL, 2);
+	/* 0 and 1: each in a cache of package 0, 2: across them, 3 to 5: the same in package 1. */
+	assert_true(places_distance(p, 0, 1) == 4);
+	assert_true(places_distance(p, 0, 2) == 4 && places_distance(p, 1, 2) == 4);
+	assert_true(places_distance(p, 0, 3) == 20 && places_distance(p, 2, 5) == 20);
+	places_free(p);
+	p = places_new();
+	add(p, "cn", "Package:2 L2Cache:1 Core:4", NULL, 2);
+	assert_true(places_distance(p, 0, 1) == 2);
+	assert_true(places_distance(p, 1, 2) == 20);
+	places_free(p);
+	(void) state;
+}
+
+static void refuses_places(void **state)
+{
+	static const struct {
+		const char *host, *cores;
+		unsigned cpus;
+		const char *says;
+	} rows[] = {
+		{ "cn9", "", 1, "cn9" },
+		{ "cn9", "8", 1, "cn9" },
+		{ "cn9", "0-8", 1, "cn9" },
+		{ "cn9", "x", 1, "cn9" },
+		{ "cn9", "3-1", 1, "cn9" },
+		{ "cn9", "-1", 1, "cn9" },
+		{ "cn9", "1,,2", 1, "cn9" },
+		{ "cn0", "0", 1, "cn0: the node is there twice" },
+		{ "cn9", "0-1", 3, "cn9: its cores in the job are fewer than the 3 that a task of 3 CPUs needs" },
+	};
+	struct shape *s = shape_parse("Package:2 Core:4", NULL);
+	struct places *p = places_of(1, "Core:2", "0");
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct err e = {""};
+
+		if (!places_add(p, rows[i].host, s, rows[i].cores, rows[i].cpus, &e))
+			fail_msg("accepted: row %zu", i);
+		if (!strstr(e.text, rows[i].says))
+			fail_msg("row %zu: %s", i, e.text);
+	}
+	assert_int_equal(p->nplaces, 1);
+	assert_int_equal(p->nhosts, 1);
+	assert_int_equal(p->nleaves, 1);
+	places_free(p);
+	shape_free(s);
+	(void) state;
+}
+
+static void sets_costs(void **state)
+{
+	static const char *const bad[] = { "x=1", "node", "node=", "node=x", "node=-1", "node=1000001", "l3=5,node=1.5", "=3" };
+	struct places *p = places_new();
+	struct err e;
+
+	assert_int_equal(places_costs(p, "node=7,L3=1000000", &e), 0);
+	for (size_t i = 0; i < ROWS(bad); i++)
+		if (!places_costs(p, bad[i], &e) || strncmp(e.text, "costs: ", 7))
+			fail_msg("%s: %s", bad[i], e.text);
+	assert_int_equal(p->cost[LEVEL_NODE], 7);
+	assert_int_equal(p->cost[LEVEL_L3], 1000000);
+	assert_int_equal(p->cost[LEVEL_L2], 4);
+	add(p, "a", "L3Cache:2 Core:2", NULL, 1);
+	add(p, "b", "L3Cache:2 Core:2", NULL, 1);
+	assert_true(places_distance(p, 0, 2) == 1000000 && places_distance(p, 0, 4) == 7);
+	places_free(p);
+	(void) state;
+}
+
+/* The machine of the paper's figure 5, and one node that is used in part. */
+static const char torus[] =
+	"torus 3 4 1600 4 1500 4 1400 2 32 52\n"
+	"tree 1 4 800 1 0\n"
+	"node n129 tree 4 2 80 2 40 4 20 2 10 -1\n"
+	"tree 1 4 800 2 0 1\n"
+	"node n208 tree 4 2 80 2 40 4 20 2 10 -1\n"
+	"node n210 tree 2 2 70 3 30 4 0 2 3 5\n";
+
+static void knows_networks(void **state)
+{
+	/* 32 is (0, 0, 2), 52 is (0, 1, 3). */
+	static const struct {
+		unsigned a, b, distance;
+	} rows[] = {
+		{ 0, 1, 10 }, { 0, 2, 20 }, { 0, 8, 40 }, { 0, 16, 80 }, { 0, 32, 1500 + 1400 }, { 31, 67, 1500 + 1400 },
+		{ 32, 64, 800 }, { 63, 67, 800 }, { 64, 65, 30 }, { 64, 66, 70 }, { 66, 67, 30 },
+	};
+	struct hierarchy *h = network_of(torus);
+	struct places *p = places_of_network(h);
+
+	assert_int_equal(p->nplaces, 68);
+	for (size_t i = 0; i < ROWS(rows); i++)
+		if (places_distance(p, rows[i].a, rows[i].b) != rows[i].distance)
+			fail_msg("%u and %u: %g", rows[i].a, rows[i].b, places_distance(p, rows[i].a, rows[i].b));
+	assert_int_equal(p->leaf[p->place[67].leaf], 5);
+	assert_int_equal(p->leaf[p->place[65].leaf], 2);
+	places_free(p);
+	hierarchy_free(h);
+	(void) state;
+}
+
+/* The nodes' shapes by the snapshot, what is above them by the network, in the job's order. */
+static void joins_networks_and_shapes(void **state)
+{
+	struct hierarchy *h = network_of("tree 2 2 300 2 150 2 0 1\nnode b tree 1 1 1 -1\nnode a tree 1 1 1 -1\n");
+	struct places *p = places_new();
+	struct shape *s = shape_parse("Package:2 Core:1", NULL);
+	struct err e;
+
+	p->network = h;
+	add(p, "a", "Package:2 Core:2", NULL, 1);
+	add(p, "b", "Core:1", NULL, 1);
+	assert_true(places_distance(p, 0, 1) == 2 && places_distance(p, 0, 2) == 20);
+	assert_true(places_distance(p, 0, 4) == 150);
+	assert_int_equal(places_add(p, "c", s, "0", 1, &e), -1);
+	assert_string_equal(e.text, "c: the network does not know this node");
+	shape_free(s);
+	places_free(p);
+	hierarchy_free(h);
+	(void) state;
+}
+
+static void takes_distances(void **state)
+{
+	struct matrix *m = matrix_of("0 1 2\n3 0 5\n2 5 0\n"), *other = matrix_of("0 1\n1 0\n");
+	struct places *p = places_of(3, "Core:1", NULL);
+	struct err e;
+
+	assert_int_equal(places_distances(p, m, &e), 0);
+	assert_true(places_distance(p, 0, 1) == 2 && places_distance(p, 1, 0) == 2);
+	assert_true(places_distance(p, 2, 0) == 2 && places_distance(p, 1, 2) == 5 && places_distance(p, 1, 1) == 0);
+	assert_int_equal(places_distances(p, other, &e), -1);
+	assert_string_equal(e.text, "distances between 2 places, but there are 3");
+	assert_int_equal(places_fit(p, (unsigned[]){ 1, 0, 1 }, FILL_AUTO, &e), 0);
+	assert_true(places_distance(p, 0, 1) == 2);
+	matrix_free(m);
+	matrix_free(other);
+	places_free(p);
+	(void) state;
+}
+
+/* No host gets more places than tasks, whatever the cores it has. */
+static void fits_tasks(void **state)
+{
+	static const struct {
+		unsigned tasks, places, last_leaf;
+	} rows[] = { { 1, 1, 0 }, { 3, 3, 2 }, { 4, 4, 3 }, { 5, 5, 2 }, { 8, 8, 3 }, { 99, 8, 3 } };
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct places *p = places_of(2, "Core:4 PU:2", NULL);
+
+		assert_int_equal(places_fit(p, (unsigned[]){ rows[i].tasks, 2 }, FILL_AUTO, NULL), 0);
+		assert_int_equal(p->nplaces, rows[i].places + 2);
+		assert_int_equal(p->leaf[p->place[rows[i].places - 1].leaf], rows[i].last_leaf);
+		assert_int_equal(p->place[rows[i].places - 1].host, 0);
+		assert_int_equal(p->place[rows[i].places].host, 1);
+		places_free(p);
+	}
+	(void) state;
+}
+
+/* Hosts of 4, 8 and 8 cores. */
+static void fills_on_purpose(void **state)
+{
+	static const struct {
+		enum places_fill fill;
+		unsigned ranks;
+		const char *told;
+	} rows[] = {
+		{ FILL_COMPACT, 3, "0 b 0\n1 b 1\n2 b 2\n" },
+		{ FILL_COMPACT, 9, "0 b 0\n1 b 1\n2 b 2\n3 b 3\n4 b 4\n5 b 5\n6 b 6\n7 b 7\n8 c 0\n" },
+		{ FILL_SPREAD, 3, "0 a 0\n1 b 0\n2 c 0\n" },
+		{ FILL_SPREAD, 6, "0 a 0\n1 a 2\n2 b 0\n3 b 4\n4 c 0\n5 c 4\n" },
+	};
+	struct err e;
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct places *p = places_new();
+		struct buf text;
+
+		add(p, "a", "Package:2 Core:2", NULL, 1);
+		add(p, "b", "Package:2 Core:4", NULL, 1);
+		add(p, "c", "Package:2 Core:4", NULL, 1);
+		assert_int_equal(places_fill(p, rows[i].ranks, FILL_AUTO, &e), 0);
+		assert_int_equal(p->nplaces, 20);
+		assert_int_equal(places_fill(p, rows[i].ranks, rows[i].fill, &e), 0);
+		text = told(p);
+		assert_string_equal(text.data, rows[i].told);
+		buf_free(&text);
+		places_free(p);
+	}
+	assert_int_equal(places_fill_parse("spread"), FILL_SPREAD);
+	assert_int_equal(places_fill_parse("Spread"), -1);
+	(void) state;
+}
+
+static void writes_rank_files(void **state)
+{
+	static const struct {
+		const char *format;
+		unsigned cpus;
+		const char *text;
+	} rows[] = {
+		{ "plain", 1, "0 cn1 1\n1 cn0 0\n" },
+		{ "openmpi", 1, "rank 0=cn1 slot=1\nrank 1=cn0 slot=0\n" },
+		{ "plain", 2, "0 cn1 2,3\n1 cn0 0,1\n" },
+		{ "openmpi", 2, "rank 0=cn1 slot=2,3\nrank 1=cn0 slot=0,1\n" },
+	};
+	unsigned place[] = { 3, 0 };
+	struct mapping m = { .ranks = 2, .place = place };
+	struct buf text = {0};
+	struct err e = {""};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct places *p = places_new();
+
+		add(p, "cn0", "Core:8", rows[i].cpus == 2 ? "2-5" : "3,5", rows[i].cpus);
+		add(p, "cn1", "Core:8", rows[i].cpus == 2 ? "2-5" : "3,5", rows[i].cpus);
+		assert_int_equal(rankfile_write(rows[i].format, p, &m, &text, &e), 0);
+		assert_string_equal(text.data, rows[i].text);
+		assert_int_equal(rankfile_write("mpich", p, &m, &text, &e), -1);
+		assert_string_equal(e.text, "mpich: no such format of rank files; there are: plain, openmpi");
+		buf_free(&text);
+		places_free(p);
+	}
+	(void) state;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(knows_distances),
+		cmocka_unit_test(numbers_places),
+		cmocka_unit_test(knows_distances_of_several_cores),
+		cmocka_unit_test(refuses_places),
+		cmocka_unit_test(sets_costs),
+		cmocka_unit_test(knows_networks),
+		cmocka_unit_test(joins_networks_and_shapes),
+		cmocka_unit_test(takes_distances),
+		cmocka_unit_test(fits_tasks),
+		cmocka_unit_test(fills_on_purpose),
+		cmocka_unit_test(writes_rank_files),
+	};
+
+	return cmocka_run_group_tests_name("places", tests, NULL, NULL);
+}
