@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "topo/xml_error.h"
 #include "topo/xml_grammar.h"
 #include "topo/xml_ids.h"
 
@@ -498,13 +499,6 @@ static xmlEntityPtr on_entity(void *ctx, const xmlChar *name)
 	refuse(ctx, "an entity of its own: %.40s", (const char *)name);
 	return NULL;
 }
-
-/* Since release 2.12 of libxml2 an error is not the receiver's to change. */
-#if LIBXML_VERSION >= 21200
-typedef const xmlError xml_error;
-#else
-typedef xmlError xml_error;
-#endif
 
 static void on_error(void *ctx, xml_error *error)
 {

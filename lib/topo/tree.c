@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "topo/canon.h"
+#include "topo/xml_error.h"
 #include "topo/xml_ids.h"
 
 #define MAX_DEPTH 64
@@ -271,13 +272,6 @@ static void on_text(void *ctx, const xmlChar *text, int len)
 	if (!b->failed && f && f->extra >= 0 && f->el->text)
 		b->to = (char *)mempcpy(b->to, text, len);
 }
-
-/* Since release 2.12 of libxml2 an error is not the receiver's to change. */
-#if LIBXML_VERSION >= 21200
-typedef const xmlError xml_error;
-#else
-typedef xmlError xml_error;
-#endif
 
 static void on_error(void *ctx, xml_error *error)
 {
