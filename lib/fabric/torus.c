@@ -68,7 +68,7 @@ static void find_parts(struct product *p)
 	for (unsigned u = 0; u < n->n; u++)
 		for (unsigned i = n->row[u]; i < n->row[u + 1]; i++)
 			for (unsigned j = i + 1; j < n->row[u + 1]; j++) {
-				unsigned from_v, from_w;
+				unsigned from_v = 0, from_w = 0;
 
 				if (common(n, u, n->adj[i], n->adj[j], &from_v, &from_w) == 1) {
 					join(p, n->link[i], from_w);
