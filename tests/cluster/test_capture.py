@@ -17,7 +17,8 @@ from rig.processes import wait_until
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 RANKS = 6
 QUIET = {"OMPI_MCA_btl": "self,vader", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-         "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
+         "OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+         "OMPI_MCA_mpi_yield_when_idle": "1"}
 RECORDER = BUILD / "libtopiary-capture.so"
 pytestmark = pytest.mark.skipif(not RECORDER.exists(), reason="no mpicc when Topiary was built")
 
