@@ -45,22 +45,17 @@ static int leaving_read(struct leaving *l, const bitstr_t *nodes)
 	return 0;
 }
 
-/* The job's nodes as they are without it: how many more of them have a seat. */
-static int let_go(struct seats *s, const job_record_t *job, uint64_t *taken, bitstr_t *seated)
+/* The job's nodes as they are without it: add those that have a seat now. */
+static void let_go(struct seats *s, const job_record_t *job, uint64_t *taken, bitstr_t *seated)
 {
 	const bitstr_t *nodes = job->job_resrcs->node_bitmap;
 	struct seat seat;
-	int more = 0;
 
 	occupancy_without(job, taken);
-	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1)) {
-		if (!bit_test((bitstr_t *) s->nodes, i) || bit_test(seated, i) ||
-		    !seats_find_on(s, s->ask->share[0].tasks, i, &seat))
-			continue;
-		bit_set(seated, i);
-		more++;
-	}
-	return more;
+	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1))
+		if (bit_test((bitstr_t *) s->nodes, i) && !bit_test(seated, i) &&
+		    seats_find_on(s, s->ask->share[0].tasks, i, &seat))
+			bit_set(seated, i);
 }
 
 static bool ask(struct seats *s, bool (*try)(void *, struct seats *, const struct plan *), void *user)
@@ -76,14 +71,14 @@ static bool ask(struct seats *s, bool (*try)(void *, struct seats *, const struc
 static bool go_through(struct seats *s, const struct leaving *l, uint64_t *taken, bitstr_t *seated,
 		       bool (*try)(void *, struct seats *, const struct plan *), void *user)
 {
-	int want = s->ask->share[0].nodes + s->ask->share[1].nodes, have = 0, tries = 0;
+	int want = s->ask->share[0].nodes + s->ask->share[1].nodes, have, tried = -1, tries = 0;
 
 	for (unsigned i = 0; i < l->count && tries < TRIES; i++) {
-		int more = let_go(s, l->jobs[i], taken, seated);
-
-		have += more;
-		if (!more || have < want || (i + 1 < l->count && !by_end(&l->jobs[i], &l->jobs[i + 1])))
+		let_go(s, l->jobs[i], taken, seated);
+		have = bit_set_count(seated);
+		if (have < want || have == tried || (i + 1 < l->count && !by_end(&l->jobs[i], &l->jobs[i + 1])))
 			continue;
+		tried = have;
 		tries++;
 		if (ask(s, try, user))
 			return true;
@@ -100,13 +95,11 @@ bool later_find(struct seats *s, bool (*try)(void *user, struct seats *s, const 
 
 	if (taken && !leaving_read(&l, s->nodes)) {
 		s->taken = taken;
-		s->memory_later = true;
 		seats_find(s, s->ask->share[0].tasks, NULL);
 		for (unsigned i = 0; i < s->count; i++)
 			bit_set(seated, s->list[i].node);
 		found = go_through(s, &l, taken, seated, try, user);
 		s->taken = NULL;
-		s->memory_later = false;
 	}
 	FREE_NULL_BITMAP(seated);
 	free(l.jobs);
@@ -128,10 +121,8 @@ bool later_possible(struct seats *s)
 	bool possible;
 
 	s->taken = taken;
-	s->memory_later = true;
 	possible = !taken || ask(s, yes, NULL);
 	s->taken = NULL;
-	s->memory_later = false;
 	free(taken);
 	return possible;
 }

@@ -81,9 +81,10 @@ def test_what_is_only_preferred_is_not_waited_for(cluster, place, crumbs):
     assert len(domains(place(*ON, "-n2", "--topo-fit=prefer", "--topo-level=l3"), L3)) == 2
 
 
-def test_waiting_job_is_planned(cluster, submit, crumbs):
+@pytest.mark.parametrize("options", [[*ON, "-n2"], ["-N2", "-w", "cn1,cn2", "-n4"]], ids=["one node", "another node has it now"])
+def test_waiting_job_is_planned(cluster, submit, crumbs, options):
     """Backfill knows when the first L3 will be free: when the job of five minutes ends, not those of an hour."""
-    number = submit(*ON, "-n2", "--time=10", *WITHIN_L3)
+    number = submit(*options, "--time=10", *WITHIN_L3)
     assert wait_until(lambda: record(cluster, number)["StartTime"] != "Unknown", 30, 0.5)
     start, end = (datetime.fromisoformat(record(cluster, n)[w]) for n, w in ((number, "StartTime"), (crumbs[0], "EndTime")))
     assert 0 <= (start - end).total_seconds() <= 2 * BF_RESOLUTION, (start, end)
