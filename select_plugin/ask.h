@@ -40,8 +40,8 @@ const char *ask_read(const job_record_t *job, const struct request *site, uint32
 		     uint32_t req_nodes, struct ask *out);
 
 /*
- * The same of what is being submitted, as far as it can be known then. 0, or -1 with a sentence for the user, when its words
- * are none of ours. What is left to Slurm is not told.
+ * The same of what is being submitted, as far as it can be known then: *why is that reason, or NULL. 0, or -1 with a sentence
+ * for the user, when its words are none of ours.
  */
 int ask_read_submitted(const job_desc_msg_t *job, const struct request *site, struct ask *out, const char **why,
 		       struct err *e);

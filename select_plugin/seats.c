@@ -53,7 +53,7 @@ static unsigned read_free(const struct seats *s, int node)
 static bool has_memory(const struct seats *s, int node, uint32_t tasks)
 {
 	const node_record_t *n = node_record_table_ptr[node];
-	uint64_t need = ask_memory(s->ask, tasks), held = n->mem_spec_limit + (s->memory_later ? 0 : occupancy_memory(node));
+	uint64_t need = ask_memory(s->ask, tasks), held = n->mem_spec_limit + (s->taken ? 0 : occupancy_memory(node));
 
 	return !need || need + held <= n->real_memory;
 }

@@ -22,8 +22,7 @@ struct seats {
 	struct ask *ask;
 	const bitstr_t *nodes;		/* those in question */
 	const slurm_exclusion_t *excluded;
-	const uint64_t *taken;		/* occupancy_copy: the cores that are taken; NULL: as they are now */
-	bool memory_later;		/* memory that jobs hold now will be free */
+	const uint64_t *taken;		/* occupancy_copy: the cores that are taken, all memory being free; NULL: as both are now */
 	struct near_need near;
 	struct seat *list;
 	unsigned count, candidates;	/* candidates: nodes in question; a call of the inner plugin changes them */

@@ -181,13 +181,11 @@ static bool try_preempting(struct attempt *a, struct seats *s)
 		occupancy_without(job, taken);
 	list_iterator_destroy(it);
 	s->taken = taken;
-	s->memory_later = true;
 	a->preemptees = a->call->preemptees;
 	good = plan_make(&p, s) && try_plan(a, s, &p);
 	plan_end(&p);
 	a->preemptees = NULL;
 	s->taken = NULL;
-	s->memory_later = false;
 	free(taken);
 	return good;
 }
