@@ -54,6 +54,9 @@ struct words {
 };
 error_t cmd_words(int key, char *arg, struct argp_state *state);
 
+/* An option's number, at least min and at most UINT32_MAX; else a usage error that names `what`. */
+unsigned cmd_arg_number(struct argp_state *state, const char *what, const char *text, unsigned min);
+
 /* GET path from the registry: the bytes (the caller frees them), or the JSON of them. 0 or -1, NULL. */
 int cmd_get(const struct cmd *c, const char *path, struct buf *out, struct err *e);
 json_t *cmd_get_json(const struct cmd *c, const char *path, struct err *e);

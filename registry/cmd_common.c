@@ -3,6 +3,7 @@
 #include "cmd.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -247,4 +248,16 @@ int cmd_write(const char *path, const struct buf *b, struct err *e)
 	if (fwrite(b->data, 1, b->len, stdout) != b->len || fflush(stdout))
 		return err_set(e, "stdout: %s", strerror(errno));
 	return 0;
+}
+
+unsigned cmd_arg_number(struct argp_state *state, const char *what, const char *text, unsigned min)
+{
+	unsigned long n;
+	char *end;
+
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	if (errno || end == text || *end || *text == '-' || n < min || n > UINT32_MAX)
+		argp_error(state, "%s: '%s' is no such number", what, text);
+	return n;
 }

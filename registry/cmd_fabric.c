@@ -39,18 +39,6 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static unsigned number(struct argp_state *state, const char *what, const char *text, unsigned min)
-{
-	unsigned long n;
-	char *end;
-
-	errno = 0;
-	n = strtoul(text, &end, 10);
-	if (errno || end == text || *end || *text == '-' || n < min || n > UINT32_MAX)
-		argp_error(state, "%s: '%s' is no such number", what, text);
-	return n;
-}
-
 static error_t at_end(const struct args *a, struct argp_state *state)
 {
 	if (!a->verb)
@@ -74,13 +62,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_NODES:
 		return a->nodes = arg, 0;
 	case OPT_JOB:
-		return a->job = number(state, "--job", arg, 1), 0;
+		return a->job = cmd_arg_number(state, "--job", arg, 1), 0;
 	case OPT_XML:
 		return a->exports[a->nexports++] = arg, 0;
 	case OPT_FORMAT:
 		return a->format = arg, 0;
 	case OPT_PLANE:
-		return a->plane = number(state, "--plane", arg, 0), 0;
+		return a->plane = cmd_arg_number(state, "--plane", arg, 0), 0;
 	case 'o':
 		return a->output = arg, 0;
 	case ARGP_KEY_ARG:

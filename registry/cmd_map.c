@@ -50,18 +50,6 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static unsigned number(struct argp_state *state, const char *what, const char *text, unsigned min)
-{
-	unsigned long n;
-	char *end;
-
-	errno = 0;
-	n = strtoul(text, &end, 10);
-	if (errno || end == text || *end || *text == '-' || n < min || n > UINT32_MAX)
-		argp_error(state, "%s: '%s' is no such number", what, text);
-	return n;
-}
-
 static error_t explain(struct args *a, const char *arg, struct argp_state *state)
 {
 	if (arg && strcmp(arg, "json"))
@@ -89,7 +77,7 @@ static error_t at_end(struct args *a, struct argp_state *state)
 	if (!a->job && !a->nodes && !a->arch && !a->distances) {
 		if (!job)
 			argp_error(state, "--job, --nodes, --arch or --distances is needed outside a job");
-		a->job = number(state, "SLURM_JOB_ID", job, 1);
+		a->job = cmd_arg_number(state, "SLURM_JOB_ID", job, 1);
 	}
 	if (!a->job && !a->nodes && !a->arch && strcmp(a->format, "plain"))
 		argp_error(state, "--distances alone names no hosts: only --format=plain can be written");
@@ -106,7 +94,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_MATRIX:
 		return a->matrix = arg, 0;
 	case OPT_JOB:
-		return a->job = number(state, "--job", arg, 1), 0;
+		return a->job = cmd_arg_number(state, "--job", arg, 1), 0;
 	case OPT_NODES:
 		return a->nodes = arg, 0;
 	case OPT_ARCH:
@@ -114,7 +102,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_DISTANCES:
 		return a->distances = arg, 0;
 	case OPT_CPUS:
-		return a->cpus = number(state, "--cpus-per-task", arg, 1), 0;
+		return a->cpus = cmd_arg_number(state, "--cpus-per-task", arg, 1), 0;
 	case OPT_FILL:
 		return choice(state, "--fill", arg, places_fill_parse, &a->fill);
 	case OPT_COSTS:
@@ -126,11 +114,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_FORMAT:
 		return a->format = arg, 0;
 	case OPT_RANKS:
-		return a->ranks = number(state, "--ranks", arg, 1), 0;
+		return a->ranks = cmd_arg_number(state, "--ranks", arg, 1), 0;
 	case OPT_PER_NODE:
 		return a->per_node = arg, 0;
 	case OPT_SEED:
-		return a->seed = number(state, "--seed", arg, 0), 0;
+		return a->seed = cmd_arg_number(state, "--seed", arg, 0), 0;
 	case OPT_EXPLAIN:
 		return explain(a, arg, state);
 	case 'o':

@@ -15,25 +15,13 @@
 #include "child.h"
 #include "options.h"
 #include "step.h"
+#include "user.h"
 
 enum { MAX_WORDS = 4096 };
 
 struct map {
 	char job[16], tasks[4096], folder[PATH_MAX + 8], rankfile[PATH_MAX + 24], explain[PATH_MAX + 24];
 };
-
-/* Slurm has dropped root for good by now; if it has not, we do not run a command that the user has a say in. */
-static int check_user(struct err *e)
-{
-	uid_t r, f, s;
-	gid_t rg, eg, sg;
-
-	if (getresuid(&r, &f, &s) || getresgid(&rg, &eg, &sg))
-		return err_set(e, "%s", strerror(errno));
-	if (r != step.uid || f != step.uid || s != step.uid || rg != step.gid || eg != step.gid || sg != step.gid)
-		return err_set(e, "the task does not run as the job's user");
-	return 0;
-}
 
 static void keep_env(const char *name, char *space, size_t size, const char **env, unsigned *n)
 {
@@ -83,7 +71,8 @@ static int run_map(struct map *m, struct err *e)
 
 	if (*options.matrix != '/')
 		return err_set(e, "--topo-matrix=%.200s: not an absolute path", options.matrix);
-	if (check_user(e))
+	/* Slurm has dropped root for good by now; if it has not, we do not run a command that the user has a say in. */
+	if (user_check(step.uid, step.gid, e))
 		return -1;
 	rc = child_run(map_child, m, step.settings.map_timeout, MAX_WORDS, &words, e);
 	if (rc < 0)
