@@ -11,50 +11,26 @@
 #include <string.h>
 
 #include "cmd_cores.h"
-
-static bool list_has(const char *hosts, const char *host)
-{
-	__auto_type list = slurm_hostlist_create(hosts);
-	bool has = list && slurm_hostlist_find(list, host) >= 0;
-
-	if (list)
-		slurm_hostlist_destroy(list);
-	return has;
-}
-
-static const struct shape *shape_of(const struct snapshot *s, const char *host, struct err *e)
-{
-	for (size_t i = 0; i < s->nnodes; i++)
-		if (list_has(s->nodes[i].hosts, host))
-			return s->nodes[i].shape;
-	err_set(e, "%s: the snapshot does not know this node", host);
-	return NULL;
-}
-
-/* Call each for every host of a list until one fails. */
-static int hosts_each(const char *hosts, int (*each)(void *data, const char *host, struct err *e), void *data, struct err *e)
-{
-	__auto_type list = slurm_hostlist_create(hosts);
-	char *host;
-	int rc = 0;
-
-	if (!list || slurm_hostlist_count(list) == 0)
-		rc = err_set(e, "'%s': not a host list", hosts);
-	while (rc == 0 && (host = slurm_hostlist_shift(list))) {
-		rc = each(data, host, e);
-		free(host);
-	}
-	if (list)
-		slurm_hostlist_destroy(list);
-	return rc;
-}
+#include "topo/directory.h"
+#include "topo/hostlist.h"
 
 struct filling {
 	const struct site *site;
+	struct directory nodes;
 	struct places *places;
 	unsigned cpus;			/* of a task */
 	const char *cores;		/* for words; NULL: all */
+	struct err *err;
 };
+
+static const struct shape *shape_of(const struct filling *f, const char *host, struct err *e)
+{
+	const struct shape *shape = directory_shape(&f->nodes, host);
+
+	if (!shape)
+		err_set(e, "%s: the snapshot does not know this node", host);
+	return shape;
+}
 
 static struct places *places_begin(const struct site *s, struct err *e)
 {
@@ -71,16 +47,32 @@ static struct places *places_begin(const struct site *s, struct err *e)
 	return NULL;
 }
 
-static int add_words(void *data, const char *host, struct err *e)
+static int filling_begin(struct filling *f, struct err *e)
+{
+	return !(f->places = places_begin(f->site, e)) || directory_fill(&f->nodes, f->site->snapshot, e) ? -1 : 0;
+}
+
+/* The places are out's if all went well. */
+static int filling_end(struct filling *f, int rc, unsigned tasks, struct job *out)
+{
+	directory_free(&f->nodes);
+	if (rc)
+		places_free(f->places);
+	else
+		*out = (struct job){ .tasks = tasks, .cpus = f->cpus, .places = f->places };
+	return rc;
+}
+
+static int add_words(const char *host, void *data)
 {
 	struct filling *f = data;
-	const struct shape *shape = shape_of(f->site->snapshot, host, e);
+	const struct shape *shape = shape_of(f, host, f->err);
 	char all[32];
 
 	if (!shape)
 		return -1;
 	snprintf(all, sizeof(all), "0-%u", shape->cores - 1);
-	return places_add(f->places, host, shape, f->cores ? f->cores : all, f->cpus, e);
+	return places_add(f->places, host, shape, f->cores ? f->cores : all, f->cpus, f->err);
 }
 
 static int add_item(struct filling *f, char *item, struct err *e)
@@ -90,29 +82,22 @@ static int add_item(struct filling *f, char *item, struct err *e)
 	if (cores)
 		*cores++ = '\0';
 	f->cores = cores;
-	return hosts_each(item, add_words, f, e);
+	return hostlist_expand(item, add_words, f, e);
 }
 
 int job_from_words(const char *words, const struct site *s, struct job *out, struct err *e)
 {
-	struct filling f = { .site = s, .places = places_begin(s, e), .cpus = s->cpus ? s->cpus : 1 };
+	struct filling f = { .site = s, .cpus = s->cpus ? s->cpus : 1, .err = e };
 	char *copy = strdup(words), *save = NULL, *item;
-	int rc = copy ? 0 : err_set(e, "out of memory");
+	int rc = copy ? filling_begin(&f, e) : err_set(e, "out of memory");
 
-	if (!f.places)
-		rc = -1;
 	if (rc == 0)
 		for (item = strtok_r(copy, ";", &save); item && rc == 0; item = strtok_r(NULL, ";", &save))
 			rc = add_item(&f, item, e);
 	free(copy);
 	if (rc == 0 && !f.places->nplaces)
 		rc = err_set(e, "'%s': no node", words);
-	if (rc) {
-		places_free(f.places);
-		return -1;
-	}
-	*out = (struct job){ .cpus = f.cpus, .places = f.places };
-	return 0;
+	return filling_end(&f, rc, 0, out);
 }
 
 int job_from_network(const struct site *s, struct job *out, struct err *e)
@@ -148,24 +133,20 @@ int job_from_distances(const struct matrix *m, struct job *out, struct err *e)
 static int add_allocated(void *data, const char *host, const char *cores, struct err *e)
 {
 	struct filling *f = data;
-	const struct shape *shape = shape_of(f->site->snapshot, host, e);
+	const struct shape *shape = shape_of(f, host, e);
 
 	return shape ? places_add(f->places, host, shape, cores, f->cpus, e) : -1;
 }
 
 static int fill(const job_info_t *j, const struct site *s, struct job *out, struct err *e)
 {
-	struct filling f = { .site = s, .places = places_begin(s, e) };
+	struct filling f = { .site = s, .cpus = s->cpus };
+	int rc;
 
-	if (!f.places)
-		return -1;
-	f.cpus = s->cpus ? s->cpus : j->cpus_per_task == NO_VAL16 || !j->cpus_per_task ? 1 : j->cpus_per_task;
-	if (cores_each(j, add_allocated, &f, e)) {
-		places_free(f.places);
-		return -1;
-	}
-	*out = (struct job){ .tasks = j->num_tasks == NO_VAL ? 0 : j->num_tasks, .cpus = f.cpus, .places = f.places };
-	return 0;
+	if (!f.cpus)
+		f.cpus = j->cpus_per_task == NO_VAL16 || !j->cpus_per_task ? 1 : j->cpus_per_task;
+	rc = filling_begin(&f, e) || cores_each(j, add_allocated, &f, e) ? -1 : 0;
+	return filling_end(&f, rc, j->num_tasks == NO_VAL ? 0 : j->num_tasks, out);
 }
 
 static const job_info_t *record_of(const job_info_msg_t *m, uint32_t id)

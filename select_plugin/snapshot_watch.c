@@ -11,16 +11,10 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "topo/hostlist.h"
-#include "topo/roster.h"
+#include "topo/directory.h"
 
 /* More than a kernel's clock tick, which is how finely files tell of a change, and more than any write(2) in its middle. */
 #define REST_SECONDS 1
-
-struct node {
-	const struct shape *shape;
-	bool told;
-};
 
 struct snapshot_view {
 	unsigned refs;			/* under watch.mutex */
@@ -28,9 +22,8 @@ struct snapshot_view {
 	time_t time;
 	char sum[HASH_HEX];		/* of the file's text */
 	struct snapshot *snapshot;
-	struct roster names;
-	struct node *nodes;		/* by the number of the name */
-	size_t room;
+	struct directory nodes;
+	bool *told;			/* by the number of the node's name */
 };
 
 static struct {
@@ -54,59 +47,18 @@ static void view_free(struct snapshot_view *v)
 {
 	if (!v)
 		return;
-	roster_free(&v->names);
-	free(v->nodes);
+	directory_free(&v->nodes);
+	free(v->told);
 	snapshot_free(v->snapshot);
 	free(v);
 }
 
-struct filling {
-	struct snapshot_view *view;
-	const struct shape *shape;
-	size_t names;			/* told so far, doubles too */
-	struct err *err;
-};
-
-static int nodes_grow(struct snapshot_view *v)
-{
-	size_t room = v->room ? 2 * v->room : 1024;
-	struct node *bigger;
-
-	if (v->names.count < v->room)
-		return 0;
-	if (!(bigger = realloc(v->nodes, room * sizeof(*bigger))))
-		return -1;
-	v->nodes = bigger;
-	v->room = room;
-	return 0;
-}
-
-static int node_add(const char *name, void *user)
-{
-	struct filling *f = user;
-	struct snapshot_view *v = f->view;
-	size_t known = v->names.count, i;
-
-	if (f->names++ == HOSTLIST_MAX_NAMES)
-		return err_set(f->err, "more than %u nodes", HOSTLIST_MAX_NAMES);
-	if (nodes_grow(v) || (i = roster_add(&v->names, name)) == ROSTER_NONE)
-		return err_set(f->err, "out of memory");
-	if (i < known && v->nodes[i].shape != f->shape)
-		return err_set(f->err, "node %s has two shapes", name);
-	v->nodes[i] = (struct node){ .shape = f->shape };
-	return 0;
-}
-
 static int view_fill(struct snapshot_view *v, const char *path, struct err *e)
 {
-	struct filling f = { .view = v, .err = e };
-
-	for (size_t i = 0; i < v->snapshot->nnodes; i++) {
-		f.shape = v->snapshot->nodes[i].shape;
-		if (hostlist_expand(v->snapshot->nodes[i].hosts, node_add, &f, e))
-			return err_within(e, "%s", path);
-	}
-	return 0;
+	if (directory_fill(&v->nodes, v->snapshot, e))
+		return err_within(e, "%s", path);
+	v->told = calloc(v->nodes.names.count + 1, sizeof(*v->told));
+	return v->told ? 0 : err_set(e, "%s: out of memory", path);
 }
 
 static struct snapshot_view *view_read(const char *path, struct err *e)
@@ -186,7 +138,7 @@ static void view_take(struct snapshot_view *v)
 	}
 	*watch.said = '\0';
 	v->serial = ++watch.serial;
-	err_set(&line, "%s: %zu nodes of %zu shapes", watch.path, v->names.count, v->snapshot->nshapes);
+	err_set(&line, "%s: %zu nodes of %zu shapes", watch.path, v->nodes.names.count, v->snapshot->nshapes);
 	view_swap(v);
 	watch.say(false, line.text);
 }
@@ -356,9 +308,7 @@ void snapshot_view_put(struct snapshot_view *v)
 
 const struct shape *snapshot_view_shape(const struct snapshot_view *v, const char *node)
 {
-	size_t i = roster_find(&v->names, node);
-
-	return i == ROSTER_NONE ? NULL : v->nodes[i].shape;
+	return directory_shape(&v->nodes, node);
 }
 
 const struct snapshot_shape *snapshot_view_shapes(const struct snapshot_view *v, size_t *n)
@@ -369,7 +319,7 @@ const struct snapshot_shape *snapshot_view_shapes(const struct snapshot_view *v,
 
 size_t snapshot_view_nodes(const struct snapshot_view *v)
 {
-	return v->names.count;
+	return v->nodes.names.count;
 }
 
 unsigned long snapshot_view_serial(const struct snapshot_view *v)
@@ -384,9 +334,9 @@ time_t snapshot_view_time(const struct snapshot_view *v)
 
 bool snapshot_view_first(struct snapshot_view *v, const char *node)
 {
-	size_t i = roster_find(&v->names, node);
+	size_t i = roster_find(&v->nodes.names, node);
 
-	if (i == ROSTER_NONE || v->nodes[i].told)
+	if (i == ROSTER_NONE || v->told[i])
 		return false;
-	return v->nodes[i].told = true;
+	return v->told[i] = true;
 }
