@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -73,7 +75,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp argp = {
 	options, parse, "FILE...", "Read communication matrices, add them up, write them in another form. A folder stands for the "
-	".prof files in it: those of its largest run.", NULL, NULL, NULL,
+	".prof files in it: those of its largest run, or of all runs of that size.", NULL, NULL, NULL,
 };
 
 static int is_prof(const struct dirent *d)
@@ -107,24 +109,62 @@ static char **folder_paths(const char *folder, size_t *n, struct err *e)
 	return failed ? NULL : paths;
 }
 
+/* The rank that a file is of: NAME.RANK.prof; a number beyond all ranks when it says none. */
+static unsigned long rank_of(const char *path)
+{
+	const char *at = path + strlen(path) - strlen(".prof");
+
+	while (at > path && isdigit((unsigned char) at[-1]))
+		at--;
+	return at > path && at[-1] == '.' && isdigit((unsigned char) *at) ? strtoul(at, NULL, 10) : ULONG_MAX;
+}
+
+/* How many ranks told of themselves, some of them in several runs; all of them where a file's name does not say. */
+static unsigned count_ranks(const struct matrix_files *files, unsigned ranks)
+{
+	bool told[MATRIX_MAX_RANKS] = {false};
+	unsigned n = 0;
+
+	for (size_t i = 0; i < files->n; i++) {
+		unsigned long rank = rank_of(files->path[i]);
+
+		if (!files->used[i])
+			continue;
+		if (rank >= ranks)
+			return ranks;
+		n += !told[rank];
+		told[rank] = true;
+	}
+	return n;
+}
+
+static void tell_missing(const char *folder, const struct matrix_files *files, unsigned ranks)
+{
+	unsigned told = count_ranks(files, ranks);
+	size_t left_out = 0;
+
+	for (size_t i = 0; i < files->n; i++)
+		left_out += !files->used[i];
+	if (left_out)
+		log_warning("%s: %zu file(s) of smaller runs do not count", folder, left_out);
+	if (told < ranks)
+		log_warning("%s: only %u of %u ranks told what they sent", folder, told, ranks);
+}
+
 static struct matrix *read_folder(const char *folder, struct err *e)
 {
 	struct matrix_files files = { .largest = true };
 	struct matrix *m = NULL;
 
 	files.path = folder_paths(folder, &files.n, e);
-	if (files.path && (m = matrix_sum(&files, e))) {
-		size_t used = files.n - files.left_out;
-
-		if (files.left_out)
-			log_warning("%s: %zu file(s) of smaller runs do not count, which leaves %zu of %u ranks", folder,
-				    files.left_out, used, m->ranks);
-		else if (used < m->ranks)
-			log_warning("%s: only %zu of %u ranks told what they sent", folder, used, m->ranks);
-	}
+	if (files.path && !(files.used = calloc(files.n, sizeof(*files.used))))
+		err_set(e, "%s: out of memory", folder);
+	else if (files.path && (m = matrix_sum(&files, e)))
+		tell_missing(folder, &files, m->ranks);
 	for (size_t i = 0; i < files.n; i++)
 		free(files.path[i]);
 	free(files.path);
+	free(files.used);
 	return m;
 }
 

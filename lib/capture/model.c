@@ -4,7 +4,7 @@
 
 void model_to(const struct peers *p, int rank, uint64_t bytes)
 {
-	if (p && rank != p->me)
+	if (p && (p->own || rank != p->me))
 		peers_tell(p, TALLY_COLLECTIVE, rank, bytes);
 }
 

@@ -5,17 +5,35 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-
-static int key = MPI_KEYVAL_INVALID;
+static int key = MPI_KEYVAL_INVALID, window_key = MPI_KEYVAL_INVALID;
 static MPI_Group world_group;
+
+/* What Open MPI's macro would make of the library's data, which is not linked. */
+#ifdef OPEN_MPI
+#define COMM(name, constant) ((MPI_Comm) real_data(name))
+#else
+#define COMM(name, constant) (constant)
+#endif
 
 MPI_Comm peers_world(void)
 {
-#ifdef OPEN_MPI
-	return (MPI_Comm) real_data("ompi_mpi_comm_world");
-#else
-	return MPI_COMM_WORLD;
-#endif
+	return COMM("ompi_mpi_comm_world", MPI_COMM_WORLD);
+}
+
+bool peers_spawned(void)
+{
+	MPI_Comm none = COMM("ompi_mpi_comm_null", MPI_COMM_NULL), parent = none;
+
+	return ASK(MPI_Comm_get_parent)(&parent) == MPI_SUCCESS && parent != none;
+}
+
+static void peers_free(struct peers *p)
+{
+	if (!p)
+		return;
+	peers_free(p->own);
+	free(p->world);
+	free(p);
 }
 
 static int copy_none(MPI_Comm comm, int k, void *extra, void *value, void *out, int *flag)
@@ -27,17 +45,29 @@ static int copy_none(MPI_Comm comm, int k, void *extra, void *value, void *out, 
 
 static int drop(MPI_Comm comm, int k, void *value, void *extra)
 {
-	struct peers *p = value;
-
 	(void) comm, (void) k, (void) extra;
-	free(p->world);
-	free(p);
+	peers_free(value);
+	return MPI_SUCCESS;
+}
+
+static int window_copy_none(MPI_Win window, int k, void *extra, void *value, void *out, int *flag)
+{
+	(void) window, (void) k, (void) extra, (void) value, (void) out;
+	*flag = 0;
+	return MPI_SUCCESS;
+}
+
+static int window_drop(MPI_Win window, int k, void *value, void *extra)
+{
+	(void) window, (void) k, (void) extra;
+	peers_free(value);
 	return MPI_SUCCESS;
 }
 
 void peers_start(void)
 {
 	if (ASK(MPI_Comm_create_keyval)(copy_none, drop, &key, NULL) != MPI_SUCCESS ||
+	    ASK(MPI_Win_create_keyval)(window_copy_none, window_drop, &window_key, NULL) != MPI_SUCCESS ||
 	    ASK(MPI_Comm_group)(peers_world(), &world_group) != MPI_SUCCESS)
 		key = MPI_KEYVAL_INVALID;
 }
@@ -48,6 +78,7 @@ void peers_end(void)
 	if (key == MPI_KEYVAL_INVALID)
 		return;
 	ASK(MPI_Group_free)(&world_group);
+	ASK(MPI_Win_free_keyval)(&window_key);
 	ASK(MPI_Comm_free_keyval)(&key);
 }
 
@@ -68,23 +99,40 @@ static int translate(MPI_Group group, struct peers *p)
 	return rc;
 }
 
-static int learn(MPI_Comm comm, struct peers *p)
+/* Frees the group. */
+static struct peers *peers_new(MPI_Group group, int me)
 {
-	MPI_Group group;
-	int inter, rc;
+	struct peers *p = calloc(1, sizeof(*p));
 
-	if (ASK(MPI_Comm_test_inter)(comm, &inter) != MPI_SUCCESS || ASK(MPI_Comm_rank)(comm, &p->me) != MPI_SUCCESS)
-		return -1;
-	p->inter = inter;
-	rc = inter ? ASK(MPI_Comm_remote_group)(comm, &group) : ASK(MPI_Comm_group)(comm, &group);
-	if (rc != MPI_SUCCESS)
-		return -1;
-	rc = ASK(MPI_Group_size)(group, &p->n) == MPI_SUCCESS ? translate(group, p) : -1;
+	if (p && (ASK(MPI_Group_size)(group, &p->n) != MPI_SUCCESS || translate(group, p))) {
+		peers_free(p);
+		p = NULL;
+	}
+	if (p)
+		p->me = me;
 	ASK(MPI_Group_free)(&group);
-	return rc;
+	return p;
 }
 
-static struct peers *known_peers(MPI_Comm comm)
+static struct peers *learn(MPI_Comm comm)
+{
+	struct peers *own, *others = NULL;
+	MPI_Group group;
+	int inter, me;
+
+	if (ASK(MPI_Comm_test_inter)(comm, &inter) != MPI_SUCCESS || ASK(MPI_Comm_rank)(comm, &me) != MPI_SUCCESS ||
+	    ASK(MPI_Comm_group)(comm, &group) != MPI_SUCCESS || !(own = peers_new(group, me)))
+		return NULL;
+	if (!inter)
+		return own;
+	if (ASK(MPI_Comm_remote_group)(comm, &group) == MPI_SUCCESS && (others = peers_new(group, me)))
+		others->own = own;
+	else
+		peers_free(own);
+	return others;
+}
+
+static struct peers *known_of_comm(MPI_Comm comm)
 {
 	struct peers *p;
 	int known = 0;
@@ -92,46 +140,70 @@ static struct peers *known_peers(MPI_Comm comm)
 	return ASK(MPI_Comm_get_attr)(comm, key, &p, &known) == MPI_SUCCESS && known ? p : NULL;
 }
 
-static struct peers *new_peers(MPI_Comm comm)
+static struct peers *new_of_comm(MPI_Comm comm)
 {
-	struct peers *p = calloc(1, sizeof(*p));
+	struct peers *p = learn(comm);
 
-	if (!p)
-		return NULL;
-	if (!learn(comm, p) && ASK(MPI_Comm_set_attr)(comm, key, p) == MPI_SUCCESS)
+	if (p && ASK(MPI_Comm_set_attr)(comm, key, p) == MPI_SUCCESS)
 		return p;
-	free(p->world);
-	free(p);
+	peers_free(p);
+	return NULL;
+}
+
+static struct peers *known_of_window(MPI_Win window)
+{
+	struct peers *p;
+	int known = 0;
+
+	return ASK(MPI_Win_get_attr)(window, window_key, &p, &known) == MPI_SUCCESS && known ? p : NULL;
+}
+
+static struct peers *new_of_window(MPI_Win window)
+{
+	struct peers *p;
+	MPI_Group group;
+
+	if (ASK(MPI_Win_get_group)(window, &group) != MPI_SUCCESS || !(p = peers_new(group, MPI_PROC_NULL)))
+		return NULL;
+	if (ASK(MPI_Win_set_attr)(window, window_key, p) == MPI_SUCCESS)
+		return p;
+	peers_free(p);
 	return NULL;
 }
 
 /* One thread learns them: what is set twice is freed once, under the eyes of whoever had it. */
+static pthread_mutex_t learning = PTHREAD_MUTEX_INITIALIZER;
+
 const struct peers *peers_of(handle h)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	MPI_Comm comm = (MPI_Comm) h;
 	struct peers *p;
 
 	if (!tally_runs() || key == MPI_KEYVAL_INVALID)
 		return NULL;
-	if ((p = known_peers(comm)))
+	if ((p = known_of_comm(comm)))
 		return p;
-	pthread_mutex_lock(&lock);
-	if (!(p = known_peers(comm)))
-		p = new_peers(comm);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&learning);
+	if (!(p = known_of_comm(comm)))
+		p = new_of_comm(comm);
+	pthread_mutex_unlock(&learning);
 	return p;
 }
 
-int peers_in_group(MPI_Group group, int rank)
+const struct peers *peers_of_window(handle h)
 {
-	int to = MPI_UNDEFINED;
+	MPI_Win window = (MPI_Win) h;
+	struct peers *p;
 
-	if (!tally_runs() || key == MPI_KEYVAL_INVALID || rank < 0)
-		return -1;
-	if (ASK(MPI_Group_translate_ranks)(group, 1, &rank, world_group, &to) != MPI_SUCCESS || to == MPI_UNDEFINED)
-		return -1;
-	return to;
+	if (!tally_runs() || key == MPI_KEYVAL_INVALID)
+		return NULL;
+	if ((p = known_of_window(window)))
+		return p;
+	pthread_mutex_lock(&learning);
+	if (!(p = known_of_window(window)))
+		p = new_of_window(window);
+	pthread_mutex_unlock(&learning);
+	return p;
 }
 
 uint64_t peers_bytes(MPI_Count count, handle type)

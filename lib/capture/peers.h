@@ -12,23 +12,24 @@
 
 /* Who the ranks of a communicator are in MPI_COMM_WORLD. */
 struct peers {
-	int n, me;	/* ranks, in an intercommunicator those of the other group; this rank among them */
-	bool inter;
-	int *world;	/* world[rank]; negative: not in MPI_COMM_WORLD */
+	int n, me;		/* ranks, in an intercommunicator those of the other group; this rank among its own, but for windows */
+	int *world;		/* world[rank]; negative: not in MPI_COMM_WORLD */
+	struct peers *own;	/* in an intercommunicator this rank's own group, else NULL */
 };
 
 /* MPI_COMM_WORLD as a handle, without a reference to Open MPI's data. */
 MPI_Comm peers_world(void);
 
-/* Remember peers with their communicators from now on, and no longer. */
+/* Was this process started by another MPI program, with a world of its own? */
+bool peers_spawned(void);
+
+/* Remember peers with their communicators and windows from now on, and no longer. */
 void peers_start(void);
 void peers_end(void);
 
-/* Those of a communicator, which owns them; NULL when they cannot be told. */
+/* Those of a communicator or of a window, which own them; NULL when they cannot be told. */
 const struct peers *peers_of(handle comm);
-
-/* The rank of MPI_COMM_WORLD that is this rank of a group, or a negative number. */
-int peers_in_group(MPI_Group group, int rank);
+const struct peers *peers_of_window(handle window);
 
 /* The bytes of so many elements. */
 uint64_t peers_bytes(MPI_Count count, handle type);

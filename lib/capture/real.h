@@ -35,9 +35,14 @@ void *real_data(const char *name);
 typedef intptr_t handle;
 
 /* Begin a function that stands before MPI's of this name; REAL calls what is behind it, so that other tools have their turn. */
-#define WRAP(name, takes) \
+#define WRAP(name, takes) WRAP_EXPANDED(name, takes)
+#define WRAP_EXPANDED(name, takes) \
 	int wrap_##name takes __asm__(#name) __attribute__((visibility("default"))); \
 	int wrap_##name takes
-#define REAL(name) REAL_NAMED(wrap_##name, #name)
+#define REAL(name) REAL_EXPANDED(name)
+#define REAL_EXPANDED(name) REAL_NAMED(wrap_##name, #name)
+
+/* For arguments of macros that hold commas. */
+#define UNPACK(...) __VA_ARGS__
 
 #endif

@@ -2,157 +2,84 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <mpi.h>
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "peers.h"
 #include "real.h"
+#include "standing.h"
 #include "tally.h"
 
 /* Messages from rank to rank: counted where they are sent, after the call, so that what MPI refuses does not count. */
-static int sent(int rc, int count, handle type, int to, handle comm)
+static int sent(int rc, MPI_Count count, handle type, int to, handle comm)
 {
 	if (rc == MPI_SUCCESS && to >= 0 && tally_runs())
 		peers_tell(peers_of(comm), TALLY_MESSAGE, to, peers_bytes(count, type));
 	return rc;
 }
 
-#define SEND(name) \
-	WRAP(name, (const void *data, int count, handle type, int to, int tag, handle comm)) \
+/* At each start of the request. */
+static int will_send(int rc, MPI_Count count, handle type, int to, handle comm, const MPI_Request *request)
+{
+	struct tally_list sends = {0};
+
+	tally_divert(&sends);
+	sent(rc, count, type, to, comm);
+	tally_divert(NULL);
+	standing_keep(*request, &sends);
+	return rc;
+}
+
+#define SEND(name, N) \
+	WRAP(name, (const void *data, N count, handle type, int to, int tag, handle comm)) \
 	{ \
 		return sent(REAL(name)(data, count, type, to, tag, comm), count, type, to, comm); \
 	}
-#define SEND_LATER(name) \
-	WRAP(name, (const void *data, int count, handle type, int to, int tag, handle comm, MPI_Request *request)) \
+#define SEND_LATER(name, N) \
+	WRAP(name, (const void *data, N count, handle type, int to, int tag, handle comm, MPI_Request *request)) \
 	{ \
 		return sent(REAL(name)(data, count, type, to, tag, comm, request), count, type, to, comm); \
 	}
-
-SEND(MPI_Send)
-SEND(MPI_Bsend)
-SEND(MPI_Ssend)
-SEND(MPI_Rsend)
-SEND_LATER(MPI_Isend)
-SEND_LATER(MPI_Ibsend)
-SEND_LATER(MPI_Issend)
-SEND_LATER(MPI_Irsend)
-
-WRAP(MPI_Sendrecv, (const void *data, int count, handle type, int to, int tag, void *in, int in_count, handle in_type,
-			int from, int in_tag, handle comm, MPI_Status *status))
-{
-	int rc = REAL(MPI_Sendrecv)(data, count, type, to, tag, in, in_count, in_type, from, in_tag, comm, status);
-
-	return sent(rc, count, type, to, comm);
-}
-
-WRAP(MPI_Sendrecv_replace, (void *data, int count, handle type, int to, int tag, int from, int in_tag, handle comm,
-			MPI_Status *status))
-{
-	return sent(REAL(MPI_Sendrecv_replace)(data, count, type, to, tag, from, in_tag, comm, status), count, type, to, comm);
-}
-
-/* Persistent requests: what each start of one sends. */
-struct standing {
-	MPI_Request request;
-	int to;			/* in MPI_COMM_WORLD */
-	uint64_t bytes;
-	struct standing *next;
-};
-
-enum { BUCKETS = 1024 };
-
-static struct standing *standing[BUCKETS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static struct standing **bucket_of(MPI_Request request)
-{
-	uintptr_t key = 0;
-
-	memcpy(&key, &request, sizeof(request));
-	return &standing[(key ^ key >> 7 ^ key >> 17) % BUCKETS];
-}
-
-/* Called with the lock. */
-static struct standing **place_of(MPI_Request request)
-{
-	struct standing **at = bucket_of(request);
-
-	while (*at && (*at)->request != request)
-		at = &(*at)->next;
-	return at;
-}
-
-static int stands(int rc, int count, handle type, int to, handle comm, const MPI_Request *request)
-{
-	const struct peers *p = rc == MPI_SUCCESS && to >= 0 ? peers_of(comm) : NULL;
-	struct standing *s = p && to < p->n ? malloc(sizeof(*s)) : NULL;
-
-	if (!s)
-		return rc;
-	*s = (struct standing){ *request, p->world[to], peers_bytes(count, type), NULL };
-	pthread_mutex_lock(&lock);
-	s->next = *bucket_of(*request);
-	*bucket_of(*request) = s;
-	pthread_mutex_unlock(&lock);
-	return rc;
-}
-
-static void started(MPI_Request request)
-{
-	struct standing *s;
-
-	if (!tally_runs())
-		return;
-	pthread_mutex_lock(&lock);
-	if ((s = *place_of(request)))
-		tally_add(TALLY_MESSAGE, s->to, s->bytes);
-	pthread_mutex_unlock(&lock);
-}
-
-static void forget(MPI_Request request)
-{
-	struct standing **at, *s;
-
-	pthread_mutex_lock(&lock);
-	if ((s = *(at = place_of(request))))
-		*at = s->next;
-	pthread_mutex_unlock(&lock);
-	free(s);
-}
-
-#define SEND_OFTEN(name) \
-	WRAP(name, (const void *data, int count, handle type, int to, int tag, handle comm, MPI_Request *request)) \
+#define SEND_OFTEN(name, N) \
+	WRAP(name, (const void *data, N count, handle type, int to, int tag, handle comm, MPI_Request *request)) \
 	{ \
-		return stands(REAL(name)(data, count, type, to, tag, comm, request), count, type, to, comm, request); \
+		return will_send(REAL(name)(data, count, type, to, tag, comm, request), count, type, to, comm, request); \
+	}
+#define EXCHANGE(name, N, more, more_names) \
+	WRAP(name, (const void *data, N count, handle type, int to, int tag, void *in, N in_count, handle in_type, int from, \
+		    int in_tag, handle comm, more)) \
+	{ \
+		int rc = REAL(name)(data, count, type, to, tag, in, in_count, in_type, from, in_tag, comm, more_names); \
+		return sent(rc, count, type, to, comm); \
+	}
+#define EXCHANGE_IN_PLACE(name, N, more, more_names) \
+	WRAP(name, (void *data, N count, handle type, int to, int tag, int from, int in_tag, handle comm, more)) \
+	{ \
+		return sent(REAL(name)(data, count, type, to, tag, from, in_tag, comm, more_names), count, type, to, comm); \
 	}
 
-SEND_OFTEN(MPI_Send_init)
-SEND_OFTEN(MPI_Bsend_init)
-SEND_OFTEN(MPI_Ssend_init)
-SEND_OFTEN(MPI_Rsend_init)
+#define IN_BOTH_WIDTHS(kind, name, ...) \
+	kind(name, int, ##__VA_ARGS__) \
+	kind(name##_c, MPI_Count, ##__VA_ARGS__)
 
-WRAP(MPI_Start, (MPI_Request *request))
+IN_BOTH_WIDTHS(SEND, MPI_Send)
+IN_BOTH_WIDTHS(SEND, MPI_Bsend)
+IN_BOTH_WIDTHS(SEND, MPI_Ssend)
+IN_BOTH_WIDTHS(SEND, MPI_Rsend)
+IN_BOTH_WIDTHS(SEND_LATER, MPI_Isend)
+IN_BOTH_WIDTHS(SEND_LATER, MPI_Ibsend)
+IN_BOTH_WIDTHS(SEND_LATER, MPI_Issend)
+IN_BOTH_WIDTHS(SEND_LATER, MPI_Irsend)
+IN_BOTH_WIDTHS(SEND_OFTEN, MPI_Send_init)
+IN_BOTH_WIDTHS(SEND_OFTEN, MPI_Bsend_init)
+IN_BOTH_WIDTHS(SEND_OFTEN, MPI_Ssend_init)
+IN_BOTH_WIDTHS(SEND_OFTEN, MPI_Rsend_init)
+IN_BOTH_WIDTHS(EXCHANGE, MPI_Sendrecv, MPI_Status *status, status)
+IN_BOTH_WIDTHS(EXCHANGE, MPI_Isendrecv, MPI_Request *request, request)
+IN_BOTH_WIDTHS(EXCHANGE_IN_PLACE, MPI_Sendrecv_replace, MPI_Status *status, status)
+IN_BOTH_WIDTHS(EXCHANGE_IN_PLACE, MPI_Isendrecv_replace, MPI_Request *request, request)
+
+/* Every partition is made ready once a start. */
+WRAP(MPI_Psend_init, (const void *data, int parts, MPI_Count count, handle type, int to, int tag, handle comm, handle info,
+		      MPI_Request *request))
 {
-	int rc = REAL(MPI_Start)(request);
-
-	if (rc == MPI_SUCCESS)
-		started(*request);
-	return rc;
-}
-
-WRAP(MPI_Startall, (int count, MPI_Request requests[]))
-{
-	int rc = REAL(MPI_Startall)(count, requests);
-
-	for (int i = 0; rc == MPI_SUCCESS && i < count; i++)
-		started(requests[i]);
-	return rc;
-}
-
-WRAP(MPI_Request_free, (MPI_Request *request))
-{
-	if (tally_runs())
-		forget(*request);
-	return REAL(MPI_Request_free)(request);
+	return will_send(REAL(MPI_Psend_init)(data, parts, count, type, to, tag, comm, info, request), parts * count, type, to, comm,
+			 request);
 }

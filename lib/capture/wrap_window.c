@@ -6,30 +6,58 @@
 #include "real.h"
 #include "tally.h"
 
-static int moved(int rc, enum tally_kind kind, int count, handle type, int to, handle window)
+static int moved(int rc, bool put, bool get, MPI_Count count, handle type, int to, handle window)
 {
-	MPI_Group group;
+	const struct peers *p = rc == MPI_SUCCESS && to >= 0 ? peers_of_window(window) : NULL;
+	uint64_t bytes = p ? peers_bytes(count, type) : 0;
 
-	if (rc != MPI_SUCCESS || to < 0 || !tally_runs() || ASK(MPI_Win_get_group)((MPI_Win) window, &group) != MPI_SUCCESS)
-		return rc;
-	tally_add(kind, peers_in_group(group, to), peers_bytes(count, type));
-	ASK(MPI_Group_free)(&group);
+	if (put)
+		peers_tell(p, TALLY_PUT, to, bytes);
+	if (get)
+		peers_tell(p, TALLY_GET, to, bytes);
 	return rc;
 }
 
-#define UNPACK(...) __VA_ARGS__
-#define MOVE(name, request_name, kind, data, more, more_names) \
-	WRAP(name, (data, int count, handle type, int to, MPI_Aint at, int to_count, handle to_type UNPACK more, handle w)) \
+/* Each with and without a request, in both widths of counts. */
+#define IN_ALL_FORMS(kind, name, request_name, ...) \
+	kind(name, int, (), (), __VA_ARGS__) \
+	kind(name##_c, MPI_Count, (), (), __VA_ARGS__) \
+	kind(request_name, int, (, MPI_Request *request), (, request), __VA_ARGS__) \
+	kind(request_name##_c, MPI_Count, (, MPI_Request *request), (, request), __VA_ARGS__)
+
+#define MOVE(name, N, more, more_names, data, put, get) \
+	WRAP(name, (data, N count, handle type, int to, MPI_Aint at, N to_count, handle to_type, handle w UNPACK more)) \
 	{ \
-		return moved(REAL(name)(mine, count, type, to, at, to_count, to_type UNPACK more_names, w), kind, count, type, to, w); \
-	} \
-	WRAP(request_name, (data, int count, handle type, int to, MPI_Aint at, int to_count, handle to_type UNPACK more, handle w, \
-			    MPI_Request *request)) \
+		int rc = REAL(name)(mine, count, type, to, at, to_count, to_type, w UNPACK more_names); \
+		return moved(rc, put, get, count, type, to, w); \
+	}
+#define ADD(name, N, more, more_names, ...) \
+	WRAP(name, (const void *mine, N count, handle type, int to, MPI_Aint at, N to_count, handle to_type, handle op, \
+		    handle w UNPACK more)) \
 	{ \
-		return moved(REAL(request_name)(mine, count, type, to, at, to_count, to_type UNPACK more_names, w, request), kind, \
-			     count, type, to, w); \
+		int rc = REAL(name)(mine, count, type, to, at, to_count, to_type, op, w UNPACK more_names); \
+		return moved(rc, true, false, count, type, to, w); \
+	}
+/* What comes back is as much as is sent, even where nothing is: MPI_NO_OP. */
+#define GET_AND_ADD(name, N, more, more_names, ...) \
+	WRAP(name, (const void *mine, N count, handle type, void *was, N was_count, handle was_type, int to, MPI_Aint at, N to_count, \
+		    handle to_type, handle op, handle w UNPACK more)) \
+	{ \
+		int rc = REAL(name)(mine, count, type, was, was_count, was_type, to, at, to_count, to_type, op, w UNPACK more_names); \
+		return moved(rc, true, true, was_count, was_type, to, w); \
 	}
 
-MOVE(MPI_Put, MPI_Rput, TALLY_PUT, const void *mine, (), ())
-MOVE(MPI_Get, MPI_Rget, TALLY_GET, void *mine, (), ())
-MOVE(MPI_Accumulate, MPI_Raccumulate, TALLY_PUT, const void *mine, (, handle op), (, op))
+IN_ALL_FORMS(MOVE, MPI_Put, MPI_Rput, const void *mine, true, false)
+IN_ALL_FORMS(MOVE, MPI_Get, MPI_Rget, void *mine, false, true)
+IN_ALL_FORMS(ADD, MPI_Accumulate, MPI_Raccumulate, )
+IN_ALL_FORMS(GET_AND_ADD, MPI_Get_accumulate, MPI_Rget_accumulate, )
+
+WRAP(MPI_Fetch_and_op, (const void *mine, void *was, handle type, int to, MPI_Aint at, handle op, handle w))
+{
+	return moved(REAL(MPI_Fetch_and_op)(mine, was, type, to, at, op, w), true, true, 1, type, to, w);
+}
+
+WRAP(MPI_Compare_and_swap, (const void *mine, const void *expected, void *was, handle type, int to, MPI_Aint at, handle w))
+{
+	return moved(REAL(MPI_Compare_and_swap)(mine, expected, was, type, to, at, w), true, true, 1, type, to, w);
+}

@@ -180,62 +180,83 @@ struct sum {
 	struct entries found;
 	unsigned ranks;
 	const char *sure;	/* a file that told how many ranks there were, or NULL */
-	size_t files;
+	size_t merge_at;	/* so many entries are too many */
 };
 
-/* The file's entries begin at `first`. Those of a smaller run give way. */
-static int runs_differ(struct sum *sum, struct matrix_files *f, const struct scan *s, size_t first)
+#define MERGE_AT ((size_t) 1 << 20)
+
+/* Of a thousand runs as much is kept as one makes, or twice. */
+static int merge_when_many(struct sum *sum)
+{
+	if (sum->found.n < sum->merge_at)
+		return 0;
+	if (entries_sort(&sum->found, sum->ranks))
+		return -1;
+	sum->merge_at = 2 * sum->found.n + MERGE_AT;
+	return 0;
+}
+
+/* Of the files before file i. */
+static void forget_files(struct matrix_files *f, size_t i)
+{
+	if (f->used)
+		memset(f->used, 0, i * sizeof(*f->used));
+}
+
+/* The file's entries begin at `first`. Those of a smaller run give way. 1: the file counts. */
+static int runs_differ(struct sum *sum, struct matrix_files *f, size_t i, const struct scan *s, size_t first)
 {
 	if (!f->largest)
 		return err_set(s->err, "%s: %u ranks, but %s has %u: they are of different runs", s->name, s->ranks, sum->sure,
 			       sum->ranks);
 	if (s->ranks < sum->ranks) {
 		sum->found.n = first;
-		f->left_out++;
 		return 0;
 	}
 	sum->found.n -= first;
 	memmove(sum->found.entry, sum->found.entry + first, sum->found.n * sizeof(*sum->found.entry));
-	f->left_out += sum->files;
-	sum->files = 1;
+	forget_files(f, i);
 	sum->ranks = s->ranks;
 	sum->sure = s->name;
-	return 0;
+	return 1;
 }
 
-static int file_add(struct sum *sum, struct matrix_files *f, const char *path, struct err *e)
+/* 1: the file counts, 0: it does not, -1. */
+static int file_add(struct sum *sum, struct matrix_files *f, size_t i, struct err *e)
 {
-	struct scan s = { .name = path, .found = &sum->found, .err = e };
+	struct scan s = { .name = f->path[i], .found = &sum->found, .err = e };
 	size_t first = sum->found.n;
 	struct buf text;
 	int rc;
 
-	if (file_read(path, MAX_BYTES, &text, e))
+	if (file_read(s.name, MAX_BYTES, &text, e))
 		return -1;
 	rc = scan_text(&s, text.data, text.len);
 	buf_free(&text);
 	if (rc)
 		return -1;
 	if (s.sure && sum->sure && s.ranks != sum->ranks)
-		return runs_differ(sum, f, &s, first);
+		return runs_differ(sum, f, i, &s, first);
 	if (s.sure)
-		sum->sure = path;
+		sum->sure = s.name;
 	if (sum->ranks < s.ranks)
 		sum->ranks = s.ranks;
-	sum->files++;
-	return 0;
+	return 1;
 }
 
 struct matrix *matrix_sum(struct matrix_files *f, struct err *e)
 {
-	struct sum sum = {0};
+	struct sum sum = { .merge_at = MERGE_AT };
 	struct matrix *m = NULL;
-	size_t i = 0;
+	int rc = 0;
 
-	f->left_out = 0;
-	while (i < f->n && !file_add(&sum, f, f->path[i], e))
-		i++;
-	if (f->n && i == f->n)
+	for (size_t i = 0; i < f->n && rc >= 0; i++) {
+		if ((rc = file_add(&sum, f, i, e)) >= 0 && f->used)
+			f->used[i] = rc;
+		if (rc >= 0 && merge_when_many(&sum))
+			rc = err_set(e, "%s: out of memory", f->path[i]);
+	}
+	if (f->n && rc >= 0)
 		m = build(f->path[0], sum.ranks, &sum.found, e);
 	free(sum.found.entry);
 	return m;

@@ -42,13 +42,13 @@ void matrix_free(struct matrix *m);
 
 /*
  * The sum of several files, in any of these forms. Monitoring says how many ranks ran; files that disagree are of different runs,
- * which is an error that names two, or, with `largest`, only those of the largest run count.
+ * which is an error that names two, or, with `largest`, only those of the largest run count: of all runs of that size.
  */
 struct matrix_files {
 	char **path;
 	size_t n;
 	bool largest;
-	size_t left_out;	/* out: files that do not count */
+	bool *used;		/* out, NULL or used[n]: which files count */
 };
 struct matrix *matrix_sum(struct matrix_files *f, struct err *e);
 

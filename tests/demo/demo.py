@@ -4,7 +4,6 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,7 +19,7 @@ STATE = Path(os.environ.get("CACHE", ROOT / ".cache")) / "demo"
 PICTURE = STATE.parent / "demo.svg"
 NODES = {"cn1": "amd-4x16", "cn2": "amd-4x16", "cn3": "amd-4x16", "cn4": "amd-4x16", "cn5": "intel-2x8", "cn6": "intel-2x8",
          "cn7": "uneven-2x6", "cn8": "arm-2x64", "cn9": None}
-RANKS, STENCIL = 16, ("3d", "2x2x4")
+RANKS, STENCIL = 16, "4x2x2"
 
 JOB = """\
 echo "$SLURM_JOB_ID: $SLURM_NTASKS tasks on $SLURM_JOB_NODELIST; this is $SLURMD_NODENAME"
@@ -129,9 +128,9 @@ def show_registry(cluster):
 
 def run_job(cluster):
     matrix = cluster.folder / "work" / "stencil.txt"
-    matrix.write_text(subprocess.run([str(ROOT / "tools" / "stencil-matrix"), *STENCIL], capture_output=True, text=True, check=True).stdout)
+    cluster.topiary("matrix", "--generate", f"stencil3d:{STENCIL}", "-o", matrix)
     options = ["-N2", f"--ntasks={RANKS}", f"--topo-matrix={matrix}"]
-    with Step("A job", f"An ordinary user submits {RANKS} ranks of a {STENCIL[1]} stencil with their communication matrix; its script knows nothing of Topiary.") as step:
+    with Step("A job", f"An ordinary user submits {RANKS} ranks of a {STENCIL} stencil with their communication matrix; its script knows nothing of Topiary.") as step:
         number, state, output = cluster.job(JOB.format(folder=cluster.folder, matrix=matrix), *options)
         step.show(output, f"sbatch {' '.join(options)} job.sh")
         if state != "COMPLETED":

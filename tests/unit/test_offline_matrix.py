@@ -56,13 +56,41 @@ def test_folder_is_its_largest_run(tmp_path):
     (tmp_path / "notes").write_text("not read")
     done = topiary(tmp_path, "--json")
     assert json.loads(done.stdout)["bytes"] == 2000 and done.returncode == 0
-    assert "2 file(s) of smaller runs do not count, which leaves 2 of 4 ranks" in done.stderr and done.stderr.count("\n") == 1
+    assert [line.split(": ", 2)[-1] for line in done.stderr.splitlines()] == ["2 file(s) of smaller runs do not count",
+                                                                             "only 2 of 4 ranks told what they sent"]
     for rank in range(2):
         (tmp_path / f"a.{rank}.prof").unlink()
     assert "only 2 of 4 ranks told what they sent" in topiary(tmp_path, "--json").stderr
     prof(tmp_path / "a.0.prof", 0, 1, 7, 2)
     done = topiary(*sorted(tmp_path.glob("*.prof")))
     assert done.returncode == 1 and "they are of different runs" in done.stderr
+
+
+def test_runs_of_the_same_size_add_up(tmp_path):
+    """Their files have names of their own; a rank counts once, however often it ran."""
+    for run in ("b.1-2", "b.3-4"):
+        for rank in range(2):
+            prof(tmp_path / f"{run}.{rank}.prof", rank, 1 - rank, 7, 2)
+    done = topiary(tmp_path, "--json")
+    assert (json.loads(done.stdout)["bytes"], done.stderr) == (28, "")
+    for run in ("b.1-2", "b.3-4"):
+        (tmp_path / f"{run}.1.prof").unlink()
+    done = topiary(tmp_path, "--json")
+    assert json.loads(done.stdout)["bytes"] == 14 and "only 1 of 2 ranks told" in done.stderr
+    # A file that does not say whose it is may be all of a run.
+    prof(tmp_path / "whole.prof", 1, 0, 7, 2)
+    assert topiary(tmp_path, "--json").stderr == ""
+
+
+def test_many_runs_take_no_more_than_few(tmp_path):
+    """400 times the same 32,640 pairs in 160 MiB, which would not hold them all."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (160 << 20, 160 << 20))
+
+    topiary("--generate", "pencils:256x1", "-o", tmp_path / "all")
+    done = topiary(*[tmp_path / "all"] * 400, "--json", preexec_fn=limit)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["bytes"] == 400 * info(tmp_path / "all")["bytes"]
 
 
 @pytest.mark.parametrize("text, said", [

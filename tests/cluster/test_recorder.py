@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""The recorder under each MPI that can be had here: what ranks exchange is counted byte for byte, and no program is harmed."""
+import re
+import subprocess
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from rig import mpi
+from rig.paths import BUILD, ROOT
+
+RANKS = 6
+ODD, EVEN = [1, 3, 5], [0, 2, 4]
+RECORDER = BUILD / "libtopiary-capture.so"
+pytestmark = pytest.mark.skipif(not RECORDER.exists(), reason="no mpicc when Topiary was built")
+
+
+# --- what the ways of exchange.c send: {(kind, from, to): bytes}
+
+class Sent(Counter):
+    """Adds up; what a rank sends to itself is no exchange."""
+
+    def add(self, kind, source, target, count):
+        if source != target and count:
+            self[kind, source, target] += count
+
+    def down(self, count, ranks):
+        """The tree of a broadcast from the first of them."""
+        for n in range(1, len(ranks)):
+            self.add("I", ranks[n & (n - 1)], ranks[n], count)
+
+    def up(self, count, ranks):
+        for n in range(1, len(ranks)):
+            self.add("I", ranks[n], ranks[n & (n - 1)], count)
+
+
+def ring(first=0):
+    return [(first + n) % RANKS for n in range(RANKS)]
+
+
+def ways(sent):
+    for rank in range(RANKS):
+        sent.add("E", rank, (rank + 1) % RANKS, 19 * 1000 + 6)
+        sent.add("E", rank, (rank - 2) % RANKS, 19 * 300 + 6)
+
+
+def often(sent):
+    for rank in range(RANKS):
+        sent.add("E", rank, rank ^ 1, 3 * 700 + 11)
+
+
+def groups(sent):
+    for rank in ODD:
+        sent.add("E", rank, 0, 5000)
+
+
+def window(sent):
+    for rank in range(RANKS):
+        sent.add("S", rank, (rank + 1) % RANKS, 600 + 240)
+        sent.add("R", rank, (rank + 2) % RANKS, 70)
+
+
+def window_back(sent):
+    for rank in range(RANKS):
+        both = 20 * 4 + 7 * 4 + 4 + 4
+        sent.add("S", rank, (rank + 1) % RANKS, 500 + 50 * 4 + both)
+        sent.add("R", rank, (rank + 1) % RANKS, 30 + both)
+
+
+def to_all(sent):
+    """What together and together_later have in common."""
+    sent.down(1000, ring(1))
+    sent.up(400, ring())
+    for source, target in [(0, 1), (2, 3), (1, 3), (4, 5), (1, 4), (3, 5)]:     # allreduce: 0 and 2 lend to 1 and 3
+        sent.add("I", source, target, 400)
+        sent.add("I", target, source, 400)
+    for rank in range(RANKS):
+        sent.add("I", rank, 2, 20)                                              # gather
+        sent.add("I", 0, rank, rank)                                            # scatterv
+        sent.add("I", rank, (rank + 1) % RANKS, (RANKS - 1) * 10)               # allgather
+        for other in range(RANKS):
+            sent.add("I", rank, other, 50)                                      # alltoall
+
+
+def together(sent):
+    to_all(sent)
+    for rank in range(RANKS - 1):
+        sent.add("I", rank, rank + 1, 7)
+        sent.add("I", rank + 1, rank, 7)
+
+
+def together_later(sent):
+    to_all(sent)
+    for rank in range(RANKS):
+        sent.add("I", rank, (rank + 1) % RANKS, 70 + 7)
+
+
+def together_across(sent):
+    sent.add("I", 0, 1, 1000)                                                   # broadcast
+    sent.down(1000, ODD)
+    sent.up(400, ODD)                                                           # reduce
+    sent.add("I", 1, 0, 400)
+    for ours, theirs in ((ODD, EVEN), (EVEN, ODD)):
+        sent.up(40, ours)                                                       # allreduce
+        sent.add("I", ours[0], theirs[0], 40)
+        sent.down(40, ours)
+        for rank in ours:
+            sent.add("I", rank, ours[0], 5)                                     # allgather
+            for other in theirs:
+                sent.add("I", rank, other, 50)                                  # alltoall
+        sent.add("I", ours[0], theirs[0], 15)
+        sent.down(15, ours)
+    for rank in ODD:
+        sent.add("I", 0, rank, 30)                                              # scatter
+        sent.add("I", rank, 0, 3)                                               # gather
+
+
+def together_often(sent):
+    sent.down(2 * 1000, ring())
+    for rank in range(RANKS):
+        sent.add("E", rank, (rank + 1) % RANKS, 3 * 5 * 64)
+        for other in range(RANKS):
+            sent.add("I", rank, other, 2 * 50)
+
+
+def large(sent):
+    sent.down(1000, ring(1))
+    for rank in range(RANKS):
+        sent.add("E", rank, (rank + 1) % RANKS, 4000 + 400 + 80 + 6 + 1 + 2 * 9)
+        sent.add("S", rank, (rank + 1) % RANKS, 600)
+        sent.add("I", 0, rank, rank)
+        for other in range(RANKS):
+            sent.add("I", rank, other, 50)
+
+
+def expected(*which):
+    sent = Sent()
+    for way in which:
+        way(sent)
+    return dict(sent)
+
+
+def names(which):
+    return [way.__name__.replace("_", "-") for way in which]
+
+
+STANDING, LARGE = {"openmpi-5", "mpich", "mpich-5", "standard", "intel"}, {"mpich", "mpich-5", "standard", "intel"}
+TABLE = [((ways, often, groups), None), ((window, window_back), None), ((together, together_later, together_across), None),
+         ((together_often,), STANDING), ((large,), LARGE)]
+
+
+# --- programs and recorders
+
+def exchanged(folder, kinds="EISR"):
+    told = Counter()
+    for file in folder.glob("*.prof"):
+        for kind, source, target, count in re.findall(r"^([EISR])\t(\d+)\t(\d+)\t(\d+) bytes", file.read_text(), re.M):
+            if kind in kinds and int(count):
+                told[kind, int(source), int(target)] += int(count)
+    return dict(told)
+
+
+class Lab:
+    """An MPI with the programs built for it and the recorder for its handles."""
+
+    def __init__(self, kind, folder, recorder):
+        self.mpi, self.folder, self.recorder = kind, folder, recorder
+        self.exchange = kind.build(ROOT / "tests/cluster/exchange.c", folder / "exchange")
+
+    def run(self, folder, *words, **how):
+        return self.mpi.run(RANKS, self.exchange, *words, LD_PRELOAD=self.recorder, TOPIARY_CAPTURE=folder / "rank", **how)
+
+    def sent(self, folder, *words, **how):
+        done = self.run(folder, *words, **how)
+        assert done.returncode == 0, done.stderr
+        return exchanged(folder)
+
+
+@pytest.fixture(scope="module")
+def recorders(tmp_path_factory):
+    """The recorder for handles of openmpi, mpich or the standard: built once, with the first MPI that has them."""
+    made = {"openmpi": RECORDER}
+
+    def recorder(kind):
+        if kind.recorder not in made:
+            folder = tmp_path_factory.mktemp(kind.recorder)
+            subprocess.run(["make", "-s", "-C", ROOT, f"BUILD={folder}", f"MPICC=gcc {' '.join(kind.headers)}", "WERROR=-Werror", "capture"],
+                           check=True, capture_output=True)
+            made[kind.recorder] = folder / RECORDER.name
+        return made[kind.recorder]
+    return recorder
+
+
+@pytest.fixture(scope="module")
+def labs(tmp_path_factory, recorders):
+    made = {}
+
+    def lab(name):
+        if name not in made:
+            try:
+                kind = mpi.ALL[name]()
+                made[name] = Lab(kind, tmp_path_factory.mktemp(name), recorders(kind))
+            except mpi.Missing as why:
+                pytest.skip(str(why))
+        return made[name]
+    return lab
+
+
+@pytest.fixture(params=list(mpi.ALL))
+def lab(request, labs):
+    return labs(request.param)
+
+
+@pytest.fixture
+def openmpi(labs):
+    return labs("openmpi")
+
+
+@pytest.fixture
+def other(tmp_path):
+    folder = tmp_path / "other"
+    folder.mkdir()
+    return folder
+
+
+def monitored(folder):
+    return {"OMPI_MCA_pml_monitoring_enable": 2, "OMPI_MCA_pml_monitoring_enable_output": 3, "OMPI_MCA_pml_monitoring_filename": folder / "rank"}
+
+
+# --- what is counted
+
+@pytest.mark.parametrize("which, where", TABLE, ids=lambda v: v[0].__name__ if isinstance(v, tuple) else "")
+def test_every_byte_is_counted(lab, tmp_path, which, where):
+    if where and lab.mpi.name not in where:
+        assert lab.run(tmp_path, *names(which)).returncode == 77
+        return
+    assert lab.sent(tmp_path, *names(which)) == expected(*which)
+    assert len(list(tmp_path.iterdir())) == RANKS
+
+
+@pytest.mark.parametrize("name", ["openmpi", "openmpi-5"])
+def test_counts_as_open_mpi_itself_does(labs, name, tmp_path):
+    lab = labs(name)
+    for way in (ways, window, window_back):
+        folder = tmp_path / way.__name__
+        folder.mkdir()
+        done = lab.mpi.run(RANKS, lab.exchange, *names([way]), **monitored(folder))
+        assert done.returncode == 0, done.stderr
+        assert exchanged(folder, "ESR") == expected(way)
+
+
+def test_more_bytes_than_an_int_counts(openmpi, tmp_path):
+    assert openmpi.sent(tmp_path, "great") == {("E", 0, 1): 50000 << 16}
+
+
+@pytest.mark.parametrize("name", ["openmpi", "mpich-5", "standard"])
+def test_spawned_ranks_are_no_ranks_of_the_job(labs, name, tmp_path):
+    lab = labs(name)
+    # Open MPI's own monitoring dies of it.
+    tcp = {"OMPI_MCA_btl": "self,tcp", **monitored(tmp_path), "OMPI_MCA_pml_monitoring_enable": 0} if lab.mpi.recorder == "openmpi" else {}
+    expect = {("E", rank, rank ^ 1): 400 for rank in range(RANKS)}
+    assert lab.sent(tmp_path, "spawn", **tcp) == expect
+    assert len(list(tmp_path.iterdir())) == RANKS
+
+
+@pytest.mark.parametrize("name, by_monitoring", [("openmpi", True), ("mpich", False), ("intel", False)])
+def test_fortran(labs, name, by_monitoring, tmp_path):
+    lab = labs(name)
+    program = lab.mpi.build(ROOT / "tests/cluster/exchange_fortran.c", lab.folder / "fortran", fortran=True)
+    for _ in range(2):
+        done = lab.mpi.run(RANKS, program, LD_PRELOAD=lab.recorder, TOPIARY_CAPTURE=tmp_path / "rank",
+                           **(monitored(tmp_path) if by_monitoring else {}))
+        assert done.returncode == 0, done.stderr
+    assert exchanged(tmp_path, "E") == {("E", rank, rank ^ 1): 2 * 700 for rank in range(RANKS)}
+
+
+# --- several runs; runs that end badly
+
+def test_runs_add_up(lab, tmp_path):
+    for _ in range(2):
+        assert lab.run(tmp_path, "often").returncode == 0
+    assert exchanged(tmp_path) == expected(often, often)
+    assert len(list(tmp_path.iterdir())) == 2 * RANKS
+
+
+def test_runs_beside_each_other_add_up(openmpi, tmp_path):
+    script = f"{openmpi.exchange} often & {openmpi.exchange} often & wait".replace(str(openmpi.exchange), f"mpirun -n {RANKS} {openmpi.exchange}")
+    done = subprocess.run(["env", *(f"{n}={v}" for n, v in {**openmpi.mpi.env, **monitored(tmp_path), "LD_PRELOAD": openmpi.recorder,
+                                                             "TOPIARY_CAPTURE": tmp_path / "rank"}.items()), "sh", "-c", script],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    # Monitoring does not see the starts of persistent requests.
+    assert exchanged(tmp_path, "E") == {("E", rank, rank ^ 1): 2 * 11 for rank in range(RANKS)}
+
+
+def test_stands_in_where_monitoring_is_not_loaded(openmpi, tmp_path, other):
+    assert openmpi.sent(other, "often", OMPI_MCA_pml="ob1", **monitored(other)) == expected(often)
+    openmpi.sent(tmp_path, "often", **monitored(tmp_path))
+    files = list(tmp_path.glob("*.prof"))
+    assert len(files) == RANKS and all("O2A" in file.read_text() for file in files)
+
+
+def test_killed_program_leaves_at_least_half(lab, tmp_path):
+    assert lab.run(tmp_path, "long", "kill").returncode
+    told = exchanged(tmp_path, "E")
+    assert set(told) == {("E", rank, rank ^ 1) for rank in range(RANKS)}
+    assert not list(tmp_path.glob("*.new"))
+
+
+@pytest.mark.parametrize("words, status, files", [
+    (["often", "fail"], 7, RANKS), (["often", "abort"], 3, 1), (["often", "exit"], 5, 1), (["abort"], 3, 1),
+])
+def test_program_ends_as_it_would(openmpi, tmp_path, words, status, files):
+    assert openmpi.run(tmp_path, *words).returncode == status
+    assert len(list(tmp_path.glob("*.prof"))) >= files
+
+
+# --- what the recorder leaves alone
+
+def test_recorder_of_another_mpi_changes_nothing(labs, tmp_path, other):
+    all_ways = names([ways, together, window, often, groups])
+    have = [labs(name) for name in ("openmpi", "mpich", "standard")]
+    for lab in have:
+        for stranger in have:
+            if stranger is not lab:
+                done = lab.mpi.run(RANKS, lab.exchange, *all_ways, LD_PRELOAD=stranger.recorder, TOPIARY_CAPTURE=tmp_path / "rank")
+                assert (done.returncode, done.stderr) == (0, "")
+    assert not list(tmp_path.glob("rank*"))
+    # Each finds its own when all are there.
+    for lab in have:
+        folder = other / lab.mpi.name
+        folder.mkdir()
+        done = lab.mpi.run(RANKS, lab.exchange, "ways", LD_PRELOAD=":".join(str(one.recorder) for one in have), TOPIARY_CAPTURE=folder / "rank")
+        assert done.returncode == 0 and exchanged(folder) == expected(ways)
+
+
+def test_recorder_needs_no_mpi():
+    told = subprocess.run(["readelf", "-d", RECORDER], capture_output=True, text=True, check=True).stdout
+    assert "libc.so" in told and "libmpi" not in told
+    assert subprocess.run(["true"], env={"LD_PRELOAD": str(RECORDER), "LD_BIND_NOW": "1", "TOPIARY_CAPTURE": "/tmp/x"}, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("prefix", ["/nonexistent/rank", "/dev/full/rank", "/dev/full", "", "/" + "x" * 5000])
+def test_what_cannot_be_written_does_not_end_the_program(openmpi, prefix):
+    done = openmpi.mpi.run(RANKS, openmpi.exchange, "ways", LD_PRELOAD=RECORDER, TOPIARY_CAPTURE=prefix)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.fixture
+def full_disk():
+    """A small file system of its own, in which everybody may write and nothing has room; one file, "full", is on it."""
+    disk = Path(tempfile.mkdtemp(prefix="topiary_disk_", dir="/tmp"))
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k,mode=1777", "none", disk], capture_output=True, check=False).returncode:
+        disk.rmdir()
+        pytest.skip("nothing can be mounted here")
+    (disk / "full").write_bytes(bytes(8192))
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+    disk.rmdir()
+
+
+def test_full_disk_leaves_nothing_behind(openmpi, full_disk):
+    assert openmpi.sent(full_disk, "ways", "long") == {}
+    assert [path.name for path in full_disk.iterdir()] == ["full"]

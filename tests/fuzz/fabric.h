@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+
+/* The target for each reader of fabrics: its file says how what it reads begins. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "begin.h"
+#include "fabric/export.h"
+#include "fabric/fabric.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What is written is read again, and written again the same. */
+static void write_twice(const struct hierarchy *h)
+{
+	struct buf once = {0}, twice = {0};
+	struct hierarchy *again;
+
+	if (hierarchy_write(h, &once, NULL) == 0) {
+		again = hierarchy_parse(once.data, once.len, "once", NULL);
+		if (!again || hierarchy_write(again, &twice, NULL) || strcmp(once.data, twice.data))
+			abort();
+		hierarchy_free(again);
+	}
+	buf_free(&once);
+	buf_free(&twice);
+}
+
+static void check_places(const struct hierarchy *h)
+{
+	for (unsigned i = 0; i < h->nhosts; i++) {
+		if (h->hosts[i].group >= h->ngroups || h->groups[h->hosts[i].group].level + 1 != h->nlevels)
+			abort();
+		for (unsigned l = 0; l < h->nlevels; l++)
+			if (h->hosts[i].at[l] >= h->level[l].size)
+				abort();
+		hierarchy_distance(h, &h->hosts[0], &h->hosts[i]);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = begin_with(BEGIN, data, &size);
+	struct fabric *f = fabric_parse(text, size, "fuzz", NULL, NULL);
+	struct buf out = {0};
+
+	free(text);
+	if (!f)
+		return 0;
+	for (unsigned i = 0; i < f->nplanes; i++)
+		if (f->planes[i].levels) {
+			check_places(f->planes[i].levels);
+			write_twice(f->planes[i].levels);
+			fabric_write_scotch(f->planes[i].levels, &out, NULL);
+		}
+	fabric_write_slurm(f, NULL, &out, NULL);
+	fabric_write_slurm_yaml(f, NULL, &out, NULL);
+	fabric_draw(f, NULL, &out, NULL);
+	fabric_tell_odd(f, &out);
+	buf_free(&out);
+	fabric_free(f);
+	return 0;
+}

