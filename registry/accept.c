@@ -4,32 +4,16 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "admin.h"
 #include "base/log.h"
 #include "new_base.h"
 #include "store.h"
 #include "upkeep.h"
 
-#define CLOCKS_APART 300	/* seconds; munge refuses a replay for as long */
-
 int accept_admit(struct call *c)
 {
-	double apart;
-
-	if (call_check_credential(c))
-		return -1;
-	if (c->signer != 0 && c->signer != geteuid())
-		return call_fail(c, 403, "%s: signed by uid %u, and only root or topiaryd's user may accept a node", c->node,
-				 (unsigned) c->signer);
-	if (strcmp(c->claim.node, c->node))
-		return call_fail(c, 403, "%s: the credential was signed for node %s", c->node, c->claim.node);
-	apart = c->claim.seq / 1e9 - time(NULL);
-	if (apart > CLOCKS_APART || apart < -CLOCKS_APART)
-		return call_fail(c, 403, "%s: the credential is of another time", c->node);
-	return 0;
+	return admin_admit(c, "accept a node");
 }
 
 /* The node as it stands. */

@@ -67,8 +67,12 @@ json_t *cmd_get_list(const struct cmd *c, struct buf *path, const char *list, st
 /* Warn when the registry cut its answer short. */
 void cmd_tell_truncated(const json_t *answer, const char *advice);
 
-/* POST path, without a body, signed by a munge credential: the JSON of the answer, or NULL. */
+/* A munge credential for what only administrators may: a claim for a node, or what stands in its place. malloc'ed; NULL on error. */
+char *cmd_sign(const struct cmd *c, const char *what, const char *sha256, size_t length, struct err *e);
+
+/* POST path, without a body, or PUT a body of zstd, signed by a munge credential: the JSON of the answer, or NULL. */
 json_t *cmd_post(const struct cmd *c, const char *path, const char *credential, struct err *e);
+json_t *cmd_put(const struct cmd *c, const char *path, const char *credential, const struct buf *body, struct err *e);
 
 /* Paths: "/v1/nodes/NODE" and what follows; then "?key=value" or "&key=value", nothing when value is NULL. Escaped. */
 void cmd_node_path(struct buf *path, const char *node, const char *tail);

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <pwd.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#include "base/file.h"
-#include "client/cred.h"
 #include "cmd.h"
-
-#define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 static const struct argp argp = {
 	NULL, cmd_words, "NODE...",
@@ -17,38 +10,13 @@ static const struct argp argp = {
 };
 
 /* What is signed is the hash that the registry tells now: a node that changes meanwhile is refused. */
-static int make_claim(const struct cmd *c, const char *node, struct claim *out, struct err *e)
-{
-	json_t *known = cmd_get_node(c, node, "", e);
-	struct buf boot = {0};
-	struct timespec now;
-	int rc = -1;
-
-	if (!known || file_read(BOOT_ID, 64, &boot, e))
-		goto error;
-	clock_gettime(CLOCK_REALTIME, &now);
-	*out = (struct claim){ .seq = now.tv_sec * 1000000000ull + now.tv_nsec };
-	snprintf(out->node, sizeof(out->node), "%s", node);
-	snprintf(out->boot_id, sizeof(out->boot_id), "%.36s", boot.data);
-	snprintf(out->sha256, sizeof(out->sha256), "%s", cmd_text(known, "sha256"));
-	rc = 0;
-error:
-	json_decref(known);
-	buf_free(&boot);
-	return rc;
-}
-
 static char *sign(const struct cmd *c, const char *node, struct err *e)
 {
-	const char *reader = c->settings.registry_user;
-	const struct passwd *pw = getpwnam(reader);
-	struct claim claim;
+	json_t *known = cmd_get_node(c, node, "", e);
+	char *credential = known ? cmd_sign(c, node, cmd_text(known, "sha256"), 0, e) : NULL;
 
-	if (!pw) {
-		err_set(e, "RegistryUser=%s: no such user here", reader);
-		return NULL;
-	}
-	return make_claim(c, node, &claim, e) ? NULL : cred_sign(&claim, pw->pw_uid, c->settings.munge_socket, e);
+	json_decref(known);
+	return credential;
 }
 
 static json_t *accept_node(const struct cmd *c, const char *node, struct err *e)

@@ -168,18 +168,30 @@ void cmd_tell_truncated(const json_t *answer, const char *advice)
 		log_warning("the registry has more than it tells at once: %s", advice);
 }
 
-json_t *cmd_post(const struct cmd *c, const char *path, const char *credential, struct err *e)
+static json_t *ask_signed(const struct cmd *c, struct http_request r, const char *credential, struct err *e)
 {
 	struct buf authorization = {0};
 	json_t *answer = NULL;
 
 	buf_printf(&authorization, "Munge %s", credential);
+	r.authorization = authorization.data;
 	if (authorization.failed)
 		err_set(e, "out of memory");
 	else
-		answer = ask_json(c, (struct http_request){ .method = "POST", .path = path, .authorization = authorization.data }, e);
+		answer = ask_json(c, r, e);
 	buf_free(&authorization);
 	return answer;
+}
+
+json_t *cmd_post(const struct cmd *c, const char *path, const char *credential, struct err *e)
+{
+	return ask_signed(c, (struct http_request){ .method = "POST", .path = path }, credential, e);
+}
+
+json_t *cmd_put(const struct cmd *c, const char *path, const char *credential, const struct buf *body, struct err *e)
+{
+	return ask_signed(c, (struct http_request){ .method = "PUT", .path = path, .content_encoding = "zstd", .body = body->data,
+						    .length = body->len }, credential, e);
 }
 
 static void add_escaped(struct buf *path, const char *text)

@@ -13,8 +13,9 @@ static double gain(double from, double to)
 
 static int as_json(const struct mapping *m, const struct places *p, FILE *out, struct err *e)
 {
-	json_t *j = json_pack("{s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f}", "ranks", (int) m->ranks,
-			      "places", (int) p->nplaces, "hosts", (int) p->nhosts, "cost", m->cost, "block", m->block,
+	json_t *j = json_pack("{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f}", "ranks", (int) m->ranks,
+			      "places", (int) p->nplaces, "hosts", (int) p->nhosts, "network_levels",
+			      (int) (p->network ? p->network->nlevels : 0), "cost", m->cost, "block", m->block,
 			      "cyclic", m->cyclic, "scotch", m->scotch, "gain_over_block", gain(m->block, m->cost),
 			      "gain_over_cyclic", gain(m->cyclic, m->cost), "busiest_nic", m->nic, "busiest_nic_block",
 			      m->nic_block, "method", m->method, "seconds", m->seconds);

@@ -2,30 +2,24 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "cmd_fabric.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd_table.h"
+#include "cmd_target.h"
 
 struct args {
 	const char *verb;
 	const char **files, **exports;	/* exports: XML files of nodes */
 	size_t nfiles, nexports;
-	const char *nodes, *format, *output;
+	const char *nodes, *format, *output, *limit;
 	unsigned job, plane;
 	bool svg;
 };
 
-/* What a verb works with. */
-struct work {
-	const struct cmd *cmd;
-	const struct args *args;
-	const struct fabric *fabric;
-	const struct chosen *chosen;	/* NULL: neither --nodes nor --job */
-};
+/* diff(1) */
+enum { STATUS_DIFFERENT = 1, STATUS_TROUBLE };
 
-enum { OPT_SVG = 0x200, OPT_NODES, OPT_JOB, OPT_XML, OPT_FORMAT, OPT_PLANE };
+enum { OPT_SVG = 0x200, OPT_NODES, OPT_JOB, OPT_XML, OPT_FORMAT, OPT_PLANE, OPT_LIMIT };
 
 static const struct argp_option options[] = {
 	{ "svg", OPT_SVG, NULL, 0, "show: draw it", 0 },
@@ -35,19 +29,53 @@ static const struct argp_option options[] = {
 	{ "format", OPT_FORMAT, "NAME", 0, "export: slurm (topology.conf), slurm-yaml (topology.yaml), paper (levels as text), "
 	  "scotch (architecture) or json", 0 },
 	{ "plane", OPT_PLANE, "N", 0, "export: this plane, from 0, where the format has but one (default: 0, that of most hosts)", 0 },
+	{ "limit", OPT_LIMIT, "N", 0, "history: only the last N versions", 0 },
 	{ "output", 'o', "FILE", 0, "Write there, whole or not at all", 0 },
 	{0},
 };
 
+static int run_write(struct cmd *c, const struct args *a, struct err *e);
+static int run_import(struct cmd *c, const struct args *a, struct err *e);
+static int run_history(struct cmd *c, const struct args *a, struct err *e);
+static int run_diff(struct cmd *c, const struct args *a, struct err *e);
+
+#define ANY ((size_t) -1)
+#define VERBS "show, export, import, history or diff"
+
+static const struct verb {
+	const char *name;
+	int (*run)(struct cmd *c, const struct args *a, struct err *e);
+	size_t least, most;		/* files, or times of the registry's */
+	const char *wanted;
+} verbs[] = {
+	{ "show", run_write, 0, ANY, "" },
+	{ "export", run_write, 0, ANY, "" },
+	{ "import", run_import, 1, ANY, "import: which FILE?" },
+	{ "history", run_history, 0, 0, "history: of the registry's fabric, there is no other" },
+	{ "diff", run_diff, 1, 2, "diff: a FILE or @WHEN, and another, or what is now" },
+};
+
+static const struct verb *verb_of(const char *name)
+{
+	for (size_t i = 0; name && i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (!strcmp(name, verbs[i].name))
+			return &verbs[i];
+	return NULL;
+}
+
 static error_t at_end(const struct args *a, struct argp_state *state)
 {
+	const struct verb *v = verb_of(a->verb);
+
 	if (!a->verb)
-		argp_error(state, "show, import or export?");
-	if (!a->nfiles)
-		argp_error(state, "which FILE?");
+		argp_error(state, "%s?", VERBS);
+	if (!v)
+		return 0;
+	if (a->nfiles < v->least || a->nfiles > v->most)
+		argp_error(state, "%s", v->wanted);
 	if (a->nodes && a->job)
 		argp_error(state, "--nodes or --job, not both");
-	if (!strcmp(a->verb, "export") != !!a->format)
+	if (!strcmp(v->name, "export") != !!a->format)
 		argp_error(state, a->format ? "--format is of export" : "export: --format is needed");
 	return 0;
 }
@@ -69,6 +97,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return a->format = arg, 0;
 	case OPT_PLANE:
 		return a->plane = cmd_arg_number(state, "--plane", arg, 0), 0;
+	case OPT_LIMIT:
+		return cmd_arg_number(state, "--limit", arg, 1), a->limit = arg, 0;
 	case 'o':
 		return a->output = arg, 0;
 	case ARGP_KEY_ARG:
@@ -84,248 +114,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
-	options, parse, "show FILE...\nimport FILE...\nexport --format=NAME FILE...",
-	"What a fabric is, from ibnetdiscover's output, Slurm's topology.conf or a tree or torus as text: shown as a table or drawn, "
-	"or written for others.", NULL, NULL, NULL,
+	options, parse, "show [FILE...|@WHEN]\nexport --format=NAME [FILE...|@WHEN]\nimport FILE...\nhistory\ndiff A [B]",
+	"What a fabric is, from ibnetdiscover's output, Slurm's topology.conf or topology.yaml, a tree or torus as text, or, without a "
+	"file, as the registry has it: shown as a table or drawn, written for others, kept in the registry, compared.",
+	NULL, NULL, NULL,
 };
 
-/* "4 x 4 x 4" of a torus, "5" of a tree: at most. */
-static void put_size(struct buf *b, const struct hierarchy_level *l)
-{
-	for (unsigned d = 0; d < l->dims; d++)
-		buf_printf(b, "%s%u", d ? " x " : "", l->dim[d]);
-}
-
-static int print_planes(const struct fabric *f, struct err *e)
-{
-	static const struct table_column columns[] = {
-		{ "PLANE", TABLE_RIGHT }, { "KIND", TABLE_LEFT }, { "SWITCHES", TABLE_RIGHT }, { "HOSTS", TABLE_RIGHT },
-		{ "LINKS", TABLE_RIGHT }, { "CABLES", TABLE_RIGHT }, { NULL, TABLE_LEFT },
-	};
-	struct table *t = table_new(columns);
-	int rc;
-
-	for (unsigned i = 0; t && i < f->nplanes; i++) {
-		const struct fabric_plane *p = &f->planes[i];
-
-		table_cell(t, "%u", i);
-		table_cell(t, "%s", fabric_kind_name(p->kind));
-		table_cell(t, "%u", p->switches);
-		table_cell(t, "%u", p->hosts);
-		table_cell(t, "%u", p->links);
-		table_cell(t, "%u", p->cables);
-	}
-	rc = t ? table_print(t, stdout) : -1;
-	table_free(t);
-	return rc ? err_set(e, "stdout: cannot write the table") : 0;
-}
-
-/* What an element of a level is: on a tree's, of so many tiers. */
-static const char *element_name(const struct hierarchy *h, unsigned l)
-{
-	if (l + 1 == h->nlevels)
-		return "host";
-	return l + 2 == h->nlevels ? "leaf switch" : "group";
-}
-
-static int print_levels(const struct fabric *f, struct err *e)
-{
-	static const struct table_column columns[] = {
-		{ "PLANE", TABLE_RIGHT }, { "LEVEL", TABLE_RIGHT }, { "OF", TABLE_LEFT }, { "AT MOST", TABLE_RIGHT },
-		{ "COST", TABLE_RIGHT }, { "PRUNED", TABLE_RIGHT }, { NULL, TABLE_LEFT },
-	};
-	struct table *t = table_new(columns);
-	int rc;
-
-	for (unsigned i = 0; t && i < f->nplanes; i++)
-		for (unsigned l = 0; f->planes[i].levels && l < f->planes[i].levels->nlevels; l++) {
-			const struct hierarchy_level *level = &f->planes[i].levels->level[l];
-			struct buf size = {0};
-
-			put_size(&size, level);
-			table_cell(t, "%u", i);
-			table_cell(t, "%u", l);
-			table_cell(t, "%s", element_name(f->planes[i].levels, l));
-			table_cell(t, "%s", size.failed ? "?" : size.data);
-			table_cell(t, "%u", level->cost[0]);
-			if (level->pruned > 100)
-				table_cell(t, "%u.%02u:1", level->pruned / 100, level->pruned % 100);
-			else
-				table_cell(t, "-");
-			buf_free(&size);
-		}
-	rc = t ? table_print(t, stdout) : -1;
-	table_free(t);
-	return rc ? err_set(e, "stdout: cannot write the table") : 0;
-}
-
-/* Switches with their hosts and trunks. */
-static int print_switches(const struct fabric *f, struct err *e)
-{
-	static const struct table_column columns[] = {
-		{ "SWITCH", TABLE_LEFT }, { "PLANE", TABLE_RIGHT }, { "RANK", TABLE_RIGHT }, { "HOSTS", TABLE_RIGHT },
-		{ "NEIGHBOURS", TABLE_RIGHT }, { "CABLES", TABLE_RIGHT }, { NULL, TABLE_LEFT },
-	};
-	struct {
-		unsigned hosts, neighbours, cables;
-	} *sums = calloc(f->nswitches + 1, sizeof(*sums));
-	struct table *t = table_new(columns);
-	int rc = -1;
-
-	for (unsigned i = 0; sums && i < f->nlinks; i++) {
-		const struct fabric_link *l = &f->links[i];
-
-		if (l->a >= f->nswitches)
-			continue;
-		sums[l->a].hosts += l->b >= f->nswitches;
-		for (unsigned end = 0; end < 2 && l->b < f->nswitches; end++) {
-			sums[end ? l->b : l->a].neighbours++;
-			sums[end ? l->b : l->a].cables += l->count;
-		}
-	}
-	for (unsigned i = 0; sums && t && i < f->nswitches; i++) {
-		table_cell(t, "%s", f->nodes[i].name);
-		table_cell(t, "%u", f->nodes[i].plane);
-		table_cell(t, "%u", f->nodes[i].rank);
-		table_cell(t, "%u", sums[i].hosts);
-		table_cell(t, "%u", sums[i].neighbours);
-		table_cell(t, "%u", sums[i].cables);
-	}
-	if (sums && t)
-		rc = table_print(t, stdout);
-	free(sums);
-	table_free(t);
-	return rc ? err_set(e, "stdout: cannot write the table") : 0;
-}
-
-static int print_odd(const struct fabric *f, struct err *e)
-{
-	struct buf odd = {0};
-	int rc = 0;
-
-	fabric_tell_odd(f, &odd);
-	if (odd.failed)
-		rc = err_set(e, "out of memory");
-	else if (odd.len && (putchar('\n') == EOF || fputs(odd.data, stdout) == EOF))
-		rc = err_set(e, "stdout: %s", strerror(errno));
-	buf_free(&odd);
-	return rc;
-}
-
-static int show_table(const struct fabric *f, struct err *e)
-{
-	if (print_planes(f, e) || putchar('\n') == EOF || print_levels(f, e) || putchar('\n') == EOF || print_switches(f, e))
-		return -1;
-	return print_odd(f, e);
-}
-
-static int write_json(const struct work *w, struct buf *out, struct err *e)
-{
-	json_t *j = fabric_json(w->fabric);
-	char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
-
-	if (text)
-		buf_printf(out, "%s\n", text);
-	free(text);
-	json_decref(j);
-	return text ? 0 : err_set(e, "out of memory");
-}
-
-static int write_slurm(const struct work *w, struct buf *out, struct err *e)
-{
-	return fabric_write_slurm(w->fabric, w->chosen, out, e);
-}
-
-static int write_yaml(const struct work *w, struct buf *out, struct err *e)
-{
-	return fabric_write_slurm_yaml(w->fabric, w->chosen, out, e);
-}
-
-static const struct hierarchy *plane_of(const struct work *w, struct err *e)
-{
-	if (w->args->plane < w->fabric->nplanes && w->fabric->planes[w->args->plane].levels)
-		return w->fabric->planes[w->args->plane].levels;
-	err_set(e, "plane %u: there is none with hosts", w->args->plane);
-	return NULL;
-}
-
-static int write_paper(const struct work *w, struct buf *out, struct err *e)
-{
-	const struct hierarchy *h = plane_of(w, e);
-
-	return h ? hierarchy_write(h, out, e) : -1;
-}
-
-static int write_scotch(const struct work *w, struct buf *out, struct err *e)
-{
-	const struct hierarchy *h = plane_of(w, e);
-
-	return h ? fabric_write_scotch(h, out, e) : -1;
-}
-
-static int run_export(const struct work *w, struct buf *out, struct err *e)
-{
-	static const struct {
-		const char *name;
-		int (*write)(const struct work *w, struct buf *out, struct err *e);
-	} formats[] = {
-		{ "slurm", write_slurm }, { "slurm-yaml", write_yaml }, { "paper", write_paper }, { "scotch", write_scotch },
-		{ "json", write_json },
-	};
-
-	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
-		if (!strcmp(w->args->format, formats[i].name))
-			return formats[i].write(w, out, e) ? err_within(e, "%s", formats[i].name) : 0;
-	return err_set(e, "format '%s': slurm, slurm-yaml, paper, scotch or json", w->args->format);
-}
-
-/* Off line, what is imported is what is shown. */
-static int run_show(const struct work *w, struct buf *out, struct err *e)
-{
-	if (w->args->svg)
-		return fabric_draw(w->fabric, w->chosen, out, e);
-	if (w->cmd->json)
-		return write_json(w, out, e);
-	return show_table(w->fabric, e);
-}
-
-static int run(struct work *w, struct err *e)
-{
-	static const struct {
-		const char *verb;
-		int (*run)(const struct work *w, struct buf *out, struct err *e);
-	} verbs[] = { { "show", run_show }, { "import", run_show }, { "export", run_export } };
-	struct buf out = {0};
-	int rc = err_set(e, "'%s': show, import or export?", w->args->verb);
-
-	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
-		if (!strcmp(w->args->verb, verbs[i].verb))
-			rc = verbs[i].run(w, &out, e);
-	if (rc == 0 && out.len)
-		rc = cmd_write(w->args->output, &out, e);
-	buf_free(&out);
-	return rc;
-}
-
-static int run_chosen(struct work *w, struct err *e)
-{
-	const struct args *a = w->args;
-	struct chosen chosen = { .has = hosts_has };
-	struct hosts *hosts;
-	int rc;
-
-	if (!a->nodes && !a->job)
-		return run(w, e);
-	if (!(hosts = a->nodes ? hosts_of_list(a->nodes, e) : hosts_of_job(a->job, e)))
-		return -1;
-	chosen.user = hosts;
-	w->chosen = &chosen;
-	rc = run(w, e);
-	hosts_free(hosts);
-	return rc;
-}
-
-static struct fabric *load(const struct args *a, struct err *e)
+static struct fabric *read_files(const struct args *a, const char *const *files, size_t n, struct err *e)
 {
 	struct fabric_names *names = fabric_names_new();
 	struct fabric *f = NULL;
@@ -334,22 +129,95 @@ static struct fabric *load(const struct args *a, struct err *e)
 	for (size_t i = 0; i < a->nexports && rc == 0; i++)
 		rc = fabric_names_learn(names, a->exports[i], e);
 	if (rc == 0)
-		f = fabric_read(a->files, a->nfiles, names, e);
+		f = fabric_read(files, n, names, e);
 	fabric_names_free(names);
 	return f;
+}
+
+/* Files, or "@WHEN": the registry's as it was, or, without any, as it is. */
+static struct fabric *load(const struct cmd *c, const struct args *a, const char *const *files, size_t n, struct err *e)
+{
+	char when[WHEN_MAX] = "";
+
+	if (n > 1 || (n && *files[0] != '@'))
+		return read_files(a, files, n, e);
+	if (n && when_parse(files[0] + 1, when, e))
+		return NULL;
+	return fabric_fetch(c, when, e);
+}
+
+static int show(const struct cmd *c, const struct args *a, const struct fabric_wish *w, struct buf *out, struct err *e)
+{
+	if (a->svg)
+		return fabric_draw(w->fabric, w->chosen, out, e);
+	return c->json ? fabric_write_json(w, out, e) : fabric_print(w->fabric, e);
+}
+
+/* Something written of a fabric, of which some hosts may be chosen. */
+static int write_wish(const struct cmd *c, const struct args *a, const struct hosts *hosts, struct err *e)
+{
+	const struct chosen chosen = { hosts_has, (void *) hosts };
+	struct fabric *f = load(c, a, a->files, a->nfiles, e);
+	const struct fabric_wish w = { f, hosts ? &chosen : NULL, a->format, a->plane };
+	struct buf out = {0};
+	int rc = -1;
+
+	if (f)
+		rc = a->format ? fabric_export(&w, &out, e) : show(c, a, &w, &out, e);
+	if (rc == 0 && out.len)
+		rc = cmd_write(a->output, &out, e);
+	buf_free(&out);
+	fabric_free(f);
+	return rc;
+}
+
+static int run_write(struct cmd *c, const struct args *a, struct err *e)
+{
+	struct hosts *hosts = NULL;
+	int rc;
+
+	if ((a->nodes || a->job) && !(hosts = a->nodes ? hosts_of_list(a->nodes, e) : hosts_of_job(a->job, e)))
+		return -1;
+	rc = write_wish(c, a, hosts, e);
+	hosts_free(hosts);
+	return rc;
+}
+
+static int run_import(struct cmd *c, const struct args *a, struct err *e)
+{
+	struct fabric *f = read_files(a, a->files, a->nfiles, e);
+	int rc = f ? fabric_send(c, f, e) : -1;
+
+	fabric_free(f);
+	return rc;
+}
+
+static int run_history(struct cmd *c, const struct args *a, struct err *e)
+{
+	return fabric_history(c, a->limit, e);
+}
+
+static int run_diff(struct cmd *c, const struct args *a, struct err *e)
+{
+	const char *const names[2] = { a->files[0], a->nfiles > 1 ? a->files[1] : "now" };
+	struct fabric *from = load(c, a, a->files, 1, e), *to = from ? load(c, a, a->files + 1, a->nfiles - 1, e) : NULL;
+	int rc = to ? fabric_diff(c, (const struct fabric *const[]){ from, to }, names, e) : -1;
+
+	c->status = rc < 0 ? STATUS_TROUBLE : rc ? STATUS_DIFFERENT : 0;
+	fabric_free(from);
+	fabric_free(to);
+	return rc < 0 ? -1 : 0;
 }
 
 int cmd_fabric(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = { .files = calloc(argc + 1, sizeof(*a.files)), .exports = calloc(argc + 1, sizeof(*a.exports)) };
-	struct fabric *f = NULL;
 	int rc = a.files && a.exports ? 0 : err_set(e, "out of memory");
 
 	if (rc == 0)
 		rc = cmd_parse(c, &argp, &a, argc, argv, e);
 	if (rc == 0)
-		rc = (f = load(&a, e)) ? run_chosen(&(struct work){ .cmd = c, .args = &a, .fabric = f }, e) : -1;
-	fabric_free(f);
+		rc = verb_of(a.verb) ? verb_of(a.verb)->run(c, &a, e) : err_set(e, "'%s': " VERBS "?", a.verb);
 	free(a.files);
 	free(a.exports);
 	return rc;

@@ -5,16 +5,19 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "cmd.h"
 #include "cmd_explain.h"
+#include "cmd_network.h"
 #include "cmd_place.h"
+#include "cmd_rankfile.h"
 #include "fabric/fabric.h"
 #include "map/matrix.h"
-#include "map/rankfile.h"
 #include "map/solve.h"
 
 struct args {
-	const char *matrix, *nodes, *arch, *distances, *snapshot, *output, *format, *per_node, *costs;
+	const char *matrix, *nodes, *arch, *distances, *snapshot, *per_node, *costs;
+	struct rankfile_output output;
 	unsigned job, ranks, seed, cpus;
 	int effort, fill;
 	bool explain, explain_json;
@@ -23,17 +26,22 @@ struct args {
 enum {
 	OPT_MATRIX = 0x200, OPT_JOB, OPT_NODES, OPT_ARCH, OPT_DISTANCES, OPT_SNAPSHOT, OPT_FORMAT, OPT_RANKS, OPT_PER_NODE, OPT_CPUS,
 	OPT_FILL, OPT_COSTS, OPT_EFFORT, OPT_SEED, OPT_EXPLAIN,
+	OPT_ENV, OPT_TOPOLOGY,
 };
 
 static const struct argp_option options[] = {
 	{ "matrix", OPT_MATRIX, "FILE", 0, "What each pair of ranks exchanges: see topiary matrix", 0 },
 	{ "job", OPT_JOB, "ID", 0, "Map onto the cores that this running job has (default: $SLURM_JOB_ID)", 0 },
 	{ "nodes", OPT_NODES, "HOSTS[=CORES];...", 0, "Map onto these instead, without Slurm; no CORES: all of a node", 0 },
-	{ "arch", OPT_ARCH, "FILE", 0, "The network above the nodes; alone also the nodes and their insides, which the "
-	  "hierarchical format tells", 0 },
+	{ "arch", OPT_ARCH, "FILE", 0, "The network above the nodes (default: FabricFile, or the registry's); alone also the nodes and "
+	  "their insides, which the hierarchical format tells", 0 },
 	{ "distances", OPT_DISTANCES, "FILE", 0, "The cost between any two places, a matrix, instead of that of levels", 0 },
 	{ "snapshot", OPT_SNAPSHOT, "FILE", 0, "The nodes' hardware, instead of SnapshotFile or the registry", 0 },
-	{ "format", OPT_FORMAT, "NAME", 0, "The form of the rank file: plain (default) or openmpi", 0 },
+	{ "format", OPT_FORMAT, "NAME", 0, "The form of the rank file: plain (default), openmpi, openmpi5, mpich, intelmpi, "
+	  "mvapich2, cray or srun; or several, a,b: then -o FILE makes FILE.a and FILE.b", 0 },
+	{ "env", OPT_ENV, "FILE", 0, "Write there what the launcher is to find in its environment, NAME=value lines", 0 },
+	{ "topology", OPT_TOPOLOGY, "HOSTS=FILE;...", 0, "The nodes' exported topologies, for formats that name CPUs by the system's "
+	  "numbers (default: the registry's)", 0 },
 	{ "ranks", OPT_RANKS, "N", 0, "Map N ranks (default: the job's tasks, else all of the matrix)", 0 },
 	{ "tasks-per-node", OPT_PER_NODE, "LIST", 0, "So many ranks at most on each node in turn, as \"6(x2),5\" (default: "
 	  "$SLURM_TASKS_PER_NODE inside the job)", 0 },
@@ -69,6 +77,7 @@ static error_t choice(struct argp_state *state, const char *what, const char *ar
 static error_t at_end(struct args *a, struct argp_state *state)
 {
 	const char *job = getenv("SLURM_JOB_ID");
+	struct err e;
 
 	if (!a->matrix)
 		argp_error(state, "--matrix is needed");
@@ -79,8 +88,10 @@ static error_t at_end(struct args *a, struct argp_state *state)
 			argp_error(state, "--job, --nodes, --arch or --distances is needed outside a job");
 		a->job = cmd_arg_number(state, "SLURM_JOB_ID", job, 1);
 	}
-	if (!a->job && !a->nodes && !a->arch && strcmp(a->format, "plain"))
+	if (!a->job && !a->nodes && !a->arch && strcmp(a->output.formats, "plain"))
 		argp_error(state, "--distances alone names no hosts: only --format=plain can be written");
+	if (rankfile_output_check(&a->output, &e))
+		argp_error(state, "%s", e.text);
 	if (a->job && !a->per_node && job && a->job == strtoul(job, NULL, 10))
 		a->per_node = getenv("SLURM_TASKS_PER_NODE");
 	return 0;
@@ -112,7 +123,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_SNAPSHOT:
 		return a->snapshot = arg, 0;
 	case OPT_FORMAT:
-		return a->format = arg, 0;
+		return a->output.formats = arg, 0;
+	case OPT_ENV:
+		return a->output.env = arg, 0;
+	case OPT_TOPOLOGY:
+		return a->output.topology = arg, 0;
 	case OPT_RANKS:
 		return a->ranks = cmd_arg_number(state, "--ranks", arg, 1), 0;
 	case OPT_PER_NODE:
@@ -122,7 +137,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_EXPLAIN:
 		return explain(a, arg, state);
 	case 'o':
-		return a->output = arg, 0;
+		return a->output.file = arg, 0;
 	case ARGP_KEY_END:
 		return at_end(a, state);
 	}
@@ -194,6 +209,19 @@ static int load_job(const struct cmd *c, const struct args *a, const struct hier
 		return err_within(e, "%s", a->arch);
 	}
 	return a->distances ? load_distances(a, job, e) : 0;
+}
+
+/* With what the registry published of the network, where that knows all of the nodes; with none otherwise. */
+static int load_published(const struct cmd *c, const struct args *a, const struct hierarchy *network, struct job *job, struct err *e)
+{
+	struct err why;
+
+	if (load_job(c, a, network, job, &why) == 0)
+		return 0;
+	if (load_job(c, a, NULL, job, e))
+		return -1;
+	log_warning("%s; mapped without the network", why.text);
+	return 0;
 }
 
 /* As many ranks as the job has tasks; a longer matrix is cut. */
@@ -271,17 +299,11 @@ static int make_room(const struct job *job, const struct args *a, unsigned ranks
 	return places_fill(p, ranks, a->fill, e);
 }
 
-static int write_mapping(const struct args *a, const struct job *job, const struct mapping *m, struct err *e)
+static int write_mapping(const struct cmd *c, const struct args *a, const struct job *job, const struct mapping *m, struct err *e)
 {
-	struct buf out = {0};
-	int rc = rankfile_write(a->format, job->places, m, &out, e);
-
-	if (rc == 0)
-		rc = cmd_write(a->output, &out, e);
-	buf_free(&out);
-	if (rc == 0 && a->explain)
-		rc = explain_mapping(m, job->places, a->explain_json, a->output ? stdout : stderr, e);
-	return rc;
+	if (rankfile_output_write(c, &a->output, job->places, m, e))
+		return -1;
+	return a->explain ? explain_mapping(m, job->places, a->explain_json, a->output.file ? stdout : stderr, e) : 0;
 }
 
 /* Of several planes the largest. */
@@ -293,14 +315,14 @@ static const struct hierarchy *network_of(const struct fabric *f, const char *pa
 	return NULL;
 }
 
-static int map_job(const struct args *a, struct job *job, struct err *e)
+static int map_job(const struct cmd *c, const struct args *a, struct job *job, struct err *e)
 {
 	struct matrix *m = load_matrix(a->matrix, a->ranks ? a->ranks : job->tasks, e);
 	struct mapping mapping;
 	int rc = -1;
 
 	if (m && make_room(job, a, m->ranks, e) == 0 && mapping_solve(m, job->places, a->effort, a->seed, &mapping, e) == 0) {
-		rc = write_mapping(a, job, &mapping, e);
+		rc = write_mapping(c, a, job, &mapping, e);
 		mapping_free(&mapping);
 	}
 	matrix_free(m);
@@ -309,8 +331,9 @@ static int map_job(const struct args *a, struct job *job, struct err *e)
 
 int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	struct args a = { .format = "plain", .seed = 1, .effort = EFFORT_NORMAL, .fill = FILL_AUTO };
+	struct args a = { .output.formats = "plain", .seed = 1, .effort = EFFORT_NORMAL, .fill = FILL_AUTO };
 	const struct hierarchy *network = NULL;
+	struct hierarchy *published = NULL;
 	struct fabric *fabric = NULL;
 	struct job job = {0};
 	int rc = -1;
@@ -321,10 +344,13 @@ int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 	a.explain_json |= c->json;
 	if (a.arch && (!(fabric = fabric_read(&a.arch, 1, NULL, e)) || !(network = network_of(fabric, a.arch, e))))
 		goto out;
-	if (load_job(c, &a, network, &job, e) == 0)
-		rc = map_job(&a, &job, e);
+	if (!a.arch && !a.distances && !a.snapshot)
+		published = network_published(c);
+	if ((published ? load_published(c, &a, published, &job, e) : load_job(c, &a, network, &job, e)) == 0)
+		rc = map_job(c, &a, &job, e);
 out:
 	places_free(job.places);
+	hierarchy_free(published);
 	fabric_free(fabric);
 	return rc;
 }

@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "publish.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,11 +12,18 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "fabric_store.h"
 #include "topo/inventory.h"
 #include "topo/snapshot.h"
 
 #define INTERVAL 30
 #define BURST 1		/* seconds between two writings */
+
+struct published {
+	const char *path;
+	struct buf last;
+	char complaint[sizeof(((struct err *) 0)->text)];
+};
 
 struct publisher {
 	pthread_t thread;
@@ -23,9 +31,10 @@ struct publisher {
 	pthread_cond_t wake;
 	bool nudged, stop;
 	struct db_pool *pool;
-	const char *path;
-	struct buf last;
-	char complaint[sizeof(((struct err *) 0)->text)];
+	struct published snapshot, fabric;
+	int version;		/* of the fabric that was published, 0: none */
+	time_t looked;		/* when it was */
+	bool nodes_changed;	/* since then */
 };
 
 int publish_text(struct db *db, struct buf *out, struct err *e)
@@ -45,36 +54,97 @@ int publish_text(struct db *db, struct buf *out, struct err *e)
 	return rc;
 }
 
-static int refresh(struct publisher *p, struct err *e)
+/* Take text, which is freed otherwise: 1 when it is new and was written, 0, -1. */
+static int write_new(struct published *p, struct buf *text, struct err *e)
 {
-	struct db *db = db_take(p->pool, e);
-	struct buf text = {0};
-	int rc = db ? publish_text(db, &text, e) : -1;
+	int rc = 0;
 
-	db_give(p->pool, db);
-	if (rc || (text.len == p->last.len && p->last.data && !memcmp(text.data, p->last.data, text.len)) ||
-	    (rc = file_replace(p->path, text.data, text.len, 0644, e))) {
-		buf_free(&text);
+	if (text->len != p->last.len || !p->last.data || memcmp(text->data, p->last.data, text->len))
+		rc = file_replace(p->path, text->data, text->len, 0644, e) ? -1 : 1;
+	if (rc != 1) {
+		buf_free(text);
 		return rc;
 	}
 	buf_free(&p->last);
-	p->last = text;
-	log_info("%s: written, %zu bytes", p->path, text.len);
-	return 0;
+	p->last = *text;
+	log_info("%s: written, %zu bytes", p->path, text->len);
+	return 1;
+}
+
+/* What was published is no more. */
+static int withdraw(struct published *p, struct err *e)
+{
+	buf_free(&p->last);
+	return unlink(p->path) && errno != ENOENT ? err_set(e, "%s: %s", p->path, strerror(errno)) : 0;
 }
 
 /* A trouble that lasts is told once, and once more when it is over. */
-static void report(struct publisher *p, int rc, const struct err *e)
+static void report(struct published *p, int rc, const struct err *e)
 {
-	const char *now = rc ? e->text : "";
+	const char *now = rc < 0 ? e->text : "";
 
 	if (!strcmp(now, p->complaint))
 		return;
-	if (rc)
+	if (rc < 0)
 		log_error("%s: not refreshed: %s", p->path, now);
 	else
 		log_info("%s: refreshed again", p->path);
 	snprintf(p->complaint, sizeof(p->complaint), "%s", now);
+}
+
+static int refresh_snapshot(struct publisher *p, struct db *db, struct err *e)
+{
+	struct buf text = {0};
+
+	if (publish_text(db, &text, e) == 0)
+		return write_new(&p->snapshot, &text, e);
+	buf_free(&text);
+	return -1;
+}
+
+/* Is the fabric's file to be looked at? Nodes that are new may be hosts whose name was not known, but come by the hundred. */
+static bool fabric_due(struct publisher *p, int version)
+{
+	return version && (version != p->version || (p->nodes_changed && time(NULL) >= p->looked + INTERVAL));
+}
+
+static int refresh_fabric(struct publisher *p, struct db *db, struct err *e)
+{
+	int version = fabric_newest(db, e), rc;
+	struct buf text = {0};
+
+	if (version < 0)
+		return -1;
+	if (!fabric_due(p, version))
+		return 0;
+	switch (fabric_levels(db, &text, e)) {
+	case FABRIC_OK:
+		rc = write_new(&p->fabric, &text, e);
+		break;
+	case FABRIC_ABSENT:
+		rc = withdraw(&p->fabric, e);
+		break;
+	default:
+		buf_free(&text);
+		rc = -1;
+	}
+	p->nodes_changed = false;
+	p->looked = time(NULL);
+	p->version = rc < 0 ? 0 : version;
+	return rc;
+}
+
+static void refresh(struct publisher *p)
+{
+	struct err e;
+	struct db *db = db_take(p->pool, &e);
+	int rc = db ? refresh_snapshot(p, db, &e) : -1;
+
+	report(&p->snapshot, rc, &e);
+	p->nodes_changed |= rc == 1;
+	if (db)
+		report(&p->fabric, refresh_fabric(p, db, &e), &e);
+	db_give(p->pool, db);
 }
 
 static bool wait_turn(struct publisher *p)
@@ -83,7 +153,7 @@ static bool wait_turn(struct publisher *p)
 	bool again;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += *p->complaint ? BURST : INTERVAL;
+	until.tv_sec += *p->snapshot.complaint || *p->fabric.complaint ? BURST : INTERVAL;
 	pthread_mutex_lock(&p->lock);
 	while (!p->nudged && !p->stop && pthread_cond_timedwait(&p->wake, &p->lock, &until) == 0)
 		;
@@ -106,19 +176,16 @@ static bool stopping(struct publisher *p)
 static void *run(void *user)
 {
 	struct publisher *p = user;
-	struct err e;
-	int rc;
 
 	do {
-		rc = refresh(p, &e);
-		report(p, rc, &e);
+		refresh(p);
 		if (!stopping(p))
 			sleep(BURST);
 	} while (wait_turn(p));
 	return NULL;
 }
 
-struct publisher *publisher_start(struct db_pool *pool, const char *path, struct err *e)
+struct publisher *publisher_start(struct db_pool *pool, const char *snapshot, const char *fabric, struct err *e)
 {
 	struct publisher *p = calloc(1, sizeof(*p));
 
@@ -127,11 +194,12 @@ struct publisher *publisher_start(struct db_pool *pool, const char *path, struct
 		return NULL;
 	}
 	p->pool = pool;
-	p->path = path;
+	p->snapshot.path = snapshot;
+	p->fabric.path = fabric;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->wake, NULL);
 	if (pthread_create(&p->thread, NULL, run, p)) {
-		err_set(e, "no thread to write %s", path);
+		err_set(e, "no thread to write %s", snapshot);
 		free(p);
 		return NULL;
 	}
@@ -155,6 +223,7 @@ void publisher_stop(struct publisher *p)
 	pthread_cond_signal(&p->wake);
 	pthread_mutex_unlock(&p->lock);
 	pthread_join(p->thread, NULL);
-	buf_free(&p->last);
+	buf_free(&p->snapshot.last);
+	buf_free(&p->fabric.last);
 	free(p);
 }

@@ -10,12 +10,13 @@
 int publish_text(struct db *db, struct buf *out, struct err *e);
 
 /*
- * A thread that keeps the snapshot file as the database has it: at most a second after a nudge, and every half minute, because
- * another topiaryd may write to the same database. The file is replaced only when its content changes.
+ * A thread that keeps two files as the database has them, the snapshot and the levels of the fabric (fabric_store.h), of which there
+ * is none until a fabric was imported: at most a second after a nudge, and every half minute, because another topiaryd may write to
+ * the same database. A file is replaced only when its content changes.
  */
 struct publisher;
 
-struct publisher *publisher_start(struct db_pool *pool, const char *path, struct err *e);
+struct publisher *publisher_start(struct db_pool *pool, const char *snapshot, const char *fabric, struct err *e);
 void publisher_nudge(struct publisher *p);
 /* Write what a nudge asked for and end. Accepts NULL. */
 void publisher_stop(struct publisher *p);

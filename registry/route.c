@@ -7,6 +7,7 @@
 
 #include "accept.h"
 #include "documents.h"
+#include "fabric_serve.h"
 #include "ingest.h"
 #include "metrics.h"
 #include "openapi.h"
@@ -30,6 +31,10 @@ static const struct route routes[] = {
 	{ "GET", "/v1/facts", "fact hosts value", NULL, NULL, read_facts, 0 },
 	{ "GET", "/v1/shapes", NULL, NULL, NULL, read_shapes, 0 },
 	{ "GET", "/v1/classes", NULL, NULL, NULL, read_classes, 0 },
+	{ "PUT", "/v1/fabric", NULL, fabric_admit, NULL, fabric_put, BODY_MAX },
+	{ "GET", "/v1/fabric", "at", NULL, NULL, read_fabric, 0 },
+	{ "GET", "/v1/fabric/history", "limit", NULL, NULL, read_fabric_history, 0 },
+	{ "GET", "/v1/fabric/levels", NULL, NULL, NULL, read_fabric_levels, 0 },
 	{ "GET", "/v1/snapshot", NULL, NULL, NULL, read_snapshot, 0 },
 	{ "GET", "/v1/openapi.yaml", NULL, NULL, NULL, read_openapi, 0 },
 	{ "GET", "/metrics", NULL, NULL, NULL, read_metrics, 0 },

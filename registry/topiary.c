@@ -24,7 +24,7 @@ static const struct command {
 	{ "pack", "Pack XML files as the registry would, off line", cmd_pack },
 	{ "snapshot", "Write the snapshot that slurmctld reads", cmd_snapshot },
 	{ "matrix", "Read, add up, convert or make communication matrices", cmd_matrix },
-	{ "fabric", "Read a fabric, show or draw it, write it for others, off line", cmd_fabric },
+	{ "fabric", "Show, draw, keep or compare a fabric, write it for others", cmd_fabric },
 	{ "map", "Map the ranks of a job to its cores: a rank file", cmd_map },
 	{ "why", "Tell why a job has its cores, or why it waits", cmd_why },
 	{ "replay", "Replay former jobs under other policies, off line", cmd_replay },

@@ -86,7 +86,7 @@ static int start(struct service *s, struct err *e)
 	    !(s->gate = gate_new(DOCUMENTS_PER_CPU * (cpus > 0 ? cpus : 1), s->settings.storm_rate)))
 		return err_set(e, "out of memory");
 	if (!(s->committer = committer_start(s->pool, COMMITTERS, e)) ||
-	    !(s->publisher = publisher_start(s->pool, s->settings.snapshot_file, e)) ||
+	    !(s->publisher = publisher_start(s->pool, s->settings.snapshot_file, s->settings.fabric_file, e)) ||
 	    !(s->upkeep = upkeep_start(&s->settings, s->pool, s->bases, s->parser, e)))
 		return -1;
 	return 0;

@@ -12,13 +12,17 @@
  */
 struct settings {
 	char *snapshot_file;	/* SnapshotFile: shapes and nodes, for slurmctld */
+	char *fabric_file;	/* FabricFile: the levels of the network above the nodes, for topiary map */
 	unsigned snapshot_poll;	/* SnapshotPoll: seconds between two looks at it */
 	char *run_dir;		/* RunDir: root's own folder on a node, below it JOB.STEP/ */
 	char *topology_file;	/* TopologyFile: the node's exported XML */
 	char *topo_fit;		/* TopoFit: what a job gets that does not say: off, prefer or require (fit/request.h reads it) */
 	char *topo_level;	/* TopoLevel: the same for its level: package, die, numa, l3, l2 or node */
+	char *topo_place;	/* TopoPlace: what the tasks of a step get that does not say; so the next three (bind/request.h) */
+	char *topo_membind, *topo_omp, *topo_nic;	/* TopoMembind, TopoOmp, TopoNic */
 	char *topiary_command;	/* TopiaryCommand: the path of topiary, run as the user to make a rank file */
 	unsigned map_timeout;	/* MapTimeout: seconds it may take */
+	unsigned nic_planes;	/* NicPlanes: networks that a node's devices belong to; with several no task is restricted to some */
 	char *registry_url;	/* RegistryURL: where agents and commands find topiaryd */
 	char *registry_user;	/* RegistryUser: the user who runs topiaryd and signs acknowledgements */
 	char *munge_socket;	/* MungeSocket: empty for munge's own */

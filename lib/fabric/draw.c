@@ -4,14 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/export.h"
+#include "fabric/draw.h"
 #include "fabric/net.h"
 
-/* Sizes in SVG units: a letter of the font is about 6.1 wide. */
 enum {
 	LETTER = 61,		/* tenths */
-	HOST_HEIGHT = 16, HOST_GAP = 3, BLOCK_GAP = 26, SWITCH_HEIGHT = 24, ROW_GAP = 130, MARGIN = 20, TITLE = 30,
 	NAME_LETTERS = 28,	/* of a longer name the middle is left out */
+	LEAST_WIDTH = 420,	/* the title has room */
 	WIDE_BLOCKS = 12,	/* of more blocks each is one host wide */
 };
 
@@ -32,12 +31,12 @@ struct picture {
 	struct buf *out;
 };
 
-static double text_width(unsigned letters)
+double draw_width(unsigned letters)
 {
 	return letters * LETTER / 10.0 + 10;
 }
 
-static unsigned shown_letters(const char *name)
+unsigned draw_letters(const char *name)
 {
 	size_t len = strlen(name);
 
@@ -61,7 +60,7 @@ static unsigned rank_of(const struct picture *p, unsigned s)
 
 static double host_width(const struct picture *p)
 {
-	return text_width(p->host_letters);
+	return draw_width(p->host_letters);
 }
 
 static unsigned lines_of(const struct picture *p, unsigned s)
@@ -75,8 +74,8 @@ static void measure(struct picture *p)
 	unsigned blocks = 0, most = 0;
 
 	for (unsigned i = p->f->nswitches; i < p->f->nnodes; i++)
-		if (n->home[i - p->f->nswitches] != NET_NONE && p->host_letters < shown_letters(p->f->nodes[i].name))
-			p->host_letters = shown_letters(p->f->nodes[i].name);
+		if (n->home[i - p->f->nswitches] != NET_NONE && p->host_letters < draw_letters(p->f->nodes[i].name))
+			p->host_letters = draw_letters(p->f->nodes[i].name);
 	for (unsigned s = 0; s < n->n; s++) {
 		blocks += n->hosts[s] > 0;
 		if (most < n->hosts[s])
@@ -89,7 +88,7 @@ static void measure(struct picture *p)
 
 static double name_width(const struct picture *p, unsigned s)
 {
-	return text_width(shown_letters(net_name(p->net, s)) + 1);
+	return draw_width(draw_letters(net_name(p->net, s)) + 1);
 }
 
 /* Blocks and leaf switches from left to right; a spine's block has a place among them. */
@@ -185,9 +184,9 @@ static double port_of(const struct picture *p, unsigned s, unsigned other)
 	return p->boxes[s].x + p->boxes[s].width * (before + 1) / (all + 1);
 }
 
-static double stroke(const struct fabric_link *l)
+double draw_stroke(unsigned cables)
 {
-	return 0.8 + 0.6 * log2(l->count);
+	return 0.8 + 0.6 * log2(cables);
 }
 
 /* The number of a trunk's cables, near its lower end, where the ends stand side by side. */
@@ -204,7 +203,7 @@ static void draw_link(struct picture *p, unsigned low, unsigned high, const stru
 	double x2 = port_of(p, high, low), y2 = p->boxes[high].y + SWITCH_HEIGHT;
 
 	buf_printf(p->out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke-width=\"%.1f\"/>\n", x1, y1, x2, y2,
-		   stroke(l));
+		   draw_stroke(l->count));
 	draw_count(p, l, x1, y1, x2, y2);
 }
 
@@ -217,7 +216,7 @@ static void draw_arc(struct picture *p, unsigned a, unsigned b, const struct fab
 	if (height > ROW_GAP)
 		height = ROW_GAP;
 	buf_printf(p->out, "<path d=\"M%.1f,%.1f Q%.1f,%.1f %.1f,%.1f\" stroke-width=\"%.1f\"/>\n", x1, y, (x1 + x2) / 2,
-		   y - 2 * height, x2, y, stroke(l));
+		   y - 2 * height, x2, y, draw_stroke(l->count));
 	if (l->count > 1)
 		buf_printf(p->out, "<text class=\"n\" x=\"%.1f\" y=\"%.1f\">%u</text>\n", (x1 + x2) / 2, y - height - 2, l->count);
 }
@@ -240,13 +239,13 @@ static void draw_links(struct picture *p)
 	buf_puts(p->out, "</g>\n");
 }
 
-static void draw_box(struct picture *p, const char *class, double x, double y, double width, double height, const char *name)
+void draw_box(struct buf *out, const char *class, double x, double y, double width, double height, const char *name)
 {
-	buf_printf(p->out, "<g class=\"%s\"><title>%s</title><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"2\"/>",
+	buf_printf(out, "<g class=\"%s\"><title>%s</title><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"2\"/>",
 		   class, name, x, y, width, height);
-	buf_printf(p->out, "<text x=\"%.1f\" y=\"%.1f\">", x + width / 2, y + height / 2 + 3.5);
-	put_name(p->out, name);
-	buf_puts(p->out, "</text></g>\n");
+	buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\">", x + width / 2, y + height / 2 + 3.5);
+	put_name(out, name);
+	buf_puts(out, "</text></g>\n");
 }
 
 static void draw_switches(struct picture *p)
@@ -254,9 +253,9 @@ static void draw_switches(struct picture *p)
 	for (unsigned s = 0; s < p->net->n; s++) {
 		const struct box *b = &p->boxes[s];
 
-		draw_box(p, "s", b->x, b->y, b->width, SWITCH_HEIGHT, net_name(p->net, s));
+		draw_box(p->out, "s", b->x, b->y, b->width, SWITCH_HEIGHT, net_name(p->net, s));
 		if (rank_of(p, s) && p->net->hosts[s])
-			draw_box(p, "o", b->block_x, b->block_y, b->block_width, SWITCH_HEIGHT, net_name(p->net, s));
+			draw_box(p->out, "o", b->block_x, b->block_y, b->block_width, SWITCH_HEIGHT, net_name(p->net, s));
 	}
 }
 
@@ -271,22 +270,32 @@ static void draw_hosts(struct picture *p)
 		if (s == NET_NONE)
 			continue;
 		at = b->filled++;
-		draw_box(p, p->chosen && p->chosen->has(name, p->chosen->user) ? "h c" : "h",
+		draw_box(p->out, p->chosen && p->chosen->has(name, p->chosen->user) ? "h c" : "h",
 			 b->block_x + (b->block_width - inside) / 2 + at / lines_of(p, s) * (host_width(p) + HOST_GAP),
 			 b->block_y + SWITCH_HEIGHT + HOST_GAP + at % lines_of(p, s) * (HOST_HEIGHT + HOST_GAP),
 			 host_width(p), HOST_HEIGHT, name);
 	}
 }
 
-static void draw_title(struct picture *p, unsigned plane)
+static void put_dimensions(const struct fabric_plane *p, struct buf *out)
 {
-	const struct fabric_plane *pl = &p->f->planes[plane];
+	const struct hierarchy_level *l = p->levels ? &p->levels->level[0] : NULL;
 
-	buf_printf(p->out, "<text class=\"t\" x=\"%d\" y=\"%.1f\">", MARGIN, p->top + 14);
-	if (p->f->nplanes > 1)
-		buf_printf(p->out, "plane %u: ", plane);
-	buf_printf(p->out, "%s, %u switch%s, %u host%s</text>\n", fabric_kind_name(pl->kind), pl->switches,
-		   pl->switches == 1 ? "" : "es", pl->hosts, pl->hosts == 1 ? "" : "s");
+	for (unsigned d = 0; l && l->form == HIERARCHY_TORUS && d < l->dims; d++)
+		buf_printf(out, "%s%u", d ? " x " : " ", l->dim[d]);
+}
+
+void draw_title(const struct fabric *f, unsigned plane, double y, struct buf *out)
+{
+	const struct fabric_plane *p = &f->planes[plane];
+
+	buf_printf(out, "<text class=\"t\" x=\"%d\" y=\"%.1f\">", MARGIN, y + 14);
+	if (f->nplanes > 1)
+		buf_printf(out, "plane %u: ", plane);
+	buf_puts(out, fabric_kind_name(p->kind));
+	put_dimensions(p, out);
+	buf_printf(out, ", %u switch%s, %u host%s</text>\n", p->switches, p->switches == 1 ? "" : "es", p->hosts,
+		   p->hosts == 1 ? "" : "s");
 }
 
 /* One plane, below what was drawn: how far down and right it goes is left in bottom and right. */
@@ -308,7 +317,7 @@ static int draw_plane(const struct fabric *f, unsigned plane, const struct chose
 	widen(&p);
 	for (unsigned rank = 1; rank < p.rows; rank++)
 		place_row(&p, rank);
-	draw_title(&p, plane);
+	draw_title(f, plane, p.top, out);
 	draw_links(&p);
 	draw_switches(&p);
 	draw_hosts(&p);
@@ -323,18 +332,19 @@ static int draw_plane(const struct fabric *f, unsigned plane, const struct chose
 static const char style[] =
 	"<style>text{font:10px \"DejaVu Sans Mono\",monospace;text-anchor:middle;fill:#222}"
 	".t{font:bold 13px sans-serif;text-anchor:start}"
-	".l line,.l path{stroke:#999;fill:none}.l .n{font-size:9px;fill:#555;stroke:#fff;stroke-width:2px;paint-order:stroke}"
+	".l line,.l path{stroke:#999;fill:none}.l .r{stroke-dasharray:3 2}"
+	".l .n{font-size:9px;fill:#555;stroke:#fff;stroke-width:2px;paint-order:stroke}"
 	".s rect{fill:#c4c4c4;stroke:#777}.o rect{fill:none;stroke:#777;stroke-dasharray:3 2}"
 	".h rect{fill:#fff;stroke:#aaa}.c rect{fill:#f6a04d;stroke:#b65f0a}</style>\n";
 
 int fabric_draw(const struct fabric *f, const struct chosen *c, struct buf *out, struct err *e)
 {
-	double bottom = 0, right = 0;
+	double bottom = 0, right = LEAST_WIDTH;
 	struct buf body = {0};
 	int rc = 0;
 
 	for (unsigned i = 0; i < f->nplanes && f->planes[i].hosts && rc == 0; i++)
-		rc = draw_plane(f, i, c, &body, &bottom, &right);
+		rc = (draw_is_grid(&f->planes[i]) ? draw_grid : draw_plane)(f, i, c, &body, &bottom, &right);
 	if (rc || body.failed) {
 		buf_free(&body);
 		return err_set(e, "out of memory");

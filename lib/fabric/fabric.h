@@ -77,7 +77,8 @@ int fabric_names_add(struct fabric_names *n, uint64_t guid, const char *host, st
 /*
  * Read files into one fabric, each in the form that its lines tell:
  *   ibnetdiscover(8), as it is and with -p (and what it says beside that when verbose, as in hwloc's collections)
- *   Slurm's topology.conf(5): topology/tree, and topology/block of Slurm 24.11
+ *   Slurm's topology.conf(5): topology/tree, topology/block of Slurm 24.11, topology/ring of 25.11
+ *   Slurm's topology.yaml(5): tree, block, ring and torus3d, of several topologies the default one
  *   the format of fabric/hierarchy.h; such a file must be the only one
  * "-" is standard input. Several files are several looks at one site, as one for each subnet: hosts of one name are one host. names
  * may be NULL. NULL with an error naming file and line: not readable, none of these forms, malformed. Free with fabric_free, which

@@ -85,9 +85,11 @@ void hierarchy_sort(struct hierarchy *h);
 /*
  * The paper's text, read and written: a line for each group, then its elements, depth first:
  *   tree|torus DIMENSIONS SIZE COST [SIZE COST ...] COUNT INDEX [INDEX ...]        or -1 for COUNT and the indices: all of them
+ *   graph 1 SIZE COST COUNT INDEX [INDEX ...]
  *   node HOST tree LEVELS SIZE COST [SIZE COST ...] COUNT INDEX [INDEX ...]        or -1
- * A tree line of several dimensions is as many levels. Sizes may differ from branch to branch, forms and costs may not: an error with
- * the line, as is all that is not this. '#' begins a comment. A graph level cannot be written in this format: an error.
+ * A graph is ours: only ever the first line, and followed by SIZE - 1 lines "hops H ...", the hops of each element, from the second on,
+ * to those before it. A tree line of several dimensions is as many levels. Sizes may differ from branch to branch, forms and costs
+ * may not: an error with the line, as is all that is not this. '#' begins a comment.
  * hierarchy_parse: NULL on error. hierarchy_write: 0, or -1 with what was appended to out of no meaning. A host whose inside is
  * not told is written as one leaf: "tree 1 1 1 -1".
  */

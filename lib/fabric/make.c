@@ -11,7 +11,7 @@
 
 struct end {
 	enum end_kind kind;
-	char *key, *text;
+	char *key, *text, *name;	/* name: given; else made of the text */
 	uint64_t guid, port;
 };
 
@@ -39,6 +39,7 @@ void making_free(struct making *m)
 	for (unsigned i = 0; i < m->nends; i++) {
 		free(m->ends[i].key);
 		free(m->ends[i].text);
+		free(m->ends[i].name);
 	}
 	free(m->ends);
 	free(m->cables);
@@ -129,6 +130,17 @@ int making_describe(struct making *m, unsigned end, const char *text, size_t len
 	return *at || !len ? 0 : -1;
 }
 
+int making_name(struct making *m, unsigned end, const char *name)
+{
+	char *copy = strdup(name);
+
+	if (!copy)
+		return -1;
+	free(m->ends[end].name);
+	m->ends[end].name = copy;
+	return 0;
+}
+
 void making_guid(struct making *m, unsigned end, uint64_t guid, uint64_t port)
 {
 	if (guid)
@@ -158,7 +170,9 @@ struct titled {
 
 static bool title_switch(const struct end *end, struct buf *out)
 {
-	if (names_switch(end->text ? end->text : end->guid ? "" : end->key, out))
+	const char *told = end->name ? end->name : end->text ? end->text : end->guid ? "" : end->key;
+
+	if (names_switch(told, out))
 		return true;
 	buf_printf(out, "S-%016llx", (unsigned long long) end->guid);
 	return false;
@@ -170,6 +184,8 @@ static bool title_host(const struct end *end, const struct fabric_names *names, 
 
 	if (!known)
 		known = names_find(names, end->port);
+	if (!known)
+		known = end->name;
 	if (!known && end->kind == END_HOST)
 		known = end->key;
 	if (known) {
@@ -208,18 +224,35 @@ static int titles_make(const struct making *m, const struct fabric_names *names,
 	return 0;
 }
 
-/* Switches of one name are several switches, and each needs a name of its own. */
+/* Switches of one name are several switches, and each needs a name of its own, that of no host; Slurm takes 64 letters of it. */
 static char *name_apart(const struct titled *t, unsigned n, const struct end *end)
 {
 	struct buf name = {0};
 
 	if (end->guid)
-		buf_printf(&name, "%s-%llx", t->name, (unsigned long long) end->guid);
+		buf_printf(&name, "%.46s-%llx", t->name, (unsigned long long) end->guid);
 	else
-		buf_printf(&name, "%s-%u", t->name, n);
+		buf_printf(&name, "%.46s-%u", t->name, n);
 	if (name.failed)
 		buf_free(&name);
 	return name.data;
+}
+
+/* Hosts keep the names that they have; the titles of switches come before those of hosts. */
+static bool host_has(const struct titled *t, unsigned n, const char *name)
+{
+	const struct titled wanted = { .name = (char *) name };
+	unsigned low = 0, high = n;
+
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+
+		if (titles_compare(&t[middle], &wanted) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < n && !t[low].is_switch && !strcmp(t[low].name, name);
 }
 
 static bool same_name(const struct titled *t, unsigned i, unsigned n)
@@ -231,7 +264,7 @@ static int add_switches(struct fabric *f, const struct making *m, struct titled 
 {
 	for (unsigned i = 0; i < m->nends && t[i].is_switch; i++) {
 		const struct end *end = &m->ends[t[i].end];
-		bool alone = !same_name(t, i + 1, m->nends) && !(i && same_name(t, i, m->nends));
+		bool alone = !same_name(t, i + 1, m->nends) && !(i && same_name(t, i, m->nends)) && !host_has(t, m->nends, t[i].name);
 		struct fabric_node *node = &f->nodes[f->nnodes];
 
 		*node = (struct fabric_node){ .guid = end->guid, .is_switch = true, .named = t[i].named };

@@ -24,6 +24,9 @@ const char *making_key(const struct making *m, unsigned end);
 
 /* What is told of an end; text of len bytes. The first text stays. 0 or -1 (memory). */
 int making_describe(struct making *m, unsigned end, const char *text, size_t len);
+/* The name of an end in the fabric, which is made of what is told of it otherwise. 0 or -1 (memory). */
+int making_name(struct making *m, unsigned end, const char *name);
+
 void making_guid(struct making *m, unsigned end, uint64_t guid, uint64_t port);
 
 /* A cable between two ends, from port to port; ports of 0 make it one of its own each time. mbps 0: not known. 0 or -1. */

@@ -10,6 +10,8 @@
 
 #define MAX_SIZE (1u << 24)	/* elements of a level, leaves of a host */
 #define MAX_COST 1000000000u
+#define MAX_GRAPH 8192u
+#define MAX_HOPS 10000u
 
 struct parser {
 	struct lines lines;
@@ -106,12 +108,12 @@ static int set_level(struct parser *p, unsigned l, const struct hierarchy_level 
 /* The levels that a line tells: one for a torus, of a tree one for each dimension. How many, or -1. */
 static int set_levels(struct parser *p, unsigned l, enum hierarchy_form form, const struct shape *s)
 {
-	struct hierarchy_level torus = { .form = HIERARCHY_TORUS, .size = s->product, .dims = s->dims, .pruned = 100 };
-	unsigned n = form == HIERARCHY_TORUS ? 1 : s->dims;
+	struct hierarchy_level torus = { .form = form, .size = s->product, .dims = s->dims, .pruned = 100 };
+	unsigned n = form == HIERARCHY_TREE ? s->dims : 1;
 
 	if (l + n > HIERARCHY_LEVELS)
 		return lines_wrong(&p->lines, "more than %u levels above a host", HIERARCHY_LEVELS);
-	if (form == HIERARCHY_TORUS) {
+	if (form != HIERARCHY_TREE) {
 		memcpy(torus.dim, s->size, sizeof(torus.dim));
 		memcpy(torus.cost, s->cost, sizeof(torus.cost));
 		return set_level(p, l, &torus) ? -1 : 1;
@@ -197,20 +199,54 @@ static int parse_elements(struct parser *p, unsigned level, unsigned n, unsigned
 	return 0;
 }
 
+/* "hops H ...": a line for each element but the first, its hops to those before it. */
+static int parse_hops(struct parser *p, struct hierarchy_level *level)
+{
+	size_t n = level->size;
+
+	if (n > MAX_GRAPH || n * (n - 1) > strlen(p->lines.at))
+		return lines_wrong(&p->lines, "a graph of %zu, at most %u, and of so many the hops are not there", n, MAX_GRAPH);
+	if (!(level->hops = calloc(n * n, sizeof(*level->hops))))
+		return lines_wrong(&p->lines, "out of memory");
+	for (size_t a = 1; a < n; a++) {
+		char *at = next_line(p, "hops"), *word = at ? word_next(&at) : NULL;
+
+		if (!word || strcmp(word, "hops"))
+			return at ? lines_wrong(&p->lines, "'hops ...' was expected") : -1;
+		for (size_t b = 0; b < a; b++) {
+			unsigned *hops = &level->hops[a * n + b];
+
+			if (!(word = word_next(&at)) || !word_number(word, MAX_HOPS, hops) || !*hops)
+				return lines_wrong(&p->lines, "%zu numbers of hops, 1 to %u, were expected", a, MAX_HOPS);
+			level->hops[b * n + a] = *hops;
+		}
+		if (word_next(&at))
+			return lines_wrong(&p->lines, "more than %zu numbers of hops", a);
+	}
+	return 0;
+}
+
 static int parse_group(struct parser *p, enum hierarchy_form form, char *at, unsigned level, unsigned above, unsigned *place)
 {
+	static const unsigned most[] = {
+		[HIERARCHY_TREE] = HIERARCHY_LEVELS, [HIERARCHY_TORUS] = HIERARCHY_DIMS, [HIERARCHY_GRAPH] = 1,
+	};
 	unsigned *list, count;
 	struct shape s = {0};
 	int n, group, rc;
 
 	if (level >= HIERARCHY_LEVELS)
 		return lines_wrong(&p->lines, "more than %u levels above a host", HIERARCHY_LEVELS);
-	if (read_shape(p, &at, form == HIERARCHY_TORUS ? (unsigned) HIERARCHY_DIMS : HIERARCHY_LEVELS, &s) ||
+	if (form == HIERARCHY_GRAPH && level)
+		return lines_wrong(&p->lines, "a graph is only ever the first line");
+	if (read_shape(p, &at, most[form], &s) ||
 	    (n = set_levels(p, level, form, &s)) < 0 || (group = add_group(p, level, above, place)) < 0)
 		return -1;
 	if (read_indices(p, &at, s.product, &list, &count))
 		return -1;
-	rc = parse_elements(p, level, n, group, place, &s, list, count);
+	rc = form == HIERARCHY_GRAPH ? parse_hops(p, &p->h->level[level]) : 0;
+	if (rc == 0)
+		rc = parse_elements(p, level, n, group, place, &s, list, count);
 	for (int d = 0; d < n; d++)
 		place[level + d] = 0;
 	free(list);
@@ -219,7 +255,7 @@ static int parse_group(struct parser *p, enum hierarchy_form form, char *at, uns
 
 static int parse_block(struct parser *p, unsigned level, unsigned group, unsigned *place)
 {
-	char *line = next_line(p, "tree, torus or node"), *word;
+	char *line = next_line(p, "tree, torus, graph or node"), *word;
 
 	if (!line)
 		return -1;
@@ -230,7 +266,9 @@ static int parse_block(struct parser *p, unsigned level, unsigned group, unsigne
 		return parse_group(p, HIERARCHY_TREE, line, level, group, place);
 	if (!strcmp(word, "torus"))
 		return parse_group(p, HIERARCHY_TORUS, line, level, group, place);
-	return lines_wrong(&p->lines, "'%.60s': tree, torus or node was expected", word);
+	if (!strcmp(word, "graph"))
+		return parse_group(p, HIERARCHY_GRAPH, line, level, group, place);
+	return lines_wrong(&p->lines, "'%.60s': tree, torus, graph or node was expected", word);
 }
 
 static int names_compare(const void *a, const void *b)
@@ -347,8 +385,19 @@ static void write_host(const struct hierarchy_host *host, struct buf *out)
 	write_indices(out, inner->leaf, inner->leaf ? inner->nleaves : all, all);
 }
 
+static void write_hops(const struct hierarchy_level *level, struct buf *out)
+{
+	for (size_t a = 1; level->hops && a < level->size; a++) {
+		buf_puts(out, "hops");
+		for (size_t b = 0; b < a; b++)
+			buf_printf(out, " %u", level->hops[a * level->size + b]);
+		buf_puts(out, "\n");
+	}
+}
+
 static int write_group(const struct hierarchy *h, const struct below *b, unsigned g, unsigned *indices, struct buf *out)
 {
+	static const char *const forms[] = { [HIERARCHY_TREE] = "tree", [HIERARCHY_TORUS] = "torus", [HIERARCHY_GRAPH] = "graph" };
 	const struct hierarchy_level *level = &h->level[h->groups[g].level];
 	unsigned n = 0;
 
@@ -356,10 +405,11 @@ static int write_group(const struct hierarchy *h, const struct below *b, unsigne
 		indices[n++] = h->groups[i].at;
 	for (unsigned i = b->host[g]; i != ~0u; i = b->next_host[i])
 		indices[n++] = h->hosts[i].at[h->groups[g].level];
-	buf_printf(out, "%s %u", level->form == HIERARCHY_TORUS ? "torus" : "tree", level->dims);
+	buf_printf(out, "%s %u", forms[level->form], level->dims);
 	for (unsigned d = 0; d < level->dims; d++)
 		buf_printf(out, " %u %u", level->dim[d], level->cost[d]);
 	write_indices(out, indices, n, level->size);
+	write_hops(level, out);
 	for (unsigned i = b->group[g]; i != ~0u; i = b->next_group[i])
 		if (write_group(h, b, i, indices, out))
 			return -1;
@@ -374,9 +424,6 @@ int hierarchy_write(const struct hierarchy *h, struct buf *out, struct err *e)
 	struct below b;
 	int rc = -1;
 
-	for (unsigned l = 0; l < h->nlevels; l++)
-		if (h->level[l].form == HIERARCHY_GRAPH)
-			return err_set(e, "neither a tree nor a torus: this format has no line for it");
 	if (!h->nhosts)
 		return err_set(e, "nothing to write");
 	if (below_make(h, &b))

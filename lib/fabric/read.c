@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/file.h"
+#include "fabric/given.h"
 #include "fabric/readers.h"
 
 #define MAX_BYTES ((size_t) 256 << 20)
@@ -23,8 +24,9 @@ static const struct {
 	{ "switchguid=", read_discovered }, { "caguid=", read_discovered }, { "rtguid=", read_discovered },
 	{ "Switch\t", read_discovered }, { "Switch ", read_discovered }, { "Ca\t", read_discovered }, { "Ca ", read_discovered },
 	{ "SwitchName=", read_slurm }, { "Switches=", read_slurm }, { "Nodes=", read_slurm },
-	{ "BlockName=", read_slurm }, { "BlockSizes=", read_slurm },
-	{ "tree ", read_paper }, { "torus ", read_paper }, { "node ", read_paper },
+	{ "BlockName=", read_slurm }, { "BlockSizes=", read_slurm }, { "RingName=", read_slurm },
+	{ "---", read_yaml }, { "%YAML", read_yaml }, { "- topology", read_yaml },
+	{ "tree ", read_paper }, { "torus ", read_paper }, { "graph ", read_paper }, { "node ", read_paper },
 };
 
 struct source {
@@ -32,31 +34,11 @@ struct source {
 	size_t len;
 };
 
-
 /* Reached when there are several files: read_source reads one alone by itself. */
 static int read_paper(struct lines *l, struct making *m)
 {
 	(void) m;
 	return lines_wrong(l, "the only file there may be when it is of this form");
-}
-
-/* The switches and hosts of a hierarchy, as cables from each group to what is in it. */
-static int unfold(const struct hierarchy *h, struct making *m)
-{
-	unsigned *end = calloc(h->ngroups + 1, sizeof(*end));
-	int rc = end ? 0 : -1, host;
-
-	for (unsigned i = 0; i < h->ngroups && rc == 0; i++) {
-		if ((rc = making_end(m, END_SWITCH, h->groups[i].name)) < 0)
-			break;
-		end[i] = rc;
-		rc = i ? making_cable(m, end[h->groups[i].above], 0, end[i], 0, 0) : 0;
-	}
-	for (unsigned i = 0; i < h->nhosts && rc == 0; i++)
-		rc = (host = making_end(m, END_HOST, h->hosts[i].name)) < 0 ? -1 :
-			making_cable(m, end[h->hosts[i].group], 0, host, 0, 0);
-	free(end);
-	return rc;
 }
 
 static const char *first_line(struct lines *l)
@@ -89,14 +71,14 @@ static int read_source(const struct source *s, struct making *m, struct hierarch
 	if (!(line = first_line(&l)))
 		err_set(e, "%s: nothing in it", s->name);
 	else if (!(read = form_of(line)))
-		lines_wrong(&l, "'%.40s': neither ibnetdiscover's output, Slurm's topology.conf nor a tree or torus", line);
+		lines_wrong(&l, "'%.40s': neither ibnetdiscover's output, Slurm's topology.conf or topology.yaml nor a tree or torus",
+			    line);
 	lines_close(&l);
 	if (!read)
 		return -1;
 	if (read == read_paper && given) {
-		if (!(*given = hierarchy_parse(s->text, s->len, s->name, e)))
-			return -1;
-		return unfold(*given, m) ? err_set(e, "%s: out of memory", s->name) : 0;
+		*given = hierarchy_parse(s->text, s->len, s->name, e);
+		return *given ? 0 : -1;
 	}
 	if (lines_open(&l, s->text, s->len, s->name, e))
 		return -1;
@@ -105,25 +87,9 @@ static int read_source(const struct source *s, struct making *m, struct hierarch
 	return rc;
 }
 
-/* What a file says of its levels counts, not what they look like. */
-static struct fabric *finish(struct making *m, const struct fabric_names *names, struct hierarchy *given, struct err *e)
+static struct fabric *finish(const struct making *m, const struct fabric_names *names, struct hierarchy *given, struct err *e)
 {
-	struct fabric *f = making_finish(m, names, e);
-	struct fabric_plane *p;
-
-	if (!f || !given) {
-		hierarchy_free(given);
-		return f;
-	}
-	p = &f->planes[0];
-	hierarchy_free(p->levels);
-	p->levels = given;
-	f->given = true;
-	if (given->level[0].form == HIERARCHY_TORUS)
-		p->kind = FABRIC_TORUS;
-	else
-		p->kind = given->nlevels > 1 ? FABRIC_FAT_TREE : FABRIC_ONE_SWITCH;
-	return f;
+	return given ? fabric_given(given, e) : making_finish(m, names, e);
 }
 
 struct fabric *fabric_parse(const char *text, size_t len, const char *name, const struct fabric_names *names, struct err *e)
@@ -135,9 +101,7 @@ struct fabric *fabric_parse(const char *text, size_t len, const char *name, cons
 
 	if (!m)
 		err_set(e, "%s: out of memory", name);
-	else if (read_source(&s, m, &given, e))
-		hierarchy_free(given);
-	else
+	else if (read_source(&s, m, &given, e) == 0)
 		f = finish(m, names, given, e);
 	making_free(m);
 	return f;
@@ -184,8 +148,6 @@ struct fabric *fabric_read(const char *const *paths, size_t n, const struct fabr
 		rc = read_path(paths[i], m, n == 1 ? &given : NULL, e);
 	if (rc == 0)
 		f = finish(m, names, given, e);
-	else
-		hierarchy_free(given);
 	making_free(m);
 	return f;
 }

@@ -10,6 +10,7 @@
 int read_ports(struct lines *l, struct making *m);		/* ibnetdiscover -p */
 int read_discovered(struct lines *l, struct making *m);		/* ibnetdiscover */
 int read_slurm(struct lines *l, struct making *m);		/* topology.conf */
+int read_yaml(struct lines *l, struct making *m);		/* topology.yaml */
 
 /* What ibnetdiscover says beside the fabric: comments, and its path when verbose. */
 bool is_chatter(const char *line);

@@ -17,9 +17,14 @@
 /* The warmth to end with, in averages of what a dearer move costs. */
 #define COLD 0.001
 /* One part in so many of the work goes into exchanges of whole domains. */
-#define DOMAIN_PART 4
-/* What a move costs beside its arcs. */
-#define MOVE_WORK 16
+#define DOMAIN_PART 8
+/* Chances are told apart so finely. */
+#define PATIENCE 1024
+/* One move in so many goes anywhere. */
+#define ANYWHERE 8
+/* What drawing a move costs, and what trying it does beside its arcs. */
+#define DRAW_WORK 4
+#define MOVE_WORK 12
 
 struct annealing {
 	struct seats seats;
@@ -27,84 +32,80 @@ struct annealing {
 	double cost, least;
 	double warmth;
 	uint64_t chance;
+	double patience[PATIENCE];	/* how much dearer, in warmths, a move may be: so that chance decides */
 	unsigned long long domain_work;	/* that part of the work which went into exchanges of domains */
 };
 
+/* Those on two runs of slots of one length change places; none: nothing does. */
 struct move {
-	unsigned rank, to;
+	struct run from, to;
 };
 
-/* Somewhere in a domain, of whatever size, around one of the rank's partners, or beside him; now and then anywhere. */
-static unsigned target_draw(struct annealing *a, unsigned rank)
+static unsigned draw_between(struct annealing *a, unsigned first, unsigned end)
+{
+	return first + draw_below(&a->chance, end - first);
+}
+
+/*
+ * A domain of the stratum that is nearer to one of the rank's partners: in a wider one of his, of whatever size, that the rank
+ * is not in; now and then any. SLOT_NONE: the rank is there already.
+ */
+static unsigned domain_draw(struct annealing *a, unsigned rank, unsigned stratum)
 {
 	const struct matrix *m = a->seats.m;
-	const struct slots *s = a->seats.s;
-	unsigned choice = draw_below(&a->chance, 8 * s->strata), domain, at;
+	const struct stratum *own = &a->seats.s->stratum[stratum], *wide;
 	size_t degree = m->row[rank + 1] - m->row[rank];
-	const struct stratum *t;
-	struct run r;
+	unsigned partner, domain;
 
-	if (choice < s->strata || !degree || (s->strata == 1 && choice % 2))
-		return draw_below(&a->chance, s->n);
-	t = &s->stratum[choice % s->strata];
-	domain = t->of[a->seats.slot[m->adj[m->row[rank] + draw_below(&a->chance, degree)]]];
-	r = seats_run(t, domain, SLOT_NONE);
-	at = r.first + draw_below(&a->chance, r.count > 1 ? r.count : 2);
-	return r.count > 1 ? at : at > r.first ? at % s->n : (at + s->n - 1) % s->n;
+	if (!stratum || !degree || !draw_below(&a->chance, ANYWHERE))
+		return draw_below(&a->chance, own->n);
+	wide = &a->seats.s->stratum[draw_below(&a->chance, stratum)];
+	partner = m->adj[m->row[rank] + draw_below(&a->chance, degree)];
+	domain = wide->of[a->seats.at[partner].slot];
+	if (domain == wide->of[a->seats.at[rank].slot])
+		return SLOT_NONE;
+	return draw_between(a, own->of[wide->first[domain]], own->of[wide->first[domain + 1] - 1] + 1);
 }
 
-/* What it costs more when the rank goes from its slot to another, but for its exchange with `not`. */
-static double rank_change(struct annealing *a, unsigned rank, unsigned from, unsigned to, unsigned not)
+/* As many slots of it, somewhere. */
+static struct run run_draw(struct annealing *a, const struct stratum *t, unsigned domain, unsigned count)
 {
-	const struct matrix *m = a->seats.m;
-	double more = 0;
+	unsigned first = t->first[domain], end = t->first[domain + 1];
 
-	a->seats.work += m->row[rank + 1] - m->row[rank];
-	for (size_t i = m->row[rank]; i < m->row[rank + 1]; i++) {
-		unsigned at = a->seats.slot[m->adj[i]];
-
-		if (m->adj[i] != not)
-			more += m->weight[i] * (slots_distance(a->seats.s, to, at) - slots_distance(a->seats.s, from, at));
-	}
-	return more;
+	return (struct run){ count < end - first ? draw_between(a, first, end - count + 1) : first, count };
 }
 
-static double move_change(struct annealing *a, struct move v)
+static struct move move_draw(struct annealing *a, unsigned stratum)
 {
-	unsigned from = a->seats.slot[v.rank], other = a->seats.rank[v.to];
-	double more = rank_change(a, v.rank, from, v.to, other);
+	const struct stratum *t = &a->seats.s->stratum[stratum];
+	unsigned rank = draw_below(&a->chance, a->seats.m->ranks), own = t->of[a->seats.at[rank].slot];
+	unsigned other = domain_draw(a, rank, stratum), count, space;
 
-	a->seats.work += MOVE_WORK;
-	return other == SLOT_NONE ? more : more + rank_change(a, other, v.to, from, v.rank);
+	if (other == SLOT_NONE || other == own)
+		return (struct move){0};
+	count = t->first[own + 1] - t->first[own];
+	space = t->first[other + 1] - t->first[other];
+	if (space < count)
+		count = space;
+	return (struct move){ run_draw(a, t, own, count), run_draw(a, t, other, count) };
 }
 
-static void move_make(struct annealing *a, struct move v)
+/* As seats_swap_change. */
+static double move_change(struct annealing *a, struct move v, double limit)
 {
-	unsigned from = a->seats.slot[v.rank], other = a->seats.rank[v.to];
-
-	a->seats.rank[from] = other;
-	a->seats.rank[v.to] = v.rank;
-	a->seats.slot[v.rank] = v.to;
-	if (other != SLOT_NONE)
-		a->seats.slot[other] = from;
+	if (v.from.count > 1)
+		return seats_change(&a->seats, v.from, v.to);
+	return v.from.count ? seats_swap_change(&a->seats, v.from.first, v.to.first, limit) : 0;
 }
 
-static struct move move_draw(struct annealing *a)
-{
-	unsigned rank = draw_below(&a->chance, a->seats.m->ranks);
-
-	return (struct move){ rank, target_draw(a, rank) };
-}
-
-/* What a move that makes it dearer costs, on an average. */
+/* What a move of a rank that makes it dearer costs, on an average. */
 static double dearer_sample(struct annealing *a)
 {
 	double sum = 0;
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < SAMPLES; i++) {
-		struct move v = move_draw(a);
-		double more = v.to == a->seats.slot[v.rank] ? 0 : move_change(a, v);
+		double more = move_change(a, move_draw(a, a->seats.s->strata - 1), INFINITY);
 
 		if (more > 0) {
 			sum += more;
@@ -114,59 +115,40 @@ static double dearer_sample(struct annealing *a)
 	return n ? sum / n : 0;
 }
 
-static bool is_taken(struct annealing *a, double more)
+/* It is taken with the chance exp(-more / warmth). */
+static void move_try(struct annealing *a, unsigned stratum)
 {
-	if (more > 0 && draw_unit(&a->chance) >= exp(-more / a->warmth))
-		return false;
-	a->cost += more;
-	return true;
-}
+	struct move v = move_draw(a, stratum);
+	double limit, change;
 
-static void rank_step(struct annealing *a)
-{
-	struct move v = move_draw(a);
-
-	if (v.to == a->seats.slot[v.rank])
-		a->seats.work += MOVE_WORK;
-	else if (is_taken(a, move_change(a, v)))
-		move_make(a, v);
-}
-
-/* Two domains of a stratum above the last: that of a rank, and one beside that of a partner, or anywhere. */
-static void domain_step(struct annealing *a)
-{
-	const struct stratum *t = &a->seats.s->stratum[draw_below(&a->chance, a->seats.s->strata - 1)];
-	const struct matrix *m = a->seats.m;
-	unsigned rank = draw_below(&a->chance, m->ranks), own = t->of[a->seats.slot[rank]], other = draw_below(&a->chance, t->n);
-	size_t degree = m->row[rank + 1] - m->row[rank];
-	struct run x, y;
-	double before;
-
-	a->seats.work += MOVE_WORK;
-	if (degree && draw_below(&a->chance, 2))
-		other = t->of[a->seats.slot[m->adj[m->row[rank] + draw_below(&a->chance, degree)]]] + draw_below(&a->chance, 3);
-	other %= t->n;
-	if (own == other)
+	a->seats.work += DRAW_WORK;
+	if (!v.from.count)
 		return;
-	x = seats_run(t, own, SLOT_NONE);
-	y = seats_run(t, other, x.count);
-	x.count = y.count;
-	before = seats_cost(&a->seats, x, y);
-	seats_exchange(&a->seats, x, y);
-	if (!is_taken(a, seats_cost(&a->seats, x, y) - before))
-		seats_exchange(&a->seats, x, y);
+	a->seats.work += MOVE_WORK;
+	limit = a->warmth * a->patience[draw_below(&a->chance, PATIENCE)];
+	change = move_change(a, v, limit);
+	if (change >= limit)
+		return;
+	a->cost += change;
+	if (v.from.count > 1)
+		seats_exchange(&a->seats, v.from, v.to);
+	else
+		seats_swap(&a->seats, v.from.first, v.to.first);
 }
 
+/* One rank, or, with their part of the work, all of a domain at once. */
 static void step(struct annealing *a, unsigned long long until)
 {
+	unsigned last = a->seats.s->strata - 1;
+
 	while (a->seats.work < until) {
 		unsigned long long work = a->seats.work;
 
-		if (a->seats.s->strata < 2 || a->domain_work * DOMAIN_PART > work) {
-			rank_step(a);
+		if (!last || a->domain_work * DOMAIN_PART > work) {
+			move_try(a, last);
 			continue;
 		}
-		domain_step(a);
+		move_try(a, draw_below(&a->chance, last));
 		a->domain_work += a->seats.work - work;
 	}
 }
@@ -176,13 +158,15 @@ static void keep_best(struct annealing *a)
 	if (a->cost >= a->least - 1e-9 * a->least)
 		return;
 	a->least = a->cost;
-	memcpy(a->best, a->seats.slot, a->seats.m->ranks * sizeof(*a->best));
+	seats_tell(&a->seats, a->best);
 }
 
 static void cool_down(struct annealing *a, double warm, unsigned long long work)
 {
 	double cold, dearer = dearer_sample(a);
 
+	for (unsigned i = 0; i < PATIENCE; i++)
+		a->patience[i] = -log((i + 0.5) / PATIENCE);
 	if (dearer <= 0)
 		return;
 	warm *= dearer;
@@ -206,8 +190,8 @@ int anneal(const struct matrix *m, const struct slots *s, uint64_t seed, double 
 		if (s->strata && m->ranks > 1)
 			cool_down(&a, warm, work);
 		memcpy(slot, a.best, m->ranks * sizeof(*slot));
-		seats_free(&a.seats);
 	}
+	seats_free(&a.seats);
 	free(a.best);
 	return rc;
 }

@@ -107,12 +107,25 @@ static int map_compact(const struct problem *b, unsigned *slot)
 
 static int map_split(const struct problem *b, unsigned *slot)
 {
-	return split_map(b->m, b->s, false, b->seed, slot, b->err);
+	return split_map(b->m, b->s, (struct split_way){0}, b->seed, slot, b->err);
 }
 
 static int map_packed(const struct problem *b, unsigned *slot)
 {
-	return split_map(b->m, b->s, true, b->seed, slot, b->err);
+	return split_map(b->m, b->s, (struct split_way){ .packed = true, .halved = true }, b->seed, slot, b->err);
+}
+
+static int map_halved(const struct problem *b, unsigned *slot)
+{
+	return split_map(b->m, b->s, (struct split_way){ .halved = true }, b->seed, slot, b->err);
+}
+
+static bool has_cuts(const struct problem *b)
+{
+	for (unsigned t = 0; t < b->s->strata; t++)
+		if (b->s->stratum[t].is_cut)
+			return true;
+	return false;
 }
 
 static bool has_room(const struct problem *b)
@@ -125,9 +138,10 @@ const struct candidate candidates[] = {
 	[CANDIDATE_CYCLIC] = { "cyclic", map_cyclic, NULL },
 	[CANDIDATE_SCOTCH] = { "scotch", map_default, NULL },
 	{ "split", map_split, NULL },
+	{ "split-halved", map_halved, has_cuts },
+	{ "split-packed", map_packed, has_room },
 	{ "scotch-quality", map_quality, NULL },
 	{ "scotch-recursive", map_recursive, NULL },
-	{ "split-packed", map_packed, has_room },
 	{ "scotch-compact", map_compact, has_room },
 };
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "map/numbers.h"
 #include "map/places_room.h"
 
 const unsigned places_default_cost[LEVEL_COUNT] = {
@@ -33,11 +34,15 @@ void places_free(struct places *p)
 {
 	if (!p)
 		return;
-	for (unsigned i = 0; i < p->nhosts; i++)
+	for (unsigned i = 0; i < p->nhosts; i++) {
 		free(p->hosts[i]);
+		numbers_free(p->numbers ? p->numbers[i] : NULL);
+	}
 	free(p->hosts);
+	free(p->numbers);
 	free(p->place);
 	free(p->leaf);
+	free(p->core);
 	free(p->kinds);
 	free(p->distance);
 	free(p);
@@ -119,7 +124,7 @@ void places_host_drop(struct places *p, unsigned nplaces, unsigned nleaves)
 int places_room(struct places *p, unsigned nplaces, unsigned nleaves)
 {
 	struct place *place = realloc(p->place, ((size_t) p->nplaces + nplaces + 1) * sizeof(*place));
-	unsigned *leaf;
+	unsigned *leaf, *core;
 
 	if (!place)
 		return -1;
@@ -127,6 +132,9 @@ int places_room(struct places *p, unsigned nplaces, unsigned nleaves)
 	if (!(leaf = realloc(p->leaf, ((size_t) p->nleaves + nleaves + 1) * sizeof(*leaf))))
 		return -1;
 	p->leaf = leaf;
+	if (!(core = realloc(p->core, ((size_t) p->nleaves + nleaves + 1) * sizeof(*core))))
+		return -1;
+	p->core = core;
 	return 0;
 }
 

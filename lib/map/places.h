@@ -21,6 +21,8 @@
  */
 enum { PLACES_LEVELS = HIERARCHY_LEVELS + HIERARCHY_INNER };
 
+struct numbers;
+
 struct place {
 	unsigned id;			/* its number when it was added: from 0, hosts in the order of the job, tree order on each */
 	unsigned host;			/* index into hosts */
@@ -41,7 +43,9 @@ struct places {
 	struct place *place;		/* the hosts in the order of the job, the places of one in the order of its tree */
 	unsigned nplaces, added;
 	unsigned *leaf;			/* indices of cores: see places_add and places_add_inner */
+	unsigned *core;			/* of each leaf, the core's index in the node's whole tree; of hosts of a network's the leaf */
 	unsigned nleaves;
+	struct numbers **numbers;	/* of each host, or NULL where they are not known; or NULL. Its own */
 	struct places_kind *kinds;
 	unsigned nkinds;
 	const struct hierarchy *network;	/* borrowed, or NULL; set it before hosts are added */

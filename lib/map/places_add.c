@@ -62,8 +62,10 @@ static void place_make(const struct node *n, struct places *p, const unsigned *c
 {
 	struct place *place = places_put(p, n->kind, n->takes ? n->takes : n->shape->threads[core[0]]);
 
-	for (unsigned i = 0; i < n->each; i++)
-		p->leaf[p->nleaves++] = n->leaf_of[core[i]];
+	for (unsigned i = 0; i < n->each; i++, p->nleaves++) {
+		p->leaf[p->nleaves] = n->leaf_of[core[i]];
+		p->core[p->nleaves] = core[i];
+	}
 	place->leaves = n->each;
 	path_fill(n, place, core);
 }
@@ -224,7 +226,8 @@ int places_add_inner(struct places *p, const struct hierarchy_host *host, struct
 	for (unsigned i = 0; i < n; i++) {
 		struct place *place = places_put(p, kind_at, 1);
 
-		p->leaf[p->nleaves++] = inner->leaf ? inner->leaf[i] : i;
+		p->leaf[p->nleaves] = p->core[p->nleaves] = inner->leaf ? inner->leaf[i] : i;
+		p->nleaves++;
 		place->leaves = 1;
 		memcpy(place->path, host->at, levels * sizeof(*place->path));
 		inner_path(inner, p->leaf[place->leaf], place->path + levels);

@@ -4,29 +4,65 @@
 
 #include <string.h>
 
-static void leaves(struct buf *out, const unsigned *leaf, unsigned n)
+#include "map/rankfile_parts.h"
+
+static void leaves(const struct writing *w, unsigned rank)
 {
-	for (unsigned i = 0; i < n; i++)
-		buf_printf(out, "%s%u", i ? "," : "", leaf[i]);
-	buf_puts(out, "\n");
+	const struct place *place = place_of(w, rank);
+
+	for (unsigned i = 0; i < place->leaves; i++)
+		buf_printf(w->out, "%s%u", i ? "," : "", w->places->leaf[place->leaf + i]);
+	buf_puts(w->out, "\n");
 }
 
-static void plain_line(struct buf *out, unsigned rank, const char *host)
+static int plain_file(const struct writing *w, struct err *e)
 {
-	buf_printf(out, "%u %s ", rank, host);
+	(void) e;
+	for (unsigned r = 0; r < w->mapping->ranks; r++) {
+		buf_printf(w->out, "%u %s ", r, host_of(w, r));
+		leaves(w, r);
+	}
+	return 0;
 }
 
-static void openmpi_line(struct buf *out, unsigned rank, const char *host)
+static int openmpi_file(const struct writing *w, struct err *e)
 {
-	buf_printf(out, "rank %u=%s slot=", rank, host);
+	(void) e;
+	for (unsigned r = 0; r < w->mapping->ranks; r++) {
+		buf_printf(w->out, "rank %u=%s slot=", r, host_of(w, r));
+		leaves(w, r);
+	}
+	return 0;
 }
+
+static int openmpi_env(const struct writing *w, struct err *e)
+{
+	(void) e;
+	buf_printf(w->out, "OMPI_MCA_rmaps_rank_file_path=%s\n", w->path);
+	return 0;
+}
+
+static int no_env(const struct writing *w, struct err *e)
+{
+	(void) w, (void) e;
+	return 0;
+}
+
+typedef int part_fn(const struct writing *w, struct err *e);
 
 static const struct format {
 	const char *name;
-	void (*begin)(struct buf *out, unsigned rank, const char *host);	/* a line, up to its leaves */
+	part_fn *file, *env;
+	bool numbers;
 } formats[] = {
-	{ "plain", plain_line },
-	{ "openmpi", openmpi_line },
+	{ "plain", plain_file, no_env, false },
+	{ "openmpi", openmpi_file, openmpi_env, false },
+	{ "openmpi5", openmpi_file, no_env, false },
+	{ "mpich", hydra_file, hydra_env, true },
+	{ "intelmpi", intel_file, intel_env, true },
+	{ "mvapich2", mvapich_file, mvapich_env, true },
+	{ "cray", cray_file, cray_env, false },
+	{ "srun", srun_file, srun_env, false },
 };
 
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))
@@ -39,10 +75,12 @@ static const struct format *format_find(const char *name)
 	return NULL;
 }
 
-static int unknown(const char *name, struct err *e)
+int rankfile_check(const char *name, struct err *e)
 {
 	struct buf names = {0};
 
+	if (format_find(name))
+		return 0;
 	for (size_t i = 0; i < FORMATS; i++)
 		buf_printf(&names, "%s%s", i ? ", " : "", formats[i].name);
 	err_set(e, "%s: no such format of rank files; there are: %s", name, names.failed ? "" : names.data);
@@ -50,17 +88,54 @@ static int unknown(const char *name, struct err *e)
 	return -1;
 }
 
+bool rankfile_wants_numbers(const char *name)
+{
+	const struct format *f = format_find(name);
+
+	return f && f->numbers;
+}
+
+static int check_numbers(const struct format *f, const struct places *p, struct err *e)
+{
+	for (unsigned h = 0; f->numbers && h < p->nhosts; h++)
+		if (!p->numbers || !p->numbers[h])
+			return err_set(e, "%s names CPUs by the numbers that %s's system gives them: they are not known", f->name,
+				       p->hosts[h]);
+	for (unsigned i = 0; f->numbers && i < p->nplaces; i++)
+		for (unsigned l = p->place[i].leaf; l < p->place[i].leaf + p->place[i].leaves; l++)
+			if (p->core[l] >= p->numbers[p->place[i].host]->cores)
+				return err_set(e, "%s has %u cores, and not core %u", p->hosts[p->place[i].host],
+					       p->numbers[p->place[i].host]->cores, p->core[l]);
+	return 0;
+}
+
+/* What a part begins and does not end is not there. */
+static int write_part(const struct format *f, part_fn *part, const struct writing *w, struct err *e)
+{
+	size_t len = w->out->len;
+
+	if (check_numbers(f, w->places, e))
+		return -1;
+	if (part(w, e)) {
+		w->out->len = len;
+		return err_within(e, "%s", f->name);
+	}
+	return w->out->failed ? err_set(e, "rank file: out of memory") : 0;
+}
+
 int rankfile_write(const char *format, const struct places *p, const struct mapping *m, struct buf *out, struct err *e)
 {
 	const struct format *f = format_find(format);
+	struct writing w = { .places = p, .mapping = m, .out = out };
 
-	if (!f)
-		return unknown(format, e);
-	for (unsigned r = 0; r < m->ranks; r++) {
-		const struct place *place = &p->place[m->place[r]];
+	return f ? write_part(f, f->file, &w, e) : rankfile_check(format, e);
+}
 
-		f->begin(out, r, p->hosts[place->host]);
-		leaves(out, &p->leaf[place->leaf], place->leaves);
-	}
-	return out->failed ? err_set(e, "rank file: out of memory") : 0;
+int rankfile_env(const char *format, const struct places *p, const struct mapping *m, const char *path, struct buf *out,
+		 struct err *e)
+{
+	const struct format *f = format_find(format);
+	struct writing w = { .places = p, .mapping = m, .path = path, .out = out };
+
+	return f ? write_part(f, f->env, &w, e) : rankfile_check(format, e);
 }

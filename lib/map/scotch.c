@@ -22,10 +22,11 @@
 static const struct {
 	SCOTCH_Num flags;
 	double imbalance;
+	bool halved;		/* a torus is seen as halves of halves, not as routers at one distance */
 } methods[] = {
-	[SCOTCH_MAP_DEFAULT] = { SCOTCH_STRATDEFAULT, 0.01 },
-	[SCOTCH_MAP_QUALITY] = { SCOTCH_STRATQUALITY, 0.01 },
-	[SCOTCH_MAP_RECURSIVE] = { SCOTCH_STRATRECURSIVE | SCOTCH_STRATQUALITY, 0 },
+	[SCOTCH_MAP_DEFAULT] = { SCOTCH_STRATDEFAULT, 0.01, false },
+	[SCOTCH_MAP_QUALITY] = { SCOTCH_STRATQUALITY, 0.01, true },
+	[SCOTCH_MAP_RECURSIVE] = { SCOTCH_STRATRECURSIVE | SCOTCH_STRATQUALITY, 0, true },
 };
 
 /*
@@ -33,27 +34,28 @@ static const struct {
  * number within the domain above, may leave gaps.
  */
 struct tree {
-	SCOTCH_Num levels, arity[PLACES_LEVELS + 2], cost[PLACES_LEVELS + 2];
+	const struct stratum *used[PATHS_LEVELS + 1];	/* whose domains are its inner nodes */
+	SCOTCH_Num levels, arity[PATHS_LEVELS + 2], cost[PATHS_LEVELS + 2];
 	SCOTCH_Num *leaf;	/* of each slot */
 };
 
 /* The number of the slot's domain within the one above. Beyond the last stratum that is used: of the slot within its domain. */
-static unsigned digit_of(const struct slots *s, unsigned stratum, unsigned strata, unsigned slot)
+static unsigned digit_of(const struct stratum *const *used, unsigned level, unsigned strata, unsigned slot)
 {
-	const struct stratum *above = stratum ? &s->stratum[stratum - 1] : NULL;
+	const struct stratum *above = level ? used[level - 1] : NULL;
 	unsigned first = above ? above->first[above->of[slot]] : 0;
 
-	if (stratum == strata)
+	if (level == strata)
 		return slot - first;
-	return s->stratum[stratum].of[slot] - s->stratum[stratum].of[first];
+	return used[level]->of[slot] - used[level]->of[first];
 }
 
-static unsigned arity_find(const struct slots *s, unsigned nslots, unsigned stratum, unsigned strata)
+static unsigned arity_find(const struct stratum *const *used, unsigned nslots, unsigned level, unsigned strata)
 {
 	unsigned arity = 1;
 
 	for (unsigned i = 0; i < nslots; i++) {
-		unsigned digit = digit_of(s, stratum, strata, i);
+		unsigned digit = digit_of(used, level, strata, i);
 
 		if (digit >= arity)
 			arity = digit + 1;
@@ -62,13 +64,13 @@ static unsigned arity_find(const struct slots *s, unsigned nslots, unsigned stra
 }
 
 /* With so many strata, and what is below the last of them in no order. Returns the leaves. */
-static double tree_measure(struct tree *t, const struct slots *s, unsigned nslots, unsigned strata)
+static double tree_measure(struct tree *t, unsigned all, unsigned nslots, unsigned strata)
 {
 	double leaves = 1;
 
-	t->levels = strata + (strata < s->strata);
+	t->levels = strata + (strata < all);
 	for (SCOTCH_Num l = 0; l < t->levels; l++)
-		leaves *= t->arity[l] = arity_find(s, nslots, l, strata);
+		leaves *= t->arity[l] = arity_find(t->used, nslots, l, strata);
 	return leaves;
 }
 
@@ -76,15 +78,15 @@ static double tree_measure(struct tree *t, const struct slots *s, unsigned nslot
  * Scotch's distance adds the links up to the common node, so that a level's link is its cost less that of the level below. What is
  * dearest costs no more than Scotch can add.
  */
-static void links_fill(struct tree *t, const struct slots *s)
+static void links_fill(struct tree *t)
 {
 	double most = 1, scale;
 
 	for (SCOTCH_Num l = 0; l < t->levels; l++)
-		most = fmax(most, s->typical[l]);
+		most = fmax(most, t->used[l]->typical);
 	scale = most > MAX_DISTANCE ? MAX_DISTANCE / most : 1;
 	for (SCOTCH_Num l = 0; l < t->levels; l++)
-		t->cost[l] = lround(s->typical[l] * scale);
+		t->cost[l] = lround(t->used[l]->typical * scale);
 	for (SCOTCH_Num l = 0; l < t->levels; l++) {
 		t->cost[l] -= l + 1 < t->levels ? t->cost[l + 1] : 0;
 		if (t->cost[l] < 1)
@@ -105,19 +107,22 @@ static void tree_tighten(struct tree *t)
 	t->levels = n;
 }
 
-static int tree_init(struct tree *t, const struct slots *s, unsigned nslots)
+static int tree_init(struct tree *t, const struct slots *s, unsigned nslots, bool halved)
 {
-	unsigned strata = s->strata;
+	unsigned all = 0, strata;
 
 	*t = (struct tree){ .leaf = calloc(nslots, sizeof(*t->leaf)) };
 	if (!t->leaf)
 		return -1;
-	while (tree_measure(t, s, nslots, strata) > TREE_LEAVES && strata)
-		strata--;
+	for (unsigned i = 0; i < s->strata; i++)
+		if (halved || !s->stratum[i].is_cut)
+			t->used[all++] = &s->stratum[i];
+	for (strata = all; tree_measure(t, all, nslots, strata) > TREE_LEAVES && strata; strata--)
+		;
 	for (SCOTCH_Num l = 0; l < t->levels; l++)
 		for (unsigned i = 0; i < nslots; i++)
-			t->leaf[i] = t->leaf[i] * t->arity[l] + digit_of(s, l, strata, i);
-	links_fill(t, s);
+			t->leaf[i] = t->leaf[i] * t->arity[l] + digit_of(t->used, l, strata, i);
+	links_fill(t);
 	tree_tighten(t);
 	return 0;
 }
@@ -274,7 +279,8 @@ int scotch_map(const struct matrix *m, const struct slots *s, unsigned nslots, e
 
 	for (unsigned r = 0; all && r < m->ranks; r++)
 		all[r] = r;
-	if (!all || !part || tree_init(&tree, s, nslots) || arcs_init(&arcs, m, &(struct scotch_some){ all, all, m->ranks })) {
+	if (!all || !part || tree_init(&tree, s, nslots, methods[method].halved) ||
+	    arcs_init(&arcs, m, &(struct scotch_some){ all, all, m->ranks })) {
 		err_set(e, "mapping: out of memory");
 		goto out;
 	}

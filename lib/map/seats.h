@@ -3,17 +3,18 @@
 #ifndef TOPIARY_MAP_SEATS_H
 #define TOPIARY_MAP_SEATS_H
 
-#include <stdbool.h>
-
 #include "map/matrix.h"
 #include "map/slots.h"
+#include "map/toll.h"
 
-/* Who sits where, while a search changes it. */
+/* Who sits where, and what that costs, while a search changes it. */
 struct seats {
 	const struct matrix *m;
 	const struct slots *s;
-	unsigned *slot;			/* of each rank, the caller's */
+	struct spot *at;		/* of each rank */
+	double *pays;			/* what each rank pays where it sits */
 	unsigned *rank;			/* on each slot, or SLOT_NONE */
+	struct toll toll;		/* of no cells: not kept */
 	unsigned long long work;	/* arcs looked at so far */
 };
 
@@ -22,17 +23,22 @@ struct run {
 	unsigned first, count;
 };
 
-/* 0, or -1 when memory is short. */
-int seats_init(struct seats *t, const struct matrix *m, const struct slots *s, unsigned *slot);
+/* At most one rank a slot. 0, or -1 when memory is short. seats_free does also after that. */
+int seats_init(struct seats *t, const struct matrix *m, const struct slots *s, const unsigned *slot);
 void seats_free(struct seats *t);
+
+/* The slot of each rank. */
+void seats_tell(const struct seats *t, unsigned *slot);
 
 /* The first `most` slots of a domain, or all that there are. */
 struct run seats_run(const struct stratum *t, unsigned domain, unsigned most);
 
-/* Exchange who sits on two runs of one length that have no slot in common, in order. Twice, and all is as before. */
+/* Exchange who sits on two runs of one length that have no slot in common, in order; what that would cost more. */
 void seats_exchange(struct seats *t, struct run a, struct run b);
+double seats_change(struct seats *t, struct run a, struct run b);
 
-/* What the ranks on the two runs pay, each pair of them once. */
-double seats_cost(struct seats *t, struct run a, struct run b);
+/* The same of two slots. What costs `limit` more or beyond may be told as any such number. */
+void seats_swap(struct seats *t, unsigned a, unsigned b);
+double seats_swap_change(struct seats *t, unsigned a, unsigned b, double limit);
 
 #endif

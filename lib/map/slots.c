@@ -6,14 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "map/paths.h"
+
 #define CODE_BITS 64
 
-/* A slot's path from the top, and the level that each stratum is of. */
+/* The level that each stratum is of; that of those that share a place is beyond the last. */
 struct reading {
 	const struct places *p;
 	struct slots *s;
-	int level[PLACES_LEVELS + 1];	/* PLACES_LEVELS: the last, which parts what shares a place */
-	int low[PLACES_LEVELS + 1];	/* the lowest bit of each stratum */
+	struct paths paths;
+	unsigned level[PATHS_LEVELS + 1];
+	int low[PATHS_LEVELS + 1];	/* the lowest bit of each stratum */
+	int table;			/* the lowest stratum at which a pair's cost depends on more than its level; -1: none */
 };
 
 static const struct place *place_of(const struct reading *r, unsigned slot)
@@ -21,40 +25,28 @@ static const struct place *place_of(const struct reading *r, unsigned slot)
 	return &r->p->place[r->s->place[slot]];
 }
 
-static int path_order(const void *x, const void *y, void *places)
+static int path_order(const void *x, const void *y, void *paths)
 {
-	const unsigned *i = x, *j = y;
-	const struct place *a = (const struct place *) places + *i, *b = (const struct place *) places + *j;
+	const struct paths *t = paths;
+	unsigned a = *(const unsigned *) x, b = *(const unsigned *) y, l = paths_parted(t, a, b);
 
-	for (int l = 0; l < PLACES_LEVELS; l++)
-		if (a->path[l] != b->path[l])
-			return a->path[l] < b->path[l] ? -1 : 1;
-	return (*i > *j) - (*i < *j);
+	if (l == t->levels)
+		return (a > b) - (a < b);
+	return t->number[(size_t) a * t->levels + l] < t->number[(size_t) b * t->levels + l] ? -1 : 1;
 }
 
-static void slots_sort(const struct reading *r)
+static void slots_sort(struct reading *r)
 {
 	struct slots *s = r->s;
 
 	for (unsigned i = 0; i < s->n; i++)
-		s->place[i] = i;
-	qsort_r(s->place, s->n, sizeof(*s->place), path_order, r->p->place);
+		s->place[i] = s->spot[i].slot = i;
+	qsort_r(s->place, s->n, sizeof(*s->place), path_order, &r->paths);
 	for (unsigned i = 0; i < s->n; i++)
 		s->host[i] = place_of(r, i)->host;
 }
 
-/* The first level at which a slot differs from the one before; PLACES_LEVELS when they share a place. */
-static int parted_at(const struct reading *r, unsigned slot)
-{
-	const struct place *a = place_of(r, slot - 1), *b = place_of(r, slot);
-	int l = 0;
-
-	while (l < PLACES_LEVELS && a->path[l] == b->path[l])
-		l++;
-	return l;
-}
-
-static int stratum_fill(struct stratum *t, const unsigned char *parted, unsigned n, int level, unsigned domains)
+static int stratum_fill(struct stratum *t, const unsigned char *parted, unsigned n, unsigned level, unsigned domains)
 {
 	t->first = malloc((domains + 1) * sizeof(*t->first));
 	t->of = malloc(n * sizeof(*t->of));
@@ -72,11 +64,11 @@ static int stratum_fill(struct stratum *t, const unsigned char *parted, unsigned
 static int strata_fill(struct reading *r, unsigned char *parted)
 {
 	struct slots *s = r->s;
-	unsigned domains = 1, found[PLACES_LEVELS + 1] = {0};
+	unsigned domains = 1, found[PATHS_LEVELS + 1] = {0};
 
 	for (unsigned i = 1; i < s->n; i++)
-		found[parted[i] = parted_at(r, i)]++;
-	for (int l = 0; l <= PLACES_LEVELS; l++) {
+		found[parted[i] = paths_parted(&r->paths, s->place[i - 1], s->place[i])]++;
+	for (unsigned l = 0; l <= r->paths.levels; l++) {
 		if (!found[l])
 			continue;
 		domains += found[l];
@@ -109,69 +101,101 @@ static unsigned digit_of(const struct slots *s, unsigned stratum, unsigned slot)
 	return stratum ? own - s->stratum[stratum].of[s->stratum[stratum - 1].first[s->stratum[stratum - 1].of[slot]]] : own;
 }
 
-/* Slots that share a place have one code. Bit 0 is always 0, so that slots_distance has a bit for equal ones. */
+/* The level of the places that a stratum is of; beyond all: of those that share a place. */
+static unsigned level_of(const struct reading *r, unsigned stratum)
+{
+	return r->level[stratum] < r->paths.levels ? r->paths.level[r->level[stratum]] : PATHS_LEVELS;
+}
+
+/* Whether a pair's cost depends on more than the level at which it parts. */
+static bool is_told_by_table(const struct reading *r, unsigned stratum)
+{
+	const struct hierarchy *net = r->p->network;
+	unsigned level = level_of(r, stratum);
+
+	if (r->p->distance)
+		return !r->paths.is_tree;
+	return net && level < net->nlevels && net->level[level].form != HIERARCHY_TREE;
+}
+
+static void strata_judge(struct reading *r)
+{
+	for (unsigned t = 0; t < r->s->strata; t++) {
+		r->s->stratum[t].is_cut = t + 1 < r->s->strata && level_of(r, t) == level_of(r, t + 1);
+		if (is_told_by_table(r, t))
+			r->table = t;
+	}
+}
+
+static int digits_fill(struct reading *r, unsigned stratum, int low)
+{
+	struct slots *s = r->s;
+	unsigned most = 1;
+
+	for (unsigned i = 0; i < s->n; i++)
+		if (digit_of(s, stratum, i) >= most)
+			most = digit_of(s, stratum, i) + 1;
+	for (unsigned i = 0; i < s->n && low + bits_for(most) <= CODE_BITS; i++)
+		s->spot[i].code |= (uint64_t) digit_of(s, stratum, i) << low;
+	return low + bits_for(most);
+}
+
+/*
+ * Slots that share a place have one code. Bit 0 is always 0, so that spots_distance has a bit for equal ones. Where the table
+ * tells, its row is all the code.
+ */
 static int codes_fill(struct reading *r)
 {
 	struct slots *s = r->s;
 	int low = 1;
 
-	for (unsigned t = s->strata; t--;) {
-		unsigned most = 1;
-
+	for (unsigned t = s->strata; t-- && low <= CODE_BITS;) {
 		r->low[t] = low;
-		if (r->level[t] == PLACES_LEVELS)
+		if ((int) t <= r->table)
 			continue;
-		for (unsigned i = 0; i < s->n; i++)
-			if (digit_of(s, t, i) >= most)
-				most = digit_of(s, t, i) + 1;
-		if (low + bits_for(most) > CODE_BITS)
-			return -1;
-		for (unsigned i = 0; i < s->n; i++)
-			s->code[i] |= (uint64_t) digit_of(s, t, i) << low;
-		low += bits_for(most);
+		if (r->level[t] < r->paths.levels)
+			low = digits_fill(r, t, low);
 	}
-	return 0;
+	for (unsigned i = 0; r->table >= 0 && low <= CODE_BITS && i < s->n; i++)
+		s->spot[i].code |= (uint64_t) s->stratum[r->table].of[i] << low;
+	return low + (r->table >= 0 ? bits_for(s->stratum[r->table].n) : 0) <= CODE_BITS ? 0 : -1;
 }
 
-/* The lowest stratum at which a pair's cost depends on more than its level; -1: none. */
-static int table_stratum(const struct reading *r)
-{
-	const struct hierarchy *net = r->p->network;
-	int found = -1;
-
-	if (r->p->distance)
-		return (int) r->s->strata - 1;
-	for (unsigned t = 0; net && t < r->s->strata; t++)
-		if (r->level[t] < (int) net->nlevels && net->level[r->level[t]].form != HIERARCHY_TREE)
-			found = t;
-	return found;
-}
-
-static int table_fill(struct reading *r, int stratum)
+static int table_fill(struct reading *r)
 {
 	struct slots *s = r->s;
-	const struct stratum *t = &s->stratum[stratum];
+	const struct stratum *t = &s->stratum[r->table];
 
 	s->rows = t->n;
 	if (!(s->table = malloc((size_t) t->n * t->n * sizeof(*s->table))))
 		return -1;
-	memcpy(s->row, t->of, s->n * sizeof(*s->row));
+	for (unsigned i = 0; i < s->n; i++)
+		s->spot[i].row = t->of[i];
 	for (unsigned a = 0; a < t->n; a++)
 		for (unsigned b = 0; b < t->n; b++)
 			s->table[(size_t) a * t->n + b] = places_distance(r->p, s->place[t->first[a]], s->place[t->first[b]]);
 	return 0;
 }
 
-static void costs_fill(struct reading *r, int table)
+static double stratum_cost(const struct reading *r, const struct places_kind *kind, unsigned stratum)
+{
+	if ((int) stratum <= r->table)
+		return -1;
+	if (r->level[stratum] == r->paths.levels)
+		return 0;
+	return r->p->distance ? r->paths.cost[r->level[stratum]] : kind->cost[level_of(r, stratum)];
+}
+
+static void costs_fill(struct reading *r)
 {
 	struct slots *s = r->s;
 
 	for (unsigned k = 0; k < r->p->nkinds; k++)
 		for (unsigned t = 0; t < s->strata; t++)
-			for (int bit = r->low[t]; bit < (t ? r->low[t - 1] : CODE_BITS) && r->level[t] < PLACES_LEVELS; bit++)
-				s->costs[k * CODE_BITS + bit] = (int) t <= table ? -1.0 : r->p->kinds[k].cost[r->level[t]];
+			for (int bit = r->low[t]; bit < (t ? r->low[t - 1] : CODE_BITS); bit++)
+				s->costs[k * CODE_BITS + bit] = stratum_cost(r, &r->p->kinds[k], t);
 	for (unsigned i = 0; i < s->n; i++)
-		s->cost[i] = &s->costs[place_of(r, i)->kind * CODE_BITS];
+		s->spot[i].cost = &s->costs[place_of(r, i)->kind * CODE_BITS];
 }
 
 /* Between a domain's first slot and those of its neighbours: where all cost the same that is it. */
@@ -190,7 +214,7 @@ static void typical_fill(struct slots *s)
 				sum += slots_distance(s, a, b);
 				pairs++;
 			}
-		s->typical[t] = pairs > 0 ? sum / pairs : 0;
+		s->stratum[t].typical = pairs > 0 ? sum / pairs : 0;
 	}
 }
 
@@ -198,31 +222,44 @@ static int arrays_new(struct slots *s, const struct places *p)
 {
 	s->place = malloc(s->n * sizeof(*s->place));
 	s->host = malloc(s->n * sizeof(*s->host));
-	s->row = calloc(s->n, sizeof(*s->row));
-	s->code = calloc(s->n, sizeof(*s->code));
-	s->cost = malloc(s->n * sizeof(*s->cost));
+	s->spot = calloc(s->n, sizeof(*s->spot));
 	s->costs = calloc((size_t) p->nkinds * CODE_BITS, sizeof(*s->costs));
-	return s->place && s->host && s->row && s->code && s->cost && s->costs ? 0 : -1;
+	return s->place && s->host && s->spot && s->costs ? 0 : -1;
+}
+
+/* Slots are alike whose domain is parted once more, all at one cost. */
+static const struct stratum *cells_find(const struct reading *r)
+{
+	int last = (int) r->s->strata - 1;
+
+	return &r->s->stratum[last > 0 && r->table < last ? last - 1 : last > 0 ? last : 0];
+}
+
+static int slots_read(struct reading *r, struct err *e)
+{
+	if (arrays_new(r->s, r->p) || paths_find(&r->paths, r->p))
+		return err_set(e, "mapping: out of memory");
+	slots_sort(r);
+	if (strata_find(r))
+		return err_set(e, "mapping: out of memory");
+	strata_judge(r);
+	if (codes_fill(r))
+		return err_set(e, "mapping: the tree of places has too many levels, or too wide ones");
+	if (r->table >= 0 && table_fill(r))
+		return err_set(e, "mapping: out of memory");
+	costs_fill(r);
+	typical_fill(r->s);
+	r->s->cells = cells_find(r);
+	return 0;
 }
 
 static int slots_fill(struct slots *s, const struct places *p, struct err *e)
 {
-	struct reading r = { .p = p, .s = s };
-	int table;
+	struct reading r = { .p = p, .s = s, .table = -1 };
+	int rc = slots_read(&r, e);
 
-	if (arrays_new(s, p))
-		return err_set(e, "mapping: out of memory");
-	slots_sort(&r);
-	if (strata_find(&r))
-		return err_set(e, "mapping: out of memory");
-	if (codes_fill(&r))
-		return err_set(e, "mapping: the tree of places has too many levels, or too wide ones");
-	table = table_stratum(&r);
-	if (table >= 0 && table_fill(&r, table))
-		return err_set(e, "mapping: out of memory");
-	costs_fill(&r, table);
-	typical_fill(s);
-	return 0;
+	paths_free(&r.paths);
+	return rc;
 }
 
 struct slots *slots_new(const struct places *p, struct err *e)
@@ -251,9 +288,7 @@ void slots_free(struct slots *s)
 	}
 	free(s->place);
 	free(s->host);
-	free(s->row);
-	free(s->code);
-	free(s->cost);
+	free(s->spot);
 	free(s->costs);
 	free(s->table);
 	free(s);

@@ -3,10 +3,12 @@
 #ifndef TOPIARY_MAP_SLOTS_H
 #define TOPIARY_MAP_SLOTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "map/matrix.h"
+#include "map/paths.h"
 #include "map/places.h"
 
 /* No rank is on the slot; a rank is on no slot. */
@@ -20,35 +22,47 @@ struct stratum {
 	unsigned n;
 	unsigned *first;		/* first[n + 1]: domain d has the slots first[d] .. first[d + 1] - 1 */
 	unsigned *of;			/* the domain of each slot */
+	bool is_cut;			/* only a step on the way to the next: halves of a torus */
+	double typical;			/* what a pair costs that it parts, on an average */
+};
+
+/*
+ * Where a slot is. code is its path as bits, the upper ones for the upper levels: the highest bit in which two differ names the
+ * level. cost[bit] is what such a pair costs; where that is below 0 the table tells, whose rows are domains of one stratum.
+ */
+struct spot {
+	uint64_t code;
+	const double *cost;
+	unsigned row, slot;
 };
 
 struct slots {
 	unsigned n, hosts;
 	unsigned *place;		/* of each slot, index into the places */
 	unsigned *host;			/* of each slot */
-	struct stratum stratum[PLACES_LEVELS + 1];
+	struct stratum stratum[PATHS_LEVELS + 1];
 	unsigned strata;
-	/*
-	 * A slot's path as bits, the upper ones for the upper levels: the highest bit in which two differ names the level.
-	 * cost[slot][bit] is what such a pair costs; where that is below 0 the table tells, whose rows are domains of one stratum.
-	 */
-	uint64_t *code;
-	double **cost;
+	struct spot *spot;		/* of each slot */
+	const struct stratum *cells;	/* domains whose slots are alike: the narrowest, as a rule */
 	double *costs;
-	unsigned *row, rows;
 	double *table;
-	double typical[PLACES_LEVELS + 1];	/* what a pair costs that a stratum parts, on an average */
+	unsigned rows;
 };
 
 /* NULL with an error: memory, or a tree of more than 63 bits. */
 struct slots *slots_new(const struct places *p, struct err *e);
 void slots_free(struct slots *s);
 
+static inline double spots_distance(const struct slots *s, const struct spot *a, const struct spot *b)
+{
+	double cost = a->cost[63 - __builtin_clzll((a->code ^ b->code) | 1)];
+
+	return cost >= 0 ? cost : s->table[(size_t) a->row * s->rows + b->row];
+}
+
 static inline double slots_distance(const struct slots *s, unsigned a, unsigned b)
 {
-	double cost = s->cost[a][63 - __builtin_clzll((s->code[a] ^ s->code[b]) | 1)];
-
-	return cost >= 0 ? cost : s->table[(size_t) s->row[a] * s->rows + s->row[b]];
+	return spots_distance(s, &s->spot[a], &s->spot[b]);
 }
 
 /* What a rank pays on a slot, the others staying where slot[] has them; those on SLOT_NONE do not count. */

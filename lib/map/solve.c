@@ -13,22 +13,22 @@
 #include "map/swaps.h"
 
 #define MAX_TRIALS 32
-/* Below this many ranks there is no less work: it takes no time. */
-#define FEW_RANKS 64
+/* Few ranks are annealed as if they were so many more: it takes no time. */
+#define FEW_RANKS 48
 /* How warm annealing begins: see anneal.h. */
 #define WARM 0.3
 #define GENTLE 0.05
 
-/* How much is tried: work is in arcs looked at, for each rank. */
+/* How much is tried: work is in arcs looked at, or what takes as long, for each rank. */
 static const struct effort {
 	const char *name;
 	unsigned seeds, candidates;	/* of those that take a seed, so many times, so many of them */
 	unsigned polish, anneal;
-	unsigned starts;		/* so many of the best are annealed, each with its part of the work */
+	unsigned starts;		/* see starts_of */
 } efforts[] = {
-	[EFFORT_FAST] = { "fast", 1, 2, 2000, 4000, 1 },
-	[EFFORT_NORMAL] = { "normal", 1, 6, 8000, 80000, 2 },
-	[EFFORT_HIGH] = { "high", 4, 6, 80000, 2000000, 8 },
+	[EFFORT_FAST] = { "fast", 1, 4, 300, 3000, 0 },
+	[EFFORT_NORMAL] = { "normal", 1, 7, 800, 160000, 384 },
+	[EFFORT_HIGH] = { "high", 4, 7, 8000, 4000000, 8192 },
 };
 
 int mapping_effort_parse(const char *name)
@@ -128,13 +128,11 @@ static int polish(struct search *x, struct trial *t)
 	return 0;
 }
 
-static int anneal_one(struct search *x, struct trial *t, unsigned turn)
+static int anneal_one(struct search *x, struct trial *t, unsigned turn, unsigned starts)
 {
-	unsigned ranks = x->b.m->ranks < FEW_RANKS ? FEW_RANKS : x->b.m->ranks;
-	unsigned long long work = (unsigned long long) x->effort->anneal / x->effort->starts * ranks;
-	bool is_last = turn + 1 == x->effort->starts;
+	unsigned long long work = (unsigned long long) x->effort->anneal / starts * (x->b.m->ranks + FEW_RANKS);
 
-	if (anneal(x->b.m, x->b.s, x->b.seed + turn, is_last ? GENTLE : WARM, work, t->slot))
+	if (anneal(x->b.m, x->b.s, x->b.seed + turn, turn + 1 == starts ? GENTLE : WARM, work, t->slot))
 		return no_memory(x);
 	t->annealed = true;
 	return polish(x, t);
@@ -158,17 +156,27 @@ static int by_cost(const void *a, const void *b)
 	return (x->slot > y->slot) - (x->slot < y->slot);
 }
 
-/* The best beginnings are thrown over in turn; at last the best of all is annealed gently, all that large problems gain by. */
+/* How many of the best are annealed, each with its part of the work: one more for so few ranks. Many gain by a gentle one alone. */
+static unsigned starts_of(const struct search *x)
+{
+	unsigned starts = 1 + x->effort->starts / x->b.m->ranks;
+
+	return starts < x->ntrials ? starts : x->ntrials;
+}
+
+/* The best beginnings are thrown over in turn; at last the best of all is annealed gently. */
 static int improve(struct search *x)
 {
+	unsigned starts = starts_of(x);
+
 	for (unsigned i = 0; i < x->ntrials; i++)
 		if (polish(x, &x->trial[i]))
 			return -1;
 	qsort(x->trial, x->ntrials, sizeof(x->trial[0]), by_cost);
-	for (unsigned i = 0; i < x->effort->starts && i < x->ntrials; i++) {
-		if (i + 1 == x->effort->starts)
+	for (unsigned i = 0; i < starts; i++) {
+		if (i + 1 == starts)
 			take_best(x, &x->trial[i]);
-		if (anneal_one(x, &x->trial[i], i))
+		if (anneal_one(x, &x->trial[i], i, starts))
 			return -1;
 	}
 	return 0;

@@ -10,7 +10,7 @@
 struct split {
 	const struct matrix *m;
 	const struct slots *s;
-	bool packed;
+	struct split_way way;
 	unsigned seed;
 	unsigned *slot;
 	unsigned *local;	/* index of each rank among those that are being parted; SLOT_NONE: not one of them */
@@ -178,7 +178,7 @@ static int map_cut(struct split *x, unsigned stratum, unsigned first, unsigned e
 	}
 	for (unsigned p = 0; p < c.parts; p++)
 		c.room[p] = t->first[domain + p + 1] - t->first[domain + p];
-	(x->packed ? sizes_packed : sizes_even)(&c);
+	(x->way.packed ? sizes_packed : sizes_even)(&c);
 	if ((rc = cut_by_scotch(x, &c)) == 0) {
 		rebalance(x, &c);
 		rc = map_parts(x, stratum, domain, &c);
@@ -190,6 +190,8 @@ static int map_cut(struct split *x, unsigned stratum, unsigned first, unsigned e
 /* Between the single slots of the last stratum nothing is to choose from. */
 static int map_domain(struct split *x, unsigned stratum, unsigned first, unsigned end, unsigned *rank, unsigned n)
 {
+	while (!x->way.halved && stratum < x->s->strata && x->s->stratum[stratum].is_cut)
+		stratum++;
 	if (n && stratum + 1 < x->s->strata)
 		return map_cut(x, stratum, first, end, rank, n);
 	for (unsigned i = 0; i < n; i++)
@@ -197,9 +199,9 @@ static int map_domain(struct split *x, unsigned stratum, unsigned first, unsigne
 	return 0;
 }
 
-int split_map(const struct matrix *m, const struct slots *s, bool packed, unsigned seed, unsigned *slot, struct err *e)
+int split_map(const struct matrix *m, const struct slots *s, struct split_way way, unsigned seed, unsigned *slot, struct err *e)
 {
-	struct split x = { .m = m, .s = s, .packed = packed, .seed = seed, .slot = slot, .err = e };
+	struct split x = { .m = m, .s = s, .way = way, .seed = seed, .slot = slot, .err = e };
 	unsigned *rank = malloc(m->ranks * sizeof(*rank));
 	int rc;
 

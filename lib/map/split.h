@@ -9,12 +9,16 @@
 #include "map/matrix.h"
 #include "map/slots.h"
 
+struct split_way {
+	bool packed, halved;
+};
+
 /*
  * Map from the top down, stratum after stratum: part the ranks of a domain among the domains in it, each to get exactly as many as it
  * is to hold (Goglin et al., Euro-Par 2017, section 5.2, the first strategy, with the weights that it lacked). With fewer ranks than
- * slots each domain gets an equal share, or, packed, as few as possible get any. At most one rank a slot. slot[] holds m->ranks.
- * 0, or -1 with slot of no meaning.
+ * slots each domain gets an equal share, or, packed, as few as possible get any. A torus is parted into its routers at once, or,
+ * halved, again and again. At most one rank a slot. slot[] holds m->ranks. 0, or -1 with slot of no meaning.
  */
-int split_map(const struct matrix *m, const struct slots *s, bool packed, unsigned seed, unsigned *slot, struct err *e);
+int split_map(const struct matrix *m, const struct slots *s, struct split_way way, unsigned seed, unsigned *slot, struct err *e);
 
 #endif

@@ -12,25 +12,26 @@
 #define AROUND 16
 /* Rounds over all strata; most problems need three or four. */
 #define ROUNDS 20
+/* Of the whole cost. */
+#define LEAST_GAIN 1e-12
 
 struct polish {
 	struct seats seats;
 	const struct stratum *stratum;	/* whose domains are tried */
 	unsigned *tried;		/* the last domain + 1 that each was tried against */
+	double gain;			/* the least that is one */
 	unsigned long long limit;
 };
 
 /* A gain in the last digits is none: it may be one of rounding, and come back for ever. */
-static bool try_exchange(struct seats *t, struct run a, struct run b)
+static bool try_exchange(struct polish *p, struct run a, struct run b)
 {
-	double before = seats_cost(t, a, b), after;
+	double change = a.count > 1 ? seats_change(&p->seats, a, b) : seats_swap_change(&p->seats, a.first, b.first, -p->gain);
 
-	seats_exchange(t, a, b);
-	after = seats_cost(t, a, b);
-	if (after < before - 1e-9 * before)
-		return true;
-	seats_exchange(t, a, b);
-	return false;
+	if (change >= -p->gain)
+		return false;
+	seats_exchange(&p->seats, a, b);
+	return true;
 }
 
 /* Of a larger domain its first slots are exchanged. */
@@ -47,7 +48,7 @@ static bool try_around(struct polish *p, unsigned mine, unsigned partner)
 			continue;
 		p->tried[d] = mine + 1;
 		other.count = own.count;
-		gained |= try_exchange(&p->seats, own, other);
+		gained |= try_exchange(p, own, other);
 	}
 	return gained;
 }
@@ -64,7 +65,7 @@ static bool try_domain(struct polish *p, unsigned mine)
 
 			if (m->row[rank] + i >= m->row[rank + 1])
 				break;
-			gained |= try_around(p, mine, p->stratum->of[p->seats.slot[m->adj[m->row[rank] + i]]]);
+			gained |= try_around(p, mine, p->stratum->of[p->seats.at[m->adj[m->row[rank] + i]].slot]);
 		}
 	return gained;
 }
@@ -97,9 +98,11 @@ int swaps_polish(const struct matrix *m, const struct slots *s, unsigned long lo
 	int rc = p.tried ? seats_init(&p.seats, m, s, slot) : -1;
 
 	if (rc == 0) {
+		p.gain = LEAST_GAIN * slots_cost(m, s, slot);
 		polish_rounds(&p);
-		seats_free(&p.seats);
+		seats_tell(&p.seats, slot);
 	}
+	seats_free(&p.seats);
 	free(p.tried);
 	return rc;
 }

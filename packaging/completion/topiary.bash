@@ -33,12 +33,12 @@ _topiary_jobs() {
 # The values of an option as words, "FILE" for files; nothing for what has no list.
 _topiary_values() {
 	case $1:$2 in
-	*:--config | *:--output | *:-o | *:--matrix | map:--arch | map:--distances | *:--against | map:--snapshot | replay:--snapshot) echo FILE ;;
+	*:--config | *:--output | *:-o | *:--matrix | map:--arch | map:--distances | *:--against | map:--snapshot | map:--env | replay:--snapshot) echo FILE ;;
 	nodes:--drift) echo cosmetic wiring capacity any ;;
 	*:--severity) echo cosmetic wiring capacity ;;
 	*:--mode) echo strict allow-extra allow-missing ignore ;;
 	show:--synthetic) echo hierarchy cores detail allocation ;;
-	map:--format) echo plain openmpi ;;
+	map:--format) echo plain openmpi openmpi5 mpich intelmpi mvapich2 cray srun ;;
 	matrix:--format) echo mm dense grf ;;
 	fabric:--xml) echo FILE ;;
 	fabric:--format) echo slurm slurm-yaml paper scotch json ;;
@@ -97,7 +97,7 @@ _topiary() {
 		;;
 	fabric)
 		if ((COMP_CWORD == 2)); then
-			_topiary_offer "show import export" "$current"
+			_topiary_offer "show export import history diff" "$current"
 		else
 			_topiary_offer FILE "$current"
 		fi

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""slurmctld takes the topology.conf that was made of a discovered fabric, and tells the same."""
+"""The fabric beside a running Slurm: its topology.conf is taken and told the same; jobs are mapped by it, and drawn into it."""
+import json
 import re
 import subprocess
+import xml.etree.ElementTree as ElementTree
 
 import pytest
 from rig import Cluster
 from rig.paths import BUILD
+from rig.processes import wait_until
 
 NODES = {"cn1": "amd-4x16", "cn2": "amd-4x16", "cn3": "intel-2x8"}
 # cn1 and cn2 on a leaf switch, cn3 and a host that is no node of Slurm's on another, two spines.
@@ -79,3 +82,80 @@ def test_a_job_that_needs_one_switch_gets_one(tree):
     number, state, _ = tree.job("true", "-N2", "--switches=1@10:00", "--exclusive")
     assert state == "COMPLETED"
     assert "NodeList=cn[1-2]" in tree.command(["scontrol", "show", "job", str(number)]).stdout
+
+
+# Slurm's order of nodes is not that of the leaf switches: cn1 and cn3 are on one, cn2 and cn4 on another.
+APART = "".join(f"SwitchName=leaf{leaf} Nodes={nodes}\n" for leaf, nodes in (("A", "cn1,cn3"), ("B", "cn2,cn4"))) + \
+    "SwitchName=top Switches=leafA,leafB\n"
+# Ranks 0 and 1 exchange much, and so do 2 and 3.
+PAIRS = "0 100 1 1\n100 0 1 1\n1 1 0 100\n1 1 100 0\n"
+FOUR = ("-w", "cn[1-4]", "-N4", "--ntasks=4", "--ntasks-per-node=1")
+
+
+@pytest.fixture(scope="module")
+def mapped(folders):
+    with Cluster(folders(), {f"cn{i}": "intel-2x8" for i in range(1, 5)}) as it:
+        (it.folder / "work" / "pairs").write_text(PAIRS)
+        yield it
+
+
+def imported(cluster, text):
+    """The fabric as topiaryd publishes it once this was imported."""
+    path, published = cluster.folder / "work" / "net", cluster.folder / "registry" / "fabric"
+    before = published.read_text() if published.exists() else ""
+    path.write_text(text)
+    assert re.match(r"version \d+: ", cluster.topiary("fabric", "import", path).stdout)
+    assert wait_until(lambda: published.exists() and published.read_text() != before, 10)
+    return published.read_text()
+
+
+def below_a_switch(hosts):
+    """Are the ranks of both pairs?"""
+    return {frozenset((hosts[0], hosts[1])), frozenset((hosts[2], hosts[3]))} == {frozenset(("cn1", "cn3")), frozenset(("cn2", "cn4"))}
+
+
+def mapping(cluster, *words):
+    """Where the ranks of a job go, as the command tells it inside the job, and what that costs."""
+    script = f"topiary map --matrix pairs --explain=json {' '.join(words)} 2>&1"
+    _, state, output = cluster.job(script, *FOUR)
+    assert state == "COMPLETED", output
+    return {int(rank): host for rank, host in re.findall(r"^(\d) (cn\d) ", output, re.M)}, json.loads(output[output.index("{"):])
+
+
+def test_a_job_is_mapped_by_the_registrys_fabric(mapped):
+    """Without --arch, on a node that has the published file alone; and by the rank file of --topo-matrix."""
+    _, flat = mapping(mapped)
+    assert flat["network_levels"] == 0 and flat["cost"] == flat["block"]
+    imported(mapped, APART)
+    hosts, costs = mapping(mapped)
+    assert costs["network_levels"] == 2
+    assert below_a_switch(hosts)
+    # Two heavy pairs below their switches at 100 a unit, four light ones across at 200, there and back; by block the heavy ones cross.
+    assert (costs["cost"], costs["block"]) == (2 * (2 * 100 * 100 + 4 * 200), 2 * (2 * 100 * 200 + 2 * 100 + 2 * 200))
+    _, named = mapping(mapped, "--arch", "net")
+    assert named["cost"] == costs["cost"] and named["network_levels"] == 2
+    _, state, output = mapped.job("cat $OMPI_MCA_rmaps_rank_file_path", *FOUR, "--topo-matrix=pairs")
+    assert state == "COMPLETED"
+    assert below_a_switch({int(rank): host for rank, host in re.findall(r"^rank (\d)=(cn\d) ", output, re.M)}), output
+
+
+def test_a_fabric_that_lacks_a_node_is_told_of(mapped):
+    imported(mapped, APART.replace(",cn4", ""))
+    _, state, output = mapped.job("topiary map --matrix pairs --explain=json", *FOUR)
+    assert state == "COMPLETED" and "cn4: the network does not know this node; mapped without the network" in output
+    assert '"network_levels":0' in output
+
+
+def test_a_jobs_nodes_are_coloured(mapped):
+    imported(mapped, APART)
+    number = mapped.batch("sleep 60", "-w", "cn[2-3]", "-N2").stdout.strip()
+    try:
+        assert wait_until(lambda: mapped.job_state(number) == "RUNNING", 30)
+        svg = mapped.topiary("fabric", "show", "--svg", "--job", number).stdout
+    finally:
+        mapped.command(["scancel", number])
+    space = "{http://www.w3.org/2000/svg}"
+    boxes = {group.find(f"{space}title").text: group.get("class") for group in ElementTree.fromstring(svg).iter(f"{space}g")
+             if group.find(f"{space}title") is not None}
+    assert boxes == {"leafA": "s", "leafB": "s", "top": "s", "cn1": "h", "cn2": "h c", "cn3": "h c", "cn4": "h"}
+    assert "job 999999" in mapped.topiary("fabric", "show", "--svg", "--job", "999999", check=False).stderr

@@ -13,7 +13,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from .machines import MachineError, individual, machine, os_indexes
+from .machines import MachineError, individual, machine, memory_indexes, os_indexes
 from .processes import Daemon, descendants, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,6 +65,7 @@ PartitionName=main Nodes=ALL Default=YES State=UP
 
 TOPIARY_CONF = """\
 SnapshotFile = {folder}/registry/snapshot
+FabricFile = {folder}/registry/fabric
 SnapshotPoll = 1
 RunDir = {folder}/nodes/%h/run
 TopologyFile = {folder}/nodes/%h/run/topology.xml
@@ -89,6 +90,7 @@ echo "export LD_PRELOAD={folder}/bin/cpus.so"
 echo "export HWLOC_THISSYSTEM=1"
 echo "export RIG_CPUS_DIR={folder}/cpus"
 echo "export RIG_CPUS=$(cat {folder}/nodes/$SLURMD_NODENAME/cpus)"
+echo "export RIG_MEMS=$(cat {folder}/nodes/$SLURMD_NODENAME/mems)"
 """
 
 
@@ -241,6 +243,7 @@ class Cluster:
             return
         (home / "machine.xml").write_text(xml)
         (home / "cpus").write_text(",".join(str(i) for i in os_indexes(xml)) + "\n")
+        (home / "mems").write_text(",".join(str(i) for i in memory_indexes(xml)) + "\n")
 
     def _configure(self):
         etc = self.folder / "etc"
@@ -291,7 +294,8 @@ class Cluster:
             return self.env()
         home = self.folder / "nodes" / node
         return self.env(HWLOC_XMLFILE=str(home / "machine.xml"), LD_PRELOAD=f"{self.folder}/bin/cpus.so",
-                        RIG_CPUS=(home / "cpus").read_text().strip(), RIG_CPUS_DIR=f"{self.folder}/cpus")
+                        RIG_CPUS=(home / "cpus").read_text().strip(), RIG_MEMS=(home / "mems").read_text().strip(),
+                        RIG_CPUS_DIR=f"{self.folder}/cpus")
 
     def on_node(self, node, command):
         """The command as it runs on a node: a host name of its own."""

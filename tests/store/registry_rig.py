@@ -63,9 +63,10 @@ class Registry:
             os.chown(self.folder / name, user.pw_uid, user.pw_gid)
         self.munge_socket = self.folder / "munge" / "socket"
         self.snapshot = self.folder / "state" / "snapshot"
+        self.fabric = self.folder / "state" / "fabric"
         self.config = self.folder / "topiary.conf"
         self.config.write_text(
-            f"SnapshotFile={self.snapshot}\nRunDir={self.folder}/run\nTopologyFile={self.folder}/run/topology.xml\n"
+            f"SnapshotFile={self.snapshot}\nFabricFile={self.fabric}\nRunDir={self.folder}/run\nTopologyFile={self.folder}/run/topology.xml\n"
             f"RegistryURL=http://127.0.0.1:{self.port}\nRegistryUser={USER}\nMungeSocket={self.munge_socket}\n"
             f"Listen=127.0.0.1:{self.port}\nDatabase=host={self.folder}/pg dbname=topiary user={USER}\nSchemaDir={self.folder}/sql\n")
         # What runs as other users is copied: the checkout may be out of their reach.

@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from registry_rig import ROOT, SMALL, machine
+from registry_rig import BUILD, ROOT, SMALL, machine
 from rig.machines import CACHE
 
 VERSION = "4.32.5"
@@ -17,7 +17,7 @@ NODES = ("cn1", "cn2", "cn3")
 # What the document cannot say: how the brackets of a host list pair, and which time zones PostgreSQL does not take (+16:21).
 CONFIG = """
 [[operations]]
-include-operation-id = ["listNodes", "listFacts", "getTopology"]
+include-operation-id = ["listNodes", "listFacts", "getTopology", "getFabric"]
 [operations.checks.positive_data_acceptance]
 expected-statuses = ["2xx", "3xx", "400", "401", "403", "404"]
 """
@@ -44,6 +44,9 @@ def nodes(registry):
         assert registry.put(node, machine(SMALL, node, i)).status == 200
     other = machine("Package:2 [NUMANode] L3Cache:2 L2Cache:4 Core:1 PU:1", NODES[2], 2)
     assert registry.put(NODES[2], other).status == 200
+    cables = f"CA 1 1 0x11 4x EDR - SW 1 1 0xa1 ( '{NODES[0]} mlx5_0' - 'MF0;leaf:MSX/U1' )\nCA 1 1 0x21 4x EDR - SW 1 2 0xa1 ( 'x y' - 'leaf' )\n"
+    subprocess.run([BUILD / "topiary", "fabric", "import", "-", "--config", registry.config], input=cables.encode(), check=True,
+                   timeout=60)
     return registry
 
 

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 
 import pytest
-from registry_rig import ROOT, USER, run
+from registry_rig import BUILD, ROOT, USER, run
 from rig.cluster import as_user
 from rig.machines import individual, machine
 
@@ -49,7 +49,16 @@ EXPECTED = {
     "How much memory has each NUMA node of one node?": [["NUMA node 0", "34330173440"], ["NUMA node 1", "34359738368"]],
     "Where is the GPU with this serial number?": [["cn2", "cuda0"]],
     "Which nodes have not booted for a month?": [],
+    "Which cables lack in a trunk that has had more?": [["leaf1", "spine", "1", "2"]],
+    "Which nodes are below which leaf switch?": [["leaf1", "2", "cn1,cn2"], ["leaf2", "1", "cn3"]],
+    "Which nodes are in no fabric?": [["cn4"], ["cn5"], ["cn6"]],
+    "What was the fabric an hour ago?": [],
 }
+# As ibnetdiscover -p tells it: cn3's adapter has no name of its own; later a cable to the spine is gone.
+CABLES = [("CA 1 1 0x11", "SW 1 1 0xa1", "cn1 mlx5_0", "leaf1"), ("CA 1 1 0x12", "SW 1 2 0xa1", "cn2 mlx5_0", "leaf1"),
+          ("CA 1 1 {guid}", "SW 1 1 0xa2", "MT4115 ConnectX4 Mellanox Technologies", "leaf2"),
+          ("SW 1 3 0xa1", "SW 1 1 0xa3", "leaf1", "spine"), ("SW 1 2 0xa2", "SW 1 2 0xa3", "leaf2", "spine"),
+          ("SW 1 4 0xa1", "SW 1 3 0xa3", "leaf1", "spine")]
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +70,10 @@ def reader(registry):
     assert registry.put("cn5", node_xml(5).encode()).status == 200
     for name, xml in NODES.items():
         assert registry.put(name, xml.encode()).status == 200
+    guid = re.search(r'"NodeGUID" value="([^"]*)"', NODES["cn3"]).group(1).replace(":", "")
+    for cables in (CABLES, CABLES[:-1]):
+        net = "".join(f"{a} 4x EDR - {b} ( '{x}' - '{y}' )\n" for a, b, x, y in cables).format(guid=f"0x{guid}")
+        run([BUILD / "topiary", "fabric", "import", "-", "--config", registry.config], input=net.encode())
 
     def ask(query):
         return psql(registry, READER, query)
@@ -114,7 +127,12 @@ def two_kinds(rows):
     assert sorted(row[1:3] for row in rows) == [["1", "0"], ["5", "3"]]
 
 
+def a_cable_went(rows):
+    assert rows[0][1:] == ["changed", "link", "leaf1 spine", "2", "1"] and len(rows) == 12
+
+
 OTHERWISE = {
+    "What changed in the fabric last week?": a_cable_went,
     "Which nodes are not what they should be, and why?": drift_is_told,
     "What changed last week?": one_change,
     "Which nodes cost the registry most?": base_is_dearest,
@@ -155,7 +173,7 @@ def test_a_reader_only_reads(registry, reader, query):
 
 
 def test_duties_apart(registry, reader):
-    """The owner migrates, topiaryd may not change a table and still keeps exports."""
+    """The owner migrates, topiaryd may not change a table and still keeps exports and fabrics."""
     superuser(registry, "postgres", "-c", "CREATE DATABASE apart", "-c", "DROP OWNED BY topiary_ingest, topiary_read")
     superuser(registry, "topiary", "-c", "DROP OWNED BY topiary_ingest, topiary_read")
     superuser(registry, "postgres", "-c", "DROP ROLE topiary_ingest, topiary_read")
@@ -175,6 +193,10 @@ def test_duties_apart(registry, reader):
         assert registry.put("cn4", node_xml(4).encode()).status == 200, "a drift ends"
         query = "SELECT node, drift FROM topiary_nodes WHERE drift = 'capacity' OR node = 'cn4'"
         assert psql(registry, READER, query, "apart") == [["cn4", ""]]
+        fabric = [BUILD / "topiary", "fabric", "import", "-", "--config", registry.config]
+        for cables in (1, 2, 1):
+            run(fabric, input="".join(f"CA 1 1 0x1{i} 4x EDR - SW 1 {i + 1} 0xa1 ( 'cn{i} mlx5_0' - 's' )\n" for i in range(cables)).encode())
+        assert psql(registry, READER, "SELECT count(*) FILTER (WHERE until IS NULL), count(*) FROM topiary_fabric_links", "apart") == [["1", "2"]]
         with pytest.raises(AssertionError, match="must be owner"):
             psql(registry, USER, "ALTER TABLE node ADD COLUMN mine int", "apart")
     finally:

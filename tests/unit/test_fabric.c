@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "fabric/export.h"
 #include "fabric/fabric.h"
+#include "fabric/json.h"
 #include "fabric/names.h"
 #include "table.h"
 
@@ -280,11 +281,144 @@ static void writes_topology_yaml(void **state)
 	struct buf out = {0};
 
 	assert_int_equal(fabric_write_slurm_yaml(f, NULL, &out, NULL), 0);
-	assert_string_equal(out.data, "---\n- topology: fabric\n  cluster_default: true\n  tree:\n    switches:\n"
+	assert_string_equal(out.data, "---\n- topology: fabric\n  cluster_default: true\n"
+	  "  tree:\n    switches:\n"
 			    "      - switch: a\n        nodes: n[1-2]\n      - switch: b\n        nodes: n3\n"
 			    "      - switch: top\n        children: a,b\n");
 	buf_free(&out);
 	fabric_free(f);
+	(void) state;
+}
+
+/* What topology.yaml says, and what is made of it. */
+static const struct {
+	const char *text, *slurm;
+	enum fabric_kind kind;
+} yaml_rows[] = {
+	{ "# a comment\n---\n- topology: one\n  ring:\n    rings: []\n- topology: two\n  cluster_default: true\n"
+	  "  tree:\n    switches:\n"
+	  "      - switch: top\n        children: s[1-2]\n      - switch: s1\n        nodes: \"n[01-02]\"\n"
+	  "      - {switch: s2, nodes: 'n[03-04]'}\n",
+	  "SwitchName=s1 Nodes=n[01-02]\nSwitchName=s2 Nodes=n[03-04]\nSwitchName=top Switches=s[1-2]\n", FABRIC_FAT_TREE },
+	{ "- topology: b\n  block:\n    block_sizes:\n      - 2\n      - 4\n    blocks:\n      - block: b1\n        nodes: n[1-2]\n"
+	  "      - block: b2\n        nodes: n[3-4]\n      - block: b3\n        nodes: n[5-6]\n"
+	  "      - block: b4\n        nodes: n[7-8]\n",
+	  "SwitchName=b1 Nodes=n[1-2]\nSwitchName=b2 Nodes=n[3-4]\nSwitchName=b3 Nodes=n[5-6]\nSwitchName=b4 Nodes=n[7-8]\n"
+	  "SwitchName=blocks4-0 Switches=b[1-2]\nSwitchName=blocks4-1 Switches=b[3-4]\nSwitchName=blocks Switches=blocks4-[0-1]\n",
+	  FABRIC_FAT_TREE },
+	{ "---\n- topology: t\n  torus3d:\n    toruses:\n      - name: pod\n        dims: {x: 3, y: 3, z: 3}\n        nodes: n[1-27]\n"
+	  "        placements:\n          - dims: {x: 1, y: 1, z: 1}\n", NULL, FABRIC_TORUS },
+	{ "---\n- topology: t\n  torus3d:\n    toruses:\n      - name: pod\n        dims: {x: 3, y: 3, z: 3}\n        regions:\n"
+	  "          - anchor: {x: 1, y: 0, z: 0}\n            dims: {x: 2, y: 2, z: 1}\n            nodes: n[1-4]\n",
+	  NULL, FABRIC_TORUS },
+	{ "RingName=r0 Nodes=n[1-8]\n", NULL, FABRIC_TORUS },
+	{ "---\n- topology: r\n  ring:\n    rings:\n      - ring: r0\n        nodes: n[1-8]\n", NULL, FABRIC_TORUS },
+};
+
+static void reads_topology_yaml(void **state)
+{
+	for (size_t i = 0; i < ROWS(yaml_rows); i++) {
+		struct fabric *f = fabric_of(yaml_rows[i].text);
+		struct buf out = {0};
+
+		assert_int_equal(f->planes[0].kind, yaml_rows[i].kind);
+		assert_int_equal(fabric_write_slurm(f, NULL, &out, NULL), 0);
+		if (yaml_rows[i].slurm)
+			assert_string_equal(out.data, yaml_rows[i].slurm);
+		buf_free(&out);
+		fabric_free(f);
+	}
+	(void) state;
+}
+
+/* x counts fastest, and each ring closes. */
+static void a_torus_of_yaml_is_where_it_says(void **state)
+{
+	struct fabric *whole = fabric_of(yaml_rows[2].text), *part = fabric_of(yaml_rows[3].text), *ring = fabric_of(yaml_rows[5].text);
+	const struct hierarchy *h = whole->planes[0].levels;
+
+	assert_int_equal(distance(h, "n1", "n2"), 200);
+	assert_int_equal(distance(h, "n1", "n3"), 200);
+	assert_int_equal(distance(h, "n1", "n4"), 200);
+	assert_int_equal(distance(h, "n1", "n10"), 200);
+	assert_int_equal(distance(h, "n1", "n14"), 600);
+	assert_int_equal(part->planes[0].switches, 27);
+	assert_int_equal(part->planes[0].hosts, 4);
+	assert_int_equal(distance(part->planes[0].levels, "n1", "n4"), 400);
+	assert_int_equal(distance(ring->planes[0].levels, "n1", "n8"), 200);
+	assert_int_equal(distance(ring->planes[0].levels, "n1", "n5"), 800);
+	fabric_free(whole);
+	fabric_free(part);
+	fabric_free(ring);
+	(void) state;
+}
+
+/* What topology.yaml is written, is read, and as topology.conf the same. */
+static void writes_the_yaml_that_it_reads(void **state)
+{
+	for (size_t i = 0; i < ROWS(slurm_rows); i++) {
+		struct fabric *f = fabric_of(slurm_rows[i].text), *again;
+		struct buf yaml = {0}, out = {0};
+
+		assert_int_equal(fabric_write_slurm_yaml(f, NULL, &yaml, NULL), 0);
+		again = fabric_of(yaml.data);
+		assert_int_equal(fabric_write_slurm(again, NULL, &out, NULL), 0);
+		assert_string_equal(out.data, slurm_rows[i].slurm);
+		buf_free(&yaml);
+		buf_free(&out);
+		fabric_free(f);
+		fabric_free(again);
+	}
+	(void) state;
+}
+
+static void a_fabric_of_json_is_the_same(void **state)
+{
+	static const char *const rows[] = {
+		ports, discovered,
+		"CA 2 1 0x11 4x EDR - SW 1 1 0xa1 ( 'leaf mlx5_0' - 'leaf' )\nCA 2 1 0x12 4x EDR - SW 1 1 0xa2 ( 'a b c' - 'leaf' )\n"
+		"SW 1 2 0xa1 4x EDR - SW 1 3 0xa2 ( 'leaf' - 'leaf' )\nSW 1 4 0xa1 4x HDR - SW 1 5 0xa2 ( 'leaf' - 'leaf' )\n",
+		"SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=m[1-2]\n",
+		"torus 2 4 7 3 5 2 0 5\nnode a tree 2 2 5 4 2 -1\nnode b tree 2 2 5 4 2 3 0 1 5\n",
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct fabric *f = fabric_of(rows[i]), *again;
+		json_t *j = fabric_json(f), *parts = fabric_json_parts(f), *same;
+		struct err e = {""};
+
+		if (!(again = fabric_of_json(parts, "test", &e)))
+			fail_msg("%s\n%s", e.text, rows[i]);
+		same = fabric_json(again);
+		assert_true(json_equal(j, same));
+		json_decref(j);
+		json_decref(parts);
+		json_decref(same);
+		fabric_free(f);
+		fabric_free(again);
+	}
+	(void) state;
+}
+
+/* A graph has levels as text, too. */
+static void writes_a_graph_and_reads_it(void **state)
+{
+	struct fabric *f = fabric_of("SwitchName=a Nodes=n1 Switches=b,c\nSwitchName=b Nodes=n2 Switches=c\n"
+				     "SwitchName=c Nodes=n3 Switches=d\nSwitchName=d Nodes=n4\n"), *again;
+	struct buf out = {0}, twice = {0};
+
+	assert_int_equal(f->planes[0].kind, FABRIC_GRAPH);
+	assert_int_equal(hierarchy_write(f->planes[0].levels, &out, NULL), 0);
+	again = fabric_of(out.data);
+	assert_int_equal(again->planes[0].kind, FABRIC_GRAPH);
+	assert_int_equal(hierarchy_write(again->planes[0].levels, &twice, NULL), 0);
+	assert_string_equal(out.data, twice.data);
+	assert_int_equal(distance(again->planes[0].levels, "n1", "n4"), 400);
+	assert_int_equal(distance(again->planes[0].levels, "n1", "n3"), 200);
+	buf_free(&out);
+	buf_free(&twice);
+	fabric_free(f);
+	fabric_free(again);
 	(void) state;
 }
 
@@ -318,7 +452,8 @@ static void refuses_what_is_malformed(void **state)
 	} rows[] = {
 		{ "", "test: nothing in it" },
 		{ "# nothing\n\n", "test: nothing in it" },
-		{ "\nhello\n", "test:2: 'hello': neither ibnetdiscover's output, Slurm's topology.conf nor a tree or torus" },
+		{ "\nhello\n",
+		  "test:2: 'hello': neither ibnetdiscover's output, Slurm's topology.conf or topology.yaml nor a tree or torus" },
 		{ "SW 1 1 0xa1 4x QDR 'x'\nXX 1\n", "test:2: a port begins with SW, CA or RT" },
 		{ "SW 1 1 a1 4x QDR 'x'\n", "test:1: lid, port and GUID were expected after SW" },
 		{ "SW 1 256 0xa1 4x QDR 'x'\n", "test:1: lid, port and GUID were expected after SW" },
@@ -341,14 +476,15 @@ static void refuses_what_is_malformed(void **state)
 		{ "SwitchName=a Nodes\n", "test:1: 'Nodes': Key=Value was expected" },
 		{ "Nodes=n1\n", "test:1: SwitchName or BlockName is needed" },
 		{ "BlockSizes=4,6\n", "test:1: BlockSizes: '6': not a multiple of what is before it" },
+		{ "RingName=a Switches=b\n", "test:1: a ring has Nodes, and nothing else" },
 		{ "BlockName=a Switches=b\n", "test:1: a block has Nodes, no Switches" },
 		{ "tree 1 2 3\n", "test:1: -1, or a count of 1 to 2 and as many indices, was expected" },
 		{ "tree 1 2 3 2 0\n", "test:1: -1, or a count of 1 to 2 and as many indices, was expected" },
 		{ "tree 1 2 3 2 1 0\n", "test:1: index 2 of 2: not one below 2 and above that before it" },
 		{ "tree 1 2 3 1 2\n", "test:1: index 1 of 1: not one below 2 and above that before it" },
 		{ "tree 1 2 3 1 0 1\n", "test:1: more than 1 indices" },
-		{ "tree 1 2 3 1 0\n", "test:1: the file ends where tree, torus or node was expected" },
-		{ "tree 1 2 3 1 0\nleaf\n", "test:2: 'leaf': tree, torus or node was expected" },
+		{ "tree 1 2 3 1 0\n", "test:1: the file ends where tree, torus, graph or node was expected" },
+		{ "tree 1 2 3 1 0\nleaf\n", "test:2: 'leaf': tree, torus, graph or node was expected" },
 		{ "tree 0 2 3 1 0\n", "test:1: a number of dimensions, 1 to 8, was expected" },
 		{ "torus 7 2 3\n", "test:1: a number of dimensions, 1 to 6, was expected" },
 		{ "tree 1 0 3 -1\n", "test:1: dimension 1: a size was expected, all together at most 16777216" },
@@ -364,6 +500,37 @@ static void refuses_what_is_malformed(void **state)
 		  "test:4: not of the kind and cost that line 2 has at this level" },
 		{ "tree 1 2 9 -1\ntree 1 1 8 -1\nnode a tree 1 1 1 -1\nnode b tree 1 1 1 -1\n",
 		  "test:4: b: 1 levels above it, others have 2" },
+		{ "tree 1 1 1 -1\ngraph 1 2 1 -1\n", "test:2: a graph is only ever the first line" },
+		{ "graph 2 2 1 2 1 -1\n", "test:1: a number of dimensions, 1 to 1, was expected" },
+		{ "graph 1 9000 1 -1\n", "test:1: a graph of 9000, at most 8192, and of so many the hops are not there" },
+		{ "graph 1 3 1 -1\nhops 1\n", "test:2: the file ends where hops was expected" },
+		{ "graph 1 2 1 -1\nnode a tree 1 1 1 -1\n", "test:2: 'hops ...' was expected" },
+		{ "graph 1 3 1 -1\nhops 1\nhops 1\nnode a tree 1 1 1 -1\n", "test:3: 2 numbers of hops, 1 to 10000, were expected" },
+		{ "graph 1 2 1 -1\nhops 0\nnode a tree 1 1 1 -1\n", "test:2: 1 numbers of hops, 1 to 10000, were expected" },
+		{ "graph 1 2 1 -1\nhops 1 2\nnode a tree 1 1 1 -1\n", "test:2: more than 1 numbers of hops" },
+		{ "---\n", "test:1: a list of topologies was expected" },
+		{ "---\n- topology: [\n", "test:3: did not find expected node content" },
+		{ "---\n- topology: a\n  flat: true\n", "test:2: a topology of tree, block, torus3d or ring was expected" },
+		{ "---\n- topology: a\n  tree:\n    switch: a\n", "test:4: switch: not a key that is known here" },
+		{ "---\n- topology: a\n  tree: {}\n", "test:3: a list of switches was expected" },
+		{ "---\n- topology: a\n  tree:\n    switches:\n      - nodes: n1\n", "test:5: switch, a name, was expected" },
+		{ "---\n- topology: a\n  tree:\n    switches:\n      - switch: s\n        nodes: n[1\n",
+		  "test:5: 'n[1': not a host list" },
+		{ "---\n- topology: a\n  tree:\n    switches:\n      - switch: s\n        children: t\n",
+		  "test:5: t: a switch that no line defines" },
+		{ "---\n- topology: a\n  block:\n    block_sizes: [4, 6]\n    blocks: []\n",
+		  "test:4: BlockSizes: '6': not a multiple of what is before it" },
+		{ "---\n- topology: a\n  torus3d:\n    toruses:\n      - name: t\n        nodes: n[1-4]\n",
+		  "test:5: dims, of x, y and z, was expected" },
+		{ "---\n- topology: a\n  torus3d:\n    toruses:\n      - name: t\n"
+		  "        dims: {x: 2, y: 2, z: 0}\n        nodes: n[1-4]\n",
+		  "test:6: a number each for x, y and z was expected" },
+		{ "---\n- topology: a\n  torus3d:\n    toruses:\n      - name: t\n"
+		  "        dims: {x: 2, y: 2, z: 1}\n        nodes: n[1-5]\n",
+		  "test:5: 5 nodes for 4 places" },
+		{ "---\n- topology: a\n  torus3d:\n    toruses:\n      - name: t\n        dims: {x: 2, y: 2, z: 1}\n        regions:\n"
+		  "          - anchor: {x: 1, y: 0, z: 0}\n            dims: {x: 2, y: 1, z: 1}\n            nodes: n[1-2]\n",
+		  "test:8: the region is not within the torus" },
 		{ "tree 8 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 -1\ntree 1 1 1 -1\n", "test:2: more than 8 levels above a host" },
 	};
 
@@ -640,6 +807,14 @@ static void switches_of_one_name_stay_apart(void **state)
 	assert_string_equal(f->nodes[1].name, "SwitchX---Mellanox-a1");
 	assert_string_equal(f->nodes[2].name, "SwitchX---Mellanox-a2");
 	fabric_free(f);
+	/* Slurm's limit. */
+	f = fabric_of("SW 1 1 0x1111111111111111 4x EDR - SW 1 1 0x1111111111111112 ( "
+		      "'a-description-as-long-as-a-node-may-have-it-which-is-of-64-bytes' - "
+		      "'a-description-as-long-as-a-node-may-have-it-which-is-of-64-bytes' )\n");
+	assert_int_equal(f->nswitches, 2);
+	assert_string_not_equal(f->nodes[0].name, f->nodes[1].name);
+	assert_true(strlen(f->nodes[0].name) < 64);
+	fabric_free(f);
 	(void) state;
 }
 
@@ -654,6 +829,11 @@ int main(void)
 		cmocka_unit_test(writes_what_it_read),
 		cmocka_unit_test(reads_and_writes_slurm),
 		cmocka_unit_test(writes_topology_yaml),
+		cmocka_unit_test(reads_topology_yaml),
+		cmocka_unit_test(a_torus_of_yaml_is_where_it_says),
+		cmocka_unit_test(writes_the_yaml_that_it_reads),
+		cmocka_unit_test(a_fabric_of_json_is_the_same),
+		cmocka_unit_test(writes_a_graph_and_reads_it),
 		cmocka_unit_test(writes_the_chosen_alone),
 		cmocka_unit_test(refuses_what_is_malformed),
 		cmocka_unit_test(recognises_a_torus),

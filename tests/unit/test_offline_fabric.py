@@ -150,15 +150,47 @@ def test_slurm_and_text_tell_the_same_tree(raw, name, tmp_path):
     assert {place["host"] for place in read["planes"][0]["places"]} == named
     assert leaves(read["planes"][0]) == FABRICS[name]["leaves"]
     assert output("export", "--format=slurm", conf) == conf.read_text()
-    if FABRICS[name]["kind"] == "fat tree":
-        text = tmp_path / "tree.txt"
-        output("export", "--format=paper", "-o", text, raw[name][0])
-        assert [(level["size"], level["costs"]) for level in as_json(text)["planes"][0]["levels"]] == \
-            [(level["size"], level["costs"]) for level in as_json(raw[name][0])["planes"][0]["levels"]]
-    else:
-        done = topiary("export", "--format=paper", raw[name][0])
-        assert (done.returncode, done.stdout) == (1, "")
-        assert "neither a tree nor a torus" in done.stderr
+    text = tmp_path / "levels.txt"
+    output("export", "--format=paper", "-o", text, raw[name][0])
+    read, found = (as_json(path)["planes"][0] for path in (text, raw[name][0]))
+    assert read["kind"] == FABRICS[name]["kind"]
+    for level in (*read["levels"], *found["levels"]):
+        level.pop("pruned")  # of which costs are made
+    assert read["levels"] == found["levels"]
+    assert {place["host"]: place["at"] for place in read["places"]} == {place["host"]: place["at"] for place in found["places"]}
+
+
+TORUS = """\
+---
+- topology: pod
+  torus3d:
+    toruses:
+      - name: t
+        dims: {x: 4, y: 3, z: 3}
+        nodes: n[1-36]
+"""
+
+
+def test_a_torus_is_drawn_as_a_grid(tmp_path):
+    """Rows and columns for two of its dimensions, slices side by side for the third; what goes round is a stub at both ends."""
+    path = tmp_path / "topology.yaml"
+    path.write_text(TORUS)
+    svg = output("show", "--svg", "--nodes", "n[1-3]", path)
+    levels = as_json(path)["planes"][0]["levels"][0]["dimensions"]
+    assert sorted(levels) == [3, 3, 4]
+    drawn = {name: box for kind, name, box, _ in boxes(svg) if kind == "s"}
+    at = {place["path"][-1]: place["at"][0] for place in as_json(path)["planes"][0]["places"]}
+    assert set(drawn) == set(at)
+    assert len({box[1] for box in drawn.values()}) == levels[1] and len({box[0] for box in drawn.values()}) == levels[0] * levels[2]
+    for name, (left, top, _, _) in drawn.items():
+        x, y, z = at[name] % levels[0], at[name] // levels[0] % levels[1], at[name] // levels[0] // levels[1]
+        assert left == sorted({box[0] for box in drawn.values()})[z * levels[0] + x]
+        assert top == sorted({box[1] for box in drawn.values()})[y]
+    assert {name for kind, name, *_ in boxes(svg) if kind == "h c"} == {"n1", "n2", "n3"}
+    lines = re.findall("<line( class=\"r\")?", svg)
+    # A link each but for those that go round, which are two stubs; and a line up for each that leads to another slice.
+    rings = [36 // size for size in levels]
+    assert sum(map(bool, lines)) == 2 * sum(rings) and len(lines) == 3 * 36 + sum(rings) + 36
 
 
 def test_a_nodes_export_tells_its_guids(tmp_path):
@@ -178,7 +210,7 @@ def test_a_nodes_export_tells_its_guids(tmp_path):
     (["show", "{folder}/none"], "{folder}/none: No such file or directory"),
     (["show", "{folder}/bad"], "{folder}/bad:2: a port begins with SW, CA or RT"),
     (["show", "{folder}/good", "{folder}/tree"], "{folder}/tree:0: the only file there may be when it is of this form"),
-    (["paint", "{folder}/good"], "'paint': show, import or export?"),
+    (["paint", "{folder}/good"], "'paint': show, export, import, history or diff?"),
     (["export", "--format=dot", "{folder}/good"], "format 'dot': slurm, slurm-yaml, paper, scotch or json"),
     (["export", "--format=paper", "--plane=1", "{folder}/good"], "paper: plane 1: there is none with hosts"),
     (["export", "--format=slurm", "--nodes=x[1-2]", "{folder}/good"], "slurm: no host of a known name is on a switch"),

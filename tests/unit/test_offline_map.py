@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """`topiary map` without a cluster: nodes by name, by a network's file, by distances alone."""
+import functools
 import json
+import resource
 import subprocess
 
 import pytest
@@ -28,6 +30,11 @@ def dense(n, weight):
     return "\n".join(" ".join(str(weight(a, b)) for b in range(n)) for a in range(n)) + "\n"
 
 
+def topiary_map(folder, *words, memory=None):
+    limit = (lambda: resource.setrlimit(resource.RLIMIT_AS, (memory, memory))) if memory else None
+    return subprocess.run([BUILD / "topiary", "map", *words], cwd=folder, capture_output=True, text=True, timeout=60, check=False, preexec_fn=limit)
+
+
 def ring(n):
     return dense(n, lambda a, b: int((a - b) % n in (1, n - 1)))
 
@@ -39,9 +46,7 @@ def topiary(tmp_path):
     (tmp_path / "ring4").write_text(ring(4))
     (tmp_path / "ring24").write_text(ring(24))
 
-    def run(*words):
-        return subprocess.run([BUILD / "topiary", "map", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    return run
+    return functools.partial(topiary_map, tmp_path)
 
 
 def seats(told):
@@ -138,7 +143,80 @@ def test_same_bytes_again(topiary, effort):
     (["--matrix=ring24", "--distances=ring4"], "24 ranks, but only 4 places"),
     (["--matrix=ring4", "--distances=ring4", "--format=openmpi"], "--distances alone names no hosts"),
     (["--matrix=ring4", "--nodes=cn1", "--tasks-per-node=2,2"], "tasks per node '2,2'"),
+    (["--matrix=ring4", "--nodes=cn1=0-3;cn9=0"], "cn9: the snapshot does not know this node"),
+    (["--matrix=ring4", "--nodes=cn1=99"], "cn1: core list '99': wrong at '99' (the node has 8 cores)"),
+    (["--matrix=ring4", "--nodes=cn1="], "cn1: core list ''"),
+    (["--matrix=ring4", "--nodes="], "'': no node"),
+    (["--matrix=ring24", "--nodes=cn1=0-3"], "24 ranks, but only 8 places"),
+    (["--matrix=ring4", "--nodes=cn1", "--ranks=0"], "--ranks: '0' is no such number"),
+    (["--matrix=/dev/null", "--nodes=cn1"], "/dev/null: not a regular file"),
+    (["--matrix=.", "--nodes=cn1"], ".: not a regular file"),
+    (["--matrix=gone", "--nodes=cn1"], "gone: No such file or directory"),
 ])
 def test_bad_input(topiary, words, says):
     told = topiary("--snapshot=snapshot", *words)
     assert told.returncode != 0 and says in told.stderr and not told.stdout, told.stderr
+
+
+MARKET = "%%MatrixMarket matrix coordinate real "
+
+
+@pytest.mark.parametrize("text, says", [
+    (b"", "bad: empty"),
+    (b"# only this\n", "bad: empty"),
+    (b"0 -1\n1 0\n", "bad:1: a weight below 0"),
+    (b"0 nan\n1 0\n", "bad:1: not a number"),
+    (b"0 +inf\n1 0\n", "bad:1: not a finite number"),
+    (b"0 1e201\n1 0\n", "bad:1: a weight above 1e200"),
+    (b"0 1\n1 0 0\n", "bad:2: the row is longer"),
+    (b"0 1\n1", "bad:2: the row is shorter"),
+    (b"0 1\n", "fewer rows than columns"),
+    (b"\x7fELF\x02\x01\0\0", "bad:1: not a number"),
+    (b"0 1\0 2\n1 0 0\n", "bad:1: not a number"),
+    (b"E\t0\t1\t10 byt", "bad:1: 'bytes' is missing"),
+    (b"E 0 70000 1 bytes\n", "bad:1: no such rank: 0 to 65535 are"),
+    ((MARKET + "general\n2 2 2\n1 2 1\n").encode(), "fewer entries than the header says"),
+    ((MARKET + "general\n4000000000 4000000000 1\n1 2 1\n").encode(), "bad:2: the number of ranks must be 1 to 65536"),
+    ((MARKET + "general\n65536 65536 0\n").encode(), "65536 ranks, but only 16 places"),
+    (b"0\n65536 4294967295\n0 010\n4294967295 1 2\n", "bad:"),
+])
+@pytest.mark.parametrize("option", ["--matrix", "--distances"])
+def test_bad_matrix(topiary, tmp_path, option, text, says):
+    """One line that names the file, whether it holds what ranks exchange or what places cost; within 1 GiB, whatever a header claims."""
+    if option == "--distances" and "places" in says:
+        says = "distances between 65536 places, but there are 8"
+    (tmp_path / "bad").write_bytes(text)
+    told = topiary("--snapshot=snapshot", "--nodes=cn1", "--matrix=ring4", f"{option}=bad", memory=1 << 30)
+    assert told.returncode == 1 and says in told.stderr and not told.stdout, told.stderr
+    assert told.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", [
+    b"0 1 0 1\r\n1 0 1 0\r\n0 1 0 1\r\n1 0 1 0\r\n", b"# by hand\n\n0 1 0 1\n%\n1 0 1 0\n0 1 0 1\n1 0 1 0", b"0 2 0 2\n0 0 2 0\n0 0 0 2\n0 0 0 0\n",
+    (MARKET + "symmetric\r\n% as well\r\n4 4 4\r\n2 1 1\r\n3 2 1\r\n4 3 1\r\n4 1 1\r\n").encode(),
+    b"E\t0\t1\t2 bytes\r\nE 1 2 2 bytes\nE 2 3 2 bytes\nE 3 0 2 bytes\n",
+    b"0\r\n4 8\r\n0 010\r\n2 2 1 2 3\n2 2 0 2 2\n2 2 1 2 3\n2 2 0 2 2\n",
+])
+def test_same_matrix_in_other_words(topiary, tmp_path, text):
+    """Line ends, comments, one direction instead of both."""
+    (tmp_path / "other").write_bytes(text)
+    words = ["--snapshot=snapshot", "--nodes=cn[1-2]=0,4", "--explain=json"]
+    plain, other = topiary("--matrix=ring4", *words), topiary("--matrix=other", *words)
+    assert other.returncode == 0 and other.stdout == plain.stdout
+    assert json.loads(other.stderr)["cost"] == json.loads(plain.stderr)["cost"] > 0
+
+
+@pytest.mark.parametrize("count, exact", [(2 ** 31, True), (2 ** 53, True), (2 ** 53 + 1, False), (2 ** 64 - 1, False)])
+def test_bytes_beyond_what_numbers_hold(topiary, tmp_path, count, exact):
+    """Exact to 2^53, then to 16 digits."""
+    (tmp_path / "great").write_text(f"E 0 1 {count} bytes\n")
+    told = topiary("--snapshot=snapshot", "--matrix=great", "--nodes=cn1=0,1", "--costs=core=1", "--explain=json")
+    cost = json.loads(told.stderr)["cost"]
+    assert cost == count if exact else cost == pytest.approx(count, rel=1e-15)
+
+
+def test_nodes_of_two_networks(topiary, tmp_path):
+    """What is not connected cannot be compared: an error that names the node."""
+    (tmp_path / "apart").write_text("SwitchName=a Nodes=cn[1-2]\nSwitchName=b Nodes=cn[3-4]\n")
+    told = topiary("--snapshot=snapshot", "--matrix=ring4", "--arch=apart", "--nodes=cn[1,3]=0-1")
+    assert told.returncode == 1 and "cn3: " in told.stderr and told.stderr.count("\n") == 1 and not told.stdout

@@ -284,38 +284,6 @@ static void fills_on_purpose(void **state)
 	(void) state;
 }
 
-static void writes_rank_files(void **state)
-{
-	static const struct {
-		const char *format;
-		unsigned cpus;
-		const char *text;
-	} rows[] = {
-		{ "plain", 1, "0 cn1 1\n1 cn0 0\n" },
-		{ "openmpi", 1, "rank 0=cn1 slot=1\nrank 1=cn0 slot=0\n" },
-		{ "plain", 2, "0 cn1 2,3\n1 cn0 0,1\n" },
-		{ "openmpi", 2, "rank 0=cn1 slot=2,3\nrank 1=cn0 slot=0,1\n" },
-	};
-	unsigned place[] = { 3, 0 };
-	struct mapping m = { .ranks = 2, .place = place };
-	struct buf text = {0};
-	struct err e = {""};
-
-	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct places *p = places_new();
-
-		add(p, "cn0", "Core:8", rows[i].cpus == 2 ? "2-5" : "3,5", rows[i].cpus);
-		add(p, "cn1", "Core:8", rows[i].cpus == 2 ? "2-5" : "3,5", rows[i].cpus);
-		assert_int_equal(rankfile_write(rows[i].format, p, &m, &text, &e), 0);
-		assert_string_equal(text.data, rows[i].text);
-		assert_int_equal(rankfile_write("mpich", p, &m, &text, &e), -1);
-		assert_string_equal(e.text, "mpich: no such format of rank files; there are: plain, openmpi");
-		buf_free(&text);
-		places_free(p);
-	}
-	(void) state;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,7 +297,6 @@ int main(void)
 		cmocka_unit_test(takes_distances),
 		cmocka_unit_test(fits_tasks),
 		cmocka_unit_test(fills_on_purpose),
-		cmocka_unit_test(writes_rank_files),
 	};
 
 	return cmocka_run_group_tests_name("places", tests, NULL, NULL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <string.h>
+#include "fabric/json.h"
 
-#include "cmd_fabric.h"
+#include <stdio.h>
+#include <string.h>
 
 static const char *form_name(enum hierarchy_form form)
 {
@@ -67,10 +68,9 @@ static json_t *planes_json(const struct fabric *f)
 	for (unsigned i = 0; i < f->nplanes; i++) {
 		const struct fabric_plane *p = &f->planes[i];
 
-		json_array_append_new(planes, json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "kind", fabric_kind_name(p->kind),
+		json_array_append_new(planes, json_pack("{s:s, s:I, s:I, s:I, s:I}", "kind", fabric_kind_name(p->kind),
 							"switches", (json_int_t) p->switches, "hosts", (json_int_t) p->hosts,
-							"links", (json_int_t) p->links, "cables", (json_int_t) p->cables,
-							"levels", levels_json(p->levels), "places", places_json(p->levels)));
+							"links", (json_int_t) p->links, "cables", (json_int_t) p->cables));
 	}
 	return planes;
 }
@@ -103,6 +103,23 @@ static json_t *nodes_json(const struct fabric *f, unsigned from, unsigned to)
 	return nodes;
 }
 
+static json_t *hosts_json(const struct fabric *f)
+{
+	json_t *hosts = nodes_json(f, f->nswitches, f->nnodes), *host;
+	size_t i;
+
+	json_array_foreach(hosts, i, host)
+		json_object_set_new(host, "adapters", json_array());
+	for (i = 0; i < f->nadapters; i++) {
+		const struct fabric_adapter *a = &f->adapters[i];
+
+		host = json_array_get(hosts, a->host - f->nswitches);
+		json_array_append_new(json_object_get(host, "adapters"), json_pack("{s:o, s:o}", "guid", guid_json(a->guid),
+										   "port", guid_json(a->port)));
+	}
+	return hosts;
+}
+
 static json_t *links_json(const struct fabric *f)
 {
 	json_t *links = json_array();
@@ -129,8 +146,35 @@ static json_t *odd_json(const struct fabric *f)
 	return lines;
 }
 
+/* The levels as a file gave them, which its switches, made of them, do not tell. */
+static json_t *text_json(const struct fabric *f)
+{
+	struct buf text = {0};
+	json_t *j;
+
+	if (!f->given || hierarchy_write(f->planes[0].levels, &text, NULL))
+		return json_null();
+	j = json_string(text.data);
+	buf_free(&text);
+	return j;
+}
+
+json_t *fabric_json_parts(const struct fabric *f)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "text", text_json(f), "planes", planes_json(f),
+			 "switches", nodes_json(f, 0, f->nswitches), "hosts", hosts_json(f), "links", links_json(f));
+}
+
 json_t *fabric_json(const struct fabric *f)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "planes", planes_json(f), "switches", nodes_json(f, 0, f->nswitches),
-			 "hosts", nodes_json(f, f->nswitches, f->nnodes), "links", links_json(f), "odd", odd_json(f));
+	json_t *j = fabric_json_parts(f), *planes = json_object_get(j, "planes"), *plane;
+	size_t i;
+
+	json_array_foreach(planes, i, plane) {
+		json_object_set_new(plane, "levels", levels_json(f->planes[i].levels));
+		json_object_set_new(plane, "places", places_json(f->planes[i].levels));
+	}
+	if (j)
+		json_object_set_new(j, "odd", odd_json(f));
+	return j;
 }
