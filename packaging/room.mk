@@ -12,12 +12,17 @@ install: all
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/topiary/examples packaging/examples/*
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/topiary docs/sql.md docs/openapi.yaml
 	$(INSTALL) -D -m 644 packaging/completion/topiary.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/topiary
-	$(foreach n,1 5 7 8,$(if $(wildcard docs/*.$n),\
+	$(foreach n,1 3 5 7 8,$(if $(wildcard docs/*.$n),\
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$n $(wildcard docs/*.$n) &&)) true
 	# Never over a plugin that a daemon has mapped: beside it, then renamed.
 	$(foreach p,$(notdir $(PLUGINS)),$(INSTALL) -D -m 644 $(BUILD)/slurm/$p $(DESTDIR)$(call plugindir,$p)/.$p.new && \
 		mv $(DESTDIR)$(call plugindir,$p)/.$p.new $(DESTDIR)$(call plugindir,$p)/$p &&) true
 	$(if $(MPICC),$(INSTALL) -D -m 644 -t $(DESTDIR)$(LIBDIR)/topiary $(CAPTURE))
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(LIBDIR) $(LIBTOPIARY)
+	ln -sf $(notdir $(LIBTOPIARY)) $(DESTDIR)$(LIBDIR)/libtopiary.so
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/include lib/app/topiary.h
+	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig
+	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' lib/app/topiary.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/topiary.pc
 
 deb: all
 	packaging/make-deb $(BUILD)/deb

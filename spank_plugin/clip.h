@@ -7,12 +7,19 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "export.h"
+
+/* Where a topology goes: new empty files, open for reading and writing. */
+struct clipped {
+	int xml, shm;
+};
 
 /*
- * The node's export at `file`, which must be root's own regular file, restricted to some of its cores (topo/restrict.h), by a
- * child process. *here says whether the export describes the system that runs now: then, and only then, its CPU numbers may be
- * bound to. 0, or -1 with an error naming the file. The caller frees out.
+ * The node's export restricted to some of its cores (topo/restrict.h; NULL: all of it), by a child process: both forms of it
+ * (topo/image.h) into those files. What the child saw of its CPUs is put into x, and *here says whether the image binds to them:
+ * now are those that the kernel has. 0 or -1.
  */
-int clip_export(const char *file, const char *cores, struct buf *out, bool *here, struct err *e);
+int clip_export(const struct buf *xml, const char *cores, hwloc_const_bitmap_t now, const struct clipped *into, struct export *x,
+		bool *here, struct err *e);
 
 #endif

@@ -10,27 +10,46 @@ SPANK_PLUGIN(topiary, 1)
 #include "capture.h"
 #include "options.h"
 #include "rank_file.h"
+#include "report.h"
+#include "site.h"
+#include "srun_side.h"
 #include "step.h"
 #include "submit.h"
+#include "task.h"
 
 /* What each hook does in each place that Slurm loads us into (spank_context()); an empty place is a success. */
 typedef int hook_fn(spank_t sp, int argc, char **argv);
 
+static int open_srun(spank_t sp, int argc, char **argv)
+{
+	return options_register(sp, argc, argv) | srun_follow_map(sp, argc, argv);
+}
+
+static int open_node(spank_t sp, int argc, char **argv)
+{
+	return options_register(sp, argc, argv) | site_defaults(sp, argc, argv);
+}
+
+static int prepare_step(spank_t sp, int argc, char **argv)
+{
+	return step_open(sp, argc, argv) | report_open(sp, argc, argv);
+}
+
+static int prepare_task(spank_t sp, int argc, char **argv)
+{
+	return rank_file_make(sp, argc, argv) | capture_begin(sp, argc, argv) | task_prepare(sp, argc, argv);
+}
+
 static hook_fn *const on_init[S_CTX_JOB_SCRIPT + 1] = {
-	[S_CTX_LOCAL] = options_register,
+	[S_CTX_LOCAL] = open_srun,
 	[S_CTX_ALLOCATOR] = options_register,
-	[S_CTX_REMOTE] = options_register,
+	[S_CTX_REMOTE] = open_node,
 };
 static hook_fn *const on_post_opt[S_CTX_JOB_SCRIPT + 1] = {
 	[S_CTX_LOCAL] = submit_options,
 	[S_CTX_ALLOCATOR] = submit_options,
-	[S_CTX_REMOTE] = step_open,
+	[S_CTX_REMOTE] = prepare_step,
 };
-static int prepare_task(spank_t sp, int argc, char **argv)
-{
-	return rank_file_make(sp, argc, argv) | capture_begin(sp, argc, argv);
-}
-
 static hook_fn *const on_task[S_CTX_JOB_SCRIPT + 1] = { [S_CTX_REMOTE] = prepare_task };
 static hook_fn *const on_task_exit[S_CTX_JOB_SCRIPT + 1] = { [S_CTX_REMOTE] = capture_end };
 static hook_fn *const on_exit_[S_CTX_JOB_SCRIPT + 1] = { [S_CTX_REMOTE] = step_close };

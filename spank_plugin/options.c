@@ -17,6 +17,11 @@ static int request_check(const char *name, const char *value, struct err *e)
 	return request_set(&r, name, value, e);
 }
 
+static int bind_take(const char *name, const char *value, struct err *e)
+{
+	return bind_request_set(&options.bind, name, value, e);
+}
+
 /* slurmctld has read it by then. */
 static int leave(const char *name, const char *value, struct err *e)
 {
@@ -57,40 +62,47 @@ static int capture_take(const char *name, const char *value, struct err *e)
 
 typedef int take_fn(const char *name, const char *value, struct err *e);
 
-enum { FIT, LEVEL, REQUEST, MATRIX, CAPTURE, OPTIONS };
-
-static const struct {
-	take_fn *submit, *remote;
-} takes[OPTIONS] = {
-	[FIT] = { request_check, leave },
-	[LEVEL] = { request_check, leave },
-	[REQUEST] = { request_check, leave },
-	[MATRIX] = { matrix_submit, matrix_take },
-	[CAPTURE] = { capture_submit, capture_take },
-};
-
 static int option_set(int which, const char *value, int remote);
 
-static struct spank_option table[OPTIONS] = {
-	[FIT] = { "topo-fit", "FIT", "how the job's cores should lie in the hardware: off, prefer, require or spread", 1, FIT,
-		option_set },
-	[LEVEL] = { "topo-level", "LEVEL", "hardware boundary that the job should stay within: package, die, numa, l3, l2 or node",
-		1, LEVEL, option_set },
-	[REQUEST] = { "topo-request", "PATH", "the hardware wanted on each node, as in /package=1/l3=2/core=4", 1, REQUEST,
-		option_set },
-	[MATRIX] = { "topo-matrix", "FILE", "communication matrix of the job's ranks: mpirun places them by it", 1, MATRIX,
-		option_set },
-	[CAPTURE] = { "topo-capture", "FILE", "write what the job's ranks exchange, for --topo-matrix of a later job", 1, CAPTURE,
-		option_set },
+/* What an option is, but for its number and its callback, and who takes its value on either side. */
+static const struct {
+	const char *name, *argument, *help;
+	int has_argument;	/* as getopt_long(3) has it */
+	take_fn *submit, *remote;
+} rows[] = {
+	{ "topo-fit", "FIT", "how the job's cores should lie in the hardware: off, prefer, require or spread", 1, request_check,
+		leave },
+	{ "topo-level", "LEVEL", "hardware boundary that the job should stay within: package, die, numa, l3, l2 or node", 1,
+		request_check, leave },
+	{ "topo-request", "PATH", "the hardware wanted on each node, as in /package=1/l3=2/core=4", 1, request_check, leave },
+	{ "topo-matrix", "FILE", "communication matrix of the job's ranks: mpirun and srun place them by it", 1, matrix_submit,
+		matrix_take },
+	{ "topo-capture", "FILE", "write what the job's ranks exchange, for --topo-matrix of a later job", 1, capture_submit,
+		capture_take },
+	{ "topo-place", "PLACE", "a task's cores: off, compact[:LEVEL], scatter[:LEVEL] or mem", 1, bind_take, bind_take },
+	{ "topo-membind", "POLICY", "a task's memory: off, local, bind or interleave[:job|task]", 1, bind_take, bind_take },
+	{ "topo-omp", "FORM", "OpenMP's threads and places within a task's cores: off, auto, gomp or kmp", 1, bind_take, bind_take },
+	{ "topo-hugepages", "KIND", "large pages for what malloc gives: off, thp or hugetlb", 1, bind_take, bind_take },
+	{ "topo-nic", "RAILS", "network devices near a task: off, auto, one, local or all; with ,strict also as a filter", 1, bind_take,
+		bind_take },
+	{ "topo-report", "[=json]", "tell where each task is and what it has, as the kernel sees it", 2, bind_take, bind_take },
 };
+
+#define OPTIONS (sizeof(rows) / sizeof(*rows))
+
+/* So Slurm carries an option without a value from sbatch to the srun in its script. */
+static const char *value_of(const char *value)
+{
+	return value && strcmp(value, "(null)") ? value : "";
+}
 
 /* A job that is already placed is never refused: on the node a bad value is as if it had not been given. */
 static int option_set(int which, const char *value, int remote)
 {
-	take_fn *take = remote ? takes[which].remote : takes[which].submit;
+	take_fn *take = remote ? rows[which].remote : rows[which].submit;
 	struct err e;
 
-	if (!take(table[which].name, value ? value : "", &e))
+	if (!take(rows[which].name, value_of(value), &e))
 		return 0;
 	slurm_error("topiary: %s%s", e.text, remote ? "; ignored" : "");
 	return remote ? 0 : -1;
@@ -99,8 +111,12 @@ static int option_set(int which, const char *value, int remote)
 int options_register(spank_t sp, int argc, char **argv)
 {
 	(void) argc, (void) argv;
-	for (int i = 0; i < OPTIONS; i++)
-		if (spank_option_register(sp, &table[i]) != ESPANK_SUCCESS)
-			slurm_error("topiary: --%s cannot be offered", table[i].name);
+	for (size_t i = 0; i < OPTIONS; i++) {
+		struct spank_option o = { (char *) rows[i].name, (char *) rows[i].argument, (char *) rows[i].help,
+			rows[i].has_argument, (int) i, option_set };
+
+		if (spank_option_register(sp, &o) != ESPANK_SUCCESS)
+			slurm_error("topiary: --%s cannot be offered", rows[i].name);
+	}
 	return 0;
 }

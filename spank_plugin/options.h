@@ -5,6 +5,8 @@
 
 #include <slurm/spank.h>
 
+#include "bind/request.h"
+
 /*
  * What the user asked for: "" or a value that was checked when it arrived. --topo-fit, --topo-level and --topo-request are checked, too
  * (fit/request.h), but only slurmctld acts on them, which reads them in the job record.
@@ -12,6 +14,7 @@
 struct options {
 	char matrix[4096];	/* --topo-matrix: on the submit side absolute and readable; on the node as it came */
 	char capture[4000];	/* --topo-capture: the same, of a file to be written; shorter, for what is named after it */
+	struct bind_request bind;	/* --topo-place, --topo-membind, --topo-omp, --topo-hugepages, --topo-nic, --topo-report */
 };
 
 extern struct options options;

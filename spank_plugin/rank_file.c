@@ -4,9 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <slurm/slurm.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +18,8 @@
 enum { MAX_WORDS = 4096 };
 
 struct map {
-	char job[16], tasks[4096], folder[PATH_MAX + 8], rankfile[PATH_MAX + 24], explain[PATH_MAX + 24];
+	char job[16], tasks[4096], base[PATH_MAX + 24];	/* base: what the names of the files begin with */
+	char rankfile[PATH_MAX + 40], env[PATH_MAX + 40], explain[PATH_MAX + 40];
 };
 
 static void keep_env(const char *name, char *space, size_t size, const char **env, unsigned *n)
@@ -45,7 +44,7 @@ static void exec_map(const struct map *m)
 		setenv("TOPIARY_CONF", step.config, 1);
 	keep_env("TOPIARY_CONF", topiary_conf, sizeof(topiary_conf), env, &n);
 	execle(step.settings.topiary_command, step.settings.topiary_command, "map", "--job", m->job, "--matrix",
-	       options.matrix, "--format", "openmpi", "-o", m->rankfile, "--explain=json", NULL, (char *const *) env);
+	       options.matrix, "--format", "openmpi,srun", "-o", m->base, "--env", m->env, "--explain=json", NULL, (char *const *) env);
 	dprintf(STDERR_FILENO, "%s: %s\n", step.settings.topiary_command, strerror(errno));
 }
 
@@ -85,34 +84,13 @@ static int run_map(struct map *m, struct err *e)
 	return access(m->rankfile, R_OK) ? err_set(e, "%s: %s", m->rankfile, strerror(errno)) : 0;
 }
 
-static void tell_cost(spank_t sp, const char *explain)
+static void name_files(struct map *m)
 {
-	static const struct { const char *key, *name; } told[] = {
-		{ "cost", "TOPIARY_RANKFILE_COST" },
-		{ "block", "TOPIARY_RANKFILE_COST_BLOCK" },
-		{ "cyclic", "TOPIARY_RANKFILE_COST_CYCLIC" },
-	};
-	json_t *all = json_load_file(explain, 0, NULL), *one;
-	char text[32];
-
-	for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++) {
-		if (!json_is_number(one = json_object_get(all, told[i].key)))
-			continue;
-		snprintf(text, sizeof(text), "%.15g", json_number_value(one));
-		spank_setenv(sp, told[i].name, text, 1);
-	}
-	json_decref(all);
-}
-
-static bool user_has_one(spank_t sp)
-{
-	static const char *const names[] = { "OMPI_MCA_rmaps_rank_file_path", "OMPI_MCA_orte_rankfile" };
-	char value[8];
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (spank_getenv(sp, names[i], value, sizeof(value)) != ESPANK_ENV_NOEXIST)
-			return true;
-	return false;
+	snprintf(m->job, sizeof(m->job), "%u", step.job);
+	snprintf(m->base, sizeof(m->base), "%s/" STEP_USER_DIR "/rankfile", step.path);
+	snprintf(m->rankfile, sizeof(m->rankfile), "%s.openmpi", m->base);
+	snprintf(m->env, sizeof(m->env), "%s.env", m->base);
+	snprintf(m->explain, sizeof(m->explain), "%s.json", m->base);
 }
 
 int rank_file_make(spank_t sp, int argc, char **argv)
@@ -121,23 +99,21 @@ int rank_file_make(spank_t sp, int argc, char **argv)
 	struct err e;
 
 	(void) argc, (void) argv;
-	if (step.id != SLURM_BATCH_SCRIPT || !*options.matrix || step.dir < 0 || user_has_one(sp))
+	if (step.id != SLURM_BATCH_SCRIPT || !*options.matrix || step.dir < 0)
 		return 0;
 	/* mpirun will start so many on each node, and no rank file may ask for more. */
 	if (spank_getenv(sp, "SLURM_TASKS_PER_NODE", m.tasks, sizeof(m.tasks))) {
 		slurm_spank_log("topiary: job %u has no rank file: Slurm does not say how many tasks a node has", step.job);
 		return 0;
 	}
-	snprintf(m.job, sizeof(m.job), "%u", step.job);
-	snprintf(m.folder, sizeof(m.folder), "%s/" STEP_USER_DIR, step.path);
-	snprintf(m.rankfile, sizeof(m.rankfile), "%s/rankfile", m.folder);
-	snprintf(m.explain, sizeof(m.explain), "%s/rankfile.json", m.folder);
+	name_files(&m);
 	if (run_map(&m, &e)) {
 		slurm_spank_log("topiary: job %u has no rank file: %s", step.job, e.text);
 		return 0;
 	}
+	if (rank_file_tell_env(sp, m.env, &e))
+		slurm_spank_log("topiary: job %u: %s", step.job, e.text);
 	spank_setenv(sp, "TOPIARY_RANKFILE", m.rankfile, 1);
-	spank_setenv(sp, "OMPI_MCA_rmaps_rank_file_path", m.rankfile, 1);
-	tell_cost(sp, m.explain);
+	rank_file_tell_cost(sp, m.explain);
 	return 0;
 }

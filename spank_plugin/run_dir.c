@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -14,8 +15,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "base/file.h"
 
 enum {
 	MAX_ENTRIES = 10000,	/* that one removal takes away: the owner of a sub-folder may have made any number */
@@ -36,14 +35,20 @@ static int open_beneath(int at, const char *name)
 	return open_dir(at, name, RESOLVE_BENEATH | RESOLVE_NO_XDEV);
 }
 
-int run_dir_open(const char *path, struct err *e)
+static bool is_roots(int fd)
 {
 	struct stat st;
+
+	return !fstat(fd, &st) && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+int run_dir_open(const char *path, struct err *e)
+{
 	int fd = open_dir(AT_FDCWD, path, 0);
 
 	if (fd < 0)
 		return err_set(e, "%s: %s", path, strerror(errno));
-	if (fstat(fd, &st) == 0 && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH)))
+	if (is_roots(fd))
 		return fd;
 	close(fd);
 	return err_set(e, "%s: must belong to root and be writable by root alone", path);
@@ -117,20 +122,46 @@ int run_dir_make(int root, const char *name, struct err *e)
 	return -1;
 }
 
-int run_dir_write(int dir, const char *name, const void *data, size_t len, struct err *e)
+int run_dir_enter(int root, const char *name)
+{
+	int fd = open_beneath(root, name);
+
+	if (fd < 0 || is_roots(fd))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+int run_dir_sub(int dir, const char *name, struct err *e)
+{
+	int fd = mkdirat(dir, name, 0755) ? -1 : run_dir_enter(dir, name);
+
+	if (fd >= 0 && !fchmod(fd, 0755))
+		return fd;
+	err_set(e, "%s: %s", name, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+int run_dir_file(int dir, struct err *e)
+{
+	int fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0 && !fchown(fd, 0, 0) && !fchmod(fd, 0644))
+		return fd;
+	err_set(e, "a new file: %s", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+int run_dir_link(int fd, int dir, const char *name, struct err *e)
 {
 	char self[32];
-	int fd = openat(dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600), rc;
 
-	if (fd < 0)
-		return err_set(e, "%s: %s", name, strerror(errno));
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	rc = file_write(fd, data, len) || fchown(fd, 0, 0) || fchmod(fd, 0644) ||
-	     linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW);
-	if (rc)
-		err_set(e, "%s: %s", name, strerror(errno));
-	close(fd);
-	return rc ? -1 : 0;
+	return linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW) ? err_set(e, "%s: %s", name, strerror(errno)) : 0;
 }
 
 int run_dir_give(int dir, const char *name, uid_t uid, gid_t gid, struct err *e)

@@ -20,8 +20,18 @@ int run_dir_open(const char *path, struct err *e);
 /* Make the folder of a step, mode 0755, after removing a leftover of that name, and lock it. Its descriptor, or -1. */
 int run_dir_make(int root, const char *name, struct err *e);
 
-/* Put a whole file there, root's, mode 0644, that was not there before. 0 or -1. */
-int run_dir_write(int dir, const char *name, const void *data, size_t len, struct err *e);
+/* A folder there, opened as one of root's own. A descriptor, or -1. */
+int run_dir_enter(int root, const char *name);
+
+/* Make a folder there for all to read. Its descriptor, or -1. */
+int run_dir_sub(int dir, const char *name, struct err *e);
+
+/*
+ * A file without a name in a folder, root's, mode 0644, open for both: a descriptor, or -1. Once it is whole it is given one,
+ * here or in another folder of RunDir, which must not be taken: 0 or -1.
+ */
+int run_dir_file(int dir, struct err *e);
+int run_dir_link(int fd, int dir, const char *name, struct err *e);
 
 /* Make a folder there that belongs to a user, mode 0700. 0 or -1. */
 int run_dir_give(int dir, const char *name, uid_t uid, gid_t gid, struct err *e);

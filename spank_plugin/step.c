@@ -8,9 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clip.h"
+#include "mapped.h"
 #include "options.h"
+#include "rank_file.h"
 #include "run_dir.h"
+#include "told.h"
+#include "topo/image.h"
+#include "topology.h"
 
 struct step step = { .root = -1, .dir = -1 };
 
@@ -30,10 +34,14 @@ static void name_step(void)
 
 static int identify(spank_t sp, struct err *e)
 {
+	char one[1];
+
 	if (spank_get_item(sp, S_JOB_ID, &step.job) || spank_get_item(sp, S_JOB_STEPID, &step.id) ||
 	    spank_get_item(sp, S_JOB_UID, &step.uid) || spank_get_item(sp, S_JOB_GID, &step.gid))
 		return err_set(e, "Slurm does not say which step this is");
 	name_step();
+	/* srun puts it there only for what the user said; slurmstepd puts its own there only for the tasks. */
+	step.user_binds = spank_getenv(sp, "SLURM_CPU_BIND_TYPE", one, sizeof(one)) != ESPANK_ENV_NOEXIST;
 	return 0;
 }
 
@@ -47,48 +55,48 @@ static int configure(int argc, char **argv, struct err *e)
 	return settings_load(step.config, &step.settings, e);
 }
 
-static bool same(spank_t sp, const char *name, const char *other, const char *suffix)
-{
-	char value[PATH_MAX], wanted[PATH_MAX + 32];
-	size_t n;
-
-	if (spank_getenv(sp, name, value, sizeof(value)) || spank_getenv(sp, other, wanted, PATH_MAX))
-		return false;
-	n = strlen(wanted);
-	snprintf(wanted + n, sizeof(wanted) - n, "%s", suffix);
-	return !strcmp(value, wanted);
-}
-
-/*
- * A step inherits the environment of the step around it, perhaps on another node, and a job that of the job it was submitted
- * from. What we put there stands beside a variable of our own that says so; anything else was set by the user and stays.
- */
 static void drop_inherited(spank_t sp)
 {
-	if (same(sp, "HWLOC_XMLFILE", "TOPIARY_STEP_DIR", "/topology.xml")) {
-		spank_unsetenv(sp, "HWLOC_XMLFILE");
-		spank_unsetenv(sp, "HWLOC_THISSYSTEM");
-	}
+	step.mapped = mapped_take(sp);
+	told_drop(sp);
 	spank_unsetenv(sp, "TOPIARY_STEP_DIR");
 	if (step.id != SLURM_BATCH_SCRIPT)
 		return;
-	if (same(sp, "OMPI_MCA_rmaps_rank_file_path", "TOPIARY_RANKFILE", ""))
-		spank_unsetenv(sp, "OMPI_MCA_rmaps_rank_file_path");
-	spank_unsetenv(sp, "TOPIARY_RANKFILE");
+	rank_file_drop(sp);
+}
+
+/* A network device may be near no core of the step. */
+static int add_node(struct err *e)
+{
+	int dir = run_dir_sub(step.dir, STEP_NODE_DIR, e), rc;
+	bool here;
+
+	if (dir < 0)
+		return -1;
+	rc = topology_put(step.settings.topology_file, NULL, step.root, dir, &here, e);
+	close(dir);
+	return rc;
+}
+
+static void add_what_is_asked(void)
+{
+	struct err e;
+
+	if (!options.bind.nic && !options.bind.report)
+		return;
+	step.node = !add_node(&e);
+	if (!step.node)
+		slurm_error("topiary: step %s has not the topology of its node: %s", step.name, e.text);
 }
 
 static int fill(const char *cores, bool *here, struct err *e)
 {
-	struct buf xml = {0};
-	int rc;
-
-	if (clip_export(step.settings.topology_file, cores, &xml, here, e))
+	if (topology_put(step.settings.topology_file, cores, step.root, step.dir, here, e))
 		return -1;
-	rc = run_dir_write(step.dir, "topology.xml", xml.data, xml.len, e);
-	buf_free(&xml);
-	if (!rc && *options.matrix && step.id == SLURM_BATCH_SCRIPT)
-		rc = run_dir_give(step.dir, STEP_USER_DIR, step.uid, step.gid, e);
-	return rc ? err_within(e, "%s", step.path) : 0;
+	add_what_is_asked();
+	if (*options.matrix && step.id == SLURM_BATCH_SCRIPT && run_dir_give(step.dir, STEP_USER_DIR, step.uid, step.gid, e))
+		return err_within(e, "%s", step.path);
+	return 0;
 }
 
 static int make_folder(struct err *e)
@@ -105,39 +113,54 @@ static int make_folder(struct err *e)
 
 static bool user_chose_topology(spank_t sp)
 {
-	static const char *const names[] = { "HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_CPUID_PATH" };
-	char value[8];
+	static const char *const names[] = {
+		"HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_CPUID_PATH", "HWLOC_COMPONENTS",
+	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (spank_getenv(sp, names[i], value, sizeof(value)) != ESPANK_ENV_NOEXIST)
+		if (told_has(sp, names[i]))
 			return true;
 	return false;
 }
 
+/*
+ * Programs that use hwloc find the step's topology without knowing of us, by hwloc's own quick reader, and without the plugins that
+ * would discover what the topology tells already.
+ */
 static void tell_tasks(spank_t sp, bool here)
 {
-	char file[PATH_MAX + 16];
+	static const struct {
+		const char *name, *value;	/* value: of a path, what follows the step's folder */
+		bool only_here;
+	} told[] = {
+		{ "HWLOC_XMLFILE", "/" IMAGE_XML, false },
+		{ "HWLOC_THISSYSTEM", "1", true },
+		{ "HWLOC_LIBXML_IMPORT", "0", false },
+		{ "HWLOC_PLUGINS_PATH", "", false },
+	};
+	char value[PATH_MAX + 32];
 
 	spank_setenv(sp, "TOPIARY_STEP_DIR", step.path, 1);
 	if (user_chose_topology(sp))
 		return;
-	snprintf(file, sizeof(file), "%s/topology.xml", step.path);
-	spank_setenv(sp, "HWLOC_XMLFILE", file, 1);
-	spank_setenv(sp, "HWLOC_THISSYSTEM", here ? "1" : "0", 0);
+	for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++) {
+		snprintf(value, sizeof(value), "%s%s", *told[i].value == '/' ? step.path : "", told[i].value);
+		if (here || !told[i].only_here)
+			told_set(sp, told[i].name, value);
+	}
 }
 
 static int prepare(spank_t sp, int argc, char **argv, struct err *e)
 {
 	char *cores = NULL;
-	bool here;
 
 	if (configure(argc, argv, e))
 		return -1;
 	if (spank_get_item(sp, S_STEP_ALLOC_CORES, &cores) || !cores || !*cores)
 		return err_set(e, "Slurm names no cores");
-	if (make_folder(e) || fill(cores, &here, e))
+	if (make_folder(e) || fill(cores, &step.here, e))
 		return -1;
-	tell_tasks(sp, here);
+	tell_tasks(sp, step.here);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <slurm/spank.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -24,12 +25,19 @@ struct step {
 	const char *config;		/* config= of plugstack.conf, or NULL for the default */
 	int root, dir;			/* RunDir and the folder, open; -1: there is none */
 	pid_t owner;			/* who made the folder */
+	bool here;			/* the export describes this very system: its CPU numbers may be bound to */
+	bool node;			/* the folder has the whole node's topology, too: STEP_NODE_DIR */
+	bool mapped;			/* the job has a map of its ranks, and this step follows it */
+	bool user_binds;		/* the user said --cpu-bind: what Slurm bound a task to is not to be left */
 };
 
 extern struct step step;
 
 /* Below the folder: the user's own, in the batch step of a job with --topo-matrix. */
 #define STEP_USER_DIR "user"
+
+/* Below the folder: the topology of the whole node, for options that look beyond the step's cores. */
+#define STEP_NODE_DIR "node"
 
 /* slurm_spank_init_post_opt, as root, once a step and before its tasks; slurm_spank_exit, as root. Always 0. */
 int step_open(spank_t sp, int argc, char **argv);

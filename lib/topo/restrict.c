@@ -46,22 +46,27 @@ static int cut(hwloc_topology_t t, hwloc_const_bitmap_t cpus)
 	return errno == EINVAL ? hwloc_topology_restrict(t, cpus, 0) : -1;
 }
 
+int restrict_topology(hwloc_topology_t t, const char *cores, struct err *e)
+{
+	hwloc_bitmap_t cpus = wanted_cpus(t, cores, e);
+	int rc = 0;
+
+	if (!cpus)
+		return -1;
+	if (cut(t, cpus))
+		rc = err_set(e, "hwloc cannot restrict the topology to cores %.200s: %s", cores, strerror(errno));
+	hwloc_bitmap_free(cpus);
+	return rc;
+}
+
 int restrict_xml(const char *xml, size_t len, const char *cores, struct buf *out, struct err *e)
 {
 	hwloc_topology_t t = machine_load(xml, len, e);
-	hwloc_bitmap_t cpus = NULL;
-	int rc = -1;
+	int rc;
 
 	if (!t)
 		return -1;
-	if (!(cpus = wanted_cpus(t, cores, e)))
-		goto error;
-	if (cut(t, cpus))
-		err_set(e, "hwloc cannot restrict the topology to cores %.200s: %s", cores, strerror(errno));
-	else
-		rc = machine_export(t, out, e);
-error:
-	hwloc_bitmap_free(cpus);
+	rc = restrict_topology(t, cores, e) || machine_export(t, out, e);
 	hwloc_topology_destroy(t);
-	return rc;
+	return rc ? -1 : 0;
 }

@@ -2,6 +2,14 @@
 UNITS += $(BUILD)/tests/cpus.so $(BUILD)/tests/where
 $(eval $(call linked,cpus,$(BUILD)/tests/cpus.so,tests/rig/cpus.c,,,,-shared))
 $(eval $(call linked,where,$(BUILD)/tests/where,tests/rig/where.c,,ompi-c hwloc,,))
+UNITS += $(BUILD)/tests/threads $(BUILD)/tests/touch
+$(eval $(call linked,threads,$(BUILD)/tests/threads,tests/rig/threads.c,,hwloc,,-fopenmp))
+$(call objects,tests/rig/threads.c): ROOM_CFLAGS := -fopenmp
+$(eval $(call linked,touch,$(BUILD)/tests/touch,tests/rig/touch.c,,,,))
+UNITS += $(BUILD)/tests/adopt
+$(eval $(call linked,adopt,$(BUILD)/tests/adopt,tests/cluster/adopt.c,,hwloc,-L$(BUILD) -ltopiary,-Xlinker -rpath='$$$$ORIGIN'))
+$(BUILD)/tests/adopt: $(BUILD)/libtopiary.so
+$(call objects,tests/cluster/adopt.c): ROOM_CFLAGS := -Ilib/app
 
 RIG_ENV = CACHE=$(CACHE) TOPIARY_CACHE=$(CACHE) TOPIARY_BUILD=$(abspath $(BUILD)) PYTHONDONTWRITEBYTECODE=1
 PYTEST = $(RIG_ENV) python3 -m pytest -c tests/pytest.ini --rootdir=.
@@ -22,6 +30,7 @@ check-store: built
 SMOKE := $(addprefix tests/cluster/,test_select.py::test_fewest_domains test_select.py::test_jobs_share_no_core \
 	test_select.py::test_running_jobs_survive_a_restart_of_slurmctld test_topology.py::test_step_on_each_node_has_that_nodes \
 	test_topology.py::test_exports_come_back_byte_for_byte test_rank_file.py::test_plain_mpirun_starts_every_rank \
+	test_rank_file.py::test_plain_srun_starts_each_rank_where_the_file_says \
 	test_bad_input.py::test_option_is_refused_at_submission test_fit.py::test_required_boundary_is_waited_for \
 	test_fit.py::test_what_no_node_can_ever_give_is_refused test_why.py::test_placed_job)
 ifeq ($(SLURM),)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The rank file: made from the matrix, found by a plain mpirun, and each rank is where it says."""
+"""The rank file: made from the matrix, found by a plain mpirun and a plain srun, and each rank is where it says."""
 import json
 import re
 import subprocess
@@ -8,15 +8,25 @@ import subprocess
 import pytest
 from rig.ask import hwloc_cpus
 
-# Open MPI finds the file by itself up to release 4; its successors take one from the command line alone.
+# Open MPI finds the file by itself up to release 4; its successors take one from the command line alone. Where Slurm has each srun take
+# what the job's tasks have, Open MPI's daemons would have the cores of one task.
 RELEASE = int(re.search(r"(\d+)\.", subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=True).stdout).group(1))
-MPIRUN = "mpirun" if RELEASE < 5 else "mpirun --map-by rankfile:file=$TOPIARY_RANKFILE --bind-to :overload-allowed"
-SCRIPT = """\
-echo FILE; cat $OMPI_MCA_rmaps_rank_file_path
+ALL_CORES = "env -u SLURM_CPUS_PER_TASK -u SLURM_TRES_PER_TASK"
+MPIRUN = "mpirun" if RELEASE < 5 else f"{ALL_CORES} mpirun --map-by rankfile:file=$TOPIARY_RANKFILE --bind-to core:overload-allowed"
+# One task that has all of the job's cores on a node, whatever the job's tasks have.
+SCRIPT = f"""\
+echo FILE; cat $TOPIARY_RANKFILE
 for node in $(scontrol show hostnames); do
-    srun -N1 -n1 -w $node --overlap sh -c 'echo "XML $SLURMD_NODENAME"; cat $HWLOC_XMLFILE; echo END'
+    {ALL_CORES} srun -N1 -n1 -w $node --overlap sh -c 'echo "XML $SLURMD_NODENAME"; cat $HWLOC_XMLFILE; echo END'
 done
-echo RANKS; {mpirun} {folder}/bin/where
+echo RANKS; {{mpirun}} {{folder}}/bin/where
+"""
+SRUN = SCRIPT.replace("{mpirun} {folder}/bin/where", "srun {options} {seat}")
+# Where a task is that srun starts, without MPI; the rest is as an MPI program finds it.
+SEAT = """\
+#!/bin/sh
+cpus=$(taskset -cp $$)
+echo "rank $SLURM_PROCID host $SLURMD_NODENAME hosts=$SLURM_HOSTFILE layout=$SLURM_DISTRIBUTION cpus ${cpus##*: }"
 """
 
 
@@ -131,3 +141,134 @@ def test_rank_file_of_the_user_stays(cluster, matrix):
     _, state, output = cluster.job(script, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}",
                                    "--export=OMPI_MCA_rmaps_rank_file_path=/etc/mine,PATH")
     assert (state, output) == ("COMPLETED", "/etc/mine\n")
+
+
+@pytest.fixture
+def seat(cluster):
+    path = cluster.folder / "work" / "seat"
+    path.write_text(SEAT)
+    path.chmod(0o755)
+    return path
+
+
+def compare(cluster, output, ranks):
+    """What the file says, after each rank was found to be there."""
+    said, topologies, bound = parse(output)
+    assert sorted(said) == list(range(ranks)), output
+    assert {rank: (host, set(seen)) for rank, (host, seen) in bound.items()} == \
+        {rank: (host, set(due)) for rank, (host, due) in expected(cluster, said, topologies).items()}, output
+    return said
+
+
+@pytest.mark.parametrize("nodes, ranks, options", [
+    ("cn1,cn2", 8, ["--ntasks-per-node=4"]),
+    ("cn1,cn2", 16, ["--ntasks-per-node=8"]),
+    ("cn1,cn2", 12, []),
+    ("cn1,cn2", 12, ["--exclusive"]),
+    ("cn1,cn2", 6, ["--ntasks-per-node=3", "--cpus-per-task=3"]),
+    ("cn1,cn3", 8, ["--ntasks-per-node=4", "--cpus-per-task=2"]),
+    ("cn3", 4, ["--cpus-per-task=4"]),
+    # Two to a core.
+    ("cn3", 32, []),
+])
+def test_plain_srun_starts_each_rank_where_the_file_says(cluster, matrix, seat, nodes, ranks, options):
+    _, state, output = cluster.job(SRUN.format(options="", seat=seat), "-w", nodes, f"-N{nodes.count(',') + 1}", f"--ntasks={ranks}", *options,
+                                   f"--topo-matrix={matrix(ranks)}")
+    assert state == "COMPLETED", output
+    compare(cluster, output, ranks)
+    # What made srun do so is nothing that its tasks would make others do.
+    assert len(re.findall(r" hosts= layout= ", output)) == ranks
+
+
+@pytest.mark.parametrize("pairs", [
+    [(0, 7), (1, 4), (2, 5), (3, 6)],
+    [(0, 3), (5, 6), (1, 7), (2, 4)],
+    [(4, 7), (3, 0), (6, 1), (5, 2)],
+])
+def test_order_of_ranks_is_each_nodes_own(cluster, matrix, seat, pairs):
+    heavy = {frozenset(pair): 900 - 200 * n for n, pair in enumerate(pairs)}
+    text = "".join(" ".join(str(heavy.get(frozenset((a, b)), int(a != b))) for b in range(8)) + "\n" for a in range(8))
+    for script in (SRUN.format(options="", seat=seat), SCRIPT.format(folder=cluster.folder, mpirun=MPIRUN)):
+        _, state, output = cluster.job(script, "-w", "cn1,cn2", "-N2", "--ntasks=8", "--ntasks-per-node=4", f"--topo-matrix={matrix(text=text)}")
+        assert state == "COMPLETED", output
+        said = compare(cluster, output, 8)
+        order = {host: [slots for at, slots in said.values() if at == host] for host in ("cn1", "cn2")}
+        assert [len(seats) for seats in order.values()] == [4, 4]
+        assert order["cn1"] != order["cn2"] or any(seats != sorted(seats) for seats in order.values())
+
+
+@pytest.mark.parametrize("how", [
+    "srun -n1 {seat}",
+    "srun -N2 -n2 {seat}",
+    "srun -n2 -N2 --ntasks-per-node=1 {seat}",
+    "srun -w cn2 -n2 -N1 {seat}",
+    "srun -m cyclic {seat}",
+    "srun -l --label --ntasks 2 {seat}",
+    "srun --multi-prog {folder}/work/programs",
+    "SLURM_DISTRIBUTION=cyclic srun {seat}",
+    "SLURM_NTASKS=2 SLURM_NPROCS=2 srun {seat}",
+    "printf 'cn2\\ncn1\\ncn1\\n' >mine; SLURM_HOSTFILE=mine srun -n3 {seat}",
+    "printf 'cn2\\ncn1\\ncn1\\ncn1\\n' >mine; SLURM_HOSTFILE=mine SLURM_NTASKS=4 SLURM_NPROCS=4 srun {seat}",
+    "srun --export=NONE {seat}",
+    "srun -n1 srun --overlap {seat}",
+])
+def test_srun_that_says_more_is_as_without_us(cluster, matrix, seat, how):
+    (cluster.folder / "work" / "programs").write_text(f"0-3 {seat}\n")
+    command = how.format(seat=seat, folder=cluster.folder) + " 2>&1 | sort"
+    job = ["-w", "cn1,cn2", "-N2", "--ntasks=4", "--ntasks-per-node=2"]
+    _, _, stock = cluster.job(command, *job)
+    _, state, ours = cluster.job(command, *job, f"--topo-matrix={matrix(4)}")
+    assert state == "COMPLETED"
+    assert re.search(r"^(\d: )?rank 0 ", ours, re.M), ours
+
+    def plain(text):
+        return re.sub(r"hosts=\S*/", "hosts=", re.sub(r"^srun: (Job \d+ step creation|Step created).*\n", "", text, flags=re.M))
+    assert plain(ours) == plain(stock)
+
+
+def test_binding_of_the_user_stays(cluster, matrix, seat):
+    _, state, output = cluster.job(SRUN.format(options="--cpu-bind=none", seat=seat), "-w", "cn1,cn2", "-N2", "--ntasks=8", "--ntasks-per-node=4",
+                                   f"--topo-matrix={matrix(8)}")
+    assert state == "COMPLETED", output
+    said, _, bound = parse(output)
+    assert {rank: host for rank, (host, _) in bound.items()} == {rank: host for rank, (host, _) in said.items()}
+    assert {len(cpus) for _, cpus in bound.values()} == {64}, "srun was told to bind to nothing"
+
+
+@pytest.mark.parametrize("options, how", [
+    (["--ntasks-per-node=4"], "srun --exact"),
+    # 48 of the 64 cores of each node.
+    (["--ntasks-per-node=4", "--exclusive"], "SRUN_CPUS_PER_TASK=12 SLURM_CPUS_PER_TASK=12 srun"),
+])
+def test_step_that_has_not_the_whole_nodes_but_the_cores_of_the_map(cluster, matrix, seat, options, how):
+    _, state, output = cluster.job(SRUN.format(options="", seat=seat).replace("RANKS; srun", f"RANKS; {how}"), "-w", "cn1,cn2", "-N2", "--ntasks=8",
+                                   *options, f"--topo-matrix={matrix(8)}")
+    assert state == "COMPLETED", output
+    compare(cluster, output, 8)
+
+
+def test_step_without_the_cores_of_the_map(cluster, matrix, seat):
+    """Another step has the first cores of each node; the nodes are still those of the map."""
+    script = SRUN.format(options="--exact", seat=seat).replace("echo RANKS;", "srun -n4 -N2 --exact sleep 10 & sleep 2;")
+    _, _, output = cluster.job(script, "-w", "cn1,cn2", "-N2", "--ntasks=8", "--exclusive", f"--topo-matrix={matrix(8)}")
+    said, _, bound = parse(output)
+    assert {rank: host for rank, (host, _) in bound.items()} == {rank: host for rank, (host, _) in said.items()}
+    assert len(said) == 8
+    assert len(re.findall("not on this one: the step has not all of the cores", output)) == 2, output
+
+
+def test_kernel_binds_what_srun_starts_on_this_very_hardware(cluster, matrix):
+    script = "srun -l grep Cpus_allowed_list /proc/self/status; cat $TOPIARY_RANKFILE"
+    _, state, output = cluster.job(script, "-w", "cn5", "--ntasks=2", "-N1", f"--topo-matrix={matrix(2)}")
+    assert state == "COMPLETED", output
+    kernel = {int(r): int(c) for r, c in re.findall(r"^ *(\d+): Cpus_allowed_list:\s*(\d+)$", output, re.M)}
+    assert kernel == {int(r): int(s) for r, s in re.findall(r"^rank (\d+)=cn5 slot=(\d+)$", output, re.M)}
+    assert len(kernel) == 2
+
+
+def test_job_submitted_from_a_mapped_one_does_not_follow_its_map(cluster, matrix, seat):
+    script = f"sbatch -W -w cn3 -n2 -o inner --wrap 'env | grep ^TOPIARY_; srun {seat}' >said; cat inner"
+    number, state, output = cluster.job(script, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}")
+    assert state == "COMPLETED", output
+    assert f"/{number}.batch/" not in output and "/cn1/" not in output, output
+    assert re.search("^rank 0 host cn3 ", output, re.M) and re.search("^rank 1 host cn3 ", output, re.M), output

@@ -1,15 +1,62 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """Each step sees the hardware that it was given, and no other."""
+import os
+import re
+import shutil
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
 import pytest
 from rig import Cluster, MachineError, os_indexes
-from rig.ask import cores_of, hwloc_cpus
+from rig.ask import cores_of, expand, hwloc_cpus
+from rig.processes import wait_until
 
 SHOW = "cat $HWLOC_XMLFILE"
+FILES = "stat -c %n:%i:%a:%U $TOPIARY_STEP_DIR/*"
+OURS = ("HWLOC_XMLFILE", "HWLOC_THISSYSTEM", "HWLOC_LIBXML_IMPORT", "HWLOC_PLUGINS_PATH")
+TELL = "env | grep ^HWLOC_ | sort"
+MOST_IMAGES = 512
 
 
 def export(cluster, node):
     return cluster.topology_file(node)
+
+
+def cache(cluster, node):
+    return cluster.folder / "nodes" / node / "run" / "cache"
+
+
+def run(cluster, script, *options):
+    number, state, output = cluster.job(script, *options)
+    assert state == "COMPLETED", output
+    return number, output
+
+
+def inodes(output):
+    """{name: inode} of a step's files."""
+    return {Path(line.split(":")[0]).name: int(line.split(":")[1]) for line in output.split("\n")[:-1]}
+
+
+@contextmanager
+def log_of(cluster, node):
+    """What slurmstepd writes into the node's log meanwhile, as a list of lines."""
+    path, lines = cluster.folder / "log" / f"slurmd.{node}.log", []
+    size = path.stat().st_size
+    yield lines
+    with open(path, errors="replace") as log:
+        log.seek(size)
+        lines += log.read().split("\n")
+
+
+@pytest.fixture(scope="module")
+def adopt(whole_cluster):
+    """A program that asks libtopiary."""
+    for name in ("tests/adopt", "libtopiary.so.0"):
+        shutil.copy(whole_cluster.build / name, whole_cluster.folder / "bin")
+    return whole_cluster.folder / "bin" / "adopt"
 
 
 @pytest.mark.parametrize("node, tasks", [("cn1", 1), ("cn1", 6), ("cn1", 64), ("cn3", 5), ("cn4", 2), ("cn4", 12), ("cn5", 1)])
@@ -37,9 +84,165 @@ def test_restricted_topology_keeps_local_devices(cluster):
     assert state == "COMPLETED" and int(output) > 0, output
 
 
-def test_what_the_user_set_stays(cluster):
-    _, state, output = cluster.job("echo $HWLOC_XMLFILE", "-w", "cn1", "-n1", "--export=HWLOC_XMLFILE=/etc/mine.xml,PATH")
-    assert (state, output) == ("COMPLETED", "/etc/mine.xml\n")
+def test_environment_names_the_topology_and_its_quickest_reader(cluster):
+    _, output = run(cluster, f"echo $TOPIARY_STEP_DIR; {TELL}", "-w", "cn1", "-n1")
+    folder, *told = output.split("\n")[:-1]
+    assert told == ["HWLOC_LIBXML_IMPORT=0", "HWLOC_PLUGINS_PATH=", "HWLOC_THISSYSTEM=1", f"HWLOC_XMLFILE={folder}/topology.xml"]
+
+
+@pytest.mark.parametrize("name, value", [("HWLOC_XMLFILE", "/etc/mine.xml"), ("HWLOC_SYNTHETIC", "Core:2 PU:1"),
+                                         ("HWLOC_FSROOT", "/mine"), ("HWLOC_CPUID_PATH", "/mine"), ("HWLOC_COMPONENTS", "-pci")])
+def test_topology_that_the_user_chose_stays(cluster, name, value):
+    _, output = run(cluster, "env", "-w", "cn1", "-n1", f"--export={name}={value},PATH,SLURM_CONF")
+    told = dict(line.split("=", 1) for line in output.split("\n") if line.startswith("HWLOC_"))
+    told.pop("HWLOC_THISSYSTEM")    # the rig's own
+    assert told == {name: value}
+
+
+@pytest.mark.parametrize("name, value", [("HWLOC_PLUGINS_PATH", "/mine"), ("HWLOC_LIBXML_IMPORT", "1")])
+def test_reader_that_the_user_chose_stays(cluster, name, value):
+    _, output = run(cluster, TELL, "-w", "cn1", "-n1", f"--export={name}={value},PATH,SLURM_CONF")
+    told = dict(line.split("=", 1) for line in output.split("\n")[:-1])
+    assert told.pop(name) == value
+    assert set(told) == set(OURS) - {name}
+
+
+def test_step_inside_a_step_is_told_of_its_own(cluster):
+    """What the step around it was told goes, what the user set or changed there stays."""
+    script = ("export HWLOC_LIBXML_IMPORT=1 HWLOC_HIDE_ERRORS=1\n"
+              f"srun -n1 --mem=1 sh -c 'echo $TOPIARY_STEP_DIR; {TELL}; srun --overlap -n1 --mem=1 sh -c \"{TELL}\"'")
+    number, output = run(cluster, script, "-w", "cn1", "-n2")
+    folder, *told = output.split("\n")[:-1]
+    assert folder.endswith(f"/{number}.0")
+    outer, inner = told[:5], told[5:]
+    assert outer == ["HWLOC_HIDE_ERRORS=1", "HWLOC_LIBXML_IMPORT=1", "HWLOC_PLUGINS_PATH=", "HWLOC_THISSYSTEM=1",
+                     f"HWLOC_XMLFILE={folder}/topology.xml"]
+    assert inner == [*outer[:4], f"HWLOC_XMLFILE={folder[:-1]}1/topology.xml"]
+
+
+@pytest.mark.parametrize("node, tasks", [("cn1", 6), ("cn3", 16), ("cn4", 3)])
+def test_program_adopts_the_image(cluster, adopt, node, tasks):
+    number, output = run(cluster, f"srun -n2 --overlap {adopt}; {adopt}", "-w", node, f"--ntasks={tasks}", "-N1")
+    cpus = hwloc_cpus(export(cluster, node), [f"core:{c}" for c in cores_of(cluster, number)[node]])
+    told = [line.split() for line in output.split("\n")[:-1]]
+    assert [line[:2] for line in told] == [["shmem", "1"]] * 3, output
+    assert expand(told[2][2]) == cpus
+
+
+def test_steps_with_the_same_cores_share_one_image(cluster):
+    """Of the same job and of a later one; other cores have another."""
+    whole = ("-w", "cn1", "--ntasks=64", "-N1")
+    first, later = (run(cluster, f"{FILES}; srun -n1 -N1 --overlap -c64 sh -c \"{FILES}\"", *whole)[1] for _ in range(2))
+    half = inodes(first[:len(first) // 2])
+    assert set(half) == {"topology.xml", "topology.shm"}
+    for output in (first, later):
+        told = [line.split(":") for line in output.split("\n")[:-1]]
+        assert {(Path(name).name, int(inode)) for name, inode, *_ in told} == set(half.items())
+        assert {(mode, owner) for _, _, mode, owner in told} == {("644", "root")}
+    other = inodes(run(cluster, FILES, "-w", "cn1", "--ntasks=3", "-N1")[1])
+    assert not set(other.values()) & set(half.values())
+    kept = cache(cluster, "cn1")
+    assert (kept.stat().st_uid, kept.stat().st_mode & 0o777) == (0, 0o700)
+    assert {entry.stat().st_ino for entry in kept.iterdir()} >= set(half.values()) | set(other.values())
+
+
+def test_whole_node_is_there_for_what_looks_beyond_the_step(cluster):
+    count = "lstopo-no-graphics --input $TOPIARY_STEP_DIR/node/topology.xml --only PU | wc -l"
+    _, output = run(cluster, f"srun -n1 --topo-nic=auto sh -c '{count}'; ls $TOPIARY_STEP_DIR", "-w", "cn3", "-n2")
+    assert output.split() == ["32", "topology.shm", "topology.xml"]
+
+
+@contextmanager
+def exported(cluster, node, text):
+    """Another export, for a while."""
+    path = export(cluster, node)
+    old = path.read_bytes()
+    try:
+        path.write_text(text)
+        yield
+    finally:
+        path.write_bytes(old)
+
+
+def test_new_export_makes_new_images(cluster):
+    ask = (f"{FILES}; {SHOW}", "-w", "cn1", "--ntasks=2", "-N1")
+    before = run(cluster, *ask)[1]
+    text = export(cluster, "cn1").read_text()
+    with exported(cluster, "cn1", text.replace('name="HostName"', 'name="Renamed"')):
+        changed = run(cluster, *ask)[1]
+    again = run(cluster, *ask)[1]
+    shm = [re.search(r"topology.shm:(\d+)", output).group(1) for output in (before, changed, again)]
+    assert shm[0] == shm[2] != shm[1]
+    assert ["Renamed" in output for output in (before, changed, again)] == [False, True, False]
+
+
+def test_topology_of_another_machine_is_not_bound_to(cluster, adopt):
+    """cn5 is this machine, and the export is of one that has more CPUs."""
+    with exported(cluster, "cn5", export(cluster, "cn1").read_text()):
+        _, output = run(cluster, f"{TELL}; {adopt}", "-w", "cn5", "-n1")
+    assert "HWLOC_THISSYSTEM" not in output and "HWLOC_XMLFILE" in output
+    assert output.split("\n")[-2].startswith("shmem 0 ")
+
+
+def test_cache_is_bounded_and_cleans_up(cluster):
+    """The longest unused go, and what a crash left: half of a pair, a note that was not renamed."""
+    kept = cache(cluster, "cn4")
+    run(cluster, "true", "-w", "cn4", "--ntasks=5", "-N1")
+    old = time.time() - 3600
+    made = [f"{i:064x}.{kind}" for i in range(MOST_IMAGES + 40) for kind in ("shm", "xml")]
+    for i, name in enumerate([*made, f"{'f' * 64}.xml", "export.123"]):
+        (kept / name).touch()
+        os.utime(kept / name, (old + i, old + i))
+    used = inodes(run(cluster, FILES, "-w", "cn4", "--ntasks=7", "-N1")[1])
+    names = sorted(entry.name for entry in kept.iterdir())
+    assert sum(name.endswith(".shm") for name in names) == sum(name.endswith(".xml") for name in names) == MOST_IMAGES
+    assert not {f"{'f' * 64}.xml", "export.123", *made[:80]} & set(names)
+    assert set(used.values()) <= {entry.stat().st_ino for entry in kept.iterdir()}
+    for name in set(made) & set(names):
+        (kept / name).unlink()
+
+
+def test_half_of_a_pair_is_made_whole(cluster):
+    """A crash in between the two links."""
+    ask = (FILES, "-w", "cn4", "--ntasks=4", "-N1")
+    run(cluster, *ask)
+    kept = cache(cluster, "cn4")
+    newest = max(kept.glob("*.shm"), key=lambda path: path.stat().st_mtime)
+    newest.unlink()
+    shm = inodes(run(cluster, *ask)[1])["topology.shm"]
+    assert newest.stat().st_ino == shm == inodes(run(cluster, *ask)[1])["topology.shm"]
+
+
+def test_many_steps_at_once(cluster):
+    script = f"for i in $(seq 24); do srun --exact -n1 -c1 --mem=1 sh -c '{FILES} | wc -l' & done; wait"
+    _, output = run(cluster, script, "-w", "cn1", "--ntasks=24", "-N1")
+    assert output.split() == ["2"] * 24
+
+
+@contextmanager
+def little_room(folder):
+    """The folder, as it is, in a file system of its own that is full."""
+    with_copy = subprocess.run(["tar", "c", "-C", folder, "--exclude=./[0-9]*", "."], capture_output=True, check=True).stdout
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "tmpfs", folder], check=True)
+    try:
+        subprocess.run(["tar", "x", "-C", folder, "--exclude=./cache"], input=with_copy, check=True)
+        with open(folder / "filler", "wb", buffering=0) as filler:
+            try:
+                while filler.write(bytes(4096)):
+                    pass
+            except OSError:
+                pass
+        yield
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_full_run_dir_is_one_warning_and_stock(cluster):
+    with log_of(cluster, "cn4") as log, little_room(cluster.folder / "nodes" / "cn4" / "run"):
+        _, output = run(cluster, "env | grep -c -e TOPIARY_STEP_DIR -e HWLOC_XMLFILE || true", "-w", "cn4", "-n2", "-N1")
+    warnings = [line for line in log if "topiary: " in line]
+    assert output == "0\n"
+    assert len(warnings) == 1 and re.search(r"step \d+.batch runs without its topology: .*No space left", warnings[0]), warnings
 
 
 def test_exports_come_back_byte_for_byte(cluster):

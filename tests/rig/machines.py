@@ -29,6 +29,11 @@ def os_indexes(xml):
     return sorted(int(i) for i in re.findall(r'<object type="PU" os_index="(\d+)"', xml))
 
 
+def memory_indexes(xml):
+    """OS indices of the NUMA nodes in a topology."""
+    return sorted(int(i) for i in re.findall(r'<object type="NUMANode" os_index="(\d+)"', xml))
+
+
 def individual(xml, host):
     """The same machine as another node of its series: its own name, serial numbers, UUID and hardware addresses."""
     chance = random.Random(host)

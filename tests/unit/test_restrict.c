@@ -149,6 +149,26 @@ static void restricts_again(void **state)
 	(void) state;
 }
 
+/* Each device whose place in the hardware is still there, and no other. */
+static void compare_devices(const char *path, hwloc_topology_t whole, const struct buf *cut_xml, hwloc_const_bitmap_t cpus)
+{
+	static const hwloc_obj_type_t types[] = { HWLOC_OBJ_PCI_DEVICE, HWLOC_OBJ_OS_DEVICE };
+	hwloc_topology_t cut = machine_load(cut_xml->data, cut_xml->len, NULL);
+
+	assert_non_null(cut);
+	for (size_t i = 0; i < ROWS(types); i++) {
+		hwloc_obj_t device = NULL;
+		int local = 0;
+
+		while ((device = hwloc_get_next_obj_by_type(whole, types[i], device)))
+			local += hwloc_bitmap_intersects(hwloc_get_non_io_ancestor_obj(whole, device)->cpuset, cpus);
+		if (hwloc_get_nbobjs_by_type(cut, types[i]) != local)
+			fail_msg("%s: %d %s are local, %d are left", path, local, hwloc_obj_type_string(types[i]),
+				 hwloc_get_nbobjs_by_type(cut, types[i]));
+	}
+	hwloc_topology_destroy(cut);
+}
+
 static void restrict_real(const char *path)
 {
 	struct buf xml = {0}, out = {0}, last = {0};
@@ -173,6 +193,7 @@ static void restrict_real(const char *path)
 		if (!hwloc_bitmap_isequal(hwloc_get_root_obj(cut)->cpuset, core->cpuset))
 			fail_msg("%s: core %d is not what is left", path, i ? cores - 1 : 0);
 		assert_true(hwloc_get_nbobjs_by_type(cut, HWLOC_OBJ_NUMANODE) > 0);
+		compare_devices(path, whole, i ? &last : &out, core->cpuset);
 		hwloc_topology_destroy(cut);
 	}
 	hwloc_topology_destroy(whole);

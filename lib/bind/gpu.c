@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "bind/gpu.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_GPUS = 64, DISPLAY = 0x03, ASPEED = 0x1a03, MATROX = 0x102b };
+
+struct list {
+	char text[1024];
+	char *id[MAX_GPUS];
+	unsigned n;
+};
+
+static void list_read(struct list *l, const char *text)
+{
+	char *save = NULL;
+
+	l->n = 0;
+	snprintf(l->text, sizeof(l->text), "%s", text ? text : "");
+	for (char *id = strtok_r(l->text, ",", &save); id && l->n < MAX_GPUS; id = strtok_r(NULL, ",", &save))
+		l->id[l->n++] = id;
+}
+
+static bool list_has(const struct list *l, const char *id)
+{
+	for (unsigned i = 0; i < l->n; i++)
+		if (!strcmp(l->id[i], id))
+			return true;
+	return false;
+}
+
+static bool is_number(const char *text)
+{
+	return *text && strspn(text, "0123456789") == strlen(text) && strlen(text) < 6;
+}
+
+/* All of those visible are among the step's, or none is taken for one. */
+static const char *global_id(const struct list *visible, const struct list *all, unsigned i)
+{
+	const char *id = visible->id[i];
+
+	for (unsigned k = 0; k < visible->n; k++)
+		if (!list_has(all, visible->id[k]))
+			return is_number(id) && (unsigned) atoi(id) < all->n ? all->id[atoi(id)] : id;
+	return id;
+}
+
+static hwloc_obj_t find_named(hwloc_topology_t node, const char *id)
+{
+	static const char *const drivers[] = { "nvml", "rsmi", "ze" };
+	hwloc_obj_t o = NULL;
+
+	while ((o = hwloc_get_next_osdev(node, o)))
+		for (size_t i = 0; i < sizeof(drivers) / sizeof(*drivers); i++) {
+			size_t n = strlen(drivers[i]);
+
+			if (o->name && !strncmp(o->name, drivers[i], n) && !strcmp(o->name + n, id))
+				return o;
+		}
+	return NULL;
+}
+
+static bool is_gpu(hwloc_obj_t o)
+{
+	return o->attr->pcidev.class_id >> 8 == DISPLAY && o->attr->pcidev.vendor_id != ASPEED && o->attr->pcidev.vendor_id != MATROX;
+}
+
+static unsigned long long bus_of(hwloc_obj_t o)
+{
+	const struct hwloc_pcidev_attr_s *p = &o->attr->pcidev;
+
+	return (unsigned long long) p->domain << 24 | p->bus << 16 | p->dev << 8 | p->func;
+}
+
+static hwloc_obj_t find_counted(hwloc_topology_t node, unsigned number)
+{
+	hwloc_obj_t o = NULL;
+
+	while ((o = hwloc_get_next_pcidev(node, o))) {
+		unsigned before = 0;
+
+		for (hwloc_obj_t p = NULL; is_gpu(o) && (p = hwloc_get_next_pcidev(node, p));)
+			before += is_gpu(p) && bus_of(p) < bus_of(o);
+		if (is_gpu(o) && before == number)
+			return o;
+	}
+	return NULL;
+}
+
+static const char *where(hwloc_topology_t node, const char *id, hwloc_const_bitmap_t cpus)
+{
+	hwloc_obj_t o = node && is_number(id) ? find_named(node, id) : NULL;
+
+	if (!o && node && is_number(id))
+		o = find_counted(node, atoi(id));
+	if (!o)
+		return "";
+	return hwloc_bitmap_intersects(hwloc_get_non_io_ancestor_obj(node, o)->cpuset, cpus) ? " near" : " far";
+}
+
+void gpu_tell(hwloc_topology_t node, const char *visible, const char *all, hwloc_const_bitmap_t cpus, char *out, size_t size)
+{
+	struct list mine, step;
+	size_t n = 0;
+
+	list_read(&mine, visible);
+	list_read(&step, all);
+	*out = '\0';
+	for (unsigned i = 0; i < mine.n && n < size; i++) {
+		const char *id = global_id(&mine, &step, i);
+
+		n += snprintf(out + n, size - n, "%s%.40s%s", i ? "," : "", id, where(node, id, cpus));
+	}
+}

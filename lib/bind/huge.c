@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "bind/huge.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+
+#define TUNABLE "glibc.malloc.hugetlb"
+#define THP "/sys/kernel/mm/transparent_hugepage/enabled"
+#define POOL "/proc/meminfo"
+#define BEYOND_POOL "/proc/sys/vm/nr_overcommit_hugepages"
+
+static bool says(const char *file, const char *word, unsigned long *number)
+{
+	struct buf text = {0};
+	const char *at;
+	bool found;
+
+	if (file_read(file, 1 << 16, &text, NULL))
+		return false;
+	at = strstr(text.data, word);
+	found = at;
+	if (found && number)
+		*number = strtoul(at + strlen(word), NULL, 10);
+	buf_free(&text);
+	return found;
+}
+
+static int has_thp(struct err *e)
+{
+	if (says(THP, "[always]", NULL) || says(THP, "[madvise]", NULL))
+		return 0;
+	return err_set(e, "this node gives no transparent huge pages (" THP ")");
+}
+
+static int has_pool(struct err *e)
+{
+	unsigned long free_pages = 0, reserved = 0, beyond = 0;
+
+	says(POOL, "HugePages_Free:", &free_pages);
+	says(POOL, "HugePages_Rsvd:", &reserved);
+	says(BEYOND_POOL, "", &beyond);
+	if (free_pages > reserved || beyond)
+		return 0;
+	return err_set(e, "this node has no huge pages to give (HugePages_Free in " POOL ")");
+}
+
+int huge_tunables(enum bind_huge huge, const char *now, char *out, size_t size, struct err *e)
+{
+	static int (*const has[])(struct err *e) = { [HUGE_THP] = has_thp, [HUGE_TLB] = has_pool };
+	const char *old = now ? now : "";
+
+	if (strstr(old, TUNABLE "=")) {
+		if (strlen(old) >= size)
+			return err_set(e, HUGE_VARIABLE " is longer than %zu bytes", size - 1);
+		memmove(out, old, strlen(old) + 1);
+		return 0;
+	}
+	if (has[huge](e))
+		return -1;
+	if (strlen(old) + sizeof(":" TUNABLE "=1") > size)
+		return err_set(e, HUGE_VARIABLE " is too long for more");
+	snprintf(out, size, "%s%s" TUNABLE "=%d", old, *old ? ":" : "", huge == HUGE_TLB ? 2 : 1);
+	return 0;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "bind/memory.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/mempolicy.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* No kernel has more nodes (CONFIG_NODES_SHIFT, at most 10); one that has fewer wants the rest to be zero. */
+enum { MAX_NODES = 1024, LONG_BITS = sizeof(long) * CHAR_BIT };
+
+struct nodes {
+	unsigned long bits[MAX_NODES / LONG_BITS];
+};
+
+static void add_near(hwloc_obj_t o, hwloc_bitmap_t out)
+{
+	hwloc_obj_t m;
+
+	while (o && !o->memory_first_child)
+		o = o->parent;
+	for (m = o ? o->memory_first_child : NULL; m && m->type != HWLOC_OBJ_NUMANODE; m = m->memory_first_child)
+		;
+	if (m)
+		hwloc_bitmap_set(out, m->os_index);
+}
+
+void memory_near(hwloc_topology_t t, hwloc_const_bitmap_t pus, hwloc_bitmap_t out)
+{
+	hwloc_obj_t pu = NULL;
+
+	hwloc_bitmap_zero(out);
+	while ((pu = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_PU, pu)))
+		if (hwloc_bitmap_isset(pus, pu->os_index))
+			add_near(pu, out);
+}
+
+static int ask_policy(int *mode, struct nodes *nodes, unsigned flags)
+{
+	memset(nodes, 0, sizeof(*nodes));
+	return syscall(SYS_get_mempolicy, mode, nodes->bits, (unsigned long) MAX_NODES, NULL, (unsigned long) flags);
+}
+
+static void to_bitmap(const struct nodes *nodes, hwloc_bitmap_t out)
+{
+	for (unsigned i = 0; i < MAX_NODES / LONG_BITS; i++)
+		hwloc_bitmap_set_ith_ulong(out, i, nodes->bits[i]);
+}
+
+static int keep_allowed(hwloc_bitmap_t wanted, struct err *e)
+{
+	hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
+	struct nodes nodes;
+	int rc = 0;
+
+	if (!allowed)
+		return err_set(e, "out of memory");
+	if (ask_policy(NULL, &nodes, MPOL_F_MEMS_ALLOWED)) {
+		rc = err_set(e, "its memory: %s", strerror(errno));
+	} else {
+		to_bitmap(&nodes, allowed);
+		hwloc_bitmap_and(wanted, wanted, allowed);
+	}
+	hwloc_bitmap_free(allowed);
+	return rc;
+}
+
+static int set_policy(int mode, hwloc_const_bitmap_t wanted, struct err *e)
+{
+	struct nodes nodes;
+
+	for (unsigned i = 0; i < MAX_NODES / LONG_BITS; i++)
+		nodes.bits[i] = hwloc_bitmap_to_ith_ulong(wanted, i);
+	/* The kernel takes one bit off. */
+	if (syscall(SYS_set_mempolicy, mode, mode == MPOL_LOCAL ? NULL : nodes.bits, mode == MPOL_LOCAL ? 0UL : MAX_NODES + 1UL))
+		return err_set(e, "its memory: %s", strerror(errno));
+	return 0;
+}
+
+int memory_bind(hwloc_topology_t t, const struct bind_request *r, hwloc_const_bitmap_t task, struct err *e)
+{
+	static const int modes[] = {
+		[MEMORY_LOCAL] = MPOL_LOCAL, [MEMORY_BIND] = MPOL_BIND, [MEMORY_INTERLEAVE] = MPOL_INTERLEAVE,
+	};
+	bool all = r->memory == MEMORY_INTERLEAVE && r->scope == SCOPE_JOB;
+	hwloc_bitmap_t wanted = hwloc_bitmap_alloc();
+	int rc = -1;
+
+	if (!wanted)
+		return err_set(e, "out of memory");
+	memory_near(t, all ? hwloc_topology_get_topology_cpuset(t) : task, wanted);
+	if (keep_allowed(wanted, e))
+		rc = -1;
+	else if (r->memory != MEMORY_LOCAL && hwloc_bitmap_iszero(wanted))
+		err_set(e, "its memory: it may use no NUMA node that its cores are near to");
+	else
+		rc = set_policy(modes[r->memory], wanted, e);
+	hwloc_bitmap_free(wanted);
+	return rc;
+}
+
+int memory_tell(char *out, size_t size, struct err *e)
+{
+	static const char *const words[] = { "default", "preferred", "bind", "interleave", "local", "preferred-many",
+		"weighted-interleave" };
+	hwloc_bitmap_t set = hwloc_bitmap_alloc();
+	struct nodes nodes;
+	unsigned mode;
+	char list[256];
+
+	if (!set)
+		return err_set(e, "out of memory");
+	if (ask_policy((int *) &mode, &nodes, 0)) {
+		hwloc_bitmap_free(set);
+		return err_set(e, "its memory: %s", strerror(errno));
+	}
+	to_bitmap(&nodes, set);
+	hwloc_bitmap_list_snprintf(list, sizeof(list), set);
+	hwloc_bitmap_free(set);
+	mode &= ~MPOL_MODE_FLAGS;
+	snprintf(out, size, "%s%s%s", mode < sizeof(words) / sizeof(*words) ? words[mode] : "unknown", *list ? ":" : "", list);
+	return 0;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "bind/nic.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bind/nic_reach.h"
+
+/* PCI classes (PCI Code and ID Assignment Specification). */
+enum { CLASS_NETWORK = 0x02, CLASS_INFINIBAND = 0x0207 };
+
+enum { VENDOR_CRAY = 0x17db, VENDOR_AMAZON = 0x1d0f };
+
+/* Vendors with one fabric, whatever their driver or udev call the device. */
+static const struct {
+	unsigned vendor;
+	enum nic_kind kind;
+} vendors[] = {
+	{ VENDOR_CRAY, NIC_CXI },
+	{ VENDOR_AMAZON, NIC_EFA },
+};
+
+/* Adapters by their kernel driver, and as udev renames them (rdma-core, rdma_rename): infiniband, RoCE, iWARP, Omni-Path. */
+static const struct {
+	const char *prefix;
+	enum nic_kind kind;
+} drivers[] = {
+	{ "hfi1_", NIC_PSM2 }, { "opap", NIC_PSM2 }, { "cxi", NIC_CXI }, { "efa_", NIC_EFA },
+	{ "mlx5_", NIC_VERBS }, { "mlx4_", NIC_VERBS }, { "mthca", NIC_VERBS }, { "bnxt_re", NIC_VERBS }, { "irdma", NIC_VERBS },
+	{ "i40iw", NIC_VERBS }, { "qedr", NIC_VERBS }, { "cxgb", NIC_VERBS }, { "hns_", NIC_VERBS }, { "ib", NIC_VERBS },
+	{ "roce", NIC_VERBS }, { "iw", NIC_VERBS },
+};
+
+/* A device on its way in. */
+struct candidate {
+	struct nic nic;
+	bool fabric;
+	bool roce;		/* verbs, and neither of InfiniBand's class nor with a LID */
+	float speed;		/* of its link, GB/s */
+};
+
+static hwloc_obj_t os_device(hwloc_obj_t pci, hwloc_obj_osdev_type_t type, hwloc_obj_t after)
+{
+	hwloc_obj_t o = after ? after->next_sibling : pci->io_first_child;
+
+	while (o && (o->type != HWLOC_OBJ_OS_DEVICE || o->attr->osdev.type != type || !o->name))
+		o = o->next_sibling;
+	return o;
+}
+
+static enum nic_kind kind_of(hwloc_obj_t pci, const char *adapter)
+{
+	for (size_t i = 0; i < sizeof(vendors) / sizeof(*vendors); i++)
+		if (pci->attr->pcidev.vendor_id == vendors[i].vendor)
+			return vendors[i].kind;
+	for (size_t i = 0; i < sizeof(drivers) / sizeof(*drivers); i++)
+		if (!strncmp(adapter, drivers[i].prefix, strlen(drivers[i].prefix)))
+			return drivers[i].kind;
+	return NIC_OTHER;
+}
+
+/* hfi1_1, mlx5_0, cxi2: a name of the driver's own, which ends in the number that it gave. udev's names tell of slots. */
+static int unit_of(const char *name)
+{
+	static const char *const own[] = { "hfi1_", "mlx5_", "mlx4_", "cxi" };
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++) {
+		const char *digits;
+
+		if (strncmp(name, own[i], strlen(own[i])))
+			continue;
+		digits = name + strlen(own[i]);
+		return *digits && strlen(digits) < 5 && !digits[strspn(digits, "0123456789")] ? atoi(digits) : -1;
+	}
+	return -1;
+}
+
+/* As hwloc tells of an OpenFabrics device: Port1State, Port2State; 4 is active (InfiniBand Architecture Specification, PortState). */
+static void read_ports(hwloc_obj_t adapter, struct candidate *c)
+{
+	bool told = false;
+
+	for (unsigned i = 0; i < adapter->infos_count; i++) {
+		unsigned port;
+		int end = 0;
+
+		if (sscanf(adapter->infos[i].name, "Port%uState%n", &port, &end) != 1 || !end || adapter->infos[i].name[end])
+			continue;
+		if (!told)
+			c->nic.active = false;
+		told = true;
+		if (atoi(adapter->infos[i].value) == 4 && (!c->nic.active || port < c->nic.port)) {
+			c->nic.active = true;
+			c->nic.port = port;
+		}
+	}
+}
+
+static const char *port_info(hwloc_obj_t adapter, unsigned port, const char *what)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "Port%u%s", port, what);
+	return hwloc_obj_get_info_by_name(adapter, name);
+}
+
+static bool has_lid(hwloc_obj_t adapter, unsigned port)
+{
+	const char *lid = port_info(adapter, port, "LID");
+
+	return lid && strtoul(lid, NULL, 0) != 0;
+}
+
+static void read_subnet(hwloc_obj_t adapter, struct nic *n)
+{
+	const char *gid = port_info(adapter, n->port, "GID0");
+
+	if (gid && strlen(gid) > sizeof(n->subnet))
+		snprintf(n->subnet, sizeof(n->subnet), "%.*s", (int) sizeof(n->subnet) - 1, gid);
+}
+
+/* The interface of the active port: the only one, or the one that hwloc tells that port's number of. */
+static void read_net(hwloc_obj_t pci, struct nic *n)
+{
+	hwloc_obj_t o = os_device(pci, HWLOC_OBJ_OSDEV_NETWORK, NULL);
+	bool only = o && !os_device(pci, HWLOC_OBJ_OSDEV_NETWORK, o);
+
+	for (; o; o = os_device(pci, HWLOC_OBJ_OSDEV_NETWORK, o)) {
+		const char *port = hwloc_obj_get_info_by_name(o, "Port");
+
+		if (!only && (!port || strtoul(port, NULL, 10) != n->port))
+			continue;
+		snprintf(n->net, sizeof(n->net), "%s", o->name);
+		return;
+	}
+}
+
+static bool candidate_read(hwloc_obj_t pci, struct candidate *c)
+{
+	const struct hwloc_pcidev_attr_s *a = &pci->attr->pcidev;
+	hwloc_obj_t adapter = os_device(pci, HWLOC_OBJ_OSDEV_OPENFABRICS, NULL);
+	bool network = a->class_id >> 8 == CLASS_NETWORK && os_device(pci, HWLOC_OBJ_OSDEV_NETWORK, NULL);
+
+	if (!adapter && !network)
+		return false;
+	*c = (struct candidate){ .speed = a->linkspeed, .nic = { .domain = a->domain, .bus = a->bus, .slot = a->dev,
+		.function = a->func, .kind = NIC_ETHERNET, .unit = -1, .port = 1, .active = true } };
+	if (adapter) {
+		snprintf(c->nic.name, sizeof(c->nic.name), "%s", adapter->name);
+		c->nic.unit = unit_of(adapter->name);
+		read_ports(adapter, c);
+		read_subnet(adapter, &c->nic);
+	}
+	/* hwloc 2 knows no adapters of this one, but shows their interfaces. */
+	if (adapter || a->vendor_id == VENDOR_CRAY)
+		c->nic.kind = kind_of(pci, c->nic.name);
+	c->fabric = c->nic.kind != NIC_ETHERNET;
+	c->roce = c->nic.kind == NIC_VERBS && a->class_id != CLASS_INFINIBAND && !has_lid(adapter, c->nic.port);
+	read_net(pci, &c->nic);
+	return true;
+}
+
+/* The PUs local to a device, made up to whole domains: what is nearer than memory is no matter. */
+static hwloc_bitmap_t near_of(hwloc_topology_t t, hwloc_obj_t pci, const struct domains *d)
+{
+	hwloc_obj_t around = hwloc_get_non_io_ancestor_obj(t, pci);
+	hwloc_bitmap_t near = hwloc_bitmap_dup(around->cpuset);
+
+	if (!near)
+		return NULL;
+	if (hwloc_bitmap_iszero(near))
+		hwloc_bitmap_copy(near, hwloc_get_root_obj(t)->cpuset);
+	for (unsigned i = 0; i < d->n; i++)
+		if (hwloc_bitmap_intersects(d->node[i]->cpuset, around->cpuset))
+			hwloc_bitmap_or(near, near, d->node[i]->cpuset);
+	return near;
+}
+
+static bool wanted(const struct candidate *c, const struct candidate *all, unsigned n)
+{
+	bool fabric = false, infiniband = false;
+	float fastest = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		fabric |= all[i].fabric;
+		infiniband |= all[i].nic.kind == NIC_VERBS && all[i].nic.active && !all[i].roce;
+		fastest = all[i].speed > fastest ? all[i].speed : fastest;
+	}
+	if (!fabric)
+		return c->speed >= fastest / 4;
+	return c->fabric && !(c->roce && infiniband);
+}
+
+static int by_bus(const void *a, const void *b)
+{
+	const struct nic *x = a, *y = b;
+	const unsigned left[] = { x->domain, x->bus, x->slot, x->function }, right[] = { y->domain, y->bus, y->slot, y->function };
+
+	for (size_t i = 0; i < sizeof(left) / sizeof(*left); i++)
+		if (left[i] != right[i])
+			return left[i] < right[i] ? -1 : 1;
+	return 0;
+}
+
+static void keep(struct nics *out, struct candidate *all, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (wanted(&all[i], all, n)) {
+			out->nic[out->n++] = all[i].nic;
+			continue;
+		}
+		out->others += all[i].fabric;
+		hwloc_bitmap_free(all[i].nic.near);
+	}
+	qsort(out->nic, out->n, sizeof(*out->nic), by_bus);
+}
+
+static int collect(hwloc_topology_t t, const struct domains *d, struct candidate *all, unsigned *n)
+{
+	hwloc_obj_t pci = NULL;
+
+	while ((pci = hwloc_get_next_pcidev(t, pci))) {
+		if (!candidate_read(pci, &all[*n]))
+			continue;
+		if (!(all[*n].nic.near = near_of(t, pci, d)))
+			return -1;
+		(*n)++;
+	}
+	return 0;
+}
+
+int nics_find(hwloc_topology_t t, struct nics *out, struct err *e)
+{
+	int most = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PCI_DEVICE);
+	struct candidate *all = calloc(most + 1, sizeof(*all));
+	struct nics found = { .nic = calloc(most + 1, sizeof(*found.nic)) };
+	struct domains d = {0};
+	unsigned n = 0;
+	int rc = -1;
+
+	if (!all || !found.nic || domains_find(t, &d, NULL) || collect(t, &d, all, &n)) {
+		err_set(e, "out of memory");
+		for (unsigned i = 0; i < n; i++)
+			hwloc_bitmap_free(all[i].nic.near);
+		free(found.nic);
+	} else {
+		keep(&found, all, n);
+		*out = found;
+		rc = 0;
+	}
+	domains_free(&d);
+	free(all);
+	return rc;
+}
+
+void nics_free(struct nics *n)
+{
+	for (unsigned i = 0; i < n->n; i++)
+		hwloc_bitmap_free(n->nic[i].near);
+	free(n->nic);
+	*n = (struct nics){0};
+}
+
+const char *nic_label(const struct nic *n)
+{
+	return *n->name ? n->name : n->net;
+}

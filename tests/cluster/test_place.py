@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""What a task gets on its node: CPUs, memory policy, threads, large pages; and the report of it. Each under a Slurm that binds and one that does not."""
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from rig import Cluster
+from rig.ask import expand
+from rig.paths import BUILD, ROOT
+from rig.processes import wait_until
+
+NODES = {"cn1": "amd-4x16", "cn3": "intel-2x8", "cn5": None}
+LIBOMP = sorted(Path("/usr/lib").glob("llvm-*/lib/libomp.so.5"))[-1:]
+VARIABLES = "env | grep -E '^(OMP_|GOMP_|KMP_|GLIBC_)' | grep -v ^OMP_PROC_BIND | sort | tr '\\n' ' '"
+
+
+class Binding(Cluster):
+    """A cluster with a task plugin of one's choice."""
+
+    plugin = "task/none"
+
+    def _configure(self):
+        super()._configure()
+        conf = self.folder / "etc" / "slurm.conf"
+        conf.write_text(conf.read_text().replace("TaskPlugin=task/none", f"TaskPlugin={self.plugin}"))
+
+
+class Affine(Binding):
+    plugin = "task/affinity"
+
+
+def link_with_libomp(program):
+    """LLVM's runtime has gcc's entry points, too."""
+    subprocess.run(["gcc", "-fopenmp", "-D_GNU_SOURCE", "-c", "-o", f"{program}.o", ROOT / "tests/rig/threads.c"], check=True)
+    subprocess.run(["gcc", "-o", program, f"{program}.o", LIBOMP[0], "-lhwloc", f"-Wl,-rpath={LIBOMP[0].parent}"], check=True)
+
+
+@pytest.fixture(scope="module", params=[Binding, Affine], ids=["task/none", "task/affinity"])
+def whole(request, folders):
+    with request.param(folders(), NODES, registry=False) as made:
+        for name in ("threads", "touch"):
+            shutil.copy(BUILD / "tests" / name, made.folder / "bin")
+        if LIBOMP:
+            link_with_libomp(made.folder / "bin" / "threads-libomp")
+        yield made
+
+
+@pytest.fixture
+def cluster(whole):
+    yield whole
+    assert whole.slurm_alive(), "a daemon of Slurm ended"
+    assert wait_until(whole.nodes_idle, 30), whole.command(["sinfo", "-N", "-l"]).stdout
+
+
+def step(cluster, *options, script="true", check=True):
+    return cluster.command(["srun", "-Q", *options, "sh", "-c", script], user="nobody", check=check)
+
+
+def told(cluster, *options, script="true"):
+    """The report, by rank."""
+    lines = [line for line in step(cluster, "--topo-report=json", *options, script=script).stderr.split("\n") if line.startswith("{")]
+    return {task["rank"]: task for task in map(json.loads, lines)}
+
+
+def masks(cluster, *options):
+    """The CPUs of each task, as hwloc's own tool asks for them in the task: apart from ours."""
+    said = step(cluster, *options, script="echo $SLURM_PROCID $(hwloc-bind --get --taskset)").stdout
+    sets = {int(rank): int(mask, 16) for rank, mask in re.findall(r"^(\d+) (0x[0-9a-f]+)$", said, re.M)}
+    return [[cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1] for _, mask in sorted(sets.items())]
+
+
+def affine(cluster):
+    return cluster.plugin == "task/affinity"
+
+
+@pytest.mark.parametrize("options, wanted", [
+    ("-w cn1 -n4 -c4 --topo-place=compact", ["0-3", "4-7", "8-11", "12-15"]),
+    ("-w cn1 -n4 -c4 --topo-place=scatter", ["0-3", "8-11", "4-7", "12-15"]),
+    ("-w cn1 -n16 -c1 --topo-place=scatter:l2",
+        ["0", "8", "2", "10", "4", "12", "6", "14", "1", "9", "3", "11", "5", "13", "7", "15"]),
+    ("-w cn1 -n16 -c1 --topo-place=scatter:l3", [str(cpu) for pair in zip(range(8), range(8, 16)) for cpu in pair]),
+    ("-w cn1 -n4 -c4 --topo-place=mem", ["0-3", "4-7", "8-11", "12-15"]),
+    ("-w cn3 -n4 -c2 --topo-place=compact", ["0,16", "1,17", "2,18", "3,19"]),
+    ("-w cn3 -n8 -c1 --topo-place=compact", ["0", "16", "1", "17", "2", "18", "3", "19"]),
+    ("-w cn5 -n2 -c1 --topo-place=scatter", ["0", "1"]),
+])
+def test_tasks_are_where_they_were_to_be(cluster, options, wanted):
+    assert masks(cluster, *options.split()) == [sorted(expand(cpus)) for cpus in wanted]
+
+
+def test_the_rest_of_the_step_is_shared_out(cluster):
+    """Steps of a job that has more cores than they ask for: mem takes all of them, as nobody said how many CPUs a task has."""
+    _, state, output = cluster.job("srun --topo-report=json --topo-omp=auto --topo-place=mem true", "-w", "cn1", "-n4", "--exclusive")
+    tasks = [json.loads(line) for line in output.split("\n") if line.startswith("{")]
+    assert state == "COMPLETED" and len(tasks) == 4
+    assert all(len(expand(task["cpus_os"])) == int(task["threads"]) for task in tasks)
+
+
+def test_what_the_user_bound_is_not_left(cluster):
+    options = ["-w", "cn1", "-n4", "-c2", "--topo-place=compact"]
+    bound = masks(cluster, *options, "--cpu-bind=mask_cpu:0x7,0xc,0x3,0xf0")
+    places = [[0, 1], [2, 3], [4, 5], [6, 7]]
+    # The third's place is outside of its mask, which stays.
+    assert bound == ([[0, 1], [2, 3], [0, 1], [6, 7]] if affine(cluster) else places)
+    assert masks(cluster, *options, "--cpu-bind=none") == places
+
+
+@pytest.mark.parametrize("policy, memory, mine", [
+    ("bind", "bind:{}", [0, 0, 1, 1]),
+    ("interleave", "interleave:{}", [0, 0, 1, 1]),
+    ("interleave:job", "interleave:0-1", [0, 0, 1, 1]),
+    ("local", "local", [0, 0, 1, 1]),
+    ("off", "default", [0, 0, 1, 1]),
+])
+def test_memory_policy(cluster, policy, memory, mine):
+    tasks = told(cluster, "-w", "cn1", "-n4", "-c4", "--topo-place=compact", f"--topo-membind={policy}")
+    assert [tasks[rank]["memory"] for rank in range(4)] == [memory.format(node) for node in mine]
+    assert [tasks[rank]["numa"] for rank in range(4)] == [str(node) for node in mine]
+
+
+def test_memory_policy_outlives_exec(cluster):
+    said = step(cluster, "-w", "cn1", "-n2", "-c8", "--topo-place=compact", "--topo-membind=bind",
+                script="echo $SLURM_PROCID $(hwloc-bind --get --membind --nodeset --taskset)").stdout
+    assert dict(re.findall(r"(\d) .*?(0x\d+)", said)) == {"0": "0x1", "1": "0x2"}, said
+
+
+@pytest.mark.parametrize("policy, kernel", [("bind", "bind:0"), ("interleave", "interleave:0"), ("local", "local")])
+def test_pages_follow_the_policy(cluster, policy, kernel):
+    said = step(cluster, "-w", "cn5", "-n1", f"--topo-membind={policy}", script="touch").stdout
+    assert re.match(rf"policy {kernel}, 1638\d pages of node 0,", said), said
+
+
+def test_large_pages(cluster):
+    if "[never]" in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text():
+        pytest.skip("this kernel gives none")
+    huge = int(re.search(r", (\d+) kB huge", step(cluster, "-w", "cn5", "-n1", "--topo-hugepages=thp", script="touch").stdout).group(1))
+    assert huge > 32 << 10
+
+
+@pytest.mark.parametrize("program, form, tasks, wanted", [
+    (program, form, tasks, wanted) for program, own in (("threads", "gomp"), ("threads-libomp", "kmp")) for form in ("auto", own)
+    for tasks, wanted in (("-n1 -c2", ["thread 0 of 2 on 0", "thread 1 of 2 on 1"]), ("-n2 -c1", ["thread 0 of 1 on 0", "thread 0 of 1 on 1"]))
+])
+def test_threads_stay_within_their_task(cluster, program, form, tasks, wanted):
+    if program == "threads-libomp" and not LIBOMP:
+        pytest.skip("no LLVM OpenMP here")
+    said = step(cluster, "-w", "cn5", *tasks.split(), "--topo-place=compact", f"--topo-omp={form}", script=program).stdout
+    assert sorted(line for line in said.split("\n") if line) == wanted
+
+
+def test_what_the_user_set_stays(cluster):
+    def variables(*set_by_user):
+        return cluster.command(["env", *set_by_user, "srun", "-Q", "-w", "cn1", "-n1", "-c4", "--topo-place=compact", "--topo-omp=auto",
+                                "--topo-hugepages=thp", "sh", "-c", VARIABLES], user="nobody").stdout.split()
+
+    tunable = [] if "[never]" in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text() else ["glibc.malloc.hugetlb=1"]
+    ours = [f"GLIBC_TUNABLES={t}" for t in tunable]
+    assert variables() == [*ours, "OMP_NUM_THREADS=4", "OMP_PLACES={0},{1},{2},{3}"]
+    assert variables("OMP_NUM_THREADS=3") == [*ours, "OMP_NUM_THREADS=3", "OMP_PLACES={0},{1},{2},{3}"]
+    assert variables("OMP_PLACES=cores") == [*ours, "OMP_PLACES=cores"]
+    mine = "glibc.malloc.perturb=0"
+    assert variables("OMP_PLACES=cores", f"GLIBC_TUNABLES={mine}") == [f"GLIBC_TUNABLES={':'.join([mine, *tunable])}", "OMP_PLACES=cores"]
+
+
+def test_a_step_within_a_step_is_placed_anew(cluster):
+    """What an outer step was given is not the user's."""
+    _, _, output = cluster.job(f"srun -n1 -c4 --topo-omp=auto --topo-place=compact sh -c '{VARIABLES.replace(chr(39), chr(34))};"
+                               "srun -n2 -c2 --overlap --topo-omp=auto --topo-place=compact --topo-report=json true'",
+                               "-w", "cn1", "-n2", "-c4")
+    assert "OMP_NUM_THREADS=4" in output
+    assert sorted(json.loads(line)["threads"] for line in output.split("\n") if line.startswith("{")) == ["2", "2"], output
+
+
+def test_report_is_what_the_kernel_says(cluster):
+    """Of tasks that nobody placed, too: without a binding plugin each may run anywhere."""
+    tasks = told(cluster, "-w", "cn3", "-n2", "-c2")
+    assert [tasks[rank]["cpus_os"] for rank in (0, 1)] == (["0,16", "1,17"] if affine(cluster) else ["0-31", "0-31"])
+    assert tasks[0]["node"] == "cn3" and tasks[0]["threads"] is None
+
+
+def test_report_names_both_numbers(cluster):
+    tasks = told(cluster, "-w", "cn3", "-n2", "-c4", "--topo-place=compact")
+    assert [(tasks[rank]["cpus_logical"], tasks[rank]["cpus_os"]) for rank in (0, 1)] == [("0-3", "0-1,16-17"), ("4-7", "2-3,18-19")]
+
+
+def test_report_is_a_table_of_all_nodes(cluster):
+    said = step(cluster, "-w", "cn1,cn3", "-N2", "-n4", "-c2", "-m", "cyclic", "--topo-place=compact", "--topo-omp=auto", "--topo-report").stderr
+    rows = [re.split(r"\s{2,}", line.strip()) for line in said.split("\n") if line.startswith("rank")]
+    assert sorted(row[:4] for row in rows) == [
+        ["rank 0", "node cn1", "CPUs L#0-1", "P#0-1"], ["rank 1", "node cn3", "CPUs L#0-1", "P#0,16"],
+        ["rank 2", "node cn1", "CPUs L#2-3", "P#2-3"], ["rank 3", "node cn3", "CPUs L#2-3", "P#1,17"]]
+    assert {tuple(row[4:]) for row in rows} == {("NUMA 0", "memory default", "NIC -", "GPU -", "threads 2")}
+
+
+@pytest.mark.parametrize("option, words", [
+    ("--topo-place=compact:die", "--topo-place: the step's cores have no level 'die'"),
+    ("--topo-hugepages=hugetlb", "this node has no huge pages to give"),
+])
+def test_what_cannot_be_had_is_said_once(cluster, option, words):
+    if "hugetlb" in option and Path("/proc/sys/vm/nr_hugepages").read_text() != "0\n":
+        pytest.skip("this node has huge pages")
+    done = step(cluster, "-w", "cn3", "-n4", option, "--topo-omp=auto", script="echo $OMP_NUM_THREADS")
+    assert done.stderr.count(words) == 1 and len(done.stdout.split()) == 4, done.stderr
+
+
+def test_batch_script_is_left_alone(cluster):
+    options = ["-w", "cn1", "-n4", "--topo-place=scatter:package", "--topo-omp=auto", "--topo-membind=bind", "--topo-report"]
+    alone = f"hwloc-bind --get --taskset; {VARIABLES}"
+    _, _, plain = cluster.job(alone, "-w", "cn1", "-n4")
+    _, _, output = cluster.job(f"{alone}; echo; srun -Q --topo-report=json true", *options)
+    before, _, rest = output.partition("\n\n")
+    assert before.strip() == plain.strip()
+    # Its steps have what the job asked for.
+    assert [json.loads(line)["threads"] for line in rest.split("\n") if line.startswith("{")] == ["1"] * 4
+
+
+def test_site_has_the_first_word_and_the_user_the_last(cluster):
+    conf = cluster.folder / "etc" / "topiary.conf"
+    plain = conf.read_text()
+    options = ["-w", "cn1", "-n2", "-c4"]
+    try:
+        conf.write_text(plain + "TopoPlace = scatter:core\nTopoMembind = bind\nTopoOmp = everywhere\n")
+        tasks = told(cluster, *options)
+        assert [tasks[rank]["memory"] for rank in (0, 1)] == ["bind:0", "bind:0"]
+        assert len(expand(tasks[0]["cpus_os"])) == 4 and tasks[0]["threads"] is None
+        assert told(cluster, *options, "--topo-membind=off", "--topo-place=off")[0]["memory"] == "default"
+    finally:
+        conf.write_text(plain)
+    assert "TopoOmp in topiary.conf is ignored" in (cluster.folder / "log" / "slurmd.cn1.log").read_text(errors="replace")
+
+
+def test_report_tells_gpus_in_order_and_their_side(folders):
+    """A GPU at the first package, two at the second; which of them a task has is Slurm's to choose."""
+    gres = "".join(f"NodeName=cn3 Name=gpu File={{folder}}/gpu{i} Cores={cores}\n" for i, cores in enumerate(["0-7", "8-15", "8-15"]))
+    with Binding(folders(), {"cn3": "intel-2x8"}, registry=False, conf="GresTypes=gpu\n", nodes={"cn3": "Gres=gpu:3"},
+                 files={"gres.conf": gres}) as cluster:
+        one_each = told(cluster, "-n3", "-c4", "--gpus-per-task=1", "--topo-place=compact")
+        both = told(cluster, "-n2", "-c4", "--gres=gpu:2", "--topo-place=compact")
+    sides = {True: "near", False: "far"}
+    for task in [*one_each.values(), *both.values()]:
+        first_package = set(expand(task["cpus_logical"])) <= set(range(16))
+        assert task["gpu"] == ",".join(f"{gpu[0]} {sides[(gpu[0] == '0') == first_package]}" for gpu in task["gpu"].split(","))
+    assert sorted(task["gpu"][0] for task in one_each.values()) == ["0", "1", "2"]
+    assert {len(task["gpu"].split(",")) for task in both.values()} == {2}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bind/request.h"
+
+static const struct {
+	const char *name, *value;
+	struct bind_request r;
+} right[] = {
+	{ "topo-place", "off", { .place = PLACE_OFF } },
+	{ "topo-place", "compact", { .place = PLACE_COMPACT } },
+	{ "topo-place", "compact:l3", { .place = PLACE_COMPACT, .level = "l3" } },
+	{ "topo-place", "scatter:NUMANode", { .place = PLACE_SCATTER, .level = "NUMANode" } },
+	{ "topo-place", "scatter:package", { .place = PLACE_SCATTER, .level = "package" } },
+	{ "topo-place", "mem", { .place = PLACE_MEM } },
+	{ "topo-membind", "local", { .memory = MEMORY_LOCAL } },
+	{ "topo-membind", "interleave", { .memory = MEMORY_INTERLEAVE } },
+	{ "topo-membind", "interleave:task", { .memory = MEMORY_INTERLEAVE } },
+	{ "topo-membind", "interleave:job", { .memory = MEMORY_INTERLEAVE, .scope = SCOPE_JOB } },
+	{ "topo-omp", "auto", { .omp = OMP_AUTO } },
+	{ "topo-omp", "kmp", { .omp = OMP_KMP } },
+	{ "topo-hugepages", "thp", { .huge = HUGE_THP } },
+	{ "topo-nic", "auto", { .nic = NIC_AUTO } },
+	{ "topo-nic", "all,strict", { .nic = NIC_ALL, .strict = true } },
+	{ "topo-report", NULL, { .report = REPORT_TABLE } },
+	{ "topo-report", "", { .report = REPORT_TABLE } },
+	{ "topo-report", "json", { .report = REPORT_JSON } },
+};
+
+static const struct {
+	const char *name, *value, *words;
+} wrong[] = {
+	{ "topo-place", "", "--topo-place=: not one of off, compact[:LEVEL], scatter[:LEVEL], mem" },
+	{ "topo-place", "compact:", "--topo-place=compact:: not one of" },
+	{ "topo-place", "compact:pci", "not one of" },
+	{ "topo-place", "scatter:misc", "not one of" },
+	{ "topo-place", "compact:shelf", "--topo-place=compact:shelf: not one of" },
+	{ "topo-place", "compact:packagepackagepackage", "not one of" },
+	{ "topo-place", "compact,l3", "not one of" },
+	{ "topo-place", "mem:l3", "not one of" },
+	{ "topo-place", "offf", "not one of" },
+	{ "topo-place", "of", "not one of" },
+	{ "topo-membind", "interleave:node", "not one of off, local, bind, interleave[:job|task]" },
+	{ "topo-membind", "bind:job", "not one of" },
+	{ "topo-nic", "off,strict", "not one of" },
+	{ "topo-nic", "one,strictly", "not one of" },
+	{ "topo-report", "xml", "--topo-report=xml: not one of" },
+	{ "topo-omp", NULL, "--topo-omp=: not one of" },
+	{ "topo-shade", "off", "--topo-shade: no such option" },
+};
+
+static void test_right(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < sizeof(right) / sizeof(*right); i++) {
+		struct bind_request r = {0};
+		struct err e;
+
+		assert_int_equal(bind_request_set(&r, right[i].name, right[i].value, &e), 0);
+		assert_memory_equal(&r, &right[i].r, sizeof(r));
+	}
+}
+
+static void test_wrong(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		const struct bind_request before = { .place = PLACE_MEM, .strict = true, .level = "l2" };
+		struct bind_request r = before;
+		struct err e;
+
+		assert_int_equal(bind_request_set(&r, wrong[i].name, wrong[i].value, &e), -1);
+		assert_non_null(strstr(e.text, wrong[i].words));
+		assert_memory_equal(&r, &before, sizeof(r));
+	}
+}
+
+/* A user's word replaces a site's, all of it. */
+static void test_again(void **state)
+{
+	struct bind_request r = {0}, mem = { .place = PLACE_MEM }, scatter = { .place = PLACE_SCATTER };
+	struct err e;
+
+	(void) state;
+	assert_int_equal(bind_request_set(&r, "topo-place", "compact:l3", &e), 0);
+	assert_int_equal(bind_request_set(&r, "topo-place", "scatter", &e), 0);
+	assert_memory_equal(&r, &scatter, sizeof(r));
+	assert_int_equal(bind_request_set(&r, "topo-place", "compact:l3", &e), 0);
+	assert_int_equal(bind_request_set(&r, "topo-place", "mem", &e), 0);
+	assert_int_equal(r.place, mem.place);
+	assert_string_equal(r.level, "");
+	assert_int_equal(bind_request_set(&r, "topo-nic", "all,strict", &e), 0);
+	assert_int_equal(bind_request_set(&r, "topo-nic", "off", &e), 0);
+	assert_false(r.strict);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_right),
+		cmocka_unit_test(test_wrong),
+		cmocka_unit_test(test_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

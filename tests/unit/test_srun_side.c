@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../spank_plugin/mapped.h"
+#include "../../spank_plugin/srun_side.h"
+#include "base/buf.h"
+#include "table.h"
+
+static bool plain(const char *line)
+{
+	char *copy = strdup(line), *argv[32], *save = NULL;
+	int argc = 0;
+	bool is;
+
+	for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
+		argv[argc++] = word;
+	argv[argc] = NULL;
+	is = srun_is_plain(argc, argv);
+	free(copy);
+	return is;
+}
+
+static void knows_a_plain_srun(void **state)
+{
+	static const struct { const char *line; bool plain; } rows[] = {
+		{ "srun ./app", true },
+		{ "srun ./app -n 4 -w cn1 --nodes=2", true },
+		{ "srun -l ./app", true },
+		{ "srun -ul --mpi=pmi2 ./app", true },
+		{ "srun --mpi pmi2 ./app -n 2", true },
+		{ "srun -J name -o out.%t -t 5 --mem=0 -K --kill-on-bad-exit=1 ./app", true },
+		{ "srun --cpu-bind=none ./app", true },
+		{ "srun --exact --overlap -O ./app", true },
+		{ "srun --export=ALL,A=1 ./app", true },
+		{ "srun --export ALL ./app", true },
+		{ "srun -- ./app -n4", true },
+		{ "srun -n1 ./app", false },
+		{ "srun -n 1 ./app", false },
+		{ "srun -ln4 ./app", false },
+		{ "srun -l -N2 ./app", false },
+		{ "srun --ntasks=4 ./app", false },
+		{ "srun --ntasks 4 ./app", false },
+		{ "srun --mpi pmi2 -n 2 ./app", false },
+		{ "srun -N2 --ntasks-per-node=1 prep", false },
+		{ "srun -w cn1 ./app", false },
+		{ "srun --nodelist=cn1 ./app", false },
+		{ "srun -x cn1 ./app", false },
+		{ "srun -m cyclic ./app", false },
+		{ "srun --distribution=block:block ./app", false },
+		{ "srun --dist=block ./app", false },
+		{ "srun -c 2 ./app", false },
+		{ "srun --cpus-per-task=2 ./app", false },
+		{ "srun -r 1 ./app", false },
+		{ "srun --multi-prog file", false },
+		{ "srun --het-group=0 ./app", false },
+		{ "srun --jobid=4 ./app", false },
+		{ "srun -Z -w cn1 ./app", false },
+		{ "srun --export=NONE ./app", false },
+		{ "srun --export=A=1 ./app", false },
+		{ "srun ./app : -n 2 ./other", false },
+		/* Options that we do not know: with a value of their own, without one, or with the next word. */
+		{ "srun --container-image=img ./app", true },
+		{ "srun --container-image img ./app -n 4", true },
+		{ "srun --foreign ./app", true },
+		{ "srun --foreign ./app -n 4", false },
+		{ "srun --foreign -n 4 ./app", false },
+		{ "srun --foreign img -n 4 ./app", false },
+		{ "srun --foreign=img -n 4 ./app", false },
+		{ "srun --ntasks-per=1 ./app", false },
+		{ "srun -y ./app", false },
+		{ "srun -J", false },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++)
+		if (plain(rows[i].line) != rows[i].plain)
+			fail_msg("'%s' is %splain", rows[i].line, rows[i].plain ? "" : "not ");
+	(void) state;
+}
+
+/* srun reads its line after us. */
+static void leaves_getopt_as_it_was(void **state)
+{
+	optind = 7;
+	opterr = 1;
+	assert_false(plain("srun -n4 ./app"));
+	assert_int_equal(optind, 7);
+	assert_int_equal(opterr, 1);
+	(void) state;
+}
+
+static int tell(void *data, unsigned task, unsigned first, unsigned last, struct err *e)
+{
+	(void) e;
+	buf_printf(data, "%u:%u-%u ", task, first, last);
+	return 0;
+}
+
+static void reads_places(void **state)
+{
+	static const struct { const char *places, *host; int tasks; const char *told; } rows[] = {
+		{ "cn1:2,1,0,3/cn2:0,1,2,3", "cn1", 4, "0:2-2 1:1-1 2:0-0 3:3-3 " },
+		{ "cn1:2,1,0,3/cn2:0,1", "cn2", 2, "0:0-0 1:1-1 " },
+		{ "cn1:0-3+7,4-6", "cn1", 2, "0:0-3 0:7-7 1:4-6 " },
+		{ "cn1:0/cn11:1", "cn11", 1, "0:1-1 " },
+		{ "cn11:1/cn1:0", "cn1", 1, "0:0-0 " },
+		{ "cn1:0", "cn2", 0, "" },
+		{ "", "cn1", 0, "" },
+		{ "cn1:", "cn1", -1, "TOPIARY_PLACES: wrong at ''" },
+		{ "cn1:0,", "cn1", -1, "TOPIARY_PLACES: wrong at ''" },
+		{ "cn1:3-1", "cn1", -1, "TOPIARY_PLACES: wrong at ''" },
+		{ "cn1:0;1", "cn1", -1, "TOPIARY_PLACES: wrong at ';1'" },
+		{ "cn1:-1", "cn1", -1, "TOPIARY_PLACES: wrong at '-1'" },
+		{ "cn1:99999999999999999999", "cn1", -1, "TOPIARY_PLACES: wrong at '99999999999999999999'" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf told = {0};
+		struct err e = {""};
+
+		assert_int_equal(mapped_read(rows[i].places, rows[i].host, tell, &told, &e), rows[i].tasks);
+		assert_string_equal(rows[i].tasks < 0 ? e.text : told.data ? told.data : "", rows[i].told);
+		buf_free(&told);
+	}
+	(void) state;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(knows_a_plain_srun),
+		cmocka_unit_test(leaves_getopt_as_it_was),
+		cmocka_unit_test(reads_places),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <fcntl.h>
+#include <glob.h>
+#include <hwloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../spank_plugin/run_dir.h"
+#include "../../spank_plugin/topology.h"
+#include "base/file.h"
+#include "table.h"
+#include "topo/image.h"
+#include "topo/machine.h"
+
+#define FIRST "Package:2 [NUMANode] L3Cache:2 Core:4 PU:2"
+#define SECOND "Package:4 [NUMANode] Core:4 PU:2"
+
+enum { SETTLED = 3 };		/* seconds: the age at which a file's times tell it from a later one */
+
+static char folder[64], export_file[80], run_folder[80], cache_folder[96];
+static int root;
+
+static void write_export(const char *description)
+{
+	struct buf xml = {0};
+	hwloc_topology_t t;
+
+	assert_int_equal(hwloc_topology_init(&t), 0);
+	assert_int_equal(hwloc_topology_set_synthetic(t, description), 0);
+	assert_int_equal(hwloc_topology_load(t), 0);
+	assert_int_equal(machine_export(t, &xml, NULL), 0);
+	assert_int_equal(file_replace(export_file, xml.data, xml.len, 0644, NULL), 0);
+	hwloc_topology_destroy(t);
+	buf_free(&xml);
+}
+
+/* What a step got. */
+struct got {
+	int rc, pus;		/* pus: of its image, which is what its XML has */
+	ino_t shm, xml;
+	bool child;		/* a process was needed */
+	struct err e;
+};
+
+static long children(void)
+{
+	struct rusage r;
+
+	assert_int_equal(getrusage(RUSAGE_CHILDREN, &r), 0);
+	return r.ru_minflt;
+}
+
+static ino_t inode(int dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ? 0 : st.st_ino;
+}
+
+static char name_of_step[32] = "1.0";
+
+static int count_pus(int (*load)(const char *file, hwloc_topology_t *t, struct err *e), const char *name)
+{
+	char file[160];
+	hwloc_topology_t t;
+	int n;
+
+	snprintf(file, sizeof(file), "%s/%s/%s", run_folder, name_of_step, name);
+	if (load(file, &t, NULL))
+		return -1;
+	n = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PU);
+	hwloc_topology_destroy(t);
+	return n;
+}
+
+static struct got step(const char *cores)
+{
+	int dir = run_dir_make(root, name_of_step, NULL);
+	long before = children();
+	struct got g = { .pus = 0 };
+	bool here;
+
+	assert_true(dir >= 0);
+	g.rc = topology_put(export_file, cores, root, dir, &here, &g.e);
+	g.child = children() != before;
+	g.shm = inode(dir, IMAGE_SHM);
+	g.xml = inode(dir, IMAGE_XML);
+	if (!g.rc) {
+		g.pus = count_pus(image_from_shm, IMAGE_SHM);
+		assert_int_equal(g.pus, count_pus(image_from_xml, IMAGE_XML));
+	}
+	close(dir);
+	assert_int_equal(run_dir_remove(root, name_of_step), 0);
+	return g;
+}
+
+static struct got good_step(const char *cores, int pus)
+{
+	struct got g = step(cores);
+
+	if (g.rc)
+		fail_msg("%s: %s", cores ? cores : "all", g.e.text);
+	assert_int_equal(g.pus, pus);
+	return g;
+}
+
+static void known_cores_need_no_process(void **state)
+{
+	struct got new, known, other;
+
+	write_export(FIRST);
+	sleep(SETTLED);
+	new = good_step("0-3", 8);
+	known = good_step("0-3", 8);
+	assert_true(good_step(NULL, 32).child);
+	assert_false(good_step(NULL, 32).child);
+	other = good_step("0-2", 6);
+	assert_true(new.child);
+	assert_false(known.child);
+	assert_true(other.child);
+	assert_true(known.shm == new.shm && known.xml == new.xml);
+	assert_true(other.shm != new.shm && other.xml != new.xml);
+	(void) state;
+}
+
+/* An agent that runs again writes the same export into a new file. */
+static void same_text_is_the_same_export(void **state)
+{
+	struct got new, again;
+
+	write_export(FIRST);
+	sleep(SETTLED);
+	new = good_step("4-6", 6);
+	write_export(FIRST);
+	again = good_step("4-6", 6);
+	assert_false(again.child);
+	assert_true(again.shm == new.shm);
+	(void) state;
+}
+
+static void new_text_is_a_new_export(void **state)
+{
+	struct got first, second;
+
+	write_export(FIRST);
+	sleep(SETTLED);
+	first = good_step("0-7", 16);
+	write_export(SECOND);
+	/* It is too young to be known by its times. */
+	second = good_step("0-7", 16);
+	assert_true(second.child && second.shm != first.shm);
+	second = good_step("12-15", 8);
+	assert_true(second.child);
+	(void) state;
+}
+
+static void write_nonsense(const char *path)
+{
+	assert_int_equal(file_replace(path, "<topology", 9, 0644, NULL), 0);
+}
+
+static void spoil_note(void)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/export", cache_folder);
+	write_nonsense(path);
+}
+
+static void take_folder_away(void)
+{
+	assert_int_equal(run_dir_remove(root, "cache"), 0);
+	write_nonsense(cache_folder);
+}
+
+static void open_folder_to_all(void)
+{
+	assert_int_equal(chmod(cache_folder, 0777), 0);
+}
+
+enum { PROCESSES = 4, STEPS = 180, MOST_IMAGES = 512 };
+
+/* Cores drawn by lot, more lists of them than are kept. */
+static int run_steps(unsigned seed)
+{
+	for (int i = 0; i < STEPS; i++) {
+		char cores[64] = "";
+		int n = 0;
+
+		for (unsigned core = 0; core < 16; core++)
+			if (rand_r(&seed) % 2)
+				n += sprintf(cores + strlen(cores), "%s%u", n ? "," : "", core) > 0;
+		snprintf(name_of_step, sizeof(name_of_step), "%d.%d", getpid(), i);
+		if (n && step(cores).pus != 2 * n)
+			return 1;
+	}
+	return 0;
+}
+
+static int count(const char *ending)
+{
+	char pattern[128];
+	glob_t found;
+	int n;
+
+	snprintf(pattern, sizeof(pattern), "%s/*%s", cache_folder, ending);
+	n = glob(pattern, 0, NULL, &found) ? 0 : (int) found.gl_pathc;
+	globfree(&found);
+	return n;
+}
+
+static void many_steps_share_one_folder(void **state)
+{
+	int status, failed = 0;
+
+	write_export(FIRST);
+	for (unsigned i = 0; i < PROCESSES; i++)
+		if (fork() == 0)
+			_exit(run_steps(i + 1));
+	for (unsigned i = 0; i < PROCESSES; i++)
+		failed |= wait(&status) < 0 || status;
+	assert_int_equal(failed, 0);
+	assert_in_range(count(".shm"), MOST_IMAGES - PROCESSES, MOST_IMAGES);
+	assert_in_range(count(".xml"), MOST_IMAGES - PROCESSES, MOST_IMAGES + PROCESSES);
+	(void) state;
+}
+
+/* A step has its topology without them, too. */
+static void does_without_kept_ones(void **state)
+{
+	void (*const harm[])(void) = { spoil_note, open_folder_to_all, take_folder_away };
+
+	write_export(FIRST);
+	sleep(SETTLED);
+	good_step("0", 2);
+	for (size_t i = 0; i < ROWS(harm); i++) {
+		harm[i]();
+		assert_true(good_step("0", 2).child);
+	}
+	unlink(cache_folder);
+	(void) state;
+}
+
+static void let_group_write(const char *path)
+{
+	assert_int_equal(chmod(path, 0664), 0);
+}
+
+static void give_away(const char *path)
+{
+	assert_int_equal(chown(path, 1, 1), 0);
+}
+
+static void link_it(const char *path)
+{
+	char real[128];
+
+	snprintf(real, sizeof(real), "%s.real", path);
+	assert_int_equal(rename(path, real) | symlink(real, path), 0);
+}
+
+static void take_away(const char *path)
+{
+	assert_int_equal(unlink(path), 0);
+}
+
+static void nothing(const char *path)
+{
+	(void) path;
+}
+
+static void says_what_is_wrong(void **state)
+{
+	static const struct {
+		void (*harm)(const char *path);
+		const char *cores, *why;
+	} rows[] = {
+		{ write_nonsense, "0", "hwloc cannot load" }, { let_group_write, "0", "root alone" }, { give_away, "0", "root alone" },
+		{ link_it, "0", "symbolic" }, { take_away, "0", "No such file" }, { nothing, "16", "16 cores" },
+		{ nothing, "", "core list" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct got g;
+
+		unlink(export_file);
+		write_export(FIRST);
+		rows[i].harm(export_file);
+		g = step(rows[i].cores);
+		if (g.rc != -1 || !strstr(g.e.text, rows[i].why) || !strstr(g.e.text, export_file))
+			fail_msg("%s: %d: %s", rows[i].why, g.rc, g.e.text);
+		assert_true(!g.shm && !g.xml);
+	}
+	(void) state;
+}
+
+static int make_folders(void **state)
+{
+	(void) state;
+	strcpy(folder, "/tmp/test_step.XXXXXX");
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(export_file, sizeof(export_file), "%s/export.xml", folder);
+	snprintf(run_folder, sizeof(run_folder), "%s/run", folder);
+	snprintf(cache_folder, sizeof(cache_folder), "%s/cache", run_folder);
+	return mkdir(run_folder, 0755) || (root = run_dir_open(run_folder, NULL)) < 0;
+}
+
+static int remove_folders(void **state)
+{
+	char command[128];
+
+	(void) state;
+	close(root);
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(known_cores_need_no_process),
+		cmocka_unit_test(same_text_is_the_same_export),
+		cmocka_unit_test(new_text_is_a_new_export),
+		cmocka_unit_test(many_steps_share_one_folder),
+		cmocka_unit_test(does_without_kept_ones),
+		cmocka_unit_test(says_what_is_wrong),
+	};
+
+	if (geteuid()) {
+		print_message("step_topology: needs root, whose files these are\n");
+		return 0;
+	}
+	return cmocka_run_group_tests_name("step_topology", tests, make_folders, remove_folders);
+}
