@@ -14,15 +14,20 @@
 #define STEPS 200
 /* Moves from which the warmth to begin with is taken. */
 #define SAMPLES 512
-/* The warmth to end with, in averages of what a dearer move costs. */
+/* Warmths in averages of what a dearer move costs: at SETTLED who shares a node is all but told, at COLD it ends. */
+#define SETTLED 0.03
 #define COLD 0.001
+/* The part of the work that is done when it is SETTLED. */
+#define SLOW 0.7
 /* One part in so many of the work goes into exchanges of whole domains. */
 #define DOMAIN_PART 8
 /* Chances are told apart so finely. */
 #define PATIENCE 1024
 /* One move in so many goes anywhere. */
 #define ANYWHERE 8
-/* What drawing a move costs, and what trying it does beside its arcs. */
+/* So many more slots of the cell that a rank is to go to are tried. */
+#define OTHERS 9
+/* What drawing a move costs, or a slot; and what trying it does beside its arcs. */
 #define DRAW_WORK 4
 #define MOVE_WORK 12
 
@@ -46,25 +51,33 @@ static unsigned draw_between(struct annealing *a, unsigned first, unsigned end)
 	return first + draw_below(&a->chance, end - first);
 }
 
+/* A domain of the stratum, anywhere within one of a wider one. */
+static unsigned domain_within(struct annealing *a, const struct stratum *t, const struct stratum *wide, unsigned domain)
+{
+	return draw_between(a, t->of[wide->first[domain]], t->of[wide->first[domain + 1] - 1] + 1);
+}
+
 /*
  * A domain of the stratum that is nearer to one of the rank's partners: in a wider one of his, of whatever size, that the rank
- * is not in; now and then any. SLOT_NONE: the rank is there already.
+ * is not in; now and then any. SLOT_NONE: the rank is as near as that already.
  */
 static unsigned domain_draw(struct annealing *a, unsigned rank, unsigned stratum)
 {
 	const struct matrix *m = a->seats.m;
-	const struct stratum *own = &a->seats.s->stratum[stratum], *wide;
+	const struct stratum *own = &a->seats.s->stratum[stratum];
 	size_t degree = m->row[rank + 1] - m->row[rank];
-	unsigned partner, domain;
+	unsigned mine = a->seats.at[rank].slot, his;
 
 	if (!stratum || !degree || !draw_below(&a->chance, ANYWHERE))
 		return draw_below(&a->chance, own->n);
-	wide = &a->seats.s->stratum[draw_below(&a->chance, stratum)];
-	partner = m->adj[m->row[rank] + draw_below(&a->chance, degree)];
-	domain = wide->of[a->seats.at[partner].slot];
-	if (domain == wide->of[a->seats.at[rank].slot])
-		return SLOT_NONE;
-	return draw_between(a, own->of[wide->first[domain]], own->of[wide->first[domain + 1] - 1] + 1);
+	his = a->seats.at[m->adj[m->row[rank] + draw_below(&a->chance, degree)]].slot;
+	for (unsigned t = 0; t < stratum; t++) {
+		const struct stratum *wide = &a->seats.s->stratum[t += draw_below(&a->chance, stratum - t)];
+
+		if (wide->of[his] != wide->of[mine])
+			return domain_within(a, own, wide, wide->of[his]);
+	}
+	return SLOT_NONE;
 }
 
 /* As many slots of it, somewhere. */
@@ -115,6 +128,28 @@ static double dearer_sample(struct annealing *a)
 	return n ? sum / n : 0;
 }
 
+/* A rank goes to the best of some slots of the cell drawn: with the toll at hand they cost little to try. */
+static double move_choose(struct annealing *a, struct move *v, double limit)
+{
+	const struct stratum *cells = a->seats.s->cells;
+	unsigned cell = cells->of[v->to.first], first = cells->first[cell], end = cells->first[cell + 1];
+	double least = move_change(a, *v, limit);
+
+	if (v->from.count > 1 || !a->seats.toll.cells)
+		return least;
+	for (unsigned i = 0; i < OTHERS && i + 1 < end - first; i++) {
+		unsigned to = draw_between(a, first, end);
+		double change = seats_swap_change(&a->seats, v->from.first, to, limit);
+
+		a->seats.work += DRAW_WORK;
+		if (change < least) {
+			least = change;
+			v->to.first = to;
+		}
+	}
+	return least;
+}
+
 /* It is taken with the chance exp(-more / warmth). */
 static void move_try(struct annealing *a, unsigned stratum)
 {
@@ -126,7 +161,7 @@ static void move_try(struct annealing *a, unsigned stratum)
 		return;
 	a->seats.work += MOVE_WORK;
 	limit = a->warmth * a->patience[draw_below(&a->chance, PATIENCE)];
-	change = move_change(a, v, limit);
+	change = move_choose(a, &v, limit);
 	if (change >= limit)
 		return;
 	a->cost += change;
@@ -161,18 +196,23 @@ static void keep_best(struct annealing *a)
 	seats_tell(&a->seats, a->best);
 }
 
+static double warmth_at(double warm, double done)
+{
+	if (done < SLOW)
+		return warm * pow(SETTLED / warm, done / SLOW);
+	return SETTLED * pow(COLD / SETTLED, (done - SLOW) / (1 - SLOW));
+}
+
 static void cool_down(struct annealing *a, double warm, unsigned long long work)
 {
-	double cold, dearer = dearer_sample(a);
+	double dearer = dearer_sample(a);
 
 	for (unsigned i = 0; i < PATIENCE; i++)
 		a->patience[i] = -log((i + 0.5) / PATIENCE);
 	if (dearer <= 0)
 		return;
-	warm *= dearer;
-	cold = dearer * COLD;
 	for (unsigned i = 0; i < STEPS; i++) {
-		a->warmth = warm * pow(cold / warm, (double) i / (STEPS - 1));
+		a->warmth = dearer * warmth_at(warm, (double) i / (STEPS - 1));
 		step(a, work * (i + 1) / STEPS);
 		keep_best(a);
 	}

@@ -13,22 +13,27 @@
 #include "map/swaps.h"
 
 #define MAX_TRIALS 32
-/* Few ranks are annealed as if they were so many more: it takes no time. */
+#define MAX_SEEDS 4
+/* Few ranks are annealed as if they were so many more: it takes no time. Each of so many ranks is annealed twice as long. */
 #define FEW_RANKS 48
+#define MANY_RANKS 8192
 /* How warm annealing begins: see anneal.h. */
-#define WARM 0.3
-#define GENTLE 0.05
+#define WARM 0.1
+/* Of those that were annealed one in so many is annealed on, in so many rounds with such a part of the work each. */
+#define KEPT 3
+#define ROUND 0.25
 
 /* How much is tried: work is in arcs looked at, or what takes as long, for each rank. */
 static const struct effort {
 	const char *name;
 	unsigned seeds, candidates;	/* of those that take a seed, so many times, so many of them */
+	unsigned few;			/* so many ranks and fewer: more seeds */
 	unsigned polish, anneal;
-	unsigned starts;		/* see starts_of */
+	unsigned starts;		/* of the best after polish, so many are annealed */
 } efforts[] = {
-	[EFFORT_FAST] = { "fast", 1, 4, 300, 3000, 0 },
-	[EFFORT_NORMAL] = { "normal", 1, 7, 800, 160000, 384 },
-	[EFFORT_HIGH] = { "high", 4, 7, 8000, 4000000, 8192 },
+	[EFFORT_FAST] = { "fast", 1, 4, 0, 300, 3000, 1 },
+	[EFFORT_NORMAL] = { "normal", 1, 7, 768, 800, 130000, MAX_TRIALS },
+	[EFFORT_HIGH] = { "high", 4, 7, 0, 8000, 4000000, MAX_TRIALS },
 };
 
 int mapping_effort_parse(const char *name)
@@ -102,11 +107,18 @@ static int try_candidate(struct search *x, const struct candidate *c, unsigned t
 	return 0;
 }
 
+static unsigned seeds_of(const struct search *x)
+{
+	unsigned seeds = x->effort->seeds + x->effort->few / x->b.m->ranks;
+
+	return seeds < MAX_SEEDS ? seeds : MAX_SEEDS;
+}
+
 static int try_candidates(struct search *x)
 {
-	unsigned end = CANDIDATE_SEEDED + x->effort->candidates;
+	unsigned end = CANDIDATE_SEEDED + x->effort->candidates, seeds = seeds_of(x);
 
-	for (unsigned turn = 0; turn < x->effort->seeds; turn++)
+	for (unsigned turn = 0; turn < seeds; turn++)
 		for (unsigned c = turn ? CANDIDATE_SEEDED : 0; c < end && c < ncandidates; c++)
 			if (try_candidate(x, &candidates[c], turn))
 				return -1;
@@ -128,23 +140,14 @@ static int polish(struct search *x, struct trial *t)
 	return 0;
 }
 
-static int anneal_one(struct search *x, struct trial *t, unsigned turn, unsigned starts)
+static int anneal_one(struct search *x, struct trial *t, unsigned turn, double part)
 {
-	unsigned long long work = (unsigned long long) x->effort->anneal / starts * (x->b.m->ranks + FEW_RANKS);
+	unsigned long long n = x->b.m->ranks, work = part * x->effort->anneal * (n + FEW_RANKS + n * n / MANY_RANKS);
 
-	if (anneal(x->b.m, x->b.s, x->b.seed + turn, turn + 1 == starts ? GENTLE : WARM, work, t->slot))
+	if (anneal(x->b.m, x->b.s, x->b.seed + turn, WARM, work, t->slot))
 		return no_memory(x);
 	t->annealed = true;
 	return polish(x, t);
-}
-
-static void take_best(struct search *x, struct trial *t)
-{
-	unsigned *slot = t->slot;
-
-	memcpy(slot, x->best.slot, x->b.m->ranks * sizeof(*slot));
-	*t = x->best;
-	t->slot = slot;
 }
 
 static int by_cost(const void *a, const void *b)
@@ -156,28 +159,25 @@ static int by_cost(const void *a, const void *b)
 	return (x->slot > y->slot) - (x->slot < y->slot);
 }
 
-/* How many of the best are annealed, each with its part of the work: one more for so few ranks. Many gain by a gentle one alone. */
-static unsigned starts_of(const struct search *x)
-{
-	unsigned starts = 1 + x->effort->starts / x->b.m->ranks;
-
-	return starts < x->ntrials ? starts : x->ntrials;
-}
-
-/* The best beginnings are thrown over in turn; at last the best of all is annealed gently. */
+/*
+ * What a beginning comes to shows only when it is annealed: the cheapest one after polish is often not the best. So all are annealed
+ * a little, of those the cheapest ones further, and at last one alone.
+ */
 static int improve(struct search *x)
 {
-	unsigned starts = starts_of(x);
+	unsigned left = x->ntrials < x->effort->starts ? x->ntrials : x->effort->starts, turn = 0;
+	double part, rest = 1;
 
 	for (unsigned i = 0; i < x->ntrials; i++)
 		if (polish(x, &x->trial[i]))
 			return -1;
-	qsort(x->trial, x->ntrials, sizeof(x->trial[0]), by_cost);
-	for (unsigned i = 0; i < starts; i++) {
-		if (i + 1 == starts)
-			take_best(x, &x->trial[i]);
-		if (anneal_one(x, &x->trial[i], i, starts))
-			return -1;
+	for (qsort(x->trial, x->ntrials, sizeof(x->trial[0]), by_cost); rest > 0; left = (left + KEPT - 1) / KEPT) {
+		part = left > 1 && rest > ROUND ? ROUND : rest;
+		rest -= part;
+		for (unsigned i = 0; i < left; i++)
+			if (anneal_one(x, &x->trial[i], turn++, part / left))
+				return -1;
+		qsort(x->trial, left, sizeof(x->trial[0]), by_cost);
 	}
 	return 0;
 }
