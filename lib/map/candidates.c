@@ -84,14 +84,14 @@ static int map_scotch(const struct problem *b, unsigned nslots, enum scotch_meth
 	return repair_mapping(b->m, b->s, slot) ? no_memory(b) : 0;
 }
 
+static int map_netloc(const struct problem *b, unsigned *slot)
+{
+	return map_scotch(b, b->s->n, SCOTCH_MAP_NETLOC, slot);
+}
+
 static int map_default(const struct problem *b, unsigned *slot)
 {
 	return map_scotch(b, b->s->n, SCOTCH_MAP_DEFAULT, slot);
-}
-
-static int map_quality(const struct problem *b, unsigned *slot)
-{
-	return map_scotch(b, b->s->n, SCOTCH_MAP_QUALITY, slot);
 }
 
 static int map_recursive(const struct problem *b, unsigned *slot)
@@ -102,7 +102,7 @@ static int map_recursive(const struct problem *b, unsigned *slot)
 /* Scotch spreads few ranks over many slots. As many slots as ranks make them stay together. */
 static int map_compact(const struct problem *b, unsigned *slot)
 {
-	return map_scotch(b, b->m->ranks, SCOTCH_MAP_QUALITY, slot);
+	return map_scotch(b, b->m->ranks, SCOTCH_MAP_DEFAULT, slot);
 }
 
 static int map_split(const struct problem *b, unsigned *slot)
@@ -136,11 +136,11 @@ static bool has_room(const struct problem *b)
 const struct candidate candidates[] = {
 	[CANDIDATE_BLOCK] = { "block", map_block, NULL },
 	[CANDIDATE_CYCLIC] = { "cyclic", map_cyclic, NULL },
-	[CANDIDATE_SCOTCH] = { "scotch", map_default, NULL },
+	[CANDIDATE_SCOTCH] = { "scotch", map_netloc, NULL },
 	{ "split", map_split, NULL },
 	{ "split-halved", map_halved, has_cuts },
 	{ "split-packed", map_packed, has_room },
-	{ "scotch-quality", map_quality, NULL },
+	{ "scotch-default", map_default, NULL },
 	{ "scotch-recursive", map_recursive, NULL },
 	{ "scotch-compact", map_compact, has_room },
 };

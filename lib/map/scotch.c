@@ -13,8 +13,8 @@
  * Scotch adds weight x distance in SCOTCH_Num, 32 bits in most packages, and an overflow is silent. All arcs together get
  * this much, which leaves room for the greatest distance.
  */
-#define WEIGHT_SUM (1 << 23)
-#define MAX_DISTANCE 128
+#define WEIGHT_SUM (1 << 21)
+#define MAX_DISTANCE 512
 
 /* A padded tree above this size costs Scotch more than its finest strata are worth. */
 #define TREE_LEAVES (1u << 18)
@@ -24,8 +24,8 @@ static const struct {
 	double imbalance;
 	bool halved;		/* a torus is seen as halves of halves, not as routers at one distance */
 } methods[] = {
-	[SCOTCH_MAP_DEFAULT] = { SCOTCH_STRATDEFAULT, 0.01, false },
-	[SCOTCH_MAP_QUALITY] = { SCOTCH_STRATQUALITY, 0.01, true },
+	[SCOTCH_MAP_NETLOC] = { SCOTCH_STRATQUALITY, 0.01, false },
+	[SCOTCH_MAP_DEFAULT] = { SCOTCH_STRATDEFAULT, 0.01, true },
 	[SCOTCH_MAP_RECURSIVE] = { SCOTCH_STRATRECURSIVE | SCOTCH_STRATQUALITY, 0, true },
 };
 
@@ -239,7 +239,7 @@ static int map_tree(const struct arcs *arcs, const struct tree *t, unsigned nslo
 	SCOTCH_archInit(&some);
 	SCOTCH_stratInit(&strat);
 	rc = SCOTCH_archTleaf(&whole, t->levels, t->arity, t->cost) || SCOTCH_archSub(&some, &whole, nslots, t->leaf) ||
-	     SCOTCH_stratGraphMapBuild(&strat, methods[method].flags, nslots, methods[method].imbalance) || map_graph(&c);
+	     SCOTCH_stratGraphMapBuild(&strat, methods[method].flags, arcs->vertices, methods[method].imbalance) || map_graph(&c);
 	SCOTCH_stratExit(&strat);
 	SCOTCH_archExit(&some);
 	SCOTCH_archExit(&whole);

@@ -7,7 +7,8 @@
 #include "map/matrix.h"
 #include "map/slots.h"
 
-enum scotch_method { SCOTCH_MAP_DEFAULT, SCOTCH_MAP_QUALITY, SCOTCH_MAP_RECURSIVE };
+/* The first is what netloc asks of it (hwloc, netloc/scotch.c), which knows trees only. */
+enum scotch_method { SCOTCH_MAP_NETLOC, SCOTCH_MAP_DEFAULT, SCOTCH_MAP_RECURSIVE };
 
 /*
  * Map the ranks with Scotch onto the first nslots slots, seen as one tree (Goglin et al., Euro-Par 2017, section 5.2, the whole at
