@@ -345,7 +345,8 @@ def options(command):
     (["topiary", "sh"], ["shapes", "show", "shape"]), (["topiary", "nodes", "--dr"], ["--drift"]),
     (["topiary", "nodes", "--drift", "=", "c"], ["cosmetic", "capacity"]), (["topiary", "drift", "--severity", "w"], ["wiring"]),
     (["topiary", "show", "--synthetic", "="], ["hierarchy", "cores", "detail", "allocation"]),
-    (["topiary", "map", "--format", ""], ["plain", "openmpi"]), (["topiary", "shape", "README"], ["README.md"]),
+    (["topiary", "map", "--format", ""], ["plain", "openmpi", "openmpi5", "mpich", "intelmpi", "mvapich2", "cray", "srun"]),
+    (["topiary", "shape", "README"], ["README.md"]),
     (["topiary", "show", "-o", "README"], ["README.md"]), (["topiary", "facts", "--fact", ""], []), (["topiary", "nosuch", "--"], []),
 ])
 def test_completion(words, expected):
