@@ -32,27 +32,9 @@ bool draw_is_grid(const struct fabric_plane *p)
 	       p->levels->level[0].size <= CELLS;
 }
 
-static unsigned node_of(const struct fabric *f, const char *name, bool is_switch)
-{
-	unsigned low = is_switch ? 0 : f->nswitches, high = is_switch ? f->nswitches : f->nnodes;
-
-	while (low < high) {
-		unsigned middle = low + (high - low) / 2;
-		int order = strverscmp(f->nodes[middle].name, name);
-
-		if (!order)
-			return middle;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return f->nnodes;
-}
-
 static void put_cell(struct grid *g, unsigned at, const char *name, bool is_switch)
 {
-	g->cells[at] = (struct cell){ .there = true, .node = node_of(g->f, name, is_switch), .hosts = g->cells[at].hosts };
+	g->cells[at] = (struct cell){ .there = true, .node = fabric_node(g->f, name, is_switch), .hosts = g->cells[at].hosts };
 	if (is_switch && g->name_letters < draw_letters(name))
 		g->name_letters = draw_letters(name);
 }

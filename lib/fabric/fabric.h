@@ -88,6 +88,9 @@ struct fabric *fabric_read(const char *const *paths, size_t n, const struct fabr
 struct fabric *fabric_parse(const char *text, size_t len, const char *name, const struct fabric_names *names, struct err *e);
 void fabric_free(struct fabric *f);
 
+/* The number of a switch or a host of that name; nnodes when there is none. */
+unsigned fabric_node(const struct fabric *f, const char *name, bool is_switch);
+
 /* "fat tree", "torus", ...: a constant. */
 const char *fabric_kind_name(enum fabric_kind kind);
 

@@ -404,6 +404,24 @@ struct fabric *making_finish(const struct making *m, const struct fabric_names *
 	return f;
 }
 
+unsigned fabric_node(const struct fabric *f, const char *name, bool is_switch)
+{
+	unsigned low = is_switch ? 0 : f->nswitches, high = is_switch ? f->nswitches : f->nnodes;
+
+	while (low < high) {
+		unsigned middle = low + (high - low) / 2;
+		int order = strverscmp(f->nodes[middle].name, name);
+
+		if (!order)
+			return middle;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return f->nnodes;
+}
+
 void fabric_free(struct fabric *f)
 {
 	if (!f)

@@ -30,30 +30,12 @@ struct telling {
 	struct err *err;
 };
 
-static unsigned node_of(const struct fabric *f, const char *host)
-{
-	unsigned low = f->nswitches, high = f->nnodes;
-
-	while (low < high) {
-		unsigned middle = low + (high - low) / 2;
-		int order = strverscmp(f->nodes[middle].name, host);
-
-		if (!order)
-			return middle;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return f->nnodes;
-}
-
 static void count(struct telling *t, const struct chosen *c)
 {
 	const struct hierarchy *h = t->h;
 
 	for (unsigned i = 0; i < h->nhosts; i++) {
-		unsigned node = node_of(t->f, h->hosts[i].name);
+		unsigned node = fabric_node(t->f, h->hosts[i].name, false);
 
 		t->mine[i] = node < t->f->nnodes && t->f->nodes[node].named && !t->told[node] &&
 			(!c || c->has(h->hosts[i].name, c->user));

@@ -3,6 +3,7 @@
 """One cluster for all tests of this folder, checked after each of them."""
 import os
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -74,3 +75,16 @@ def matrix(cluster):
         path.write_text(text if text is not None else ring(ranks))
         return path
     return write
+
+
+@pytest.fixture
+def full_disk():
+    """A small file system of its own, in which everybody may write and nothing has room; one file, "full", is on it."""
+    disk = Path(tempfile.mkdtemp(prefix="topiary_disk_", dir="/tmp"))
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k,mode=1777", "none", disk], capture_output=True, check=False).returncode:
+        disk.rmdir()
+        pytest.skip("nothing can be mounted here")
+    (disk / "full").write_bytes(bytes(8192))
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+    disk.rmdir()

@@ -4,7 +4,6 @@
 import re
 import shutil
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
@@ -17,19 +16,6 @@ RECORDER = BUILD / "libtopiary-capture.so"
 # The nodes of the rig preload a library of their own in its stead; cn5 alone is as on a real machine.
 LOADED = "export LD_PRELOAD=$TOPIARY_CAPTURE_PRELOAD:$LD_PRELOAD\n"
 pytestmark = pytest.mark.skipif(not RECORDER.exists(), reason="no mpicc when Topiary was built")
-
-
-@pytest.fixture
-def full_disk():
-    """A small file system of its own, in which everybody may write and nothing has room."""
-    disk = Path(tempfile.mkdtemp(prefix="topiary_disk_", dir="/tmp"))
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k,mode=1777", "none", disk], capture_output=True, check=False).returncode:
-        disk.rmdir()
-        pytest.skip("nothing can be mounted here")
-    (disk / "full").write_bytes(bytes(8192))
-    yield disk
-    subprocess.run(["umount", disk], check=True)
-    disk.rmdir()
 
 
 @pytest.fixture(scope="module")

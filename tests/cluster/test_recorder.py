@@ -3,9 +3,7 @@
 """The recorder under each MPI that can be had here: what ranks exchange is counted byte for byte, and no program is harmed."""
 import re
 import subprocess
-import tempfile
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from rig import mpi
@@ -346,19 +344,6 @@ def test_recorder_needs_no_mpi():
 def test_what_cannot_be_written_does_not_end_the_program(openmpi, prefix):
     done = openmpi.mpi.run(RANKS, openmpi.exchange, "ways", LD_PRELOAD=RECORDER, TOPIARY_CAPTURE=prefix)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.fixture
-def full_disk():
-    """A small file system of its own, in which everybody may write and nothing has room; one file, "full", is on it."""
-    disk = Path(tempfile.mkdtemp(prefix="topiary_disk_", dir="/tmp"))
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k,mode=1777", "none", disk], capture_output=True, check=False).returncode:
-        disk.rmdir()
-        pytest.skip("nothing can be mounted here")
-    (disk / "full").write_bytes(bytes(8192))
-    yield disk
-    subprocess.run(["umount", disk], check=True)
-    disk.rmdir()
 
 
 def test_full_disk_leaves_nothing_behind(openmpi, full_disk):
