@@ -173,12 +173,14 @@ def test_each_rank_is_where_the_map_says(hosts, launcher, case):
     assert launch(hosts, launcher, nodes, weights, *options) == due
 
 
-@pytest.mark.parametrize("cpus, domains", [(2, "[0x100010,0x80008]"), (4, "[0x600060,0x180018]")])
+@pytest.mark.parametrize("cpus, domains", [(2, {"0x100010", "0x80008"}), (4, {"0x600060", "0x180018"})])
 def test_intel_mpi_where_one_list_serves_both_hosts(hosts, cpus, domains):
     nodes, options = ["h1", "h2"], [f"--cpus-per-task={cpus}", "--tasks-per-node=2(x2)"]
     weights = matrix(hosts, (0, 3), (1, 2), ranks=4)
     ranks, told = hosts.map("intelmpi", nodes, weights, *options)
-    assert ranks.read_text() == "h1:1\nh2:2\nh1:1\n" and told == {"I_MPI_PIN_DOMAIN": domains}
+    assert ranks.read_text() == "h1:1\nh2:2\nh1:1\n"
+    # Which pair gets which of them costs the same.
+    assert set(told["I_MPI_PIN_DOMAIN"].strip("[]").split(",")) == domains and len(told) == 1
     assert launch(hosts, "intel", nodes, weights, *options) == hosts.expected(nodes, weights, *options)
 
 
