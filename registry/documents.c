@@ -52,7 +52,6 @@ static const struct column columns[] = {
 };
 #define SINCE 0
 
-#define RFC3339_US(x) "to_char(" x " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
 static const char history_sql[] = "SELECT " RFC3339_US("since") ", " RFC3339_US("until") ", sha256, shape, stored,"
 	" stored_bytes, xml_bytes FROM topiary_history WHERE node = $1 ORDER BY topiary_history.since DESC LIMIT $2::integer + 1";
 

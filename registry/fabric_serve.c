@@ -16,7 +16,6 @@
 
 #define DOCUMENT_MAX ((size_t) 32 << 20)	/* 50,000 hosts are half of it */
 #define ENTRIES "100"
-#define RFC3339_US(x) "to_char(" x " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
 
 static const unsigned status_of[] = { [FABRIC_ABSENT] = 404, [FABRIC_BAD] = 400, [FABRIC_FAILED] = 503 };
 

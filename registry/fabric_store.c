@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "fabric/json.h"
-
-#define RFC3339_US(x) "to_char(" x " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
+#include "rows.h"
 
 #define KEEP_SECONDS "'60s'"	/* 50,000 hosts need a tenth */
 

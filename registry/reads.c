@@ -11,8 +11,6 @@
 #include "topo/hostlist.h"
 
 #define LIST_MAX (128u << 20)	/* 100,000 nodes are a third of it */
-#define RFC3339(x) "to_char(" x " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
-#define RFC3339_US(x) "to_char(" x " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
 #define JSON "application/json"
 
 #define NODE_COLUMNS \

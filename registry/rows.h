@@ -33,4 +33,8 @@ void rows_members(struct buf *out, const PGresult *r, int row, const struct colu
 int rows_list(struct db *db, struct buf *out, size_t max, bool *more, const struct column *columns, const char *sql, unsigned n,
 	      const struct db_value *values, struct err *e);
 
+/* A column of time as answers have it (RFC 3339), to the second or the microsecond: SQL. */
+#define RFC3339(x) "to_char(" x " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
+#define RFC3339_US(x) "to_char(" x " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
+
 #endif
