@@ -14,37 +14,36 @@ bench-registry: built
 	@$(RIG_ENV) python3 bench/registry.py all $(B)
 
 # The select plugin's own, with Slurm's internal headers as the plugin itself; nothing but these targets needs it.
-SELECT_PROBES = $(addprefix $(BUILD)/bench/,select_probe.so select_record.so)
+BENCH_select_NEEDS = $(addprefix $(BUILD)/bench/,select_probe.so select_record.so)
 $(eval $(call linked,select_probe,$(BUILD)/bench/select_probe.so,bench/select_probe.c,,,,-shared))
 $(eval $(call linked,select_record,$(BUILD)/bench/select_record.so,bench/select_record.c,,,,-shared))
 $(call objects,bench/select_probe.c bench/select_record.c): ROOM_CFLAGS = -DNDEBUG -isystem \
 	$(or $(SLURM_SRC),$(error Slurm's own source is not here: run packaging/setup first))
 
-BENCH_SELECT = $(addprefix bench-select-,time trace)
-select-probes: built
-	@$(MAKE) --no-print-directory $(SELECT_PROBES)
-$(BENCH_SELECT): bench-select-%: select-probes
-	@$(RIG_ENV) python3 bench/select_plugin.py $* $(B)
-bench-select: select-probes
-	@$(RIG_ENV) python3 bench/select_plugin.py all $(B)
+# bench_of NAME, PROGRAM, PARTS: bench-NAME-PART and bench-NAME, all of them; what they need beside the rest is BENCH_NAME_NEEDS.
+define bench_of
+BENCH_TARGETS += bench-$(1)-needs bench-$(1) $(addprefix bench-$(1)-,$(3))
+bench-$(1)-needs: built
+	@$$(MAKE) --no-print-directory $$(BENCH_$(1)_NEEDS)
+$(addprefix bench-$(1)-,$(3)): bench-$(1)-%: bench-$(1)-needs
+	@$$(RIG_ENV) python3 bench/$(2).py $$* $$(B)
+bench-$(1): bench-$(1)-needs
+	@$$(RIG_ENV) python3 bench/$(2).py all $$(B)
+endef
+
+$(eval $(call bench_of,select,select_plugin,time trace))
 
 # Mapping's own: bench-map writes what bench-map-table, bench-map-time and bench-map-sim tell, bench-map-best searches for hours and
 # keeps what it found. SimGrid (libsimgrid-dev) is for bench-map-sim alone, which says so where it is missing.
 HAVE_SIMGRID := $(wildcard /usr/include/simgrid/engine.h)
-MAP_PROGRAMS = $(addprefix $(BUILD)/bench/,map_search $(if $(HAVE_SIMGRID),map_sim))
+BENCH_map_NEEDS = $(addprefix $(BUILD)/bench/,map_search $(if $(HAVE_SIMGRID),map_sim))
 $(eval $(call linked,map_search,$(BUILD)/bench/map_search,bench/map_search.c,,,-lm,))
 $(eval $(call linked,map_sim,$(BUILD)/bench/map_sim,bench/map_sim.c,,,-lsimgrid,))
 
-BENCH_MAP = $(addprefix bench-map-,table time sim best)
-map-programs: built
-	@$(MAKE) --no-print-directory $(MAP_PROGRAMS)
-$(BENCH_MAP): bench-map-%: map-programs
-	@$(RIG_ENV) python3 bench/map.py $* $(B)
-bench-map: map-programs
-	@$(RIG_ENV) python3 bench/map.py all $(B)
+$(eval $(call bench_of,map,map,table time sim best))
 
 # What a job gets: programs that want a topology, by every way, and a plugin with a clock around ours.
-TOPOLOGY_PROBES = $(addprefix $(BUILD)/bench/,topology_start topology_make topology_probe topology_probe_ours topology_clock.so)
+BENCH_topology_NEEDS = $(addprefix $(BUILD)/bench/,topology_start topology_make topology_probe topology_probe_ours topology_clock.so)
 $(eval $(call linked,topology_start,$(BUILD)/bench/topology_start,bench/topology_start.c,,,,))
 $(eval $(call linked,topology_make,$(BUILD)/bench/topology_make,bench/topology_make.c,topo base,hwloc libxml-2.0 libzstd libcrypto,,))
 $(eval $(call linked,topology_probe,$(BUILD)/bench/topology_probe,bench/topology_probe.c,,hwloc,,))
@@ -53,14 +52,8 @@ $(eval $(call linked,topology_probe_ours,$(BUILD)/bench/topology_probe_ours,benc
 $(eval $(call linked,topology_clock,$(BUILD)/bench/topology_clock.so,bench/topology_clock.c,,,,-shared))
 $(BUILD)/bench/topology_probe_ours: $(BUILD)/libtopiary.so
 
-BENCH_TOPOLOGY = $(addprefix bench-topology-,start step)
-topology-probes: built
-	@$(MAKE) --no-print-directory $(TOPOLOGY_PROBES)
-$(BENCH_TOPOLOGY): bench-topology-%: topology-probes
-	@$(RIG_ENV) python3 bench/topology.py $* $(B)
-bench-topology: topology-probes
-	@$(RIG_ENV) python3 bench/topology.py all $(B)
-.PHONY: bench-topology topology-probes $(BENCH_TOPOLOGY)
+$(eval $(call bench_of,topology,topology,start step))
+
 bench: bench-registry bench-select bench-map bench-topology
 
-.PHONY: bench bench-registry bench-select bench-map select-probes map-programs $(BENCH) $(BENCH_SELECT) $(BENCH_MAP)
+.PHONY: bench bench-registry $(BENCH) $(BENCH_TARGETS)

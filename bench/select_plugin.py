@@ -62,7 +62,7 @@ def main():
         sys.exit("select_plugin.py: needs root: daemons run as several users")
     for name in ("select_probe.so", "select_record.so"):
         if not (BUILD / "bench" / name).exists():
-            sys.exit(f"select_plugin.py: {BUILD}/bench/{name} is missing: run make select-probes")
+            sys.exit(f"select_plugin.py: {BUILD}/bench/{name} is missing: run make bench-select-needs")
     sheet = sheets.Sheet("select_plugin.py", "## The select plugin, in short\n", quiet=args.json or args.markdown)
     if args.command != "all":
         sheet.begin(" ".join(sys.argv[1:]))

@@ -35,7 +35,7 @@ def main():
         sys.exit("topology.py: needs root: daemons run as several users")
     for name in ("topology_start", "topology_clock.so"):
         if not (BUILD / "bench" / name).exists():
-            sys.exit(f"topology.py: {BUILD}/bench/{name} is missing: run make topology-probes")
+            sys.exit(f"topology.py: {BUILD}/bench/{name} is missing: run make bench-topology-needs")
     sheet = sheets.Sheet("topology.py", "## What a job gets, in short\n", quiet=args.json or args.markdown)
     for name in PARTS if args.command == "all" else [args.command]:
         sheet.begin(name if args.command == "all" else " ".join(sys.argv[1:]))
