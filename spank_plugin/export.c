@@ -4,17 +4,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "affinity.h"
 #include "base/file.h"
 #include "topo/canon.h"
 
 enum {
-	MAX_CPUS = 65536,
 	SETTLED = 2,		/* seconds: a file changed within the clock's tick keeps its times */
 };
 
@@ -65,14 +64,11 @@ static void add_online(hwloc_bitmap_t cpus)
 
 static void add_affinity(hwloc_bitmap_t cpus)
 {
-	cpu_set_t *set = CPU_ALLOC(MAX_CPUS);
-	size_t size = CPU_ALLOC_SIZE(MAX_CPUS);
+	hwloc_bitmap_t own = hwloc_bitmap_alloc();
 
-	if (set && !sched_getaffinity(0, size, set))
-		for (unsigned i = 0; i < MAX_CPUS; i++)
-			if (CPU_ISSET_S(i, size, set))
-				hwloc_bitmap_set(cpus, i);
-	CPU_FREE(set);
+	if (own && !affinity_get(own, NULL))
+		hwloc_bitmap_or(cpus, cpus, own);
+	hwloc_bitmap_free(own);
 }
 
 /*

@@ -7,7 +7,6 @@
 #include "options.h"
 #include "step.h"
 #include "task.h"
-#include "topo/image.h"
 
 static int give(struct task *t, hwloc_topology_t node, struct buf *told, struct err *e)
 {
@@ -25,15 +24,13 @@ static int give(struct task *t, hwloc_topology_t node, struct buf *told, struct 
 
 int task_nic(struct task *t, struct err *e)
 {
-	char folder[PATH_MAX + sizeof("/" STEP_NODE_DIR)];
 	struct buf told = {0};
 	hwloc_topology_t node;
 	int rc;
 
 	if (!options.bind.nic || !step.node || step.settings.nic_planes > 1)
 		return 0;
-	snprintf(folder, sizeof(folder), "%s/" STEP_NODE_DIR, step.path);
-	if (image_adopt_alone(folder, &node, e))
+	if (step_node_adopt(&node, e))
 		return err_within(e, "its network devices");
 	rc = give(t, node, &told, e);
 	if (told.len)

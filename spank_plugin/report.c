@@ -18,7 +18,6 @@
 #include "bind/memory.h"
 #include "options.h"
 #include "step.h"
-#include "topo/image.h"
 
 enum { MAX_TASKS = 4096, CELL = 512, RECORD = 8192 };
 
@@ -210,11 +209,10 @@ static int write_all(struct err *e)
 static int look(const struct task *t, struct record *r, struct err *e)
 {
 	struct seen s = { .task = t, .cpus = hwloc_bitmap_alloc() };
-	char (*cells)[CELL] = calloc(COLUMNS, sizeof(*cells)), folder[PATH_MAX + sizeof("/" STEP_NODE_DIR)];
+	char (*cells)[CELL] = calloc(COLUMNS, sizeof(*cells));
 	int rc = -1;
 
-	snprintf(folder, sizeof(folder), "%s/" STEP_NODE_DIR, step.path);
-	if (!step.node || image_adopt_alone(folder, &s.node, NULL))
+	if (step_node_adopt(&s.node, NULL))
 		s.node = NULL;
 	if (!s.cpus || !cells) {
 		err_set(e, "out of memory");

@@ -45,14 +45,19 @@ static int identify(spank_t sp, struct err *e)
 	return 0;
 }
 
-static int configure(int argc, char **argv, struct err *e)
+int step_configure(int argc, char **argv, struct err *e)
 {
+	if (step.configured)
+		return 0;
 	for (int i = 0; i < argc; i++) {
 		if (strncmp(argv[i], "config=", 7))
 			return err_set(e, "plugstack.conf: '%s' is no argument of ours (config=FILE is)", argv[i]);
 		step.config = argv[i] + 7;
 	}
-	return settings_load(step.config, &step.settings, e);
+	if (settings_load(step.config, &step.settings, e))
+		return -1;
+	step.configured = true;
+	return 0;
 }
 
 static void drop_inherited(spank_t sp)
@@ -76,6 +81,16 @@ static int add_node(struct err *e)
 	rc = topology_put(step.settings.topology_file, NULL, step.root, dir, &here, e);
 	close(dir);
 	return rc;
+}
+
+int step_node_adopt(hwloc_topology_t *out, struct err *e)
+{
+	char folder[sizeof(step.path) + sizeof("/" STEP_NODE_DIR)];
+
+	if (!step.node)
+		return err_set(e, "the topology of the whole node is not at hand");
+	snprintf(folder, sizeof(folder), "%s/" STEP_NODE_DIR, step.path);
+	return image_adopt_alone(folder, out, e);
 }
 
 static void add_what_is_asked(void)
@@ -111,16 +126,14 @@ static int make_folder(struct err *e)
 	return 0;
 }
 
+static bool has(void *env, const char *name)
+{
+	return told_has(env, name);
+}
+
 static bool user_chose_topology(spank_t sp)
 {
-	static const char *const names[] = {
-		"HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_CPUID_PATH", "HWLOC_COMPONENTS",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (told_has(sp, names[i]))
-			return true;
-	return false;
+	return told_has(sp, "HWLOC_XMLFILE") || image_overruled(has, sp);
 }
 
 /*
@@ -154,7 +167,7 @@ static int prepare(spank_t sp, int argc, char **argv, struct err *e)
 {
 	char *cores = NULL;
 
-	if (configure(argc, argv, e))
+	if (step_configure(argc, argv, e))
 		return -1;
 	if (spank_get_item(sp, S_STEP_ALLOC_CORES, &cores) || !cores || !*cores)
 		return err_set(e, "Slurm names no cores");

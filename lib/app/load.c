@@ -13,20 +13,15 @@
 
 static _Thread_local struct err reason;
 
-/* hwloc looks at these first (hwloc_topology_load), and so the user does not mean the step's topology. */
-static bool is_overruled(void)
+static bool has(void *env, const char *name)
 {
-	static const char *const names[] = { "HWLOC_COMPONENTS", "HWLOC_FSROOT", "HWLOC_CPUID_PATH", "HWLOC_SYNTHETIC" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (getenv(names[i]))
-			return true;
-	return false;
+	(void) env;
+	return getenv(name);
 }
 
 static const char *xml_file(void)
 {
-	return is_overruled() ? NULL : secure_getenv("HWLOC_XMLFILE");
+	return image_overruled(has, NULL) ? NULL : secure_getenv("HWLOC_XMLFILE");
 }
 
 /* The image stands beside the XML that the environment names: another file there is the user's own choice. */

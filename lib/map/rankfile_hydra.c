@@ -5,16 +5,6 @@
 /* Of a longer line Hydra drops the end without a word, and those ranks are not bound (4.0.2 and 5.0.2, tried). */
 enum { HYDRA_LINE = 16000 };
 
-/* The first rank after this one that is on another host. Hydra takes adjacent lines of one host for one line. */
-static unsigned run_end(const struct writing *w, unsigned rank)
-{
-	unsigned host = place_of(w, rank)->host;
-
-	while (rank < w->mapping->ranks && place_of(w, rank)->host == host)
-		rank++;
-	return rank;
-}
-
 static int hydra_line(const struct writing *w, unsigned first, unsigned end, struct err *e)
 {
 	size_t before = w->out->len;

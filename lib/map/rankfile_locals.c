@@ -30,6 +30,15 @@ void locals_free(struct locals *l)
 	free(l->rank);
 }
 
+unsigned run_end(const struct writing *w, unsigned rank)
+{
+	unsigned host = place_of(w, rank)->host;
+
+	while (rank < w->mapping->ranks && place_of(w, rank)->host == host)
+		rank++;
+	return rank;
+}
+
 unsigned pus_of(const struct writing *w, unsigned rank, unsigned *pu)
 {
 	const struct place *place = place_of(w, rank);

@@ -34,6 +34,9 @@ struct locals {
 int locals_make(const struct writing *w, struct locals *l, struct err *e);
 void locals_free(struct locals *l);
 
+/* The first rank after this one that is on another host: launchers take adjacent lines of one host for one line. */
+unsigned run_end(const struct writing *w, unsigned rank);
+
 /* The PUs of a rank's cores by the system's numbers: how many; pu has room for that many, or is NULL to ask. */
 unsigned pus_of(const struct writing *w, unsigned rank, unsigned *pu);
 

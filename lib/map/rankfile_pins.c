@@ -157,16 +157,11 @@ static int pins_put(const struct writing *w, const struct list *list, struct err
 
 int intel_file(const struct writing *w, struct err *e)
 {
-	unsigned n = 0;
-
 	if (pins_check(w, true, e))
 		return -1;
-	for (unsigned r = 0; r < w->mapping->ranks; r++) {
-		n++;
-		if (r + 1 < w->mapping->ranks && place_of(w, r + 1)->host == place_of(w, r)->host)
-			continue;
-		buf_printf(w->out, "%s:%u\n", host_of(w, r), n);
-		n = 0;
+	for (unsigned r = 0, end; r < w->mapping->ranks; r = end) {
+		end = run_end(w, r);
+		buf_printf(w->out, "%s:%u\n", host_of(w, r), end - r);
 	}
 	return 0;
 }
@@ -179,13 +174,10 @@ int intel_env(const struct writing *w, struct err *e)
 	return pins_put(w, &domains, e);
 }
 
+/* A host a line, as srun has it. */
 int mvapich_file(const struct writing *w, struct err *e)
 {
-	if (pins_check(w, false, e))
-		return -1;
-	for (unsigned r = 0; r < w->mapping->ranks; r++)
-		buf_printf(w->out, "%s\n", host_of(w, r));
-	return 0;
+	return pins_check(w, false, e) ? -1 : srun_file(w, e);
 }
 
 int mvapich_env(const struct writing *w, struct err *e)

@@ -205,3 +205,13 @@ int image_adopt_alone(const char *folder, hwloc_topology_t *out, struct err *e)
 	environ = saved;
 	return rc;
 }
+
+bool image_overruled(bool (*has)(void *env, const char *name), void *env)
+{
+	static const char *const names[] = { "HWLOC_COMPONENTS", "HWLOC_FSROOT", "HWLOC_CPUID_PATH", "HWLOC_SYNTHETIC" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (has(env, names[i]))
+			return true;
+	return false;
+}

@@ -44,4 +44,10 @@ int image_adopt_alone(const char *folder, hwloc_topology_t *out, struct err *e);
 int image_from_shm(const char *file, hwloc_topology_t *out, struct err *e);
 int image_from_xml(const char *file, hwloc_topology_t *out, struct err *e);
 
+/*
+ * Does the environment of a process choose another topology than HWLOC_XMLFILE would? hwloc looks at these first
+ * (hwloc_topology_load). has(env, name) tells of one variable.
+ */
+bool image_overruled(bool (*has)(void *env, const char *name), void *env);
+
 #endif

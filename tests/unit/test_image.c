@@ -16,6 +16,7 @@
 
 #include "app/topiary.h"
 #include "base/file.h"
+#include "synthetic.h"
 #include "table.h"
 #include "topo/image.h"
 #include "topo/machine.h"
@@ -33,17 +34,6 @@ static const char *in(const char *where, const char *name)
 
 	snprintf(path, PATH_MAX, "%s/%s", where, name);
 	return path;
-}
-
-static void export_synthetic(const char *description, struct buf *xml)
-{
-	hwloc_topology_t t;
-
-	assert_int_equal(hwloc_topology_init(&t), 0);
-	assert_int_equal(hwloc_topology_set_synthetic(t, description), 0);
-	assert_int_equal(hwloc_topology_load(t), 0);
-	assert_int_equal(machine_export(t, xml, NULL), 0);
-	hwloc_topology_destroy(t);
 }
 
 static int create(const char *path)

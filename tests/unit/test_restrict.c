@@ -7,20 +7,10 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "synthetic.h"
 #include "table.h"
 #include "topo/machine.h"
 #include "topo/restrict.h"
-
-static void export_synthetic(const char *description, struct buf *xml)
-{
-	hwloc_topology_t t;
-
-	assert_int_equal(hwloc_topology_init(&t), 0);
-	assert_int_equal(hwloc_topology_set_synthetic(t, description), 0);
-	assert_int_equal(hwloc_topology_load(t), 0);
-	assert_int_equal(machine_export(t, xml, NULL), 0);
-	hwloc_topology_destroy(t);
-}
 
 /* Loaded as a job's program does: no flag, hwloc's defaults. */
 static hwloc_topology_t load_plain(const struct buf *xml)
