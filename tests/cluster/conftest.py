@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from rig import Cluster
 from rig.ask import ring
-from rig.processes import wait_until
 
 NODES = {"cn1": "amd-4x16", "cn2": "amd-4x16", "cn3": "intel-2x8", "cn4": "uneven-2x6", "cn5": None}
 
@@ -56,8 +55,7 @@ def whole_cluster(folders):
 def cluster(whole_cluster):
     """The cluster; whatever the test did to it, every daemon of Slurm lives and every node is free again."""
     yield whole_cluster
-    assert whole_cluster.slurm_alive(), "a daemon of Slurm ended"
-    assert wait_until(whole_cluster.nodes_idle, 30), whole_cluster.command(["sinfo", "-N", "-l"]).stdout
+    whole_cluster.assert_at_rest()
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,6 @@ import pytest
 from rig import Cluster
 from rig.ask import expand
 from rig.paths import BUILD, ROOT
-from rig.processes import wait_until
 
 NODES = {"cn1": "amd-4x16", "cn3": "intel-2x8", "cn5": None}
 LIBOMP = sorted(Path("/usr/lib").glob("llvm-*/lib/libomp.so.5"))[-1:]
@@ -52,8 +51,7 @@ def whole(request, folders):
 @pytest.fixture
 def cluster(whole):
     yield whole
-    assert whole.slurm_alive(), "a daemon of Slurm ended"
-    assert wait_until(whole.nodes_idle, 30), whole.command(["sinfo", "-N", "-l"]).stdout
+    whole.assert_at_rest()
 
 
 def step(cluster, *options, script="true", check=True):

@@ -430,6 +430,11 @@ class Cluster:
         del self.xml[node]
         self.command(["scontrol", "delete", f"NodeName={node}"])
 
+    def assert_at_rest(self, pause=0.05):
+        """Whatever was done to it, every daemon of Slurm lives and every node is free again."""
+        assert self.slurm_alive(), f"a daemon of Slurm ended: {self.folder}"
+        assert wait_until(self.nodes_idle, 30, pause), self.command(["sinfo", "-N", "-l"]).stdout
+
     def nodes_idle(self):
         """All nodes are up and without jobs. sinfo has a line for each partition; a plan of backfill's is forgotten in its next round."""
         states = self.command(["sinfo", "-h", "-N", "-o", "%N %T"], check=False).stdout.replace("planned", "idle").split("\n")

@@ -52,8 +52,7 @@ class Pair:
         assert not shared
         assert not complaints(self.ours) - complaints(self.stock)
         for cluster in (self.ours, self.stock):
-            assert cluster.slurm_alive(), f"a daemon of Slurm ended: {cluster.folder}"
-            assert wait_until(cluster.nodes_idle, 30, 0.2), cluster.command(["sinfo", "-N", "-l"]).stdout
+            cluster.assert_at_rest(0.2)
 
 
 def complaints(cluster):
