@@ -22,7 +22,7 @@ def measure(sheet, args):
     for ranks, pattern in itertools.product(args.ranks, PATTERNS):
         with bed(Problem("epyc", pattern, ranks, "scattered")) as laid:
             for effort in EFFORTS:
-                seconds = min(laid.ours(effort, core=core).seconds for _ in range(args.repeat))
+                seconds = min(laid.ours(effort, core=core, explain=False).seconds for _ in range(args.repeat))
                 found.setdefault((effort, pattern), []).append((ranks, seconds))
                 what = f"{ranks} ranks, {pattern} of {len(laid.problem.pairs):,} pairs, {effort}"
                 sheet.add(what, seconds, "s", goal=goal_of(ranks, effort))

@@ -94,55 +94,87 @@ static int map_default(const struct problem *b, unsigned *slot)
 	return map_scotch(b, b->s->n, SCOTCH_MAP_DEFAULT, slot);
 }
 
-static int map_recursive(const struct problem *b, unsigned *slot)
-{
-	return map_scotch(b, b->s->n, SCOTCH_MAP_RECURSIVE, slot);
-}
-
 /* Scotch spreads few ranks over many slots. As many slots as ranks make them stay together. */
 static int map_compact(const struct problem *b, unsigned *slot)
 {
 	return map_scotch(b, b->m->ranks, SCOTCH_MAP_DEFAULT, slot);
 }
 
-static int map_split(const struct problem *b, unsigned *slot)
+/* Chance makes halves otherwise where they are to begin elsewhere. */
+#define LOOSE 0.2
+
+static int map_split(const struct problem *b, unsigned *slot, struct split_way way)
 {
-	return split_map(b->m, b->s, (struct split_way){0}, b->seed, slot, b->err);
+	way.loose = b->loose ? LOOSE : 0;
+	return split_map(b->m, b->s, way, b->seed, slot, b->err);
 }
 
-static int map_packed(const struct problem *b, unsigned *slot)
+static int map_whole(const struct problem *b, unsigned *slot)
 {
-	return split_map(b->m, b->s, (struct split_way){ .packed = true, .halved = true }, b->seed, slot, b->err);
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_SCOTCH });
 }
 
 static int map_halved(const struct problem *b, unsigned *slot)
 {
-	return split_map(b->m, b->s, (struct split_way){ .halved = true }, b->seed, slot, b->err);
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_SCOTCH, .halved = true });
 }
 
-static bool has_cuts(const struct problem *b)
+static int map_packed(const struct problem *b, unsigned *slot)
 {
-	for (unsigned t = 0; t < b->s->strata; t++)
-		if (b->s->stratum[t].is_cut)
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_SCOTCH, .halved = true, .packed = true });
+}
+
+static int map_halves(const struct problem *b, unsigned *slot)
+{
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES, .halved = true });
+}
+
+static int map_halves_packed(const struct problem *b, unsigned *slot)
+{
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES, .halved = true, .packed = true });
+}
+
+static int map_halves_alone(const struct problem *b, unsigned *slot)
+{
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES_ALONE, .halved = true });
+}
+
+static int map_halves_alone_packed(const struct problem *b, unsigned *slot)
+{
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES_ALONE, .halved = true, .packed = true });
+}
+
+enum need { MAY_TAKE_LONG = 1, HAS_ROOM = 2, HAS_CUTS = 4 };
+
+static bool has_cuts(const struct slots *s)
+{
+	for (unsigned t = 0; t < s->strata; t++)
+		if (s->stratum[t].is_cut)
 			return true;
 	return false;
 }
 
-static bool has_room(const struct problem *b)
+bool candidate_is_worth(const struct candidate *c, const struct problem *b)
 {
-	return b->m->ranks < b->s->n;
+	unsigned has = (b->quick ? 0 : MAY_TAKE_LONG) | (b->m->ranks < b->s->n ? HAS_ROOM : 0) | (has_cuts(b->s) ? HAS_CUTS : 0);
+
+	return !(c->needs & ~has);
 }
 
+/* In a tree, nothing outside of a domain is nearer to one of its parts: there halves are the same with and without what draws. */
 const struct candidate candidates[] = {
-	[CANDIDATE_BLOCK] = { "block", map_block, NULL },
-	[CANDIDATE_CYCLIC] = { "cyclic", map_cyclic, NULL },
-	[CANDIDATE_SCOTCH] = { "scotch", map_netloc, NULL },
-	{ "split", map_split, NULL },
-	{ "split-halved", map_halved, has_cuts },
-	{ "split-packed", map_packed, has_room },
-	{ "scotch-default", map_default, NULL },
-	{ "scotch-recursive", map_recursive, NULL },
-	{ "scotch-compact", map_compact, has_room },
+	[CANDIDATE_BLOCK] = { "block", map_block, 0 },
+	[CANDIDATE_CYCLIC] = { "cyclic", map_cyclic, 0 },
+	[CANDIDATE_SCOTCH] = { "scotch", map_netloc, MAY_TAKE_LONG },
+	{ "split", map_whole, 0 },
+	{ "split-halved", map_halved, HAS_CUTS },
+	{ "split-packed", map_packed, HAS_ROOM },
+	{ "halves", map_halves, MAY_TAKE_LONG },
+	{ "halves-packed", map_halves_packed, MAY_TAKE_LONG | HAS_ROOM },
+	{ "halves-alone", map_halves_alone, MAY_TAKE_LONG | HAS_CUTS },
+	{ "halves-alone-packed", map_halves_alone_packed, MAY_TAKE_LONG | HAS_CUTS | HAS_ROOM },
+	{ "scotch-default", map_default, MAY_TAKE_LONG },
+	{ "scotch-compact", map_compact, MAY_TAKE_LONG | HAS_ROOM },
 };
 
 const unsigned ncandidates = sizeof(candidates) / sizeof(candidates[0]);

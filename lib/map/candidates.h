@@ -16,6 +16,8 @@ struct problem {
 	const struct places *p;
 	const struct slots *s;
 	unsigned seed;
+	bool quick;		/* Scotch is not asked for a mapping, which takes most of the time */
+	bool loose;		/* not the first of its kind: it may begin elsewhere */
 	struct err *err;
 };
 
@@ -28,10 +30,12 @@ enum { CANDIDATE_BLOCK, CANDIDATE_CYCLIC, CANDIDATE_SEEDED, CANDIDATE_SCOTCH = C
 struct candidate {
 	const char *name;
 	int (*map)(const struct problem *b, unsigned *slot);
-	bool (*is_worth)(const struct problem *b);	/* NULL: always */
+	unsigned needs;		/* that it be worth it */
 };
 
 extern const struct candidate candidates[];
 extern const unsigned ncandidates;
+
+bool candidate_is_worth(const struct candidate *c, const struct problem *b);
 
 #endif

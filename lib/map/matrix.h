@@ -74,4 +74,10 @@ int matrix_write(const struct matrix *m, const char *format, struct buf *out, do
  */
 struct matrix *matrix_generate(const char *rule, uint64_t seed, struct err *e);
 
+/* Some of the ranks: rank[n]; local[ranks] is the index in rank[] of each of those, and n or more of all others. */
+struct some_ranks {
+	const unsigned *rank, *local;
+	unsigned n;
+};
+
 #endif

@@ -19,15 +19,19 @@
 /* A padded tree above this size costs Scotch more than its finest strata are worth. */
 #define TREE_LEAVES (1u << 18)
 
+#define IMBALANCE 0.01
+
 static const struct {
 	SCOTCH_Num flags;
-	double imbalance;
 	bool halved;		/* a torus is seen as halves of halves, not as routers at one distance */
 } methods[] = {
-	[SCOTCH_MAP_NETLOC] = { SCOTCH_STRATQUALITY, 0.01, false },
-	[SCOTCH_MAP_DEFAULT] = { SCOTCH_STRATDEFAULT, 0.01, true },
-	[SCOTCH_MAP_RECURSIVE] = { SCOTCH_STRATRECURSIVE | SCOTCH_STRATQUALITY, 0, true },
+	[SCOTCH_MAP_NETLOC] = { SCOTCH_STRATQUALITY, false },
+	[SCOTCH_MAP_DEFAULT] = { SCOTCH_STRATDEFAULT, true },
 };
+
+/* Halves of halves, each found by the multilevel method: what Scotch's own strategies begin with. */
+static const char halves[] = "r{job=t,map=t,poli=S,bal=0.01,"
+	"sep=m{vert=120,low=h{pass=20}f{bal=0.01,move=120},asc=f{bal=0.01,move=120}}}";
 
 /*
  * The slots as leaves of a tree that has one arity a level: the largest, so that a slot's number, digit by digit its
@@ -132,7 +136,7 @@ struct arcs {
 	SCOTCH_Num n, vertices, *row, *adj, *weight;
 };
 
-static void arcs_fill(struct arcs *a, const struct matrix *m, const struct scotch_some *some, double sum)
+static void arcs_fill(struct arcs *a, const struct matrix *m, const struct some_ranks *some, double sum)
 {
 	a->vertices = some->n;
 	for (unsigned v = 0; v < some->n; v++) {
@@ -151,7 +155,7 @@ static void arcs_fill(struct arcs *a, const struct matrix *m, const struct scotc
 	a->row[some->n] = a->n;
 }
 
-static int arcs_init(struct arcs *a, const struct matrix *m, const struct scotch_some *some)
+static int arcs_init(struct arcs *a, const struct matrix *m, const struct some_ranks *some)
 {
 	size_t all = 0;
 	double sum = 0;
@@ -239,7 +243,7 @@ static int map_tree(const struct arcs *arcs, const struct tree *t, unsigned nslo
 	SCOTCH_archInit(&some);
 	SCOTCH_stratInit(&strat);
 	rc = SCOTCH_archTleaf(&whole, t->levels, t->arity, t->cost) || SCOTCH_archSub(&some, &whole, nslots, t->leaf) ||
-	     SCOTCH_stratGraphMapBuild(&strat, methods[method].flags, arcs->vertices, methods[method].imbalance) || map_graph(&c);
+	     SCOTCH_stratGraphMapBuild(&strat, methods[method].flags, arcs->vertices, IMBALANCE) || map_graph(&c);
 	SCOTCH_stratExit(&strat);
 	SCOTCH_archExit(&some);
 	SCOTCH_archExit(&whole);
@@ -255,8 +259,7 @@ static int map_parts(const struct arcs *arcs, unsigned parts, const SCOTCH_Num *
 
 	SCOTCH_archInit(&arch);
 	SCOTCH_stratInit(&strat);
-	rc = SCOTCH_archCmpltw(&arch, parts, size) ||
-	     SCOTCH_stratGraphMapBuild(&strat, SCOTCH_STRATQUALITY, parts, 0.01) || map_graph(&c);
+	rc = SCOTCH_archCmpltw(&arch, parts, size) || SCOTCH_stratGraphMap(&strat, halves) || map_graph(&c);
 	SCOTCH_stratExit(&strat);
 	SCOTCH_archExit(&arch);
 	return rc;
@@ -280,7 +283,7 @@ int scotch_map(const struct matrix *m, const struct slots *s, unsigned nslots, e
 	for (unsigned r = 0; all && r < m->ranks; r++)
 		all[r] = r;
 	if (!all || !part || tree_init(&tree, s, nslots, methods[method].halved) ||
-	    arcs_init(&arcs, m, &(struct scotch_some){ all, all, m->ranks })) {
+	    arcs_init(&arcs, m, &(struct some_ranks){ all, all, m->ranks })) {
 		err_set(e, "mapping: out of memory");
 		goto out;
 	}
@@ -298,7 +301,7 @@ out:
 	return rc;
 }
 
-int scotch_split(const struct matrix *m, const struct scotch_some *some, unsigned parts, const unsigned *size, unsigned seed,
+int scotch_split(const struct matrix *m, const struct some_ranks *some, unsigned parts, const unsigned *size, unsigned seed,
 		 unsigned *part, struct err *e)
 {
 	SCOTCH_Num *to = calloc(some->n, sizeof(*to)), *weight = malloc(parts * sizeof(*weight));

@@ -8,7 +8,7 @@
 #include "map/slots.h"
 
 /* The first is what netloc asks of it (hwloc, netloc/scotch.c), which knows trees only. */
-enum scotch_method { SCOTCH_MAP_NETLOC, SCOTCH_MAP_DEFAULT, SCOTCH_MAP_RECURSIVE };
+enum scotch_method { SCOTCH_MAP_NETLOC, SCOTCH_MAP_DEFAULT };
 
 /*
  * Map the ranks with Scotch onto the first nslots slots, seen as one tree (Goglin et al., Euro-Par 2017, section 5.2, the whole at
@@ -19,15 +19,12 @@ int scotch_map(const struct matrix *m, const struct slots *s, unsigned nslots, e
 	       unsigned *slot, struct err *e);
 
 /*
- * Part some of the ranks, rank[n], into parts of about those sizes, which sum up to n, all of them above 0, so that little is exchanged
- * between them: the weights that section 5.2 of the paper lacks. local[m->ranks] is the index in rank[] of each of those ranks, and
- * n or more of all others. part[n]. 0, or -1 with part of no meaning.
+ * Part some of the ranks into parts of about those sizes, which sum up to their number, all of them above 0, so that little is
+ * exchanged between them: the weights that section 5.2 of the paper lacks. Scotch halves halves, and does not go on to refine all
+ * parts together, as its own strategies do: that takes three times as long and is hardly better. part[n]. 0, or -1 with part of no
+ * meaning.
  */
-struct scotch_some {
-	const unsigned *rank, *local;
-	unsigned n;
-};
-int scotch_split(const struct matrix *m, const struct scotch_some *some, unsigned parts, const unsigned *size, unsigned seed,
+int scotch_split(const struct matrix *m, const struct some_ranks *some, unsigned parts, const unsigned *size, unsigned seed,
 		 unsigned *part, struct err *e);
 
 #endif

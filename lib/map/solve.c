@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "map/solve.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,30 +11,33 @@
 
 #include "map/anneal.h"
 #include "map/candidates.h"
+#include "map/renew.h"
 #include "map/swaps.h"
 
-#define MAX_TRIALS 32
-#define MAX_SEEDS 4
-/* Few ranks are annealed as if they were so many more: it takes no time. Each of so many ranks is annealed twice as long. */
-#define FEW_RANKS 48
+#define MAX_TRIALS 48
+#define MAX_SEEDS 2
+/* Few ranks are improved as if they were so many more: it takes no time. Each of so many ranks is improved twice as long. */
+#define FEW_RANKS 8
 #define MANY_RANKS 8192
 /* How warm annealing begins: see anneal.h. */
 #define WARM 0.1
-/* Of those that were annealed one in so many is annealed on, in so many rounds with such a part of the work each. */
+/* Of those that were improved one in so many is improved further, in so many rounds with such a part of the work each. */
 #define KEPT 3
 #define ROUND 0.25
 
 /* How much is tried: work is in arcs looked at, or what takes as long, for each rank. */
 static const struct effort {
 	const char *name;
-	unsigned seeds, candidates;	/* of those that take a seed, so many times, so many of them */
+	bool quick;			/* see struct problem */
+	unsigned seeds;			/* candidates that take a seed get so many */
 	unsigned few;			/* so many ranks and fewer: more seeds */
-	unsigned polish, anneal;
-	unsigned starts;		/* of the best after polish, so many are annealed */
+	unsigned polished;		/* so many of the cheapest candidates are polished */
+	unsigned starts;		/* of the best after polish, so many are renewed and annealed */
+	unsigned polish, renew, anneal;
 } efforts[] = {
-	[EFFORT_FAST] = { "fast", 1, 4, 0, 300, 3000, 1 },
-	[EFFORT_NORMAL] = { "normal", 1, 7, 768, 800, 130000, MAX_TRIALS },
-	[EFFORT_HIGH] = { "high", 4, 7, 0, 8000, 4000000, MAX_TRIALS },
+	[EFFORT_FAST] = { "fast", true, 1, 384, 2, 1, 300, 6000, 4500 },
+	[EFFORT_NORMAL] = { "normal", false, 1, 768, MAX_TRIALS, 9, 800, 175000, 55000 },
+	[EFFORT_HIGH] = { "high", false, 4, 0, MAX_TRIALS, MAX_TRIALS, 8000, 6000000, 4000000 },
 };
 
 int mapping_effort_parse(const char *name)
@@ -96,9 +100,10 @@ static int try_candidate(struct search *x, const struct candidate *c, unsigned t
 	struct trial *t = &x->trial[x->ntrials];
 	struct problem b = x->b;
 
-	if (c->is_worth && !c->is_worth(&b))
+	if (!candidate_is_worth(c, &b))
 		return 0;
 	b.seed = x->b.seed + turn * 0x9e3779b9u;
+	b.loose = turn;
 	t->name = c->name;
 	if (c->map(&b, t->slot))
 		return -1;
@@ -116,16 +121,16 @@ static unsigned seeds_of(const struct search *x)
 
 static int try_candidates(struct search *x)
 {
-	unsigned end = CANDIDATE_SEEDED + x->effort->candidates, seeds = seeds_of(x);
+	unsigned seeds = seeds_of(x);
 
 	for (unsigned turn = 0; turn < seeds; turn++)
-		for (unsigned c = turn ? CANDIDATE_SEEDED : 0; c < end && c < ncandidates; c++)
+		for (unsigned c = turn ? CANDIDATE_SEEDED : 0; c < ncandidates; c++)
 			if (try_candidate(x, &candidates[c], turn))
 				return -1;
 	x->out->block = x->trial[CANDIDATE_BLOCK].cost;
 	x->out->nic_block = x->trial[CANDIDATE_BLOCK].nic;
 	x->out->cyclic = x->trial[CANDIDATE_CYCLIC].cost;
-	x->out->scotch = x->trial[CANDIDATE_SCOTCH].cost;
+	x->out->scotch = x->effort->quick ? NAN : x->trial[CANDIDATE_SCOTCH].cost;
 	return 0;
 }
 
@@ -140,11 +145,23 @@ static int polish(struct search *x, struct trial *t)
 	return 0;
 }
 
-static int anneal_one(struct search *x, struct trial *t, unsigned turn, double part)
+/* A part of so much for each rank. */
+static unsigned long long work_of(const struct search *x, unsigned each, double part)
 {
-	unsigned long long n = x->b.m->ranks, work = part * x->effort->anneal * (n + FEW_RANKS + n * n / MANY_RANKS);
+	unsigned long long n = x->b.m->ranks;
 
-	if (anneal(x->b.m, x->b.s, x->b.seed + turn, WARM, work, t->slot))
+	return part * each * (n + FEW_RANKS + n * n / MANY_RANKS);
+}
+
+static int improve_one(struct search *x, struct trial *t, unsigned turn, double part)
+{
+	const struct matrix *m = x->b.m;
+	const struct slots *s = x->b.s;
+	unsigned seed = x->b.seed + turn;
+
+	if (renew(m, s, seed, work_of(x, x->effort->renew, part), t->slot, x->b.err) || polish(x, t))
+		return -1;
+	if (anneal(m, s, seed, WARM, work_of(x, x->effort->anneal, part), t->slot))
 		return no_memory(x);
 	t->annealed = true;
 	return polish(x, t);
@@ -159,25 +176,37 @@ static int by_cost(const void *a, const void *b)
 	return (x->slot > y->slot) - (x->slot < y->slot);
 }
 
+/* Those after so many are left, and of those of one cost all but one: they are alike. */
+static void keep_cheapest(struct search *x, unsigned most)
+{
+	unsigned n = 0;
+
+	qsort(x->trial, x->ntrials, sizeof(x->trial[0]), by_cost);
+	for (unsigned i = 0; i < x->ntrials && n < most; i++)
+		if (!n || x->trial[i].cost != x->trial[n - 1].cost)
+			x->trial[n++] = x->trial[i];
+	x->ntrials = n;
+}
+
 /*
- * What a beginning comes to shows only when it is annealed: the cheapest one after polish is often not the best. So all are annealed
+ * What a beginning comes to shows only when it is improved: the cheapest one after polish is often not the best. So some are improved
  * a little, of those the cheapest ones further, and at last one alone.
  */
 static int improve(struct search *x)
 {
-	unsigned left = x->ntrials < x->effort->starts ? x->ntrials : x->effort->starts, turn = 0;
 	double part, rest = 1;
+	unsigned turn = 0;
 
+	keep_cheapest(x, x->effort->polished);
 	for (unsigned i = 0; i < x->ntrials; i++)
 		if (polish(x, &x->trial[i]))
 			return -1;
-	for (qsort(x->trial, x->ntrials, sizeof(x->trial[0]), by_cost); rest > 0; left = (left + KEPT - 1) / KEPT) {
-		part = left > 1 && rest > ROUND ? ROUND : rest;
+	for (keep_cheapest(x, x->effort->starts); rest > 0; keep_cheapest(x, (x->ntrials + KEPT - 1) / KEPT)) {
+		part = x->ntrials > 1 && rest > ROUND ? ROUND : rest;
 		rest -= part;
-		for (unsigned i = 0; i < left; i++)
-			if (anneal_one(x, &x->trial[i], turn++, part / left))
+		for (unsigned i = 0; i < x->ntrials; i++)
+			if (improve_one(x, &x->trial[i], turn++, part / x->ntrials))
 				return -1;
-		qsort(x->trial, left, sizeof(x->trial[0]), by_cost);
 	}
 	return 0;
 }
@@ -225,7 +254,7 @@ int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_e
 		  struct err *e)
 {
 	struct mapping found = { .ranks = m->ranks };
-	struct search x = { .b = { .m = m, .p = p, .seed = seed, .err = e }, .effort = &efforts[effort], .out = &found };
+	struct search x = { .effort = &efforts[effort], .out = &found };
 	double start = seconds_now();
 	struct slots *s;
 	int rc;
@@ -234,7 +263,7 @@ int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_e
 		return err_set(e, "mapping: %u ranks, but the job has only %u places", m->ranks, p->nplaces);
 	if (!(s = slots_new(p, e)))
 		return -1;
-	x.b.s = s;
+	x.b = (struct problem){ m, p, s, seed, efforts[effort].quick, false, e };
 	rc = search(&x);
 	slots_free(s);
 	if (rc) {
@@ -245,6 +274,24 @@ int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_e
 	found.seconds = seconds_now() - start;
 	*out = found;
 	return 0;
+}
+
+int mapping_compare(const struct matrix *m, const struct places *p, unsigned seed, struct mapping *out, struct err *e)
+{
+	struct slots *s = slots_new(p, e);
+	struct problem b = { m, p, s, seed, false, false, e };
+	unsigned *slot;
+	int rc = -1;
+
+	if (!s)
+		return -1;
+	if (!(slot = malloc(m->ranks * sizeof(*slot))))
+		err_set(e, "mapping: out of memory");
+	else if ((rc = candidates[CANDIDATE_SCOTCH].map(&b, slot)) == 0)
+		out->scotch = slots_cost(m, s, slot);
+	free(slot);
+	slots_free(s);
+	return rc;
 }
 
 void mapping_free(struct mapping *m)

@@ -12,6 +12,7 @@
 /*
  * Which rank goes to which place. Both strategies of Goglin et al., Euro-Par 2017, section 5.2 (Scotch on the whole tree, and level by
  * level), each made exact, at most one rank a place; then swaps and annealing; then the guard: never worse than block or cyclic.
+ * EFFORT_FAST does without the first, which takes most of the time.
  * The same input, effort and seed give the same bytes.
  *
  * Block and cyclic are as Slurm has them (srun(1), --distribution; slurm_step_layout.c): both give the nodes equal shares as far
@@ -27,7 +28,7 @@ struct mapping {
 	unsigned *place;	/* place[rank], index into the places */
 	double cost;		/* sum over pairs of weight x distance */
 	double block, cyclic;	/* cost of those two */
-	double scotch;		/* cost of Scotch's own mapping, as netloc calls it, after the repair */
+	double scotch;		/* the same of Scotch's own mapping, as netloc calls it, after the repair; NAN: it was not asked */
 	double nic, nic_block;	/* what the node exchanges with others that does so most; the same of block */
 	char method[48];	/* what won: "block", "cyclic", "scotch", "scotch+swaps", "split+swaps+annealing", ... */
 	double seconds;
@@ -39,6 +40,8 @@ double mapping_cost(const struct matrix *m, const struct places *p, const unsign
 /* 0, or -1 (fewer places than ranks, memory, Scotch) with out untouched. Free with mapping_free. */
 int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed, struct mapping *out,
 		  struct err *e);
+/* Ask Scotch for its own mapping all the same, and fill in what that costs. 0, or -1 with out untouched. */
+int mapping_compare(const struct matrix *m, const struct places *p, unsigned seed, struct mapping *out, struct err *e);
 void mapping_free(struct mapping *m);
 
 #endif

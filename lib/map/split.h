@@ -4,13 +4,19 @@
 #define TOPIARY_MAP_SPLIT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "map/matrix.h"
 #include "map/slots.h"
 
+/* Who parts: Scotch, or halve.h with what others draw to either half, or without. */
+enum split_by { SPLIT_BY_SCOTCH, SPLIT_BY_HALVES, SPLIT_BY_HALVES_ALONE };
+
 struct split_way {
+	enum split_by by;
 	bool packed, halved;
+	double loose;		/* of halves: see halve.h */
 };
 
 /*
@@ -19,6 +25,6 @@ struct split_way {
  * slots each domain gets an equal share, or, packed, as few as possible get any. A torus is parted into its routers at once, or,
  * halved, again and again. At most one rank a slot. slot[] holds m->ranks. 0, or -1 with slot of no meaning.
  */
-int split_map(const struct matrix *m, const struct slots *s, struct split_way way, unsigned seed, unsigned *slot, struct err *e);
+int split_map(const struct matrix *m, const struct slots *s, struct split_way way, uint64_t seed, unsigned *slot, struct err *e);
 
 #endif

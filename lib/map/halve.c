@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "map/halve.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "map/draw.h"
+
+enum { MODES = 3, MAX_DIRECTIONS = 8, MAX_CUTS = 2 * (MAX_DIRECTIONS + 2) + 1 };
+
+/* Directions, the first of which are the modes themselves; how often modes are smoothed; cuts that are mended to the end. */
+static const struct thoroughness {
+	unsigned directions, smoothings, mended;
+} thorough = { MAX_DIRECTIONS, 40, 6 }, quick = { 3, 12, 2 };
+
+struct cut {
+	double cost;
+	bool *second;		/* of each rank */
+};
+
+struct cutting {
+	struct halves *h;
+	unsigned first;			/* ranks of the first half */
+	struct thoroughness much;
+	uint64_t chance;
+	double *mode[MODES], *degree, *key;
+	unsigned *order;
+	bool *sides;
+	struct cut cut[MAX_CUTS];
+	unsigned cuts;
+};
+
+static int cutting_init(struct cutting *c)
+{
+	size_t n = c->h->n;
+
+	c->mode[0] = calloc((MODES + 2) * n + 1, sizeof(double));
+	c->order = malloc((n + 1) * sizeof(*c->order));
+	c->sides = malloc(MAX_CUTS * n + 1);
+	if (!c->mode[0] || !c->order || !c->sides)
+		return -1;
+	for (unsigned k = 1; k < MODES; k++)
+		c->mode[k] = c->mode[0] + k * n;
+	c->degree = c->mode[0] + MODES * n;
+	c->key = c->degree + n;
+	for (unsigned i = 0; i < n; i++)
+		for (size_t a = c->h->row[i]; a < c->h->row[i + 1]; a++)
+			c->degree[i] += c->h->weight[a];
+	return 0;
+}
+
+static void cutting_free(struct cutting *c)
+{
+	free(c->mode[0]);
+	free(c->order);
+	free(c->sides);
+}
+
+/* Take out of x what it has of y, NULL for the mode in which all are alike; ranks count by what they say. */
+static void project(const struct cutting *c, double *x, const double *y)
+{
+	double both = 0, own = 0;
+
+	for (unsigned i = 0; i < c->h->n; i++) {
+		double at = y ? y[i] : 1;
+
+		both += c->degree[i] * at * x[i];
+		own += c->degree[i] * at * at;
+	}
+	for (unsigned i = 0; i < c->h->n && own > 0; i++)
+		x[i] -= both / own * (y ? y[i] : 1);
+}
+
+static void normalise(const struct cutting *c, double *x)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < c->h->n; i++)
+		sum += c->degree[i] * x[i] * x[i];
+	for (unsigned i = 0; i < c->h->n && sum > 0; i++)
+		x[i] /= sqrt(sum);
+}
+
+/* Each rank goes half the way to the middle of its partners. */
+static void smooth(const struct cutting *c, double *x)
+{
+	const struct halves *h = c->h;
+
+	for (unsigned i = 0; i < h->n; i++) {
+		double sum = 0;
+
+		for (size_t a = h->row[i]; a < h->row[i + 1]; a++)
+			sum += h->weight[a] * x[h->adj[a]];
+		c->key[i] = c->degree[i] > 0 ? (x[i] + sum / c->degree[i]) / 2 : 0;
+	}
+	memcpy(x, c->key, h->n * sizeof(*x));
+}
+
+static void find_modes(struct cutting *c)
+{
+	struct halves *h = c->h;
+
+	for (unsigned k = 0; k < MODES; k++)
+		for (unsigned i = 0; i < h->n; i++)
+			c->mode[k][i] = 2 * draw_unit(&c->chance) - 1;
+	for (unsigned t = 0; t < c->much.smoothings; t++)
+		for (unsigned k = 0; k < MODES; k++) {
+			smooth(c, c->mode[k]);
+			project(c, c->mode[k], NULL);
+			for (unsigned j = 0; j < k; j++)
+				project(c, c->mode[k], c->mode[j]);
+			normalise(c, c->mode[k]);
+		}
+	h->work += MODES * c->much.smoothings * (h->row[h->n] + 8 * (unsigned long long) h->n);
+}
+
+static int by_key(const void *a, const void *b, void *of)
+{
+	unsigned x = *(const unsigned *) a, y = *(const unsigned *) b;
+	const double *key = of;
+
+	if (key[x] != key[y])
+		return key[x] < key[y] ? -1 : 1;
+	return (x > y) - (x < y);
+}
+
+/* As the halves are now, after a first round of exchanges. */
+static void add_cut(struct cutting *c)
+{
+	struct cut *cut = &c->cut[c->cuts];
+
+	cut->second = c->sides + (size_t) c->cuts++ * c->h->n;
+	cut->cost = halves_cut(c->h) - halves_exchange(c->h);
+	memcpy(cut->second, c->h->second, c->h->n);
+}
+
+/* Those with the least keys are the first half, and those with the largest. */
+static void cut_by_key(struct cutting *c)
+{
+	unsigned n = c->h->n;
+
+	for (unsigned i = 0; i < n; i++)
+		c->order[i] = i;
+	qsort_r(c->order, n, sizeof(*c->order), by_key, c->key);
+	for (unsigned i = 0; i < n; i++)
+		c->h->second[c->order[i]] = i >= c->first;
+	add_cut(c);
+	for (unsigned i = 0; i < n; i++)
+		c->h->second[c->order[i]] = i < n - c->first;
+	add_cut(c);
+}
+
+static void cut_along(struct cutting *c, unsigned direction)
+{
+	double part[MODES];
+
+	for (unsigned k = 0; k < MODES; k++)
+		part[k] = direction < MODES ? direction == k : 2 * draw_unit(&c->chance) - 1;
+	for (unsigned i = 0; i < c->h->n; i++) {
+		c->key[i] = 0;
+		for (unsigned k = 0; k < MODES; k++)
+			c->key[i] += part[k] * c->mode[k][i];
+	}
+	cut_by_key(c);
+}
+
+static void cut_all(struct cutting *c)
+{
+	unsigned n = c->h->n;
+
+	find_modes(c);
+	for (unsigned d = 0; d < c->much.directions; d++)
+		cut_along(c, d);
+	for (unsigned i = 0; i < n; i++)
+		c->key[i] = i;
+	cut_by_key(c);
+	memcpy(c->key, c->h->pull, n * sizeof(*c->key));
+	cut_by_key(c);
+}
+
+static int by_cost(const void *a, const void *b)
+{
+	const struct cut *x = a, *y = b;
+
+	if (x->cost != y->cost)
+		return x->cost < y->cost ? -1 : 1;
+	return (x->second > y->second) - (x->second < y->second);
+}
+
+/* The best ones to the end; the cheapest then is at [0]. */
+static void mend_best(struct cutting *c, double loose)
+{
+	if (c->cuts > c->much.mended) {
+		qsort(c->cut, c->cuts, sizeof(c->cut[0]), by_cost);
+		c->cuts = c->much.mended;
+	}
+	for (unsigned i = 0; i < c->cuts; i++) {
+		memcpy(c->h->second, c->cut[i].second, c->h->n);
+		c->cut[i].cost = halves_cut(c->h) - halves_mend(c->h);
+		c->cut[i].cost += fabs(c->cut[i].cost) * loose * draw_unit(&c->chance);
+		memcpy(c->cut[i].second, c->h->second, c->h->n);
+	}
+	qsort(c->cut, c->cuts, sizeof(c->cut[0]), by_cost);
+	memcpy(c->h->second, c->cut[0].second, c->h->n);
+}
+
+static int cutting_open(struct cutting *c, struct halves *h, unsigned first, struct halve_way way)
+{
+	*c = (struct cutting){ .h = h, .first = first, .much = way.quick ? quick : thorough, .chance = way.seed };
+	return cutting_init(c);
+}
+
+int halve(struct halves *h, unsigned first, struct halve_way way)
+{
+	struct cutting c;
+	int rc = cutting_open(&c, h, first, way);
+
+	if (rc == 0) {
+		cut_all(&c);
+		mend_best(&c, way.loose);
+	}
+	cutting_free(&c);
+	return rc;
+}
+
+/* Other sizes than they have now are to be had as well: then what is now cannot be mended, and yet is what is to be beaten. */
+int halve_again(struct halves *h, unsigned first, struct halve_way way)
+{
+	bool *was = malloc(h->n + 1);
+	struct cutting c;
+	unsigned have = 0;
+	double cost;
+	int rc = cutting_open(&c, h, first, way) || !was ? -1 : 0;
+
+	if (rc == 0) {
+		memcpy(was, h->second, h->n);
+		for (unsigned i = 0; i < h->n; i++)
+			have += !was[i];
+		cost = halves_cut(h);
+		if (have == first)
+			add_cut(&c);
+		cut_all(&c);
+		mend_best(&c, way.loose);
+		rc = c.cut[0].cost < cost - h->grain;
+		if (!rc)
+			memcpy(h->second, was, h->n);
+	}
+	cutting_free(&c);
+	free(was);
+	return rc;
+}

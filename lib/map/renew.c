@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "map/renew.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "map/draw.h"
+#include "map/split_parts.h"
+
+/* More ranks take too long, fewer are found by moving single ones: unless they are a good part of all. */
+#define MOST_RANKS 256
+#define LEAST_RANKS 24
+#define GOOD_PART 4
+/* What drawing a pair costs. */
+#define DRAW_WORK 100
+/* An arc is looked at so often to compare costs and to see who draws whom. */
+#define ARC_WORK 4
+
+struct renewal {
+	struct split x;
+	uint64_t chance;
+	unsigned *on;			/* the rank on each slot, or SLOT_NONE */
+	const struct stratum *stratum;
+	unsigned domain[2];		/* of it: the two */
+	unsigned *rank, *drawn, *was, n;	/* of both; as they were drawn, and the slot that each of those had */
+	bool *second;			/* of each: in the second domain */
+	struct pair pair;
+};
+
+/* Those that a rank and a partner are in. */
+static bool draw_domains(struct renewal *r)
+{
+	const struct matrix *m = r->x.m;
+	unsigned rank = draw_below(&r->chance, m->ranks), degree = m->row[rank + 1] - m->row[rank];
+
+	r->x.work += DRAW_WORK;
+	r->stratum = &r->x.s->stratum[draw_below(&r->chance, r->x.s->strata - 1)];
+	if (!degree)
+		return false;
+	r->domain[0] = r->stratum->of[r->x.slot[rank]];
+	r->domain[1] = r->stratum->of[r->x.slot[m->adj[m->row[rank] + draw_below(&r->chance, degree)]]];
+	return r->domain[0] != r->domain[1];
+}
+
+static unsigned room_of(const struct renewal *r, unsigned half)
+{
+	return r->stratum->first[r->domain[half] + 1] - r->stratum->first[r->domain[half]];
+}
+
+static void gather(struct renewal *r)
+{
+	r->pair = (struct pair){ .inner = r->stratum[1].typical };
+	r->n = 0;
+	for (unsigned half = 0; half < 2; half++) {
+		unsigned first = r->stratum->first[r->domain[half]], end = first + room_of(r, half);
+
+		r->pair.middle[half] = first + (end - first) / 2;
+		for (unsigned i = first; i < end; i++)
+			if (r->on[i] != SLOT_NONE) {
+				r->second[r->n] = half;
+				r->was[r->n] = i;
+				r->rank[r->n++] = r->on[i];
+				r->pair.size[half]++;
+			}
+	}
+}
+
+static bool is_worth(const struct renewal *r)
+{
+	return r->n <= MOST_RANKS && (r->n >= LEAST_RANKS || r->n * GOOD_PART >= r->x.m->ranks);
+}
+
+/* With room to spare the first half gets any number that fits, every other time. */
+static void draw_sizes(struct renewal *r)
+{
+	unsigned most = room_of(r, 0) < r->n ? room_of(r, 0) : r->n, least = r->n > room_of(r, 1) ? r->n - room_of(r, 1) : 0;
+
+	if (most == least || draw_below(&r->chance, 2))
+		return;
+	r->pair.size[0] = least + draw_below(&r->chance, most - least + 1);
+	r->pair.size[1] = r->n - r->pair.size[0];
+}
+
+/* What these ranks pay, among them and with others. */
+static double cost_of(struct renewal *r)
+{
+	const struct split *x = &r->x;
+	double among = 0, others = 0;
+
+	for (unsigned i = 0; i < r->n; i++)
+		x->local[r->drawn[i]] = i;
+	for (unsigned i = 0; i < r->n; i++) {
+		unsigned rank = r->drawn[i];
+
+		for (size_t a = x->m->row[rank]; a < x->m->row[rank + 1]; a++)
+			*(x->local[x->m->adj[a]] == SLOT_NONE ? &others : &among) +=
+				x->m->weight[a] * slots_distance(x->s, x->slot[rank], x->slot[x->m->adj[a]]);
+		r->x.work += ARC_WORK * (x->m->row[rank + 1] - x->m->row[rank]);
+	}
+	for (unsigned i = 0; i < r->n; i++)
+		x->local[r->drawn[i]] = SLOT_NONE;
+	return among / 2 + others;
+}
+
+/* 1: they are parted otherwise now. */
+static int part(struct renewal *r)
+{
+	const struct split *x = &r->x;
+	unsigned below = r->stratum - x->s->stratum + 1, *half[] = { r->rank, r->rank + r->pair.size[0] };
+	int rc = r->pair.size[0] && r->pair.size[1] ? split_pair(&r->x, &r->pair, r->rank, true, r->second) : 0;
+
+	for (unsigned i = 0; i < 2 && rc > 0; i++) {
+		unsigned first = r->stratum->first[r->domain[i]];
+
+		if (split_domain(&r->x, below, first, first + room_of(r, i), half[i], r->pair.size[i]))
+			rc = -1;
+	}
+	return rc;
+}
+
+static void settle(struct renewal *r, bool undo)
+{
+	for (unsigned i = 0; i < r->n; i++) {
+		r->on[r->was[i]] = SLOT_NONE;
+		if (undo)
+			r->x.at[r->drawn[i]] = r->x.slot[r->drawn[i]] = r->was[i];
+	}
+	for (unsigned i = 0; i < r->n; i++)
+		r->on[r->x.slot[r->drawn[i]]] = r->drawn[i];
+}
+
+static int turn(struct renewal *r)
+{
+	double before;
+	int rc;
+
+	if (!draw_domains(r))
+		return 0;
+	gather(r);
+	if (!is_worth(r))
+		return 0;
+	draw_sizes(r);
+	memcpy(r->drawn, r->rank, r->n * sizeof(*r->drawn));
+	before = cost_of(r);
+	if ((rc = part(r)) > 0)
+		settle(r, cost_of(r) >= before);
+	return rc < 0 ? -1 : 0;
+}
+
+static int renewal_init(struct renewal *r)
+{
+	const struct slots *s = r->x.s;
+	unsigned ranks = r->x.m->ranks;
+
+	r->on = malloc((s->n + 3 * (size_t) ranks) * sizeof(*r->on));
+	r->second = malloc(ranks);
+	if (!r->on || !r->second)
+		return split_no_memory(&r->x);
+	r->rank = r->on + s->n;
+	r->drawn = r->rank + ranks;
+	r->was = r->drawn + ranks;
+	memset(r->on, 0xff, s->n * sizeof(*r->on));
+	for (unsigned i = 0; i < ranks; i++)
+		r->on[r->x.at[i] = r->x.slot[i]] = i;
+	return 0;
+}
+
+int renew(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work, unsigned *slot, struct err *e)
+{
+	struct split_way way = { .by = SPLIT_BY_HALVES, .halved = true };
+	struct renewal r = { .chance = seed };
+	int rc = split_open(&r.x, m, s, way, seed, slot, e) || renewal_init(&r) ? -1 : 0;
+
+	while (rc == 0 && s->strata > 1 && r.x.work < work)
+		rc = turn(&r);
+	split_close(&r.x);
+	free(r.on);
+	free(r.second);
+	return rc;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_MAP_RENEW_H
+#define TOPIARY_MAP_RENEW_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "map/matrix.h"
+#include "map/slots.h"
+
+/*
+ * Take two domains that talk, of whatever stratum, part the ranks of both anew between them, and each half below: a search in a large
+ * neighbourhood (Shaw, 1998). What is not cheaper is undone. Where there is room for more ranks, their shares change as well. It ends
+ * after so much work, in arcs looked at or what takes as long. At most one rank a slot before and after; never dearer. 0, or -1 with
+ * slot of no meaning.
+ */
+int renew(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work, unsigned *slot, struct err *e);
+
+#endif

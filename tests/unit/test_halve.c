@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "made.h"
+#include "map/draw.h"
+#include "map/halve.h"
+#include "map/renew.h"
+
+/* A grid of so many ranks each way; neighbours say `weight`. */
+static struct matrix *grid(unsigned wide, unsigned high, unsigned weight)
+{
+	struct buf text = {0};
+	struct matrix *m;
+
+	buf_printf(&text, "%%%%MatrixMarket matrix coordinate real general\n%u %u %u\n", wide * high, wide * high,
+		   (wide - 1) * high + wide * (high - 1));
+	for (unsigned y = 0; y < high; y++)
+		for (unsigned x = 0; x < wide; x++) {
+			if (x + 1 < wide)
+				buf_printf(&text, "%u %u %u\n", y * wide + x + 2, y * wide + x + 1, weight);
+			if (y + 1 < high)
+				buf_printf(&text, "%u %u %u\n", (y + 1) * wide + x + 1, y * wide + x + 1, weight);
+		}
+	m = matrix_of(text.data);
+	buf_free(&text);
+	return m;
+}
+
+/* Every other of all ranks, or all. */
+static void open_some(struct halves *h, const struct matrix *m, unsigned step)
+{
+	unsigned *rank = malloc(m->ranks * sizeof(*rank)), *local = malloc(m->ranks * sizeof(*local)), n = 0;
+
+	memset(local, 0xff, m->ranks * sizeof(*local));
+	for (unsigned r = 0; r < m->ranks; r += step) {
+		local[r] = n;
+		rank[n++] = r;
+	}
+	assert_int_equal(halves_init(h, m, &(struct some_ranks){ rank, local, n }), 0);
+	free(rank);
+	free(local);
+}
+
+static unsigned firsts(const struct halves *h)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < h->n; i++)
+		n += !h->second[i];
+	return n;
+}
+
+/* The shortest cut that there is, whatever the seed. */
+static void cuts_grids(void **state)
+{
+	static const struct { unsigned wide, high, first; double weight, cut; } rows[] = {
+		{ 4, 8, 16, 1, 4 }, { 8, 4, 16, 1, 4 }, { 6, 4, 8, 1, 4 }, { 8, 8, 32, 1, 8 }, { 5, 1, 2, 1, 1 }, { 12, 4, 12, 3, 12 },
+		{ 16, 16, 128, 1, 16 }, { 2, 1, 1, 5, 5 },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++)
+		for (uint64_t seed = 1; seed <= 5; seed++) {
+			struct matrix *m = grid(rows[i].wide, rows[i].high, rows[i].weight);
+			struct halves h;
+			double cut;
+
+			open_some(&h, m, 1);
+			assert_int_equal(halve(&h, rows[i].first, (struct halve_way){ .seed = seed }), 0);
+			cut = halves_cut(&h);
+			if (cut != rows[i].cut || firsts(&h) != rows[i].first)
+				fail_msg("row %zu, seed %u: %g cut, %u", i, (unsigned) seed, cut, firsts(&h));
+			halves_free(&h);
+			matrix_free(m);
+		}
+	(void) state;
+}
+
+/* Any sizes, ranks that talk to no one, quickly or not. */
+static void halves_exactly(void **state)
+{
+	struct matrix *m = grid(7, 5, 2);
+
+	for (unsigned step = 1; step <= 2; step++)
+		for (unsigned first = 1; first < (m->ranks + step - 1) / step; first++) {
+			struct halves h;
+
+			open_some(&h, m, step);
+			assert_int_equal(halve(&h, first, (struct halve_way){ .quick = first % 2, .loose = 0.2, .seed = first }), 0);
+			assert_int_equal(firsts(&h), first);
+			halves_free(&h);
+		}
+	matrix_free(m);
+	(void) state;
+}
+
+/* What exchanges say they save, and the gains that they keep, are what a new count finds. */
+static void keeps_accounts(void **state)
+{
+	struct matrix *m = grid(9, 7, 3);
+	uint64_t chance = 1;
+	struct halves h;
+
+	open_some(&h, m, 1);
+	for (unsigned turn = 0; turn < 50; turn++) {
+		double before, less, *gain = malloc(h.n * sizeof(*gain));
+
+		for (unsigned i = 0; i < h.n; i++) {
+			h.second[i] = draw_below(&chance, 2);
+			h.pull[i] = (int) draw_below(&chance, 9) - 4;
+		}
+		before = halves_cut(&h);
+		less = halves_exchange(&h);
+		memcpy(gain, h.gain, h.n * sizeof(*gain));
+		assert_true(less >= 0 && fabs(halves_cut(&h) - (before - less)) < 1e-9);
+		for (unsigned i = 0; i < h.n; i++)
+			assert_true(fabs(gain[i] - h.gain[i]) < 1e-9);
+		free(gain);
+	}
+	halves_free(&h);
+	matrix_free(m);
+	(void) state;
+}
+
+static void beats_what_is(void **state)
+{
+	struct matrix *m = grid(8, 4, 1);
+	struct halves h;
+	bool best[32];
+
+	open_some(&h, m, 1);
+	for (unsigned i = 0; i < h.n; i++)
+		h.second[i] = i % 2;
+	assert_int_equal(halve_again(&h, 16, (struct halve_way){ .quick = true, .seed = 1 }), 1);
+	assert_true(halves_cut(&h) == 4);
+	memcpy(best, h.second, sizeof(best));
+	assert_int_equal(halve_again(&h, 16, (struct halve_way){ .quick = true, .seed = 2 }), 0);
+	assert_memory_equal(h.second, best, sizeof(best));
+	/* Whoever is drawn to the second half goes there, for the same cut. */
+	for (unsigned i = 0; i < h.n; i++)
+		h.pull[i] = best[i] ? 1 : -1;
+	assert_int_equal(halve_again(&h, 16, (struct halve_way){ .quick = true, .seed = 3 }), 1);
+	for (unsigned i = 0; i < h.n; i++)
+		assert_int_equal(h.second[i], !best[i]);
+	halves_free(&h);
+	matrix_free(m);
+	(void) state;
+}
+
+static void renews(void **state)
+{
+	static const struct { unsigned hosts; const char *shape; unsigned wide, high; double most; } rows[] = {
+		/* Four hosts of 4 x 4 have borders of 16 in all, and 24 pairs inside each: that, and half as much again. */
+		{ 4, "Core:16", 8, 8, 1.5 * (16 * 100 + 4 * 24 * 2) },
+		/* With room to spare nothing may get dearer either. */
+		{ 6, "Package:2 Core:8", 8, 8, INFINITY },
+		{ 3, "Package:2 L3Cache:2 Core:4", 5, 7, INFINITY },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++)
+		for (unsigned seed = 1; seed <= 4; seed++) {
+			struct matrix *m = grid(rows[i].wide, rows[i].high, 1);
+			struct places *p = places_of(rows[i].hosts, rows[i].shape, NULL);
+			struct slots *s = slots_new(p, NULL);
+			unsigned *slot = malloc(m->ranks * sizeof(*slot)), *again = malloc(m->ranks * sizeof(*again));
+			unsigned char *taken = calloc(s->n, 1);
+			double before;
+
+			/* Far from good: a step that is prime to all of these. */
+			for (unsigned r = 0; r < m->ranks; r++)
+				again[r] = slot[r] = r * 37 % s->n;
+			before = slots_cost(m, s, slot);
+			assert_int_equal(renew(m, s, seed, 20000000, slot, NULL), 0);
+			assert_int_equal(renew(m, s, seed, 20000000, again, NULL), 0);
+			assert_memory_equal(slot, again, m->ranks * sizeof(*slot));
+			for (unsigned r = 0; r < m->ranks; r++)
+				assert_false(taken[slot[r]]++);
+			if (slots_cost(m, s, slot) > rows[i].most || slots_cost(m, s, slot) >= before)
+				fail_msg("row %zu, seed %u: %g, before %g", i, seed, slots_cost(m, s, slot), before);
+			free(slot);
+			free(again);
+			free(taken);
+			slots_free(s);
+			places_free(p);
+			matrix_free(m);
+		}
+	(void) state;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cuts_grids),
+		cmocka_unit_test(halves_exactly),
+		cmocka_unit_test(keeps_accounts),
+		cmocka_unit_test(beats_what_is),
+		cmocka_unit_test(renews),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
