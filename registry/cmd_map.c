@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,21 +13,24 @@
 #include "cmd_place.h"
 #include "cmd_rankfile.h"
 #include "fabric/fabric.h"
+#include "map/blocks.h"
 #include "map/matrix.h"
 #include "map/solve.h"
 
 struct args {
 	const char *matrix, *nodes, *arch, *distances, *snapshot, *per_node, *costs;
 	struct rankfile_output output;
-	unsigned job, ranks, seed, cpus;
+	unsigned job, ranks, seed, cpus, plane;
 	int effort, fill;
-	bool explain, explain_json;
+	bool explain, explain_json, block;
 };
+
+enum { ANY_PLANE = ~0u };
 
 enum {
 	OPT_MATRIX = 0x200, OPT_JOB, OPT_NODES, OPT_ARCH, OPT_DISTANCES, OPT_SNAPSHOT, OPT_FORMAT, OPT_RANKS, OPT_PER_NODE, OPT_CPUS,
 	OPT_FILL, OPT_COSTS, OPT_EFFORT, OPT_SEED, OPT_EXPLAIN,
-	OPT_ENV, OPT_TOPOLOGY,
+	OPT_ENV, OPT_TOPOLOGY, OPT_BLOCK, OPT_PLANE,
 };
 
 static const struct argp_option options[] = {
@@ -35,6 +39,7 @@ static const struct argp_option options[] = {
 	{ "nodes", OPT_NODES, "HOSTS[=CORES];...", 0, "Map onto these instead, without Slurm; no CORES: all of a node", 0 },
 	{ "arch", OPT_ARCH, "FILE", 0, "The network above the nodes (default: FabricFile, or the registry's); alone also the nodes and "
 	  "their insides, which the hierarchical format tells", 0 },
+	{ "plane", OPT_PLANE, "N", 0, "Of a network of several planes this one, from 0 (default: that of most hosts)", 0 },
 	{ "distances", OPT_DISTANCES, "FILE", 0, "The cost between any two places, a matrix, instead of that of levels", 0 },
 	{ "snapshot", OPT_SNAPSHOT, "FILE", 0, "The nodes' hardware, instead of SnapshotFile or the registry", 0 },
 	{ "format", OPT_FORMAT, "NAME", 0, "The form of the rank file: plain (default), openmpi, openmpi5, mpich, intelmpi, "
@@ -42,6 +47,8 @@ static const struct argp_option options[] = {
 	{ "env", OPT_ENV, "FILE", 0, "Write there what the launcher is to find in its environment, NAME=value lines", 0 },
 	{ "topology", OPT_TOPOLOGY, "HOSTS=FILE;...", 0, "The nodes' exported topologies, for formats that name CPUs by the system's "
 	  "numbers (default: the registry's)", 0 },
+	{ "block", OPT_BLOCK, NULL, 0, "Leave each rank on the node where block has it, and choose its place there only, for launchers "
+	  "that number ranks node after node", 0 },
 	{ "ranks", OPT_RANKS, "N", 0, "Map N ranks (default: the job's tasks, else all of the matrix)", 0 },
 	{ "tasks-per-node", OPT_PER_NODE, "LIST", 0, "So many ranks at most on each node in turn, as \"6(x2),5\" (default: "
 	  "$SLURM_TASKS_PER_NODE inside the job)", 0 },
@@ -81,6 +88,8 @@ static error_t at_end(struct args *a, struct argp_state *state)
 
 	if (!a->matrix)
 		argp_error(state, "--matrix is needed");
+	if (a->plane != ANY_PLANE && !a->arch)
+		argp_error(state, "--plane is one of --arch's");
 	if (a->job && a->nodes)
 		argp_error(state, "--job or --nodes, not both");
 	if (!a->job && !a->nodes && !a->arch && !a->distances) {
@@ -90,6 +99,8 @@ static error_t at_end(struct args *a, struct argp_state *state)
 	}
 	if (!a->job && !a->nodes && !a->arch && strcmp(a->output.formats, "plain"))
 		argp_error(state, "--distances alone names no hosts: only --format=plain can be written");
+	if (a->block && a->explain)
+		argp_error(state, "--block compares nothing that --explain could tell");
 	if (rankfile_output_check(&a->output, &e))
 		argp_error(state, "%s", e.text);
 	if (a->job && !a->per_node && job && a->job == strtoul(job, NULL, 10))
@@ -110,6 +121,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return a->nodes = arg, 0;
 	case OPT_ARCH:
 		return a->arch = arg, 0;
+	case OPT_PLANE:
+		return a->plane = cmd_arg_number(state, "--plane", arg, 0), 0;
 	case OPT_DISTANCES:
 		return a->distances = arg, 0;
 	case OPT_CPUS:
@@ -128,6 +141,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return a->output.env = arg, 0;
 	case OPT_TOPOLOGY:
 		return a->output.topology = arg, 0;
+	case OPT_BLOCK:
+		return a->block = true, 0;
 	case OPT_RANKS:
 		return a->ranks = cmd_arg_number(state, "--ranks", arg, 1), 0;
 	case OPT_PER_NODE:
@@ -198,29 +213,27 @@ static int load_distances(const struct args *a, struct job *job, struct err *e)
 	return rc ? err_within(e, "%s", a->distances) : 0;
 }
 
-static int load_job(const struct cmd *c, const struct args *a, const struct hierarchy *network, struct job *job, struct err *e)
+static int load_job(const struct cmd *c, const struct args *a, struct site *site, struct job *job, struct err *e)
 {
-	struct site site = { .network = network, .costs = a->costs, .cpus = a->cpus };
-
 	if (a->job || a->nodes) {
-		if (load_nodes(c, a, &site, job, e))
+		if (load_nodes(c, a, site, job, e))
 			return -1;
-	} else if (network && job_from_network(&site, job, e)) {
+	} else if (site->network && job_from_network(site, job, e)) {
 		return err_within(e, "%s", a->arch);
 	}
 	return a->distances ? load_distances(a, job, e) : 0;
 }
 
 /* With what the registry published of the network, where that knows all of the nodes; with none otherwise. */
-static int load_published(const struct cmd *c, const struct args *a, const struct hierarchy *network, struct job *job, struct err *e)
+static int load_published(const struct cmd *c, const struct args *a, struct site *site, struct job *job, struct err *e)
 {
-	struct err why;
+	struct err why = {""};
 
-	if (load_job(c, a, network, job, &why) == 0)
-		return 0;
-	if (load_job(c, a, NULL, job, e))
+	site->without = &why;
+	if (load_job(c, a, site, job, e))
 		return -1;
-	log_warning("%s; mapped without the network", why.text);
+	if (why.text[0])
+		log_warning("%s; mapped without the network", why.text);
 	return 0;
 }
 
@@ -306,23 +319,44 @@ static int write_mapping(const struct cmd *c, const struct args *a, const struct
 	return a->explain ? explain_mapping(m, job->places, a->explain_json, a->output.file ? stdout : stderr, e) : 0;
 }
 
-/* Of several planes the largest. */
-static const struct hierarchy *network_of(const struct fabric *f, const char *path, struct err *e)
+static unsigned hosts_connected(const struct fabric *f)
 {
-	if (f->nplanes && f->planes[0].levels)
-		return f->planes[0].levels;
-	err_set(e, "%s: no hosts in it", path);
+	unsigned n = 0;
+
+	for (unsigned i = f->nswitches; i < f->nnodes; i++)
+		n += f->nodes[i].plane != FABRIC_NO_PLANE;
+	return n;
+}
+
+/* Where the network also names the nodes, none is left out unless a plane was asked for. */
+static const struct hierarchy *network_of(const struct fabric *f, const struct args *a, struct err *e)
+{
+	unsigned plane = a->plane == ANY_PLANE ? 0 : a->plane;
+	const struct hierarchy *h = plane < f->nplanes ? f->planes[plane].levels : NULL;
+
+	if (!h && a->plane == ANY_PLANE)
+		err_set(e, "%s: no hosts in it", a->arch);
+	else if (!h)
+		err_set(e, "%s: plane %u: there is none with hosts", a->arch, plane);
+	else if (a->plane == ANY_PLANE && !a->job && !a->nodes && h->nhosts < hosts_connected(f))
+		err_set(e, "%s: only %u of its %u hosts are in one plane: --plane=N says which to map onto", a->arch, h->nhosts,
+			hosts_connected(f));
+	else
+		return h;
 	return NULL;
 }
 
 static int map_job(const struct cmd *c, const struct args *a, struct job *job, struct err *e)
 {
 	struct matrix *m = load_matrix(a->matrix, a->ranks ? a->ranks : job->tasks, e);
+	int (*solve)(const struct matrix *, const struct places *, enum mapping_effort, unsigned, struct mapping *, struct err *) =
+		a->block ? mapping_blocks : mapping_solve;
 	struct mapping mapping;
 	int rc = -1;
 
-	if (m && make_room(job, a, m->ranks, e) == 0 && mapping_solve(m, job->places, a->effort, a->seed, &mapping, e) == 0) {
-		rc = write_mapping(c, a, job, &mapping, e);
+	if (m && make_room(job, a, m->ranks, e) == 0 && solve(m, job->places, a->effort, a->seed, &mapping, e) == 0) {
+		if (!a->explain || !isnan(mapping.scotch) || mapping_compare(m, job->places, a->seed, &mapping, e) == 0)
+			rc = write_mapping(c, a, job, &mapping, e);
 		mapping_free(&mapping);
 	}
 	matrix_free(m);
@@ -331,8 +365,8 @@ static int map_job(const struct cmd *c, const struct args *a, struct job *job, s
 
 int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	struct args a = { .output.formats = "plain", .seed = 1, .effort = EFFORT_NORMAL, .fill = FILL_AUTO };
-	const struct hierarchy *network = NULL;
+	struct args a = { .output.formats = "plain", .seed = 1, .effort = EFFORT_NORMAL, .fill = FILL_AUTO, .plane = ANY_PLANE };
+	struct site site = {0};
 	struct hierarchy *published = NULL;
 	struct fabric *fabric = NULL;
 	struct job job = {0};
@@ -340,13 +374,16 @@ int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 
 	if (cmd_parse(c, &argp, &a, argc, argv, e))
 		return -1;
-	a.explain |= c->json;
+	a.explain |= c->json && !a.block;
 	a.explain_json |= c->json;
-	if (a.arch && (!(fabric = fabric_read(&a.arch, 1, NULL, e)) || !(network = network_of(fabric, a.arch, e))))
+	if (a.arch && (!(fabric = fabric_read(&a.arch, 1, NULL, e)) || !(site.network = network_of(fabric, &a, e))))
 		goto out;
 	if (!a.arch && !a.distances && !a.snapshot)
-		published = network_published(c);
-	if ((published ? load_published(c, &a, published, &job, e) : load_job(c, &a, network, &job, e)) == 0)
+		site.network = published = network_published(c);
+	site.planes = fabric;
+	site.costs = a.costs;
+	site.cpus = a.cpus;
+	if ((published ? load_published : load_job)(c, &a, &site, &job, e) == 0)
 		rc = map_job(c, &a, &job, e);
 out:
 	places_free(job.places);

@@ -2,13 +2,13 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "cmd_numbers.h"
 
-#include <slurm/slurm.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "map/numbers.h"
 #include "topo/canon.h"
+#include "topo/hostlist.h"
 #include "topo/tree.h"
 
 static struct numbers *numbers_parse(const struct buf *xml, const char *name, struct err *e)
@@ -46,18 +46,22 @@ static struct numbers *from_file(const char *file, struct err *e)
 	return n;
 }
 
-/* Those of the hosts of one item that are places'. */
-static int put_item(const char *hosts, const char *file, struct places *p, struct err *e)
-{
-	__auto_type list = slurm_hostlist_create(hosts);
-	int rc = list ? 0 : err_set(e, "'%s': not a host list", hosts);
+struct item {
+	const char *file;
+	struct places *places;
+	struct err *err;
+};
 
-	for (unsigned h = 0; !rc && h < p->nhosts; h++)
-		if (slurm_hostlist_find(list, p->hosts[h]) >= 0 && !p->numbers[h] && !(p->numbers[h] = from_file(file, e)))
-			rc = -1;
-	if (list)
-		slurm_hostlist_destroy(list);
-	return rc;
+/* Of hosts that are not the places' nothing is to be known; of those named twice the first file counts. */
+static int put_host(const char *host, void *data)
+{
+	const struct item *i = data;
+	struct places *p = i->places;
+
+	for (unsigned h = 0; h < p->nhosts; h++)
+		if (!strcmp(p->hosts[h], host))
+			return p->numbers[h] || (p->numbers[h] = from_file(i->file, i->err)) ? 0 : -1;
+	return 0;
 }
 
 static int put_words(char *words, struct places *p, struct err *e)
@@ -70,7 +74,7 @@ static int put_words(char *words, struct places *p, struct err *e)
 		if (!file)
 			return err_set(e, "'%s' is not HOSTS=FILE", item);
 		*file++ = '\0';
-		if (put_item(item, file, p, e))
+		if (hostlist_expand(item, put_host, &(struct item){ file, p, e }, e))
 			return -1;
 	}
 	return 0;

@@ -14,6 +14,8 @@
 struct site {
 	const struct snapshot *snapshot;	/* the nodes' shapes */
 	const struct hierarchy *network;	/* the levels above the nodes, or NULL */
+	const struct fabric *planes;		/* what the network is a plane of, or NULL */
+	struct err *without;			/* NULL: a node that the network lacks is an error; else why the network is left out */
 	const char *costs;			/* of the nodes' levels, as places_costs has them, or NULL */
 	unsigned cpus;				/* of a task; 0: as the job says, else 1 */
 };
@@ -22,7 +24,7 @@ struct site {
 struct job {
 	unsigned tasks;		/* 0: it did not say */
 	unsigned cpus;		/* of a task */
-	struct places *places;	/* borrow the site's network */
+	struct places *places;	/* borrow the site's network and planes */
 };
 
 /*

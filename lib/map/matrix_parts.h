@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "map/matrix.h"
@@ -51,18 +52,67 @@ bool prof_looks(const struct scan *s);
 int scan_wrong(struct scan *s, const char *what);
 
 /* Past blanks: is the line at its end? To the next line. To the first line that is not blank; false at the end of the text. */
-bool line_ends(struct scan *s);
+static inline bool line_ends(struct scan *s)
+{
+	while (*s->at == ' ' || *s->at == '\t' || *s->at == '\r')
+		s->at++;
+	return *s->at == '\n' || s->at == s->end;
+}
+
 void line_skip(struct scan *s);
 bool line_seek(struct scan *s);
 /* The same, past lines that begin with one of these signs, too. */
 bool line_seek_past(struct scan *s, const char *comments);
 
+static inline bool number_ends(char c)
+{
+	return !c || c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* Whole numbers of so many digits are exact in a double. */
+#define EXACT_DIGITS 15
+
+/*
+ * Most numbers of a large file are short and whole: such a one, after blanks. False, with nothing read but the blanks: any other,
+ * or none.
+ */
+static inline bool whole_read(struct scan *s, uint64_t *out)
+{
+	const char *p;
+	uint64_t v = 0;
+
+	if (line_ends(s))
+		return false;
+	for (p = s->at; *p >= '0' && *p <= '9' && p - s->at < EXACT_DIGITS; p++)
+		v = v * 10 + (uint64_t) (*p - '0');
+	if (p == s->at || !number_ends(*p))
+		return false;
+	s->at = p;
+	*out = v;
+	return true;
+}
+
 /* A number on this line, followed by a blank or its end. 0 or -1. */
-int weight_read(struct scan *s, double *out);
-int count_read(struct scan *s, double min, double max, const char *what, unsigned *out);
+int weight_read_any(struct scan *s, double *out);
+int count_read(struct scan *s, unsigned min, unsigned max, const char *what, unsigned *out);
 int ranks_read(struct scan *s, unsigned *out);
 
-/* entries_add with the error said. */
-int pair_add(struct scan *s, unsigned a, unsigned b, double weight);
+static inline int weight_read(struct scan *s, double *out)
+{
+	uint64_t whole;
+
+	if (!whole_read(s, &whole))
+		return weight_read_any(s, out);
+	*out = whole;
+	return 0;
+}
+
+/* entries_add with the error said; most of a dense text is nothing at all. */
+int pair_keep(struct scan *s, unsigned a, unsigned b, double weight);
+
+static inline int pair_add(struct scan *s, unsigned a, unsigned b, double weight)
+{
+	return weight == 0 ? 0 : pair_keep(s, a, b, weight);
+}
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <ctype.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,19 +8,10 @@
 
 /* So that no sum of weights times distances can become infinite. */
 #define MAX_WEIGHT 1e200
-/* Whole numbers of so many digits are exact in a double. */
-#define EXACT_DIGITS 15
 
 int scan_wrong(struct scan *s, const char *what)
 {
 	return err_set(s->err, "%s:%u: %s", s->name, s->line, what);
-}
-
-bool line_ends(struct scan *s)
-{
-	while (s->at < s->end && (*s->at == ' ' || *s->at == '\t' || *s->at == '\r'))
-		s->at++;
-	return s->at == s->end || *s->at == '\n';
 }
 
 void line_skip(struct scan *s)
@@ -45,26 +34,6 @@ bool line_seek(struct scan *s)
 	return line_seek_past(s, "");
 }
 
-static bool number_ends(char c)
-{
-	return !c || isspace((unsigned char) c);
-}
-
-/* Most numbers of a large file are short and whole. */
-static bool whole_read(struct scan *s, double *out)
-{
-	const char *p = s->at;
-	uint64_t v = 0;
-
-	while (*p >= '0' && *p <= '9' && p - s->at < EXACT_DIGITS)
-		v = v * 10 + (uint64_t) (*p++ - '0');
-	if (p == s->at || !number_ends(*p))
-		return false;
-	s->at = p;
-	*out = v;
-	return true;
-}
-
 /* The text ends with a NUL, so that strtod stops; letters would let it read hexadecimal, infinities and NaN. */
 static int number_read(struct scan *s, double *out)
 {
@@ -73,8 +42,6 @@ static int number_read(struct scan *s, double *out)
 
 	if (line_ends(s))
 		return scan_wrong(s, "a number is missing");
-	if (whole_read(s, out))
-		return 0;
 	if (!*s->at || !strchr("+-.0123456789", *s->at))
 		return scan_wrong(s, "not a number");
 	v = strtod(s->at, &stop);
@@ -86,7 +53,7 @@ static int number_read(struct scan *s, double *out)
 	return 0;
 }
 
-int weight_read(struct scan *s, double *out)
+int weight_read_any(struct scan *s, double *out)
 {
 	double v;
 
@@ -100,13 +67,16 @@ int weight_read(struct scan *s, double *out)
 	return 0;
 }
 
-int count_read(struct scan *s, double min, double max, const char *what, unsigned *out)
+int count_read(struct scan *s, unsigned min, unsigned max, const char *what, unsigned *out)
 {
+	uint64_t whole;
 	double v;
 
-	if (number_read(s, &v))
+	if (whole_read(s, &whole))
+		v = whole;
+	else if (number_read(s, &v))
 		return -1;
-	if (v < min || v > max || v != floor(v))
+	if (v < min || v > max || v != (double) (uint64_t) v)
 		return scan_wrong(s, what);
 	*out = v;
 	return 0;
@@ -117,7 +87,7 @@ int ranks_read(struct scan *s, unsigned *out)
 	return count_read(s, 1, MATRIX_MAX_RANKS, "the number of ranks must be 1 to 65536", out);
 }
 
-int pair_add(struct scan *s, unsigned a, unsigned b, double weight)
+int pair_keep(struct scan *s, unsigned a, unsigned b, double weight)
 {
 	return entries_add(s->found, a, b, weight) ? scan_wrong(s, "out of memory") : 0;
 }

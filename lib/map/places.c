@@ -88,6 +88,8 @@ int places_distances(struct places *p, const struct matrix *m, struct err *e)
 
 	if (m->ranks != p->added)
 		return err_set(e, "distances between %u places, but there are %u", m->ranks, p->added);
+	if (m->ranks > PLACES_MAX_DISTANCES)
+		return err_set(e, "distances between %u places: at most %u are allowed", m->ranks, PLACES_MAX_DISTANCES);
 	if (!(distance = calloc((size_t) m->ranks * m->ranks, sizeof(*distance))))
 		return err_set(e, "out of memory");
 	for (unsigned a = 0; a < m->ranks; a++)

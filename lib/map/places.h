@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "fabric/hierarchy.h"
+#include "fabric/fabric.h"
 #include "map/matrix.h"
 #include "topo/shape.h"
 
@@ -49,6 +49,7 @@ struct places {
 	struct places_kind *kinds;
 	unsigned nkinds;
 	const struct hierarchy *network;	/* borrowed, or NULL; set it before hosts are added */
+	const struct fabric *planes;		/* borrowed, or NULL: what it is a plane of, for the error when a host is in another */
 	unsigned cost[LEVEL_COUNT];	/* of the levels of nodes; set them before hosts are added */
 	double *distance;		/* added * added, by id: costs that stand instead of all others; or NULL. Its own */
 };
@@ -77,8 +78,9 @@ int places_add_inner(struct places *p, const struct hierarchy_host *host, struct
 
 /*
  * Costs between all places, by id, instead of those of the levels: half of what the matrix has for a pair, since it adds up both
- * directions. 0, or -1: another number of places than the matrix has rows, memory.
+ * directions. 0, or -1: another number of places than the matrix has rows, more than PLACES_MAX_DISTANCES (2 GiB), memory.
  */
+#define PLACES_MAX_DISTANCES 16384u
 int places_distances(struct places *p, const struct matrix *m, struct err *e);
 
 /*

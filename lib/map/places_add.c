@@ -120,6 +120,17 @@ static void places_order(struct places *p, unsigned first)
 		p->place[i].id = i;
 }
 
+static int not_there(const struct places *p, const char *host, struct err *e)
+{
+	for (unsigned i = 0; p->planes && i < p->planes->nplanes; i++)
+		if (p->planes->planes[i].levels && hierarchy_find(p->planes->planes[i].levels, host))
+			return err_set(e, "%s: this node is in plane %u of the network, and not in the one that is mapped onto", host,
+				       i);
+	if (p->planes && fabric_node(p->planes, host, false) < p->planes->nnodes)
+		return err_set(e, "%s: this node has no link to a switch of the network", host);
+	return err_set(e, "%s: the network does not know this node", host);
+}
+
 static int node_init(struct node *n, const struct places *p, const char *host, const char *cores, struct err *e)
 {
 	unsigned char *wanted = calloc(n->shape->cores, 1);
@@ -144,7 +155,7 @@ static int node_init(struct node *n, const struct places *p, const char *host, c
 		const struct hierarchy_host *at = hierarchy_find(p->network, host);
 
 		n->above = at ? at->at : NULL;
-		rc = at ? 0 : err_set(e, "%s: the network does not know this node", host);
+		rc = at ? 0 : not_there(p, host, e);
 	}
 	return rc;
 }

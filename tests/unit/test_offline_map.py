@@ -139,6 +139,12 @@ def test_same_bytes_again(topiary, effort):
     (["--matrix=ring4", "--nodes=cn1", "--costs=numa"], "'numa' is not LEVEL=COST"),
     (["--matrix=ring4", "--nodes=cn1", "--arch=torus"], "cn1: the network does not know this node"),
     (["--matrix=ring4", "--nodes=cn1", "--arch=none"], "none: "),
+    (["--matrix=ring4", "--nodes=cn1", "--plane=0"], "--plane is one of --arch's"),
+    (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--topology=cn[=x"], "'cn[': not a host list"),
+    (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--topology=cn[7-8,x]=x"], "'cn[7-8,x]': not a host list"),
+    (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--url=http://127.0.0.1:1"], "cn1's system's numbers of its CPUs are not known: http"),
+    (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--topology=cn1"], "'cn1' is not HOSTS=FILE"),
+    (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--topology=cn[1-2]=gone"], "gone: No such file or directory"),
     (["--matrix=ring4", "--nodes=cn1", "--distances=ring4"], "ring4: distances between 4 places, but there are 8"),
     (["--matrix=ring24", "--distances=ring4"], "24 ranks, but only 4 places"),
     (["--matrix=ring4", "--distances=ring4", "--format=openmpi"], "--distances alone names no hosts"),
@@ -215,8 +221,76 @@ def test_bytes_beyond_what_numbers_hold(topiary, tmp_path, count, exact):
     assert cost == count if exact else cost == pytest.approx(count, rel=1e-15)
 
 
-def test_nodes_of_two_networks(topiary, tmp_path):
-    """What is not connected cannot be compared: an error that names the node."""
-    (tmp_path / "apart").write_text("SwitchName=a Nodes=cn[1-2]\nSwitchName=b Nodes=cn[3-4]\n")
-    told = topiary("--snapshot=snapshot", "--matrix=ring4", "--arch=apart", "--nodes=cn[1,3]=0-1")
-    assert told.returncode == 1 and "cn3: " in told.stderr and told.stderr.count("\n") == 1 and not told.stdout
+PLANES = "SwitchName=a Nodes=cn[1-2],x[1-2]\nSwitchName=b Nodes=cn[3-4]\n"
+
+
+@pytest.mark.parametrize("words, says", [
+    # What is not connected cannot be compared: the node and its plane are named.
+    (["--nodes=cn[1,3]=0-1"], "cn3: this node is in plane 1 of the network, and not in the one that is mapped onto"),
+    (["--nodes=cn[1,3]=0-1", "--plane=1"], "cn1: this node is in plane 0 of the network, and not in the one that is mapped onto"),
+    (["--nodes=cn1", "--plane=2"], "planes: plane 2: there is none with hosts"),
+    # Where the network alone says which nodes, none is left out in silence.
+    ([], "planes: only 4 of its 6 hosts are in one plane: --plane=N says which to map onto"),
+    (["--plane=1"], "4 ranks, but only 2 places"),
+])
+def test_network_of_two_planes_is_refused(topiary, tmp_path, words, says):
+    (tmp_path / "planes").write_text(PLANES)
+    told = topiary("--snapshot=snapshot", "--matrix=ring4", "--arch=planes", *words)
+    assert told.returncode == 1 and says in told.stderr and told.stderr.count("\n") == 1 and not told.stdout
+
+
+def test_node_without_a_link(topiary, tmp_path):
+    link = "CA {0} 1 0x1{0} 4x QDR - SW 1 1 0xa1 ( 'cn{0} mlx5_0' - 'leaf' )\n"
+    (tmp_path / "ports").write_text("CA 1 1 0x11 4x QDR 'cn1 mlx5_0'\n" + link.format(2) + link.format(3))
+    told = topiary("--snapshot=snapshot", "--matrix=ring4", "--arch=ports", "--nodes=cn[1-2]")
+    assert told.returncode == 1 and "cn1: this node has no link to a switch of the network" in told.stderr and told.stderr.count("\n") == 1
+    assert {host for host, _ in seats(topiary("--matrix=ring4", "--ranks=2", "--arch=ports"))} == {"cn2", "cn3"}
+
+
+def test_longer_matrix_is_cut(topiary):
+    """Of a ring of four the first three: two pairs are left."""
+    told = topiary("--snapshot=snapshot", "--nodes=cn1=0-3", "--matrix=ring4", "--ranks=3", "--costs=core=5", "--explain=json")
+    assert len(seats(told)) == 3 and json.loads(told.stderr)["cost"] == 2 * 2 * 5
+
+
+@pytest.mark.parametrize("words, hosts", [
+    (["--plane=0"], {"cn1", "cn2", "x1", "x2"}), (["--nodes=cn[1-2]=0-1"], {"cn1", "cn2"}), (["--nodes=cn[3-4]=0-1", "--plane=1"], {"cn3", "cn4"}),
+])
+def test_one_plane_of_two(topiary, tmp_path, words, hosts):
+    (tmp_path / "planes").write_text(PLANES)
+    assert {host for host, _ in seats(topiary("--snapshot=snapshot", "--matrix=ring4", "--arch=planes", *words))} == hosts
+
+
+def test_two_planes_of_the_same_hosts(topiary, tmp_path):
+    """Rails: whichever is taken, no host is left out."""
+    lines = ["SwitchName=top Switches=a", "SwitchName=a Nodes=cn[1-2]", "SwitchName=b Nodes=cn[1-2]"]
+    (tmp_path / "rails").write_text("\n".join(lines) + "\n")
+    (tmp_path / "pair").write_text("0 1\n1 0\n")
+    assert seats(topiary("--matrix=pair", "--arch=rails")) == seats(topiary("--matrix=pair", "--arch=rails", "--plane=1")) == [("cn1", (0,)), ("cn2", (0,))]
+
+
+def test_fast_is_compared_with_scotch_too(topiary):
+    """It does not ask Scotch for a mapping, but --explain does, and that changes nothing else."""
+    words = ["--arch=torus", "--matrix=ring24", "--effort=fast"]
+    told = topiary(*words, "--explain=json")
+    costs = json.loads(told.stderr)
+    assert told.stdout == topiary(*words).stdout
+    assert costs["scotch"] == json.loads(topiary("--arch=torus", "--matrix=ring24", "--explain=json").stderr)["scotch"] > 0
+    assert costs["cost"] <= min(costs["block"], costs["cyclic"])
+
+
+@pytest.mark.parametrize("options, first", [([], 8), (["--tasks-per-node=8,4", "--ranks=12"], 8), (["--tasks-per-node=4,8", "--ranks=12"], 4)])
+@pytest.mark.parametrize("effort", ["fast", "normal"])
+def test_block_chooses_places_on_each_node_only(topiary, tmp_path, options, first, effort):
+    """Ranks of one parity exchange most, wherever they are: on each node they belong together, and the pairs across nodes change nothing."""
+    (tmp_path / "parity").write_text(dense(16, lambda a, b: 0 if a == b else 10 if (a - b) % 2 == 0 else 1))
+    found = seats(topiary("--snapshot=snapshot", "--nodes=cn1;cn2", "--matrix=parity", "--block", f"--effort={effort}", *options))
+    assert [host for host, _ in found] == first * ["cn1"] + (len(found) - first) * ["cn2"]
+    for ranks in (range(first), range(first, len(found))):
+        packages = {(rank % 2, found[rank][1][0] // 4) for rank in ranks}
+        assert len(packages) == 2, "ranks of one parity are on both packages"
+
+
+def test_block_has_nothing_to_explain(topiary):
+    told = topiary("--snapshot=snapshot", "--nodes=cn1;cn2", "--matrix=ring4", "--block", "--explain")
+    assert told.returncode and "--block" in told.stderr

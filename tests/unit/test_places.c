@@ -210,6 +210,35 @@ static void joins_networks_and_shapes(void **state)
 	(void) state;
 }
 
+/* The table is dense, whatever the matrix is: more than 16,384 places are refused, and nothing is asked of memory. */
+static void bounds_distances(void **state)
+{
+	static const struct {
+		unsigned n;
+		const char *matrix, *says;
+	} rows[] = {
+		{ 16385, "%%MatrixMarket matrix coordinate real general\n16385 16385 1\n1 2 3\n",
+		  "distances between 16385 places: at most 16384 are allowed" },
+		{ 65536, "%%MatrixMarket matrix coordinate real general\n65536 65536 0\n",
+		  "distances between 65536 places: at most 16384 are allowed" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct hierarchy_host host = { .name = "-", .inner = { .levels = 1, .size = { rows[i].n }, .cost = { 1 } } };
+		struct matrix *m = matrix_of(rows[i].matrix);
+		struct places *p = places_new();
+		struct err e = {""};
+
+		assert_int_equal(places_add_inner(p, &host, NULL), 0);
+		assert_int_equal(places_distances(p, m, &e), -1);
+		assert_string_equal(e.text, rows[i].says);
+		assert_null(p->distance);
+		places_free(p);
+		matrix_free(m);
+	}
+	(void) state;
+}
+
 static void takes_distances(void **state)
 {
 	struct matrix *m = matrix_of("0 1 2\n3 0 5\n2 5 0\n"), *other = matrix_of("0 1\n1 0\n");
@@ -295,6 +324,7 @@ int main(void)
 		cmocka_unit_test(knows_networks),
 		cmocka_unit_test(joins_networks_and_shapes),
 		cmocka_unit_test(takes_distances),
+		cmocka_unit_test(bounds_distances),
 		cmocka_unit_test(fits_tasks),
 		cmocka_unit_test(fills_on_purpose),
 	};
