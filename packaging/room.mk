@@ -17,7 +17,7 @@ install: all
 	# Never over a plugin that a daemon has mapped: beside it, then renamed.
 	$(foreach p,$(notdir $(PLUGINS)),$(INSTALL) -D -m 644 $(BUILD)/slurm/$p $(DESTDIR)$(call plugindir,$p)/.$p.new && \
 		mv $(DESTDIR)$(call plugindir,$p)/.$p.new $(DESTDIR)$(call plugindir,$p)/$p &&) true
-	$(if $(MPICC),$(INSTALL) -D -m 644 -t $(DESTDIR)$(LIBDIR)/topiary $(CAPTURE))
+	$(foreach c,$(CAPTURES),$(INSTALL) -D -m 644 -t $(DESTDIR)$(LIBDIR)/topiary $c &&) true
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(LIBDIR) $(LIBTOPIARY)
 	ln -sf $(notdir $(LIBTOPIARY)) $(DESTDIR)$(LIBDIR)/libtopiary.so
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/include lib/app/topiary.h

@@ -18,6 +18,7 @@
 
 #include "child.h"
 #include "options.h"
+#include "plain.h"
 #include "step.h"
 #include "user.h"
 
@@ -152,17 +153,22 @@ static void empty_folder(const char *path)
 		close(fd);
 }
 
-static int make_folder(const char *path, struct err *e)
+static bool is_own_folder(const char *path)
 {
 	struct stat st;
 
-	if (user_check(step.uid, step.gid, e))
+	return !lstat(path, &st) && S_ISDIR(st.st_mode) && !access(path, W_OK | X_OK);
+}
+
+static int make_folder(const char *path, struct err *e)
+{
+	if (user_check(&step.user, e))
 		return -1;
 	if (*path != '/')
 		return err_set(e, "--topo-capture=%.200s: not an absolute path", path);
 	if (mkdir(path, 0700) && errno != EEXIST)
 		return err_set(e, "%s: %s", path, strerror(errno));
-	if (lstat(path, &st) || !S_ISDIR(st.st_mode) || access(path, W_OK | X_OK))
+	if (!is_own_folder(path))
 		return err_set(e, "%s: not a folder of the user's", path);
 	empty_folder(path);
 	return 0;
@@ -181,7 +187,7 @@ int capture_begin(spank_t sp, int argc, char **argv)
 		return 0;
 	name_folder(folder, sizeof(folder));
 	if (make_folder(folder, &e)) {
-		slurm_spank_log("topiary: job %u is not captured: %s", step.job, e.text);
+		slurm_spank_log("topiary: job %u is not captured: %s", step.job, plain(e.text));
 		return 0;
 	}
 	snprintf(prefix, sizeof(prefix), "%s/rank", folder);
@@ -207,7 +213,7 @@ static void exec_gather(const struct gather *g)
 	dprintf(STDERR_FILENO, "%s: %s\n", command, strerror(errno));
 }
 
-/* A job that was not captured has been told so: there is no folder. */
+/* A job that was not captured has been told so: there is no folder, or one that is not the user's. */
 static int gather_child(int fd, void *arg)
 {
 	const struct gather *g = arg;
@@ -218,7 +224,7 @@ static int gather_child(int fd, void *arg)
 		dprintf(fd, "%s\n", e.text);
 		return 127;
 	}
-	if (access(g->folder, F_OK))
+	if (!is_own_folder(g->folder))
 		return 0;
 	if (null < 0 || dup2(fd, STDERR_FILENO) < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
 		return 127;
@@ -244,6 +250,14 @@ static int remove_child(int fd, void *arg)
 	return 0;
 }
 
+static int user_of(spank_t sp, struct user *u, struct err *e)
+{
+	if (spank_get_item(sp, S_JOB_UID, &u->uid) || spank_get_item(sp, S_JOB_GID, &u->gid) ||
+	    spank_get_item(sp, S_JOB_SUPPLEMENTARY_GIDS, &u->groups, &u->ngroups))
+		return err_set(e, "Slurm does not say who the job's user is");
+	return 0;
+}
+
 /* What the command said, in words; or, as an error, that it ended badly. */
 static int gather(struct gather *g, struct buf *words, struct err *e)
 {
@@ -261,19 +275,22 @@ int capture_end(spank_t sp, int argc, char **argv)
 	struct gather g = {0};
 	struct buf words = {0};
 	struct err e;
+	bool known;
 
 	(void) argc, (void) argv;
 	if (step.id != SLURM_BATCH_SCRIPT || !*options.capture || !step.settings.topiary_command)
 		return 0;
 	name_folder(g.folder, sizeof(g.folder));
-	if (!user_of(sp, &g.user, &e) && !gather(&g, &words, &e))
-		g.done = true;
+	known = !user_of(sp, &g.user, &e);
+	g.done = known && !gather(&g, &words, &e);
 	if (!g.done)
-		slurm_spank_log("topiary: job %u has no %s: %s", step.job, options.capture, e.text);
+		err_within(&e, "job %u has no %.200s", step.job, options.capture);
 	else if (words.len)
-		slurm_spank_log("topiary: job %u: %s", step.job, words.data);
+		err_set(&e, "job %u: %s", step.job, words.data);
+	if (!g.done || words.len)
+		slurm_spank_log("topiary: %s", plain(e.text));
 	buf_free(&words);
-	if (g.user.uid == step.uid)
+	if (known)
 		child_run(remove_child, &g, step.settings.map_timeout, MAX_WORDS, &words, NULL);
 	buf_free(&words);
 	return 0;

@@ -1,13 +1,19 @@
-# The recorder for an MPI without monitoring of its own: `make capture MPICC=...` builds it for another one. It is linked with none.
+# The recorders for MPIs without monitoring of their own, one for each kind of handles: that of mpicc, as Open MPI's, and that of MPICH,
+# which serves what descends from it, too. `make capture MPICC=...` builds the first for another one. They are linked with none.
 MPICC ?= $(shell command -v mpicc)
+MPICC_MPICH ?= $(filter-out $(realpath $(shell command -v $(firstword $(MPICC) mpicc))),$(realpath $(shell command -v mpicc.mpich)))
 CAPTURE = $(BUILD)/libtopiary-capture.so
+CAPTURE_MPICH = $(BUILD)/libtopiary-capture-mpich.so
+CAPTURES = $(if $(MPICC),$(CAPTURE)) $(if $(MPICC_MPICH),$(CAPTURE_MPICH))
 CAPTURE_SOURCES := $(wildcard lib/capture/*.c)
 
-$(CAPTURE): $(CAPTURE_SOURCES) $(wildcard lib/capture/*.h)
+$(CAPTURE): CAPTURE_CC = $(MPICC)
+$(CAPTURE_MPICH): CAPTURE_CC = $(MPICC_MPICH)
+$(CAPTURE) $(CAPTURE_MPICH): $(CAPTURE_SOURCES) $(wildcard lib/capture/*.h)
 	@mkdir -p $(@D)
 	@echo "  MPICC   $@"
-	$(Q)$(MPICC) -std=gnu11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -D_GNU_SOURCE -shared $(LDFLAGS) -Wl,--as-needed \
+	$(Q)$(CAPTURE_CC) -std=gnu11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -D_GNU_SOURCE -shared $(LDFLAGS) -Wl,--as-needed \
 		-o $@.new $(CAPTURE_SOURCES) && mv $@.new $@
 capture: $(CAPTURE)
-$(if $(MPICC),$(eval all: $(CAPTURE)))
+all: $(CAPTURES)
 .PHONY: capture

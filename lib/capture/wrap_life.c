@@ -40,14 +40,17 @@ static bool is_our_mpi(void)
 }
 
 /*
- * Open MPI's own monitoring sees the collectives as they are and writes, while MPI ends, the same file; but it is not even loaded where
- * a site or user chose the transport (OMPI_MCA_pml). It reads its file's name while MPI begins.
+ * Open MPI's own monitoring writes, while MPI ends, the same file. It sees what a Fortran program sends, which we do not; but it
+ * breaks MPI_Comm_spawn (4.1 and 5.0), tells nothing of a rank that is killed, and is not even loaded where a site or user chose the
+ * transport (OMPI_MCA_pml). So it counts only where Fortran may send. It reads these while MPI begins.
  */
 #define MONITORED "OMPI_MCA_pml_monitoring_filename"
+#define MONITORS "OMPI_MCA_pml_monitoring_enable"
 
 /* What the files of this process begin with. NULL: nothing is counted. */
 static char *prefix;
 static bool may_be_monitored, spawned;
+static char *monitors;		/* what the environment had, where we stand in */
 static pid_t process;
 
 /* A name of its own, so that no other run of the job, before or beside this one, writes the same file. */
@@ -60,14 +63,24 @@ static char *own_prefix(const char *given)
 	return asprintf(&own, "%s.%llx-%x", given, t.tv_sec * 1000000000ULL + t.tv_nsec, getpid()) < 0 ? NULL : own;
 }
 
-static void before(void)
+static bool may_send_by_fortran(void)
+{
+	return dlsym(RTLD_DEFAULT, "mpi_send_");
+}
+
+static void before(bool by_c)
 {
 	const char *given = getenv("TOPIARY_CAPTURE"), *file = getenv(MONITORED);
 
 	if (prefix || !given || !*given || !is_our_mpi() || !(prefix = own_prefix(given)))
 		return;
-	if ((may_be_monitored = file && !strcmp(file, given)))
+	if (!file || strcmp(file, given))
+		return;
+	may_be_monitored = !by_c || may_send_by_fortran();
+	if (may_be_monitored)
 		setenv(MONITORED, prefix, 1);
+	else if (getenv(MONITORS) && (monitors = strdup(getenv(MONITORS))))
+		setenv(MONITORS, "0", 1);
 }
 
 /* Programs that this one starts find the environment as it was. */
@@ -75,6 +88,8 @@ static void restore(void)
 {
 	if (may_be_monitored)
 		setenv(MONITORED, getenv("TOPIARY_CAPTURE"), 1);
+	if (monitors)
+		setenv(MONITORS, monitors, 1);
 }
 
 static int after(int rc)
@@ -95,13 +110,13 @@ static int after(int rc)
 
 WRAP(MPI_Init, (int *argc, char ***argv))
 {
-	before();
+	before(true);
 	return after(REAL(MPI_Init)(argc, argv));
 }
 
 WRAP(MPI_Init_thread, (int *argc, char ***argv, int wanted, int *got))
 {
-	before();
+	before(true);
 	return after(REAL(MPI_Init_thread)(argc, argv, wanted, got));
 }
 
@@ -110,7 +125,7 @@ WRAP(PMPI_Init, (int *argc, char ***argv))
 {
 	int rc;
 
-	before();
+	before(false);
 	rc = REAL(PMPI_Init)(argc, argv);
 	restore();
 	return rc;
@@ -120,7 +135,7 @@ WRAP(PMPI_Init_thread, (int *argc, char ***argv, int wanted, int *got))
 {
 	int rc;
 
-	before();
+	before(false);
 	rc = REAL(PMPI_Init_thread)(argc, argv, wanted, got);
 	restore();
 	return rc;

@@ -180,6 +180,9 @@ class Lab:
 def recorders(tmp_path_factory):
     """The recorder for handles of openmpi, mpich or the standard: built once, with the first MPI that has them."""
     made = {"openmpi": RECORDER}
+    of_mpich = BUILD / "libtopiary-capture-mpich.so"
+    if of_mpich.exists():
+        made["mpich"] = of_mpich
 
     def recorder(kind):
         if kind.recorder not in made:
@@ -256,8 +259,8 @@ def test_more_bytes_than_an_int_counts(openmpi, tmp_path):
 @pytest.mark.parametrize("name", ["openmpi", "mpich-5", "standard"])
 def test_spawned_ranks_are_no_ranks_of_the_job(labs, name, tmp_path):
     lab = labs(name)
-    # Open MPI's own monitoring dies of it.
-    tcp = {"OMPI_MCA_btl": "self,tcp", **monitored(tmp_path), "OMPI_MCA_pml_monitoring_enable": 0} if lab.mpi.recorder == "openmpi" else {}
+    # Open MPI's own monitoring would die of it.
+    tcp = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo", **monitored(tmp_path)} if lab.mpi.recorder == "openmpi" else {}
     expect = {("E", rank, rank ^ 1): 400 for rank in range(RANKS)}
     assert lab.sent(tmp_path, "spawn", **tcp) == expect
     assert len(list(tmp_path.iterdir())) == RANKS
@@ -289,15 +292,26 @@ def test_runs_beside_each_other_add_up(openmpi, tmp_path):
                                                              "TOPIARY_CAPTURE": tmp_path / "rank"}.items()), "sh", "-c", script],
                           capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    # Monitoring does not see the starts of persistent requests.
-    assert exchanged(tmp_path, "E") == {("E", rank, rank ^ 1): 2 * 11 for rank in range(RANKS)}
+    assert exchanged(tmp_path) == expected(often, often)
 
 
-def test_stands_in_where_monitoring_is_not_loaded(openmpi, tmp_path, other):
-    assert openmpi.sent(other, "often", OMPI_MCA_pml="ob1", **monitored(other)) == expected(often)
-    openmpi.sent(tmp_path, "often", **monitored(tmp_path))
-    files = list(tmp_path.glob("*.prof"))
-    assert len(files) == RANKS and all("O2A" in file.read_text() for file in files)
+def test_monitoring_counts_only_where_fortran_may_send(openmpi, tmp_path, other):
+    """Its files tell the order of magnitude of messages, too."""
+    fortran = openmpi.mpi.build(ROOT / "tests/cluster/exchange_fortran.c", openmpi.folder / "by-fortran", fortran=True)
+
+    def by_monitoring(folder, program, *words, **how):
+        done = openmpi.mpi.run(RANKS, program, *words, LD_PRELOAD=openmpi.recorder, TOPIARY_CAPTURE=folder / "rank", **monitored(folder), **how)
+        assert done.returncode == 0, done.stderr
+        told = [file.read_text() for file in folder.glob("*.prof")]
+        assert len(told) == RANKS
+        return {"O2A" in text for text in told}
+    assert by_monitoring(tmp_path, fortran) == {True}
+    assert by_monitoring(other, openmpi.exchange, "often") == {False}
+    assert exchanged(other) == expected(often)
+
+
+def test_stands_in_where_monitoring_is_not_loaded(openmpi, tmp_path):
+    assert openmpi.sent(tmp_path, "often", OMPI_MCA_pml="ob1", **monitored(tmp_path)) == expected(often)
 
 
 def test_killed_program_leaves_at_least_half(lab, tmp_path):

@@ -2,6 +2,7 @@
 # Copyright (C) 2026 The Topiary authors
 """The MPIs that programs are built with and started by: this machine's Open MPI, Debian's MPICH, and those that PyPI has as wheels."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -85,11 +86,17 @@ def hydra(home):
     return [home / "bin/mpiexec.hydra", "-launcher", "fork"]
 
 
+def open_mpi_release():
+    """Of this machine's: 4 in Debian 12, 5 in Debian 13."""
+    told = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=True).stdout
+    return int(re.search(r"Open MPI\) (\d+)\.", told).group(1))
+
+
 def openmpi():
     if not shutil.which("mpicc"):
         raise Missing("openmpi: no mpicc here")
     told = [subprocess.run(["mpicc", f"--showme:{what}"], capture_output=True, text=True, check=True).stdout.split() for what in ("compile", "link")]
-    return Mpi("openmpi", ["mpirun"], *told, {**OPEN_MPI, "OMPI_MCA_btl": "self,vader"}, ["-lmpi_mpifh"], "openmpi")
+    return Mpi("openmpi-5" if open_mpi_release() >= 5 else "openmpi", ["mpirun"], *told, {**OPEN_MPI, "OMPI_MCA_btl": "self,vader"}, ["-lmpi_mpifh"], "openmpi")
 
 
 def openmpi_5():
