@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,14 +46,32 @@ static int read_some(int fd, int64_t deadline, size_t max, struct buf *out)
 	return n > 0;
 }
 
-static int read_all(int fd, unsigned seconds, size_t max, struct buf *out)
+static int read_all(int fd, int64_t deadline, size_t max, struct buf *out)
 {
-	int64_t deadline = now_ms() + seconds * INT64_C(1000);
 	int rc;
 
 	while ((rc = read_some(fd, deadline, max, out)) > 0)
 		;
 	return rc;
+}
+
+/* It may have closed its end and live on: the user's own, who can make it. 0, or -1 with errno. */
+static int wait_for_end(pid_t pid, int64_t deadline)
+{
+	int fd = syscall(SYS_pidfd_open, pid, 0), rc = -1;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	while (fd >= 0 && rc < 0) {
+		int64_t left = deadline - now_ms();
+
+		if ((rc = poll(&p, 1, left > 0 ? left : 0)) < 0 && errno != EINTR)
+			break;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (!rc)
+		errno = ETIMEDOUT;
+	return rc > 0 ? 0 : -1;
 }
 
 static void be_child(child_fn *fn, void *arg, int fd)
@@ -68,6 +87,7 @@ static void be_child(child_fn *fn, void *arg, int fd)
 
 int child_run(child_fn *fn, void *arg, unsigned seconds, size_t max, struct buf *out, struct err *e)
 {
+	int64_t deadline = now_ms() + seconds * INT64_C(1000);
 	struct buf b = {0};
 	int fds[2], status = 0, failed;
 	pid_t pid;
@@ -82,7 +102,7 @@ int child_run(child_fn *fn, void *arg, unsigned seconds, size_t max, struct buf 
 		return err_set(e, "fork: %s", strerror(errno));
 	}
 	setpgid(pid, pid);
-	failed = read_all(fds[0], seconds, max, &b) ? errno : 0;
+	failed = read_all(fds[0], deadline, max, &b) || wait_for_end(pid, deadline) ? errno : 0;
 	close(fds[0]);
 	if (failed)
 		kill(-pid, SIGKILL);

@@ -16,9 +16,7 @@
 enum { SECONDS = 20, MAX_ANSWER = sizeof(struct export) + 64 };
 
 struct clip {
-	const struct buf *xml;
-	const char *cores;
-	hwloc_const_bitmap_t now;
+	const struct clip_ask *ask;
 	const struct clipped *into;
 	struct export seen;
 	bool here;
@@ -37,9 +35,9 @@ static unsigned slot_of(const struct clip *c)
 {
 	unsigned slot = 1;
 
-	for (const char *p = c->cores; p && *p; p++)
+	for (const char *p = c->ask->cores; p && *p; p++)
 		slot = slot * 31 + *p;
-	return c->cores ? 1 + slot % 0xffff : 0;
+	return c->ask->cores ? 1 + slot % 0xffff : 0;
 }
 
 static int write_both(const struct clip *c, hwloc_topology_t t, struct err *e)
@@ -62,17 +60,39 @@ static int write_both(const struct clip *c, hwloc_topology_t t, struct err *e)
 
 static int work(struct clip *c, struct err *e)
 {
-	hwloc_topology_t t = machine_load(c->xml->data, c->xml->len, e);
+	hwloc_topology_t t = machine_load(c->ask->xml->data, c->ask->xml->len, e);
 	int rc;
 
 	if (!t)
 		return -1;
 	if ((rc = export_look(t, &c->seen)))
 		err_set(e, "its list of CPUs is too long");
-	c->here = !rc && export_is_here(&c->seen, c->now);
-	rc = rc || (c->cores && restrict_topology(t, c->cores, e)) || write_both(c, t, e);
+	c->here = !rc && export_is_here(&c->seen, c->ask->now);
+	rc = rc || (c->ask->cores && restrict_topology(t, c->ask->cores, e)) || write_both(c, t, e);
 	hwloc_topology_destroy(t);
 	return rc ? -1 : 0;
+}
+
+enum { KEPT = 3 };
+
+static int lowest(const int *kept, int from)
+{
+	int low = -1;
+
+	for (int i = 0; i < KEPT; i++)
+		if (kept[i] >= from && (low < 0 || kept[i] < low))
+			low = kept[i];
+	return low;
+}
+
+static void close_all_but(const int *kept)
+{
+	int from = STDERR_FILENO + 1;
+
+	for (int next; (next = lowest(kept, from)) >= 0; from = next + 1)
+		if (next > from)
+			close_range(from, next - 1, 0);
+	close_range(from, ~0U, 0);
 }
 
 static int clip_child(int fd, void *arg)
@@ -80,8 +100,9 @@ static int clip_child(int fd, void *arg)
 	struct clip *c = arg;
 	struct err e = {0};
 
+	close_all_but((int[KEPT]){ fd, c->into->xml, c->into->shm });
 	image_quiet();
-	if (work(c, &e))
+	if (user_become(c->ask->as, &e) || work(c, &e))
 		return say(fd, SAYS_ERROR, e.text, strlen(e.text));
 	return say(fd, c->here ? SAYS_HERE : SAYS_ELSEWHERE, &c->seen, sizeof(c->seen));
 }
@@ -95,16 +116,16 @@ static int hear(const struct buf *said, struct export *x, bool *here, struct err
 	if (said->len != 1 + sizeof(seen))
 		return err_set(e, "no answer from the process that restricts it");
 	memcpy(&seen, said->data + 1, sizeof(seen));
+	seen.cpus[sizeof(seen.cpus) - 1] = seen.complete[sizeof(seen.complete) - 1] = '\0';
 	memcpy(seen.hash, x->hash, sizeof(seen.hash));
 	*x = seen;
 	*here = said->data[0] == SAYS_HERE;
 	return 0;
 }
 
-int clip_export(const struct buf *xml, const char *cores, hwloc_const_bitmap_t now, const struct clipped *into, struct export *x,
-		bool *here, struct err *e)
+int clip_export(const struct clip_ask *ask, const struct clipped *into, struct export *x, bool *here, struct err *e)
 {
-	struct clip c = { .xml = xml, .cores = cores, .now = now, .into = into };
+	struct clip c = { .ask = ask, .into = into };
 	struct buf said = {0};
 	int rc = child_run(clip_child, &c, SECONDS, MAX_ANSWER, &said, e);
 

@@ -8,6 +8,15 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "export.h"
+#include "user.h"
+
+/* What is asked for. */
+struct clip_ask {
+	const struct buf *xml;		/* the node's export */
+	const char *cores;		/* those that are to stay (topo/restrict.h); NULL: all */
+	hwloc_const_bitmap_t now;	/* the CPUs that the kernel has */
+	const struct user *as;		/* who the child becomes */
+};
 
 /* Where a topology goes: new empty files, open for reading and writing. */
 struct clipped {
@@ -15,11 +24,9 @@ struct clipped {
 };
 
 /*
- * The node's export restricted to some of its cores (topo/restrict.h; NULL: all of it), by a child process: both forms of it
- * (topo/image.h) into those files. What the child saw of its CPUs is put into x, and *here says whether the image binds to them:
- * now are those that the kernel has. 0 or -1.
+ * The node's export restricted to some of its cores, by a child process that has nothing but those files: both forms of it
+ * (topo/image.h) into them. What the child saw of its CPUs is put into x, and *here says whether the image binds to them. 0 or -1.
  */
-int clip_export(const struct buf *xml, const char *cores, hwloc_const_bitmap_t now, const struct clipped *into, struct export *x,
-		bool *here, struct err *e);
+int clip_export(const struct clip_ask *ask, const struct clipped *into, struct export *x, bool *here, struct err *e);
 
 #endif

@@ -7,18 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proxies.h"
 #include "step.h"
 #include "task.h"
 #include "topo/machine.h"
 #include "topo/restrict.h"
 
-/* As much as the kernel lets one variable have. */
-enum { MAX_PLACES = 128 << 10, MAX_CORES = 65536 };
+enum { MAX_CORES = 65536 };
 
 bool mapped_take(spank_t sp)
 {
 	char given[PATH_MAX], map[PATH_MAX];
 
+	if (proxies_take(sp))
+		return true;
 	if (step.id >= SLURM_MAX_NORMAL_STEP_ID || spank_getenv(sp, "SLURM_HOSTFILE", given, sizeof(given)) ||
 	    spank_getenv(sp, "TOPIARY_HOSTFILE", map, sizeof(map)) || strcmp(given, map))
 		return false;
@@ -80,7 +82,7 @@ static int add_leaves(void *data, unsigned task, unsigned first, unsigned last, 
 	return 0;
 }
 
-static int fill(struct task *t, const char *places, struct err *e)
+int mapped_fill(struct task *t, const char *places, struct err *e)
 {
 	struct cores c = { .task = t };
 	char host[256];
@@ -99,12 +101,12 @@ static int fill(struct task *t, const char *places, struct err *e)
 /* Too many places for one variable: the batch script's output has a line about that. */
 static int find(struct task *t, struct err *e)
 {
-	char *places = malloc(MAX_PLACES);
+	char *places = malloc(MAPPED_PLACES);
 	int rc;
 
 	if (!places)
 		return err_set(e, "out of memory");
-	rc = spank_getenv(t->sp, "TOPIARY_PLACES", places, MAX_PLACES) ? 0 : fill(t, places, e);
+	rc = spank_getenv(t->sp, "TOPIARY_PLACES", places, MAPPED_PLACES) ? 0 : mapped_fill(t, places, e);
 	free(places);
 	for (unsigned i = 0; rc < 0 && i < t->nlocal; i++)
 		hwloc_bitmap_zero(t->masks[i]);
@@ -115,6 +117,10 @@ int task_mapped(struct task *t, struct err *e)
 {
 	int rc;
 
+	if (proxies_are_here() && !step.user_binds) {
+		proxies_tell(t);
+		return 1;
+	}
 	if (!step.mapped || step.user_binds)
 		return 0;
 	rc = step.here ? find(t, e) : err_set(e, "the topology is another system's");

@@ -27,4 +27,11 @@ bool mapped_take(spank_t sp);
 typedef int mapped_fn(void *data, unsigned task, unsigned first, unsigned last, struct err *e);
 int mapped_read(const char *places, const char *host, mapped_fn *each, void *data, struct err *e);
 
+/* As much as the kernel lets one variable have. */
+enum { MAPPED_PLACES = 128 << 10 };
+
+/* The masks of all local tasks, as such words have them. 1; 0: the host is not named; -1: the step is not what they are of. */
+struct task;
+int mapped_fill(struct task *t, const char *places, struct err *e);
+
 #endif

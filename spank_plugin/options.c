@@ -2,10 +2,12 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "options.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "fit/request.h"
+#include "plain.h"
 #include "submit.h"
 
 struct options options;
@@ -99,12 +101,16 @@ static const char *value_of(const char *value)
 /* A job that is already placed is never refused: on the node a bad value is as if it had not been given. */
 static int option_set(int which, const char *value, int remote)
 {
-	take_fn *take = remote ? rows[which].remote : rows[which].submit;
+	take_fn *take = remote || submit_handed_on(rows[which].name, value) ? rows[which].remote : rows[which].submit;
+	static bool said[OPTIONS];
 	struct err e;
 
 	if (!take(rows[which].name, value_of(value), &e))
 		return 0;
-	slurm_error("topiary: %s%s", e.text, remote ? "; ignored" : "");
+	/* An option of srun comes to a node twice: with the step, and in its environment. */
+	if (!said[which])
+		slurm_error("topiary: %s%s", plain(e.text), remote ? "; ignored" : "");
+	said[which] = true;
 	return remote ? 0 : -1;
 }
 

@@ -17,10 +17,12 @@
 #include <unistd.h>
 
 enum {
-	MAX_ENTRIES = 10000,	/* that one removal takes away: the owner of a sub-folder may have made any number */
+	MAX_ENTRIES = 10000,	/* that one removal or sweep takes away: the owner of a sub-folder may have made any number */
 	MAX_DEPTH = 16,
-	MAX_SWEPT = 64,		/* folders that one sweep looks at */
+	MAX_SWEPT = 1024,	/* folders that one sweep looks at */
 	YOUNG = 60,		/* seconds: a folder may not have its lock yet */
+	NEW = 0700,		/* a folder's mode until it has its lock, and after */
+	READY = 0711,
 };
 
 static int open_dir(int at, const char *name, unsigned long long resolve)
@@ -54,21 +56,38 @@ int run_dir_open(const char *path, struct err *e)
 	return err_set(e, "%s: must belong to root and be writable by root alone", path);
 }
 
-static int remove_tree(int at, const char *name, unsigned depth, unsigned *left);
+/* A removal under way. */
+struct removal {
+	int top;		/* the step's folder, where only root can move anything */
+	unsigned *left;		/* entries */
+	bool moved;
+};
 
-static int remove_entry(int dir, const char *name, unsigned depth, unsigned *left)
+static int remove_tree(int at, const char *name, unsigned depth, struct removal *r);
+
+/* Too deep to follow: it goes on from the top. */
+static int lift(int dir, const char *name, struct removal *r)
+{
+	char free_name[16];
+
+	snprintf(free_name, sizeof(free_name), "%u", *r->left);
+	r->moved |= !renameat2(dir, name, r->top, free_name, RENAME_NOREPLACE);
+	return -1;
+}
+
+static int remove_entry(int dir, const char *name, unsigned depth, struct removal *r)
 {
 	if (!strcmp(name, ".") || !strcmp(name, ".."))
 		return 0;
-	if (!*left)
+	if (!*r->left)
 		return -1;
-	--*left;
+	--*r->left;
 	if (!unlinkat(dir, name, 0) || errno == ENOENT)
 		return 0;
-	return depth < MAX_DEPTH ? remove_tree(dir, name, depth + 1, left) : -1;
+	return depth < MAX_DEPTH ? remove_tree(dir, name, depth + 1, r) : lift(dir, name, r);
 }
 
-static int remove_tree(int at, const char *name, unsigned depth, unsigned *left)
+static int remove_tree(int at, const char *name, unsigned depth, struct removal *r)
 {
 	int fd = open_beneath(at, name), rc = 0;
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -79,17 +98,30 @@ static int remove_tree(int at, const char *name, unsigned depth, unsigned *left)
 			close(fd);
 		return -1;
 	}
-	while ((d = readdir(dir)) && *left)
-		rc |= remove_entry(fd, d->d_name, depth, left);
+	r->top = depth ? r->top : fd;
+	while ((d = readdir(dir)) && *r->left)
+		rc |= remove_entry(fd, d->d_name, depth, r);
 	closedir(dir);
 	return unlinkat(at, name, AT_REMOVEDIR) || rc ? -1 : 0;
+}
+
+static int remove_folder(int root, const char *name, unsigned *left)
+{
+	struct removal r = { .left = left };
+	int rc;
+
+	do {
+		r.moved = false;
+		rc = remove_tree(root, name, 0, &r);
+	} while (rc && r.moved);
+	return rc;
 }
 
 int run_dir_remove(int root, const char *name)
 {
 	unsigned left = MAX_ENTRIES;
 
-	return remove_tree(root, name, 0, &left);
+	return remove_folder(root, name, &left);
 }
 
 static int is_leftover(int fd)
@@ -97,12 +129,12 @@ static int is_leftover(int fd)
 	return flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-static int remove_leftover(int root, const char *name)
+static int remove_leftover(int root, const char *name, unsigned *left)
 {
 	int fd = open_beneath(root, name), rc = -1;
 
 	if (fd >= 0 && is_leftover(fd))
-		rc = run_dir_remove(root, name);
+		rc = remove_folder(root, name, left);
 	if (fd >= 0)
 		close(fd);
 	return rc;
@@ -110,11 +142,12 @@ static int remove_leftover(int root, const char *name)
 
 int run_dir_make(int root, const char *name, struct err *e)
 {
+	unsigned left = MAX_ENTRIES;
 	int fd = -1;
 
-	if (mkdirat(root, name, 0755) && (errno != EEXIST || remove_leftover(root, name) || mkdirat(root, name, 0755)))
+	if (mkdirat(root, name, NEW) && (errno != EEXIST || remove_leftover(root, name, &left) || mkdirat(root, name, NEW)))
 		return err_set(e, "%s: %s", name, strerror(errno));
-	if ((fd = open_beneath(root, name)) >= 0 && !fchmod(fd, 0755) && !flock(fd, LOCK_EX | LOCK_NB))
+	if ((fd = open_beneath(root, name)) >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !fchmod(fd, READY))
 		return fd;
 	err_set(e, "%s: %s", name, strerror(errno));
 	if (fd >= 0)
@@ -176,18 +209,19 @@ int run_dir_give(int dir, const char *name, uid_t uid, gid_t gid, struct err *e)
 	return rc ? -1 : 0;
 }
 
-static int is_old(int root, const char *name)
+static bool had_lock(int root, const char *name)
 {
 	struct stat st;
 
-	return !fstatat(root, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode) && st.st_ctime + YOUNG < time(NULL);
+	return !fstatat(root, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode) &&
+	       ((st.st_mode & 0777) != NEW || st.st_ctime + YOUNG < time(NULL));
 }
 
 void run_dir_sweep(int root)
 {
 	int copy = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
-	unsigned seen = 0;
+	unsigned seen = 0, left = MAX_ENTRIES;
 	struct dirent *d;
 
 	if (!dir) {
@@ -195,10 +229,10 @@ void run_dir_sweep(int root)
 			close(copy);
 		return;
 	}
-	while (seen < MAX_SWEPT && (d = readdir(dir))) {
-		if (!isdigit((unsigned char) d->d_name[0]) || !is_old(root, d->d_name))
+	while (seen < MAX_SWEPT && left && (d = readdir(dir))) {
+		if (!isdigit((unsigned char) d->d_name[0]) || !had_lock(root, d->d_name))
 			continue;
-		remove_leftover(root, d->d_name);
+		remove_leftover(root, d->d_name, &left);
 		seen++;
 	}
 	closedir(dir);

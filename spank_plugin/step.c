@@ -37,7 +37,7 @@ static int identify(spank_t sp, struct err *e)
 	char one[1];
 
 	if (spank_get_item(sp, S_JOB_ID, &step.job) || spank_get_item(sp, S_JOB_STEPID, &step.id) ||
-	    spank_get_item(sp, S_JOB_UID, &step.uid) || spank_get_item(sp, S_JOB_GID, &step.gid))
+	    spank_get_item(sp, S_JOB_UID, &step.user.uid) || spank_get_item(sp, S_JOB_GID, &step.user.gid))
 		return err_set(e, "Slurm does not say which step this is");
 	name_step();
 	/* srun puts it there only for what the user said; slurmstepd puts its own there only for the tasks. */
@@ -78,7 +78,7 @@ static int add_node(struct err *e)
 
 	if (dir < 0)
 		return -1;
-	rc = topology_put(step.settings.topology_file, NULL, step.root, dir, &here, e);
+	rc = topology_put(step.settings.topology_file, NULL, &step.user, step.root, dir, &here, e);
 	close(dir);
 	return rc;
 }
@@ -106,10 +106,11 @@ static void add_what_is_asked(void)
 
 static int fill(const char *cores, bool *here, struct err *e)
 {
-	if (topology_put(step.settings.topology_file, cores, step.root, step.dir, here, e))
+	if (topology_put(step.settings.topology_file, cores, &step.user, step.root, step.dir, here, e))
 		return -1;
 	add_what_is_asked();
-	if (*options.matrix && step.id == SLURM_BATCH_SCRIPT && run_dir_give(step.dir, STEP_USER_DIR, step.uid, step.gid, e))
+	if (*options.matrix && step.id == SLURM_BATCH_SCRIPT &&
+	    run_dir_give(step.dir, STEP_USER_DIR, step.user.uid, step.user.gid, e))
 		return err_within(e, "%s", step.path);
 	return 0;
 }

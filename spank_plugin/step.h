@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/settings.h"
+#include "user.h"
 
 /*
  * The step that this slurmstepd runs: its folder RunDir/JOB.STEP with topology.xml, the node's topology restricted to the
@@ -19,8 +20,7 @@
  */
 struct step {
 	uint32_t job, id;		/* S_JOB_ID, S_JOB_STEPID */
-	uid_t uid;
-	gid_t gid;
+	struct user user;		/* without its supplementary groups */
 	char name[32];			/* "7.0", "7.batch", "7.interactive" */
 	char path[PATH_MAX];		/* of the folder */
 	struct settings settings;

@@ -71,6 +71,22 @@ static const struct { const char *env, *option, *value; } carried[] = {
 	{ "_SLURM_SPANK_OPTION_topiary_topo_capture", "topo-capture", options.capture },
 };
 
+bool submit_handed_on(const char *option, const char *value)
+{
+	char name[sizeof("SLURM_SPANK_") + 64];
+	const char *handed;
+
+	if (spank_context() != S_CTX_LOCAL || !getenv("SLURM_JOB_ID"))
+		return false;
+	for (size_t i = 0; i < sizeof(carried) / sizeof(*carried); i++) {
+		snprintf(name, sizeof(name), "SLURM_SPANK_%s", carried[i].env);
+		handed = getenv(name);
+		if (!strcmp(option, carried[i].option) && handed && !strcmp(handed, value))
+			return true;
+	}
+	return false;
+}
+
 int submit_options(spank_t sp, int argc, char **argv)
 {
 	(void) argc, (void) argv;

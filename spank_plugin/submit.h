@@ -4,6 +4,7 @@
 #define TOPIARY_SPANK_SUBMIT_H
 
 #include <slurm/spank.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -15,6 +16,9 @@ int submit_matrix(const char *value, char *out, size_t size, struct err *e);
 
 /* --topo-capture: the absolute path of a file that there is or may be, in a folder where the user may write. The same. */
 int submit_capture(const char *value, char *out, size_t size, struct err *e);
+
+/* Does srun have it from the job that it runs in? It was looked at when that was submitted: what became of the file refuses no step. */
+bool submit_handed_on(const char *option, const char *value);
 
 /* slurm_spank_init_post_opt: let the job carry the absolute paths. Always 0. */
 int submit_options(spank_t sp, int argc, char **argv);

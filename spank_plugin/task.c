@@ -12,6 +12,7 @@
 #include "bind/memory.h"
 #include "bind/omp.h"
 #include "options.h"
+#include "plain.h"
 #include "report.h"
 #include "step.h"
 #include "told.h"
@@ -65,16 +66,16 @@ static int load(struct task *t, struct err *e)
 	return 0;
 }
 
-static void warn(const struct task *t, const struct err *e)
+static void warn(const struct task *t, struct err *e)
 {
-	slurm_spank_log("topiary: step %s, task %u: %s", step.name, t->global, e->text);
+	slurm_spank_log("topiary: step %s, task %u: %s", step.name, t->global, plain(e->text));
 }
 
 /* What is the same for all tasks of a node the first of them says. */
-static void warn_once(const struct task *t, const struct err *e)
+static void warn_once(const struct task *t, struct err *e)
 {
 	if (!t->local)
-		slurm_spank_log("topiary: step %s: %s", step.name, e->text);
+		slurm_spank_log("topiary: step %s: %s", step.name, plain(e->text));
 }
 
 static int find_masks(struct task *t)

@@ -13,6 +13,7 @@
 /* One step's way to its topology. */
 struct way {
 	const char *cores;
+	const struct user *as;
 	int export, images, dir;	/* images may be -1: then nothing is kept, and each step makes its own */
 	hwloc_bitmap_t now;
 	struct stat st;
@@ -34,11 +35,12 @@ static int name_both(const struct clipped *made, int dir, struct err *e)
 
 static int make(struct way *w, const struct buf *xml, bool *here, struct err *e)
 {
+	const struct clip_ask ask = { .xml = xml, .cores = w->cores, .now = w->now, .as = w->as };
 	struct clipped made = { .xml = run_dir_file(w->dir, e), .shm = -1 };
 	int rc = -1;
 
 	if (made.xml >= 0 && (made.shm = run_dir_file(w->dir, e)) >= 0)
-		rc = clip_export(xml, w->cores, w->now, &made, &w->x, here, e) || name_both(&made, w->dir, e);
+		rc = clip_export(&ask, &made, &w->x, here, e) || name_both(&made, w->dir, e);
 	if (!rc) {
 		w->key = images_key(&w->x, w->cores, *here);
 		export_note(w->images, &w->st, &w->x);
@@ -76,9 +78,9 @@ static int go(struct way *w, bool *here, struct err *e)
 	return rc;
 }
 
-int topology_put(const char *file, const char *cores, int root, int dir, bool *here, struct err *e)
+int topology_put(const char *file, const char *cores, const struct user *as, int root, int dir, bool *here, struct err *e)
 {
-	struct way w = { .cores = cores, .dir = dir };
+	struct way w = { .cores = cores, .as = as, .dir = dir };
 	int rc;
 
 	if ((w.export = export_open(file, &w.st, e)) < 0)

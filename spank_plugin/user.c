@@ -5,31 +5,29 @@
 #include <errno.h>
 #include <grp.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
-int user_of(spank_t sp, struct user *u, struct err *e)
-{
-	if (spank_get_item(sp, S_JOB_UID, &u->uid) || spank_get_item(sp, S_JOB_GID, &u->gid) ||
-	    spank_get_item(sp, S_JOB_SUPPLEMENTARY_GIDS, &u->groups, &u->ngroups))
-		return err_set(e, "Slurm does not say who the job's user is");
-	return 0;
-}
-
-int user_check(uid_t uid, gid_t gid, struct err *e)
+int user_check(const struct user *u, struct err *e)
 {
 	uid_t r, f, s;
 	gid_t rg, eg, sg;
 
 	if (getresuid(&r, &f, &s) || getresgid(&rg, &eg, &sg))
 		return err_set(e, "%s", strerror(errno));
-	if (r != uid || f != uid || s != uid || rg != gid || eg != gid || sg != gid)
+	if (r != u->uid || f != u->uid || s != u->uid || rg != u->gid || eg != u->gid || sg != u->gid)
 		return err_set(e, "this process does not run as the job's user");
 	return 0;
 }
 
 int user_become(const struct user *u, struct err *e)
 {
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return err_set(e, "%s", strerror(errno));
 	if (!geteuid() && (setgroups(u->ngroups, u->groups) || setresgid(u->gid, u->gid, u->gid) || setresuid(u->uid, u->uid, u->uid)))
 		return err_set(e, "the job's user: %s", strerror(errno));
-	return user_check(u->uid, u->gid, e);
+	/* Where a site lets such a process be traced, the user's others could, and what it writes may be for other users, too. */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+		return err_set(e, "%s", strerror(errno));
+	return user_check(u, e);
 }

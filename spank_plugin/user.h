@@ -3,12 +3,11 @@
 #ifndef TOPIARY_SPANK_USER_H
 #define TOPIARY_SPANK_USER_H
 
-#include <slurm/spank.h>
 #include <sys/types.h>
 
 #include "base/err.h"
 
-/* The job's user, as Slurm tells it. */
+/* A job's user. */
 struct user {
 	uid_t uid;
 	gid_t gid;
@@ -16,13 +15,13 @@ struct user {
 	int ngroups;
 };
 
-/* 0, or -1 with an error. */
-int user_of(spank_t sp, struct user *u, struct err *e);
-
-/* Be that user for good: 0, or -1 when some of root may be left. */
+/*
+ * For a child, before it looks at anything: be that user for good, out of the reach of the user's other processes, and with no way
+ * for it, or for what it executes, to become more. 0, or -1 when some of root may be left.
+ */
 int user_become(const struct user *u, struct err *e);
 
-/* Has Slurm dropped root for good, for this step's user? 0, or -1 with an error. */
-int user_check(uid_t uid, gid_t gid, struct err *e);
+/* Has root been dropped for good, for that user? 0, or -1 with an error. */
+int user_check(const struct user *u, struct err *e);
 
 #endif

@@ -43,8 +43,9 @@ int file_read(const char *path, size_t max, struct buf *out, struct err *e)
 		err_set(e, "%s: not a regular file", path);
 		goto error;
 	}
-	if (read_all(fd, &b, max) < 0 || b.len > max) {
-		err_set(e, "%s: %s (limit %zu bytes)", path, strerror(b.len > max ? EFBIG : errno), max);
+	/* One that says so itself need not be read first; what /proc has says 0. */
+	if (st.st_size > (off_t) max || read_all(fd, &b, max) < 0 || b.len > max) {
+		err_set(e, "%s: %s (limit %zu bytes)", path, strerror(st.st_size > (off_t) max || b.len > max ? EFBIG : errno), max);
 		goto error;
 	}
 	close(fd);

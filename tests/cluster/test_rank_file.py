@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The rank file: made from the matrix, found by a plain mpirun and a plain srun, and each rank is where it says."""
+"""The rank file: made from the matrix, found by a plain mpirun, mpiexec and srun, and each rank is where it says."""
 import json
 import re
-import subprocess
+import shutil
 
 import pytest
+from rig import mpi
 from rig.ask import hwloc_cpus
+from rig.mpi import open_mpi_release
 
 # Open MPI finds the file by itself up to release 4; its successors take one from the command line alone. Where Slurm has each srun take
 # what the job's tasks have, Open MPI's daemons would have the cores of one task.
-RELEASE = int(re.search(r"(\d+)\.", subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=True).stdout).group(1))
 ALL_CORES = "env -u SLURM_CPUS_PER_TASK -u SLURM_TRES_PER_TASK"
-MPIRUN = "mpirun" if RELEASE < 5 else f"{ALL_CORES} mpirun --map-by rankfile:file=$TOPIARY_RANKFILE --bind-to core:overload-allowed"
+MPIRUN = "mpirun" if open_mpi_release() < 5 else f"{ALL_CORES} mpirun --map-by rankfile:file=$TOPIARY_RANKFILE --bind-to core:overload-allowed"
 # One task that has all of the job's cores on a node, whatever the job's tasks have.
 SCRIPT = f"""\
 echo FILE; cat $TOPIARY_RANKFILE
@@ -272,3 +273,103 @@ def test_job_submitted_from_a_mapped_one_does_not_follow_its_map(cluster, matrix
     assert state == "COMPLETED", output
     assert f"/{number}.batch/" not in output and "/cn1/" not in output, output
     assert re.search("^rank 0 host cn3 ", output, re.M) and re.search("^rank 1 host cn3 ", output, re.M), output
+
+
+# --- mpiexec of MPICH and of Intel MPI, which numbers ranks node after node
+
+HYDRA_SEAT = """\
+#!/bin/sh
+cpus=$(taskset -cp $$)
+echo "rank $PMI_RANK host $(hostname) of mpiexec cpus ${cpus##*: }"
+"""
+# Proxies find mpiexec by this machine's loopback, as nodes of the rig have no addresses.
+HYDRA = "export HYDRA_IFACE=lo I_MPI_HYDRA_IFACE=lo PATH={home}:$PATH\n" + \
+    SCRIPT.replace("$TOPIARY_RANKFILE", "$TOPIARY_BLOCK_RANKFILE").replace("{mpirun} {folder}/bin/where", "{how} {home}/seat")
+
+
+@pytest.fixture(params=["mpich", "mpich_5", "intel"], scope="module")
+def hydra(request, whole_cluster):
+    """The folder of an mpiexec and its proxies, where jobs find it."""
+    try:
+        programs = getattr(mpi, request.param)().mpirun[0].parent
+    except mpi.Missing as why:
+        pytest.skip(f"NOT TESTED: {why}")
+    home = whole_cluster.folder / f"hydra-{request.param}"
+    home.mkdir()
+    for program in ("mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy"):
+        if (programs / program).exists():
+            shutil.copy(programs / program, home)
+    (home / "mpiexec").symlink_to("mpiexec.hydra")
+    (home / "seat").write_text(HYDRA_SEAT)
+    (home / "seat").chmod(0o755)
+    return home
+
+
+def mpiexec(cluster, hydra, matrix, how, *options, ranks=8, pairs=((0, 3), (1, 2), (4, 6), (5, 7))):
+    heavy = {frozenset(pair): 900 - 200 * n for n, pair in enumerate(pairs)}
+    text = "".join(" ".join(str(heavy.get(frozenset((a, b)), int(a != b))) for b in range(ranks)) + "\n" for a in range(ranks))
+    _, state, output = cluster.job(HYDRA.format(home=hydra, how=how), f"--ntasks={ranks}", f"--topo-matrix={matrix(text=text)}", *options)
+    assert state == "COMPLETED", output
+    return output
+
+
+TWO = ["-w", "cn1,cn2", "-N2", "--ntasks-per-node=4"]
+
+
+@pytest.mark.parametrize("options, more", [
+    (TWO, {}),
+    # 7 on the first node, as Slurm has it.
+    (["-w", "cn1,cn2", "-N2"], {}),
+    # A place for ranks is none for what starts them.
+    ([*TWO, "--topo-place=compact"], {}),
+    (["-w", "cn1", "-N1"], {}),
+    # A core has two CPUs, and two ranks.
+    (["-w", "cn3", "-N1"], {"ranks": 32}),
+])
+def test_plain_mpiexec_starts_each_rank_where_the_file_says(cluster, matrix, hydra, options, more):
+    output = mpiexec(cluster, hydra, matrix, "mpiexec", *options, **more)
+    said = compare(cluster, output, more.get("ranks", 8))
+    assert [host for host, _ in said.values()] == sorted(host for host, _ in said.values())
+    if options is TWO:
+        assert all(said[a][1][0] // 2 == said[b][1][0] // 2 for a, b in ((0, 3), (1, 2), (4, 6), (5, 7))), "two that exchange share no L2"
+        assert {slots for host, slots in said.values()} == {(n,) for n in range(4)}
+
+
+def test_place_of_a_task_is_none_for_the_ranks_that_it_starts(cluster, hydra):
+    """Without a map, too: the ranks of a node are not all on the first core of a place."""
+    script = f"export HYDRA_IFACE=lo I_MPI_HYDRA_IFACE=lo PATH={hydra}:$PATH; mpiexec {hydra}/seat"
+    _, state, output = cluster.job(script, "-n8", *TWO, "--topo-place=compact")
+    _, _, bound = parse(output)
+    assert state == "COMPLETED" and len(bound) == 8, output
+    assert all(len({cpu for at, cpus in bound.values() if at == host for cpu in cpus}) >= 4 for host in ("cn1", "cn2")), output
+
+
+def test_ranks_of_several_cpus(cluster, matrix, hydra):
+    # Intel MPI makes domains of SLURM_CPUS_PER_TASK by itself.
+    output = mpiexec(cluster, hydra, matrix, "env -u SLURM_CPUS_PER_TASK mpiexec", "-w", "cn1,cn3", "-N2", "--ntasks-per-node=4", "--cpus-per-task=2")
+    assert {len(slots) for _, slots in compare(cluster, output, 8).values()} == {1, 2}
+
+
+def test_fewer_ranks_are_the_first_of_the_map(cluster, matrix, hydra):
+    said, topologies, bound = parse(mpiexec(cluster, hydra, matrix, "mpiexec -n 4", *TWO))
+    due = expected(cluster, said, topologies)
+    assert bound == {rank: due[rank] for rank in range(4)}
+
+
+@pytest.mark.parametrize("how", [
+    "env HYDRA_BINDING=none I_MPI_PIN=0 mpiexec",
+    "mpiexec -ppn 1 -n 2",
+    # Without that Intel MPI's would go by ssh.
+    "env I_MPI_HYDRA_BOOTSTRAP=slurm mpiexec -hosts cn2 -n 2",
+    "mpiexec -n 11",
+])
+def test_mpiexec_that_says_more_is_as_without_us(cluster, matrix, hydra, how):
+    script = f"export HYDRA_IFACE=lo I_MPI_HYDRA_IFACE=lo PATH={hydra}:$PATH; {how} {hydra}/seat | sort"
+    _, state, stock = cluster.job(script, "-n8", *TWO)
+    ours = mpiexec(cluster, hydra, matrix, how, *TWO)
+    assert state == "COMPLETED"
+    _, _, stock = parse(stock)
+    _, _, ours = parse(ours)
+    assert {rank: host for rank, (host, _) in ours.items()} == {rank: host for rank, (host, _) in stock.items()}
+    # More ranks than the map has: the others are bound as ever.
+    assert "-n 11" in how or ours == stock

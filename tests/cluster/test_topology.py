@@ -4,7 +4,6 @@
 import os
 import re
 import shutil
-import subprocess
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +11,11 @@ from pathlib import Path
 import pytest
 from rig import Cluster, MachineError, os_indexes
 from rig.ask import cores_of, expand, hwloc_cpus
+from rig.node import little_room, log_of
 from rig.processes import wait_until
 
 SHOW = "cat $HWLOC_XMLFILE"
-FILES = "stat -c %n:%i:%a:%U $TOPIARY_STEP_DIR/*"
+FILES = "stat -c %n:%i:%a:%U $TOPIARY_STEP_DIR/topology.shm $TOPIARY_STEP_DIR/topology.xml"
 OURS = ("HWLOC_XMLFILE", "HWLOC_THISSYSTEM", "HWLOC_LIBXML_IMPORT", "HWLOC_PLUGINS_PATH")
 TELL = "env | grep ^HWLOC_ | sort"
 MOST_IMAGES = 512
@@ -38,17 +38,6 @@ def run(cluster, script, *options):
 def inodes(output):
     """{name: inode} of a step's files."""
     return {Path(line.split(":")[0]).name: int(line.split(":")[1]) for line in output.split("\n")[:-1]}
-
-
-@contextmanager
-def log_of(cluster, node):
-    """What slurmstepd writes into the node's log meanwhile, as a list of lines."""
-    path, lines = cluster.folder / "log" / f"slurmd.{node}.log", []
-    size = path.stat().st_size
-    yield lines
-    with open(path, errors="replace") as log:
-        log.seek(size)
-        lines += log.read().split("\n")
 
 
 @pytest.fixture(scope="module")
@@ -148,8 +137,9 @@ def test_steps_with_the_same_cores_share_one_image(cluster):
 
 def test_whole_node_is_there_for_what_looks_beyond_the_step(cluster):
     count = "lstopo-no-graphics --input $TOPIARY_STEP_DIR/node/topology.xml --only PU | wc -l"
-    _, output = run(cluster, f"srun -n1 --topo-nic=auto sh -c '{count}'; ls $TOPIARY_STEP_DIR", "-w", "cn3", "-n2")
-    assert output.split() == ["32", "topology.shm", "topology.xml"]
+    _, output = run(cluster, f"srun -n1 --topo-nic=auto sh -c '{count}'; {FILES} | wc -l; test -e $TOPIARY_STEP_DIR/node || echo none",
+                    "-w", "cn3", "-n2")
+    assert output.split() == ["32", "2", "none"]
 
 
 @contextmanager
@@ -217,24 +207,6 @@ def test_many_steps_at_once(cluster):
     script = f"for i in $(seq 24); do srun --exact -n1 -c1 --mem=1 sh -c '{FILES} | wc -l' & done; wait"
     _, output = run(cluster, script, "-w", "cn1", "--ntasks=24", "-N1")
     assert output.split() == ["2"] * 24
-
-
-@contextmanager
-def little_room(folder):
-    """The folder, as it is, in a file system of its own that is full."""
-    with_copy = subprocess.run(["tar", "c", "-C", folder, "--exclude=./[0-9]*", "."], capture_output=True, check=True).stdout
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "tmpfs", folder], check=True)
-    try:
-        subprocess.run(["tar", "x", "-C", folder, "--exclude=./cache"], input=with_copy, check=True)
-        with open(folder / "filler", "wb", buffering=0) as filler:
-            try:
-                while filler.write(bytes(4096)):
-                    pass
-            except OSError:
-                pass
-        yield
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
 
 
 def test_full_run_dir_is_one_warning_and_stock(cluster):

@@ -26,6 +26,7 @@ enum { SETTLED = 3 };		/* seconds: the age at which a file's times tell it from 
 
 static char folder[64], export_file[80], run_folder[80], cache_folder[96];
 static int root;
+static const struct user reader = { .uid = 65534, .gid = 65534 };
 
 static void write_export(const char *description)
 {
@@ -83,7 +84,7 @@ static struct got step(const char *cores)
 	bool here;
 
 	assert_true(dir >= 0);
-	g.rc = topology_put(export_file, cores, root, dir, &here, &g.e);
+	g.rc = topology_put(export_file, cores, &reader, root, dir, &here, &g.e);
 	g.child = children() != before;
 	g.shm = inode(dir, IMAGE_SHM);
 	g.xml = inode(dir, IMAGE_XML);

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""A node from the inside: its log, and its RunDir without room."""
+import subprocess
+from contextlib import contextmanager
+
+
+@contextmanager
+def log_of(cluster, node):
+    """What slurmd and slurmstepd write into the node's log meanwhile, as a list of lines."""
+    path, lines = cluster.folder / "log" / f"slurmd.{node}.log", []
+    size = path.stat().st_size
+    yield lines
+    with open(path, errors="replace", newline="\n") as log:
+        log.seek(size)
+        lines += log.read().split("\n")
+
+
+@contextmanager
+def little_room(folder):
+    """The folder, as it is, in a file system of its own that is full."""
+    with_copy = subprocess.run(["tar", "c", "-C", folder, "--exclude=./[0-9]*", "."], capture_output=True, check=True).stdout
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "tmpfs", folder], check=True)
+    try:
+        subprocess.run(["tar", "x", "-C", folder, "--exclude=./cache"], input=with_copy, check=True)
+        with open(folder / "filler", "wb", buffering=0) as filler:
+            try:
+                while filler.write(bytes(4096)):
+                    pass
+            except OSError:
+                pass
+        yield
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
