@@ -36,7 +36,20 @@ static char *scalar(const yaml_node_t *n)
 	return n && n->type == YAML_SCALAR_NODE ? (char *) n->data.scalar.value : NULL;
 }
 
-/* The value of a key of a mapping, or NULL. */
+/* Where there is nothing, `scontrol show topoconf` writes a key without a value, {} or []. */
+static bool is_empty(const yaml_node_t *n)
+{
+	switch (n->type) {
+	case YAML_MAPPING_NODE:
+		return n->data.mapping.pairs.start == n->data.mapping.pairs.top;
+	case YAML_SEQUENCE_NODE:
+		return n->data.sequence.items.start == n->data.sequence.items.top;
+	default:
+		return n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && !n->data.scalar.length;
+	}
+}
+
+/* The value of a key of a mapping, or NULL when there is none. */
 static yaml_node_t *value_of(struct yaml *y, const yaml_node_t *map, const char *key)
 {
 	if (map->type != YAML_MAPPING_NODE)
@@ -45,7 +58,7 @@ static yaml_node_t *value_of(struct yaml *y, const yaml_node_t *map, const char 
 		const char *name = scalar(node_of(y, p->key));
 
 		if (name && !strcmp(name, key))
-			return node_of(y, p->value);
+			return is_empty(node_of(y, p->value)) ? NULL : node_of(y, p->value);
 	}
 	return NULL;
 }

@@ -26,19 +26,36 @@ check-unit: built
 check-store: built
 	@$(PYTEST) tests/store
 
-# With SLURM=24.11 the same on the Debian that has this release.
-SMOKE := $(addprefix tests/cluster/,test_select.py::test_fewest_domains test_select.py::test_jobs_share_no_core \
-	test_select.py::test_running_jobs_survive_a_restart_of_slurmctld test_topology.py::test_step_on_each_node_has_that_nodes \
-	test_topology.py::test_exports_come_back_byte_for_byte test_rank_file.py::test_plain_mpirun_starts_every_rank \
-	test_rank_file.py::test_plain_srun_starts_each_rank_where_the_file_says \
-	test_bad_input.py::test_option_is_refused_at_submission test_fit.py::test_required_boundary_is_waited_for \
-	test_fit.py::test_what_no_node_can_ever_give_is_refused test_why.py::test_placed_job)
+# What is tried with each other Slurm, too: of every feature the tests in which Slurm, Open MPI or the kernel has a say.
+smoke = $(addprefix tests/cluster/test_$(strip $(1)).py::test_,$(2))
+SMOKE := \
+	$(call smoke, select, fewest_domains level_off_is_stock jobs_share_no_core running_jobs_survive_a_restart_of_slurmctld) \
+	$(call smoke, fit, required_boundary_is_waited_for what_no_node_can_ever_give_is_refused path_is_kept comment_says_the_same) \
+	$(call smoke, why, placed_job) \
+	$(call smoke, topology, step_on_each_node_has_that_nodes environment_names_the_topology_and_its_quickest_reader \
+		program_adopts_the_image steps_with_the_same_cores_share_one_image exports_come_back_byte_for_byte) \
+	$(call smoke, tools_see, lstopo openmpi mpich likwid openmp) \
+	$(call smoke, place, tasks_are_where_they_were_to_be what_the_user_bound_is_not_left memory_policy memory_policy_outlives_exec \
+		pages_follow_the_policy large_pages threads_stay_within_their_task what_the_user_set_stays report_is_what_the_kernel_says \
+		report_is_a_table_of_all_nodes report_tells_gpus_in_order_and_their_side batch_script_is_left_alone) \
+	$(call smoke, nic, libfabric_keeps_to_the_device ucx_keeps_to_the_device exports_what_the_user_left_open report_names_the_device \
+		each_task_has_the_device_near_to_it) \
+	$(call smoke, rank_file, each_rank_is_where_the_file_says plain_mpirun_starts_every_rank \
+		plain_srun_starts_each_rank_where_the_file_says srun_that_says_more_is_as_without_us) \
+	$(call smoke, capture, next_job_maps_by_what_this_one_exchanged recorder_stands_in_where_monitoring_is_off \
+		folder_that_went_is_one_warning killed_job_keeps_what_it_told_before) \
+	$(call smoke, fabric, slurmctld_tells_the_same slurmctld_finds_no_fault_with_it a_job_that_needs_one_switch_gets_one \
+		a_job_is_mapped_by_the_registrys_fabric) \
+	$(call smoke, bad_input, option_is_refused_at_submission matrix_that_went_costs_one_warning) \
+	$(addprefix tests/cluster/compose/test_,daemons.py::test_to_stock_and_back_with_running_jobs gres.py::test_cores_are_at_the_gpu \
+		network.py::test_one_switch_holds_the_job)
 ifeq ($(SLURM),)
 check-cluster: built
 	@$(PYTEST) tests/cluster
 check-smoke: built
 	@$(PYTEST) $(SMOKE)
 else
+# With SLURM=24.11 the same on the Debian that has this release.
 check-cluster check-smoke: setup
 	@exec env $(RIG_ENV) packaging/root $(SLURM) make -j$$(nproc) --no-print-directory WERROR=$(WERROR) SLURM= $@
 # Where the mirror cannot give that Debian now, the rest has been tested all the same: said last, and loud.

@@ -46,6 +46,18 @@ def test_bad_matrix_costs_one_warning(cluster, matrix, text):
     assert "file=\n4\n" in output, output
 
 
+def test_matrix_that_went_costs_one_warning(cluster, matrix):
+    """It was there when the job was submitted. Its srun, and the one by which mpirun reaches the other node, run all the same."""
+    path, output = matrix(4), cluster.folder / "work" / "went.out"
+    script = f"mpirun {cluster.folder}/bin/where | wc -l; srun -Q echo step"
+    number = cluster.batch(script, "-H", "-w", "cn1,cn2", "-N2", "-n4", f"--topo-matrix={path}", f"--output={output}").stdout.strip()
+    path.unlink()
+    cluster.command(["scontrol", "release", number])
+    assert cluster.wait_job(number) == "COMPLETED"
+    said = output.read_text()
+    assert said.count(str(path)) == 1 and said.splitlines()[-5:] == ["4", *4 * ["step"]], said
+
+
 # --- the snapshot
 
 def cut(text):

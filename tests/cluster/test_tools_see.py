@@ -7,6 +7,7 @@ import subprocess
 import pytest
 from rig import Cluster, os_indexes
 from rig.ask import cores_of, hwloc_cpus
+from rig.mpi import open_mpi_release
 from rig.paths import ROOT
 
 NODE, PACKAGE = "cn1", 16       # amd-4x16: a core has one thread, a package 16 cores
@@ -41,10 +42,15 @@ def test_lstopo(cluster, tasks):
 
 @pytest.mark.parametrize("tasks", [SOME, MANY])
 def test_openmpi(cluster, tasks):
-    """mpirun draws the cores that it knows of, [B/././.] for each package."""
-    output, _, packages = ask(cluster, "mpirun --bind-to core --map-by core --report-bindings true 2>&1", tasks)
-    drawn = [[len(package.split("/")) for package in re.findall(r"\[([B./]+)\]", line)] for line in output.split("\n") if "MCW rank" in line]
-    assert drawn == [packages] * tasks, output
+    """mpirun draws the cores that it knows of: release 4 for each rank, [B/././.] for each package; release 5 all of the tree."""
+    if open_mpi_release() < 5:
+        output, _, packages = ask(cluster, "mpirun --bind-to core --map-by core --report-bindings true 2>&1", tasks)
+        lines = [line for line in output.split("\n") if "MCW rank" in line]
+        drawn = [[len(package.split("/")) for package in re.findall(r"\[([B./]+)\]", line)] for line in lines]
+        assert drawn == [packages] * tasks, output
+    else:
+        output, _, packages = ask(cluster, "mpirun --display topo true 2>&1", tasks)
+        assert [package.count("Type: Core") for package in output.split("Type: Package")[1:]] == packages, output
 
 
 @pytest.mark.parametrize("tasks", [SOME, MANY])

@@ -313,6 +313,13 @@ static const struct {
 	  NULL, FABRIC_TORUS },
 	{ "RingName=r0 Nodes=n[1-8]\n", NULL, FABRIC_TORUS },
 	{ "---\n- topology: r\n  ring:\n    rings:\n      - ring: r0\n        nodes: n[1-8]\n", NULL, FABRIC_TORUS },
+	/* As scontrol tells what slurmctld runs with. */
+	{ "%YAML 1.1\n---\n- topology: two\n  cluster_default: true\n  block: {}\n  flat: {}\n  ring: {}\n  torus3d: {}\n"
+	  "  tree:\n    switches:\n    - switch: top\n      children: s[1-2]\n      nodes:\n"
+	  "    - switch: s1\n      children:\n      nodes: n[1-9]\n    - switch: s2\n      children:\n      nodes: n[10-27]\n...\n",
+	  "SwitchName=s1 Nodes=n[1-9]\nSwitchName=s2 Nodes=n[10-27]\nSwitchName=top Switches=s[1-2]\n", FABRIC_FAT_TREE },
+	{ "---\n- topology: t\n  torus3d:\n    toruses:\n    - name: pod\n      nodes: n[1-27]\n      dims: {x: 3, y: 3, z: 3}\n"
+	  "      placements: []\n      regions: []\n  tree: {}\n", NULL, FABRIC_TORUS },
 };
 
 static void reads_topology_yaml(void **state)
@@ -512,13 +519,14 @@ static void refuses_what_is_malformed(void **state)
 		{ "---\n- topology: [\n", "test:3: did not find expected node content" },
 		{ "---\n- topology: a\n  flat: true\n", "test:2: a topology of tree, block, torus3d or ring was expected" },
 		{ "---\n- topology: a\n  tree:\n    switch: a\n", "test:4: switch: not a key that is known here" },
-		{ "---\n- topology: a\n  tree: {}\n", "test:3: a list of switches was expected" },
+		{ "---\n- topology: a\n  tree: {}\n", "test:2: a topology of tree, block, torus3d or ring was expected" },
+		{ "---\n- topology: a\n  tree: {switches: a}\n", "test:3: a list of switches was expected" },
 		{ "---\n- topology: a\n  tree:\n    switches:\n      - nodes: n1\n", "test:5: switch, a name, was expected" },
 		{ "---\n- topology: a\n  tree:\n    switches:\n      - switch: s\n        nodes: n[1\n",
 		  "test:5: 'n[1': not a host list" },
 		{ "---\n- topology: a\n  tree:\n    switches:\n      - switch: s\n        children: t\n",
 		  "test:5: t: a switch that no line defines" },
-		{ "---\n- topology: a\n  block:\n    block_sizes: [4, 6]\n    blocks: []\n",
+		{ "---\n- topology: a\n  block:\n    block_sizes: [4, 6]\n    blocks: [{block: b}]\n",
 		  "test:4: BlockSizes: '6': not a multiple of what is before it" },
 		{ "---\n- topology: a\n  torus3d:\n    toruses:\n      - name: t\n        nodes: n[1-4]\n",
 		  "test:5: dims, of x, y and z, was expected" },

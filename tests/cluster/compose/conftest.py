@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from rig import Cluster
+from rig.cluster import STOCK_PLUGINS
 
 pytest.register_assert_rewrite(f"{__package__}.pair")
 
@@ -103,24 +104,24 @@ def rich(rich_pair):
     rich_pair.clean()
 
 
-# --- a network that Slurm knows
+# --- a network that Slurm knows, told in each way that it has
 
-TREE_NODES = {f"mid{i}": "intel-2x8" for i in range(1, 6)}
-TREE = {
-    "conf": "TopologyPlugin=topology/tree\n",
-    "files": {"topology.conf": "SwitchName=leaf1 Nodes=mid[1-2]\nSwitchName=leaf2 Nodes=mid[3-5]\nSwitchName=top Switches=leaf[1-2]\n"},
+NETWORK_NODES = {f"mid{i}": "intel-2x8" for i in range(1, 6)}
+NETWORKS = {
+    "tree": "SwitchName=leaf1 Nodes=mid[1-2]\nSwitchName=leaf2 Nodes=mid[3-5]\nSwitchName=top Switches=leaf[1-2]\n",
+    "block": "BlockName=leaf1 Nodes=mid[1-2]\nBlockName=leaf2 Nodes=mid[3-5]\nBlockSizes=2\n",
 }
 
 
-@pytest.fixture(scope="session")
-def tree_pair(pairs):
-    return pairs(TREE_NODES, **TREE)
+@pytest.fixture(scope="session", params=[kind for kind in NETWORKS if (STOCK_PLUGINS / f"topology_{kind}.so").exists()])
+def network_pair(request, pairs):
+    return pairs(NETWORK_NODES, conf=f"TopologyPlugin=topology/{request.param}\n", files={"topology.conf": NETWORKS[request.param]})
 
 
 @pytest.fixture
-def tree(tree_pair):
-    yield tree_pair
-    tree_pair.clean()
+def network(network_pair):
+    yield network_pair
+    network_pair.clean()
 
 
 # --- jobs that take turns

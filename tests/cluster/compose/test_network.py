@@ -19,24 +19,24 @@ def last_of(pair, submissions):
 
 
 @pytest.mark.parametrize("nodes, switches", [(2, ""), (2, "--switches=1"), (3, ""), (3, "--switches=1")])
-def test_one_switch_holds_the_job(tree, nodes, switches):
-    ours, stock = last_of(tree, [f"-N{nodes} -n{8 * nodes} --ntasks-per-core=1 --ntasks-per-node=8 {switches}"])
+def test_one_switch_holds_the_job(network, nodes, switches):
+    ours, stock = last_of(network, [f"-N{nodes} -n{8 * nodes} --ntasks-per-core=1 --ntasks-per-node=8 {switches}"])
     assert leaves(ours) == leaves(stock) and len(leaves(ours)) == 1
     assert not cuts(ours)
 
 
-def test_the_network_comes_before_the_shape(tree):
+def test_the_network_comes_before_the_shape(network):
     halves = [f"-N1 -w {node} -n8 -c2" for node in ("mid1", "mid3")]
-    ours, stock = last_of(tree, [*halves, "-N2 -n16 --ntasks-per-core=1 --ntasks-per-node=8"])
+    ours, stock = last_of(network, [*halves, "-N2 -n16 --ntasks-per-core=1 --ntasks-per-node=8"])
     assert len(leaves(ours)) == len(leaves(stock)) == 1
     assert not cuts(ours)
 
 
-def test_more_nodes_than_any_switch_has(tree):
-    ours, stock = last_of(tree, ["-N4 -n32 --ntasks-per-core=1 --ntasks-per-node=8"])
+def test_more_nodes_than_any_switch_has(network):
+    ours, stock = last_of(network, ["-N4 -n32 --ntasks-per-core=1 --ntasks-per-node=8"])
     assert len(ours) == len(stock) == 4
     assert not cuts(ours)
 
 
-def test_too_many_for_a_switch_waits_as_under_stock(tree):
-    tree.fates(["-N5 -n5 --exclusive", "-N1 -n1"])
+def test_too_many_for_a_switch_waits_as_under_stock(network):
+    network.fates(["-N5 -n5 --exclusive", "-N1 -n1"])
