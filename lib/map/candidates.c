@@ -89,11 +89,6 @@ static int map_netloc(const struct problem *b, unsigned *slot)
 	return map_scotch(b, b->s->n, SCOTCH_MAP_NETLOC, slot);
 }
 
-static int map_default(const struct problem *b, unsigned *slot)
-{
-	return map_scotch(b, b->s->n, SCOTCH_MAP_DEFAULT, slot);
-}
-
 /* Scotch spreads few ranks over many slots. As many slots as ranks make them stay together. */
 static int map_compact(const struct problem *b, unsigned *slot)
 {
@@ -173,7 +168,6 @@ const struct candidate candidates[] = {
 	{ "halves-packed", map_halves_packed, MAY_TAKE_LONG | HAS_ROOM },
 	{ "halves-alone", map_halves_alone, MAY_TAKE_LONG | HAS_CUTS },
 	{ "halves-alone-packed", map_halves_alone_packed, MAY_TAKE_LONG | HAS_CUTS | HAS_ROOM },
-	{ "scotch-default", map_default, MAY_TAKE_LONG },
 	{ "scotch-compact", map_compact, MAY_TAKE_LONG | HAS_ROOM },
 };
 

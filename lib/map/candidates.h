@@ -22,10 +22,10 @@ struct problem {
 };
 
 /*
- * In the order of preference among mappings of one cost. Those before CANDIDATE_SEEDED need no luck; the others may be had again with
+ * In the order of preference among mappings of one cost. Those from CANDIDATE_SEEDED on are had again with
  * another seed. map: slot[m->ranks], at most one rank a slot; 0 or -1.
  */
-enum { CANDIDATE_BLOCK, CANDIDATE_CYCLIC, CANDIDATE_SEEDED, CANDIDATE_SCOTCH = CANDIDATE_SEEDED };
+enum { CANDIDATE_BLOCK, CANDIDATE_CYCLIC, CANDIDATE_SCOTCH, CANDIDATE_SEEDED };
 
 struct candidate {
 	const char *name;

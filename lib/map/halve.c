@@ -13,7 +13,7 @@ enum { MODES = 3, MAX_DIRECTIONS = 8, MAX_CUTS = 2 * (MAX_DIRECTIONS + 2) + 1 };
 /* Directions, the first of which are the modes themselves; how often modes are smoothed; cuts that are mended to the end. */
 static const struct thoroughness {
 	unsigned directions, smoothings, mended;
-} thorough = { MAX_DIRECTIONS, 40, 6 }, quick = { 3, 12, 2 };
+} thorough = { MAX_DIRECTIONS, 40, 4 }, quick = { 3, 12, 2 };
 
 struct cut {
 	double cost;

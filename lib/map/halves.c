@@ -13,7 +13,7 @@
 /* The part of all that is said which is taken for rounding. */
 #define ROUNDING 1e-12
 /* What it takes to change a partner's place in the tournament, in arcs; and a rank's. */
-#define ARC_WORK 3
+#define ARC_WORK 6
 #define RANK_WORK 8
 
 static int alloc_all(struct halves *h, size_t arcs)
