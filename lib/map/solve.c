@@ -35,7 +35,7 @@ static const struct effort {
 	unsigned starts;		/* of the best after polish, so many are renewed and annealed */
 	unsigned polish, renew, anneal;
 } efforts[] = {
-	[EFFORT_FAST] = { "fast", true, 1, 384, 2, 1, 300, 4000, 4000 },
+	[EFFORT_FAST] = { "fast", true, 1, 256, 2, 1, 300, 4000, 4000 },
 	[EFFORT_NORMAL] = { "normal", false, 1, 768, MAX_TRIALS, 9, 800, 180000, 50000 },
 	[EFFORT_HIGH] = { "high", false, 4, 0, MAX_TRIALS, MAX_TRIALS, 8000, 6000000, 4000000 },
 };
