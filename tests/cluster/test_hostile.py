@@ -355,7 +355,8 @@ def test_who_restricts_the_topology_is_the_user(cluster, options):
 
 RECORDER = """\
 #!/bin/sh
-{{ cat /proc/self/status; ls -l /proc/$$/fd | sed -n 's/.* \\([0-9]*\\) -> /fd:\t\\1 /p'; tr '\\0' '\\n' < /proc/$$/environ | sed 's/^/env:\t/'
+ls -l /proc/$$/fd > {folder}/work/fds.$1
+{{ cat /proc/self/status; sed -n 's/.* \\([0-9]*\\) -> /fd:\t\\1 /p' {folder}/work/fds.$1; tr '\\0' '\\n' < /proc/$$/environ | sed 's/^/env:\t/'
 }} > {folder}/work/child.$1
 exec {folder}/bin/topiary "$@"
 """
