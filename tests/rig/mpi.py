@@ -68,8 +68,9 @@ def bring(folder, name, get):
 
 def wheels(name, *requirements):
     def get(path):
-        subprocess.run([sys.executable, "-m", "pip", "-q", "install", "--no-deps", "--root-user-action=ignore", f"--prefix={path}", *requirements],
-                       check=True, capture_output=True)
+        # An environment of its own: outside of one, Debian's pip puts files below local/.
+        for command in ([sys.executable, "-m", "venv", path], [path / "bin" / "pip", "-q", "install", "--no-deps", *requirements]):
+            subprocess.run(command, check=True, capture_output=True)
     return bring("mpi-wheels", name, get)
 
 
