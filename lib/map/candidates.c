@@ -116,27 +116,27 @@ static int map_halved(const struct problem *b, unsigned *slot)
 
 static int map_packed(const struct problem *b, unsigned *slot)
 {
-	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_SCOTCH, .halved = true, .packed = true });
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_SCOTCH, .halved = true, .sizes = SPLIT_PACKED });
 }
 
 static int map_halves(const struct problem *b, unsigned *slot)
 {
-	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES, .halved = true });
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_FREE });
 }
 
 static int map_halves_packed(const struct problem *b, unsigned *slot)
 {
-	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES, .halved = true, .packed = true });
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_PACKED });
 }
 
 static int map_halves_alone(const struct problem *b, unsigned *slot)
 {
-	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES_ALONE, .halved = true });
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES_ALONE, .halved = true, .sizes = SPLIT_FREE });
 }
 
 static int map_halves_alone_packed(const struct problem *b, unsigned *slot)
 {
-	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES_ALONE, .halved = true, .packed = true });
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES_ALONE, .halved = true, .sizes = SPLIT_PACKED });
 }
 
 enum need { MAY_TAKE_LONG = 1, HAS_ROOM = 2, HAS_CUTS = 4 };

@@ -15,6 +15,9 @@ static const struct thoroughness {
 	unsigned directions, smoothings, mended;
 } thorough = { MAX_DIRECTIONS, 40, 4 }, quick = { 3, 12, 2 };
 
+/* What it takes to sort a rank, and to put it in its half, in arcs. */
+#define SORT_WORK 40
+
 struct cut {
 	double cost;
 	bool *second;		/* of each rank */
@@ -136,20 +139,50 @@ static void add_cut(struct cutting *c)
 	memcpy(cut->second, c->h->second, c->h->n);
 }
 
+/* In this order those of the first half come first, as many of them as cut the least. */
+static void cut_in_order(struct cutting *c)
+{
+	struct halves *h = c->h;
+	unsigned empty = h->n - h->ranks, first = c->first - empty;
+	double more = 0, least = 0;
+
+	memset(h->second, true, h->n);
+	for (unsigned i = 0; i < c->first && i < h->ranks; i++) {
+		unsigned rank = c->order[i];
+
+		h->second[rank] = false;
+		more -= h->pull[rank];
+		for (size_t a = h->row[rank]; a < h->row[rank + 1]; a++)
+			more += h->second[h->adj[a]] ? h->weight[a] : -h->weight[a];
+		if (i < first || more < least) {
+			least = more;
+			first = i < first ? first : i + 1;
+		}
+	}
+	for (unsigned i = first; i < h->ranks; i++)
+		h->second[c->order[i]] = true;
+	for (unsigned i = 0; i < c->first - first; i++)
+		h->second[h->ranks + i] = false;
+	add_cut(c);
+}
+
 /* Those with the least keys are the first half, and those with the largest. */
 static void cut_by_key(struct cutting *c)
 {
-	unsigned n = c->h->n;
+	unsigned n = c->h->ranks;
 
 	for (unsigned i = 0; i < n; i++)
 		c->order[i] = i;
 	qsort_r(c->order, n, sizeof(*c->order), by_key, c->key);
-	for (unsigned i = 0; i < n; i++)
-		c->h->second[c->order[i]] = i >= c->first;
-	add_cut(c);
-	for (unsigned i = 0; i < n; i++)
-		c->h->second[c->order[i]] = i < n - c->first;
-	add_cut(c);
+	c->h->work += 2 * c->h->row[c->h->n] + SORT_WORK * (unsigned long long) n;
+	cut_in_order(c);
+	for (unsigned i = 0; i < n / 2; i++) {
+		unsigned other = c->order[i];
+
+		c->order[i] = c->order[n - 1 - i];
+		c->order[n - 1 - i] = other;
+	}
+	cut_in_order(c);
 }
 
 static void cut_along(struct cutting *c, unsigned direction)
@@ -225,22 +258,17 @@ int halve(struct halves *h, unsigned first, struct halve_way way)
 	return rc;
 }
 
-/* Other sizes than they have now are to be had as well: then what is now cannot be mended, and yet is what is to be beaten. */
 int halve_again(struct halves *h, unsigned first, struct halve_way way)
 {
 	bool *was = malloc(h->n + 1);
 	struct cutting c;
-	unsigned have = 0;
 	double cost;
 	int rc = cutting_open(&c, h, first, way) || !was ? -1 : 0;
 
 	if (rc == 0) {
 		memcpy(was, h->second, h->n);
-		for (unsigned i = 0; i < h->n; i++)
-			have += !was[i];
 		cost = halves_cut(h);
-		if (have == first)
-			add_cut(&c);
+		add_cut(&c);
 		cut_all(&c);
 		mend_best(&c, way.loose);
 		rc = c.cut[0].cost < cost - h->grain;

@@ -15,9 +15,10 @@ struct halve_way {
 };
 
 /*
- * Part the ranks so that the first half gets exactly so many of them and little is cut: across directions in the space of the graph's
- * slowest modes (Pothen, Simon and Liou, 1990), in the order of the ranks and in that of the pull, of which the best ones are mended.
- * Several directions, for the modes of a cube are turned any way in it. h->second tells. 0, or -1 when memory is short.
+ * Part the ranks so that the first half gets exactly so many of them and of empty slots, and little is cut: across directions in the
+ * space of the graph's slowest modes (Pothen, Simon and Liou, 1990), in the order of the ranks and in that of the pull, of which the
+ * best ones are mended. Several directions, for the modes of a cube are turned any way in it. h->second tells. 0, or -1 when memory is
+ * short.
  */
 int halve(struct halves *h, unsigned first, struct halve_way way);
 

@@ -2,61 +2,70 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "map/halves.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "map/slots.h"
 
 /* So many exchanges that brought nothing end it. So often it is done again. */
-#define PATIENCE 40
+#define PATIENCE 8
 #define PASSES 12
+/* Ranks in a block of a contest, of which so many are looked at side by side. */
+#define BLOCK 16
+#define WAYS 4
 /* The part of all that is said which is taken for rounding. */
 #define ROUNDING 1e-12
-/* What it takes to change a partner's place in the tournament, in arcs; and a rank's. */
-#define ARC_WORK 6
+/* What it takes to enter a partner into a contest, in arcs; and a rank. */
+#define ARC_WORK 4
 #define RANK_WORK 8
 
 static int alloc_all(struct halves *h, size_t arcs)
 {
-	size_t n = h->n;
+	size_t n = h->n, slots;
 
-	for (h->leaves = 1; h->leaves < n; h->leaves *= 2)
-		;
+	h->blocks = h->n / BLOCK + 1;
+	slots = (size_t) h->blocks * BLOCK;
 	h->row = malloc((n + 1) * sizeof(*h->row));
 	h->adj = malloc((arcs + 1) * sizeof(*h->adj));
 	h->weight = malloc((arcs + 1) * sizeof(*h->weight));
 	h->pull = calloc(2 * n + 1, sizeof(*h->pull));
 	h->second = calloc(2 * n + 1, sizeof(*h->second));
-	h->swapped = malloc((2 * n + 4 * (size_t) h->leaves) * sizeof(*h->swapped));
-	if (!h->row || !h->adj || !h->weight || !h->pull || !h->second || !h->swapped)
+	h->swapped = malloc(2 * n * sizeof(*h->swapped));
+	h->contest[0].gain = malloc(2 * (slots + h->blocks) * sizeof(double));
+	h->contest[0].stale = malloc(2 * (size_t) h->blocks);
+	if (!h->row || !h->adj || !h->weight || !h->pull || !h->second || !h->swapped || !h->contest[0].gain || !h->contest[0].stale)
 		return -1;
 	h->gain = h->pull + n;
 	h->locked = h->second + n;
-	h->tree[0] = h->swapped + 2 * n;
-	h->tree[1] = h->tree[0] + 2 * (size_t) h->leaves;
+	h->contest[1].gain = h->contest[0].gain + slots;
+	h->contest[0].most = h->contest[1].gain + slots;
+	h->contest[1].most = h->contest[0].most + h->blocks;
+	h->contest[1].stale = h->contest[0].stale + h->blocks;
 	return 0;
 }
 
-int halves_init(struct halves *h, const struct matrix *m, const struct some_ranks *some)
+int halves_init(struct halves *h, const struct matrix *m, const struct some_ranks *some, unsigned empty)
 {
 	size_t arcs = 0;
 
-	*h = (struct halves){ .n = some->n };
-	for (unsigned i = 0; i < h->n; i++)
+	*h = (struct halves){ .n = some->n + empty, .ranks = some->n };
+	for (unsigned i = 0; i < h->ranks; i++)
 		arcs += m->row[some->rank[i] + 1] - m->row[some->rank[i]];
 	if (alloc_all(h, arcs))
 		return -1;
 	arcs = 0;
-	for (unsigned i = 0; i < h->n; i++) {
+	for (unsigned i = 0; i < h->ranks; i++) {
 		h->row[i] = arcs;
 		for (size_t a = m->row[some->rank[i]]; a < m->row[some->rank[i] + 1]; a++)
-			if (some->local[m->adj[a]] < h->n) {
+			if (some->local[m->adj[a]] < h->ranks) {
 				h->adj[arcs] = some->local[m->adj[a]];
 				h->grain += ROUNDING * m->weight[a];
 				h->weight[arcs++] = m->weight[a];
 			}
 	}
-	h->row[h->n] = arcs;
+	for (unsigned i = h->ranks; i <= h->n; i++)
+		h->row[i] = arcs;
 	return 0;
 }
 
@@ -68,6 +77,8 @@ void halves_free(struct halves *h)
 	free(h->pull);
 	free(h->second);
 	free(h->swapped);
+	free(h->contest[0].gain);
+	free(h->contest[0].stale);
 }
 
 double halves_cut(struct halves *h)
@@ -87,40 +98,61 @@ double halves_cut(struct halves *h)
 	return between / 2 + pulled;
 }
 
-static unsigned better(const struct halves *h, unsigned a, unsigned b)
+static double block_most(const double *gain)
 {
-	if (a == SLOT_NONE || b == SLOT_NONE)
-		return a == SLOT_NONE ? b : a;
-	return h->gain[b] > h->gain[a] ? b : a;
+	double most[WAYS] = { gain[0], gain[1], gain[2], gain[3] };
+
+	for (unsigned i = WAYS; i < BLOCK; i += WAYS)
+		for (unsigned k = 0; k < WAYS; k++)
+			most[k] = gain[i + k] > most[k] ? gain[i + k] : most[k];
+	for (unsigned k = 1; k < WAYS; k++)
+		most[0] = most[k] > most[0] ? most[k] : most[0];
+	return most[0];
 }
 
-/* A tournament in each half among the ranks that are not locked: the one that gains most is at [1]. */
-static void contest(struct halves *h)
+/* The first of those that gain most. */
+static unsigned winner(struct halves *h, unsigned half)
 {
-	for (unsigned half = 0; half < 2; half++) {
-		unsigned *tree = h->tree[half];
+	struct contest *c = &h->contest[half];
+	unsigned won = 0, i;
 
-		for (unsigned i = 0; i < h->leaves; i++)
-			tree[h->leaves + i] = i < h->n && h->second[i] == half ? i : SLOT_NONE;
-		for (unsigned k = h->leaves; --k;)
-			tree[k] = better(h, tree[2 * k], tree[2 * k + 1]);
+	for (unsigned b = 0; b < h->blocks; b++) {
+		if (c->stale[b])
+			c->most[b] = block_most(&c->gain[b * BLOCK]);
+		c->stale[b] = false;
+		if (c->most[b] > c->most[won])
+			won = b;
+	}
+	for (i = won * BLOCK; i + 1 < h->n && c->gain[i] != c->most[won];)
+		i++;
+	return i;
+}
+
+static void enter(struct halves *h, unsigned i)
+{
+	struct contest *c = &h->contest[h->second[i]];
+
+	c->gain[i] = h->locked[i] ? -INFINITY : h->gain[i];
+	c->stale[i / BLOCK] = true;
+}
+
+/* All may move. How many pairs there are. */
+static unsigned contests_begin(struct halves *h)
+{
+	unsigned second = 0;
+
+	for (unsigned half = 0; half < 2; half++) {
+		for (unsigned i = 0; i < h->blocks * BLOCK; i++)
+			h->contest[half].gain[i] = -INFINITY;
+		memset(h->contest[half].stale, true, h->blocks);
+	}
+	memset(h->locked, 0, h->n * sizeof(*h->locked));
+	for (unsigned i = 0; i < h->n; i++) {
+		enter(h, i);
+		second += h->second[i];
 	}
 	h->work += 4 * (unsigned long long) h->n;
-}
-
-/* A rank gains something else now, or is locked. Where it neither won nor wins nothing changes from there on. */
-static void contest_again(struct halves *h, unsigned i)
-{
-	unsigned *tree = h->tree[h->second[i]], k = i + h->leaves;
-
-	tree[k] = h->locked[i] ? SLOT_NONE : i;
-	while (k >>= 1) {
-		unsigned won = better(h, tree[2 * k], tree[2 * k + 1]);
-
-		if (won == tree[k] && won != i)
-			return;
-		tree[k] = won;
-	}
+	return second < h->n - second ? second : h->n - second;
 }
 
 static void change_sides(struct halves *h, unsigned i)
@@ -129,7 +161,7 @@ static void change_sides(struct halves *h, unsigned i)
 	h->gain[i] = -h->gain[i];
 	for (size_t a = h->row[i]; a < h->row[i + 1]; a++)
 		h->gain[h->adj[a]] += h->second[h->adj[a]] == h->second[i] ? -2 * h->weight[a] : 2 * h->weight[a];
-	h->work += ARC_WORK * (h->row[i + 1] - h->row[i]) + RANK_WORK;
+	h->work += h->row[i + 1] - h->row[i];
 }
 
 /* The rank is not to move again. */
@@ -138,24 +170,23 @@ static double move(struct halves *h, unsigned i)
 	double gain = h->gain[i];
 
 	h->locked[i] = true;
-	contest_again(h, i);
+	enter(h, i);
 	change_sides(h, i);
 	for (size_t a = h->row[i]; a < h->row[i + 1]; a++)
-		if (!h->locked[h->adj[a]])
-			contest_again(h, h->adj[a]);
+		enter(h, h->adj[a]);
+	h->work += ARC_WORK * (h->row[i + 1] - h->row[i]) + h->blocks + RANK_WORK;
 	return gain;
 }
 
 double halves_exchange(struct halves *h)
 {
-	unsigned done = 0, keep = 0;
+	unsigned pairs = contests_begin(h), done = 0, keep = 0;
 	double sum = 0, most = 0;
 
-	memset(h->locked, 0, h->n * sizeof(*h->locked));
-	for (contest(h); done < keep + PATIENCE && h->tree[0][1] != SLOT_NONE && h->tree[1][1] != SLOT_NONE; done++) {
+	for (; done < keep + PATIENCE && done < pairs; done++) {
 		for (unsigned half = 0; half < 2; half++) {
-			h->swapped[2 * done + half] = h->tree[half][1];
-			sum += move(h, h->tree[half][1]);
+			h->swapped[2 * done + half] = winner(h, half);
+			sum += move(h, h->swapped[2 * done + half]);
 		}
 		if (sum <= most + h->grain)
 			continue;

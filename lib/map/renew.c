@@ -62,7 +62,6 @@ static void gather(struct renewal *r)
 				r->second[r->n] = half;
 				r->was[r->n] = i;
 				r->rank[r->n++] = r->on[i];
-				r->pair.size[half]++;
 			}
 	}
 }
@@ -72,15 +71,13 @@ static bool is_worth(const struct renewal *r)
 	return r->n <= MOST_RANKS && (r->n >= LEAST_RANKS || r->n * GOOD_PART >= r->x.m->ranks);
 }
 
-/* With room to spare the first half gets any number that fits, every other time. */
-static void draw_sizes(struct renewal *r)
+static void set_sizes(struct renewal *r)
 {
-	unsigned most = room_of(r, 0) < r->n ? room_of(r, 0) : r->n, least = r->n > room_of(r, 1) ? r->n - room_of(r, 1) : 0;
+	unsigned room[2] = { room_of(r, 0), room_of(r, 1) };
 
-	if (most == least || draw_below(&r->chance, 2))
-		return;
-	r->pair.size[0] = least + draw_below(&r->chance, most - least + 1);
-	r->pair.size[1] = r->n - r->pair.size[0];
+	r->pair.n = r->n;
+	r->pair.least = r->n > room[1] ? r->n - room[1] : 0;
+	r->pair.most = r->n < room[0] ? r->n : room[0];
 }
 
 /* What these ranks pay, among them and with others. */
@@ -108,9 +105,11 @@ static double cost_of(struct renewal *r)
 static int part(struct renewal *r)
 {
 	const struct split *x = &r->x;
-	unsigned below = r->stratum - x->s->stratum + 1, *half[] = { r->rank, r->rank + r->pair.size[0] };
-	int rc = r->pair.size[0] && r->pair.size[1] ? split_pair(&r->x, &r->pair, r->rank, true, r->second) : 0;
+	unsigned below = r->stratum - x->s->stratum + 1, *half[2];
+	int rc = split_pair(&r->x, &r->pair, r->rank, true, r->second);
 
+	half[0] = r->rank;
+	half[1] = r->rank + r->pair.size[0];
 	for (unsigned i = 0; i < 2 && rc > 0; i++) {
 		unsigned first = r->stratum->first[r->domain[i]];
 
@@ -141,7 +140,7 @@ static int turn(struct renewal *r)
 	gather(r);
 	if (!is_worth(r))
 		return 0;
-	draw_sizes(r);
+	set_sizes(r);
 	memcpy(r->drawn, r->rank, r->n * sizeof(*r->drawn));
 	before = cost_of(r);
 	if ((rc = part(r)) > 0)
@@ -169,7 +168,7 @@ static int renewal_init(struct renewal *r)
 
 int renew(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work, unsigned *slot, struct err *e)
 {
-	struct split_way way = { .by = SPLIT_BY_HALVES, .halved = true };
+	struct split_way way = { .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_FREE, .quick = true };
 	struct renewal r = { .chance = seed };
 	int rc = split_open(&r.x, m, s, way, seed, slot, e) || renewal_init(&r) ? -1 : 0;
 

@@ -39,13 +39,6 @@ void seats_tell(const struct seats *t, unsigned *slot)
 		slot[r] = t->at[r].slot;
 }
 
-struct run seats_run(const struct stratum *t, unsigned domain, unsigned most)
-{
-	unsigned first = t->first[domain], count = t->first[domain + 1] - first;
-
-	return (struct run){ first, count < most ? count : most };
-}
-
 /* Where a slot's rank goes when the runs are exchanged; SLOT_NONE: it stays. */
 static inline unsigned goes_to(unsigned slot, struct run a, struct run b)
 {

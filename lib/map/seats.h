@@ -30,9 +30,6 @@ void seats_free(struct seats *t);
 /* The slot of each rank. */
 void seats_tell(const struct seats *t, unsigned *slot);
 
-/* The first `most` slots of a domain, or all that there are. */
-struct run seats_run(const struct stratum *t, unsigned domain, unsigned most);
-
 /* Exchange who sits on two runs of one length that have no slot in common, in order; what that would cost more. */
 void seats_exchange(struct seats *t, struct run a, struct run b);
 double seats_change(struct seats *t, struct run a, struct run b);

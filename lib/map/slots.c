@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "map/draw.h"
 #include "map/paths.h"
 
 #define CODE_BITS 64
@@ -50,7 +51,8 @@ static int stratum_fill(struct stratum *t, const unsigned char *parted, unsigned
 {
 	t->first = malloc((domains + 1) * sizeof(*t->first));
 	t->of = malloc(n * sizeof(*t->of));
-	if (!t->first || !t->of)
+	t->shape = calloc(domains, sizeof(*t->shape));
+	if (!t->first || !t->of || !t->shape)
 		return -1;
 	for (unsigned i = 0; i < n; i++) {
 		if (!i || parted[i] <= level)
@@ -218,6 +220,28 @@ static void typical_fill(struct slots *s)
 	}
 }
 
+/* From the narrowest up: that of a domain is the row of those within. */
+static void shapes_fill(struct reading *r)
+{
+	struct slots *s = r->s;
+
+	for (unsigned t = s->strata; t-- && (int) t >= r->table;) {
+		const struct stratum *own = &s->stratum[t], *below = t + 1 < s->strata ? own + 1 : NULL;
+
+		s->stratum[t].is_shaped = true;
+		for (unsigned d = 0; d < own->n; d++) {
+			uint64_t shape = t;
+
+			if (!below)
+				shape = place_of(r, own->first[d])->kind;
+			else
+				for (unsigned b = below->of[own->first[d]]; b <= below->of[own->first[d + 1] - 1]; b++)
+					shape = draw_bits(&shape) ^ below->shape[b];
+			own->shape[d] = draw_bits(&shape);
+		}
+	}
+}
+
 static int arrays_new(struct slots *s, const struct places *p)
 {
 	s->place = malloc(s->n * sizeof(*s->place));
@@ -249,6 +273,7 @@ static int slots_read(struct reading *r, struct err *e)
 		return err_set(e, "mapping: out of memory");
 	costs_fill(r);
 	typical_fill(r->s);
+	shapes_fill(r);
 	r->s->cells = cells_find(r);
 	return 0;
 }
@@ -285,6 +310,7 @@ void slots_free(struct slots *s)
 	for (unsigned t = 0; t < s->strata; t++) {
 		free(s->stratum[t].first);
 		free(s->stratum[t].of);
+		free(s->stratum[t].shape);
 	}
 	free(s->place);
 	free(s->host);

@@ -22,6 +22,8 @@ struct stratum {
 	unsigned n;
 	unsigned *first;		/* first[n + 1]: domain d has the slots first[d] .. first[d + 1] - 1 */
 	unsigned *of;			/* the domain of each slot */
+	bool is_shaped;			/* what two domains cost does not depend on which of their slots */
+	uint64_t *shape;		/* then, of each domain: where it is the same number, they are alike within */
 	bool is_cut;			/* only a step on the way to the next: halves of a torus */
 	double typical;			/* what a pair costs that it parts, on an average */
 };

@@ -16,9 +16,13 @@
 
 #define MAX_TRIALS 48
 #define MAX_SEEDS 2
-/* Few ranks are improved as if they were so many more: it takes no time. Each of so many ranks is improved twice as long. */
-#define FEW_RANKS 8
-#define MANY_RANKS 8192
+/*
+ * What is done to improve so many ranks, in units of what an effort has for each; in between, in proportion, and further on. Few take
+ * no time at all, some hundred still less than anybody minds, and thousands need more each for the same.
+ */
+static const struct crowd {
+	double ranks, share;
+} crowds[] = { { 0, 8 }, { 96, 70 }, { 192, 340 }, { 384, 600 }, { 768, 680 }, { 1024, 720 }, { 4096, 6000 } };
 /* How warm annealing begins: see anneal.h. */
 #define WARM 0.1
 /* Of those that were improved one in so many is improved further, in so many rounds with such a part of the work each. */
@@ -35,9 +39,9 @@ static const struct effort {
 	unsigned starts;		/* of the best after polish, so many are renewed and annealed */
 	unsigned polish, renew, anneal;
 } efforts[] = {
-	[EFFORT_FAST] = { "fast", true, 1, 256, 2, 1, 300, 4000, 4000 },
-	[EFFORT_NORMAL] = { "normal", false, 1, 768, MAX_TRIALS, 9, 800, 180000, 50000 },
-	[EFFORT_HIGH] = { "high", false, 4, 0, MAX_TRIALS, MAX_TRIALS, 8000, 6000000, 4000000 },
+	[EFFORT_FAST] = { "fast", true, 1, 256, 2, 1, 500, 12000, 3000 },
+	[EFFORT_NORMAL] = { "normal", false, 1, 768, MAX_TRIALS, 9, 1500, 420000, 30000 },
+	[EFFORT_HIGH] = { "high", false, 4, 0, MAX_TRIALS, MAX_TRIALS, 20000, 12000000, 4000000 },
 };
 
 int mapping_effort_parse(const char *name)
@@ -145,12 +149,14 @@ static int polish(struct search *x, struct trial *t)
 	return 0;
 }
 
-/* A part of so much for each rank. */
 static unsigned long long work_of(const struct search *x, unsigned each, double part)
 {
-	unsigned long long n = x->b.m->ranks;
+	const struct crowd *c = crowds, *last = crowds + sizeof(crowds) / sizeof(crowds[0]) - 1;
+	double n = x->b.m->ranks;
 
-	return part * each * (n + FEW_RANKS + n * n / MANY_RANKS);
+	while (c + 1 < last && n > c[1].ranks)
+		c++;
+	return part * each * (c->share + (n - c->ranks) * (c[1].share - c->share) / (c[1].ranks - c->ranks));
 }
 
 static int improve_one(struct search *x, struct trial *t, unsigned turn, double part)

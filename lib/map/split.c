@@ -83,7 +83,7 @@ static int map_cut(struct split *x, unsigned stratum, unsigned first, unsigned e
 	if (rc == 0) {
 		for (unsigned p = 0; p < c.parts; p++)
 			c.room[p] = t->first[domain + p + 1] - t->first[domain + p];
-		(x->way.packed ? sizes_packed : sizes_even)(&c);
+		(x->way.sizes == SPLIT_PACKED ? sizes_packed : sizes_even)(&c);
 		rc = by[x->way.by](x, &c) || map_parts(x, &c) ? -1 : 0;
 	}
 	cut_free(&c);

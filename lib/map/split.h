@@ -13,17 +13,21 @@
 /* Who parts: Scotch, or halve.h with what others draw to either half, or without. */
 enum split_by { SPLIT_BY_SCOTCH, SPLIT_BY_HALVES, SPLIT_BY_HALVES_ALONE };
 
+/* With fewer ranks than slots: each domain gets an equal share, or as few as possible get any, or whatever cuts least (halves only). */
+enum split_sizes { SPLIT_EVEN, SPLIT_PACKED, SPLIT_FREE };
+
 struct split_way {
 	enum split_by by;
-	bool packed, halved;
+	enum split_sizes sizes;
+	bool halved;
+	bool quick;		/* of halves: see halve.h */
 	double loose;		/* of halves: see halve.h */
 };
 
 /*
  * Map from the top down, stratum after stratum: part the ranks of a domain among the domains in it, each to get exactly as many as it
- * is to hold (Goglin et al., Euro-Par 2017, section 5.2, the first strategy, with the weights that it lacked). With fewer ranks than
- * slots each domain gets an equal share, or, packed, as few as possible get any. A torus is parted into its routers at once, or,
- * halved, again and again. At most one rank a slot. slot[] holds m->ranks. 0, or -1 with slot of no meaning.
+ * is to hold (Goglin et al., Euro-Par 2017, section 5.2, the first strategy, with the weights that it lacked). A torus is parted into
+ * its routers at once, or, halved, again and again. At most one rank a slot. slot[] holds m->ranks. 0, or -1 with slot of no meaning.
  */
 int split_map(const struct matrix *m, const struct slots *s, struct split_way way, uint64_t seed, unsigned *slot, struct err *e);
 

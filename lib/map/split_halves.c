@@ -16,7 +16,7 @@ static void pull_fill(const struct split *x, struct halves *h, const struct pair
 
 	if (more < LEAST_MORE * apart)
 		more = LEAST_MORE * apart;
-	for (unsigned i = 0; i < h->n && more > 0; i++)
+	for (unsigned i = 0; i < h->ranks && more > 0; i++)
 		for (size_t a = x->m->row[rank[i]]; a < x->m->row[rank[i] + 1]; a++) {
 			unsigned other = x->m->adj[a], at = x->at[other];
 
@@ -26,15 +26,29 @@ static void pull_fill(const struct split *x, struct halves *h, const struct pair
 		}
 }
 
-/* In the order that they had. */
-static void order(const struct halves *h, unsigned *rank, const unsigned *was)
+/* Each half in the order that it had. */
+static void pair_tell(struct split *x, const struct halves *h, struct pair *p, unsigned *rank, const unsigned *was)
 {
 	unsigned n = 0;
 
-	for (unsigned half = 0; half < 2; half++)
-		for (unsigned i = 0; i < h->n; i++)
-			if (h->second[i] == half)
+	for (unsigned half = 0; half < 2; half++) {
+		p->size[half] = 0;
+		for (unsigned i = 0; i < h->ranks; i++)
+			if (h->second[i] == half) {
+				x->at[was[i]] = p->middle[half];
 				rank[n++] = was[i];
+				p->size[half]++;
+			}
+	}
+}
+
+/* The first half gets as many empty slots as it lacks ranks. */
+static void empties_part(struct halves *h, unsigned first)
+{
+	for (unsigned i = 0; i < h->ranks; i++)
+		first -= !h->second[i];
+	for (unsigned i = h->ranks; i < h->n; i++)
+		h->second[i] = i - h->ranks >= first;
 }
 
 static int pair_halve(struct split *x, struct halves *h, const struct pair *p, bool quick, const bool *second)
@@ -42,21 +56,22 @@ static int pair_halve(struct split *x, struct halves *h, const struct pair *p, b
 	struct halve_way way = { .quick = quick, .loose = x->way.loose, .seed = ++x->seed };
 
 	if (!second)
-		return halve(h, p->size[0], way) ? -1 : 1;
-	memcpy(h->second, second, h->n);
-	return halve_again(h, p->size[0], way);
+		return halve(h, p->most, way) ? -1 : 1;
+	memcpy(h->second, second, h->ranks);
+	empties_part(h, p->most);
+	return halve_again(h, p->most, way);
 }
 
-int split_pair(struct split *x, const struct pair *p, unsigned *rank, bool quick, const bool *second)
+int split_pair(struct split *x, struct pair *p, unsigned *rank, bool quick, const bool *second)
 {
-	unsigned n = p->size[0] + p->size[1], *was = malloc((n + 1) * sizeof(*was));
+	unsigned n = p->n, *was = malloc((n + 1) * sizeof(*was));
 	struct some_ranks some = { rank, x->local, n };
 	struct halves h = { .n = 0 };
 	int rc = -1;
 
 	for (unsigned i = 0; i < n; i++)
 		x->local[rank[i]] = i;
-	if (was && halves_init(&h, x->m, &some) == 0) {
+	if (was && halves_init(&h, x->m, &some, p->most - p->least) == 0) {
 		if (x->way.by != SPLIT_BY_HALVES_ALONE)
 			pull_fill(x, &h, p, rank);
 		rc = pair_halve(x, &h, p, quick, second);
@@ -65,9 +80,7 @@ int split_pair(struct split *x, const struct pair *p, unsigned *rank, bool quick
 		x->local[rank[i]] = SLOT_NONE;
 	if (rc > 0) {
 		memcpy(was, rank, n * sizeof(*was));
-		order(&h, rank, was);
-		for (unsigned i = 0; i < n; i++)
-			x->at[rank[i]] = p->middle[i >= p->size[0]];
+		pair_tell(x, &h, p, rank, was);
 	}
 	x->work += h.work;
 	halves_free(&h);
@@ -83,19 +96,34 @@ static unsigned middle_of(const struct split *x, const struct cut *c, unsigned f
 	return slot[first] + (slot[end] - slot[first]) / 2;
 }
 
-/* rank[n] come to be part after part. */
-static int halve_parts(struct split *x, const struct cut *c, unsigned first, unsigned end, unsigned *rank, unsigned n)
+/* So many ranks may be in these parts. */
+static unsigned most_of(const struct split *x, const struct cut *c, unsigned first, unsigned end)
 {
-	unsigned middle = first + (end - first) / 2;
-	struct pair p = { .middle = { middle_of(x, c, first, middle), middle_of(x, c, middle, end) } };
+	unsigned sum = 0;
 
-	if (end - first < 2 || !n)
+	for (unsigned i = first; i < end; i++)
+		sum += x->way.sizes == SPLIT_FREE ? c->room[i] : c->size[i];
+	return sum;
+}
+
+/* rank[n] come to be part after part. */
+static int halve_parts(struct split *x, struct cut *c, unsigned first, unsigned end, unsigned *rank, unsigned n)
+{
+	unsigned middle = first + (end - first) / 2, most[2] = { most_of(x, c, first, middle), most_of(x, c, middle, end) };
+	struct pair p = { .n = n };
+
+	if (end - first < 2) {
+		c->size[first] = n;
 		return 0;
-	for (unsigned i = first; i < middle; i++)
-		p.size[0] += c->size[i];
-	p.size[1] = n - p.size[0];
+	}
+	p.middle[0] = middle_of(x, c, first, middle);
+	p.middle[1] = middle_of(x, c, middle, end);
 	p.inner = c->stratum + 1 < x->s->strata ? x->s->stratum[c->stratum + 1].typical : 0;
-	if (p.size[0] && p.size[1] && split_pair(x, &p, rank, false, NULL) < 0)
+	p.least = n > most[1] ? n - most[1] : 0;
+	p.most = n < most[0] ? n : most[0];
+	p.size[0] = p.most;
+	p.size[1] = n - p.most;
+	if ((p.least < p.most || (p.most && p.most < n)) && split_pair(x, &p, rank, x->way.quick, NULL) < 0)
 		return -1;
 	if (halve_parts(x, c, first, middle, rank, p.size[0]))
 		return -1;

@@ -39,16 +39,19 @@ struct cut {
 int split_by_scotch(struct split *x, struct cut *c);
 int split_by_halves(struct split *x, struct cut *c);
 
-/* Ranks to be parted among two runs of slots, of which these are in the middle; inner: what a pair costs in one of them. */
+/*
+ * n ranks to be parted among two runs of slots, of which these are in the middle; the first is to get least .. most of them. inner:
+ * what a pair costs in one of them. size: how many each got.
+ */
 struct pair {
-	unsigned middle[2], size[2];
+	unsigned n, least, most, middle[2], size[2];
 	double inner;
 };
 
 /*
- * rank[size[0] + size[1]] comes to have those of the first run first. quick as in halve.h; second[] tells of halves that are to be
+ * rank[n] comes to have those of the first run first. quick as in halve.h; second[] tells of halves that are to be
  * beaten, in the order of rank[], or is NULL. 1, or 0 where nothing beats them, rank[] being as it was, or -1 with an error.
  */
-int split_pair(struct split *x, const struct pair *p, unsigned *rank, bool quick, const bool *second);
+int split_pair(struct split *x, struct pair *p, unsigned *rank, bool quick, const bool *second);
 
 #endif

@@ -6,103 +6,140 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "map/coarse.h"
 #include "map/seats.h"
 
-/* How many domains to each side of a partner's are tried. */
+/* How many slots to each side of a partner's are tried. */
 #define AROUND 16
-/* Rounds over all strata; most problems need three or four. */
+/* So often strata are gone through; most problems need three or four. */
 #define ROUNDS 20
-/* Of the whole cost. */
+/* Of the whole cost. A gain in the last digits is none: it may be one of rounding, and come back for ever. */
 #define LEAST_GAIN 1e-12
+/* So many cells are looked at while one arc is. */
+#define CELLS_WORK 8
 
+/* Of one stratum, whose domains are the slots here. */
 struct polish {
 	struct seats seats;
-	const struct stratum *stratum;	/* whose domains are tried */
-	unsigned *tried;		/* the last domain + 1 that each was tried against */
+	const uint64_t *shape;		/* of each slot: such as may be exchanged; NULL: all */
+	unsigned *tried;		/* the last slot + 1 that each was tried against */
 	double gain;			/* the least that is one */
 	unsigned long long limit;
 };
 
-/* A gain in the last digits is none: it may be one of rounding, and come back for ever. */
-static bool try_exchange(struct polish *p, struct run a, struct run b)
+static bool may_exchange(const struct polish *p, unsigned a, unsigned b)
 {
-	double change = a.count > 1 ? seats_change(&p->seats, a, b) : seats_swap_change(&p->seats, a.first, b.first, -p->gain);
+	return a != b && (!p->shape || p->shape[a] == p->shape[b]);
+}
 
-	if (change >= -p->gain)
+/* The best of all exchanges of a rank into a cell where it pays less: where neither does nothing is gained. */
+static bool try_cells(struct polish *p, unsigned rank)
+{
+	struct seats *t = &p->seats;
+	const struct stratum *cells = t->s->cells;
+	const double *pays = t->toll.pays + (size_t) rank * t->toll.cells;
+	unsigned own = t->at[rank].slot, best = own;
+	double least = -p->gain;
+
+	t->work += t->toll.cells / CELLS_WORK + 1;
+	for (unsigned c = 0; c < t->toll.cells; c++)
+		for (unsigned i = cells->first[c]; i < cells->first[c + 1] && pays[c] < t->pays[rank]; i++) {
+			double change = may_exchange(p, own, i) ? seats_swap_change(t, own, i, least) : 0;
+
+			if (change < least) {
+				least = change;
+				best = i;
+			}
+		}
+	if (best == own)
 		return false;
-	seats_exchange(&p->seats, a, b);
+	seats_swap(t, own, best);
 	return true;
 }
 
-/* Of a larger domain its first slots are exchanged. */
 static bool try_around(struct polish *p, unsigned mine, unsigned partner)
 {
-	unsigned from = partner > AROUND ? partner - AROUND : 0;
+	struct seats *t = &p->seats;
 	bool gained = false;
 
-	for (unsigned d = from; d < p->stratum->n && d <= partner + AROUND && p->seats.work < p->limit; d++) {
-		struct run other = seats_run(p->stratum, d, SLOT_NONE), own = seats_run(p->stratum, mine, other.count);
-
-		p->seats.work++;
-		if (d == mine || p->tried[d] == mine + 1)
+	for (unsigned i = partner > AROUND ? partner - AROUND : 0; i < t->s->n && i <= partner + AROUND && t->work < p->limit; i++) {
+		t->work++;
+		if (p->tried[i] == mine + 1 || !may_exchange(p, mine, i))
 			continue;
-		p->tried[d] = mine + 1;
-		other.count = own.count;
-		gained |= try_exchange(p, own, other);
+		p->tried[i] = mine + 1;
+		if (seats_swap_change(t, mine, i, -p->gain) >= -p->gain)
+			continue;
+		seats_swap(t, mine, i);
+		gained = true;
 	}
 	return gained;
 }
 
-static bool try_domain(struct polish *p, unsigned mine)
+/* An exchange may put another one on the slot. */
+static bool try_partners(struct polish *p, unsigned mine)
 {
-	struct run r = seats_run(p->stratum, mine, SLOT_NONE);
-	const struct matrix *m = p->seats.m;
+	const struct seats *t = &p->seats;
 	bool gained = false;
 
-	for (unsigned at = r.first; at < r.first + r.count; at++)
-		for (size_t i = 0; p->seats.rank[at] != SLOT_NONE; i++) {
-			unsigned rank = p->seats.rank[at];	/* an exchange may have put another one here */
-
-			if (m->row[rank] + i >= m->row[rank + 1])
-				break;
-			gained |= try_around(p, mine, p->stratum->of[p->seats.at[m->adj[m->row[rank] + i]].slot]);
-		}
+	for (size_t i = 0; t->rank[mine] != SLOT_NONE && i < t->m->row[t->rank[mine] + 1] - t->m->row[t->rank[mine]]; i++)
+		gained |= try_around(p, mine, t->at[t->m->adj[t->m->row[t->rank[mine]] + i]].slot);
 	return gained;
 }
 
-static bool stratum_polish(struct polish *p, const struct stratum *t)
+static bool try_all(struct polish *p)
 {
 	bool gained = false;
 
-	p->stratum = t;
-	memset(p->tried, 0, t->n * sizeof(*p->tried));
-	for (unsigned d = 0; d < t->n && p->seats.work < p->limit; d++)
-		gained |= try_domain(p, d);
+	memset(p->tried, 0, p->seats.s->n * sizeof(*p->tried));
+	for (unsigned i = 0; i < p->seats.s->n && p->seats.work < p->limit; i++)
+		if (!p->seats.toll.cells)
+			gained |= try_partners(p, i);
+		else if (p->seats.rank[i] != SLOT_NONE)
+			gained |= try_cells(p, p->seats.rank[i]);
 	return gained;
 }
 
-static void polish_rounds(struct polish *p)
+/* 1: it is cheaper now. */
+static int slots_polish(struct polish *p, const struct matrix *m, const struct slots *s, unsigned *slot)
 {
-	bool gained = true;
+	int rc = seats_init(&p->seats, m, s, slot);
 
-	for (int round = 0; gained && round < ROUNDS; round++) {
-		gained = false;
-		for (unsigned t = 0; t < p->seats.s->strata; t++)
-			gained |= stratum_polish(p, &p->seats.s->stratum[t]);
-	}
+	p->seats.work = m->row[m->ranks] * (1 + p->seats.toll.cells / CELLS_WORK);
+	while (rc >= 0 && p->seats.work < p->limit && try_all(p))
+		rc = 1;
+	if (rc > 0)
+		seats_tell(&p->seats, slot);
+	p->limit -= p->seats.work < p->limit ? p->seats.work : p->limit;
+	seats_free(&p->seats);
+	return rc;
+}
+
+static int domains_polish(struct polish *p, const struct matrix *m, const struct slots *s, unsigned stratum, unsigned *slot)
+{
+	struct coarse c;
+	int rc = coarse_init(&c, m, s, stratum, slot);
+
+	p->shape = s->stratum[stratum].shape;
+	if (rc == 0 && (rc = slots_polish(p, &c.m, &c.s, c.slot)) > 0)
+		coarse_tell(&c, m->ranks, slot);
+	p->shape = NULL;
+	coarse_free(&c);
+	return rc;
 }
 
 int swaps_polish(const struct matrix *m, const struct slots *s, unsigned long long work, unsigned *slot)
 {
-	struct polish p = { .limit = work, .tried = malloc(s->n * sizeof(*p.tried)) };
-	int rc = p.tried ? seats_init(&p.seats, m, s, slot) : -1;
+	struct polish p = { .limit = work, .tried = malloc(s->n * sizeof(*p.tried)), .gain = LEAST_GAIN * slots_cost(m, s, slot) };
+	unsigned last = s->strata - 1;
+	int rc = p.tried ? 0 : -1;
 
-	if (rc == 0) {
-		p.gain = LEAST_GAIN * slots_cost(m, s, slot);
-		polish_rounds(&p);
-		seats_tell(&p.seats, slot);
+	/* Until none but the last one that gained is left to try. */
+	for (unsigned i = 0, idle = 0; rc >= 0 && p.limit && idle < s->strata && i < ROUNDS * s->strata; i++) {
+		unsigned t = i % s->strata;
+
+		rc = t == last ? slots_polish(&p, m, s, slot) : s->stratum[t].is_shaped ? domains_polish(&p, m, s, t, slot) : 0;
+		idle = rc > 0 ? 1 : idle + 1;
 	}
-	seats_free(&p.seats);
 	free(p.tried);
-	return rc;
+	return rc < 0 ? -1 : 0;
 }

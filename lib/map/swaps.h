@@ -7,10 +7,10 @@
 #include "map/slots.h"
 
 /*
- * Make a mapping cheaper, without chance: exchange what is on two domains with the same number of slots, for every stratum
- * from the top to single slots, as long as that gains; a slot may be free, so that ranks also move. A domain is tried against those
- * where its ranks' partners are, and around them. Ends at a local optimum or after so much work, counted in arcs that were looked
- * at, not timed: a busy machine gives the same bytes.
+ * Make a mapping cheaper, without chance: exchange what is on two domains of one shape, for every stratum from the top to single
+ * slots, as long as that gains; a slot may be free, so that ranks also move. All exchanges are tried, or, where that takes too long,
+ * those with domains around the ones where partners are. Ends at a local optimum or after so much work, counted in arcs that were
+ * looked at, not timed: a busy machine gives the same bytes.
  * slot[m->ranks], at most one rank a slot before and after. 0, or -1 when memory is short, slot then unchanged.
  */
 int swaps_polish(const struct matrix *m, const struct slots *s, unsigned long long work, unsigned *slot);

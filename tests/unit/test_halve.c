@@ -30,8 +30,8 @@ static struct matrix *grid(unsigned wide, unsigned high, unsigned weight)
 	return m;
 }
 
-/* Every other of all ranks, or all. */
-static void open_some(struct halves *h, const struct matrix *m, unsigned step)
+/* Every other of all ranks, or all; and empty slots. */
+static void open_some(struct halves *h, const struct matrix *m, unsigned step, unsigned empty)
 {
 	unsigned *rank = malloc(m->ranks * sizeof(*rank)), *local = malloc(m->ranks * sizeof(*local)), n = 0;
 
@@ -40,7 +40,7 @@ static void open_some(struct halves *h, const struct matrix *m, unsigned step)
 		local[r] = n;
 		rank[n++] = r;
 	}
-	assert_int_equal(halves_init(h, m, &(struct some_ranks){ rank, local, n }), 0);
+	assert_int_equal(halves_init(h, m, &(struct some_ranks){ rank, local, n }, empty), 0);
 	free(rank);
 	free(local);
 }
@@ -49,7 +49,7 @@ static unsigned firsts(const struct halves *h)
 {
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < h->n; i++)
+	for (unsigned i = 0; i < h->ranks; i++)
 		n += !h->second[i];
 	return n;
 }
@@ -68,7 +68,7 @@ static void cuts_grids(void **state)
 			struct halves h;
 			double cut;
 
-			open_some(&h, m, 1);
+			open_some(&h, m, 1, 0);
 			assert_int_equal(halve(&h, rows[i].first, (struct halve_way){ .seed = seed }), 0);
 			cut = halves_cut(&h);
 			if (cut != rows[i].cut || firsts(&h) != rows[i].first)
@@ -88,9 +88,36 @@ static void halves_exactly(void **state)
 		for (unsigned first = 1; first < (m->ranks + step - 1) / step; first++) {
 			struct halves h;
 
-			open_some(&h, m, step);
+			open_some(&h, m, step, 0);
 			assert_int_equal(halve(&h, first, (struct halve_way){ .quick = first % 2, .loose = 0.2, .seed = first }), 0);
 			assert_int_equal(firsts(&h), first);
+			halves_free(&h);
+		}
+	matrix_free(m);
+	(void) state;
+}
+
+/* With room to spare a half gets as many as go together, within what it may hold, and empty slots for the others. */
+static void halves_as_cuts_least(void **state)
+{
+	struct matrix *m = matrix_of("%%MatrixMarket matrix coordinate real general\n14 14 12\n"
+				     "2 1 1\n3 2 1\n4 3 1\n5 4 1\n7 6 1\n8 7 1\n9 8 1\n10 9 1\n11 10 1\n12 11 1\n13 12 1\n14 13 1\n");
+	static const struct { unsigned first, empty; double cut; } rows[] = {
+		{ 10, 6, 0 }, { 5, 1, 0 }, { 9, 4, 0 }, { 8, 2, 1 }, { 14, 14, 0 },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++)
+		for (unsigned seed = 1; seed <= 4; seed++) {
+			struct halves h;
+			unsigned empty = 0;
+
+			open_some(&h, m, 1, rows[i].empty);
+			assert_int_equal(halve(&h, rows[i].first, (struct halve_way){ .quick = seed % 2, .seed = seed }), 0);
+			for (unsigned k = h.ranks; k < h.n; k++)
+				empty += !h.second[k];
+			assert_int_equal(firsts(&h) + empty, rows[i].first);
+			if (halves_cut(&h) > rows[i].cut)
+				fail_msg("row %zu, seed %u: %g cut, %u first", i, seed, halves_cut(&h), firsts(&h));
 			halves_free(&h);
 		}
 	matrix_free(m);
@@ -104,7 +131,7 @@ static void keeps_accounts(void **state)
 	uint64_t chance = 1;
 	struct halves h;
 
-	open_some(&h, m, 1);
+	open_some(&h, m, 1, 0);
 	for (unsigned turn = 0; turn < 50; turn++) {
 		double before, less, *gain = malloc(h.n * sizeof(*gain));
 
@@ -131,7 +158,7 @@ static void beats_what_is(void **state)
 	struct halves h;
 	bool best[32];
 
-	open_some(&h, m, 1);
+	open_some(&h, m, 1, 0);
 	for (unsigned i = 0; i < h.n; i++)
 		h.second[i] = i % 2;
 	assert_int_equal(halve_again(&h, 16, (struct halve_way){ .quick = true, .seed = 1 }), 1);
@@ -195,6 +222,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cuts_grids),
 		cmocka_unit_test(halves_exactly),
+		cmocka_unit_test(halves_as_cuts_least),
 		cmocka_unit_test(keeps_accounts),
 		cmocka_unit_test(beats_what_is),
 		cmocka_unit_test(renews),

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "made.h"
+#include "map/coarse.h"
 #include "map/rankfile.h"
 #include "map/repair.h"
 #include "map/seats.h"
@@ -325,6 +326,75 @@ static void tells_distances(void **state)
 	(void) state;
 }
 
+/* Whichever two domains of one shape are exchanged: it costs the same more from afar as rank by rank. How many there were. */
+static unsigned check_exchanges(const struct matrix *m, const struct slots *s, unsigned stratum, unsigned *slot)
+{
+	const struct stratum *t = &s->stratum[stratum];
+	unsigned found = 0;
+
+	for (unsigned b = 1; b < t->n; b++) {
+		unsigned a = b - 1;
+		double fine = slots_cost(m, s, slot), far;
+		struct coarse c;
+
+		while (a && t->shape[a] != t->shape[b])
+			a--;
+		if (t->shape[a] != t->shape[b])
+			continue;
+		assert_int_equal(coarse_init(&c, m, s, stratum, slot), 0);
+		far = slots_cost(&c.m, &c.s, c.slot);
+		c.slot[a] = b;
+		c.slot[b] = a;
+		coarse_tell(&c, m->ranks, slot);
+		if (fabs(slots_cost(m, s, slot) - fine - slots_cost(&c.m, &c.s, c.slot) + far) > 1e-9 * fine)
+			fail_msg("stratum %u, %u and %u: %g more, from afar %g", stratum, a, b, slots_cost(m, s, slot) - fine,
+				 slots_cost(&c.m, &c.s, c.slot) - far);
+		coarse_free(&c);
+		found++;
+	}
+	return found;
+}
+
+static unsigned check_far(const struct places *p, unsigned *x)
+{
+	struct matrix *m = random_matrix(x, 1 + draw(x, p->nplaces));
+	struct slots *s = slots_new(p, NULL);
+	unsigned *slot = malloc(s->n * sizeof(*slot)), found = 0;
+
+	for (unsigned i = 0; i < s->n; i++)
+		slot[i] = i;
+	for (unsigned i = s->n; i > 1; i--) {
+		unsigned other = draw(x, i), was = slot[i - 1];
+
+		slot[i - 1] = slot[other];
+		slot[other] = was;
+	}
+	for (unsigned t = 0; t < s->strata; t++)
+		found += s->stratum[t].is_shaped ? check_exchanges(m, s, t, slot) : 0;
+	free(slot);
+	slots_free(s);
+	matrix_free(m);
+	return found;
+}
+
+static void sees_from_afar(void **state)
+{
+	struct hierarchy *h = network_of(torus);
+	struct places *p = places_of_network(h);
+	unsigned x = 7, found = check_far(p, &x);
+
+	places_free(p);
+	for (unsigned seed = 1; seed <= 20; seed++) {
+		x = seed;
+		p = random_places(&x);
+		found += check_far(p, &x);
+		places_free(p);
+	}
+	assert_true(found > 100);
+	hierarchy_free(h);
+	(void) state;
+}
+
 /* Routers (0,0), (1,1) and (2,2): the longer way is cut first, which leaves the third alone; both steps are of one level. */
 static void halves_a_torus(void **state)
 {
@@ -548,6 +618,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(finds_the_optimum),
 		cmocka_unit_test(keeps_accounts),
 		cmocka_unit_test(tells_distances),
+		cmocka_unit_test(sees_from_afar),
 		cmocka_unit_test(halves_a_torus),
 		cmocka_unit_test(sees_a_tree_in_distances),
 		cmocka_unit_test(spares_the_busiest),
