@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """The cluster: one folder, private ports, every daemon known by pid."""
+import itertools
 import json
 import os
 import pwd
@@ -10,6 +11,7 @@ import signal
 import socket
 import stat
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -505,21 +507,25 @@ def port_open(port):
 
 
 promised = set()     # to this process's clusters, which may not listen yet
+promising = threading.Lock()    # clusters are also begun side by side
+
+
+def is_free(port):
+    with socket.socket() as s:
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def free_ports(count):
     """Ports that nobody listens on, below those that the kernel gives to clients."""
-    found, start = [], os.getpid() * 31 % len(PORTS)
-    for port in [*PORTS[start:], *PORTS[:start]]:
-        if port in promised:
-            continue
-        with socket.socket() as s:
-            try:
-                s.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        found.append(port)
-        if len(found) == count:
-            promised.update(found)
-            return found
+    start = os.getpid() * 31 % len(PORTS)
+    with promising:
+        free = (port for port in [*PORTS[start:], *PORTS[:start]] if port not in promised and is_free(port))
+        found = list(itertools.islice(free, count))
+        promised.update(found)
+    if len(found) == count:
+        return found
     raise RigError("ports", f"no {count} free ports between {PORTS[0]} and {PORTS[-1]}")
