@@ -22,7 +22,7 @@
  */
 static const struct crowd {
 	double ranks, share;
-} crowds[] = { { 0, 8 }, { 96, 70 }, { 192, 340 }, { 384, 600 }, { 768, 680 }, { 1024, 720 }, { 4096, 6000 } };
+} crowds[] = { { 0, 8 }, { 96, 70 }, { 192, 600 }, { 384, 860 }, { 768, 760 }, { 1024, 720 }, { 4096, 6000 } };
 /* How warm annealing begins: see anneal.h. */
 #define WARM 0.1
 /* Of those that were improved one in so many is improved further, in so many rounds with such a part of the work each. */
