@@ -14,7 +14,7 @@
 #define STEPS 200
 /* Moves from which the warmth to begin with is taken. */
 #define SAMPLES 512
-/* Warmths in averages of what a dearer move costs: at SETTLED who shares a node is all but told, at COLD it ends. */
+/* Warmths in averages of what a move changes: at SETTLED who shares a node is all but told, at COLD it ends. */
 #define SETTLED 0.03
 #define COLD 0.001
 /* The part of the work that is done when it is SETTLED. */
@@ -88,11 +88,22 @@ static struct run run_draw(struct annealing *a, const struct stratum *t, unsigne
 	return (struct run){ count < end - first ? draw_between(a, first, end - count + 1) : first, count };
 }
 
+static bool may_exchange(const struct annealing *a, struct run one, struct run other)
+{
+	const uint64_t *shape = a->seats.s->shape;
+
+	for (unsigned i = 0; i < one.count && shape; i++)
+		if (shape[one.first + i] != shape[other.first + i])
+			return false;
+	return true;
+}
+
 static struct move move_draw(struct annealing *a, unsigned stratum)
 {
 	const struct stratum *t = &a->seats.s->stratum[stratum];
 	unsigned rank = draw_below(&a->chance, a->seats.m->ranks), own = t->of[a->seats.at[rank].slot];
 	unsigned other = domain_draw(a, rank, stratum), count, space;
+	struct move v;
 
 	if (other == SLOT_NONE || other == own)
 		return (struct move){0};
@@ -100,7 +111,8 @@ static struct move move_draw(struct annealing *a, unsigned stratum)
 	space = t->first[other + 1] - t->first[other];
 	if (space < count)
 		count = space;
-	return (struct move){ run_draw(a, t, own, count), run_draw(a, t, other, count) };
+	v = (struct move){ run_draw(a, t, own, count), run_draw(a, t, other, count) };
+	return may_exchange(a, v.from, v.to) ? v : (struct move){0};
 }
 
 /* As seats_swap_change. */
@@ -111,19 +123,17 @@ static double move_change(struct annealing *a, struct move v, double limit)
 	return v.from.count ? seats_swap_change(&a->seats, v.from.first, v.to.first, limit) : 0;
 }
 
-/* What a move of a rank that makes it dearer costs, on an average. */
-static double dearer_sample(struct annealing *a)
+/* How much dearer, or cheaper, a move of a rank makes it, on an average of those that change anything. */
+static double change_sample(struct annealing *a)
 {
 	double sum = 0;
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < SAMPLES; i++) {
-		double more = move_change(a, move_draw(a, a->seats.s->strata - 1), INFINITY);
+		double change = fabs(move_change(a, move_draw(a, a->seats.s->strata - 1), INFINITY));
 
-		if (more > 0) {
-			sum += more;
-			n++;
-		}
+		sum += change;
+		n += change > 0;
 	}
 	return n ? sum / n : 0;
 }
@@ -138,13 +148,13 @@ static double move_choose(struct annealing *a, struct move *v, double limit)
 	if (v->from.count > 1 || !a->seats.toll.cells)
 		return least;
 	for (unsigned i = 0; i < OTHERS && i + 1 < end - first; i++) {
-		unsigned to = draw_between(a, first, end);
-		double change = seats_swap_change(&a->seats, v->from.first, to, limit);
+		struct run to = { draw_between(a, first, end), 1 };
+		double change = seats_swap_change(&a->seats, v->from.first, to.first, limit);
 
 		a->seats.work += DRAW_WORK;
-		if (change < least) {
+		if (change < least && may_exchange(a, v->from, to)) {
 			least = change;
-			v->to.first = to;
+			v->to = to;
 		}
 	}
 	return least;
@@ -205,14 +215,14 @@ static double warmth_at(double warm, double done)
 
 static void cool_down(struct annealing *a, double warm, unsigned long long work)
 {
-	double dearer = dearer_sample(a);
+	double change = change_sample(a);
 
 	for (unsigned i = 0; i < PATIENCE; i++)
 		a->patience[i] = -log((i + 0.5) / PATIENCE);
-	if (dearer <= 0)
+	if (change <= 0)
 		return;
 	for (unsigned i = 0; i < STEPS; i++) {
-		a->warmth = dearer * warmth_at(warm, (double) i / (STEPS - 1));
+		a->warmth = change * warmth_at(warm, (double) i / (STEPS - 1));
 		step(a, work * (i + 1) / STEPS);
 		keep_best(a);
 	}

@@ -10,7 +10,7 @@
 
 /*
  * Simulated annealing (Kirkpatrick, Gelatt and Vecchi, 1983) over moves of a rank next to a partner, who is there going where it
- * came from, and exchanges of whole domains. It begins as warm as `warm` times what a dearer move costs on an average, 0.1: near
+ * came from, and exchanges of whole domains. It begins as warm as `warm` times what a move changes on an average, 0.1: near
  * what it is given, 0.3: much is thrown over. After so much work, counted in arcs that were looked at, slot[m->ranks] is the
  * cheapest mapping that was met: never a worse one. The same seed gives the same. At most one rank a slot before and after. 0, or
  * -1 when memory is short, slot then unchanged.

@@ -139,6 +139,9 @@ static int map_halves_alone_packed(const struct problem *b, unsigned *slot)
 	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES_ALONE, .halved = true, .sizes = SPLIT_PACKED });
 }
 
+/* What a rank takes, in arcs. */
+#define RANK_ARCS 12
+
 enum need { MAY_TAKE_LONG = 1, HAS_ROOM = 2, HAS_CUTS = 4 };
 
 static bool has_cuts(const struct slots *s)
@@ -156,19 +159,28 @@ bool candidate_is_worth(const struct candidate *c, const struct problem *b)
 	return !(c->needs & ~has);
 }
 
+unsigned long long candidate_work(const struct candidate *c, const struct problem *b)
+{
+	unsigned levels = 1;
+
+	while (b->s->n >> levels)
+		levels++;
+	return (b->m->row[b->m->ranks] + RANK_ARCS * (unsigned long long) b->m->ranks) * levels * c->takes;
+}
+
 /* In a tree, nothing outside of a domain is nearer to one of its parts: there halves are the same with and without what draws. */
 const struct candidate candidates[] = {
-	[CANDIDATE_BLOCK] = { "block", map_block, 0 },
-	[CANDIDATE_CYCLIC] = { "cyclic", map_cyclic, 0 },
-	[CANDIDATE_SCOTCH] = { "scotch", map_netloc, MAY_TAKE_LONG },
-	{ "split", map_whole, 0 },
-	{ "split-halved", map_halved, HAS_CUTS },
-	{ "split-packed", map_packed, HAS_ROOM },
-	{ "halves", map_halves, MAY_TAKE_LONG },
-	{ "halves-packed", map_halves_packed, MAY_TAKE_LONG | HAS_ROOM },
-	{ "halves-alone", map_halves_alone, MAY_TAKE_LONG | HAS_CUTS },
-	{ "halves-alone-packed", map_halves_alone_packed, MAY_TAKE_LONG | HAS_CUTS | HAS_ROOM },
-	{ "scotch-compact", map_compact, MAY_TAKE_LONG | HAS_ROOM },
+	[CANDIDATE_BLOCK] = { "block", map_block, 0, 0 },
+	[CANDIDATE_CYCLIC] = { "cyclic", map_cyclic, 0, 0 },
+	[CANDIDATE_SCOTCH] = { "scotch", map_netloc, MAY_TAKE_LONG, 45 },
+	{ "split", map_whole, 0, 16 },
+	{ "split-halved", map_halved, HAS_CUTS, 22 },
+	{ "split-packed", map_packed, HAS_ROOM, 16 },
+	{ "halves", map_halves, MAY_TAKE_LONG, 70 },
+	{ "halves-packed", map_halves_packed, MAY_TAKE_LONG | HAS_ROOM, 70 },
+	{ "halves-alone", map_halves_alone, MAY_TAKE_LONG | HAS_CUTS, 70 },
+	{ "halves-alone-packed", map_halves_alone_packed, MAY_TAKE_LONG | HAS_CUTS | HAS_ROOM, 70 },
+	{ "scotch-compact", map_compact, MAY_TAKE_LONG | HAS_ROOM, 35 },
 };
 
 const unsigned ncandidates = sizeof(candidates) / sizeof(candidates[0]);

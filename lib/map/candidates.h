@@ -31,11 +31,14 @@ struct candidate {
 	const char *name;
 	int (*map)(const struct problem *b, unsigned *slot);
 	unsigned needs;		/* that it be worth it */
+	unsigned takes;		/* for each arc and each level of halves of the slots; a rank is as a dozen arcs */
 };
 
 extern const struct candidate candidates[];
 extern const unsigned ncandidates;
 
+/* About so much work, in arcs looked at or what takes as long. */
+unsigned long long candidate_work(const struct candidate *c, const struct problem *b);
 bool candidate_is_worth(const struct candidate *c, const struct problem *b);
 
 #endif

@@ -112,7 +112,7 @@ static int slots_fill(struct coarse *c, const struct slots *s, unsigned stratum)
 {
 	const struct stratum *t = c->domains;
 
-	c->s = (struct slots){ .n = t->n, .costs = s->costs, .table = s->table, .rows = s->rows };
+	c->s = (struct slots){ .n = t->n, .shape = t->shape, .costs = s->costs, .table = s->table, .rows = s->rows };
 	c->s.spot = malloc(t->n * sizeof(*c->s.spot));
 	if (!c->s.spot)
 		return -1;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "map/attempts.h"
 #include "map/draw.h"
 #include "map/split_parts.h"
 
@@ -17,10 +18,18 @@
 #define DRAW_WORK 100
 /* An arc is looked at so often to compare costs and to see who draws whom. */
 #define ARC_WORK 4
+/* So many draws in a row without a pair that is to be tried: the mapping is as good as this makes it. */
+#define IDLE 40
+/* Then chance parts a pair, and makes halves that are dearer by up to that part of what they cut. */
+#define LOOSE 0.2
 
 struct renewal {
 	struct split x;
 	uint64_t chance;
+	struct attempts attempts;
+	unsigned idle;
+	double cost, least;		/* more than in the beginning */
+	unsigned *best;			/* the slot of each rank that costs the least */
 	unsigned *on;			/* the rank on each slot, or SLOT_NONE */
 	const struct stratum *stratum;
 	unsigned domain[2];		/* of it: the two */
@@ -101,12 +110,12 @@ static double cost_of(struct renewal *r)
 	return among / 2 + others;
 }
 
-/* 1: they are parted otherwise now. */
-static int part(struct renewal *r)
+/* 1: they are parted otherwise now. anew: whether that is better or not. */
+static int part(struct renewal *r, bool anew)
 {
 	const struct split *x = &r->x;
 	unsigned below = r->stratum - x->s->stratum + 1, *half[2];
-	int rc = split_pair(&r->x, &r->pair, r->rank, true, r->second);
+	int rc = split_pair(&r->x, &r->pair, r->rank, true, anew ? NULL : r->second);
 
 	half[0] = r->rank;
 	half[1] = r->rank + r->pair.size[0];
@@ -126,43 +135,96 @@ static void settle(struct renewal *r, bool undo)
 		if (undo)
 			r->x.at[r->drawn[i]] = r->x.slot[r->drawn[i]] = r->was[i];
 	}
-	for (unsigned i = 0; i < r->n; i++)
-		r->on[r->x.slot[r->drawn[i]]] = r->drawn[i];
+	for (unsigned i = 0; i < r->n; i++) {
+		unsigned slot = r->x.slot[r->drawn[i]];
+
+		r->on[slot] = r->drawn[i];
+		if (slot == r->was[i])
+			continue;
+		attempts_change(&r->attempts, slot);
+		attempts_change(&r->attempts, r->was[i]);
+	}
 }
 
-static int turn(struct renewal *r)
+/* 1, or 0 where nothing is to be parted, or -1. */
+static int renew_pair(struct renewal *r, bool anew)
 {
-	double before;
+	double before, more;
 	int rc;
 
-	if (!draw_domains(r))
-		return 0;
 	gather(r);
 	if (!is_worth(r))
 		return 0;
 	set_sizes(r);
 	memcpy(r->drawn, r->rank, r->n * sizeof(*r->drawn));
 	before = cost_of(r);
-	if ((rc = part(r)) > 0)
-		settle(r, cost_of(r) >= before);
-	return rc < 0 ? -1 : 0;
+	r->x.way.loose = anew ? LOOSE : 0;
+	rc = part(r, anew);
+	if (rc > 0) {
+		more = cost_of(r) - before;
+		settle(r, !anew && more >= 0);
+		if (anew || more < 0)
+			r->cost += more;
+	}
+	return rc < 0 ? -1 : 1;
+}
+
+static void sit_down(struct renewal *r)
+{
+	memset(r->on, 0xff, r->x.s->n * sizeof(*r->on));
+	for (unsigned i = 0; i < r->x.m->ranks; i++)
+		r->on[r->x.at[i] = r->x.slot[i]] = i;
+}
+
+static void keep_best(struct renewal *r)
+{
+	size_t bytes = r->x.m->ranks * sizeof(*r->best);
+
+	if (r->cost < r->least) {
+		r->least = r->cost;
+		memcpy(r->best, r->x.slot, bytes);
+		attempts_keep(&r->attempts);
+	} else if (r->cost > r->least) {
+		r->cost = r->least;
+		memcpy(r->x.slot, r->best, bytes);
+		attempts_return(&r->attempts);
+		sit_down(r);
+	}
+}
+
+/* As long as there are pairs that may become better; then one is made otherwise, and what was near to it may. */
+static int turn(struct renewal *r)
+{
+	bool anew = r->idle >= IDLE;
+	int rc;
+
+	if (r->idle++ == IDLE)
+		keep_best(r);
+	if (!draw_domains(r))
+		return 0;
+	if (!attempts_add(&r->attempts, r->stratum - r->x.s->stratum, r->domain[0], r->domain[1]) && !anew)
+		return 0;
+	rc = renew_pair(r, anew);
+	if (rc > 0)
+		r->idle = 0;
+	return rc;
 }
 
 static int renewal_init(struct renewal *r)
 {
 	const struct slots *s = r->x.s;
-	unsigned ranks = r->x.m->ranks;
+	size_t ranks = r->x.m->ranks;
 
-	r->on = malloc((s->n + 3 * (size_t) ranks) * sizeof(*r->on));
+	r->on = malloc((s->n + 4 * ranks) * sizeof(*r->on));
 	r->second = malloc(ranks);
-	if (!r->on || !r->second)
+	if (attempts_init(&r->attempts, s) || !r->on || !r->second)
 		return split_no_memory(&r->x);
 	r->rank = r->on + s->n;
 	r->drawn = r->rank + ranks;
 	r->was = r->drawn + ranks;
-	memset(r->on, 0xff, s->n * sizeof(*r->on));
-	for (unsigned i = 0; i < ranks; i++)
-		r->on[r->x.at[i] = r->x.slot[i]] = i;
+	r->best = r->was + ranks;
+	memcpy(r->best, r->x.slot, ranks * sizeof(*r->best));
+	sit_down(r);
 	return 0;
 }
 
@@ -172,10 +234,13 @@ int renew(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned
 	struct renewal r = { .chance = seed };
 	int rc = split_open(&r.x, m, s, way, seed, slot, e) || renewal_init(&r) ? -1 : 0;
 
-	while (rc == 0 && s->strata > 1 && r.x.work < work)
+	while (rc >= 0 && s->strata > 1 && r.x.work < work)
 		rc = turn(&r);
+	if (rc >= 0)
+		keep_best(&r);
 	split_close(&r.x);
+	attempts_free(&r.attempts);
 	free(r.on);
 	free(r.second);
-	return rc;
+	return rc < 0 ? -1 : 0;
 }

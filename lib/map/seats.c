@@ -7,6 +7,8 @@
 
 /* So many cells of the toll are changed while one arc is looked at. */
 #define CELLS_WORK 8
+/* What it takes to judge a rank's move beside its arcs. */
+#define RANK_WORK 6
 
 int seats_init(struct seats *t, const struct matrix *m, const struct slots *s, const unsigned *slot)
 {
@@ -77,7 +79,7 @@ static inline double run_change(struct seats *t, struct run a, struct run b)
 
 		if (rank == SLOT_NONE)
 			continue;
-		t->work += t->m->row[rank + 1] - t->m->row[rank];
+		t->work += t->m->row[rank + 1] - t->m->row[rank] + RANK_WORK;
 		change += rank_change(t, rank, a, b);
 	}
 	return change;

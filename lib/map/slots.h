@@ -45,6 +45,7 @@ struct slots {
 	struct stratum stratum[PATHS_LEVELS + 1];
 	unsigned strata;
 	struct spot *spot;		/* of each slot */
+	const uint64_t *shape;		/* of each slot: who is on it may go to those of the same alone; NULL: to all */
 	const struct stratum *cells;	/* domains whose slots are alike: the narrowest, as a rule */
 	double *costs;
 	double *table;

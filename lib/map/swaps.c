@@ -21,7 +21,6 @@
 /* Of one stratum, whose domains are the slots here. */
 struct polish {
 	struct seats seats;
-	const uint64_t *shape;		/* of each slot: such as may be exchanged; NULL: all */
 	unsigned *tried;		/* the last slot + 1 that each was tried against */
 	double gain;			/* the least that is one */
 	unsigned long long limit;
@@ -29,7 +28,9 @@ struct polish {
 
 static bool may_exchange(const struct polish *p, unsigned a, unsigned b)
 {
-	return a != b && (!p->shape || p->shape[a] == p->shape[b]);
+	const uint64_t *shape = p->seats.s->shape;
+
+	return a != b && (!shape || shape[a] == shape[b]);
 }
 
 /* The best of all exchanges of a rank into a cell where it pays less: where neither does nothing is gained. */
@@ -119,17 +120,15 @@ static int domains_polish(struct polish *p, const struct matrix *m, const struct
 	struct coarse c;
 	int rc = coarse_init(&c, m, s, stratum, slot);
 
-	p->shape = s->stratum[stratum].shape;
 	if (rc == 0 && (rc = slots_polish(p, &c.m, &c.s, c.slot)) > 0)
 		coarse_tell(&c, m->ranks, slot);
-	p->shape = NULL;
 	coarse_free(&c);
 	return rc;
 }
 
-int swaps_polish(const struct matrix *m, const struct slots *s, unsigned long long work, unsigned *slot)
+int swaps_polish(const struct matrix *m, const struct slots *s, unsigned long long *work, unsigned *slot)
 {
-	struct polish p = { .limit = work, .tried = malloc(s->n * sizeof(*p.tried)), .gain = LEAST_GAIN * slots_cost(m, s, slot) };
+	struct polish p = { .limit = *work, .tried = malloc(s->n * sizeof(*p.tried)), .gain = LEAST_GAIN * slots_cost(m, s, slot) };
 	unsigned last = s->strata - 1;
 	int rc = p.tried ? 0 : -1;
 
@@ -140,6 +139,7 @@ int swaps_polish(const struct matrix *m, const struct slots *s, unsigned long lo
 		rc = t == last ? slots_polish(&p, m, s, slot) : s->stratum[t].is_shaped ? domains_polish(&p, m, s, t, slot) : 0;
 		idle = rc > 0 ? 1 : idle + 1;
 	}
+	*work = p.limit;
 	free(p.tried);
 	return rc < 0 ? -1 : 0;
 }

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "made.h"
+#include "map/attempts.h"
 #include "map/draw.h"
 #include "map/halve.h"
 #include "map/renew.h"
@@ -177,6 +178,35 @@ static void beats_what_is(void **state)
 	(void) state;
 }
 
+/* In vain once is in vain again, until somebody on one of the two comes or goes; and what was, comes back. */
+static void tries_once(void **state)
+{
+	struct places *p = places_of(4, "Package:2 Core:4", NULL);
+	struct slots *s = slots_new(p, NULL);
+	struct attempts a;
+
+	assert_int_equal(attempts_init(&a, s), 0);
+	assert_true(attempts_add(&a, 0, 1, 2));
+	assert_false(attempts_add(&a, 0, 2, 1));
+	/* Others, and those of another stratum. */
+	assert_true(attempts_add(&a, 0, 1, 3));
+	assert_true(attempts_add(&a, 1, 1, 2));
+	assert_false(attempts_add(&a, 1, 1, 2));
+	attempts_keep(&a);
+	/* The first of host 2, which is in the fifth package. */
+	attempts_change(&a, 2 * 8);
+	assert_true(attempts_add(&a, 0, 1, 2));
+	assert_false(attempts_add(&a, 0, 1, 3));
+	assert_false(attempts_add(&a, 1, 1, 2));
+	attempts_change(&a, 2 * 8);
+	attempts_return(&a);
+	assert_false(attempts_add(&a, 0, 1, 2));
+	attempts_free(&a);
+	slots_free(s);
+	places_free(p);
+	(void) state;
+}
+
 static void renews(void **state)
 {
 	static const struct { unsigned hosts; const char *shape; unsigned wide, high; double most; } rows[] = {
@@ -184,7 +214,9 @@ static void renews(void **state)
 		{ 4, "Core:16", 8, 8, 1.5 * (16 * 100 + 4 * 24 * 2) },
 		/* With room to spare nothing may get dearer either. */
 		{ 6, "Package:2 Core:8", 8, 8, INFINITY },
-		{ 3, "Package:2 L3Cache:2 Core:4", 5, 7, INFINITY },
+		{ 3, "Package:2 L3Cache:2 Core:4", 5, 7, 1190 },
+		/* What pairs of hosts come to by themselves is 6600 to 6800. */
+		{ 9, "Core:16", 12, 12, 6400 },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++)
@@ -225,6 +257,7 @@ int main(void)
 		cmocka_unit_test(halves_as_cuts_least),
 		cmocka_unit_test(keeps_accounts),
 		cmocka_unit_test(beats_what_is),
+		cmocka_unit_test(tries_once),
 		cmocka_unit_test(renews),
 	};
 

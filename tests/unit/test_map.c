@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "made.h"
+#include "map/afar.h"
 #include "map/coarse.h"
 #include "map/rankfile.h"
 #include "map/repair.h"
@@ -395,6 +396,114 @@ static void sees_from_afar(void **state)
 	(void) state;
 }
 
+/* Ranks of a grid, in squares of two by two on packages, in this order of the squares. */
+static void squares_sit(const unsigned *order, unsigned wide, unsigned *slot)
+{
+	for (unsigned r = 0; r < wide * wide; r++) {
+		unsigned x = r % wide, y = r / wide, square = y / 2 * (wide / 2) + x / 2;
+
+		slot[r] = order[square] * 4 + y % 2 * 2 + x % 2;
+	}
+}
+
+static struct matrix *grid(unsigned wide)
+{
+	struct buf text = {0};
+	struct matrix *m;
+
+	buf_printf(&text, "%%%%MatrixMarket matrix coordinate real general\n%u %u %u\n", wide * wide, wide * wide,
+		   2 * wide * (wide - 1));
+	for (unsigned r = 0; r < wide * wide; r++) {
+		if (r % wide)
+			buf_printf(&text, "%u %u 1\n", r + 1, r);
+		if (r >= wide)
+			buf_printf(&text, "%u %u 1\n", r + 1, r + 1 - wide);
+	}
+	m = matrix_of(text.data);
+	buf_free(&text);
+	return m;
+}
+
+/* Sixteen squares on the packages of four hosts, thrown about: whatever the seed, each host comes to have a quarter of the grid. */
+static void lays_out_anew(void **state)
+{
+	static const unsigned quarters[] = { 0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15 };
+	struct places *p = places_of(4, "Package:4 Core:4", NULL);
+	struct slots *s = slots_new(p, NULL);
+	struct matrix *m = grid(8);
+	unsigned slot[64], thrown[16];
+	double least;
+
+	squares_sit(quarters, 8, slot);
+	least = slots_cost(m, s, slot);
+	for (unsigned seed = 1; seed <= 10; seed++) {
+		for (unsigned i = 0; i < 16; i++)
+			thrown[i] = (i * 7 + seed) % 16;
+		squares_sit(thrown, 8, slot);
+		assert_true(slots_cost(m, s, slot) > 1.2 * least);
+		assert_int_equal(afar_anneal(m, s, seed, 1000000, slot), 0);
+		assert_true(slots_cost(m, s, slot) == least);
+	}
+	slots_free(s);
+	places_free(p);
+	matrix_free(m);
+	(void) state;
+}
+
+/* Those of one domain, of the stratum with at least three slots in each, on an average, that is the narrowest. */
+static const struct stratum *narrowest(const struct slots *s)
+{
+	for (unsigned t = s->strata; t--;)
+		if (s->stratum[t].is_shaped && s->stratum[t].n >= 4 && s->stratum[t].first[s->stratum[t].n] >= 3 * s->stratum[t].n)
+			return &s->stratum[t];
+	return NULL;
+}
+
+static unsigned check_layout(const struct places *p, unsigned *x)
+{
+	struct matrix *m = random_matrix(x, 1 + draw(x, p->nplaces));
+	struct slots *s = slots_new(p, NULL);
+	unsigned slot[3][256], taken[256] = {0}, seed = draw(x, 1000), moved = 0;
+	const struct stratum *t = narrowest(s);
+
+	assert_true(s->n <= 256);
+	for (unsigned r = 0; r < m->ranks; r++)
+		slot[0][r] = slot[1][r] = slot[2][r] = s->n - 1 - r;
+	assert_int_equal(afar_anneal(m, s, seed, 50000, slot[1]), 0);
+	assert_int_equal(afar_anneal(m, s, seed, 50000, slot[2]), 0);
+	assert_memory_equal(slot[1], slot[2], m->ranks * sizeof(slot[1][0]));
+	assert_true(slots_cost(m, s, slot[1]) <= slots_cost(m, s, slot[0]) * (1 + 1e-12));
+	for (unsigned r = 0; r < m->ranks; r++) {
+		assert_true(slot[1][r] < s->n);
+		assert_false(taken[slot[1][r]]++);
+		moved += slot[1][r] != slot[0][r];
+	}
+	assert_true(t || !moved);
+	for (unsigned r = 0; t && r < m->ranks; r++) {
+		assert_true(t->shape[t->of[slot[1][r]]] == t->shape[t->of[slot[0][r]]]);
+		for (unsigned q = 0; q < r; q++)
+			assert_int_equal(t->of[slot[1][r]] == t->of[slot[1][q]], t->of[slot[0][r]] == t->of[slot[0][q]]);
+	}
+	slots_free(s);
+	matrix_free(m);
+	return moved > 0;
+}
+
+static void keeps_domains_together(void **state)
+{
+	unsigned moved = 0;
+
+	for (unsigned seed = 1; seed <= 60; seed++) {
+		unsigned x = seed;
+		struct places *p = random_places(&x);
+
+		moved += check_layout(p, &x);
+		places_free(p);
+	}
+	assert_true(moved > 5);
+	(void) state;
+}
+
 /* Routers (0,0), (1,1) and (2,2): the longer way is cut first, which leaves the third alone; both steps are of one level. */
 static void halves_a_torus(void **state)
 {
@@ -619,6 +728,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(keeps_accounts),
 		cmocka_unit_test(tells_distances),
 		cmocka_unit_test(sees_from_afar),
+		cmocka_unit_test(lays_out_anew),
+		cmocka_unit_test(keeps_domains_together),
 		cmocka_unit_test(halves_a_torus),
 		cmocka_unit_test(sees_a_tree_in_distances),
 		cmocka_unit_test(spares_the_busiest),
