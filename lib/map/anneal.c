@@ -90,10 +90,8 @@ static struct run run_draw(struct annealing *a, const struct stratum *t, unsigne
 
 static bool may_exchange(const struct annealing *a, struct run one, struct run other)
 {
-	const uint64_t *shape = a->seats.s->shape;
-
-	for (unsigned i = 0; i < one.count && shape; i++)
-		if (shape[one.first + i] != shape[other.first + i])
+	for (unsigned i = 0; i < one.count; i++)
+		if (!slots_alike(a->seats.s, one.first + i, other.first + i))
 			return false;
 	return true;
 }

@@ -68,6 +68,12 @@ static inline double slots_distance(const struct slots *s, unsigned a, unsigned 
 	return spots_distance(s, &s->spot[a], &s->spot[b]);
 }
 
+/* May who is on one of two slots go to the other? */
+static inline bool slots_alike(const struct slots *s, unsigned a, unsigned b)
+{
+	return !s->shape || s->shape[a] == s->shape[b];
+}
+
 /* What a rank pays on a slot, the others staying where slot[] has them; those on SLOT_NONE do not count. */
 static inline double slots_rank_cost(const struct matrix *m, const struct slots *s, const unsigned *slot, unsigned rank, unsigned at)
 {

@@ -28,9 +28,7 @@ struct polish {
 
 static bool may_exchange(const struct polish *p, unsigned a, unsigned b)
 {
-	const uint64_t *shape = p->seats.s->shape;
-
-	return a != b && (!shape || shape[a] == shape[b]);
+	return a != b && slots_alike(p->seats.s, a, b);
 }
 
 /* The best of all exchanges of a rank into a cell where it pays less: where neither does nothing is gained. */

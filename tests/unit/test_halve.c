@@ -4,32 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "made.h"
 #include "map/attempts.h"
 #include "map/draw.h"
 #include "map/halve.h"
 #include "map/renew.h"
-
-/* A grid of so many ranks each way; neighbours say `weight`. */
-static struct matrix *grid(unsigned wide, unsigned high, unsigned weight)
-{
-	struct buf text = {0};
-	struct matrix *m;
-
-	buf_printf(&text, "%%%%MatrixMarket matrix coordinate real general\n%u %u %u\n", wide * high, wide * high,
-		   (wide - 1) * high + wide * (high - 1));
-	for (unsigned y = 0; y < high; y++)
-		for (unsigned x = 0; x < wide; x++) {
-			if (x + 1 < wide)
-				buf_printf(&text, "%u %u %u\n", y * wide + x + 2, y * wide + x + 1, weight);
-			if (y + 1 < high)
-				buf_printf(&text, "%u %u %u\n", (y + 1) * wide + x + 1, y * wide + x + 1, weight);
-		}
-	m = matrix_of(text.data);
-	buf_free(&text);
-	return m;
-}
 
 /* Every other of all ranks, or all; and empty slots. */
 static void open_some(struct halves *h, const struct matrix *m, unsigned step, unsigned empty)

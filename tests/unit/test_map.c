@@ -406,31 +406,13 @@ static void squares_sit(const unsigned *order, unsigned wide, unsigned *slot)
 	}
 }
 
-static struct matrix *grid(unsigned wide)
-{
-	struct buf text = {0};
-	struct matrix *m;
-
-	buf_printf(&text, "%%%%MatrixMarket matrix coordinate real general\n%u %u %u\n", wide * wide, wide * wide,
-		   2 * wide * (wide - 1));
-	for (unsigned r = 0; r < wide * wide; r++) {
-		if (r % wide)
-			buf_printf(&text, "%u %u 1\n", r + 1, r);
-		if (r >= wide)
-			buf_printf(&text, "%u %u 1\n", r + 1, r + 1 - wide);
-	}
-	m = matrix_of(text.data);
-	buf_free(&text);
-	return m;
-}
-
 /* Sixteen squares on the packages of four hosts, thrown about: whatever the seed, each host comes to have a quarter of the grid. */
 static void lays_out_anew(void **state)
 {
 	static const unsigned quarters[] = { 0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15 };
 	struct places *p = places_of(4, "Package:4 Core:4", NULL);
 	struct slots *s = slots_new(p, NULL);
-	struct matrix *m = grid(8);
+	struct matrix *m = grid(8, 8, 1);
 	unsigned slot[64], thrown[16];
 	double least;
 
