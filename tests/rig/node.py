@@ -1,8 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """A node from the inside: its log, and its RunDir without room."""
+import re
 import subprocess
 from contextlib import contextmanager
+
+STAMP = re.compile(r"\[\d{4}-\d\d-\d\dT[\d:.]+\] ")
+
+
+def whole_lines(text):
+    """The lines of a log that slurmd and slurmstepd share. Each writes a line in two where its ring buffer wraps (Slurm's common/cbuf.c), and
+    what the other wrote meanwhile stands between: a line without a stamp goes back to the last line that has a stamp in its midst."""
+    *rest, last = text.split("\n")
+    lines = []
+    for line in rest:
+        torn = None if STAMP.match(line) else next((at for at in reversed(range(len(lines))) if STAMP.search(lines[at], 1)), None)
+        if torn is None:
+            lines.append(line)
+        else:
+            cut = STAMP.search(lines[torn], 1).start()
+            lines[torn:torn + 1] = [lines[torn][:cut] + line, lines[torn][cut:]]
+    return [*lines, last]
 
 
 @contextmanager
@@ -13,7 +31,7 @@ def log_of(cluster, node):
     yield lines
     with open(path, errors="replace", newline="\n") as log:
         log.seek(size)
-        lines += log.read().split("\n")
+        lines += whole_lines(log.read())
 
 
 @contextmanager
