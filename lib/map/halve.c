@@ -7,13 +7,14 @@
 #include <string.h>
 
 #include "map/draw.h"
+#include "map/modes.h"
 
-enum { MODES = 3, MAX_DIRECTIONS = 8, MAX_CUTS = 2 * (MAX_DIRECTIONS + 2) + 1 };
+enum { MAX_DIRECTIONS = 8, MAX_CUTS = 2 * (MAX_DIRECTIONS + 2) + 1 };
 
-/* Directions, the first of which are the modes themselves; how often modes are smoothed; cuts that are mended to the end. */
+/* Directions, the first of which are the modes themselves; cuts that are mended to the end. */
 static const struct thoroughness {
-	unsigned directions, smoothings, mended;
-} thorough = { MAX_DIRECTIONS, 40, 4 }, quick = { 3, 12, 2 };
+	unsigned directions, mended;
+} thorough = { MAX_DIRECTIONS, 4 }, quick = { 3, 3 };
 
 /* What it takes to sort a rank, and to put it in its half, in arcs. */
 #define SORT_WORK 40
@@ -59,64 +60,6 @@ static void cutting_free(struct cutting *c)
 	free(c->mode[0]);
 	free(c->order);
 	free(c->sides);
-}
-
-/* Take out of x what it has of y, NULL for the mode in which all are alike; ranks count by what they say. */
-static void project(const struct cutting *c, double *x, const double *y)
-{
-	double both = 0, own = 0;
-
-	for (unsigned i = 0; i < c->h->n; i++) {
-		double at = y ? y[i] : 1;
-
-		both += c->degree[i] * at * x[i];
-		own += c->degree[i] * at * at;
-	}
-	for (unsigned i = 0; i < c->h->n && own > 0; i++)
-		x[i] -= both / own * (y ? y[i] : 1);
-}
-
-static void normalise(const struct cutting *c, double *x)
-{
-	double sum = 0;
-
-	for (unsigned i = 0; i < c->h->n; i++)
-		sum += c->degree[i] * x[i] * x[i];
-	for (unsigned i = 0; i < c->h->n && sum > 0; i++)
-		x[i] /= sqrt(sum);
-}
-
-/* Each rank goes half the way to the middle of its partners. */
-static void smooth(const struct cutting *c, double *x)
-{
-	const struct halves *h = c->h;
-
-	for (unsigned i = 0; i < h->n; i++) {
-		double sum = 0;
-
-		for (size_t a = h->row[i]; a < h->row[i + 1]; a++)
-			sum += h->weight[a] * x[h->adj[a]];
-		c->key[i] = c->degree[i] > 0 ? (x[i] + sum / c->degree[i]) / 2 : 0;
-	}
-	memcpy(x, c->key, h->n * sizeof(*x));
-}
-
-static void find_modes(struct cutting *c)
-{
-	struct halves *h = c->h;
-
-	for (unsigned k = 0; k < MODES; k++)
-		for (unsigned i = 0; i < h->n; i++)
-			c->mode[k][i] = 2 * draw_unit(&c->chance) - 1;
-	for (unsigned t = 0; t < c->much.smoothings; t++)
-		for (unsigned k = 0; k < MODES; k++) {
-			smooth(c, c->mode[k]);
-			project(c, c->mode[k], NULL);
-			for (unsigned j = 0; j < k; j++)
-				project(c, c->mode[k], c->mode[j]);
-			normalise(c, c->mode[k]);
-		}
-	h->work += MODES * c->much.smoothings * (h->row[h->n] + 8 * (unsigned long long) h->n);
 }
 
 static int by_key(const void *a, const void *b, void *of)
@@ -199,18 +142,22 @@ static void cut_along(struct cutting *c, unsigned direction)
 	cut_by_key(c);
 }
 
-static void cut_all(struct cutting *c)
+static int cut_all(struct cutting *c)
 {
-	unsigned n = c->h->n;
+	struct halves *h = c->h;
+	struct web w = { h->ranks, h->row, h->adj, h->weight, c->degree };
+	unsigned n = h->n;
 
-	find_modes(c);
+	if (modes_find(&w, &c->chance, c->mode, &h->work))
+		return -1;
 	for (unsigned d = 0; d < c->much.directions; d++)
 		cut_along(c, d);
 	for (unsigned i = 0; i < n; i++)
 		c->key[i] = i;
 	cut_by_key(c);
-	memcpy(c->key, c->h->pull, n * sizeof(*c->key));
+	memcpy(c->key, h->pull, n * sizeof(*c->key));
 	cut_by_key(c);
+	return 0;
 }
 
 static int by_cost(const void *a, const void *b)
@@ -250,10 +197,8 @@ int halve(struct halves *h, unsigned first, struct halve_way way)
 	struct cutting c;
 	int rc = cutting_open(&c, h, first, way);
 
-	if (rc == 0) {
-		cut_all(&c);
+	if (rc == 0 && (rc = cut_all(&c)) == 0)
 		mend_best(&c, way.loose);
-	}
 	cutting_free(&c);
 	return rc;
 }
@@ -269,7 +214,9 @@ int halve_again(struct halves *h, unsigned first, struct halve_way way)
 		memcpy(was, h->second, h->n);
 		cost = halves_cut(h);
 		add_cut(&c);
-		cut_all(&c);
+		rc = cut_all(&c);
+	}
+	if (rc == 0) {
 		mend_best(&c, way.loose);
 		rc = c.cut[0].cost < cost - h->grain;
 		if (!rc)

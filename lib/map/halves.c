@@ -85,7 +85,7 @@ double halves_cut(struct halves *h)
 {
 	double between = 0, pulled = 0;
 
-	h->work += h->row[h->n] + (unsigned long long) RANK_WORK * h->n;
+	h->work += 2 * h->row[h->n] + (unsigned long long) RANK_WORK * h->n;
 	for (unsigned i = 0; i < h->n; i++) {
 		double own = 0, other = 0;
 

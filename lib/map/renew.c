@@ -12,7 +12,7 @@
 
 /* More ranks take too long, fewer are found by moving single ones: unless they are a good part of all. */
 #define MOST_RANKS 256
-#define LEAST_RANKS 24
+#define LEAST_RANKS 8
 #define GOOD_PART 4
 /* What drawing a pair costs. */
 #define DRAW_WORK 100
@@ -22,6 +22,15 @@
 #define IDLE 40
 /* Then chance parts a pair, and makes halves that are dearer by up to that part of what they cut. */
 #define LOOSE 0.2
+/* Each stratum is taken to have gained such a part of the cost already, for so much work; and a draw counts as so much. */
+#define FIRST_GAIN 1e-3
+#define FIRST_WORK 1e6
+#define TURN_WORK 1000
+
+/* What parting anew in a stratum has brought, and for how much work. */
+struct yield {
+	double gain, work;
+};
 
 struct renewal {
 	struct split x;
@@ -30,7 +39,9 @@ struct renewal {
 	unsigned idle;
 	double cost, least;		/* more than in the beginning */
 	unsigned *best;			/* the slot of each rank that costs the least */
+	unsigned *last, nlast;		/* the ranks of the pair that was parted last */
 	unsigned *on;			/* the rank on each slot, or SLOT_NONE */
+	struct yield yield[PATHS_LEVELS + 1];
 	const struct stratum *stratum;
 	unsigned domain[2];		/* of it: the two */
 	unsigned *rank, *drawn, *was, n;	/* of both; as they were drawn, and the slot that each of those had */
@@ -38,14 +49,37 @@ struct renewal {
 	struct pair pair;
 };
 
+/* Every other time one of those that were parted last: what is beside them may have become worth trying. */
+static unsigned draw_rank(struct renewal *r)
+{
+	if (r->nlast && draw_below(&r->chance, 2))
+		return r->last[draw_below(&r->chance, r->nlast)];
+	return draw_below(&r->chance, r->x.m->ranks);
+}
+
+static struct yield *yield_of(struct renewal *r)
+{
+	return &r->yield[r->stratum - r->x.s->stratum];
+}
+
+/* Of two strata by lot the one that gains more for its work. */
+static void draw_stratum(struct renewal *r)
+{
+	unsigned n = r->x.s->strata - 1, one = draw_below(&r->chance, n), other = draw_below(&r->chance, n);
+	const struct yield *a = &r->yield[one], *b = &r->yield[other];
+
+	r->stratum = &r->x.s->stratum[b->gain * a->work > a->gain * b->work ? other : one];
+	yield_of(r)->work += TURN_WORK;
+}
+
 /* Those that a rank and a partner are in. */
 static bool draw_domains(struct renewal *r)
 {
 	const struct matrix *m = r->x.m;
-	unsigned rank = draw_below(&r->chance, m->ranks), degree = m->row[rank + 1] - m->row[rank];
+	unsigned rank = draw_rank(r), degree = m->row[rank + 1] - m->row[rank];
 
 	r->x.work += DRAW_WORK;
-	r->stratum = &r->x.s->stratum[draw_below(&r->chance, r->x.s->strata - 1)];
+	draw_stratum(r);
 	if (!degree)
 		return false;
 	r->domain[0] = r->stratum->of[r->x.slot[rank]];
@@ -69,7 +103,7 @@ static void gather(struct renewal *r)
 		for (unsigned i = first; i < end; i++)
 			if (r->on[i] != SLOT_NONE) {
 				r->second[r->n] = half;
-				r->was[r->n] = i;
+				r->was[r->n] = r->x.was_at[r->on[i]] = i;
 				r->rank[r->n++] = r->on[i];
 			}
 	}
@@ -115,7 +149,11 @@ static int part(struct renewal *r, bool anew)
 {
 	const struct split *x = &r->x;
 	unsigned below = r->stratum - x->s->stratum + 1, *half[2];
-	int rc = split_pair(&r->x, &r->pair, r->rank, true, anew ? NULL : r->second);
+	int rc;
+
+	r->pair.from = anew ? PAIR_ANEW : PAIR_BEAT;
+	r->pair.second = r->second;
+	rc = split_pair(&r->x, &r->pair, r->rank, true);
 
 	half[0] = r->rank;
 	half[1] = r->rank + r->pair.size[0];
@@ -146,10 +184,23 @@ static void settle(struct renewal *r, bool undo)
 	}
 }
 
+/* They are parted otherwise, and pay so much more. */
+static void accept(struct renewal *r, bool anew, double more)
+{
+	memcpy(r->last, r->drawn, r->n * sizeof(*r->last));
+	r->nlast = r->n;
+	settle(r, !anew && more >= 0);
+	if (anew || more < 0)
+		r->cost += more;
+	if (!anew && more < 0)
+		yield_of(r)->gain -= more;
+}
+
 /* 1, or 0 where nothing is to be parted, or -1. */
 static int renew_pair(struct renewal *r, bool anew)
 {
-	double before, more;
+	unsigned long long work = r->x.work;
+	double before;
 	int rc;
 
 	gather(r);
@@ -160,12 +211,9 @@ static int renew_pair(struct renewal *r, bool anew)
 	before = cost_of(r);
 	r->x.way.loose = anew ? LOOSE : 0;
 	rc = part(r, anew);
-	if (rc > 0) {
-		more = cost_of(r) - before;
-		settle(r, !anew && more >= 0);
-		if (anew || more < 0)
-			r->cost += more;
-	}
+	if (rc > 0)
+		accept(r, anew, cost_of(r) - before);
+	yield_of(r)->work += r->x.work - work;
 	return rc < 0 ? -1 : 1;
 }
 
@@ -214,16 +262,22 @@ static int renewal_init(struct renewal *r)
 {
 	const struct slots *s = r->x.s;
 	size_t ranks = r->x.m->ranks;
+	double cost = slots_cost(r->x.m, s, r->x.slot);
 
-	r->on = malloc((s->n + 4 * ranks) * sizeof(*r->on));
+	r->on = malloc((s->n + 5 * ranks) * sizeof(*r->on));
 	r->second = malloc(ranks);
 	if (attempts_init(&r->attempts, s) || !r->on || !r->second)
 		return split_no_memory(&r->x);
+	if (split_remember(&r->x))
+		return -1;
 	r->rank = r->on + s->n;
 	r->drawn = r->rank + ranks;
 	r->was = r->drawn + ranks;
-	r->best = r->was + ranks;
+	r->last = r->was + ranks;
+	r->best = r->last + ranks;
 	memcpy(r->best, r->x.slot, ranks * sizeof(*r->best));
+	for (unsigned t = 0; t < s->strata; t++)
+		r->yield[t] = (struct yield){ FIRST_GAIN * cost, FIRST_WORK };
 	sit_down(r);
 	return 0;
 }

@@ -116,8 +116,19 @@ int split_open(struct split *x, const struct matrix *m, const struct slots *s, s
 	return 0;
 }
 
+int split_remember(struct split *x)
+{
+	x->was_at = malloc(x->m->ranks * sizeof(*x->was_at));
+	x->taken = malloc(x->s->n);
+	x->second = malloc(x->m->ranks);
+	return x->was_at && x->taken && x->second ? 0 : split_no_memory(x);
+}
+
 void split_close(struct split *x)
 {
+	free(x->was_at);
+	free(x->taken);
+	free(x->second);
 	free(x->local);
 	free(x->at);
 }

@@ -8,6 +8,8 @@
 
 /* Of what a pair costs that is parted this much at least is for its being parted. */
 #define LEAST_MORE 0.125
+/* What it takes to gather an arc and to see where it pulls to, in arcs. */
+#define ARC_WORK 4
 
 /* What each rank pays more in the second half for those who are in neither, in the unit of the weights. */
 static void pull_fill(const struct split *x, struct halves *h, const struct pair *p, const unsigned *rank)
@@ -51,30 +53,36 @@ static void empties_part(struct halves *h, unsigned first)
 		h->second[i] = i - h->ranks >= first;
 }
 
-static int pair_halve(struct split *x, struct halves *h, const struct pair *p, bool quick, const bool *second)
+static int pair_halve(struct split *x, struct halves *h, const struct pair *p, bool quick)
 {
 	struct halve_way way = { .quick = quick, .loose = x->way.loose, .seed = ++x->seed };
 
-	if (!second)
+	if (p->from == PAIR_ANEW)
 		return halve(h, p->most, way) ? -1 : 1;
-	memcpy(h->second, second, h->ranks);
+	memcpy(h->second, p->second, h->ranks);
 	empties_part(h, p->most);
-	return halve_again(h, p->most, way);
+	if (p->from == PAIR_BEAT)
+		return halve_again(h, p->most, way);
+	halves_cut(h);
+	halves_mend(h);
+	return 1;
 }
 
-int split_pair(struct split *x, struct pair *p, unsigned *rank, bool quick, const bool *second)
+int split_pair(struct split *x, struct pair *p, unsigned *rank, bool quick)
 {
 	unsigned n = p->n, *was = malloc((n + 1) * sizeof(*was));
 	struct some_ranks some = { rank, x->local, n };
 	struct halves h = { .n = 0 };
 	int rc = -1;
 
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n; i++) {
 		x->local[rank[i]] = i;
+		x->work += ARC_WORK * (x->m->row[rank[i] + 1] - x->m->row[rank[i]]);
+	}
 	if (was && halves_init(&h, x->m, &some, p->most - p->least) == 0) {
 		if (x->way.by != SPLIT_BY_HALVES_ALONE)
 			pull_fill(x, &h, p, rank);
-		rc = pair_halve(x, &h, p, quick, second);
+		rc = pair_halve(x, &h, p, quick);
 	}
 	for (unsigned i = 0; i < n; i++)
 		x->local[rank[i]] = SLOT_NONE;
@@ -106,10 +114,38 @@ static unsigned most_of(const struct split *x, const struct cut *c, unsigned fir
 	return sum;
 }
 
+/* Who came from elsewhere takes what is free of these slots. */
+static void move_in(struct split *x, const unsigned *rank, unsigned n, unsigned first, unsigned end)
+{
+	unsigned free = first;
+
+	memset(x->taken + first, false, end - first);
+	for (unsigned i = 0; i < n; i++)
+		if (x->was_at[rank[i]] - first < end - first)
+			x->taken[x->was_at[rank[i]]] = true;
+	for (unsigned i = 0; i < n; i++)
+		if (x->was_at[rank[i]] - first >= end - first) {
+			while (x->taken[free])
+				free++;
+			x->was_at[rank[i]] = free++;
+		}
+}
+
+/* The halves that these ranks were: the slots first .. border-1, and those up to end. */
+static void pair_as_was(struct split *x, struct pair *p, const unsigned *rank, unsigned first, unsigned border, unsigned end)
+{
+	move_in(x, rank, p->n, first, end);
+	for (unsigned i = 0; i < p->n; i++)
+		x->second[i] = x->was_at[rank[i]] >= border;
+	p->second = x->second;
+	p->from = PAIR_MEND;
+}
+
 /* rank[n] come to be part after part. */
 static int halve_parts(struct split *x, struct cut *c, unsigned first, unsigned end, unsigned *rank, unsigned n)
 {
 	unsigned middle = first + (end - first) / 2, most[2] = { most_of(x, c, first, middle), most_of(x, c, middle, end) };
+	const unsigned *slot = &x->s->stratum[c->stratum].first[c->domain];
 	struct pair p = { .n = n };
 
 	if (end - first < 2) {
@@ -123,7 +159,9 @@ static int halve_parts(struct split *x, struct cut *c, unsigned first, unsigned 
 	p.most = n < most[0] ? n : most[0];
 	p.size[0] = p.most;
 	p.size[1] = n - p.most;
-	if ((p.least < p.most || (p.most && p.most < n)) && split_pair(x, &p, rank, x->way.quick, NULL) < 0)
+	if (x->was_at)
+		pair_as_was(x, &p, rank, slot[first], slot[middle], slot[end]);
+	if ((p.least < p.most || (p.most && p.most < n)) && split_pair(x, &p, rank, x->way.quick) < 0)
 		return -1;
 	if (halve_parts(x, c, first, middle, rank, p.size[0]))
 		return -1;

@@ -14,6 +14,12 @@ struct split {
 	uint64_t seed;
 	unsigned *slot;			/* of each rank */
 	unsigned *at;			/* of each rank: a slot in the middle of the domains that it is in by now */
+	/*
+	 * Of each rank, a slot of its own where it was; NULL: none was anywhere. With it domains are parted as they were, those who
+	 * came to one taking what is free in it, and mended: cheap, and never worse than that.
+	 */
+	unsigned *was_at;
+	bool *taken, *second;		/* of each slot, of each rank: beside was_at, to write to */
 	unsigned *local;		/* of each rank, as in struct some_ranks: of those that are being parted, SLOT_NONE of others */
 	unsigned long long work;	/* of halves.h, so far */
 	struct err *err;
@@ -23,6 +29,8 @@ struct split {
 int split_open(struct split *x, const struct matrix *m, const struct slots *s, struct split_way way, uint64_t seed, unsigned *slot,
 	       struct err *e);
 void split_close(struct split *x);
+/* Room for was_at, which split_close frees. 0, or -1 with an error. */
+int split_remember(struct split *x);
 int split_no_memory(struct split *x);
 
 /* Map these ranks on the slots first .. end-1, which are in one domain of the stratum above. 0 or -1. */
@@ -39,19 +47,24 @@ struct cut {
 int split_by_scotch(struct split *x, struct cut *c);
 int split_by_halves(struct split *x, struct cut *c);
 
+/* Where there are halves already: they are of no account, or to be beaten, or only to be mended. */
+enum pair_from { PAIR_ANEW, PAIR_BEAT, PAIR_MEND };
+
 /*
  * n ranks to be parted among two runs of slots, of which these are in the middle; the first is to get least .. most of them. inner:
- * what a pair costs in one of them. size: how many each got.
+ * what a pair costs in one of them. second: of each rank, is it in the second run so far. size: how many each got.
  */
 struct pair {
 	unsigned n, least, most, middle[2], size[2];
 	double inner;
+	enum pair_from from;
+	const bool *second;
 };
 
 /*
- * rank[n] comes to have those of the first run first. quick as in halve.h; second[] tells of halves that are to be
- * beaten, in the order of rank[], or is NULL. 1, or 0 where nothing beats them, rank[] being as it was, or -1 with an error.
+ * rank[n] comes to have those of the first run first. quick as in halve.h. 1, or 0 where nothing beats the halves that were, rank[]
+ * being as it was, or -1 with an error.
  */
-int split_pair(struct split *x, struct pair *p, unsigned *rank, bool quick, const bool *second);
+int split_pair(struct split *x, struct pair *p, unsigned *rank, bool quick);
 
 #endif

@@ -8,6 +8,7 @@
 #include "map/attempts.h"
 #include "map/draw.h"
 #include "map/halve.h"
+#include "map/modes.h"
 #include "map/renew.h"
 
 /* Every other of all ranks, or all; and empty slots. */
@@ -25,6 +26,63 @@ static void open_some(struct halves *h, const struct matrix *m, unsigned step, u
 	free(local);
 }
 
+/* Its modes, and of each who much he says; mass is for the caller to free. */
+static struct web web_find(const struct matrix *m, uint64_t seed, double *mode[MODES])
+{
+	struct web w = { m->ranks, m->row, m->adj, m->weight, calloc(m->ranks, sizeof(double)) };
+	unsigned long long work = 0;
+
+	for (size_t a = 0, r = 0; a < m->row[m->ranks]; a++) {
+		while (a >= m->row[r + 1])
+			r++;
+		w.mass[r] += m->weight[a];
+	}
+	for (unsigned k = 0; k < MODES; k++)
+		mode[k] = malloc(m->ranks * sizeof(double));
+	assert_int_equal(modes_find(&w, &seed, mode, &work), 0);
+	assert_true(work > m->row[m->ranks] && work < 500 * (m->row[m->ranks] + m->ranks));
+	return w;
+}
+
+/* How much two are alike, 0 to 1. */
+static double likeness(const struct web *w, const double *x, const double *y)
+{
+	double xy = 0, xx = 0, yy = 0;
+
+	for (unsigned i = 0; i < w->n; i++) {
+		xy += w->mass[i] * x[i] * y[i];
+		xx += w->mass[i] * x[i] * x[i];
+		yy += w->mass[i] * y[i] * y[i];
+	}
+	return fabs(xy) / sqrt(xx * yy);
+}
+
+/* A long grid swings once along its length, then twice, whatever the seed; and modes have nothing of each other. */
+static void finds_slow_modes(void **state)
+{
+	static const struct { unsigned wide, high; } rows[] = { { 60, 1 }, { 400, 1 }, { 90, 6 }, { 200, 8 } };
+
+	for (size_t i = 0; i < ROWS(rows); i++)
+		for (uint64_t seed = 1; seed <= 5; seed++) {
+			struct matrix *m = grid(rows[i].wide, rows[i].high, 7);
+			double *mode[MODES], *swing = malloc(m->ranks * sizeof(*swing));
+			struct web w = web_find(m, seed, mode);
+
+			for (unsigned r = 0; r < m->ranks; r++)
+				swing[r] = cos(M_PI * (r % rows[i].wide + 0.5) / rows[i].wide);
+			if (likeness(&w, mode[0], swing) < 0.95)
+				fail_msg("row %zu, seed %u: %g", i, (unsigned) seed, likeness(&w, mode[0], swing));
+			for (unsigned k = 0; k < MODES; k++)
+				assert_true(likeness(&w, mode[k], mode[(k + 1) % MODES]) < 1e-6);
+			for (unsigned k = 0; k < MODES; k++)
+				free(mode[k]);
+			free(w.mass);
+			free(swing);
+			matrix_free(m);
+		}
+	(void) state;
+}
+
 static unsigned firsts(const struct halves *h)
 {
 	unsigned n = 0;
@@ -39,7 +97,7 @@ static void cuts_grids(void **state)
 {
 	static const struct { unsigned wide, high, first; double weight, cut; } rows[] = {
 		{ 4, 8, 16, 1, 4 }, { 8, 4, 16, 1, 4 }, { 6, 4, 8, 1, 4 }, { 8, 8, 32, 1, 8 }, { 5, 1, 2, 1, 1 }, { 12, 4, 12, 3, 12 },
-		{ 16, 16, 128, 1, 16 }, { 2, 1, 1, 5, 5 },
+		{ 16, 16, 128, 1, 16 }, { 2, 1, 1, 5, 5 }, { 64, 16, 512, 1, 16 }, { 400, 2, 200, 1, 2 },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++)
@@ -231,6 +289,7 @@ static void renews(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_slow_modes),
 		cmocka_unit_test(cuts_grids),
 		cmocka_unit_test(halves_exactly),
 		cmocka_unit_test(halves_as_cuts_least),
