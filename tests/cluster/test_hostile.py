@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -431,7 +431,8 @@ def killed_in_mid_step(cluster, number):
     for pid in stepds(cluster, number):
         below = descendants(pid)
         for one in [pid, *below]:
-            os.kill(one, signal.SIGKILL)
+            with suppress(ProcessLookupError):      # it went with the one before
+                os.kill(one, signal.SIGKILL)
 
 
 def steps(cluster, node):
