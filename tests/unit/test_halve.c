@@ -26,7 +26,7 @@ static void open_some(struct halves *h, const struct matrix *m, unsigned step, u
 	free(local);
 }
 
-/* Its modes, and of each who much he says; mass is for the caller to free. */
+/* The matrix as a web, and its modes; mass and they are for the caller to free. */
 static struct web web_find(const struct matrix *m, uint64_t seed, double *mode[MODES])
 {
 	struct web w = { m->ranks, m->row, m->adj, m->weight, calloc(m->ranks, sizeof(double)) };
@@ -57,7 +57,7 @@ static double likeness(const struct web *w, const double *x, const double *y)
 	return fabs(xy) / sqrt(xx * yy);
 }
 
-/* A long grid swings once along its length, then twice, whatever the seed; and modes have nothing of each other. */
+/* A long grid swings once along its length in the slowest mode, whatever the seed; and modes have nothing of each other. */
 static void finds_slow_modes(void **state)
 {
 	static const struct { unsigned wide, high; } rows[] = { { 60, 1 }, { 400, 1 }, { 90, 6 }, { 200, 8 } };
