@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .paths import CACHE
+from .processes import descendants, start_time
 
 LIBRARIES = "lib/x86_64-linux-gnu"
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
@@ -40,13 +41,25 @@ class Mpi:
         return program
 
     def run(self, ranks, *program, timeout=60, **env):
-        """The finished mpirun. What is in env is for the ranks, and does not reach a Hydra, whose own programs it would confuse."""
+        """
+        The finished mpirun; one that hangs with all its ranks gone is killed. What is in env is for the ranks, and does not reach a Hydra,
+        whose own programs it would confuse.
+        """
         env = {name: str(value) for name, value in env.items()}
         if self.recorder != "openmpi":
             program = [*(word for name, value in env.items() for word in ("-genv", name, value)), *program]
             env = {}
-        return subprocess.run([str(w) for w in [*self.mpirun, "-n", ranks, *program]], env={**os.environ, **self.env, **env},
-                              capture_output=True, text=True, timeout=timeout, check=False)
+        mpirun = subprocess.Popen([str(w) for w in [*self.mpirun, "-n", ranks, *program]], env={**os.environ, **self.env, **env},
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            said = mpirun.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            running = any(start_time(pid) for pid in descendants(mpirun.pid))
+            mpirun.kill()
+            said = mpirun.communicate()
+            if running:
+                raise
+        return subprocess.CompletedProcess(mpirun.args, mpirun.returncode, *said)
 
 
 def bring(folder, name, get):
