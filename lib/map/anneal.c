@@ -230,7 +230,7 @@ int anneal(const struct matrix *m, const struct slots *s, uint64_t seed, double 
 	   unsigned *slot)
 {
 	struct annealing a = { .chance = seed, .best = malloc(m->ranks * sizeof(*a.best)) };
-	int rc = a.best ? seats_init(&a.seats, m, s, slot) : -1;
+	int rc = a.best ? seats_init(&a.seats, m, s, s->cells, slot) : -1;
 
 	if (rc == 0) {
 		memcpy(a.best, slot, m->ranks * sizeof(*slot));

@@ -2,10 +2,12 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "map/improve.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "map/afar.h"
 #include "map/anneal.h"
+#include "map/blur.h"
 #include "map/renew.h"
 #include "map/swaps.h"
 
@@ -37,6 +39,11 @@ static int lay_out(struct search *x, struct trial *t, unsigned seed, unsigned lo
 	return afar_anneal(x->b.m, x->b.s, seed, work, t->slot) ? search_no_memory(x) : 0;
 }
 
+static int anneal_nodes(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
+{
+	return blur_anneal(x->b.m, x->b.s, seed, work, t->slot, x->b.err);
+}
+
 static int renew_halves(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
 {
 	return renew(x->b.m, x->b.s, seed, work, t->slot, x->b.err);
@@ -51,7 +58,10 @@ static int anneal_ranks(struct search *x, struct trial *t, unsigned seed, unsign
 static const struct step {
 	int (*take)(struct search *x, struct trial *t, unsigned seed, unsigned long long work);
 	double share;			/* of the work */
-} steps[] = { { lay_out, 0.2 }, { renew_halves, 0.75 }, { anneal_ranks, 0.05 } };
+	bool rests;			/* is left out once it brought nothing in a whole round: the others have its share */
+} steps[] = { { lay_out, 0.1, false }, { anneal_nodes, 0.4, true }, { renew_halves, 0.45, false }, { anneal_ranks, 0.05, false } };
+
+#define STEPS (sizeof(steps) / sizeof(steps[0]))
 
 static int take(struct search *x, const struct step *step, struct trial *t, double work)
 {
@@ -62,13 +72,37 @@ static int take(struct search *x, const struct step *step, struct trial *t, doub
 	return 0;
 }
 
-static int improve_one(struct search *x, struct trial *t, double work)
+/* gained: bits, of the steps that brought something. */
+static int improve_one(struct search *x, struct trial *t, double work, unsigned *gained)
 {
-	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
-		if (take(x, &steps[i], t, steps[i].share * work))
+	double shares = 0;
+
+	for (unsigned i = 0; i < STEPS; i++)
+		shares += x->idle >> i & 1 ? 0 : steps[i].share;
+	for (unsigned i = 0; i < STEPS; i++) {
+		double before = t->cost;
+
+		if (x->idle >> i & 1)
+			continue;
+		if (take(x, &steps[i], t, steps[i].share / shares * work))
 			return -1;
+		*gained |= (t->cost < before) << i;
+	}
 	t->improved = true;
 	return polish(x, t);
+}
+
+/* All of them once. */
+static int improve_all(struct search *x, double work)
+{
+	unsigned gained = 0;
+
+	for (unsigned i = 0; i < x->ntrials; i++)
+		if (improve_one(x, &x->trial[i], work, &gained))
+			return -1;
+	for (unsigned i = 0; i < STEPS; i++)
+		x->idle |= (steps[i].rests && !(gained >> i & 1)) << i;
+	return 0;
 }
 
 static int by_cost(const void *a, const void *b)
@@ -126,9 +160,8 @@ int improve(struct search *x)
 		double work = work_each(x, x->ntrials > 1 ? ROUND : 1);
 
 		kept = x->ntrials;
-		for (unsigned i = 0; i < kept; i++)
-			if (improve_one(x, &x->trial[i], work))
-				return -1;
+		if (improve_all(x, work))
+			return -1;
 		keep_cheapest(x, (kept + KEPT - 1) / KEPT);
 	} while (kept > 1);
 	return 0;

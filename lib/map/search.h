@@ -37,6 +37,7 @@ struct search {
 	struct trial best;
 	double work, left;		/* arcs that may be looked at; that may still */
 	unsigned turn;			/* of what takes a seed */
+	unsigned idle;			/* bits: the steps of improve.c that brought nothing in the last round */
 	double *load;
 	struct mapping *out;
 };

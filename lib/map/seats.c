@@ -10,7 +10,7 @@
 /* What it takes to judge a rank's move beside its arcs. */
 #define RANK_WORK 6
 
-int seats_init(struct seats *t, const struct matrix *m, const struct slots *s, const unsigned *slot)
+int seats_init(struct seats *t, const struct matrix *m, const struct slots *s, const struct stratum *cells, const unsigned *slot)
 {
 	*t = (struct seats){ .m = m, .s = s };
 	t->at = malloc(m->ranks * sizeof(*t->at));
@@ -22,9 +22,12 @@ int seats_init(struct seats *t, const struct matrix *m, const struct slots *s, c
 	for (unsigned r = 0; r < m->ranks; r++) {
 		t->at[r] = s->spot[slot[r]];
 		t->rank[slot[r]] = r;
-		t->pays[r] = slots_rank_cost(m, s, slot, r, slot[r]);
 	}
-	return toll_is_worth(m, s) ? toll_init(&t->toll, m, s, slot) : 0;
+	if (toll_is_worth(m, cells) && toll_init(&t->toll, m, s, cells, slot))
+		return -1;
+	for (unsigned r = 0; r < m->ranks; r++)
+		t->pays[r] = t->toll.cells ? toll_pays(&t->toll, r, slot[r]) : slots_rank_cost(m, s, slot, r, slot[r]);
+	return 0;
 }
 
 void seats_free(struct seats *t)

@@ -23,8 +23,11 @@ struct run {
 	unsigned first, count;
 };
 
-/* At most one rank a slot. 0, or -1 when memory is short. seats_free does also after that. */
-int seats_init(struct seats *t, const struct matrix *m, const struct slots *s, const unsigned *slot);
+/*
+ * Where a toll of these cells is worth it, it is kept: then their slots are taken to be alike. At most one rank a slot. 0, or -1 when
+ * memory is short. seats_free does also after that.
+ */
+int seats_init(struct seats *t, const struct matrix *m, const struct slots *s, const struct stratum *cells, const unsigned *slot);
 void seats_free(struct seats *t);
 
 /* The slot of each rank. */

@@ -133,6 +133,42 @@ void split_close(struct split *x)
 	free(x->at);
 }
 
+/* The ranks of each domain, in turn. */
+static int map_insides(struct split *x, unsigned stratum, unsigned *rank)
+{
+	const struct stratum *t = &x->s->stratum[stratum];
+	int rc = 0;
+
+	for (unsigned d = 0; d < t->n && rc == 0; d++) {
+		unsigned n = 0;
+
+		for (unsigned r = 0; r < x->m->ranks; r++)
+			if (t->of[x->was_at[r]] == d)
+				rank[n++] = r;
+		rc = split_domain(x, stratum + 1, t->first[d], t->first[d + 1], rank, n);
+	}
+	return rc;
+}
+
+int split_insides(const struct matrix *m, const struct slots *s, unsigned stratum, uint64_t seed, unsigned *slot, struct err *e)
+{
+	struct split_way way = { .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_FREE, .quick = true };
+	unsigned *rank = malloc(m->ranks * sizeof(*rank));
+	struct split x;
+	int rc = split_open(&x, m, s, way, seed, slot, e) || split_remember(&x) ? -1 : 0;
+
+	if (rc == 0 && !rank)
+		rc = split_no_memory(&x);
+	if (rc == 0) {
+		memcpy(x.was_at, slot, m->ranks * sizeof(*slot));
+		memcpy(x.at, slot, m->ranks * sizeof(*slot));
+		rc = map_insides(&x, stratum, rank);
+	}
+	free(rank);
+	split_close(&x);
+	return rc;
+}
+
 int split_map(const struct matrix *m, const struct slots *s, struct split_way way, uint64_t seed, unsigned *slot, struct err *e)
 {
 	unsigned *rank = malloc(m->ranks * sizeof(*rank));

@@ -31,4 +31,7 @@ struct split_way {
  */
 int split_map(const struct matrix *m, const struct slots *s, struct split_way way, uint64_t seed, unsigned *slot, struct err *e);
 
+/* Map anew within each domain of the stratum, not the last: who is in it stays in it, and it gets no dearer. 0 or -1, as split_map. */
+int split_insides(const struct matrix *m, const struct slots *s, unsigned stratum, uint64_t seed, unsigned *slot, struct err *e);
+
 #endif

@@ -101,7 +101,7 @@ static bool try_all(struct polish *p)
 /* 1: it is cheaper now. */
 static int slots_polish(struct polish *p, const struct matrix *m, const struct slots *s, unsigned *slot)
 {
-	int rc = seats_init(&p->seats, m, s, slot);
+	int rc = seats_init(&p->seats, m, s, s->cells, slot);
 
 	p->seats.work = m->row[m->ranks] * (1 + p->seats.toll.cells / CELLS_WORK);
 	while (rc >= 0 && p->seats.work < p->limit && try_all(p))

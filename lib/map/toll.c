@@ -7,15 +7,13 @@
 /* Beyond this much, 2 MiB, memory is too slow for the rows to be kept up. */
 #define MOST (1u << 18)
 
-bool toll_is_worth(const struct matrix *m, const struct slots *s)
+bool toll_is_worth(const struct matrix *m, const struct stratum *cells)
 {
-	return (size_t) m->ranks * s->cells->n <= MOST;
+	return (size_t) m->ranks * cells->n <= MOST;
 }
 
-static void between_fill(struct toll *t, const struct slots *s)
+static void between_fill(struct toll *t, const struct slots *s, const unsigned *first)
 {
-	const unsigned *first = s->cells->first;
-
 	for (unsigned a = 0; a < t->cells; a++)
 		for (unsigned b = 0; b < t->cells; b++) {
 			unsigned to = a == b && first[a + 1] - first[a] > 1 ? first[a] + 1 : first[b];
@@ -30,15 +28,15 @@ static void row_add(double *restrict row, const double *restrict more, double we
 		row[i] += weight * more[i];
 }
 
-int toll_init(struct toll *t, const struct matrix *m, const struct slots *s, const unsigned *slot)
+int toll_init(struct toll *t, const struct matrix *m, const struct slots *s, const struct stratum *cells, const unsigned *slot)
 {
-	*t = (struct toll){ .cells = s->cells->n, .cell = s->cells->of };
+	*t = (struct toll){ .cells = cells->n, .cell = cells->of };
 	t->between = malloc((size_t) t->cells * t->cells * sizeof(*t->between));
 	t->change = malloc(t->cells * sizeof(*t->change));
 	t->pays = calloc((size_t) m->ranks * t->cells, sizeof(*t->pays));
 	if (!t->between || !t->pays || !t->change)
 		return -1;
-	between_fill(t, s);
+	between_fill(t, s, cells->first);
 	for (unsigned r = 0; r < m->ranks; r++)
 		for (size_t i = m->row[r]; i < m->row[r + 1]; i++)
 			row_add(&t->pays[(size_t) r * t->cells], &t->between[(size_t) t->cell[slot[m->adj[i]]] * t->cells],

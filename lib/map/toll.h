@@ -10,20 +10,20 @@
 #include "map/slots.h"
 
 /*
- * What each rank would pay in each cell, the others staying: a cell is slots that are alike, all of one of the narrowest
- * domains as a rule. With it a move is judged without a look at the matrix; each move that is made changes a row for each partner.
+ * What each rank would pay in each cell, the others staying: a cell is slots that are alike, or taken to be, all of one domain. With
+ * it a move is judged without a look at the matrix; each move that is made changes a row for each partner.
  */
 struct toll {
 	unsigned cells;
 	const unsigned *cell;		/* of each slot */
-	double *between;		/* between[cell * cells + cell]: on the diagonal, between two of its slots */
+	double *between;		/* between[cell * cells + cell]: on the diagonal, between its first two slots */
 	double *pays;			/* pays[rank * cells + cell] */
 	double *change;			/* of a move, in each cell: for toll_move to write to */
 };
 
 /* Whether that is few enough to be worth it: then toll_init, which returns 0, or -1 when memory is short. */
-bool toll_is_worth(const struct matrix *m, const struct slots *s);
-int toll_init(struct toll *t, const struct matrix *m, const struct slots *s, const unsigned *slot);
+bool toll_is_worth(const struct matrix *m, const struct stratum *cells);
+int toll_init(struct toll *t, const struct matrix *m, const struct slots *s, const struct stratum *cells, const unsigned *slot);
 void toll_free(struct toll *t);
 
 static inline double toll_pays(const struct toll *t, unsigned rank, unsigned slot)

@@ -6,10 +6,12 @@
 
 #include "made.h"
 #include "map/attempts.h"
+#include "map/blur.h"
 #include "map/draw.h"
 #include "map/halve.h"
 #include "map/modes.h"
 #include "map/renew.h"
+#include "map/split.h"
 
 /* Every other of all ranks, or all; and empty slots. */
 static void open_some(struct halves *h, const struct matrix *m, unsigned step, unsigned empty)
@@ -244,16 +246,52 @@ static void tries_once(void **state)
 	(void) state;
 }
 
-static void renews(void **state)
+/* Far from good: a step that is prime to the number of slots. */
+static unsigned *far_from_good(const struct matrix *m, const struct slots *s)
 {
-	static const struct { unsigned hosts; const char *shape; unsigned wide, high; double most; } rows[] = {
+	unsigned *slot = malloc(m->ranks * sizeof(*slot));
+
+	for (unsigned r = 0; r < m->ranks; r++)
+		slot[r] = r * 37 % s->n;
+	return slot;
+}
+
+typedef int (*way_to_mend)(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work, unsigned *slot,
+			   struct err *e);
+
+static void check_mends(way_to_mend mend, const struct matrix *m, const struct slots *s, unsigned seed, double most)
+{
+	unsigned *slot = far_from_good(m, s), *again = far_from_good(m, s);
+	unsigned char *taken = calloc(s->n, 1);
+	double before = slots_cost(m, s, slot), after;
+
+	assert_int_equal(mend(m, s, seed, 20000000, slot, NULL), 0);
+	assert_int_equal(mend(m, s, seed, 20000000, again, NULL), 0);
+	assert_memory_equal(slot, again, m->ranks * sizeof(*slot));
+	for (unsigned r = 0; r < m->ranks; r++)
+		assert_false(taken[slot[r]]++);
+	after = slots_cost(m, s, slot);
+	if (after > most || after >= before)
+		fail_msg("%u ranks, seed %u: %g, before %g", m->ranks, seed, after, before);
+	free(slot);
+	free(again);
+	free(taken);
+}
+
+static void mends(void **state)
+{
+	static const struct { way_to_mend way; unsigned hosts; const char *shape; unsigned wide, high; double most; } rows[] = {
 		/* Four hosts of 4 x 4 have borders of 16 in all, and 24 pairs inside each: that, and half as much again. */
-		{ 4, "Core:16", 8, 8, 1.5 * (16 * 100 + 4 * 24 * 2) },
-		/* With room to spare nothing may get dearer either. */
-		{ 6, "Package:2 Core:8", 8, 8, INFINITY },
-		{ 3, "Package:2 L3Cache:2 Core:4", 5, 7, 1190 },
+		{ renew, 4, "Core:16", 8, 8, 1.5 * (16 * 100 + 4 * 24 * 2) },
+		{ blur_anneal, 4, "Core:16", 8, 8, 16 * 100 + 4 * 24 * 2 },
+		/* With room to spare; the best has four whole hosts, with four pairs between packages in each. */
+		{ renew, 6, "Package:2 Core:8", 8, 8, INFINITY },
+		{ blur_anneal, 6, "Package:2 Core:8", 8, 8, 1.05 * (16 * 100 + 4 * (4 * 20 + 20 * 2)) },
+		{ renew, 3, "Package:2 L3Cache:2 Core:4", 5, 7, 1190 },
+		{ blur_anneal, 3, "Package:2 L3Cache:2 Core:4", 5, 7, 1.05 * 1190 },
 		/* What pairs of hosts come to by themselves is 6600 to 6800. */
-		{ 9, "Core:16", 12, 12, 6400 },
+		{ renew, 9, "Core:16", 12, 12, 6400 },
+		{ blur_anneal, 9, "Core:16", 12, 12, 1.1 * (48 * 100 + 9 * 24 * 2) },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++)
@@ -261,28 +299,43 @@ static void renews(void **state)
 			struct matrix *m = grid(rows[i].wide, rows[i].high, 1);
 			struct places *p = places_of(rows[i].hosts, rows[i].shape, NULL);
 			struct slots *s = slots_new(p, NULL);
-			unsigned *slot = malloc(m->ranks * sizeof(*slot)), *again = malloc(m->ranks * sizeof(*again));
-			unsigned char *taken = calloc(s->n, 1);
-			double before;
 
-			/* Far from good: a step that is prime to all of these. */
-			for (unsigned r = 0; r < m->ranks; r++)
-				again[r] = slot[r] = r * 37 % s->n;
-			before = slots_cost(m, s, slot);
-			assert_int_equal(renew(m, s, seed, 20000000, slot, NULL), 0);
-			assert_int_equal(renew(m, s, seed, 20000000, again, NULL), 0);
-			assert_memory_equal(slot, again, m->ranks * sizeof(*slot));
-			for (unsigned r = 0; r < m->ranks; r++)
-				assert_false(taken[slot[r]]++);
-			if (slots_cost(m, s, slot) > rows[i].most || slots_cost(m, s, slot) >= before)
-				fail_msg("row %zu, seed %u: %g, before %g", i, seed, slots_cost(m, s, slot), before);
-			free(slot);
-			free(again);
-			free(taken);
+			check_mends(rows[i].way, m, s, seed, rows[i].most);
 			slots_free(s);
 			places_free(p);
 			matrix_free(m);
 		}
+	(void) state;
+}
+
+/* Whatever the stratum: nobody leaves a domain of it, and inside them a scattered grid gets cheaper. */
+static void mends_insides(void **state)
+{
+	struct matrix *m = grid(9, 10, 1);
+	struct places *p = places_of(6, "Package:2 L3Cache:2 Core:4", NULL);
+	struct slots *s = slots_new(p, NULL);
+
+	for (unsigned t = 0; t + 1 < s->strata; t++) {
+		unsigned *slot = malloc(m->ranks * sizeof(*slot)), *was = malloc(m->ranks * sizeof(*was));
+		unsigned char *taken = calloc(s->n, 1);
+
+		for (unsigned r = 0; r < m->ranks; r++)
+			slot[r] = was[r] = r - r % 16 + r % 16 * 5 % 16;
+		assert_int_equal(split_insides(m, s, t, 1, slot, NULL), 0);
+		for (unsigned r = 0; r < m->ranks; r++) {
+			assert_int_equal(s->stratum[t].of[slot[r]], s->stratum[t].of[was[r]]);
+			assert_false(taken[slot[r]]++);
+		}
+		assert_true(slots_cost(m, s, slot) <= slots_cost(m, s, was));
+		if (t == 0)
+			assert_true(slots_cost(m, s, slot) < slots_cost(m, s, was));
+		free(slot);
+		free(was);
+		free(taken);
+	}
+	slots_free(s);
+	places_free(p);
+	matrix_free(m);
 	(void) state;
 }
 
@@ -296,7 +349,8 @@ int main(void)
 		cmocka_unit_test(keeps_accounts),
 		cmocka_unit_test(beats_what_is),
 		cmocka_unit_test(tries_once),
-		cmocka_unit_test(renews),
+		cmocka_unit_test(mends),
+		cmocka_unit_test(mends_insides),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

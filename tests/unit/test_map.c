@@ -256,7 +256,7 @@ static void check_accounts(const struct places *p, unsigned seed, bool by_toll)
 
 	for (unsigned r = 0; r < m->ranks; r++)
 		slot[r] = p->nplaces - 1 - 3 * r;
-	assert_int_equal(seats_init(&t, m, s, slot), 0);
+	assert_int_equal(seats_init(&t, m, s, s->cells, slot), 0);
 	assert_true(t.toll.cells || p->nplaces == 1);
 	t.toll.cells = by_toll ? t.toll.cells : 0;
 	cost = slots_cost(m, s, slot);
