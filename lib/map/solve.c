@@ -13,13 +13,13 @@
 
 #define MAX_SEEDS 2
 /*
- * What may be done for so many ranks, in arcs looked at, or what takes as long: of them a second has about 500 million. In between in
+ * What may be done for so many ranks, in arcs looked at, or what takes as long: of them a second has 300 to 500 million. In between in
  * proportion, and further on. Few take no time at all, some hundred still less than anybody minds, and thousands need more each for
  * the same.
  */
 static const struct crowd {
 	double ranks, work;
-} crowds[] = { { 0, 8e6 }, { 96, 41e6 }, { 192, 290e6 }, { 384, 490e6 }, { 768, 505e6 }, { 1024, 510e6 }, { 4096, 4400e6 } };
+} crowds[] = { { 0, 8e6 }, { 96, 34e6 }, { 192, 290e6 }, { 384, 490e6 }, { 768, 505e6 }, { 1024, 510e6 }, { 4096, 4400e6 } };
 
 static const struct effort efforts[] = {
 	[EFFORT_FAST] = { "fast", true, 1, 256, 2, 1, 1.0 / 16 },
