@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "map/draw.h"
+#include "map/order.h"
 #include "map/seats.h"
 #include "map/split.h"
 
@@ -62,25 +63,12 @@ static const struct stratum *domains_find(const struct matrix *m, const struct s
 	return found;
 }
 
-static int by_distance(const void *a, const void *b, void *from)
-{
-	unsigned x = *(const unsigned *) a, y = *(const unsigned *) b;
-	const double *distance = from;
-
-	if (distance[x] != distance[y])
-		return distance[x] < distance[y] ? -1 : 1;
-	return (x > y) - (x < y);
-}
-
 static void near_fill(struct blurred *b)
 {
 	size_t n = b->domains->n;
 
-	for (size_t d = 0; d < n; d++) {
-		for (unsigned i = 0; i < n; i++)
-			b->near[d * n + i] = i;
-		qsort_r(&b->near[d * n], n, sizeof(*b->near), by_distance, &b->seats.toll.between[d * n]);
-	}
+	for (size_t d = 0; d < n; d++)
+		order_by(&b->seats.toll.between[d * n], n, &b->near[d * n]);
 }
 
 static void chances_fill(struct blurred *b)
@@ -125,12 +113,6 @@ static unsigned domain_draw(struct blurred *b, unsigned rank)
 	return b->near[(size_t) his * b->domains->n + b->reach[draw_below(&b->chance, CHANCES)]];
 }
 
-/* What whoever is on a slot would pay more on another, the others staying. */
-static double pays_more(const struct seats *t, unsigned from, unsigned to)
-{
-	return t->rank[from] == SLOT_NONE ? 0 : toll_pays(&t->toll, t->rank[from], to) - t->pays[t->rank[from]];
-}
-
 /* The slot of the domain whose rank goes to `from` at the least cost, of some side by side. */
 static struct swap swap_choose(struct blurred *b, unsigned from, unsigned domain)
 {
@@ -139,7 +121,7 @@ static struct swap swap_choose(struct blurred *b, unsigned from, unsigned domain
 	struct swap v = { from, SLOT_NONE, INFINITY };
 
 	for (unsigned i = 0; i < looks; i++) {
-		double change = pays_more(&b->seats, first + at, from);
+		double change = seats_pays_more(&b->seats, first + at, from);
 
 		if (change < v.change) {
 			v.change = change;
@@ -162,7 +144,7 @@ static struct swap swap_draw(struct blurred *b, double limit)
 	if (domain == b->domains->of[from])
 		return v;
 	v = swap_choose(b, from, domain);
-	v.change += pays_more(&b->seats, from, v.to);
+	v.change += seats_pays_more(&b->seats, from, v.to);
 	if (v.change < limit)
 		v.change = seats_swap_change(&b->seats, v.from, v.to, limit);
 	return v;

@@ -8,6 +8,7 @@
 
 #include "map/draw.h"
 #include "map/modes.h"
+#include "map/order.h"
 
 enum { MAX_DIRECTIONS = 8, MAX_CUTS = 2 * (MAX_DIRECTIONS + 2) + 1 };
 
@@ -62,16 +63,6 @@ static void cutting_free(struct cutting *c)
 	free(c->sides);
 }
 
-static int by_key(const void *a, const void *b, void *of)
-{
-	unsigned x = *(const unsigned *) a, y = *(const unsigned *) b;
-	const double *key = of;
-
-	if (key[x] != key[y])
-		return key[x] < key[y] ? -1 : 1;
-	return (x > y) - (x < y);
-}
-
 /* As the halves are now, after a first round of exchanges. */
 static void add_cut(struct cutting *c)
 {
@@ -114,9 +105,7 @@ static void cut_by_key(struct cutting *c)
 {
 	unsigned n = c->h->ranks;
 
-	for (unsigned i = 0; i < n; i++)
-		c->order[i] = i;
-	qsort_r(c->order, n, sizeof(*c->order), by_key, c->key);
+	order_by(c->key, n, c->order);
 	c->h->work += 2 * c->h->row[c->h->n] + SORT_WORK * (unsigned long long) n;
 	cut_in_order(c);
 	for (unsigned i = 0; i < n / 2; i++) {

@@ -115,15 +115,12 @@ static double change_by_toll(struct seats *t, unsigned a, unsigned b, double lim
 {
 	const struct toll *toll = &t->toll;
 	unsigned x = t->rank[a], y = t->rank[b], own = toll->cell[a], other = toll->cell[b];
-	double change = 0;
+	double change;
 
 	t->work++;
 	if (own == other)
 		return 0;
-	if (x != SLOT_NONE)
-		change += toll_pays(toll, x, b) - t->pays[x];
-	if (y != SLOT_NONE)
-		change += toll_pays(toll, y, a) - t->pays[y];
+	change = seats_pays_more(t, a, b) + seats_pays_more(t, b, a);
 	if (change >= limit || x == SLOT_NONE || y == SLOT_NONE)
 		return change;
 	return change + weight_between(t->m, x, y) * (2 * toll_between(toll, own, other) - toll_between(toll, own, own) -

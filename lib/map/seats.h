@@ -30,6 +30,14 @@ struct run {
 int seats_init(struct seats *t, const struct matrix *m, const struct slots *s, const struct stratum *cells, const unsigned *slot);
 void seats_free(struct seats *t);
 
+/* What whoever is on a slot would pay more on another, the others staying: by the toll, which is kept. */
+static inline double seats_pays_more(const struct seats *t, unsigned from, unsigned to)
+{
+	unsigned rank = t->rank[from];
+
+	return rank == SLOT_NONE ? 0 : toll_pays(&t->toll, rank, to) - t->pays[rank];
+}
+
 /* The slot of each rank. */
 void seats_tell(const struct seats *t, unsigned *slot);
 
