@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "map/draw.h"
+#include "map/patience.h"
 #include "map/seats.h"
 
 /* How often it cools. */
@@ -21,8 +22,6 @@
 #define SLOW 0.7
 /* One part in so many of the work goes into exchanges of whole domains. */
 #define DOMAIN_PART 8
-/* Chances are told apart so finely. */
-#define PATIENCE 1024
 /* One move in so many goes anywhere. */
 #define ANYWHERE 8
 /* So many more slots of the cell that a rank is to go to are tried. */
@@ -37,7 +36,7 @@ struct annealing {
 	double cost, least;
 	double warmth;
 	uint64_t chance;
-	double patience[PATIENCE];	/* how much dearer, in warmths, a move may be: so that chance decides */
+	struct patience patience;
 	unsigned long long domain_work;	/* that part of the work which went into exchanges of domains */
 };
 
@@ -168,7 +167,7 @@ static void move_try(struct annealing *a, unsigned stratum)
 	if (!v.from.count)
 		return;
 	a->seats.work += MOVE_WORK;
-	limit = a->warmth * a->patience[draw_below(&a->chance, PATIENCE)];
+	limit = a->warmth * patience_draw(&a->patience, &a->chance);
 	change = move_choose(a, &v, limit);
 	if (change >= limit)
 		return;
@@ -215,8 +214,7 @@ static void cool_down(struct annealing *a, double warm, unsigned long long work)
 {
 	double change = change_sample(a);
 
-	for (unsigned i = 0; i < PATIENCE; i++)
-		a->patience[i] = -log((i + 0.5) / PATIENCE);
+	patience_fill(&a->patience);
 	if (change <= 0)
 		return;
 	for (unsigned i = 0; i < STEPS; i++) {

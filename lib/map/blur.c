@@ -8,6 +8,7 @@
 
 #include "map/draw.h"
 #include "map/order.h"
+#include "map/patience.h"
 #include "map/seats.h"
 #include "map/split.h"
 
@@ -19,7 +20,7 @@
 #define COLD 0.003
 /* Swaps from which that average is taken. */
 #define SAMPLES 512
-/* Chances are told apart so finely. */
+/* Distances are drawn from so many. */
 #define CHANCES 1024
 /* So often a rank goes to the very domain of a partner; else it passes 1 that is nearer as often as 2 to 3, or 4 to 7, and so on. */
 #define THERE 0.5
@@ -35,7 +36,7 @@ struct blurred {
 	unsigned *near;			/* near[domain * n ..]: all of them, the nearest to it first */
 	unsigned *best;			/* the slot of each rank */
 	unsigned reach[CHANCES];	/* which of those near to a partner's a rank goes to */
-	double patience[CHANCES];	/* how much dearer a swap may be, in warmths */
+	struct patience patience;
 	double more, least, warmth;	/* than in the beginning */
 	uint64_t chance;
 };
@@ -71,12 +72,11 @@ static void near_fill(struct blurred *b)
 		order_by(&b->seats.toll.between[d * n], n, &b->near[d * n]);
 }
 
-static void chances_fill(struct blurred *b)
+static void reach_fill(struct blurred *b)
 {
 	for (unsigned i = 0; i < CHANCES; i++) {
 		double chance = (i + 0.5) / CHANCES, far = pow(b->domains->n, (chance - THERE) / (1 - THERE));
 
-		b->patience[i] = -log(chance);
 		b->reach[i] = chance < THERE ? 0 : far < b->domains->n ? far : b->domains->n - 1;
 	}
 }
@@ -91,7 +91,8 @@ static int blurred_init(struct blurred *b, const struct matrix *m, const struct 
 		return -1;
 	memcpy(b->best, slot, m->ranks * sizeof(*slot));
 	near_fill(b);
-	chances_fill(b);
+	reach_fill(b);
+	patience_fill(&b->patience);
 	return 0;
 }
 
@@ -170,7 +171,7 @@ static double change_sample(struct blurred *b)
 /* It is taken with the chance exp(-more / warmth). */
 static void swap_try(struct blurred *b)
 {
-	double limit = b->warmth * b->patience[draw_below(&b->chance, CHANCES)];
+	double limit = b->warmth * patience_draw(&b->patience, &b->chance);
 	struct swap v = swap_draw(b, limit);
 
 	if (v.change >= limit)
