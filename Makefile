@@ -17,6 +17,10 @@ OPT  ?= -O2 -g
 CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -D_GNU_SOURCE -DTOPIARY_VERSION='"$(VERSION)"' \
 	-Ilib -MMD -MP $(SAN) $(CFLAGS)
 
+# What is not Slurm's, PostgreSQL's or Scotch's: each archive before those that it uses.
+TOPOLOGY := hwview hwcmp shape delta hwxml base
+SCORE := score $(TOPOLOGY)
+
 all:
 
 # archive NAME, SOURCES, PKGS          -> build/lib/libtopiary-NAME.a
@@ -60,20 +64,24 @@ UNITS += $(BUILD)/tests/$(1)
 $(call linked,$(1),$(BUILD)/tests/$(1),$(2),$(3),cmocka $(4),$(5),)
 endef
 
-include $(sort $(wildcard lib/*/room.mk *_plugin/room.mk node_agent/room.mk registry/room.mk tests/*/room.mk \
+include $(sort $(wildcard lib/*/room.mk *_plugin/room.mk node_agent/room.mk registry/room.mk cli/room.mk tests/*/room.mk \
 	packaging/room.mk bench/room.mk docs/room.mk))
 
 Q := $(if $(V),,@)
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
-	$(Q)$(CC) $(CFLAGS_ALL) $(PKG_CFLAGS) $(ROOM_CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(CFLAGS_ALL) -I$(firstword $(subst /, ,$<)) $(PKG_CFLAGS) $(ROOM_CFLAGS) -c -o $@ $<
 
 all: $(PROGRAMS) $(PLUGINS)
 units: $(UNITS)
 clean:
 	rm -rf $(BUILD)
+# For clangd and other readers of the code: the build's own commands, benchmarks and fuzz targets included.
+compile_commands.json:
+	@$(MAKE) --no-print-directory -nB V=1 $(sort $(call objects,$(ARCHIVE_SOURCES) $(SOURCES))) $(CAPTURES) $(FUZZERS) | \
+		tools/compile-commands >$@.new && mv $@.new $@
 
-.PHONY: all units clean
+.PHONY: all units clean compile_commands.json
 .DEFAULT_GOAL := all
 -include $(patsubst %.c,$(BUILD)/obj/%.d,$(ARCHIVE_SOURCES) $(SOURCES))

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * What is due when, shared by threads: numbers in the order of their times (microseconds of CLOCK_MONOTONIC). Each number is in
- * it at most once, so that few threads act for many nodes, most of which wait.
+ * What is due when, shared by threads: numbers in the order of their times (microseconds of CLOCK_MONOTONIC). Each
+ * number is in it at most once, so that few threads act for many nodes, most of which wait.
  */
 struct agenda;
 

@@ -100,7 +100,9 @@ static void write_uuid(const struct place *p, const char *was, const struct node
 	*len = p->len;
 }
 
-/* The lowest 24 bits of a MAC, an IPoIB or a GUID: a bijection of node numbers, so that no two nodes share an address. */
+/*
+ * The lowest 24 bits of a MAC, an IPoIB or a GUID: a bijection of node numbers, so that no two nodes share an address.
+ */
 static void write_address(const struct place *p, const char *was, const struct node *n, char *to, size_t *len)
 {
 	uint64_t low = p->value + n->number * (mixed(p->key) | 1);
@@ -438,7 +440,8 @@ static unsigned whole_of(const struct lines *l, unsigned i)
 	struct span type;
 
 	for (int up; (up = l->list[i].parent) >= 0 && children(l, up) == 1; i = up)
-		if (attribute(l, up, "type", &type) || (l->text[type.at] != 'L' && memcmp(l->text + type.at, "Bridge", 6)))
+		if (attribute(l, up, "type", &type) ||
+		    (l->text[type.at] != 'L' && memcmp(l->text + type.at, "Bridge", 6)))
 			break;
 	return i;
 }
@@ -448,7 +451,8 @@ static bool is_card(const struct lines *l, unsigned i)
 	if (!is_object(l, i, "PCIDev"))
 		return false;
 	for (unsigned k = i + 1; k < l->list[i].last; k++)
-		if (is_object(l, k, "OSDev") && (number_at(l, k, "osdev_type") == 2 || number_at(l, k, "osdev_type") == 3))
+		if (is_object(l, k, "OSDev") &&
+		    (number_at(l, k, "osdev_type") == 2 || number_at(l, k, "osdev_type") == 3))
 			return true;
 	return false;
 }
@@ -459,7 +463,8 @@ static bool is_spare_core(const struct lines *l, unsigned i)
 	if (!is_object(l, i, "Core"))
 		return false;
 	for (unsigned k = l->list[whole_of(l, i)].parent + 1, cores = 0; k < l->n && l->list[k].parent >= 0; k++)
-		if (is_object(l, k, "Core") && l->list[whole_of(l, k)].parent == l->list[whole_of(l, i)].parent && ++cores == 2)
+		if (is_object(l, k, "Core") && l->list[whole_of(l, k)].parent == l->list[whole_of(l, i)].parent &&
+		    ++cores == 2)
 			return true;
 	return false;
 }
@@ -490,7 +495,9 @@ static int lose_card(struct buf *xml, const struct lines *l, unsigned card)
 
 #define WORDS 64
 
-/* A set as hwloc writes it (hwloc_bitmap_snprintf(3)): words of 32 bits, the highest first; lowest[0] is the last one. */
+/*
+ * A set as hwloc writes it (hwloc_bitmap_snprintf(3)): words of 32 bits, the highest first; lowest[0] is the last one.
+ */
 static unsigned set_parse(const char *s, size_t len, uint32_t lowest[static WORDS])
 {
 	unsigned n = 0;
@@ -524,7 +531,8 @@ static size_t set_print(const uint32_t *lowest, unsigned n, char *to)
 }
 
 /* Take the CPUs `gone` out of one attribute of line i. */
-static int narrow(struct buf *xml, const struct lines *l, unsigned i, const char *name, const uint32_t gone[static WORDS])
+static int narrow(struct buf *xml, const struct lines *l, unsigned i, const char *name,
+		  const uint32_t gone[static WORDS])
 {
 	uint32_t set[WORDS] = {0};
 	char text[WORDS * 11 + 1];
@@ -635,7 +643,9 @@ static int change(struct buf *xml, const char *name, const struct clones_how *ho
 	if (at < 0)
 		err_set(e, "%s: there is no %s", name, variants[how->variant].what);
 	else
-		rc = variants[how->variant].change(xml, &l, at) ? err_set(e, "%s: line %d cannot be changed", name, at + 1) : 0;
+		rc = variants[how->variant].change(xml, &l, at)
+			? err_set(e, "%s: line %d cannot be changed", name, at + 1)
+			: 0;
 	free(l.list);
 done:
 	buf_free(&before);
@@ -661,7 +671,8 @@ static void open_device(struct growth *g, const char *type, const char *speed, c
 	unsigned i = g->devices++;
 
 	indent(g, 2, "<object type=\"PCIDev\"");
-	buf_printf(&g->text, " gp_index=\"%llu\" pci_busid=\"%04x:%02x:%02x.%x\"", g->gp++, g->domain, 1 + i / 256, i / 8 % 32, i % 8);
+	buf_printf(&g->text, " gp_index=\"%llu\" pci_busid=\"%04x:%02x:%02x.%x\"", g->gp++, g->domain, 1 + i / 256,
+		   i / 8 % 32, i % 8);
 	buf_printf(&g->text, " pci_type=\"%s\" pci_link_speed=\"%s\"%s>\n", type, speed, end);
 }
 
@@ -707,7 +718,8 @@ static void add_infiniband(struct growth *g, unsigned package)
 	add_info(g, 4, "PCIVendor", "Mellanox Technologies");
 	add_info(g, 4, "PCIDevice", "MT28908 Family [ConnectX-6]");
 	open_osdev(g, "ib", package, 2);
-	snprintf(text, sizeof(text), "00:00:10:29:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:%02x:4c:%02x", 0x2a + package, 2 * package);
+	snprintf(text, sizeof(text), "00:00:10:29:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:%02x:4c:%02x", 0x2a + package,
+		 2 * package);
 	add_info(g, 6, "Address", text);
 	add_info(g, 6, "Port", "1");
 	close_at(g, 4);
@@ -732,7 +744,8 @@ static void add_filler(struct growth *g)
 	char slot[16], type[40], name[128];
 
 	snprintf(type, sizeof(type), "0880 [8086:6f%02x] [8086:6f%02x] 01", g->devices % 256, g->devices % 256);
-	snprintf(name, sizeof(name), "Xeon E7 v4/Xeon E5 v4/Xeon E3 v4/Xeon D %s %u", names[g->devices % COUNT(names)], g->devices / 8);
+	snprintf(name, sizeof(name), "Xeon E7 v4/Xeon E5 v4/Xeon E3 v4/Xeon D %s %u", names[g->devices % COUNT(names)],
+		 g->devices / 8);
 	snprintf(slot, sizeof(slot), "%u", 2 + g->devices);
 	open_device(g, type, "0.000000", "");
 	add_info(g, 4, "PCISlot", slot);
@@ -757,7 +770,8 @@ static void grow_package(struct growth *g, unsigned package, bool cards, bool op
 	g->domain = 16 + package;
 	g->devices = 0;
 	indent(g, 0, "<object type=\"Bridge\"");
-	buf_printf(&g->text, " gp_index=\"%llu\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"%04x:[00-ff]\">\n", g->gp++, g->domain);
+	buf_printf(&g->text, " gp_index=\"%llu\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"%04x:[00-ff]\">\n",
+		   g->gp++, g->domain);
 	empty = g->text.len;
 	if (cards) {
 		add_ethernet(g, package);

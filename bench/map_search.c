@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 /*
- * map_search FOLDER RANKS PLACES PAIRS WARMTH SEED MOVES: a long search for one problem, to know how far others are from the best.
- * It shares nothing with lib/map: no tree, no strata, a table of all distances, and moves by nothing but that. FOLDER has table (PLACES
- * x PLACES doubles), pairs ("a b weight" a line) and start (the place of each rank, a line each). Writes the cheapest mapping it
- * met. Simulated annealing, MOVES tried; it begins WARMTH times as warm as a rank's mean cost.
+ * map_search FOLDER RANKS PLACES PAIRS WARMTH SEED MOVES: a long search for one problem, to know how far others are
+ * from the best. It shares nothing with lib/map: no tree, no strata, a table of all distances, and moves by nothing but
+ * that. FOLDER has table (PLACES x PLACES doubles), pairs ("a b weight" a line) and start (the place of each rank, a
+ * line each). Writes the cheapest mapping it met. Simulated annealing, MOVES tried; it begins WARMTH times as warm as a
+ * rank's mean cost.
  */
 #include <err.h>
 #include <math.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 /*
- * map_sim PLATFORM.xml JOB: how long SimGrid says that an exchange takes. JOB: "RANKS PAIRS", the SimGrid host of each rank, a line
- * each, then "a b bytes" a line. At time 0 each rank sends half of the bytes of each of its pairs and waits until all its messages,
- * both ways, are through: one step of a code that does not compute. Writes the seconds until the last rank is done.
+ * map_sim PLATFORM.xml JOB: how long SimGrid says that an exchange takes. JOB: "RANKS PAIRS", the SimGrid host of each
+ * rank, a line each, then "a b bytes" a line. At time 0 each rank sends half of the bytes of each of its pairs and
+ * waits until all its messages, both ways, are through: one step of a code that does not compute. Writes the seconds
+ * until the last rank is done.
  */
 #include <err.h>
 #include <stdio.h>

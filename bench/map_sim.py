@@ -139,19 +139,19 @@ def run(sheet, args):
     every = [found[astuple(p)] for p in some]
     gains = [gain(one, "ours") for one in every]
     sheet.add("problems on the paper's fat tree", len(every), f"of at most {args.most} ranks")
-    sheet.add("gain in simulated time over block, median", statistics.median(gains), "%", beside="; ".join(
+    sheet.add("reduction of simulated communication time compared with block, median", statistics.median(gains), "%", beside="; ".join(
         f"{statistics.median(gain(one, peer) for one in every if peer in one):.1f} {name}" for peer, name in PEERS.items()))
-    sheet.add("gain in simulated time over block, least", min(gains), "%", beside="; ".join(
+    sheet.add("reduction of simulated communication time compared with block, minimum", min(gains), "%", beside="; ".join(
         f"{min(gain(one, peer) for one in every if peer in one):.1f} {name}" for peer, name in PEERS.items()))
-    sheet.add("slower than block", sum(g < -0.01 for g in gains), f"of {len(gains)}")
+    sheet.add("problems simulated slower than block", sum(g < -0.01 for g in gains), f"of {len(gains)}")
     points = [point for one in every for point in relative(one)]
     mappings = f"of {len(points)} mappings, both as shares of block's"
-    sheet.add("cost and simulated time: Pearson", pearson(points), mappings)
-    sheet.add("cost and simulated time: Spearman", spearman(points), mappings)
+    sheet.add("correlation of cost and simulated time: Pearson", pearson(points), mappings)
+    sheet.add("correlation of cost and simulated time: Spearman", spearman(points), mappings)
     for name, kind in (("Pearson", pearson), ("Spearman", spearman)):
         alone = statistics.median(kind(list(one.values())) for one in every)
-        sheet.add(f"cost and simulated time, problem by problem: {name}, median", alone, "")
+        sheet.add(f"correlation of cost and simulated time, problem by problem: {name}, median", alone, "")
     mean = math.exp(statistics.fmean(math.log(1 - g / 100) for g in gains))
-    sheet.add("simulated time, geometric mean", mean, "times block's")
+    sheet.add("simulated communication time, geometric mean", mean, "times block's")
     sheet.add_table(sheets.lines(HEAD, "---" + "|---:" * 9, (row(p, one) for p, one in zip(some, every))))
     return 0

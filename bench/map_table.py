@@ -100,7 +100,7 @@ def percent(value):
     return "-" if value is None else f"{value:.2f} %"
 
 
-HEAD = ("Method | Mappings | Above the best: median | p90 | most | Dearer than block or cyclic | Two ranks on a place | "
+HEAD = ("Method | Mappings | Cost above the best: median | p90 | most | More expensive than block or cyclic | Two ranks on a place | "
         "Gain over block, median")
 
 
@@ -125,8 +125,8 @@ FAMILIES = {
     "pattern": lambda p: p.pattern,
     "ranks": lambda p: f"{p.ranks:,}",
 }
-FAMILY_HEAD = ("By | Problems | Ours above the best: median | p90 | most | Gain over block | over cyclic | Scotch above ours | "
-               "TreeMatch above ours")
+FAMILY_HEAD = ("By | Problems | Topiary above the best: median | p90 | most | Gain over block | over cyclic | Scotch above Topiary | "
+               "TreeMatch above Topiary")
 
 
 def family_row(name, cases):
@@ -163,24 +163,24 @@ def tell(sheet, cases):
     done = [case for case in cases if "ours" in case.cost]
     gaps, gains = [case.gap("ours") for case in done], [case.gain("ours", "block") for case in done]
     worse = sum(case.cost["ours"] > min(case.cost["block"], case.cost["cyclic"]) * (1 + ROUNDING) for case in done)
-    sheet.add("problems that got a mapping", len(done), f"of {len(cases)}", goal="all, at least 150")
-    sheet.add("dearer than block or cyclic", worse, f"of {len(done)}", goal="0", beside=beside(cases, worse_than_dealt))
-    sheet.add("with two ranks on a place", sum(case.doubles["ours"] > 0 for case in done), f"of {len(done)}", goal="0",
+    sheet.add("problems mapped", len(done), f"of {len(cases)}", goal="all, at least 150")
+    sheet.add("mappings that cost more than block or cyclic", worse, f"of {len(done)}", goal="0", beside=beside(cases, worse_than_dealt))
+    sheet.add("mappings with two ranks on one place", sum(case.doubles["ours"] > 0 for case in done), f"of {len(done)}", goal="0",
               beside=beside(cases, lambda m, some: sum(case.doubles[m] > 0 for case in some)))
-    sheet.add("told otherwise than the bench reckons", sum("said" in text for case in done for text in case.broken), "costs", goal="0")
-    sheet.add("above the best known, median", middle(gaps), "%", goal=f"at most {MEDIAN}", beside=beside(cases, gap_middle))
-    sheet.add("above the best known, p90", high(gaps), "%", goal=f"at most {P90}", beside=beside(cases, gap_high))
-    sheet.add("above the best known, most", max(gaps), "%")
-    sheet.add("gain over block, median", middle(gains), "%", goal=f"at least {GAIN:.0f}",
+    sheet.add("mappings whose reported cost differs from the bench's own", sum("said" in text for case in done for text in case.broken), "costs", goal="0")
+    sheet.add("cost above the best known mapping, median", middle(gaps), "%", goal=f"at most {MEDIAN}", beside=beside(cases, gap_middle))
+    sheet.add("cost above the best known mapping, p90", high(gaps), "%", goal=f"at most {P90}", beside=beside(cases, gap_high))
+    sheet.add("cost above the best known mapping, maximum", max(gaps), "%")
+    sheet.add("cost reduction compared with block, median", middle(gains), "%", goal=f"at least {GAIN:.0f}",
               beside=beside(cases, lambda m, some: f"{middle([case.gain(m, 'block') for case in some]):.1f}"))
-    sheet.add("gain over cyclic, median", middle([case.gain("ours", "cyclic") for case in done]), "%")
+    sheet.add("cost reduction compared with cyclic, median", middle([case.gain("ours", "cyclic") for case in done]), "%")
     for method in PEERS:
         both = [case for case in done if case.cost[method] is not None]
-        sheet.add(f"dearer than {PEERS[method]}", sum(case.cost["ours"] > case.cost[method] * (1 + ROUNDING) for case in both),
+        sheet.add(f"mappings that cost more than {PEERS[method]}", sum(case.cost["ours"] > case.cost[method] * (1 + ROUNDING) for case in both),
                   f"of {len(both)}", beside=f"at most {max((case.gain(method, 'ours') for case in both), default=0):.1f} %")
-    sheet.add("records that one of these runs beat", sum(case.record is not None and case.best < case.record for case in cases),
+    sheet.add("problems whose best known mapping this run improved", sum(case.record is not None and case.best < case.record for case in cases),
               f"of {len(cases)}", beside=f"{sum(case.record is None for case in cases)} without a record: make bench-map-best")
-    sheet.add("processor time, all", math.fsum(case.seconds for case in done), "s")
+    sheet.add("CPU time of all mappings", math.fsum(case.seconds for case in done), "s")
 
 
 def beside(cases, tell_of):

@@ -24,7 +24,7 @@ def measure(sheet, args):
             for effort in EFFORTS:
                 seconds = min(laid.ours(effort, core=core, explain=False).seconds for _ in range(args.repeat))
                 found.setdefault((effort, pattern), []).append((ranks, seconds))
-                what = f"{ranks} ranks, {pattern} of {len(laid.problem.pairs):,} pairs, {effort}"
+                what = f"time to map {ranks} ranks, {pattern} of {len(laid.problem.pairs):,} pairs, --effort={effort}"
                 sheet.add(what, seconds, "s", goal=goal_of(ranks, effort))
     return found
 
@@ -46,12 +46,12 @@ def growth(points):
 def run(sheet, args):
     found = measure(sheet, args)
     for (effort, pattern), points in found.items():
-        sheet.add(f"{pattern}, {effort}: grows with ranks to the power of", growth(points), f"from {FIRST_GROWN} ranks on")
+        sheet.add(f"{pattern}, {effort}: exponent by which the time grows with ranks", growth(points), f"from {FIRST_GROWN} ranks on")
     for pattern in PATTERNS:
         both = zip(found["normal", pattern], found["fast", pattern])
         times = [slow / fast for (ranks, slow), (_, fast) in both if ranks >= FIRST_GROWN]
         if times:
-            sheet.add(f"{pattern}: fast is faster, from {FIRST_GROWN} ranks on at least", min(times), "times", goal=f"{FASTER}")
+            sheet.add(f"{pattern}: minimum speed-up of --effort=fast, from {FIRST_GROWN} ranks on", min(times), "times", goal=f"{FASTER}")
     rows = [(f"{ranks:,}", *(f"{sheets.shown(dict(points)[ranks])} s" for points in found.values())) for ranks in args.ranks]
     sheet.add_table(sheets.lines(" | ".join(("Ranks", *(f"{p}, {e}" for e, p in found))), "---:" + "|---:" * len(found), rows))
     if args.svg:

@@ -11,9 +11,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("bench", "tests", "tests/store")]
@@ -46,22 +47,22 @@ class Storms(sheets.Sheet):
     def storm(self, name, report, cpu, memory, within=""):
         """What every storm tells; within: how many seconds it may take."""
         nodes, own = report["acknowledged"], report["cpu_seconds"]
-        self.add(f"{name}: acknowledged", nodes, f"of {report['agents']}", goal="all")
-        self.add(f"{name}: until the last acknowledgement", report["seconds"], "s", goal=within and f"below {within}")
-        self.add(f"{name}: nodes", report["per_second"], "/s")
-        self.add(f"{name}: retries", report["retries"], "")
+        self.add(f"{name}: exports acknowledged", nodes, f"of {report['agents']}", goal="all")
+        self.add(f"{name}: time until the last acknowledgement", report["seconds"], "s", goal=within and f"below {within}")
+        self.add(f"{name}: nodes acknowledged per second", report["per_second"], "/s")
+        self.add(f"{name}: exports retried", report["retries"], "")
         for part, seconds in cpu.items():
-            self.add(f"{name}: CPU of {part}", seconds / max(nodes, 1) * 1e3, "ms/node")
-        self.add(f"{name}: CPU of the nodes' side", own / max(nodes, 1) * 1e3, "ms/node")
-        self.add(f"{name}: acknowledgement p50", report["ack"] and report["ack"]["p50_ms"], "ms")
-        self.add(f"{name}: acknowledgement p99", report["ack"] and report["ack"]["p99_ms"], "ms")
-        self.add(f"{name}: topiaryd's memory at most", memory / MB, "MB", goal="below 512")
+            self.add(f"{name}: CPU time of {part}", seconds / max(nodes, 1) * 1e3, "ms/node")
+        self.add(f"{name}: CPU time of the simulated nodes", own / max(nodes, 1) * 1e3, "ms/node")
+        self.add(f"{name}: acknowledgement latency, p50", report["ack"] and report["ack"]["p50_ms"], "ms")
+        self.add(f"{name}: acknowledgement latency, p99", report["ack"] and report["ack"]["p99_ms"], "ms")
+        self.add(f"{name}: peak memory of topiaryd", memory / MB, "MB", goal="below 512")
         if report["last_reason"]:
             self.add(f"{name}: the last reason of a retry: {report['last_reason']}", None, "")
         if report["reads"]:
-            self.add(f"{name}: a node read, p50", report["reads"]["p50_ms"], "ms")
-            self.add(f"{name}: a node read, p99", report["reads"]["p99_ms"], "ms", goal="below 50")
-            self.add(f"{name}: reads failed", report["read_failures"], f"of {report['reads']['count']}", goal="0")
+            self.add(f"{name}: latency of reading one node meanwhile, p50", report["reads"]["p50_ms"], "ms")
+            self.add(f"{name}: latency of reading one node meanwhile, p99", report["reads"]["p99_ms"], "ms", goal="below 50")
+            self.add(f"{name}: reads failed meanwhile", report["read_failures"], f"of {report['reads']['count']}", goal="0")
 
 
 def server_cpu(cpu):
@@ -76,16 +77,16 @@ def ingest(sheet, args):
             report, cpu, memory = r.measured(lambda: r.storm(args.base, agents=args.documents, pad=args.pad, **how))
             sheet.storm(name, report, cpu, memory)
             if report["documents"]:
-                sheet.add(f"{name}: size", report["xml_bytes"] / report["documents"] / 1e3, "kB")
+                sheet.add(f"{name}: size of the XML", report["xml_bytes"] / report["documents"] / 1e3, "kB")
             return report["acknowledged"] / server_cpu(cpu)
-        one = rate("documents of one order")
-        own = rate("documents of distinct structure", distinct_structure=True, first=500000)
-        known = rate("known documents", mode="hash", seed=2)
-        unit, slowest = "/CPU second", "as many as of distinct structure"
-        sheet.add("documents of distinct structure: nodes a core takes", own, unit)
-        sheet.add("documents of one order: nodes a core takes", one, unit, than={slowest: one / own})
-        sheet.add("known documents: nodes a core takes", known, unit, than={slowest: known / own}, goal="at least 5,000")
-        sheet.add("documents of one order: a core takes, without the question before each", 1 / (1 / one - 1 / known), unit,
+        one = rate("new documents of identical nodes")
+        own = rate("new documents, each of different structure", distinct_structure=True, first=500000)
+        known = rate("documents that the registry has already", mode="hash", seed=2)
+        unit, slowest = "/CPU second", "as many as of different structure"
+        sheet.add("new documents, each of different structure: nodes ingested per CPU second", own, unit)
+        sheet.add("new documents of identical nodes: nodes ingested per CPU second", one, unit, than={slowest: one / own})
+        sheet.add("documents that the registry has already: nodes ingested per CPU second", known, unit, than={slowest: known / own}, goal="at least 5,000")
+        sheet.add("new documents of identical nodes: nodes ingested per CPU second, without the preceding hash request", 1 / (1 / one - 1 / known), unit,
                   goal="at least 1,000")
 
 
@@ -154,11 +155,11 @@ def tell_size(sheet, r, when, report, before):
     for kind, count in (line.split("|") for line in r.sql(STORED).split("\n")):
         sheet.add(f"{when}: nodes stored as {kind}", int(count), f"of {nodes}")
     for name, total in tables.items():
-        sheet.add(f"{when}: table {name}", (total - empty_tables.get(name, 0)) / nodes, "B/node")
-    sheet.add(f"{when}: difference from the base, mean", mean, "B/node")
-    sheet.add(f"{when}: difference from the base, p50", middle, "B/node")
-    sheet.add(f"{when}: difference from the base, p99", tail, "B/node")
-    sheet.add(f"{when}: the database, all told", (full - empty) / nodes, "B/node",
+        sheet.add(f"{when}: size of table {name}", (total - empty_tables.get(name, 0)) / nodes, "B/node")
+    sheet.add(f"{when}: stored delta, mean", mean, "B/node")
+    sheet.add(f"{when}: stored delta, p50", middle, "B/node")
+    sheet.add(f"{when}: stored delta, p99", tail, "B/node")
+    sheet.add(f"{when}: database size, all tables and indexes", (full - empty) / nodes, "B/node",
               than={"smaller than the XML": xml / ((full - empty) / nodes)})
 
 
@@ -179,27 +180,28 @@ def let_upkeep_work(r, calm=20, patience=900):
 
 def tell_sizes(sheet, r, report, before):
     """As the nodes came, and after topiaryd's upkeep chose bases anew."""
-    tell_size(sheet, r, "loaded", report, before)
-    sheet.add("upkeep: until nothing changes", let_upkeep_work(r), "s")
-    tell_size(sheet, r, "after upkeep", report, before)
+    tell_size(sheet, r, "after the first boot", report, before)
+    sheet.add("maintenance: time until nothing changes", let_upkeep_work(r), "s")
+    tell_size(sheet, r, "after maintenance", report, before)
 
 
 def size(sheet, args):
     with registry(**AT_ONCE) as r:
         before, start = sizes(r), storms.memory_of(r.daemons["topiaryd"].pid)
         report = load(sheet, r, args, args.base, f"{args.nodes} nodes boot", args.nodes, **kinds(args))
-        sheet.add("topiaryd's memory before", start / MB, "MB")
-        sheet.add("topiaryd's memory after", storms.memory_of(r.daemons["topiaryd"].pid) / MB, "MB", goal="below 512")
+        sheet.add("memory of topiaryd before the first boot", start / MB, "MB")
+        sheet.add("memory of topiaryd after the first boot", storms.memory_of(r.daemons["topiaryd"].pid) / MB, "MB", goal="below 512")
         tell_sizes(sheet, r, report, before)
 
 
 def fleet(sheet, args):
-    """What `storm --mode hash`, `size` and `snapshot` tell, of one load."""
+    """What `storm --mode hash`, `size`, `snapshot` and `reads` tell, of one load."""
     with registry(**AT_ONCE) as r:
         before = sizes(r)
         report = load(sheet, r, args, args.base, f"{args.nodes} nodes boot", args.nodes, window=args.window, **kinds(args))
         tell_sizes(sheet, r, report, before)
         tell_snapshot(sheet, r, args.nodes)
+        tell_reads(sheet, r, args.nodes)
         second_boot(sheet, r, args, args.nodes)
 
 
@@ -296,8 +298,8 @@ def compare_hwloc(sheet, files, folder, wanted):
     sheet.add(f"{name}: size", total / n, "B/node")
     sheet.add(f"{name}: time", seconds / n * 1e3, "ms/node")
     sheet.add(f"{name}: time for {wanted} nodes", expected, "s, extrapolated")
-    sheet.add(f"{name}: kept whole, for want of a difference", bases, f"of {n}")
-    sheet.add(f"{name}: given back to the byte", whole, f"of {n}")
+    sheet.add(f"{name}: stored whole, because hwloc cannot express the difference", bases, f"of {n}")
+    sheet.add(f"{name}: restored byte for byte", whole, f"of {n}")
     return total / n
 
 
@@ -308,8 +310,8 @@ def compare_pack(sheet, files, alternatives):
     sheet.add("topiary pack: time", seconds / len(files) * 1e3, "ms/node")
     sheet.add("topiary pack: bases", totals["bases"], f"of {len(files)}")
     each = (totals["base_bytes"] + totals["diff_bytes"]) / len(files)
-    told_by(sheet, "topiary pack: size, bases and forms included", each, alternatives)
-    told_by(sheet, "topiary pack: size of the difference", totals["diff_bytes"] / max(totals["diffs"], 1), alternatives)
+    told_by(sheet, "topiary pack: size, bases and field layouts included", each, alternatives)
+    told_by(sheet, "topiary pack: stored delta", totals["diff_bytes"] / max(totals["diffs"], 1), alternatives)
 
 
 def told_by(sheet, name, each, alternatives):
@@ -336,12 +338,12 @@ def compare_registry(sheet, r, files, alternatives):
     diffs = [r.get(f"/v1/nodes/{f.stem}").json() for f in files]
     diffs = [d["stored_bytes"] for d in diffs if d.get("stored") != "base"]
     sheet.add(f"{name}: stored", statuses.count(200), f"of {len(files)}")
-    sheet.add(f"{name}: given back to the byte", same, f"of {len(files)}", goal="all")
-    sheet.add(f"{name}: CPU of topiaryd and PostgreSQL", (cpu["topiaryd"] + cpu["postgres"]) / len(files) * 1e3, "ms/node")
+    sheet.add(f"{name}: restored byte for byte", same, f"of {len(files)}", goal="all")
+    sheet.add(f"{name}: CPU time of topiaryd and PostgreSQL", (cpu["topiaryd"] + cpu["postgres"]) / len(files) * 1e3, "ms/node")
     for table, total in sorted(tables.items(), key=lambda item: -item[1])[:3]:
         sheet.add(f"{name}: of that, table {table}", (total - empty_tables[table]) / len(files), "B/node")
-    told_by(sheet, f"{name}: size, all told", each, alternatives)
-    told_by(sheet, f"{name}: size of the difference", sum(diffs) / len(diffs), alternatives)
+    told_by(sheet, f"{name}: database size, all tables and indexes", each, alternatives)
+    told_by(sheet, f"{name}: stored delta", sum(diffs) / len(diffs), alternatives)
 
 
 def compare(sheet, args):
@@ -386,13 +388,84 @@ def tell_snapshot(sheet, r, nodes):
     sheet.add("snapshot: shapes", len(re.findall(rb"^shape ", body, re.M)), "")
     sheet.add("snapshot: size", len(body) / 1e3, "kB")
     sheet.add("snapshot: lines", body.count(b"\n"), "")
-    sheet.add("snapshot: GET /v1/snapshot, middle of 5", sorted(seconds)[2] * 1e3, "ms")
+    sheet.add("snapshot: GET /v1/snapshot, median of 5", sorted(seconds)[2] * 1e3, "ms")
 
 
 def snapshot(sheet, args):
     with registry(**AT_ONCE) as r:
         load(sheet, r, args, shape_bases(r.folder, args.shapes), f"{args.nodes} nodes of {args.shapes} shapes boot", args.nodes)
         tell_snapshot(sheet, r, args.nodes)
+
+
+# --- reads: what is answered meanwhile, and in SQL
+
+READERS_OF_LISTS = 12
+LISTS = ("/v1/nodes", "/v1/facts?fact=Address", "/v1/facts?fact=DMIProductSerial")
+# A leaf for 40 hosts, each with one adapter of its node. Named otherwise than the nodes, so that GUIDs alone tell which is which.
+FABRIC = """
+WITH host AS MATERIALIZED (SELECT 'host' || row_number() OVER (ORDER BY node) AS name, row_number() OVER (ORDER BY node) / 40 AS leaf, guid
+                           FROM (SELECT node, min(guid) AS guid FROM fabric_guid GROUP BY node) g)
+SELECT fabric_keep(jsonb_build_object(
+	'text', '', 'planes', '[{"kind": "tree"}]'::jsonb,
+	'switches', (SELECT jsonb_agg(DISTINCT jsonb_build_object('name', 'leaf' || leaf, 'rank', 0)) FROM host),
+	'hosts', (SELECT jsonb_agg(jsonb_build_object('name', name, 'adapters', jsonb_build_array(jsonb_build_object('guid', guid)))) FROM host),
+	'links', (SELECT jsonb_agg(jsonb_build_object('a', 'leaf' || leaf, 'b', name, 'cables', 1)) FROM host)), 0)"""
+QUERIES = {"which node has this MAC address": "MAC", "which nodes are below which leaf switch": "leaf",
+           "which nodes are in no fabric": "no fabric"}
+
+
+def answer_times(r, paths, seconds):
+    """Of requests one after another, in milliseconds."""
+    got, until = {path: [] for path in paths}, time.monotonic() + seconds
+    while time.monotonic() < until:
+        for path in paths:
+            began, answer = time.monotonic(), r.get(path)
+            got[path].append((time.monotonic() - began) * 1e3)
+            if answer.status != 200:
+                raise RuntimeError(f"{path}: {answer.status} {answer.body}")
+    return got
+
+
+@contextmanager
+def readers_of_lists(r):
+    over = threading.Event()
+
+    def read(path):
+        while not over.is_set():
+            over.wait(r.get(path).status != 200)
+    with ThreadPoolExecutor(READERS_OF_LISTS) as pool:
+        for i in range(READERS_OF_LISTS):
+            pool.submit(read, LISTS[i % len(LISTS)])
+        try:
+            yield
+        finally:
+            over.set()
+
+
+def tell_reads(sheet, r, nodes, seconds=20):
+    node = f"cn{nodes // 2:06d}"
+    paths = {"/healthz": "/healthz", "/readyz": "/readyz", f"/v1/nodes/{node}": "one node"}
+    for when, busy in (("no other readers", nullcontext()), (f"{READERS_OF_LISTS} readers of lists and facts", readers_of_lists(r))):
+        with busy:
+            for path, times in answer_times(r, paths, seconds).items():
+                sheet.add(f"{when}: response time of {paths[path]}, p50", sorted(times)[len(times) // 2], "ms")
+                sheet.add(f"{when}: response time of {paths[path]}, maximum", max(times), "ms")
+    r.sql(FABRIC)
+    r.sql("ANALYZE")
+    address = r.sql(f"SELECT value FROM topiary_facts WHERE node = '{node}' AND fact = 'Address' ORDER BY line LIMIT 1")
+    questions = dict(re.findall(r"^## (.*?)\n.*?```sql\n(.*?)```", (storms.ROOT / "docs/sql.md").read_text(), re.M | re.S))
+    for name, word in QUERIES.items():
+        query = next(text for title, text in questions.items() if word in title)
+        began = time.monotonic()
+        _, cpu, _ = r.measured(lambda query=query: r.sql(re.sub(r"'Address', '[^']*'", f"'Address', '{address}'", query)))
+        sheet.add(f"time of the query in docs/sql.md: {name}", time.monotonic() - began, "s")
+        sheet.add(f"CPU time of PostgreSQL, query in docs/sql.md: {name}", cpu["postgres"], "s")
+
+
+def reads(sheet, args):
+    with registry(**AT_ONCE) as r:
+        load(sheet, r, args, args.base, f"{args.nodes} nodes boot", args.nodes, window=args.window, **kinds(args))
+        tell_reads(sheet, r, args.nodes)
 
 
 # --- kill: nothing acknowledged is lost
@@ -402,15 +475,15 @@ def kill(sheet, args):
         exports, retries, wrong = storms.kill_rounds(r, args.base, args.times, args.seed,
                                                      tell=lambda line: sheet.quiet or print(line, flush=True))
         sheet.add(f"{args.times} kills: exports acknowledged", exports, "")
-        sheet.add(f"{args.times} kills: retries", retries, "")
-        sheet.add(f"{args.times} kills: lost, doubled or changed", len(wrong), "", goal="0")
+        sheet.add(f"{args.times} kills: exports retried", retries, "")
+        sheet.add(f"{args.times} kills: acknowledged exports lost, duplicated or changed", len(wrong), "", goal="0")
         for line in wrong[:20]:
             sheet.add(line, None, "")
 
 
 # --- the command
 
-# fleet tells what snapshot does.
+# fleet tells what snapshot and reads do.
 PLANS = ("ingest", "storm", "fleet", "size --variants 0", "compare", "kill")
 
 
@@ -423,7 +496,7 @@ def every(sheet, args):
 
 
 COMMANDS = {"ingest": ingest, "storm": storm, "size": size, "fleet": fleet, "compare": compare, "snapshot": snapshot,
-            "kill": kill, "all": every}
+            "reads": reads, "kill": kill, "all": every}
 NODES = ("nodes", 100000, "nodes to load")
 WINDOW = ("window", 5, "seconds in which they boot")
 VARIANTS = ("variants", 5, "percent of nodes that lack a part or have it elsewhere")
@@ -434,6 +507,7 @@ OPTIONS = {
     "fleet": (NODES, WINDOW, VARIANTS),
     "compare": (("nodes", 1000, "clones of each base"), ("hwloc-nodes", 64, "of them for hwloc-compress-dir"), VARIANTS),
     "snapshot": (NODES, ("shapes", 20, "of so many shapes")),
+    "reads": (NODES, WINDOW, VARIANTS),
     "kill": (("times", 200, "kills"), ("seed", 1, "of when and whom")),
     "all": (),
 }

@@ -3,11 +3,11 @@
 CLONES_PKGS = inih libcrypto
 UNITS += $(BUILD)/tests/clone $(BUILD)/bench/storm
 $(eval $(call linked,clone,$(BUILD)/tests/clone,tests/rig/clone.c bench/clones.c,base,$(CLONES_PKGS),,))
-$(eval $(call linked,storm,$(BUILD)/bench/storm,$(addprefix bench/,storm.c agenda.c wire.c clones.c),client topo base,\
+$(eval $(call linked,storm,$(BUILD)/bench/storm,$(addprefix bench/,storm.c agenda.c wire.c clones.c),client $(TOPOLOGY),\
 $(CLONES_PKGS) jansson munge libzstd,,-pthread))
 $(call objects,tests/rig/clone.c): ROOM_CFLAGS = -I.
 
-BENCH = $(addprefix bench-registry-,ingest storm size fleet compare snapshot kill)
+BENCH = $(addprefix bench-registry-,ingest storm size fleet compare snapshot reads kill)
 $(BENCH): bench-registry-%: built
 	@$(RIG_ENV) python3 bench/registry.py $* $(B)
 bench-registry: built
@@ -17,7 +17,7 @@ bench-registry: built
 BENCH_select_NEEDS = $(addprefix $(BUILD)/bench/,select_probe.so select_record.so)
 $(eval $(call linked,select_probe,$(BUILD)/bench/select_probe.so,bench/select_probe.c,,,,-shared))
 $(eval $(call linked,select_record,$(BUILD)/bench/select_record.so,bench/select_record.c,,,,-shared))
-$(call objects,bench/select_probe.c bench/select_record.c): ROOM_CFLAGS = -DNDEBUG -isystem \
+$(call objects,bench/select_probe.c bench/select_record.c): ROOM_CFLAGS = -DNDEBUG -Ilib -isystem \
 	$(or $(SLURM_SRC),$(error Slurm's own source is not here: run packaging/setup first))
 
 # bench_of NAME, PROGRAM, PARTS: bench-NAME-PART and bench-NAME, all of them; what they need beside the rest is BENCH_NAME_NEEDS.
@@ -31,7 +31,7 @@ bench-$(1): bench-$(1)-needs
 	@$$(RIG_ENV) python3 bench/$(2).py all $$(B)
 endef
 
-$(eval $(call bench_of,select,select_plugin,time trace))
+$(eval $(call bench_of,select,select_plugin,time hostile trace))
 
 # Mapping's own: bench-map writes what bench-map-table, bench-map-time and bench-map-sim tell, bench-map-best searches for hours and
 # keeps what it found. SimGrid (libsimgrid-dev) is for bench-map-sim alone, which says so where it is missing.
@@ -45,7 +45,7 @@ $(eval $(call bench_of,map,map,table time sim best))
 # What a job gets: programs that want a topology, by every way, and a plugin with a clock around ours.
 BENCH_topology_NEEDS = $(addprefix $(BUILD)/bench/,topology_start topology_make topology_probe topology_probe_ours topology_clock.so)
 $(eval $(call linked,topology_start,$(BUILD)/bench/topology_start,bench/topology_start.c,,,,))
-$(eval $(call linked,topology_make,$(BUILD)/bench/topology_make,bench/topology_make.c,topo base,hwloc libxml-2.0 libzstd libcrypto,,))
+$(eval $(call linked,topology_make,$(BUILD)/bench/topology_make,bench/topology_make.c,$(TOPOLOGY),hwloc libxml-2.0 libzstd libcrypto,,))
 $(eval $(call linked,topology_probe,$(BUILD)/bench/topology_probe,bench/topology_probe.c,,hwloc,,))
 $(eval $(call linked,topology_probe_ours,$(BUILD)/bench/topology_probe_ours,bench/topology_probe_ours.c,,hwloc,\
 	-L$(BUILD) -ltopiary,-Xlinker -rpath=$(abspath $(BUILD))))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("bench", "tests")]
 
+import select_hostile  # noqa: E402
 import select_time  # noqa: E402
 import select_trace  # noqa: E402
 import sheet as sheets  # noqa: E402
@@ -28,6 +29,13 @@ def parser():
     t.add_argument("--asked", nargs="+", choices=select_time.ALL, default=list(select_time.ALL), help="about which jobs")
     t.add_argument("--placed-by", choices=("ours", "stock"), default="ours", help="who places the jobs that hold them")
     t.add_argument("--svg", type=Path, help="draw the times into this file")
+    t = commands.add_parser("hostile", help="how long decisions about hostile requests take, ours and Slurm's own side by side", **how)
+    t.add_argument("--nodes", type=int, nargs="+", default=[1000, 10000], help="clusters of so many nodes")
+    t.add_argument("--load", type=int, default=80, help="percent of the cores that jobs hold")
+    t.add_argument("--count", type=int, default=3, help="so many decisions about each, of which the median counts")
+    t.add_argument("--requests", type=int, default=select_hostile.REQUESTS, help="only the first so many of the table")
+    t.add_argument("--modes", nargs="+", choices=select_time.MODES, default=list(select_time.MODES), help="which decisions")
+    t.add_argument("--tell", type=int, default=5, help="name so many of the worst")
     t = commands.add_parser("trace", help="the same jobs with and without us, each placement judged", **how)
     t.add_argument("--jobs", type=int, default=600, help="so many")
     t.add_argument("--load", type=int, default=80, help="percent of all cores that they ask for")
@@ -36,14 +44,14 @@ def parser():
     t.add_argument("--again", action="store_true", help="judge what --keep kept, and run nothing")
     t.add_argument("--keep", type=Path, metavar="FOLDER",
                    help="keep the records, the snapshot and the jobs as `topiary replay` reads them")
-    commands.add_parser("all", help="both, as BENCHMARKS.md has them", **how)
+    commands.add_parser("all", help="all of them, as BENCHMARKS.md has them", **how)
     for c in commands.choices.values():
         c.add_argument("--seed", type=int, default=1, help="of all that is drawn by lot")
         sheets.options(c)
     return p
 
 
-PLANS = ("time --svg docs/decision-time.svg", "trace --repeat 3")
+PLANS = ("time --svg docs/decision-time.svg", "hostile", "trace --repeat 3")
 
 
 def every(sheet, args):
@@ -53,7 +61,7 @@ def every(sheet, args):
         COMMANDS[one.command](sheet, one)
 
 
-COMMANDS = {"time": select_time.run, "trace": select_trace.run, "all": every}
+COMMANDS = {"time": select_time.run, "hostile": select_hostile.run, "trace": select_trace.run, "all": every}
 
 
 def main():

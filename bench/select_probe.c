@@ -2,10 +2,11 @@
  * Copyright (C) 2026 The Topiary authors */
 
 /*
- * Preloaded into a real slurmctld of its own: asks two select plugins the same questions about the same jobs and nodes, one after the
- * other, and tells how long each took. Ours stands before Slurm's in PluginDir as ever; both are called by their own handles, so that
- * both see the one state that Slurm's keeps. Jobs are records that slurmctld made from real submissions; they are started and ended
- * here, as select_nodes() and deallocate_nodes() of slurmctld do but for all that talks to a node.
+ * Preloaded into a real slurmctld of its own: asks two select plugins the same questions about the same jobs and nodes,
+ * one after the other, and tells how long each took. Ours stands before Slurm's in PluginDir as ever; both are called
+ * by their own handles, so that both see the one state that Slurm's keeps. Jobs are records that slurmctld made from
+ * real submissions; they are started and ended here, as select_nodes() and deallocate_nodes() of slurmctld do but for
+ * all that talks to a node.
  *
  * Driven through two FIFOs, a line each way:
  *	begin SEED		hold all locks for good; nodes are idle; answers "NODES CORES"
@@ -13,6 +14,9 @@
  *	time MODE NAME COUNT MS CHANGES
  *				ask COUNT times, or for MS milliseconds, with CHANGES jobs ended and started before each; answers
  *				"RC-OURS RC-STOCK NOW-OURS NOW-STOCK SAME NS-OURS NS-STOCK CPU-OURS CPU-STOCK" a line, then "done"
+ *	submit NAME COUNT COMMENT
+ *				the same of what slurmctld asks when the job is submitted with this comment: ours by topiary_submitted()
+ *				and, where that accepts it, in TEST_ONLY; Slurm's in TEST_ONLY
  */
 #include "src/common/slurm_xlator.h"
 #include "src/common/bitstring.h"
@@ -33,6 +37,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "../select_plugin/steer.h"
+
 #define KINDS_MAX 32
 #define DAY 86400
 #define LEAST 10		/* decisions, however long they take */
@@ -43,6 +49,7 @@ typedef int (*job_call_t)(job_record_t *);
 struct plugin {
 	job_test_t test;
 	job_call_t set, fini;
+	typeof(topiary_submitted) *submitted;	/* NULL: Slurm's own */
 };
 
 /* What is submitted: an array held, whose tasks are split off one by one; those that ended wait for their next turn. */
@@ -94,6 +101,7 @@ static int plugin_find(struct plugin *p, const char *path)
 	p->test = (job_test_t) dlsym(handle, "select_p_job_test");
 	p->set = (job_call_t) dlsym(handle, "select_p_select_nodeinfo_set");
 	p->fini = (job_call_t) dlsym(handle, "select_p_job_fini");
+	p->submitted = (typeof(p->submitted)) dlsym(handle, "topiary_submitted");
 	return p->test && p->set && p->fini ? 0 : -1;
 }
 
@@ -297,14 +305,18 @@ static uint64_t clock_ns(clockid_t clock)
 	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-static struct told ask_timed(const struct plugin *p, job_record_t *job, const bitstr_t *all, uint16_t mode)
+/* With desc, the job is being submitted. */
+static struct told ask_timed(const struct plugin *p, job_record_t *job, const job_desc_msg_t *desc, const bitstr_t *all,
+			     uint16_t mode)
 {
-	struct told t = { .nodes = bit_copy((bitstr_t *) all) };
+	struct told t = { .nodes = bit_copy((bitstr_t *) all), .rc = -1 };
+	struct err e;
 	uint64_t wall, cpu;
 
 	cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	wall = clock_ns(CLOCK_MONOTONIC);
-	t.rc = ask(p, job, t.nodes, mode);
+	if (!desc || !p->submitted || p->submitted(desc, &e) >= 0)
+		t.rc = ask(p, job, t.nodes, mode);
 	t.wall = clock_ns(CLOCK_MONOTONIC) - wall;
 	t.cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	t.now = t.rc == SLURM_SUCCESS && job->start_time <= time(NULL);
@@ -332,15 +344,43 @@ static int find_by_name(void *x, void *key)
 	return IS_JOB_PENDING(job) && !xstrcmp(job->name, key);
 }
 
-static void time_both(uint16_t mode, const char *name, unsigned count, unsigned ms, unsigned changes)
+/* What the job was submitted as, as far as topiary_submitted() reads it; now with a comment. */
+static void desc_make(job_desc_msg_t *desc, job_record_t *job, const char *comment)
+{
+	const struct job_details *d = job->details;
+
+	xfree(job->comment);
+	job->comment = xstrdup(comment);
+	slurm_init_job_desc_msg(desc);
+	desc->comment = job->comment;
+	desc->num_tasks = d->num_tasks;
+	desc->min_cpus = d->min_cpus;
+	desc->min_nodes = d->min_nodes;
+	desc->max_nodes = d->max_nodes ? d->max_nodes : NO_VAL;
+	desc->cpus_per_task = d->cpus_per_task;
+	desc->pn_min_cpus = d->pn_min_cpus;
+	desc->overcommit = d->overcommit;
+	desc->bitflags = job->bit_flags;
+	desc->ntasks_per_node = d->ntasks_per_node ? d->ntasks_per_node : NO_VAL16;
+	desc->ntasks_per_core = d->mc_ptr->ntasks_per_core;
+	desc->req_nodes = d->req_nodes;
+	desc->exc_nodes = d->exc_nodes;
+	if (d->whole_node == WHOLE_NODE_REQUIRED)
+		desc->shared = JOB_SHARED_NONE;
+}
+
+static void time_both(uint16_t mode, const char *name, char *comment, unsigned count, unsigned ms, unsigned changes)
 {
 	job_record_t *job = list_find_first(job_list, find_by_name, (void *) name);
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + ms * UINT64_C(1000000);
+	job_desc_msg_t desc;
 	bitstr_t *all = bit_alloc(node_record_count);
 	struct told told[2];
 
 	if (!job)
 		fprintf(answer, "no job named %s\n", name);
+	else if (comment)
+		desc_make(&desc, job, comment);
 	bit_nset(all, 0, node_record_count - 1);
 	for (unsigned i = 0; job && i < count && (i < LEAST || clock_ns(CLOCK_MONOTONIC) < end); i++) {
 		for (unsigned c = 0; c < changes; c++)
@@ -348,7 +388,7 @@ static void time_both(uint16_t mode, const char *name, unsigned count, unsigned 
 		for (int turn = 0; turn < 2; turn++) {
 			bool is_ours = (i + turn) % 2;
 
-			told[is_ours] = ask_timed(is_ours ? &ours : &stock, job, all, mode);
+			told[is_ours] = ask_timed(is_ours ? &ours : &stock, job, comment ? &desc : NULL, all, mode);
 		}
 		fprintf(answer, "%d %d %d %d %d %lu %lu %lu %lu\n", told[1].rc, told[0].rc, told[1].now, told[0].now,
 			told_same(&told[1], &told[0]), told[1].wall, told[0].wall, told[1].cpu, told[0].cpu);
@@ -393,14 +433,17 @@ static void obey(const char *line)
 {
 	unsigned long seed;
 	unsigned percent, count, ms, changes;
-	char mode[8], name[64];
+	char mode[8], name[64], comment[128] = "";
 
 	if (sscanf(line, "begin %lu", &seed) == 1)
 		begin(seed);
 	else if (sscanf(line, "fill %u %7s", &percent, mode) == 2)
 		fill(percent, strcmp(mode, "ours") ? &stock : &ours);
-	else if (sscanf(line, "time %7s %63s %u %u %u", mode, name, &count, &ms, &changes) == 5 && mode_parse(mode) >= 0)
-		time_both(mode_parse(mode), name, count, ms, changes);
+	else if (sscanf(line, "time %7s %63s %u %u %u", mode, name, &count, &ms, &changes) == 5 &&
+		 mode_parse(mode) >= 0)
+		time_both(mode_parse(mode), name, NULL, count, ms, changes);
+	else if (sscanf(line, "submit %63s %u %127[^\n]", name, &count, comment) >= 2)
+		time_both(SELECT_MODE_TEST_ONLY, name, comment, count, 0, 0);
 	else
 		fprintf(answer, "not understood: %s\n", line);
 	fflush(answer);

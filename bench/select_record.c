@@ -2,8 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 
 /*
- * Preloaded into a real slurmctld, in front of whatever select plugin it has: writes down, in the order of things, each job that gets
- * cores and each that gives them back, so that what was free at any decision can be reckoned exactly. A line each:
+ * Preloaded into a real slurmctld, in front of whatever select plugin it has: writes down, in the order of things, each
+ * job that gets cores and each that gives them back, so that what was free at any decision can be reckoned exactly. A
+ * line each:
  *	start TIME JOB offered=NODE,... NODE:CORES ...	offered: the nodes that the plugin chose among; cores as abstract indices
  *	end TIME JOB
  *	test MODE NANOSECONDS RC				how long a decision took, of the thread's processor time
@@ -53,10 +54,11 @@ static void *next(const char *name)
 	return found;
 }
 
-MINE int select_g_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes, uint32_t req_nodes,
-			   uint16_t mode, List preemptees, List *preempted, bitstr_t *excluded)
+MINE int select_g_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes,
+			   uint32_t req_nodes, uint16_t mode, List preemptees, List *preempted, bitstr_t *excluded)
 {
-	static int (*real)(job_record_t *, bitstr_t *, uint32_t, uint32_t, uint32_t, uint16_t, List, List *, bitstr_t *);
+	static int (*real)(job_record_t *, bitstr_t *, uint32_t, uint32_t, uint32_t, uint16_t, List, List *,
+			   bitstr_t *);
 	bitstr_t *before = bit_copy(nodes);
 	double began;
 	int rc;

@@ -101,7 +101,13 @@ class Controller(Cluster):
         return line
 
     def timed(self, mode, name, count, ms):
-        line = self.order(f"time {mode} {job_name(name)} {count} {ms} 1")
+        yield from self.answers_to(f"time {mode} {job_name(name)} {count} {ms} 1")
+
+    def submitted(self, name, count, comment):
+        yield from self.answers_to(f"submit {job_name(name)} {count} {comment}")
+
+    def answers_to(self, order):
+        line = self.order(order)
         while line != "done":
             yield Answer(*map(int, line.split()))
             line = self.answer()
@@ -183,8 +189,8 @@ def both(pairs, share):
 
 # --- telling
 
-HEAD = ("Nodes | Load | Running jobs | Asked | Mode | Starts | Times | Slurm p50 | Ours p50 | Ratio | "
-        "Slurm p99 | Ours p99 | Ratio, 95 % sure")
+HEAD = ("Nodes | Load | Running jobs | Request | Mode | Starts | Times | Slurm p50 | Topiary p50 | Ratio | "
+        "Slurm p99 | Topiary p99 | Ratio, 95 % confidence")
 
 
 def row(cell, t):
@@ -197,11 +203,11 @@ def tell_worst(sheet, nodes, times):
     """The goal is each cell's: the worst one tells, and how many are beyond it by more than chance."""
     for i, name in enumerate(("p50", "p99")):
         cell, t = max(times.items(), key=lambda item: item[1].ratio[i])
-        sheet.add(f"{nodes} nodes: a decision, {name}, the worst of {len(times)} cases", t.ratio[i], "times Slurm's",
+        sheet.add(f"{nodes} nodes: decision time relative to Slurm's, {name}, worst of {len(times)} cases", t.ratio[i], "times Slurm's",
                   goal=f"at most {GOAL:.2f}",
                   beside=f"{MODES[cell.mode]} at {cell.load} %, {cell.outcome}: {sheets.shown(t.ours[i])} ms; "
-                         f"95 % sure: {t.between[i][0]:.2f} to {t.between[i][1]:.2f}")
-        sheet.add(f"{nodes} nodes: cases above {GOAL:.2f} in {name}, 95 % sure", sum(t.between[i][0] > GOAL for t in times.values()),
+                         f"95 % confidence: {t.between[i][0]:.2f} to {t.between[i][1]:.2f}")
+        sheet.add(f"{nodes} nodes: cases above {GOAL:.2f} times Slurm's {name} (95 % confidence)", sum(t.between[i][0] > GOAL for t in times.values()),
                   f"of {len(times)}", goal="0")
 
 
@@ -212,13 +218,13 @@ def tell(sheet, nodes, found):
         most = [(c, t) for c, t in plain.items() if (c.outcome, c.mode) == (outcome_, mode)]
         if most:
             cell, t = most[-1]
-            sheet.add(f"{nodes} nodes, {cell.jobs:,} jobs: {MODES[mode]}, starts {outcome_}: p50", t.ours[0], "ms",
+            sheet.add(f"{nodes} nodes, {cell.jobs:,} running jobs: decision time, {MODES[mode]}, job starts {outcome_}, p50", t.ours[0], "ms",
                       beside=f"{t.ratio[0]:.2f} times Slurm's {sheets.shown(t.stock[0])} ms")
     tell_worst(sheet, nodes, plain)
     answers = [a for cell, some in found.items() if cell.asks == "prefer" for a in some]
-    sheet.add(f"{nodes} nodes: Slurm and we differ on whether a job starts", sum(outcome(a) == "differ" for a in answers),
+    sheet.add(f"{nodes} nodes: decisions that differ from Slurm's on whether a job starts", sum(outcome(a) == "differ" for a in answers),
               f"of {len(answers)}", goal="0")
-    sheet.add(f"{nodes} nodes: placed elsewhere than Slurm would", sum(not a.same for a in answers), f"of {len(answers)}")
+    sheet.add(f"{nodes} nodes: decisions that differ from Slurm's in nodes or cores", sum(not a.same for a in answers), f"of {len(answers)}")
     return [row(cell, t) for cell, t in cells.items()], plain
 
 
@@ -244,15 +250,24 @@ COLOURS = {"stock": "#888888", "ours": "#1b7f3b"}
 WIDTH, HEIGHT = 320, 220
 
 
+def round_step(span):
+    """The step of 1, 2 or 5 times a power of ten that divides a span into three to seven parts."""
+    power = 10 ** math.floor(math.log10(span / 3))
+    return power * max(factor for factor in (1, 2, 5) if factor == 1 or factor * power <= span / 3)
+
+
 class Axis:
-    """Where a value lies, as a share of the axis; its marks are those of the values that are told, or the powers of ten."""
+    """Where a value lies, as a share of the axis from its first tick to its last: powers of ten, or round numbers from 0."""
 
     def __init__(self, values, log):
         self.scale = math.log10 if log else float
-        self.low = 10 ** math.floor(math.log10(min(values))) if log else 0
-        self.high = max(10 ** math.ceil(math.log10(max(values))), 10 * self.low) if log else max(values) or 1
-        steps = round(math.log10(self.high / self.low)) if log else 2
-        self.marks = [self.low * 10 ** i for i in range(steps + 1)] if log else [self.high * i / steps for i in range(steps + 1)]
+        if log:
+            first, last = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+            self.marks = [10 ** i for i in range(first, max(last, first + 1) + 1)]
+        else:
+            step = round_step(max(values) or 1)
+            self.marks = [round(step * i, 9) for i in range(math.ceil((max(values) or 1) / step) + 1)]
+        self.low, self.high = self.marks[0], self.marks[-1]
 
     def at(self, value):
         return (self.scale(value) - self.scale(self.low)) / (self.scale(self.high) - self.scale(self.low))

@@ -173,28 +173,28 @@ def figures(story):
     out = {
         "dominated placements": (sum(j.dominated for j in story.judged), f"of {count}"),
         "exact fits missed": (sum(j.exact_missed and not j.filled_rest for j in story.judged), f"of {count}"),
-        "left whole, and the rest of a larger domain filled": (sum(j.filled_rest for j in story.judged), f"of {count}"),
+        "exact fits declined to fill the rest of a larger domain": (sum(j.filled_rest for j in story.judged), f"of {count}"),
         "intact packages broken": (sum(j.broken for j in story.judged) / count, "/job"),
     }
     for level, name in enumerate(LEVELS):
         out[f"avoidable {name} splits"] = (story.share(lambda j, at=level: j.avoidable[at]), "%")
-        out[f"avoidable {name} splits on the nodes it got"] = (story.share(lambda j, at=level: j.avoidable_there[at]), "%")
+        out[f"avoidable {name} splits on the allocated nodes"] = (story.share(lambda j, at=level: j.avoidable_there[at]), "%")
         touched, least = (sum(getattr(j, counts)[level] for j in story.judged) for counts in ("touched", "least"))
-        out[f"{name}s touched, over the least possible"] = (touched / least, "times")
+        out[f"{name}s touched, relative to the minimum"] = (touched / least, "times")
     out["utilisation"] = (story.utilisation(), "%")
-    out["wait, mean"] = (statistics.fmean(waits), "s")
-    out["wait and run, mean"] = (statistics.fmean(story.ended[name] - at for name, at in story.submitted.items()), "s")
-    out["wait, p90"] = (sorted(waits)[int(0.9 * len(waits))], "s")
+    out["waiting time, mean"] = (statistics.fmean(waits), "s")
+    out["turnaround time, mean"] = (statistics.fmean(story.ended[name] - at for name, at in story.submitted.items()), "s")
+    out["waiting time, p90"] = (sorted(waits)[int(0.9 * len(waits))], "s")
     out["makespan"] = (story.makespan(), "s")
-    out["a decision, p50"] = (statistics.median(story.tests), "ms")
-    out["a decision, p99"] = (sorted(story.tests)[int(0.99 * len(story.tests))], "ms")
+    out["decision time, p50"] = (statistics.median(story.tests), "ms")
+    out["decision time, p99"] = (sorted(story.tests)[int(0.99 * len(story.tests))], "ms")
     for name, cycle in zip(("scheduler", "backfill"), story.cycles):
         out[f"sdiag: {name} cycle, mean"] = (cycle / 1e3, "ms")
     return out
 
 
 GOALS = {"dominated placements": "0", "exact fits missed": "0", "intact packages broken": "fewer than Slurm",
-         "utilisation": "within 2 %", "wait, mean": "within 2 %", "wait and run, mean": "within 2 %", "makespan": "within 2 %"}
+         "utilisation": "within 2 %", "waiting time, mean": "within 2 %", "turnaround time, mean": "within 2 %", "makespan": "within 2 %"}
 
 
 def middle(repeats):
@@ -218,7 +218,7 @@ def tell(sheet, told):
         if within:
             more = [100 * (ours[name][0] / stock[name][0] - 1) for ours, stock in zip(told["Topiary"], told["Slurm"]) if stock[name][0]]
             spread = f"{len(more)} runs: {min(more):+.1f} to {max(more):+.1f}" if len(more) > 1 else ""
-            sheet.add(f"{name}: more than Slurm's", statistics.median(more), "%", goal=GOALS[name], beside=spread)
+            sheet.add(f"{name}: increase over Slurm", statistics.median(more), "%", goal=GOALS[name], beside=spread)
 
 
 def tell_dominated(stories, trace):

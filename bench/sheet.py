@@ -67,7 +67,7 @@ def shown(value):
 def table(rows):
     told = ((row["figure"], f"{shown(row['value'])} {row['unit']}", "; ".join(filter(None, (row["goal"], row["beside"]))))
             for row in rows)
-    return lines("Figure | Measured | Goal, or beside it", "---|---:|---", told)
+    return lines("Figure | Measured | Goal or comparison", "---|---:|---", told)
 
 
 def lines(head, rule, rows):

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 
-/* Many nodes that boot at once, as their agents behave (node_agent/deliver.c), out of one process: few threads, for most nodes wait. */
+/*
+ * Many nodes that boot at once, as their agents behave (node_agent/deliver.c), out of one process: few threads, for
+ * most nodes wait.
+ */
 #include <argp.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <pthread.h>
-#include <pwd.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +22,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/settings.h"
+#include "base/user.h"
 #include "client/cred.h"
 #include "clones.h"
-#include "topo/canon.h"
-#include "topo/pack.h"
+#include "hwxml/canon.h"
+#include "delta/pack.h"
 #include "wire.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -147,10 +150,11 @@ static void make_claim(const struct storm *s, struct agent *a, struct claim *c)
 	uint64_t boot = mixed(s->o.seed * UINT64_C(1000003) + number_of(s, a));
 
 	next_seq(a);
-	*c = (struct claim){ .seq = a->seq, .length = a->length };
+	*c = (struct claim){ .purpose = CLAIM_EXPORT, .seq = a->seq, .length = a->length };
 	snprintf(c->node, sizeof(c->node), "cn%06u", number_of(s, a));
-	snprintf(c->boot_id, sizeof(c->boot_id), "%08" PRIx64 "-%04" PRIx64 "-4%03" PRIx64 "-8%03" PRIx64 "-%012" PRIx64,
-		 boot >> 32, boot >> 16 & 0xffff, boot >> 4 & 0xfff, boot & 0xfff, mixed(boot) >> 16);
+	snprintf(c->boot_id, sizeof(c->boot_id),
+		 "%08" PRIx64 "-%04" PRIx64 "-4%03" PRIx64 "-8%03" PRIx64 "-%012" PRIx64, boot >> 32,
+		 boot >> 16 & 0xffff, boot >> 4 & 0xfff, boot & 0xfff, mixed(boot) >> 16);
 	memcpy(c->sha256, a->sha256, sizeof(c->sha256));
 }
 
@@ -168,7 +172,8 @@ static int put(struct worker *w, struct agent *a, const char *what, const struct
 	if (!(cred = cred_sign(c, s->registry, s->o.munge_socket, &w->why)))
 		return -1;
 	w->head.len = 0;
-	buf_printf(&w->head, "PUT /v1/nodes/%s/%s HTTP/1.1\r\nHost: %s\r\n", c->node, what, s->o.urls[to] + strlen("http://"));
+	buf_printf(&w->head, "PUT /v1/nodes/%s/%s HTTP/1.1\r\nHost: %s\r\n", c->node, what,
+		   s->o.urls[to] + strlen("http://"));
 	buf_printf(&w->head, "Authorization: Munge %s\r\n%sContent-Length: %zu\r\n\r\n", cred,
 		   body ? "Content-Encoding: zstd\r\n" : "", body ? body->len : 0);
 	free(cred);
@@ -191,8 +196,8 @@ static enum outcome check_ack(struct worker *w, const struct claim *c)
 	}
 	if (cred_check(w->answer.ack, w->s->o.munge_socket, &got, &signer, &w->why))
 		return AGAIN;
-	if (signer != w->s->registry || strcmp(got.node, c->node) || strcmp(got.sha256, c->sha256) || strcmp(got.boot_id, c->boot_id) ||
-	    got.seq != c->seq) {
+	if (signer != w->s->registry || strcmp(got.purpose, CLAIM_ACK) || strcmp(got.node, c->node) ||
+	    strcmp(got.sha256, c->sha256) || strcmp(got.boot_id, c->boot_id) || got.seq != c->seq) {
 		err_set(&w->why, "the acknowledgement is not this export's (signed by uid %u)", (unsigned) signer);
 		return AGAIN;
 	}
@@ -207,7 +212,8 @@ static enum outcome judge(struct worker *w, const struct claim *c)
 		return check_ack(w, c);
 	if (status == 202 && w->s->o.mode != MODE_HASH)
 		return WANTED;
-	err_set(&w->why, "the registry answers %d: %.*s", status, (int) strcspn(w->answer.body.data, "\n"), w->answer.body.data);
+	err_set(&w->why, "the registry answers %d: %.*s", status, (int) strcspn(w->answer.body.data, "\n"),
+		w->answer.body.data);
 	return status < 500 && status != 409 && status != 429 ? REFUSED : AGAIN;
 }
 
@@ -261,7 +267,8 @@ static unsigned announced(const struct wire_answer *a)
 /* Full jitter: from 0 to 1 s, doubled each time. */
 static int64_t pause_after(const struct storm *s, struct agent *a)
 {
-	uint64_t limit = a->attempt < 9 ? UINT64_C(1000000) << a->attempt : UINT64_MAX, most = s->o.pause_max * UINT64_C(1000000);
+	uint64_t limit = a->attempt < 9 ? UINT64_C(1000000) << a->attempt : UINT64_MAX,
+		 most = s->o.pause_max * UINT64_C(1000000);
 
 	return draw(s, a, (limit < most ? limit : most) + 1);
 }
@@ -597,7 +604,6 @@ static const struct argp argp = { option_list, parse_option, NULL, "Nodes that b
 static int load_settings(struct storm *s, struct settings *conf, struct err *e)
 {
 	struct options *o = &s->o;
-	struct passwd *pw;
 
 	if (settings_load(o->config, conf, e))
 		return -1;
@@ -607,9 +613,8 @@ static int load_settings(struct storm *s, struct settings *conf, struct err *e)
 		o->munge_socket = conf->munge_socket;
 	if (!o->registry_user)
 		o->registry_user = conf->registry_user;
-	if (!(pw = getpwnam(o->registry_user)))
-		return err_set(e, "%s: no such user here", o->registry_user);
-	s->registry = pw->pw_uid;
+	if (user_uid(o->registry_user, &s->registry, e))
+		return -1;
 	for (unsigned i = 0; i < o->nurls; i++)
 		if (wire_address(o->urls[i], &s->to[i], e))
 			return -1;

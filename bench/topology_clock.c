@@ -4,8 +4,8 @@
 /*
  * A SPANK plugin around ours: what each of its hooks takes, of each step and task.
  *	optional topology_clock.so PLUGIN FILE ARGUMENTS...
- * PLUGIN is loaded and called with ARGUMENTS. FILE, which every user can write, gets a line each: hook, context, microseconds, and
- * of the processor's time, the plugin's children included.
+ * PLUGIN is loaded and called with ARGUMENTS. FILE, which every user can write, gets a line each: hook, context,
+ * microseconds, and of the processor's time, the plugin's children included.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 
 /*
- * topology_make EXPORT CORES FOLDER: what a step with these cores has in its folder, and beside it whole.shm, an image of the whole
- * node by hwloc alone, whose address and length are told.
+ * topology_make EXPORT CORES FOLDER: what a step with these cores has in its folder, and beside it whole.shm, an image
+ * of the whole node by hwloc alone, whose address and length are told.
  */
 #include <fcntl.h>
 #include <hwloc/shmem.h>
@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "topo/image.h"
-#include "topo/restrict.h"
+#include "hwview/image.h"
+#include "hwview/restrict.h"
 
 static void check(int failed, const struct err *e)
 {

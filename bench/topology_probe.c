@@ -2,8 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 
 /*
- * A program that wants its topology, and ends when it has it: by hwloc as its environment says, from an image of hwloc's own as
- * launchers use them, or not at all. topology_probe_ours.c asks libtopiary, too, and fails where that is not the quickest way.
+ * A program that wants its topology, and ends when it has it: by hwloc as its environment says, from an image of
+ * hwloc's own as launchers use them, or not at all. topology_probe_ours.c asks libtopiary, too, and fails where that is
+ * not the quickest way.
  */
 #include <fcntl.h>
 #include <hwloc.h>
@@ -27,8 +28,9 @@ static int empty(char **argv)
 static int load(char **argv)
 {
 	(void) argv;
-	return hwloc_topology_init(&topology) || hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) ||
-	       hwloc_topology_load(topology);
+	return hwloc_topology_init(&topology) ||
+		hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) ||
+		hwloc_topology_load(topology);
 }
 
 /* FILE ADDRESS LENGTH */
@@ -36,7 +38,8 @@ static int adopt(char **argv)
 {
 	int fd = open(argv[0], O_RDONLY);
 
-	return hwloc_shmem_topology_adopt(&topology, fd, 0, (void *) strtoul(argv[1], NULL, 16), strtoul(argv[2], NULL, 10), 0);
+	return hwloc_shmem_topology_adopt(&topology, fd, 0, (void *) strtoul(argv[1], NULL, 16),
+					  strtoul(argv[2], NULL, 10), 0);
 }
 
 #ifdef TOPIARY

@@ -2,10 +2,10 @@
  * Copyright (C) 2026 The Topiary authors */
 
 /*
- * topology_start PROCESSES ROUNDS < ways: how long it takes from the first exec until all of so many processes that are started at once
- * have ended. A way is a line of words: its name, NAME=VALUE of its environment (which has nothing else), "--", its command.
- * In each round each way has its turn, in an order drawn by lot. A line of output each: name, microseconds, and of the
- * processors' time.
+ * topology_start PROCESSES ROUNDS < ways: how long it takes from the first exec until all of so many processes that are
+ * started at once have ended. A way is a line of words: its name, NAME=VALUE of its environment (which has nothing
+ * else), "--", its command. In each round each way has its turn, in an order drawn by lot. A line of output each: name,
+ * microseconds, and of the processors' time.
  */
 #include <spawn.h>
 #include <stdio.h>

@@ -18,8 +18,8 @@ Way = collections.namedtuple("Way", "name env command")
 # What is told of a way, beside which, and the most that it may take.
 GOALS = {"libtopiary": ("linked", 1.1), "environment": ("empty", 2.0)}
 WORDS = {"empty": "an empty process", "linked": "an empty process that is linked with libtopiary", "native": "native discovery, of the snapshot",
-         "xml": "XML of the node, hwloc as it comes", "shmem": "hwloc's shmem of the node, hwloc as it comes",
-         "environment": "our environment", "libtopiary": "libtopiary"}
+         "xml": "XML of the node, unmodified hwloc", "shmem": "hwloc's shmem of the node, unmodified hwloc",
+         "environment": "HWLOC_XMLFILE of the step", "libtopiary": "libtopiary"}
 
 
 def cores(xml):
@@ -75,13 +75,15 @@ def tell(sheet, machine, processes, times):
         beside, goal = GOALS.get(way, ("empty", None))
         times_as_long = ratio(times, name, beside)
         if goal:
-            sheet.add(f"{machine}, {processes}: {way}, {share} node", times_as_long, "times an empty process", f"at most {goal}",
-                      beside=f"{ratio(times, name, beside, CPU):.2f} times its processor time")
+            by = "HWLOC_XMLFILE" if way == "environment" else way
+            sheet.add(f"start-up with topology, {machine}, {processes} processes: by {by}, {share} node", times_as_long,
+                      "times an empty process", f"at most {goal}",
+                      beside=f"{ratio(times, name, beside, CPU):.2f} times its CPU time")
         rows.append((WORDS[way] + (f", {share} node" if share else ""), f"{statistics.median(wall for wall, _ in times[name]) / 1000:.2f}",
                      f"{ratio(times, name, 'empty'):.2f}", f"{ratio(times, name, 'empty', CPU):.2f}"))
     count = f"{processes} process" + ("es at once" if processes > 1 else "")
     sheet.add_table(f"{machine} ({TELL[machine]}), {count}:\n\n"
-                    + sheets.lines("From exec to a topology, by | ms | times an empty process | times its processor time",
+                    + sheets.lines("From exec to a topology, by | ms | times an empty process | times its CPU time",
                                    "---|---:|---:|---:", rows))
 
 

@@ -20,7 +20,8 @@ int wire_address(const char *url, struct sockaddr_in *out, struct err *e)
 	unsigned port;
 
 	*out = (struct sockaddr_in){ .sin_family = AF_INET };
-	if (sscanf(url, "http://%63[0-9.]:%u", host, &port) != 2 || port > 65535 || inet_pton(AF_INET, host, &out->sin_addr) != 1)
+	if (sscanf(url, "http://%63[0-9.]:%u", host, &port) != 2 || port > 65535 ||
+	    inet_pton(AF_INET, host, &out->sin_addr) != 1)
 		return err_set(e, "%s: http://ADDRESS:PORT is wanted", url);
 	out->sin_port = htons(port);
 	return 0;
@@ -140,7 +141,8 @@ static int receive(int fd, struct wire_answer *a)
 
 	a->body.len = 0;
 	a->ack[0] = '\0';
-	if (receive_head(fd, head, &have, &head_len) || read_head(head, a, &length) || !buf_reserve(&a->body, length + HEAD_MAX))
+	if (receive_head(fd, head, &have, &head_len) || read_head(head, a, &length) ||
+	    !buf_reserve(&a->body, length + HEAD_MAX))
 		return -1;
 	buf_add(&a->body, head + head_len, have - head_len);
 	while (a->body.len < length) {
@@ -154,8 +156,8 @@ static int receive(int fd, struct wire_answer *a)
 	return 0;
 }
 
-int wire_exchange(const struct sockaddr_in *to, in_addr_t from, const struct buf *head, const struct buf *body, unsigned seconds,
-		  struct wire_answer *a, struct err *e)
+int wire_exchange(const struct sockaddr_in *to, in_addr_t from, const struct buf *head, const struct buf *body,
+		  unsigned seconds, struct wire_answer *a, struct err *e)
 {
 	int fd = dial(to, from, seconds), rc;
 

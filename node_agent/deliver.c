@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +12,17 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/log.h"
+#include "base/user.h"
 #include "client/http.h"
-#include "topo/pack.h"
+#include "delta/pack.h"
 
 #define PAUSE_FIRST 1000u	/* milliseconds */
 #define PAUSE_MAX 300000u
 #define TIMEOUT 60
 #define SPREAD_MAX 3600		/* whatever a registry says: nobody has signed it */
 #define RETRY_AFTER_MAX 300
+#define SEQ_MAX (INT64_MAX - (1ll << 32))	/* that an unsigned answer may lead to: there are always some left */
 
 static unsigned random_below(unsigned n)
 {
@@ -55,27 +57,15 @@ static void next_seq(struct delivery *d)
 	struct timespec t;
 	uint64_t now;
 
-	clock_gettime(CLOCK_REALTIME, &t);
+	/* Grows throughout a boot, and the boot is signed beside it: the time of day may be set back. */
+	clock_gettime(CLOCK_BOOTTIME, &t);
 	now = t.tv_sec * 1000000000ull + t.tv_nsec;
 	d->seq = now > d->seq ? now : d->seq + 1;
 }
 
-static int registry_uid(const struct delivery *d, uid_t *uid, struct err *e)
-{
-	const char *name = d->settings->registry_user;
-	struct passwd *pw = getpwnam(name);
-
-	if (!pw) {
-		err_set(e, "RegistryUser=%s: no such user here", name);
-		return -1;
-	}
-	*uid = pw->pw_uid;
-	return 0;
-}
-
 static void make_claim(struct delivery *d, struct claim *c)
 {
-	*c = (struct claim){ .length = d->xml->len };
+	*c = (struct claim){ .purpose = CLAIM_EXPORT, .length = d->xml->len };
 	next_seq(d);
 	c->seq = d->seq;
 	snprintf(c->node, sizeof(c->node), "%s", d->node);
@@ -84,17 +74,20 @@ static void make_claim(struct delivery *d, struct claim *c)
 }
 
 /* PUT one of the two paths with a credential of its own. 0, or -1 when there is no answer. */
-static int put(struct delivery *d, const char *what, const struct buf *body, struct claim *c, struct http_answer *a, struct err *e)
+static int put(struct delivery *d, const char *what, const struct buf *body, struct claim *c, struct http_answer *a,
+	       struct err *e)
 {
 	unsigned left = deliver_left(d);
-	struct http_request r = { .method = "PUT", .base = d->settings->registry_url, .timeout = left < TIMEOUT ? left + 1 : TIMEOUT };
+	struct http_request r = { .method = "PUT", .base = d->settings->registry_url, .ca = d->settings->tls_ca,
+				  .timeout = left < TIMEOUT ? left + 1 : TIMEOUT };
 	struct buf path = {0}, authorization = {0};
 	char *cred = NULL;
 	uid_t reader;
 	int rc = -1;
 
 	make_claim(d, c);
-	if (registry_uid(d, &reader, e) || !(cred = cred_sign(c, reader, d->settings->munge_socket, e)))
+	if (user_uid(d->settings->registry_user, &reader, e) ||
+	    !(cred = cred_sign(c, reader, d->settings->munge_socket, e)))
 		goto done;
 	buf_printf(&path, "/v1/nodes/%s/%s", d->node, what);
 	buf_printf(&authorization, "Munge %s", cred);
@@ -110,6 +103,8 @@ static int put(struct delivery *d, const char *what, const struct buf *body, str
 		r.length = body->len;
 	}
 	rc = http_do(&r, a, e);
+	if (rc == 0)
+		log_debug("%s: PUT %s, %zu bytes: status %ld", d->node, path.data, r.length, a->status);
 done:
 	free(cred);
 	buf_free(&path);
@@ -117,7 +112,10 @@ done:
 	return rc;
 }
 
-/* What time may change: a clock that is still wrong spoils credentials, too. Whatever else is refused will be refused again. */
+/*
+ * What time may change: a clock that is still wrong spoils credentials, too. Whatever else is refused will be refused
+ * again.
+ */
 static bool is_passing(long status)
 {
 	static const long passing[] = { 401, 408, 409, 429 };
@@ -133,33 +131,37 @@ static enum deliver_result refused(struct delivery *d, const struct http_answer 
 	json_t *j = json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
 	const char *why = json_string_value(json_object_get(j, "error"));
 
-	err_set(e, "the registry answers %ld: %s", a->status, why ? why : "no reason given");
+	err_set(e, "the registry answered %ld: %s", a->status, why ? why : "no reason given");
 	json_decref(j);
 	d->retry_after = a->retry_after;
 	return is_passing(a->status) ? DELIVER_AGAIN : DELIVER_REFUSED;
 }
 
 /* Believed only when the registry's own user signed the very claim. */
-static enum deliver_result check_ack(struct delivery *d, const struct claim *c, const struct http_answer *a, struct err *e)
+static enum deliver_result check_ack(struct delivery *d, const struct claim *c, const struct http_answer *a,
+				     struct err *e)
 {
 	struct claim signed_claim;
 	uid_t expected, signer;
 	json_t *j;
 
 	if (!a->ack) {
-		err_set(e, "the answer carries no acknowledgement");
+		err_set(e, "the response contains no acknowledgement");
 		return DELIVER_AGAIN;
 	}
-	if (registry_uid(d, &expected, e) || cred_check(a->ack, d->settings->munge_socket, &signed_claim, &signer, e))
+	if (user_uid(d->settings->registry_user, &expected, e) ||
+	    cred_check(a->ack, d->settings->munge_socket, &signed_claim, &signer, e))
 		return DELIVER_AGAIN;
-	if (signer != expected || strcmp(signed_claim.node, c->node) || strcmp(signed_claim.sha256, c->sha256) ||
+	if (signer != expected || strcmp(signed_claim.purpose, CLAIM_ACK) || strcmp(signed_claim.node, c->node) ||
+	    strcmp(signed_claim.sha256, c->sha256) ||
 	    strcmp(signed_claim.boot_id, c->boot_id) || signed_claim.seq != c->seq || signed_claim.length != c->length) {
-		err_set(e, "the acknowledgement is not %s's for this export (signed by uid %u)",
+		err_set(e, "the acknowledgement is not for this export or not signed by %s (signed by uid %u)",
 			d->settings->registry_user, (unsigned) signer);
 		return DELIVER_AGAIN;
 	}
 	j = json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
-	snprintf(d->outcome, sizeof(d->outcome), "shape %.16s, %.8s", json_string_value(json_object_get(j, "shape")) ?: "?",
+	snprintf(d->outcome, sizeof(d->outcome), "shape %.16s, %.8s",
+		 json_string_value(json_object_get(j, "shape")) ?: "?",
 		 json_string_value(json_object_get(j, "stored")) ?: "?");
 	json_decref(j);
 	return DELIVER_DONE;
@@ -174,6 +176,7 @@ static void spread(const struct delivery *d, const struct http_answer *a)
 	unsigned left = deliver_left(d), ms = random_below(1000 * (window < left ? window : left / 2));
 
 	json_decref(j);
+	log_debug("%s: the registry spreads documents over %u s; sending in %u ms", d->node, window, ms);
 	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000l }, NULL);
 }
 
@@ -191,6 +194,19 @@ static enum deliver_result send_document(struct delivery *d, struct err *e)
 	return rc;
 }
 
+/* An agent whose numbers were higher ran before in this boot. Whether there is now a number to go on from. */
+static bool catch_up(struct delivery *d, const struct http_answer *a)
+{
+	json_t *j = a->status == 409 ? json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL) : NULL;
+	json_int_t last = json_integer_value(json_object_get(j, "last"));
+	bool ahead = last > 0 && last < SEQ_MAX && (uint64_t) last >= d->seq;
+
+	json_decref(j);
+	if (ahead)
+		d->seq = last;
+	return ahead;
+}
+
 enum deliver_result deliver(struct delivery *d, struct err *e)
 {
 	enum deliver_result rc = DELIVER_AGAIN;
@@ -200,7 +216,13 @@ enum deliver_result deliver(struct delivery *d, struct err *e)
 	d->retry_after = 0;
 	if (put(d, "boot", NULL, &c, &a, e))
 		return rc;
+	if (catch_up(d, &a)) {
+		http_free(&a);
+		if (put(d, "boot", NULL, &c, &a, e))
+			return rc;
+	}
 	if (a.status == 202) {
+		d->sent = true;
 		spread(d, &a);
 		rc = send_document(d, e);
 	} else {

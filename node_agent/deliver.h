@@ -3,6 +3,7 @@
 #ifndef TOPIARY_AGENT_DELIVER_H
 #define TOPIARY_AGENT_DELIVER_H
 
+#include <stdbool.h>
 #include <time.h>
 
 #include "base/buf.h"
@@ -15,7 +16,8 @@ struct delivery {
 	char boot_id[37];
 	const struct buf *xml;
 	time_t until;			/* of CLOCK_BOOTTIME: nothing is to take longer; 0: no deadline */
-	uint64_t seq;			/* of the last attempt */
+	uint64_t seq;			/* of the last attempt; nanoseconds since the boot, or above the last that the registry knows */
+	bool sent;			/* the document too, not its hash alone */
 	unsigned retry_after;		/* seconds, when the registry named some, else 0 */
 	char outcome[64];		/* DELIVER_DONE: shape and how it is stored, for the log */
 };
@@ -27,8 +29,8 @@ enum deliver_result {
 };
 
 /*
- * One attempt: the hash first; when the document is wanted, it goes at a random time within the window that the registry announces, or
- * within half of what is left until the deadline. All but DELIVER_DONE with an error.
+ * One attempt: the hash first; when the document is wanted, it goes at a random time within the window that the
+ * registry announces, or within half of what is left until the deadline. All but DELIVER_DONE with an error.
  */
 enum deliver_result deliver(struct delivery *d, struct err *e);
 
@@ -36,8 +38,8 @@ enum deliver_result deliver(struct delivery *d, struct err *e);
 unsigned deliver_left(const struct delivery *d);
 
 /*
- * After attempt number n (0, 1, ...) has failed, at random: milliseconds from 0 to 1 s doubled each time, at most 300 s; where the
- * registry named a time, from that to twice as much.
+ * After attempt number n (0, 1, ...) has failed, at random: milliseconds from 0 to 1 s doubled each time, at most 300
+ * s; where the registry named a time, from that to twice as much.
  */
 unsigned deliver_pause(unsigned attempt, unsigned retry_after);
 

@@ -47,5 +47,5 @@ int discover_boot(char boot_id[static 37], struct err *e)
 
 	if (f)
 		fclose(f);
-	return n == 1 && strlen(boot_id) == 36 ? 0 : err_set(e, "%s: not a boot's id", BOOT_ID);
+	return n == 1 && strlen(boot_id) == 36 ? 0 : err_set(e, "%s: not a boot ID", BOOT_ID);
 }

@@ -15,7 +15,8 @@
 #include "base/log.h"
 #include "deliver.h"
 #include "discover.h"
-#include "topo/canon.h"
+#include "hwxml/canon.h"
+#include "hwxml/withhold.h"
 
 /* libc looks for it. */
 __attribute__((visibility("default"))) const char *argp_program_version = "topiary-agent " TOPIARY_VERSION;
@@ -23,16 +24,18 @@ __attribute__((visibility("default"))) const char *argp_program_version = "topia
 struct options {
 	const char *config, *input, *node;
 	unsigned deadline;	/* seconds, 0: none */
-	bool once, local;
+	bool once, local, recheck, verbose;
 };
 
 static const struct argp_option option_list[] = {
 	{ "config", 'c', "FILE", 0, "Read FILE instead of the usual topiary.conf", 0 },
-	{ "input", 'i', "XML", 0, "Export this file instead of what hwloc finds", 0 },
-	{ "node", 'n', "NAME", 0, "The node's name; the short host name by default", 0 },
-	{ "deadline", 'd', "SECONDS", 0, "Give up when the registry has not acknowledged by then", 0 },
-	{ "once", '1', NULL, 0, "One attempt", 0 },
-	{ "local", 'l', NULL, 0, "Write the node's own file and send nothing", 0 },
+	{ "input", 'i', "XML", 0, "Export this file instead of discovering the hardware", 0 },
+	{ "node", 'n', "NAME", 0, "Node name (default: the short host name)", 0 },
+	{ "deadline", 'd', "SECONDS", 0, "Give up if the registry has not acknowledged by then", 0 },
+	{ "verbose", 'v', NULL, 0, "Log at level debug, whatever LogLevel is", 0 },
+	{ "once", '1', NULL, 0, "Make one attempt only", 0 },
+	{ "local", 'l', NULL, 0, "Write the local topology file and send nothing", 0 },
+	{ "recheck", 'r', NULL, 0, "Ask whether the registry still has the local file's topology; send it if not", 0 },
 	{0},
 };
 
@@ -54,7 +57,10 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case 'd':
 		o->deadline = strtoul(value, &end, 10);
 		if (*end || !o->deadline || o->deadline > 86400 * 7)
-			argp_error(state, "--deadline=%s: seconds, from 1 to a week", value);
+			argp_error(state, "--deadline=%s: expected a number of seconds from 1 to 604800", value);
+		return 0;
+	case 'v':
+		o->verbose = true;
 		return 0;
 	case '1':
 		o->once = true;
@@ -62,8 +68,16 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case 'l':
 		o->local = true;
 		return 0;
+	case 'r':
+		o->recheck = true;
+		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "no argument is wanted");
+		argp_error(state, "unexpected argument");
+		return 0;
+	case ARGP_KEY_END:
+		if (o->recheck && (o->local || o->input))
+			argp_error(state, "--recheck checks the local topology file: it excludes --input and --local");
+		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
 }
@@ -80,12 +94,26 @@ static const char *short_host(char *space, size_t size)
 	return space;
 }
 
-/* The folder of the file, when it is our own run folder: /run is empty after a boot. */
+/*
+ * The folder of the file, when it is our own run folder: /run is empty after a boot. Everybody reads it: what Linux
+ * shows to root alone goes to the registry only.
+ */
 static int keep_locally(const struct settings *s, const struct buf *xml, struct err *e)
 {
+	struct buf public = {0};
+	int rc;
+
 	if (mkdir(s->run_dir, 0755) && errno != EEXIST)
 		return err_set(e, "%s: %s", s->run_dir, strerror(errno));
-	return file_replace(s->topology_file, xml->data, xml->len, 0644, e);
+	if (settings_yes(s->publish_serials))
+		return file_replace(s->topology_file, xml->data, xml->len, 0644, e);
+	withhold(xml->data, xml->len, &public);
+	if (public.failed)
+		rc = err_set(e, "%s: out of memory", s->topology_file);
+	else
+		rc = file_replace(s->topology_file, public.data, public.len, 0644, e);
+	buf_free(&public);
+	return rc;
 }
 
 /* 0, or -1 when the deadline has passed; a pause that would outlast it is cut short, for a last attempt. */
@@ -97,6 +125,7 @@ static int pause_before(const struct delivery *d, unsigned attempt)
 		return -1;
 	if (ms / 1000 >= left)
 		ms = 1000 * left;
+	log_debug("%s: next attempt in %u ms", d->node, ms);
 	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000l }, NULL);
 	return 0;
 }
@@ -118,7 +147,9 @@ static int send_until_done(struct delivery *d, const struct options *o)
 		enum deliver_result rc = deliver(d, &e);
 
 		if (rc == DELIVER_DONE) {
-			log_info("%s: acknowledged: %s", d->node, d->outcome);
+			/* Every hour, of every node, that all is well: nobody wants to read it. */
+			if (!o->recheck || d->sent)
+				log_info("%s: acknowledged: %s", d->node, d->outcome);
 			return 0;
 		}
 		log_line(rc == DELIVER_REFUSED || o->once ? LOG_ERR : LOG_WARNING, "%s: %s", d->node, e.text);
@@ -131,15 +162,28 @@ static int send_until_done(struct delivery *d, const struct options *o)
 	}
 }
 
-/* hwloc 1 wrote another DTD and no version. Here and not at the registry, whose answer would come after the node's file is replaced. */
+/*
+ * hwloc 1 wrote another DTD and no version. Here and not at the registry, whose answer would come after the node's file
+ * is replaced.
+ */
 static int read_input(const char *path, struct buf *xml, struct err *e)
 {
 	if (file_read(path, CANON_MAX_BYTES, xml, e))
 		return -1;
 	if (strstr(xml->data, "SYSTEM \"hwloc.dtd\"") || strstr(xml->data, "<topology>"))
-		return err_set(e, "%s: a document of hwloc 1, and hwloc 2 is wanted: lstopo --input %s new.xml converts it", path,
-			       path);
+		return err_set(e, "%s: XML of hwloc 1, expected hwloc 2; convert it with: lstopo --input %s new.xml",
+			       path, path);
 	return 0;
+}
+
+/* What this node exports: found anew, and written to its own file, unless that is what is asked about. */
+static int get_document(const struct options *o, const struct settings *s, struct buf *xml, struct err *e)
+{
+	if (o->recheck)
+		return file_read(s->topology_file, CANON_MAX_BYTES, xml, e);
+	if (o->input ? read_input(o->input, xml, e) : discover_xml(xml, e))
+		return -1;
+	return keep_locally(s, xml, e);
 }
 
 static int run(const struct options *o, const struct settings *s, struct buf *xml)
@@ -149,11 +193,10 @@ static int run(const struct options *o, const struct settings *s, struct buf *xm
 	struct err e;
 
 	if (!claim_node_valid(d.node)) {
-		log_error("'%s' is not a node's name: letters, digits, '.', '_' and '-' are", d.node);
+		log_error("'%s' is not a node name: expected letters, digits, '.', '_' and '-'", d.node);
 		return -1;
 	}
-	if (discover_boot(d.boot_id, &e) ||
-	    (o->input ? read_input(o->input, xml, &e) : discover_xml(xml, &e)) || keep_locally(s, xml, &e)) {
+	if (discover_boot(d.boot_id, &e) || get_document(o, s, xml, &e)) {
 		log_error("%s: %s", d.node, e.text);
 		return -1;
 	}
@@ -174,6 +217,7 @@ int main(int argc, char **argv)
 		log_error("%s", e.text);
 		return EXIT_FAILURE;
 	}
+	log_set_level(o.verbose ? "debug" : s.log_level);
 	rc = run(&o, &s, &xml);
 	buf_free(&xml);
 	settings_free(&s);

@@ -2,15 +2,20 @@ SLURM_PLUGINDIR ?= $(LIBDIR)/topiary/slurm
 # Slurm's own folder: the door of job_submit stands there, so that slurm.conf without our folder is still a whole one.
 SLURM_OWN_PLUGINDIR ?= $(LIBDIR)/slurm-wlm
 plugindir = $(if $(findstring job_submit,$(1)),$(SLURM_OWN_PLUGINDIR),$(SLURM_PLUGINDIR))
+LOCALSTATEDIR ?= /var
 INSTALL ?= install
 
 install: all
 	$(INSTALL) -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/topiary
 	$(INSTALL) -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin $(BUILD)/topiaryd $(BUILD)/topiary-agent
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/topiary/sql sql/*.sql
-	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system packaging/systemd/*.service
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system packaging/systemd/*.service packaging/systemd/*.timer \
+		packaging/systemd/*.mount
+	$(INSTALL) -D -m 644 packaging/systemd/topiary.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/topiary.conf
+	$(INSTALL) -d $(DESTDIR)$(LOCALSTATEDIR)/lib/topiary $(DESTDIR)$(SLURM_PLUGINDIR)
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/topiary/examples packaging/examples/*
-	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/topiary docs/sql.md docs/openapi.yaml
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/topiary docs/sql.md docs/openapi.yaml docs/user-guide.md docs/admin-guide.md docs/operations.md
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/topiary/monitoring packaging/monitoring/*
 	$(INSTALL) -D -m 644 packaging/completion/topiary.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/topiary
 	$(foreach n,1 3 5 7 8,$(if $(wildcard docs/*.$n),\
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$n $(wildcard docs/*.$n) &&)) true
@@ -24,13 +29,16 @@ install: all
 	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' lib/app/topiary.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/topiary.pc
 
-deb: all
+deb: SETUP = packages slurm
+deb: setup
 	packaging/make-deb $(BUILD)/deb
 
-check-deb: deb
-	packaging/try-deb $(BUILD)/deb
+# README.md's recipe and the administrator's guide, with the packages, on four hosts with a Slurm of their own.
+check-recipe: deb
+	@$(RIG_ENV) packaging/site-root
+	@$(PYTEST) tests/recipe
 
 lint:
 	$(Q)tools/lint
 
-.PHONY: install deb check-deb lint
+.PHONY: install deb check-recipe lint

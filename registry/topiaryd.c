@@ -8,28 +8,33 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "gate.h"
-#include "migrate.h"
-#include "server.h"
-#include "upkeep.h"
+#include "ingest/gate.h"
+#include "http/pg_servers.h"
+#include "store/identity.h"
+#include "http/readiness.h"
+#include "http/server.h"
+#include "upkeep/upkeep.h"
 
 #define COMMITTERS 2
-#define CONNECTIONS 8		/* committers, placing, the publisher and upkeep */
-#define READERS 6
+#define CONNECTIONS 8		/* committers, encoding, the publisher and upkeep */
+#define READERS 4		/* for one node */
+#define LISTS 4			/* for lists: as many processors of PostgreSQL may be busy with them */
+#define CHECKS 2		/* of health */
 #define BASES_AT_HAND 128
-#define DOCUMENTS_PER_CPU 4	/* worked on at once: they wait for PostgreSQL and the parser too */
+#define DOCUMENTS_PER_CPU 4	/* in progress: they wait for PostgreSQL and the parser, too */
 
-/* libc looks for it. */
+/* Declared by libc. */
 __attribute__((visibility("default"))) const char *argp_program_version = "topiaryd " TOPIARY_VERSION;
 
 struct options {
 	const char *config;
-	bool migrate;
+	bool migrate, verbose;
 };
 
 static const struct argp_option option_list[] = {
-	{ "config", 'c', "FILE", 0, "Read FILE instead of the usual topiary.conf", 0 },
-	{ "migrate", 'm', NULL, 0, "Bring the database's schema up to date and exit", 0 },
+	{ "config", 'c', "FILE", 0, "Read FILE instead of the default topiary.conf", 0 },
+	{ "verbose", 'v', NULL, 0, "Log at level debug, whatever LogLevel is", 0 },
+	{ "migrate", 'm', NULL, 0, "Apply missing migrations to the database and exit", 0 },
 	{0},
 };
 
@@ -41,32 +46,85 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case 'c':
 		o->config = value;
 		return 0;
+	case 'v':
+		o->verbose = true;
+		return 0;
 	case 'm':
 		o->migrate = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "no argument is wanted");
+		argp_error(state, "unexpected argument");
 	}
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp argp = { option_list, parse_option, NULL, "The registry of the nodes' topologies.", NULL, NULL, NULL };
+static const struct argp argp = { option_list, parse_option, NULL, "Registry of the nodes' hardware topologies.", NULL,
+				  NULL, NULL };
 
-static int prepare(struct db *db, const void *folder, struct err *e)
+static int prepare_writer(struct db *db, void *user, struct err *e)
 {
-	return migrate(db, folder, e);
+	const struct service *s = user;
+
+	return pg_servers_check(s->hosts, db, e) || identity_check(s->identity, db, false, e) ? -1 : 0;
 }
 
-/* Taking a connection applies what is missing. */
-static int migrate_only(struct db_pool *pool, struct err *e)
+static int prepare_reader(struct db *db, void *user, struct err *e)
 {
-	struct db *db = db_take(pool, e);
+	const struct service *s = user;
 
-	db_give(pool, db);
+	return identity_check(s->identity, db, true, e);
+}
+
+/* Open connections go to the wrong server, or to a database that is gone. */
+static void invalidate_connections(void *user)
+{
+	const struct service *s = user;
+
+	db_pool_invalidate(s->pool);
+	db_pool_invalidate(s->readers);
+	db_pool_invalidate(s->lists);
+	db_pool_invalidate(s->checks);
+}
+
+/* Nothing is connected yet. */
+static int make_pools(struct service *s, struct err *e)
+{
+	const char *database = s->settings.database,
+		*read = *s->settings.read_database ? s->settings.read_database : database;
+
+	if (!(s->migrations = migrations_load(s->settings.schema_dir, e)))
+		return -1;
+	if (!(s->bases = bases_new(BASES_AT_HAND)) ||
+	    !(s->identity = identity_new(s->migrations, s->bases, invalidate_connections, s)) ||
+	    !(s->pool = db_pool_new(database, CONNECTIONS, true, prepare_writer, s)) ||
+	    !(s->readers = db_pool_new(read, READERS, false, prepare_reader, s)) ||
+	    !(s->lists = db_pool_new(read, LISTS, false, prepare_reader, s)) ||
+	    !(s->checks = db_pool_new(database, CHECKS, true, prepare_writer, s)))
+		return err_set(e, "out of memory");
+	return 0;
+}
+
+/* Acquiring a connection applies the missing migrations. */
+static int update_schema(struct db_pool *pool, struct err *e)
+{
+	struct db *db = db_acquire(pool, e);
+
+	db_release(pool, db);
 	return db ? 0 : -1;
 }
 
-/* Wait for the order to end: 0, or -1 when the parser ended instead, without which no export can be read. */
+/* An incompatible schema is fatal. A PostgreSQL that is not up yet is waited for. */
+static int open_database(const struct service *s, struct err *e)
+{
+	if (update_schema(s->pool, e) == 0)
+		return 0;
+	if (migrations_refused(s->migrations))
+		return -1;
+	log_warning("%s; exports and reads are answered with 503 until PostgreSQL can be reached", e->text);
+	return 0;
+}
+
+/* Wait for SIGTERM or SIGINT: 0, or -1 when the parser ended instead, without which no export can be parsed. */
 static int wait_for_end(const sigset_t *signals, const struct parser *parser, struct err *e)
 {
 	int signal;
@@ -74,32 +132,35 @@ static int wait_for_end(const sigset_t *signals, const struct parser *parser, st
 	do {
 		signal = sigwaitinfo(signals, NULL);
 	} while (signal < 0 || (signal == SIGCHLD && waitpid(parser_pid(parser), NULL, WNOHANG) == 0));
-	return signal == SIGCHLD ? err_set(e, "the parser ended; topiaryd must be started again") : 0;
+	return signal == SIGCHLD ? err_set(e, "the parser process ended unexpectedly; restart topiaryd") : 0;
 }
 
-/* What serves needs, in the order of starting; each starts after those that it uses. */
+/* In the order of their dependencies. */
 static int start(struct service *s, struct err *e)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	if (!(s->bases = bases_new(BASES_AT_HAND)) ||
+	if (!(s->verified = verified_cache_new()) ||
 	    !(s->gate = gate_new(DOCUMENTS_PER_CPU * (cpus > 0 ? cpus : 1), s->settings.storm_rate)))
 		return err_set(e, "out of memory");
-	if (!(s->committer = committer_start(s->pool, COMMITTERS, e)) ||
+	if (!(s->committer = committer_start(s->pool, &s->settings, s->bases, s->verified, COMMITTERS, e)) ||
 	    !(s->publisher = publisher_start(s->pool, s->settings.snapshot_file, s->settings.fabric_file, e)) ||
-	    !(s->upkeep = upkeep_start(&s->settings, s->pool, s->bases, s->parser, e)))
+	    !(s->upkeep = upkeep_start(&s->settings, s->pool, s->bases, s->parser, e)) ||
+	    !(s->readiness = readiness_start(s, e)))
 		return -1;
 	return 0;
 }
 
 static void stop(struct service *s)
 {
+	readiness_stop(s->readiness);
 	upkeep_stop(s->upkeep);
 	publisher_stop(s->publisher);
 	committer_stop(s->committer);
 	gate_free(s->gate);
-	bases_free(s->bases);
+	verified_cache_free(s->verified);
 	parser_stop(s->parser);
+	pg_servers_stop(s->hosts);
 }
 
 static int serve(struct service *s, struct err *e)
@@ -116,8 +177,10 @@ static int serve(struct service *s, struct err *e)
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
-	if (start(s, e) == 0 && (server = server_start(s, s->settings.listen, e))) {
-		log_info("serving on %s", s->settings.listen);
+	if ((s->hosts = pg_servers_start(s->settings.database, invalidate_connections, s, e)) &&
+	    open_database(s, e) == 0 && start(s, e) == 0 &&
+	    (server = server_start(s, s->settings.listen, e))) {
+		log_info("listening on %s", s->settings.listen);
 		rc = wait_for_end(&signals, s->parser, e);
 	}
 	server_stop(server);
@@ -133,7 +196,10 @@ int main(int argc, char **argv)
 	int rc;
 
 	log_open("topiaryd");
-	/* Documents come and go by the hundred a second: their pages stay, instead of being mapped and cleared for each. */
+	/*
+	 * Hundreds of documents a second are allocated and freed: keep their pages instead of mapping and clearing them
+	 * each time.
+	 */
 	mallopt(M_MMAP_THRESHOLD, 32 << 20);
 	mallopt(M_TRIM_THRESHOLD, 64 << 20);
 	mallopt(M_ARENA_MAX, 4);
@@ -143,16 +209,20 @@ int main(int argc, char **argv)
 		log_error("%s", e.text);
 		return EXIT_FAILURE;
 	}
-	s.pool = db_pool_new(s.settings.database, CONNECTIONS, prepare, s.settings.schema_dir);
-	s.readers = db_pool_new(s.settings.database, READERS, prepare, s.settings.schema_dir);
-	if (!s.pool || !s.readers)
-		rc = err_set(&e, "out of memory");
+	log_set_level(o.verbose ? "debug" : s.settings.log_level);
+	if (make_pools(&s, &e))
+		rc = -1;
 	else
-		rc = o.migrate ? migrate_only(s.pool, &e) : serve(&s, &e);
+		rc = o.migrate ? update_schema(s.pool, &e) : serve(&s, &e);
 	if (rc)
 		log_error("%s", e.text);
+	db_pool_free(s.checks);
+	db_pool_free(s.lists);
 	db_pool_free(s.readers);
 	db_pool_free(s.pool);
+	identity_free(s.identity);
+	bases_free(s.bases);
+	migrations_free(s.migrations);
 	settings_free(&s.settings);
 	return rc ? EXIT_FAILURE : EXIT_SUCCESS;
 }

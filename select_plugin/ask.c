@@ -15,9 +15,10 @@ static const struct {
 	{ OPTION "topo_request=", "topo-request" },
 };
 
-static unsigned up(unsigned n, unsigned by)
+/* Products of a user's numbers have more than 32 bits: what is more than any node has stays so. */
+static unsigned up(uint64_t n, unsigned by)
 {
-	return (n + by - 1) / by;
+	return n > UINT32_MAX - by ? UINT32_MAX / by : ((unsigned) n + by - 1) / by;
 }
 
 int ask_defaults(const char *fit, const char *level, struct request *out, struct err *e)
@@ -26,19 +27,39 @@ int ask_defaults(const char *fit, const char *level, struct request *out, struct
 	return request_set(out, "topo-fit", fit, e) || request_set(out, "topo-level", level, e) ? -1 : 0;
 }
 
-/* What a comment says is for those who cannot give options; who gives both means the options. */
-static int read_request(const char *comment, char **variables, uint32_t count, struct request *r, struct err *e)
+#define OPTIONS (sizeof(options) / sizeof(options[0]))
+
+/* The last of each, as in any environment; a hostile one may have it a million times. */
+static void read_options(char **variables, uint32_t count, const char *value[static OPTIONS])
 {
-	if (comment && request_comment(r, comment, e))
-		return -1;
 	for (uint32_t i = 0; i < count; i++)
-		for (size_t o = 0; o < sizeof(options) / sizeof(options[0]); o++) {
+		for (size_t o = 0; !strncmp(variables[i], OPTION, strlen(OPTION)) && o < OPTIONS; o++) {
 			size_t len = strlen(options[o].variable);
 
-			if (!strncmp(variables[i], options[o].variable, len) &&
-			    request_set(r, options[o].name, variables[i] + len, e))
-				return -1;
+			if (!strncmp(variables[i], options[o].variable, len))
+				value[o] = variables[i] + len;
 		}
+}
+
+/*
+ * What a comment says is for those who cannot give options; who gives both means the options. a->asked is whether
+ * either says how much the place matters.
+ */
+static int read_request(const char *comment, char **variables, uint32_t count, struct ask *a, struct err *e)
+{
+	const char *value[OPTIONS] = {0};
+	struct request r = a->request;
+
+	r.fit = FIT_COUNT;
+	read_options(variables, count, value);
+	if (comment && request_comment(&r, comment, e))
+		return -1;
+	for (size_t o = 0; o < OPTIONS; o++)
+		if (value[o] && request_set(&r, options[o].name, value[o], e))
+			return -1;
+	a->asked = r.fit != FIT_COUNT;
+	r.fit = a->asked ? r.fit : a->request.fit;
+	a->request = r;
 	return 0;
 }
 
@@ -92,17 +113,16 @@ static struct manner manner_of_submitted(const job_desc_msg_t *d)
 	};
 }
 
-/* Why a job is left alone, by what it asks for. */
-static const char *left_alone(const struct manner *m, const struct request *r)
+/* Why nodes and cores are left to Slurm, by what the job asks for. */
+static const char *left_alone(const struct manner *m)
 {
 	uint32_t across = m->distribution & SLURM_DIST_SOCKMASK & SLURM_DIST_STATE_BASE;
 	const struct {
 		bool is;
 		const char *why;
 	} reasons[] = {
-		{ r->fit == FIT_OFF, "topo-fit is off" },
-		{ m->overcommit, "overcommitted" },
-		{ m->core_spec, "specialised cores of its own" },
+		{ m->overcommit, "--overcommit" },
+		{ m->core_spec, "--core-spec or --thread-spec" },
 		{ m->sockets, "sockets as asked for" },
 		{ across == SLURM_DIST_SOCKCYCLIC || across == SLURM_DIST_SOCKCFULL, "spread over sockets as asked for" },
 		{ m->spread, "spread over nodes as asked for" },
@@ -118,8 +138,37 @@ static const char *left_alone(const struct manner *m, const struct request *r)
 static const char *left_there(const job_record_t *job)
 {
 	if (!(consumable(job) & CR_CORE))
-		return "cores are not what is allocated (CR_Core)";
-	return shares_cores(job->part_ptr) ? "the partition shares or reserves its nodes" : NULL;
+		return "SelectTypeParameters does not allocate cores";
+	return shares_cores(job->part_ptr)
+		? "the partition oversubscribes its cores or allocates whole nodes (OverSubscribe)"
+		: NULL;
+}
+
+/*
+ * What is required of each node can be kept whatever else a job asks of Slurm, unless it gets whole nodes: there, all
+ * is its own.
+ */
+static const char *left(struct ask *a, const struct manner *m)
+{
+	const char *why = left_alone(m);
+
+	if (a->request.fit == FIT_OFF)
+		return "topo-fit is off";
+	if (!why && a->tasks < a->min_nodes)
+		why = "it asks for more nodes than it has tasks";
+	if (a->request.fit != FIT_REQUIRE || a->request.path.steps || a->whole_nodes)
+		return why;
+	a->unweighed = why;
+	return NULL;
+}
+
+/* A number of tasks, as it came; where none did, as Slurm makes one (job_mgr.c of Slurm). */
+static uint32_t count_tasks(const struct ask *a, uint32_t tasks, uint32_t min_cpus)
+{
+	uint32_t own = a->node_tasks ? up((uint64_t) a->node_tasks * a->min_nodes, 1)
+				     : up(glue_known(min_cpus, 1), a->cpus_per_task);
+
+	return glue_known(tasks, own);
 }
 
 bool ask_share(struct ask *a, uint32_t nodes)
@@ -131,18 +180,16 @@ bool ask_share(struct ask *a, uint32_t nodes)
 	return each;
 }
 
-#define NODES_TRIED 64
-
 /*
- * Of a range, Slurm gives as many nodes as it can have now. Where any number will do: one, or as few as hold the tasks; what
- * is required on each node may need several although one would hold them.
+ * Of a range, Slurm gives as many nodes as it can have now. Where any number will do: one, or as few as hold the tasks;
+ * what is required on each node may need several although one would hold them.
  */
 static void count_nodes(struct ask *a, uint32_t req_nodes, bool devices)
 {
 	bool range = req_nodes > a->min_nodes, any = !range && a->max_nodes > a->min_nodes;
 
 	a->first = range ? MIN(req_nodes, MAX(a->tasks, a->min_nodes)) : a->min_nodes;
-	a->last = any && a->request.fit == FIT_REQUIRE ? MIN(MIN(a->max_nodes, a->tasks), a->min_nodes + NODES_TRIED) : a->min_nodes;
+	a->last = any && a->request.fit == FIT_REQUIRE ? MIN(a->max_nodes, a->tasks) : a->min_nodes;
 	a->last = MAX(a->last, a->min_nodes);
 	/* How many nodes have the devices is Slurm's to say. */
 	a->any_nodes = any && a->request.fit != FIT_REQUIRE && !devices;
@@ -164,53 +211,54 @@ const char *ask_read(const job_record_t *job, const struct request *site, uint32
 {
 	const slurm_job_details_t *d = job->details;
 	struct ask a = { .request = *site, .min_nodes = min_nodes ? min_nodes : 1, .max_nodes = max_nodes };
-	const char *why = NULL;
+	const char *why;
 	struct manner manner;
 
 	*out = a;
 	if (job->magic != JOB_MAGIC || !d)
-		return "not a job record of this Slurm";
-	if (read_request(job->comment, job->spank_job_env, job->spank_job_env_size, &a.request, NULL))
-		why = "a word of Topiary's that is none";
+		return "slurmctld's job record is of another release of Slurm";
+	if (read_request(job->comment, job->spank_job_env, job->spank_job_env_size, &a, NULL))
+		return "unknown Topiary option in --comment or the job's environment";
 	a.cpus_per_task = glue_given16(d->cpus_per_task) ? d->cpus_per_task : 1;
-	a.tasks = glue_known(d->num_tasks, up(glue_known(d->min_cpus, 1), a.cpus_per_task));
-	if (glue_given16(d->ntasks_per_node) && a.min_nodes > 1)
-		a.tasks = d->ntasks_per_node * a.min_nodes;
+	a.node_tasks = glue_given16(d->ntasks_per_node) ? d->ntasks_per_node : 0;
+	a.tasks = count_tasks(&a, d->num_tasks, d->min_cpus);
 	if (d->mc_ptr) {
 		a.tasks_per_core = glue_given16(d->mc_ptr->ntasks_per_core) ? d->mc_ptr->ntasks_per_core : 0;
 		a.threads_per_core = glue_given16(d->mc_ptr->threads_per_core) ? d->mc_ptr->threads_per_core : 0;
 	}
 	a.min_cpus = glue_known(d->pn_min_cpus, 1);
 	a.whole_nodes = glue_whole_nodes(d);
+	ask_own_cores(&a,
+		      a.request.fit == FIT_SPREAD && !a.tasks_per_core && !a.threads_per_core && d->mc_ptr &&
+			      !d->overcommit);
 	read_memory(job, &a);
 	count_nodes(&a, req_nodes, job->gres_list_req);
 	manner = manner_of(job);
+	a.overcommit = manner.overcommit;
+	why = left(&a, &manner);
 	*out = a;
-	if (!why)
-		why = left_alone(&manner, &a.request);
-	if (!why)
-		why = left_there(job);
-	return why ? why : a.tasks < a.min_nodes ? "more nodes than tasks" : NULL;
+	return why ? why : left_there(job);
 }
 
-int ask_read_submitted(const job_desc_msg_t *job, const struct request *site, struct ask *out, const char **why, struct err *e)
+int ask_read_submitted(const job_desc_msg_t *job, const struct request *site, struct ask *out, const char **why,
+		       struct err *e)
 {
 	struct ask a = { .request = *site, .min_nodes = glue_known(job->min_nodes, 1) };
 	struct manner manner = manner_of_submitted(job);
 
-	if (read_request(job->comment, job->spank_job_env, job->spank_job_env_size, &a.request, e))
+	if (read_request(job->comment, job->spank_job_env, job->spank_job_env_size, &a, e))
 		return -1;
-	a.max_nodes = glue_known(job->max_nodes, job->min_nodes == NO_VAL ? NODES_TRIED : a.min_nodes);
+	a.max_nodes = glue_known(job->max_nodes, UINT32_MAX);
 	a.cpus_per_task = glue_given16(job->cpus_per_task) ? job->cpus_per_task : 1;
-	a.tasks = glue_known(job->num_tasks, up(glue_known(job->min_cpus, 1), a.cpus_per_task));
-	if (glue_given16(job->ntasks_per_node))
-		a.tasks = job->ntasks_per_node * a.min_nodes;
+	a.node_tasks = glue_given16(job->ntasks_per_node) ? job->ntasks_per_node : 0;
+	a.tasks = count_tasks(&a, job->num_tasks, job->min_cpus);
+	a.overcommit = manner.overcommit;
 	a.tasks_per_core = glue_given16(job->ntasks_per_core) ? job->ntasks_per_core : 0;
 	a.threads_per_core = glue_given16(job->threads_per_core) ? job->threads_per_core : 0;
 	a.min_cpus = glue_known(job->pn_min_cpus == NO_VAL16 ? NO_VAL : job->pn_min_cpus, 1);
 	a.whole_nodes = job->shared == JOB_SHARED_NONE;
 	count_nodes(&a, a.min_nodes, false);
-	*why = left_alone(&manner, &a.request);
+	*why = left(&a, &manner);
 	*out = a;
 	return 0;
 }
@@ -227,10 +275,22 @@ static unsigned cpus_per_core(const struct ask *a, int node)
 	return n ? n : 1;
 }
 
+void ask_own_cores(struct ask *a, bool own)
+{
+	if (own || a->own_cores)
+		a->tasks_per_core = own;
+	a->own_cores = own;
+}
+
+bool ask_shares_cores(const struct ask *a, uint32_t tasks, int node)
+{
+	return tasks > 1 && cpus_per_core(a, node) > a->cpus_per_task;
+}
+
 void ask_need(const struct ask *a, uint32_t tasks, int node, struct score_need *out)
 {
 	unsigned per = cpus_per_core(a, node), each = a->cpus_per_task > per ? up(a->cpus_per_task, per) : 1;
-	unsigned cores = each > 1 ? tasks * each : up(tasks * a->cpus_per_task, per);
+	unsigned cores = each > 1 ? up((uint64_t) tasks * each, 1) : up((uint64_t) tasks * a->cpus_per_task, per);
 
 	cores = MAX(cores, up(a->min_cpus, per));
 	*out = (struct score_need){ .cores = cores, .task_cores = each, .fit = a->request.fit, .level = a->request.level,
@@ -241,10 +301,46 @@ uint32_t ask_capacity(const struct ask *a, unsigned free_cores, int node)
 {
 	unsigned per = cpus_per_core(a, node);
 
+	if (free_cores * per < a->min_cpus)
+		return 0;
 	return a->cpus_per_task > per ? free_cores / up(a->cpus_per_task, per) : free_cores * per / a->cpus_per_task;
+}
+
+uint32_t ask_fewest(const struct ask *a, unsigned cores, int node)
+{
+	uint32_t few = 0, most = ask_capacity(a, cores, node);
+	struct score_need need;
+
+	while (few + 1 < most) {
+		uint32_t half = few + (most - few) / 2;
+
+		ask_need(a, half, node, &need);
+		if (need.cores < cores)
+			few = half;
+		else
+			most = half;
+	}
+	return most;
+}
+
+void ask_hold(const struct ask *a, uint32_t was, uint32_t capacity, struct holding *h)
+{
+	uint32_t most = a->node_tasks ? a->node_tasks : UINT32_MAX;
+
+	was = MIN(was, most);
+	capacity = MIN(capacity, most);
+	h->nodes += !was && (capacity || a->overcommit);
+	h->tasks += capacity - was;
+	h->most = MAX(h->most, capacity);
+}
+
+bool ask_may_hold(const struct ask *a, const struct holding *h)
+{
+	return h->nodes >= a->min_nodes && h->nodes &&
+	       (a->overcommit || (h->tasks >= a->tasks && (uint64_t) h->most * a->max_nodes >= a->tasks));
 }
 
 uint64_t ask_memory(const struct ask *a, uint32_t tasks)
 {
-	return a->memory_per_cpu ? a->memory * MAX(tasks * a->cpus_per_task, a->min_cpus) : a->memory;
+	return a->memory_per_cpu ? a->memory * MAX((uint64_t) tasks * a->cpus_per_task, a->min_cpus) : a->memory;
 }

@@ -5,7 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void set(job_record_t *job, const struct verdict *v)
+/* The verdict of the job that slurmctld is about to start: of an array, the record is split only after job_test. */
+static struct {
+	const job_record_t *job;
+	struct buf line;
+	bool own_cores;
+} decided;
+
+/* Put a line, or none (""), in the place of the one before. */
+static void put(job_record_t *job, const char *line)
 {
 	const char *old = job->system_comment ? job->system_comment : "";
 	size_t start = strlen(old), len = 0;
@@ -15,50 +23,110 @@ static void set(job_record_t *job, const struct verdict *v)
 		start = strlen(old);
 		len = 0;
 	}
-	buf_add(&b, old, start);
+	if (!len && !*line)
+		return;
+	buf_add(&b, old, start - (!*line && start && old[start - 1] == ' '));
 	if (start && old[start - 1] != ' ' && !len)
 		buf_puts(&b, " ");
-	verdict_write(v, &b);
+	buf_puts(&b, line);
 	buf_puts(&b, old + start + len);
 	if (!b.failed) {
 		xfree(job->system_comment);
-		job->system_comment = xstrdup(b.data);
+		job->system_comment = b.len ? xstrdup(b.data) : NULL;
 	}
 	buf_free(&b);
 }
 
+static void set(job_record_t *job, const struct verdict *v)
+{
+	struct buf line = {0};
+
+	verdict_write(v, &line);
+	if (line.failed || v->outcome == VERDICT_WAITS) {
+		put(job, line.failed ? "" : line.data);
+		buf_free(&line);
+		return;
+	}
+	buf_free(&decided.line);
+	decided.job = job;
+	decided.line = line;
+	decided.own_cores = v->own_cores;
+}
+
+void comment_started(job_record_t *job)
+{
+	if (decided.job == job)
+		put(job, decided.line.data);
+	comment_end();
+}
+
+void comment_end(void)
+{
+	buf_free(&decided.line);
+	decided.job = NULL;
+}
+
+bool comment_clear(job_record_t *job, bool waits)
+{
+	bool undone = decided.job == job && decided.own_cores;
+	struct verdict v;
+
+	if (decided.job == job)
+		comment_end();
+	if (verdict_read(job->system_comment, &v, NULL) || (!waits && v.outcome == VERDICT_WAITS))
+		return undone;
+	put(job, "");
+	return v.own_cores || undone;
+}
+
 /* A task's cores depend on the node's threads: told of one of the nodes in question. */
-static unsigned task_cores(const struct ask *ask, const struct seats *s)
+static struct score_need need_of(const struct ask *ask, const struct seats *s)
 {
 	int node = s && s->count ? s->list[0].node : s ? glue_next(s->nodes, 0) : -1;
 	struct score_need need = { .task_cores = ask->cpus_per_task };
 
 	if (node >= 0)
 		ask_need(ask, ask->share[0].tasks, node, &need);
-	return need.task_cores;
+	return need;
 }
 
 static struct verdict begin(const struct ask *ask, const struct seats *s, enum outcome outcome)
 {
+	struct score_need need = need_of(ask, s);
 	struct verdict v = { .outcome = outcome, .request = ask->request, .nodes = ask->share[0].nodes + ask->share[1].nodes,
-			     .tasks = ask->share[0].tasks, .task_cores = task_cores(ask, s), .decided_row = -1, .decided_level = -1 };
+			     .tasks = ask->share[0].tasks, .task_cores = need.task_cores, .cores_per_node = need.cores,
+			     .decided_row = -1, .decided_level = -1 };
 
 	if (s) {
 		v.candidates = s->candidates;
-		v.room = s->count;
+		v.room = s->room;
 	}
 	return v;
 }
 
+static unsigned cores_on(const job_record_t *job, int node)
+{
+	const job_resources_t *r = job->job_resrcs;
+	unsigned at = 0;
+
+	for (int i = r && r->core_bitmap ? glue_next(r->node_bitmap, 0) : -1; i >= 0; i = glue_next(r->node_bitmap, i + 1)) {
+		if (i == node)
+			return bit_set_count_range(r->core_bitmap, at, at + glue_cores(i));
+		at += glue_cores(i);
+	}
+	return 0;
+}
+
 /* Its core bitmap has the nodes one after another; those with the same cores stand together. */
-static void tell_cores(const job_record_t *job, struct buf *out)
+static void tell_cores(const job_record_t *job, size_t most, struct buf *out)
 {
 	const job_resources_t *r = job->job_resrcs;
 	bitstr_t *told = bit_alloc(node_record_count);
 	char last[128] = "", cores[128], *names;
 	unsigned at = 0;
 
-	for (int i = glue_next(r->node_bitmap, 0); i >= 0; i = glue_next(r->node_bitmap, i + 1)) {
+	/* Each name is looked for among all nodes: no more than a verdict has room for. */
+	for (int i = glue_next(r->node_bitmap, 0); i >= 0 && out->len < most; i = glue_next(r->node_bitmap, i + 1)) {
 		unsigned n = glue_cores(i);
 		bitstr_t *own = bit_alloc(n);
 
@@ -107,16 +175,19 @@ void comment_placed(job_record_t *job, const struct ask *ask, const struct seats
 	v.nodes = p->count;
 	v.tasks = p->seats[0].tasks;
 	v.cost = *worst->cost;
+	v.own_cores = ask->own_cores;
+	v.cores_per_node = cores_on(job, p->seats[0].node);
 	tell_beside(&v, worst, plan_beside(p, s));
 	if (job->job_resrcs && job->job_resrcs->core_bitmap)
-		tell_cores(job, &cores);
+		tell_cores(job, sizeof(v.cores), &cores);
 	if (cores.data)
 		snprintf(v.cores, sizeof(v.cores), "%s", cores.data);
 	buf_free(&cores);
 	set(job, &v);
 }
 
-void comment_reason(job_record_t *job, const struct ask *ask, const struct seats *s, enum outcome outcome, const char *reason)
+void comment_reason(job_record_t *job, const struct ask *ask, const struct seats *s, enum outcome outcome,
+		    const char *reason)
 {
 	struct verdict v = begin(ask, s, outcome), old;
 

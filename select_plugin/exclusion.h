@@ -6,9 +6,9 @@
 #include "slurm_glue.h"
 
 /*
- * The cores that a call of select_p_job_test must leave alone: what Slurm gave, for a reservation's sake, and what we add to
- * steer. Until 23.02 one bitmap of all cores of the cluster, since then one for each node. Sets of cores are as in
- * fit/score.h; occupancy_sync comes first.
+ * The cores that a call of select_p_job_test must leave alone: what Slurm gave, for a reservation's sake, and what we
+ * add to steer. Until 23.02 one bitmap of all cores of the cluster, since then one for each node. Sets of cores are as
+ * in score/score.h; occupancy_sync comes first.
  */
 
 /* Clear in cores[] of a node what is excluded there. */

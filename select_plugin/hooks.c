@@ -2,9 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 
 /*
- * What Slurm looks up in a select plugin. All of it is the inner plugin's, but for job_test, and node_init, which tells that
- * slurmctld has read its configuration: a client that loads us never comes that far. From what changes who holds which cores,
- * we learn it.
+ * What Slurm looks up in a select plugin. All of it is the inner plugin's, but for job_test, and node_init, which tells
+ * that slurmctld has read its configuration: a client that loads us never comes that far. From what changes who holds
+ * which cores, we learn it.
  */
 #include "slurm_glue.h"
 
@@ -40,8 +40,8 @@ int select_p_job_test JOB_TEST_PARMS;
 
 /* X(result, name, parameters, arguments, what we learn): passed on, and something holds other cores afterwards */
 #define OBSERVED(X) \
-	X(int, select_nodeinfo_set, (job_record_t *j), (j), occupancy_put(j)) \
-	X(int, job_fini, (job_record_t *j), (j), occupancy_drop(j)) \
+	X(int, select_nodeinfo_set, (job_record_t *j), (j), steer_started(j)) \
+	X(int, job_fini, (job_record_t *j), (j), steer_ended(j)) \
 	X(int, job_expand, (job_record_t *from, job_record_t *to), (from, to), occupancy_forget()) \
 	X(int, job_resized, (job_record_t *j, node_record_t *n), (j, n), occupancy_forget()) \
 	X(int, job_suspend, (job_record_t *j, bool indefinite), (j, indefinite), occupancy_forget()) \
@@ -74,12 +74,13 @@ int select_p_job_test JOB_TEST_PARMS;
 #endif
 
 #if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 2, 0)
-#define UNTIL_2302(X) \
-	X(int, job_signal, (job_record_t *j, int s), (j, s)) \
-	X(char *, select_jobinfo_sprint, (select_jobinfo_t *i, char *b, size_t n, int m), (i, b, n, m)) \
-	X(char *, select_jobinfo_xstrdup, (select_jobinfo_t *i, int m), (i, m)) \
-	X(int, update_node_config, (int i), (i)) \
-	X(bitstr_t *, resv_test, (resv_desc_msg_t *r, uint32_t n, bitstr_t *avail, bitstr_t **cores), (r, n, avail, cores))
+#define UNTIL_2302(X)                                                                                                  \
+	X(int, job_signal, (job_record_t * j, int s), (j, s))                                                          \
+	X(char *, select_jobinfo_sprint, (select_jobinfo_t * i, char *b, size_t n, int m), (i, b, n, m))               \
+	X(char *, select_jobinfo_xstrdup, (select_jobinfo_t * i, int m), (i, m))                                       \
+	X(int, update_node_config, (int i), (i))                                                                       \
+	X(bitstr_t *, resv_test, (resv_desc_msg_t * r, uint32_t n, bitstr_t * avail, bitstr_t * *cores),               \
+	  (r, n, avail, cores))
 #else
 #define UNTIL_2302(X)
 #endif
@@ -126,8 +127,8 @@ int select_p_node_init(void)
 
 int select_p_job_test JOB_TEST_PARMS
 {
-	return steer_job_test((job_test_t) pointers[AT_job_test], job, nodes, min_nodes, max_nodes, req_nodes, mode, preemptees,
-			      preempted, excluded WILL_RUN_ARG);
+	return steer_job_test((job_test_t) pointers[AT_job_test], job, nodes, min_nodes, max_nodes, req_nodes, mode,
+			      preemptees, preempted, excluded WILL_RUN_ARG);
 }
 
 int init(void)

@@ -2,8 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 
 /*
- * job_submit_topiary.so (JobSubmitPlugins=topiary): the door by which a user is told why what he requires can never be had.
- * Without it such a job is refused too, in Slurm's own words. It knows nothing by itself: the select plugin is asked.
+ * job_submit_topiary.so (JobSubmitPlugins=topiary): the door by which a user is told why what he requires can never be
+ * had. Without it such a job is refused too, in Slurm's own words. It knows nothing by itself: the select plugin is
+ * asked.
  */
 #include "slurm_glue.h"
 
@@ -11,6 +12,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "score/request.h"
 #include "steer.h"
 
 #pragma GCC visibility push(default)
@@ -61,15 +63,50 @@ int fini(void)
 	return SLURM_SUCCESS;
 }
 
+/* A variable that its options put into its control environment, or NULL. */
+static const char *variable(const job_desc_msg_t *job, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (uint32_t i = 0; i < job->spank_job_env_size; i++)
+		if (!strncmp(job->spank_job_env[i], name, len) && job->spank_job_env[i][len] == '=')
+			return job->spank_job_env[i] + len + 1;
+	return NULL;
+}
+
+#define OPTION(name) "_SLURM_SPANK_OPTION_topiary_" name
+
+/* Whether it asks for a place, in options: all that can be told without the select plugin. */
+static bool asks(const job_desc_msg_t *job)
+{
+	return variable(job, OPTION("topo_fit")) || variable(job, OPTION("topo_request"));
+}
+
+/*
+ * A matrix of fewer ranks than the job has tasks maps none of them; what is wrong with it is better said now than after
+ * the wait.
+ */
+static int check_matrix(const job_desc_msg_t *job, struct err *e)
+{
+	const char *path = variable(job, OPTION("topo_matrix")), *ranks = variable(job, REQUEST_MATRIX_RANKS);
+	unsigned long n = ranks ? strtoul(ranks, NULL, 10) : 0;
+
+	if (!path || !n || job->num_tasks == NO_VAL || n >= job->num_tasks)
+		return 0;
+	return err_set(e, "--topo-matrix=%.200s: a matrix of %lu ranks for a job of %u tasks", path, n, job->num_tasks);
+}
+
 int job_submit(job_desc_msg_t *job, uint32_t submitter, char **message)
 {
 	struct err e;
+	int rc = check_matrix(job, &e) ? -1 : submitted ? submitted(job, &e) : 0;
 
 	(void) submitter;
-	if (!submitted || !submitted(job, &e))
-		return SLURM_SUCCESS;
-	*message = xstrdup(e.text);
-	return ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE;
+	if (!submitted && asks(job))
+		*message = xstrdup("--topo-fit and --topo-request have no effect: Topiary's select plugin is not in use here");
+	if (rc)
+		*message = xstrdup(e.text);
+	return rc < 0 ? ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE : SLURM_SUCCESS;
 }
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)

@@ -11,7 +11,8 @@ bool known_agrees(const struct shape *shape, const node_record_t *node)
 {
 	unsigned count[LEVEL_COUNT] = {0};
 
-	if (shape->cores != node->tot_cores || (node->tpc > 1 && shape->pus != (unsigned) node->tot_cores * node->threads))
+	if (shape->cores != node->tot_cores ||
+	    (node->tpc > 1 && shape->pus != (unsigned) node->tot_cores * node->threads))
 		return false;
 	for (size_t i = 0; i < shape->ndomains; i++)
 		count[shape->domains[i].level]++;
@@ -21,7 +22,9 @@ bool known_agrees(const struct shape *shape, const node_record_t *node)
 	return false;
 }
 
-/* What the snapshot says of a node, as long as neither it nor the node changes: asked for each node of each decision. */
+/*
+ * What the snapshot says of a node, as long as neither it nor the node changes: asked for each node of each decision.
+ */
 struct known {
 	unsigned long serial;		/* of the view; 0: nothing is known */
 	uint32_t cores, sockets, threads;

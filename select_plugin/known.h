@@ -11,7 +11,10 @@
  * changes: it is asked for each node of each decision.
  */
 
-/* Before a decision; the view stays the caller's, and must stay until the last known_shape. 0, or -1 when memory is short. */
+/*
+ * Before a decision; the view stays the caller's, and must stay until the last known_shape. 0, or -1 when memory is
+ * short.
+ */
 int known_begin(struct snapshot_view *v);
 
 /* The shape of a node, or NULL. One that disagrees is said once for each view, and is none. */

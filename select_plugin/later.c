@@ -4,9 +4,10 @@
 
 #include <stdlib.h>
 
+#include "known.h"
 #include "occupancy.h"
 
-#define TRIES 8		/* each is a simulation of Slurm's own */
+#define TRIES 8		/* for even shares; each is a simulation of Slurm's own */
 
 struct leaving {
 	job_record_t **jobs;
@@ -45,83 +46,148 @@ static int leaving_read(struct leaving *l, const bitstr_t *nodes)
 	return 0;
 }
 
-/* The job's nodes as they are without it: add those that have a seat now. */
-static void let_go(struct seats *s, const job_record_t *job, uint64_t *taken, bitstr_t *seated)
+/*
+ * What may be had once some jobs are gone: nodes with a seat for an even share, and how much the largest domains hold.
+ */
+struct gone {
+	uint64_t *taken;
+	bitstr_t *seated;
+	uint32_t *capacity;	/* tasks that each node's largest domain holds */
+	struct holding holding;
+};
+
+static int gone_begin(struct gone *g, struct seats *s)
+{
+	*g = (struct gone){ .taken = occupancy_copy(), .seated = bit_alloc(node_record_count),
+			    .capacity = calloc(node_record_count + 1, sizeof(*g->capacity)) };
+	if (!g->taken || !g->capacity)
+		return -1;
+	s->taken = g->taken;
+	g->holding = seats_domains(s);
+	for (unsigned i = 0; i < s->count; i++)
+		g->capacity[s->list[i].node] = s->list[i].tasks;
+	seats_find(s, s->ask->share[0].tasks, NULL);
+	for (unsigned i = 0; i < s->count; i++)
+		bit_set(g->seated, s->list[i].node);
+	return 0;
+}
+
+static void gone_end(struct gone *g, struct seats *s)
+{
+	s->taken = NULL;
+	FREE_NULL_BITMAP(g->seated);
+	free(g->capacity);
+	free(g->taken);
+}
+
+/* The job's nodes as they are without it. */
+static void let_go(struct seats *s, const job_record_t *job, struct gone *g)
 {
 	const bitstr_t *nodes = job->job_resrcs->node_bitmap;
 	struct seat seat;
 
-	occupancy_without(job, taken);
-	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1))
-		if (bit_test((bitstr_t *) s->nodes, i) && !bit_test(seated, i) &&
-		    seats_find_on(s, s->ask->share[0].tasks, i, &seat))
-			bit_set(seated, i);
+	occupancy_without(job, g->taken);
+	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1)) {
+		if (!bit_test((bitstr_t *) s->nodes, i))
+			continue;
+		if (!bit_test(g->seated, i) && seats_find_on(s, s->ask->share[0].tasks, i, &seat))
+			bit_set(g->seated, i);
+		if (seats_domain_on(s, i, &seat)) {
+			ask_hold(s->ask, g->capacity[i], seat.tasks, &g->holding);
+			g->capacity[i] = seat.tasks;
+		}
+	}
 }
 
-static bool ask(struct seats *s, bool (*try)(void *, struct seats *, const struct plan *), void *user)
+/* With no budget left until the last attempt, nobody asks in between what there is. */
+static bool without_all(struct seats *s, const struct leaving *l, unsigned from, struct gone *g, later_try_t *try,
+			void *user)
 {
-	struct plan p;
-	bool good = plan_make(&p, s) && try(user, s, &p);
-
-	plan_end(&p);
-	return good;
+	while (from < l->count)
+		occupancy_without(l->jobs[from++], g->taken);
+	seats_budget(s);
+	if (!s->ask->request.path.steps)
+		s->budget.offers = 0;
+	return try(user, s, true);
 }
 
-/* Those that end in the same second go together. */
-static bool go_through(struct seats *s, const struct leaving *l, uint64_t *taken, bitstr_t *seated,
-		       bool (*try)(void *, struct seats *, const struct plan *), void *user)
+/*
+ * Those that end in the same second go together. Where tasks are not shared evenly it can only be guessed when there is
+ * a place: asked ever more seldom, and at last without all jobs.
+ */
+static bool go_through(struct seats *s, const struct leaving *l, struct gone *g, later_try_t *try, void *user)
 {
 	int want = s->ask->share[0].nodes + s->ask->share[1].nodes, have, tried = -1, tries = 0;
+	unsigned next = 0, gone = 0;
 
-	for (unsigned i = 0; i < l->count && tries < TRIES; i++) {
-		let_go(s, l->jobs[i], taken, seated);
-		have = bit_set_count(seated);
-		if (have < want || have == tried || (i + 1 < l->count && !by_end(&l->jobs[i], &l->jobs[i + 1])))
+	for (unsigned i = 0; i + 1 < l->count && !s->budget.refused && !budget_exhausted(&s->budget); i++) {
+		bool even, uneven;
+
+		let_go(s, l->jobs[i], g);
+		gone = i + 1;
+		if (!by_end(&l->jobs[i], &l->jobs[i + 1]))
 			continue;
-		tried = have;
-		tries++;
-		if (ask(s, try, user))
+		have = bit_set_count(g->seated);
+		even = have >= want && have != tried && tries < TRIES;
+		uneven = i >= next && ask_may_hold(s->ask, &g->holding);
+		if (!even && !uneven)
+			continue;
+		if (even) {
+			tried = have;
+			tries++;
+		}
+		if (uneven)
+			next = 2 * i + 1;
+		if (try(user, s, false))
 			return true;
 	}
-	return false;
+	return l->count && without_all(s, l, gone, g, try, user);
 }
 
-bool later_find(struct seats *s, bool (*try)(void *user, struct seats *s, const struct plan *p), void *user)
+bool later_find(struct seats *s, later_try_t *try, void *user)
 {
-	uint64_t *taken = occupancy_copy();
-	bitstr_t *seated = bit_alloc(node_record_count);
 	struct leaving l = {0};
-	bool found = false;
+	struct gone g;
+	bool found;
 
-	if (taken && !leaving_read(&l, s->nodes)) {
-		s->taken = taken;
-		seats_find(s, s->ask->share[0].tasks, NULL);
-		for (unsigned i = 0; i < s->count; i++)
-			bit_set(seated, s->list[i].node);
-		found = go_through(s, &l, taken, seated, try, user);
-		s->taken = NULL;
-	}
-	FREE_NULL_BITMAP(seated);
+	seats_budget(s);
+	s->budget.attempt *= 2;		/* each also looks at all nodes several times */
+	found = !gone_begin(&g, s) && !leaving_read(&l, s->nodes) && go_through(s, &l, &g, try, user);
+	gone_end(&g, s);
 	free(l.jobs);
-	free(taken);
 	return found;
 }
 
-static bool yes(void *user, struct seats *s, const struct plan *p)
+/* Nodes that the job names are its in any case: each has a seat, or may have one that the snapshot does not tell of. */
+static bool named_have_seats(const struct seats *s)
 {
-	(void) user;
-	(void) s;
-	(void) p;
-	return true;
+	const bitstr_t *named = s->job->details->req_node_bitmap;
+	bitstr_t *seated = bit_alloc(node_record_count);
+	bool have = true;
+
+	for (unsigned i = 0; i < s->count; i++)
+		bit_set(seated, s->list[i].node);
+	for (int i = named ? glue_next(named, 0) : -1; have && i >= 0; i = glue_next(named, i + 1))
+		have = bit_test(seated, i) || !node_record_table_ptr[i] || !known_shape(i);
+	FREE_NULL_BITMAP(seated);
+	return have;
 }
 
 bool later_possible(struct seats *s)
 {
 	uint64_t *taken = occupancy_none();
-	bool possible;
+	struct holding h;
+	bool possible = true;
+	struct plan p;
 
 	s->taken = taken;
-	possible = !taken || ask(s, yes, NULL);
+	if (taken && s->ask->request.path.steps) {
+		possible = plan_make(&p, s);
+		plan_end(&p);
+	} else if (taken) {
+		h = seats_domains(s);
+		possible = ask_may_hold(s->ask, &h) && named_have_seats(s);
+	}
 	s->taken = NULL;
 	free(taken);
 	return possible;

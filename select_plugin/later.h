@@ -6,13 +6,15 @@
 #include "plan.h"
 
 /*
- * When a place that is required, and not to be had now, will be: the running jobs are let go one after another, in the order
- * in which they must end, and try() is asked for each plan that comes up, until it says yes. What was changed in s is changed
- * back.
+ * When a place that is required, and not to be had now, will be: the running jobs are let go one after another, in the
+ * order in which they must end, and try() is asked whenever there may be a place, until it says yes or the budget, a
+ * new one, is exhausted; then once more, `last`, without all jobs. What was changed in s is changed back, but for its
+ * budget.
  */
-bool later_find(struct seats *s, bool (*try)(void *user, struct seats *s, const struct plan *p), void *user);
+typedef bool later_try_t(void *user, struct seats *s, bool last);
+bool later_find(struct seats *s, later_try_t *try, void *user);
 
-/* Whether the job could ever run: on its nodes, if no other job were there. */
+/* False when no way of sharing tasks lets the job ever run: on its nodes, if no other job were there. */
 bool later_possible(struct seats *s);
 
 #endif

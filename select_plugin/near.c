@@ -16,7 +16,7 @@ static bool has_amount(const gres_job_state_t *g)
 }
 
 /* The GPUs before all else. --gres-per-socket is left to Slurm's own idea of a socket. */
-void near_read(const job_record_t *job, const struct ask *ask, struct near_need *out)
+void near_read(const job_record_t *job, struct ask *ask, struct near_need *out)
 {
 	slurm_iterator_t it;
 	gres_state_t *s;
@@ -27,12 +27,16 @@ void near_read(const job_record_t *job, const struct ask *ask, struct near_need 
 	it = list_iterator_create(job->gres_list_req);
 	while ((s = list_next(it))) {
 		const gres_job_state_t *g = s->gres_data;
-		bool single = ask->share[0].nodes == 1 && !ask->share[1].nodes;
+		bool single = ask->max_nodes == 1;
+		uint64_t cpus = g->cpus_per_gres ? g->cpus_per_gres : g->def_cpus_per_gres;
 
 		if (g->gres_per_socket || !has_amount(g) || (out->name && strcasecmp(s->gres_name, "gpu")))
 			continue;
 		*out = (struct near_need){ .name = s->gres_name, .type = g->type_id, .per_task = g->gres_per_task,
 					   .per_node = g->gres_per_node ? g->gres_per_node : single ? g->gres_per_job : 1 };
+		ask->min_cpus = MAX(ask->min_cpus, cpus * MAX(out->per_node, out->per_task));
+		if (g->gres_per_job)
+			ask->max_nodes = MAX(ask->min_nodes, MIN(ask->max_nodes, g->gres_per_job));
 	}
 	list_iterator_destroy(it);
 }
@@ -62,7 +66,9 @@ static void add_cores(const bitstr_t *near, unsigned ncores, uint64_t *cores)
 
 static bool same_cores(const bitstr_t *a, const bitstr_t *b)
 {
-	return a && b ? bit_size((bitstr_t *) a) == bit_size((bitstr_t *) b) && bit_equal((bitstr_t *) a, (bitstr_t *) b) : a == b;
+	return a && b
+		? bit_size((bitstr_t *) a) == bit_size((bitstr_t *) b) && bit_equal((bitstr_t *) a, (bitstr_t *) b)
+		: a == b;
 }
 
 static bool tells_cores(const gres_node_state_t *ns)
@@ -120,8 +126,8 @@ static unsigned sets_of_groups(struct group *groups, unsigned n, uint64_t want, 
 }
 
 /* The first free devices, as the snapshot tells where they are; it must count as many as Slurm. */
-static unsigned set_of_shape(const struct near_need *need, const gres_node_state_t *ns, uint64_t want, const struct shape *shape,
-			     uint64_t *cores)
+static unsigned set_of_shape(const struct near_need *need, const gres_node_state_t *ns, uint64_t want,
+			     const struct shape *shape, uint64_t *cores)
 {
 	uint64_t count = 0, nth = 0;
 

@@ -6,9 +6,10 @@
 #include "ask.h"
 
 /*
- * The cores near to the devices (GRES) that a job would get on a node. Where gres.conf tells Slurm which cores a device is
- * near to (Cores=, AutoDetect), Slurm grants devices near to the cores that the job gets, and there is a choice; where it does
- * not, Slurm grants the first that are free, and the snapshot's devices of that kind, in its order, tell where these are.
+ * The cores near to the devices (GRES) that a job would get on a node. Where gres.conf tells Slurm which cores a device
+ * is near to (Cores=, AutoDetect), Slurm grants devices near to the cores that the job gets, and there is a choice;
+ * where it does not, Slurm grants the first that are free, and the snapshot's devices of that kind, in its order, tell
+ * where these are.
  */
 #define NEAR_MAX 16
 
@@ -19,11 +20,15 @@ struct near_need {
 	uint64_t per_node, per_task;
 };
 
-void near_read(const job_record_t *job, const struct ask *ask, struct near_need *out);
+/*
+ * Each node has a device, and so the CPUs that come with one (--cpus-per-gpu): ask->min_cpus, and ask->max_nodes, are
+ * what that leaves.
+ */
+void near_read(const job_record_t *job, struct ask *ask, struct near_need *out);
 
 /*
- * Sets of cores, at most NEAR_MAX, each near to enough free devices, one after another in cores[] of score_words(shape->cores)
- * words each: the number of sets; 0 when nobody knows.
+ * Sets of cores, at most NEAR_MAX, each near to enough free devices, one after another in cores[] of
+ * score_words(shape->cores) words each: the number of sets; 0 when nobody knows.
  */
 unsigned near_sets(const struct near_need *need, uint32_t tasks, int node, const struct shape *shape, uint64_t *cores);
 

@@ -5,7 +5,7 @@
 #include <search.h>
 #include <stdlib.h>
 
-#include "fit/score.h"
+#include "score/score.h"
 
 /* What is known of a node. */
 struct room {
@@ -89,7 +89,10 @@ static void held_count(const struct held *h, bool in)
 	}
 }
 
-/* A job that an administrator suspended keeps its memory; one suspended by gang scheduling takes turns with others, and keeps all. */
+/*
+ * A job that an administrator suspended keeps its memory; one suspended by gang scheduling takes turns with others, and
+ * keeps all.
+ */
 static bool holds_cores(const job_record_t *job)
 {
 	return IS_JOB_RUNNING(job) || (IS_JOB_SUSPENDED(job) && job->priority);

@@ -6,9 +6,10 @@
 #include "slurm_glue.h"
 
 /*
- * Which cores and how much memory of each node jobs hold, kept from one decision to the next: Slurm tells when a job begins
- * and ends, so that a decision need not look at every job. Sets of cores are as in fit/score.h. All of it under slurmctld's
- * job and node locks, which the select functions of Slurm are called with; nothing here ends slurmctld when memory is short.
+ * Which cores and how much memory of each node jobs hold, kept from one decision to the next: Slurm tells when a job
+ * begins and ends, so that a decision need not look at every job. Sets of cores are as in score/score.h. All of it
+ * under slurmctld's job and node locks, which the select functions of Slurm are called with; nothing here ends
+ * slurmctld when memory is short.
  */
 
 /* All is to be read anew from slurmctld's jobs: nodes or jobs changed in ways not told below. */
@@ -28,8 +29,8 @@ uint64_t occupancy_memory(int node);		/* MB */
 uint32_t occupancy_offset(int node);		/* cores of all nodes before it; of node_record_count: of all */
 
 /*
- * A copy of what is busy on all nodes, to reckon with: node's words begin at occupancy_at(node). NULL when memory is short. To
- * be freed. occupancy_without clears in such a copy what one job holds.
+ * A copy of what is busy on all nodes, to reckon with: node's words begin at occupancy_at(node). NULL when memory is
+ * short. To be freed. occupancy_without clears in such a copy what one job holds.
  */
 uint64_t *occupancy_copy(void);
 uint64_t *occupancy_none(void);		/* as if no job were there */

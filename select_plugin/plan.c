@@ -33,29 +33,73 @@ static bool by_shares(struct plan *p, struct seats *s, uint32_t nodes)
 
 	clear(p);
 	s->count = 0;
-	return ask_share(s->ask, nodes) && nodes <= (uint32_t) node_record_count && take(p, s, share[0].nodes, share[0].tasks) &&
-	       take(p, s, share[1].nodes, share[1].tasks);
+	return ask_share(s->ask, nodes) && nodes <= (uint32_t) node_record_count &&
+		take(p, s, share[0].nodes, share[0].tasks) && take(p, s, share[1].nodes, share[1].tasks);
+}
+
+/* How many nodes have a seat for a number of tasks: of up to `most` tasks, nodes[0] being those with any seat. */
+struct seated {
+	uint32_t *nodes, most;
+};
+
+static bool seated_count(struct seated *c, struct seats *s)
+{
+	uint32_t least, most;
+
+	*c = (struct seated){ .most = seats_capacity(s) };
+	if (!(c->nodes = calloc(c->most + 2, sizeof(*c->nodes))))
+		return false;
+	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1)) {
+		if (!node_record_table_ptr[i] || !(most = seats_range_on(s, i, &least)))
+			continue;
+		c->nodes[0]++;
+		c->nodes[least]++;
+		c->nodes[most + 1]--;
+	}
+	for (uint32_t t = 2; t <= c->most; t++)
+		c->nodes[t] += c->nodes[t - 1];
+	return true;
 }
 
 /*
- * Fewer nodes must hold more tasks each, so that of fewer there are no more seats than were found now, where these are of one
- * share: the numbers in between need not be tried.
+ * What nodes have a seat for more tasks have one for fewer too, but of a path: there, this is only what cannot be done
+ * without.
  */
-static uint32_t next_number(const struct seats *s, uint32_t nodes)
+static bool seated_hold(const struct seated *c, struct ask *ask, uint32_t nodes)
 {
-	if (s->ask->last > s->ask->first)
-		return nodes + 1;
-	return MAX(s->ask->last, MIN(nodes - 1, s->ask->share[1].nodes ? nodes - 1 : s->count));
+	const struct share *share = ask->share;
+
+	if (!ask_share(ask, nodes) || share[0].tasks > c->most || c->nodes[share[0].tasks] < share[0].nodes)
+		return false;
+	return !share[1].nodes || c->nodes[share[1].tasks] >= (ask->request.path.steps ? share[1].nodes : nodes);
+}
+
+#define TRIES 4		/* each looks at all nodes; what was counted is wrong at most for paths, on nodes with unlike threads */
+
+/* The numbers after the first, which none but a range or a requirement has. */
+static bool by_counts(struct plan *p, struct seats *s)
+{
+	uint32_t first = s->ask->first, last = s->ask->last, tries = 0;
+	struct seated c;
+	bool good = false;
+
+	if (!seated_count(&c, s))
+		return false;
+	for (uint32_t n = MIN(first - 1, c.nodes[0]); n >= last && n && n < first && !good && tries < TRIES; n--)
+		good = seated_hold(&c, s->ask, n) && ++tries && by_shares(p, s, n);
+	for (uint32_t n = first + 1; n > first && n <= MIN(last, c.nodes[0]) && !good && tries < TRIES; n++)
+		good = seated_hold(&c, s->ask, n) && ++tries && by_shares(p, s, n);
+	free(c.nodes);
+	return good;
 }
 
 static bool by_numbers(struct plan *p, struct seats *s)
 {
-	for (uint32_t nodes = s->ask->first; !by_shares(p, s, nodes); nodes = next_number(s, nodes))
-		if (nodes == s->ask->last) {
-			ask_share(s->ask, s->ask->min_nodes);
-			return false;
-		}
-	return true;
+	if (by_shares(p, s, s->ask->first))
+		return true;
+	if (s->ask->first == s->ask->last)
+		return false;
+	return by_counts(p, s) || by_shares(p, s, s->ask->min_nodes);
 }
 
 /* The nodes that hold most, filled; what is left goes to the node where it fits best. */
@@ -78,12 +122,33 @@ static bool by_fewest(struct plan *p, struct seats *s)
 	return take(p, s, 1, s->ask->tasks - (held - s->list[n - 1].tasks));
 }
 
-bool plan_make(struct plan *p, struct seats *s)
+static bool begin(struct plan *p)
 {
 	*p = (struct plan){ .seats = malloc((node_record_count + 1) * sizeof(*p->seats)), .nodes = bit_alloc(node_record_count) };
-	if (!p->seats)
+	return p->seats;
+}
+
+bool plan_make(struct plan *p, struct seats *s)
+{
+	return begin(p) && (by_numbers(p, s) || (s->ask->any_nodes && by_fewest(p, s)));
+}
+
+bool plan_given(struct plan *p, struct seats *s)
+{
+	const job_resources_t *r = s->job->job_resrcs;
+	unsigned at = 0;
+
+	if (!begin(p) || !r)
 		return false;
-	return by_numbers(p, s) || (s->ask->any_nodes && by_fewest(p, s));
+	p->given = true;
+	for (int i = glue_next(r->node_bitmap, 0); i >= 0; at += glue_cores(i), i = glue_next(r->node_bitmap, i + 1)) {
+		unsigned cores = bit_set_count_range(r->core_bitmap, at, at + glue_cores(i));
+
+		if (!seats_given_on(s, i, cores, &p->seats[p->count++]))
+			return false;
+		bit_set(p->nodes, i);
+	}
+	return p->count;
 }
 
 void plan_end(struct plan *p)
@@ -96,7 +161,7 @@ const struct seat *plan_beside(const struct plan *p, const struct seats *s)
 {
 	const struct seat *best = NULL, *last = &p->seats[p->count - 1];
 
-	for (unsigned i = 0; i < s->count; i++)
+	for (unsigned i = 0; !p->given && i < s->count; i++)
 		if (!bit_test(p->nodes, s->list[i].node) && s->list[i].weight == last->weight &&
 		    (!best || seat_compare(&s->list[i], best) < 0))
 			best = &s->list[i];

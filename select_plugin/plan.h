@@ -10,17 +10,24 @@ struct plan {
 	struct seat *seats;
 	unsigned count;
 	bitstr_t *nodes;	/* of these seats */
+	bool given;		/* plan_given: the nodes are Slurm's choice */
 };
 
 /*
- * Choose among all seats: by even shares of the tasks, for one number of nodes after another (ask.h); where none of these fit and
- * more nodes will do, the fewest nodes that hold all tasks. False when there is no such choice. Afterwards s has all seats of
- * the last share, its own first. Free with plan_end in any case.
+ * Choose among all seats: by even shares of the tasks, for one number of nodes after another (ask.h); where none of
+ * these fit and more nodes will do, the fewest nodes that hold all tasks. False when there is no such choice.
+ * Afterwards s has all seats of the last share, its own first. Free with plan_end in any case.
  */
 bool plan_make(struct plan *p, struct seats *s);
+
+/* The nodes that the job has just been given, of each as many cores, the best. False when there is no such choice. */
+bool plan_given(struct plan *p, struct seats *s);
 void plan_end(struct plan *p);
 
-/* The best seat of the last share that was not chosen, of those of equal weight: only their costs were compared. Or NULL. */
+/*
+ * The best seat of the last share that was not chosen, of those of equal weight: only their costs were compared. Or
+ * NULL.
+ */
 const struct seat *plan_beside(const struct plan *p, const struct seats *s);
 
 /* The worst of the seats chosen. */

@@ -4,9 +4,9 @@ SELECT_SLURM := $(addprefix select_plugin/,hooks.c inner.c steer.c ask.c seats.c
 SELECT_PURE := $(addprefix select_plugin/,fits.c snapshot_watch.c)
 SELECT_MAP := select_plugin/exports.map
 
-$(eval $(call plugin,select_cons_tres,$(SELECT_SLURM) $(SELECT_PURE),fit topo base,libcrypto inih,\
+$(eval $(call plugin,select_cons_tres,$(SELECT_SLURM) $(SELECT_PURE),$(SCORE),libcrypto inih,\
 -z lazy -Wl$(comma)--version-script=$(SELECT_MAP)))
-$(eval $(call plugin,job_submit_topiary,select_plugin/job_submit.c,,,-z lazy))
+$(eval $(call plugin,job_submit_topiary,select_plugin/job_submit.c,base,,-z lazy))
 
 $(BUILD)/slurm/select_cons_tres.so: $(SELECT_MAP)
 $(call objects,$(SELECT_SLURM) select_plugin/job_submit.c): ROOM_CFLAGS = -DNDEBUG -isystem \

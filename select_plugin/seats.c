@@ -17,10 +17,17 @@ int seats_begin(struct seats *s)
 		most = MAX(most, score_words(glue_cores(i)));
 	near_read(s->job, s->ask, &s->near);
 	s->candidates = bit_set_count((bitstr_t *) s->nodes);
+	seats_budget(s);
 	s->list = malloc((node_record_count + 1) * sizeof(*s->list));
 	s->free_cores = malloc((most + 1) * sizeof(*s->free_cores));
 	s->sets = malloc((most + 1) * NEAR_MAX * sizeof(*s->sets));
 	return s->list && s->free_cores && s->sets ? 0 : -1;
+}
+
+void seats_budget(struct seats *s)
+{
+	s->budget = budget_new(s->candidates);
+	fits_allow(BUDGET_SCORES(s->candidates));
 }
 
 void seats_end(struct seats *s)
@@ -59,8 +66,8 @@ static bool has_memory(const struct seats *s, int node, uint32_t tasks)
 }
 
 /* Of the sets of cores near to its devices the one with the least cost; free_cores is that set then. */
-static const struct score_cost *cost_near(struct seats *s, int node, const struct shape *shape, const struct score_need *need,
-					  uint32_t tasks)
+static const struct score_cost *cost_near(struct seats *s, int node, const struct shape *shape,
+					  const struct score_need *need, uint32_t tasks)
 {
 	unsigned words = score_words(shape->cores), n = near_sets(&s->near, tasks, node, shape, s->sets);
 	const struct score_cost *best = NULL, *c;
@@ -93,9 +100,18 @@ static bool whole_need(const struct seats *s, unsigned have, struct seat *seat, 
 	return true;
 }
 
+static void seat_need(const struct ask *a, const struct seat *seat, struct score_need *need)
+{
+	ask_need(a, seat->tasks, seat->node, need);
+	if (seat->cores) {
+		need->cores = seat->cores;
+		need->task_cores = 1;
+	}
+}
+
 /*
- * The cost of the seat, with the cores in question in s->free_cores; false when the tasks do not fit. What is cheap is looked
- * at first.
+ * The cost of the seat, with the cores in question in s->free_cores; false when the tasks do not fit. What is cheap is
+ * looked at first.
  */
 static bool weigh(struct seats *s, struct seat *seat)
 {
@@ -104,15 +120,15 @@ static bool weigh(struct seats *s, struct seat *seat)
 	int node = seat->node;
 	unsigned have;
 
-	ask_need(s->ask, seat->tasks, node, &need);
-	if ((!s->taken && glue_cores(node) - occupancy_busy_cores(node) < need.cores) || !has_memory(s, node, seat->tasks) ||
-	    !(shape = known_shape(node)))
+	seat_need(s->ask, seat, &need);
+	if ((!s->taken && glue_cores(node) - occupancy_busy_cores(node) < need.cores) ||
+	    (!seat->cores && !has_memory(s, node, seat->tasks)) || !(shape = known_shape(node)))
 		return false;
 	have = read_free(s, node);
 	if (have < need.cores || !whole_need(s, have, seat, &need))
 		return false;
 	seat->cost = s->near.name ? cost_near(s, node, shape, &need, seat->tasks) : NULL;
-	if (!seat->cost)
+	if (!seat->cost && !s->near_only)
 		seat->cost = fits_cost(shape, s->free_cores, &need);
 	return seat->cost;
 }
@@ -124,6 +140,7 @@ bool seats_find_on(struct seats *s, uint32_t tasks, int node, struct seat *out)
 	if (!tasks && !(tasks = ask_capacity(s->ask, read_free(s, node), node)))
 		return false;
 	*out = (struct seat){ .node = node, .tasks = tasks, .weight = node_record_table_ptr[node]->sched_weight,
+			      .shares_cores = ask_shares_cores(s->ask, tasks, node),
 			      .required = required && bit_test((bitstr_t *) required, node) };
 	return weigh(s, out);
 }
@@ -135,6 +152,97 @@ void seats_find(struct seats *s, uint32_t tasks, const bitstr_t *but)
 		if (node_record_table_ptr[i] && !(but && bit_test((bitstr_t *) but, i)) &&
 		    seats_find_on(s, tasks, i, &s->list[s->count]))
 			s->count++;
+}
+
+/* The most cores of one domain, near to the devices where they are to be. */
+static void find_largest(struct seats *s, const struct shape *shape, struct seat *seat)
+{
+	unsigned words = score_words(shape->cores), n, most;
+	const struct score_cost *cost;
+	struct score_need need;
+
+	ask_need(s->ask, 1, seat->node, &need);
+	need.task_cores = 1;
+	read_free(s, seat->node);
+	if (!s->near_only)
+		seat->cores = fits_most(shape, s->free_cores, &need, &seat->cost);
+	n = s->near_only ? near_sets(&s->near, 1, seat->node, shape, s->sets) : 0;
+	for (uint64_t *cores = s->sets; n--; cores += words) {
+		for (unsigned w = 0; w < words; w++)
+			cores[w] &= s->free_cores[w];
+		if ((most = fits_most(shape, cores, &need, &cost)) <= seat->cores)
+			continue;
+		seat->cores = most;
+		seat->cost = cost;
+	}
+}
+
+bool seats_domain_on(struct seats *s, int node, struct seat *out)
+{
+	const struct shape *shape = s->ask->request.path.steps ? NULL : known_shape(node);
+	struct seat seat = { .node = node };
+
+	if (shape)
+		find_largest(s, shape, &seat);
+	seat.tasks = seat.cores ? ask_capacity(s->ask, seat.cores, node) : 0;
+	if (!seat.cores || !(seat.tasks || s->ask->overcommit))
+		return false;
+	*out = seat;
+	return true;
+}
+
+struct holding seats_domains(struct seats *s)
+{
+	struct holding h = {0};
+
+	s->count = 0;
+	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1))
+		if (node_record_table_ptr[i] && seats_domain_on(s, i, &s->list[s->count]))
+			ask_hold(s->ask, 0, s->list[s->count++].tasks, &h);
+	return h;
+}
+
+bool seats_given_on(struct seats *s, int node, unsigned cores, struct seat *out)
+{
+	*out = (struct seat){ .node = node, .cores = cores, .tasks = ask_capacity(s->ask, cores, node) };
+	return cores && known_shape(node) && weigh(s, out);
+}
+
+uint32_t seats_capacity(const struct seats *s)
+{
+	uint32_t most = 0;
+
+	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1))
+		if (node_record_table_ptr[i])
+			most = MAX(most, ask_capacity(s->ask, glue_cores(i), i));
+	return most;
+}
+
+uint32_t seats_range_on(struct seats *s, int node, uint32_t *least)
+{
+	unsigned path = request_path_cores(&s->ask->request.path), have = known_shape(node) ? read_free(s, node) : 0;
+	uint32_t few = 0, most = path > have ? 0 : ask_capacity(s->ask, path ? path : have, node);
+	struct seat seat;
+
+	if (s->ask->node_tasks)
+		most = MIN(most, s->ask->node_tasks);
+	if (!path && s->ask->request.fit == FIT_REQUIRE)
+		most = seats_domain_on(s, node, &seat) ? MIN(most, seat.tasks) : 0;
+	if (most && seats_find_on(s, most, node, &seat)) {
+		*least = path ? ask_fewest(s->ask, path, node) : 1;
+		return most;
+	}
+	/* Not all that is free: what holds more tasks holds fewer, too. */
+	while (!path && few + 1 < most) {
+		uint32_t half = few + (most - few) / 2;
+
+		if (seats_find_on(s, half, node, &seat))
+			few = half;
+		else
+			most = half;
+	}
+	*least = 1;
+	return few;
 }
 
 bool seats_unknown(const struct seats *s)
@@ -161,6 +269,8 @@ int seat_compare(const struct seat *a, const struct seat *b)
 		return a->weight < b->weight ? -1 : 1;
 	if (a->tasks != b->tasks)
 		return a->tasks > b->tasks ? -1 : 1;
+	if (a->shares_cores != b->shares_cores)
+		return a->shares_cores ? 1 : -1;
 	if (a->spare != b->spare)
 		return a->spare < b->spare ? -1 : 1;
 	rc = a->cost == b->cost ? 0 : score_compare(a->cost, b->cost);
@@ -195,7 +305,6 @@ bool seat_cores(struct seats *s, const struct seat *seat, uint64_t *chosen)
 	const struct shape *shape = known_shape(seat->node);
 	struct seat again = *seat;
 	struct score_need need;
-	struct score_cost cost;
 
 	if (!weigh(s, &again))
 		return false;
@@ -203,6 +312,6 @@ bool seat_cores(struct seats *s, const struct seat *seat, uint64_t *chosen)
 		memcpy(chosen, s->free_cores, score_words(shape->cores) * sizeof(*chosen));
 		return true;
 	}
-	ask_need(s->ask, seat->tasks, seat->node, &need);
-	return score_pick(shape, s->free_cores, &need, chosen, &cost) == 0;
+	seat_need(s->ask, seat, &need);
+	return fits_pick(shape, s->free_cores, &need, chosen);
 }

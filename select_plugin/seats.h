@@ -4,14 +4,17 @@
 #define TOPIARY_SELECT_SEATS_H
 
 #include "ask.h"
+#include "budget.h"
 #include "near.h"
 
 /* A node on which some of a job's tasks fit, and how well. */
 struct seat {
 	int node;
 	uint32_t tasks;
+	unsigned cores;			/* so many cores, whatever the tasks need; 0: what they need */
 	bool required;			/* the job names it */
 	uint64_t weight;		/* the administrator's: the lighter node comes first whatever its shape */
+	bool shares_cores;		/* tasks share cores, which they need not elsewhere */
 	unsigned spare;			/* cores that a job of whole nodes gets and does not need: the smallest machine comes first */
 	const struct score_cost *cost;	/* borrowed from fits.h */
 };
@@ -24,28 +27,56 @@ struct seats {
 	const slurm_exclusion_t *excluded;
 	const uint64_t *taken;		/* occupancy_copy: the cores that are taken, all memory being free; NULL: as both are now */
 	struct near_need near;
+	bool near_only;			/* no seat but near to the devices */
 	struct seat *list;
 	unsigned count, candidates;	/* candidates: nodes in question; a call of the inner plugin changes them */
+	unsigned room;			/* of these, where the job could have what it wants now: for the verdict */
+	struct budget budget;
 	uint64_t *free_cores, *sets;	/* space for one node */
 };
 
 /*
- * Before the first seats_find, after known_begin; job, ask, nodes, excluded and taken are set by the caller. 0, or -1: memory
- * is short.
+ * Before the first seats_find, after known_begin; job, ask, nodes, excluded and taken are set by the caller. 0, or -1:
+ * memory is short.
  */
 int seats_begin(struct seats *s);
 void seats_end(struct seats *s);
 
+/* A new budget, and what may be scored; seats_begin sets the first. */
+void seats_budget(struct seats *s);
+
 /*
- * Find all seats for `tasks` tasks, or, with 0, for as many as each node holds. The list is of these alone, in the order of
- * the nodes; not on nodes of `but`, which may be NULL.
+ * Find all seats for `tasks` tasks, or, with 0, for as many as each node holds. The list is of these alone, in the
+ * order of the nodes; not on nodes of `but`, which may be NULL.
  */
 void seats_find(struct seats *s, uint32_t tasks, const bitstr_t *but);
+
+/*
+ * What is required, without sharing tasks: of each node the largest free domain that keeps it, all of its cores. What
+ * these could hold at the most.
+ */
+struct holding seats_domains(struct seats *s);
+
+/* The same of one node; out untouched when there is none. */
+bool seats_domain_on(struct seats *s, int node, struct seat *out);
+
+/* A node of which the job was just given so many cores: the best of that number. False when there is no seat. */
+bool seats_given_on(struct seats *s, int node, unsigned cores, struct seat *out);
 
 /* One more node, for who knows that it has changed: whether there is a seat now. */
 bool seats_find_on(struct seats *s, uint32_t tasks, int node, struct seat *out);
 
-/* Whether there are nodes in question that are large enough, and of which the snapshot does not tell: these may have seats. */
+/*
+ * The most tasks that a node has a seat for, or 0, and the least: 1 but for a path, which has seats for just so many
+ * cores. No node has one for more than seats_capacity.
+ */
+uint32_t seats_range_on(struct seats *s, int node, uint32_t *least);
+uint32_t seats_capacity(const struct seats *s);
+
+/*
+ * Whether there are nodes in question that are large enough, and of which the snapshot does not tell: these may have
+ * seats.
+ */
 bool seats_unknown(const struct seats *s);
 
 /* Bring the best n to the front, in order; the rest is in any order. */

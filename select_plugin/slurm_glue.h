@@ -51,7 +51,9 @@ typedef bitstr_t slurm_exclusion_t;
 #define JOB_TEST_ARGS (job, nodes, min_nodes, max_nodes, req_nodes, mode, preemptees, preempted, excluded WILL_RUN_ARG)
 typedef int (*job_test_t) JOB_TEST_PARMS;
 
-/* The first bit set from `from` on, or -1; words that are zero are skipped, for clusters are large and jobs are small. */
+/*
+ * The first bit set from `from` on, or -1; words that are zero are skipped, for clusters are large and jobs are small.
+ */
 static inline int glue_next(const bitstr_t *b, int from)
 {
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
@@ -78,6 +80,16 @@ static inline bool glue_whole_nodes(const slurm_job_details_t *d)
 	return d->whole_node & WHOLE_NODE_REQUIRED;
 #else
 	return d->whole_node == WHOLE_NODE_REQUIRED;
+#endif
+}
+
+/* The nodes of a list, those that are known: 0, or Slurm's error. */
+static inline int glue_nodes(const char *names, bitstr_t **nodes)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
+	return node_name2bitmap((char *) names, true, nodes, NULL);
+#else
+	return node_name2bitmap((char *) names, true, nodes);
 #endif
 }
 

@@ -9,11 +9,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "topo/directory.h"
+#include "shape/directory.h"
 
-/* More than a kernel's clock tick, which is how finely files tell of a change, and more than any write(2) in its middle. */
+/*
+ * More than a kernel's clock tick, which is how finely files tell of a change, and more than any write(2) in its
+ * middle.
+ */
 #define REST_SECONDS 1
 
 struct snapshot_view {
@@ -72,8 +76,8 @@ static struct snapshot_view *view_read(const char *path, struct err *e)
 	}
 	v->refs = 1;
 	v->time = time(NULL);
-	if (file_read(path, SNAPSHOT_MAX_BYTES, &text, e) || !(v->snapshot = snapshot_parse(text.data, text.len, path, e)) ||
-	    view_fill(v, path, e)) {
+	if (file_read(path, SNAPSHOT_MAX_BYTES, &text, e) ||
+	    !(v->snapshot = snapshot_parse(text.data, text.len, path, e)) || view_fill(v, path, e)) {
 		view_free(v);
 		v = NULL;
 	} else {
@@ -202,32 +206,26 @@ void snapshot_watch_look(void)
 
 static void *watch_thread(void *unused)
 {
-	struct timespec until;
+	double until;
 
 	pthread_mutex_lock(&watch.mutex);
 	while (!watch.stop) {
 		pthread_mutex_unlock(&watch.mutex);
 		snapshot_watch_look();
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_sec += watch.poll;
+		until = clock_now() + watch.poll;
 		pthread_mutex_lock(&watch.mutex);
-		while (!watch.stop && pthread_cond_timedwait(&watch.wake, &watch.mutex, &until) != ETIMEDOUT)
+		while (!watch.stop && clock_wait(&watch.wake, &watch.mutex, until) != ETIMEDOUT)
 			;
 	}
 	pthread_mutex_unlock(&watch.mutex);
 	return unused;
 }
 
-/* By a clock that nobody sets: one set back by an hour would be an hour without a look. */
 static int thread_start(void)
 {
-	pthread_condattr_t attr;
 	int rc;
 
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&watch.wake, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&watch.wake, NULL);
 	if ((rc = pthread_create(&watch.thread, NULL, watch_thread, NULL)))
 		pthread_cond_destroy(&watch.wake);
 	return rc;
@@ -334,9 +332,9 @@ time_t snapshot_view_time(const struct snapshot_view *v)
 
 bool snapshot_view_first(struct snapshot_view *v, const char *node)
 {
-	size_t i = roster_find(&v->nodes.names, node);
+	size_t i = string_map_find(&v->nodes.names, node);
 
-	if (i == ROSTER_NONE || v->told[i])
+	if (i == STRING_MAP_NONE || v->told[i])
 		return false;
 	return v->told[i] = true;
 }

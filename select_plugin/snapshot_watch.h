@@ -8,19 +8,19 @@
 #include <time.h>
 
 #include "base/err.h"
-#include "topo/shape.h"
-#include "topo/snapshot.h"
+#include "shape/shape.h"
+#include "shape/snapshot.h"
 
 /*
- * The snapshot file, kept in memory by a thread of its own that looks at it every `poll` seconds, so that the scheduler never
- * waits for a file. No Slurm in here.
+ * The snapshot file, kept in memory by a thread of its own that looks at it every `poll` seconds, so that the scheduler
+ * never waits for a file. No Slurm in here.
  *
- * A file that is absent, damaged or contradicts itself is said once; what was read last stays. A file with a checksum is believed
- * at once. One without is believed when it has rested for a second and did not change while it was read: nothing else tells
- * whether somebody is writing into it.
+ * A file that is absent, damaged or contradicts itself is said once; what was read last stays. A file with a checksum
+ * is believed at once. One without is believed when it has rested for a second and did not change while it was read:
+ * nothing else tells whether somebody is writing into it.
  *
- * `say` gets one line without a newline, of printable characters: trouble, or what was read. It is called by the thread.
- * 0, or -1 with an error and nothing started. With poll 0 there is no thread, and the caller looks.
+ * `say` gets one line without a newline, of printable characters: trouble, or what was read. It is called by the
+ * thread. 0, or -1 with an error and nothing started. With poll 0 there is no thread, and the caller looks.
  */
 int snapshot_watch_start(const char *path, unsigned poll, void (*say)(bool trouble, const char *line), struct err *e);
 
@@ -44,13 +44,18 @@ const struct snapshot_shape *snapshot_view_shapes(const struct snapshot_view *v,
 
 size_t snapshot_view_nodes(const struct snapshot_view *v);
 
-/* Never the same for two views of a process, and never 0: what was worked out for shapes of another view is not for this one. */
+/*
+ * Never the same for two views of a process, and never 0: what was worked out for shapes of another view is not for
+ * this one.
+ */
 unsigned long snapshot_view_serial(const struct snapshot_view *v);
 
 /* When it was read. */
 time_t snapshot_view_time(const struct snapshot_view *v);
 
-/* True once for each node of a view: for a caller who says something about it once. Callers take turns by themselves. */
+/*
+ * True once for each node of a view: for a caller who says something about it once. Callers take turns by themselves.
+ */
 bool snapshot_view_first(struct snapshot_view *v, const char *node);
 
 #endif

@@ -27,15 +27,22 @@ static void say_snapshot(bool trouble, const char *line)
 		info("topiary: %s", line);
 }
 
+static int check(const char *path, struct err *e)
+{
+	if (ask_defaults(settings.topo_fit, settings.topo_level, &site, e))
+		return err_within(e, "%s", path);
+	if (!strcasecmp(settings.without_snapshot, "run") || !strcasecmp(settings.without_snapshot, "wait"))
+		return 0;
+	return err_set(e, "%s: WithoutSnapshot=%s: not one of run, wait", path, settings.without_snapshot);
+}
+
 static int load(struct err *e)
 {
 	char *path = get_extra_conf_path("topiary.conf");
 	int rc = settings_load(path, &settings, e);
 
-	if (rc == 0 && ask_defaults(settings.topo_fit, settings.topo_level, &site, e)) {
-		rc = err_within(e, "%s", path);
+	if (rc == 0 && (rc = check(path, e)))
 		settings_free(&settings);
-	}
 	xfree(path);
 	return rc;
 }
@@ -54,6 +61,9 @@ void steer_start(void)
 	} else {
 		started = true;
 	}
+	if (started && !(slurm_conf.select_type_param & CR_CORE))
+		error("topiary: SelectTypeParameters allocates something else than cores (CR_Core): jobs are placed as without"
+		      " Topiary, but in partitions that say CR_Core");
 }
 
 void steer_stop(void)
@@ -62,6 +72,7 @@ void steer_stop(void)
 	if (started)
 		settings_free(&settings);
 	started = false;
+	comment_end();
 	occupancy_end();
 	fits_forget();
 	known_forget();
@@ -106,25 +117,34 @@ static bool has_required(const job_record_t *job, const bitstr_t *in)
 }
 
 /*
- * Try just these seats, with just their cores, for so many nodes. When the job cannot have them, all that the call changed is put
- * back.
+ * Try just these seats, with just their cores, for so many nodes; with 0, for as many as it may have. When the job
+ * cannot have them, all that the call changed is put back.
  */
-static bool try_seats(const struct attempt *a, struct seats *s, const struct seat *seats, unsigned count, unsigned nodes)
+static bool try_seats(const struct attempt *a, struct seats *s, const struct seat *seats, unsigned count,
+		      unsigned nodes)
 {
 	struct call narrow = *a->call, *c = &narrow;
+	uint16_t *per_core = s->ask->own_cores ? &c->job->details->mc_ptr->ntasks_per_core : NULL, was = per_core ? *per_core : 0;
 	bitstr_t *in = bit_alloc(bit_size(c->nodes));
 	time_t start = c->job->start_time;
 	bool switches = c->job->best_switch, good = false;
+	/* What is not to start later need not be simulated until it could. */
+	uint64_t now_only = a->later || !SELECT_IS_MODE_WILL_RUN(c->mode) ? 0 : TEST_NOW_ONLY & ~c->job->bit_flags;
 	slurm_exclusion_t *excluded = NULL;
 
-	c->max_nodes = c->req_nodes = MAX(nodes, c->min_nodes);
+	c->max_nodes = nodes ? MAX(nodes, c->min_nodes) : MIN(c->max_nodes, s->ask->max_nodes);
+	c->req_nodes = nodes ? c->max_nodes : MIN(c->req_nodes, c->max_nodes);
 	for (unsigned i = 0; i < count; i++)
 		bit_set(in, seats[i].node);
+	if (per_core)
+		*per_core = 1;
 	if (has_required(c->job, in))
 		excluded = s->ask->whole_nodes ? exclusion_copy(s->excluded) : plan_exclusion(s, seats, count);
 	if (excluded) {
+		c->job->bit_flags |= now_only;
 		good = call_inner(c, in, a->preemptees, excluded) == SLURM_SUCCESS &&
 		       (a->later || !SELECT_IS_MODE_WILL_RUN(c->mode) || c->job->start_time <= time(NULL));
+		c->job->bit_flags &= ~now_only;
 		exclusion_free(excluded);
 	}
 	if (good) {
@@ -133,17 +153,42 @@ static bool try_seats(const struct attempt *a, struct seats *s, const struct sea
 		c->job->start_time = start;
 		c->job->best_switch = switches;
 	}
+	/* It stays with a job that starts: its steps share out cores by it. */
+	if (per_core && !(good && SELECT_IS_MODE_RUN_NOW(c->mode)))
+		*per_core = was;
 	FREE_NULL_BITMAP(in);
 	return good;
 }
 
-static bool try_plan(void *user, struct seats *s, const struct plan *p)
+/* Whether --contiguous can be had: so many of these nodes in a row. */
+static bool has_row(const struct seats *s, const struct seat *seats, unsigned count, unsigned nodes)
 {
-	return try_seats(user, s, p->seats, p->count, p->count);
+	bitstr_t *in = s->job->details->contiguous && nodes > 1 ? bit_alloc(node_record_count) : NULL;
+	unsigned row = in ? 0 : nodes;
+	int last = -1;
+
+	for (unsigned i = 0; in && i < count; i++)
+		bit_set(in, seats[i].node);
+	for (int i = in ? glue_next(in, 0) : -1; i >= 0 && row < nodes; last = i, i = glue_next(in, i + 1))
+		row = i == last + 1 ? row + 1 : 1;
+	FREE_NULL_BITMAP(in);
+	return row >= nodes;
 }
 
-/* Several nodes in a network that Slurm knows: it is to choose them among all, near to each other. */
-static bool network_first(const struct ask *ask)
+/* An attempt that others may make up for: within the budget. */
+static bool try_choice(struct attempt *a, struct seats *s, const struct seat *seats, unsigned count, unsigned nodes)
+{
+	return has_row(s, seats, count, nodes) && budget_draw(&s->budget, count) &&
+		try_seats(a, s, seats, count, nodes);
+}
+
+static bool try_plan(struct attempt *a, struct seats *s, const struct plan *p)
+{
+	return try_choice(a, s, p->seats, p->count, p->count);
+}
+
+/* Several nodes in a network that Slurm knows, or in a row: it is to choose them among all, near to each other. */
+static bool slurm_picks_nodes(const struct seats *s)
 {
 	static const char *const flat[] = { "topology/none", "topology/default", "topology/flat" };
 	const char *plugin = slurm_conf.topology_plugin;
@@ -151,18 +196,96 @@ static bool network_first(const struct ask *ask)
 	for (size_t i = 0; plugin && i < sizeof(flat) / sizeof(flat[0]); i++)
 		if (!strcmp(plugin, flat[i]))
 			plugin = NULL;
-	return plugin && ask->share[0].nodes + ask->share[1].nodes > 1;
+	return (plugin || s->job->details->contiguous) && s->ask->share[0].nodes + s->ask->share[1].nodes > 1;
 }
 
 /* The best nodes; where Slurm cannot take these, it may choose among all that fit, each with its best cores. */
 static bool try_all(struct attempt *a, struct seats *s, struct plan *p)
 {
-	bool even = !s->ask->share[1].nodes && p->count == s->ask->share[0].nodes;
+	bool even = !s->ask->share[1].nodes && p->count == s->ask->share[0].nodes,
+	     slurm_picks = even && slurm_picks_nodes(s);
 
-	if (!(network_first(s->ask) && even) && try_plan(a, s, p))
+	if (!slurm_picks && try_plan(a, s, p))
 		return true;
-	return even && s->count > (network_first(s->ask) ? p->count - 1 : p->count) &&
-	       try_seats(a, s, s->list, s->count, p->count);
+	return even && s->count > (slurm_picks ? p->count - 1 : p->count) &&
+		try_choice(a, s, s->list, s->count, p->count);
+}
+
+static bool now(const struct attempt *a)
+{
+	return SELECT_IS_MODE_RUN_NOW(a->call->mode);
+}
+
+static bool try_own(struct attempt *a, struct seats *s)
+{
+	struct plan p;
+	bool good;
+
+	if (budget_exhausted(&s->budget))
+		return false;
+	good = plan_make(&p, s);
+	if (!s->taken)
+		s->room = s->count;
+	good = good && try_all(a, s, &p);
+	if (good && now(a))
+		comment_placed(a->call->job, s->ask, s, &p);
+	plan_end(&p);
+	return good;
+}
+
+/* Of what Slurm took within the domains in s->list, the best cores; where it cannot have these, what it took. */
+static bool refine(struct attempt *a, struct seats *s)
+{
+	struct plan p;
+	uint64_t left = s->budget.offers;
+	bool known = plan_given(&p, s), good = known && try_plan(a, s, &p), tried = s->budget.offers != left;
+
+	s->room = s->count;
+	if (good)
+		comment_placed(a->call->job, s->ask, s, &p);
+	plan_end(&p);
+	if (good || (tried && !try_seats(a, s, s->list, s->count, 0)))
+		return good;
+	comment_reason(a->call->job, s->ask, s, VERDICT_LEFT,
+		       "the nodes satisfy the requirement; Slurm chose the cores within each domain");
+	return true;
+}
+
+/*
+ * Whatever else the job asks of Slurm, and however that shares the tasks: of each node it is offered the largest
+ * domain, near to the devices if that will do. A path is of so many cores on each node, and has no other shares. The
+ * last attempt is made whatever is left of the budget.
+ */
+static bool try_domains(struct attempt *a, struct seats *s, bool last)
+{
+	bool good = false;
+
+	for (int near = s->near.name != NULL; !good && near >= 0; near--) {
+		struct holding h;
+
+		s->near_only = near;
+		h = seats_domains(s);
+		good = ask_may_hold(s->ask, &h) && (budget_draw(&s->budget, s->count) || (last && !near)) &&
+		       try_seats(a, s, s->list, s->count, 0);
+	}
+	s->near_only = false;
+	return good && (!now(a) || refine(a, s));
+}
+
+static bool required(const struct ask *ask)
+{
+	return ask->request.fit == FIT_REQUIRE && !ask->whole_nodes;
+}
+
+static bool try_place(void *user, struct seats *s, bool last)
+{
+	if (s->ask->own_cores) {
+		if (try_own(user, s))
+			return true;
+		ask_own_cores(s->ask, false);
+	}
+	return (!s->ask->unweighed && try_own(user, s)) ||
+	       (required(s->ask) && !s->ask->request.path.steps && try_domains(user, s, last));
 }
 
 /* What is required may take the place of jobs that are to be preempted for it; for a wish, no job is stopped. */
@@ -171,7 +294,6 @@ static bool try_preempting(struct attempt *a, struct seats *s)
 	uint64_t *taken = a->call->preemptees ? occupancy_copy() : NULL;
 	slurm_iterator_t it;
 	job_record_t *job;
-	struct plan p;
 	bool good;
 
 	if (!taken)
@@ -182,8 +304,7 @@ static bool try_preempting(struct attempt *a, struct seats *s)
 	list_iterator_destroy(it);
 	s->taken = taken;
 	a->preemptees = a->call->preemptees;
-	good = plan_make(&p, s) && try_plan(a, s, &p);
-	plan_end(&p);
+	good = try_place(a, s, true);
 	a->preemptees = NULL;
 	s->taken = NULL;
 	free(taken);
@@ -213,8 +334,8 @@ static const char *needed(const struct seats *s, char text[static 128])
 	if (first >= 0)
 		ask_need(ask, ask->share[0].tasks, first, &need);
 	request_path_text(&ask->request.path, path, sizeof(path));
-	snprintf(text, 128, "%u node%s with %u cores %s%s", nodes, nodes > 1 ? "s" : "", need.cores, *path ? "at " : "in one ",
-		 *path ? path : level_name(ask->request.level));
+	snprintf(text, 128, "%u node%s with %u cores %s%s", nodes, nodes > 1 ? "s" : "", need.cores,
+		 *path ? "at " : "in one ", *path ? path : level_name(ask->request.level));
 	return text;
 }
 
@@ -233,11 +354,6 @@ static int leave(const struct call *c, const struct ask *ask, const struct seats
 	return rc;
 }
 
-static bool required(const struct ask *ask)
-{
-	return ask->request.fit == FIT_REQUIRE && !ask->whole_nodes;
-}
-
 /* A job that requires what it cannot have now: planned for later, or made to wait. */
 static int wait_for(struct attempt *a, struct seats *s)
 {
@@ -245,9 +361,10 @@ static int wait_for(struct attempt *a, struct seats *s)
 	char text[128], reason[160];
 
 	a->later = true;
-	if (SELECT_IS_MODE_WILL_RUN(c->mode) && later_find(s, try_plan, a))
+	if (SELECT_IS_MODE_WILL_RUN(c->mode) && !(c->job->bit_flags & TEST_NOW_ONLY) && later_find(s, try_place, a))
 		return SLURM_SUCCESS;
-	snprintf(reason, sizeof(reason), "there are not yet %s", needed(s, text));
+	snprintf(reason, sizeof(reason), "%s %s",
+		 fits_refused() ? "not all nodes have been scored yet for" : "there are not yet", needed(s, text));
 	comment_reason(c->job, s->ask, s, VERDICT_WAITS, reason);
 	say(c->job, reason);
 	return SLURM_ERROR;
@@ -256,23 +373,20 @@ static int wait_for(struct attempt *a, struct seats *s)
 static int decide(const struct call *c, struct seats *s)
 {
 	struct attempt a = { .call = c };
-	struct plan p;
-	bool good = plan_make(&p, s) && try_all(&a, s, &p);
 
-	if (good && SELECT_IS_MODE_RUN_NOW(c->mode))
-		comment_placed(c->job, s->ask, s, &p);
-	plan_end(&p);
-	if (good)
+	if (try_place(&a, s, true) || (required(s->ask) && try_preempting(&a, s)))
 		return SLURM_SUCCESS;
 	if (required(s->ask))
-		return try_preempting(&a, s) ? SLURM_SUCCESS : wait_for(&a, s);
-	return leave(c, s->ask, s, "no choice of ours can start now");
+		return wait_for(&a, s);
+	return leave(c, s->ask, s, s->budget.refused || fits_refused() ?
+		     "the search for a topology-aware placement was cut short to keep the decision about as cheap as Slurm's own" :
+		     "no topology-aware placement can start now");
 }
 
 /* What is required, and can never be: told in the log; to the user, by submitted.h. */
 static int refuse(const struct call *c, const char *why)
 {
-	info("topiary: JobId=%u: what it requires cannot be had: %s", c->job->job_id, why);
+	info("topiary: JobId=%u: refused: what it requires can never be provided: %s", c->job->job_id, why);
 	return SLURM_ERROR;
 }
 
@@ -281,9 +395,32 @@ static int test_only(const struct call *c, struct seats *s)
 {
 	char text[128];
 
-	if (required(s->ask) && !later_possible(s) && !seats_unknown(s))
+	if (required(s->ask) && !later_possible(s) && !seats_unknown(s) && !fits_refused())
 		return refuse(c, needed(s, text));
 	return call_inner(c, c->nodes, c->preemptees, c->excluded);
+}
+
+/* What is required cannot be told from what is not: the site says which it is to be. */
+static int without_snapshot(const struct call *c, const struct ask *ask)
+{
+	bool wait = required(ask) && !strcasecmp(settings.without_snapshot, "wait");
+
+	if (wait && !SELECT_IS_MODE_TEST_ONLY(c->mode)) {
+		comment_reason(c->job, ask, NULL, VERDICT_WAITS, "there is no snapshot");
+		say(c->job, "it requires a place and waits for a snapshot");
+		return SLURM_ERROR;
+	}
+	if (required(ask) && SELECT_IS_MODE_RUN_NOW(c->mode))
+		info("topiary: JobId=%u: it requires a place, but there is no snapshot: left to Slurm "
+		     "(WithoutSnapshot=run)",
+		     c->job->job_id);
+	return leave(c, ask, NULL, "no snapshot");
+}
+
+static int without_memory(const struct call *c, const struct ask *ask)
+{
+	error("topiary: JobId=%u: out of memory: the job is placed as without Topiary", c->job->job_id);
+	return leave(c, ask, NULL, "slurmctld had no memory to choose a placement");
 }
 
 static int steer(const struct call *c, struct ask *ask, struct snapshot_view *v)
@@ -295,11 +432,34 @@ static int steer(const struct call *c, struct ask *ask, struct snapshot_view *v)
 
 	fits_begin(snapshot_view_serial(v));
 	if (occupancy_sync() || known_begin(v) || seats_begin(&s))
-		rc = call_inner(c, c->nodes, c->preemptees, c->excluded);
+		rc = without_memory(c, ask);
 	else
 		rc = test ? test_only(c, &s) : decide(c, &s);
 	seats_end(&s);
 	return rc;
+}
+
+void steer_started(job_record_t *job)
+{
+	occupancy_put(job);
+	if (started)
+		comment_started(job);
+}
+
+/*
+ * What the job got is no longer so: a verdict of a run that is over, and cores that were its tasks' own for that run.
+ */
+static void forget_run(job_record_t *job, bool waits)
+{
+	if (comment_clear(job, waits) && job->details && job->details->mc_ptr)
+		job->details->mc_ptr->ntasks_per_core = INFINITE16;
+}
+
+void steer_ended(job_record_t *job)
+{
+	occupancy_drop(job);
+	if (started && (IS_JOB_PENDING(job) || job->job_state & (JOB_REQUEUE | JOB_REQUEUE_HOLD | JOB_SPECIAL_EXIT)))
+		forget_run(job, true);
 }
 
 static bool steered_mode(uint16_t mode)
@@ -307,8 +467,9 @@ static bool steered_mode(uint16_t mode)
 	return !SELECT_IS_MODE_RESV(mode) && !SELECT_IS_PREEMPT_ON_FULL_TEST(mode);
 }
 
-int steer_job_test(job_test_t inner, job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes, uint32_t req_nodes,
-		   uint16_t mode, slurm_list_t preemptees, slurm_list_t *preempted, slurm_exclusion_t *excluded WILL_RUN_PARM)
+int steer_job_test(job_test_t inner, job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes,
+		   uint32_t req_nodes, uint16_t mode, slurm_list_t preemptees, slurm_list_t *preempted,
+		   slurm_exclusion_t *excluded WILL_RUN_PARM)
 {
 	struct call call = {
 		.inner = inner, .job = job, .nodes = nodes, .mode = mode, .preemptees = preemptees, .preempted = preempted,
@@ -324,10 +485,13 @@ int steer_job_test(job_test_t inner, job_record_t *job, bitstr_t *nodes, uint32_
 
 	if (!started || !steered_mode(mode))
 		return inner JOB_TEST_ARGS;
+	if (job->magic == JOB_MAGIC && IS_JOB_PENDING(job))
+		forget_run(job, false);
 	if ((why = ask_read(job, &site, min_nodes, max_nodes, req_nodes, &ask)))
-		return SELECT_IS_MODE_TEST_ONLY(mode) && required(&ask) ? refuse(&call, why) : leave(&call, &ask, NULL, why);
+		return SELECT_IS_MODE_TEST_ONLY(mode) && required(&ask) && ask.asked ? refuse(&call, why) :
+										       leave(&call, &ask, NULL, why);
 	if (!(v = snapshot_view_get()))
-		return leave(&call, &ask, NULL, "no snapshot");
+		return without_snapshot(&call, &ask);
 	rc = steer(&call, &ask, v);
 	snapshot_view_put(v);
 	return rc;
@@ -335,9 +499,13 @@ int steer_job_test(job_test_t inner, job_record_t *job, bitstr_t *nodes, uint32_
 
 __attribute__((visibility("default"))) int topiary_submitted(const job_desc_msg_t *job, struct err *e)
 {
-	struct snapshot_view *v = snapshot_view_get();
-	int rc = started ? submitted_check(job, &site, v, e) : 0;
+	struct snapshot_view *v;
+	int rc;
 
+	if (!started)
+		return submitted_ignored(job, "Topiary's select plugin places no jobs here", e);
+	v = snapshot_view_get();
+	rc = submitted_check(job, &site, v, e);
 	snapshot_view_put(v);
 	return rc;
 }

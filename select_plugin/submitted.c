@@ -2,30 +2,31 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "submitted.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "known.h"
 
-/* The nodes of one shape answer alike. */
-struct answer {
-	const struct shape *shape;
-	struct score_need need;
-	bool fits;
-};
-
+/*
+ * The most cores of one domain; where a level is not there, or not everywhere, the one above it counts (score/score.h).
+ */
 static unsigned largest(const struct shape *shape, enum level level)
 {
-	unsigned most = 0;
+	unsigned most = 0, all = 0;
 
 	for (size_t i = 0; i < shape->ndomains; i++)
-		if (shape->domains[i].level == level)
+		if (shape->domains[i].level == level) {
 			most = MAX(most, shape->domains[i].cores);
-	return most;
+			all += shape->domains[i].cores;
+		}
+	return all >= shape->cores ? most : MAX(most, largest(shape, level - 1));
 }
 
-static bool fits(const struct shape *shape, const struct score_need *need)
+/* The cores of a path on a node where nothing is taken, 0 where it is not there. */
+static unsigned along(const struct shape *shape, const struct request_path *path)
 {
+	struct score_need need = { .cores = request_path_cores(path), .task_cores = 1, .fit = FIT_REQUIRE, .path = path };
 	unsigned words = score_words(shape->cores);
 	uint64_t *all = malloc((words + 1) * sizeof(*all));
 	struct score_cost cost;
@@ -35,10 +36,44 @@ static bool fits(const struct shape *shape, const struct score_need *need)
 		memset(all, 0xff, words * sizeof(*all));
 		if (shape->cores % 64)
 			all[words - 1] = (1ull << shape->cores % 64) - 1;
-		rc = score_pick(shape, all, need, NULL, &cost);
+		rc = score_pick(shape, all, &need, NULL, &cost);
 	}
 	free(all);
-	return rc <= 0;
+	return rc <= 0 ? need.cores : 0;
+}
+
+/* The nodes of one shape answer alike. A table of twice as many places as there are shapes, for one submission. */
+struct answers {
+	struct answer {
+		const struct shape *shape;
+		unsigned cores;
+	} *of;
+	size_t size;
+};
+
+static bool answers_begin(struct answers *all, const struct snapshot_view *v)
+{
+	size_t shapes;
+
+	snapshot_view_shapes(v, &shapes);
+	*all = (struct answers){ .size = 2 * shapes + 1 };
+	all->of = calloc(all->size, sizeof(*all->of));
+	return all->of;
+}
+
+static unsigned cores_of(const struct ask *ask, const struct shape *shape, struct answers *all)
+{
+	size_t at = (uintptr_t) shape / _Alignof(max_align_t) % all->size;
+
+	while (all->of[at].shape && all->of[at].shape != shape)
+		at = (at + 1) % all->size;
+	if (!all->of[at].shape) {
+		unsigned cores =
+			ask->request.path.steps ? along(shape, &ask->request.path) : largest(shape, ask->request.level);
+
+		all->of[at] = (struct answer){ shape, cores };
+	}
+	return all->of[at].cores;
 }
 
 /* The partitions that the job names, or the default one. NULL when there is none that we know. */
@@ -58,96 +93,181 @@ static bitstr_t *nodes_of(const job_desc_msg_t *job)
 }
 
 /*
- * What came of looking at all nodes for one number of them. A node that the snapshot does not tell of may fit, if it is large
- * enough.
+ * Of these, not what the job excludes; and just those that it names where it may have no others. The named ones, or
+ * NULL.
+ */
+static bitstr_t *keep_named(const job_desc_msg_t *job, uint32_t max_nodes, bitstr_t *nodes)
+{
+	bitstr_t *named = NULL;
+
+	if (job->exc_nodes && !glue_nodes(job->exc_nodes, &named))
+		bit_and_not(nodes, named);
+	FREE_NULL_BITMAP(named);
+	if (job->req_nodes && !glue_nodes(job->req_nodes, &named) && (uint32_t) bit_set_count(named) >= max_nodes)
+		bit_and(nodes, named);
+	return named;
+}
+
+/*
+ * What came of looking at all nodes. One that the snapshot does not tell of may be a single domain. Of a path, a node
+ * has just as many cores as that says, so that it has at least some tasks.
  */
 struct finding {
-	unsigned known, fitting;
-	unsigned cores, most;	/* of the node that comes nearest: what it is asked for, and its largest domain of the level */
+	struct holding holding;
+	unsigned known, largest;	/* cores of the largest domain */
+	uint32_t least;			/* tasks on a node of a path */
+	int node;			/* one that has the largest */
+	int named;			/* one that the job names, and that holds no task; -1: none */
+	unsigned named_cores;		/* of its largest domain */
 };
 
-static struct finding look(const struct ask *ask, struct snapshot_view *v, const bitstr_t *nodes)
+/* Without memory nothing is known. */
+static struct finding look(const struct ask *ask, struct snapshot_view *v, const bitstr_t *nodes, const bitstr_t *named)
 {
-	struct finding f = {0};
-	struct answer last = {0};
+	struct finding f = { .least = UINT32_MAX, .node = -1, .named = -1 };
+	struct answers answers;
 
+	if (!answers_begin(&answers, v))
+		return f;
 	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1)) {
 		const node_record_t *node = node_record_table_ptr[i];
 		const struct shape *shape = node && node->name ? snapshot_view_shape(v, node->name) : NULL;
-		struct answer now = { .shape = shape };
-		unsigned most;
+		unsigned path = request_path_cores(&ask->request.path), cores;
+		uint32_t tasks;
 
 		if (!node)
 			continue;
-		ask_need(ask, ask->share[0].tasks, i, &now.need);
-		if (!shape || !known_agrees(shape, node)) {
-			f.fitting += now.need.cores <= node->tot_cores;
-			continue;
+		if (shape && !known_agrees(shape, node))
+			shape = NULL;
+		cores = shape				   ? cores_of(ask, shape, &answers)
+			: !path || path <= node->tot_cores ? path ? path : node->tot_cores
+							   : 0;
+		tasks = ask_capacity(ask, cores, i);
+		ask_hold(ask, 0, tasks, &f.holding);
+		if (path && tasks)
+			f.least = MIN(f.least, ask_fewest(ask, cores, i));
+		f.known += shape != NULL;
+		if (shape && !tasks && !ask->overcommit && named && bit_test((bitstr_t *) named, i)) {
+			f.named = i;
+			f.named_cores = cores;
 		}
-		now.fits = last.shape == shape && last.need.cores == now.need.cores ? last.fits : fits(shape, &now.need);
-		last = now;
-		f.known++;
-		f.fitting += now.fits;
-		most = largest(shape, ask->request.level);
-		if (f.known > 1 && (uint64_t) most * f.cores <= (uint64_t) f.most * now.need.cores)
+		if (f.node >= 0 && cores <= f.largest)
 			continue;
-		f.cores = now.need.cores;
-		f.most = most;
+		f.largest = cores;
+		f.node = i;
 	}
+	free(answers.of);
 	return f;
+}
+
+/* Of a path, whether the tasks come out even for any number of nodes. */
+static bool may_hold(const struct ask *ask, const struct finding *f)
+{
+	uint32_t from = ask->min_nodes, to = MIN(ask->max_nodes, f->holding.nodes);
+
+	if (f->named >= 0 || !ask_may_hold(ask, &f->holding))
+		return false;
+	if (!ask->request.path.steps || ask->overcommit)
+		return true;
+	from = MAX(from, (ask->tasks + f->holding.most - 1) / f->holding.most);
+	return from <= MIN(to, ask->tasks / f->least);
 }
 
 static int refuse(const struct ask *ask, const struct finding *f, struct err *e)
 {
 	const char *level = level_name(ask->request.level);
-	unsigned wanted = request_path_cores(&ask->request.path);
+	uint32_t nodes = MAX(ask->min_nodes, MIN(ask->max_nodes, f->holding.nodes)),
+		 each = (ask->tasks + nodes - 1) / nodes;
+	struct score_need need;
 	char path[128];
 
-	if (!ask->request.path.steps && f->most < f->cores)
-		return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u cores in one %s, and the largest has %u", level,
-			       f->cores, level, f->most);
-	if (!ask->request.path.steps)
-		return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u nodes with %u cores in one %s, and %u have"
-			       " that", level, ask->min_nodes, f->cores, level, f->fitting);
-	request_path_text(&ask->request.path, path, sizeof(path));
-	if (f->cores != wanted)
-		return err_set(e, "--topo-request=%s: that is %u cores on each node, and the job's tasks and CPUs are %u", path, wanted,
-			       f->cores);
-	return err_set(e, "--topo-request=%s: the job needs %u nodes that have that, and there are %u", path, ask->min_nodes,
-		       f->fitting);
+	if (f->named >= 0) {
+		ask_need(ask, 1, f->named, &need);
+		return err_set(
+			e,
+			"node %s cannot hold what is required: a task needs %u cores in one %s, and its largest has %u",
+			node_record_table_ptr[f->named]->name, need.cores, level, f->named_cores);
+	}
+	ask_need(ask, each, f->node, &need);
+	if (request_path_text(&ask->request.path, path, sizeof(path))) {
+		if (f->holding.nodes >= ask->min_nodes)
+			return err_set(
+				e,
+				"--topo-request=%s: that is %u cores on each node, and the job's tasks and CPUs are %u",
+				path, request_path_cores(&ask->request.path), need.cores);
+		return err_set(e, "--topo-request=%s: the job needs %u nodes that have that, and there are %u", path,
+			       ask->min_nodes, f->holding.nodes);
+	}
+	if (ask->max_nodes > f->holding.nodes && f->holding.nodes >= ask->min_nodes)
+		return err_set(e, "--topo-fit=require --topo-level=%s: one %s of each node holds %llu of the job's %u tasks;"
+			       " the largest has %u cores", level, level, (unsigned long long) f->holding.tasks, ask->tasks,
+			       f->largest);
+	if (need.cores > f->largest)
+		return err_set(
+			e,
+			"--topo-fit=require --topo-level=%s: the job needs %u cores in one %s, and the largest has %u",
+			level, need.cores, level, f->largest);
+	return err_set(
+		e,
+		"--topo-fit=require --topo-level=%s: the job needs %u nodes with %u cores in one %s, and %u have that",
+		level, ask->min_nodes, need.cores, level, f->holding.nodes);
 }
 
-/* Any number of nodes in question will do; the first is told of when none does. */
-static int check_nodes(struct ask *ask, struct snapshot_view *v, const bitstr_t *nodes, struct err *e)
+/* In one of its partitions, at least. */
+static bool allocates_cores(const job_desc_msg_t *job)
 {
-	struct finding first = {0};
+	char *names = xstrdup(job->partition), *rest = names, *name;
+	bool cores = slurm_conf.select_type_param & CR_CORE;
+	part_record_t *part;
 
-	for (uint32_t n = ask->first; n <= ask->last && ask_share(ask, n); n++) {
-		struct finding f = look(ask, v, nodes);
+	if (!names && default_part_loc && default_part_loc->cr_type)
+		cores = default_part_loc->cr_type & CR_CORE;
+	while (rest && (name = strsep(&rest, ",")))
+		if ((part = find_part_record(name)) && part->cr_type)
+			cores = part->cr_type & CR_CORE;
+	xfree(names);
+	return cores;
+}
 
-		if (!f.known || f.fitting >= n)
-			return 0;
-		if (n == ask->first)
-			first = f;
-	}
-	return first.known ? refuse(ask, &first, e) : 0;
+int submitted_ignored(const job_desc_msg_t *job, const char *why, struct err *e)
+{
+	struct request none = { .fit = FIT_OFF };
+	struct err other;
+	const char *left;
+	struct ask ask;
+
+	if (ask_read_submitted(job, &none, &ask, &left, &other) || !ask.asked)
+		return 0;
+	err_set(e, "--topo-fit and --topo-request have no effect: %s", why);
+	return 1;
 }
 
 int submitted_check(const job_desc_msg_t *job, const struct request *site, struct snapshot_view *v, struct err *e)
 {
+	struct finding f;
 	const char *why;
 	struct ask ask;
-	bitstr_t *nodes;
-	int rc;
+	bitstr_t *nodes, *named;
 
 	if (ask_read_submitted(job, site, &ask, &why, e))
 		return -1;
-	if (ask.request.fit != FIT_REQUIRE || ask.whole_nodes || !v)
+	if (ask.request.fit == FIT_OFF)
+		return 0;
+	if (ask.asked && !allocates_cores(job))
+		why = "SelectTypeParameters does not allocate cores (CR_Core)";
+	if (why && ask.request.fit != FIT_REQUIRE)
+		return submitted_ignored(job, why, e);
+	if (ask.request.fit != FIT_REQUIRE || ask.whole_nodes)
 		return 0;
 	if (why)
-		return err_set(e, "%s cannot be kept: %s", ask.request.path.steps ? "--topo-request" : "--topo-fit=require", why);
+		return err_set(e, "%s cannot be kept: %s",
+			       ask.request.path.steps ? "--topo-request" : "--topo-fit=require", why);
+	if (!v)
+		return 0;
 	nodes = nodes_of(job);
-	rc = check_nodes(&ask, v, nodes, e);
+	named = keep_named(job, ask.max_nodes, nodes);
+	f = look(&ask, v, nodes, named);
+	FREE_NULL_BITMAP(named);
 	FREE_NULL_BITMAP(nodes);
-	return rc;
+	return f.known && !may_hold(&ask, &f) ? refuse(&ask, &f, e) : 0;
 }

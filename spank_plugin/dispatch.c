@@ -7,58 +7,64 @@
 SPANK_PLUGIN(topiary, 1)
 #pragma GCC visibility pop
 
-#include "capture.h"
+#include "launch/launchers.h"
+#include "launch/rank_file.h"
+#include "launch/srun_side.h"
+#include "launch/submit.h"
 #include "options.h"
-#include "rank_file.h"
-#include "report.h"
-#include "site.h"
-#include "srun_side.h"
-#include "step.h"
-#include "submit.h"
-#include "task.h"
+#include "step/capture.h"
+#include "step/step.h"
+#include "task/report.h"
+#include "task/task.h"
 
-/* What each hook does in each place that Slurm loads us into (spank_context()); an empty place is a success. */
-typedef int hook_fn(spank_t sp, int argc, char **argv);
+typedef int action_fn(spank_t sp, int argc, char **argv);
 
-static int open_srun(spank_t sp, int argc, char **argv)
+static int init_submit(spank_t sp, int argc, char **argv)
 {
-	return options_register(sp, argc, argv) | srun_follow_map(sp, argc, argv);
+	(void) argc, (void) argv;
+	return options_register(sp, submit_resolve_path);
 }
 
-static int open_node(spank_t sp, int argc, char **argv)
+/* The site's defaults first: Slurm passes the user's options afterwards. */
+static int init_node(spank_t sp, int argc, char **argv)
 {
-	return options_register(sp, argc, argv) | site_defaults(sp, argc, argv);
+	/* step_open tries again, and logs what is wrong. */
+	if (!step_configure(argc, argv, NULL))
+		options_apply_site(&step.settings);
+	return options_register(sp, options_copy_path);
 }
 
-static int prepare_step(spank_t sp, int argc, char **argv)
-{
-	return step_open(sp, argc, argv) | report_open(sp, argc, argv);
-}
+/*
+ * What each SPANK hook runs, in this order, in each process that loads the plugin (spank_context()); an empty row
+ * succeeds.
+ */
+enum { CONTEXTS = S_CTX_JOB_SCRIPT + 1, MAX_ACTIONS = 7 };
+typedef action_fn *const actions[CONTEXTS][MAX_ACTIONS];
 
-static int prepare_task(spank_t sp, int argc, char **argv)
-{
-	return rank_file_make(sp, argc, argv) | capture_begin(sp, argc, argv) | task_prepare(sp, argc, argv);
-}
-
-static hook_fn *const on_init[S_CTX_JOB_SCRIPT + 1] = {
-	[S_CTX_LOCAL] = open_srun,
-	[S_CTX_ALLOCATOR] = options_register,
-	[S_CTX_REMOTE] = open_node,
+static actions on_init = {
+	[S_CTX_LOCAL] = { init_submit, srun_follow_map },
+	[S_CTX_ALLOCATOR] = { init_submit },
+	[S_CTX_REMOTE] = { init_node },
 };
-static hook_fn *const on_post_opt[S_CTX_JOB_SCRIPT + 1] = {
-	[S_CTX_LOCAL] = submit_options,
-	[S_CTX_ALLOCATOR] = submit_options,
-	[S_CTX_REMOTE] = prepare_step,
+/* launchers_detect looks for variables of a surrounding step, which step_open removes. */
+static actions on_post_opt = {
+	[S_CTX_LOCAL] = { submit_options },
+	[S_CTX_ALLOCATOR] = { submit_options },
+	[S_CTX_REMOTE] = { step_identify, launchers_detect, rank_file_unset_env, step_open, report_open, capture_open },
 };
-static hook_fn *const on_task[S_CTX_JOB_SCRIPT + 1] = { [S_CTX_REMOTE] = prepare_task };
-static hook_fn *const on_task_exit[S_CTX_JOB_SCRIPT + 1] = { [S_CTX_REMOTE] = capture_end };
-static hook_fn *const on_exit_[S_CTX_JOB_SCRIPT + 1] = { [S_CTX_REMOTE] = step_close };
+static actions on_local_user = { [S_CTX_LOCAL] = { srun_warn_launcher } };
+static actions on_task_privileged = { [S_CTX_REMOTE] = { step_mount_user_dir } };
+static actions on_task = { [S_CTX_REMOTE] = { rank_file_make, capture_begin, launchers_prepare, task_prepare } };
+static actions on_task_exit = { [S_CTX_REMOTE] = { capture_end, step_warn_unused_options } };
+static actions on_step_exit = { [S_CTX_REMOTE] = { step_close } };
 
-static int dispatch(hook_fn *const hooks[], spank_t sp, int argc, char **argv)
+static int dispatch(actions hook, spank_t sp, int argc, char **argv)
 {
-	spank_context_t c = spank_context();
+	int c = spank_context(), rc = 0;
 
-	return c > S_CTX_ERROR && c <= S_CTX_JOB_SCRIPT && hooks[c] ? hooks[c](sp, argc, argv) : 0;
+	for (int i = 0; c > S_CTX_ERROR && c < CONTEXTS && i < MAX_ACTIONS && hook[c][i]; i++)
+		rc |= hook[c][i](sp, argc, argv);
+	return rc;
 }
 
 int slurm_spank_init(spank_t sp, int argc, char **argv)
@@ -69,6 +75,16 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
 int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 {
 	return dispatch(on_post_opt, sp, argc, argv);
+}
+
+int slurm_spank_local_user_init(spank_t sp, int argc, char **argv)
+{
+	return dispatch(on_local_user, sp, argc, argv);
+}
+
+int slurm_spank_task_init_privileged(spank_t sp, int argc, char **argv)
+{
+	return dispatch(on_task_privileged, sp, argc, argv);
 }
 
 int slurm_spank_task_init(spank_t sp, int argc, char **argv)
@@ -83,5 +99,5 @@ int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
 
 int slurm_spank_exit(spank_t sp, int argc, char **argv)
 {
-	return dispatch(on_exit_, sp, argc, argv);
+	return dispatch(on_step_exit, sp, argc, argv);
 }

@@ -2,49 +2,36 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "options.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "fit/request.h"
-#include "plain.h"
-#include "submit.h"
+#include "printable.h"
+#include "score/request.h"
 
 struct options options;
 
-static int request_check(const char *name, const char *value, struct err *e)
+typedef int value_fn(const char *name, const char *value, struct err *e);
+
+static int check_request(const char *name, const char *value, struct err *e)
 {
 	struct request r = {0};
 
 	return request_set(&r, name, value, e);
 }
 
-static int bind_take(const char *name, const char *value, struct err *e)
+static int set_bind(const char *name, const char *value, struct err *e)
 {
 	return bind_request_set(&options.bind, name, value, e);
 }
 
-/* slurmctld has read it by then. */
-static int leave(const char *name, const char *value, struct err *e)
+/* slurmctld has acted on it by then. */
+static int ignore(const char *name, const char *value, struct err *e)
 {
 	(void) name, (void) value, (void) e;
 	return 0;
 }
 
-static int matrix_submit(const char *name, const char *value, struct err *e)
-{
-	(void) name;
-	return submit_matrix(value, options.matrix, sizeof(options.matrix), e);
-}
-
-static int capture_submit(const char *name, const char *value, struct err *e)
-{
-	(void) name;
-	return submit_capture(value, options.capture, sizeof(options.capture), e);
-}
-
-/* The node has no say in whether the file is there: it is read later, by the user's own process. */
-static int path_take(const char *name, const char *value, char *out, size_t size, struct err *e)
+int options_copy_path(const char *name, const char *value, char *out, size_t size, struct err *e)
 {
 	if (strlen(value) >= size)
 		return err_set(e, "--%s: longer than %zu bytes", name, size - 1);
@@ -52,77 +39,126 @@ static int path_take(const char *name, const char *value, char *out, size_t size
 	return 0;
 }
 
-static int matrix_take(const char *name, const char *value, struct err *e)
-{
-	return path_take(name, value, options.matrix, sizeof(options.matrix), e);
-}
+#define BIND set_bind, set_bind, NULL, 0
+#define REQUEST check_request, ignore, NULL, 0
+#define PATH_OF(field) NULL, NULL, options.field, sizeof(options.field)
 
-static int capture_take(const char *name, const char *value, struct err *e)
-{
-	return path_take(name, value, options.capture, sizeof(options.capture), e);
-}
-
-typedef int take_fn(const char *name, const char *value, struct err *e);
-
-static int option_set(int which, const char *value, int remote);
-
-/* What an option is, but for its number and its callback, and who takes its value on either side. */
 static const struct {
 	const char *name, *argument, *help;
-	int has_argument;	/* as getopt_long(3) has it */
-	take_fn *submit, *remote;
+	int has_argument;	/* as for getopt_long(3) */
+	value_fn *submit, *remote;
+	char *path;		/* where the resolved path of an option that names a file is stored; else NULL */
+	size_t size;
 } rows[] = {
-	{ "topo-fit", "FIT", "how the job's cores should lie in the hardware: off, prefer, require or spread", 1, request_check,
-		leave },
-	{ "topo-level", "LEVEL", "hardware boundary that the job should stay within: package, die, numa, l3, l2 or node", 1,
-		request_check, leave },
-	{ "topo-request", "PATH", "the hardware wanted on each node, as in /package=1/l3=2/core=4", 1, request_check, leave },
-	{ "topo-matrix", "FILE", "communication matrix of the job's ranks: mpirun and srun place them by it", 1, matrix_submit,
-		matrix_take },
-	{ "topo-capture", "FILE", "write what the job's ranks exchange, for --topo-matrix of a later job", 1, capture_submit,
-		capture_take },
-	{ "topo-place", "PLACE", "a task's cores: off, compact[:LEVEL], scatter[:LEVEL] or mem", 1, bind_take, bind_take },
-	{ "topo-membind", "POLICY", "a task's memory: off, local, bind or interleave[:job|task]", 1, bind_take, bind_take },
-	{ "topo-omp", "FORM", "OpenMP's threads and places within a task's cores: off, auto, gomp or kmp", 1, bind_take, bind_take },
-	{ "topo-hugepages", "KIND", "large pages for what malloc gives: off, thp or hugetlb", 1, bind_take, bind_take },
-	{ "topo-nic", "RAILS", "network devices near a task: off, auto, one, local or all; with ,strict also as a filter", 1, bind_take,
-		bind_take },
-	{ "topo-report", "[=json]", "tell where each task is and what it has, as the kernel sees it", 2, bind_take, bind_take },
+	{ "topo-fit", "FIT", "placement of the job's cores: off, prefer, require or spread", 1, REQUEST },
+	{ "topo-level", "LEVEL", "domain of the job's cores: package, die, numa, l3, l2 or node", 1, REQUEST },
+	{ "topo-request", "PATH", "shape required on each node, for example /package=1/l3=2/core=4", 1, REQUEST },
+	{ "topo-matrix", "FILE", "communication matrix, by which srun and mpirun map the job's ranks", 1,
+		PATH_OF(matrix) },
+	{ "topo-capture", "FILE", "record the job's communication matrix, for --topo-matrix", 1, PATH_OF(capture) },
+	{ "topo-place", "PLACE", "CPU binding of tasks: off, compact[:LEVEL], scatter[:LEVEL] or mem", 1, BIND },
+	{ "topo-membind", "POLICY", "memory policy of tasks: off, local, bind or interleave[:job|task]", 1, BIND },
+	{ "topo-omp", "FORM", "OpenMP thread count and places of each task: off, auto, gomp or kmp", 1, BIND },
+	{ "topo-hugepages", "KIND", "huge pages for malloc(3): off, thp or hugetlb", 1, BIND },
+	{ "topo-nic", "RAILS", "network devices near each task: off, auto, one, local or all[,strict]", 1, BIND },
+	{ "topo-hwloc", "SWITCH", "let hwloc in the job's programs load the step's topology: on or off", 1, BIND },
+	{ "topo-report", "[=json]", "print each task's CPUs, memory policy, NIC, GPU and threads", 2, BIND },
 };
 
 #define OPTIONS (sizeof(rows) / sizeof(*rows))
 
-/* So Slurm carries an option without a value from sbatch to the srun in its script. */
+static bool set_by_user[OPTIONS];
+static options_path_fn *resolve_path = options_copy_path;
+
+bool options_set_by_user(const char *name)
+{
+	for (size_t i = 0; i < OPTIONS; i++)
+		if (!strcmp(rows[i].name, name))
+			return set_by_user[i];
+	return false;
+}
+
+/* The fields are enums whose 0 is off. */
+static const struct {
+	const char *option;
+	size_t field;
+} per_task[] = {
+	{ "topo-place", offsetof(struct bind_request, place) },
+	{ "topo-membind", offsetof(struct bind_request, memory) },
+	{ "topo-omp", offsetof(struct bind_request, omp) },
+	{ "topo-hugepages", offsetof(struct bind_request, huge) },
+	{ "topo-nic", offsetof(struct bind_request, nic) },
+	{ "topo-report", offsetof(struct bind_request, report) },
+};
+
+void options_list_per_task(struct buf *out)
+{
+	int value;
+
+	for (size_t i = 0; i < sizeof(per_task) / sizeof(*per_task); i++) {
+		memcpy(&value, (const char *) &options.bind + per_task[i].field, sizeof(value));
+		if (value && options_set_by_user(per_task[i].option))
+			buf_printf(out, "%s--%s", out->len ? ", " : "", per_task[i].option);
+	}
+}
+
+/* Slurm passes an option without a value from sbatch to the srun in its script as "(null)". */
 static const char *value_of(const char *value)
 {
 	return value && strcmp(value, "(null)") ? value : "";
 }
 
-/* A job that is already placed is never refused: on the node a bad value is as if it had not been given. */
+static int option_store(int which, const char *value, int remote, struct err *e)
+{
+	const char *name = rows[which].name;
+
+	if (rows[which].path)
+		return resolve_path(name, value, rows[which].path, rows[which].size, e);
+	return (remote ? rows[which].remote : rows[which].submit)(name, value, e);
+}
+
+/* A job that has been allocated is never refused: on the node a bad value is logged and ignored. */
 static int option_set(int which, const char *value, int remote)
 {
-	take_fn *take = remote || submit_handed_on(rows[which].name, value) ? rows[which].remote : rows[which].submit;
-	static bool said[OPTIONS];
+	static bool warned[OPTIONS];
 	struct err e;
 
-	if (!take(rows[which].name, value_of(value), &e))
+	if (!option_store(which, value_of(value), remote, &e)) {
+		set_by_user[which] = true;
 		return 0;
-	/* An option of srun comes to a node twice: with the step, and in its environment. */
-	if (!said[which])
-		slurm_error("topiary: %s%s", plain(e.text), remote ? "; ignored" : "");
-	said[which] = true;
+	}
+	/* An option of srun reaches a node twice: with the step, and in its environment. */
+	if (!warned[which])
+		slurm_error("topiary: %s%s", printable(e.text), remote ? "; ignored" : "");
+	warned[which] = true;
 	return remote ? 0 : -1;
 }
 
-int options_register(spank_t sp, int argc, char **argv)
+int options_register(spank_t sp, options_path_fn *resolve)
 {
-	(void) argc, (void) argv;
+	resolve_path = resolve;
 	for (size_t i = 0; i < OPTIONS; i++) {
 		struct spank_option o = { (char *) rows[i].name, (char *) rows[i].argument, (char *) rows[i].help,
 			rows[i].has_argument, (int) i, option_set };
 
 		if (spank_option_register(sp, &o) != ESPANK_SUCCESS)
-			slurm_error("topiary: --%s cannot be offered", rows[i].name);
+			slurm_error("topiary: --%s: not registered; another plugin may define it", rows[i].name);
 	}
 	return 0;
+}
+
+void options_apply_site(const struct settings *s)
+{
+	const struct { const char *key, *option, *value; } defaults[] = {
+		{ "TopoPlace", "topo-place", s->topo_place },
+		{ "TopoMembind", "topo-membind", s->topo_membind },
+		{ "TopoOmp", "topo-omp", s->topo_omp },
+		{ "TopoNic", "topo-nic", s->topo_nic },
+		{ "TopoHwloc", "topo-hwloc", s->topo_hwloc },
+	};
+	struct err e;
+
+	for (size_t i = 0; i < sizeof(defaults) / sizeof(*defaults); i++)
+		if (bind_request_set(&options.bind, defaults[i].option, defaults[i].value, &e))
+			slurm_error("topiary: %s in topiary.conf is ignored: %s", defaults[i].key, e.text);
 }

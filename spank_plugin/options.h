@@ -4,22 +4,47 @@
 #define TOPIARY_SPANK_OPTIONS_H
 
 #include <slurm/spank.h>
+#include <stdbool.h>
+#include <stddef.h>
 
+#include "base/buf.h"
+#include "base/settings.h"
 #include "bind/request.h"
 
 /*
- * What the user asked for: "" or a value that was checked when it arrived. --topo-fit, --topo-level and --topo-request are checked, too
- * (fit/request.h), but only slurmctld acts on them, which reads them in the job record.
+ * The --topo-* options: their table, their values and the site's defaults. dispatch.c registers them; everything else
+ * reads `options`.
+ *
+ * A value is "" or was validated when Slurm passed it. --topo-fit, --topo-level and --topo-request are validated
+ * (score/request.h) but not stored: only slurmctld acts on them, from the job record.
  */
 struct options {
-	char matrix[4096];	/* --topo-matrix: on the submit side absolute and readable; on the node as it came */
-	char capture[4000];	/* --topo-capture: the same, of a file to be written; shorter, for what is named after it */
-	struct bind_request bind;	/* --topo-place, --topo-membind, --topo-omp, --topo-hugepages, --topo-nic, --topo-report */
+	char matrix[4096];	/* --topo-matrix: on the submit side absolute and readable; on the node as received */
+	char capture[4000];	/* --topo-capture: the same, of a file to write; suffixes are added to it */
+	struct bind_request bind;	/* --topo-place and the other options of bind/request.h */
 };
 
 extern struct options options;
 
-/* slurm_spank_init: make the options known. 0 or, where the user can see it, -1. */
-int options_register(spank_t sp, int argc, char **argv);
+/* Did the user set this option ("topo-place"), as opposed to the site's default? */
+bool options_set_by_user(const char *name);
+
+/* Append the options of the user's that apply to single tasks: "--topo-omp, --topo-nic". */
+void options_list_per_task(struct buf *out);
+
+/* Validate an option that names a file and store the path, which has room for size bytes. 0, or -1 with an error. */
+typedef int options_path_fn(const char *name, const char *value, char *out, size_t size, struct err *e);
+
+/* The one for the node, which does not look at the file: the user's own process opens it later. */
+options_path_fn options_copy_path;
+
+/* slurm_spank_init: register the options with Slurm. A name that Slurm refuses is logged. Always 0. */
+int options_register(spank_t sp, options_path_fn *resolve);
+
+/*
+ * The site's defaults (TopoPlace and others) for tasks whose user sets nothing; before Slurm passes the user's. A bad
+ * one is logged.
+ */
+void options_apply_site(const struct settings *s);
 
 #endif

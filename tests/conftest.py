@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """All tests under one roof: each case of a cmocka program is a test beside those in Python; one line of totals ends the run."""
+import functools
 import os
 import re
 import signal
@@ -12,8 +13,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("TOPIARY_BUILD", ROOT / "build"))
-UNIT_TIMEOUT = 300
-TAP = re.compile(r"^(not ok|ok) \d+ - (\S+)(?: # (SKIP))?")
+UNIT_TIMEOUT = int(os.environ.get("TOPIARY_UNIT_TIMEOUT", "300"))  # seconds, of one program
+SKIPS = ROOT / "tests" / "skips.txt"
+LISTED_CASE = re.compile(r"^\s*cmocka_unit_test\w*\(\s*(\w+)", re.M)
+RESULT = re.compile(r"^(not ok|ok) (\d+) (?:- |# (SKIP) )(\S+)", re.M)  # cmocka's, in which a skipped case is "not ok"
+PLAN = re.compile(r"^1\.\.(\d+)$", re.M)
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -25,54 +29,95 @@ def pytest_collect_file(file_path, parent):
 
 
 class Program(pytest.File):
-    """A cmocka program: run once, each of its cases reported by name."""
+    """A cmocka program: its cases are listed by its source; it runs once, when the first of them is due."""
 
     def collect(self):
+        self.cases = LISTED_CASE.findall(self.path.read_text())
+        for name in self.cases:
+            yield Case.from_parent(self, name=name)
+        yield Protocol.from_parent(self, name="tap")
+
+    @functools.cached_property
+    def output(self):
+        """How the program ended, None for status 0, and its TAP."""
         program = BUILD / "tests" / self.path.stem
-        if not program.exists():
-            yield Case.from_parent(self, name=self.path.stem, outcome="not ok", text=f"{program} was not built")
-            return
-        status, text = run(program)
-        cases = [(found.group(2), "skip" if found.group(3) else found.group(1)) for found in map(TAP.match, text.split("\n")) if found]
-        for name, outcome in cases:
-            yield Case.from_parent(self, name=name, outcome=outcome, text=text)
-        if status and all(outcome != "not ok" for _, outcome in cases):
-            yield Case.from_parent(self, name=self.path.stem, outcome="not ok", text=f"{how_it_ended(status)}\n{text}")
-
-
-def run(program):
-    try:
-        done = subprocess.run([str(program)], cwd=ROOT, env={**os.environ, "CMOCKA_MESSAGE_OUTPUT": "TAP"}, timeout=UNIT_TIMEOUT,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
-    except subprocess.TimeoutExpired as late:
-        return -signal.SIGALRM, (late.stdout or b"").decode(errors="replace")
-    return done.returncode, done.stdout
+        try:
+            done = subprocess.run([str(program)], cwd=ROOT, env={**os.environ, "CMOCKA_MESSAGE_OUTPUT": "TAP"}, timeout=UNIT_TIMEOUT,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+        except FileNotFoundError:
+            return f"{program} was not built", ""
+        except subprocess.TimeoutExpired as late:
+            return f"killed after {UNIT_TIMEOUT} s", (late.stdout or b"").decode(errors="replace")
+        return how_it_ended(done.returncode), done.stdout
 
 
 def how_it_ended(status):
+    if status == 0:
+        return None
     return f"ended by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
 
 class CaseFailed(Exception):
-    """A cmocka case that failed; the text is the program's."""
+    """A cmocka case or program that failed; the text is the program's."""
 
 
-class Case(pytest.Item):
-    def __init__(self, *, outcome, text, **kwargs):
-        super().__init__(**kwargs)
-        self.outcome, self.text = outcome, text
-
-    def runtest(self):
-        if self.outcome == "skip":
-            pytest.skip("the program says so")
-        if self.outcome != "ok":
-            raise CaseFailed(self.text)
-
+class UnitItem(pytest.Item):
     def repr_failure(self, excinfo, style=None):
         return str(excinfo.value) if isinstance(excinfo.value, CaseFailed) else super().repr_failure(excinfo, style)
 
     def reportinfo(self):
         return self.path, None, self.name
+
+
+class Case(UnitItem):
+    def runtest(self):
+        ended, text = self.parent.output
+        results = {skipped or verdict for verdict, _, skipped, name in RESULT.findall(text) if name == self.name}
+        if not results:
+            raise CaseFailed(f"no result; the program: {ended or 'exit status 0'}\n{text}")
+        if "not ok" in results:
+            raise CaseFailed(text)
+        if "SKIP" in results:
+            pytest.skip("skipped by the program")
+
+
+class Protocol(UnitItem):
+    """What the program reported is what its source lists and its plan announced, and its status agrees."""
+
+    def runtest(self):
+        ended, text = self.parent.output
+        results = RESULT.findall(text)
+        seen = [name for _, _, _, name in results]
+        numbers = [int(number) for _, number, _, _ in results]
+        failed = any(verdict != "ok" and not skipped for verdict, _, skipped, _ in results)
+        plans = [int(count) for count in PLAN.findall(text)]
+        for wrong, problem in (
+            (ended and not failed, ended),
+            (failed and not ended, "exit status 0 although a case failed"),
+            (not results, "no TAP results"),
+            (plans != [len(results)] or numbers != list(range(1, len(results) + 1)), f"plans {plans}, results {numbers}"),
+            (seen != self.parent.cases, f"the source lists {self.parent.cases}, the program reported {seen}"),
+        ):
+            if wrong:
+                raise CaseFailed(f"{problem}\n{text}")
+
+
+def skips_listed():
+    """[(test, reason)] of skips.txt, as patterns."""
+    lines = [line for line in SKIPS.read_text().split("\n") if line and not line.startswith("#")]
+    return [tuple(re.compile(re.escape(part).replace(r"\*", ".*")) for part in line.split(": ", 1)) for line in lines]
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item):
+    """With TOPIARY_CI set, a skip that skips.txt does not list is a failure."""
+    report = (yield).get_result()
+    if not os.environ.get("TOPIARY_CI") or not report.skipped or hasattr(report, "wasxfail"):
+        return
+    reason = report.longrepr[2].removeprefix("Skipped: ")
+    if not any(test.fullmatch(item.nodeid) and words.fullmatch(reason) for test, words in skips_listed()):
+        report.outcome = "failed"
+        report.longrepr = f"skipped under CI, and not listed in {SKIPS.relative_to(ROOT)}: {reason}"
 
 
 totals = {"passed": 0, "failed": 0, "skipped": 0}

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later
+/* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
 #include <errno.h>
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 #include "topiary.h"
 #pragma GCC visibility pop
 
-#include "topo/image.h"
+#include "hwview/image.h"
 
 static _Thread_local struct err reason;
 
@@ -31,9 +31,9 @@ static int from_shmem(hwloc_topology_t *t)
 	char file[4096];
 
 	if (!xml)
-		return err_set(&reason, "the environment names no step's topology");
+		return err_set(&reason, "no step topology in the environment (HWLOC_XMLFILE)");
 	if (!name || strcmp(name + 1, IMAGE_XML))
-		return err_set(&reason, "HWLOC_XMLFILE=%s is no step's topology", xml);
+		return err_set(&reason, "HWLOC_XMLFILE=%s is not a step topology", xml);
 	if ((size_t) (name - xml) + sizeof(IMAGE_SHM) + 1 > sizeof(file))
 		return err_set(&reason, "HWLOC_XMLFILE is too long");
 	memcpy(file, xml, name + 1 - xml);

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later
+/* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
 #ifndef TOPIARY_BASE_BUF_H
 #define TOPIARY_BASE_BUF_H
@@ -20,7 +20,9 @@ void buf_add(struct buf *b, const void *data, size_t len);
 void buf_puts(struct buf *b, const char *s);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Room for at least len more bytes at data + len; NULL when memory is short. The caller adds to b->len what it wrote. */
+/*
+ * Room for at least len more bytes at data + len; NULL when memory is short. The caller adds to b->len what it wrote.
+ */
 char *buf_reserve(struct buf *b, size_t len);
 
 /* Free the bytes and leave {0}. */

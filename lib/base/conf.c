@@ -34,7 +34,7 @@ static int set(const struct conf_item *item, void *target, const char *value, ch
 	errno = 0;
 	n = strtoul(value, &end, 10);
 	if (errno || end == value || *end || *value == '-' || n < item->min || n > item->max) {
-		snprintf(why, size, "%s=%s: a number from %u to %u is wanted", item->key, value, item->min, item->max);
+		snprintf(why, size, "%s=%s: expected a number from %u to %u", item->key, value, item->min, item->max);
 		return -1;
 	}
 	*(unsigned *) field = n;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later
+/* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
 #include "base/file.h"
 
@@ -45,7 +45,8 @@ int file_read(const char *path, size_t max, struct buf *out, struct err *e)
 	}
 	/* One that says so itself need not be read first; what /proc has says 0. */
 	if (st.st_size > (off_t) max || read_all(fd, &b, max) < 0 || b.len > max) {
-		err_set(e, "%s: %s (limit %zu bytes)", path, strerror(st.st_size > (off_t) max || b.len > max ? EFBIG : errno), max);
+		err_set(e, "%s: %s (limit %zu bytes)", path,
+			strerror(st.st_size > (off_t) max || b.len > max ? EFBIG : errno), max);
 		goto error;
 	}
 	close(fd);

@@ -5,13 +5,25 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <unistd.h>
 
 static const char *log_name = "topiary";
+static int log_level = LOG_INFO;
 
 void log_open(const char *name)
 {
 	log_name = name;
+}
+
+void log_set_level(const char *word)
+{
+	static const char *const words[] = { [LOG_ERR] = "error", [LOG_WARNING] = "warning", [LOG_INFO] = "info",
+					     [LOG_DEBUG] = "debug" };
+
+	for (int level = LOG_ERR; level <= LOG_DEBUG; level++)
+		if (words[level] && !strcasecmp(word, words[level]))
+			log_level = level;
 }
 
 static const char *colour(int level)
@@ -25,6 +37,8 @@ void log_line(int level, const char *fmt, ...)
 	const char *c = colour(level);
 	va_list ap;
 
+	if (level > log_level)
+		return;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -22,24 +23,38 @@ static const struct conf_item items[] = {
 	TEXT("TopologyFile", topology_file, "/run/topiary/topology.xml"),
 	TEXT("TopoFit", topo_fit, "prefer"),
 	TEXT("TopoLevel", topo_level, "node"),
+	TEXT("WithoutSnapshot", without_snapshot, "run"),
 	TEXT("TopoPlace", topo_place, "off"),
 	TEXT("TopoMembind", topo_membind, "off"),
 	TEXT("TopoOmp", topo_omp, "off"),
 	TEXT("TopoNic", topo_nic, "off"),
+	TEXT("TopoHwloc", topo_hwloc, "on"),
 	TEXT("TopiaryCommand", topiary_command, "/usr/bin/topiary"),
 	UINT("MapTimeout", map_timeout, "60", 1, 3600),
 	UINT("NicPlanes", nic_planes, "1", 1, 64),
 	TEXT("RegistryURL", registry_url, "http://127.0.0.1:6824"),
 	TEXT("RegistryUser", registry_user, "topiary"),
 	TEXT("MungeSocket", munge_socket, ""),
+	TEXT("TlsCA", tls_ca, ""),
+	TEXT("TlsCertificate", tls_certificate, ""),
+	TEXT("TlsKey", tls_key, ""),
 	TEXT("Listen", listen, "127.0.0.1:6824"),
 	TEXT("Database", database, "dbname=topiary"),
+	TEXT("ReadDatabase", read_database, ""),
 	TEXT("SchemaDir", schema_dir, "/usr/share/topiary/sql"),
 	UINT("StormRate", storm_rate, "200", 1, 100000),
 	UINT("BodyMemory", body_memory, "64", 8, 4096),
-	TEXT("PeerCheck", peer_check, "off"),
-	UINT("KeepHistory", keep_history, "0", 0, 36500),
+	TEXT("PeerCheck", peer_check, "refuse"),
+	TEXT("PublishSerials", publish_serials, "no"),
+	TEXT("ReadFacts", read_facts, "users"),
+	TEXT("KnownNodes", known_nodes, ""),
+	TEXT("Admins", admins, "root"),
+	TEXT("AdminHosts", admin_hosts, ""),
+	UINT("NodeDocuments", node_documents, "24", 0, 1000000),
+	UINT("NodeBytes", node_bytes, "16", 0, 1000000),
+	UINT("KeepHistory", keep_history, "365", 0, 36500),
 	UINT("UpkeepInterval", upkeep_interval, "600", 1, 86400),
+	TEXT("LogLevel", log_level, "info"),
 	TEXT("DriftHook", drift_hook, ""),
 	{0},
 };
@@ -79,6 +94,44 @@ static const char *default_path(char *space, size_t size)
 	return space;
 }
 
+/* The values of keys that are one of a few words. */
+static const struct {
+	const char *key;
+	size_t offset;
+	const char *words[5];	/* NULL after the last */
+} choices[] = {
+	{ "PublishSerials", offsetof(struct settings, publish_serials), { "yes", "no" } },
+	{ "ReadFacts", offsetof(struct settings, read_facts), { "anyone", "users", "admins" } },
+	{ "PeerCheck", offsetof(struct settings, peer_check), { "off", "warn", "refuse" } },
+	{ "LogLevel", offsetof(struct settings, log_level), { "error", "warning", "info", "debug" } },
+};
+
+static int check_choices(const struct settings *s, const char *path, struct err *e)
+{
+	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+		const char *value = *(char *const *) ((const char *) s + choices[i].offset),
+			   *const *word = choices[i].words;
+		struct buf words = {0};
+
+		while (*word && strcasecmp(value, *word))
+			word++;
+		if (*word)
+			continue;
+		for (word = choices[i].words; *word; word++)
+			buf_printf(&words, "%s%s", word == choices[i].words ? "" : word[1] ? ", " : " or ", *word);
+		err_set(e, "%s: %s=%s: expected %s", path, choices[i].key, value,
+			words.data ? words.data : "another value");
+		buf_free(&words);
+		return -1;
+	}
+	return 0;
+}
+
+bool settings_yes(const char *value)
+{
+	return !strcasecmp(value, "yes");
+}
+
 int settings_load(const char *path, struct settings *s, struct err *e)
 {
 	char space[PATH_MAX];
@@ -87,6 +140,10 @@ int settings_load(const char *path, struct settings *s, struct err *e)
 		path = default_path(space, sizeof(space));
 	if (conf_load(path, items, s, e))
 		return -1;
+	if (check_choices(s, path, e)) {
+		settings_free(s);
+		return -1;
+	}
 	for (const struct conf_item *i = items; i->key; i++) {
 		if (i->type != CONF_STRING || !expand_host((char **) ((char *) s + i->offset)))
 			continue;

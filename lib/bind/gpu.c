@@ -9,13 +9,13 @@
 
 enum { MAX_GPUS = 64, DISPLAY = 0x03, ASPEED = 0x1a03, MATROX = 0x102b };
 
-struct list {
+struct gpu_list {
 	char text[1024];
 	char *id[MAX_GPUS];
 	unsigned n;
 };
 
-static void list_read(struct list *l, const char *text)
+static void list_read(struct gpu_list *l, const char *text)
 {
 	char *save = NULL;
 
@@ -25,7 +25,7 @@ static void list_read(struct list *l, const char *text)
 		l->id[l->n++] = id;
 }
 
-static bool list_has(const struct list *l, const char *id)
+static bool list_has(const struct gpu_list *l, const char *id)
 {
 	for (unsigned i = 0; i < l->n; i++)
 		if (!strcmp(l->id[i], id))
@@ -38,8 +38,8 @@ static bool is_number(const char *text)
 	return *text && strspn(text, "0123456789") == strlen(text) && strlen(text) < 6;
 }
 
-/* All of those visible are among the step's, or none is taken for one. */
-static const char *global_id(const struct list *visible, const struct list *all, unsigned i)
+/* Visible numbers are global only if all of them are among the step's. */
+static const char *global_id(const struct gpu_list *visible, const struct gpu_list *all, unsigned i)
 {
 	const char *id = visible->id[i];
 
@@ -49,7 +49,7 @@ static const char *global_id(const struct list *visible, const struct list *all,
 	return id;
 }
 
-static hwloc_obj_t find_named(hwloc_topology_t node, const char *id)
+static hwloc_obj_t find_os_device(hwloc_topology_t node, const char *id)
 {
 	static const char *const drivers[] = { "nvml", "rsmi", "ze" };
 	hwloc_obj_t o = NULL;
@@ -66,7 +66,8 @@ static hwloc_obj_t find_named(hwloc_topology_t node, const char *id)
 
 static bool is_gpu(hwloc_obj_t o)
 {
-	return o->attr->pcidev.class_id >> 8 == DISPLAY && o->attr->pcidev.vendor_id != ASPEED && o->attr->pcidev.vendor_id != MATROX;
+	return o->attr->pcidev.class_id >> 8 == DISPLAY && o->attr->pcidev.vendor_id != ASPEED &&
+	       o->attr->pcidev.vendor_id != MATROX;
 }
 
 static unsigned long long bus_of(hwloc_obj_t o)
@@ -76,7 +77,7 @@ static unsigned long long bus_of(hwloc_obj_t o)
 	return (unsigned long long) p->domain << 24 | p->bus << 16 | p->dev << 8 | p->func;
 }
 
-static hwloc_obj_t find_counted(hwloc_topology_t node, unsigned number)
+static hwloc_obj_t find_adapter(hwloc_topology_t node, unsigned number)
 {
 	hwloc_obj_t o = NULL;
 
@@ -91,20 +92,21 @@ static hwloc_obj_t find_counted(hwloc_topology_t node, unsigned number)
 	return NULL;
 }
 
-static const char *where(hwloc_topology_t node, const char *id, hwloc_const_bitmap_t cpus)
+static const char *locality(hwloc_topology_t node, const char *id, hwloc_const_bitmap_t cpus)
 {
-	hwloc_obj_t o = node && is_number(id) ? find_named(node, id) : NULL;
+	hwloc_obj_t o = node && is_number(id) ? find_os_device(node, id) : NULL;
 
 	if (!o && node && is_number(id))
-		o = find_counted(node, atoi(id));
+		o = find_adapter(node, atoi(id));
 	if (!o)
 		return "";
 	return hwloc_bitmap_intersects(hwloc_get_non_io_ancestor_obj(node, o)->cpuset, cpus) ? " near" : " far";
 }
 
-void gpu_tell(hwloc_topology_t node, const char *visible, const char *all, hwloc_const_bitmap_t cpus, char *out, size_t size)
+void gpu_describe(hwloc_topology_t node, const char *visible, const char *all, hwloc_const_bitmap_t cpus, char *out,
+	size_t size)
 {
-	struct list mine, step;
+	struct gpu_list mine, step;
 	size_t n = 0;
 
 	list_read(&mine, visible);
@@ -113,6 +115,6 @@ void gpu_tell(hwloc_topology_t node, const char *visible, const char *all, hwloc
 	for (unsigned i = 0; i < mine.n && n < size; i++) {
 		const char *id = global_id(&mine, &step, i);
 
-		n += snprintf(out + n, size - n, "%s%.40s%s", i ? "," : "", id, where(node, id, cpus));
+		n += snprintf(out + n, size - n, "%s%.40s%s", i ? "," : "", id, locality(node, id, cpus));
 	}
 }

@@ -7,12 +7,15 @@
 #include <stddef.h>
 
 /*
- * A task's GPUs in its order, each with where it is from the task's CPUs: "2 near,0 far". visible: what the task sees, as
- * in CUDA_VISIBLE_DEVICES; all: those of its step, as in SLURM_STEP_GPUS, or NULL; visible ones that are not among these
- * count within them, as with cgroups that hide the rest. A number is that of the vendor's device in the topology (nvml2,
- * rsmi2), or, where it has none, of the display adapter in the order of PCI bus ids, management controllers left out. What
- * the topology does not tell stands alone. cpus: on which side the task is. node: the whole node's topology, or NULL.
+ * A task's GPUs in its order, each with its locality to the task's CPUs: "2 near,0 far". For --topo-report.
+ *
+ * visible: the list in CUDA_VISIBLE_DEVICES or its like. all: the step's GPUs (SLURM_STEP_GPUS), or NULL; visible
+ * numbers that are not among them are indices into them, as where cgroups hide the other GPUs. A number is that of the
+ * vendor's OS device in the topology (nvml2, rsmi2) or, without such a device, that of the display adapter in the
+ * order of PCI bus ids, management controllers not counted. A GPU that is not in the topology has no locality. node:
+ * the whole node's topology, or NULL.
  */
-void gpu_tell(hwloc_topology_t node, const char *visible, const char *all, hwloc_const_bitmap_t cpus, char *out, size_t size);
+void gpu_describe(hwloc_topology_t node, const char *visible, const char *all, hwloc_const_bitmap_t cpus, char *out,
+	size_t size);
 
 #endif

@@ -15,7 +15,7 @@
 #define POOL "/proc/meminfo"
 #define BEYOND_POOL "/proc/sys/vm/nr_overcommit_hugepages"
 
-static bool says(const char *file, const char *word, unsigned long *number)
+static bool file_has(const char *file, const char *word, unsigned long *number)
 {
 	struct buf text = {0};
 	const char *at;
@@ -33,21 +33,22 @@ static bool says(const char *file, const char *word, unsigned long *number)
 
 static int has_thp(struct err *e)
 {
-	if (says(THP, "[always]", NULL) || says(THP, "[madvise]", NULL))
+	if (file_has(THP, "[always]", NULL) || file_has(THP, "[madvise]", NULL))
 		return 0;
-	return err_set(e, "this node gives no transparent huge pages (" THP ")");
+	return err_set(e, "--topo-hugepages=thp is not applied: transparent huge pages are disabled (" THP ")");
 }
 
 static int has_pool(struct err *e)
 {
 	unsigned long free_pages = 0, reserved = 0, beyond = 0;
 
-	says(POOL, "HugePages_Free:", &free_pages);
-	says(POOL, "HugePages_Rsvd:", &reserved);
-	says(BEYOND_POOL, "", &beyond);
+	file_has(POOL, "HugePages_Free:", &free_pages);
+	file_has(POOL, "HugePages_Rsvd:", &reserved);
+	file_has(BEYOND_POOL, "", &beyond);
 	if (free_pages > reserved || beyond)
 		return 0;
-	return err_set(e, "this node has no huge pages to give (HugePages_Free in " POOL ")");
+	return err_set(e,
+	       "--topo-hugepages=hugetlb is not applied: no huge pages are free (HugePages_Free in " POOL ")");
 }
 
 int huge_tunables(enum bind_huge huge, const char *now, char *out, size_t size, struct err *e)
@@ -57,14 +58,15 @@ int huge_tunables(enum bind_huge huge, const char *now, char *out, size_t size, 
 
 	if (strstr(old, TUNABLE "=")) {
 		if (strlen(old) >= size)
-			return err_set(e, HUGE_VARIABLE " is longer than %zu bytes", size - 1);
+			return err_set(e, "--topo-hugepages is not applied: " HUGE_VARIABLE " is longer than %zu bytes",
+			       size - 1);
 		memmove(out, old, strlen(old) + 1);
 		return 0;
 	}
 	if (has[huge](e))
 		return -1;
 	if (strlen(old) + sizeof(":" TUNABLE "=1") > size)
-		return err_set(e, HUGE_VARIABLE " is too long for more");
+		return err_set(e, "--topo-hugepages is not applied: " HUGE_VARIABLE " is too long to append to");
 	snprintf(out, size, "%s%s" TUNABLE "=%d", old, *old ? ":" : "", huge == HUGE_TLB ? 2 : 1);
 	return 0;
 }

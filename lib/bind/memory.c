@@ -10,14 +10,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* No kernel has more nodes (CONFIG_NODES_SHIFT, at most 10); one that has fewer wants the rest to be zero. */
+/* The kernel's maximum (CONFIG_NODES_SHIFT is at most 10); one with fewer requires the other bits to be zero. */
 enum { MAX_NODES = 1024, LONG_BITS = sizeof(long) * CHAR_BIT };
 
 struct nodes {
 	unsigned long bits[MAX_NODES / LONG_BITS];
 };
 
-static void add_near(hwloc_obj_t o, hwloc_bitmap_t out)
+static void add_local_node(hwloc_obj_t o, hwloc_bitmap_t out)
 {
 	hwloc_obj_t m;
 
@@ -29,17 +29,17 @@ static void add_near(hwloc_obj_t o, hwloc_bitmap_t out)
 		hwloc_bitmap_set(out, m->os_index);
 }
 
-void memory_near(hwloc_topology_t t, hwloc_const_bitmap_t pus, hwloc_bitmap_t out)
+void memory_local_nodes(hwloc_topology_t t, hwloc_const_bitmap_t pus, hwloc_bitmap_t out)
 {
 	hwloc_obj_t pu = NULL;
 
 	hwloc_bitmap_zero(out);
 	while ((pu = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_PU, pu)))
 		if (hwloc_bitmap_isset(pus, pu->os_index))
-			add_near(pu, out);
+			add_local_node(pu, out);
 }
 
-static int ask_policy(int *mode, struct nodes *nodes, unsigned flags)
+static int get_policy(int *mode, struct nodes *nodes, unsigned flags)
 {
 	memset(nodes, 0, sizeof(*nodes));
 	return syscall(SYS_get_mempolicy, mode, nodes->bits, (unsigned long) MAX_NODES, NULL, (unsigned long) flags);
@@ -59,8 +59,8 @@ static int keep_allowed(hwloc_bitmap_t wanted, struct err *e)
 
 	if (!allowed)
 		return err_set(e, "out of memory");
-	if (ask_policy(NULL, &nodes, MPOL_F_MEMS_ALLOWED)) {
-		rc = err_set(e, "its memory: %s", strerror(errno));
+	if (get_policy(NULL, &nodes, MPOL_F_MEMS_ALLOWED)) {
+		rc = err_set(e, "memory policy: %s", strerror(errno));
 	} else {
 		to_bitmap(&nodes, allowed);
 		hwloc_bitmap_and(wanted, wanted, allowed);
@@ -75,9 +75,10 @@ static int set_policy(int mode, hwloc_const_bitmap_t wanted, struct err *e)
 
 	for (unsigned i = 0; i < MAX_NODES / LONG_BITS; i++)
 		nodes.bits[i] = hwloc_bitmap_to_ith_ulong(wanted, i);
-	/* The kernel takes one bit off. */
-	if (syscall(SYS_set_mempolicy, mode, mode == MPOL_LOCAL ? NULL : nodes.bits, mode == MPOL_LOCAL ? 0UL : MAX_NODES + 1UL))
-		return err_set(e, "its memory: %s", strerror(errno));
+	/* The kernel subtracts one from the number of bits. */
+	if (syscall(SYS_set_mempolicy, mode, mode == MPOL_LOCAL ? NULL : nodes.bits,
+		    mode == MPOL_LOCAL ? 0UL : MAX_NODES + 1UL))
+		return err_set(e, "memory policy: %s", strerror(errno));
 	return 0;
 }
 
@@ -92,18 +93,18 @@ int memory_bind(hwloc_topology_t t, const struct bind_request *r, hwloc_const_bi
 
 	if (!wanted)
 		return err_set(e, "out of memory");
-	memory_near(t, all ? hwloc_topology_get_topology_cpuset(t) : task, wanted);
+	memory_local_nodes(t, all ? hwloc_topology_get_topology_cpuset(t) : task, wanted);
 	if (keep_allowed(wanted, e))
 		rc = -1;
 	else if (r->memory != MEMORY_LOCAL && hwloc_bitmap_iszero(wanted))
-		err_set(e, "its memory: it may use no NUMA node that its cores are near to");
+		err_set(e, "--topo-membind is not applied: the task's cpuset has no NUMA node local to its cores");
 	else
 		rc = set_policy(modes[r->memory], wanted, e);
 	hwloc_bitmap_free(wanted);
 	return rc;
 }
 
-int memory_tell(char *out, size_t size, struct err *e)
+int memory_policy_text(char *out, size_t size, struct err *e)
 {
 	static const char *const words[] = { "default", "preferred", "bind", "interleave", "local", "preferred-many",
 		"weighted-interleave" };
@@ -114,14 +115,15 @@ int memory_tell(char *out, size_t size, struct err *e)
 
 	if (!set)
 		return err_set(e, "out of memory");
-	if (ask_policy((int *) &mode, &nodes, 0)) {
+	if (get_policy((int *) &mode, &nodes, 0)) {
 		hwloc_bitmap_free(set);
-		return err_set(e, "its memory: %s", strerror(errno));
+		return err_set(e, "memory policy: %s", strerror(errno));
 	}
 	to_bitmap(&nodes, set);
 	hwloc_bitmap_list_snprintf(list, sizeof(list), set);
 	hwloc_bitmap_free(set);
 	mode &= ~MPOL_MODE_FLAGS;
-	snprintf(out, size, "%s%s%s", mode < sizeof(words) / sizeof(*words) ? words[mode] : "unknown", *list ? ":" : "", list);
+	snprintf(out, size, "%s%s%s", mode < sizeof(words) / sizeof(*words) ? words[mode] : "unknown", *list ? ":" : "",
+		list);
 	return 0;
 }

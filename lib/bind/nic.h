@@ -12,68 +12,71 @@
 #include "bind/vars.h"
 
 /*
- * Which network device is near each task. Devices are those of the node's whole topology, because the nearest may be outside of what a
- * step was given; in the order of their PCI bus ids, one a PCI function.
+ * The network devices nearest to each task (--topo-nic), for spank_plugin/task/task.c. Devices are those of the whole
+ * node's topology, because the nearest may be outside the step's cores; one for each PCI function, in the order of PCI
+ * bus ids.
  *
- * As in topo/devices.h: where the node has a fabric, Ethernet beside it is for management, and elsewhere a link much slower than the
- * fastest. What is of no network class (the display of a management controller, its USB port) is none. RoCE beside InfiniBand is
- * another network, too: tasks spread over both could not reach each other.
+ * As in shape/devices.h, management links are left out: Ethernet where the node has a fabric, elsewhere links much
+ * slower than the fastest, and devices of no network class (the display or USB port of a management controller). RoCE
+ * beside InfiniBand is another network, and is left out: tasks spread over both could not reach each other.
  */
 enum nic_kind { NIC_PSM2, NIC_VERBS, NIC_CXI, NIC_EFA, NIC_ETHERNET, NIC_OTHER, NIC_KINDS };
 
 struct nic {
-	char name[64];		/* of the adapter: "hfi1_0", "mlx5_2"; "" of Ethernet, and where the topology does not tell */
+	char name[64];		/* of the adapter: "hfi1_0", "mlx5_2"; "" for Ethernet and where unknown */
 	char net[64];		/* of its network interface, "ib0", or "" */
 	unsigned domain, bus, slot, function;
 	enum nic_kind kind;
 	int unit;		/* the number in its name, or -1 */
 	unsigned port;		/* the first active one, from 1 */
 	char subnet[20];	/* of that port: the first half of its GID, "fe80:0000:0000:0000", or "" */
-	bool active;		/* as the topology has it, else assumed */
+	bool active;		/* from the topology; assumed where it has no port state */
 	hwloc_bitmap_t near;	/* the PUs of the NUMA nodes local to it */
 };
 
 struct nics {
 	struct nic *nic;
 	unsigned n;
-	unsigned others;	/* fabric adapters of the node that are not in here */
+	unsigned others;	/* fabric adapters of the node that were left out */
 };
 
-/* 0, or -1: memory. n may be 0. Free with nics_free. */
+/* Find the node's devices; n may be 0. 0, or -1: memory. Free with nics_free. */
 int nics_find(hwloc_topology_t t, struct nics *out, struct err *e);
 void nics_free(struct nics *n);
 
-/* How people call a device: its name, else its interface, else "". */
+/* A device's name, else its interface, else "". */
 const char *nic_label(const struct nic *n);
 
-/* What a node's tasks ask for, and which of them asks. */
-struct nic_ask {
+/* The options and masks of a node's tasks, and which of them is calling. */
+struct nic_request {
 	hwloc_topology_t topology;	/* of the whole node */
 	const struct nics *nics;
 	const struct bind_request *request;
 	const hwloc_bitmap_t *masks;	/* the PUs of each of the node's tasks */
-	unsigned local, nlocal;		/* the task's number among them, and how many they are */
-	bool bound;			/* it was us who bound the task to its PUs */
+	unsigned local, nlocal;		/* the calling task's number, and how many there are */
+	bool bound;			/* Topiary, not Slurm, bound the task to its PUs */
 };
 
 /*
- * The device of that kind of each task: the nearest active one, a remote one where none is local; of equals the one with least
- * tasks so far, then in order. Distances are those between NUMA nodes, and packages where they do not differ. chosen[0 ..
- * nlocal-1]: an index, or -1 where there is no active device, or nothing is known of the task's PUs. 0, or -1: memory.
+ * The device of that kind for each task: the nearest active one, a remote one where none is local; among equally near
+ * ones such that the number of tasks per device is as even as possible, then in order. Distances are those between
+ * NUMA nodes, and between packages where these are equal. chosen[0 .. nlocal-1]: an index, or -1 where no device is
+ * active or the task's PUs are not known. 0, or -1: memory.
  */
-int nics_choose(const struct nic_ask *a, enum nic_kind kind, int *chosen, struct err *e);
+int nics_choose(const struct nic_request *a, enum nic_kind kind, int *chosen, struct err *e);
 
 /*
- * The task's rails of that kind, as indices, by what is asked: its chosen device, all as near as that one (local), or all active
- * ones (all). 0, or -1: memory.
+ * The calling task's rails of that kind, as indices: its chosen device; with --topo-nic=local all devices as near as
+ * that one; with all every active one. 0, or -1: memory.
  */
-int nics_rails(const struct nic_ask *a, enum nic_kind kind, const int *chosen, hwloc_bitmap_t rails, struct err *e);
+int nics_rails(const struct nic_request *a, enum nic_kind kind, const int *chosen, hwloc_bitmap_t rails, struct err *e);
 
 /*
- * Export for the task what makes its stacks use these. What the user, or anybody, set of a stack leaves that stack alone, and
- * a kind whose active devices are in several subnets is never restricted: tasks on one could not reach the others. told: the
- * labels of the task's devices, "mlx5_0,mlx5_1", without kinds of which that is so. 0, or -1: memory.
+ * Export to the calling task the variables that make its communication stacks use these devices. A stack of which any
+ * variable is set already is left alone, and so is a kind whose active devices are in several subnets: tasks on one
+ * could not reach the others. names: the labels of the task's devices, "mlx5_0,mlx5_1", without these kinds. 0, or -1:
+ * memory.
  */
-int nics_export(const struct nic_ask *a, const struct vars *v, struct buf *told, struct err *e);
+int nics_export(const struct nic_request *a, const struct bind_vars *v, struct buf *names, struct err *e);
 
 #endif

@@ -4,79 +4,151 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "bind/nic_reach.h"
+#include "bind/nic_distance.h"
 
-static bool usable(const struct nic *n, enum nic_kind kind)
+static bool is_usable(const struct nic *n, enum nic_kind kind)
 {
 	return n->active && n->kind == kind;
 }
 
-static int choose_one(const struct reach *r, enum nic_kind kind, const unsigned *load, hwloc_const_bitmap_t pus)
+/* The bipartite graph of tasks and their nearest devices, and the assignment so far. */
+struct nic_match {
+	unsigned tasks, devices;
+	bool *near;		/* [task * devices + device] */
+	unsigned *load;		/* tasks of each device */
+	int *chosen;		/* the caller's */
+	unsigned *queue, *via;	/* of the breadth-first search: devices as found, and through which task */
+	bool *found;
+};
+
+static void match_free(struct nic_match *m)
 {
-	unsigned long least = ULONG_MAX;
-	int best = -1;
-
-	for (unsigned i = 0; i < r->nics->n; i++) {
-		unsigned long far;
-
-		if (!usable(&r->nics->nic[i], kind))
-			continue;
-		far = reach_distance(r, i, pus);
-		if (best >= 0 && (far > least || (far == least && load[i] >= load[best])))
-			continue;
-		least = far;
-		best = i;
-	}
-	return best;
+	free(m->near);
+	free(m->load);
+	free(m->queue);
+	free(m->via);
+	free(m->found);
 }
 
-int nics_choose(const struct nic_ask *a, enum nic_kind kind, int *chosen, struct err *e)
+static int match_make(struct nic_match *m, struct err *e)
 {
-	unsigned *load = calloc(a->nics->n + 1, sizeof(*load));
-	struct reach r;
+	m->near = calloc((size_t) m->tasks * m->devices + 1, sizeof(*m->near));
+	m->load = calloc(m->devices + 1, sizeof(*m->load));
+	m->queue = calloc(m->devices + 1, sizeof(*m->queue));
+	m->via = calloc(m->devices + 1, sizeof(*m->via));
+	m->found = calloc(m->devices + 1, sizeof(*m->found));
+	if (m->near && m->load && m->queue && m->via && m->found)
+		return 0;
+	match_free(m);
+	return err_set(e, "out of memory");
+}
 
-	if (!load)
-		return err_set(e, "out of memory");
-	if (reach_find(a->topology, a->nics, &r, e)) {
-		free(load);
+static void find_near(struct nic_match *m, const struct nic_distances *r, enum nic_kind kind, unsigned task,
+	hwloc_const_bitmap_t pus)
+{
+	bool *near = m->near + (size_t) task * m->devices;
+	unsigned long least = ULONG_MAX;
+
+	for (unsigned i = 0; i < m->devices && !hwloc_bitmap_iszero(pus); i++) {
+		unsigned long far = is_usable(&r->nics->nic[i], kind) ? nic_distance(r, i, pus) : ULONG_MAX;
+
+		if (far < least)
+			memset(near, 0, m->devices * sizeof(*near));
+		if (far < least)
+			least = far;
+		near[i] = far == least && far < ULONG_MAX;
+	}
+}
+
+static unsigned expand_task(struct nic_match *m, unsigned task, unsigned n)
+{
+	for (unsigned d = 0; d < m->devices; d++) {
+		if (!m->near[(size_t) task * m->devices + d] || m->found[d])
+			continue;
+		m->found[d] = true;
+		m->via[d] = task;
+		m->queue[n++] = d;
+	}
+	return n;
+}
+
+/*
+ * Assign each task in turn to the least loaded device reachable by moving earlier tasks between their nearest devices,
+ * along a shortest alternating path: the result is an optimal semi-matching (Harvey, Ladner, Lovasz and Tamir,
+ * "Semi-matchings for bipartite graphs and load balancing", J. Algorithms 59, 2006, algorithm ASM1).
+ */
+static void match_add(struct nic_match *m, unsigned task)
+{
+	unsigned n, best;
+
+	memset(m->found, 0, m->devices * sizeof(*m->found));
+	n = expand_task(m, task, 0);
+	if (!n)
+		return;
+	best = m->queue[0];
+	for (unsigned i = 0; i < n; i++) {
+		if (m->load[m->queue[i]] < m->load[best])
+			best = m->queue[i];
+		for (unsigned u = 0; u < task; u++)
+			if (m->chosen[u] == (int) m->queue[i])
+				n = expand_task(m, u, n);
+	}
+	m->load[best]++;
+	for (int to = best, from; to >= 0; to = from) {
+		from = m->chosen[m->via[to]];
+		m->chosen[m->via[to]] = to;
+	}
+}
+
+int nics_choose(const struct nic_request *a, enum nic_kind kind, int *chosen, struct err *e)
+{
+	struct nic_match m = { .tasks = a->nlocal, .devices = a->nics->n, .chosen = chosen };
+	struct nic_distances r;
+
+	if (nic_distances_find(a->topology, a->nics, &r, e))
+		return -1;
+	if (match_make(&m, e)) {
+		nic_distances_free(&r);
 		return -1;
 	}
 	for (unsigned i = 0; i < a->nlocal; i++) {
-		chosen[i] = hwloc_bitmap_iszero(a->masks[i]) ? -1 : choose_one(&r, kind, load, a->masks[i]);
-		if (chosen[i] >= 0)
-			load[chosen[i]]++;
+		chosen[i] = -1;
+		find_near(&m, &r, kind, i, a->masks[i]);
+		match_add(&m, i);
 	}
-	reach_free(&r);
-	free(load);
+	nic_distances_free(&r);
+	match_free(&m);
 	return 0;
 }
 
-static int add_equals(const struct nic_ask *a, enum nic_kind kind, unsigned chosen, hwloc_bitmap_t rails, struct err *e)
+static int add_equally_near(const struct nic_request *a, enum nic_kind kind, unsigned chosen, hwloc_bitmap_t rails,
+	struct err *e)
 {
-	struct reach r;
+	struct nic_distances r;
 	unsigned long least;
 
-	if (reach_find(a->topology, a->nics, &r, e))
+	if (nic_distances_find(a->topology, a->nics, &r, e))
 		return -1;
-	least = reach_distance(&r, chosen, a->masks[a->local]);
+	least = nic_distance(&r, chosen, a->masks[a->local]);
 	for (unsigned i = 0; i < a->nics->n; i++)
-		if (usable(&a->nics->nic[i], kind) && reach_distance(&r, i, a->masks[a->local]) == least)
+		if (is_usable(&a->nics->nic[i], kind) && nic_distance(&r, i, a->masks[a->local]) == least)
 			hwloc_bitmap_set(rails, i);
-	reach_free(&r);
+	nic_distances_free(&r);
 	return 0;
 }
 
-int nics_rails(const struct nic_ask *a, enum nic_kind kind, const int *chosen, hwloc_bitmap_t rails, struct err *e)
+int nics_rails(const struct nic_request *a, enum nic_kind kind, const int *chosen, hwloc_bitmap_t rails, struct err *e)
 {
 	hwloc_bitmap_zero(rails);
 	if (chosen[a->local] < 0)
 		return 0;
 	hwloc_bitmap_set(rails, chosen[a->local]);
 	if (a->request->nic == NIC_LOCAL)
-		return add_equals(a, kind, chosen[a->local], rails, e);
+		return add_equally_near(a, kind, chosen[a->local], rails, e);
 	for (unsigned i = 0; a->request->nic == NIC_ALL && i < a->nics->n; i++)
-		if (usable(&a->nics->nic[i], kind))
+		if (is_usable(&a->nics->nic[i], kind))
 			hwloc_bitmap_set(rails, i);
 	return 0;
 }

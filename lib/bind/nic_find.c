@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bind/nic_reach.h"
+#include "bind/nic_distance.h"
 
 /* PCI classes (PCI Code and ID Assignment Specification). */
 enum { CLASS_NETWORK = 0x02, CLASS_INFINIBAND = 0x0207 };
 
 enum { VENDOR_CRAY = 0x17db, VENDOR_AMAZON = 0x1d0f };
 
-/* Vendors with one fabric, whatever their driver or udev call the device. */
+/* Vendors with a single fabric, whatever the driver or udev names the device. */
 static const struct {
 	unsigned vendor;
 	enum nic_kind kind;
@@ -22,22 +22,26 @@ static const struct {
 	{ VENDOR_AMAZON, NIC_EFA },
 };
 
-/* Adapters by their kernel driver, and as udev renames them (rdma-core, rdma_rename): infiniband, RoCE, iWARP, Omni-Path. */
+/*
+ * Adapters by their kernel driver's names, and by udev's (rdma-core, rdma_rename): InfiniBand, RoCE, iWARP, Omni-Path.
+ */
 static const struct {
 	const char *prefix;
 	enum nic_kind kind;
 } drivers[] = {
 	{ "hfi1_", NIC_PSM2 }, { "opap", NIC_PSM2 }, { "cxi", NIC_CXI }, { "efa_", NIC_EFA },
-	{ "mlx5_", NIC_VERBS }, { "mlx4_", NIC_VERBS }, { "mthca", NIC_VERBS }, { "bnxt_re", NIC_VERBS }, { "irdma", NIC_VERBS },
-	{ "i40iw", NIC_VERBS }, { "qedr", NIC_VERBS }, { "cxgb", NIC_VERBS }, { "hns_", NIC_VERBS }, { "ib", NIC_VERBS },
+	{ "mlx5_", NIC_VERBS }, { "mlx4_", NIC_VERBS }, { "mthca", NIC_VERBS }, { "bnxt_re", NIC_VERBS },
+		{ "irdma", NIC_VERBS },
+	{ "i40iw", NIC_VERBS }, { "qedr", NIC_VERBS }, { "cxgb", NIC_VERBS }, { "hns_", NIC_VERBS },
+		{ "ib", NIC_VERBS },
 	{ "roce", NIC_VERBS }, { "iw", NIC_VERBS },
 };
 
-/* A device on its way in. */
-struct candidate {
+/* A device before management links are left out. */
+struct nic_candidate {
 	struct nic nic;
 	bool fabric;
-	bool roce;		/* verbs, and neither of InfiniBand's class nor with a LID */
+	bool roce;		/* verbs, not of the InfiniBand class and without a LID */
 	float speed;		/* of its link, GB/s */
 };
 
@@ -61,7 +65,7 @@ static enum nic_kind kind_of(hwloc_obj_t pci, const char *adapter)
 	return NIC_OTHER;
 }
 
-/* hfi1_1, mlx5_0, cxi2: a name of the driver's own, which ends in the number that it gave. udev's names tell of slots. */
+/* hfi1_1, mlx5_0, cxi2: the driver's own names end in the unit number. udev's names have slot numbers. */
 static int unit_of(const char *name)
 {
 	static const char *const own[] = { "hfi1_", "mlx5_", "mlx4_", "cxi" };
@@ -77,20 +81,24 @@ static int unit_of(const char *name)
 	return -1;
 }
 
-/* As hwloc tells of an OpenFabrics device: Port1State, Port2State; 4 is active (InfiniBand Architecture Specification, PortState). */
-static void read_ports(hwloc_obj_t adapter, struct candidate *c)
+/*
+ * hwloc's info of an OpenFabrics device: Port1State, Port2State; 4 is active (InfiniBand Architecture Specification,
+ * PortState).
+ */
+static void read_ports(hwloc_obj_t adapter, struct nic_candidate *c)
 {
-	bool told = false;
+	bool has_state = false;
 
 	for (unsigned i = 0; i < adapter->infos_count; i++) {
 		unsigned port;
 		int end = 0;
 
-		if (sscanf(adapter->infos[i].name, "Port%uState%n", &port, &end) != 1 || !end || adapter->infos[i].name[end])
+		if (sscanf(adapter->infos[i].name, "Port%uState%n", &port, &end) != 1 || !end ||
+		    adapter->infos[i].name[end])
 			continue;
-		if (!told)
+		if (!has_state)
 			c->nic.active = false;
-		told = true;
+		has_state = true;
 		if (atoi(adapter->infos[i].value) == 4 && (!c->nic.active || port < c->nic.port)) {
 			c->nic.active = true;
 			c->nic.port = port;
@@ -121,7 +129,7 @@ static void read_subnet(hwloc_obj_t adapter, struct nic *n)
 		snprintf(n->subnet, sizeof(n->subnet), "%.*s", (int) sizeof(n->subnet) - 1, gid);
 }
 
-/* The interface of the active port: the only one, or the one that hwloc tells that port's number of. */
+/* The interface of the active port: the only one, or the one whose "Port" info has that number. */
 static void read_net(hwloc_obj_t pci, struct nic *n)
 {
 	hwloc_obj_t o = os_device(pci, HWLOC_OBJ_OSDEV_NETWORK, NULL);
@@ -137,7 +145,7 @@ static void read_net(hwloc_obj_t pci, struct nic *n)
 	}
 }
 
-static bool candidate_read(hwloc_obj_t pci, struct candidate *c)
+static bool candidate_read(hwloc_obj_t pci, struct nic_candidate *c)
 {
 	const struct hwloc_pcidev_attr_s *a = &pci->attr->pcidev;
 	hwloc_obj_t adapter = os_device(pci, HWLOC_OBJ_OSDEV_OPENFABRICS, NULL);
@@ -145,7 +153,7 @@ static bool candidate_read(hwloc_obj_t pci, struct candidate *c)
 
 	if (!adapter && !network)
 		return false;
-	*c = (struct candidate){ .speed = a->linkspeed, .nic = { .domain = a->domain, .bus = a->bus, .slot = a->dev,
+	*c = (struct nic_candidate){ .speed = a->linkspeed, .nic = { .domain = a->domain, .bus = a->bus, .slot = a->dev,
 		.function = a->func, .kind = NIC_ETHERNET, .unit = -1, .port = 1, .active = true } };
 	if (adapter) {
 		snprintf(c->nic.name, sizeof(c->nic.name), "%s", adapter->name);
@@ -153,7 +161,7 @@ static bool candidate_read(hwloc_obj_t pci, struct candidate *c)
 		read_ports(adapter, c);
 		read_subnet(adapter, &c->nic);
 	}
-	/* hwloc 2 knows no adapters of this one, but shows their interfaces. */
+	/* hwloc 2 has no OpenFabrics object for this vendor's adapters, only their network interfaces. */
 	if (adapter || a->vendor_id == VENDOR_CRAY)
 		c->nic.kind = kind_of(pci, c->nic.name);
 	c->fabric = c->nic.kind != NIC_ETHERNET;
@@ -162,8 +170,8 @@ static bool candidate_read(hwloc_obj_t pci, struct candidate *c)
 	return true;
 }
 
-/* The PUs local to a device, made up to whole domains: what is nearer than memory is no matter. */
-static hwloc_bitmap_t near_of(hwloc_topology_t t, hwloc_obj_t pci, const struct domains *d)
+/* The PUs local to a device, extended to whole NUMA nodes. */
+static hwloc_bitmap_t local_pus(hwloc_topology_t t, hwloc_obj_t pci, const struct numa_domains *d)
 {
 	hwloc_obj_t around = hwloc_get_non_io_ancestor_obj(t, pci);
 	hwloc_bitmap_t near = hwloc_bitmap_dup(around->cpuset);
@@ -178,7 +186,7 @@ static hwloc_bitmap_t near_of(hwloc_topology_t t, hwloc_obj_t pci, const struct 
 	return near;
 }
 
-static bool wanted(const struct candidate *c, const struct candidate *all, unsigned n)
+static bool is_data_network(const struct nic_candidate *c, const struct nic_candidate *all, unsigned n)
 {
 	bool fabric = false, infiniband = false;
 	float fastest = 0;
@@ -196,7 +204,8 @@ static bool wanted(const struct candidate *c, const struct candidate *all, unsig
 static int by_bus(const void *a, const void *b)
 {
 	const struct nic *x = a, *y = b;
-	const unsigned left[] = { x->domain, x->bus, x->slot, x->function }, right[] = { y->domain, y->bus, y->slot, y->function };
+	const unsigned left[] = { x->domain, x->bus, x->slot, x->function },
+		right[] = { y->domain, y->bus, y->slot, y->function };
 
 	for (size_t i = 0; i < sizeof(left) / sizeof(*left); i++)
 		if (left[i] != right[i])
@@ -204,10 +213,10 @@ static int by_bus(const void *a, const void *b)
 	return 0;
 }
 
-static void keep(struct nics *out, struct candidate *all, unsigned n)
+static void select_devices(struct nics *out, struct nic_candidate *all, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		if (wanted(&all[i], all, n)) {
+		if (is_data_network(&all[i], all, n)) {
 			out->nic[out->n++] = all[i].nic;
 			continue;
 		}
@@ -217,14 +226,14 @@ static void keep(struct nics *out, struct candidate *all, unsigned n)
 	qsort(out->nic, out->n, sizeof(*out->nic), by_bus);
 }
 
-static int collect(hwloc_topology_t t, const struct domains *d, struct candidate *all, unsigned *n)
+static int collect(hwloc_topology_t t, const struct numa_domains *d, struct nic_candidate *all, unsigned *n)
 {
 	hwloc_obj_t pci = NULL;
 
 	while ((pci = hwloc_get_next_pcidev(t, pci))) {
 		if (!candidate_read(pci, &all[*n]))
 			continue;
-		if (!(all[*n].nic.near = near_of(t, pci, d)))
+		if (!(all[*n].nic.near = local_pus(t, pci, d)))
 			return -1;
 		(*n)++;
 	}
@@ -234,23 +243,23 @@ static int collect(hwloc_topology_t t, const struct domains *d, struct candidate
 int nics_find(hwloc_topology_t t, struct nics *out, struct err *e)
 {
 	int most = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PCI_DEVICE);
-	struct candidate *all = calloc(most + 1, sizeof(*all));
+	struct nic_candidate *all = calloc(most + 1, sizeof(*all));
 	struct nics found = { .nic = calloc(most + 1, sizeof(*found.nic)) };
-	struct domains d = {0};
+	struct numa_domains d = {0};
 	unsigned n = 0;
 	int rc = -1;
 
-	if (!all || !found.nic || domains_find(t, &d, NULL) || collect(t, &d, all, &n)) {
+	if (!all || !found.nic || numa_domains_find(t, &d, NULL) || collect(t, &d, all, &n)) {
 		err_set(e, "out of memory");
 		for (unsigned i = 0; i < n; i++)
 			hwloc_bitmap_free(all[i].nic.near);
 		free(found.nic);
 	} else {
-		keep(&found, all, n);
+		select_devices(&found, all, n);
 		*out = found;
 		rc = 0;
 	}
-	domains_free(&d);
+	numa_domains_free(&d);
 	free(all);
 	return rc;
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bind/nic_paper.h"
-#include "bind/nic_reach.h"
+#include "bind/nic_distance.h"
+#include "bind/nic_psm2.h"
 
 static const struct nic *device(const struct nic_share *s, unsigned index)
 {
@@ -26,7 +26,8 @@ static hwloc_const_bitmap_t here(const struct nic_share *s)
 bool when_near(const struct nic_share *s)
 {
 	for (unsigned i = 0; i < s->ask->nics->n; i++)
-		if (device(s, i)->kind == s->kind && device(s, i)->active && hwloc_bitmap_intersects(device(s, i)->near, here(s)))
+		if (device(s, i)->kind == s->kind && device(s, i)->active &&
+		    hwloc_bitmap_intersects(device(s, i)->near, here(s)))
 			return true;
 	return false;
 }
@@ -46,10 +47,10 @@ bool when_bound(const struct nic_share *s)
 	return s->ask->bound;
 }
 
-/* The algorithm says 0 where one unit is active, which is right unless unit 0 is the one that is not. */
+/* Algorithm 1 returns 0 where a single unit is active, which is wrong when unit 0 is inactive. */
 void value_psm2_unit(const struct nic_share *s, struct buf *out)
 {
-	int unit = paper_single(s->ask->nics, -1, here(s), s->chosen[s->ask->local]);
+	int unit = psm2_unit(s->ask->nics, -1, here(s), s->chosen[s->ask->local]);
 
 	for (unsigned i = 0; i < s->ask->nics->n; i++) {
 		if (device(s, i)->kind == s->kind && device(s, i)->active && device(s, i)->unit == unit && unit >= 0) {
@@ -64,7 +65,7 @@ void value_psm2_map(const struct nic_share *s, struct buf *out)
 	hwloc_bitmap_t rails = hwloc_bitmap_alloc();
 	unsigned i;
 
-	if (!rails || !paper_rails(s->ask->nics, s->ask->request->nic == NIC_ALL ? 1 : 2, here(s), rails)) {
+	if (!rails || !psm2_rails(s->ask->nics, s->ask->request->nic == NIC_ALL ? 1 : 2, here(s), rails)) {
 		hwloc_bitmap_free(rails);
 		return;
 	}
@@ -94,8 +95,8 @@ static const char *net_of(const struct nic *n)
 	return n->net;
 }
 
-/* These stacks take one name, and that for the beginning of one. */
-static void put_unmistakable(const struct nic_share *s, const char *(*text)(const struct nic *n), struct buf *out)
+/* These stacks take one name and match it as a prefix. */
+static void append_unique_prefix(const struct nic_share *s, const char *(*text)(const struct nic *n), struct buf *out)
 {
 	const char *mine = text(own(s));
 
@@ -109,17 +110,17 @@ static void put_unmistakable(const struct nic_share *s, const char *(*text)(cons
 
 void value_name(const struct nic_share *s, struct buf *out)
 {
-	put_unmistakable(s, name_of, out);
+	append_unique_prefix(s, name_of, out);
 }
 
 void value_net(const struct nic_share *s, struct buf *out)
 {
-	put_unmistakable(s, net_of, out);
+	append_unique_prefix(s, net_of, out);
 }
 
-/* All of the rails or none: half a list would be a restriction that nobody asked for. */
-static void put_rails(const struct nic_share *s, const char *(*text)(const struct nic *n), const char *between, bool ports,
-	struct buf *out)
+/* All rails or none: a partial list would be a restriction that was not requested. */
+static void append_rails(const struct nic_share *s, const char *(*text)(const struct nic *n), const char *between,
+	bool ports, struct buf *out)
 {
 	unsigned i;
 
@@ -136,17 +137,17 @@ static void put_rails(const struct nic_share *s, const char *(*text)(const struc
 
 void value_names(const struct nic_share *s, struct buf *out)
 {
-	put_rails(s, name_of, ",", false, out);
+	append_rails(s, name_of, ",", false, out);
 }
 
 void value_names_colon(const struct nic_share *s, struct buf *out)
 {
-	put_rails(s, name_of, ":", false, out);
+	append_rails(s, name_of, ":", false, out);
 }
 
 void value_ports(const struct nic_share *s, struct buf *out)
 {
-	put_rails(s, s->kind == NIC_ETHERNET ? net_of : name_of, ",", s->kind != NIC_ETHERNET, out);
+	append_rails(s, s->kind == NIC_ETHERNET ? net_of : name_of, ",", s->kind != NIC_ETHERNET, out);
 }
 
 void value_count(const struct nic_share *s, struct buf *out)
@@ -155,10 +156,10 @@ void value_count(const struct nic_share *s, struct buf *out)
 }
 
 /*
- * Stacks that take a device's place in their own list of them: it is known where the node has no others, all are active, and the
- * order of their numbers is that of their bus ids, so that it is the same however they are sorted.
+ * For stacks that take an index into their own list of devices. It is certain where the node has no other devices, all
+ * are active, and unit numbers are in the order of bus ids, so that it does not depend on how the stack sorts.
  */
-static bool numbered(const struct nic_share *s)
+static bool has_certain_indices(const struct nic_share *s)
 {
 	const struct nics *n = s->ask->nics;
 
@@ -168,29 +169,30 @@ static bool numbered(const struct nic_share *s)
 	return !n->others && n->n > 1;
 }
 
-/* Cray's MPI ends the program otherwise: "Rank is not confined to a single NUMA node". */
-static bool all_within_domains(const struct nic_ask *a)
+/* Otherwise Cray MPICH aborts: "Rank is not confined to a single NUMA node". */
+static bool all_within_domains(const struct nic_request *a)
 {
-	struct domains d;
+	struct numa_domains d;
 	unsigned within = 0;
 
-	if (domains_find(a->topology, &d, NULL))
+	if (numa_domains_find(a->topology, &d, NULL))
 		return false;
 	for (unsigned i = 0; i < a->nlocal; i++) {
 		for (unsigned k = 0; k < d.n; k++) {
-			if (!hwloc_bitmap_iszero(a->masks[i]) && hwloc_bitmap_isincluded(a->masks[i], d.node[k]->cpuset)) {
+			if (!hwloc_bitmap_iszero(a->masks[i]) &&
+			    hwloc_bitmap_isincluded(a->masks[i], d.node[k]->cpuset)) {
 				within++;
 				break;
 			}
 		}
 	}
-	domains_free(&d);
+	numa_domains_free(&d);
 	return within == a->nlocal;
 }
 
 void value_cray_policy(const struct nic_share *s, struct buf *out)
 {
-	if (s->kind == NIC_CXI && numbered(s))
+	if (s->kind == NIC_CXI && has_certain_indices(s))
 		buf_puts(out, "USER");
 	else if (s->active > 1 && all_within_domains(s->ask))
 		buf_puts(out, "NUMA");
@@ -198,40 +200,40 @@ void value_cray_policy(const struct nic_share *s, struct buf *out)
 
 void value_cray_mapping(const struct nic_share *s, struct buf *out)
 {
-	if (s->kind != NIC_CXI || !numbered(s))
+	if (s->kind != NIC_CXI || !has_certain_indices(s))
 		return;
 	for (unsigned i = 0; i < s->ask->nics->n; i++) {
-		bool begun = false;
+		bool started = false;
 
 		for (unsigned task = 0; task < s->ask->nlocal; task++) {
 			if (s->chosen[task] != (int) i)
 				continue;
-			if (begun)
+			if (started)
 				buf_printf(out, ",%u", task);
 			else
 				buf_printf(out, "%s%d:%u", out->len ? ";" : "", device(s, i)->unit, task);
-			begun = true;
+			started = true;
 		}
 	}
 }
 
-/* MVAPICH2 counts the list's characters: a device has one digit. */
-static bool listed(const struct nic_share *s)
+/* MVAPICH2 counts the characters of the list: device numbers have one digit. */
+static bool can_list(const struct nic_share *s)
 {
 	for (unsigned task = 0; task < s->ask->nlocal; task++)
 		if (s->chosen[task] < 0)
 			return false;
-	return numbered(s) && s->ask->nics->n <= 10;
+	return has_certain_indices(s) && s->ask->nics->n <= 10;
 }
 
 void value_mvapich_policy(const struct nic_share *s, struct buf *out)
 {
-	if (listed(s))
+	if (can_list(s))
 		buf_puts(out, "FIXED_MAPPING");
 }
 
 void value_mvapich_list(const struct nic_share *s, struct buf *out)
 {
-	for (unsigned task = 0; listed(s) && task < s->ask->nlocal; task++)
+	for (unsigned task = 0; can_list(s) && task < s->ask->nlocal; task++)
 		buf_printf(out, "%s%d", task ? ":" : "", device(s, s->chosen[task])->unit);
 }

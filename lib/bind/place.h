@@ -9,22 +9,27 @@
 #include "bind/request.h"
 
 /*
- * The PUs of each of a node's tasks, out of those of a topology that is restricted to the job's cores.
+ * --topo-place: the PUs of each of a node's tasks, from a topology that is restricted to the step's cores. Called by
+ * spank_plugin/task/masks_place.c.
  *
- * compact[:LEVEL]	tasks side by side in tree order, each so many whole cores as it needs CPUs, or half of them with two
- *			SMT siblings each where there are no more; with a level, a task does not reach over the end of a
- *			domain of it as long as there is room within one
- * scatter[:LEVEL]	tasks as far apart as possible over the domains of the level, evenly, and side by side within a domain;
- *			when none is named, over NUMA nodes, and likewise over all that a NUMA node holds. Cores as above
- * mem			memory first, as mpibind (Leon, MEMSYS 2017) has it: NUMA nodes in proportion to their PUs, then down to
- *			the first level with enough objects, one PU of each; SMT siblings only where cores do not suffice.
- *			Fewer tasks than NUMA nodes: each has whole ones, or the largest of them where its CPUs go into that.
- *			Where all this leaves tasks short that need not be: compact:numa
+ * compact[:LEVEL]	consecutive tasks on consecutive cores in tree order, each with as many whole cores as it needs
+ *			CPUs, or half as many with two SMT siblings each where there are not enough; with a level, no
+ *			task crosses the boundary of one of its domains as long as there is room within one
+ * scatter[:LEVEL]	tasks as far apart as possible: evenly over the domains of the level in turn, and on consecutive
+ *			cores within a domain; without a level over NUMA nodes, and likewise over the objects in a NUMA
+ *			node. Cores as above
+ * mem			memory first, as mpibind does (Leon, MEMSYS 2017): tasks to NUMA nodes in proportion to their
+ *			PUs, then to the objects of the first level that has enough of them, one PU of each; SMT siblings
+ *			only where cores do not suffice. With fewer tasks than NUMA nodes each has whole nodes, or the
+ *			largest of them if its CPUs fit into that. Where this would leave a task too few CPUs that has
+ *			enough otherwise: compact:numa
  *
- * Cores are split where whole ones do not suffice for all tasks. masks[0 .. ntasks-1] are the caller's, allocated and
- * empty. cpus: of a task; 0: nobody said, which is 1 but for mem, where tasks then share out all cores. More CPUs asked than
- * there are: tasks share PUs evenly. 0, or -1 with an error: a level that this topology does not have, memory.
+ * Cores are divided where whole ones do not suffice for all tasks. masks[0 .. ntasks-1] are the caller's, allocated
+ * and empty. cpus: per task; 0: not set, which means 1, except for mem, where tasks then share out all cores. If more
+ * CPUs are requested than there are, tasks share PUs evenly. 0, or -1 with an error: a level that this topology does
+ * not have, memory.
  */
-int place_tasks(hwloc_topology_t t, const struct bind_request *r, unsigned ntasks, unsigned cpus, hwloc_bitmap_t *masks, struct err *e);
+int place_tasks(hwloc_topology_t t, const struct bind_request *r, unsigned ntasks, unsigned cpus, hwloc_bitmap_t *masks,
+	struct err *e);
 
 #endif

@@ -7,51 +7,56 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A word with what may follow its colon or comma. */
-enum tail { TAIL_NONE, TAIL_LEVEL, TAIL_SCOPE, TAIL_STRICT };
+/* What may follow a keyword. */
+enum suffix { SUFFIX_NONE, SUFFIX_LEVEL, SUFFIX_SCOPE, SUFFIX_STRICT };
 
-struct word {
+struct keyword {
 	const char *word;
 	int value;
-	enum tail tail;
+	enum suffix suffix;
 };
 
-#define WORDS_MAX 5
+#define KEYWORDS_MAX 5
 
-static const struct option {
+static const struct bind_option {
 	const char *name;
 	size_t field;		/* of struct bind_request, an enum */
-	const char *takes;
-	struct word words[WORDS_MAX];
+	const char *values;
+	struct keyword keywords[KEYWORDS_MAX];
 } options[] = {
 	{ "topo-place", offsetof(struct bind_request, place), "off, compact[:LEVEL], scatter[:LEVEL], mem", {
-		{ "off", PLACE_OFF, 0 }, { "compact", PLACE_COMPACT, TAIL_LEVEL }, { "scatter", PLACE_SCATTER, TAIL_LEVEL },
+		{ "off", PLACE_OFF, 0 }, { "compact", PLACE_COMPACT, SUFFIX_LEVEL },
+			{ "scatter", PLACE_SCATTER, SUFFIX_LEVEL },
 		{ "mem", PLACE_MEM, 0 } } },
 	{ "topo-membind", offsetof(struct bind_request, memory), "off, local, bind, interleave[:job|task]", {
 		{ "off", MEMORY_OFF, 0 }, { "local", MEMORY_LOCAL, 0 }, { "bind", MEMORY_BIND, 0 },
-		{ "interleave", MEMORY_INTERLEAVE, TAIL_SCOPE } } },
+		{ "interleave", MEMORY_INTERLEAVE, SUFFIX_SCOPE } } },
 	{ "topo-omp", offsetof(struct bind_request, omp), "off, auto, gomp, kmp", {
 		{ "off", OMP_OFF, 0 }, { "auto", OMP_AUTO, 0 }, { "gomp", OMP_GOMP, 0 }, { "kmp", OMP_KMP, 0 } } },
 	{ "topo-hugepages", offsetof(struct bind_request, huge), "off, thp, hugetlb", {
 		{ "off", HUGE_OFF, 0 }, { "thp", HUGE_THP, 0 }, { "hugetlb", HUGE_TLB, 0 } } },
-	{ "topo-nic", offsetof(struct bind_request, nic), "off, auto, one, local, all, each but off with ,strict after it", {
-		{ "off", NIC_OFF, 0 }, { "auto", NIC_AUTO, TAIL_STRICT }, { "one", NIC_ONE, TAIL_STRICT },
-		{ "local", NIC_LOCAL, TAIL_STRICT }, { "all", NIC_ALL, TAIL_STRICT } } },
-	{ "topo-report", offsetof(struct bind_request, report), "nothing, table, json, off", {
-		{ "", REPORT_TABLE, 0 }, { "table", REPORT_TABLE, 0 }, { "json", REPORT_JSON, 0 }, { "off", REPORT_OFF, 0 } } },
+	{ "topo-nic", offsetof(struct bind_request, nic),
+		"off, auto, one, local, all, each but off optionally followed by ,strict", {
+		{ "off", NIC_OFF, 0 }, { "auto", NIC_AUTO, SUFFIX_STRICT }, { "one", NIC_ONE, SUFFIX_STRICT },
+		{ "local", NIC_LOCAL, SUFFIX_STRICT }, { "all", NIC_ALL, SUFFIX_STRICT } } },
+	{ "topo-report", offsetof(struct bind_request, report), "table, json, off, or no value", {
+		{ "", REPORT_TABLE, 0 }, { "table", REPORT_TABLE, 0 }, { "json", REPORT_JSON, 0 },
+			{ "off", REPORT_OFF, 0 } } },
+	{ "topo-hwloc", offsetof(struct bind_request, hwloc), "on, off",
+		{ { "on", HWLOC_STEP, 0 }, { "off", HWLOC_OWN, 0 } } },
 };
 
 #define COUNT (sizeof(options) / sizeof(options[0]))
 
-typedef int tail_fn(struct bind_request *r, const char *text);
+typedef int suffix_fn(struct bind_request *r, const char *text);
 
-static int no_tail(struct bind_request *r, const char *text)
+static int no_suffix(struct bind_request *r, const char *text)
 {
 	(void) r;
 	return *text ? -1 : 0;
 }
 
-static int level_tail(struct bind_request *r, const char *text)
+static int level_suffix(struct bind_request *r, const char *text)
 {
 	hwloc_obj_type_t type;
 
@@ -65,34 +70,35 @@ static int level_tail(struct bind_request *r, const char *text)
 	return 0;
 }
 
-static int scope_tail(struct bind_request *r, const char *text)
+static int scope_suffix(struct bind_request *r, const char *text)
 {
 	r->scope = strcmp(text, ":job") ? SCOPE_TASK : SCOPE_JOB;
 	return !*text || !strcmp(text, ":task") || r->scope == SCOPE_JOB ? 0 : -1;
 }
 
-static int strict_tail(struct bind_request *r, const char *text)
+static int strict_suffix(struct bind_request *r, const char *text)
 {
 	r->strict = !strcmp(text, ",strict");
 	return !*text || r->strict ? 0 : -1;
 }
 
-static tail_fn *const tails[] = {
-	[TAIL_NONE] = no_tail, [TAIL_LEVEL] = level_tail, [TAIL_SCOPE] = scope_tail, [TAIL_STRICT] = strict_tail,
+static suffix_fn *const suffixes[] = {
+	[SUFFIX_NONE] = no_suffix, [SUFFIX_LEVEL] = level_suffix, [SUFFIX_SCOPE] = scope_suffix,
+		[SUFFIX_STRICT] = strict_suffix,
 };
 
-static int set(const struct option *o, struct bind_request *r, const char *value)
+static int set_option(const struct bind_option *o, struct bind_request *r, const char *value)
 {
 	size_t len = strcspn(value, ":,");
 
-	/* What an earlier word had after it goes with it. */
-	for (const struct word *w = o->words; w < o->words + WORDS_MAX && w->word; w++)
-		tails[w->tail](r, "");
-	for (const struct word *w = o->words; w < o->words + WORDS_MAX && w->word; w++) {
+	/* The suffix of an earlier value is reset with it. */
+	for (const struct keyword *w = o->keywords; w < o->keywords + KEYWORDS_MAX && w->word; w++)
+		suffixes[w->suffix](r, "");
+	for (const struct keyword *w = o->keywords; w < o->keywords + KEYWORDS_MAX && w->word; w++) {
 		if (strlen(w->word) != len || memcmp(value, w->word, len))
 			continue;
 		memcpy((char *) r + o->field, &w->value, sizeof(w->value));
-		return tails[w->tail](r, value + len);
+		return suffixes[w->suffix](r, value + len);
 	}
 	return -1;
 }
@@ -101,13 +107,14 @@ int bind_request_set(struct bind_request *r, const char *name, const char *value
 {
 	struct bind_request new = *r;
 
-	for (const struct option *o = options; o < options + COUNT; o++) {
+	for (const struct bind_option *o = options; o < options + COUNT; o++) {
 		if (strcmp(name, o->name))
 			continue;
-		if (set(o, &new, value ? value : ""))
-			return err_set(e, "--%s=%.60s: not one of %s", name, value ? value : "", o->takes);
+		if (set_option(o, &new, value ? value : ""))
+			return err_set(e, "--%s=%.60s: invalid value, expected one of: %s", name, value ? value : "",
+			       o->values);
 		*r = new;
 		return 0;
 	}
-	return err_set(e, "--%.60s: no such option", name);
+	return err_set(e, "--%.60s: unknown Topiary option", name);
 }

@@ -9,9 +9,9 @@
 #include "base/err.h"
 
 /*
- * What a task is to get on its node, in the words of --topo-place, --topo-membind, --topo-omp, --topo-hugepages, --topo-nic and
- * --topo-report. All zero: nothing is asked. One reader for the submit side, which refuses a bad word, and for the node, where the
- * same word comes from the user again and is read again.
+ * The parsed values of --topo-place, --topo-membind, --topo-omp, --topo-hugepages, --topo-nic, --topo-report and
+ * --topo-hwloc. All zero: none is set. Called by spank_plugin/options.c, on the submit side, which refuses a bad
+ * value, and on the node, which validates it again.
  */
 enum bind_place { PLACE_OFF, PLACE_COMPACT, PLACE_SCATTER, PLACE_MEM };
 enum bind_memory { MEMORY_OFF, MEMORY_LOCAL, MEMORY_BIND, MEMORY_INTERLEAVE };
@@ -20,22 +20,24 @@ enum bind_omp { OMP_OFF, OMP_AUTO, OMP_GOMP, OMP_KMP };
 enum bind_huge { HUGE_OFF, HUGE_THP, HUGE_TLB };
 enum bind_nic { NIC_OFF, NIC_AUTO, NIC_ONE, NIC_LOCAL, NIC_ALL };
 enum bind_report { REPORT_OFF, REPORT_TABLE, REPORT_JSON };
+enum bind_hwloc { HWLOC_STEP, HWLOC_OWN };
 
 struct bind_request {
 	enum bind_place place;
-	char level[16];		/* of compact and scatter, as hwloc_type_sscanf reads it: "package", "l3", "numa"; or "" */
+	char level[16];		/* of compact and scatter, for hwloc_type_sscanf: "package", "l3", "numa"; or "" */
 	enum bind_memory memory;
-	enum bind_scope scope;	/* of interleave: over the memory of the task's cores, or of all of the job's on the node */
+	enum bind_scope scope;	/* of interleave: the NUMA nodes of the task's cores, or of the step's */
 	enum bind_omp omp;
 	enum bind_huge huge;
 	enum bind_nic nic;
-	bool strict;		/* filters, too, for stacks that choose well by themselves */
+	bool strict;		/* also set filters for stacks that choose well by themselves */
 	enum bind_report report;
+	enum bind_hwloc hwloc;	/* hwloc in programs loads the step's topology, or discovers by itself */
 };
 
 /*
- * Set what one option says; name is as the user types it but for the dashes, "topo-place"; value is NULL or "" where it has none.
- * 0, or -1 with r untouched and a sentence that begins with the option and lists what it takes.
+ * Set one option by its name without dashes, "topo-place"; value is NULL or "" where it has none. 0, or -1 with r
+ * unchanged and an error that begins with the option and lists its values.
  */
 int bind_request_set(struct bind_request *r, const char *name, const char *value, struct err *e);
 

@@ -5,10 +5,10 @@
 
 #include <stdbool.h>
 
-/* Where variables for a task go; the caller of what exports them decides where that is: Slurm's environment of a task, or a test. */
-struct vars {
-	bool (*has)(void *env, const char *name);			/* did the user, or anybody, set it? */
-	void (*set)(void *env, const char *name, const char *value);	/* only if it has not */
+/* The environment that nic_vars.c and omp.c export to: of a task in Slurm (spank_plugin/task/task.c), or of a test. */
+struct bind_vars {
+	bool (*has)(void *env, const char *name);			/* is it set, by whomever? */
+	void (*set)(void *env, const char *name, const char *value);	/* only if it is not set */
 	void *env;
 };
 

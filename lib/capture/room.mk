@@ -1,5 +1,5 @@
-# The recorders for MPIs without monitoring of their own, one for each kind of handles: that of mpicc, as Open MPI's, and that of MPICH,
-# which serves what descends from it, too. `make capture MPICC=...` builds the first for another one. They are linked with none.
+# The recorders, one for each MPI ABI: that of mpicc, usually Open MPI's, and that of MPICH, which Intel MPI shares. They are not linked with an
+# MPI library. `make capture MPICC=...` builds the first for another one.
 MPICC ?= $(shell command -v mpicc)
 MPICC_MPICH ?= $(filter-out $(realpath $(shell command -v $(firstword $(MPICC) mpicc))),$(realpath $(shell command -v mpicc.mpich)))
 CAPTURE = $(BUILD)/libtopiary-capture.so

@@ -6,9 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The first word is its version. */
-#define CLAIM_FORMAT "topiary1 %s %s %" PRIu64 " %" PRIu64 " %s"
+/*
+ * The first word is its version. Version 1 had no purpose: it could be taken for any request, so that it is no longer
+ * read.
+ */
+#define CLAIM_FORMAT "topiary2 %s %s %s %" PRIu64 " %" PRIu64 " %s"
 
+#define LOWER "abcdefghijklmnopqrstuvwxyz"
 #define LOWER_HEX "0123456789abcdef"
 #define NODE_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
@@ -20,7 +24,10 @@ bool claim_node_valid(const char *name)
 		*name != '.' && *name != '-';
 }
 
-/* A UUID as Linux writes it (RFC 4122, 8-4-4-4-12): PostgreSQL would refuse another, and all that comes in one batch with it. */
+/*
+ * A UUID as Linux writes it (RFC 4122, 8-4-4-4-12): PostgreSQL would refuse another, and all that comes in one batch
+ * with it.
+ */
 static bool boot_id_valid(const char *id)
 {
 	static const size_t groups[] = { 8, 4, 4, 4, 12 };
@@ -35,15 +42,16 @@ static bool boot_id_valid(const char *id)
 
 static bool claim_valid(const struct claim *c)
 {
-	return claim_node_valid(c->node) && boot_id_valid(c->boot_id) &&
-		strlen(c->sha256) == HASH_HEX - 1 && strspn(c->sha256, LOWER_HEX) == HASH_HEX - 1;
+	return *c->purpose && !c->purpose[strspn(c->purpose, LOWER)] && claim_node_valid(c->node) &&
+		boot_id_valid(c->boot_id) && strlen(c->sha256) == HASH_HEX - 1 &&
+		strspn(c->sha256, LOWER_HEX) == HASH_HEX - 1;
 }
 
 int claim_write(const struct claim *c, char text[static CLAIM_MAX])
 {
 	if (!claim_valid(c))
 		return -1;
-	snprintf(text, CLAIM_MAX, CLAIM_FORMAT, c->node, c->boot_id, c->seq, c->length, c->sha256);
+	snprintf(text, CLAIM_MAX, CLAIM_FORMAT, c->purpose, c->node, c->boot_id, c->seq, c->length, c->sha256);
 	return 0;
 }
 
@@ -53,8 +61,9 @@ int claim_parse(const char *text, struct claim *out)
 	char again[CLAIM_MAX];
 
 	/* sscanf forgives signs, blanks and what follows; the one spelling that we write is the one we read. */
-	if (sscanf(text, "topiary1 %255s %36s %" SCNu64 " %" SCNu64 " %64s",
-		   c.node, c.boot_id, &c.seq, &c.length, c.sha256) != 5 || claim_write(&c, again) || strcmp(again, text))
+	if (sscanf(text, "topiary2 %15s %255s %36s %" SCNu64 " %" SCNu64 " %64s", c.purpose, c.node, c.boot_id, &c.seq,
+		   &c.length, c.sha256) != 6 ||
+	    claim_write(&c, again) || strcmp(again, text))
 		return -1;
 	*out = c;
 	return 0;

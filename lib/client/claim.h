@@ -9,10 +9,12 @@
 #include "base/hash.h"
 
 /*
- * What an agent signs with munge: which node exports which document, at which boot and in which order. The document itself is
- * never inside (munge's limit is 1 MiB).
+ * What is signed with munge: what for, which node and which document, at which boot and in which order. The document
+ * itself is never inside (munge's limit is 1 MiB). The purpose keeps a credential from being taken for another request
+ * than it was made for.
  */
 struct claim {
+	char purpose[16];	/* one of CLAIM_*, or another word of a-z */
 	char node[256];
 	char boot_id[37];	/* /proc/sys/kernel/random/boot_id */
 	uint64_t seq;		/* grows with each attempt of a boot */
@@ -22,10 +24,17 @@ struct claim {
 
 #define CLAIM_MAX 512	/* bytes as text, the NUL too */
 
+#define CLAIM_EXPORT "export"	/* by an agent: this is the node's topology */
+#define CLAIM_ACK "ack"		/* by the registry: it is kept */
+#define CLAIM_ACCEPT "accept"	/* by an administrator: the node is as its class shall be */
+#define CLAIM_FSCK "fsck"	/* by an administrator: check what is stored */
+#define CLAIM_READ "read"	/* by whoever reads what is not for everybody */
+#define CLAIM_FABRIC "fabric"	/* by an administrator: this is the fabric */
+
 /* The one line of text that is signed. 0, or -1 when the claim is none that can be. */
 int claim_write(const struct claim *c, char text[static CLAIM_MAX]);
 
-/* Only the spelling that claim_write has is read. 0, or -1 with *out untouched. */
+/* Only the spelling that claim_write has is read, and no claim of another version. 0, or -1 with *out untouched. */
 int claim_parse(const char *text, struct claim *out);
 
 /* A name that a node may have: 1 to 255 of A-Z a-z 0-9 . _ - and not beginning with '.' or '-'. */

@@ -6,6 +6,7 @@
 #include <munge.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static munge_ctx_t context_new(const char *socket)
 {
@@ -32,7 +33,7 @@ char *cred_sign(const struct claim *c, uid_t reader, const char *socket, struct 
 	munge_ctx_t ctx;
 
 	if (claim_write(c, text)) {
-		err_set(e, "%s: no claim can be signed for this node, boot or hash", c->node);
+		err_set(e, "%s: invalid node name, boot ID or hash: nothing was signed", c->node);
 		return NULL;
 	}
 	if ((ctx = context_new(socket)) &&
@@ -59,10 +60,14 @@ int cred_check(const char *cred, const char *socket, struct claim *c, uid_t *sig
 	if (ctx)
 		rc = munge_decode(cred, ctx, &payload, &len, &uid, &gid);
 	/* munge gives payload and uid of expired and replayed credentials too. */
-	if (rc != EMUNGE_SUCCESS)
+	if (rc == EMUNGE_CRED_UNAUTHORIZED)
+		err_set(e, "munge: %s: the credential is restricted to another user; RegistryUser must be uid %u on every "
+			"host", reason(ctx, rc), (unsigned) geteuid());
+	else if (rc != EMUNGE_SUCCESS)
 		err_set(e, "munge: %s", reason(ctx, rc));
 	else if (!payload || memchr(payload, '\0', len) || claim_parse(payload, c))
-		err_set(e, "the credential carries no claim of this version");
+		err_set(e, "the credential has an unsupported payload: topiaryd, topiary-agent and topiary must be of the "
+			"same release");
 	else {
 		*signer = uid;
 		result = 0;

@@ -15,9 +15,9 @@
 char *cred_sign(const struct claim *c, uid_t reader, const char *socket, struct err *e);
 
 /*
- * Decode a credential. 0 only when munge vouches for it whole: an expired, rewound or replayed one is an error that says so
- * (munge.h, munge_err_t), and nothing of it is given out. *signer is the uid that signed.
- * On -1 errno is EACCES for a credential that is refused, EHOSTDOWN when munged cannot be asked.
+ * Decode a credential. 0 only when munge vouches for it whole: an expired, rewound or replayed one is an error that
+ * says so (munge.h, munge_err_t), and nothing of it is given out. *signer is the uid that signed. On -1 errno is EACCES
+ * for a credential that is refused, EHOSTDOWN when munged cannot be asked.
  */
 int cred_check(const char *cred, const char *socket, struct claim *c, uid_t *signer, struct err *e);
 

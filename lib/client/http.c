@@ -67,7 +67,10 @@ static void set_options(CURL *curl, const struct http_request *r, const char *ur
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long) r->timeout);
 	/* A credential goes to the address that was configured, and to no other. */
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2);
+	if (r->ca && *r->ca)
+		curl_easy_setopt(curl, CURLOPT_CAINFO, r->ca);
 	curl_easy_setopt(curl, CURLOPT_PROXY, "");
 	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
@@ -128,7 +131,7 @@ done:
 	if (rc == CURLE_OK) {
 		*a = got;
 	} else {
-		err_set(e, "%s: %s", url.data ? url.data : r->base, *why ? why : curl_easy_strerror(rc));
+		err_set(e, "no answer from %s: %s", r->base, *why ? why : curl_easy_strerror(rc));
 		http_free(&got);
 	}
 	curl_slist_free_all(headers);

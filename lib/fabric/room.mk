@@ -1,2 +1,2 @@
-$(eval $(call archive,fabric,$(wildcard lib/fabric/*.c),yaml-0.1 jansson))
-$(eval $(call unit,test_fabric,tests/unit/test_fabric.c,fabric topo base,yaml-0.1 jansson,-lm))
+$(eval $(call archive,fabric,$(wildcard lib/fabric/*/*.c),yaml-0.1 jansson))
+$(eval $(call unit,test_fabric,tests/unit/test_fabric.c,fabric $(TOPOLOGY),yaml-0.1 jansson,-lm))

@@ -38,7 +38,7 @@ _topiary_values() {
 	*:--severity) echo cosmetic wiring capacity ;;
 	*:--mode) echo strict allow-extra allow-missing ignore ;;
 	show:--synthetic) echo hierarchy cores detail allocation ;;
-	map:--format) echo plain openmpi openmpi5 mpich intelmpi mvapich2 cray srun ;;
+	map:--format) echo plain openmpi openmpi-seq openmpi5 mpich intelmpi mvapich2 cray srun ;;
 	matrix:--format) echo mm dense grf ;;
 	fabric:--xml) echo FILE ;;
 	fabric:--format) echo slurm slurm-yaml paper scotch json ;;

@@ -2,8 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 
 /*
- * An MPI program that sends in the ways its arguments name, to the end that the last may be: `ways often abort`. What it sends differs
- * from way to way and from pair to pair. It ends with 77 when its MPI does not have one.
+ * An MPI program that sends in the ways its arguments name, to the end that the last may be: `ways often abort`. What
+ * it sends differs from way to way and from pair to pair. It ends with 77 when its MPI does not have one.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -191,7 +191,10 @@ static void send_together_later(void)
 	MPI_Comm_free(&graph);
 }
 
-/* Evens and odds: the first even rank has something for all odd ones, all odd ones have something for it; and all for all. */
+/*
+ * Evens and odds: the first even rank has something for all odd ones, all odd ones have something for it; and all for
+ * all.
+ */
 static void send_together_across(void)
 {
 	int root = rank % 2 ? 0 : rank ? MPI_PROC_NULL : MPI_ROOT;
@@ -233,7 +236,8 @@ static void send_long(void)
 	do {
 		more = MPI_Wtime() - start < 1.5;
 		MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
-		MPI_Sendrecv(out, 8, MPI_CHAR, rank ^ 1, 0, in, 8, MPI_CHAR, rank ^ 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Sendrecv(out, 8, MPI_CHAR, rank ^ 1, 0, in, 8, MPI_CHAR, rank ^ 1, 0, MPI_COMM_WORLD,
+			     MPI_STATUS_IGNORE);
 		usleep(10000);
 	} while (more);
 }
@@ -247,7 +251,8 @@ static void send_to_spawned(void)
 	MPI_Comm_spawn(self, way, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &born, MPI_ERRCODES_IGNORE);
 	if (rank < 2)
 		MPI_Send(out, 40, MPI_CHAR, rank, 0, born);
-	MPI_Sendrecv(out, 400, MPI_CHAR, rank ^ 1, 0, in, 400, MPI_CHAR, rank ^ 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Sendrecv(out, 400, MPI_CHAR, rank ^ 1, 0, in, 400, MPI_CHAR, rank ^ 1, 0, MPI_COMM_WORLD,
+		     MPI_STATUS_IGNORE);
 	MPI_Comm_disconnect(&born);
 }
 
@@ -257,7 +262,8 @@ static void send_spawned(void)
 
 	MPI_Comm_get_parent(&parent);
 	MPI_Recv(in, 40, MPI_CHAR, rank, 0, parent, MPI_STATUS_IGNORE);
-	MPI_Sendrecv(out, 4000, MPI_CHAR, rank ^ 1, 0, in, 4000, MPI_CHAR, rank ^ 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Sendrecv(out, 4000, MPI_CHAR, rank ^ 1, 0, in, 4000, MPI_CHAR, rank ^ 1, 0, MPI_COMM_WORLD,
+		     MPI_STATUS_IGNORE);
 	MPI_Comm_disconnect(&parent);
 }
 

@@ -6,8 +6,8 @@
 
 void mpi_init_(MPI_Fint *error);
 void mpi_comm_rank_(MPI_Fint *comm, MPI_Fint *rank, MPI_Fint *error);
-void mpi_sendrecv_replace_(void *data, MPI_Fint *n, MPI_Fint *type, MPI_Fint *to, MPI_Fint *tag, MPI_Fint *from, MPI_Fint *in_tag,
-			   MPI_Fint *comm, MPI_Fint *status, MPI_Fint *error);
+void mpi_sendrecv_replace_(void *data, MPI_Fint *n, MPI_Fint *type, MPI_Fint *to, MPI_Fint *tag, MPI_Fint *from,
+			   MPI_Fint *in_tag, MPI_Fint *comm, MPI_Fint *status, MPI_Fint *error);
 void mpi_finalize_(MPI_Fint *error);
 
 int main(void)

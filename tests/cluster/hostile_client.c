@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 
-/* A SPANK plugin that a user has his own slurm.conf load in place of ours: it takes the same options, and looks at none of them. */
+/*
+ * A SPANK plugin that a user has his own slurm.conf load in place of ours: it takes the same options, and looks at none
+ * of them.
+ */
 #include <slurm/spank.h>
 
 SPANK_PLUGIN(topiary, 1)
@@ -15,7 +18,7 @@ static int take(int which, const char *value, int remote)
 int slurm_spank_init(spank_t sp, int argc, char **argv)
 {
 	static char *const names[] = { "topo-fit", "topo-level", "topo-request", "topo-matrix", "topo-capture", "topo-place",
-		"topo-membind", "topo-omp", "topo-hugepages", "topo-nic", "topo-report" };
+		"topo-membind", "topo-omp", "topo-hugepages", "topo-nic", "topo-report", "topo-hwloc" };
 
 	(void) argc, (void) argv;
 	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++) {

@@ -2,6 +2,8 @@
 UNITS += $(BUILD)/tests/cpus.so $(BUILD)/tests/where
 $(eval $(call linked,cpus,$(BUILD)/tests/cpus.so,tests/rig/cpus.c,,,,-shared))
 $(eval $(call linked,where,$(BUILD)/tests/where,tests/rig/where.c,,ompi-c hwloc,,))
+UNITS += $(BUILD)/tests/set_clock.so
+$(eval $(call linked,set_clock,$(BUILD)/tests/set_clock.so,tests/rig/set_clock.c,,,,-shared))
 UNITS += $(BUILD)/tests/threads $(BUILD)/tests/touch
 $(eval $(call linked,threads,$(BUILD)/tests/threads,tests/rig/threads.c,,hwloc,,-fopenmp))
 $(call objects,tests/rig/threads.c): ROOM_CFLAGS := -fopenmp
@@ -10,6 +12,9 @@ UNITS += $(BUILD)/tests/adopt
 $(eval $(call linked,adopt,$(BUILD)/tests/adopt,tests/cluster/adopt.c,,hwloc,-L$(BUILD) -ltopiary,-Xlinker -rpath='$$$$ORIGIN'))
 $(BUILD)/tests/adopt: $(BUILD)/libtopiary.so
 $(call objects,tests/cluster/adopt.c): ROOM_CFLAGS := -Ilib/app
+UNITS += $(BUILD)/tests/job_submit_site.so
+$(eval $(call linked,job_submit_site,$(BUILD)/tests/job_submit_site.so,tests/rig/job_submit_site.c,,,-z lazy,-shared))
+$(call objects,tests/rig/job_submit_site.c): ROOM_CFLAGS = -DNDEBUG -Iselect_plugin -isystem $(SLURM_SRC)
 
 RIG_ENV = CACHE=$(CACHE) TOPIARY_CACHE=$(CACHE) TOPIARY_BUILD=$(abspath $(BUILD)) PYTHONDONTWRITEBYTECODE=1
 PYTEST = $(RIG_ENV) python3 -m pytest -c tests/pytest.ini --rootdir=.
@@ -21,14 +26,15 @@ built: setup
 check: built
 	@$(PYTEST) tests/unit tests/store tests/cluster
 	@$(MAKE) --no-print-directory check-other SLURM=24.11
-check-unit: built
-	@$(PYTEST) tests/unit
+# Every option set beside stock Slurm, as before a release; `make check` has a sample.
+check-battery: built
+	@TOPIARY_BATTERY=whole $(PYTEST) tests/cluster/compose/test_battery.py
 check-store: built
 	@$(PYTEST) tests/store
 
 # What is tried with each other Slurm, too: of every feature the tests in which Slurm, Open MPI or the kernel has a say.
 smoke = $(addprefix tests/cluster/test_$(strip $(1)).py::test_,$(2))
-SMOKE := \
+SMOKE := tests/unit/test_decide.c \
 	$(call smoke, select, fewest_domains level_off_is_stock jobs_share_no_core running_jobs_survive_a_restart_of_slurmctld) \
 	$(call smoke, fit, required_boundary_is_waited_for what_no_node_can_ever_give_is_refused path_is_kept comment_says_the_same) \
 	$(call smoke, why, placed_job) \
@@ -69,4 +75,4 @@ demo:
 demo-down:
 	@$(RIG_ENV) tools/demo down
 
-.PHONY: setup built check check-unit check-store check-cluster check-smoke check-other demo demo-down
+.PHONY: setup built check check-store check-battery check-cluster check-smoke check-other demo demo-down

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """Bad input and missing services: one clear error or one warning, and no job, slurmd or slurmctld is harmed."""
+import re
 import signal
 import time
 
@@ -32,13 +33,40 @@ def test_option_is_refused_at_submission(cluster, option, words):
     assert all(word in lines[0] for word in words), lines
 
 
+@pytest.mark.parametrize("option", ["--topo-matrix=/etc/passwd", "--topo-capture=/tmp/capture"])
+@pytest.mark.parametrize("command", ["srun", "salloc"])
+def test_option_of_batch_jobs_is_refused_by_others(cluster, command, option):
+    refused = cluster.command([command, "-w", "cn1", "-n1", option, "true"], user="nobody", check=False)
+    lines = [line for line in refused.stderr.split("\n") if "error: topiary: " in line]
+    assert refused.returncode and len(lines) == 1, refused.stderr
+    assert lines[0].endswith(f"{option.partition('=')[0]} applies to batch jobs only: use it with sbatch")
+
+
+def test_salloc_in_a_mapped_job_runs(cluster, matrix):
+    _, state, output = cluster.job("salloc -Q -w cn3 -n1 echo it ran", "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}")
+    assert (state, output) == ("COMPLETED", "it ran\n")
+
+
 # --- matrices
 
+@pytest.mark.parametrize("options", [["-n4"], ["--ntasks=3", "-N1"], ["-N1", "-n8", "--topo-level=l3"]])
+def test_matrix_of_too_few_ranks_is_refused_at_submission(cluster, matrix, options):
+    path = matrix(2)
+    refused = cluster.batch("true", "-w", "cn1", *options, f"--topo-matrix={path}", check=False)
+    tasks = re.search(r"(\d+)", " ".join(o for o in options if o.startswith(("-n", "--ntasks")))).group(1)
+    assert refused.returncode and f"--topo-matrix={path}: a matrix of 2 ranks for a job of {tasks} tasks" in refused.stderr, refused.stderr
+
+
+def test_matrix_of_more_ranks_serves(cluster, matrix):
+    _, state, output = cluster.job("echo file=$TOPIARY_RANKFILE", "-w", "cn1", "-n2", f"--topo-matrix={matrix(4)}")
+    assert state == "COMPLETED" and "/rankfile" in output, output
+
+
 @pytest.mark.parametrize("text", ["", "hello\n", "0 1\n1\n", "0 -1\n-1 0\n", "%%MatrixMarket matrix coordinate real general\n9 9 99\n1 1\n",
-                                  "0 1\n1 0\n"], ids=["empty", "words", "short row", "negative", "cut", "too few ranks"])
+                                  ], ids=["empty", "words", "short row", "negative", "cut"])
 def test_bad_matrix_costs_one_warning(cluster, matrix, text):
     path = matrix(text=text)
-    script = f"echo file=$OMPI_MCA_rmaps_rank_file_path; mpirun {cluster.folder}/bin/where | wc -l"
+    script = f"echo file=$TOPIARY_RANKFILE$OMPI_MCA_orte_default_hostfile; mpirun {cluster.folder}/bin/where | wc -l"
     _, state, output = cluster.job(script, "-w", "cn1", "-n4", f"--topo-matrix={path}")
     warnings = [line for line in output.split("\n") if str(path) in line]
     assert state == "COMPLETED", output
@@ -98,8 +126,8 @@ def snapshot(cluster):
 
 
 @pytest.mark.parametrize("damage, words", [
-    (cut, ": cut short"), (corrupt, ": the checksum is not that "), (without_checksum, ": the checksum is missing"),
-    (lambda text: None, ": No such file"), (lambda text: "", ": cut short"), (lambda text: "\0" * 4096, ": not a text"),
+    (cut, ": truncated"), (corrupt, ": checksum does not match "), (without_checksum, ": missing checksum"),
+    (lambda text: None, ": No such file"), (lambda text: "", ": truncated"), (lambda text: "\0" * 4096, ": not a text file"),
 ], ids=["cut in half", "corrupt", "without its checksum", "absent", "empty", "zeros"])
 def test_bad_snapshot_harms_no_job(cluster, snapshot, damage, words):
     replace, right = snapshot

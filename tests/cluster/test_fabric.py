@@ -134,7 +134,7 @@ def test_a_job_is_mapped_by_the_registrys_fabric(mapped):
     assert (costs["cost"], costs["block"]) == (2 * (2 * 100 * 100 + 4 * 200), 2 * (2 * 100 * 200 + 2 * 100 + 2 * 200))
     _, named = mapping(mapped, "--arch", "net")
     assert named["cost"] == costs["cost"] and named["network_levels"] == 2
-    _, state, output = mapped.job("cat $OMPI_MCA_rmaps_rank_file_path", *FOUR, "--topo-matrix=pairs")
+    _, state, output = mapped.job("cat $TOPIARY_RANKFILE", *FOUR, "--topo-matrix=pairs")
     assert state == "COMPLETED"
     assert below_a_switch({int(rank): host for rank, host in re.findall(r"^rank (\d)=(cn\d) ", output, re.M)}), output
 
@@ -142,7 +142,7 @@ def test_a_job_is_mapped_by_the_registrys_fabric(mapped):
 def test_a_fabric_that_lacks_a_node_is_told_of(mapped):
     imported(mapped, APART.replace(",cn4", ""))
     _, state, output = mapped.job("topiary map --matrix pairs --explain=json", *FOUR)
-    assert state == "COMPLETED" and "cn4: the network does not know this node; mapped without the network" in output
+    assert state == "COMPLETED" and "cn4: this node is not in the network; mapping without the network" in output
     assert '"network_levels":0' in output
 
 

@@ -81,7 +81,8 @@ def test_what_is_only_preferred_is_not_waited_for(cluster, place, crumbs):
     assert len(domains(place(*ON, "-n2", "--topo-fit=prefer", "--topo-level=l3"), L3)) == 2
 
 
-@pytest.mark.parametrize("options", [[*ON, "-n2"], ["-N2", "-w", "cn1,cn2", "-n4"]], ids=["one node", "another node has it now"])
+@pytest.mark.parametrize("options", [[*ON, "-n2"], ["-N2", "-w", "cn1,cn2", "-n4", "--ntasks-per-node=2"]],
+                         ids=["one node", "another node has it now"])
 def test_waiting_job_is_planned(cluster, submit, crumbs, options):
     """Backfill knows when the first L3 will be free: when the job of five minutes ends, not those of an hour."""
     number = submit(*options, "--time=10", *WITHIN_L3)
@@ -110,6 +111,13 @@ def test_what_no_node_can_ever_give_is_refused(cluster, options):
     assert refused.returncode and "configuration is not available" in refused.stderr, refused
 
 
+@pytest.mark.parametrize("options, why", [(["-N1", "-n9"], "largest has 8"), (["-c9"], "node cn1"), (["-n2", "-c9"], "node cn1"),
+                                         (["-N2", "-n40", "-x", "cn3,cn4,cn5"], "largest has 8")], ids=str)
+def test_named_nodes_that_can_never_give_it_are_told(cluster, options, why):
+    refused = cluster.batch("true", "-w", "cn1", *options, *WITHIN_L3, check=False)
+    assert refused.returncode and why in refused.stderr, refused
+
+
 @pytest.mark.parametrize("command", [["sbatch", "--wrap=true"], ["srun", "true"], ["salloc", "true"], ["sbatch", "--test-only", "--wrap=true"]],
                          ids=" ".join)
 def test_every_command_refuses_it(cluster, command):
@@ -118,9 +126,23 @@ def test_every_command_refuses_it(cluster, command):
 
 
 @pytest.mark.parametrize("option", ["--ntasks-per-socket=2", "--overcommit"])
-def test_what_is_left_to_slurm_cannot_be_required(cluster, option):
-    refused = cluster.batch("true", *ON, "-n8", option, *WITHIN_L3, check=False)
-    assert refused.returncode and "topo-fit=require" in refused.stderr, refused
+def test_a_path_is_refused_where_tasks_are_shared_by_slurm(cluster, option):
+    refused = cluster.batch("true", *ON, "-n8", option, "--topo-request=/l3=1/core=8", check=False)
+    assert refused.returncode and "--topo-request cannot be kept" in refused.stderr, refused
+
+
+@pytest.mark.parametrize("options", [["--overcommit", "-n40"], ["--ntasks-per-socket=8", "-n8"], ["--distribution=block:cyclic", "-n6"]],
+                         ids=" ".join)
+def test_what_is_left_to_slurm_keeps_the_boundary_too(place, options):
+    assert len(domains(place(*ON, *options, *WITHIN_L3), L3)) == 1
+
+
+@pytest.mark.parametrize("options", [["-N2", "-n4"], ["-n4"]], ids=" ".join)
+def test_tasks_are_shared_unevenly_where_that_keeps_the_boundary(cluster, submit, crumbs, options):
+    """cn1 has one free core in each L3, so that cn2 takes all tasks but one."""
+    number = submit(*options, "-x", "cn3,cn4,cn5", *(["-N2"] if "-N2" in options else ["-w", "cn2"]), *WITHIN_L3)
+    wait_running(cluster, number)
+    assert all(len(domains(cores, L3)) == 1 for cores in cores_of(cluster, number).values())
 
 
 @pytest.mark.parametrize("level, tasks, size", [("l2", 2, L2), ("l3", 8, L3), ("numa", 8, L3), ("package", 16, PACKAGE)])
@@ -162,6 +184,7 @@ def test_job_that_runs_again_has_one_verdict(cluster, submit):
     wait_running(cluster, number)
     cluster.command(["scontrol", "requeue", number])
     assert wait_until(lambda: record(cluster, number)["JobState"] == "PENDING", 10, 0.1)
+    assert "topiary:" not in jobs(cluster, number)[0], "the verdict of a run that is over"
     cluster.command(["scontrol", "update", f"JobId={number}", "StartTime=now+2"], check=False)
     wait_running(cluster, number)
     assert jobs(cluster, number)[0].count("topiary:1 ") == 1

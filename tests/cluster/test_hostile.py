@@ -4,11 +4,13 @@
 import ctypes
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,12 +18,14 @@ import pytest
 from rig import Cluster
 from rig.ask import wait_running
 from rig.cluster import JOB_USER, as_user
-from rig.node import STAMP, little_room, log_of
+from rig.node import STAMP, little_room, log_of, own_disk
 from rig.paths import ROOT
 from rig.processes import Daemon, descendants, wait_until
 
 NODES = {"cn1": "amd-4x16", "cn5": None}
 IN_OPEN, IN_NONBLOCK = 0x20, 0o4000
+# Seconds after which Slurm drains a node whose step does not end: well below MapTimeout's default.
+UNKILLABLE = 20
 
 
 def compiled(source, target, *flags):
@@ -33,14 +37,16 @@ class Watched(Cluster):
 
     def prepare(self):
         super().prepare()
+        # What slurmstepd forks is not in the step's container, as with proctrack/cgroup, which needs a machine's own cgroups.
+        conf = self.folder / "etc" / "slurm.conf"
+        conf.write_text(conf.read_text().replace("proctrack/linuxproc", "proctrack/pgid"))
         compiled("hostile_watch.c", self.folder / "bin" / "watch.so", f'-DWATCH_FILE="{self.watch_file}"')
         compiled("hostile_client.c", self.folder / "work" / "client.so")
         (self.folder / "work" / "plugstack.conf").write_text(f"required {self.folder}/work/client.so\n")
         conf = (self.folder / "etc" / "slurm.conf").read_text()
         (self.folder / "work" / "slurm.conf").write_text(
             re.sub("PlugStackConfig=.*", f"PlugStackConfig={self.folder}/work/plugstack.conf", conf))
-        self.watch_file.touch(mode=0o666)
-        self.watch_file.chmod(0o666)
+        self.watch_file.write_bytes(b"\0")
 
     @property
     def watch_file(self):
@@ -61,7 +67,7 @@ class Watched(Cluster):
 @pytest.fixture(scope="module")
 def whole(folders):
     assert os.geteuid() == 0, "only root can start a cluster with daemons and jobs of several users"
-    with Watched(folders(), NODES, registry=False) as made:
+    with Watched(folders(), NODES, registry=False, conf=f"UnkillableStepTimeout={UNKILLABLE}\n") as made:
         yield made
 
 
@@ -107,14 +113,14 @@ FORGED = "\n[2026-01-01T00:00:00.000] error: forged\x1b[2J"
 
 
 @pytest.mark.parametrize("option, value, words", [
-    ("topo-place", "junk", "--topo-place=junk: not one of "),
+    ("topo-place", "junk", "--topo-place=junk: invalid value, expected one of: "),
     ("topo-place", f"compact:{LONG}", "--topo-place=compact:aaa"),
     ("topo-place", f"compact:{FORGED}", "--topo-place=compact:?[2026"),
-    ("topo-membind", "%n%s%n%s", "--topo-membind=%n%s%n%s: not one of "),
-    ("topo-omp", "", "--topo-omp=: not one of "),
-    ("topo-hugepages", "thp\t", "--topo-hugepages=thp?: not one of "),
-    ("topo-nic", "one,strict,strict", "--topo-nic=one,strict,strict: not one of "),
-    ("topo-report", "../../etc/passwd", "--topo-report=../../etc/passwd: not one of "),
+    ("topo-membind", "%n%s%n%s", "--topo-membind=%n%s%n%s: invalid value, expected one of: "),
+    ("topo-omp", "", "--topo-omp=: invalid value, expected one of: "),
+    ("topo-hugepages", "thp\t", "--topo-hugepages=thp?: invalid value, expected one of: "),
+    ("topo-nic", "one,strict,strict", "--topo-nic=one,strict,strict: invalid value, expected one of: "),
+    ("topo-report", "../../etc/passwd", "--topo-report=../../etc/passwd: invalid value, expected one of: "),
     ("topo-matrix", f"/{LONG}", "--topo-matrix: longer than 4095 bytes"),
     ("topo-capture", f"/{LONG}", "--topo-capture: longer than "),
 ], ids=lambda text: re.sub(r"[^\w,.:/-]", "_", text)[:24])
@@ -183,7 +189,7 @@ def place_matrix(work, kind):
 @pytest.mark.parametrize("kind", ["fifo", "device", "folder", "root's", "huge", "relative", "link to itself", "control characters"])
 def test_matrix_that_is_none_is_one_warning(cluster, kind):
     path, words = place_matrix(cluster.folder / "work", kind)
-    _, said = own_job(cluster, "echo ran $OMPI_MCA_rmaps_rank_file_path", "-w", "cn1", "-n2", f"--topo-matrix={path}")
+    _, said = own_job(cluster, "echo ran $TOPIARY_RANKFILE", "-w", "cn1", "-n2", f"--topo-matrix={path}")
     assert "ran" in said, said
     assert len(ours(said)) == 1 and "has no rank file: " in ours(said)[0] and words in ours(said)[0], said
     assert all(line.isprintable() for line in said) and "top-secret" not in str(said), said
@@ -221,14 +227,14 @@ def test_capture_into_what_is_not_the_users(cluster, kind):
 # --- the environment is the user's
 
 def set_as_told(**variables):
-    """TOPIARY_TOLD, forged: all of these are what a step around this one was given."""
+    """TOPIARY_TASK_ENV, forged: all of these are what a step around this one was given."""
     def fnv(text):
         value = 0xcbf29ce484222325
         for byte in text.encode():
             value = (value ^ byte) * 0x100000001b3 % (1 << 64)
         return value
 
-    return {**variables, "TOPIARY_TOLD": "".join(f"{name}:{fnv(value):016x} " for name, value in variables.items())}
+    return {**variables, "TOPIARY_TASK_ENV": "".join(f"{name}:{fnv(value):016x} " for name, value in variables.items())}
 
 
 ALL_OPTIONS = ["--topo-place=compact", "--topo-membind=bind", "--topo-omp=auto", "--topo-nic=all,strict", "--topo-hugepages=thp",
@@ -236,19 +242,19 @@ ALL_OPTIONS = ["--topo-place=compact", "--topo-membind=bind", "--topo-omp=auto",
 
 
 @pytest.mark.parametrize("forged, words, left", [
-    ({"TOPIARY_TOLD": "A" * 100000}, None, {}),
-    ({"TOPIARY_TOLD": "A " * 2000, "A": LONG}, None, {"A": True}),
-    ({"TOPIARY_TOLD": "%s%n:: :0 \n=: MINE:0", "MINE": "1"}, None, {"MINE": True}),
+    ({"TOPIARY_TASK_ENV": "A" * 100000}, None, {}),
+    ({"TOPIARY_TASK_ENV": "A " * 2000, "A": LONG}, None, {"A": True}),
+    ({"TOPIARY_TASK_ENV": "%s%n:: :0 \n=: MINE:0", "MINE": "1"}, None, {"MINE": True}),
     ({**set_as_told(MINE="1"), "MINE": "2"}, None, {"MINE": True}),
     (set_as_told(MINE="1", PWD="/"), None, {"MINE": False}),
     ({"TOPIARY_STEP_DIR": "/etc", "HWLOC_XMLFILE": "/etc/shadow"}, None, {"HWLOC_XMLFILE": True}),
     ({"TOPIARY_STEP_DIR": LONG, "TOPIARY_CAPTURE": LONG, "TOPIARY_CAPTURE_PRELOAD": LONG, "TOPIARY_RANKFILE": LONG}, None, {}),
-    ({"TOPIARY_PLACES": "cn1:" + "9" * 100000}, "TOPIARY_PLACES: wrong at '999", {}),
-    ({"TOPIARY_PLACES": "cn1:4294967296,0-4294967295/cn1:"}, "TOPIARY_PLACES: wrong at '42949", {}),
-    ({"TOPIARY_PLACES": "cn1:1-0%n\x1b[2J\n"}, "TOPIARY_PLACES: wrong at '", {}),
-    ({"TOPIARY_PLACES": f"cn1:0,{LONG}"}, "TOPIARY_PLACES: wrong at 'aaa", {}),
-    ({"TOPIARY_PLACES": "cn1:60000,60001"}, "the step has not all of the cores", {}),
-    ({"TOPIARY_PLACES": "cn1:" + "0," * 50000 + "0"}, "the step has not all of the cores and tasks", {}),
+    ({"TOPIARY_PLACES": "cn1:" + "9" * 100000}, "(TOPIARY_PLACES) has a syntax error at '999", {}),
+    ({"TOPIARY_PLACES": "cn1:4294967296,0-4294967295/cn1:"}, "(TOPIARY_PLACES) has a syntax error at '42949", {}),
+    ({"TOPIARY_PLACES": "cn1:1-0%n\x1b[2J\n"}, "(TOPIARY_PLACES) has a syntax error at '", {}),
+    ({"TOPIARY_PLACES": f"cn1:0,{LONG}"}, "(TOPIARY_PLACES) has a syntax error at 'aaa", {}),
+    ({"TOPIARY_PLACES": "cn1:60000,60001"}, "the step does not have all cores", {}),
+    ({"TOPIARY_PLACES": "cn1:" + "0," * 50000 + "0"}, "the step does not have all cores or tasks", {}),
     ({"GLIBC_TUNABLES": LONG}, "GLIBC_TUNABLES is longer than 4095 bytes", {"GLIBC_TUNABLES": True}),
     ({"OMP_NUM_THREADS": "\x1b[2J\n" * 1000, "OMP_PLACES": "\xff"}, None, {"OMP_NUM_THREADS": True}),
     ({"CUDA_VISIBLE_DEVICES": "9" * 5000, "SLURM_STEP_GPUS": "-1,4294967297," * 300}, None, {}),
@@ -331,6 +337,10 @@ def assert_is_the_users(child, shell):
     uid, gid = shell["Uid"][0], shell["Gid"][0]
     assert (child["Uid"], child["Gid"]) == ([uid] * 4, [gid] * 4)
     assert set(child["Groups"]) <= set(shell["Groups"])
+    assert_can_gain_nothing(child)
+
+
+def assert_can_gain_nothing(child):
     for kind in ("CapPrm", "CapEff", "CapAmb", "CapInh"):
         assert int(child[kind][0], 16) == 0, kind
     assert child["NoNewPrivs"] == ["1"]
@@ -339,18 +349,44 @@ def assert_is_the_users(child, shell):
 SHELL = "cat /proc/self/status; id -G | sed 's/^/Groups:\t/'"
 
 
+def processes_of(cluster, word, owner=JOB_USER):
+    """The pids of a user's processes on this cluster with that in their name or command line, as root finds them."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        home = Path("/proc") / entry
+        try:
+            texts = [(home / name).read_bytes() for name in ("comm", "cmdline", "environ")]
+            uid = (home / "status").read_text().split("Uid:\t")[1].split()[0]
+        except (OSError, IndexError):
+            continue
+        if uid == str(pwd.getpwnam(owner).pw_uid) and word.encode() in b"\0".join(texts[:2]) and str(cluster.folder).encode() in b"\0".join(texts):
+            found.append(int(entry))
+    return found
+
+
 @pytest.mark.parametrize("options", [[], ["--topo-nic=auto"]], ids=["step", "node"])
-def test_who_restricts_the_topology_is_the_user(cluster, options):
-    """And has no descriptors but the pipe's and those of the two new files, which are kept for the steps of other users, too."""
+def test_who_restricts_the_topology_is_nobodys(cluster, options):
+    """What it makes is kept for the steps of other users: none of them can disturb it, and it can do nothing but this."""
     shutil.rmtree(cluster.run_dir("cn5") / "cache", ignore_errors=True)
-    cluster.watch_file.write_text("")
-    shell = status_of(srun(cluster, "-w", "cn5", "-n1", *options, "sh", "-c", SHELL).stdout)
-    children = [status_of("Name:" + text) for text in cluster.watch_file.read_text().split("Name:")[1:]]
-    assert shell["Uid"][0] != "0" and len({child["Pid"][0] for child in children}) == 1 + len(options), children
-    for child in children:
-        assert_is_the_users(child, shell)
-        more = sorted(target for number, target in (line.split(" ", 1) for line in child["fd"]) if int(number) > 2)
-        assert len(more) == 3 and all(f"{cluster.run_dir('cn5')}/" in name for name in more[:2]) and more[2].startswith("pipe:"), more
+    done, attacks = [], [["kill", "-STOP"], ["kill", "-KILL"], ["prlimit", "--as=4096", "--pid"], ["prlimit", "--nofile", "--pid"]]
+    with ThreadPoolExecutor() as pool:
+        cluster.watch_file.open("r+b").write(b"1")
+        running = pool.submit(srun, cluster, "-w", "cn5", "-n1", *options, "true")
+        try:
+            assert wait_until(lambda: processes_of(cluster, "topiary-image", "root"), 60)
+            pid, = processes_of(cluster, "topiary-image", "root")
+            child = status_of(Path(f"/proc/{pid}/status").read_text())
+            targets = sorted(os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd") if int(fd) > 2)
+            for attack in attacks:
+                done.append(cluster.command([*attack, pid], user=JOB_USER, check=False))
+            readable = cluster.command(["head", "-c1", f"/proc/{pid}/environ"], user=JOB_USER, check=False)
+        finally:
+            cluster.watch_file.open("r+b").write(b"\0")
+        running.result(60)
+    assert child["Uid"] == ["0"] * 4 and child["Seccomp"] == ["2"]
+    assert_can_gain_nothing(child)
+    assert len(targets) == 3 and all(f"{cluster.run_dir('cn5')}/" in name for name in targets[:2]) and targets[2].startswith("pipe:"), targets
+    assert all(one.returncode for one in [*done, readable])
 
 
 RECORDER = """\
@@ -386,7 +422,7 @@ def test_who_reads_what_the_user_wrote_is_the_user(cluster, matrix):
     ("exec 2>&-; kill -STOP $$", "took more than 2 seconds"),
     ("kill -STOP $$", "took more than 2 seconds"),
     ("exec yes >&2", "File too large"),
-    ("kill -SEGV $$", "died of signal 11"),
+    ("kill -SEGV $$", "was killed by signal 11"),
     ("exit 3", "topiary matrix failed"),
 ], ids=["deaf", "stopped", "loud", "crash", "fails"])
 def test_child_that_misbehaves_is_one_warning(cluster, matrix, does, words):
@@ -399,17 +435,103 @@ def test_child_that_misbehaves_is_one_warning(cluster, matrix, does, words):
         number, state, output = cluster.job("echo ran", "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}", f"--topo-capture={capture}", timeout=20)
     said = output.split("\n")
     assert state == "COMPLETED" and "ran" in said and len(ours(said)) == 1, said
-    assert f"job {number} has no {capture}: " in ours(said)[0] and words in ours(said)[0], said
+    assert f"job {number}: {capture} was not written: " in ours(said)[0] and words in ours(said)[0], said
+
+
+def captured(cluster, name, *options):
+    """A job with --topo-capture that sleeps; its number and who gathers what it exchanged, once it has ended."""
+    file = cluster.folder / "work" / f"{name}.{time.monotonic_ns()}"
+    number = cluster.batch("sleep 300", "-n1", f"--topo-capture={file}", f"--output={file}.out", *options).stdout.strip()
+    assert wait_until(lambda: processes_of(cluster, "topiary-merge") and processes_of(cluster, "sleep"), 60)
+    return number, processes_of(cluster, "topiary-merge"), Path(f"{file}.out")
+
+
+@contextmanager
+def stopped_command(cluster):
+    """The user stops whatever runs as him on behalf of his job."""
+    bad = cluster.folder / "bin" / "bad"
+    bad.write_text("#!/bin/sh\nkill -STOP $$\n")
+    bad.chmod(0o755)
+    with configured(cluster, f"TopiaryCommand = {bad}\n"), log_of(cluster, "cn1") as log:
+        yield bad
+        for pid in [*processes_of(cluster, "topiary-merge"), *processes_of(cluster, str(bad))]:
+            os.kill(pid, signal.SIGKILL)
+    assert not [line for line in log if "NOT ENDING" in line]
+
+
+@pytest.mark.parametrize("victim", ["command", "gatherer"])
+def test_stopped_helper_drains_no_node(cluster, victim):
+    """A user's other job stops what runs at the end of this one: the step ends without it, and Slurm has nothing to complain of."""
+    with stopped_command(cluster):
+        number, gatherers, output = captured(cluster, "stopped", "-w", "cn1")
+        if victim == "gatherer":
+            cluster.command(["kill", "-STOP", *gatherers], user=JOB_USER)
+        cluster.command(["scancel", number])
+        assert cluster.wait_job(number) == "CANCELLED"
+        cluster.assert_at_rest()
+    said = ours(output.read_text().split("\n"))
+    assert len(said) == 1 and re.search(r"(was killed|did not end in time); run: topiary matrix -o", said[0]), said
+
+
+def test_stopped_map_drains_no_node(cluster, matrix):
+    with stopped_command(cluster) as bad:
+        number = cluster.batch("true", "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}", "--output=/dev/null").stdout.strip()
+        assert wait_until(lambda: processes_of(cluster, str(bad)), 60)
+        cluster.command(["scancel", number])
+        assert cluster.wait_job(number) == "CANCELLED"
+        cluster.assert_at_rest()
+
+
+def test_who_gathers_is_the_user_and_cannot_be_traced(cluster):
+    """It is a copy of slurmstepd's: the user's other processes, which may signal it, neither read it nor what it has open."""
+    number, (pid,), output = captured(cluster, "traced", "-w", "cn1")
+    status = status_of(Path(f"/proc/{pid}/status").read_text())
+    assert set(status["Uid"]) == {str(pwd.getpwnam(JOB_USER).pw_uid)} and int(status["CapEff"][0], 16) == 0 and status["NoNewPrivs"] == ["1"]
+    targets = {int(fd): os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+    assert [targets.pop(fd) for fd in (0, 1, 2)] == ["/dev/null", "/dev/null", str(output)]
+    assert sorted(target.split("[")[0] for target in targets.values()) == ["anon_inode:", "pipe:"], targets
+    for file in ("environ", "mem", "fd/2"):
+        assert cluster.command(["head", "-c1", f"/proc/{pid}/{file}"], user=JOB_USER, check=False).returncode, file
+    cluster.command(["scancel", number])
+    assert cluster.wait_job(number) == "CANCELLED"
+    assert wait_until(lambda: not Path(f"/proc/{pid}").exists(), 60)
 
 
 # --- what is left
 
 def test_full_run_dir_is_one_warning_whatever_was_asked_for(cluster):
-    options = [*ALL_OPTIONS, "sh", "-c", "echo ran; env | grep -E 'TOPIARY_(STEP|TOLD)|HWLOC_XML|OMP_N|UCX_' || true"]
+    options = [*ALL_OPTIONS, "sh", "-c", "echo ran; env | grep -E 'TOPIARY_(STEP|TASK_ENV)|HWLOC_XML|OMP_N|UCX_' || true"]
     with log_of(cluster, "cn1") as log, little_room(cluster.run_dir("cn1")):
         done = srun(cluster, "-Q", "-w", "cn1", "-n2", *options)
     assert (done.stdout, done.stderr) == ("ran\nran\n", "")
     assert len(ours(log)) == 1 and re.search(r"step \d+.0 runs without its topology: .*No space left", ours(log)[0]), log
+
+
+FILL = """\
+cd $TOPIARY_STEP_DIR/user && pwd -P
+head -c 1g /dev/zero > full 2> /dev/null
+i=0; while true > file.$i; do i=$((i + 1)); done 2> /dev/null
+stat -c %s full; ls | wc -l
+while ! test -e {go}; do sleep 0.1; done
+"""
+
+
+def test_user_fills_his_part_alone(cluster, matrix):
+    """RunDir has a file system of its own, and less room than the user's part: the steps of others go on as before."""
+    run, go, output = cluster.run_dir("cn5"), cluster.folder / "work" / "go.fill", cluster.folder / "work" / "fill.out"
+    with own_disk(run, "8m"), log_of(cluster, "cn5") as log:
+        number = cluster.batch(FILL.format(go=go), "-w", "cn5", "-n1", f"--topo-matrix={matrix(1)}", f"--output={output}").stdout.strip()
+        assert wait_until(lambda: output.exists() and output.read_text().count("\n") == 3, 120), output.read_text()
+        done = cluster.command(["srun", "-w", "cn5", "-n1", "sh", "-c", "lstopo-no-graphics --only PU | wc -l; test -r $TOPIARY_STEP_DIR/topology.xml && echo whole"], user="games")
+        (run / "roots").write_bytes(bytes(1 << 20))
+        go.touch()
+        assert cluster.wait_job(number) == "COMPLETED"
+        (run / "roots").unlink()
+        left = sorted(entry.name for entry in run.iterdir())
+    assert done.stdout == "1\nwhole\n" and not ours(log), (done, log)
+    where, size, files = output.read_text().split()
+    assert where == f"{run}/{number}.batch/user" and int(size) <= 64 << 20 and int(files) <= 1024
+    assert left == ["cache", "topology.xml"] and f"{run}/" not in Path("/proc/mounts").read_text()
 
 
 def stepds(cluster, number):
@@ -442,7 +564,7 @@ def steps(cluster, node):
 MESS = """\
 import os, socket, time
 os.chdir(os.environ["TOPIARY_STEP_DIR"] + "/user")
-for i in range(12000):
+for i in range(700):
     os.close(os.open(f"file.{i}", os.O_CREAT | os.O_WRONLY))
 os.mkfifo("fifo")
 os.symlink("/etc", "etc")
@@ -557,31 +679,70 @@ def test_step_outlives_slurmd(cluster):
 # --- what the kernel fences in
 
 CPUSETS = Path("/sys/fs/cgroup/cpuset")
+UNIFIED = Path("/sys/fs/cgroup/unified")  # of cgroup v2, beside v1: it groups processes, its controllers are v1's
 
 
 class Fenced(Cluster):
     """Steps are confined by the kernel."""
+    plugins = {"TaskPlugin": "task/cgroup,task/affinity"}
+    cgroup = "CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\nConstrainCores=yes\n"
 
     def _configure(self):
         super()._configure()
         conf = self.folder / "etc" / "slurm.conf"
-        conf.write_text(conf.read_text().replace("TaskPlugin=task/none", "TaskPlugin=task/cgroup,task/affinity"))
-        (self.folder / "etc" / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\nConstrainCores=yes\n")
+        text = conf.read_text()
+        for key, value in self.plugins.items():
+            text = re.sub(f"^{key}=.*", f"{key}={value}", text, flags=re.M)
+        conf.write_text(text)
+        (self.folder / "etc" / "cgroup.conf").write_text(self.cgroup)
+
+
+class Unified(Fenced):
+    """Steps are cgroups of v2, by which Slurm finds and ends their processes."""
+    plugins = {"TaskPlugin": "task/affinity", "ProctrackType": "proctrack/cgroup"}
+    cgroup = f"CgroupPlugin=cgroup/v2\nCgroupMountpoint={UNIFIED}\nIgnoreSystemd=yes\n"
+
+    def prepare(self):
+        super().prepare()
+        compiled("hostile_unified.c", self.folder / "bin" / "unified.so")
+        (UNIFIED / "system.slice").mkdir(exist_ok=True)
+
+    def node_env(self, node):
+        return {**super().node_env(node), "LD_PRELOAD": f"{self.folder}/bin/unified.so"}
+
+
+@contextmanager
+def fence(kind, folder, above):
+    """Its node's name is the cgroup's, which is the machine's and not the folder's."""
+    node = f"fenced{os.getpid()}"
+    try:
+        with kind(folder, {node: None}, registry=False) as cluster:
+            yield cluster
+            cluster.assert_at_rest()
+    finally:
+        for made in above.glob(f"*{node}*"):
+            for inner, _, _ in os.walk(made, topdown=False):
+                os.rmdir(inner)
 
 
 @pytest.fixture
 def fenced(folders):
-    """Its node's name is the cpuset's, which is the machine's and not the folder's."""
     if not os.access(CPUSETS / "cpuset.cpus", os.R_OK) or len(os.sched_getaffinity(0)) < 2:
         pytest.skip("no cpuset controller of cgroup v1 is mounted here, or there is one CPU only")
-    node = f"fenced{os.getpid()}"
+    with fence(Fenced, folders(), CPUSETS) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def unified(folders):
+    if not os.access(UNIFIED / "cgroup.procs", os.W_OK):
+        pytest.skip("no cgroup v2 is mounted beside v1 here")
     try:
-        with Fenced(folders(), {node: None}, registry=False) as cluster:
+        with fence(Unified, folders(), UNIFIED / "system.slice") as cluster:
             yield cluster
-            cluster.assert_at_rest()
     finally:
-        for folder, _, _ in os.walk(CPUSETS / f"slurm_{node}", topdown=False):
-            os.rmdir(folder)
+        with suppress(OSError):
+            (UNIFIED / "system.slice").rmdir()
 
 
 def test_step_within_a_cpuset(fenced):
@@ -598,3 +759,13 @@ def test_step_within_a_cpuset(fenced):
     assert done.stdout.endswith("\nshut\n")
     both = [json.loads(line) for line in srun(fenced, "-Q", "-n2", *ALL_OPTIONS, "true").stderr.splitlines()]
     assert sorted(task["cpus_os"] for task in both) == ["0", "1"]
+
+
+@pytest.mark.parametrize("kind", ["fenced", "unified"], ids=["v1", "v2"])
+def test_who_gathers_is_in_the_steps_cgroup(request, kind):
+    cluster = request.getfixturevalue(kind)
+    number, (pid,), _ = captured(cluster, "cgroup")
+    held = Path(f"/proc/{pid}/cgroup").read_text()
+    assert f"/job_{number}/step_batch" in held and held == Path(f"/proc/{processes_of(cluster, 'sleep')[0]}/cgroup").read_text()
+    cluster.command(["scancel", number])
+    assert cluster.wait_job(number) == "CANCELLED" and not processes_of(cluster, "topiary-merge")

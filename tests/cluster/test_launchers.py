@@ -196,7 +196,7 @@ def test_numbers_that_nobody_knows(hosts):
     weights = matrix(hosts, (0, 7))
     told = subprocess.run([BUILD / "topiary", "map", "--snapshot=snapshot", "--nodes=h1", f"--matrix={weights}", "--format=mpich",
                            "--url=http://127.0.0.1:9"], cwd=hosts.folder, capture_output=True, text=True, check=False)
-    assert told.returncode and "h1's system's numbers of its CPUs are not known" in told.stderr, told.stderr
+    assert told.returncode and "h1: no topology with its OS CPU numbers" in told.stderr, told.stderr
 
 
 def test_several_formats_at_once(hosts):
@@ -210,10 +210,10 @@ def test_several_formats_at_once(hosts):
 
 
 @pytest.mark.parametrize("options, says", [
-    (["--format=lam"], "lam: no such format"),
-    (["--format=plain,openmpi"], "more than one format needs a file"),
-    (["--env=e"], "--env needs a file"),
-    (["--format=mpich", "--topology=h1"], "'h1' is not HOSTS=FILE"),
+    (["--format=lam"], "lam: unknown rank file format"),
+    (["--format=plain,openmpi"], "more than one format requires -o FILE"),
+    (["--env=e"], "--env requires -o FILE"),
+    (["--format=mpich", "--topology=h1"], "'h1': expected HOSTS=FILE"),
     (["--format=mpich", "--topology=h1=/nonexistent"], "/nonexistent"),
 ])
 def test_what_cannot_be_written(hosts, options, says):

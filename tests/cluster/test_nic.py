@@ -147,4 +147,4 @@ def test_node_without_devices(cluster):
 
 def test_bad_word_is_refused(cluster):
     done = cluster.command(["srun", "-w", "cn1", "--topo-nic=two", "true"], user="nobody", check=False)
-    assert done.returncode and "--topo-nic=two: not one of off, auto, one, local, all" in done.stderr
+    assert done.returncode and "--topo-nic=two: invalid value, expected one of: off, auto, one, local, all" in done.stderr

@@ -107,6 +107,26 @@ def test_what_the_user_bound_is_not_left(cluster):
     assert masks(cluster, *options, "--cpu-bind=none") == places
 
 
+@pytest.mark.parametrize("binding", ["none", "sockets", "map_cpu:3,2,1,0"])
+def test_binding_of_the_user_is_more_than_the_sites_place(cluster, binding):
+    options = ["-w", "cn1", "-n4", "-c4", f"--cpu-bind={binding}"]
+    stock = masks(cluster, *options)
+    conf = cluster.folder / "etc" / "topiary.conf"
+    plain = conf.read_text()
+    conf.write_text(plain + "TopoPlace = scatter\n")
+    try:
+        assert masks(cluster, *options) == stock
+        assert [cpus[0] for cpus in masks(cluster, "-w", "cn1", "-n4", "-c4")] == [0, 8, 4, 12]
+    finally:
+        conf.write_text(plain)
+
+
+@pytest.mark.parametrize("option", ["--ntasks-per-core=1", "--ntasks-per-socket=4"])
+def test_number_of_tasks_for_each_core_or_socket_is_no_binding(cluster, option):
+    places = masks(cluster, "-w", "cn1", "-n4", "-c4", option, "--topo-place=scatter")
+    assert places == [[places[0][0] + first + n for n in range(4)] for first in (0, 8, 4, 12)]
+
+
 @pytest.mark.parametrize("policy, memory, mine", [
     ("bind", "bind:{}", [0, 0, 1, 1]),
     ("interleave", "interleave:{}", [0, 0, 1, 1]),
@@ -195,8 +215,8 @@ def test_report_is_a_table_of_all_nodes(cluster):
 
 
 @pytest.mark.parametrize("option, words", [
-    ("--topo-place=compact:die", "--topo-place: the step's cores have no level 'die'"),
-    ("--topo-hugepages=hugetlb", "this node has no huge pages to give"),
+    ("--topo-place=compact:die", "--topo-place: level 'die' does not exist within the step's cores"),
+    ("--topo-hugepages=hugetlb", "no huge pages are free"),
 ])
 def test_what_cannot_be_had_is_said_once(cluster, option, words):
     if "hugetlb" in option and Path("/proc/sys/vm/nr_hugepages").read_text() != "0\n":

@@ -9,8 +9,9 @@ import pytest
 from rig import mpi
 from rig.ask import hwloc_cpus
 from rig.mpi import open_mpi_release
+from rig.paths import ROOT
 
-# Open MPI finds the file by itself up to release 4; its successors take one from the command line alone. Where Slurm has each srun take
+# Open MPI finds the map by itself up to release 4; its successors take a file from the command line alone. Where Slurm has each srun take
 # what the job's tasks have, Open MPI's daemons would have the cores of one task.
 ALL_CORES = "env -u SLURM_CPUS_PER_TASK -u SLURM_TRES_PER_TASK"
 MPIRUN = "mpirun" if open_mpi_release() < 5 else f"{ALL_CORES} mpirun --map-by rankfile:file=$TOPIARY_RANKFILE --bind-to core:overload-allowed"
@@ -90,9 +91,9 @@ def test_rank_of_several_cpus_has_whole_cores(cluster, matrix, nodes, ranks, cpu
 
 def test_cores_that_tasks_would_have_to_share(cluster, matrix):
     """Slurm gives four tasks of three CPUs six cores of two."""
-    _, state, output = cluster.job("cat $OMPI_MCA_rmaps_rank_file_path", "-w", "cn3", "--ntasks=4", "--cpus-per-task=3",
+    _, state, output = cluster.job("cat $TOPIARY_RANKFILE", "-w", "cn3", "--ntasks=4", "--cpus-per-task=3",
                                    f"--topo-matrix={matrix(4)}")
-    assert "has no rank file" in output and "4 ranks of 3 CPUs, but the job's cores make only 3 such places" in output
+    assert "has no rank file" in output and "4 ranks of 3 CPUs, but the job's cores have only 3 such places" in output
 
 
 @pytest.mark.parametrize("options, ranks, most", [
@@ -121,11 +122,11 @@ def test_heavy_pair_shares_a_cache(cluster, matrix):
 
 
 def test_kernel_binds_on_this_very_hardware(cluster, matrix):
-    script = f"{MPIRUN} --tag-output grep Cpus_allowed_list /proc/self/status; cat $OMPI_MCA_rmaps_rank_file_path"
+    script = f"{MPIRUN} --tag-output grep Cpus_allowed_list /proc/self/status; cat $TOPIARY_RANKFILE"
     _, state, output = cluster.job(script, "-w", "cn5", "--ntasks=2", "-N1", f"--topo-matrix={matrix(2)}")
     assert state == "COMPLETED", output
-    kernel = {int(r): int(c) for r, c in re.findall(r"^\[[^,]*,(\d+)\]<stdout>: ?Cpus_allowed_list:\s*(\d+)$", output, re.M)}
-    assert kernel == {int(r): int(s) for r, s in re.findall(r"^rank (\d+)=cn5 slot=(\d+)$", output, re.M)}
+    kernel = {int(r): int(c) for r, c in re.findall(r"\[[^],]*,(\d+)\]<stdout>: ?Cpus_allowed_list:\s*(\d+)$", output, re.M)}
+    assert kernel == {int(r): int(s) for r, s in re.findall(r"^rank (\d+)=cn5 slot=(\d+)$", output, re.M)}, output
     assert len(kernel) == 2
 
 
@@ -137,11 +138,74 @@ def test_mapping_is_never_worse_than_block_or_cyclic(cluster, matrix):
     assert costs["cost"] <= min(costs["block"], costs["cyclic"])
 
 
-def test_rank_file_of_the_user_stays(cluster, matrix):
-    script = "echo $OMPI_MCA_rmaps_rank_file_path"
-    _, state, output = cluster.job(script, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}",
-                                   "--export=OMPI_MCA_rmaps_rank_file_path=/etc/mine,PATH")
-    assert (state, output) == ("COMPLETED", "/etc/mine\n")
+@pytest.mark.parametrize("name", ["rmaps_rank_file_path", "orte_rankfile", "rmaps_base_mapping_policy", "rmaps_base_schedule_policy",
+                                  "orte_default_hostfile"])
+def test_mapping_of_the_user_stays(cluster, matrix, name):
+    script = "env | grep -E '^OMPI_MCA_(orte|rmaps)_' | grep -v _oversubscribe="
+    _, state, output = cluster.job(script, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}", f"--export=OMPI_MCA_{name}=mine,PATH")
+    assert (state, output) == ("COMPLETED", f"OMPI_MCA_{name}=mine\n")
+
+
+# What spawn.c does, by mpi4py.
+SPAWN = """\
+import sys
+from mpi4py import MPI
+parent, world, host = MPI.Comm.Get_parent(), MPI.COMM_WORLD, MPI.Get_processor_name()
+word = "child" if parent != MPI.COMM_NULL else "parent"
+if word == "parent":
+    parent = world.Spawn(sys.executable, [__file__], int(sys.argv[1]))
+sys.stdout.write(f"{word} {world.rank} on {host}\\n")
+sys.stdout.flush()
+parent.Disconnect()
+"""
+
+
+@pytest.mark.skipif(open_mpi_release() >= 5, reason="Open MPI 5 takes a rank file from its command line alone")
+@pytest.mark.parametrize("language", ["C", "Python"])
+def test_program_that_spawns_is_mapped_and_may_spawn(cluster, matrix, language):
+    """Its ranks are where the file says; what they spawn is placed by Open MPI's own rules."""
+    program = cluster.folder / "bin" / "spawn"
+    if language == "C":
+        mpi.openmpi().build(ROOT / "tests" / "cluster" / "spawn.c", program)
+    else:
+        program = program.with_suffix(".py")
+        program.write_text(SPAWN)
+        program = f"/usr/bin/python3 {program}"
+    _, state, output = cluster.job(f"cat $TOPIARY_RANKFILE; mpirun --report-bindings -np 4 {program} 2 2>&1", "-w", "cn1,cn2", "-N2", "--ntasks=8",
+                                   "--ntasks-per-node=4", f"--topo-matrix={matrix(8)}")
+    assert state == "COMPLETED", output
+    said, _, _ = parse(output)
+    assert {int(rank): host for rank, host in re.findall(r"^parent (\d) on (\S+)$", output, re.M)} == {rank: said[rank][0] for rank in range(4)}
+    assert sorted(re.findall(r"^child (\d) on cn[12]$", output, re.M)) == ["0", "1"], output
+
+
+SEGMENTS = """\
+import re
+from mpi4py import MPI
+MPI.COMM_WORLD.Barrier()
+print(*re.findall(r"/\\S*(?:vader|sm)_segment\\S*", open("/proc/self/maps").read()), sep="\\n")
+"""
+
+
+def test_ranks_share_memory_with_none_of_another_cluster(cluster):
+    """Open MPI names a segment after node, user, Slurm's numbers and rank: two clusters on one machine need a folder each."""
+    program = cluster.folder / "bin" / "segments.py"
+    program.write_text(SEGMENTS)
+    _, state, output = cluster.job(f"srun --mpi=pmix /usr/bin/python3 {program}", "-w", "cn1", "-n2")
+    assert state == "COMPLETED", output
+    found = [line for line in output.split("\n") if "_segment" in line]
+    assert found and all(line.startswith(f"{cluster.folder}/") for line in found), output
+
+
+@pytest.mark.skipif(open_mpi_release() >= 5, reason="Open MPI 5 takes a rank file from its command line alone")
+@pytest.mark.parametrize("options", ["--map-by node", "-npernode 4", "-np 3 --map-by core : -np 5"])
+def test_mpirun_that_maps_itself_is_as_without_us(cluster, matrix, options):
+    job = ["-w", "cn1,cn2", "-N2", "--ntasks=8", "--ntasks-per-node=4"]
+    script = f"mpirun {options.replace(':', cluster.folder.as_posix() + '/bin/where :')} {cluster.folder}/bin/where | sort"
+    _, state, stock = cluster.job(script, *job)
+    assert state == "COMPLETED" and stock.count("rank ") == 8, stock
+    _, state, ours = cluster.job(script, *job, f"--topo-matrix={matrix(8)}")
+    assert (state, ours) == ("COMPLETED", stock)
 
 
 @pytest.fixture
@@ -181,6 +245,30 @@ def test_plain_srun_starts_each_rank_where_the_file_says(cluster, matrix, seat, 
     assert len(re.findall(r" hosts= layout= ", output)) == ranks
 
 
+@pytest.mark.parametrize("given, options", [
+    ("-n $SLURM_NTASKS", ["--ntasks-per-node=4"]),
+    ("-n8 -N2 --ntasks-per-node=4", ["--ntasks-per-node=4"]),
+    ("--ntasks=8 --nodes=$SLURM_NNODES", []),
+    ("-c1", ["--ntasks-per-node=4"]),
+    ("-n8 -c2", ["--ntasks-per-node=4", "--cpus-per-task=2"]),
+    ("-c $SLURM_CPUS_PER_TASK", ["--cpus-per-task=3"]),
+])
+def test_srun_that_says_what_the_job_says_follows_the_map(cluster, matrix, seat, given, options):
+    _, state, output = cluster.job(SRUN.format(options=given, seat=seat), "-w", "cn1,cn2", "-N2", "--ntasks=8", *options,
+                                   f"--topo-matrix={matrix(8)}")
+    assert state == "COMPLETED" and "does not follow" not in output.partition("RANKS")[2], output
+    compare(cluster, output, 8)
+
+
+@pytest.mark.parametrize("node", ["cn1", "cn3"])
+@pytest.mark.parametrize("given", ["", "-c2"])
+def test_rank_of_the_map_has_the_threads_of_its_cpus(cluster, matrix, node, given):
+    """Of two cores, or of one with two CPUs; Slurm 22.05 does not hand -c on to srun."""
+    _, state, output = cluster.job(f"srun {given} sh -c 'echo threads $OMP_NUM_THREADS'", "-w", node, "-N1", "--ntasks=4", "--cpus-per-task=2",
+                                   "--topo-omp=auto", f"--topo-matrix={matrix(4)}")
+    assert (state, output) == ("COMPLETED", 4 * "threads 2\n")
+
+
 @pytest.mark.parametrize("pairs", [
     [(0, 7), (1, 4), (2, 5), (3, 6)],
     [(0, 3), (5, 6), (1, 7), (2, 4)],
@@ -198,22 +286,22 @@ def test_order_of_ranks_is_each_nodes_own(cluster, matrix, seat, pairs):
         assert order["cn1"] != order["cn2"] or any(seats != sorted(seats) for seats in order.values())
 
 
-@pytest.mark.parametrize("how", [
-    "srun -n1 {seat}",
-    "srun -N2 -n2 {seat}",
-    "srun -n2 -N2 --ntasks-per-node=1 {seat}",
-    "srun -w cn2 -n2 -N1 {seat}",
-    "srun -m cyclic {seat}",
-    "srun -l --label --ntasks 2 {seat}",
-    "srun --multi-prog {folder}/work/programs",
-    "SLURM_DISTRIBUTION=cyclic srun {seat}",
-    "SLURM_NTASKS=2 SLURM_NPROCS=2 srun {seat}",
-    "printf 'cn2\\ncn1\\ncn1\\n' >mine; SLURM_HOSTFILE=mine srun -n3 {seat}",
-    "printf 'cn2\\ncn1\\ncn1\\ncn1\\n' >mine; SLURM_HOSTFILE=mine SLURM_NTASKS=4 SLURM_NPROCS=4 srun {seat}",
-    "srun --export=NONE {seat}",
-    "srun -n1 srun --overlap {seat}",
+@pytest.mark.parametrize("how, why", [
+    ("srun -n1 {seat}", "--ntasks=1, but the job has 4"),
+    ("srun -N2 -n2 {seat}", "--ntasks=2, but the job has 4"),
+    ("srun -n2 -N2 --ntasks-per-node=1 {seat}", "--ntasks=2, but the job has 4"),
+    ("srun -w cn2 -n2 -N1 {seat}", "--nodelist changes the layout of the tasks"),
+    ("srun -m cyclic {seat}", "--distribution changes the layout of the tasks"),
+    ("srun -l --label --ntasks 2 {seat}", "--ntasks=2, but the job has 4"),
+    ("srun --multi-prog {folder}/work/programs", "--multi-prog changes the layout of the tasks"),
+    ("SLURM_DISTRIBUTION=cyclic srun {seat}", "SLURM_DISTRIBUTION is set, for example by --distribution of the job"),
+    ("SLURM_NTASKS=2 SLURM_NPROCS=2 srun {seat}", "SLURM_NTASKS=2, but the rank map has 4 ranks"),
+    ("printf 'cn2\\ncn1\\ncn1\\n' >mine; SLURM_HOSTFILE=mine srun -n3 {seat}", "SLURM_HOSTFILE is set"),
+    ("printf 'cn2\\ncn1\\ncn1\\ncn1\\n' >mine; SLURM_HOSTFILE=mine SLURM_NTASKS=4 SLURM_NPROCS=4 srun {seat}", "SLURM_HOSTFILE is set"),
+    ("srun --export=NONE {seat}", "--export=NONE does not pass the rank map to the tasks"),
+    ("srun -n1 srun --overlap {seat}", "--ntasks=1, but the job has 4"),
 ])
-def test_srun_that_says_more_is_as_without_us(cluster, matrix, seat, how):
+def test_srun_that_says_more_is_as_without_us(cluster, matrix, seat, how, why):
     (cluster.folder / "work" / "programs").write_text(f"0-3 {seat}\n")
     command = how.format(seat=seat, folder=cluster.folder) + " 2>&1 | sort"
     job = ["-w", "cn1,cn2", "-N2", "--ntasks=4", "--ntasks-per-node=2"]
@@ -221,10 +309,26 @@ def test_srun_that_says_more_is_as_without_us(cluster, matrix, seat, how):
     _, state, ours = cluster.job(command, *job, f"--topo-matrix={matrix(4)}")
     assert state == "COMPLETED"
     assert re.search(r"^(\d: )?rank 0 ", ours, re.M), ours
+    said = re.findall(r"^.*topiary: srun does not follow the job's rank map: (.*)\n", ours, re.M)
+    assert [line for line in said if line != "it runs inside another step"] == [why], ours
 
     def plain(text):
-        return re.sub(r"hosts=\S*/", "hosts=", re.sub(r"^srun: (Job \d+ step creation|Step created).*\n", "", text, flags=re.M))
+        text = re.sub(r"^(srun: (Job \d+ step creation|Step created)|.*topiary: srun does not follow).*\n", "", text, flags=re.M)
+        return re.sub(r"hosts=\S*/", "hosts=", text)
     assert plain(ours) == plain(stock)
+
+
+def test_heterogeneous_job_is_told_that_srun_follows_no_map(cluster, matrix, seat):
+    _, state, output = cluster.job(f"test -s $TOPIARY_HOSTFILE && srun {seat}", "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}", ":", "-w", "cn2", "-n2")
+    assert state == "COMPLETED" and len(re.findall("^rank ", output, re.M)) == 2, output
+    assert output.count("topiary: srun does not follow the job's rank map: the job is heterogeneous") == 1, output
+    assert len(re.findall(r"topiary: job \d+: the rank map has only the first component of this heterogeneous job", output)) == 1, output
+
+
+def test_launchers_own_srun_and_a_map_given_by_hand_are_no_news(cluster, matrix, seat):
+    script = f"mpirun true; SLURM_HOSTFILE=$TOPIARY_HOSTFILE srun -n4 {seat}"
+    _, state, output = cluster.job(script, "-w", "cn1,cn2", "-N2", "--ntasks=4", "--ntasks-per-node=2", f"--topo-matrix={matrix(4)}")
+    assert state == "COMPLETED" and output.count("rank ") == 4 and "topiary" not in output, output
 
 
 def test_binding_of_the_user_stays(cluster, matrix, seat):
@@ -255,7 +359,7 @@ def test_step_without_the_cores_of_the_map(cluster, matrix, seat):
     said, _, bound = parse(output)
     assert {rank: host for rank, (host, _) in bound.items()} == {rank: host for rank, (host, _) in said.items()}
     assert len(said) == 8
-    assert len(re.findall("not on this one: the step has not all of the cores", output)) == 2, output
+    assert len(re.findall("not bound by it on this node: the step does not have all cores", output)) == 2, output
 
 
 def test_kernel_binds_what_srun_starts_on_this_very_hardware(cluster, matrix):
@@ -263,7 +367,7 @@ def test_kernel_binds_what_srun_starts_on_this_very_hardware(cluster, matrix):
     _, state, output = cluster.job(script, "-w", "cn5", "--ntasks=2", "-N1", f"--topo-matrix={matrix(2)}")
     assert state == "COMPLETED", output
     kernel = {int(r): int(c) for r, c in re.findall(r"^ *(\d+): Cpus_allowed_list:\s*(\d+)$", output, re.M)}
-    assert kernel == {int(r): int(s) for r, s in re.findall(r"^rank (\d+)=cn5 slot=(\d+)$", output, re.M)}
+    assert kernel == {int(r): int(s) for r, s in re.findall(r"^rank (\d+)=cn5 slot=(\d+)$", output, re.M)}, output
     assert len(kernel) == 2
 
 
@@ -287,14 +391,18 @@ HYDRA = "export HYDRA_IFACE=lo I_MPI_HYDRA_IFACE=lo PATH={home}:$PATH\n" + \
     SCRIPT.replace("$TOPIARY_RANKFILE", "$TOPIARY_BLOCK_RANKFILE").replace("{mpirun} {folder}/bin/where", "{how} {home}/seat")
 
 
-@pytest.fixture(params=["mpich", "mpich_5", "intel"], scope="module")
-def hydra(request, whole_cluster):
+HYDRAS = ["mpich", "mpich_5", "intel"]
+
+
+def hydra_home(cluster, name):
     """The folder of an mpiexec and its proxies, where jobs find it."""
     try:
-        programs = getattr(mpi, request.param)().mpirun[0].parent
+        programs = getattr(mpi, name)().mpirun[0].parent
     except mpi.Missing as why:
         pytest.skip(f"NOT TESTED: {why}")
-    home = whole_cluster.folder / f"hydra-{request.param}"
+    home = cluster.folder / f"hydra-{name}"
+    if home.exists():
+        return home
     home.mkdir()
     for program in ("mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy"):
         if (programs / program).exists():
@@ -303,6 +411,11 @@ def hydra(request, whole_cluster):
     (home / "seat").write_text(HYDRA_SEAT)
     (home / "seat").chmod(0o755)
     return home
+
+
+@pytest.fixture(params=HYDRAS, scope="module")
+def hydra(request, whole_cluster):
+    return hydra_home(whole_cluster, request.param)
 
 
 def mpiexec(cluster, hydra, matrix, how, *options, ranks=8, pairs=((0, 3), (1, 2), (4, 6), (5, 7))):
@@ -314,6 +427,69 @@ def mpiexec(cluster, hydra, matrix, how, *options, ranks=8, pairs=((0, 3), (1, 2
 
 
 TWO = ["-w", "cn1,cn2", "-N2", "--ntasks-per-node=4"]
+
+
+# --- options that are for one task
+
+FOR_A_TASK = ["--topo-place=compact", "--topo-membind=local", "--topo-omp=auto", "--topo-hugepages=thp", "--topo-report"]
+FOUND = "sh -c 'echo rank on $(hostname): $(env | grep -E \"^(OMP|GOMP|KMP|UCX|FI|HFI|PSM.|GLIBC)_\" | grep -v BACKTRACE | sort | tr \"\\n\" \" \")'"
+
+
+@pytest.fixture(params=["openmpi", "openmpi_5", *HYDRAS])
+def launcher(request, cluster):
+    """The command of an mpirun, and the daemon by which it starts ranks."""
+    if request.param in HYDRAS:
+        home = hydra_home(cluster, request.param)
+        daemon = "hydra_bstrap_proxy" if (home / "hydra_bstrap_proxy").exists() else "hydra_pmi_proxy"
+        return f"export HYDRA_IFACE=lo I_MPI_HYDRA_IFACE=lo PATH={home}:$PATH; mpiexec", daemon
+    try:
+        kind = getattr(mpi, request.param)()
+    except mpi.Missing as why:
+        pytest.skip(f"NOT TESTED: {why}")
+    if kind.name == "openmpi":
+        return "mpirun", "orted"
+    return f"export PRTE_MCA_prte_keep_loopback=1; {ALL_CORES} {kind.mpirun[0]}", "prted"
+
+
+@pytest.mark.parametrize("site, options, refused", [
+    ("TopoNic = one,strict\n", FOR_A_TASK, "--topo-place, --topo-membind, --topo-omp, --topo-hugepages, --topo-report"),
+    ("TopoOmp = auto\nTopoPlace = compact\nTopoMembind = bind\nTopoNic = one,strict\n", [], None),
+], ids=["user", "site"])
+def test_ranks_do_not_inherit_what_a_task_has(cluster, launcher, site, options, refused):
+    """Neither those beside mpirun nor those below a daemon; and who asked is told so, once."""
+    mpirun, daemon = launcher
+    conf = cluster.folder / "etc" / "topiary.conf"
+    plain = conf.read_text()
+    conf.write_text(plain + site)
+    try:
+        _, state, output = cluster.job(f"{mpirun} -n 8 {FOUND}", "-n8", *TWO, *options)
+    finally:
+        conf.write_text(plain)
+    assert state == "COMPLETED", output
+    ranks = re.findall(r"^rank on (cn[12]): *(.*)$", output, re.M)
+    assert sorted(ranks) == 4 * [("cn1", "")] + 4 * [("cn2", "")], output
+    lines = [line for line in output.split("\n") if "topiary" in line]
+    assert [line.partition("topiary: ")[2] for line in lines] == ([] if not refused else [
+        f"not applied to the ranks that {daemon} starts: {refused}; to apply them use srun"]), output
+
+
+@pytest.mark.parametrize("script, options, unused", [
+    ("mpirun -n 2 true", ["--topo-omp=auto", "--topo-nic=one"], "--topo-omp, --topo-nic"),
+    ("mpirun -n 2 true", ["--topo-omp=off"], None),
+    ("mpirun -n 2 true; srun true", ["--topo-omp=auto"], None),
+    ("srun mpirun true", ["--topo-omp=auto"], "--topo-omp"),
+], ids=["mpirun", "off", "srun", "srun of a launcher"])
+def test_options_that_no_task_had_are_reported(cluster, script, options, unused):
+    """On one node mpirun starts its ranks without srun."""
+    conf = cluster.folder / "etc" / "topiary.conf"
+    plain = conf.read_text()
+    conf.write_text(plain + "TopoMembind = bind\n")
+    try:
+        _, _, output = cluster.job(script, "-w", "cn1", "-n2", *options)
+    finally:
+        conf.write_text(plain)
+    found = re.findall(r"topiary: job \d+: not applied: (.*); they apply to tasks that srun starts", output)
+    assert found == ([unused] if unused else []), output
 
 
 @pytest.mark.parametrize("options, more", [

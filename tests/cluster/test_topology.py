@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from rig import Cluster, MachineError, os_indexes
 from rig.ask import cores_of, expand, hwloc_cpus
+from rig.cluster import JOB_USER
 from rig.node import little_room, log_of
-from rig.processes import wait_until
 
 SHOW = "cat $HWLOC_XMLFILE"
 FILES = "stat -c %n:%i:%a:%U $TOPIARY_STEP_DIR/topology.shm $TOPIARY_STEP_DIR/topology.xml"
-OURS = ("HWLOC_XMLFILE", "HWLOC_THISSYSTEM", "HWLOC_LIBXML_IMPORT", "HWLOC_PLUGINS_PATH")
+OURS = ("HWLOC_XMLFILE", "HWLOC_FORCE_FSROOT", "HWLOC_THISSYSTEM", "HWLOC_LIBXML_IMPORT", "HWLOC_PLUGINS_PATH")
 TELL = "env | grep ^HWLOC_ | sort"
 MOST_IMAGES = 512
 
@@ -76,7 +76,24 @@ def test_restricted_topology_keeps_local_devices(cluster):
 def test_environment_names_the_topology_and_its_quickest_reader(cluster):
     _, output = run(cluster, f"echo $TOPIARY_STEP_DIR; {TELL}", "-w", "cn1", "-n1")
     folder, *told = output.split("\n")[:-1]
-    assert told == ["HWLOC_LIBXML_IMPORT=0", "HWLOC_PLUGINS_PATH=", "HWLOC_THISSYSTEM=1", f"HWLOC_XMLFILE={folder}/topology.xml"]
+    # The first is for hwloc 1, which cannot read the file and looks at this before: it discovers as without us.
+    assert told == ["HWLOC_FORCE_FSROOT=/", "HWLOC_LIBXML_IMPORT=0", "HWLOC_PLUGINS_PATH=", "HWLOC_THISSYSTEM=1",
+                    f"HWLOC_XMLFILE={folder}/topology.xml"]
+
+
+@pytest.mark.parametrize("site, options, there", [
+    ("on", [], True), ("off", [], False), ("on", ["--topo-hwloc=off"], False), ("off", ["--topo-hwloc=on"], True),
+])
+def test_hwloc_is_left_alone_where_site_or_user_say_so(cluster, site, options, there):
+    conf = cluster.folder / "etc" / "topiary.conf"
+    plain = conf.read_text()
+    conf.write_text(f"{plain}TopoHwloc = {site}\n")
+    try:
+        _, output = run(cluster, f"{TELL}; srun sh -c '{TELL}; ls $TOPIARY_STEP_DIR/topology.xml'", "-w", "cn4", "-n1", *options)
+    finally:
+        conf.write_text(plain)
+    assert output.count("HWLOC_XMLFILE=") == output.count("HWLOC_FORCE_FSROOT=") == (2 if there else 0), output
+    assert output.endswith(".0/topology.xml\n"), output
 
 
 @pytest.mark.parametrize("name, value", [("HWLOC_XMLFILE", "/etc/mine.xml"), ("HWLOC_SYNTHETIC", "Core:2 PU:1"),
@@ -103,10 +120,10 @@ def test_step_inside_a_step_is_told_of_its_own(cluster):
     number, output = run(cluster, script, "-w", "cn1", "-n2")
     folder, *told = output.split("\n")[:-1]
     assert folder.endswith(f"/{number}.0")
-    outer, inner = told[:5], told[5:]
-    assert outer == ["HWLOC_HIDE_ERRORS=1", "HWLOC_LIBXML_IMPORT=1", "HWLOC_PLUGINS_PATH=", "HWLOC_THISSYSTEM=1",
+    outer, inner = told[:6], told[6:]
+    assert outer == ["HWLOC_FORCE_FSROOT=/", "HWLOC_HIDE_ERRORS=1", "HWLOC_LIBXML_IMPORT=1", "HWLOC_PLUGINS_PATH=", "HWLOC_THISSYSTEM=1",
                      f"HWLOC_XMLFILE={folder}/topology.xml"]
-    assert inner == [*outer[:4], f"HWLOC_XMLFILE={folder[:-1]}1/topology.xml"]
+    assert inner == [*outer[:5], f"HWLOC_XMLFILE={folder[:-1]}1/topology.xml"]
 
 
 @pytest.mark.parametrize("node, tasks", [("cn1", 6), ("cn3", 16), ("cn4", 3)])
@@ -218,9 +235,13 @@ def test_full_run_dir_is_one_warning_and_stock(cluster):
 
 
 def test_exports_come_back_byte_for_byte(cluster):
+    """What everybody may read is the node's own file; an administrator reads what the node sent, with what only its root can see."""
     for node in cluster.xml:
-        kept = cluster.topiary("show", node, "--xml").stdout
-        assert kept == export(cluster, node).read_text(), node
+        text = export(cluster, node).read_text()
+        assert cluster.topiary("show", node, "--xml", user=JOB_USER).stdout == text, node
+        whole = cluster.topiary("show", node, "--xml").stdout
+        assert re.sub(r"\s*<info name=\"(DMI\w*(Serial|UUID))\"[^>]*>", "", whole) == re.sub(r"\s*<info name=\"(DMI\w*(Serial|UUID))\"[^>]*>", "", text)
+        assert cluster.xml[node] is None or "DMIProductSerial" in whole
 
 
 def test_machine_that_slurm_cannot_describe_is_refused(folders):

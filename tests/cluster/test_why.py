@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from rig.ask import cores_of, expand, wait_running
+from rig.ask import cores_of, expand, jobs, wait_running
 from rig.cluster import JOB_USER
 from rig.processes import wait_until
 
@@ -49,35 +49,36 @@ def test_placed_job(cluster, submit):
     number = placed(cluster, submit, "-n8", "--topo-level=package", "--topo-level=l3")
     rows = told(cluster, number)
     assert rows["job"] == f"{number}, running: placed by Topiary"
-    assert rows["asked"] == "within one L3 cache where that can be had (fit prefer, level l3)"
+    assert rows["asked"] == "within one L3 cache if possible (fit prefer, level l3)"
     assert rows["wanted"] == "8 tasks of 1 core on one node"
     node, cores = rows["cores"].split()
     assert {node: expand(cores)} == cores_of(cluster, number)
     assert rows["touches"].startswith("1 package, 1 NUMA node, 1 L3 cache")
-    assert rows["level"] == "kept: all within one L3 cache"
-    assert rows["leaves"].startswith("exact fit, no core left over in its ")
-    assert rows["choice"] == "1 of 1 node that Slurm offered had room"
+    assert rows["level"] == "satisfied: all within one L3 cache"
+    assert rows["leaves"].startswith("exact fit, no core left in its ")
+    assert rows["choice"] == "1 of 1 node offered by Slurm had room"
+    assert f"Dark green: cores {cores} of job {number}" in cluster.topiary("show", "cn1", "--svg", "--job", number, user=JOB_USER).stdout
 
 
 def test_cores_left_over(cluster, submit):
     first = placed(cluster, submit, "-n5")
     second = placed(cluster, submit, "-n1")
     third = placed(cluster, submit, "-n2")
-    assert told(cluster, first)["leaves"] == "3 free cores left over in its NUMA node, which was wholly free"
-    assert told(cluster, second)["leaves"].startswith("exact fit, no core left over in its L2 cache")
-    assert told(cluster, third)["leaves"].startswith("exact fit, no core left over in its ")
+    assert told(cluster, first)["leaves"] == "3 free cores left in its NUMA node, which was entirely free"
+    assert told(cluster, second)["leaves"].startswith("exact fit, no core left in its L2 cache")
+    assert told(cluster, third)["leaves"].startswith("exact fit, no core left in its ")
 
 
 def test_level_that_cannot_be_kept(cluster, submit):
     number = placed(cluster, submit, "-n24", "--topo-level=numa")
-    assert told(cluster, number)["level"] == "not kept: in 3 NUMA nodes"
+    assert told(cluster, number)["level"] == "not satisfied: in 3 NUMA nodes"
 
 
 def test_spread_job(cluster, submit):
     number = placed(cluster, submit, "-n8", "--topo-fit=spread", "--topo-level=l3")
     rows = told(cluster, number)
     assert rows["level"] == "each task has its own L3 cache"
-    assert rows["leaves"] == "no core of its L3 caches is others'"
+    assert rows["leaves"] == "no core of its L3 caches is used by other jobs"
 
 
 def test_best_other_node(cluster, submit):
@@ -86,7 +87,7 @@ def test_best_other_node(cluster, submit):
     second = submit("-N1", "-n8", "--exclude=cn3,cn4,cn5")
     wait_running(cluster, second)
     rows = told(cluster, second)
-    assert rows["choice"] == "2 of 2 nodes that Slurm offered had room"
+    assert rows["choice"] == "2 of 2 nodes offered by Slurm had room"
     assert {rows["beside"].split()[0].rstrip(":"), rows["cores"].split()[0]} == {"cn1", "cn2"}
 
 
@@ -96,15 +97,15 @@ def test_waiting_job(cluster, submit):
     assert wait_until(lambda: not why(cluster, number, check=False).returncode, 30)
     rows = told(cluster, number)
     assert rows["job"] == f"{number}, pending: waits"
-    assert rows["asked"] == "within one L3 cache on each node, or to wait (fit require, level l3)"
+    assert rows["asked"] == "within one L3 cache on each node, otherwise wait (fit require, level l3)"
     assert rows["because"]
-    assert rows["choice"] == "0 of 1 node that Slurm offered had room"
+    assert rows["choice"] == "0 of 1 node offered by Slurm had room"
 
 
 def test_path(cluster, submit):
     number = placed(cluster, submit, "-n8", "--topo-request=/package=1/l3=2/core=4")
     rows = told(cluster, number)
-    assert rows["asked"] == "/package=1/l3=2/core=4 on each node, or to wait"
+    assert rows["asked"] == "/package=1/l3=2/core=4 on each node, otherwise wait"
     assert rows["touches"].startswith("1 package, 2 NUMA nodes, 2 L3 caches")
 
 
@@ -129,6 +130,7 @@ def test_array(cluster, submit):
     assert wait_until(lambda: not why(cluster, f"{number}_2", check=False).returncode, 30)
     rows = [line.split() for line in why(cluster, number).stdout.split("\n")[1:-1]]
     assert [row[:3] for row in rows[:2]] == [[f"{number}_1", "running", "placed"], [f"{number}_2", "running", "placed"]]
+    assert ["topiary:" in record for record in sorted(jobs(cluster, number), key=lambda r: "[" in r or "ArrayTaskId=3-4" in r)] == [True, True, False]
     assert rows[2][:4] == [f"{number}_[3-4%2]", "pending", "-", "-"], "the verdict of another task"
     assert why(cluster, f"{number}_3", check=False).returncode == 1
     assert told(cluster, f"{number}_2")["job"] == f"{number}_2, running: placed by Topiary"
@@ -148,13 +150,13 @@ def test_job_that_nobody_looked_at(cluster, submit):
     number = submit("--hold", "-n1")
     refused = why(cluster, number, check=False)
     assert refused.returncode == 1 and refused.stderr.count("\n") == 1, refused.stderr
-    assert f"job {number}: no verdict" in refused.stderr
+    assert f"job {number}: no verdict: it is pending" in refused.stderr
 
 
 def test_job_that_slurmctld_does_not_know(cluster):
     refused = why(cluster, "999999", check=False)
     assert refused.returncode == 1 and refused.stderr.count("\n") == 1, refused.stderr
-    assert "job 999999: slurmctld does not know it" in refused.stderr
+    assert "job 999999: slurmctld does not know this job" in refused.stderr
     assert "sacct -j 999999 -o JobID,SystemComment%512" in refused.stderr
 
 
@@ -162,7 +164,7 @@ def test_job_that_wants_no_place(cluster, submit):
     number = placed(cluster, submit, "-n8", "--topo-fit=off")
     refused = why(cluster, number, check=False)
     assert refused.returncode == 1 and refused.stderr.count("\n") == 1, refused.stderr
-    assert "(fit off)" in refused.stderr
+    assert "topo-fit off" in refused.stderr and "pending" not in refused.stderr
 
 
 @pytest.mark.parametrize("words", [[], ["x"], ["12.0"], ["0"], ["-1"], ["12_"], ["12+"], ["12_3+1"], ["1", "2"], ["99999999999"]], ids=str)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The demo: up starts the cluster, or finds it running, and shows a job's way; down ends and removes it."""
+"""The demo: up starts the cluster, unless it is running, and runs a job on it; down stops and removes it."""
 import os
 import re
 import shutil
@@ -23,7 +23,7 @@ RANKS, STENCIL = 16, "4x2x2"
 
 JOB = """\
 echo "$SLURM_JOB_ID: $SLURM_NTASKS tasks on $SLURM_JOB_NODELIST; this is $SLURMD_NODENAME"
-env | grep -E '^(HWLOC_(XMLFILE|THISSYSTEM)|OMPI_MCA_(rmaps|orte)_rank.*)=' | sort
+env | grep -E '^(HWLOC_(XMLFILE|THISSYSTEM)|OMPI_MCA_orte_default_hostfile)=' | sort
 echo
 echo "\\$ lstopo-no-graphics --of console"
 lstopo-no-graphics --of console --no-io --no-icaches
@@ -33,7 +33,13 @@ topiary map --matrix {matrix} --format openmpi --explain 2>&1 >/dev/null
 echo
 echo "\\$ mpirun ./where"
 mpirun {folder}/bin/where
+echo
+echo "\\$ srun -Q ./where"
+srun -Q {folder}/bin/where
 """
+# As at sites whose MPIs are built with PMIx, Debian's among them: srun starts their programs.
+# Nodes of one machine need folders of their own for it.
+CONF = "MpiDefault=pmix\nTmpFS={folder}/nodes/%n\n"
 
 COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
@@ -97,19 +103,19 @@ def new_cluster():
     remove()
     STATE.parent.mkdir(exist_ok=True)
     STATE.symlink_to(tempfile.mkdtemp(prefix="topiary-demo-"))
-    return Cluster(folder_of_state(), NODES, build=os.environ.get("TOPIARY_BUILD", ROOT / "build"))
+    return Cluster(folder_of_state(), NODES, build=os.environ.get("TOPIARY_BUILD", ROOT / "build"), conf=CONF)
 
 
 def start(cluster):
-    with Step("Services", "munge signs, PostgreSQL keeps, topiaryd receives: all private to this demo."):
+    with Step("Services", "A munged, a PostgreSQL server and a topiaryd, all private to this demo."):
         cluster.prepare()
         cluster.start_munge()
         cluster.start_registry()
-    with Step("Nodes boot", f"{len(NODES)} agents discover their hardware, export it and wait until the registry acknowledges it.") as step:
+    with Step("Nodes boot", f"{len(NODES)} agents discover their hardware, export it and exit when the registry has acknowledged it.") as step:
         cluster.start_agents()
         for node in NODES:
             step.show((cluster.folder / "log" / f"agent.{node}.log").read_text().strip() or f"{node}: acknowledged")
-    with Step("Slurm", "slurmctld with our plugin before its own, and a slurmd for each node, each with a host name and hardware of its own.") as step:
+    with Step("Slurm", "slurmctld with the select plugin, and a slurmd for each node, each with its own host name and hardware.") as step:
         cluster.start_slurm()
         step.show(cluster.command(["sinfo", "-N", "-o", "%6N %11X %14Y %16Z %T"]).stdout, "sinfo -N")
 
@@ -121,7 +127,7 @@ def running_cluster():
 
 
 def show_registry(cluster):
-    with Step("The registry", "One base for each kind of node; its twins are a few bytes of difference, restored byte for byte.") as step:
+    with Step("The registry", "One base for each kind of node; further nodes of that kind are stored as a few bytes, restored byte for byte.") as step:
         step.show(cluster.topiary("nodes").stdout, "topiary nodes")
         step.show(cluster.topiary("shapes").stdout, "topiary shapes")
 
@@ -130,7 +136,7 @@ def run_job(cluster):
     matrix = cluster.folder / "work" / "stencil.txt"
     cluster.topiary("matrix", "--generate", f"stencil3d:{STENCIL}", "-o", matrix)
     options = ["-N2", f"--ntasks={RANKS}", f"--topo-matrix={matrix}"]
-    with Step("A job", f"An ordinary user submits {RANKS} ranks of a {STENCIL} stencil with their communication matrix; its script knows nothing of Topiary.") as step:
+    with Step("A job", f"An ordinary user submits {RANKS} ranks of a {STENCIL} stencil with their communication matrix; the script has no Topiary command.") as step:
         number, state, output = cluster.job(JOB.format(folder=cluster.folder, matrix=matrix), *options)
         step.show(output, f"sbatch {' '.join(options)} job.sh")
         if state != "COMPLETED":
@@ -140,7 +146,7 @@ def run_job(cluster):
 
 def show_cores(cluster, number):
     cores = cores_of(cluster, number)
-    with Step("The cores", "Whole domains: the scheduler took sets of cores that share caches and memory, and cut no other.") as step:
+    with Step("The cores", "Whole domains: the allocated cores share caches and memory, and no other domain is cut.") as step:
         step.show("\n".join(f"{node}: cores {','.join(map(str, mine))}" for node, mine in cores.items()), f"scontrol -d show job {number}")
         step.show(cluster.topiary("why", number).stdout, f"topiary why {number}")
     return cores
@@ -149,7 +155,7 @@ def show_cores(cluster, number):
 def draw(cluster, cores):
     first = min(cores)
     mine = ",".join(map(str, cores[first]))
-    with Step("A picture", f"{first} as the registry knows it, the job's cores coloured.") as step:
+    with Step("A drawing", f"The topology of {first} in the registry, with the cores of the job coloured.") as step:
         drawn = cluster.folder / "work" / "demo.svg"
         cluster.topiary("show", first, "--svg", "--cores", mine, "-o", drawn)
         shutil.copy(drawn, PICTURE)
@@ -165,7 +171,7 @@ def lose_memory(cluster, node="cn6"):
     """A node boots with half of a NUMA node's memory, and is mended."""
     whole = (cluster.folder / "nodes" / node / "machine.xml").read_text()
     less = re.sub(r'(<object type="NUMANode" os_index="1"[^>]* local_memory=")(\d+)', lambda m: f"{m[1]}{int(m[2]) // 2}", whole, count=1)
-    with Step("A change", f"{node} boots without half of its memory in one NUMA node, which the registry tells at once; then it is mended.") as step:
+    with Step("A change", f"{node} boots with half of the memory of one NUMA node missing, which the registry reports at once; then it is repaired.") as step:
         boot_with(cluster, node, less)
         step.show(cluster.topiary("drift").stdout, "topiary drift")
         boot_with(cluster, node, whole)
@@ -185,13 +191,13 @@ def up():
     draw(cluster, show_cores(cluster, number))
     lose_memory(cluster)
     env = cluster.env()
-    print(f"\n{paint('1', 'All of it ran')} in {time.monotonic() - began:.1f} s. The cluster runs on; to use it:\n"
+    print(f"\n{paint('1', 'The demo completed')} in {time.monotonic() - began:.1f} s. The cluster keeps running; to use it:\n"
           f"   export SLURM_CONF={env['SLURM_CONF']} TOPIARY_CONF={env['TOPIARY_CONF']} PATH={cluster.folder}/bin:$PATH\n"
           "   make demo-down ends and removes it.")
 
 
 def down():
-    print("The demo is gone." if remove() else "No demo is there.")
+    print("The demo was removed." if remove() else "There is no demo.")
 
 
 def main():
@@ -199,7 +205,7 @@ def main():
     if len(sys.argv) != 2 or sys.argv[1] not in actions:
         sys.exit("usage: demo up|down")
     if os.geteuid():
-        sys.exit("demo: only root can start daemons of several users")
+        sys.exit("demo: must be run as root: it starts daemons of several users")
     try:
         actions[sys.argv[1]]()
     except (RigError, MachineError) as error:

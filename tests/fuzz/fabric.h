@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "begin.h"
-#include "fabric/export.h"
-#include "fabric/fabric.h"
+#include "fabric/write/export.h"
+#include "fabric/model/fabric.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/canon.h"
-#include "topo/shape.h"
-#include "topo/strings.h"
+#include "hwxml/canon.h"
+#include "shape/shape.h"
+#include "shape/strings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

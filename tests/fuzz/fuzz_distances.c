@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "map/places.h"
+#include "map/places/places.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

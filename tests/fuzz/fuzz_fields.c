@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/fields.h"
+#include "delta/field_layout.h"
 
 #define MAX (1u << 20)
 #define DOCS 3
@@ -64,54 +64,54 @@ static struct buf edited(const char *text, size_t len, struct input edits)
 	return b;
 }
 
-static void comes_back(const struct form *form, const struct lined *base, const struct buf *doc)
+static void comes_back(const struct field_layout *layout, const struct line_index *base, const struct buf *doc)
 {
 	struct buf diff = {0}, again = {0};
 
-	if (form_encode(form, base, doc->data, doc->len, &diff) ||
-	    form_decode(form, base, diff.data ? diff.data : "", diff.len, doc->len, &again, NULL) || again.len != doc->len ||
-	    memcmp(again.data ? again.data : "", doc->data ? doc->data : "", doc->len))
+	if (field_layout_encode(layout, base, doc->data, doc->len, &diff) ||
+	    field_layout_decode(layout, base, diff.data ? diff.data : "", diff.len, doc->len, &again, NULL) ||
+	    again.len != doc->len || memcmp(again.data ? again.data : "", doc->data ? doc->data : "", doc->len))
 		abort();
 	buf_free(&diff);
 	buf_free(&again);
 }
 
-/* Whatever opens is a text of the form, which keeps of it what was opened. */
-static void open_anything(const struct form *form, const struct lined *base, struct input diff)
+/* Whatever decodes is a text that fits the layout, and encodes to the same bytes. */
+static void open_anything(const struct field_layout *layout, const struct line_index *base, struct input diff)
 {
 	struct buf doc = {0}, again = {0};
 
-	if (!form_decode(form, base, (const char *)diff.at, diff.left, MAX, &doc, NULL))
-		if (doc.len > MAX || form_encode(form, base, doc.data ? doc.data : "", doc.len, &again) || again.len != diff.left ||
-		    memcmp(again.data ? again.data : "", diff.at, diff.left))
+	if (!field_layout_decode(layout, base, (const char *)diff.at, diff.left, MAX, &doc, NULL))
+		if (doc.len > MAX || field_layout_encode(layout, base, doc.data ? doc.data : "", doc.len, &again) ||
+		    again.len != diff.left || memcmp(again.data ? again.data : "", diff.at, diff.left))
 			abort();
 	buf_free(&doc);
 	buf_free(&again);
 }
 
 /* Fields as a spoiled store may have them. */
-static void open_anyhow(const struct lined *base, struct input fields, struct input diff)
+static void open_anyhow(const struct line_index *base, struct input fields, struct input diff)
 {
-	struct form form = {0};
+	struct field_layout layout = {0};
 
-	if (!(form.fields = calloc(fields.left / 7 + 1, sizeof(*form.fields))))
+	if (!(layout.fields = calloc(fields.left / 7 + 1, sizeof(*layout.fields))))
 		return;
 	for (; fields.left >= 7; fields.at += 7, fields.left -= 7)
-		form.fields[form.n++] = (struct field){
+		layout.fields[layout.n++] = (struct field){
 			.line = fields.at[0], .start = fields.at[1], .len = fields.at[2], .keep_start = fields.at[3],
 			.keep_end = fields.at[4], .alias = (int8_t)fields.at[5], .fixed = fields.at[6] & 1, .digits = fields.at[6] >> 1,
 		};
-	open_anything(&form, base, diff);
-	form_free(&form);
+	open_anything(&layout, base, diff);
+	field_layout_free(&layout);
 }
 
-/* A base, documents from which its form is learned, then what is opened with that form and with another. */
+/* A base, documents from which its layout is learned, then what is decoded with that layout and with another. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = { data, size }, first = piece(&in), diff;
 	struct buf text = edited(NODE, strlen(NODE), first), docs[DOCS];
-	struct form form = {0}, wider;
-	struct lined base;
+	struct field_layout layout = {0}, wider;
+	struct line_index base;
 	size_t learned = 0;
 	bool widened;
 
@@ -119,28 +119,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		buf_free(&text);
 		buf_add(&text, first.at, first.left);
 	}
-	if (text.failed || lined_make(text.data, text.len, &base))
+	if (text.failed || line_index_build(text.data, text.len, &base))
 		abort();
 	for (size_t i = 0; i < DOCS; i++) {
 		struct buf doc = edited(text.data, text.len, piece(&in));
 
-		if (form_learn(&form, &base, doc.data, doc.len, &wider, &widened)) {
+		if (field_layout_widen(&layout, &base, doc.data, doc.len, &wider, &widened)) {
 			buf_free(&doc);
 			continue;
 		}
-		form_free(&form);
-		form = wider;
+		field_layout_free(&layout);
+		layout = wider;
 		docs[learned++] = doc;
 		for (size_t k = 0; k < learned; k++)
-			comes_back(&form, &base, &docs[k]);
+			comes_back(&layout, &base, &docs[k]);
 	}
 	diff = piece(&in);
-	open_anything(&form, &base, diff);
+	open_anything(&layout, &base, diff);
 	open_anyhow(&base, in, diff);
 	while (learned)
 		buf_free(&docs[--learned]);
-	form_free(&form);
-	lined_free(&base);
+	field_layout_free(&layout);
+	line_index_free(&base);
 	buf_free(&text);
 	return 0;
 }

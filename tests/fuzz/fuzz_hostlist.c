@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/hostlist.h"
+#include "shape/hostlist.h"
+#include "shape/hostset.h"
 
 #define NAMES_MAX 2000		/* more only take time */
 
@@ -19,10 +20,18 @@ static int count_name(const char *name, void *user)
 	return ++*(unsigned *)user > NAMES_MAX ? -1 : 0;
 }
 
-/* What is folded is a list of no more names, and folds to itself. */
+static int find_name(const char *name, void *user)
+{
+	if (!hostset_has(user, name))
+		abort();
+	return 0;
+}
+
+/* What is folded is a list of no more names, and folds to itself; the set of a list has all of them. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct buf folded = {0}, again = {0};
+	struct hostset *set;
 	unsigned given = 0, kept = 0;
 	char *list = malloc(size + 1);
 	struct err e;
@@ -39,6 +48,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		if (kept && (hostlist_fold(folded.data, &again, &e) || strcmp(folded.data, again.data)))
 			abort();
+		if (!(set = hostset_parse(list, &e)) || hostset_names(set) != given ||
+		    hostlist_expand(list, find_name, set, &e))
+			abort();
+		hostset_free(set);
 	}
 	buf_free(&folded);
 	buf_free(&again);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/pack.h"
+#include "delta/pack.h"
 
 #define MAX (1u << 20)
 

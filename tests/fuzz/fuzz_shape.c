@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/shape.h"
+#include "shape/shape.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -39,7 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (s && (pus != s->pus || pus < s->cores))
 		abort();
 	for (size_t i = 0; s && i < s->ndevices; i++)
-		if (!s->devices[i].cores || s->devices[i].first + s->devices[i].cores > s->cores || !*s->devices[i].type)
+		if (!s->devices[i].cores || s->devices[i].first + s->devices[i].cores > s->cores ||
+		    !*s->devices[i].type)
 			abort();
 	shape_free(s);
 	free(text);

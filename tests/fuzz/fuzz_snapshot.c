@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/hostlist.h"
-#include "topo/snapshot.h"
+#include "shape/hostlist.h"
+#include "shape/snapshot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "begin.h"
-#include "map/matrix.h"
+#include "map/matrix/matrix.h"
 
 #define RANKS_MAX 500u		/* more only take time */
 
@@ -29,7 +29,8 @@ static void check_form(const struct matrix *m)
 	for (unsigned r = 0; r < m->ranks; r++)
 		for (size_t i = m->row[r]; i < m->row[r + 1]; i++)
 			if (m->adj[i] >= m->ranks || m->adj[i] == r || (i > m->row[r] && m->adj[i - 1] >= m->adj[i]) ||
-			    !(m->weight[i] > 0) || !isfinite(m->weight[i]) || weight_of(m, m->adj[i], r) != m->weight[i])
+			    !(m->weight[i] > 0) || !isfinite(m->weight[i]) ||
+			    weight_of(m, m->adj[i], r) != m->weight[i])
 				abort();
 }
 

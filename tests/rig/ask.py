@@ -5,7 +5,7 @@ import re
 import subprocess
 
 from .cluster import RigError
-from .processes import wait_until
+from .processes import patience, wait_until
 
 
 def ring(ranks):
@@ -73,4 +73,4 @@ def hwloc_cpus(xml, objects):
 
 def wait_running(cluster, number, seconds=30):
     if not wait_until(lambda: cluster.job_state(number) == "RUNNING", seconds, 0.1):
-        raise RigError("job", f"{number} is {cluster.job_record(number).get('JobState')} after {seconds} s")
+        raise RigError("job", f"{number} is {cluster.job_record(number).get('JobState')} after {patience(seconds)} s")

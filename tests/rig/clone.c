@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "bench/clones.h"
-#include "topo/canon.h"
+#include "hwxml/canon.h"
 
 struct options {
 	struct clones_how how;

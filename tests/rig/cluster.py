@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from .machines import MachineError, individual, machine, memory_indexes, os_indexes
-from .processes import Daemon, descendants, wait_until
+from .processes import Daemon, descendants, patience, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 STOCK_PLUGINS = Path("/usr/lib/x86_64-linux-gnu/slurm-wlm")
@@ -45,7 +45,6 @@ SlurmdLogFile={folder}/log/slurmd.%n.log
 SlurmctldDebug=debug
 SlurmdDebug=debug
 SwitchType=switch/none
-MpiDefault=none
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 TaskProlog={folder}/bin/task-prolog
@@ -80,12 +79,15 @@ Database = host={folder}/postgres dbname=topiary
 SchemaDir = {folder}/sql
 """
 
-# Tasks on a node of other hardware see its CPUs; Open MPI stays on this machine's loopback.
+# Tasks on a node of other hardware see its CPUs; Open MPI stays on this machine's loopback. What its ranks share in memory is named after
+# node, user, job and rank, which are the same in another cluster on this machine: each has a folder of its own for it.
 TASK_PROLOG = """\
 #!/bin/sh
 echo "export OMPI_MCA_oob_tcp_if_include=lo"
 echo "export OMPI_MCA_btl_tcp_if_include=lo"
 echo "export OMPI_MCA_btl=self,vader,tcp"
+echo "export OMPI_MCA_btl_vader_backing_directory={folder}/shm"
+echo "export OMPI_MCA_btl_sm_backing_directory={folder}/shm"
 echo "export OMPI_MCA_mpi_yield_when_idle=1"
 test -r {folder}/nodes/$SLURMD_NODENAME/cpus || exit 0
 echo "export LD_PRELOAD={folder}/bin/cpus.so"
@@ -108,7 +110,7 @@ class Cluster:
     """
     machines: {node: name of a machine, XML text, or None for this host's own hardware}. stock=True leaves out all of Topiary;
     registry=False its daemons: the nodes' files and the snapshot are then made without a network. conf: lines for slurm.conf,
-    before its own; nodes: {node: words for its NodeName line}, before what slurmd says of it; files: {name: text} beside slurm.conf.
+    before its own, of which those with the same key are left out; nodes: {node: words for its NodeName line}, before what slurmd says of it; files: {name: text} beside slurm.conf.
     {folder} in these is the cluster's. Use as a context manager, or call start() and stop().
     """
 
@@ -208,10 +210,10 @@ class Cluster:
     def prepare(self):
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
-        for name in ("bin", "etc", "log", "munge", "plugins", "doors", "registry", "postgres", "state", "nodes", "cpus", "work"):
+        for name in ("bin", "etc", "log", "munge", "plugins", "doors", "registry", "postgres", "state", "nodes", "cpus", "work", "shm"):
             (self.folder / name).mkdir(exist_ok=True)
-        (self.folder / "cpus").chmod(0o1777)
-        (self.folder / "work").chmod(0o1777)
+        for name in ("cpus", "work", "shm"):
+            (self.folder / name).chmod(0o1777)
         self._install()
         self.ports = dict(zip(["ctld", "slurmd", "http", *self.xml], free_ports(3 + len(self.xml))))
         for node, xml in self.xml.items():
@@ -254,7 +256,9 @@ class Cluster:
         for name, text in self.files.items():
             (etc / name).write_text(text.replace("{folder}", str(self.folder)))
         self._make_devices()
-        (etc / "slurm.conf").write_text(self.conf.replace("{folder}", str(self.folder)) + SLURM_CONF.format(
+        given = {line.partition("=")[0] for line in self.conf.split("\n")} - {"", "NodeName", "PartitionName"}
+        own = "".join(line for line in SLURM_CONF.splitlines(keepends=True) if line.partition("=")[0] not in given)
+        (etc / "slurm.conf").write_text(self.conf.replace("{folder}", str(self.folder)) + own.format(
             folder=self.folder, host=socket.gethostname(), ctld_port=self.ports["ctld"],
             slurmd_port=self.ports["slurmd"], plugins=plugins, submit="" if self.stock else "JobSubmitPlugins=topiary",
             nodes="\n".join(self.node_line(node) for node in self.xml)))
@@ -363,7 +367,7 @@ class Cluster:
         running = {node: subprocess.Popen(self.agent_command(node), env=self.env(), stdout=subprocess.PIPE,
                                           stderr=subprocess.STDOUT, text=True) for node in self.xml}
         for node, agent in running.items():
-            said = agent.communicate(timeout=120)[0]
+            said = agent.communicate(timeout=300)[0]
             (self.folder / "log" / f"agent.{node}.log").write_text(said)
             if agent.returncode:
                 raise RigError("agent", f"{node}: {said.strip() or agent.returncode}", self.folder / "log" / "topiaryd.log")
@@ -447,11 +451,11 @@ class Cluster:
         if wait_until(lambda: true() or not daemon.alive(), seconds) and daemon.alive():
             return
         reason = "is not ready" if daemon.alive() else "ended"
-        raise RigError(name, f"{reason} after at most {seconds} s", log or daemon.log)
+        raise RigError(name, f"{reason} after at most {patience(seconds)} s", log or daemon.log)
 
     # --- use
 
-    def command(self, command, user=None, check=True, timeout=60, env=None, cwd=None):
+    def command(self, command, user=None, check=True, timeout=300, env=None, cwd=None):
         """Run a command with this cluster's environment, as root or another user."""
         if user:
             command = as_user(user, command)
@@ -480,7 +484,7 @@ class Cluster:
 
     def wait_job(self, number, timeout=90):
         if not wait_until(lambda: self.job_state(number) not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING"), timeout, 0.1):
-            raise RigError("job", f"{number} is {self.job_state(number)} after {timeout} s",
+            raise RigError("job", f"{number} is {self.job_state(number)} after {patience(timeout)} s",
                            self.folder / "log" / "slurmctld.log")
         return self.job_state(number)
 

@@ -2,10 +2,10 @@
  * Copyright (C) 2026 The Topiary authors */
 
 /*
- * LD_PRELOAD: the affinity calls of a machine that has other CPUs and NUMA nodes than this host, for clusters of real machines'
- * topologies on one machine. A mask is recorded in a file of its thread under $RIG_CPUS_DIR, a memory policy in another, and both are
- * inherited as the kernel would: from the process, then from its parent. What was never bound may run on the CPUs of the list in
- * $RIG_CPUS ("0-63,128") and use the NUMA nodes of the list in $RIG_MEMS.
+ * LD_PRELOAD: the affinity calls of a machine that has other CPUs and NUMA nodes than this host, for clusters of real
+ * machines' topologies on one machine. A mask is recorded in a file of its thread under $RIG_CPUS_DIR, a memory policy
+ * in another, and both are inherited as the kernel would: from the process, then from its parent. What was never bound
+ * may run on the CPUs of the list in $RIG_CPUS ("0-63,128") and use the NUMA nodes of the list in $RIG_MEMS.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -43,8 +43,9 @@ static int process_read(int tid, struct process *p)
 	if (fgets(line, sizeof(line), f))
 		after_name = strrchr(line, ')');
 	fclose(f);
-	if (!after_name || sscanf(after_name + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-		    &p->parent, &p->start) != 2)
+	if (!after_name ||
+	    sscanf(after_name + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+		   &p->parent, &p->start) != 2)
 		return -1;
 	return 0;
 }

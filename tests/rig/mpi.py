@@ -40,7 +40,7 @@ class Mpi:
             raise Missing(f"{self.name}: libraries are missing here")
         return program
 
-    def run(self, ranks, *program, timeout=60, **env):
+    def run(self, ranks, *program, timeout=300, **env):
         """
         The finished mpirun; one that hangs with all its ranks gone is killed. What is in env is for the ranks, and does not reach a Hydra,
         whose own programs it would confuse.

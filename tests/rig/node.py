@@ -35,12 +35,21 @@ def log_of(cluster, node):
 
 
 @contextmanager
-def little_room(folder):
-    """The folder, as it is, in a file system of its own that is full."""
+def own_disk(folder, size):
+    """The folder, as it is, in a file system of its own."""
     with_copy = subprocess.run(["tar", "c", "-C", folder, "--exclude=./[0-9]*", "."], capture_output=True, check=True).stdout
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "tmpfs", folder], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", folder], check=True)
     try:
         subprocess.run(["tar", "x", "-C", folder, "--exclude=./cache"], input=with_copy, check=True)
+        yield
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+@contextmanager
+def little_room(folder):
+    """The folder, as it is, in a file system of its own that is full."""
+    with own_disk(folder, "1m"):
         with open(folder / "filler", "wb", buffering=0) as filler:
             try:
                 while filler.write(bytes(4096)):
@@ -48,5 +57,3 @@ def little_room(folder):
             except OSError:
                 pass
         yield
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)

@@ -38,10 +38,10 @@ class Daemon:
             return False
         return self.start is not None and start_time(self.pid) == self.start
 
-    def stop(self, how=signal.SIGTERM, patience=10):
+    def stop(self, how=signal.SIGTERM, seconds=10):
         if self.alive():
             os.kill(self.pid, how)
-        if not wait_until(lambda: not self.alive(), patience) and self.alive():
+        if not wait_until(lambda: not self.alive(), seconds) and self.alive():
             os.kill(self.pid, signal.SIGKILL)
             wait_until(lambda: not self.alive(), 5)
 
@@ -66,9 +66,14 @@ def descendants(pid):
     return below
 
 
+def patience(seconds):
+    """How long to wait for what takes so many seconds on a quiet machine: a slow machine is slow, not broken."""
+    return max(seconds, min(20 * seconds, 300))
+
+
 def wait_until(true, seconds, pause=0.05):
-    """Whether true() came to be within seconds."""
-    deadline = time.monotonic() + seconds
+    """Whether true() came to be; seconds: how long that takes on a quiet machine, at most."""
+    deadline = time.monotonic() + patience(seconds)
     while not true():
         if time.monotonic() > deadline:
             return False

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 
-/* An MPI program in which each rank tells where it is bound, in the order of ranks: rank, host, package, NUMA node, core, CPUs. */
+/*
+ * An MPI program in which each rank tells where it is bound, in the order of ranks: rank, host, package, NUMA node,
+ * core, CPUs.
+ */
 #include <hwloc.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -40,7 +43,8 @@ static int describe(int rank, char *line)
 	}
 	hwloc_bitmap_list_snprintf(cpus, sizeof(cpus), set);
 	snprintf(line, LINE, "rank %2d  host %s  package %d  numa %d  core %d  cpus %s", rank, host,
-		 index_around(t, set, HWLOC_OBJ_PACKAGE), memory_of(t, set), index_around(t, set, HWLOC_OBJ_CORE), cpus);
+		 index_around(t, set, HWLOC_OBJ_PACKAGE), memory_of(t, set), index_around(t, set, HWLOC_OBJ_CORE),
+		 cpus);
 	hwloc_topology_destroy(t);
 	hwloc_bitmap_free(set);
 	return 0;

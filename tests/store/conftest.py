@@ -10,6 +10,7 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from registry_rig import SMALL, Registry, machine  # noqa: E402
+from rig.elsewhere import Elsewhere  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +23,32 @@ def registry():
             yield r.start()
         finally:
             r.end()
+
+
+@pytest.fixture
+def configured(registry):
+    """topiaryd with other settings, and with its own again afterwards."""
+    text = registry.config.read_text()
+
+    def start(**settings):
+        registry.stop("topiaryd")
+        registry.config.write_text("".join(line + "\n" for line in text.split("\n") if line and line.split("=")[0] not in settings) +
+                                   "".join(f"{key}={value}\n" for key, value in settings.items()))
+        registry.start_topiaryd()
+    yield start
+    if "topiaryd" in registry.daemons:
+        registry.stop("topiaryd")
+    registry.config.write_text(text)
+    registry.start_topiaryd()
+
+
+@pytest.fixture(scope="session")
+def elsewhere():
+    try:
+        with Elsewhere() as other:
+            yield other
+    except OSError as why:
+        pytest.skip(str(why))
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 # Copyright (C) 2026 The Topiary authors
 """What must be refused, and what breaks beside topiaryd: each leaves what was stored intact and topiaryd serving."""
 import os
+import pwd
 import re
 import signal
 import socket
@@ -11,7 +12,7 @@ import time
 import uuid
 
 import pytest
-from registry_rig import SMALL, machine, zstd
+from registry_rig import BUILD, SMALL, machine, zstd
 from rig.processes import descendants, wait_until
 from upkeep_rig import memory_below
 
@@ -37,8 +38,8 @@ def refused(answer, status, words):
 # --- credentials
 
 def test_missing_credential(intact):
-    refused(intact.request("PUT", "/v1/nodes/bad/boot"), 401, "bad: .*no 'Authorization")
-    refused(intact.request("PUT", "/v1/nodes/bad/boot", Authorization="Basic YTpi"), 401, "no 'Authorization")
+    refused(intact.request("PUT", "/v1/nodes/bad/boot"), 401, "bad: .*the 'Authorization")
+    refused(intact.request("PUT", "/v1/nodes/bad/boot", Authorization="Basic YTpi"), 401, "the 'Authorization")
 
 
 def test_garbage_credential(intact):
@@ -62,7 +63,7 @@ def test_credential_of_another_user(intact):
 
 
 def test_credential_for_another_reader(intact):
-    refused(intact.ask("bad", XML, intact.sign(intact.claim("bad", XML), reader="nobody")), 401, "(?i)unauthorized")
+    refused(intact.ask("bad", XML, intact.sign(intact.claim("bad", XML), reader="nobody")), 401, f"(?i)unauthorized.*RegistryUser must be uid {pwd.getpwnam('daemon').pw_uid} on every host")
 
 
 def test_credential_of_another_node(intact):
@@ -70,18 +71,21 @@ def test_credential_of_another_node(intact):
 
 
 @pytest.mark.parametrize("payload", [
-    "", "hello", "topiary1 bad", "topiary2 bad {boot} 1 1 {sha}", "topiary1 bad {boot} -1 1 {sha}", "topiary1 bad {boot} 1 1 {sha} x",
-    "topiary1  bad {boot} 1 1 {sha}", "topiary1 bad nonsense 1 1 {sha}", "topiary1 bad {boot} 1 1 abc", "topiary1 a;b {boot} 1 1 {sha}",
-    "topiary1 bad {boot} 99999999999999999999999 1 {sha}", "topiary1 bad {boot} 1 1 {sha}\n", "x" * 5000])
+    "", "hello", "topiary2 export bad", "topiary1 bad {boot} 1 1 {sha}", "topiary3 export bad {boot} 1 1 {sha}",
+    "topiary2 bad {boot} 1 1 {sha}", "topiary2 Export bad {boot} 1 1 {sha}", "topiary2 exportexportexport bad {boot} 1 1 {sha}",
+    "topiary2 export bad {boot} -1 1 {sha}", "topiary2 export bad {boot} 1 1 {sha} x", "topiary2 export  bad {boot} 1 1 {sha}",
+    "topiary2 export bad nonsense 1 1 {sha}", "topiary2 export bad {boot} 1 1 abc", "topiary2 export a;b {boot} 1 1 {sha}",
+    "topiary2 export bad {boot} 99999999999999999999999 1 {sha}", "topiary2 export bad {boot} 1 1 {sha}\n", "x" * 5000])
 def test_signed_nonsense(intact, payload):
     text = payload.format(boot=intact.boot, sha="0" * 64)
-    refused(intact.ask("bad", XML, intact.sign(text)), 401, "no claim")
+    refused(intact.ask("bad", XML, intact.sign(text)), 401, "unsupported payload")
 
 
 def test_old_sequence_number(intact):
     assert intact.put("seq", XML, seq=2000).status == 200
     refused(intact.put("seq", XML, seq=2000), 409, "seq: sequence number 2000")
-    refused(intact.ask("seq", XML, seq=1999), 409, "seq: sequence number 1999")
+    refused(intact.ask("seq", XML, seq=1999), 409, "seq: sequence number 1999 is not above 2000")
+    assert intact.ask("seq", XML, seq=1999).json()["last"] == 2000
     assert intact.ask("seq", XML, seq=2001).status == 200
     assert intact.ask("seq", XML, seq=1, boot=str(uuid.uuid4())).status == 200
 
@@ -325,10 +329,10 @@ def test_postgres_killed_while_nodes_boot(intact, tmp_path):
     file.write_bytes(machine(SMALL, "killed", 3))
     intact.stop("postgres", signal.SIGQUIT)
     agent = subprocess.Popen(intact.agent_command("killed", file, "--deadline", "60"), stderr=subprocess.PIPE, text=True)
-    time.sleep(2)
-    assert agent.poll() is None
+    said = agent.stderr.readline()  # of its first try
+    assert agent.poll() is None, said
     intact.start_postgres()
-    said = agent.communicate(timeout=90)[1]
+    said += agent.communicate(timeout=90)[1]
     assert agent.returncode == 0, said
     assert intact.get("/v1/nodes/killed/topology").body == file.read_bytes()
 
@@ -356,10 +360,10 @@ def test_topiaryd_down_and_up(restartable, tmp_path):
     file.write_bytes(machine(SMALL, "patient", 4))
     restartable.stop("topiaryd", signal.SIGKILL)
     agent = subprocess.Popen(restartable.agent_command("patient", file, "--deadline", "60"), stderr=subprocess.PIPE, text=True)
-    time.sleep(2)
-    assert agent.poll() is None
+    said = agent.stderr.readline()  # of its first try
+    assert agent.poll() is None, said
     restartable.start_topiaryd()
-    said = agent.communicate(timeout=90)[1]
+    said += agent.communicate(timeout=90)[1]
     assert agent.returncode == 0, said
     assert restartable.get("/v1/nodes/patient/topology").body == file.read_bytes()
 
@@ -380,6 +384,14 @@ def test_munged_down_and_up(restartable):
     assert restartable.put("munged", XML).status == 200
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:99999", "127.0.0.1:65536", "127.0.0.1:http", "127.0.0.1:", "127.0.0.1", ":6824", "127.0.0.1:-1"])
+def test_address_that_is_none(registry, tmp_path, address):
+    config = tmp_path / "topiary.conf"
+    config.write_text("\n".join(line for line in registry.config.read_text().split("\n") if not line.startswith("Listen")) + f"\nListen={address}\n")
+    done = subprocess.run([BUILD / "topiaryd", "--config", config], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and f"Listen={address}: expected ADDRESS:PORT" in done.stderr, done.stderr
+
+
 # --- the agent
 
 def test_agent_gives_up_at_its_deadline(restartable, tmp_path):
@@ -394,7 +406,7 @@ def test_agent_gives_up_at_its_deadline(restartable, tmp_path):
 
 
 @pytest.mark.parametrize("node, xml, words", [
-    ("a/b", XML, "'a/b' is not a node's name"), ("refused", b"no xml", "refused: the registry answers 422"), ("absent", None, "absent: .*No such file")])
+    ("a/b", XML, "'a/b' is not a node name"), ("refused", b"no xml", "refused: the registry answered 422"), ("absent", None, "absent: .*No such file")])
 def test_agent_stops_at_what_will_not_change(intact, tmp_path, node, xml, words):
     file = tmp_path / "n.xml"
     if xml is not None:
@@ -404,10 +416,24 @@ def test_agent_stops_at_what_will_not_change(intact, tmp_path, node, xml, words)
     assert len(done.stderr.strip().split("\n")) == 1
 
 
-def test_agent_believes_only_the_registrys_user(intact, tmp_path):
+@pytest.mark.parametrize("user, words", [
+    ("nobody", "answered 401: doubt: .*RegistryUser must be uid"), ("65534", "answered 401: doubt: .*RegistryUser must be uid"),
+    ("nosuch", "RegistryUser=nosuch: no such user on this host"), ("4294967295", "RegistryUser=4294967295: not a uid"),
+    ("99999999999999999999", "not a uid"), ("-1", "RegistryUser=-1: no such user")])
+def test_agent_believes_only_the_registrys_user(intact, tmp_path, user, words):
     file, config = tmp_path / "n.xml", tmp_path / "topiary.conf"
     file.write_bytes(machine(SMALL, "doubt", 5))
-    config.write_text(intact.config.read_text().replace("RegistryUser=daemon", "RegistryUser=nobody"))
+    config.write_text(intact.config.read_text().replace("RegistryUser=daemon", f"RegistryUser={user}"))
     command = intact.agent_command("doubt", file, "--once", "--config", str(config))
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1 and intact.get("/v1/nodes/doubt").status == 404, done.stderr
+    assert re.search(words, done.stderr) and len(done.stderr.strip().split("\n")) == 1, done.stderr
+
+
+def test_registrys_user_may_be_a_uid(intact, tmp_path):
+    file, config = tmp_path / "n.xml", tmp_path / "topiary.conf"
+    file.write_bytes(machine(SMALL, "numbered", 6))
+    config.write_text(intact.config.read_text().replace("RegistryUser=daemon", f"RegistryUser={pwd.getpwnam('daemon').pw_uid}"))
+    command = intact.agent_command("numbered", file, "--once", "--config", str(config))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and intact.get("/v1/nodes/numbered").status == 200, done.stderr

@@ -9,10 +9,11 @@ import subprocess
 import time
 
 import pytest
-from registry_rig import BUILD, zstd
+from registry_rig import BUILD, ROOT, zstd
 from rig.cluster import as_user
 from rig.machines import individual, machine
 from rig.processes import wait_until
+from upkeep_rig import upkept
 
 GUIDS = {"leaf1": 0xa1, "leaf2": 0xa2, "spine": 0xa3, "other": 0xa4}
 # cn1 has a second adapter in another plane; the last one tells nobody's name.
@@ -66,7 +67,7 @@ class Fabric:
         return json.loads(text) if form == "json" else text
 
     def put(self, body, claim=None, user=None, encoding="zstd", **other):
-        cred = self.registry.sign(claim or self.registry.claim("fabric", body, **other), user)
+        cred = self.registry.sign(claim or self.registry.claim("fabric", body, **{"purpose": "fabric", **other}), user)
         return self.registry.request("PUT", "/v1/fabric", zstd(body), Authorization=f"Munge {cred}", Content_Encoding=encoding)
 
 
@@ -79,7 +80,7 @@ def test_there_is_none_at_first(fabric):
     assert fabric.registry.get("/v1/fabric").status == 404
     assert fabric.registry.get("/v1/fabric/levels").status == 404
     assert fabric.registry.get("/v1/fabric/history").json() == {"history": [], "truncated": False}
-    assert "none was imported" in fabric.run("show", status=1).stderr
+    assert "no fabric was imported" in fabric.run("show", status=1).stderr
     assert not fabric.registry.fabric.exists()
 
 
@@ -231,7 +232,7 @@ def test_without_files_the_registry_is_asked(fabric, tmp_path):
     # A file of another form is not read, and said so.
     config.write_text(config.read_text().replace("FabricFile=/nowhere", f"FabricFile={fabric.file('what is this?')}"))
     costs, _, said = mapped()
-    assert costs["network_levels"] == 0 and ":1: 'what': tree, torus, graph or node was expected: mapped without the network" in said
+    assert costs["network_levels"] == 0 and ":1: 'what': expected tree, torus, graph or node: mapping without the network" in said
 
 
 @pytest.mark.parametrize("cables, levels", [
@@ -268,19 +269,19 @@ def fabric_json(**other):
 
 @pytest.mark.parametrize("body, status, error", [
     (b"{", 422, "fabric: line 1: "),
-    (b"[]", 422, "fabric: it has no list of switches"),
-    (fabric_json(switches=[{"guid": None}]), 422, "fabric: switches[0]: name: a name is wanted"),
-    (fabric_json(switches=[{"name": "a b"}]), 422, "fabric: switches[0]: name: a name is wanted"),
-    (fabric_json(switches=[{"name": "s"}, {"name": "s"}]), 422, "fabric: switches[1]: s: there is one of this name"),
-    (fabric_json(switches=[{"name": "h"}]), 422, "fabric: hosts[0]: h: there is one of this name"),
-    (fabric_json(switches=[{"name": "s", "guid": "xyz"}]), 422, "fabric: switches[0]: guid: 16 hexadecimal digits or null are wanted"),
-    (fabric_json(hosts=[{"name": "h"}]), 422, "fabric: hosts[0]: h: known, true or false, and a list of adapters are wanted"),
-    (fabric_json(hosts=[{"name": "h", "known": False, "adapters": []}]), 422, "fabric: hosts[0]: h: neither a known host nor an adapter"),
-    (fabric_json(hosts=[{"name": "h", "known": True, "adapters": [{}]}]), 422, "fabric: hosts[0]: an adapter without a GUID"),
+    (b"[]", 422, "fabric: missing list of switches"),
+    (fabric_json(switches=[{"guid": None}]), 422, "fabric: switches[0]: name: expected a name"),
+    (fabric_json(switches=[{"name": "a b"}]), 422, "fabric: switches[0]: name: expected a name"),
+    (fabric_json(switches=[{"name": "s"}, {"name": "s"}]), 422, "fabric: switches[1]: s: duplicate name"),
+    (fabric_json(switches=[{"name": "h"}]), 422, "fabric: hosts[0]: h: duplicate name"),
+    (fabric_json(switches=[{"name": "s", "guid": "xyz"}]), 422, "fabric: switches[0]: guid: expected 16 hexadecimal digits or null"),
+    (fabric_json(hosts=[{"name": "h"}]), 422, "fabric: hosts[0]: h: expected known (true or false) and a list of adapters"),
+    (fabric_json(hosts=[{"name": "h", "known": False, "adapters": []}]), 422, "fabric: hosts[0]: h: an unknown host needs an adapter"),
+    (fabric_json(hosts=[{"name": "h", "known": True, "adapters": [{}]}]), 422, "fabric: hosts[0]: adapter without a GUID"),
     (fabric_json(links=[{"a": "s", "b": "x", "cables": 1}]), 422, "fabric: links[0]: b: neither a switch nor a host of the fabric"),
-    (fabric_json(links=[{"a": "s", "b": "h", "cables": 0}]), 422, "fabric: links[0]: cables: a number is wanted"),
-    (fabric_json(links=[{"a": "s", "b": "h", "cables": 1 << 40}]), 422, "fabric: links[0]: cables: a number is wanted"),
-    (fabric_json(links=[{"a": "s", "b": "h", "cables": 1, "mbps": -1}]), 422, "fabric: links[0]: mbps: a number is wanted"),
+    (fabric_json(links=[{"a": "s", "b": "h", "cables": 0}]), 422, "fabric: links[0]: cables: expected a number"),
+    (fabric_json(links=[{"a": "s", "b": "h", "cables": 1 << 40}]), 422, "fabric: links[0]: cables: expected a number"),
+    (fabric_json(links=[{"a": "s", "b": "h", "cables": 1, "mbps": -1}]), 422, "fabric: links[0]: mbps: expected a number"),
     (fabric_json(text="tree 1 2\n"), 422, "fabric:1: dimension 1: "),
     (b'{"switches":[],"switches":[]}', 422, "fabric: line 1: duplicate object key"),
 ])
@@ -295,12 +296,12 @@ def test_a_bad_document_changes_nothing(fabric, body, status, error):
 def test_only_administrators_import(fabric):
     body = fabric_json()
     before = fabric.registry.get("/v1/fabric").body
-    refused = [fabric.put(body, user="nobody"), fabric.put(body, fabric.registry.claim("cn1", body)),
+    refused = [fabric.put(body, user="nobody"), fabric.put(body, fabric.registry.claim("cn1", body, purpose="fabric")),
                fabric.put(body, seq=time.time_ns() - 10**12), fabric.put(body, encoding="gzip"),
                fabric.put(body, sha256="0" * 64), fabric.put(body, length=1 << 40),
                fabric.registry.request("PUT", "/v1/fabric", zstd(body), Content_Encoding="zstd")]
     assert [answer.status for answer in refused] == [403, 403, 403, 415, 422, 413, 401]
-    assert "only root or topiaryd's user may import a fabric" in refused[0].json()["error"]
+    assert "not one of Admins and may not import a fabric" in refused[0].json()["error"]
     assert fabric.registry.get("/v1/fabric").body == before
     program = fabric.registry.folder / "topiary"
     shutil.copy(BUILD / "topiary", program)
@@ -308,15 +309,15 @@ def test_only_administrators_import(fabric):
     net.write_text(discovered(CABLES[:1]))
     done = subprocess.run(as_user("nobody", [str(program), "fabric", "import", str(net), "--config", str(fabric.registry.config)]),
                           capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 1 and "may import a fabric" in done.stderr
+    assert done.returncode == 1 and "may not import a fabric" in done.stderr
     assert fabric.registry.get("/v1/fabric").body == before
 
 
 def test_files_are_refused_by_name_and_line(fabric):
     bad = fabric.file(discovered(CABLES) + "nonsense\n")
     before = fabric.registry.get("/v1/fabric").body
-    assert f"{bad}:9: a port begins with SW, CA or RT" in fabric.run("import", bad, status=1).stderr
-    assert "no time such as" in fabric.run("show", "@noon", status=1).stderr
+    assert f"{bad}:9: expected SW, CA or RT" in fabric.run("import", bad, status=1).stderr
+    assert "expected a time such as" in fabric.run("show", "@noon", status=1).stderr
     assert fabric.registry.get("/v1/fabric").body == before
 
 
@@ -329,7 +330,69 @@ def test_a_large_fabric(fabric):
     began = time.monotonic()
     assert fabric.imported(text())["links"] == 10625
     assert len(fabric.export()["hosts"]) == 10000
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 120
     version = fabric.imported(text(skip=7))["version"]
     assert fabric.registry.sql(f"SELECT kind, count(*) FROM fabric_part WHERE went = {version} GROUP BY 1 ORDER BY 1").split("\n") == \
         ["host|16", "link|17", "plane|1", "switch|1"]
+
+
+# --- what questions about the fabric cost
+
+HOSTS = 2000
+# Copies of a node with GUIDs of their own, and a fabric with one adapter of each; all of it stored long ago.
+FILL = """
+INSERT INTO node (name, diff, since, seq, boot, form, xml_bytes, sha256)
+SELECT 'copy' || i, overlay(n.diff PLACING substr(int4send(i), 5 - w.width / 2) FROM (w.at + 1) / 2 + 1),
+       now() - interval '1 hour', n.seq, n.boot, n.form, n.xml_bytes, n.sha256
+FROM (SELECT * FROM node WHERE name = 'fn2') n JOIN form f ON f.id = n.form JOIN fact a ON a.base = f.base AND a.name = 'NodeGUID'
+JOIN field w ON w.form = f.id AND w.line = a.line, generate_series(1, {hosts}) i;
+WITH host AS MATERIALIZED (SELECT 'host' || row_number() OVER (ORDER BY node) AS name, row_number() OVER (ORDER BY node) / 20 AS leaf, guid
+                           FROM (SELECT node, min(guid) AS guid FROM fabric_guid GROUP BY node) g)
+SELECT fabric_keep(jsonb_build_object(
+	'text', '', 'planes', '[{{"kind": "tree"}}]'::jsonb,
+	'switches', (SELECT jsonb_agg(DISTINCT jsonb_build_object('name', 'leaf' || leaf)) FROM host),
+	'hosts', (SELECT jsonb_agg(jsonb_build_object('name', name, 'adapters', jsonb_build_array(jsonb_build_object('guid', guid)))) FROM host),
+	'links', (SELECT jsonb_agg(jsonb_build_object('a', 'leaf' || leaf, 'b', name, 'cables', 1)) FROM host)), 0);
+ANALYZE node, fabric, fabric_part, fabric_adapter, registry;
+"""
+BELOW = next(re.findall(r"```sql\n(.*?);\n```", part, re.S)[0] for part in (ROOT / "docs/sql.md").read_text(encoding="utf-8").split("## ")
+             if part.startswith("Which nodes are below which leaf switch"))
+
+
+@pytest.fixture(scope="module")
+def filled():
+    with upkept() as registry:
+        assert wait_until(lambda: registry.get("/healthz").status == 200, 60)
+        for name in ("fn1", "fn2"):
+            assert registry.put(name, individual(machine("intel-2x8"), name).encode()).status == 200
+        registry.sql(FILL.format(hosts=HOSTS))
+        yield registry
+
+
+def looked_at(registry, query):
+    """Rows that pass through all parts of the plan, those that are compared and dropped included; and the plan."""
+    plan = registry.sql(f"EXPLAIN (ANALYZE, TIMING OFF) {query}")
+    passed = sum(int(rows) * int(loops) for rows, loops in re.findall(r"actual rows=(\d+) loops=(\d+)", plan))
+    return passed + sum(map(int, re.findall(r"Rows Removed by .*?: (\d+)", plan))), plan
+
+
+def test_a_question_about_the_fabric_decodes_no_guids(filled):
+    """Each part is looked at a few times, no two are compared one by one, and the planner does not think it is worth compiling."""
+    below = filled.sql(BELOW).split("\n")
+    assert sum(int(line.split("|")[1]) for line in below) == HOSTS + 2
+    filled.sql("UPDATE node SET since = now() - interval '1 hour'; SELECT fabric_match()")
+    rows, plan = looked_at(filled, BELOW)
+    assert rows < 40 * HOSTS and "JIT" not in plan, plan
+    assert re.search(r"Function Scan on fabric_guids .*actual rows=0 ", plan), plan
+    assert filled.sql(BELOW).split("\n") == below
+
+
+def test_upkeep_keeps_the_match(filled):
+    """A node that has another adapter is of no host at once, and soon that is known without decoding; the same when it is back."""
+    host, own = filled.sql("SELECT h.host, n.diff FROM topiary_fabric_hosts h JOIN node n ON n.name = h.node WHERE node = 'copy7'").split("|")
+    for diff, node in (("sha256(diff)", ""), (f"'{own}'", "copy7")):
+        filled.sql(f"UPDATE node SET since = clock_timestamp(), diff = {diff} WHERE name = 'copy7'")
+        assert filled.sql(f"SELECT node FROM topiary_fabric_hosts WHERE host = '{host}'") == node
+        kept = f"SELECT node FROM fabric_adapter WHERE host = '{host}'"
+        assert wait_until(lambda kept=kept, node=node: filled.sql(kept) == node, 60)
+        assert filled.sql(f"SELECT node FROM topiary_fabric_hosts WHERE host = '{host}'") == node

@@ -49,7 +49,7 @@ EXPECTED = {
     "How much memory has each NUMA node of one node?": [["NUMA node 0", "34330173440"], ["NUMA node 1", "34359738368"]],
     "Where is the GPU with this serial number?": [["cn2", "cuda0"]],
     "Which nodes have not booted for a month?": [],
-    "Which cables lack in a trunk that has had more?": [["leaf1", "spine", "1", "2"]],
+    "Which trunks have fewer cables than before?": [["leaf1", "spine", "1", "2"]],
     "Which nodes are below which leaf switch?": [["leaf1", "2", "cn1,cn2"], ["leaf2", "1", "cn3"]],
     "Which nodes are in no fabric?": [["cn4"], ["cn5"], ["cn6"]],
     "What was the fabric an hour ago?": [],
@@ -106,6 +106,19 @@ def test_query(reader, title, query):
         OTHERWISE[title](rows)
 
 
+def test_a_value_is_found_as_the_view_has_it(reader):
+    """Each value of each node: in a field of hexadecimal digits or not, in a patch, in a count of pages, of all nodes alike."""
+    kinds = reader("SELECT count(*) FILTER (WHERE stored = 'patch'), count(*) FILTER (WHERE stored = 'fields') FROM topiary_nodes")
+    assert all(int(n) for n in kinds[0])
+    line = "v.node, v.object, v.fact, v.value, v.line"
+    found = ("SELECT {} FROM (SELECT DISTINCT fact, value FROM topiary_facts) d, LATERAL topiary_find(d.fact, d.value) v")
+    assert reader(f"{found.format(line)} EXCEPT ALL SELECT {line} FROM topiary_facts v") == []
+    assert reader(f"SELECT {line} FROM topiary_facts v EXCEPT ALL {found.format(line)}") == []
+    for value in ("", "0", "0c:42:a1", "0c:42:a1:00:00:zz", "0c-42-a1-00-00-02", "0C:42:A1:00:00:02", "0c:42:a1:00:00:02:03", "%s", "\u00e4"):
+        assert reader(f"SELECT * FROM topiary_find('Address', '{value}')") == []
+    assert reader("SELECT * FROM topiary_find('Nothing', '1')") == []
+
+
 def drift_is_told(rows):
     assert [row[:3] for row in rows] == [["cn4", "c1", "capacity"]] and re.search("NUMA node 1.*memory.*32 GiB.*16 GiB", rows[0][3])
 
@@ -133,11 +146,11 @@ def a_cable_went(rows):
 
 OTHERWISE = {
     "What changed in the fabric last week?": a_cable_went,
-    "Which nodes are not what they should be, and why?": drift_is_told,
+    "Which nodes have lost capacity, and what?": drift_is_told,
     "What changed last week?": one_change,
-    "Which nodes cost the registry most?": base_is_dearest,
+    "Which nodes use the most space in the database?": base_is_dearest,
     "Which serial number was it before?": one_topology,
-    "How many nodes of each kind are there, and how many are whole?": two_kinds,
+    "How many nodes of each shape are there, and how many without drift?": two_kinds,
 }
 
 

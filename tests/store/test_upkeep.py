@@ -145,10 +145,10 @@ def test_one_of_two_works(registry, documents):
 
     def logs():
         return "".join(registry.log(log)[mark:] for log, mark in marks.items())
-    assert wait_until(lambda: sum(int(n) for n in re.findall(r"(\d+) nodes that were patches", logs())) == 12, PATIENCE), logs()
+    assert wait_until(lambda: sum(int(n) for n in re.findall(r"(\d+) nodes moved from patches", logs())) == 12, PATIENCE), logs()
     time.sleep(2 * INTERVAL)
     registry.stop("topiaryd-2")
-    assert sum(int(n) for n in re.findall(r"(\d+) nodes that were patches", logs())) == 12
+    assert sum(int(n) for n in re.findall(r"(\d+) nodes moved from patches", logs())) == 12
     assert not re.search(r"upkeep: [a-z ]+: [A-Z]|deadlock", logs()), logs()
     assert all_there(registry, documents)
 

@@ -17,7 +17,7 @@ from rig.processes import descendants, wait_until
 
 BASE = CACHE / "machines" / "intel-2x8.xml"
 INTERVAL = 2  # seconds between two passes
-LOCK = 1953460331  # of registry/upkeep.c
+LOCK = 1953460331  # of registry/upkeep/upkeep.c
 
 
 EACH = {"nic": 3, "core": 16, "dimm": 2}  # of them in a node: numbers so far apart lack the same one
@@ -82,7 +82,7 @@ class session:
         return self
 
     def __exit__(self, *_):
-        self.psql.communicate("\\q\n", timeout=10)
+        self.psql.communicate("\\q\n", timeout=200)
 
 
 def at_rest(registry):
@@ -130,14 +130,14 @@ def pss(pid):
 
 
 @contextlib.contextmanager
-def memory_below(registry, most):
-    """topiaryd and its workers never have more bytes than that meanwhile."""
+def memory_below(registry, most, name="topiaryd"):
+    """The daemon and the processes below it never have more bytes than that meanwhile."""
     peak, over = 0, threading.Event()
 
     def watch():
         nonlocal peak
         while not over.wait(0.1):
-            daemon = registry.daemons.get("topiaryd")
+            daemon = registry.daemons.get(name)
             peak = max(peak, pss(daemon.pid) if daemon else 0)
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -146,4 +146,4 @@ def memory_below(registry, most):
     finally:
         over.set()
         watcher.join()
-    assert 0 < peak < most, f"{peak >> 20} MiB"
+    assert 0 < peak < most, f"{name}: {peak >> 20} MiB"

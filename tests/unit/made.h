@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "map/matrix.h"
-#include "map/places.h"
+#include "map/matrix/matrix.h"
+#include "map/places/places.h"
 #include "table.h"
 
 /* What tests of mappings are made of: matrices and places from words. */

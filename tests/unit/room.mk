@@ -1,6 +1,50 @@
 # The watch as slurmctld has it: there is no Slurm in it.
-$(eval $(call unit,test_watch,tests/unit/test_watch.c select_plugin/snapshot_watch.c,topo base,libcrypto inih,-pthread))
-$(eval $(call unit,test_fits,tests/unit/test_fits.c select_plugin/fits.c,fit topo base,libcrypto inih,))
-$(eval $(call unit,test_step_topology,tests/unit/test_step_topology.c $(addprefix spank_plugin/,topology.c export.c affinity.c images.c clip.c \
-	child.c user.c run_dir.c),topo base,hwloc libxml-2.0 libzstd libcrypto inih,))
-$(eval $(call unit,test_run_dir,tests/unit/test_run_dir.c spank_plugin/run_dir.c,base,libcrypto inih,))
+$(eval $(call unit,test_watch,tests/unit/test_watch.c select_plugin/snapshot_watch.c,$(TOPOLOGY),libcrypto inih,-pthread))
+$(eval $(call unit,test_fits,tests/unit/test_fits.c select_plugin/fits.c,$(SCORE),libcrypto inih,))
+$(eval $(call unit,test_step_topology,tests/unit/test_step_topology.c $(addprefix spank_plugin/step/,topology.c export.c affinity.c image_cache.c image_worker.c \
+	confine.c child.c run_dir.c),$(TOPOLOGY),hwloc libxml-2.0 libzstd libcrypto inih,))
+$(eval $(call unit,test_run_dir,tests/unit/test_run_dir.c spank_plugin/step/run_dir.c,base,libcrypto inih,))
+# What decisions cost, counted. Slurm's tables of nodes are those of its own library; slurmctld's are the test's.
+DECIDE_COUNTED = fits_cost ask_need ask_capacity score_pick score_table_new slurm_bit_clear_all
+$(eval $(call unit,test_decide,tests/unit/test_decide.c $(filter-out %/hooks.c %/inner.c,$(SELECT_SLURM)) $(SELECT_PURE),$(SCORE),\
+	libcrypto inih,-pthread -L$(SLURM_OWN_PLUGINDIR) -lslurmfull -Wl$(comma)-rpath=$(SLURM_OWN_PLUGINDIR) \
+	$(addprefix -Wl$(comma)--wrap=,$(DECIDE_COUNTED))))
+$(call objects,tests/unit/test_decide.c): ROOM_CFLAGS = -DNDEBUG -Wno-unused-parameter -isystem \
+	$(or $(SLURM_SRC),$(error Slurm's own source is not here: run packaging/setup first))
+
+# T=name: the unit program or the file of that name, else what pytest's -k selects by it.
+NAMED = $(if $(T),$(or $(wildcard $(foreach d,unit store,tests/$d/test_$(T:test_%=%).c tests/$d/test_$(T:test_%=%).py)),$(1) -k "$(T)"),$(1))
+check-unit: built
+	@$(PYTEST) $(call NAMED,tests/unit)
+
+# The unit and store tests under the address and undefined behaviour sanitizers, in a build of their own. A report fails the target
+# whichever process wrote it, and whatever became of the test.
+ASAN_REPORTS = $(abspath $(BUILD))/reports
+ASAN_ENV = TOPIARY_UNIT_TIMEOUT=1200 UBSAN_OPTIONS=print_stacktrace=1:log_path=$(ASAN_REPORTS)/ubsan \
+	ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:log_path=$(ASAN_REPORTS)/asan
+check-asan: setup
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan OPT="-O1 -g -fno-omit-frame-pointer" \
+		SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined" all units sanitized
+sanitized: all units
+	@rm -rf $(ASAN_REPORTS) && mkdir -p -m 1777 $(ASAN_REPORTS)
+	@$(ASAN_ENV) $(PYTEST) $(call NAMED,tests/unit tests/store); status=$$?; \
+	for r in $(ASAN_REPORTS)/*; do test ! -e "$$r" || { cat "$$r"; status=1; }; done; exit $$status
+
+# The unit tests and lint without root, network or set-up, in about a minute once built. Without Slurm's source, which set-up brings, neither
+# the command nor the select plugin can be built: then only the unit programs run that need neither. Two programs switch users, as root.
+FAST_PROGRAMS = $(filter-out $(addprefix %/test_,run_dir step_topology $(if $(SLURM_SRC),,decide)),$(filter $(BUILD)/tests/test_%,$(UNITS)))
+check-fast: $(if $(SLURM_SRC),all units,$(FAST_PROGRAMS))
+	@$(MAKE) --no-print-directory -j2 fast-programs fast-python
+	@tools/lint
+fast-programs:
+	@$(PYTEST) $(FAST_PROGRAMS:$(BUILD)/tests/%=tests/unit/%.c)
+# Two connect to a server on the loopback interface.
+fast-python:
+ifneq ($(SLURM_SRC),)
+	@$(PYTEST) $(filter-out %/test_snapshot_watch.py,$(wildcard tests/unit/test_*.py)) \
+		--deselect tests/unit/test_offline_diff.py::test_verify_does_not_wait_for_ever
+else
+	@echo "check-fast: NOT TESTED: what needs the command or the select plugin; packaging/setup brings Slurm's source for them" >&2
+endif
+
+.PHONY: check-unit check-asan sanitized check-fast fast-programs fast-python

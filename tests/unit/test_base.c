@@ -78,7 +78,7 @@ static void hashes(void **state)
 
 static void reads_settings(void **state)
 {
-	char host[256] = "", want[300];
+	char host[256] = "", want[2 * sizeof(host) + sizeof("/run/x")];
 	struct settings s;
 	struct err e;
 
@@ -97,9 +97,11 @@ static void reads_settings(void **state)
 	assert_int_equal(settings_load("/nowhere/topiary.conf", &s, &e), 0);
 	assert_int_equal(s.map_timeout, 60);
 	assert_string_equal(s.topo_level, "node");
-	assert_int_equal(s.keep_history, 0);
+	assert_int_equal(s.keep_history, 365);
+	assert_int_equal(s.node_documents, 24);
+	assert_int_equal(s.node_bytes, 16);
 	assert_string_equal(s.drift_hook, "");
-	assert_string_equal(s.peer_check, "off");
+	assert_string_equal(s.peer_check, "refuse");
 	settings_free(&s);
 	(void) state;
 }
@@ -110,17 +112,17 @@ static void refuses_settings(void **state)
 		const char *text, *error;
 	} rows[] = {
 		{ "Snapshot=/x\n", ":1: unknown key 'Snapshot'" },
-		{ "\nSnapshotPoll=0\n", ":2: SnapshotPoll=0: a number from 1" },
-		{ "SnapshotPoll=-1\n", ":1: SnapshotPoll=-1: a number" },
-		{ "SnapshotPoll=ten\n", ":1: SnapshotPoll=ten: a number" },
+		{ "\nSnapshotPoll=0\n", ":2: SnapshotPoll=0: expected a number from 1" },
+		{ "SnapshotPoll=-1\n", ":1: SnapshotPoll=-1: expected a number" },
+		{ "SnapshotPoll=ten\n", ":1: SnapshotPoll=ten: expected a number" },
 		{ "SnapshotPoll=99999999999999999999\n", ":1: SnapshotPoll=" },
 		{ "SnapshotPoll\n", ":1: not a Key=Value line" },
 		{ "TopoFit\n", ":1: not a Key=Value line" },
 		{ "TopoFits=off\n", ":1: unknown key 'TopoFits'" },
-		{ "KeepHistory=-1\n", ":1: KeepHistory=-1: a number" },
-		{ "UpkeepInterval=0\n", ":1: UpkeepInterval=0: a number from 1" },
-		{ "BodyMemory=7\n", ":1: BodyMemory=7: a number from 8" },
-		{ "StormRate=100001\n", ":1: StormRate=100001: a number from 1" },
+		{ "KeepHistory=-1\n", ":1: KeepHistory=-1: expected a number" },
+		{ "UpkeepInterval=0\n", ":1: UpkeepInterval=0: expected a number from 1" },
+		{ "BodyMemory=7\n", ":1: BodyMemory=7: expected a number from 8" },
+		{ "StormRate=100001\n", ":1: StormRate=100001: expected a number from 1" },
 		{ "[section]\nSnapshotPoll=5\n", ":2: unknown key 'section.SnapshotPoll'" },
 	};
 

@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
+from select_time import Axis  # noqa: E402
 from sheet import Sheet, write_into  # noqa: E402
 
 TEXT = "# One\n\nWords.\n\n## Figures of one\n\nold\n\n## `one`\n\nold\n\n# Two\n\nMore words.\n\n## Figures of two\n\nold two\n"
@@ -41,3 +42,11 @@ def test_a_part_that_is_not_there_is_added(tmp_path):
     path.write_text("# One\n")
     write_into(path, "## Figures\n", figures("## Figures\n"))
     assert path.read_text().startswith("# One\n## Figures\n")
+
+
+@pytest.mark.parametrize("high, ticks", [
+    (0.3, [0, 0.1, 0.2, 0.3]), (1.5, [0, 0.5, 1, 1.5]), (7, [0, 2, 4, 6, 8]), (30.52, [0, 10, 20, 30, 40]),
+    (90298, [0, 20000, 40000, 60000, 80000, 100000]),
+])
+def test_ticks_are_round_numbers(high, ticks):
+    assert Axis([0, high], False).marks == ticks

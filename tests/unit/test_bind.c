@@ -32,28 +32,30 @@ static const struct {
 	{ "topo-report", NULL, { .report = REPORT_TABLE } },
 	{ "topo-report", "", { .report = REPORT_TABLE } },
 	{ "topo-report", "json", { .report = REPORT_JSON } },
+	{ "topo-hwloc", "off", { .hwloc = HWLOC_OWN } },
 };
 
 static const struct {
 	const char *name, *value, *words;
 } wrong[] = {
-	{ "topo-place", "", "--topo-place=: not one of off, compact[:LEVEL], scatter[:LEVEL], mem" },
-	{ "topo-place", "compact:", "--topo-place=compact:: not one of" },
-	{ "topo-place", "compact:pci", "not one of" },
-	{ "topo-place", "scatter:misc", "not one of" },
-	{ "topo-place", "compact:shelf", "--topo-place=compact:shelf: not one of" },
-	{ "topo-place", "compact:packagepackagepackage", "not one of" },
-	{ "topo-place", "compact,l3", "not one of" },
-	{ "topo-place", "mem:l3", "not one of" },
-	{ "topo-place", "offf", "not one of" },
-	{ "topo-place", "of", "not one of" },
-	{ "topo-membind", "interleave:node", "not one of off, local, bind, interleave[:job|task]" },
-	{ "topo-membind", "bind:job", "not one of" },
-	{ "topo-nic", "off,strict", "not one of" },
-	{ "topo-nic", "one,strictly", "not one of" },
-	{ "topo-report", "xml", "--topo-report=xml: not one of" },
-	{ "topo-omp", NULL, "--topo-omp=: not one of" },
-	{ "topo-shade", "off", "--topo-shade: no such option" },
+	{ "topo-place", "", "--topo-place=: invalid value, expected one of: off, compact[:LEVEL], scatter[:LEVEL], mem" },
+	{ "topo-place", "compact:", "--topo-place=compact:: invalid value, expected one of" },
+	{ "topo-place", "compact:pci", "invalid value, expected one of" },
+	{ "topo-place", "scatter:misc", "invalid value, expected one of" },
+	{ "topo-place", "compact:shelf", "--topo-place=compact:shelf: invalid value, expected one of" },
+	{ "topo-place", "compact:packagepackagepackage", "invalid value, expected one of" },
+	{ "topo-place", "compact,l3", "invalid value, expected one of" },
+	{ "topo-place", "mem:l3", "invalid value, expected one of" },
+	{ "topo-place", "offf", "invalid value, expected one of" },
+	{ "topo-place", "of", "invalid value, expected one of" },
+	{ "topo-membind", "interleave:node", "expected one of: off, local, bind, interleave[:job|task]" },
+	{ "topo-membind", "bind:job", "invalid value, expected one of" },
+	{ "topo-nic", "off,strict", "invalid value, expected one of" },
+	{ "topo-nic", "one,strictly", "invalid value, expected one of" },
+	{ "topo-hwloc", "1", "--topo-hwloc=1: invalid value, expected one of: on, off" },
+	{ "topo-report", "xml", "--topo-report=xml: invalid value, expected one of" },
+	{ "topo-omp", NULL, "--topo-omp=: invalid value, expected one of" },
+	{ "topo-shade", "off", "--topo-shade: unknown Topiary option" },
 };
 
 static void test_right(void **state)

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "table.h"
 #include "judge.h"
-#include "topo/canon.h"
+#include "hwxml/canon.h"
 
 static struct canon canonical(const struct buf *xml, const char *name)
 {
@@ -199,12 +199,12 @@ static void refuses(void **state)
 		{ "not XML", "x:1:" },
 		{ HEAD, "x:3:" },
 		{ DOC(BODY) "<topology/>", "content at the end" },
-		{ HEAD "<topology>" BODY "</topology>", "lacks version" },
+		{ HEAD "<topology>" BODY "</topology>", "attribute version is missing" },
 		{ HEAD "<topology version=\"1.0\">" BODY "</topology>", "version \"1.0\"" },
 		{ HEAD "<topology version=\"3.0\">" BODY "</topology>", "version \"3.0\"" },
 		{ DOC(""), "no object" },
-		{ DOC(BODY BODY), "second root" },
-		{ DOC(OBJECT("PU", "1") "/>"), "PU inside topology" },
+		{ DOC(BODY BODY), "more than one root" },
+		{ DOC(OBJECT("PU", "1") "/>"), "PU is not allowed inside topology" },
 		{ DOC(MACHINE("1") "</object>"), "no PU" },
 		{ "<!DOCTYPE topology SYSTEM \"hwloc.dtd\">" TOPOLOGY(BODY), "document type" },
 		{ "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\" []>" TOPOLOGY(BODY), "internal DTD subset" },
@@ -215,30 +215,32 @@ static void refuses(void **state)
 		{ DOC(MACHINE("1") "<info name=\"a\" value=\"&x;\"/></object>"), "entity" },
 		{ DOC(MACHINE("1") "&x;</object>"), "entity" },
 		{ DOC(BODY "<!-- -->"), "comment" },
-		{ DOC(BODY "<?php ?>"), "processing instruction" },
+		{ DOC(BODY "<?php ?>"), "processing instructions" },
 		{ DOC(BODY "<![CDATA[x]]>"), "CDATA" },
 		{ DOC(BODY "text"), "text in topology" },
-		{ DOC(BODY "<info name=\"a\" value=\"b\"/>"), "info does not belong in topology" },
+		{ DOC(BODY "<info name=\"a\" value=\"b\"/>"), "info is not allowed in topology" },
 		{ DOC(BODY "<script/>"), "script" },
 		{ DOC(MACHINE("1") "<x:info xmlns:x=\"u\" name=\"a\" value=\"b\"/></object>"), "namespace" },
-		{ DOC(MACHINE("1") "<info name=\"a\" value=\"b\" onload=\"c\"/></object>"), "no attribute onload" },
-		{ DOC(MACHINE("1") "<info name=\"a\" xml:lang=\"b\" value=\"b\"/></object>"), "no attribute lang" },
-		{ DOC(MACHINE("1") "<info name=\"a\"/></object>"), "info lacks value" },
+		{ DOC(MACHINE("1") "<info name=\"a\" value=\"b\" onload=\"c\"/></object>"), "unknown attribute onload" },
+		{ DOC(MACHINE("1") "<info name=\"a\" xml:lang=\"b\" value=\"b\"/></object>"), "unknown attribute lang" },
+		{ DOC(MACHINE("1") "<info name=\"a\"/></object>"), "info: attribute value is missing" },
 		{ DOC(MACHINE("x")), "gp_index=\"x\"" },
 		{ DOC(MACHINE("-1")), "gp_index=\"-1\"" },
 		{ DOC(MACHINE("99999999999999999999999")), "gp_index=" },
-		{ DOC(MACHINE("1") OBJECT("PU", "1") "/></object>"), "belongs to two" },
+		{ DOC(MACHINE("1") OBJECT("PU", "1") "/></object>"), "is used by two" },
 		{ DOC("<object type=\"Machine\" gp_index=\"1\"/>"), "no cpuset" },
 		{ DOC("<object type=\"Machine\" cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"1\"/>"),
 		  "no complete_cpuset" },
 		{ DOC("<object type=\"Machine\" cpuset=\"zz\" gp_index=\"1\"/>"), "cpuset=\"zz\"" },
-		{ DOC("<object type=\"Machine\" " SETS "/>"), "lacks gp_index" },
+		{ DOC("<object type=\"Machine\" " SETS "/>"), "attribute gp_index is missing" },
 		{ DOC("<object type=\"Toaster\" " SETS " gp_index=\"1\"/>"), "type=\"Toaster\"" },
-		{ DOC(MACHINE("1") OBJECT("Core", "2") "/></object>"), "Core without PU" },
-		{ DOC(MACHINE("1") OBJECT("Core", "2") ">" OBJECT("Core", "3") "/></object></object>"), "Core inside Core" },
-		{ DOC(MACHINE("1") OBJECT("PU", "2") ">" OBJECT("Core", "3") "/></object></object>"), "Core inside PU" },
+		{ DOC(MACHINE("1") OBJECT("Core", "2") "/></object>"), "Core without a PU" },
+		{ DOC(MACHINE("1") OBJECT("Core", "2") ">" OBJECT("Core", "3") "/></object></object>"),
+		  "Core is not allowed inside Core" },
+		{ DOC(MACHINE("1") OBJECT("PU", "2") ">" OBJECT("Core", "3") "/></object></object>"),
+		  "Core is not allowed inside PU" },
 		{ DOC(MACHINE("1") "<object type=\"OSDev\" gp_index=\"2\">" OBJECT("PU", "3") "/></object></object>"),
-		  "PU inside OSDev" },
+		  "PU is not allowed inside OSDev" },
 		{ DOC(BODY "<memattr name=\"X\" flags=\"1\"><memattr_value target_obj_type=\"PU\" target_obj_gp_index=\"4\" "
 		      "value=\"1\"/></memattr>"), "gp_index 4" },
 		{ DOC(BODY "<distances2hetero nbobjs=\"1\" kind=\"5\"><indexes length=\"5\">PU:4 </indexes></distances2hetero>"),
@@ -247,7 +249,7 @@ static void refuses(void **state)
 		  "indexes" },
 		{ DOC(BODY "<distances2hetero nbobjs=\"1\" kind=\"5\"><indexes length=\"4\">X:20 </indexes></distances2hetero>"),
 		  "object type" },
-		{ "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>" TOPOLOGY(BODY), "an encoding of its own" },
+		{ "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>" TOPOLOGY(BODY), "encoding must be UTF-8" },
 		{ DOC(MACHINE("1") "<info name=\"a\" value=\"\xff\xfe\"/></object>"), "UTF-8" },
 		{ DOC(MACHINE("1") "<info name=\"a\" value=\"&#0;\"/></object>"), "x:3:" },
 	};
@@ -316,7 +318,7 @@ static void has_limits(void **state)
 		unsigned most;
 		const char *says;
 	} rows[] = {
-		{ nest, 61, "64 levels" },	/* with topology, Machine and PU */
+		{ nest, 61, "64 nested elements" },	/* with topology, Machine and PU */
 		{ crowd, 200000, "200000 objects" },
 	};
 

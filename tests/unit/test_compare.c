@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "table.h"
-#include "topo/canon.h"
-#include "topo/compare.h"
-#include "topo/hwdiff.h"
+#include "hwxml/canon.h"
+#include "hwcmp/compare.h"
+#include "hwcmp/hwdiff.h"
 
 /* --- a machine with devices, and edits of it --- */
 
@@ -68,7 +68,10 @@ static size_t object_len(const char *line)
 
 enum edit_kind { NONE, REPLACE, REMOVE, INSERT };
 
-/* REPLACE: the first `from` after `where` by `to`. REMOVE: the object that has `where`. INSERT: `to` before the line of `where`. */
+/*
+ * REPLACE: the first `from` after `where` by `to`. REMOVE: the object that has `where`. INSERT: `to` before the line of
+ * `where`.
+ */
 struct edit {
 	enum edit_kind kind;
 	const char *where, *from, *to;
@@ -143,7 +146,8 @@ static char *sentences(const struct tree *a, const struct tree *b)
 		fail_msg("%s", e.text);
 	buf_puts(&out, "");
 	for (size_t i = 0; i < c.n; i++)
-		buf_printf(&out, "%s %s|%s\n", severity_name(c.list[i].severity), direction_name(c.list[i].direction), c.list[i].words);
+		buf_printf(&out, "%s %s|%s\n", severity_name(c.list[i].severity), direction_name(c.list[i].direction),
+			   c.list[i].words);
 	changes_free(&c);
 	return out.data;
 }
@@ -182,11 +186,11 @@ static const struct row {
 	{ "another card", NODE, {{0}}, {{ REPLACE, "0000:81:00.0", CONNECTX5, CONNECTX6 }},
 	  "capacity gone|mlx5_1 gone\ncapacity extra|mlx5_1 new\n", "capacity gone|mlx5_1 gone\ncapacity extra|mlx5_1 new\n" },
 	{ "no driver", NODE, {{0}}, {{ REPLACE, "pci_busid=\"0000:81:00.0\"", OSDEV("22", "3", "mlx5_1", ""), "" }},
-	  "capacity gone|mlx5_1 gone (PCI 0000:81:00.0 is still there)\n",
-	  "capacity extra|mlx5_1 new (PCI 0000:81:00.0 was there before)\n" },
+	  "capacity gone|mlx5_1 gone (PCI 0000:81:00.0 remains)\n",
+	  "capacity extra|mlx5_1 new (PCI 0000:81:00.0 was present before)\n" },
 	{ "one name of a GPU less", NODE, {{0}}, {{ REPLACE, "cuda0", OSDEV("33", "1", "nvml0", ""), "" }},
-	  "wiring gone|nvml0 gone (PCI 0000:43:00.0 is still there)\n",
-	  "wiring extra|nvml0 new (PCI 0000:43:00.0 was there before)\n" },
+	  "wiring gone|nvml0 gone (PCI 0000:43:00.0 remains)\n",
+	  "wiring extra|nvml0 new (PCI 0000:43:00.0 was present before)\n" },
 	{ "renamed", NODE, {{0}}, {{ REPLACE, "mlx5_0", "\"ib0\"", "\"hsi0\"" }},
 	  "wiring changed|ib0: name ib0 -> hsi0\n", "wiring changed|hsi0: name hsi0 -> ib0\n" },
 	{ "names swapped", NODE, {{0}}, {{ REPLACE, "mlx5_0", "mlx5_0", "mlx5_x" }, { REPLACE, "mlx5_1", "mlx5_1", "mlx5_0" },
@@ -347,7 +351,8 @@ static void facts_become_changes(void **state)
 	for (size_t i = 0; i < ROWS(facts); i++) {
 		struct change c;
 
-		assert_int_equal(change_of_fact(facts[i].object, facts[i].name, facts[i].from, facts[i].to, &c, NULL), 0);
+		assert_int_equal(change_of_fact(facts[i].object, facts[i].name, facts[i].from, facts[i].to, &c, NULL),
+				 0);
 		assert_string_equal(c.words, facts[i].words);
 		assert_int_equal(c.severity, facts[i].s);
 		assert_int_equal(c.direction, facts[i].d);

@@ -16,36 +16,42 @@ static void signs_only_claims_that_are_whole(void **state)
 	static const struct {
 		const char *node, *boot_id, *sha256;
 		bool whole;
+		const char *purpose;	/* CLAIM_EXPORT if NULL */
 	} rows[] = {
-		{ "n1", BOOT, SHA, true },
-		{ "n1.cluster_2-b", BOOT, SHA, true },
-		{ "", BOOT, SHA, false },
-		{ ".n1", BOOT, SHA, false },
-		{ "-n1", BOOT, SHA, false },
-		{ "n 1", BOOT, SHA, false },
-		{ "n/1", BOOT, SHA, false },
-		{ "n1", "", SHA, false },
-		{ "n1", "------------------------------------", SHA, false },
-		{ "n1", "0d4b3c1e077aa04d2709c5500123456789ab", SHA, false },
-		{ "n1", "0d4b3c1e-77aa-4d27-9c550-123456789ab", SHA, false },
-		{ "n1", "0D4B3C1E-77AA-4D27-9C55-0123456789AB", SHA, false },
-		{ "n1", "0d4b3c1e-77aa-4d27-9c55-0123456789a", SHA, false },
-		{ "n1", "0d4b3c1e-77aa-4d27-9c55-0123456789ag", SHA, false },
-		{ "n1", "-d4b3c1e-77aa-4d27-9c55-0123456789ab", SHA, false },
-		{ "n1", BOOT, "", false },
-		{ "n1", BOOT, "abc", false },
-		{ "n1", BOOT, "BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD", false },
+		{ "n1", BOOT, SHA, true, NULL },
+		{ "n1.cluster_2-b", BOOT, SHA, true, NULL },
+		{ "n1", BOOT, SHA, true, CLAIM_ACK },
+		{ "n1", BOOT, SHA, false, "" },
+		{ "n1", BOOT, SHA, false, "Export" },
+		{ "n1", BOOT, SHA, false, "to n1" },
+		{ "", BOOT, SHA, false, NULL },
+		{ ".n1", BOOT, SHA, false, NULL },
+		{ "-n1", BOOT, SHA, false, NULL },
+		{ "n 1", BOOT, SHA, false, NULL },
+		{ "n/1", BOOT, SHA, false, NULL },
+		{ "n1", "", SHA, false, NULL },
+		{ "n1", "------------------------------------", SHA, false, NULL },
+		{ "n1", "0d4b3c1e077aa04d2709c5500123456789ab", SHA, false, NULL },
+		{ "n1", "0d4b3c1e-77aa-4d27-9c550-123456789ab", SHA, false, NULL },
+		{ "n1", "0D4B3C1E-77AA-4D27-9C55-0123456789AB", SHA, false, NULL },
+		{ "n1", "0d4b3c1e-77aa-4d27-9c55-0123456789a", SHA, false, NULL },
+		{ "n1", "0d4b3c1e-77aa-4d27-9c55-0123456789ag", SHA, false, NULL },
+		{ "n1", "-d4b3c1e-77aa-4d27-9c55-0123456789ab", SHA, false, NULL },
+		{ "n1", BOOT, "", false, NULL },
+		{ "n1", BOOT, "abc", false, NULL },
+		{ "n1", BOOT, "BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD", false, NULL },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct claim c = { .seq = 1, .length = 1 };
 		struct err e = {""};
 
+		snprintf(c.purpose, sizeof(c.purpose), "%s", rows[i].purpose ? rows[i].purpose : CLAIM_EXPORT);
 		snprintf(c.node, sizeof(c.node), "%s", rows[i].node);
 		snprintf(c.boot_id, sizeof(c.boot_id), "%s", rows[i].boot_id);
 		snprintf(c.sha256, sizeof(c.sha256), "%s", rows[i].sha256);
 		assert_null(cred_sign(&c, getuid(), "/nowhere/munge", &e));
-		if (!strstr(e.text, rows[i].whole ? "munge cannot sign" : "no claim can be signed"))
+		if (!strstr(e.text, rows[i].whole ? "munge cannot sign" : "nothing was signed"))
 			fail_msg("row %zu: %s", i, e.text);
 	}
 	(void)state;

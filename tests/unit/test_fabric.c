@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "fabric/export.h"
-#include "fabric/fabric.h"
-#include "fabric/json.h"
-#include "fabric/names.h"
+#include "fabric/write/export.h"
+#include "fabric/model/fabric.h"
+#include "fabric/model/json.h"
+#include "fabric/model/names.h"
 #include "table.h"
 
 static struct fabric *fabric_with(const char *text, const struct fabric_names *names)
@@ -171,7 +171,7 @@ static void a_guid_is_of_one_host(void **state)
 	assert_int_equal(fabric_names_add(names, 16, "cn1", &e), 0);
 	assert_int_equal(fabric_names_add(names, 16, "cn1", &e), 0);
 	assert_int_equal(fabric_names_add(names, 16, "cn2", &e), -1);
-	assert_string_equal(e.text, "GUID 0000000000000010: of both cn1 and cn2");
+	assert_string_equal(e.text, "GUID 0000000000000010 belongs to both cn1 and cn2");
 	assert_int_equal(fabric_names_add(names, 17, "a b", &e), -1);
 	fabric_names_free(names);
 	(void) state;
@@ -341,7 +341,8 @@ static void reads_topology_yaml(void **state)
 /* x counts fastest, and each ring closes. */
 static void a_torus_of_yaml_is_where_it_says(void **state)
 {
-	struct fabric *whole = fabric_of(yaml_rows[2].text), *part = fabric_of(yaml_rows[3].text), *ring = fabric_of(yaml_rows[5].text);
+	struct fabric *whole = fabric_of(yaml_rows[2].text), *part = fabric_of(yaml_rows[3].text),
+		      *ring = fabric_of(yaml_rows[5].text);
 	const struct hierarchy *h = whole->planes[0].levels;
 
 	assert_int_equal(distance(h, "n1", "n2"), 200);
@@ -446,7 +447,7 @@ static void writes_the_chosen_alone(void **state)
 	assert_string_equal(out.data, "SwitchName=s4 Nodes=io[1-2]\n");
 	strcpy(prefix, "x");
 	assert_int_equal(fabric_write_slurm(f, &c, &out, &e), -1);
-	assert_string_equal(e.text, "no host of a known name is on a switch");
+	assert_string_equal(e.text, "no switch has a host with a known name");
 	buf_free(&out);
 	fabric_free(f);
 	(void) state;
@@ -457,88 +458,88 @@ static void refuses_what_is_malformed(void **state)
 	static const struct {
 		const char *text, *error;
 	} rows[] = {
-		{ "", "test: nothing in it" },
-		{ "# nothing\n\n", "test: nothing in it" },
+		{ "", "test: empty" },
+		{ "# nothing\n\n", "test: empty" },
 		{ "\nhello\n",
-		  "test:2: 'hello': neither ibnetdiscover's output, Slurm's topology.conf or topology.yaml nor a tree or torus" },
-		{ "SW 1 1 0xa1 4x QDR 'x'\nXX 1\n", "test:2: a port begins with SW, CA or RT" },
-		{ "SW 1 1 a1 4x QDR 'x'\n", "test:1: lid, port and GUID were expected after SW" },
-		{ "SW 1 256 0xa1 4x QDR 'x'\n", "test:1: lid, port and GUID were expected after SW" },
-		{ "SW 1 1 0xa1 4x\n", "test:1: width and speed were expected after the GUID" },
-		{ "SW 1 1 0xa1 4x QDR - CA 1 1\n", "test:1: lid, port and GUID were expected after CA" },
-		{ "SW 1 1 0xa1 4x QDR - CA 1 1 0xb1 ( x )\n", "test:1: no description in quotes" },
-		{ "vendid=1\n[1] \"S-1\"[1]\n", "test:2: a port before any Switch, Ca or Rt" },
-		{ "Switch\t8 \"S-1\"\n[1] \"S-2\"\n", "test:2: '[port] \"ID\"[port]' was expected" },
-		{ "Switch\t8 \"S-1\"\n[1000] \"S-2\"[1]\n", "test:2: '[port] \"ID\"[port]' was expected" },
-		{ "Switch\t8 \"leaf\"\n", "test:1: \"leaf\": the ID of something else" },
-		{ "Switch\t8 \"H-1\"\n", "test:1: \"H-1\": the ID of something else" },
-		{ "Switch\t8 \"S-1\"\n[1] \"Hca1\"[1]\n", "test:2: \"Hca1\": S-, H- or R- and a GUID were expected" },
-		{ "Switch\t8 S-1\n", "test:1: a number of ports and \"ID\" were expected" },
-		{ "Switch\t8 \"S-1\"\nCat 2\n", "test:2: 'Cat': not what ibnetdiscover writes" },
-		{ "SwitchName=a Nodes=n[1-\n", "test:1: 'n[1-': not a host list" },
-		{ "SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", "test:2: a: defined in line 1 already" },
-		{ "SwitchName=a Nodes=n1\nSwitchName=b Switches=a,c\n", "test:2: c: a switch that no line defines" },
-		{ "SwitchName=a Colour=red\n", "test:1: Colour: not a key that is known here" },
-		{ "SwitchName=a Nodes=n1 nodes=n2\n", "test:1: nodes: twice in a line" },
-		{ "SwitchName=a Nodes\n", "test:1: 'Nodes': Key=Value was expected" },
-		{ "Nodes=n1\n", "test:1: SwitchName or BlockName is needed" },
-		{ "BlockSizes=4,6\n", "test:1: BlockSizes: '6': not a multiple of what is before it" },
-		{ "RingName=a Switches=b\n", "test:1: a ring has Nodes, and nothing else" },
-		{ "BlockName=a Switches=b\n", "test:1: a block has Nodes, no Switches" },
-		{ "tree 1 2 3\n", "test:1: -1, or a count of 1 to 2 and as many indices, was expected" },
-		{ "tree 1 2 3 2 0\n", "test:1: -1, or a count of 1 to 2 and as many indices, was expected" },
-		{ "tree 1 2 3 2 1 0\n", "test:1: index 2 of 2: not one below 2 and above that before it" },
-		{ "tree 1 2 3 1 2\n", "test:1: index 1 of 1: not one below 2 and above that before it" },
+		  "test:2: 'hello': unknown format; expected ibnetdiscover output, topology.conf, topology.yaml, a tree or a torus" },
+		{ "SW 1 1 0xa1 4x QDR 'x'\nXX 1\n", "test:2: expected SW, CA or RT" },
+		{ "SW 1 1 a1 4x QDR 'x'\n", "test:1: expected lid, port and GUID after SW" },
+		{ "SW 1 256 0xa1 4x QDR 'x'\n", "test:1: expected lid, port and GUID after SW" },
+		{ "SW 1 1 0xa1 4x\n", "test:1: expected width and speed after the GUID" },
+		{ "SW 1 1 0xa1 4x QDR - CA 1 1\n", "test:1: expected lid, port and GUID after CA" },
+		{ "SW 1 1 0xa1 4x QDR - CA 1 1 0xb1 ( x )\n", "test:1: missing description in quotes" },
+		{ "vendid=1\n[1] \"S-1\"[1]\n", "test:2: port before the first Switch, Ca or Rt" },
+		{ "Switch\t8 \"S-1\"\n[1] \"S-2\"\n", "test:2: expected '[port] \"ID\"[port]'" },
+		{ "Switch\t8 \"S-1\"\n[1000] \"S-2\"[1]\n", "test:2: expected '[port] \"ID\"[port]'" },
+		{ "Switch\t8 \"leaf\"\n", "test:1: \"leaf\": ID of another type of device" },
+		{ "Switch\t8 \"H-1\"\n", "test:1: \"H-1\": ID of another type of device" },
+		{ "Switch\t8 \"S-1\"\n[1] \"Hca1\"[1]\n", "test:2: \"Hca1\": expected S-, H- or R- and a GUID" },
+		{ "Switch\t8 S-1\n", "test:1: expected a number of ports and \"ID\"" },
+		{ "Switch\t8 \"S-1\"\nCat 2\n", "test:2: 'Cat': not output of ibnetdiscover" },
+		{ "SwitchName=a Nodes=n[1-\n", "test:1: 'n[1-': invalid host list" },
+		{ "SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", "test:2: a: already defined in line 1" },
+		{ "SwitchName=a Nodes=n1\nSwitchName=b Switches=a,c\n", "test:2: c: undefined switch" },
+		{ "SwitchName=a Colour=red\n", "test:1: Colour: unknown key" },
+		{ "SwitchName=a Nodes=n1 nodes=n2\n", "test:1: nodes: duplicate key" },
+		{ "SwitchName=a Nodes\n", "test:1: 'Nodes': expected Key=Value" },
+		{ "Nodes=n1\n", "test:1: missing SwitchName or BlockName" },
+		{ "BlockSizes=4,6\n", "test:1: BlockSizes: '6': not a multiple of the previous size" },
+		{ "RingName=a Switches=b\n", "test:1: a ring has Nodes only" },
+		{ "BlockName=a Switches=b\n", "test:1: a block has Nodes, not Switches" },
+		{ "tree 1 2 3\n", "test:1: expected -1, or a count from 1 to 2 followed by as many indices" },
+		{ "tree 1 2 3 2 0\n", "test:1: expected -1, or a count from 1 to 2 followed by as many indices" },
+		{ "tree 1 2 3 2 1 0\n", "test:1: index 2 of 2: must be below 2 and above the previous one" },
+		{ "tree 1 2 3 1 2\n", "test:1: index 1 of 1: must be below 2 and above the previous one" },
 		{ "tree 1 2 3 1 0 1\n", "test:1: more than 1 indices" },
-		{ "tree 1 2 3 1 0\n", "test:1: the file ends where tree, torus, graph or node was expected" },
-		{ "tree 1 2 3 1 0\nleaf\n", "test:2: 'leaf': tree, torus, graph or node was expected" },
-		{ "tree 0 2 3 1 0\n", "test:1: a number of dimensions, 1 to 8, was expected" },
-		{ "torus 7 2 3\n", "test:1: a number of dimensions, 1 to 6, was expected" },
-		{ "tree 1 0 3 -1\n", "test:1: dimension 1: a size was expected, all together at most 16777216" },
-		{ "torus 2 5000 1 5000 1 -1\n", "test:1: dimension 2: a size was expected, all together at most 16777216" },
-		{ "tree 1 2 x -1\n", "test:1: dimension 1: a cost, 0 to 1000000000, was expected" },
-		{ "node a tree 1 1 1 -1\n", "test:1: a node before any tree or torus" },
-		{ "tree 1 1 1 -1\nnode a/b tree 1 1 1 -1\n", "test:2: 'a/b': not a host's name" },
-		{ "tree 1 1 1 -1\nnode a torus 1 1 1 -1\n", "test:2: 'node HOST tree ...' was expected" },
-		{ "tree 1 1 1 -1\nnode\n", "test:2: 'node HOST tree ...' was expected" },
-		{ "tree 1 1 1 -1\nnode a tree 1 1 1 -1\nnode b tree 1 1 1 -1\n", "test:3: more than the first line tells of" },
-		{ "tree 1 2 1 -1\nnode a tree 1 1 1 -1\nnode a tree 1 1 1 -1\n", "test: node a: twice" },
+		{ "tree 1 2 3 1 0\n", "test:1: unexpected end of file, expected tree, torus, graph or node" },
+		{ "tree 1 2 3 1 0\nleaf\n", "test:2: 'leaf': expected tree, torus, graph or node" },
+		{ "tree 0 2 3 1 0\n", "test:1: expected a number of dimensions, 1 to 8" },
+		{ "torus 7 2 3\n", "test:1: expected a number of dimensions, 1 to 6" },
+		{ "tree 1 0 3 -1\n", "test:1: dimension 1: expected a size (product of all sizes at most 16777216)" },
+		{ "torus 2 5000 1 5000 1 -1\n", "test:1: dimension 2: expected a size (product of all sizes at most 16777216)" },
+		{ "tree 1 2 x -1\n", "test:1: dimension 1: expected a cost, 0 to 1000000000" },
+		{ "node a tree 1 1 1 -1\n", "test:1: node before the first tree or torus" },
+		{ "tree 1 1 1 -1\nnode a/b tree 1 1 1 -1\n", "test:2: 'a/b': invalid host name" },
+		{ "tree 1 1 1 -1\nnode a torus 1 1 1 -1\n", "test:2: expected 'node HOST tree ...'" },
+		{ "tree 1 1 1 -1\nnode\n", "test:2: expected 'node HOST tree ...'" },
+		{ "tree 1 1 1 -1\nnode a tree 1 1 1 -1\nnode b tree 1 1 1 -1\n", "test:3: more elements than the first line declares" },
+		{ "tree 1 2 1 -1\nnode a tree 1 1 1 -1\nnode a tree 1 1 1 -1\n", "test: node a is defined twice" },
 		{ "tree 1 2 9 -1\ntree 1 1 8 -1\nnode a tree 1 1 1 -1\ntree 1 1 7 -1\n",
-		  "test:4: not of the kind and cost that line 2 has at this level" },
+		  "test:4: kind or cost differs from line 2 at this level" },
 		{ "tree 1 2 9 -1\ntree 1 1 8 -1\nnode a tree 1 1 1 -1\nnode b tree 1 1 1 -1\n",
-		  "test:4: b: 1 levels above it, others have 2" },
-		{ "tree 1 1 1 -1\ngraph 1 2 1 -1\n", "test:2: a graph is only ever the first line" },
-		{ "graph 2 2 1 2 1 -1\n", "test:1: a number of dimensions, 1 to 1, was expected" },
-		{ "graph 1 9000 1 -1\n", "test:1: a graph of 9000, at most 8192, and of so many the hops are not there" },
-		{ "graph 1 3 1 -1\nhops 1\n", "test:2: the file ends where hops was expected" },
-		{ "graph 1 2 1 -1\nnode a tree 1 1 1 -1\n", "test:2: 'hops ...' was expected" },
-		{ "graph 1 3 1 -1\nhops 1\nhops 1\nnode a tree 1 1 1 -1\n", "test:3: 2 numbers of hops, 1 to 10000, were expected" },
-		{ "graph 1 2 1 -1\nhops 0\nnode a tree 1 1 1 -1\n", "test:2: 1 numbers of hops, 1 to 10000, were expected" },
-		{ "graph 1 2 1 -1\nhops 1 2\nnode a tree 1 1 1 -1\n", "test:2: more than 1 numbers of hops" },
-		{ "---\n", "test:1: a list of topologies was expected" },
+		  "test:4: b: 1 levels above it, other nodes have 2" },
+		{ "tree 1 1 1 -1\ngraph 1 2 1 -1\n", "test:2: graph is allowed in the first line only" },
+		{ "graph 2 2 1 2 1 -1\n", "test:1: expected a number of dimensions, 1 to 1" },
+		{ "graph 1 9000 1 -1\n", "test:1: graph of 9000 elements: more than 8192, or hops missing" },
+		{ "graph 1 3 1 -1\nhops 1\n", "test:2: unexpected end of file, expected hops" },
+		{ "graph 1 2 1 -1\nnode a tree 1 1 1 -1\n", "test:2: expected 'hops ...'" },
+		{ "graph 1 3 1 -1\nhops 1\nhops 1\nnode a tree 1 1 1 -1\n", "test:3: expected 2 hop counts, 1 to 10000 each" },
+		{ "graph 1 2 1 -1\nhops 0\nnode a tree 1 1 1 -1\n", "test:2: expected 1 hop counts, 1 to 10000 each" },
+		{ "graph 1 2 1 -1\nhops 1 2\nnode a tree 1 1 1 -1\n", "test:2: more than 1 hop counts" },
+		{ "---\n", "test:1: expected a list of topologies" },
 		{ "---\n- topology: [\n", "test:3: did not find expected node content" },
-		{ "---\n- topology: a\n  flat: true\n", "test:2: a topology of tree, block, torus3d or ring was expected" },
-		{ "---\n- topology: a\n  tree:\n    switch: a\n", "test:4: switch: not a key that is known here" },
-		{ "---\n- topology: a\n  tree: {}\n", "test:2: a topology of tree, block, torus3d or ring was expected" },
-		{ "---\n- topology: a\n  tree: {switches: a}\n", "test:3: a list of switches was expected" },
-		{ "---\n- topology: a\n  tree:\n    switches:\n      - nodes: n1\n", "test:5: switch, a name, was expected" },
+		{ "---\n- topology: a\n  flat: true\n", "test:2: expected a topology of tree, block, torus3d or ring" },
+		{ "---\n- topology: a\n  tree:\n    switch: a\n", "test:4: switch: unknown key" },
+		{ "---\n- topology: a\n  tree: {}\n", "test:2: expected a topology of tree, block, torus3d or ring" },
+		{ "---\n- topology: a\n  tree: {switches: a}\n", "test:3: expected a list of switches" },
+		{ "---\n- topology: a\n  tree:\n    switches:\n      - nodes: n1\n", "test:5: expected switch, a name" },
 		{ "---\n- topology: a\n  tree:\n    switches:\n      - switch: s\n        nodes: n[1\n",
-		  "test:5: 'n[1': not a host list" },
+		  "test:5: 'n[1': invalid host list" },
 		{ "---\n- topology: a\n  tree:\n    switches:\n      - switch: s\n        children: t\n",
-		  "test:5: t: a switch that no line defines" },
+		  "test:5: t: undefined switch" },
 		{ "---\n- topology: a\n  block:\n    block_sizes: [4, 6]\n    blocks: [{block: b}]\n",
-		  "test:4: BlockSizes: '6': not a multiple of what is before it" },
+		  "test:4: BlockSizes: '6': not a multiple of the previous size" },
 		{ "---\n- topology: a\n  torus3d:\n    toruses:\n      - name: t\n        nodes: n[1-4]\n",
-		  "test:5: dims, of x, y and z, was expected" },
+		  "test:5: expected dims with x, y and z" },
 		{ "---\n- topology: a\n  torus3d:\n    toruses:\n      - name: t\n"
 		  "        dims: {x: 2, y: 2, z: 0}\n        nodes: n[1-4]\n",
-		  "test:6: a number each for x, y and z was expected" },
+		  "test:6: expected a number for each of x, y and z" },
 		{ "---\n- topology: a\n  torus3d:\n    toruses:\n      - name: t\n"
 		  "        dims: {x: 2, y: 2, z: 1}\n        nodes: n[1-5]\n",
-		  "test:5: 5 nodes for 4 places" },
+		  "test:5: 5 nodes for 4 positions" },
 		{ "---\n- topology: a\n  torus3d:\n    toruses:\n      - name: t\n        dims: {x: 2, y: 2, z: 1}\n        regions:\n"
 		  "          - anchor: {x: 1, y: 0, z: 0}\n            dims: {x: 2, y: 1, z: 1}\n            nodes: n[1-2]\n",
-		  "test:8: the region is not within the torus" },
+		  "test:8: the region exceeds the torus" },
 		{ "tree 8 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 -1\ntree 1 1 1 -1\n", "test:2: more than 8 levels above a host" },
 	};
 
@@ -556,14 +557,15 @@ static void refuses_what_is_malformed(void **state)
 /* The output of ibnetdiscover -p for links between switches, with some hosts on each: hosts are "h<switch>-<n>". */
 static void put_cable(struct buf *b, unsigned s, unsigned t)
 {
-	buf_printf(b, "SW 1 %u 0x%x 4x EDR - SW 1 %u 0x%x ( 's%u' - 's%u' )\n", 1 + t % 200, 0x1000 + s, 1 + s % 200, 0x1000 + t, s, t);
+	buf_printf(b, "SW 1 %u 0x%x 4x EDR - SW 1 %u 0x%x ( 's%u' - 's%u' )\n", 1 + t % 200, 0x1000 + s, 1 + s % 200,
+		   0x1000 + t, s, t);
 }
 
 static void put_hosts(struct buf *b, unsigned s, unsigned hosts)
 {
 	for (unsigned i = 0; i < hosts; i++)
-		buf_printf(b, "CA 1 1 0x%x 4x EDR - SW 1 %u 0x%x ( 'h%u-%u mlx5_0' - 's%u' )\n", 0x100000 + s * 256 + i, 201 + i,
-			   0x1000 + s, s, i, s);
+		buf_printf(b, "CA 1 1 0x%x 4x EDR - SW 1 %u 0x%x ( 'h%u-%u mlx5_0' - 's%u' )\n", 0x100000 + s * 256 + i,
+			   201 + i, 0x1000 + s, s, i, s);
 }
 
 static unsigned ring(unsigned a, unsigned b, unsigned size)
@@ -689,7 +691,8 @@ static void recognises_a_dragonfly(void **state)
 				put_hosts(&text, g * a + i, 2);
 			}
 			for (unsigned other = 0; other < g; other++)
-				put_cable(&text, g * a + (other + groups - g - 1) % groups / h, other * a + (g - other - 1) / h);
+				put_cable(&text, g * a + (other + groups - g - 1) % groups / h,
+					  other * a + (g - other - 1) / h);
 		}
 		f = fabric_of(text.data);
 		levels = f->planes[0].levels;
@@ -777,9 +780,9 @@ static void tells_what_is_odd(void **state)
 	} rows[] = {
 		{ ports, NULL },
 		{ "CA 2 1 0x11 4x QDR - SW 1 1 0xa1 ( 'MT25408 ConnectX Mellanox Technologies' - 'leaf' )\n",
-		  "adapters whose host is not known: H-0000000000000011\n" },
+		  "adapters of unknown hosts: H-0000000000000011\n" },
 		{ "CA 2 1 0x11 4x QDR 'cn1 mlx5_0'\nSW 1 1 0xa1 4x QDR 'leaf'\n",
-		  "hosts without a switch: cn1\nswitches of a plane without hosts: leaf\n" },
+		  "hosts without a switch: cn1\nswitches in a plane without hosts: leaf\n" },
 		/* two adapters on two switches of one plane, then of two */
 		{ "SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=n[3-5]\nSwitchName=c Switches=a,b\n",
 		  "hosts on several switches of a plane: n3\n" },
@@ -787,7 +790,7 @@ static void tells_what_is_odd(void **state)
 		  "hosts in several planes: cn1\n" },
 		{ "CA 2 1 0x11 4x EDR - SW 1 1 0xa1 ( 'cn1 mlx5_0' - 'a' )\nCA 2 1 0x12 4x EDR - SW 1 2 0xa1 ( 'cn2 mlx5_0' - 'a' )\n"
 		  "CA 2 1 0x13 1x EDR - SW 1 3 0xa1 ( 'cn3 mlx5_0' - 'a' )\n",
-		  "hosts with a slower link than most have: cn3\n" },
+		  "hosts with a slower link than most: cn3\n" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "table.h"
-#include "topo/fields.h"
-#include "topo/shelf.h"
+#include "delta/field_layout.h"
+#include "delta/base_cache.h"
 
 #define MAX (1u << 20)
 
@@ -62,43 +62,44 @@ static struct buf node(const struct edit *edits)
 	return text;
 }
 
-static struct lined lines_of(const char *text)
+static struct line_index lines_of(const char *text)
 {
-	struct lined l;
+	struct line_index l;
 
-	assert_int_equal(lined_make(text, strlen(text), &l), 0);
+	assert_int_equal(line_index_build(text, strlen(text), &l), 0);
 	return l;
 }
 
-static void comes_back(const struct form *form, const struct lined *base, const struct buf *doc, const struct buf *diff)
+static void comes_back(const struct field_layout *layout, const struct line_index *base, const struct buf *doc,
+		       const struct buf *diff)
 {
 	struct buf again = {0};
 	struct err e;
 
-	if (form_decode(form, base, diff->data, diff->len, doc->len, &again, &e))
+	if (field_layout_decode(layout, base, diff->data, diff->len, doc->len, &again, &e))
 		fail_msg("%s", e.text);
 	assert_string_equal(again.data, doc->data);
 	buf_free(&again);
 }
 
-static struct buf diff_of(const struct form *form, const struct lined *base, const struct buf *doc)
+static struct buf diff_of(const struct field_layout *layout, const struct line_index *base, const struct buf *doc)
 {
 	struct buf diff = {0};
 
 	buf_add(&diff, "", 0);
-	assert_int_equal(form_encode(form, base, doc->data, doc->len, &diff), 0);
-	comes_back(form, base, doc, &diff);
+	assert_int_equal(field_layout_encode(layout, base, doc->data, doc->len, &diff), 0);
+	comes_back(layout, base, doc, &diff);
 	return diff;
 }
 
-static bool learn(struct form *form, const struct lined *base, const struct buf *doc)
+static bool learn(struct field_layout *layout, const struct line_index *base, const struct buf *doc)
 {
-	struct form wider;
+	struct field_layout wider;
 	bool widened;
 
-	assert_int_equal(form_learn(form, base, doc->data, doc->len, &wider, &widened), 0);
-	form_free(form);
-	*form = wider;
+	assert_int_equal(field_layout_widen(layout, base, doc->data, doc->len, &wider, &widened), 0);
+	field_layout_free(layout);
+	*layout = wider;
 	return widened;
 }
 
@@ -114,25 +115,25 @@ static void takes_what_fields_may_hold(void **state)
 		{ MEMORY, "local_memory=\"134756208640\"" }, { PAGES, "count=\"1\"" }, { PAGES, "count=\"9999999999999999999\"" },
 		{ "count=\"0\"", "count=\"512\"" }, { "<topology", "<topology" },
 	};
-	struct lined base = lines_of(NODE);
+	struct line_index base = lines_of(NODE);
 
 	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf doc = node((struct edit[]){ rows[i], {0} }), same = node(NULL), diff;
-		struct form form = {0};
+		struct field_layout layout = {0};
 
-		if (learn(&form, &base, &doc) != (strcmp(rows[i].from, rows[i].to) != 0))
+		if (learn(&layout, &base, &doc) != (strcmp(rows[i].from, rows[i].to) != 0))
 			fail_msg("%s: widened or not", rows[i].to);
-		assert_false(learn(&form, &base, &doc));
-		diff = diff_of(&form, &base, &doc);
+		assert_false(learn(&layout, &base, &doc));
+		diff = diff_of(&layout, &base, &doc);
 		buf_free(&diff);
-		diff = diff_of(&form, &base, &same);
+		diff = diff_of(&layout, &base, &same);
 		buf_free(&diff);
-		form_free(&form);
+		field_layout_free(&layout);
 		buf_free(&doc);
 		buf_free(&same);
 	}
-	lined_free(&base);
+	line_index_free(&base);
 }
 
 static void refuses_what_is_more(void **state)
@@ -160,25 +161,25 @@ static void refuses_what_is_more(void **state)
 		{ MEMORY, "local_memory=\"\"" },
 		{ MEMORY, "local_memory=\"134756204544\" x=\"1\"" }, { MEMORY, "os_memory=\"134756204544\"" },
 	};
-	struct lined base = lines_of(NODE);
+	struct line_index base = lines_of(NODE);
 
 	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf doc = node((struct edit[]){ rows[i], {0} }), diff = {0};
-		struct form wider = {0}, none = {0};
+		struct field_layout wider = {0}, none = {0};
 		bool widened;
 
-		if (form_learn(&none, &base, doc.data, doc.len, &wider, &widened) != 1 ||
-		    form_encode(&none, &base, doc.data, doc.len, &diff) != 1)
+		if (field_layout_widen(&none, &base, doc.data, doc.len, &wider, &widened) != 1 ||
+		    field_layout_encode(&none, &base, doc.data, doc.len, &diff) != 1)
 			fail_msg("taken: %s", rows[i].to);
 		assert_null(wider.fields);
 		buf_free(&diff);
 		buf_free(&doc);
 	}
-	lined_free(&base);
+	line_index_free(&base);
 }
 
-/* What is kept, to the byte: the text of each row's document by the form that was learned from it and all before. */
+/* What is stored, to the byte: of each row's document, by the layout learned from it and all before. */
 static void keeps_little(void **state)
 {
 	static const struct {
@@ -196,26 +197,28 @@ static void keeps_little(void **state)
 		{ { { NODE_GUID, "value=\"506b:4b03:003d:aee8\"" }, { IMAGE_GUID, "value=\"506b:4b03:003d:aee8\" " },
 		    { ADDRESS, "value=\"20:00:50:6b:4b:03:00:3d:ae:e8\"" } }, "\x45\x44\xda" "A123417\n", 11 },
 	};
-	struct lined base = lines_of(NODE);
-	struct form form = {0};
+	struct line_index base = lines_of(NODE);
+	struct field_layout layout = {0};
 
 	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf doc = node(rows[i].edits), diff;
 
-		assert_true(learn(&form, &base, &doc));
-		diff = diff_of(&form, &base, &doc);
+		assert_true(learn(&layout, &base, &doc));
+		diff = diff_of(&layout, &base, &doc);
 		if (diff.len != rows[i].len || memcmp(diff.data, rows[i].diff, diff.len))
 			fail_msg("row %zu keeps %zu bytes: %s", i, diff.len, diff.data);
 		buf_free(&diff);
 		buf_free(&doc);
 	}
-	form_free(&form);
-	lined_free(&base);
+	field_layout_free(&layout);
+	line_index_free(&base);
 }
 
-/* Each document widens the form; the wider one takes all before, and what was kept by an earlier form is opened by that one. */
-static void wider_forms_take_all_before(void **state)
+/*
+ * Each document widens the layout; the wider one fits all before, and what an earlier layout encoded it still decodes.
+ */
+static void wider_layouts_fit_all_before(void **state)
 {
 	static const struct edit rows[][4] = {
 		{ { HOST, "value=\"node18\"" } },
@@ -231,8 +234,8 @@ static void wider_forms_take_all_before(void **state)
 		{ { CITY, "value=\"Z\xc3\xb6rich\"" }, { HOST, "value=\"\"" } },
 		{ { "A&amp;B", "AB" }, { SERIAL, "value=\"SN-A1234\xe2\x82\xac\"" } },
 	};
-	struct lined base = lines_of(NODE);
-	struct form forms[ROWS(rows)] = {0}, none = {0};
+	struct line_index base = lines_of(NODE);
+	struct field_layout forms[ROWS(rows)] = {0}, none = {0};
 	struct buf docs[ROWS(rows)], diffs[ROWS(rows)];
 
 	(void)state;
@@ -240,7 +243,8 @@ static void wider_forms_take_all_before(void **state)
 		bool widened;
 
 		docs[i] = node(rows[i]);
-		assert_int_equal(form_learn(i ? &forms[i - 1] : &none, &base, docs[i].data, docs[i].len, &forms[i], &widened), 0);
+		assert_int_equal(field_layout_widen(i ? &forms[i - 1] : &none, &base, docs[i].data, docs[i].len,
+						    &forms[i], &widened), 0);
 		if (!widened)
 			fail_msg("row %zu widens nothing", i);
 		diffs[i] = diff_of(&forms[i], &base, &docs[i]);
@@ -252,14 +256,14 @@ static void wider_forms_take_all_before(void **state)
 		}
 	}
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		form_free(&forms[i]);
+		field_layout_free(&forms[i]);
 		buf_free(&docs[i]);
 		buf_free(&diffs[i]);
 	}
-	lined_free(&base);
+	line_index_free(&base);
 }
 
-static struct form form_of_all(const struct lined *base, struct buf *doc)
+static struct field_layout form_of_all(const struct line_index *base, struct buf *doc)
 {
 	static const struct edit all[][4] = {
 		{ { HOST, "value=\"node9\"" }, { SERIAL, "value=\"SN-B1234\"" }, { CITY, "value=\"Basel\"" } },
@@ -267,35 +271,37 @@ static struct form form_of_all(const struct lined *base, struct buf *doc)
 		{ { NODE_GUID, "value=\"506b:4b03:003d:aee8\"" }, { IMAGE_GUID, "value=\"506b:4b03:003d:aee8\" " },
 		  { ADDRESS, "value=\"20:00:50:6b:4b:03:00:3d:ae:e8\"" } },
 	};
-	struct form form = {0};
+	struct field_layout layout = {0};
 
 	for (size_t i = 0; i < ROWS(all); i++) {
 		*doc = node(all[i]);
-		learn(&form, base, doc);
+		learn(&layout, base, doc);
 		if (i + 1 < ROWS(all))
 			buf_free(doc);
 	}
-	return form;
+	return layout;
 }
 
-static void decode_refuses(const struct form *form, const struct lined *base, const struct buf *diff, size_t len, size_t max)
+static void decode_refuses(const struct field_layout *layout, const struct line_index *base, const struct buf *diff,
+			   size_t len, size_t max)
 {
 	struct buf out = {0};
 	struct err e = {""};
 
 	buf_puts(&out, "before");
-	assert_int_equal(form_decode(form, base, diff->data, len, max, &out, &e), -1);
+	assert_int_equal(field_layout_decode(layout, base, diff->data, len, max, &out, &e), -1);
 	assert_non_null(strstr(e.text, "fields"));
 	assert_string_equal(out.data, "before");
 	buf_free(&out);
 }
 
-static void decode_is_right_or_refuses(const struct form *form, const struct lined *base, const struct buf *diff)
+static void decode_is_right_or_refuses(const struct field_layout *layout, const struct line_index *base,
+				       const struct buf *diff)
 {
 	struct buf out = {0}, again = {0};
 
-	if (!form_decode(form, base, diff->data, diff->len, MAX, &out, NULL)) {
-		assert_int_equal(form_encode(form, base, out.data, out.len, &again), 0);
+	if (!field_layout_decode(layout, base, diff->data, diff->len, MAX, &out, NULL)) {
+		assert_int_equal(field_layout_encode(layout, base, out.data, out.len, &again), 0);
 		assert_int_equal(again.len, diff->len);
 		assert_memory_equal(again.data, diff->data, diff->len);
 	}
@@ -305,36 +311,36 @@ static void decode_is_right_or_refuses(const struct form *form, const struct lin
 
 static void refuses_spoiled_diffs(void **state)
 {
-	struct lined base = lines_of(NODE), other;
+	struct line_index base = lines_of(NODE), other;
 	struct buf doc, diff, shorter = node((struct edit[]){ { "    <info name=\"HostName\" " HOST "/>\n", "" }, {0} });
-	struct form form = form_of_all(&base, &doc);
+	struct field_layout layout = form_of_all(&base, &doc);
 
 	(void)state;
 	other = lines_of(shorter.data);
-	diff = diff_of(&form, &base, &doc);
-	decode_refuses(&form, &other, &diff, diff.len, MAX);
-	decode_refuses(&form, &base, &diff, diff.len, doc.len - 1);
-	decode_refuses(&form, &base, &diff, diff.len, 0);
-	decode_refuses(&(struct form){0}, &base, &diff, diff.len, MAX);
+	diff = diff_of(&layout, &base, &doc);
+	decode_refuses(&layout, &other, &diff, diff.len, MAX);
+	decode_refuses(&layout, &base, &diff, diff.len, doc.len - 1);
+	decode_refuses(&layout, &base, &diff, diff.len, 0);
+	decode_refuses(&(struct field_layout){0}, &base, &diff, diff.len, MAX);
 	for (size_t n = 0; n < diff.len; n++)
-		decode_refuses(&form, &base, &diff, n, MAX);
+		decode_refuses(&layout, &base, &diff, n, MAX);
 	for (size_t bit = 0; bit < 8 * diff.len; bit++) {
 		diff.data[bit / 8] ^= 1 << bit % 8;
-		decode_is_right_or_refuses(&form, &base, &diff);
+		decode_is_right_or_refuses(&layout, &base, &diff);
 		diff.data[bit / 8] ^= 1 << bit % 8;
 	}
 	buf_add(&diff, "\n", 1);
-	decode_refuses(&form, &base, &diff, diff.len, MAX);
+	decode_refuses(&layout, &base, &diff, diff.len, MAX);
 	buf_free(&diff);
 	buf_free(&doc);
 	buf_free(&shorter);
-	form_free(&form);
-	lined_free(&base);
-	lined_free(&other);
+	field_layout_free(&layout);
+	line_index_free(&base);
+	line_index_free(&other);
 }
 
 /* As a store that was tampered with may give it. */
-static void refuses_forms_of_no_base(void **state)
+static void refuses_layouts_of_another_base(void **state)
 {
 	static const struct field rows[] = {
 		{ .line = 1000, .alias = -1 }, { .line = 1, .alias = -1 }, { .line = 2, .start = 1, .len = 6, .alias = -1 },
@@ -347,32 +353,34 @@ static void refuses_forms_of_no_base(void **state)
 	static const struct field right = {
 		.line = 2, .start = 33, .len = 6, .keep_start = 4, .alias = -1, .fixed = true, .digits = 2,
 	};
-	struct lined base = lines_of(NODE);
-	struct form form = { (struct field[]){ right }, 1 }, two = { (struct field[]){ right, right }, 2 };
-	struct buf doc = node((struct edit[]){ { HOST, "value=\"node18\"" }, {0} }), diff = diff_of(&form, &base, &doc);
+	struct line_index base = lines_of(NODE);
+	struct field_layout layout = { (struct field[]){ right }, 1 }, two = { (struct field[]){ right, right }, 2 };
+	struct buf doc = node((struct edit[]){ { HOST, "value=\"node18\"" }, {0} }), diff = diff_of(&layout, &base,
+												    &doc);
 
 	(void)state;
 	assert_int_equal(diff.len, 1);
 	decode_refuses(&two, &base, &diff, 1, MAX);
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		form.fields[0] = rows[i];
-		if (form_encode(&form, &base, doc.data, doc.len, &diff) != 1)
+		layout.fields[0] = rows[i];
+		if (field_layout_encode(&layout, &base, doc.data, doc.len, &diff) != 1)
 			fail_msg("row %zu is taken", i);
-		decode_refuses(&form, &base, &diff, 1, MAX);
+		decode_refuses(&layout, &base, &diff, 1, MAX);
 	}
 	buf_free(&diff);
 	buf_free(&doc);
-	lined_free(&base);
+	line_index_free(&base);
 }
 
 /* A value cut out as SQL does it. */
-static void sql_cut(const struct form *form, const struct lined *base, size_t i, const struct buf *diff, struct buf *out)
+static void sql_cut(const struct field_layout *layout, const struct line_index *base, size_t i, const struct buf *diff,
+		    struct buf *out)
 {
-	const struct field *f = &form->fields[i];
+	const struct field *f = &layout->fields[i];
 	const char *was = base->text + base->starts[f->line] + f->start;
 	unsigned at, width, ordinal;
 
-	form_place(form, i, &at, &width, &ordinal);
+	field_layout_position(layout, i, &at, &width, &ordinal);
 	buf_add(out, was, f->keep_start);
 	if (f->digits) {
 		for (unsigned k = f->keep_start, d = at; k < f->len - f->keep_end; k++) {
@@ -395,64 +403,64 @@ static void sql_cut(const struct form *form, const struct lined *base, size_t i,
 	buf_add(out, was + f->len - f->keep_end, f->keep_end);
 }
 
-static void tells_sql_where(void **state)
+static void gives_sql_the_positions(void **state)
 {
-	struct lined base = lines_of(NODE), is;
+	struct line_index base = lines_of(NODE), is;
 	struct buf doc, diff;
-	struct form form = form_of_all(&base, &doc);
+	struct field_layout layout = form_of_all(&base, &doc);
 
 	(void)state;
 	is = lines_of(doc.data);
-	diff = diff_of(&form, &base, &doc);
-	assert_int_equal(form.n, 8);
-	for (size_t i = 0; i < form.n; i++) {
-		const struct field *f = &form.fields[i];
+	diff = diff_of(&layout, &base, &doc);
+	assert_int_equal(layout.n, 8);
+	for (size_t i = 0; i < layout.n; i++) {
+		const struct field *f = &layout.fields[i];
 		const char *value = is.text + is.starts[f->line] + f->start;
 		struct buf cut = {0};
 		unsigned at[2], width[2], ordinal[2];
 
 		if (f->line == 7) {	/* the pages, told by the memory */
-			form_place(&form, i, &at[0], &width[0], &ordinal[0]);
-			form_place(&form, f->alias, &at[1], &width[1], &ordinal[1]);
+			field_layout_position(&layout, i, &at[0], &width[0], &ordinal[0]);
+			field_layout_position(&layout, f->alias, &at[1], &width[1], &ordinal[1]);
 			assert_int_equal(at[0], at[1]);
 			assert_int_equal(width[0], width[1]);
 			continue;
 		}
-		sql_cut(&form, &base, i, &diff, &cut);
+		sql_cut(&layout, &base, i, &diff, &cut);
 		if (strncmp(cut.data, value, cut.len) || value[cut.len] != '"')
 			fail_msg("line %u: cut out is %s", f->line, cut.data);
 		buf_free(&cut);
 	}
 	buf_free(&diff);
 	buf_free(&doc);
-	form_free(&form);
-	lined_free(&base);
-	lined_free(&is);
+	field_layout_free(&layout);
+	line_index_free(&base);
+	line_index_free(&is);
 }
 
-/* More lines differ than a form has fields: no twin, and no time lost. */
+/* More lines differ than a layout has fields: refused at once. */
 static void refuses_too_many_fields(void **state)
 {
 	struct buf a = {0}, b = {0};
-	struct form form = {0}, wider;
-	struct lined base;
+	struct field_layout layout = {0}, wider;
+	struct line_index base;
 	bool widened;
 
 	(void)state;
-	for (unsigned i = 0; i < FORM_MAX; i++) {
+	for (unsigned i = 0; i < FIELDS_MAX; i++) {
 		buf_printf(&a, "<info name=\"n\" value=\"%u\"/>\n", i);
 		buf_printf(&b, "<info name=\"n\" value=\"%u\"/>\n", i + 1);
 	}
-	assert_int_equal(lined_make(a.data, a.len, &base), 0);
-	assert_int_equal(form_learn(&form, &base, b.data, b.len, &wider, &widened), 0);
-	assert_int_equal(wider.n, FORM_MAX);
-	form_free(&wider);
-	lined_free(&base);
+	assert_int_equal(line_index_build(a.data, a.len, &base), 0);
+	assert_int_equal(field_layout_widen(&layout, &base, b.data, b.len, &wider, &widened), 0);
+	assert_int_equal(wider.n, FIELDS_MAX);
+	field_layout_free(&wider);
+	line_index_free(&base);
 	buf_puts(&a, "<info name=\"n\" value=\"x\"/>\n");
 	buf_puts(&b, "<info name=\"n\" value=\"y\"/>\n");
-	assert_int_equal(lined_make(a.data, a.len, &base), 0);
-	assert_int_equal(form_learn(&form, &base, b.data, b.len, &wider, &widened), 1);
-	lined_free(&base);
+	assert_int_equal(line_index_build(a.data, a.len, &base), 0);
+	assert_int_equal(field_layout_widen(&layout, &base, b.data, b.len, &wider, &widened), 1);
+	line_index_free(&base);
 	buf_free(&a);
 	buf_free(&b);
 }
@@ -466,12 +474,12 @@ static void cuts_lines(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct lined l = lines_of(rows[i].text);
+		struct line_index l = lines_of(rows[i].text);
 
 		assert_int_equal(l.count, rows[i].count);
 		assert_int_equal(l.starts[0], 0);
 		assert_int_equal(l.starts[l.count], strlen(rows[i].text));
-		lined_free(&l);
+		line_index_free(&l);
 	}
 }
 
@@ -490,97 +498,99 @@ static void rounds_memory(void **state)
 			fail_msg("%llu rounds to %llu", rows[i][0], memory_nominal(rows[i][0]));
 }
 
-/* --- the shelf --- */
+/* --- the base cache --- */
 
-static void add(struct shelf *s, int base, int form, const char *text, struct form fields)
+static void add(struct base_cache *s, int base, int layout_id, const char *text,
+		struct field_layout layout)
 {
-	struct book b = { .base = base, .form = form, .text = strdup(text), .len = strlen(text), .fields = fields };
+	struct cached_base b = { .base = base, .layout_id = layout_id, .text = strdup(text), .len = strlen(text),
+				 .layout = layout };
 
-	assert_int_equal(shelf_add(s, &b), 0);
+	assert_int_equal(base_cache_add(s, &b), 0);
 }
 
-static void finds_the_base_that_keeps_least(void **state)
+static void matches_the_base_that_stores_least(void **state)
 {
 	static const struct edit far[] = { { HOST, "value=\"node99\"" }, { SERIAL, "value=\"SN-Z9999\"" }, {0} };
-	struct shelf *s = shelf_new(8);
+	struct base_cache *s = base_cache_new(8);
 	struct buf other = node(far), doc = node((struct edit[]){ { HOST, "value=\"node18\"" }, {0} }), diff = {0};
-	const struct book *b = NULL;
-	struct form wider = {0};
+	const struct cached_base *b = NULL;
+	struct field_layout wider = {0};
 
 	(void)state;
-	assert_int_equal(shelf_find(s, doc.data, doc.len, NULL, NULL, &b, &diff, &wider), -1);
-	add(s, 1, 10, other.data, (struct form){0});
-	add(s, 2, 20, NODE, (struct form){0});
-	add(s, 3, 30, "<topology/>\n", (struct form){0});
-	assert_int_equal(shelf_find(s, doc.data, doc.len, NULL, NULL, &b, &diff, &wider), 1);
+	assert_int_equal(base_cache_match(s, doc.data, doc.len, NULL, NULL, &b, &diff, &wider), -1);
+	add(s, 1, 10, other.data, (struct field_layout){0});
+	add(s, 2, 20, NODE, (struct field_layout){0});
+	add(s, 3, 30, "<topology/>\n", (struct field_layout){0});
+	assert_int_equal(base_cache_match(s, doc.data, doc.len, NULL, NULL, &b, &diff, &wider), 1);
 	assert_int_equal(b->base, 2);
 	assert_int_equal(wider.n, 1);
 	assert_null(diff.data);
 	add(s, 2, 21, b->text, wider);
-	shelf_put(s, b);
-	assert_int_equal(shelf_find(s, doc.data, doc.len, NULL, NULL, &b, &diff, &wider), 0);
+	base_cache_release(s, b);
+	assert_int_equal(base_cache_match(s, doc.data, doc.len, NULL, NULL, &b, &diff, &wider), 0);
 	assert_int_equal(b->base, 2);
-	assert_int_equal(b->form, 21);
+	assert_int_equal(b->layout_id, 21);
 	assert_int_equal(diff.len, 1);
-	shelf_put(s, b);
-	shelf_drop(s, 2);
-	shelf_drop(s, 7);
-	assert_null(shelf_take(s, 2));
-	assert_int_equal(shelf_find(s, doc.data, doc.len, NULL, NULL, &b, &diff, &wider), 1);
+	base_cache_release(s, b);
+	base_cache_drop(s, 2);
+	base_cache_drop(s, 7);
+	assert_null(base_cache_acquire(s, 2));
+	assert_int_equal(base_cache_match(s, doc.data, doc.len, NULL, NULL, &b, &diff, &wider), 1);
 	assert_int_equal(b->base, 1);
-	shelf_put(s, b);
-	form_free(&wider);
-	shelf_free(s);
+	base_cache_release(s, b);
+	field_layout_free(&wider);
+	base_cache_free(s);
 	buf_free(&other);
 	buf_free(&doc);
 	buf_free(&diff);
 }
 
-static void lets_the_unused_go(void **state)
+static void evicts_the_least_recently_used(void **state)
 {
-	struct shelf *s = shelf_new(2);
-	const struct book *taken, *b;
+	struct base_cache *s = base_cache_new(2);
+	const struct cached_base *taken, *b;
 
 	(void)state;
-	add(s, 1, 0, "one\n", (struct form){0});
-	add(s, 2, 0, "two\n", (struct form){0});
-	taken = shelf_take(s, 1);
-	add(s, 3, 0, "three\n", (struct form){0});
-	assert_null(shelf_take(s, 2));
-	add(s, 4, 0, "four\n", (struct form){0});
-	assert_null(shelf_take(s, 1));
+	add(s, 1, 0, "one\n", (struct field_layout){0});
+	add(s, 2, 0, "two\n", (struct field_layout){0});
+	taken = base_cache_acquire(s, 1);
+	add(s, 3, 0, "three\n", (struct field_layout){0});
+	assert_null(base_cache_acquire(s, 2));
+	add(s, 4, 0, "four\n", (struct field_layout){0});
+	assert_null(base_cache_acquire(s, 1));
 	assert_string_equal(taken->text, "one\n");
-	shelf_put(s, taken);
-	b = shelf_take(s, 3);
-	shelf_drop(s, 3);
+	base_cache_release(s, taken);
+	b = base_cache_acquire(s, 3);
+	base_cache_drop(s, 3);
 	assert_string_equal(b->text, "three\n");
-	shelf_put(s, b);
-	shelf_free(s);
-	shelf_free(NULL);
+	base_cache_release(s, b);
+	base_cache_free(s);
+	base_cache_free(NULL);
 }
 
-static void *use_shelf(void *given)
+static void *use_base_cache(void *given)
 {
-	struct shelf *s = given;
+	struct base_cache *s = given;
 
 	for (unsigned i = 0; i < 2000; i++) {
 		char host[32];
 		struct buf doc, diff = {0};
-		struct form wider;
-		const struct book *b;
+		struct field_layout wider;
+		const struct cached_base *b;
 		int rc;
 
 		snprintf(host, sizeof(host), "value=\"node%u\"", i % 1000);
 		doc = node((struct edit[]){ { HOST, host }, {0} });
-		rc = shelf_find(s, doc.data, doc.len, NULL, NULL, &b, &diff, &wider);
+		rc = base_cache_match(s, doc.data, doc.len, NULL, NULL, &b, &diff, &wider);
 		if (rc < 0)
-			add(s, i % 5, 0, NODE, (struct form){0});
+			add(s, i % 5, 0, NODE, (struct field_layout){0});
 		else if (rc > 0)
 			add(s, b->base, 0, b->text, wider);
 		else if (i % 7 == 0)
-			shelf_drop(s, b->base);
+			base_cache_drop(s, b->base);
 		if (rc >= 0)
-			shelf_put(s, b);
+			base_cache_release(s, b);
 		buf_free(&diff);
 		buf_free(&doc);
 	}
@@ -589,15 +599,15 @@ static void *use_shelf(void *given)
 
 static void serves_threads(void **state)
 {
-	struct shelf *s = shelf_new(3);
+	struct base_cache *s = base_cache_new(3);
 	pthread_t threads[2];
 
 	(void)state;
 	for (size_t i = 0; i < ROWS(threads); i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, use_shelf, s), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, use_base_cache, s), 0);
 	for (size_t i = 0; i < ROWS(threads); i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
-	shelf_free(s);
+	base_cache_free(s);
 }
 
 int main(void)
@@ -606,15 +616,15 @@ int main(void)
 		cmocka_unit_test(takes_what_fields_may_hold),
 		cmocka_unit_test(refuses_what_is_more),
 		cmocka_unit_test(keeps_little),
-		cmocka_unit_test(wider_forms_take_all_before),
+		cmocka_unit_test(wider_layouts_fit_all_before),
 		cmocka_unit_test(refuses_spoiled_diffs),
-		cmocka_unit_test(refuses_forms_of_no_base),
-		cmocka_unit_test(tells_sql_where),
+		cmocka_unit_test(refuses_layouts_of_another_base),
+		cmocka_unit_test(gives_sql_the_positions),
 		cmocka_unit_test(refuses_too_many_fields),
 		cmocka_unit_test(cuts_lines),
 		cmocka_unit_test(rounds_memory),
-		cmocka_unit_test(finds_the_base_that_keeps_least),
-		cmocka_unit_test(lets_the_unused_go),
+		cmocka_unit_test(matches_the_base_that_stores_least),
+		cmocka_unit_test(evicts_the_least_recently_used),
 		cmocka_unit_test(serves_threads),
 	};
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fit/score.h"
+#include "score/score.h"
 #include "table.h"
 
 #define MOST 128		/* cores, where shapes are written down */
@@ -372,7 +372,8 @@ static void counts_what_there_is(void **state)
 	assert_int_equal(chosen, 0x00f1);
 	for (size_t i = 0; i < ROWS(rows); i++)
 		if (score_count(&cost, rows[i].row, rows[i].level) != rows[i].count)
-			fail_msg("row %d, level %d: %u", rows[i].row, rows[i].level, score_count(&cost, rows[i].row, rows[i].level));
+			fail_msg("row %d, level %d: %u", rows[i].row, rows[i].level,
+				 score_count(&cost, rows[i].row, rows[i].level));
 	assert_int_equal(score_differ(&cost, &cost, &row, &level), 0);
 	assert_int_equal(row, SCORE_ROWS);
 	assert_int_equal(level, LEVEL_COUNT);
@@ -421,8 +422,8 @@ static void takes_large_shapes(void **state)
 }
 
 /*
- * From here on, small trees at random against all that could be chosen, judged by the words of score.h: no code or idea is shared with
- * what is tested. Sets of cores are masks, a domain is the mask of its cores.
+ * From here on, small trees at random against all that could be chosen, judged by the words of score.h: no code or idea
+ * is shared with what is tested. Sets of cores are masks, a domain is the mask of its cores.
  */
 #define SMALL 12
 #define COUNTS (1 + 2 + 4 * SCORE_LEVELS + 1)
@@ -457,7 +458,10 @@ static bool holds_level(const struct shape *s, const struct domain *outer, enum 
 	return false;
 }
 
-/* The domain of a level that a core counts in: what there is, or the smaller of `other` and of all that lacks it about the core. */
+/*
+ * The domain of a level that a core counts in: what there is, or the smaller of `other` and of all that lacks it about
+ * the core.
+ */
 static unsigned counts_in(const struct shape *s, enum level level, unsigned core, unsigned other)
 {
 	unsigned lacking = 0, found = 0;
@@ -475,7 +479,8 @@ static unsigned counts_in(const struct shape *s, enum level level, unsigned core
 	return bits(other) < bits(lacking) ? other : lacking;
 }
 
-static void judge_init(struct judge *j, const struct shape *s, unsigned free_cores, unsigned task_cores, enum level level)
+static void judge_init(struct judge *j, const struct shape *s, unsigned free_cores, unsigned task_cores,
+		       enum level level)
 {
 	*j = (struct judge){ .shape = s, .free = free_cores, .task_cores = task_cores, .level = level };
 	for (unsigned c = 0; c < s->cores; c++) {
@@ -563,7 +568,8 @@ static void counts_read(const struct score_cost *c, unsigned *counts)
 	*counts = score_count(c, SCORE_LEFT, LEVEL_NODE);
 }
 
-static void expect_counts(const struct judge *j, const char *what, unsigned k, const unsigned *wanted, const unsigned *got)
+static void expect_counts(const struct judge *j, const char *what, unsigned k, const unsigned *wanted,
+			  const unsigned *got)
 {
 	if (!counts_compare(wanted, got))
 		return;
@@ -733,7 +739,8 @@ static void choose_the_least_of_a_path(void **state)
 			found = true;
 		}
 		if (score_pick(s, &free_cores, &need, &chosen, &cost) != !found)
-			fail_msg("%s: free %#x, %u cores in %u steps: %d", s->text, j.free, need.cores, path.steps, found);
+			fail_msg("%s: free %#x, %u cores in %u steps: %d", s->text, j.free, need.cores, path.steps,
+				 found);
 		if (found) {
 			assert_int_equal(chosen & ~free_cores, 0);
 			assert_true(follows(&j, chosen, (1u << s->cores) - 1, path.step));
@@ -817,7 +824,8 @@ static void expect_spread(const struct judge *j, unsigned tasks, const unsigned 
 	}
 	best[0] = most - 1;
 	for (int l = LEVEL_PACKAGE; l <= LEVEL_L2; l++) {
-		unsigned touched[SMALL], count = domains_of(j->domain[l], chosen, touched), *left = &best[COUNTS - 2 - LEVEL_L2 + l];
+		unsigned touched[SMALL], count = domains_of(j->domain[l], chosen, touched),
+					 *left = &best[COUNTS - 2 - LEVEL_L2 + l];
 
 		*left = 0;
 		for (unsigned i = 0; i < count; i++)
@@ -851,8 +859,8 @@ static void spread_as_far_as_can_be(void **state)
 		if (can) {
 			assert_int_equal(chosen & ~free_cores, 0);
 			if (!seated_so(in, n, seated, need.task_cores, chosen))
-				fail_msg("%s: free %#x, %u tasks of %u, level %s: %#x", s->text, j.free, tasks, need.task_cores,
-					 level_name(level), (unsigned) chosen);
+				fail_msg("%s: free %#x, %u tasks of %u, level %s: %#x", s->text, j.free, tasks,
+					 need.task_cores, level_name(level), (unsigned) chosen);
 			expect_spread(&j, tasks, in, n, seated, chosen, &cost);
 		}
 		had += can;

@@ -9,8 +9,8 @@
 #include "table.h"
 
 /*
- * Two packages of 8 cores, 0-7,16-23 and 8-15,24-31; a GPU at the first, two at the second, beside another maker's and the display of
- * a management controller, which comes second on the bus.
+ * Two packages of 8 cores, 0-7,16-23 and 8-15,24-31; a GPU at the first, two at the second, beside another maker's and
+ * the display of a management controller, which comes second on the bus.
  */
 #define MACHINE "machines/intel-2x8.xml"
 
@@ -57,9 +57,9 @@ static void tells_order_and_side(void **state)
 		char told[256];
 
 		assert_int_equal(hwloc_bitmap_list_sscanf(cpus, rows[i].cpus), 0);
-		gpu_tell(t, rows[i].visible, rows[i].all, cpus, told, sizeof(told));
+		gpu_describe(t, rows[i].visible, rows[i].all, cpus, told, sizeof(told));
 		assert_string_equal(told, rows[i].told);
-		gpu_tell(NULL, rows[i].visible, NULL, cpus, told, sizeof(told));
+		gpu_describe(NULL, rows[i].visible, NULL, cpus, told, sizeof(told));
 		assert_string_equal(told, rows[i].visible);
 		hwloc_bitmap_free(cpus);
 	}

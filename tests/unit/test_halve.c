@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "made.h"
-#include "map/attempts.h"
-#include "map/blur.h"
-#include "map/draw.h"
-#include "map/halve.h"
-#include "map/modes.h"
-#include "map/renew.h"
-#include "map/split.h"
+#include "map/engine/attempts.h"
+#include "map/engine/blur.h"
+#include "map/matrix/draw.h"
+#include "map/engine/halve.h"
+#include "map/engine/modes.h"
+#include "map/engine/renew.h"
+#include "map/engine/split.h"
 
 /* Every other of all ranks, or all; and empty slots. */
 static void open_some(struct halves *h, const struct matrix *m, unsigned step, unsigned empty)
@@ -59,7 +59,10 @@ static double likeness(const struct web *w, const double *x, const double *y)
 	return fabs(xy) / sqrt(xx * yy);
 }
 
-/* A long grid swings once along its length in the slowest mode, whatever the seed; and modes have nothing of each other. */
+/*
+ * A long grid swings once along its length in the slowest mode, whatever the seed; and modes have nothing of each
+ * other.
+ */
 static void finds_slow_modes(void **state)
 {
 	static const struct { unsigned wide, high; } rows[] = { { 60, 1 }, { 400, 1 }, { 90, 6 }, { 200, 8 } };
@@ -256,8 +259,8 @@ static unsigned *far_from_good(const struct matrix *m, const struct slots *s)
 	return slot;
 }
 
-typedef int (*way_to_mend)(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work, unsigned *slot,
-			   struct err *e);
+typedef int (*way_to_mend)(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
+			   unsigned *slot, struct err *e);
 
 static void check_mends(way_to_mend mend, const struct matrix *m, const struct slots *s, unsigned seed, double most)
 {
@@ -281,7 +284,10 @@ static void check_mends(way_to_mend mend, const struct matrix *m, const struct s
 static void mends(void **state)
 {
 	static const struct { way_to_mend way; unsigned hosts; const char *shape; unsigned wide, high; double most; } rows[] = {
-		/* Four hosts of 4 x 4 have borders of 16 in all, and 24 pairs inside each: that, and half as much again. */
+		/*
+		 * Four hosts of 4 x 4 have borders of 16 in all, and 24 pairs inside each: that, and half as much
+		 * again.
+		 */
 		{ renew, 4, "Core:16", 8, 8, 1.5 * (16 * 100 + 4 * 24 * 2) },
 		{ blur_anneal, 4, "Core:16", 8, 8, 16 * 100 + 4 * 24 * 2 },
 		/* With room to spare; the best has four whole hosts, with four pairs between packages in each. */

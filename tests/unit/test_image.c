@@ -18,8 +18,8 @@
 #include "base/file.h"
 #include "synthetic.h"
 #include "table.h"
-#include "topo/image.h"
-#include "topo/machine.h"
+#include "hwview/image.h"
+#include "hwview/machine.h"
 
 #define MACHINE "Package:2 [NUMANode(memory=1GB)] L3Cache:2 Core:4 PU:2"
 #define SMALLER "Package:1 [NUMANode(memory=1GB)] Core:3 PU:1"
@@ -135,7 +135,7 @@ static void is_adopted_once_at_a_time(void **state)
 	fill(other, SMALLER, 2);
 	assert_int_equal(image_from_shm(in(folder, IMAGE_SHM), &a, NULL), 0);
 	assert_int_equal(image_from_shm(in(folder, IMAGE_SHM), &b, &e), -1);
-	assert_non_null(strstr(e.text, "taken"));
+	assert_non_null(strstr(e.text, "in use"));
 	assert_int_equal(image_from_shm(in(other, IMAGE_SHM), &b, NULL), 0);
 	assert_int_equal(pus(b), 3);
 	/* Then the XML is good enough. */
@@ -176,7 +176,7 @@ static void is_refused_when_cut_short(void **state)
 
 		snprintf(what, sizeof(what), "%ld bytes", (long) size);
 		assert_int_equal(truncate(in(folder, IMAGE_SHM), size), 0);
-		refused(what, size >= 16 ? "" : "not an image");
+		refused(what, size >= 16 ? "" : "not a topology image");
 	}
 	(void) state;
 }
@@ -196,13 +196,13 @@ static void is_refused_when_damaged(void **state)
 		off_t at;		/* 0: magic; 16: address; 24: length; 65536: hwloc's own header */
 		uint64_t value;
 	} rows[] = {
-		{ "another magic", "not an image", 8, 0x6567616d69202032 },
-		{ "no image", "holds no image", 24, 0 },
-		{ "more than there is", "cut short", 24, 1 << 27 },
-		{ "more than can be", "cut short", 24, UINT64_MAX },
+		{ "another magic", "not a topology image", 8, 0x6567616d69202032 },
+		{ "no image", "contains no image", 24, 0 },
+		{ "more than there is", "truncated", 24, 1 << 27 },
+		{ "more than can be", "truncated", 24, UINT64_MAX },
 		{ "elsewhere", "hwloc", 16, 0x210000000000 },
 		{ "nowhere", "hwloc", 16, UINT64_MAX },
-		{ "pointers of 32 bits", "not an image", 32, UINT64_C(4) << 32 | 0x20900 },
+		{ "pointers of 32 bits", "not a topology image", 32, UINT64_C(4) << 32 | 0x20900 },
 		{ "another hwloc's header", "hwloc", 65536, 0x1800000007 },
 		/* The first field of its topology is its ABI. */
 		{ "another hwloc's topology", "hwloc", 65536 + 24, 0x30000 },
@@ -248,7 +248,7 @@ static void is_a_file_of_trust(void **state)
 		void (*make)(const char *path);
 	} rows[] = {
 		{ "a link", "symbolic", make_link }, { "a fifo", "regular", make_fifo }, { "a folder", "regular", make_folder },
-		{ "the group's too", "no one else", make_shared }, { "none", "No such file", make_none },
+		{ "the group's too", "nobody else", make_shared }, { "none", "No such file", make_none },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -270,7 +270,7 @@ static void is_not_a_strangers(void **state)
 		skip();
 	fill(folder, MACHINE, 1);
 	assert_int_equal(chown(in(folder, IMAGE_SHM), 1, 1) | chmod(folder, 0755), 0);
-	refused("a stranger's", "root's");
+	refused("a stranger's", "owned by root");
 	if ((pid = fork()) == 0) {
 		hwloc_topology_t t;
 
@@ -338,11 +338,11 @@ static void loads_the_quickest_way(void **state)
 	const struct row rows[] = {
 		{ "a step", step, NULL, NULL, TOPIARY_SHMEM, 32, "", NULL },
 		{ "no image", step, NULL, NULL, TOPIARY_XML, 32, "No such file", make_none },
-		{ "an image of another's", step, NULL, NULL, TOPIARY_XML, 32, "no one else", make_shared },
-		{ "one's own XML", mine, NULL, NULL, TOPIARY_XML, 3, "no step's", NULL },
+		{ "an image of another's", step, NULL, NULL, TOPIARY_XML, 32, "nobody else", make_shared },
+		{ "one's own XML", mine, NULL, NULL, TOPIARY_XML, 3, "not a step topology", NULL },
 		{ "no file", "/nonexistent/topology.xml", NULL, NULL, TOPIARY_DISCOVERY, -1, "No such file", NULL },
-		{ "no job", NULL, NULL, NULL, TOPIARY_DISCOVERY, -1, "names no step's", NULL },
-		{ "a wish beside", step, "HWLOC_SYNTHETIC", "Core:5 PU:1", TOPIARY_DISCOVERY, 5, "names no", NULL },
+		{ "no job", NULL, NULL, NULL, TOPIARY_DISCOVERY, -1, "no step topology", NULL },
+		{ "a wish beside", step, "HWLOC_SYNTHETIC", "Core:5 PU:1", TOPIARY_DISCOVERY, 5, "no step topology", NULL },
 	};
 
 	strcpy(step, in(folder, IMAGE_XML));

@@ -9,12 +9,12 @@
 
 #include "base/buf.h"
 #include "made.h"
-#include "map/afar.h"
-#include "map/coarse.h"
-#include "map/rankfile.h"
-#include "map/repair.h"
-#include "map/seats.h"
-#include "map/solve.h"
+#include "map/engine/afar.h"
+#include "map/engine/coarse.h"
+#include "map/rankfile/rankfile.h"
+#include "map/engine/repair.h"
+#include "map/engine/seats.h"
+#include "map/engine/solve.h"
 
 static struct mapping solved(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed)
 {
@@ -140,7 +140,8 @@ static struct matrix *random_matrix(unsigned *x, unsigned ranks)
 	struct buf text = {0};
 	struct matrix *m;
 
-	buf_printf(&text, "%%%%MatrixMarket matrix coordinate real general\n%u %u %u\n", ranks, ranks, ranks * partners);
+	buf_printf(&text, "%%%%MatrixMarket matrix coordinate real general\n%u %u %u\n", ranks, ranks,
+		   ranks * partners);
 	for (unsigned r = 1; r <= ranks; r++)
 		for (unsigned i = 0; i < partners; i++)
 			buf_printf(&text, "%u %u %g\n", r, 1 + draw(x, ranks), pow(10, draw(x, 7)));
@@ -211,7 +212,10 @@ static void never_loses_on_networks(void **state)
 	(void) state;
 }
 
-/* Scotch's own mapping costs the same whether the search asks for it or the comparison does, which changes nothing else. */
+/*
+ * Scotch's own mapping costs the same whether the search asks for it or the comparison does, which changes nothing
+ * else.
+ */
 static void compares_with_scotch(void **state)
 {
 	struct places *p = places_of(4, "Package:2 [NUMANode] L3Cache:2 Core:3", NULL);
@@ -251,7 +255,7 @@ static void check_accounts(const struct places *p, unsigned seed, bool by_toll)
 	unsigned x = seed, slot[200];
 	struct slots *s = slots_new(p, NULL);
 	struct matrix *m = random_matrix(&x, (p->nplaces + 2) / 3);
-	struct seats t;
+	struct mapping_state t;
 	double cost;
 
 	for (unsigned r = 0; r < m->ranks; r++)
@@ -327,7 +331,10 @@ static void tells_distances(void **state)
 	(void) state;
 }
 
-/* Whichever two domains of one shape are exchanged: it costs the same more from afar as rank by rank. How many there were. */
+/*
+ * Whichever two domains of one shape are exchanged: it costs the same more from afar as rank by rank. How many there
+ * were.
+ */
 static unsigned check_exchanges(const struct matrix *m, const struct slots *s, unsigned stratum, unsigned *slot)
 {
 	const struct stratum *t = &s->stratum[stratum];
@@ -348,8 +355,8 @@ static unsigned check_exchanges(const struct matrix *m, const struct slots *s, u
 		c.slot[b] = a;
 		coarse_tell(&c, m->ranks, slot);
 		if (fabs(slots_cost(m, s, slot) - fine - slots_cost(&c.m, &c.s, c.slot) + far) > 1e-9 * fine)
-			fail_msg("stratum %u, %u and %u: %g more, from afar %g", stratum, a, b, slots_cost(m, s, slot) - fine,
-				 slots_cost(&c.m, &c.s, c.slot) - far);
+			fail_msg("stratum %u, %u and %u: %g more, from afar %g", stratum, a, b,
+				 slots_cost(m, s, slot) - fine, slots_cost(&c.m, &c.s, c.slot) - far);
 		coarse_free(&c);
 		found++;
 	}
@@ -406,7 +413,10 @@ static void squares_sit(const unsigned *order, unsigned wide, unsigned *slot)
 	}
 }
 
-/* Sixteen squares on the packages of four hosts, thrown about: whatever the seed, each host comes to have a quarter of the grid. */
+/*
+ * Sixteen squares on the packages of four hosts, thrown about: whatever the seed, each host comes to have a quarter of
+ * the grid.
+ */
 static void lays_out_anew(void **state)
 {
 	static const unsigned quarters[] = { 0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15 };
@@ -436,7 +446,8 @@ static void lays_out_anew(void **state)
 static const struct stratum *narrowest(const struct slots *s)
 {
 	for (unsigned t = s->strata; t--;)
-		if (s->stratum[t].is_shaped && s->stratum[t].n >= 4 && s->stratum[t].first[s->stratum[t].n] >= 3 * s->stratum[t].n)
+		if (s->stratum[t].is_shaped && s->stratum[t].n >= 4 &&
+		    s->stratum[t].first[s->stratum[t].n] >= 3 * s->stratum[t].n)
 			return &s->stratum[t];
 	return NULL;
 }
@@ -464,7 +475,8 @@ static unsigned check_layout(const struct places *p, unsigned *x)
 	for (unsigned r = 0; t && r < m->ranks; r++) {
 		assert_true(t->shape[t->of[slot[1][r]]] == t->shape[t->of[slot[0][r]]]);
 		for (unsigned q = 0; q < r; q++)
-			assert_int_equal(t->of[slot[1][r]] == t->of[slot[1][q]], t->of[slot[0][r]] == t->of[slot[0][q]]);
+			assert_int_equal(t->of[slot[1][r]] == t->of[slot[1][q]],
+					 t->of[slot[0][r]] == t->of[slot[0][q]]);
 	}
 	slots_free(s);
 	matrix_free(m);
@@ -486,7 +498,10 @@ static void keeps_domains_together(void **state)
 	(void) state;
 }
 
-/* Routers (0,0), (1,1) and (2,2): the longer way is cut first, which leaves the third alone; both steps are of one level. */
+/*
+ * Routers (0,0), (1,1) and (2,2): the longer way is cut first, which leaves the third alone; both steps are of one
+ * level.
+ */
 static void halves_a_torus(void **state)
 {
 	struct hierarchy *h = network_of(torus);
@@ -504,7 +519,10 @@ static void halves_a_torus(void **state)
 	(void) state;
 }
 
-/* Six places, in pairs that lie apart in the file: 1 within a pair, 3 to the next pair, 9 to the third; then one is spoiled. */
+/*
+ * Six places, in pairs that lie apart in the file: 1 within a pair, 3 to the next pair, 9 to the third; then one is
+ * spoiled.
+ */
 static void sees_a_tree_in_distances(void **state)
 {
 	static const char *const rows[] = {
@@ -632,7 +650,8 @@ static void write_one(FILE *to, const struct places *p, unsigned ranks, enum map
 static void write_solution(FILE *to)
 {
 	struct hierarchy *h = network_of(torus);
-	struct places *tree = places_of(6, "Package:2 [NUMANode] L3Cache:4 L2Cache:2 Core:1", "0-13"), *net = places_of_network(h);
+	struct places *tree = places_of(6, "Package:2 [NUMANode] L3Cache:4 L2Cache:2 Core:1", "0-13"),
+		      *net = places_of_network(h);
 
 	for (int effort = EFFORT_FAST; effort <= EFFORT_NORMAL; effort++) {
 		write_one(to, tree, 70, effort);

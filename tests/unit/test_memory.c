@@ -55,7 +55,7 @@ static void finds_near_memory(void **state)
 		hwloc_bitmap_t pus = list(rows[i].pus), near = hwloc_bitmap_alloc();
 		char told[64];
 
-		memory_near(t, pus, near);
+		memory_local_nodes(t, pus, near);
 		hwloc_bitmap_list_snprintf(told, sizeof(told), near);
 		assert_string_equal(told, rows[i].nodes);
 		hwloc_bitmap_free(pus);
@@ -64,7 +64,9 @@ static void finds_near_memory(void **state)
 	}
 }
 
-/* The kernel's word on the pages at p, once they were written to: "bind:0 anon=16 dirty=16 N0=16 kernelpagesize_kB=4". */
+/*
+ * The kernel's word on the pages at p, once they were written to: "bind:0 anon=16 dirty=16 N0=16 kernelpagesize_kB=4".
+ */
 static void policy_of(const void *p, char *out, size_t size)
 {
 	struct buf maps = {0};
@@ -98,7 +100,7 @@ static int check(hwloc_topology_t t, const struct bind_request *r, const char *w
 	struct err e = {""};
 	char *p = NULL;
 
-	if (!memory_bind(t, r, hwloc_topology_get_topology_cpuset(t), &e) && !memory_tell(now, sizeof(now), &e))
+	if (!memory_bind(t, r, hwloc_topology_get_topology_cpuset(t), &e) && !memory_policy_text(now, sizeof(now), &e))
 		p = map_apart(size);
 	if (p) {
 		memset(p, 1, size);
@@ -128,7 +130,7 @@ static void sets_what_the_kernel_tells(void **state)
 	(void) state;
 	if (syscall(SYS_get_mempolicy, NULL, NULL, 0UL, NULL, 0UL) && errno == ENOSYS)
 		skip();
-	memory_near(t, hwloc_topology_get_topology_cpuset(t), near);
+	memory_local_nodes(t, hwloc_topology_get_topology_cpuset(t), near);
 	hwloc_bitmap_list_snprintf(nodes, sizeof(nodes), near);
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		int status;
@@ -140,7 +142,7 @@ static void sets_what_the_kernel_tells(void **state)
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_int_equal(status, 0);
 	}
-	assert_int_equal(memory_tell(told, sizeof(told), NULL), 0);
+	assert_int_equal(memory_policy_text(told, sizeof(told), NULL), 0);
 	assert_string_equal(told, "default");
 	hwloc_bitmap_free(near);
 	hwloc_topology_destroy(t);
@@ -156,8 +158,8 @@ static void refuses_memory_of_others(void **state)
 
 	(void) state;
 	assert_int_equal(memory_bind(t, &bind, last, &e), -1);
-	assert_non_null(strstr(e.text, "it may use no NUMA node that its cores are near to"));
-	assert_int_equal(memory_tell(told, sizeof(told), NULL), 0);
+	assert_non_null(strstr(e.text, "the task's cpuset has no NUMA node local to its cores"));
+	assert_int_equal(memory_policy_text(told, sizeof(told), NULL), 0);
 	assert_string_equal(told, "default");
 	hwloc_bitmap_free(last);
 	hwloc_topology_destroy(t);
@@ -212,7 +214,7 @@ static void wants_huge_pages_that_are_there(void **state)
 	if (!has("/proc/sys/vm/nr_hugepages", "0\n") || !has("/proc/sys/vm/nr_overcommit_hugepages", "0\n"))
 		skip();
 	assert_int_equal(huge_tunables(HUGE_TLB, NULL, out, sizeof(out), &e), -1);
-	assert_non_null(strstr(e.text, "no huge pages"));
+	assert_non_null(strstr(e.text, "no huge pages are free"));
 	assert_string_equal(out, "before");
 }
 

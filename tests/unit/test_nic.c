@@ -8,10 +8,10 @@
 
 #include "base/file.h"
 #include "bind/nic.h"
-#include "bind/nic_paper.h"
-#include "bind/nic_reach.h"
+#include "bind/nic_psm2.h"
+#include "bind/nic_distance.h"
 #include "table.h"
-#include "topo/image.h"
+#include "hwview/image.h"
 
 /* --- nodes: two packages of four NUMA nodes of two cores, PUs 2k and 2k + 1 in NUMA node k --- */
 
@@ -144,15 +144,17 @@ static const char *place(const char *xml, int at)
 		return strstr(xml, "<object type=\"Package\"");	/* infos come first */
 	if (at == CORE_4)
 		return behind(xml, "<object type=\"Core\"", 4);
-	return at < 0 ? behind(xml, "<object type=\"Package\"", at == PACKAGE_1) : behind(xml, "<object type=\"L3Cache\"", at);
+	return at < 0 ? behind(xml, "<object type=\"Package\"", at == PACKAGE_1)
+		      : behind(xml, "<object type=\"L3Cache\"", at);
 }
 
 static void plug(char **xml, const struct device *d, unsigned gp)
 {
 	struct buf b = {0};
 
-	buf_printf(&b, "<object type=\"PCIDev\" gp_index=\"%u\" pci_busid=\"%s\" pci_type=\"%s\" pci_link_speed=\"%s\">\n", gp, d->bus,
-		   d->card, d->speed);
+	buf_printf(&b,
+		   "<object type=\"PCIDev\" gp_index=\"%u\" pci_busid=\"%s\" pci_type=\"%s\" pci_link_speed=\"%s\">\n",
+		   gp, d->bus, d->card, d->speed);
 	for (const char *c = d->inside; *c; c++) {
 		if (*c == '@')
 			buf_printf(&b, "%u", ++gp);
@@ -226,8 +228,8 @@ static char *listing(const struct nics *n)
 		char near[64];
 
 		hwloc_bitmap_list_snprintf(near, sizeof(near), d->near);
-		buf_printf(&b, "%s%s/%s %02x:%02x.%x %s %d:%u%s near %s", i ? "; " : "", d->name, d->net, d->bus, d->slot, d->function,
-			   kinds[d->kind], d->unit, d->port, d->active ? "" : " down", near);
+		buf_printf(&b, "%s%s/%s %02x:%02x.%x %s %d:%u%s near %s", i ? "; " : "", d->name, d->net, d->bus,
+			   d->slot, d->function, kinds[d->kind], d->unit, d->port, d->active ? "" : " down", near);
 	}
 	if (n->others)
 		buf_printf(&b, "; %u others", n->others);
@@ -293,14 +295,14 @@ static void divides_by_the_innermost_memory(void **state)
 {
 	(void) state;
 	for (size_t i = 0; i < ROWS(memories); i++) {
-		struct domains d;
+		struct numa_domains d;
 		hwloc_topology_t t;
 
 		assert_int_equal(hwloc_topology_init(&t), 0);
 		assert_false(hwloc_topology_set_synthetic(t, memories[i].node) || hwloc_topology_load(t));
-		assert_int_equal(domains_find(t, &d, NULL), 0);
+		assert_int_equal(numa_domains_find(t, &d, NULL), 0);
 		assert_int_equal(d.n, memories[i].domains);
-		domains_free(&d);
+		numa_domains_free(&d);
 		hwloc_topology_destroy(t);
 	}
 }
@@ -362,6 +364,9 @@ static const struct {
 	{ four_ib, true, "0;1;4;5", "1 1 0 0" },
 	{ four_ib, true, "8;12", "3 2" },
 	{ two_and_two_hfi, false, "0;2;4;6;8;10;12;14", "0 1 0 1 2 3 2 3" },
+	/* as even as can be, though the first have a choice and the last have none */
+	{ four_ib, false, "0;4;6;6;8;12;14;14", "1 1 0 0 3 3 2 2" },
+	{ four_ib, false, "0-7;0-7;2;2;6;0", "0 0 1 1 0 1" },
 	{ two_and_two_hfi, false, "0-15;0-15;0-15;0-15;0-15", "0 1 2 3 0" },
 	/* the only one, remote for most */
 	{ one_in_3, false, "0;2;4;6;8;10;12;14", "0 0 0 0 0 0 0 0" },
@@ -386,7 +391,7 @@ static void chooses_devices(void **state)
 		hwloc_topology_t t = node_of(choices[i].devices, choices[i].distances);
 		struct tasks k = tasks_of(choices[i].tasks);
 		struct nics n;
-		struct nic_ask a = { .topology = t, .nics = &n, .masks = k.mask, .nlocal = k.n };
+		struct nic_request a = { .topology = t, .nics = &n, .masks = k.mask, .nlocal = k.n };
 		int chosen[MAX_TASKS];
 		char *got;
 
@@ -437,10 +442,10 @@ static void follows_the_paper(void **state)
 		char got[32];
 
 		assert_int_equal(nics_find(t, &n, NULL), 0);
-		if (paper_single(&n, papers[i].hfival, k.mask[0], papers[i].pick) != papers[i].single)
-			fail_msg("row %zu: unit %d", i, paper_single(&n, papers[i].hfival, k.mask[0], papers[i].pick));
+		if (psm2_unit(&n, papers[i].hfival, k.mask[0], papers[i].pick) != papers[i].single)
+			fail_msg("row %zu: unit %d", i, psm2_unit(&n, papers[i].hfival, k.mask[0], papers[i].pick));
 		for (int multirail = 0; multirail < 3; multirail++) {
-			int count = paper_rails(&n, multirail, k.mask[0], rails);
+			int count = psm2_rails(&n, multirail, k.mask[0], rails);
 
 			hwloc_bitmap_list_snprintf(got, sizeof(got), rails);
 			if (strcmp(got, papers[i].rails[multirail]) || count != hwloc_bitmap_weight(rails))
@@ -476,17 +481,17 @@ static void env_set(void *env, const char *name, const char *value)
 		buf_printf(&((struct env *) env)->set, " %s=%s", name, value);
 }
 
-static char *exported(const struct device *devices, const char *tasks, unsigned local, const char *option, const char *users,
-	bool bound)
+static char *exported(const struct device *devices, const char *tasks, unsigned local, const char *option,
+		      const char *users, bool bound)
 {
 	hwloc_topology_t t = node_of(devices, false);
 	struct tasks k = tasks_of(tasks);
 	struct env env = { .users = users };
-	struct vars v = { env_has, env_set, &env };
+	struct bind_vars v = { env_has, env_set, &env };
 	struct bind_request r = {0};
 	struct buf told = {0};
 	struct nics n;
-	struct nic_ask a = { t, &n, &r, k.mask, local, k.n, bound };
+	struct nic_request a = { t, &n, &r, k.mask, local, k.n, bound };
 
 	assert_int_equal(bind_request_set(&r, "topo-nic", option, NULL), 0);
 	assert_int_equal(nics_find(t, &n, NULL), 0);
@@ -521,7 +526,7 @@ static const struct {
 	{ two_and_two_hfi, EACH, 5, "local", "", "PSM2_MULTIRAIL=2 PSM2_MULTIRAIL_MAP=2:1,3:1" INTEL "|hfi1_2,hfi1_3" },
 	{ two_and_two_hfi, EACH, 5, "all", "", "PSM2_MULTIRAIL=1 PSM2_MULTIRAIL_MAP=0:1,1:1,2:1,3:1"
 		INTEL "|hfi1_0,hfi1_1,hfi1_2,hfi1_3" },
-	{ hfi_far, "0;8", 0, "local", "", "HFI_UNIT=0" INTEL "|hfi1_0,hfi1_1" },
+	{ hfi_far, "0;8", 0, "local", "", "HFI_UNIT=1" INTEL "|hfi1_0,hfi1_1" },
 	{ one_hfi, EACH, 0, "auto", "", "HFI_UNIT=0|hfi1_0" },
 	/* the algorithm's 0 would be the adapter that is down */
 	{ second_hfi_alone, "0", 0, "auto", "", "|hfi1_1" },
@@ -531,7 +536,7 @@ static const struct {
 
 	/* verbs: UCX and PSM3 choose well, MVAPICH2 and Cray's MPI do not */
 	{ four_ib, EACH, 3, "auto", "", "MPICH_OFI_NIC_POLICY=NUMA" INTEL
-		" MV2_RAIL_SHARING_POLICY=FIXED_MAPPING MV2_PROCESS_TO_RAIL_MAPPING=0:1:0:0:2:3:2:2|mlx5_0" },
+		" MV2_RAIL_SHARING_POLICY=FIXED_MAPPING MV2_PROCESS_TO_RAIL_MAPPING=1:1:0:0:3:3:2:2|mlx5_0" },
 	{ four_ib, "0;0-3", 0, "auto", "", INTEL " MV2_RAIL_SHARING_POLICY=FIXED_MAPPING MV2_PROCESS_TO_RAIL_MAPPING=0:1|mlx5_0" },
 	{ four_ib, "2;", 0, "auto", "", INTEL "|mlx5_1" },
 	{ one_in_3, "0;6", 0, "auto", "", "|mlx5_0" },
@@ -557,7 +562,9 @@ static const struct {
 	{ one_subnet, "0;8", 1, "one", "", RAILS("1") " MPICH_OFI_NIC_POLICY=NUMA" INTEL
 		" MV2_RAIL_SHARING_POLICY=FIXED_MAPPING MV2_PROCESS_TO_RAIL_MAPPING=0:1|mlx5_1" },
 
-	/* Slingshot: the list where the adapters are known, the policy where they are not and tasks keep to a NUMA node */
+	/*
+	 * Slingshot: the list where the adapters are known, the policy where they are not and tasks keep to a NUMA node
+	 */
 	{ four_cxi, "0;4;8;12;5", 2, "auto", "", "MPICH_OFI_NIC_POLICY=USER MPICH_OFI_NIC_MAPPING=0:1,4;1:0;2:3;3:2" INTEL "|cxi3" },
 	{ four_cxi, "0-7;8", 1, "one,strict", "", "FI_CXI_DEVICE_NAME=cxi3 MPICH_OFI_NIC_POLICY=USER MPICH_OFI_NIC_MAPPING=0:0;3:1"
 		INTEL "|cxi3" },
@@ -593,8 +600,8 @@ static void exports_variables(void **state)
 {
 	(void) state;
 	for (size_t i = 0; i < ROWS(exports); i++) {
-		char *got = exported(exports[i].devices, exports[i].tasks, exports[i].local, exports[i].option, exports[i].users,
-			false);
+		char *got = exported(exports[i].devices, exports[i].tasks, exports[i].local, exports[i].option,
+				     exports[i].users, false);
 
 		if (strcmp(trimmed(got), trimmed(exports[i].want)))
 			fail_msg("row %zu (%s):\n%s\nnot\n%s", i, exports[i].option, got, exports[i].want);
@@ -670,7 +677,7 @@ static void check_real(const char *folder, size_t row)
 	assert_int_equal(nics_find(t, &n, NULL), 0);
 	devices = listing(&n);
 	assert_string_equal(devices, real[row].devices);
-	assert_int_equal(nics_choose(&(struct nic_ask){ .topology = t, .nics = &n, .masks = k.mask, .nlocal = k.n },
+	assert_int_equal(nics_choose(&(struct nic_request){ .topology = t, .nics = &n, .masks = k.mask, .nlocal = k.n },
 				     n.n ? n.nic[0].kind : NIC_VERBS, chosen, NULL), 0);
 	got = choice(chosen, k.n);
 	assert_string_equal(got, real[row].chosen);

@@ -86,7 +86,7 @@ def test_two_subnets_are_two_planes(raw):
     assert [(plane["kind"], plane["hosts"]) for plane in fabric["planes"]] == [("fat tree", 96), ("one switch", 23)]
     assert sum(not host["known"] for host in fabric["hosts"]) == 21
     assert any(line.startswith("hosts in several planes: bright") for line in fabric["odd"])
-    assert any(line.startswith("adapters whose host is not known: ") and line.endswith(" and 13 more") for line in fabric["odd"])
+    assert any(line.startswith("adapters of unknown hosts: ") and line.endswith(" and 13 more") for line in fabric["odd"])
 
 
 @needs_data
@@ -208,13 +208,13 @@ def test_a_nodes_export_tells_its_guids(tmp_path):
 
 @pytest.mark.parametrize("args, error", [
     (["show", "{folder}/none"], "{folder}/none: No such file or directory"),
-    (["show", "{folder}/bad"], "{folder}/bad:2: a port begins with SW, CA or RT"),
-    (["show", "{folder}/good", "{folder}/tree"], "{folder}/tree:0: the only file there may be when it is of this form"),
+    (["show", "{folder}/bad"], "{folder}/bad:2: expected SW, CA or RT"),
+    (["show", "{folder}/good", "{folder}/tree"], "{folder}/tree:0: a file of this format cannot be combined with others"),
     (["paint", "{folder}/good"], "'paint': show, export, import, history or diff?"),
-    (["export", "--format=dot", "{folder}/good"], "format 'dot': slurm, slurm-yaml, paper, scotch or json"),
-    (["export", "--format=paper", "--plane=1", "{folder}/good"], "paper: plane 1: there is none with hosts"),
-    (["export", "--format=slurm", "--nodes=x[1-2]", "{folder}/good"], "slurm: no host of a known name is on a switch"),
-    (["show", "--svg", "--nodes=x[1-", "{folder}/good"], "not a host list"),
+    (["export", "--format=dot", "{folder}/good"], "unknown format 'dot': expected slurm, slurm-yaml, paper, scotch or json"),
+    (["export", "--format=paper", "--plane=1", "{folder}/good"], "paper: plane 1: no such plane with hosts"),
+    (["export", "--format=slurm", "--nodes=x[1-2]", "{folder}/good"], "slurm: no switch has a host with a known name"),
+    (["show", "--svg", "--nodes=x[1-", "{folder}/good"], "invalid host list"),
     (["show", "--xml={folder}/good", "{folder}/good"], "{folder}/good"),
 ])
 def test_bad_input_is_one_clear_error(tmp_path, args, error):

@@ -126,35 +126,35 @@ def test_same_bytes_again(topiary, effort):
 
 
 @pytest.mark.parametrize("words, says", [
-    (["--nodes=cn1"], "--matrix is needed"),
-    (["--matrix=ring4"], "--job, --nodes, --arch or --distances is needed"),
-    (["--matrix=ring4", "--nodes=cn9"], "cn9: the snapshot does not know this node"),
-    (["--matrix=ring4", "--nodes=cn1;cn1"], "cn1: the node is there twice"),
-    (["--matrix=ring24", "--nodes=cn1"], "24 ranks, but only 16 places"),
-    (["--matrix=ring24", "--nodes=cn1", "--cpus-per-task=2"], "24 ranks of 2 CPUs, but the job's cores make only 8 such places"),
-    (["--matrix=ring4", "--nodes=cn1=0-2", "--cpus-per-task=9"], "cn1: its cores in the job are fewer than the 5"),
-    (["--matrix=ring4", "--nodes=cn1", "--ranks=5"], "ring4: a matrix of 4 ranks for 5 tasks"),
-    (["--matrix=ring4", "--nodes=cn1", "--fill=some"], "--fill=some: no such choice"),
-    (["--matrix=ring4", "--nodes=cn1", "--effort=9"], "--effort=9: no such choice"),
-    (["--matrix=ring4", "--nodes=cn1", "--costs=numa"], "'numa' is not LEVEL=COST"),
-    (["--matrix=ring4", "--nodes=cn1", "--arch=torus"], "cn1: the network does not know this node"),
+    (["--nodes=cn1"], "--matrix is required"),
+    (["--matrix=ring4"], "one of --job, --nodes, --arch or --distances is required"),
+    (["--matrix=ring4", "--nodes=cn9"], "cn9: this node is not in the snapshot"),
+    (["--matrix=ring4", "--nodes=cn1;cn1"], "cn1: node given twice"),
+    (["--matrix=ring24", "--nodes=cn1"], "24 ranks, but the job has only 16 places"),
+    (["--matrix=ring24", "--nodes=cn1", "--cpus-per-task=2"], "24 ranks of 2 CPUs, but the job's cores have only 8 such places"),
+    (["--matrix=ring4", "--nodes=cn1=0-2", "--cpus-per-task=9"], "cn1: the job has fewer cores on this node than the 5"),
+    (["--matrix=ring4", "--nodes=cn1", "--ranks=5"], "ring4: the matrix has 4 ranks, the job 5 tasks"),
+    (["--matrix=ring4", "--nodes=cn1", "--fill=some"], "--fill=some: unknown value"),
+    (["--matrix=ring4", "--nodes=cn1", "--effort=9"], "--effort=9: unknown value"),
+    (["--matrix=ring4", "--nodes=cn1", "--costs=numa"], "'numa': expected LEVEL=COST"),
+    (["--matrix=ring4", "--nodes=cn1", "--arch=torus"], "cn1: this node is not in the network"),
     (["--matrix=ring4", "--nodes=cn1", "--arch=none"], "none: "),
-    (["--matrix=ring4", "--nodes=cn1", "--plane=0"], "--plane is one of --arch's"),
-    (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--topology=cn[=x"], "'cn[': not a host list"),
-    (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--topology=cn[7-8,x]=x"], "'cn[7-8,x]': not a host list"),
-    (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--url=http://127.0.0.1:1"], "cn1's system's numbers of its CPUs are not known: http"),
-    (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--topology=cn1"], "'cn1' is not HOSTS=FILE"),
+    (["--matrix=ring4", "--nodes=cn1", "--plane=0"], "--plane requires --arch"),
+    (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--topology=cn[=x"], "'cn[': invalid host list"),
+    (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--topology=cn[7-8,x]=x"], "'cn[7-8,x]': invalid host list"),
+    (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--url=http://127.0.0.1:1"], "cn1: no topology with its OS CPU numbers: no answer from http"),
+    (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--topology=cn1"], "'cn1': expected HOSTS=FILE"),
     (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--topology=cn[1-2]=gone"], "gone: No such file or directory"),
-    (["--matrix=ring4", "--nodes=cn1", "--distances=ring4"], "ring4: distances between 4 places, but there are 8"),
-    (["--matrix=ring24", "--distances=ring4"], "24 ranks, but only 4 places"),
-    (["--matrix=ring4", "--distances=ring4", "--format=openmpi"], "--distances alone names no hosts"),
-    (["--matrix=ring4", "--nodes=cn1", "--tasks-per-node=2,2"], "tasks per node '2,2'"),
-    (["--matrix=ring4", "--nodes=cn1=0-3;cn9=0"], "cn9: the snapshot does not know this node"),
-    (["--matrix=ring4", "--nodes=cn1=99"], "cn1: core list '99': wrong at '99' (the node has 8 cores)"),
+    (["--matrix=ring4", "--nodes=cn1", "--distances=ring4"], "ring4: the matrix of distances has 4 places, but the job has 8"),
+    (["--matrix=ring24", "--distances=ring4"], "24 ranks, but the job has only 4 places"),
+    (["--matrix=ring4", "--distances=ring4", "--format=openmpi"], "--distances has no host names"),
+    (["--matrix=ring4", "--nodes=cn1", "--tasks-per-node=2,2"], "--tasks-per-node='2,2' does not fit"),
+    (["--matrix=ring4", "--nodes=cn1=0-3;cn9=0"], "cn9: this node is not in the snapshot"),
+    (["--matrix=ring4", "--nodes=cn1=99"], "cn1: core list '99': invalid at '99' (the node has 8 cores)"),
     (["--matrix=ring4", "--nodes=cn1="], "cn1: core list ''"),
     (["--matrix=ring4", "--nodes="], "'': no node"),
-    (["--matrix=ring24", "--nodes=cn1=0-3"], "24 ranks, but only 8 places"),
-    (["--matrix=ring4", "--nodes=cn1", "--ranks=0"], "--ranks: '0' is no such number"),
+    (["--matrix=ring24", "--nodes=cn1=0-3"], "24 ranks, but the job has only 8 places"),
+    (["--matrix=ring4", "--nodes=cn1", "--ranks=0"], "--ranks: '0' is not a number in range"),
     (["--matrix=/dev/null", "--nodes=cn1"], "/dev/null: not a regular file"),
     (["--matrix=.", "--nodes=cn1"], ".: not a regular file"),
     (["--matrix=gone", "--nodes=cn1"], "gone: No such file or directory"),
@@ -170,27 +170,27 @@ MARKET = "%%MatrixMarket matrix coordinate real "
 @pytest.mark.parametrize("text, says", [
     (b"", "bad: empty"),
     (b"# only this\n", "bad: empty"),
-    (b"0 -1\n1 0\n", "bad:1: a weight below 0"),
+    (b"0 -1\n1 0\n", "bad:1: negative weight"),
     (b"0 nan\n1 0\n", "bad:1: not a number"),
     (b"0 +inf\n1 0\n", "bad:1: not a finite number"),
-    (b"0 1e201\n1 0\n", "bad:1: a weight above 1e200"),
+    (b"0 1e201\n1 0\n", "bad:1: weight above 1e200"),
     (b"0 1\n1 0 0\n", "bad:2: the row is longer"),
     (b"0 1\n1", "bad:2: the row is shorter"),
     (b"0 1\n", "fewer rows than columns"),
     (b"\x7fELF\x02\x01\0\0", "bad:1: not a number"),
     (b"0 1\0 2\n1 0 0\n", "bad:1: not a number"),
-    (b"E\t0\t1\t10 byt", "bad:1: 'bytes' is missing"),
-    (b"E 0 70000 1 bytes\n", "bad:1: no such rank: 0 to 65535 are"),
+    (b"E\t0\t1\t10 byt", "bad:1: expected 'bytes'"),
+    (b"E 0 70000 1 bytes\n", "bad:1: rank out of range (0 to 65535)"),
     ((MARKET + "general\n2 2 2\n1 2 1\n").encode(), "fewer entries than the header says"),
     ((MARKET + "general\n4000000000 4000000000 1\n1 2 1\n").encode(), "bad:2: the number of ranks must be 1 to 65536"),
-    ((MARKET + "general\n65536 65536 0\n").encode(), "65536 ranks, but only 16 places"),
+    ((MARKET + "general\n65536 65536 0\n").encode(), "65536 ranks, but the job has only 16 places"),
     (b"0\n65536 4294967295\n0 010\n4294967295 1 2\n", "bad:"),
 ])
 @pytest.mark.parametrize("option", ["--matrix", "--distances"])
 def test_bad_matrix(topiary, tmp_path, option, text, says):
     """One line that names the file, whether it holds what ranks exchange or what places cost; within 1 GiB, whatever a header claims."""
     if option == "--distances" and "places" in says:
-        says = "distances between 65536 places, but there are 8"
+        says = "the matrix of distances has 65536 places, but the job has 8"
     (tmp_path / "bad").write_bytes(text)
     told = topiary("--snapshot=snapshot", "--nodes=cn1", "--matrix=ring4", f"{option}=bad", memory=1 << 30)
     assert told.returncode == 1 and says in told.stderr and not told.stdout, told.stderr
@@ -226,12 +226,12 @@ PLANES = "SwitchName=a Nodes=cn[1-2],x[1-2]\nSwitchName=b Nodes=cn[3-4]\n"
 
 @pytest.mark.parametrize("words, says", [
     # What is not connected cannot be compared: the node and its plane are named.
-    (["--nodes=cn[1,3]=0-1"], "cn3: this node is in plane 1 of the network, and not in the one that is mapped onto"),
-    (["--nodes=cn[1,3]=0-1", "--plane=1"], "cn1: this node is in plane 0 of the network, and not in the one that is mapped onto"),
-    (["--nodes=cn1", "--plane=2"], "planes: plane 2: there is none with hosts"),
+    (["--nodes=cn[1,3]=0-1"], "cn3: this node is in plane 1 of the network, not in the selected one"),
+    (["--nodes=cn[1,3]=0-1", "--plane=1"], "cn1: this node is in plane 0 of the network, not in the selected one"),
+    (["--nodes=cn1", "--plane=2"], "planes: no plane 2 with hosts"),
     # Where the network alone says which nodes, none is left out in silence.
-    ([], "planes: only 4 of its 6 hosts are in one plane: --plane=N says which to map onto"),
-    (["--plane=1"], "4 ranks, but only 2 places"),
+    ([], "planes: only 4 of 6 hosts are in one plane; select a plane with --plane=N"),
+    (["--plane=1"], "4 ranks, but the job has only 2 places"),
 ])
 def test_network_of_two_planes_is_refused(topiary, tmp_path, words, says):
     (tmp_path / "planes").write_text(PLANES)

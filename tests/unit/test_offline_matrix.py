@@ -2,7 +2,9 @@
 # Copyright (C) 2026 The Topiary authors
 """topiary matrix: reads, adds up, converts and makes matrices, and names what is wrong with one."""
 import json
+import os
 import resource
+import stat
 import subprocess
 
 import pytest
@@ -24,6 +26,25 @@ def info(*args):
 def prof(path, source, target, count, ranks):
     path.write_text(PROF.format(source, target, count, ",".join(map(str, range(ranks)))))
     return path
+
+
+def test_output_to_a_device_leaves_the_device(tmp_path):
+    """As root, by a copy of /dev/null; a pipe; /dev/stdout."""
+    ring = ("--generate", "ring:3", "-o")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+        try:
+            assert topiary(*ring, pipe).returncode == 0 and pipe.is_fifo()
+            assert reader.communicate(timeout=120)[0].startswith("%%MatrixMarket")
+        finally:
+            reader.kill()
+    assert topiary(*ring, "/dev/stdout").stdout.startswith("%%MatrixMarket")
+    if os.geteuid() == 0:
+        null = tmp_path / "null"
+        os.mknod(null, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        assert topiary(*ring, null).returncode == 0
+        assert null.is_char_device()
 
 
 def test_files_are_added_up_and_converted(tmp_path):
@@ -56,11 +77,11 @@ def test_folder_is_its_largest_run(tmp_path):
     (tmp_path / "notes").write_text("not read")
     done = topiary(tmp_path, "--json")
     assert json.loads(done.stdout)["bytes"] == 2000 and done.returncode == 0
-    assert [line.split(": ", 2)[-1] for line in done.stderr.splitlines()] == ["2 file(s) of smaller runs do not count",
-                                                                             "only 2 of 4 ranks told what they sent"]
+    assert [line.split(": ", 2)[-1] for line in done.stderr.splitlines()] == ["ignored 2 files of smaller runs",
+                                                                             "only 2 of 4 ranks have a file"]
     for rank in range(2):
         (tmp_path / f"a.{rank}.prof").unlink()
-    assert "only 2 of 4 ranks told what they sent" in topiary(tmp_path, "--json").stderr
+    assert "only 2 of 4 ranks have a file" in topiary(tmp_path, "--json").stderr
     prof(tmp_path / "a.0.prof", 0, 1, 7, 2)
     done = topiary(*sorted(tmp_path.glob("*.prof")))
     assert done.returncode == 1 and "they are of different runs" in done.stderr
@@ -76,7 +97,7 @@ def test_runs_of_the_same_size_add_up(tmp_path):
     for run in ("b.1-2", "b.3-4"):
         (tmp_path / f"{run}.1.prof").unlink()
     done = topiary(tmp_path, "--json")
-    assert json.loads(done.stdout)["bytes"] == 14 and "only 1 of 2 ranks told" in done.stderr
+    assert json.loads(done.stdout)["bytes"] == 14 and "only 1 of 2 ranks have a file" in done.stderr
     # A file that does not say whose it is may be all of a run.
     prof(tmp_path / "whole.prof", 1, 0, 7, 2)
     assert topiary(tmp_path, "--json").stderr == ""
@@ -94,8 +115,8 @@ def test_many_runs_take_no_more_than_few(tmp_path):
 
 
 @pytest.mark.parametrize("text, said", [
-    ("", "bad: empty"), ("0 -1\n1 0\n", "bad:1: a weight below 0"), ("0 1\nnan 0\n", "bad:2: not a number"),
-    ("E 0 1 5\n", "bad:1: 'bytes' is missing after the number"), ("\x00\x01", "bad:1: not a number"),
+    ("", "bad: empty"), ("0 -1\n1 0\n", "bad:1: negative weight"), ("0 1\nnan 0\n", "bad:2: not a number"),
+    ("E 0 1 5\n", "bad:1: expected 'bytes' after the number"), ("\x00\x01", "bad:1: not a number"),
 ])
 def test_bad_file_is_named_with_its_line(tmp_path, text, said):
     (tmp_path / "bad").write_text(text)
@@ -106,9 +127,9 @@ def test_bad_file_is_named_with_its_line(tmp_path, text, said):
 
 
 def test_bad_words_are_refused(tmp_path):
-    for args, said in [([], "which FILE?"), (["--generate", "ring:4", "x"], "not both"), (["--generate", "ring:4", "--seed", "-1"], "no such number"),
-                       (["--generate", "cube:4"], "no such matrix"), (["--generate", "ring:4", "--format", "png"], "there are: dense, mm, grf"),
-                       ([tmp_path], "no .prof file in this folder"), ([tmp_path / "none"], "No such file"), (["/dev/zero"], "not a regular file")]:
+    for args, said in [([], "at least one FILE is required"), (["--generate", "ring:4", "x"], "exclude each other"), (["--generate", "ring:4", "--seed", "-1"], "not a number"),
+                       (["--generate", "cube:4"], "unknown rule"), (["--generate", "ring:4", "--format", "png"], "expected dense, mm or grf"),
+                       ([tmp_path], "no .prof file in this directory"), ([tmp_path / "none"], "No such file"), (["/dev/zero"], "not a regular file")]:
         done = topiary(*args)
         assert done.returncode and said in done.stderr, (args, done.stderr)
 

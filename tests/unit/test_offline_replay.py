@@ -116,7 +116,7 @@ def test_table_for_people(snapshot, tmp_path):
 
 @pytest.mark.parametrize("nodes, says", [
     ("", "the snapshot has no node"), ("shape A Core:2\nnodes cn[1-3,2] A", "the snapshot has node cn2 twice"),
-    ("shape A Core:2\nnodes cn[1 A", "'cn[1': not a host list"), ("nodes cn1 B", ":2: nodes of a shape that is not above"),
+    ("shape A Core:2\nnodes cn[1 A", "'cn[1': invalid host list"), ("nodes cn1 B", ":2: undefined shape"),
 ])
 def test_bad_snapshot_is_one_clear_error(nodes, says, tmp_path):
     snapshot = record(tmp_path, f"topiary-snapshot 1\n{nodes}\nend\n", "snapshot")
@@ -124,8 +124,8 @@ def test_bad_snapshot_is_one_clear_error(nodes, says, tmp_path):
 
 
 @pytest.mark.parametrize("text, says", [
-    ("", ": there is no job in it"), (sacct([]), ": no job in it has run"),
-    ("1 0 0 1 1 1 1 - -\n2 0 0 1 1 x 1 - -\n", ":2: no count: 'x'"),
+    ("", ": no jobs in this file"), (sacct([]), ": no job in this file has started and ended"),
+    ("1 0 0 1 1 1 1 - -\n2 0 0 1 1 x 1 - -\n", ":2: invalid count: 'x'"),
     (sacct([("7", 0, 0, 1, 1, 1, "", "cn1", ""), ("8", 0, 0, 1, 1, 1, "", "cn[4-5]", "")]),
      ":3: job 8 ran on cn5, which the snapshot does not have"),
 ])
@@ -135,7 +135,7 @@ def test_bad_record_is_one_clear_error(text, says, snapshot, tmp_path):
 
 
 @pytest.mark.parametrize("policies, says", [
-    ("best", "'best': not one of stock"), ("stock,require:cache", "'require:cache': --topo-level=cache"), ("", "none is named"),
+    ("best", "'best': not one of stock"), ("stock,require:cache", "'require:cache': --topo-level=cache"), ("", "the list is empty"),
     (",", "'': not one of"), ("stock:l3", "'stock:l3'"), (",".join(["stock"] * 16), "more than 15"),
 ])
 def test_bad_policies_are_one_clear_error(policies, says, snapshot, tmp_path):
@@ -149,7 +149,7 @@ def refused(done, where, says):
 
 
 def test_usage(snapshot):
-    assert "which JOBS?" in topiary("--snapshot", snapshot).stderr
+    assert "at least one JOBS is required" in topiary("--snapshot", snapshot).stderr
     for limit in ("0", "-1", "x", "1x"):
         assert topiary("--limit", limit, "jobs").returncode == 64
     assert "No such file" in topiary("--snapshot", snapshot, "nowhere").stderr

@@ -67,7 +67,7 @@ static void exports_what_fits(void **state)
 	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct env env = { rows[i].user, "" };
-		struct vars v = { env_has, env_set, &env };
+		struct bind_vars v = { env_has, env_set, &env };
 		hwloc_bitmap_t pus = hwloc_bitmap_alloc();
 		struct omp_task task = { pus, rows[i].cpus, rows[i].sharers };
 		hwloc_topology_t t;
@@ -79,7 +79,8 @@ static void exports_what_fits(void **state)
 		assert_int_equal(hwloc_bitmap_list_sscanf(pus, rows[i].pus), 0);
 		assert_int_equal(omp_export(t, rows[i].form, &task, &v, &e), 0);
 		if (strcmp(env.set, rows[i].set))
-			fail_msg("%s of %s, %u CPUs: '%s', not '%s'", rows[i].pus, rows[i].machine, rows[i].cpus, env.set, rows[i].set);
+			fail_msg("%s of %s, %u CPUs: '%s', not '%s'", rows[i].pus, rows[i].machine, rows[i].cpus,
+				 env.set, rows[i].set);
 		hwloc_bitmap_free(pus);
 		hwloc_topology_destroy(t);
 	}

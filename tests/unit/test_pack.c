@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "table.h"
-#include "topo/pack.h"
+#include "delta/pack.h"
 
 #define MAX (16u << 20)
 
@@ -93,7 +93,10 @@ static void opens_right_or_not(const struct pack *p, const struct buf *base, con
 	buf_free(&out);
 }
 
-/* Cut anywhere, one bit turned anywhere, too little room, another base: an error or the document, never another document. */
+/*
+ * Cut anywhere, one bit turned anywhere, too little room, another base: an error or the document, never another
+ * document.
+ */
 static void spoil(const struct pack *p, const struct buf *base, const struct buf *doc)
 {
 	struct buf out;
@@ -107,7 +110,8 @@ static void spoil(const struct pack *p, const struct buf *base, const struct buf
 		opens_right_or_not(p, base, doc);
 		p->bytes.data[bit / 8] ^= 1 << bit % 8;
 	}
-	assert_int_equal(pack_open(p->kind, p->bytes.data, p->bytes.len, base->data, base->len, doc->len - 1, &out, &e), -1);
+	assert_int_equal(pack_open(p->kind, p->bytes.data, p->bytes.len, base->data, base->len, doc->len - 1, &out, &e),
+			 -1);
 }
 
 static void refuses_spoiled_packs(void **state)
@@ -126,8 +130,9 @@ static void refuses_spoiled_packs(void **state)
 		struct pack p;
 		struct err e;
 
-		assert_int_equal(pack_make(rows[i].base ? from->data : NULL, from->len, rows[i].doc->data, rows[i].doc->len,
-					   &p, &e), 0);
+		assert_int_equal(pack_make(rows[i].base ? from->data : NULL, from->len, rows[i].doc->data,
+					   rows[i].doc->len, &p, &e),
+				 0);
 		assert_int_equal(p.kind, rows[i].kind);
 		spoil(&p, from, rows[i].doc);
 		if (rows[i].base) {

@@ -17,13 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../registry/belief.h"
-#include "../../registry/parser.h"
-#include "../../registry/sandbox.h"
+#include "../../registry/ingest/validate.h"
+#include "../../registry/ingest/parser.h"
+#include "../../registry/ingest/sandbox.h"
 #include "table.h"
-#include "topo/canon.h"
-#include "topo/compare.h"
-#include "topo/shape.h"
+#include "hwxml/canon.h"
+#include "hwcmp/compare.h"
+#include "shape/shape.h"
 
 #define SMALL "Package:2 [NUMANode] L3Cache:2 Core:4 PU:2"
 
@@ -251,7 +251,8 @@ static void refuses_changed_documents(void **state)
 	struct buf good = document(SMALL);
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf doc = changed(&good, rows[i].from, rows[i].to, rows[i].len ? rows[i].len : strlen(rows[i].to));
+		struct buf doc =
+			changed(&good, rows[i].from, rows[i].to, rows[i].len ? rows[i].len : strlen(rows[i].to));
 
 		is_refused(rows[i].to, &doc);
 		buf_free(&doc);
@@ -310,6 +311,7 @@ static void refuses_what_is_too_much(void **state)
 		{ "deep", "</topology>", "<object type=\"Group\">", "", 3000 },
 		{ "objects", "</topology>", "<object type=\"Misc\" gp_index=\"9\"/>", "</topology>", 200001 },
 		{ "attributes", "<info ", "<info a=\"\" ", "", 200000 },
+		{ "attributes of one", "name=\"HostName\"", " a=\"\"", " name=\"HostName\"", 130000 },
 		{ "attribute", "\"alpha\"", "\"", "", 1 },
 		{ "garbage", "<?xml", "<<<<<<<<<<<<<<<<", "", 1 << 20 },
 	};
@@ -429,24 +431,47 @@ static pid_t child_of(pid_t parent, const char *name)
 	return is_named(pid, name) ? pid : 0;
 }
 
+/* Ask, and send the worker a signal before it has read the document. */
+static void ask_and_signal(struct asker *a, int signal)
+{
+	pid_t worker = 0;
+
+	assert_int_equal(pthread_create(&a->thread, NULL, ask, a), 0);
+	for (int i = 0; i < 1000 && !(worker = child_of(parser_pid(parser), "topiaryd-worker")); i++)
+		usleep(1000);
+	assert_true(worker > 0);
+	assert_int_equal(kill(worker, signal), 0);
+	pthread_join(a->thread, NULL);
+}
+
 static void a_killed_worker_is_no_answer(void **state)
 {
 	struct buf doc = document("Package:40 [NUMANode] Core:40 PU:4");
 	struct asker a = { .doc = &doc, .n = 1 };
-	pid_t worker = 0;
 
-	assert_int_equal(pthread_create(&a.thread, NULL, ask, &a), 0);
-	for (int i = 0; i < 1000 && !(worker = child_of(parser_pid(parser), "topiaryd-worker")); i++)
-		usleep(1000);
-	assert_true(worker > 0);
-	assert_int_equal(kill(worker, SIGKILL), 0);
-	pthread_join(a.thread, NULL);
+	ask_and_signal(&a, SIGKILL);
 	assert_int_equal(a.result, PARSER_FAILED);
 	assert_non_null(strstr(a.e.text, "alpha: "));
 	is_served();
 	a.result = PARSER_OK;
 	ask(&a);
 	assert_int_equal(a.result, PARSER_OK);
+	buf_free(&doc);
+	(void)state;
+}
+
+/* As the kernel tells a worker that its time is over. One that is told before it has its socket cannot say so. */
+static void a_worker_without_time_refuses(void **state)
+{
+	struct buf doc = document("Package:40 [NUMANode] Core:40 PU:4");
+	struct asker a = { .result = PARSER_FAILED };
+
+	for (int i = 0; i < 50 && a.result != PARSER_REFUSED; i++) {
+		a = (struct asker){ .doc = &doc, .n = 1 };
+		ask_and_signal(&a, SIGXCPU);
+	}
+	assert_int_equal(a.result, PARSER_REFUSED);
+	assert_string_equal(a.e.text, "alpha: parsing it takes more than 2 s of processor time");
 	buf_free(&doc);
 	(void)state;
 }
@@ -536,7 +561,8 @@ static void believes_only_what_is_checked(void **state)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf b = said(rows[i].text, rows[i].len);
 
-		if (belief_text(&b) != rows[i].is_text || belief_line(&b) != rows[i].is_line || belief_facts(&b) != rows[i].is_facts)
+		if (validate_text(&b) != rows[i].is_text || validate_line(&b) != rows[i].is_line ||
+		    validate_facts(&b) != rows[i].is_facts)
 			fail_msg("row %zu: %s", i, rows[i].text);
 		buf_free(&b);
 	}
@@ -562,7 +588,7 @@ static void believes_only_shapes(void **state)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf b = said(rows[i].text, strlen(rows[i].text));
 
-		if (belief_shape(&b, rows[i].cores, rows[i].pus) != rows[i].is)
+		if (validate_shape(&b, rows[i].cores, rows[i].pus) != rows[i].is)
 			fail_msg("row %zu: %s", i, rows[i].text);
 		buf_free(&b);
 	}
@@ -596,7 +622,7 @@ static void believes_only_lists_of_changes(void **state)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf b = said(rows[i].text, strlen(rows[i].text));
 
-		if (belief_changes(&b) != rows[i].gravest)
+		if (validate_changes(&b) != rows[i].gravest)
 			fail_msg("row %zu: %s", i, rows[i].text);
 		buf_free(&b);
 	}
@@ -669,7 +695,7 @@ static void gives_up_everything(void **state)
 		{ try_kill, SIGSYS, 0 },
 		{ try_alarm, SIGSYS, 0 },
 		{ try_file_memory, SIGSYS, 0 },
-		{ try_endless_work, SIGKILL, SIGALRM },
+		{ try_endless_work, SIGXCPU, SIGALRM },
 	};
 	struct sandbox s;
 	struct err e;
@@ -723,6 +749,7 @@ int main(void)
 		cmocka_unit_test(survives_a_huge_attribute),
 		cmocka_unit_test(survives_flipped_bytes),
 		cmocka_unit_test(a_killed_worker_is_no_answer),
+		cmocka_unit_test(a_worker_without_time_refuses),
 		cmocka_unit_test(many_ask_at_once),
 		cmocka_unit_test(says_so_when_the_parent_is_gone),
 		cmocka_unit_test(believes_only_what_is_checked),

@@ -45,7 +45,8 @@ static void masks_free(hwloc_bitmap_t *masks, unsigned n)
 	free(masks);
 }
 
-static int place(hwloc_topology_t t, const char *how, unsigned ntasks, unsigned cpus, hwloc_bitmap_t *masks, struct err *e)
+static int place(hwloc_topology_t t, const char *how, unsigned ntasks, unsigned cpus, hwloc_bitmap_t *masks,
+		 struct err *e)
 {
 	struct bind_request r = {0};
 
@@ -122,8 +123,8 @@ static void places_by_rule(void **state)
 		{ THIRDS, NULL, 2, 4, "mem", "0-3;4-7" },
 		{ THIRDS, "0-5", 4, 2, "mem", "0-1;2;3-4;5" },
 		{ THIRDS, NULL, 12, 0, "mem", "0;0;1;2;3;3;4;5;6;6;7;8" },
-		{ THIRDS, NULL, 3, 1, "compact:l3", "the step's cores have no level 'l3'" },
-		{ THIRDS, NULL, 3, 1, "scatter:die", "the step's cores have no level 'die'" },
+		{ THIRDS, NULL, 3, 1, "compact:l3", "level 'l3' does not exist within the step's cores" },
+		{ THIRDS, NULL, 3, 1, "scatter:die", "level 'die' does not exist within the step's cores" },
 	};
 
 	(void) state;
@@ -133,8 +134,8 @@ static void places_by_rule(void **state)
 
 		placed(t, rows[i].how, rows[i].ntasks, rows[i].each, told, sizeof(told));
 		if (strcmp(told, rows[i].masks))
-			fail_msg("%s of %s, %u tasks of %u, %s:\n  %s, not\n  %s", rows[i].cpus ? rows[i].cpus : "all", rows[i].machine,
-				 rows[i].ntasks, rows[i].each, rows[i].how, told, rows[i].masks);
+			fail_msg("%s of %s, %u tasks of %u, %s:\n  %s, not\n  %s", rows[i].cpus ? rows[i].cpus : "all",
+				 rows[i].machine, rows[i].ntasks, rows[i].each, rows[i].how, told, rows[i].masks);
 		hwloc_topology_destroy(t);
 	}
 }
@@ -142,8 +143,8 @@ static void places_by_rule(void **state)
 #define CORPUS "src/hwloc-*/tests/hwloc/xml/"
 
 /*
- * Beside mpibind (LLNL, v0.23.1 of 2025, mpibind_set_gpu_optim(0), hwloc 2.9.0), which gave the second list of masks for
- * the same machine; SAME: as ours; CRASHES: it ended by SIGSEGV.
+ * Beside mpibind (LLNL, v0.23.1 of 2025, mpibind_set_gpu_optim(0), hwloc 2.9.0), which gave the second list of masks
+ * for the same machine; SAME: as ours; CRASHES: it ended by SIGSEGV.
  */
 #define SAME ""
 #define CRASHES NULL
@@ -218,8 +219,8 @@ static void places_beside_mpibind(void **state)
 		t = load(NULL, path, b->cpus);
 		placed(t, "mem", b->ntasks, b->each, told, sizeof(told));
 		if (strcmp(told, b->ours))
-			fail_msg("%s of %s, %u tasks of %u:\n  %s, not\n  %s", b->cpus ? b->cpus : "all", b->xml, b->ntasks, b->each,
-				 told, b->ours);
+			fail_msg("%s of %s, %u tasks of %u:\n  %s, not\n  %s", b->cpus ? b->cpus : "all", b->xml,
+				 b->ntasks, b->each, told, b->ours);
 		assert_true(!b->theirs || strcmp(told, b->theirs));
 		hwloc_topology_destroy(t);
 	}
@@ -302,7 +303,8 @@ static void places_anything(void **state)
 
 		assert_int_equal(place(t, way, ntasks, cpus, masks, &e), 0);
 		assert_int_equal(place(t, way, ntasks, cpus, again, &e), 0);
-		if ((what = broken(t, masks, ntasks, cpus)) || (what = equal(masks, again, ntasks) ? NULL : "it is not the same again"))
+		if ((what = broken(t, masks, ntasks, cpus)) ||
+		    (what = equal(masks, again, ntasks) ? NULL : "it is not the same again"))
 			fail_msg("round %u, %s, %s, %u tasks of %u: %s", round, name, way, ntasks, cpus, what);
 		masks_free(masks, ntasks);
 		masks_free(again, ntasks);

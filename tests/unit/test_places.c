@@ -2,7 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/buf.h"
 #include "made.h"
-#include "map/rankfile.h"
+#include "map/rankfile/rankfile.h"
 
 static void knows_distances(void **state)
 {
@@ -30,7 +30,8 @@ static void knows_distances(void **state)
 		struct places *p = places_of(2, rows[i].shape, NULL);
 
 		if (places_distance(p, rows[i].a, rows[i].b) != rows[i].distance)
-			fail_msg("%s: %u and %u: %g", rows[i].shape, rows[i].a, rows[i].b, places_distance(p, rows[i].a, rows[i].b));
+			fail_msg("%s: %u and %u: %g", rows[i].shape, rows[i].a, rows[i].b,
+				 places_distance(p, rows[i].a, rows[i].b));
 		places_free(p);
 	}
 	(void) state;
@@ -115,8 +116,8 @@ static void refuses_places(void **state)
 		{ "cn9", "3-1", 1, "cn9" },
 		{ "cn9", "-1", 1, "cn9" },
 		{ "cn9", "1,,2", 1, "cn9" },
-		{ "cn0", "0", 1, "cn0: the node is there twice" },
-		{ "cn9", "0-1", 3, "cn9: its cores in the job are fewer than the 3 that a task of 3 CPUs needs" },
+		{ "cn0", "0", 1, "cn0: node given twice" },
+		{ "cn9", "0-1", 3, "cn9: the job has fewer cores on this node than the 3 that a task of 3 CPUs needs" },
 	};
 	struct shape *s = shape_parse("Package:2 Core:4", NULL);
 	struct places *p = places_of(1, "Core:2", "0");
@@ -203,7 +204,7 @@ static void joins_networks_and_shapes(void **state)
 	assert_true(places_distance(p, 0, 1) == 2 && places_distance(p, 0, 2) == 20);
 	assert_true(places_distance(p, 0, 4) == 150);
 	assert_int_equal(places_add(p, "c", s, "0", 1, &e), -1);
-	assert_string_equal(e.text, "c: the network does not know this node");
+	assert_string_equal(e.text, "c: this node is not in the network");
 	shape_free(s);
 	places_free(p);
 	hierarchy_free(h);
@@ -249,7 +250,7 @@ static void takes_distances(void **state)
 	assert_true(places_distance(p, 0, 1) == 2 && places_distance(p, 1, 0) == 2);
 	assert_true(places_distance(p, 2, 0) == 2 && places_distance(p, 1, 2) == 5 && places_distance(p, 1, 1) == 0);
 	assert_int_equal(places_distances(p, other, &e), -1);
-	assert_string_equal(e.text, "distances between 2 places, but there are 3");
+	assert_string_equal(e.text, "the matrix of distances has 2 places, but the job has 3");
 	assert_int_equal(places_fit(p, (unsigned[]){ 1, 0, 1 }, FILL_AUTO, &e), 0);
 	assert_true(places_distance(p, 0, 1) == 2);
 	matrix_free(m);

@@ -2,8 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/buf.h"
 #include "made.h"
-#include "map/numbers.h"
-#include "map/rankfile.h"
+#include "map/matrix/numbers.h"
+#include "map/rankfile/rankfile.h"
 
 /* Core i of every node has PUs i and i + 16, but on cn2, where they are 2i and 2i + 1. */
 static struct numbers *numbers(unsigned host)
@@ -34,6 +34,10 @@ static const struct row rows[] = {
 	{ "openmpi", "1-2,5", 2, 4, { 3, 1, 0, 5 },
 	  "rank 0=cn1 slot=0\nrank 1=cn0 slot=1\nrank 2=cn0 slot=0\nrank 3=cn1 slot=2\n",
 	  "OMPI_MCA_rmaps_rank_file_path=/f\n", NULL },
+	{ "openmpi-seq", "1-2,5", 2, 4, { 3, 1, 0, 5 }, "cn1 0\ncn0 1\ncn0 0\ncn1 2\n",
+	  "OMPI_MCA_rmaps_base_mapping_policy=seq\nOMPI_MCA_orte_default_hostfile=/f\n", NULL },
+	{ "openmpi-seq", "2-5", 4, 2, { 3, 0 }, "cn1 2,3\ncn0 0,1\n",
+	  "OMPI_MCA_rmaps_base_mapping_policy=seq\nOMPI_MCA_orte_default_hostfile=/f\n", NULL },
 	{ "openmpi5", "2-5", 4, 2, { 3, 0 }, "rank 0=cn1 slot=2,3\nrank 1=cn0 slot=0,1\n", "", NULL },
 	/* Runs on one host are a line, and never two of them, which Hydra would take for one. */
 	{ "mpich", "1-2,5", 2, 4, { 3, 1, 0, 5 }, "cn1:1 binding=user:1+17\ncn0:2 binding=user:2+18,1+17\ncn1:1 binding=user:5+21\n",
@@ -61,8 +65,8 @@ static const struct row rows[] = {
 	  "TOPIARY_HOSTFILE=/f\nTOPIARY_PLACES=cn0:1,0/cn1:0,2\n", NULL },
 	{ "srun", "0-7", 6, 2, { 1, 0 }, "cn0\ncn0\n", "SLURM_HOSTFILE=/f\nSLURM_DISTRIBUTION=arbitrary\n"
 	  "TOPIARY_HOSTFILE=/f\nTOPIARY_PLACES=cn0:4-6,0-2\n", NULL },
-	{ "lam", "0", 2, 1, { 0 }, NULL, NULL, "lam: no such format of rank files; there are: plain, openmpi, openmpi5, mpich, "
-	  "intelmpi, mvapich2, cray, srun" },
+	{ "lam", "0", 2, 1, { 0 }, NULL, NULL, "lam: unknown rank file format; expected one of: plain, openmpi, openmpi-seq, openmpi5, "
+	  "mpich, intelmpi, mvapich2, cray, srun" },
 };
 
 static struct places *nodes(const struct row *row)
@@ -115,12 +119,12 @@ static void wants_numbers(void **state)
 	assert_true(rankfile_wants_numbers("mpich"));
 	assert_false(rankfile_wants_numbers("srun"));
 	assert_int_equal(rankfile_write("mpich", p, &m, &text, &e), -1);
-	assert_string_equal(e.text, "mpich names CPUs by the numbers that cn0's system gives them: they are not known");
+	assert_string_equal(e.text, "format mpich needs the OS CPU numbers of cn0, which are not known");
 	p->numbers = calloc(3, sizeof(*p->numbers));
 	p->numbers[0] = calloc(1, sizeof(struct numbers));
 	p->numbers[1] = numbers(1);
 	assert_int_equal(rankfile_write("mpich", p, &m, &text, &e), -1);
-	assert_string_equal(e.text, "cn0 has 0 cores, and not core 0");
+	assert_string_equal(e.text, "cn0 has 0 cores, no core 0");
 	buf_free(&text);
 	places_free(p);
 	(void) state;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "fit/fronts.h"
-#include "fit/replay.h"
+#include "replay/fronts.h"
+#include "replay/replay.h"
 #include "table.h"
 
 #define COLUMNS "job submit start end nodes tasks cpus_per_task limit fit level\n"
@@ -26,7 +26,8 @@ static void stage_open(struct stage *s, const char *nodes, const char *jobs)
 
 	*s = (struct stage){0};
 	buf_printf(&text, "topiary-snapshot 1\n%s\nend\n", nodes);
-	if (!(s->snapshot = snapshot_parse(text.data, text.len, "snapshot", &e)) || !(s->cluster = cluster_new(s->snapshot, &e)))
+	if (!(s->snapshot = snapshot_parse(text.data, text.len, "snapshot", &e)) ||
+	    !(s->cluster = cluster_new(s->snapshot, &e)))
 		fail_msg("%s", e.text);
 	text.len = 0;
 	buf_printf(&text, COLUMNS "%s", jobs);
@@ -56,9 +57,9 @@ static bool is_in(const uint64_t *mask, unsigned core)
 	return mask[core / 64] >> core % 64 & 1;
 }
 
-static void tell_cores(struct story *s, const struct seat *seat)
+static void tell_cores(struct story *s, const struct node_share *seat)
 {
-	const struct place *node = &s->cluster->nodes[seat->node];
+	const struct cluster_node *node = &s->cluster->nodes[seat->node];
 	unsigned cores = node->kind->shape->cores, count = 0;
 
 	buf_printf(&s->text, " %s:", node->name);
@@ -75,15 +76,15 @@ static void tell_cores(struct story *s, const struct seat *seat)
 	assert_int_equal(count, seat->cores);
 }
 
-static void tell_start(void *user, const struct job *job, const struct seats *seats, long long at)
+static void tell_start(void *user, const struct past_job *job, const struct job_nodes *seats, long long at)
 {
 	struct story *s = user;
 
 	buf_printf(&s->text, "%s@%lld", job->name, at / 1000);
 	assert_int_equal(seats->n, job->nodes);
 	for (size_t i = 0; i < seats->n; i++) {
-		const struct seat *seat = &seats->list[i];
-		const struct place *node = &s->cluster->nodes[seat->node];
+		const struct node_share *seat = &seats->list[i];
+		const struct cluster_node *node = &s->cluster->nodes[seat->node];
 
 		tell_cores(s, seat);
 		for (unsigned w = 0; w < node->kind->words; w++) {
@@ -95,14 +96,14 @@ static void tell_start(void *user, const struct job *job, const struct seats *se
 	buf_puts(&s->text, "; ");
 }
 
-static void tell_end(void *user, const struct job *job, const struct seats *seats, long long at)
+static void tell_end(void *user, const struct past_job *job, const struct job_nodes *seats, long long at)
 {
 	struct story *s = user;
 
 	(void) job;
 	(void) at;
 	for (size_t i = 0; i < seats->n; i++) {
-		const struct place *node = &s->cluster->nodes[seats->list[i].node];
+		const struct cluster_node *node = &s->cluster->nodes[seats->list[i].node];
 
 		for (unsigned w = 0; w < node->kind->words; w++)
 			s->busy[node->word + w] &= ~seats->list[i].mask[w];
@@ -150,7 +151,7 @@ static void reads_records(void **state)
 	static const struct {
 		const char *text;
 		size_t n, skipped;
-		struct job last;
+		struct past_job last;
 	} rows[] = {
 		/* ours, with a line of names and without, in seconds and parts of them */
 		{ "7 10 20.5 30.25 2 8 3 prefer l3\n", 1, 0, { .name = "7", .submit = 10000, .run = 9750, .nodes = 2, .tasks = 8,
@@ -184,7 +185,7 @@ static void reads_records(void **state)
 
 	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		const struct job *want = &rows[i].last, *job;
+		const struct past_job *want = &rows[i].last, *job;
 		struct jobs jobs = {0};
 		struct err e;
 
@@ -194,14 +195,16 @@ static void reads_records(void **state)
 			fail_msg("row %zu: %zu jobs, %zu skipped", i, jobs.n, jobs.skipped);
 		job = &jobs.list[jobs.n - 1];
 		assert_string_equal(job->name, want->name);
-		if (job->run != want->run || job->limit != want->limit || job->nodes != want->nodes || job->tasks != want->tasks ||
-		    job->task_cpus != want->task_cpus)
-			fail_msg("row %zu: ran %lld of %lld ms, %u nodes, %u tasks, %u CPUs each", i, job->run, job->limit, job->nodes,
-				 job->tasks, job->task_cpus);
+		if (job->run != want->run || job->limit != want->limit || job->nodes != want->nodes ||
+		    job->tasks != want->tasks || job->task_cpus != want->task_cpus)
+			fail_msg("row %zu: ran %lld of %lld ms, %u nodes, %u tasks, %u CPUs each", i, job->run,
+				 job->limit, job->nodes, job->tasks, job->task_cpus);
 		if (want->submit && job->submit != want->submit)
 			fail_msg("row %zu: submitted at %lld", i, job->submit);
-		if (job->asks != want->asks || job->request.fit != want->request.fit || job->request.level != want->request.level)
-			fail_msg("row %zu: asks %d, %s, %s", i, job->asks, fit_name(job->request.fit), level_name(job->request.level));
+		if (job->asks != want->asks || job->request.fit != want->request.fit ||
+		    job->request.level != want->request.level)
+			fail_msg("row %zu: asks %d, %s, %s", i, job->asks, fit_name(job->request.fit),
+				 level_name(job->request.level));
 		jobs_free(&jobs);
 	}
 }
@@ -211,32 +214,32 @@ static void refuses_bad_records(void **state)
 	static const struct {
 		const char *text, *says;
 	} rows[] = {
-		{ "", "file: there is no job" },
-		{ "# nothing\n", "file: there is no job" },
-		{ "job submit start end\n", "file:1: there is no column 'NNodes'" },
-		{ "JobID|Start|End|NNodes|NCPUS\n", "file:1: there is no column 'Submit'" },
-		{ "JobID|Submit|Start|End|NNodes\n", "file:1: there is no column 'NCPUS'" },
-		{ "What|Submit|Start|End|NNodes|NCPUS\n", "file:1: there is no column 'JobID'" },
+		{ "", "file: no jobs in this file" },
+		{ "# nothing\n", "file: no jobs in this file" },
+		{ "job submit start end\n", "file:1: missing column 'NNodes'" },
+		{ "JobID|Start|End|NNodes|NCPUS\n", "file:1: missing column 'Submit'" },
+		{ "JobID|Submit|Start|End|NNodes\n", "file:1: missing column 'NCPUS'" },
+		{ "What|Submit|Start|End|NNodes|NCPUS\n", "file:1: missing column 'JobID'" },
 		{ "7 10 20 30 2 8 3 prefer\n", "file:1: 8 values for 9 columns" },
 		{ SACCT "1|2|3\n", "file:2: 3 values for 7 columns" },
-		{ SACCT "1|yesterday|0|1|1|1|\n", "file:2: no time: 'yesterday'" },
-		{ SACCT "1|2026-11-20T10:00|0|1|1|1|\n", "file:2: no time: '2026-11-20T10:00'" },
-		{ SACCT "1|0|0|99999999999999999999|1|1|\n", "file:2: no time: '99999999999999999999'" },
+		{ SACCT "1|yesterday|0|1|1|1|\n", "file:2: invalid time: 'yesterday'" },
+		{ SACCT "1|2026-11-20T10:00|0|1|1|1|\n", "file:2: invalid time: '2026-11-20T10:00'" },
+		{ SACCT "1|0|0|99999999999999999999|1|1|\n", "file:2: invalid time: '99999999999999999999'" },
 		{ SACCT "1|0|2|1|1|1|\n", "file:2: job 1 ended before it started" },
-		{ SACCT "1|0|0|1|1K|1|\n", "file:2: no count: '1K'" },
-		{ SACCT "1|0|0|1|-1|1|\n", "file:2: no count: '-1'" },
+		{ SACCT "1|0|0|1|1K|1|\n", "file:2: invalid count: '1K'" },
+		{ SACCT "1|0|0|1|-1|1|\n", "file:2: invalid count: '-1'" },
 		{ SACCT "1|0|0|1|0|1|\n", "file:2: job 1 has 1 tasks on 0 nodes" },
 		{ SACCT "1|0|0|1|4|3|\n", "file:2: job 1 has 3 tasks on 4 nodes" },
 		{ SACCT "|0|0|1|4|3|\n", "file:2: a job without a name" },
-		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|1:2:3:4\n", "file:2: no limit: '1:2:3:4'" },
-		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|10:\n", "file:2: no limit: '10:'" },
-		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|1-2x\n", "file:2: no limit: '1-2x'" },
+		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|1:2:3:4\n", "file:2: invalid time limit: '1:2:3:4'" },
+		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|10:\n", "file:2: invalid time limit: '10:'" },
+		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|1-2x\n", "file:2: invalid time limit: '1-2x'" },
 		{ "7 10 20 30 2 8 3 prefer cache\n", "file:1: --topo-level=cache" },
 		{ "7 10 20 30 2 8 3 maybe -\n", "file:1: --topo-fit=maybe" },
 		{ "job|submit|start|end|nodes|ncpus|comment\n1|0|0|1|1|8|topo-level=x\n", "file:2: --topo-level=x" },
 		{ "job|submit|start|end|nodes|ncpus|nodelist\n1|0|0|1|1|8|cn1\n2|0|0|1|2|8|cn[1-2],gpu3\n",
 		  "file:3: job 2 ran on gpu3, which the snapshot does not have" },
-		{ "job|submit|start|end|nodes|ncpus|nodelist\n1|0|0|1|1|8|cn[1\n", "file:2: 'cn[1': not a host list" },
+		{ "job|submit|start|end|nodes|ncpus|nodelist\n1|0|0|1|1|8|cn[1\n", "file:2: 'cn[1': invalid host list" },
 	};
 
 	(void) state;
@@ -299,7 +302,10 @@ static void places_jobs(void **state)
 		{ ONE("Package:2 Core:8 PU:2"), "1 0 0 9 1 3 4 - - -", "stock", "1@0 cn1:0-5; " },
 		{ ONE("Package:2 Core:8 PU:1"), "1 0 0 9 1 3 1 - - -\n2 0 0 9 1 4 1 - - -\n3 0 0 9 1 5 1 - - -", "block",
 		  "1@0 cn1:0-2; 2@0 cn1:3-6; 3@0 cn1:8-12; " },
-		/* Slurm: of rows of neighbours the smallest that is enough, in it the first nodes, the tightest for the last one */
+		/*
+		 * Slurm: of rows of neighbours the smallest that is enough, in it the first nodes, the tightest for the
+		 * last one
+		 */
 		{ TWINS, "1 0 0 9 1 2 1 - - -\n2 0 0 9 1 2 1 - - -", "block", "1@0 cn1:0-1; 2@0 cn1:2-3; " },
 		{ TWINS, "1 0 0 9 1 16 1 - - -\n2 0 0 9 2 32 1 - - -\n3 0 0 9 1 1 1 - - -", "block",
 		  "1@0 cn1:0-15; 2@0 cn2:0-15 cn3:0-15; 3@0 cn4:0; " },
@@ -425,10 +431,10 @@ static void judges_placements(void **state)
 			if (r.split_own[k] != rows[i].own[k] || r.split_any[k] != rows[i].any[k])
 				fail_msg("row %zu: split %zu, %zu of %s", i, r.split_own[k], r.split_any[k],
 					 level_name(judged_level(k)));
-		if (r.dominated != rows[i].dominated || r.exact_possible != rows[i].possible || r.exact_had != rows[i].had ||
-		    r.broken != rows[i].broken)
-			fail_msg("row %zu: dominated %zu, exact %zu of %zu, broken %zu", i, r.dominated, r.exact_had, r.exact_possible,
-				 r.broken);
+		if (r.dominated != rows[i].dominated || r.exact_possible != rows[i].possible ||
+		    r.exact_had != rows[i].had || r.broken != rows[i].broken)
+			fail_msg("row %zu: dominated %zu, exact %zu of %zu, broken %zu", i, r.dominated, r.exact_had,
+				 r.exact_possible, r.broken);
 		if (!is_near(r.touched_to_ideal, rows[i].touched_to_ideal))
 			fail_msg("row %zu: %f over the ideal", i, r.touched_to_ideal);
 		stage_close(&stage);
@@ -442,7 +448,8 @@ static void sums_up_time(void **state)
 	struct stage stage;
 
 	(void) state;
-	stage_open(&stage, ONE("Package:2 Core:2 PU:1"), "a 0 0 10 1 1 1 - - -\nb 0 0 10 1 4 1 - - -\nc 5 5 6 1 1 1 - - -");
+	stage_open(&stage, ONE("Package:2 Core:2 PU:1"),
+		   "a 0 0 10 1 1 1 - - -\nb 0 0 10 1 4 1 - - -\nc 5 5 6 1 1 1 - - -");
 	r = replay(&stage, "block", NULL);
 	assert_int_equal(r.makespan, 20000);
 	assert_true(is_near(r.utilisation, 51. / 80));
@@ -493,7 +500,10 @@ static bool is_uncut(const struct drawing *d, unsigned chosen)
 
 #define FRONT_MAX 64
 
-/* Each choice of free cores is as much as something in the front, or more; each thing in the front is what some choice touches. */
+/*
+ * Each choice of free cores is as much as something in the front, or more; each thing in the front is what some choice
+ * touches.
+ */
 static void check_fronts(const struct drawing *d, struct fronts *f, const struct kind *kind, uint64_t free_cores)
 {
 	bool met[12][FRONT_MAX] = {{0}};
@@ -594,8 +604,8 @@ static struct buf random_jobs(unsigned seed, unsigned n)
 		else if (cpus % 2 == 0 && chance(&seed, 2))
 			each = 2;	/* a core where cores have two threads, two where they have one */
 		at += chance(&seed, 24);
-		buf_printf(&b, "%u %lld %lld %lld %u %u %u %u - -\n", i, at, at, at + run, nodes, nodes * cpus / each, each,
-			   run + chance(&seed, 100));
+		buf_printf(&b, "%u %lld %lld %lld %u %u %u %u - -\n", i, at, at, at + run, nodes, nodes * cpus / each,
+			   each, run + chance(&seed, 100));
 	}
 	return b;
 }
@@ -613,8 +623,8 @@ static void least_cost_is_never_worse(void **state)
 		stock = replay(&stage, "stock", NULL);
 		prefer = replay(&stage, "prefer", NULL);
 		if (prefer.dominated || prefer.exact_had != prefer.exact_possible)
-			fail_msg("seed %u: %zu dominated, %zu of %zu exact fits", seed, prefer.dominated, prefer.exact_had,
-				 prefer.exact_possible);
+			fail_msg("seed %u: %zu dominated, %zu of %zu exact fits", seed, prefer.dominated,
+				 prefer.exact_had, prefer.exact_possible);
 		assert_in_range(prefer.exact_possible, 30, 400);
 		assert_in_range(stock.dominated, 100, 400);
 		assert_in_range(stock.exact_had, 0, stock.exact_possible / 2);

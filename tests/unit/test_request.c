@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fit/request.h"
+#include "score/request.h"
 #include "table.h"
 
 /* "prefer l3" or "require /package=1/core=4". */
@@ -89,7 +89,7 @@ static void refuses(void **state)
 		{ "topo-request", "/core=-1", "--topo-request=/core=-1: not of the form /package=1/l3=2/core=4" },
 		{ "topo-request", "/core= 1", "--topo-request=/core= 1: not of the form /package=1/l3=2/core=4" },
 		{ "topo-request", "/core=4x", "--topo-request=/core=4x: not of the form /package=1/l3=2/core=4" },
-		{ "topo-request", "/core=0", "--topo-request=/core=0: core=0: a number from 1 is wanted" },
+		{ "topo-request", "/core=0", "--topo-request=/core=0: core=0: expected a number from 1" },
 		{ "topo-request", "/cache=1/core=4",
 		  "--topo-request=/cache=1/core=4: 'cache' is not one of package, die, numa, l3, l2, core" },
 		{ "topo-request", "/node=1/core=4",

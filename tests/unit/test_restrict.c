@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "synthetic.h"
 #include "table.h"
-#include "topo/machine.h"
-#include "topo/restrict.h"
+#include "hwview/machine.h"
+#include "hwview/restrict.h"
 
 /* Loaded as a job's program does: no flag, hwloc's defaults. */
 static hwloc_topology_t load_plain(const struct buf *xml)
@@ -140,7 +140,8 @@ static void restricts_again(void **state)
 }
 
 /* Each device whose place in the hardware is still there, and no other. */
-static void compare_devices(const char *path, hwloc_topology_t whole, const struct buf *cut_xml, hwloc_const_bitmap_t cpus)
+static void compare_devices(const char *path, hwloc_topology_t whole, const struct buf *cut_xml,
+			    hwloc_const_bitmap_t cpus)
 {
 	static const hwloc_obj_type_t types[] = { HWLOC_OBJ_PCI_DEVICE, HWLOC_OBJ_OS_DEVICE };
 	hwloc_topology_t cut = machine_load(cut_xml->data, cut_xml->len, NULL);

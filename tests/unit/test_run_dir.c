@@ -13,12 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../spank_plugin/run_dir.h"
+#include "../../spank_plugin/step/run_dir.h"
 #include "table.h"
 
 /*
- * A user owns a folder below root's RunDir and does what he can, while root makes, gives and removes it again and again: what root
- * removes must be his alone.
+ * A user owns a folder below root's RunDir and does what he can, while root makes, gives and removes it again and
+ * again: what root removes must be his alone.
  */
 enum { ROUNDS = 400, KEPT = 20, DEPTH = 8, NOBODY = 65534 };
 
@@ -119,13 +119,17 @@ static int teardown(void **state)
 static void one_step(int root)
 {
 	struct err e;
-	int dir = run_dir_make(root, "1.batch", &e);
+	int dir = run_dir_make(root, "1.batch", &e), user;
+	char path[128];
 
 	if (dir < 0)
 		return;		/* what the last round could not remove at once: a later one does */
-	if (!run_dir_give(dir, "user", NOBODY, NOBODY, &e))
+	user = run_dir_sub(dir, "user", &e);
+	snprintf(path, sizeof(path), "%s/1.batch/user", run_folder);
+	if (user >= 0 && !run_dir_mount_user(path, NOBODY, NOBODY, &e))
 		usleep(2000);
 	run_dir_remove(root, "1.batch");
+	close(user);
 	close(dir);
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "table.h"
-#include "topo/shape.h"
+#include "shape/shape.h"
 
 static unsigned count(const struct shape *s, enum level level)
 {
@@ -198,7 +198,7 @@ static void refused_for_work(const char *text)
 	struct err e = {""};
 
 	assert_null(shape_parse(text, &e));
-	assert_non_null(strstr(e.text, "too much to read"));
+	assert_non_null(strstr(e.text, "too many objects"));
 }
 
 /* A text that stands for many objects, or for many bytes, is refused before it takes long. */

@@ -6,9 +6,11 @@
 
 #include "damage.h"
 #include "table.h"
-#include "topo/inventory.h"
-#include "topo/roster.h"
-#include "topo/snapshot.h"
+#include "shape/directory.h"
+#include "shape/hostset.h"
+#include "shape/inventory.h"
+#include "base/string_map.h"
+#include "shape/snapshot.h"
 
 #define HEAD "topiary-snapshot 1\n"
 
@@ -212,25 +214,25 @@ static void refuses(void **state)
 	static const struct {
 		const char *text, *error;
 	} rows[] = {
-		{ "", "hand:0: cut short" },
+		{ "", "hand:0: truncated" },
 		{ "topiary-snapshot 2\nend\n", "hand:1: not a snapshot" },
-		{ HEAD, "hand:1: cut short" },
-		{ HEAD "shape a Core:4\n", "hand:2: cut short" },
-		{ HEAD "shape\nend\n", "hand:2: a shape without a name" },
-		{ HEAD "shape a Core:0\nend\n", "hand:2: a count out of range" },
-		{ HEAD "shape a Core:4\nshape a Core:4\nend\n", "hand:3: a shape with the name" },
-		{ HEAD "nodes n1 a\nend\n", "hand:2: nodes of a shape that is not above" },
-		{ HEAD "shape a Core:4\nnodes n1\nend\n", "hand:3: 'nodes HOSTS SHAPE'" },
-		{ HEAD "shape a Core:4\nnodes n1 a b\nend\n", "hand:3: 'nodes HOSTS SHAPE'" },
-		{ HEAD "what\nend\n", "hand:2: 'shape', 'nodes' or 'end'" },
-		{ HEAD "end\nshape a Core:4\n", "hand:3: text after the end" },
-		{ HEAD "end\nend\n", "hand:3: text after the end" },
-		{ HEAD "end", "hand:2: cut short: no newline" },
-		{ "topiary-snapshot 1", "hand:1: cut short: no newline" },
-		{ HEAD "sealed\nend\n", "hand:3: the checksum is missing" },
-		{ HEAD "sealed twice\nend\n", "hand:2: text after 'sealed'" },
-		{ HEAD "end sha256=00\n", "hand:2: the checksum" },
-		{ HEAD "end crc=00\n", "hand:2: the checksum" },
+		{ HEAD, "hand:1: truncated" },
+		{ HEAD "shape a Core:4\n", "hand:2: truncated" },
+		{ HEAD "shape\nend\n", "hand:2: missing shape name" },
+		{ HEAD "shape a Core:0\nend\n", "hand:2: count out of range" },
+		{ HEAD "shape a Core:4\nshape a Core:4\nend\n", "hand:3: duplicate shape name" },
+		{ HEAD "nodes n1 a\nend\n", "hand:2: undefined shape" },
+		{ HEAD "shape a Core:4\nnodes n1\nend\n", "hand:3: expected 'nodes HOSTS SHAPE'" },
+		{ HEAD "shape a Core:4\nnodes n1 a b\nend\n", "hand:3: expected 'nodes HOSTS SHAPE'" },
+		{ HEAD "what\nend\n", "hand:2: expected 'shape', 'nodes' or 'end'" },
+		{ HEAD "end\nshape a Core:4\n", "hand:3: unexpected text after the end" },
+		{ HEAD "end\nend\n", "hand:3: unexpected text after the end" },
+		{ HEAD "end", "hand:2: truncated: no newline at the end" },
+		{ "topiary-snapshot 1", "hand:1: truncated: no newline at the end" },
+		{ HEAD "sealed\nend\n", "hand:3: missing checksum" },
+		{ HEAD "sealed twice\nend\n", "hand:2: unexpected text after 'sealed'" },
+		{ HEAD "end sha256=00\n", "hand:2: checksum does not match" },
+		{ HEAD "end crc=00\n", "hand:2: checksum does not match" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -260,32 +262,32 @@ static void refuses_shapes_too_large_together(void **state)
 	}
 	snapshot_end(&b);
 	assert_null(snapshot_parse(b.data, b.len, "large", &e));
-	assert_non_null(strstr(e.text, "too large together"));
+	assert_non_null(strstr(e.text, "together are too large"));
 	buf_free(&b);
 	(void) state;
 }
 
-/* --- rosters --- */
+/* --- string maps --- */
 
 static void numbers_names(void **state)
 {
-	struct roster r = {0};
+	struct string_map r = {0};
 	char name[16];
 
-	assert_true(roster_find(&r, "cn0") == ROSTER_NONE);
+	assert_true(string_map_find(&r, "cn0") == STRING_MAP_NONE);
 	for (size_t i = 0; i < 20000; i++) {
 		snprintf(name, sizeof(name), "cn%zu", i / 2);
-		assert_true(roster_add(&r, name) == i / 2);
+		assert_true(string_map_add(&r, name) == i / 2);
 	}
 	assert_int_equal(r.count, 10000);
 	for (size_t i = 0; i < 10000; i++) {
 		snprintf(name, sizeof(name), "cn%zu", i);
-		assert_true(roster_find(&r, name) == i);
+		assert_true(string_map_find(&r, name) == i);
 	}
-	assert_true(roster_find(&r, "cn10000") == ROSTER_NONE);
-	assert_true(roster_find(&r, "") == ROSTER_NONE);
-	assert_true(roster_add(&r, "") == 10000 && roster_find(&r, "") == 10000);
-	roster_free(&r);
+	assert_true(string_map_find(&r, "cn10000") == STRING_MAP_NONE);
+	assert_true(string_map_find(&r, "") == STRING_MAP_NONE);
+	assert_true(string_map_add(&r, "") == 10000 && string_map_find(&r, "") == 10000);
+	string_map_free(&r);
 	assert_int_equal(r.count, 0);
 	(void) state;
 }
@@ -334,21 +336,49 @@ static int count(const char *name, void *user)
 	return 0;
 }
 
+static int is_in(const char *name, void *set)
+{
+	if (!hostset_has(set, name))
+		fail_msg("%s: not known", name);
+	return 0;
+}
+
+static int is_out(const char *name, void *set)
+{
+	if (hostset_has(set, name))
+		fail_msg("%s: known", name);
+	return 0;
+}
+
+struct told {
+	size_t names, bytes;
+};
+
+static int tell(const char *name, void *user)
+{
+	struct told *t = user;
+
+	t->names++;
+	t->bytes += strlen(name) + 1;
+	return 0;
+}
+
+static const char *const no_lists[] = {
+	"", ",", "a,", ",a", "a,,b", "a b", "cn[", "cn[1", "cn[1-", "cn[1-]", "cn[]", "cn[1,]", "cn[,1]", "cn[3-1]", "cn[a]",
+	"cn[1-2", "cn]", "cn[1]]", "cn[[1]]", "a/b", "a\tb", "\xc3\xa4", "cn[1-2000000]", "cn[0-999][0-9999]",
+	"cn[1-9999999999999999]", "cn[-1]",
+};
+
 static void refuses_what_is_no_host_list(void **state)
 {
-	static const char *const rows[] = {
-		"", ",", "a,", ",a", "a,,b", "a b", "cn[", "cn[1", "cn[1-", "cn[1-]", "cn[]", "cn[1,]", "cn[,1]", "cn[3-1]", "cn[a]",
-		"cn[1-2", "cn]", "cn[1]]", "cn[[1]]", "a/b", "a\tb", "\xc3\xa4", "cn[1-2000000]", "cn[0-999][0-9999]",
-		"cn[1-9999999999999999]", "cn[-1]",
-	};
 	char longest[HOSTLIST_MAX_NAME + 2];
 
-	for (size_t i = 0; i < ROWS(rows); i++) {
+	for (size_t i = 0; i < ROWS(no_lists); i++) {
 		struct err e = {""};
 		size_t n = 0;
 
-		if (hostlist_expand(rows[i], count, &n, &e) == 0)
-			fail_msg("accepted: '%s'", rows[i]);
+		if (hostlist_expand(no_lists[i], count, &n, &e) == 0)
+			fail_msg("accepted: '%s'", no_lists[i]);
 		assert_true(*e.text && n <= HOSTLIST_MAX_NAMES);
 	}
 	memset(longest, 'a', sizeof(longest));
@@ -389,6 +419,121 @@ static void folds_host_lists(void **state)
 		buf_free(&out);
 	}
 	assert_int_equal(hostlist_fold("cn[", &(struct buf){0}, NULL), -1);
+	(void) state;
+}
+
+static void knows_the_names_of_a_list(void **state)
+{
+	static const struct {
+		const char *list;
+		size_t names;
+		const char *in, *out;	/* lists, too */
+	} rows[] = {
+		{ "cn1", 1, "cn1", "cn,cn2,cn01,cn11,c1,x" },
+		{ "cn[1-3],cn2,cn[2-5]", 8, "cn[1-5]", "cn0,cn6,cn01,cn" },
+		{ "cn[8-11]", 4, "cn8,cn9,cn10,cn11", "cn08,cn09,cn7,cn12,cn011,cn1" },
+		{ "cn[08-11]", 4, "cn[08-11]", "cn8,cn9,cn07,cn12,cn011" },
+		{ "cn[098-101]", 4, "cn098,cn101", "cn98,cn0100,cn102" },
+		{ "cn1[0-12]", 13, "cn10,cn19,cn110,cn112", "cn1,cn9,cn113,cn20,cn100" },
+		{ "cn0[0-12]", 13, "cn00,cn012", "cn0,cn000,cn12,cn013" },
+		{ "r[0-1]n[1-2]", 4, "r0n1,r1n2", "r2n1,r0n3,r0n0,rn1" },
+		{ "r[0-1]n[1-12]-ib,[1-2]", 26, "r0n7-ib,r1n12-ib,1,2", "r0n7,r0n13-ib,3,r2n1-ib" },
+		{ "a,b-c.d_e,a", 3, "a,b-c.d_e", "b,b-c.d_,aa" },
+		{ "cn[0-999999]", 1000000, "cn0,cn999999", "cn1000000,cn00" },
+		{ "n0000000000000000[1-3]", 3, "n00000000000000001", "n1,n0000000000000001,n00000000000000004" },
+		{ "n[000000000000001-3]", 3, "n000000000000003", "n3" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct err e = {""};
+		struct hostset *s = hostset_parse(rows[i].list, &e);
+
+		if (!s)
+			fail_msg("%s: %s", rows[i].list, e.text);
+		assert_int_equal(hostset_names(s), rows[i].names);
+		assert_int_equal(hostlist_expand(rows[i].list, is_in, s, NULL), 0);
+		assert_int_equal(hostlist_expand(rows[i].in, is_in, s, NULL), 0);
+		assert_int_equal(hostlist_expand(rows[i].out, is_out, s, NULL), 0);
+		hostset_free(s);
+	}
+	for (size_t i = 0; i < ROWS(no_lists); i++)
+		assert_null(hostset_parse(no_lists[i], NULL));
+	(void) state;
+}
+
+/* What is told and what it takes stay bounded, whatever a few bytes stand for. */
+static void bounds_host_list_bombs(void **state)
+{
+	static const struct {
+		unsigned letters;	/* before the rest */
+		const char *rest;
+		unsigned times;
+		bool taken, known;	/* by hostlist_expand and by hostset_parse */
+	} rows[] = {
+		{ 2, "[0-999999]", 1, true, true },
+		{ 235, "[0-999999]", 1, false, true },
+		{ 235, "[0-99999]", 1, true, true },
+		{ 2, "[0-999999]", 2, false, false },
+		{ 2, "[0-999],", 1000, true, true },
+		{ 2, "[0-999],", 1100, false, false },
+		{ 2, "[0-999999]-ib", 1, true, false },
+		{ 2, "[0-99999]-ib", 1, true, true },
+		{ 230, "[0-999999]-ib", 1, false, false },
+		{ 2, "[0-999][0-9999]", 1, false, false },
+		{ 2, "[0-99][0-99][0-99][0-99][0-99][0-99]", 1, false, false },
+		{ 2, "[0-999999][0-999999][0-999999][", 1, false, false },
+		{ 250, ",", 100000, true, true },	/* long as it is: its text is there already */
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf list = {0};
+		struct told told = {0};
+		struct hostset *s;
+		struct err e = {""};
+
+		for (unsigned n = 0; n < rows[i].times; n++) {
+			for (unsigned k = 0; k < rows[i].letters; k++)
+				buf_puts(&list, "a");
+			buf_puts(&list, rows[i].rest);
+		}
+		if (list.data[list.len - 1] == ',')
+			list.data[list.len - 1] = '\0';
+		assert_int_equal(hostlist_expand(list.data, tell, &told, &e), rows[i].taken ? 0 : -1);
+		assert_true(rows[i].taken || *e.text);
+		assert_true(told.names <= HOSTLIST_MAX_NAMES && told.bytes <= HOSTLIST_MAX_BYTES + list.len);
+		s = hostset_parse(list.data, &e);
+		assert_int_equal(!!s, rows[i].known);
+		hostset_free(s);
+		buf_free(&list);
+	}
+	(void) state;
+}
+
+/* Many lines of a snapshot, each of which could be taken, have the limits of one. */
+static void bounds_many_lists(void **state)
+{
+	static const char head[] = "topiary-snapshot 1\nshape S Package:1 Core:1 PU:1\n";
+	struct directory d = {0};
+	struct inventory *v = inventory_new();
+	struct buf text = {0};
+	struct snapshot *s;
+	struct err e;
+
+	buf_puts(&text, head);
+	for (unsigned i = 0; i < 20; i++)
+		buf_printf(&text, "nodes n%u-[0-99999] S\n", i);
+	buf_puts(&text, "end\n");
+	s = snapshot_parse(text.data, text.len, "file", &e);
+	assert_non_null(s);
+	assert_int_equal(directory_fill(&d, s, &e), -1);
+	assert_non_null(strstr(e.text, "more than"));
+	assert_true(d.names.count <= HOSTLIST_MAX_NAMES);
+	directory_free(&d);
+	for (size_t i = 0; i < s->nnodes; i++)
+		assert_int_equal(inventory_add(v, s->nodes[i].hosts, "Package:1 Core:1 PU:1", &e), i < 10 ? 0 : -1);
+	inventory_free(v);
+	snapshot_free(s);
+	buf_free(&text);
 	(void) state;
 }
 
@@ -483,6 +628,9 @@ int main(void)
 		cmocka_unit_test(expands_host_lists),
 		cmocka_unit_test(refuses_what_is_no_host_list),
 		cmocka_unit_test(folds_host_lists),
+		cmocka_unit_test(knows_the_names_of_a_list),
+		cmocka_unit_test(bounds_host_list_bombs),
+		cmocka_unit_test(bounds_many_lists),
 		cmocka_unit_test(gathers_nodes_by_shape),
 		cmocka_unit_test(refuses_what_is_no_inventory),
 		cmocka_unit_test(holds_a_large_cluster),

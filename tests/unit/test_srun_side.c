@@ -5,23 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../spank_plugin/mapped.h"
-#include "../../spank_plugin/srun_side.h"
+#include "../../spank_plugin/task/map_places.h"
+#include "../../spank_plugin/launch/srun_side.h"
 #include "base/buf.h"
 #include "table.h"
 
-static bool plain(const char *line)
+static bool follows(const char *line, struct err *e)
 {
 	char *copy = strdup(line), *argv[32], *save = NULL;
 	int argc = 0;
-	bool is;
+	int rc;
 
 	for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
 	argv[argc] = NULL;
-	is = srun_is_plain(argc, argv);
+	rc = srun_check_options(argc, argv, e);
 	free(copy);
-	return is;
+	return !rc;
 }
 
 static void knows_a_plain_srun(void **state)
@@ -76,8 +76,49 @@ static void knows_a_plain_srun(void **state)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++)
-		if (plain(rows[i].line) != rows[i].plain)
+		if (follows(rows[i].line, NULL) != rows[i].plain)
 			fail_msg("'%s' is %splain", rows[i].line, rows[i].plain ? "" : "not ");
+	(void) state;
+}
+
+/* In a job of 4 tasks on 2 nodes, two of them on each, and of so many CPUs as told. */
+static void takes_the_jobs_own_numbers_for_plain(void **state)
+{
+	static const struct { const char *cpus, *line, *says; } rows[] = {
+		{ NULL, "srun -n4 ./app", NULL },
+		{ NULL, "srun -n 4 -N2 ./app", NULL },
+		{ NULL, "srun --ntasks=4 --nodes=2-2 --ntasks-per-node=2 ./app", NULL },
+		{ NULL, "srun --tasks-per-node=2 ./app", NULL },
+		{ NULL, "srun -c1 ./app", NULL },
+		{ "2", "srun -lc2 ./app", NULL },
+		{ NULL, "srun -n1 ./app", "--ntasks=1, but the job has 4" },
+		{ NULL, "srun -n 4x ./app", "--ntasks=4x, but the job has 4" },
+		{ NULL, "srun -N1-2 ./app", "--nodes=1-2, but the job has 2" },
+		{ NULL, "srun --nodes=1 ./app", "--nodes=1, but the job has 2" },
+		{ NULL, "srun -c2 ./app", "--cpus-per-task=2, but the job has 1" },
+		{ "2", "srun -c1 ./app", "--cpus-per-task=1, but the job has 2" },
+		{ NULL, "srun -w cn1 ./app", "--nodelist changes the layout of the tasks" },
+		{ NULL, "srun --export=NONE ./app", "--export=NONE does not pass the rank map to the tasks" },
+		{ NULL, "srun ./app : ./app", "the step has several components (:)" },
+		{ NULL, "srun --ntasks-per=4 ./app", "--ntasks-per=4 is ambiguous: it may be --ntasks-per-core" },
+		{ NULL, "srun -y ./app", "-y: unknown srun option, or its value is missing" },
+	};
+	struct err e;
+
+	setenv("SLURM_NTASKS", "4", 1);
+	setenv("SLURM_NNODES", "2", 1);
+	setenv("SLURM_NTASKS_PER_NODE", "2", 1);
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		unsetenv("SLURM_CPUS_PER_TASK");
+		if (rows[i].cpus)
+			setenv("SLURM_CPUS_PER_TASK", rows[i].cpus, 1);
+		if (follows(rows[i].line, &e) != !rows[i].says || (rows[i].says && strcmp(e.text, rows[i].says)))
+			fail_msg("'%s': %s", rows[i].line, rows[i].says ? e.text : "not plain");
+	}
+	unsetenv("SLURM_NTASKS");
+	unsetenv("SLURM_NNODES");
+	unsetenv("SLURM_NTASKS_PER_NODE");
+	unsetenv("SLURM_CPUS_PER_TASK");
 	(void) state;
 }
 
@@ -86,7 +127,7 @@ static void leaves_getopt_as_it_was(void **state)
 {
 	optind = 7;
 	opterr = 1;
-	assert_false(plain("srun -n4 ./app"));
+	assert_false(follows("srun -n4 ./app", NULL));
 	assert_int_equal(optind, 7);
 	assert_int_equal(opterr, 1);
 	(void) state;
@@ -109,19 +150,19 @@ static void reads_places(void **state)
 		{ "cn11:1/cn1:0", "cn1", 1, "0:0-0 " },
 		{ "cn1:0", "cn2", 0, "" },
 		{ "", "cn1", 0, "" },
-		{ "cn1:", "cn1", -1, "TOPIARY_PLACES: wrong at ''" },
-		{ "cn1:0,", "cn1", -1, "TOPIARY_PLACES: wrong at ''" },
-		{ "cn1:3-1", "cn1", -1, "TOPIARY_PLACES: wrong at ''" },
-		{ "cn1:0;1", "cn1", -1, "TOPIARY_PLACES: wrong at ';1'" },
-		{ "cn1:-1", "cn1", -1, "TOPIARY_PLACES: wrong at '-1'" },
-		{ "cn1:99999999999999999999", "cn1", -1, "TOPIARY_PLACES: wrong at '99999999999999999999'" },
+		{ "cn1:", "cn1", -1, "the rank map (TOPIARY_PLACES) has a syntax error at ''" },
+		{ "cn1:0,", "cn1", -1, "the rank map (TOPIARY_PLACES) has a syntax error at ''" },
+		{ "cn1:3-1", "cn1", -1, "the rank map (TOPIARY_PLACES) has a syntax error at ''" },
+		{ "cn1:0;1", "cn1", -1, "the rank map (TOPIARY_PLACES) has a syntax error at ';1'" },
+		{ "cn1:-1", "cn1", -1, "the rank map (TOPIARY_PLACES) has a syntax error at '-1'" },
+		{ "cn1:99999999999999999999", "cn1", -1, "the rank map (TOPIARY_PLACES) has a syntax error at '99999999999999999999'" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf told = {0};
 		struct err e = {""};
 
-		assert_int_equal(mapped_read(rows[i].places, rows[i].host, tell, &told, &e), rows[i].tasks);
+		assert_int_equal(map_places_parse(rows[i].places, rows[i].host, tell, &told, &e), rows[i].tasks);
 		assert_string_equal(rows[i].tasks < 0 ? e.text : told.data ? told.data : "", rows[i].told);
 		buf_free(&told);
 	}
@@ -132,6 +173,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(knows_a_plain_srun),
+		cmocka_unit_test(takes_the_jobs_own_numbers_for_plain),
 		cmocka_unit_test(leaves_getopt_as_it_was),
 		cmocka_unit_test(reads_places),
 	};

@@ -9,9 +9,9 @@
 #include "base/file.h"
 #include "judge.h"
 #include "table.h"
-#include "topo/canon.h"
-#include "topo/shape.h"
-#include "topo/strings.h"
+#include "hwxml/canon.h"
+#include "shape/shape.h"
+#include "shape/strings.h"
 
 static struct strings strings_of(const struct buf *xml, const char *name)
 {

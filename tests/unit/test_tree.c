@@ -7,8 +7,8 @@
 
 #include "base/file.h"
 #include "table.h"
-#include "topo/canon.h"
-#include "topo/tree.h"
+#include "hwxml/canon.h"
+#include "hwxml/tree.h"
 
 #define HEAD "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology version=\"2.0\">\n"
 #define SETS " cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\""

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fit/score_cost.h"
-#include "fit/verdict.h"
+#include "score/score_cost.h"
+#include "score/verdict.h"
 #include "table.h"
 
 static struct verdict placed = {
@@ -133,7 +133,8 @@ static void finds_it(void **state)
 		size_t start = 0, len = 0;
 
 		snprintf(comment, sizeof(comment), "%s%s%s", rows[i].before, rows[i].line, rows[i].after);
-		if (verdict_find(comment, &start, &len) || start != strlen(rows[i].before) || len != strlen(rows[i].line))
+		if (verdict_find(comment, &start, &len) || start != strlen(rows[i].before) ||
+		    len != strlen(rows[i].line))
 			fail_msg("row %zu: at %zu, %zu bytes: '%.*s'", i, start, len, (int) len, comment + start);
 	}
 	(void) state;
@@ -298,7 +299,8 @@ static void is_never_long(void **state)
 	};
 	struct buf b;
 
-	assert_int_equal(request_set(&v.request, "topo-request", "/package=1/die=1/numa=1/l3=1/l2=1/core=65536", NULL), 0);
+	assert_int_equal(request_set(&v.request, "topo-request", "/package=1/die=1/numa=1/l3=1/l2=1/core=65536", NULL),
+			 0);
 	memset(&v.cost, 0xff, sizeof(v.cost));
 	memset(v.beside, 'n', sizeof(v.beside) - 1);
 	memset(v.cores, 'n', sizeof(v.cores) - 1);

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "damage.h"
 #include "table.h"
-#include "topo/inventory.h"
+#include "shape/inventory.h"
 
 #define HEAD "topiary-snapshot 1\n"
 #define REST 1100	/* ms after which a file written by hand is believed */
@@ -261,14 +261,14 @@ static void says_each_trouble_once(void **state)
 		const char *words;
 	} rows[] = {
 		{ put_nothing, "No such file" },
-		{ put_empty, "snapshot:0: cut short" },
+		{ put_empty, "snapshot:0: truncated" },
 		{ put_zeros, "not a text" },
-		{ put_cut, "snapshot:5: cut short" },
-		{ put_changed, "snapshot:5: the checksum" },
+		{ put_cut, "snapshot:5: truncated" },
+		{ put_changed, "snapshot:5: checksum does not match" },
 		{ put_two_shapes, "snapshot: node cn3 has two shapes" },
-		{ put_no_hosts, "snapshot: 'cn[1-': not a host list" },
-		{ put_too_many, "snapshot: more than 1000000 nodes" },
-		{ put_control, "snapshot:2: a count is missing at ':?[31m'" },
+		{ put_no_hosts, "snapshot: 'cn[1-': invalid host list" },
+		{ put_too_many, "snapshot: 'b[1-2]': more than 1000000 names" },
+		{ put_control, "snapshot:2: missing count at ':?[31m'" },
 		{ put_folder, "not a regular file" },
 	};
 	static const char *const then[] = { "; nodes are chosen as without it", "; the last good snapshot stays" };
@@ -345,7 +345,9 @@ static void ten_thousand_damaged_files_change_nothing(void **state)
 
 /* --- files that change while they are read --- */
 
-/* Generations of one cluster, which differ in every shape and are of one length: a file of parts of two is well-formed. */
+/*
+ * Generations of one cluster, which differ in every shape and are of one length: a file of parts of two is well-formed.
+ */
 #define GENERATIONS 8
 #define SHAPES 3000
 #define CHUNK 8192
@@ -499,7 +501,8 @@ static void takes_only_whole_sealed_files(void **state)
 	swap_whole(&generations[true][0]);
 	w = look_while_written(true, 2);
 	if (w.broken || w.written < 20 || w.taken < 20 || heard.views < 3)
-		fail_msg("%lu written, %u read, %lu taken, %lu of them broken", w.written, heard.views, w.taken, w.broken);
+		fail_msg("%lu written, %u read, %lu taken, %lu of them broken", w.written, heard.views, w.taken,
+			 w.broken);
 	(void) state;
 }
 
@@ -512,7 +515,8 @@ static void takes_files_by_hand_when_they_rest(void **state)
 	swap_whole(&generations[false][0]);
 	w = look_while_written(false, 2);
 	if (w.written < 20 || w.taken || heard.views)
-		fail_msg("%lu written, %u read, %lu taken, %lu of them broken", w.written, heard.views, w.taken, w.broken);
+		fail_msg("%lu written, %u read, %lu taken, %lu of them broken", w.written, heard.views, w.taken,
+			 w.broken);
 	overwrite(&generations[false][3]);
 	snapshot_watch_look();
 	assert_null(snapshot_view_get());

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../registry/cmd_verdict.h"
+#include "../../cli/verdict.h"
 #include "table.h"
 
 static struct verdict read_line(const char *line)
@@ -26,7 +26,7 @@ static char *words_of(const struct verdict *v)
 	FILE *out = open_memstream(&text, &len);
 
 	assert_non_null(out);
-	verdict_tell(v, t);
+	verdict_add_rows(v, t);
 	assert_int_equal(table_print(t, out), 0);
 	fclose(out);
 	table_free(t);
@@ -40,74 +40,79 @@ static void tells_people(void **state)
 	} rows[] = {
 		{ "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 candidates=12 room=9 touched=1,1,1,1,8 broken=0,0,0,1,8 "
 		  "left=32,24,24,8,0,0 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7 end",
-		  "asked    within one L3 cache where that can be had (fit prefer, level l3)\n"
+		  "asked    within one L3 cache if possible (fit prefer, level l3)\n"
 		  "wanted   8 tasks of 1 core on each of 2 nodes\n"
 		  "cores    cn[1-2] 0-7\n"
-		  "touches  1 package, 1 NUMA node, 1 L3 cache, on the worst of its nodes\n"
-		  "level    kept: all within one L3 cache\n"
-		  "leaves   exact fit, no core left over in its L3 cache\n"
-		  "choice   9 of 12 nodes that Slurm offered had room\n"
-		  "beside   cn7: free cores would be left over in more L3 caches there\n" },
+		  "touches  1 package, 1 NUMA node, 1 L3 cache on the worst node\n"
+		  "level    satisfied: all within one L3 cache\n"
+		  "leaves   exact fit, no core left in its L3 cache\n"
+		  "choice   9 of 12 nodes offered by Slurm had room\n"
+		  "beside   cn7: free cores would be left in more L3 caches there\n" },
 		{ "topiary:1 placed fit=prefer nodes=1 tasks=5x1 candidates=1 room=1 touched=1,1,1,1,5 left=12,3,3,3,3,0 beside=cn3 "
 		  "cores=cn1:1,3-6;cn2:0-4;... end",
-		  "asked    the least hardware cut (fit prefer)\n"
+		  "asked    the fewest hardware boundaries crossed (fit prefer)\n"
 		  "wanted   5 tasks of 1 core on one node\n"
 		  "cores    cn1 1,3-6\n"
 		  "         cn2 0-4\n"
 		  "         ...\n"
 		  "touches  1 package, 1 NUMA node, 1 L3 cache\n"
-		  "leaves   3 free cores left over in its package, which was in use before\n"
-		  "choice   1 of 1 node that Slurm offered had room\n"
-		  "beside   cn3 is as good, and comes later\n" },
+		  "leaves   3 free cores left in its package, which was partly used before\n"
+		  "choice   1 of 1 node offered by Slurm had room\n"
+		  "beside   cn3 is equally good; the first node in Slurm's order was chosen\n" },
 		{ "topiary:1 placed fit=prefer nodes=1 tasks=5x1 touched=1,1,1,1,3 open=1,1,1,1,1 broken=1,1,1,1,1 "
 		  "left=59,11,11,3,3,1 end",
-		  "asked    the least hardware cut (fit prefer)\n"
+		  "asked    the fewest hardware boundaries crossed (fit prefer)\n"
 		  "wanted   5 tasks of 1 core on one node\n"
 		  "touches  1 package, 1 NUMA node, 1 L3 cache, 3 L2 caches\n"
-		  "leaves   3 free cores left over in its NUMA node, which was wholly free\n" },
+		  "leaves   3 free cores left in its NUMA node, which was entirely free\n" },
 		{ "topiary:1 placed fit=prefer level=numa nodes=1 tasks=3x4 beyond=2 cuts=2,0 touched=2,3,3,3,6 broken=1,0,0,0,0 "
 		  "left=13,13,9,1,0,0 beside=cn2 decided=beyond cores=cn1:0-11 end",
-		  "asked    within one NUMA node where that can be had (fit prefer, level numa)\n"
+		  "asked    within one NUMA node if possible (fit prefer, level numa)\n"
 		  "wanted   3 tasks of 4 cores on one node\n"
 		  "cores    cn1 0-11\n"
 		  "touches  2 packages, 3 dies, 3 NUMA nodes, 3 L3 caches, 6 L2 caches\n"
-		  "level    not kept: in 3 NUMA nodes\n"
-		  "tasks    2 cuts between NUMA nodes\n"
-		  "leaves   13 free cores left over in its packages\n"
-		  "beside   cn2: the job would lie in more NUMA nodes there\n" },
+		  "level    not satisfied: in 3 NUMA nodes\n"
+		  "tasks    2 splits between NUMA nodes\n"
+		  "leaves   13 free cores left in its packages\n"
+		  "beside   cn2: the job would use more NUMA nodes there\n" },
 		{ "topiary:1 placed fit=require request=/package=1/l3=2/core=4 nodes=1 tasks=2x4 touched=1,1,1,2,8 "
 		  "left=9,9,9,1,0,0 beside=cn2 decided=left:node cores=cn1:0-7 end",
-		  "asked    /package=1/l3=2/core=4 on each node, or to wait\n"
+		  "asked    /package=1/l3=2/core=4 on each node, otherwise wait\n"
 		  "wanted   2 tasks of 4 cores on one node\n"
 		  "cores    cn1 0-7\n"
 		  "touches  1 package, 1 NUMA node, 2 L3 caches\n"
-		  "tasks    none is cut\n"
-		  "leaves   1 free core left over in its NUMA node, which was in use before\n"
-		  "beside   cn2: more free cores would be left over in its nodes there\n" },
+		  "tasks    none is split\n"
+		  "leaves   1 free core left in its NUMA node, which was partly used before\n"
+		  "beside   cn2: more free cores would be left in its nodes there\n" },
 		{ "topiary:1 placed fit=spread nodes=1 tasks=4x2 touched=1,1,2,4,4 left=3,2,2,2,2,1 beside=cn2 "
 		  "decided=left:l3 cores=cn1:0-7 end",
-		  "asked    one L3 cache to each task where that can be had (fit spread)\n"
+		  "asked    one L3 cache per task if possible (fit spread)\n"
 		  "wanted   4 tasks of 2 cores on one node\n"
 		  "cores    cn1 0-7\n"
 		  "touches  1 package, 2 NUMA nodes, 4 L3 caches, 4 L2 caches\n"
 		  "level    each task has its own L3 cache\n"
-		  "tasks    none is cut\n"
-		  "leaves   2 cores of its L3 caches are others'\n"
-		  "beside   cn2: others have more cores of its L3 caches\n" },
+		  "tasks    none is split\n"
+		  "leaves   2 cores of its L3 caches are used by other jobs\n"
+		  "beside   cn2: other jobs use more cores of its L3 caches\n" },
 		{ "topiary:1 placed fit=spread level=package nodes=1 tasks=3x1 beyond=1 touched=2,2,2,2,3 beside=cn2 decided=beyond "
 		  "cores=cn1:0-2 end",
-		  "asked    one package to each task where that can be had (fit spread, level package)\n"
+		  "asked    one package per task if possible (fit spread, level package)\n"
 		  "wanted   3 tasks of 1 core on one node\n"
 		  "cores    cn1 0-2\n"
 		  "touches  2 packages, 2 NUMA nodes, 2 L3 caches\n"
 		  "level    up to 2 tasks share one package\n"
-		  "leaves   no core of its packages is others'\n"
+		  "leaves   no core of its packages is used by other jobs\n"
 		  "beside   cn2: more tasks would share one package there\n" },
+		{ "topiary:1 placed fit=prefer nodes=2 tasks=5x1 cores_per_node=3 touched=1,1,1,1,3 end",
+		  "asked    the fewest hardware boundaries crossed (fit prefer)\n"
+		  "wanted   5 tasks on 3 cores, up to 2 per core, on each of 2 nodes\n"
+		  "touches  1 package, 1 NUMA node, 1 L3 cache on the worst node\n"
+		  "leaves   exact fit, no core left in its package\n" },
 		{ "topiary:1 waits fit=require level=l3 nodes=1 tasks=12x1 candidates=4 reason=no_L3_has_12_cores end",
-		  "asked    within one L3 cache on each node, or to wait (fit require, level l3)\n"
+		  "asked    within one L3 cache on each node, otherwise wait (fit require, level l3)\n"
 		  "wanted   12 tasks of 1 core on one node\n"
 		  "because  no L3 has 12 cores\n"
-		  "choice   0 of 4 nodes that Slurm offered had room\n" },
+		  "choice   0 of 4 nodes offered by Slurm had room\n" },
 		{ "topiary:1 left fit=off level=l3 reason=it_says_so end",
 		  "asked    Slurm's own choice (fit off, level l3)\n"
 		  "because  it says so\n" },
@@ -132,19 +137,20 @@ static void tells_what_decided(void **state)
 	static const struct {
 		const char *decided, *words;
 	} rows[] = {
-		{ "beyond", "the job would lie in more dies there" },
-		{ "cuts:numa", "more tasks would be cut between NUMA nodes there" },
-		{ "touched:l2", "the job would lie in more L2 caches there" },
-		{ "open:package", "free cores would be left over in more packages there" },
-		{ "broken:l3", "more wholly free L3 caches would be broken there" },
-		{ "left:die", "more free cores would be left over in its dies there" },
+		{ "beyond", "the job would use more dies there" },
+		{ "cuts:numa", "more tasks would be split between NUMA nodes there" },
+		{ "touched:l2", "the job would use more L2 caches there" },
+		{ "open:package", "free cores would be left in more packages there" },
+		{ "broken:l3", "more entirely free L3 caches would be broken there" },
+		{ "left:die", "more free cores would be left in its dies there" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		char line[256], wanted[256], *words;
 		struct verdict v;
 
-		snprintf(line, sizeof(line), "topiary:1 placed fit=prefer level=die beside=cn2 decided=%s end", rows[i].decided);
+		snprintf(line, sizeof(line), "topiary:1 placed fit=prefer level=die beside=cn2 decided=%s end",
+			 rows[i].decided);
 		snprintf(wanted, sizeof(wanted), "beside  cn2: %s\n", rows[i].words);
 		v = read_line(line);
 		words = words_of(&v);
@@ -163,7 +169,7 @@ static void tells_programs(void **state)
 		{ "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 candidates=12 room=9 beyond=1 touched=1,1,1,2,8 "
 		  "left=32,24,24,8,0,0 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7;cn3:8,9;... end",
 		  "{\"outcome\": \"placed\", \"fit\": \"prefer\", \"level\": \"l3\", \"request\": null, \"nodes\": 2, "
-		  "\"tasks_per_node\": 8, \"cores_per_task\": 1, \"candidates\": 12, \"room\": 9, \"counts\": {"
+		  "\"tasks_per_node\": 8, \"cores_per_task\": 1, \"cores_per_node\": 0, \"candidates\": 12, \"room\": 9, \"counts\": {"
 		  "\"beyond\": {\"l3\": 1}, \"cuts\": {}, "
 		  "\"touched\": {\"package\": 1, \"die\": 1, \"numa\": 1, \"l3\": 2, \"l2\": 8}, "
 		  "\"open\": {}, \"broken\": {}, "
@@ -172,7 +178,8 @@ static void tells_programs(void **state)
 		  "{\"nodes\": \"cn3\", \"cores\": \"8,9\"}], \"cores_cut\": true, \"reason\": null}" },
 		{ "topiary:1 waits fit=require request=/l3=1/core=4 nodes=1 tasks=1x4 candidates=3 reason=no_room end",
 		  "{\"outcome\": \"waits\", \"fit\": \"require\", \"level\": \"node\", \"request\": \"/l3=1/core=4\", \"nodes\": 1, "
-		  "\"tasks_per_node\": 1, \"cores_per_task\": 4, \"candidates\": 3, \"room\": 0, \"counts\": null, \"beside\": null, "
+		  "\"tasks_per_node\": 1, \"cores_per_task\": 4, \"cores_per_node\": 0, \"candidates\": 3, \"room\": 0, "
+		  "\"counts\": null, \"beside\": null, "
 		  "\"decided\": null, \"cores\": [], \"cores_cut\": false, \"reason\": \"no room\"}" },
 	};
 

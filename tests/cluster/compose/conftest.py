@@ -104,6 +104,23 @@ def rich(rich_pair):
     rich_pair.clean()
 
 
+# --- for the battery of option sets: 256 CPUs on nodes of two kinds
+
+BATTERY_NODES = {"big1": "amd-4x16", "big2": "amd-4x16", "big3": "amd-4x16", "mid1": "intel-2x8", "mid2": "intel-2x8"}
+BATTERY = {
+    "nodes": {**{f"big{i}": f"RealMemory=16000 Gres=gpu:{GPUS} Feature=wide" for i in (1, 2, 3)},
+              **{f"mid{i}": "RealMemory=2000 Feature=smt" for i in (1, 2)}},
+    "files": {"gres.conf": "".join(f"NodeName=big{node} Name=gpu File={{folder}}/gpu{node}.{i} Cores={16 * i}-{16 * i + 15}\n"
+                                   for node in (1, 2, 3) for i in range(GPUS))},
+    "conf": "GresTypes=gpu\n",
+}
+
+
+@pytest.fixture(scope="session")
+def battery_pair(pairs):
+    return pairs(BATTERY_NODES, kind=WithGpus, **BATTERY)
+
+
 # --- a network that Slurm knows, told in each way that it has
 
 NETWORK_NODES = {f"mid{i}": "intel-2x8" for i in range(1, 6)}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdlib.h>
+
+#include "client/claim.h"
+#include "cmd.h"
+
+static const struct argp argp = {
+	NULL, cmd_parse_args, "NODE...",
+	"Accept the current state of a node as the baseline of its class.\v"
+	"Only Admins may, from AdminHosts (topiary.conf(5)).", NULL, NULL, NULL,
+};
+
+/* The signature covers the hash that the registry has now, so that a node which changes in between is refused. */
+static char *sign(const struct cmd *c, const char *node, struct err *e)
+{
+	json_t *known = cmd_get_node(c, node, "", e);
+	char *credential = known ? cmd_sign(c, CLAIM_ACCEPT, node, cmd_text(known, "sha256"), 0, e) : NULL;
+
+	json_decref(known);
+	return credential;
+}
+
+static json_t *accept_node(const struct cmd *c, const char *node, struct err *e)
+{
+	char *credential = sign(c, node, e);
+	struct buf path = {0};
+	json_t *answer = NULL;
+
+	if (!credential)
+		return NULL;
+	cmd_node_path(&path, node, "/accept");
+	if (path.failed)
+		err_set(e, "%s: out of memory", node);
+	else
+		answer = cmd_post(c, path.data, credential, e);
+	buf_free(&path);
+	free(credential);
+	return answer;
+}
+
+/* Nodes accepted before the first failure are reported all the same. */
+int cmd_accept(struct cmd *c, int argc, char **argv, struct err *e)
+{
+	struct words words = { .what = "node" };
+	struct err printing;
+	json_t *accepted = json_array();
+	int rc = cmd_parse(c, &argp, &words, argc, argv, e);
+
+	for (int i = 0; i < words.n && rc == 0; i++) {
+		json_t *answer = accept_node(c, words.list[i], e);
+
+		rc = answer ? 0 : -1;
+		if (answer && !c->json)
+			printf("%s: accepted as the baseline of class %s (%" JSON_INTEGER_FORMAT " nodes)\n",
+			       words.list[i], cmd_text(answer, "class"), cmd_number(answer, "nodes"));
+		if (answer)
+			json_array_append_new(accepted, answer);
+	}
+	if (c->json && cmd_print_json(accepted, rc ? &printing : e))
+		rc = -1;
+	json_decref(accepted);
+	return rc;
+}

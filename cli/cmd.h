@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_CLI_CMD_H
+#define TOPIARY_CLI_CMD_H
+
+#include <argp.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/settings.h"
+
+/* What every subcommand gets. */
+struct cmd {
+	struct settings settings;
+	const char *config;	/* --config, or NULL */
+	const char *url;	/* --url, or NULL */
+	bool json;		/* --json */
+	int status;		/* the exit status of commands that have more than success and failure */
+};
+
+/* One subcommand each: parse argv, do it. 0, or -1 with an error for main to print. */
+int cmd_nodes(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_shapes(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_show(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_snapshot(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_matrix(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_map(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_fabric(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_history(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_facts(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_diff(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_drift(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_accept(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_verify(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_shape(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_pack(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_fsck(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_why(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_replay(struct cmd *c, int argc, char **argv, struct err *e);
+
+/*
+ * Parse the common options (--config, --url, --json) that precede the command. Returns the index of the command in
+ * argv, or argc when there is none. A usage error ends the process, as argp does.
+ */
+int cmd_parse_common(struct cmd *c, int argc, char **argv);
+
+/*
+ * Parse a subcommand's arguments with its own argp and the common options, then read topiary.conf. A usage error ends
+ * the process, as argp does. input is passed to the subcommand's parser. 0 or -1.
+ */
+int cmd_parse(struct cmd *c, const struct argp *own, void *input, int argc, char **argv, struct err *e);
+
+/* The parser of commands whose arguments are files or nodes, at least one: input is a struct words. */
+struct words {
+	const char *what;	/* "FILE", "node": set by the command */
+	char **list;
+	int n;
+};
+error_t cmd_parse_args(int key, char *arg, struct argp_state *state);
+
+/* The number in text, from min to UINT32_MAX; otherwise a usage error that names the option, `what`. */
+unsigned cmd_arg_number(struct argp_state *state, const char *what, const char *text, unsigned min);
+
+/* GET path from the registry: the body (the caller frees it), or its JSON. 0 or -1; NULL on error. */
+int cmd_get(const struct cmd *c, const char *path, struct buf *out, struct err *e);
+json_t *cmd_get_json(const struct cmd *c, const char *path, struct err *e);
+
+/* The same for an answer with an array named `list`. Frees path; a path whose buffer failed is an error. */
+json_t *cmd_get_list(const struct cmd *c, struct buf *path, const char *list, struct err *e);
+
+/* Warn when the registry truncated its answer; advice is what to do about it. */
+void cmd_warn_truncated(const json_t *answer, const char *advice);
+
+/*
+ * A munge credential for a request that only administrators may make, about a node or another subject. malloc'ed; NULL
+ * on error.
+ */
+char *cmd_sign(const struct cmd *c, const char *purpose, const char *what, const char *sha256, size_t length,
+	       struct err *e);
+
+/* POST path without a body, or PUT a zstd body, authorized by a munge credential: the JSON of the answer, or NULL. */
+json_t *cmd_post(const struct cmd *c, const char *path, const char *credential, struct err *e);
+json_t *cmd_put(const struct cmd *c, const char *path, const char *credential, const struct buf *body, struct err *e);
+
+/* Append "/v1/nodes/NODE" and tail; append "?key=value" or "&key=value", nothing when value is NULL. Both escape. */
+void cmd_node_path(struct buf *path, const char *node, const char *tail);
+void cmd_query(struct buf *path, const char *key, const char *value);
+
+/* GET "/v1/nodes/NODE" and tail, as JSON. */
+json_t *cmd_get_node(const struct cmd *c, const char *node, const char *tail, struct err *e);
+
+/* A member of an answer, borrowed from it: "-", or 0, when it is missing or null. */
+const char *cmd_text(const json_t *o, const char *key);
+json_int_t cmd_number(const json_t *o, const char *key);
+
+/* Print JSON on stdout, indented. */
+int cmd_print_json(const json_t *j, struct err *e);
+
+/* Write bytes to a file, atomically; directly into a device or pipe; to stdout when path is NULL. */
+int cmd_write(const char *path, const struct buf *b, struct err *e);
+
+#endif

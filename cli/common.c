@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "cmd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "client/claim.h"
+#include "client/http.h"
+
+#define TIMEOUT 60	/* seconds */
+
+enum { OPT_CONFIG = 0x100, OPT_URL, OPT_JSON };
+
+static const struct argp_option options[] = {
+	{ NULL, 'v', NULL, 0, "Report each request to the registry on standard error", 90 },
+	{ "config", OPT_CONFIG, "FILE", 0, "Read this file instead of topiary.conf", 90 },
+	{ "url", OPT_URL, "URL", 0, "Use the registry at this address", 90 },
+	{ "json", OPT_JSON, NULL, 0, "Print JSON", 90 },
+	{0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct cmd *c = state->input;
+
+	switch (key) {
+	case 'v':
+		log_set_level("debug");
+		return 0;
+	case OPT_CONFIG:
+		c->config = arg;
+		return 0;
+	case OPT_URL:
+		c->url = arg;
+		return 0;
+	case OPT_JSON:
+		c->json = true;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp common = { options, parse, NULL, NULL, NULL, NULL, NULL };
+
+int cmd_parse_common(struct cmd *c, int argc, char **argv)
+{
+	int command = argc;
+
+	argp_parse(&common, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, &command, c);
+	return command;
+}
+
+struct inputs {
+	struct cmd *cmd;
+	void *own;
+};
+
+static error_t share(int key, char *arg, struct argp_state *state)
+{
+	struct inputs *in = state->input;
+
+	(void) arg;
+	if (key != ARGP_KEY_INIT)
+		return ARGP_ERR_UNKNOWN;
+	state->child_inputs[0] = in->own;
+	state->child_inputs[1] = in->cmd;
+	return 0;
+}
+
+int cmd_parse(struct cmd *c, const struct argp *own, void *input, int argc, char **argv, struct err *e)
+{
+	const struct argp_child children[] = { { own, 0, NULL, 0 }, { &common, 0, NULL, 0 }, {0} };
+	const struct argp whole = { NULL, share, NULL, NULL, children, NULL, NULL };
+	struct inputs in = { c, input };
+
+	argp_parse(&whole, argc, argv, 0, NULL, &in);
+	return settings_load(c->config, &c->settings, e);
+}
+
+error_t cmd_parse_args(int key, char *arg, struct argp_state *state)
+{
+	struct words *w = state->input;
+
+	(void) arg;
+	switch (key) {
+	case ARGP_KEY_ARGS:
+		w->list = state->argv + state->next;
+		w->n = state->argc - state->next;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "at least one %s is required", w->what);
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+/* The subject to sign for a path with restricted read access (registry/http/access.h); NULL for others. malloc'ed. */
+static char *read_about(const char *path)
+{
+	static const char *const tails[] = { "/facts", "/topology", "/history" };
+	static const char nodes[] = "/v1/nodes/", facts[] = "/v1/facts";
+	size_t len;
+
+	if (!strncmp(path, facts, sizeof(facts) - 1))
+		return strdup("registry");
+	if (strncmp(path, nodes, sizeof(nodes) - 1))
+		return NULL;
+	path += sizeof(nodes) - 1;
+	len = strcspn(path, "/");
+	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++)
+		if (!strncmp(path + len, tails[i], strcspn(path + len, "?")) && path[len])
+			return strndup(path, len);
+	return NULL;
+}
+
+/* Without munge a user still reads what is public: a failure to sign matters only when the registry answers 401. */
+static char *read_authorization(const struct cmd *c, const char *path, struct err *e)
+{
+	char *about = read_about(path), *credential = NULL, sha256[HASH_HEX];
+	struct buf b = {0};
+
+	hash_hex("", 0, sha256);
+	if (about && (credential = cmd_sign(c, CLAIM_READ, about, sha256, 0, e)))
+		buf_printf(&b, "Munge %s", credential);
+	free(credential);
+	free(about);
+	return b.data;
+}
+
+/* The registry's own error message, where its answer has one. */
+static int refused(const char *url, const char *path, const struct http_answer *a, const char *unsigned_why,
+		   struct err *e)
+{
+	json_t *j = json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
+	const char *why = json_string_value(json_object_get(j, "error"));
+
+	if (why)
+		err_set(e, "%.300s%s%.100s (registry %s, HTTP status %ld)", why,
+			a->status == 401 && *unsigned_why ? "; " : "", a->status == 401 ? unsigned_why : "", url,
+			a->status);
+	else
+		err_set(e, "the registry at %s answered %.300s with HTTP status %ld", url, path, a->status);
+	json_decref(j);
+	return -1;
+}
+
+static int ask(const struct cmd *c, struct http_request r, struct buf *out, struct err *e)
+{
+	struct http_answer a = {0};
+	struct err unsigned_why = {0};
+	char *own = r.authorization ? NULL : read_authorization(c, r.path, &unsigned_why);
+	double begun;
+	int rc;
+
+	r.base = c->url ? c->url : c->settings.registry_url;
+	r.ca = c->settings.tls_ca;
+	r.timeout = TIMEOUT;
+	if (own)
+		r.authorization = own;
+	begun = clock_now();
+	rc = http_do(&r, &a, e);
+	free(own);
+	if (rc)
+		return -1;
+	log_debug("%s %s%s: status %ld, %zu bytes, %.0f ms", r.method, r.base, r.path, a.status, a.body.len,
+		  1000 * (clock_now() - begun));
+	if (a.status != 200) {
+		refused(r.base, r.path, &a, unsigned_why.text, e);
+		http_free(&a);
+		return -1;
+	}
+	buf_puts(&a.body, "");	/* terminate an empty body, too */
+	if (a.body.failed) {
+		http_free(&a);
+		return err_set(e, "out of memory");
+	}
+	*out = a.body;
+	a.body = (struct buf){0};
+	http_free(&a);
+	return 0;
+}
+
+static json_t *ask_json(const struct cmd *c, struct http_request r, struct err *e)
+{
+	struct buf b = {0};
+	json_error_t why;
+	json_t *j;
+
+	if (ask(c, r, &b, e))
+		return NULL;
+	if (!(j = json_loadb(b.data, b.len, JSON_REJECT_DUPLICATES, &why)))
+		err_set(e, "%.300s: the registry's answer is not JSON: %s", r.path, why.text);
+	buf_free(&b);
+	return j;
+}
+
+int cmd_get(const struct cmd *c, const char *path, struct buf *out, struct err *e)
+{
+	return ask(c, (struct http_request){ .method = "GET", .path = path }, out, e);
+}
+
+json_t *cmd_get_json(const struct cmd *c, const char *path, struct err *e)
+{
+	return ask_json(c, (struct http_request){ .method = "GET", .path = path }, e);
+}
+
+json_t *cmd_get_list(const struct cmd *c, struct buf *path, const char *list, struct err *e)
+{
+	json_t *answer = NULL;
+
+	if (path->failed)
+		err_set(e, "out of memory");
+	else
+		answer = cmd_get_json(c, path->data, e);
+	if (answer && !json_is_array(json_object_get(answer, list))) {
+		err_set(e, "%.300s: the registry's answer has no list of %s", path->data, list);
+		json_decref(answer);
+		answer = NULL;
+	}
+	buf_free(path);
+	return answer;
+}
+
+void cmd_warn_truncated(const json_t *answer, const char *advice)
+{
+	if (json_is_true(json_object_get(answer, "truncated")))
+		log_warning("the registry truncated its answer: %s", advice);
+}
+
+static json_t *ask_signed(const struct cmd *c, struct http_request r, const char *credential, struct err *e)
+{
+	struct buf authorization = {0};
+	json_t *answer = NULL;
+
+	buf_printf(&authorization, "Munge %s", credential);
+	r.authorization = authorization.data;
+	if (authorization.failed)
+		err_set(e, "out of memory");
+	else
+		answer = ask_json(c, r, e);
+	buf_free(&authorization);
+	return answer;
+}
+
+json_t *cmd_post(const struct cmd *c, const char *path, const char *credential, struct err *e)
+{
+	return ask_signed(c, (struct http_request){ .method = "POST", .path = path }, credential, e);
+}
+
+json_t *cmd_put(const struct cmd *c, const char *path, const char *credential, const struct buf *body, struct err *e)
+{
+	return ask_signed(c, (struct http_request){ .method = "PUT", .path = path, .content_encoding = "zstd", .body = body->data,
+						    .length = body->len }, credential, e);
+}
+
+static void add_escaped(struct buf *path, const char *text)
+{
+	char *escaped = http_escape(text);
+
+	if (escaped)
+		buf_puts(path, escaped);
+	else
+		path->failed = true;
+	free(escaped);
+}
+
+void cmd_node_path(struct buf *path, const char *node, const char *tail)
+{
+	buf_puts(path, "/v1/nodes/");
+	add_escaped(path, node);
+	buf_puts(path, tail);
+}
+
+void cmd_query(struct buf *path, const char *key, const char *value)
+{
+	if (!value || path->failed)
+		return;
+	buf_printf(path, "%c%s=", strchr(path->data, '?') ? '&' : '?', key);
+	add_escaped(path, value);
+}
+
+json_t *cmd_get_node(const struct cmd *c, const char *node, const char *tail, struct err *e)
+{
+	struct buf path = {0};
+	json_t *answer = NULL;
+
+	cmd_node_path(&path, node, tail);
+	if (path.failed)
+		err_set(e, "%s: out of memory", node);
+	else
+		answer = cmd_get_json(c, path.data, e);
+	buf_free(&path);
+	return answer;
+}
+
+const char *cmd_text(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "-";
+}
+
+json_int_t cmd_number(const json_t *o, const char *key)
+{
+	return json_integer_value(json_object_get(o, key));
+}
+
+int cmd_print_json(const json_t *j, struct err *e)
+{
+	if (json_dumpf(j, stdout, JSON_INDENT(2)) || putchar('\n') == EOF || fflush(stdout))
+		return err_set(e, "stdout: %s", strerror(errno));
+	return 0;
+}
+
+/*
+ * Renaming onto a device replaces the device itself: as root, -o /dev/null made it a regular file. /dev/stdout may link
+ * to a file.
+ */
+static bool is_device(const char *path)
+{
+	struct stat st;
+
+	return !strncmp(path, "/dev/", 5) || (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
+}
+
+static int device_write(const char *path, const struct buf *b, struct err *e)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+
+	if (fd < 0 || file_write(fd, b->data, b->len) || close(fd))
+		return err_set(e, "%s: %s", path, strerror(errno));
+	return 0;
+}
+
+int cmd_write(const char *path, const struct buf *b, struct err *e)
+{
+	if (path)
+		return is_device(path) ? device_write(path, b, e) : file_replace(path, b->data, b->len, 0644, e);
+	if (fwrite(b->data, 1, b->len, stdout) != b->len || fflush(stdout))
+		return err_set(e, "stdout: %s", strerror(errno));
+	return 0;
+}
+
+unsigned cmd_arg_number(struct argp_state *state, const char *what, const char *text, unsigned min)
+{
+	unsigned long n;
+	char *end;
+
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	if (errno || end == text || *end || *text == '-' || n < min || n > UINT32_MAX)
+		argp_error(state, "%s: '%s' is not a number in range", what, text);
+	return n;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_CLI_FABRIC_H
+#define TOPIARY_CLI_FABRIC_H
+
+#include <stdint.h>
+
+#include "cmd.h"
+#include "fabric/write/export.h"
+#include "fabric/model/json.h"
+#include "shape/hostset.h"
+
+/* A fabric and the options of the output. */
+struct fabric_wish {
+	const struct fabric *fabric;
+	const struct chosen *chosen;	/* NULL: neither --nodes nor --job */
+	const char *format;		/* of an export */
+	unsigned plane;
+};
+
+/* Print tables on stdout; print everything as JSON; write the requested format. 0 or -1. */
+int fabric_print(const struct fabric *f, struct err *e);
+int fabric_write_json(const struct fabric_wish *w, struct buf *out, struct err *e);
+int fabric_export(const struct fabric_wish *w, struct buf *out, struct err *e);
+
+/*
+ * The registry's fabric now (when "") or at a time that when_parse (target.h) returned; import one; print the history.
+ */
+struct fabric *fabric_fetch(const struct cmd *c, const char *when, struct err *e);
+int fabric_send(const struct cmd *c, const struct fabric *f, struct err *e);
+int fabric_history(const struct cmd *c, const char *limit, struct err *e);
+
+/*
+ * Print what was added, removed and changed from one fabric to the other, called names[0] and names[1]. 1: they differ;
+ * 0; -1.
+ */
+int fabric_diff(const struct cmd *c, const struct fabric *const f[2], const char *const names[2], struct err *e);
+
+/*
+ * Map GUIDs to nodes from exported XML files: each node's HostName and the GUIDs of its adapters and their ports. 0 or
+ * -1.
+ */
+int fabric_names_learn(struct fabric_names *names, const char *path, struct err *e);
+
+/* The hosts of a Slurm job. NULL on error. */
+struct hostset *hosts_of_job(uint32_t job, struct err *e);
+/* For struct chosen: user is a struct hostset. */
+bool hosts_has(const char *host, void *user);
+
+#endif

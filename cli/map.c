@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "cmd.h"
+#include "explain.h"
+#include "network.h"
+#include "place.h"
+#include "rankfile.h"
+#include "fabric/model/fabric.h"
+#include "map/engine/blocks.h"
+#include "map/matrix/matrix.h"
+#include "map/engine/solve.h"
+
+struct args {
+	const char *matrix, *nodes, *arch, *distances, *snapshot, *per_node, *costs;
+	struct rankfile_output output;
+	unsigned job, ranks, seed, cpus, plane;
+	int effort, fill;
+	bool explain, explain_json, block;
+};
+
+enum { ANY_PLANE = ~0u };
+
+enum {
+	OPT_MATRIX = 0x200, OPT_JOB, OPT_NODES, OPT_ARCH, OPT_DISTANCES, OPT_SNAPSHOT, OPT_FORMAT, OPT_RANKS, OPT_PER_NODE, OPT_CPUS,
+	OPT_FILL, OPT_COSTS, OPT_EFFORT, OPT_SEED, OPT_EXPLAIN,
+	OPT_ENV, OPT_TOPOLOGY, OPT_BLOCK, OPT_PLANE,
+};
+
+static const struct argp_option options[] = {
+	{ "matrix", OPT_MATRIX, "FILE", 0, "The communication matrix; see topiary matrix", 0 },
+	{ "job", OPT_JOB, "ID", 0, "Map onto the cores of this running job (default: $SLURM_JOB_ID)", 0 },
+	{ "nodes", OPT_NODES, "HOSTS[=CORES];...", 0,
+	  "Map onto these cores instead, without Slurm; without CORES, all cores of a node", 0 },
+	{ "arch", OPT_ARCH, "FILE", 0,
+	  "The network above the nodes (default: FabricFile, or the registry's); without --job and --nodes also the nodes "
+	  "themselves, if the file describes them", 0 },
+	{ "plane", OPT_PLANE, "N", 0, "Use this plane of the network, from 0 (default: the plane with the most hosts)", 0 },
+	{ "distances", OPT_DISTANCES, "FILE", 0, "A matrix of costs between places, instead of costs by level", 0 },
+	{ "snapshot", OPT_SNAPSHOT, "FILE", 0, "The nodes' hardware, instead of SnapshotFile or the registry", 0 },
+	{ "format", OPT_FORMAT, "NAME", 0, "The format of the rank file: plain (default), openmpi, openmpi-seq, openmpi5, mpich, "
+	  "intelmpi, mvapich2, cray or srun; with several, a,b, -o FILE writes FILE.a and FILE.b", 0 },
+	{ "env", OPT_ENV, "FILE", 0, "Write the environment variables that the launcher needs to FILE, NAME=value per line", 0 },
+	{ "topology", OPT_TOPOLOGY, "HOSTS=FILE;...", 0, "The nodes' exported XML, for formats that use OS CPU numbers "
+	  "(default: from the registry)", 0 },
+	{ "block", OPT_BLOCK, NULL, 0, "Keep each rank on its node under block distribution, and map only within nodes, for launchers "
+	  "that number ranks node by node", 0 },
+	{ "ranks", OPT_RANKS, "N", 0, "Map N ranks (default: the job's tasks, or all ranks of the matrix)", 0 },
+	{ "tasks-per-node", OPT_PER_NODE, "LIST", 0, "At most so many ranks on each node, e.g. \"6(x2),5\" (default: "
+	  "$SLURM_TASKS_PER_NODE inside the job)", 0 },
+	{ "cpus-per-task", OPT_CPUS, "N", 0, "CPUs per place (default: the job's, or 1)", 0 },
+	{ "fill", OPT_FILL, "HOW", 0,
+	  "If there are more places than ranks, use the first ones (compact), the same number per node (spread), or "
+	  "the cheapest (auto, default)", 0 },
+	{ "costs", OPT_COSTS, "LEVEL=N,...", 0,
+	  "Cost of a unit of traffic across a level (default: node=100,package=20,die=14,numa=12,l3=8,"
+	  "l2=4,core=2)", 0 },
+	{ "effort", OPT_EFFORT, "HOW", 0, "Search effort: fast, normal (default) or high", 0 },
+	{ "seed", OPT_SEED, "N", 0, "Random seed; equal seeds give equal mappings (default: 1)", 0 },
+	{ "explain", OPT_EXPLAIN, "json", OPTION_ARG_OPTIONAL,
+	  "Print the cost of the mapping beside block, cyclic and Scotch, on standard error "
+	  "if the rank file goes to standard output", 0 },
+	{ "output", 'o', "FILE", 0, "Write the rank file to FILE, atomically", 0 },
+	{0},
+};
+
+static error_t explain(struct args *a, const char *arg, struct argp_state *state)
+{
+	if (arg && strcmp(arg, "json"))
+		argp_error(state, "--explain=%s: expected --explain (a table) or --explain=json", arg);
+	a->explain = true;
+	a->explain_json = arg;
+	return 0;
+}
+
+static error_t choice(struct argp_state *state, const char *what, const char *arg, int (*parse_one)(const char *name),
+		      int *out)
+{
+	if ((*out = parse_one(arg)) < 0)
+		argp_error(state, "%s=%s: unknown value", what, arg);
+	return 0;
+}
+
+static error_t at_end(struct args *a, struct argp_state *state)
+{
+	const char *job = getenv("SLURM_JOB_ID");
+	struct err e;
+
+	if (!a->matrix)
+		argp_error(state, "--matrix is required");
+	if (a->plane != ANY_PLANE && !a->arch)
+		argp_error(state, "--plane requires --arch");
+	if (a->job && a->nodes)
+		argp_error(state, "--job and --nodes exclude each other");
+	if (!a->job && !a->nodes && !a->arch && !a->distances) {
+		if (!job)
+			argp_error(state, "outside a job one of --job, --nodes, --arch or --distances is required");
+		a->job = cmd_arg_number(state, "SLURM_JOB_ID", job, 1);
+	}
+	if (!a->job && !a->nodes && !a->arch && strcmp(a->output.formats, "plain"))
+		argp_error(state, "--distances has no host names: only --format=plain can be written");
+	if (a->block && a->explain)
+		argp_error(state, "--block and --explain exclude each other");
+	if (rankfile_output_check(&a->output, &e))
+		argp_error(state, "%s", e.text);
+	if (a->job && !a->per_node && job && a->job == strtoul(job, NULL, 10))
+		a->per_node = getenv("SLURM_TASKS_PER_NODE");
+	return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct args *a = state->input;
+
+	switch (key) {
+	case OPT_MATRIX:
+		return a->matrix = arg, 0;
+	case OPT_JOB:
+		return a->job = cmd_arg_number(state, "--job", arg, 1), 0;
+	case OPT_NODES:
+		return a->nodes = arg, 0;
+	case OPT_ARCH:
+		return a->arch = arg, 0;
+	case OPT_PLANE:
+		return a->plane = cmd_arg_number(state, "--plane", arg, 0), 0;
+	case OPT_DISTANCES:
+		return a->distances = arg, 0;
+	case OPT_CPUS:
+		return a->cpus = cmd_arg_number(state, "--cpus-per-task", arg, 1), 0;
+	case OPT_FILL:
+		return choice(state, "--fill", arg, places_fill_parse, &a->fill);
+	case OPT_COSTS:
+		return a->costs = arg, 0;
+	case OPT_EFFORT:
+		return choice(state, "--effort", arg, mapping_effort_parse, &a->effort);
+	case OPT_SNAPSHOT:
+		return a->snapshot = arg, 0;
+	case OPT_FORMAT:
+		return a->output.formats = arg, 0;
+	case OPT_ENV:
+		return a->output.env = arg, 0;
+	case OPT_TOPOLOGY:
+		return a->output.topology = arg, 0;
+	case OPT_BLOCK:
+		return a->block = true, 0;
+	case OPT_RANKS:
+		return a->ranks = cmd_arg_number(state, "--ranks", arg, 1), 0;
+	case OPT_PER_NODE:
+		return a->per_node = arg, 0;
+	case OPT_SEED:
+		return a->seed = cmd_arg_number(state, "--seed", arg, 0), 0;
+	case OPT_EXPLAIN:
+		return explain(a, arg, state);
+	case 'o':
+		return a->output.file = arg, 0;
+	case ARGP_KEY_END:
+		return at_end(a, state);
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+	options, parse, "", "Map the ranks of a job to its cores and write a rank file.", NULL, NULL, NULL,
+};
+
+/* The snapshot from SnapshotFile if it exists (front end or shared file system), otherwise from the registry. */
+static struct snapshot *load_snapshot(const struct cmd *c, const struct args *a, struct err *e)
+{
+	const char *path = a->snapshot ? a->snapshot : c->settings.snapshot_file;
+	struct buf text = {0};
+	struct snapshot *s;
+	struct err file, http;
+
+	if (file_read(path, SNAPSHOT_MAX_BYTES, &text, &file)) {
+		path = "/v1/snapshot";
+		if (a->snapshot) {
+			err_set(e, "%s", file.text);
+			return NULL;
+		}
+		if (cmd_get(c, path, &text, &http)) {
+			err_set(e, "no snapshot, neither from the file (%.200s) nor from the registry (%.200s)",
+				file.text, http.text);
+			return NULL;
+		}
+	}
+	s = snapshot_parse(text.data, text.len, path, e);
+	buf_free(&text);
+	return s;
+}
+
+/* Nodes from Slurm or by name, their shapes from the snapshot. */
+static int load_nodes(const struct cmd *c, const struct args *a, struct site *site, struct map_job *job, struct err *e)
+{
+	struct snapshot *s = load_snapshot(c, a, e);
+	int rc;
+
+	if (!s)
+		return -1;
+	site->snapshot = s;
+	rc = a->nodes ? job_from_words(a->nodes, site, job, e) : job_load(a->job, site, job, e);
+	snapshot_free(s);
+	return rc;
+}
+
+static int load_distances(const struct args *a, struct map_job *job, struct err *e)
+{
+	struct matrix *m = matrix_read(a->distances, e);
+	int rc;
+
+	if (!m)
+		return -1;
+	rc = job->places ? places_distances(job->places, m, e) : job_from_distances(m, job, e);
+	matrix_free(m);
+	return rc ? err_within(e, "%s", a->distances) : 0;
+}
+
+static int load_job(const struct cmd *c, const struct args *a, struct site *site, struct map_job *job, struct err *e)
+{
+	if (a->job || a->nodes) {
+		if (load_nodes(c, a, site, job, e))
+			return -1;
+	} else if (site->network && job_from_network(site, job, e)) {
+		return err_within(e, "%s", a->arch);
+	}
+	return a->distances ? load_distances(a, job, e) : 0;
+}
+
+/* With the network that the registry published if it has all of the nodes, otherwise without a network. */
+static int load_published(const struct cmd *c, const struct args *a, struct site *site, struct map_job *job, struct err *e)
+{
+	struct err why = {""};
+
+	site->without = &why;
+	if (load_job(c, a, site, job, e))
+		return -1;
+	if (why.text[0])
+		log_warning("%s; mapping without the network", why.text);
+	return 0;
+}
+
+/* As many ranks as the job has tasks; a larger matrix is truncated. */
+static struct matrix *load_matrix(const char *path, unsigned ranks, struct err *e)
+{
+	struct matrix *whole = matrix_read(path, e), *head = NULL;
+
+	if (!whole || !ranks || ranks == whole->ranks)
+		return whole;
+	if (ranks > whole->ranks)
+		err_set(e, "%s: the matrix has %u ranks, the job %u tasks", path, whole->ranks, ranks);
+	else if (!(head = matrix_head(whole, ranks)))
+		err_set(e, "%s: out of memory", path);
+	matrix_free(whole);
+	return head;
+}
+
+/* "6(x2)" or "5": a count and the number of consecutive hosts that have it; returns what follows, or NULL. */
+static const char *read_count(const char *at, unsigned *count, unsigned *times)
+{
+	int used = 0, more = 0;
+
+	*times = 1;
+	if (sscanf(at, "%9u%n", count, &used) != 1 || !*count)
+		return NULL;
+	at += used;
+	if (*at == '(' && (sscanf(at, "(x%9u)%n", times, &more) != 1 || !more || !*times))
+		return NULL;
+	return at + more;
+}
+
+/*
+ * "6(x2),5", the format of SLURM_TASKS_PER_NODE: the tasks of each host. 0, or -1 for a syntax error or another number
+ * of hosts.
+ */
+static int read_tasks(const char *at, unsigned *tasks, unsigned hosts)
+{
+	unsigned n = 0, count, times;
+
+	while ((at = read_count(at, &count, &times)) && times <= hosts - n) {
+		while (times--)
+			tasks[n++] = count;
+		if (!*at)
+			return n == hosts ? 0 : -1;
+		if (*at++ != ',')
+			return -1;
+	}
+	return -1;
+}
+
+/* Slurm allocates CPUs, which are parts of cores with several PUs, and each node has its share of the tasks. */
+static int fit_tasks(struct places *p, const struct args *a, struct err *e)
+{
+	unsigned *tasks = malloc(p->nhosts * sizeof(*tasks));
+	int rc = 0;
+
+	if (!tasks)
+		return err_set(e, "out of memory");
+	memset(tasks, 0xff, p->nhosts * sizeof(*tasks));
+	if (a->per_node && read_tasks(a->per_node, tasks, p->nhosts))
+		rc = err_set(e, "--tasks-per-node='%s' does not fit a job of %u nodes", a->per_node, p->nhosts);
+	else
+		rc = places_fit(p, tasks, a->fill, e);
+	free(tasks);
+	return rc;
+}
+
+static int make_room(const struct map_job *job, const struct args *a, unsigned ranks, struct err *e)
+{
+	struct places *p = job->places;
+
+	if ((a->per_node || ranks > p->nplaces) && fit_tasks(p, a, e))
+		return -1;
+	if (ranks > p->nplaces && job->cpus < 2)
+		return err_set(e, "%u ranks, but the job has only %u places", ranks, p->nplaces);
+	if (ranks > p->nplaces)
+		return err_set(e, "%u ranks of %u CPUs, but the job's cores have only %u such places", ranks, job->cpus,
+			       p->nplaces);
+	return places_fill(p, ranks, a->fill, e);
+}
+
+static int write_mapping(const struct cmd *c, const struct args *a, const struct map_job *job, const struct mapping *m,
+			 struct err *e)
+{
+	if (rankfile_output_write(c, &a->output, job->places, m, e))
+		return -1;
+	return a->explain ? explain_mapping(m, job->places, a->explain_json, a->output.file ? stdout : stderr, e) : 0;
+}
+
+static unsigned hosts_connected(const struct fabric *f)
+{
+	unsigned n = 0;
+
+	for (unsigned i = f->nswitches; i < f->nnodes; i++)
+		n += f->nodes[i].plane != FABRIC_NO_PLANE;
+	return n;
+}
+
+/* If the network also defines the nodes, none may be left out unless a plane was requested. */
+static const struct hierarchy *network_of(const struct fabric *f, const struct args *a, struct err *e)
+{
+	unsigned plane = a->plane == ANY_PLANE ? 0 : a->plane;
+	const struct hierarchy *h = plane < f->nplanes ? f->planes[plane].levels : NULL;
+
+	if (!h && a->plane == ANY_PLANE)
+		err_set(e, "%s: the network has no hosts", a->arch);
+	else if (!h)
+		err_set(e, "%s: no plane %u with hosts", a->arch, plane);
+	else if (a->plane == ANY_PLANE && !a->job && !a->nodes && h->nhosts < hosts_connected(f))
+		err_set(e, "%s: only %u of %u hosts are in one plane; select a plane with --plane=N", a->arch,
+			h->nhosts, hosts_connected(f));
+	else
+		return h;
+	return NULL;
+}
+
+static int map_job(const struct cmd *c, const struct args *a, struct map_job *job, struct err *e)
+{
+	struct matrix *m = load_matrix(a->matrix, a->ranks ? a->ranks : job->tasks, e);
+	int (*solve)(const struct matrix *, const struct places *, enum mapping_effort, unsigned, struct mapping *, struct err *) =
+		a->block ? mapping_blocks : mapping_solve;
+	struct mapping mapping;
+	int rc = -1;
+
+	if (m && make_room(job, a, m->ranks, e) == 0 && solve(m, job->places, a->effort, a->seed, &mapping, e) == 0) {
+		if (!a->explain || !isnan(mapping.scotch) || mapping_compare(m, job->places, a->seed, &mapping, e) == 0)
+			rc = write_mapping(c, a, job, &mapping, e);
+		mapping_free(&mapping);
+	}
+	matrix_free(m);
+	return rc;
+}
+
+int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
+{
+	struct args a = { .output.formats = "plain", .seed = 1, .effort = EFFORT_NORMAL, .fill = FILL_AUTO, .plane = ANY_PLANE };
+	struct site site = {0};
+	struct hierarchy *published = NULL;
+	struct fabric *fabric = NULL;
+	struct map_job job = {0};
+	int rc = -1;
+
+	if (cmd_parse(c, &argp, &a, argc, argv, e))
+		return -1;
+	a.explain |= c->json && !a.block;
+	a.explain_json |= c->json;
+	if (a.arch && (!(fabric = fabric_read(&a.arch, 1, NULL, e)) || !(site.network = network_of(fabric, &a, e))))
+		goto out;
+	if (!a.arch && !a.distances && !a.snapshot)
+		site.network = published = network_published(c);
+	site.planes = fabric;
+	site.costs = a.costs;
+	site.cpus = a.cpus;
+	if ((published ? load_published : load_job)(c, &a, &site, &job, e) == 0)
+		rc = map_job(c, &a, &job, e);
+out:
+	places_free(job.places);
+	hierarchy_free(published);
+	fabric_free(fabric);
+	return rc;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "cmd.h"
+#include "matrix_info.h"
+#include "map/matrix/matrix.h"
+
+struct args {
+	const char *format, *output, *rule;
+	uint64_t seed;
+	bool info;
+	char **paths;
+	size_t npaths;
+};
+
+enum { OPT_FORMAT = 0x200, OPT_INFO, OPT_GENERATE, OPT_SEED };
+
+static const struct argp_option options[] = {
+	{ "format", OPT_FORMAT, "NAME", 0, "Output format: mm (Matrix Market, default), dense (text) or grf (Scotch)", 0 },
+	{ "output", 'o', "FILE", 0, "Write the matrix to FILE, atomically", 0 },
+	{ "info", OPT_INFO, NULL, 0,
+	  "Print the number of ranks and pairs, bytes, and the heaviest pairs; write the matrix only with -o", 0 },
+	{ "generate", OPT_GENERATE, "RULE", 0, "Generate a matrix: stencil2d:XxY[:5|9], stencil3d:XxYxZ[:7|27], "
+	  "pencils:XxY, ring:N, random:N or powerlaw:N", 0 },
+	{ "seed", OPT_SEED, "N", 0, "Random seed; equal seeds give equal matrices (default: 1)", 0 },
+	{0},
+};
+
+static error_t seed(struct args *a, const char *arg, struct argp_state *state)
+{
+	char *end;
+
+	errno = 0;
+	a->seed = strtoull(arg, &end, 10);
+	if (errno || end == arg || *end || *arg == '-')
+		argp_error(state, "--seed: '%s' is not a number", arg);
+	return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct args *a = state->input;
+
+	switch (key) {
+	case OPT_FORMAT:
+		return a->format = arg, 0;
+	case 'o':
+		return a->output = arg, 0;
+	case OPT_INFO:
+		return a->info = true, 0;
+	case OPT_GENERATE:
+		return a->rule = arg, 0;
+	case OPT_SEED:
+		return seed(a, arg, state);
+	case ARGP_KEY_ARGS:
+		if (a->rule)
+			argp_error(state, "--generate and FILE exclude each other");
+		a->paths = state->argv + state->next;
+		a->npaths = state->argc - state->next;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		if (!a->rule)
+			argp_error(state, "at least one FILE is required");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+	options, parse, "FILE...", "Read communication matrices, add them up, convert them. A directory stands for the "
+	".prof files of the largest run in it, or of all runs of that size.", NULL, NULL, NULL,
+};
+
+static int is_prof(const struct dirent *d)
+{
+	size_t len = strlen(d->d_name);
+
+	return *d->d_name != '.' && len > 5 && !strcmp(d->d_name + len - 5, ".prof");
+}
+
+/* The paths of the .prof files by rank, *n of them, to be freed by the caller; NULL on error. */
+static char **folder_paths(const char *folder, size_t *n, struct err *e)
+{
+	struct dirent **found;
+	int count = scandir(folder, &found, is_prof, versionsort);
+	char **paths = count > 0 ? calloc(count, sizeof(*paths)) : NULL;
+	bool failed = !paths;
+
+	if (count < 0)
+		err_set(e, "%s: %s", folder, strerror(errno));
+	else if (!count)
+		err_set(e, "%s: no .prof file in this directory", folder);
+	for (int i = 0; i < count; i++) {
+		failed = failed || asprintf(&paths[i], "%s/%s", folder, found[i]->d_name) < 0;
+		free(found[i]);
+	}
+	if (count >= 0)
+		free(found);
+	if (count > 0 && failed)
+		err_set(e, "%s: out of memory", folder);
+	*n = failed ? 0 : count;
+	return failed ? NULL : paths;
+}
+
+/* The rank in NAME.RANK.prof; a number above all ranks when there is none. */
+static unsigned long rank_of(const char *path)
+{
+	const char *at = path + strlen(path) - strlen(".prof");
+
+	while (at > path && isdigit((unsigned char) at[-1]))
+		at--;
+	return at > path && at[-1] == '.' && isdigit((unsigned char) *at) ? strtoul(at, NULL, 10) : ULONG_MAX;
+}
+
+/* How many ranks have a file, in any run; all of them when a file name has no rank. */
+static unsigned count_ranks(const struct matrix_files *files, unsigned ranks)
+{
+	bool told[MATRIX_MAX_RANKS] = {false};
+	unsigned n = 0;
+
+	for (size_t i = 0; i < files->n; i++) {
+		unsigned long rank = rank_of(files->path[i]);
+
+		if (!files->used[i])
+			continue;
+		if (rank >= ranks)
+			return ranks;
+		n += !told[rank];
+		told[rank] = true;
+	}
+	return n;
+}
+
+static void tell_missing(const char *folder, const struct matrix_files *files, unsigned ranks)
+{
+	unsigned told = count_ranks(files, ranks);
+	size_t left_out = 0;
+
+	for (size_t i = 0; i < files->n; i++)
+		left_out += !files->used[i];
+	if (left_out)
+		log_warning("%s: ignored %zu files of smaller runs", folder, left_out);
+	if (told < ranks)
+		log_warning("%s: only %u of %u ranks have a file", folder, told, ranks);
+}
+
+static struct matrix *read_folder(const char *folder, struct err *e)
+{
+	struct matrix_files files = { .largest = true };
+	struct matrix *m = NULL;
+
+	files.path = folder_paths(folder, &files.n, e);
+	if (files.path && !(files.used = calloc(files.n, sizeof(*files.used))))
+		err_set(e, "%s: out of memory", folder);
+	else if (files.path && (m = matrix_sum(&files, e)))
+		tell_missing(folder, &files, m->ranks);
+	for (size_t i = 0; i < files.n; i++)
+		free(files.path[i]);
+	free(files.path);
+	free(files.used);
+	return m;
+}
+
+static struct matrix *load(const struct args *a, struct err *e)
+{
+	struct matrix_files files = { .path = a->paths, .n = a->npaths };
+	struct stat st;
+
+	if (a->rule)
+		return matrix_generate(a->rule, a->seed, e);
+	if (files.n == 1 && !stat(files.path[0], &st) && S_ISDIR(st.st_mode))
+		return read_folder(files.path[0], e);
+	return matrix_sum(&files, e);
+}
+
+static int write_matrix(const struct args *a, const struct matrix *m, struct err *e)
+{
+	struct buf out = {0};
+	double scale = 1;
+	int rc = matrix_write(m, a->format, &out, &scale, e);
+
+	if (rc == 0)
+		rc = cmd_write(a->output, &out, e);
+	if (rc == 0 && scale != 1)
+		log_warning("weights are divided by %.15g, because Scotch's are 31-bit integers", scale);
+	buf_free(&out);
+	return rc;
+}
+
+int cmd_matrix(struct cmd *c, int argc, char **argv, struct err *e)
+{
+	struct args a = { .format = "mm", .seed = 1 };
+	struct matrix *m;
+	int rc = 0;
+
+	if (cmd_parse(c, &argp, &a, argc, argv, e) || !(m = load(&a, e)))
+		return -1;
+	a.info |= c->json;
+	if (a.info)
+		rc = matrix_tell(m, c->json, e);
+	if (rc == 0 && (a.output || !a.info))
+		rc = write_matrix(&a, m, e);
+	matrix_free(m);
+	return rc;
+}

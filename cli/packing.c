@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "packing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "progress.h"
+#include "hwxml/canon.h"
+#include "delta/base_cache.h"
+#include "shape/strings.h"
+
+#define NEAREST 6	/* bases that a group is tried against: those of the most similar length */
+
+struct group {
+	int leader;		/* the file that the others are compared with */
+	size_t members;
+	size_t alone;		/* bytes of the leader by itself */
+	int against;		/* the group whose base its files are patches of, -1: it has its own */
+};
+
+struct packer {
+	struct packing packing;
+	struct group *groups;
+	size_t ngroups;
+	struct base_cache *shelf;	/* the leaders' texts, by group */
+	struct progress progress;
+};
+
+/* --- files --- */
+
+static int read_xml(const char *path, struct buf *out, struct err *e)
+{
+	struct buf b = {0};
+
+	if (file_read(path, CANON_MAX_BYTES, &b, e))
+		return -1;
+	buf_add(&b, "", 0);
+	*out = b;
+	return 0;
+}
+
+/* XML of hwloc 1 has no version, or a version of its own. */
+static bool is_old(const struct buf *xml)
+{
+	static const char ROOT[] = "<topology", VERSION[] = " version=\"";
+	const char *root = memmem(xml->data, xml->len, ROOT, strlen(ROOT)), *end, *version;
+
+	if (!root || !(end = memchr(root, '>', xml->data + xml->len - root)))
+		return false;
+	version = memmem(root, end - root, VERSION, strlen(VERSION));
+	return root[strlen(ROOT)] == '>' ||
+		(root[strlen(ROOT)] == ' ' && (!version || !strncmp(version + strlen(VERSION), "1.", 2)));
+}
+
+static int read_shape(const struct buf *xml, const char *path, char out[static SHAPE_NAME], struct err *e)
+{
+	struct strings s;
+	struct tree *t;
+	int rc;
+
+	if (is_old(xml)) {
+		strcpy(out, "-");
+		return 0;
+	}
+	if (!(t = tree_parse(xml->data, xml->len, path, e)))
+		return -1;
+	if ((rc = strings_make(t, &s, e))) {
+		err_within(e, "%s", path);
+	} else {
+		shape_name(s.allocation, out);
+		strings_free(&s);
+	}
+	tree_free(t);
+	return rc;
+}
+
+static char *copy(const char *text, size_t len)
+{
+	char *c = malloc(len + 1);
+
+	return c ? memcpy(c, text, len) : NULL;
+}
+
+static int cache_leader(struct packer *p, int group, const char *text, size_t len, struct field_layout layout,
+			struct err *e)
+{
+	struct cached_base b = { .base = group, .text = copy(text, len), .len = len, .layout = layout };
+
+	if (!b.text) {
+		field_layout_free(&layout);
+		return err_set(e, "out of memory");
+	}
+	return base_cache_add(p->shelf, &b) ? err_set(e, "out of memory") : 0;
+}
+
+/* --- which files are near-identical --- */
+
+static int group_start(struct packer *p, size_t file, const struct buf *xml, struct err *e)
+{
+	struct packed *f = &p->packing.files[file];
+
+	if (read_shape(xml, f->file, f->shape, e) ||
+	    cache_leader(p, p->ngroups, xml->data, xml->len, (struct field_layout){0}, e))
+		return -1;
+	p->groups[p->ngroups] = (struct group){ .leader = file, .against = -1 };
+	return p->ngroups++;
+}
+
+static int group_find(struct packer *p, size_t file, const struct buf *xml, struct err *e)
+{
+	const struct cached_base *book;
+	struct field_layout wider = {0};
+	struct buf diff = {0};
+	int rc = base_cache_match(p->shelf, xml->data, xml->len, NULL, NULL, &book, &diff, &wider), group;
+
+	buf_free(&diff);
+	if (rc < 0)
+		return group_start(p, file, xml, e);
+	group = book->base;
+	if (rc > 0 && cache_leader(p, group, book->text, book->len, wider, e))
+		group = -1;
+	base_cache_release(p->shelf, book);
+	return group;
+}
+
+static int file_gather(struct packer *p, size_t file, struct err *e)
+{
+	struct packed *f = &p->packing.files[file];
+	struct buf xml;
+
+	if (read_xml(f->file, &xml, e))
+		return -1;
+	hash_hex(xml.data, xml.len, f->sha256);
+	f->xml_bytes = xml.len;
+	f->group = group_find(p, file, &xml, e);
+	buf_free(&xml);
+	if (f->group < 0)
+		return -1;
+	memcpy(f->shape, p->packing.files[p->groups[f->group].leader].shape, SHAPE_NAME);
+	p->groups[f->group].members++;
+	return 0;
+}
+
+/* --- which groups have a base --- */
+
+static size_t distance(size_t a, size_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+static size_t group_len(const struct packer *p, int group)
+{
+	return p->packing.files[p->groups[group].leader].xml_bytes;
+}
+
+/* The bases of the most similar length among those decided so far. */
+static size_t bases_near(const struct packer *p, int group, const int *decided, size_t n, int out[NEAREST])
+{
+	size_t found = 0, len = group_len(p, group);
+
+	for (size_t i = 0; i < n; i++) {
+		size_t at = found < NEAREST ? found : NEAREST, d = distance(group_len(p, decided[i]), len);
+
+		if (p->groups[decided[i]].against >= 0)
+			continue;
+		while (at > 0 && distance(group_len(p, out[at - 1]), len) > d) {
+			if (at < NEAREST)
+				out[at] = out[at - 1];
+			at--;
+		}
+		if (at < NEAREST)
+			out[at] = decided[i];
+		found += found < NEAREST;
+	}
+	return found;
+}
+
+static int patch_bytes(struct packer *p, const struct cached_base *doc, int base, size_t *out, struct err *e)
+{
+	const struct cached_base *from = base_cache_acquire(p->shelf, base);
+	struct pack pack;
+	int rc = pack_make(from->text, from->len, doc->text, doc->len, &pack, e);
+
+	base_cache_release(p->shelf, from);
+	if (rc)
+		return -1;
+	*out = pack.bytes.len;
+	buf_free(&pack.bytes);
+	return 0;
+}
+
+/* The size of a field layout as it would be stored. */
+static int form_bytes(const struct field_layout *layout, size_t *out, struct err *e)
+{
+	struct buf text = {0}, zip;
+	int rc;
+
+	for (size_t i = 0; i < layout->n; i++) {
+		const struct field *f = &layout->fields[i];
+
+		buf_printf(&text, "%u %u %u %d %d %u\n", f->line - (i ? f[-1].line : 0), f->keep_start, f->keep_end,
+			   f->alias, f->fixed, f->digits);
+	}
+	buf_add(&text, "", 0);
+	rc = text.failed ? err_set(e, "out of memory") : zip_make(text.data, text.len, &zip, e);
+	buf_free(&text);
+	if (rc)
+		return -1;
+	*out = zip.len;
+	buf_free(&zip);
+	return 0;
+}
+
+/* The size of a group with a base of its own. */
+static int own_bytes(const struct group *g, const struct cached_base *leader, size_t *out, struct err *e)
+{
+	struct buf diff = {0};
+	size_t form;
+	int rc = form_bytes(&leader->layout, &form, e);
+
+	if (!rc && field_layout_encode(&leader->layout, &leader->lines, leader->text, leader->len, &diff))
+		rc = err_set(e, "out of memory");
+	if (!rc)
+		*out = g->alone + (g->members > 1 ? form : 0) + (g->members - 1) * diff.len;
+	buf_free(&diff);
+	return rc;
+}
+
+static int group_weigh(struct packer *p, int group, const struct cached_base *leader, const int *near, size_t n,
+		       struct err *e)
+{
+	struct group *g = &p->groups[group];
+	size_t least = g->alone / 2, own, patch;
+	int against = -1;
+
+	for (size_t i = 0; i < n; i++) {
+		if (patch_bytes(p, leader, near[i], &patch, e))
+			return -1;
+		if (patch <= least) {
+			least = patch;
+			against = near[i];
+		}
+	}
+	if (own_bytes(g, leader, &own, e))
+		return -1;
+	if (against >= 0 && least * g->members < own)
+		g->against = against;
+	return 0;
+}
+
+static int group_decide(struct packer *p, int group, const int *decided, size_t n, struct err *e)
+{
+	const struct cached_base *leader = base_cache_acquire(p->shelf, group);
+	struct pack alone;
+	int near[NEAREST];
+	int rc = pack_make(NULL, 0, leader->text, leader->len, &alone, e);
+
+	if (!rc) {
+		p->groups[group].alone = alone.bytes.len;
+		buf_free(&alone.bytes);
+		rc = group_weigh(p, group, leader, near, bases_near(p, group, decided, n, near), e);
+	}
+	base_cache_release(p->shelf, leader);
+	return rc;
+}
+
+/* The largest group first: it has a base in any case. */
+static int by_members(const void *a, const void *b, void *groups)
+{
+	const struct group *of = groups;
+	int i = *(const int *)a, j = *(const int *)b;
+
+	if (of[i].members != of[j].members)
+		return of[i].members > of[j].members ? -1 : 1;
+	return i - j;
+}
+
+static int groups_decide(struct packer *p, struct err *e)
+{
+	int *order = malloc((p->ngroups + 1) * sizeof(*order));
+	int rc = order ? 0 : err_set(e, "out of memory");
+
+	for (size_t i = 0; !rc && i < p->ngroups; i++)
+		order[i] = i;
+	if (!rc)
+		qsort_r(order, p->ngroups, sizeof(*order), by_members, p->groups);
+	for (size_t i = 0; !rc && i < p->ngroups; i++)
+		rc = group_decide(p, order[i], order, i, e);
+	free(order);
+	return rc;
+}
+
+/* --- packing --- */
+
+static int as_fields(const struct cached_base *base, const struct buf *xml, struct packed *f, struct err *e)
+{
+	struct buf diff = {0}, again = {0};
+	int rc = field_layout_encode(&base->layout, &base->lines, xml->data, xml->len, &diff);
+
+	if (rc)
+		err_set(e, rc > 0 ? "does not fit the field layout that was learned from it" : "out of memory");
+	else
+		rc = field_layout_decode(&base->layout, &base->lines, diff.data ? diff.data : "", diff.len, xml->len,
+					 &again, e);
+	if (!rc && (again.len != xml->len || memcmp(again.data, xml->data, xml->len)))
+		rc = err_set(e, "rebuilding it from its encoding gave another text");
+	f->kind = PACKED_FIELDS;
+	f->bytes = diff.len;
+	buf_free(&diff);
+	buf_free(&again);
+	return rc ? -1 : 0;
+}
+
+/* pack_make rebuilds the text and compares. */
+static int as_pack(const struct cached_base *base, const struct buf *xml, struct packed *f, struct err *e)
+{
+	struct pack p;
+
+	if (pack_make(base ? base->text : NULL, base ? base->len : 0, xml->data, xml->len, &p, e))
+		return -1;
+	f->kind = base ? PACKED_PATCH : PACKED_BASE;
+	f->bytes = p.bytes.len;
+	buf_free(&p.bytes);
+	return 0;
+}
+
+static int xml_pack(const struct packer *p, const struct cached_base *base, size_t file, const struct buf *xml,
+		    struct err *e)
+{
+	struct packed *f = &p->packing.files[file];
+	const struct group *g = &p->groups[f->group];
+	char sha256[HASH_HEX];
+	int rc;
+
+	hash_hex(xml->data, xml->len, sha256);
+	if (strcmp(sha256, f->sha256))
+		return err_set(e, "the file changed while it was being packed");
+	if (g->against >= 0)
+		rc = as_pack(base, xml, f, e);
+	else
+		rc = g->leader == (int)file ? as_pack(NULL, xml, f, e) : as_fields(base, xml, f, e);
+	if (!rc && f->kind == PACKED_PATCH && f->bytes > g->alone / 2)
+		rc = as_pack(NULL, xml, f, e);
+	f->base = f->kind == PACKED_BASE ? -1 : p->groups[base->base].leader;
+	return rc;
+}
+
+static int file_pack(struct packer *p, size_t file, struct err *e)
+{
+	struct packed *f = &p->packing.files[file];
+	const struct group *g = &p->groups[f->group];
+	const struct cached_base *base;
+	struct buf xml;
+	int rc;
+
+	if (read_xml(f->file, &xml, e))
+		return -1;
+	base = base_cache_acquire(p->shelf, g->against >= 0 ? g->against : f->group);
+	if ((rc = xml_pack(p, base, file, &xml, e)))
+		err_within(e, "%s", f->file);
+	base_cache_release(p->shelf, base);
+	buf_free(&xml);
+	return rc;
+}
+
+static int forms_weigh(struct packer *p, struct err *e)
+{
+	for (size_t i = 0; i < p->ngroups; i++) {
+		const struct cached_base *leader;
+		size_t bytes;
+		int rc;
+
+		if (p->groups[i].against >= 0 || p->groups[i].members == 1)
+			continue;
+		leader = base_cache_acquire(p->shelf, i);
+		rc = form_bytes(&leader->layout, &bytes, e);
+		base_cache_release(p->shelf, leader);
+		if (rc)
+			return -1;
+		p->packing.form_bytes += bytes;
+	}
+	return 0;
+}
+
+static int each_file(struct packer *p, const char *what, int (*do_it)(struct packer *, size_t, struct err *),
+		     struct err *e)
+{
+	int rc = 0;
+
+	progress_start(&p->progress, what, p->packing.n);
+	for (size_t i = 0; !rc && i < p->packing.n; i++) {
+		rc = do_it(p, i, e);
+		progress_step(&p->progress, 1);
+	}
+	progress_end(&p->progress);
+	return rc;
+}
+
+int packing_run(char *const *files, size_t n, struct packing *out, struct err *e)
+{
+	struct packer p = { .packing.n = n, .shelf = base_cache_new(n) };
+	int rc = -1;
+
+	p.packing.files = calloc(n, sizeof(*p.packing.files));
+	p.groups = calloc(n, sizeof(*p.groups));
+	if (!p.shelf || !p.packing.files || !p.groups) {
+		err_set(e, "out of memory");
+		goto done;
+	}
+	for (size_t i = 0; i < n; i++)
+		p.packing.files[i].file = files[i];
+	if (each_file(&p, "comparing", file_gather, e) || groups_decide(&p, e) ||
+	    each_file(&p, "packing", file_pack, e) || forms_weigh(&p, e))
+		goto done;
+	*out = p.packing;
+	p.packing.files = NULL;
+	rc = 0;
+done:
+	free(p.packing.files);
+	free(p.groups);
+	base_cache_free(p.shelf);
+	return rc;
+}
+
+void packing_free(struct packing *p)
+{
+	free(p->files);
+	*p = (struct packing){0};
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "rankfile.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "numbers.h"
+#include "map/rankfile/rankfile.h"
+
+typedef int each_fn(void *data, const char *format, struct err *e);
+
+static int formats_each(const char *formats, each_fn *each, void *data, struct err *e)
+{
+	char *copy = strdup(formats), *save = NULL;
+	int rc = copy ? 0 : err_set(e, "out of memory");
+
+	for (char *one = copy ? strtok_r(copy, ",", &save) : NULL; one && !rc; one = strtok_r(NULL, ",", &save))
+		rc = each(data, one, e);
+	free(copy);
+	return rc;
+}
+
+static bool several(const struct rankfile_output *o)
+{
+	return strchr(o->formats, ',');
+}
+
+static int check_one(void *data, const char *format, struct err *e)
+{
+	(void) data;
+	return rankfile_check(format, e);
+}
+
+int rankfile_output_check(const struct rankfile_output *o, struct err *e)
+{
+	if (formats_each(o->formats, check_one, NULL, e))
+		return -1;
+	if ((several(o) || o->env) && !o->file)
+		return err_set(e, "%s requires -o FILE", o->env ? "--env" : "more than one format");
+	return 0;
+}
+
+struct outgoing {
+	const struct cmd *c;
+	const struct rankfile_output *o;
+	struct places *places;
+	const struct mapping *mapping;
+	struct buf env;
+};
+
+/* The launcher may have another working directory: its environment gets absolute paths. */
+static int env_add(struct outgoing *out, const char *format, const char *file, struct err *e)
+{
+	char path[PATH_MAX];
+
+	if (!realpath(file, path))
+		return err_set(e, "%s: %s", file, strerror(errno));
+	return rankfile_env(format, out->places, out->mapping, path, &out->env, e);
+}
+
+static int write_one(void *data, const char *format, struct err *e)
+{
+	struct outgoing *out = data;
+	char file[PATH_MAX];
+	struct buf text = {0};
+	int rc;
+
+	snprintf(file, sizeof(file), several(out->o) ? "%s.%s" : "%s", out->o->file ? out->o->file : "", format);
+	if (rankfile_wants_numbers(format) && !out->places->numbers &&
+	    numbers_load(out->c, out->o->topology, out->places, e))
+		return err_within(e, "%s", format);
+	rc = rankfile_write(format, out->places, out->mapping, &text, e);
+	if (!rc)
+		rc = cmd_write(*file ? file : NULL, &text, e);
+	buf_free(&text);
+	return rc || !out->o->env ? rc : env_add(out, format, file, e);
+}
+
+int rankfile_output_write(const struct cmd *c, const struct rankfile_output *o, struct places *p,
+			  const struct mapping *m, struct err *e)
+{
+	struct outgoing out = { .c = c, .o = o, .places = p, .mapping = m };
+	int rc = formats_each(o->formats, write_one, &out, e);
+
+	if (!rc && o->env)
+		rc = cmd_write(o->env, &out.env, e);
+	buf_free(&out.env);
+	return rc;
+}

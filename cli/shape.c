@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cmd.h"
+#include "child.h"
+#include "xml.h"
+#include "shape/inventory.h"
+#include "hwview/machine.h"
+
+static const struct argp argp = {
+	NULL, cmd_parse_args, "FILE.xml...",
+	"Print the synthetic strings of topologies at each precision, and "
+	"whether hwloc's own syntax can express them.", NULL, NULL, NULL,
+};
+
+static const struct {
+	const char *name;
+	size_t offset;
+} precisions[] = {
+	{ "cores", offsetof(struct strings, cores) },
+	{ "hierarchy", offsetof(struct strings, hierarchy) },
+	{ "detail", offsetof(struct strings, detail) },
+	{ "allocation", offsetof(struct strings, allocation) },
+};
+#define PRECISIONS (sizeof(precisions) / sizeof(precisions[0]))
+
+struct told {
+	const char *file;
+	struct strings strings;
+	bool hwloc[PRECISIONS];		/* hwloc's own syntax can express it */
+};
+
+static const char *text_at(const struct strings *s, size_t precision)
+{
+	return *(char *const *) ((const char *) s + precisions[precision].offset);
+}
+
+/* In a child: the topology of a synthetic string, as XML. */
+static int draw(const void *given, struct buf *out, struct err *e)
+{
+	hwloc_topology_t t;
+
+	if (hwloc_topology_init(&t) || hwloc_topology_set_all_types_filter(t, HWLOC_TYPE_FILTER_KEEP_ALL) ||
+	    hwloc_topology_set_synthetic(t, given) || hwloc_topology_load(t))
+		return err_set(e, "hwloc does not accept this synthetic string");
+	return machine_export(t, out, e);
+}
+
+/* hwloc can express a string if the topology that it builds from it has the same string. */
+static bool hwloc_says(const char *text, size_t precision)
+{
+	struct strings drawn = {0};
+	struct buf xml = {0};
+	bool same = cmd_child(draw, text, &xml, NULL) == 0 && xml_strings(&xml, "", &drawn, NULL) == 0 &&
+		    !strcmp(text_at(&drawn, precision), text);
+
+	strings_free(&drawn);
+	buf_free(&xml);
+	return same;
+}
+
+static int tell(const char *file, struct told *out, struct err *e)
+{
+	struct told t = { .file = file };
+
+	if (xml_file_strings(file, &t.strings, e))
+		return -1;
+	for (size_t i = 0; i < PRECISIONS; i++)
+		t.hwloc[i] = hwloc_says(text_at(&t.strings, i), i);
+	*out = t;
+	return 0;
+}
+
+static void print_block(const struct told *t)
+{
+	bool colour = isatty(STDOUT_FILENO);
+	char name[SHAPE_NAME];
+
+	shape_name(t->strings.allocation, name);
+	printf("%s%s%s: %u cores, %u PUs, %s\n", colour ? "\033[1m" : "", t->file, colour ? "\033[0m" : "",
+	       t->strings.ncores, t->strings.npus, name);
+	for (size_t i = 0; i < PRECISIONS; i++)
+		printf("  %-10s  %s%-5s%s  %s\n", precisions[i].name,
+		       !colour		     ? ""
+			       : t->hwloc[i] ? "\033[32m"
+					     : "\033[33m",
+		       t->hwloc[i] ? "hwloc" : "ours", colour ? "\033[0m" : "", text_at(&t->strings, i));
+}
+
+static json_t *as_json(const struct told *t)
+{
+	char name[SHAPE_NAME];
+	json_t *j;
+
+	shape_name(t->strings.allocation, name);
+	j = json_pack("{s:s, s:i, s:i, s:s}", "file", t->file, "ncores", (int) t->strings.ncores, "npus", (int) t->strings.npus,
+		      "shape", name);
+	for (size_t i = 0; i < PRECISIONS; i++)
+		json_object_set_new(j, precisions[i].name,
+				    json_pack("{s:s, s:b}", "text", text_at(&t->strings, i), "hwloc", (int) t->hwloc[i]));
+	return j;
+}
+
+int cmd_shape(struct cmd *c, int argc, char **argv, struct err *e)
+{
+	json_t *files = json_array(), *answer = json_pack("{s:o}", "files", files);
+	struct words words = { .what = "FILE" };
+	int rc = cmd_parse(c, &argp, &words, argc, argv, e);
+
+	for (int i = 0; rc == 0 && i < words.n; i++) {
+		struct told t;
+
+		if (tell(words.list[i], &t, e)) {
+			log_error("shape: %s", e->text);
+			c->status = EXIT_FAILURE;
+			continue;
+		}
+		if (c->json)
+			json_array_append_new(files, as_json(&t));
+		else
+			print_block(&t);
+		strings_free(&t.strings);
+	}
+	if (rc == 0 && c->json)
+		rc = cmd_print_json(answer, e);
+	json_decref(answer);
+	return rc;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "cores.h"
+#include "facts.h"
+#include "past.h"
+#include "summary.h"
+#include "target.h"
+#include "hwview/draw.h"
+
+#define LINE 512
+#define LEGEND "L#: hwloc's logical index. White: caches and PUs; pink: memory; grey: cores; olive: PCI devices"
+
+enum form { FORM_SUMMARY, FORM_XML = 0x200, FORM_CANONICAL, FORM_SVG, FORM_SYNTHETIC, FORM_FACTS, OPT_CORES, OPT_JOB };
+
+/* Precisions, each with its member in the registry's answer. */
+static const struct precision {
+	const char *name, *member;
+} precisions[] = {
+	{ "hierarchy", "hierarchy" }, { "cores", "cores_only" }, { "detail", "detail" }, { "allocation", "allocation" },
+};
+#define PRECISIONS (sizeof(precisions) / sizeof(precisions[0]))
+
+struct args {
+	enum form form;
+	struct target target;
+	const struct precision *precision;
+	const char *cores, *output;
+	unsigned job;		/* 0: none */
+};
+
+static const struct argp_option options[] = {
+	{ "xml", FORM_XML, NULL, 0, "The exported XML, as the node sent it", 0 },
+	{ "canonical", FORM_CANONICAL, NULL, 0, "The XML without what changes between exports of one unchanged node", 0 },
+	{ "svg", FORM_SVG, NULL, 0, "A drawing", 0 },
+	{ "synthetic", FORM_SYNTHETIC, "PRECISION", OPTION_ARG_OPTIONAL,
+	  "The topology as a synthetic string: hierarchy (default), cores, "
+	  "detail or allocation", 0 },
+	{ "facts", FORM_FACTS, NULL, 0, "Serial numbers, addresses, memory, versions", 0 },
+	{ "cores", OPT_CORES, "LIST", 0, "Highlight these cores in the drawing, e.g. 0-3,8", 0 },
+	{ "job", OPT_JOB, "ID", 0, "Highlight the cores of this running job; with --cores, label them as this job's", 0 },
+	{ "output", 'o', "FILE", 0, "Write to FILE instead of standard output", 0 },
+	{0},
+};
+
+static const struct precision *find_precision(const char *name)
+{
+	for (size_t i = 0; i < PRECISIONS; i++)
+		if (!strcmp(precisions[i].name, name))
+			return &precisions[i];
+	return NULL;
+}
+
+static void set_node(struct args *a, const char *text, struct argp_state *state)
+{
+	struct err e;
+
+	if (target_parse(text, &a->target, &e))
+		argp_error(state, "%s", e.text);
+}
+
+static void check(const struct args *a, struct argp_state *state)
+{
+	if (!*a->target.node)
+		argp_error(state, "a NODE is required");
+	if (a->cores && a->form != FORM_SVG)
+		argp_error(state, "--cores requires --svg");
+	if (a->job && a->form != FORM_SVG)
+		argp_error(state, "--job requires --svg");
+	if (a->output && (a->form == FORM_SUMMARY || a->form == FORM_FACTS))
+		argp_error(state, "--output requires --xml, --canonical, --svg or --synthetic");
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct args *a = state->input;
+
+	switch (key) {
+	case FORM_SYNTHETIC:
+		if (!(a->precision = find_precision(arg ? arg : "hierarchy")))
+			argp_error(state, "--synthetic: '%s' is not hierarchy, cores, detail or allocation", arg);
+		/* fall through */
+	case FORM_XML:
+	case FORM_CANONICAL:
+	case FORM_SVG:
+	case FORM_FACTS:
+		return a->form = key, 0;
+	case OPT_CORES:
+		return a->cores = arg, 0;
+	case OPT_JOB:
+		return a->job = cmd_arg_number(state, "--job", arg, 1), 0;
+	case 'o':
+		return a->output = arg, 0;
+	case ARGP_KEY_ARG:
+		if (*a->target.node)
+			return ARGP_ERR_UNKNOWN;
+		return set_node(a, arg, state), 0;
+	case ARGP_KEY_END:
+		return check(a, state), 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+	options, parse, "NODE[@WHEN]", "Show one node, now or at a time in the past.", NULL, NULL, NULL,
+};
+
+static int get_xml(const struct cmd *c, const struct args *a, struct buf *out, struct err *e)
+{
+	struct buf path = {0};
+	int rc;
+
+	target_path(&a->target, a->form == FORM_CANONICAL ? "canonical" : NULL, &path);
+	rc = path.failed ? err_set(e, "out of memory") : cmd_get(c, path.data, out, e);
+	buf_free(&path);
+	return rc;
+}
+
+static json_t *of_the_past(const struct cmd *c, const struct args *a, struct err *e)
+{
+	struct buf xml = {0};
+	struct tree *tree;
+	json_t *j = NULL;
+
+	if (get_xml(c, a, &xml, e))
+		return NULL;
+	if ((tree = tree_parse(xml.data, xml.len, a->target.node, e)))
+		j = a->form == FORM_FACTS ? past_facts(tree, &a->target, e) : past_describe(&xml, tree, &a->target, e);
+	tree_free(tree);
+	buf_free(&xml);
+	return j;
+}
+
+/* The registry's answer about a node, or its facts if these were requested. */
+static json_t *get_words(const struct cmd *c, const struct args *a, struct err *e)
+{
+	return *a->target.at ? of_the_past(c, a, e)
+			     : cmd_get_node(c, a->target.node, a->form == FORM_FACTS ? "/facts" : "", e);
+}
+
+static int show_summary(const struct cmd *c, const struct args *a, const json_t *node, struct err *e)
+{
+	json_t *drift = NULL;
+	int rc = -1;
+
+	if (*a->target.at || (drift = cmd_get_node(c, a->target.node, "/drift", e)))
+		rc = summary_print(node, drift, e);
+	json_decref(drift);
+	return rc;
+}
+
+static int show_synthetic(const struct cmd *c, const struct args *a, const json_t *node, struct err *e)
+{
+	const char *text = json_string_value(json_object_get(node, a->precision->member));
+	char *json = NULL;
+	struct buf line = {0};
+	json_t *j;
+	int rc;
+
+	if (!text)
+		return err_set(e, "%s: the registry's answer has no %s", a->target.node, a->precision->name);
+	if (c->json) {
+		j = json_pack("{s:s, s:s}", "node", a->target.node, a->precision->name, text);
+		line.failed = !(json = json_dumps(j, JSON_INDENT(2)));
+		json_decref(j);
+	}
+	buf_printf(&line, "%s\n", json ? json : text);
+	free(json);
+	rc = line.failed ? err_set(e, "out of memory") : cmd_write(a->output, &line, e);
+	buf_free(&line);
+	return rc;
+}
+
+static int show_words(const struct cmd *c, const struct args *a, struct err *e)
+{
+	json_t *words = get_words(c, a, e);
+	int rc;
+
+	if (!words)
+		return -1;
+	if (a->form == FORM_SYNTHETIC)
+		rc = show_synthetic(c, a, words, e);
+	else if (c->json)
+		rc = cmd_print_json(words, e);
+	else if (a->form == FORM_FACTS)
+		rc = facts_print(json_object_get(words, "facts"), e);
+	else
+		rc = show_summary(c, a, words, e);
+	json_decref(words);
+	return rc;
+}
+
+/* The cores of a job on one node, for cores_job. */
+struct cores_there {
+	const char *node;
+	struct buf cores;
+};
+
+static int add_cores(void *there, const char *host, const char *cores, struct err *e)
+{
+	struct cores_there *t = there;
+
+	if (!strcmp(host, t->node))
+		buf_puts(&t->cores, cores);
+	return t->cores.failed ? err_set(e, "out of memory") : 0;
+}
+
+static int load_cores(void *there, const job_info_t *job, struct err *e)
+{
+	struct cores_there *t = there;
+
+	if (cores_each(job, add_cores, there, e))
+		return -1;
+	return t->cores.len ? 0 : err_set(e, "the job has no cores on %s", t->node);
+}
+
+/* The node and the time of the drawing. */
+static int caption_node(const struct cmd *c, const struct args *a, char line[static LINE], struct err *e)
+{
+	char since[WHEN_MAX];
+	json_t *node;
+
+	if (*a->target.at) {
+		snprintf(line, LINE, "%s as of %s", a->target.node, when_local(a->target.at, since));
+		return 0;
+	}
+	if (!(node = cmd_get_node(c, a->target.node, "", e)))
+		return -1;
+	snprintf(line, LINE, "%s, unchanged since %s", a->target.node,
+		 when_local(cmd_text(node, "topology_since"), since));
+	json_decref(node);
+	return 0;
+}
+
+static int show_drawing(const struct cmd *c, const struct args *a, const struct buf *xml, struct err *e)
+{
+	struct cores_there job = { .node = a->target.node };
+	struct buf drawing = {0}, coloured = {0};
+	char of[LINE];
+	int rc = caption_node(c, a, of, e);
+
+	if (rc == 0 && a->job && !a->cores)
+		rc = cores_job(a->job, load_cores, &job, e);
+
+	const char *cores = a->cores ? a->cores : job.cores.data;
+	const char *caption[DRAW_LINES] = { of, LEGEND, NULL };
+
+	if (cores) {
+		buf_printf(&coloured, "Dark green: core%s %s", strpbrk(cores, ",-") ? "s" : "", cores);
+		if (a->job)
+			buf_printf(&coloured, " of job %u", a->job);
+		caption[1] = coloured.data;
+		caption[2] = LEGEND;
+	}
+	if (rc == 0 && (rc = coloured.failed ? err_set(e, "out of memory") : 0) == 0 &&
+	    draw_svg(xml->data, xml->len, cores, caption, &drawing, e))
+		rc = err_within(e, "%s", a->target.node);
+	if (rc == 0)
+		rc = cmd_write(a->output, &drawing, e);
+	buf_free(&job.cores);
+	buf_free(&coloured);
+	buf_free(&drawing);
+	return rc;
+}
+
+static int show_document(const struct cmd *c, const struct args *a, struct err *e)
+{
+	struct buf xml = {0};
+	int rc = get_xml(c, a, &xml, e);
+
+	if (rc == 0)
+		rc = a->form == FORM_SVG ? show_drawing(c, a, &xml, e) : cmd_write(a->output, &xml, e);
+	buf_free(&xml);
+	return rc;
+}
+
+int cmd_show(struct cmd *c, int argc, char **argv, struct err *e)
+{
+	struct args a = { .form = FORM_SUMMARY };
+
+	if (cmd_parse(c, &argp, &a, argc, argv, e))
+		return -1;
+	return a.form == FORM_XML || a.form == FORM_CANONICAL || a.form == FORM_SVG ? show_document(c, &a, e)
+										    : show_words(c, &a, e);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "table.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+
+#define GAP 2			/* between two columns */
+#define NARROWEST 12		/* columns are not truncated below that width */
+#define CUT_MARK "..."
+
+struct cell {
+	size_t at;		/* in text */
+	enum table_colour colour;
+};
+
+struct table {
+	const struct table_column *columns;
+	size_t ncolumns;
+	struct buf text;	/* of all cells, each with its NUL */
+	struct buf cells;	/* struct cell[] */
+};
+
+static const char *const colours[] = {
+	[COLOUR_NONE] = "", [COLOUR_BOLD] = "\033[1m", [COLOUR_FAINT] = "\033[2m", [COLOUR_RED] = "\033[31m",
+	[COLOUR_YELLOW] = "\033[33m", [COLOUR_GREEN] = "\033[32m",
+};
+
+struct table *table_new(const struct table_column *columns)
+{
+	struct table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->columns = columns;
+	while (t->ncolumns < TABLE_COLUMNS && columns[t->ncolumns].head)
+		t->ncolumns++;
+	return t;
+}
+
+void table_free(struct table *t)
+{
+	if (!t)
+		return;
+	buf_free(&t->text);
+	buf_free(&t->cells);
+	free(t);
+}
+
+/* Control characters of ASCII, and those that UTF-8 writes as C2 80 to C2 9F. */
+static void disarm(unsigned char *s)
+{
+	for (; *s; s++) {
+		if (*s < ' ' || *s == 0x7f)
+			*s = '?';
+		else if (*s == 0xc2 && (s[1] & 0xe0) == 0x80)
+			s[0] = s[1] = '?';
+	}
+}
+
+void table_cell(struct table *t, const char *fmt, ...)
+{
+	struct cell cell = {0};
+	va_list ap;
+	char *text;
+	int n;
+
+	if (!t)
+		return;
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0) {
+		t->text.failed = true;
+		return;
+	}
+	disarm((unsigned char *) text);
+	cell.at = t->text.len;
+	buf_add(&t->text, text, n + 1);
+	buf_add(&t->cells, &cell, sizeof(cell));
+	free(text);
+}
+
+void table_colour(struct table *t, enum table_colour colour)
+{
+	if (t && t->cells.len)
+		((struct cell *) (t->cells.data + t->cells.len))[-1].colour = colour;
+}
+
+void table_severity(struct table *t, const char *severity)
+{
+	table_colour(t,
+		     !strcmp(severity, "capacity")	   ? COLOUR_RED
+			     : !strcmp(severity, "wiring") ? COLOUR_YELLOW
+							   : COLOUR_NONE);
+}
+
+/* The number of UTF-8 characters. */
+static size_t width_of(const char *s)
+{
+	size_t n = 0;
+
+	for (; *s; s++)
+		n += (*s & 0xc0) != 0x80;
+	return n;
+}
+
+static size_t cells(const struct table *t, const struct cell **list)
+{
+	*list = (const struct cell *) t->cells.data;
+	return t->cells.len / sizeof(**list);
+}
+
+static void measure(const struct table *t, size_t *widths)
+{
+	const struct cell *list;
+	size_t n = cells(t, &list);
+
+	for (size_t c = 0; c < t->ncolumns; c++)
+		widths[c] = width_of(t->columns[c].head);
+	for (size_t i = 0; i < n; i++) {
+		size_t w = width_of(t->text.data + list[i].at), *widest = &widths[i % t->ncolumns];
+
+		if (w > *widest)
+			*widest = w;
+	}
+}
+
+/* The widest column that may be truncated, or -1. */
+static long widest_cut(const struct table *t, const size_t *widths)
+{
+	long widest = -1;
+
+	for (size_t c = 0; c < t->ncolumns; c++)
+		if (t->columns[c].form == TABLE_CUT && widths[c] > NARROWEST &&
+		    (widest < 0 || widths[c] > widths[widest]))
+			widest = c;
+	return widest;
+}
+
+static void narrow(const struct table *t, FILE *out, size_t *widths)
+{
+	size_t total = GAP * (t->ncolumns - 1);
+	struct winsize terminal;
+	long c;
+
+	if (ioctl(fileno(out), TIOCGWINSZ, &terminal) || !terminal.ws_col)
+		return;
+	for (size_t i = 0; i < t->ncolumns; i++)
+		total += widths[i];
+	for (; total > terminal.ws_col && (c = widest_cut(t, widths)) >= 0; total--)
+		widths[c]--;
+}
+
+static void print_text(const char *text, size_t width, FILE *out)
+{
+	size_t n = 0;
+
+	if (width_of(text) <= width) {
+		fputs(text, out);
+		return;
+	}
+	for (; n < width - strlen(CUT_MARK) || (*text & 0xc0) == 0x80; text++) {
+		putc(*text, out);
+		n += (text[1] & 0xc0) != 0x80;
+	}
+	fputs(CUT_MARK, out);
+}
+
+/* Padding is written only before a further cell, so that no line ends in blanks. */
+static void print_row(const struct table *t, const char *const *texts, const enum table_colour *hues,
+		      const size_t *widths, FILE *out)
+{
+	size_t owed = 0;
+
+	for (size_t c = 0; c < t->ncolumns; c++) {
+		size_t have = width_of(texts[c]), pad = have < widths[c] ? widths[c] - have : 0;
+		bool right = t->columns[c].form == TABLE_RIGHT;
+
+		owed += right ? pad : 0;
+		if (have) {
+			fprintf(out, "%*s%s", (int) owed, "", colours[hues[c]]);
+			print_text(texts[c], widths[c], out);
+			fputs(hues[c] ? "\033[0m" : "", out);
+			owed = 0;
+		}
+		owed += (right ? 0 : pad) + GAP;
+	}
+	putc('\n', out);
+}
+
+static void print_head(const struct table *t, const char **texts, enum table_colour *hues, const size_t *widths,
+		       bool colour, FILE *out)
+{
+	for (size_t c = 0; c < t->ncolumns; c++) {
+		texts[c] = t->columns[c].head;
+		hues[c] = colour ? COLOUR_BOLD : COLOUR_NONE;
+	}
+	if (**texts)
+		print_row(t, texts, hues, widths, out);
+}
+
+static void print_rows(const struct table *t, const char **texts, enum table_colour *hues, const size_t *widths,
+		       bool colour, FILE *out)
+{
+	const struct cell *list;
+	size_t n = cells(t, &list);
+
+	for (size_t i = 0; i < n; i++) {
+		size_t c = i % t->ncolumns;
+
+		texts[c] = t->text.data + list[i].at;
+		hues[c] = colour ? list[i].colour : COLOUR_NONE;
+		if (c + 1 == t->ncolumns)
+			print_row(t, texts, hues, widths, out);
+	}
+}
+
+int table_print(const struct table *t, FILE *out)
+{
+	const char *none = getenv("NO_COLOR"), *texts[TABLE_COLUMNS];
+	bool colour = isatty(fileno(out)) && !(none && *none);
+	enum table_colour hues[TABLE_COLUMNS];
+	size_t widths[TABLE_COLUMNS];
+
+	if (!t || t->text.failed || t->cells.failed)
+		return -1;
+	measure(t, widths);
+	narrow(t, out, widths);
+	print_head(t, texts, hues, widths, colour, out);
+	print_rows(t, texts, hues, widths, colour, out);
+	return fflush(out) || ferror(out) ? -1 : 0;
+}
+
+int table_finish(struct table *t, struct err *e)
+{
+	int rc = table_print(t, stdout);
+
+	table_free(t);
+	return rc ? err_set(e, "cannot write the table to standard output") : 0;
+}

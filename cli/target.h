@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_CLI_TARGET_H
+#define TOPIARY_CLI_TARGET_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define WHEN_MAX 40
+
+/*
+ * Parse a time on the command line: "2026-11-20" (midnight), "2026-11-20 14:00", "2026-11-20 14:00:05", in local time,
+ * or RFC 3339 with a zone. Without a fraction it is the end of that second, so that times printed by `topiary history`
+ * can be used as they are. out is RFC 3339 in UTC. 0 or -1.
+ */
+int when_parse(const char *words, char out[static WHEN_MAX], struct err *e);
+
+/*
+ * Convert the registry's RFC 3339 to local time: "2026-11-20 14:00:05"; "-" for NULL, other text unchanged. Returns
+ * out.
+ */
+const char *when_local(const char *utc, char out[static WHEN_MAX]);
+
+/* NODE or NODE@WHEN. */
+struct target {
+	char node[256];
+	char at[WHEN_MAX];	/* "" for now */
+};
+
+int target_parse(const char *text, struct target *out, struct err *e);
+
+/*
+ * Append the path of its XML to out: form is "canonical", or NULL for the XML as sent. On failure out->failed is set.
+ */
+void target_path(const struct target *t, const char *form, struct buf *out);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/log.h"
+#include "cmd.h"
+
+static const struct command {
+	const char *name, *help;
+	int (*run)(struct cmd *c, int argc, char **argv, struct err *e);
+} commands[] = {
+	{ "nodes", "List the nodes in the registry", cmd_nodes },
+	{ "shapes", "List the shapes of nodes", cmd_shapes },
+	{ "show", "Show one node: a summary, its XML, its shape or a drawing", cmd_show },
+	{ "history", "List a node's exports and what changed in each", cmd_history },
+	{ "facts", "Look up serial numbers, addresses, memory, kernels", cmd_facts },
+	{ "diff", "Compare two nodes, two times of a node, or two files", cmd_diff },
+	{ "drift", "List nodes that have drifted from their class", cmd_drift },
+	{ "verify", "Check a node against its class, for a health check", cmd_verify },
+	{ "accept", "Accept a node's current state as the baseline of its class", cmd_accept },
+	{ "fsck", "Check that every stored document can be rebuilt", cmd_fsck },
+	{ "shape", "Print synthetic strings of XML files, offline", cmd_shape },
+	{ "pack", "Encode XML files as the registry would, offline", cmd_pack },
+	{ "snapshot", "Write the snapshot for slurmctld", cmd_snapshot },
+	{ "matrix", "Read, add up, convert or generate communication matrices", cmd_matrix },
+	{ "fabric", "Show, draw, convert, import or compare a network fabric", cmd_fabric },
+	{ "map", "Map a job's ranks to its cores and write a rank file", cmd_map },
+	{ "why", "Explain why a job has its cores, or why it waits", cmd_why },
+	{ "replay", "Replay past jobs under other policies, offline", cmd_replay },
+};
+
+#define COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static int usage(FILE *out)
+{
+	fputs("Usage: topiary COMMAND [OPTION...]\n\n", out);
+	for (size_t i = 0; i < COUNT; i++)
+		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+	fputs("\nUse `topiary COMMAND --help` for the options of a command and `topiary --version` for the version.\n",
+	      out);
+	return out == stdout ? EXIT_SUCCESS : EX_USAGE;
+}
+
+static int run(const struct command *command, struct cmd *c, int argc, char **argv)
+{
+	struct err e = {""};
+	char name[32];
+	int rc;
+
+	snprintf(name, sizeof(name), "topiary %s", command->name);
+	argv[0] = name;
+	rc = command->run(c, argc, argv, &e);
+	settings_free(&c->settings);
+	if (rc)
+		log_error("%s: %s", command->name, e.text);
+	return rc && !c->status ? EXIT_FAILURE : c->status;
+}
+
+int main(int argc, char **argv)
+{
+	struct cmd c = {0};
+	int at;
+
+	log_open("topiary");
+	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-?")))
+		return usage(stdout);
+	if (argc > 1 && !strcmp(argv[1], "--version"))
+		return puts("topiary " TOPIARY_VERSION) == EOF ? EXIT_FAILURE : EXIT_SUCCESS;
+	if ((at = cmd_parse_common(&c, argc, argv)) == argc)
+		return usage(stderr);
+	for (size_t i = 0; i < COUNT; i++)
+		if (!strcmp(argv[at], commands[i].name))
+			return run(&commands[i], &c, argc - at, argv + at);
+	log_error("unknown command '%s'; see `topiary --help`", argv[at]);
+	return EX_USAGE;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "changes.h"
+#include "hwcmp/compare.h"
+
+/* Smaller values are severities: identity (0: none), cosmetic 1, wiring 2, capacity 3. */
+#define STATUS_UNKNOWN 4
+#define SECONDS 10
+
+enum { OPT_MODE = 0x200, OPT_AGAINST, OPT_SEVERITY, OPT_VERBOSE };
+
+struct args {
+	enum verify_mode mode;
+	enum severity least;
+	const char *against, *name;
+	bool verbose;
+};
+
+static const struct argp_option options[] = {
+	{ "mode", OPT_MODE, "MODE", 0, "strict (default), allow-extra, allow-missing or ignore", 0 },
+	{ "against", OPT_AGAINST, "FILE", 0, "Compare with this XML file, without the registry", 0 },
+	{ "severity", OPT_SEVERITY, "SEVERITY", 0, "Ignore changes below cosmetic, wiring (default) or capacity", 0 },
+	{ "verbose", OPT_VERBOSE, NULL, 0, "Also report success", 0 },
+	{0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct args *a = state->input;
+	int value;
+
+	switch (key) {
+	case OPT_MODE:
+		if ((value = verify_mode_parse(arg)) < 0)
+			argp_error(state, "unknown mode '%s'", arg);
+		a->mode = value;
+		return 0;
+	case OPT_SEVERITY:
+		if ((value = severity_parse(arg)) <= SEVERITY_IDENTITY)
+			argp_error(state, "unknown severity '%s'", arg);
+		a->least = value;
+		return 0;
+	case OPT_AGAINST:
+		a->against = arg;
+		return 0;
+	case OPT_VERBOSE:
+		a->verbose = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->name)
+			return ARGP_ERR_UNKNOWN;
+		a->name = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+	options, parse, "[NODE]\n--against FILE [FILE]",
+	"Check a node against its class, or a topology against a file, for Slurm's HealthCheckProgram.\v"
+	"The exit status is 0 for no change, 1 for cosmetic changes, 2 for wiring, 3 for capacity, 4 on an error.",
+	NULL, NULL, NULL,
+};
+
+static void on_alarm(int signal)
+{
+	static const char words[] = "topiary: verify: no answer within 10 s\n";
+	ssize_t ignored = write(STDERR_FILENO, words, sizeof(words) - 1);
+
+	(void)signal, (void)ignored;
+	_exit(STATUS_UNKNOWN);
+}
+
+static int changes_of_files(const char *is, const char *expected, struct changes *out, struct err *e)
+{
+	struct tree *a = tree_of_file(expected, e), *b = a ? tree_of_file(is, e) : NULL;
+	int rc = b ? compare_trees(a, b, out, e) : -1;
+
+	tree_free(a);
+	tree_free(b);
+	return rc;
+}
+
+static int changes_of_node(const struct cmd *c, const char *node, struct changes *out, struct err *e)
+{
+	json_t *answer = cmd_get_node(c, node, "/drift", e);
+	int rc = answer ? changes_from_json(json_object_get(answer, "changes"), out, e) : -1;
+
+	json_decref(answer);
+	return rc;
+}
+
+/* Changes that the mode allows, or below the severity, are not reported. */
+static void changes_keep(struct changes *c, const struct args *a)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n; i++) {
+		struct changes one = { &c->list[i], 1 };
+
+		if (changes_verdict(&one, a->mode) >= (int)a->least)
+			c->list[n++] = c->list[i];
+		else
+			change_free(&c->list[i]);
+	}
+	c->n = n;
+}
+
+static int print_json(const char *name, const struct changes *c, int verdict, struct err *e)
+{
+	const char *severity = verdict < 0 ? NULL : severity_name(verdict);
+	json_t *list = changes_to_json(c), *j = NULL;
+	int rc;
+
+	if (list)
+		j = json_pack("{s:s,s:s?,s:O}", "checked", name, "severity", severity, "changes", list);
+	rc = j ? cmd_print_json(j, e) : err_set(e, "%s: not UTF-8, or out of memory", name);
+	json_decref(j);
+	json_decref(list);
+	return rc;
+}
+
+static int print_words(const char *name, const struct changes *c, bool verbose, struct err *e)
+{
+	for (size_t i = 0; i < c->n; i++)
+		change_print(&c->list[i], stdout);
+	if (!c->n && verbose)
+		printf("%s: as expected\n", name);
+	return fflush(stdout) || ferror(stdout) ? err_set(e, "stdout: %s", strerror(errno)) : 0;
+}
+
+static int tell(struct cmd *c, const struct args *a, const char *name, struct changes *changes, struct err *e)
+{
+	int verdict, rc;
+
+	changes_keep(changes, a);
+	verdict = changes_verdict(changes, a->mode);
+	rc = c->json ? print_json(name, changes, verdict, e) : print_words(name, changes, a->verbose, e);
+	if (!rc)
+		c->status = verdict < 0 ? 0 : verdict;
+	return rc;
+}
+
+int cmd_verify(struct cmd *c, int argc, char **argv, struct err *e)
+{
+	struct args a = { .mode = VERIFY_STRICT, .least = SEVERITY_WIRING };
+	char host[HOST_NAME_MAX + 1] = "";
+	struct changes changes;
+	const char *name;
+	int rc;
+
+	c->status = argp_err_exit_status = STATUS_UNKNOWN;
+	if (cmd_parse(c, &argp, &a, argc, argv, e))
+		return -1;
+	signal(SIGALRM, on_alarm);
+	alarm(SECONDS);
+	gethostname(host, sizeof(host) - 1);
+	host[strcspn(host, ".")] = '\0';
+	name = a.name ? a.name : a.against ? c->settings.topology_file : host;
+	rc = a.against ? changes_of_files(name, a.against, &changes, e) : changes_of_node(c, name, &changes, e);
+	if (rc)
+		return -1;
+	rc = tell(c, &a, name, &changes, e);
+	changes_free(&changes);
+	return rc;
+}

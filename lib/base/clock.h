@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_BASE_CLOCK_H
+#define TOPIARY_BASE_CLOCK_H
+
+#include <pthread.h>
+#include <semaphore.h>
+
+/*
+ * Durations are measured by a clock that nobody sets (CLOCK_MONOTONIC): one that is set back by an hour would be an
+ * hour's wait.
+ */
+
+/* In seconds; only differences mean anything. */
+double clock_now(void);
+
+/*
+ * Wait until that time in clock_now at the latest, far in the future if it must be: 0, or ETIMEDOUT. Who waits looks
+ * why it woke.
+ */
+int clock_wait(pthread_cond_t *wake, pthread_mutex_t *lock, double until);
+/* Take a semaphore: 0, or ETIMEDOUT. */
+int clock_take(sem_t *s, double until);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_BIND_PU_TREE_H
+#define TOPIARY_BIND_PU_TREE_H
+
+#include <hwloc.h>
+
+#include "base/err.h"
+#include "bind/request.h"
+
+/* A topology as ranges of its PUs, numbered from 0 in tree order. For place.c, place_grid.c and place_mem.c. */
+struct pu_range {
+	unsigned lo, hi;	/* PUs lo .. hi-1 */
+};
+
+/* An object that has PUs. They are in preorder, the machine first. */
+struct pu_tree_object {
+	hwloc_obj_t obj;
+	struct pu_range pus;
+	unsigned next;		/* the object after its subtree */
+};
+
+struct pu_tree {
+	struct pu_tree_object *object;
+	unsigned n;
+	unsigned *os;		/* the OS index of each PU */
+	unsigned npus;
+	struct pu_range *core;	/* a PU outside any core counts as a core */
+	unsigned ncores;
+	int core_depth;
+};
+
+/* 0, or -1: memory. Free with pu_tree_free. */
+int pu_tree_new(hwloc_topology_t t, struct pu_tree *out, struct err *e);
+void pu_tree_free(struct pu_tree *p);
+
+/*
+ * The domains of a level, named as for hwloc_type_sscanf: all PUs in tree order, divided where the innermost object of
+ * the level changes. PUs outside the level's objects are domains, too. An array of *n for the caller to free; NULL
+ * with an error: no object of that level, memory.
+ */
+struct pu_range *pu_tree_domains(const struct pu_tree *p, const char *level, unsigned *n, struct err *e);
+
+/*
+ * Order items 0 .. n-1, which are at these PUs in ascending order, so that each is as far in the tree from its
+ * predecessors as possible. 0, or -1: memory.
+ */
+int pu_tree_spread(const struct pu_tree *p, const unsigned *pu, unsigned n, unsigned *order, struct err *e);
+
+static inline unsigned pu_range_size(struct pu_range r)
+{
+	return r.hi - r.lo;
+}
+
+/*
+ * Divide n items among k receivers in order: the items of receiver i. The first receivers get one more where k does
+ * not divide n. With fewer items than receivers each gets one, which adjacent receivers share.
+ */
+struct pu_range pu_range_share(unsigned n, unsigned k, unsigned i);
+
+/* The policies, called by place.c; place_mem falls back to place_grid. Arguments as for place_tasks. */
+int place_grid(const struct pu_tree *p, const struct bind_request *r, unsigned ntasks, unsigned cpus,
+	hwloc_bitmap_t *masks, struct err *e);
+int place_mem(const struct pu_tree *p, unsigned ntasks, unsigned cpus, hwloc_bitmap_t *masks, struct err *e);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (C) 2026 The Topiary authors */
+#include "counters.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FIRST_WRITE UINT64_C(1000000000)	/* nanoseconds after the start */
+
+struct counter {
+	uint64_t bytes, messages;
+};
+
+static struct {
+	char path[PATH_MAX];
+	int rank, ranks;
+	uint64_t started, next_write;
+	struct counter *cells;	/* cells[kind * ranks + destination] */
+} state;
+
+static _Thread_local struct counter_list *redirected;
+
+/* Nanoseconds at the last clock tick: cheap to read. */
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return (uint64_t) t.tv_sec * 1000000000 + (uint64_t) t.tv_nsec;
+}
+
+bool counters_name_file(const char *prefix, int rank)
+{
+	return snprintf(state.path, sizeof(state.path), "%s.%d.prof", prefix, rank) < (int) sizeof(state.path);
+}
+
+void counters_start(int rank, int ranks)
+{
+	struct counter *cells = calloc((size_t) COUNTER_KINDS * ranks, sizeof(*cells));
+
+	state.rank = rank;
+	state.ranks = ranks;
+	state.started = now();
+	state.next_write = state.started + FIRST_WRITE;
+	__atomic_store_n(&state.cells, cells, __ATOMIC_RELEASE);
+}
+
+bool counters_active(void)
+{
+	return __atomic_load_n(&state.cells, __ATOMIC_ACQUIRE);
+}
+
+/* The thread that advances the time writes, the others continue. */
+static void write_when_due(void)
+{
+	uint64_t due = __atomic_load_n(&state.next_write, __ATOMIC_RELAXED), at = now();
+
+	if (at >= due && __atomic_compare_exchange_n(&state.next_write, &due, 2 * at - state.started, false,
+	    __ATOMIC_RELAXED,
+						     __ATOMIC_RELAXED))
+		counters_write();
+}
+
+static void list_add(struct counter_list *l, struct counter_entry entry)
+{
+	if (l->n == l->capacity) {
+		size_t capacity = l->capacity ? 2 * l->capacity : 4;
+		struct counter_entry *bigger = realloc(l->entry, capacity * sizeof(*bigger));
+
+		if (!bigger)
+			return;
+		l->entry = bigger;
+		l->capacity = capacity;
+	}
+	l->entry[l->n++] = entry;
+}
+
+void counters_add(enum counter_kind kind, int to, uint64_t bytes)
+{
+	struct counter *cells = __atomic_load_n(&state.cells, __ATOMIC_ACQUIRE), *s;
+
+	if (!cells || to < 0 || to >= state.ranks)
+		return;
+	if (redirected) {
+		list_add(redirected, (struct counter_entry){ kind, to, bytes });
+		return;
+	}
+	s = &cells[(size_t) kind * state.ranks + to];
+	__atomic_fetch_add(&s->bytes, bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&s->messages, 1, __ATOMIC_RELAXED);
+	write_when_due();
+}
+
+void counters_redirect(struct counter_list *into)
+{
+	redirected = into;
+}
+
+void counters_add_list(const struct counter_list *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		counters_add(l->entry[i].kind, l->entry[i].to, l->entry[i].bytes);
+}
+
+static void write_kind(FILE *out, enum counter_kind kind, char letter)
+{
+	const struct counter *s = &state.cells[(size_t) kind * state.ranks];
+
+	for (int r = 0; r < state.ranks; r++)
+		if (s[r].messages)
+			fprintf(out, "%c\t%d\t%d\t%" PRIu64 " bytes\t%" PRIu64 " msgs sent\n", letter, state.rank, r,
+				s[r].bytes,
+				s[r].messages);
+}
+
+static void write_all(FILE *out)
+{
+	fputs("# POINT TO POINT\n", out);
+	write_kind(out, COUNTER_P2P, 'E');
+	write_kind(out, COUNTER_COLLECTIVE, 'I');
+	fputs("# OSC\n", out);
+	write_kind(out, COUNTER_PUT, 'S');
+	write_kind(out, COUNTER_GET, 'R');
+	fputs("# COLLECTIVES\nD\tMPI_COMM_WORLD\tprocs: 0", out);
+	for (int r = 1; r < state.ranks; r++)
+		fprintf(out, ",%d", r);
+	fputc('\n', out);
+}
+
+struct counters_file_stamp counters_file_stamp(void)
+{
+	struct stat st;
+
+	if (stat(state.path, &st))
+		return (struct counters_file_stamp){0};
+	return (struct counters_file_stamp){ st.st_ino, st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec };
+}
+
+bool counters_file_unchanged(struct counters_file_stamp a, struct counters_file_stamp b)
+{
+	return a.inode == b.inode && a.bytes == b.bytes && a.seconds == b.seconds && a.nanoseconds == b.nanoseconds;
+}
+
+void counters_write(void)
+{
+	char part[PATH_MAX + 8];
+	int fd, bad;
+	FILE *out;
+
+	snprintf(part, sizeof(part), "%s.new", state.path);
+	if ((fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0)
+		return;
+	if (!(out = fdopen(fd, "w"))) {
+		close(fd);
+		return;
+	}
+	write_all(out);
+	bad = ferror(out);
+	if (fclose(out) || bad || rename(part, state.path))
+		unlink(part);
+}
+
+void counters_remove_file(void)
+{
+	unlink(state.path);
+}
+
+/* The counters are not freed: another thread may still be adding. */
+void counters_stop(void)
+{
+	__atomic_store_n(&state.cells, NULL, __ATOMIC_RELEASE);
+}
+
+void counters_end(void)
+{
+	if (!counters_active())
+		return;
+	counters_write();
+	counters_stop();
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (C) 2026 The Topiary authors */
+#include <mpi.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "comm_ranks.h"
+#include "counters.h"
+#include "symbol.h"
+
+/*
+ * The standard ABI (MPI 5.0, chapter 20) is a separate library in each MPI, with the same version string as the other.
+ */
+static bool has_standard_abi(const void *of_mpi)
+{
+	Dl_info library;
+
+	return dladdr(of_mpi, &library) && strstr(library.dli_fname, "mpi_abi");
+}
+
+/* The recorder was built with the handles and constants of one ABI: calls of any other are only passed on. */
+static bool is_supported_mpi(void)
+{
+	int (*version)(char *text, int *len) = (int (*)(char *, int *)) symbol_next("PMPI_Get_library_version");
+	char text[MPI_MAX_LIBRARY_VERSION_STRING + 8192] = "";
+	int len = 0;
+
+	if (!version || version(text, &len) != MPI_SUCCESS)
+		return false;
+#if defined(OPEN_MPI)
+	return strstr(text, "Open MPI") && !has_standard_abi((const void *) version);
+#elif defined(MPI_ABI_VERSION)
+	return has_standard_abi((const void *) version);
+#else
+	return !strstr(text, "Open MPI") && !has_standard_abi((const void *) version);
+#endif
+}
+
+/*
+ * Open MPI's own monitoring writes the same file in MPI_Finalize. It sees the messages of Fortran programs, which the
+ * recorder does not; but it breaks MPI_Comm_spawn (4.1 and 5.0), writes nothing for a rank that is killed, and is not
+ * loaded where a site or user chose the transport (OMPI_MCA_pml). So it is used only where Fortran may send. It reads
+ * these variables in MPI_Init.
+ */
+#define MONITORING_FILE "OMPI_MCA_pml_monitoring_filename"
+#define MONITORING_ENABLE "OMPI_MCA_pml_monitoring_enable"
+
+/* The prefix of this process's files. NULL: nothing is counted. */
+static char *prefix;
+static bool may_be_monitored, spawned;
+static char *monitoring;	/* the variable's value, where the recorder counts instead */
+static pid_t process;
+
+/* Unique, so that no other run in the job, earlier or concurrent, writes the same file. */
+static char *own_prefix(const char *given)
+{
+	struct timespec t;
+	char *own;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return asprintf(&own, "%s.%llx-%x", given, t.tv_sec * 1000000000ULL + t.tv_nsec, getpid()) < 0 ? NULL : own;
+}
+
+static bool may_send_by_fortran(void)
+{
+	return dlsym(RTLD_DEFAULT, "mpi_send_");
+}
+
+static void before_init(bool from_c)
+{
+	const char *given = getenv("TOPIARY_CAPTURE"), *file = getenv(MONITORING_FILE);
+
+	if (prefix || !given || !*given || !is_supported_mpi() || !(prefix = own_prefix(given)))
+		return;
+	if (!file || strcmp(file, given))
+		return;
+	may_be_monitored = !from_c || may_send_by_fortran();
+	if (may_be_monitored)
+		setenv(MONITORING_FILE, prefix, 1);
+	else if (getenv(MONITORING_ENABLE) && (monitoring = strdup(getenv(MONITORING_ENABLE))))
+		setenv(MONITORING_ENABLE, "0", 1);
+}
+
+/* Child processes inherit the environment unchanged. */
+static void restore_env(void)
+{
+	if (may_be_monitored)
+		setenv(MONITORING_FILE, getenv("TOPIARY_CAPTURE"), 1);
+	if (monitoring)
+		setenv(MONITORING_ENABLE, monitoring, 1);
+}
+
+static int after_init(int rc)
+{
+	int rank, ranks;
+
+	restore_env();
+	if (!prefix || rc != MPI_SUCCESS || PMPI(MPI_Comm_rank)(comm_world(), &rank) != MPI_SUCCESS ||
+	    PMPI(MPI_Comm_size)(comm_world(), &ranks) != MPI_SUCCESS || !counters_name_file(prefix, rank))
+		return rc;
+	process = getpid();
+	if ((spawned = process_is_spawned()))
+		return rc;
+	comm_ranks_start();
+	counters_start(rank, ranks);
+	return rc;
+}
+
+WRAP(MPI_Init, (int *argc, char ***argv))
+{
+	before_init(true);
+	return after_init(REAL(MPI_Init)(argc, argv));
+}
+
+WRAP(MPI_Init_thread, (int *argc, char ***argv, int wanted, int *got))
+{
+	before_init(true);
+	return after_init(REAL(MPI_Init_thread)(argc, argv, wanted, got));
+}
+
+/* Open MPI's Fortran interface calls these; what such a program sends is seen by monitoring only. */
+WRAP(PMPI_Init, (int *argc, char ***argv))
+{
+	int rc;
+
+	before_init(false);
+	rc = REAL(PMPI_Init)(argc, argv);
+	restore_env();
+	return rc;
+}
+
+WRAP(PMPI_Init_thread, (int *argc, char ***argv, int wanted, int *got))
+{
+	int rc;
+
+	before_init(false);
+	rc = REAL(PMPI_Init_thread)(argc, argv, wanted, got);
+	restore_env();
+	return rc;
+}
+
+/*
+ * The ranks of a spawned program are not those of the job's matrix. Monitoring has written the file if it has changed.
+ */
+static void after_finalize(struct counters_file_stamp before)
+{
+	if (spawned)
+		counters_remove_file();
+	else if (counters_file_unchanged(before, counters_file_stamp()))
+		counters_end();
+	else
+		counters_stop();
+}
+
+WRAP(MPI_Finalize, (void))
+{
+	struct counters_file_stamp before;
+	int rc;
+
+	if (counters_active()) {
+		comm_ranks_end();
+		if (!may_be_monitored)
+			counters_end();
+	}
+	before = counters_file_stamp();
+	rc = REAL(MPI_Finalize)();
+	after_finalize(before);
+	return rc;
+}
+
+WRAP(MPI_Abort, (handle comm, int code))
+{
+	if (counters_active())
+		counters_write();
+	return REAL(MPI_Abort)(comm, code);
+}
+
+/* A program that exits without MPI_Finalize. A forked child has nothing to write. */
+__attribute__((destructor)) static void write_at_exit(void)
+{
+	if (process == getpid())
+		counters_end();
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "delta/field_layout.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "delta/field_layout_internal.h"
+
+void field_layout_free(struct field_layout *l)
+{
+	free(l->fields);
+	*l = (struct field_layout){0};
+}
+
+/* --- values and their middles --- */
+
+bool span_is_ascii(struct span s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (s.at[i] & 0x80)
+			return false;
+	return true;
+}
+
+bool is_hex_digit(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+size_t digits_count(struct span s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s.len; i++)
+		n += is_hex_digit(s.at[i]);
+	return n;
+}
+
+bool digits_match(struct span was, struct span is)
+{
+	if (was.len != is.len)
+		return false;
+	for (size_t i = 0; i < was.len; i++)
+		if (is_hex_digit(was.at[i]) ? !is_hex_digit(is.at[i]) : was.at[i] != is.at[i])
+			return false;
+	return true;
+}
+
+/* Compares digits only: an address and the GUID that it is derived from place their colons differently. */
+static bool digits_equal(struct span a, struct span b)
+{
+	for (;;) {
+		while (a.len && !is_hex_digit(*a.at))
+			a = span_cut(a, 1, 0);
+		while (b.len && !is_hex_digit(*b.at))
+			b = span_cut(b, 1, 0);
+		if (!a.len || !b.len)
+			return a.len == b.len;
+		if (*a.at != *b.at)
+			return false;
+		a = span_cut(a, 1, 0);
+		b = span_cut(b, 1, 0);
+	}
+}
+
+bool middles_equal(const struct field *f, struct span value, const struct field *g, struct span other)
+{
+	struct span a = field_middle(f, value), b = field_middle(g, other);
+
+	return f->digits == g->digits && (f->digits ? digits_equal(a, b) : span_equal(a, b));
+}
+
+bool pages_may_follow(const struct field_position *count, const struct field_position *memory)
+{
+	return count->kind == FIELD_COUNT && memory->kind == FIELD_MEMORY;
+}
+
+static bool field_fits(const struct field_layout *layout, size_t i, const struct line_index *base,
+		       struct field_position *positions)
+{
+	const struct field *f = &layout->fields[i];
+	struct field_position *s = &positions[i];
+
+	if (f->line >= base->count || (i && f->line <= layout->fields[i - 1].line) ||
+	    !field_position_find(base, f->line, s))
+		return false;
+	if (f->start != (size_t)(s->value.at - s->line.at) || f->len != s->value.len || f->keep_start > f->len ||
+	    f->keep_end > f->len - f->keep_start || f->alias >= (int)i || (f->digits && !f->fixed))
+		return false;
+	if (f->digits && f->digits != digits_count(field_middle(f, s->value)))
+		return false;
+	if (field_is_stored(f) || pages_may_follow(s, &positions[f->alias]))
+		return true;
+	return field_is_stored(&layout->fields[f->alias]) &&
+	       middles_equal(f, s->value, &layout->fields[f->alias], positions[f->alias].value);
+}
+
+bool field_layout_locate(const struct field_layout *layout, const struct line_index *base,
+			 struct field_position positions[FIELDS_MAX])
+{
+	if (layout->n > FIELDS_MAX)
+		return false;
+	for (size_t i = 0; i < layout->n; i++)
+		if (!field_fits(layout, i, base, positions))
+			return false;
+	return true;
+}
+
+/*
+ * The count of pages in an object whose memory differs from the base's: hwloc derives the count from the memory.
+ * Written to digits; returns its length, 0 when it does not follow.
+ */
+static size_t pages_format(const struct field_position *count, struct span memory_was, struct span memory_is,
+			   char digits[NUMBER_DIGITS + 2])
+{
+	unsigned long long was, is, pages, size;
+
+	if (!field_position_page_size(count, &size) || !size ||
+	    !number_read(memory_was, &was) || !number_read(memory_is, &is) || !number_read(count->value, &pages))
+		return 0;
+	if (is >= was ? (is - was) % size : (was - is) % size || (was - is) / size > pages)
+		return 0;
+	pages = is >= was ? pages + (is - was) / size : pages - (was - is) / size;
+	return snprintf(digits, NUMBER_DIGITS + 2, "%llu", pages);
+}
+
+bool pages_follow(const struct field_position *count, struct span count_is, struct span memory_was,
+		  struct span memory_is)
+{
+	char digits[NUMBER_DIGITS + 2];
+	struct span expected = { digits, pages_format(count, memory_was, memory_is, digits) };
+
+	return span_equal(expected, count_is);
+}
+
+/* --- encoding --- */
+
+struct values {
+	struct field_position positions[FIELDS_MAX];
+	struct span is[FIELDS_MAX];
+};
+
+static bool value_fits(const struct field_layout *layout, size_t i, const struct values *v)
+{
+	const struct field *f = &layout->fields[i];
+	struct span was = v->positions[i].value, is = v->is[i];
+
+	if (is.len < f->keep_start + f->keep_end || memcmp(is.at, was.at, f->keep_start) ||
+	    memcmp(is.at + is.len - f->keep_end, was.at + was.len - f->keep_end, f->keep_end))
+		return false;
+	if (f->fixed && (is.len != was.len || !span_is_ascii(field_middle(f, is))))
+		return false;
+	if (f->digits && !digits_match(field_middle(f, was), field_middle(f, is)))
+		return false;
+	if (field_is_stored(f))
+		return true;
+	if (pages_may_follow(&v->positions[i], &v->positions[f->alias]))
+		return pages_follow(&v->positions[i], is, v->positions[f->alias].value, v->is[f->alias]);
+	return middles_equal(f, is, &layout->fields[f->alias], v->is[f->alias]);
+}
+
+/* The values of doc in all fields; false when doc differs elsewhere, or a value does not fit its field. */
+static bool values_find(const struct field_layout *layout, const struct line_index *base, struct span doc,
+			struct values *out)
+{
+	struct differences differences;
+	size_t j = 0;
+
+	if (!differences_find(base, doc, &differences) || !field_layout_locate(layout, base, out->positions))
+		return false;
+	for (size_t i = 0; i < layout->n; i++) {
+		out->is[i] = out->positions[i].value;
+		if (j < differences.n && differences.list[j].line == layout->fields[i].line)
+			out->is[i] = differences.list[j++].is;
+		if (!value_fits(layout, i, out))
+			return false;
+	}
+	return j == differences.n;
+}
+
+static unsigned digit_value(char c)
+{
+	return c <= '9' ? c - '0' : c - 'a' + 10;
+}
+
+/* Two per byte, the first in the upper half, as PostgreSQL's encode(bytea, 'hex') returns them. */
+static void digits_write(const struct field_layout *layout, const struct values *v, struct buf *out)
+{
+	unsigned char byte = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < layout->n; i++) {
+		const struct field *f = &layout->fields[i];
+		struct span middle = field_middle(f, v->is[i]);
+
+		for (size_t k = 0; field_is_stored(f) && f->digits && k < middle.len; k++) {
+			if (!is_hex_digit(middle.at[k]))
+				continue;
+			byte = byte << 4 | digit_value(middle.at[k]);
+			if (n++ % 2)
+				buf_add(out, &byte, 1);
+		}
+	}
+	byte <<= 4;
+	buf_add(out, &byte, n % 2);
+}
+
+static void middles_write(const struct field_layout *layout, const struct values *v, bool fixed, struct buf *out)
+{
+	for (size_t i = 0; i < layout->n; i++) {
+		const struct field *f = &layout->fields[i];
+		struct span middle = field_middle(f, v->is[i]);
+
+		if (!field_is_stored(f) || f->digits || f->fixed != fixed)
+			continue;
+		buf_add(out, middle.at, middle.len);
+		if (!fixed)
+			buf_add(out, "\n", 1);
+	}
+}
+
+int field_layout_encode(const struct field_layout *layout, const struct line_index *base, const char *doc, size_t len,
+			struct buf *out)
+{
+	struct values v;
+
+	if (!values_find(layout, base, (struct span){ doc, len }, &v))
+		return 1;
+	digits_write(layout, &v, out);
+	middles_write(layout, &v, true, out);
+	middles_write(layout, &v, false, out);
+	return out->failed ? -1 : 0;
+}
+
+/* --- decoding --- */
+
+struct piece {
+	struct span middle;	/* in the diff; not of a hex field */
+	size_t digits;		/* hex field: digits of the diff before its own */
+	size_t start, len;	/* of the value in out */
+};
+
+struct decoder {
+	const struct field_layout *layout;
+	const struct line_index *base;
+	struct span digits, fixed, rest;	/* the parts of the diff; of the latter two what is not read yet */
+	size_t ndigits;				/* digits read */
+	struct buf *out;
+	size_t left;				/* bytes that may still be written */
+	struct field_position positions[FIELDS_MAX];
+	struct piece pieces[FIELDS_MAX];
+};
+
+static bool decoder_write(struct decoder *d, struct span s)
+{
+	if (s.len > d->left)
+		return false;
+	d->left -= s.len;
+	buf_add(d->out, s.at, s.len);
+	return !d->out->failed;
+}
+
+static bool decoder_write_base(struct decoder *d, const char *from, const char *to)
+{
+	return decoder_write(d, (struct span){ from, to - from });
+}
+
+static bool decoder_read_fixed(struct decoder *d, size_t n, struct span *middle)
+{
+	*middle = (struct span){ d->fixed.at, n };
+	d->fixed = span_cut(d->fixed, n, 0);
+	return span_is_ascii(*middle);
+}
+
+static bool decoder_read_line(struct decoder *d, struct span *middle)
+{
+	const char *nl = d->rest.len ? memchr(d->rest.at, '\n', d->rest.len) : NULL;
+
+	if (!nl)
+		return false;
+	*middle = (struct span){ d->rest.at, nl - d->rest.at };
+	d->rest = span_cut(d->rest, middle->len + 1, 0);
+	return true;
+}
+
+/* The middle of field i, from the diff or from its alias. */
+static bool piece_read(struct decoder *d, size_t i)
+{
+	const struct field *f = &d->layout->fields[i];
+	struct span was = field_middle(f, d->positions[i].value);
+	struct piece *p = &d->pieces[i];
+
+	if (!field_is_stored(f)) {
+		*p = d->pieces[f->alias];
+		return f->digits || !f->fixed || p->middle.len == was.len;
+	}
+	if (f->digits) {
+		p->digits = d->ndigits;
+		d->ndigits += f->digits;
+		return true;
+	}
+	return f->fixed ? decoder_read_fixed(d, was.len, &p->middle) : decoder_read_line(d, &p->middle);
+}
+
+static bool hex_write(struct decoder *d, struct span was, size_t digit)
+{
+	size_t start = d->out->len;
+	char *at;
+
+	if (!decoder_write(d, was))
+		return false;
+	at = d->out->data + start;
+	for (size_t k = 0; k < was.len; k++) {
+		if (!is_hex_digit(at[k]))
+			continue;
+		at[k] = "0123456789abcdef"[(unsigned char)d->digits.at[digit / 2] >> (digit % 2 ? 0 : 4) & 0xf];
+		digit++;
+	}
+	return true;
+}
+
+static bool field_write_stored(struct decoder *d, size_t i)
+{
+	const struct field *f = &d->layout->fields[i];
+	const char *was = d->positions[i].value.at;
+	struct span middle = field_middle(f, d->positions[i].value);
+
+	return piece_read(d, i) && decoder_write_base(d, was, was + f->keep_start) &&
+	       (f->digits ? hex_write(d, middle, d->pieces[i].digits) : decoder_write(d, d->pieces[i].middle)) &&
+	       decoder_write_base(d, was + f->len - f->keep_end, was + f->len);
+}
+
+static struct span value_written(const struct decoder *d, size_t i)
+{
+	return (struct span){ d->out->data + d->pieces[i].start, d->pieces[i].len };
+}
+
+static bool pages_write(struct decoder *d, size_t i)
+{
+	size_t memory = d->layout->fields[i].alias;
+	char digits[NUMBER_DIGITS + 2];
+	size_t n = pages_format(&d->positions[i], d->positions[memory].value, value_written(d, memory), digits);
+
+	return n && decoder_write(d, (struct span){ digits, n });
+}
+
+/* Write the text between the previous field and this one, then this one. */
+static bool field_write(struct decoder *d, size_t i, const char *from)
+{
+	const struct field_position *s = &d->positions[i];
+	int alias = d->layout->fields[i].alias;
+	size_t start;
+	struct span is;
+
+	if (!decoder_write_base(d, from, s->value.at))
+		return false;
+	start = d->out->len;
+	if (alias >= 0 && pages_may_follow(s, &d->positions[alias]) ? !pages_write(d, i) : !field_write_stored(d, i))
+		return false;
+	d->pieces[i].start = start;
+	d->pieces[i].len = d->out->len - start;
+	is = value_written(d, i);
+	return field_position_accepts(s, is);
+}
+
+/* How many digits and how many bytes of fixed middles the diff begins with. */
+static void stored_sizes(const struct field_layout *layout, size_t *digits, size_t *fixed)
+{
+	*digits = *fixed = 0;
+	for (size_t i = 0; i < layout->n; i++) {
+		const struct field *f = &layout->fields[i];
+
+		if (!field_is_stored(f))
+			continue;
+		*digits += f->digits;
+		*fixed += f->fixed && !f->digits ? f->len - f->keep_start - f->keep_end : 0;
+	}
+}
+
+static bool decode(struct decoder *d, struct span diff)
+{
+	const char *from = d->base->text;
+	size_t digits, fixed, packed;
+
+	if (!field_layout_locate(d->layout, d->base, d->positions))
+		return false;
+	stored_sizes(d->layout, &digits, &fixed);
+	packed = (digits + 1) / 2;
+	if (packed > diff.len || fixed > diff.len - packed || (digits % 2 && diff.at[packed - 1] & 0xf))
+		return false;
+	d->digits = (struct span){ diff.at, packed };
+	d->fixed = (struct span){ diff.at + packed, fixed };
+	d->rest = span_cut(diff, packed + fixed, 0);
+	for (size_t i = 0; i < d->layout->n; i++) {
+		if (!field_write(d, i, from))
+			return false;
+		from = d->positions[i].value.at + d->positions[i].value.len;
+	}
+	return decoder_write_base(d, from, d->base->text + d->base->len) && !d->rest.len;
+}
+
+int field_layout_decode(const struct field_layout *layout, const struct line_index *base, const char *diff,
+			size_t diff_len, size_t max, struct buf *out, struct err *e)
+{
+	size_t before = out->len;
+	struct decoder d;
+
+	d.layout = layout;
+	d.base = base;
+	d.ndigits = 0;
+	d.out = out;
+	d.left = max;
+	if (decode(&d, (struct span){ diff, diff_len }))
+		return 0;
+	out->len = before;
+	if (out->data)
+		out->data[before] = '\0';
+	if (out->failed)
+		return err_set(e, "out of memory");
+	return err_set(e, "stored fields: truncated, made for another base or layout, or more than %zu bytes", max);
+}
+
+/* --- for SQL --- */
+
+void field_layout_position(const struct field_layout *layout, size_t i, unsigned *at, unsigned *width,
+			   unsigned *ordinal)
+{
+	unsigned digits = 0, bytes = 0, lines = 0, digits_all = 0, bytes_all = 0;
+	const struct field *f;
+
+	while (!field_is_stored(&layout->fields[i]))
+		i = layout->fields[i].alias;
+	for (size_t k = 0; k < layout->n; k++) {
+		f = &layout->fields[k];
+		if (k == i) {
+			digits = digits_all;
+			bytes = bytes_all;
+		}
+		if (!field_is_stored(f))
+			continue;
+		digits_all += f->digits;
+		bytes_all += f->fixed && !f->digits ? f->len - f->keep_start - f->keep_end : 0;
+		lines += !f->fixed && k <= i;
+	}
+	f = &layout->fields[i];
+	*at = f->digits ? digits : (digits_all + 1) / 2 + (f->fixed ? bytes : bytes_all);
+	*width = f->digits ? f->digits : f->fixed ? f->len - f->keep_start - f->keep_end : 0;
+	*ordinal = f->fixed ? 0 : lines;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "fabric/model/hierarchy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct hierarchy *hierarchy_new(void)
+{
+	return calloc(1, sizeof(struct hierarchy));
+}
+
+void hierarchy_free(struct hierarchy *h)
+{
+	if (!h)
+		return;
+	for (unsigned i = 0; i < h->nhosts; i++) {
+		free(h->hosts[i].name);
+		free(h->hosts[i].inner.leaf);
+	}
+	for (unsigned i = 0; i < h->ngroups; i++)
+		free(h->groups[i].name);
+	for (unsigned l = 0; l < HIERARCHY_LEVELS; l++)
+		free(h->level[l].hops);
+	free(h->hosts);
+	free(h->groups);
+	free(h);
+}
+
+/* Room for one more, doubled at every power of two. */
+static void *room_for(void *list, unsigned n, size_t size)
+{
+	return n & (n - 1) ? list : realloc(list, (n ? 2 * (size_t) n : 1) * size);
+}
+
+int hierarchy_add_group(struct hierarchy *h, const char *name, unsigned level, unsigned above, unsigned at)
+{
+	struct hierarchy_group *grown = room_for(h->groups, h->ngroups, sizeof(*grown));
+	char *copy = strdup(name);
+
+	if (grown)
+		h->groups = grown;
+	if (!grown || !copy) {
+		free(copy);
+		return -1;
+	}
+	grown[h->ngroups] = (struct hierarchy_group){ copy, level, above, at };
+	return h->ngroups++;
+}
+
+struct hierarchy_host *hierarchy_add_host(struct hierarchy *h, const char *name, unsigned group, const unsigned *at)
+{
+	struct hierarchy_host *grown = room_for(h->hosts, h->nhosts, sizeof(*grown)), *host;
+	char *copy = strdup(name);
+
+	if (grown)
+		h->hosts = grown;
+	if (!grown || !copy) {
+		free(copy);
+		return NULL;
+	}
+	host = &grown[h->nhosts++];
+	*host = (struct hierarchy_host){ .name = copy, .group = group };
+	memcpy(host->at, at, sizeof(host->at));
+	return host;
+}
+
+static int hosts_compare(const void *a, const void *b)
+{
+	const struct hierarchy_host *x = a, *y = b;
+
+	for (unsigned l = 0; l < HIERARCHY_LEVELS; l++)
+		if (x->at[l] != y->at[l])
+			return x->at[l] < y->at[l] ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+void hierarchy_sort(struct hierarchy *h)
+{
+	if (h->nhosts)
+		qsort(h->hosts, h->nhosts, sizeof(*h->hosts), hosts_compare);
+}
+
+const struct hierarchy_host *hierarchy_find(const struct hierarchy *h, const char *name)
+{
+	for (unsigned i = 0; i < h->nhosts; i++)
+		if (!strcmp(h->hosts[i].name, name))
+			return &h->hosts[i];
+	return NULL;
+}
+
+static unsigned torus_distance(const struct hierarchy_level *level, unsigned a, unsigned b)
+{
+	unsigned sum = 0;
+
+	for (unsigned d = 0; d < level->dims; d++) {
+		unsigned x = a % level->dim[d], y = b % level->dim[d], hops = x < y ? y - x : x - y;
+
+		if (hops > level->dim[d] - hops)
+			hops = level->dim[d] - hops;
+		sum += hops * level->cost[d];
+		a /= level->dim[d];
+		b /= level->dim[d];
+	}
+	return sum;
+}
+
+static unsigned level_distance(const struct hierarchy_level *level, unsigned a, unsigned b)
+{
+	switch (level->form) {
+	case HIERARCHY_TORUS:
+		return torus_distance(level, a, b);
+	case HIERARCHY_GRAPH:
+		return level->hops[(size_t) a * level->size + b] * level->cost[0];
+	case HIERARCHY_TREE:
+		break;
+	}
+	return level->cost[0];
+}
+
+unsigned hierarchy_distance(const struct hierarchy *h, const struct hierarchy_host *a, const struct hierarchy_host *b)
+{
+	for (unsigned l = 0; l < h->nlevels; l++)
+		if (a->at[l] != b->at[l])
+			return level_distance(&h->level[l], a->at[l], b->at[l]);
+	return 0;
+}

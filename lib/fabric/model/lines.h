@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_FABRIC_MODEL_LINES_H
+#define TOPIARY_FABRIC_MODEL_LINES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+/* A text in lines, each cut off and NUL-terminated in a copy of it, so that a reader may cut it further. */
+struct lines {
+	const char *name;
+	char *copy, *at;
+	unsigned line;		/* the number of the last one given, from 1 */
+	struct err *err;
+};
+
+/* 0, or -1 (memory; a NUL in the text). */
+int lines_open(struct lines *l, const char *text, size_t len, const char *name, struct err *e);
+void lines_close(struct lines *l);
+
+/* The next line without its end and without blanks around, or NULL. Valid until lines_close. */
+char *lines_next(struct lines *l);
+
+/* "NAME:LINE: what". Always -1. */
+int lines_wrong(const struct lines *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The next word of *at, cut off there; NULL when there is none. */
+char *word_next(char **at);
+/* A decimal number, all of the word, up to max. False: it is none. */
+bool word_number(const char *word, unsigned max, unsigned *out);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_FABRIC_MODEL_NET_H
+#define TOPIARY_FABRIC_MODEL_NET_H
+
+#include "fabric/model/fabric.h"
+
+/*
+ * The switches of one plane as a graph of their own, numbered from 0 in the fabric's order: what the recognisers look
+ * at.
+ */
+struct net {
+	const struct fabric *fabric;
+	unsigned n;
+	unsigned *node;			/* of each switch: its index in the fabric */
+	unsigned *row, *adj, *link;	/* neighbours adj[row[i]] .. adj[row[i + 1] - 1], increasing, and the links to them */
+	unsigned *hosts;		/* of each switch: hosts whose first link in this plane is to it */
+	unsigned *home;			/* of each host, fabric index less nswitches: that switch, or NET_NONE */
+	bool *leaf;			/* has hosts, and is no spine */
+	unsigned nleaves;
+};
+
+#define NET_NONE (~0u)
+
+int net_make(const struct fabric *f, unsigned plane, struct net *out);
+void net_free(struct net *n);
+
+/*
+ * Which switches are leaf switches: those that have hosts, and at least half as many as each neighbour, or as any
+ * other.
+ */
+void net_find_leaves(struct net *n, bool any);
+
+const char *net_name(const struct net *n, unsigned s);
+
+/* Hops from a switch to all others. queue: room for n. */
+void net_hops(const struct net *n, unsigned from, unsigned *hops, unsigned *queue);
+
+/*
+ * Add the hosts of each switch below its group (NET_NONE: none); at[s * HIERARCHY_LEVELS] is the place of switch s. 0
+ * or -1.
+ */
+int net_add_hosts(const struct net *n, struct hierarchy *h, const unsigned *group, const unsigned *at);
+
+/*
+ * The recognisers. 0 with *out set, or NULL when the plane is not of that kind; -1 when memory is short.
+ * net_tree: also a single switch. net_graph takes all, up to a size.
+ */
+int net_tree(const struct net *n, struct hierarchy **out);
+int net_torus(const struct net *n, struct hierarchy **out);
+int net_dragonfly(const struct net *n, struct hierarchy **out);
+int net_graph(const struct net *n, struct hierarchy **out);
+
+enum { COST_HOST = 100, COST_CLIMB = 100, COST_HOP = 200 };
+
+#endif

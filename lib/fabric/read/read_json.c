@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fabric/recognise/given.h"
+#include "fabric/model/json.h"
+#include "fabric/recognise/make.h"
+#include "fabric/model/names.h"
+
+enum { MAX_NAME = 255, MAX_CABLES = 1 << 20 };	/* of all links together */
+
+/* Where in the document we are. */
+struct reading {
+	const char *name, *list;
+	size_t at;
+	struct making *making;
+	json_t *ends;		/* names of switches and hosts: their ends */
+	unsigned cables;
+	struct err *err;
+};
+
+static int wrong(const struct reading *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static int wrong(const struct reading *r, const char *fmt, ...)
+{
+	char what[300];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(what, sizeof(what), fmt, args);
+	va_end(args);
+	return err_set(r->err, "%s: %s[%zu]: %s", r->name, r->list, r->at, what);
+}
+
+/* A GUID of o; 0 for null, and where there is none. */
+static int read_guid(const struct reading *r, const json_t *o, const char *key, uint64_t *out)
+{
+	const json_t *value = json_object_get(o, key);
+	const char *text = json_string_value(value);
+	uint64_t guid;
+	int used = 0;
+
+	*out = 0;
+	if (!value || json_is_null(value))
+		return 0;
+	if (!text || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16 ||
+	    sscanf(text, "%16" SCNx64 "%n", &guid, &used) != 1)
+		return wrong(r, "%s: expected 16 hexadecimal digits or null", key);
+	*out = guid;
+	return 0;
+}
+
+static const char *read_name(const struct reading *r, const json_t *o, const char *key)
+{
+	const char *name = json_string_value(json_object_get(o, key));
+
+	if (name && names_fit(name) && strlen(name) <= MAX_NAME)
+		return name;
+	wrong(r, "%s: expected a name: letters, digits, '.', '_' and '-'", key);
+	return NULL;
+}
+
+/* The end of a switch or host that is named so, and its description. */
+static int begin_end(struct reading *r, const json_t *o, enum end_kind kind, const char *name)
+{
+	const char *told = json_string_value(json_object_get(o, "told"));
+	int end;
+
+	if (json_object_get(r->ends, name))
+		return wrong(r, "%s: duplicate name", name);
+	if ((end = making_end(r->making, kind, name)) < 0 || json_object_set_new(r->ends, name, json_integer(end)) ||
+	    (told && making_describe(r->making, end, told, strlen(told))))
+		return wrong(r, "out of memory");
+	return end;
+}
+
+static int read_switch(struct reading *r, const json_t *o)
+{
+	const char *name = read_name(r, o, "name");
+	uint64_t guid;
+	int end;
+
+	if (!name || read_guid(r, o, "guid", &guid) || (end = begin_end(r, o, END_SWITCH, name)) < 0)
+		return -1;
+	making_guid(r->making, end, guid, 0);
+	return making_name(r->making, end, name) ? wrong(r, "out of memory") : 0;
+}
+
+static int read_adapter(struct reading *r, const json_t *o, int end, const char *host)
+{
+	uint64_t guid, port;
+
+	if (read_guid(r, o, "guid", &guid) || read_guid(r, o, "port", &port))
+		return -1;
+	if (!guid && !port)
+		return wrong(r, "adapter without a GUID");
+	making_guid(r->making, end, guid, port);
+	return host && making_name(r->making, end, host) ? wrong(r, "out of memory") : 0;
+}
+
+/* The cables are the first adapter's: the document does not tell which is plugged in where. */
+static int read_host(struct reading *r, const json_t *o)
+{
+	const json_t *adapters = json_object_get(o, "adapters"), *known = json_object_get(o, "known"), *adapter;
+	const char *name = read_name(r, o, "name"), *host = json_is_true(known) ? name : NULL;
+	char key[MAX_NAME + 32];
+	size_t i;
+	int end;
+
+	if (!name)
+		return -1;
+	if (!json_is_boolean(known) || !json_is_array(adapters))
+		return wrong(r, "%s: expected known (true or false) and a list of adapters", name);
+	if (!host && !json_array_size(adapters))
+		return wrong(r, "%s: an unknown host needs an adapter", name);
+	if ((end = begin_end(r, o, json_array_size(adapters) ? END_ADAPTER : END_HOST, name)) < 0)
+		return -1;
+	json_array_foreach(adapters, i, adapter) {
+		snprintf(key, sizeof(key), "%s %zu", name, i);
+		if ((i && (end = making_end(r->making, END_ADAPTER, key)) < 0) || read_adapter(r, adapter, end, host))
+			return -1;
+	}
+	return 0;
+}
+
+static int read_end(const struct reading *r, const json_t *o, const char *key)
+{
+	const char *name = json_string_value(json_object_get(o, key));
+	const json_t *end = name ? json_object_get(r->ends, name) : NULL;
+
+	return end ? (int) json_integer_value(end) : wrong(r, "%s: neither a switch nor a host of the fabric", key);
+}
+
+static int read_link(struct reading *r, const json_t *o)
+{
+	int a = read_end(r, o, "a"), b = a < 0 ? -1 : read_end(r, o, "b");
+	json_int_t count = json_integer_value(json_object_get(o, "cables")),
+		   mbps = json_integer_value(json_object_get(o, "mbps"));
+
+	if (b < 0)
+		return -1;
+	if (count < 1 || count > MAX_CABLES - (json_int_t) r->cables)
+		return wrong(r, "cables: expected a number from 1; the sum may be at most %d", MAX_CABLES);
+	if (mbps < 0 || mbps > UINT32_MAX)
+		return wrong(r, "mbps: expected a number up to %u", UINT32_MAX);
+	r->cables += count;
+	for (json_int_t i = 0; i < count; i++)
+		if (making_cable(r->making, a, 0, b, 0, mbps / count + (i < mbps % count)))
+			return wrong(r, "out of memory");
+	return 0;
+}
+
+static int read_list(struct reading *r, const json_t *j, const char *list,
+		     int (*read)(struct reading *r, const json_t *o))
+{
+	const json_t *array = json_object_get(j, list), *o;
+
+	r->list = list;
+	if (!json_is_array(array))
+		return err_set(r->err, "%s: missing list of %s", r->name, list);
+	json_array_foreach(array, r->at, o)
+		if (read(r, o))
+			return -1;
+	return 0;
+}
+
+static int read_names(struct reading *r, const json_t *j, struct fabric_names *names)
+{
+	const json_t *array = json_object_get(j, "names"), *o;
+	uint64_t guid;
+
+	r->list = "names";
+	json_array_foreach(array, r->at, o) {
+		const char *node = read_name(r, o, "node");
+
+		if (!node || read_guid(r, o, "guid", &guid) || fabric_names_add(names, guid, node, r->err))
+			return -1;
+	}
+	return 0;
+}
+
+static struct fabric *read_parts(const json_t *j, const char *name, struct err *e)
+{
+	struct reading r = { .name = name, .making = making_new(), .ends = json_object(), .err = e };
+	struct fabric_names *names = fabric_names_new();
+	struct fabric *f = NULL;
+
+	if (!r.making || !r.ends || !names)
+		err_set(e, "%s: out of memory", name);
+	else if (read_list(&r, j, "switches", read_switch) == 0 && read_list(&r, j, "hosts", read_host) == 0 &&
+		 read_list(&r, j, "links", read_link) == 0 && read_names(&r, j, names) == 0)
+		f = making_finish(r.making, names, e);
+	fabric_names_free(names);
+	json_decref(r.ends);
+	making_free(r.making);
+	return f;
+}
+
+struct fabric *fabric_of_json(const json_t *j, const char *name, struct err *e)
+{
+	const json_t *text = json_object_get(j, "text");
+	struct hierarchy *h;
+
+	if (!json_is_string(text))
+		return read_parts(j, name, e);
+	h = hierarchy_parse(json_string_value(text), json_string_length(text), name, e);
+	return h ? fabric_given(h, e) : NULL;
+}

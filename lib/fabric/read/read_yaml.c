@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <yaml.h>
+
+#include "fabric/recognise/grid.h"
+#include "fabric/read/readers.h"
+#include "fabric/read/slurm_parts.h"
+
+/*
+ * Slurm's topology.yaml(5): of several topologies the cluster's default, else the first. A tree and blocks are what
+ * they are in topology.conf; a torus3d, and a ring, is a switch for each place, with its node.
+ */
+struct yaml {
+	struct lines *lines;
+	struct making *making;
+	yaml_document_t document;
+};
+
+static int wrong_at(struct yaml *y, const yaml_node_t *at, const char *what)
+{
+	y->lines->line = at->start_mark.line + 1;
+	return lines_wrong(y->lines, "%s", what);
+}
+
+static yaml_node_t *node_of(struct yaml *y, int index)
+{
+	return yaml_document_get_node(&y->document, index);
+}
+
+static char *scalar(const yaml_node_t *n)
+{
+	return n && n->type == YAML_SCALAR_NODE ? (char *) n->data.scalar.value : NULL;
+}
+
+/* Where there is nothing, `scontrol show topoconf` writes a key without a value, {} or []. */
+static bool is_empty(const yaml_node_t *n)
+{
+	switch (n->type) {
+	case YAML_MAPPING_NODE:
+		return n->data.mapping.pairs.start == n->data.mapping.pairs.top;
+	case YAML_SEQUENCE_NODE:
+		return n->data.sequence.items.start == n->data.sequence.items.top;
+	default:
+		return n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && !n->data.scalar.length;
+	}
+}
+
+/* The value of a key of a mapping, or NULL when there is none. */
+static yaml_node_t *value_of(struct yaml *y, const yaml_node_t *map, const char *key)
+{
+	if (map->type != YAML_MAPPING_NODE)
+		return NULL;
+	for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
+		const char *name = scalar(node_of(y, p->key));
+
+		if (name && !strcmp(name, key))
+			return is_empty(node_of(y, p->value)) ? NULL : node_of(y, p->value);
+	}
+	return NULL;
+}
+
+/* The list that a key of a mapping has, or NULL with an error. */
+static yaml_node_t *list_of(struct yaml *y, const yaml_node_t *map, const char *key)
+{
+	yaml_node_t *list = value_of(y, map, key);
+
+	if (list && list->type == YAML_SEQUENCE_NODE)
+		return list;
+	y->lines->line = map->start_mark.line + 1;
+	lines_wrong(y->lines, "expected a list of %s", key);
+	return NULL;
+}
+
+/* Only these keys may a mapping have. */
+static int check_keys(struct yaml *y, const yaml_node_t *map, const char *const *known)
+{
+	if (map->type != YAML_MAPPING_NODE)
+		return wrong_at(y, map, "expected a mapping");
+	for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
+		const yaml_node_t *key = node_of(y, p->key);
+		const char *name = scalar(key);
+		size_t i = 0;
+
+		while (name && known[i] && strcmp(known[i], name))
+			i++;
+		if (name && known[i])
+			continue;
+		y->lines->line = key->start_mark.line + 1;
+		return lines_wrong(y->lines, "%.60s: unknown key", name ? name : "this");
+	}
+	return 0;
+}
+
+/* The items of a list, one after the other. */
+static int each(struct yaml *y, const yaml_node_t *list,
+		int (*add)(struct yaml *y, const yaml_node_t *item, void *user), void *user)
+{
+	for (yaml_node_item_t *i = list->data.sequence.items.start; i < list->data.sequence.items.top; i++)
+		if (add(y, node_of(y, *i), user))
+			return -1;
+	return 0;
+}
+
+static int add_switch(struct yaml *y, const yaml_node_t *item, void *slurm)
+{
+	static const char *const known[] = { "switch", "children", "nodes", NULL };
+	const struct slurm_record r = { .name = scalar(value_of(y, item, "switch")), .switches = scalar(value_of(y, item, "children")),
+					.nodes = scalar(value_of(y, item, "nodes")) };
+
+	if (check_keys(y, item, known))
+		return -1;
+	y->lines->line = item->start_mark.line + 1;
+	return r.name ? slurm_add(slurm, &r) : lines_wrong(y->lines, "expected switch, a name");
+}
+
+static int add_block(struct yaml *y, const yaml_node_t *item, void *slurm)
+{
+	static const char *const known[] = { "block", "nodes", NULL };
+	const struct slurm_record r = { .block = scalar(value_of(y, item, "block")), .nodes = scalar(value_of(y, item, "nodes")) };
+
+	if (check_keys(y, item, known))
+		return -1;
+	y->lines->line = item->start_mark.line + 1;
+	return r.block ? slurm_add(slurm, &r) : lines_wrong(y->lines, "expected block, a name");
+}
+
+static int add_size(struct yaml *y, const yaml_node_t *item, void *slurm)
+{
+	const struct slurm_record r = { .sizes = scalar(item) };
+
+	y->lines->line = item->start_mark.line + 1;
+	return r.sizes ? slurm_add(slurm, &r) : lines_wrong(y->lines, "expected a number of nodes");
+}
+
+static int read_tree(struct yaml *y, const yaml_node_t *tree)
+{
+	static const char *const known[] = { "switches", NULL };
+	struct slurm s = { .lines = y->lines, .making = y->making };
+	yaml_node_t *list = check_keys(y, tree, known) ? NULL : list_of(y, tree, "switches");
+
+	return slurm_end(&s, list ? each(y, list, add_switch, &s) : -1);
+}
+
+static int read_blocks(struct yaml *y, const yaml_node_t *block)
+{
+	static const char *const known[] = { "block_sizes", "blocks", NULL };
+	struct slurm s = { .lines = y->lines, .making = y->making };
+	yaml_node_t *sizes = check_keys(y, block, known) ? NULL : list_of(y, block, "block_sizes");
+	yaml_node_t *blocks = sizes ? list_of(y, block, "blocks") : NULL;
+
+	return slurm_end(&s, blocks && each(y, sizes, add_size, &s) == 0 ? each(y, blocks, add_block, &s) : -1);
+}
+
+/* "x: 4, y: 4, z: 2", each from min up. */
+static int read_xyz(struct yaml *y, const yaml_node_t *of, const char *key, unsigned min, unsigned out[GRID_DIMS])
+{
+	static const char *const known[] = { "x", "y", "z", NULL };
+	const yaml_node_t *map = value_of(y, of, key);
+
+	if (!map) {
+		y->lines->line = of->start_mark.line + 1;
+		return lines_wrong(y->lines, "expected %s with x, y and z", key);
+	}
+	if (check_keys(y, map, known))
+		return -1;
+	for (unsigned d = 0; d < GRID_DIMS; d++) {
+		const char *number = scalar(value_of(y, map, known[d]));
+
+		if (!number || !word_number(number, GRID_MAX, &out[d]) || out[d] < min)
+			return wrong_at(y, map, "expected a number for each of x, y and z");
+	}
+	return 0;
+}
+
+/* The nodes of a part of a torus; without a region of all of it. */
+static int put_nodes(struct yaml *y, const yaml_node_t *of, struct grid *g, const unsigned *anchor,
+		     const unsigned *dims)
+{
+	const char *nodes = scalar(value_of(y, of, "nodes"));
+
+	y->lines->line = of->start_mark.line + 1;
+	return nodes ? grid_put(g, y->lines, nodes, anchor, dims) : lines_wrong(y->lines, "expected nodes");
+}
+
+static int put_region(struct yaml *y, const yaml_node_t *item, void *user)
+{
+	static const char *const known[] = { "anchor", "dims", "nodes", NULL };
+	unsigned anchor[GRID_DIMS], dims[GRID_DIMS];
+
+	return check_keys(y, item, known) || read_xyz(y, item, "anchor", 0, anchor) ||
+			read_xyz(y, item, "dims", 1, dims)
+		? -1
+		: put_nodes(y, item, user, anchor, dims);
+}
+
+static int add_torus(struct yaml *y, const yaml_node_t *item, void *user)
+{
+	static const char *const known[] = { "name", "dims", "nodes", "regions", "placements", NULL };
+	static const unsigned origin[GRID_DIMS];
+	const char *name = scalar(value_of(y, item, "name"));
+	const yaml_node_t *regions = value_of(y, item, "regions");
+	struct grid g = {0};
+	int rc;
+
+	(void) user;
+	if (check_keys(y, item, known) || read_xyz(y, item, "dims", 1, g.dim))
+		return -1;
+	y->lines->line = item->start_mark.line + 1;
+	if (!name || grid_begin(&g, y->lines, y->making, name))
+		return name ? -1 : lines_wrong(y->lines, "expected name");
+	if (!regions)
+		rc = put_nodes(y, item, &g, origin, g.dim);
+	else
+		rc = list_of(y, item, "regions") ? each(y, regions, put_region, &g) : -1;
+	free(g.switches);
+	return rc;
+}
+
+static int add_ring(struct yaml *y, const yaml_node_t *item, void *user)
+{
+	static const char *const known[] = { "ring", "nodes", NULL };
+	const char *name = scalar(value_of(y, item, "ring")), *nodes = scalar(value_of(y, item, "nodes"));
+
+	(void) user;
+	if (check_keys(y, item, known))
+		return -1;
+	y->lines->line = item->start_mark.line + 1;
+	if (!name || !nodes)
+		return lines_wrong(y->lines, "expected ring, a name, and nodes");
+	return grid_ring(y->lines, y->making, name, nodes);
+}
+
+static int read_toruses(struct yaml *y, const yaml_node_t *torus)
+{
+	yaml_node_t *list = list_of(y, torus, "toruses");
+
+	return list ? each(y, list, add_torus, NULL) : -1;
+}
+
+static int read_rings(struct yaml *y, const yaml_node_t *ring)
+{
+	yaml_node_t *list = list_of(y, ring, "rings");
+
+	return list ? each(y, list, add_ring, NULL) : -1;
+}
+
+static int read_topology(struct yaml *y, const yaml_node_t *topology)
+{
+	static const struct {
+		const char *key;
+		int (*read)(struct yaml *y, const yaml_node_t *of);
+	} kinds[] = { { "tree", read_tree }, { "block", read_blocks }, { "torus3d", read_toruses }, { "ring", read_rings } };
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const yaml_node_t *of = value_of(y, topology, kinds[i].key);
+
+		if (of)
+			return kinds[i].read(y, of);
+	}
+	return wrong_at(y, topology, "expected a topology of tree, block, torus3d or ring");
+}
+
+/* YAML 1.1 has many words for it. */
+static bool is_true(const char *word)
+{
+	return word && (!strcasecmp(word, "true") || !strcasecmp(word, "yes") || !strcasecmp(word, "on"));
+}
+
+static int read_document(struct yaml *y)
+{
+	yaml_node_t *list = yaml_document_get_root_node(&y->document), *first = NULL;
+
+	if (!list || list->type != YAML_SEQUENCE_NODE || list->data.sequence.items.start == list->data.sequence.items.top) {
+		y->lines->line = 1;
+		return lines_wrong(y->lines, "expected a list of topologies");
+	}
+	for (yaml_node_item_t *i = list->data.sequence.items.start; i < list->data.sequence.items.top; i++) {
+		yaml_node_t *topology = node_of(y, *i);
+
+		if (!first || is_true(scalar(value_of(y, topology, "cluster_default"))))
+			first = topology;
+		if (is_true(scalar(value_of(y, topology, "cluster_default"))))
+			break;
+	}
+	return read_topology(y, first);
+}
+
+int read_yaml(struct lines *l, struct making *m)
+{
+	struct yaml y = { .lines = l, .making = m };
+	yaml_parser_t parser;
+	int rc;
+
+	if (!yaml_parser_initialize(&parser))
+		return lines_wrong(l, "out of memory");
+	yaml_parser_set_input_string(&parser, (const unsigned char *) l->at, strlen(l->at));
+	if (yaml_parser_load(&parser, &y.document)) {
+		rc = read_document(&y);
+		yaml_document_delete(&y.document);
+	} else {
+		l->line = parser.problem_mark.line + 1;
+		rc = lines_wrong(l, "%s", parser.problem ? parser.problem : "out of memory");
+	}
+	yaml_parser_delete(&parser);
+	return rc;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "fabric/read/slurm_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric/recognise/grid.h"
+
+/* Where an end was defined and first referred to: lines, 0 for never. */
+struct mention {
+	unsigned defined, used;
+};
+
+static struct mention *mention_of(struct slurm *s, unsigned end)
+{
+	unsigned room = s->nmentions ? s->nmentions : 64;
+	struct mention *grown;
+
+	if (end < s->nmentions)
+		return &s->mentions[end];
+	while (room <= end)
+		room *= 2;
+	if (!(grown = realloc(s->mentions, room * sizeof(*grown))))
+		return NULL;
+	memset(grown + s->nmentions, 0, (room - s->nmentions) * sizeof(*grown));
+	s->mentions = grown;
+	s->nmentions = room;
+	return &grown[end];
+}
+
+static int add_child(struct slurm *s, enum end_kind kind, const char *name)
+{
+	int end = making_end(s->making, kind, name);
+	struct mention *mention = end < 0 ? NULL : mention_of(s, end);
+
+	if (!mention || making_cable(s->making, s->parent, 0, end, 0, 0))
+		return lines_wrong(s->lines, "out of memory");
+	if (!mention->used)
+		mention->used = s->lines->line;
+	return 0;
+}
+
+static int add_host(const char *name, void *user)
+{
+	return add_child(user, END_HOST, name);
+}
+
+static int add_switch(const char *name, void *user)
+{
+	return add_child(user, END_SWITCH, name);
+}
+
+/* making_each's own words do not name the line; ours already do. */
+static int add_children(struct slurm *s, const char *list, int (*add)(const char *name, void *user))
+{
+	struct err *e = s->lines->err, own = {""};
+
+	if (!list)
+		return 0;
+	if (e)
+		e->text[0] = '\0';
+	if (making_each(s->making, list, add, s, &own) == 0)
+		return 0;
+	return e && e->text[0] ? -1 : lines_wrong(s->lines, "%s", own.text);
+}
+
+static int define(struct slurm *s, const char *name)
+{
+	int end = making_end(s->making, END_SWITCH, name);
+	struct mention *mention = end < 0 ? NULL : mention_of(s, end);
+
+	if (!mention)
+		return lines_wrong(s->lines, "out of memory");
+	if (mention->defined)
+		return lines_wrong(s->lines, "%.100s: already defined in line %u", name, mention->defined);
+	mention->defined = s->lines->line;
+	s->parent = end;
+	return 0;
+}
+
+static int add_block(struct slurm *s)
+{
+	unsigned *grown = realloc(s->blocks, (s->nblocks + 1) * sizeof(*grown));
+
+	if (!grown)
+		return lines_wrong(s->lines, "out of memory");
+	grown[s->nblocks++] = s->parent;
+	s->blocks = grown;
+	return 0;
+}
+
+static int read_sizes(struct slurm *s, char *list)
+{
+	char *save = NULL;
+
+	for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+		unsigned last = s->nsizes ? s->sizes[s->nsizes - 1] : 0, size;
+
+		if (!word_number(word, 1u << 24, &size) || size <= last || (last && size % last))
+			return lines_wrong(s->lines, "BlockSizes: '%.40s': not a multiple of the previous size", word);
+		if (s->nsizes == SLURM_BLOCK_SIZES)
+			return lines_wrong(s->lines, "BlockSizes: more than %u sizes", SLURM_BLOCK_SIZES);
+		s->sizes[s->nsizes++] = size;
+	}
+	return 0;
+}
+
+int slurm_add(struct slurm *s, const struct slurm_record *r)
+{
+	if (r->sizes)
+		return read_sizes(s, r->sizes);
+	if (r->ring && r->nodes && !r->name && !r->block && !r->switches)
+		return grid_ring(s->lines, s->making, r->ring, r->nodes);
+	if (r->ring)
+		return lines_wrong(s->lines, "a ring has Nodes only");
+	if (!r->name == !r->block)
+		return lines_wrong(s->lines, "missing SwitchName or BlockName");
+	if (r->block && r->switches)
+		return lines_wrong(s->lines, "a block has Nodes, not Switches");
+	if (define(s, r->name ? r->name : r->block) || (r->block && add_block(s)))
+		return -1;
+	return add_children(s, r->switches, add_switch) || add_children(s, r->nodes, add_host) ? -1 : 0;
+}
+
+static int check_defined(struct slurm *s)
+{
+	for (unsigned i = 0; i < s->nmentions; i++)
+		if (s->mentions[i].used && !s->mentions[i].defined && making_is_switch(s->making, i)) {
+			s->lines->line = s->mentions[i].used;
+			return lines_wrong(s->lines, "%.100s: undefined switch", making_key(s->making, i));
+		}
+	return 0;
+}
+
+/* The blocks as so many in a row as make the next size, and all under one: a switch for each. */
+static int join_blocks(struct slurm *s)
+{
+	for (unsigned level = 1; s->nblocks > 1 && level <= s->nsizes; level++) {
+		bool top = level == s->nsizes;
+		unsigned each = top ? s->nblocks : s->sizes[level] / s->sizes[level - 1], n = 0;
+
+		for (unsigned i = 0; i < s->nblocks; i++) {
+			char name[48];
+			int end;
+
+			snprintf(name, sizeof(name), top ? "blocks" : "blocks%u-%u", top ? 0 : s->sizes[level],
+				 i / each);
+			end = making_end(s->making, END_SWITCH, name);
+			if (end < 0 || making_cable(s->making, end, 0, s->blocks[i], 0, 0))
+				return lines_wrong(s->lines, "out of memory");
+			if (i % each == 0)
+				s->blocks[n++] = end;
+		}
+		s->nblocks = n;
+	}
+	return 0;
+}
+
+int slurm_end(struct slurm *s, int rc)
+{
+	if (rc == 0)
+		rc = check_defined(s);
+	if (rc == 0 && s->nblocks && !s->nsizes)
+		s->nsizes = 1;
+	if (rc == 0)
+		rc = join_blocks(s);
+	free(s->mentions);
+	free(s->blocks);
+	return rc;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_FABRIC_RECOGNISE_GIVEN_H
+#define TOPIARY_FABRIC_RECOGNISE_GIVEN_H
+
+#include "fabric/model/fabric.h"
+
+/*
+ * The fabric of levels that a file gave: a switch for each group, and h, which becomes its own, freed on failure too.
+ * NULL: memory.
+ */
+struct fabric *fabric_given(struct hierarchy *h, struct err *e);
+
+#endif

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "fabric/recognise/make.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric/model/names.h"
+#include "fabric/model/planes.h"
+#include "fabric/recognise/recognise.h"
+
+struct end {
+	enum end_kind kind;
+	char *key, *text, *name;	/* name: given; else made of the text */
+	uint64_t guid, port;
+};
+
+struct cable {
+	unsigned a, port_a, b, port_b, mbps;
+};
+
+struct making {
+	struct end *ends;
+	unsigned nends, end_room;
+	struct cable *cables;
+	unsigned ncables, cable_room;
+	unsigned *slots, nslots;	/* the ends by their keys: index + 1, 0 free; a power of two, half empty at least */
+	struct hostlist_told told;
+};
+
+struct making *making_new(void)
+{
+	return calloc(1, sizeof(struct making));
+}
+
+void making_free(struct making *m)
+{
+	if (!m)
+		return;
+	for (unsigned i = 0; i < m->nends; i++) {
+		free(m->ends[i].key);
+		free(m->ends[i].text);
+		free(m->ends[i].name);
+	}
+	free(m->ends);
+	free(m->cables);
+	free(m->slots);
+	free(m);
+}
+
+int making_each(struct making *m, const char *list, int (*each)(const char *name, void *user), void *user,
+		struct err *e)
+{
+	return hostlist_expand_more(list, &m->told, each, user, e);
+}
+
+static unsigned slot_of(const struct making *m, enum end_kind kind, const char *key)
+{
+	uint64_t sum = 14695981039346656037u + kind;
+	unsigned at;
+
+	for (const char *c = key; *c; c++)
+		sum = (sum ^ (unsigned char) *c) * 1099511628211u;
+	for (at = (sum ^ sum >> 32) & (m->nslots - 1); m->slots[at]; at = (at + 1) & (m->nslots - 1)) {
+		const struct end *end = &m->ends[m->slots[at] - 1];
+
+		if (end->kind == kind && !strcmp(end->key, key))
+			break;
+	}
+	return at;
+}
+
+static int slots_grow(struct making *m)
+{
+	unsigned *old = m->slots, *slots;
+
+	if (m->nslots > 2 * (m->nends + 1))
+		return 0;
+	if (!(slots = calloc(m->nslots ? 2 * m->nslots : 256, sizeof(*slots))))
+		return -1;
+	m->nslots = m->nslots ? 2 * m->nslots : 256;
+	m->slots = slots;
+	free(old);
+	for (unsigned i = 0; i < m->nends; i++)
+		slots[slot_of(m, m->ends[i].kind, m->ends[i].key)] = i + 1;
+	return 0;
+}
+
+/* Room for one more of a growing array. */
+static int room_for(void **list, unsigned n, unsigned *room, size_t size)
+{
+	unsigned more = *room ? 2 * *room : 256;
+	void *grown;
+
+	if (n < *room)
+		return 0;
+	if (!(grown = realloc(*list, more * size)))
+		return -1;
+	*list = grown;
+	*room = more;
+	return 0;
+}
+
+int making_end(struct making *m, enum end_kind kind, const char *key)
+{
+	unsigned slot;
+	char *copy;
+
+	if (slots_grow(m))
+		return -1;
+	slot = slot_of(m, kind, key);
+	if (m->slots[slot])
+		return m->slots[slot] - 1;
+	if (room_for((void **) &m->ends, m->nends, &m->end_room, sizeof(*m->ends)) || !(copy = strdup(key)))
+		return -1;
+	m->ends[m->nends] = (struct end){ .kind = kind, .key = copy };
+	m->slots[slot] = ++m->nends;
+	return m->nends - 1;
+}
+
+bool making_is_switch(const struct making *m, unsigned end)
+{
+	return m->ends[end].kind == END_SWITCH;
+}
+
+const char *making_key(const struct making *m, unsigned end)
+{
+	return m->ends[end].key;
+}
+
+int making_describe(struct making *m, unsigned end, const char *text, size_t len)
+{
+	char **at = &m->ends[end].text;
+
+	if (!*at && len)
+		*at = strndup(text, len);
+	return *at || !len ? 0 : -1;
+}
+
+int making_name(struct making *m, unsigned end, const char *name)
+{
+	char *copy = strdup(name);
+
+	if (!copy)
+		return -1;
+	free(m->ends[end].name);
+	m->ends[end].name = copy;
+	return 0;
+}
+
+void making_guid(struct making *m, unsigned end, uint64_t guid, uint64_t port)
+{
+	if (guid)
+		m->ends[end].guid = guid;
+	if (port)
+		m->ends[end].port = port;
+}
+
+int making_cable(struct making *m, unsigned a, unsigned port_a, unsigned b, unsigned port_b, unsigned mbps)
+{
+	struct cable c = { a, port_a, b, port_b, mbps };
+
+	if (a > b || (a == b && port_a > port_b))
+		c = (struct cable){ b, port_b, a, port_a, mbps };
+	if (room_for((void **) &m->cables, m->ncables, &m->cable_room, sizeof(*m->cables)))
+		return -1;
+	m->cables[m->ncables++] = c;
+	return 0;
+}
+
+/* An end with the name that the fabric gives it. */
+struct titled {
+	char *name;
+	unsigned end;
+	bool is_switch, named;
+};
+
+static bool title_switch(const struct end *end, struct buf *out)
+{
+	const char *told = end->name ? end->name : end->text ? end->text : end->guid ? "" : end->key;
+
+	if (names_switch(told, out))
+		return true;
+	buf_printf(out, "S-%016llx", (unsigned long long) end->guid);
+	return false;
+}
+
+static bool title_host(const struct end *end, const struct fabric_names *names, struct buf *out)
+{
+	const char *known = names_find(names, end->guid);
+
+	if (!known)
+		known = names_find(names, end->port);
+	if (!known)
+		known = end->name;
+	if (!known && end->kind == END_HOST)
+		known = end->key;
+	if (known) {
+		buf_puts(out, known);
+		return true;
+	}
+	if (end->text && names_host(end->text, out))
+		return true;
+	buf_printf(out, "H-%016llx", (unsigned long long) (end->guid ? end->guid : end->port));
+	return false;
+}
+
+static int titles_compare(const void *a, const void *b)
+{
+	const struct titled *x = a, *y = b;
+	int order = y->is_switch - x->is_switch;
+
+	if (!order)
+		order = strverscmp(x->name, y->name);
+	return order ? order : (x->end > y->end) - (x->end < y->end);
+}
+
+static int titles_make(const struct making *m, const struct fabric_names *names, struct titled *out)
+{
+	for (unsigned i = 0; i < m->nends; i++) {
+		const struct end *end = &m->ends[i];
+		struct buf name = {0};
+
+		out[i] = (struct titled){ .end = i, .is_switch = end->kind == END_SWITCH };
+		out[i].named = out[i].is_switch ? title_switch(end, &name) : title_host(end, names, &name);
+		out[i].name = name.data;
+		if (name.failed)
+			return -1;
+	}
+	qsort(out, m->nends, sizeof(*out), titles_compare);
+	return 0;
+}
+
+/*
+ * Switches of one name are several switches, and each needs a name of its own, that of no host; Slurm takes 64 letters
+ * of it.
+ */
+static char *name_apart(const struct titled *t, unsigned n, const struct end *end)
+{
+	struct buf name = {0};
+
+	if (end->guid)
+		buf_printf(&name, "%.46s-%llx", t->name, (unsigned long long) end->guid);
+	else
+		buf_printf(&name, "%.46s-%u", t->name, n);
+	if (name.failed)
+		buf_free(&name);
+	return name.data;
+}
+
+/* Hosts keep the names that they have; the titles of switches come before those of hosts. */
+static bool host_has(const struct titled *t, unsigned n, const char *name)
+{
+	const struct titled wanted = { .name = (char *) name };
+	unsigned low = 0, high = n;
+
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+
+		if (titles_compare(&t[middle], &wanted) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < n && !t[low].is_switch && !strcmp(t[low].name, name);
+}
+
+static bool same_name(const struct titled *t, unsigned i, unsigned n)
+{
+	return i < n && t[i].is_switch == t[i - 1].is_switch && !strcmp(t[i].name, t[i - 1].name);
+}
+
+static int add_switches(struct fabric *f, const struct making *m, struct titled *t, unsigned *node_of)
+{
+	for (unsigned i = 0; i < m->nends && t[i].is_switch; i++) {
+		const struct end *end = &m->ends[t[i].end];
+		bool alone = !same_name(t, i + 1, m->nends) && !(i && same_name(t, i, m->nends)) &&
+			!host_has(t, m->nends, t[i].name);
+		struct fabric_node *node = &f->nodes[f->nnodes];
+
+		*node = (struct fabric_node){ .guid = end->guid, .is_switch = true, .named = t[i].named };
+		node->name = alone ? strdup(t[i].name) : name_apart(&t[i], f->nnodes, end);
+		node->told = end->text ? strdup(end->text) : NULL;
+		node_of[t[i].end] = f->nnodes++;
+		if (!node->name || (end->text && !node->told))
+			return -1;
+	}
+	f->nswitches = f->nnodes;
+	return 0;
+}
+
+static int add_hosts(struct fabric *f, const struct making *m, struct titled *t, unsigned *node_of)
+{
+	for (unsigned i = f->nswitches; i < m->nends; i++) {
+		const struct end *end = &m->ends[t[i].end];
+
+		if (i == f->nswitches || !same_name(t, i, m->nends)) {
+			struct fabric_node *node = &f->nodes[f->nnodes++];
+
+			*node = (struct fabric_node){ .name = strdup(t[i].name), .guid = end->guid, .named = t[i].named };
+			node->told = end->text ? strdup(end->text) : NULL;
+			if (!node->name || (end->text && !node->told))
+				return -1;
+		}
+		node_of[t[i].end] = f->nnodes - 1;
+		if (end->kind == END_ADAPTER)
+			f->adapters[f->nadapters++] = (struct fabric_adapter){ f->nnodes - 1, end->guid, end->port };
+	}
+	return 0;
+}
+
+static int cables_compare(const void *a, const void *b)
+{
+	const struct cable *x = a, *y = b;
+	const unsigned left[] = { x->a, x->b, x->port_a, x->port_b }, right[] = { y->a, y->b, y->port_a, y->port_b };
+
+	for (unsigned i = 0; i < 4; i++)
+		if (left[i] != right[i])
+			return left[i] < right[i] ? -1 : 1;
+	return 0;
+}
+
+static int links_compare(const void *a, const void *b)
+{
+	const struct fabric_link *x = a, *y = b;
+
+	if (x->a != y->a)
+		return x->a < y->a ? -1 : 1;
+	return (x->b > y->b) - (x->b < y->b);
+}
+
+/* The cables, each once, as links of one cable between nodes; those from a node to itself lead nowhere. */
+static void add_cables(struct fabric *f, struct cable *c, unsigned n, const unsigned *node_of)
+{
+	qsort(c, n, sizeof(*c), cables_compare);
+	for (unsigned i = 0; i < n; i++) {
+		unsigned a = node_of[c[i].a], b = node_of[c[i].b];
+
+		if (i + 1 < n && (c[i].port_a || c[i].port_b) && !cables_compare(&c[i], &c[i + 1])) {
+			if (c[i + 1].mbps < c[i].mbps)
+				c[i + 1].mbps = c[i].mbps;
+			continue;
+		}
+		if (a != b)
+			f->links[f->nlinks++] = (struct fabric_link){ a < b ? a : b, a < b ? b : a, 1, c[i].mbps };
+	}
+}
+
+static void join_trunks(struct fabric *f)
+{
+	unsigned n = 0;
+
+	qsort(f->links, f->nlinks, sizeof(*f->links), links_compare);
+	for (unsigned i = 0; i < f->nlinks; i++) {
+		struct fabric_link *last = n ? &f->links[n - 1] : NULL;
+
+		if (last && !links_compare(last, &f->links[i])) {
+			last->count++;
+			last->mbps += f->links[i].mbps;
+		} else {
+			f->links[n++] = f->links[i];
+		}
+	}
+	f->nlinks = n;
+}
+
+static struct fabric *fabric_new(const struct making *m)
+{
+	struct fabric *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->nodes = calloc(m->nends + 1, sizeof(*f->nodes));
+	f->adapters = calloc(m->nends + 1, sizeof(*f->adapters));
+	f->links = calloc(m->ncables + 1, sizeof(*f->links));
+	if (f->nodes && f->adapters && f->links)
+		return f;
+	fabric_free(f);
+	return NULL;
+}
+
+static int fill(struct fabric *f, const struct making *m, struct titled *t, const struct fabric_names *names)
+{
+	unsigned *node_of = calloc(m->nends + 1, sizeof(*node_of));
+	struct cable *cables = calloc(m->ncables + 1, sizeof(*cables));
+	int rc = -1;
+
+	if (node_of && cables && titles_make(m, names, t) == 0 && add_switches(f, m, t, node_of) == 0 &&
+	    add_hosts(f, m, t, node_of) == 0) {
+		if (m->ncables)
+			memcpy(cables, m->cables, m->ncables * sizeof(*cables));
+		add_cables(f, cables, m->ncables, node_of);
+		join_trunks(f);
+		rc = planes_find(f) || fabric_recognise(f) ? -1 : 0;
+	}
+	free(node_of);
+	free(cables);
+	return rc;
+}
+
+struct fabric *making_finish(const struct making *m, const struct fabric_names *names, struct err *e)
+{
+	struct titled *t = calloc(m->nends + 1, sizeof(*t));
+	struct fabric *f = t ? fabric_new(m) : NULL;
+
+	if (f && fill(f, m, t, names)) {
+		fabric_free(f);
+		f = NULL;
+	}
+	for (unsigned i = 0; t && i < m->nends; i++)
+		free(t[i].name);
+	free(t);
+	if (!f)
+		err_set(e, "out of memory");
+	return f;
+}
+
+unsigned fabric_node(const struct fabric *f, const char *name, bool is_switch)
+{
+	unsigned low = is_switch ? 0 : f->nswitches, high = is_switch ? f->nswitches : f->nnodes;
+
+	while (low < high) {
+		unsigned middle = low + (high - low) / 2;
+		int order = strverscmp(f->nodes[middle].name, name);
+
+		if (!order)
+			return middle;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return f->nnodes;
+}
+
+void fabric_free(struct fabric *f)
+{
+	if (!f)
+		return;
+	for (unsigned i = 0; f->nodes && i < f->nnodes; i++) {
+		free(f->nodes[i].name);
+		free(f->nodes[i].told);
+	}
+	free(f->nodes);
+	free(f->links);
+	free(f->adapters);
+	for (unsigned i = 0; f->planes && i < f->nplanes; i++)
+		hierarchy_free(f->planes[i].levels);
+	free(f->planes);
+	free(f);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_FABRIC_WRITE_EXPORT_H
+#define TOPIARY_FABRIC_WRITE_EXPORT_H
+
+#include "base/buf.h"
+#include "fabric/model/fabric.h"
+
+/*
+ * Some hosts of a fabric: those of a job, or those that Slurm knows. Where one may be given, NULL is all, or none to
+ * colour.
+ */
+struct chosen {
+	bool (*has)(const char *host, void *user);
+	void *user;
+};
+
+/*
+ * Slurm's topology.conf(5) for topology/tree, leaf switches first. Switches that act as one are one; a torus, a
+ * dragonfly or a graph is written as the tree that its levels are. Hosts without a name, or without a switch, are left
+ * out, and a host in several planes is told once: a node of Slurm's has one place. Each returns 0, or -1 with what was
+ * appended to out of no meaning.
+ */
+int fabric_write_slurm(const struct fabric *f, const struct chosen *c, struct buf *out, struct err *e);
+
+/* The same as topology.yaml(5) of Slurm 25.05 and later, the cluster's default topology. */
+int fabric_write_slurm_yaml(const struct fabric *f, const struct chosen *c, struct buf *out, struct err *e);
+
+/*
+ * Scotch's target architecture of the hosts of a plane, a "tleaf" and, where branches lack hosts, a "sub" of it. Trees
+ * only.
+ */
+int fabric_write_scotch(const struct hierarchy *h, struct buf *out, struct err *e);
+
+/*
+ * Draw it, as SVG: a picture for each plane, switches grey with their hosts below them, spines above, the number of
+ * cables at trunks; the chosen hosts coloured.
+ */
+int fabric_draw(const struct fabric *f, const struct chosen *c, struct buf *out, struct err *e);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric/write/export.h"
+#include "shape/hostlist.h"
+
+/* How a file says what a switch joins. */
+struct dialect {
+	const char *start, *nodes, *switches;
+};
+
+static const struct dialect conf = { "", "SwitchName=%s Nodes=", "SwitchName=%s Switches=" };
+static const struct dialect yaml = {
+	"---\n- topology: fabric\n  cluster_default: true\n  tree:\n    switches:\n",
+	"      - switch: %s\n        nodes: ", "      - switch: %s\n        children: ",
+};
+
+/* Which hosts are told: those with a name of their own that no plane before had, and that the caller wants. */
+struct telling {
+	const struct fabric *f;
+	const struct hierarchy *h;
+	bool *told;			/* by node of the fabric, over all planes */
+	bool *mine;			/* by host of h */
+	unsigned *inside;		/* by group: hosts below it; and groups in it, those without hosts left out */
+	unsigned *branches;
+	const struct dialect *dialect;
+	struct buf *out;
+	struct err *err;
+};
+
+static void count(struct telling *t, const struct chosen *c)
+{
+	const struct hierarchy *h = t->h;
+
+	for (unsigned i = 0; i < h->nhosts; i++) {
+		unsigned node = fabric_node(t->f, h->hosts[i].name, false);
+
+		t->mine[i] = node < t->f->nnodes && t->f->nodes[node].named && !t->told[node] &&
+			(!c || c->has(h->hosts[i].name, c->user));
+		if (t->mine[i])
+			t->told[node] = true;
+		t->inside[h->hosts[i].group] += t->mine[i];
+	}
+	for (unsigned g = h->ngroups; g-- > 1;) {
+		t->inside[h->groups[g].above] += t->inside[g];
+		t->branches[h->groups[g].above] += t->inside[g] > 0;
+	}
+}
+
+static bool is_bottom(const struct hierarchy *h, unsigned g)
+{
+	return h->groups[g].level + 1 == h->nlevels;
+}
+
+/* A group of one group alone joins nothing: that one is told in its place. */
+static unsigned skip_lone(const struct telling *t, unsigned g)
+{
+	while (!is_bottom(t->h, g) && t->branches[g] == 1)
+		for (unsigned i = g + 1; i < t->h->ngroups; i++)
+			if (t->h->groups[i].above == g && t->inside[i]) {
+				g = i;
+				break;
+			}
+	return g;
+}
+
+/* lead holds a %s for the name. */
+static int put_list(struct telling *t, const char *lead, const char *name, struct buf *list)
+{
+	const char *at = strstr(lead, "%s");
+	int rc = -1;
+
+	buf_printf(t->out, "%.*s%s%s", (int) (at - lead), lead, name, at + 2);
+	if (!list->failed)
+		rc = hostlist_fold(list->data, t->out, t->err);
+	else
+		err_set(t->err, "out of memory");
+	buf_puts(t->out, "\n");
+	buf_free(list);
+	return rc;
+}
+
+static int put_switch(struct telling *t, unsigned g)
+{
+	const struct hierarchy *h = t->h;
+	struct buf list = {0};
+
+	if (is_bottom(h, g)) {
+		for (unsigned i = 0; i < h->nhosts; i++)
+			if (h->hosts[i].group == g && t->mine[i])
+				buf_printf(&list, "%s%s", list.len ? "," : "", h->hosts[i].name);
+		return put_list(t, t->dialect->nodes, h->groups[g].name, &list);
+	}
+	for (unsigned i = 1; i < h->ngroups; i++)
+		if (h->groups[i].above == g && t->inside[i])
+			buf_printf(&list, "%s%s", list.len ? "," : "", h->groups[skip_lone(t, i)].name);
+	return put_list(t, t->dialect->switches, h->groups[g].name, &list);
+}
+
+static int put_plane(struct telling *t, const struct chosen *c)
+{
+	int rc = 0;
+
+	count(t, c);
+	for (unsigned level = t->h->nlevels; level-- > 0;)
+		for (unsigned g = 0; g < t->h->ngroups && rc == 0; g++)
+			if (t->h->groups[g].level == level && t->inside[g] && skip_lone(t, g) == g)
+				rc = put_switch(t, g);
+	return rc;
+}
+
+static int put_hierarchy(struct telling *t, const struct hierarchy *h, const struct chosen *c)
+{
+	int rc = -1;
+
+	t->h = h;
+	t->mine = calloc(h->nhosts + 1, sizeof(*t->mine));
+	t->inside = calloc(h->ngroups + 1, sizeof(*t->inside));
+	t->branches = calloc(h->ngroups + 1, sizeof(*t->branches));
+	if (t->mine && t->inside && t->branches)
+		rc = put_plane(t, c);
+	else
+		err_set(t->err, "out of memory");
+	free(t->mine);
+	free(t->inside);
+	free(t->branches);
+	return rc;
+}
+
+static int write_dialect(const struct dialect *d, const struct fabric *f, const struct chosen *c, struct buf *out,
+			 struct err *e)
+{
+	struct telling t = { .f = f, .told = calloc(f->nnodes + 1, sizeof(bool)), .dialect = d, .out = out, .err = e };
+	int rc = t.told ? 0 : err_set(e, "out of memory");
+	size_t before;
+
+	buf_puts(out, d->start);
+	before = out->len;
+
+	for (unsigned i = 0; i < f->nplanes && rc == 0; i++)
+		if (f->planes[i].levels)
+			rc = put_hierarchy(&t, f->planes[i].levels, c);
+	free(t.told);
+	if (rc == 0 && out->failed)
+		rc = err_set(e, "out of memory");
+	if (rc == 0 && out->len == before)
+		rc = err_set(e, "no switch has a host with a known name");
+	return rc;
+}
+
+int fabric_write_slurm(const struct fabric *f, const struct chosen *c, struct buf *out, struct err *e)
+{
+	return write_dialect(&conf, f, c, out, e);
+}
+
+int fabric_write_slurm_yaml(const struct fabric *f, const struct chosen *c, struct buf *out, struct err *e)
+{
+	return write_dialect(&yaml, f, c, out, e);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "hwcmp/compare.h"
+
+#include <stdlib.h>
+
+#include "hwcmp/compare_parts.h"
+
+static void compare_pairs(struct comparison *c)
+{
+	const struct side *s = &c->m.side[0];
+
+	for (size_t i = 0; i < s->t->n; i++)
+		if (s->partner[i] >= 0) {
+			compare_values(c, i, s->partner[i]);
+			compare_place(c, i, s->partner[i]);
+		}
+}
+
+int compare_trees(const struct tree *a, const struct tree *b, struct changes *out, struct err *e)
+{
+	struct comparison c = {0};
+	int rc;
+
+	if (match_make(a, b, &c.m))
+		return err_set(e, "out of memory");
+	if ((c.told = calloc(a->n, sizeof(*c.told)))) {
+		compare_pairs(&c);
+		compare_allowed(&c);
+		compare_presence(&c, true);
+		compare_presence(&c, false);
+		compare_extras(&c.m, &c.r);
+	}
+	c.r.failed |= !c.told;
+	rc = remarks_finish(&c.r, out);
+	free(c.told);
+	buf_free(&c.scratch);
+	match_free(&c.m);
+	return rc ? err_set(e, "out of memory") : 0;
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hwcmp/compare_parts.h"
+
+/* One structure beside the objects: of the extras, the element and its children. */
+struct part {
+	const struct tree_extra *head;
+	size_t n;		/* elements with the head */
+	char name[96];		/* "distances NUMALatency" */
+};
+
+struct parts {
+	struct part *list;
+	size_t n;
+};
+
+/* One value about one object, or two. */
+struct value {
+	long of;		/* as side 0 numbers objects: those of side 1 by their partners */
+	long to;		/* the second, or for what has several of an object, which of them */
+	const char *text;
+};
+
+struct values {
+	struct value *list;
+	size_t n;
+};
+
+static void part_name(struct part *p, unsigned nth)
+{
+	const char *name = tree_extra_attr(p->head, "name");
+
+	switch (p->head->element->tag) {
+	case TAG_CPUKIND:
+		snprintf(p->name, sizeof(p->name), "CPU kind %u", nth);
+		break;
+	case TAG_MEMATTR:
+		snprintf(p->name, sizeof(p->name), "memory attribute %.64s", name);
+		break;
+	default:
+		snprintf(p->name, sizeof(p->name), "distances %.64s", name ? name : "(unnamed)");
+	}
+}
+
+static int part_order(const void *x, const void *y)
+{
+	const struct part *a = x, *b = y;
+	int rc = strcmp(a->name, b->name);
+
+	return rc ? rc : (a->head > b->head) - (a->head < b->head);
+}
+
+static int parts_make(const struct tree *t, struct parts *out)
+{
+	static const unsigned heads = 1u << TAG_DISTANCES | 1u << TAG_DISTANCES_HETERO | 1u << TAG_MEMATTR | 1u << TAG_CPUKIND;
+	unsigned kinds = 0;
+
+	if (!(out->list = calloc(t->nextras + 1, sizeof(*out->list))))
+		return -1;
+	for (size_t i = 0; i < t->nextras; i++) {
+		if (heads & 1u << t->extras[i].element->tag) {
+			struct part *p = &out->list[out->n++];
+
+			p->head = &t->extras[i];
+			part_name(p, kinds);
+			kinds += p->head->element->tag == TAG_CPUKIND;
+		}
+		out->list[out->n - 1].n++;
+	}
+	qsort(out->list, out->n, sizeof(*out->list), part_order);
+	return 0;
+}
+
+/* --- values about objects --- */
+
+/* As side 0 numbers it, -1 for what the other tree does not have. */
+static long common(const struct side *s, bool second, long object)
+{
+	if (object < 0 || s->partner[object] < 0)
+		return -1;
+	return second ? s->partner[object] : object;
+}
+
+static int value_order(const void *x, const void *y)
+{
+	const struct value *a = x, *b = y;
+
+	if (a->of != b->of)
+		return a->of < b->of ? -1 : 1;
+	return (a->to > b->to) - (a->to < b->to);
+}
+
+/* By gp_index the text has "12 " or "NUMANode:12 ". */
+struct named {
+	long os;
+	long object;
+};
+
+static int named_order(const void *x, const void *y)
+{
+	const struct named *a = x, *b = y;
+
+	return (a->os > b->os) - (a->os < b->os);
+}
+
+static struct named *named_make(const struct tree *t, const char *type, size_t *n)
+{
+	struct named *list = calloc(t->n, sizeof(*list));
+
+	*n = 0;
+	for (size_t i = 0; list && i < t->n; i++)
+		if (type && tree_is(t, i, type))
+			list[(*n)++] = (struct named){ t->objects[i].os_index, i };
+	if (list)
+		qsort(list, *n, sizeof(*list), named_order);
+	return list;
+}
+
+/*
+ * The words of the texts of this tag in a part, one after another; NULL when memory is short. Free words[0] and words.
+ */
+static char **words_split(const struct part *p, enum xml_tag tag, size_t *n)
+{
+	struct buf all = {0};
+	size_t words = 0;
+	char **list, *save = NULL;
+
+	buf_puts(&all, "");
+	for (size_t i = 1; i < p->n; i++)
+		if (p->head[i].element->tag == tag) {
+			buf_puts(&all, p->head[i].text);
+			buf_puts(&all, " ");
+		}
+	if (all.failed || !(list = calloc(all.len / 2 + 2, sizeof(*list)))) {
+		buf_free(&all);
+		return NULL;
+	}
+	list[0] = all.data;
+	for (char *w = strtok_r(all.data, " \t\r\n", &save); w; w = strtok_r(NULL, " \t\r\n", &save))
+		list[++words] = w;
+	*n = words;
+	return list;
+}
+
+static void words_free(char **words)
+{
+	if (words)
+		free(words[0]);
+	free(words);
+}
+
+static long indexed(const struct tree *t, const struct part *p, const struct named *named, size_t n, const char *word)
+{
+	const char *indexing = tree_extra_attr(p->head, "indexing"), *colon = strchr(word, ':');
+	struct named key = { strtol(word, NULL, 10), 0 };
+	const struct named *found;
+
+	if (p->head->element->tag == TAG_DISTANCES_HETERO || (indexing && !strcmp(indexing, "gp")))
+		return tree_by_gp(t, strtoull(colon ? colon + 1 : word, NULL, 10));
+	found = n ? bsearch(&key, named, n, sizeof(key), named_order) : NULL;
+	return found ? found->object : -1;
+}
+
+/* The square of distances between what both trees have. Out of shape: no values, hwloc does not read it either. */
+static int distances_read(const struct side *s, bool second, const struct part *p, char **index, size_t m, char **value,
+			  size_t nvalues, struct values *out)
+{
+	size_t nnamed;
+	struct named *named = named_make(s->t, tree_extra_attr(p->head, "type"), &nnamed);
+	long *objects = calloc(m + 1, sizeof(*objects));
+	int rc = -1;
+
+	if (!named || !objects || !(out->list = calloc(nvalues + 1, sizeof(*out->list))))
+		goto done;
+	for (size_t i = 0; i < m; i++)
+		objects[i] = common(s, second, indexed(s->t, p, named, nnamed, index[i + 1]));
+	for (size_t i = 0; m && nvalues / m == m && nvalues % m == 0 && i < nvalues; i++)
+		if (objects[i / m] >= 0 && objects[i % m] >= 0)
+			out->list[out->n++] = (struct value){ objects[i / m], objects[i % m], value[i + 1] };
+	rc = 0;
+done:
+	free(named);
+	free(objects);
+	return rc;
+}
+
+/*
+ * An initiator may be a set of CPUs, which changes when one goes offline: the values of a target are compared in turn.
+ */
+static int attributes_read(const struct side *s, bool second, const struct part *p, struct values *out)
+{
+	if (!(out->list = calloc(p->n + 1, sizeof(*out->list))))
+		return -1;
+	for (size_t i = 1; i < p->n; i++) {
+		const char *gp = tree_extra_attr(&p->head[i], "target_obj_gp_index");
+		long object = gp ? common(s, second, tree_by_gp(s->t, strtoull(gp, NULL, 10))) : -1;
+
+		if (object >= 0)
+			out->list[out->n++] = (struct value){ object, i, tree_extra_attr(&p->head[i], "value") };
+	}
+	qsort(out->list, out->n, sizeof(*out->list), value_order);
+	for (size_t i = 0, first = 0; i < out->n; i++) {
+		if (out->list[i].of != out->list[first].of)
+			first = i;
+		out->list[i].to = i - first;
+	}
+	return 0;
+}
+
+/* --- remarks --- */
+
+struct finding {
+	size_t differ;
+	struct value from, to;	/* the first */
+};
+
+static struct finding values_compare(const struct values *a, const struct values *b)
+{
+	struct finding f = {0};
+
+	for (size_t i = 0, j = 0; i < a->n && j < b->n;) {
+		int rc = value_order(&a->list[i], &b->list[j]);
+
+		if (!rc && strcmp(a->list[i].text, b->list[j].text) && !f.differ++) {
+			f.from = a->list[i];
+			f.to = b->list[j];
+		}
+		i += rc <= 0;
+		j += rc >= 0;
+	}
+	return f;
+}
+
+static void say_values(const struct match *m, const struct part *p, const struct finding *f, struct remarks *r)
+{
+	struct buf tail = {0}, what = {0};
+
+	buf_puts(&what, "");
+	tree_label(m->side[0].t, f->from.of, &what);
+	if (p->head->element->tag != TAG_MEMATTR) {
+		buf_puts(&what, " to ");
+		tree_label(m->side[0].t, f->from.to, &what);
+	}
+	if (what.failed) {
+		r->failed = true;
+	} else {
+		buf_printf(&tail, ": %s %s -> %s", what.data, f->from.text, f->to.text);
+		if (f->differ > 1)
+			buf_printf(&tail, " (and %zu more)", f->differ - 1);
+		remark_add(r, SEVERITY_WIRING, CHANGE_CHANGED, m->side[0].t->n + p->head->line, NULL, p->name,
+			   what.data, f->from.text, f->to.text, &tail);
+	}
+	buf_free(&what);
+}
+
+static void compare_distances(const struct match *m, const struct part *a, const struct part *b, struct remarks *r)
+{
+	const struct part *p[2] = { a, b };
+	char **index[2] = {0}, **value[2] = {0};
+	struct values v[2] = {0};
+	int rc = 0;
+
+	for (int i = 0; i < 2 && !rc; i++) {
+		size_t indexes, values;
+
+		index[i] = words_split(p[i], TAG_INDEXES, &indexes);
+		value[i] = words_split(p[i], TAG_VALUES, &values);
+		rc = !index[i] || !value[i]
+			? -1
+			: distances_read(&m->side[i], i, p[i], index[i], indexes, value[i], values, &v[i]);
+		if (!rc)
+			qsort(v[i].list, v[i].n, sizeof(*v[i].list), value_order);
+	}
+	if (!rc) {
+		struct finding f = values_compare(&v[0], &v[1]);
+
+		if (f.differ)
+			say_values(m, a, &f, r);
+	}
+	r->failed |= rc;
+	for (int i = 0; i < 2; i++) {
+		words_free(index[i]);
+		words_free(value[i]);
+		free(v[i].list);
+	}
+}
+
+static void compare_attributes(const struct match *m, const struct part *a, const struct part *b, struct remarks *r)
+{
+	struct values v[2] = {0};
+
+	if (attributes_read(&m->side[0], false, a, &v[0]) || attributes_read(&m->side[1], true, b, &v[1])) {
+		r->failed = true;
+	} else {
+		struct finding f = values_compare(&v[0], &v[1]);
+
+		if (f.differ)
+			say_values(m, a, &f, r);
+	}
+	free(v[0].list);
+	free(v[1].list);
+}
+
+static void cpu_kind_remark(const struct match *m, const struct part *p, const char *name, const char *from,
+			    const char *to, struct remarks *r)
+{
+	struct buf tail = {0};
+
+	if (!strcmp(from, to))
+		return;
+	value_tail(name, from, to, &tail);
+	remark_add(r, SEVERITY_WIRING, CHANGE_CHANGED, m->side[0].t->n + p->head->line, "CPU kind", p->name, name, from,
+		   to, &tail);
+}
+
+static const char *or_empty(const char *s)
+{
+	return s ? s : "";
+}
+
+/* Which CPUs are of a kind is told by CPUs that come and go. */
+static void compare_kinds(const struct match *m, const struct part *a, const struct part *b, struct remarks *r)
+{
+	size_t n = a->n > b->n ? a->n : b->n;
+
+	cpu_kind_remark(m, a, "efficiency", or_empty(tree_extra_attr(a->head, "forced_efficiency")),
+			or_empty(tree_extra_attr(b->head, "forced_efficiency")), r);
+	for (size_t i = 1; i < n; i++) {
+		const struct tree_extra *x = i < a->n ? &a->head[i] : NULL, *y = i < b->n ? &b->head[i] : NULL;
+		const char *name = tree_extra_attr(x ? x : y, "name");
+
+		if (x && y && strcmp(name, tree_extra_attr(y, "name"))) {
+			cpu_kind_remark(m, a, "infos", name, tree_extra_attr(y, "name"), r);
+			return;
+		}
+		cpu_kind_remark(m, a, name, x ? tree_extra_attr(x, "value") : "", y ? tree_extra_attr(y, "value") : "",
+				r);
+	}
+}
+
+static void say_part(const struct match *m, const struct part *p, bool gone, struct remarks *r)
+{
+	struct buf tail = {0};
+
+	buf_puts(&tail, gone ? " gone" : " new");
+	remark_add(r, SEVERITY_WIRING, gone ? CHANGE_GONE : CHANGE_EXTRA, m->side[0].t->n + p->head->line, "CPU kind",
+		   p->name, "", "", "", &tail);
+}
+
+static void compare_part(const struct match *m, const struct part *a, const struct part *b, struct remarks *r)
+{
+	switch (a->head->element->tag) {
+	case TAG_CPUKIND:
+		compare_kinds(m, a, b, r);
+		break;
+	case TAG_MEMATTR:
+		compare_attributes(m, a, b, r);
+		break;
+	default:
+		compare_distances(m, a, b, r);
+	}
+}
+
+void compare_extras(const struct match *m, struct remarks *r)
+{
+	struct parts a = {0}, b = {0};
+
+	if (parts_make(m->side[0].t, &a) || parts_make(m->side[1].t, &b))
+		r->failed = true;
+	for (size_t i = 0, j = 0; !r->failed && (i < a.n || j < b.n);) {
+		int rc = i == a.n ? 1 : j == b.n ? -1 : strcmp(a.list[i].name, b.list[j].name);
+
+		if (rc)
+			say_part(m, rc < 0 ? &a.list[i] : &b.list[j], rc < 0, r);
+		else
+			compare_part(m, &a.list[i], &b.list[j], r);
+		i += rc <= 0;
+		j += rc >= 0;
+	}
+	free(a.list);
+	free(b.list);
+}

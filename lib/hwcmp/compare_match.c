@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "hwcmp/compare_match.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "hwcmp/compare_set.h"
+
+/* "0207 [15b3:101b] [119f:1bc5] 00": class, vendor and device, without which it is another card. */
+#define PCI_CARD 16
+
+size_t tree_end(const struct tree *t, size_t object)
+{
+	size_t end = object + 1;
+
+	while (end < t->n && t->objects[end].depth > t->objects[object].depth)
+		end++;
+	return end;
+}
+
+static bool is_free(const struct side *s, size_t object)
+{
+	return s->partner[object] < 0;
+}
+
+static void pair(struct match *m, size_t a, size_t b)
+{
+	m->side[0].partner[a] = b;
+	m->side[1].partner[b] = a;
+}
+
+static void part(struct match *m, size_t a)
+{
+	m->side[1].partner[m->side[0].partner[a]] = -1;
+	m->side[0].partner[a] = -1;
+}
+
+static bool same_package(const struct match *m, size_t a, size_t b)
+{
+	const struct side *s = m->side;
+
+	return s[0].partner[s[0].package[a]] == s[1].package[b];
+}
+
+/* --- by names --- */
+
+struct key {
+	const char *text;
+	size_t at;		/* of the text, while the keys still grow */
+	size_t object;
+};
+
+struct keys {
+	struct key *list;
+	size_t n;
+	struct buf text;
+};
+
+/* What an object of this side is called in one round of pairing; false for what has no part in it. */
+typedef bool key_text(const struct side *s, const struct match *m, size_t object, struct buf *out);
+
+static bool key_pu(const struct side *s, const struct match *m, size_t object, struct buf *out)
+{
+	(void)m;
+	buf_printf(out, "%ld", s->t->objects[object].os_index);
+	return tree_is(s->t, object, "PU") && s->t->objects[object].os_index >= 0;
+}
+
+static const char *attr_or(const struct side *s, size_t object, const char *name)
+{
+	const char *value = tree_attr(&s->t->objects[object], name);
+
+	return value ? value : "";
+}
+
+static bool key_fixed(const struct side *s, const struct match *m, size_t object, struct buf *out)
+{
+	const struct tree_object *o = &s->t->objects[object];
+
+	(void)m;
+	if (tree_is(s->t, object, "OSDev") || o->type->family == FAMILY_TREE)
+		return false;
+	tree_label(s->t, object, out);
+	if (tree_is(s->t, object, "PCIDev"))
+		buf_printf(out, " %.*s", PCI_CARD, attr_or(s, object, "pci_type"));
+	return true;
+}
+
+/* An OS device by its PCI device, when that is the same on both sides: as side 0 numbers it. */
+static bool key_plug(const struct side *s, const struct match *m, size_t object, struct buf *out)
+{
+	long plug = s->t->objects[object].parent;
+
+	if (!tree_is(s->t, object, "OSDev") || s->partner[plug] < 0 || !tree_is(s->t, plug, "PCIDev"))
+		return false;
+	buf_printf(out, "%ld %s ", s == &m->side[0] ? plug : s->partner[plug], attr_or(s, object, "osdev_type"));
+	return true;
+}
+
+static bool key_plugged(const struct side *s, const struct match *m, size_t object, struct buf *out)
+{
+	bool is = key_plug(s, m, object, out);
+
+	buf_puts(out, attr_or(s, object, "name"));
+	return is;
+}
+
+static bool key_renamed(const struct side *s, const struct match *m, size_t object, struct buf *out)
+{
+	bool is = key_plug(s, m, object, out);
+
+	buf_puts(out, attr_or(s, object, "subtype"));
+	return is;
+}
+
+static bool key_device(const struct side *s, const struct match *m, size_t object, struct buf *out)
+{
+	(void)m;
+	buf_printf(out, "%s %s", attr_or(s, object, "osdev_type"), attr_or(s, object, "name"));
+	return tree_is(s->t, object, "OSDev");
+}
+
+static int key_order(const void *x, const void *y)
+{
+	const struct key *a = x, *b = y;
+	int rc = strcmp(a->text, b->text);
+
+	return rc ? rc : (a->object > b->object) - (a->object < b->object);
+}
+
+static int keys_make(const struct side *s, const struct match *m, key_text *text, struct keys *k)
+{
+	if (!(k->list = calloc(s->t->n, sizeof(*k->list))))
+		return -1;
+	for (size_t i = 1; i < s->t->n; i++) {
+		size_t at = k->text.len;
+
+		if (!is_free(s, i) || !text(s, m, i, &k->text)) {
+			k->text.len = at;
+			continue;
+		}
+		buf_add(&k->text, "", 1);
+		k->list[k->n++] = (struct key){ .at = at, .object = i };
+	}
+	if (k->text.failed)
+		return -1;
+	for (size_t i = 0; i < k->n; i++)
+		k->list[i].text = k->text.data + k->list[i].at;
+	qsort(k->list, k->n, sizeof(*k->list), key_order);
+	return 0;
+}
+
+/* Those of the same name in turn. */
+static int pair_named(struct match *m, key_text *text)
+{
+	struct keys k[2] = {0};
+	size_t a = 0, b = 0;
+	int rc = keys_make(&m->side[0], m, text, &k[0]) || keys_make(&m->side[1], m, text, &k[1]) ? -1 : 0;
+
+	while (!rc && a < k[0].n && b < k[1].n) {
+		int order = strcmp(k[0].list[a].text, k[1].list[b].text);
+
+		if (!order)
+			pair(m, k[0].list[a].object, k[1].list[b].object);
+		a += order <= 0;
+		b += order >= 0;
+	}
+	for (int i = 0; i < 2; i++) {
+		free(k[i].list);
+		buf_free(&k[i].text);
+	}
+	return rc;
+}
+
+/* --- by what they hold --- */
+
+/*
+ * From two that are the same up to the root: pair what of this type, or of any when it is NULL, is around both and
+ * still free.
+ */
+static void pair_around(struct match *m, size_t a, size_t b, const char *type)
+{
+	const struct tree_object *x = m->side[0].t->objects, *y = m->side[1].t->objects;
+
+	for (long i = x[a].parent; i > 0; i = x[i].parent) {
+		if (!is_free(&m->side[0], i) || (type && strcmp(x[i].type->name, type)) ||
+		    (!type && !same_package(m, i, b)))
+			continue;
+		for (long j = y[b].parent; j > 0; j = y[j].parent)
+			if (x[i].type == y[j].type && is_free(&m->side[1], j)) {
+				pair(m, i, j);
+				break;
+			}
+	}
+}
+
+static void pair_all_around(struct match *m, const char *of, const char *type)
+{
+	const struct side *s = &m->side[0];
+
+	for (size_t i = 0; i < s->t->n; i++)
+		if (!is_free(s, i) && tree_is(s->t, i, of))
+			pair_around(m, i, s->partner[i], type);
+}
+
+/* --- what is left over --- */
+
+struct rest {
+	const struct xml_type *type;
+	int package;		/* of side 0 */
+	size_t object;
+};
+
+static int rest_order(const void *x, const void *y)
+{
+	const struct rest *a = x, *b = y;
+
+	if (a->type != b->type)
+		return a->type < b->type ? -1 : 1;
+	if (a->package != b->package)
+		return a->package < b->package ? -1 : 1;
+	return (a->object > b->object) - (a->object < b->object);
+}
+
+static size_t rest_take(const struct match *m, int which, const char *only, struct rest *out)
+{
+	const struct side *s = &m->side[which];
+	size_t n = 0;
+
+	for (size_t i = 1; i < s->t->n; i++) {
+		const struct xml_type *type = s->t->objects[i].type;
+		int package = only ? 0 : which ? s->partner[s->package[i]] : s->package[i];
+
+		if (!is_free(s, i) || s->offline[i] || type->family > FAMILY_MEMORY || package < 0)
+			continue;
+		if (only && strcmp(type->name, only))
+			continue;
+		out[n++] = (struct rest){ type, package, i };
+	}
+	qsort(out, n, sizeof(*out), rest_order);
+	return n;
+}
+
+/* In turn, those of a type in a package; only: of this type alone, wherever it is. */
+static int pair_rest(struct match *m, const char *only)
+{
+	struct rest *list[2] = { calloc(m->side[0].t->n, sizeof(**list)), calloc(m->side[1].t->n, sizeof(**list)) };
+	size_t n[2], at[2] = {0};
+
+	if (!list[0] || !list[1]) {
+		free(list[0]);
+		free(list[1]);
+		return -1;
+	}
+	for (int i = 0; i < 2; i++)
+		n[i] = rest_take(m, i, only, list[i]);
+	while (at[0] < n[0] && at[1] < n[1]) {
+		const struct rest *a = &list[0][at[0]], *b = &list[1][at[1]];
+		int rc = rest_order(&(struct rest){ a->type, a->package, 0 }, &(struct rest){ b->type, b->package, 0 });
+
+		if (rc == 0)
+			pair(m, a->object, b->object);
+		at[0] += rc <= 0;
+		at[1] += rc >= 0;
+	}
+	free(list[0]);
+	free(list[1]);
+	return 0;
+}
+
+/*
+ * OS devices that are the same by name alone: their card was plugged in elsewhere, or it is another card, and then they
+ * are no more the same than it is.
+ */
+static void follow_names(struct match *m)
+{
+	struct side *s = &m->side[0], *o = &m->side[1];
+
+	for (size_t i = 0; i < s->t->n; i++) {
+		long a = s->t->objects[i].parent, b;
+
+		if (is_free(s, i) || !tree_is(s->t, i, "OSDev"))
+			continue;
+		b = o->t->objects[s->partner[i]].parent;
+		if (s->partner[a] == b || (!tree_is(s->t, a, "PCIDev") && !tree_is(o->t, b, "PCIDev")))
+			continue;
+		if (is_free(s, a) && is_free(o, b) && tree_is(s->t, a, "PCIDev") && tree_is(o->t, b, "PCIDev") &&
+		    !strncmp(attr_or(s, a, "pci_type"), attr_or(o, b, "pci_type"), PCI_CARD))
+			pair(m, a, b);
+		else
+			part(m, i);
+	}
+}
+
+/* --- the whole --- */
+
+struct census {
+	unsigned pus, paired, offline;
+};
+
+static void census_pu(const struct side *s, size_t pu, const struct set *all, const struct set *usable,
+		      struct census *out)
+{
+	long os = s->t->objects[pu].os_index;
+
+	out->pus = 1;
+	out->paired = !is_free(s, pu);
+	out->offline = is_free(s, pu) && set_has(all, os) && !set_has(usable, os);
+}
+
+/* Children come after their parents. */
+static void census_take(struct side *s, const struct set *all, const struct set *usable, struct census *list)
+{
+	for (size_t i = s->t->n; i-- > 0;) {
+		const struct tree_object *o = &s->t->objects[i];
+		struct census *own = &list[i];
+
+		if (tree_is(s->t, i, "PU"))
+			census_pu(s, i, all, usable, own);
+		s->vacant[i] = o->type->family == FAMILY_TREE && !own->paired;
+		s->offline[i] = own->pus && own->offline == own->pus;
+		if (i && o->type->family == FAMILY_TREE) {
+			list[o->parent].pus += own->pus;
+			list[o->parent].paired += own->paired;
+			list[o->parent].offline += own->offline;
+		}
+	}
+}
+
+static int side_survey(struct side *s, const struct tree_object *other_root)
+{
+	struct census *list = calloc(s->t->n, sizeof(*list));
+	struct set all = {0}, usable = {0};
+	int rc = -1;
+
+	if (list && !set_parse(tree_attr(other_root, "complete_cpuset"), &all) &&
+	    !set_parse(tree_attr(other_root, "cpuset"), &usable)) {
+		census_take(s, &all, &usable, list);
+		rc = 0;
+	}
+	free(list);
+	set_free(&all);
+	set_free(&usable);
+	return rc;
+}
+
+static int side_make(struct side *s, const struct tree *t)
+{
+	s->t = t;
+	s->partner = malloc(t->n * sizeof(*s->partner));
+	s->package = calloc(t->n, sizeof(*s->package));
+	s->vacant = malloc(t->n * sizeof(*s->vacant));
+	s->offline = malloc(t->n * sizeof(*s->offline));
+	if (!s->partner || !s->package || !s->vacant || !s->offline)
+		return -1;
+	for (size_t i = 0; i < t->n; i++) {
+		s->partner[i] = -1;
+		if (tree_is(t, i, "Package"))
+			s->package[i] = i;
+		else if (i)
+			s->package[i] = s->package[t->objects[i].parent];
+	}
+	return 0;
+}
+
+/* offline and vacant, as far as PUs have partners by now. */
+static int match_survey(struct match *m)
+{
+	for (int i = 0; i < 2; i++)
+		if (side_survey(&m->side[i], &m->side[!i].t->objects[0]))
+			return -1;
+	return 0;
+}
+
+/* A PU whose package became another is no longer that PU. */
+static void part_strangers(struct match *m)
+{
+	const struct side *s = m->side;
+
+	for (size_t i = 0; i < s[0].t->n; i++)
+		if (tree_is(s[0].t, i, "PU") && !is_free(&s[0], i) && !same_package(m, i, s[0].partner[i]))
+			part(m, i);
+}
+
+static int match_processors(struct match *m)
+{
+	if (pair_named(m, key_pu) || match_survey(m))
+		return -1;
+	pair_all_around(m, "PU", "Package");
+	if (pair_rest(m, "Package"))
+		return -1;
+	part_strangers(m);
+	pair_all_around(m, "PU", NULL);
+	return 0;
+}
+
+static int match_devices(struct match *m)
+{
+	if (pair_named(m, key_fixed) || pair_named(m, key_plugged) || pair_named(m, key_renamed) ||
+	    pair_named(m, key_device))
+		return -1;
+	follow_names(m);
+	if (pair_named(m, key_plugged) || pair_named(m, key_renamed))
+		return -1;
+	pair_all_around(m, "PCIDev", "Bridge");
+	pair_all_around(m, "NUMANode", "MemCache");
+	return 0;
+}
+
+int match_make(const struct tree *a, const struct tree *b, struct match *out)
+{
+	struct match m = {0};
+	int rc = side_make(&m.side[0], a) || side_make(&m.side[1], b) ? -1 : 0;
+
+	if (!rc) {
+		pair(&m, 0, 0);
+		rc = match_processors(&m) || match_devices(&m) || pair_rest(&m, NULL) || match_survey(&m) ? -1 : 0;
+	}
+	if (rc)
+		match_free(&m);
+	else
+		*out = m;
+	return rc;
+}
+
+void match_free(struct match *m)
+{
+	for (int i = 0; i < 2; i++) {
+		free(m->side[i].partner);
+		free(m->side[i].package);
+		free(m->side[i].vacant);
+		free(m->side[i].offline);
+	}
+	*m = (struct match){0};
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_HWCMP_COMPARE_MATCH_H
+#define TOPIARY_HWCMP_COMPARE_MATCH_H
+
+#include <stdbool.h>
+
+#include "hwxml/tree.h"
+
+/*
+ * Matches the objects of two trees, for compare.c. Packages match when they share the OS index of a PU; within them so
+ * do dies, caches, cores and groups, and the remaining ones of a type in a package are paired in order: they were
+ * renumbered. NUMA nodes match by OS index, PCI devices by bus ID and model, OS devices by the device that they belong
+ * to, else by name.
+ */
+struct side {
+	const struct tree *t;
+	int *partner;		/* an index into the other side's objects, or -1 */
+	int *package;		/* the package an object is in or is, else the root */
+	bool *vacant;		/* has no PU with a partner */
+	bool *offline;		/* has PUs without partner, which the other machine has but does not use */
+};
+
+struct match {
+	struct side side[2];
+};
+
+/* 0, or -1 when memory is short. The trees are borrowed. Free with match_free. */
+int match_make(const struct tree *a, const struct tree *b, struct match *out);
+void match_free(struct match *m);
+
+/* The index after the last object of the subtree that begins at object. */
+size_t tree_end(const struct tree *t, size_t object);
+
+static inline bool tree_is(const struct tree *t, size_t object, const char *type)
+{
+	const char *name = t->objects[object].type->name;
+
+	return name[0] == type[0] && !__builtin_strcmp(name, type);
+}
+
+#endif

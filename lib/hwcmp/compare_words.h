@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_HWCMP_COMPARE_WORDS_H
+#define TOPIARY_HWCMP_COMPARE_WORDS_H
+
+#include <stdbool.h>
+
+#include "hwcmp/compare.h"
+#include "hwxml/tree.h"
+
+/* The part of a sentence after the object: ": memory 64 GiB -> 48 GiB". Appended to out. */
+#define SIZE_TEXT 32
+void size_format(unsigned long long bytes, char out[static SIZE_TEXT]);	/* "1.25 MiB" */
+void size_tail(const char *what, unsigned long long from, unsigned long long to, struct buf *out);
+void memory_tail(unsigned long long from, unsigned long long to, struct buf *out);
+void value_tail(const char *what, const char *from, const char *to, struct buf *out);
+void fact_tail(const char *name, const char *from, const char *to, struct buf *out);
+
+enum severity fact_severity(const char *name, const char *from, const char *to);
+enum direction fact_direction(const char *name, const char *from, const char *to);
+/* Compares numbers; a value that is empty on one side is new or gone. */
+enum direction value_direction(const char *from, const char *to);
+
+/*
+ * Differences as they are found. Equal ones of cores 16, 17, 18 and 19 are merged into one of "cores 16-19" at the end.
+ */
+struct remark {
+	struct change c;	/* words: the part after the object */
+	const char *kind;	/* "core": what number counts; NULL when the object's name is not a number */
+	unsigned long number;
+	size_t order;		/* in the document */
+};
+
+struct remarks {
+	struct remark *list;
+	size_t n, cap;
+	bool failed;
+};
+
+/* label: the object's; kind may be NULL. Copies the strings, takes ownership of tail and empties it. */
+void remark_add(struct remarks *r, enum severity s, enum direction d, size_t order, const char *kind, const char *label,
+		const char *what, const char *from, const char *to, struct buf *tail);
+
+/* Merge and sort the remarks into *out. 0, or -1 when memory is short; r is empty afterwards. */
+int remarks_finish(struct remarks *r, struct changes *out);
+
+#endif

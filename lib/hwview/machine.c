@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "hwview/machine.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hwview/restrict.h"
+
+/*
+ * The explicit buffer wins over HWLOC_XMLFILE, HWLOC_SYNTHETIC and HWLOC_FSROOT, which hwloc reads only when no source
+ * was set (hwloc_topology_load), and the XML source keeps every other out. The rest of hwloc's environment
+ * (HWLOC_PLUGINS_PATH, HWLOC_LIBXML) is that of the process: in slurmstepd it is slurmd's, which root wrote.
+ */
+static int load(hwloc_topology_t t, const char *buffer, int size)
+{
+	return hwloc_topology_set_all_types_filter(t, HWLOC_TYPE_FILTER_KEEP_ALL) ||
+	       hwloc_topology_set_flags(t, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) ||
+	       hwloc_topology_set_xmlbuffer(t, buffer, size) ||
+	       hwloc_topology_load(t);
+}
+
+hwloc_topology_t machine_load(const char *xml, size_t len, struct err *e)
+{
+	hwloc_topology_t t;
+	char *copy;
+
+	if (!len || len >= INT_MAX || memchr(xml, '\0', len)) {
+		err_set(e, "not topology XML (%zu bytes)", len);
+		return NULL;
+	}
+	/* The size that hwloc's own parser wants counts a NUL at the end; libxml2 is content with it. */
+	if (!(copy = strndup(xml, len)) || hwloc_topology_init(&t)) {
+		err_set(e, "out of memory");
+		free(copy);
+		return NULL;
+	}
+	if (load(t, copy, len + 1)) {
+		err_set(e, "hwloc cannot load the XML: %s", strerror(errno));
+		hwloc_topology_destroy(t);
+		t = NULL;
+	}
+	free(copy);
+	return t;
+}
+
+int machine_export(hwloc_topology_t topology, struct buf *out, struct err *e)
+{
+	struct buf b = {0};
+	char *xml;
+	int size;
+
+	if (hwloc_topology_export_xmlbuffer(topology, &xml, &size, 0))
+		return err_set(e, "hwloc cannot export the topology: %s", strerror(errno));
+	buf_add(&b, xml, strnlen(xml, size));
+	hwloc_free_xmlbuffer(topology, xml);
+	if (b.failed) {
+		buf_free(&b);
+		return err_set(e, "out of memory");
+	}
+	*out = b;
+	return 0;
+}
+
+hwloc_obj_type_t machine_core_type(hwloc_topology_t topology)
+{
+	return hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
+}
+
+unsigned char *machine_select(hwloc_topology_t topology, const char *cores, unsigned *count, struct err *e)
+{
+	int n = hwloc_get_nbobjs_by_type(topology, machine_core_type(topology));
+	unsigned char *wanted = n > 0 ? calloc(n, 1) : NULL;
+
+	if (!wanted) {
+		err_set(e, n > 0 ? "out of memory" : "the topology has no cores");
+		return NULL;
+	}
+	if (cores_parse(cores, wanted, n, e)) {
+		free(wanted);
+		return NULL;
+	}
+	*count = n;
+	return wanted;
+}

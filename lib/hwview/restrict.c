@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "hwview/restrict.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hwview/machine.h"
+
+static hwloc_bitmap_t wanted_cpus(hwloc_topology_t t, const char *cores, struct err *e)
+{
+	hwloc_obj_type_t type = machine_core_type(t);
+	hwloc_bitmap_t set = hwloc_bitmap_alloc();
+	unsigned char *wanted;
+	bool failed = false;
+	unsigned count;
+
+	if (!set) {
+		err_set(e, "out of memory");
+		return NULL;
+	}
+	if (!(wanted = machine_select(t, cores, &count, e))) {
+		hwloc_bitmap_free(set);
+		return NULL;
+	}
+	for (unsigned i = 0; i < count && !failed; i++)
+		failed = wanted[i] && hwloc_bitmap_or(set, set, hwloc_get_obj_by_type(t, type, i)->cpuset);
+	free(wanted);
+	if (!failed)
+		return set;
+	err_set(e, "out of memory");
+	hwloc_bitmap_free(set);
+	return NULL;
+}
+
+/*
+ * What Slurm gave to the job is allowed to it, whatever cgroup the export was made in. HWLOC_ALLOW_FLAG_ALL would allow
+ * memory that the export does not hold, and hwloc would then leave a topology without any.
+ */
+static int cut(hwloc_topology_t t, hwloc_const_bitmap_t cpus)
+{
+	hwloc_obj_t root = hwloc_get_root_obj(t);
+
+	if (hwloc_topology_allow(t, root->cpuset, root->nodeset, HWLOC_ALLOW_FLAG_CUSTOM))
+		return -1;
+	if (hwloc_topology_restrict(t, cpus, HWLOC_RESTRICT_FLAG_REMOVE_CPULESS) == 0)
+		return 0;
+	/* hwloc leaves no topology without memory: cores that have none of their own keep the nodes of all. */
+	return errno == EINVAL ? hwloc_topology_restrict(t, cpus, 0) : -1;
+}
+
+int restrict_topology(hwloc_topology_t t, const char *cores, struct err *e)
+{
+	hwloc_bitmap_t cpus = wanted_cpus(t, cores, e);
+	int rc = 0;
+
+	if (!cpus)
+		return -1;
+	if (cut(t, cpus))
+		rc = err_set(e, "hwloc cannot restrict the topology to cores %.200s: %s", cores, strerror(errno));
+	else if (!hwloc_bitmap_isequal(hwloc_topology_get_topology_cpuset(t), cpus))
+		rc = err_set(e, "hwloc restricted the topology to CPUs other than those of cores %.200s", cores);
+	hwloc_bitmap_free(cpus);
+	return rc;
+}
+
+int restrict_xml(const char *xml, size_t len, const char *cores, struct buf *out, struct err *e)
+{
+	hwloc_topology_t t = machine_load(xml, len, e);
+	int rc;
+
+	if (!t)
+		return -1;
+	rc = restrict_topology(t, cores, e) || machine_export(t, out, e);
+	hwloc_topology_destroy(t);
+	return rc ? -1 : 0;
+}

@@ -1,0 +1,653 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "hwxml/canon.h"
+
+#include <libxml/SAX2.h>
+#include <libxml/parser.h>
+#include <libxml/parserInternals.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hwxml/xml_error.h"
+#include "hwxml/xml_grammar.h"
+#include "hwxml/xml_ids.h"
+
+#define MAX_DEPTH 64
+#define MAX_OBJECTS 200000u
+
+static const char PROLOG[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n";
+static const char SPACES[] = "                                                                "
+			     "                                                                ";
+
+struct frame {
+	const struct xml_element *el;
+	const struct xml_type *type;	/* of an object */
+	bool has_pu;			/* in it, or it is one */
+	bool filled;			/* its start tag is closed */
+};
+
+struct attr {
+	const struct xml_attr *is;
+	const char *value;		/* as libxml2 hands it over, '&' spelled "&#38;" */
+	size_t len;
+};
+
+#define MAX_ATTRS 32
+
+struct reader {
+	xmlParserCtxtPtr xml;
+	const char *name;
+	struct err *e;
+	bool failed;
+	struct frame frames[MAX_DEPTH];
+	size_t depth;
+	struct attr attrs[MAX_ATTRS];	/* of the element that starts */
+	size_t nattrs;
+	struct buf out, text;
+	struct ids ids;
+	char *host;
+	bool has_root;
+	bool by_gp;			/* the open distances name their objects by gp_index */
+};
+
+__attribute__((format(printf, 2, 3))) static int refuse(struct reader *r, const char *fmt, ...)
+{
+	char what[400];
+	va_list ap;
+
+	if (r->failed)
+		return -1;
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	r->failed = true;
+	err_set(r->e, "%s:%d: %s", r->name, r->xml->input ? r->xml->input->line : 0, what);
+	xmlStopParser(r->xml);
+	return -1;
+}
+
+/* --- writing --- */
+
+static const char *const escapes[256] = {
+	['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;",
+	['\t'] = "&#9;", ['\n'] = "&#10;", ['\r'] = "&#13;",
+};
+/* In text, quotes, tabs and line ends stand for themselves. */
+static const char *const text_escapes[256] = {
+	['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['\r'] = "&#13;",
+};
+
+static void put_escaped(struct buf *out, const char *s, size_t len, const char *const table[256])
+{
+	size_t from = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		const char *as = table[(unsigned char)s[i]];
+
+		if (!as)
+			continue;
+		buf_add(out, s + from, i - from);
+		buf_puts(out, as);
+		from = i + 1;
+	}
+	buf_add(out, s + from, len - from);
+}
+
+static const char AMP[] = "&#38;";
+
+/* The next piece of an attribute's value up to libxml2's spelling of '&'; *step is what to go on by. */
+static size_t piece_len(const char *s, size_t len, size_t *step)
+{
+	const char *amp = memmem(s, len, AMP, strlen(AMP));
+	size_t piece = amp ? (size_t)(amp - s) + 1 : len;
+
+	*step = amp ? piece + strlen(AMP) - 1 : len;
+	return piece;
+}
+
+static void put_value(struct buf *out, const struct attr *a)
+{
+	for (size_t at = 0, step; at < a->len; at += step)
+		put_escaped(out, a->value + at, piece_len(a->value + at, a->len - at, &step), escapes);
+}
+
+static char *value_dup(const struct attr *a)
+{
+	struct buf plain = {0};
+
+	buf_add(&plain, "", 0);
+	for (size_t at = 0, step; at < a->len; at += step)
+		buf_add(&plain, a->value + at, piece_len(a->value + at, a->len - at, &step));
+	if (plain.failed)
+		buf_free(&plain);
+	return plain.data;
+}
+
+static void put_number(struct buf *out, unsigned n)
+{
+	char digits[16];
+
+	buf_add(out, digits, snprintf(digits, sizeof(digits), "%u", n));
+}
+
+/* --- what an element means --- */
+
+static const struct attr *attr_get(const struct reader *r, const char *name)
+{
+	for (size_t i = 0; i < r->nattrs; i++)
+		if (!strcmp(r->attrs[i].is->name, name))
+			return &r->attrs[i];
+	return NULL;
+}
+
+static bool attr_is(const struct reader *r, const char *name, const char *value)
+{
+	const struct attr *a = attr_get(r, name);
+
+	return a && a->len == strlen(value) && !memcmp(a->value, value, a->len);
+}
+
+static int topology_start(struct reader *r)
+{
+	const struct attr *version = attr_get(r, "version");
+
+	if (version->len < 3 || memcmp(version->value, "2.", 2))
+		return refuse(r, "not hwloc 2 XML: version \"%.*s\"", (int)version->len, version->value);
+	return 0;
+}
+
+/* hwloc 2.9 reads these without asking whether they are there. */
+static const char *const needed_sets[] = { "cpuset", "complete_cpuset", "nodeset", "complete_nodeset" };
+
+static int sets_check(struct reader *r, const struct xml_type *type)
+{
+	if (type->family != FAMILY_TREE && type->family != FAMILY_MEMORY)
+		return 0;
+	for (size_t i = 0; i < sizeof(needed_sets) / sizeof(needed_sets[0]); i++)
+		if (!attr_get(r, needed_sets[i]))
+			return refuse(r, "object %s has no %s", type->name, needed_sets[i]);
+	return 0;
+}
+
+static bool type_is(const struct xml_type *type, const char *name)
+{
+	return !strcmp(type->name, name);
+}
+
+/*
+ * Levels do not nest in themselves, and nothing of the tree stands in a PU. Around an object of the tree are only such
+ * objects.
+ */
+static bool tree_fits(const struct reader *r, const struct xml_type *type)
+{
+	if (r->depth == 1)
+		return type_is(type, "Machine");
+	for (size_t i = 1; type->level && i < r->depth; i++)
+		if (r->frames[i].type == type)
+			return false;
+	return !type_is(r->frames[r->depth - 1].type, "PU");
+}
+
+/* The root comes first and once, so that every object is known before the first reference to one. */
+static int object_place(struct reader *r, const struct xml_type *type)
+{
+	const struct xml_type *around = r->depth > 1 ? r->frames[r->depth - 1].type : NULL;
+
+	if (!around && r->has_root)
+		return refuse(r, "more than one root object");
+	r->has_root = true;
+	if (around && !xml_family_fits(around->family, type->family))
+		return refuse(r, "object %s is not allowed inside %s", type->name, around->name);
+	if ((!around || type->family == FAMILY_TREE) && !tree_fits(r, type))
+		return refuse(r, "object %s is not allowed inside %s", type->name, around ? around->name : "topology");
+	return 0;
+}
+
+static int object_start(struct reader *r, struct frame *f)
+{
+	const struct attr *type = attr_get(r, "type");
+
+	f->type = xml_type_find(type->value, type->len);
+	f->has_pu = type_is(f->type, "PU");
+	if (r->ids.n == MAX_OBJECTS)
+		return refuse(r, "more than %u objects", MAX_OBJECTS);
+	if (sets_check(r, f->type) || object_place(r, f->type))
+		return -1;
+	if (!ids_add(&r->ids, strtoull(attr_get(r, "gp_index")->value, NULL, 10)))
+		return refuse(r, "out of memory");
+	return 0;
+}
+
+static int object_end(struct reader *r, const struct frame *f)
+{
+	uint64_t twice;
+
+	if (type_is(f->type, "Core") && !f->has_pu)
+		return refuse(r, "a Core without a PU");
+	r->frames[r->depth - 2].has_pu |= f->has_pu;
+	if (r->depth == 2 && ids_seal(&r->ids, &twice))
+		return refuse(r, "gp_index %llu is used by two objects", (unsigned long long)twice);
+	return 0;
+}
+
+static int host_note(struct reader *r)
+{
+	if (r->depth != 2 || r->frames[1].el->tag != TAG_OBJECT || r->host || !attr_is(r, "name", "HostName"))
+		return 0;
+	if (!(r->host = value_dup(attr_get(r, "value"))))
+		return refuse(r, "out of memory");
+	return 0;
+}
+
+static int element_begin(struct reader *r, struct frame *f)
+{
+	switch (f->el->tag) {
+	case TAG_TOPOLOGY:
+		return topology_start(r);
+	case TAG_OBJECT:
+		return object_start(r, f);
+	case TAG_INFO:
+		return host_note(r);
+	case TAG_DISTANCES:
+	case TAG_DISTANCES_HETERO:
+		r->by_gp = f->el->tag == TAG_DISTANCES_HETERO || attr_is(r, "indexing", "gp");
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* --- references --- */
+
+static int put_reference(struct reader *r, struct buf *out, const char *gp, size_t len)
+{
+	unsigned place = ids_find(&r->ids, strtoull(gp, NULL, 10));
+
+	if (!place)
+		return refuse(r, "no object has gp_index %.*s", (int)len, gp);
+	put_number(out, place);
+	return 0;
+}
+
+/* The indexes of distances by gp_index: "12 13 " of one type, "NUMANode:12 PCIDev:40 " of several. */
+static int renumber(struct reader *r, struct buf *out)
+{
+	const char *s = r->text.data ? r->text.data : "";
+
+	while (*s) {
+		size_t word = strcspn(s, " "), type = strcspn(s, ": ");
+		const char *gp = type < word ? s + type + 1 : s;
+		size_t len = s + word - gp;
+
+		if (s[word] != ' ' || !xml_value_fits(VALUE_REF, gp, len))
+			return refuse(r, "invalid indexes \"%.40s\"", s);
+		if (gp > s && !xml_value_fits(VALUE_TYPE, s, type))
+			return refuse(r, "unknown object type \"%.*s\"", (int)type, s);
+		buf_add(out, s, gp - s);
+		if (put_reference(r, out, gp, len))
+			return -1;
+		buf_add(out, " ", 1);
+		s += word + 1;
+	}
+	return 0;
+}
+
+static bool is_renumbered(const struct reader *r, const struct xml_element *el)
+{
+	return el->tag == TAG_INDEXES && r->by_gp;
+}
+
+static int indexes_end(struct reader *r)
+{
+	struct buf now = {0};
+	int rc = renumber(r, &now);
+
+	buf_printf(&r->out, " length=\"%zu\">", now.len);
+	buf_add(&r->out, now.data, now.len);
+	r->out.failed |= now.failed;
+	buf_free(&now);
+	return rc;
+}
+
+/* --- the start of an element --- */
+
+static int attr_put(struct reader *r, const struct attr *a)
+{
+	struct buf *out = &r->out;
+	int rc = 0;
+
+	buf_add(out, " ", 1);
+	buf_puts(out, a->is->name);
+	buf_add(out, "=\"", 2);
+	if (a->is->value == VALUE_GP)
+		put_number(out, r->ids.n);
+	else if (a->is->value == VALUE_REF)
+		rc = put_reference(r, out, a->value, a->len);
+	else
+		put_value(out, a);
+	buf_add(out, "\"", 1);
+	return rc;
+}
+
+/* SAX2 gives five pointers an attribute: name, prefix, URI, value, end of the value. */
+static int attrs_read(struct reader *r, const struct xml_element *el, size_t n, const xmlChar **given)
+{
+	size_t at = 0;
+
+	if (n > MAX_ATTRS)
+		return refuse(r, "element %s has too many attributes (%zu)", el->name, n);
+	for (r->nattrs = 0; r->nattrs < n; r->nattrs++, given += 5) {
+		struct attr *a = &r->attrs[r->nattrs];
+
+		a->value = (const char *)given[3];
+		a->len = given[4] - given[3];
+		if (given[1] || !(a->is = xml_attr_find(el, (const char *)given[0], &at)))
+			return refuse(r, "element %s: unknown attribute %s", el->name, (const char *)given[0]);
+		if (!xml_value_fits(a->is->value, a->value, a->len))
+			return refuse(r, "invalid attribute value %s=\"%.*s\"", a->is->name,
+				      a->len < 80 ? (int)a->len : 80, a->value);
+	}
+	for (size_t i = 0; i < el->nattrs; i++)
+		if (el->attrs[i].required && !attr_get(r, el->attrs[i].name))
+			return refuse(r, "element %s: attribute %s is missing", el->name, el->attrs[i].name);
+	return 0;
+}
+
+static bool el_fits(const struct reader *r, const struct xml_element *el)
+{
+	if (!r->depth)
+		return !el->inside;
+	return el->inside & (1u << r->frames[r->depth - 1].el->tag);
+}
+
+static int tag_put(struct reader *r, const struct xml_element *el)
+{
+	if (r->depth && !r->frames[r->depth - 1].filled) {
+		r->frames[r->depth - 1].filled = true;
+		buf_add(&r->out, ">\n", 2);
+	}
+	buf_add(&r->out, SPACES, 2 * r->depth);
+	buf_add(&r->out, "<", 1);
+	buf_puts(&r->out, el->name);
+	for (size_t i = 0; !is_renumbered(r, el) && i < r->nattrs; i++)
+		if (attr_put(r, &r->attrs[i]))
+			return -1;
+	return 0;
+}
+
+static int element_start(struct reader *r, const char *name, size_t n, const xmlChar **given)
+{
+	const struct xml_element *el = xml_element_find(name);
+	struct frame *f = &r->frames[r->depth];
+
+	if (!el || !el_fits(r, el))
+		return refuse(r, "element %s is not allowed %s%s", name, r->depth ? "in " : "here",
+			      r->depth ? r->frames[r->depth - 1].el->name : "");
+	if (r->depth == MAX_DEPTH)
+		return refuse(r, "more than %d nested elements", MAX_DEPTH);
+	*f = (struct frame){ .el = el };
+	if (attrs_read(r, el, n, given) || element_begin(r, f) || tag_put(r, el))
+		return -1;
+	r->depth++;
+	r->text.len = 0;
+	return 0;
+}
+
+static int element_end(struct reader *r)
+{
+	struct frame *f = &r->frames[r->depth - 1];
+	bool renumbered = is_renumbered(r, f->el);
+
+	if (f->el->tag == TAG_OBJECT && object_end(r, f))
+		return -1;
+	if (renumbered && indexes_end(r))
+		return -1;
+	r->depth--;
+	if (!renumbered && r->text.len) {
+		buf_add(&r->out, ">", 1);
+		put_escaped(&r->out, r->text.data, r->text.len, text_escapes);
+	} else if (!renumbered && !f->filled) {
+		buf_add(&r->out, "/>\n", 3);
+		return 0;
+	}
+	if (f->filled)
+		buf_add(&r->out, SPACES, 2 * r->depth);
+	buf_add(&r->out, "</", 2);
+	buf_puts(&r->out, f->el->name);
+	buf_add(&r->out, ">\n", 2);
+	r->text.len = 0;
+	return 0;
+}
+
+/* --- libxml2's calls --- */
+
+/* libxml2 notes a declared encoding in one place or the other, by whether it has to convert. */
+static bool is_utf8(const xmlParserCtxt *xml)
+{
+	const xmlChar *encoding = xml->encoding ? xml->encoding : xml->input->encoding;
+
+	return !encoding || !xmlStrcasecmp(encoding, BAD_CAST "UTF-8");
+}
+
+static void on_start(void *ctx, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri, int nns,
+		     const xmlChar **ns, int nattrs, int ndefaulted, const xmlChar **attrs)
+{
+	struct reader *r = ctx;
+
+	(void)uri, (void)ns, (void)ndefaulted;
+	if (r->failed)
+		return;
+	if (prefix || nns)
+		refuse(r, "element %s: namespaces are not supported", (const char *)name);
+	else if (!r->depth && !is_utf8(r->xml))
+		refuse(r, "the encoding must be UTF-8");
+	else
+		element_start(r, (const char *)name, nattrs, attrs);
+}
+
+static void on_end(void *ctx, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri)
+{
+	struct reader *r = ctx;
+
+	(void)name, (void)prefix, (void)uri;
+	if (!r->failed)
+		element_end(r);
+}
+
+static void on_text(void *ctx, const xmlChar *text, int len)
+{
+	struct reader *r = ctx;
+
+	if (r->failed)
+		return;
+	if (r->depth && r->frames[r->depth - 1].el->text)
+		buf_add(&r->text, text, len);
+	else if (strspn((const char *)text, " \t\r\n") < (size_t)len)
+		refuse(r, "unexpected text in %s", r->depth ? r->frames[r->depth - 1].el->name : "the document");
+}
+
+static void on_cdata(void *ctx, const xmlChar *text, int len)
+{
+	(void)text, (void)len;
+	refuse(ctx, "CDATA sections are not supported");
+}
+
+static void on_comment(void *ctx, const xmlChar *text)
+{
+	(void)text;
+	refuse(ctx, "comments are not supported (hwloc 2.9 fails on them)");
+}
+
+static void on_instruction(void *ctx, const xmlChar *target, const xmlChar *data)
+{
+	(void)target, (void)data;
+	refuse(ctx, "processing instructions are not supported");
+}
+
+/* The parser stands behind the identifiers here, so that the bracket that opens an internal subset is still ahead. */
+static void on_doctype(void *ctx, const xmlChar *name, const xmlChar *public, const xmlChar *system)
+{
+	struct reader *r = ctx;
+
+	if (public || !system || xmlStrcmp(name, BAD_CAST "topology") || xmlStrcmp(system, BAD_CAST "hwloc2.dtd"))
+		refuse(r, "the document type is not topology SYSTEM \"hwloc2.dtd\"");
+	else if (*r->xml->input->cur == '[')
+		refuse(r, "an internal DTD subset is not supported");
+}
+
+/* Asked for all but the five names that XML itself defines. */
+static xmlEntityPtr on_entity(void *ctx, const xmlChar *name)
+{
+	refuse(ctx, "entity declarations are not supported: %.40s", (const char *)name);
+	return NULL;
+}
+
+static void on_error(void *ctx, xml_error *error)
+{
+	xmlParserCtxtPtr xml = error->ctxt;
+	size_t len = error->message ? strcspn(error->message, "\n") : 0;
+
+	(void)ctx;
+	if (xml && error->level >= XML_ERR_ERROR)
+		refuse(xml->userData, "%.*s", (int)len, len ? error->message : "");
+}
+
+static const xmlSAXHandler handler = {
+	.initialized = XML_SAX2_MAGIC,
+	.internalSubset = on_doctype,
+	.getEntity = on_entity,
+	.getParameterEntity = on_entity,
+	.startElementNs = on_start,
+	.endElementNs = on_end,
+	.characters = on_text,
+	.ignorableWhitespace = on_text,
+	.cdataBlock = on_cdata,
+	.comment = on_comment,
+	.processingInstruction = on_instruction,
+	.serror = on_error,
+};
+
+/* --- the whole --- */
+
+/*
+ * Before libxml2 sees it, which compares each attribute of an element with all others. What it refuses anyway is left
+ * to it.
+ */
+static int attrs_check(const char *xml, size_t len, const char *name, struct err *e)
+{
+	const char *end = xml + len, *start = xml, *tag = xml;
+	unsigned attrs, line = 1;
+
+	while (tag && (tag = memchr(tag, '<', end - tag))) {
+		const char *next = xml_tag_end(tag, end, &attrs);
+
+		if (attrs > MAX_ATTRS)
+			break;
+		tag = next;
+	}
+	if (!tag)
+		return 0;
+	for (; start < tag; start++)
+		line += *start == '\n';
+	return err_set(e, "%s:%u: an element with more than %u attributes", name, line, MAX_ATTRS);
+}
+
+static int bytes_check(const char *xml, size_t len, const char *name, struct err *e)
+{
+	const char *nul;
+	int line = 1;
+
+	if (len > CANON_MAX_BYTES)
+		return err_set(e, "%s: %zu bytes, at most %u are allowed", name, len, CANON_MAX_BYTES);
+	if (!len)
+		return err_set(e, "%s: empty", name);
+	/* As hwloc begins: libxml2 would find out about UTF-16 and EBCDIC by itself. */
+	if (*xml != '<')
+		return err_set(e, "%s:1: does not begin with '<'", name);
+	if (!(nul = memchr(xml, '\0', len)))
+		return attrs_check(xml, len, name, e);
+	for (const char *p = xml; p < nul; p++)
+		line += *p == '\n';
+	return err_set(e, "%s:%d: a NUL byte", name, line);
+}
+
+static int document_read(struct reader *r)
+{
+	buf_puts(&r->out, PROLOG);
+	xmlParseDocument(r->xml);
+	if (r->failed)
+		return -1;
+	if (!r->xml->wellFormed || r->depth)
+		return refuse(r, "not well-formed XML");
+	if (!r->has_root)
+		return refuse(r, "the document has no object");
+	return 0;
+}
+
+static int canon_take(struct reader *r, struct canon *out)
+{
+	if (!r->frames[0].has_pu)
+		return refuse(r, "the topology has no PU");
+	if (r->out.failed || r->text.failed)
+		return refuse(r, "out of memory");
+	*out = (struct canon){ .xml = r->out, .host = r->host };
+	r->out = (struct buf){0};
+	r->host = NULL;
+	return 0;
+}
+
+static void reader_free(struct reader *r)
+{
+	if (!r)
+		return;
+	xmlFreeParserCtxt(r->xml);
+	buf_free(&r->out);
+	buf_free(&r->text);
+	ids_free(&r->ids);
+	free(r->host);
+	free(r);
+}
+
+static struct reader *reader_new(const char *xml, size_t len, const char *name, struct err *e)
+{
+	struct reader *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->name = name;
+	r->e = e;
+	xmlInitParser();
+	if (!(r->xml = xmlCreateMemoryParserCtxt(xml, len)) || !buf_reserve(&r->out, len + len / 8)) {
+		reader_free(r);
+		return NULL;
+	}
+	xmlCtxtUseOptions(r->xml, XML_PARSE_NONET);
+	*r->xml->sax = handler;
+	r->xml->userData = r;
+	return r;
+}
+
+int canon_parse(const char *xml, size_t len, const char *name, struct canon *out, struct err *e)
+{
+	struct reader *r;
+	int rc;
+
+	if (bytes_check(xml, len, name, e))
+		return -1;
+	if (!(r = reader_new(xml, len, name, e)))
+		return err_set(e, "%s: out of memory", name);
+	rc = document_read(r);
+	if (!rc)
+		rc = canon_take(r, out);
+	reader_free(r);
+	return rc;
+}
+
+void canon_free(struct canon *c)
+{
+	buf_free(&c->xml);
+	free(c->host);
+	*c = (struct canon){0};
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "hwxml/tree.h"
+
+#include <libxml/SAX2.h>
+#include <libxml/parser.h>
+#include <libxml/parserInternals.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hwxml/canon.h"
+#include "hwxml/xml_error.h"
+#include "hwxml/xml_ids.h"
+
+#define MAX_DEPTH 64
+
+/* An info before all are known: those of one object need not stand together, children may be between them. */
+struct loose {
+	struct tree_pair pair;
+	unsigned owner;
+};
+
+struct tree_own {
+	char *strings;			/* no longer than the XML: escapes shrink, and a quote makes room for each NUL */
+	struct tree_pair *object_attrs, *infos, *extra_attrs;
+	struct ids ids;
+};
+
+struct frame {
+	const struct xml_element *el;
+	long object;			/* index, or -1 */
+	long extra;
+};
+
+struct list {
+	size_t n, cap;
+};
+
+struct builder {
+	xmlParserCtxtPtr xml;
+	struct tree *t;
+	struct tree_own *own;
+	const char *given, *counted;	/* the XML, and how far its lines have been counted */
+	size_t len;
+	unsigned line;
+	char *to;			/* the next string */
+	struct frame frames[MAX_DEPTH];
+	size_t depth;
+	struct list objects, object_attrs, extras, extra_attrs, infos;
+	struct loose *loose;
+	struct seen {
+		const struct xml_type *type;
+		unsigned n;
+	} seen[32];			/* how many objects of each type went by; types are fewer */
+	bool failed;
+};
+
+static int fail(struct builder *b)
+{
+	b->failed = true;
+	xmlStopParser(b->xml);
+	return -1;
+}
+
+/* Room for n more at the end of *array, cleared; NULL when memory is short. */
+static void *list_add(struct builder *b, struct list *l, void *array, size_t size, size_t n)
+{
+	char **at = array;
+
+	if (l->n + n > l->cap) {
+		size_t cap = 2 * l->cap + n + 256;
+		char *more = realloc(*at, cap * size);
+
+		if (!more) {
+			fail(b);
+			return NULL;
+		}
+		*at = more;
+		l->cap = cap;
+	}
+	l->n += n;
+	return memset(*at + (l->n - n) * size, 0, n * size);
+}
+
+/* --- strings --- */
+
+static const char AMP[] = "&#38;";
+
+/* libxml2 leaves '&' in attributes spelled AMP. */
+static const char *keep_value(struct builder *b, const char *s, const char *end)
+{
+	char *start = b->to;
+	const char *amp;
+
+	while ((amp = memmem(s, end - s, AMP, strlen(AMP)))) {
+		b->to = (char *)mempcpy(b->to, s, amp + 1 - s);
+		s = amp + strlen(AMP);
+	}
+	b->to = (char *)mempcpy(b->to, s, end - s);
+	*b->to++ = '\0';
+	return start;
+}
+
+/* "pages 4096": shorter than the element that tells it. */
+static const char *keep_pages(struct builder *b, const char *size)
+{
+	char *start = b->to;
+
+	b->to = stpcpy(stpcpy(b->to, "pages "), size) + 1;
+	return start;
+}
+
+/* libxml2's own numbers stop at 65535. No '<' stands within a start tag, at whose end the parser is. */
+static unsigned line_of_tag(struct builder *b)
+{
+	long at = xmlByteConsumed(b->xml);
+	const char *end = b->given + (at < 0 ? 0 : (size_t)at < b->len ? (size_t)at : b->len);
+	const char *tag = memrchr(b->given, '<', end - b->given);
+
+	for (const char *nl; tag && b->counted < tag && (nl = memchr(b->counted, '\n', tag - b->counted));
+	     b->counted = nl + 1)
+		b->line++;
+	return b->line;
+}
+
+/* --- elements --- */
+
+static const char *pair_get(const struct tree_pair *pairs, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(pairs[i].name, name))
+			return pairs[i].value;
+	return NULL;
+}
+
+/* SAX2 gives five pointers an attribute: name, prefix, URI, value, end of the value. */
+static void attrs_keep(struct builder *b, const struct xml_element *el, unsigned line, size_t n, const xmlChar **given,
+		       struct tree_pair *to)
+{
+	size_t at = 0;
+
+	for (; n; n--, given += 5, to++) {
+		to->name = xml_attr_find(el, (const char *)given[0], &at)->name;
+		to->value = keep_value(b, (const char *)given[3], (const char *)given[4]);
+		to->line = line;
+	}
+}
+
+static unsigned logical_next(struct builder *b, const struct xml_type *type)
+{
+	struct seen *s = b->seen;
+
+	while (s->type && s->type != type)
+		s++;
+	s->type = type;
+	return s->n++;
+}
+
+static int object_add(struct builder *b, struct frame *f, unsigned line, size_t n, const xmlChar **given)
+{
+	struct tree_object *o = list_add(b, &b->objects, &b->t->objects, sizeof(*o), 1);
+	struct tree_pair *pairs = list_add(b, &b->object_attrs, &b->own->object_attrs, sizeof(*pairs), n);
+	const char *text;
+
+	if (!o || !pairs)
+		return -1;
+	attrs_keep(b, f->el, line, n, given, pairs);
+	text = pair_get(pairs, n, "type");
+	o->type = xml_type_find(text, strlen(text));
+	o->parent = b->depth > 1 ? b->frames[b->depth - 1].object : -1;
+	o->depth = b->depth - 1;
+	o->logical = logical_next(b, o->type);
+	o->os_index = (text = pair_get(pairs, n, "os_index")) ? strtol(text, NULL, 10) : -1;
+	o->line = line;
+	o->nattrs = n;
+	f->object = b->objects.n - 1;
+	return ids_add(&b->own->ids, strtoull(pair_get(pairs, n, "gp_index"), NULL, 10)) ? 0 : fail(b);
+}
+
+static int info_add(struct builder *b, const struct frame *f, unsigned line, size_t n, const xmlChar **given)
+{
+	struct loose *l = list_add(b, &b->infos, &b->loose, sizeof(*l), 1);
+	bool pages = f->el->tag == TAG_PAGE_TYPE;
+	struct tree_pair own[2];
+	const char *value;
+
+	if (!l)
+		return -1;
+	attrs_keep(b, f->el, line, n, given, own);
+	value = pair_get(own, n, pages ? "count" : "value");
+	l->owner = b->frames[b->depth - 1].object;
+	l->pair.name = pages ? keep_pages(b, pair_get(own, n, "size")) : pair_get(own, n, "name");
+	l->pair.value = value ? value : "0";
+	l->pair.line = line;
+	return 0;
+}
+
+static int extra_add(struct builder *b, struct frame *f, unsigned line, size_t n, const xmlChar **given)
+{
+	struct tree_extra *x = list_add(b, &b->extras, &b->t->extras, sizeof(*x), 1);
+	struct tree_pair *pairs = list_add(b, &b->extra_attrs, &b->own->extra_attrs, sizeof(*pairs), n);
+
+	if (!x || !pairs)
+		return -1;
+	attrs_keep(b, f->el, line, n, given, pairs);
+	x->element = f->el;
+	x->line = line;
+	x->nattrs = n;
+	x->text = b->to;
+	if (!f->el->text)
+		*b->to++ = '\0';
+	f->extra = b->extras.n - 1;
+	return 0;
+}
+
+static int element_add(struct builder *b, struct frame *f, unsigned line, size_t n, const xmlChar **given)
+{
+	bool in_object = b->depth && b->frames[b->depth - 1].object >= 0;
+
+	switch (f->el->tag) {
+	case TAG_TOPOLOGY:
+	case TAG_SUPPORT:
+	case TAG_USERDATA:
+		return 0;
+	case TAG_OBJECT:
+		return object_add(b, f, line, n, given);
+	case TAG_PAGE_TYPE:
+		return info_add(b, f, line, n, given);
+	case TAG_INFO:
+		if (in_object)
+			return info_add(b, f, line, n, given);
+		break;
+	default:
+		break;
+	}
+	return extra_add(b, f, line, n, given);
+}
+
+/* --- libxml2's calls; canon_parse has refused all that hwloc does not write --- */
+
+static void on_start(void *ctx, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri, int nns,
+		     const xmlChar **ns, int nattrs, int ndefaulted, const xmlChar **attrs)
+{
+	struct builder *b = ctx;
+	struct frame *f = &b->frames[b->depth];
+
+	(void)prefix, (void)uri, (void)nns, (void)ns, (void)ndefaulted;
+	if (b->failed)
+		return;
+	*f = (struct frame){ .el = xml_element_find((const char *)name), .object = -1, .extra = -1 };
+	if (element_add(b, f, line_of_tag(b), nattrs, attrs) == 0)
+		b->depth++;
+}
+
+static void on_end(void *ctx, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri)
+{
+	struct builder *b = ctx;
+
+	(void)name, (void)prefix, (void)uri;
+	if (b->failed)
+		return;
+	b->depth--;
+	if (b->frames[b->depth].extra >= 0 && b->frames[b->depth].el->text)
+		*b->to++ = '\0';
+}
+
+static void on_text(void *ctx, const xmlChar *text, int len)
+{
+	struct builder *b = ctx;
+	const struct frame *f = b->depth ? &b->frames[b->depth - 1] : NULL;
+
+	if (!b->failed && f && f->extra >= 0 && f->el->text)
+		b->to = (char *)mempcpy(b->to, text, len);
+}
+
+static void on_error(void *ctx, xml_error *error)
+{
+	xmlParserCtxtPtr xml = error->ctxt;
+
+	(void)ctx;
+	if (xml && error->level >= XML_ERR_ERROR)
+		fail(xml->userData);
+}
+
+static const xmlSAXHandler handler = {
+	.initialized = XML_SAX2_MAGIC,
+	.startElementNs = on_start,
+	.endElementNs = on_end,
+	.characters = on_text,
+	.ignorableWhitespace = on_text,
+	.serror = on_error,
+};
+
+/* --- the whole --- */
+
+/* Arrays stay where they are from here on: point into them. */
+static int pairs_share(struct builder *b)
+{
+	struct tree *t = b->t;
+	struct tree_pair *at = b->own->object_attrs, *infos = calloc(b->infos.n + 1, sizeof(*infos));
+
+	if (!(b->own->infos = infos))
+		return -1;
+	for (size_t i = 0; i < b->infos.n; i++)
+		t->objects[b->loose[i].owner].ninfos++;
+	for (size_t i = 0; i < t->n; i++) {
+		struct tree_object *o = &t->objects[i];
+
+		o->attrs = at;
+		at += o->nattrs;
+		o->infos = infos;
+		infos += o->ninfos;
+		o->ninfos = 0;
+	}
+	for (size_t i = 0; i < b->infos.n; i++) {
+		struct tree_object *o = &t->objects[b->loose[i].owner];
+
+		o->infos[o->ninfos++] = b->loose[i].pair;
+	}
+	at = b->own->extra_attrs;
+	for (size_t i = 0; i < t->nextras; at += t->extras[i++].nattrs)
+		t->extras[i].attrs = at;
+	return 0;
+}
+
+static int document_read(struct builder *b)
+{
+	uint64_t twice;
+
+	if (!(b->own->strings = malloc(b->len + 1)) || !(b->xml = xmlCreateMemoryParserCtxt(b->given, b->len)))
+		return -1;
+	xmlCtxtUseOptions(b->xml, XML_PARSE_NONET);
+	*b->xml->sax = handler;
+	b->xml->userData = b;
+	b->to = b->own->strings;
+	b->counted = b->given;
+	xmlParseDocument(b->xml);
+	if (b->failed || !b->xml->wellFormed)
+		return -1;
+	b->t->n = b->objects.n;
+	b->t->nextras = b->extras.n;
+	return ids_seal(&b->own->ids, &twice) || pairs_share(b) ? -1 : 0;
+}
+
+static struct tree *tree_new(void)
+{
+	struct tree *t = calloc(1, sizeof(*t));
+
+	if (t && !(t->own = calloc(1, sizeof(*t->own)))) {
+		free(t);
+		return NULL;
+	}
+	return t;
+}
+
+struct tree *tree_parse(const char *xml, size_t len, const char *name, struct err *e)
+{
+	struct builder b = { .given = xml, .len = len };
+	struct canon c;
+	int rc;
+
+	if (canon_parse(xml, len, name, &c, e))
+		return NULL;
+	if (!(b.t = tree_new())) {
+		canon_free(&c);
+		err_set(e, "%s: out of memory", name);
+		return NULL;
+	}
+	b.own = b.t->own;
+	b.t->canonical = c.xml;
+	c.xml = (struct buf){0};
+	canon_free(&c);
+	rc = document_read(&b);
+	xmlFreeParserCtxt(b.xml);
+	free(b.loose);
+	if (!rc)
+		return b.t;
+	tree_free(b.t);
+	err_set(e, "%s: out of memory", name);
+	return NULL;
+}
+
+void tree_free(struct tree *t)
+{
+	if (!t)
+		return;
+	free(t->own->strings);
+	free(t->own->object_attrs);
+	free(t->own->extra_attrs);
+	free(t->own->infos);
+	ids_free(&t->own->ids);
+	free(t->own);
+	free(t->objects);
+	free(t->extras);
+	buf_free(&t->canonical);
+	free(t);
+}
+
+const char *tree_attr(const struct tree_object *o, const char *name)
+{
+	return pair_get(o->attrs, o->nattrs, name);
+}
+
+const char *tree_info(const struct tree_object *o, const char *name)
+{
+	return pair_get(o->infos, o->ninfos, name);
+}
+
+const char *tree_extra_attr(const struct tree_extra *x, const char *name)
+{
+	return pair_get(x->attrs, x->nattrs, name);
+}
+
+unsigned long long tree_number(const struct tree_object *o, const char *name, unsigned long long other)
+{
+	const char *text = tree_attr(o, name);
+
+	return text ? strtoull(text, NULL, 10) : other;
+}
+
+long tree_by_gp(const struct tree *t, unsigned long long gp)
+{
+	return (long)ids_find(&t->own->ids, gp) - 1;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "hwxml/xml_grammar.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static const struct xml_attr topology[] = {
+	{ "version", VALUE_TEXT, true },
+};
+static const struct xml_attr object[] = {
+	{ "type", VALUE_TYPE, true },
+	{ "os_index", VALUE_NUMBER, false },
+	{ "cpuset", VALUE_SET, false },
+	{ "complete_cpuset", VALUE_SET, false },
+	{ "allowed_cpuset", VALUE_SET, false },
+	{ "nodeset", VALUE_SET, false },
+	{ "complete_nodeset", VALUE_SET, false },
+	{ "allowed_nodeset", VALUE_SET, false },
+	{ "gp_index", VALUE_GP, true },
+	{ "name", VALUE_TEXT, false },
+	{ "subtype", VALUE_TEXT, false },
+	{ "local_memory", VALUE_SIZE, false },
+	{ "cache_size", VALUE_SIZE, false },
+	{ "depth", VALUE_NUMBER, false },
+	{ "cache_linesize", VALUE_NUMBER, false },
+	{ "cache_associativity", VALUE_NUMBER, false },
+	{ "cache_type", VALUE_NUMBER, false },
+	{ "kind", VALUE_NUMBER, false },
+	{ "subkind", VALUE_NUMBER, false },
+	{ "dont_merge", VALUE_NUMBER, false },
+	{ "bridge_type", VALUE_TEXT, false },
+	{ "bridge_pci", VALUE_TEXT, false },
+	{ "pci_busid", VALUE_TEXT, false },
+	{ "pci_type", VALUE_TEXT, false },
+	{ "pci_link_speed", VALUE_TEXT, false },
+	{ "osdev_type", VALUE_TEXT, false },
+};
+static const struct xml_attr info[] = {
+	{ "name", VALUE_TEXT, true },
+	{ "value", VALUE_TEXT, true },
+};
+static const struct xml_attr page_type[] = {
+	{ "size", VALUE_SIZE, true },
+	{ "count", VALUE_SIZE, false },
+};
+static const struct xml_attr userdata[] = {
+	{ "name", VALUE_TEXT, false },
+	{ "length", VALUE_NUMBER, true },
+	{ "encoding", VALUE_TEXT, false },
+};
+static const struct xml_attr distances[] = {
+	{ "type", VALUE_TYPE, true },
+	{ "nbobjs", VALUE_NUMBER, true },
+	{ "kind", VALUE_NUMBER, true },
+	{ "name", VALUE_TEXT, false },
+	{ "indexing", VALUE_TEXT, true },
+};
+static const struct xml_attr distances_hetero[] = {
+	{ "nbobjs", VALUE_NUMBER, true },
+	{ "kind", VALUE_NUMBER, true },
+	{ "name", VALUE_TEXT, false },
+	{ "indexing", VALUE_TEXT, false },
+};
+static const struct xml_attr numbers[] = {
+	{ "length", VALUE_NUMBER, true },
+};
+static const struct xml_attr support[] = {
+	{ "name", VALUE_TEXT, true },
+	{ "value", VALUE_NUMBER, false },
+};
+static const struct xml_attr memattr[] = {
+	{ "name", VALUE_TEXT, true },
+	{ "flags", VALUE_NUMBER, true },
+};
+static const struct xml_attr memattr_value[] = {
+	{ "target_obj_type", VALUE_TYPE, true },
+	{ "target_obj_gp_index", VALUE_REF, true },
+	{ "value", VALUE_NUMBER, true },
+	{ "initiator_obj_gp_index", VALUE_REF, false },
+	{ "initiator_obj_type", VALUE_TYPE, false },
+	{ "initiator_cpuset", VALUE_SET, false },
+};
+static const struct xml_attr cpukind[] = {
+	{ "cpuset", VALUE_SET, true },
+	{ "forced_efficiency", VALUE_NUMBER, false },
+};
+
+#define IN(tag) (1u << TAG_##tag)
+#define ATTRS(a) a, COUNT(a)
+
+/* The most frequent first. */
+static const struct xml_element elements[] = {
+	{ "object", TAG_OBJECT, IN(TOPOLOGY) | IN(OBJECT), false, ATTRS(object) },
+	{ "info", TAG_INFO, IN(OBJECT) | IN(CPUKIND), false, ATTRS(info) },
+	{ "page_type", TAG_PAGE_TYPE, IN(OBJECT), false, ATTRS(page_type) },
+	{ "userdata", TAG_USERDATA, IN(OBJECT), true, ATTRS(userdata) },
+	{ "support", TAG_SUPPORT, IN(TOPOLOGY), false, ATTRS(support) },
+	{ "distances2", TAG_DISTANCES, IN(TOPOLOGY), false, ATTRS(distances) },
+	{ "distances2hetero", TAG_DISTANCES_HETERO, IN(TOPOLOGY), false, ATTRS(distances_hetero) },
+	{ "indexes", TAG_INDEXES, IN(DISTANCES) | IN(DISTANCES_HETERO), true, ATTRS(numbers) },
+	{ "u64values", TAG_VALUES, IN(DISTANCES) | IN(DISTANCES_HETERO), true, ATTRS(numbers) },
+	{ "memattr", TAG_MEMATTR, IN(TOPOLOGY), false, ATTRS(memattr) },
+	{ "memattr_value", TAG_MEMATTR_VALUE, IN(MEMATTR), false, ATTRS(memattr_value) },
+	{ "cpukind", TAG_CPUKIND, IN(TOPOLOGY), false, ATTRS(cpukind) },
+	{ "topology", TAG_TOPOLOGY, 0, false, ATTRS(topology) },
+};
+
+static const struct xml_type types[] = {
+	{ "PU", FAMILY_TREE, true },
+	{ "Core", FAMILY_TREE, true },
+	{ "L1Cache", FAMILY_TREE, false },
+	{ "L2Cache", FAMILY_TREE, true },
+	{ "L3Cache", FAMILY_TREE, true },
+	{ "L4Cache", FAMILY_TREE, false },
+	{ "L5Cache", FAMILY_TREE, false },
+	{ "L1iCache", FAMILY_TREE, false },
+	{ "L2iCache", FAMILY_TREE, false },
+	{ "L3iCache", FAMILY_TREE, false },
+	{ "Group", FAMILY_TREE, false },
+	{ "Die", FAMILY_TREE, true },
+	{ "Package", FAMILY_TREE, true },
+	{ "Machine", FAMILY_TREE, true },
+	{ "NUMANode", FAMILY_MEMORY, true },
+	{ "MemCache", FAMILY_MEMORY, false },
+	{ "Bridge", FAMILY_DEVICE, false },
+	{ "PCIDev", FAMILY_DEVICE, false },
+	{ "OSDev", FAMILY_DEVICE, false },
+	{ "Misc", FAMILY_MISC, false },
+};
+
+const struct xml_element *xml_element_find(const char *name)
+{
+	for (size_t i = 0; i < COUNT(elements); i++)
+		if (!strcmp(elements[i].name, name))
+			return &elements[i];
+	return NULL;
+}
+
+const struct xml_type *xml_type_find(const char *name, size_t len)
+{
+	for (size_t i = 0; i < COUNT(types); i++)
+		if (strlen(types[i].name) == len && !memcmp(types[i].name, name, len))
+			return &types[i];
+	return NULL;
+}
+
+const struct xml_attr *xml_attr_find(const struct xml_element *el, const char *name, size_t *at)
+{
+	for (size_t tries = 0; tries < el->nattrs; tries++) {
+		const struct xml_attr *a = &el->attrs[(*at)++ % el->nattrs];
+
+		if (!strcmp(a->name, name))
+			return a;
+	}
+	return NULL;
+}
+
+bool xml_family_fits(enum xml_family parent, enum xml_family child)
+{
+	return child == FAMILY_MISC || parent == child || parent == FAMILY_TREE;
+}
+
+static bool number_fits(const char *value, size_t len)
+{
+	size_t i = len && value[0] == '-';
+
+	if (i == len || len > 20)
+		return false;
+	while (i < len && isdigit((unsigned char)value[i]))
+		i++;
+	return i == len;
+}
+
+static bool size_fits(const char *value, size_t len)
+{
+	static const char most[] = "18446744073709551615";
+
+	return len && *value != '-' && number_fits(value, len) && (len < strlen(most) || memcmp(value, most, len) <= 0);
+}
+
+/* hwloc_bitmap_snprintf(3): words of 32 bits in hexadecimal with commas, "0xf...f" for endless ones. */
+static bool set_fits(const char *value, size_t len)
+{
+	return len && strspn(value, "0123456789abcdefx,.") >= len;
+}
+
+bool xml_value_fits(enum xml_value kind, const char *value, size_t len)
+{
+	switch (kind) {
+	case VALUE_SET:
+		return set_fits(value, len);
+	case VALUE_TYPE:
+		return xml_type_find(value, len);
+	case VALUE_NUMBER:
+		return number_fits(value, len);
+	case VALUE_SIZE:
+		return size_fits(value, len);
+	case VALUE_GP:
+	case VALUE_REF:
+		return len && value[0] != '-' && number_fits(value, len);
+	case VALUE_TEXT:
+		break;
+	}
+	return true;
+}
+
+const char *xml_tag_end(const char *xml, const char *end, unsigned *attrs)
+{
+	for (*attrs = 0; xml < end && *xml != '>'; xml++) {
+		*attrs += *xml == '=';
+		if ((*xml == '"' || *xml == '\'') && !(xml = memchr(xml + 1, *xml, end - xml - 1)))
+			return NULL;
+	}
+	return xml < end ? xml : NULL;
+}

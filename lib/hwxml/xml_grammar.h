@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_HWXML_XML_GRAMMAR_H
+#define TOPIARY_HWXML_XML_GRAMMAR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * What hwloc 2.x writes, and nothing else: its elements, where they may stand, their attributes and the types of its
+ * objects (hwloc 2.9: hwloc/topology-xml.c, hwloc/hwloc2.dtd).
+ */
+enum xml_tag {
+	TAG_TOPOLOGY,
+	TAG_OBJECT,
+	TAG_INFO,
+	TAG_PAGE_TYPE,
+	TAG_USERDATA,
+	TAG_DISTANCES,
+	TAG_DISTANCES_HETERO,
+	TAG_INDEXES,
+	TAG_VALUES,
+	TAG_SUPPORT,
+	TAG_MEMATTR,
+	TAG_MEMATTR_VALUE,
+	TAG_CPUKIND,
+	TAG_COUNT,
+};
+
+enum xml_value {
+	VALUE_TEXT,
+	VALUE_NUMBER,
+	VALUE_SIZE,	/* a number of bytes or pages: not negative, below 2^64 */
+	VALUE_SET,	/* a bitmap of CPUs or NUMA nodes */
+	VALUE_TYPE,	/* the type of an object */
+	VALUE_GP,	/* the number hwloc gave the object */
+	VALUE_REF,	/* the number of another object */
+};
+
+struct xml_attr {
+	const char *name;
+	enum xml_value value;
+	bool required;
+};
+
+struct xml_element {
+	const char *name;
+	enum xml_tag tag;
+	unsigned inside;	/* bit 1 << tag of each element it may stand in; 0 for the root */
+	bool text;		/* holds text, not elements */
+	const struct xml_attr *attrs;
+	size_t nattrs;
+};
+
+/*
+ * Objects of the tree hold processors, those of memory hold memory, devices are the I/O tree; Misc may hang anywhere.
+ */
+enum xml_family { FAMILY_TREE, FAMILY_MEMORY, FAMILY_DEVICE, FAMILY_MISC };
+
+struct xml_type {
+	const char *name;
+	enum xml_family family;
+	bool level;		/* a level that shapes tell of */
+};
+
+/* Each returns NULL for a name that is not hwloc's. */
+const struct xml_element *xml_element_find(const char *name);
+const struct xml_type *xml_type_find(const char *name, size_t len);
+
+/* Look from attribute *at on, where the last call left it: hwloc writes attributes in the order of the table. */
+const struct xml_attr *xml_attr_find(const struct xml_element *el, const char *name, size_t *at);
+
+/* May an object of family child stand in one of family parent? */
+bool xml_family_fits(enum xml_family parent, enum xml_family child);
+
+/*
+ * The '>' of the tag that begins at xml, before end; *attrs counts its attributes. NULL when it has none. No parser is
+ * needed.
+ */
+const char *xml_tag_end(const char *xml, const char *end, unsigned *attrs);
+
+/* Is value[len] what an attribute of this kind may hold? */
+bool xml_value_fits(enum xml_value kind, const char *value, size_t len);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "hwxml/xml_ids.h"
+
+#include <stdlib.h>
+
+unsigned ids_add(struct ids *s, uint64_t gp)
+{
+	if (s->n == s->cap) {
+		size_t cap = s->cap ? 2 * s->cap : 1024;
+		struct id *ids = realloc(s->ids, cap * sizeof(*ids));
+
+		if (!ids)
+			return 0;
+		s->ids = ids;
+		s->cap = cap;
+	}
+	s->ids[s->n] = (struct id){ .gp = gp, .place = s->n + 1 };
+	return ++s->n;
+}
+
+static int id_order(const void *a, const void *b)
+{
+	const struct id *x = a, *y = b;
+
+	return (x->gp > y->gp) - (x->gp < y->gp);
+}
+
+int ids_seal(struct ids *s, uint64_t *twice)
+{
+	qsort(s->ids, s->n, sizeof(*s->ids), id_order);
+	for (size_t i = 1; i < s->n; i++)
+		if (s->ids[i].gp == s->ids[i - 1].gp) {
+			*twice = s->ids[i].gp;
+			return -1;
+		}
+	return 0;
+}
+
+unsigned ids_find(const struct ids *s, uint64_t gp)
+{
+	struct id key = { .gp = gp };
+	struct id *found = s->n ? bsearch(&key, s->ids, s->n, sizeof(key), id_order) : NULL;
+
+	return found ? found->place : 0;
+}
+
+void ids_free(struct ids *s)
+{
+	free(s->ids);
+	*s = (struct ids){0};
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "map/engine/anneal.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "map/matrix/draw.h"
+#include "map/engine/patience.h"
+#include "map/engine/seats.h"
+
+/* How often it cools. */
+#define STEPS 200
+/* Moves from which the warmth to begin with is taken. */
+#define SAMPLES 512
+/* Warmths in averages of what a move changes: at SETTLED who shares a node is all but told, at COLD it ends. */
+#define SETTLED 0.03
+#define COLD 0.001
+/* The part of the work that is done when it is SETTLED. */
+#define SLOW 0.7
+/* One part in so many of the work goes into exchanges of whole domains. */
+#define DOMAIN_PART 8
+/* One move in so many goes anywhere. */
+#define ANYWHERE 8
+/* So many more slots of the cell that a rank is to go to are tried. */
+#define OTHERS 9
+/* What drawing a move costs, or a slot; and what trying it does beside its arcs. */
+#define DRAW_WORK 4
+#define MOVE_WORK 12
+
+struct annealing {
+	struct mapping_state seats;
+	unsigned *best;
+	double cost, least;
+	double warmth;
+	uint64_t chance;
+	struct patience patience;
+	unsigned long long domain_work;	/* that part of the work which went into exchanges of domains */
+};
+
+/* Those on two runs of slots of one length change places; none: nothing does. */
+struct move {
+	struct run from, to;
+};
+
+static unsigned draw_between(struct annealing *a, unsigned first, unsigned end)
+{
+	return first + draw_below(&a->chance, end - first);
+}
+
+/* A domain of the stratum, anywhere within one of a wider one. */
+static unsigned domain_within(struct annealing *a, const struct stratum *t, const struct stratum *wide, unsigned domain)
+{
+	return draw_between(a, t->of[wide->first[domain]], t->of[wide->first[domain + 1] - 1] + 1);
+}
+
+/*
+ * A domain of the stratum that is nearer to one of the rank's partners: in a wider one of his, of whatever size, that
+ * the rank is not in; now and then any. SLOT_NONE: the rank is as near as that already.
+ */
+static unsigned domain_draw(struct annealing *a, unsigned rank, unsigned stratum)
+{
+	const struct matrix *m = a->seats.m;
+	const struct stratum *own = &a->seats.s->stratum[stratum];
+	size_t degree = m->row[rank + 1] - m->row[rank];
+	unsigned mine = a->seats.at[rank].slot, his;
+
+	if (!stratum || !degree || !draw_below(&a->chance, ANYWHERE))
+		return draw_below(&a->chance, own->n);
+	his = a->seats.at[m->adj[m->row[rank] + draw_below(&a->chance, degree)]].slot;
+	for (unsigned t = 0; t < stratum; t++) {
+		const struct stratum *wide = &a->seats.s->stratum[t += draw_below(&a->chance, stratum - t)];
+
+		if (wide->of[his] != wide->of[mine])
+			return domain_within(a, own, wide, wide->of[his]);
+	}
+	return SLOT_NONE;
+}
+
+/* As many slots of it, somewhere. */
+static struct run run_draw(struct annealing *a, const struct stratum *t, unsigned domain, unsigned count)
+{
+	unsigned first = t->first[domain], end = t->first[domain + 1];
+
+	return (struct run){ count < end - first ? draw_between(a, first, end - count + 1) : first, count };
+}
+
+static bool may_exchange(const struct annealing *a, struct run one, struct run other)
+{
+	for (unsigned i = 0; i < one.count; i++)
+		if (!slots_alike(a->seats.s, one.first + i, other.first + i))
+			return false;
+	return true;
+}
+
+static struct move move_draw(struct annealing *a, unsigned stratum)
+{
+	const struct stratum *t = &a->seats.s->stratum[stratum];
+	unsigned rank = draw_below(&a->chance, a->seats.m->ranks), own = t->of[a->seats.at[rank].slot];
+	unsigned other = domain_draw(a, rank, stratum), count, space;
+	struct move v;
+
+	if (other == SLOT_NONE || other == own)
+		return (struct move){0};
+	count = t->first[own + 1] - t->first[own];
+	space = t->first[other + 1] - t->first[other];
+	if (space < count)
+		count = space;
+	v = (struct move){ run_draw(a, t, own, count), run_draw(a, t, other, count) };
+	return may_exchange(a, v.from, v.to) ? v : (struct move){0};
+}
+
+/* As seats_swap_change. */
+static double move_change(struct annealing *a, struct move v, double limit)
+{
+	if (v.from.count > 1)
+		return seats_change(&a->seats, v.from, v.to);
+	return v.from.count ? seats_swap_change(&a->seats, v.from.first, v.to.first, limit) : 0;
+}
+
+/* How much dearer, or cheaper, a move of a rank makes it, on an average of those that change anything. */
+static double change_sample(struct annealing *a)
+{
+	double sum = 0;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < SAMPLES; i++) {
+		double change = fabs(move_change(a, move_draw(a, a->seats.s->strata - 1), INFINITY));
+
+		sum += change;
+		n += change > 0;
+	}
+	return n ? sum / n : 0;
+}
+
+/* A rank goes to the best of some slots of the cell drawn: with the toll at hand they cost little to try. */
+static double move_choose(struct annealing *a, struct move *v, double limit)
+{
+	const struct stratum *cells = a->seats.s->cells;
+	unsigned cell = cells->of[v->to.first], first = cells->first[cell], end = cells->first[cell + 1];
+	double least = move_change(a, *v, limit);
+
+	if (v->from.count > 1 || !a->seats.toll.cells)
+		return least;
+	for (unsigned i = 0; i < OTHERS && i + 1 < end - first; i++) {
+		struct run to = { draw_between(a, first, end), 1 };
+		double change = seats_swap_change(&a->seats, v->from.first, to.first, limit);
+
+		a->seats.work += DRAW_WORK;
+		if (change < least && may_exchange(a, v->from, to)) {
+			least = change;
+			v->to = to;
+		}
+	}
+	return least;
+}
+
+/* It is taken with the chance exp(-more / warmth). */
+static void move_try(struct annealing *a, unsigned stratum)
+{
+	struct move v = move_draw(a, stratum);
+	double limit, change;
+
+	a->seats.work += DRAW_WORK;
+	if (!v.from.count)
+		return;
+	a->seats.work += MOVE_WORK;
+	limit = a->warmth * patience_draw(&a->patience, &a->chance);
+	change = move_choose(a, &v, limit);
+	if (change >= limit)
+		return;
+	a->cost += change;
+	if (v.from.count > 1)
+		seats_exchange(&a->seats, v.from, v.to);
+	else
+		seats_swap(&a->seats, v.from.first, v.to.first);
+}
+
+/* One rank, or, with their part of the work, all of a domain at once. */
+static void step(struct annealing *a, unsigned long long until)
+{
+	unsigned last = a->seats.s->strata - 1;
+
+	while (a->seats.work < until) {
+		unsigned long long work = a->seats.work;
+
+		if (!last || a->domain_work * DOMAIN_PART > work) {
+			move_try(a, last);
+			continue;
+		}
+		move_try(a, draw_below(&a->chance, last));
+		a->domain_work += a->seats.work - work;
+	}
+}
+
+static void keep_best(struct annealing *a)
+{
+	if (a->cost >= a->least - 1e-9 * a->least)
+		return;
+	a->least = a->cost;
+	seats_tell(&a->seats, a->best);
+}
+
+static double warmth_at(double warm, double done)
+{
+	if (done < SLOW)
+		return warm * pow(SETTLED / warm, done / SLOW);
+	return SETTLED * pow(COLD / SETTLED, (done - SLOW) / (1 - SLOW));
+}
+
+static void cool_down(struct annealing *a, double warm, unsigned long long work)
+{
+	double change = change_sample(a);
+
+	patience_fill(&a->patience);
+	if (change <= 0)
+		return;
+	for (unsigned i = 0; i < STEPS; i++) {
+		a->warmth = change * warmth_at(warm, (double) i / (STEPS - 1));
+		step(a, work * (i + 1) / STEPS);
+		keep_best(a);
+	}
+}
+
+int anneal(const struct matrix *m, const struct slots *s, uint64_t seed, double warm, unsigned long long work,
+	   unsigned *slot)
+{
+	struct annealing a = { .chance = seed, .best = malloc(m->ranks * sizeof(*a.best)) };
+	int rc = a.best ? seats_init(&a.seats, m, s, s->cells, slot) : -1;
+
+	if (rc == 0) {
+		memcpy(a.best, slot, m->ranks * sizeof(*slot));
+		a.cost = a.least = slots_cost(m, s, slot);
+		if (s->strata && m->ranks > 1)
+			cool_down(&a, warm, work);
+		memcpy(slot, a.best, m->ranks * sizeof(*slot));
+	}
+	seats_free(&a.seats);
+	free(a.best);
+	return rc;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "map/engine/candidates.h"
+#include "map/engine/repair.h"
+#include "map/engine/scotch.h"
+#include "map/engine/split.h"
+
+static int no_memory(const struct problem *b)
+{
+	return err_set(b->err, "mapping: out of memory");
+}
+
+/* The slot of each place, and behind that the first place of each host. */
+static unsigned *index_new(const struct problem *b)
+{
+	unsigned *slot_of = malloc(((size_t) b->p->nplaces + b->p->nhosts + 1) * sizeof(*slot_of));
+
+	if (!slot_of)
+		return NULL;
+	for (unsigned i = 0; i < b->s->n; i++)
+		slot_of[b->s->place[i]] = i;
+	for (unsigned i = b->p->nplaces; i--;)
+		slot_of[b->p->nplaces + b->p->place[i].host] = i;
+	return slot_of;
+}
+
+struct hand {
+	unsigned hosts, ranks;
+	const unsigned *share, *first;	/* of each host: its ranks, its first place */
+	unsigned *place;		/* of each rank */
+};
+
+static void deal_block(const struct hand *d)
+{
+	unsigned rank = 0;
+
+	for (unsigned h = 0; h < d->hosts; h++)
+		for (unsigned i = 0; i < d->share[h]; i++)
+			d->place[rank++] = d->first[h] + i;
+}
+
+static void deal_cyclic(const struct hand *d)
+{
+	unsigned rank = 0;
+
+	for (unsigned turn = 0; rank < d->ranks; turn++)
+		for (unsigned h = 0; h < d->hosts; h++)
+			if (turn < d->share[h])
+				d->place[rank++] = d->first[h] + turn;
+}
+
+static int map_dealt(const struct problem *b, unsigned *slot, void (*deal)(const struct hand *d))
+{
+	unsigned *share = places_share(b->p, b->m->ranks), *slot_of = index_new(b);
+	int rc = share && slot_of ? 0 : no_memory(b);
+
+	if (rc == 0) {
+		deal(&(struct hand){ b->p->nhosts, b->m->ranks, share, slot_of + b->p->nplaces, slot });
+		for (unsigned r = 0; r < b->m->ranks; r++)
+			slot[r] = slot_of[slot[r]];
+	}
+	free(share);
+	free(slot_of);
+	return rc;
+}
+
+static int map_block(const struct problem *b, unsigned *slot)
+{
+	return map_dealt(b, slot, deal_block);
+}
+
+static int map_cyclic(const struct problem *b, unsigned *slot)
+{
+	return map_dealt(b, slot, deal_cyclic);
+}
+
+static int map_scotch(const struct problem *b, unsigned nslots, enum scotch_method method, unsigned *slot)
+{
+	if (scotch_map(b->m, b->s, nslots, method, b->seed, slot, b->err))
+		return -1;
+	return repair_mapping(b->m, b->s, slot) ? no_memory(b) : 0;
+}
+
+static int map_netloc(const struct problem *b, unsigned *slot)
+{
+	return map_scotch(b, b->s->n, SCOTCH_MAP_NETLOC, slot);
+}
+
+/* Scotch spreads few ranks over many slots. As many slots as ranks make them stay together. */
+static int map_compact(const struct problem *b, unsigned *slot)
+{
+	return map_scotch(b, b->m->ranks, SCOTCH_MAP_DEFAULT, slot);
+}
+
+/* Chance makes halves otherwise where they are to begin elsewhere. */
+#define LOOSE 0.2
+
+static int map_split(const struct problem *b, unsigned *slot, struct split_way way)
+{
+	way.loose = b->loose ? LOOSE : 0;
+	return split_map(b->m, b->s, way, b->seed, slot, b->err);
+}
+
+static int map_whole(const struct problem *b, unsigned *slot)
+{
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_SCOTCH });
+}
+
+static int map_halved(const struct problem *b, unsigned *slot)
+{
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_SCOTCH, .halved = true });
+}
+
+static int map_packed(const struct problem *b, unsigned *slot)
+{
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_SCOTCH, .halved = true, .sizes = SPLIT_PACKED });
+}
+
+static int map_halves(const struct problem *b, unsigned *slot)
+{
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_FREE });
+}
+
+static int map_halves_packed(const struct problem *b, unsigned *slot)
+{
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_PACKED });
+}
+
+static int map_halves_alone(const struct problem *b, unsigned *slot)
+{
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES_ALONE, .halved = true, .sizes = SPLIT_FREE });
+}
+
+static int map_halves_alone_packed(const struct problem *b, unsigned *slot)
+{
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES_ALONE, .halved = true, .sizes = SPLIT_PACKED });
+}
+
+/* What a rank takes, in arcs. */
+#define RANK_ARCS 12
+
+enum need { MAY_TAKE_LONG = 1, HAS_ROOM = 2, HAS_CUTS = 4 };
+
+static bool has_cuts(const struct slots *s)
+{
+	for (unsigned t = 0; t < s->strata; t++)
+		if (s->stratum[t].is_cut)
+			return true;
+	return false;
+}
+
+bool candidate_is_worth(const struct candidate *c, const struct problem *b)
+{
+	unsigned has = (b->quick ? 0 : MAY_TAKE_LONG) | (b->m->ranks < b->s->n ? HAS_ROOM : 0) |
+		(has_cuts(b->s) ? HAS_CUTS : 0);
+
+	return !(c->needs & ~has);
+}
+
+unsigned long long candidate_work(const struct candidate *c, const struct problem *b)
+{
+	unsigned levels = 1;
+
+	while (b->s->n >> levels)
+		levels++;
+	return (b->m->row[b->m->ranks] + RANK_ARCS * (unsigned long long) b->m->ranks) * levels * c->takes;
+}
+
+/*
+ * In a tree, nothing outside of a domain is nearer to one of its parts: there halves are the same with and without what
+ * draws.
+ */
+const struct candidate candidates[] = {
+	[CANDIDATE_BLOCK] = { "block", map_block, 0, 0 },
+	[CANDIDATE_CYCLIC] = { "cyclic", map_cyclic, 0, 0 },
+	[CANDIDATE_SCOTCH] = { "scotch", map_netloc, MAY_TAKE_LONG, 45 },
+	{ "split", map_whole, 0, 16 },
+	{ "split-halved", map_halved, HAS_CUTS, 22 },
+	{ "split-packed", map_packed, HAS_ROOM, 16 },
+	{ "halves", map_halves, MAY_TAKE_LONG, 70 },
+	{ "halves-packed", map_halves_packed, MAY_TAKE_LONG | HAS_ROOM, 70 },
+	{ "halves-alone", map_halves_alone, MAY_TAKE_LONG | HAS_CUTS, 70 },
+	{ "halves-alone-packed", map_halves_alone_packed, MAY_TAKE_LONG | HAS_CUTS | HAS_ROOM, 70 },
+	{ "scotch-compact", map_compact, MAY_TAKE_LONG | HAS_ROOM, 35 },
+};
+
+const unsigned ncandidates = sizeof(candidates) / sizeof(candidates[0]);

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "map/engine/improve.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "map/engine/afar.h"
+#include "map/engine/anneal.h"
+#include "map/engine/blur.h"
+#include "map/engine/renew.h"
+#include "map/engine/swaps.h"
+
+/*
+ * One mapping is polished with such a part of the work at most. Such a part is there for what follows, whatever went
+ * before.
+ */
+#define POLISH (1.0 / 256)
+#define REST 0.25
+/*
+ * All are laid out anew with such a part of that, and in each round those that are kept improved with such a part of
+ * what is left.
+ */
+#define LAYOUT 0.08
+#define ROUND 0.25
+/* One in so many is kept. */
+#define KEPT 3
+/* How warm annealing begins: see anneal.h. */
+#define WARM 0.1
+
+static int polish(struct search *x, struct trial *t)
+{
+	unsigned long long most = POLISH * x->work, left = most;
+
+	if (swaps_polish(x->b.m, x->b.s, &left, t->slot))
+		return search_no_memory(x);
+	x->left -= most - left;
+	t->polished = true;
+	search_measure(x, t);
+	return 0;
+}
+
+static int lay_out(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
+{
+	return afar_anneal(x->b.m, x->b.s, seed, work, t->slot) ? search_no_memory(x) : 0;
+}
+
+static int anneal_nodes(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
+{
+	return blur_anneal(x->b.m, x->b.s, seed, work, t->slot, x->b.err);
+}
+
+static int renew_halves(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
+{
+	return renew(x->b.m, x->b.s, seed, work, t->slot, x->b.err);
+}
+
+static int anneal_ranks(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
+{
+	return anneal(x->b.m, x->b.s, seed, WARM, work, t->slot) ? search_no_memory(x) : 0;
+}
+
+/* What makes a mapping cheaper, from afar to near. */
+static const struct step {
+	int (*take)(struct search *x, struct trial *t, unsigned seed, unsigned long long work);
+	double share;			/* of the work */
+	bool rests;			/* is left out once it brought nothing in a whole round: the others have its share */
+} steps[] = { { lay_out, 0.1, false }, { anneal_nodes, 0.4, true }, { renew_halves, 0.45, false }, { anneal_ranks, 0.05, false } };
+
+#define STEPS (sizeof(steps) / sizeof(steps[0]))
+
+static int take(struct search *x, const struct step *step, struct trial *t, double work)
+{
+	x->left -= work;
+	if (step->take(x, t, x->b.seed + x->turn++, work))
+		return -1;
+	search_measure(x, t);
+	return 0;
+}
+
+/* gained: bits, of the steps that brought something. */
+static int improve_one(struct search *x, struct trial *t, double work, unsigned *gained)
+{
+	double shares = 0;
+
+	for (unsigned i = 0; i < STEPS; i++)
+		shares += x->idle >> i & 1 ? 0 : steps[i].share;
+	for (unsigned i = 0; i < STEPS; i++) {
+		double before = t->cost;
+
+		if (x->idle >> i & 1)
+			continue;
+		if (take(x, &steps[i], t, steps[i].share / shares * work))
+			return -1;
+		*gained |= (t->cost < before) << i;
+	}
+	t->improved = true;
+	return polish(x, t);
+}
+
+/* All of them once. */
+static int improve_all(struct search *x, double work)
+{
+	unsigned gained = 0;
+
+	for (unsigned i = 0; i < x->ntrials; i++)
+		if (improve_one(x, &x->trial[i], work, &gained))
+			return -1;
+	for (unsigned i = 0; i < STEPS; i++)
+		x->idle |= (steps[i].rests && !(gained >> i & 1)) << i;
+	return 0;
+}
+
+static int by_cost(const void *a, const void *b)
+{
+	const struct trial *x = a, *y = b;
+
+	if (x->cost != y->cost)
+		return x->cost < y->cost ? -1 : 1;
+	return (x->slot > y->slot) - (x->slot < y->slot);
+}
+
+/* Those after so many are left, and of those of one cost all but one: they are alike. */
+static void keep_cheapest(struct search *x, unsigned most)
+{
+	unsigned n = 0;
+
+	qsort(x->trial, x->ntrials, sizeof(x->trial[0]), by_cost);
+	for (unsigned i = 0; i < x->ntrials && n < most; i++)
+		if (!n || x->trial[i].cost != x->trial[n - 1].cost)
+			x->trial[n++] = x->trial[i];
+	x->ntrials = n;
+}
+
+/* A part of what is left, for each of those that are kept. */
+static double work_each(const struct search *x, double part)
+{
+	return x->left > 0 ? part * x->left / x->ntrials : 0;
+}
+
+static int begin(struct search *x)
+{
+	double work;
+
+	keep_cheapest(x, x->effort->polished);
+	for (unsigned i = 0; i < x->ntrials; i++)
+		if (polish(x, &x->trial[i]))
+			return -1;
+	if (x->left < REST * x->work)
+		x->left = REST * x->work;
+	work = work_each(x, LAYOUT);
+	for (unsigned i = 0; i < x->ntrials; i++)
+		if (take(x, &steps[0], &x->trial[i], work))
+			return -1;
+	return 0;
+}
+
+int improve(struct search *x)
+{
+	unsigned kept;
+
+	if (begin(x))
+		return -1;
+	keep_cheapest(x, x->effort->starts);
+	do {
+		double work = work_each(x, x->ntrials > 1 ? ROUND : 1);
+
+		kept = x->ntrials;
+		if (improve_all(x, work))
+			return -1;
+		keep_cheapest(x, (kept + KEPT - 1) / KEPT);
+	} while (kept > 1);
+	return 0;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "map/engine/modes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "map/matrix/draw.h"
+
+/* So few are not made fewer, and none where more than such a part would be left. */
+#define FEW 8
+#define LEFT 0.85
+/* How often modes are smoothed: those that were drawn by lot, and those that came from a coarser web. */
+#define DRAWN_SMOOTHINGS 60
+#define SMOOTHINGS 3
+/* What it takes to find a partner for one arc and to carry it over, and to smooth one number, in arcs. */
+#define ARC_WORK 6
+#define NUMBER_WORK 8
+
+#define NOBODY (~0u)
+
+/* Take out of x what it has of y, NULL for the mode in which all are alike; each counts by his mass. */
+static void project(const struct web *w, double *x, const double *y)
+{
+	double both = 0, own = 0;
+
+	for (unsigned i = 0; i < w->n; i++) {
+		double at = y ? y[i] : 1;
+
+		both += w->mass[i] * at * x[i];
+		own += w->mass[i] * at * at;
+	}
+	for (unsigned i = 0; i < w->n && own > 0; i++)
+		x[i] -= both / own * (y ? y[i] : 1);
+}
+
+static void normalise(const struct web *w, double *x)
+{
+	double sum = 0, by;
+
+	for (unsigned i = 0; i < w->n; i++)
+		sum += w->mass[i] * x[i] * x[i];
+	by = sum > 0 ? 1 / sqrt(sum) : 1;
+	for (unsigned i = 0; i < w->n; i++)
+		x[i] *= by;
+}
+
+/* Each goes half the way to the middle of his partners. */
+static void smooth(const struct web *w, double *x, double *next)
+{
+	for (unsigned i = 0; i < w->n; i++) {
+		double sum = 0, all = 0;
+
+		for (size_t a = w->row[i]; a < w->row[i + 1]; a++) {
+			sum += w->weight[a] * x[w->adj[a]];
+			all += w->weight[a];
+		}
+		next[i] = all > 0 ? (x[i] + sum / all) / 2 : 0;
+	}
+	memcpy(x, next, w->n * sizeof(*x));
+}
+
+static int smooth_all(const struct web *w, unsigned times, double *const mode[MODES], unsigned long long *work)
+{
+	double *next = malloc((w->n + 1) * sizeof(*next));
+
+	if (!next)
+		return -1;
+	for (unsigned t = 0; t < times; t++)
+		for (unsigned k = 0; k < MODES; k++) {
+			smooth(w, mode[k], next);
+			project(w, mode[k], NULL);
+			for (unsigned j = 0; j < k; j++)
+				project(w, mode[k], mode[j]);
+			normalise(w, mode[k]);
+		}
+	*work += MODES * times * (w->row[w->n] + NUMBER_WORK * (unsigned long long) w->n);
+	free(next);
+	return 0;
+}
+
+static int modes_draw(const struct web *w, uint64_t *chance, double *const mode[MODES], unsigned long long *work)
+{
+	for (unsigned k = 0; k < MODES; k++)
+		for (unsigned i = 0; i < w->n; i++)
+			mode[k][i] = 2 * draw_unit(chance) - 1;
+	return smooth_all(w, DRAWN_SMOOTHINGS, mode, work);
+}
+
+/* A coarser web: who in it each is now. */
+struct coarser {
+	struct web w;
+	unsigned *into;
+	unsigned (*of)[2];		/* the one or two that each of it was made of; NOBODY: only one */
+	size_t *seen;			/* of each of it: one more than where the arc to it is; not within the row: nowhere */
+	double *mode[MODES];
+};
+
+static int coarser_alloc(struct coarser *c, const struct web *w)
+{
+	size_t arcs = w->row[w->n] + 1, n = w->n + 1;
+
+	c->into = malloc(n * sizeof(*c->into));
+	c->of = malloc(n * sizeof(*c->of));
+	c->seen = calloc(n, sizeof(*c->seen));
+	c->mode[0] = malloc(MODES * n * sizeof(double));
+	c->w.row = malloc((n + 1) * sizeof(*c->w.row));
+	c->w.adj = malloc(arcs * sizeof(*c->w.adj));
+	c->w.weight = malloc(arcs * sizeof(*c->w.weight));
+	c->w.mass = malloc(n * sizeof(*c->w.mass));
+	if (!c->into || !c->of || !c->seen || !c->mode[0] || !c->w.row || !c->w.adj || !c->w.weight || !c->w.mass)
+		return -1;
+	for (unsigned k = 1; k < MODES; k++)
+		c->mode[k] = c->mode[0] + k * n;
+	return 0;
+}
+
+static void coarser_free(struct coarser *c)
+{
+	free(c->into);
+	free(c->of);
+	free(c->seen);
+	free(c->mode[0]);
+	free(c->w.row);
+	free(c->w.adj);
+	free(c->w.weight);
+	free(c->w.mass);
+}
+
+/* The partner, of those who have none, to whom this is most of what he says. */
+static unsigned partner_of(const struct web *w, const unsigned *into, unsigned i)
+{
+	unsigned best = NOBODY;
+	double most = 0;
+
+	for (size_t a = w->row[i]; a < w->row[i + 1]; a++) {
+		unsigned other = w->adj[a];
+		double part = w->weight[a] / w->mass[other];
+
+		if (into[other] == NOBODY && other != i && part > most) {
+			most = part;
+			best = other;
+		}
+	}
+	return best;
+}
+
+/* From anyone on, one after another. */
+static void pair_up(struct coarser *c, const struct web *w, uint64_t *chance)
+{
+	unsigned start = draw_below(chance, w->n);
+
+	memset(c->into, 0xff, w->n * sizeof(*c->into));
+	for (unsigned k = 0; k < w->n; k++) {
+		unsigned i = (start + k) % w->n, partner;
+
+		if (c->into[i] != NOBODY)
+			continue;
+		partner = partner_of(w, c->into, i);
+		c->into[i] = c->w.n;
+		if (partner != NOBODY)
+			c->into[partner] = c->w.n;
+		c->of[c->w.n][0] = i;
+		c->of[c->w.n++][1] = partner;
+	}
+}
+
+static void arcs_carry(struct coarser *c, const struct web *w, unsigned k, unsigned i)
+{
+	struct web *to = &c->w;
+
+	for (size_t a = w->row[i]; a < w->row[i + 1]; a++) {
+		unsigned other = c->into[w->adj[a]];
+
+		if (other == k)
+			continue;
+		if (c->seen[other] <= to->row[k]) {
+			to->adj[to->row[k + 1]] = other;
+			to->weight[to->row[k + 1]] = 0;
+			c->seen[other] = ++to->row[k + 1];
+		}
+		to->weight[c->seen[other] - 1] += w->weight[a];
+	}
+}
+
+static void contract(struct coarser *c, const struct web *w)
+{
+	c->w.row[0] = 0;
+	for (unsigned k = 0; k < c->w.n; k++) {
+		c->w.row[k + 1] = c->w.row[k];
+		c->w.mass[k] = 0;
+		for (unsigned j = 0; j < 2 && c->of[k][j] != NOBODY; j++) {
+			c->w.mass[k] += w->mass[c->of[k][j]];
+			arcs_carry(c, w, k, c->of[k][j]);
+		}
+	}
+}
+
+/* 1: as many are left as there were, about. */
+static int modes_from_coarser(struct coarser *c, const struct web *w, uint64_t *chance, double *const mode[MODES],
+			      unsigned long long *work)
+{
+	if (coarser_alloc(c, w))
+		return -1;
+	pair_up(c, w, chance);
+	*work += ARC_WORK * w->row[w->n];
+	if (c->w.n > LEFT * w->n)
+		return 1;
+	contract(c, w);
+	if (modes_find(&c->w, chance, c->mode, work))
+		return -1;
+	for (unsigned k = 0; k < MODES; k++)
+		for (unsigned i = 0; i < w->n; i++)
+			mode[k][i] = c->mode[k][c->into[i]];
+	return smooth_all(w, SMOOTHINGS, mode, work);
+}
+
+int modes_find(const struct web *w, uint64_t *chance, double *const mode[MODES], unsigned long long *work)
+{
+	struct coarser c = { .into = NULL };
+	int rc = w->n > FEW ? modes_from_coarser(&c, w, chance, mode, work) : 1;
+
+	coarser_free(&c);
+	return rc > 0 ? modes_draw(w, chance, mode, work) : rc;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_MAP_ENGINE_PATHS_H
+#define TOPIARY_MAP_ENGINE_PATHS_H
+
+#include <stdbool.h>
+
+#include "map/places/places.h"
+
+/*
+ * The tree that a search goes by: for each place a number a level, from the top down. It is that of the places, but for
+ * what has a nearness of its own that their tree does not tell. A torus is halved, again and again, across its longest
+ * side, before the level that tells its routers apart. Where a matrix of distances stands instead of costs, its
+ * clusters are the tree (single linkage: a level for each distance at which some join).
+ */
+enum { PATHS_CUTS = 16, PATHS_LEVELS = PLACES_LEVELS + PATHS_CUTS };
+
+struct paths {
+	unsigned levels;
+	unsigned level[PATHS_LEVELS];	/* which level of the places each is, or is a part of */
+	bool is_tree;			/* the distances are those of just this tree; of a pair that parts at each level: */
+	double cost[PATHS_LEVELS];
+	unsigned *number;		/* number[place * levels + level] */
+};
+
+/* 0, or -1 when memory is short. paths_free does also after that. */
+int paths_find(struct paths *t, const struct places *p);
+void paths_free(struct paths *t);
+
+/* The first level at which two places differ; levels: none. */
+unsigned paths_parted(const struct paths *t, unsigned a, unsigned b);
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "map/engine/renew.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "map/engine/attempts.h"
+#include "map/matrix/draw.h"
+#include "map/engine/split_parts.h"
+
+/* More ranks take too long, fewer are found by moving single ones: unless they are a good part of all. */
+#define MOST_RANKS 256
+#define LEAST_RANKS 8
+#define GOOD_PART 4
+/* What drawing a pair costs. */
+#define DRAW_WORK 100
+/* An arc is looked at so often to compare costs and to see who draws whom. */
+#define ARC_WORK 4
+/* So many draws in a row without a pair that is to be tried: the mapping is as good as this makes it. */
+#define IDLE 40
+/* Then chance parts a pair, and makes halves that are dearer by up to that part of what they cut. */
+#define LOOSE 0.2
+/*
+ * Each stratum is taken to have gained such a part of the cost already, for so much work; and a draw counts as so much.
+ */
+#define FIRST_GAIN 1e-3
+#define FIRST_WORK 1e6
+#define TURN_WORK 1000
+
+/* What parting anew in a stratum has brought, and for how much work. */
+struct yield {
+	double gain, work;
+};
+
+struct renewal {
+	struct split x;
+	uint64_t chance;
+	struct attempts attempts;
+	unsigned idle;
+	double cost, least;		/* more than in the beginning */
+	unsigned *best;			/* the slot of each rank that costs the least */
+	unsigned *last, nlast;		/* the ranks of the pair that was parted last */
+	unsigned *on;			/* the rank on each slot, or SLOT_NONE */
+	struct yield yield[PATHS_LEVELS + 1];
+	const struct stratum *stratum;
+	unsigned domain[2];		/* of it: the two */
+	unsigned *rank, *drawn, *was, n;	/* of both; as they were drawn, and the slot that each of those had */
+	bool *second;			/* of each: in the second domain */
+	struct pair pair;
+};
+
+/* Every other time one of those that were parted last: what is beside them may have become worth trying. */
+static unsigned draw_rank(struct renewal *r)
+{
+	if (r->nlast && draw_below(&r->chance, 2))
+		return r->last[draw_below(&r->chance, r->nlast)];
+	return draw_below(&r->chance, r->x.m->ranks);
+}
+
+static struct yield *yield_of(struct renewal *r)
+{
+	return &r->yield[r->stratum - r->x.s->stratum];
+}
+
+/* Of two strata by lot the one that gains more for its work. */
+static void draw_stratum(struct renewal *r)
+{
+	unsigned n = r->x.s->strata - 1, one = draw_below(&r->chance, n), other = draw_below(&r->chance, n);
+	const struct yield *a = &r->yield[one], *b = &r->yield[other];
+
+	r->stratum = &r->x.s->stratum[b->gain * a->work > a->gain * b->work ? other : one];
+	yield_of(r)->work += TURN_WORK;
+}
+
+/* Those that a rank and a partner are in. */
+static bool draw_domains(struct renewal *r)
+{
+	const struct matrix *m = r->x.m;
+	unsigned rank = draw_rank(r), degree = m->row[rank + 1] - m->row[rank];
+
+	r->x.work += DRAW_WORK;
+	draw_stratum(r);
+	if (!degree)
+		return false;
+	r->domain[0] = r->stratum->of[r->x.slot[rank]];
+	r->domain[1] = r->stratum->of[r->x.slot[m->adj[m->row[rank] + draw_below(&r->chance, degree)]]];
+	return r->domain[0] != r->domain[1];
+}
+
+static unsigned room_of(const struct renewal *r, unsigned half)
+{
+	return r->stratum->first[r->domain[half] + 1] - r->stratum->first[r->domain[half]];
+}
+
+static void gather(struct renewal *r)
+{
+	r->pair = (struct pair){ .inner = r->stratum[1].typical };
+	r->n = 0;
+	for (unsigned half = 0; half < 2; half++) {
+		unsigned first = r->stratum->first[r->domain[half]], end = first + room_of(r, half);
+
+		r->pair.middle[half] = first + (end - first) / 2;
+		for (unsigned i = first; i < end; i++)
+			if (r->on[i] != SLOT_NONE) {
+				r->second[r->n] = half;
+				r->was[r->n] = r->x.was_at[r->on[i]] = i;
+				r->rank[r->n++] = r->on[i];
+			}
+	}
+}
+
+static bool is_worth(const struct renewal *r)
+{
+	return r->n <= MOST_RANKS && (r->n >= LEAST_RANKS || r->n * GOOD_PART >= r->x.m->ranks);
+}
+
+static void set_sizes(struct renewal *r)
+{
+	unsigned room[2] = { room_of(r, 0), room_of(r, 1) };
+
+	r->pair.n = r->n;
+	r->pair.least = r->n > room[1] ? r->n - room[1] : 0;
+	r->pair.most = r->n < room[0] ? r->n : room[0];
+}
+
+/* What these ranks pay, among them and with others. */
+static double cost_of(struct renewal *r)
+{
+	const struct split *x = &r->x;
+	double among = 0, others = 0;
+
+	for (unsigned i = 0; i < r->n; i++)
+		x->local[r->drawn[i]] = i;
+	for (unsigned i = 0; i < r->n; i++) {
+		unsigned rank = r->drawn[i];
+
+		for (size_t a = x->m->row[rank]; a < x->m->row[rank + 1]; a++)
+			*(x->local[x->m->adj[a]] == SLOT_NONE ? &others : &among) +=
+				x->m->weight[a] * slots_distance(x->s, x->slot[rank], x->slot[x->m->adj[a]]);
+		r->x.work += ARC_WORK * (x->m->row[rank + 1] - x->m->row[rank]);
+	}
+	for (unsigned i = 0; i < r->n; i++)
+		x->local[r->drawn[i]] = SLOT_NONE;
+	return among / 2 + others;
+}
+
+/* 1: they are parted otherwise now. anew: whether that is better or not. */
+static int part(struct renewal *r, bool anew)
+{
+	const struct split *x = &r->x;
+	unsigned below = r->stratum - x->s->stratum + 1, *half[2];
+	int rc;
+
+	r->pair.from = anew ? PAIR_ANEW : PAIR_BEAT;
+	r->pair.second = r->second;
+	rc = split_pair(&r->x, &r->pair, r->rank, true);
+
+	half[0] = r->rank;
+	half[1] = r->rank + r->pair.size[0];
+	for (unsigned i = 0; i < 2 && rc > 0; i++) {
+		unsigned first = r->stratum->first[r->domain[i]];
+
+		if (split_domain(&r->x, below, first, first + room_of(r, i), half[i], r->pair.size[i]))
+			rc = -1;
+	}
+	return rc;
+}
+
+static void settle(struct renewal *r, bool undo)
+{
+	for (unsigned i = 0; i < r->n; i++) {
+		r->on[r->was[i]] = SLOT_NONE;
+		if (undo)
+			r->x.at[r->drawn[i]] = r->x.slot[r->drawn[i]] = r->was[i];
+	}
+	for (unsigned i = 0; i < r->n; i++) {
+		unsigned slot = r->x.slot[r->drawn[i]];
+
+		r->on[slot] = r->drawn[i];
+		if (slot == r->was[i])
+			continue;
+		attempts_change(&r->attempts, slot);
+		attempts_change(&r->attempts, r->was[i]);
+	}
+}
+
+/* They are parted otherwise, and pay so much more. */
+static void accept(struct renewal *r, bool anew, double more)
+{
+	memcpy(r->last, r->drawn, r->n * sizeof(*r->last));
+	r->nlast = r->n;
+	settle(r, !anew && more >= 0);
+	if (anew || more < 0)
+		r->cost += more;
+	if (!anew && more < 0)
+		yield_of(r)->gain -= more;
+}
+
+/* 1, or 0 where nothing is to be parted, or -1. */
+static int renew_pair(struct renewal *r, bool anew)
+{
+	unsigned long long work = r->x.work;
+	double before;
+	int rc;
+
+	gather(r);
+	if (!is_worth(r))
+		return 0;
+	set_sizes(r);
+	memcpy(r->drawn, r->rank, r->n * sizeof(*r->drawn));
+	before = cost_of(r);
+	r->x.way.loose = anew ? LOOSE : 0;
+	rc = part(r, anew);
+	if (rc > 0)
+		accept(r, anew, cost_of(r) - before);
+	yield_of(r)->work += r->x.work - work;
+	return rc < 0 ? -1 : 1;
+}
+
+static void sit_down(struct renewal *r)
+{
+	memset(r->on, 0xff, r->x.s->n * sizeof(*r->on));
+	for (unsigned i = 0; i < r->x.m->ranks; i++)
+		r->on[r->x.at[i] = r->x.slot[i]] = i;
+}
+
+static void keep_best(struct renewal *r)
+{
+	size_t bytes = r->x.m->ranks * sizeof(*r->best);
+
+	if (r->cost < r->least) {
+		r->least = r->cost;
+		memcpy(r->best, r->x.slot, bytes);
+		attempts_keep(&r->attempts);
+	} else if (r->cost > r->least) {
+		r->cost = r->least;
+		memcpy(r->x.slot, r->best, bytes);
+		attempts_return(&r->attempts);
+		sit_down(r);
+	}
+}
+
+/* As long as there are pairs that may become better; then one is made otherwise, and what was near to it may. */
+static int turn(struct renewal *r)
+{
+	bool anew = r->idle >= IDLE;
+	int rc;
+
+	if (r->idle++ == IDLE)
+		keep_best(r);
+	if (!draw_domains(r))
+		return 0;
+	if (!attempts_add(&r->attempts, r->stratum - r->x.s->stratum, r->domain[0], r->domain[1]) && !anew)
+		return 0;
+	rc = renew_pair(r, anew);
+	if (rc > 0)
+		r->idle = 0;
+	return rc;
+}
+
+static int renewal_init(struct renewal *r)
+{
+	const struct slots *s = r->x.s;
+	size_t ranks = r->x.m->ranks;
+	double cost = slots_cost(r->x.m, s, r->x.slot);
+
+	r->on = malloc((s->n + 5 * ranks) * sizeof(*r->on));
+	r->second = malloc(ranks);
+	if (attempts_init(&r->attempts, s) || !r->on || !r->second)
+		return split_no_memory(&r->x);
+	if (split_remember(&r->x))
+		return -1;
+	r->rank = r->on + s->n;
+	r->drawn = r->rank + ranks;
+	r->was = r->drawn + ranks;
+	r->last = r->was + ranks;
+	r->best = r->last + ranks;
+	memcpy(r->best, r->x.slot, ranks * sizeof(*r->best));
+	for (unsigned t = 0; t < s->strata; t++)
+		r->yield[t] = (struct yield){ FIRST_GAIN * cost, FIRST_WORK };
+	sit_down(r);
+	return 0;
+}
+
+int renew(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work, unsigned *slot,
+	  struct err *e)
+{
+	struct split_way way = { .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_FREE, .quick = true };
+	struct renewal r = { .chance = seed };
+	int rc = split_open(&r.x, m, s, way, seed, slot, e) || renewal_init(&r) ? -1 : 0;
+
+	while (rc >= 0 && s->strata > 1 && r.x.work < work)
+		rc = turn(&r);
+	if (rc >= 0)
+		keep_best(&r);
+	split_close(&r.x);
+	attempts_free(&r.attempts);
+	free(r.on);
+	free(r.second);
+	return rc < 0 ? -1 : 0;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "map/engine/scotch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <scotch.h>
+
+/*
+ * Scotch adds weight x distance in SCOTCH_Num, 32 bits in most packages, and an overflow is silent. All arcs together
+ * get this much, which leaves room for the greatest distance.
+ */
+#define WEIGHT_SUM (1 << 21)
+#define MAX_DISTANCE 512
+
+/* A padded tree above this size costs Scotch more than its finest strata are worth. */
+#define TREE_LEAVES (1u << 18)
+
+#define IMBALANCE 0.01
+
+static const struct {
+	SCOTCH_Num flags;
+	bool halved;		/* a torus is seen as halves of halves, not as routers at one distance */
+} methods[] = {
+	[SCOTCH_MAP_NETLOC] = { SCOTCH_STRATQUALITY, false },
+	[SCOTCH_MAP_DEFAULT] = { SCOTCH_STRATDEFAULT, true },
+};
+
+/* Halves of halves, each found by the multilevel method: what Scotch's own strategies begin with. */
+static const char halves[] = "r{job=t,map=t,poli=S,bal=0.01,"
+	"sep=m{vert=120,low=h{pass=20}f{bal=0.01,move=120},asc=f{bal=0.01,move=120}}}";
+
+/*
+ * The slots as leaves of a tree that has one arity a level: the largest, so that a slot's number, digit by digit its
+ * number within the domain above, may leave gaps.
+ */
+struct tree {
+	const struct stratum *used[PATHS_LEVELS + 1];	/* whose domains are its inner nodes */
+	SCOTCH_Num levels, arity[PATHS_LEVELS + 2], cost[PATHS_LEVELS + 2];
+	SCOTCH_Num *leaf;	/* of each slot */
+};
+
+/*
+ * The number of the slot's domain within the one above. Beyond the last stratum that is used: of the slot within its
+ * domain.
+ */
+static unsigned digit_of(const struct stratum *const *used, unsigned level, unsigned strata, unsigned slot)
+{
+	const struct stratum *above = level ? used[level - 1] : NULL;
+	unsigned first = above ? above->first[above->of[slot]] : 0;
+
+	if (level == strata)
+		return slot - first;
+	return used[level]->of[slot] - used[level]->of[first];
+}
+
+static unsigned arity_find(const struct stratum *const *used, unsigned nslots, unsigned level, unsigned strata)
+{
+	unsigned arity = 1;
+
+	for (unsigned i = 0; i < nslots; i++) {
+		unsigned digit = digit_of(used, level, strata, i);
+
+		if (digit >= arity)
+			arity = digit + 1;
+	}
+	return arity;
+}
+
+/* With so many strata, and what is below the last of them in no order. Returns the leaves. */
+static double tree_measure(struct tree *t, unsigned all, unsigned nslots, unsigned strata)
+{
+	double leaves = 1;
+
+	t->levels = strata + (strata < all);
+	for (SCOTCH_Num l = 0; l < t->levels; l++)
+		leaves *= t->arity[l] = arity_find(t->used, nslots, l, strata);
+	return leaves;
+}
+
+/*
+ * Scotch's distance adds the links up to the common node, so that a level's link is its cost less that of the level
+ * below. What is dearest costs no more than Scotch can add.
+ */
+static void links_fill(struct tree *t)
+{
+	double most = 1, scale;
+
+	for (SCOTCH_Num l = 0; l < t->levels; l++)
+		most = fmax(most, t->used[l]->typical);
+	scale = most > MAX_DISTANCE ? MAX_DISTANCE / most : 1;
+	for (SCOTCH_Num l = 0; l < t->levels; l++)
+		t->cost[l] = lround(t->used[l]->typical * scale);
+	for (SCOTCH_Num l = 0; l < t->levels; l++) {
+		t->cost[l] -= l + 1 < t->levels ? t->cost[l + 1] : 0;
+		if (t->cost[l] < 1)
+			t->cost[l] = 1;
+	}
+}
+
+/* Levels at which nothing is parted among these slots would be arity 1, which Scotch refuses. */
+static void tree_tighten(struct tree *t)
+{
+	SCOTCH_Num n = 0;
+
+	for (SCOTCH_Num l = 0; l < t->levels; l++)
+		if (t->arity[l] > 1) {
+			t->arity[n] = t->arity[l];
+			t->cost[n++] = t->cost[l];
+		}
+	t->levels = n;
+}
+
+static int tree_init(struct tree *t, const struct slots *s, unsigned nslots, bool halved)
+{
+	unsigned all = 0, strata;
+
+	*t = (struct tree){ .leaf = calloc(nslots, sizeof(*t->leaf)) };
+	if (!t->leaf)
+		return -1;
+	for (unsigned i = 0; i < s->strata; i++)
+		if (halved || !s->stratum[i].is_cut)
+			t->used[all++] = &s->stratum[i];
+	for (strata = all; tree_measure(t, all, nslots, strata) > TREE_LEAVES && strata; strata--)
+		;
+	for (SCOTCH_Num l = 0; l < t->levels; l++)
+		for (unsigned i = 0; i < nslots; i++)
+			t->leaf[i] = t->leaf[i] * t->arity[l] + digit_of(t->used, l, strata, i);
+	links_fill(t);
+	tree_tighten(t);
+	return 0;
+}
+
+/* The matrix of some ranks as Scotch has graphs: whole weights, none of them 0. */
+struct arcs {
+	SCOTCH_Num n, vertices, *row, *adj, *weight;
+};
+
+static void arcs_fill(struct arcs *a, const struct matrix *m, const struct some_ranks *some, double sum)
+{
+	a->vertices = some->n;
+	for (unsigned v = 0; v < some->n; v++) {
+		unsigned r = some->rank[v];
+
+		a->row[v] = a->n;
+		for (size_t i = m->row[r]; i < m->row[r + 1]; i++) {
+			SCOTCH_Num weight = m->weight[i] / sum * WEIGHT_SUM;
+
+			if (!weight || some->local[m->adj[i]] >= some->n)
+				continue;
+			a->adj[a->n] = some->local[m->adj[i]];
+			a->weight[a->n++] = weight;
+		}
+	}
+	a->row[some->n] = a->n;
+}
+
+static int arcs_init(struct arcs *a, const struct matrix *m, const struct some_ranks *some)
+{
+	size_t all = 0;
+	double sum = 0;
+
+	for (unsigned v = 0; v < some->n; v++)
+		for (size_t i = m->row[some->rank[v]]; i < m->row[some->rank[v] + 1]; i++)
+			if (some->local[m->adj[i]] < some->n) {
+				sum += m->weight[i];
+				all++;
+			}
+	a->row = malloc((some->n + 1) * sizeof(*a->row));
+	a->adj = malloc((all + 1) * sizeof(*a->adj));
+	a->weight = malloc((all + 1) * sizeof(*a->weight));
+	if (!a->row || !a->adj || !a->weight)
+		return -1;
+	arcs_fill(a, m, some, sum);
+	return 0;
+}
+
+static void arcs_free(struct arcs *a)
+{
+	free(a->row);
+	free(a->adj);
+	free(a->weight);
+}
+
+struct call {
+	const struct arcs *arcs;
+	const SCOTCH_Arch *arch;
+	SCOTCH_Strat *strat;
+	unsigned seed;
+	SCOTCH_Num *part;
+};
+
+static int map_in_context(SCOTCH_Context *context, SCOTCH_Graph *graph, const struct call *c)
+{
+	SCOTCH_Graph bound;
+	int rc;
+
+	SCOTCH_graphInit(&bound);
+	rc = SCOTCH_contextBindGraph(context, graph, &bound) || SCOTCH_graphMap(&bound, c->arch, c->strat, c->part);
+	SCOTCH_graphExit(&bound);
+	return rc;
+}
+
+/* Without a context of its own, one thread and a seed, Scotch answers differently every time. */
+static int map_seeded(SCOTCH_Graph *graph, const struct call *c)
+{
+	SCOTCH_Context context;
+	int rc;
+
+	if (SCOTCH_contextInit(&context))
+		return -1;
+	SCOTCH_contextRandomSeed(&context, c->seed & 0x7fffffff);
+	SCOTCH_contextRandomReset(&context);
+	rc = SCOTCH_contextOptionSetNum(&context, SCOTCH_OPTIONNUMDETERMINISTIC, 1) ||
+	     SCOTCH_contextOptionSetNum(&context, SCOTCH_OPTIONNUMRANDOMFIXEDSEED, 1) ||
+	     SCOTCH_contextThreadSpawn(&context, 1, NULL) || map_in_context(&context, graph, c);
+	SCOTCH_contextExit(&context);
+	return rc;
+}
+
+static int map_graph(const struct call *c)
+{
+	const struct arcs *a = c->arcs;
+	SCOTCH_Graph graph;
+	int rc;
+
+	SCOTCH_graphInit(&graph);
+	rc = SCOTCH_graphBuild(&graph, 0, a->vertices, a->row, a->row + 1, NULL, NULL, a->n, a->adj, a->weight) ||
+	     map_seeded(&graph, c);
+	SCOTCH_graphExit(&graph);
+	return rc;
+}
+
+static int map_tree(const struct arcs *arcs, const struct tree *t, unsigned nslots, enum scotch_method method,
+		    unsigned seed, SCOTCH_Num *part)
+{
+	SCOTCH_Arch whole, some;
+	SCOTCH_Strat strat;
+	struct call c = { arcs, &some, &strat, seed, part };
+	int rc;
+
+	SCOTCH_archInit(&whole);
+	SCOTCH_archInit(&some);
+	SCOTCH_stratInit(&strat);
+	rc = SCOTCH_archTleaf(&whole, t->levels, t->arity, t->cost) || SCOTCH_archSub(&some, &whole, nslots, t->leaf) ||
+	     SCOTCH_stratGraphMapBuild(&strat, methods[method].flags, arcs->vertices, IMBALANCE) || map_graph(&c);
+	SCOTCH_stratExit(&strat);
+	SCOTCH_archExit(&some);
+	SCOTCH_archExit(&whole);
+	return rc;
+}
+
+static int map_parts(const struct arcs *arcs, unsigned parts, const SCOTCH_Num *size, unsigned seed, SCOTCH_Num *part)
+{
+	SCOTCH_Arch arch;
+	SCOTCH_Strat strat;
+	struct call c = { arcs, &arch, &strat, seed, part };
+	int rc;
+
+	SCOTCH_archInit(&arch);
+	SCOTCH_stratInit(&strat);
+	rc = SCOTCH_archCmpltw(&arch, parts, size) || SCOTCH_stratGraphMap(&strat, halves) || map_graph(&c);
+	SCOTCH_stratExit(&strat);
+	SCOTCH_archExit(&arch);
+	return rc;
+}
+
+static void parts_copy(unsigned *to, const SCOTCH_Num *part, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		to[i] = part[i];
+}
+
+int scotch_map(const struct matrix *m, const struct slots *s, unsigned nslots, enum scotch_method method, unsigned seed,
+	       unsigned *slot, struct err *e)
+{
+	unsigned *all = malloc(m->ranks * sizeof(*all));
+	SCOTCH_Num *part = calloc(m->ranks, sizeof(*part));
+	struct tree tree = {0};
+	struct arcs arcs = {0};
+	int rc = -1;
+
+	for (unsigned r = 0; all && r < m->ranks; r++)
+		all[r] = r;
+	if (!all || !part || tree_init(&tree, s, nslots, methods[method].halved) ||
+	    arcs_init(&arcs, m, &(struct some_ranks){ all, all, m->ranks })) {
+		err_set(e, "mapping: out of memory");
+		goto out;
+	}
+	if (tree.levels && map_tree(&arcs, &tree, nslots, method, seed, part)) {
+		err_set(e, "mapping: Scotch failed on %u ranks and %u places", m->ranks, nslots);
+		goto out;
+	}
+	parts_copy(slot, part, m->ranks);
+	rc = 0;
+out:
+	free(all);
+	free(part);
+	free(tree.leaf);
+	arcs_free(&arcs);
+	return rc;
+}
+
+int scotch_split(const struct matrix *m, const struct some_ranks *some, unsigned parts, const unsigned *size,
+		 unsigned seed, unsigned *part, struct err *e)
+{
+	SCOTCH_Num *to = calloc(some->n, sizeof(*to)), *weight = malloc(parts * sizeof(*weight));
+	struct arcs arcs = {0};
+	int rc = -1;
+
+	if (!to || !weight || arcs_init(&arcs, m, some)) {
+		err_set(e, "mapping: out of memory");
+		goto out;
+	}
+	for (unsigned p = 0; p < parts; p++)
+		weight[p] = size[p];
+	if (map_parts(&arcs, parts, weight, seed, to)) {
+		err_set(e, "mapping: Scotch failed on %u ranks and %u parts", some->n, parts);
+		goto out;
+	}
+	parts_copy(part, to, some->n);
+	rc = 0;
+out:
+	free(to);
+	free(weight);
+	arcs_free(&arcs);
+	return rc;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "map/engine/solve.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "map/engine/improve.h"
+
+#define MAX_SEEDS 2
+/*
+ * What may be done for so many ranks, in arcs looked at, or what takes as long: of them a second has 300 to 500
+ * million. In between in proportion, and further on. Few take no time at all, some hundred still less than anybody
+ * minds, and thousands need more each for the same.
+ */
+static const struct crowd {
+	double ranks, work;
+} crowds[] = { { 0, 8e6 }, { 96, 34e6 }, { 192, 290e6 }, { 384, 490e6 }, { 768, 505e6 }, { 1024, 510e6 }, { 4096, 4400e6 } };
+
+static const struct effort efforts[] = {
+	[EFFORT_FAST] = { "fast", true, 1, 256, 2, 1, 1.0 / 16 },
+	[EFFORT_NORMAL] = { "normal", false, 1, 768, MAX_TRIALS, 9, 1 },
+	[EFFORT_HIGH] = { "high", false, MAX_SEEDS, 0, MAX_TRIALS, MAX_TRIALS, 30 },
+};
+
+int mapping_effort_parse(const char *name)
+{
+	for (size_t i = 0; i < sizeof(efforts) / sizeof(efforts[0]); i++)
+		if (!strcmp(efforts[i].name, name))
+			return i;
+	return -1;
+}
+
+double mapping_cost(const struct matrix *m, const struct places *p, const unsigned *place)
+{
+	double cost = 0;
+
+	for (unsigned r = 0; r < m->ranks; r++)
+		for (size_t i = m->row[r]; i < m->row[r + 1]; i++)
+			cost += m->weight[i] * places_distance(p, place[r], place[m->adj[i]]);
+	return cost / 2;
+}
+
+static int try_candidate(struct search *x, const struct candidate *c, unsigned turn)
+{
+	struct trial *t = &x->trial[x->ntrials];
+	struct problem b = x->b;
+
+	if (!candidate_is_worth(c, &b))
+		return 0;
+	b.seed = x->b.seed + turn * 0x9e3779b9u;
+	b.loose = turn;
+	t->name = c->name;
+	if (c->map(&b, t->slot))
+		return -1;
+	x->left -= candidate_work(c, &b);
+	search_measure(x, t);
+	x->ntrials++;
+	return 0;
+}
+
+static unsigned seeds_of(const struct search *x)
+{
+	unsigned seeds = x->effort->seeds + x->effort->few / x->b.m->ranks;
+
+	return seeds < MAX_SEEDS ? seeds : MAX_SEEDS;
+}
+
+static int try_candidates(struct search *x)
+{
+	unsigned seeds = seeds_of(x);
+
+	for (unsigned turn = 0; turn < seeds; turn++)
+		for (unsigned c = turn ? CANDIDATE_SEEDED : 0; c < ncandidates; c++)
+			if (try_candidate(x, &candidates[c], turn))
+				return -1;
+	x->out->block = x->trial[CANDIDATE_BLOCK].cost;
+	x->out->nic_block = x->trial[CANDIDATE_BLOCK].nic;
+	x->out->cyclic = x->trial[CANDIDATE_CYCLIC].cost;
+	x->out->scotch = x->effort->quick ? NAN : x->trial[CANDIDATE_SCOTCH].cost;
+	return 0;
+}
+
+static double work_for(double ranks)
+{
+	const struct crowd *c = crowds, *last = crowds + sizeof(crowds) / sizeof(crowds[0]) - 1;
+
+	while (c + 1 < last && ranks > c[1].ranks)
+		c++;
+	return c->work + (ranks - c->ranks) * (c[1].work - c->work) / (c[1].ranks - c->ranks);
+}
+
+static int search(struct search *x)
+{
+	unsigned n = x->b.m->ranks;
+	unsigned *slots = malloc((MAX_TRIALS + 1) * (size_t) n * sizeof(*slots));
+	int rc;
+
+	x->load = malloc((x->b.s->hosts + 1) * sizeof(*x->load));
+	x->out->place = malloc(n * sizeof(*x->out->place));
+	if (!slots || !x->load || !x->out->place) {
+		rc = search_no_memory(x);
+	} else {
+		x->best.slot = slots;
+		for (unsigned i = 0; i < MAX_TRIALS; i++)
+			x->trial[i].slot = slots + (i + 1) * (size_t) n;
+		rc = try_candidates(x) || improve(x) ? -1 : 0;
+	}
+	for (unsigned r = 0; r < n && rc == 0; r++)
+		x->out->place[r] = x->b.s->place[x->best.slot[r]];
+	free(slots);
+	free(x->load);
+	return rc;
+}
+
+static void tell(struct search *x)
+{
+	snprintf(x->out->method, sizeof(x->out->method), "%s%s%s", x->best.name, x->best.improved ? "+annealing" : "",
+		 x->best.polished ? "+swaps" : "");
+	x->out->cost = x->best.cost;
+	x->out->nic = x->best.nic;
+}
+
+int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed,
+		  struct mapping *out, struct err *e)
+{
+	struct mapping found = { .ranks = m->ranks };
+	struct search x = { .effort = &efforts[effort], .out = &found };
+	double start = clock_now();
+	struct slots *s;
+	int rc;
+
+	if (p->nplaces < m->ranks)
+		return err_set(e, "mapping: %u ranks, but the job has only %u places", m->ranks, p->nplaces);
+	if (!(s = slots_new(p, e)))
+		return -1;
+	x.work = x.left = x.effort->share * work_for(m->ranks);
+	x.b = (struct problem){ m, p, s, seed, efforts[effort].quick, false, e };
+	rc = search(&x);
+	slots_free(s);
+	if (rc) {
+		mapping_free(&found);
+		return -1;
+	}
+	tell(&x);
+	found.seconds = clock_now() - start;
+	*out = found;
+	return 0;
+}
+
+int mapping_compare(const struct matrix *m, const struct places *p, unsigned seed, struct mapping *out, struct err *e)
+{
+	struct slots *s = slots_new(p, e);
+	struct problem b = { m, p, s, seed, false, false, e };
+	unsigned *slot;
+	int rc = -1;
+
+	if (!s)
+		return -1;
+	if (!(slot = malloc(m->ranks * sizeof(*slot))))
+		err_set(e, "mapping: out of memory");
+	else if ((rc = candidates[CANDIDATE_SCOTCH].map(&b, slot)) == 0)
+		out->scotch = slots_cost(m, s, slot);
+	free(slot);
+	slots_free(s);
+	return rc;
+}
+
+void mapping_free(struct mapping *m)
+{
+	free(m->place);
+	*m = (struct mapping){0};
+}

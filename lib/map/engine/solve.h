@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_MAP_ENGINE_SOLVE_H
+#define TOPIARY_MAP_ENGINE_SOLVE_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "map/matrix/matrix.h"
+#include "map/places/places.h"
+
+/*
+ * Which rank goes to which place. Both strategies of Goglin et al., Euro-Par 2017, section 5.2 (Scotch on the whole
+ * tree, and level by level), each made exact, at most one rank a place; then swaps and annealing; then the guard: never
+ * worse than block or cyclic. EFFORT_FAST does without the first, which takes most of the time. The same input, effort
+ * and seed give the same bytes.
+ *
+ * Block and cyclic are as Slurm has them (srun(1), --distribution; slurm_step_layout.c): both give the nodes equal
+ * shares as far as their places go; block deals ranks out node after node, cyclic one a node in turn; on a node they
+ * take places in order.
+ */
+enum mapping_effort { EFFORT_FAST, EFFORT_NORMAL, EFFORT_HIGH };
+
+/* "fast", "normal", "high", or -1. */
+int mapping_effort_parse(const char *name);
+
+struct mapping {
+	unsigned ranks;
+	unsigned *place;	/* place[rank], index into the places */
+	double cost;		/* sum over pairs of weight x distance */
+	double block, cyclic;	/* cost of those two */
+	double scotch;		/* the same of Scotch's own mapping, as netloc calls it, after the repair; NAN: it was not asked */
+	double nic, nic_block;	/* what the node exchanges with others that does so most; the same of block */
+	char method[48];	/* what won: "block", "cyclic", "scotch", "scotch+swaps", "split+swaps+annealing", ... */
+	double seconds;
+};
+
+/* As the definition has it, place by place: slow. */
+double mapping_cost(const struct matrix *m, const struct places *p, const unsigned *place);
+
+/* 0, or -1 (fewer places than ranks, memory, Scotch) with out untouched. Free with mapping_free. */
+int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed,
+		  struct mapping *out, struct err *e);
+/* Ask Scotch for its own mapping all the same, and fill in what that costs. 0, or -1 with out untouched. */
+int mapping_compare(const struct matrix *m, const struct places *p, unsigned seed, struct mapping *out, struct err *e);
+void mapping_free(struct mapping *m);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_MAP_MATRIX_MATRIX_H
+#define TOPIARY_MAP_MATRIX_MATRIX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/*
+ * A communication matrix: the bytes (or any weight) that each pair of ranks exchanges, symmetric (the sum of both
+ * directions), without a diagonal; compressed rows: the neighbours of rank r are adj[row[r]] .. adj[row[r+1]-1], in
+ * increasing order. Weights are doubles, so that no sum of bytes overflows; beyond 2^53 they are rounded.
+ */
+struct matrix {
+	unsigned ranks;
+	size_t *row;		/* row[ranks + 1] */
+	unsigned *adj;
+	double *weight;
+};
+
+#define MATRIX_MAX_RANKS 65536u
+
+/*
+ * Read a matrix, in the form that its first lines tell; lines that begin with '#' or '%' before it are comments.
+ * - Dense text, one row a line, as TreeMatch and netloc write it.
+ * - Matrix Market coordinate (%%MatrixMarket), general or symmetric.
+ *   In both, what is not symmetric becomes so: a pair weighs what both directions do together.
+ * - Scotch graph (.grf), whose edges already stand for both directions; where their two ends differ, the mean counts.
+ * - Open MPI's monitoring (.prof; ompi/mca/common/monitoring/common_monitoring.c, 4.1): what a rank sent, of one rank or of several.
+ *   A pair weighs its lines E (the application's messages), I (those of the library, which carry the collectives) and S and R
+ *   (one-sided). C and the lines of communicators tell the same collectives once more, by other rules, and do not count.
+ * Anything else, a row too short, a weight that is negative, infinite or none is an error with file and line. NULL on
+ * error. Free with matrix_free, which accepts NULL.
+ */
+struct matrix *matrix_read(const char *path, struct err *e);
+struct matrix *matrix_parse(const char *text, size_t len, const char *name, struct err *e);
+void matrix_free(struct matrix *m);
+
+/*
+ * The sum of several files, in any of these forms. Monitoring says how many ranks ran; files that disagree are of
+ * different runs, which is an error that names two, or, with `largest`, only those of the largest run count: of all
+ * runs of that size.
+ */
+struct matrix_files {
+	char **path;
+	size_t n;
+	bool largest;
+	bool *used;		/* out, NULL or used[n]: which files count */
+};
+struct matrix *matrix_sum(struct matrix_files *f, struct err *e);
+
+/* The matrix of the first n ranks; n <= m->ranks. NULL when memory is short. */
+struct matrix *matrix_head(const struct matrix *m, unsigned n);
+
+/*
+ * Write a matrix: "dense", "mm" (Matrix Market, symmetric) or "grf" (Scotch). What is written reads as the same matrix
+ * again, but for grf, whose weights are whole numbers: at least 1 each, their sum over both ends at most 2^31 - 1,
+ * which is as far as the common build of Scotch counts; they are divided by *scale (1: they were not). Another name is
+ * an error that lists these. 0 or -1.
+ */
+int matrix_write(const struct matrix *m, const char *format, struct buf *out, double *scale, struct err *e);
+
+/*
+ * A matrix by rule, in bytes:
+ *	stencil2d:XxY[:5|9]	neighbours in a grid, of 64 x 64 cells of 8 bytes each
+ *	stencil3d:XxYxZ[:7|27]	the same of 64 x 64 x 64
+ *	pencils:XxY		a 3D Fourier transform: each rank sends 1 MiB within its row and 1 MiB within its column
+ *	ring:N			each rank and the next, 1 KiB
+ *	random:N		points in a square, those within reach of each other, eight on average: 1 to 1024 bytes
+ *	powerlaw:N		few ranks with many partners (Barabasi, Albert, Science 286, 1999; four links a rank), 1 to 1024 bytes
+ * Ranks are numbered row by row. The same seed gives the same matrix. NULL on error.
+ */
+struct matrix *matrix_generate(const char *rule, uint64_t seed, struct err *e);
+
+/* Some of the ranks: rank[n]; local[ranks] is the index in rank[] of each of those, and n or more of all others. */
+struct some_ranks {
+	const unsigned *rank, *local;
+	unsigned n;
+};
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "map/matrix/matrix_parts.h"
+
+static const char comments[] = "#%";
+
+static int row_read(struct scan *s, unsigned row)
+{
+	unsigned col;
+
+	for (col = 0; !line_ends(s); col++) {
+		double weight;
+
+		if (row ? col == s->ranks : col == MATRIX_MAX_RANKS)
+			return scan_wrong(s, row ? "the row is longer than the first" : "more than 65536 ranks");
+		if (weight_read(s, &weight) || pair_add(s, row, col, weight))
+			return -1;
+	}
+	if (!row)
+		s->ranks = col;
+	return col < s->ranks ? scan_wrong(s, "the row is shorter than the first") : 0;
+}
+
+int dense_read(struct scan *s)
+{
+	unsigned row;
+
+	for (row = 0; line_seek_past(s, comments); row++)
+		if (row && row == s->ranks)
+			return scan_wrong(s, "more rows than columns");
+		else if (row_read(s, row))
+			return -1;
+	return row < s->ranks ? scan_wrong(s, "fewer rows than columns") : 0;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_MAP_MATRIX_MATRIX_PARTS_H
+#define TOPIARY_MAP_MATRIX_MATRIX_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "map/matrix/matrix.h"
+
+/* What the files of matrix*.c share. */
+
+/* What one pair exchanges, a < b; a pair may come several times. */
+struct entry {
+	unsigned a, b;
+	double weight;
+};
+
+/* Entries grow with what was read, never with what a header claims. */
+struct entries {
+	struct entry *entry;
+	size_t n, room;
+};
+
+/*
+ * Add to what a and b exchange, in whichever order; a rank's own part and nothing at all are not kept. 0, or -1: no
+ * memory.
+ */
+int entries_add(struct entries *f, unsigned a, unsigned b, double weight);
+
+/* The matrix of these; the entries are sorted and merged on the way. NULL when memory is short. */
+struct matrix *matrix_build(unsigned ranks, struct entries *f);
+
+/* A place in a text that ends with a NUL, which end points to. */
+struct scan {
+	const char *name;
+	const char *at, *end;
+	unsigned line;
+	unsigned ranks;		/* 0: none yet */
+	bool sure;		/* the file itself says how many ranks there were */
+	struct entries *found;
+	struct err *err;
+};
+
+/* Each form: read all of it into found and ranks. 0, or -1 with an error of file and line. */
+int dense_read(struct scan *s);
+int market_read(struct scan *s);
+int graph_read(struct scan *s);
+int prof_read(struct scan *s);
+bool prof_looks(const struct scan *s);
+
+/* An error at the line, always -1. */
+int scan_wrong(struct scan *s, const char *what);
+
+/*
+ * Past blanks: is the line at its end? To the next line. To the first line that is not blank; false at the end of the
+ * text.
+ */
+static inline bool line_ends(struct scan *s)
+{
+	while (*s->at == ' ' || *s->at == '\t' || *s->at == '\r')
+		s->at++;
+	return *s->at == '\n' || s->at == s->end;
+}
+
+void line_skip(struct scan *s);
+bool line_seek(struct scan *s);
+/* The same, past lines that begin with one of these signs, too. */
+bool line_seek_past(struct scan *s, const char *comments);
+
+static inline bool number_ends(char c)
+{
+	return !c || c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* Whole numbers of so many digits are exact in a double. */
+#define EXACT_DIGITS 15
+
+/*
+ * Most numbers of a large file are short and whole: such a one, after blanks. False, with nothing read but the blanks:
+ * any other, or none.
+ */
+static inline bool whole_read(struct scan *s, uint64_t *out)
+{
+	const char *p;
+	uint64_t v = 0;
+
+	if (line_ends(s))
+		return false;
+	for (p = s->at; *p >= '0' && *p <= '9' && p - s->at < EXACT_DIGITS; p++)
+		v = v * 10 + (uint64_t) (*p - '0');
+	if (p == s->at || !number_ends(*p))
+		return false;
+	s->at = p;
+	*out = v;
+	return true;
+}
+
+/* A number on this line, followed by a blank or its end. 0 or -1. */
+int weight_read_any(struct scan *s, double *out);
+int count_read(struct scan *s, unsigned min, unsigned max, const char *what, unsigned *out);
+int ranks_read(struct scan *s, unsigned *out);
+
+static inline int weight_read(struct scan *s, double *out)
+{
+	uint64_t whole;
+
+	if (!whole_read(s, &whole))
+		return weight_read_any(s, out);
+	*out = whole;
+	return 0;
+}
+
+/* entries_add with the error said; most of a dense text is nothing at all. */
+int pair_keep(struct scan *s, unsigned a, unsigned b, double weight);
+
+static inline int pair_add(struct scan *s, unsigned a, unsigned b, double weight)
+{
+	return weight == 0 ? 0 : pair_keep(s, a, b, weight);
+}
+
+#endif

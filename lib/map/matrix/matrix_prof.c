@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <string.h>
+
+#include "map/matrix/matrix_parts.h"
+
+static const char no_such_rank[] = "rank out of range (0 to 65535)";
+
+/* "E from to N bytes ...": what one rank sent to another. */
+static int traffic_read(struct scan *s)
+{
+	unsigned from, to, most;
+	double bytes;
+
+	if (count_read(s, 0, MATRIX_MAX_RANKS - 1, no_such_rank, &from) ||
+	    count_read(s, 0, MATRIX_MAX_RANKS - 1, no_such_rank, &to) || weight_read(s, &bytes))
+		return -1;
+	if (line_ends(s) || strncmp(s->at, "bytes", 5))
+		return scan_wrong(s, "expected 'bytes' after the number");
+	most = from > to ? from : to;
+	if (s->ranks <= most)
+		s->ranks = most + 1;
+	return pair_add(s, from, to, bytes);
+}
+
+/*
+ * "D MPI_COMM_WORLD procs: 0,1,2": in order, so that the last is the greatest. The other communicators are parts of
+ * this one.
+ */
+static int communicator_read(struct scan *s)
+{
+	static const char world[] = "MPI_COMM_WORLD";
+	unsigned last;
+
+	if (line_ends(s) || strncmp(s->at, world, strlen(world)))
+		return 0;
+	for (size_t len = strcspn(s->at, "\r\n"); len && strchr("0123456789", s->at[len - 1]); len--)
+		if (len == 1 || !strchr("0123456789", s->at[len - 2])) {
+			s->at += len - 1;
+			break;
+		}
+	if (count_read(s, 0, MATRIX_MAX_RANKS - 1, no_such_rank, &last))
+		return -1;
+	if (s->ranks <= last)
+		s->ranks = last + 1;
+	s->sure = true;
+	return 0;
+}
+
+static int ignore(struct scan *s)
+{
+	(void) s;
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*read)(struct scan *s);
+} lines[] = {
+	{ "E", traffic_read }, { "I", traffic_read }, { "S", traffic_read }, { "R", traffic_read },
+	{ "D", communicator_read },
+	{ "C", ignore }, { "O2A", ignore }, { "A2O", ignore }, { "A2A", ignore },
+};
+
+/* Which of the lines this is, or -1. */
+static int line_kind(const struct scan *s)
+{
+	size_t len = strcspn(s->at, " \t\r\n");
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+		if (strlen(lines[i].name) == len && !memcmp(lines[i].name, s->at, len))
+			return i;
+	return -1;
+}
+
+bool prof_looks(const struct scan *s)
+{
+	return line_kind(s) >= 0;
+}
+
+int prof_read(struct scan *s)
+{
+	for (; line_seek_past(s, "#"); line_skip(s)) {
+		int kind = line_kind(s);
+
+		if (kind < 0)
+			return scan_wrong(s,
+					  "not a line of Open MPI's monitoring: expected E, I, S, R, C, D, O2A, A2O or A2A");
+		s->at += strlen(lines[kind].name);
+		if (lines[kind].read(s))
+			return -1;
+	}
+	return 0;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "map/matrix/matrix_parts.h"
+
+/* So that no sum of weights times distances can become infinite. */
+#define MAX_WEIGHT 1e200
+
+int scan_wrong(struct scan *s, const char *what)
+{
+	return err_set(s->err, "%s:%u: %s", s->name, s->line, what);
+}
+
+void line_skip(struct scan *s)
+{
+	const char *newline = memchr(s->at, '\n', s->end - s->at);
+
+	s->at = newline ? newline + 1 : s->end;
+	s->line += newline != NULL;
+}
+
+bool line_seek_past(struct scan *s, const char *comments)
+{
+	while (s->at < s->end && (line_ends(s) || (*s->at && strchr(comments, *s->at))))
+		line_skip(s);
+	return s->at < s->end;
+}
+
+bool line_seek(struct scan *s)
+{
+	return line_seek_past(s, "");
+}
+
+/* The text ends with a NUL, so that strtod stops; letters would let it read hexadecimal, infinities and NaN. */
+static int number_read(struct scan *s, double *out)
+{
+	char *stop;
+	double v;
+
+	if (line_ends(s))
+		return scan_wrong(s, "missing number");
+	if (!*s->at || !strchr("+-.0123456789", *s->at))
+		return scan_wrong(s, "not a number");
+	v = strtod(s->at, &stop);
+	if (stop == s->at || !number_ends(*stop) || !isfinite(v) || memchr(s->at, 'x', stop - s->at) ||
+	    memchr(s->at, 'X', stop - s->at))
+		return scan_wrong(s, "not a finite number");
+	s->at = stop;
+	*out = v;
+	return 0;
+}
+
+int weight_read_any(struct scan *s, double *out)
+{
+	double v;
+
+	if (number_read(s, &v))
+		return -1;
+	if (v < 0)
+		return scan_wrong(s, "negative weight");
+	if (v > MAX_WEIGHT)
+		return scan_wrong(s, "weight above 1e200");
+	*out = v;
+	return 0;
+}
+
+int count_read(struct scan *s, unsigned min, unsigned max, const char *what, unsigned *out)
+{
+	uint64_t whole;
+	double v;
+
+	if (whole_read(s, &whole))
+		v = whole;
+	else if (number_read(s, &v))
+		return -1;
+	if (v < min || v > max || v != (double) (uint64_t) v)
+		return scan_wrong(s, what);
+	*out = v;
+	return 0;
+}
+
+int ranks_read(struct scan *s, unsigned *out)
+{
+	return count_read(s, 1, MATRIX_MAX_RANKS, "the number of ranks must be 1 to 65536", out);
+}
+
+int pair_keep(struct scan *s, unsigned a, unsigned b, double weight)
+{
+	return entries_add(s->found, a, b, weight) ? scan_wrong(s, "out of memory") : 0;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdlib.h>
+#include <string.h>
+
+#include "map/places/places_room.h"
+#include "hwview/restrict.h"
+
+/* A node of Slurm's on its way to places. */
+struct node {
+	const struct shape *shape;
+	const unsigned *above;		/* its path through the network, or NULL */
+	unsigned levels;		/* those of the network */
+	unsigned host, kind;
+	unsigned each;			/* cores of a place */
+	unsigned takes;			/* ranks that a core takes; 0: as many as it has PUs */
+	unsigned *left;			/* cores that are in no place yet, of a domain at its first core */
+	unsigned *nleft;		/* of each domain */
+	unsigned *leaf_of;		/* of each core that is wanted; those that are not have NO_LEAF */
+	unsigned *domain_of;		/* of each core */
+};
+
+#define NO_LEAF (~0u)
+
+static unsigned domain_at(const struct shape *s, int d, enum level level)
+{
+	/*
+	 * Domains are in preorder, so that of two around one core the inner has the higher index and comes first here.
+	 */
+	for (; d > 0; d = s->domains[d].parent)
+		if (s->domains[d].level == level)
+			return d;
+	return 0;
+}
+
+/*
+ * A level that the core is in no domain of, or in one wider than the level above (memory around packages), takes the
+ * domain above.
+ */
+static void core_path(const struct node *n, unsigned core, unsigned *path)
+{
+	path[LEVEL_NODE] = 0;
+	for (int l = LEVEL_NODE + 1; l < LEVEL_COUNT; l++) {
+		path[l] = domain_at(n->shape, n->domain_of[core], l);
+		if (path[l] < path[l - 1])
+			path[l] = path[l - 1];
+	}
+}
+
+/* Below the domains that hold all its cores a place is alone: it has the number of none of them. */
+static void path_fill(const struct node *n, struct place *place, const unsigned *core)
+{
+	unsigned *path = place->path + n->levels, other[LEVEL_COUNT];
+
+	if (n->above)
+		memcpy(place->path, n->above, n->levels * sizeof(*path));
+	core_path(n, core[0], path);
+	for (unsigned i = 1; i < n->each; i++) {
+		core_path(n, core[i], other);
+		for (int l = LEVEL_COUNT - 1; l >= 0 && path[l] != other[l]; l--)
+			path[l] = n->shape->ndomains + place->id;
+	}
+	path[LEVEL_NODE] = n->host;
+}
+
+static void place_make(const struct node *n, struct places *p, const unsigned *core)
+{
+	struct place *place = places_put(p, n->kind, n->takes ? n->takes : n->shape->threads[core[0]]);
+
+	for (unsigned i = 0; i < n->each; i++, p->nleaves++) {
+		p->leaf[p->nleaves] = n->leaf_of[core[i]];
+		p->core[p->nleaves] = core[i];
+	}
+	place->leaves = n->each;
+	path_fill(n, place, core);
+}
+
+/*
+ * Of the cores that the domain's parts left over, as many places as they make; what is left then the domain around it
+ * gets.
+ */
+static void domain_fill(struct node *n, struct places *p, int domain)
+{
+	const struct domain *d = &n->shape->domains[domain];
+	unsigned *core = &n->left[d->first], from = 0, count = n->nleft[domain];
+
+	if (d->level == LEVEL_CORE && n->leaf_of[d->first] != NO_LEAF)
+		core[count++] = d->first;
+	for (; count - from >= n->each; from += n->each)
+		place_make(n, p, core + from);
+	if (d->parent < 0)
+		return;
+	/* Toward the front, never past what is read: a domain's parts lie behind each other. */
+	memmove(&n->left[n->shape->domains[d->parent].first + n->nleft[d->parent]], core + from,
+		(count - from) * sizeof(*core));
+	n->nleft[d->parent] += count - from;
+}
+
+/* A domain after all that are in it, which in preorder is when the first that is not comes. */
+static void node_fill(struct node *n, struct places *p)
+{
+	const struct domain *all = n->shape->domains;
+	int around = -1;
+
+	for (size_t d = 0; d < n->shape->ndomains; d++) {
+		for (; around != all[d].parent; around = all[around].parent)
+			domain_fill(n, p, around);
+		around = d;
+	}
+	for (; around >= 0; around = all[around].parent)
+		domain_fill(n, p, around);
+}
+
+static int path_order(const void *x, const void *y)
+{
+	const struct place *a = x, *b = y;
+
+	for (int l = 0; l < PLACES_LEVELS; l++)
+		if (a->path[l] != b->path[l])
+			return a->path[l] < b->path[l] ? -1 : 1;
+	return (a->id > b->id) - (a->id < b->id);
+}
+
+/* Places that reach over an end come behind those that do not: what is in one domain stays together. */
+static void places_order(struct places *p, unsigned first)
+{
+	qsort(p->place + first, p->nplaces - first, sizeof(*p->place), path_order);
+	for (unsigned i = first; i < p->nplaces; i++)
+		p->place[i].id = i;
+}
+
+static int not_there(const struct places *p, const char *host, struct err *e)
+{
+	for (unsigned i = 0; p->planes && i < p->planes->nplanes; i++)
+		if (p->planes->planes[i].levels && hierarchy_find(p->planes->planes[i].levels, host))
+			return err_set(
+				e,
+				"%s: this node is in plane %u of the network, not in the selected one",
+				host, i);
+	if (p->planes && fabric_node(p->planes, host, false) < p->planes->nnodes)
+		return err_set(e, "%s: this node has no link to a switch of the network", host);
+	return err_set(e, "%s: this node is not in the network", host);
+}
+
+static int node_init(struct node *n, const struct places *p, const char *host, const char *cores, struct err *e)
+{
+	unsigned char *wanted = calloc(n->shape->cores, 1);
+	unsigned leaf = 0;
+	int rc;
+
+	n->left = calloc(n->shape->cores + 1, sizeof(*n->left));
+	n->nleft = calloc(n->shape->ndomains + 1, sizeof(*n->nleft));
+	n->leaf_of = calloc(n->shape->cores + 1, sizeof(*n->leaf_of));
+	n->domain_of = calloc(n->shape->cores + 1, sizeof(*n->domain_of));
+	if (!wanted || !n->left || !n->nleft || !n->leaf_of || !n->domain_of)
+		rc = err_set(e, "%s: out of memory", host);
+	else if ((rc = cores_parse(cores, wanted, n->shape->cores, e)))
+		err_within(e, "%s", host);
+	for (unsigned i = 0; rc == 0 && i < n->shape->cores; i++)
+		n->leaf_of[i] = wanted[i] ? leaf++ : NO_LEAF;
+	for (unsigned d = 0; rc == 0 && d < n->shape->ndomains; d++)
+		if (n->shape->domains[d].level == LEVEL_CORE)
+			n->domain_of[n->shape->domains[d].first] = d;
+	free(wanted);
+	if (rc == 0 && p->network) {
+		const struct hierarchy_host *at = hierarchy_find(p->network, host);
+
+		n->above = at ? at->at : NULL;
+		rc = at ? 0 : not_there(p, host, e);
+	}
+	return rc;
+}
+
+static void node_free(struct node *n)
+{
+	free(n->left);
+	free(n->nleft);
+	free(n->leaf_of);
+	free(n->domain_of);
+}
+
+/* Tasks of several CPUs get whole cores; of a core's PUs several tasks of one CPU may make use. */
+static void node_measure(struct node *n, unsigned cpus)
+{
+	unsigned threads = n->shape->threads[0];
+
+	n->each = (cpus + threads - 1) / threads;
+	n->takes = cpus == 1 ? 0 : n->each > 1 ? 1 : threads / cpus;
+}
+
+int places_add(struct places *p, const char *host, const struct shape *shape, const char *cores, unsigned cpus,
+	       struct err *e)
+{
+	struct node n = { .shape = shape, .host = p->nhosts };
+	unsigned nplaces = p->nplaces, nleaves = p->nleaves;
+	struct places_kind kind;
+	int found, rc = -1;
+
+	n.levels = places_above(p, &kind);
+	memcpy(&kind.cost[n.levels], p->cost, sizeof(p->cost));
+	node_measure(&n, cpus);
+	if (places_host_new(p, host, e))
+		return -1;
+	if (node_init(&n, p, host, cores, e))
+		goto out;
+	if (places_room(p, shape->cores, shape->cores) || (found = places_kind_find(p, &kind)) < 0) {
+		err_set(e, "%s: out of memory", host);
+		goto out;
+	}
+	n.kind = found;
+	node_fill(&n, p);
+	places_order(p, nplaces);
+	if (p->nplaces > nplaces)
+		rc = 0;
+	else
+		err_set(e, "%s: the job has fewer cores on this node than the %u that a task of %u CPUs needs", host, n.each,
+			cpus);
+out:
+	node_free(&n);
+	if (rc)
+		places_host_drop(p, nplaces, nleaves);
+	return rc;
+}
+
+/* A leaf's number, digit by digit from the last level. */
+static void inner_path(const struct hierarchy_inner *inner, unsigned leaf, unsigned *path)
+{
+	for (unsigned l = inner->levels; l--; leaf /= inner->size[l])
+		path[l] = leaf % inner->size[l];
+}
+
+int places_add_inner(struct places *p, const struct hierarchy_host *host, struct err *e)
+{
+	const struct hierarchy_inner *inner = &host->inner;
+	unsigned n = inner->leaf ? inner->nleaves : 1, kind_at, levels;
+	struct places_kind kind;
+	int found;
+
+	for (unsigned l = 0; !inner->leaf && l < inner->levels; l++)
+		n *= inner->size[l];
+	if (places_host_new(p, host->name, e))
+		return -1;
+	levels = places_above(p, &kind);
+	memcpy(&kind.cost[levels], inner->cost, inner->levels * sizeof(*inner->cost));
+	if (places_room(p, n, n) || (found = places_kind_find(p, &kind)) < 0) {
+		places_host_drop(p, p->nplaces, p->nleaves);
+		return err_set(e, "%s: out of memory", host->name);
+	}
+	kind_at = found;
+	for (unsigned i = 0; i < n; i++) {
+		struct place *place = places_put(p, kind_at, 1);
+
+		p->leaf[p->nleaves] = p->core[p->nleaves] = inner->leaf ? inner->leaf[i] : i;
+		p->nleaves++;
+		place->leaves = 1;
+		memcpy(place->path, host->at, levels * sizeof(*place->path));
+		inner_path(inner, p->leaf[place->leaf], place->path + levels);
+	}
+	return 0;
+}

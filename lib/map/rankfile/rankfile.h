@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_MAP_RANKFILE_RANKFILE_H
+#define TOPIARY_MAP_RANKFILE_RANKFILE_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "map/places/places.h"
+#include "map/engine/solve.h"
+
+/*
+ * The mapping in the words of each launcher: a file, and what the launcher wants to find in its environment.
+ *
+ *	plain		`rank host leaf[,leaf...]`: for programs
+ *	openmpi		Open MPI up to 4 (mpirun(1), "Rankfiles"): `rank N=host slot=S[,S...]`, S the logical core within the
+ *			restricted topology
+ *	openmpi-seq	Open MPI 1.8 to 4, a host file for the sequential mapper: `host S[,S...]`, rank after rank. Unlike a
+ *			rank file it leaves alone what the program spawns
+ *	openmpi5	as openmpi, as PRRTE reads it; it takes the file from the command line alone
+ *	mpich		Hydra's machinefile: `host:N binding=user:P[+P...],...`, a line for each run of ranks on a host, P the
+ *			system's PUs
+ *	intelmpi	Intel MPI's machinefile, `host:N`, which it takes from the command line alone, and one list of PUs by local
+ *			rank, the same on all hosts
+ *	mvapich2	a host a rank, and such a list
+ *	cray		MPICH_RANK_ORDER: ranks by node, on each by core; it says nothing of cores that stay empty
+ *	srun		a host a rank, for SLURM_HOSTFILE, and the leaves by local rank, for the plugin on the node (TOPIARY_PLACES)
+ */
+
+/* Its name stands in the list above: 0, or -1 with an error that tells them all. */
+int rankfile_check(const char *format, struct err *e);
+
+/* It names PUs by the system's numbers: places->numbers must be there. */
+bool rankfile_wants_numbers(const char *format);
+
+/* 0, or -1: an unknown format, or what the launcher cannot be told, as where hosts would need different lists. */
+int rankfile_write(const char *format, const struct places *p, const struct mapping *m, struct buf *out, struct err *e);
+
+/*
+ * `NAME=value` lines for the environment of the launcher that is to read the file at path; there may be none. 0 or -1.
+ */
+int rankfile_env(const char *format, const struct places *p, const struct mapping *m, const char *path, struct buf *out,
+		 struct err *e);
+
+/*
+ * Of one variable the kernel takes 128 KiB: more than this of places is not told, and ranks are placed on nodes only.
+ */
+#define RANKFILE_PLACES_MAX 120000u
+
+#endif

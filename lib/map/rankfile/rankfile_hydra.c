@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "map/rankfile/rankfile_parts.h"
+
+/* Of a longer line Hydra drops the end without a word, and those ranks are not bound (4.0.2 and 5.0.2, tried). */
+enum { HYDRA_LINE = 16000 };
+
+static int hydra_line(const struct writing *w, unsigned first, unsigned end, struct err *e)
+{
+	size_t before = w->out->len;
+
+	buf_printf(w->out, "%s:%u binding=user:", host_of(w, first), end - first);
+	for (unsigned r = first; r < end; r++) {
+		buf_puts(w->out, r > first ? "," : "");
+		if (pus_put(w, r, "+", w->out))
+			return err_set(e, "out of memory");
+	}
+	buf_puts(w->out, "\n");
+	if (w->out->len - before > HYDRA_LINE)
+		return err_set(
+			e, "ranks %u to %u, side by side on %s, take a line of more than the %d bytes that Hydra reads",
+			first, end - 1, host_of(w, first), HYDRA_LINE);
+	return 0;
+}
+
+int hydra_file(const struct writing *w, struct err *e)
+{
+	for (unsigned r = 0, end; r < w->mapping->ranks; r = end) {
+		end = run_end(w, r);
+		if (hydra_line(w, r, end, e))
+			return -1;
+	}
+	return 0;
+}
+
+int hydra_env(const struct writing *w, struct err *e)
+{
+	(void) e;
+	buf_printf(w->out, "HYDRA_HOST_FILE=%s\n", w->path);
+	return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_MAP_RANKFILE_RANKFILE_PARTS_H
+#define TOPIARY_MAP_RANKFILE_RANKFILE_PARTS_H
+
+#include "map/matrix/numbers.h"
+#include "map/rankfile/rankfile.h"
+
+/* What the files rankfile*.c share. */
+
+struct writing {
+	const struct places *places;
+	const struct mapping *mapping;
+	const char *path;		/* of the file, for the environment */
+	struct buf *out;
+};
+
+static inline const struct place *place_of(const struct writing *w, unsigned rank)
+{
+	return &w->places->place[w->mapping->place[rank]];
+}
+
+static inline const char *host_of(const struct writing *w, unsigned rank)
+{
+	return w->places->hosts[place_of(w, rank)->host];
+}
+
+/*
+ * The ranks of each host, rising: those of host h are rank[first[h]] .. rank[first[h + 1] - 1], by their local numbers.
+ */
+struct locals {
+	unsigned *first, *rank;
+};
+
+/* 0, or -1: memory. */
+int locals_make(const struct writing *w, struct locals *l, struct err *e);
+void locals_free(struct locals *l);
+
+/* The first rank after this one that is on another host: launchers take adjacent lines of one host for one line. */
+unsigned run_end(const struct writing *w, unsigned rank);
+
+/* The PUs of a rank's cores by the system's numbers: how many; pu has room for that many, or is NULL to ask. */
+unsigned pus_of(const struct writing *w, unsigned rank, unsigned *pu);
+
+/* Append them with a mark between. 0, or -1: memory. */
+int pus_put(const struct writing *w, unsigned rank, const char *mark, struct buf *out);
+
+/* Each launcher's part: the file, and the lines of the environment. */
+int hydra_file(const struct writing *w, struct err *e);
+int hydra_env(const struct writing *w, struct err *e);
+int intel_file(const struct writing *w, struct err *e);
+int intel_env(const struct writing *w, struct err *e);
+int mvapich_file(const struct writing *w, struct err *e);
+int mvapich_env(const struct writing *w, struct err *e);
+int cray_file(const struct writing *w, struct err *e);
+int cray_env(const struct writing *w, struct err *e);
+int srun_file(const struct writing *w, struct err *e);
+int srun_env(const struct writing *w, struct err *e);
+
+#endif

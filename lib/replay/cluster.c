@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "replay/cluster.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "score/score.h"
+#include "shape/hostlist.h"
+
+/* --- kinds --- */
+
+static bool is_innermost(const struct shape *s, size_t domain)
+{
+	const struct domain *d = &s->domains[domain];
+
+	for (size_t i = domain + 1; i < s->ndomains && s->domains[i].first < d->first + d->cores; i++)
+		if (s->domains[i].level == d->level)
+			return false;
+	return true;
+}
+
+static int ranges_find(const struct shape *s, enum level level, struct ranges *out)
+{
+	struct range *list = malloc(s->ndomains * sizeof(*list));
+
+	if (!list)
+		return -1;
+	out->list = list;
+	for (size_t i = 0; i < s->ndomains; i++)
+		if (s->domains[i].level == level && is_innermost(s, i))
+			list[out->n++] = (struct range){ s->domains[i].first, s->domains[i].cores };
+	return 0;
+}
+
+static int ranges_copy(const struct ranges *from, struct ranges *to)
+{
+	if (!(to->list = malloc(from->n * sizeof(*to->list))))
+		return -1;
+	memcpy(to->list, from->list, from->n * sizeof(*to->list));
+	to->n = from->n;
+	return 0;
+}
+
+static int kind_init(struct kind *k, const struct shape *s)
+{
+	k->shape = s;
+	k->threads = s->pus / s->cores;
+	k->words = score_words(s->cores);
+	for (int level = LEVEL_NODE; level < LEVEL_CORE; level++) {
+		if (ranges_find(s, level, &k->at[level]))
+			return -1;
+		if (k->at[level].n)
+			continue;
+		free(k->at[level].list);
+		if (ranges_copy(&k->at[level - 1], &k->at[level]))
+			return -1;
+	}
+	return 0;
+}
+
+static int kinds_make(struct cluster *c, const struct snapshot *s, struct err *e)
+{
+	if (!(c->kinds = calloc(s->nshapes + 1, sizeof(*c->kinds))))
+		return err_set(e, "out of memory");
+	for (size_t i = 0; i < s->nshapes; i++) {
+		const struct snapshot_shape *shape = &s->shapes[i];
+
+		if (shape->shape->cores > CLUSTER_NODE_CORES)
+			return err_set(e, "shape %s has more than %u cores", shape->name, CLUSTER_NODE_CORES);
+		c->kinds[i].index = i;
+		c->nkinds++;
+		if (kind_init(&c->kinds[i], shape->shape))
+			return err_set(e, "out of memory");
+	}
+	return 0;
+}
+
+/* --- nodes --- */
+
+struct gathering {
+	struct cluster *cluster;
+	const struct kind *kind;
+	size_t cap;
+	struct err *err;
+};
+
+static int node_add(const char *name, void *user)
+{
+	struct gathering *g = user;
+	struct cluster *c = g->cluster;
+
+	if (c->n == g->cap) {
+		size_t cap = g->cap ? 2 * g->cap : 64;
+		struct cluster_node *bigger = realloc(c->nodes, cap * sizeof(*bigger));
+
+		if (!bigger)
+			return err_set(g->err, "out of memory");
+		c->nodes = bigger;
+		g->cap = cap;
+	}
+	c->nodes[c->n] = (struct cluster_node){ .name = strdup(name), .kind = g->kind };
+	return c->nodes[c->n].name ? (c->n++, 0) : err_set(g->err, "out of memory");
+}
+
+static const struct kind *kind_of(const struct cluster *c, const struct shape *s)
+{
+	for (size_t i = 0; i < c->nkinds; i++)
+		if (c->kinds[i].shape == s)
+			return &c->kinds[i];
+	return NULL;
+}
+
+static int node_compare(const void *a, const void *b)
+{
+	struct host x = host_of(((const struct cluster_node *) a)->name), y = host_of(((const struct cluster_node *) b)->name);
+
+	return host_compare(&x, &y);
+}
+
+static int nodes_gather(struct cluster *c, const struct snapshot *s, struct err *e)
+{
+	struct gathering g = { .cluster = c, .err = e };
+	struct hostlist_told told = {0};
+
+	for (size_t i = 0; i < s->nnodes; i++) {
+		g.kind = kind_of(c, s->nodes[i].shape);
+		if (hostlist_expand_more(s->nodes[i].hosts, &told, node_add, &g, e))
+			return -1;
+	}
+	return c->n ? 0 : err_set(e, "the snapshot has no node");
+}
+
+static int nodes_order(struct cluster *c, struct err *e)
+{
+	qsort(c->nodes, c->n, sizeof(*c->nodes), node_compare);
+	for (size_t i = 0; i < c->n; i++) {
+		struct cluster_node *node = &c->nodes[i];
+
+		if (i && !strcmp(node[-1].name, node->name))
+			return err_set(e, "the snapshot has node %s twice", node->name);
+		node->word = c->words;
+		c->words += node->kind->words;
+		c->cores += node->kind->shape->cores;
+	}
+	return 0;
+}
+
+struct cluster *cluster_new(const struct snapshot *s, struct err *e)
+{
+	struct cluster *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		err_set(e, "out of memory");
+		return NULL;
+	}
+	if (kinds_make(c, s, e) || nodes_gather(c, s, e) || nodes_order(c, e))
+		goto error;
+	return c;
+error:
+	cluster_free(c);
+	return NULL;
+}
+
+void cluster_free(struct cluster *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->nkinds; i++)
+		for (size_t level = 0; level < LEVEL_CORE; level++)
+			free(c->kinds[i].at[level].list);
+	for (size_t i = 0; i < c->n; i++)
+		free(c->nodes[i].name);
+	free(c->kinds);
+	free(c->nodes);
+	free(c);
+}
+
+bool cluster_has(const struct cluster *c, const char *name)
+{
+	struct cluster_node key = { .name = (char *) name };
+
+	return bsearch(&key, c->nodes, c->n, sizeof(*c->nodes), node_compare) != NULL;
+}
+
+/* --- seats --- */
+
+unsigned job_task_cores(const struct past_job *job, const struct kind *kind)
+{
+	return job->task_cpus > kind->threads ? (job->task_cpus + kind->threads - 1) / kind->threads : 1;
+}
+
+unsigned job_cores(const struct past_job *job, unsigned tasks, const struct kind *kind)
+{
+	unsigned long long each = job_task_cores(job, kind), cores = tasks * each;
+
+	if (each == 1)
+		cores = ((unsigned long long) tasks * job->task_cpus + kind->threads - 1) / kind->threads;
+	return cores < SCORE_MAX_CORES ? cores : SCORE_MAX_CORES + 1;
+}
+
+unsigned job_node_tasks(const struct past_job *job)
+{
+	return (job->tasks + job->nodes - 1) / job->nodes;
+}
+
+static size_t words_of(const struct cluster *c, const unsigned *nodes, size_t n)
+{
+	size_t words = 0;
+
+	for (size_t i = 0; i < n; i++)
+		words += c->nodes[nodes[i]].kind->words;
+	return words;
+}
+
+struct job_nodes *seats_new(const struct cluster *c, const struct past_job *job, const unsigned *nodes)
+{
+	size_t n = job->nodes, head = sizeof(struct job_nodes) + n * sizeof(struct node_share);
+	struct job_nodes *s = calloc(1, head + words_of(c, nodes, n) * sizeof(uint64_t));
+	uint64_t *words = s ? (uint64_t *) ((char *) s + head) : NULL;
+
+	if (!s)
+		return NULL;
+	s->n = n;
+	for (size_t i = 0; i < n; i++) {
+		const struct kind *kind = c->nodes[nodes[i]].kind;
+		unsigned tasks = job->tasks / job->nodes + (i < job->tasks % job->nodes);
+
+		s->list[i] = (struct node_share){ nodes[i], tasks, job_cores(job, tasks, kind), words };
+		words += kind->words;
+	}
+	return s;
+}
+
+/* --- rooms --- */
+
+static int reach_init(struct room *r)
+{
+	const struct cluster *c = r->cluster;
+
+	if (!(r->reach = calloc(c->nkinds, sizeof(*r->reach))))
+		return -1;
+	for (size_t i = 0; i < c->nkinds; i++)
+		if (!(r->reach[i] = calloc(c->kinds[i].shape->cores + 1, sizeof(**r->reach))))
+			return -1;
+	for (size_t i = 0; i < c->n; i++)
+		for (unsigned k = 0; k <= c->nodes[i].kind->shape->cores; k++)
+			r->reach[c->nodes[i].kind->index][k]++;
+	return 0;
+}
+
+int room_init(struct room *r, const struct cluster *c, bool with_reach)
+{
+	*r = (struct room){ .cluster = c, .words = calloc(c->words, sizeof(*r->words)),
+			    .count = calloc(c->n, sizeof(*r->count)), .total = c->cores };
+	if (!r->words || !r->count || (with_reach && reach_init(r))) {
+		room_free(r);
+		return -1;
+	}
+	for (size_t i = 0; i < c->n; i++) {
+		r->count[i] = c->nodes[i].kind->shape->cores;
+		for (unsigned core = 0; core < r->count[i]; core++)
+			r->words[c->nodes[i].word + core / 64] |= 1ull << core % 64;
+	}
+	return 0;
+}
+
+void room_copy(struct room *to, const struct room *from)
+{
+	to->total = from->total;
+	memcpy(to->words, from->words, from->cluster->words * sizeof(*to->words));
+	memcpy(to->count, from->count, from->cluster->n * sizeof(*to->count));
+}
+
+void room_free(struct room *r)
+{
+	for (size_t i = 0; r->reach && i < r->cluster->nkinds; i++)
+		free(r->reach[i]);
+	free(r->reach);
+	free(r->words);
+	free(r->count);
+	*r = (struct room){0};
+}
+
+static bool seat_is_free(const struct room *r, const struct node_share *s)
+{
+	const struct cluster_node *node = &r->cluster->nodes[s->node];
+
+	for (unsigned w = 0; w < node->kind->words; w++)
+		if (s->mask[w] & ~r->words[node->word + w])
+			return false;
+	return true;
+}
+
+static void seat_turn(struct room *r, const struct node_share *s)
+{
+	const struct cluster_node *node = &r->cluster->nodes[s->node];
+
+	for (unsigned w = 0; w < node->kind->words; w++)
+		r->words[node->word + w] ^= s->mask[w];
+}
+
+int room_take(struct room *r, const struct job_nodes *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (!seat_is_free(r, &s->list[i]))
+			return -1;
+	for (size_t i = 0; i < s->n; i++) {
+		const struct node_share *seat = &s->list[i];
+		unsigned *count = &r->count[seat->node];
+
+		seat_turn(r, seat);
+		for (unsigned k = 0; r->reach && k < seat->cores; k++)
+			r->reach[r->cluster->nodes[seat->node].kind->index][*count - k]--;
+		*count -= seat->cores;
+		r->total -= seat->cores;
+	}
+	return 0;
+}
+
+void room_give(struct room *r, const struct job_nodes *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const struct node_share *seat = &s->list[i];
+		unsigned *count = &r->count[seat->node];
+
+		seat_turn(r, seat);
+		*count += seat->cores;
+		r->total += seat->cores;
+		for (unsigned k = 0; r->reach && k < seat->cores; k++)
+			r->reach[r->cluster->nodes[seat->node].kind->index][*count - k]++;
+	}
+}
+
+unsigned range_count(const uint64_t *words, struct range r)
+{
+	unsigned first = r.first / 64, last = (r.first + r.cores - 1) / 64, n = 0;
+
+	for (unsigned w = first; w <= last; w++) {
+		uint64_t bits = words[w];
+
+		if (w == first)
+			bits &= ~0ull << r.first % 64;
+		if (w == last)
+			bits &= ~0ull >> (63 - (r.first + r.cores - 1) % 64);
+		n += __builtin_popcountll(bits);
+	}
+	return n;
+}
+
+bool room_holds(const struct room *r, unsigned node, const struct past_job *job, enum level within)
+{
+	const struct kind *kind = r->cluster->nodes[node].kind;
+	const struct ranges *at = &kind->at[within];
+	unsigned cores = job_cores(job, job_node_tasks(job), kind);
+
+	if (r->count[node] < cores)
+		return false;
+	for (size_t i = 0; within != LEVEL_NODE && i < at->n; i++)
+		if (range_count(room_node(r, node), at->list[i]) >= cores)
+			return true;
+	return within == LEVEL_NODE;
+}
+
+bool room_can(const struct room *r, const struct past_job *job, enum level within)
+{
+	size_t nodes = 0;
+
+	for (size_t i = 0; i < r->cluster->nkinds; i++) {
+		const struct kind *kind = &r->cluster->kinds[i];
+		unsigned cores = job_cores(job, job_node_tasks(job), kind);
+
+		nodes += cores <= kind->shape->cores ? r->reach[i][cores] : 0;
+	}
+	if (nodes < job->nodes || within == LEVEL_NODE)
+		return nodes >= job->nodes;
+	nodes = 0;
+	for (size_t i = 0; nodes < job->nodes && i < r->cluster->n; i++)
+		nodes += room_holds(r, i, job, within);
+	return nodes >= job->nodes;
+}

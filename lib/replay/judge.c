@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "replay/judge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "replay/fronts.h"
+
+static const struct {
+	enum level level;
+	enum lane lane;
+} judged[] = {
+	[JUDGED_PACKAGE] = { LEVEL_PACKAGE, LANE_PACKAGE },
+	[JUDGED_NUMA] = { LEVEL_NUMA, LANE_NUMA },
+	[JUDGED_L3] = { LEVEL_L3, LANE_L3 },
+};
+
+enum level judged_level(enum judged j)
+{
+	return judged[j].level;
+}
+
+/* The cores of one package, NUMA node or L3 cache of a kind. */
+struct whole {
+	const struct kind *kind;
+	unsigned cores;
+	uint64_t *mask;
+};
+
+struct judge {
+	const struct cluster *cluster;
+	struct fronts *fronts;
+	struct room empty;
+	long *sample;			/* a node of each kind, -1 where there is none */
+	struct whole *wholes;
+	size_t nwholes;
+	bool *taken;			/* nodes of the job at hand */
+};
+
+/* One seat before the judge. */
+struct hearing {
+	struct judge *j;
+	const struct room *room;
+	const struct past_job *job;
+	const struct node_share *seat;
+	uint64_t touch;
+};
+
+/* --- what does not change --- */
+
+static bool is_judged(enum level level)
+{
+	for (size_t i = 0; i < JUDGED_LEVELS; i++)
+		if (judged[i].level == level)
+			return true;
+	return false;
+}
+
+static int whole_add(struct judge *j, const struct kind *kind, const struct domain *d)
+{
+	uint64_t *mask = calloc(kind->words, sizeof(*mask));
+	struct whole *bigger = realloc(j->wholes, (j->nwholes + 1) * sizeof(*bigger));
+
+	if (bigger)
+		j->wholes = bigger;
+	if (!mask || !bigger) {
+		free(mask);
+		return -1;
+	}
+	for (unsigned c = d->first; c < d->first + d->cores; c++)
+		mask[c / 64] |= 1ull << c % 64;
+	j->wholes[j->nwholes++] = (struct whole){ kind, d->cores, mask };
+	return 0;
+}
+
+static int wholes_find(struct judge *j)
+{
+	for (size_t i = 0; i < j->cluster->nkinds; i++) {
+		const struct kind *kind = &j->cluster->kinds[i];
+
+		for (size_t d = 0; d < kind->shape->ndomains; d++)
+			if (is_judged(kind->shape->domains[d].level) && whole_add(j, kind, &kind->shape->domains[d]))
+				return -1;
+	}
+	return 0;
+}
+
+static int samples_find(struct judge *j)
+{
+	const struct cluster *c = j->cluster;
+
+	if (!(j->sample = malloc(c->nkinds * sizeof(*j->sample))))
+		return -1;
+	for (size_t i = 0; i < c->nkinds; i++)
+		j->sample[i] = -1;
+	for (size_t i = 0; i < c->n; i++)
+		j->sample[c->nodes[i].kind->index] = i;
+	return 0;
+}
+
+struct judge *judge_new(const struct cluster *c)
+{
+	struct judge *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return NULL;
+	*j = (struct judge){ .cluster = c, .fronts = fronts_new(c), .taken = calloc(c->n, sizeof(*j->taken)) };
+	if (j->fronts && j->taken && !room_init(&j->empty, c, false) && !samples_find(j) && !wholes_find(j))
+		return j;
+	judge_free(j);
+	return NULL;
+}
+
+void judge_free(struct judge *j)
+{
+	if (!j)
+		return;
+	for (size_t i = 0; i < j->nwholes; i++)
+		free(j->wholes[i].mask);
+	free(j->wholes);
+	fronts_free(j->fronts);
+	if (j->empty.cluster)
+		room_free(&j->empty);
+	free(j->sample);
+	free(j->taken);
+	free(j);
+}
+
+/* --- other placements --- */
+
+/* What the seat's tasks could touch on a node of a room. */
+static int front_on(const struct hearing *h, const struct room *r, unsigned node, bool uncut, struct front *out)
+{
+	const struct kind *kind = r->cluster->nodes[node].kind;
+	unsigned cores = job_cores(h->job, h->seat->tasks, kind);
+
+	*out = (struct front){0};
+	if (r->count[node] < cores)
+		return 0;
+	return fronts_get(h->j->fronts, kind, room_node(r, node), uncut ? job_task_cores(h->job, kind) : 1, cores, out);
+}
+
+/* The least of each lane, and the least sum of them, over the empty nodes of all kinds. */
+static int empty_least(const struct hearing *h, uint64_t *lanes, unsigned *sum)
+{
+	struct front f;
+
+	*lanes = UINT64_MAX / 2;
+	*sum = touch_sum(h->touch);
+	for (size_t i = 0; i < h->j->cluster->nkinds; i++) {
+		if (h->j->sample[i] < 0)
+			continue;
+		if (front_on(h, &h->j->empty, h->j->sample[i], false, &f))
+			return -1;
+		for (size_t n = 0; n < f.n; n++) {
+			*lanes = touch_least(*lanes, f.list[n]);
+			if (touch_sum(f.list[n]) < *sum)
+				*sum = touch_sum(f.list[n]);
+		}
+	}
+	return 0;
+}
+
+static void note_splits(const struct hearing *h, uint64_t least, bool split[JUDGED_LEVELS])
+{
+	for (size_t i = 0; i < JUDGED_LEVELS; i++)
+		split[i] |= touch_count(least, judged[i].lane) < touch_count(h->touch, judged[i].lane);
+}
+
+/* The seat on another node that the job does not have, or on its own. */
+static int compare_node(const struct hearing *h, unsigned node, struct judgement *out)
+{
+	uint64_t least = h->touch;
+	struct front f;
+
+	if (front_on(h, h->room, node, true, &f))
+		return -1;
+	for (size_t i = 0; i < f.n; i++) {
+		out->dominated |= f.list[i] != h->touch && touch_within(f.list[i], h->touch);
+		least = touch_least(least, f.list[i]);
+	}
+	if (node == h->seat->node)
+		note_splits(h, least, out->split_own);
+	note_splits(h, least, out->split_any);
+	return 0;
+}
+
+static int compare_all(const struct hearing *h, struct judgement *out)
+{
+	for (unsigned i = 0; i < h->j->cluster->n; i++)
+		if ((!h->j->taken[i] || i == h->seat->node) && compare_node(h, i, out))
+			return -1;
+	return 0;
+}
+
+/* --- exact fits --- */
+
+static bool mask_within(const uint64_t *mask, const uint64_t *set, unsigned words)
+{
+	for (unsigned w = 0; w < words; w++)
+		if (mask[w] & ~set[w])
+			return false;
+	return true;
+}
+
+/* Are all free cores of the domain the seat's, and all of the seat's in it? */
+static bool seat_fills(const struct hearing *h, const struct whole *d)
+{
+	const uint64_t *free_cores = room_node(h->room, h->seat->node), *mask = h->seat->mask;
+
+	for (unsigned w = 0; w < d->kind->words; w++)
+		if (mask[w] & ~d->mask[w] || (free_cores[w] & d->mask[w]) != mask[w])
+			return false;
+	return true;
+}
+
+static bool stands_free(const struct hearing *h, const struct whole *d)
+{
+	const struct cluster *c = h->j->cluster;
+
+	for (unsigned i = 0; i < c->n; i++)
+		if (c->nodes[i].kind == d->kind && (!h->j->taken[i] || i == h->seat->node) &&
+		    h->room->count[i] >= d->cores && mask_within(d->mask, room_node(h->room, i), d->kind->words))
+			return true;
+	return false;
+}
+
+/* Would the domain be no worse than what the seat has? 1, 0, or -1. */
+static int fits_as_well(const struct hearing *h, const struct whole *d)
+{
+	const struct kind *own = h->j->cluster->nodes[h->seat->node].kind;
+	struct fronts *f = h->j->fronts;
+	struct front front;
+
+	if (d->cores != job_cores(h->job, h->seat->tasks, d->kind))
+		return 0;
+	if (fronts_get(f, d->kind, d->mask, job_task_cores(h->job, d->kind), d->cores, &front))
+		return -1;
+	return front.n && touch_within(*front.list, h->touch) &&
+	       fronts_touch_l2(f, d->kind, d->mask) <= fronts_touch_l2(f, own, h->seat->mask);
+}
+
+static bool seat_is_exact(const struct hearing *h)
+{
+	const struct kind *own = h->j->cluster->nodes[h->seat->node].kind;
+
+	for (size_t i = 0; i < h->j->nwholes; i++)
+		if (h->j->wholes[i].kind == own && seat_fills(h, &h->j->wholes[i]))
+			return true;
+	return false;
+}
+
+static int judge_exact(const struct hearing *h, struct judgement *out)
+{
+	for (size_t i = 0; i < h->j->nwholes; i++) {
+		const struct whole *d = &h->j->wholes[i];
+		int rc = fits_as_well(h, d);
+
+		if (rc < 0)
+			return -1;
+		if (!rc || !stands_free(h, d))
+			continue;
+		out->exact_had = seat_is_exact(h) && (out->exact_had || !out->exact_possible);
+		out->exact_possible = true;
+		return 0;
+	}
+	return 0;
+}
+
+/* --- the seat, the job --- */
+
+static unsigned packages_broken(const struct hearing *h)
+{
+	const struct ranges *packages = &h->j->cluster->nodes[h->seat->node].kind->at[LEVEL_PACKAGE];
+	const uint64_t *free_cores = room_node(h->room, h->seat->node);
+	unsigned n = 0;
+
+	for (size_t i = 0; i < packages->n; i++) {
+		const struct range *r = &packages->list[i];
+		unsigned taken = range_count(h->seat->mask, *r);
+
+		n += taken && taken < r->cores && range_count(free_cores, *r) == r->cores;
+	}
+	return n;
+}
+
+static int judge_seat(const struct hearing *h, struct judgement *out)
+{
+	uint64_t least;
+	unsigned sum;
+
+	if (empty_least(h, &least, &sum))
+		return -1;
+	out->touched += touch_sum(h->touch);
+	out->ideal += sum;
+	out->broken += packages_broken(h);
+	if (h->touch != least && compare_all(h, out))
+		return -1;
+	return judge_exact(h, out);
+}
+
+int judge_seats(struct judge *j, const struct room *r, const struct past_job *job, const struct job_nodes *seats,
+		struct judgement *out)
+{
+	struct judgement v = {0};
+	int rc = 0;
+
+	fronts_trim(j->fronts);
+	for (size_t i = 0; i < seats->n; i++)
+		j->taken[seats->list[i].node] = true;
+	for (size_t i = 0; !rc && i < seats->n; i++) {
+		const struct node_share *seat = &seats->list[i];
+		struct hearing h = { j, r, job, seat, fronts_touch(j->fronts, j->cluster->nodes[seat->node].kind, seat->mask) };
+
+		rc = judge_seat(&h, &v);
+	}
+	for (size_t i = 0; i < seats->n; i++)
+		j->taken[seats->list[i].node] = false;
+	if (!rc)
+		*out = v;
+	return rc;
+}

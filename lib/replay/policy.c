@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "replay/policy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int policy_fit(const char *word, struct policy *p, struct err *e)
+{
+	struct request q = { .fit = FIT_PREFER, .level = LEVEL_NODE };
+	const char *colon = strchr(word, ':');
+	char fit[POLICY_NAME];
+
+	snprintf(fit, sizeof(fit), "%.*s", (int) (colon ? colon - word : (long) strlen(word)), word);
+	if (fit_parse(fit) < 0)
+		return err_set(e, "'%.40s': not one of stock, block, off, prefer, require, spread", word);
+	if (request_set(&q, "topo-fit", fit, e) || (colon && request_set(&q, "topo-level", colon + 1, e)))
+		return err_within(e, "'%.40s'", word);
+	p->kind = POLICY_FIT;
+	p->request = q;
+	return 0;
+}
+
+int policy_parse(const char *word, struct policy *out, struct err *e)
+{
+	struct policy p = {0};
+
+	if ((size_t) snprintf(p.name, sizeof(p.name), "%s", word) >= sizeof(p.name))
+		return err_set(e, "'%.40s': unknown policy", word);
+	if (!strcmp(word, "stock"))
+		p.kind = POLICY_STOCK;
+	else if (!strcmp(word, "block"))
+		p.kind = POLICY_BLOCK;
+	else if (policy_fit(word, &p, e))
+		return -1;
+	*out = p;
+	return 0;
+}

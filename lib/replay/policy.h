@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_REPLAY_POLICY_H
+#define TOPIARY_REPLAY_POLICY_H
+
+#include "base/err.h"
+#include "score/request.h"
+
+/* Who places jobs in a replay, and how. */
+enum policy_kind {
+	POLICY_STOCK,		/* Slurm without Topiary (replay/stock.h); what jobs ask for counts for nothing */
+	POLICY_BLOCK,		/* the same with CR_CORE_DEFAULT_DIST_BLOCK */
+	POLICY_FIT,		/* with Topiary: what a job asks for, and for others the policy's own request */
+};
+
+#define POLICY_NAME 24
+struct policy {
+	char name[POLICY_NAME];
+	enum policy_kind kind;
+	struct request request;
+};
+
+/* "stock", "block", or a fit (score/request.h), and ":" and a level behind it: "prefer", "require:l3". 0 or -1. */
+int policy_parse(const char *word, struct policy *out, struct err *e);
+
+#endif

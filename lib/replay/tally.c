@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "replay/tally.h"
+
+#include <stdlib.h>
+
+int tally_init(struct tally *t, const struct cluster *c, size_t jobs, long long from)
+{
+	*t = (struct tally){
+		.cluster = c, .waits = malloc((jobs + 1) * sizeof(*t->waits)), .free_now = c->cores, .first = from, .last = from,
+	};
+	for (size_t i = 0; i < JUDGED_LEVELS; i++)
+		if (!(t->loose[i] = calloc(c->n, sizeof(*t->loose[i]))))
+			goto error;
+	if (t->waits)
+		return 0;
+error:
+	tally_free(t);
+	return -1;
+}
+
+void tally_free(struct tally *t)
+{
+	for (size_t i = 0; i < JUDGED_LEVELS; i++)
+		free(t->loose[i]);
+	free(t->waits);
+	*t = (struct tally){0};
+}
+
+void tally_pass(struct tally *t, long long now)
+{
+	double ms = now - t->last;
+
+	for (size_t i = 0; i < JUDGED_LEVELS; i++)
+		t->loose_time[i] += ms * t->loose_now[i];
+	t->free_time += ms * t->free_now;
+	t->last = now;
+}
+
+static unsigned loose_on(const struct room *r, unsigned node, enum level level)
+{
+	const struct ranges *at = &r->cluster->nodes[node].kind->at[level];
+	unsigned n = 0;
+
+	for (size_t i = 0; i < at->n; i++) {
+		unsigned count = range_count(room_node(r, node), at->list[i]);
+
+		n += count < at->list[i].cores ? count : 0;
+	}
+	return n;
+}
+
+void tally_room(struct tally *t, const struct room *r, const struct job_nodes *s)
+{
+	t->free_now = r->total;
+	for (size_t k = 0; k < s->n; k++)
+		for (size_t i = 0; i < JUDGED_LEVELS; i++) {
+			unsigned node = s->list[k].node, is = loose_on(r, node, judged_level(i));
+
+			t->loose_now[i] = t->loose_now[i] - t->loose[i][node] + is;
+			t->loose[i][node] = is;
+		}
+}
+
+void tally_job(struct tally *t, const struct judgement *j, long long wait)
+{
+	struct replay_result *s = &t->sums;
+
+	t->waits[s->jobs++] = wait;
+	for (size_t i = 0; i < JUDGED_LEVELS; i++) {
+		s->split_own[i] += j->split_own[i];
+		s->split_any[i] += j->split_any[i];
+	}
+	s->dominated += j->dominated;
+	s->exact_possible += j->exact_possible;
+	s->exact_had += j->exact_had;
+	s->broken += j->broken;
+	t->ratios += (double) j->touched / j->ideal;
+}
+
+static int wait_compare(const void *a, const void *b)
+{
+	const long long *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* The least wait that so many of a hundred did not pass. */
+static long long percentile(const struct tally *t, size_t percent)
+{
+	size_t n = t->sums.jobs, rank = (n * percent + 99) / 100;
+
+	return n ? t->waits[rank ? rank - 1 : 0] : 0;
+}
+
+static double share(double part, double whole)
+{
+	return whole > 0 ? part / whole : 0;
+}
+
+void tally_end(struct tally *t, struct replay_result *out)
+{
+	double all = (double) (t->last - t->first) * t->cluster->cores, waited = 0;
+
+	*out = t->sums;
+	qsort(t->waits, out->jobs, sizeof(*t->waits), wait_compare);
+	for (size_t i = 0; i < out->jobs; i++)
+		waited += t->waits[i];
+	for (size_t i = 0; i < JUDGED_LEVELS; i++)
+		out->loose[i] = share(t->loose_time[i], t->free_time);
+	out->touched_to_ideal = share(t->ratios, out->jobs);
+	out->utilisation = share(all - t->free_time, all);
+	out->wait_mean = share(waited, out->jobs);
+	out->wait_median = percentile(t, 50);
+	out->wait_p95 = percentile(t, 95);
+	out->makespan = t->last - t->first;
+}

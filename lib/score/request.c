@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "score/request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "shape/shape.h"
+
+#define SEPARATORS " \t\r\n\v\f,;"
+#define LONGEST_VALUE 128	/* longer than any that is right: the longest path has 78 bytes */
+
+static const char *const fits[FIT_COUNT] = {
+	[FIT_OFF] = "off", [FIT_PREFER] = "prefer", [FIT_REQUIRE] = "require", [FIT_SPREAD] = "spread",
+};
+
+int fit_parse(const char *word)
+{
+	for (int i = 0; i < FIT_COUNT; i++)
+		if (!strcasecmp(word, fits[i]))
+			return i;
+	return -1;
+}
+
+const char *fit_name(enum fit fit)
+{
+	return fit < FIT_COUNT ? fits[fit] : "?";
+}
+
+struct option;
+typedef int set_fn(const struct option *o, struct request *r, const char *value, struct err *e);
+static set_fn set_fit, set_level, set_path;
+
+static const struct option {
+	const char *name, *dashes;
+	set_fn *set;
+	const char *fit;	/* the option that says how much a place matters */
+	enum fit last;		/* of what that one may say */
+} options[] = {
+	{ "topo-fit", "--", set_fit, "--topo-fit", FIT_SPREAD },
+	{ "topo-level", "--", set_level, "--topo-fit", FIT_SPREAD },
+	{ "topo-request", "--", set_path, "--topo-fit", FIT_SPREAD },
+	{ "TopoFit", "", set_fit, "TopoFit", FIT_REQUIRE },
+	{ "TopoLevel", "", set_level, "TopoFit", FIT_REQUIRE },
+};
+
+#define COUNT (sizeof(options) / sizeof(options[0]))
+
+static int set_fit(const struct option *o, struct request *r, const char *value, struct err *e)
+{
+	int fit = fit_parse(value);
+
+	if (fit < 0 || fit > (int) o->last)
+		return err_set(e, "not one of off, prefer, require%s", o->last == FIT_SPREAD ? ", spread" : "");
+	if (!r->path.steps)
+		r->fit = fit;
+	return 0;
+}
+
+static int set_level(const struct option *o, struct request *r, const char *value, struct err *e)
+{
+	int level = level_parse(value);
+
+	if (!strcasecmp(value, "off"))
+		return err_set(e, "not a level; %s=off leaves the choice to Slurm", o->fit);
+	if (level < 0 || level == LEVEL_CORE)
+		return err_set(e, "not one of package, die, numa, l3, l2, node");
+	if (!r->path.steps)
+		r->level = level;
+	return 0;
+}
+
+static int add_step(struct request_path *p, const char *name, unsigned count, struct err *e)
+{
+	int level = level_parse(name);
+	const struct request_step *outer = p->steps ? &p->step[p->steps - 1] : NULL;
+
+	if (level <= LEVEL_NODE)
+		return err_set(e, "'%s' is not one of package, die, numa, l3, l2, core", name);
+	if (outer && level <= (int) outer->level)
+		return err_set(e, "levels go inwards, but %s does not lie within %s", level_name(level),
+			       level_name(outer->level));
+	if (!count)
+		return err_set(e, "%s=0: expected a number from 1", name);
+	if (count > SHAPE_MAX_CORES / (outer ? request_path_cores(p) : 1))
+		return err_set(e, "more cores than a node may have (%u)", SHAPE_MAX_CORES);
+	p->step[p->steps++] = (struct request_step){ level, count };
+	return 0;
+}
+
+static int set_path(const struct option *o, struct request *r, const char *value, struct err *e)
+{
+	struct request_path path = {0};
+	char name[16], count[6];
+	int used;
+
+	(void) o;
+	do {
+		used = 0;
+		if (sscanf(value, "/%15[a-zA-Z0-9]=%5[0-9]%n", name, count, &used) != 2 || !strchr("/", value[used]))
+			return err_set(e, "not of the form /package=1/l3=2/core=4");
+		if (add_step(&path, name, atoi(count), e))
+			return -1;
+	} while (*(value += used));
+	if (path.step[path.steps - 1].level != LEVEL_CORE)
+		return err_set(e, "the last level must be core");
+	*r = (struct request){ FIT_REQUIRE, LEVEL_NODE, path };
+	return 0;
+}
+
+/* For a message: a job's words may hold anything, and go into logs. */
+static const char *shown(const char *value, char out[static 65])
+{
+	size_t n = 0;
+
+	for (; value[n] && n < 64; n++)
+		out[n] = value[n] < ' ' || value[n] > '~' ? '?' : value[n];
+	out[n] = '\0';
+	return out;
+}
+
+int request_set(struct request *r, const char *name, const char *value, struct err *e)
+{
+	char text[65];
+
+	for (const struct option *o = options; o < options + COUNT; o++) {
+		if (strcmp(name, o->name))
+			continue;
+		if (!o->set(o, r, value, e))
+			return 0;
+		return err_within(e, "%s%s=%s", o->dashes, name, shown(value, text));
+	}
+	return err_set(e, "%s: not one of topo-fit, topo-level, topo-request", shown(name, text));
+}
+
+/* The option of which a comment's word of len bytes is the value, or NULL. */
+static const struct option *option_of(const char *word, size_t len)
+{
+	for (const struct option *o = options; o < options + COUNT; o++) {
+		size_t n = strlen(o->name);
+
+		if (*o->dashes && n < len && word[n] == '=' && !memcmp(word, o->name, n))
+			return o;
+	}
+	return NULL;
+}
+
+static int set_word(struct request *r, const char *word, size_t len, struct err *e)
+{
+	size_t dashes = len > 2 && !memcmp(word, "--", 2) ? 2 : 0;
+	const struct option *o = option_of(word + dashes, len - dashes);
+	char value[LONGEST_VALUE];
+
+	if (!o)
+		return 0;
+	dashes += strlen(o->name) + 1;
+	snprintf(value, sizeof(value), "%.*s", (int) (len - dashes), word + dashes);
+	return request_set(r, o->name, value, e);
+}
+
+int request_comment(struct request *r, const char *comment, struct err *e)
+{
+	struct request new = *r;
+	size_t len;
+
+	for (const char *at = comment ? comment : ""; *(at += strspn(at, SEPARATORS)); at += len) {
+		len = strcspn(at, SEPARATORS);
+		if (set_word(&new, at, len, e))
+			return -1;
+	}
+	*r = new;
+	return 0;
+}
+
+unsigned request_path_cores(const struct request_path *path)
+{
+	unsigned cores = path->steps > 0;
+
+	for (unsigned i = 0; i < path->steps; i++)
+		cores *= path->step[i].count;
+	return cores;
+}
+
+size_t request_path_text(const struct request_path *path, char *text, size_t size)
+{
+	size_t len = 0;
+
+	if (size)
+		*text = '\0';
+	for (unsigned i = 0; i < path->steps; i++) {
+		size_t at = len < size ? len : size;
+
+		len += snprintf(text + at, size - at, "/%s=%u", level_name(path->step[i].level), path->step[i].count);
+	}
+	return len;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SCORE_SCORE_ARENA_H
+#define TOPIARY_SCORE_SCORE_ARENA_H
+
+#include <stddef.h>
+
+/* What one call needs and gives up at once. Begins as {0}. */
+struct score_arena {
+	struct score_block *blocks;
+	char *at;
+	size_t room;
+};
+
+/* Not set to anything, aligned for any count or pointer; NULL when memory is short. */
+void *score_arena_get(struct score_arena *a, size_t bytes);
+void score_arena_free(struct score_arena *a);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SCORE_SCORE_KIND_H
+#define TOPIARY_SCORE_SCORE_KIND_H
+
+#include "score/score_tree.h"
+
+/* What parts of the same covers cost by themselves, not what is in them. */
+struct score_kind {
+	struct score_kind *next;
+	unsigned counts;
+	struct score_cost all;		/* when all of it is taken */
+	struct score_cost some;		/* when less is, */
+	struct score_cost intact;	/* of what was wholly free */
+	struct score_cost left;		/* more for each core left over */
+	struct score_cost piece;	/* more for each piece of a task */
+};
+
+/* Set the kind of every part of a tree that is else ready. 0, or -1 when memory is short. */
+int score_kinds_set(struct score_tree *t, struct score_arena *arena);
+
+/* The cost of a domain itself, when some are taken of it and `left` count as left over. */
+static inline void score_domain_add(const struct score_tree *t, const struct score_part *part, unsigned taken,
+				    unsigned left, struct score_cost *sum)
+{
+	const struct score_kind *kind = part->kind;
+
+	if (!taken)
+		return;
+	cost_add(sum, taken == part->cores ? &kind->all : part->have < part->cores ? &kind->some : &kind->intact);
+	if (left)
+		cost_add_times(sum, &kind->left, left);
+	if (t->task_cores > 1)
+		cost_add_times(sum, &kind->piece, (taken - 1) / t->task_cores + 1);
+}
+
+/* The cost of that many cores of a run: each is all there is of its domains, and a piece of a task. */
+static inline void score_run_add(const struct score_part *part, unsigned taken, struct score_cost *sum)
+{
+	cost_add_times(sum, &part->kind->all, taken);
+	cost_add_times(sum, &part->kind->piece, taken);
+}
+
+/* From the sum over all parts to the cost of k cores. */
+void score_finish(const struct score_tree *t, unsigned k, struct score_cost *cost);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "score/score_plan.h"
+
+#include <limits.h>
+
+struct planner {
+	const struct score_tree *tree;
+	struct score_arena *arena;
+	unsigned at;		/* the next part in preorder */
+};
+
+/* What is asked of a part: a step, up to `most` of it; all but `spare` of what there is have to be taken. */
+struct ask {
+	const struct score_step *step;
+	unsigned most, spare;
+};
+
+static struct score_plan *plan_part(struct planner *p, const struct ask *ask);
+
+static unsigned smaller(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+static unsigned above(unsigned a, unsigned b)
+{
+	return a > b ? a - b : 0;
+}
+
+static unsigned larger(unsigned a, unsigned b)
+{
+	return a > b ? a : b;
+}
+
+/* Costs of a new plan are not set to anything. */
+static struct score_plan *plan_new(struct planner *p, const struct ask *ask, unsigned have)
+{
+	struct score_plan *plan = score_arena_get(p->arena, sizeof(*plan));
+
+	if (!plan)
+		return NULL;
+	*plan = (struct score_plan){ .have = have, .least = above(have, ask->spare), .most = smaller(have, ask->most) };
+	plan->cost = score_arena_get(p->arena, (plan->most - plan->least + 1) * sizeof(*plan->cost));
+	return plan->cost ? plan : NULL;
+}
+
+/* Cores that are alike: each costs the same, the first are as good as any. */
+static struct score_plan *plan_run(struct planner *p, const struct ask *ask)
+{
+	const struct score_part *part = &p->tree->parts[p->at];
+	struct score_plan *plan = plan_new(p, ask, ask->step->cores == 1 ? part->have : 0);
+
+	if (!plan)
+		return NULL;
+	plan->run = p->at++;
+	plan->cost[0] = (struct score_cost){0};
+	score_run_add(part, plan->least, &plan->cost[0]);
+	for (unsigned i = 1; i <= plan->most - plan->least; i++) {
+		plan->cost[i] = plan->cost[i - 1];
+		score_run_add(part, 1, &plan->cost[i]);
+	}
+	return plan;
+}
+
+/* One domain of a step, or none of it. */
+static struct score_plan *plan_one(struct planner *p, const struct ask *ask)
+{
+	const struct score_part *part = &p->tree->parts[p->at];
+	const struct score_step *next = ask->step + 1;
+	struct ask inner = { .step = next, .most = next->count, .spare = UINT_MAX };
+	struct score_plan *plan, *first = NULL;
+	const struct score_cost *cost = NULL;
+
+	if (part->have >= ask->step->cores) {
+		if (next->cover == LEVEL_CORE)
+			inner.spare = part->have - next->count;
+		if (!(first = plan_part(p, &inner)))
+			return NULL;
+		cost = score_plan_cost(first, next->count);
+	}
+	p->at = part->next;
+	if (!(plan = plan_new(p, ask, cost ? 1 : 0)))
+		return NULL;
+	plan->cost[0] = (struct score_cost){0};
+	if (cost)
+		plan->cost[1] = *cost;
+	plan->first = first;
+	plan->each = next->count;
+	return plan;
+}
+
+/* The least cost of n of two plans, and how many of these the first gives: of equals, as many as can be. */
+static unsigned best_split(const struct score_plan *a, const struct score_plan *b, unsigned n, struct score_cost *cost)
+{
+	unsigned low = larger(a->least, above(n, b->most)), high = smaller(a->most, n - b->least), best = high;
+	const struct score_cost *x = &a->cost[high - a->least], *y = &b->cost[n - high - b->least];
+	struct score_cost least = cost_sum(x, y);
+
+	while (high-- > low) {
+		x--;
+		y++;
+		if (!cost_sum_is_less(x, y, &least))
+			continue;
+		best = high;
+		least = cost_sum(x, y);
+	}
+	*cost = least;
+	return best;
+}
+
+static struct score_plan *plan_both(struct planner *p, const struct ask *ask, const struct score_plan *a,
+				    const struct score_plan *b)
+{
+	struct score_plan *plan = plan_new(p, ask, a->have + b->have);
+
+	if (!plan)
+		return NULL;
+	for (unsigned n = plan->least; n <= plan->most; n++)
+		best_split(a, b, n, &plan->cost[n - plan->least]);
+	plan->first = a;
+	plan->second = b;
+	return plan;
+}
+
+/* The next `count` parts, by halves: so that tables are as small as can be. */
+static struct score_plan *plan_parts(struct planner *p, const struct ask *ask, unsigned count)
+{
+	struct score_plan *a, *b;
+
+	if (count == 1)
+		return plan_part(p, ask);
+	if (!(a = plan_parts(p, ask, count - count / 2)) || !(b = plan_parts(p, ask, count / 2)))
+		return NULL;
+	return plan_both(p, ask, a, b);
+}
+
+static struct score_plan *plan_part(struct planner *p, const struct ask *ask)
+{
+	const struct score_part *part = &p->tree->parts[p->at];
+	unsigned cores = ask->step->cores;
+	struct score_plan *plan;
+
+	if (ask->step->cover != LEVEL_CORE && part->within & BIT(ask->step->cover) && part->kids)
+		return plan_one(p, ask);
+	if (!part->kids)
+		return plan_run(p, ask);
+	p->at++;
+	if (!(plan = plan_parts(p, ask, part->kids)))
+		return NULL;
+	for (unsigned n = plan->least; n <= plan->most; n++)
+		score_domain_add(p->tree, part, n * cores, part->have - n * cores, &plan->cost[n - plan->least]);
+	return plan;
+}
+
+const struct score_plan *score_plan_make(const struct score_tree *t, unsigned part, const struct score_step *steps,
+					 struct score_arena *arena)
+{
+	struct planner p = { .tree = t, .arena = arena, .at = part };
+	struct ask ask = { .step = steps, .most = steps->count, .spare = UINT_MAX };
+
+	if (steps->cover == LEVEL_CORE && steps->count <= t->parts[part].have)
+		ask.spare = t->parts[part].have - steps->count;
+	return plan_part(&p, &ask);
+}
+
+const struct score_plan *score_plan_all(const struct score_tree *t, struct score_arena *arena)
+{
+	struct score_step all = { .cover = LEVEL_CORE, .count = t->have, .cores = 1 };
+	struct planner p = { .tree = t, .arena = arena };
+	struct ask ask = { .step = &all, .most = t->have, .spare = t->have };
+
+	return plan_part(&p, &ask);
+}
+
+const struct score_cost *score_plan_cost(const struct score_plan *plan, unsigned n)
+{
+	return n < plan->least || n > plan->most ? NULL : &plan->cost[n - plan->least];
+}
+
+static void run_mark(const struct score_tree *t, unsigned run, unsigned n, uint64_t *chosen)
+{
+	for (unsigned c = t->parts[run].first; n; c++) {
+		if (!core_is_in(t->free_cores, c))
+			continue;
+		chosen[c / 64] |= 1ull << c % 64;
+		n--;
+	}
+}
+
+void score_plan_mark(const struct score_tree *t, const struct score_plan *plan, unsigned n, uint64_t *chosen)
+{
+	struct score_cost cost;
+	unsigned split;
+
+	if (!n)
+		return;
+	if (!plan->first) {
+		run_mark(t, plan->run, n, chosen);
+	} else if (!plan->second) {
+		score_plan_mark(t, plan->first, plan->each, chosen);
+	} else {
+		split = best_split(plan->first, plan->second, n, &cost);
+		score_plan_mark(t, plan->first, split, chosen);
+		score_plan_mark(t, plan->second, n - split, chosen);
+	}
+}

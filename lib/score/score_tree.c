@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "score/score_kind.h"
+
+#include <string.h>
+
+#define LEVELS (BIT(LEVEL_CORE) - BIT(LEVEL_PACKAGE))
+#define COVERS (BIT(COVER_COUNT) - 1)
+
+/*
+ * What stands in for a level where a shape does not have it: the domains of another cover there, or, when these are
+ * larger, all that lacks it together. A core that no cover has yet stands for itself. In the order in which they depend
+ * on each other.
+ */
+static const struct {
+	unsigned cover, level, other;
+} covers[] = {
+	{ LEVEL_PACKAGE, LEVEL_PACKAGE, LEVEL_NODE },
+	{ LEVEL_DIE, LEVEL_DIE, LEVEL_PACKAGE },
+	{ LEVEL_NUMA, LEVEL_NUMA, LEVEL_DIE },
+	{ LEVEL_L2, LEVEL_L2, LEVEL_CORE },
+	{ LEVEL_L3, LEVEL_L3, LEVEL_L2 },
+	{ COVER_WITHIN_L3, LEVEL_L3, LEVEL_NUMA },
+	{ COVER_WITHIN_L2, LEVEL_L2, COVER_WITHIN_L3 },
+};
+
+#define ROWS (sizeof(covers) / sizeof(covers[0]))
+
+/* While a tree grows. Of each domain of the shape: */
+struct growth {
+	struct score_tree *tree;
+	struct sprout {
+		unsigned inside;	/* levels that lie in it */
+		unsigned around;	/* levels that count, of itself and of those around it */
+		unsigned within;	/* covers */
+		int part;
+	} *sprouts;
+	uint16_t *before;
+};
+
+uint16_t *score_count_before(const uint64_t *set, unsigned cores, struct score_arena *arena)
+{
+	uint16_t *before = score_arena_get(arena, (cores + 1) * sizeof(*before));
+	unsigned n = 0;
+
+	if (!before)
+		return NULL;
+	for (unsigned c = 0; c < cores; c++) {
+		before[c] = n;
+		n += core_is_in(set, c);
+	}
+	before[cores] = n;
+	return before;
+}
+
+static void levels_inside(struct growth *g)
+{
+	const struct shape *s = g->tree->shape;
+
+	memset(g->sprouts, 0, s->ndomains * sizeof(*g->sprouts));
+	for (size_t d = s->ndomains - 1; d > 0; d--)
+		g->sprouts[s->domains[d].parent].inside |= g->sprouts[d].inside | BIT(s->domains[d].level);
+	g->tree->levels = g->sprouts[0].inside & LEVELS;
+}
+
+/*
+ * The covers that a domain is of: it has the level, and nothing of the level in it; or it lacks the level, with all
+ * that is around it and in it, and is of the other cover or, as the outermost that lacks it, inside one of that.
+ */
+static unsigned covers_of(struct growth *g, size_t d)
+{
+	static const struct sprout none = { .inside = LEVELS };
+	const struct domain *at = &g->tree->shape->domains[d];
+	const struct sprout *parent = d ? &g->sprouts[at->parent] : &none;
+	struct sprout *s = &g->sprouts[d];
+	unsigned counts = d ? 0 : BIT(LEVEL_NODE), has = BIT(at->level) & ~s->inside, lacks, outermost;
+
+	s->around = parent->around | has;
+	lacks = LEVELS & ~(s->inside | s->around);
+	outermost = lacks & parent->inside;
+	for (size_t i = 0; i < ROWS; i++) {
+		unsigned level = covers[i].level, other = covers[i].other;
+		unsigned is = has >> level | (lacks >> level & counts >> other) |
+			(outermost >> level & parent->within >> other);
+
+		counts |= (is & 1) << covers[i].cover;
+	}
+	s->within = parent->within | counts;
+	return counts;
+}
+
+static struct score_part *part_add(struct growth *g, int domain)
+{
+	struct score_tree *t = g->tree;
+	struct score_part *part = &t->parts[t->nparts++];
+
+	*part = (struct score_part){ .next = t->nparts, .parent = domain < 0 ? -1 : g->sprouts[domain].part };
+	if (part->parent >= 0)
+		t->parts[part->parent].kids++;
+	return part;
+}
+
+static void domain_add(struct growth *g, size_t d)
+{
+	const struct domain *at = &g->tree->shape->domains[d];
+	unsigned counts = covers_of(g, d), have = g->before[at->first + at->cores] - g->before[at->first];
+	struct score_part *part;
+
+	if (!have)
+		return;
+	g->sprouts[d].part = g->tree->nparts;
+	part = part_add(g, at->parent);
+	part->first = at->first;
+	part->cores = at->cores;
+	part->have = have;
+	part->counts = counts;
+	part->within = g->sprouts[d].within;
+}
+
+/*
+ * Whatever holds just one core is counted as that core. Those that follow each other in a domain cost the same: they
+ * are a run.
+ */
+static void core_add(struct growth *g, unsigned core, int parent)
+{
+	struct score_tree *t = g->tree;
+	struct score_part *last = t->nparts ? &t->parts[t->nparts - 1] : NULL;
+
+	if (!core_is_in(t->free_cores, core))
+		return;
+	if (!last || last->kids || last->parent != g->sprouts[parent].part) {
+		last = part_add(g, parent);
+		last->first = core;
+		last->counts = COVERS & ~(parent < 0 ? 0 : g->sprouts[parent].within);
+		last->within = COVERS;
+	}
+	last->cores = core + 1 - last->first;
+	last->have++;
+}
+
+static void tree_grow(struct growth *g)
+{
+	const struct shape *s = g->tree->shape;
+	unsigned done = 0;	/* cores that are counted: what else is in them is not */
+
+	for (size_t d = 0; d < s->ndomains; d++) {
+		const struct domain *at = &s->domains[d];
+
+		if (at->first < done)
+			continue;
+		if (at->cores > 1) {
+			domain_add(g, d);
+			continue;
+		}
+		core_add(g, at->first, at->parent);
+		done = at->first + 1;
+	}
+}
+
+static void parts_link(struct score_tree *t)
+{
+	for (unsigned i = t->nparts; i-- > 1;) {
+		unsigned *next = &t->parts[t->parts[i].parent].next;
+
+		if (*next < t->parts[i].next)
+			*next = t->parts[i].next;
+	}
+}
+
+static unsigned cover_wanted(enum level level)
+{
+	switch (level) {
+	case LEVEL_PACKAGE:
+	case LEVEL_DIE:
+	case LEVEL_NUMA:
+		return level;
+	case LEVEL_L3:
+		return COVER_WITHIN_L3;
+	case LEVEL_L2:
+		return COVER_WITHIN_L2;
+	default:
+		return LEVEL_NODE;
+	}
+}
+
+int score_tree_init(struct score_tree *t, const struct shape *shape, const uint64_t *free_cores, unsigned task_cores,
+		    enum level level, struct score_arena *arena)
+{
+	struct growth g = { .tree = t };
+
+	*t = (struct score_tree){
+		.shape = shape, .free_cores = free_cores, .task_cores = task_cores ? task_cores : 1, .wanted = cover_wanted(level),
+		.parts = score_arena_get(arena, shape->ndomains * sizeof(*t->parts)),
+	};
+	g.sprouts = score_arena_get(arena, shape->ndomains * sizeof(*g.sprouts));
+	g.before = score_count_before(free_cores, shape->cores, arena);
+	if (!t->parts || !g.sprouts || !g.before)
+		return -1;
+	t->have = g.before[shape->cores];
+	levels_inside(&g);
+	tree_grow(&g);
+	parts_link(t);
+	return score_kinds_set(t, arena);
+}

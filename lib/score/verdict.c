@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "score/verdict.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "score/score_cost.h"
+
+#define MARK "topiary:"
+#define VERSION "topiary:1"
+#define END "end"
+#define CUT "..."
+#define BLANKS " \t\r\n\v\f"
+
+static const char *const outcomes[VERDICT_COUNT] = { [VERDICT_PLACED] = "placed", [VERDICT_LEFT] = "left", [VERDICT_WAITS] = "waits" };
+
+/* What is counted at several levels, and at which. */
+static const struct {
+	const char *name;
+	enum level first, last;
+} rows[SCORE_ROWS] = {
+	[SCORE_BEYOND] = { "beyond", LEVEL_NODE, LEVEL_NODE },
+	[SCORE_CUTS] = { "cuts", LEVEL_NUMA, LEVEL_L3 },
+	[SCORE_TOUCHED] = { "touched", LEVEL_PACKAGE, LEVEL_L2 },
+	[SCORE_OPEN] = { "open", LEVEL_PACKAGE, LEVEL_L2 },
+	[SCORE_BROKEN] = { "broken", LEVEL_PACKAGE, LEVEL_L2 },
+	[SCORE_LEFT] = { "left", LEVEL_NODE, LEVEL_L2 },
+};
+
+const char *outcome_name(enum outcome outcome)
+{
+	return outcome < VERDICT_COUNT ? outcomes[outcome] : "?";
+}
+
+const char *score_row_name(enum score_row row)
+{
+	return row < SCORE_ROWS ? rows[row].name : "?";
+}
+
+/*
+ * A word of the line, name=value. The writer appends the value, nothing where there is none to tell; the reader gives 0
+ * or -1.
+ */
+struct word {
+	const char *name;
+	void (*write)(const struct verdict *v, const struct word *w, struct buf *out);
+	int (*read)(struct verdict *v, const struct word *w, const char *value);
+	size_t at, size;	/* of the field */
+	char blank;		/* what stands for a blank in a text */
+	enum score_row row;
+};
+
+static int read_count(const char *text, unsigned max, unsigned *out, char **end)
+{
+	unsigned long n;
+
+	if (*text < '0' || *text > '9')
+		return -1;
+	errno = 0;
+	n = strtoul(text, end, 10);
+	if (errno || n > max)
+		return -1;
+	*out = n;
+	return 0;
+}
+
+static unsigned *number_at(const struct verdict *v, const struct word *w)
+{
+	return (unsigned *) ((char *) v + w->at);
+}
+
+static void write_number(const struct verdict *v, const struct word *w, struct buf *out)
+{
+	if (*number_at(v, w))
+		buf_printf(out, "%u", *number_at(v, w));
+}
+
+static int read_number(struct verdict *v, const struct word *w, const char *value)
+{
+	char *end;
+
+	return read_count(value, UINT32_MAX, number_at(v, w), &end) || *end ? -1 : 0;
+}
+
+static void write_tasks(const struct verdict *v, const struct word *w, struct buf *out)
+{
+	(void) w;
+	if (v->tasks)
+		buf_printf(out, "%ux%u", v->tasks, v->task_cores);
+}
+
+static int read_tasks(struct verdict *v, const struct word *w, const char *value)
+{
+	char *end;
+
+	(void) w;
+	if (read_count(value, UINT32_MAX, &v->tasks, &end) || *end != 'x')
+		return -1;
+	return read_count(end + 1, UINT32_MAX, &v->task_cores, &end) || *end ? -1 : 0;
+}
+
+static void write_fit(const struct verdict *v, const struct word *w, struct buf *out)
+{
+	(void) w;
+	buf_puts(out, fit_name(v->request.fit));
+}
+
+static void write_level(const struct verdict *v, const struct word *w, struct buf *out)
+{
+	(void) w;
+	if (v->request.level != LEVEL_NODE)
+		buf_puts(out, level_name(v->request.level));
+}
+
+static void write_path(const struct verdict *v, const struct word *w, struct buf *out)
+{
+	char text[VERDICT_TEXT];
+
+	(void) w;
+	request_path_text(&v->request.path, text, sizeof(text));
+	buf_puts(out, text);
+}
+
+/* These have the names of the options that say the same. */
+static int read_request(struct verdict *v, const struct word *w, const char *value)
+{
+	char option[32];
+
+	snprintf(option, sizeof(option), "topo-%s", w->name);
+	return request_set(&v->request, option, value, NULL);
+}
+
+static bool has_none(const struct score_cost *c, enum score_row row)
+{
+	for (enum level level = rows[row].first; level <= rows[row].last; level++)
+		if (score_count(c, row, level))
+			return false;
+	return true;
+}
+
+static void write_row(const struct verdict *v, const struct word *w, struct buf *out)
+{
+	if (has_none(&v->cost, w->row))
+		return;
+	for (enum level level = rows[w->row].first; level <= rows[w->row].last; level++)
+		buf_printf(out, "%s%u", level > rows[w->row].first ? "," : "", score_count(&v->cost, w->row, level));
+}
+
+static int read_row(struct verdict *v, const struct word *w, const char *value)
+{
+	for (enum level level = rows[w->row].first; level <= rows[w->row].last; level++) {
+		unsigned count;
+		char *end;
+
+		if (read_count(value, SCORE_MAX_CORES, &count, &end) ||
+		    *end != (level < rows[w->row].last ? ',' : '\0'))
+			return -1;
+		cost_set(&v->cost, w->row, level, count);
+		value = end + 1;
+	}
+	return 0;
+}
+
+static bool has_levels(enum score_row row)
+{
+	return row < SCORE_ROWS && rows[row].first < rows[row].last;
+}
+
+static void write_decided(const struct verdict *v, const struct word *w, struct buf *out)
+{
+	(void) w;
+	if (!*v->beside || v->decided_row < 0)
+		return;
+	buf_puts(out, score_row_name(v->decided_row));
+	if (has_levels(v->decided_row))
+		buf_printf(out, ":%s", level_name(v->decided_level));
+}
+
+static int read_decided(struct verdict *v, const struct word *w, const char *value)
+{
+	size_t len = strcspn(value, ":");
+	int row = 0, level = value[len] ? level_parse(value + len + 1) : LEVEL_NODE;
+
+	(void) w;
+	while (row < SCORE_ROWS && (strlen(rows[row].name) != len || memcmp(rows[row].name, value, len)))
+		row++;
+	if (row == SCORE_ROWS || has_levels(row) != (value[len] != '\0'))
+		return -1;
+	if (level < (int) rows[row].first || level > (int) rows[row].last)
+		return -1;
+	v->decided_row = row;
+	v->decided_level = level;
+	return 0;
+}
+
+static void write_text(const struct verdict *v, const struct word *w, struct buf *out)
+{
+	const char *text = (const char *) v + w->at;
+
+	for (size_t i = 0; i < w->size && text[i]; i++) {
+		bool fits = text[i] > ' ' && text[i] <= '~' && !strchr("\"'`\\|", text[i]);
+		char c = fits ? text[i] : text[i] == ' ' && w->blank ? w->blank : '?';
+
+		buf_add(out, &c, 1);
+	}
+}
+
+static int read_text(struct verdict *v, const struct word *w, const char *value)
+{
+	char *text = (char *) v + w->at;
+
+	if (strlen(value) >= w->size)
+		return -1;
+	strcpy(text, value);
+	for (; *text; text++) {
+		if (*text < ' ' || *text > '~')
+			return -1;
+		if (w->blank && *text == w->blank)
+			*text = ' ';
+	}
+	return 0;
+}
+
+/* As many nodes as there is room for. The line ends after them. */
+static void write_cores(const struct verdict *v, const struct word *w, struct buf *out)
+{
+	size_t max = VERDICT_TEXT - strlen(" " END), from = out->len;
+
+	write_text(v, w, out);
+	if (out->failed || out->len <= max)
+		return;
+	max -= max < strlen(CUT) ? max : strlen(CUT);
+	while (out->len > from && (out->len > max || out->data[out->len - 1] != w->blank))
+		out->len--;
+	buf_puts(out, CUT);
+}
+
+#define FIELD(field) .at = offsetof(struct verdict, field), .size = sizeof(((struct verdict *) NULL)->field)
+#define REQUEST(name, write) { name, write, read_request, .at = 0 }
+#define NUMBER(field) { #field, write_number, read_number, FIELD(field) }
+#define COUNTS(name, which) { name, write_row, read_row, .row = which }
+
+/* In the order in which they are written; the cores are last, for they take what room the others leave. */
+static const struct word words[] = {
+	REQUEST("fit", write_fit),
+	REQUEST("level", write_level),
+	REQUEST("request", write_path),
+	NUMBER(nodes),
+	{ "tasks", write_tasks, read_tasks, .at = 0 },
+	NUMBER(cores_per_node),
+	NUMBER(own_cores),
+	NUMBER(candidates),
+	NUMBER(room),
+	COUNTS("beyond", SCORE_BEYOND),
+	COUNTS("cuts", SCORE_CUTS),
+	COUNTS("touched", SCORE_TOUCHED),
+	COUNTS("open", SCORE_OPEN),
+	COUNTS("broken", SCORE_BROKEN),
+	COUNTS("left", SCORE_LEFT),
+	{ "beside", write_text, read_text, FIELD(beside) },
+	{ "decided", write_decided, read_decided, .at = 0 },
+	{ "reason", write_text, read_text, FIELD(reason), .blank = '_' },
+	{ "cores", write_cores, read_text, FIELD(cores), .blank = ';' },
+};
+
+#define WORDS (sizeof(words) / sizeof(words[0]))
+
+static void write_word(const struct verdict *v, const struct word *w, struct buf *line)
+{
+	size_t from = line->len, value;
+
+	buf_printf(line, " %s=", w->name);
+	value = line->len;
+	w->write(v, w, line);
+	if (line->failed || line->len > value)
+		return;
+	line->len = from;
+	line->data[from] = '\0';
+}
+
+void verdict_write(const struct verdict *v, struct buf *out)
+{
+	struct buf line = {0};
+
+	buf_printf(&line, VERSION " %s", outcome_name(v->outcome));
+	for (size_t i = 0; i < WORDS; i++)
+		write_word(v, &words[i], &line);
+	buf_puts(&line, " " END);
+	if (line.failed)
+		out->failed = true;
+	else
+		buf_add(out, line.data, line.len);
+	buf_free(&line);
+}
+
+static bool is_mark(const char *word, size_t len)
+{
+	return len > strlen(MARK) && !memcmp(word, MARK, strlen(MARK)) && isdigit((unsigned char) word[strlen(MARK)]);
+}
+
+/*
+ * Between its first two words and its end a line has nothing but name=value: so one that was cut off takes no word of
+ * others, nor another line, for its own. 0, 1 when there is none, -1 when there is but a part of one.
+ */
+static int find(const char *comment, size_t *start, size_t *len)
+{
+	const char *mark = NULL;
+	bool cut = false;
+	size_t n, nth = 0;
+
+	for (const char *at = comment ? comment : ""; *(at += strspn(at, BLANKS)); at += n, nth++) {
+		n = strcspn(at, BLANKS);
+		if (is_mark(at, n)) {
+			cut = true;
+			mark = at;
+			nth = 0;
+		} else if (mark && nth > 1 && n == strlen(END) && !memcmp(at, END, n)) {
+			*start = mark - comment;
+			*len = at + n - mark;
+			return 0;
+		} else if (nth > 1 && !memchr(at, '=', n)) {
+			mark = NULL;
+		}
+	}
+	return cut ? -1 : 1;
+}
+
+int verdict_find(const char *comment, size_t *start, size_t *len)
+{
+	return find(comment, start, len) ? 1 : 0;
+}
+
+static int read_outcome(struct verdict *v, const char *word, size_t len)
+{
+	for (int i = 0; i < VERDICT_COUNT; i++) {
+		if (strlen(outcomes[i]) != len || memcmp(outcomes[i], word, len))
+			continue;
+		v->outcome = i;
+		return 0;
+	}
+	return -1;
+}
+
+static const struct word *word_of(const char *text, size_t len)
+{
+	for (const struct word *w = words; w < words + WORDS; w++)
+		if (strlen(w->name) < len && text[strlen(w->name)] == '=' && !memcmp(text, w->name, strlen(w->name)))
+			return w;
+	return NULL;
+}
+
+static int read_word(struct verdict *v, const char *text, size_t len, unsigned *seen, struct err *e)
+{
+	const struct word *w = word_of(text, len);
+	char value[VERDICT_TEXT];
+
+	if (!w)
+		return 0;
+	if (*seen & 1u << (w - words))
+		return err_set(e, "'%s' is there twice", w->name);
+	*seen |= 1u << (w - words);
+	text += strlen(w->name) + 1;
+	len -= strlen(w->name) + 1;
+	if (len < sizeof(value)) {
+		memcpy(value, text, len);
+		value[len] = '\0';
+	}
+	return len >= sizeof(value) || w->read(v, w, value) ? err_set(e, "'%s' cannot be read", w->name) : 0;
+}
+
+/* The words of a line from the second on, without the end. */
+static int read_line(struct verdict *v, const char *at, const char *end, struct err *e)
+{
+	unsigned seen = 0;
+	size_t n;
+
+	for (unsigned nth = 1; (at += strspn(at, BLANKS)) < end; at += n, nth++) {
+		n = strcspn(at, BLANKS);
+		if (nth == 1 && read_outcome(v, at, n))
+			return err_set(e, "the outcome cannot be read");
+		if (nth > 1 && read_word(v, at, n, &seen, e))
+			return -1;
+	}
+	return 0;
+}
+
+int verdict_read(const char *comment, struct verdict *out, struct err *e)
+{
+	struct verdict v = { .decided_row = -1, .decided_level = -1 };
+	size_t start, len;
+	int rc = find(comment, &start, &len);
+
+	if (rc > 0)
+		return 1;
+	if (rc < 0)
+		return err_set(e, MARK " the line has no end");
+	if (strcspn(comment + start, BLANKS) != strlen(VERSION) || memcmp(comment + start, VERSION, strlen(VERSION)))
+		return err_set(e, MARK " the line is of a later version of Topiary");
+	if (read_line(&v, comment + start + strlen(VERSION), comment + start + len - strlen(END), e))
+		return err_within(e, VERSION);
+	*out = v;
+	return 0;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "shape/inventory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "shape/shape.h"
+#include "shape/snapshot.h"
+
+struct kind {
+	char name[SHAPE_NAME];
+	char *shape;
+};
+
+struct node {
+	struct host host;	/* first, as host_compare and hosts_fold want it; its name is ours */
+	const struct kind *kind;
+};
+
+struct inventory {
+	struct kind **kinds;
+	size_t nkinds;
+	struct node *nodes;
+	size_t nnodes, room;
+	struct hostlist_told told;
+};
+
+void shape_name(const char *shape, char out[static SHAPE_NAME])
+{
+	char hex[HASH_HEX];
+
+	hash_hex(shape, strlen(shape), hex);
+	snprintf(out, SHAPE_NAME, "s%.8s", hex);
+}
+
+struct inventory *inventory_new(void)
+{
+	return calloc(1, sizeof(struct inventory));
+}
+
+static void drop_nodes(struct inventory *v, size_t keep)
+{
+	while (v->nnodes > keep)
+		free((char *) v->nodes[--v->nnodes].host.name);
+}
+
+void inventory_free(struct inventory *v)
+{
+	if (!v)
+		return;
+	drop_nodes(v, 0);
+	for (size_t i = 0; i < v->nkinds; i++) {
+		free(v->kinds[i]->shape);
+		free(v->kinds[i]);
+	}
+	free(v->nodes);
+	free(v->kinds);
+	free(v);
+}
+
+static int shape_check(const char *text, struct err *e)
+{
+	struct shape *s = shape_parse(text, e);
+
+	shape_free(s);
+	return s ? 0 : -1;
+}
+
+static const struct kind *kind_add(struct inventory *v, const char *name, const char *shape, struct err *e)
+{
+	struct kind **bigger, *k;
+
+	if (shape_check(shape, e))
+		return NULL;
+	if (!(bigger = realloc(v->kinds, (v->nkinds + 1) * sizeof(*bigger))))
+		goto short_of_memory;
+	v->kinds = bigger;
+	if (!(k = calloc(1, sizeof(*k))) || !(k->shape = strdup(shape))) {
+		free(k);
+		goto short_of_memory;
+	}
+	memcpy(k->name, name, sizeof(k->name));
+	return v->kinds[v->nkinds++] = k;
+short_of_memory:
+	err_set(e, "out of memory");
+	return NULL;
+}
+
+static const struct kind *kind_of(struct inventory *v, const char *shape, struct err *e)
+{
+	char name[SHAPE_NAME];
+
+	for (size_t i = 0; i < v->nkinds; i++)
+		if (!strcmp(v->kinds[i]->shape, shape))
+			return v->kinds[i];
+	shape_name(shape, name);
+	/* Eight digits can collide. */
+	for (size_t i = 0; i < v->nkinds; i++)
+		if (!strcmp(v->kinds[i]->name, name)) {
+			err_set(e, "the hash of its shape, %s, collides with that of another shape", name);
+			return NULL;
+		}
+	return kind_add(v, name, shape, e);
+}
+
+struct adding {
+	struct inventory *inventory;
+	const struct kind *kind;
+	struct err *err;
+};
+
+static int node_add(const char *name, void *user)
+{
+	struct adding *a = user;
+	struct inventory *v = a->inventory;
+	struct node *bigger;
+	char *copy;
+
+	if (v->nnodes == v->room) {
+		size_t room = v->room ? 2 * v->room : 256;
+
+		if (!(bigger = realloc(v->nodes, room * sizeof(*bigger))))
+			return err_set(a->err, "%s: out of memory", name);
+		v->nodes = bigger;
+		v->room = room;
+	}
+	if (!(copy = strdup(name)))
+		return err_set(a->err, "%s: out of memory", name);
+	v->nodes[v->nnodes++] = (struct node){ host_of(copy), a->kind };
+	return 0;
+}
+
+int inventory_add(struct inventory *v, const char *nodes, const char *shape, struct err *e)
+{
+	struct adding adding = { v, kind_of(v, shape, e), e };
+	struct hostlist_told told = v->told;
+	size_t before = v->nnodes;
+
+	if (!adding.kind)
+		return err_within(e, "%.200s", nodes);
+	if (hostlist_expand_more(nodes, &told, node_add, &adding, e)) {
+		drop_nodes(v, before);
+		return -1;
+	}
+	v->told = told;
+	return 0;
+}
+
+static int by_kind(const void *a, const void *b)
+{
+	const struct node *x = a, *y = b;
+	int c = x->kind == y->kind ? 0 : strcmp(x->kind->name, y->kind->name);
+
+	return c ? c : host_compare(a, b);
+}
+
+/* Of nodes sorted by host the doubles go; the number that stays, or -1 when a node has two shapes. */
+static long unite(struct node *nodes, size_t n, struct err *e)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct node *last = kept ? &nodes[kept - 1] : NULL;
+
+		if (!last || host_compare(last, &nodes[i]))
+			nodes[kept++] = nodes[i];
+		else if (last->kind != nodes[i].kind)
+			return err_set(e, "node %s is listed in two shapes, %s and %s", last->host.name,
+				       last->kind->name, nodes[i].kind->name);
+	}
+	return kept;
+}
+
+static void write_kind(const struct node *nodes, size_t n, struct buf *out)
+{
+	struct buf hosts = {0};
+
+	hosts_fold(&nodes->host, n, sizeof(*nodes), &hosts);
+	out->failed |= hosts.failed;
+	if (!hosts.failed) {
+		snapshot_add_shape(out, nodes->kind->name, nodes->kind->shape);
+		snapshot_add_nodes(out, hosts.data, nodes->kind->name);
+	}
+	buf_free(&hosts);
+}
+
+static void write_kinds(const struct node *nodes, size_t n, struct buf *out)
+{
+	snapshot_start(out);
+	for (size_t first = 0, end; first < n; first = end) {
+		for (end = first + 1; end < n && nodes[end].kind == nodes[first].kind;)
+			end++;
+		write_kind(nodes + first, end - first, out);
+	}
+	snapshot_end(out);
+}
+
+int inventory_snapshot(const struct inventory *v, struct buf *out, struct err *e)
+{
+	struct node *nodes = malloc((v->nnodes + 1) * sizeof(*nodes));
+	struct buf b = {0};
+	long n = -1;
+
+	if (!nodes)
+		return err_set(e, "out of memory");
+	if (v->nnodes)
+		memcpy(nodes, v->nodes, v->nnodes * sizeof(*nodes));
+	qsort(nodes, v->nnodes, sizeof(*nodes), host_compare);
+	if ((n = unite(nodes, v->nnodes, e)) >= 0) {
+		qsort(nodes, n, sizeof(*nodes), by_kind);
+		write_kinds(nodes, n, &b);
+	}
+	free(nodes);
+	if (n >= 0 && !b.failed) {
+		*out = b;
+		return 0;
+	}
+	buf_free(&b);
+	return n < 0 ? -1 : err_set(e, "out of memory");
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SHAPE_INVENTORY_H
+#define TOPIARY_SHAPE_INVENTORY_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "shape/hostlist.h"
+
+/*
+ * Nodes gathered by shape, to be written as a snapshot (shape/snapshot.h). A shape's name is told by its text, so that
+ * it is the same in every snapshot.
+ */
+struct inventory;
+
+#define SHAPE_NAME 10	/* "s" and 8 digits, with the NUL */
+
+/* "s" and the first 8 hexadecimal digits of the SHA-256 of the text. */
+void shape_name(const char *shape, char out[static SHAPE_NAME]);
+
+/* NULL when memory is short. Free with inventory_free, which accepts NULL. */
+struct inventory *inventory_new(void);
+void inventory_free(struct inventory *v);
+
+/*
+ * Add nodes, a host list expression, with the text of their shape, which is checked. 0, or -1 with an error naming the
+ * nodes, and v as it was.
+ */
+int inventory_add(struct inventory *v, const char *nodes, const char *shape, struct err *e);
+
+/*
+ * Write the snapshot: shapes in the order of their names, each with its nodes sorted and without doubles. 0, or -1 with
+ * an error: memory is short, or a node, which it names, is in two shapes. The caller frees out.
+ */
+int inventory_snapshot(const struct inventory *v, struct buf *out, struct err *e);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "shape/level.h"
+
+#include <stddef.h>
+#include <strings.h>
+
+/* The first name of each level is the one we print; the others are what hwloc and Slurm call it. */
+static const struct {
+	const char *name;
+	enum level level;
+} names[] = {
+	{ "node", LEVEL_NODE }, { "machine", LEVEL_NODE },
+	{ "package", LEVEL_PACKAGE }, { "socket", LEVEL_PACKAGE }, { "pack", LEVEL_PACKAGE },
+	{ "die", LEVEL_DIE },
+	{ "numa", LEVEL_NUMA }, { "numanode", LEVEL_NUMA },
+	{ "l3", LEVEL_L3 }, { "l3cache", LEVEL_L3 },
+	{ "l2", LEVEL_L2 }, { "l2cache", LEVEL_L2 },
+	{ "core", LEVEL_CORE },
+};
+
+int level_parse(const char *name)
+{
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcasecmp(name, names[i].name))
+			return names[i].level;
+	return -1;
+}
+
+const char *level_name(enum level level)
+{
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].level == level)
+			return names[i].name;
+	return "?";
+}

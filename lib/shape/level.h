@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SHAPE_LEVEL_H
+#define TOPIARY_SHAPE_LEVEL_H
+
+/*
+ * The levels at which hardware is cut, from the whole node down to the core. A NUMA node counts as the cores that are
+ * local to it, wherever hwloc hangs it in its tree.
+ */
+enum level {
+	LEVEL_NODE,
+	LEVEL_PACKAGE,
+	LEVEL_DIE,
+	LEVEL_NUMA,
+	LEVEL_L3,
+	LEVEL_L2,
+	LEVEL_CORE,
+	LEVEL_COUNT,
+};
+
+/* The level of a name in any case ("l3", "L3Cache", "package", "socket", ...), or -1. */
+int level_parse(const char *name);
+
+/* "node", "package", "die", "numa", "l3", "l2", "core": a constant. */
+const char *level_name(enum level level);
+
+#endif

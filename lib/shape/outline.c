@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "shape/outline.h"
+
+#include <stdlib.h>
+
+#include "shape/runs.h"
+
+#define MAX_TIERS 64
+
+/* The objects from the root down to the one that is being told. */
+struct tier {
+	struct tier *home;		/* that which tells of this one's children: itself, or one around it */
+	struct tier *core;		/* the core it is, or is in */
+	bool bare;			/* no child of the tree yet */
+	struct buf memories;
+	struct runs children;
+};
+
+struct writer {
+	const struct tree *tree;
+	const struct tree_extent *extents;
+	const struct outline *how;
+	struct tier tiers[MAX_TIERS];
+	struct buf body;
+};
+
+static bool is_told(const struct writer *w, size_t object, const struct tier *up)
+{
+	if (!up || w->how->all)
+		return true;
+	return w->tree->objects[object].type->level && (!up->core || tree_object_is(w->tree, object, "PU"));
+}
+
+static void tier_enter(struct writer *w, size_t object, struct tier *t)
+{
+	struct tier *up = t == w->tiers ? NULL : t - 1;
+
+	t->home = is_told(w, object, up) ? t : up->home;
+	t->core = up && up->core ? up->core : tree_object_is(w->tree, object, "Core") ? t : NULL;
+	t->bare = true;
+	t->memories.len = 0;
+}
+
+static void memory_add(struct writer *w, size_t numa, struct tier *t)
+{
+	struct buf *out;
+
+	if (t->bare && !t->core)
+		t->home = t;
+	out = t->core ? &t->core->memories : &t->home->memories;
+	w->body.len = 0;
+	if (w->how->memory)
+		w->how->memory(w->tree, numa, &w->body);
+	if (w->body.len)
+		buf_printf(out, " [NUMANode(%s)]", w->body.data);
+	else
+		buf_puts(out, " [NUMANode]");
+}
+
+static void size_put(const struct tree_object *o, struct buf *out)
+{
+	unsigned long long size = tree_number(o, "cache_size", 0);
+
+	if (size)
+		buf_printf(out, "(size=%llu)", size);
+}
+
+static void pu_leave(struct writer *w, struct tier *t, struct tier *home)
+{
+	w->body.len = 0;
+	if (!t->core) {
+		buf_add(&w->body, t->memories.data, t->memories.len);
+		buf_puts(&w->body, " PU:1");
+	}
+	runs_add(&home->children, t->core ? "PU" : "Core", &w->body);
+}
+
+static void object_leave(struct writer *w, size_t object, struct tier *t, struct tier *home)
+{
+	const struct tree_object *o = &w->tree->objects[object];
+
+	w->body.len = 0;
+	if (w->how->all)
+		size_put(o, &w->body);
+	buf_add(&w->body, t->memories.data, t->memories.len);
+	runs_put(&t->children, &w->body);
+	runs_add(&home->children, o->type->name, &w->body);
+}
+
+static void tier_leave(struct writer *w, size_t object, struct tier *t)
+{
+	struct tier *home = t[-1].home;
+
+	if (t->home != t)
+		return;
+	if (tree_object_is(w->tree, object, "PU"))
+		pu_leave(w, t, home);
+	else if (t->children.type)
+		object_leave(w, object, t, home);
+	else
+		buf_add(&home->memories, t->memories.data, t->memories.len);
+}
+
+static void tell(struct writer *w, size_t object, struct tier *t)
+{
+	tier_enter(w, object, t);
+	for (size_t i = object + 1; i < w->extents[object].next;) {
+		enum xml_family family = w->tree->objects[i].type->family;
+
+		if (family == FAMILY_TREE) {
+			t->bare = false;
+			tell(w, i, t + 1);
+		} else if (tree_object_is(w->tree, i, "NUMANode")) {
+			memory_add(w, i, t);
+		}
+		/* NUMA nodes may be in memory-side caches. */
+		i = family == FAMILY_MEMORY ? i + 1 : w->extents[i].next;
+	}
+	if (t != w->tiers)
+		tier_leave(w, object, t);
+}
+
+int outline_append(const struct tree *t, const struct tree_extent *extents, const struct outline *how, struct buf *out)
+{
+	struct writer *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -1;
+	w->tree = t;
+	w->extents = extents;
+	w->how = how;
+	tell(w, 0, w->tiers);
+	buf_add(out, w->tiers[0].memories.data, w->tiers[0].memories.len);
+	runs_put(&w->tiers[0].children, out);
+	out->failed |= w->body.failed;
+	buf_free(&w->body);
+	for (size_t i = 0; i < MAX_TIERS; i++) {
+		out->failed |= w->tiers[i].memories.failed;
+		buf_free(&w->tiers[i].memories);
+		runs_free(&w->tiers[i].children);
+	}
+	free(w);
+	return out->failed ? -1 : 0;
+}

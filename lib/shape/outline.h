@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SHAPE_OUTLINE_H
+#define TOPIARY_SHAPE_OUTLINE_H
+
+#include "base/buf.h"
+#include "hwxml/extents.h"
+
+/*
+ * A tree as one line of text (shape/shape.h). Told are the levels of ours and whatever else carries memory, because a
+ * shape would have its memory in the wrong place without it; or all objects, and the sizes of the caches. A PU outside
+ * any core counts as a core of its own. An object without PU is not told, its memory is that of the object around.
+ * Within a core all memory is the core's. Beginning with a blank, the text is appended to out. 0, or -1 when memory is
+ * short.
+ */
+struct outline {
+	bool all;
+	/* The attributes of a NUMA node, appended to out without parentheses; NULL for none. */
+	void (*memory)(const struct tree *t, size_t numa, struct buf *out);
+};
+
+int outline_append(const struct tree *t, const struct tree_extent *extents, const struct outline *how, struct buf *out);
+
+#endif

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "shape/shape.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define MAX_THREADS 1024u
+#define NO_LEVEL (-1)		/* an object that groups nothing we cut at */
+#define OBJECT_WORK 16u
+#define MAX_WORK (64u << 20)
+
+/*
+ * The text is walked once for each object it stands for: `Type:N rest` reads `rest` N times. MAX_WORK bounds that, as
+ * the sum of the bytes read and OBJECT_WORK for each object.
+ */
+struct walk {
+	const char *text, *at;
+	struct shape *shape;
+	size_t room_domains, room_cores, room_devices;
+	int parent;		/* the domain we are in */
+	int depth;
+	bool in_core;
+	size_t work;
+	struct err *err;
+};
+
+static int branch(struct walk *w);
+static int memories(struct walk *w, bool *numa);
+
+static int wrong(struct walk *w, const char *what)
+{
+	return err_set(w->err, "%s at '%.24s' in shape '%.120s'", what, w->at, w->text);
+}
+
+static void skip_space(struct walk *w)
+{
+	while (isspace((unsigned char) *w->at))
+		w->at++;
+}
+
+static int grow(void **array, size_t *room, size_t used, size_t size)
+{
+	size_t more = *room ? *room * 2 : 64;
+	void *bigger;
+
+	if (used < *room)
+		return 0;
+	if (!(bigger = realloc(*array, more * size)))
+		return -1;
+	*array = bigger;
+	*room = more;
+	return 0;
+}
+
+static int domain_open(struct walk *w, enum level level)
+{
+	struct shape *s = w->shape;
+
+	if (grow((void **) &s->domains, &w->room_domains, s->ndomains, sizeof(*s->domains)))
+		return wrong(w, "out of memory");
+	s->domains[s->ndomains] = (struct domain){ .level = level, .first = s->cores, .parent = w->parent };
+	w->parent = s->ndomains++;
+	return 0;
+}
+
+static void domain_close(struct walk *w)
+{
+	struct domain *d = &w->shape->domains[w->parent];
+
+	d->cores = w->shape->cores - d->first;
+	w->parent = d->parent;
+}
+
+static int core_add(struct walk *w, unsigned threads)
+{
+	struct shape *s = w->shape;
+
+	if (s->cores == SHAPE_MAX_CORES)
+		return wrong(w, "too many cores");
+	if (grow((void **) &s->threads, &w->room_cores, s->cores, sizeof(*s->threads)))
+		return wrong(w, "out of memory");
+	s->threads[s->cores++] = threads;
+	s->pus += threads;
+	return 0;
+}
+
+/* A core's own memory is a domain around it: within a core we cut at nothing. */
+static int core_walk(struct walk *w)
+{
+	unsigned core = w->shape->cores;
+	bool numa = false;
+
+	if (w->in_core)
+		return wrong(w, "core inside a core");
+	if (memories(w, &numa) || domain_open(w, LEVEL_CORE) || core_add(w, 0))
+		return -1;
+	w->in_core = true;
+	if (branch(w))
+		return -1;
+	w->in_core = false;
+	if (!w->shape->threads[core]) {
+		w->shape->threads[core] = 1;
+		w->shape->pus++;
+	}
+	domain_close(w);
+	if (numa)
+		domain_close(w);
+	return 0;
+}
+
+/* A PU outside any core is one by itself, as hwloc sees machines that do not tell of cores. */
+static int pu_walk(struct walk *w, unsigned count)
+{
+	struct shape *s = w->shape;
+
+	if (w->in_core) {
+		if (count > MAX_THREADS - s->threads[s->cores - 1])
+			return wrong(w, "too many PUs in a core");
+		s->threads[s->cores - 1] += count;
+		s->pus += count;
+		return 0;
+	}
+	while (count--) {
+		if (domain_open(w, LEVEL_CORE) || core_add(w, 1))
+			return -1;
+		domain_close(w);
+	}
+	return 0;
+}
+
+static int object_walk(struct walk *w, int level, unsigned long long memory)
+{
+	if (level == LEVEL_CORE)
+		return core_walk(w);
+	if (level == NO_LEVEL || w->in_core)
+		return branch(w);
+	if (domain_open(w, level))
+		return -1;
+	w->shape->domains[w->parent].memory = level == LEVEL_NUMA ? memory : 0;
+	if (branch(w))
+		return -1;
+	domain_close(w);
+	return 0;
+}
+
+/* The units of hwloc 2.9 (hwloc/topology-synthetic.c), which reads them in any case. */
+static const struct {
+	const char *name;
+	unsigned long long bytes;
+} units[] = {
+	{ "", 1 },
+	{ "kB", 1000ull }, { "MB", 1000000ull }, { "GB", 1000000000ull }, { "TB", 1000000000000ull },
+	{ "KiB", 1ull << 10 }, { "MiB", 1ull << 20 }, { "GiB", 1ull << 30 }, { "TiB", 1ull << 40 },
+};
+
+static int read_size(struct walk *w, const char *text, unsigned long long *bytes)
+{
+	char *unit;
+	unsigned long long n;
+
+	errno = 0;
+	n = strtoull(text, &unit, 10);
+	if (!isdigit((unsigned char) *text) || errno)
+		return wrong(w, "expected a memory size");
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		size_t len = strlen(units[i].name);
+
+		if (strcspn(unit, " )") == len && !strncasecmp(unit, units[i].name, len))
+			return __builtin_mul_overflow(n, units[i].bytes, bytes) ?
+			       wrong(w, "memory size out of range") : 0;
+	}
+	return wrong(w, "expected a memory unit");
+}
+
+/* (name=value name=value), of which only memory is ours to know; *memory stays 0 without it. */
+static int attributes(struct walk *w, unsigned long long *memory)
+{
+	static const char key[] = "memory=";
+	const char *end = w->at + strcspn(w->at, ")");
+
+	*memory = 0;
+	if (*w->at != '(')
+		return 0;
+	if (!*end)
+		return wrong(w, "missing ')' after attributes");
+	do {
+		w->at++;
+		if (!strncasecmp(w->at, key, strlen(key)) && read_size(w, w->at + strlen(key), memory))
+			return -1;
+		w->at += strcspn(w->at, " )");
+	} while (w->at < end);
+	w->at++;
+	return 0;
+}
+
+static int read_type(struct walk *w, char *type, size_t size)
+{
+	size_t n = 0;
+
+	while (isalnum((unsigned char) w->at[n]))
+		n++;
+	if (!n || n >= size)
+		return wrong(w, "missing object type");
+	memcpy(type, w->at, n);
+	type[n] = '\0';
+	w->at += n;
+	return 0;
+}
+
+static int type_level(const char *type)
+{
+	int level = level_parse(type);
+
+	return level == LEVEL_NODE ? NO_LEVEL : level;
+}
+
+/* Type:N[(attributes)], and for each of the N objects all that follows. */
+static int element(struct walk *w)
+{
+	unsigned long long memory;
+	unsigned long count;
+	const char *rest;
+	char type[24], *end;
+
+	if (read_type(w, type, sizeof(type)))
+		return -1;
+	if (*w->at != ':' || !isdigit((unsigned char) w->at[1]))
+		return wrong(w, "missing count");
+	count = strtoul(w->at + 1, &end, 10);
+	if (count < 1 || count > SHAPE_MAX_CORES)
+		return wrong(w, "count out of range");
+	w->at = end;
+	if (attributes(w, &memory))
+		return -1;
+	if (!strcasecmp(type, "PU"))
+		return pu_walk(w, count);
+	for (rest = w->at; count; count--) {
+		w->at = rest;
+		if (object_walk(w, type_level(type), memory))
+			return -1;
+		w->work += OBJECT_WORK + (w->at - rest);
+		if (w->work > MAX_WORK)
+			return wrong(w, "too many objects");
+	}
+	return 0;
+}
+
+/* The domain of the NUMA nodes that hang on the object we are in: one for all, because their cores are the same. */
+static int numa_add(struct walk *w, unsigned long long bytes, bool *numa)
+{
+	unsigned long long *memory;
+
+	if (w->in_core)
+		return 0;
+	if (!*numa && domain_open(w, LEVEL_NUMA))
+		return -1;
+	*numa = true;
+	memory = &w->shape->domains[w->parent].memory;
+	return __builtin_add_overflow(*memory, bytes, memory) ? wrong(w, "memory size out of range") : 0;
+}
+
+/* [NUMANode(attributes)], any number of them; *numa tells whether a domain is open for them. */
+static int memories(struct walk *w, bool *numa)
+{
+	unsigned long long bytes;
+	char type[24];
+
+	for (skip_space(w); *w->at == '['; skip_space(w)) {
+		w->at++;
+		if (read_type(w, type, sizeof(type)) || attributes(w, &bytes))
+			return -1;
+		skip_space(w);
+		if (*w->at != ']')
+			return wrong(w, "missing ']' after memory");
+		w->at++;
+		if (type_level(type) == LEVEL_NUMA && numa_add(w, bytes, numa))
+			return -1;
+	}
+	return 0;
+}
+
+static int braces(struct walk *w)
+{
+	do {
+		w->at++;
+		if (branch(w))
+			return -1;
+	} while (*w->at == '|');
+	if (*w->at != '}')
+		return wrong(w, "missing '}'");
+	w->at++;
+	return 0;
+}
+
+static bool branch_ends(struct walk *w)
+{
+	skip_space(w);
+	return !*w->at || strchr("|}+", *w->at);
+}
+
+/* All that is below one object: its memory, then its children. */
+static int branch(struct walk *w)
+{
+	unsigned cores = w->shape->cores;
+	bool numa = false;
+
+	if (++w->depth > SHAPE_MAX_DEPTH)
+		return wrong(w, "nested too deeply");
+	if (memories(w, &numa))
+		return -1;
+	if (*w->at == '{') {
+		if (braces(w))
+			return -1;
+	} else if (!branch_ends(w) && element(w)) {
+		return -1;
+	}
+	if (!branch_ends(w))
+		return wrong(w, "unexpected text");
+	if (!w->in_core && w->shape->cores == cores)
+		return wrong(w, "no core");
+	if (numa)
+		domain_close(w);
+	w->depth--;
+	return 0;
+}
+
+/* TYPE@FIRST-LAST or TYPE@CORE */
+static int device(struct walk *w)
+{
+	struct shape *s = w->shape;
+	unsigned long first, last;
+	struct device d;
+	char *end;
+
+	if (read_type(w, d.type, sizeof(d.type)))
+		return -1;
+	if (*w->at != '@' || !isdigit((unsigned char) w->at[1]))
+		return wrong(w, "missing core list of a device");
+	first = last = strtoul(w->at + 1, &end, 10);
+	if (*end == '-' && isdigit((unsigned char) end[1]))
+		last = strtoul(end + 1, &end, 10);
+	if (first > last || last >= s->cores)
+		return wrong(w, "core of a device out of range");
+	w->at = end;
+	if (*end && !isspace((unsigned char) *end))
+		return wrong(w, "unexpected text after a device");
+	if (s->ndevices == SHAPE_MAX_DEVICES)
+		return wrong(w, "too many devices");
+	if (grow((void **) &s->devices, &w->room_devices, s->ndevices, sizeof(*s->devices)))
+		return wrong(w, "out of memory");
+	d.first = first;
+	d.cores = last - first + 1;
+	s->devices[s->ndevices++] = d;
+	return 0;
+}
+
+static int devices(struct walk *w)
+{
+	if (*w->at != '+')
+		return 0;
+	w->at++;
+	skip_space(w);
+	do {
+		if (device(w))
+			return -1;
+		skip_space(w);
+	} while (*w->at);
+	return 0;
+}
+
+/* Shapes are kept for long, and by the thousand. */
+static void fit(void **array, size_t used, size_t size)
+{
+	void *smaller = used ? realloc(*array, used * size) : NULL;
+
+	if (smaller)
+		*array = smaller;
+}
+
+struct shape *shape_parse(const char *text, struct err *e)
+{
+	struct shape *s = calloc(1, sizeof(*s));
+	struct walk w = { .text = text, .at = text, .shape = s, .parent = -1, .err = e };
+
+	if (!s || !(s->text = strdup(text))) {
+		err_set(e, "out of memory");
+		goto error;
+	}
+	if (domain_open(&w, LEVEL_NODE) || branch(&w))
+		goto error;
+	domain_close(&w);
+	if (devices(&w))
+		goto error;
+	if (*w.at) {
+		wrong(&w, "unexpected text");
+		goto error;
+	}
+	fit((void **) &s->threads, s->cores, sizeof(*s->threads));
+	fit((void **) &s->domains, s->ndomains, sizeof(*s->domains));
+	fit((void **) &s->devices, s->ndevices, sizeof(*s->devices));
+	return s;
+error:
+	shape_free(s);
+	return NULL;
+}
+
+void shape_free(struct shape *s)
+{
+	if (!s)
+		return;
+	free(s->text);
+	free(s->threads);
+	free(s->domains);
+	free(s->devices);
+	free(s);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SHAPE_SHAPE_H
+#define TOPIARY_SHAPE_SHAPE_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+#include "shape/level.h"
+
+/*
+ * The shape of a node: what its hardware is, apart from serial numbers and addresses. Nodes bought together have one
+ * shape.
+ *
+ * It is written as hwloc's synthetic string (hwloc manual, "Synthetic topologies") wherever that can say it:
+ *	Package:2 [NUMANode] L3Cache:4 L2Cache:8 Core:1 PU:2
+ * Each element multiplies: Type:N is N objects of that type under each object of the element before. [NUMANode] hangs
+ * memory there. Where the children of an object differ, which hwloc's syntax cannot say, ours lists them in logical
+ * order in braces, in runs of equal ones; this is the only addition:
+ *	{ Package:1 Core:8 PU:2 | Package:1 Core:4 PU:2 }
+ * Types that are no level of ours (Group, L1Cache) are allowed and group nothing. Every core holds at least one PU;
+ * cores are numbered from 0 in that order, which is hwloc's logical order.
+ *
+ * What allocation needs besides is optional: of the attributes in parentheses, memory=N of a NUMA node is read, N with
+ * hwloc's units (kB is 1000 bytes, KiB 1024, and so on to TB and TiB), and the others are read over; after the tree,
+ * devices stand with the cores that they are near to:
+ *	Package:2 [NUMANode(memory=64GiB)] Core:16 PU:2 + GPU@0-15 GPU@16-31 NIC@3
+ * topiary-shape(7) is the reference for users.
+ *
+ * No Slurm, hwloc or XML in here: slurmctld reads shapes.
+ */
+struct domain {
+	enum level level;
+	unsigned first, cores;	/* the cores first .. first+cores-1 */
+	int parent;		/* index of the domain around it, -1 for the node */
+	unsigned long long memory;	/* bytes, of all NUMA nodes that have these cores; 0 where the text does not tell */
+};
+
+struct device {
+	char type[8];		/* "GPU", "NIC" */
+	unsigned first, cores;	/* near the cores first .. first+cores-1 */
+};
+
+struct shape {
+	char *text;		/* as it was given */
+	unsigned cores, pus;
+	unsigned *threads;	/* PUs of each core: threads[cores] */
+	struct domain *domains;	/* in preorder, the node first: a domain comes after the one around it; cores themselves are in */
+	size_t ndomains;
+	struct device *devices;	/* in the order of the text */
+	size_t ndevices;
+};
+
+#define SHAPE_MAX_CORES 65536u
+#define SHAPE_MAX_DEVICES 4096u
+#define SHAPE_MAX_DEPTH 32
+
+/* Read a shape; NULL with an error that shows the place in the text. Free with shape_free, which accepts NULL. */
+struct shape *shape_parse(const char *text, struct err *e);
+void shape_free(struct shape *s);
+
+#endif

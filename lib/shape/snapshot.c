@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "shape/snapshot.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/string_map.h"
+
+#define MAGIC "topiary-snapshot 1"
+#define CHECKED_END "end sha256="
+
+struct reader {
+	const char *start;		/* of the whole text */
+	const char *name;
+	unsigned line;
+	struct snapshot *snapshot;
+	struct string_map names;		/* of the shapes, numbered as they are */
+	size_t domains;			/* of all shapes */
+	struct err *err;
+	bool sealed, ended;
+};
+
+/* One line: the words that are left of a copy, and where it stands in the text. */
+struct line {
+	char *rest;
+	const char *at;
+	size_t len;
+};
+
+static int wrong(struct reader *r, const char *what)
+{
+	return err_set(r->err, "%s:%u: %s", r->name, r->line, what);
+}
+
+static char *next_word(struct line *l)
+{
+	char *word = l->rest + strspn(l->rest, " \t");
+	char *end = word + strcspn(word, " \t");
+
+	l->rest = *end ? end + 1 : end;
+	*end = '\0';
+	return *word ? word : NULL;
+}
+
+/* Room for one more of count things, grown at powers of two; NULL when memory is short, with the old as it was. */
+static void *more(void *array, size_t count, size_t size)
+{
+	return count & (count - 1) ? array : realloc(array, (count ? 2 * count : 1) * size);
+}
+
+static int read_sealed(struct reader *r, struct line *l)
+{
+	if (next_word(l))
+		return wrong(r, "unexpected text after 'sealed'");
+	r->sealed = true;
+	return 0;
+}
+
+static int shape_add(struct reader *r, const char *name, const char *text)
+{
+	struct snapshot_shape *s = &r->snapshot->shapes[r->snapshot->nshapes];
+
+	if (!(s->shape = shape_parse(text, r->err)))
+		return err_within(r->err, "%s:%u", r->name, r->line);
+	if (!(s->name = strdup(name))) {
+		shape_free(s->shape);
+		return wrong(r, "out of memory");
+	}
+	r->snapshot->nshapes++;
+	r->domains += s->shape->ndomains;
+	return r->domains > SNAPSHOT_MAX_DOMAINS ? wrong(r, "the shapes together are too large") : 0;
+}
+
+static int read_shape(struct reader *r, struct line *l)
+{
+	struct snapshot *s = r->snapshot;
+	struct snapshot_shape *bigger = more(s->shapes, s->nshapes, sizeof(*bigger));
+	char *name = next_word(l);
+	size_t number;
+
+	if (!bigger)
+		return wrong(r, "out of memory");
+	s->shapes = bigger;
+	if (!name)
+		return wrong(r, "missing shape name");
+	number = string_map_add(&r->names, name);
+	if (number == STRING_MAP_NONE)
+		return wrong(r, "out of memory");
+	if (number < s->nshapes)
+		return wrong(r, "duplicate shape name");
+	return shape_add(r, name, l->rest + strspn(l->rest, " \t"));
+}
+
+static int read_nodes(struct reader *r, struct line *l)
+{
+	struct snapshot *s = r->snapshot;
+	struct snapshot_nodes *bigger = more(s->nodes, s->nnodes, sizeof(*bigger));
+	char *hosts = next_word(l), *name = next_word(l);
+	size_t number;
+
+	if (!bigger)
+		return wrong(r, "out of memory");
+	s->nodes = bigger;
+	if (!name || next_word(l))
+		return wrong(r, "expected 'nodes HOSTS SHAPE'");
+	number = string_map_find(&r->names, name);
+	if (number == STRING_MAP_NONE)
+		return wrong(r, "undefined shape");
+	if (!(hosts = strdup(hosts)))
+		return wrong(r, "out of memory");
+	s->nodes[s->nnodes++] = (struct snapshot_nodes){ .hosts = hosts, .shape = s->shapes[number].shape };
+	return 0;
+}
+
+/* A checksum is wanted byte for byte as we write it: nothing then can be changed unseen, not even a blank before it. */
+static int read_end(struct reader *r, struct line *l)
+{
+	char want[sizeof(CHECKED_END) + HASH_HEX] = CHECKED_END;
+
+	r->ended = true;
+	if (!next_word(l))
+		return r->sealed ? wrong(r, "missing checksum") : 0;
+	hash_hex(r->start, l->at - r->start, want + strlen(CHECKED_END));
+	if (l->len != strlen(want) || memcmp(l->at, want, l->len))
+		return wrong(r, "checksum does not match the lines above");
+	r->snapshot->sealed = true;
+	return 0;
+}
+
+static const struct {
+	const char *word;
+	int (*read)(struct reader *r, struct line *l);
+} statements[] = {
+	{ "sealed", read_sealed },
+	{ "shape", read_shape },
+	{ "nodes", read_nodes },
+	{ "end", read_end },
+};
+
+static int read_line(struct reader *r, struct line *l)
+{
+	const char *word;
+
+	if (r->line == 1)
+		return strcmp(l->rest, MAGIC) ? wrong(r, "not a snapshot: expected '" MAGIC "'") : 0;
+	word = next_word(l);
+	if (r->snapshot->sealed)
+		return wrong(r, "unexpected text after the checksum");
+	if (!word || *word == '#')
+		return 0;
+	if (r->ended)
+		return wrong(r, "unexpected text after the end");
+	for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); i++)
+		if (!strcmp(word, statements[i].word))
+			return statements[i].read(r, l);
+	return wrong(r, "expected 'shape', 'nodes' or 'end'");
+}
+
+static int read_lines(struct reader *r, const char *text, size_t len)
+{
+	const char *end = text + len, *stop;
+
+	for (const char *at = text; at < end; at = stop + 1) {
+		struct line l;
+		char *copy;
+		int rc;
+
+		r->line++;
+		if (!(stop = memchr(at, '\n', end - at)))
+			return wrong(r, "truncated: no newline at the end");
+		if (!(copy = strndup(at, stop - at)))
+			return wrong(r, "out of memory");
+		l = (struct line){ .rest = copy, .at = at, .len = stop - at };
+		rc = read_line(r, &l);
+		free(copy);
+		if (rc)
+			return -1;
+	}
+	return r->ended ? 0 : wrong(r, "truncated: no 'end' line");
+}
+
+struct snapshot *snapshot_parse(const char *text, size_t len, const char *name, struct err *e)
+{
+	struct snapshot *s = calloc(1, sizeof(*s));
+	struct reader r = { .start = text, .name = name, .snapshot = s, .err = e };
+	int rc;
+
+	if (!s)
+		rc = err_set(e, "%s: out of memory", name);
+	else if (len && memchr(text, '\0', len))
+		rc = err_set(e, "%s: not a text file: contains a NUL byte", name);
+	else
+		rc = read_lines(&r, text, len);
+	string_map_free(&r.names);
+	if (rc == 0)
+		return s;
+	snapshot_free(s);
+	return NULL;
+}
+
+void snapshot_free(struct snapshot *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->nnodes; i++)
+		free(s->nodes[i].hosts);
+	for (size_t i = 0; i < s->nshapes; i++) {
+		free(s->shapes[i].name);
+		shape_free(s->shapes[i].shape);
+	}
+	free(s->nodes);
+	free(s->shapes);
+	free(s);
+}
+
+void snapshot_start(struct buf *out)
+{
+	buf_puts(out, MAGIC "\nsealed\n");
+}
+
+void snapshot_add_shape(struct buf *out, const char *name, const char *shape)
+{
+	buf_printf(out, "shape %s %s\n", name, shape);
+}
+
+void snapshot_add_nodes(struct buf *out, const char *hosts, const char *name)
+{
+	buf_printf(out, "nodes %s %s\n", hosts, name);
+}
+
+void snapshot_end(struct buf *out)
+{
+	char hex[HASH_HEX];
+
+	hash_hex(out->data ? out->data : "", out->len, hex);
+	buf_printf(out, CHECKED_END "%s\n", hex);
+}

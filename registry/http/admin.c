@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "admin.h"
+
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "peer.h"
+
+#define CLOCKS_APART 300	/* seconds; munge detects a replay for as long */
+
+/* By name or number. */
+static bool is_user(struct call *c, const char *user)
+{
+	char space[4096], *end;
+	struct passwd pw, *found = NULL;
+	unsigned long uid = strtoul(user, &end, 10);
+
+	if (!*end)
+		return uid == c->signer;
+	return getpwnam_r(user, &pw, space, sizeof(space), &found) == 0 && found && pw.pw_uid == c->signer;
+}
+
+/* Does the predicate hold for a word of the list, separated by commas and blanks? */
+static bool list_any(struct call *c, const char *list, bool (*is)(struct call *, const char *))
+{
+	char word[256];
+
+	for (size_t len; *(list += strspn(list, ", \t")); list += len) {
+		len = strcspn(list, ", \t");
+		if (len >= sizeof(word))
+			continue;
+		memcpy(word, list, len);
+		word[len] = '\0';
+		if (is(c, word))
+			return true;
+	}
+	return false;
+}
+
+/* A refused attempt may be an attack, so it is logged, too. */
+static int refuse(struct call *c, const char *why, const char *what)
+{
+	log_warning("%s: uid %u %s may not %s", c->node, (unsigned) c->signer, why, what);
+	return call_fail(c, 403, "%s: uid %u %s may not %s", c->node, (unsigned) c->signer, why, what);
+}
+
+static bool is_admin(struct call *c)
+{
+	return c->signer == geteuid() || list_any(c, c->service->settings.admins, is_user);
+}
+
+static bool is_admin_host(struct call *c)
+{
+	return peer_is_here(c) || list_any(c, c->service->settings.admin_hosts, peer_is_host);
+}
+
+bool admin_check(struct call *c)
+{
+	return is_admin(c) && is_admin_host(c);
+}
+
+int admin_admit(struct call *c, const char *what)
+{
+	double apart;
+
+	if (call_check_credential(c))
+		return -1;
+	if (!is_admin(c))
+		return refuse(c, "is not one of Admins and", what);
+	if (!is_admin_host(c))
+		return refuse(c, "is on a host that is not one of AdminHosts and", what);
+	if (strcmp(c->claim.node, c->node))
+		return call_fail(c, 403, "%s: the credential was signed for node %s", c->node, c->claim.node);
+	apart = c->claim.seq / 1e9 - time(NULL);
+	if (apart > CLOCKS_APART || apart < -CLOCKS_APART)
+		return call_fail(c, 403, "%s: the credential's time differs from the registry's by more than 5"
+					 " minutes; synchronize the clocks", c->node);
+	return 0;
+}

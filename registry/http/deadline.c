@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "deadline.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include "base/clock.h"
+#include "peer.h"
+
+struct source {
+	LIST_ENTRY(source) link;
+	struct in6_addr address;
+	unsigned n, held;	/* connections not shut down; all open ones, which keep this entry */
+};
+
+struct deadline {
+	LIST_ENTRY(deadline) link;
+	struct source *source;
+	int fd;
+	bool shut, keep;
+	double since, until;	/* in clock_now; until 0: not waiting for the client */
+};
+
+struct deadlines {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	bool stop;
+	unsigned n;		/* connections not shut down */
+	LIST_HEAD(, deadline) all;
+	LIST_HEAD(, source) sources;
+};
+
+static void shut(struct deadlines *d, struct deadline *one)
+{
+	shutdown(one->fd, SHUT_RDWR);
+	one->shut = true;
+	one->source->n--;
+	d->n--;
+}
+
+static void shut_expired(struct deadlines *d)
+{
+	struct deadline *one;
+	double t = clock_now();
+
+	LIST_FOREACH(one, &d->all, link) {
+		if (one->until && one->until <= t && !one->shut)
+			shut(d, one);
+	}
+}
+
+static void *deadline_thread(void *user)
+{
+	struct deadlines *d = user;
+
+	pthread_mutex_lock(&d->lock);
+	while (!d->stop) {
+		shut_expired(d);
+		clock_wait(&d->wake, &d->lock, clock_now() + 1);
+	}
+	pthread_mutex_unlock(&d->lock);
+	return NULL;
+}
+
+struct deadlines *deadlines_start(struct err *e)
+{
+	struct deadlines *d = calloc(1, sizeof(*d));
+
+	if (!d) {
+		err_set(e, "out of memory");
+		return NULL;
+	}
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->wake, NULL);
+	LIST_INIT(&d->all);
+	LIST_INIT(&d->sources);
+	if (pthread_create(&d->thread, NULL, deadline_thread, d)) {
+		err_set(e, "cannot create a thread for deadlines");
+		free(d);
+		return NULL;
+	}
+	return d;
+}
+
+void deadlines_stop(struct deadlines *d)
+{
+	if (!d)
+		return;
+	pthread_mutex_lock(&d->lock);
+	d->stop = true;
+	pthread_cond_signal(&d->wake);
+	pthread_mutex_unlock(&d->lock);
+	pthread_join(d->thread, NULL);
+	free(d);
+}
+
+static struct source *source_of(struct deadlines *d, const struct in6_addr *address)
+{
+	struct source *s;
+
+	LIST_FOREACH(s, &d->sources, link)
+		if (IN6_ARE_ADDR_EQUAL(&s->address, address))
+			return s;
+	if ((s = calloc(1, sizeof(*s)))) {
+		s->address = *address;
+		LIST_INSERT_HEAD(&d->sources, s, link);
+	}
+	return s;
+}
+
+static struct source *largest(struct deadlines *d)
+{
+	struct source *most = NULL, *s;
+
+	LIST_FOREACH(s, &d->sources, link)
+		if (!most || s->n > most->n)
+			most = s;
+	return most;
+}
+
+static struct deadline *longest_waiting(struct deadlines *d, const struct source *s)
+{
+	struct deadline *found = NULL, *one;
+
+	LIST_FOREACH(one, &d->all, link)
+		if (one->source == s && one->until && !one->shut && !one->keep &&
+		    (!found || one->since <= found->since))
+			found = one;
+	return found;
+}
+
+/* For a new connection. When its source has too many and none of them waits, the new one is shut down. */
+static void make_room(struct deadlines *d, struct deadline *come)
+{
+	bool too_many = come->source->n > SOURCE_CONNECTIONS;
+	struct source *from = too_many ? come->source : d->n > CONNECTIONS ? largest(d) : NULL;
+	struct deadline *victim = from && from->n > FAIR_CONNECTIONS ? longest_waiting(d, from) : NULL;
+
+	if (victim)
+		shut(d, victim);
+}
+
+struct deadline *deadline_add(struct deadlines *d, int fd, const struct sockaddr *peer, unsigned seconds)
+{
+	const struct in6_addr address = peer_source(peer);
+	struct deadline *one = calloc(1, sizeof(*one));
+
+	if (!one)
+		return NULL;
+	one->fd = fd;
+	one->since = clock_now();
+	one->until = one->since + seconds;
+	pthread_mutex_lock(&d->lock);
+	if ((one->source = source_of(d, &address))) {
+		one->source->n++;
+		one->source->held++;
+		d->n++;
+		LIST_INSERT_HEAD(&d->all, one, link);
+		make_room(d, one);
+	} else {
+		free(one);
+		one = NULL;
+	}
+	pthread_mutex_unlock(&d->lock);
+	return one;
+}
+
+unsigned deadlines_count(struct deadlines *d)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&d->lock);
+	n = d->n;
+	pthread_mutex_unlock(&d->lock);
+	return n;
+}
+
+void deadline_set(struct deadlines *d, struct deadline *one, unsigned seconds)
+{
+	if (!one)
+		return;
+	pthread_mutex_lock(&d->lock);
+	one->since = clock_now();
+	one->until = seconds ? one->since + seconds : 0;
+	pthread_mutex_unlock(&d->lock);
+}
+
+void deadline_keep(struct deadlines *d, struct deadline *one, bool keep)
+{
+	if (!one)
+		return;
+	pthread_mutex_lock(&d->lock);
+	one->keep = keep;
+	pthread_mutex_unlock(&d->lock);
+}
+
+void deadline_remove(struct deadlines *d, struct deadline *one)
+{
+	if (!one)
+		return;
+	pthread_mutex_lock(&d->lock);
+	LIST_REMOVE(one, link);
+	if (!one->shut) {
+		one->source->n--;
+		d->n--;
+	}
+	if (!--one->source->held) {
+		LIST_REMOVE(one->source, link);
+		free(one->source);
+	}
+	pthread_mutex_unlock(&d->lock);
+	free(one);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_REGISTRY_HTTP_DEADLINE_H
+#define TOPIARY_REGISTRY_HTTP_DEADLINE_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "base/err.h"
+
+/*
+ * Deadlines of connections that wait for their clients; a thread shuts them down when they expire. A client that sends
+ * or reads one byte now and then is never idle and would otherwise keep its connection for ever.
+ *
+ * Also keeps a few clients from occupying all connections. One source (peer_source) has at most SOURCE_CONNECTIONS;
+ * above CONNECTIONS in total the source with most loses one for each new connection, down to FAIR_CONNECTIONS: the one
+ * that has waited longest for its client. A connection whose request is being processed, or whose export was admitted,
+ * is never shut down.
+ */
+#define CONNECTIONS 1024u
+#define SOURCE_CONNECTIONS (CONNECTIONS / 2)
+#define FAIR_CONNECTIONS (CONNECTIONS / 16)
+
+struct deadlines;
+struct deadline;
+
+struct deadlines *deadlines_start(struct err *e);
+/* Accepts NULL. All sockets must have been removed. */
+void deadlines_stop(struct deadlines *d);
+
+/* Connections watched, without those shut down and not closed yet. */
+unsigned deadlines_count(struct deadlines *d);
+
+/* Watch a socket; NULL when out of memory. Must be removed before it is closed. */
+struct deadline *deadline_add(struct deadlines *d, int fd, const struct sockaddr *peer, unsigned seconds);
+/* Set the deadline, in seconds from now; 0: none, it does not wait for its client. These functions accept NULL. */
+void deadline_set(struct deadlines *d, struct deadline *one, unsigned seconds);
+/* Exempt it from being shut down to make room. */
+void deadline_keep(struct deadlines *d, struct deadline *one, bool keep);
+void deadline_remove(struct deadlines *d, struct deadline *one);
+
+#endif

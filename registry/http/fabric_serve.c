@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "fabric_serve.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "admin.h"
+#include "base/log.h"
+#include "fabric/model/json.h"
+#include "store/fabric_store.h"
+#include "ingest/gate.h"
+#include "store/json_rows.h"
+#include "delta/pack.h"
+
+#define DOCUMENT_MAX ((size_t) 32 << 20)	/* 50,000 hosts take half of it */
+#define ENTRIES "100"
+
+static const unsigned status_of[] = { [FABRIC_ABSENT] = 404, [FABRIC_BAD] = 400, [FABRIC_FAILED] = 503 };
+
+int fabric_admit(struct call *c)
+{
+	snprintf(c->node, sizeof(c->node), "%s", FABRIC_CLAIM);
+	if (!c->encoding || strcasecmp(c->encoding, "zstd"))
+		return call_fail(c, 415, "%s: the body must be zstd (Content-Encoding)", c->node);
+	if (admin_admit(c, "import a fabric"))
+		return -1;
+	if (c->claim.length > DOCUMENT_MAX)
+		return call_fail(c, 413, "%s: %llu bytes, at most %zu are allowed", c->node,
+				 (unsigned long long) c->claim.length, DOCUMENT_MAX);
+	return 0;
+}
+
+/* The signed document. NULL with the reply filled. */
+static json_t *decompress(struct call *c)
+{
+	struct buf text = {0};
+	char sha256[HASH_HEX];
+	json_error_t why;
+	json_t *j = NULL;
+	struct err e;
+
+	if (zip_open(c->body.data ? c->body.data : "", c->body.len, c->claim.length, &text, &e)) {
+		call_fail(c, 422, "%s: %s", c->node, e.text);
+		return NULL;
+	}
+	hash_hex(text.data, text.len, sha256);
+	if (text.len != c->claim.length || strcmp(sha256, c->claim.sha256))
+		call_fail(c, 422, "%s: the body differs from the document that was signed", c->node);
+	else if (!(j = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, &why)))
+		call_fail(c, 422, "%s: line %d: %s", c->node, why.line, why.text);
+	buf_free(&text);
+	return j;
+}
+
+static struct fabric *read_body(struct call *c)
+{
+	json_t *j = decompress(c);
+	struct fabric *f = NULL;
+	struct err e;
+
+	if (j && !(f = fabric_of_json(j, c->node, &e)))
+		call_fail(c, 422, "%s", e.text);
+	json_decref(j);
+	return f;
+}
+
+static void save(struct call *c, const struct fabric *f)
+{
+	struct db *db = call_acquire_writer(c);
+	unsigned version;
+	bool changed;
+	struct err e;
+
+	if (!db)
+		return;
+	if (fabric_save(db, f, c->signer, &version, &changed, &e)) {
+		call_fail(c, 503, "%s: %s", c->node, e.text);
+	} else {
+		if (changed) {
+			log_info("fabric: version %u, imported by uid %u", version, (unsigned) c->signer);
+			publisher_request(c->service->publisher);
+		}
+		call_json(c, 200, json_pack("{s:I, s:b, s:I, s:I, s:I, s:I}", "version", (json_int_t) version,
+					    "changed", changed,
+					    "planes", (json_int_t) f->nplanes, "switches", (json_int_t) f->nswitches,
+					    "hosts", (json_int_t) (f->nnodes - f->nswitches), "links",
+						    (json_int_t) f->nlinks));
+	}
+	db_release(c->service->pool, db);
+}
+
+void fabric_put(struct call *c)
+{
+	struct gate_slot slot = { .node = c->node };
+	struct fabric *f;
+
+	if (gate_enter(c->service->gate, &slot) != GATE_ENTERED) {
+		call_fail(c, 503, "%s: too many documents are being processed; try again later", c->node);
+		return;
+	}
+	if ((f = read_body(c)))
+		save(c, f);
+	fabric_free(f);
+	gate_leave(c->service->gate, &slot);
+}
+
+static void reply_document(struct call *c, const char *type, enum fabric_result rc, struct buf *body,
+			   const struct err *e)
+{
+	if (rc == FABRIC_OK)
+		call_body(c, type, body);
+	else
+		call_fail(c, status_of[rc], "%s", e->text);
+	buf_free(body);
+}
+
+void read_fabric(struct call *c)
+{
+	struct db *db = call_acquire_reader(c);
+	struct buf body = {0};
+	struct err e;
+
+	if (db)
+		reply_document(c, "application/json", fabric_document(db, call_param(c, "at"), &body, &e), &body, &e);
+	call_release(c, db);
+}
+
+void read_fabric_levels(struct call *c)
+{
+	struct db *db = call_acquire_reader(c);
+	struct buf body = {0};
+	struct err e;
+
+	if (db)
+		reply_document(c, "text/plain; charset=utf-8", fabric_levels(db, &body, &e), &body, &e);
+	call_release(c, db);
+}
+
+static const struct json_column columns[] = {
+	{ "version", COLUMN_PLAIN }, { "since", COLUMN_TEXT }, { "until", COLUMN_TEXT }, { "signer", COLUMN_PLAIN },
+	{ "came", COLUMN_PLAIN }, { "went", COLUMN_PLAIN }, {0},
+};
+static const char history_sql[] = "SELECT version, " RFC3339_US("since") ", " RFC3339_US("until") ", signer, came, went"
+	" FROM topiary_fabric ORDER BY version DESC LIMIT $1::integer + 1";
+
+void read_fabric_history(struct call *c)
+{
+	const char *limit = call_param(c, "limit") ? call_param(c, "limit") : ENTRIES;
+	struct db *db = call_acquire_reader(c);
+	struct buf out = {0};
+	struct err e;
+	PGresult *r = db ? db_query(db, &e, history_sql, 1, &DB_TEXT(limit)) : NULL;
+	int n = r ? PQntuples(r) : 0, shown = n > atoi(limit) ? n - 1 : n;
+
+	if (r) {
+		buf_puts(&out, "{\"history\":[");
+		for (int i = 0; i < shown; i++) {
+			buf_puts(&out, i ? ",{" : "{");
+			json_rows_members(&out, r, i, columns);
+			buf_puts(&out, "}");
+		}
+		buf_printf(&out, "],\"truncated\":%s}\n", n > shown ? "true" : "false");
+		call_body(c, "application/json", &out);
+	} else if (db) {
+		call_fail(c, 503, "fabric: %s", e.text);
+	}
+	PQclear(r);
+	call_release(c, db);
+}

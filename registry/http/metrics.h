@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_REGISTRY_HTTP_METRICS_H
+#define TOPIARY_REGISTRY_HTTP_METRICS_H
+
+#include "service.h"
+
+/* topiaryd's own counters, and GET /metrics: Prometheus text format, version 0.0.4. */
+struct metrics;
+
+/* NULL when out of memory. metrics_free accepts NULL. */
+struct metrics *metrics_new(void);
+void metrics_free(struct metrics *m);
+
+/* Register a route; the strings are constants. Its number, from 0, or -1 when there are too many. */
+int metrics_add(struct metrics *m, const char *method, const char *pattern);
+/* Count a request by its status and its seconds from headers to reply. */
+void metrics_observe(struct metrics *m, int route, unsigned status, double seconds);
+
+void read_metrics(struct call *c);
+
+#endif

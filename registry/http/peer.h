@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_REGISTRY_HTTP_PEER_H
+#define TOPIARY_REGISTRY_HTTP_PEER_H
+
+#include <arpa/inet.h>
+
+#include <netinet/in.h>
+
+#include "service.h"
+
+/*
+ * Checks of the sender's address. munge proves that root on some host with the key signed a request, not on which: root
+ * of any node can sign for every node and as every user. So the permissions of a request also depend on the address it
+ * comes from.
+ */
+struct peers;
+
+/* NULL with an error, also when KnownNodes is no host list. peers_free accepts NULL. */
+struct peers *peers_new(const struct settings *s, struct err *e);
+void peers_free(struct peers *p);
+
+/*
+ * May the sender export the node? The node must be in KnownNodes, where that is set, and the sender must have one of
+ * its addresses; otherwise PeerCheck (topiary.conf(5)) decides. Root on the registry's own host is trusted. 0, or -1
+ * with the reply filled. May wait for the resolver, whose results are cached for a minute.
+ */
+int peer_admit(struct call *c);
+
+/*
+ * The sender's address as text, of IPv6 the /64 network; empty for loopback addresses, which all users of this host
+ * share.
+ */
+void peer_address(const struct call *c, char out[static INET6_ADDRSTRLEN]);
+
+/* Is this the first such warning about the node? */
+bool peer_first_warning(struct peers *p, const char *what, const char *node);
+
+/* Is the sender a process on the registry's own host, of root or of the user who signed? */
+bool peer_is_here(const struct call *c);
+
+/* Does the sender have an address of the host, and is that another host than this one? */
+bool peer_is_host(struct call *c, const char *host);
+
+/*
+ * The source to which connections are counted: the address; all loopback addresses as one; the /64 network of an IPv6
+ * address, in which a host may use any address. All zeros when it is no internet address.
+ */
+struct in6_addr peer_source(const struct sockaddr *a);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "query.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shape/hostlist.h"
+#include "shape/hostset.h"
+
+#define TEXT_MAX 256	/* characters */
+#define HOSTS_SENT 1000	/* longer host lists are matched here instead of being sent to PostgreSQL */
+
+#define DIGITS "0123456789"
+#define HEX DIGITS "abcdef"
+#define ALPHANUM "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" DIGITS
+#define HOSTS ALPHANUM "._,[]-"
+
+/* How a value must look; the members that each validator uses. */
+struct value_rule {
+	const char *head, *bytes;	/* prefix; characters allowed after it */
+	size_t min, max;		/* length of the rest; for numbers the value itself */
+	const char *words;
+};
+
+static size_t utf8_length(const unsigned char *p)
+{
+	static const struct { unsigned char mask, lead, low; } form[] = {
+		{ 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0 }, { 0xf0, 0xe0, 0 }, { 0xf8, 0xf0, 0 },
+	};
+
+	for (size_t n = 0; n < 4; n++) {
+		if ((p[0] & form[n].mask) != form[n].lead)
+			continue;
+		for (size_t i = 1; i <= n; i++)
+			if ((p[i] & 0xc0) != 0x80)
+				return 0;
+		return n + 1;
+	}
+	return 0;
+}
+
+/* Overlong encodings, surrogates and code points beyond Unicode, which PostgreSQL refuses. */
+static bool utf8_invalid(const unsigned char *p, size_t len)
+{
+	static const unsigned char least[] = { [3] = 0xa0, [4] = 0x90 };
+
+	return (len == 2 && p[0] < 0xc2) || (len == 3 && p[0] == 0xe0 && p[1] < least[3]) ||
+	       (len == 3 && p[0] == 0xed && p[1] >= 0xa0) ||
+	       (len == 4 && p[0] == 0xf0 && p[1] < least[4]) ||
+		       (len == 4 && (p[0] > 0xf4 || (p[0] == 0xf4 && p[1] >= 0x90)));
+}
+
+static bool is_text(const char *value, const struct value_rule *rule)
+{
+	size_t n = 0, len;
+
+	for (const unsigned char *p = (const unsigned char *) value; *p; p += len, n++)
+		if (*p < ' ' || *p == 0x7f || !(len = utf8_length(p)) || utf8_invalid(p, len))
+			return false;
+	(void) rule;
+	return n && n <= TEXT_MAX;
+}
+
+static bool word_listed(const char *known, const char *name)
+{
+	size_t len = strlen(name), n;
+
+	for (const char *p = known; *p; p += n + (p[n] == ' ')) {
+		n = strcspn(p, " ");
+		if (n && n == len && !memcmp(p, name, n))
+			return true;
+	}
+	return false;
+}
+
+static bool is_word(const char *value, const struct value_rule *f)
+{
+	return word_listed(f->words, value);
+}
+
+/* The rest after the prefix, or NULL. */
+static const char *after_prefix(const char *value, const char *head)
+{
+	size_t len = strlen(head);
+
+	return strncmp(value, head, len) ? NULL : value + len;
+}
+
+static bool is_string_of(const char *value, const struct value_rule *f)
+{
+	const char *rest = after_prefix(value, f->head);
+	size_t len = rest ? strspn(rest, f->bytes) : 0;
+
+	return rest && !rest[len] && len >= f->min && len <= f->max;
+}
+
+static bool is_number(const char *value, const struct value_rule *f)
+{
+	const char *rest = after_prefix(value, f->head);
+	size_t len = rest ? strspn(rest, DIGITS) : 0;
+
+	return len && len < 10 && !rest[len] && *rest != '0' && strtoul(rest, NULL, 10) <= f->max;
+}
+
+/* As in docs/openapi.yaml. */
+static const struct param_type {
+	const char *name;
+	bool (*valid)(const char *value, const struct value_rule *f);
+	const struct value_rule *rule;
+	const char *wanted;
+} param_types[] = {
+#define RULE(...) &(const struct value_rule){ __VA_ARGS__ }
+	{ "hosts", is_string_of, RULE("", HOSTS, 1, 4096, NULL), "a host list" },
+	{ "shape", is_string_of, RULE("s", HEX, 8, 8, NULL), "a shape, 's' and eight hexadecimal digits" },
+	{ "class", is_number, RULE("c", NULL, 1, 999999999, NULL), "a class, 'c' and a number" },
+	{ "drift", is_word, RULE(.words = "cosmetic wiring capacity any"), "cosmetic, wiring, capacity or any" },
+	{ "severity", is_word, RULE(.words = "cosmetic wiring capacity"), "cosmetic, wiring or capacity" },
+	{ "form", is_word, RULE(.words = "canonical"), "canonical" },
+	{ "limit", is_number, RULE("", NULL, 1, 1000, NULL), "a number from 1 to 1000" },
+	{ "after", is_string_of, RULE("", ALPHANUM "._-/:+ ", 1, 400, NULL),
+	  "the value of next in the previous reply" },
+	{ "at", is_text, NULL, "a time" },
+	{ "fact", is_text, NULL, "a fact's name" },
+	{ "value", is_text, NULL, "a fact's value" },
+};
+
+static const struct param_type *find_param(const char *name)
+{
+	for (size_t i = 0; i < sizeof(param_types) / sizeof(param_types[0]); i++)
+		if (!strcmp(param_types[i].name, name))
+			return &param_types[i];
+	return NULL;
+}
+
+int query_add_param(struct call *c, const char *known, const char *name, const char *value, size_t len)
+{
+	const struct param_type *k = known && word_listed(known, name) ? find_param(name) : NULL;
+
+	if (!k)
+		return call_fail(c, 400, "unknown parameter '%.100s'%s%s", name, known ? "; allowed: " : "",
+				 known ? known : "");
+	if (!value || strlen(value) != len || !k->valid(value, k->rule))
+		return call_fail(c, 400, "%s: expected %s", name, k->wanted);
+	if (call_param(c, name) || c->nparams == PARAMS_MAX)
+		return call_fail(c, 400, "%s: given more than once", name);
+	c->params[c->nparams++] = (struct param){ k->name, value };
+	return 0;
+}
+
+static int add_name(const char *name, void *user)
+{
+	db_array_text(user, name);
+	return 0;
+}
+
+/* Names of nodes in the registry that a list of up to a million hosts contains. */
+static int add_known(struct call *c, const struct hostset *wanted, struct buf *out)
+{
+	struct db *db = call_acquire_reader(c);
+	struct err e;
+	PGresult *r = db ? db_query(db, &e, "SELECT name FROM node", 0, NULL) : NULL;
+	int rc = r ? 0 : -1;
+
+	if (db && !r)
+		call_fail(c, 503, "%s", e.text);
+	for (int i = 0; r && i < PQntuples(r); i++)
+		if (hostset_has(wanted, PQgetvalue(r, i, 0)))
+			db_array_text(out, PQgetvalue(r, i, 0));
+	PQclear(r);
+	call_release(c, db);
+	return rc;
+}
+
+int query_hosts(struct call *c, struct buf *out)
+{
+	const char *hosts = call_param(c, "hosts");
+	struct hostset *wanted;
+	struct err e;
+	int rc = 0;
+
+	if (!hosts)
+		return 0;
+	if (!(wanted = hostset_parse(hosts, &e)))
+		return call_fail(c, 400, "hosts: %s", e.text);
+	db_array(out);
+	if (hostset_names(wanted) > HOSTS_SENT)
+		rc = add_known(c, wanted, out);
+	else if (hostlist_expand(hosts, add_name, out, &e))
+		rc = call_fail(c, 400, "hosts: %s", e.text);
+	hostset_free(wanted);
+	db_array_end(out);
+	return rc == 0 && out->failed ? call_fail(c, 503, "out of memory") : rc;
+}

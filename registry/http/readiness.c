@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "readiness.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "shape/snapshot.h"
+
+#define INTERVAL 5			/* seconds */
+#define STALE 30		/* seconds after which a result counts as unknown */
+#define NAME "readyz"
+
+/* Each returns 0, or -1 with an error. */
+static int check_database(struct service *s, struct err *e)
+{
+	struct db *db = db_acquire(s->checks, e);
+	int rc = db ? db_execute(db, e, "SELECT 1", 0, NULL) : -1;
+
+	db_release(s->checks, db);
+	return rc;
+}
+
+static int check_schema(struct service *s, struct err *e)
+{
+	struct db *db = db_acquire(s->checks, e);
+	int rc = db ? db_check(db, e) : -1;
+
+	db_release(s->checks, db);
+	return rc;
+}
+
+/* Sign and verify a credential of our own. */
+static int check_munge(struct service *s, struct err *e)
+{
+	struct claim claim = { .purpose = NAME, .node = NAME, .boot_id = "00000000-0000-0000-0000-000000000000",
+			       .seq = time(NULL) }, got;
+	char *cred;
+	uid_t signer;
+	int rc;
+
+	hash_hex(NAME, strlen(NAME), claim.sha256);
+	if (!(cred = cred_sign(&claim, geteuid(), s->settings.munge_socket, e)))
+		return -1;
+	rc = cred_check(cred, s->settings.munge_socket, &got, &signer, e);
+	free(cred);
+	return rc;
+}
+
+/* Refusing an invalid document shows that a worker ran. */
+static int check_workers(struct service *s, struct err *e)
+{
+	struct buf nothing = {0};
+	struct parsed parsed;
+	enum parser_result rc;
+
+	buf_puts(&nothing, "<nothing/>");
+	if ((rc = parser_read(s->parser, NAME, &nothing, &parsed, e)) == PARSER_OK)
+		parsed_free(&parsed);
+	buf_free(&nothing);
+	return rc == PARSER_FAILED ? -1 : 0;
+}
+
+/* Replacing a file needs space beside the old one. */
+static int check_disk(struct service *s, struct err *e)
+{
+	const char *files[] = { s->settings.snapshot_file, s->settings.fabric_file };
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		const char *slash = strrchr(files[i], '/');
+		struct statvfs fs;
+		char folder[4096];
+
+		snprintf(folder, sizeof(folder), "%.*s", slash ? (int) (slash - files[i]) + 1 : 1,
+			 slash ? files[i] : ".");
+		if (access(folder, W_OK | X_OK) || statvfs(folder, &fs))
+			return err_set(e, "%s: %s", folder, strerror(errno));
+		if (fs.f_bavail * (unsigned long long) fs.f_frsize < SNAPSHOT_MAX_BYTES)
+			return err_set(e, "%s: less than %u MiB free", folder, SNAPSHOT_MAX_BYTES >> 20);
+	}
+	return 0;
+}
+
+static const struct check {
+	const char *name;
+	int (*run)(struct service *s, struct err *e);
+} checks[] = {
+	{ "database", check_database }, { "schema", check_schema }, { "munge", check_munge }, { "disk", check_disk },
+	{ "workers", check_workers },
+};
+#define CHECKS (sizeof(checks) / sizeof(checks[0]))
+
+struct readiness {
+	struct service *service;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	bool stop;
+	struct {
+		double at;		/* in clock_now; 0: never */
+		char error[sizeof(((struct err *) 0)->text)];	/* empty: passed */
+	} found[CHECKS];
+};
+
+static void run_check(struct readiness *r, size_t i)
+{
+	struct err e = {""};
+	int rc = checks[i].run(r->service, &e);
+
+	pthread_mutex_lock(&r->lock);
+	if (rc && !*r->found[i].error)
+		log_error("not ready: %s: %s", checks[i].name, e.text);
+	snprintf(r->found[i].error, sizeof(r->found[i].error), "%s", rc ? e.text : "");
+	r->found[i].at = clock_now();
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void *readiness_thread(void *user)
+{
+	struct readiness *r = user;
+	bool stop;
+
+	do {
+		double until = clock_now() + INTERVAL;
+
+		for (size_t i = 0; i < CHECKS; i++)
+			run_check(r, i);
+		pthread_mutex_lock(&r->lock);
+		while (!r->stop && clock_wait(&r->wake, &r->lock, until) == 0)
+			;
+		stop = r->stop;
+		pthread_mutex_unlock(&r->lock);
+	} while (!stop);
+	return NULL;
+}
+
+struct readiness *readiness_start(struct service *s, struct err *e)
+{
+	struct readiness *r = calloc(1, sizeof(*r));
+
+	if (!r) {
+		err_set(e, "out of memory");
+		return NULL;
+	}
+	r->service = s;
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->wake, NULL);
+	if (pthread_create(&r->thread, NULL, readiness_thread, r)) {
+		err_set(e, "cannot create a thread for readiness checks");
+		free(r);
+		return NULL;
+	}
+	return r;
+}
+
+void readiness_stop(struct readiness *r)
+{
+	if (!r)
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->stop = true;
+	pthread_cond_signal(&r->wake);
+	pthread_mutex_unlock(&r->lock);
+	pthread_join(r->thread, NULL);
+	free(r);
+}
+
+void read_alive(struct call *c)
+{
+	call_json(c, 200, json_pack("{s:s, s:s}", "status", "ok", "version", TOPIARY_VERSION));
+}
+
+void read_health(struct call *c)
+{
+	struct err e;
+
+	if (check_database(c->service, &e) || check_schema(c->service, &e))
+		call_fail(c, 503, "%s", e.text);
+	else
+		read_alive(c);
+}
+
+/* The result of a check as JSON; *ready becomes false unless it is "ok". The lock is held. */
+static json_t *check_state(const struct readiness *r, size_t i, bool *ready)
+{
+	const char *error = r->found[i].error;
+	bool known = r->found[i].at && clock_now() < r->found[i].at + STALE;
+
+	if (known && !*error)
+		return json_string("ok");
+	*ready = false;
+	return json_string(known ? error : "no result yet");
+}
+
+void read_ready(struct call *c)
+{
+	struct readiness *r = c->service->readiness;
+	json_t *all = json_object();
+	bool ready = true;
+
+	pthread_mutex_lock(&r->lock);
+	for (size_t i = 0; i < CHECKS; i++)
+		json_object_set_new(all, checks[i].name, check_state(r, i, &ready));
+	pthread_mutex_unlock(&r->lock);
+	c->reply.retry_after = ready ? 0 : INTERVAL;
+	call_json(c, ready ? 200 : 503, json_pack("{s:s, s:s, s:o}", "status", ready ? "ok" : "not ready", "version",
+						  TOPIARY_VERSION,
+						  "checks", all));
+}

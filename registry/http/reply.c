@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "reply.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ETAG_DIGITS 32
+
+/* Is the entity tag in an If-None-Match list, by weak comparison? */
+static bool list_has(const char *list, const char *tag)
+{
+	size_t len = strlen(tag), n;
+
+	for (list += strspn(list, " \t,"); *list; list += n + strspn(list + n, " \t,")) {
+		if (*list == '*')
+			return true;
+		if (!strncmp(list, "W/", 2))
+			list += 2;
+		n = *list == '"' ? 1 + strcspn(list + 1, "\"") : 0;
+		if (!n || list[n] != '"')
+			return false;
+		n++;
+		if (n == len && !memcmp(list, tag, len))
+			return true;
+	}
+	return false;
+}
+
+static void add_header(struct MHD_Response *m, const char *name, const char *value)
+{
+	if (value && *value)
+		MHD_add_response_header(m, name, value);
+}
+
+/* A client that has this entity already gets no body. */
+static void set_etag(struct call *c, char etag[static ETAG_DIGITS + 3])
+{
+	struct reply *r = &c->reply;
+	char sha256[HASH_HEX];
+
+	hash_hex(r->body.data, r->body.len, sha256);
+	snprintf(etag, ETAG_DIGITS + 3, "\"%.*s\"", ETAG_DIGITS, sha256);
+	if (!c->if_none_match || !list_has(c->if_none_match, etag))
+		return;
+	buf_free(&r->body);
+	r->status = 304;
+	r->type = NULL;
+}
+
+enum MHD_Result reply_send(struct MHD_Connection *conn, struct call *c, bool read)
+{
+	struct reply *r = &c->reply;
+	char etag[ETAG_DIGITS + 3] = "", retry[16] = "";
+	struct MHD_Response *m;
+	enum MHD_Result rc;
+
+	if (read && r->status == 200)
+		set_etag(c, etag);
+	if (r->retry_after)
+		snprintf(retry, sizeof(retry), "%u", r->retry_after);
+	if (!(m = MHD_create_response_from_buffer(r->body.len, r->body.data, MHD_RESPMEM_MUST_FREE)))
+		return MHD_NO;
+	r->body = (struct buf){0};
+	add_header(m, MHD_HTTP_HEADER_CONTENT_TYPE, r->type);
+	add_header(m, MHD_HTTP_HEADER_ETAG, etag);
+	add_header(m, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
+	add_header(m, MHD_HTTP_HEADER_RETRY_AFTER, retry);
+	add_header(m, MHD_HTTP_HEADER_ALLOW, r->allow);
+	add_header(m, MHD_HTTP_HEADER_CONNECTION, r->close ? "close" : NULL);
+	add_header(m, "Topiary-Ack", r->ack);
+	add_header(m, "Topiary-SHA256", r->sha256);
+	add_header(m, "X-Content-Type-Options", "nosniff");
+	rc = MHD_queue_response(conn, r->status, m);
+	MHD_destroy_response(m);
+	return rc;
+}

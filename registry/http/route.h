@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_REGISTRY_HTTP_ROUTE_H
+#define TOPIARY_REGISTRY_HTTP_ROUTE_H
+
+#include "service.h"
+
+/* The routes: docs/openapi.yaml in C. */
+struct route {
+	const char *method, *pattern;	/* '*' in the pattern matches one segment of the path: a node's name */
+	const char *params;		/* query parameters allowed (query.h), or NULL */
+	int (*admit)(struct call *);	/* run before the body is read, or NULL */
+	int (*admit_peer)(struct call *);
+	void (*handle)(struct call *);
+	size_t body_max;
+	/* the credential must be signed for it (client/claim.h); NULL: the route accepts none */
+	const char *purpose;
+};
+
+/* The route, with the name from the path in c->node; HEAD is routed as GET. NULL with the reply filled. */
+const struct route *route_find(struct call *c, const char *method, const char *path);
+
+/* Is it a health check? Those are answered however many other connections there are. */
+bool route_is_health(const struct route *r);
+
+/* The i-th route, NULL after the last; the number of a route, the number of all for NULL. */
+const struct route *route_at(size_t i);
+size_t route_number(const struct route *r);
+
+#endif

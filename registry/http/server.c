@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "server.h"
+
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "reply.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "deadline.h"
+#include "listen.h"
+#include "metrics.h"
+#include "peer.h"
+#include "query.h"
+#include "route.h"
+
+/* beyond CONNECTIONS (deadline.h): health checks are answered, other requests get 503 */
+#define SPARE_CONNECTIONS 128
+#define DESCRIPTORS (2 * CONNECTIONS)
+/* for one node, and as many for lists: most wait for PostgreSQL, each with a thread */
+#define READS_AT_ONCE 64
+#define CHECKS_AT_ONCE 16	/* of health */
+#define SMALL_REPLY (64u << 10)	/* bytes; smaller replies are not counted */
+#define IDLE_SECONDS 15
+#define REQUEST_SECONDS 30
+#define PEM_MAX (1u << 20)
+#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"	/* gnutls_priority_init(3) */
+#define REPLY_MEMORY (256u << 20)	/* of replies being sent: twice the longest list (view_reads.c) */
+#define REPLY_BYTES_PER_SECOND (256u << 10)	/* minimum rate of a client, beside REQUEST_SECONDS */
+
+struct server {
+	struct MHD_Daemon *daemon;
+	struct service *service;
+	struct deadlines *deadlines;
+	struct server_budget reads, lists, checks;	/* requests in progress */
+};
+
+/* A request between libmicrohttpd's calls of on_request. */
+struct pending {
+	bool begun, odd_path;
+	bool at_once;			/* refused; the rest of its body is not awaited */
+	const struct route *route;	/* NULL once it is refused */
+	int counted;			/* the route's number in the metrics */
+	double began;			/* in clock_now */
+	size_t body_held, reply_held;	/* acquired from the budgets */
+	struct server_budget *room;		/* the budget of requests in progress, or NULL */
+	struct call call;
+};
+
+static const char *header(struct MHD_Connection *conn, const char *name)
+{
+	return MHD_lookup_connection_value(conn, MHD_HEADER_KIND, name);
+}
+
+struct param_scan {
+	struct call *call;
+	const char *known;
+	int rc;
+};
+
+static enum MHD_Result add_param(void *user, enum MHD_ValueKind kind, const char *name, size_t name_len,
+				 const char *value,
+				  size_t len)
+{
+	struct param_scan *t = user;
+
+	(void) kind, (void) name_len;
+	t->rc = query_add_param(t->call, t->known, name, value, len);
+	return t->rc ? MHD_NO : MHD_YES;
+}
+
+static int read_params(struct call *c, struct MHD_Connection *conn, const char *known)
+{
+	struct param_scan t = { c, known, 0 };
+
+	MHD_get_connection_values_n(conn, MHD_GET_ARGUMENT_KIND, add_param, &t);
+	return t.rc;
+}
+
+/* The body's bytes are acquired before any is read; a body without a length counts as the longest allowed. */
+static int reserve_body(struct pending *p, struct MHD_Connection *conn, size_t max)
+{
+	const char *length = header(conn, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	unsigned long long n = length ? strtoull(length, NULL, 10) :
+			       header(conn, MHD_HTTP_HEADER_TRANSFER_ENCODING) ? max : 0;
+	struct call *c = &p->call;
+
+	p->at_once = true;
+	if (n > max)
+		return call_fail(c, 413, "%s%sthe body has %s bytes, at most %zu are allowed", c->node,
+				 *c->node ? ": " : "", length, max);
+	if (n && !server_budget_acquire(&c->service->bodies, n))
+		return call_fail(c, 503, "%s: too many documents are being received; try again later", c->node);
+	p->at_once = false;
+	p->body_held = n;
+	return 0;
+}
+
+/* Everything that is checked before the body: 0, or -1 with the reply filled. */
+static int admit(struct pending *p, struct MHD_Connection *conn, const struct route *route)
+{
+	struct call *c = &p->call;
+
+	if (*c->node && !claim_node_valid(c->node)) {
+		c->node[0] = '\0';
+		return call_fail(c, 400, "invalid node name: only letters, digits, '.', '_' and '-' are allowed");
+	}
+	if (read_params(c, conn, route->params) || (route->admit && route->admit(c)) ||
+	    (route->admit_peer && route->admit_peer(c)))
+		return -1;
+	return reserve_body(p, conn, route->body_max);
+}
+
+static struct deadline *deadline_of(struct MHD_Connection *conn)
+{
+	return MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+static void begin(struct pending *p, struct server *s, struct MHD_Connection *conn, const char *method,
+		  const char *path)
+{
+	/* One call each: later releases of the library return all connection infos in the same place. */
+	struct MHD_Daemon *daemon = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_DAEMON)->daemon;
+	const union MHD_ConnectionInfo *peer = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	const struct route *route;
+	struct call *c = &p->call;
+
+	p->begun = true;
+	p->counted = route_number(NULL);
+	c->service = s->service;
+	c->authorization = header(conn, MHD_HTTP_HEADER_AUTHORIZATION);
+	c->encoding = header(conn, MHD_HTTP_HEADER_CONTENT_ENCODING);
+	c->if_none_match = header(conn, MHD_HTTP_HEADER_IF_NONE_MATCH);
+	c->peer = peer ? peer->client_addr : NULL;
+	c->fd = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	c->busy = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections;
+	if (p->odd_path) {
+		call_fail(c, 400, "the path contains %%00 or %%2F, which is not allowed");
+		return;
+	}
+	if (!(route = route_find(c, method, path)))
+		return;
+	p->counted = route_number(route);
+	c->purpose = route->purpose;
+	if (!route_is_health(route) && deadlines_count(s->deadlines) > CONNECTIONS) {
+		p->at_once = c->reply.close = true;
+		call_fail(c, 503, "too many connections; try again later");
+		return;
+	}
+	if (admit(p, conn, route))
+		return;
+	p->route = route;
+	deadline_keep(s->deadlines, deadline_of(conn), route->purpose && !strcmp(route->purpose, CLAIM_EXPORT));
+}
+
+/* The body of a refused request is read and discarded, so that the client reads the reply. */
+static void read_body(struct pending *p, const char *data, size_t *len)
+{
+	struct call *c = &p->call;
+
+	if (p->route && *len > p->route->body_max - c->body.len) {
+		call_fail(c, 413, "%s: the body exceeds the limit of %zu bytes", c->node, p->route->body_max);
+		p->route = NULL;
+	}
+	if (p->route)
+		buf_add(&c->body, data, *len);
+	*len = 0;
+}
+
+/* Replies to slow clients share REPLY_MEMORY; a reply beyond it becomes 503. */
+static enum MHD_Result finish(struct server *s, struct MHD_Connection *conn, struct pending *p, const char *method,
+			      const char *path)
+{
+	struct call *c = &p->call;
+	size_t len = c->reply.body.len > SMALL_REPLY ? c->reply.body.len : 0;
+	double seconds;
+
+	if (server_budget_acquire(&s->service->replies, len))
+		p->reply_held = len;
+	else
+		call_fail(c, 503, "too many replies are being sent; try again later");
+	seconds = clock_now() - p->began;
+	metrics_observe(s->service->metrics, p->counted, c->reply.status, seconds);
+	log_debug("%s %s: status %u, %zu bytes, %.1f ms", method, path, c->reply.status, c->reply.body.len,
+		  1000 * seconds);
+	deadline_set(s->deadlines, deadline_of(conn), REQUEST_SECONDS + c->reply.body.len / REPLY_BYTES_PER_SECOND);
+	return reply_send(conn, c, p->route && !strcmp(p->route->method, "GET"));
+}
+
+static struct server_budget *room_for(struct server *s, const struct route *r)
+{
+	if (strcmp(r->method, "GET"))
+		return NULL;
+	return route_is_health(r) ? &s->checks : strchr(r->pattern, '*') ? &s->reads : &s->lists;
+}
+
+/* Requests of one kind cannot occupy the threads of another: 0, or -1 with the reply filled. */
+static int acquire_room(struct server *s, struct pending *p)
+{
+	struct server_budget *room = room_for(s, p->route);
+
+	if (room && !server_budget_acquire(room, 1))
+		return call_fail(&p->call, 503, "too many reads in progress; try again later");
+	p->room = room;
+	return 0;
+}
+
+static void handle(struct server *s, struct pending *p)
+{
+	if (!p->route)
+		return;
+	if (p->call.body.failed)
+		call_fail(&p->call, 503, "%s: out of memory", p->call.node);
+	else if (acquire_room(s, p) == 0)
+		p->route->handle(&p->call);
+	if (p->room)
+		server_budget_release(p->room, 1);
+}
+
+static enum MHD_Result on_request(void *user, struct MHD_Connection *conn, const char *path, const char *method,
+				  const char *version, const char *data, size_t *len, void **state)
+{
+	struct server *s = user;
+	struct pending *p = *state;
+
+	(void) version;
+	if (!p)
+		return MHD_NO;
+	if (!p->begun) {
+		begin(p, s, conn, method, path);
+		return p->at_once ? finish(s, conn, p, method, path) : MHD_YES;
+	}
+	if (*len) {
+		read_body(p, data, len);
+		return MHD_YES;
+	}
+	/* No client is awaited from here on: PostgreSQL and the parser have limits of their own. */
+	deadline_set(s->deadlines, deadline_of(conn), 0);
+	handle(s, p);
+	return finish(s, conn, p, method, path);
+}
+
+/*
+ * Called with the request line. The path is checked undecoded: a decoded NUL or slash in a name could not be told from
+ * a real one.
+ */
+static void *on_line(void *user, const char *line, struct MHD_Connection *conn)
+{
+	struct server *s = user;
+	struct pending *p = calloc(1, sizeof(*p));
+	const char *end = line + strcspn(line, "?");
+
+	if (!p)
+		return NULL;
+	p->began = clock_now();
+	for (const char *at = line; (at = strchr(at, '%')) && at < end; at++)
+		p->odd_path |= !strncasecmp(at, "%00", 3) || !strncasecmp(at, "%2f", 3);
+	deadline_set(s->deadlines, deadline_of(conn), REQUEST_SECONDS);
+	return p;
+}
+
+static void on_done(void *user, struct MHD_Connection *conn, void **state, enum MHD_RequestTerminationCode code)
+{
+	struct server *s = user;
+	struct pending *p = *state;
+
+	(void) code;
+	deadline_set(s->deadlines, deadline_of(conn), IDLE_SECONDS + REQUEST_SECONDS);
+	deadline_keep(s->deadlines, deadline_of(conn), false);
+	if (!p)
+		return;
+	server_budget_release(&s->service->bodies, p->body_held);
+	server_budget_release(&s->service->replies, p->reply_held);
+	buf_free(&p->call.body);
+	buf_free(&p->call.reply.body);
+	free(p->call.reply.ack);
+	free(p);
+	*state = NULL;
+}
+
+static void on_connection(void *user, struct MHD_Connection *conn, void **context,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	struct server *s = user;
+	const struct sockaddr *peer;
+	int fd;
+
+	if (code != MHD_CONNECTION_NOTIFY_STARTED) {
+		deadline_remove(s->deadlines, *context);
+		return;
+	}
+	peer = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+	fd = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	*context = deadline_add(s->deadlines, fd, peer, REQUEST_SECONDS);
+}
+
+/* What requests share beside what topiaryd passed. */
+static int prepare(struct service *s, struct err *e)
+{
+	const struct route *r;
+
+	s->bodies.max = (size_t) s->settings.body_memory << 20;
+	s->documents.max = s->bodies.max;
+	s->replies.max = REPLY_MEMORY;
+	s->metrics = metrics_new();
+	if (!s->metrics)
+		return err_set(e, "out of memory");
+	if (!(s->peers = peers_new(&s->settings, e)))
+		return -1;
+	for (size_t i = 0; (r = route_at(i)); i++)
+		metrics_add(s->metrics, r->method, r->pattern);
+	metrics_add(s->metrics, "other", "other");
+	return 0;
+}
+
+/* Raise the limit to what the connections need, beside those to PostgreSQL and the parser. */
+static void allow_descriptors(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur >= DESCRIPTORS)
+		return;
+	r.rlim_cur = r.rlim_max < DESCRIPTORS ? r.rlim_max : DESCRIPTORS;
+	setrlimit(RLIMIT_NOFILE, &r);
+}
+
+/* Certificate and key as PEM text; both empty without TLS. */
+struct tls {
+	struct buf certificate, key;
+};
+
+static void tls_free(struct tls *t)
+{
+	if (t->key.data)
+		explicit_bzero(t->key.data, t->key.len);
+	buf_free(&t->certificate);
+	buf_free(&t->key);
+}
+
+static int tls_read(const struct settings *s, struct tls *out, struct err *e)
+{
+	struct tls t = {0};
+
+	if (!*s->tls_certificate && !*s->tls_key)
+		return 0;
+	if (!*s->tls_certificate || !*s->tls_key)
+		return err_set(e, "TlsCertificate and TlsKey must be set together");
+	if (!MHD_is_feature_supported(MHD_FEATURE_TLS))
+		return err_set(e, "TlsCertificate=%s: libmicrohttpd was built without TLS", s->tls_certificate);
+	if (file_read(s->tls_certificate, PEM_MAX, &t.certificate, e) || file_read(s->tls_key, PEM_MAX, &t.key, e)) {
+		tls_free(&t);
+		return -1;
+	}
+	*out = t;
+	return 0;
+}
+
+static struct MHD_Daemon *listen_mhd(struct server *s, int fd, const struct tls *tls)
+{
+	const unsigned how = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL;
+	struct MHD_OptionItem options[] = {
+		{ MHD_OPTION_HTTPS_MEM_CERT, 0, tls->certificate.data },
+		{ MHD_OPTION_HTTPS_MEM_KEY, 0, tls->key.data },
+		{ MHD_OPTION_HTTPS_PRIORITIES, 0, TLS_PRIORITIES },
+		{ MHD_OPTION_END, 0, NULL },
+	};
+
+	if (!tls->key.data)
+		options[0] = (struct MHD_OptionItem){ MHD_OPTION_END, 0, NULL };
+	return MHD_start_daemon(how | (tls->key.data ? MHD_USE_TLS : 0), 0, NULL, NULL,
+		on_request, s, MHD_OPTION_ARRAY, options, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK,
+			on_line, s,
+		MHD_OPTION_NOTIFY_COMPLETED, on_done, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+		MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS + SPARE_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+			IDLE_SECONDS,
+		MHD_OPTION_THREAD_STACK_SIZE, (size_t) 512 << 10, MHD_OPTION_END);
+}
+
+struct server *server_start(struct service *service, const char *address, struct err *e)
+{
+	struct server *s = calloc(1, sizeof(*s));
+	struct tls tls = {0};
+	int fd = -1;
+
+	if (!s) {
+		err_set(e, "out of memory");
+		return NULL;
+	}
+	s->service = service;
+	s->reads.max = s->lists.max = READS_AT_ONCE;
+	s->checks.max = CHECKS_AT_ONCE;
+	allow_descriptors();
+	if (prepare(service, e) || tls_read(&service->settings, &tls, e) || !(s->deadlines = deadlines_start(e)) ||
+	    (fd = listen_on(address, e)) < 0)
+		goto error;
+	if (!tls.key.data && !listen_is_loopback(fd))
+		log_warning("Listen=%s: without TlsCertificate all traffic on the network is unencrypted", address);
+	if ((s->daemon = listen_mhd(s, fd, &tls))) {
+		tls_free(&tls);
+		return s;
+	}
+	err_set(e, "Listen=%s: cannot start the HTTP server%s", address,
+		tls.key.data ? "; check that TlsCertificate and TlsKey belong together" : "");
+	close(fd);
+error:
+	tls_free(&tls);
+	server_stop(s);
+	return NULL;
+}
+
+void server_stop(struct server *s)
+{
+	if (!s)
+		return;
+	if (s->daemon)
+		MHD_stop_daemon(s->daemon);
+	deadlines_stop(s->deadlines);
+	metrics_free(s->service->metrics);
+	peers_free(s->service->peers);
+	free(s);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_REGISTRY_HTTP_SERVER_H
+#define TOPIARY_REGISTRY_HTTP_SERVER_H
+
+#include "service.h"
+
+/*
+ * The HTTP/1.1 server on ADDRESS:PORT ([ADDRESS]:PORT for IPv6). Each connection has a thread, since munged and
+ * PostgreSQL may block one for seconds; the number of connections, their idle time, the time of a request and the bytes
+ * held are bounded.
+ */
+struct server;
+
+struct server *server_start(struct service *s, const char *listen, struct err *e);
+/* Finishes the requests in progress. Accepts NULL. */
+void server_stop(struct server *s);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "service.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define RETRY_SECONDS 10	/* at most, at random: clients refused together do not return together */
+
+const char *call_param(const struct call *c, const char *name)
+{
+	for (unsigned i = 0; i < c->nparams; i++)
+		if (!strcmp(c->params[i].name, name))
+			return c->params[i].value;
+	return NULL;
+}
+
+void call_json(struct call *c, unsigned status, json_t *json)
+{
+	char *text = json ? json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+
+	json_decref(json);
+	if (!text) {
+		c->reply.status = 500;
+		return;
+	}
+	buf_free(&c->reply.body);
+	buf_puts(&c->reply.body, text);
+	buf_puts(&c->reply.body, "\n");
+	free(text);
+	c->reply.status = status;
+	c->reply.type = "application/json";
+}
+
+int call_fail(struct call *c, unsigned status, const char *fmt, ...)
+{
+	char text[768];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	/* Text of a worker or a client may not be UTF-8, which JSON requires. */
+	for (char *p = text; *p; p++)
+		if ((unsigned char) *p < ' ' || (unsigned char) *p > '~')
+			*p = '?';
+	if (status >= 500)
+		log_error("%s", text);
+	c->reply.retry_after = status == 503 ? 1 + random() % RETRY_SECONDS : 0;
+	call_json(c, status, json_pack("{s:s}", "error", text));
+	return -1;
+}
+
+void call_body(struct call *c, const char *type, struct buf *body)
+{
+	if (body->failed) {
+		buf_free(body);
+		call_fail(c, 503, "%s%sout of memory", c->node, *c->node ? ": " : "");
+		return;
+	}
+	buf_free(&c->reply.body);
+	c->reply.body = *body;
+	c->reply.status = 200;
+	c->reply.type = type;
+	*body = (struct buf){0};
+}
+
+static struct db *acquire(struct call *c, struct db_pool *pool)
+{
+	struct err e;
+	struct db *db = db_acquire(pool, &e);
+
+	if (!db)
+		call_fail(c, 503, "%s%s%s", c->node, *c->node ? ": " : "", e.text);
+	return db;
+}
+
+struct db *call_acquire_writer(struct call *c)
+{
+	return acquire(c, c->service->pool);
+}
+
+static struct db_pool *pool_of(const struct call *c)
+{
+	return *c->node ? c->service->readers : c->service->lists;
+}
+
+struct db *call_acquire_reader(struct call *c)
+{
+	return acquire(c, pool_of(c));
+}
+
+void call_release(struct call *c, struct db *db)
+{
+	db_release(pool_of(c), db);
+}
+
+int call_check_credential(struct call *c)
+{
+	static const char scheme[] = "Munge ";
+	struct err e;
+
+	if (!c->authorization || strncasecmp(c->authorization, scheme, sizeof(scheme) - 1))
+		return call_fail(c, 401, "%s: the 'Authorization: Munge' credential is missing", c->node);
+	if (cred_check(c->authorization + sizeof(scheme) - 1, c->service->settings.munge_socket, &c->claim, &c->signer,
+		       &e))
+		return call_fail(c, errno == EHOSTDOWN ? 503 : 401, "%s: %s", c->node, e.text);
+	if (strcmp(c->claim.purpose, c->purpose))
+		return call_fail(c, 403, "%s: the credential was signed for '%s', but '%s' is required", c->node,
+				 c->claim.purpose, c->purpose);
+	return 0;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_REGISTRY_HTTP_SERVICE_H
+#define TOPIARY_REGISTRY_HTTP_SERVICE_H
+
+#include <jansson.h>
+#include <sys/socket.h>
+
+#include "base/settings.h"
+#include "store/bases.h"
+#include "budget.h"
+#include "client/cred.h"
+#include "ingest/commit.h"
+#include "store/db.h"
+#include "ingest/parser.h"
+#include "upkeep/publish.h"
+
+struct gate;
+struct pg_servers;
+struct identity;
+struct metrics;
+struct migrations;
+struct peers;
+struct readiness;
+struct upkeep;
+
+/* Shared by all requests. */
+struct service {
+	struct settings settings;
+	struct db_pool *pool;		/* for exports */
+	struct db_pool *readers;	/* for reads of one node */
+	struct db_pool *lists;		/* for lists */
+	struct db_pool *checks;		/* for health checks: separate pools, so that none starves another */
+	struct migrations *migrations;
+	struct pg_servers *hosts;
+	struct identity *identity;
+	struct parser *parser;
+	struct bases *bases;
+	struct verified_cache *verified;
+	struct committer *committer;
+	struct gate *gate;
+	struct publisher *publisher;
+	struct upkeep *upkeep;
+	struct readiness *readiness;
+	/* From here on: made by server_start. */
+	struct metrics *metrics;
+	struct peers *peers;
+	/* bytes of each; documents: exports that wait for their commit */
+	struct server_budget bodies, documents, replies;
+};
+
+struct reply {
+	unsigned status;
+	const char *type;	/* a constant */
+	struct buf body;
+	char *ack;		/* Topiary-Ack, or NULL */
+	char sha256[HASH_HEX];	/* Topiary-SHA256, or empty */
+	char allow[32];		/* Allow, or empty */
+	unsigned retry_after;
+	bool close;		/* the connection, too */
+};
+
+/* ?NAME=VALUE; both are borrowed from the connection. */
+struct param {
+	const char *name, *value;
+};
+#define PARAMS_MAX 8
+
+/* What a reader may see (access.h). */
+enum access_level { ACCESS_ANYONE, ACCESS_USER, ACCESS_ADMIN };
+
+/* A request, from its headers to its reply. */
+struct call {
+	struct service *service;
+	char node[256];			/* from the path, or empty */
+	struct param params[PARAMS_MAX];
+	unsigned nparams;
+	const char *authorization;	/* borrowed from the connection, or NULL */
+	const char *encoding;
+	const char *if_none_match;
+	const struct sockaddr *peer;
+	int fd;				/* of the connection */
+	const char *purpose;		/* of the credential that the route requires, or NULL */
+	unsigned busy;			/* open connections */
+	struct claim claim;		/* the verified claim, and who signed it */
+	uid_t signer;
+	enum access_level reader;
+	struct buf body;
+	struct reply reply;
+};
+
+/* The value of a parameter, NULL when the request does not have it. */
+const char *call_param(const struct call *c, const char *name);
+
+/*
+ * Fill the reply. call_json takes the reference. call_fail always returns -1 and logs 5xx; the caller of 429 sets
+ * retry_after.
+ */
+void call_json(struct call *c, unsigned status, json_t *json);
+int call_fail(struct call *c, unsigned status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Sets the body, which the reply owns afterwards. */
+void call_body(struct call *c, const char *type, struct buf *body);
+
+/*
+ * Verify the munge credential into claim and signer: 0, or -1 with the reply filled, also when it was signed for
+ * another purpose than the route's. Whether that signer is permitted is the caller's check.
+ */
+int call_check_credential(struct call *c);
+
+/* A connection to PostgreSQL for writing. NULL with the reply filled. */
+struct db *call_acquire_writer(struct call *c);
+/*
+ * One for reads, to be released with call_release, which accepts NULL. Lists have a pool of their own and do not delay
+ * reads of one node.
+ */
+struct db *call_acquire_reader(struct call *c);
+void call_release(struct call *c, struct db *db);
+
+#endif

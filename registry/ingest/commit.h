@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_REGISTRY_INGEST_COMMIT_H
+#define TOPIARY_REGISTRY_INGEST_COMMIT_H
+
+#include <stdbool.h>
+
+#include "client/cred.h"
+#include "store/db.h"
+#include "encode.h"
+#include "store/document.h"
+
+/*
+ * Group commit of exports: each waits until the transaction with its batch is over. One disk flush serves all exports
+ * that arrived meanwhile, so a commit is cheap under load and immediate without load. Called by http/exports.c.
+ */
+struct committer;
+/* Everything passed is borrowed until committer_stop. */
+struct committer *committer_start(struct db_pool *pool, const struct settings *settings, struct bases *b,
+				  struct verified_cache *s, unsigned threads, struct err *e);
+void committer_stop(struct committer *c);
+
+/* The result of an export, for its acknowledgement. */
+struct receipt {
+	char shape[SHAPE_NAME];
+	const char *stored;	/* "base", "fields", "patch", or "known": nothing new was stored. A constant. */
+	size_t stored_bytes, xml_bytes;
+	bool moved;		/* new node or new shape: the snapshot changes */
+	bool drifted;		/* it newly differs from its class */
+	int class;
+	uint64_t last;		/* COMMIT_STALE: the sequence number that the next must exceed */
+};
+
+enum commit_result {
+	COMMIT_OK,
+	COMMIT_ABSENT,	/* not the node's last export, or what is stored of it cannot be rebuilt */
+	COMMIT_STALE,	/* seq does not exceed the last of that boot, which is in out->last */
+	COMMIT_CLASS,	/* the node is in another class, out->class: encode again for it */
+	COMMIT_QUOTA,	/* the node's daily quota is used up (quota.h) */
+	COMMIT_GONE,	/* the database lacks the layout by which it was encoded: encode again */
+	COMMIT_FAILED,	/* PostgreSQL failed; when the connection broke, the export may be committed all the same */
+};
+
+/*
+ * Store an encoded export or, when encoded is NULL, record that the node booted with its last export. COMMIT_OK only
+ * after COMMIT, and after PostgreSQL returned the very bytes; for an unchanged export only when the stored document can
+ * be rebuilt (store/document.h). One that cannot is recorded in the table unreadable, and repaired when the same
+ * document is sent again.
+ */
+enum commit_result commit_export(struct committer *c, const struct claim *claim, const struct encoded *encoded,
+				 struct receipt *out, struct err *e);
+
+/* For /metrics: since the start. */
+struct commit_counts {
+	unsigned long long batches, kept, known, stale, failed;
+};
+void committer_counts(struct committer *c, struct commit_counts *out);
+
+#endif

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "encode.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "store/facts.h"
+#include "base_insert.h"
+#include "quota.h"
+
+#define SECONDS 30		/* of all statements for one document */
+#define ATTEMPTS 16		/* to match, while other exports widen the same base */
+#define CANDIDATES "4"		/* bases against which a patch is tried */
+/* zstd alone shrinks a document 10 to 20 times; a patch far below that needs no comparison with it */
+#define SMALL_PATCH 64
+
+/* An arbitrary constant. A session lock, since layouts are committed meanwhile. */
+#define LOCK "SELECT pg_advisory_lock(1953460330)"
+#define UNLOCK "SELECT pg_advisory_unlock(1953460330)"
+
+struct encode_job {
+	struct db_pool *pool;
+	const char *node;
+	const struct buf *xml;
+	int class;		/* 0: any */
+	struct comparer with;	/* its db is acquired when first needed */
+	struct parsed parsed;	/* set when the document went to the parser */
+	bool refused;		/* parsed, but cannot be compared with its class */
+};
+
+void encoded_free(struct encoded *p)
+{
+	buf_free(&p->diff);
+	free(p->facts);
+	drift_free(&p->drift);
+	*p = (struct encoded){0};
+}
+
+static int job_connect(struct encode_job *j, struct err *e)
+{
+	if (j->with.db)
+		return 0;
+	if (!(j->with.db = db_acquire(j->pool, e)))
+		return -1;
+	db_limit_all(j->with.db, SECONDS);
+	return 0;
+}
+
+/* May a document of the class be stored against the base? Also against one of a class accepted from it. */
+static bool base_allowed(const struct base_metadata *meta, int class)
+{
+	return !class || meta->class == class || meta->accepted_from == class;
+}
+
+static void encoded_set_base(struct encoded *p, const struct cached_base *cached)
+{
+	const struct base_metadata *meta = base_metadata(cached);
+
+	p->base = cached->base;
+	p->class = meta->class;
+	p->accepted_from = meta->accepted_from;
+}
+
+/* --- fields of a cached base --- */
+
+static int base_rank(const struct cached_base *cached, const void *job)
+{
+	const struct base_metadata *meta = base_metadata(cached);
+
+	if (!base_allowed(meta, ((const struct encode_job *) job)->class))
+		return -1;
+	return meta->drift ? 1 : 0;
+}
+
+static int encoded_set_fields(const struct encode_job *j, const struct cached_base *cached, struct buf *diff,
+			      struct encoded *out, struct err *e)
+{
+	const struct base_metadata *meta = base_metadata(cached);
+
+	if (base_check_diff(cached, diff, j->xml, e) || drift_of_fields(cached, j->xml, &out->drift, e))
+		return -1;
+	out->layout = meta->layout;
+	snprintf(out->shape, sizeof(out->shape), "%s", meta->shape);
+	encoded_set_base(out, cached);
+	out->kind = "fields";
+	out->stored_bytes = diff->len;
+	out->diff = *diff;
+	*diff = (struct buf){0};
+	return 0;
+}
+
+/* 0, 1 when it differs from every cached base in more than fields, -1. */
+static int encode_fields(struct encode_job *j, struct encoded *out, struct err *e)
+{
+	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+		const struct cached_base *cached;
+		struct field_layout wider;
+		struct buf diff = {0};
+		int found = bases_match(j->with.bases, j->xml->data, j->xml->len, base_rank, j, &cached, &diff, &wider),
+			rc;
+
+		if (found < 0)
+			return 1;
+		if (found) {
+			rc = job_connect(j, e) || bases_widen(j->with.bases, j->with.db, cached, &wider, e) ? -1 : 0;
+			field_layout_free(&wider);
+		} else {
+			rc = diff.failed ? err_set(e, "out of memory") : encoded_set_fields(j, cached, &diff, out, e);
+			buf_free(&diff);
+		}
+		bases_release(j->with.bases, cached);
+		if (rc || !found)
+			return rc;
+	}
+	return 1;
+}
+
+/* --- parsed documents --- */
+
+static int add_shape(struct encode_job *j, struct encoded *out, struct err *e)
+{
+	const struct parsed *p = &j->parsed;
+	char cores[16], pus[16], one[DB_KEY];
+	struct db_value v[] = { DB_TEXT(out->shape), DB_TEXT(p->allocation), DB_TEXT(p->hierarchy), DB_TEXT(p->cores),
+				DB_TEXT(cores),
+				DB_TEXT(pus) };
+	int rc;
+
+	shape_name(p->allocation, out->shape);
+	snprintf(cores, sizeof(cores), "%u", p->ncores);
+	snprintf(pus, sizeof(pus), "%u", p->npus);
+	if (db_execute(j->with.db, e, "INSERT INTO shape (name, allocation, hierarchy, cores_only, cores, pus)"
+		  " VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING", 6, v))
+		return -1;
+	rc = db_query_key(j->with.db, one, e, "SELECT 1 FROM shape WHERE name = $1 AND allocation = $2", 2, v);
+	return rc == 0 ? err_set(e, "shape %s: hash collision with a different shape", out->shape) : rc < 0 ? -1 : 0;
+}
+
+/* The smallest patch so far, and its base, acquired. */
+struct best_patch {
+	struct pack pack;
+	const struct cached_base *cached;
+};
+
+static void best_patch_free(const struct encode_job *j, struct best_patch *c)
+{
+	buf_free(&c->pack.bytes);
+	if (c->cached)
+		bases_release(j->with.bases, c->cached);
+	*c = (struct best_patch){0};
+}
+
+static int try_patch(struct encode_job *j, const char *base, struct best_patch *c, struct err *e)
+{
+	struct best_patch other = { .cached = bases_acquire(j->with.bases, j->with.db, atoi(base), e) };
+
+	/* An unreadable base must not keep other documents from being stored. */
+	if (!other.cached)
+		return 0;
+	if (pack_make(other.cached->text, other.cached->len, j->xml->data, j->xml->len, &other.pack, e)) {
+		best_patch_free(j, &other);
+		return -1;
+	}
+	if (c->cached && other.pack.bytes.len >= c->pack.bytes.len) {
+		best_patch_free(j, &other);
+	} else {
+		best_patch_free(j, c);
+		*c = other;
+	}
+	return 0;
+}
+
+#define OWN_BASE "(SELECT f.base FROM node n JOIN form f ON f.id = n.form WHERE n.name = $1)"
+#define CANDIDATE_BASES "SELECT b.id FROM base b JOIN shape s ON s.name = b.shape JOIN class c ON c.id = b.class" \
+	" WHERE $6::int = 0 OR b.class = $6::int OR c.accepted_from = $6::int" \
+	" ORDER BY b.sha256 = decode($5, 'hex') DESC, b.id = " OWN_BASE " DESC NULLS LAST," \
+	" b.shape = $2 DESC, s.hierarchy = $3 DESC, abs(s.cores - $4::int), b.id DESC LIMIT " CANDIDATES
+
+/* The node's own base first, then those of the most similar machines. */
+static PGresult *find_candidates(struct encode_job *j, const char *shape, struct err *e)
+{
+	char cores[16], class[16], sha256[HASH_HEX];
+
+	hash_hex(j->xml->data, j->xml->len, sha256);
+	snprintf(cores, sizeof(cores), "%u", j->parsed.ncores);
+	snprintf(class, sizeof(class), "%d", j->class);
+	return db_query(j->with.db, e, CANDIDATE_BASES, 6,
+			(struct db_value[]){ DB_TEXT(j->node), DB_TEXT(shape), DB_TEXT(j->parsed.hierarchy),
+					     DB_TEXT(cores),
+					     DB_TEXT(sha256), DB_TEXT(class) });
+}
+
+static bool is_small_patch(const struct best_patch *c, const struct buf *xml)
+{
+	return c->cached && c->pack.bytes.len <= xml->len / SMALL_PATCH;
+}
+
+/*
+ * Also caches the candidates. 0 with the best patch (or none) in c; 1 when the document was encoded as fields of a
+ * candidate; -1.
+ */
+static int try_candidates(struct encode_job *j, struct best_patch *c, struct encoded *out, struct err *e)
+{
+	PGresult *r = find_candidates(j, out->shape, e);
+	int rc = r ? 0 : -1;
+
+	for (int i = 0; rc == 0 && i < PQntuples(r); i++) {
+		int base = atoi(PQgetvalue(r, i, 0));
+		const struct cached_base *cached = bases_acquire(j->with.bases, j->with.db, base, e);
+
+		if (cached)
+			bases_release(j->with.bases, cached);
+	}
+	if (rc == 0 && (rc = encode_fields(j, out, e)) >= 0)
+		rc = !rc;
+	for (int i = 0; rc == 0 && i < PQntuples(r) && !is_small_patch(c, j->xml); i++)
+		rc = try_patch(j, PQgetvalue(r, i, 0), c, e);
+	PQclear(r);
+	return rc;
+}
+
+/* The cached base, if it is still in the class known. */
+#define CACHED_BASE "(SELECT id FROM base WHERE id = $1 AND sha256 = decode($3, 'hex') AND class = $4) b"
+
+static int patch_layout(struct encode_job *j, const struct best_patch *c, struct encoded *out, struct err *e)
+{
+	const struct base_metadata *meta = base_metadata(c->cached);
+	char base[DB_KEY], class[DB_KEY];
+	struct db_value v[] = { DB_TEXT(base), DB_TEXT(out->shape), DB_TEXT(meta->sha256), DB_TEXT(class) };
+	int rc;
+
+	snprintf(base, sizeof(base), "%d", c->cached->base);
+	snprintf(class, sizeof(class), "%d", meta->class);
+	rc = layout_key_query(j->with.db, &out->layout, e, "SELECT f.id, f.mark FROM"
+							   " " CACHED_BASE " JOIN form f ON f.base = b.id"
+			  " AND f.kind = 'patch' AND f.shape = $2::text ORDER BY f.id LIMIT 1", 4, v);
+	if (rc == 0)
+		rc = layout_key_query(j->with.db, &out->layout, e, "INSERT INTO form (base, kind, shape)"
+				      " SELECT b.id, 'patch', $2::text FROM "
+				  CACHED_BASE " RETURNING id, mark", 4, v);
+	if (rc == 0) {
+		bases_drop(j->with.bases, c->cached->base);
+		err_set(e, "base %s was replaced meanwhile; retry", base);
+	}
+	return rc == 1 ? 0 : -1;
+}
+
+static int encode_patch(struct encode_job *j, struct best_patch *c, struct encoded *out, struct err *e)
+{
+	const struct base_metadata *meta = base_metadata(c->cached);
+	struct buf facts = {0};
+
+	if (patch_layout(j, c, out, e) || drift_from_class(&j->with, meta->class, j->node, j->xml, &out->drift, e))
+		return -1;
+	if (facts_diff(meta->facts_text, j->parsed.facts, &facts, e)) {
+		buf_free(&facts);
+		return -1;
+	}
+	encoded_set_base(out, c->cached);
+	out->kind = "patch";
+	out->facts = facts.data;
+	out->diff = c->pack.bytes;
+	out->stored_bytes = out->diff.len;
+	c->pack.bytes = (struct buf){0};
+	return 0;
+}
+
+/* --- a new base --- */
+
+/*
+ * In a transaction: 0, 1 when another class has the same document as base, -1. The base becomes golden in a new class.
+ */
+static int base_rows(struct encode_job *j, struct encoded *out, struct err *e)
+{
+	char class[DB_KEY], base[DB_KEY];
+	struct new_base n = { .class = class, .shape = out->shape, .node = j->node, .drift = out->drift.json,
+			      .xml = j->xml,
+			      .parsed = &j->parsed };
+	struct db_value golden[] = { DB_TEXT(base), DB_TEXT(class) };
+	int rc = db_execute(j->with.db, e, "BEGIN", 0, NULL);
+
+	snprintf(class, sizeof(class), "%d", j->class);
+	if (rc == 0 && !j->class &&
+	    db_query_key(j->with.db, class, e, "INSERT INTO class DEFAULT VALUES RETURNING id", 0, NULL) != 1)
+		rc = -1;
+	if (rc == 0)
+		rc = base_insert(j->with.db, &n, base, &out->layout, e);
+	if (rc == 0 && !j->class)
+		rc = db_execute(j->with.db, e, "UPDATE class SET golden = $1 WHERE id = $2", 2, golden);
+	if (rc == 0)
+		rc = db_execute(j->with.db, e, "COMMIT", 0, NULL);
+	if (rc)
+		db_execute(j->with.db, NULL, "ROLLBACK", 0, NULL);
+	out->base = rc ? 0 : atoi(base);
+	out->class = atoi(class);
+	return rc;
+}
+
+/*
+ * Store the document as a base, without diff. As base_rows; 2 when such a base existed, was damaged and has been
+ * repaired.
+ */
+static int encode_base(struct encode_job *j, size_t alone, struct encoded *out, struct err *e)
+{
+	int rc;
+
+	if (j->class && drift_from_class(&j->with, j->class, j->node, j->xml, &out->drift, e))
+		return -1;
+	if ((rc = base_rows(j, out, e)) == 0) {
+		out->kind = "base";
+		out->stored_bytes = alone;
+		return bases_refresh(j->with.bases, j->with.db, e);
+	}
+	drift_free(&out->drift);
+	if (rc == 1 && (rc = base_restore(j->with.db, j->xml, e)) >= 0)
+		rc++;
+	return rc;
+}
+
+/*
+ * When a thousand equal nodes boot at once, one becomes the base while the others wait for this lock. A base is stored
+ * when the patch is more than half its size.
+ */
+static int encode_locked(struct encode_job *j, struct best_patch *c, struct encoded *out, struct err *e)
+{
+	struct pack alone;
+	size_t len;
+	int rc;
+
+	if (bases_refresh(j->with.bases, j->with.db, e) || (rc = try_candidates(j, c, out, e)) < 0)
+		return -1;
+	if (rc)
+		return 0;
+	if (pack_make(NULL, 0, j->xml->data, j->xml->len, &alone, e))
+		return -1;
+	len = alone.bytes.len;
+	buf_free(&alone.bytes);
+	rc = c->cached && c->pack.bytes.len <= len / 2 ? 1 : encode_base(j, len, out, e);
+	if (rc == 2)
+		return try_candidates(j, c, out, e) == 1 ? 0 :
+		       err_set(e, "its base was damaged and has been repaired; retry");
+	if (rc > 0)
+		rc = c->cached ? encode_patch(j, c, out, e) : err_set(e, "another export is creating its base; retry");
+	return rc;
+}
+
+/* The class of a known node, so that a change is reported as drift. Unreadable rows do not count. */
+static int find_class(struct encode_job *j, struct err *e)
+{
+	char class[DB_KEY];
+	int rc = db_query_key(j->with.db, class, e, "SELECT b.class FROM node n JOIN form f ON f.id = n.form JOIN base"
+						    " b ON b.id = f.base"
+			" WHERE n.name = $1 AND NOT EXISTS (SELECT 1 FROM unreadable u WHERE u.node = n.name AND"
+			" u.since = n.since)", 1, &DB_TEXT(j->node));
+
+	if (rc == 1)
+		j->class = atoi(class);
+	return rc < 0 ? -1 : 0;
+}
+
+static int encode_parsed(struct encode_job *j, struct encoded *out, struct err *e)
+{
+	struct best_patch c = {0};
+	int rc = -1;
+
+	if (job_connect(j, e) || find_class(j, e) || bases_refresh(j->with.bases, j->with.db, e) ||
+	    add_shape(j, out, e) ||
+	    (rc = try_candidates(j, &c, out, e)))
+		goto done;
+	if (is_small_patch(&c, j->xml)) {
+		rc = encode_patch(j, &c, out, e);
+	} else if ((rc = db_execute(j->with.db, e, LOCK, 0, NULL)) == 0) {
+		rc = encode_locked(j, &c, out, e);
+		db_execute(j->with.db, NULL, UNLOCK, 0, NULL);
+	}
+done:
+	best_patch_free(j, &c);
+	return rc < 0 ? -1 : 0;
+}
+
+/* Checked before parsing, and before a base is made. */
+static enum encode_result check_quota(struct encode_job *j, const struct settings *s, struct err *e)
+{
+	static const enum encode_result result[] = { ENCODE_QUOTA, ENCODE_OK };
+	int left = job_connect(j, e) ? -1 : quota_left(j->with.db, s, j->node, e);
+
+	return left < 0 ? ENCODE_FAILED : result[left];
+}
+
+enum encode_result encode_document(const struct settings *s, struct bases *b, struct db_pool *pool,
+				   struct parser *parser,
+				 const char *node, int class, const struct buf *xml, struct encoded *out, struct err *e)
+{
+	static const enum encode_result parse_result[] = { ENCODE_OK, ENCODE_REFUSED, ENCODE_FAILED };
+	struct encode_job j = { .pool = pool, .node = node, .xml = xml, .class = class,
+				.with = { .bases = b, .parser = parser } };
+	struct encoded encoded = {0};
+	enum encode_result result = ENCODE_OK;
+	int rc;
+
+	j.with.refused = &j.refused;
+	rc = encode_fields(&j, &encoded, e);
+	if (rc == 1 && (result = check_quota(&j, s, e)) == ENCODE_OK &&
+	    (result = parse_result[parser_read(parser, node, xml, &j.parsed, e)]) == ENCODE_OK)
+		rc = encode_parsed(&j, &encoded, e);
+	if (rc < 0) {
+		result = j.refused ? ENCODE_REFUSED : ENCODE_FAILED;
+		if (!j.refused)
+			err_within(e, "%s", node);
+	}
+	if (result == ENCODE_OK)
+		log_debug("%s: encoded as %s, %s, base %d, %zu bytes", node, encoded.kind,
+			  j.parsed.facts ? "parsed" : "matched without parsing", encoded.base, encoded.stored_bytes);
+	db_release(pool, j.with.db);
+	parsed_free(&j.parsed);
+	if (result == ENCODE_OK)
+		*out = encoded;
+	else
+		encoded_free(&encoded);
+	return result;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "parser.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "validate.h"
+#include "worker.h"
+
+#define WORKERS_MIN 4
+#define WORKERS_PER_CPU 2
+#define QUEUE_SECONDS 10
+#define REPLY_SECONDS 7	/* the worker's own limits expire first */
+
+struct parser {
+	int control;
+	pid_t pid;
+	sem_t free;
+};
+
+/* --- the parent of the workers --- */
+
+static unsigned workers_at_once(void)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return cpus * WORKERS_PER_CPU > WORKERS_MIN ? cpus * WORKERS_PER_CPU : WORKERS_MIN;
+}
+
+static int parent_fork(struct parser *p, const struct sandbox *s)
+{
+	const struct timeval timeout = { .tv_sec = REPLY_SECONDS };	/* in case the parent is stopped */
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -1;
+	if ((p->pid = fork()) == 0) {
+		close(pair[0]);
+		worker_parent(pair[1], s);
+	}
+	close(pair[1]);
+	p->control = pair[0];
+	if (p->pid > 0 && setsockopt(p->control, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) == 0)
+		return 0;
+	close(p->control);
+	return -1;
+}
+
+struct parser *parser_start(struct err *e)
+{
+	struct parser *p = calloc(1, sizeof(*p));
+	struct sandbox s;
+	int rc;
+
+	if (!p || sandbox_make(&s, e)) {
+		free(p);
+		return NULL;
+	}
+	if ((rc = parent_fork(p, &s)))
+		err_set(e, "parser: %s", strerror(errno));
+	sandbox_free(&s);
+	if (rc) {
+		free(p);
+		return NULL;
+	}
+	sem_init(&p->free, 0, workers_at_once());
+	return p;
+}
+
+void parser_stop(struct parser *p)
+{
+	if (!p)
+		return;
+	close(p->control);
+	waitpid(p->pid, NULL, 0);
+	sem_destroy(&p->free);
+	free(p);
+}
+
+pid_t parser_pid(const struct parser *p)
+{
+	return p->pid;
+}
+
+/* --- requests and replies --- */
+
+/* Sealed: the worker's mapping can be neither truncated nor changed. */
+static int documents_seal(const struct buf *const documents[2], struct worker_request *q)
+{
+	int fd = memfd_create("documents", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -1;
+	for (int i = 0; i < 2 && documents[i]; i++) {
+		q->bytes[i] = documents[i]->len;
+		if (file_write(fd, documents[i]->data, documents[i]->len))
+			goto error;
+	}
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		return fd;
+error:
+	close(fd);
+	return -1;
+}
+
+static int request_send(int control, struct worker_request *q, const int fds[REQUEST_FDS])
+{
+	char space[CMSG_SPACE(sizeof(int[REQUEST_FDS]))] = {0};
+	struct iovec io = { q, sizeof(*q) };
+	struct msghdr m = { .msg_iov = &io, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int[REQUEST_FDS]));
+	memcpy(CMSG_DATA(c), fds, sizeof(int[REQUEST_FDS]));
+	return sendmsg(control, &m, MSG_NOSIGNAL) == sizeof(*q) ? 0 : -1;
+}
+
+/* The socket for the worker's reply, or -1 with errno. */
+static int request_submit(struct parser *p, struct worker_request *q, const struct buf *const documents[2])
+{
+	int pair[2], fds[REQUEST_FDS], rc = -1;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return -1;
+	fds[REQUEST_SOCKET] = pair[1];
+	if ((fds[REQUEST_FILE] = documents_seal(documents, q)) >= 0) {
+		rc = request_send(p->control, q, fds);
+		close(fds[REQUEST_FILE]);
+	}
+	close(pair[1]);
+	if (rc == 0)
+		return pair[0];
+	close(pair[0]);
+	return -1;
+}
+
+/* All len bytes before until, which is in clock_now. */
+static int receive(int fd, void *data, size_t len, double until)
+{
+	char *at = data;
+
+	while (len) {
+		int left = 1000 * (until - clock_now());
+		ssize_t n = left > 0 && poll(&(struct pollfd){ fd, POLLIN, 0 }, 1, left) > 0 ? read(fd, at, len) : 0;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -1;
+		at += n;
+		len -= n;
+	}
+	return 0;
+}
+
+static int reply_receive(int fd, enum worker_op op, struct worker_reply *a, struct buf part[PARTS])
+{
+	double until = clock_now() + REPLY_SECONDS;
+
+	if (receive(fd, a, sizeof(*a), until))
+		return -1;
+	for (int i = 0; i < PARTS; i++) {
+		char *at = a->bytes[i] <= part_max[op][i] ? buf_reserve(&part[i], a->bytes[i]) : NULL;
+
+		if (!at || receive(fd, at, a->bytes[i], until))
+			return -1;
+		at[part[i].len = a->bytes[i]] = '\0';
+	}
+	return 0;
+}
+
+static int parsed_fill(const struct worker_reply *a, const struct buf part[PARTS], struct parsed *out)
+{
+	if (!validate_line(&part[PART_CORES]) || !validate_line(&part[PART_HIERARCHY]) ||
+	    !validate_line(&part[PART_DETAIL]) ||
+	    !validate_shape(&part[PART_ALLOCATION], a->ncores, a->npus) || !validate_facts(&part[PART_FACTS]))
+		return -1;
+	*out = (struct parsed){ part[PART_CORES].data, part[PART_HIERARCHY].data, part[PART_DETAIL].data,
+				part[PART_ALLOCATION].data,
+				a->ncores, a->npus, part[PART_FACTS].data };
+	return 0;
+}
+
+/* --- operations --- */
+
+static enum parser_result request_wait(int fd, enum worker_op op, const char *name, struct worker_reply *a,
+				       struct buf part[PARTS], struct err *e)
+{
+	if (reply_receive(fd, op, a, part)) {
+		err_set(e, "%s: the parser worker did not reply: out of time or memory", name);
+		return PARSER_FAILED;
+	}
+	if (!a->refused)
+		return PARSER_OK;
+	err_set(e, "%s: %s", name, validate_line(&part[0]) ? part[0].data : "the document was refused");
+	return PARSER_REFUSED;
+}
+
+/* The caller frees the parts in every case. */
+static enum parser_result worker_call(struct parser *p, struct worker_request *q, const char *name,
+				      const struct buf *const documents[2],
+				     struct worker_reply *a, struct buf part[PARTS], struct err *e)
+{
+	enum parser_result rc = PARSER_FAILED;
+	int fd;
+
+	if (clock_take(&p->free, clock_now() + QUEUE_SECONDS)) {
+		err_set(e, "%s: all parser workers are busy", name);
+		return PARSER_FAILED;
+	}
+	if ((fd = request_submit(p, q, documents)) >= 0) {
+		rc = request_wait(fd, q->op, name, a, part, e);
+		close(fd);
+	} else {
+		err_set(e, "%s: cannot reach a parser worker: %s", name, strerror(errno));
+	}
+	sem_post(&p->free);
+	return rc;
+}
+
+static enum parser_result invalid_reply(const char *name, struct err *e)
+{
+	err_set(e, "%s: the parser worker returned an invalid reply", name);
+	return PARSER_FAILED;
+}
+
+static void parts_free(struct buf part[PARTS])
+{
+	for (int i = 0; i < PARTS; i++)
+		buf_free(&part[i]);
+}
+
+enum parser_result parser_read(struct parser *p, const char *name, const struct buf *xml, struct parsed *out,
+			       struct err *e)
+{
+	struct worker_request q = { .op = OP_PARSE };
+	struct buf part[PARTS] = {0};
+	struct worker_reply a;
+	enum parser_result rc = worker_call(p, &q, name, (const struct buf *[2]){ xml }, &a, part, e);
+
+	if (rc == PARSER_OK && parsed_fill(&a, part, out))
+		rc = invalid_reply(name, e);
+	if (rc != PARSER_OK)
+		parts_free(part);
+	return rc;
+}
+
+void parsed_free(struct parsed *d)
+{
+	free(d->cores);
+	free(d->hierarchy);
+	free(d->detail);
+	free(d->allocation);
+	free(d->facts);
+	*d = (struct parsed){0};
+}
+
+enum parser_result parser_canon(struct parser *p, const char *name, const struct buf *xml, struct buf *out,
+				struct err *e)
+{
+	struct worker_request q = { .op = OP_CANON };
+	struct buf part[PARTS] = {0};
+	struct worker_reply a;
+	enum parser_result rc = worker_call(p, &q, name, (const struct buf *[2]){ xml }, &a, part, e);
+
+	if (rc == PARSER_OK && !validate_text(&part[0]))
+		rc = invalid_reply(name, e);
+	if (rc == PARSER_OK) {
+		*out = part[0];
+		part[0] = (struct buf){0};
+	}
+	parts_free(part);
+	return rc;
+}
+
+enum parser_result parser_compare(struct parser *p, const char *name, const struct buf *from, const struct buf *to,
+				  int drift,
+				  char **json, int *severity, struct err *e)
+{
+	struct worker_request q = { .op = OP_COMPARE, .drift = drift };
+	struct buf part[PARTS] = {0};
+	struct worker_reply a;
+	enum parser_result rc = worker_call(p, &q, name, (const struct buf *[2]){ from, to }, &a, part, e);
+	int gravest = rc == PARSER_OK ? validate_changes(&part[0]) : -1;
+
+	if (rc == PARSER_OK && gravest < 0)
+		rc = invalid_reply(name, e);
+	if (rc == PARSER_OK) {
+		*json = part[0].data;
+		*severity = gravest;
+		part[0] = (struct buf){0};
+	}
+	parts_free(part);
+	return rc;
+}

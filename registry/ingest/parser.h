@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_REGISTRY_INGEST_PARSER_H
+#define TOPIARY_REGISTRY_INGEST_PARSER_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/*
+ * Parsing of documents in worker processes that serve one request each, with no access but to their memory and one
+ * socket (sandbox.h). Workers are forked by a small parent, itself forked before topiaryd had threads.
+ */
+struct parser;
+
+/* Call before any thread is started. NULL with an error. parser_stop accepts NULL. */
+struct parser *parser_start(struct err *e);
+void parser_stop(struct parser *p);
+/* The parent's process id, for the receiver of SIGCHLD. */
+pid_t parser_pid(const struct parser *p);
+
+/*
+ * PARSER_REFUSED: the document is invalid. PARSER_FAILED: no worker, or no reply in time, which may be due to load.
+ * Both with an error, and out untouched.
+ */
+enum parser_result { PARSER_OK, PARSER_REFUSED, PARSER_FAILED };
+
+/* A parsed document (shape/strings.h, hwxml/tree.h). Free with parsed_free. */
+struct parsed {
+	char *cores, *hierarchy, *detail, *allocation;
+	unsigned ncores, npus;
+	char *facts;		/* tree_facts */
+};
+enum parser_result parser_read(struct parser *p, const char *name, const struct buf *xml, struct parsed *out,
+			       struct err *e);
+void parsed_free(struct parsed *d);
+
+/* The canonical form (hwxml/canon.h). The caller frees out. */
+enum parser_result parser_canon(struct parser *p, const char *name, const struct buf *xml, struct buf *out,
+				struct err *e);
+
+/*
+ * Changes between two documents (hwcmp/compare.h) as a JSON list of objects with severity, direction, object, what,
+ * from, to, words, most severe first; *severity is the highest, or SEVERITY_IDENTITY. With `drift`, identity is left
+ * out. The caller frees *json.
+ */
+enum parser_result parser_compare(struct parser *p, const char *name, const struct buf *from, const struct buf *to,
+				  int drift, char **json, int *severity, struct err *e);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_REGISTRY_INGEST_WORKER_H
+#define TOPIARY_REGISTRY_INGEST_WORKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sandbox.h"
+
+/* The protocol between parser.c and its workers. */
+enum worker_op { OP_PARSE, OP_CANON, OP_COMPARE, OP_COUNT };
+
+/*
+ * One message with two descriptors: the socket for the reply, and a sealed file with the documents one after the other.
+ */
+struct worker_request {
+	enum worker_op op;
+	bool drift;
+	size_t bytes[2];	/* of each document; the second is 0 for operations on one */
+};
+enum { REQUEST_SOCKET, REQUEST_FILE, REQUEST_FDS };
+
+/* Followed by its parts: all of them for OP_PARSE, the first alone for others. When refused the first is the reason. */
+enum { PART_CORES, PART_HIERARCHY, PART_DETAIL, PART_ALLOCATION, PART_FACTS, PARTS };
+struct worker_reply {
+	uint32_t refused;
+	uint32_t ncores, npus;
+	uint32_t bytes[PARTS];
+};
+
+/* Maximum bytes of each part, checked on both sides. */
+extern const uint32_t part_max[OP_COUNT][PARTS];
+
+/* The parent of the workers: a single thread with this loop alone. Ends when control is closed. */
+_Noreturn void worker_parent(int control, const struct sandbox *s);
+
+#endif

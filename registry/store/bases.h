@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_REGISTRY_STORE_BASES_H
+#define TOPIARY_REGISTRY_STORE_BASES_H
+
+#include "base/hash.h"
+#include "db.h"
+#include "shape/inventory.h"
+#include "delta/base_cache.h"
+
+/*
+ * Bases: whole documents in PostgreSQL against which others are stored, and a cache of them in memory. Called by
+ * encoding, decoding and upkeep. The text, layouts and fields of a base never change once committed, so the cache needs
+ * no invalidation between several topiaryd on one database. A base that moves to another class gets a new layout row,
+ * which makes bases_refresh reload it.
+ *
+ * The database itself may be replaced, by a restored dump or by a standby that lacks the last commits; the same keys
+ * then name other rows. So no key is trusted alone: a base is identified by key and hash, a layout by key and mark
+ * (sql/0004_identity.sql), and every statement that reads or stores by a cached base compares them with the database's.
+ */
+
+/*
+ * A layout: a row of the SQL table form, which says how documents are stored against a base (itself, fields, or a
+ * patch).
+ */
+#define LAYOUT_MARK 40
+struct layout_key {
+	char id[DB_KEY], mark[LAYOUT_MARK];
+};
+/* SQL condition: row f of the table form is the one with this id and mark (columns or parameters). */
+#define LAYOUT_IS(id, mark) "f.id = " id " AND f.mark = " mark
+
+/* The first row of a query for f.id and f.mark: 1, 0 when there is no row, -1. */
+int layout_key_query(struct db *db, struct layout_key *out, struct err *e, const char *sql, unsigned n,
+		     const struct db_value *values);
+
+/* The fact that a field of a layout holds, for drift messages. */
+struct field_fact {
+	char *object, *name;
+};
+
+/* Metadata of a cached base. One allocation; the pointers point into it. */
+struct base_metadata {
+	int class, accepted_from;	/* accepted_from: 0 when there is none */
+	const char *facts_text;		/* facts of the base's document, as tree_facts writes them */
+	char sha256[HASH_HEX];		/* of the base's document */
+	struct layout_key layout;	/* the latest */
+	char shape[SHAPE_NAME];
+	const char *drift;		/* changes from its class's golden base as JSON, or NULL */
+	struct field_fact *facts;	/* one for each field of the layout */
+};
+
+static inline const struct base_metadata *base_metadata(const struct cached_base *cached)
+{
+	return cached->metadata;
+}
+
+struct bases;
+struct bases *bases_new(unsigned max_cached);
+void bases_free(struct bases *b);
+
+/*
+ * The base with this key in the database, with its latest layout; loaded when it is not cached. Release with
+ * bases_release. NULL with an error.
+ */
+const struct cached_base *bases_acquire(struct bases *b, struct db *db, int base, struct err *e);
+/* The same from the cache alone, without a query; NULL when it is not cached. */
+const struct cached_base *bases_acquire_cached(struct bases *b, int base);
+void bases_release(struct bases *b, const struct cached_base *cached);
+/* Remove a base from the cache. */
+void bases_drop(struct bases *b, int base);
+
+/* Find the cached base from which a document differs in fields alone, as base_cache_match does. */
+int bases_match(struct bases *b, const char *doc, size_t len,
+		int (*rank)(const struct cached_base *b, const void *user),
+		const void *user,
+		const struct cached_base **cached, struct buf *diff, struct field_layout *wider);
+
+/* Load bases and layouts added since the last call, by any topiaryd. 0 or -1. */
+int bases_refresh(struct bases *b, struct db *db, struct err *e);
+
+/* Remove from the cache what the database lacks: rows were deleted, or the database was replaced. 0 or -1. */
+int bases_verify(struct bases *b, struct db *db, struct err *e);
+/* Empty the cache: it belongs to another database. */
+void bases_clear(struct bases *b);
+
+/*
+ * Store a wider layout for a base, in a transaction of its own. If another process stored one meanwhile, that one is
+ * loaded; if the base was deleted, it is dropped from the cache. In each case the caller matches again with
+ * bases_match. 0 or -1.
+ */
+int bases_widen(struct bases *b, struct db *db, const struct cached_base *cached, const struct field_layout *wider,
+		struct err *e);
+
+/*
+ * The class or the drift of a base changed: store a new layout row with the same fields, so that every topiaryd reloads
+ * it. 0 or -1.
+ */
+int bases_invalidate(struct bases *b, struct db *db, int base, struct err *e);
+
+/* Check that the base's layout reproduces the document from diff, byte for byte: 0, or -1 with an error. */
+int base_check_diff(const struct cached_base *cached, const struct buf *diff, const struct buf *xml, struct err *e);
+
+/* Decoder of documents stored by one layout, of any age. Close with decoder_close. */
+struct decoder {
+	const struct cached_base *cached;	/* the base */
+	bool patch;			/* else fields, of which there are none in a base's own layout */
+	bool latest;			/* the layout is the cached base's; else it is in own */
+	struct field_layout own;
+};
+int decoder_open(struct bases *b, struct db *db, const char *layout, struct decoder *out, struct err *e);
+/* The same without a query: false unless this is the latest layout of a cached base. */
+bool decoder_open_cached(struct bases *b, int base, const struct layout_key *layout, struct decoder *out);
+void decoder_close(struct bases *b, struct decoder *d);
+
+/* Decode diff: at most max bytes, appended to out. 0 or -1. */
+int decoder_run(const struct decoder *d, const char *diff, size_t len, size_t max, struct buf *out, struct err *e);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "identity.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define INSUFFICIENT_PRIVILEGE "42501"
+
+/* A server's identity; the strings are as PostgreSQL writes them. */
+struct server_identity {
+	bool standby;
+	char system[24], database[DB_KEY];
+	unsigned timeline;	/* 0: not known */
+};
+
+struct identity {
+	pthread_mutex_t lock;
+	struct migrations *migrations;
+	struct bases *bases;
+	void (*on_change)(void *user);
+	void *user;
+	struct server_identity server;	/* the latest */
+	char tables[96];	/* identity of the tables in it; empty before the first connection */
+	struct identity_counts counts;
+};
+
+struct identity *identity_new(struct migrations *m, struct bases *b, void (*on_change)(void *user), void *user)
+{
+	struct identity *i = calloc(1, sizeof(*i));
+
+	if (!i)
+		return NULL;
+	pthread_mutex_init(&i->lock, NULL);
+	i->migrations = m;
+	i->bases = b;
+	i->on_change = on_change;
+	i->user = user;
+	return i;
+}
+
+void identity_free(struct identity *i)
+{
+	free(i);
+}
+
+/*
+ * A primary's timeline is that of the WAL it writes: the control file has it only after the next checkpoint. Where
+ * ordinary roles may not call these functions, the tables alone identify the database.
+ */
+static int read_server(struct db *db, struct server_identity *out, struct err *e)
+{
+	enum { STANDBY, DATABASE, SYSTEM, TIMELINE };
+	PGresult *r = db_query(db, e, "SELECT pg_is_in_recovery(), (SELECT oid FROM pg_database WHERE datname ="
+				      " current_database()),"
+			       " (SELECT system_identifier FROM pg_control_system()), CASE WHEN NOT pg_is_in_recovery()"
+			       " THEN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END", 0,
+				       NULL);
+
+	if (!r && !strcmp(db_state(db), INSUFFICIENT_PRIVILEGE))
+		r = db_query(db, e, "SELECT pg_is_in_recovery(), (SELECT oid FROM pg_database WHERE datname ="
+				    " current_database()), '', 0", 0, NULL);
+	if (!r)
+		return -1;
+	*out = (struct server_identity){ .standby = *PQgetvalue(r, 0, STANDBY) == 't',
+					 .timeline = atoi(PQgetvalue(r, 0, TIMELINE)) };
+	snprintf(out->system, sizeof(out->system), "%s", PQgetvalue(r, 0, SYSTEM));
+	snprintf(out->database, sizeof(out->database), "%s", PQgetvalue(r, 0, DATABASE));
+	PQclear(r);
+	return 0;
+}
+
+static int read_tables(struct db *db, char out[static 96], struct err *e)
+{
+	PGresult *r = db_query(db, e, "SELECT concat_ws(' ', identity, 'form'::regclass::oid, 'base'::regclass::oid)"
+				      " FROM registry", 0, NULL);
+	int rows = r ? PQntuples(r) : -1;
+
+	if (rows > 0)
+		snprintf(out, 96, "%s", PQgetvalue(r, 0, 0));
+	PQclear(r);
+	return rows > 0 ? 0 : rows < 0 ? -1 : err_set(e, "PostgreSQL: the table registry is empty; restore it from a"
+							 " dump");
+}
+
+static bool same_server(const struct server_identity *a, const struct server_identity *b)
+{
+	return !strcmp(a->system, b->system) && !strcmp(a->database, b->database) && a->timeline == b->timeline;
+}
+
+static bool is_old_primary(const struct server_identity *seen, const struct server_identity *now)
+{
+	return *now->system && !strcmp(seen->system, now->system) && now->timeline < seen->timeline;
+}
+
+/* The lock is held. */
+static void record_server(struct identity *i, const struct server_identity *now, const char *tables)
+{
+	if (*i->tables) {
+		log_warning("the database has been replaced (system %s, timeline %u, oid %s; before: system %s,"
+			    " timeline %u,"
+			    " oid %s); the cache is emptied", now->system, now->timeline, now->database,
+			    i->server.system, i->server.timeline, i->server.database);
+		bases_clear(i->bases);
+		i->counts.changes++;
+		i->on_change(i->user);
+	}
+	i->server = *now;
+	i->counts.timeline = now->timeline;
+	snprintf(i->tables, sizeof(i->tables), "%s", tables);
+}
+
+static int update_schema(struct identity *i, struct db *db, bool may_apply, struct err *e)
+{
+	int rc = migrations_check(db, i->migrations, e);
+
+	if (rc <= 0)
+		return rc;
+	return may_apply ? migrations_apply(db, i->migrations, e) : err_set(e,
+		 "the database's schema is not up to date; start a topiaryd that writes to it, or topiaryd --migrate");
+}
+
+/* The lock is held. */
+static int check_server(struct identity *i, struct db *db, bool reads_only, struct err *e)
+{
+	struct server_identity now;
+	char tables[96];
+	bool old;
+
+	if (read_server(db, &now, e))
+		return -1;
+	old = !now.standby && is_old_primary(&i->server, &now);
+	if (old && !reads_only) {
+		i->counts.refused++;
+		return err_set(e, "PostgreSQL: this server is a primary on timeline %u, but timeline %u of the same"
+				  " system was"
+			       " seen: an old primary, still running after a failover. Exports are refused; stop it"
+			       " or, if it was"
+			       " reinstated on purpose, restart topiaryd", now.timeline, i->server.timeline);
+	}
+	if (update_schema(i, db, !reads_only && !now.standby, e))
+		return -1;
+	if (old || now.standby)
+		return 0;
+	if (read_tables(db, tables, e))
+		return -1;
+	if (!same_server(&i->server, &now) || strcmp(i->tables, tables))
+		record_server(i, &now, tables);
+	return 0;
+}
+
+int identity_check(struct identity *i, struct db *db, bool reads_only, struct err *e)
+{
+	int rc;
+
+	pthread_mutex_lock(&i->lock);
+	rc = check_server(i, db, reads_only, e);
+	pthread_mutex_unlock(&i->lock);
+	return rc;
+}
+
+void identity_counts(struct identity *i, struct identity_counts *out)
+{
+	pthread_mutex_lock(&i->lock);
+	*out = i->counts;
+	pthread_mutex_unlock(&i->lock);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "migrate.h"
+
+#include <glob.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+
+/* An arbitrary constant; it spells "topi". */
+#define LOCK "SELECT pg_advisory_xact_lock(1953460329)"
+#define RECORD "CREATE TABLE IF NOT EXISTS topiary_migration (name text PRIMARY KEY, applied timestamptz NOT NULL" \
+	" DEFAULT now());" \
+	" ALTER TABLE topiary_migration ADD COLUMN IF NOT EXISTS sha256 text, ADD COLUMN IF NOT EXISTS works_with text"
+#define WORKS_WITH "\n-- Works with: "
+#define NUMBER 4	/* digits */
+
+struct migration {
+	const char *name;	/* within path */
+	char *path;
+	struct buf script;
+	char sha256[HASH_HEX];
+	char works_with[NUMBER + 1];	/* or empty */
+};
+
+struct migrations {
+	size_t n;
+	atomic_bool refused;
+	struct migration all[];
+};
+
+static int load_migration(struct migration *m, const char *path, struct err *e)
+{
+	const char *line;
+
+	if (!(m->path = strdup(path)))
+		return err_set(e, "out of memory");
+	m->name = strrchr(m->path, '/') + 1;
+	if (file_read(path, 1 << 20, &m->script, e))
+		return -1;
+	hash_hex(m->script.data, m->script.len, m->sha256);
+	if ((line = strstr(m->script.data, WORKS_WITH)))
+		snprintf(m->works_with, sizeof(m->works_with), "%.*s", NUMBER, line + strlen(WORKS_WITH));
+	return 0;
+}
+
+struct migrations *migrations_load(const char *folder, struct err *e)
+{
+	struct migrations *m = NULL;
+	struct buf pattern = {0};
+	glob_t found = {0};
+
+	buf_printf(&pattern, "%s/[0-9][0-9][0-9][0-9]_*.sql", folder);
+	if (pattern.failed || glob(pattern.data, 0, NULL, &found)) {
+		err_set(e, "SchemaDir=%s: no migrations (NNNN_NAME.sql) found", folder);
+		goto error;
+	}
+	if (!(m = calloc(1, sizeof(*m) + found.gl_pathc * sizeof(m->all[0])))) {
+		err_set(e, "out of memory");
+		goto error;
+	}
+	for (; m->n < found.gl_pathc; m->n++)
+		if (load_migration(&m->all[m->n], found.gl_pathv[m->n], e)) {
+			m->n++;
+			goto error;
+		}
+	globfree(&found);
+	buf_free(&pattern);
+	return m;
+error:
+	globfree(&found);
+	buf_free(&pattern);
+	migrations_free(m);
+	return NULL;
+}
+
+void migrations_free(struct migrations *m)
+{
+	for (size_t i = 0; m && i < m->n; i++) {
+		free(m->all[i].path);
+		buf_free(&m->all[i].script);
+	}
+	free(m);
+}
+
+bool migrations_refused(const struct migrations *m)
+{
+	return atomic_load(&m->refused);
+}
+
+/* --- the recorded migrations --- */
+
+/* A database of an early release has no columns for hashes yet. */
+#define HAS_RECORD "SELECT count(*) FROM pg_attribute" \
+	" WHERE attrelid = to_regclass('topiary_migration') AND attname = 'works_with' AND NOT attisdropped"
+#define RECORDED "SELECT name, coalesce(sha256, ''), coalesce(works_with, ''), to_char(applied, 'YYYY-MM-DD') FROM" \
+	" topiary_migration ORDER BY name"
+enum { R_NAME, R_SHA256, R_WORKS_WITH, R_DATE };
+
+static const struct migration *find_migration(const struct migrations *m, const char *name)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (!strcmp(m->all[i].name, name))
+			return &m->all[i];
+	return NULL;
+}
+
+/* 0, 1 when its hash is to be recorded, -1 when the schema is incompatible. */
+static int check_row(const struct migrations *m, const PGresult *r, int row, struct err *e)
+{
+	const char *name = PQgetvalue(r, row, R_NAME), *works_with = PQgetvalue(r, row, R_WORKS_WITH);
+	const char *sha256 = PQgetvalue(r, row, R_SHA256), *date = PQgetvalue(r, row, R_DATE);
+	const struct migration *ours = find_migration(m, name);
+
+	if (!ours && *works_with && strncmp(works_with, m->all[m->n - 1].name, NUMBER) <= 0)
+		return 0;
+	if (!ours)
+		return err_set(e, "the database has migration %s (applied on %s), which topiaryd"
+				  " " TOPIARY_VERSION " does not know:"
+			       " start the release that applied it, or restore a backup from before", name, date);
+	if (*sha256 && strcmp(sha256, ours->sha256))
+		return err_set(e, "migration %s was edited since it was applied on %s: install the file as it was, and"
+				  " change the schema by a new one", ours->path, date);
+	return !*sha256;
+}
+
+static int check_rows(const struct migrations *m, const PGresult *r, struct err *e)
+{
+	size_t known = 0;
+	int todo = 0;
+
+	for (int i = 0; i < PQntuples(r); i++) {
+		int rc = check_row(m, r, i, e);
+
+		if (rc < 0)
+			return -1;
+		todo |= rc;
+		known += find_migration(m, PQgetvalue(r, i, R_NAME)) != NULL;
+	}
+	return todo || known < m->n;
+}
+
+int migrations_check(struct db *db, struct migrations *m, struct err *e)
+{
+	char has[DB_KEY];
+	PGresult *r;
+	int rc;
+
+	if (db_query_key(db, has, e, HAS_RECORD, 0, NULL) < 0)
+		return -1;
+	if (!strcmp(has, "0"))
+		return 1;
+	if (!(r = db_query(db, e, RECORDED, 0, NULL)))
+		return -1;
+	rc = check_rows(m, r, e);
+	atomic_store(&m->refused, rc < 0);
+	PQclear(r);
+	return rc;
+}
+
+/* --- applying --- */
+
+static int run_script(struct db *db, const struct migration *m, struct err *e)
+{
+	double begun = clock_now();
+
+	log_info("migration %s: started; exports wait until it is done", m->name);
+	if (db_script(db, e, m->script.data))
+		return -1;
+	log_info("migration %s: done after %.0f s", m->name, clock_now() - begun);
+	return 0;
+}
+
+#define IS_APPLIED "SELECT 1 FROM topiary_migration WHERE name = $1"
+#define APPLIED "INSERT INTO topiary_migration (name, sha256, works_with) VALUES ($1, $2, nullif($3, ''))" \
+	" ON CONFLICT (name) DO UPDATE SET sha256 = coalesce(topiary_migration.sha256, excluded.sha256)"
+
+static int apply_migration(struct db *db, const struct migration *m, struct err *e)
+{
+	struct db_value v[] = { DB_TEXT(m->name), DB_TEXT(m->sha256), DB_TEXT(m->works_with) };
+	char one[DB_KEY];
+	int done;
+
+	if (db_execute(db, e, "BEGIN", 0, NULL) || db_execute(db, e, LOCK, 0, NULL) || db_script(db, e, RECORD) ||
+	    (done = db_query_key(db, one, e, IS_APPLIED, 1, v)) < 0)
+		goto error;
+	if ((done || run_script(db, m, e) == 0) && db_execute(db, e, APPLIED, 3, v) == 0 &&
+	    db_execute(db, e, "COMMIT", 0, NULL) == 0)
+		return 0;
+error:
+	db_execute(db, NULL, "ROLLBACK", 0, NULL);
+	return err_within(e, "migration %s", m->name);
+}
+
+int migrations_apply(struct db *db, const struct migrations *m, struct err *e)
+{
+	int rc = db_limit(db, 0, e);
+
+	for (size_t i = 0; i < m->n && rc == 0; i++)
+		rc = apply_migration(db, &m->all[i], e);
+	db_limit(db, DB_SECONDS, NULL);
+	return rc;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "rebase.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "ingest/drift.h"
+#include "reencode.h"
+
+/*
+ * Voters: drifting nodes that never exported anything else. The age is limited since KeepHistory may have deleted what
+ * is older (settings.c). All other nodes of the class vote against.
+ */
+#define VOTES_MIN "4"
+#define MAJORITY "2"
+#define VOTE_AGE "interval '1 day'"
+/*
+ * An export may be committed this long after it was compared; every topiaryd has reloaded the bases UpkeepInterval
+ * later.
+ */
+#define UNDERWAY "interval '1 minute'"
+#define INTERVALS "2"
+
+/* --- the vote --- */
+
+#define STANDING " JOIN form f ON f.id = n.form JOIN base b ON b.id = f.base"
+#define ELECT "WITH voter AS (SELECT b.class, f.base, f.kind FROM drift d JOIN node n ON n.name = d.node" STANDING \
+	" WHERE n.since > now() - " VOTE_AGE " AND NOT EXISTS (SELECT 1 FROM past o WHERE o.node = n.name))," \
+	" won AS (SELECT class, base, count(*) AS votes FROM voter WHERE kind <> 'patch' GROUP BY class, base" \
+	" HAVING count(*) >= " VOTES_MIN ")" \
+	" SELECT DISTINCT ON (c.id) c.id, c.golden, w.base, w.votes FROM won w JOIN class c ON c.id = w.class" \
+	" WHERE c.accepted_from IS NULL AND w.base <> c.golden AND c.retell IS DISTINCT FROM '-infinity'" \
+	" AND w.votes > " MAJORITY " * ((SELECT count(*) FROM node n" STANDING " WHERE b.class = c.id)" \
+	" - (SELECT count(*) FROM voter v WHERE v.class = c.id))" \
+	" ORDER BY c.id, w.votes DESC, w.base"
+
+/* Locks the base's row: it may be being accepted, which moves it to another class. */
+#define SET_BASELINE "WITH held AS (SELECT id FROM base WHERE id = $3 AND class = $1 FOR NO KEY UPDATE)," \
+	" crowned AS (UPDATE class c SET golden = h.id, retell = '-infinity' FROM held h" \
+	" WHERE c.id = $1 AND c.golden = $2 RETURNING c.golden)" \
+	" UPDATE base b SET drift = NULL FROM crowned c WHERE b.id = c.golden RETURNING b.id"
+
+static int elect_baselines(struct upkeep_run *p, struct err *e)
+{
+	enum { CLASS, GOLDEN, BASE, VOTES };
+	PGresult *r = db_query(p->db, e, ELECT, 0, NULL);
+	int rc = r ? 0 : -1;
+
+	for (int i = 0; rc == 0 && i < PQntuples(r) && upkeep_continues(p); i++) {
+		struct db_value v[] = { DB_TEXT(PQgetvalue(r, i, CLASS)), DB_TEXT(PQgetvalue(r, i, GOLDEN)),
+					DB_TEXT(PQgetvalue(r, i, BASE)) };
+		char base[DB_KEY];
+		int elected = db_query_key(p->db, base, e, SET_BASELINE, 3, v);
+
+		if (elected > 0)
+			log_info("upkeep: class c%s: new baseline by the vote of %s nodes: base %s",
+				 PQgetvalue(r, i, CLASS), PQgetvalue(r, i, VOTES), base);
+		rc = elected < 0 ? -1 : 0;
+	}
+	PQclear(r);
+	return rc;
+}
+
+/* --- drift against the new baseline --- */
+
+struct reevaluation {
+	struct upkeep_run *pass;
+	const char *class, *since;	/* the class, and since when its documents count */
+	int golden;
+	bool invalidated;			/* other topiaryd were made to reload the bases */
+	bool whole;			/* every node was compared */
+	unsigned long skipped;		/* nodes whose rows were locked */
+};
+
+static struct comparer comparer(const struct upkeep_run *p)
+{
+	return (struct comparer){ .bases = p->bases, .db = p->db, .parser = p->parser };
+}
+
+static int base_compare(const struct reevaluation *t, int base, const char *node, struct drift *out, struct err *e)
+{
+	struct comparer with = comparer(t->pass);
+	const struct cached_base *cached;
+	struct buf xml;
+	int rc;
+
+	if (base == t->golden)
+		return 0;
+	if (!(cached = bases_acquire(with.bases, with.db, base, e)))
+		return -1;
+	xml = (struct buf){ .data = cached->text, .len = cached->len };
+	rc = drift_from_base(&with, t->golden, node, &xml, out, e);
+	bases_release(with.bases, cached);
+	return rc;
+}
+
+static int reevaluate_base(const struct reevaluation *t, const char *base, const char *node, struct err *e)
+{
+	struct drift drift = {0};
+	char changed[DB_KEY];
+	int rc = base_compare(t, atoi(base), node, &drift, e);
+
+	if (rc == 0)
+		rc = db_query_key(t->pass->db, changed, e, "UPDATE base SET drift = $2::jsonb WHERE id = $1 AND class"
+							   " = $3 AND drift IS DISTINCT FROM $2::jsonb RETURNING id", 3,
+			    (struct db_value[]){ DB_TEXT(base), DB_TEXT(drift.json), DB_TEXT(t->class) });
+	drift_free(&drift);
+	if (rc < 0)
+		return -1;
+	return rc || !t->invalidated ? bases_invalidate(t->pass->bases, t->pass->db, atoi(base), e) : 0;
+}
+
+static int reevaluate_bases(struct reevaluation *t, struct err *e)
+{
+	PGresult *r = db_query(t->pass->db, e, "SELECT id, node FROM base WHERE class = $1 ORDER BY id", 1,
+			       &DB_TEXT(t->class));
+	int rc = r ? 0 : -1;
+
+	for (int i = 0; rc == 0 && i < PQntuples(r) && upkeep_pause(t->pass); i++)
+		rc = reevaluate_base(t, PQgetvalue(r, i, 0), PQgetvalue(r, i, 1), e);
+	PQclear(r);
+	return rc;
+}
+
+enum { NODE, SHA256, SEVERITY, CHANGES, COLUMNS };
+
+/* Nodes of one layout, and their drift. */
+struct drift_batch {
+	struct reevaluation *reevaluation;
+	int base;
+	bool patch;
+	struct buf column[COLUMNS];
+};
+
+static int fields_drift(const struct drift_batch *o, const struct buf *xml, struct drift *out, struct err *e)
+{
+	struct bases *b = o->reevaluation->pass->bases;
+	const struct cached_base *cached = bases_acquire(b, o->reevaluation->pass->db, o->base, e);
+	int rc = cached ? drift_of_fields(cached, xml, out, e) : -1;
+
+	if (cached)
+		bases_release(b, cached);
+	return rc;
+}
+
+static int add_node(struct reencoding *m, const struct decoded_document *h, struct err *e)
+{
+	struct drift_batch *o = m->user;
+	struct comparer with = comparer(o->reevaluation->pass);
+	struct drift drift;
+
+	if (o->patch ? drift_from_base(&with, o->reevaluation->golden, h->node, &h->xml, &drift, e) :
+		       fields_drift(o, &h->xml, &drift, e))
+		return -1;
+	db_array_text(&o->column[NODE], h->node);
+	db_array_text(&o->column[SHA256], h->sha256);
+	db_array_text(&o->column[SEVERITY], drift.severity);
+	db_array_text(&o->column[CHANGES], drift.json);
+	drift_free(&drift);
+	return 0;
+}
+
+/* Only rows that change are written, and only of nodes not locked by others: those skipped are counted. */
+#define STORE_DRIFT "WITH wrong AS (SELECT u.* FROM unnest($2::text[], $3::text[], $4::text[], $5::jsonb[])" \
+	" AS u(name, sha256, severity, changes)" \
+	" JOIN node n ON n.name = u.name AND n.sha256 = decode(u.sha256, 'hex') AND n.form = $1::int" \
+	" LEFT JOIN drift d ON d.node = n.name WHERE d.changes IS DISTINCT FROM u.changes)," \
+	" held AS (SELECT w.name, w.severity, w.changes FROM wrong w JOIN node n ON n.name = w.name" \
+	" AND n.sha256 = decode(w.sha256, 'hex') AND n.form = $1::int FOR NO KEY UPDATE OF n SKIP LOCKED)," \
+	" mended AS (DELETE FROM drift d USING held h WHERE d.node = h.name AND h.changes IS NULL)," \
+	" drifts AS (INSERT INTO drift (node, severity, changes) SELECT name, severity, changes FROM held WHERE" \
+	" changes IS NOT NULL" \
+	" ON CONFLICT (node) DO UPDATE SET severity = excluded.severity, changes = excluded.changes, told = false," \
+	" tries = 0, since = clock_timestamp())" \
+	" SELECT (SELECT count(*) FROM wrong) - (SELECT count(*) FROM held)"
+
+static void drift_batch_reset(struct drift_batch *o)
+{
+	for (int c = 0; c < COLUMNS; c++)
+		db_array(&o->column[c]);
+}
+
+static int store_batch(struct reencoding *m, struct err *e)
+{
+	struct drift_batch *o = m->user;
+	struct db_value v[COLUMNS + 1] = { DB_TEXT(m->from) };
+	bool failed = false;
+	PGresult *r;
+
+	for (int c = 0; c < COLUMNS; c++) {
+		db_array_end(&o->column[c]);
+		failed |= o->column[c].failed;
+		v[1 + c] = DB_TEXT(o->column[c].data);
+	}
+	r = failed ? NULL : db_query(o->reevaluation->pass->db, e, STORE_DRIFT, COLUMNS + 1, v);
+	if (r)
+		o->reevaluation->skipped += strtoul(PQgetvalue(r, 0, 0), NULL, 10);
+	PQclear(r);
+	drift_batch_reset(o);
+	return failed ? err_set(e, "out of memory") : r ? 0 : -1;
+}
+
+static int reevaluate_layout(struct reevaluation *t, const char *layout, int base, bool patch, struct err *e)
+{
+	struct drift_batch o = { .reevaluation = t, .base = base, .patch = patch };
+	struct reencoding m = { .scope = SCOPE_RECENT, .from = layout, .time = t->since, .each = add_node,
+				.after = store_batch, .user = &o };
+	int rc;
+
+	drift_batch_reset(&o);
+	rc = reencode_each(t->pass, &m, e);
+	for (int c = 0; c < COLUMNS; c++)
+		buf_free(&o.column[c]);
+	t->whole = t->whole && m.whole;
+	return rc;
+}
+
+/*
+ * Nodes of the golden base first, since somebody may be about to accept one of them. An unreadable document does not
+ * stop the others.
+ */
+static int reevaluate_nodes(struct reevaluation *t, struct err *e)
+{
+	char golden[16];
+	PGresult *r;
+	int rc;
+
+	snprintf(golden, sizeof(golden), "%d", t->golden);
+	r = db_query(t->pass->db, e, "SELECT f.id, f.base, f.kind = 'patch' FROM form f JOIN base b ON b.id = f.base"
+		     " WHERE b.class = $1 AND f.id IN (SELECT form FROM node) ORDER BY f.base = $2 DESC, f.id", 2,
+		     (struct db_value[]){ DB_TEXT(t->class), DB_TEXT(golden) });
+	rc = r ? 0 : -1;
+	t->whole = r && upkeep_continues(t->pass);
+	for (int i = 0; r && t->whole && i < PQntuples(r); i++)
+		if (reevaluate_layout(t, PQgetvalue(r, i, 0), atoi(PQgetvalue(r, i, 1)), *PQgetvalue(r, i, 2) == 't',
+				      rc ? NULL : e))
+			rc = -1;
+	PQclear(r);
+	return rc;
+}
+
+/*
+ * Exports in progress when the golden base changed are committed later, and are compared again as long as such may
+ * come.
+ */
+static int record_complete(const struct reevaluation *t, const char *begun, struct err *e)
+{
+	char interval[16];
+
+	snprintf(interval, sizeof(interval), "%u", t->pass->settings->upkeep_interval);
+	return db_execute(t->pass->db, e, "UPDATE class SET retell = CASE WHEN retell = '-infinity' THEN"
+					  " $3::timestamptz - " UNDERWAY
+		     " WHEN retell > $3::timestamptz - " UNDERWAY " - " INTERVALS " * make_interval(secs => $4::int)"
+										  " THEN retell END"
+		     " WHERE id = $1 AND retell = $2", 4,
+		     (struct db_value[]){ DB_TEXT(t->class), DB_TEXT(t->since), DB_TEXT(begun), DB_TEXT(interval) });
+}
+
+static int reevaluate_class(struct reevaluation *t, const char *begun, struct err *e)
+{
+	int rc = reevaluate_bases(t, e) ? -1 : reevaluate_nodes(t, e);
+
+	if (t->skipped)
+		t->pass->unfinished = true;
+	if (t->whole && !t->skipped && record_complete(t, begun, rc ? NULL : e))
+		rc = -1;
+	return rc;
+}
+
+static int reevaluate_classes(struct upkeep_run *p, struct err *e)
+{
+	enum { CLASS, GOLDEN, SINCE, SHOWN, BEGUN };
+	PGresult *r = db_query(p->db, e, "SELECT id, golden, retell, retell > '-infinity', now() FROM class WHERE"
+					 " retell IS NOT NULL ORDER BY id", 0, NULL);
+	int rc = r ? 0 : -1;
+
+	for (int i = 0; r && i < PQntuples(r) && upkeep_continues(p); i++) {
+		struct reevaluation t = { .pass = p, .class = PQgetvalue(r, i, CLASS), .since = PQgetvalue(r, i, SINCE),
+				     .golden = atoi(PQgetvalue(r, i, GOLDEN)),
+					     .invalidated = *PQgetvalue(r, i, SHOWN) == 't' };
+
+		if (reevaluate_class(&t, PQgetvalue(r, i, BEGUN), rc ? NULL : e))
+			rc = -1;
+	}
+	PQclear(r);
+	return rc;
+}
+
+int baseline_vote_run(struct upkeep_run *p, struct err *e)
+{
+	return elect_baselines(p, e) || reevaluate_classes(p, e) ? -1 : 0;
+}

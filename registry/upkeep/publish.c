@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "publish.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "store/fabric_store.h"
+#include "shape/inventory.h"
+#include "shape/snapshot.h"
+
+#define INTERVAL 30
+#define MIN_INTERVAL 1		/* seconds between two writes */
+
+struct published_file {
+	const char *path;
+	struct buf last;
+	char complaint[sizeof(((struct err *) 0)->text)];
+};
+
+struct publisher {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	bool nudged, stop;
+	struct db_pool *pool;
+	struct published_file snapshot, fabric;
+	char version[FABRIC_VERSION_NAME];	/* the fabric that was published; empty: none */
+	double looked;		/* time of publishing it, in clock_now */
+	bool nodes_changed;	/* since then */
+};
+
+int publish_text(struct db *db, struct buf *out, struct err *e)
+{
+	struct inventory *v = inventory_new();
+	PGresult *r = db_query(db, e,
+		"SELECT s.allocation, string_agg(n.name, ',') FROM node n JOIN form f ON f.id = n.form JOIN shape s ON"
+		" s.name = f.shape"
+		" GROUP BY s.name", 0, NULL);
+	int rc = v && r ? 0 : -1;
+
+	for (int i = 0; rc == 0 && i < PQntuples(r); i++)
+		rc = inventory_add(v, PQgetvalue(r, i, 1), PQgetvalue(r, i, 0), e);
+	if (rc == 0)
+		rc = inventory_snapshot(v, out, e);
+	PQclear(r);
+	inventory_free(v);
+	return rc;
+}
+
+/* Takes ownership of text: 1 when it is new and was written, 0, -1. */
+static int write_new(struct published_file *p, struct buf *text, struct err *e)
+{
+	int rc = 0;
+
+	if (text->len != p->last.len || !p->last.data || memcmp(text->data, p->last.data, text->len))
+		rc = file_replace(p->path, text->data, text->len, 0644, e) ? -1 : 1;
+	if (rc != 1) {
+		buf_free(text);
+		return rc;
+	}
+	buf_free(&p->last);
+	p->last = *text;
+	log_info("%s: written, %zu bytes", p->path, text->len);
+	return 1;
+}
+
+/* Removes the published file. */
+static int remove_published(struct published_file *p, struct err *e)
+{
+	buf_free(&p->last);
+	return unlink(p->path) && errno != ENOENT ? err_set(e, "%s: %s", p->path, strerror(errno)) : 0;
+}
+
+/* A lasting failure is logged once, and its end once. */
+static void report_error(struct published_file *p, int rc, const struct err *e)
+{
+	const char *now = rc < 0 ? e->text : "";
+
+	if (!strcmp(now, p->complaint))
+		return;
+	if (rc < 0)
+		log_error("%s: cannot update: %s", p->path, now);
+	else
+		log_info("%s: up to date again", p->path);
+	snprintf(p->complaint, sizeof(p->complaint), "%s", now);
+}
+
+static int refresh_snapshot(struct publisher *p, struct db *db, struct err *e)
+{
+	struct buf text = {0};
+
+	if (publish_text(db, &text, e) == 0)
+		return write_new(&p->snapshot, &text, e);
+	buf_free(&text);
+	return -1;
+}
+
+/* Must the fabric's file be rebuilt? New nodes may be hosts whose names were unknown, but they come by the hundred. */
+static bool fabric_due(struct publisher *p, const char *version)
+{
+	return strcmp(version, p->version) || (*version && p->nodes_changed && clock_now() >= p->looked + INTERVAL);
+}
+
+static int refresh_fabric(struct publisher *p, struct db *db, struct err *e)
+{
+	char version[FABRIC_VERSION_NAME];
+	struct buf text = {0};
+	int rc;
+
+	if (fabric_latest(db, version, e))
+		return -1;
+	if (!fabric_due(p, version))
+		return 0;
+	switch (fabric_levels(db, &text, e)) {
+	case FABRIC_OK:
+		rc = write_new(&p->fabric, &text, e);
+		break;
+	case FABRIC_ABSENT:
+		rc = remove_published(&p->fabric, e);
+		break;
+	default:
+		buf_free(&text);
+		rc = -1;
+	}
+	p->nodes_changed = false;
+	p->looked = clock_now();
+	snprintf(p->version, sizeof(p->version), "%s", rc < 0 ? "?" : version);
+	return rc;
+}
+
+static void refresh(struct publisher *p)
+{
+	struct err e;
+	struct db *db = db_acquire(p->pool, &e);
+	int rc = db ? refresh_snapshot(p, db, &e) : -1;
+
+	report_error(&p->snapshot, rc, &e);
+	p->nodes_changed |= rc == 1;
+	if (db)
+		report_error(&p->fabric, refresh_fabric(p, db, &e), &e);
+	db_release(p->pool, db);
+}
+
+static bool wait_due(struct publisher *p)
+{
+	double until = clock_now() + (*p->snapshot.complaint || *p->fabric.complaint ? MIN_INTERVAL : INTERVAL);
+	bool again;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->nudged && !p->stop && clock_wait(&p->wake, &p->lock, until) == 0)
+		;
+	again = p->nudged || !p->stop;
+	p->nudged = false;
+	pthread_mutex_unlock(&p->lock);
+	return again;
+}
+
+static bool stopping(struct publisher *p)
+{
+	bool stop;
+
+	pthread_mutex_lock(&p->lock);
+	stop = p->stop;
+	pthread_mutex_unlock(&p->lock);
+	return stop;
+}
+
+static void *run(void *user)
+{
+	struct publisher *p = user;
+
+	do {
+		refresh(p);
+		if (!stopping(p))
+			sleep(MIN_INTERVAL);
+	} while (wait_due(p));
+	return NULL;
+}
+
+struct publisher *publisher_start(struct db_pool *pool, const char *snapshot, const char *fabric, struct err *e)
+{
+	struct publisher *p = calloc(1, sizeof(*p));
+
+	if (!p) {
+		err_set(e, "out of memory");
+		return NULL;
+	}
+	p->pool = pool;
+	p->snapshot.path = snapshot;
+	p->fabric.path = fabric;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->wake, NULL);
+	if (pthread_create(&p->thread, NULL, run, p)) {
+		err_set(e, "cannot create a thread to write %s", snapshot);
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+void publisher_request(struct publisher *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->nudged = true;
+	pthread_cond_signal(&p->wake);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void publisher_stop(struct publisher *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stop = true;
+	pthread_cond_signal(&p->wake);
+	pthread_mutex_unlock(&p->lock);
+	pthread_join(p->thread, NULL);
+	buf_free(&p->snapshot.last);
+	buf_free(&p->fabric.last);
+	free(p);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_REGISTRY_UPKEEP_PUBLISH_H
+#define TOPIARY_REGISTRY_UPKEEP_PUBLISH_H
+
+#include "base/buf.h"
+#include "store/db.h"
+
+/* The snapshot of all nodes (shape/snapshot.h), from the database. 0, or -1; the caller frees out. */
+int publish_text(struct db *db, struct buf *out, struct err *e);
+
+/*
+ * A thread that keeps two files up to date with the database, the snapshot and the fabric's levels (fabric_store.h; no
+ * file until a fabric was imported): within a second of a request, and every half minute, because another topiaryd may
+ * write to the same database. A file is replaced only when its content changes.
+ */
+struct publisher;
+
+struct publisher *publisher_start(struct db_pool *pool, const char *snapshot, const char *fabric, struct err *e);
+void publisher_request(struct publisher *p);
+/* Writes what was requested and stops. Accepts NULL. */
+void publisher_stop(struct publisher *p);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_REGISTRY_UPKEEP_REBASE_H
+#define TOPIARY_REGISTRY_UPKEEP_REBASE_H
+
+#include "upkeep_run.h"
+
+/*
+ * Steps of upkeep that choose bases again, with more nodes known than when each was stored. Each returns 0, or -1 with
+ * an error; what was moved until then stays. Documents, their times and their drift do not change.
+ */
+
+/*
+ * Move documents from old field layouts of a base to the latest, unless its diffs are larger by more than the old
+ * layout's rows cost.
+ */
+int rebase_layouts(struct upkeep_run *p, struct err *e);
+
+/*
+ * Nodes that differ from their base in the same way are stored as patches; enough of them get a base of their own in
+ * the same class, and become its fields.
+ */
+int rebase_patches(struct upkeep_run *p, struct err *e);
+
+/*
+ * The baseline vote (baseline_vote.c). The first node of a purchase to boot may be the odd one. A first export is no
+ * change, and what most nodes of a purchase are is what was ordered: when enough of them are stored against another
+ * base of their class, that one becomes golden, and the drift of the class's nodes is determined anew. Nodes that
+ * exported something else before have no vote, so that a fault of most nodes stays drift. Accepted baselines are left
+ * alone.
+ */
+int baseline_vote_run(struct upkeep_run *p, struct err *e);
+
+/*
+ * Classes are related when one was accepted from the other (http/accept.h). A node that drifts from its class, and
+ * matches the golden base of a related one but for identity, moves there and no longer drifts.
+ */
+int rebase_accepted(struct upkeep_run *p, struct err *e);
+
+/* Delete layouts and bases that no document uses, an hour after they were made. */
+int delete_unused_bases(struct upkeep_run *p, struct err *e);
+
+/* Follow other topiaryd: cache bases and layouts that they added, drop those they deleted. Needs no lock. */
+int refresh_bases(struct upkeep_run *p, struct err *e);
+
+#endif

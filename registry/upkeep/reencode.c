@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "reencode.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+#define ROWS "256"
+#define BYTES "8388608"
+#define ATTEMPTS 16	/* at a base, while booting nodes widen it */
+
+/* Columns of read_sql, and of the rows to be moved. */
+enum { NODE, SINCE, SHA256, XML_BYTES, DIFF };
+enum { M_NODE, M_SINCE, M_SHA256, M_LAYOUT, M_MARK, M_DIFF, M_COUNT };
+
+#define COLUMNS "since, encode(sha256, 'hex'), xml_bytes, diff"
+/*
+ * A batch is so many rows, and no more bytes than that beside its first row. Every select must use each value, for
+ * PostgreSQL to know its type.
+ */
+#define BATCH(select, order) "SELECT * FROM (SELECT *, sum(octet_length(diff)) OVER (ORDER BY " order ") AS total" \
+	" FROM (" select " ORDER BY " order " LIMIT " ROWS ") a) b WHERE total - octet_length(diff) < " BYTES \
+	" AND $3::text IS NOT NULL AND coalesce($4::text, '') IS NOT NULL ORDER BY " order
+
+static const char *const read_sql[] = {
+	[SCOPE_PRESENT] = BATCH("SELECT name, " COLUMNS " FROM node WHERE form = $1::int AND name > $2", "name"),
+	[SCOPE_RECENT] = BATCH("SELECT name, " COLUMNS " FROM node WHERE form = $1::int AND name > $2"
+			 " AND ($4::timestamptz IS NULL OR since > $4::timestamptz)", "name"),
+	[SCOPE_DRIFTED] = BATCH("SELECT name, " COLUMNS " FROM node n WHERE form = $1::int AND name > $2 AND EXISTS"
+							" (SELECT 1 FROM drift d"
+			  " WHERE d.node = n.name AND ($4::timestamptz IS NULL OR d.since < $4::timestamptz))", "name"),
+	[SCOPE_PAST] = BATCH("SELECT node, " COLUMNS " FROM past WHERE form = $1::int AND (node, since) > ($2,"
+						     " $3::timestamptz)",
+		       "node, since"),
+};
+
+/* Locked rows are skipped: waiting for them while holding others would deadlock. */
+#define WANTED "unnest($2::text[], $3::timestamptz[], $4::text[], $5::int[], $6::uuid[], $7::bytea[])" \
+	" AS u(name, since, sha256, form, mark, diff) JOIN form f ON " LAYOUT_IS("u.form", "u.mark")
+#define SAME(name) "n." name " = u.name AND n.since = u.since AND n.sha256 = decode(u.sha256, 'hex') AND n.form =" \
+	" $1::int"
+#define MOVE_NODES "WITH held AS (SELECT n.name, u.form, u.diff FROM " WANTED " JOIN node n ON " SAME("name") \
+	" FOR UPDATE OF n SKIP LOCKED)," \
+	" moved AS (UPDATE node n SET form = h.form, diff = h.diff FROM held h WHERE n.name = h.name RETURNING" \
+	" n.name), facts AS (DELETE FROM node_fact f USING moved m WHERE f.node = m.name RETURNING 1)," \
+	" drifts AS (DELETE FROM drift d USING moved m WHERE d.node = m.name AND $8::bool)" \
+	" SELECT (SELECT count(*) FROM moved), (SELECT count(*) FROM facts)"
+
+static const char *const move_sql[] = {
+	[SCOPE_PRESENT] = MOVE_NODES,
+	[SCOPE_RECENT] = MOVE_NODES,
+	[SCOPE_DRIFTED] = MOVE_NODES,
+	[SCOPE_PAST] = "WITH held AS (SELECT n.node, n.since, u.form, u.diff FROM"
+		       " " WANTED " JOIN past n ON " SAME("node")
+		" FOR UPDATE OF n SKIP LOCKED),"
+		" moved AS (UPDATE past n SET form = h.form, diff = h.diff FROM held h"
+		" WHERE n.node = h.node AND n.since = h.since AND NOT $8::bool RETURNING n.node) SELECT count(*), 0"
+		" FROM moved",
+};
+
+/* --- encoding against a base --- */
+
+static int own_layout(struct upkeep_run *p, const struct cached_base *cached, struct layout_key *layout, struct err *e)
+{
+	const struct base_metadata *meta = base_metadata(cached);
+	char key[DB_KEY];
+	int rc;
+
+	snprintf(key, sizeof(key), "%d", cached->base);
+	rc = layout_key_query(p->db, layout, e, "SELECT f.id, f.mark FROM form f JOIN base b ON b.id = f.base WHERE"
+						" b.id = $1 AND b.sha256 = decode($2, 'hex') AND f.kind = 'base'", 2,
+			  (struct db_value[]){ DB_TEXT(key), DB_TEXT(meta->sha256) });
+	if (rc == 0)
+		err_set(e, "base %d has no layout of its own", cached->base);
+	return rc == 1 ? 0 : -1;
+}
+
+/* 0, 1, -1 as base_encode; 2: the layout was widened, try again. */
+static int encode_fields(struct upkeep_run *p, const struct cached_base *cached, const struct buf *xml,
+			 struct base_encoding *f,
+			 struct err *e)
+{
+	struct field_layout wider;
+	bool widened;
+	int rc = field_layout_encode(&cached->layout, &cached->lines, xml->data, xml->len, &f->diff);
+
+	if (rc == 0) {
+		f->layout = base_metadata(cached)->layout;
+		return base_check_diff(cached, &f->diff, xml, e);
+	}
+	f->diff.len = 0;
+	if (rc > 0)
+		rc = field_layout_widen(&cached->layout, &cached->lines, xml->data, xml->len, &wider, &widened);
+	if (rc < 0)
+		return err_set(e, "out of memory");
+	if (rc > 0)
+		return 1;
+	rc = bases_widen(p->bases, p->db, cached, &wider, e);
+	field_layout_free(&wider);
+	return rc ? -1 : 2;
+}
+
+int base_encode(struct upkeep_run *p, int base, const struct buf *xml, struct base_encoding *out, struct err *e)
+{
+	struct base_encoding f = {0};
+	int rc = 2;
+
+	for (int attempt = 0; rc == 2 && attempt < ATTEMPTS; attempt++) {
+		const struct cached_base *cached = bases_acquire(p->bases, p->db, base, e);
+
+		if (!cached)
+			rc = -1;
+		else if (cached->len == xml->len && !memcmp(cached->text, xml->data, xml->len))
+			rc = own_layout(p, cached, &f.layout, e);
+		else
+			rc = encode_fields(p, cached, xml, &f, e);
+		if (cached)
+			bases_release(p->bases, cached);
+	}
+	if (rc == 0)
+		*out = f;
+	else
+		buf_free(&f.diff);
+	return rc == 2 ? 1 : rc;
+}
+
+/* --- moving rows --- */
+
+static void reencode_reset(struct reencoding *m)
+{
+	m->n = 0;
+	for (int c = 0; c < M_COUNT; c++)
+		db_array(&m->column[c]);
+}
+
+int reencode_add(struct reencoding *m, const struct decoded_document *h, const struct base_encoding *encoding,
+		 struct err *e)
+{
+	db_array_text(&m->column[M_NODE], h->node);
+	db_array_text(&m->column[M_SINCE], h->since);
+	db_array_text(&m->column[M_SHA256], h->sha256);
+	db_array_text(&m->column[M_LAYOUT], encoding->layout.id);
+	db_array_text(&m->column[M_MARK], encoding->layout.mark);
+	db_array_bytes(&m->column[M_DIFF], encoding->diff.data, encoding->diff.len);
+	m->n++;
+	for (int c = 0; c < M_COUNT; c++)
+		if (m->column[c].failed)
+			return err_set(e, "out of memory");
+	return 0;
+}
+
+static void count_moved(struct upkeep_run *p, struct reencoding *m, const PGresult *r)
+{
+	unsigned long long moved = strtoull(PQgetvalue(r, 0, 0), NULL, 10);
+
+	m->made += moved;
+	p->emptied[m->scope == SCOPE_PAST ? IN_PAST : IN_NODE] += moved;
+	p->emptied[IN_NODE_FACT] += strtoull(PQgetvalue(r, 0, 1), NULL, 10);
+}
+
+static int reencode_apply(struct upkeep_run *p, struct reencoding *m, struct err *e)
+{
+	struct db_value v[M_COUNT + 2] = { DB_TEXT(m->from) };
+	PGresult *r;
+
+	if (!m->n)
+		return 0;
+	for (int c = 0; c < M_COUNT; c++) {
+		db_array_end(&m->column[c]);
+		if (m->column[c].failed)
+			return err_set(e, "out of memory");
+		v[1 + c] = DB_TEXT(m->column[c].data);
+	}
+	v[M_COUNT + 1] = DB_TEXT(m->clear_drift ? "t" : "f");
+	r = db_query(p->db, e, move_sql[m->scope], M_COUNT + 2, v);
+	if (r)
+		count_moved(p, m, r);
+	PQclear(r);
+	reencode_reset(m);
+	return r ? 0 : -1;
+}
+
+/* Decodes the document of a row, and checks it against the hash that the node signed. */
+static int decode_row(const struct decoder *o, const PGresult *r, int row, struct decoded_document *h, struct err *e)
+{
+	struct buf diff = {0}, xml = {0};
+	char sha256[HASH_HEX];
+	int rc;
+
+	h->node = PQgetvalue(r, row, NODE);
+	h->since = PQgetvalue(r, row, SINCE);
+	h->sha256 = PQgetvalue(r, row, SHA256);
+	if (db_bytes(r, row, DIFF, &diff))
+		return err_set(e, "out of memory");
+	rc = decoder_run(o, diff.data, diff.len, strtoul(PQgetvalue(r, row, XML_BYTES), NULL, 10), &xml, e);
+	h->kept = diff.len;
+	buf_free(&diff);
+	hash_hex(xml.data, xml.len, sha256);
+	if (rc == 0 && strcmp(sha256, h->sha256))
+		rc = err_set(e, "the hash of the rebuilt document differs from the one that the node signed");
+	if (rc) {
+		buf_free(&xml);
+		return err_within(e, "%s", h->node);
+	}
+	h->xml = xml;
+	return 0;
+}
+
+/* The number of rows, or -1. An unreadable document must not hold back the others: the first is reported at the end. */
+static int process_batch(struct upkeep_run *p, struct reencoding *m, const struct decoder *o, const PGresult *r,
+			 struct err *e)
+{
+	int rows = PQntuples(r);
+
+	reencode_reset(m);
+	for (int i = 0; i < rows && upkeep_continues(p); i++) {
+		struct decoded_document h;
+		int rc;
+
+		if (decode_row(o, r, i, &h, m->bad ? NULL : &m->first_bad)) {
+			m->bad++;
+			continue;
+		}
+		rc = m->each(m, &h, e);
+		buf_free(&h.xml);
+		if (rc)
+			return -1;
+	}
+	return reencode_apply(p, m, e) || (m->after && m->after(m, e)) ? -1 : rows;
+}
+
+int reencode_each(struct upkeep_run *p, struct reencoding *m, struct err *e)
+{
+	char node[256] = "", since[64] = "-infinity";
+	struct decoder o;
+	int rows;
+
+	if (decoder_open(p->bases, p->db, m->from, &o, e))
+		return -1;
+	do {
+		PGresult *r = db_query(p->db, e, read_sql[m->scope], 4,
+				       (struct db_value[]){ DB_TEXT(m->from), DB_TEXT(node), DB_TEXT(since),
+							    DB_TEXT(m->time) });
+
+		rows = r ? process_batch(p, m, &o, r, e) : -1;
+		if (rows > 0) {
+			snprintf(node, sizeof(node), "%s", PQgetvalue(r, rows - 1, NODE));
+			snprintf(since, sizeof(since), "%s", PQgetvalue(r, rows - 1, SINCE));
+		}
+		PQclear(r);
+	} while (rows > 0 && upkeep_pause(p));
+	m->whole = rows == 0;
+	decoder_close(p->bases, &o);
+	for (int c = 0; c < M_COUNT; c++)
+		buf_free(&m->column[c]);
+	if (rows >= 0 && m->bad)
+		return err_set(e, "%s", m->first_bad.text);
+	return rows < 0 ? -1 : 0;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "upkeep.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "fsck.h"
+#include "drift_hook.h"
+#include "rebase.h"
+#include "store/fabric_store.h"
+#include "vacuum.h"
+
+/* An arbitrary constant, other than those in migrate.c and encode.c. */
+#define LOCK "SELECT pg_try_advisory_lock(1953460331)"
+#define UNLOCK "SELECT pg_advisory_unlock(1953460331)"
+
+#define REST_MIN 0.01		/* seconds */
+#define REST_MAX 1.0
+#define SOON 5			/* seconds until unfinished work is tried again */
+#define HISTORY_BATCH "256"
+#define PATCHES_MIN 16			/* patches that are worth a run */
+#define PATCHES_WAIT 2		/* seconds in which further patches are collected */
+#define PATCHES_INTERVAL 30		/* seconds between runs requested by patches */
+
+enum occasion { ON_INTERVAL = 1, ON_DRIFT = 2, ON_ACCEPT = 4, ON_START = 8 };
+
+static int delete_history(struct upkeep_run *p, struct err *e);
+
+static int match_fabric(struct upkeep_run *p, struct err *e)
+{
+	return fabric_match(p->db, e);
+}
+
+/*
+ * Ordered by urgency; the baseline vote needs the bases of patches, and layouts are unused only after their documents
+ * moved.
+ */
+static const struct step {
+	const char *what;
+	unsigned when;
+	int (*run)(struct upkeep_run *p, struct err *e);
+} steps[] = {
+	{ "finding bases for nodes stored as patches", ON_INTERVAL, rebase_patches },
+	{ "voting on baselines of classes", ON_INTERVAL | ON_START, baseline_vote_run },
+	{ "moving nodes to accepted classes", ON_INTERVAL | ON_ACCEPT, rebase_accepted },
+	{ "running the drift hook", ON_INTERVAL | ON_DRIFT, drift_hook_run },
+	{ "moving documents to newer field layouts", ON_INTERVAL, rebase_layouts },
+	{ "matching adapters of the fabric with nodes", ON_INTERVAL, match_fabric },
+	{ "deleting old history", ON_INTERVAL, delete_history },
+	{ "checking stored documents", ON_INTERVAL, fsck_run },
+	{ "deleting unused bases", ON_INTERVAL, delete_unused_bases },
+	{ "vacuuming tables", ON_INTERVAL | ON_ACCEPT, vacuum_run },
+};
+#define STEPS (sizeof(steps) / sizeof(steps[0]))
+
+struct upkeep {
+	pthread_t thread;
+	struct upkeep_pacing pace;	/* its lock also guards the next four members */
+	unsigned wanted, patched;
+	double next_full, last_full;	/* when the next full run is due, and when the last was */
+	const struct settings *settings;
+	struct db_pool *pool;
+	struct bases *bases;
+	struct parser *parser;
+	char complaint[STEPS + 1][sizeof(((struct err *) 0)->text)];
+};
+
+/* --- pauses --- */
+
+void pacing_init(struct upkeep_pacing *p)
+{
+	*p = (struct upkeep_pacing){0};
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->wake, NULL);
+}
+
+bool upkeep_continues(const struct upkeep_run *p)
+{
+	bool stop;
+
+	pthread_mutex_lock(&p->pace->lock);
+	stop = p->pace->stop;
+	pthread_mutex_unlock(&p->pace->lock);
+	return !stop;
+}
+
+bool upkeep_pause(struct upkeep_run *p)
+{
+	struct upkeep_pacing *pace = p->pace;
+	double begin = clock_now(), rest = begin - pace->worked_since;
+	double until = begin + (rest < REST_MIN ? REST_MIN : rest > REST_MAX ? REST_MAX : rest);
+	bool stop;
+
+	pthread_mutex_lock(&pace->lock);
+	while (!pace->stop && clock_wait(&pace->wake, &pace->lock, until) == 0)
+		;
+	stop = pace->stop;
+	pthread_mutex_unlock(&pace->lock);
+	pace->worked_since = clock_now();
+	return !stop;
+}
+
+/* --- steps --- */
+
+static int delete_history(struct upkeep_run *p, struct err *e)
+{
+	char days[16];
+	int deleted;
+
+	if (!p->settings->keep_history)
+		return 0;
+	snprintf(days, sizeof(days), "%u", p->settings->keep_history);
+	do {
+		PGresult *r = db_query(p->db, e, "DELETE FROM past WHERE (node, since) IN (SELECT node, since FROM past"
+				       " WHERE until < now() - make_interval(days => $1::int) ORDER BY until LIMIT"
+				       " " HISTORY_BATCH ")", 1, &DB_TEXT(days));
+
+		if (!r)
+			return -1;
+		deleted = atoi(PQcmdTuples(r));
+		p->emptied[IN_PAST] += deleted;
+		PQclear(r);
+	} while (deleted && upkeep_pause(p));
+	return 0;
+}
+
+/* A lasting failure is logged once, and its end once. */
+static void report_error(char *complaint, const char *what, int rc, const struct err *e)
+{
+	const char *text = rc ? e->text : "";
+
+	if (!strcmp(text, complaint))
+		return;
+	if (rc)
+		log_error("upkeep: %s: %s", what, text);
+	else
+		log_info("upkeep: %s: successful again", what);
+	snprintf(complaint, sizeof(((struct err *) 0)->text), "%s", text);
+}
+
+/* 1 when the lock was acquired, 0 when another topiaryd holds it, -1. */
+static int try_lock(struct db *db, struct err *e)
+{
+	PGresult *r = db_query(db, e, LOCK, 0, NULL);
+	int rc = !r ? -1 : *PQgetvalue(r, 0, 0) == 't';
+
+	PQclear(r);
+	return rc;
+}
+
+/* Returns what is still to be done soon. */
+static unsigned run_steps(struct upkeep *u, struct upkeep_run *p, unsigned wanted)
+{
+	unsigned again = 0;
+	struct err e;
+
+	for (size_t i = 0; i < STEPS && upkeep_continues(p); i++) {
+		int rc;
+
+		if (!(steps[i].when & wanted))
+			continue;
+		p->pace->worked_since = clock_now();
+		p->unfinished = false;
+		rc = steps[i].run(p, &e);
+		report_error(u->complaint[i], steps[i].what, rc, &e);
+		if (rc == 0 && p->unfinished)
+			again |= steps[i].when & ~ON_INTERVAL;
+	}
+	return again;
+}
+
+static unsigned run_upkeep(struct upkeep *u, unsigned wanted)
+{
+	struct err e = {0};
+	struct upkeep_run p = { .settings = u->settings, .db = db_acquire(u->pool, &e), .bases = u->bases,
+				.parser = u->parser,
+			  .pace = &u->pace, .full = wanted & ON_INTERVAL };
+	int rc = p.db ? refresh_bases(&p, &e) : -1, locked = 0;
+	unsigned again = wanted & ~ON_INTERVAL;
+
+	if (rc == 0 && (locked = try_lock(p.db, &e)) < 0)
+		rc = -1;
+	report_error(u->complaint[STEPS], "starting a run", rc, &e);
+	if (locked == 1) {
+		again = run_steps(u, &p, wanted);
+		db_execute(p.db, NULL, UNLOCK, 0, NULL);
+	}
+	db_release(u->pool, p.db);
+	return again;
+}
+
+/* The lock is held. */
+static void begin_full(struct upkeep *u)
+{
+	u->last_full = clock_now();
+	u->next_full = u->last_full + u->settings->upkeep_interval;
+	u->patched = 0;
+}
+
+/* Sleep until there is work: which; 0 when topiaryd stops. */
+static unsigned wait_due(struct upkeep *u, bool again)
+{
+	double soon = again ? clock_now() + SOON : HUGE_VAL;
+	unsigned wanted = 0;
+
+	pthread_mutex_lock(&u->pace.lock);
+	while (!u->pace.stop && !(wanted = u->wanted | (clock_now() >= u->next_full ? ON_INTERVAL : 0) |
+				  (clock_now() >= soon ? ON_DRIFT | ON_ACCEPT : 0)))
+		clock_wait(&u->pace.wake, &u->pace.lock, soon < u->next_full ? soon : u->next_full);
+	if (wanted & ON_INTERVAL)
+		begin_full(u);
+	u->wanted = 0;
+	if (u->pace.stop)
+		wanted = 0;
+	pthread_mutex_unlock(&u->pace.lock);
+	return wanted;
+}
+
+static bool stopping(struct upkeep *u)
+{
+	return !upkeep_continues(&(struct upkeep_run){ .pace = &u->pace });
+}
+
+static void *upkeep_thread(void *user)
+{
+	struct upkeep *u = user;
+	unsigned again = ON_DRIFT | ON_ACCEPT | ON_START;
+
+	while (!stopping(u)) {
+		unsigned wanted = wait_due(u, again);
+
+		if (wanted)
+			again = run_upkeep(u, wanted | again);
+	}
+	return NULL;
+}
+
+static void request(struct upkeep *u, unsigned what)
+{
+	if (!u)
+		return;
+	pthread_mutex_lock(&u->pace.lock);
+	u->wanted |= what;
+	pthread_cond_signal(&u->pace.wake);
+	pthread_mutex_unlock(&u->pace.lock);
+}
+
+void upkeep_notify_drift(struct upkeep *u)
+{
+	if (u && *u->settings->drift_hook)
+		request(u, ON_DRIFT);
+}
+
+void upkeep_notify_accept(struct upkeep *u)
+{
+	request(u, ON_ACCEPT);
+}
+
+void upkeep_notify_patch(struct upkeep *u)
+{
+	if (!u)
+		return;
+	pthread_mutex_lock(&u->pace.lock);
+	if (++u->patched == PATCHES_MIN) {
+		double soon = clock_now() + PATCHES_WAIT, apart = u->last_full + PATCHES_INTERVAL,
+			due = soon > apart ? soon : apart;
+
+		u->next_full = due < u->next_full ? due : u->next_full;
+		pthread_cond_signal(&u->pace.wake);
+	}
+	pthread_mutex_unlock(&u->pace.lock);
+}
+
+struct upkeep *upkeep_start(const struct settings *s, struct db_pool *pool, struct bases *b, struct parser *p,
+			    struct err *e)
+{
+	struct upkeep *u = calloc(1, sizeof(*u));
+
+	if (!u) {
+		err_set(e, "out of memory");
+		return NULL;
+	}
+	u->settings = s;
+	u->pool = pool;
+	u->bases = b;
+	u->parser = p;
+	u->next_full = clock_now() + s->upkeep_interval;
+	u->last_full = clock_now() - PATCHES_INTERVAL;
+	pacing_init(&u->pace);
+	if (pthread_create(&u->thread, NULL, upkeep_thread, u)) {
+		err_set(e, "cannot create a thread for upkeep");
+		free(u);
+		return NULL;
+	}
+	return u;
+}
+
+void upkeep_stop(struct upkeep *u)
+{
+	if (!u)
+		return;
+	pthread_mutex_lock(&u->pace.lock);
+	u->pace.stop = true;
+	pthread_cond_signal(&u->pace.wake);
+	pthread_mutex_unlock(&u->pace.lock);
+	pthread_join(u->thread, NULL);
+	free(u);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_REGISTRY_UPKEEP_UPKEEP_H
+#define TOPIARY_REGISTRY_UPKEEP_UPKEEP_H
+
+#include "base/settings.h"
+#include "store/bases.h"
+#include "store/db.h"
+#include "ingest/parser.h"
+
+/*
+ * Background maintenance: a run over the database every UpkeepInterval, in small transactions, pausing as long as it
+ * works, so that booting nodes do not notice it. Of several topiaryd on one database one at a time runs it. A failure
+ * is logged once and retried in the next run.
+ */
+struct upkeep;
+
+/*
+ * Everything passed is borrowed until upkeep_stop, which waits for one transaction at most, and accepts NULL. NULL with
+ * an error.
+ */
+struct upkeep *upkeep_start(const struct settings *s, struct db_pool *pool, struct bases *b, struct parser *p,
+			    struct err *e);
+void upkeep_stop(struct upkeep *u);
+
+/*
+ * There is new drift: run the drift hook (drift_hook.h) without waiting for the next run. Any thread may call these;
+ * NULL does nothing.
+ */
+void upkeep_notify_drift(struct upkeep *u);
+/* A node was accepted: move matching nodes to its class now (rebase.h). */
+void upkeep_notify_accept(struct upkeep *u);
+/* A node was stored as a patch. Many since the last run start one soon, as they may need a base. */
+void upkeep_notify_patch(struct upkeep *u);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "vacuum.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ROWS_MIN "1000"		/* dead rows that are worth it, and the part of the table that must be dead */
+#define PART "10"
+
+/*
+ * Nodes boot in random order, which leaves the leaves of the index two thirds full, a fifth of a node's cost. An index
+ * tuple is 8 bytes and the name, each padded to a multiple of 8, and 4 more (storage/itup.h); full leaves have a fill
+ * factor of 0.9. Small indexes are not worth the lock.
+ */
+#define LOOSE_INDEX "SELECT 1 FROM pg_class t JOIN pg_stats s ON s.tablename = t.relname AND s.attname = 'name'" \
+	" WHERE t.oid = 'node'::regclass AND t.reltuples > 10000" \
+	" AND pg_relation_size('node_pkey') > 1.2 * t.reltuples * (12 + 8 * ceil(s.avg_width / 8.0)) / 0.9"
+#define REINDEX_NODE "REINDEX INDEX node_pkey"
+#define INSUFFICIENT_PRIVILEGE "42501"
+
+static const struct {
+	const char *name, *vacuum;
+} tables[EMPTIED] = {
+	[IN_NODE] = { "node", "VACUUM (SKIP_LOCKED) node" },
+	[IN_NODE_FACT] = { "node_fact", "VACUUM (SKIP_LOCKED) node_fact" },
+	[IN_PAST] = { "past", "VACUUM (SKIP_LOCKED) past" },
+};
+
+/* 1 or 0, -1. */
+static int is_large_part(struct upkeep_run *p, enum emptied t, struct err *e)
+{
+	char rows[24], one[DB_KEY];
+
+	snprintf(rows, sizeof(rows), "%llu", p->emptied[t]);
+	return db_query_key(p->db, one, e, "SELECT 1 FROM pg_class WHERE oid = $1::regclass"
+		      " AND $2::bigint > greatest(" ROWS_MIN ", reltuples / " PART ")", 2,
+		      (struct db_value[]){ DB_TEXT(tables[t].name), DB_TEXT(rows) });
+}
+
+/* PostgreSQL warns of tables that it may not or cannot vacuum now; those warnings are not wanted. */
+static int vacuum(struct db *db, const char *sql, struct err *e)
+{
+	int rc = db_execute(db, e, "SET client_min_messages = error", 0, NULL) || db_limit(db, 0, e) ||
+		db_execute(db, e, sql, 0, NULL) ? -1 : 0;
+
+	db_limit(db, DB_SECONDS, NULL);
+	db_execute(db, NULL, "RESET client_min_messages", 0, NULL);
+	return rc;
+}
+
+static int reindex(struct upkeep_run *p, struct err *e)
+{
+	char one[DB_KEY];
+	int loose = db_query_key(p->db, one, e, LOOSE_INDEX, 0, NULL);
+
+	if (loose <= 0 || vacuum(p->db, REINDEX_NODE, e) == 0)
+		return loose < 0 ? -1 : 0;
+	return strcmp(db_state(p->db), INSUFFICIENT_PRIVILEGE) ? -1 : 0;
+}
+
+int vacuum_run(struct upkeep_run *p, struct err *e)
+{
+	for (enum emptied t = 0; t < EMPTIED && upkeep_continues(p); t++) {
+		int large = p->emptied[t] ? is_large_part(p, t, e) : 0;
+
+		if (large < 0 || (large && vacuum(p->db, tables[t].vacuum, e)))
+			return -1;
+	}
+	return p->full ? reindex(p, e) : 0;
+}

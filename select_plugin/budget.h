@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SELECT_BUDGET_H
+#define TOPIARY_SELECT_BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * How much work one decision may cause beside Slurm's own decision, so that no request makes a decision cost much more
+ * than twice that.
+ *
+ * Slurm's work grows with the nodes that it is offered: all attempts of a decision together offer it little more nodes
+ * than there are candidates. Each attempt also counts as a sixteenth of the candidates, for Slurm's tables are of all
+ * nodes. What has no substitute (Slurm's own decision; what is required, on all nodes at once) is asked whatever is
+ * left.
+ *
+ * Scoring some free cores costs several times what Slurm spends on a node: BUDGET_SCORES is how many a decision may add
+ * to what is remembered (fits_allow).
+ */
+struct budget {
+	uint64_t offers, attempt;	/* nodes that may still be offered; what an attempt costs besides its nodes */
+	bool refused;			/* an attempt was not made */
+};
+
+/* Small clusters: a decision there is cheap, however much it tries. */
+#define BUDGET_LEAST 128
+#define BUDGET_SCORES(candidates) (512 + (candidates) / 16)
+
+static inline struct budget budget_new(unsigned candidates)
+{
+	return (struct budget){ .offers = (uint64_t) candidates * 5 / 4 + BUDGET_LEAST, .attempt = candidates / 16 };
+}
+
+static inline bool budget_exhausted(const struct budget *b)
+{
+	return b->offers <= b->attempt;
+}
+
+/* Whether so many nodes may be offered in one more attempt; they count from now on. */
+static inline bool budget_draw(struct budget *b, unsigned nodes)
+{
+	uint64_t cost = nodes + b->attempt;
+
+	if (cost > b->offers) {
+		b->refused = true;
+		return false;
+	}
+	b->offers -= cost;
+	return true;
+}
+
+#endif

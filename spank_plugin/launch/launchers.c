@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "launchers.h"
+
+#include <limits.h>
+#include <slurm/slurm.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "hwview/image.h"
+#include "printable.h"
+#include "step/step.h"
+#include "step/task_env.h"
+#include "task/map_places.h"
+#include "task/task.h"
+
+enum { MAX_RANKS = 65536 };
+
+#define BLOCKS "TOPIARY_BLOCK_PLACES"
+
+typedef void format_fn(const struct task *ranks, struct buf *out);
+static format_fn format_hydra, format_intel;
+
+static const struct launcher {
+	const char *program;
+	format_fn *format;		/* NAME=value of the binding; NULL: the launcher reads a rank file */
+	const char *option, *value;	/* its arguments where only Slurm sets the ranks per node; or NULL */
+	const char *user[8];		/* variables by which the user chooses a binding */
+} launchers[] = {
+	{ "hydra_pmi_proxy", format_hydra, "--rmk", "slurm", { "HYDRA_BINDING" } },
+	/* Where a node has another number of ranks than in our list, it applies its own rules. */
+	{ "hydra_bstrap_proxy", format_intel, NULL, NULL,
+	  { "I_MPI_PIN", "I_MPI_PIN_DOMAIN", "I_MPI_PIN_PROCESSOR_LIST", "I_MPI_PIN_PROCESSOR_EXCLUDE_LIST",
+	    "I_MPI_PIN_CELL",
+	    "I_MPI_PIN_ORDER", "I_MPI_PIN_RESPECT_CPUSET" } },
+	/* Of Intel MPI up to 2018. */
+	{ "pmi_proxy", NULL, NULL, NULL, { NULL } },
+	{ "orted", NULL, NULL, NULL, { NULL } },
+	{ "prted", NULL, NULL, NULL, { NULL } },
+	{ "mpirun", NULL, NULL, NULL, { NULL } },
+	{ "mpiexec", NULL, NULL, NULL, { NULL } },
+	{ "mpiexec.hydra", NULL, NULL, NULL, { NULL } },
+	{ "orterun", NULL, NULL, NULL, { NULL } },
+	{ "prterun", NULL, NULL, NULL, { NULL } },
+};
+
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+static const struct launcher *current;
+static bool proxy_follows_map;
+
+static bool has_pair(int argc, char **argv, const char *option, const char *value)
+{
+	for (int i = 1; i + 1 < argc; i++)
+		if (!strcmp(argv[i], option) && !strcmp(argv[i + 1], value))
+			return true;
+	return false;
+}
+
+static const struct launcher *find_launcher(const char *path)
+{
+	const char *program = strrchr(path, '/');
+
+	program = program ? program + 1 : path;
+	for (size_t i = 0; i < COUNT(launchers); i++)
+		if (!strcmp(program, launchers[i].program))
+			return &launchers[i];
+	return NULL;
+}
+
+static bool user_binds(spank_t sp, int argc, char **argv)
+{
+	for (size_t i = 0; i < COUNT(current->user) && current->user[i]; i++)
+		if (task_env_has(sp, current->user[i]))
+			return true;
+	return current->option && !has_pair(argc, argv, current->option, current->value);
+}
+
+/* An salloc(1) in a batch script inherits the map of the surrounding job. */
+static bool map_is_of_this_job(spank_t sp)
+{
+	char file[PATH_MAX], folder[64];
+
+	snprintf(folder, sizeof(folder), "/%u.batch/", step.job);
+	return task_env_has(sp, BLOCKS) && !spank_getenv(sp, "TOPIARY_BLOCK_RANKFILE", file, sizeof(file)) &&
+	       strstr(file, folder);
+}
+
+/* Did srun get the map's hosts (srun_side.c)? */
+static bool srun_follows_map(spank_t sp)
+{
+	char given[PATH_MAX], map[PATH_MAX];
+
+	if (spank_getenv(sp, "SLURM_HOSTFILE", given, sizeof(given)) ||
+	    spank_getenv(sp, "TOPIARY_HOSTFILE", map, sizeof(map)) ||
+	    strcmp(given, map))
+		return false;
+	spank_unsetenv(sp, "SLURM_HOSTFILE");
+	spank_unsetenv(sp, "SLURM_DISTRIBUTION");
+	return true;
+}
+
+int launchers_detect(spank_t sp, int argc, char **argv)
+{
+	(void) argc, (void) argv;
+	if (step.id >= SLURM_MAX_NORMAL_STEP_ID)
+		return 0;
+	if (!spank_get_item(sp, S_JOB_ARGV, &argc, &argv) && argc > 0)
+		current = find_launcher(argv[0]);
+	step.launcher = current;
+	proxy_follows_map = current && current->format && map_is_of_this_job(sp) && !user_binds(sp, argc, argv);
+	step.follows_map = proxy_follows_map || srun_follows_map(sp);
+	return 0;
+}
+
+const char *launchers_program(const char *path)
+{
+	const struct launcher *l = find_launcher(path);
+
+	return l ? l->program : NULL;
+}
+
+/* "user:0+16,1+17": the CPUs of each rank in turn, by OS index. */
+static void format_hydra(const struct task *ranks, struct buf *out)
+{
+	for (unsigned i = 0; i < ranks->nlocal; i++) {
+		const char *mark = i ? "," : "HYDRA_BINDING=user:";
+		unsigned cpu;
+
+		hwloc_bitmap_foreach_begin(cpu, ranks->masks[i])
+			buf_printf(out, "%s%u", mark, cpu);
+			mark = "+";
+		hwloc_bitmap_foreach_end();
+	}
+}
+
+static void format_domains(const struct task *ranks, struct buf *out)
+{
+	char *mask;
+
+	for (unsigned i = 0; i < ranks->nlocal; i++) {
+		if (hwloc_bitmap_taskset_asprintf(&mask, ranks->masks[i]) < 0) {
+			out->failed = true;
+			return;
+		}
+		buf_printf(out, "%s%s", i ? "," : "I_MPI_PIN_DOMAIN=[", mask);
+		free(mask);
+	}
+	buf_puts(out, "]");
+}
+
+/*
+ * A processor list has one CPU a rank. Where it does not fit the ranks, Intel MPI ignores it silently, unlike a list
+ * of domains.
+ */
+static void format_intel(const struct task *ranks, struct buf *out)
+{
+	for (unsigned i = 0; i < ranks->nlocal; i++)
+		if (hwloc_bitmap_weight(ranks->masks[i]) != 1) {
+			format_domains(ranks, out);
+			return;
+		}
+	for (unsigned i = 0; i < ranks->nlocal; i++)
+		buf_printf(out, "%s%d", i ? "," : "I_MPI_PIN_PROCESSOR_LIST=", hwloc_bitmap_first(ranks->masks[i]));
+}
+
+static int check_rank(void *data, unsigned rank, unsigned first, unsigned last, struct err *e)
+{
+	(void) data, (void) first, (void) last;
+	return rank < MAX_RANKS ? 0 : err_set(e, BLOCKS " has more than %u ranks on this node", MAX_RANKS);
+}
+
+static int export_binding(const struct task *ranks, struct err *e)
+{
+	struct buf variable = {0};
+	char *value;
+	int rc = 0;
+
+	current->format(ranks, &variable);
+	if (variable.failed || !variable.len) {
+		rc = err_set(e, "out of memory");
+	} else {
+		value = strchr(variable.data, '=');
+		*value++ = '\0';
+		task_env_set(ranks->sp, variable.data, value);
+	}
+	buf_free(&variable);
+	return rc;
+}
+
+/* This node's ranks are placed as if they were the step's tasks. */
+static int export_places(struct task *ranks, const char *places, struct err *e)
+{
+	char host[256];
+	int n;
+
+	if (spank_getenv(ranks->sp, "SLURMD_NODENAME", host, sizeof(host)))
+		return err_set(e, "SLURMD_NODENAME is not set");
+	if ((n = map_places_parse(places, host, check_rank, NULL, e)) <= 0)
+		return n;
+	ranks->nlocal = n;
+	if (task_alloc_masks(ranks, e))
+		return -1;
+	return (n = task_masks_from_places(ranks, places, e)) > 0 ? export_binding(ranks, e) : n;
+}
+
+static int export_map(struct task *ranks, struct err *e)
+{
+	char *places = malloc(MAP_PLACES_MAX);
+	int rc = 0;
+
+	if (!places)
+		rc = err_set(e, "out of memory");
+	else if (!step.is_local)
+		rc = err_set(e, "TopologyFile describes another machine");
+	else if (image_adopt_alone(step.path, &ranks->topology, e))
+		rc = -1;
+	else if (!spank_getenv(ranks->sp, BLOCKS, places, MAP_PLACES_MAX))
+		rc = export_places(ranks, places, e);
+	free(places);
+	return rc;
+}
+
+int launchers_prepare(spank_t sp, int argc, char **argv)
+{
+	struct task ranks = { .sp = sp };
+	struct err e;
+
+	(void) argc, (void) argv;
+	if (!proxy_follows_map || step.user_binds || step.dir < 0)
+		return 0;
+	if (export_map(&ranks, &e) < 0)
+		slurm_spank_log("topiary: step %s: mpiexec does not follow the job's rank map: %s", step.name,
+			printable(e.text));
+	task_free(&ranks);
+	return 0;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "rank_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <slurm/slurm.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "options.h"
+#include "printable.h"
+#include "step/child.h"
+#include "step/step.h"
+#include "step/task_env.h"
+#include "step/user.h"
+
+enum { MAX_OUTPUT = 4096, MAX_EXTRA = 3 };
+
+/*
+ * The two maps: the suffix of their files, and the arguments of `topiary map`. Few jobs need the second, but all wait
+ * for it.
+ */
+static const struct map_kind {
+	const char *suffix, *args[MAX_EXTRA];
+} whole = { "", { "--explain=json" } }, blocks = { ".block", { "--block", "--effort=fast" } };
+
+struct map {
+	const struct map_kind *kind;
+	char job[16], tasks[4096], base[PATH_MAX + 24];	/* base: the common prefix of the files */
+	char rankfile[PATH_MAX + 40], env[PATH_MAX + 40], explain[PATH_MAX + 40];
+};
+
+static void keep_env(const char *name, char *space, size_t size, const char **env, unsigned *n)
+{
+	const char *value = getenv(name);
+
+	if (value && snprintf(space, size, "%s=%s", name, value) < (int) size)
+		env[(*n)++] = space;
+}
+
+/* This process has slurmstepd's environment, not the job's; only these variables are passed on. */
+static void exec_map(const struct map *m)
+{
+	char slurm_conf[PATH_MAX + 16], topiary_conf[PATH_MAX + 16], job[32], tasks[sizeof(m->tasks) + 32];
+	const char *env[8] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", job, tasks };
+	const char *args[12 + MAX_EXTRA] = { step.settings.topiary_command, "map", "--job", m->job, "--matrix",
+		options.matrix,
+					   "--format", "openmpi,openmpi-seq,srun", "-o", m->base, "--env", m->env };
+	unsigned n = 4;
+
+	memcpy(args + 12, m->kind->args, sizeof(m->kind->args));
+	snprintf(job, sizeof(job), "SLURM_JOB_ID=%s", m->job);
+	snprintf(tasks, sizeof(tasks), "SLURM_TASKS_PER_NODE=%s", m->tasks);
+	keep_env("SLURM_CONF", slurm_conf, sizeof(slurm_conf), env, &n);
+	if (step.config)
+		setenv("TOPIARY_CONF", step.config, 1);
+	keep_env("TOPIARY_CONF", topiary_conf, sizeof(topiary_conf), env, &n);
+	execve(step.settings.topiary_command, (char *const *) args, (char *const *) env);
+	dprintf(STDERR_FILENO, "%s: %s\n", step.settings.topiary_command, strerror(errno));
+}
+
+static int map_child(int fd, void *arg)
+{
+	const struct map *m = arg;
+	struct err e;
+	int in, out;
+
+	if (user_confine(&step.user, &e)) {
+		dprintf(fd, "%s\n", e.text);
+		return 127;
+	}
+	in = open("/dev/null", O_RDONLY);
+	out = open(m->explain, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+	if (in < 0 || out < 0 || dup2(fd, STDERR_FILENO) < 0 || dup2(in, STDIN_FILENO) < 0 ||
+	    dup2(out, STDOUT_FILENO) < 0) {
+		dprintf(fd, "%s: %s\n", m->explain, strerror(errno));
+		return 127;
+	}
+	close_range(STDERR_FILENO + 1, ~0U, 0);
+	exec_map(m);
+	return 127;
+}
+
+static int run_map(struct map *m, struct err *e)
+{
+	struct buf output = {0};
+	int rc;
+
+	if (*options.matrix != '/')
+		return err_set(e, "--topo-matrix=%.200s: not an absolute path", options.matrix);
+	rc = child_run(map_child, m, step.settings.map_timeout, MAX_OUTPUT, &output, e);
+	if (rc < 0)
+		return err_within(e, "%s", step.settings.topiary_command);
+	if (rc > 0)
+		err_set(e, "%.*s", output.len ? (int) strcspn(output.data, "\n") : 0, output.len ? output.data : "");
+	buf_free(&output);
+	if (rc > 0)
+		return *e->text ? -1 : err_set(e, "%s: exit status %d", step.settings.topiary_command, rc);
+	return access(m->rankfile, R_OK) ? err_set(e, "%s: %s", m->rankfile, strerror(errno)) : 0;
+}
+
+static void name_files(struct map *m, const struct map_kind *kind)
+{
+	m->kind = kind;
+	snprintf(m->job, sizeof(m->job), "%u", step.job);
+	snprintf(m->base, sizeof(m->base), "%s/" STEP_USER_DIR "/rankfile%s", step.path, kind->suffix);
+	snprintf(m->rankfile, sizeof(m->rankfile), "%s.openmpi", m->base);
+	snprintf(m->env, sizeof(m->env), "%s.env", m->base);
+	snprintf(m->explain, sizeof(m->explain), "%s.json", m->base);
+}
+
+/* On a single node the map of the whole job serves mpiexec, too. */
+static void make_blocks(spank_t sp, struct map *m)
+{
+	struct err e;
+
+	if (!rank_file_is_one_host(sp)) {
+		name_files(m, &blocks);
+		if (run_map(m, &e)) {
+			slurm_spank_log("topiary: job %u has no rank file for mpiexec: %s", step.job,
+				printable(e.text));
+			return;
+		}
+	}
+	if (rank_file_export_blocks(sp, m->env, &e))
+		slurm_spank_log("topiary: job %u: %s", step.job, printable(e.text));
+	spank_setenv(sp, "TOPIARY_BLOCK_RANKFILE", m->rankfile, 1);
+}
+
+int rank_file_make(spank_t sp, int argc, char **argv)
+{
+	struct map m;
+	struct err e;
+
+	(void) argc, (void) argv;
+	if (step.id != SLURM_BATCH_SCRIPT || !*options.matrix || step.dir < 0)
+		return 0;
+	/* mpirun starts this many ranks on each node; a rank file must not have more. */
+	if (spank_getenv(sp, "SLURM_TASKS_PER_NODE", m.tasks, sizeof(m.tasks))) {
+		slurm_spank_log("topiary: job %u has no rank file: SLURM_TASKS_PER_NODE is not set", step.job);
+		return 0;
+	}
+	name_files(&m, &whole);
+	if (run_map(&m, &e)) {
+		slurm_spank_log("topiary: job %u has no rank file: %s", step.job, printable(e.text));
+		return 0;
+	}
+	if (rank_file_export_env(sp, m.env, &e))
+		slurm_spank_log("topiary: job %u: %s", step.job, printable(e.text));
+	spank_setenv(sp, "TOPIARY_RANKFILE", m.rankfile, 1);
+	rank_file_export_cost(sp, m.explain);
+	if (task_env_has(sp, "SLURM_HET_SIZE"))
+		slurm_spank_log("topiary: job %u: the rank map has only the first component of this heterogeneous job",
+				step.job);
+	make_blocks(sp, &m);
+	return 0;
+}

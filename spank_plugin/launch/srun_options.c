@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "srun_side.h"
+
+/*
+ * srun's options from 22.05 to 24.11 (src/common/slurm_opt.c). LEAVE: changes the number of tasks, their place or the
+ * step's resources, so that srun does not follow the rank map; SAME: likewise, unless the value is the job's own;
+ * KEEP: has no such effect.
+ */
+enum kind { KEEP, LEAVE, SAME, EXPORT };
+
+enum { NONE = no_argument, REQUIRED = required_argument, OPTIONAL = optional_argument };
+
+static const struct row {
+	const char *name;
+	char letter;
+	int argument;
+	enum kind kind;
+} rows[] = {
+	{ "export", 0, REQUIRED, EXPORT },
+	{ "cluster", 0, REQUIRED, LEAVE }, { "cluster-constraint", 0, REQUIRED, LEAVE },
+		{ "clusters", 'M', REQUIRED, LEAVE },
+	{ "constraint", 'C', REQUIRED, LEAVE }, { "contiguous", 0, NONE, LEAVE }, { "core-spec", 'S', REQUIRED, LEAVE },
+	{ "cores-per-socket", 0, REQUIRED, LEAVE }, { "cpus-per-gpu", 0, REQUIRED, LEAVE },
+	{ "cpus-per-task", 'c', REQUIRED, SAME }, { "distribution", 'm', REQUIRED, LEAVE },
+		{ "exclude", 'x', REQUIRED, LEAVE },
+	{ "external-launcher", 0, OPTIONAL, LEAVE }, { "extra-node-info", 'B', REQUIRED, LEAVE },
+	{ "gpus-per-task", 0, REQUIRED, LEAVE }, { "het-group", 0, REQUIRED, LEAVE }, { "hint", 0, REQUIRED, LEAVE },
+	{ "interactive", 0, NONE, LEAVE }, { "jobid", 0, REQUIRED, LEAVE }, { "mincpus", 0, REQUIRED, LEAVE },
+	{ "multi-prog", 0, NONE, LEAVE }, { "no-allocate", 'Z', NONE, LEAVE }, { "nodefile", 'F', REQUIRED, LEAVE },
+	{ "nodelist", 'w', REQUIRED, LEAVE }, { "nodes", 'N', REQUIRED, SAME }, { "ntasks", 'n', REQUIRED, SAME },
+	{ "ntasks-per-core", 0, REQUIRED, LEAVE }, { "ntasks-per-gpu", 0, REQUIRED, LEAVE },
+	{ "ntasks-per-node", 0, REQUIRED, SAME }, { "ntasks-per-socket", 0, REQUIRED, LEAVE },
+	{ "ntasks-per-tres", 0, REQUIRED, LEAVE }, { "pack-group", 0, REQUIRED, LEAVE },
+		{ "relative", 'r', REQUIRED, LEAVE },
+	{ "sockets-per-node", 0, REQUIRED, LEAVE }, { "spread-job", 0, NONE, LEAVE },
+		{ "tasks-per-node", 0, REQUIRED, SAME },
+	{ "test-only", 0, NONE, LEAVE }, { "thread-spec", 0, REQUIRED, LEAVE },
+		{ "threads-per-core", 0, REQUIRED, LEAVE },
+	{ "tres-per-task", 0, REQUIRED, LEAVE }, { "use-min-nodes", 0, NONE, LEAVE },
+	{ "accel-bind", 0, REQUIRED, KEEP }, { "account", 'A', REQUIRED, KEEP }, { "acctg-freq", 0, REQUIRED, KEEP },
+	{ "autocomplete", 0, REQUIRED, KEEP }, { "bb", 0, REQUIRED, KEEP }, { "bbf", 0, REQUIRED, KEEP },
+	{ "bcast", 0, OPTIONAL, KEEP }, { "bcast-exclude", 0, REQUIRED, KEEP }, { "begin", 'b', REQUIRED, KEEP },
+	{ "chdir", 'D', REQUIRED, KEEP }, { "comment", 0, REQUIRED, KEEP }, { "compress", 0, OPTIONAL, KEEP },
+	{ "container", 0, REQUIRED, KEEP }, { "container-id", 0, REQUIRED, KEEP }, { "context", 0, REQUIRED, KEEP },
+	{ "cpu-bind", 0, REQUIRED, KEEP }, { "cpu-freq", 0, REQUIRED, KEEP }, { "cpu_bind", 0, REQUIRED, KEEP },
+	{ "deadline", 0, REQUIRED, KEEP }, { "debugger-test", 0, NONE, KEEP }, { "delay-boot", 0, REQUIRED, KEEP },
+	{ "dependency", 'd', REQUIRED, KEEP }, { "disable-status", 'X', NONE, KEEP }, { "epilog", 0, REQUIRED, KEEP },
+	{ "error", 'e', REQUIRED, KEEP }, { "exact", 0, NONE, KEEP }, { "exclusive", 0, OPTIONAL, KEEP },
+	{ "extra", 0, REQUIRED, KEEP }, { "gid", 0, REQUIRED, KEEP }, { "gpu-bind", 0, REQUIRED, KEEP },
+	{ "gpu-freq", 0, REQUIRED, KEEP }, { "gpus", 'G', REQUIRED, KEEP }, { "gpus-per-node", 0, REQUIRED, KEEP },
+	{ "gpus-per-socket", 0, REQUIRED, KEEP }, { "gres", 0, REQUIRED, KEEP }, { "gres-flags", 0, REQUIRED, KEEP },
+	{ "help", 'h', NONE, KEEP }, { "hold", 'H', NONE, KEEP }, { "immediate", 'I', OPTIONAL, KEEP },
+	{ "input", 'i', REQUIRED, KEEP }, { "job-name", 'J', REQUIRED, KEEP },
+		{ "kill-on-bad-exit", 'K', OPTIONAL, KEEP },
+	{ "label", 'l', NONE, KEEP }, { "licenses", 'L', REQUIRED, KEEP }, { "mail-type", 0, REQUIRED, KEEP },
+	{ "mail-user", 0, REQUIRED, KEEP }, { "mcs-label", 0, REQUIRED, KEEP }, { "mem", 0, REQUIRED, KEEP },
+	{ "mem-bind", 0, REQUIRED, KEEP }, { "mem-per-cpu", 0, REQUIRED, KEEP }, { "mem-per-gpu", 0, REQUIRED, KEEP },
+	{ "mpi", 0, REQUIRED, KEEP }, { "msg-timeout", 0, REQUIRED, KEEP }, { "network", 0, REQUIRED, KEEP },
+	{ "nice", 0, OPTIONAL, KEEP }, { "no-kill", 'k', OPTIONAL, KEEP }, { "oom-kill-step", 0, OPTIONAL, KEEP },
+	{ "open-mode", 0, REQUIRED, KEEP }, { "output", 'o', REQUIRED, KEEP }, { "overcommit", 'O', NONE, KEEP },
+	{ "overlap", 0, OPTIONAL, KEEP }, { "oversubscribe", 's', NONE, KEEP }, { "partition", 'p', REQUIRED, KEEP },
+	{ "power", 0, REQUIRED, KEEP }, { "prefer", 0, REQUIRED, KEEP }, { "preserve-env", 'E', NONE, KEEP },
+	{ "priority", 0, REQUIRED, KEEP }, { "profile", 0, REQUIRED, KEEP }, { "prolog", 0, REQUIRED, KEEP },
+	{ "propagate", 0, OPTIONAL, KEEP }, { "pty", 0, OPTIONAL, KEEP }, { "qos", 'q', REQUIRED, KEEP },
+	{ "quiet", 'Q', NONE, KEEP }, { "quit-on-interrupt", 0, NONE, KEEP }, { "reboot", 0, NONE, KEEP },
+	{ "reservation", 0, REQUIRED, KEEP }, { "resv-ports", 0, OPTIONAL, KEEP }, { "segment", 0, REQUIRED, KEEP },
+	{ "send-libs", 0, OPTIONAL, KEEP }, { "signal", 0, REQUIRED, KEEP }, { "slurmd-debug", 0, REQUIRED, KEEP },
+	{ "stepmgr", 0, NONE, KEEP }, { "switches", 0, REQUIRED, KEEP }, { "task-epilog", 0, REQUIRED, KEEP },
+	{ "task-prolog", 0, REQUIRED, KEEP }, { "threads", 'T', REQUIRED, KEEP }, { "time", 't', REQUIRED, KEEP },
+	{ "time-min", 0, REQUIRED, KEEP }, { "tmp", 0, REQUIRED, KEEP }, { "treewidth", 0, REQUIRED, KEEP },
+	{ "tres-bind", 0, REQUIRED, KEEP }, { "uid", 0, REQUIRED, KEEP }, { "unbuffered", 'u', NONE, KEEP },
+	{ "usage", 0, NONE, KEEP }, { "verbose", 'v', NONE, KEEP }, { "version", 'V', NONE, KEEP },
+	{ "wait", 'W', REQUIRED, KEEP }, { "wckey", 0, REQUIRED, KEEP }, { "whole", 0, NONE, KEEP },
+		{ "x11", 0, OPTIONAL, KEEP },
+};
+
+enum { ROWS = sizeof(rows) / sizeof(rows[0]), FIRST_LONG = 256 };
+
+/* Where srun reads the job's own value from; unset: the value when none of these is set, or NULL. */
+static const struct {
+	const char *name, *env[2], *unset;
+} job_numbers[] = {
+	{ "ntasks", { "SLURM_NTASKS", "SLURM_NPROCS" }, NULL },
+	{ "nodes", { "SLURM_JOB_NUM_NODES", "SLURM_NNODES" }, NULL },
+	{ "cpus-per-task", { "SLURM_CPUS_PER_TASK", NULL }, "1" },
+	{ "ntasks-per-node", { "SLURM_NTASKS_PER_NODE", NULL }, NULL },
+	{ "tasks-per-node", { "SLURM_NTASKS_PER_NODE", NULL }, NULL },
+};
+
+static void tables_fill(char *letters, struct option *names)
+{
+	/* Stop at the first non-option: srun's options end where its command begins. */
+	*letters++ = '+';
+	for (int i = 0; i < ROWS; i++) {
+		names[i] = (struct option){ rows[i].name, rows[i].argument, NULL, FIRST_LONG + i };
+		if (!rows[i].letter)
+			continue;
+		*letters++ = rows[i].letter;
+		for (int colons = rows[i].argument; colons; colons--)
+			*letters++ = ':';
+	}
+	*letters = '\0';
+	names[ROWS] = (struct option){0};
+}
+
+static const struct row *row_of(int what)
+{
+	if (what >= FIRST_LONG)
+		return &rows[what - FIRST_LONG];
+	for (int i = 0; i < ROWS; i++)
+		if (rows[i].letter == what)
+			return &rows[i];
+	return NULL;
+}
+
+static const char *job_number(const char *name)
+{
+	for (size_t i = 0; i < sizeof(job_numbers) / sizeof(job_numbers[0]); i++) {
+		if (strcmp(job_numbers[i].name, name))
+			continue;
+		for (int k = 0; k < 2 && job_numbers[i].env[k]; k++)
+			if (getenv(job_numbers[i].env[k]))
+				return getenv(job_numbers[i].env[k]);
+		return job_numbers[i].unset;
+	}
+	return NULL;
+}
+
+/* "4", or for nodes "4-4" */
+static bool is_number(const char *text, unsigned long wanted)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (end == text || n != wanted)
+		return false;
+	return !*end || (*end == '-' && is_number(end + 1, wanted));
+}
+
+static int check_number(const char *name, const char *value, struct err *e)
+{
+	const char *job = job_number(name);
+
+	if (job && is_number(value, strtoul(job, NULL, 10)))
+		return 0;
+	return job ? err_set(e, "--%s=%.20s, but the job has %.20s", name, value, job) :
+		     err_set(e, "--%s=%.20s, but the job does not set it", name, value);
+}
+
+/*
+ * An option of another plugin or of a later Slurm is fine; an ambiguous abbreviation of an option in the table is not.
+ */
+static int check_foreign(const char *word, struct err *e)
+{
+	size_t len = strcspn(word, "=");
+
+	for (int i = 0; i < ROWS; i++)
+		if ((rows[i].kind == LEAVE || rows[i].kind == SAME) && !strncmp(rows[i].name, word, len))
+			return err_set(e, "--%.60s is ambiguous: it may be --%s", word, rows[i].name);
+	return 0;
+}
+
+bool srun_exports_all(const char *value)
+{
+	return !strncasecmp(value, "ALL", 3) && (!value[3] || value[3] == ',');
+}
+
+static int check_option(int what, const char *word, struct err *e)
+{
+	const struct row *row = what == '?' ? NULL : row_of(what);
+
+	/* optopt is set for an unknown letter and for a missing value. */
+	if (!row)
+		return !optopt && !strncmp(word, "--", 2) ? check_foreign(word + 2, e) :
+		       err_set(e, "%.60s: unknown srun option, or its value is missing", word);
+	if (row->kind == SAME)
+		return check_number(row->name, optarg, e);
+	if (row->kind == KEEP || (row->kind == EXPORT && srun_exports_all(optarg)))
+		return 0;
+	return row->kind == EXPORT ? err_set(e, "--export=%.60s does not pass the rank map to the tasks", optarg) :
+				     err_set(e, "--%s changes the layout of the tasks", row->name);
+}
+
+static int check_options(int argc, char **argv, struct err *e)
+{
+	char letters[3 * ROWS + 2];
+	struct option names[ROWS + 1];
+	bool ambiguous = false;
+
+	tables_fill(letters, names);
+	for (;;) {
+		int what = getopt_long(argc, argv, letters, names, NULL);
+
+		if (what >= 0 && check_option(what, argv[optind - 1], e))
+			return -1;
+		if (what == '?')
+			ambiguous = !strchr(argv[optind - 1], '=');
+		if (what >= 0)
+			continue;
+		/* What looks like the command may be the value of an unknown option. */
+		if (!ambiguous || optind >= argc)
+			return 0;
+		ambiguous = false;
+		optind++;
+	}
+}
+
+/* A heterogeneous step. */
+static bool has_components(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], ":"))
+			return true;
+	return false;
+}
+
+int srun_check_options(int argc, char **argv, struct err *e)
+{
+	int index = optind, errors = opterr, rc;
+
+	optind = opterr = 0;
+	rc = has_components(argc, argv) ? err_set(e, "the step has several components (:)") :
+		check_options(argc, argv, e);
+	optind = index;
+	opterr = errors;
+	return rc;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "submit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "score/request.h"
+#include "step/child.h"
+#include "step/step.h"
+
+static int resolve_matrix(const char *value, char *out, size_t size, struct err *e)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (!realpath(value, path) || stat(path, &st))
+		return err_set(e, "--topo-matrix=%s: %s", value, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, "--topo-matrix=%s: not a regular file", value);
+	if (access(path, R_OK))
+		return err_set(e, "--topo-matrix=%s: %s", value, strerror(errno));
+	if (strlen(path) >= size)
+		return err_set(e, "--topo-matrix=%s: %s", value, strerror(ENAMETOOLONG));
+	memcpy(out, path, strlen(path) + 1);
+	return 0;
+}
+
+static int check_target(const char *path, const char *directory)
+{
+	struct stat st;
+
+	if (access(directory, W_OK | X_OK))
+		return -1;
+	if (stat(path, &st))
+		return errno == ENOENT ? 0 : -1;
+	errno = EISDIR;
+	return S_ISREG(st.st_mode) ? 0 : -1;
+}
+
+static int resolve_capture(const char *value, char *out, size_t size, struct err *e)
+{
+	char parent[PATH_MAX], directory[PATH_MAX], path[2 * PATH_MAX];
+	const char *last = strrchr(value, '/');
+
+	last = last ? last + 1 : value;
+	if (!*last || !strcmp(last, ".") || !strcmp(last, ".."))
+		return err_set(e, "--topo-capture=%.200s: not a file name", value);
+	if (snprintf(parent, sizeof(parent), "%.*s.", (int) (last - value), value) >= (int) sizeof(parent))
+		return err_set(e, "--topo-capture=%.200s: %s", value, strerror(ENAMETOOLONG));
+	if (!realpath(parent, directory))
+		return err_set(e, "--topo-capture=%.200s: %s", value, strerror(errno));
+	snprintf(path, sizeof(path), "%s/%s", strcmp(directory, "/") ? directory : "", last);
+	if (check_target(path, directory))
+		return err_set(e, "--topo-capture=%.200s: %s", value, strerror(errno));
+	if (strlen(path) >= size)
+		return err_set(e, "--topo-capture=%.200s: %s", value, strerror(ENAMETOOLONG));
+	memcpy(out, path, strlen(path) + 1);
+	return 0;
+}
+
+/*
+ * A batch job carries its options as environment variables of these names (Slurm, src/common/plugstack.c,
+ * _opt_env_name), as the user typed them; a relative path would name another file where the job runs.
+ */
+static const struct { const char *env, *option, *value; } carried[] = {
+	{ "_SLURM_SPANK_OPTION_topiary_topo_matrix", "topo-matrix", options.matrix },
+	{ "_SLURM_SPANK_OPTION_topiary_topo_capture", "topo-capture", options.capture },
+};
+
+/* sbatch and salloc have the same context. */
+static bool is_sbatch(void)
+{
+	return spank_context() == S_CTX_ALLOCATOR && strcmp(program_invocation_short_name, "salloc");
+}
+
+static bool is_inherited(const char *option, const char *value)
+{
+	char name[sizeof("SLURM_SPANK_") + 64];
+	const char *inherited;
+
+	if (is_sbatch() || !getenv("SLURM_JOB_ID"))
+		return false;
+	for (size_t i = 0; i < sizeof(carried) / sizeof(*carried); i++) {
+		snprintf(name, sizeof(name), "SLURM_SPANK_%s", carried[i].env);
+		inherited = getenv(name);
+		if (!strcmp(option, carried[i].option) && inherited && !strcmp(inherited, value))
+			return true;
+	}
+	return false;
+}
+
+int submit_resolve_path(const char *name, const char *value, char *out, size_t size, struct err *e)
+{
+	if (is_inherited(name, value))
+		return options_copy_path(name, value, out, size, e);
+	if (!is_sbatch())
+		return err_set(e, "--%s applies to batch jobs only: use it with sbatch", name);
+	return (strcmp(name, "topo-matrix") ? resolve_capture : resolve_matrix)(value, out, size, e);
+}
+
+#define COUNT_SECONDS 10
+
+/* Runs as the user who submits. */
+static int count_child(int fd, void *path)
+{
+	int null = open("/dev/null", O_RDWR);
+
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
+		return 127;
+	execl(step.settings.topiary_command, "topiary", "matrix", "--json", path, NULL);
+	return 127;
+}
+
+/*
+ * Pass the matrix's number of ranks with the job: job_submit/topiary refuses a job with more tasks. A matrix that
+ * cannot be read on this host or within the time limit is checked when the job starts.
+ */
+static void pass_rank_count(spank_t sp, int argc, char **argv)
+{
+	static const char key[] = "\"ranks\":";
+	struct buf answer = {0};
+	const char *at;
+
+	if (*options.matrix && step_configure(argc, argv, NULL) == 0 &&
+	    child_run(count_child, options.matrix, COUNT_SECONDS, 65536, &answer, NULL) == 0 && answer.data &&
+	    (at = strstr(answer.data, key))) {
+		char ranks[16];
+
+		snprintf(ranks, sizeof(ranks), "%u", (unsigned) strtoul(at + strlen(key), NULL, 10));
+		spank_job_control_setenv(sp, REQUEST_MATRIX_RANKS, ranks, 1);
+	}
+	buf_free(&answer);
+}
+
+int submit_options(spank_t sp, int argc, char **argv)
+{
+	pass_rank_count(sp, argc, argv);
+	for (size_t i = 0; i < sizeof(carried) / sizeof(*carried); i++)
+		if (*carried[i].value && (setenv(carried[i].env, carried[i].value, 1) ||
+					  spank_job_control_setenv(sp, carried[i].env, carried[i].value,
+					  1) != ESPANK_SUCCESS))
+			slurm_error("topiary: --%s=%s cannot be passed to the job", carried[i].option,
+				carried[i].value);
+	return 0;
+}

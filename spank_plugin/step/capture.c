@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "capture.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <poll.h>
+#include <signal.h>
+#include <slurm/slurm.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "options.h"
+#include "printable.h"
+#include "step.h"
+#include "task_env.h"
+#include "user.h"
+
+enum {
+	MAX_OUTPUT = 4096,
+	END_SECONDS = 5,	/* limit for the end of a step: Slurm drains a node whose steps do not end */
+};
+
+/* Memory limit of `topiary matrix`; 65,536 ranks with a hundred peers each need less. */
+#define MAX_MEMORY ((rlim_t) 2 << 30)
+
+/* A job submitted from a captured one inherits these, and recognises by them which variables to remove. */
+#define PREFIX "TOPIARY_CAPTURE"
+#define PRELOADED "TOPIARY_CAPTURE_PRELOAD"
+#define MONITORED "OMPI_MCA_pml_monitoring_filename"
+
+static const struct { const char *name, *value; } monitoring[] = {
+	{ MONITORED, NULL },				/* the prefix */
+	{ "OMPI_MCA_pml_monitoring_enable", "2" },	/* record the library's own messages separately */
+	{ "OMPI_MCA_pml_monitoring_enable_output", "3" },	/* any number except 0 to 2: to files */
+};
+
+enum { MONITORING = sizeof(monitoring) / sizeof(*monitoring) };
+
+static void unset_preload(spank_t sp)
+{
+	char all[4 * PATH_MAX], ours[2 * PATH_MAX];
+	size_t n;
+
+	if (spank_getenv(sp, PRELOADED, ours, sizeof(ours)) || spank_getenv(sp, "LD_PRELOAD", all, sizeof(all)))
+		return;
+	n = strlen(ours);
+	if (strncmp(all, ours, n))
+		return;
+	if (all[n] == ':')
+		spank_setenv(sp, "LD_PRELOAD", all + n + 1, 1);
+	else if (!all[n])
+		spank_unsetenv(sp, "LD_PRELOAD");
+}
+
+static void unset_inherited(spank_t sp)
+{
+	char prefix[PATH_MAX], file[PATH_MAX];
+
+	if (spank_getenv(sp, PREFIX, prefix, sizeof(prefix)))
+		return;
+	if (!spank_getenv(sp, MONITORED, file, sizeof(file)) && !strcmp(file, prefix))
+		for (int i = 0; i < MONITORING; i++)
+			spank_unsetenv(sp, monitoring[i].name);
+	unset_preload(sp);
+	spank_unsetenv(sp, PREFIX);
+	spank_unsetenv(sp, PRELOADED);
+}
+
+static void set_monitoring(spank_t sp, const char *prefix)
+{
+	for (int i = 0; i < MONITORING; i++)
+		if (task_env_has(sp, monitoring[i].name))
+			return;
+	for (int i = 0; i < MONITORING; i++)
+		spank_setenv(sp, monitoring[i].name, monitoring[i].value ? monitoring[i].value : prefix, 1);
+}
+
+/* The recorders, one for each MPI ABI, are installed in the parent of the plugin's directory. Separated by colons. */
+static bool find_recorders(char *list, size_t size)
+{
+	char pattern[PATH_MAX + 32], *slash;
+	glob_t found = {0};
+	size_t n = 0;
+	Dl_info self;
+
+	if (!dladdr(&monitoring, &self) || strpbrk(self.dli_fname, ": *?[") || strlen(self.dli_fname) >= PATH_MAX)
+		return false;
+	strcpy(pattern, self.dli_fname);
+	for (int i = 0; i < 2; i++) {
+		if (!(slash = strrchr(pattern, '/')))
+			return false;
+		*slash = '\0';
+	}
+	strcat(pattern, "/libtopiary-capture*.so");
+	if (glob(pattern, 0, NULL, &found))
+		return false;
+	for (size_t i = 0; i < found.gl_pathc && n < size; i++)
+		n += snprintf(list + n, size - n, "%s%s", i ? ":" : "", found.gl_pathv[i]);
+	globfree(&found);
+	return n < size;
+}
+
+static void set_recorders(spank_t sp)
+{
+	char ours[2 * PATH_MAX], theirs[2 * PATH_MAX], all[4 * PATH_MAX + 1];
+
+	if (!find_recorders(ours, sizeof(ours)))
+		return;
+	if (!task_env_has(sp, "LD_PRELOAD"))
+		snprintf(all, sizeof(all), "%s", ours);
+	else if (!spank_getenv(sp, "LD_PRELOAD", theirs, sizeof(theirs)))
+		snprintf(all, sizeof(all), "%s:%s", ours, theirs);
+	else
+		return;
+	spank_setenv(sp, "LD_PRELOAD", all, 1);
+	spank_setenv(sp, PRELOADED, ours, 1);
+}
+
+static void name_directory(char *out, size_t size)
+{
+	snprintf(out, size, "%s.%u", options.capture, step.job);
+}
+
+static bool is_record(const char *name)
+{
+	return !strncmp(name, "rank.", 5);
+}
+
+/* Remove the ranks' records, also those of an earlier run of a requeued job. Other files stay. */
+static void remove_records(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *d;
+
+	while (dir && (d = readdir(dir)))
+		if (is_record(d->d_name))
+			unlinkat(fd, d->d_name, 0);
+	if (dir)
+		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
+}
+
+static bool is_users_directory(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && S_ISDIR(st.st_mode) && !access(path, W_OK | X_OK);
+}
+
+static int make_directory(const char *path, struct err *e)
+{
+	if (user_check(&step.user, e))
+		return -1;
+	if (*path != '/')
+		return err_set(e, "--topo-capture=%.200s: not an absolute path", path);
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return err_set(e, "%s: %s", path, strerror(errno));
+	if (!is_users_directory(path))
+		return err_set(e, "%s: not a directory that the user may write to", path);
+	remove_records(path);
+	return 0;
+}
+
+/* A pipe from the merging process to slurmstepd. -1: nothing is captured. */
+static int merge_pipe[2] = { -1, -1 };
+
+enum { MERGE_STARTED = 's', MERGE_ENDED = 'e' };
+
+struct merge {
+	char directory[PATH_MAX];
+	struct buf output;
+};
+
+static void exec_merge(const struct merge *m)
+{
+	const char *command = step.settings.topiary_command;
+	/* `topiary matrix -o` needs no settings, and the user may not be able to read topiary.conf. */
+	char *env[] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TOPIARY_CONF=/nonexistent", NULL };
+
+	execle(command, command, "matrix", "-o", options.capture, m->directory, NULL, env);
+	dprintf(STDERR_FILENO, "%s: %s\n", command, strerror(errno));
+}
+
+/* All except synchronous faults: Slurm sends the signals that end the script to all processes of the step. */
+static void block_signals(void)
+{
+	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS };
+	sigset_t all;
+
+	sigfillset(&all);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+		sigdelset(&all, faults[i]);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+}
+
+static int merge_child(int fd, void *arg)
+{
+	if (dup2(fd, STDERR_FILENO) < 0)
+		return 127;
+	if (setrlimit(RLIMIT_AS, &(struct rlimit){ MAX_MEMORY, MAX_MEMORY })) {
+		dprintf(fd, "setrlimit(RLIMIT_AS): %s\n", strerror(errno));
+		return 127;
+	}
+	close_range(STDERR_FILENO + 1, ~0U, 0);
+	block_signals();
+	exec_merge(arg);
+	return 127;
+}
+
+/* Run the command; its warnings are in m->output. 0, or -1 with its error. */
+static int run_merge(struct merge *m, struct err *e)
+{
+	struct buf *w = &m->output;
+	int rc = child_run(merge_child, m, step.settings.map_timeout, MAX_OUTPUT, w, e);
+
+	while (w->len && w->data[w->len - 1] == '\n')
+		w->data[--w->len] = '\0';
+	if (rc > 0)
+		err_set(e, "%s", w->len ? w->data : "topiary matrix failed without a message");
+	return rc ? -1 : 0;
+}
+
+/* The user may have removed or replaced the directory: then there is nothing to merge. */
+static void merge_records(void)
+{
+	struct merge m = {0};
+	struct err e;
+	int rc;
+
+	name_directory(m.directory, sizeof(m.directory));
+	if (!is_users_directory(m.directory))
+		return;
+	if ((rc = run_merge(&m, &e)))
+		err_within(&e, "job %u: %.200s was not written", step.job, options.capture);
+	else if (m.output.len)
+		err_set(&e, "job %u: %s", step.job, m.output.data);
+	if (rc || m.output.len)
+		dprintf(STDERR_FILENO, "topiary: %s\n", printable(e.text));
+	if (!rc)
+		remove_records(m.directory);
+	rmdir(m.directory);
+}
+
+static void notify_slurmstepd(char what)
+{
+	/* It may have given up waiting; the file is complete anyway. */
+	(void) !write(merge_pipe[1], &what, 1);
+}
+
+/*
+ * A process of the job that acts like a last line of its script: in the step's container, so that the job's limits
+ * apply and Slurm's kill ends it, and with the user's rights. It is a copy of slurmstepd until it executes the
+ * command, and cannot be traced until then.
+ */
+static void merge_after(int script)
+{
+	struct pollfd p = { .fd = script, .events = POLLIN };
+	int null = open("/dev/null", O_RDWR);
+
+	block_signals();
+	prctl(PR_SET_NAME, "topiary-merge");
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 || user_confine(&step.user, NULL))
+		_exit(1);
+	child_keep((int[]){ script, merge_pipe[1], -1 });
+	notify_slurmstepd(MERGE_STARTED);
+	while (poll(&p, 1, -1) < 0 && errno == EINTR)
+		;
+	merge_records();
+	notify_slurmstepd(MERGE_ENDED);
+	_exit(0);
+}
+
+/* Forked twice, so that it is not a child of the script. */
+static int start_merge(struct err *e)
+{
+	int script = syscall(SYS_pidfd_open, getpid(), 0), status = 1;
+	pid_t pid = script < 0 ? -1 : fork();
+
+	if (pid == 0) {
+		if ((pid = fork()) == 0)
+			merge_after(script);
+		_exit(pid < 0);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (script >= 0)
+		close(script);
+	return status ?
+	       err_set(e, "cannot start the process that merges the records: pidfd_open(2) or fork(2) failed") : 0;
+}
+
+int capture_open(spank_t sp, int argc, char **argv)
+{
+	(void) sp, (void) argc, (void) argv;
+	if (step.id == SLURM_BATCH_SCRIPT && *options.capture && step.settings.topiary_command &&
+	    pipe2(merge_pipe, O_CLOEXEC))
+		slurm_error("topiary: job %u is not captured: %s", step.job, strerror(errno));
+	return 0;
+}
+
+int capture_begin(spank_t sp, int argc, char **argv)
+{
+	char directory[PATH_MAX], prefix[PATH_MAX + 8];
+	struct err e;
+
+	(void) argc, (void) argv;
+	if (step.id != SLURM_BATCH_SCRIPT)
+		return 0;
+	unset_inherited(sp);
+	if (merge_pipe[1] < 0)
+		return 0;
+	name_directory(directory, sizeof(directory));
+	if (make_directory(directory, &e) || start_merge(&e)) {
+		slurm_spank_log("topiary: job %u is not captured: %s", step.job, printable(e.text));
+		return 0;
+	}
+	snprintf(prefix, sizeof(prefix), "%s/rank", directory);
+	spank_setenv(sp, PREFIX, prefix, 1);
+	set_monitoring(sp, prefix);
+	set_recorders(sp);
+	return 0;
+}
+
+static bool has_byte(const struct buf *b, char byte)
+{
+	return b->len && memchr(b->data, byte, b->len);
+}
+
+/*
+ * The user can stop or kill the merging process, so this waits for its pipe, and for a few seconds at most; it kills
+ * and reaps nothing. Slurm then kills the rest of the step.
+ */
+int capture_end(spank_t sp, int argc, char **argv)
+{
+	char directory[PATH_MAX];
+	struct buf received = {0};
+	struct err e;
+	int late;
+
+	(void) sp, (void) argc, (void) argv;
+	if (merge_pipe[0] < 0)
+		return 0;
+	close(merge_pipe[1]);
+	late = child_read(merge_pipe[0], END_SECONDS, MAX_OUTPUT, &received) ? errno : 0;
+	close(merge_pipe[0]);
+	merge_pipe[0] = merge_pipe[1] = -1;
+	name_directory(directory, sizeof(directory));
+	err_set(&e, "job %u: the process that merges its records %s; run: topiary matrix -o %.200s %.200s",
+		step.job, late ? "did not end in time" : "was killed", options.capture, directory);
+	if (has_byte(&received, MERGE_STARTED) && !has_byte(&received, MERGE_ENDED))
+		slurm_spank_log("topiary: %s", printable(e.text));
+	buf_free(&received);
+	return 0;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "run_dir.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	MAX_ENTRIES = 10000,	/* per removal or sweep */
+	MAX_DEPTH = 4,		/* of root's own directories; users' files are on a mount, which no removal enters */
+	MAX_SWEPT = 1024,	/* directories that one sweep looks at */
+	YOUNG = 60,		/* seconds: a directory may not be locked yet */
+	NEW = 0700,		/* a directory's mode until it is locked, and after */
+	READY = 0711,
+	USERS_MEGABYTES = 64,	/* size of a user's tmpfs: the maps of 65,536 ranks take a tenth of it */
+	USERS_INODES = 1024,
+};
+
+static int open_dir(int at, const char *name, unsigned long long resolve)
+{
+	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS | resolve };
+
+	return syscall(SYS_openat2, at, name, &how, sizeof(how));
+}
+
+static int open_beneath(int at, const char *name)
+{
+	return open_dir(at, name, RESOLVE_BENEATH | RESOLVE_NO_XDEV);
+}
+
+static bool is_roots(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+int run_dir_open(const char *path, struct err *e)
+{
+	int fd = open_dir(AT_FDCWD, path, 0);
+
+	if (fd < 0)
+		return err_set(e, "%s: %s", path, strerror(errno));
+	if (is_roots(fd))
+		return fd;
+	close(fd);
+	return err_set(e, "%s: must be owned by root and writable by root only", path);
+}
+
+static int remove_tree(int at, const char *name, unsigned depth, unsigned *left);
+
+/* A user's tmpfs; processes that still use it keep it until they end. */
+static void unmount(int dir, const char *name)
+{
+	char path[NAME_MAX + 32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dir, name);
+	umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
+}
+
+static int remove_entry(int dir, const char *name, unsigned depth, unsigned *left)
+{
+	if (!strcmp(name, ".") || !strcmp(name, ".."))
+		return 0;
+	if (!*left)
+		return -1;
+	--*left;
+	if (!unlinkat(dir, name, 0) || errno == ENOENT)
+		return 0;
+	if (!depth)
+		unmount(dir, name);
+	return depth < MAX_DEPTH ? remove_tree(dir, name, depth + 1, left) : -1;
+}
+
+/* left: how many entries it may still remove. */
+static int remove_tree(int at, const char *name, unsigned depth, unsigned *left)
+{
+	int fd = open_beneath(at, name), rc = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *d;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	while ((d = readdir(dir)) && *left)
+		rc |= remove_entry(fd, d->d_name, depth, left);
+	closedir(dir);
+	return unlinkat(at, name, AT_REMOVEDIR) || rc ? -1 : 0;
+}
+
+int run_dir_remove(int root, const char *name)
+{
+	unsigned left = MAX_ENTRIES;
+
+	return remove_tree(root, name, 0, &left);
+}
+
+static int is_leftover(int fd)
+{
+	return flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+static int remove_leftover(int root, const char *name, unsigned *left)
+{
+	int fd = open_beneath(root, name), rc = -1;
+
+	if (fd >= 0 && is_leftover(fd))
+		rc = remove_tree(root, name, 0, left);
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+int run_dir_make(int root, const char *name, struct err *e)
+{
+	unsigned left = MAX_ENTRIES;
+	int fd = -1;
+
+	if (mkdirat(root, name, NEW) && (errno != EEXIST || remove_leftover(root, name, &left) ||
+	    mkdirat(root, name, NEW)))
+		return err_set(e, "%s: %s", name, strerror(errno));
+	if ((fd = open_beneath(root, name)) >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !fchmod(fd, READY))
+		return fd;
+	err_set(e, "%s: %s", name, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+int run_dir_enter(int root, const char *name)
+{
+	int fd = open_beneath(root, name);
+
+	if (fd < 0 || is_roots(fd))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+int run_dir_sub(int dir, const char *name, struct err *e)
+{
+	int fd = mkdirat(dir, name, 0755) ? -1 : run_dir_enter(dir, name);
+
+	if (fd >= 0 && !fchmod(fd, 0755))
+		return fd;
+	err_set(e, "%s: %s", name, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+int run_dir_file(int dir, struct err *e)
+{
+	int fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0 && !fchown(fd, 0, 0) && !fchmod(fd, 0644))
+		return fd;
+	err_set(e, "a new file in RunDir: %s", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+int run_dir_link(int fd, int dir, const char *name, struct err *e)
+{
+	char self[32];
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW) ? err_set(e, "%s: %s", name, strerror(errno)) : 0;
+}
+
+int run_dir_mount_user(const char *path, uid_t uid, gid_t gid, struct err *e)
+{
+	char how[96];
+
+	snprintf(how, sizeof(how), "mode=0700,uid=%u,gid=%u,size=%dm,nr_inodes=%d", uid, gid, USERS_MEGABYTES,
+		USERS_INODES);
+	return mount("topiary", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, how) ?
+	       err_set(e, "%s: %s", path, strerror(errno)) : 0;
+}
+
+static bool had_lock(int root, const char *name)
+{
+	struct stat st;
+
+	return !fstatat(root, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode) &&
+	       ((st.st_mode & 0777) != NEW || st.st_ctime + YOUNG < time(NULL));
+}
+
+void run_dir_sweep(int root)
+{
+	int copy = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	unsigned seen = 0, left = MAX_ENTRIES;
+	struct dirent *d;
+
+	if (!dir) {
+		if (copy >= 0)
+			close(copy);
+		return;
+	}
+	while (seen < MAX_SWEPT && left && (d = readdir(dir))) {
+		if (!isdigit((unsigned char) d->d_name[0]) || !had_lock(root, d->d_name))
+			continue;
+		remove_leftover(root, d->d_name, &left);
+		seen++;
+	}
+	closedir(dir);
+}

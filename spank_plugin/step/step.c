@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "step.h"
+
+#include <fcntl.h>
+#include <slurm/slurm.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hwview/image.h"
+#include "options.h"
+#include "run_dir.h"
+#include "task_env.h"
+#include "topology.h"
+
+struct step step = { .root = -1, .dir = -1 };
+
+static void name_step(void)
+{
+	switch (step.id) {
+	case SLURM_BATCH_SCRIPT:
+		snprintf(step.name, sizeof(step.name), "%u.batch", step.job);
+		break;
+	case SLURM_INTERACTIVE_STEP:
+		snprintf(step.name, sizeof(step.name), "%u.interactive", step.job);
+		break;
+	default:
+		snprintf(step.name, sizeof(step.name), "%u.%u", step.job, step.id);
+	}
+}
+
+/*
+ * srun sets the type only where the user asked for a binding, and for the two options below (Slurm,
+ * src/srun/libsrun/opt.c), which limit the number of tasks and not their place. slurmstepd sets its own only for the
+ * tasks.
+ */
+static bool user_binds(spank_t sp)
+{
+	static const struct { const char *type, *option; } derived[] = {
+		{ "cores", "SLURM_NTASKS_PER_CORE" },
+		{ "sockets", "SLURM_NTASKS_PER_SOCKET" },
+	};
+	char type[64] = "";
+
+	if (spank_getenv(sp, "SLURM_CPU_BIND_TYPE", type, sizeof(type)) == ESPANK_ENV_NOEXIST)
+		return false;
+	for (size_t i = 0; i < sizeof(derived) / sizeof(*derived); i++)
+		if (!strcmp(type, derived[i].type) && task_env_has(sp, derived[i].option))
+			return false;
+	return true;
+}
+
+int step_identify(spank_t sp, int argc, char **argv)
+{
+	(void) argc, (void) argv;
+	if (spank_get_item(sp, S_JOB_ID, &step.job) || spank_get_item(sp, S_JOB_STEPID, &step.id) ||
+	    spank_get_item(sp, S_JOB_UID, &step.user.uid) || spank_get_item(sp, S_JOB_GID, &step.user.gid)) {
+		slurm_error("topiary: Slurm does not provide the ids of this step; it runs without its topology");
+		/* As a step that is left alone. */
+		step.id = SLURM_EXTERN_CONT;
+		return 0;
+	}
+	name_step();
+	step.user_binds = user_binds(sp);
+	return 0;
+}
+
+int step_configure(int argc, char **argv, struct err *e)
+{
+	if (step.configured)
+		return 0;
+	for (int i = 0; i < argc; i++) {
+		if (strncmp(argv[i], "config=", 7))
+			return err_set(e,
+			       "plugstack.conf: spank_topiary.so: unknown argument '%s', expected config=FILE",
+			       argv[i]);
+		step.config = argv[i] + 7;
+	}
+	if (settings_load(step.config, &step.settings, e))
+		return -1;
+	step.configured = true;
+	return 0;
+}
+
+/* The nearest network device may be outside the step's cores. */
+static int add_node_topology(struct err *e)
+{
+	int dir = run_dir_sub(step.dir, STEP_NODE_DIR, e), rc;
+	bool is_local;
+
+	if (dir < 0)
+		return -1;
+	rc = topology_write(step.settings.topology_file, NULL, step.root, dir, &is_local, e);
+	close(dir);
+	return rc;
+}
+
+int step_adopt_node(hwloc_topology_t *out, struct err *e)
+{
+	char path[sizeof(step.path) + sizeof("/" STEP_NODE_DIR)];
+
+	if (!step.has_node)
+		return err_set(e, "the step has no topology of the whole node");
+	snprintf(path, sizeof(path), "%s/" STEP_NODE_DIR, step.path);
+	return image_adopt_alone(path, out, e);
+}
+
+static void add_node_if_needed(void)
+{
+	struct err e;
+
+	if ((!options.bind.nic && !options.bind.report) || step.launcher)
+		return;
+	step.has_node = !add_node_topology(&e);
+	if (!step.has_node)
+		slurm_error("topiary: step %s has no topology of the whole node: %s", step.name, e.text);
+}
+
+static bool has_user_dir(void)
+{
+	return *options.matrix && step.id == SLURM_BATCH_SCRIPT;
+}
+
+static int fill_directory(const char *cores, struct err *e)
+{
+	int fd;
+
+	if (topology_write(step.settings.topology_file, cores, step.root, step.dir, &step.is_local, e))
+		return -1;
+	add_node_if_needed();
+	if (!has_user_dir())
+		return 0;
+	if ((fd = run_dir_sub(step.dir, STEP_USER_DIR, e)) < 0)
+		return err_within(e, "%s", step.path);
+	close(fd);
+	return 0;
+}
+
+static int make_directory(struct err *e)
+{
+	if ((step.root = run_dir_open(step.settings.run_dir, e)) < 0)
+		return -1;
+	run_dir_sweep(step.root);
+	if ((step.dir = run_dir_make(step.root, step.name, e)) < 0)
+		return err_within(e, "%s", step.settings.run_dir);
+	step.owner = getpid();
+	snprintf(step.path, sizeof(step.path), "%s/%s", step.settings.run_dir, step.name);
+	return 0;
+}
+
+static bool env_has(void *env, const char *name)
+{
+	return task_env_has(env, name);
+}
+
+static bool user_chose_topology(spank_t sp)
+{
+	return task_env_has(sp, "HWLOC_XMLFILE") || image_overruled(env_has, sp);
+}
+
+/*
+ * Programs that use hwloc load the step's topology from these variables, with hwloc's minimal XML parser and without
+ * the plugins that would discover what the topology contains already. hwloc 1 cannot read such a file, and a program
+ * linked with it would have no topology at all: HWLOC_FORCE_FSROOT, which only hwloc 1 knows and evaluates before
+ * HWLOC_XMLFILE, makes it discover by itself (hwloc 1.11, src/topology.c, hwloc_topology_load).
+ */
+static void export_env(spank_t sp)
+{
+	static const struct {
+		const char *name, *value;
+		bool in_step_dir, only_local;	/* in_step_dir: value is a file of the step's directory */
+	} variables[] = {
+		{ "HWLOC_XMLFILE", "/" IMAGE_XML, true, false },
+		{ "HWLOC_FORCE_FSROOT", "/", false, false },
+		{ "HWLOC_THISSYSTEM", "1", false, true },
+		{ "HWLOC_LIBXML_IMPORT", "0", false, false },
+		{ "HWLOC_PLUGINS_PATH", "", false, false },
+	};
+	char value[PATH_MAX + 32];
+
+	spank_setenv(sp, "TOPIARY_STEP_DIR", step.path, 1);
+	if (options.bind.hwloc == HWLOC_OWN || user_chose_topology(sp))
+		return;
+	for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
+		snprintf(value, sizeof(value), "%s%s", variables[i].in_step_dir ? step.path : "", variables[i].value);
+		if (step.is_local || !variables[i].only_local)
+			task_env_set(sp, variables[i].name, value);
+	}
+}
+
+/* For the batch step on this node, which prints at its end that there was no such step. */
+static void mark_batch_step(void)
+{
+	char name[sizeof(step.name)];
+	int dir, fd = -1;
+
+	if (step.id >= SLURM_MAX_NORMAL_STEP_ID || step.launcher)
+		return;
+	snprintf(name, sizeof(name), "%u.batch", step.job);
+	if ((dir = run_dir_enter(step.root, name)) >= 0) {
+		fd = openat(dir, STEP_SRUN_MARK, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		close(dir);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+static int prepare(spank_t sp, int argc, char **argv, struct err *e)
+{
+	char *cores = NULL;
+
+	if (step_configure(argc, argv, e))
+		return -1;
+	if (spank_get_item(sp, S_STEP_ALLOC_CORES, &cores) || !cores || !*cores)
+		return err_set(e, "Slurm does not provide the step's cores");
+	if (make_directory(e) || fill_directory(cores, e))
+		return -1;
+	mark_batch_step();
+	export_env(sp);
+	return 0;
+}
+
+static void clean_up(void)
+{
+	if (step.dir >= 0 && run_dir_remove(step.root, step.name))
+		slurm_error("topiary: %s: not removed completely; a later step on this node removes the rest",
+			step.path);
+	if (step.dir >= 0)
+		close(step.dir);
+	if (step.root >= 0)
+		close(step.root);
+	step.dir = step.root = -1;
+}
+
+int step_open(spank_t sp, int argc, char **argv)
+{
+	struct err e;
+
+	if (step.id == SLURM_EXTERN_CONT)
+		return 0;
+	task_env_drop(sp);
+	spank_unsetenv(sp, "TOPIARY_STEP_DIR");
+	if (prepare(sp, argc, argv, &e)) {
+		slurm_error("topiary: step %s runs without its topology: %s", step.name, e.text);
+		clean_up();
+		return 0;
+	}
+	slurm_debug2("topiary: step %s: %s, %s this machine", step.name, step.path, step.is_local ? "describes" :
+		"does not describe");
+	return 0;
+}
+
+int step_mount_user_dir(spank_t sp, int argc, char **argv)
+{
+	char path[sizeof(step.path) + sizeof("/" STEP_USER_DIR)];
+	struct err e;
+
+	(void) sp, (void) argc, (void) argv;
+	if (step.dir < 0 || !has_user_dir())
+		return 0;
+	snprintf(path, sizeof(path), "%s/" STEP_USER_DIR, step.path);
+	if (run_dir_mount_user(path, step.user.uid, step.user.gid, &e))
+		slurm_error("topiary: step %s: no directory for the rank map, the job runs without it: %s", step.name,
+			e.text);
+	return 0;
+}
+
+/* Where all ranks are on one node, mpirun starts them without srun, and the plugin does not see them. */
+int step_warn_unused_options(spank_t sp, int argc, char **argv)
+{
+	struct buf list = {0};
+	char nodes[16];
+
+	(void) argc, (void) argv;
+	if (step.id != SLURM_BATCH_SCRIPT || step.dir < 0 ||
+	    !faccessat(step.dir, STEP_SRUN_MARK, F_OK, AT_SYMLINK_NOFOLLOW) ||
+	    spank_getenv(sp, "SLURM_JOB_NUM_NODES", nodes, sizeof(nodes)) || strcmp(nodes, "1"))
+		return 0;
+	options_list_per_task(&list);
+	if (list.len && !list.failed)
+		slurm_spank_log("topiary: job %u: not applied: %s; they apply to tasks that srun starts, and the job "
+				"had none (on one node mpirun starts ranks without srun)", step.job, list.data);
+	buf_free(&list);
+	return 0;
+}
+
+int step_close(spank_t sp, int argc, char **argv)
+{
+	(void) sp, (void) argc, (void) argv;
+	if (step.owner == getpid())
+		clean_up();
+	return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SPANK_USER_H
+#define TOPIARY_SPANK_USER_H
+
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* A job's user. For step.c, capture.c and launch/rank_file.c. */
+struct user {
+	uid_t uid;
+	gid_t gid;
+};
+
+/*
+ * In a child in which Slurm has dropped root for good, before it reads anything: the user's other processes cannot
+ * trace it, and neither it nor what it executes can gain privileges. 0, or -1 with an error when it could, or when it
+ * does not belong to that user alone.
+ */
+int user_confine(const struct user *u, struct err *e);
+
+/* Has root been dropped permanently for that user? 0, or -1 with an error. */
+int user_check(const struct user *u, struct err *e);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SPANK_MAP_PLACES_H
+#define TOPIARY_SPANK_MAP_PLACES_H
+
+#include "base/err.h"
+
+/*
+ * TOPIARY_PLACES and TOPIARY_BLOCK_PLACES, the rank map in the job's environment (map/rankfile/rankfile.h). For
+ * masks_map.c and launchers.c.
+ */
+
+/* The kernel's limit for one variable (MAX_ARG_STRLEN). */
+enum { MAP_PLACES_MAX = 128 << 10 };
+
+/*
+ * Parse the cores of one host's tasks from "cn1:0,2-3+5/cn2:1": tasks are separated by ',', their runs of cores by
+ * '+'. Calls each(data, task, first, last) for each run of cores, tasks from 0. The number of tasks, 0 where the host
+ * is not in the text, or -1 with an error: bad text, or each failed.
+ */
+typedef int map_places_fn(void *data, unsigned task, unsigned first, unsigned last, struct err *e);
+int map_places_parse(const char *places, const char *host, map_places_fn *each, void *data, struct err *e);
+
+#endif

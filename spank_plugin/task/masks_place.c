@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdlib.h>
+
+#include "bind/place.h"
+#include "options.h"
+#include "step/step.h"
+#include "task.h"
+
+/*
+ * --topo-place within the binding that the user asked Slurm for; where that leaves a task fewer CPUs than it needs,
+ * Slurm's stays.
+ */
+static void intersect(struct task *t, hwloc_bitmap_t *places)
+{
+	for (unsigned i = 0; i < t->nlocal; i++) {
+		unsigned has = hwloc_bitmap_weight(t->masks[i]), needs = t->cpus > 1 ? t->cpus : 1;
+
+		hwloc_bitmap_and(places[i], places[i], t->masks[i]);
+		if ((unsigned) hwloc_bitmap_weight(places[i]) >= (needs < has ? needs : has))
+			hwloc_bitmap_copy(t->masks[i], places[i]);
+	}
+}
+
+static void replace(struct task *t, const hwloc_bitmap_t *places)
+{
+	for (unsigned i = 0; i < t->nlocal; i++)
+		hwloc_bitmap_copy(t->masks[i], places[i]);
+}
+
+static int place(struct task *t, hwloc_bitmap_t *places, struct err *e)
+{
+	for (unsigned i = 0; i < t->nlocal; i++)
+		if (!(places[i] = hwloc_bitmap_alloc()))
+			return err_set(e, "out of memory");
+	if (place_tasks(t->topology, &options.bind, t->nlocal, t->cpus, places, e))
+		return -1;
+	if (!step.user_binds)
+		replace(t, places);
+	else if (task_masks_from_slurm(t, e) < 0)
+		return -1;
+	else
+		intersect(t, places);
+	t->rebind = true;
+	return 1;
+}
+
+int task_masks_from_option(struct task *t, struct err *e)
+{
+	hwloc_bitmap_t *places;
+	int rc;
+
+	/* A binding of the user's takes precedence over the site's default. */
+	if (!options.bind.place || (step.user_binds && !options_set_by_user("topo-place")))
+		return 0;
+	if (!(places = calloc(t->nlocal, sizeof(*places))))
+		return err_set(e, "out of memory");
+	rc = place(t, places, e);
+	for (unsigned i = 0; i < t->nlocal; i++)
+		hwloc_bitmap_free(places[i]);
+	free(places);
+	return rc < 0 ? err_within(e, "--topo-place") : rc;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "report.h"
+
+#include <jansson.h>
+#include <slurm/slurm.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "bind/gpu.h"
+#include "bind/memory.h"
+#include "options.h"
+#include "step/affinity.h"
+#include "step/step.h"
+
+enum { MAX_TASKS = 4096, CELL = 512, RECORD = 8192 };
+
+struct record {
+	char text[RECORD];		/* a line of JSON, or the cells, each terminated by NUL */
+};
+
+static struct report {
+	atomic_uint written;
+	unsigned n;
+	struct record record[];
+} *report;
+
+int report_open(spank_t sp, int argc, char **argv)
+{
+	uint32_t n;
+	void *memory;
+
+	(void) argc, (void) argv;
+	if (!options.bind.report || step.dir < 0 || step.id >= SLURM_MAX_NORMAL_STEP_ID ||
+	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &n) || !n || n > MAX_TASKS)
+		return 0;
+	memory = mmap(NULL, sizeof(*report) + n * sizeof(struct record), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return 0;
+	report = memory;
+	report->n = n;
+	return 0;
+}
+
+/* The state of a task as read back from the kernel. */
+struct task_state {
+	const struct task *task;
+	hwloc_bitmap_t cpus;
+	hwloc_topology_t node;		/* the whole node's; NULL: not available */
+};
+
+static void format_node(const struct task_state *s, char *out)
+{
+	spank_getenv(s->task->sp, "SLURMD_NODENAME", out, CELL);
+}
+
+static void format_logical(const struct task_state *s, char *out)
+{
+	hwloc_bitmap_t logical = s->node ? hwloc_bitmap_alloc() : NULL;
+	hwloc_obj_t pu = NULL;
+
+	if (!logical)
+		return;
+	while ((pu = hwloc_get_next_obj_by_type(s->node, HWLOC_OBJ_PU, pu)))
+		if (hwloc_bitmap_isset(s->cpus, pu->os_index))
+			hwloc_bitmap_set(logical, pu->logical_index);
+	hwloc_bitmap_list_snprintf(out, CELL, logical);
+	hwloc_bitmap_free(logical);
+}
+
+static void format_os(const struct task_state *s, char *out)
+{
+	hwloc_bitmap_list_snprintf(out, CELL, s->cpus);
+}
+
+static void format_numa(const struct task_state *s, char *out)
+{
+	hwloc_topology_t t = s->node ? s->node : s->task->topology;
+	hwloc_bitmap_t near = t ? hwloc_bitmap_alloc() : NULL;
+
+	if (!near)
+		return;
+	memory_local_nodes(t, s->cpus, near);
+	hwloc_bitmap_list_snprintf(out, CELL, near);
+	hwloc_bitmap_free(near);
+}
+
+static void format_memory(const struct task_state *s, char *out)
+{
+	(void) s;
+	memory_policy_text(out, CELL, NULL);
+}
+
+static void format_nic(const struct task_state *s, char *out)
+{
+	snprintf(out, CELL, "%s", s->task->nic);
+}
+
+static void format_gpu(const struct task_state *s, char *out)
+{
+	static const char *const names[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK" };
+	char visible[CELL] = "", all[CELL] = "";
+
+	spank_getenv(s->task->sp, "SLURM_STEP_GPUS", all, sizeof(all));
+	for (size_t i = 0; !*visible && i < sizeof(names) / sizeof(*names); i++)
+		spank_getenv(s->task->sp, names[i], visible, sizeof(visible));
+	gpu_describe(s->node, visible, all, s->cpus, out, CELL);
+}
+
+static void format_threads(const struct task_state *s, char *out)
+{
+	spank_getenv(s->task->sp, "OMP_NUM_THREADS", out, CELL);
+}
+
+static void format_rank(const struct task_state *s, char *out)
+{
+	snprintf(out, CELL, "%u", s->task->global);
+}
+
+static const struct column {
+	const char *title, *key;	/* in the table, in JSON */
+	void (*format)(const struct task_state *s, char *out);
+} columns[] = {
+	{ "rank ", "rank", format_rank },
+	{ "node ", "node", format_node },
+	{ "CPUs L#", "cpus_logical", format_logical },
+	{ "P#", "cpus_os", format_os },
+	{ "NUMA ", "numa", format_numa },
+	{ "memory ", "memory", format_memory },
+	{ "NIC ", "nic", format_nic },
+	{ "GPU ", "gpu", format_gpu },
+	{ "threads ", "threads", format_threads },
+};
+
+#define COLUMNS (sizeof(columns) / sizeof(*columns))
+
+static void record_json(char (*cells)[CELL], char *out)
+{
+	json_t *o = json_object(), *text;
+	size_t n;
+
+	json_object_set_new(o, columns[0].key, json_integer(atol(cells[0])));
+	for (size_t i = 1; i < COLUMNS; i++) {
+		text = *cells[i] ? json_string(cells[i]) : NULL;
+		json_object_set_new(o, columns[i].key, text ? text : json_null());
+	}
+	n = json_dumpb(o, out, RECORD, JSON_COMPACT | JSON_ENSURE_ASCII);
+	out[n < RECORD ? n : 0] = '\0';
+	json_decref(o);
+}
+
+static void record_cells(char (*cells)[CELL], char *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < COLUMNS && n < RECORD; i++)
+		n += snprintf(out + n, RECORD - n, "%s", *cells[i] ? cells[i] : "-") + 1;
+}
+
+static void print_json(struct buf *out)
+{
+	for (unsigned i = 0; i < report->n; i++)
+		if (*report->record[i].text)
+			buf_printf(out, "%s\n", report->record[i].text);
+}
+
+static void measure_columns(size_t *width)
+{
+	for (unsigned i = 0; i < report->n; i++) {
+		const char *cell = report->record[i].text;
+
+		for (size_t c = 0; *cell && c < COLUMNS; c++, cell += strlen(cell) + 1)
+			width[c] = strlen(cell) > width[c] ? strlen(cell) : width[c];
+	}
+}
+
+static void print_table(struct buf *out)
+{
+	size_t width[COLUMNS] = {0};
+
+	measure_columns(width);
+	for (unsigned i = 0; i < report->n; i++) {
+		const char *cell = report->record[i].text;
+
+		for (size_t c = 0; *cell && c < COLUMNS; c++, cell += strlen(cell) + 1)
+			buf_printf(out, "%s%s%-*s", c ? "  " : "", columns[c].title, c + 1 < COLUMNS ? (int) width[c] :
+				0, cell);
+		buf_puts(out, *report->record[i].text ? "\n" : "");
+	}
+}
+
+static int print_all(struct err *e)
+{
+	struct buf out = {0};
+	int rc = 0;
+
+	(options.bind.report == REPORT_JSON ? print_json : print_table)(&out);
+	if (out.failed || file_write(STDERR_FILENO, out.data, out.len))
+		rc = err_set(e, "--topo-report: the report of this node cannot be written to stderr");
+	buf_free(&out);
+	return rc;
+}
+
+static int record_task(const struct task *t, struct record *r, struct err *e)
+{
+	struct task_state s = { .task = t, .cpus = hwloc_bitmap_alloc() };
+	char (*cells)[CELL] = calloc(COLUMNS, sizeof(*cells));
+	int rc = -1;
+
+	if (step_adopt_node(&s.node, NULL))
+		s.node = NULL;
+	if (!s.cpus || !cells) {
+		err_set(e, "out of memory");
+	} else if (!affinity_get(s.cpus, e)) {
+		for (size_t i = 0; i < COLUMNS; i++)
+			columns[i].format(&s, cells[i]);
+		(options.bind.report == REPORT_JSON ? record_json : record_cells)(cells, r->text);
+		rc = 0;
+	}
+	free(cells);
+	hwloc_bitmap_free(s.cpus);
+	if (s.node)
+		hwloc_topology_destroy(s.node);
+	return rc;
+}
+
+int report_task(const struct task *t, struct err *e)
+{
+	int rc;
+
+	if (!options.bind.report)
+		return 0;
+	if (!report || t->nlocal != report->n)
+		return t->local ? 0 :
+		       err_set(e,
+		       "--topo-report: no report of this node: its %u tasks are more than %d, or memory is short",
+		       t->nlocal, MAX_TASKS);
+	rc = record_task(t, &report->record[t->local], e);
+	if (atomic_fetch_add(&report->written, 1) + 1 == report->n && print_all(rc ? NULL : e))
+		rc = -1;
+	return rc;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "task.h"
+
+#include <slurm/slurm.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "bind/huge.h"
+#include "bind/memory.h"
+#include "bind/nic.h"
+#include "bind/omp.h"
+#include "hwview/image.h"
+#include "options.h"
+#include "printable.h"
+#include "report.h"
+#include "step/affinity.h"
+#include "step/step.h"
+#include "step/task_env.h"
+
+enum { MAX_TASKS = 65536, MAX_TUNABLES = 4096 };
+
+static bool env_has(void *env, const char *name)
+{
+	return task_env_has(env, name);
+}
+
+static void env_set(void *env, const char *name, const char *value)
+{
+	task_env_set(env, name, value);
+}
+
+/* Slurm reports one CPU for a task without -c, too. */
+static unsigned cpus_requested(spank_t sp)
+{
+	uint32_t cpus;
+
+	if (spank_get_item(sp, S_STEP_CPUS_PER_TASK, &cpus) || cpus >= NO_VAL16 ||
+	    (cpus == 1 && !task_env_has(sp, "SLURM_CPUS_PER_TASK")))
+		return 0;
+	return cpus;
+}
+
+static int identify(struct task *t, struct err *e)
+{
+	int local = -1;
+
+	if (spank_get_item(t->sp, S_TASK_ID, &local) || spank_get_item(t->sp, S_TASK_GLOBAL_ID, &t->global) ||
+	    spank_get_item(t->sp, S_JOB_LOCAL_TASK_COUNT, &t->nlocal))
+		return err_set(e, "Slurm does not provide the ids of this task");
+	t->local = local;
+	if (t->local >= t->nlocal || t->nlocal > MAX_TASKS)
+		return err_set(e, "Slurm reports local task %d of %u", local, t->nlocal);
+	t->cpus = cpus_requested(t->sp);
+	return 0;
+}
+
+int task_alloc_masks(struct task *t, struct err *e)
+{
+	if (!(t->masks = calloc(t->nlocal, sizeof(*t->masks))))
+		return err_set(e, "out of memory");
+	for (unsigned i = 0; i < t->nlocal; i++)
+		if (!(t->masks[i] = hwloc_bitmap_alloc()))
+			return err_set(e, "out of memory");
+	return 0;
+}
+
+void task_free(struct task *t)
+{
+	for (unsigned i = 0; t->masks && i < t->nlocal; i++)
+		hwloc_bitmap_free(t->masks[i]);
+	free(t->masks);
+	if (t->topology)
+		hwloc_topology_destroy(t->topology);
+}
+
+static void warn(const struct task *t, struct err *e)
+{
+	slurm_spank_log("topiary: step %s, task %u: %s", step.name, t->global, printable(e->text));
+}
+
+/* What is the same for all tasks of a node is logged by the first. */
+static void warn_once(const struct task *t, struct err *e)
+{
+	if (!t->local)
+		slurm_spank_log("topiary: step %s: %s", step.name, printable(e->text));
+}
+
+static int find_masks(struct task *t)
+{
+	static int (*const sources[])(struct task *t, struct err *e) = {
+		task_masks_from_map, task_masks_from_option, task_masks_from_slurm,
+	};
+	struct err e;
+	int rc = 0;
+
+	for (size_t i = 0; rc <= 0 && i < sizeof(sources) / sizeof(*sources); i++)
+		if ((rc = sources[i](t, &e)) < 0)
+			warn_once(t, &e);
+	return rc > 0 ? 0 : -1;
+}
+
+/* A cpuset may reduce the mask or reject it: the later actions use the CPUs that the task has in fact. */
+static int bind_cpus(struct task *t, struct err *e)
+{
+	hwloc_bitmap_t own = t->masks[t->local];
+
+	if (!t->rebind)
+		return 0;
+	t->rebind = !affinity_set(own, e);
+	return affinity_get(own, t->rebind ? e : NULL) || !t->rebind ? -1 : 0;
+}
+
+static int bind_memory(struct task *t, struct err *e)
+{
+	char now[256];
+
+	if (!options.bind.memory)
+		return 0;
+	if (memory_policy_text(now, sizeof(now), e))
+		return -1;
+	if (strcmp(now, "default"))
+		return err_set(e, "--topo-membind is not applied: the task already has the memory policy %s", now);
+	return memory_bind(t->topology, &options.bind, t->masks[t->local], e);
+}
+
+static int set_threads(struct task *t, struct err *e)
+{
+	struct omp_task o = { t->masks[t->local], t->cpus, 0 };
+
+	if (!options.bind.omp)
+		return 0;
+	for (unsigned i = 0; i < t->nlocal; i++)
+		o.sharers += hwloc_bitmap_intersects(t->masks[i], o.pus) ? 1 : 0;
+	return omp_export(t->topology, options.bind.omp, &o, &t->vars, e);
+}
+
+static int set_huge(struct task *t, struct err *e)
+{
+	char now[MAX_TUNABLES] = "", new[MAX_TUNABLES];
+
+	if (!options.bind.huge)
+		return 0;
+	if (task_env_has(t->sp, HUGE_VARIABLE) && spank_getenv(t->sp, HUGE_VARIABLE, now, sizeof(now)))
+		return err_set(e, "--topo-hugepages is not applied: " HUGE_VARIABLE " is longer than %zu bytes",
+		       sizeof(now) - 1);
+	if (huge_tunables(options.bind.huge, now, new, sizeof(new), e))
+		return -1;
+	/*
+	 * Recorded only where the variable is new: a value that contains the user's own must not be removed by a
+	 * nested step.
+	 */
+	task_env_set(t->sp, HUGE_VARIABLE, new);
+	spank_setenv(t->sp, HUGE_VARIABLE, new, 1);
+	return 0;
+}
+
+static int export_nics(struct task *t, hwloc_topology_t node, struct buf *names, struct err *e)
+{
+	struct nics devices;
+	struct nic_request r = { .topology = node, .nics = &devices, .request = &options.bind, .masks = t->masks,
+		.local = t->local,
+		.nlocal = t->nlocal, .bound = t->rebind };
+	int rc;
+
+	if (nics_find(node, &devices, e))
+		return -1;
+	rc = nics_export(&r, &t->vars, names, e);
+	nics_free(&devices);
+	return rc;
+}
+
+static int set_nics(struct task *t, struct err *e)
+{
+	struct buf names = {0};
+	hwloc_topology_t node;
+	int rc;
+
+	if (!options.bind.nic || !step.has_node || step.settings.nic_planes > 1)
+		return 0;
+	if (step_adopt_node(&node, e))
+		return err_within(e, "--topo-nic is not applied");
+	rc = export_nics(t, node, &names, e);
+	if (names.len)
+		snprintf(t->nic, sizeof(t->nic), "%s", names.data);
+	buf_free(&names);
+	hwloc_topology_destroy(node);
+	return rc;
+}
+
+/* In this order; one that fails does not prevent the others. */
+static const struct {
+	int (*run)(struct task *t, struct err *e);
+	bool once;		/* it fails for the same reason on all of the node's tasks: log it once */
+} actions[] = {
+	{ bind_cpus, false }, { bind_memory, false }, { set_threads, false }, { set_huge, true }, { set_nics, true },
+};
+
+/* Batch scripts and the steps that Slurm makes for itself are left alone. */
+static bool is_needed(void)
+{
+	const struct bind_request *b = &options.bind;
+
+	return step.dir >= 0 && step.id < SLURM_MAX_NORMAL_STEP_ID && !step.launcher &&
+	       (b->place || b->memory || b->omp || b->huge || b->nic || b->report || step.follows_map);
+}
+
+static void run_actions(struct task *t)
+{
+	struct err e;
+
+	if (image_adopt_alone(step.path, &t->topology, &e) || task_alloc_masks(t, &e)) {
+		warn_once(t, &e);
+		return;
+	}
+	if (find_masks(t))
+		return;
+	for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++)
+		if (actions[i].run(t, &e))
+			(actions[i].once ? warn_once : warn)(t, &e);
+}
+
+int task_prepare(spank_t sp, int argc, char **argv)
+{
+	struct task t = { .sp = sp, .vars = { env_has, env_set, sp } };
+	struct err e;
+
+	(void) argc, (void) argv;
+	if (!is_needed())
+		return 0;
+	if (identify(&t, &e)) {
+		warn(&t, &e);
+		return 0;
+	}
+	if (step.is_local)
+		run_actions(&t);
+	else if (!t.local)
+		slurm_spank_log("topiary: step %s: tasks run without --topo-*: TopologyFile is of another machine",
+				step.name);
+	if (report_task(&t, &e))
+		warn(&t, &e);
+	task_free(&t);
+	return 0;
+}

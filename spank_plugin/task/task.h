@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SPANK_TASK_H
+#define TOPIARY_SPANK_TASK_H
+
+#include <hwloc.h>
+#include <slurm/spank.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "bind/vars.h"
+
+/*
+ * A task of a step, in its own process, as the user, after Slurm has bound it and before its program. Each task adopts
+ * the step's topology, computes the masks of all the node's tasks and applies its own: tasks need no communication.
+ */
+struct task {
+	spank_t sp;
+	uint32_t local, global, nlocal;	/* S_TASK_ID, S_TASK_GLOBAL_ID, S_JOB_LOCAL_TASK_COUNT */
+	unsigned cpus;			/* per task, as Slurm counts them; 0: not set */
+	hwloc_topology_t topology;	/* restricted to the step's cores; read only */
+	hwloc_bitmap_t *masks;		/* the PUs of each local task, by its local number */
+	bool rebind;			/* the masks are Topiary's, not Slurm's: bind to them */
+	struct bind_vars vars;		/* the task's environment */
+	char nic[256];			/* its network devices, or "" */
+};
+
+/*
+ * slurm_spank_task_init, called by dispatch.c: run the task's actions. Always 0: what fails is logged once, and the
+ * task runs with Slurm's binding. Launchers (step.launcher) are left alone.
+ */
+int task_prepare(spank_t sp, int argc, char **argv);
+
+/* Empty masks for t->nlocal tasks. 0, or -1: memory. task_free frees these and the topology. */
+int task_alloc_masks(struct task *t, struct err *e);
+void task_free(struct task *t);
+
+/*
+ * Sources of masks, tried in this order until one fills those of all local tasks: the job's rank map (masks_map.c),
+ * --topo-place (masks_place.c), Slurm's binding (masks_slurm.c). 1: filled; 0: does not apply; -1: an error.
+ */
+int task_masks_from_map(struct task *t, struct err *e);
+int task_masks_from_option(struct task *t, struct err *e);
+int task_masks_from_slurm(struct task *t, struct err *e);
+
+/*
+ * masks_map.c: the masks from a text as in map_places.h; it uses only sp, nlocal, topology and masks. Also for
+ * launch/launchers.c.
+ */
+int task_masks_from_places(struct task *t, const char *places, struct err *e);
+
+#endif

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""
+What a task without -c is where cores have two threads: under each of Slurm's settings stock tells how many cores the tasks have; preferred
+and required places have as many; spread tasks share none as long as there is room, and share as under stock where there is not.
+"""
+import re
+
+import pytest
+from rig.ask import fields, held, jobs, threads, wait_running
+from rig.processes import wait_until
+
+from .pair import submit
+
+PACKAGE = 8     # cores of a package of a smt node, which has two
+SETTINGS = {"CR_Core": "", "one task a core": "SelectTypeParameters=CR_Core_Memory,CR_ONE_TASK_PER_CORE\n",
+            "bound to threads": "TaskPlugin=task/affinity\nTaskPluginParam=Threads\n"}
+WORDS = {"": (1, 2), "--hint=nomultithread": (2, 2), "--threads-per-core=1": (2, 2), "--ntasks-per-core=1": (2, 2), "--ntasks-per-core=2": (1, 1),
+         "--hint=multithread": (1, 2), "-c2": (2, 2)}     # cores of two tasks: under stock, and spread
+
+
+@pytest.fixture(scope="session", params=SETTINGS)
+def smt_pair(request, pairs):
+    pair = pairs({"smt1": "intel-2x8", "one1": "amd-4x16"}, conf=SETTINGS[request.param])
+    pair.setting = request.param
+    return pair
+
+
+@pytest.fixture
+def smt(smt_pair):
+    yield smt_pair
+    smt_pair.clean()
+
+
+def placed(cluster, *words, script="exec sleep 300"):
+    number = submit(cluster, *words, script=script)
+    wait_running(cluster, number)
+    record = jobs(cluster, number)[0]
+    return number, record, held(cluster, record, threads(cluster))
+
+
+def packages(cores):
+    return {core // PACKAGE for core in cores}
+
+
+@pytest.mark.parametrize("words", WORDS, ids=lambda words: words or "plain")
+def test_cores_of_two_tasks(smt, words):
+    options = ("-N1", "-n2", "-w", "smt1", *words.split())
+    cores, spread = WORDS[words]
+    if smt.setting == "one task a core" and words not in ("--ntasks-per-core=2", "--hint=multithread"):
+        cores, spread = 2, 2
+    assert len(placed(smt.stock, *options)[2]["smt1"]) == cores
+    assert len(placed(smt.ours, *options, "--topo-fit=prefer")[2]["smt1"]) == cores
+    assert len(placed(smt.ours, *options, "--topo-fit=require", "--topo-level=package")[2]["smt1"]) == cores
+    apart = placed(smt.ours, *options, "--topo-fit=spread", "--topo-level=package")[2]["smt1"]
+    assert len(apart) == spread and len(packages(apart)) == spread
+
+
+def test_steps_of_spread_tasks_are_apart(smt):
+    """Also the steps, which choose among the job's cores by themselves."""
+    number = placed(smt.ours, "-N1", "-n2", "-w", "smt1", "--topo-fit=spread", "--topo-level=package", script="srun sleep 300")[0]
+    told = []
+    assert wait_until(lambda: told.append(smt.ours.command(["scontrol", "-d", "-o", "show", "step", f"{number}.0"], check=False).stdout) or
+                      "Tasks=2" in told[-1], 40, 0.2)
+    assert int(re.search(r"CPUs=(\d+)", told[-1])[1]) == 4, told[-1]
+
+
+def test_spread_tasks_share_cores_where_there_is_no_room(smt_pair, smt):
+    if smt.setting == "one task a core":
+        pytest.skip("tasks share no core there")
+    placed(smt.ours, "-N1", "-n1", "-c28", "-w", "smt1")
+    number, record, cores = placed(smt.ours, "-N1", "-n4", "-w", "smt1", "--topo-fit=spread", "--topo-level=package")
+    assert len(cores["smt1"]) == 2
+    assert "2 per core" in smt.ours.topiary("why", number).stdout
+
+
+def test_why_counts_the_cores_that_were_given(smt):
+    number, _, cores = placed(smt.ours, "-N1", "-n8", "-w", "smt1")
+    told = smt.ours.topiary("why", number).stdout
+    assert len(cores["smt1"]) == (8 if smt.setting == "one task a core" else 4)
+    assert ("8 tasks of 1 core" if smt.setting == "one task a core" else "8 tasks on 4 cores, up to 2 per core,") in told, told
+
+
+def test_whole_cores_come_first(smt):
+    """12 tasks: six cores with two threads, or twelve without."""
+    assert list(placed(smt.ours, "-N1", "-n12")[2]) == ["one1"]
+
+
+def test_a_job_that_runs_again_shares_cores_where_it_must(smt):
+    if smt.setting == "one task a core":
+        pytest.skip("tasks share no core there")
+    number = placed(smt.ours, "-N1", "-n4", "-w", "smt1", "--topo-fit=spread", "--topo-level=package")[0]
+    smt.ours.command(["scontrol", "requeuehold", number])
+    assert wait_until(lambda: fields(jobs(smt.ours, number)[0])["JobState"] == "PENDING", 40, 0.1)
+    assert "topiary:" not in jobs(smt.ours, number)[0]
+    placed(smt.ours, "-N1", "-n1", "-c28", "-w", "smt1")
+    smt.ours.command(["scontrol", "release", number])
+    smt.ours.command(["scontrol", "update", f"JobId={number}", "StartTime=now"], check=False)
+    wait_running(smt.ours, number, 60)
+    assert len(held(smt.ours, jobs(smt.ours, number)[0], threads(smt.ours))["smt1"]) == 2

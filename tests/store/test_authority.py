@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""What root of one node may do, who holds munge's key and so can sign as anybody, and what only administrators may."""
+import json
+import subprocess
+
+import pytest
+from registry_rig import SMALL, USER, machine, zstd
+from rig.cluster import as_user
+from rig.paths import ROOT
+
+FABRIC = json.dumps({"planes": [], "switches": [], "hosts": [], "links": []}).encode()
+
+
+@pytest.fixture
+def two_hosts(registry, configured, elsewhere):
+    """topiaryd on all addresses, and a host beside it, whose name is its address."""
+    def start(**settings):
+        configured(Listen=f"0.0.0.0:{registry.port}", **settings)
+        return registry
+    return start
+
+
+def import_fabric(registry, body=FABRIC, at="127.0.0.1", user=None, **other):
+    cred = registry.sign(registry.claim("fabric", body, **{"purpose": "fabric", **other}), user)
+    return registry.request("PUT", "/v1/fabric", zstd(body), at=at, Authorization=f"Munge {cred}", Content_Encoding="zstd")
+
+
+def words(answer):
+    return answer.json()["error"]
+
+
+# --- what a credential is for
+
+def test_a_credential_serves_one_purpose(registry):
+    """Each request is sent with what was signed for each of the others."""
+    xml = machine(SMALL, "purpose", 1)
+    requests = {
+        "export": [lambda **c: registry.ask("purpose", xml, **c), lambda **c: registry.put("purpose", xml, **c)],
+        "accept": [lambda **c: registry.accept("purpose", xml, **c)],
+        "fabric": [lambda **c: import_fabric(registry, **c)],
+    }
+    assert registry.put("purpose", xml).status == 200
+    for wanted, sends in requests.items():
+        for send in sends:
+            for signed in ("ack", *requests):
+                answer = send(purpose=signed)
+                if signed == wanted:
+                    assert answer.status == 200, (wanted, answer.body)
+                else:
+                    assert answer.status == 403 and f"signed for '{signed}', but '{wanted}' is required" in words(answer)
+
+
+def test_the_acknowledgement_says_that_it_is_one(registry):
+    xml = machine(SMALL, "ack", 1)
+    ack = registry.put("ack", xml).headers["Topiary-Ack"]
+    told = subprocess.run(["unmunge", f"--socket={registry.munge_socket}", "--no-output", "--output=-"], input=ack, text=True,
+                          capture_output=True, check=False)
+    assert told.stdout.startswith("topiary2 ack ack "), told
+
+
+# --- where an export comes from
+
+def test_a_node_speaks_for_itself_alone(two_hosts, elsewhere):
+    """With no word in topiary.conf about it."""
+    registry = two_hosts()
+    own, other = elsewhere.there, "other"
+    xml, stolen = machine(SMALL, own, 1), machine(SMALL, other, 2)
+    with elsewhere.threads(1) as far:
+        answer = far.submit(registry.put, other, stolen, at=elsewhere.here).result()
+        assert answer.status == 403 and f"other: sent from {own}, which is not one of its addresses" in words(answer)
+        assert far.submit(registry.ask, other, stolen, at=elsewhere.here).result().status == 403
+        assert registry.get("/v1/nodes/other").status == 404
+        assert far.submit(registry.put, own, xml, at=elsewhere.here).result().status == 200
+    assert registry.put(other, stolen).status == 200, "root of the registry's own host"
+    assert registry.put(other, machine(SMALL, other, 3), at=elsewhere.here).status == 200, "by any of its addresses"
+
+
+def test_a_user_of_the_registrys_host_passes_nothing_on(two_hosts):
+    """What root of some node signed, sent by a user who is logged in where the registry runs."""
+    registry = two_hosts()
+    xml = machine(SMALL, "passed", 1)
+    assert registry.put("passed", xml).status == 200
+
+    def send(method, path, purpose, user):
+        cred = registry.sign(registry.claim("passed", xml, purpose=purpose))
+        command = ["curl", "-s", "-X", method, "-H", f"Authorization: Munge {cred}", f"http://127.0.0.1:{registry.port}{path}"]
+        return subprocess.run(as_user(user, command), capture_output=True, text=True, timeout=60, check=True, cwd="/").stdout
+    boot = ("PUT", "/v1/nodes/passed/boot", "export")
+    accept = ("POST", "/v1/nodes/passed/accept", "accept")
+    assert "the registry's own host, but not by root" in send(*boot, "nobody")
+    assert "not one of AdminHosts and may not accept a node" in send(*accept, "nobody")
+    assert '"seq"' in send(*boot, "root") and '"class"' in send(*accept, "root")
+
+
+def test_peer_check_as_the_site_says(two_hosts, elsewhere):
+    registry = two_hosts(PeerCheck="warn")
+    with elsewhere.threads(1) as far:
+        for i in (2, 3):
+            assert far.submit(registry.put, "warned", machine(SMALL, "warned", i), at=elsewhere.here).result().status == 200
+        assert registry.log("topiaryd").count(f"warned: sent from {elsewhere.there}") == 1, "warned of once by each topiaryd"
+        two_hosts(PeerCheck="off")
+        assert far.submit(registry.put, "warned", machine(SMALL, "warned", 4), at=elsewhere.here).result().status == 200
+
+
+def test_known_nodes(registry, configured):
+    configured(KnownNodes="cn[1-3],gpu1")
+    for node, status in (("cn1", 202), ("cn3", 202), ("gpu1", 202), ("cn4", 403), ("cn01", 403), ("evil", 403)):
+        answer = registry.ask(node, machine(SMALL, node, 1))
+        assert answer.status == status, (node, answer.body)
+        assert status == 202 or words(answer) == f"{node}: the node is not in KnownNodes"
+
+
+@pytest.mark.parametrize("settings, error", [
+    ({"PeerCheck": "refused"}, "PeerCheck=refused: expected off, warn or refuse"),
+    ({"KnownNodes": "cn[1-"}, "KnownNodes: 'cn[1-': invalid host list"),
+])
+def test_a_setting_that_is_none_is_no_setting(registry, configured, settings, error):
+    with pytest.raises(RuntimeError, match="topiaryd: "):
+        configured(**settings)
+    assert error in registry.log("topiaryd")
+    registry.daemons.pop("topiaryd", None)
+
+
+# --- administrators
+
+def test_administrators_are_people_on_hosts(two_hosts, elsewhere):
+    """Root of a node may sign as anybody; from there nobody is an administrator, unless the site says so."""
+    registry = two_hosts()
+    xml = machine(SMALL, "run", 1)
+    assert registry.put("run", xml).status == 200
+
+    def try_all(far, **how):
+        return [far.submit(registry.accept, "run", xml, at=elsewhere.here, **how).result(),
+                far.submit(import_fabric, registry, at=elsewhere.here, **how).result()]
+    with elsewhere.threads(1) as far:
+        for user in (None, USER):
+            answers = try_all(far, user=user)
+            assert [a.status for a in answers] == [403, 403]
+            assert all("on a host that is not one of AdminHosts" in words(a) for a in answers)
+        assert "run: uid 0 is on a host" in registry.log("topiaryd")
+        two_hosts(AdminHosts=f"nowhere.invalid, {elsewhere.there}")
+        assert [a.status for a in try_all(far)] == [200, 200]
+        assert [a.status for a in try_all(far, user="nobody")] == [403, 403]
+
+
+def test_admins(registry, configured):
+    xml = machine(SMALL, "run", 1)
+    assert registry.put("run", xml).status == 200
+    for admins, accepted in (("", [USER]), ("root", [None, USER]), ("bin,nobody", ["nobody", USER]), ("65534", ["nobody", USER])):
+        configured(Admins=admins)
+        for user in (None, "nobody", USER):
+            answer = registry.accept("run", xml, user=user)
+            assert answer.status == (200 if user in accepted else 403), (admins, user, answer.body)
+
+
+# --- the hook that is shipped
+
+def test_the_shipped_hook_drains_within_its_budget(tmp_path):
+    """A scontrol that notes what it is asked: how often it is asked is the question here."""
+    asked, program = tmp_path / "asked", tmp_path / "scontrol"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {asked}\n')
+    program.chmod(0o755)
+    text = (ROOT / "packaging/examples/drift-hook").read_text()
+
+    def run(per_day, nodes, severity="capacity"):
+        hook = tmp_path / "hook"
+        hook.write_text(text.replace("drain_per_day=0", f"drain_per_day={per_day}").replace("/var/lib/topiary", str(tmp_path)))
+        return [subprocess.run(["sh", hook, f"cn{i}", severity], capture_output=True, text=True, check=True,
+                               env={"PATH": f"{tmp_path}:/usr/bin:/bin"}).stdout for i in nodes]
+
+    def drained():
+        return [line.split()[1] for line in asked.read_text().splitlines()] if asked.exists() else []
+    assert all("drain_per_day is 0" in said for said in run(0, range(20))) and drained() == []
+    said = run(3, range(20))
+    assert drained() == [f"NodeName=cn{i}" for i in range(3)] and said[:3] == ["", "", ""]
+    assert all("3 nodes were within 24 hours" in line for line in said[3:])
+    run(9, range(20), "wiring")
+    assert len(drained()) == 3
+    ledger = tmp_path / "drained"
+    ledger.write_text("".join(f"{int(line.split()[0]) - 86401} {line.split()[1]}\n" for line in ledger.read_text().splitlines()))
+    run(3, range(20, 40))
+    assert len(drained()) == 6

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""One node cannot take from the others what all of them share: turns, workers, room in the database."""
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from registry_rig import SMALL, machine
+
+CONNECTIONS = 32  # of the hostile node
+MANY = 130000
+HOST = b'    <info name="HostName"'
+
+
+def attributes(node, _):
+    """Of one element: libxml2 compares each with all others."""
+    return machine(SMALL, node).replace(HOST, b"    <info " + b" ".join(b'a%d="x"' % i for i in range(MANY)) + b' name="HostName"', 1)
+
+
+def infos(node, letter):
+    """Of one object: each becomes a row of the database, and is compared with those of the node's class."""
+    return machine(SMALL, node).replace(HOST, b"".join(b'    <info name="%c%d" value="1"/>\n' % (letter, i) for i in range(MANY)) + HOST, 1)
+
+
+@pytest.fixture
+def hostile_host(registry, configured, elsewhere):
+    configured(Listen=f"0.0.0.0:{registry.port}")
+    return registry
+
+
+@pytest.mark.parametrize("make", [attributes, infos], ids=["attributes", "infos"])
+def test_a_hostile_node_stops_nobody(hostile_host, elsewhere, make):
+    """All others are acknowledged while root of one node sends documents over as many connections as it may; it is told at once that
+    they are refused, or to come later, and never that the registry is busy."""
+    registry, own = hostile_host, elsewhere.there
+    documents = [make(own, letter) for letter in b"ABC"]
+    done, told = threading.Event(), []
+
+    def attack():
+        while not done.is_set():
+            answer = registry.put(own, documents[len(told) % len(documents)], at=elsewhere.here)
+            told.append((answer.status, answer.headers["Retry-After"], answer.body))
+    with elsewhere.threads(CONNECTIONS) as far, ThreadPoolExecutor(12) as near:
+        attacks = [far.submit(attack) for _ in range(CONNECTIONS)]
+        try:
+            nodes = [f"{make.__name__}{i}" for i in range(60)]
+            answers = list(near.map(lambda n: registry.put(n, machine(SMALL, n, 7)), nodes))
+        finally:
+            done.set()
+        for a in attacks:
+            a.result()
+    assert [a.status for a in answers] == [200] * 60, [a.body for a in answers if a.status != 200]
+    assert {status for status, *_ in told} <= {422, 429}, {body for status, _, body in told if status not in (422, 429)}
+    assert 422 in {status for status, *_ in told} and all(after for status, after, _ in told if status == 429)
+
+
+# --- room in the database
+
+def noise(node):
+    """A document that is like no other."""
+    return machine(SMALL, node).replace(HOST, b'    <info name="Noise" value="%s"/>\n' % os.urandom(100000).hex().encode() + HOST, 1)
+
+
+@pytest.mark.parametrize("settings, stored", [({"NodeDocuments": 24, "NodeBytes": 16}, 24), ({"NodeBytes": 1}, 11)],
+                         ids=["as shipped", "bytes"])
+def test_a_node_does_not_fill_the_database(registry, configured, settings, stored):
+    """Sixty documents, each a new base: so many are stored as may be in a day, and what the last of them was stays."""
+    configured(**settings)
+    node = f"noisy{stored}"
+    told = registry.log("topiaryd").count(f"{node}: quota of 24 hours used up")
+    bases = int(registry.sql("SELECT count(*) FROM base"))
+    documents = [noise(node) for _ in range(60)]
+    answers = [registry.put(node, xml) for xml in documents]
+    assert [a.status for a in answers] == [200] * stored + [429] * (60 - stored), answers[stored].body
+    assert {a.headers["Retry-After"] for a in answers[stored:]} == {"3600"}
+    assert int(registry.sql("SELECT count(*) FROM base")) <= bases + stored
+    assert registry.log("topiaryd").count(f"{node}: quota of 24 hours used up") == told + 1
+    assert registry.get(f"/v1/nodes/{node}/topology").body == documents[stored - 1]
+    assert registry.ask(node, documents[stored - 1]).status == 200, "it boots with what is stored"
+    assert registry.put(f"quiet{stored}", noise(f"quiet{stored}")).status == 200
+
+
+def test_a_node_does_not_fill_the_database_with_small_changes(registry, configured):
+    """Which no parser sees."""
+    configured(NodeDocuments=5)
+    answers = [registry.put("serial", machine(SMALL, "serial", i)).status for i in range(10)]
+    assert answers == [200] * 5 + [429] * 5
+    registry.sql("UPDATE past SET since = since - interval '1 day' WHERE node = 'serial'")
+    assert registry.put("serial", machine(SMALL, "serial", 9)).status == 200, "a day later"

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""What a restored backup does not have comes back by itself: each node asks every hour, by the hash of the file that it wrote at boot."""
+import re
+import subprocess
+import time
+
+import pytest
+from registry_rig import BUILD, POSTGRES, ROOT, SMALL, USER, machine, run
+from rig.cluster import as_user
+from rig.processes import wait_until
+
+
+def unit_options():
+    """What the timer's unit gives the agent."""
+    text = (ROOT / "packaging/systemd/topiary-recheck.service").read_text(encoding="utf-8")
+    return re.search(r"^ExecStart=/usr/sbin/topiary-agent (.*)$", text, re.M).group(1).split()
+
+
+class Node:
+    def __init__(self, registry, name, serial):
+        self.registry, self.name = registry, name
+        self.file = registry.folder / "run" / f"{name}.xml"
+        self.config = registry.folder / f"{name}.conf"
+        self.config.write_text(registry.config.read_text().replace("run/topology.xml", f"run/{name}.xml"))
+        self.boot(serial)
+
+    def agent(self, *options):
+        return subprocess.run([BUILD / "topiary-agent", "--config", self.config, "--node", self.name, *options], capture_output=True,
+                              text=True, timeout=120, check=False)
+
+    def boot(self, serial):
+        self.xml = machine(SMALL, self.name, serial)
+        source = self.registry.folder / "source.xml"
+        source.write_bytes(self.xml)
+        done = self.agent("--input", source, "--once")
+        assert done.returncode == 0, done.stderr
+
+    def is_there(self):
+        return self.registry.get(f"/v1/nodes/{self.name}/topology").body == self.xml
+
+
+def documents_sent(registry):
+    found = re.search(r'topiary_requests_total\{method="PUT",route="/v1/nodes/\*/topology",code="2xx"\} (\d+)', registry.get("/metrics").body.decode())
+    return int(found.group(1)) if found else 0
+
+
+def restore(registry, dump):
+    registry.stop("topiaryd")
+    for command in (["dropdb", "-h", registry.folder / "pg", "topiary"], ["createdb", "-h", registry.folder / "pg", "-O", USER, "topiary"]):
+        run(as_user("postgres", [str(c) for c in command]), cwd="/")
+    run(as_user(USER, [POSTGRES / "psql", "-qX", "-v", "ON_ERROR_STOP=1", "-h", registry.folder / "pg", "-d", "topiary"]), input=dump, cwd="/")
+    registry.start_topiaryd()
+    assert wait_until(lambda: registry.get("/healthz").status == 200, 60)
+
+
+def test_restored_registry_is_whole_again(registry):
+    kept = [Node(registry, f"kept{i}", i) for i in range(3)]
+    changed = Node(registry, "changed", 50)
+    dump = run(as_user(USER, [POSTGRES / "pg_dump", "-h", registry.folder / "pg", "topiary"]), cwd="/")
+    changed.boot(51)
+    new = [Node(registry, f"new{i}", 60 + i) for i in range(3)]
+    nodes = [*kept, changed, *new]
+    assert all(n.is_there() for n in nodes)
+    restore(registry, dump)
+    assert [n.name for n in nodes if not n.is_there()] == ["changed", "new0", "new1", "new2"]
+    files = {n.name: n.file.stat().st_ino for n in nodes}
+    before = documents_sent(registry)
+    said = {n.name: n.agent(*unit_options()) for n in nodes}
+    assert all(done.returncode == 0 for done in said.values()), said
+    assert all(n.is_there() for n in nodes)
+    assert documents_sent(registry) - before == 4, "the others were asked about by their hash alone"
+    assert [name for name, done in said.items() if done.stderr] == ["changed", "new0", "new1", "new2"], "what is well is not logged"
+    assert {n.name: n.file.stat().st_ino for n in nodes} == files, "the node's file is read and not written anew"
+
+
+def test_asking_again_does_not_count_as_a_boot(registry):
+    node = Node(registry, "steady", 70)
+    before = registry.get("/v1/nodes/steady").json()
+    time.sleep(1.1)  # the time is told in seconds
+    assert node.agent(*unit_options()).returncode == 0
+    after = registry.get("/v1/nodes/steady").json()
+    assert after["last_boot"] == before["last_boot"] and after["seq"] > before["seq"]
+
+
+def test_asking_looks_at_no_hardware(registry):
+    """hwloc would read thousands of files of /sys, beside a job that runs."""
+    node = Node(registry, "quiet", 80)
+    trace = registry.folder / "trace"
+    command = ["strace", "-f", "-e", "trace=openat,open", "-o", trace, BUILD / "topiary-agent", "--config", node.config, "--node", "quiet"]
+    run([*command, *unit_options()])
+    opened = trace.read_text()
+    assert str(node.file) in opened
+    assert len(re.findall(r'"/sys/(?:devices|class|bus)', opened)) <= 2, opened
+
+
+@pytest.mark.parametrize("options", [["--recheck", "--local"], ["--recheck", "--input", "x.xml"]])
+def test_options_that_contradict(registry, options):
+    done = subprocess.run([BUILD / "topiary-agent", "--config", registry.config, *options], capture_output=True, text=True, check=False)
+    assert done.returncode == 64 and "--recheck" in done.stderr
+
+
+def test_node_without_its_file(registry):
+    node = Node(registry, "bare", 90)
+    node.file.unlink()
+    done = node.agent(*unit_options())
+    assert done.returncode == 1 and str(node.file) in done.stderr and done.stderr.count("\n") == 1

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+
+/*
+ * What hostile requests cost, counted: the select plugin's own code on Slurm's own tables of nodes, with an inner
+ * plugin that refuses all, or accepts all. The linker puts the counters before the functions that are called for each
+ * node (room.mk).
+ */
+#include "../../select_plugin/steer.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../select_plugin/ask.h"
+#include "../../select_plugin/budget.h"
+#include "../../select_plugin/fits.h"
+#include "../../select_plugin/snapshot_watch.h"
+#include "base/buf.h"
+#include "score/score.h"
+#include "table.h"
+
+#define REQUESTS 500
+#define SHAPES 150	/* more than any memo of a few has places */
+#define LOOKS 60	/* at each node, in one decision: a dozen passes, some of which halve what it holds */
+#define SUBMIT_LOOKS 14	/* when it is submitted: each shape is scored but once then */
+#define LATER_LOOKS 120	/* also at the end of each job, and for each attempt at a later start */
+#define CLEARED 40	/* sets of nodes emptied */
+#define JOBS 2		/* that run, for each node: a required placement is looked for at the end of each */
+
+/*
+ * The inner plugin's work is in the nodes that it is offered, each call also costing as a sixteenth of all of them. A
+ * decision has a budget for now and one for later (budget.h), Slurm's own decision or what is required on all nodes,
+ * and that again for later.
+ */
+#define OFFERED(nodes) (2 * budget_new(nodes).offers + 3 * (nodes))
+
+/* Costs and choices, now, later and at last. */
+#define SCORES(nodes) (6 * BUDGET_SCORES(nodes))
+
+/* Of slurmctld. */
+slurm_list_t job_list;
+part_record_t *default_part_loc;
+
+part_record_t *find_part_record(char *name)
+{
+	return strcmp(name, "p") ? NULL : default_part_loc;
+}
+
+static unsigned long looks, scores, calls, offered, cleared;
+
+#define COUNTED(counter, type, name, parms, args)	\
+	type __real_##name parms;			\
+	type __wrap_##name parms;			\
+	type __wrap_##name parms			\
+	{						\
+		counter++;				\
+		return __real_##name args;		\
+	}
+
+COUNTED(looks, const struct score_cost *, fits_cost,
+	(const struct shape *s, const uint64_t *f, const struct score_need *n), (s, f, n))
+COUNTED(looks, void, ask_need, (const struct ask *a, uint32_t t, int n, struct score_need *o), (a, t, n, o))
+COUNTED(looks, uint32_t, ask_capacity, (const struct ask *a, unsigned f, int n), (a, f, n))
+COUNTED(scores, int, score_pick, (const struct shape *s, const uint64_t *f, const struct score_need *n, uint64_t *o,
+	struct score_cost *c), (s, f, n, o, c))
+COUNTED(scores, struct score_table *, score_table_new,
+	(const struct shape *s, const uint64_t *f, unsigned t, enum level l), (s, f, t, l))
+COUNTED(cleared, void, slurm_bit_clear_all, (bitstr_t *b), (b))
+
+static bool accepts;
+
+static int inner JOB_TEST_PARMS
+{
+	calls++;
+	offered += bit_set_count(nodes) + node_record_count / 16;
+	if (accepts)
+		job->start_time = time(NULL);
+	return accepts ? SLURM_SUCCESS : SLURM_ERROR;
+}
+
+/* --- the cluster */
+
+static char folder[] = "/tmp/test_decide.XXXXXX";
+static unsigned seed = 11;
+
+static unsigned cores_of(unsigned shape)
+{
+	return 8 * (1 + shape % 16);
+}
+
+static FILE *file_of(const char *name)
+{
+	char path[PATH_MAX];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	assert_non_null(f = fopen(path, "w"));
+	return f;
+}
+
+/* No two nodes have the same cores free: some of each are specialised. */
+static void node_make(unsigned i)
+{
+	node_record_t *node = node_record_table_ptr[i] = xcalloc(1, sizeof(*node));
+
+	node->name = xstrdup_printf("n%u", i);
+	node->tot_cores = cores_of(i % SHAPES);
+	node->tot_sockets = 2;
+	node->threads = node->tpc = 1;
+	node->real_memory = 1000;
+	node->node_spec_bitmap = bit_alloc(node->tot_cores);
+	for (unsigned c = 0; c < node->tot_cores; c++)
+		if (rand_r(&seed) % 8)
+			bit_set(node->node_spec_bitmap, c);
+}
+
+/* It holds an eighth of the cores of one to four nodes in a row, and ends at a time of its own. */
+static void job_make(unsigned nth, unsigned first)
+{
+	job_record_t *job = calloc(1, sizeof(*job));
+	job_resources_t *r = job->job_resrcs = calloc(1, sizeof(*r));
+	unsigned last = first + rand_r(&seed) % 4, cores = 0, at = 0;
+
+	last = MIN(last, (unsigned) node_record_count - 1);
+	for (unsigned i = first; i <= last; i++)
+		cores += node_record_table_ptr[i]->tot_cores;
+	r->nhosts = last - first + 1;
+	r->node_bitmap = bit_alloc(node_record_count);
+	r->core_bitmap = bit_alloc(cores);
+	bit_nset(r->node_bitmap, first, last);
+	for (unsigned i = first; i <= last; at += node_record_table_ptr[i++]->tot_cores)
+		for (unsigned c = 0; c < node_record_table_ptr[i]->tot_cores; c++)
+			if (rand_r(&seed) % 8 == 0)
+				bit_set(r->core_bitmap, at + c);
+	job->magic = JOB_MAGIC;
+	job->job_id = 1000 + nth;
+	job->job_state = JOB_RUNNING;
+	job->end_time = time(NULL) + 60 + rand_r(&seed) % 86400;
+	list_append(job_list, job);
+}
+
+static void job_free(void *x)
+{
+	job_record_t *job = x;
+
+	FREE_NULL_BITMAP(job->job_resrcs->node_bitmap);
+	FREE_NULL_BITMAP(job->job_resrcs->core_bitmap);
+	free(job->job_resrcs);
+	free(job);
+}
+
+static void cluster_make(unsigned nodes)
+{
+	FILE *snapshot = file_of("snapshot"), *conf = file_of("topiary.conf");
+	struct snapshot_view *v;
+
+	fprintf(snapshot, "topiary-snapshot 1\n");
+	for (unsigned s = 0; s < SHAPES; s++)
+		fprintf(snapshot, "shape S%u Package:2 %sL3Cache:%u Core:%u PU:1\n", s, s & 16 ? "NUMANode:1 " : "",
+			s & 32 ? 2 : 4, cores_of(s) / (s & 32 ? 4 : 8));
+	for (unsigned i = 0; i < nodes; i++)
+		fprintf(snapshot, "nodes n%u S%u\n", i, i % SHAPES);
+	fprintf(snapshot, "end\n");
+	fclose(snapshot);
+	fprintf(conf, "SnapshotFile=%s/snapshot\nSnapshotPoll=1\n", folder);
+	fclose(conf);
+	node_record_count = nodes;
+	node_record_table_ptr = xcalloc(nodes, sizeof(*node_record_table_ptr));
+	for (unsigned i = 0; i < nodes; i++)
+		node_make(i);
+	job_list = list_create(job_free);
+	for (unsigned i = 0; i < JOBS * nodes; i++)
+		job_make(i, i % nodes);
+	default_part_loc->node_bitmap = bit_alloc(nodes);
+	bit_nset(default_part_loc->node_bitmap, 0, nodes - 1);
+	snapshot_watch_drop();
+	steer_start();
+	while (!(v = snapshot_view_get()))
+		usleep(10000);
+	assert_int_equal(snapshot_view_nodes(v), nodes);
+	snapshot_view_put(v);
+}
+
+/* --- requests */
+
+static const char *const words[] = {
+	"", "topo-fit=prefer", "topo-fit=prefer topo-level=l3", "topo-fit=require topo-level=l3", "topo-fit=require topo-level=l2",
+	"topo-fit=require topo-level=numa", "topo-fit=require topo-level=package", "topo-fit=spread", "topo-fit=spread topo-level=l2",
+	"topo-request=/core=1", "topo-request=/l3=2/core=1", "topo-request=/package=2/l3=1/core=1", "topo-request=/package=1/core=4",
+	"topo-request=/package=65535/core=1", "topo-request=/l3=3/core=65535",
+};
+
+struct hostile {
+	const char *words;
+	uint32_t tasks, min_nodes, max_nodes;
+	uint16_t cpus, per_node, min_cpus;
+	bool overcommit, whole;
+};
+
+#define ONE_OF(...) ((uint32_t[]){ __VA_ARGS__ })[rand_r(&seed) % (sizeof((uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))]
+
+static struct hostile hostile_make(unsigned nth, uint32_t nodes)
+{
+	struct hostile h = { .words = words[nth % ROWS(words)] };
+
+	h.min_nodes = ONE_OF(1, 1, 2, nodes / 2, nodes - 1, nodes);
+	h.max_nodes = ONE_OF(h.min_nodes, nodes, nodes, 500000);
+	h.tasks = ONE_OF(1, 7, 40 * nodes + 1, 40 * nodes + 1, 33 * nodes, 64 * nodes, nodes + 1, UINT32_MAX - 9,
+			 1u << 31, NO_VAL);
+	h.cpus = ONE_OF(1, 1, 1, 2, 3, 17, 64, 65533);
+	h.per_node = ONE_OF(0, 0, 0, 1, 5, 65533);
+	h.min_cpus = ONE_OF(1, 1, 1, 4, 17, 65533);
+	h.overcommit = !(rand_r(&seed) % 16);
+	h.whole = !(rand_r(&seed) % 8);
+	return h;
+}
+
+static void tell(const struct hostile *h, const char *when, unsigned nodes)
+{
+	print_error("%s, of %u nodes: '%s' -n%u -N%u-%u -c%u --ntasks-per-node=%u --mincpus=%u%s%s: %lu looks, %lu scores, "
+		    "%lu calls, %lu nodes offered, %lu cleared\n", when, nodes, h->words, h->tasks, h->min_nodes, h->max_nodes,
+		    h->cpus, h->per_node, h->min_cpus, h->overcommit ? " -O" : "", h->whole ? " --exclusive" : "", looks, scores,
+		    calls, offered, cleared);
+}
+
+static struct counts {
+	unsigned long looks, scores, calls, offered, cleared;
+} most;
+
+static void judge(const struct hostile *h, const char *when, unsigned nodes, unsigned most_looks, unsigned most_scores)
+{
+	bool good = looks <= most_looks && scores <= most_scores && offered <= OFFERED(nodes) && cleared <= CLEARED;
+
+	most.looks = MAX(most.looks, looks / nodes);
+	most.scores = MAX(most.scores, scores);
+	most.calls = MAX(most.calls, calls);
+	most.offered = MAX(most.offered, offered);
+	most.cleared = MAX(most.cleared, cleared);
+	if (!good)
+		tell(h, when, nodes);
+	assert_true(good);
+	looks = scores = calls = offered = cleared = 0;
+}
+
+static void submit(const struct hostile *h, unsigned nodes)
+{
+	job_desc_msg_t job;
+	struct err e;
+
+	slurm_init_job_desc_msg(&job);
+	job.comment = (char *) h->words;
+	job.num_tasks = h->tasks;
+	job.min_nodes = h->min_nodes;
+	job.max_nodes = h->max_nodes;
+	job.cpus_per_task = h->cpus;
+	job.ntasks_per_node = h->per_node;
+	job.pn_min_cpus = h->min_cpus;
+	job.overcommit = h->overcommit;
+	topiary_submitted(&job, &e);
+	judge(h, "submitted", nodes, SUBMIT_LOOKS * nodes, SHAPES);
+}
+
+static void decide(const struct hostile *h, uint16_t mode, const char *when, unsigned nodes)
+{
+	multi_core_data_t mc = { .boards_per_node = NO_VAL16, .sockets_per_board = NO_VAL16, .sockets_per_node = NO_VAL16,
+				 .cores_per_socket = NO_VAL16, .threads_per_core = NO_VAL16, .ntasks_per_board = NO_VAL16,
+				 .ntasks_per_socket = NO_VAL16, .ntasks_per_core = NO_VAL16 };
+	slurm_job_details_t d = { .mc_ptr = &mc, .num_tasks = h->tasks, .cpus_per_task = h->cpus, .ntasks_per_node = h->per_node,
+				 .pn_min_cpus = h->min_cpus, .min_cpus = MIN(h->tasks, 1000000), .overcommit = h->overcommit };
+	job_record_t job = { .magic = JOB_MAGIC, .job_id = 1, .details = &d, .comment = (char *) h->words,
+			     .part_ptr = default_part_loc };
+	bitstr_t *all = bit_copy(default_part_loc->node_bitmap);
+	slurm_list_t preempted = NULL;
+
+	d.whole_node = h->whole ? WHOLE_NODE_REQUIRED : 0;
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
+	steer_job_test(inner, &job, all, h->min_nodes, h->max_nodes, h->max_nodes, mode, NULL, &preempted, NULL, NULL);
+#else
+	steer_job_test(inner, &job, all, h->min_nodes, h->max_nodes, h->max_nodes, mode, NULL, &preempted, NULL);
+#endif
+	judge(h, when, nodes, (SELECT_IS_MODE_WILL_RUN(mode) ? LATER_LOOKS : LOOKS) * nodes, SCORES(nodes));
+	FREE_NULL_BITMAP(all);
+	xfree(job.system_comment);
+}
+
+static void run(unsigned nodes)
+{
+	cluster_make(nodes);
+	for (unsigned i = 0; i < REQUESTS; i++) {
+		struct hostile h = hostile_make(i, nodes);
+
+		submit(&h, nodes);
+		accepts = i % 4 == 0;
+		decide(&h, SELECT_MODE_TEST_ONLY, "TEST_ONLY", nodes);
+		decide(&h, SELECT_MODE_RUN_NOW, "RUN_NOW", nodes);
+		decide(&h, SELECT_MODE_WILL_RUN, "WILL_RUN", nodes);
+	}
+	print_message(
+		"%u nodes: at most %lu looks a node, %lu scores, %lu calls with %lu nodes offered, %lu sets emptied\n",
+		nodes, most.looks, most.scores, most.calls, most.offered, most.cleared);
+	most = (struct counts){0};
+	steer_stop();
+	for (unsigned i = 0; i < nodes; i++) {
+		FREE_NULL_BITMAP(node_record_table_ptr[i]->node_spec_bitmap);
+		xfree(node_record_table_ptr[i]->name);
+		xfree(node_record_table_ptr[i]);
+	}
+	FREE_NULL_LIST(job_list);
+	xfree(node_record_table_ptr);
+	FREE_NULL_BITMAP(default_part_loc->node_bitmap);
+}
+
+static void costs_are_linear_in_nodes(void **state)
+{
+	(void) state;
+	run(100);
+	run(500);
+}
+
+static int begin(void **state)
+{
+	char conf[PATH_MAX];
+
+	(void) state;
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(conf, sizeof(conf), "%s/slurm.conf", folder);
+	setenv("SLURM_CONF", conf, 1);
+	log_init("test_decide", (log_options_t) LOG_OPTS_INITIALIZER, 0, NULL);
+	slurm_conf.select_type_param = CR_CORE;
+	default_part_loc = calloc(1, sizeof(*default_part_loc));
+	default_part_loc->max_share = 1;
+	return default_part_loc ? 0 : -1;
+}
+
+static int end(void **state)
+{
+	char path[PATH_MAX];
+
+	(void) state;
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, ((const char *[]){ "snapshot", "topiary.conf" })[i]);
+		unlink(path);
+	}
+	return rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(costs_are_linear_in_nodes),
+	};
+
+	return cmocka_run_group_tests(tests, begin, end);
+}

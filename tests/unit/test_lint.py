@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""What tools/lint finds, in a small tree of its own; what tools/compile-commands makes of make's output."""
+import json
+import shutil
+import subprocess
+
+import pytest
+from rig.paths import ROOT
+
+HEAD = "/* SPDX-License-Identifier: GPL-2.0-or-later */\n"
+PAGE = ".Dd $Mdocdate$\n.Dt X 8\n.Os\n.Sh NAME\n.Nm x\n.Nd y\n.Sh DESCRIPTION\n"
+CLEAN = {
+    "lib/base/settings.c": HEAD + "static int wide;\t/*" + "x" * 93 + "*/\n",
+    "lib/base/a.h": HEAD + "struct a {\n\tint x;\n};\n",
+    "lib/map/b.h": HEAD + "struct b {\n\tstruct a *a;\n};\nstruct a;\n",
+    "docs/x.8": PAGE,
+    "docs/topiary.conf.5": PAGE.replace("X 8", "X 5"),
+    "tests/x.py": "# SPDX-License-Identifier: GPL-2.0-or-later\n",
+}
+
+
+@pytest.fixture
+def lint(tmp_path):
+    def run(more=None):
+        for name, text in {**CLEAN, **(more or {})}.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+        (tmp_path / "tools").mkdir(exist_ok=True)
+        shutil.copy(ROOT / "tools/lint", tmp_path / "tools")
+        subprocess.run(["git", "init", "-q", tmp_path], check=True)
+        done = subprocess.run([tmp_path / "tools/lint"], capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        return done.returncode, done.stdout
+    return run
+
+
+def test_clean_tree_is_clean(lint):
+    assert lint() == (0, "lint: clean\n")
+
+
+@pytest.mark.parametrize("name, text, finding", [
+    ("lib/map/c.h", HEAD + "struct a {\n\tint y;\n};\n", "lint: lib/map/c.h:2: struct a is also defined at lib/base/a.h:2"),
+    ("lib/map/c.h", HEAD + "enum a { A };\n", "lint: lib/map/c.h:2: enum a is also defined at lib/base/a.h:2"),
+    ("lib/map/c.h", HEAD + "struct c {\n\tunion b {\n\t\tint y;\n\t} b;\n};\n", "lint: lib/map/c.h:3: union b is also defined at lib/map/b.h:2"),
+    ("x.c", HEAD + "\t" * 15 + "x\n", "lint: x.c:2: 121 columns, 120 are allowed"),
+    ("x.c", HEAD + "x" * 119 + "\ty\n", "lint: x.c:2: 121 columns, 120 are allowed"),
+    ("x.c", HEAD + "int x; \n", "lint: x.c:2: trailing space"),
+    ("x.c", "int x;\n", "lint: x.c: no SPDX line"),
+    ("lib/base/c.h", HEAD + '#include "map/b.h"\n', "lint: lib/base/c.h:2: lib/base may not include map/"),
+    ("docs/y.8", PAGE.replace(".Nm x\n", ""), "lint: docs/y.8:"),
+])
+def test_finding_is_reported(lint, name, text, finding):
+    status, told = lint({name: text})
+    assert status == 1 and told.startswith(finding), told
+    assert told.count("\n") == 1 or name == "docs/y.8", told
+
+
+def commands(text):
+    return subprocess.run([ROOT / "tools/compile-commands"], input=text, capture_output=True, text=True, check=False)
+
+
+def test_compilation_database_has_each_source_once():
+    told = commands("mkdir -p build\ncc -Ilib -DV='\"1\"' -c -o build/a.o lib/a.c\nclang-14 -c -o build/fuzz/a.o lib/a.c\n"
+                    "ar rcs a.a build/a.o\n/usr/bin/mpicc -shared \\\n\t-o b.so.new lib/b.c lib/c.c && mv b.so.new b.so\ncc -o a build/a.o\n")
+    found = {entry["file"]: entry["command"] for entry in json.loads(told.stdout)}
+    assert found == {"lib/a.c": "cc -Ilib -DV='\"1\"' -c -o build/a.o lib/a.c",
+                     "lib/b.c": "/usr/bin/mpicc -shared  \t-o b.so.new lib/b.c lib/c.c",
+                     "lib/c.c": "/usr/bin/mpicc -shared  \t-o b.so.new lib/b.c lib/c.c"}
+
+
+def test_no_compiler_call_is_an_error():
+    told = commands("make: Nothing to be done for 'all'.\n")
+    assert told.returncode == 1 and "no compiler call" in told.stderr
