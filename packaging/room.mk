@@ -33,12 +33,17 @@ deb: SETUP = packages slurm
 deb: setup
 	packaging/make-deb $(BUILD)/deb
 
+# For another Slurm than this machine's: SLURM_SRC, and SLURM_PREFIX if it is installed without a package.
+rpm: SETUP = packages slurm
+rpm: setup
+	@env $(if $(SLURM_PREFIX),SLURM_PREFIX=$(SLURM_PREFIX)) CACHE=$(CACHE) $(if $(SLURM_SRC),SLURM_SRC=$(SLURM_SRC)) packaging/make-rpm $(BUILD)/rpm
+
 # README.md's recipe and the administrator's guide, with the packages, on four hosts with a Slurm of their own.
-check-recipe: deb
+check-recipe: deb rpm
 	@$(RIG_ENV) packaging/site-root
 	@$(PYTEST) tests/recipe
 
 lint:
 	$(Q)tools/lint
 
-.PHONY: install deb check-recipe lint
+.PHONY: install deb rpm check-recipe lint
