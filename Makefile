@@ -11,15 +11,29 @@ CC        ?= gcc
 PKGCONFIG ?= pkg-config
 # The exact source of the installed Slurm, configured: packaging/setup leads there.
 SLURM_SRC ?= $(wildcard $(CACHE)/src/slurm/)
+# Where that Slurm is installed, if it is not a package: its headers and libslurm are found there.
+SLURM_PREFIX ?=
+SLURM_LIBDIR = $(patsubst %/,%,$(dir $(firstword $(wildcard $(addprefix $(SLURM_PREFIX)/,lib64/libslurm.so lib/libslurm.so)))))
 
 WARN := -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
 OPT  ?= -O2 -g
 CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -D_GNU_SOURCE -DTOPIARY_VERSION='"$(VERSION)"' \
-	-Ilib -MMD -MP $(SAN) $(CFLAGS)
+	-Ilib $(if $(SLURM_PREFIX),-isystem $(SLURM_PREFIX)/include) -MMD -MP $(SAN) $(CFLAGS)
+LINKED_SLURM = $(if $(SLURM_PREFIX),-L$(SLURM_LIBDIR) -Wl$(comma)-rpath=$(SLURM_LIBDIR))
+
+# The plugins need the internal headers of the very micro release that loads them.
+slurm_number = $(shell sed -n 's/^.define SLURM_VERSION_NUMBER *//p' $(wildcard $(1)/slurm/slurm_version.h))
+slurm_installed = $(or $(SLURM_PREFIX),/usr)/include
+checked_slurm_src = $(if $(SLURM_SRC),$(if $(filter-out $(call slurm_number,$(slurm_installed)),$(call slurm_number,$(SLURM_SRC))),$(error \
+	SLURM_SRC=$(SLURM_SRC) and the Slurm installed in $(or $(SLURM_PREFIX),/usr) are of different micro releases ($(call \
+	slurm_number,$(SLURM_SRC)) and $(call slurm_number,$(slurm_installed)) in slurm_version.h): use the source of the installed one),\
+	$(SLURM_SRC)),$(error Slurm's own source is not here: run packaging/setup, or name it in SLURM_SRC))
 
 # What is not Slurm's, PostgreSQL's or Scotch's: each archive before those that it uses.
 TOPOLOGY := hwview hwcmp shape delta hwxml base
 SCORE := score $(TOPOLOGY)
+
+comma := ,
 
 all:
 
@@ -48,7 +62,7 @@ $(call objects,$(3)): PKG_CFLAGS := $(call pkg_cflags,$(5))
 $(2): $(call objects,$(3)) $(call archives,$(4))
 	@mkdir -p $$(@D)
 	@echo "  LD      $$@"
-	$$(Q)$(CC) $(7) $$(SAN) $$(LDFLAGS) -o $$@.new $(call objects,$(3)) \
+	$$(Q)$(CC) $(7) $$(SAN) $$(LDFLAGS) $(if $(findstring -lslurm,$(6)),$$(LINKED_SLURM)) -o $$@.new $(call objects,$(3)) \
 		-Wl,--as-needed $(call archives,$(4)) $(call pkg_libs,$(5)) $(6) && mv $$@.new $$@
 endef
 define program

@@ -18,7 +18,7 @@ BENCH_select_NEEDS = $(addprefix $(BUILD)/bench/,select_probe.so select_record.s
 $(eval $(call linked,select_probe,$(BUILD)/bench/select_probe.so,bench/select_probe.c,,,,-shared))
 $(eval $(call linked,select_record,$(BUILD)/bench/select_record.so,bench/select_record.c,,,,-shared))
 $(call objects,bench/select_probe.c bench/select_record.c): ROOM_CFLAGS = -DNDEBUG -Ilib -isystem \
-	$(or $(SLURM_SRC),$(error Slurm's own source is not here: run packaging/setup first))
+	$(checked_slurm_src)
 
 # bench_of NAME, PROGRAM, PARTS: bench-NAME-PART and bench-NAME, all of them; what they need beside the rest is BENCH_NAME_NEEDS.
 define bench_of

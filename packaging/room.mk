@@ -1,6 +1,6 @@
 SLURM_PLUGINDIR ?= $(LIBDIR)/topiary/slurm
 # Slurm's own folder: the door of job_submit stands there, so that slurm.conf without our folder is still a whole one.
-SLURM_OWN_PLUGINDIR ?= $(LIBDIR)/slurm-wlm
+SLURM_OWN_PLUGINDIR ?= $(if $(SLURM_PREFIX),$(SLURM_LIBDIR)/slurm,$(LIBDIR)/slurm-wlm)
 plugindir = $(if $(findstring job_submit,$(1)),$(SLURM_OWN_PLUGINDIR),$(SLURM_PLUGINDIR))
 LOCALSTATEDIR ?= /var
 INSTALL ?= install

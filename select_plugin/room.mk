@@ -1,4 +1,3 @@
-comma := ,
 SELECT_SLURM := $(addprefix select_plugin/,hooks.c inner.c steer.c ask.c seats.c near.c plan.c later.c comment.c occupancy.c exclusion.c \
 	known.c submitted.c)
 SELECT_PURE := $(addprefix select_plugin/,fits.c snapshot_watch.c)
@@ -10,4 +9,4 @@ $(eval $(call plugin,job_submit_topiary,select_plugin/job_submit.c,base,,-z lazy
 
 $(BUILD)/slurm/select_cons_tres.so: $(SELECT_MAP)
 $(call objects,$(SELECT_SLURM) select_plugin/job_submit.c): ROOM_CFLAGS = -DNDEBUG -isystem \
-	$(or $(SLURM_SRC),$(error Slurm's own source is not here: run packaging/setup first))
+	$(checked_slurm_src)

@@ -46,6 +46,11 @@ typedef resv_exc_t slurm_exclusion_t;
 typedef bitstr_t slurm_exclusion_t;
 #endif
 
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
+#define CR_CORE SELECT_CORE
+#define CR_MEMORY SELECT_MEMORY
+#endif
+
 #define JOB_TEST_PARMS (job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes, uint32_t req_nodes, \
 	uint16_t mode, slurm_list_t preemptees, slurm_list_t *preempted, slurm_exclusion_t *excluded WILL_RUN_PARM)
 #define JOB_TEST_ARGS (job, nodes, min_nodes, max_nodes, req_nodes, mode, preemptees, preempted, excluded WILL_RUN_ARG)

@@ -10,6 +10,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <slurm/slurm.h>
+
 #include "base/file.h"
 #include "launchers.h"
 #include "options.h"
@@ -19,7 +21,6 @@ enum { MAX_LINE = 4 << 20, MAX_HOSTS = 16 << 20 };
 
 /* With one of these set, the step is not the whole job, or the user has placed its tasks. */
 static const struct { const char *name, *why; } others[] = {
-	{ "SLURM_STEP_ID", "it runs inside another step" },
 	{ "SLURM_HOSTFILE", "SLURM_HOSTFILE is set" },
 	{ "SLURM_DISTRIBUTION", "SLURM_DISTRIBUTION is set, for example by --distribution of the job" },
 	{ "SLURM_HET_SIZE", "the job is heterogeneous" },
@@ -74,8 +75,18 @@ static int check_counts(const char *hosts, struct err *e)
 	return counted ? 0 : err_set(e, "SLURM_NTASKS is not set");
 }
 
+/* Since 26.05 the batch script has a step id, too, of SLURM_BATCH_SCRIPT as a signed number. */
+static bool inside_step(void)
+{
+	const char *id = getenv("SLURM_STEP_ID");
+
+	return id && (uint32_t) strtol(id, NULL, 10) != SLURM_BATCH_SCRIPT;
+}
+
 static int check_environment(const char *hosts, struct err *e)
 {
+	if (inside_step())
+		return err_set(e, "it runs inside another step");
 	for (size_t i = 0; i < COUNT(others); i++)
 		if (getenv(others[i].name))
 			return err_set(e, "%s", others[i].why);

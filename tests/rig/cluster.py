@@ -16,10 +16,12 @@ import time
 from pathlib import Path
 
 from .machines import MachineError, individual, machine, memory_indexes, os_indexes
+from .paths import SLURM_PREFIX
 from .processes import Daemon, descendants, patience, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-STOCK_PLUGINS = Path("/usr/lib/x86_64-linux-gnu/slurm-wlm")
+STOCK_PLUGINS = SLURM_PREFIX / "lib/slurm" if SLURM_PREFIX else Path("/usr/lib/x86_64-linux-gnu/slurm-wlm")
+SLURM_PATH = f"{SLURM_PREFIX}/sbin:{SLURM_PREFIX}/bin:" if SLURM_PREFIX else ""
 POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1:]
 REGISTRY_USER = "daemon"
 JOB_USER = "nobody"
@@ -292,7 +294,7 @@ class Cluster:
     # --- environments
 
     def env(self, **more):
-        return {"PATH": f"{self.folder}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/nonexistent",
+        return {"PATH": f"{self.folder}/bin:{SLURM_PATH}/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/nonexistent",
                 "SLURM_CONF": f"{self.folder}/etc/slurm.conf", "TOPIARY_CONF": f"{self.folder}/etc/topiary.conf", **more}
 
     def node_env(self, node):

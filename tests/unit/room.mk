@@ -10,7 +10,7 @@ $(eval $(call unit,test_decide,tests/unit/test_decide.c $(filter-out %/hooks.c %
 	libcrypto inih,-pthread -L$(SLURM_OWN_PLUGINDIR) -lslurmfull -Wl$(comma)-rpath=$(SLURM_OWN_PLUGINDIR) \
 	$(addprefix -Wl$(comma)--wrap=,$(DECIDE_COUNTED))))
 $(call objects,tests/unit/test_decide.c): ROOM_CFLAGS = -DNDEBUG -Wno-unused-parameter -isystem \
-	$(or $(SLURM_SRC),$(error Slurm's own source is not here: run packaging/setup first))
+	$(checked_slurm_src)
 
 # T=name: the unit program or the file of that name, else what pytest's -k selects by it.
 NAMED = $(if $(T),$(or $(wildcard $(foreach d,unit store,tests/$d/test_$(T:test_%=%).c tests/$d/test_$(T:test_%=%).py)),$(1) -k "$(T)"),$(1))

@@ -48,7 +48,7 @@ def test_options_without_effect_are_told(folders, conf, why):
             assert why in cluster.topiary("why", taken.stdout.strip()).stdout
             refused = cluster.batch("true", "-n2", *REQUIRED, check=False)
             assert refused.returncode and why in refused.stderr, refused
-        cluster.command(["scancel", "--user=nobody"])
+        cluster.command(["scancel", taken.stdout.strip()])
 
 
 def test_required_place_without_a_snapshot_is_left_to_slurm(folders):
