@@ -2,24 +2,20 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "exclusion.h"
 
+#include "base/core_set.h"
 #include "occupancy.h"
-
-static bool has(const uint64_t *cores, unsigned core)
-{
-	return cores[core / 64] >> core % 64 & 1;
-}
 
 static void clear_from(const bitstr_t *b, unsigned at, int node, uint64_t *cores)
 {
 	for (unsigned c = 0, n = glue_cores(node); c < n && at + c < bit_size((bitstr_t *) b); c++)
 		if (bit_test((bitstr_t *) b, at + c))
-			cores[c / 64] &= ~(1ull << c % 64);
+			core_set_remove(cores, c);
 }
 
 static void set_but(bitstr_t *b, unsigned at, int node, const uint64_t *keep)
 {
 	for (unsigned c = 0, n = glue_cores(node); c < n; c++)
-		if (!has(keep, c))
+		if (!core_set_has(keep, c))
 			bit_set(b, at + c);
 }
 

@@ -120,7 +120,7 @@ static int slots_grow(struct memo *m)
 
 static size_t entry_bytes(const struct entry *e)
 {
-	return sizeof(*e) + (e->table ? 1 : 2) * score_words(e->key.shape->cores) * sizeof(*e->cores) +
+	return sizeof(*e) + (e->table ? 1 : 2) * core_set_words(e->key.shape->cores) * sizeof(*e->cores) +
 	       (e->table ? score_table_bytes(e->table) : 0);
 }
 
@@ -169,7 +169,7 @@ static struct entry *get(const struct shape *shape, const uint64_t *free_cores, 
 			 bool table, unsigned *allowed)
 {
 	struct key k = key_of(shape, need, table);
-	unsigned words = score_words(shape->cores);
+	unsigned words = core_set_words(shape->cores);
 	uint64_t hash = hash_of(&k, free_cores, words);
 	struct entry **at = find(&lately, &k, hash, free_cores, words), *e;
 
@@ -212,7 +212,7 @@ bool fits_pick(const struct shape *shape, const uint64_t *free_cores, const stru
 
 	if (!e || !e->fits)
 		return false;
-	memcpy(chosen, e->chosen, score_words(shape->cores) * sizeof(*chosen));
+	memcpy(chosen, e->chosen, core_set_words(shape->cores) * sizeof(*chosen));
 	return true;
 }
 

@@ -61,7 +61,7 @@ static void add_cores(const bitstr_t *near, unsigned ncores, uint64_t *cores)
 {
 	for (unsigned c = 0; c < ncores; c++)
 		if (!near || (c < bit_size((bitstr_t *) near) && bit_test((bitstr_t *) near, c)))
-			cores[c / 64] |= 1ull << c % 64;
+			core_set_add(cores, c);
 }
 
 static bool same_cores(const bitstr_t *a, const bitstr_t *b)
@@ -107,7 +107,7 @@ static unsigned sets_of_groups(struct group *groups, unsigned n, uint64_t want, 
 
 	for (unsigned g = 0; g < n; g++)
 		if (groups[g].left >= want)
-			add_cores(groups[g].near, ncores, cores + sets++ * score_words(ncores));
+			add_cores(groups[g].near, ncores, cores + sets++ * core_set_words(ncores));
 	while (!sets && want) {
 		struct group *most = NULL;
 
@@ -140,8 +140,7 @@ static unsigned set_of_shape(const struct near_need *need, const gres_node_state
 
 		if (strcasecmp(d->type, need->name) || bit_test(ns->gres_bit_alloc, nth++))
 			continue;
-		for (unsigned c = d->first; c < d->first + d->cores; c++)
-			cores[c / 64] |= 1ull << c % 64;
+		core_set_add_range(cores, d->first, d->cores);
 		want--;
 	}
 	return want == 0;
@@ -155,7 +154,7 @@ unsigned near_sets(const struct near_need *need, uint32_t tasks, int node, const
 
 	if (!ns || !want)
 		return 0;
-	memset(cores, 0, NEAR_MAX * score_words(shape->cores) * sizeof(*cores));
+	memset(cores, 0, NEAR_MAX * core_set_words(shape->cores) * sizeof(*cores));
 	if (!tells_cores(ns))
 		return set_of_shape(need, ns, want, shape, cores);
 	return sets_of_groups(groups, group_devices(ns, need->type, groups), want, shape->cores, cores);

@@ -28,7 +28,7 @@ void near_read(const job_record_t *job, struct ask *ask, struct near_need *out);
 
 /*
  * Sets of cores, at most NEAR_MAX, each near to enough free devices, one after another in cores[] of
- * score_words(shape->cores) words each: the number of sets; 0 when nobody knows.
+ * core_set_words(shape->cores) words each: the number of sets; 0 when nobody knows.
  */
 unsigned near_sets(const struct near_need *need, uint32_t tasks, int node, const struct shape *shape, uint64_t *cores);
 

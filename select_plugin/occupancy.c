@@ -5,7 +5,7 @@
 #include <search.h>
 #include <stdlib.h>
 
-#include "score/score.h"
+#include "base/core_set.h"
 
 /* What is known of a node. */
 struct room {
@@ -64,7 +64,7 @@ static void room_add(struct room *r, unsigned core)
 {
 	if (r->uses[core]++)
 		return;
-	r->busy[core / 64] |= 1ull << core % 64;
+	core_set_add(r->busy, core);
 	r->busy_cores++;
 }
 
@@ -72,7 +72,7 @@ static void room_take(struct room *r, unsigned core)
 {
 	if (--r->uses[core])
 		return;
-	r->busy[core / 64] &= ~(1ull << core % 64);
+	core_set_remove(r->busy, core);
 	r->busy_cores--;
 }
 
@@ -83,9 +83,8 @@ static void held_count(const struct held *h, bool in)
 		struct room *r = &all.rooms[p->node];
 
 		r->memory += in ? p->memory : -p->memory;
-		for (unsigned w = 0; w < score_words(r->cores); w++)
-			for (uint64_t left = p->cores[w]; left; left &= left - 1)
-				(in ? room_add : room_take)(r, w * 64 + __builtin_ctzll(left));
+		core_set_each(core, p->cores, core_set_words(r->cores))
+			(in ? room_add : room_take)(r, core);
 	}
 }
 
@@ -107,7 +106,7 @@ static void part_read(struct part *p, const job_record_t *job, int nth, unsigned
 	p->memory = r->memory_allocated ? r->memory_allocated[nth] : 0;
 	for (unsigned c = 0; holds_cores(job) && c < cores; c++)
 		if (bit_test(r->core_bitmap, at + c))
-			p->cores[c / 64] |= 1ull << c % 64;
+			core_set_add(p->cores, c);
 }
 
 static bool is_counted(const job_record_t *job)
@@ -126,7 +125,7 @@ static struct held *held_read(const job_record_t *job)
 	struct held *h = calloc(1, sizeof(*h));
 
 	for (int i = glue_next(r->node_bitmap, 0); i >= 0; i = glue_next(r->node_bitmap, i + 1), nodes++)
-		words += score_words(all.rooms[i].cores);
+		words += core_set_words(all.rooms[i].cores);
 	if (!h || !(h->parts = calloc(nodes + 1, sizeof(*h->parts))) || !(h->words = calloc(words + 1, sizeof(*h->words)))) {
 		if (h)
 			held_free(h);
@@ -141,7 +140,7 @@ static struct held *held_read(const job_record_t *job)
 		if (at + cores > bit_size(r->core_bitmap))
 			break;
 		*p = (struct part){ .node = i, .cores = h->words + words };
-		words += score_words(cores);
+		words += core_set_words(cores);
 		/* A job that was made smaller has no CPUs on the nodes that it left. */
 		if (!r->cpus || nth >= r->nhosts || r->cpus[nth]) {
 			part_read(p, job, nth, at);
@@ -216,7 +215,7 @@ static int rooms_make(void)
 	for (int i = 0; i < all.count; i++) {
 		all.rooms[i] = (struct room){ .cores = glue_cores(i), .offset = cores };
 		cores += all.rooms[i].cores;
-		words += score_words(all.rooms[i].cores);
+		words += core_set_words(all.rooms[i].cores);
 	}
 	all.rooms[all.count].offset = cores;
 	if (!(all.words = calloc(words + 1, sizeof(*all.words))) || !(all.uses = calloc(cores + 1, sizeof(*all.uses))))
@@ -227,7 +226,7 @@ static int rooms_make(void)
 
 		r->busy = all.words + words;
 		r->uses = all.uses + r->offset;
-		words += score_words(r->cores);
+		words += core_set_words(r->cores);
 	}
 	return 0;
 }
@@ -296,7 +295,7 @@ static size_t all_words(void)
 {
 	const struct room *last = &all.rooms[all.count - 1];
 
-	return all.count ? last->busy - all.words + score_words(last->cores) : 0;
+	return all.count ? last->busy - all.words + core_set_words(last->cores) : 0;
 }
 
 uint64_t *occupancy_none(void)
@@ -318,8 +317,7 @@ void occupancy_without(const job_record_t *job, uint64_t *copy)
 	for (unsigned i = 0; found && i < (*found)->nparts; i++) {
 		const struct part *p = &(*found)->parts[i];
 
-		for (unsigned w = 0; w < score_words(all.rooms[p->node].cores); w++)
-			copy[occupancy_at(p->node) + w] &= ~p->cores[w];
+		core_set_subtract(copy + occupancy_at(p->node), p->cores, core_set_words(all.rooms[p->node].cores));
 	}
 }
 

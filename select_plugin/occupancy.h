@@ -23,7 +23,7 @@ void occupancy_drop(const job_record_t *job);
 int occupancy_sync(void);
 
 /* Of a node, until the next of the calls above. */
-const uint64_t *occupancy_busy(int node);	/* score_words(glue_cores(node)) words */
+const uint64_t *occupancy_busy(int node);	/* core_set_words(glue_cores(node)) words */
 unsigned occupancy_busy_cores(int node);
 uint64_t occupancy_memory(int node);		/* MB */
 uint32_t occupancy_offset(int node);		/* cores of all nodes before it; of node_record_count: of all */

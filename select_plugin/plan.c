@@ -181,7 +181,7 @@ const struct seat *plan_worst(const struct plan *p)
 slurm_exclusion_t *plan_exclusion(struct seats *s, const struct seat *seats, unsigned count)
 {
 	slurm_exclusion_t *x = exclusion_copy(s->excluded);
-	uint64_t *chosen = malloc(score_words(SHAPE_MAX_CORES) * sizeof(*chosen));
+	uint64_t *chosen = malloc(core_set_words(SHAPE_MAX_CORES) * sizeof(*chosen));
 
 	for (unsigned i = 0; chosen && i < count; i++) {
 		if (!seat_cores(s, &seats[i], chosen)) {

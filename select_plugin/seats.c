@@ -14,7 +14,7 @@ int seats_begin(struct seats *s)
 	unsigned most = 0;
 
 	for (int i = 0; i < node_record_count; i++)
-		most = MAX(most, score_words(glue_cores(i)));
+		most = MAX(most, core_set_words(glue_cores(i)));
 	near_read(s->job, s->ask, &s->near);
 	s->candidates = bit_set_count((bitstr_t *) s->nodes);
 	seats_budget(s);
@@ -42,19 +42,14 @@ static unsigned read_free(const struct seats *s, int node)
 {
 	const uint64_t *taken = s->taken ? s->taken + occupancy_at(node) : occupancy_busy(node);
 	const bitstr_t *usable = node_record_table_ptr[node]->node_spec_bitmap;
-	unsigned cores = glue_cores(node), count = 0;
+	unsigned cores = glue_cores(node);
 
-	for (unsigned w = 0; w < score_words(cores); w++)
-		s->free_cores[w] = ~taken[w];
-	if (cores % 64)
-		s->free_cores[cores / 64] &= (1ull << cores % 64) - 1;
+	core_set_complement(s->free_cores, taken, cores);
 	for (unsigned c = 0; usable && c < cores; c++)
 		if (!bit_test((bitstr_t *) usable, c))
-			s->free_cores[c / 64] &= ~(1ull << c % 64);
+			core_set_remove(s->free_cores, c);
 	exclusion_apply(s->excluded, node, s->free_cores);
-	for (unsigned w = 0; w < score_words(cores); w++)
-		count += __builtin_popcountll(s->free_cores[w]);
-	return count;
+	return core_set_count(s->free_cores, core_set_words(cores));
 }
 
 static bool has_memory(const struct seats *s, int node, uint32_t tasks)
@@ -69,15 +64,14 @@ static bool has_memory(const struct seats *s, int node, uint32_t tasks)
 static const struct score_cost *cost_near(struct seats *s, int node, const struct shape *shape,
 					  const struct score_need *need, uint32_t tasks)
 {
-	unsigned words = score_words(shape->cores), n = near_sets(&s->near, tasks, node, shape, s->sets);
+	unsigned words = core_set_words(shape->cores), n = near_sets(&s->near, tasks, node, shape, s->sets);
 	const struct score_cost *best = NULL, *c;
 	const uint64_t *set = NULL;
 
 	for (unsigned i = 0; i < n; i++) {
 		uint64_t *cores = s->sets + i * words;
 
-		for (unsigned w = 0; w < words; w++)
-			cores[w] &= s->free_cores[w];
+		core_set_intersect(cores, s->free_cores, words);
 		if (!(c = fits_cost(shape, cores, need)) || (best && score_compare(c, best) >= 0))
 			continue;
 		best = c;
@@ -157,7 +151,7 @@ void seats_find(struct seats *s, uint32_t tasks, const bitstr_t *but)
 /* The most cores of one domain, near to the devices where they are to be. */
 static void find_largest(struct seats *s, const struct shape *shape, struct seat *seat)
 {
-	unsigned words = score_words(shape->cores), n, most;
+	unsigned words = core_set_words(shape->cores), n, most;
 	const struct score_cost *cost;
 	struct score_need need;
 
@@ -168,8 +162,7 @@ static void find_largest(struct seats *s, const struct shape *shape, struct seat
 		seat->cores = fits_most(shape, s->free_cores, &need, &seat->cost);
 	n = s->near_only ? near_sets(&s->near, 1, seat->node, shape, s->sets) : 0;
 	for (uint64_t *cores = s->sets; n--; cores += words) {
-		for (unsigned w = 0; w < words; w++)
-			cores[w] &= s->free_cores[w];
+		core_set_intersect(cores, s->free_cores, words);
 		if ((most = fits_most(shape, cores, &need, &cost)) <= seat->cores)
 			continue;
 		seat->cores = most;
@@ -309,7 +302,7 @@ bool seat_cores(struct seats *s, const struct seat *seat, uint64_t *chosen)
 	if (!weigh(s, &again))
 		return false;
 	if (s->ask->whole_nodes) {
-		memcpy(chosen, s->free_cores, score_words(shape->cores) * sizeof(*chosen));
+		memcpy(chosen, s->free_cores, core_set_words(shape->cores) * sizeof(*chosen));
 		return true;
 	}
 	seat_need(s->ask, seat, &need);

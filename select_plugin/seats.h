@@ -85,7 +85,7 @@ void seats_sort(struct seats *s, unsigned n);
 /* As strcmp: below 0 when a is the better. */
 int seat_compare(const struct seat *a, const struct seat *b);
 
-/* The cores of a seat: chosen[] of score_words(glue_cores(node)) words. False when memory is short. */
+/* The cores of a seat: chosen[] of core_set_words(glue_cores(node)) words. False when memory is short. */
 bool seat_cores(struct seats *s, const struct seat *seat, uint64_t *chosen);
 
 #endif

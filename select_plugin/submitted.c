@@ -27,15 +27,12 @@ static unsigned largest(const struct shape *shape, enum level level)
 static unsigned along(const struct shape *shape, const struct request_path *path)
 {
 	struct score_need need = { .cores = request_path_cores(path), .task_cores = 1, .fit = FIT_REQUIRE, .path = path };
-	unsigned words = score_words(shape->cores);
-	uint64_t *all = malloc((words + 1) * sizeof(*all));
+	uint64_t *all = malloc((core_set_words(shape->cores) + 1) * sizeof(*all));
 	struct score_cost cost;
 	int rc = 0;
 
 	if (all) {
-		memset(all, 0xff, words * sizeof(*all));
-		if (shape->cores % 64)
-			all[words - 1] = (1ull << shape->cores % 64) - 1;
+		core_set_fill(all, shape->cores);
 		rc = score_pick(shape, all, &need, NULL, &cost);
 	}
 	free(all);

@@ -46,7 +46,7 @@ static int kind_init(struct kind *k, const struct shape *s)
 {
 	k->shape = s;
 	k->threads = s->pus / s->cores;
-	k->words = score_words(s->cores);
+	k->words = core_set_words(s->cores);
 	for (int level = LEVEL_NODE; level < LEVEL_CORE; level++) {
 		if (ranges_find(s, level, &k->at[level]))
 			return -1;
@@ -259,8 +259,7 @@ int room_init(struct room *r, const struct cluster *c, bool with_reach)
 	}
 	for (size_t i = 0; i < c->n; i++) {
 		r->count[i] = c->nodes[i].kind->shape->cores;
-		for (unsigned core = 0; core < r->count[i]; core++)
-			r->words[c->nodes[i].word + core / 64] |= 1ull << core % 64;
+		core_set_fill(&r->words[c->nodes[i].word], r->count[i]);
 	}
 	return 0;
 }
@@ -286,10 +285,7 @@ static bool seat_is_free(const struct room *r, const struct node_share *s)
 {
 	const struct cluster_node *node = &r->cluster->nodes[s->node];
 
-	for (unsigned w = 0; w < node->kind->words; w++)
-		if (s->mask[w] & ~r->words[node->word + w])
-			return false;
-	return true;
+	return core_set_is_within(s->mask, &r->words[node->word], node->kind->words);
 }
 
 static void seat_turn(struct room *r, const struct node_share *s)

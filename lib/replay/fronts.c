@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core_set.h"
 #include "replay/memo.h"
 
 /* The lanes' levels, and what counts where a core has none of a level around it. */
@@ -107,13 +108,12 @@ static unsigned map_count(struct map *m, enum level level, const uint64_t *cores
 	unsigned n = 0;
 
 	m->now++;
-	for (unsigned w = 0; w < words; w++)
-		for (uint64_t left = cores[w]; left; left &= left - 1) {
-			unsigned *seen = &m->seen[m->around[level][64 * w + __builtin_ctzll(left)]];
+	core_set_each(core, cores, words) {
+		unsigned *seen = &m->seen[m->around[level][core]];
 
-			n += *seen != m->now;
-			*seen = m->now;
-		}
+		n += *seen != m->now;
+		*seen = m->now;
+	}
 	return n;
 }
 
@@ -276,7 +276,7 @@ static unsigned cores_uncut(const struct build *b, uint64_t counts)
 
 static void core_done(struct build *b, const struct domain *d)
 {
-	if (!(b->free_cores[d->first / 64] >> d->first % 64 & 1))
+	if (!core_set_has(b->free_cores, d->first))
 		return;
 	b->singles[d->parent]++;
 	b->each[d->parent] = b->map->counts[b->shape->ndomains + d->first];

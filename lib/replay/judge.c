@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core_set.h"
 #include "replay/fronts.h"
 
 static const struct {
@@ -68,8 +69,7 @@ static int whole_add(struct judge *j, const struct kind *kind, const struct doma
 		free(mask);
 		return -1;
 	}
-	for (unsigned c = d->first; c < d->first + d->cores; c++)
-		mask[c / 64] |= 1ull << c % 64;
+	core_set_add_range(mask, d->first, d->cores);
 	j->wholes[j->nwholes++] = (struct whole){ kind, d->cores, mask };
 	return 0;
 }
@@ -196,14 +196,6 @@ static int compare_all(const struct hearing *h, struct judgement *out)
 
 /* --- exact fits --- */
 
-static bool mask_within(const uint64_t *mask, const uint64_t *set, unsigned words)
-{
-	for (unsigned w = 0; w < words; w++)
-		if (mask[w] & ~set[w])
-			return false;
-	return true;
-}
-
 /* Are all free cores of the domain the seat's, and all of the seat's in it? */
 static bool seat_fills(const struct hearing *h, const struct whole *d)
 {
@@ -221,7 +213,7 @@ static bool stands_free(const struct hearing *h, const struct whole *d)
 
 	for (unsigned i = 0; i < c->n; i++)
 		if (c->nodes[i].kind == d->kind && (!h->j->taken[i] || i == h->seat->node) &&
-		    h->room->count[i] >= d->cores && mask_within(d->mask, room_node(h->room, i), d->kind->words))
+		    h->room->count[i] >= d->cores && core_set_is_within(d->mask, room_node(h->room, i), d->kind->words))
 			return true;
 	return false;
 }

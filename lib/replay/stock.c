@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/core_set.h"
+
 /*
  * Slurm's best fit: the least of what is enough, else the most. As there, more that is not enough may go before what
  * is.
@@ -146,9 +148,9 @@ static bool socket_deal(struct dealing *d, size_t socket)
 	while (d->at[socket] < r->first + r->cores) {
 		unsigned core = d->at[socket]++;
 
-		if (!(d->free[core / 64] >> core % 64 & 1))
+		if (!core_set_has(d->free, core))
 			continue;
-		d->mask[core / 64] |= 1ull << core % 64;
+		core_set_add(d->mask, core);
 		d->left--;
 		return true;
 	}

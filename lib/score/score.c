@@ -61,7 +61,7 @@ static int pick_spread(const struct score_tree *t, const struct score_need *need
 static int pick(const struct shape *shape, const uint64_t *free_cores, const struct score_need *need, uint64_t *chosen,
 		struct score_cost *cost, struct score_arena *arena)
 {
-	size_t bytes = score_words(shape->cores) * sizeof(*chosen);
+	size_t bytes = core_set_words(shape->cores) * sizeof(*chosen);
 	bool spread = need->fit == FIT_SPREAD;
 	enum level level = spread && need->level == LEVEL_NODE ? LEVEL_L3 : need->level;
 	uint64_t *set = score_arena_get(arena, bytes);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/core_set.h"
 #include "score/request.h"
 #include "shape/shape.h"
 
@@ -13,7 +14,7 @@
  * Which cores of a node a job should have, and how good a choice that is. Source: Goglin et al. 2017, section IV-B (cut
  * along hardware boundaries, the smallest domain that holds the job). No Slurm in here.
  *
- * Cores are sets of bits: core c of a shape is bit c % 64 of word c / 64; the bits after the last core are 0.
+ * Sets of cores are as in base/core_set.h.
  *
  * Costs are compared row by row, and within a row from the package down to the L2 cache; the first difference decides:
  *
@@ -66,11 +67,6 @@ int score_differ(const struct score_cost *a, const struct score_cost *b, enum sc
  */
 unsigned score_count(const struct score_cost *c, enum score_row row, enum level level);
 
-static inline unsigned score_words(unsigned cores)
-{
-	return (cores + 63) / 64;
-}
-
 /* What a job wants of one node. */
 struct score_need {
 	unsigned cores;		/* how many; of a path its own number, of spread tasks * task_cores */
@@ -81,7 +77,7 @@ struct score_need {
 };
 
 /*
- * Choose need->cores of the cores in free_cores[] into chosen[], both of score_words(shape->cores) words.
+ * Choose need->cores of the cores in free_cores[] into chosen[], both of core_set_words(shape->cores) words.
  *
  * FIT_PREFER: the least cost. FIT_REQUIRE: the least cost of those with "beyond" 0 that are, when there is a path, just
  * as it says: each domain of the path gives as many cores as the next steps say, and no core is from elsewhere. In a

@@ -181,9 +181,9 @@ const struct score_cost *score_plan_cost(const struct score_plan *plan, unsigned
 static void run_mark(const struct score_tree *t, unsigned run, unsigned n, uint64_t *chosen)
 {
 	for (unsigned c = t->parts[run].first; n; c++) {
-		if (!core_is_in(t->free_cores, c))
+		if (!core_set_has(t->free_cores, c))
 			continue;
-		chosen[c / 64] |= 1ull << c % 64;
+		core_set_add(chosen, c);
 		n--;
 	}
 }

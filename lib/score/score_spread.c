@@ -42,7 +42,7 @@ static int spread_init(struct spread *s)
 		if (part->kids)
 			seat_add(s, i, 0, part->have);
 		for (unsigned c = part->first; !part->kids && c < part->first + part->cores; c++)
-			if (core_is_in(t->free_cores, c))
+			if (core_set_has(t->free_cores, c))
 				seat_add(s, i, c, 1);
 	}
 	return 0;
@@ -135,7 +135,7 @@ static int seats_mark(const struct spread *s, uint64_t *chosen)
 		if (!seat->tasks)
 			continue;
 		if (!t->parts[seat->part].kids) {
-			chosen[seat->core / 64] |= 1ull << seat->core % 64;
+			core_set_add(chosen, seat->core);
 			continue;
 		}
 		if (!(plan = score_plan_make(t, seat->part, &step, s->arena)))

@@ -47,7 +47,7 @@ uint16_t *score_count_before(const uint64_t *set, unsigned cores, struct score_a
 		return NULL;
 	for (unsigned c = 0; c < cores; c++) {
 		before[c] = n;
-		n += core_is_in(set, c);
+		n += core_set_has(set, c);
 	}
 	before[cores] = n;
 	return before;
@@ -126,7 +126,7 @@ static void core_add(struct growth *g, unsigned core, int parent)
 	struct score_tree *t = g->tree;
 	struct score_part *last = t->nparts ? &t->parts[t->nparts - 1] : NULL;
 
-	if (!core_is_in(t->free_cores, core))
+	if (!core_set_has(t->free_cores, core))
 		return;
 	if (!last || last->kids || last->parent != g->sprouts[parent].part) {
 		last = part_add(g, parent);

@@ -43,11 +43,6 @@ struct score_tree {
 	struct score_kind *kinds;	/* of the parts, each once */
 };
 
-static inline bool core_is_in(const uint64_t *cores, unsigned core)
-{
-	return cores[core / 64] >> core % 64 & 1;
-}
-
 /*
  * Lives as long as the arena, which the caller frees in any case, and borrows shape and free_cores. 0, or -1 when
  * memory is short.

@@ -40,7 +40,7 @@ static void expect_cores(const char *why, const char *wanted, const uint64_t *ch
 	uint64_t cores[WORDS];
 	unsigned n = cores_read(wanted, cores);
 
-	if (!memcmp(cores, chosen, score_words(n) * sizeof(*cores)))
+	if (!memcmp(cores, chosen, core_set_words(n) * sizeof(*cores)))
 		return;
 	print_error("%s: wanted %s, got ", why, wanted);
 	for (unsigned c = 0; c < n; c++)
