@@ -27,6 +27,7 @@ def parser():
     t.add_argument("--count", type=int, default=1000, help="at most so many decisions about each")
     t.add_argument("--modes", nargs="+", choices=select_time.MODES, default=list(select_time.MODES), help="which decisions")
     t.add_argument("--asked", nargs="+", choices=select_time.ALL, default=list(select_time.ALL), help="about which jobs")
+    t.add_argument("--topology", choices=select_time.TOPOLOGIES, default="flat", help="TopologyPlugin: none, or topology/tree")
     t.add_argument("--placed-by", choices=("ours", "stock"), default="ours", help="who places the jobs that hold them")
     t.add_argument("--svg", type=Path, help="draw the times into this file")
     t = commands.add_parser("hostile", help="how long decisions about hostile requests take, ours and Slurm's own side by side", **how)
@@ -51,7 +52,7 @@ def parser():
     return p
 
 
-PLANS = ("time --svg docs/decision-time.svg", "hostile", "trace --repeat 3")
+PLANS = ("time --svg docs/decision-time.svg", "time --topology tree --nodes 10000 --loads 80 --asked 2x16 4x32", "hostile", "trace --repeat 3")
 
 
 def every(sheet, args):

@@ -24,6 +24,9 @@ NodeName=n[1-{nodes}] NodeAddr=127.0.0.1 NodeHostname=n[1-{nodes}]
 MaxJobCount=1000000
 MaxArraySize=100001
 """
+# How slurmctld knows the network: with topology/tree it chooses the nodes of a job of several among all that Topiary offers it.
+TOPOLOGIES = {"flat": "", "tree": "TopologyPlugin=topology/tree\n"}
+LEAF, SPINE = 40, 16
 # What runs: nodes x cores on each, all as likely.
 LOAD = ("1x1", "1x4", "1x8", "1x8", "1x16", "1x24", "1x32", "1x64", "2x16", "2x64", "4x32")
 # What is asked for. "whole" is a quarter of the cluster, and waits.
@@ -46,14 +49,16 @@ Cell = collections.namedtuple("Cell", "nodes load jobs asks mode outcome")
 class Controller(Cluster):
     """slurmctld alone, its nodes in its mind only."""
 
-    def __init__(self, folder, nodes):
-        super().__init__(folder, {}, registry=False, conf=NODES_CONF.format(nodes=nodes))
-        self.nodes = nodes
+    def __init__(self, folder, nodes, topology="flat"):
+        super().__init__(folder, {}, registry=False, conf=NODES_CONF.format(nodes=nodes) + TOPOLOGIES[topology])
+        self.nodes, self.topology = nodes, topology
 
     def _configure(self):
         super()._configure()
         conf = self.folder / "etc" / "slurm.conf"
         conf.write_text(conf.read_text().replace("SlurmctldDebug=debug", "SlurmctldDebug=info"))
+        if self.topology == "tree":
+            conf.with_name("topology.conf").write_text(tree(self.nodes))
 
     def start(self):
         self.prepare()
@@ -113,14 +118,22 @@ class Controller(Cluster):
             line = self.answer()
 
 
+def tree(nodes):
+    """topology.conf: leaf switches of 40 nodes, spines over 16 leaves each, and one switch over all spines."""
+    leaves, spines = math.ceil(nodes / LEAF), math.ceil(nodes / LEAF / SPINE)
+    lines = [f"SwitchName=leaf{i} Nodes=n[{LEAF * i + 1}-{min(nodes, LEAF * (i + 1))}]" for i in range(leaves)]
+    lines += [f"SwitchName=spine{i} Switches=leaf[{SPINE * i}-{min(leaves, SPINE * (i + 1)) - 1}]" for i in range(spines)]
+    return "\n".join([*lines, f"SwitchName=core Switches=spine[0-{spines - 1}]"]) + "\n"
+
+
 def job_name(name):
     return f"ask-{name.replace(' ', '-')}"
 
 
 @contextmanager
-def controller(nodes):
+def controller(nodes, topology="flat"):
     with tempfile.TemporaryDirectory(prefix="tps", dir="/tmp") as folder:
-        c = Controller(folder, nodes)
+        c = Controller(folder, nodes, topology)
         try:
             yield c.start()
         finally:
@@ -143,7 +156,7 @@ def outcome(a):
 def measure(nodes, args, tell):
     """{Cell: [Answer]} of one cluster, as the load grows."""
     found = collections.defaultdict(list)
-    with controller(nodes) as c:
+    with controller(nodes, args.topology) as c:
         c.submit_all()
         c.order(f"begin {args.seed}")
         time.sleep(2)       # the plugin has read its snapshot
@@ -199,32 +212,36 @@ def row(cell, t):
             *(text for i in (0, 1) for text in (f"{sheets.shown(t.stock[i])} ms", f"{sheets.shown(t.ours[i])} ms", ratios[i])))
 
 
-def tell_worst(sheet, nodes, times):
+def named(nodes, topology):
+    return f"{nodes} nodes" + (f", topology/{topology}" if TOPOLOGIES[topology] else "")
+
+
+def tell_worst(sheet, name, times):
     """The goal is each cell's: the worst one tells, and how many are beyond it by more than chance."""
-    for i, name in enumerate(("p50", "p99")):
+    for i, share in enumerate(("p50", "p99")):
         cell, t = max(times.items(), key=lambda item: item[1].ratio[i])
-        sheet.add(f"{nodes} nodes: decision time relative to Slurm's, {name}, worst of {len(times)} cases", t.ratio[i], "times Slurm's",
+        sheet.add(f"{name}: decision time relative to Slurm's, {share}, worst of {len(times)} cases", t.ratio[i], "times Slurm's",
                   goal=f"at most {GOAL:.2f}",
                   beside=f"{MODES[cell.mode]} at {cell.load} %, {cell.outcome}: {sheets.shown(t.ours[i])} ms; "
                          f"95 % confidence: {t.between[i][0]:.2f} to {t.between[i][1]:.2f}")
-        sheet.add(f"{nodes} nodes: cases above {GOAL:.2f} times Slurm's {name} (95 % confidence)", sum(t.between[i][0] > GOAL for t in times.values()),
+        sheet.add(f"{name}: cases above {GOAL:.2f} times Slurm's {share} (95 % confidence)", sum(t.between[i][0] > GOAL for t in times.values()),
                   f"of {len(times)}", goal="0")
 
 
-def tell(sheet, nodes, found):
+def tell(sheet, name, found):
     cells = {cell: Times(answers) for cell, answers in sorted(found.items())}
     plain = {cell: t for cell, t in cells.items() if cell.asks == "prefer" and cell.outcome not in ("differ", "given up") and t.count >= 20}
     for outcome_, mode in (("now", "run"), ("now", "will"), ("later", "will")):
         most = [(c, t) for c, t in plain.items() if (c.outcome, c.mode) == (outcome_, mode)]
         if most:
             cell, t = most[-1]
-            sheet.add(f"{nodes} nodes, {cell.jobs:,} running jobs: decision time, {MODES[mode]}, job starts {outcome_}, p50", t.ours[0], "ms",
+            sheet.add(f"{name}, {cell.jobs:,} running jobs: decision time, {MODES[mode]}, job starts {outcome_}, p50", t.ours[0], "ms",
                       beside=f"{t.ratio[0]:.2f} times Slurm's {sheets.shown(t.stock[0])} ms")
-    tell_worst(sheet, nodes, plain)
+    tell_worst(sheet, name, plain)
     answers = [a for cell, some in found.items() if cell.asks == "prefer" for a in some]
-    sheet.add(f"{nodes} nodes: decisions that differ from Slurm's on whether a job starts", sum(outcome(a) == "differ" for a in answers),
+    sheet.add(f"{name}: decisions that differ from Slurm's on whether a job starts", sum(outcome(a) == "differ" for a in answers),
               f"of {len(answers)}", goal="0")
-    sheet.add(f"{nodes} nodes: decisions that differ from Slurm's in nodes or cores", sum(not a.same for a in answers), f"of {len(answers)}")
+    sheet.add(f"{name}: decisions that differ from Slurm's in nodes or cores", sum(not a.same for a in answers), f"of {len(answers)}")
     return [row(cell, t) for cell, t in cells.items()], plain
 
 
@@ -232,7 +249,7 @@ def run(sheet, args):
     rows, plain = [], {}
     for nodes in args.nodes:
         found = measure(nodes, args, lambda line: sheet.quiet or print(line, flush=True))
-        more, times = tell(sheet, nodes, found)
+        more, times = tell(sheet, named(nodes, args.topology), found)
         rows += more
         plain.update(times)
     text = sheets.lines(HEAD, "---:|---:|---:|---|---|---|---:|---:|---:|---:|---:|---:|---:", rows)

@@ -171,15 +171,6 @@ static uint32_t count_tasks(const struct ask *a, uint32_t tasks, uint32_t min_cp
 	return glue_known(tasks, own);
 }
 
-bool ask_share(struct ask *a, uint32_t nodes)
-{
-	uint32_t each = a->tasks / nodes, more = a->tasks % nodes;
-
-	a->share[0] = (struct share){ more ? more : nodes, more ? each + 1 : each };
-	a->share[1] = (struct share){ more ? nodes - more : 0, each };
-	return each;
-}
-
 /*
  * Of a range, Slurm gives as many nodes as it can have now. Where any number will do: one, or as few as hold the tasks;
  * what is required on each node may need several although one would hold them.
@@ -193,7 +184,7 @@ static void count_nodes(struct ask *a, uint32_t req_nodes, bool devices)
 	a->last = MAX(a->last, a->min_nodes);
 	/* How many nodes have the devices is Slurm's to say. */
 	a->any_nodes = any && a->request.fit != FIT_REQUIRE && !devices;
-	ask_share(a, a->min_nodes);
+	shares_divide(a->share, a->tasks, a->min_nodes);
 }
 
 static void read_memory(const job_record_t *job, struct ask *a)

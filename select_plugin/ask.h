@@ -3,13 +3,8 @@
 #ifndef TOPIARY_SELECT_ASK_H
 #define TOPIARY_SELECT_ASK_H
 
-#include "score/score.h"
+#include "score/chooser.h"
 #include "slurm_glue.h"
-
-/* So many nodes with so many tasks each. */
-struct share {
-	uint32_t nodes, tasks;
-};
 
 /* What a job asks for, in the terms of a choice of nodes and cores. */
 struct ask {
@@ -26,7 +21,7 @@ struct ask {
 	uint32_t min_cpus;		/* on each node */
 	uint64_t memory;		/* MB on each node, or for each CPU */
 	bool memory_per_cpu;
-	struct share share[2];		/* how nodes share the tasks, those with more first: ask_share */
+	struct share share[2];		/* how nodes share the tasks, those with more first: shares_divide */
 	uint32_t first, last;		/* numbers of nodes to try, in that order */
 	bool any_nodes;			/* and then as few nodes as hold all tasks, up to max_nodes */
 };
@@ -39,9 +34,6 @@ void ask_own_cores(struct ask *a, bool own);
 
 /* Whether some of the tasks share cores of a node with each other. */
 bool ask_shares_cores(const struct ask *a, uint32_t tasks, int node);
-
-/* Share the tasks evenly by so many nodes. False when these are more than the tasks. */
-bool ask_share(struct ask *a, uint32_t nodes);
 
 /*
  * Read a job. NULL, or the reason why it is left to Slurm alone: it asks for what we do not weigh, or cannot be kept

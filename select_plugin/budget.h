@@ -16,7 +16,7 @@
  * left.
  *
  * Scoring some free cores costs several times what Slurm spends on a node: BUDGET_SCORES is how many a decision may add
- * to what is remembered (fits_allow).
+ * to what is remembered (fit_cache_allow).
  */
 struct budget {
 	uint64_t offers, attempt;	/* nodes that may still be offered; what an attempt costs besides its nodes */

@@ -152,7 +152,7 @@ static void tell_cores(const job_record_t *job, size_t most, struct buf *out)
 }
 
 /* What decided against the best node that was left out. */
-static void tell_beside(struct verdict *v, const struct seat *worst, const struct seat *beside)
+static void tell_beside(struct verdict *v, const struct candidate_node *worst, const struct candidate_node *beside)
 {
 	enum score_row row;
 	enum level level;
@@ -169,14 +169,14 @@ static void tell_beside(struct verdict *v, const struct seat *worst, const struc
 void comment_placed(job_record_t *job, const struct ask *ask, const struct seats *s, const struct plan *p)
 {
 	struct verdict v = begin(ask, s, VERDICT_PLACED);
-	const struct seat *worst = plan_worst(p);
+	const struct candidate_node *worst = plan_worst(p);
 	struct buf cores = {0};
 
-	v.nodes = p->count;
-	v.tasks = p->seats[0].tasks;
+	v.nodes = p->choice.count;
+	v.tasks = p->choice.list[0].tasks;
 	v.cost = *worst->cost;
 	v.own_cores = ask->own_cores;
-	v.cores_per_node = cores_on(job, p->seats[0].node);
+	v.cores_per_node = cores_on(job, p->choice.list[0].node);
 	tell_beside(&v, worst, plan_beside(p, s));
 	if (job->job_resrcs && job->job_resrcs->core_bitmap)
 		tell_cores(job, sizeof(v.cores), &cores);

@@ -84,7 +84,7 @@ static void gone_end(struct gone *g, struct seats *s)
 static void let_go(struct seats *s, const job_record_t *job, struct gone *g)
 {
 	const bitstr_t *nodes = job->job_resrcs->node_bitmap;
-	struct seat seat;
+	struct candidate_node seat;
 
 	occupancy_without(job, g->taken);
 	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1)) {

@@ -7,16 +7,13 @@
 
 /* The best nodes for a job, each with its share of the tasks. */
 struct plan {
-	struct seat *seats;
-	unsigned count;
-	bitstr_t *nodes;	/* of these seats */
+	struct choice choice;
 	bool given;		/* plan_given: the nodes are Slurm's choice */
 };
 
 /*
- * Choose among all seats: by even shares of the tasks, for one number of nodes after another (ask.h); where none of
- * these fit and more nodes will do, the fewest nodes that hold all tasks. False when there is no such choice.
- * Afterwards s has all seats of the last share, its own first. Free with plan_end in any case.
+ * Choose among all seats (score/chooser.h). False when there is no choice. Afterwards s has all seats of the last share,
+ * its own first. Free with plan_end in any case.
  */
 bool plan_make(struct plan *p, struct seats *s);
 
@@ -28,12 +25,12 @@ void plan_end(struct plan *p);
  * The best seat of the last share that was not chosen, of those of equal weight: only their costs were compared. Or
  * NULL.
  */
-const struct seat *plan_beside(const struct plan *p, const struct seats *s);
+const struct candidate_node *plan_beside(const struct plan *p, const struct seats *s);
 
 /* The worst of the seats chosen. */
-const struct seat *plan_worst(const struct plan *p);
+const struct candidate_node *plan_worst(const struct plan *p);
 
 /* What came in, and on each seat all cores but its own; NULL when memory is short. Free with exclusion_free. */
-slurm_exclusion_t *plan_exclusion(struct seats *s, const struct seat *seats, unsigned count);
+slurm_exclusion_t *plan_exclusion(struct seats *s, const struct candidate_node *list, unsigned count);
 
 #endif

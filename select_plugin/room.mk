@@ -1,6 +1,6 @@
 SELECT_SLURM := $(addprefix select_plugin/,hooks.c inner.c steer.c ask.c seats.c near.c plan.c later.c comment.c occupancy.c exclusion.c \
 	known.c submitted.c)
-SELECT_PURE := $(addprefix select_plugin/,fits.c snapshot_watch.c)
+SELECT_PURE := select_plugin/snapshot_watch.c
 SELECT_MAP := select_plugin/exports.map
 
 $(eval $(call plugin,select_cons_tres,$(SELECT_SLURM) $(SELECT_PURE),$(SCORE),libcrypto inih,\

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 
 #include "exclusion.h"
-#include "fits.h"
 #include "known.h"
 #include "occupancy.h"
+
+struct fit_cache seats_cache;
 
 int seats_begin(struct seats *s)
 {
@@ -27,7 +28,7 @@ int seats_begin(struct seats *s)
 void seats_budget(struct seats *s)
 {
 	s->budget = budget_new(s->candidates);
-	fits_allow(BUDGET_SCORES(s->candidates));
+	fit_cache_allow(&seats_cache, BUDGET_SCORES(s->candidates));
 }
 
 void seats_end(struct seats *s)
@@ -60,30 +61,26 @@ static bool has_memory(const struct seats *s, int node, uint32_t tasks)
 	return !need || need + held <= n->real_memory;
 }
 
-/* Of the sets of cores near to its devices the one with the least cost; free_cores is that set then. */
+/* Of the sets of cores near to its devices the one with the least cost. */
 static const struct score_cost *cost_near(struct seats *s, int node, const struct shape *shape,
-					  const struct score_need *need, uint32_t tasks)
+					  const struct score_need *need, uint32_t tasks, struct node_fit **fit)
 {
 	unsigned words = core_set_words(shape->cores), n = near_sets(&s->near, tasks, node, shape, s->sets);
 	const struct score_cost *best = NULL, *c;
-	const uint64_t *set = NULL;
+	struct node_fit *found;
 
-	for (unsigned i = 0; i < n; i++) {
-		uint64_t *cores = s->sets + i * words;
-
+	for (uint64_t *cores = s->sets; n--; cores += words) {
 		core_set_intersect(cores, s->free_cores, words);
-		if (!(c = fits_cost(shape, cores, need)) || (best && score_compare(c, best) >= 0))
+		if (!(c = fit_cost(&seats_cache, shape, cores, need, &found)) || (best && score_compare(c, best) >= 0))
 			continue;
 		best = c;
-		set = cores;
+		*fit = found;
 	}
-	if (best)
-		memcpy(s->free_cores, set, words * sizeof(*set));
 	return best;
 }
 
 /* Whole nodes are had when nobody else has any of it; there, all cores are the job's. */
-static bool whole_need(const struct seats *s, unsigned have, struct seat *seat, struct score_need *need)
+static bool whole_need(const struct seats *s, unsigned have, struct candidate_node *seat, struct score_need *need)
 {
 	if (!s->ask->whole_nodes)
 		return true;
@@ -94,7 +91,7 @@ static bool whole_need(const struct seats *s, unsigned have, struct seat *seat, 
 	return true;
 }
 
-static void seat_need(const struct ask *a, const struct seat *seat, struct score_need *need)
+static void seat_need(const struct ask *a, const struct candidate_node *seat, struct score_need *need)
 {
 	ask_need(a, seat->tasks, seat->node, need);
 	if (seat->cores) {
@@ -103,11 +100,8 @@ static void seat_need(const struct ask *a, const struct seat *seat, struct score
 	}
 }
 
-/*
- * The cost of the seat, with the cores in question in s->free_cores; false when the tasks do not fit. What is cheap is
- * looked at first.
- */
-static bool weigh(struct seats *s, struct seat *seat)
+/* The cost of the seat; false when the tasks do not fit. What is cheap is looked at first. */
+static bool weigh(struct seats *s, struct candidate_node *seat)
 {
 	const struct shape *shape;
 	struct score_need need;
@@ -121,59 +115,67 @@ static bool weigh(struct seats *s, struct seat *seat)
 	have = read_free(s, node);
 	if (have < need.cores || !whole_need(s, have, seat, &need))
 		return false;
-	seat->cost = s->near.name ? cost_near(s, node, shape, &need, seat->tasks) : NULL;
+	seat->need_cores = need.cores;
+	seat->cost = s->near.name ? cost_near(s, node, shape, &need, seat->tasks, &seat->fit) : NULL;
 	if (!seat->cost && !s->near_only)
-		seat->cost = fits_cost(shape, s->free_cores, &need);
+		seat->cost = fit_cost(&seats_cache, shape, s->free_cores, &need, &seat->fit);
 	return seat->cost;
 }
 
-bool seats_find_on(struct seats *s, uint32_t tasks, int node, struct seat *out)
+bool seats_find_on(struct seats *s, uint32_t tasks, int node, struct candidate_node *out)
 {
 	const bitstr_t *required = s->job->details->req_node_bitmap;
 
 	if (!tasks && !(tasks = ask_capacity(s->ask, read_free(s, node), node)))
 		return false;
-	*out = (struct seat){ .node = node, .tasks = tasks, .weight = node_record_table_ptr[node]->sched_weight,
+	*out = (struct candidate_node){ .node = node, .tasks = tasks, .weight = node_record_table_ptr[node]->sched_weight,
 			      .shares_cores = ask_shares_cores(s->ask, tasks, node),
 			      .required = required && bit_test((bitstr_t *) required, node) };
 	return weigh(s, out);
 }
 
-void seats_find(struct seats *s, uint32_t tasks, const bitstr_t *but)
+void seats_find(struct seats *s, uint32_t tasks, const bool *but)
 {
 	s->count = 0;
 	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1))
-		if (node_record_table_ptr[i] && !(but && bit_test((bitstr_t *) but, i)) &&
+		if (node_record_table_ptr[i] && !(but && but[i]) &&
 		    seats_find_on(s, tasks, i, &s->list[s->count]))
 			s->count++;
 }
 
-/* The most cores of one domain, near to the devices where they are to be. */
-static void find_largest(struct seats *s, const struct shape *shape, struct seat *seat)
+/*
+ * The most cores of one domain, near to the devices where they are to be. Where there are devices, the cores are scored
+ * again once the number is known: of all sets near to them.
+ */
+static void find_largest(struct seats *s, const struct shape *shape, struct candidate_node *seat)
 {
 	unsigned words = core_set_words(shape->cores), n, most;
 	const struct score_cost *cost;
 	struct score_need need;
+	struct node_fit *fit;
 
 	ask_need(s->ask, 1, seat->node, &need);
 	need.task_cores = 1;
 	read_free(s, seat->node);
 	if (!s->near_only)
-		seat->cores = fits_most(shape, s->free_cores, &need, &seat->cost);
+		seat->cores = fit_most(&seats_cache, shape, s->free_cores, &need, &seat->cost, &seat->fit);
 	n = s->near_only ? near_sets(&s->near, 1, seat->node, shape, s->sets) : 0;
 	for (uint64_t *cores = s->sets; n--; cores += words) {
 		core_set_intersect(cores, s->free_cores, words);
-		if ((most = fits_most(shape, cores, &need, &cost)) <= seat->cores)
+		if ((most = fit_most(&seats_cache, shape, cores, &need, &cost, &fit)) <= seat->cores)
 			continue;
 		seat->cores = most;
 		seat->cost = cost;
 	}
+	seat->need_cores = seat->cores;
+	if (s->near.name)
+		seat->fit = NULL;
 }
 
-bool seats_domain_on(struct seats *s, int node, struct seat *out)
+bool seats_domain_on(struct seats *s, int node, struct candidate_node *out)
 {
 	const struct shape *shape = s->ask->request.path.steps ? NULL : known_shape(node);
-	struct seat seat = { .node = node };
+	struct candidate_node seat = { .node = node };
 
 	if (shape)
 		find_largest(s, shape, &seat);
@@ -195,9 +197,9 @@ struct holding seats_domains(struct seats *s)
 	return h;
 }
 
-bool seats_given_on(struct seats *s, int node, unsigned cores, struct seat *out)
+bool seats_given_on(struct seats *s, int node, unsigned cores, struct candidate_node *out)
 {
-	*out = (struct seat){ .node = node, .cores = cores, .tasks = ask_capacity(s->ask, cores, node) };
+	*out = (struct candidate_node){ .node = node, .cores = cores, .tasks = ask_capacity(s->ask, cores, node) };
 	return cores && known_shape(node) && weigh(s, out);
 }
 
@@ -215,7 +217,7 @@ uint32_t seats_range_on(struct seats *s, int node, uint32_t *least)
 {
 	unsigned path = request_path_cores(&s->ask->request.path), have = known_shape(node) ? read_free(s, node) : 0;
 	uint32_t few = 0, most = path > have ? 0 : ask_capacity(s->ask, path ? path : have, node);
-	struct seat seat;
+	struct candidate_node seat;
 
 	if (s->ask->node_tasks)
 		most = MIN(most, s->ask->node_tasks);
@@ -252,59 +254,12 @@ bool seats_unknown(const struct seats *s)
 	return false;
 }
 
-int seat_compare(const struct seat *a, const struct seat *b)
+const uint64_t *seat_cores(struct seats *s, const struct candidate_node *seat)
 {
-	int rc;
+	struct candidate_node again = *seat;
 
-	if (a->required != b->required)
-		return a->required ? -1 : 1;
-	if (a->weight != b->weight)
-		return a->weight < b->weight ? -1 : 1;
-	if (a->tasks != b->tasks)
-		return a->tasks > b->tasks ? -1 : 1;
-	if (a->shares_cores != b->shares_cores)
-		return a->shares_cores ? 1 : -1;
-	if (a->spare != b->spare)
-		return a->spare < b->spare ? -1 : 1;
-	rc = a->cost == b->cost ? 0 : score_compare(a->cost, b->cost);
-	return rc ? rc : a->node - b->node;
-}
-
-static int by_seat(const void *a, const void *b)
-{
-	return seat_compare(a, b);
-}
-
-/* Most jobs want one node, and clusters have ten thousand: no order for the sake of the first alone. */
-void seats_sort(struct seats *s, unsigned n)
-{
-	unsigned best = 0;
-	struct seat first;
-
-	if (n > 1)
-		qsort(s->list, s->count, sizeof(*s->list), by_seat);
-	if (n != 1 || !s->count)
-		return;
-	for (unsigned i = 1; i < s->count; i++)
-		if (seat_compare(&s->list[i], &s->list[best]) < 0)
-			best = i;
-	first = s->list[best];
-	s->list[best] = s->list[0];
-	s->list[0] = first;
-}
-
-bool seat_cores(struct seats *s, const struct seat *seat, uint64_t *chosen)
-{
-	const struct shape *shape = known_shape(seat->node);
-	struct seat again = *seat;
-	struct score_need need;
-
-	if (!weigh(s, &again))
-		return false;
-	if (s->ask->whole_nodes) {
-		memcpy(chosen, s->free_cores, core_set_words(shape->cores) * sizeof(*chosen));
-		return true;
-	}
-	seat_need(s->ask, seat, &need);
-	return fits_pick(shape, s->free_cores, &need, chosen);
+	/* Where a device's nearest cores were not looked for among all: now they are. */
+	if (!again.fit && !weigh(s, &again))
+		return NULL;
+	return fit_cores(&seats_cache, again.fit, again.need_cores);
 }

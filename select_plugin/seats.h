@@ -7,18 +7,6 @@
 #include "budget.h"
 #include "near.h"
 
-/* A node on which some of a job's tasks fit, and how well. */
-struct seat {
-	int node;
-	uint32_t tasks;
-	unsigned cores;			/* so many cores, whatever the tasks need; 0: what they need */
-	bool required;			/* the job names it */
-	uint64_t weight;		/* the administrator's: the lighter node comes first whatever its shape */
-	bool shares_cores;		/* tasks share cores, which they need not elsewhere */
-	unsigned spare;			/* cores that a job of whole nodes gets and does not need: the smallest machine comes first */
-	const struct score_cost *cost;	/* borrowed from fits.h */
-};
-
 /* All seats of one job among some nodes. */
 struct seats {
 	const job_record_t *job;
@@ -28,12 +16,15 @@ struct seats {
 	const uint64_t *taken;		/* occupancy_copy: the cores that are taken, all memory being free; NULL: as both are now */
 	struct near_need near;
 	bool near_only;			/* no seat but near to the devices */
-	struct seat *list;
+	struct candidate_node *list;
 	unsigned count, candidates;	/* candidates: nodes in question; a call of the inner plugin changes them */
 	unsigned room;			/* of these, where the job could have what it wants now: for the verdict */
 	struct budget budget;
 	uint64_t *free_cores, *sets;	/* space for one node */
 };
+
+/* The cache of costs: BUDGET_SCORES more of them in each decision. */
+extern struct fit_cache seats_cache;
 
 /*
  * Before the first seats_find, after known_begin; job, ask, nodes, excluded and taken are set by the caller. 0, or -1:
@@ -47,9 +38,9 @@ void seats_budget(struct seats *s);
 
 /*
  * Find all seats for `tasks` tasks, or, with 0, for as many as each node holds. The list is of these alone, in the
- * order of the nodes; not on nodes of `but`, which may be NULL.
+ * order of the nodes; not on nodes in `but`, by node, which may be NULL.
  */
-void seats_find(struct seats *s, uint32_t tasks, const bitstr_t *but);
+void seats_find(struct seats *s, uint32_t tasks, const bool *but);
 
 /*
  * What is required, without sharing tasks: of each node the largest free domain that keeps it, all of its cores. What
@@ -58,13 +49,13 @@ void seats_find(struct seats *s, uint32_t tasks, const bitstr_t *but);
 struct holding seats_domains(struct seats *s);
 
 /* The same of one node; out untouched when there is none. */
-bool seats_domain_on(struct seats *s, int node, struct seat *out);
+bool seats_domain_on(struct seats *s, int node, struct candidate_node *out);
 
 /* A node of which the job was just given so many cores: the best of that number. False when there is no seat. */
-bool seats_given_on(struct seats *s, int node, unsigned cores, struct seat *out);
+bool seats_given_on(struct seats *s, int node, unsigned cores, struct candidate_node *out);
 
 /* One more node, for who knows that it has changed: whether there is a seat now. */
-bool seats_find_on(struct seats *s, uint32_t tasks, int node, struct seat *out);
+bool seats_find_on(struct seats *s, uint32_t tasks, int node, struct candidate_node *out);
 
 /*
  * The most tasks that a node has a seat for, or 0, and the least: 1 but for a path, which has seats for just so many
@@ -79,13 +70,10 @@ uint32_t seats_capacity(const struct seats *s);
  */
 bool seats_unknown(const struct seats *s);
 
-/* Bring the best n to the front, in order; the rest is in any order. */
-void seats_sort(struct seats *s, unsigned n);
-
-/* As strcmp: below 0 when a is the better. */
-int seat_compare(const struct seat *a, const struct seat *b);
-
-/* The cores of a seat: chosen[] of core_set_words(glue_cores(node)) words. False when memory is short. */
-bool seat_cores(struct seats *s, const struct seat *seat, uint64_t *chosen);
+/*
+ * The cores of a seat, valid as long as its cost. NULL when memory is short or they may not be scored. Nothing is scored
+ * that was scored when the seat was found.
+ */
+const uint64_t *seat_cores(struct seats *s, const struct candidate_node *seat);
 
 #endif

@@ -9,7 +9,6 @@
 #include "base/settings.h"
 #include "comment.h"
 #include "exclusion.h"
-#include "fits.h"
 #include "known.h"
 #include "later.h"
 #include "occupancy.h"
@@ -74,7 +73,7 @@ void steer_stop(void)
 	started = false;
 	comment_end();
 	occupancy_end();
-	fits_forget();
+	fit_cache_clear(&seats_cache);
 	known_forget();
 }
 
@@ -120,7 +119,7 @@ static bool has_required(const job_record_t *job, const bitstr_t *in)
  * Try just these seats, with just their cores, for so many nodes; with 0, for as many as it may have. When the job
  * cannot have them, all that the call changed is put back.
  */
-static bool try_seats(const struct attempt *a, struct seats *s, const struct seat *seats, unsigned count,
+static bool try_seats(const struct attempt *a, struct seats *s, const struct candidate_node *list, unsigned count,
 		      unsigned nodes)
 {
 	struct call narrow = *a->call, *c = &narrow;
@@ -135,11 +134,11 @@ static bool try_seats(const struct attempt *a, struct seats *s, const struct sea
 	c->max_nodes = nodes ? MAX(nodes, c->min_nodes) : MIN(c->max_nodes, s->ask->max_nodes);
 	c->req_nodes = nodes ? c->max_nodes : MIN(c->req_nodes, c->max_nodes);
 	for (unsigned i = 0; i < count; i++)
-		bit_set(in, seats[i].node);
+		bit_set(in, list[i].node);
 	if (per_core)
 		*per_core = 1;
 	if (has_required(c->job, in))
-		excluded = s->ask->whole_nodes ? exclusion_copy(s->excluded) : plan_exclusion(s, seats, count);
+		excluded = s->ask->whole_nodes ? exclusion_copy(s->excluded) : plan_exclusion(s, list, count);
 	if (excluded) {
 		c->job->bit_flags |= now_only;
 		good = call_inner(c, in, a->preemptees, excluded) == SLURM_SUCCESS &&
@@ -161,14 +160,14 @@ static bool try_seats(const struct attempt *a, struct seats *s, const struct sea
 }
 
 /* Whether --contiguous can be had: so many of these nodes in a row. */
-static bool has_row(const struct seats *s, const struct seat *seats, unsigned count, unsigned nodes)
+static bool has_row(const struct seats *s, const struct candidate_node *list, unsigned count, unsigned nodes)
 {
 	bitstr_t *in = s->job->details->contiguous && nodes > 1 ? bit_alloc(node_record_count) : NULL;
 	unsigned row = in ? 0 : nodes;
 	int last = -1;
 
 	for (unsigned i = 0; in && i < count; i++)
-		bit_set(in, seats[i].node);
+		bit_set(in, list[i].node);
 	for (int i = in ? glue_next(in, 0) : -1; i >= 0 && row < nodes; last = i, i = glue_next(in, i + 1))
 		row = i == last + 1 ? row + 1 : 1;
 	FREE_NULL_BITMAP(in);
@@ -176,15 +175,15 @@ static bool has_row(const struct seats *s, const struct seat *seats, unsigned co
 }
 
 /* An attempt that others may make up for: within the budget. */
-static bool try_choice(struct attempt *a, struct seats *s, const struct seat *seats, unsigned count, unsigned nodes)
+static bool try_choice(struct attempt *a, struct seats *s, const struct candidate_node *list, unsigned count, unsigned nodes)
 {
-	return has_row(s, seats, count, nodes) && budget_draw(&s->budget, count) &&
-		try_seats(a, s, seats, count, nodes);
+	return has_row(s, list, count, nodes) && budget_draw(&s->budget, count) &&
+		try_seats(a, s, list, count, nodes);
 }
 
 static bool try_plan(struct attempt *a, struct seats *s, const struct plan *p)
 {
-	return try_choice(a, s, p->seats, p->count, p->count);
+	return try_choice(a, s, p->choice.list, p->choice.count, p->choice.count);
 }
 
 /* Several nodes in a network that Slurm knows, or in a row: it is to choose them among all, near to each other. */
@@ -202,13 +201,13 @@ static bool slurm_picks_nodes(const struct seats *s)
 /* The best nodes; where Slurm cannot take these, it may choose among all that fit, each with its best cores. */
 static bool try_all(struct attempt *a, struct seats *s, struct plan *p)
 {
-	bool even = !s->ask->share[1].nodes && p->count == s->ask->share[0].nodes,
+	bool even = !s->ask->share[1].nodes && p->choice.count == s->ask->share[0].nodes,
 	     slurm_picks = even && slurm_picks_nodes(s);
 
 	if (!slurm_picks && try_plan(a, s, p))
 		return true;
-	return even && s->count > (slurm_picks ? p->count - 1 : p->count) &&
-		try_choice(a, s, s->list, s->count, p->count);
+	return even && s->count > (slurm_picks ? p->choice.count - 1 : p->choice.count) &&
+		try_choice(a, s, s->list, s->count, p->choice.count);
 }
 
 static bool now(const struct attempt *a)
@@ -364,7 +363,7 @@ static int wait_for(struct attempt *a, struct seats *s)
 	if (SELECT_IS_MODE_WILL_RUN(c->mode) && !(c->job->bit_flags & TEST_NOW_ONLY) && later_find(s, try_place, a))
 		return SLURM_SUCCESS;
 	snprintf(reason, sizeof(reason), "%s %s",
-		 fits_refused() ? "not all nodes have been scored yet for" : "there are not yet", needed(s, text));
+		 seats_cache.refused ? "not all nodes have been scored yet for" : "there are not yet", needed(s, text));
 	comment_reason(c->job, s->ask, s, VERDICT_WAITS, reason);
 	say(c->job, reason);
 	return SLURM_ERROR;
@@ -378,7 +377,7 @@ static int decide(const struct call *c, struct seats *s)
 		return SLURM_SUCCESS;
 	if (required(s->ask))
 		return wait_for(&a, s);
-	return leave(c, s->ask, s, s->budget.refused || fits_refused() ?
+	return leave(c, s->ask, s, s->budget.refused || seats_cache.refused ?
 		     "the search for a topology-aware placement was cut short to keep the decision about as cheap as Slurm's own" :
 		     "no topology-aware placement can start now");
 }
@@ -395,7 +394,7 @@ static int test_only(const struct call *c, struct seats *s)
 {
 	char text[128];
 
-	if (required(s->ask) && !later_possible(s) && !seats_unknown(s) && !fits_refused())
+	if (required(s->ask) && !later_possible(s) && !seats_unknown(s) && !seats_cache.refused)
 		return refuse(c, needed(s, text));
 	return call_inner(c, c->nodes, c->preemptees, c->excluded);
 }
@@ -430,7 +429,7 @@ static int steer(const struct call *c, struct ask *ask, struct snapshot_view *v)
 			   .excluded = test ? NULL : c->excluded };
 	int rc;
 
-	fits_begin(snapshot_view_serial(v));
+	fit_cache_begin(&seats_cache, snapshot_view_serial(v));
 	if (occupancy_sync() || known_begin(v) || seats_begin(&s))
 		rc = without_memory(c, ask);
 	else

@@ -14,7 +14,6 @@
 
 #include "../../select_plugin/ask.h"
 #include "../../select_plugin/budget.h"
-#include "../../select_plugin/fits.h"
 #include "../../select_plugin/snapshot_watch.h"
 #include "base/buf.h"
 #include "score/score.h"
@@ -22,10 +21,9 @@
 
 #define REQUESTS 500
 #define SHAPES 150	/* more than any memo of a few has places */
-#define LOOKS 60	/* at each node, in one decision: a dozen passes, some of which halve what it holds */
+#define LOOKS 50	/* at each node, in one decision: a dozen passes, some of which halve what it holds */
 #define SUBMIT_LOOKS 14	/* when it is submitted: each shape is scored but once then */
 #define LATER_LOOKS 120	/* also at the end of each job, and for each attempt at a later start */
-#define CLEARED 40	/* sets of nodes emptied */
 #define JOBS 2		/* that run, for each node: a required placement is looked for at the end of each */
 
 /*
@@ -47,7 +45,7 @@ part_record_t *find_part_record(char *name)
 	return strcmp(name, "p") ? NULL : default_part_loc;
 }
 
-static unsigned long looks, scores, calls, offered, cleared;
+static unsigned long looks, scores, calls, offered;
 
 #define COUNTED(counter, type, name, parms, args)	\
 	type __real_##name parms;			\
@@ -58,15 +56,14 @@ static unsigned long looks, scores, calls, offered, cleared;
 		return __real_##name args;		\
 	}
 
-COUNTED(looks, const struct score_cost *, fits_cost,
-	(const struct shape *s, const uint64_t *f, const struct score_need *n), (s, f, n))
+COUNTED(looks, const struct score_cost *, fit_cost, (struct fit_cache *c, const struct shape *s, const uint64_t *f,
+	const struct score_need *n, struct node_fit **o), (c, s, f, n, o))
 COUNTED(looks, void, ask_need, (const struct ask *a, uint32_t t, int n, struct score_need *o), (a, t, n, o))
 COUNTED(looks, uint32_t, ask_capacity, (const struct ask *a, unsigned f, int n), (a, f, n))
 COUNTED(scores, int, score_pick, (const struct shape *s, const uint64_t *f, const struct score_need *n, uint64_t *o,
 	struct score_cost *c), (s, f, n, o, c))
 COUNTED(scores, struct score_table *, score_table_new,
 	(const struct shape *s, const uint64_t *f, unsigned t, enum level l), (s, f, t, l))
-COUNTED(cleared, void, slurm_bit_clear_all, (bitstr_t *b), (b))
 
 static bool accepts;
 
@@ -219,28 +216,27 @@ static struct hostile hostile_make(unsigned nth, uint32_t nodes)
 static void tell(const struct hostile *h, const char *when, unsigned nodes)
 {
 	print_error("%s, of %u nodes: '%s' -n%u -N%u-%u -c%u --ntasks-per-node=%u --mincpus=%u%s%s: %lu looks, %lu scores, "
-		    "%lu calls, %lu nodes offered, %lu cleared\n", when, nodes, h->words, h->tasks, h->min_nodes, h->max_nodes,
+		    "%lu calls, %lu nodes offered\n", when, nodes, h->words, h->tasks, h->min_nodes, h->max_nodes,
 		    h->cpus, h->per_node, h->min_cpus, h->overcommit ? " -O" : "", h->whole ? " --exclusive" : "", looks, scores,
-		    calls, offered, cleared);
+		    calls, offered);
 }
 
 static struct counts {
-	unsigned long looks, scores, calls, offered, cleared;
+	unsigned long looks, scores, calls, offered;
 } most;
 
 static void judge(const struct hostile *h, const char *when, unsigned nodes, unsigned most_looks, unsigned most_scores)
 {
-	bool good = looks <= most_looks && scores <= most_scores && offered <= OFFERED(nodes) && cleared <= CLEARED;
+	bool good = looks <= most_looks && scores <= most_scores && offered <= OFFERED(nodes);
 
 	most.looks = MAX(most.looks, looks / nodes);
 	most.scores = MAX(most.scores, scores);
 	most.calls = MAX(most.calls, calls);
 	most.offered = MAX(most.offered, offered);
-	most.cleared = MAX(most.cleared, cleared);
 	if (!good)
 		tell(h, when, nodes);
 	assert_true(good);
-	looks = scores = calls = offered = cleared = 0;
+	looks = scores = calls = offered = 0;
 }
 
 static void submit(const struct hostile *h, unsigned nodes)
@@ -297,8 +293,8 @@ static void run(unsigned nodes)
 		decide(&h, SELECT_MODE_WILL_RUN, "WILL_RUN", nodes);
 	}
 	print_message(
-		"%u nodes: at most %lu looks a node, %lu scores, %lu calls with %lu nodes offered, %lu sets emptied\n",
-		nodes, most.looks, most.scores, most.calls, most.offered, most.cleared);
+		"%u nodes: at most %lu looks a node, %lu scores, %lu calls with %lu nodes offered\n",
+		nodes, most.looks, most.scores, most.calls, most.offered);
 	most = (struct counts){0};
 	steer_stop();
 	for (unsigned i = 0; i < nodes; i++) {

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../select_plugin/fits.h"
+#include "score/fit_cache.h"
 #include "table.h"
+
+static struct fit_cache cache;
 
 static const struct request_path path = { .steps = 2, .step = { { LEVEL_L3, 2 }, { LEVEL_CORE, 2 } } };
 
@@ -23,16 +25,18 @@ static const struct score_need needs[] = {
 
 static void check(const struct shape *shape, uint64_t cores, const struct score_need *need)
 {
-	const struct score_cost *told = fits_cost(shape, &cores, need);
-	uint64_t chosen = 0, expected = 0;
+	struct node_fit *fit = NULL;
+	const struct score_cost *told = fit_cost(&cache, shape, &cores, need, &fit);
+	uint64_t expected = 0;
 	struct score_cost cost;
 	int rc = score_pick(shape, &cores, need, &expected, &cost);
 
 	assert_int_equal(told != NULL, rc == 0);
 	if (told)
 		assert_int_equal(score_compare(told, &cost), 0);
-	assert_int_equal(fits_pick(shape, &cores, need, &chosen), rc == 0);
-	assert_int_equal(chosen, expected);
+	assert_int_equal(fit != NULL, rc == 0);
+	if (fit)
+		assert_int_equal(*fit_cores(&cache, fit, need->cores), expected);
 }
 
 /* The largest number of cores that fits, as found one by one. */
@@ -40,13 +44,14 @@ static void check_most(const struct shape *shape, uint64_t cores, enum level lev
 {
 	struct score_need need = { .task_cores = 1, .fit = FIT_REQUIRE, .level = level };
 	const struct score_cost *cost = NULL, *most = NULL;
+	struct node_fit *fit = NULL;
 	unsigned n = 0;
 
-	for (need.cores = 1; (cost = fits_cost(shape, &cores, &need)); need.cores++) {
+	for (need.cores = 1; (cost = fit_cost(&cache, shape, &cores, &need, &fit)); need.cores++) {
 		most = cost;
 		n = need.cores;
 	}
-	assert_int_equal(fits_most(shape, &cores, &need, &cost), n);
+	assert_int_equal(fit_most(&cache, shape, &cores, &need, &cost, &fit), n);
 	assert_ptr_equal(cost, most);
 }
 
@@ -59,8 +64,8 @@ static void remembers_what_is_so(void **state)
 	unsigned seed = 7;
 
 	(void) state;
-	fits_begin(1);
-	fits_allow(UINT_MAX);
+	fit_cache_begin(&cache, 1);
+	fit_cache_allow(&cache, UINT_MAX);
 	for (int i = 0; i < 40000; i++) {
 		uint64_t cores = rand_r(&seed) & rand_r(&seed) & (i % 3 ? 0xffff : 0x0ff0);
 
@@ -70,7 +75,7 @@ static void remembers_what_is_so(void **state)
 	}
 	for (size_t i = 0; i < ROWS(shapes); i++)
 		shape_free(shapes[i]);
-	fits_forget();
+	fit_cache_clear(&cache);
 }
 
 /* A shape of another view may stand where an old one stood. */
@@ -82,13 +87,13 @@ static void forgets_with_the_view(void **state)
 	uint64_t cores = 0xffff;
 
 	(void) state;
-	fits_begin(1);
-	fits_allow(UINT_MAX);
+	fit_cache_begin(&cache, 1);
+	fit_cache_allow(&cache, UINT_MAX);
 	check(&other, cores, &needs[2]);
-	fits_begin(2);
+	fit_cache_begin(&cache, 2);
 	other = *one;
 	check(&other, cores, &needs[2]);
-	fits_forget();
+	fit_cache_clear(&cache);
 	shape_free(shape);
 	shape_free(one);
 }
@@ -100,22 +105,23 @@ static void does_not_grow_for_ever(void **state)
 	struct score_need need = { .cores = 8, .task_cores = 1, .fit = FIT_PREFER, .level = LEVEL_NODE };
 	uint64_t cores[2] = { 0xff00, 0 };
 	size_t most = 0, before = 0;
+	struct node_fit *fit;
 	bool forgot = false;
 
 	(void) state;
-	fits_allow(UINT_MAX);
+	fit_cache_allow(&cache, UINT_MAX);
 	for (unsigned i = 0; i < 60000 && !forgot; i++) {
-		fits_begin(3);
-		forgot = fits_bytes() < before;
+		fit_cache_begin(&cache, 3);
+		forgot = fit_cache_bytes(&cache) < before;
 		cores[1] = 0x9e3779b97f4a7c15u * (i + 1);
-		assert_non_null(fits_cost(shape, cores, &need));
-		before = fits_bytes();
+		assert_non_null(fit_cost(&cache, shape, cores, &need, &fit));
+		before = fit_cache_bytes(&cache);
 		most = before > most ? before : most;
 	}
 	assert_true(forgot);
 	assert_in_range(most, 1 << 20, 128 << 20);
-	fits_forget();
-	assert_int_equal(fits_bytes(), 0);
+	fit_cache_clear(&cache);
+	assert_int_equal(fit_cache_bytes(&cache), 0);
 	shape_free(shape);
 }
 
@@ -126,27 +132,28 @@ static void keeps_what_is_used(void **state)
 	struct score_need need = { .cores = 8, .task_cores = 1, .fit = FIT_PREFER, .level = LEVEL_NODE };
 	uint64_t used[2] = { 0xff, 0xff }, cores[2] = { 0xff00, 0 };
 	unsigned turned = 0;
+	struct node_fit *fit;
 	size_t before = 0;
 
 	(void) state;
-	fits_begin(4);
-	fits_allow(1);
-	assert_non_null(fits_cost(shape, used, &need));
-	assert_null(fits_cost(shape, cores, &need));
-	assert_true(fits_refused());
+	fit_cache_begin(&cache, 4);
+	fit_cache_allow(&cache, 1);
+	assert_non_null(fit_cost(&cache, shape, used, &need, &fit));
+	assert_null(fit_cost(&cache, shape, cores, &need, &fit));
+	assert_true(cache.refused);
 	for (unsigned i = 0; i < 200000 && turned < 3; i++) {
-		fits_begin(4);
-		turned += fits_bytes() < before;
-		fits_allow(0);
-		assert_non_null(fits_cost(shape, used, &need));
-		assert_false(fits_refused());
-		fits_allow(1);
+		fit_cache_begin(&cache, 4);
+		turned += fit_cache_bytes(&cache) < before;
+		fit_cache_allow(&cache, 0);
+		assert_non_null(fit_cost(&cache, shape, used, &need, &fit));
+		assert_false(cache.refused);
+		fit_cache_allow(&cache, 1);
 		cores[1] = 0x9e3779b97f4a7c15u * (i + 1);
-		assert_non_null(fits_cost(shape, cores, &need));
-		before = fits_bytes();
+		assert_non_null(fit_cost(&cache, shape, cores, &need, &fit));
+		before = fit_cache_bytes(&cache);
 	}
 	assert_int_equal(turned, 3);
-	fits_forget();
+	fit_cache_clear(&cache);
 	shape_free(shape);
 }
 

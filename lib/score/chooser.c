@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "score/chooser.h"
+
+#include <stdlib.h>
+
+#define TRIES 4		/* each looks at all nodes; what was counted is wrong at most for paths, on nodes with unlike threads */
+
+/* --- candidates --- */
+
+int candidate_node_compare(const struct candidate_node *a, const struct candidate_node *b)
+{
+	int rc;
+
+	if (a->required != b->required)
+		return a->required ? -1 : 1;
+	if (a->weight != b->weight)
+		return a->weight < b->weight ? -1 : 1;
+	if (a->tasks != b->tasks)
+		return a->tasks > b->tasks ? -1 : 1;
+	if (a->shares_cores != b->shares_cores)
+		return a->shares_cores ? 1 : -1;
+	if (a->spare != b->spare)
+		return a->spare < b->spare ? -1 : 1;
+	rc = a->cost == b->cost ? 0 : score_compare(a->cost, b->cost);
+	return rc ? rc : a->node - b->node;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	return candidate_node_compare(a, b);
+}
+
+/* Most jobs want one node, and clusters have ten thousand: no sorting for the sake of the first alone. */
+void candidate_nodes_sort(struct candidate_node *list, unsigned count, unsigned n)
+{
+	unsigned best = 0;
+	struct candidate_node first;
+
+	if (n > 1)
+		qsort(list, count, sizeof(*list), by_rank);
+	if (n != 1 || !count)
+		return;
+	for (unsigned i = 1; i < count; i++)
+		if (candidate_node_compare(&list[i], &list[best]) < 0)
+			best = i;
+	first = list[best];
+	list[best] = list[0];
+	list[0] = first;
+}
+
+bool shares_divide(struct share share[2], uint32_t tasks, uint32_t nodes)
+{
+	uint32_t each = tasks / nodes, more = tasks % nodes;
+
+	share[0] = (struct share){ more ? more : nodes, more ? each + 1 : each };
+	share[1] = (struct share){ more ? nodes - more : 0, each };
+	return each;
+}
+
+/* --- choices --- */
+
+int choice_init(struct choice *out, unsigned nodes)
+{
+	*out = (struct choice){ .list = malloc((nodes + 1) * sizeof(*out->list)),
+				.chosen = calloc(nodes + 1, sizeof(*out->chosen)) };
+	return out->list && out->chosen ? 0 : -1;
+}
+
+void choice_free(struct choice *out)
+{
+	free(out->list);
+	free(out->chosen);
+	*out = (struct choice){0};
+}
+
+void choice_add(struct choice *out, const struct candidate_node *c)
+{
+	out->list[out->count++] = *c;
+	out->chosen[c->node] = true;
+}
+
+static void choice_clear(struct choice *out)
+{
+	while (out->count)
+		out->chosen[out->list[--out->count].node] = false;
+}
+
+/* --- numbers of nodes --- */
+
+static bool share_take(struct chooser *c, struct choice *out, const struct share *share)
+{
+	if (!share->nodes)
+		return true;
+	c->count = c->find(c->user, share->tasks, out->chosen);
+	if (c->count < share->nodes)
+		return false;
+	candidate_nodes_sort(c->list, c->count, share->nodes);
+	for (uint32_t i = 0; i < share->nodes; i++)
+		choice_add(out, &c->list[i]);
+	return true;
+}
+
+static bool by_shares(struct chooser *c, struct choice *out, uint32_t nodes)
+{
+	choice_clear(out);
+	c->count = 0;
+	return shares_divide(c->share, c->tasks, nodes) && nodes <= c->nodes && share_take(c, out, &c->share[0]) &&
+	       share_take(c, out, &c->share[1]);
+}
+
+/* How many nodes can take a number of tasks: of up to `most` tasks, nodes[0] being those that can take any. */
+struct room_count {
+	uint32_t *nodes, most;
+};
+
+static bool room_count_init(struct room_count *r, const struct chooser *c)
+{
+	uint32_t least, most;
+
+	*r = (struct room_count){ .most = c->capacity(c->user) };
+	if (!(r->nodes = calloc(r->most + 2, sizeof(*r->nodes))))
+		return false;
+	for (unsigned i = 0; i < c->nodes; i++) {
+		if (!(most = c->range(c->user, i, &least)))
+			continue;
+		r->nodes[0]++;
+		r->nodes[least]++;
+		r->nodes[most + 1]--;
+	}
+	for (uint32_t t = 2; t <= r->most; t++)
+		r->nodes[t] += r->nodes[t - 1];
+	return true;
+}
+
+/*
+ * Nodes that can take more tasks can take fewer too, but for fixed numbers of cores: there, this is necessary and not
+ * sufficient.
+ */
+static bool room_count_holds(const struct room_count *r, const struct chooser *c, uint32_t nodes)
+{
+	const struct share *share = c->share;
+
+	if (!shares_divide(c->share, c->tasks, nodes) || share[0].tasks > r->most ||
+	    r->nodes[share[0].tasks] < share[0].nodes)
+		return false;
+	return !share[1].nodes || r->nodes[share[1].tasks] >= (c->fixed_cores ? share[1].nodes : nodes);
+}
+
+/* The numbers after the first, which only a range or a requirement has. */
+static bool by_counts(struct chooser *c, struct choice *out)
+{
+	uint32_t first = c->first, last = c->last, below = first - 1, tries = 0;
+	struct room_count r;
+	bool good = false;
+
+	if (!room_count_init(&r, c))
+		return false;
+	if (below > r.nodes[0])
+		below = r.nodes[0];
+	for (uint32_t n = below; n >= last && n && n < first && !good && tries < TRIES; n--)
+		good = room_count_holds(&r, c, n) && ++tries && by_shares(c, out, n);
+	for (uint32_t n = first + 1; n > first && n <= last && n <= r.nodes[0] && !good && tries < TRIES; n++)
+		good = room_count_holds(&r, c, n) && ++tries && by_shares(c, out, n);
+	free(r.nodes);
+	return good;
+}
+
+static bool by_numbers(struct chooser *c, struct choice *out)
+{
+	if (by_shares(c, out, c->first))
+		return true;
+	if (c->first == c->last)
+		return false;
+	return by_counts(c, out) || by_shares(c, out, c->min_nodes);
+}
+
+/* The nodes that hold most, filled; the tasks that are left go to the node where they fit best. */
+static bool by_fewest(struct chooser *c, struct choice *out)
+{
+	uint32_t held = 0;
+	unsigned n = 0;
+
+	choice_clear(out);
+	c->count = c->find(c->user, 0, NULL);
+	candidate_nodes_sort(c->list, c->count, c->count);
+	while (n < c->count && held < c->tasks)
+		held += c->list[n++].tasks;
+	if (n < 2 || held < c->tasks || n > c->max_nodes)
+		return false;
+	for (unsigned i = 0; i + 1 < n; i++)
+		choice_add(out, &c->list[i]);
+	return share_take(c, out, &(struct share){ 1, c->tasks - (held - c->list[n - 1].tasks) });
+}
+
+bool chooser_run(struct chooser *c, struct choice *out)
+{
+	return by_numbers(c, out) || (c->any_nodes && by_fewest(c, out));
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "score/fit_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BYTES_MAX (48u << 20)	/* of `recent`; then it becomes `older`, which may take as much */
+#define SLOTS_MIN 1024u
+
+/* All that the cost depends on. A table has the costs of all numbers of cores: then the number is 0 here. */
+struct key {
+	const struct shape *shape;
+	unsigned cores, task_cores;
+	enum fit fit;
+	enum level level;
+	struct request_path path;
+};
+
+/* The cores for one number of cores of a table. */
+struct choice_entry {
+	struct choice_entry *next;
+	unsigned cores;
+	uint64_t chosen[];
+};
+
+struct node_fit {
+	struct key key;
+	uint64_t hash;
+	struct score_table *table;
+	struct choice_entry *choices;	/* of a table */
+	struct score_cost cost;		/* where there is no table */
+	bool fits;
+	struct node_fit *next;		/* in its slot */
+	uint64_t *chosen;		/* where there is no table: after the free ones in cores */
+	uint64_t cores[];
+};
+
+static bool by_table(const struct score_need *need)
+{
+	return need->fit == FIT_PREFER || (need->fit == FIT_REQUIRE && !(need->path && need->path->steps));
+}
+
+static struct key key_of(const struct shape *shape, const struct score_need *need, bool table)
+{
+	struct key k;
+
+	memset(&k, 0, sizeof(k));	/* compared as bytes */
+	k.shape = shape;
+	k.cores = table ? 0 : need->cores;
+	k.task_cores = need->task_cores;
+	k.fit = table ? FIT_PREFER : need->fit;
+	k.level = need->level;
+	if (!table && need->path)
+		memcpy(k.path.step, need->path->step, (k.path.steps = need->path->steps) * sizeof(k.path.step[0]));
+	return k;
+}
+
+/* Multiply and fold, a word at a time (after wyhash's mix): free cores are no adversary. */
+static uint64_t mix(uint64_t h, uint64_t word)
+{
+	__uint128_t m = (__uint128_t) (h ^ word) * 0x9e3779b97f4a7c15u;
+
+	return (uint64_t) m ^ (uint64_t) (m >> 64);
+}
+
+static uint64_t hash_of(const struct key *k, const uint64_t *cores, unsigned words)
+{
+	uint64_t h = mix((uintptr_t) k->shape,
+			 ((uint64_t) k->cores << 32 | k->task_cores) + ((uint64_t) k->fit << 8 | k->level) + 1);
+
+	for (unsigned i = 0; i < k->path.steps; i++)
+		h = mix(h, (uint64_t) k->path.step[i].level << 32 | k->path.step[i].count);
+	for (unsigned i = 0; i < words; i++)
+		h = mix(h + 1, cores[i]);
+	return h;
+}
+
+/* Where the entry is linked, or NULL. */
+static struct node_fit **find(const struct fit_table *t, const struct key *k, uint64_t hash, const uint64_t *cores,
+			   unsigned words)
+{
+	struct node_fit **at = t->nslots ? &t->slots[hash & (t->nslots - 1)] : NULL;
+
+	while (at && *at && ((*at)->hash != hash || memcmp(&(*at)->key, k, sizeof(*k)) ||
+			     memcmp((*at)->cores, cores, words * sizeof(*cores))))
+		at = &(*at)->next;
+	return at && *at ? at : NULL;
+}
+
+/* Slots double before there are more entries than slots; without memory for that, chains grow longer. */
+static int slots_grow(struct fit_table *t)
+{
+	size_t n = t->nslots ? 2 * t->nslots : SLOTS_MIN;
+	struct node_fit **slots = t->used < t->nslots ? NULL : calloc(n, sizeof(*slots));
+
+	if (!slots)
+		return t->nslots ? 0 : -1;
+	for (size_t i = 0; i < t->nslots; i++)
+		for (struct node_fit *e = t->slots[i], *next; e; e = next) {
+			next = e->next;
+			e->next = slots[e->hash & (n - 1)];
+			slots[e->hash & (n - 1)] = e;
+		}
+	free(t->slots);
+	t->slots = slots;
+	t->nslots = n;
+	return 0;
+}
+
+static size_t set_bytes(const struct node_fit *f)
+{
+	return core_set_words(f->key.shape->cores) * sizeof(*f->cores);
+}
+
+static size_t choice_bytes(const struct node_fit *f)
+{
+	return sizeof(*f->choices) + set_bytes(f);
+}
+
+static size_t fit_bytes(const struct node_fit *f)
+{
+	size_t bytes = sizeof(*f) + (f->table ? score_table_bytes(f->table) : set_bytes(f)) + set_bytes(f);
+
+	for (const struct choice_entry *e = f->choices; e; e = e->next)
+		bytes += choice_bytes(f);
+	return bytes;
+}
+
+static void fit_link(struct fit_table *t, struct node_fit *f)
+{
+	struct node_fit **slot = &t->slots[f->hash & (t->nslots - 1)];
+
+	f->next = *slot;
+	*slot = f;
+	t->used++;
+	t->bytes += fit_bytes(f);
+}
+
+static void fit_free(struct node_fit *f)
+{
+	for (struct choice_entry *e = f->choices, *next; e; e = next) {
+		next = e->next;
+		free(e);
+	}
+	score_table_free(f->table);
+	free(f);
+}
+
+static struct node_fit *fit_new(const struct key *k, uint64_t hash, const uint64_t *cores, unsigned words,
+			   const struct score_need *need)
+{
+	bool table = !k->cores;
+	struct node_fit *f = calloc(1, sizeof(*f) + (table ? 1 : 2) * words * sizeof(*cores));
+	int rc = 0;
+
+	if (!f)
+		return NULL;
+	f->key = *k;
+	f->hash = hash;
+	memcpy(f->cores, cores, words * sizeof(*cores));
+	f->chosen = f->cores + words;
+	if (table)
+		rc = (f->table = score_table_new(k->shape, cores, need->task_cores, need->level)) ? 0 : -1;
+	else
+		rc = score_pick(k->shape, cores, need, f->chosen, &f->cost);
+	if (rc < 0) {
+		fit_free(f);
+		return NULL;
+	}
+	f->fits = rc == 0;
+	return f;
+}
+
+/* Out of `older`, or computed. */
+static struct node_fit *fit_find(struct fit_cache *c, const struct key *k, uint64_t hash, const uint64_t *free_cores,
+			    unsigned words, const struct score_need *need)
+{
+	struct node_fit **at = find(&c->older, k, hash, free_cores, words), *f;
+
+	if (at) {
+		f = *at;
+		*at = f->next;
+		c->older.used--;
+		c->older.bytes -= fit_bytes(f);
+		return f;
+	}
+	if (!c->left.costs) {
+		c->refused = true;
+		return NULL;
+	}
+	if ((f = fit_new(k, hash, free_cores, words, need)))
+		c->left.costs--;
+	else
+		c->failed = true;
+	return f;
+}
+
+static struct node_fit *fit_get(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
+			   const struct score_need *need, bool table)
+{
+	struct key k = key_of(shape, need, table);
+	unsigned words = core_set_words(shape->cores);
+	uint64_t hash = hash_of(&k, free_cores, words);
+	struct node_fit **at = find(&c->recent, &k, hash, free_cores, words), *f;
+
+	if (at)
+		return *at;
+	if (slots_grow(&c->recent)) {
+		c->failed = true;
+		return NULL;
+	}
+	if ((f = fit_find(c, &k, hash, free_cores, words, need)))
+		fit_link(&c->recent, f);
+	return f;
+}
+
+const struct score_cost *fit_cost(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
+				  const struct score_need *need, struct node_fit **fit)
+{
+	struct node_fit *f = need->cores ? fit_get(c, shape, free_cores, need, by_table(need)) : NULL;
+	const struct score_cost *cost;
+
+	if (!f)
+		return NULL;
+	cost = f->table ? score_table_cost(f->table, need->cores) : f->fits ? &f->cost : NULL;
+	if (f->table && cost && need->fit == FIT_REQUIRE && score_count(cost, SCORE_BEYOND, LEVEL_NODE))
+		cost = NULL;
+	if (cost)
+		*fit = f;
+	return cost;
+}
+
+/* A cost of a table that keeps within one domain is the least one of FIT_REQUIRE, too: so are its cores. */
+static struct choice_entry *choice_new(const struct node_fit *f, unsigned cores)
+{
+	struct score_need need = { .cores = cores, .task_cores = f->key.task_cores, .fit = f->key.fit, .level = f->key.level };
+	struct choice_entry *e = malloc(choice_bytes(f));
+	struct score_cost cost;
+
+	if (!e || score_pick(f->key.shape, f->cores, &need, e->chosen, &cost)) {
+		free(e);
+		return NULL;
+	}
+	e->next = f->choices;
+	e->cores = cores;
+	return e;
+}
+
+const uint64_t *fit_cores(struct fit_cache *c, struct node_fit *fit, unsigned cores)
+{
+	struct choice_entry *e = fit->choices;
+
+	if (!fit->table)
+		return fit->chosen;
+	while (e && e->cores != cores)
+		e = e->next;
+	if (e)
+		return e->chosen;
+	if (!c->left.choices) {
+		c->refused = true;
+		return NULL;
+	}
+	if (!(e = choice_new(fit, cores))) {
+		c->failed = true;
+		return NULL;
+	}
+	c->left.choices--;
+	c->recent.bytes += choice_bytes(fit);
+	fit->choices = e;
+	return e->chosen;
+}
+
+unsigned fit_most(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
+		  const struct score_need *need, const struct score_cost **cost, struct node_fit **fit)
+{
+	struct node_fit *f = fit_get(c, shape, free_cores, need, true);
+	unsigned few = 0, most = f ? shape->cores : 0;
+
+	while (few < most) {
+		unsigned half = few + (most - few + 1) / 2;
+		const struct score_cost *at = score_table_cost(f->table, half);
+
+		if (at && !score_count(at, SCORE_BEYOND, LEVEL_NODE))
+			few = half;
+		else
+			most = half - 1;
+	}
+	if (few) {
+		*cost = score_table_cost(f->table, few);
+		*fit = f;
+	}
+	return few;
+}
+
+static void table_free(struct fit_table *t)
+{
+	for (size_t i = 0; i < t->nslots; i++)
+		for (struct node_fit *f = t->slots[i], *next; f; f = next) {
+			next = f->next;
+			fit_free(f);
+		}
+	free(t->slots);
+	*t = (struct fit_table){0};
+}
+
+void fit_cache_clear(struct fit_cache *c)
+{
+	table_free(&c->recent);
+	table_free(&c->older);
+}
+
+size_t fit_cache_bytes(const struct fit_cache *c)
+{
+	return c->recent.bytes + c->older.bytes;
+}
+
+void fit_cache_begin(struct fit_cache *c, unsigned long serial)
+{
+	if (c->serial != serial)
+		fit_cache_clear(c);
+	c->serial = serial;
+	if (c->recent.bytes <= BYTES_MAX)
+		return;
+	table_free(&c->older);
+	c->older = c->recent;
+	c->recent = (struct fit_table){0};
+}
+
+void fit_cache_allow(struct fit_cache *c, unsigned scores)
+{
+	c->left.costs = c->left.choices = scores;
+	c->refused = c->failed = false;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SCORE_FIT_CACHE_H
+#define TOPIARY_SCORE_FIT_CACHE_H
+
+#include "score/score.h"
+
+/*
+ * A cache of how well a need fits some free cores of a shape: from one decision to the next hardly a node changes, and
+ * nodes bought together are alike. The select plugin and the replay have one each; its size is bounded, and callers
+ * lock it themselves where they need to. Begins as {0}.
+ */
+struct node_fit;		/* an entry: one need, or one need for all numbers of cores, of some free cores of a shape */
+
+struct fit_cache {
+	struct fit_table {
+		struct node_fit **slots;
+		size_t nslots, used, bytes;
+	} recent, older;	/* what is found in `older` moves to `recent`: one user's many requests do not displace what all use */
+	unsigned long serial;
+	struct {
+		unsigned costs, choices;
+	} left;			/* that may still be computed */
+	bool refused, failed;
+};
+
+/*
+ * The cost; NULL when the need cannot be met, may not be scored (fit_cache_allow), or memory is short. The entry in
+ * *fit serves fit_cores; both are valid until fit_cache_begin.
+ */
+const struct score_cost *fit_cost(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
+				  const struct score_need *need, struct node_fit **fit);
+
+/*
+ * The cores that score_pick chooses for a need of so many cores whose cost fit_cost or fit_most returned with this
+ * entry. Borrowed like the cost; NULL when they may not be computed, or memory is short.
+ */
+const uint64_t *fit_cores(struct fit_cache *c, struct node_fit *fit, unsigned cores);
+
+/*
+ * The largest number of free cores that lie within one domain of the level, with cost and entry as above; with 0, these
+ * are unchanged. Of the need, neither cores nor a path are read.
+ */
+unsigned fit_most(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
+		  const struct score_need *need, const struct score_cost **cost, struct node_fit **fit);
+
+/*
+ * Before a decision. Entries that were not used lately are freed when they take too much memory, and all entries when
+ * serial changes: the shapes were read again.
+ */
+void fit_cache_begin(struct fit_cache *c, unsigned long serial);
+void fit_cache_clear(struct fit_cache *c);
+
+/*
+ * Compute at most so many costs, and choices of cores, that are not in the cache; a need beyond that counts as one that
+ * cannot be met, and sets refused. So a decision among nodes of which no two are alike costs no more than others, and
+ * leaves some of them to the next decision. Clears refused and failed (memory was short).
+ */
+void fit_cache_allow(struct fit_cache *c, unsigned scores);
+
+/* The bytes that all entries take. */
+size_t fit_cache_bytes(const struct fit_cache *c);
+
+#endif
