@@ -2,88 +2,25 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "replay/least.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "replay/memo.h"
-#include "score/score.h"
-
-/* One answer holds the costs of all numbers of cores where score.h has them all at once. */
-#define ALL_CORES 0
-
-struct answer {
-	struct score_table *table;	/* with ALL_CORES */
-	bool none;
-	struct score_cost cost;
-};
-
-struct offer {
-	unsigned node;
-	const struct score_cost *cost;
-};
+#include "score/chooser.h"
 
 struct least {
 	const struct cluster *cluster;
-	struct memo *memo;
-	struct request *requests;	/* a question's "what" is one of them */
-	size_t nrequests;
-	struct offer *offers;		/* the best so far, the worst of them last */
-	size_t n;
+	struct fit_cache cache;
+	struct candidate_node *list;	/* space for one choice */
 };
 
-static void answer_drop(void *given)
-{
-	struct answer *a = given;
-
-	score_table_free(a->table);
-	free(a);
-}
-
-static size_t answer_bytes(const void *given)
-{
-	const struct answer *a = given;
-
-	return sizeof(*a) + (a->table ? score_table_bytes(a->table) : 0);
-}
-
-static bool has_table(const struct request *want)
-{
-	return want->fit == FIT_PREFER || (want->fit == FIT_REQUIRE && !want->path.steps);
-}
-
-static struct score_need need_of(const struct request *want, unsigned cores, unsigned task_cores)
-{
-	return (struct score_need){
-		.cores = cores, .task_cores = task_cores, .fit = want->fit, .level = want->level,
-		.path = want->path.steps ? &want->path : NULL,
-	};
-}
-
-static void *answer_make(const struct kind *kind, const uint64_t *free_cores, const struct memo_question *q,
-			 const void *user)
-{
-	const struct least *l = user;
-	const struct request *want = &l->requests[q->what];
-	struct score_need need = need_of(want, q->cores, q->task_cores);
-	struct answer *a = calloc(1, sizeof(*a));
-	int rc;
-
-	if (!a)
-		return NULL;
-	if (has_table(want)) {
-		a->table = score_table_new(kind->shape, free_cores, need.task_cores, need.level);
-		rc = a->table ? 0 : -1;
-	} else {
-		rc = score_pick(kind->shape, free_cores, &need, NULL, &a->cost);
-		a->none = rc > 0;
-	}
-	if (rc >= 0)
-		return a;
-	free(a);
-	return NULL;
-}
-
-static const struct memo_make costs = { answer_make, answer_drop, answer_bytes };
+/* One choice: what the chooser's callback needs. */
+struct search {
+	struct least *least;
+	const struct room *room;
+	const struct past_job *job;
+	const struct request *want;
+};
 
 struct least *least_new(const struct cluster *c)
 {
@@ -91,8 +28,8 @@ struct least *least_new(const struct cluster *c)
 
 	if (!l)
 		return NULL;
-	*l = (struct least){ .cluster = c, .memo = memo_new(&costs, l), .offers = calloc(c->n, sizeof(*l->offers)) };
-	if (l->memo && l->offers)
+	*l = (struct least){ .cluster = c, .list = calloc(c->n, sizeof(*l->list)) };
+	if (l->list)
 		return l;
 	least_free(l);
 	return NULL;
@@ -102,114 +39,90 @@ void least_free(struct least *l)
 {
 	if (!l)
 		return;
-	memo_free(l->memo);
-	free(l->offers);
-	free(l->requests);
+	fit_cache_clear(&l->cache);
+	free(l->list);
 	free(l);
 }
 
-static bool request_same(const struct request *a, const struct request *b)
+static bool node_score(const struct search *s, unsigned node, uint32_t tasks, struct candidate_node *out)
 {
-	bool same = a->fit == b->fit && a->level == b->level && a->path.steps == b->path.steps;
+	const struct kind *kind = s->room->cluster->nodes[node].kind;
+	struct score_need need = {
+		.cores = job_cores(s->job, tasks, kind), .task_cores = job_task_cores(s->job, kind), .fit = s->want->fit,
+		.level = s->want->level, .path = &s->want->path,
+	};
 
-	for (unsigned i = 0; same && i < a->path.steps; i++)
-		same = a->path.step[i].level == b->path.step[i].level && a->path.step[i].count == b->path.step[i].count;
-	return same;
+	if (s->room->count[node] < need.cores)
+		return false;
+	*out = (struct candidate_node){ .node = node, .tasks = tasks, .need_cores = need.cores };
+	out->cost = fit_cost(&s->least->cache, kind->shape, room_node(s->room, node), &need, &out->fit);
+	return out->cost;
 }
 
-/* The number of a request, a new one when it is new; -1 when memory is short. */
-static long request_number(struct least *l, const struct request *want)
+static unsigned nodes_find(void *user, uint32_t tasks, const bool *chosen)
 {
-	struct request *bigger;
+	const struct search *s = user;
+	unsigned n = 0;
 
-	for (size_t i = 0; i < l->nrequests; i++)
-		if (request_same(&l->requests[i], want))
-			return i;
-	if (!(bigger = realloc(l->requests, (l->nrequests + 1) * sizeof(*bigger))))
-		return -1;
-	l->requests = bigger;
-	bigger[l->nrequests] = *want;
-	return l->nrequests++;
+	for (unsigned i = 0; i < s->room->cluster->n; i++)
+		n += !chosen[i] && node_score(s, i, tasks, &s->least->list[n]);
+	return n;
 }
 
-/* The cost on a node: NULL in *cost when the job cannot be there. 0, or -1 when memory is short. */
-static int node_cost(struct least *l, const struct room *r, const struct past_job *job, long what, unsigned node,
-		     const struct score_cost **cost)
+static int by_node(const void *a, const void *b)
 {
-	const struct kind *kind = l->cluster->nodes[node].kind;
-	const struct request *want = &l->requests[what];
-	unsigned cores = job_cores(job, job_node_tasks(job), kind);
-	struct memo_question q = { what, job_task_cores(job, kind), has_table(want) ? ALL_CORES : cores };
-	const struct answer *a = memo_get(l->memo, kind, room_node(r, node), &q);
+	const struct candidate_node *x = a, *y = b;
 
-	if (!a)
-		return -1;
-	*cost = a->table ? score_table_cost(a->table, cores) : a->none ? NULL : &a->cost;
-	if (a->table && *cost && want->fit == FIT_REQUIRE && score_count(*cost, SCORE_BEYOND, want->level))
-		*cost = NULL;
-	return 0;
+	return x->node - y->node;
 }
 
-/* Keep the least `wanted` offers in order; of equal ones the first to come. */
-static void offer_keep(struct least *l, size_t wanted, struct offer offer)
+/* The chosen nodes in the cluster's order, each with its tasks and the cores of its cost. */
+static struct job_nodes *seats_of(struct least *l, const struct past_job *job, struct choice *choice, unsigned *nodes)
 {
-	size_t at = l->n;
+	struct job_nodes *seats;
 
-	if (l->n == wanted && score_compare(offer.cost, l->offers[at - 1].cost) >= 0)
-		return;
-	if (l->n == wanted)
-		at--;
-	else
-		l->n++;
-	for (; at && score_compare(offer.cost, l->offers[at - 1].cost) < 0; at--)
-		l->offers[at] = l->offers[at - 1];
-	l->offers[at] = offer;
-}
+	qsort(choice->list, choice->count, sizeof(*choice->list), by_node);
+	for (unsigned i = 0; i < choice->count; i++)
+		nodes[i] = choice->list[i].node;
+	if (!(seats = seats_new(l->cluster, job, nodes)))
+		return NULL;
+	for (unsigned i = 0; i < choice->count; i++) {
+		const struct candidate_node *c = &choice->list[i];
+		const uint64_t *cores = fit_cores(&l->cache, c->fit, c->need_cores);
 
-static int offers_find(struct least *l, const struct room *r, const struct past_job *job, long what)
-{
-	const struct score_cost *cost;
-
-	l->n = 0;
-	for (unsigned i = 0; i < l->cluster->n; i++) {
-		if (!room_holds(r, i, job, LEVEL_NODE))
-			continue;
-		if (node_cost(l, r, job, what, i, &cost))
-			return -1;
-		if (cost)
-			offer_keep(l, job->nodes, (struct offer){ i, cost });
+		if (!cores) {
+			free(seats);
+			return NULL;
+		}
+		seats->list[i].tasks = c->tasks;
+		seats->list[i].cores = c->need_cores;
+		memcpy(seats->list[i].mask, cores, l->cluster->nodes[c->node].kind->words * sizeof(*cores));
 	}
-	return 0;
+	return seats;
 }
 
-static int offer_compare(const void *a, const void *b)
+int least_choose(struct least *l, const struct room *r, const struct past_job *job, const struct request *want,
+		 unsigned *nodes, struct job_nodes **out)
 {
-	const struct offer *x = a, *y = b;
+	struct search search = { l, r, job, want };
+	struct share share[2];
+	struct chooser chooser = {
+		.tasks = job->tasks, .min_nodes = job->nodes, .max_nodes = job->nodes, .first = job->nodes, .last = job->nodes,
+		.share = share, .nodes = l->cluster->n, .list = l->list, .user = &search, .find = nodes_find,
+	};
+	struct choice choice;
+	int rc = -1;
 
-	return (x->node > y->node) - (x->node < y->node);
-}
-
-int least_nodes(struct least *l, const struct room *r, const struct past_job *job, const struct request *want,
-		unsigned *nodes)
-{
-	long what = request_number(l, want);
-
-	memo_trim(l->memo);
-	if (what < 0 || offers_find(l, r, job, what))
-		return -1;
-	if (l->n < job->nodes)
-		return 1;
-	qsort(l->offers, l->n, sizeof(*l->offers), offer_compare);
-	for (size_t i = 0; i < l->n; i++)
-		nodes[i] = l->offers[i].node;
-	return 0;
-}
-
-int least_seat(const struct room *r, const struct past_job *job, const struct request *want, struct node_share *seat)
-{
-	const struct kind *kind = r->cluster->nodes[seat->node].kind;
-	struct score_need need = need_of(want, seat->cores, job_task_cores(job, kind));
-	struct score_cost cost;
-
-	return score_pick(kind->shape, room_node(r, seat->node), &need, seat->mask, &cost);
+	fit_cache_begin(&l->cache, 0);
+	fit_cache_allow(&l->cache, UINT_MAX);
+	if (choice_init(&choice, l->cluster->n))
+		goto end;
+	rc = chooser_run(&chooser, &choice) ? 0 : 1;
+	if (!rc && !(*out = seats_of(l, job, &choice, nodes)))
+		rc = -1;
+	if (l->cache.failed)
+		rc = -1;
+end:
+	choice_free(&choice);
+	return rc;
 }

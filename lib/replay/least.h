@@ -6,8 +6,10 @@
 #include "replay/cluster.h"
 
 /*
- * Nodes and cores as Topiary's select plugin chooses them: of the nodes that can take the job's tasks those where its
- * cores have the least cost (score/score.h), of equal ones the first, and on each the cores of that cost.
+ * Nodes and cores as Topiary's select plugin chooses them, by the same code (score/chooser.h): of the nodes that can take
+ * a share of the job's tasks those where its cores have the least cost, of equal ones the first, and on each the cores of
+ * that cost. What the records do not have is equal on all nodes here: weights, memory, devices, and whether tasks that
+ * share a core had rather not.
  */
 struct least;
 
@@ -15,11 +17,11 @@ struct least;
 struct least *least_new(const struct cluster *c);
 void least_free(struct least *l);
 
-/* Choose job->nodes nodes, ascending, into nodes[]. 0; 1 when there are not enough; -1 when memory is short. */
-int least_nodes(struct least *l, const struct room *r, const struct past_job *job, const struct request *want,
-		unsigned *nodes);
-
-/* Fill the mask of a seat: 0; 1 when these cores cannot be had; -1. */
-int least_seat(const struct room *r, const struct past_job *job, const struct request *want, struct node_share *seat);
+/*
+ * Choose job->nodes nodes with the tasks and the cores of each: *out is to be freed, nodes[] is scratch for as many. 0;
+ * 1 when there are not enough; -1 when memory is short.
+ */
+int least_choose(struct least *l, const struct room *r, const struct past_job *job, const struct request *want,
+		 unsigned *nodes, struct job_nodes **out);
 
 #endif

@@ -60,24 +60,6 @@ static enum level level_within(const struct turn *t)
 	return t->ours && t->want.fit == FIT_REQUIRE && !t->want.path.steps ? t->want.level : LEVEL_NODE;
 }
 
-static int choose_ours(struct replay *r, const struct turn *t, struct job_nodes **out)
-{
-	int rc = least_nodes(r->least, &r->room, t->job, &t->want, r->nodes);
-	struct job_nodes *seats;
-
-	if (rc)
-		return rc;
-	if (!(seats = seats_new(r->cluster, t->job, r->nodes)))
-		return -1;
-	for (size_t i = 0; !rc && i < seats->n; i++)
-		rc = least_seat(&r->room, t->job, &t->want, &seats->list[i]);
-	if (rc)
-		free(seats);
-	else
-		*out = seats;
-	return rc;
-}
-
 static int choose_stock(struct replay *r, const struct turn *t, struct job_nodes **out)
 {
 	enum stock_cores how = r->policy->kind == POLICY_BLOCK ? STOCK_BLOCK : STOCK_CYCLIC;
@@ -96,17 +78,16 @@ static int choose_stock(struct replay *r, const struct turn *t, struct job_nodes
 
 /*
  * Choose a job's nodes and cores: 0; 1 when there is no room; -1 when memory is short. Where tasks cannot be spread
- * now, they go where Slurm puts them.
+ * now, they go where Slurm puts them. Where the shares of the tasks are not equal, not all nodes need hold the largest.
  */
 static int choose(struct replay *r, const struct turn *t, struct job_nodes **out)
 {
+	bool can = room_can(&r->room, t->job, level_within(t));
 	int rc = 1;
 
-	if (!room_can(&r->room, t->job, level_within(t)))
-		return 1;
-	if (t->ours)
-		rc = choose_ours(r, t, out);
-	if (!t->ours || (rc > 0 && t->want.fit == FIT_SPREAD))
+	if (t->ours && (can || t->job->tasks % t->job->nodes))
+		rc = least_choose(r->least, &r->room, t->job, &t->want, r->nodes, out);
+	if (can && (!t->ours || (rc > 0 && t->want.fit == FIT_SPREAD)))
 		rc = choose_stock(r, t, out);
 	return rc;
 }

@@ -595,7 +595,7 @@ static struct buf random_jobs(unsigned seed, unsigned n)
 
 	for (unsigned i = 0; i < n; i++) {
 		unsigned cpus = sizes[chance(&seed, ROWS(sizes))], nodes = chance(&seed, 6) ? 1 : 2, each = 1;
-		unsigned run = 20 + chance(&seed, 300);
+		unsigned run = 20 + chance(&seed, 300), tasks;
 
 		if (cpus % 3 == 0 && chance(&seed, 2))
 			each = 3;
@@ -603,9 +603,11 @@ static struct buf random_jobs(unsigned seed, unsigned n)
 			each = 4;
 		else if (cpus % 2 == 0 && chance(&seed, 2))
 			each = 2;	/* a core where cores have two threads, two where they have one */
+		tasks = nodes * cpus / each;
+		tasks -= tasks > nodes && !chance(&seed, 4);	/* shares that are not equal */
 		at += chance(&seed, 24);
-		buf_printf(&b, "%u %lld %lld %lld %u %u %u %u - -\n", i, at, at, at + run, nodes, nodes * cpus / each,
-			   each, run + chance(&seed, 100));
+		buf_printf(&b, "%u %lld %lld %lld %u %u %u %u - -\n", i, at, at, at + run, nodes, tasks, each,
+			   run + chance(&seed, 100));
 	}
 	return b;
 }
