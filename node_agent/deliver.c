@@ -153,8 +153,8 @@ static enum deliver_result check_ack(struct delivery *d, const struct claim *c, 
 	    cred_check(a->ack, d->settings->munge_socket, &signed_claim, &signer, e))
 		return DELIVER_AGAIN;
 	if (signer != expected || strcmp(signed_claim.purpose, CLAIM_ACK) || strcmp(signed_claim.node, c->node) ||
-	    strcmp(signed_claim.sha256, c->sha256) ||
-	    strcmp(signed_claim.boot_id, c->boot_id) || signed_claim.seq != c->seq || signed_claim.length != c->length) {
+	    strcmp(signed_claim.sha256, c->sha256) || strcmp(signed_claim.boot_id, c->boot_id) ||
+	    signed_claim.seq != c->seq || signed_claim.length != c->length) {
 		err_set(e, "the acknowledgement is not for this export or not signed by %s (signed by uid %u)",
 			d->settings->registry_user, (unsigned) signer);
 		return DELIVER_AGAIN;

@@ -16,7 +16,7 @@ struct delivery {
 	char boot_id[37];
 	const struct buf *xml;
 	time_t until;			/* of CLOCK_BOOTTIME: nothing is to take longer; 0: no deadline */
-	uint64_t seq;			/* of the last attempt; nanoseconds since the boot, or above the last that the registry knows */
+	uint64_t seq;			/* of the last attempt: ns since the boot, but above the registry's last */
 	bool sent;			/* the document too, not its hash alone */
 	unsigned retry_after;		/* seconds, when the registry named some, else 0 */
 	char outcome[64];		/* DELIVER_DONE: shape and how it is stored, for the log */

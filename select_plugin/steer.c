@@ -32,7 +32,8 @@ static int check(const char *path, struct err *e)
 		return err_within(e, "%s", path);
 	if (!strcasecmp(settings.without_snapshot, "run") || !strcasecmp(settings.without_snapshot, "wait"))
 		return 0;
-	return err_set(e, "%s: WithoutSnapshot=%s: not one of run, wait", path, settings.without_snapshot);
+	return err_set(e, "%s: WithoutSnapshot=%s: invalid value, expected one of: run, wait", path,
+		       settings.without_snapshot);
 }
 
 static int load(struct err *e)

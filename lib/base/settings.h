@@ -19,34 +19,34 @@ struct settings {
 	unsigned snapshot_poll;	/* SnapshotPoll: seconds between two looks at it */
 	char *run_dir;		/* RunDir: root's own folder on a node, below it JOB.STEP/ */
 	char *topology_file;	/* TopologyFile: the node's exported XML */
-	char *topo_fit;		/* TopoFit: what a job gets that does not say: off, prefer or require (score/request.h reads it) */
-	char *topo_level;	/* TopoLevel: the same for its level: package, die, numa, l3, l2 or node */
-	char *without_snapshot;	/* WithoutSnapshot: run or wait, for jobs that require a place while there is no snapshot */
-	char *topo_place;	/* TopoPlace: what the tasks of a step get that does not say; so the next three (bind/request.h) */
+	char *topo_fit;		/* TopoFit: default of --topo-fit: off, prefer or require (score/request.h) */
+	char *topo_level;	/* TopoLevel: default of --topo-level: package, die, numa, l3, l2 or node */
+	char *without_snapshot;	/* WithoutSnapshot: run or wait, for jobs with fit require, without a snapshot */
+	char *topo_place;	/* TopoPlace: default of --topo-place; likewise the next three (bind/request.h) */
 	char *topo_membind, *topo_omp, *topo_nic;	/* TopoMembind, TopoOmp, TopoNic */
-	char *topo_hwloc;	/* TopoHwloc: on or off, whether hwloc in programs is told of the step's topology */
+	char *topo_hwloc;	/* TopoHwloc: default of --topo-hwloc: on or off */
 	char *topiary_command;	/* TopiaryCommand: the path of topiary, run as the user to make a rank file */
 	unsigned map_timeout;	/* MapTimeout: seconds it may take */
-	unsigned nic_planes;	/* NicPlanes: networks that a node's devices belong to; with several no task is restricted to some */
+	unsigned nic_planes;	/* NicPlanes: networks of a node's devices; with several, no task is bound to one */
 	char *registry_url;	/* RegistryURL: where agents and commands find topiaryd */
 	char *registry_user;	/* RegistryUser: name or uid of the user who runs topiaryd and signs acknowledgements */
 	char *munge_socket;	/* MungeSocket: empty for munge's own */
-	char *tls_ca;		/* TlsCA: PEM file of those who may sign the registry's certificate; empty: the system's own */
-	char *tls_certificate, *tls_key;	/* TlsCertificate, TlsKey: topiaryd's, as PEM files; empty: it speaks plain HTTP */
+	char *tls_ca;		/* TlsCA: PEM file of the CAs for the registry's certificate; empty: the system's */
+	char *tls_certificate, *tls_key;	/* TlsCertificate, TlsKey: topiaryd's PEM files; empty: plain HTTP */
 	char *listen;		/* Listen: topiaryd's ADDRESS:PORT */
 	char *database;		/* Database: a libpq connection string */
 	char *read_database;	/* ReadDatabase: another for what only reads; empty: the same */
 	char *schema_dir;	/* SchemaDir: the numbered migrations */
 	unsigned storm_rate;	/* StormRate: exports a second that agents are to bring at most, all together */
 	unsigned body_memory;	/* BodyMemory: MiB of request bodies that topiaryd holds at once */
-	char *peer_check;	/* PeerCheck: off, warn or refuse when an export comes from no address of its node's name */
-	char *publish_serials;	/* PublishSerials: yes or no: is what Linux shows to root alone (hwxml/withhold.h) for everybody? */
-	char *read_facts;	/* ReadFacts: who may ask the registry for facts: anyone, users (with a credential), admins */
+	char *peer_check;	/* PeerCheck: off, warn or refuse, if an export comes from no address of its node */
+	char *publish_serials;	/* PublishSerials: yes or no: export what only root may read (hwxml/withhold.h)? */
+	char *read_facts;	/* ReadFacts: who may read facts: anyone, users (with a credential) or admins */
 	char *known_nodes;	/* KnownNodes: the nodes that may be exported, as a host list; empty: any */
-	char *admins;		/* Admins: users, by name or number, who may do what administrators do, beside topiaryd's own */
+	char *admins;		/* Admins: users, by name or uid, with administrative requests, beside topiaryd's own */
 	char *admin_hosts;	/* AdminHosts: hosts or addresses from which they may, beside the registry's own host */
-	unsigned node_documents;	/* NodeDocuments: new documents of a node that are stored in a day, 0 for any number */
-	unsigned node_bytes;	/* NodeBytes: MiB of them, as stored, 0 for any number */
+	unsigned node_documents;	/* NodeDocuments: new documents stored per node and day; 0: no limit */
+	unsigned node_bytes;	/* NodeBytes: MiB of them, as stored; 0: no limit */
 	unsigned keep_history;	/* KeepHistory: days that former exports of a node are kept, 0 for ever */
 	unsigned upkeep_interval;	/* UpkeepInterval: seconds between topiaryd's passes in the background */
 	char *log_level;	/* LogLevel: error, warning, info or debug: what the daemons log (base/log.h) */

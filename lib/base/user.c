@@ -27,8 +27,8 @@ int user_uid(const char *name, uid_t *uid, struct err *e)
 	if (*name && !name[strspn(name, "0123456789")])
 		return number(name, uid, e);
 	if (!(pw = getpwnam(name)))
-		return err_set(e, "RegistryUser=%s: no such user on this host; create it with the uid it has on the registry's host, "
-			       "or set RegistryUser to that uid", name);
+		return err_set(e, "RegistryUser=%s: no such user on this host; create it with the uid it has on the "
+			       "registry's host, or set RegistryUser to that uid", name);
 	*uid = pw->pw_uid;
 	return 0;
 }

@@ -19,10 +19,10 @@
  *			cores within a domain; without a level over NUMA nodes, and likewise over the objects in a NUMA
  *			node. Cores as above
  * mem			memory first, as mpibind does (Leon, MEMSYS 2017): tasks to NUMA nodes in proportion to their
- *			PUs, then to the objects of the first level that has enough of them, one PU of each; SMT siblings
- *			only where cores do not suffice. With fewer tasks than NUMA nodes each has whole nodes, or the
- *			largest of them if its CPUs fit into that. Where this would leave a task too few CPUs that has
- *			enough otherwise: compact:numa
+ *			PUs, then to the objects of the first level that has enough of them, one PU of each; SMT
+ *			siblings only where cores do not suffice. With fewer tasks than NUMA nodes each has whole nodes,
+ *			or the largest of them if its CPUs fit into that. Where this would leave a task too few CPUs
+ *			that has enough otherwise: compact:numa
  *
  * Cores are divided where whole ones do not suffice for all tasks. masks[0 .. ntasks-1] are the caller's, allocated
  * and empty. cpus: per task; 0: not set, which means 1, except for mem, where tasks then share out all cores. If more

@@ -61,13 +61,13 @@ int cred_check(const char *cred, const char *socket, struct claim *c, uid_t *sig
 		rc = munge_decode(cred, ctx, &payload, &len, &uid, &gid);
 	/* munge gives payload and uid of expired and replayed credentials too. */
 	if (rc == EMUNGE_CRED_UNAUTHORIZED)
-		err_set(e, "munge: %s: the credential is restricted to another user; RegistryUser must be uid %u on every "
-			"host", reason(ctx, rc), (unsigned) geteuid());
+		err_set(e, "munge: %s: the credential is restricted to another user; RegistryUser must be uid %u on "
+			"every host", reason(ctx, rc), (unsigned) geteuid());
 	else if (rc != EMUNGE_SUCCESS)
 		err_set(e, "munge: %s", reason(ctx, rc));
 	else if (!payload || memchr(payload, '\0', len) || claim_parse(payload, c))
-		err_set(e, "the credential has an unsupported payload: topiaryd, topiary-agent and topiary must be of the "
-			"same release");
+		err_set(e, "the credential has an unsupported payload: topiaryd, topiary-agent and topiary must be of "
+			"the same release");
 	else {
 		*signer = uid;
 		result = 0;

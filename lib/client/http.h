@@ -11,7 +11,7 @@
 struct http_request {
 	const char *method;		/* "GET", "PUT" */
 	const char *base;		/* "http://HOST:PORT" or "https://HOST:PORT" */
-	const char *ca;			/* PEM file of those who may sign the server's certificate; NULL or "": the system's own */
+	const char *ca;			/* PEM file of the CAs for the server's certificate; NULL or "": the system's */
 	const char *path;		/* "/v1/..." */
 	const char *authorization;	/* or NULL */
 	const char *content_encoding;	/* or NULL */

@@ -53,7 +53,8 @@ static int set_fit(const struct option *o, struct request *r, const char *value,
 	int fit = fit_parse(value);
 
 	if (fit < 0 || fit > (int) o->last)
-		return err_set(e, "not one of off, prefer, require%s", o->last == FIT_SPREAD ? ", spread" : "");
+		return err_set(e, "invalid value, expected one of: off, prefer, require%s",
+			       o->last == FIT_SPREAD ? ", spread" : "");
 	if (!r->path.steps)
 		r->fit = fit;
 	return 0;
@@ -66,7 +67,7 @@ static int set_level(const struct option *o, struct request *r, const char *valu
 	if (!strcasecmp(value, "off"))
 		return err_set(e, "not a level; %s=off leaves the choice to Slurm", o->fit);
 	if (level < 0 || level == LEVEL_CORE)
-		return err_set(e, "not one of package, die, numa, l3, l2, node");
+		return err_set(e, "invalid value, expected one of: package, die, numa, l3, l2, node");
 	if (!r->path.steps)
 		r->level = level;
 	return 0;
@@ -78,7 +79,7 @@ static int add_step(struct request_path *p, const char *name, unsigned count, st
 	const struct request_step *outer = p->steps ? &p->step[p->steps - 1] : NULL;
 
 	if (level <= LEVEL_NODE)
-		return err_set(e, "'%s' is not one of package, die, numa, l3, l2, core", name);
+		return err_set(e, "invalid level '%s', expected one of: package, die, numa, l3, l2, core", name);
 	if (outer && level <= (int) outer->level)
 		return err_set(e, "levels go inwards, but %s does not lie within %s", level_name(level),
 			       level_name(outer->level));
@@ -132,7 +133,7 @@ int request_set(struct request *r, const char *name, const char *value, struct e
 			return 0;
 		return err_within(e, "%s%s=%s", o->dashes, name, shown(value, text));
 	}
-	return err_set(e, "%s: not one of topo-fit, topo-level, topo-request", shown(name, text));
+	return err_set(e, "%s: unknown option, expected one of: topo-fit, topo-level, topo-request", shown(name, text));
 }
 
 /* The option of which a comment's word of len bytes is the value, or NULL. */

@@ -141,7 +141,7 @@ def test_unchecked_option_is_one_warning(cluster, option, value, words, batch):
 
 @pytest.mark.parametrize("option, value, words", [
     ("topo-fit", f"require{FORGED}", "--topo-fit=require?[2026"),
-    ("topo-level", "sockets\x1b[2J\n", "--topo-level=sockets?[2J?: not one of package"),
+    ("topo-level", "sockets\x1b[2J\n", "--topo-level=sockets?[2J?: invalid value, expected one of: package"),
     ("topo-request", "/core=99999999999999999999", "not of the form /package=1"),
     ("topo-request", LONG, "not of the form /package=1"),
 ], ids=lambda text: re.sub(r"[^\w,.:/-]", "_", text)[:24])

@@ -11,7 +11,8 @@ from rig.paths import ROOT
 HEAD = "/* SPDX-License-Identifier: GPL-2.0-or-later */\n"
 PAGE = ".Dd $Mdocdate$\n.Dt X 8\n.Os\n.Sh NAME\n.Nm x\n.Nd y\n.Sh DESCRIPTION\n"
 CLEAN = {
-    "lib/base/settings.c": HEAD + "static int wide;\t/*" + "x" * 93 + "*/\n",
+    "lib/base/settings.c": HEAD,
+    "lib/map/wide.c": HEAD + "static int wide;\t/*" + "x" * 93 + "*/\n",
     "lib/base/a.h": HEAD + "struct a {\n\tint x;\n};\n",
     "lib/map/b.h": HEAD + "struct b {\n\tstruct a *a;\n};\nstruct a;\n",
     "docs/x.8": PAGE,
@@ -44,6 +45,7 @@ def test_clean_tree_is_clean(lint):
     ("lib/map/c.h", HEAD + "enum a { A };\n", "lint: lib/map/c.h:2: enum a is also defined at lib/base/a.h:2"),
     ("lib/map/c.h", HEAD + "struct c {\n\tunion b {\n\t\tint y;\n\t} b;\n};\n", "lint: lib/map/c.h:3: union b is also defined at lib/map/b.h:2"),
     ("x.c", HEAD + "\t" * 15 + "x\n", "lint: x.c:2: 121 columns, 120 are allowed"),
+    ("lib/base/x.c", HEAD + "\t" * 15 + "x\n", "lint: lib/base/x.c:2: 121 columns, 120 are allowed"),
     ("x.c", HEAD + "x" * 119 + "\ty\n", "lint: x.c:2: 121 columns, 120 are allowed"),
     ("x.c", HEAD + "int x; \n", "lint: x.c:2: trailing space"),
     ("x.c", "int x;\n", "lint: x.c: no SPDX line"),

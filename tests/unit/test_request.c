@@ -71,16 +71,17 @@ static void refuses(void **state)
 	static const struct {
 		const char *name, *value, *error;
 	} rows[] = {
-		{ "topo-fit", "", "--topo-fit=: not one of off, prefer, require, spread" },
-		{ "topo-fit", "strict", "--topo-fit=strict: not one of off, prefer, require, spread" },
-		{ "topo-fit", "prefer ", "--topo-fit=prefer : not one of off, prefer, require, spread" },
-		{ "TopoFit", "spread", "TopoFit=spread: not one of off, prefer, require" },
-		{ "topo-level", "cache", "--topo-level=cache: not one of package, die, numa, l3, l2, node" },
-		{ "topo-level", "core", "--topo-level=core: not one of package, die, numa, l3, l2, node" },
-		{ "topo-level", "", "--topo-level=: not one of package, die, numa, l3, l2, node" },
+		{ "topo-fit", "", "--topo-fit=: invalid value, expected one of: off, prefer, require, spread" },
+		{ "topo-fit", "strict", "--topo-fit=strict: invalid value, expected one of: off, prefer, require, spread" },
+		{ "topo-fit", "prefer ", "--topo-fit=prefer : invalid value, expected one of: off, prefer, require, spread" },
+		{ "TopoFit", "spread", "TopoFit=spread: invalid value, expected one of: off, prefer, require" },
+		{ "topo-level", "cache", "--topo-level=cache: invalid value, expected one of: package, die, numa, l3, l2, node" },
+		{ "topo-level", "core", "--topo-level=core: invalid value, expected one of: package, die, numa, l3, l2, node" },
+		{ "topo-level", "", "--topo-level=: invalid value, expected one of: package, die, numa, l3, l2, node" },
 		{ "topo-level", "off", "--topo-level=off: not a level; --topo-fit=off leaves the choice to Slurm" },
 		{ "TopoLevel", "Off", "TopoLevel=Off: not a level; TopoFit=off leaves the choice to Slurm" },
-		{ "topo-level", "l3\n\033[31mred\377", "--topo-level=l3??[31mred?: not one of package, die, numa, l3, l2, node" },
+		{ "topo-level", "l3\n\033[31mred\377",
+		  "--topo-level=l3??[31mred?: invalid value, expected one of: package, die, numa, l3, l2, node" },
 		{ "topo-request", "", "--topo-request=: not of the form /package=1/l3=2/core=4" },
 		{ "topo-request", "l3=2/core=4", "--topo-request=l3=2/core=4: not of the form /package=1/l3=2/core=4" },
 		{ "topo-request", "/l3=2/core=4/", "--topo-request=/l3=2/core=4/: not of the form /package=1/l3=2/core=4" },
@@ -91,9 +92,9 @@ static void refuses(void **state)
 		{ "topo-request", "/core=4x", "--topo-request=/core=4x: not of the form /package=1/l3=2/core=4" },
 		{ "topo-request", "/core=0", "--topo-request=/core=0: core=0: expected a number from 1" },
 		{ "topo-request", "/cache=1/core=4",
-		  "--topo-request=/cache=1/core=4: 'cache' is not one of package, die, numa, l3, l2, core" },
+		  "--topo-request=/cache=1/core=4: invalid level 'cache', expected one of: package, die, numa, l3, l2, core" },
 		{ "topo-request", "/node=1/core=4",
-		  "--topo-request=/node=1/core=4: 'node' is not one of package, die, numa, l3, l2, core" },
+		  "--topo-request=/node=1/core=4: invalid level 'node', expected one of: package, die, numa, l3, l2, core" },
 		{ "topo-request", "/l3=1/numa=1/core=4",
 		  "--topo-request=/l3=1/numa=1/core=4: levels go inwards, but numa does not lie within l3" },
 		{ "topo-request", "/l3=1/l3=1/core=4",
@@ -104,8 +105,8 @@ static void refuses(void **state)
 		{ "topo-request", "/package=256/l3=256/core=2",
 		  "--topo-request=/package=256/l3=256/core=2: more cores than a node may have (65536)" },
 		{ "topo-request", "/core=100000", "--topo-request=/core=100000: not of the form /package=1/l3=2/core=4" },
-		{ "topo-shape", "l3", "topo-shape: not one of topo-fit, topo-level, topo-request" },
-		{ "Topo-Fit", "off", "Topo-Fit: not one of topo-fit, topo-level, topo-request" },
+		{ "topo-shape", "l3", "topo-shape: unknown option, expected one of: topo-fit, topo-level, topo-request" },
+		{ "Topo-Fit", "off", "Topo-Fit: unknown option, expected one of: topo-fit, topo-level, topo-request" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -155,11 +156,12 @@ static void refuses_comments(void **state)
 	static const struct {
 		const char *comment, *error;
 	} rows[] = {
-		{ "topo-fit=", "--topo-fit=: not one of off, prefer, require, spread" },
-		{ "topo-level=l3 topo-fit=must", "--topo-fit=must: not one of off, prefer, require, spread" },
-		{ "topo-fit=must topo-fit=off", "--topo-fit=must: not one of off, prefer, require, spread" },
-		{ "x,--topo-level=l3\033[2J,y", "--topo-level=l3?[2J: not one of package, die, numa, l3, l2, node" },
-		{ "topo-level=l3=2", "--topo-level=l3=2: not one of package, die, numa, l3, l2, node" },
+		{ "topo-fit=", "--topo-fit=: invalid value, expected one of: off, prefer, require, spread" },
+		{ "topo-level=l3 topo-fit=must", "--topo-fit=must: invalid value, expected one of: off, prefer, require, spread" },
+		{ "topo-fit=must topo-fit=off", "--topo-fit=must: invalid value, expected one of: off, prefer, require, spread" },
+		{ "x,--topo-level=l3\033[2J,y",
+		  "--topo-level=l3?[2J: invalid value, expected one of: package, die, numa, l3, l2, node" },
+		{ "topo-level=l3=2", "--topo-level=l3=2: invalid value, expected one of: package, die, numa, l3, l2, node" },
 		{ "topo-request=/l3=1", "--topo-request=/l3=1: the last level must be core" },
 	};
 
