@@ -5,10 +5,15 @@
 #include "client/claim.h"
 #include "cmd.h"
 
-static const struct argp argp = {
-	NULL, cmd_parse_args, "NODE...",
+struct args {
+	struct words nodes;
+};
+
+static const struct cmd_syntax syntax = {
+	NULL, "NODE...",
 	"Accept the current state of a node as the baseline of its class.\v"
-	"Only Admins may, from AdminHosts (topiary.conf(5)).", NULL, NULL, NULL,
+	"Only Admins may, from AdminHosts (topiary.conf(5)).",
+	CMD_WORDS(nodes), "at least one node", NULL,
 };
 
 /* The signature covers the hash that the registry has now, so that a node which changes in between is refused. */
@@ -42,18 +47,18 @@ static json_t *accept_node(const struct cmd *c, const char *node, struct err *e)
 /* Nodes accepted before the first failure are reported all the same. */
 int cmd_accept(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	struct words words = { .what = "node" };
+	struct args a = {0};
 	struct err printing;
 	json_t *accepted = json_array();
-	int rc = cmd_parse(c, &argp, &words, argc, argv, e);
+	int rc = cmd_parse(c, &syntax, &a, argc, argv, e);
 
-	for (int i = 0; i < words.n && rc == 0; i++) {
-		json_t *answer = accept_node(c, words.list[i], e);
+	for (int i = 0; i < a.nodes.n && rc == 0; i++) {
+		json_t *answer = accept_node(c, a.nodes.list[i], e);
 
 		rc = answer ? 0 : -1;
 		if (answer && !c->json)
 			printf("%s: accepted as the baseline of class %s (%" JSON_INTEGER_FORMAT " nodes)\n",
-			       words.list[i], cmd_text(answer, "class"), cmd_number(answer, "nodes"));
+			       a.nodes.list[i], cmd_text(answer, "class"), cmd_number(answer, "nodes"));
 		if (answer)
 			json_array_append_new(accepted, answer);
 	}

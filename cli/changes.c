@@ -53,7 +53,8 @@ static int change_from_json(const json_t *o, struct change *out, struct err *e)
 
 	if (s < 0 || d < 0 || !json_is_string(json_object_get(o, "words")))
 		return err_set(e, "the registry's answer has a change without severity, direction or words");
-	c = (struct change){ s, d, member(o, "object"), member(o, "what"), member(o, "from"), member(o, "to"), member(o, "words") };
+	c = (struct change){ s, d, member(o, "object"), member(o, "what"), member(o, "from"), member(o, "to"),
+			     member(o, "words") };
 	if (!c.object || !c.what || !c.from || !c.to || !c.words) {
 		change_free(&c);
 		return err_set(e, "out of memory");
@@ -99,6 +100,13 @@ json_t *changes_counts(const struct changes *c)
 	for (int s = SEVERITY_COUNT - 1; o && s >= 0; s--)
 		json_object_set_new(o, severity_name(s), json_integer(changes_count(c, s)));
 	return o;
+}
+
+int drift_severity_parse(const char *name)
+{
+	int severity = severity_parse(name);
+
+	return severity < SEVERITY_COSMETIC ? -1 : severity;
 }
 
 void change_print(const struct change *c, FILE *out)

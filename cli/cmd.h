@@ -3,7 +3,6 @@
 #ifndef TOPIARY_CLI_CMD_H
 #define TOPIARY_CLI_CMD_H
 
-#include <argp.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/settings.h"
+#include "options.h"
 
 /* What every subcommand gets. */
 struct cmd {
@@ -48,21 +48,10 @@ int cmd_replay(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_parse_common(struct cmd *c, int argc, char **argv);
 
 /*
- * Parse a subcommand's arguments with its own argp and the common options, then read topiary.conf. A usage error ends
- * the process, as argp does. input is passed to the subcommand's parser. 0 or -1.
+ * Parse a subcommand's arguments and the common options, then read topiary.conf. args is the command's struct args. A
+ * usage error ends the process, as argp does. 0 or -1.
  */
-int cmd_parse(struct cmd *c, const struct argp *own, void *input, int argc, char **argv, struct err *e);
-
-/* The parser of commands whose arguments are files or nodes, at least one: input is a struct words. */
-struct words {
-	const char *what;	/* "FILE", "node": set by the command */
-	char **list;
-	int n;
-};
-error_t cmd_parse_args(int key, char *arg, struct argp_state *state);
-
-/* The number in text, from min to UINT32_MAX; otherwise a usage error that names the option, `what`. */
-unsigned cmd_arg_number(struct argp_state *state, const char *what, const char *text, unsigned min);
+int cmd_parse(struct cmd *c, const struct cmd_syntax *s, void *args, int argc, char **argv, struct err *e);
 
 /* GET path from the registry: the body (the caller frees it), or its JSON. 0 or -1; NULL on error. */
 int cmd_get(const struct cmd *c, const char *path, struct buf *out, struct err *e);
@@ -88,6 +77,7 @@ json_t *cmd_put(const struct cmd *c, const char *path, const char *credential, c
 /* Append "/v1/nodes/NODE" and tail; append "?key=value" or "&key=value", nothing when value is NULL. Both escape. */
 void cmd_node_path(struct buf *path, const char *node, const char *tail);
 void cmd_query(struct buf *path, const char *key, const char *value);
+void cmd_query_number(struct buf *path, const char *key, unsigned n);	/* nothing when n is 0 */
 
 /* GET "/v1/nodes/NODE" and tail, as JSON. */
 json_t *cmd_get_node(const struct cmd *c, const char *node, const char *tail, struct err *e);
@@ -98,6 +88,10 @@ json_int_t cmd_number(const json_t *o, const char *key);
 
 /* Print JSON on stdout, indented. */
 int cmd_print_json(const json_t *j, struct err *e);
+
+/* Print an answer of cmd_get_list, as JSON or its list as a table, and free it. 0 or -1. */
+int cmd_print_list(const struct cmd *c, json_t *answer, const char *list,
+		   int (*print_table)(const json_t *rows, struct err *e), struct err *e);
 
 /* Write bytes to a file, atomically; directly into a device or pipe; to stdout when path is NULL. */
 int cmd_write(const char *path, const struct buf *b, struct err *e);

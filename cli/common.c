@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,91 +17,6 @@
 #include "client/http.h"
 
 #define TIMEOUT 60	/* seconds */
-
-enum { OPT_CONFIG = 0x100, OPT_URL, OPT_JSON };
-
-static const struct argp_option options[] = {
-	{ NULL, 'v', NULL, 0, "Report each request to the registry on standard error", 90 },
-	{ "config", OPT_CONFIG, "FILE", 0, "Read this file instead of topiary.conf", 90 },
-	{ "url", OPT_URL, "URL", 0, "Use the registry at this address", 90 },
-	{ "json", OPT_JSON, NULL, 0, "Print JSON", 90 },
-	{0},
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct cmd *c = state->input;
-
-	switch (key) {
-	case 'v':
-		log_set_level("debug");
-		return 0;
-	case OPT_CONFIG:
-		c->config = arg;
-		return 0;
-	case OPT_URL:
-		c->url = arg;
-		return 0;
-	case OPT_JSON:
-		c->json = true;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp common = { options, parse, NULL, NULL, NULL, NULL, NULL };
-
-int cmd_parse_common(struct cmd *c, int argc, char **argv)
-{
-	int command = argc;
-
-	argp_parse(&common, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, &command, c);
-	return command;
-}
-
-struct inputs {
-	struct cmd *cmd;
-	void *own;
-};
-
-static error_t share(int key, char *arg, struct argp_state *state)
-{
-	struct inputs *in = state->input;
-
-	(void) arg;
-	if (key != ARGP_KEY_INIT)
-		return ARGP_ERR_UNKNOWN;
-	state->child_inputs[0] = in->own;
-	state->child_inputs[1] = in->cmd;
-	return 0;
-}
-
-int cmd_parse(struct cmd *c, const struct argp *own, void *input, int argc, char **argv, struct err *e)
-{
-	const struct argp_child children[] = { { own, 0, NULL, 0 }, { &common, 0, NULL, 0 }, {0} };
-	const struct argp whole = { NULL, share, NULL, NULL, children, NULL, NULL };
-	struct inputs in = { c, input };
-
-	argp_parse(&whole, argc, argv, 0, NULL, &in);
-	return settings_load(c->config, &c->settings, e);
-}
-
-error_t cmd_parse_args(int key, char *arg, struct argp_state *state)
-{
-	struct words *w = state->input;
-
-	(void) arg;
-	switch (key) {
-	case ARGP_KEY_ARGS:
-		w->list = state->argv + state->next;
-		w->n = state->argc - state->next;
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "at least one %s is required", w->what);
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
 
 /* The subject to sign for a path with restricted read access (registry/http/access.h); NULL for others. malloc'ed. */
 static char *read_about(const char *path)
@@ -259,8 +173,8 @@ json_t *cmd_post(const struct cmd *c, const char *path, const char *credential, 
 
 json_t *cmd_put(const struct cmd *c, const char *path, const char *credential, const struct buf *body, struct err *e)
 {
-	return ask_signed(c, (struct http_request){ .method = "PUT", .path = path, .content_encoding = "zstd", .body = body->data,
-						    .length = body->len }, credential, e);
+	return ask_signed(c, (struct http_request){ .method = "PUT", .path = path, .content_encoding = "zstd",
+						    .body = body->data, .length = body->len }, credential, e);
 }
 
 static void add_escaped(struct buf *path, const char *text)
@@ -287,6 +201,14 @@ void cmd_query(struct buf *path, const char *key, const char *value)
 		return;
 	buf_printf(path, "%c%s=", strchr(path->data, '?') ? '&' : '?', key);
 	add_escaped(path, value);
+}
+
+void cmd_query_number(struct buf *path, const char *key, unsigned n)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", n);
+	cmd_query(path, key, n ? text : NULL);
 }
 
 json_t *cmd_get_node(const struct cmd *c, const char *node, const char *tail, struct err *e)
@@ -322,6 +244,15 @@ int cmd_print_json(const json_t *j, struct err *e)
 	return 0;
 }
 
+int cmd_print_list(const struct cmd *c, json_t *answer, const char *list,
+		   int (*print_table)(const json_t *rows, struct err *e), struct err *e)
+{
+	int rc = c->json ? cmd_print_json(answer, e) : print_table(json_object_get(answer, list), e);
+
+	json_decref(answer);
+	return rc;
+}
+
 /*
  * Renaming onto a device replaces the device itself: as root, -o /dev/null made it a regular file. /dev/stdout may link
  * to a file.
@@ -349,16 +280,4 @@ int cmd_write(const char *path, const struct buf *b, struct err *e)
 	if (fwrite(b->data, 1, b->len, stdout) != b->len || fflush(stdout))
 		return err_set(e, "stdout: %s", strerror(errno));
 	return 0;
-}
-
-unsigned cmd_arg_number(struct argp_state *state, const char *what, const char *text, unsigned min)
-{
-	unsigned long n;
-	char *end;
-
-	errno = 0;
-	n = strtoul(text, &end, 10);
-	if (errno || end == text || *end || *text == '-' || n < min || n > UINT32_MAX)
-		argp_error(state, "%s: '%s' is not a number in range", what, text);
-	return n;
 }

@@ -14,10 +14,8 @@
 /* diff(1) */
 enum { STATUS_EQUAL, STATUS_DIFFERENT, STATUS_TROUBLE };
 
-enum { OPT_HWLOC = 0x200, OPT_ALL };
-
 struct args {
-	const char *names[2];
+	struct words names;
 	bool hwloc, all;
 };
 
@@ -28,42 +26,28 @@ struct end {
 	struct tree *tree;
 };
 
-static const struct argp_option options[] = {
-	{ "all", OPT_ALL, NULL, 0, "Also report differences of identity: names, serial numbers, addresses", 0 },
-	{ "hwloc", OPT_HWLOC, NULL, 0, "Print hwloc's diff XML for hwloc-patch(1), if hwloc can express the difference", 0 },
+static const struct cmd_option options[] = {
+	{ "all", 0, NULL, CMD_FLAG(all), "Also report differences of identity: names, serial numbers, addresses" },
+	{ "hwloc", 0, NULL, CMD_FLAG(hwloc),
+	  "Print hwloc's diff XML for hwloc-patch(1), if hwloc can express the difference" },
 	{0},
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check_names(void *args, struct argp_state *state)
 {
-	struct args *a = state->input;
+	const struct words *names = &((struct args *) args)->names;
 
-	switch (key) {
-	case OPT_ALL:
-		a->all = true;
-		return 0;
-	case OPT_HWLOC:
-		a->hwloc = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (a->names[1])
-			return ARGP_ERR_UNKNOWN;
-		a->names[a->names[0] != NULL] = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!a->names[0] || (!a->names[1] && !strchr(a->names[0], '@')))
-			argp_error(state,
-				   "expected two of FILE, NODE or NODE@WHEN, or one NODE@WHEN to compare with its present state");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
+	if (names->n != 2 && (names->n != 1 || !strchr(names->list[0], '@')))
+		argp_error(state, "expected two of FILE, NODE or NODE@WHEN, or one NODE@WHEN to compare with its "
+			   "present state");
 }
 
-static const struct argp argp = {
-	options, parse, "A B\nNODE@WHEN",
-	"Compare two topologies, each a file, a NODE or a NODE@WHEN.\vThe exit status is 0 if they are equal apart from names, serial "
-	"numbers and addresses, 1 if they differ, 2 on an error.",
-	NULL, NULL, NULL,
+static const struct cmd_syntax syntax = {
+	options, "A B\nNODE@WHEN",
+	"Compare two topologies, each a file, a NODE or a NODE@WHEN.\v"
+	"The exit status is 0 if they are equal apart from names, serial numbers and addresses, 1 if they differ, "
+	"2 on an error.",
+	CMD_WORDS(names), NULL, check_names,
 };
 
 static int end_name(struct end *end, const char *name, struct err *e)
@@ -106,7 +90,8 @@ static int print_json(const struct end ends[2], const struct changes *c, struct 
 	int rc;
 
 	if (list && counts)
-		j = json_pack("{s:s,s:s,s:O,s:O}", "from", ends[0].name, "to", ends[1].name, "changes", list, "counts", counts);
+		j = json_pack("{s:s,s:s,s:O,s:O}", "from", ends[0].name, "to", ends[1].name, "changes", list,
+			      "counts", counts);
 	rc = j ? cmd_print_json(j, e) : err_set(e, "%s: not UTF-8, or out of memory", ends[0].name);
 	json_decref(j);
 	json_decref(list);
@@ -179,9 +164,9 @@ int cmd_diff(struct cmd *c, int argc, char **argv, struct err *e)
 	int rc;
 
 	c->status = argp_err_exit_status = STATUS_TROUBLE;
-	if (cmd_parse(c, &argp, &a, argc, argv, e) || end_name(&ends[0], a.names[0], e))
+	if (cmd_parse(c, &syntax, &a, argc, argv, e) || end_name(&ends[0], a.names.list[0], e))
 		return -1;
-	rc = end_name(&ends[1], a.names[1] ? a.names[1] : ends[0].target.node, e);
+	rc = end_name(&ends[1], a.names.n > 1 ? a.names.list[1] : ends[0].target.node, e);
 	if (!rc && !end_load(c, &ends[0], e) && !end_load(c, &ends[1], e))
 		rc = compare(c, &a, ends, e);
 	else

@@ -3,44 +3,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "changes.h"
 #include "cmd.h"
 #include "group.h"
 #include "hosts.h"
 #include "table.h"
 #include "target.h"
-#include "hwcmp/compare.h"
-
-enum { OPT_SEVERITY = 0x200 };
 
 struct args {
-	const char *severity, *hosts;
+	int severity;		/* 0: any */
+	const char *hosts;
 };
 
-static const struct argp_option options[] = {
-	{ "severity", OPT_SEVERITY, "SEVERITY", 0, "Only nodes whose most severe change is this: cosmetic, wiring or capacity", 0 },
+static const struct cmd_option options[] = {
+	{ "severity", 0, "SEVERITY", CMD_KEYWORD(severity, drift_severity_parse, "cosmetic, wiring, capacity"),
+	  "Only nodes whose most severe change is this: cosmetic, wiring or capacity" },
 	{0},
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct args *a = state->input;
-
-	switch (key) {
-	case OPT_SEVERITY:
-		if (severity_parse(arg) < SEVERITY_COSMETIC)
-			argp_error(state, "--severity: '%s' is not cosmetic, wiring or capacity", arg);
-		return a->severity = arg, 0;
-	case ARGP_KEY_ARG:
-		if (a->hosts)
-			return ARGP_ERR_UNKNOWN;
-		return a->hosts = arg, 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = {
-	options, parse, "[HOSTLIST]", "List nodes that have drifted from the baseline of their class, grouped by change.",
-	NULL, NULL, NULL,
+static const struct cmd_syntax syntax = {
+	options, "[HOSTLIST]", "List nodes that have drifted from the baseline of their class, grouped by change.",
+	CMD_TEXT(hosts), NULL, NULL,
 };
 
 static const struct table_column columns[] = {
@@ -150,10 +133,10 @@ int cmd_drift(struct cmd *c, int argc, char **argv, struct err *e)
 	json_t *answer;
 	int rc;
 
-	if (cmd_parse(c, &argp, &a, argc, argv, e))
+	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
 	buf_puts(&path, "/v1/drift");
-	cmd_query(&path, "severity", a.severity);
+	cmd_query(&path, "severity", a.severity ? severity_name(a.severity) : NULL);
 	if (!(answer = cmd_get_list(c, &path, "drift", e)))
 		return -1;
 	cmd_warn_truncated(answer, "select one severity with --severity");

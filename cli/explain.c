@@ -13,26 +13,31 @@ static double gain(double from, double to)
 
 static int as_json(const struct mapping *m, const struct places *p, FILE *out, struct err *e)
 {
-	json_t *j = json_pack("{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f}", "ranks", (int) m->ranks,
-			      "places", (int) p->nplaces, "hosts", (int) p->nhosts, "network_levels",
-			      (int) (p->network ? p->network->nlevels : 0), "cost", m->cost, "block", m->block,
-			      "cyclic", m->cyclic, "scotch", m->scotch, "gain_over_block", gain(m->block, m->cost),
-			      "gain_over_cyclic", gain(m->cyclic, m->cost), "busiest_nic", m->nic, "busiest_nic_block",
-			      m->nic_block, "method", m->method, "seconds", m->seconds);
+	json_t *j = json_pack("{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f}",
+			      "ranks", (int) m->ranks, "places", (int) p->nplaces, "hosts", (int) p->nhosts,
+			      "network_levels", (int) (p->network ? p->network->nlevels : 0), "cost", m->cost,
+			      "block", m->block, "cyclic", m->cyclic, "scotch", m->scotch,
+			      "gain_over_block", gain(m->block, m->cost), "gain_over_cyclic", gain(m->cyclic, m->cost),
+			      "busiest_nic", m->nic, "busiest_nic_block", m->nic_block, "method", m->method,
+			      "seconds", m->seconds);
 	int rc = j ? json_dumpf(j, out, JSON_COMPACT) : -1;
 
 	json_decref(j);
 	return rc || fputc('\n', out) == EOF || fflush(out) ? err_set(e, "cannot write the costs") : 0;
 }
 
-static const struct table_column columns[] = { { "MAPPING", TABLE_LEFT }, { "COST", TABLE_RIGHT }, { "GAIN %", TABLE_RIGHT }, {0} };
+static const struct table_column columns[] = {
+	{ "MAPPING", TABLE_LEFT }, { "COST", TABLE_RIGHT }, { "GAIN %", TABLE_RIGHT }, {0},
+};
 
 static int as_table(const struct mapping *m, const struct places *p, FILE *out, struct err *e)
 {
 	const struct {
 		const char *name;
 		double cost;
-	} rows[] = { { "block", m->block }, { "cyclic", m->cyclic }, { "scotch alone", m->scotch }, { m->method, m->cost } };
+	} rows[] = {
+		{ "block", m->block }, { "cyclic", m->cyclic }, { "scotch alone", m->scotch }, { m->method, m->cost },
+	};
 	struct table *t = table_new(columns);
 	int rc;
 

@@ -8,32 +8,18 @@
 #include "target.h"
 
 struct args {
-	const char *verb;
-	const char **files, **exports;	/* exports: XML files of nodes */
-	size_t nfiles, nexports;
-	const char *nodes, *format, *output, *limit;
-	unsigned job, plane;
+	struct words words;		/* the verb, then files or times of the registry's */
+	const struct verb *verb;
+	const char *const *files;
+	size_t nfiles;
+	struct buf exports;		/* const char *[]: XML files of nodes */
+	const char *nodes, *format, *output;
+	unsigned job, plane, limit;
 	bool svg;
 };
 
 /* diff(1) */
 enum { STATUS_DIFFERENT = 1, STATUS_TROUBLE };
-
-enum { OPT_SVG = 0x200, OPT_NODES, OPT_JOB, OPT_XML, OPT_FORMAT, OPT_PLANE, OPT_LIMIT };
-
-static const struct argp_option options[] = {
-	{ "svg", OPT_SVG, NULL, 0, "show: draw it", 0 },
-	{ "nodes", OPT_NODES, "HOSTLIST", 0, "show --svg: highlight these; export: write only these (Slurm formats)", 0 },
-	{ "job", OPT_JOB, "ID", 0, "The same, for the nodes of this job", 0 },
-	{ "xml", OPT_XML, "FILE.xml", 0, "A node's exported XML, to name its GUIDs; may be repeated", 0 },
-	{ "format", OPT_FORMAT, "NAME", 0, "export: slurm (topology.conf), slurm-yaml (topology.yaml), paper (levels as text), "
-	  "scotch (architecture) or json", 0 },
-	{ "plane", OPT_PLANE, "N", 0,
-	  "export: the plane to write, from 0, in formats with a single plane (default: 0, the plane with the most hosts)", 0 },
-	{ "limit", OPT_LIMIT, "N", 0, "history: only the last N versions", 0 },
-	{ "output", 'o', "FILE", 0, "Write to FILE, atomically", 0 },
-	{0},
-};
 
 static int run_write(struct cmd *c, const struct args *a, struct err *e);
 static int run_import(struct cmd *c, const struct args *a, struct err *e);
@@ -58,77 +44,71 @@ static const struct verb {
 
 static const struct verb *verb_of(const char *name)
 {
-	for (size_t i = 0; name && i < sizeof(verbs) / sizeof(verbs[0]); i++)
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (!strcmp(name, verbs[i].name))
 			return &verbs[i];
 	return NULL;
 }
 
-static error_t at_end(const struct args *a, struct argp_state *state)
+static void add_export(void *args, const char *path, struct argp_state *state)
 {
-	const struct verb *v = verb_of(a->verb);
+	(void) state;
+	buf_add(&((struct args *) args)->exports, &path, sizeof(path));
+}
 
-	if (!a->verb)
-		argp_error(state, "%s?", VERBS);
-	if (!v)
-		return 0;
+static void check_together(void *args, struct argp_state *state)
+{
+	struct args *a = args;
+	const struct verb *v;
+
+	if (!a->words.n)
+		argp_error(state, "%s is required", VERBS);
+	if (!(v = a->verb = verb_of(a->words.list[0])))
+		return;
+	a->files = (const char *const *) a->words.list + 1;
+	a->nfiles = a->words.n - 1;
 	if (a->nfiles < v->least || a->nfiles > v->most)
 		argp_error(state, "%s", v->wanted);
 	if (a->nodes && a->job)
 		argp_error(state, "--nodes and --job exclude each other");
 	if (!strcmp(v->name, "export") != !!a->format)
 		argp_error(state, a->format ? "--format applies to export only" : "export requires --format");
-	return 0;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct args *a = state->input;
+static const struct cmd_option options[] = {
+	{ "svg", 0, NULL, CMD_FLAG(svg), "show: draw it" },
+	{ "nodes", 0, "HOSTLIST", CMD_TEXT(nodes),
+	  "show --svg: highlight these; export: write only these (Slurm formats)" },
+	{ "job", 0, "ID", CMD_NUMBER(job, 1, UINT32_MAX), "The same, for the nodes of this job" },
+	{ "xml", 0, "FILE.xml", CMD_SET(add_export), "A node's exported XML, to name its GUIDs; may be repeated" },
+	{ "format", 0, "NAME", CMD_TEXT(format),
+	  "export: slurm (topology.conf), slurm-yaml (topology.yaml), paper (levels as text), "
+	  "scotch (architecture) or json" },
+	{ "plane", 0, "N", CMD_NUMBER(plane, 0, UINT32_MAX),
+	  "export: the plane to write, from 0, in formats with a single plane (default: 0, the plane with the most "
+	  "hosts)" },
+	{ "limit", 0, "N", CMD_NUMBER(limit, 1, UINT32_MAX), "history: only the last N versions" },
+	{ "output", 'o', "FILE", CMD_TEXT(output), "Write to FILE, atomically" },
+	{0},
+};
 
-	switch (key) {
-	case OPT_SVG:
-		return a->svg = true, 0;
-	case OPT_NODES:
-		return a->nodes = arg, 0;
-	case OPT_JOB:
-		return a->job = cmd_arg_number(state, "--job", arg, 1), 0;
-	case OPT_XML:
-		return a->exports[a->nexports++] = arg, 0;
-	case OPT_FORMAT:
-		return a->format = arg, 0;
-	case OPT_PLANE:
-		return a->plane = cmd_arg_number(state, "--plane", arg, 0), 0;
-	case OPT_LIMIT:
-		return cmd_arg_number(state, "--limit", arg, 1), a->limit = arg, 0;
-	case 'o':
-		return a->output = arg, 0;
-	case ARGP_KEY_ARG:
-		if (a->verb)
-			a->files[a->nfiles++] = arg;
-		else
-			a->verb = arg;
-		return 0;
-	case ARGP_KEY_END:
-		return at_end(a, state);
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = {
-	options, parse, "show [FILE...|@WHEN]\nexport --format=NAME [FILE...|@WHEN]\nimport FILE...\nhistory\ndiff A [B]",
-	"Show, draw, convert, import or compare a network fabric. It is read from ibnetdiscover's output, Slurm's topology.conf or "
-	"topology.yaml, or a tree or torus in text; without a file, from the registry.",
-	NULL, NULL, NULL,
+static const struct cmd_syntax syntax = {
+	options,
+	"show [FILE...|@WHEN]\nexport --format=NAME [FILE...|@WHEN]\nimport FILE...\nhistory\ndiff A [B]",
+	"Show, draw, convert, import or compare a network fabric. It is read from ibnetdiscover's output, Slurm's "
+	"topology.conf or topology.yaml, or a tree or torus in text; without a file, from the registry.",
+	CMD_WORDS(words), NULL, check_together,
 };
 
 static struct fabric *read_files(const struct args *a, const char *const *files, size_t n, struct err *e)
 {
 	struct fabric_names *names = fabric_names_new();
 	struct fabric *f = NULL;
-	int rc = names ? 0 : err_set(e, "out of memory");
+	const char *const *exports = (const char *const *) a->exports.data;
+	int rc = names && !a->exports.failed ? 0 : err_set(e, "out of memory");
 
-	for (size_t i = 0; i < a->nexports && rc == 0; i++)
-		rc = fabric_names_learn(names, a->exports[i], e);
+	for (size_t i = 0; i < a->exports.len / sizeof(*exports) && rc == 0; i++)
+		rc = fabric_names_learn(names, exports[i], e);
 	if (rc == 0)
 		f = fabric_read(files, n, names, e);
 	fabric_names_free(names);
@@ -213,14 +193,12 @@ static int run_diff(struct cmd *c, const struct args *a, struct err *e)
 
 int cmd_fabric(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	struct args a = { .files = calloc(argc + 1, sizeof(*a.files)), .exports = calloc(argc + 1, sizeof(*a.exports)) };
-	int rc = a.files && a.exports ? 0 : err_set(e, "out of memory");
+	struct args a = {0};
+	int rc = cmd_parse(c, &syntax, &a, argc, argv, e);
 
 	if (rc == 0)
-		rc = cmd_parse(c, &argp, &a, argc, argv, e);
-	if (rc == 0)
-		rc = verb_of(a.verb) ? verb_of(a.verb)->run(c, &a, e) : err_set(e, "'%s': " VERBS "?", a.verb);
-	free(a.files);
-	free(a.exports);
+		rc = a.verb ? a.verb->run(c, &a, e) :
+			      err_set(e, "'%s': invalid command, expected one of: " VERBS, a.words.list[0]);
+	buf_free(&a.exports);
 	return rc;
 }

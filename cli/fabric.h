@@ -28,7 +28,7 @@ int fabric_export(const struct fabric_wish *w, struct buf *out, struct err *e);
  */
 struct fabric *fabric_fetch(const struct cmd *c, const char *when, struct err *e);
 int fabric_send(const struct cmd *c, const struct fabric *f, struct err *e);
-int fabric_history(const struct cmd *c, const char *limit, struct err *e);
+int fabric_history(const struct cmd *c, unsigned limit, struct err *e);	/* limit 0: the registry's */
 
 /*
  * Print what was added, removed and changed from one fabric to the other, called names[0] and names[1]. 1: they differ;

@@ -55,8 +55,8 @@ int fabric_export(const struct fabric_wish *w, struct buf *out, struct err *e)
 		const char *name;
 		int (*write)(const struct fabric_wish *w, struct buf *out, struct err *e);
 	} formats[] = {
-		{ "slurm", write_slurm }, { "slurm-yaml", write_yaml }, { "paper", write_paper }, { "scotch", write_scotch },
-		{ "json", fabric_write_json },
+		{ "slurm", write_slurm }, { "slurm-yaml", write_yaml }, { "paper", write_paper },
+		{ "scotch", write_scotch }, { "json", fabric_write_json },
 	};
 
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)

@@ -31,7 +31,7 @@ struct fabric *fabric_fetch(const struct cmd *c, const char *when, struct err *e
 	return f;
 }
 
-static json_t *put(const struct cmd *c, const char *document, struct err *e)
+static json_t *document_send(const struct cmd *c, const char *document, struct err *e)
 {
 	size_t length = strlen(document);
 	char sha256[HASH_HEX], *credential;
@@ -48,12 +48,13 @@ static json_t *put(const struct cmd *c, const char *document, struct err *e)
 	return answer;
 }
 
-static void tell(const json_t *answer)
+static void print_import(const json_t *answer)
 {
-	printf("version %" JSON_INTEGER_FORMAT "%s: %" JSON_INTEGER_FORMAT " plane(s), %" JSON_INTEGER_FORMAT " switch(es), %"
-	       JSON_INTEGER_FORMAT " host(s), %" JSON_INTEGER_FORMAT " link(s)\n", cmd_number(answer, "version"),
-	       json_is_true(json_object_get(answer, "changed")) ? "" : ", unchanged", cmd_number(answer, "planes"),
-	       cmd_number(answer, "switches"), cmd_number(answer, "hosts"), cmd_number(answer, "links"));
+#define N "%" JSON_INTEGER_FORMAT
+	printf("version " N "%s: " N " plane(s), " N " switch(es), " N " host(s), " N " link(s)\n",
+	       cmd_number(answer, "version"), json_is_true(json_object_get(answer, "changed")) ? "" : ", unchanged",
+	       cmd_number(answer, "planes"), cmd_number(answer, "switches"), cmd_number(answer, "hosts"),
+	       cmd_number(answer, "links"));
 }
 
 int fabric_send(const struct cmd *c, const struct fabric *f, struct err *e)
@@ -64,10 +65,10 @@ int fabric_send(const struct cmd *c, const struct fabric *f, struct err *e)
 
 	if (!document)
 		err_set(e, "out of memory");
-	else if ((answer = put(c, document, e)) && c->json)
+	else if ((answer = document_send(c, document, e)) && c->json)
 		rc = cmd_print_json(answer, e);
 	else if (answer)
-		tell(answer);
+		print_import(answer);
 	if (!answer)
 		rc = -1;
 	json_decref(answer);
@@ -77,8 +78,8 @@ int fabric_send(const struct cmd *c, const struct fabric *f, struct err *e)
 }
 
 static const struct table_column columns[] = {
-	{ "VERSION", TABLE_RIGHT }, { "SINCE", TABLE_LEFT }, { "UNTIL", TABLE_LEFT }, { "CAME", TABLE_RIGHT }, { "WENT", TABLE_RIGHT },
-	{ "BY UID", TABLE_RIGHT }, {0},
+	{ "VERSION", TABLE_RIGHT }, { "SINCE", TABLE_LEFT }, { "UNTIL", TABLE_LEFT }, { "CAME", TABLE_RIGHT },
+	{ "WENT", TABLE_RIGHT }, { "BY UID", TABLE_RIGHT }, {0},
 };
 
 static int print_history(const json_t *history, struct err *e)
@@ -101,19 +102,16 @@ static int print_history(const json_t *history, struct err *e)
 	return table_finish(t, e);
 }
 
-int fabric_history(const struct cmd *c, const char *limit, struct err *e)
+int fabric_history(const struct cmd *c, unsigned limit, struct err *e)
 {
 	struct buf path = {0};
 	json_t *answer;
-	int rc;
 
 	buf_puts(&path, PATH "/history");
-	cmd_query(&path, "limit", limit);
+	cmd_query_number(&path, "limit", limit);
 	if (!(answer = cmd_get_list(c, &path, "history", e)))
 		return -1;
 	if (!limit)
 		cmd_warn_truncated(answer, "use --limit to get more");
-	rc = c->json ? cmd_print_json(answer, e) : print_history(json_object_get(answer, "history"), e);
-	json_decref(answer);
-	return rc;
+	return cmd_print_list(c, answer, "history", print_history, e);
 }

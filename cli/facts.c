@@ -9,43 +9,29 @@
 #include "hosts.h"
 #include "table.h"
 
-enum { OPT_FACT = 0x200, OPT_VALUE };
-
 struct args {
 	const char *fact, *value, *hosts;	/* hosts is the node without a fact */
 };
 
-static const struct argp_option options[] = {
-	{ "fact", OPT_FACT, "NAME", 0, "Print this fact for all nodes, or for those in HOSTLIST", 0 },
-	{ "value", OPT_VALUE, "VALUE", 0, "Only nodes where the fact has this value", 0 },
+static const struct cmd_option options[] = {
+	{ "fact", 0, "NAME", CMD_TEXT(fact), "Print this fact for all nodes, or for those in HOSTLIST" },
+	{ "value", 0, "VALUE", CMD_TEXT(value), "Only nodes where the fact has this value" },
 	{0},
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check_together(void *args, struct argp_state *state)
 {
-	struct args *a = state->input;
+	const struct args *a = args;
 
-	switch (key) {
-	case OPT_FACT:
-		return a->fact = arg, 0;
-	case OPT_VALUE:
-		return a->value = arg, 0;
-	case ARGP_KEY_ARG:
-		if (a->hosts)
-			return ARGP_ERR_UNKNOWN;
-		return a->hosts = arg, 0;
-	case ARGP_KEY_END:
-		if (!a->fact && !a->hosts)
-			argp_error(state, "a NODE or --fact=NAME is required");
-		if (a->value && !a->fact)
-			argp_error(state, "--value requires --fact");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
+	if (!a->fact && !a->hosts)
+		argp_error(state, "a NODE or --fact=NAME is required");
+	if (a->value && !a->fact)
+		argp_error(state, "--value requires --fact");
 }
 
-static const struct argp argp = {
-	options, parse, "NODE\n--fact=NAME [HOSTLIST]", "Look up serial numbers, addresses, memory, kernels.", NULL, NULL, NULL,
+static const struct cmd_syntax syntax = {
+	options, "NODE\n--fact=NAME [HOSTLIST]", "Look up serial numbers, addresses, memory, kernels.", CMD_TEXT(hosts),
+	NULL, check_together,
 };
 
 int facts_print(const json_t *facts, struct err *e)
@@ -94,7 +80,8 @@ static void add_group(struct table *t, const struct group *g)
 static int print_groups(const json_t *facts, struct err *e)
 {
 	static const struct table_column columns[] = {
-		{ "OBJECT", TABLE_LEFT }, { "VALUE", TABLE_LEFT }, { "NODES", TABLE_RIGHT }, { "HOSTS", TABLE_CUT }, {0},
+		{ "OBJECT", TABLE_LEFT }, { "VALUE", TABLE_LEFT }, { "NODES", TABLE_RIGHT }, { "HOSTS", TABLE_CUT },
+		{0},
 	};
 	struct groups groups;
 	struct table *t;
@@ -132,7 +119,7 @@ int cmd_facts(struct cmd *c, int argc, char **argv, struct err *e)
 	json_t *answer, *facts;
 	int rc = 0;
 
-	if (cmd_parse(c, &argp, &a, argc, argv, e) || !(answer = get(c, &a, e)))
+	if (cmd_parse(c, &syntax, &a, argc, argv, e) || !(answer = get(c, &a, e)))
 		return -1;
 	cmd_warn_truncated(answer, "select fewer nodes with a host list");
 	if (a.fact && a.hosts)

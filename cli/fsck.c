@@ -12,28 +12,21 @@
 #define STATUS_FOUND 1
 #define STATUS_UNKNOWN 2
 
-enum { OPT_REPAIR = 0x200 };
+struct args {
+	bool repair;
+};
 
-static const struct argp_option options[] = {
-	{ "repair", OPT_REPAIR, NULL, 0, "Request a new export from nodes whose document cannot be rebuilt", 0 },
+static const struct cmd_option options[] = {
+	{ "repair", 0, NULL, CMD_FLAG(repair), "Request a new export from nodes whose document cannot be rebuilt" },
 	{0},
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	(void) arg;
-	if (key != OPT_REPAIR)
-		return ARGP_ERR_UNKNOWN;
-	*(bool *) state->input = true;
-	return 0;
-}
-
-static const struct argp argp = {
-	options, parse, NULL,
-	"Rebuild every document in the registry, present and past, and compare its hash with that of the node's export. Only"
-	" administrators may.\v"
+static const struct cmd_syntax syntax = {
+	options, NULL,
+	"Rebuild every document in the registry, present and past, and compare its hash with that of the node's export."
+	" Only administrators may.\v"
 	"The exit status is 0 if all documents can be rebuilt, 1 if some cannot, 2 on an error.",
-	NULL, NULL, NULL,
+	{0}, NULL, NULL,
 };
 
 /* Request one batch of checks, starting after node `after`. */
@@ -83,7 +76,8 @@ static json_int_t check_all(const struct cmd *c, bool repair, json_t *found, str
 static int print_table(const json_t *found, json_int_t checked, bool repair, struct err *e)
 {
 	static const struct table_column columns[] = {
-		{ "NODE", TABLE_LEFT }, { "SINCE", TABLE_LEFT }, { "DOCUMENT", TABLE_LEFT }, { "REASON", TABLE_CUT }, {0},
+		{ "NODE", TABLE_LEFT }, { "SINCE", TABLE_LEFT }, { "DOCUMENT", TABLE_LEFT }, { "REASON", TABLE_CUT },
+		{0},
 	};
 	struct table *t = table_new(columns);
 	size_t i, present = 0;
@@ -114,14 +108,15 @@ int cmd_fsck(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	json_t *found = json_array();
 	json_int_t checked;
-	bool repair = false;
+	struct args a = {0};
 	int rc = -1;
 
 	c->status = argp_err_exit_status = STATUS_UNKNOWN;
-	if (cmd_parse(c, &argp, &repair, argc, argv, e) || (checked = check_all(c, repair, found, e)) < 0)
+	if (cmd_parse(c, &syntax, &a, argc, argv, e) || (checked = check_all(c, a.repair, found, e)) < 0)
 		goto done;
-	rc = c->json ? cmd_print_json(json_pack("{s:I, s:b, s:O}", "checked", checked, "repaired", repair, "unreadable", found), e) :
-		print_table(found, checked, repair, e);
+	rc = c->json ? cmd_print_json(json_pack("{s:I, s:b, s:O}", "checked", checked, "repaired", a.repair,
+						"unreadable", found), e) :
+		       print_table(found, checked, a.repair, e);
 	if (rc == 0)
 		c->status = json_array_size(found) ? STATUS_FOUND : 0;
 done:

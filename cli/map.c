@@ -27,69 +27,20 @@ struct args {
 
 enum { ANY_PLANE = ~0u };
 
-enum {
-	OPT_MATRIX = 0x200, OPT_JOB, OPT_NODES, OPT_ARCH, OPT_DISTANCES, OPT_SNAPSHOT, OPT_FORMAT, OPT_RANKS, OPT_PER_NODE, OPT_CPUS,
-	OPT_FILL, OPT_COSTS, OPT_EFFORT, OPT_SEED, OPT_EXPLAIN,
-	OPT_ENV, OPT_TOPOLOGY, OPT_BLOCK, OPT_PLANE,
-};
-
-static const struct argp_option options[] = {
-	{ "matrix", OPT_MATRIX, "FILE", 0, "The communication matrix; see topiary matrix", 0 },
-	{ "job", OPT_JOB, "ID", 0, "Map onto the cores of this running job (default: $SLURM_JOB_ID)", 0 },
-	{ "nodes", OPT_NODES, "HOSTS[=CORES];...", 0,
-	  "Map onto these cores instead, without Slurm; without CORES, all cores of a node", 0 },
-	{ "arch", OPT_ARCH, "FILE", 0,
-	  "The network above the nodes (default: FabricFile, or the registry's); without --job and --nodes also the nodes "
-	  "themselves, if the file describes them", 0 },
-	{ "plane", OPT_PLANE, "N", 0, "Use this plane of the network, from 0 (default: the plane with the most hosts)", 0 },
-	{ "distances", OPT_DISTANCES, "FILE", 0, "A matrix of costs between places, instead of costs by level", 0 },
-	{ "snapshot", OPT_SNAPSHOT, "FILE", 0, "The nodes' hardware, instead of SnapshotFile or the registry", 0 },
-	{ "format", OPT_FORMAT, "NAME", 0, "The format of the rank file: plain (default), openmpi, openmpi-seq, openmpi5, mpich, "
-	  "intelmpi, mvapich2, cray or srun; with several, a,b, -o FILE writes FILE.a and FILE.b", 0 },
-	{ "env", OPT_ENV, "FILE", 0, "Write the environment variables that the launcher needs to FILE, NAME=value per line", 0 },
-	{ "topology", OPT_TOPOLOGY, "HOSTS=FILE;...", 0, "The nodes' exported XML, for formats that use OS CPU numbers "
-	  "(default: from the registry)", 0 },
-	{ "block", OPT_BLOCK, NULL, 0, "Keep each rank on its node under block distribution, and map only within nodes, for launchers "
-	  "that number ranks node by node", 0 },
-	{ "ranks", OPT_RANKS, "N", 0, "Map N ranks (default: the job's tasks, or all ranks of the matrix)", 0 },
-	{ "tasks-per-node", OPT_PER_NODE, "LIST", 0, "At most so many ranks on each node, e.g. \"6(x2),5\" (default: "
-	  "$SLURM_TASKS_PER_NODE inside the job)", 0 },
-	{ "cpus-per-task", OPT_CPUS, "N", 0, "CPUs per place (default: the job's, or 1)", 0 },
-	{ "fill", OPT_FILL, "HOW", 0,
-	  "If there are more places than ranks, use the first ones (compact), the same number per node (spread), or "
-	  "the cheapest (auto, default)", 0 },
-	{ "costs", OPT_COSTS, "LEVEL=N,...", 0,
-	  "Cost of a unit of traffic across a level (default: node=100,package=20,die=14,numa=12,l3=8,"
-	  "l2=4,core=2)", 0 },
-	{ "effort", OPT_EFFORT, "HOW", 0, "Search effort: fast, normal (default) or high", 0 },
-	{ "seed", OPT_SEED, "N", 0, "Random seed; equal seeds give equal mappings (default: 1)", 0 },
-	{ "explain", OPT_EXPLAIN, "json", OPTION_ARG_OPTIONAL,
-	  "Print the cost of the mapping beside block, cyclic and Scotch, on standard error "
-	  "if the rank file goes to standard output", 0 },
-	{ "output", 'o', "FILE", 0, "Write the rank file to FILE, atomically", 0 },
-	{0},
-};
-
-static error_t explain(struct args *a, const char *arg, struct argp_state *state)
+static void set_explain(void *args, const char *text, struct argp_state *state)
 {
-	if (arg && strcmp(arg, "json"))
-		argp_error(state, "--explain=%s: expected --explain (a table) or --explain=json", arg);
+	struct args *a = args;
+
+	if (text && strcmp(text, "json"))
+		argp_error(state, "--explain=%s: expected --explain (a table) or --explain=json", text);
 	a->explain = true;
-	a->explain_json = arg;
-	return 0;
+	a->explain_json = text;
 }
 
-static error_t choice(struct argp_state *state, const char *what, const char *arg, int (*parse_one)(const char *name),
-		      int *out)
-{
-	if ((*out = parse_one(arg)) < 0)
-		argp_error(state, "%s=%s: unknown value", what, arg);
-	return 0;
-}
-
-static error_t at_end(struct args *a, struct argp_state *state)
+static void check_together(void *args, struct argp_state *state)
 {
 	const char *job = getenv("SLURM_JOB_ID");
+	struct args *a = args;
 	struct err e;
 
 	if (!a->matrix)
@@ -101,7 +52,7 @@ static error_t at_end(struct args *a, struct argp_state *state)
 	if (!a->job && !a->nodes && !a->arch && !a->distances) {
 		if (!job)
 			argp_error(state, "outside a job one of --job, --nodes, --arch or --distances is required");
-		a->job = cmd_arg_number(state, "SLURM_JOB_ID", job, 1);
+		a->job = cmd_arg_number(state, "SLURM_JOB_ID", job, 1, UINT32_MAX);
 	}
 	if (!a->job && !a->nodes && !a->arch && strcmp(a->output.formats, "plain"))
 		argp_error(state, "--distances has no host names: only --format=plain can be written");
@@ -111,62 +62,54 @@ static error_t at_end(struct args *a, struct argp_state *state)
 		argp_error(state, "%s", e.text);
 	if (a->job && !a->per_node && job && a->job == strtoul(job, NULL, 10))
 		a->per_node = getenv("SLURM_TASKS_PER_NODE");
-	return 0;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct args *a = state->input;
+static const struct cmd_option options[] = {
+	{ "matrix", 0, "FILE", CMD_TEXT(matrix), "The communication matrix; see topiary matrix" },
+	{ "job", 0, "ID", CMD_NUMBER(job, 1, UINT32_MAX),
+	  "Map onto the cores of this running job (default: $SLURM_JOB_ID)" },
+	{ "nodes", 0, "HOSTS[=CORES];...", CMD_TEXT(nodes),
+	  "Map onto these cores instead, without Slurm; without CORES, all cores of a node" },
+	{ "arch", 0, "FILE", CMD_TEXT(arch),
+	  "The network above the nodes (default: FabricFile, or the registry's); without --job and --nodes also the "
+	  "nodes themselves, if the file describes them" },
+	{ "plane", 0, "N", CMD_NUMBER(plane, 0, UINT32_MAX),
+	  "Use this plane of the network, from 0 (default: the plane with the most hosts)" },
+	{ "distances", 0, "FILE", CMD_TEXT(distances), "A matrix of costs between places, instead of costs by level" },
+	{ "snapshot", 0, "FILE", CMD_TEXT(snapshot), "The nodes' hardware, instead of SnapshotFile or the registry" },
+	{ "format", 0, "NAME", CMD_TEXT(output.formats),
+	  "The format of the rank file: plain (default), openmpi, openmpi-seq, openmpi5, mpich, "
+	  "intelmpi, mvapich2, cray or srun; with several, a,b, -o FILE writes FILE.a and FILE.b" },
+	{ "env", 0, "FILE", CMD_TEXT(output.env),
+	  "Write the environment variables that the launcher needs to FILE, NAME=value per line" },
+	{ "topology", 0, "HOSTS=FILE;...", CMD_TEXT(output.topology),
+	  "The nodes' exported XML, for formats that use OS CPU numbers (default: from the registry)" },
+	{ "block", 0, NULL, CMD_FLAG(block), "Keep each rank on its node under block distribution, and map only within "
+	  "nodes, for launchers that number ranks node by node" },
+	{ "ranks", 0, "N", CMD_NUMBER(ranks, 1, UINT32_MAX),
+	  "Map N ranks (default: the job's tasks, or all ranks of the matrix)" },
+	{ "tasks-per-node", 0, "LIST", CMD_TEXT(per_node), "At most so many ranks on each node, e.g. \"6(x2),5\" "
+	  "(default: $SLURM_TASKS_PER_NODE inside the job)" },
+	{ "cpus-per-task", 0, "N", CMD_NUMBER(cpus, 1, UINT32_MAX), "CPUs per place (default: the job's, or 1)" },
+	{ "fill", 0, "HOW", CMD_KEYWORD(fill, places_fill_parse, "compact, spread, auto"),
+	  "If there are more places than ranks, use the first ones (compact), the same number per node (spread), or "
+	  "the cheapest (auto, default)" },
+	{ "costs", 0, "LEVEL=N,...", CMD_TEXT(costs),
+	  "Cost of a unit of traffic across a level (default: node=100,package=20,die=14,numa=12,l3=8,"
+	  "l2=4,core=2)" },
+	{ "effort", 0, "HOW", CMD_KEYWORD(effort, mapping_effort_parse, "fast, normal, high"),
+	  "Search effort: fast, normal (default) or high" },
+	{ "seed", 0, "N", CMD_NUMBER(seed, 0, UINT32_MAX),
+	  "Random seed; equal seeds give equal mappings (default: 1)" },
+	{ "explain", 0, "json", CMD_OPTIONAL(set_explain),
+	  "Print the cost of the mapping beside block, cyclic and Scotch, on standard error "
+	  "if the rank file goes to standard output" },
+	{ "output", 'o', "FILE", CMD_TEXT(output.file), "Write the rank file to FILE, atomically" },
+	{0},
+};
 
-	switch (key) {
-	case OPT_MATRIX:
-		return a->matrix = arg, 0;
-	case OPT_JOB:
-		return a->job = cmd_arg_number(state, "--job", arg, 1), 0;
-	case OPT_NODES:
-		return a->nodes = arg, 0;
-	case OPT_ARCH:
-		return a->arch = arg, 0;
-	case OPT_PLANE:
-		return a->plane = cmd_arg_number(state, "--plane", arg, 0), 0;
-	case OPT_DISTANCES:
-		return a->distances = arg, 0;
-	case OPT_CPUS:
-		return a->cpus = cmd_arg_number(state, "--cpus-per-task", arg, 1), 0;
-	case OPT_FILL:
-		return choice(state, "--fill", arg, places_fill_parse, &a->fill);
-	case OPT_COSTS:
-		return a->costs = arg, 0;
-	case OPT_EFFORT:
-		return choice(state, "--effort", arg, mapping_effort_parse, &a->effort);
-	case OPT_SNAPSHOT:
-		return a->snapshot = arg, 0;
-	case OPT_FORMAT:
-		return a->output.formats = arg, 0;
-	case OPT_ENV:
-		return a->output.env = arg, 0;
-	case OPT_TOPOLOGY:
-		return a->output.topology = arg, 0;
-	case OPT_BLOCK:
-		return a->block = true, 0;
-	case OPT_RANKS:
-		return a->ranks = cmd_arg_number(state, "--ranks", arg, 1), 0;
-	case OPT_PER_NODE:
-		return a->per_node = arg, 0;
-	case OPT_SEED:
-		return a->seed = cmd_arg_number(state, "--seed", arg, 0), 0;
-	case OPT_EXPLAIN:
-		return explain(a, arg, state);
-	case 'o':
-		return a->output.file = arg, 0;
-	case ARGP_KEY_END:
-		return at_end(a, state);
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = {
-	options, parse, "", "Map the ranks of a job to its cores and write a rank file.", NULL, NULL, NULL,
+static const struct cmd_syntax syntax = {
+	options, "", "Map the ranks of a job to its cores and write a rank file.", {0}, NULL, check_together,
 };
 
 /* The snapshot from SnapshotFile if it exists (front end or shared file system), otherwise from the registry. */
@@ -232,7 +175,8 @@ static int load_job(const struct cmd *c, const struct args *a, struct site *site
 }
 
 /* With the network that the registry published if it has all of the nodes, otherwise without a network. */
-static int load_published(const struct cmd *c, const struct args *a, struct site *site, struct map_job *job, struct err *e)
+static int load_published(const struct cmd *c, const struct args *a, struct site *site, struct map_job *job,
+			  struct err *e)
 {
 	struct err why = {""};
 
@@ -361,8 +305,8 @@ static const struct hierarchy *network_of(const struct fabric *f, const struct a
 static int map_job(const struct cmd *c, const struct args *a, struct map_job *job, struct err *e)
 {
 	struct matrix *m = load_matrix(a->matrix, a->ranks ? a->ranks : job->tasks, e);
-	int (*solve)(const struct matrix *, const struct places *, enum mapping_effort, unsigned, struct mapping *, struct err *) =
-		a->block ? mapping_blocks : mapping_solve;
+	int (*solve)(const struct matrix *, const struct places *, enum mapping_effort, unsigned, struct mapping *,
+		     struct err *) = a->block ? mapping_blocks : mapping_solve;
 	struct mapping mapping;
 	int rc = -1;
 
@@ -377,14 +321,16 @@ static int map_job(const struct cmd *c, const struct args *a, struct map_job *jo
 
 int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	struct args a = { .output.formats = "plain", .seed = 1, .effort = EFFORT_NORMAL, .fill = FILL_AUTO, .plane = ANY_PLANE };
+	struct args a = {
+		.output.formats = "plain", .seed = 1, .effort = EFFORT_NORMAL, .fill = FILL_AUTO, .plane = ANY_PLANE,
+	};
 	struct site site = {0};
 	struct hierarchy *published = NULL;
 	struct fabric *fabric = NULL;
 	struct map_job job = {0};
 	int rc = -1;
 
-	if (cmd_parse(c, &argp, &a, argc, argv, e))
+	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
 	a.explain |= c->json && !a.block;
 	a.explain_json |= c->json;

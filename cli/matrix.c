@@ -17,66 +17,37 @@ struct args {
 	const char *format, *output, *rule;
 	uint64_t seed;
 	bool info;
-	char **paths;
-	size_t npaths;
+	struct words files;
 };
 
-enum { OPT_FORMAT = 0x200, OPT_INFO, OPT_GENERATE, OPT_SEED };
-
-static const struct argp_option options[] = {
-	{ "format", OPT_FORMAT, "NAME", 0, "Output format: mm (Matrix Market, default), dense (text) or grf (Scotch)", 0 },
-	{ "output", 'o', "FILE", 0, "Write the matrix to FILE, atomically", 0 },
-	{ "info", OPT_INFO, NULL, 0,
-	  "Print the number of ranks and pairs, bytes, and the heaviest pairs; write the matrix only with -o", 0 },
-	{ "generate", OPT_GENERATE, "RULE", 0, "Generate a matrix: stencil2d:XxY[:5|9], stencil3d:XxYxZ[:7|27], "
-	  "pencils:XxY, ring:N, random:N or powerlaw:N", 0 },
-	{ "seed", OPT_SEED, "N", 0, "Random seed; equal seeds give equal matrices (default: 1)", 0 },
+static const struct cmd_option options[] = {
+	{ "format", 0, "NAME", CMD_TEXT(format),
+	  "Output format: mm (Matrix Market, default), dense (text) or grf (Scotch)" },
+	{ "output", 'o', "FILE", CMD_TEXT(output), "Write the matrix to FILE, atomically" },
+	{ "info", 0, NULL, CMD_FLAG(info),
+	  "Print the number of ranks and pairs, bytes, and the heaviest pairs; write the matrix only with -o" },
+	{ "generate", 0, "RULE", CMD_TEXT(rule), "Generate a matrix: stencil2d:XxY[:5|9], stencil3d:XxYxZ[:7|27], "
+	  "pencils:XxY, ring:N, random:N or powerlaw:N" },
+	{ "seed", 0, "N", CMD_NUMBER(seed, 0, UINT64_MAX),
+	  "Random seed; equal seeds give equal matrices (default: 1)" },
 	{0},
 };
 
-static error_t seed(struct args *a, const char *arg, struct argp_state *state)
+static void check_together(void *args, struct argp_state *state)
 {
-	char *end;
+	const struct args *a = args;
 
-	errno = 0;
-	a->seed = strtoull(arg, &end, 10);
-	if (errno || end == arg || *end || *arg == '-')
-		argp_error(state, "--seed: '%s' is not a number", arg);
-	return 0;
+	if (a->rule && a->files.n)
+		argp_error(state, "--generate and FILE exclude each other");
+	if (!a->rule && !a->files.n)
+		argp_error(state, "at least one FILE is required");
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct args *a = state->input;
-
-	switch (key) {
-	case OPT_FORMAT:
-		return a->format = arg, 0;
-	case 'o':
-		return a->output = arg, 0;
-	case OPT_INFO:
-		return a->info = true, 0;
-	case OPT_GENERATE:
-		return a->rule = arg, 0;
-	case OPT_SEED:
-		return seed(a, arg, state);
-	case ARGP_KEY_ARGS:
-		if (a->rule)
-			argp_error(state, "--generate and FILE exclude each other");
-		a->paths = state->argv + state->next;
-		a->npaths = state->argc - state->next;
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		if (!a->rule)
-			argp_error(state, "at least one FILE is required");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = {
-	options, parse, "FILE...", "Read communication matrices, add them up, convert them. A directory stands for the "
-	".prof files of the largest run in it, or of all runs of that size.", NULL, NULL, NULL,
+static const struct cmd_syntax syntax = {
+	options, "FILE...",
+	"Read communication matrices, add them up, convert them. A directory stands for the "
+	".prof files of the largest run in it, or of all runs of that size.",
+	CMD_WORDS(files), NULL, check_together,
 };
 
 static int is_prof(const struct dirent *d)
@@ -171,7 +142,7 @@ static struct matrix *read_folder(const char *folder, struct err *e)
 
 static struct matrix *load(const struct args *a, struct err *e)
 {
-	struct matrix_files files = { .path = a->paths, .n = a->npaths };
+	struct matrix_files files = { .path = a->files.list, .n = a->files.n };
 	struct stat st;
 
 	if (a->rule)
@@ -201,7 +172,7 @@ int cmd_matrix(struct cmd *c, int argc, char **argv, struct err *e)
 	struct matrix *m;
 	int rc = 0;
 
-	if (cmd_parse(c, &argp, &a, argc, argv, e) || !(m = load(&a, e)))
+	if (cmd_parse(c, &syntax, &a, argc, argv, e) || !(m = load(&a, e)))
 		return -1;
 	a.info |= c->json;
 	if (a.info)

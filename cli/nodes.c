@@ -3,28 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "changes.h"
 #include "cmd.h"
 #include "hosts.h"
 #include "table.h"
 #include "target.h"
-#include "hwcmp/compare.h"
 #include "shape/hostlist.h"
-
-enum { OPT_SHAPE = 0x200, OPT_CLASS, OPT_DRIFT, OPT_NAMES };
 
 struct args {
 	const char *hosts, *shape, *class, *drift;
 	bool names;
-};
-
-static const struct argp_option options[] = {
-	{ "shape", OPT_SHAPE, "SHAPE", 0, "Only nodes of this shape", 0 },
-	{ "class", OPT_CLASS, "CLASS", 0, "Only nodes of this class", 0 },
-	{ "drift", OPT_DRIFT, "SEVERITY", OPTION_ARG_OPTIONAL,
-	  "Only nodes that have drifted from the baseline of their class: cosmetic, wiring, "
-	  "capacity or any (default)", 0 },
-	{ "names", OPT_NAMES, NULL, 0, "Print only names, one per line", 0 },
-	{0},
 };
 
 static bool is_filtered(const struct args *a)
@@ -32,39 +20,31 @@ static bool is_filtered(const struct args *a)
 	return a->shape || a->class || a->drift;
 }
 
-static void set_drift(struct args *a, const char *severity, struct argp_state *state)
+static void set_drift(void *args, const char *severity, struct argp_state *state)
 {
-	if (strcmp(severity, "any") && severity_parse(severity) < SEVERITY_COSMETIC)
-		argp_error(state, "--drift: '%s' is not cosmetic, wiring, capacity or any", severity);
-	a->drift = severity;
+	if (severity && strcmp(severity, "any") && drift_severity_parse(severity) < 0)
+		argp_error(state, "--drift=%s: invalid value, expected one of: cosmetic, wiring, capacity, any",
+			   severity);
+	((struct args *) args)->drift = severity ? severity : "any";
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct args *a = state->input;
+static const struct cmd_option options[] = {
+	{ "shape", 0, "SHAPE", CMD_TEXT(shape), "Only nodes of this shape" },
+	{ "class", 0, "CLASS", CMD_TEXT(class), "Only nodes of this class" },
+	{ "drift", 0, "SEVERITY", CMD_OPTIONAL(set_drift),
+	  "Only nodes that have drifted from the baseline of their class: cosmetic, wiring, "
+	  "capacity or any (default)" },
+	{ "names", 0, NULL, CMD_FLAG(names), "Print only names, one per line" },
+	{0},
+};
 
-	switch (key) {
-	case OPT_SHAPE:
-		return a->shape = arg, 0;
-	case OPT_CLASS:
-		return a->class = arg, 0;
-	case OPT_DRIFT:
-		return set_drift(a, arg ? arg : "any", state), 0;
-	case OPT_NAMES:
-		return a->names = true, 0;
-	case ARGP_KEY_ARG:
-		if (a->hosts)
-			return ARGP_ERR_UNKNOWN;
-		return a->hosts = arg, 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = { options, parse, "[HOSTLIST]", "List the nodes that the registry knows.", NULL, NULL, NULL };
+static const struct cmd_syntax syntax = {
+	options, "[HOSTLIST]", "List the nodes that the registry knows.", CMD_TEXT(hosts), NULL, NULL,
+};
 
 static const struct table_column columns[] = {
-	{ "NODE", TABLE_LEFT }, { "CLASS", TABLE_LEFT }, { "DRIFT", TABLE_LEFT }, { "SHAPE", TABLE_LEFT }, { "STORED", TABLE_LEFT },
-	{ "BYTES", TABLE_RIGHT }, { "XML", TABLE_RIGHT }, { "LAST BOOT", TABLE_LEFT }, {0},
+	{ "NODE", TABLE_LEFT }, { "CLASS", TABLE_LEFT }, { "DRIFT", TABLE_LEFT }, { "SHAPE", TABLE_LEFT },
+	{ "STORED", TABLE_LEFT }, { "BYTES", TABLE_RIGHT }, { "XML", TABLE_RIGHT }, { "LAST BOOT", TABLE_LEFT }, {0},
 };
 
 static void add_row(struct table *t, const json_t *node)
@@ -167,7 +147,7 @@ int cmd_nodes(struct cmd *c, int argc, char **argv, struct err *e)
 	json_t *answer, *nodes;
 	int rc = 0;
 
-	if (cmd_parse(c, &argp, &a, argc, argv, e))
+	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
 	if (a.names && !c->json && !a.hosts && !is_filtered(&a))
 		return print_all_names(c, e);

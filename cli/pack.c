@@ -4,9 +4,13 @@
 #include "packing.h"
 #include "table.h"
 
-static const struct argp argp = {
-	NULL, cmd_parse_args, "FILE...",
-	"Encode XML files as the registry would, and print the size of each. Nothing is written.", NULL, NULL, NULL,
+struct args {
+	struct words files;
+};
+
+static const struct cmd_syntax syntax = {
+	NULL, "FILE...", "Encode XML files as the registry would, and print the size of each. Nothing is written.",
+	CMD_WORDS(files), "at least one FILE", NULL,
 };
 
 static const char *const kinds[] = { [PACKED_BASE] = "base", [PACKED_FIELDS] = "fields", [PACKED_PATCH] = "patch" };
@@ -53,9 +57,9 @@ static int print_json(const struct packing *p, struct err *e)
 	for (size_t i = 0; i < p->n; i++)
 		rc |= json_array_append_new(files, json_of_file(p, &p->files[i]));
 	all = json_pack("{so s{sI sI sI sI sI sI sI}}", "files", files, "totals", "nodes", (json_int_t) p->n,
-			"bases", (json_int_t) t.bases, "diffs", (json_int_t) t.diffs, "diff_bytes", (json_int_t) t.diff_bytes,
-			"base_bytes", (json_int_t) t.base_bytes, "xml_bytes", (json_int_t) t.xml_bytes,
-			"form_bytes", (json_int_t) p->form_bytes);
+			"bases", (json_int_t) t.bases, "diffs", (json_int_t) t.diffs,
+			"diff_bytes", (json_int_t) t.diff_bytes, "base_bytes", (json_int_t) t.base_bytes,
+			"xml_bytes", (json_int_t) t.xml_bytes, "form_bytes", (json_int_t) p->form_bytes);
 	rc = rc || !all ? err_set(e, "a file name is not UTF-8, or out of memory") : cmd_print_json(all, e);
 	json_decref(all);
 	return rc;
@@ -104,11 +108,11 @@ static int print_table(const struct packing *p, struct err *e)
 
 int cmd_pack(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	struct words words = { .what = "FILE" };
+	struct args a = {0};
 	struct packing p;
 	int rc;
 
-	if (cmd_parse(c, &argp, &words, argc, argv, e) || packing_run(words.list, words.n, &p, e))
+	if (cmd_parse(c, &syntax, &a, argc, argv, e) || packing_run(a.files.list, a.files.n, &p, e))
 		return -1;
 	rc = c->json ? print_json(&p, e) : print_table(&p, e);
 	packing_free(&p);

@@ -16,9 +16,10 @@ json_t *past_describe(const struct buf *xml, const struct tree *tree, const stru
 	if (strings_make(tree, &s, e))
 		return NULL;
 	hash_hex(xml->data, xml->len, sha256);
-	j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:s}", "node", t->node, "at", t->at, "hierarchy", s.hierarchy,
-		      "cores_only", s.cores, "detail", s.detail, "allocation", s.allocation, "cores", (int) s.ncores, "pus",
-		      (int) s.npus, "xml_bytes", (json_int_t) xml->len, "sha256", sha256);
+	j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:s}", "node", t->node, "at", t->at, "hierarchy",
+		      s.hierarchy, "cores_only", s.cores, "detail", s.detail, "allocation", s.allocation,
+		      "cores", (int) s.ncores, "pus", (int) s.npus, "xml_bytes", (json_int_t) xml->len,
+		      "sha256", sha256);
 	strings_free(&s);
 	if (!j)
 		err_set(e, "out of memory");
@@ -38,7 +39,8 @@ json_t *past_facts(const struct tree *tree, const struct target *t, struct err *
 		strsep(&line, "\t");
 		object = strsep(&line, "\t");
 		name = strsep(&line, "\t");
-		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "object", object, "fact", name, "value", line));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "object", object, "fact", name,
+						      "value", line));
 	}
 	if (!text.failed)
 		j = json_pack("{s:s, s:s, s:O}", "node", t->node, "at", t->at, "facts", list);

@@ -15,7 +15,7 @@ struct site {
 	const struct snapshot *snapshot;	/* the nodes' shapes */
 	const struct hierarchy *network;	/* the levels above the nodes, or NULL */
 	const struct fabric *planes;		/* what the network is a plane of, or NULL */
-	struct err *without;			/* NULL: a node missing in the network is an error; else why it is not used */
+	struct err *without;			/* NULL: a node missing in the network is an error; else the reason */
 	const char *costs;			/* of the nodes' levels, as places_costs has them, or NULL */
 	unsigned cpus;				/* of a task; 0: the job's, or 1 */
 };

@@ -17,50 +17,24 @@
 struct args {
 	const char *snapshot;
 	const char *policies;
-	size_t limit;			/* 0: none */
+	uint64_t limit;			/* 0: none */
 	struct words files;
 };
 
-enum { OPT_SNAPSHOT = 0x200, OPT_POLICIES, OPT_LIMIT };
-
-static const struct argp_option options[] = {
-	{ "snapshot", OPT_SNAPSHOT, "FILE", 0, "The nodes' hardware, instead of SnapshotFile", 0 },
-	{ "policies", OPT_POLICIES, "LIST", 0,
+static const struct cmd_option options[] = {
+	{ "snapshot", 0, "FILE", CMD_TEXT(snapshot), "The nodes' hardware, instead of SnapshotFile" },
+	{ "policies", 0, "LIST", CMD_TEXT(policies),
 	  "Policies out of stock, block, off, prefer, require and spread, with a level as in require:l3 "
-	  "(default: " POLICIES_USUAL ")", 0 },
-	{ "limit", OPT_LIMIT, "N", 0, "Only the first N jobs by submit time", 0 },
+	  "(default: " POLICIES_USUAL ")" },
+	{ "limit", 0, "N", CMD_NUMBER(limit, 1, SIZE_MAX), "Only the first N jobs by submit time" },
 	{0},
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct args *a = state->input;
-	char *end;
-
-	switch (key) {
-	case OPT_SNAPSHOT:
-		return a->snapshot = arg, 0;
-	case OPT_POLICIES:
-		return a->policies = arg, 0;
-	case OPT_LIMIT:
-		errno = 0;
-		a->limit = strtoul(arg, &end, 10);
-		if (!a->limit || *end || errno || *arg == '-')
-			argp_error(state, "--limit=%s: not a number of jobs", arg);
-		return 0;
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->files;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp files = { NULL, cmd_parse_args, NULL, NULL, NULL, NULL, NULL };
-static const struct argp_child children[] = { { &files, 0, NULL, 0 }, {0} };
-static const struct argp argp = {
-	options, parse, "JOBS...",
-	"Replay past jobs offline on the nodes of a snapshot under several placement policies, and compare the results. "
-	"JOBS is the output of `sacct --parsable2`, or a plain list (topiary(1)); '-' is standard input.", children, NULL, NULL,
+static const struct cmd_syntax syntax = {
+	options, "JOBS...",
+	"Replay past jobs offline on the nodes of a snapshot under several placement policies, and compare the "
+	"results. JOBS is the output of `sacct --parsable2`, or a plain list (topiary(1)); '-' is standard input.",
+	CMD_WORDS(files), "at least one JOBS", NULL,
 };
 
 /* --- inputs --- */
@@ -190,8 +164,9 @@ static int stage_run(struct stage *s, struct err *e)
 /* --- results --- */
 
 enum figure {
-	JOBS, REFUSED, BACKFILLED, DOMINATED, ANY_PACKAGE, ANY_NUMA, ANY_L3, OWN_PACKAGE, OWN_NUMA, OWN_L3, EXACT_POSSIBLE, EXACT_HAD,
-	BROKEN, TOUCHED, LOOSE_PACKAGE, LOOSE_NUMA, LOOSE_L3, UTILISATION, WAIT_MEAN, WAIT_MEDIAN, WAIT_P95, MAKESPAN, FIGURES,
+	JOBS, REFUSED, BACKFILLED, DOMINATED, ANY_PACKAGE, ANY_NUMA, ANY_L3, OWN_PACKAGE, OWN_NUMA, OWN_L3,
+	EXACT_POSSIBLE, EXACT_HAD, BROKEN, TOUCHED, LOOSE_PACKAGE, LOOSE_NUMA, LOOSE_L3, UTILISATION, WAIT_MEAN,
+	WAIT_MEDIAN, WAIT_P95, MAKESPAN, FIGURES,
 };
 
 static const struct {
@@ -301,8 +276,9 @@ static int print_json(const struct stage *s, double f[][FIGURES], struct err *e)
 	json_t *policies = json_array(), *answer;
 	int rc;
 
-	answer = json_pack("{s:I, s:I, s:I, s:I, s:o}", "jobs", (json_int_t) s->jobs.n, "skipped", (json_int_t) s->jobs.skipped,
-			   "nodes", (json_int_t) s->cluster->n, "cores", (json_int_t) s->cluster->cores, "policies", policies);
+	answer = json_pack("{s:I, s:I, s:I, s:I, s:o}", "jobs", (json_int_t) s->jobs.n, "skipped",
+			   (json_int_t) s->jobs.skipped, "nodes", (json_int_t) s->cluster->n, "cores",
+			   (json_int_t) s->cluster->cores, "policies", policies);
 	for (size_t i = 0; i < s->npolicies; i++) {
 		json_t *p = json_pack("{s:s}", "policy", s->policies[i].name);
 
@@ -319,10 +295,10 @@ static int print_json(const struct stage *s, double f[][FIGURES], struct err *e)
 
 int cmd_replay(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	struct args a = { .policies = POLICIES_USUAL, .files.what = "JOBS" };
+	struct args a = { .policies = POLICIES_USUAL };
 	double f[POLICIES_MAX][FIGURES];
 	struct stage s = {0};
-	int rc = cmd_parse(c, &argp, &a, argc, argv, e);
+	int rc = cmd_parse(c, &syntax, &a, argc, argv, e);
 
 	if (!rc)
 		rc = stage_read(&s, c, &a, e);

@@ -11,10 +11,14 @@
 #include "shape/inventory.h"
 #include "hwview/machine.h"
 
-static const struct argp argp = {
-	NULL, cmd_parse_args, "FILE.xml...",
-	"Print the synthetic strings of topologies at each precision, and "
-	"whether hwloc's own syntax can express them.", NULL, NULL, NULL,
+struct args {
+	struct words files;
+};
+
+static const struct cmd_syntax syntax = {
+	NULL, "FILE.xml...",
+	"Print the synthetic strings of topologies at each precision, and whether hwloc's own syntax can express them.",
+	CMD_WORDS(files), "at least one FILE", NULL,
 };
 
 static const struct {
@@ -97,24 +101,25 @@ static json_t *as_json(const struct told *t)
 	json_t *j;
 
 	shape_name(t->strings.allocation, name);
-	j = json_pack("{s:s, s:i, s:i, s:s}", "file", t->file, "ncores", (int) t->strings.ncores, "npus", (int) t->strings.npus,
-		      "shape", name);
+	j = json_pack("{s:s, s:i, s:i, s:s}", "file", t->file, "ncores", (int) t->strings.ncores,
+		      "npus", (int) t->strings.npus, "shape", name);
 	for (size_t i = 0; i < PRECISIONS; i++)
 		json_object_set_new(j, precisions[i].name,
-				    json_pack("{s:s, s:b}", "text", text_at(&t->strings, i), "hwloc", (int) t->hwloc[i]));
+				    json_pack("{s:s, s:b}", "text", text_at(&t->strings, i),
+					      "hwloc", (int) t->hwloc[i]));
 	return j;
 }
 
 int cmd_shape(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	json_t *files = json_array(), *answer = json_pack("{s:o}", "files", files);
-	struct words words = { .what = "FILE" };
-	int rc = cmd_parse(c, &argp, &words, argc, argv, e);
+	struct args a = {0};
+	int rc = cmd_parse(c, &syntax, &a, argc, argv, e);
 
-	for (int i = 0; rc == 0 && i < words.n; i++) {
+	for (int i = 0; rc == 0 && i < a.files.n; i++) {
 		struct told t;
 
-		if (tell(words.list[i], &t, e)) {
+		if (tell(a.files.list[i], &t, e)) {
 			log_error("shape: %s", e->text);
 			c->status = EXIT_FAILURE;
 			continue;

@@ -3,17 +3,13 @@
 #include "cmd.h"
 #include "table.h"
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	(void) key, (void) arg, (void) state;
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = { NULL, parse, "", "List the shapes of the nodes, and which nodes have each.", NULL, NULL, NULL };
+static const struct cmd_syntax syntax = {
+	.operands = "", .help = "List the shapes of the nodes, and which nodes have each.",
+};
 
 static const struct table_column columns[] = {
-	{ "SHAPE", TABLE_LEFT }, { "NODES", TABLE_RIGHT }, { "CORES", TABLE_RIGHT }, { "PUS", TABLE_RIGHT }, { "HOSTS", TABLE_CUT },
-	{ "HIERARCHY", TABLE_CUT }, {0},
+	{ "SHAPE", TABLE_LEFT }, { "NODES", TABLE_RIGHT }, { "CORES", TABLE_RIGHT }, { "PUS", TABLE_RIGHT },
+	{ "HOSTS", TABLE_CUT }, { "HIERARCHY", TABLE_CUT }, {0},
 };
 
 static int print_table(const json_t *shapes, struct err *e)
@@ -37,14 +33,11 @@ int cmd_shapes(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct buf path = {0};
 	json_t *answer;
-	int rc;
 
-	if (cmd_parse(c, &argp, NULL, argc, argv, e))
+	if (cmd_parse(c, &syntax, NULL, argc, argv, e))
 		return -1;
 	buf_puts(&path, "/v1/shapes");
 	if (!(answer = cmd_get_list(c, &path, "shapes", e)))
 		return -1;
-	rc = c->json ? cmd_print_json(answer, e) : print_table(json_object_get(answer, "shapes"), e);
-	json_decref(answer);
-	return rc;
+	return cmd_print_list(c, answer, "shapes", print_table, e);
 }

@@ -14,7 +14,7 @@
 #define LINE 512
 #define LEGEND "L#: hwloc's logical index. White: caches and PUs; pink: memory; grey: cores; olive: PCI devices"
 
-enum form { FORM_SUMMARY, FORM_XML = 0x200, FORM_CANONICAL, FORM_SVG, FORM_SYNTHETIC, FORM_FACTS, OPT_CORES, OPT_JOB };
+enum form { FORM_SUMMARY, FORM_XML, FORM_CANONICAL, FORM_SVG, FORM_SYNTHETIC, FORM_FACTS };
 
 /* Precisions, each with its member in the registry's answer. */
 static const struct precision {
@@ -25,28 +25,15 @@ static const struct precision {
 #define PRECISIONS (sizeof(precisions) / sizeof(precisions[0]))
 
 struct args {
-	enum form form;
+	int form;		/* enum form */
+	const char *node;
 	struct target target;
 	const struct precision *precision;
 	const char *cores, *output;
 	unsigned job;		/* 0: none */
 };
 
-static const struct argp_option options[] = {
-	{ "xml", FORM_XML, NULL, 0, "The exported XML, as the node sent it", 0 },
-	{ "canonical", FORM_CANONICAL, NULL, 0, "The XML without what changes between exports of one unchanged node", 0 },
-	{ "svg", FORM_SVG, NULL, 0, "A drawing", 0 },
-	{ "synthetic", FORM_SYNTHETIC, "PRECISION", OPTION_ARG_OPTIONAL,
-	  "The topology as a synthetic string: hierarchy (default), cores, "
-	  "detail or allocation", 0 },
-	{ "facts", FORM_FACTS, NULL, 0, "Serial numbers, addresses, memory, versions", 0 },
-	{ "cores", OPT_CORES, "LIST", 0, "Highlight these cores in the drawing, e.g. 0-3,8", 0 },
-	{ "job", OPT_JOB, "ID", 0, "Highlight the cores of this running job; with --cores, label them as this job's", 0 },
-	{ "output", 'o', "FILE", 0, "Write to FILE instead of standard output", 0 },
-	{0},
-};
-
-static const struct precision *find_precision(const char *name)
+static const struct precision *precision_find(const char *name)
 {
 	for (size_t i = 0; i < PRECISIONS; i++)
 		if (!strcmp(precisions[i].name, name))
@@ -54,18 +41,23 @@ static const struct precision *find_precision(const char *name)
 	return NULL;
 }
 
-static void set_node(struct args *a, const char *text, struct argp_state *state)
+static void set_synthetic(void *args, const char *text, struct argp_state *state)
 {
-	struct err e;
+	struct args *a = args;
 
-	if (target_parse(text, &a->target, &e))
-		argp_error(state, "%s", e.text);
+	if (!(a->precision = precision_find(text ? text : "hierarchy")))
+		argp_error(state, "--synthetic=%s: invalid value, expected one of: hierarchy, cores, detail, "
+			   "allocation", text);
+	a->form = FORM_SYNTHETIC;
 }
 
-static void check(const struct args *a, struct argp_state *state)
+static void check_together(void *args, struct argp_state *state)
 {
-	if (!*a->target.node)
-		argp_error(state, "a NODE is required");
+	struct args *a = args;
+	struct err e;
+
+	if (target_parse(a->node, &a->target, &e))
+		argp_error(state, "%s", e.text);
 	if (a->cores && a->form != FORM_SVG)
 		argp_error(state, "--cores requires --svg");
 	if (a->job && a->form != FORM_SVG)
@@ -74,38 +66,25 @@ static void check(const struct args *a, struct argp_state *state)
 		argp_error(state, "--output requires --xml, --canonical, --svg or --synthetic");
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct args *a = state->input;
+static const struct cmd_option options[] = {
+	{ "xml", 0, NULL, CMD_CONSTANT(form, FORM_XML), "The exported XML, as the node sent it" },
+	{ "canonical", 0, NULL, CMD_CONSTANT(form, FORM_CANONICAL),
+	  "The XML without what changes between exports of one unchanged node" },
+	{ "svg", 0, NULL, CMD_CONSTANT(form, FORM_SVG), "A drawing" },
+	{ "synthetic", 0, "PRECISION", CMD_OPTIONAL(set_synthetic),
+	  "The topology as a synthetic string: hierarchy (default), cores, "
+	  "detail or allocation" },
+	{ "facts", 0, NULL, CMD_CONSTANT(form, FORM_FACTS), "Serial numbers, addresses, memory, versions" },
+	{ "cores", 0, "LIST", CMD_TEXT(cores), "Highlight these cores in the drawing, e.g. 0-3,8" },
+	{ "job", 0, "ID", CMD_NUMBER(job, 1, UINT32_MAX),
+	  "Highlight the cores of this running job; with --cores, label them as this job's" },
+	{ "output", 'o', "FILE", CMD_TEXT(output), "Write to FILE instead of standard output" },
+	{0},
+};
 
-	switch (key) {
-	case FORM_SYNTHETIC:
-		if (!(a->precision = find_precision(arg ? arg : "hierarchy")))
-			argp_error(state, "--synthetic: '%s' is not hierarchy, cores, detail or allocation", arg);
-		/* fall through */
-	case FORM_XML:
-	case FORM_CANONICAL:
-	case FORM_SVG:
-	case FORM_FACTS:
-		return a->form = key, 0;
-	case OPT_CORES:
-		return a->cores = arg, 0;
-	case OPT_JOB:
-		return a->job = cmd_arg_number(state, "--job", arg, 1), 0;
-	case 'o':
-		return a->output = arg, 0;
-	case ARGP_KEY_ARG:
-		if (*a->target.node)
-			return ARGP_ERR_UNKNOWN;
-		return set_node(a, arg, state), 0;
-	case ARGP_KEY_END:
-		return check(a, state), 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = {
-	options, parse, "NODE[@WHEN]", "Show one node, now or at a time in the past.", NULL, NULL, NULL,
+static const struct cmd_syntax syntax = {
+	options, "NODE[@WHEN]", "Show one node, now or at a time in the past.", CMD_TEXT(node),
+	"a NODE", check_together,
 };
 
 static int get_xml(const struct cmd *c, const struct args *a, struct buf *out, struct err *e)
@@ -281,7 +260,7 @@ int cmd_show(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = { .form = FORM_SUMMARY };
 
-	if (cmd_parse(c, &argp, &a, argc, argv, e))
+	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
 	return a.form == FORM_XML || a.form == FORM_CANONICAL || a.form == FORM_SVG ? show_document(c, &a, e)
 										    : show_words(c, &a, e);

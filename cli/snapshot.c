@@ -15,31 +15,23 @@ struct args {
 	bool offline, watch;
 	unsigned interval;	/* 0: SnapshotPoll */
 	const char *output;
-	char **pairs;
-	int npairs;
+	struct words pairs;
 };
 
-static const struct argp_option options[] = {
-	{ "offline", 'O', NULL, 0, "Build it from XML files, without a registry", 0 },
-	{ "output", 'o', "FILE", 0, "Write to FILE, atomically, instead of standard output", 0 },
-	{ "watch", 'w', NULL, 0, "Keep FILE up to date with the registry until terminated", 0 },
-	{ "interval", 'i', "SECONDS", 0, "Seconds between requests (default: SnapshotPoll)", 0 },
+static const struct cmd_option options[] = {
+	{ "offline", 'O', NULL, CMD_FLAG(offline), "Build it from XML files, without a registry" },
+	{ "output", 'o', "FILE", CMD_TEXT(output), "Write to FILE, atomically, instead of standard output" },
+	{ "watch", 'w', NULL, CMD_FLAG(watch), "Keep FILE up to date with the registry until terminated" },
+	{ "interval", 'i', "SECONDS", CMD_NUMBER(interval, 1, MAX_INTERVAL),
+	  "Seconds between requests (default: SnapshotPoll)" },
 	{0},
 };
 
-static unsigned seconds(const char *arg, struct argp_state *state)
+static void check_together(void *args, struct argp_state *state)
 {
-	char *end;
-	long n = strtol(arg, &end, 10);
+	const struct args *a = args;
 
-	if (*end || n < 1 || n > MAX_INTERVAL)
-		argp_error(state, "--interval: expected 1 to %d seconds", MAX_INTERVAL);
-	return n;
-}
-
-static void check_together(const struct args *a, struct argp_state *state)
-{
-	if (a->offline != (a->npairs > 0))
+	if (a->offline != (a->pairs.n > 0))
 		argp_error(state, "--offline requires NODES=FILE arguments, and they require --offline");
 	if (a->watch && (a->offline || !a->output))
 		argp_error(state, "--watch requires --output and excludes --offline");
@@ -47,36 +39,9 @@ static void check_together(const struct args *a, struct argp_state *state)
 		argp_error(state, "--interval requires --watch");
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct args *a = state->input;
-
-	switch (key) {
-	case 'w':
-		a->watch = true;
-		return 0;
-	case 'i':
-		a->interval = seconds(arg, state);
-		return 0;
-	case 'O':
-		a->offline = true;
-		return 0;
-	case 'o':
-		a->output = arg;
-		return 0;
-	case ARGP_KEY_ARGS:
-		a->pairs = state->argv + state->next;
-		a->npairs = state->argc - state->next;
-		return 0;
-	case ARGP_KEY_END:
-		check_together(a, state);
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = {
-	options, parse, "[--offline NODES=FILE.xml...]", "Write the snapshot that slurmctld reads.", NULL, NULL, NULL,
+static const struct cmd_syntax syntax = {
+	options, "[--offline NODES=FILE.xml...]", "Write the snapshot that slurmctld reads.", CMD_WORDS(pairs), NULL,
+	check_together,
 };
 
 /* NODES=FILE: only the file name may contain '='. */
@@ -104,8 +69,8 @@ static int from_files(const struct args *a, struct buf *out, struct err *e)
 	struct inventory *v = inventory_new();
 	int rc = v ? 0 : err_set(e, "out of memory");
 
-	for (int i = 0; i < a->npairs && rc == 0; i++)
-		rc = add_file(v, a->pairs[i], e);
+	for (int i = 0; i < a->pairs.n && rc == 0; i++)
+		rc = add_file(v, a->pairs.list[i], e);
 	if (rc == 0)
 		rc = inventory_snapshot(v, out, e);
 	inventory_free(v);
@@ -142,7 +107,7 @@ int cmd_snapshot(struct cmd *c, int argc, char **argv, struct err *e)
 	struct buf out = {0};
 	int rc;
 
-	if (cmd_parse(c, &argp, &a, argc, argv, e))
+	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
 	if (a.watch)
 		watch_snapshot(c->url ? c->url : c->settings.registry_url, a.output,

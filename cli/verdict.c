@@ -9,8 +9,9 @@
 static const struct {
 	const char *one, *many;
 } nouns[LEVEL_COUNT] = {
-	[LEVEL_NODE] = { "node", "nodes" }, [LEVEL_PACKAGE] = { "package", "packages" }, [LEVEL_DIE] = { "die", "dies" },
-	[LEVEL_NUMA] = { "NUMA node", "NUMA nodes" }, [LEVEL_L3] = { "L3 cache", "L3 caches" },
+	[LEVEL_NODE] = { "node", "nodes" }, [LEVEL_PACKAGE] = { "package", "packages" },
+	[LEVEL_DIE] = { "die", "dies" }, [LEVEL_NUMA] = { "NUMA node", "NUMA nodes" },
+	[LEVEL_L3] = { "L3 cache", "L3 caches" },
 	[LEVEL_L2] = { "L2 cache", "L2 caches" }, [LEVEL_CORE] = { "core", "cores" },
 };
 
@@ -47,7 +48,8 @@ static void describe_asked(const struct verdict *v, struct buf *out)
 	} asked[FIT_COUNT] = {
 		[FIT_OFF] = { "Slurm's own choice", "", "" },
 		[FIT_PREFER] = { "the fewest hardware boundaries crossed", "within one ", " if possible" },
-		[FIT_REQUIRE] = { "the fewest hardware boundaries crossed", "within one ", " on each node, otherwise wait" },
+		[FIT_REQUIRE] = { "the fewest hardware boundaries crossed", "within one ",
+				  " on each node, otherwise wait" },
 		[FIT_SPREAD] = { "", "one ", " per task if possible" },
 	};
 	const struct request *r = &v->request;
@@ -327,8 +329,8 @@ static json_t *cores_json(const struct verdict *v)
 
 	while (part_next(&at, &p))
 		if (p.nodes)
-			json_array_append_new(list, json_pack("{s:s%, s:s%}", "nodes", p.text, p.nodes, "cores", p.text + p.cores,
-							      p.len - p.cores));
+			json_array_append_new(list, json_pack("{s:s%, s:s%}", "nodes", p.text, p.nodes,
+							      "cores", p.text + p.cores, p.len - p.cores));
 	return list;
 }
 
@@ -347,8 +349,9 @@ json_t *verdict_json(const struct verdict *v)
 	bool has_path = request_path_text(&v->request.path, path, sizeof(path)), placed = v->outcome == VERDICT_PLACED;
 
 	return json_pack("{s:s, s:s, s:s, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:s?, s:o, s:o, s:b, s:s?}",
-			 "outcome", outcome_name(v->outcome), "fit", fit_name(v->request.fit), "level", level_name(v->request.level),
-			 "request", has_path ? path : NULL, "nodes", (json_int_t) v->nodes, "tasks_per_node", (json_int_t) v->tasks,
+			 "outcome", outcome_name(v->outcome), "fit", fit_name(v->request.fit),
+			 "level", level_name(v->request.level), "request", has_path ? path : NULL,
+			 "nodes", (json_int_t) v->nodes, "tasks_per_node", (json_int_t) v->tasks,
 			 "cores_per_task", (json_int_t) v->task_cores, "cores_per_node",
 			 (json_int_t) v->cores_per_node, "candidates", (json_int_t) v->candidates,
 			 "room", (json_int_t) v->room, "counts", placed ? counts_json(v) : json_null(),

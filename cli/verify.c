@@ -15,59 +15,28 @@
 #define STATUS_UNKNOWN 4
 #define SECONDS 10
 
-enum { OPT_MODE = 0x200, OPT_AGAINST, OPT_SEVERITY, OPT_VERBOSE };
-
 struct args {
-	enum verify_mode mode;
-	enum severity least;
+	int mode, least;	/* enum verify_mode, enum severity */
 	const char *against, *name;
 	bool verbose;
 };
 
-static const struct argp_option options[] = {
-	{ "mode", OPT_MODE, "MODE", 0, "strict (default), allow-extra, allow-missing or ignore", 0 },
-	{ "against", OPT_AGAINST, "FILE", 0, "Compare with this XML file, without the registry", 0 },
-	{ "severity", OPT_SEVERITY, "SEVERITY", 0, "Ignore changes below cosmetic, wiring (default) or capacity", 0 },
-	{ "verbose", OPT_VERBOSE, NULL, 0, "Also report success", 0 },
+static const struct cmd_option options[] = {
+	{ "mode", 0, "MODE",
+	  CMD_KEYWORD(mode, verify_mode_parse, "strict, allow-extra, allow-missing, ignore"),
+	  "strict (default), allow-extra, allow-missing or ignore" },
+	{ "against", 0, "FILE", CMD_TEXT(against), "Compare with this XML file, without the registry" },
+	{ "severity", 0, "SEVERITY", CMD_KEYWORD(least, drift_severity_parse, "cosmetic, wiring, capacity"),
+	  "Ignore changes below cosmetic, wiring (default) or capacity" },
+	{ "verbose", 0, NULL, CMD_FLAG(verbose), "Also report success" },
 	{0},
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct args *a = state->input;
-	int value;
-
-	switch (key) {
-	case OPT_MODE:
-		if ((value = verify_mode_parse(arg)) < 0)
-			argp_error(state, "unknown mode '%s'", arg);
-		a->mode = value;
-		return 0;
-	case OPT_SEVERITY:
-		if ((value = severity_parse(arg)) <= SEVERITY_IDENTITY)
-			argp_error(state, "unknown severity '%s'", arg);
-		a->least = value;
-		return 0;
-	case OPT_AGAINST:
-		a->against = arg;
-		return 0;
-	case OPT_VERBOSE:
-		a->verbose = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (a->name)
-			return ARGP_ERR_UNKNOWN;
-		a->name = arg;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = {
-	options, parse, "[NODE]\n--against FILE [FILE]",
+static const struct cmd_syntax syntax = {
+	options, "[NODE]\n--against FILE [FILE]",
 	"Check a node against its class, or a topology against a file, for Slurm's HealthCheckProgram.\v"
 	"The exit status is 0 for no change, 1 for cosmetic changes, 2 for wiring, 3 for capacity, 4 on an error.",
-	NULL, NULL, NULL,
+	CMD_TEXT(name), NULL, NULL,
 };
 
 static void on_alarm(int signal)
@@ -106,7 +75,7 @@ static void changes_keep(struct changes *c, const struct args *a)
 	for (size_t i = 0; i < c->n; i++) {
 		struct changes one = { &c->list[i], 1 };
 
-		if (changes_verdict(&one, a->mode) >= (int)a->least)
+		if (changes_verdict(&one, a->mode) >= a->least)
 			c->list[n++] = c->list[i];
 		else
 			change_free(&c->list[i]);
@@ -158,7 +127,7 @@ int cmd_verify(struct cmd *c, int argc, char **argv, struct err *e)
 	int rc;
 
 	c->status = argp_err_exit_status = STATUS_UNKNOWN;
-	if (cmd_parse(c, &argp, &a, argc, argv, e))
+	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
 	signal(SIGALRM, on_alarm);
 	alarm(SECONDS);

@@ -32,29 +32,24 @@ static int which_parse(const char *text, struct which *out)
 	return 0;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct which *w = state->input;
+struct args {
+	const char *text;
+	struct which which;
+};
 
-	switch (key) {
-	case ARGP_KEY_ARG:
-		if (w->text)
-			return ARGP_ERR_UNKNOWN;
-		if (which_parse(arg, w))
-			argp_error(state, "'%s' is not a job ID: "
-				   "expected 12, 12_3 (an array task) or 12+1 (a component of a heterogeneous job)", arg);
-		return 0;
-	case ARGP_KEY_END:
-		if (!w->text)
-			argp_error(state, "a JOBID is required");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
+static void check_job(void *args, struct argp_state *state)
+{
+	struct args *a = args;
+
+	if (which_parse(a->text, &a->which))
+		argp_error(state, "'%s' is not a job ID: expected 12, 12_3 (an array task) or 12+1 (a component of a "
+			   "heterogeneous job)", a->text);
 }
 
-static const struct argp argp = {
-	NULL, parse, "JOBID", "Explain why a job has its cores, or why it waits, from "
-	"the verdict that slurmctld's plugin recorded.", NULL, NULL, NULL,
+static const struct cmd_syntax syntax = {
+	NULL, "JOBID",
+	"Explain why a job has its cores, or why it waits, from the verdict that slurmctld's plugin recorded.",
+	CMD_TEXT(text), "a JOBID", check_job,
 };
 
 /* A job record of slurmctld and the verdict in it. */
@@ -113,12 +108,11 @@ static void record_read(struct record *t)
 	if (t->rc == 0 && pending && t->verdict.outcome != VERDICT_WAITS)
 		t->rc = 1;
 	if (t->rc > 0 && pending)
-		err_set(&t->why,
-			"no verdict: it is pending; one is written when it starts, or when it waits for what it "
-			"requires");
+		err_set(&t->why, "no verdict: it is pending; one is written when it starts, or when it waits for what "
+			"it requires");
 	else if (t->rc > 0)
-		err_set(&t->why, "no verdict: it was placed by Slurm with topo-fit off (its own, or the site's TopoFit), or when "
-			"slurmctld had not loaded Topiary's select plugin");
+		err_set(&t->why, "no verdict: it was placed by Slurm with topo-fit off (its own, or the site's TopoFit)"
+			", or when slurmctld had not loaded Topiary's select plugin");
 }
 
 /* The selected records, ordered by task and component; the caller frees them. 0 or -1. */
@@ -283,9 +277,9 @@ static int why(const struct cmd *c, const struct which *w, struct err *e)
 
 int cmd_why(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	struct which w = {0};
+	struct args a = {0};
 
-	if (cmd_parse(c, &argp, &w, argc, argv, e))
+	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
-	return why(c, &w, e) ? err_within(e, "job %s", w.text) : 0;
+	return why(c, &a.which, e) ? err_within(e, "job %s", a.text) : 0;
 }

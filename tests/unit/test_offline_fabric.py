@@ -210,7 +210,7 @@ def test_a_nodes_export_tells_its_guids(tmp_path):
     (["show", "{folder}/none"], "{folder}/none: No such file or directory"),
     (["show", "{folder}/bad"], "{folder}/bad:2: expected SW, CA or RT"),
     (["show", "{folder}/good", "{folder}/tree"], "{folder}/tree:0: a file of this format cannot be combined with others"),
-    (["paint", "{folder}/good"], "'paint': show, export, import, history or diff?"),
+    (["paint", "{folder}/good"], "'paint': invalid command, expected one of: show, export, import, history or diff"),
     (["export", "--format=dot", "{folder}/good"], "unknown format 'dot': expected slurm, slurm-yaml, paper, scotch or json"),
     (["export", "--format=paper", "--plane=1", "{folder}/good"], "paper: plane 1: no such plane with hosts"),
     (["export", "--format=slurm", "--nodes=x[1-2]", "{folder}/good"], "slurm: no switch has a host with a known name"),

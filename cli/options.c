@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "cmd.h"
+
+#define OPTIONS_MAX 24
+#define KEY_FIRST 0x100		/* of options without a letter: above all letters */
+#define GROUP_COMMON 90		/* after the command's own in --help */
+
+struct parser {
+	const struct cmd_syntax *syntax;
+	void *args;
+	struct parser *common;		/* NULL in the common one itself */
+	int operands;
+};
+
+static void set_verbose(void *args, const char *text, struct argp_state *state)
+{
+	(void) args, (void) text, (void) state;
+	log_set_level("debug");
+}
+
+static const struct cmd_option common_options[] = {
+	{ NULL, 'v', NULL, CMD_SET(set_verbose), "Report each request to the registry on standard error" },
+	{ "config", 0, "FILE", { ARG_TEXT, .at = offsetof(struct cmd, config) },
+	  "Read this file instead of topiary.conf" },
+	{ "url", 0, "URL", { ARG_TEXT, .at = offsetof(struct cmd, url) }, "Use the registry at this address" },
+	{ "json", 0, NULL, { ARG_FLAG, .at = offsetof(struct cmd, json) }, "Print JSON" },
+	{0},
+};
+static const struct cmd_syntax common_syntax = { .options = common_options };
+
+uint64_t cmd_arg_number(struct argp_state *state, const char *what, const char *text, uint64_t min, uint64_t max)
+{
+	unsigned long long n;
+	char *end;
+
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (errno || end == text || *end || *text == '-' || n < min || n > max)
+		argp_error(state, "%s=%s: expected a number from %" PRIu64 " to %" PRIu64, what, text, min, max);
+	return n;
+}
+
+static void number_store(const struct cmd_option *o, void *to, const char *text, struct argp_state *state)
+{
+	char what[64];
+	uint64_t n;
+
+	snprintf(what, sizeof(what), "--%s", o->name);
+	n = cmd_arg_number(state, what, text, o->value.min, o->value.max);
+	if (o->value.size == sizeof(n))
+		*(uint64_t *) to = n;
+	else
+		*(unsigned *) to = n;
+}
+
+static void keyword_store(const struct cmd_option *o, int *to, const char *text, struct argp_state *state)
+{
+	int n = o->value.parse(text);
+
+	if (n < 0)
+		argp_error(state, "--%s=%s: invalid value, expected one of: %s", o->name, text, o->value.keywords);
+	*to = n;
+}
+
+static void option_store(const struct parser *p, const struct cmd_option *o, const char *text, struct argp_state *state)
+{
+	void *to = (char *) p->args + o->value.at;
+
+	switch (o->value.form) {
+	case ARG_TEXT:
+		*(const char **) to = text;
+		break;
+	case ARG_FLAG:
+		*(bool *) to = true;
+		break;
+	case ARG_CONSTANT:
+		*(int *) to = o->value.min;
+		break;
+	case ARG_NUMBER:
+		number_store(o, to, text, state);
+		break;
+	case ARG_KEYWORD:
+		keyword_store(o, to, text, state);
+		break;
+	case ARG_SET:
+	case ARG_OPTIONAL:
+		o->value.set(p->args, text, state);
+		break;
+	case ARG_NONE:
+	case ARG_WORDS:
+		break;
+	}
+}
+
+static error_t operands_store(struct parser *p, const struct argp_state *state)
+{
+	const struct cmd_arg *v = &p->syntax->operand;
+	struct words words = { state->argv + state->next, state->argc - state->next };
+	void *to = (char *) p->args + v->at;
+
+	if (v->form == ARG_NONE || (v->form == ARG_TEXT && words.n > 1))
+		return ARGP_ERR_UNKNOWN;
+	if (v->form == ARG_TEXT)
+		*(const char **) to = words.list[0];
+	else
+		*(struct words *) to = words;
+	p->operands = words.n;
+	return 0;
+}
+
+static bool option_ends(const struct cmd_option *o)
+{
+	return !o || (!o->name && !o->letter);
+}
+
+static int option_key(const struct cmd_syntax *s, const struct cmd_option *o)
+{
+	return o->letter ? o->letter : KEY_FIRST + (int) (o - s->options);
+}
+
+static error_t key_parse(int key, char *arg, struct argp_state *state)
+{
+	struct parser *p = state->input;
+	const struct cmd_syntax *s = p->syntax;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		if (p->common)
+			state->child_inputs[0] = p->common;
+		return 0;
+	case ARGP_KEY_ARGS:
+		return operands_store(p, state);
+	case ARGP_KEY_END:
+		if (s->required && !p->operands)
+			argp_error(state, "%s is required", s->required);
+		if (s->check)
+			s->check(p->args, state);
+		return 0;
+	}
+	for (const struct cmd_option *o = s->options; !option_ends(o); o++)
+		if (key == option_key(s, o))
+			return option_store(p, o, arg, state), 0;
+	return ARGP_ERR_UNKNOWN;
+}
+
+/* In argp's form, ended by an empty one. */
+static void options_convert(const struct cmd_syntax *s, int group, struct argp_option out[static OPTIONS_MAX])
+{
+	int n = 0;
+
+	for (const struct cmd_option *o = s->options; !option_ends(o) && n < OPTIONS_MAX - 1; o++)
+		out[n++] = (struct argp_option){ o->name, option_key(s, o), o->argument,
+						 o->value.form == ARG_OPTIONAL ? OPTION_ARG_OPTIONAL : 0, o->help,
+						 group };
+	out[n] = (struct argp_option){0};
+}
+
+int cmd_parse_common(struct cmd *c, int argc, char **argv)
+{
+	struct argp_option options[OPTIONS_MAX];
+	const struct argp argp = { options, key_parse, NULL, NULL, NULL, NULL, NULL };
+	struct parser p = { &common_syntax, c, NULL, 0 };
+	int command = argc;
+
+	options_convert(&common_syntax, GROUP_COMMON, options);
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, &command, &p);
+	return command;
+}
+
+int cmd_parse(struct cmd *c, const struct cmd_syntax *s, void *args, int argc, char **argv, struct err *e)
+{
+	struct argp_option own_options[OPTIONS_MAX], options[OPTIONS_MAX];
+	const struct argp common = { options, key_parse, NULL, NULL, NULL, NULL, NULL };
+	const struct argp_child children[] = { { &common, 0, NULL, 0 }, {0} };
+	const struct argp own = { own_options, key_parse, s->operands, s->help, children, NULL, NULL };
+	struct parser for_common = { &common_syntax, c, NULL, 0 }, p = { s, args, &for_common, 0 };
+
+	options_convert(s, 0, own_options);
+	options_convert(&common_syntax, GROUP_COMMON, options);
+	argp_parse(&own, argc, argv, 0, NULL, &p);
+	return settings_load(c->config, &c->settings, e);
+}
