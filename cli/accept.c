@@ -17,7 +17,7 @@ static const struct cmd_syntax syntax = {
 };
 
 /* The signature covers the hash that the registry has now, so that a node which changes in between is refused. */
-static char *sign(const struct cmd *c, const char *node, struct err *e)
+static char *accept_sign(const struct cmd *c, const char *node, struct err *e)
 {
 	json_t *known = cmd_get_node(c, node, "", e);
 	char *credential = known ? cmd_sign(c, CLAIM_ACCEPT, node, cmd_text(known, "sha256"), 0, e) : NULL;
@@ -28,7 +28,7 @@ static char *sign(const struct cmd *c, const char *node, struct err *e)
 
 static json_t *accept_node(const struct cmd *c, const char *node, struct err *e)
 {
-	char *credential = sign(c, node, e);
+	char *credential = accept_sign(c, node, e);
 	struct buf path = {0};
 	json_t *answer = NULL;
 

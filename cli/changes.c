@@ -7,9 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "hwxml/canon.h"
-#include "hwxml/tree.h"
 
 json_t *changes_to_json(const struct changes *c)
 {
@@ -37,7 +34,7 @@ static int direction_parse(const char *name)
 	return -1;
 }
 
-static char *member(const json_t *o, const char *key)
+static char *member_text(const json_t *o, const char *key)
 {
 	const char *s = json_string_value(json_object_get(o, key));
 
@@ -53,8 +50,8 @@ static int change_from_json(const json_t *o, struct change *out, struct err *e)
 
 	if (s < 0 || d < 0 || !json_is_string(json_object_get(o, "words")))
 		return err_set(e, "the registry's answer has a change without severity, direction or words");
-	c = (struct change){ s, d, member(o, "object"), member(o, "what"), member(o, "from"), member(o, "to"),
-			     member(o, "words") };
+	c = (struct change){ s, d, member_text(o, "object"), member_text(o, "what"), member_text(o, "from"),
+			     member_text(o, "to"), member_text(o, "words") };
 	if (!c.object || !c.what || !c.from || !c.to || !c.words) {
 		change_free(&c);
 		return err_set(e, "out of memory");
@@ -123,16 +120,4 @@ void change_print(const struct change *c, FILE *out)
 	for (const char *p = c->words; *p; p++)
 		putc(iscntrl((unsigned char)*p) ? ' ' : *p, out);
 	fprintf(out, "%s\n", coloured ? "\033[0m" : "");
-}
-
-struct tree *tree_of_file(const char *path, struct err *e)
-{
-	struct buf xml = {0};
-	struct tree *t;
-
-	if (file_read(path, CANON_MAX_BYTES, &xml, e))
-		return NULL;
-	t = tree_parse(xml.data ? xml.data : "", xml.len, path, e);
-	buf_free(&xml);
-	return t;
 }

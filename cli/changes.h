@@ -26,7 +26,4 @@ int drift_severity_parse(const char *name);
 /* "capacity  NUMA node 3: memory 64 GiB -> 48 GiB", coloured on a terminal; control characters become spaces. */
 void change_print(const struct change *c, FILE *out);
 
-/* The tree of a file, for commands that work without a registry: NULL with an error that names it. */
-struct tree *tree_of_file(const char *path, struct err *e);
-
 #endif

@@ -16,7 +16,7 @@
 
 enum { STATUS_DONE, STATUS_REFUSED, STATUS_LOST };
 
-static void child(int (*work)(const void *given, struct buf *out, struct err *e), const void *given, int to)
+static void child_main(int (*work)(const void *given, struct buf *out, struct err *e), const void *given, int to)
 {
 	struct rlimit cpu = { CPU_SECONDS, CPU_SECONDS }, core = {0};
 	int quiet = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -46,7 +46,7 @@ static int read_all(int from, struct buf *b)
 	}
 }
 
-static int ended(int status, int whole, const struct buf *b, struct err *e)
+static int child_status(int status, int whole, const struct buf *b, struct err *e)
 {
 	if (WIFSIGNALED(status))
 		return err_set(e, "hwloc ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -72,13 +72,13 @@ int cmd_child(int (*work)(const void *given, struct buf *out, struct err *e), co
 		return err_set(e, "fork: %s", strerror(errno));
 	}
 	if (!pid)
-		child(work, given, ends[1]);
+		child_main(work, given, ends[1]);
 	close(ends[1]);
 	whole = read_all(ends[0], &b);
 	close(ends[0]);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (ended(status, whole, &b, e)) {
+	if (child_status(status, whole, &b, e)) {
 		buf_free(&b);
 		return -1;
 	}

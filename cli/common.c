@@ -7,16 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "client/claim.h"
+#include "base/user.h"
+#include "client/cred.h"
 #include "client/http.h"
 
 #define TIMEOUT 60	/* seconds */
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 /* The subject to sign for a path with restricted read access (registry/http/access.h); NULL for others. malloc'ed. */
 static char *read_about(const char *path)
@@ -52,8 +55,8 @@ static char *read_authorization(const struct cmd *c, const char *path, struct er
 }
 
 /* The registry's own error message, where its answer has one. */
-static int refused(const char *url, const char *path, const struct http_answer *a, const char *unsigned_why,
-		   struct err *e)
+static int answer_error(const char *url, const char *path, const struct http_answer *a, const char *unsigned_why,
+			struct err *e)
 {
 	json_t *j = json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
 	const char *why = json_string_value(json_object_get(j, "error"));
@@ -68,7 +71,7 @@ static int refused(const char *url, const char *path, const struct http_answer *
 	return -1;
 }
 
-static int ask(const struct cmd *c, struct http_request r, struct buf *out, struct err *e)
+static int request_send(const struct cmd *c, struct http_request r, struct buf *out, struct err *e)
 {
 	struct http_answer a = {0};
 	struct err unsigned_why = {0};
@@ -89,7 +92,7 @@ static int ask(const struct cmd *c, struct http_request r, struct buf *out, stru
 	log_debug("%s %s%s: status %ld, %zu bytes, %.0f ms", r.method, r.base, r.path, a.status, a.body.len,
 		  1000 * (clock_now() - begun));
 	if (a.status != 200) {
-		refused(r.base, r.path, &a, unsigned_why.text, e);
+		answer_error(r.base, r.path, &a, unsigned_why.text, e);
 		http_free(&a);
 		return -1;
 	}
@@ -104,13 +107,13 @@ static int ask(const struct cmd *c, struct http_request r, struct buf *out, stru
 	return 0;
 }
 
-static json_t *ask_json(const struct cmd *c, struct http_request r, struct err *e)
+static json_t *request_json(const struct cmd *c, struct http_request r, struct err *e)
 {
 	struct buf b = {0};
 	json_error_t why;
 	json_t *j;
 
-	if (ask(c, r, &b, e))
+	if (request_send(c, r, &b, e))
 		return NULL;
 	if (!(j = json_loadb(b.data, b.len, JSON_REJECT_DUPLICATES, &why)))
 		err_set(e, "%.300s: the registry's answer is not JSON: %s", r.path, why.text);
@@ -120,12 +123,12 @@ static json_t *ask_json(const struct cmd *c, struct http_request r, struct err *
 
 int cmd_get(const struct cmd *c, const char *path, struct buf *out, struct err *e)
 {
-	return ask(c, (struct http_request){ .method = "GET", .path = path }, out, e);
+	return request_send(c, (struct http_request){ .method = "GET", .path = path }, out, e);
 }
 
 json_t *cmd_get_json(const struct cmd *c, const char *path, struct err *e)
 {
-	return ask_json(c, (struct http_request){ .method = "GET", .path = path }, e);
+	return request_json(c, (struct http_request){ .method = "GET", .path = path }, e);
 }
 
 json_t *cmd_get_list(const struct cmd *c, struct buf *path, const char *list, struct err *e)
@@ -151,7 +154,27 @@ void cmd_warn_truncated(const json_t *answer, const char *advice)
 		log_warning("the registry truncated its answer: %s", advice);
 }
 
-static json_t *ask_signed(const struct cmd *c, struct http_request r, const char *credential, struct err *e)
+char *cmd_sign(const struct cmd *c, const char *purpose, const char *what, const char *sha256, size_t length,
+	       struct err *e)
+{
+	struct claim claim = { .length = length };
+	struct buf boot = {0};
+	struct timespec now;
+	uid_t reader;
+
+	if (user_uid(c->settings.registry_user, &reader, e) || file_read(BOOT_ID, 64, &boot, e))
+		return NULL;
+	clock_gettime(CLOCK_REALTIME, &now);
+	claim.seq = now.tv_sec * 1000000000ull + now.tv_nsec;
+	snprintf(claim.purpose, sizeof(claim.purpose), "%s", purpose);
+	snprintf(claim.node, sizeof(claim.node), "%s", what);
+	snprintf(claim.boot_id, sizeof(claim.boot_id), "%.36s", boot.data);
+	snprintf(claim.sha256, sizeof(claim.sha256), "%s", sha256);
+	buf_free(&boot);
+	return cred_sign(&claim, reader, c->settings.munge_socket, e);
+}
+
+static json_t *request_signed(const struct cmd *c, struct http_request r, const char *credential, struct err *e)
 {
 	struct buf authorization = {0};
 	json_t *answer = NULL;
@@ -161,19 +184,19 @@ static json_t *ask_signed(const struct cmd *c, struct http_request r, const char
 	if (authorization.failed)
 		err_set(e, "out of memory");
 	else
-		answer = ask_json(c, r, e);
+		answer = request_json(c, r, e);
 	buf_free(&authorization);
 	return answer;
 }
 
 json_t *cmd_post(const struct cmd *c, const char *path, const char *credential, struct err *e)
 {
-	return ask_signed(c, (struct http_request){ .method = "POST", .path = path }, credential, e);
+	return request_signed(c, (struct http_request){ .method = "POST", .path = path }, credential, e);
 }
 
 json_t *cmd_put(const struct cmd *c, const char *path, const char *credential, const struct buf *body, struct err *e)
 {
-	return ask_signed(c, (struct http_request){ .method = "PUT", .path = path, .content_encoding = "zstd",
+	return request_signed(c, (struct http_request){ .method = "PUT", .path = path, .content_encoding = "zstd",
 						    .body = body->data, .length = body->len }, credential, e);
 }
 

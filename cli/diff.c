@@ -58,24 +58,9 @@ static int end_name(struct end *end, const char *name, struct err *e)
 	return target_parse(name, &end->target, e);
 }
 
-static struct tree *node_tree(const struct cmd *c, const struct end *end, struct err *e)
-{
-	struct buf path = {0}, xml = {0};
-	struct tree *t = NULL;
-
-	target_path(&end->target, NULL, &path);
-	if (path.failed)
-		err_set(e, "%s: out of memory", end->name);
-	else if (cmd_get(c, path.data, &xml, e) == 0)
-		t = tree_parse(xml.data ? xml.data : "", xml.len, end->name, e);
-	buf_free(&path);
-	buf_free(&xml);
-	return t;
-}
-
 static int end_load(const struct cmd *c, struct end *end, struct err *e)
 {
-	end->tree = *end->target.node ? node_tree(c, end, e) : tree_of_file(end->name, e);
+	end->tree = *end->target.node ? tree_of_target(c, &end->target, e) : tree_of_file(end->name, e);
 	return end->tree ? 0 : -1;
 }
 
@@ -139,7 +124,7 @@ static int print_hwloc(const struct end ends[2], struct err *e)
 	return rc;
 }
 
-static int compare(struct cmd *c, const struct args *a, const struct end ends[2], struct err *e)
+static int ends_compare(struct cmd *c, const struct args *a, const struct end ends[2], struct err *e)
 {
 	bool itself = *ends[0].target.node && !strcmp(ends[0].target.node, ends[1].target.node);
 	struct changes changes;
@@ -168,7 +153,7 @@ int cmd_diff(struct cmd *c, int argc, char **argv, struct err *e)
 		return -1;
 	rc = end_name(&ends[1], a.names.n > 1 ? a.names.list[1] : ends[0].target.node, e);
 	if (!rc && !end_load(c, &ends[0], e) && !end_load(c, &ends[1], e))
-		rc = compare(c, &a, ends, e);
+		rc = ends_compare(c, &a, ends, e);
 	else
 		rc = -1;
 	tree_free(ends[0].tree);

@@ -59,7 +59,7 @@ static int by_gravity(const void *a, const void *b)
 }
 
 /* The earliest; RFC 3339 in UTC sorts as text. */
-static const char *since(const struct group *g)
+static const char *group_since(const struct group *g)
 {
 	const char *first = cmd_text(g->rows->row, "since");
 
@@ -82,7 +82,7 @@ static void add_group(struct table *t, const struct group *g)
 	table_cell(t, "%s", cmd_text(node, "severity"));
 	table_severity(t, cmd_text(node, "severity"));
 	table_cell(t, "%s", cmd_text(node, "class"));
-	table_cell(t, "%s", when_local(since(g), when));
+	table_cell(t, "%s", when_local(group_since(g), when));
 	table_cell(t, "%zu", g->n);
 	table_cell(t, "%s", cmd_text(json_array_get(changes, 0), "words"));
 	table_cell(t, "%s", hosts.failed ? "?" : hosts.data);

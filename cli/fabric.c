@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cores.h"
 #include "target.h"
 
 struct args {
@@ -116,7 +117,8 @@ static struct fabric *read_files(const struct args *a, const char *const *files,
 }
 
 /* Files, or "@WHEN" (the registry's at that time), or none (the registry's now). */
-static struct fabric *load(const struct cmd *c, const struct args *a, const char *const *files, size_t n, struct err *e)
+static struct fabric *fabric_load(const struct cmd *c, const struct args *a, const char *const *files, size_t n,
+				  struct err *e)
 {
 	char when[WHEN_MAX] = "";
 
@@ -127,24 +129,46 @@ static struct fabric *load(const struct cmd *c, const struct args *a, const char
 	return fabric_fetch(c, when, e);
 }
 
-static int show(const struct cmd *c, const struct args *a, const struct fabric_wish *w, struct buf *out, struct err *e)
+static int fabric_show(const struct cmd *c, const struct args *a, const struct fabric_wish *w, struct buf *out,
+		       struct err *e)
 {
 	if (a->svg)
 		return fabric_draw(w->fabric, w->chosen, out, e);
 	return c->json ? fabric_write_json(w, out, e) : fabric_print(w->fabric, e);
 }
 
+static bool hosts_has(const char *host, void *user)
+{
+	return hostset_has(user, host);
+}
+
+static int read_hosts(void *hosts, const job_info_t *job, struct err *e)
+{
+	struct hostset **h = hosts;
+
+	if (!job->nodes || !*job->nodes)
+		return err_set(e, "the job has no nodes");
+	return (*h = hostset_parse(job->nodes, e)) ? 0 : -1;
+}
+
+static struct hostset *hosts_of_job(uint32_t job, struct err *e)
+{
+	struct hostset *h = NULL;
+
+	return cores_job(job, read_hosts, &h, e) ? NULL : h;
+}
+
 /* A writer of a fabric, restricted to the chosen hosts if there are any. */
 static int write_wish(const struct cmd *c, const struct args *a, const struct hostset *hosts, struct err *e)
 {
 	const struct chosen chosen = { hosts_has, (void *) hosts };
-	struct fabric *f = load(c, a, a->files, a->nfiles, e);
+	struct fabric *f = fabric_load(c, a, a->files, a->nfiles, e);
 	const struct fabric_wish w = { f, hosts ? &chosen : NULL, a->format, a->plane };
 	struct buf out = {0};
 	int rc = -1;
 
 	if (f)
-		rc = a->format ? fabric_export(&w, &out, e) : show(c, a, &w, &out, e);
+		rc = a->format ? fabric_export(&w, &out, e) : fabric_show(c, a, &w, &out, e);
 	if (rc == 0 && out.len)
 		rc = cmd_write(a->output, &out, e);
 	buf_free(&out);
@@ -181,8 +205,8 @@ static int run_history(struct cmd *c, const struct args *a, struct err *e)
 static int run_diff(struct cmd *c, const struct args *a, struct err *e)
 {
 	const char *const names[2] = { a->files[0], a->nfiles > 1 ? a->files[1] : "now" };
-	struct fabric *from = load(c, a, a->files, 1, e),
-		      *to = from ? load(c, a, a->files + 1, a->nfiles - 1, e) : NULL;
+	struct fabric *from = fabric_load(c, a, a->files, 1, e),
+		      *to = from ? fabric_load(c, a, a->files + 1, a->nfiles - 1, e) : NULL;
 	int rc = to ? fabric_diff(c, (const struct fabric *const[]){ from, to }, names, e) : -1;
 
 	c->status = rc < 0 ? STATUS_TROUBLE : rc ? STATUS_DIFFERENT : 0;

@@ -42,9 +42,4 @@ int fabric_diff(const struct cmd *c, const struct fabric *const f[2], const char
  */
 int fabric_names_learn(struct fabric_names *names, const char *path, struct err *e);
 
-/* The hosts of a Slurm job. NULL on error. */
-struct hostset *hosts_of_job(uint32_t job, struct err *e);
-/* For struct chosen: user is a struct hostset. */
-bool hosts_has(const char *host, void *user);
-
 #endif

@@ -17,7 +17,7 @@ struct kind {
 	int (*order)(const struct side *a, const struct side *b);
 	/* Describe how two elements with the same key differ; false: they do not. */
 	bool (*differs)(const struct side *a, const struct side *b, struct buf *words);
-	void (*put_name)(const struct side *s, struct buf *out);
+	void (*describe)(const struct side *s, struct buf *out);
 };
 
 static const struct fabric_node *node_at(const struct side *s)
@@ -66,12 +66,12 @@ static int order_links(const struct side *a, const struct side *b)
 	return order ? order : order_ends(&a->fabric->nodes[x->b], &b->fabric->nodes[y->b]);
 }
 
-static void put_node(const struct side *s, struct buf *out)
+static void describe_node(const struct side *s, struct buf *out)
 {
 	buf_puts(out, node_at(s)->name);
 }
 
-static void put_link(const struct side *s, struct buf *out)
+static void describe_link(const struct side *s, struct buf *out)
 {
 	const struct fabric_link *l = link_at(s);
 
@@ -103,24 +103,24 @@ static bool differ_links(const struct side *a, const struct side *b, struct buf 
 }
 
 static const struct kind kinds[] = {
-	{ "switch", begin_switches, order_nodes, differ_nodes, put_node },
-	{ "host", begin_hosts, order_nodes, differ_nodes, put_node },
-	{ "link", begin_links, order_links, differ_links, put_link },
+	{ "switch", begin_switches, order_nodes, differ_nodes, describe_node },
+	{ "host", begin_hosts, order_nodes, differ_nodes, describe_node },
+	{ "link", begin_links, order_links, differ_links, describe_link },
 };
 
 /* Record a difference as text and as JSON; words describe a change, and are empty for what was added or removed. */
-struct telling {
+struct change_list {
 	json_t *list;
 	struct buf text;
 };
 
-static void tell(struct telling *t, const struct kind *k, const struct side *s, const char *change,
-		 const struct buf *words)
+static void change_add(struct change_list *t, const struct kind *k, const struct side *s, const char *change,
+		       const struct buf *words)
 {
 	struct buf name = {0};
 	json_t *j;
 
-	k->put_name(s, &name);
+	k->describe(s, &name);
 	buf_printf(&t->text, "%-8s%-7s %s%s%s\n", change, k->name, name.failed ? "?" : name.data,
 		   words->len ? ": " : "", words->len ? words->data : "");
 	j = json_pack("{s:s, s:s, s:s}", "change", change, "kind", k->name, "name", name.failed ? "?" : name.data);
@@ -130,7 +130,8 @@ static void tell(struct telling *t, const struct kind *k, const struct side *s, 
 	buf_free(&name);
 }
 
-static void compare(struct telling *t, const struct kind *k, const struct fabric *from, const struct fabric *to)
+static void kind_compare(struct change_list *t, const struct kind *k, const struct fabric *from,
+			 const struct fabric *to)
 {
 	struct side a = k->begin(from), b = k->begin(to);
 
@@ -139,18 +140,18 @@ static void compare(struct telling *t, const struct kind *k, const struct fabric
 		struct buf words = {0};
 
 		if (order < 0)
-			tell(t, k, &a, "went", &words);
+			change_add(t, k, &a, "went", &words);
 		else if (order > 0)
-			tell(t, k, &b, "came", &words);
+			change_add(t, k, &b, "came", &words);
 		else if (k->differs(&a, &b, &words))
-			tell(t, k, &b, "changed", &words);
+			change_add(t, k, &b, "changed", &words);
 		a.at += order <= 0;
 		b.at += order >= 0;
 		buf_free(&words);
 	}
 }
 
-static int print(const struct cmd *c, const struct telling *t, const char *const names[2], struct err *e)
+static int changes_print(const struct cmd *c, const struct change_list *t, const char *const names[2], struct err *e)
 {
 	json_t *j;
 	int rc;
@@ -165,12 +166,12 @@ static int print(const struct cmd *c, const struct telling *t, const char *const
 
 int fabric_diff(const struct cmd *c, const struct fabric *const f[2], const char *const names[2], struct err *e)
 {
-	struct telling t = { .list = json_array() };
+	struct change_list t = { .list = json_array() };
 	int rc;
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		compare(&t, &kinds[i], f[0], f[1]);
-	rc = t.list && !t.text.failed ? print(c, &t, names, e) : err_set(e, "out of memory");
+		kind_compare(&t, &kinds[i], f[0], f[1]);
+	rc = t.list && !t.text.failed ? changes_print(c, &t, names, e) : err_set(e, "out of memory");
 	if (rc == 0)
 		rc = json_array_size(t.list) > 0;
 	buf_free(&t.text);

@@ -3,11 +3,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "fabric.h"
-#include "hwxml/tree.h"
-
-#define MAX_BYTES ((size_t) 64 << 20)
+#include "target.h"
 
 /* hwloc's "506b:4b03:003c:eee8"; of a GID the last four groups are the GUID of the port. 0: none. */
 static uint64_t guid_of(const char *text)
@@ -45,15 +42,10 @@ static int learn_object(struct fabric_names *names, const struct tree_object *o,
 
 int fabric_names_learn(struct fabric_names *names, const char *path, struct err *e)
 {
-	struct buf xml = {0};
-	struct tree *t = NULL;
+	struct tree *t = tree_of_file(path, e);
 	const char *host;
-	int rc = -1;
+	int rc;
 
-	if (file_read(path, MAX_BYTES, &xml, e))
-		return -1;
-	t = tree_parse(xml.data ? xml.data : "", xml.len, path, e);
-	buf_free(&xml);
 	if (!t)
 		return -1;
 	host = tree_info(&t->objects[0], "HostName");

@@ -10,7 +10,7 @@
 #include "table.h"
 
 /* Extents: "4 x 4 x 4" of a torus, the largest fan-out of a tree. */
-static void put_size(struct buf *b, const struct hierarchy_level *l)
+static void level_size(struct buf *b, const struct hierarchy_level *l)
 {
 	for (unsigned d = 0; d < l->dims; d++)
 		buf_printf(b, "%s%u", d ? " x " : "", l->dim[d]);
@@ -58,7 +58,7 @@ static int print_levels(const struct fabric *f, struct err *e)
 			const struct hierarchy_level *level = &f->planes[i].levels->level[l];
 			struct buf size = {0};
 
-			put_size(&size, level);
+			level_size(&size, level);
 			table_cell(t, "%u", i);
 			table_cell(t, "%u", l);
 			table_cell(t, "%s", element_name(f->planes[i].levels, l));

@@ -98,7 +98,7 @@ static int print_groups(const json_t *facts, struct err *e)
 	return rc;
 }
 
-static json_t *get(const struct cmd *c, const struct args *a, struct err *e)
+static json_t *facts_get(const struct cmd *c, const struct args *a, struct err *e)
 {
 	struct buf path = {0};
 
@@ -119,7 +119,7 @@ int cmd_facts(struct cmd *c, int argc, char **argv, struct err *e)
 	json_t *answer, *facts;
 	int rc = 0;
 
-	if (cmd_parse(c, &syntax, &a, argc, argv, e) || !(answer = get(c, &a, e)))
+	if (cmd_parse(c, &syntax, &a, argc, argv, e) || !(answer = facts_get(c, &a, e)))
 		return -1;
 	cmd_warn_truncated(answer, "select fewer nodes with a host list");
 	if (a.fact && a.hosts)

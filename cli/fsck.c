@@ -30,7 +30,7 @@ static const struct cmd_syntax syntax = {
 };
 
 /* Request one batch of checks, starting after node `after`. */
-static json_t *ask(const struct cmd *c, bool repair, const char *after, struct err *e)
+static json_t *batch_check(const struct cmd *c, bool repair, const char *after, struct err *e)
 {
 	char sha256[HASH_HEX], *credential;
 	struct buf path = {0};
@@ -54,7 +54,7 @@ static json_t *ask(const struct cmd *c, bool repair, const char *after, struct e
 static json_int_t check_all(const struct cmd *c, bool repair, json_t *found, struct err *e)
 {
 	struct progress progress;
-	json_t *answer = ask(c, repair, "", e);
+	json_t *answer = batch_check(c, repair, "", e);
 	const char *next = "";
 
 	progress_start(&progress, "checking documents", answer ? cmd_number(answer, "documents") : 0);
@@ -64,7 +64,7 @@ static json_int_t check_all(const struct cmd *c, bool repair, json_t *found, str
 		progress_step(&progress, cmd_number(answer, "checked"));
 		json_array_extend(found, json_object_get(answer, "unreadable"));
 		if ((next = json_string_value(json_object_get(answer, "next"))))
-			answer = ask(c, repair, next, e);
+			answer = batch_check(c, repair, next, e);
 		if (next)
 			json_decref(last);
 	}

@@ -30,7 +30,7 @@ static int make_row(const json_t *row, void (*key)(const json_t *row, struct buf
 }
 
 /* Adjacent rows with one key form a group; a node that repeats a row counts once. The row after the last has no key. */
-static void gather(struct groups *g, struct group_row *rows, size_t n)
+static void groups_collect(struct groups *g, struct group_row *rows, size_t n)
 {
 	size_t kept = 0;
 
@@ -62,7 +62,7 @@ int groups_make(const json_t *rows, void (*key)(const json_t *row, struct buf *o
 		return err_set(e, "out of memory");
 	}
 	qsort(g.rows, n, sizeof(*g.rows), by_key);
-	gather(&g, g.rows, n);
+	groups_collect(&g, g.rows, n);
 	*out = g;
 	return 0;
 }

@@ -21,12 +21,12 @@ struct hosts {
 	size_t n;
 };
 
-static struct wanted *wanted(const struct hosts *h)
+static struct wanted *hosts_wanted(const struct hosts *h)
 {
 	return (struct wanted *) h->list.data;
 }
 
-static int add(const char *name, void *user)
+static int hosts_add(const char *name, void *user)
 {
 	struct hosts *h = user;
 	char *copy = strdup(name);
@@ -44,7 +44,7 @@ static int add(const char *name, void *user)
 
 static void drop_doubles(struct hosts *h)
 {
-	struct wanted *w = wanted(h);
+	struct wanted *w = hosts_wanted(h);
 	size_t n = 0;
 
 	for (size_t i = 0; i < h->n; i++) {
@@ -61,7 +61,7 @@ static void hosts_free(struct hosts *h)
 	if (!h)
 		return;
 	for (size_t i = 0; i < h->n; i++)
-		free((char *) wanted(h)[i].host.name);
+		free((char *) hosts_wanted(h)[i].host.name);
 	buf_free(&h->list);
 	free(h);
 }
@@ -71,8 +71,8 @@ static struct hosts *hosts_new(const char *list, struct err *e)
 	struct hosts *h = calloc(1, sizeof(*h));
 
 	err_set(e, "out of memory");
-	if (h && hostlist_expand(list, add, h, e) == 0 && h->n) {
-		qsort(wanted(h), h->n, sizeof(struct wanted), host_compare);
+	if (h && hostlist_expand(list, hosts_add, h, e) == 0 && h->n) {
+		qsort(hosts_wanted(h), h->n, sizeof(struct wanted), host_compare);
 		drop_doubles(h);
 		return h;
 	}
@@ -83,7 +83,7 @@ static struct hosts *hosts_new(const char *list, struct err *e)
 static bool hosts_find(struct hosts *h, const char *name)
 {
 	const struct host host = host_of(name);
-	struct wanted *w = bsearch(&host, wanted(h), h->n, sizeof(*w), host_compare);
+	struct wanted *w = bsearch(&host, hosts_wanted(h), h->n, sizeof(*w), host_compare);
 
 	if (w)
 		w->found = true;
@@ -91,7 +91,7 @@ static bool hosts_find(struct hosts *h, const char *name)
 }
 
 /* Folded; how many they are. */
-static size_t missing(const struct hosts *h, struct buf *out)
+static size_t hosts_missing(const struct hosts *h, struct buf *out)
 {
 	struct wanted *left = malloc(h->n * sizeof(*left));
 	size_t n = 0;
@@ -101,8 +101,8 @@ static size_t missing(const struct hosts *h, struct buf *out)
 		return 0;
 	}
 	for (size_t i = 0; i < h->n; i++)
-		if (!wanted(h)[i].found)
-			left[n++] = wanted(h)[i];
+		if (!hosts_wanted(h)[i].found)
+			left[n++] = hosts_wanted(h)[i];
 	if (n)
 		hosts_fold(&left->host, n, sizeof(*left), out);
 	free(left);
@@ -133,7 +133,7 @@ static int check_unlisted(const struct cmd *c, struct hosts *h, const char *list
 	return 0;
 }
 
-static void keep(struct hosts *h, json_t *answer, const char *array)
+static void rows_keep(struct hosts *h, json_t *answer, const char *array)
 {
 	json_t *kept = json_array(), *row;
 	size_t i;
@@ -147,7 +147,7 @@ static void keep(struct hosts *h, json_t *answer, const char *array)
 static int report_missing(struct cmd *c, const struct hosts *h, struct err *e)
 {
 	struct buf names = {0};
-	size_t n = missing(h, &names);
+	size_t n = hosts_missing(h, &names);
 	int rc = 0;
 
 	if (names.failed) {
@@ -165,7 +165,7 @@ static int report_missing(struct cmd *c, const struct hosts *h, struct err *e)
 static bool all_found(const struct hosts *h)
 {
 	for (size_t i = 0; i < h->n; i++)
-		if (!wanted(h)[i].found)
+		if (!hosts_wanted(h)[i].found)
 			return false;
 	return true;
 }
@@ -177,7 +177,7 @@ int hosts_keep(struct cmd *c, const char *list, json_t *answer, const char *arra
 
 	if (!h)
 		return -1;
-	keep(h, answer, array);
+	rows_keep(h, answer, array);
 	rc = whole || all_found(h) ? 0 : check_unlisted(c, h, list, e);
 	if (rc == 0)
 		rc = report_missing(c, h, e);

@@ -4,15 +4,16 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "cmd.h"
 #include "explain.h"
-#include "network.h"
 #include "place.h"
 #include "rankfile.h"
 #include "fabric/model/fabric.h"
+#include "fabric/model/hierarchy.h"
 #include "map/engine/blocks.h"
 #include "map/matrix/matrix.h"
 #include "map/engine/solve.h"
@@ -26,6 +27,7 @@ struct args {
 };
 
 enum { ANY_PLANE = ~0u };
+#define NETWORK_MAX_BYTES ((size_t) 256 << 20)
 
 static void set_explain(void *args, const char *text, struct argp_state *state)
 {
@@ -111,6 +113,36 @@ static const struct cmd_option options[] = {
 static const struct cmd_syntax syntax = {
 	options, "", "Map the ranks of a job to its cores and write a rank file.", {0}, NULL, check_together,
 };
+
+/*
+ * The default network above the nodes: topiaryd's FabricFile, or, if there is no SnapshotFile either, the registry's.
+ * NULL: there is none, or, with a warning, it cannot be read.
+ */
+static struct hierarchy *network_published(const struct cmd *c)
+{
+	const char *path = c->settings.fabric_file;
+	struct hierarchy *h = NULL;
+	struct buf text = {0};
+	struct err e = {""};
+	int rc = 0;
+
+	if (access(path, F_OK) == 0) {
+		rc = file_read(path, NETWORK_MAX_BYTES, &text, &e);
+	} else if (access(c->settings.snapshot_file, R_OK)) {
+		/* A registry that does not answer is reported when the snapshot is requested. */
+		path = "/v1/fabric/levels";
+		if (cmd_get(c, path, &text, &e))
+			return NULL;
+	} else {
+		return NULL;
+	}
+	if (rc == 0)
+		h = hierarchy_parse(text.data ? text.data : "", text.len, path, &e);
+	if (!h)
+		log_warning("%s: mapping without the network", e.text);
+	buf_free(&text);
+	return h;
+}
 
 /* The snapshot from SnapshotFile if it exists (front end or shared file system), otherwise from the registry. */
 static struct snapshot *load_snapshot(const struct cmd *c, const struct args *a, struct err *e)

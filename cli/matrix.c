@@ -94,7 +94,7 @@ static unsigned long rank_of(const char *path)
 /* How many ranks have a file, in any run; all of them when a file name has no rank. */
 static unsigned count_ranks(const struct matrix_files *files, unsigned ranks)
 {
-	bool told[MATRIX_MAX_RANKS] = {false};
+	bool recorded[MATRIX_MAX_RANKS] = {false};
 	unsigned n = 0;
 
 	for (size_t i = 0; i < files->n; i++) {
@@ -104,23 +104,23 @@ static unsigned count_ranks(const struct matrix_files *files, unsigned ranks)
 			continue;
 		if (rank >= ranks)
 			return ranks;
-		n += !told[rank];
-		told[rank] = true;
+		n += !recorded[rank];
+		recorded[rank] = true;
 	}
 	return n;
 }
 
-static void tell_missing(const char *folder, const struct matrix_files *files, unsigned ranks)
+static void warn_missing(const char *folder, const struct matrix_files *files, unsigned ranks)
 {
-	unsigned told = count_ranks(files, ranks);
+	unsigned recorded = count_ranks(files, ranks);
 	size_t left_out = 0;
 
 	for (size_t i = 0; i < files->n; i++)
 		left_out += !files->used[i];
 	if (left_out)
 		log_warning("%s: ignored %zu files of smaller runs", folder, left_out);
-	if (told < ranks)
-		log_warning("%s: only %u of %u ranks have a file", folder, told, ranks);
+	if (recorded < ranks)
+		log_warning("%s: only %u of %u ranks have a file", folder, recorded, ranks);
 }
 
 static struct matrix *read_folder(const char *folder, struct err *e)
@@ -132,7 +132,7 @@ static struct matrix *read_folder(const char *folder, struct err *e)
 	if (files.path && !(files.used = calloc(files.n, sizeof(*files.used))))
 		err_set(e, "%s: out of memory", folder);
 	else if (files.path && (m = matrix_sum(&files, e)))
-		tell_missing(folder, &files, m->ranks);
+		warn_missing(folder, &files, m->ranks);
 	for (size_t i = 0; i < files.n; i++)
 		free(files.path[i]);
 	free(files.path);
@@ -140,7 +140,7 @@ static struct matrix *read_folder(const char *folder, struct err *e)
 	return m;
 }
 
-static struct matrix *load(const struct args *a, struct err *e)
+static struct matrix *matrix_load(const struct args *a, struct err *e)
 {
 	struct matrix_files files = { .path = a->files.list, .n = a->files.n };
 	struct stat st;
@@ -172,11 +172,11 @@ int cmd_matrix(struct cmd *c, int argc, char **argv, struct err *e)
 	struct matrix *m;
 	int rc = 0;
 
-	if (cmd_parse(c, &syntax, &a, argc, argv, e) || !(m = load(&a, e)))
+	if (cmd_parse(c, &syntax, &a, argc, argv, e) || !(m = matrix_load(&a, e)))
 		return -1;
 	a.info |= c->json;
 	if (a.info)
-		rc = matrix_tell(m, c->json, e);
+		rc = matrix_print_info(m, c->json, e);
 	if (rc == 0 && (a.output || !a.info))
 		rc = write_matrix(&a, m, e);
 	matrix_free(m);

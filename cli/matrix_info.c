@@ -49,7 +49,7 @@ static void summarise(const struct matrix *m, struct summary *s)
 	}
 }
 
-static int tell_text(const struct matrix *m, const struct summary *s, FILE *out, struct err *e)
+static int info_print_text(const struct matrix *m, const struct summary *s, FILE *out, struct err *e)
 {
 	fprintf(out, "ranks      %u\n", m->ranks);
 	fprintf(out, "pairs      %zu, %.1f partners a rank, at most %zu\n", s->pairs, 2.0 * s->pairs / m->ranks,
@@ -61,7 +61,7 @@ static int tell_text(const struct matrix *m, const struct summary *s, FILE *out,
 	return fflush(out) ? err_set(e, "stdout: %s", strerror(errno)) : 0;
 }
 
-static int tell_json(const struct matrix *m, const struct summary *s, FILE *out, struct err *e)
+static int info_print_json(const struct matrix *m, const struct summary *s, FILE *out, struct err *e)
 {
 	json_t *pairs = json_array(), *all;
 	int rc;
@@ -76,10 +76,10 @@ static int tell_json(const struct matrix *m, const struct summary *s, FILE *out,
 	return rc ? err_set(e, "stdout: %s", strerror(errno)) : 0;
 }
 
-int matrix_tell(const struct matrix *m, bool json, struct err *e)
+int matrix_print_info(const struct matrix *m, bool json, struct err *e)
 {
 	struct summary s;
 
 	summarise(m, &s);
-	return (json ? tell_json : tell_text)(m, &s, stdout, e);
+	return (json ? info_print_json : info_print_text)(m, &s, stdout, e);
 }

@@ -9,6 +9,6 @@
 #include "map/matrix/matrix.h"
 
 /* Print the number of ranks and pairs, bytes, and the heaviest pairs on stdout. 0 or -1. */
-int matrix_tell(const struct matrix *m, bool json, struct err *e);
+int matrix_print_info(const struct matrix *m, bool json, struct err *e);
 
 #endif

@@ -129,7 +129,7 @@ static int print_all_names(const struct cmd *c, struct err *e)
 	return rc;
 }
 
-static json_t *get(const struct cmd *c, const struct args *a, struct err *e)
+static json_t *nodes_get(const struct cmd *c, const struct args *a, struct err *e)
 {
 	struct buf path = {0};
 
@@ -151,7 +151,7 @@ int cmd_nodes(struct cmd *c, int argc, char **argv, struct err *e)
 		return -1;
 	if (a.names && !c->json && !a.hosts && !is_filtered(&a))
 		return print_all_names(c, e);
-	if (!(answer = get(c, &a, e)))
+	if (!(answer = nodes_get(c, &a, e)))
 		return -1;
 	cmd_warn_truncated(answer, "select fewer nodes with a host list");
 	if (a.hosts)

@@ -5,15 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "target.h"
 #include "map/matrix/numbers.h"
-#include "hwxml/canon.h"
 #include "shape/hostset.h"
-#include "hwxml/tree.h"
 
-static struct numbers *numbers_parse(const struct buf *xml, const char *name, struct err *e)
+/* Frees the tree, which may be NULL after an error. */
+static struct numbers *numbers_of_tree(struct tree *t, const char *name, struct err *e)
 {
-	struct tree *t = tree_parse(xml->data ? xml->data : "", xml->len, name, e);
 	struct numbers *n = t ? numbers_of(t, e) : NULL;
 
 	if (t && !n)
@@ -22,28 +20,11 @@ static struct numbers *numbers_parse(const struct buf *xml, const char *name, st
 	return n;
 }
 
-static struct numbers *from_registry(const struct cmd *c, const char *host, struct err *e)
+static struct numbers *numbers_of_node(const struct cmd *c, const char *host, struct err *e)
 {
-	struct buf path = {0}, xml = {0};
-	struct numbers *n = NULL;
+	struct target node = {0};
 
-	buf_printf(&path, "/v1/nodes/%s/topology", host);
-	if (path.failed)
-		err_set(e, "out of memory");
-	else if (!cmd_get(c, path.data, &xml, e))
-		n = numbers_parse(&xml, host, e);
-	buf_free(&path);
-	buf_free(&xml);
-	return n;
-}
-
-static struct numbers *from_file(const char *file, struct err *e)
-{
-	struct buf xml = {0};
-	struct numbers *n = file_read(file, CANON_MAX_BYTES, &xml, e) ? NULL : numbers_parse(&xml, file, e);
-
-	buf_free(&xml);
-	return n;
+	return target_parse(host, &node, e) ? NULL : numbers_of_tree(tree_of_target(c, &node, e), host, e);
 }
 
 /* Hosts without places are skipped; of a host named twice the first file counts. */
@@ -54,7 +35,7 @@ static int hosts_fill(const char *list, const char *file, struct places *p, stru
 
 	for (unsigned h = 0; rc == 0 && h < p->nhosts; h++)
 		if (!p->numbers[h] && hostset_has(hosts, p->hosts[h]))
-			rc = (p->numbers[h] = from_file(file, e)) ? 0 : -1;
+			rc = (p->numbers[h] = numbers_of_tree(tree_of_file(file, e), file, e)) ? 0 : -1;
 	hostset_free(hosts);
 	return rc;
 }
@@ -87,7 +68,7 @@ int numbers_load(const struct cmd *c, const char *words, struct places *p, struc
 		rc = words_fill(copy, p, e);
 	free(copy);
 	for (unsigned h = 0; !rc && h < p->nhosts; h++)
-		if (!p->numbers[h] && !(p->numbers[h] = from_registry(c, p->hosts[h], e)))
+		if (!p->numbers[h] && !(p->numbers[h] = numbers_of_node(c, p->hosts[h], e)))
 			rc = err_within(e, "%s: no topology with its OS CPU numbers", p->hosts[h]);
 	return rc;
 }

@@ -25,7 +25,7 @@ static int formats_each(const char *formats, each_fn *each, void *data, struct e
 	return rc;
 }
 
-static bool several(const struct rankfile_output *o)
+static bool formats_are_several(const struct rankfile_output *o)
 {
 	return strchr(o->formats, ',');
 }
@@ -40,7 +40,7 @@ int rankfile_output_check(const struct rankfile_output *o, struct err *e)
 {
 	if (formats_each(o->formats, check_one, NULL, e))
 		return -1;
-	if ((several(o) || o->env) && !o->file)
+	if ((formats_are_several(o) || o->env) && !o->file)
 		return err_set(e, "%s requires -o FILE", o->env ? "--env" : "more than one format");
 	return 0;
 }
@@ -70,7 +70,8 @@ static int write_one(void *data, const char *format, struct err *e)
 	struct buf text = {0};
 	int rc;
 
-	snprintf(file, sizeof(file), several(out->o) ? "%s.%s" : "%s", out->o->file ? out->o->file : "", format);
+	snprintf(file, sizeof(file), formats_are_several(out->o) ? "%s.%s" : "%s",
+		 out->o->file ? out->o->file : "", format);
 	if (rankfile_wants_numbers(format) && !out->places->numbers &&
 	    numbers_load(out->c, out->o->topology, out->places, e))
 		return err_within(e, "%s", format);

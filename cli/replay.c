@@ -141,7 +141,7 @@ static int stage_read(struct stage *s, const struct cmd *c, const struct args *a
 	return 0;
 }
 
-static void step(void *user, const struct past_job *job, const struct job_nodes *seats, long long at)
+static void job_started(void *user, const struct past_job *job, const struct job_nodes *seats, long long at)
 {
 	(void) job;
 	(void) seats;
@@ -151,7 +151,7 @@ static void step(void *user, const struct past_job *job, const struct job_nodes 
 
 static int stage_run(struct stage *s, struct err *e)
 {
-	const struct replay_watch watch = { .started = step, .user = &s->progress };
+	const struct replay_watch watch = { .started = job_started, .user = &s->progress };
 	int rc = 0;
 
 	progress_start(&s->progress, "replaying jobs", s->jobs.n * s->npolicies);

@@ -32,7 +32,7 @@ static const struct {
 };
 #define PRECISIONS (sizeof(precisions) / sizeof(precisions[0]))
 
-struct told {
+struct described {
 	const char *file;
 	struct strings strings;
 	bool hwloc[PRECISIONS];		/* hwloc's own syntax can express it */
@@ -44,7 +44,7 @@ static const char *text_at(const struct strings *s, size_t precision)
 }
 
 /* In a child: the topology of a synthetic string, as XML. */
-static int draw(const void *given, struct buf *out, struct err *e)
+static int synthetic_to_xml(const void *given, struct buf *out, struct err *e)
 {
 	hwloc_topology_t t;
 
@@ -55,11 +55,11 @@ static int draw(const void *given, struct buf *out, struct err *e)
 }
 
 /* hwloc can express a string if the topology that it builds from it has the same string. */
-static bool hwloc_says(const char *text, size_t precision)
+static bool hwloc_expresses(const char *text, size_t precision)
 {
 	struct strings drawn = {0};
 	struct buf xml = {0};
-	bool same = cmd_child(draw, text, &xml, NULL) == 0 && xml_strings(&xml, "", &drawn, NULL) == 0 &&
+	bool same = cmd_child(synthetic_to_xml, text, &xml, NULL) == 0 && xml_strings(&xml, "", &drawn, NULL) == 0 &&
 		    !strcmp(text_at(&drawn, precision), text);
 
 	strings_free(&drawn);
@@ -67,19 +67,19 @@ static bool hwloc_says(const char *text, size_t precision)
 	return same;
 }
 
-static int tell(const char *file, struct told *out, struct err *e)
+static int file_describe(const char *file, struct described *out, struct err *e)
 {
-	struct told t = { .file = file };
+	struct described t = { .file = file };
 
 	if (xml_file_strings(file, &t.strings, e))
 		return -1;
 	for (size_t i = 0; i < PRECISIONS; i++)
-		t.hwloc[i] = hwloc_says(text_at(&t.strings, i), i);
+		t.hwloc[i] = hwloc_expresses(text_at(&t.strings, i), i);
 	*out = t;
 	return 0;
 }
 
-static void print_block(const struct told *t)
+static void print_block(const struct described *t)
 {
 	bool colour = isatty(STDOUT_FILENO);
 	char name[SHAPE_NAME];
@@ -95,7 +95,7 @@ static void print_block(const struct told *t)
 		       t->hwloc[i] ? "hwloc" : "ours", colour ? "\033[0m" : "", text_at(&t->strings, i));
 }
 
-static json_t *as_json(const struct told *t)
+static json_t *as_json(const struct described *t)
 {
 	char name[SHAPE_NAME];
 	json_t *j;
@@ -117,9 +117,9 @@ int cmd_shape(struct cmd *c, int argc, char **argv, struct err *e)
 	int rc = cmd_parse(c, &syntax, &a, argc, argv, e);
 
 	for (int i = 0; rc == 0 && i < a.files.n; i++) {
-		struct told t;
+		struct described t;
 
-		if (tell(a.files.list[i], &t, e)) {
+		if (file_describe(a.files.list[i], &t, e)) {
 			log_error("shape: %s", e->text);
 			c->status = EXIT_FAILURE;
 			continue;

@@ -78,7 +78,7 @@ static int from_files(const struct args *a, struct buf *out, struct err *e)
 }
 
 /* Only a snapshot that slurmctld's own parser accepts is written. */
-static int check(const struct buf *text, struct err *e)
+static int snapshot_check(const struct buf *text, struct err *e)
 {
 	struct snapshot *s = snapshot_parse(text->data, text->len, "snapshot", e);
 
@@ -114,7 +114,7 @@ int cmd_snapshot(struct cmd *c, int argc, char **argv, struct err *e)
 			       a.interval ? a.interval : c->settings.snapshot_poll);
 	rc = a.offline ? from_files(&a, &out, e) : cmd_get(c, "/v1/snapshot", &out, e);
 	if (rc == 0)
-		rc = check(&out, e);
+		rc = snapshot_check(&out, e);
 	if (rc == 0)
 		rc = c->json && !a.output ? print_json(&out, e) : cmd_write(a.output, &out, e);
 	buf_free(&out);

@@ -54,7 +54,7 @@ void table_free(struct table *t)
 }
 
 /* Control characters of ASCII, and those that UTF-8 writes as C2 80 to C2 9F. */
-static void disarm(unsigned char *s)
+static void controls_replace(unsigned char *s)
 {
 	for (; *s; s++) {
 		if (*s < ' ' || *s == 0x7f)
@@ -80,7 +80,7 @@ void table_cell(struct table *t, const char *fmt, ...)
 		t->text.failed = true;
 		return;
 	}
-	disarm((unsigned char *) text);
+	controls_replace((unsigned char *) text);
 	cell.at = t->text.len;
 	buf_add(&t->text, text, n + 1);
 	buf_add(&t->cells, &cell, sizeof(cell));
@@ -111,16 +111,16 @@ static size_t width_of(const char *s)
 	return n;
 }
 
-static size_t cells(const struct table *t, const struct cell **list)
+static size_t table_cells(const struct table *t, const struct cell **list)
 {
 	*list = (const struct cell *) t->cells.data;
 	return t->cells.len / sizeof(**list);
 }
 
-static void measure(const struct table *t, size_t *widths)
+static void widths_measure(const struct table *t, size_t *widths)
 {
 	const struct cell *list;
-	size_t n = cells(t, &list);
+	size_t n = table_cells(t, &list);
 
 	for (size_t c = 0; c < t->ncolumns; c++)
 		widths[c] = width_of(t->columns[c].head);
@@ -144,7 +144,7 @@ static long widest_cut(const struct table *t, const size_t *widths)
 	return widest;
 }
 
-static void narrow(const struct table *t, FILE *out, size_t *widths)
+static void widths_narrow(const struct table *t, FILE *out, size_t *widths)
 {
 	size_t total = GAP * (t->ncolumns - 1);
 	struct winsize terminal;
@@ -210,7 +210,7 @@ static void print_rows(const struct table *t, const char **texts, enum table_col
 		       bool colour, FILE *out)
 {
 	const struct cell *list;
-	size_t n = cells(t, &list);
+	size_t n = table_cells(t, &list);
 
 	for (size_t i = 0; i < n; i++) {
 		size_t c = i % t->ncolumns;
@@ -231,8 +231,8 @@ int table_print(const struct table *t, FILE *out)
 
 	if (!t || t->text.failed || t->cells.failed)
 		return -1;
-	measure(t, widths);
-	narrow(t, out, widths);
+	widths_measure(t, widths);
+	widths_narrow(t, out, widths);
 	print_head(t, texts, hues, widths, colour, out);
 	print_rows(t, texts, hues, widths, colour, out);
 	return fflush(out) || ferror(out) ? -1 : 0;

@@ -8,8 +8,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "client/cred.h"
-#include "cmd.h"
+#include "hwxml/canon.h"
 
 /* Parse a zone: "Z", "+01:00" or nothing (local time), into seconds east of UTC. NULL on a syntax error. */
 static const char *read_zone(const char *at, bool *local, long *east)
@@ -109,4 +110,30 @@ void target_path(const struct target *t, const char *form, struct buf *out)
 	cmd_node_path(out, t->node, "/topology");
 	cmd_query(out, "at", *t->at ? t->at : NULL);
 	cmd_query(out, "form", form);
+}
+
+struct tree *tree_of_text(struct buf *xml, const char *name, struct err *e)
+{
+	struct tree *t = tree_parse(xml->data ? xml->data : "", xml->len, name, e);
+
+	buf_free(xml);
+	return t;
+}
+
+struct tree *tree_of_file(const char *path, struct err *e)
+{
+	struct buf xml = {0};
+
+	return file_read(path, CANON_MAX_BYTES, &xml, e) ? NULL : tree_of_text(&xml, path, e);
+}
+
+struct tree *tree_of_target(const struct cmd *c, const struct target *t, struct err *e)
+{
+	struct buf path = {0}, xml = {0};
+	int rc;
+
+	target_path(t, NULL, &path);
+	rc = path.failed ? err_set(e, "%s: out of memory", t->node) : cmd_get(c, path.data, &xml, e);
+	buf_free(&path);
+	return rc ? NULL : tree_of_text(&xml, t->node, e);
 }

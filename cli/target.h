@@ -3,8 +3,8 @@
 #ifndef TOPIARY_CLI_TARGET_H
 #define TOPIARY_CLI_TARGET_H
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "cmd.h"
+#include "hwxml/tree.h"
 
 #define WHEN_MAX 40
 
@@ -33,5 +33,13 @@ int target_parse(const char *text, struct target *out, struct err *e);
  * Append the path of its XML to out: form is "canonical", or NULL for the XML as sent. On failure out->failed is set.
  */
 void target_path(const struct target *t, const char *form, struct buf *out);
+
+/*
+ * The topology of a text, which is freed, of a file, and of a node in the registry. NULL with an error that names it
+ * (name, path, the node).
+ */
+struct tree *tree_of_text(struct buf *xml, const char *name, struct err *e);
+struct tree *tree_of_file(const char *path, struct err *e);
+struct tree *tree_of_target(const struct cmd *c, const struct target *t, struct err *e);
 
 #endif

@@ -44,7 +44,7 @@ static int usage(FILE *out)
 	return out == stdout ? EXIT_SUCCESS : EX_USAGE;
 }
 
-static int run(const struct command *command, struct cmd *c, int argc, char **argv)
+static int command_run(const struct command *command, struct cmd *c, int argc, char **argv)
 {
 	struct err e = {""};
 	char name[32];
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 		return usage(stderr);
 	for (size_t i = 0; i < COUNT; i++)
 		if (!strcmp(argv[at], commands[i].name))
-			return run(&commands[i], &c, argc - at, argv + at);
+			return command_run(&commands[i], &c, argc - at, argv + at);
 	log_error("unknown command '%s'; see `topiary --help`", argv[at]);
 	return EX_USAGE;
 }

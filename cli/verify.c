@@ -9,6 +9,7 @@
 
 #include "cmd.h"
 #include "changes.h"
+#include "target.h"
 #include "hwcmp/compare.h"
 
 /* Smaller values are severities: identity (0: none), cosmetic 1, wiring 2, capacity 3. */
@@ -106,7 +107,7 @@ static int print_words(const char *name, const struct changes *c, bool verbose, 
 	return fflush(stdout) || ferror(stdout) ? err_set(e, "stdout: %s", strerror(errno)) : 0;
 }
 
-static int tell(struct cmd *c, const struct args *a, const char *name, struct changes *changes, struct err *e)
+static int changes_report(struct cmd *c, const struct args *a, const char *name, struct changes *changes, struct err *e)
 {
 	int verdict, rc;
 
@@ -137,7 +138,7 @@ int cmd_verify(struct cmd *c, int argc, char **argv, struct err *e)
 	rc = a.against ? changes_of_files(name, a.against, &changes, e) : changes_of_node(c, name, &changes, e);
 	if (rc)
 		return -1;
-	rc = tell(c, &a, name, &changes, e);
+	rc = changes_report(c, &a, name, &changes, e);
 	changes_free(&changes);
 	return rc;
 }

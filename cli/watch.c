@@ -30,7 +30,7 @@ static void on_end(int sig)
 	_exit(EXIT_SUCCESS);
 }
 
-static void signals_take(void)
+static void signals_handle(void)
 {
 	struct sigaction end = { .sa_handler = on_end };
 
@@ -39,7 +39,7 @@ static void signals_take(void)
 }
 
 /* Signals are blocked only while the temporary file exists. */
-static int replace(const char *path, const struct buf *text, struct err *e)
+static int snapshot_replace(const char *path, const struct buf *text, struct err *e)
 {
 	sigset_t held, before;
 	int rc;
@@ -55,7 +55,7 @@ static int replace(const char *path, const struct buf *text, struct err *e)
 	return rc;
 }
 
-static bool holds(const char *path, const struct buf *text)
+static bool file_equals(const char *path, const struct buf *text)
 {
 	struct buf now = {0};
 	bool same = file_read(path, SNAPSHOT_MAX_BYTES, &now, NULL) == 0 && now.len == text->len &&
@@ -65,23 +65,23 @@ static bool holds(const char *path, const struct buf *text)
 	return same;
 }
 
-static int take(const struct watch *w, const struct buf *text, struct err *e)
+static int snapshot_accept(const struct watch *w, const struct buf *text, struct err *e)
 {
 	struct snapshot *s = snapshot_parse(text->data ? text->data : "", text->len, "the registry's snapshot", e);
 
 	snapshot_free(s);
 	if (!s)
 		return -1;
-	return holds(w->path, text) ? 0 : replace(w->path, text, e);
+	return file_equals(w->path, text) ? 0 : snapshot_replace(w->path, text, e);
 }
 
-static int judge(struct watch *w, struct http_answer *a, struct err *e)
+static int answer_apply(struct watch *w, struct http_answer *a, struct err *e)
 {
 	if (a->status == 304)
 		return 0;
 	if (a->status != 200)
 		return err_set(e, "the registry at %s answered /v1/snapshot with HTTP status %ld", w->url, a->status);
-	if (take(w, &a->body, e))
+	if (snapshot_accept(w, &a->body, e))
 		return -1;
 	free(w->etag);
 	w->etag = a->etag;
@@ -90,7 +90,7 @@ static int judge(struct watch *w, struct http_answer *a, struct err *e)
 }
 
 /* 0, or -1 with the minimum number of seconds to wait, from Retry-After. */
-static int look(struct watch *w, unsigned *least, struct err *e)
+static int snapshot_poll(struct watch *w, unsigned *least, struct err *e)
 {
 	/* A file that was removed is written again. */
 	const char *known = access(w->path, F_OK) == 0 ? w->etag : NULL;
@@ -101,14 +101,14 @@ static int look(struct watch *w, unsigned *least, struct err *e)
 	int rc = http_do(&r, &a, e);
 
 	if (rc == 0) {
-		rc = judge(w, &a, e);
+		rc = answer_apply(w, &a, e);
 		*least = a.retry_after;
 	}
 	http_free(&a);
 	return rc;
 }
 
-static unsigned trouble(struct watch *w, unsigned least, const struct err *e)
+static unsigned error_backoff(struct watch *w, unsigned least, const struct err *e)
 {
 	if (!w->wait)
 		log_error("snapshot: %s; keeping %s unchanged", e->text, w->path);
@@ -120,7 +120,7 @@ static unsigned trouble(struct watch *w, unsigned least, const struct err *e)
 	return w->wait;
 }
 
-static void no_trouble(struct watch *w)
+static void error_end(struct watch *w)
 {
 	if (w->wait)
 		log_info("snapshot: the registry at %s answers again", w->url);
@@ -131,16 +131,16 @@ _Noreturn void watch_snapshot(const char *url, const char *path, unsigned interv
 {
 	struct watch w = { .url = url, .path = path };
 
-	signals_take();
+	signals_handle();
 	for (;;) {
 		struct err e = {""};
 		unsigned least = 0;
 
-		if (look(&w, &least, &e)) {
-			sleep(trouble(&w, least, &e));
+		if (snapshot_poll(&w, &least, &e)) {
+			sleep(error_backoff(&w, least, &e));
 			continue;
 		}
-		no_trouble(&w);
+		error_end(&w);
 		sleep(interval);
 	}
 }

@@ -253,7 +253,7 @@ static int print_records(const struct cmd *c, const struct record *list, size_t 
 	return n == 1 ? print_one(list, e) : print_table(list, n, e);
 }
 
-static int why(const struct cmd *c, const struct which *w, struct err *e)
+static int job_explain(const struct cmd *c, const struct which *w, struct err *e)
 {
 	job_info_msg_t *m = NULL;
 	struct record *list = NULL;
@@ -281,5 +281,5 @@ int cmd_why(struct cmd *c, int argc, char **argv, struct err *e)
 
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
-	return why(c, &a.which, e) ? err_within(e, "job %s", a.text) : 0;
+	return job_explain(c, &a.which, e) ? err_within(e, "job %s", a.text) : 0;
 }

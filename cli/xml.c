@@ -22,7 +22,7 @@ int xml_strings(const struct buf *xml, const char *name, struct strings *out, st
 }
 
 /* Runs in the child process. */
-static int convert(const void *given, struct buf *out, struct err *e)
+static int hwloc1_convert(const void *given, struct buf *out, struct err *e)
 {
 	const struct buf *xml = given;
 	hwloc_topology_t t = machine_load(xml->data, xml->len, e);
@@ -49,7 +49,7 @@ static int read_xml(const char *file, struct buf *out, struct err *e)
 		*out = given;
 		return 0;
 	}
-	if ((rc = cmd_child(convert, &given, out, e)))
+	if ((rc = cmd_child(hwloc1_convert, &given, out, e)))
 		err_within(e, "%s", file);
 	buf_free(&given);
 	return rc;

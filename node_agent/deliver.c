@@ -74,8 +74,8 @@ static void make_claim(struct delivery *d, struct claim *c)
 }
 
 /* PUT one of the two paths with a credential of its own. 0, or -1 when there is no answer. */
-static int put(struct delivery *d, const char *what, const struct buf *body, struct claim *c, struct http_answer *a,
-	       struct err *e)
+static int export_put(struct delivery *d, const char *what, const struct buf *body, struct claim *c,
+		      struct http_answer *a, struct err *e)
 {
 	unsigned left = deliver_left(d);
 	struct http_request r = { .method = "PUT", .base = d->settings->registry_url, .ca = d->settings->tls_ca,
@@ -126,7 +126,7 @@ static bool is_passing(long status)
 	return status < 400 || status >= 500;
 }
 
-static enum deliver_result refused(struct delivery *d, const struct http_answer *a, struct err *e)
+static enum deliver_result answer_refused(struct delivery *d, const struct http_answer *a, struct err *e)
 {
 	json_t *j = json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
 	const char *why = json_string_value(json_object_get(j, "error"));
@@ -187,8 +187,8 @@ static enum deliver_result send_document(struct delivery *d, struct err *e)
 	struct claim c;
 	struct buf zip = {0};
 
-	if (zip_make(d->xml->data, d->xml->len, &zip, e) == 0 && put(d, "topology", &zip, &c, &a, e) == 0)
-		rc = a.status == 200 ? check_ack(d, &c, &a, e) : refused(d, &a, e);
+	if (zip_make(d->xml->data, d->xml->len, &zip, e) == 0 && export_put(d, "topology", &zip, &c, &a, e) == 0)
+		rc = a.status == 200 ? check_ack(d, &c, &a, e) : answer_refused(d, &a, e);
 	http_free(&a);
 	buf_free(&zip);
 	return rc;
@@ -214,11 +214,11 @@ enum deliver_result deliver(struct delivery *d, struct err *e)
 	struct claim c;
 
 	d->retry_after = 0;
-	if (put(d, "boot", NULL, &c, &a, e))
+	if (export_put(d, "boot", NULL, &c, &a, e))
 		return rc;
 	if (catch_up(d, &a)) {
 		http_free(&a);
-		if (put(d, "boot", NULL, &c, &a, e))
+		if (export_put(d, "boot", NULL, &c, &a, e))
 			return rc;
 	}
 	if (a.status == 202) {
@@ -226,7 +226,7 @@ enum deliver_result deliver(struct delivery *d, struct err *e)
 		spread(d, &a);
 		rc = send_document(d, e);
 	} else {
-		rc = a.status == 200 ? check_ack(d, &c, &a, e) : refused(d, &a, e);
+		rc = a.status == 200 ? check_ack(d, &c, &a, e) : answer_refused(d, &a, e);
 	}
 	http_free(&a);
 	return rc;

@@ -10,7 +10,7 @@
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 /* Whatever cgroup the agent runs in, the node has all of its cores: slurmd counts with the same flag. */
-static int load(hwloc_topology_t t)
+static int topology_load(hwloc_topology_t t)
 {
 	return hwloc_topology_set_flags(t, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) ||
 		hwloc_topology_set_io_types_filter(t, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) ||
@@ -26,7 +26,7 @@ int discover_xml(struct buf *out, struct err *e)
 
 	if (hwloc_topology_init(&t))
 		return err_set(e, "hwloc: %s", strerror(errno));
-	if (load(t) || hwloc_topology_export_xmlbuffer(t, &xml, &len, 0)) {
+	if (topology_load(t) || hwloc_topology_export_xmlbuffer(t, &xml, &len, 0)) {
 		err_set(e, "hwloc cannot discover this machine: %s", strerror(errno));
 		hwloc_topology_destroy(t);
 		return -1;

@@ -186,7 +186,7 @@ static int get_document(const struct options *o, const struct settings *s, struc
 	return keep_locally(s, xml, e);
 }
 
-static int run(const struct options *o, const struct settings *s, struct buf *xml)
+static int agent_run(const struct options *o, const struct settings *s, struct buf *xml)
 {
 	char host[HOST_NAME_MAX + 1];
 	struct delivery d = { .settings = s, .node = o->node ? o->node : short_host(host, sizeof(host)), .xml = xml };
@@ -218,7 +218,7 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	log_set_level(o.verbose ? "debug" : s.log_level);
-	rc = run(&o, &s, &xml);
+	rc = agent_run(&o, &s, &xml);
 	buf_free(&xml);
 	settings_free(&s);
 	return rc ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -41,7 +41,7 @@ static int from_shmem(hwloc_topology_t *t)
 	return image_from_shm(file, t, &reason);
 }
 
-static int load(hwloc_topology_t *out, const char *xml)
+static int image_load_step(hwloc_topology_t *out, const char *xml)
 {
 	hwloc_topology_t t;
 	int saved;
@@ -65,12 +65,12 @@ static int from_xml(hwloc_topology_t *t)
 
 	if (!xml)
 		return -1;
-	return load(t, xml) ? err_set(&reason, "HWLOC_XMLFILE=%s: %s", xml, strerror(errno)) : 0;
+	return image_load_step(t, xml) ? err_set(&reason, "HWLOC_XMLFILE=%s: %s", xml, strerror(errno)) : 0;
 }
 
 static int from_discovery(hwloc_topology_t *t)
 {
-	return load(t, NULL);
+	return image_load_step(t, NULL);
 }
 
 /* What stands in shared memory cannot be changed. */

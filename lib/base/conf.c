@@ -16,7 +16,7 @@ struct load {
 	char why[256];
 };
 
-static int set(const struct conf_item *item, void *target, const char *value, char *why, size_t size)
+static int key_set(const struct conf_item *item, void *target, const char *value, char *why, size_t size)
 {
 	void *field = (char *) target + item->offset;
 	unsigned long n;
@@ -47,7 +47,7 @@ static int on_value(void *user, const char *section, const char *key, const char
 
 	for (const struct conf_item *i = l->items; i->key && !*section; i++)
 		if (!strcasecmp(i->key, key))
-			return set(i, l->target, value, l->why, sizeof(l->why)) == 0;
+			return key_set(i, l->target, value, l->why, sizeof(l->why)) == 0;
 	if (!*l->why)
 		snprintf(l->why, sizeof(l->why), "unknown key '%s%s%s'", section, *section ? "." : "", key);
 	return 0;
@@ -74,7 +74,7 @@ int conf_load(const char *path, const struct conf_item *items, void *target, str
 	for (const struct conf_item *i = items; i->key; i++) {
 		if (i->type == CONF_STRING)
 			*(char **) ((char *) target + i->offset) = NULL;
-		if (set(i, target, i->fallback, l.why, sizeof(l.why)))
+		if (key_set(i, target, i->fallback, l.why, sizeof(l.why)))
 			goto error;
 	}
 	if (!(f = fopen(path, "re"))) {

@@ -92,7 +92,7 @@ struct census {
 	struct timespec used;
 };
 
-static bool before(const struct timespec *a, const struct timespec *b)
+static bool time_is_before(const struct timespec *a, const struct timespec *b)
 {
 	return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
 }
@@ -110,7 +110,7 @@ static bool key_of(const char *file, const char *ending, struct image_cache_key 
 
 static void count_image(struct census *c, const struct image_cache_key *key, const struct stat *st)
 {
-	if (!c->entries++ || before(&st->st_mtim, &c->used)) {
+	if (!c->entries++ || time_is_before(&st->st_mtim, &c->used)) {
 		c->oldest = *key;
 		c->used = st->st_mtim;
 	}
@@ -152,7 +152,7 @@ static void count_all(int cache, struct census *c)
 		close(copy);
 }
 
-static void trim(int cache)
+static void cache_trim(int cache)
 {
 	struct census c;
 
@@ -167,5 +167,5 @@ void image_cache_add(int cache, const struct image_cache_key *key, const struct 
 	/* KEY.xml first, so that each KEY.shm has one; an existing KEY.xml has the same contents. */
 	run_dir_link(made->xml, cache, n.xml, NULL);
 	run_dir_link(made->shm, cache, n.shm, NULL);
-	trim(cache);
+	cache_trim(cache);
 }

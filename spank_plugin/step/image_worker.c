@@ -33,7 +33,7 @@ struct worker {
 /* The first byte of the child's answer. */
 enum { ANSWER_ERROR = '!', ANSWER_LOCAL = '1', ANSWER_FOREIGN = '0' };
 
-static int answer(int fd, char what, const void *data, size_t len)
+static int answer_write(int fd, char what, const void *data, size_t len)
 {
 	return file_write(fd, &what, 1) || file_write(fd, data, len) ? 1 : 0;
 }
@@ -74,7 +74,7 @@ static int make_image(const struct worker *w, hwloc_topology_t t, struct convers
 	return check_cores(w, t, p->image, e) || machine_export(p->image, &p->image_xml, e) ? -1 : 0;
 }
 
-static int convert(const struct worker *w, struct conversion *p, struct err *e)
+static int export_convert(const struct worker *w, struct conversion *p, struct err *e)
 {
 	hwloc_topology_t t = machine_load(w->request->xml->data, w->request->xml->len, e);
 	int rc;
@@ -108,7 +108,7 @@ static bool is_same(const struct conversion *a, const struct conversion *b)
 static int make_twice(struct worker *w, struct err *e)
 {
 	struct conversion again = {0};
-	int rc = convert(w, &w->made, e) || convert(w, &again, e);
+	int rc = export_convert(w, &w->made, e) || export_convert(w, &again, e);
 
 	if (!rc && !is_same(&w->made, &again))
 		rc = err_set(e, "two conversions differ; memory may be short");
@@ -135,7 +135,7 @@ static int check_image(const struct worker *w, struct err *e)
 	return rc;
 }
 
-static int work(struct worker *w, struct err *e)
+static int worker_run(struct worker *w, struct err *e)
 {
 	const struct conversion *p = &w->made;
 
@@ -153,9 +153,10 @@ static int worker_child(int fd, void *arg)
 
 	child_keep((int[]){ fd, w->into->xml, w->into->shm, -1 });
 	image_quiet();
-	if (confine_self(&e) || work(w, &e))
-		return answer(fd, ANSWER_ERROR, e.text, strlen(e.text));
-	return answer(fd, w->made.is_local ? ANSWER_LOCAL : ANSWER_FOREIGN, &w->made.export, sizeof(w->made.export));
+	if (confine_self(&e) || worker_run(w, &e))
+		return answer_write(fd, ANSWER_ERROR, e.text, strlen(e.text));
+	return answer_write(fd, w->made.is_local ? ANSWER_LOCAL : ANSWER_FOREIGN, &w->made.export,
+			    sizeof(w->made.export));
 }
 
 static int parse_answer(const struct buf *answer, struct export *x, bool *is_local, struct err *e)

@@ -63,7 +63,7 @@ int run_dir_open(const char *path, struct err *e)
 static int remove_tree(int at, const char *name, unsigned depth, unsigned *left);
 
 /* A user's tmpfs; processes that still use it keep it until they end. */
-static void unmount(int dir, const char *name)
+static void tmpfs_unmount(int dir, const char *name)
 {
 	char path[NAME_MAX + 32];
 
@@ -81,7 +81,7 @@ static int remove_entry(int dir, const char *name, unsigned depth, unsigned *lef
 	if (!unlinkat(dir, name, 0) || errno == ENOENT)
 		return 0;
 	if (!depth)
-		unmount(dir, name);
+		tmpfs_unmount(dir, name);
 	return depth < MAX_DEPTH ? remove_tree(dir, name, depth + 1, left) : -1;
 }
 

@@ -11,7 +11,7 @@
  * --topo-place within the binding that the user asked Slurm for; where that leaves a task fewer CPUs than it needs,
  * Slurm's stays.
  */
-static void intersect(struct task *t, hwloc_bitmap_t *places)
+static void masks_intersect(struct task *t, hwloc_bitmap_t *places)
 {
 	for (unsigned i = 0; i < t->nlocal; i++) {
 		unsigned has = hwloc_bitmap_weight(t->masks[i]), needs = t->cpus > 1 ? t->cpus : 1;
@@ -22,13 +22,13 @@ static void intersect(struct task *t, hwloc_bitmap_t *places)
 	}
 }
 
-static void replace(struct task *t, const hwloc_bitmap_t *places)
+static void masks_replace(struct task *t, const hwloc_bitmap_t *places)
 {
 	for (unsigned i = 0; i < t->nlocal; i++)
 		hwloc_bitmap_copy(t->masks[i], places[i]);
 }
 
-static int place(struct task *t, hwloc_bitmap_t *places, struct err *e)
+static int tasks_place(struct task *t, hwloc_bitmap_t *places, struct err *e)
 {
 	for (unsigned i = 0; i < t->nlocal; i++)
 		if (!(places[i] = hwloc_bitmap_alloc()))
@@ -36,11 +36,11 @@ static int place(struct task *t, hwloc_bitmap_t *places, struct err *e)
 	if (place_tasks(t->topology, &options.bind, t->nlocal, t->cpus, places, e))
 		return -1;
 	if (!step.user_binds)
-		replace(t, places);
+		masks_replace(t, places);
 	else if (task_masks_from_slurm(t, e) < 0)
 		return -1;
 	else
-		intersect(t, places);
+		masks_intersect(t, places);
 	t->rebind = true;
 	return 1;
 }
@@ -55,7 +55,7 @@ int task_masks_from_option(struct task *t, struct err *e)
 		return 0;
 	if (!(places = calloc(t->nlocal, sizeof(*places))))
 		return err_set(e, "out of memory");
-	rc = place(t, places, e);
+	rc = tasks_place(t, places, e);
 	for (unsigned i = 0; i < t->nlocal; i++)
 		hwloc_bitmap_free(places[i]);
 	free(places);

@@ -43,7 +43,7 @@ static unsigned cpus_requested(spank_t sp)
 	return cpus;
 }
 
-static int identify(struct task *t, struct err *e)
+static int task_identify(struct task *t, struct err *e)
 {
 	int local = -1;
 
@@ -88,7 +88,7 @@ static void warn_once(const struct task *t, struct err *e)
 		slurm_spank_log("topiary: step %s: %s", step.name, printable(e->text));
 }
 
-static int find_masks(struct task *t)
+static int task_fill_masks(struct task *t)
 {
 	static int (*const sources[])(struct task *t, struct err *e) = {
 		task_masks_from_map, task_masks_from_option, task_masks_from_slurm,
@@ -215,7 +215,7 @@ static void run_actions(struct task *t)
 		warn_once(t, &e);
 		return;
 	}
-	if (find_masks(t))
+	if (task_fill_masks(t))
 		return;
 	for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++)
 		if (actions[i].run(t, &e))
@@ -230,7 +230,7 @@ int task_prepare(spank_t sp, int argc, char **argv)
 	(void) argc, (void) argv;
 	if (!is_needed())
 		return 0;
-	if (identify(&t, &e)) {
+	if (task_identify(&t, &e)) {
 		warn(&t, &e);
 		return 0;
 	}
