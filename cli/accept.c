@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdlib.h>
-
 #include "client/claim.h"
 #include "cmd.h"
 
@@ -28,20 +26,10 @@ static char *accept_sign(const struct cmd *c, const char *node, struct err *e)
 
 static json_t *accept_node(const struct cmd *c, const char *node, struct err *e)
 {
-	char *credential = accept_sign(c, node, e);
 	struct buf path = {0};
-	json_t *answer = NULL;
 
-	if (!credential)
-		return NULL;
 	cmd_node_path(&path, node, "/accept");
-	if (path.failed)
-		err_set(e, "%s: out of memory", node);
-	else
-		answer = cmd_post(c, path.data, credential, e);
-	buf_free(&path);
-	free(credential);
-	return answer;
+	return cmd_post(c, &path, accept_sign(c, node, e), e);
 }
 
 /* Nodes accepted before the first failure are reported all the same. */

@@ -53,11 +53,12 @@ int cmd_parse_common(struct cmd *c, int argc, char **argv);
  */
 int cmd_parse(struct cmd *c, const struct cmd_syntax *s, void *args, int argc, char **argv, struct err *e);
 
-/* GET path from the registry: the body (the caller frees it), or its JSON. 0 or -1; NULL on error. */
+/*
+ * GET path from the registry: the body (the caller frees it). 0 or -1. The JSON of an answer, or of one with an array
+ * named `list`, for a path that is freed; a path whose buffer failed is an error. NULL on error.
+ */
 int cmd_get(const struct cmd *c, const char *path, struct buf *out, struct err *e);
-json_t *cmd_get_json(const struct cmd *c, const char *path, struct err *e);
-
-/* The same for an answer with an array named `list`. Frees path; a path whose buffer failed is an error. */
+json_t *cmd_get_json(const struct cmd *c, struct buf *path, struct err *e);
 json_t *cmd_get_list(const struct cmd *c, struct buf *path, const char *list, struct err *e);
 
 /* Warn when the registry truncated its answer; advice is what to do about it. */
@@ -70,8 +71,11 @@ void cmd_warn_truncated(const json_t *answer, const char *advice);
 char *cmd_sign(const struct cmd *c, const char *purpose, const char *what, const char *sha256, size_t length,
 	       struct err *e);
 
-/* POST path without a body, or PUT a zstd body, authorized by a munge credential: the JSON of the answer, or NULL. */
-json_t *cmd_post(const struct cmd *c, const char *path, const char *credential, struct err *e);
+/*
+ * POST path without a body, or PUT a zstd body, authorized by a munge credential: the JSON of the answer, or NULL with
+ * an error. cmd_post frees path and credential; a credential of NULL is cmd_sign's error.
+ */
+json_t *cmd_post(const struct cmd *c, struct buf *path, char *credential, struct err *e);
 json_t *cmd_put(const struct cmd *c, const char *path, const char *credential, const struct buf *body, struct err *e);
 
 /* Append "/v1/nodes/NODE" and tail; append "?key=value" or "&key=value", nothing when value is NULL. Both escape. */

@@ -126,25 +126,27 @@ int cmd_get(const struct cmd *c, const char *path, struct buf *out, struct err *
 	return request_send(c, (struct http_request){ .method = "GET", .path = path }, out, e);
 }
 
-json_t *cmd_get_json(const struct cmd *c, const char *path, struct err *e)
-{
-	return request_json(c, (struct http_request){ .method = "GET", .path = path }, e);
-}
-
-json_t *cmd_get_list(const struct cmd *c, struct buf *path, const char *list, struct err *e)
+json_t *cmd_get_json(const struct cmd *c, struct buf *path, struct err *e)
 {
 	json_t *answer = NULL;
 
 	if (path->failed)
 		err_set(e, "out of memory");
 	else
-		answer = cmd_get_json(c, path->data, e);
+		answer = request_json(c, (struct http_request){ .method = "GET", .path = path->data }, e);
+	buf_free(path);
+	return answer;
+}
+
+json_t *cmd_get_list(const struct cmd *c, struct buf *path, const char *list, struct err *e)
+{
+	json_t *answer = cmd_get_json(c, path, e);
+
 	if (answer && !json_is_array(json_object_get(answer, list))) {
-		err_set(e, "%.300s: the registry's answer has no list of %s", path->data, list);
+		err_set(e, "the registry's answer has no list of %s", list);
 		json_decref(answer);
 		answer = NULL;
 	}
-	buf_free(path);
 	return answer;
 }
 
@@ -189,9 +191,18 @@ static json_t *request_signed(const struct cmd *c, struct http_request r, const 
 	return answer;
 }
 
-json_t *cmd_post(const struct cmd *c, const char *path, const char *credential, struct err *e)
+json_t *cmd_post(const struct cmd *c, struct buf *path, char *credential, struct err *e)
 {
-	return request_signed(c, (struct http_request){ .method = "POST", .path = path }, credential, e);
+	json_t *answer = NULL;
+
+	if (credential && path->failed)
+		err_set(e, "out of memory");
+	else if (credential)
+		answer = request_signed(c, (struct http_request){ .method = "POST", .path = path->data }, credential,
+					e);
+	buf_free(path);
+	free(credential);
+	return answer;
 }
 
 json_t *cmd_put(const struct cmd *c, const char *path, const char *credential, const struct buf *body, struct err *e)
@@ -237,15 +248,9 @@ void cmd_query_number(struct buf *path, const char *key, unsigned n)
 json_t *cmd_get_node(const struct cmd *c, const char *node, const char *tail, struct err *e)
 {
 	struct buf path = {0};
-	json_t *answer = NULL;
 
 	cmd_node_path(&path, node, tail);
-	if (path.failed)
-		err_set(e, "%s: out of memory", node);
-	else
-		answer = cmd_get_json(c, path.data, e);
-	buf_free(&path);
-	return answer;
+	return cmd_get_json(c, &path, e);
 }
 
 const char *cmd_text(const json_t *o, const char *key)

@@ -17,17 +17,14 @@
 struct fabric *fabric_fetch(const struct cmd *c, const char *when, struct err *e)
 {
 	struct buf path = {0};
-	struct fabric *f = NULL;
-	json_t *j = NULL;
+	struct fabric *f;
+	json_t *j;
 
 	buf_puts(&path, PATH);
 	cmd_query(&path, "at", *when ? when : NULL);
-	if (path.failed)
-		err_set(e, "out of memory");
-	else if ((j = cmd_get_json(c, path.data, e)))
-		f = fabric_of_json(j, "the registry's fabric", e);
+	j = cmd_get_json(c, &path, e);
+	f = j ? fabric_of_json(j, "the registry's fabric", e) : NULL;
 	json_decref(j);
-	buf_free(&path);
 	return f;
 }
 

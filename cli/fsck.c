@@ -32,22 +32,13 @@ static const struct cmd_syntax syntax = {
 /* Request one batch of checks, starting after node `after`. */
 static json_t *batch_check(const struct cmd *c, bool repair, const char *after, struct err *e)
 {
-	char sha256[HASH_HEX], *credential;
 	struct buf path = {0};
-	json_t *answer = NULL;
+	char sha256[HASH_HEX];
 
 	hash_hex(after, strlen(after), sha256);
-	if (!(credential = cmd_sign(c, CLAIM_FSCK, repair ? "fsck-repair" : "fsck", sha256, 0, e)))
-		return NULL;
 	buf_puts(&path, repair ? "/v1/fsck/repair" : "/v1/fsck");
 	cmd_query(&path, "after", *after ? after : NULL);
-	if (path.failed)
-		err_set(e, "out of memory");
-	else
-		answer = cmd_post(c, path.data, credential, e);
-	buf_free(&path);
-	free(credential);
-	return answer;
+	return cmd_post(c, &path, cmd_sign(c, CLAIM_FSCK, repair ? "fsck-repair" : "fsck", sha256, 0, e), e);
 }
 
 /* Documents checked; those that cannot be rebuilt are appended to found. -1 with an error. */

@@ -6,17 +6,11 @@
 #include "table.h"
 #include "target.h"
 
-static void row_head(struct table *t, const char *name)
-{
-	table_cell(t, "%s", name);
-	table_colour(t, COLOUR_FAINT);
-}
-
 static void row_text(struct table *t, const char *name, const json_t *node, const char *key)
 {
 	if (!json_is_string(json_object_get(node, key)))
 		return;
-	row_head(t, name);
+	table_label(t, name);
 	table_cell(t, "%s", cmd_text(node, key));
 }
 
@@ -26,7 +20,7 @@ static void describe_time(struct table *t, const char *name, const json_t *node,
 
 	if (!json_is_string(json_object_get(node, key)))
 		return;
-	row_head(t, name);
+	table_label(t, name);
 	table_cell(t, "%s", when_local(cmd_text(node, key), when));
 }
 
@@ -35,11 +29,11 @@ static void describe_storage(struct table *t, const json_t *node)
 	const char *stored = json_string_value(json_object_get(node, "stored"));
 	const char *base = json_string_value(json_object_get(node, "base"));
 
-	row_head(t, "XML");
+	table_label(t, "XML");
 	table_cell(t, "%" JSON_INTEGER_FORMAT " bytes", cmd_number(node, "xml_bytes"));
 	if (!stored)
 		return;
-	row_head(t, "stored");
+	table_label(t, "stored");
 	table_cell(t, "%" JSON_INTEGER_FORMAT " bytes, %s%s%s", cmd_number(node, "stored_bytes"), stored,
 		   base ? " of " : "", base ? base : "");
 }
@@ -51,7 +45,7 @@ static void describe_drift(struct table *t, const json_t *drift)
 	const json_t *change;
 	size_t i;
 
-	row_head(t, "drift");
+	table_label(t, "drift");
 	if (!severity) {
 		table_cell(t, "none");
 		return;
@@ -60,7 +54,7 @@ static void describe_drift(struct table *t, const json_t *drift)
 	table_severity(t, severity);
 	describe_time(t, "drift since", drift, "since");
 	json_array_foreach(json_object_get(drift, "changes"), i, change) {
-		row_head(t, "");
+		table_label(t, "");
 		table_cell(t, "%s", cmd_text(change, "words"));
 		table_severity(t, cmd_text(change, "severity"));
 	}
@@ -71,7 +65,7 @@ int summary_print(const json_t *node, const json_t *drift, struct err *e)
 	static const struct table_column columns[] = { { "", TABLE_LEFT }, { "", TABLE_LEFT }, {0} };
 	struct table *t = table_new(columns);
 
-	row_head(t, "node");
+	table_label(t, "node");
 	table_cell(t, "%s", cmd_text(node, "node"));
 	table_colour(t, COLOUR_BOLD);
 	describe_time(t, "at", node, "at");
@@ -79,7 +73,7 @@ int summary_print(const json_t *node, const json_t *drift, struct err *e)
 	if (drift)
 		describe_drift(t, drift);
 	row_text(t, "shape", node, "shape");
-	row_head(t, "cores");
+	table_label(t, "cores");
 	table_cell(t, "%" JSON_INTEGER_FORMAT ", %" JSON_INTEGER_FORMAT " PUs", cmd_number(node, "cores"),
 		   cmd_number(node, "pus"));
 	row_text(t, "hierarchy", node, "hierarchy");

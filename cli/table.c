@@ -101,6 +101,12 @@ void table_severity(struct table *t, const char *severity)
 							   : COLOUR_NONE);
 }
 
+void table_label(struct table *t, const char *label)
+{
+	table_cell(t, "%s", label);
+	table_colour(t, COLOUR_FAINT);
+}
+
 /* The number of UTF-8 characters. */
 static size_t width_of(const char *s)
 {

@@ -39,7 +39,10 @@ void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(pri
 /* Colour the last cell on a terminal. */
 void table_colour(struct table *t, enum table_colour colour);
 
-/* The same, by severity (hwcmp/compare.h). */
+/* A cell that names the next one, faint. */
+void table_label(struct table *t, const char *label);
+
+/* Colour the last cell by severity (hwcmp/compare.h). */
 void table_severity(struct table *t, const char *severity);
 
 /* 0, or -1 when memory was short at any time or writing failed. */

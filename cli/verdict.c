@@ -225,8 +225,7 @@ typedef void describe_fn(const struct verdict *v, struct buf *out);
 
 static void add_row(struct table *t, const char *head, const char *words)
 {
-	table_cell(t, "%s", head);
-	table_colour(t, COLOUR_FAINT);
+	table_label(t, head);
 	table_cell(t, "%s", words);
 }
 

@@ -170,8 +170,7 @@ static int print_one(const struct record *record, struct err *e)
 	struct buf name = {0};
 
 	name_of(record->job, &name);
-	table_cell(t, "job");
-	table_colour(t, COLOUR_FAINT);
+	table_label(t, "job");
 	table_cell(t, "%s, %s: %s", name.failed ? "?" : name.data, state_of(record->job),
 		   verdict_outcome(&record->verdict));
 	table_colour(t, COLOUR_BOLD);

@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "capture.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +23,7 @@
 #include "child.h"
 #include "options.h"
 #include "printable.h"
+#include "run_dir.h"
 #include "step.h"
 #include "task_env.h"
 #include "user.h"
@@ -143,7 +143,7 @@ static bool is_record(const char *name)
 static void remove_records(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = run_dir_list(fd);
 	struct dirent *d;
 
 	while (dir && (d = readdir(dir)))
@@ -151,8 +151,6 @@ static void remove_records(const char *path)
 			unlinkat(fd, d->d_name, 0);
 	if (dir)
 		closedir(dir);
-	else if (fd >= 0)
-		close(fd);
 }
 
 static bool is_users_directory(const char *path)

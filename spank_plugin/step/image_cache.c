@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "image_cache.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <hwloc.h>
@@ -128,8 +127,7 @@ static bool is_waste(int cache, const char *file, const struct stat *st)
 
 static void count_all(int cache, struct census *c)
 {
-	int copy = openat(cache, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	DIR *dir = run_dir_list(openat(cache, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	struct image_cache_key key;
 	struct dirent *d;
 	struct stat st;
@@ -148,8 +146,6 @@ static void count_all(int cache, struct census *c)
 	}
 	if (dir)
 		closedir(dir);
-	else if (copy >= 0)
-		close(copy);
 }
 
 static void cache_trim(int cache)

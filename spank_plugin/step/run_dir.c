@@ -3,7 +3,6 @@
 #include "run_dir.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -48,6 +47,15 @@ static bool is_roots(int fd)
 	return !fstat(fd, &st) && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
+DIR *run_dir_list(int fd)
+{
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir && fd >= 0)
+		close(fd);
+	return dir;
+}
+
 int run_dir_open(const char *path, struct err *e)
 {
 	int fd = open_dir(AT_FDCWD, path, 0);
@@ -89,14 +97,11 @@ static int remove_entry(int dir, const char *name, unsigned depth, unsigned *lef
 static int remove_tree(int at, const char *name, unsigned depth, unsigned *left)
 {
 	int fd = open_beneath(at, name), rc = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = run_dir_list(fd);
 	struct dirent *d;
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
+	if (!dir)
 		return -1;
-	}
 	while ((d = readdir(dir)) && *left)
 		rc |= remove_entry(fd, d->d_name, depth, left);
 	closedir(dir);
@@ -108,6 +113,15 @@ int run_dir_remove(int root, const char *name)
 	unsigned left = MAX_ENTRIES;
 
 	return remove_tree(root, name, 0, &left);
+}
+
+/* Close a new file or directory that failed with errno; fd may be -1. */
+static int fail_new(int fd, const char *name, struct err *e)
+{
+	err_set(e, "%s: %s", name, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
 }
 
 static int is_leftover(int fd)
@@ -136,10 +150,7 @@ int run_dir_make(int root, const char *name, struct err *e)
 		return err_set(e, "%s: %s", name, strerror(errno));
 	if ((fd = open_beneath(root, name)) >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !fchmod(fd, READY))
 		return fd;
-	err_set(e, "%s: %s", name, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return -1;
+	return fail_new(fd, name, e);
 }
 
 int run_dir_enter(int root, const char *name)
@@ -158,10 +169,7 @@ int run_dir_sub(int dir, const char *name, struct err *e)
 
 	if (fd >= 0 && !fchmod(fd, 0755))
 		return fd;
-	err_set(e, "%s: %s", name, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return -1;
+	return fail_new(fd, name, e);
 }
 
 int run_dir_file(int dir, struct err *e)
@@ -170,10 +178,7 @@ int run_dir_file(int dir, struct err *e)
 
 	if (fd >= 0 && !fchown(fd, 0, 0) && !fchmod(fd, 0644))
 		return fd;
-	err_set(e, "a new file in RunDir: %s", strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return -1;
+	return fail_new(fd, "a new file in RunDir", e);
 }
 
 int run_dir_link(int fd, int dir, const char *name, struct err *e)
@@ -204,16 +209,12 @@ static bool had_lock(int root, const char *name)
 
 void run_dir_sweep(int root)
 {
-	int copy = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	DIR *dir = run_dir_list(openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	unsigned seen = 0, left = MAX_ENTRIES;
 	struct dirent *d;
 
-	if (!dir) {
-		if (copy >= 0)
-			close(copy);
+	if (!dir)
 		return;
-	}
 	while (seen < MAX_SWEPT && left && (d = readdir(dir))) {
 		if (!isdigit((unsigned char) d->d_name[0]) || !had_lock(root, d->d_name))
 			continue;

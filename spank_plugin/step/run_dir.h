@@ -3,6 +3,7 @@
 #ifndef TOPIARY_SPANK_RUN_DIR_H
 #define TOPIARY_SPANK_RUN_DIR_H
 
+#include <dirent.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -14,6 +15,9 @@
  * lock on it (flock(2)) as long as it runs; a directory without a lock is a leftover. Users may search the directory
  * but not open it, so that they cannot lock it. For step.c, topology.c and image_cache.c.
  */
+
+/* fdopendir(3) of a descriptor or -1; closes it on failure. NULL with errno. */
+DIR *run_dir_list(int fd);
 
 /* Open RunDir, which must be owned by root and writable by root only. The descriptor, or -1 with an error. */
 int run_dir_open(const char *path, struct err *e);
