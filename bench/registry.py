@@ -205,6 +205,54 @@ def fleet(sheet, args):
         second_boot(sheet, r, args, args.nodes)
 
 
+# --- ablate: what each part of the storage saves, without it
+
+PARTS = {"": "all parts", "fields": "without fields", "patches": "without patches", "rebase_patches": "without rebase_patches",
+         "rebase_layouts": "without rebase_layouts", "baseline_vote": "without baseline_vote", "rebase_accepted": "without rebase_accepted"}
+STORED_AS = ("SELECT count(*) FILTER (WHERE f.kind = 'base'), count(*) FILTER (WHERE f.kind = 'fields'), count(*) FILTER (WHERE f.kind = 'patch'),"
+             " sum(octet_length(n.diff)) FROM node n JOIN form f ON f.id = n.form")
+ROWS = "SELECT (SELECT count(*) FROM base), (SELECT count(*) FROM form WHERE kind = 'fields'), (SELECT count(*) FROM drift)"
+ABLATED = "Storage | nodes as base, fields, patch | bases | field layouts | delta B/node | database B/node | drifting | CPU ms/node, boot | after"
+
+
+def boot_for_ablation(r, args, odd):
+    """Of each machine first a node that lacks a part, if odd, and then all others: the number of nodes."""
+    storms_of = [r.storm([base], agents=1, first=900000 + i, pad=args.pad, variants=100) for i, base in enumerate(args.base) if odd]
+    storms_of.append(r.storm(args.base, agents=args.nodes, deadline=args.deadline, threads=args.threads, **kinds(args)))
+    return sum(report["acknowledged"] for report in storms_of)
+
+
+def without(part, args, odd):
+    """One row: the fleet boots at a topiaryd without that part, and its upkeep runs until nothing changes."""
+    os.environ["TOPIARY_WITHOUT"] = part
+    with registry(**AT_ONCE) as r:
+        r.stop("topiaryd")
+        shutil.copy(BUILD / "bench/topiaryd_ablate", r.folder / "topiaryd")
+        r.start_topiaryd()
+        _, empty = sizes(r)
+        nodes, boot, _ = r.measured(lambda: boot_for_ablation(r, args, odd))
+        before = r.cpu()["postgres"]
+        let_upkeep_work(r)
+        after = r.cpu()  # topiaryd was started again, and postgres was not
+        *kinds_of, delta = map(int, r.sql(STORED_AS).split("|"))
+        bases, layouts, drifting = r.sql(ROWS).split("|")
+        _, full = settled_sizes(r)
+    cpu = (boot["topiaryd"] + boot["postgres"], after["topiaryd"] + after["postgres"] - before)
+    return (PARTS[part], ", ".join(map(str, kinds_of)), bases, layouts, f"{delta / nodes:.1f}", f"{(full - empty) / nodes:,.0f}", drifting,
+            *(f"{seconds / nodes * 1e3:.2f}" for seconds in cpu))
+
+
+def ablate(sheet, args):
+    for odd in (False, True):
+        sheet.add(f"{args.nodes} nodes boot" + (", of each machine one that lacks a part first" if odd else ""), None, "")
+        rows = []
+        for part in PARTS:
+            rows.append(without(part, args, odd))
+            if not sheet.quiet:
+                print(*rows[-1], sep=" | ", flush=True)
+        sheet.add_table(sheets.lines(ABLATED, "---|" + "|".join(["---:"] * 8), rows))
+
+
 # --- compare: the same clones stored in every way
 
 def clone_files(folder, base, count, pad, variants):
@@ -496,7 +544,7 @@ def every(sheet, args):
 
 
 COMMANDS = {"ingest": ingest, "storm": storm, "size": size, "fleet": fleet, "compare": compare, "snapshot": snapshot,
-            "reads": reads, "kill": kill, "all": every}
+            "reads": reads, "kill": kill, "ablate": ablate, "all": every}
 NODES = ("nodes", 100000, "nodes to load")
 WINDOW = ("window", 5, "seconds in which they boot")
 VARIANTS = ("variants", 5, "percent of nodes that lack a part or have it elsewhere")
@@ -509,6 +557,7 @@ OPTIONS = {
     "snapshot": (NODES, ("shapes", 20, "of so many shapes")),
     "reads": (NODES, WINDOW, VARIANTS),
     "kill": (("times", 200, "kills"), ("seed", 1, "of when and whom")),
+    "ablate": (("nodes", 2000, "nodes of each fleet"), VARIANTS),
     "all": (),
 }
 EVERY = (("pad", 120000, "grow each document to about so many bytes"), ("threads", 64, "exchanges at a time"),
