@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 /*
- * Sets of the cores of one node: core c is bit c % 64 of word c / 64, and the bits after the last core are 0. A set is an
- * array of core_set_words(cores) words in memory of the caller. The score, the select plugin and the replay use them.
+ * Sets of the cores of one node: core c is bit c % 64 of word c / 64, and the bits after the last core are 0. A set is
+ * an array of core_set_words(cores) words in memory of the caller. The score, the select plugin and the replay use
+ * them.
  */
 static inline unsigned core_set_words(unsigned cores)
 {
