@@ -22,6 +22,9 @@
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
 #include "src/interfaces/gres.h"
 #include "src/interfaces/select.h"
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
+#include "src/interfaces/topology.h"
+#endif
 #else
 #include "src/common/gres.h"
 #include "src/common/select.h"
@@ -95,6 +98,27 @@ static inline int glue_nodes(const char *names, bitstr_t **nodes)
 	return node_name2bitmap((char *) names, true, nodes, NULL);
 #else
 	return node_name2bitmap((char *) names, true, nodes);
+#endif
+}
+
+/*
+ * Whether Slurm knows a network between the nodes of the job's partition. Since 25.05 topology.yaml wins over TopologyPlugin and a
+ * partition may have a topology of its own; a flat one has no records.
+ */
+static inline bool glue_network(const job_record_t *job)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
+	int records = 0;
+
+	return !topology_g_get(TOPO_DATA_REC_CNT, job->part_ptr ? job->part_ptr->topology_name : NULL, &records) && records > 0;
+#else
+	static const char *const flat[] = { "topology/none", "topology/default", "topology/flat" };
+	const char *plugin = slurm_conf.topology_plugin;
+
+	for (size_t i = 0; plugin && i < sizeof(flat) / sizeof(flat[0]); i++)
+		if (!strcmp(plugin, flat[i]))
+			plugin = NULL;
+	return plugin;
 #endif
 }
 

@@ -190,13 +190,7 @@ static bool try_plan(struct attempt *a, struct seats *s, const struct plan *p)
 /* Several nodes in a network that Slurm knows, or in a row: it is to choose them among all, near to each other. */
 static bool slurm_picks_nodes(const struct seats *s)
 {
-	static const char *const flat[] = { "topology/none", "topology/default", "topology/flat" };
-	const char *plugin = slurm_conf.topology_plugin;
-
-	for (size_t i = 0; plugin && i < sizeof(flat) / sizeof(flat[0]); i++)
-		if (!strcmp(plugin, flat[i]))
-			plugin = NULL;
-	return (plugin || s->job->details->contiguous) && s->ask->share[0].nodes + s->ask->share[1].nodes > 1;
+	return (glue_network(s->job) || s->job->details->contiguous) && s->ask->share[0].nodes + s->ask->share[1].nodes > 1;
 }
 
 /* The best nodes; where Slurm cannot take these, it may choose among all that fit, each with its best cores. */

@@ -21,6 +21,8 @@ from .processes import Daemon, descendants, patience, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 STOCK_PLUGINS = SLURM_PREFIX / "lib/slurm" if SLURM_PREFIX else Path("/usr/lib/x86_64-linux-gnu/slurm-wlm")
+SLURM_RELEASE = tuple(map(int, subprocess.run([SLURM_PREFIX / "sbin/slurmctld" if SLURM_PREFIX else "slurmctld", "-V"], check=True,
+                                              capture_output=True, text=True).stdout.split()[-1].split(".")[:2]))
 SLURM_PATH = f"{SLURM_PREFIX}/sbin:{SLURM_PREFIX}/bin:" if SLURM_PREFIX else ""
 POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1:]
 REGISTRY_USER = "daemon"
@@ -259,7 +261,8 @@ class Cluster:
             (etc / name).write_text(text.replace("{folder}", str(self.folder)))
         self._make_devices()
         given = {line.partition("=")[0] for line in self.conf.split("\n")} - {"", "NodeName", "PartitionName"}
-        own = "".join(line for line in SLURM_CONF.splitlines(keepends=True) if line.partition("=")[0] not in given)
+        given |= {"PartitionName=main"} if "PartitionName=main " in self.conf else set()
+        own = "".join(line for line in SLURM_CONF.splitlines(keepends=True) if not {line.partition("=")[0], line.split(" ")[0]} & given)
         (etc / "slurm.conf").write_text(self.conf.replace("{folder}", str(self.folder)) + own.format(
             folder=self.folder, host=socket.gethostname(), ctld_port=self.ports["ctld"],
             slurmd_port=self.ports["slurmd"], plugins=plugins, submit="" if self.stock else "JobSubmitPlugins=topiary",

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from rig import Cluster
-from rig.cluster import STOCK_PLUGINS
+from rig.cluster import SLURM_RELEASE
 
 pytest.register_assert_rewrite(f"{__package__}.pair")
 
@@ -124,15 +124,32 @@ def battery_pair(pairs):
 # --- a network that Slurm knows, told in each way that it has
 
 NETWORK_NODES = {f"mid{i}": "intel-2x8" for i in range(1, 6)}
+TREE = "SwitchName=leaf1 Nodes=mid[1-2]\nSwitchName=leaf2 Nodes=mid[3-5]\nSwitchName=top Switches=leaf[1-2]\n"
+BLOCK = "BlockName=leaf1 Nodes=mid[1-2]\nBlockName=leaf2 Nodes=mid[3-5]\nBlockSizes=2\n"
+YAML_TREE = """\
+- topology: net
+  cluster_default: %s
+  tree:
+    switches:
+      - {switch: top, children: "leaf[1-2]"}
+      - {switch: leaf1, nodes: "mid[1-2]"}
+      - {switch: leaf2, nodes: "mid[3-5]"}
+"""
+YAML_FLAT = "- topology: plain\n  cluster_default: true\n  flat: true\n"
+# {id: (since which release, lines of slurm.conf, {file: text})}; where topology.yaml is, TopologyPlugin says nothing of it.
 NETWORKS = {
-    "tree": "SwitchName=leaf1 Nodes=mid[1-2]\nSwitchName=leaf2 Nodes=mid[3-5]\nSwitchName=top Switches=leaf[1-2]\n",
-    "block": "BlockName=leaf1 Nodes=mid[1-2]\nBlockName=leaf2 Nodes=mid[3-5]\nBlockSizes=2\n",
+    "tree": ((0, 0), "TopologyPlugin=topology/tree\n", {"topology.conf": TREE}),
+    "block": ((23, 11), "TopologyPlugin=topology/block\n", {"topology.conf": BLOCK}),
+    "topology.yaml": ((25, 5), "", {"topology.yaml": YAML_TREE % "true"}),
+    "partition's own": ((25, 5), "PartitionName=main Nodes=ALL Default=YES State=UP Topology=net\n",
+                        {"topology.yaml": YAML_FLAT + YAML_TREE % "false"}),
 }
 
 
-@pytest.fixture(scope="session", params=[kind for kind in NETWORKS if (STOCK_PLUGINS / f"topology_{kind}.so").exists()])
+@pytest.fixture(scope="session", params=[name for name, (since, *_) in NETWORKS.items() if SLURM_RELEASE >= since])
 def network_pair(request, pairs):
-    return pairs(NETWORK_NODES, conf=f"TopologyPlugin=topology/{request.param}\n", files={"topology.conf": NETWORKS[request.param]})
+    _, conf, files = NETWORKS[request.param]
+    return pairs(NETWORK_NODES, conf=conf, files=files)
 
 
 @pytest.fixture
