@@ -5,7 +5,10 @@
 
 #include <stdint.h>
 
-/* Numbers by chance that are the same everywhere for the same seed. Source: Vigna, splitmix64. State: any 64 bits. */
+/*
+ * Pseudo-random numbers, the same on every machine for the same seed: SplitMix64 (Steele, Lea, Flood, "Fast splittable
+ * pseudorandom number generators", OOPSLA 2014). State: any 64 bits.
+ */
 static inline uint64_t draw_bits(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15u;

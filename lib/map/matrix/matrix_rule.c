@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "map/matrix/draw.h"
 #include "map/matrix/matrix_parts.h"
 
 /* A block of 64 cells a side and 8 bytes a cell: what neighbours exchange each way over a face, an edge, a corner. */
@@ -25,25 +26,9 @@ struct rule {
 	struct entries found;
 };
 
-/* Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014: SplitMix64. */
-static uint64_t draw(uint64_t *seed)
-{
-	uint64_t z = *seed += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
-/* In [0, 1). */
-static double draw_real(uint64_t *seed)
-{
-	return (double) (draw(seed) >> 11) * 0x1p-53;
-}
-
 static double draw_bytes(uint64_t *seed)
 {
-	return 1 + draw(seed) % 1024;
+	return 1 + draw_bits(seed) % 1024;
 }
 
 /*
@@ -145,8 +130,8 @@ static int square_fill(struct rule *g, struct square *q)
 	for (unsigned r = 0; r < g->ranks; r++) {
 		unsigned cx, cy;
 
-		q->x[r] = draw_real(&g->seed);
-		q->y[r] = draw_real(&g->seed);
+		q->x[r] = draw_unit(&g->seed);
+		q->y[r] = draw_unit(&g->seed);
 		cx = cell_of(q, q->x[r]);
 		cy = cell_of(q, q->y[r]);
 		for (unsigned y = cy ? cy - 1 : 0; y <= cy + 1 && y < q->cells; y++)
@@ -187,7 +172,7 @@ static int powerlaw_make(struct rule *g)
 
 	for (unsigned r = 1; r < g->ranks && !rc; r++)
 		for (unsigned i = 0; i < LINKS && i < r && !rc; i++) {
-			unsigned to = n ? ends[draw(&g->seed) % n] : 0;
+			unsigned to = n ? ends[draw_bits(&g->seed) % n] : 0;
 
 			if (to == r)
 				continue;

@@ -12,7 +12,7 @@
 #define EXACT 17
 #define WHOLE 9007199254740992.0	/* 2^53 */
 
-static void put_number(struct buf *out, double v)
+static void number_write(struct buf *out, double v)
 {
 	if (v == floor(v) && v < WHOLE)
 		buf_printf(out, "%" PRIu64, (uint64_t) v);
@@ -28,7 +28,7 @@ static void dense_row(const struct matrix *m, unsigned r, struct buf *out)
 		if (c)
 			buf_puts(out, " ");
 		if (i < m->row[r + 1] && m->adj[i] == c)
-			put_number(out, m->weight[i++] / 2);
+			number_write(out, m->weight[i++] / 2);
 		else
 			buf_puts(out, "0");
 	}
@@ -51,7 +51,7 @@ static void market_write(const struct matrix *m, struct buf *out, double *scale)
 	for (unsigned r = 0; r < m->ranks; r++)
 		for (size_t i = m->row[r]; i < m->row[r + 1] && m->adj[i] < r; i++) {
 			buf_printf(out, "%u %u ", r + 1, m->adj[i] + 1);
-			put_number(out, m->weight[i] / 2);
+			number_write(out, m->weight[i] / 2);
 			buf_puts(out, "\n");
 		}
 }
