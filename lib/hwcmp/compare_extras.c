@@ -235,7 +235,7 @@ static struct finding values_compare(const struct values *a, const struct values
 	return f;
 }
 
-static void say_values(const struct match *m, const struct part *p, const struct finding *f, struct remarks *r)
+static void values_report(const struct match *m, const struct part *p, const struct finding *f, struct remarks *r)
 {
 	struct buf tail = {0}, what = {0};
 
@@ -279,7 +279,7 @@ static void compare_distances(const struct match *m, const struct part *a, const
 		struct finding f = values_compare(&v[0], &v[1]);
 
 		if (f.differ)
-			say_values(m, a, &f, r);
+			values_report(m, a, &f, r);
 	}
 	r->failed |= rc;
 	for (int i = 0; i < 2; i++) {
@@ -299,7 +299,7 @@ static void compare_attributes(const struct match *m, const struct part *a, cons
 		struct finding f = values_compare(&v[0], &v[1]);
 
 		if (f.differ)
-			say_values(m, a, &f, r);
+			values_report(m, a, &f, r);
 	}
 	free(v[0].list);
 	free(v[1].list);
@@ -342,7 +342,7 @@ static void compare_kinds(const struct match *m, const struct part *a, const str
 	}
 }
 
-static void say_part(const struct match *m, const struct part *p, bool gone, struct remarks *r)
+static void part_report(const struct match *m, const struct part *p, bool gone, struct remarks *r)
 {
 	struct buf tail = {0};
 
@@ -375,7 +375,7 @@ void compare_extras(const struct match *m, struct remarks *r)
 		int rc = i == a.n ? 1 : j == b.n ? -1 : strcmp(a.list[i].name, b.list[j].name);
 
 		if (rc)
-			say_part(m, rc < 0 ? &a.list[i] : &b.list[j], rc < 0, r);
+			part_report(m, rc < 0 ? &a.list[i] : &b.list[j], rc < 0, r);
 		else
 			compare_part(m, &a.list[i], &b.list[j], r);
 		i += rc <= 0;

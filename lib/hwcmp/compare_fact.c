@@ -138,7 +138,7 @@ void memory_tail(unsigned long long from, unsigned long long to, struct buf *out
 
 /* --- values --- */
 
-static void put_trimmed(struct buf *out, const char *s)
+static void trimmed_write(struct buf *out, const char *s)
 {
 	const char *end = s + strlen(s);
 
@@ -156,8 +156,8 @@ void value_tail(const char *what, const char *from, const char *to, struct buf *
 {
 	struct buf a = {0}, b = {0};
 
-	put_trimmed(&a, from);
-	put_trimmed(&b, to);
+	trimmed_write(&a, from);
+	trimmed_write(&b, to);
 	if (a.failed || b.failed)
 		out->failed = true;
 	else if (strcmp(a.data, b.data))

@@ -7,7 +7,7 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Where people say that a thing is: its package, unless both are in the same one. */
-static void put_places(struct comparison *c, long a, long b, struct buf *from, struct buf *to)
+static void places_write(struct comparison *c, long a, long b, struct buf *from, struct buf *to)
 {
 	const struct side *s = c->m.side;
 	int x = s[0].package[a], y = s[1].package[b];
@@ -20,11 +20,11 @@ static void put_places(struct comparison *c, long a, long b, struct buf *from, s
 	tree_label(s[1].t, b, to);
 }
 
-static void say_moved(struct comparison *c, size_t object, long a, long b)
+static void move_report(struct comparison *c, size_t object, long a, long b)
 {
 	struct buf from = {0}, to = {0}, tail = {0};
 
-	put_places(c, a, b, &from, &to);
+	places_write(c, a, b, &from, &to);
 	if (from.failed || to.failed)
 		c->r.failed = true;
 	else if (strcmp(from.data, to.data)) {
@@ -48,7 +48,7 @@ static void compare_bus(struct comparison *c, size_t a, size_t b, size_t known)
 		value_tail("bus", x, y, &tail);
 		comparison_remark(c, s[0].t, known, SEVERITY_WIRING, CHANGE_CHANGED, "bus", x, y, &tail);
 	} else if (s[0].partner[pa] >= 0 && s[0].partner[pa] != pb) {
-		say_moved(c, known, pa, pb);
+		move_report(c, known, pa, pb);
 	}
 }
 
@@ -85,7 +85,7 @@ static void compare_locality(struct comparison *c, size_t a, size_t b)
 	x = place_of(&s[0], a);
 	y = place_of(&s[1], b);
 	if (s[0].partner[x] != y)
-		say_moved(c, known, x, y);
+		move_report(c, known, x, y);
 	else if (pci)
 		compare_bus(c, a, b, known);
 }
@@ -124,7 +124,7 @@ static void compare_core_place(struct comparison *c, size_t a, size_t b)
 		while (y > 0 && !tree_is(s[1].t, y, around[i]))
 			y = s[1].t->objects[y].parent;
 		if (x > 0 && y > 0 && s[0].partner[x] >= 0 && s[1].partner[y] >= 0 && s[0].partner[x] != y) {
-			say_moved(c, a, x, y);
+			move_report(c, a, x, y);
 			return;
 		}
 	}

@@ -15,15 +15,15 @@
 
 #define CPU_SECONDS 60
 
-enum { EXIT_DIFF, EXIT_COMPLEX, EXIT_UNREAD, EXIT_UNTOLD };
+enum { EXIT_DIFF, EXIT_COMPLEX, EXIT_NO_LOAD, EXIT_NO_EXPORT };
 
-/* What the process that did it said of it, beyond a signal. */
-static const char *const said[] = {
-	[EXIT_UNREAD] = "hwloc cannot load these topologies",
-	[EXIT_UNTOLD] = "hwloc cannot export the difference",
+/* Exit statuses of the child process that are errors. */
+static const char *const reasons[] = {
+	[EXIT_NO_LOAD] = "hwloc cannot load these topologies",
+	[EXIT_NO_EXPORT] = "hwloc cannot export the difference",
 };
 
-static hwloc_topology_t load(const char *xml, size_t len)
+static hwloc_topology_t topology_load(const char *xml, size_t len)
 {
 	struct buf copy = {0};
 	hwloc_topology_t t;
@@ -37,7 +37,7 @@ static hwloc_topology_t load(const char *xml, size_t len)
 }
 
 /* In the child, which the exit frees of all it holds. */
-static int build(const char *a, size_t alen, const char *b, size_t blen, int fd)
+static int difference_write(const char *a, size_t alen, const char *b, size_t blen, int fd)
 {
 	hwloc_topology_diff_t diff = NULL;
 	hwloc_topology_t x, y;
@@ -47,27 +47,27 @@ static int build(const char *a, size_t alen, const char *b, size_t blen, int fd)
 	unsetenv("HWLOC_COMPONENTS");
 	unsetenv("HWLOC_DEBUG_CHECK");
 	setenv("HWLOC_HIDE_ERRORS", "2", 1);
-	if (!(x = load(a, alen)) || !(y = load(b, blen)))
-		return EXIT_UNREAD;
+	if (!(x = topology_load(a, alen)) || !(y = topology_load(b, blen)))
+		return EXIT_NO_LOAD;
 	rc = hwloc_topology_diff_build(x, y, 0, &diff);
 	if (rc)
-		return rc == 1 ? EXIT_COMPLEX : EXIT_UNTOLD;
+		return rc == 1 ? EXIT_COMPLEX : EXIT_NO_EXPORT;
 	if (hwloc_topology_diff_export_xmlbuffer(diff, NULL, &xml, &len) || file_write(fd, xml, len - 1))
-		return EXIT_UNTOLD;
+		return EXIT_NO_EXPORT;
 	return EXIT_DIFF;
 }
 
-static int outcome(int status, struct err *e)
+static int status_read(int status, struct err *e)
 {
 	if (WIFSIGNALED(status))
 		return err_set(e, "hwloc crashed on these topologies: %s", strsignal(WTERMSIG(status)));
 	if (WEXITSTATUS(status) <= EXIT_COMPLEX)
 		return WEXITSTATUS(status);
-	return err_set(e, "%s", WEXITSTATUS(status) <= EXIT_UNTOLD ? said[WEXITSTATUS(status)] :
+	return err_set(e, "%s", WEXITSTATUS(status) <= EXIT_NO_EXPORT ? reasons[WEXITSTATUS(status)] :
 		       "hwloc terminated the comparison");
 }
 
-static int drain(int fd, struct buf *out)
+static int output_read(int fd, struct buf *out)
 {
 	ssize_t n = 1;
 	char *at;
@@ -99,14 +99,14 @@ int hwdiff_xml(const char *a, size_t alen, const char *b, size_t blen, struct bu
 		setrlimit(RLIMIT_CPU, &(struct rlimit){ CPU_SECONDS, CPU_SECONDS });
 		setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
 		close(pipes[0]);
-		_exit(build(a, alen, b, blen, pipes[1]));
+		_exit(difference_write(a, alen, b, blen, pipes[1]));
 	}
 	close(pipes[1]);
-	rc = drain(pipes[0], &got);
+	rc = output_read(pipes[0], &got);
 	close(pipes[0]);
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
-	rc = rc ? err_set(e, "the output of hwloc: out of memory") : outcome(status, e);
+	rc = rc ? err_set(e, "the output of hwloc: out of memory") : status_read(status, e);
 	if (!rc)
 		buf_add(out, got.data, got.len);
 	buf_free(&got);
