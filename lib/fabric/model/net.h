@@ -51,6 +51,10 @@ int net_torus(const struct net *n, struct hierarchy **out);
 int net_dragonfly(const struct net *n, struct hierarchy **out);
 int net_graph(const struct net *n, struct hierarchy **out);
 
+/* Disjoint sets (union-find): parent[i] is i at first. The root of a set is its lowest element. */
+unsigned sets_root(unsigned *parent, unsigned i);
+void sets_join(unsigned *parent, unsigned a, unsigned b);
+
 enum { COST_HOST = 100, COST_CLIMB = 100, COST_HOP = 200 };
 
 #endif

@@ -4,13 +4,7 @@
 
 #include <stdlib.h>
 
-/* The sets are trees of parents; the root is the switch that was first. */
-static unsigned root_of(unsigned *parent, unsigned i)
-{
-	while (parent[i] != i)
-		i = parent[i] = parent[parent[i]];
-	return i;
-}
+#include "fabric/model/net.h"
 
 static void join_switches(const struct fabric *f, unsigned *parent)
 {
@@ -18,20 +12,16 @@ static void join_switches(const struct fabric *f, unsigned *parent)
 		parent[i] = i;
 	for (unsigned i = 0; i < f->nlinks; i++) {
 		const struct fabric_link *l = &f->links[i];
-		unsigned a, b;
 
-		if (l->b >= f->nswitches)
-			continue;
-		a = root_of(parent, l->a);
-		b = root_of(parent, l->b);
-		parent[a < b ? b : a] = a < b ? a : b;
+		if (l->b < f->nswitches)
+			sets_join(parent, l->a, l->b);
 	}
 }
 
 static void number_switches(struct fabric *f, unsigned *parent)
 {
 	for (unsigned i = 0; i < f->nswitches; i++) {
-		unsigned root = root_of(parent, i);
+		unsigned root = sets_root(parent, i);
 
 		f->nodes[i].plane = root == i ? f->nplanes++ : f->nodes[root].plane;
 	}

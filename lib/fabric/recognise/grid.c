@@ -70,7 +70,7 @@ struct filling {
 	bool wrong;			/* lines_wrong said it */
 };
 
-static int put(const char *host, void *user)
+static int node_add(const char *host, void *user)
 {
 	struct filling *f = user;
 	unsigned x = f->n % f->dims[0], y = f->n / f->dims[0] % f->dims[1], z = f->n / f->dims[0] / f->dims[1];
@@ -94,12 +94,12 @@ int grid_put(struct grid *g, struct lines *l, const char *nodes, const unsigned 
 	for (unsigned d = 0; d < GRID_DIMS; d++)
 		if (anchor[d] + dims[d] > g->dim[d])
 			return lines_wrong(l, "the region exceeds the torus");
-	if (making_each(g->making, nodes, put, &f, &own))
+	if (making_each(g->making, nodes, node_add, &f, &own))
 		return f.wrong ? -1 : lines_wrong(l, "%s", own.text);
 	return f.n == f.places ? 0 : lines_wrong(l, "%u nodes for %u positions", f.n, f.places);
 }
 
-static int count(const char *host, void *user)
+static int name_count(const char *host, void *user)
 {
 	(void) host;
 	++*(unsigned *) user;
@@ -113,7 +113,7 @@ int grid_ring(struct lines *l, struct making *m, const char *name, const char *n
 	struct err own = {""};
 	int rc;
 
-	if (hostlist_expand(nodes, count, &g.dim[0], &own))
+	if (hostlist_expand(nodes, name_count, &g.dim[0], &own))
 		return lines_wrong(l, "%s", own.text);
 	if (grid_begin(&g, l, m, name))
 		return -1;

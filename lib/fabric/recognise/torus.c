@@ -25,20 +25,6 @@ struct product {
 	unsigned *layer[MAX_PARTS];	/* of each switch; then its coordinate, along the ring */
 };
 
-static unsigned root_of(unsigned *parent, unsigned i)
-{
-	while (parent[i] != i)
-		i = parent[i] = parent[parent[i]];
-	return i;
-}
-
-static void join(struct product *p, unsigned a, unsigned b)
-{
-	a = root_of(p->parent, a);
-	b = root_of(p->parent, b);
-	p->parent[a < b ? b : a] = a < b ? a : b;
-}
-
 /*
  * How many switches but u are neighbours of both v and w; the last of them with its links: x, and from v and from w to
  * it.
@@ -75,10 +61,10 @@ static void find_parts(struct product *p)
 				unsigned from_v = 0, from_w = 0;
 
 				if (common(n, u, n->adj[i], n->adj[j], &from_v, &from_w) == 1) {
-					join(p, n->link[i], from_w);
-					join(p, n->link[j], from_v);
+					sets_join(p->parent, n->link[i], from_w);
+					sets_join(p->parent, n->link[j], from_v);
 				} else {
-					join(p, n->link[i], n->link[j]);
+					sets_join(p->parent, n->link[i], n->link[j]);
 				}
 			}
 }
@@ -89,7 +75,7 @@ static bool number_parts(struct product *p)
 	const struct net *n = p->net;
 
 	for (unsigned i = 0; i < n->row[n->n]; i++) {
-		unsigned root = root_of(p->parent, n->link[i]), part = 0;
+		unsigned root = sets_root(p->parent, n->link[i]), part = 0;
 
 		while (part < p->nparts && p->root[part] != root)
 			part++;

@@ -30,7 +30,7 @@ struct telling {
 	struct err *err;
 };
 
-static void count(struct telling *t, const struct chosen *c)
+static void hosts_count(struct telling *t, const struct chosen *c)
 {
 	const struct hierarchy *h = t->h;
 
@@ -67,7 +67,7 @@ static unsigned skip_lone(const struct telling *t, unsigned g)
 }
 
 /* lead holds a %s for the name. */
-static int put_list(struct telling *t, const char *lead, const char *name, struct buf *list)
+static int list_write(struct telling *t, const char *lead, const char *name, struct buf *list)
 {
 	const char *at = strstr(lead, "%s");
 	int rc = -1;
@@ -82,7 +82,7 @@ static int put_list(struct telling *t, const char *lead, const char *name, struc
 	return rc;
 }
 
-static int put_switch(struct telling *t, unsigned g)
+static int switch_write(struct telling *t, unsigned g)
 {
 	const struct hierarchy *h = t->h;
 	struct buf list = {0};
@@ -91,27 +91,27 @@ static int put_switch(struct telling *t, unsigned g)
 		for (unsigned i = 0; i < h->nhosts; i++)
 			if (h->hosts[i].group == g && t->mine[i])
 				buf_printf(&list, "%s%s", list.len ? "," : "", h->hosts[i].name);
-		return put_list(t, t->dialect->nodes, h->groups[g].name, &list);
+		return list_write(t, t->dialect->nodes, h->groups[g].name, &list);
 	}
 	for (unsigned i = 1; i < h->ngroups; i++)
 		if (h->groups[i].above == g && t->inside[i])
 			buf_printf(&list, "%s%s", list.len ? "," : "", h->groups[skip_lone(t, i)].name);
-	return put_list(t, t->dialect->switches, h->groups[g].name, &list);
+	return list_write(t, t->dialect->switches, h->groups[g].name, &list);
 }
 
-static int put_plane(struct telling *t, const struct chosen *c)
+static int plane_write(struct telling *t, const struct chosen *c)
 {
 	int rc = 0;
 
-	count(t, c);
+	hosts_count(t, c);
 	for (unsigned level = t->h->nlevels; level-- > 0;)
 		for (unsigned g = 0; g < t->h->ngroups && rc == 0; g++)
 			if (t->h->groups[g].level == level && t->inside[g] && skip_lone(t, g) == g)
-				rc = put_switch(t, g);
+				rc = switch_write(t, g);
 	return rc;
 }
 
-static int put_hierarchy(struct telling *t, const struct hierarchy *h, const struct chosen *c)
+static int hierarchy_levels_write(struct telling *t, const struct hierarchy *h, const struct chosen *c)
 {
 	int rc = -1;
 
@@ -120,7 +120,7 @@ static int put_hierarchy(struct telling *t, const struct hierarchy *h, const str
 	t->inside = calloc(h->ngroups + 1, sizeof(*t->inside));
 	t->branches = calloc(h->ngroups + 1, sizeof(*t->branches));
 	if (t->mine && t->inside && t->branches)
-		rc = put_plane(t, c);
+		rc = plane_write(t, c);
 	else
 		err_set(t->err, "out of memory");
 	free(t->mine);
@@ -141,7 +141,7 @@ static int write_dialect(const struct dialect *d, const struct fabric *f, const 
 
 	for (unsigned i = 0; i < f->nplanes && rc == 0; i++)
 		if (f->planes[i].levels)
-			rc = put_hierarchy(&t, f->planes[i].levels, c);
+			rc = hierarchy_levels_write(&t, f->planes[i].levels, c);
 	free(t.told);
 	if (rc == 0 && out->failed)
 		rc = err_set(e, "out of memory");
