@@ -56,7 +56,8 @@ static int part_order(const void *x, const void *y)
 
 static int parts_make(const struct tree *t, struct parts *out)
 {
-	static const unsigned heads = 1u << TAG_DISTANCES | 1u << TAG_DISTANCES_HETERO | 1u << TAG_MEMATTR | 1u << TAG_CPUKIND;
+	static const unsigned heads = 1u << TAG_DISTANCES | 1u << TAG_DISTANCES_HETERO |
+		1u << TAG_MEMATTR | 1u << TAG_CPUKIND;
 	unsigned kinds = 0;
 
 	if (!(out->list = calloc(t->nextras + 1, sizeof(*out->list))))

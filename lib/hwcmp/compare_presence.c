@@ -54,7 +54,8 @@ static bool is_worth(const struct tree_object *o)
 static unsigned osdev_rank(const struct tree_object *o)
 {
 	static const unsigned ranks[] = {
-		[HWLOC_OPENFABRICS] = 0, [HWLOC_COPROC] = 1, [HWLOC_GPU] = 2, [HWLOC_BLOCK] = 3, [HWLOC_NETWORK] = 4, [HWLOC_DMA] = 5,
+		[HWLOC_OPENFABRICS] = 0, [HWLOC_COPROC] = 1, [HWLOC_GPU] = 2,
+		[HWLOC_BLOCK] = 3, [HWLOC_NETWORK] = 4, [HWLOC_DMA] = 5,
 	};
 	unsigned long long type = tree_number(o, "osdev_type", COUNT(ranks));
 

@@ -227,7 +227,9 @@ int image_adopt_alone(const char *folder, hwloc_topology_t *out, struct err *e)
 
 bool image_overruled(bool (*has)(void *env, const char *name), void *env)
 {
-	static const char *const names[] = { "HWLOC_COMPONENTS", "HWLOC_FSROOT", "HWLOC_CPUID_PATH", "HWLOC_SYNTHETIC" };
+	static const char *const names[] = {
+		"HWLOC_COMPONENTS", "HWLOC_FSROOT", "HWLOC_CPUID_PATH", "HWLOC_SYNTHETIC",
+	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (has(env, names[i]))

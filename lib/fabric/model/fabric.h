@@ -22,7 +22,7 @@
 enum { FABRIC_NO_PLANE = ~0u };
 
 struct fabric_node {
-	char *name;		/* of a host: its name, or "H-GUID" where none is known; of a switch: unique, fit for Slurm's files */
+	char *name;		/* of a host: its name, "H-GUID" if unknown; of a switch: unique, valid in Slurm's files */
 	char *told;		/* what the file called it; NULL: the same */
 	uint64_t guid;		/* of the node, 0: not known */
 	bool is_switch;
@@ -66,7 +66,7 @@ struct fabric {
 	unsigned nadapters;
 	struct fabric_plane *planes;	/* the one with most hosts first */
 	unsigned nplanes;
-	bool given;			/* read from a file that states the levels (fabric/model/hierarchy.h); switches are derived */
+	bool given;			/* the file states the levels (fabric/model/hierarchy.h); switches are derived */
 };
 
 /*

@@ -14,8 +14,8 @@
  * differs, and what a unit between them costs is told by that level alone (Bordage, Foyer and Goglin, Euro-Par 2017
  * workshops, section 5.1):
  *   HIERARCHY_TREE   cost[0]
- *   HIERARCHY_TORUS  the sum over the dimensions of hops, the shorter way round, times that dimension's cost. at = x + y * dim[0] +
- *                    z * dim[0] * dim[1] ..., as Scotch numbers a torus
+ *   HIERARCHY_TORUS  the sum over the dimensions of hops, the shorter way round, times that dimension's
+ *                    cost. at = x + y * dim[0] + z * dim[0] * dim[1] ..., as Scotch numbers a torus
  *   HIERARCHY_GRAPH  hops[a * size + b] times cost[0]; only ever at level 0, above the hosts of one switch
  * So a fat tree of leaf switches is { which leaf switch, which host }, a fabric of one switch is { which host }.
  *
@@ -86,7 +86,8 @@ void hierarchy_sort(struct hierarchy *h);
 
 /*
  * The paper's text, read and written: a line for each group, then its elements, depth first:
- *   tree|torus DIMENSIONS SIZE COST [SIZE COST ...] COUNT INDEX [INDEX ...]        or -1 for COUNT and the indices: all of them
+ *   tree|torus DIMENSIONS SIZE COST [SIZE COST ...] COUNT INDEX [INDEX ...]
+ *                                              or -1 for COUNT and the indices: all of them
  *   graph 1 SIZE COST COUNT INDEX [INDEX ...]
  *   node HOST tree LEVELS SIZE COST [SIZE COST ...] COUNT INDEX [INDEX ...]        or -1
  * A graph is ours: only ever the first line, and followed by SIZE - 1 lines "hops H ...", the hops of each element,

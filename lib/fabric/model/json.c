@@ -55,7 +55,8 @@ static json_t *places_json(const struct hierarchy *h)
 			if (!h->groups[g].level)
 				break;
 		}
-		json_array_append_new(hosts, json_pack("{s:s, s:o, s:o}", "host", host->name, "at", numbers(host->at, h->nlevels),
+		json_array_append_new(hosts, json_pack("{s:s, s:o, s:o}", "host", host->name,
+						       "at", numbers(host->at, h->nlevels),
 						       "path", path));
 	}
 	return hosts;
@@ -69,8 +70,10 @@ static json_t *planes_json(const struct fabric *f)
 		const struct fabric_plane *p = &f->planes[i];
 
 		json_array_append_new(planes, json_pack("{s:s, s:I, s:I, s:I, s:I}", "kind", fabric_kind_name(p->kind),
-							"switches", (json_int_t) p->switches, "hosts", (json_int_t) p->hosts,
-							"links", (json_int_t) p->links, "cables", (json_int_t) p->cables));
+							"switches", (json_int_t) p->switches,
+							"hosts", (json_int_t) p->hosts,
+							"links", (json_int_t) p->links,
+							"cables", (json_int_t) p->cables));
 	}
 	return planes;
 }
@@ -114,8 +117,8 @@ static json_t *hosts_json(const struct fabric *f)
 		const struct fabric_adapter *a = &f->adapters[i];
 
 		host = json_array_get(hosts, a->host - f->nswitches);
-		json_array_append_new(json_object_get(host, "adapters"), json_pack("{s:o, s:o}", "guid", guid_json(a->guid),
-										   "port", guid_json(a->port)));
+		json_array_append_new(json_object_get(host, "adapters"),
+				      json_pack("{s:o, s:o}", "guid", guid_json(a->guid), "port", guid_json(a->port)));
 	}
 	return hosts;
 }
@@ -127,7 +130,8 @@ static json_t *links_json(const struct fabric *f)
 	for (unsigned i = 0; i < f->nlinks; i++) {
 		const struct fabric_link *l = &f->links[i];
 
-		json_array_append_new(links, json_pack("{s:s, s:s, s:I, s:I}", "a", f->nodes[l->a].name, "b", f->nodes[l->b].name,
+		json_array_append_new(links, json_pack("{s:s, s:s, s:I, s:I}", "a", f->nodes[l->a].name,
+						       "b", f->nodes[l->b].name,
 						       "cables", (json_int_t) l->count, "mbps", (json_int_t) l->mbps));
 	}
 	return links;

@@ -178,7 +178,8 @@ int net_add_hosts(const struct net *n, struct hierarchy *h, const unsigned *grou
 		}
 	}
 	free(count);
-	h->level[h->nlevels - 1] = (struct hierarchy_level){ .size = widest, .dims = 1, .dim = { widest }, .cost = { COST_HOST },
+	h->level[h->nlevels - 1] = (struct hierarchy_level){ .size = widest, .dims = 1, .dim = { widest },
+							     .cost = { COST_HOST },
 							     .pruned = 100 };
 	hierarchy_sort(h);
 	return 0;

@@ -108,7 +108,8 @@ static int each(struct yaml *y, const yaml_node_t *list,
 static int add_switch(struct yaml *y, const yaml_node_t *item, void *slurm)
 {
 	static const char *const known[] = { "switch", "children", "nodes", NULL };
-	const struct slurm_record r = { .name = scalar(value_of(y, item, "switch")), .switches = scalar(value_of(y, item, "children")),
+	const struct slurm_record r = { .name = scalar(value_of(y, item, "switch")),
+					.switches = scalar(value_of(y, item, "children")),
 					.nodes = scalar(value_of(y, item, "nodes")) };
 
 	if (check_keys(y, item, known))
@@ -120,7 +121,8 @@ static int add_switch(struct yaml *y, const yaml_node_t *item, void *slurm)
 static int add_block(struct yaml *y, const yaml_node_t *item, void *slurm)
 {
 	static const char *const known[] = { "block", "nodes", NULL };
-	const struct slurm_record r = { .block = scalar(value_of(y, item, "block")), .nodes = scalar(value_of(y, item, "nodes")) };
+	const struct slurm_record r = { .block = scalar(value_of(y, item, "block")),
+					.nodes = scalar(value_of(y, item, "nodes")) };
 
 	if (check_keys(y, item, known))
 		return -1;
@@ -253,7 +255,9 @@ static int read_topology(struct yaml *y, const yaml_node_t *topology)
 	static const struct {
 		const char *key;
 		int (*read)(struct yaml *y, const yaml_node_t *of);
-	} kinds[] = { { "tree", read_tree }, { "block", read_blocks }, { "torus3d", read_toruses }, { "ring", read_rings } };
+	} kinds[] = {
+		{ "tree", read_tree }, { "block", read_blocks }, { "torus3d", read_toruses }, { "ring", read_rings },
+	};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		const yaml_node_t *of = value_of(y, topology, kinds[i].key);
@@ -274,7 +278,8 @@ static int read_document(struct yaml *y)
 {
 	yaml_node_t *list = yaml_document_get_root_node(&y->document), *first = NULL;
 
-	if (!list || list->type != YAML_SEQUENCE_NODE || list->data.sequence.items.start == list->data.sequence.items.top) {
+	if (!list || list->type != YAML_SEQUENCE_NODE ||
+	    list->data.sequence.items.start == list->data.sequence.items.top) {
 		y->lines->line = 1;
 		return lines_wrong(y->lines, "expected a list of topologies");
 	}

@@ -88,7 +88,8 @@ static int node_add(const char *host, void *user)
 
 int grid_put(struct grid *g, struct lines *l, const char *nodes, const unsigned *anchor, const unsigned *dims)
 {
-	struct filling f = { .grid = g, .lines = l, .anchor = anchor, .dims = dims, .places = dims[0] * dims[1] * dims[2] };
+	struct filling f = { .grid = g, .lines = l, .anchor = anchor, .dims = dims,
+			     .places = dims[0] * dims[1] * dims[2] };
 	struct err own = {""};
 
 	for (unsigned d = 0; d < GRID_DIMS; d++)

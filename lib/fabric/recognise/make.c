@@ -297,7 +297,8 @@ static int add_hosts(struct fabric *f, const struct making *m, struct titled *t,
 		if (i == f->nswitches || !same_name(t, i, m->nends)) {
 			struct fabric_node *node = &f->nodes[f->nnodes++];
 
-			*node = (struct fabric_node){ .name = strdup(t[i].name), .guid = end->guid, .named = t[i].named };
+			*node = (struct fabric_node){ .name = strdup(t[i].name), .guid = end->guid,
+						       .named = t[i].named };
 			node->told = end->text ? strdup(end->text) : NULL;
 			if (!node->name || (end->text && !node->told))
 				return -1;

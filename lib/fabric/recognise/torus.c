@@ -259,7 +259,8 @@ static struct hierarchy *torus_grow(const struct product *p)
 	}
 	if (ok) {
 		h->nlevels = 2;
-		h->level[0] = (struct hierarchy_level){ .form = HIERARCHY_TORUS, .size = n->n, .dims = p->nparts, .pruned = 100 };
+		h->level[0] = (struct hierarchy_level){ .form = HIERARCHY_TORUS, .size = n->n, .dims = p->nparts,
+							.pruned = 100 };
 		for (unsigned d = 0; d < p->nparts; d++) {
 			h->level[0].dim[d] = p->size[d];
 			h->level[0].cost[d] = COST_HOP;

@@ -37,7 +37,8 @@ bool draw_is_grid(const struct fabric_plane *p)
 
 static void cell_set(struct grid_drawing *g, unsigned at, const char *name, bool is_switch)
 {
-	g->cells[at] = (struct cell){ .there = true, .node = fabric_node(g->f, name, is_switch), .hosts = g->cells[at].hosts };
+	g->cells[at] = (struct cell){ .there = true, .node = fabric_node(g->f, name, is_switch),
+				       .hosts = g->cells[at].hosts };
 	if (is_switch && g->name_letters < draw_letters(name))
 		g->name_letters = draw_letters(name);
 }

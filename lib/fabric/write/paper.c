@@ -62,7 +62,8 @@ static int read_indices(struct parser *p, char **at, unsigned product, unsigned 
 	if (!(indices = calloc(*count, sizeof(*indices))))
 		return lines_wrong(&p->lines, "out of memory");
 	for (unsigned i = 0; i < *count; i++)
-		if (!(word = word_next(at)) || !word_number(word, product - 1, &indices[i]) || (i && indices[i] <= indices[i - 1])) {
+		if (!(word = word_next(at)) || !word_number(word, product - 1, &indices[i]) ||
+		    (i && indices[i] <= indices[i - 1])) {
 			free(indices);
 			return lines_wrong(&p->lines, "index %u of %u: must be below %u and above the previous one",
 					   i + 1, *count, product);
@@ -123,7 +124,8 @@ static int set_levels(struct parser *p, unsigned l, enum hierarchy_form form, co
 		return set_level(p, l, &torus) ? -1 : 1;
 	}
 	for (unsigned d = 0; d < n; d++) {
-		struct hierarchy_level tree = { .form = HIERARCHY_TREE, .size = s->size[d], .dims = 1, .dim = { s->size[d] },
+		struct hierarchy_level tree = { .form = HIERARCHY_TREE, .size = s->size[d], .dims = 1,
+						.dim = { s->size[d] },
 						.cost = { s->cost[d] }, .pruned = 100 };
 
 		if (set_level(p, l + d, &tree))
@@ -406,7 +408,9 @@ static void write_hops(const struct hierarchy_level *level, struct buf *out)
 
 static int write_group(const struct hierarchy *h, const struct below *b, unsigned g, unsigned *indices, struct buf *out)
 {
-	static const char *const forms[] = { [HIERARCHY_TREE] = "tree", [HIERARCHY_TORUS] = "torus", [HIERARCHY_GRAPH] = "graph" };
+	static const char *const forms[] = {
+		[HIERARCHY_TREE] = "tree", [HIERARCHY_TORUS] = "torus", [HIERARCHY_GRAPH] = "graph",
+	};
 	const struct hierarchy_level *level = &h->level[h->groups[g].level];
 	unsigned n = 0;
 

@@ -30,9 +30,10 @@ struct matrix {
  * - Matrix Market coordinate (%%MatrixMarket), general or symmetric.
  *   In both, what is not symmetric becomes so: a pair weighs what both directions do together.
  * - Scotch graph (.grf), whose edges already stand for both directions; where their two ends differ, the mean counts.
- * - Open MPI's monitoring (.prof; ompi/mca/common/monitoring/common_monitoring.c, 4.1): what a rank sent, of one rank or of several.
- *   A pair weighs its lines E (the application's messages), I (those of the library, which carry the collectives) and S and R
- *   (one-sided). C and the lines of communicators tell the same collectives once more, by other rules, and do not count.
+ * - Open MPI's monitoring (.prof; ompi/mca/common/monitoring/common_monitoring.c, 4.1): what a rank sent, of one rank
+ *   or of several. A pair weighs its lines E (the application's messages), I (those of the library, which carry the
+ *   collectives) and S and R (one-sided). C and the lines of communicators repeat the same collectives by other rules and do
+ *   not count.
  * Anything else, a row too short, a weight that is negative, infinite or none is an error with file and line. NULL on
  * error. Free with matrix_free, which accepts NULL.
  */
@@ -71,7 +72,8 @@ int matrix_write(const struct matrix *m, const char *format, struct buf *out, do
  *	pencils:XxY		a 3D Fourier transform: each rank sends 1 MiB within its row and 1 MiB within its column
  *	ring:N			each rank and the next, 1 KiB
  *	random:N		points in a square, those within reach of each other, eight on average: 1 to 1024 bytes
- *	powerlaw:N		few ranks with many partners (Barabasi, Albert, Science 286, 1999; four links a rank), 1 to 1024 bytes
+ *	powerlaw:N		few ranks with many partners (Barabasi, Albert, Science 286, 1999; four links a rank),
+ *				1 to 1024 bytes
  * Ranks are numbered row by row. The same seed gives the same matrix. NULL on error.
  */
 struct matrix *matrix_generate(const char *rule, uint64_t seed, struct err *e);

@@ -57,7 +57,8 @@ static int entry_read(struct scan *s, const struct market *k)
 	double weight = 1;
 	unsigned a, b;
 
-	if (count_read(s, 1, s->ranks, "row out of range", &a) || count_read(s, 1, s->ranks, "column out of range", &b) ||
+	if (count_read(s, 1, s->ranks, "row out of range", &a) ||
+	    count_read(s, 1, s->ranks, "column out of range", &b) ||
 	    (!k->pattern && weight_read(s, &weight)))
 		return -1;
 	if (!line_ends(s))

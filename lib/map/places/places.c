@@ -145,7 +145,8 @@ struct place *places_put(struct places *p, unsigned kind, unsigned takes)
 {
 	struct place *place = &p->place[p->nplaces];
 
-	*place = (struct place){ .id = p->nplaces, .host = p->nhosts - 1, .leaf = p->nleaves, .takes = takes, .kind = kind };
+	*place = (struct place){ .id = p->nplaces, .host = p->nhosts - 1, .leaf = p->nleaves,
+				  .takes = takes, .kind = kind };
 	p->added = ++p->nplaces;
 	return place;
 }

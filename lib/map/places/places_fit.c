@@ -7,7 +7,9 @@
 
 int places_fill_parse(const char *name)
 {
-	static const char *const names[] = { [FILL_AUTO] = "auto", [FILL_COMPACT] = "compact", [FILL_SPREAD] = "spread" };
+	static const char *const names[] = {
+		[FILL_AUTO] = "auto", [FILL_COMPACT] = "compact", [FILL_SPREAD] = "spread",
+	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(names[i], name))
