@@ -4,6 +4,7 @@
 #define TOPIARY_CLIENT_HTTP_H
 
 #include <stddef.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -26,6 +27,7 @@ struct http_answer {
 	struct buf body;
 	char *ack;			/* the Topiary-Ack header, or NULL */
 	char *etag;			/* or NULL */
+	time_t date;			/* the server's clock, 0 when it said none */
 	unsigned retry_after;		/* seconds, 0 when the server said none */
 };
 

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "doctor.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "table.h"
+
+static const struct argp argp = { NULL, NULL, "", "Check this host's part of the installation, and say what to do.",
+	NULL, NULL, NULL };
+
+/* In the order of the report: later checks use what earlier ones read. */
+static const struct check {
+	const char *group, *key;
+	void (*run)(struct doctor *d);
+} checks[] = {
+	{ "configuration", "settings", doctor_check_settings },
+	{ "configuration", "account", doctor_check_account },
+	{ "slurm", "slurm-conf", doctor_check_slurm_conf },
+	{ "slurm", "plugindir", doctor_check_plugindir },
+	{ "slurm", "controller", doctor_check_controller },
+	{ "slurm", "plugins", doctor_check_plugins },
+	{ "slurm", "select", doctor_check_select },
+	{ "slurm", "task", doctor_check_task },
+	{ "slurm", "submit", doctor_check_submit },
+	{ "slurm", "plugstack", doctor_check_plugstack },
+	{ "slurm", "recorders", doctor_check_recorders },
+	{ "munge", "munge", doctor_check_munge },
+	{ "registry", "registry", doctor_check_registry },
+	{ "registry", "exports", doctor_check_exports },
+	{ "controller", "snapshot", doctor_check_snapshot },
+	{ "node", "topology", doctor_check_topology },
+	{ "node", "rundir", doctor_check_run_dir },
+	{ "node", "hwloc", doctor_check_hwloc },
+};
+
+static const struct {
+	const char *word;
+	enum table_colour colour;
+	int status;
+} levels[] = {
+	[DOCTOR_OK] = { "ok", COLOUR_GREEN, 0 },
+	[DOCTOR_NOTE] = { "note", COLOUR_NONE, 0 },
+	[DOCTOR_WARNING] = { "warning", COLOUR_YELLOW, 1 },
+	[DOCTOR_ERROR] = { "error", COLOUR_RED, 2 },
+};
+
+void doctor_add(struct doctor *d, enum doctor_level level, const char *remedy, const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	json_array_append_new(d->findings, json_pack("{s:s, s:s, s:s, s:s, s:s?}", "group", d->group, "check", d->key,
+		"level",
+						     levels[level].word, "finding", text ? text : "out of memory",
+						     "remedy", remedy));
+	free(text);
+	if (level > d->worst)
+		d->worst = level;
+}
+
+static enum table_colour colour_of(const char *word)
+{
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+		if (!strcmp(levels[i].word, word))
+			return levels[i].colour;
+	return COLOUR_NONE;
+}
+
+static int print_table(const struct doctor *d, struct err *e)
+{
+	static const struct table_column columns[] = { { "GROUP", TABLE_LEFT }, { "CHECK", TABLE_LEFT }, { "RESULT",
+		TABLE_LEFT },
+						       { "FINDING", TABLE_LEFT }, {0} };
+	struct table *t = table_new(columns);
+	const char *group = "";
+	const json_t *f;
+	size_t i;
+
+	json_array_foreach(d->findings, i, f) {
+		const char *remedy = json_string_value(json_object_get(f, "remedy"));
+
+		table_cell(t, "%s", strcmp(group, cmd_text(f, "group")) ? cmd_text(f, "group") : "");
+		group = cmd_text(f, "group");
+		table_cell(t, "%s", cmd_text(f, "check"));
+		table_cell(t, "%s", cmd_text(f, "level"));
+		table_colour(t, colour_of(cmd_text(f, "level")));
+		table_cell(t, "%s", cmd_text(f, "finding"));
+		if (!remedy)
+			continue;
+		for (int blank = 0; blank < 3; blank++)
+			table_cell(t, "%s", "");
+		table_cell(t, "-> %s", remedy);
+	}
+	return table_finish(t, e);
+}
+
+static int report(struct doctor *d, struct err *e)
+{
+	if (!d->cmd->json)
+		return print_table(d, e);
+	json_t *all = json_pack("{s:s, s:s, s:O}", "host", d->host, "result", levels[d->worst].word, "checks",
+		d->findings);
+	int rc = cmd_print_json(all, e);
+
+	json_decref(all);
+	return rc;
+}
+
+/* A topiary.conf that cannot be read is a finding; the rest is then checked with the defaults. */
+static int parse(struct doctor *d, int argc, char **argv, struct err *e)
+{
+	struct err why = {""};
+
+	if (cmd_parse(d->cmd, &argp, NULL, argc, argv, &why) == 0)
+		return 0;
+	d->group = checks[0].group;
+	d->key = checks[0].key;
+	doctor_add(d, DOCTOR_ERROR, "correct this line or the file's permissions (topiary.conf(5)); until then the "
+		"agent and the commands "
+		   "do not run, and the plugins leave all jobs to Slurm", "%s", why.text);
+	return settings_load("/dev/null", &d->cmd->settings, e);
+}
+
+int cmd_doctor(struct cmd *c, int argc, char **argv, struct err *e)
+{
+	struct doctor d = { .cmd = c, .findings = json_array() };
+	int rc;
+
+	gethostname(d.host, sizeof(d.host) - 1);
+	d.host[strcspn(d.host, ".")] = '\0';
+	rc = parse(&d, argc, argv, e);
+	for (size_t i = 0; rc == 0 && i < sizeof(checks) / sizeof(checks[0]); i++) {
+		d.group = checks[i].group;
+		d.key = checks[i].key;
+		checks[i].run(&d);
+	}
+	if (rc == 0)
+		rc = report(&d, e);
+	c->status = rc ? 2 : levels[d.worst].status;
+	json_decref(d.findings);
+	json_decref(d.in_file);
+	json_decref(d.nodes);
+	return rc;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_CLI_DOCTOR_H
+#define TOPIARY_CLI_DOCTOR_H
+
+#include <stdbool.h>
+
+#include "cmd.h"
+
+/* What `topiary doctor` finds; the exit status is that of the worst (topiary(1), doctor). */
+enum doctor_level { DOCTOR_OK, DOCTOR_NOTE, DOCTOR_WARNING, DOCTOR_ERROR };
+
+#define DOCTOR_SECONDS 5	/* that one probe of a daemon may take */
+
+struct doctor {
+	struct cmd *cmd;
+	const char *group, *key;	/* of the check that runs */
+	json_t *findings;		/* objects: group, check, level, finding, remedy */
+	enum doctor_level worst;
+	const char *slurm_conf;		/* path of this host's slurm.conf */
+	json_t *in_file;		/* its keys in lower case, or NULL; what scontrol reports fills the gaps */
+	json_t *nodes;			/* objects of `scontrol show nodes`: name to keys; NULL without a controller */
+	char host[65];			/* short host name */
+	char spank[4096];		/* the file that plugstack.conf names, or "" */
+	bool registry;			/* it answered */
+};
+
+/* One line of the report. remedy is NULL for what is in order. */
+void doctor_add(struct doctor *d, enum doctor_level level, const char *remedy, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* A key of slurm.conf, from the file, else from slurmctld; "" where neither has it. */
+const char *doctor_slurm(const struct doctor *d, const char *key);
+
+/* Run argv, both outputs to out, which the caller frees; killed after DOCTOR_SECONDS. 0, or -1 unless it exited with 0. */
+int doctor_run(const char *const argv[], struct buf *out, struct err *e);
+/* The same for a function in a child process. */
+int doctor_limited(int (*work)(const struct doctor *d, struct buf *out, struct err *e), const struct doctor *d, struct buf *out,
+		   struct err *e);
+
+/* The checks; each adds its lines. */
+void doctor_check_slurm_conf(struct doctor *d);
+void doctor_check_controller(struct doctor *d);
+void doctor_check_plugindir(struct doctor *d);
+void doctor_check_plugins(struct doctor *d);
+void doctor_check_select(struct doctor *d);
+void doctor_check_task(struct doctor *d);
+void doctor_check_submit(struct doctor *d);
+void doctor_check_plugstack(struct doctor *d);
+void doctor_check_recorders(struct doctor *d);
+void doctor_check_settings(struct doctor *d);
+void doctor_check_account(struct doctor *d);
+void doctor_check_munge(struct doctor *d);
+void doctor_check_registry(struct doctor *d);
+void doctor_check_snapshot(struct doctor *d);
+void doctor_check_exports(struct doctor *d);
+void doctor_check_topology(struct doctor *d);
+void doctor_check_run_dir(struct doctor *d);
+void doctor_check_hwloc(struct doctor *d);
+
+#endif

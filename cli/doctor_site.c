@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <errno.h>
+#include <hwloc.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/user.h"
+#include "client/claim.h"
+#include "client/cred.h"
+#include "client/http.h"
+#include "doctor.h"
+#include "shape/hostset.h"
+#include "shape/snapshot.h"
+
+#define CLOCK_LIMIT 60			/* seconds; munge's own limit is 300 */
+#define ROOM_LIMIT (16u << 20)		/* bytes that RunDir should have free */
+#define XML_MAX (64u << 20)
+#define NAMED 3				/* nodes that a finding names */
+
+void doctor_check_settings(struct doctor *d)
+{
+	const struct settings *s = &d->cmd->settings;
+
+	if (d->worst != DOCTOR_ERROR)
+		doctor_add(d, DOCTOR_OK, NULL, "RegistryURL=%s RunDir=%s", s->registry_url, s->run_dir);
+	if (access(s->topiary_command, X_OK))
+		doctor_add(d, DOCTOR_WARNING, "install the package topiary, or correct TopiaryCommand: jobs with "
+			"--topo-matrix run unmapped",
+			   "TopiaryCommand=%s: %s", s->topiary_command, strerror(errno));
+}
+
+void doctor_check_account(struct doctor *d)
+{
+	const char *user = d->cmd->settings.registry_user;
+	struct err e;
+	uid_t uid;
+
+	if (user_uid(user, &uid, &e))
+		doctor_add(d, DOCTOR_ERROR, "install topiary-common, or set RegistryUser to the uid that topiaryd has "
+			"on the registry's host",
+			   "RegistryUser=%s: %s", user, e.text);
+	else
+		doctor_add(d, DOCTOR_OK, NULL, "RegistryUser=%s has uid %u", user, (unsigned) uid);
+}
+
+static int encode_and_decode(const struct doctor *d, struct buf *out, struct err *e)
+{
+	struct claim claim = { .purpose = "doctor", .node = "doctor", .boot_id = "00000000-0000-0000-0000-000000000000",
+			       .seq = time(NULL) }, got;
+	const char *socket = d->cmd->settings.munge_socket;
+	uid_t signer;
+	char *cred;
+	int rc;
+
+	hash_hex("", 0, claim.sha256);
+	if (!(cred = cred_sign(&claim, geteuid(), socket, e)))
+		return -1;
+	rc = cred_check(cred, socket, &got, &signer, e);
+	free(cred);
+	buf_puts(out, "encoded and decoded a credential");
+	return rc;
+}
+
+void doctor_check_munge(struct doctor *d)
+{
+	const char *socket = d->cmd->settings.munge_socket;
+	struct buf out = {0};
+	struct err e;
+
+	if (doctor_limited(encode_and_decode, d, &out, &e))
+		doctor_add(d, DOCTOR_ERROR, "start munged (systemctl restart munge), or correct MungeSocket: without "
+			"it nothing is exported",
+			   "munged%s%s: %s", *socket ? " at " : "", socket, e.text);
+	else
+		doctor_add(d, DOCTOR_OK, NULL, "%s", out.data);
+	buf_free(&out);
+}
+
+static int get(const struct doctor *d, const char *path, struct http_answer *a, struct err *e)
+{
+	const struct cmd *c = d->cmd;
+
+	return http_do(&(struct http_request){ .method = "GET", .base = c->url ? c->url : c->settings.registry_url,
+		.path = path,
+					       .ca = c->settings.tls_ca, .timeout = DOCTOR_SECONDS }, a, e);
+}
+
+static json_t *body_json(const struct http_answer *a)
+{
+	return json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
+}
+
+static void report_readiness(struct doctor *d, const json_t *answer)
+{
+	static const struct {
+		const char *part, *remedy;
+	} remedies[] = {
+		{ "database", "start PostgreSQL, or correct Database; the reason is in topiaryd's log" },
+		{ "schema", "install the release of topiaryd that fits the database, and restart it: it applies its "
+		"migrations" },
+		{ "munge", "start munged on the registry's host" },
+		{ "disk", "free space in the directories of SnapshotFile and FabricFile, which topiaryd's user must be "
+		"able to write" },
+		{ "workers", "read topiaryd's log: its parser workers do not run" },
+	};
+
+	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++) {
+		const char *state = cmd_text(json_object_get(answer, "checks"), remedies[i].part);
+
+		if (strcmp(state, "ok"))
+			doctor_add(d, DOCTOR_ERROR, remedies[i].remedy, "topiaryd is not ready: %s: %s",
+				remedies[i].part, state);
+	}
+}
+
+static void compare_clocks(struct doctor *d, time_t theirs)
+{
+	long ahead = theirs ? (long) (time(NULL) - theirs) : 0;
+
+	if (labs(ahead) > CLOCK_LIMIT)
+		doctor_add(d, DOCTOR_ERROR, "synchronise the clocks (chrony, NTP): munge rejects credentials from 300 "
+			"s on",
+			   "the clock of %s is %ld s %s the registry's", d->host, labs(ahead), ahead > 0 ? "ahead "
+			   "of" : "behind");
+}
+
+void doctor_check_registry(struct doctor *d)
+{
+	struct http_answer a = {0};
+	struct err e;
+	json_t *ready;
+
+	if (get(d, "/readyz", &a, &e))
+		return doctor_add(d, DOCTOR_ERROR, "start topiaryd; RegistryURL here and Listen on the registry's host "
+			"must agree, and no "
+				  "firewall may block the port", "%s", e.text);
+	ready = body_json(&a);
+	compare_clocks(d, a.date);
+	if (!json_is_object(json_object_get(ready, "checks"))) {
+		doctor_add(d, DOCTOR_ERROR, "correct RegistryURL: something else than topiaryd answers there", "%s: "
+			"HTTP status %ld",
+			   d->cmd->settings.registry_url, a.status);
+	} else {
+		d->registry = true;
+		report_readiness(d, ready);
+		if (strcmp(cmd_text(ready, "version"), TOPIARY_VERSION))
+			doctor_add(d, DOCTOR_WARNING, "install the same release of Topiary on all hosts, the registry "
+				"first",
+				   "topiaryd is %s, this command %s", cmd_text(ready, "version"), TOPIARY_VERSION);
+		if (a.status == 200)
+			doctor_add(d, DOCTOR_OK, NULL, "topiaryd %s is ready", cmd_text(ready, "version"));
+	}
+	json_decref(ready);
+	http_free(&a);
+}
+
+/* Names for a finding: the first few. */
+struct names {
+	char text[256];
+	size_t n;
+};
+
+static void name_add(struct names *names, const char *name)
+{
+	size_t len = strlen(names->text);
+
+	if (names->n++ < NAMED)
+		snprintf(names->text + len, sizeof(names->text) - len, "%s%.60s", len ? "," : "", name);
+	else if (names->n == NAMED + 1)
+		snprintf(names->text + len, sizeof(names->text) - len, ",...");
+}
+
+/* Seconds of a time of the registry (RFC 3339) or of scontrol (local). */
+static time_t seconds_of(const char *text, bool utc)
+{
+	struct tm tm = { .tm_isdst = -1 };
+
+	if (!strptime(text, "%Y-%m-%dT%H:%M:%S", &tm))
+		return 0;
+	return utc ? timegm(&tm) : mktime(&tm);
+}
+
+static void compare_exports(struct doctor *d, const json_t *list)
+{
+	struct names never = {0}, old = {0};
+	json_t *known = json_object(), *node;
+	const char *name;
+	size_t i;
+
+	json_array_foreach(list, i, node)
+		json_object_set(known, cmd_text(node, "node"), node);
+	json_object_foreach(d->nodes, name, node) {
+		const json_t *exported = json_object_get(known, name);
+		time_t booted = seconds_of(cmd_text(node, "boottime"), false);
+
+		if (!exported)
+			name_add(&never, name);
+		else if (booted && seconds_of(cmd_text(exported, "last_boot"), true) + CLOCK_LIMIT < booted)
+			name_add(&old, name);
+	}
+	json_decref(known);
+	if (never.n)
+		doctor_add(d, DOCTOR_WARNING, "on these nodes: systemctl enable --now topiary-agent; journalctl -u "
+			"topiary-agent has the reason",
+			   "%zu nodes of slurm.conf never exported their topology: %s", never.n, never.text);
+	if (old.n)
+		doctor_add(d, DOCTOR_WARNING, "on these nodes: systemctl restart topiary-agent", "%zu nodes have not "
+			"exported since their boot: %s",
+			   old.n, old.text);
+	if (!never.n && !old.n)
+		doctor_add(d, DOCTOR_OK, NULL, "all %zu nodes of slurm.conf have exported their topology",
+			json_object_size(d->nodes));
+}
+
+void doctor_check_exports(struct doctor *d)
+{
+	struct http_answer a = {0};
+	json_t *answer = NULL;
+	struct err e;
+
+	if (!d->registry || !d->nodes)
+		return;
+	if (get(d, "/v1/nodes", &a, &e) == 0)
+		answer = body_json(&a);
+	if (json_is_array(json_object_get(answer, "nodes")) && !json_is_true(json_object_get(answer, "truncated")))
+		compare_exports(d, json_object_get(answer, "nodes"));
+	json_decref(answer);
+	http_free(&a);
+}
+
+static unsigned count_of(const json_t *node, const char *key)
+{
+	const char *s = json_string_value(json_object_get(node, key));
+
+	return s ? strtoul(s, NULL, 10) : 0;
+}
+
+static const struct shape *shape_of(const struct snapshot *s, struct hostset *const *sets, const char *name)
+{
+	for (size_t i = 0; i < s->nnodes; i++)
+		if (sets[i] && hostset_has(sets[i], name))
+			return s->nodes[i].shape;
+	return NULL;
+}
+
+static void compare_snapshot(struct doctor *d, const struct snapshot *s)
+{
+	struct hostset **sets = calloc(s->nnodes + 1, sizeof(*sets));
+	struct names lacking = {0}, other = {0};
+	const json_t *node;
+	const char *name;
+	struct err e;
+
+	for (size_t i = 0; sets && i < s->nnodes; i++)
+		sets[i] = hostset_parse(s->nodes[i].hosts, &e);
+	json_object_foreach(d->nodes, name, node) {
+		const struct shape *shape = sets ? shape_of(s, sets, name) : NULL;
+		unsigned cores = count_of(node, "sockets") * count_of(node, "corespersocket");
+
+		if (!shape)
+			name_add(&lacking, name);
+		else if (cores && cores != shape->cores)
+			name_add(&other, name);
+	}
+	for (size_t i = 0; sets && i < s->nnodes; i++)
+		hostset_free(sets[i]);
+	free(sets);
+	if (lacking.n)
+		doctor_add(d, DOCTOR_WARNING, "export these nodes (systemctl restart topiary-agent there): Slurm "
+			"places jobs on them as without "
+			   "Topiary", "%s lacks %zu nodes of slurm.conf: %s", d->cmd->settings.snapshot_file, lacking.n,
+			   lacking.text);
+	if (other.n)
+		doctor_add(d, DOCTOR_WARNING, "compare with `slurmd -C` on these nodes and correct their NodeName "
+			"lines in slurm.conf",
+			   "%s has other numbers of cores than slurm.conf for %zu nodes: %s",
+			   d->cmd->settings.snapshot_file, other.n,
+			   other.text);
+}
+
+static bool same_as_registry(const struct doctor *d, const struct buf *text)
+{
+	struct http_answer a = {0};
+	struct err e;
+	bool same = !d->registry || get(d, "/v1/snapshot", &a, &e) || a.status != 200 ||
+		    (a.body.len == text->len && !memcmp(a.body.data, text->data, text->len));
+
+	http_free(&a);
+	return same;
+}
+
+/* Of the controller: SlurmctldHost names this host, perhaps with its address in parentheses. */
+static bool is_controller(const struct doctor *d)
+{
+	const char *named = doctor_slurm(d, "slurmctldhost");
+	size_t n = strcspn(named, "(.");
+
+	return n && n == strlen(d->host) && !strncmp(named, d->host, n);
+}
+
+static void check_age(struct doctor *d, const struct snapshot *s, const struct buf *text)
+{
+	const char *path = d->cmd->settings.snapshot_file;
+	struct stat st = {0};
+
+	stat(path, &st);
+	if (!s->sealed)
+		doctor_add(d, DOCTOR_NOTE, "let topiary-snapshot or topiaryd write it, unless it is written by hand on "
+			"purpose",
+			   "%s has no seal: damage is not noticed", path);
+	else if (time(NULL) - st.st_mtime > CLOCK_LIMIT && !same_as_registry(d, text))
+		doctor_add(d, DOCTOR_WARNING, "start topiary-snapshot on this host; on the registry's host read "
+			"topiaryd's log",
+			   "%s, written %ld s ago, differs from the registry's", path,
+			   (long) (time(NULL) - st.st_mtime));
+	else
+		doctor_add(d, DOCTOR_OK, NULL, "%s: %zu shapes, written %ld s ago", path, s->nshapes,
+			(long) (time(NULL) - st.st_mtime));
+}
+
+void doctor_check_snapshot(struct doctor *d)
+{
+	const char *path = d->cmd->settings.snapshot_file;
+	struct buf text = {0};
+	struct snapshot *s;
+	struct err e;
+
+	if (!is_controller(d))
+		return;
+	if (file_read(path, SNAPSHOT_MAX_BYTES, &text, &e))
+		return doctor_add(d, DOCTOR_ERROR, "start topiary-snapshot on the controller, or correct SnapshotFile; "
+			"jobs are placed by stock "
+				  "Slurm meanwhile", "%s", e.text);
+	if (!(s = snapshot_parse(text.data, text.len, path, &e))) {
+		doctor_add(d, DOCTOR_ERROR, "remove the file and restart topiary-snapshot; if you edit it by hand, "
+			"remove `sealed` and the checksum "
+			   "after `end`", "%s", e.text);
+	} else {
+		check_age(d, s, &text);
+		compare_snapshot(d, s);
+	}
+	snapshot_free(s);
+	buf_free(&text);
+}
+
+/* A compute node: one of slurm.conf, or where slurm.conf's nodes are unknown, one with a topology of its own. */
+static bool is_node(const struct doctor *d)
+{
+	return d->nodes ? json_object_get(d->nodes, d->host) != NULL : access(d->cmd->settings.topology_file,
+		F_OK) == 0;
+}
+
+static time_t boot_time(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return time(NULL) - t.tv_sec;
+}
+
+void doctor_check_topology(struct doctor *d)
+{
+	static const char remedy[] = "systemctl restart topiary-agent; journalctl -u topiary-agent has the reason if "
+		"it fails";
+	const char *path = d->cmd->settings.topology_file;
+	struct buf xml = {0};
+	struct stat st;
+	struct err e;
+
+	if (!is_node(d))
+		return;
+	if (file_read(path, XML_MAX, &xml, &e))
+		return doctor_add(d, DOCTOR_ERROR, remedy, "%s: steps have no topology", e.text);
+	if (!xml.len || !strstr(xml.data, "<topology version=\"") || !strstr(xml.data, "</topology>"))
+		doctor_add(d, DOCTOR_ERROR, remedy, "%s: not a whole topology of hwloc 2", path);
+	else if (stat(path, &st) == 0 && st.st_uid)
+		doctor_add(d, DOCTOR_ERROR, "remove the file, then systemctl restart topiary-agent: only root may "
+			"write it", "%s is owned by uid %u",
+			   path, (unsigned) st.st_uid);
+	else if (st.st_mtime + CLOCK_LIMIT < boot_time())
+		doctor_add(d, DOCTOR_WARNING, remedy, "%s is older than this boot", path);
+	else
+		doctor_add(d, DOCTOR_OK, NULL, "%s, %zu bytes, of this boot", path, xml.len);
+	buf_free(&xml);
+}
+
+void doctor_check_run_dir(struct doctor *d)
+{
+	const char *path = d->cmd->settings.run_dir;
+	struct statfs fs;
+	struct stat st;
+
+	if (!is_node(d))
+		return;
+	if (lstat(path, &st) || statfs(path, &fs))
+		doctor_add(d, DOCTOR_ERROR, "systemctl restart run-topiary.mount topiary-agent, or correct RunDir",
+			"RunDir=%s: %s", path,
+			   strerror(errno));
+	else if (!S_ISDIR(st.st_mode))
+		doctor_add(d, DOCTOR_ERROR, "replace it by a directory of root's: symbolic links are not followed",
+			"RunDir=%s: not a directory",
+			   path);
+	else if (st.st_uid || st.st_mode & (S_IWGRP | S_IWOTH))
+		doctor_add(d, DOCTOR_ERROR, "chown root and chmod 755: steps have no topology while others may write "
+			"there",
+			   "RunDir=%s: owned by uid %u, mode %04o", path, (unsigned) st.st_uid,
+			   (unsigned) st.st_mode & 07777);
+	else if (fs.f_bavail * (unsigned long long) fs.f_bsize < ROOM_LIMIT)
+		doctor_add(d, DOCTOR_WARNING, "find what fills it, or enlarge size= in run-topiary.mount", "RunDir=%s: "
+			"%llu KiB free", path,
+			   fs.f_bavail * (unsigned long long) fs.f_bsize >> 10);
+	else
+		doctor_add(d, DOCTOR_OK, NULL, "%s: %llu MiB free%s", path,
+			fs.f_bavail * (unsigned long long) fs.f_bsize >> 20,
+			   fs.f_type == TMPFS_MAGIC ? ", tmpfs" : ", not a tmpfs");
+}
+
+void doctor_check_hwloc(struct doctor *d)
+{
+	unsigned built = HWLOC_API_VERSION >> 16, runs = hwloc_get_api_version() >> 16;
+
+	if (built != runs)
+		doctor_add(d, DOCTOR_ERROR, "install packages of Topiary that were built for this host's hwloc",
+			"built with hwloc %u, runs with %u",
+			   built, runs);
+	else
+		doctor_add(d, DOCTOR_OK, NULL, "hwloc %u", runs);
+}

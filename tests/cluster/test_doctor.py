@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""topiary doctor: nothing to report on a healthy host; each fault is found, and the remedy names what to do."""
+import json
+import os
+import shutil
+
+import pytest
+from rig import Cluster
+
+
+@pytest.fixture(scope="module")
+def site(folders):
+    conf = "TaskPlugin=task/affinity\n"
+    with Cluster(folders(), {"cn1": "amd-4x16", "cn2": "intel-2x8"}, conf=conf) as cluster:
+        for recorder in cluster.build.glob("libtopiary-capture*.so"):
+            shutil.copy(recorder, cluster.folder)
+        yield cluster
+
+
+def doctor(site, env, node=None, check=None):
+    where = ["nsenter", f"--uts=/proc/{site.daemons[f'slurmd.{node}'].pid}/ns/uts"] if node else []
+    done = site.command([*where, f"{site.folder}/bin/topiary", "doctor", "--json"], env=env, check=False)
+    answer = json.loads(done.stdout)
+    status = {"ok": 0, "note": 0, "warning": 1, "error": 2}[answer["result"]]
+    assert done.returncode == status and not done.stderr, done
+    return [c for c in answer["checks"] if c["level"] != "ok" and check in (None, c["check"])]
+
+
+@pytest.mark.parametrize("node", [None, "cn1"], ids=["controller", "node"])
+def test_healthy_host_has_no_finding(site, node):
+    assert doctor(site, site.env(), node) == []
+
+
+def test_table_shows_finding_and_remedy(site):
+    env = site.env(TOPIARY_CONF=str(site.folder / "work" / "no.conf"))
+    done = site.topiary("doctor", env=env, check=False)
+    assert done.returncode == 2 and "-> start topiaryd" in done.stdout, done.stdout
+
+
+def test_usage(site):
+    assert site.topiary("doctor", "surplus", check=False).returncode == 64
+
+
+class Copy:
+    """The cluster's configuration, to be spoilt."""
+
+    def __init__(self, site, folder):
+        self.site, self.folder = site, folder
+        shutil.copytree(site.folder / "etc", folder, dirs_exist_ok=True)
+
+    def sub(self, name, old, new):
+        path = self.folder / name
+        text = path.read_text()
+        assert old in text, (name, old)
+        path.write_text(text.replace(old, new))
+
+    def line(self, name, text):
+        path = self.folder / name
+        path.write_text(path.read_text() + text + "\n")
+
+    def file(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def snapshot(self, change):
+        self.line("topiary.conf", f"SnapshotFile = {self.file('snapshot', change(self.site.snapshot_file.read_text()))}")
+
+    def topology(self, text):
+        self.line("topiary.conf", f"TopologyFile = {self.file('topology.xml', text)}")
+
+    def run_dir(self, mode, uid=0):
+        path = self.folder / "run"
+        path.mkdir()
+        path.chmod(mode)
+        os.chown(path, uid, 0)
+        self.line("topiary.conf", f"RunDir = {path}")
+
+    def plugins(self, *folders):
+        path = next(line for line in (self.folder / "slurm.conf").read_text().split("\n") if line.startswith("PluginDir="))
+        self.sub("slurm.conf", path, "PluginDir=" + ":".join(map(str, folders)))
+
+    def other_release(self):
+        old = self.folder / "plugins"
+        shutil.copytree(self.site.folder / "plugins", old)
+        release = self.site.command(["scontrol", "--version"]).stdout.split()[-1].split(".")
+        version = int(release[0]) << 16 | int(release[1]) << 8 | int(release[2])
+        file = old / "select_cons_tres.so"
+        file.write_bytes(file.read_bytes().replace(version.to_bytes(4, "little"), (version + 1).to_bytes(4, "little")))
+        self.plugins(old, self.site.folder / "doors", STOCK)
+
+
+STOCK = "/usr/lib/x86_64-linux-gnu/slurm-wlm"
+
+# fault: what is broken, on which node (None: the controller), the check, a word of the finding, words of the remedy
+FAULTS = {
+    "unknown key": (lambda c: c.line("topiary.conf", "TopoFoo = 1"), None, "settings", "TopoFoo", ["correct this line"]),
+    "number out of range": (lambda c: c.line("topiary.conf", "SnapshotPoll = 0"), None, "settings", "SnapshotPoll", ["topiary.conf(5)"]),
+    "no command": (lambda c: c.line("topiary.conf", "TopiaryCommand = /nonexistent"), None, "settings", "/nonexistent", ["TopiaryCommand"]),
+    "no account": (lambda c: c.line("topiary.conf", "RegistryUser = nobodyatall"), None, "account", "nobodyatall", ["topiary-common"]),
+    "no munged": (lambda c: c.line("topiary.conf", "MungeSocket = /nonexistent"), None, "munge", "/nonexistent", ["start munged"]),
+    "registry elsewhere": (lambda c: c.line("topiary.conf", "RegistryURL = http://127.0.0.1:1"), None, "registry", "127.0.0.1:1",
+                           ["start topiaryd", "RegistryURL"]),
+    "no slurm.conf": (lambda c: (c.folder / "slurm.conf").unlink(), None, "slurm-conf", "slurm.conf", ["SLURM_CONF"]),
+    "no directory": (lambda c: c.plugins("/nonexistent", STOCK), None, "plugindir", "/nonexistent", ["topiary-common"]),
+    "without our directory": (lambda c: c.plugins(STOCK), None, "plugindir", STOCK, ["first in PluginDir", "topiary-slurm"]),
+    "stock first": (lambda c: c.plugins(STOCK, c.site.folder / "plugins", c.site.folder / "doors"), None, "plugindir", "comes first",
+                    ["before Slurm's"]),
+    "without stock": (lambda c: c.plugins(c.site.folder / "plugins", c.site.folder / "doors"), None, "plugindir", "of Slurm",
+                      ["after Topiary's"]),
+    "other release": (lambda c: c.other_release(), None, "plugins", "select_cons_tres.so is for", ["exactly this release"]),
+    "controller has another file": (lambda c: c.plugins(STOCK), None, "controller", "plugindir", ["restart slurmctld"]),
+    "select/linear": (lambda c: c.sub("slurm.conf", "select/cons_tres", "select/linear"), None, "select", "select/linear",
+                      ["select/cons_tres"]),
+    "no cores": (lambda c: c.sub("slurm.conf", "CR_Core_Memory", "CR_Socket_Memory"), None, "select", "CR_Socket_Memory", ["CR_Core"]),
+    "task/none": (lambda c: c.sub("slurm.conf", "task/affinity", "task/none"), None, "task", "task/none", ["task/affinity"]),
+    "autobind": (lambda c: c.line("slurm.conf", "TaskPluginParam=autobind=threads"), None, "task", "autobind", ["TopoPlace"]),
+    "no job_submit": (lambda c: c.plugins(c.site.folder / "plugins", STOCK), None, "submit", "job_submit_topiary.so",
+                      ["JobSubmitPlugins"]),
+    "no snapshot": (lambda c: c.line("topiary.conf", "SnapshotFile = /nonexistent"), None, "snapshot", "/nonexistent",
+                    ["topiary-snapshot"]),
+    "damaged snapshot": (lambda c: c.snapshot(lambda t: t[:len(t) // 2]), None, "snapshot", "truncated", ["remove the file"]),
+    "unsealed snapshot": (lambda c: c.snapshot(lambda t: t.replace("sealed\n", "").partition(" sha256=")[0] + "\n"), None, "snapshot",
+                          "no seal", ["by hand"]),
+    "node not in snapshot": (lambda c: c.snapshot(lambda t: t.replace("sealed\n", "").replace("nodes cn2", "nodes cx2")
+                                                  .partition(" sha256=")[0] + "\n"), None, "snapshot", "lacks 1", ["export"]),
+    "no topology": (lambda c: c.line("topiary.conf", "TopologyFile = /nonexistent"), "cn1", "topology", "/nonexistent", ["topiary-agent"]),
+    "half a topology": (lambda c: c.topology("<topology version=\"2.0\">"), "cn1", "topology", "not a whole", ["restart topiary-agent"]),
+    "hwloc 1": (lambda c: c.topology("<topology></topology>"), "cn1", "topology", "hwloc 2", ["restart topiary-agent"]),
+    "others' run directory": (lambda c: c.run_dir(0o755, 65534), "cn1", "rundir", "uid 65534", ["chown root"]),
+    "open run directory": (lambda c: c.run_dir(0o777), "cn1", "rundir", "0777", ["chmod 755"]),
+    "no run directory": (lambda c: c.line("topiary.conf", "RunDir = /nonexistent"), "cn1", "rundir", "/nonexistent",
+                         ["run-topiary.mount"]),
+    "no line": (lambda c: c.stack(""), "cn1", "plugstack", "no line", ["plugstack.conf"]),
+    "no plugin": (lambda c: c.stack("optional /nonexistent/spank_topiary.so\n"), "cn1", "plugstack", "/nonexistent", ["topiary-slurm"]),
+    "required": (lambda c: c.stack(f"required {c.site.folder}/plugins/spank_topiary.so\n"), "cn1", "plugstack", "required",
+                 ["optional"]),
+    "no config": (lambda c: c.stack(f"optional {c.site.folder}/plugins/spank_topiary.so config=/nonexistent\n"), "cn1", "plugstack",
+                  "/nonexistent", ["config="]),
+}
+
+
+def stack(copy, text):
+    copy.sub("slurm.conf", f"{copy.site.folder}/etc/plugstack.conf", str(copy.file("stack.conf", text)))
+
+
+Copy.stack = stack
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_fault_is_found(site, tmp_path, fault):
+    breaks, node, key, word, remedy = FAULTS[fault]
+    breaks(Copy(site, tmp_path))
+    env = site.env(SLURM_CONF=str(tmp_path / "slurm.conf"), TOPIARY_CONF=str(tmp_path / "topiary.conf"))
+    found = [f for f in doctor(site, env, node, key) if word in f["finding"]]
+    assert len(found) == 1, (fault, doctor(site, env, node))
+    assert all(w in found[0]["remedy"] for w in remedy), found
