@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import socket
 
 import pytest
 from rig import Cluster
@@ -156,3 +157,11 @@ def test_fault_is_found(site, tmp_path, fault):
     found = [f for f in doctor(site, env, node, key) if word in f["finding"]]
     assert len(found) == 1, (fault, doctor(site, env, node))
     assert all(w in found[0]["remedy"] for w in remedy), found
+
+
+def test_silent_registry_ends_the_probe(site, tmp_path):
+    """It accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        Copy(site, tmp_path).line("topiary.conf", f"RegistryURL = http://127.0.0.1:{silent.getsockname()[1]}")
+        found = doctor(site, site.env(TOPIARY_CONF=str(tmp_path / "topiary.conf")))
+    assert [f["check"] for f in found] == ["registry"] and "timed out" in found[0]["finding"], found
