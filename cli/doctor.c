@@ -9,8 +9,9 @@
 
 #include "table.h"
 
-static const struct argp argp = { NULL, NULL, "", "Check this host's part of the installation, and say what to do.",
-	NULL, NULL, NULL };
+static const struct cmd_syntax syntax = {
+	.operands = "", .help = "Check this host's part of the installation, and report what to do.",
+};
 
 /* In the order of the report: later checks use what earlier ones read. */
 static const struct check {
@@ -58,9 +59,7 @@ void doctor_add(struct doctor *d, enum doctor_level level, const char *remedy, c
 		text = NULL;
 	va_end(ap);
 	json_array_append_new(d->findings, json_pack("{s:s, s:s, s:s, s:s, s:s?}", "group", d->group, "check", d->key,
-		"level",
-						     levels[level].word, "finding", text ? text : "out of memory",
-						     "remedy", remedy));
+		"level", levels[level].word, "finding", text ? text : "out of memory", "remedy", remedy));
 	free(text);
 	if (level > d->worst)
 		d->worst = level;
@@ -119,13 +118,13 @@ static int parse(struct doctor *d, int argc, char **argv, struct err *e)
 {
 	struct err why = {""};
 
-	if (cmd_parse(d->cmd, &argp, NULL, argc, argv, &why) == 0)
+	if (cmd_parse(d->cmd, &syntax, NULL, argc, argv, &why) == 0)
 		return 0;
 	d->group = checks[0].group;
 	d->key = checks[0].key;
-	doctor_add(d, DOCTOR_ERROR, "correct this line or the file's permissions (topiary.conf(5)); until then the "
-		"agent and the commands "
-		   "do not run, and the plugins leave all jobs to Slurm", "%s", why.text);
+	doctor_add(d, DOCTOR_ERROR,
+		   "correct this line or the file's permissions (topiary.conf(5)); until then the agent and the"
+		   " commands do not run, and the plugins leave all jobs to Slurm", "%s", why.text);
 	return settings_load("/dev/null", &d->cmd->settings, e);
 }
 
@@ -140,8 +139,10 @@ int cmd_doctor(struct cmd *c, int argc, char **argv, struct err *e)
 	for (size_t i = 0; rc == 0 && i < sizeof(checks) / sizeof(checks[0]); i++) {
 		d.group = checks[i].group;
 		d.key = checks[i].key;
-		if (d.in_file && !json_object_size(d.in_file) && !strcmp(d.group, "slurm") && strcmp(d.key, "controller"))
-			continue;	/* nothing is known of Slurm here, which is reported already */
+		/* Where nothing is known of Slurm, that is reported already. */
+		if (d.in_file && !json_object_size(d.in_file) && !strcmp(d.group, "slurm") &&
+		    strcmp(d.key, "controller"))
+			continue;
 		checks[i].run(&d);
 	}
 	if (rc == 0)

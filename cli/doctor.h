@@ -32,11 +32,13 @@ void doctor_add(struct doctor *d, enum doctor_level level, const char *remedy, c
 /* A key of slurm.conf, from the file, else from slurmctld; "" where neither has it. */
 const char *doctor_slurm(const struct doctor *d, const char *key);
 
-/* Run argv, both outputs to out, which the caller frees; killed after DOCTOR_SECONDS. 0, or -1 unless it exited with 0. */
+/*
+ * Run argv, both outputs to out, which the caller frees; killed after DOCTOR_SECONDS. 0, or -1 unless it exited with 0.
+ */
 int doctor_run(const char *const argv[], struct buf *out, struct err *e);
 /* The same for a function in a child process. */
-int doctor_limited(int (*work)(const struct doctor *d, struct buf *out, struct err *e), const struct doctor *d, struct buf *out,
-		   struct err *e);
+int doctor_limited(int (*work)(const struct doctor *d, struct buf *out, struct err *e), const struct doctor *d,
+		   struct buf *out, struct err *e);
 
 /* The checks; each adds its lines. */
 void doctor_check_slurm_conf(struct doctor *d);

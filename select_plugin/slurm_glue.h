@@ -115,6 +115,7 @@ static inline bool glue_network(const job_record_t *job)
 	static const char *const flat[] = { "topology/none", "topology/default", "topology/flat" };
 	const char *plugin = slurm_conf.topology_plugin;
 
+	(void) job;
 	for (size_t i = 0; plugin && i < sizeof(flat) / sizeof(flat[0]); i++)
 		if (!strcmp(plugin, flat[i]))
 			plugin = NULL;

@@ -103,7 +103,9 @@ static int take_answer(CURL *curl, struct http_answer *a)
 	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &a->status);
 	curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &wait);
 	a->retry_after = wait > 0 && wait < 86400 ? wait : 0;
-	if (curl_easy_header(curl, "Date", 0, CURLH_HEADER, -1, &date) == CURLHE_OK && (a->date = curl_getdate(date->value, NULL)) < 0)
+	if (curl_easy_header(curl, "Date", 0, CURLH_HEADER, -1, &date) == CURLHE_OK)
+		a->date = curl_getdate(date->value, NULL);
+	if (a->date < 0)
 		a->date = 0;
 	return take_header(curl, "Topiary-Ack", &a->ack) || take_header(curl, "ETag", &a->etag) ? -1 : 0;
 }
