@@ -45,7 +45,7 @@ void doctor_check_account(struct doctor *d)
 	if (user_uid(user, &uid, &e))
 		doctor_add(d, DOCTOR_ERROR, "install topiary-common, or set RegistryUser to the uid that topiaryd has "
 			"on the registry's host",
-			   "RegistryUser=%s: %s", user, e.text);
+			   "%s", e.text);
 	else
 		doctor_add(d, DOCTOR_OK, NULL, "RegistryUser=%s has uid %u", user, (unsigned) uid);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """All tests under one roof: each case of a cmocka program is a test beside those in Python; one line of totals ends the run."""
+import datetime
 import functools
 import os
 import re
@@ -133,6 +134,19 @@ def pytest_collectreport(report):
         totals["failed"] += 1
 
 
+def record(target, counts):
+    """What packaging/check-releases prints of the release of Slurm that ran."""
+    slurmctld = Path(os.environ["SLURM_PREFIX"]) / "sbin/slurmctld" if os.environ.get("SLURM_PREFIX") else "slurmctld"
+    told = subprocess.run([slurmctld, "-V"], capture_output=True, text=True, check=True).stdout
+    release = ".".join(told.split()[-1].split(".")[:2])
+    folder = Path(os.environ.get("TOPIARY_CACHE", ROOT / ".cache")) / "releases"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{release}.{target}").write_text(f"{release}\t{target}\t{datetime.date.today()}\t{counts}\n")
+
+
 def pytest_unconfigure(config):
     if not config.option.collectonly:
-        print(", ".join(f"{count} {outcome}" for outcome, count in totals.items()), flush=True)
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in totals.items())
+        if "TOPIARY_RECORD" in os.environ:
+            record(os.environ["TOPIARY_RECORD"], counts)
+        print(counts, flush=True)

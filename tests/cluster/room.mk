@@ -26,7 +26,7 @@ built: setup
 # The releases of Slurm that `make check` tries besides this machine's; of another one at a time, all: make check-cluster SLURM=25.11.
 CHECK_RELEASES ?= 24.11 26.05
 check: built
-	@$(PYTEST) tests/unit tests/store tests/cluster
+	@TOPIARY_RECORD=check $(PYTEST) tests/unit tests/store tests/cluster
 	@$(RIG_ENV) packaging/check-releases check-smoke $(CHECK_RELEASES)
 # What was tested here last with each release.
 releases:
@@ -62,7 +62,7 @@ SMOKE := tests/unit/test_decide.c \
 		network.py::test_one_switch_holds_the_job)
 ifeq ($(SLURM),)
 check-cluster: built
-	@$(PYTEST) tests/cluster
+	@TOPIARY_RECORD=check-cluster $(PYTEST) tests/cluster
 check-smoke: built
 	@$(PYTEST) $(SMOKE)
 else
