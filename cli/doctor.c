@@ -10,7 +10,8 @@
 #include "table.h"
 
 static const struct cmd_syntax syntax = {
-	.operands = "", .help = "Check this host's part of the installation, and report what to do.",
+	.operands = "",
+	.help = "Check this host's part of the installation, and report what to do.",
 };
 
 /* In the order of the report: later checks use what earlier ones read. */
@@ -58,8 +59,10 @@ void doctor_add(struct doctor *d, enum doctor_level level, const char *remedy, c
 	if (vasprintf(&text, fmt, ap) < 0)
 		text = NULL;
 	va_end(ap);
-	json_array_append_new(d->findings, json_pack("{s:s, s:s, s:s, s:s, s:s?}", "group", d->group, "check", d->key,
-		"level", levels[level].word, "finding", text ? text : "out of memory", "remedy", remedy));
+	json_array_append_new(d->findings,
+			      json_pack("{s:s, s:s, s:s, s:s, s:s?}", "group", d->group, "check", d->key, "level",
+					levels[level].word, "finding", text ? text : "out of memory", "remedy",
+					remedy));
 	free(text);
 	if (level > d->worst)
 		d->worst = level;
@@ -75,15 +78,18 @@ static enum table_colour colour_of(const char *word)
 
 static int print_table(const struct doctor *d, struct err *e)
 {
-	static const struct table_column columns[] = { { "GROUP", TABLE_LEFT }, { "CHECK", TABLE_LEFT }, { "RESULT",
-		TABLE_LEFT },
-						       { "FINDING", TABLE_LEFT }, {0} };
+	static const struct table_column columns[] = { { "GROUP", TABLE_LEFT },
+						       { "CHECK", TABLE_LEFT },
+						       { "RESULT", TABLE_LEFT },
+						       { "FINDING", TABLE_LEFT },
+						       { 0 } };
 	struct table *t = table_new(columns);
 	const char *group = "";
 	const json_t *f;
 	size_t i;
 
-	json_array_foreach(d->findings, i, f) {
+	json_array_foreach(d->findings, i, f)
+	{
 		const char *remedy = json_string_value(json_object_get(f, "remedy"));
 
 		table_cell(t, "%s", strcmp(group, cmd_text(f, "group")) ? cmd_text(f, "group") : "");
@@ -105,8 +111,8 @@ static int report(struct doctor *d, struct err *e)
 {
 	if (!d->cmd->json)
 		return print_table(d, e);
-	json_t *all = json_pack("{s:s, s:s, s:O}", "host", d->host, "result", levels[d->worst].word, "checks",
-		d->findings);
+	json_t *all =
+		json_pack("{s:s, s:s, s:O}", "host", d->host, "result", levels[d->worst].word, "checks", d->findings);
 	int rc = cmd_print_json(all, e);
 
 	json_decref(all);
@@ -116,7 +122,7 @@ static int report(struct doctor *d, struct err *e)
 /* A topiary.conf that cannot be read is a finding; the rest is then checked with the defaults. */
 static int parse(struct doctor *d, int argc, char **argv, struct err *e)
 {
-	struct err why = {""};
+	struct err why = { "" };
 
 	if (cmd_parse(d->cmd, &syntax, NULL, argc, argv, &why) == 0)
 		return 0;
@@ -124,7 +130,8 @@ static int parse(struct doctor *d, int argc, char **argv, struct err *e)
 	d->key = checks[0].key;
 	doctor_add(d, DOCTOR_ERROR,
 		   "correct this line or the file's permissions (topiary.conf(5)); until then the agent and the"
-		   " commands do not run, and the plugins leave all jobs to Slurm", "%s", why.text);
+		   " commands do not run, and the plugins leave all jobs to Slurm",
+		   "%s", why.text);
 	return settings_load("/dev/null", &d->cmd->settings, e);
 }
 

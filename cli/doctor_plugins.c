@@ -43,13 +43,13 @@ static uint32_t plugin_version(const struct buf *b)
 		return 0;
 	for (unsigned i = 0; i < h->e_shnum; i++) {
 		const Elf64_Shdr *s = at(b, h->e_shoff + i * sizeof(*s), sizeof(*s));
-		const Elf64_Shdr *names = s && s->sh_type == SHT_DYNSYM ? at(b, h->e_shoff + s->sh_link * sizeof(*s),
-			sizeof(*s)) : NULL;
+		const Elf64_Shdr *names =
+			s && s->sh_type == SHT_DYNSYM ? at(b, h->e_shoff + s->sh_link * sizeof(*s), sizeof(*s)) : NULL;
 
 		for (uint64_t k = 0; names && k < s->sh_size / sizeof(Elf64_Sym); k++) {
 			const Elf64_Sym *sym = at(b, s->sh_offset + k * sizeof(*sym), sizeof(*sym));
-			const char *name = sym ? at(b, names->sh_offset + sym->st_name,
-				sizeof("plugin_version")) : NULL;
+			const char *name =
+				sym ? at(b, names->sh_offset + sym->st_name, sizeof("plugin_version")) : NULL;
 			const uint32_t *version;
 
 			if (!name || strcmp(name, "plugin_version") || sym->st_shndx == SHN_UNDEF)
@@ -63,7 +63,7 @@ static uint32_t plugin_version(const struct buf *b)
 
 static bool is_ours(const char *path)
 {
-	struct buf b = {0};
+	struct buf b = { 0 };
 	struct err e;
 	bool ours = file_read(path, MAX_BYTES, &b, &e) == 0 && memmem(b.data, b.len, "topiary", 7);
 
@@ -89,10 +89,11 @@ static void check_order(struct doctor *d)
 	bool stock = find(d, SELECT, false, theirs);
 
 	if (!find(d, SELECT, true, ours))
-		doctor_add(d, DOCTOR_WARNING, "put the directory with Topiary's " SELECT " first in PluginDir and "
-			"install topiary-slurm; "
-			   "until then Slurm's own plugin places all jobs", "%s: PluginDir=%s has no plugin of Topiary",
-			   d->slurm_conf, dirs);
+		doctor_add(d, DOCTOR_WARNING,
+			   "put the directory with Topiary's " SELECT " first in PluginDir and "
+			   "install topiary-slurm; "
+			   "until then Slurm's own plugin places all jobs",
+			   "%s: PluginDir=%s has no plugin of Topiary", d->slurm_conf, dirs);
 	else if (!stock)
 		doctor_add(d, DOCTOR_ERROR, "add the directory of Slurm's own plugins to PluginDir, after Topiary's",
 			   "%s: PluginDir=%s has no " SELECT " of Slurm", d->slurm_conf, dirs);
@@ -110,8 +111,9 @@ void doctor_check_plugindir(struct doctor *d)
 	bool missing = false;
 
 	if (!*dirs)
-		return doctor_add(d, DOCTOR_WARNING, "set PluginDir as topiary-select(8) shows; until then Slurm's own "
-			"plugin places all jobs",
+		return doctor_add(d, DOCTOR_WARNING,
+				  "set PluginDir as topiary-select(8) shows; until then Slurm's own "
+				  "plugin places all jobs",
 				  "%s: no PluginDir", d->slurm_conf);
 	for (const char *dir = dirs; *dir; dir += strcspn(dir, ":"), dir += *dir == ':') {
 		char path[PATH_MAX];
@@ -121,8 +123,9 @@ void doctor_check_plugindir(struct doctor *d)
 		if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 			continue;
 		missing = true;
-		doctor_add(d, DOCTOR_ERROR, "install topiary-common on this host, or create the directory: every Slurm "
-			"program fails without it",
+		doctor_add(d, DOCTOR_ERROR,
+			   "install topiary-common on this host, or create the directory: every Slurm "
+			   "program fails without it",
 			   "%s: PluginDir names %s: no such directory", d->slurm_conf, path);
 	}
 	if (!missing)
@@ -141,7 +144,7 @@ static uint32_t release_number(const char *text)
 static uint32_t installed_release(void)
 {
 	static const char *const argv[] = { "scontrol", "--version", NULL };
-	struct buf out = {0};
+	struct buf out = { 0 };
 	struct err e;
 	uint32_t n = doctor_run(argv, &out, &e) == 0 && out.len ? release_number(out.data) : 0;
 
@@ -152,7 +155,7 @@ static uint32_t installed_release(void)
 /* Plugins name the release of Slurm in three bytes; SPANK compares only the first two (spank.c). */
 static bool check_release(struct doctor *d, const char *path, uint32_t slurm)
 {
-	struct buf b = {0};
+	struct buf b = { 0 };
 	struct err e;
 	uint32_t version = 0;
 	int shift = strstr(path, SPANK) ? 8 : 0;
@@ -166,11 +169,11 @@ static bool check_release(struct doctor *d, const char *path, uint32_t slurm)
 	if (!version && strstr(path, "topiary"))
 		doctor_add(d, DOCTOR_ERROR, "reinstall topiary-slurm", "%s: not a plugin of Slurm", path);
 	else if (version && version >> shift != slurm >> shift)
-		doctor_add(d, DOCTOR_ERROR, "install topiary-slurm built for exactly this release; Slurm skips this "
-			"plugin, or fails at its start",
+		doctor_add(d, DOCTOR_ERROR,
+			   "install topiary-slurm built for exactly this release; Slurm skips this "
+			   "plugin, or fails at its start",
 			   "%s is for Slurm %u.%02u.%u, installed is %u.%02u.%u", path, version >> 16 & 255,
-			   version >> 8 & 255, version & 255,
-			   slurm >> 16 & 255, slurm >> 8 & 255, slurm & 255);
+			   version >> 8 & 255, version & 255, slurm >> 16 & 255, slurm >> 8 & 255, slurm & 255);
 	else
 		return true;
 	return false;
@@ -179,7 +182,7 @@ static bool check_release(struct doctor *d, const char *path, uint32_t slurm)
 static unsigned check_directory(struct doctor *d, const char *dir, int len, uint32_t slurm, bool *good)
 {
 	char pattern[PATH_MAX];
-	glob_t files = {0};
+	glob_t files = { 0 };
 	unsigned n = 0;
 
 	snprintf(pattern, sizeof(pattern), "%.*s/*.so", len, dir);
@@ -201,15 +204,16 @@ void doctor_check_plugins(struct doctor *d)
 		return doctor_add(d, DOCTOR_NOTE, "install Slurm's commands here to have the plugins' releases checked",
 				  "scontrol --version names no release");
 	if (controller && controller != slurm)
-		doctor_add(d, DOCTOR_WARNING, "restart slurmctld after an upgrade, or install the same release on this "
-			"host",
+		doctor_add(d, DOCTOR_WARNING,
+			   "restart slurmctld after an upgrade, or install the same release on this "
+			   "host",
 			   "slurmctld runs %s, this host has %u.%02u.%u", running, slurm >> 16, slurm >> 8 & 255,
 			   slurm & 255);
 	for (const char *dir = doctor_slurm(d, "plugindir"); *dir; dir += strcspn(dir, ":"), dir += *dir == ':')
 		n += check_directory(d, dir, strcspn(dir, ":"), slurm, &good);
 	if (good && n)
 		doctor_add(d, DOCTOR_OK, NULL, "%u plugins of Slurm %u.%02u.%u", n, slurm >> 16, slurm >> 8 & 255,
-			slurm & 255);
+			   slurm & 255);
 }
 
 void doctor_check_submit(struct doctor *d)
@@ -222,17 +226,18 @@ void doctor_check_submit(struct doctor *d)
 	else if (find(d, SUBMIT, true, path))
 		doctor_add(d, DOCTOR_OK, NULL, "%s", path);
 	else
-		doctor_add(d, DOCTOR_ERROR, "install topiary-slurm, or remove topiary from JobSubmitPlugins: slurmctld "
-			"would not start again",
+		doctor_add(d, DOCTOR_ERROR,
+			   "install topiary-slurm, or remove topiary from JobSubmitPlugins: slurmctld "
+			   "would not start again",
 			   "%s: JobSubmitPlugins=%s, but no directory of PluginDir has " SUBMIT, d->slurm_conf,
 			   plugins);
 }
 
 /* The file of Topiary's line, which may be relative to PluginDir. False without a line. */
 static bool read_plugstack(struct doctor *d, const char *stack, char word[static 16], char config[static PATH_MAX],
-	struct err *e)
+			   struct err *e)
 {
-	struct buf text = {0};
+	struct buf text = { 0 };
 	char *rest, *line, file[PATH_MAX];
 	const char *more;
 	bool found = false;
@@ -260,16 +265,15 @@ static void check_line(struct doctor *d, const char *stack, const char *word, co
 
 	if (access(d->spank, R_OK)) {
 		doctor_add(d, DOCTOR_ERROR, "install topiary-slurm on this host, or correct the path in plugstack.conf",
-			"%s names %s: %s", stack,
-			   d->spank, strerror(errno));
+			   "%s names %s: %s", stack, d->spank, strerror(errno));
 		*d->spank = '\0';
 	} else if (strcmp(word, "optional")) {
 		doctor_add(d, DOCTOR_WARNING, "write `optional`: with `required` a failure of the plugin fails jobs",
-			"%s: %s %s", stack, word,
-			   d->spank);
+			   "%s: %s %s", stack, word, d->spank);
 	} else if (*config && access(config, R_OK)) {
-		doctor_add(d, DOCTOR_WARNING, "correct config= in plugstack.conf, or install topiary.conf there; the "
-			"defaults apply meanwhile",
+		doctor_add(d, DOCTOR_WARNING,
+			   "correct config= in plugstack.conf, or install topiary.conf there; the "
+			   "defaults apply meanwhile",
 			   "%s names config=%s: %s", stack, config, strerror(errno));
 	} else if (*config && settings_load(config, &s, &e)) {
 		doctor_add(d, DOCTOR_ERROR, "correct this line: steps have no topology meanwhile", "%s", e.text);
@@ -287,22 +291,24 @@ void doctor_check_plugstack(struct doctor *d)
 	struct err e;
 
 	snprintf(stack, sizeof(stack), "%.*s/plugstack.conf", slash ? (int) (slash - d->slurm_conf) : 1,
-		slash ? d->slurm_conf : ".");
+		 slash ? d->slurm_conf : ".");
 	if (*set)
 		snprintf(stack, sizeof(stack), "%s", set);
 	if (read_plugstack(d, stack, word, config, &e))
 		check_line(d, stack, word, config);
 	else
-		doctor_add(d, DOCTOR_WARNING, "add `optional .../spank_topiary.so` to plugstack.conf: without it there "
-			"are no options --topo-... "
-			   "and no topology of steps", "%s", e.text);
+		doctor_add(d, DOCTOR_WARNING,
+			   "add `optional .../spank_topiary.so` to plugstack.conf: without it there "
+			   "are no options --topo-... "
+			   "and no topology of steps",
+			   "%s", e.text);
 }
 
 /* Where the SPANK plugin looks for them (spank_plugin/step/capture.c). */
 void doctor_check_recorders(struct doctor *d)
 {
 	char pattern[PATH_MAX + 32];
-	glob_t files = {0};
+	glob_t files = { 0 };
 
 	if (!*d->spank)
 		return;
@@ -311,8 +317,9 @@ void doctor_check_recorders(struct doctor *d)
 		*(strrchr(pattern, '/') ?: pattern) = '\0';
 	strcat(pattern, "/libtopiary-capture*.so");
 	if (glob(pattern, 0, NULL, &files))
-		doctor_add(d, DOCTOR_NOTE, "reinstall topiary-slurm; only programs of Open MPI 4 with monitoring can "
-			"be recorded without them",
+		doctor_add(d, DOCTOR_NOTE,
+			   "reinstall topiary-slurm; only programs of Open MPI 4 with monitoring can "
+			   "be recorded without them",
 			   "no recorder: %s", pattern);
 	else
 		doctor_add(d, DOCTOR_OK, NULL, "%zu of --topo-capture: %s", files.gl_pathc, pattern);

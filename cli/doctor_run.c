@@ -13,15 +13,15 @@
 #include "doctor.h"
 
 struct probe {
-	const char *const *argv;	/* or NULL: work */
+	const char *const *argv; /* or NULL: work */
 	int (*work)(const struct doctor *d, struct buf *out, struct err *e);
 	const struct doctor *doctor;
 };
 
 static void child(const struct probe *p, int to)
 {
-	struct buf out = {0};
-	struct err e = {""};
+	struct buf out = { 0 };
+	struct err e = { "" };
 	int rc;
 
 	setpgid(0, 0);
@@ -89,8 +89,7 @@ int doctor_run(const char *const argv[], struct buf *out, struct err *e)
 }
 
 int doctor_limited(int (*work)(const struct doctor *d, struct buf *out, struct err *e), const struct doctor *d,
-	struct buf *out,
-		   struct err *e)
+		   struct buf *out, struct err *e)
 {
 	return run(&(struct probe){ .work = work, .doctor = d }, out, e);
 }

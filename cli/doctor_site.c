@@ -19,10 +19,10 @@
 #include "shape/hostset.h"
 #include "shape/snapshot.h"
 
-#define CLOCK_LIMIT 60			/* seconds; munge's own limit is 300 */
-#define ROOM_LIMIT (16u << 20)		/* bytes that RunDir should have free */
+#define CLOCK_LIMIT 60	       /* seconds; munge's own limit is 300 */
+#define ROOM_LIMIT (16u << 20) /* bytes that RunDir should have free */
 #define XML_MAX (64u << 20)
-#define NAMED 3				/* nodes that a finding names */
+#define NAMED 3 /* nodes that a finding names */
 
 void doctor_check_settings(struct doctor *d)
 {
@@ -31,8 +31,9 @@ void doctor_check_settings(struct doctor *d)
 	if (d->worst != DOCTOR_ERROR)
 		doctor_add(d, DOCTOR_OK, NULL, "RegistryURL=%s RunDir=%s", s->registry_url, s->run_dir);
 	if (access(s->topiary_command, X_OK))
-		doctor_add(d, DOCTOR_WARNING, "install the package topiary, or correct TopiaryCommand: jobs with "
-			"--topo-matrix run unmapped",
+		doctor_add(d, DOCTOR_WARNING,
+			   "install the package topiary, or correct TopiaryCommand: jobs with "
+			   "--topo-matrix run unmapped",
 			   "TopiaryCommand=%s: %s", s->topiary_command, strerror(errno));
 }
 
@@ -43,8 +44,9 @@ void doctor_check_account(struct doctor *d)
 	uid_t uid;
 
 	if (user_uid(user, &uid, &e))
-		doctor_add(d, DOCTOR_ERROR, "install topiary-common, or set RegistryUser to the uid that topiaryd has "
-			"on the registry's host",
+		doctor_add(d, DOCTOR_ERROR,
+			   "install topiary-common, or set RegistryUser to the uid that topiaryd has "
+			   "on the registry's host",
 			   "%s", e.text);
 	else
 		doctor_add(d, DOCTOR_OK, NULL, "RegistryUser=%s has uid %u", user, (unsigned) uid);
@@ -52,8 +54,11 @@ void doctor_check_account(struct doctor *d)
 
 static int encode_and_decode(const struct doctor *d, struct buf *out, struct err *e)
 {
-	struct claim claim = { .purpose = "doctor", .node = "doctor", .boot_id = "00000000-0000-0000-0000-000000000000",
-			       .seq = time(NULL) }, got;
+	struct claim claim = { .purpose = "doctor",
+			       .node = "doctor",
+			       .boot_id = "00000000-0000-0000-0000-000000000000",
+			       .seq = time(NULL) },
+		     got;
 	const char *socket = d->cmd->settings.munge_socket;
 	uid_t signer;
 	char *cred;
@@ -71,12 +76,13 @@ static int encode_and_decode(const struct doctor *d, struct buf *out, struct err
 void doctor_check_munge(struct doctor *d)
 {
 	const char *socket = d->cmd->settings.munge_socket;
-	struct buf out = {0};
+	struct buf out = { 0 };
 	struct err e;
 
 	if (doctor_limited(encode_and_decode, d, &out, &e))
-		doctor_add(d, DOCTOR_ERROR, "start munged (systemctl restart munge), or correct MungeSocket: without "
-			"it nothing is exported",
+		doctor_add(d, DOCTOR_ERROR,
+			   "start munged (systemctl restart munge), or correct MungeSocket: without "
+			   "it nothing is exported",
 			   "munged%s%s: %s", *socket ? " at " : "", socket, e.text);
 	else
 		doctor_add(d, DOCTOR_OK, NULL, "%s", out.data);
@@ -87,9 +93,12 @@ static int get(const struct doctor *d, const char *path, struct http_answer *a, 
 {
 	const struct cmd *c = d->cmd;
 
-	return http_do(&(struct http_request){ .method = "GET", .base = c->url ? c->url : c->settings.registry_url,
-		.path = path,
-					       .ca = c->settings.tls_ca, .timeout = DOCTOR_SECONDS }, a, e);
+	return http_do(&(struct http_request){ .method = "GET",
+					       .base = c->url ? c->url : c->settings.registry_url,
+					       .path = path,
+					       .ca = c->settings.tls_ca,
+					       .timeout = DOCTOR_SECONDS },
+		       a, e);
 }
 
 static json_t *body_json(const struct http_answer *a)
@@ -103,11 +112,13 @@ static void report_readiness(struct doctor *d, const json_t *answer)
 		const char *part, *remedy;
 	} remedies[] = {
 		{ "database", "start PostgreSQL, or correct Database; the reason is in topiaryd's log" },
-		{ "schema", "install the release of topiaryd that fits the database, and restart it: it applies its "
-		"migrations" },
+		{ "schema",
+		  "install the release of topiaryd that fits the database, and restart it: it applies its "
+		  "migrations" },
 		{ "munge", "start munged on the registry's host" },
-		{ "disk", "free space in the directories of SnapshotFile and FabricFile, which topiaryd's user must be "
-		"able to write" },
+		{ "disk",
+		  "free space in the directories of SnapshotFile and FabricFile, which topiaryd's user must be "
+		  "able to write" },
 		{ "workers", "read topiaryd's log: its parser workers do not run" },
 	};
 
@@ -116,7 +127,7 @@ static void report_readiness(struct doctor *d, const json_t *answer)
 
 		if (strcmp(state, "ok"))
 			doctor_add(d, DOCTOR_ERROR, remedies[i].remedy, "topiaryd is not ready: %s: %s",
-				remedies[i].part, state);
+				   remedies[i].part, state);
 	}
 }
 
@@ -125,34 +136,41 @@ static void compare_clocks(struct doctor *d, time_t theirs)
 	long ahead = theirs ? (long) (time(NULL) - theirs) : 0;
 
 	if (labs(ahead) > CLOCK_LIMIT)
-		doctor_add(d, DOCTOR_ERROR, "synchronise the clocks (chrony, NTP): munge rejects credentials from 300 "
-			"s on",
-			   "the clock of %s is %ld s %s the registry's", d->host, labs(ahead), ahead > 0 ? "ahead "
-			   "of" : "behind");
+		doctor_add(d, DOCTOR_ERROR,
+			   "synchronise the clocks (chrony, NTP): munge rejects credentials from 300 "
+			   "s on",
+			   "the clock of %s is %ld s %s the registry's", d->host, labs(ahead),
+			   ahead > 0 ? "ahead "
+				       "of"
+				     : "behind");
 }
 
 void doctor_check_registry(struct doctor *d)
 {
-	struct http_answer a = {0};
+	struct http_answer a = { 0 };
 	struct err e;
 	json_t *ready;
 
 	if (get(d, "/readyz", &a, &e))
-		return doctor_add(d, DOCTOR_ERROR, "start topiaryd; RegistryURL here and Listen on the registry's host "
-			"must agree, and no "
-				  "firewall may block the port", "%s", e.text);
+		return doctor_add(d, DOCTOR_ERROR,
+				  "start topiaryd; RegistryURL here and Listen on the registry's host "
+				  "must agree, and no "
+				  "firewall may block the port",
+				  "%s", e.text);
 	ready = body_json(&a);
 	compare_clocks(d, a.date);
 	if (!json_is_object(json_object_get(ready, "checks"))) {
-		doctor_add(d, DOCTOR_ERROR, "correct RegistryURL: something else than topiaryd answers there", "%s: "
-			"HTTP status %ld",
+		doctor_add(d, DOCTOR_ERROR, "correct RegistryURL: something else than topiaryd answers there",
+			   "%s: "
+			   "HTTP status %ld",
 			   d->cmd->settings.registry_url, a.status);
 	} else {
 		d->registry = true;
 		report_readiness(d, ready);
 		if (strcmp(cmd_text(ready, "version"), TOPIARY_VERSION))
-			doctor_add(d, DOCTOR_WARNING, "install the same release of Topiary on all hosts, the registry "
-				"first",
+			doctor_add(d, DOCTOR_WARNING,
+				   "install the same release of Topiary on all hosts, the registry "
+				   "first",
 				   "topiaryd is %s, this command %s", cmd_text(ready, "version"), TOPIARY_VERSION);
 		if (a.status == 200)
 			doctor_add(d, DOCTOR_OK, NULL, "topiaryd %s is ready", cmd_text(ready, "version"));
@@ -189,14 +207,14 @@ static time_t seconds_of(const char *text, bool utc)
 
 static void compare_exports(struct doctor *d, const json_t *list)
 {
-	struct names never = {0}, old = {0};
+	struct names never = { 0 }, old = { 0 };
 	json_t *known = json_object(), *node;
 	const char *name;
 	size_t i;
 
-	json_array_foreach(list, i, node)
-		json_object_set(known, cmd_text(node, "node"), node);
-	json_object_foreach(d->nodes, name, node) {
+	json_array_foreach(list, i, node) json_object_set(known, cmd_text(node, "node"), node);
+	json_object_foreach(d->nodes, name, node)
+	{
 		const json_t *exported = json_object_get(known, name);
 		time_t booted = seconds_of(cmd_text(node, "boottime"), false);
 
@@ -207,21 +225,23 @@ static void compare_exports(struct doctor *d, const json_t *list)
 	}
 	json_decref(known);
 	if (never.n)
-		doctor_add(d, DOCTOR_WARNING, "on these nodes: systemctl enable --now topiary-agent; journalctl -u "
-			"topiary-agent has the reason",
+		doctor_add(d, DOCTOR_WARNING,
+			   "on these nodes: systemctl enable --now topiary-agent; journalctl -u "
+			   "topiary-agent has the reason",
 			   "%zu nodes of slurm.conf never exported their topology: %s", never.n, never.text);
 	if (old.n)
-		doctor_add(d, DOCTOR_WARNING, "on these nodes: systemctl restart topiary-agent", "%zu nodes have not "
-			"exported since their boot: %s",
+		doctor_add(d, DOCTOR_WARNING, "on these nodes: systemctl restart topiary-agent",
+			   "%zu nodes have not "
+			   "exported since their boot: %s",
 			   old.n, old.text);
 	if (!never.n && !old.n)
 		doctor_add(d, DOCTOR_OK, NULL, "all %zu nodes of slurm.conf have exported their topology",
-			json_object_size(d->nodes));
+			   json_object_size(d->nodes));
 }
 
 void doctor_check_exports(struct doctor *d)
 {
-	struct http_answer a = {0};
+	struct http_answer a = { 0 };
 	json_t *answer = NULL;
 	struct err e;
 
@@ -253,14 +273,15 @@ static const struct shape *shape_of(const struct snapshot *s, struct hostset *co
 static void compare_snapshot(struct doctor *d, const struct snapshot *s)
 {
 	struct hostset **sets = calloc(s->nnodes + 1, sizeof(*sets));
-	struct names lacking = {0}, other = {0};
+	struct names lacking = { 0 }, other = { 0 };
 	const json_t *node;
 	const char *name;
 	struct err e;
 
 	for (size_t i = 0; sets && i < s->nnodes; i++)
 		sets[i] = hostset_parse(s->nodes[i].hosts, &e);
-	json_object_foreach(d->nodes, name, node) {
+	json_object_foreach(d->nodes, name, node)
+	{
 		const struct shape *shape = sets ? shape_of(s, sets, name) : NULL;
 		unsigned cores = count_of(node, "sockets") * count_of(node, "corespersocket");
 
@@ -273,24 +294,26 @@ static void compare_snapshot(struct doctor *d, const struct snapshot *s)
 		hostset_free(sets[i]);
 	free(sets);
 	if (lacking.n)
-		doctor_add(d, DOCTOR_WARNING, "export these nodes (systemctl restart topiary-agent there): Slurm "
-			"places jobs on them as without "
-			   "Topiary", "%s lacks %zu nodes of slurm.conf: %s", d->cmd->settings.snapshot_file, lacking.n,
+		doctor_add(d, DOCTOR_WARNING,
+			   "export these nodes (systemctl restart topiary-agent there): Slurm "
+			   "places jobs on them as without "
+			   "Topiary",
+			   "%s lacks %zu nodes of slurm.conf: %s", d->cmd->settings.snapshot_file, lacking.n,
 			   lacking.text);
 	if (other.n)
-		doctor_add(d, DOCTOR_WARNING, "compare with `slurmd -C` on these nodes and correct their NodeName "
-			"lines in slurm.conf",
+		doctor_add(d, DOCTOR_WARNING,
+			   "compare with `slurmd -C` on these nodes and correct their NodeName "
+			   "lines in slurm.conf",
 			   "%s has other numbers of cores than slurm.conf for %zu nodes: %s",
-			   d->cmd->settings.snapshot_file, other.n,
-			   other.text);
+			   d->cmd->settings.snapshot_file, other.n, other.text);
 }
 
 static bool same_as_registry(const struct doctor *d, const struct buf *text)
 {
-	struct http_answer a = {0};
+	struct http_answer a = { 0 };
 	struct err e;
 	bool same = !d->registry || get(d, "/v1/snapshot", &a, &e) || a.status != 200 ||
-		    (a.body.len == text->len && !memcmp(a.body.data, text->data, text->len));
+		(a.body.len == text->len && !memcmp(a.body.data, text->data, text->len));
 
 	http_free(&a);
 	return same;
@@ -308,40 +331,46 @@ static bool is_controller(const struct doctor *d)
 static void check_age(struct doctor *d, const struct snapshot *s, const struct buf *text)
 {
 	const char *path = d->cmd->settings.snapshot_file;
-	struct stat st = {0};
+	struct stat st = { 0 };
 
 	stat(path, &st);
 	if (!s->sealed)
-		doctor_add(d, DOCTOR_NOTE, "let topiary-snapshot or topiaryd write it, unless it is written by hand on "
-			"purpose",
+		doctor_add(d, DOCTOR_NOTE,
+			   "let topiary-snapshot or topiaryd write it, unless it is written by hand on "
+			   "purpose",
 			   "%s has no seal: damage is not noticed", path);
 	else if (time(NULL) - st.st_mtime > CLOCK_LIMIT && !same_as_registry(d, text))
-		doctor_add(d, DOCTOR_WARNING, "start topiary-snapshot on this host; on the registry's host read "
-			"topiaryd's log",
+		doctor_add(d, DOCTOR_WARNING,
+			   "start topiary-snapshot on this host; on the registry's host read "
+			   "topiaryd's log",
 			   "%s, written %ld s ago, differs from the registry's", path,
 			   (long) (time(NULL) - st.st_mtime));
 	else
 		doctor_add(d, DOCTOR_OK, NULL, "%s: %zu shapes, written %ld s ago", path, s->nshapes,
-			(long) (time(NULL) - st.st_mtime));
+			   (long) (time(NULL) - st.st_mtime));
 }
 
 void doctor_check_snapshot(struct doctor *d)
 {
 	const char *path = d->cmd->settings.snapshot_file;
-	struct buf text = {0};
+	struct buf text = { 0 };
 	struct snapshot *s;
 	struct err e;
 
 	if (!is_controller(d))
 		return;
 	if (file_read(path, SNAPSHOT_MAX_BYTES, &text, &e))
-		return doctor_add(d, DOCTOR_ERROR, "start topiary-snapshot on the controller, or correct SnapshotFile; "
-			"jobs are placed by stock "
-				  "Slurm meanwhile", "%s", e.text);
+		return doctor_add(d, DOCTOR_ERROR,
+				  "start topiary-snapshot on the controller, or correct SnapshotFile; "
+				  "jobs are placed by stock "
+				  "Slurm meanwhile",
+				  "%s", e.text);
 	if (!(s = snapshot_parse(text.data, text.len, path, &e))) {
-		doctor_add(d, DOCTOR_ERROR, "remove the file and restart topiary-snapshot; if you edit it by hand, "
-			"remove `sealed` and the checksum "
-			   "after `end`", "%s", e.text);
+		doctor_add(d, DOCTOR_ERROR,
+			   "remove the file and restart topiary-snapshot; if you edit it by hand, "
+			   "remove `sealed` and the checksum "
+			   "after `end`",
+			   "%s", e.text);
 	} else {
 		check_age(d, s, &text);
 		compare_snapshot(d, s);
@@ -353,8 +382,8 @@ void doctor_check_snapshot(struct doctor *d)
 /* A compute node: one of slurm.conf, or where slurm.conf's nodes are unknown, one with a topology of its own. */
 static bool is_node(const struct doctor *d)
 {
-	return d->nodes ? json_object_get(d->nodes, d->host) != NULL : access(d->cmd->settings.topology_file,
-		F_OK) == 0;
+	return d->nodes ? json_object_get(d->nodes, d->host) != NULL
+			: access(d->cmd->settings.topology_file, F_OK) == 0;
 }
 
 static time_t boot_time(void)
@@ -368,9 +397,9 @@ static time_t boot_time(void)
 void doctor_check_topology(struct doctor *d)
 {
 	static const char remedy[] = "systemctl restart topiary-agent; journalctl -u topiary-agent has the reason if "
-		"it fails";
+				     "it fails";
 	const char *path = d->cmd->settings.topology_file;
-	struct buf xml = {0};
+	struct buf xml = { 0 };
 	struct stat st;
 	struct err e;
 
@@ -381,9 +410,10 @@ void doctor_check_topology(struct doctor *d)
 	if (!xml.len || !strstr(xml.data, "<topology version=\"") || !strstr(xml.data, "</topology>"))
 		doctor_add(d, DOCTOR_ERROR, remedy, "%s: not a whole topology of hwloc 2", path);
 	else if (stat(path, &st) == 0 && st.st_uid)
-		doctor_add(d, DOCTOR_ERROR, "remove the file, then systemctl restart topiary-agent: only root may "
-			"write it", "%s is owned by uid %u",
-			   path, (unsigned) st.st_uid);
+		doctor_add(d, DOCTOR_ERROR,
+			   "remove the file, then systemctl restart topiary-agent: only root may "
+			   "write it",
+			   "%s is owned by uid %u", path, (unsigned) st.st_uid);
 	else if (st.st_mtime + CLOCK_LIMIT < boot_time())
 		doctor_add(d, DOCTOR_WARNING, remedy, "%s is older than this boot", path);
 	else
@@ -401,24 +431,24 @@ void doctor_check_run_dir(struct doctor *d)
 		return;
 	if (lstat(path, &st) || statfs(path, &fs))
 		doctor_add(d, DOCTOR_ERROR, "systemctl restart run-topiary.mount topiary-agent, or correct RunDir",
-			"RunDir=%s: %s", path,
-			   strerror(errno));
+			   "RunDir=%s: %s", path, strerror(errno));
 	else if (!S_ISDIR(st.st_mode))
 		doctor_add(d, DOCTOR_ERROR, "replace it by a directory of root's: symbolic links are not followed",
-			"RunDir=%s: not a directory",
-			   path);
+			   "RunDir=%s: not a directory", path);
 	else if (st.st_uid || st.st_mode & (S_IWGRP | S_IWOTH))
-		doctor_add(d, DOCTOR_ERROR, "chown root and chmod 755: steps have no topology while others may write "
-			"there",
+		doctor_add(d, DOCTOR_ERROR,
+			   "chown root and chmod 755: steps have no topology while others may write "
+			   "there",
 			   "RunDir=%s: owned by uid %u, mode %04o", path, (unsigned) st.st_uid,
 			   (unsigned) st.st_mode & 07777);
 	else if (fs.f_bavail * (unsigned long long) fs.f_bsize < ROOM_LIMIT)
-		doctor_add(d, DOCTOR_WARNING, "find what fills it, or enlarge size= in run-topiary.mount", "RunDir=%s: "
-			"%llu KiB free", path,
-			   fs.f_bavail * (unsigned long long) fs.f_bsize >> 10);
+		doctor_add(d, DOCTOR_WARNING, "find what fills it, or enlarge size= in run-topiary.mount",
+			   "RunDir=%s: "
+			   "%llu KiB free",
+			   path, fs.f_bavail * (unsigned long long) fs.f_bsize >> 10);
 	else
 		doctor_add(d, DOCTOR_OK, NULL, "%s: %llu MiB free%s", path,
-			fs.f_bavail * (unsigned long long) fs.f_bsize >> 20,
+			   fs.f_bavail * (unsigned long long) fs.f_bsize >> 20,
 			   fs.f_type == TMPFS_MAGIC ? ", tmpfs" : ", not a tmpfs");
 }
 
@@ -428,8 +458,7 @@ void doctor_check_hwloc(struct doctor *d)
 
 	if (built != runs)
 		doctor_add(d, DOCTOR_ERROR, "install packages of Topiary that were built for this host's hwloc",
-			"built with hwloc %u, runs with %u",
-			   built, runs);
+			   "built with hwloc %u, runs with %u", built, runs);
 	else
 		doctor_add(d, DOCTOR_OK, NULL, "hwloc %u", runs);
 }

@@ -10,7 +10,7 @@
 #include "doctor.h"
 
 #define CONF_MAX (64u << 20)
-#define DEPTH 4			/* of Include */
+#define DEPTH 4 /* of Include */
 
 static void set(json_t *keys, const char *key, const char *value)
 {
@@ -43,7 +43,7 @@ static int read_line(json_t *keys, char *line, const char *path, int depth, stru
 		const char *name = line + 7 + strspn(line + 7, " \t"), *slash = strrchr(path, '/');
 
 		snprintf(other, sizeof(other), "%.*s%s", *name == '/' || !slash ? 0 : (int) (slash - path) + 1, path,
-			name);
+			 name);
 		return depth < DEPTH ? read_conf(keys, other, depth + 1, e) : 0;
 	}
 	if (!(value = strchr(line, '=')))
@@ -57,7 +57,7 @@ static int read_line(json_t *keys, char *line, const char *path, int depth, stru
 
 static int read_conf(json_t *keys, const char *path, int depth, struct err *e)
 {
-	struct buf text = {0};
+	struct buf text = { 0 };
 	char *rest, *line;
 	int rc = 0;
 
@@ -81,7 +81,7 @@ void doctor_check_slurm_conf(struct doctor *d)
 {
 	static const char configless[] = "/run/slurm/conf/slurm.conf";
 	const char *named = getenv("SLURM_CONF");
-	struct err e = {""}, second;
+	struct err e = { "" }, second;
 
 	d->slurm_conf = named ? named : "/etc/slurm/slurm.conf";
 	d->in_file = json_object();
@@ -91,9 +91,10 @@ void doctor_check_slurm_conf(struct doctor *d)
 		d->slurm_conf = configless;
 		return doctor_add(d, DOCTOR_OK, NULL, "%s, from the controller", configless);
 	}
-	doctor_add(d, DOCTOR_ERROR, "install this cluster's slurm.conf on this host, readable by everybody, or set "
-		"SLURM_CONF", "%s",
-		   e.text);
+	doctor_add(d, DOCTOR_ERROR,
+		   "install this cluster's slurm.conf on this host, readable by everybody, or set "
+		   "SLURM_CONF",
+		   "%s", e.text);
 }
 
 static void read_words(json_t *nodes, char *line)
@@ -114,7 +115,7 @@ static void read_words(json_t *nodes, char *line)
 static void read_nodes(struct doctor *d)
 {
 	static const char *const argv[] = { "scontrol", "-a", "-o", "show", "nodes", NULL };
-	struct buf out = {0};
+	struct buf out = { 0 };
 	struct err e;
 	char *rest, *line;
 
@@ -130,15 +131,16 @@ static void read_nodes(struct doctor *d)
 static void compare_running(struct doctor *d, json_t *running)
 {
 	static const char *const keys[] = { "plugindir", "selecttype", "selecttypeparameters", "jobsubmitplugins",
-		"taskplugin" };
+					    "taskplugin" };
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const char *file = json_string_value(json_object_get(d->in_file, keys[i]));
 		const char *now = json_string_value(json_object_get(running, keys[i]));
 
 		if (file && now && strcasecmp(file, now))
-			doctor_add(d, DOCTOR_WARNING, "make slurm.conf the same on all hosts, then restart slurmctld "
-				"and run scontrol reconfigure",
+			doctor_add(d, DOCTOR_WARNING,
+				   "make slurm.conf the same on all hosts, then restart slurmctld "
+				   "and run scontrol reconfigure",
 				   "slurmctld runs with %s=%s, %s has %s", keys[i], now, d->slurm_conf, file);
 	}
 	json_object_update_missing(d->in_file, running);
@@ -147,15 +149,17 @@ static void compare_running(struct doctor *d, json_t *running)
 void doctor_check_controller(struct doctor *d)
 {
 	static const char *const argv[] = { "scontrol", "show", "config", NULL };
-	struct buf out = {0};
+	struct buf out = { 0 };
 	struct err e;
 	char *rest, *line, *value;
 	json_t *running;
 
 	if (doctor_run(argv, &out, &e)) {
-		doctor_add(d, DOCTOR_ERROR, "start slurmctld, or correct SlurmctldHost and the firewall; correct first "
-			"what is reported about "
-			   "slurm.conf and PluginDir", "scontrol show config: %s", e.text);
+		doctor_add(d, DOCTOR_ERROR,
+			   "start slurmctld, or correct SlurmctldHost and the firewall; correct first "
+			   "what is reported about "
+			   "slurm.conf and PluginDir",
+			   "scontrol show config: %s", e.text);
 		return buf_free(&out);
 	}
 	running = json_object();
@@ -178,12 +182,14 @@ void doctor_check_select(struct doctor *d)
 	const char *type = doctor_slurm(d, "selecttype"), *how = doctor_slurm(d, "selecttypeparameters");
 
 	if (*type && strcasecmp(type, "select/cons_tres"))
-		doctor_add(d, DOCTOR_ERROR, "set SelectType=select/cons_tres in slurm.conf and restart slurmctld: only "
-			"that plugin is extended",
+		doctor_add(d, DOCTOR_ERROR,
+			   "set SelectType=select/cons_tres in slurm.conf and restart slurmctld: only "
+			   "that plugin is extended",
 			   "%s: SelectType=%s", d->slurm_conf, type);
 	else if (!strcasestr(how, "CR_Core"))
-		doctor_add(d, DOCTOR_WARNING, "set SelectTypeParameters=CR_Core_Memory: Topiary places jobs only where "
-			"cores are allocated",
+		doctor_add(d, DOCTOR_WARNING,
+			   "set SelectTypeParameters=CR_Core_Memory: Topiary places jobs only where "
+			   "cores are allocated",
 			   "%s: SelectTypeParameters=%s", d->slurm_conf, *how ? how : "(not set)");
 	else
 		doctor_add(d, DOCTOR_OK, NULL, "%s, %s", *type ? type : "select/cons_tres", how);
@@ -194,13 +200,16 @@ void doctor_check_task(struct doctor *d)
 	const char *plugin = doctor_slurm(d, "taskplugin"), *param = doctor_slurm(d, "taskpluginparam");
 
 	if (!strcasestr(plugin, "affinity") && !strcasestr(plugin, "cgroup"))
-		doctor_add(d, DOCTOR_WARNING, "set TaskPlugin=task/cgroup,task/affinity: otherwise tasks may run "
-			"outside the cores of their job",
+		doctor_add(d, DOCTOR_WARNING,
+			   "set TaskPlugin=task/cgroup,task/affinity: otherwise tasks may run "
+			   "outside the cores of their job",
 			   "%s: TaskPlugin=%s", d->slurm_conf, *plugin ? plugin : "(not set)");
 	else if (strcasestr(param, "autobind"))
-		doctor_add(d, DOCTOR_WARNING, "remove autobind from TaskPluginParam, and use TopoPlace for a default: "
-			"tasks that Slurm has bound "
-			   "are not placed", "%s: TaskPluginParam=%s", d->slurm_conf, param);
+		doctor_add(d, DOCTOR_WARNING,
+			   "remove autobind from TaskPluginParam, and use TopoPlace for a default: "
+			   "tasks that Slurm has bound "
+			   "are not placed",
+			   "%s: TaskPluginParam=%s", d->slurm_conf, param);
 	else
 		doctor_add(d, DOCTOR_OK, NULL, "TaskPlugin=%s", plugin);
 }
