@@ -80,21 +80,22 @@ bool comment_clear(job_record_t *job, bool waits)
 }
 
 /* A task's cores depend on the node's threads: told of one of the nodes in question. */
-static struct score_need need_of(const struct ask *ask, const struct seats *s)
+static struct score_need need_of(const struct job_request *req, const struct candidate_set *s)
 {
 	int node = s && s->count ? s->list[0].node : s ? glue_next(s->nodes, 0) : -1;
-	struct score_need need = { .task_cores = ask->cpus_per_task };
+	struct score_need need = { .task_cores = req->cpus_per_task };
 
 	if (node >= 0)
-		ask_need(ask, ask->share[0].tasks, node, &need);
+		job_request_need(req, req->share[0].tasks, node, &need);
 	return need;
 }
 
-static struct verdict begin(const struct ask *ask, const struct seats *s, enum outcome outcome)
+static struct verdict begin(const struct job_request *req, const struct candidate_set *s, enum outcome outcome)
 {
-	struct score_need need = need_of(ask, s);
-	struct verdict v = { .outcome = outcome, .request = ask->request, .nodes = ask->share[0].nodes + ask->share[1].nodes,
-			     .tasks = ask->share[0].tasks, .task_cores = need.task_cores, .cores_per_node = need.cores,
+	struct score_need need = need_of(req, s);
+	struct verdict v = { .outcome = outcome, .request = req->request,
+			     .nodes = req->share[0].nodes + req->share[1].nodes,
+			     .tasks = req->share[0].tasks, .task_cores = need.task_cores, .cores_per_node = need.cores,
 			     .decided_row = -1, .decided_level = -1 };
 
 	if (s) {
@@ -109,7 +110,9 @@ static unsigned cores_on(const job_record_t *job, int node)
 	const job_resources_t *r = job->job_resrcs;
 	unsigned at = 0;
 
-	for (int i = r && r->core_bitmap ? glue_next(r->node_bitmap, 0) : -1; i >= 0; i = glue_next(r->node_bitmap, i + 1)) {
+	if (!r || !r->core_bitmap)
+		return 0;
+	for (int i = glue_next(r->node_bitmap, 0); i >= 0; i = glue_next(r->node_bitmap, i + 1)) {
 		if (i == node)
 			return bit_set_count_range(r->core_bitmap, at, at + glue_cores(i));
 		at += glue_cores(i);
@@ -166,16 +169,17 @@ static void tell_beside(struct verdict *v, const struct candidate_node *worst, c
 	v->decided_level = level;
 }
 
-void comment_placed(job_record_t *job, const struct ask *ask, const struct seats *s, const struct plan *p)
+void comment_placed(job_record_t *job, const struct job_request *req, const struct candidate_set *s,
+		    const struct plan *p)
 {
-	struct verdict v = begin(ask, s, VERDICT_PLACED);
+	struct verdict v = begin(req, s, VERDICT_PLACED);
 	const struct candidate_node *worst = plan_worst(p);
 	struct buf cores = {0};
 
 	v.nodes = p->choice.count;
 	v.tasks = p->choice.list[0].tasks;
 	v.cost = *worst->cost;
-	v.own_cores = ask->own_cores;
+	v.own_cores = req->own_cores;
 	v.cores_per_node = cores_on(job, p->choice.list[0].node);
 	tell_beside(&v, worst, plan_beside(p, s));
 	if (job->job_resrcs && job->job_resrcs->core_bitmap)
@@ -186,10 +190,10 @@ void comment_placed(job_record_t *job, const struct ask *ask, const struct seats
 	set(job, &v);
 }
 
-void comment_reason(job_record_t *job, const struct ask *ask, const struct seats *s, enum outcome outcome,
-		    const char *reason)
+void comment_reason(job_record_t *job, const struct job_request *req, const struct candidate_set *s,
+		    enum outcome outcome, const char *reason)
 {
-	struct verdict v = begin(ask, s, outcome), old;
+	struct verdict v = begin(req, s, outcome), old;
 
 	snprintf(v.reason, sizeof(v.reason), "%s", reason);
 	if (verdict_read(job->system_comment, &old, NULL) || old.outcome != outcome || strcmp(old.reason, v.reason))

@@ -13,13 +13,14 @@
  */
 
 /* Placed: by this plan; the job's own record tells the cores that it got. */
-void comment_placed(job_record_t *job, const struct ask *ask, const struct seats *s, const struct plan *p);
+void comment_placed(job_record_t *job, const struct job_request *req, const struct candidate_set *s,
+		    const struct plan *p);
 
 /*
  * Left to Slurm, or made to wait: a part of a sentence. s may be NULL. Written anew only when it says something else.
  */
-void comment_reason(job_record_t *job, const struct ask *ask, const struct seats *s, enum outcome outcome,
-		    const char *reason);
+void comment_reason(job_record_t *job, const struct job_request *req, const struct candidate_set *s,
+		    enum outcome outcome, const char *reason);
 
 /*
  * slurmctld has started the job; what was decided for another, which it did not start, is dropped. comment_end: at

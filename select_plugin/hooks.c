@@ -95,7 +95,8 @@ int select_p_job_test JOB_TEST_PARMS;
 
 #define NAME(result, name, parms, args) "select_p_" #name,
 #define OBSERVED_NAME(result, name, parms, args, learn) "select_p_" #name,
-static const char *const names[] = { PASSED_ON(NAME) OBSERVED(OBSERVED_NAME) "select_p_node_init", "select_p_job_test" };
+static const char *const names[] = { PASSED_ON(NAME) OBSERVED(OBSERVED_NAME) "select_p_node_init",
+				     "select_p_job_test" };
 
 #define INDEX(result, name, parms, args) AT_##name,
 #define OBSERVED_INDEX(result, name, parms, args, learn) AT_##name,

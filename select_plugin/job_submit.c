@@ -38,7 +38,8 @@ static void find_beside(void)
 {
 	char path[PATH_MAX];
 
-	for (const char *dir = slurm_conf.plugindir; dir && *dir && !submitted; dir += strcspn(dir, ":"), dir += *dir == ':') {
+	for (const char *dir = slurm_conf.plugindir; dir && *dir && !submitted; dir += strcspn(dir, ":"),
+	     dir += *dir == ':') {
 		snprintf(path, sizeof(path), "%.*s/select_cons_tres.so", (int) strcspn(dir, ":"), dir);
 		if (!(beside = dlopen(path, RTLD_LAZY | RTLD_NOLOAD)))
 			continue;

@@ -126,7 +126,8 @@ static struct held *held_read(const job_record_t *job)
 
 	for (int i = glue_next(r->node_bitmap, 0); i >= 0; i = glue_next(r->node_bitmap, i + 1), nodes++)
 		words += core_set_words(all.rooms[i].cores);
-	if (!h || !(h->parts = calloc(nodes + 1, sizeof(*h->parts))) || !(h->words = calloc(words + 1, sizeof(*h->words)))) {
+	if (!h || !(h->parts = calloc(nodes + 1, sizeof(*h->parts))) ||
+	    !(h->words = calloc(words + 1, sizeof(*h->words)))) {
 		if (h)
 			held_free(h);
 		return NULL;

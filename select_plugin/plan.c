@@ -8,31 +8,33 @@
 
 static unsigned find(void *user, uint32_t tasks, const bool *chosen)
 {
-	struct seats *s = user;
+	struct candidate_set *s = user;
 
-	seats_find(s, tasks, chosen);
+	candidates_find(s, tasks, chosen);
 	return s->count;
 }
 
 static uint32_t range_on(void *user, int node, uint32_t *least)
 {
-	struct seats *s = user;
+	struct candidate_set *s = user;
 
-	return bit_test((bitstr_t *) s->nodes, node) && node_record_table_ptr[node] ? seats_range_on(s, node, least) : 0;
+	return bit_test((bitstr_t *) s->nodes, node) && node_record_table_ptr[node] ? candidates_range_on(s, node,
+													  least) : 0;
 }
 
 static uint32_t capacity(void *user)
 {
-	return seats_capacity(user);
+	return candidates_capacity(user);
 }
 
-bool plan_make(struct plan *p, struct seats *s)
+bool plan_make(struct plan *p, struct candidate_set *s)
 {
-	struct ask *a = s->ask;
+	struct job_request *a = s->req;
 	struct chooser c = {
-		.tasks = a->tasks, .min_nodes = a->min_nodes, .max_nodes = a->max_nodes, .first = a->first, .last = a->last,
-		.any_nodes = a->any_nodes, .fixed_cores = a->request.path.steps, .share = a->share, .nodes = node_record_count,
-		.list = s->list, .user = s, .find = find, .range = range_on, .capacity = capacity,
+		.tasks = a->tasks, .min_nodes = a->min_nodes, .max_nodes = a->max_nodes, .first = a->first,
+		.last = a->last, .any_nodes = a->any_nodes, .fixed_cores = a->request.path.steps, .share = a->share,
+		.nodes = node_record_count, .list = s->list, .user = s, .find = find, .range = range_on,
+		.capacity = capacity,
 	};
 	bool good;
 
@@ -42,7 +44,7 @@ bool plan_make(struct plan *p, struct seats *s)
 	return good;
 }
 
-bool plan_given(struct plan *p, struct seats *s)
+bool plan_given(struct plan *p, struct candidate_set *s)
 {
 	const job_resources_t *r = s->job->job_resrcs;
 	unsigned at = 0;
@@ -54,7 +56,7 @@ bool plan_given(struct plan *p, struct seats *s)
 		unsigned cores = bit_set_count_range(r->core_bitmap, at, at + glue_cores(i));
 		struct candidate_node given;
 
-		if (!seats_given_on(s, i, cores, &given))
+		if (!candidates_given_on(s, i, cores, &given))
 			return false;
 		choice_add(&p->choice, &given);
 	}
@@ -66,7 +68,7 @@ void plan_end(struct plan *p)
 	choice_free(&p->choice);
 }
 
-const struct candidate_node *plan_beside(const struct plan *p, const struct seats *s)
+const struct candidate_node *plan_beside(const struct plan *p, const struct candidate_set *s)
 {
 	const struct candidate_node *best = NULL, *last = &p->choice.list[p->choice.count - 1];
 
@@ -87,12 +89,12 @@ const struct candidate_node *plan_worst(const struct plan *p)
 	return worst;
 }
 
-slurm_exclusion_t *plan_exclusion(struct seats *s, const struct candidate_node *list, unsigned count)
+slurm_exclusion_t *plan_exclusion(struct candidate_set *s, const struct candidate_node *list, unsigned count)
 {
 	slurm_exclusion_t *x = exclusion_copy(s->excluded);
 
 	for (unsigned i = 0; i < count; i++) {
-		const uint64_t *cores = seat_cores(s, &list[i]);
+		const uint64_t *cores = candidate_cores(s, &list[i]);
 
 		if (!cores) {
 			exclusion_free(x);

@@ -9,8 +9,8 @@
 #include "base/settings.h"
 #include "comment.h"
 #include "exclusion.h"
-#include "known.h"
-#include "later.h"
+#include "node_shape.h"
+#include "start_estimate.h"
 #include "occupancy.h"
 #include "submitted.h"
 
@@ -28,7 +28,7 @@ static void say_snapshot(bool trouble, const char *line)
 
 static int check(const char *path, struct err *e)
 {
-	if (ask_defaults(settings.topo_fit, settings.topo_level, &site, e))
+	if (job_request_defaults(settings.topo_fit, settings.topo_level, &site, e))
 		return err_within(e, "%s", path);
 	if (!strcasecmp(settings.without_snapshot, "run") || !strcasecmp(settings.without_snapshot, "wait"))
 		return 0;
@@ -74,8 +74,8 @@ void steer_stop(void)
 	started = false;
 	comment_end();
 	occupancy_end();
-	fit_cache_clear(&seats_cache);
-	known_forget();
+	fit_cache_clear(&candidates_cache);
+	node_shapes_clear();
 }
 
 /* One call of job_test, as it came. */
@@ -97,7 +97,8 @@ static int call_inner(const struct call *c, bitstr_t *nodes, slurm_list_t preemp
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
 	will_run_data_t *will_run = c->will_run;
 #endif
-	return c->inner(c->job, nodes, c->min_nodes, c->max_nodes, c->req_nodes, c->mode, preemptees, c->preempted, excluded
+	return c->inner(c->job, nodes, c->min_nodes, c->max_nodes, c->req_nodes, c->mode, preemptees, c->preempted,
+			excluded
 			WILL_RUN_ARG);
 }
 
@@ -117,14 +118,16 @@ static bool has_required(const job_record_t *job, const bitstr_t *in)
 }
 
 /*
- * Try just these seats, with just their cores, for so many nodes; with 0, for as many as it may have. When the job
+ * Try just these candidates, with just their cores, for so many nodes; with 0, for as many as it may have. When the job
  * cannot have them, all that the call changed is put back.
  */
-static bool try_seats(const struct attempt *a, struct seats *s, const struct candidate_node *list, unsigned count,
+static bool try_candidates(const struct attempt *a, struct candidate_set *s, const struct candidate_node *list,
+			   unsigned count,
 		      unsigned nodes)
 {
 	struct call narrow = *a->call, *c = &narrow;
-	uint16_t *per_core = s->ask->own_cores ? &c->job->details->mc_ptr->ntasks_per_core : NULL, was = per_core ? *per_core : 0;
+	uint16_t *per_core = s->req->own_cores ? &c->job->details->mc_ptr->ntasks_per_core : NULL,
+		 was = per_core ? *per_core : 0;
 	bitstr_t *in = bit_alloc(bit_size(c->nodes));
 	time_t start = c->job->start_time;
 	bool switches = c->job->best_switch, good = false;
@@ -132,14 +135,14 @@ static bool try_seats(const struct attempt *a, struct seats *s, const struct can
 	uint64_t now_only = a->later || !SELECT_IS_MODE_WILL_RUN(c->mode) ? 0 : TEST_NOW_ONLY & ~c->job->bit_flags;
 	slurm_exclusion_t *excluded = NULL;
 
-	c->max_nodes = nodes ? MAX(nodes, c->min_nodes) : MIN(c->max_nodes, s->ask->max_nodes);
+	c->max_nodes = nodes ? MAX(nodes, c->min_nodes) : MIN(c->max_nodes, s->req->max_nodes);
 	c->req_nodes = nodes ? c->max_nodes : MIN(c->req_nodes, c->max_nodes);
 	for (unsigned i = 0; i < count; i++)
 		bit_set(in, list[i].node);
 	if (per_core)
 		*per_core = 1;
 	if (has_required(c->job, in))
-		excluded = s->ask->whole_nodes ? exclusion_copy(s->excluded) : plan_exclusion(s, list, count);
+		excluded = s->req->whole_nodes ? exclusion_copy(s->excluded) : plan_exclusion(s, list, count);
 	if (excluded) {
 		c->job->bit_flags |= now_only;
 		good = call_inner(c, in, a->preemptees, excluded) == SLURM_SUCCESS &&
@@ -161,7 +164,7 @@ static bool try_seats(const struct attempt *a, struct seats *s, const struct can
 }
 
 /* Whether --contiguous can be had: so many of these nodes in a row. */
-static bool has_row(const struct seats *s, const struct candidate_node *list, unsigned count, unsigned nodes)
+static bool has_row(const struct candidate_set *s, const struct candidate_node *list, unsigned count, unsigned nodes)
 {
 	bitstr_t *in = s->job->details->contiguous && nodes > 1 ? bit_alloc(node_record_count) : NULL;
 	unsigned row = in ? 0 : nodes;
@@ -176,27 +179,29 @@ static bool has_row(const struct seats *s, const struct candidate_node *list, un
 }
 
 /* An attempt that others may make up for: within the budget. */
-static bool try_choice(struct attempt *a, struct seats *s, const struct candidate_node *list, unsigned count, unsigned nodes)
+static bool try_choice(struct attempt *a, struct candidate_set *s, const struct candidate_node *list, unsigned count,
+		       unsigned nodes)
 {
 	return has_row(s, list, count, nodes) && budget_draw(&s->budget, count) &&
-		try_seats(a, s, list, count, nodes);
+		try_candidates(a, s, list, count, nodes);
 }
 
-static bool try_plan(struct attempt *a, struct seats *s, const struct plan *p)
+static bool try_plan(struct attempt *a, struct candidate_set *s, const struct plan *p)
 {
 	return try_choice(a, s, p->choice.list, p->choice.count, p->choice.count);
 }
 
 /* Several nodes in a network that Slurm knows, or in a row: it is to choose them among all, near to each other. */
-static bool slurm_picks_nodes(const struct seats *s)
+static bool slurm_picks_nodes(const struct candidate_set *s)
 {
-	return (glue_network(s->job) || s->job->details->contiguous) && s->ask->share[0].nodes + s->ask->share[1].nodes > 1;
+	return (glue_network(s->job) || s->job->details->contiguous) &&
+		s->req->share[0].nodes + s->req->share[1].nodes > 1;
 }
 
 /* The best nodes; where Slurm cannot take these, it may choose among all that fit, each with its best cores. */
-static bool try_all(struct attempt *a, struct seats *s, struct plan *p)
+static bool try_all(struct attempt *a, struct candidate_set *s, struct plan *p)
 {
-	bool even = !s->ask->share[1].nodes && p->choice.count == s->ask->share[0].nodes,
+	bool even = !s->req->share[1].nodes && p->choice.count == s->req->share[0].nodes,
 	     slurm_picks = even && slurm_picks_nodes(s);
 
 	if (!slurm_picks && try_plan(a, s, p))
@@ -210,7 +215,7 @@ static bool now(const struct attempt *a)
 	return SELECT_IS_MODE_RUN_NOW(a->call->mode);
 }
 
-static bool try_own(struct attempt *a, struct seats *s)
+static bool try_own(struct attempt *a, struct candidate_set *s)
 {
 	struct plan p;
 	bool good;
@@ -222,13 +227,13 @@ static bool try_own(struct attempt *a, struct seats *s)
 		s->room = s->count;
 	good = good && try_all(a, s, &p);
 	if (good && now(a))
-		comment_placed(a->call->job, s->ask, s, &p);
+		comment_placed(a->call->job, s->req, s, &p);
 	plan_end(&p);
 	return good;
 }
 
 /* Of what Slurm took within the domains in s->list, the best cores; where it cannot have these, what it took. */
-static bool refine(struct attempt *a, struct seats *s)
+static bool refine(struct attempt *a, struct candidate_set *s)
 {
 	struct plan p;
 	uint64_t left = s->budget.offers;
@@ -236,11 +241,11 @@ static bool refine(struct attempt *a, struct seats *s)
 
 	s->room = s->count;
 	if (good)
-		comment_placed(a->call->job, s->ask, s, &p);
+		comment_placed(a->call->job, s->req, s, &p);
 	plan_end(&p);
-	if (good || (tried && !try_seats(a, s, s->list, s->count, 0)))
+	if (good || (tried && !try_candidates(a, s, s->list, s->count, 0)))
 		return good;
-	comment_reason(a->call->job, s->ask, s, VERDICT_LEFT,
+	comment_reason(a->call->job, s->req, s, VERDICT_LEFT,
 		       "the nodes satisfy the requirement; Slurm chose the cores within each domain");
 	return true;
 }
@@ -250,40 +255,40 @@ static bool refine(struct attempt *a, struct seats *s)
  * domain, near to the devices if that will do. A path is of so many cores on each node, and has no other shares. The
  * last attempt is made whatever is left of the budget.
  */
-static bool try_domains(struct attempt *a, struct seats *s, bool last)
+static bool try_domains(struct attempt *a, struct candidate_set *s, bool last)
 {
 	bool good = false;
 
-	for (int near = s->near.name != NULL; !good && near >= 0; near--) {
+	for (int near = s->devices.name != NULL; !good && near >= 0; near--) {
 		struct holding h;
 
-		s->near_only = near;
-		h = seats_domains(s);
-		good = ask_may_hold(s->ask, &h) && (budget_draw(&s->budget, s->count) || (last && !near)) &&
-		       try_seats(a, s, s->list, s->count, 0);
+		s->local_only = near;
+		h = candidates_domains(s);
+		good = job_request_may_hold(s->req, &h) && (budget_draw(&s->budget, s->count) || (last && !near)) &&
+		       try_candidates(a, s, s->list, s->count, 0);
 	}
-	s->near_only = false;
+	s->local_only = false;
 	return good && (!now(a) || refine(a, s));
 }
 
-static bool required(const struct ask *ask)
+static bool required(const struct job_request *req)
 {
-	return ask->request.fit == FIT_REQUIRE && !ask->whole_nodes;
+	return req->request.fit == FIT_REQUIRE && !req->whole_nodes;
 }
 
-static bool try_place(void *user, struct seats *s, bool last)
+static bool try_place(void *user, struct candidate_set *s, bool last)
 {
-	if (s->ask->own_cores) {
+	if (s->req->own_cores) {
 		if (try_own(user, s))
 			return true;
-		ask_own_cores(s->ask, false);
+		job_request_own_cores(s->req, false);
 	}
-	return (!s->ask->unweighed && try_own(user, s)) ||
-	       (required(s->ask) && !s->ask->request.path.steps && try_domains(user, s, last));
+	return (!s->req->unweighed && try_own(user, s)) ||
+	       (required(s->req) && !s->req->request.path.steps && try_domains(user, s, last));
 }
 
 /* What is required may take the place of jobs that are to be preempted for it; for a wish, no job is stopped. */
-static bool try_preempting(struct attempt *a, struct seats *s)
+static bool try_preempting(struct attempt *a, struct candidate_set *s)
 {
 	uint64_t *taken = a->call->preemptees ? occupancy_copy() : NULL;
 	slurm_iterator_t it;
@@ -308,28 +313,28 @@ static bool try_preempting(struct attempt *a, struct seats *s)
 /* --- deciding --- */
 
 /* Where the job names as many nodes as it may have, no other comes in question. */
-static const bitstr_t *candidates(const job_record_t *job, const struct ask *ask, const bitstr_t *nodes)
+static const bitstr_t *candidates(const job_record_t *job, const struct job_request *req, const bitstr_t *nodes)
 {
 	bitstr_t *required = job->details->req_node_bitmap;
-	uint32_t most = ask->any_nodes ? ask->max_nodes : MAX(ask->first, ask->last);
+	uint32_t most = req->any_nodes ? req->max_nodes : MAX(req->first, req->last);
 
 	return required && (uint32_t) bit_set_count(required) >= most ? required : nodes;
 }
 
 /* "2 nodes with 8 cores in one l3": what is required. The number of cores is that of the first node in question. */
-static const char *needed(const struct seats *s, char text[static 128])
+static const char *needed(const struct candidate_set *s, char text[static 128])
 {
-	const struct ask *ask = s->ask;
-	uint32_t nodes = ask->share[0].nodes + ask->share[1].nodes;
+	const struct job_request *req = s->req;
+	uint32_t nodes = req->share[0].nodes + req->share[1].nodes;
 	struct score_need need = {0};
 	char path[64] = "";
 	int first = glue_next(s->nodes, 0);
 
 	if (first >= 0)
-		ask_need(ask, ask->share[0].tasks, first, &need);
-	request_path_text(&ask->request.path, path, sizeof(path));
+		job_request_need(req, req->share[0].tasks, first, &need);
+	request_path_text(&req->request.path, path, sizeof(path));
 	snprintf(text, 128, "%u node%s with %u cores %s%s", nodes, nodes > 1 ? "s" : "", need.cores,
-		 *path ? "at " : "in one ", *path ? path : level_name(ask->request.level));
+		 *path ? "at " : "in one ", *path ? path : level_name(req->request.level));
 	return text;
 }
 
@@ -338,41 +343,43 @@ static void say(const job_record_t *job, const char *what)
 	debug("topiary: JobId=%u: %s", job->job_id, what);
 }
 
-static int leave(const struct call *c, const struct ask *ask, const struct seats *s, const char *why)
+static int leave(const struct call *c, const struct job_request *req, const struct candidate_set *s, const char *why)
 {
 	int rc = call_inner(c, c->nodes, c->preemptees, c->excluded);
 
-	if (rc == SLURM_SUCCESS && SELECT_IS_MODE_RUN_NOW(c->mode) && ask->request.fit != FIT_OFF)
-		comment_reason(c->job, ask, s, VERDICT_LEFT, why);
+	if (rc == SLURM_SUCCESS && SELECT_IS_MODE_RUN_NOW(c->mode) && req->request.fit != FIT_OFF)
+		comment_reason(c->job, req, s, VERDICT_LEFT, why);
 	say(c->job, why);
 	return rc;
 }
 
 /* A job that requires what it cannot have now: planned for later, or made to wait. */
-static int wait_for(struct attempt *a, struct seats *s)
+static int wait_for(struct attempt *a, struct candidate_set *s)
 {
 	const struct call *c = a->call;
 	char text[128], reason[160];
 
 	a->later = true;
-	if (SELECT_IS_MODE_WILL_RUN(c->mode) && !(c->job->bit_flags & TEST_NOW_ONLY) && later_find(s, try_place, a))
+	if (SELECT_IS_MODE_WILL_RUN(c->mode) && !(c->job->bit_flags & TEST_NOW_ONLY) &&
+	    start_estimate_find(s, try_place, a))
 		return SLURM_SUCCESS;
 	snprintf(reason, sizeof(reason), "%s %s",
-		 seats_cache.refused ? "not all nodes have been scored yet for" : "there are not yet", needed(s, text));
-	comment_reason(c->job, s->ask, s, VERDICT_WAITS, reason);
+		 candidates_cache.refused ? "not all nodes have been scored yet for" : "there are not yet",
+		 needed(s, text));
+	comment_reason(c->job, s->req, s, VERDICT_WAITS, reason);
 	say(c->job, reason);
 	return SLURM_ERROR;
 }
 
-static int decide(const struct call *c, struct seats *s)
+static int decide(const struct call *c, struct candidate_set *s)
 {
 	struct attempt a = { .call = c };
 
-	if (try_place(&a, s, true) || (required(s->ask) && try_preempting(&a, s)))
+	if (try_place(&a, s, true) || (required(s->req) && try_preempting(&a, s)))
 		return SLURM_SUCCESS;
-	if (required(s->ask))
+	if (required(s->req))
 		return wait_for(&a, s);
-	return leave(c, s->ask, s, s->budget.refused || seats_cache.refused ?
+	return leave(c, s->req, s, s->budget.refused || candidates_cache.refused ?
 		     "the search for a topology-aware placement was cut short to keep the decision about as cheap as Slurm's own" :
 		     "no topology-aware placement can start now");
 }
@@ -385,51 +392,51 @@ static int refuse(const struct call *c, const char *why)
 }
 
 /* Whether the job can ever run: Slurm looks at counts alone, so what is required is looked at first. */
-static int test_only(const struct call *c, struct seats *s)
+static int test_only(const struct call *c, struct candidate_set *s)
 {
 	char text[128];
 
-	if (required(s->ask) && !later_possible(s) && !seats_unknown(s) && !seats_cache.refused)
+	if (required(s->req) && !start_estimate_possible(s) && !candidates_unknown(s) && !candidates_cache.refused)
 		return refuse(c, needed(s, text));
 	return call_inner(c, c->nodes, c->preemptees, c->excluded);
 }
 
 /* What is required cannot be told from what is not: the site says which it is to be. */
-static int without_snapshot(const struct call *c, const struct ask *ask)
+static int without_snapshot(const struct call *c, const struct job_request *req)
 {
-	bool wait = required(ask) && !strcasecmp(settings.without_snapshot, "wait");
+	bool wait = required(req) && !strcasecmp(settings.without_snapshot, "wait");
 
 	if (wait && !SELECT_IS_MODE_TEST_ONLY(c->mode)) {
-		comment_reason(c->job, ask, NULL, VERDICT_WAITS, "there is no snapshot");
+		comment_reason(c->job, req, NULL, VERDICT_WAITS, "there is no snapshot");
 		say(c->job, "it requires a place and waits for a snapshot");
 		return SLURM_ERROR;
 	}
-	if (required(ask) && SELECT_IS_MODE_RUN_NOW(c->mode))
+	if (required(req) && SELECT_IS_MODE_RUN_NOW(c->mode))
 		info("topiary: JobId=%u: it requires a place, but there is no snapshot: left to Slurm "
 		     "(WithoutSnapshot=run)",
 		     c->job->job_id);
-	return leave(c, ask, NULL, "no snapshot");
+	return leave(c, req, NULL, "no snapshot");
 }
 
-static int without_memory(const struct call *c, const struct ask *ask)
+static int without_memory(const struct call *c, const struct job_request *req)
 {
 	error("topiary: JobId=%u: out of memory: the job is placed as without Topiary", c->job->job_id);
-	return leave(c, ask, NULL, "slurmctld had no memory to choose a placement");
+	return leave(c, req, NULL, "slurmctld had no memory to choose a placement");
 }
 
-static int steer(const struct call *c, struct ask *ask, struct snapshot_view *v)
+static int steer(const struct call *c, struct job_request *req, struct snapshot_view *v)
 {
 	bool test = SELECT_IS_MODE_TEST_ONLY(c->mode);
-	struct seats s = { .job = c->job, .ask = ask, .nodes = candidates(c->job, ask, c->nodes),
+	struct candidate_set s = { .job = c->job, .req = req, .nodes = candidates(c->job, req, c->nodes),
 			   .excluded = test ? NULL : c->excluded };
 	int rc;
 
-	fit_cache_begin(&seats_cache, snapshot_view_serial(v));
-	if (occupancy_sync() || known_begin(v) || seats_begin(&s))
-		rc = without_memory(c, ask);
+	fit_cache_begin(&candidates_cache, snapshot_view_serial(v));
+	if (occupancy_sync() || node_shapes_begin(v) || candidates_begin(&s))
+		rc = without_memory(c, req);
 	else
 		rc = test ? test_only(c, &s) : decide(c, &s);
-	seats_end(&s);
+	candidates_end(&s);
 	return rc;
 }
 
@@ -466,27 +473,27 @@ int steer_job_test(job_test_t inner, job_record_t *job, bitstr_t *nodes, uint32_
 		   slurm_exclusion_t *excluded WILL_RUN_PARM)
 {
 	struct call call = {
-		.inner = inner, .job = job, .nodes = nodes, .mode = mode, .preemptees = preemptees, .preempted = preempted,
-		.excluded = excluded, .min_nodes = min_nodes, .max_nodes = max_nodes, .req_nodes = req_nodes,
+		.inner = inner, .job = job, .nodes = nodes, .mode = mode, .preemptees = preemptees,
+		.preempted = preempted, .excluded = excluded, .min_nodes = min_nodes, .max_nodes = max_nodes, .req_nodes = req_nodes,
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
 		.will_run = will_run,
 #endif
 	};
 	struct snapshot_view *v;
 	const char *why;
-	struct ask ask;
+	struct job_request req;
 	int rc;
 
 	if (!started || !steered_mode(mode))
 		return inner JOB_TEST_ARGS;
 	if (job->magic == JOB_MAGIC && IS_JOB_PENDING(job))
 		forget_run(job, false);
-	if ((why = ask_read(job, &site, min_nodes, max_nodes, req_nodes, &ask)))
-		return SELECT_IS_MODE_TEST_ONLY(mode) && required(&ask) && ask.asked ? refuse(&call, why) :
-										       leave(&call, &ask, NULL, why);
+	if ((why = job_request_read(job, &site, min_nodes, max_nodes, req_nodes, &req)))
+		return SELECT_IS_MODE_TEST_ONLY(mode) && required(&req) && req.asked ? refuse(&call, why) :
+										       leave(&call, &req, NULL, why);
 	if (!(v = snapshot_view_get()))
-		return without_snapshot(&call, &ask);
-	rc = steer(&call, &ask, v);
+		return without_snapshot(&call, &req);
+	rc = steer(&call, &req, v);
 	snapshot_view_put(v);
 	return rc;
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "known.h"
+#include "node_shape.h"
 
 /*
  * The most cores of one domain; where a level is not there, or not everywhere, the one above it counts (score/score.h).
@@ -26,7 +26,8 @@ static unsigned largest(const struct shape *shape, enum level level)
 /* The cores of a path on a node where nothing is taken, 0 where it is not there. */
 static unsigned along(const struct shape *shape, const struct request_path *path)
 {
-	struct score_need need = { .cores = request_path_cores(path), .task_cores = 1, .fit = FIT_REQUIRE, .path = path };
+	struct score_need need = { .cores = request_path_cores(path), .task_cores = 1, .fit = FIT_REQUIRE,
+				   .path = path };
 	uint64_t *all = malloc((core_set_words(shape->cores) + 1) * sizeof(*all));
 	struct score_cost cost;
 	int rc = 0;
@@ -58,7 +59,7 @@ static bool answers_begin(struct answers *all, const struct snapshot_view *v)
 	return all->of;
 }
 
-static unsigned cores_of(const struct ask *ask, const struct shape *shape, struct answers *all)
+static unsigned cores_of(const struct job_request *req, const struct shape *shape, struct answers *all)
 {
 	size_t at = (uintptr_t) shape / _Alignof(max_align_t) % all->size;
 
@@ -66,7 +67,7 @@ static unsigned cores_of(const struct ask *ask, const struct shape *shape, struc
 		at = (at + 1) % all->size;
 	if (!all->of[at].shape) {
 		unsigned cores =
-			ask->request.path.steps ? along(shape, &ask->request.path) : largest(shape, ask->request.level);
+			req->request.path.steps ? along(shape, &req->request.path) : largest(shape, req->request.level);
 
 		all->of[at] = (struct answer){ shape, cores };
 	}
@@ -119,7 +120,8 @@ struct finding {
 };
 
 /* Without memory nothing is known. */
-static struct finding look(const struct ask *ask, struct snapshot_view *v, const bitstr_t *nodes, const bitstr_t *named)
+static struct finding look(const struct job_request *req, struct snapshot_view *v, const bitstr_t *nodes,
+			   const bitstr_t *named)
 {
 	struct finding f = { .least = UINT32_MAX, .node = -1, .named = -1 };
 	struct answers answers;
@@ -129,22 +131,22 @@ static struct finding look(const struct ask *ask, struct snapshot_view *v, const
 	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1)) {
 		const node_record_t *node = node_record_table_ptr[i];
 		const struct shape *shape = node && node->name ? snapshot_view_shape(v, node->name) : NULL;
-		unsigned path = request_path_cores(&ask->request.path), cores;
+		unsigned path = request_path_cores(&req->request.path), cores;
 		uint32_t tasks;
 
 		if (!node)
 			continue;
-		if (shape && !known_agrees(shape, node))
+		if (shape && !node_shape_agrees(shape, node))
 			shape = NULL;
-		cores = shape				   ? cores_of(ask, shape, &answers)
+		cores = shape				   ? cores_of(req, shape, &answers)
 			: !path || path <= node->tot_cores ? path ? path : node->tot_cores
 							   : 0;
-		tasks = ask_capacity(ask, cores, i);
-		ask_hold(ask, 0, tasks, &f.holding);
+		tasks = job_request_capacity(req, cores, i);
+		job_request_hold(req, 0, tasks, &f.holding);
 		if (path && tasks)
-			f.least = MIN(f.least, ask_fewest(ask, cores, i));
+			f.least = MIN(f.least, job_request_fewest(req, cores, i));
 		f.known += shape != NULL;
-		if (shape && !tasks && !ask->overcommit && named && bit_test((bitstr_t *) named, i)) {
+		if (shape && !tasks && !req->overcommit && named && bit_test((bitstr_t *) named, i)) {
 			f.named = i;
 			f.named_cores = cores;
 		}
@@ -158,46 +160,46 @@ static struct finding look(const struct ask *ask, struct snapshot_view *v, const
 }
 
 /* Of a path, whether the tasks come out even for any number of nodes. */
-static bool may_hold(const struct ask *ask, const struct finding *f)
+static bool may_hold(const struct job_request *req, const struct finding *f)
 {
-	uint32_t from = ask->min_nodes, to = MIN(ask->max_nodes, f->holding.nodes);
+	uint32_t from = req->min_nodes, to = MIN(req->max_nodes, f->holding.nodes);
 
-	if (f->named >= 0 || !ask_may_hold(ask, &f->holding))
+	if (f->named >= 0 || !job_request_may_hold(req, &f->holding))
 		return false;
-	if (!ask->request.path.steps || ask->overcommit)
+	if (!req->request.path.steps || req->overcommit)
 		return true;
-	from = MAX(from, (ask->tasks + f->holding.most - 1) / f->holding.most);
-	return from <= MIN(to, ask->tasks / f->least);
+	from = MAX(from, (req->tasks + f->holding.most - 1) / f->holding.most);
+	return from <= MIN(to, req->tasks / f->least);
 }
 
-static int refuse(const struct ask *ask, const struct finding *f, struct err *e)
+static int refuse(const struct job_request *req, const struct finding *f, struct err *e)
 {
-	const char *level = level_name(ask->request.level);
-	uint32_t nodes = MAX(ask->min_nodes, MIN(ask->max_nodes, f->holding.nodes)),
-		 each = (ask->tasks + nodes - 1) / nodes;
+	const char *level = level_name(req->request.level);
+	uint32_t nodes = MAX(req->min_nodes, MIN(req->max_nodes, f->holding.nodes)),
+		 each = (req->tasks + nodes - 1) / nodes;
 	struct score_need need;
 	char path[128];
 
 	if (f->named >= 0) {
-		ask_need(ask, 1, f->named, &need);
+		job_request_need(req, 1, f->named, &need);
 		return err_set(
 			e,
 			"node %s cannot hold what is required: a task needs %u cores in one %s, and its largest has %u",
 			node_record_table_ptr[f->named]->name, need.cores, level, f->named_cores);
 	}
-	ask_need(ask, each, f->node, &need);
-	if (request_path_text(&ask->request.path, path, sizeof(path))) {
-		if (f->holding.nodes >= ask->min_nodes)
+	job_request_need(req, each, f->node, &need);
+	if (request_path_text(&req->request.path, path, sizeof(path))) {
+		if (f->holding.nodes >= req->min_nodes)
 			return err_set(
 				e,
 				"--topo-request=%s: that is %u cores on each node, and the job's tasks and CPUs are %u",
-				path, request_path_cores(&ask->request.path), need.cores);
+				path, request_path_cores(&req->request.path), need.cores);
 		return err_set(e, "--topo-request=%s: the job needs %u nodes that have that, and there are %u", path,
-			       ask->min_nodes, f->holding.nodes);
+			       req->min_nodes, f->holding.nodes);
 	}
-	if (ask->max_nodes > f->holding.nodes && f->holding.nodes >= ask->min_nodes)
+	if (req->max_nodes > f->holding.nodes && f->holding.nodes >= req->min_nodes)
 		return err_set(e, "--topo-fit=require --topo-level=%s: one %s of each node holds %llu of the job's %u tasks;"
-			       " the largest has %u cores", level, level, (unsigned long long) f->holding.tasks, ask->tasks,
+			       " the largest has %u cores", level, level, (unsigned long long) f->holding.tasks, req->tasks,
 			       f->largest);
 	if (need.cores > f->largest)
 		return err_set(
@@ -207,7 +209,7 @@ static int refuse(const struct ask *ask, const struct finding *f, struct err *e)
 	return err_set(
 		e,
 		"--topo-fit=require --topo-level=%s: the job needs %u nodes with %u cores in one %s, and %u have that",
-		level, ask->min_nodes, need.cores, level, f->holding.nodes);
+		level, req->min_nodes, need.cores, level, f->holding.nodes);
 }
 
 /* In one of its partitions, at least. */
@@ -231,9 +233,9 @@ int submitted_ignored(const job_desc_msg_t *job, const char *why, struct err *e)
 	struct request none = { .fit = FIT_OFF };
 	struct err other;
 	const char *left;
-	struct ask ask;
+	struct job_request req;
 
-	if (ask_read_submitted(job, &none, &ask, &left, &other) || !ask.asked)
+	if (job_request_read_submitted(job, &none, &req, &left, &other) || !req.asked)
 		return 0;
 	err_set(e, "--topo-fit and --topo-request have no effect: %s", why);
 	return 1;
@@ -243,28 +245,28 @@ int submitted_check(const job_desc_msg_t *job, const struct request *site, struc
 {
 	struct finding f;
 	const char *why;
-	struct ask ask;
+	struct job_request req;
 	bitstr_t *nodes, *named;
 
-	if (ask_read_submitted(job, site, &ask, &why, e))
+	if (job_request_read_submitted(job, site, &req, &why, e))
 		return -1;
-	if (ask.request.fit == FIT_OFF)
+	if (req.request.fit == FIT_OFF)
 		return 0;
-	if (ask.asked && !allocates_cores(job))
+	if (req.asked && !allocates_cores(job))
 		why = "SelectTypeParameters does not allocate cores (CR_Core)";
-	if (why && ask.request.fit != FIT_REQUIRE)
+	if (why && req.request.fit != FIT_REQUIRE)
 		return submitted_ignored(job, why, e);
-	if (ask.request.fit != FIT_REQUIRE || ask.whole_nodes)
+	if (req.request.fit != FIT_REQUIRE || req.whole_nodes)
 		return 0;
 	if (why)
 		return err_set(e, "%s cannot be kept: %s",
-			       ask.request.path.steps ? "--topo-request" : "--topo-fit=require", why);
+			       req.request.path.steps ? "--topo-request" : "--topo-fit=require", why);
 	if (!v)
 		return 0;
 	nodes = nodes_of(job);
-	named = keep_named(job, ask.max_nodes, nodes);
-	f = look(&ask, v, nodes, named);
+	named = keep_named(job, req.max_nodes, nodes);
+	f = look(&req, v, nodes, named);
 	FREE_NULL_BITMAP(named);
 	FREE_NULL_BITMAP(nodes);
-	return f.known && !may_hold(&ask, &f) ? refuse(&ask, &f, e) : 0;
+	return f.known && !may_hold(&req, &f) ? refuse(&req, &f, e) : 0;
 }

@@ -3,7 +3,7 @@
 #ifndef TOPIARY_SELECT_SUBMITTED_H
 #define TOPIARY_SELECT_SUBMITTED_H
 
-#include "ask.h"
+#include "job_request.h"
 #include "snapshot_watch.h"
 
 /*

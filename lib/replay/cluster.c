@@ -113,7 +113,8 @@ static const struct kind *kind_of(const struct cluster *c, const struct shape *s
 
 static int node_compare(const void *a, const void *b)
 {
-	struct host x = host_of(((const struct cluster_node *) a)->name), y = host_of(((const struct cluster_node *) b)->name);
+	struct host x = host_of(((const struct cluster_node *) a)->name),
+		    y = host_of(((const struct cluster_node *) b)->name);
 
 	return host_compare(&x, &y);
 }

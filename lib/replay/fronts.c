@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/core_set.h"
-#include "replay/memo.h"
+#include "replay/front_cache.h"
 
 /* The lanes' levels, and what counts where a core has none of a level around it. */
 static const struct {
@@ -30,7 +30,7 @@ struct map {
 struct fronts {
 	const struct cluster *cluster;
 	struct map *maps;		/* of each kind */
-	struct memo *memo;
+	struct front_cache *cache;
 };
 
 uint64_t touch_least(uint64_t a, uint64_t b)
@@ -311,13 +311,13 @@ static int build_run(struct build *b)
 	return b->tables[0].at ? 0 : table_alike(&b->tables[0], 0, 0);
 }
 
-static void *fronts_make(const struct kind *kind, const uint64_t *free_cores, const struct memo_question *q,
+static void *fronts_make(const struct kind *kind, const uint64_t *free_cores, unsigned task_cores,
 			 const void *user)
 {
 	const struct fronts *f = user;
 	size_t n = kind->shape->ndomains;
 	struct build b = {
-		.map = &f->maps[kind->index], .shape = kind->shape, .free_cores = free_cores, .task_cores = q->task_cores,
+		.map = &f->maps[kind->index], .shape = kind->shape, .free_cores = free_cores, .task_cores = task_cores,
 		.tables = calloc(n, sizeof(*b.tables)), .singles = calloc(n, sizeof(*b.singles)), .each = calloc(n, sizeof(*b.each)),
 	};
 	struct table *t = malloc(sizeof(*t));
@@ -350,7 +350,7 @@ static size_t fronts_bytes(const void *answer)
 	return sizeof(*t) + (t->free + 2) * sizeof(*t->at) + t->cap * sizeof(*t->list);
 }
 
-static const struct memo_make making = { fronts_make, fronts_drop, fronts_bytes };
+static const struct front_ops making = { fronts_make, fronts_drop, fronts_bytes };
 
 struct fronts *fronts_new(const struct cluster *c)
 {
@@ -358,8 +358,9 @@ struct fronts *fronts_new(const struct cluster *c)
 
 	if (!f)
 		return NULL;
-	*f = (struct fronts){ .cluster = c, .maps = calloc(c->nkinds, sizeof(*f->maps)), .memo = memo_new(&making, f) };
-	if (!f->maps || !f->memo)
+	*f = (struct fronts){ .cluster = c, .maps = calloc(c->nkinds, sizeof(*f->maps)),
+			      .cache = front_cache_new(&making, f) };
+	if (!f->maps || !f->cache)
 		goto error;
 	for (size_t i = 0; i < c->nkinds; i++)
 		if (map_init(&f->maps[i], c->kinds[i].shape))
@@ -377,15 +378,14 @@ void fronts_free(struct fronts *f)
 	for (size_t i = 0; f->maps && i < f->cluster->nkinds; i++)
 		map_free(&f->maps[i]);
 	free(f->maps);
-	memo_free(f->memo);
+	front_cache_free(f->cache);
 	free(f);
 }
 
 int fronts_get(struct fronts *f, const struct kind *kind, const uint64_t *free_cores, unsigned task_cores,
 	       unsigned cores, struct front *out)
 {
-	const struct memo_question q = { .task_cores = task_cores };
-	const struct table *t = memo_get(f->memo, kind, free_cores, &q);
+	const struct table *t = front_cache_get(f->cache, kind, free_cores, task_cores);
 
 	if (!t)
 		return -1;
@@ -397,5 +397,5 @@ int fronts_get(struct fronts *f, const struct kind *kind, const uint64_t *free_c
 
 void fronts_trim(struct fronts *f)
 {
-	memo_trim(f->memo);
+	front_cache_trim(f->cache);
 }

@@ -28,8 +28,11 @@ static const struct {
 } names[] = {
 	{ "job", JOB }, { "JobID", JOB }, { "JobIDRaw", JOB }, { "submit", SUBMIT }, { "start", START }, { "end", END },
 	{ "nodes", NODES }, { "NNodes", NODES }, { "AllocNodes", NODES }, { "tasks", TASKS }, { "NTasks", TASKS },
-	{ "cpus_per_task", TASK_CPUS }, { "AllocCPUS", ALLOC_CPUS }, { "NCPUS", N_CPUS }, { "ReqCPUS", REQ_CPUS }, { "limit", LIMIT },
-	{ "Timelimit", TIME_LIMIT }, { "TimelimitRaw", MINUTES }, { "fit", FIT }, { "level", LEVEL }, { "Comment", COMMENT },
+	{ "cpus_per_task", TASK_CPUS }, { "AllocCPUS", ALLOC_CPUS }, { "NCPUS", N_CPUS }, { "ReqCPUS",
+											    REQ_CPUS }, { "limit",
+													  LIMIT },
+	{ "Timelimit", TIME_LIMIT }, { "TimelimitRaw", MINUTES }, { "fit", FIT }, { "level", LEVEL }, { "Comment",
+													COMMENT },
 	{ "NodeList", NODE_LIST },
 };
 
@@ -42,7 +45,8 @@ static const struct {
 	unsigned any;
 	const char *called;
 } needed[] = {
-	{ BIT(JOB), "JobID" }, { BIT(SUBMIT), "Submit" }, { BIT(START), "Start" }, { BIT(END), "End" }, { BIT(NODES), "NNodes" },
+	{ BIT(JOB), "JobID" }, { BIT(SUBMIT), "Submit" }, { BIT(START), "Start" }, { BIT(END), "End" }, { BIT(NODES),
+													  "NNodes" },
 	{ BIT(TASKS) | BIT(ALLOC_CPUS) | BIT(N_CPUS) | BIT(REQ_CPUS), "NCPUS" },
 };
 

@@ -303,7 +303,8 @@ int judge_seats(struct judge *j, const struct room *r, const struct past_job *jo
 		j->taken[seats->list[i].node] = true;
 	for (size_t i = 0; !rc && i < seats->n; i++) {
 		const struct node_share *seat = &seats->list[i];
-		struct hearing h = { j, r, job, seat, fronts_touch(j->fronts, j->cluster->nodes[seat->node].kind, seat->mask) };
+		struct hearing h = { j, r, job, seat, fronts_touch(j->fronts, j->cluster->nodes[seat->node].kind,
+								   seat->mask) };
 
 		rc = judge_seat(&h, &v);
 	}

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "replay/least.h"
+#include "replay/placement.h"
 #include "replay/stock.h"
 #include "replay/tally.h"
 
@@ -42,7 +42,7 @@ struct replay {
 	size_t waiting, running;
 	unsigned long ends, changes;	/* from 1 on */
 	unsigned *nodes;		/* scratch */
-	struct least *least;
+	struct placement *placement;
 	struct judge *judge;
 	struct tally tally;
 	struct err *err;
@@ -86,7 +86,7 @@ static int choose(struct replay *r, const struct turn *t, struct job_nodes **out
 	int rc = 1;
 
 	if (t->ours && (can || t->job->tasks % t->job->nodes))
-		rc = least_choose(r->least, &r->room, t->job, &t->want, r->nodes, out);
+		rc = placement_choose(r->placement, &r->room, t->job, &t->want, r->nodes, out);
 	if (can && (!t->ours || (rc > 0 && t->want.fit == FIT_SPREAD)))
 		rc = choose_stock(r, t, out);
 	return rc;
@@ -419,9 +419,10 @@ static int replay_init(struct replay *r, const struct jobs *jobs)
 	r->by_end = calloc(n, sizeof(*r->by_end));
 	r->by_due = calloc(n, sizeof(*r->by_due));
 	r->nodes = calloc(r->cluster->n, sizeof(*r->nodes));
-	r->least = least_new(r->cluster);
+	r->placement = placement_new(r->cluster);
 	r->judge = judge_new(r->cluster);
-	if (!r->turns || !r->classes || !r->queue || !r->by_end || !r->by_due || !r->nodes || !r->least || !r->judge)
+	if (!r->turns || !r->classes || !r->queue || !r->by_end || !r->by_due || !r->nodes || !r->placement ||
+	    !r->judge)
 		return no_memory(r);
 	if (room_init(&r->room, r->cluster, true) || room_init(&r->later, r->cluster, false) ||
 	    tally_init(&r->tally, r->cluster, r->n, r->now))
@@ -440,7 +441,7 @@ static void replay_free(struct replay *r)
 	free(r->by_end);
 	free(r->by_due);
 	free(r->nodes);
-	least_free(r->least);
+	placement_free(r->placement);
 	judge_free(r->judge);
 	room_free(&r->room);
 	room_free(&r->later);

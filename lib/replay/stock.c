@@ -115,7 +115,8 @@ static int unsigned_compare(const void *a, const void *b)
 
 int stock_nodes(const struct room *r, const struct past_job *job, unsigned *nodes)
 {
-	struct selection s = { .room = r, .left = job->nodes, .cpus = (long long) job->tasks * job->task_cpus, .out = nodes };
+	struct selection s = { .room = r, .left = job->nodes, .cpus = (long long) job->tasks * job->task_cpus,
+			       .out = nodes };
 	struct row *row;
 
 	if (!(s.rows = malloc((r->cluster->n / 2 + 1) * sizeof(*s.rows))))

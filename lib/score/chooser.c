@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-#define TRIES 4		/* each looks at all nodes; what was counted is wrong at most for paths, on nodes with unlike threads */
+/* Each looks at all nodes; what was counted is wrong at most for paths, on nodes with unlike threads. */
+#define TRIES 4
 
 /* --- candidates --- */
 

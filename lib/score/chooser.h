@@ -19,7 +19,7 @@ struct candidate_node {
 	bool required;			/* the job names it */
 	uint64_t weight;		/* the administrator's: the lighter node comes first whatever its shape */
 	bool shares_cores;		/* tasks share cores, which they need not elsewhere */
-	unsigned spare;			/* cores that a job of whole nodes gets and does not need: the smallest node comes first */
+	unsigned spare;			/* cores that a job of whole nodes gets and does not need */
 	const struct score_cost *cost;	/* borrowed from the cache, as fit is */
 	struct node_fit *fit;		/* for fit_cores; NULL: to be scored again */
 };
@@ -60,8 +60,8 @@ struct chooser {
 	 */
 	unsigned (*find)(void *user, uint32_t tasks, const bool *chosen);
 	/*
-	 * The most tasks that a node could take, or 0, and the least; and the most on any node. Not called where first is
-	 * last.
+	 * The most tasks that a node could take, or 0, and the least; and the most on any node. Not called where first
+	 * is last.
 	 */
 	uint32_t (*range)(void *user, int node, uint32_t *least);
 	uint32_t (*capacity)(void *user);

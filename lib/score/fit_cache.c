@@ -234,7 +234,8 @@ const struct score_cost *fit_cost(struct fit_cache *c, const struct shape *shape
 /* A cost of a table that keeps within one domain is the least one of FIT_REQUIRE, too: so are its cores. */
 static struct choice_entry *choice_new(const struct node_fit *f, unsigned cores)
 {
-	struct score_need need = { .cores = cores, .task_cores = f->key.task_cores, .fit = f->key.fit, .level = f->key.level };
+	struct score_need need = { .cores = cores, .task_cores = f->key.task_cores, .fit = f->key.fit,
+				   .level = f->key.level };
 	struct choice_entry *e = malloc(choice_bytes(f));
 	struct score_cost cost;
 

@@ -8,15 +8,18 @@
 /*
  * A cache of how well a need fits some free cores of a shape: from one decision to the next hardly a node changes, and
  * nodes bought together are alike. The select plugin and the replay have one each; its size is bounded, and callers
- * lock it themselves where they need to. Begins as {0}.
+ * lock it themselves where they need to. What is found in `older` moves to `recent`, so that one user's many different
+ * requests do not displace what others use. Begins as {0}.
  */
-struct node_fit;		/* an entry: one need, or one need for all numbers of cores, of some free cores of a shape */
+
+/* An entry: a shape, its free cores, and a need of one or of all numbers of cores. */
+struct node_fit;
 
 struct fit_cache {
 	struct fit_table {
 		struct node_fit **slots;
 		size_t nslots, used, bytes;
-	} recent, older;	/* what is found in `older` moves to `recent`: one user's many requests do not displace what all use */
+	} recent, older;
 	unsigned long serial;
 	struct {
 		unsigned costs, choices;

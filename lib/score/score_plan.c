@@ -11,12 +11,12 @@ struct planner {
 };
 
 /* What is asked of a part: a step, up to `most` of it; all but `spare` of what there is have to be taken. */
-struct ask {
+struct plan_bounds {
 	const struct score_step *step;
 	unsigned most, spare;
 };
 
-static struct score_plan *plan_part(struct planner *p, const struct ask *ask);
+static struct score_plan *plan_part(struct planner *p, const struct plan_bounds *bounds);
 
 static unsigned smaller(unsigned a, unsigned b)
 {
@@ -34,22 +34,23 @@ static unsigned larger(unsigned a, unsigned b)
 }
 
 /* Costs of a new plan are not set to anything. */
-static struct score_plan *plan_new(struct planner *p, const struct ask *ask, unsigned have)
+static struct score_plan *plan_new(struct planner *p, const struct plan_bounds *bounds, unsigned have)
 {
 	struct score_plan *plan = score_arena_get(p->arena, sizeof(*plan));
 
 	if (!plan)
 		return NULL;
-	*plan = (struct score_plan){ .have = have, .least = above(have, ask->spare), .most = smaller(have, ask->most) };
+	*plan = (struct score_plan){ .have = have, .least = above(have, bounds->spare),
+				     .most = smaller(have, bounds->most) };
 	plan->cost = score_arena_get(p->arena, (plan->most - plan->least + 1) * sizeof(*plan->cost));
 	return plan->cost ? plan : NULL;
 }
 
 /* Cores that are alike: each costs the same, the first are as good as any. */
-static struct score_plan *plan_run(struct planner *p, const struct ask *ask)
+static struct score_plan *plan_run(struct planner *p, const struct plan_bounds *bounds)
 {
 	const struct score_part *part = &p->tree->parts[p->at];
-	struct score_plan *plan = plan_new(p, ask, ask->step->cores == 1 ? part->have : 0);
+	struct score_plan *plan = plan_new(p, bounds, bounds->step->cores == 1 ? part->have : 0);
 
 	if (!plan)
 		return NULL;
@@ -64,15 +65,15 @@ static struct score_plan *plan_run(struct planner *p, const struct ask *ask)
 }
 
 /* One domain of a step, or none of it. */
-static struct score_plan *plan_one(struct planner *p, const struct ask *ask)
+static struct score_plan *plan_one(struct planner *p, const struct plan_bounds *bounds)
 {
 	const struct score_part *part = &p->tree->parts[p->at];
-	const struct score_step *next = ask->step + 1;
-	struct ask inner = { .step = next, .most = next->count, .spare = UINT_MAX };
+	const struct score_step *next = bounds->step + 1;
+	struct plan_bounds inner = { .step = next, .most = next->count, .spare = UINT_MAX };
 	struct score_plan *plan, *first = NULL;
 	const struct score_cost *cost = NULL;
 
-	if (part->have >= ask->step->cores) {
+	if (part->have >= bounds->step->cores) {
 		if (next->cover == LEVEL_CORE)
 			inner.spare = part->have - next->count;
 		if (!(first = plan_part(p, &inner)))
@@ -80,7 +81,7 @@ static struct score_plan *plan_one(struct planner *p, const struct ask *ask)
 		cost = score_plan_cost(first, next->count);
 	}
 	p->at = part->next;
-	if (!(plan = plan_new(p, ask, cost ? 1 : 0)))
+	if (!(plan = plan_new(p, bounds, cost ? 1 : 0)))
 		return NULL;
 	plan->cost[0] = (struct score_cost){0};
 	if (cost)
@@ -109,10 +110,10 @@ static unsigned best_split(const struct score_plan *a, const struct score_plan *
 	return best;
 }
 
-static struct score_plan *plan_both(struct planner *p, const struct ask *ask, const struct score_plan *a,
+static struct score_plan *plan_both(struct planner *p, const struct plan_bounds *bounds, const struct score_plan *a,
 				    const struct score_plan *b)
 {
-	struct score_plan *plan = plan_new(p, ask, a->have + b->have);
+	struct score_plan *plan = plan_new(p, bounds, a->have + b->have);
 
 	if (!plan)
 		return NULL;
@@ -124,29 +125,29 @@ static struct score_plan *plan_both(struct planner *p, const struct ask *ask, co
 }
 
 /* The next `count` parts, by halves: so that tables are as small as can be. */
-static struct score_plan *plan_parts(struct planner *p, const struct ask *ask, unsigned count)
+static struct score_plan *plan_parts(struct planner *p, const struct plan_bounds *bounds, unsigned count)
 {
 	struct score_plan *a, *b;
 
 	if (count == 1)
-		return plan_part(p, ask);
-	if (!(a = plan_parts(p, ask, count - count / 2)) || !(b = plan_parts(p, ask, count / 2)))
+		return plan_part(p, bounds);
+	if (!(a = plan_parts(p, bounds, count - count / 2)) || !(b = plan_parts(p, bounds, count / 2)))
 		return NULL;
-	return plan_both(p, ask, a, b);
+	return plan_both(p, bounds, a, b);
 }
 
-static struct score_plan *plan_part(struct planner *p, const struct ask *ask)
+static struct score_plan *plan_part(struct planner *p, const struct plan_bounds *bounds)
 {
 	const struct score_part *part = &p->tree->parts[p->at];
-	unsigned cores = ask->step->cores;
+	unsigned cores = bounds->step->cores;
 	struct score_plan *plan;
 
-	if (ask->step->cover != LEVEL_CORE && part->within & BIT(ask->step->cover) && part->kids)
-		return plan_one(p, ask);
+	if (bounds->step->cover != LEVEL_CORE && part->within & BIT(bounds->step->cover) && part->kids)
+		return plan_one(p, bounds);
 	if (!part->kids)
-		return plan_run(p, ask);
+		return plan_run(p, bounds);
 	p->at++;
-	if (!(plan = plan_parts(p, ask, part->kids)))
+	if (!(plan = plan_parts(p, bounds, part->kids)))
 		return NULL;
 	for (unsigned n = plan->least; n <= plan->most; n++)
 		score_domain_add(p->tree, part, n * cores, part->have - n * cores, &plan->cost[n - plan->least]);
@@ -157,20 +158,20 @@ const struct score_plan *score_plan_make(const struct score_tree *t, unsigned pa
 					 struct score_arena *arena)
 {
 	struct planner p = { .tree = t, .arena = arena, .at = part };
-	struct ask ask = { .step = steps, .most = steps->count, .spare = UINT_MAX };
+	struct plan_bounds bounds = { .step = steps, .most = steps->count, .spare = UINT_MAX };
 
 	if (steps->cover == LEVEL_CORE && steps->count <= t->parts[part].have)
-		ask.spare = t->parts[part].have - steps->count;
-	return plan_part(&p, &ask);
+		bounds.spare = t->parts[part].have - steps->count;
+	return plan_part(&p, &bounds);
 }
 
 const struct score_plan *score_plan_all(const struct score_tree *t, struct score_arena *arena)
 {
 	struct score_step all = { .cover = LEVEL_CORE, .count = t->have, .cores = 1 };
 	struct planner p = { .tree = t, .arena = arena };
-	struct ask ask = { .step = &all, .most = t->have, .spare = t->have };
+	struct plan_bounds bounds = { .step = &all, .most = t->have, .spare = t->have };
 
-	return plan_part(&p, &ask);
+	return plan_part(&p, &bounds);
 }
 
 const struct score_cost *score_plan_cost(const struct score_plan *plan, unsigned n)

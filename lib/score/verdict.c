@@ -17,7 +17,8 @@
 #define CUT "..."
 #define BLANKS " \t\r\n\v\f"
 
-static const char *const outcomes[VERDICT_COUNT] = { [VERDICT_PLACED] = "placed", [VERDICT_LEFT] = "left", [VERDICT_WAITS] = "waits" };
+static const char *const outcomes[VERDICT_COUNT] = { [VERDICT_PLACED] = "placed", [VERDICT_LEFT] = "left",
+						     [VERDICT_WAITS] = "waits" };
 
 /* What is counted at several levels, and at which. */
 static const struct {

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../select_plugin/ask.h"
+#include "../../select_plugin/job_request.h"
 #include "../../select_plugin/budget.h"
 #include "../../select_plugin/snapshot_watch.h"
 #include "base/buf.h"
@@ -58,8 +58,8 @@ static unsigned long looks, scores, calls, offered;
 
 COUNTED(looks, const struct score_cost *, fit_cost, (struct fit_cache *c, const struct shape *s, const uint64_t *f,
 	const struct score_need *n, struct node_fit **o), (c, s, f, n, o))
-COUNTED(looks, void, ask_need, (const struct ask *a, uint32_t t, int n, struct score_need *o), (a, t, n, o))
-COUNTED(looks, uint32_t, ask_capacity, (const struct ask *a, unsigned f, int n), (a, f, n))
+COUNTED(looks, void, job_request_need, (const struct job_request *a, uint32_t t, int n, struct score_need *o), (a, t, n, o))
+COUNTED(looks, uint32_t, job_request_capacity, (const struct job_request *a, unsigned f, int n), (a, f, n))
 COUNTED(scores, int, score_pick, (const struct shape *s, const uint64_t *f, const struct score_need *n, uint64_t *o,
 	struct score_cost *c), (s, f, n, o, c))
 COUNTED(scores, struct score_table *, score_table_new,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "later.h"
+#include "start_estimate.h"
 
 #include <stdlib.h>
 
-#include "known.h"
+#include "node_shape.h"
 #include "occupancy.h"
 
 #define TRIES 8		/* for even shares; each is a simulation of Slurm's own */
@@ -47,7 +47,8 @@ static int leaving_read(struct leaving *l, const bitstr_t *nodes)
 }
 
 /*
- * What may be had once some jobs are gone: nodes with a seat for an even share, and how much the largest domains hold.
+ * What may be had once some jobs are gone: nodes with a candidate for an even share, and how much the largest domains
+ * hold.
  */
 struct gone {
 	uint64_t *taken;
@@ -56,23 +57,23 @@ struct gone {
 	struct holding holding;
 };
 
-static int gone_begin(struct gone *g, struct seats *s)
+static int gone_begin(struct gone *g, struct candidate_set *s)
 {
 	*g = (struct gone){ .taken = occupancy_copy(), .seated = bit_alloc(node_record_count),
 			    .capacity = calloc(node_record_count + 1, sizeof(*g->capacity)) };
 	if (!g->taken || !g->capacity)
 		return -1;
 	s->taken = g->taken;
-	g->holding = seats_domains(s);
+	g->holding = candidates_domains(s);
 	for (unsigned i = 0; i < s->count; i++)
 		g->capacity[s->list[i].node] = s->list[i].tasks;
-	seats_find(s, s->ask->share[0].tasks, NULL);
+	candidates_find(s, s->req->share[0].tasks, NULL);
 	for (unsigned i = 0; i < s->count; i++)
 		bit_set(g->seated, s->list[i].node);
 	return 0;
 }
 
-static void gone_end(struct gone *g, struct seats *s)
+static void gone_end(struct gone *g, struct candidate_set *s)
 {
 	s->taken = NULL;
 	FREE_NULL_BITMAP(g->seated);
@@ -81,32 +82,32 @@ static void gone_end(struct gone *g, struct seats *s)
 }
 
 /* The job's nodes as they are without it. */
-static void let_go(struct seats *s, const job_record_t *job, struct gone *g)
+static void job_release(struct candidate_set *s, const job_record_t *job, struct gone *g)
 {
 	const bitstr_t *nodes = job->job_resrcs->node_bitmap;
-	struct candidate_node seat;
+	struct candidate_node candidate;
 
 	occupancy_without(job, g->taken);
 	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1)) {
 		if (!bit_test((bitstr_t *) s->nodes, i))
 			continue;
-		if (!bit_test(g->seated, i) && seats_find_on(s, s->ask->share[0].tasks, i, &seat))
+		if (!bit_test(g->seated, i) && candidates_find_on(s, s->req->share[0].tasks, i, &candidate))
 			bit_set(g->seated, i);
-		if (seats_domain_on(s, i, &seat)) {
-			ask_hold(s->ask, g->capacity[i], seat.tasks, &g->holding);
-			g->capacity[i] = seat.tasks;
+		if (candidates_domain_on(s, i, &candidate)) {
+			job_request_hold(s->req, g->capacity[i], candidate.tasks, &g->holding);
+			g->capacity[i] = candidate.tasks;
 		}
 	}
 }
 
 /* With no budget left until the last attempt, nobody asks in between what there is. */
-static bool without_all(struct seats *s, const struct leaving *l, unsigned from, struct gone *g, later_try_t *try,
-			void *user)
+static bool try_without_all(struct candidate_set *s, const struct leaving *l, unsigned from, struct gone *g,
+			    start_estimate_try_t *try, void *user)
 {
 	while (from < l->count)
 		occupancy_without(l->jobs[from++], g->taken);
-	seats_budget(s);
-	if (!s->ask->request.path.steps)
+	candidates_budget(s);
+	if (!s->req->request.path.steps)
 		s->budget.offers = 0;
 	return try(user, s, true);
 }
@@ -115,21 +116,22 @@ static bool without_all(struct seats *s, const struct leaving *l, unsigned from,
  * Those that end in the same second go together. Where tasks are not shared evenly it can only be guessed when there is
  * a place: asked ever more seldom, and at last without all jobs.
  */
-static bool go_through(struct seats *s, const struct leaving *l, struct gone *g, later_try_t *try, void *user)
+static bool ends_simulate(struct candidate_set *s, const struct leaving *l, struct gone *g, start_estimate_try_t *try,
+			  void *user)
 {
-	int want = s->ask->share[0].nodes + s->ask->share[1].nodes, have, tried = -1, tries = 0;
+	int want = s->req->share[0].nodes + s->req->share[1].nodes, have, tried = -1, tries = 0;
 	unsigned next = 0, gone = 0;
 
 	for (unsigned i = 0; i + 1 < l->count && !s->budget.refused && !budget_exhausted(&s->budget); i++) {
 		bool even, uneven;
 
-		let_go(s, l->jobs[i], g);
+		job_release(s, l->jobs[i], g);
 		gone = i + 1;
 		if (!by_end(&l->jobs[i], &l->jobs[i + 1]))
 			continue;
 		have = bit_set_count(g->seated);
 		even = have >= want && have != tried && tries < TRIES;
-		uneven = i >= next && ask_may_hold(s->ask, &g->holding);
+		uneven = i >= next && job_request_may_hold(s->req, &g->holding);
 		if (!even && !uneven)
 			continue;
 		if (even) {
@@ -141,25 +143,28 @@ static bool go_through(struct seats *s, const struct leaving *l, struct gone *g,
 		if (try(user, s, false))
 			return true;
 	}
-	return l->count && without_all(s, l, gone, g, try, user);
+	return l->count && try_without_all(s, l, gone, g, try, user);
 }
 
-bool later_find(struct seats *s, later_try_t *try, void *user)
+bool start_estimate_find(struct candidate_set *s, start_estimate_try_t *try, void *user)
 {
 	struct leaving l = {0};
 	struct gone g;
 	bool found;
 
-	seats_budget(s);
+	candidates_budget(s);
 	s->budget.attempt *= 2;		/* each also looks at all nodes several times */
-	found = !gone_begin(&g, s) && !leaving_read(&l, s->nodes) && go_through(s, &l, &g, try, user);
+	found = !gone_begin(&g, s) && !leaving_read(&l, s->nodes) && ends_simulate(s, &l, &g, try, user);
 	gone_end(&g, s);
 	free(l.jobs);
 	return found;
 }
 
-/* Nodes that the job names are its in any case: each has a seat, or may have one that the snapshot does not tell of. */
-static bool named_have_seats(const struct seats *s)
+/*
+ * Nodes that the job names are its in any case: each has a candidate, or may have one that the snapshot does not tell
+ * of.
+ */
+static bool named_have_candidates(const struct candidate_set *s)
 {
 	const bitstr_t *named = s->job->details->req_node_bitmap;
 	bitstr_t *seated = bit_alloc(node_record_count);
@@ -168,12 +173,12 @@ static bool named_have_seats(const struct seats *s)
 	for (unsigned i = 0; i < s->count; i++)
 		bit_set(seated, s->list[i].node);
 	for (int i = named ? glue_next(named, 0) : -1; have && i >= 0; i = glue_next(named, i + 1))
-		have = bit_test(seated, i) || !node_record_table_ptr[i] || !known_shape(i);
+		have = bit_test(seated, i) || !node_record_table_ptr[i] || !node_shape(i);
 	FREE_NULL_BITMAP(seated);
 	return have;
 }
 
-bool later_possible(struct seats *s)
+bool start_estimate_possible(struct candidate_set *s)
 {
 	uint64_t *taken = occupancy_none();
 	struct holding h;
@@ -181,12 +186,12 @@ bool later_possible(struct seats *s)
 	struct plan p;
 
 	s->taken = taken;
-	if (taken && s->ask->request.path.steps) {
+	if (taken && s->req->request.path.steps) {
 		possible = plan_make(&p, s);
 		plan_end(&p);
 	} else if (taken) {
-		h = seats_domains(s);
-		possible = ask_may_hold(s->ask, &h) && named_have_seats(s);
+		h = candidates_domains(s);
+		possible = job_request_may_hold(s->req, &h) && named_have_candidates(s);
 	}
 	s->taken = NULL;
 	free(taken);

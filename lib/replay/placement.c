@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "replay/least.h"
+#include "replay/placement.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "score/chooser.h"
 
-struct least {
+struct placement {
 	const struct cluster *cluster;
 	struct fit_cache cache;
 	struct candidate_node *list;	/* space for one choice */
@@ -16,26 +16,26 @@ struct least {
 
 /* One choice: what the chooser's callback needs. */
 struct search {
-	struct least *least;
+	struct placement *placement;
 	const struct room *room;
 	const struct past_job *job;
 	const struct request *want;
 };
 
-struct least *least_new(const struct cluster *c)
+struct placement *placement_new(const struct cluster *c)
 {
-	struct least *l = calloc(1, sizeof(*l));
+	struct placement *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return NULL;
-	*l = (struct least){ .cluster = c, .list = calloc(c->n, sizeof(*l->list)) };
+	*l = (struct placement){ .cluster = c, .list = calloc(c->n, sizeof(*l->list)) };
 	if (l->list)
 		return l;
-	least_free(l);
+	placement_free(l);
 	return NULL;
 }
 
-void least_free(struct least *l)
+void placement_free(struct placement *l)
 {
 	if (!l)
 		return;
@@ -48,14 +48,15 @@ static bool node_score(const struct search *s, unsigned node, uint32_t tasks, st
 {
 	const struct kind *kind = s->room->cluster->nodes[node].kind;
 	struct score_need need = {
-		.cores = job_cores(s->job, tasks, kind), .task_cores = job_task_cores(s->job, kind), .fit = s->want->fit,
+		.cores = job_cores(s->job, tasks, kind), .task_cores = job_task_cores(s->job,
+										      kind), .fit = s->want->fit,
 		.level = s->want->level, .path = &s->want->path,
 	};
 
 	if (s->room->count[node] < need.cores)
 		return false;
 	*out = (struct candidate_node){ .node = node, .tasks = tasks, .need_cores = need.cores };
-	out->cost = fit_cost(&s->least->cache, kind->shape, room_node(s->room, node), &need, &out->fit);
+	out->cost = fit_cost(&s->placement->cache, kind->shape, room_node(s->room, node), &need, &out->fit);
 	return out->cost;
 }
 
@@ -65,7 +66,7 @@ static unsigned nodes_find(void *user, uint32_t tasks, const bool *chosen)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < s->room->cluster->n; i++)
-		n += !chosen[i] && node_score(s, i, tasks, &s->least->list[n]);
+		n += !chosen[i] && node_score(s, i, tasks, &s->placement->list[n]);
 	return n;
 }
 
@@ -77,7 +78,8 @@ static int by_node(const void *a, const void *b)
 }
 
 /* The chosen nodes in the cluster's order, each with its tasks and the cores of its cost. */
-static struct job_nodes *seats_of(struct least *l, const struct past_job *job, struct choice *choice, unsigned *nodes)
+static struct job_nodes *seats_of(struct placement *l, const struct past_job *job, struct choice *choice,
+				  unsigned *nodes)
 {
 	struct job_nodes *seats;
 
@@ -101,14 +103,15 @@ static struct job_nodes *seats_of(struct least *l, const struct past_job *job, s
 	return seats;
 }
 
-int least_choose(struct least *l, const struct room *r, const struct past_job *job, const struct request *want,
+int placement_choose(struct placement *l, const struct room *r, const struct past_job *job, const struct request *want,
 		 unsigned *nodes, struct job_nodes **out)
 {
 	struct search search = { l, r, job, want };
 	struct share share[2];
 	struct chooser chooser = {
-		.tasks = job->tasks, .min_nodes = job->nodes, .max_nodes = job->nodes, .first = job->nodes, .last = job->nodes,
-		.share = share, .nodes = l->cluster->n, .list = l->list, .user = &search, .find = nodes_find,
+		.tasks = job->tasks, .min_nodes = job->nodes, .max_nodes = job->nodes, .first = job->nodes,
+		.last = job->nodes, .share = share, .nodes = l->cluster->n, .list = l->list, .user = &search,
+		.find = nodes_find,
 	};
 	struct choice choice;
 	int rc = -1;

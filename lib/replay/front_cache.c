@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "replay/memo.h"
+#include "replay/front_cache.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -13,38 +13,39 @@ struct entry {
 	uint64_t hash;
 	void *answer;
 	const struct kind *kind;
-	struct memo_question question;
+	unsigned task_cores;
 	uint64_t free_cores[];
 };
 
-struct memo {
-	const struct memo_make *how;
+struct front_cache {
+	const struct front_ops *how;
 	const void *user;
 	struct entry **slots;		/* open addressing, half of them empty */
 	size_t nslots, used, bytes;
 };
 
-struct memo *memo_new(const struct memo_make *how, const void *user)
+struct front_cache *front_cache_new(const struct front_ops *how, const void *user)
 {
-	struct memo *m = calloc(1, sizeof(*m));
+	struct front_cache *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return NULL;
-	*m = (struct memo){ .how = how, .user = user, .slots = calloc(FIRST_SLOTS, sizeof(*m->slots)), .nslots = FIRST_SLOTS };
+	*m = (struct front_cache){ .how = how, .user = user, .slots = calloc(FIRST_SLOTS, sizeof(*m->slots)),
+				   .nslots = FIRST_SLOTS };
 	if (m->slots)
 		return m;
 	free(m);
 	return NULL;
 }
 
-static void entry_free(struct memo *m, struct entry *e)
+static void entry_free(struct front_cache *m, struct entry *e)
 {
 	if (e && e->answer)
 		m->how->drop(e->answer);
 	free(e);
 }
 
-static void memo_clear(struct memo *m)
+static void front_cache_clear(struct front_cache *m)
 {
 	for (size_t i = 0; i < m->nslots; i++)
 		entry_free(m, m->slots[i]);
@@ -52,19 +53,19 @@ static void memo_clear(struct memo *m)
 	m->used = m->bytes = 0;
 }
 
-void memo_free(struct memo *m)
+void front_cache_free(struct front_cache *m)
 {
 	if (!m)
 		return;
-	memo_clear(m);
+	front_cache_clear(m);
 	free(m->slots);
 	free(m);
 }
 
-void memo_trim(struct memo *m)
+void front_cache_trim(struct front_cache *m)
 {
 	if (m->bytes > MAX_BYTES)
-		memo_clear(m);
+		front_cache_clear(m);
 }
 
 /* The finalizer of MurmurHash3 over each word in turn. */
@@ -76,9 +77,9 @@ static uint64_t mix(uint64_t h, uint64_t word)
 	return h ^ h >> 33;
 }
 
-static uint64_t hash_of(const struct kind *kind, const uint64_t *free_cores, const struct memo_question *q)
+static uint64_t hash_of(const struct kind *kind, const uint64_t *free_cores, unsigned task_cores)
 {
-	uint64_t h = mix((uint64_t) kind->index << 32 | q->what, (uint64_t) q->task_cores << 32 | q->cores);
+	uint64_t h = mix(kind->index, task_cores);
 
 	for (unsigned w = 0; w < kind->words; w++)
 		h = mix(h, free_cores[w]);
@@ -86,9 +87,9 @@ static uint64_t hash_of(const struct kind *kind, const uint64_t *free_cores, con
 }
 
 static bool entry_is(const struct entry *e, uint64_t hash, const struct kind *kind, const uint64_t *free_cores,
-		     const struct memo_question *q)
+		     unsigned task_cores)
 {
-	return e->hash == hash && e->kind == kind && !memcmp(&e->question, q, sizeof(*q)) &&
+	return e->hash == hash && e->kind == kind && e->task_cores == task_cores &&
 	       !memcmp(e->free_cores, free_cores, kind->words * sizeof(*free_cores));
 }
 
@@ -101,7 +102,7 @@ static struct entry **slot_empty(struct entry **slots, size_t n, uint64_t hash)
 	return &slots[i];
 }
 
-static int memo_grow(struct memo *m)
+static int front_cache_grow(struct front_cache *m)
 {
 	size_t n = 2 * m->nslots;
 	struct entry **slots;
@@ -119,17 +120,18 @@ static int memo_grow(struct memo *m)
 	return 0;
 }
 
-static const void *memo_add(struct memo *m, uint64_t hash, const struct kind *kind, const uint64_t *free_cores,
-			    const struct memo_question *q)
+static const void *front_cache_add(struct front_cache *m, uint64_t hash, const struct kind *kind,
+				   const uint64_t *free_cores,
+			    unsigned task_cores)
 {
 	size_t bytes = kind->words * sizeof(*free_cores);
 	struct entry *e = malloc(sizeof(*e) + bytes);
 
 	if (!e)
 		return NULL;
-	*e = (struct entry){ .hash = hash, .kind = kind, .question = *q };
+	*e = (struct entry){ .hash = hash, .kind = kind, .task_cores = task_cores };
 	memcpy(e->free_cores, free_cores, bytes);
-	if (memo_grow(m) || !(e->answer = m->how->make(kind, free_cores, q, m->user))) {
+	if (front_cache_grow(m) || !(e->answer = m->how->make(kind, free_cores, task_cores, m->user))) {
 		free(e);
 		return NULL;
 	}
@@ -139,12 +141,13 @@ static const void *memo_add(struct memo *m, uint64_t hash, const struct kind *ki
 	return e->answer;
 }
 
-const void *memo_get(struct memo *m, const struct kind *kind, const uint64_t *free_cores, const struct memo_question *q)
+const void *front_cache_get(struct front_cache *m, const struct kind *kind, const uint64_t *free_cores,
+			    unsigned task_cores)
 {
-	uint64_t hash = hash_of(kind, free_cores, q);
+	uint64_t hash = hash_of(kind, free_cores, task_cores);
 
 	for (size_t i = hash & (m->nslots - 1); m->slots[i]; i = (i + 1) & (m->nslots - 1))
-		if (entry_is(m->slots[i], hash, kind, free_cores, q))
+		if (entry_is(m->slots[i], hash, kind, free_cores, task_cores))
 			return m->slots[i]->answer;
-	return memo_add(m, hash, kind, free_cores, q);
+	return front_cache_add(m, hash, kind, free_cores, task_cores);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "near.h"
+#include "device_locality.h"
 
 #include <strings.h>
 
@@ -16,27 +16,27 @@ static bool has_amount(const gres_job_state_t *g)
 }
 
 /* The GPUs before all else. --gres-per-socket is left to Slurm's own idea of a socket. */
-void near_read(const job_record_t *job, struct ask *ask, struct near_need *out)
+void device_locality_read(const job_record_t *job, struct job_request *req, struct device_need *out)
 {
 	slurm_iterator_t it;
 	gres_state_t *s;
 
-	*out = (struct near_need){0};
+	*out = (struct device_need){0};
 	if (!job->gres_list_req)
 		return;
 	it = list_iterator_create(job->gres_list_req);
 	while ((s = list_next(it))) {
 		const gres_job_state_t *g = s->gres_data;
-		bool single = ask->max_nodes == 1;
+		bool single = req->max_nodes == 1;
 		uint64_t cpus = g->cpus_per_gres ? g->cpus_per_gres : g->def_cpus_per_gres;
 
 		if (g->gres_per_socket || !has_amount(g) || (out->name && strcasecmp(s->gres_name, "gpu")))
 			continue;
-		*out = (struct near_need){ .name = s->gres_name, .type = g->type_id, .per_task = g->gres_per_task,
+		*out = (struct device_need){ .name = s->gres_name, .type = g->type_id, .per_task = g->gres_per_task,
 					   .per_node = g->gres_per_node ? g->gres_per_node : single ? g->gres_per_job : 1 };
-		ask->min_cpus = MAX(ask->min_cpus, cpus * MAX(out->per_node, out->per_task));
+		req->min_cpus = MAX(req->min_cpus, cpus * MAX(out->per_node, out->per_task));
 		if (g->gres_per_job)
-			ask->max_nodes = MAX(ask->min_nodes, MIN(ask->max_nodes, g->gres_per_job));
+			req->max_nodes = MAX(req->min_nodes, MIN(req->max_nodes, g->gres_per_job));
 	}
 	list_iterator_destroy(it);
 }
@@ -91,7 +91,7 @@ static unsigned group_devices(const gres_node_state_t *ns, uint32_t type, struct
 			continue;
 		for (g = 0; g < n && !same_cores(groups[g].near, near); g++)
 			;
-		if (g == NEAR_MAX)
+		if (g == DEVICE_SETS_MAX)
 			continue;
 		if (g == n)
 			groups[n++] = (struct group){ .near = near };
@@ -126,7 +126,7 @@ static unsigned sets_of_groups(struct group *groups, unsigned n, uint64_t want, 
 }
 
 /* The first free devices, as the snapshot tells where they are; it must count as many as Slurm. */
-static unsigned set_of_shape(const struct near_need *need, const gres_node_state_t *ns, uint64_t want,
+static unsigned set_of_shape(const struct device_need *need, const gres_node_state_t *ns, uint64_t want,
 			     const struct shape *shape, uint64_t *cores)
 {
 	uint64_t count = 0, nth = 0;
@@ -146,15 +146,16 @@ static unsigned set_of_shape(const struct near_need *need, const gres_node_state
 	return want == 0;
 }
 
-unsigned near_sets(const struct near_need *need, uint32_t tasks, int node, const struct shape *shape, uint64_t *cores)
+unsigned device_locality_sets(const struct device_need *need, uint32_t tasks, int node, const struct shape *shape,
+			      uint64_t *cores)
 {
 	const gres_node_state_t *ns = need->name ? node_devices(node, need->name) : NULL;
 	uint64_t want = need->per_task ? need->per_task * tasks : need->per_node;
-	struct group groups[NEAR_MAX];
+	struct group groups[DEVICE_SETS_MAX];
 
 	if (!ns || !want)
 		return 0;
-	memset(cores, 0, NEAR_MAX * core_set_words(shape->cores) * sizeof(*cores));
+	memset(cores, 0, DEVICE_SETS_MAX * core_set_words(shape->cores) * sizeof(*cores));
 	if (!tells_cores(ns))
 		return set_of_shape(need, ns, want, shape, cores);
 	return sets_of_groups(groups, group_devices(ns, need->type, groups), want, shape->cores, cores);

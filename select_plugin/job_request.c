@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "ask.h"
+#include "job_request.h"
 
 #include <string.h>
 
@@ -21,7 +21,7 @@ static unsigned up(uint64_t n, unsigned by)
 	return n > UINT32_MAX - by ? UINT32_MAX / by : ((unsigned) n + by - 1) / by;
 }
 
-int ask_defaults(const char *fit, const char *level, struct request *out, struct err *e)
+int job_request_defaults(const char *fit, const char *level, struct request *out, struct err *e)
 {
 	*out = (struct request){ .fit = FIT_PREFER, .level = LEVEL_NODE };
 	return request_set(out, "topo-fit", fit, e) || request_set(out, "topo-level", level, e) ? -1 : 0;
@@ -45,7 +45,7 @@ static void read_options(char **variables, uint32_t count, const char *value[sta
  * What a comment says is for those who cannot give options; who gives both means the options. a->asked is whether
  * either says how much the place matters.
  */
-static int read_request(const char *comment, char **variables, uint32_t count, struct ask *a, struct err *e)
+static int read_request(const char *comment, char **variables, uint32_t count, struct job_request *a, struct err *e)
 {
 	const char *value[OPTIONS] = {0};
 	struct request r = a->request;
@@ -95,8 +95,10 @@ static struct manner manner_of(const job_record_t *job)
 	const multi_core_data_t *mc = d->mc_ptr;
 
 	return (struct manner){
-		.overcommit = d->overcommit, .core_spec = glue_given16(d->core_spec), .spread = job->bit_flags & SPREAD_JOB,
-		.sockets = mc && ANY_GIVEN(mc->boards_per_node, mc->sockets_per_board, mc->sockets_per_node, mc->cores_per_socket,
+		.overcommit = d->overcommit, .core_spec = glue_given16(d->core_spec),
+		.spread = job->bit_flags & SPREAD_JOB,
+		.sockets = mc && ANY_GIVEN(mc->boards_per_node, mc->sockets_per_board, mc->sockets_per_node,
+					   mc->cores_per_socket,
 					   mc->ntasks_per_board, mc->ntasks_per_socket),
 		.distribution = d->task_dist,
 	};
@@ -124,7 +126,8 @@ static const char *left_alone(const struct manner *m)
 		{ m->overcommit, "--overcommit" },
 		{ m->core_spec, "--core-spec or --thread-spec" },
 		{ m->sockets, "sockets as asked for" },
-		{ across == SLURM_DIST_SOCKCYCLIC || across == SLURM_DIST_SOCKCFULL, "spread over sockets as asked for" },
+		{ across == SLURM_DIST_SOCKCYCLIC || across == SLURM_DIST_SOCKCFULL,
+		  "spread over sockets as asked for" },
 		{ m->spread, "spread over nodes as asked for" },
 	};
 
@@ -148,7 +151,7 @@ static const char *left_there(const job_record_t *job)
  * What is required of each node can be kept whatever else a job asks of Slurm, unless it gets whole nodes: there, all
  * is its own.
  */
-static const char *left(struct ask *a, const struct manner *m)
+static const char *left(struct job_request *a, const struct manner *m)
 {
 	const char *why = left_alone(m);
 
@@ -163,7 +166,7 @@ static const char *left(struct ask *a, const struct manner *m)
 }
 
 /* A number of tasks, as it came; where none did, as Slurm makes one (job_mgr.c of Slurm). */
-static uint32_t count_tasks(const struct ask *a, uint32_t tasks, uint32_t min_cpus)
+static uint32_t count_tasks(const struct job_request *a, uint32_t tasks, uint32_t min_cpus)
 {
 	uint32_t own = a->node_tasks ? up((uint64_t) a->node_tasks * a->min_nodes, 1)
 				     : up(glue_known(min_cpus, 1), a->cpus_per_task);
@@ -175,7 +178,7 @@ static uint32_t count_tasks(const struct ask *a, uint32_t tasks, uint32_t min_cp
  * Of a range, Slurm gives as many nodes as it can have now. Where any number will do: one, or as few as hold the tasks;
  * what is required on each node may need several although one would hold them.
  */
-static void count_nodes(struct ask *a, uint32_t req_nodes, bool devices)
+static void count_nodes(struct job_request *a, uint32_t req_nodes, bool devices)
 {
 	bool range = req_nodes > a->min_nodes, any = !range && a->max_nodes > a->min_nodes;
 
@@ -187,7 +190,7 @@ static void count_nodes(struct ask *a, uint32_t req_nodes, bool devices)
 	shares_divide(a->share, a->tasks, a->min_nodes);
 }
 
-static void read_memory(const job_record_t *job, struct ask *a)
+static void read_memory(const job_record_t *job, struct job_request *a)
 {
 	const slurm_job_details_t *d = job->details;
 
@@ -197,11 +200,12 @@ static void read_memory(const job_record_t *job, struct ask *a)
 	a->memory = d->pn_min_memory & ~MEM_PER_CPU;
 }
 
-const char *ask_read(const job_record_t *job, const struct request *site, uint32_t min_nodes, uint32_t max_nodes,
-		     uint32_t req_nodes, struct ask *out)
+const char *job_request_read(const job_record_t *job, const struct request *site, uint32_t min_nodes,
+			     uint32_t max_nodes,
+		     uint32_t req_nodes, struct job_request *out)
 {
 	const slurm_job_details_t *d = job->details;
-	struct ask a = { .request = *site, .min_nodes = min_nodes ? min_nodes : 1, .max_nodes = max_nodes };
+	struct job_request a = { .request = *site, .min_nodes = min_nodes ? min_nodes : 1, .max_nodes = max_nodes };
 	const char *why;
 	struct manner manner;
 
@@ -219,7 +223,7 @@ const char *ask_read(const job_record_t *job, const struct request *site, uint32
 	}
 	a.min_cpus = glue_known(d->pn_min_cpus, 1);
 	a.whole_nodes = glue_whole_nodes(d);
-	ask_own_cores(&a,
+	job_request_own_cores(&a,
 		      a.request.fit == FIT_SPREAD && !a.tasks_per_core && !a.threads_per_core && d->mc_ptr &&
 			      !d->overcommit);
 	read_memory(job, &a);
@@ -231,10 +235,11 @@ const char *ask_read(const job_record_t *job, const struct request *site, uint32
 	return why ? why : left_there(job);
 }
 
-int ask_read_submitted(const job_desc_msg_t *job, const struct request *site, struct ask *out, const char **why,
+int job_request_read_submitted(const job_desc_msg_t *job, const struct request *site, struct job_request *out,
+			       const char **why,
 		       struct err *e)
 {
-	struct ask a = { .request = *site, .min_nodes = glue_known(job->min_nodes, 1) };
+	struct job_request a = { .request = *site, .min_nodes = glue_known(job->min_nodes, 1) };
 	struct manner manner = manner_of_submitted(job);
 
 	if (read_request(job->comment, job->spank_job_env, job->spank_job_env_size, &a, e))
@@ -255,7 +260,7 @@ int ask_read_submitted(const job_desc_msg_t *job, const struct request *site, st
 }
 
 /* As common_cpus_per_core() of cons_tres. */
-static unsigned cpus_per_core(const struct ask *a, int node)
+static unsigned cpus_per_core(const struct job_request *a, int node)
 {
 	unsigned n = node_record_table_ptr[node]->tpc;
 
@@ -266,29 +271,30 @@ static unsigned cpus_per_core(const struct ask *a, int node)
 	return n ? n : 1;
 }
 
-void ask_own_cores(struct ask *a, bool own)
+void job_request_own_cores(struct job_request *a, bool own)
 {
 	if (own || a->own_cores)
 		a->tasks_per_core = own;
 	a->own_cores = own;
 }
 
-bool ask_shares_cores(const struct ask *a, uint32_t tasks, int node)
+bool job_request_shares_cores(const struct job_request *a, uint32_t tasks, int node)
 {
 	return tasks > 1 && cpus_per_core(a, node) > a->cpus_per_task;
 }
 
-void ask_need(const struct ask *a, uint32_t tasks, int node, struct score_need *out)
+void job_request_need(const struct job_request *a, uint32_t tasks, int node, struct score_need *out)
 {
 	unsigned per = cpus_per_core(a, node), each = a->cpus_per_task > per ? up(a->cpus_per_task, per) : 1;
 	unsigned cores = each > 1 ? up((uint64_t) tasks * each, 1) : up((uint64_t) tasks * a->cpus_per_task, per);
 
 	cores = MAX(cores, up(a->min_cpus, per));
-	*out = (struct score_need){ .cores = cores, .task_cores = each, .fit = a->request.fit, .level = a->request.level,
+	*out = (struct score_need){ .cores = cores, .task_cores = each, .fit = a->request.fit,
+				    .level = a->request.level,
 				    .path = &a->request.path };
 }
 
-uint32_t ask_capacity(const struct ask *a, unsigned free_cores, int node)
+uint32_t job_request_capacity(const struct job_request *a, unsigned free_cores, int node)
 {
 	unsigned per = cpus_per_core(a, node);
 
@@ -297,15 +303,15 @@ uint32_t ask_capacity(const struct ask *a, unsigned free_cores, int node)
 	return a->cpus_per_task > per ? free_cores / up(a->cpus_per_task, per) : free_cores * per / a->cpus_per_task;
 }
 
-uint32_t ask_fewest(const struct ask *a, unsigned cores, int node)
+uint32_t job_request_fewest(const struct job_request *a, unsigned cores, int node)
 {
-	uint32_t few = 0, most = ask_capacity(a, cores, node);
+	uint32_t few = 0, most = job_request_capacity(a, cores, node);
 	struct score_need need;
 
 	while (few + 1 < most) {
 		uint32_t half = few + (most - few) / 2;
 
-		ask_need(a, half, node, &need);
+		job_request_need(a, half, node, &need);
 		if (need.cores < cores)
 			few = half;
 		else
@@ -314,7 +320,7 @@ uint32_t ask_fewest(const struct ask *a, unsigned cores, int node)
 	return most;
 }
 
-void ask_hold(const struct ask *a, uint32_t was, uint32_t capacity, struct holding *h)
+void job_request_hold(const struct job_request *a, uint32_t was, uint32_t capacity, struct holding *h)
 {
 	uint32_t most = a->node_tasks ? a->node_tasks : UINT32_MAX;
 
@@ -325,13 +331,13 @@ void ask_hold(const struct ask *a, uint32_t was, uint32_t capacity, struct holdi
 	h->most = MAX(h->most, capacity);
 }
 
-bool ask_may_hold(const struct ask *a, const struct holding *h)
+bool job_request_may_hold(const struct job_request *a, const struct holding *h)
 {
 	return h->nodes >= a->min_nodes && h->nodes &&
 	       (a->overcommit || (h->tasks >= a->tasks && (uint64_t) h->most * a->max_nodes >= a->tasks));
 }
 
-uint64_t ask_memory(const struct ask *a, uint32_t tasks)
+uint64_t job_request_memory(const struct job_request *a, uint32_t tasks)
 {
 	return a->memory_per_cpu ? a->memory * MAX((uint64_t) tasks * a->cpus_per_task, a->min_cpus) : a->memory;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SELECT_ASK_H
-#define TOPIARY_SELECT_ASK_H
+#ifndef TOPIARY_SELECT_JOB_REQUEST_H
+#define TOPIARY_SELECT_JOB_REQUEST_H
 
 #include "score/chooser.h"
 #include "slurm_glue.h"
 
 /* What a job asks for, in the terms of a choice of nodes and cores. */
-struct ask {
+struct job_request {
 	struct request request;
 	bool whole_nodes;		/* all cores of each node: --exclusive */
 	bool asked;			/* the user said how much the place matters, not the site */
@@ -27,53 +27,56 @@ struct ask {
 };
 
 /* The site's own request, from the settings' words. 0, or -1 with out as when nothing is asked. */
-int ask_defaults(const char *fit, const char *level, struct request *out, struct err *e);
+int job_request_defaults(const char *fit, const char *level, struct request *out, struct err *e);
 
 /* Whether tasks are to share no core, or may after all. */
-void ask_own_cores(struct ask *a, bool own);
+void job_request_own_cores(struct job_request *a, bool own);
 
 /* Whether some of the tasks share cores of a node with each other. */
-bool ask_shares_cores(const struct ask *a, uint32_t tasks, int node);
+bool job_request_shares_cores(const struct job_request *a, uint32_t tasks, int node);
 
 /*
  * Read a job. NULL, or the reason why it is left to Slurm alone: it asks for what we do not weigh, or cannot be kept
  * within a domain where it is to run. What a job requires is kept even where the rest is not weighed: out->unweighed.
  * out->request is set in any case, when the job is one at all. min_nodes and so on as select_p_job_test has them.
  */
-const char *ask_read(const job_record_t *job, const struct request *site, uint32_t min_nodes, uint32_t max_nodes,
-		     uint32_t req_nodes, struct ask *out);
+const char *job_request_read(const job_record_t *job, const struct request *site, uint32_t min_nodes,
+			     uint32_t max_nodes,
+		     uint32_t req_nodes, struct job_request *out);
 
 /*
  * The same of what is being submitted, as far as it can be known then: *why is that reason, or NULL. 0, or -1 with a
  * sentence for the user, when its words are none of ours.
  */
-int ask_read_submitted(const job_desc_msg_t *job, const struct request *site, struct ask *out, const char **why,
+int job_request_read_submitted(const job_desc_msg_t *job, const struct request *site, struct job_request *out,
+			       const char **why,
 		       struct err *e);
 
 /*
  * What some of its tasks need of one node: whole cores to each task that has several CPUs, as dist_tasks.c of cons_tres
  * counts.
  */
-void ask_need(const struct ask *a, uint32_t tasks, int node, struct score_need *out);
+void job_request_need(const struct job_request *a, uint32_t tasks, int node, struct score_need *out);
 
 /* The most tasks that so many free cores of a node hold. */
-uint32_t ask_capacity(const struct ask *a, unsigned free_cores, int node);
+uint32_t job_request_capacity(const struct job_request *a, unsigned free_cores, int node);
 
 /* The fewest tasks that need all of so many cores, where these hold any: 0 where they hold none. */
-uint32_t ask_fewest(const struct ask *a, unsigned cores, int node);
+uint32_t job_request_fewest(const struct job_request *a, unsigned cores, int node);
 
 /*
- * Whether nodes could hold the job that hold so many tasks each (ask_capacity): only what no way of sharing tasks gets
- * around makes this false. Begin with {0}, and tell of each node what it was told of before, else 0, and what it holds.
+ * Whether nodes could hold the job that hold so many tasks each (job_request_capacity): only what no way of sharing
+ * tasks gets around makes this false. Begin with {0}, and tell of each node what it was told of before, else 0, and
+ * what it holds.
  */
 struct holding {
 	uint32_t nodes, most;	/* with room for a task; the most tasks on one */
 	uint64_t tasks;		/* on all */
 };
-void ask_hold(const struct ask *a, uint32_t was, uint32_t capacity, struct holding *h);
-bool ask_may_hold(const struct ask *a, const struct holding *h);
+void job_request_hold(const struct job_request *a, uint32_t was, uint32_t capacity, struct holding *h);
+bool job_request_may_hold(const struct job_request *a, const struct holding *h);
 
 /* MB that some of its tasks need of one node; 0 where memory is not what is allocated. */
-uint64_t ask_memory(const struct ask *a, uint32_t tasks);
+uint64_t job_request_memory(const struct job_request *a, uint32_t tasks);
 
 #endif

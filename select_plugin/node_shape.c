@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "known.h"
+#include "node_shape.h"
 
 #include <stdlib.h>
 
 /* What slurmd may report as sockets: packages, or by SlurmdParameters the NUMA nodes or the L3 caches. */
 static const enum level socket_levels[] = { LEVEL_PACKAGE, LEVEL_NUMA, LEVEL_L3 };
 
-bool known_agrees(const struct shape *shape, const node_record_t *node)
+bool node_shape_agrees(const struct shape *shape, const node_record_t *node)
 {
 	unsigned count[LEVEL_COUNT] = {0};
 
@@ -25,40 +25,40 @@ bool known_agrees(const struct shape *shape, const node_record_t *node)
 /*
  * What the snapshot says of a node, as long as neither it nor the node changes: asked for each node of each decision.
  */
-struct known {
+struct shape_entry {
 	unsigned long serial;		/* of the view; 0: nothing is known */
 	uint32_t cores, sockets, threads;
 	const struct shape *shape;	/* NULL: none that agrees */
 };
 
-static struct known *known;
-static int known_count;
+static struct shape_entry *entries;
+static int entry_count;
 static struct snapshot_view *view;
 static unsigned long serial;
 
-void known_forget(void)
+void node_shapes_clear(void)
 {
-	free(known);
-	known = NULL;
-	known_count = 0;
+	free(entries);
+	entries = NULL;
+	entry_count = 0;
 }
 
-int known_begin(struct snapshot_view *v)
+int node_shapes_begin(struct snapshot_view *v)
 {
 	view = v;
 	serial = snapshot_view_serial(v);
-	if (known && known_count == node_record_count)
+	if (entries && entry_count == node_record_count)
 		return 0;
-	known_forget();
-	known_count = node_record_count;
-	return (known = calloc(known_count + 1, sizeof(*known))) ? 0 : -1;
+	node_shapes_clear();
+	entry_count = node_record_count;
+	return (entries = calloc(entry_count + 1, sizeof(*entries))) ? 0 : -1;
 }
 
 static const struct shape *read_shape(const node_record_t *node)
 {
 	const struct shape *shape = node->name ? snapshot_view_shape(view, node->name) : NULL;
 
-	if (!shape || known_agrees(shape, node))
+	if (!shape || node_shape_agrees(shape, node))
 		return shape;
 	if (snapshot_view_first(view, node->name))
 		error("topiary: node %s: the snapshot has %u cores and %u threads, Slurm %u sockets, %u cores and %u threads a core: "
@@ -67,12 +67,13 @@ static const struct shape *read_shape(const node_record_t *node)
 	return NULL;
 }
 
-const struct shape *known_shape(int node)
+const struct shape *node_shape(int node)
 {
 	const node_record_t *n = node_record_table_ptr[node];
-	struct known now = { serial, n->tot_cores, n->tot_sockets, n->threads, NULL }, *was = &known[node];
+	struct shape_entry now = { serial, n->tot_cores, n->tot_sockets, n->threads, NULL }, *was = &entries[node];
 
-	if (was->serial != now.serial || was->cores != now.cores || was->sockets != now.sockets || was->threads != now.threads) {
+	if (was->serial != now.serial || was->cores != now.cores || was->sockets != now.sockets ||
+	    was->threads != now.threads) {
 		now.shape = read_shape(n);
 		*was = now;
 	}

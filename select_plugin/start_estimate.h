@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SELECT_LATER_H
-#define TOPIARY_SELECT_LATER_H
+#ifndef TOPIARY_SELECT_START_ESTIMATE_H
+#define TOPIARY_SELECT_START_ESTIMATE_H
 
 #include "plan.h"
 
@@ -11,10 +11,10 @@
  * new one, is exhausted; then once more, `last`, without all jobs. What was changed in s is changed back, but for its
  * budget.
  */
-typedef bool later_try_t(void *user, struct seats *s, bool last);
-bool later_find(struct seats *s, later_try_t *try, void *user);
+typedef bool start_estimate_try_t(void *user, struct candidate_set *s, bool last);
+bool start_estimate_find(struct candidate_set *s, start_estimate_try_t *try, void *user);
 
 /* False when no way of sharing tasks lets the job ever run: on its nodes, if no other job were there. */
-bool later_possible(struct seats *s);
+bool start_estimate_possible(struct candidate_set *s);
 
 #endif

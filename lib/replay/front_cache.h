@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REPLAY_MEMO_H
-#define TOPIARY_REPLAY_MEMO_H
+#ifndef TOPIARY_REPLAY_FRONT_CACHE_H
+#define TOPIARY_REPLAY_FRONT_CACHE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,29 +12,25 @@
  * What was worked out of the free cores of a node, kept for all nodes of the kind that have, or come to have, just
  * these free: in a cluster bought at once, most.
  */
-struct memo_question {
-	unsigned what, task_cores, cores;
-};
-
-struct memo_make {
+struct front_ops {
 	/* An answer, or NULL when memory is short. */
-	void *(*make)(const struct kind *kind, const uint64_t *free_cores, const struct memo_question *q,
+	void *(*make)(const struct kind *kind, const uint64_t *free_cores, unsigned task_cores,
 		      const void *user);
 	void (*drop)(void *answer);
 	size_t (*bytes)(const void *answer);
 };
 
-struct memo;
+struct front_cache;
 
 /* NULL when memory is short. how and user are borrowed. */
-struct memo *memo_new(const struct memo_make *how, const void *user);
-void memo_free(struct memo *m);
+struct front_cache *front_cache_new(const struct front_ops *how, const void *user);
+void front_cache_free(struct front_cache *m);
 
-/* The answer, borrowed until memo_trim; NULL when memory is short. */
-const void *memo_get(struct memo *m, const struct kind *kind, const uint64_t *free_cores,
-		     const struct memo_question *q);
+/* The answer, borrowed until front_cache_trim; NULL when memory is short. */
+const void *front_cache_get(struct front_cache *m, const struct kind *kind, const uint64_t *free_cores,
+		     unsigned task_cores);
 
 /* Forget all when it has become much. */
-void memo_trim(struct memo *m);
+void front_cache_trim(struct front_cache *m);
 
 #endif

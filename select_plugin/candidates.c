@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "candidates.h"
+
+#include <stdlib.h>
+
+#include "exclusion.h"
+#include "node_shape.h"
+#include "occupancy.h"
+
+struct fit_cache candidates_cache;
+
+int candidates_begin(struct candidate_set *s)
+{
+	unsigned most = 0;
+
+	for (int i = 0; i < node_record_count; i++)
+		most = MAX(most, core_set_words(glue_cores(i)));
+	device_locality_read(s->job, s->req, &s->devices);
+	s->candidates = bit_set_count((bitstr_t *) s->nodes);
+	candidates_budget(s);
+	s->list = malloc((node_record_count + 1) * sizeof(*s->list));
+	s->free_cores = malloc((most + 1) * sizeof(*s->free_cores));
+	s->sets = malloc((most + 1) * DEVICE_SETS_MAX * sizeof(*s->sets));
+	return s->list && s->free_cores && s->sets ? 0 : -1;
+}
+
+void candidates_budget(struct candidate_set *s)
+{
+	s->budget = budget_new(s->candidates);
+	fit_cache_allow(&candidates_cache, BUDGET_SCORES(s->candidates));
+}
+
+void candidates_end(struct candidate_set *s)
+{
+	free(s->list);
+	free(s->free_cores);
+	free(s->sets);
+}
+
+/* The cores that the job may have on a node: not taken, not excluded, not specialised. How many. */
+static unsigned read_free(const struct candidate_set *s, int node)
+{
+	const uint64_t *taken = s->taken ? s->taken + occupancy_at(node) : occupancy_busy(node);
+	const bitstr_t *usable = node_record_table_ptr[node]->node_spec_bitmap;
+	unsigned cores = glue_cores(node);
+
+	core_set_complement(s->free_cores, taken, cores);
+	for (unsigned c = 0; usable && c < cores; c++)
+		if (!bit_test((bitstr_t *) usable, c))
+			core_set_remove(s->free_cores, c);
+	exclusion_apply(s->excluded, node, s->free_cores);
+	return core_set_count(s->free_cores, core_set_words(cores));
+}
+
+static bool has_memory(const struct candidate_set *s, int node, uint32_t tasks)
+{
+	const node_record_t *n = node_record_table_ptr[node];
+	uint64_t need = job_request_memory(s->req,
+					   tasks), held = n->mem_spec_limit + (s->taken ? 0 : occupancy_memory(node));
+
+	return !need || need + held <= n->real_memory;
+}
+
+/* Of the sets of cores near to its devices the one with the least cost. */
+static const struct score_cost *cost_near(struct candidate_set *s, int node, const struct shape *shape,
+					  const struct score_need *need, uint32_t tasks, struct node_fit **fit)
+{
+	unsigned words = core_set_words(shape->cores), n = device_locality_sets(&s->devices, tasks, node, shape,
+										s->sets);
+	const struct score_cost *best = NULL, *c;
+	struct node_fit *found;
+
+	for (uint64_t *cores = s->sets; n--; cores += words) {
+		core_set_intersect(cores, s->free_cores, words);
+		c = fit_cost(&candidates_cache, shape, cores, need, &found);
+		if (!c || (best && score_compare(c, best) >= 0))
+			continue;
+		best = c;
+		*fit = found;
+	}
+	return best;
+}
+
+/* Whole nodes are had when nobody else has any of it; there, all cores are the job's. */
+static bool whole_need(const struct candidate_set *s, unsigned have, struct candidate_node *candidate,
+		       struct score_need *need)
+{
+	if (!s->req->whole_nodes)
+		return true;
+	if (!s->taken && occupancy_busy_cores(candidate->node))
+		return false;
+	candidate->spare = have - need->cores;
+	*need = (struct score_need){ .cores = have, .task_cores = 1, .fit = FIT_PREFER, .level = LEVEL_NODE };
+	return true;
+}
+
+static void candidate_need(const struct job_request *a, const struct candidate_node *candidate, struct score_need *need)
+{
+	job_request_need(a, candidate->tasks, candidate->node, need);
+	if (candidate->cores) {
+		need->cores = candidate->cores;
+		need->task_cores = 1;
+	}
+}
+
+/* The cost of the candidate; false when the tasks do not fit. What is cheap is looked at first. */
+static bool weigh(struct candidate_set *s, struct candidate_node *candidate)
+{
+	const struct shape *shape;
+	struct score_need need;
+	int node = candidate->node;
+	unsigned have;
+
+	candidate_need(s->req, candidate, &need);
+	if ((!s->taken && glue_cores(node) - occupancy_busy_cores(node) < need.cores) ||
+	    (!candidate->cores && !has_memory(s, node, candidate->tasks)) || !(shape = node_shape(node)))
+		return false;
+	have = read_free(s, node);
+	if (have < need.cores || !whole_need(s, have, candidate, &need))
+		return false;
+	candidate->need_cores = need.cores;
+	candidate->cost = s->devices.name ? cost_near(s, node, shape, &need, candidate->tasks, &candidate->fit) : NULL;
+	if (!candidate->cost && !s->local_only)
+		candidate->cost = fit_cost(&candidates_cache, shape, s->free_cores, &need, &candidate->fit);
+	return candidate->cost;
+}
+
+bool candidates_find_on(struct candidate_set *s, uint32_t tasks, int node, struct candidate_node *out)
+{
+	const bitstr_t *required = s->job->details->req_node_bitmap;
+
+	if (!tasks && !(tasks = job_request_capacity(s->req, read_free(s, node), node)))
+		return false;
+	*out = (struct candidate_node){ .node = node, .tasks = tasks,
+					.weight = node_record_table_ptr[node]->sched_weight,
+			      .shares_cores = job_request_shares_cores(s->req, tasks, node),
+			      .required = required && bit_test((bitstr_t *) required, node) };
+	return weigh(s, out);
+}
+
+void candidates_find(struct candidate_set *s, uint32_t tasks, const bool *but)
+{
+	s->count = 0;
+	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1))
+		if (node_record_table_ptr[i] && !(but && but[i]) &&
+		    candidates_find_on(s, tasks, i, &s->list[s->count]))
+			s->count++;
+}
+
+/*
+ * The most cores of one domain, near to the devices where they are to be. Where there are devices, the cores are scored
+ * again once the number is known: of all sets near to them.
+ */
+static void find_largest(struct candidate_set *s, const struct shape *shape, struct candidate_node *candidate)
+{
+	unsigned words = core_set_words(shape->cores), n, most;
+	const struct score_cost *cost;
+	struct score_need need;
+	struct node_fit *fit;
+
+	job_request_need(s->req, 1, candidate->node, &need);
+	need.task_cores = 1;
+	read_free(s, candidate->node);
+	if (!s->local_only)
+		candidate->cores = fit_most(&candidates_cache, shape, s->free_cores, &need, &candidate->cost,
+					    &candidate->fit);
+	n = s->local_only ? device_locality_sets(&s->devices, 1, candidate->node, shape, s->sets) : 0;
+	for (uint64_t *cores = s->sets; n--; cores += words) {
+		core_set_intersect(cores, s->free_cores, words);
+		if ((most = fit_most(&candidates_cache, shape, cores, &need, &cost, &fit)) <= candidate->cores)
+			continue;
+		candidate->cores = most;
+		candidate->cost = cost;
+	}
+	candidate->need_cores = candidate->cores;
+	if (s->devices.name)
+		candidate->fit = NULL;
+}
+
+bool candidates_domain_on(struct candidate_set *s, int node, struct candidate_node *out)
+{
+	const struct shape *shape = s->req->request.path.steps ? NULL : node_shape(node);
+	struct candidate_node candidate = { .node = node };
+
+	if (shape)
+		find_largest(s, shape, &candidate);
+	candidate.tasks = candidate.cores ? job_request_capacity(s->req, candidate.cores, node) : 0;
+	if (!candidate.cores || !(candidate.tasks || s->req->overcommit))
+		return false;
+	*out = candidate;
+	return true;
+}
+
+struct holding candidates_domains(struct candidate_set *s)
+{
+	struct holding h = {0};
+
+	s->count = 0;
+	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1))
+		if (node_record_table_ptr[i] && candidates_domain_on(s, i, &s->list[s->count]))
+			job_request_hold(s->req, 0, s->list[s->count++].tasks, &h);
+	return h;
+}
+
+bool candidates_given_on(struct candidate_set *s, int node, unsigned cores, struct candidate_node *out)
+{
+	*out = (struct candidate_node){ .node = node, .cores = cores, .tasks = job_request_capacity(s->req, cores,
+												    node) };
+	return cores && node_shape(node) && weigh(s, out);
+}
+
+uint32_t candidates_capacity(const struct candidate_set *s)
+{
+	uint32_t most = 0;
+
+	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1))
+		if (node_record_table_ptr[i])
+			most = MAX(most, job_request_capacity(s->req, glue_cores(i), i));
+	return most;
+}
+
+uint32_t candidates_range_on(struct candidate_set *s, int node, uint32_t *least)
+{
+	unsigned path = request_path_cores(&s->req->request.path), have = node_shape(node) ? read_free(s, node) : 0;
+	uint32_t few = 0, most = path > have ? 0 : job_request_capacity(s->req, path ? path : have, node);
+	struct candidate_node candidate;
+
+	if (s->req->node_tasks)
+		most = MIN(most, s->req->node_tasks);
+	if (!path && s->req->request.fit == FIT_REQUIRE)
+		most = candidates_domain_on(s, node, &candidate) ? MIN(most, candidate.tasks) : 0;
+	if (most && candidates_find_on(s, most, node, &candidate)) {
+		*least = path ? job_request_fewest(s->req, path, node) : 1;
+		return most;
+	}
+	/* Not all that is free: what holds more tasks holds fewer, too. */
+	while (!path && few + 1 < most) {
+		uint32_t half = few + (most - few) / 2;
+
+		if (candidates_find_on(s, half, node, &candidate))
+			few = half;
+		else
+			most = half;
+	}
+	*least = 1;
+	return few;
+}
+
+bool candidates_unknown(const struct candidate_set *s)
+{
+	struct score_need need;
+
+	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1)) {
+		if (!node_record_table_ptr[i] || node_shape(i))
+			continue;
+		job_request_need(s->req, s->req->share[0].tasks, i, &need);
+		if (need.cores <= glue_cores(i))
+			return true;
+	}
+	return false;
+}
+
+const uint64_t *candidate_cores(struct candidate_set *s, const struct candidate_node *candidate)
+{
+	struct candidate_node again = *candidate;
+
+	/* Where a device's nearest cores were not looked for among all: now they are. */
+	if (!again.fit && !weigh(s, &again))
+		return NULL;
+	return fit_cores(&candidates_cache, again.fit, again.need_cores);
+}
