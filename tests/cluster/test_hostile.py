@@ -670,10 +670,12 @@ def test_step_outlives_slurmd(cluster):
     cluster.end("slurmd.cn5", signal.SIGKILL)
     cluster.start_slurmd("cn5")
     srun(cluster, f"--jobid={number}", "--overlap", "-n1", "true")
-    assert steps(cluster, "cn5") == [f"{number}.batch"]
+    # The step's folder goes when its slurmstepd ends, which may be after srun has.
+    left = wait_until(lambda: steps(cluster, "cn5") == [f"{number}.batch"], 10)
     go.touch()
+    assert left
     assert cluster.wait_job(number) == "COMPLETED" and int(output.read_text()) >= 1
-    assert steps(cluster, "cn5") == []
+    assert wait_until(lambda: steps(cluster, "cn5") == [], 10)
 
 
 # --- what the kernel fences in
