@@ -158,6 +158,33 @@ def network(network_pair):
     network_pair.clean()
 
 
+# A topology for each partition: the cluster's tree for those that name none, a tree across that one's leaves, and none at all.
+TOPOLOGIES = YAML_TREE % "true" + """\
+- topology: crossed
+  cluster_default: false
+  tree:
+    switches:
+      - {switch: crossed, children: "row[1-2]"}
+      - {switch: row1, nodes: "mid[1,4]"}
+      - {switch: row2, nodes: "mid[2-3,5]"}
+- topology: plain
+  cluster_default: false
+  flat: true
+"""
+TOPOLOGIES_CONF = "PartitionName=crossed Nodes=ALL Topology=crossed\nPartitionName=plain Nodes=ALL Topology=plain\n"
+
+
+@pytest.fixture(scope="session")
+def topologies_pair(pairs):
+    return pairs(NETWORK_NODES, conf=TOPOLOGIES_CONF, files={"topology.yaml": TOPOLOGIES})
+
+
+@pytest.fixture
+def topologies(topologies_pair):
+    yield topologies_pair
+    topologies_pair.clean()
+
+
 # --- jobs that take turns
 
 GANG = """\

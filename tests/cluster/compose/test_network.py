@@ -2,6 +2,7 @@
 # Copyright (C) 2026 The Topiary authors
 """Where Slurm knows the network, a job of several nodes stays as near together as under stock Slurm, and is packed in each node."""
 import pytest
+from rig.cluster import SLURM_RELEASE
 
 from .pair import cores, cuts
 
@@ -40,3 +41,22 @@ def test_more_nodes_than_any_switch_has(network):
 
 def test_too_many_for_a_switch_waits_as_under_stock(network):
     network.fates(["-N5 -n5 --exclusive", "-N1 -n1"])
+
+
+# --- a topology for each partition, on a cluster that has a tree
+
+if SLURM_RELEASE >= (25, 5):
+    ROWS = {"mid1": 1, "mid4": 1, "mid2": 2, "mid3": 2, "mid5": 2}
+    # Two nodes that are in use, in the way that a job which takes half of each fits them best: under one switch of neither tree.
+    HALVES = [f"-N1 -w {node} -n8 -c2" for node in ("mid1", "mid3")]
+    TWO_HALVES = "-N2 -n16 --ntasks-per-core=1 --ntasks-per-node=8"
+
+    def test_a_partitions_own_network_holds_the_job(topologies):
+        placed = last_of(topologies, [*HALVES, f"-p crossed {TWO_HALVES}"])
+        assert [len({ROWS[node] for node in nodes}) for nodes in placed] == [1, 1]
+        assert not cuts(placed[0])
+
+    def test_a_flat_partition_leaves_the_nodes_to_the_shape(topologies):
+        ours, _ = last_of(topologies, [*HALVES, f"-p plain {TWO_HALVES}"])
+        assert set(ours) == {"mid1", "mid3"}
+        assert not cuts(ours)
