@@ -8,6 +8,7 @@ import socket
 
 import pytest
 from rig import Cluster
+from rig.cluster import STOCK_PLUGINS
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +93,7 @@ class Copy:
         self.plugins(old, self.site.folder / "doors", STOCK)
 
 
-STOCK = "/usr/lib/x86_64-linux-gnu/slurm-wlm"
+STOCK = str(STOCK_PLUGINS)
 
 # fault: what is broken, on which node (None: the controller), the check, a word of the finding, words of the remedy
 FAULTS = {
