@@ -33,6 +33,7 @@ static const struct check {
 	{ "munge", "munge", doctor_check_munge },
 	{ "registry", "registry", doctor_check_registry },
 	{ "registry", "exports", doctor_check_exports },
+	{ "controller", "loaded", doctor_check_loaded },
 	{ "controller", "snapshot", doctor_check_snapshot },
 	{ "node", "topology", doctor_check_topology },
 	{ "node", "rundir", doctor_check_run_dir },

@@ -48,6 +48,7 @@ void doctor_check_plugins(struct doctor *d);
 void doctor_check_select(struct doctor *d);
 void doctor_check_task(struct doctor *d);
 void doctor_check_submit(struct doctor *d);
+void doctor_check_loaded(struct doctor *d);
 void doctor_check_plugstack(struct doctor *d);
 void doctor_check_recorders(struct doctor *d);
 void doctor_check_settings(struct doctor *d);

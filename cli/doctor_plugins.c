@@ -233,6 +233,53 @@ void doctor_check_submit(struct doctor *d)
 			   plugins);
 }
 
+/* The pid in SlurmctldPidFile, if that is a slurmctld; 0 where none runs. */
+static int controller_pid(const struct doctor *d)
+{
+	const char *file = doctor_slurm(d, "slurmctldpidfile");
+	struct buf text = { 0 };
+	char comm[64];
+	struct err e;
+	int pid = 0;
+
+	if (file_read(*file ? file : "/var/run/slurmctld.pid", MAX_BYTES, &text, &e) == 0 && text.len)
+		pid = atoi(text.data);
+	text.len = 0;
+	snprintf(comm, sizeof(comm), "/proc/%d/comm", pid);
+	if (file_read(comm, MAX_BYTES, &text, &e) || text.len < 9 || memcmp(text.data, "slurmctld", 9))
+		pid = 0;
+	buf_free(&text);
+	return pid;
+}
+
+/* What a slurmctld of this host has mapped, against the file that it would load now. */
+void doctor_check_loaded(struct doctor *d)
+{
+	char maps[64], ours[PATH_MAX], removed[PATH_MAX + sizeof(" (deleted)")];
+	int pid = controller_pid(d);
+	struct buf text = { 0 };
+	struct err e;
+
+	if (!pid || !find(d, SELECT, true, ours))
+		return;
+	snprintf(maps, sizeof(maps), "/proc/%d/maps", pid);
+	if (file_read(maps, MAX_BYTES, &text, &e)) {
+		doctor_add(d, DOCTOR_OK, NULL, "not checked: only root can read what slurmctld (pid %d) has loaded",
+			   pid);
+		return buf_free(&text);
+	}
+	snprintf(removed, sizeof(removed), "%s (deleted)", ours);
+	if (!memmem(text.data, text.len, ours, strlen(ours)))
+		doctor_add(d, DOCTOR_ERROR, "restart slurmctld: a plugin is loaded at its start only",
+			   "slurmctld (pid %d) has not loaded %s", pid, ours);
+	else if (memmem(text.data, text.len, removed, strlen(removed)))
+		doctor_add(d, DOCTOR_WARNING, "restart slurmctld to load the file that is installed now",
+			   "slurmctld (pid %d) runs with a removed file: %s", pid, removed);
+	else
+		doctor_add(d, DOCTOR_OK, NULL, "slurmctld (pid %d) runs with %s", pid, ours);
+	buf_free(&text);
+}
+
 /* The file of Topiary's line, which may be relative to PluginDir. False without a line. */
 static bool read_plugstack(struct doctor *d, const char *stack, char word[static 16], char config[static PATH_MAX],
 			   struct err *e)

@@ -9,6 +9,7 @@ import socket
 import pytest
 from rig import Cluster
 from rig.cluster import STOCK_PLUGINS
+from rig.processes import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -83,14 +84,19 @@ class Copy:
         path = next(line for line in (self.folder / "slurm.conf").read_text().split("\n") if line.startswith("PluginDir="))
         self.sub("slurm.conf", path, "PluginDir=" + ":".join(map(str, folders)))
 
-    def other_release(self):
+    def copied_plugins(self):
+        """Files that slurmctld has not loaded."""
         old = self.folder / "plugins"
         shutil.copytree(self.site.folder / "plugins", old)
+        self.plugins(old, self.site.folder / "doors", STOCK)
+        return old
+
+    def other_release(self):
+        old = self.copied_plugins()
         release = self.site.command(["scontrol", "--version"]).stdout.split()[-1].split(".")
         version = int(release[0]) << 16 | int(release[1]) << 8 | int(release[2])
         file = old / "select_cons_tres.so"
         file.write_bytes(file.read_bytes().replace(version.to_bytes(4, "little"), (version + 1).to_bytes(4, "little")))
-        self.plugins(old, self.site.folder / "doors", STOCK)
 
 
 STOCK = str(STOCK_PLUGINS)
@@ -112,6 +118,7 @@ FAULTS = {
     "without stock": (lambda c: c.plugins(c.site.folder / "plugins", c.site.folder / "doors"), None, "plugindir", "of Slurm",
                       ["after Topiary's"]),
     "other release": (lambda c: c.other_release(), None, "plugins", "select_cons_tres.so is for", ["exactly this release"]),
+    "not loaded": (lambda c: c.copied_plugins(), None, "loaded", "has not loaded", ["restart slurmctld"]),
     "controller has another file": (lambda c: c.plugins(STOCK), None, "controller", "plugindir", ["restart slurmctld"]),
     "select/linear": (lambda c: c.sub("slurm.conf", "select/cons_tres", "select/linear"), None, "select", "select/linear",
                       ["select/cons_tres"]),
@@ -158,6 +165,19 @@ def test_fault_is_found(site, tmp_path, fault):
     found = [f for f in doctor(site, env, node, key) if word in f["finding"]]
     assert len(found) == 1, (fault, doctor(site, env, node))
     assert all(w in found[0]["remedy"] for w in remedy), found
+
+
+def test_plugin_that_was_replaced_under_slurmctld_is_found(site):
+    """As by a package that was upgraded, without a restart."""
+    file = site.folder / "plugins" / "select_cons_tres.so"
+    shutil.copy(file, file.with_suffix(".new")).rename(file)
+    try:
+        found = doctor(site, site.env())
+        assert [f["check"] for f in found] == ["loaded"] and "removed file" in found[0]["finding"], found
+    finally:
+        site.end("slurmctld")
+        site.start_slurmctld()
+        assert wait_until(lambda: site.command(["scontrol", "ping"], check=False).returncode == 0, 30)
 
 
 def test_silent_registry_ends_the_probe(site, tmp_path):
