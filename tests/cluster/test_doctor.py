@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 
 import pytest
@@ -178,6 +179,16 @@ def test_plugin_that_was_replaced_under_slurmctld_is_found(site):
         site.end("slurmctld")
         site.start_slurmctld()
         assert wait_until(lambda: site.command(["scontrol", "ping"], check=False).returncode == 0, 30)
+
+
+def test_munged_that_hangs_ends_the_probes(site):
+    munged = site.daemons["munged"].pid
+    os.kill(munged, signal.SIGSTOP)
+    try:
+        found = doctor(site, site.env(), check="munge")
+    finally:
+        os.kill(munged, signal.SIGCONT)
+    assert len(found) == 1 and found[0]["level"] == "error" and "restart munge" in found[0]["remedy"], found
 
 
 def test_silent_registry_ends_the_probe(site, tmp_path):
