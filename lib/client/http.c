@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define ANSWER_MAX (256u << 20)
 #define UNRESERVED "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
@@ -28,6 +29,44 @@ static size_t on_body(char *data, size_t size, size_t n, void *user)
 		return 0;
 	buf_add(b, data, size * n);
 	return b->failed ? 0 : size * n;
+}
+
+/* The value of a header in this line, which ends with its line break, or NULL. malloc'ed. */
+static char *header_value(const char *line, size_t len, const char *name)
+{
+	size_t n = strlen(name);
+
+	if (len <= n || line[n] != ':' || strncasecmp(line, name, n))
+		return NULL;
+	for (n++; n < len && line[n] == ' ';)
+		n++;
+	while (len > n && strchr("\r\n ", line[len - 1]))
+		len--;
+	return strndup(line + n, len - n);
+}
+
+/* The first one of each name counts; curl_easy_header() would do, but RHEL 9's libcurl does not have it. */
+static size_t on_header(char *line, size_t size, size_t n, void *user)
+{
+	struct http_answer *a = user;
+	char *value;
+
+	if (!a->ack)
+		a->ack = header_value(line, size * n, "Topiary-Ack");
+	if (!a->etag)
+		a->etag = header_value(line, size * n, "ETag");
+	if (!a->date && (value = header_value(line, size * n, "Date"))) {
+		a->date = curl_getdate(value, NULL);
+		a->date = a->date > 0 ? a->date : 0;
+		free(value);
+	}
+	if (!a->retry_after && (value = header_value(line, size * n, "Retry-After"))) {
+		long wait = strtol(value, NULL, 10);
+
+		a->retry_after = wait > 0 && wait < 86400 ? wait : 0;
+		free(value);
+	}
+	return size * n;
 }
 
 static size_t on_send(char *to, size_t size, size_t n, void *user)
@@ -67,7 +106,11 @@ static void set_options(CURL *curl, const struct http_request *r, const char *ur
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long) r->timeout);
 	/* A credential goes to the address that was configured, and to no other. */
+#if LIBCURL_VERSION_NUM >= 0x075500
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long) (CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
 	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2);
 	if (r->ca && *r->ca)
 		curl_easy_setopt(curl, CURLOPT_CAINFO, r->ca);
@@ -75,6 +118,8 @@ static void set_options(CURL *curl, const struct http_request *r, const char *ur
 	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, &a->body);
+	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(curl, CURLOPT_HEADERDATA, a);
 	if (!strcmp(r->method, "PUT")) {
 		curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
 		curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t) body->left);
@@ -83,31 +128,6 @@ static void set_options(CURL *curl, const struct http_request *r, const char *ur
 	} else if (strcmp(r->method, "GET")) {
 		curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, r->method);
 	}
-}
-
-/* A header of the answer, when there is one. */
-static int take_header(CURL *curl, const char *name, char **value)
-{
-	struct curl_header *h;
-
-	if (curl_easy_header(curl, name, 0, CURLH_HEADER, -1, &h) != CURLHE_OK)
-		return 0;
-	return (*value = strdup(h->value)) ? 0 : -1;
-}
-
-static int take_answer(CURL *curl, struct http_answer *a)
-{
-	struct curl_header *date;
-	curl_off_t wait = 0;
-
-	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &a->status);
-	curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &wait);
-	a->retry_after = wait > 0 && wait < 86400 ? wait : 0;
-	if (curl_easy_header(curl, "Date", 0, CURLH_HEADER, -1, &date) == CURLHE_OK)
-		a->date = curl_getdate(date->value, NULL);
-	if (a->date < 0)
-		a->date = 0;
-	return take_header(curl, "Topiary-Ack", &a->ack) || take_header(curl, "ETag", &a->etag) ? -1 : 0;
 }
 
 int http_do(const struct http_request *r, struct http_answer *a, struct err *e)
@@ -130,8 +150,8 @@ int http_do(const struct http_request *r, struct http_answer *a, struct err *e)
 	    add_header(&headers, "If-None-Match", r->if_none_match) || add_header(&headers, "Expect", ""))
 		goto done;
 	set_options(curl, r, url.data, headers, &got, &body, why);
-	if ((rc = curl_easy_perform(curl)) == CURLE_OK && take_answer(curl, &got))
-		rc = CURLE_OUT_OF_MEMORY;
+	if ((rc = curl_easy_perform(curl)) == CURLE_OK)
+		curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &got.status);
 done:
 	if (rc == CURLE_OK) {
 		*a = got;
