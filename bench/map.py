@@ -9,6 +9,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("bench", "tests")]
 
+import map_ablate  # noqa: E402
 import map_best  # noqa: E402
 import map_sim  # noqa: E402
 import map_table  # noqa: E402
@@ -42,6 +43,12 @@ def parser():
     t.add_argument("--seeds", type=int, default=2, help="so many")
     t.add_argument("--moves", type=int, default=100000, help="of the bench's own search, tried for each rank")
     problems_of(t)
+    t = commands.add_parser("ablate", help="what mappings cost without each start and each stage of the engine", **how)
+    t.add_argument("--seed", type=int, default=1, help="ours")
+    t.add_argument("--every", type=int, default=5, metavar="N", help="one problem in N")
+    t.add_argument("--pairs", action="store_true", help="without each two of them, too")
+    problems_of(t)
+    t.set_defaults(least=96, most=1024)
     for c in commands.choices.values():
         sheets.options(c)
     return p
@@ -68,7 +75,8 @@ def every(sheet, _):
     return worst
 
 
-COMMANDS = {"table": map_table.run, "time": map_time.run, "sim": map_sim.run, "best": map_best.run, "all": every}
+COMMANDS = {"table": map_table.run, "time": map_time.run, "sim": map_sim.run, "best": map_best.run,
+            "ablate": map_ablate.run, "all": every}
 
 
 def main():

@@ -36,13 +36,14 @@ endef
 $(eval $(call bench_of,select,select_plugin,time hostile trace))
 
 # Mapping's own: bench-map writes what bench-map-table, bench-map-time and bench-map-sim tell, bench-map-best searches for hours and
-# keeps what it found. SimGrid (libsimgrid-dev) is for bench-map-sim alone, which says so where it is missing.
+# keeps what it found, bench-map-ablate leaves out each start and each stage in turn. SimGrid (libsimgrid-dev) is for bench-map-sim
+# alone, which says so where it is missing.
 HAVE_SIMGRID := $(wildcard /usr/include/simgrid/engine.h)
-BENCH_map_NEEDS = $(addprefix $(BUILD)/bench/,map_search $(if $(HAVE_SIMGRID),map_sim))
+BENCH_map_NEEDS = $(addprefix $(BUILD)/bench/,map_search topiary_ablate $(if $(HAVE_SIMGRID),map_sim))
 $(eval $(call linked,map_search,$(BUILD)/bench/map_search,bench/map_search.c,,,-lm,))
 $(eval $(call linked,map_sim,$(BUILD)/bench/map_sim,bench/map_sim.c,,,-lsimgrid,))
 
-$(eval $(call bench_of,map,map,table time sim best))
+$(eval $(call bench_of,map,map,table time sim best ablate))
 
 # What a job gets: programs that want a topology, by every way, and a plugin with a clock around ours.
 BENCH_topology_NEEDS = $(addprefix $(BUILD)/bench/,topology_start topology_make topology_probe topology_probe_ours topology_clock.so)
