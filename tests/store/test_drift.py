@@ -9,7 +9,7 @@ import time
 import pytest
 from registry_rig import USER
 from rig.processes import wait_until
-from upkeep_rig import INTERVAL, alike, all_there, clone, name, number, relinked, upkept
+from upkeep_rig import INTERVAL, alike, all_there, clone, name, number, relinked, upkeep_ran, upkept
 
 PATIENCE = 20 * INTERVAL
 HOOK = """#!/bin/sh
@@ -127,7 +127,7 @@ def test_a_known_document_is_told_of_once(registry):
         assert registry.put(name(40), xml).status == 200
     assert wait_until(lambda: calls_for(registry, name(40)), PATIENCE)
     registry.ask(name(40), xml)
-    time.sleep(2 * INTERVAL)
+    upkeep_ran(registry)
     assert len(calls_for(registry, name(40))) == 1
     assert registry.put(name(40), clone(40, "dimm")).status == 200
     assert wait_until(lambda: len(calls_for(registry, name(40))) == 2, PATIENCE), "other drift is new drift"
@@ -176,7 +176,7 @@ def test_a_hook_that_is_not_run(registry, case):
         assert wait_until(lambda: str(path) in registry.log("topiaryd")[mark:], PATIENCE), registry.log("topiaryd")[mark:]
         still_serves(registry, 51)
         assert not calls_for(registry, node)
-        time.sleep(2 * INTERVAL)
+        upkeep_ran(registry)
         assert registry.log("topiaryd")[mark:].count(str(path)) <= 3, "a trouble that lasts is not told each time"
     finally:
         if case == "folder":
@@ -196,7 +196,7 @@ def test_a_hook_that_fails_is_run_three_times(registry):
     assert (registry.folder / "state" / "failed").read_text() == 3 * f"{name(60)}\n"
     assert log.count("exit status 7") == 3 and log.count("not retried") == 1, log
     assert f"{name(60)}: drift hook: line one l??st x" in log.replace("st  x", "st x") or "line one l" in log
-    time.sleep(2 * INTERVAL)
+    upkeep_ran(registry)
     assert (registry.folder / "state" / "failed").read_text() == 3 * f"{name(60)}\n"
     hook(registry)
 
@@ -358,7 +358,7 @@ def test_a_node_that_goes_back_is_what_others_still_are(registry):
     for kernel, grave in (("3.2.0-4", ""), ("6.7.0-1", ""), ("6.8.0-0", "cosmetic"), ("3.2.0-4", "")):
         assert registry.put(node, clone(97).replace(b"3.2.0-4", kernel.encode())).status == 200
         assert wait_until(lambda want=grave: severity(registry, node) == want, PATIENCE), (kernel, changes(registry, node))
-    time.sleep(2 * INTERVAL)
+    upkeep_ran(registry)
     assert severity(registry, node) == ""
 
 

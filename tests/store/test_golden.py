@@ -10,9 +10,10 @@ from registry_rig import POSTGRES, USER, run
 from rig.cluster import as_user
 from rig.processes import wait_until
 from upkeep_rig import (INTERVAL, all_there, at_rest, clone, holding, kill_topiaryd, name, number, relinked, start_second,
-                        upkept)
+                        upkeep_ran, upkeep_tried, upkept)
 
 PATIENCE = 20 * INTERVAL
+APART = 30  # seconds between two passes that patches ask for: PATCHES_INTERVAL of registry/upkeep/upkeep.c
 PATCHES = "SELECT count(*) FROM topiary_nodes WHERE stored = 'patch'"
 DRIFTING = "SELECT string_agg(node, ' ' ORDER BY node) FROM drift"
 GOLDEN = "SELECT golden FROM class WHERE id = 1"
@@ -110,7 +111,7 @@ def test_killed_while_at_it(registry, documents):
     for _ in range(6):
         with at_rest(registry):
             registry.sql(f"UPDATE class SET golden = {odd}, retell = '-infinity'")
-        time.sleep(chance.random() * 3 * INTERVAL)
+        wait_until(lambda: registry.sql(GOLDEN) != odd, chance.random() * 3 * INTERVAL)
         kill_topiaryd(registry)
     assert wait_until(lambda: registry.sql(GOLDEN) != odd and number(registry, UNTOLD) == 0, PATIENCE), registry.log("topiaryd")
     assert registry.sql(DRIFTING) == f"{ODD} {name(33)}"
@@ -144,11 +145,11 @@ def test_a_fault_that_hits_most_nodes_is_one():
             documents[name(i)] = clone(i, "nic")
             assert registry.put(name(i), documents[name(i)]).status == 200
         assert wait_until(lambda: number(registry, PATCHES) == 0, PATIENCE), registry.log("topiaryd")
-        time.sleep(3 * INTERVAL)
+        upkeep_ran(registry)
         assert registry.sql(GOLDEN) == golden and registry.sql(DRIFTING) == broken
         registry.sql("UPDATE past SET until = until - interval '8 days'; UPDATE node SET since = since - interval '8 days'")
         assert wait_until(lambda: number(registry, "SELECT count(*) FROM past") == 0, PATIENCE)
-        time.sleep(3 * INTERVAL)
+        upkeep_ran(registry)
         assert registry.sql(GOLDEN) == golden and registry.sql(DRIFTING) == broken
         assert all_there(registry, documents)
 
@@ -161,7 +162,7 @@ def test_what_was_accepted_is_left_alone():
             registry.sql(f"UPDATE class SET accepted_from = {other} WHERE id = 1")
             golden, drifting = registry.sql(GOLDEN), registry.sql(DRIFTING)
         assert wait_until(lambda: number(registry, PATCHES) == 0, PATIENCE), registry.log("topiaryd")
-        time.sleep(3 * INTERVAL)
+        upkeep_ran(registry)
         assert registry.sql(GOLDEN) == golden and registry.sql(DRIFTING) == drifting
         assert all_there(registry, documents)
 
@@ -172,7 +173,8 @@ def test_two_topiaryd_agree():
         port = start_second(registry)
         documents = odd_first(registry)
         expected(registry, documents)
-        time.sleep(INTERVAL)
+        with at_rest(registry):
+            upkeep_tried(registry, 2)
         for at, i in ((registry.port, 51), (port, 60)):
             registry.port = at
             for node, xml in {name(i): clone(i), name(i + 3): clone(i + 3, "nic")}.items():
@@ -189,15 +191,15 @@ def test_many_patches_ask_for_a_pass():
     """Soon after they came, and not for each few of them."""
     with upkept(UpkeepInterval=86400) as registry:
         documents = {ODD: clone(30, "nic"), **{name(i): clone(i) for i in range(20)}}
+        began = time.monotonic()
         for node, xml in documents.items():
             assert registry.put(node, xml).status == 200
         expected(registry, documents)
         for i in range(100, 116):
             documents[name(i)] = relinked(clone(i))
             assert registry.put(name(i), documents[name(i)]).json()["stored"] == "patch"
-        time.sleep(5)
-        assert number(registry, PATCHES) == 16
         assert wait_until(lambda: number(registry, PATCHES) == 0, 40), registry.log("topiaryd")
+        assert time.monotonic() - began >= APART
 
 
 # --- the room of what is no more
@@ -217,7 +219,7 @@ def test_dead_rows_make_room():
     with upkept(KeepHistory=7) as registry:
         assert registry.put(name(0), clone(0)).status == 200
         forget(registry, 900)
-        time.sleep(2 * INTERVAL)
+        upkeep_ran(registry)
         assert vacuumed(registry) == ""
         forget(registry, 1500)
         assert wait_until(lambda: vacuumed(registry) == "past", PATIENCE), registry.log("topiaryd")
@@ -250,5 +252,5 @@ def test_who_does_not_own_a_table_leaves_it():
                                  f"ALTER DATABASE topiary OWNER TO postgres; ALTER TABLE past OWNER TO postgres; GRANT ALL ON past TO {USER}"]),
             cwd="/")
         forget(registry, 1500)
-        time.sleep(2 * INTERVAL)
+        upkeep_ran(registry)
         assert vacuumed(registry) == "" and "past" not in registry.log("topiaryd"), registry.log("topiaryd")

@@ -3,13 +3,12 @@
 """Upkeep: nodes move to better bases and forms, what nobody uses goes, and nothing else changes."""
 import random
 import re
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from rig.processes import wait_until
 from upkeep_rig import (INTERVAL, alike, all_there, at_rest, clone, holding, kill_topiaryd, name, number, relinked, session, start_second,
-                        upkept)
+                        upkeep_ran, upkeep_tried, upkept)
 
 PATIENCE = 15 * INTERVAL
 FACTS = "SELECT node, object, fact, value FROM topiary_facts ORDER BY 1, 2, 3, 4"
@@ -93,7 +92,7 @@ def test_the_past_moves_along(registry, documents):
 def test_what_nobody_uses_goes_after_an_hour(registry, documents, shared):
     fields = "SELECT count(*) FROM form WHERE kind IN ('fields', 'patch')"
     many = number(registry, fields)
-    time.sleep(3 * INTERVAL)
+    upkeep_ran(registry)
     assert number(registry, fields) == many > 2
     registry.sql("UPDATE form SET made = made - interval '2 hours'")
     assert wait_until(lambda: number(registry, fields) <= 2, PATIENCE), "the latest of each base stays"
@@ -101,7 +100,7 @@ def test_what_nobody_uses_goes_after_an_hour(registry, documents, shared):
         documents[node] = clone(int(node[2:]))
         assert registry.put(node, documents[node]).status == 200
     registry.sql("UPDATE base SET made = made - interval '2 hours'")
-    time.sleep(3 * INTERVAL)
+    upkeep_ran(registry)
     assert number(registry, "SELECT count(*) FROM base") == 2, "the past is made of it"
     registry.sql("UPDATE form SET made = made - interval '2 hours'")
     registry.sql("UPDATE past SET until = until - interval '8 days'")
@@ -123,7 +122,7 @@ def test_history_is_kept_so_long(registry):
     for i in range(3):
         assert registry.put("old", clone(70 + i)).status == 200
     registry.sql("UPDATE past SET until = until - interval '6 days 23 hours' WHERE node = 'old'")
-    time.sleep(3 * INTERVAL)
+    upkeep_ran(registry)
     assert number(registry, "SELECT count(*) FROM past WHERE node = 'old'") == 2
     first = "(SELECT min(since) FROM past WHERE node = 'old')"
     registry.sql(f"UPDATE past SET until = until - interval '2 hours' WHERE node = 'old' AND since = {first}")
@@ -138,7 +137,7 @@ def test_one_of_two_works(registry, documents):
         for i in range(150, 162):
             documents[name(i)] = relinked(clone(i))
             assert registry.put(name(i), documents[name(i)]).status == 200
-        time.sleep(2 * INTERVAL)
+        upkeep_tried(registry, 2)
         assert number(registry, PATCHES) == 12
         marks = {log: len(registry.log(log)) for log in ("topiaryd", "topiaryd-2")}
     assert wait_until(lambda: number(registry, PATCHES) == 0, PATIENCE)
@@ -146,7 +145,7 @@ def test_one_of_two_works(registry, documents):
     def logs():
         return "".join(registry.log(log)[mark:] for log, mark in marks.items())
     assert wait_until(lambda: sum(int(n) for n in re.findall(r"(\d+) nodes moved from patches", logs())) == 12, PATIENCE), logs()
-    time.sleep(2 * INTERVAL)
+    upkeep_ran(registry)
     registry.stop("topiaryd-2")
     assert sum(int(n) for n in re.findall(r"(\d+) nodes moved from patches", logs())) == 12
     assert not re.search(r"upkeep: [a-z ]+: [A-Z]|deadlock", logs()), logs()

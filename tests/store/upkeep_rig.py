@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """A registry whose upkeep is quick, and nodes of one order that differ as nodes do."""
+import collections
 import contextlib
 import os
 import re
@@ -90,6 +91,33 @@ def at_rest(registry):
     return session(registry, f"SELECT pg_advisory_lock({LOCK})")
 
 
+# Of no node, and older than any history is kept: delete_history deletes it in each pass.
+EXPIRED = ("INSERT INTO past SELECT '2000-01-01', '2000-01-02', form, xml_bytes, sha256, 'expired', diff FROM node LIMIT 1 RETURNING 'inserted'")
+TRIES = f"SELECT application_name, query_start FROM pg_stat_activity WHERE query = 'SELECT pg_try_advisory_lock({LOCK})'"
+
+
+def upkeep_ran(registry):
+    """
+    Each step of a full pass began and ended meanwhile. A pass that deletes the first row may have begun before; it has ended, and another
+    one has come as far as delete_history, when the second row is deleted too.
+    """
+    for _ in range(2):
+        assert registry.sql(EXPIRED).startswith("inserted"), "no node to copy"
+        assert wait_until(lambda: number(registry, "SELECT count(*) FROM past WHERE node = 'expired'") == 0, 15 * INTERVAL), \
+            registry.log("topiaryd")
+
+
+def upkeep_tried(registry, daemons):
+    """While upkeep is at_rest: each of so many topiaryd has followed the bases of others, and then found the lock held."""
+    begin, tries = registry.sql("SELECT now()"), set()
+
+    def each_twice():  # the first try may have begun before
+        tries.update(filter(None, registry.sql(f"{TRIES} AND query_start > '{begin}'").split("\n")))
+        by_daemon = collections.Counter(line.split("|")[0] for line in tries)
+        return len(by_daemon) == daemons and min(by_daemon.values()) > 1
+    assert wait_until(each_twice, 15 * INTERVAL), tries
+
+
 def holding(registry, node):
     """The node's row is another transaction's."""
     return session(registry, f"BEGIN; SELECT 1 FROM node WHERE name = '{node}' FOR UPDATE")
@@ -99,7 +127,8 @@ def start_second(registry):
     """One more topiaryd on the same database."""
     port = free_ports(1)[0]
     config = registry.folder / "second.conf"
-    config.write_text(registry.config.read_text().replace(f":{registry.port}", f":{port}").replace("state/snapshot", "state/snapshot2"))
+    config.write_text(registry.config.read_text().replace(f":{registry.port}", f":{port}").replace("state/snapshot", "state/snapshot2")
+                      .replace("dbname=topiary", "dbname=topiary application_name=second"))
     registry.daemon("topiaryd-2", as_user(USER, [str(registry.folder / "topiaryd"), "--config", str(config)]), lambda: port_open(port))
     return port
 
