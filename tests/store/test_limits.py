@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from registry_rig import BUILD, SMALL, machine
 from rig.elsewhere import ip
+from rig.limits import limits
 from rig.processes import wait_until
 from upkeep_rig import memory_below, session
 
@@ -67,11 +68,8 @@ def test_ranges_find_the_known_names(registry):
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_host_list_bombs_in_commands(registry, command, bomb):
     """The list is refused, or its names are said not to be known: in bounded memory and time, and in one line."""
-    def limit():
-        resource.setrlimit(resource.RLIMIT_AS, (COMMAND, COMMAND))
-        resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
-    done = subprocess.run([BUILD / "topiary", *command.split(), "--config", registry.config, BOMBS[bomb][0]], preexec_fn=limit,
-                          capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run([BUILD / "topiary", *command.split(), "--config", registry.config, BOMBS[bomb][0]],
+                          preexec_fn=limits(COMMAND, cpu=20), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode in (1, 64), done
     assert done.stderr.count("\n") == 1 and "out of memory" not in done.stderr, done.stderr[:500]
 

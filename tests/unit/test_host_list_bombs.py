@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """Host lists of a few bytes that stand for a million names, in every file and every option that takes one: bounded memory and time."""
-import resource
 import subprocess
 
 import pytest
+from rig.limits import limits
 from rig.paths import BUILD
 
 LETTERS = "a" * 235
@@ -60,11 +60,8 @@ OWN = {command for command in COMMANDS if command.endswith(("many", "many lines"
 @pytest.mark.parametrize("bomb, command", [(b, c) for b in BOMBS for c in COMMANDS if c not in OWN or b == "doubles"])
 def test_host_list_bombs(tmp_path, command, bomb):
     """Refused in one line that does not speak of memory."""
-    def limit():
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
     files(tmp_path, BOMBS[bomb])
     done = subprocess.run([BUILD / "topiary", *(word.format(BOMBS[bomb]) for word in COMMANDS[command].split())], cwd=tmp_path,
-                          preexec_fn=limit, capture_output=True, text=True, timeout=300, check=False)
+                          preexec_fn=limits(MEMORY, cpu=20), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 1, (done.returncode, done.stderr[:400])
     assert done.stderr.count("\n") == 1 and "memory" not in done.stderr, done.stderr[:400]

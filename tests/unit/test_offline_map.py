@@ -3,10 +3,10 @@
 """`topiary map` without a cluster: nodes by name, by a network's file, by distances alone."""
 import functools
 import json
-import resource
 import subprocess
 
 import pytest
+from rig.limits import limits
 from rig.paths import BUILD
 
 SNAPSHOT = """\
@@ -31,8 +31,8 @@ def dense(n, weight):
 
 
 def topiary_map(folder, *words, memory=None):
-    limit = (lambda: resource.setrlimit(resource.RLIMIT_AS, (memory, memory))) if memory else None
-    return subprocess.run([BUILD / "topiary", "map", *words], cwd=folder, capture_output=True, text=True, timeout=60, check=False, preexec_fn=limit)
+    return subprocess.run([BUILD / "topiary", "map", *words], cwd=folder, capture_output=True, text=True, timeout=60, check=False,
+                          preexec_fn=limits(memory))
 
 
 def ring(n):

@@ -3,11 +3,11 @@
 """topiary matrix: reads, adds up, converts and makes matrices, and names what is wrong with one."""
 import json
 import os
-import resource
 import stat
 import subprocess
 
 import pytest
+from rig.limits import limits
 from rig.paths import BUILD
 
 PROF = "# POINT TO POINT\nE\t{0}\t{1}\t{2} bytes\t1 msgs sent\t1,0,0\n# OSC\n# COLLECTIVES\nD\tMPI_COMM_WORLD\tprocs: {3}\n"
@@ -105,11 +105,8 @@ def test_runs_of_the_same_size_add_up(tmp_path):
 
 def test_many_runs_take_no_more_than_few(tmp_path):
     """400 times the same 32,640 pairs in 160 MiB, which would not hold them all."""
-    def limit():
-        resource.setrlimit(resource.RLIMIT_AS, (160 << 20, 160 << 20))
-
     topiary("--generate", "pencils:256x1", "-o", tmp_path / "all")
-    done = topiary(*[tmp_path / "all"] * 400, "--json", preexec_fn=limit)
+    done = topiary(*[tmp_path / "all"] * 400, "--json", preexec_fn=limits(160 << 20))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["bytes"] == 400 * info(tmp_path / "all")["bytes"]
 
@@ -151,10 +148,7 @@ def test_scotch_hears_of_weights_that_it_cannot_count(tmp_path):
 
 def test_great_matrix_takes_little(tmp_path):
     """65,536 ranks of a 3D stencil: made, read and written within 256 MiB and seconds."""
-    def limit():
-        resource.setrlimit(resource.RLIMIT_AS, (256 << 20, 256 << 20))
-        resource.setrlimit(resource.RLIMIT_CPU, (10, 10))
-
+    limit = limits(256 << 20, cpu=10)
     done = topiary("--generate", "stencil3d:64x32x32:27", "-o", tmp_path / "great", preexec_fn=limit)
     assert done.returncode == 0, done.stderr
     done = topiary(tmp_path / "great", "--json", preexec_fn=limit)
