@@ -2,18 +2,19 @@
 # Copyright (C) 2026 The Topiary authors
 """All tests under one roof: each case of a cmocka program is a test beside those in Python; one line of totals ends the run."""
 import datetime
-import functools
 import os
 import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("TOPIARY_BUILD", ROOT / "build"))
+PROGRAMS_AT_ONCE = ThreadPoolExecutor(max(2, os.cpu_count()))
 UNIT_TIMEOUT = int(os.environ.get("TOPIARY_UNIT_TIMEOUT", "300"))  # seconds, of one program
 SKIPS = ROOT / "tests" / "skips.txt"
 LISTED_CASE = re.compile(r"^\s*cmocka_unit_test\w*\(\s*(\w+)", re.M)
@@ -30,7 +31,9 @@ def pytest_collect_file(file_path, parent):
 
 
 class Program(pytest.File):
-    """A cmocka program: its cases are listed by its source; it runs once, when the first of them is due."""
+    """A cmocka program: its cases are listed by its source; it runs once, beside the other programs, if one of them is selected."""
+
+    running = None
 
     def collect(self):
         self.cases = LISTED_CASE.findall(self.path.read_text())
@@ -38,9 +41,15 @@ class Program(pytest.File):
             yield Case.from_parent(self, name=name)
         yield Protocol.from_parent(self, name="tap")
 
-    @functools.cached_property
+    def start(self):
+        self.running = self.running or PROGRAMS_AT_ONCE.submit(self.run)
+
+    @property
     def output(self):
         """How the program ended, None for status 0, and its TAP."""
+        return self.running.result()
+
+    def run(self):
         program = BUILD / "tests" / self.path.stem
         try:
             done = subprocess.run([str(program)], cwd=ROOT, env={**os.environ, "CMOCKA_MESSAGE_OUTPUT": "TAP"}, timeout=UNIT_TIMEOUT,
@@ -50,6 +59,18 @@ class Program(pytest.File):
         except subprocess.TimeoutExpired as late:
             return f"killed after {UNIT_TIMEOUT} s", (late.stdout or b"").decode(errors="replace")
         return how_it_ended(done.returncode), done.stdout
+
+
+def pytest_runtestloop(session):
+    """Starts the unit programs, which need no other test; each is reported in its turn."""
+    if not session.config.option.collectonly:
+        for item in session.items:
+            if isinstance(item, UnitItem):
+                item.parent.start()
+
+
+def pytest_sessionfinish():
+    PROGRAMS_AT_ONCE.shutdown(cancel_futures=True)
 
 
 def how_it_ended(status):

@@ -32,18 +32,14 @@ sanitized: all units
 # The unit tests and lint without root, network or set-up, in about a minute once built. Without Slurm's source, which set-up brings, neither
 # the command nor the select plugin can be built: then only the unit programs run that need neither. Two programs switch users, as root.
 FAST_PROGRAMS = $(filter-out $(addprefix %/test_,run_dir step_topology $(if $(SLURM_SRC),,decide)),$(filter $(BUILD)/tests/test_%,$(UNITS)))
+# Of the Python tests two connect to a server on the loopback interface.
+FAST_PYTHON = $(if $(SLURM_SRC),$(filter-out %/test_snapshot_watch.py,$(wildcard tests/unit/test_*.py)) \
+	--deselect tests/unit/test_offline_diff.py::test_verify_does_not_wait_for_ever)
 check-fast: $(if $(SLURM_SRC),all units,$(FAST_PROGRAMS))
-	@$(MAKE) --no-print-directory -j2 fast-programs fast-python
-	@tools/lint
-fast-programs:
-	@$(PYTEST) $(FAST_PROGRAMS:$(BUILD)/tests/%=tests/unit/%.c)
-# Two connect to a server on the loopback interface.
-fast-python:
-ifneq ($(SLURM_SRC),)
-	@$(PYTEST) $(filter-out %/test_snapshot_watch.py,$(wildcard tests/unit/test_*.py)) \
-		--deselect tests/unit/test_offline_diff.py::test_verify_does_not_wait_for_ever
-else
-	@echo "check-fast: NOT TESTED: what needs the command or the select plugin; packaging/setup brings Slurm's source for them" >&2
-endif
+	@$(MAKE) --no-print-directory -j2 fast-tests lint
+fast-tests:
+	@$(PYTEST) $(FAST_PROGRAMS:$(BUILD)/tests/%=tests/unit/%.c) $(FAST_PYTHON)
+	@test "$(SLURM_SRC)" || \
+		echo "check-fast: NOT TESTED: what needs the command or the select plugin; packaging/setup brings Slurm's source for them" >&2
 
-.PHONY: check-unit check-asan sanitized check-fast fast-programs fast-python
+.PHONY: check-unit check-asan sanitized check-fast fast-tests

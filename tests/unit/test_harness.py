@@ -40,6 +40,11 @@ def printing(text, status=0):
     return f"cat <<'END'\n{text}END\nexit {status}"
 
 
+def meeting(own, other):
+    """A program that passes only if the other one runs at the same time."""
+    return f"touch {own}\ntimeout 60 sh -c 'until test -e {other}; do sleep 0.01; done' || exit 1\n{printing(BOTH)}"
+
+
 # name: the script, what becomes of its cases and of its report, words of a failure
 PROGRAMS = {
     "good": (printing(BOTH), "passed passed passed", ""),
@@ -55,6 +60,8 @@ PROGRAMS = {
     "cut_short": (printing("1..2\nok 1 - first\n"), "passed failed failed", "no result"),
     "misnumbered": (printing(BOTH.replace("ok 2", "ok 1")), "passed passed failed", "results [1, 1]"),
     "unlisted_case": (printing(BOTH.replace("1..2", "1..3") + "ok 3 - third\n"), "passed passed failed", "the source lists"),
+    "left": (meeting("left", "right"), "passed passed passed", ""),
+    "right": (meeting("right", "left"), "passed passed passed", ""),
     "not_built": (None, "failed failed failed", "was not built"),
 }
 OUTCOMES = {"failure": "failed", "error": "failed", "skipped": "skipped"}   # by the names of JUnit's report
