@@ -16,6 +16,7 @@ int candidates_begin(struct candidate_set *s)
 
 	for (int i = 0; i < node_record_count; i++)
 		most = MAX(most, core_set_words(glue_cores(i)));
+	s->gpus = glue_wants_gpus(s->job);
 	device_locality_read(s->job, s->req, &s->devices);
 	s->candidates = bit_set_count((bitstr_t *) s->nodes);
 	candidates_budget(s);
@@ -38,17 +39,23 @@ void candidates_end(struct candidate_set *s)
 	free(s->sets);
 }
 
-/* The cores that the job may have on a node: not taken, not excluded, not specialised. How many. */
+/* usable: NULL for all. */
+static void keep_usable(uint64_t *cores, const bitstr_t *usable, unsigned ncores)
+{
+	for (unsigned c = 0; usable && c < ncores; c++)
+		if (!bit_test((bitstr_t *) usable, c))
+			core_set_remove(cores, c);
+}
+
+/* The cores that the job may have on a node: not taken, not excluded, not specialised, not kept for GPUs. How many. */
 static unsigned read_free(const struct candidate_set *s, int node)
 {
 	const uint64_t *taken = s->taken ? s->taken + occupancy_at(node) : occupancy_busy(node);
-	const bitstr_t *usable = node_record_table_ptr[node]->node_spec_bitmap;
 	unsigned cores = glue_cores(node);
 
 	core_set_complement(s->free_cores, taken, cores);
-	for (unsigned c = 0; usable && c < cores; c++)
-		if (!bit_test((bitstr_t *) usable, c))
-			core_set_remove(s->free_cores, c);
+	keep_usable(s->free_cores, node_record_table_ptr[node]->node_spec_bitmap, cores);
+	keep_usable(s->free_cores, s->gpus ? NULL : glue_without_gpus(node), cores);
 	exclusion_apply(s->excluded, node, s->free_cores);
 	return core_set_count(s->free_cores, core_set_words(cores));
 }

@@ -15,6 +15,7 @@ struct candidate_set {
 	const slurm_exclusion_t *excluded;
 	const uint64_t *taken;		/* occupancy_copy: the cores that are taken, all memory being free; NULL: as both are now */
 	struct device_need devices;
+	bool gpus;			/* it may have the cores of RestrictedCoresPerGPU */
 	bool local_only;			/* no candidate but near to the devices */
 	struct candidate_node *list;
 	unsigned count, candidates;	/* candidates: nodes in question; a call of the inner plugin changes them */

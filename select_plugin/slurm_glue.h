@@ -134,6 +134,33 @@ static inline uint32_t glue_known(uint32_t n, uint32_t otherwise)
 	return n && n != NO_VAL && n != INFINITE ? n : otherwise;
 }
 
+/*
+ * RestrictedCoresPerGPU (24.05) keeps some cores of a node for jobs with GPUs; cons_tres counts those with whole nodes
+ * among them (cons_helpers.c). Whether the job is one, and which cores of a node all others may have; NULL: all.
+ */
+static inline bool glue_wants_gpus(const job_record_t *job)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
+	bool gres = job->gres_list_req && list_find_first(job->gres_list_req, gres_find_gpu_or_alt, NULL);
+#elif SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
+	uint32_t gpu = gres_get_gpu_plugin_id();
+	bool gres = job->gres_list_req && list_find_first(job->gres_list_req, gres_find_id, &gpu);
+#else
+	bool gres = true;
+#endif
+	return gres || job->details->whole_node == WHOLE_NODE_REQUIRED;
+}
+
+static inline const bitstr_t *glue_without_gpus(int node)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
+	return node_record_table_ptr[node]->gpu_spec_bitmap;
+#else
+	(void) node;
+	return NULL;
+#endif
+}
+
 static inline unsigned glue_cores(int node)
 {
 	return node_record_table_ptr[node] ? node_record_table_ptr[node]->tot_cores : 0;

@@ -104,6 +104,27 @@ def rich(rich_pair):
     rich_pair.clean()
 
 
+# --- cores that are kept for jobs with GPUs: the first two of each package
+
+KEPT = 2
+RESTRICTED = {
+    "nodes": {"big1": f"Gres=gpu:{GPUS} RestrictedCoresPerGPU={KEPT}"},
+    "files": {"gres.conf": "".join(f"NodeName=big1 Name=gpu File={{folder}}/gpu.{i} Cores={16 * i}-{16 * i + 15}\n" for i in range(GPUS))},
+    "conf": "GresTypes=gpu\n",
+}
+
+
+@pytest.fixture(scope="session")
+def restricted_pair(pairs):
+    return pairs({"big1": "amd-4x16"}, kind=WithGpus, **RESTRICTED)
+
+
+@pytest.fixture
+def restricted(restricted_pair):
+    yield restricted_pair
+    restricted_pair.clean()
+
+
 # --- for the battery of option sets: 256 CPUs on nodes of two kinds
 
 BATTERY_NODES = {"big1": "amd-4x16", "big2": "amd-4x16", "big3": "amd-4x16", "mid1": "intel-2x8", "mid2": "intel-2x8"}

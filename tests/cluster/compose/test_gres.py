@@ -5,9 +5,10 @@ import re
 
 import pytest
 from rig.ask import expand, fields
+from rig.cluster import SLURM_RELEASE
 
-from .conftest import GPUS
-from .pair import cores, cuts
+from .conftest import GPUS, KEPT
+from .pair import cores, cuts, running
 
 BESIDE_GPU = 16     # cores of the package that a GPU is at
 TOLD_BY = pytest.mark.parametrize("node", ["big1", "big2"], ids=["told by gres.conf", "told by the snapshot"])
@@ -87,3 +88,27 @@ def test_other_gres_leave_the_cores_to_us(rich):
 def test_job_without_gpus_leaves_no_gpu_without_cores(rich):
     ours, _ = rich.fates(["-N1 -w big2 -n16", "-N1 -w big2 -n8 --gres=gpu:1"])
     assert [fields(record)["JobState"] for record in ours] == ["RUNNING"] * 2
+
+
+# --- RestrictedCoresPerGPU
+
+if SLURM_RELEASE >= (24, 5):
+    FREE = BESIDE_GPU - KEPT
+
+    @pytest.mark.parametrize("words", ["-n8", "-n7 --topo-fit=require --topo-level=package", f"-n{FREE} --topo-fit=require --topo-level=package",
+                                       "-n8 --topo-fit=require --topo-level=l3", "-n16 --topo-fit=spread"])
+    def test_a_job_without_gpus_has_no_core_that_is_kept_for_them(restricted, words):
+        stock = words.partition(" --topo")[0]
+        ours, _ = restricted.both(lambda c: running(c, *(stock if c.stock else words).split())[1])
+        assert not {core for core in ours["big1"] if core % BESIDE_GPU < KEPT}
+        if "spread" not in words:
+            assert not cuts(ours)
+
+    @pytest.mark.parametrize("submissions", [
+        [f"-n{GPUS * FREE}", "-n1", "-n2 --gres=gpu:1", "-n4 --gres=gpu:2", "-n2 --gres=gpu:1"],
+        [f"-n{GPUS * FREE + 1}", "-n8"],
+        ["--exclusive -n1", "-n1"],
+        ["-n16 --gres=gpu:1", "-n16 --gpus=1", "-n30", "-n2 --gres=gpu:1"],
+    ], ids=", ".join)
+    def test_same_fate_beside_cores_kept_for_gpus(restricted, submissions):
+        restricted.fates(submissions)

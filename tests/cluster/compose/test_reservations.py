@@ -11,7 +11,7 @@ from .pair import cores, cuts
 def reserve(plain):
     """Makes a reservation named r on both clusters until the test ends."""
     def make(*words):
-        plain.both(lambda c: c.command(["scontrol", "create", "reservation", "ReservationName=r", "Users=nobody", "StartTime=now",
+        plain.both(lambda c: c.command(["scontrol", "create", "reservation", "ReservationName=r", "Groups=nogroup", "StartTime=now",
                                         "Duration=60", *words]))
 
     yield make
