@@ -206,6 +206,57 @@ def topologies(topologies_pair):
     topologies_pair.clean()
 
 
+# Networks that ask more of a job than few switches, each as a partition's own: segments in blocks, rings, a torus, blocks not shared.
+SHAPED_NODES = {f"mid{i}": "intel-2x8" for i in range(1, 9)}
+SHAPED_BLOCKS = """\
+- topology: %s
+  cluster_default: %s
+  block:
+    block_sizes: [2, 4, 8]
+    blocks:
+      - {block: "%s1", nodes: "mid[1,5]"}
+      - {block: "%s2", nodes: "mid[2,6]"}
+      - {block: "%s3", nodes: "mid[3,7]"}
+      - {block: "%s4", nodes: "mid[4,8]"}
+"""
+SHAPED_RINGS = """\
+- topology: rings
+  cluster_default: false
+  ring:
+    rings:
+      - {ring: odd, nodes: "mid1,mid3,mid5,mid7"}
+      - {ring: even, nodes: "mid2,mid4,mid6,mid8"}
+- topology: torus
+  cluster_default: false
+  torus3d:
+    toruses:
+      - name: torus
+        dims: {x: 2, y: 2, z: 2}
+        nodes: "mid[1-8]"
+        placements:
+          - dims: {x: 1, y: 1, z: 1}
+          - dims: {x: 2, y: 1, z: 1}
+          - dims: {x: 1, y: 2, z: 1}
+          - dims: {x: 1, y: 1, z: 2}
+          - dims: {x: 2, y: 2, z: 1}
+"""
+SHAPED = SHAPED_BLOCKS % ("blocks", "true", *"bbbb") + (SHAPED_RINGS if SLURM_RELEASE >= (26, 5) else "")
+SHAPED_PARTITIONS = ["rings", "torus"] if SLURM_RELEASE >= (26, 5) else []
+SHAPED_CONF = "".join(f"PartitionName={name} Nodes=ALL Topology={name}\n" for name in SHAPED_PARTITIONS) + \
+    f"PartitionName=unshared Nodes=ALL {'Exclusive=TOPO' if SLURM_RELEASE >= (26, 5) else 'ExclusiveTopo=YES'}\n"
+
+
+@pytest.fixture(scope="session")
+def shaped_pair(pairs):
+    return pairs(SHAPED_NODES, conf=SHAPED_CONF, files={"topology.yaml": SHAPED})
+
+
+@pytest.fixture
+def shaped(shaped_pair):
+    yield shaped_pair
+    shaped_pair.clean()
+
+
 # --- jobs that take turns
 
 GANG = """\

@@ -60,3 +60,76 @@ if SLURM_RELEASE >= (25, 5):
         ours, _ = last_of(topologies, [*HALVES, f"-p plain {TWO_HALVES}"])
         assert set(ours) == {"mid1", "mid3"}
         assert not cuts(ours)
+
+
+# --- networks that ask more of a job than few switches
+
+if SLURM_RELEASE >= (25, 5):
+    def number(node):
+        return int(node.removeprefix("mid")) - 1
+
+    def block_of(node):
+        return number(node) % 4
+
+    def segments(placed, size):
+        """By block: no block has a part of a segment."""
+        blocks = [block_of(node) for node in placed]
+        return all(blocks.count(b) % size == 0 for b in blocks)
+
+    def spread(placed):
+        """Every segment in a block of its own."""
+        return len({block_of(node) for node in placed}) * 2 == len(placed)
+
+    def one_aggregate(placed):
+        return len({block_of(node) // 2 for node in placed}) == 1
+
+    # Half of some nodes in use, which a job that takes half of a node fits best: they lie in no one block, ring or row.
+    IN_USE = [f"-N1 -w mid{i} -n8 -c2" for i in (1, 2, 3, 7)]
+    OF_HALVES = "-n{} --ntasks-per-core=1 --ntasks-per-node=8"
+
+    def halves_of(shaped, nodes, words):
+        placed = last_of(shaped, [*IN_USE, f"-N{nodes} {OF_HALVES.format(8 * nodes)} {words}"])
+        assert [len(p) for p in placed] == [nodes] * 2
+        assert not cuts(placed[0])
+        return placed
+
+    # (since which release, nodes, words, what holds of their nodes)
+    SEGMENTS = [
+        ((25, 5), 2, "", lambda p: segments(p, 2)),
+        ((25, 5), 4, "", one_aggregate),
+        ((25, 5), 4, "--segment=2", lambda p: segments(p, 2)),
+        ((25, 5), 6, "--segment=2", lambda p: segments(p, 2)),
+        ((25, 5), 4, "--segment=1", lambda p: True),
+        ((25, 11), 4, "--segment=2 --consolidate-segments", lambda p: segments(p, 2) and one_aggregate(p)),
+        ((25, 11), 4, "--segment=2 --spread-segments", lambda p: segments(p, 2) and spread(p)),
+    ]
+
+    @pytest.mark.parametrize("nodes, words, holds", [row for since, *row in SEGMENTS if SLURM_RELEASE >= since],
+                             ids=lambda value: value if isinstance(value, str) else None)
+    def test_segments_are_kept(shaped, nodes, words, holds):
+        assert [holds(p) for p in halves_of(shaped, nodes, words)] == [True, True]
+
+    def test_a_block_that_is_not_shared_is_not_shared(shaped):
+        shaped.fates(["-p unshared -N1 -n1", "-p unshared -N3 -n3", "-N2 -n2", "-p unshared -N5 -n5"])
+
+if SLURM_RELEASE >= (26, 5):
+    def is_arc(placed):
+        """Beside each other in one ring of four."""
+        at = sorted(number(node) // 2 for node in placed)
+        gaps = sum((b - a) % 4 != 1 for a, b in zip(at, at[1:] + at[:1]))
+        return len({number(node) % 2 for node in placed}) == 1 and gaps <= 1
+
+    def is_box(placed):
+        """As many nodes of the torus as the box around them has."""
+        size = 1
+        for axis in (1, 2, 4):
+            size *= len({number(node) // axis % 2 for node in placed})
+        return size == len(placed)
+
+    @pytest.mark.parametrize("partition, nodes, holds", [("rings", 2, is_arc), ("rings", 3, is_arc), ("rings", 4, is_arc),
+                                                         ("torus", 2, is_box), ("torus", 4, is_box)])
+    def test_rings_and_tori_are_kept(shaped, partition, nodes, holds):
+        assert [holds(p) for p in halves_of(shaped, nodes, f"-p {partition}")] == [True, True]
+
+    def test_what_a_torus_has_no_box_for_waits_as_under_stock(shaped):
+        shaped.fates(["-p torus -N3 -n3", "-p rings -N5 -n5", "-p torus -N2 -n2"])
