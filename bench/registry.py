@@ -210,8 +210,8 @@ def fleet(sheet, args):
 PARTS = {"": "all parts", "fields": "without fields", "patches": "without patches", "rebase_patches": "without rebase_patches",
          "rebase_layouts": "without rebase_layouts", "baseline_vote": "without baseline_vote", "rebase_accepted": "without rebase_accepted"}
 STORED_AS = ("SELECT count(*) FILTER (WHERE f.kind = 'base'), count(*) FILTER (WHERE f.kind = 'fields'), count(*) FILTER (WHERE f.kind = 'patch'),"
-             " sum(octet_length(n.diff)) FROM node n JOIN form f ON f.id = n.form")
-ROWS = "SELECT (SELECT count(*) FROM base), (SELECT count(*) FROM form WHERE kind = 'fields'), (SELECT count(*) FROM drift)"
+             " sum(octet_length(n.diff)) FROM node n JOIN layout f ON f.id = n.layout")
+ROWS = "SELECT (SELECT count(*) FROM base), (SELECT count(*) FROM layout WHERE kind = 'fields'), (SELECT count(*) FROM drift)"
 ABLATED = "Storage | nodes as base, fields, patch | bases | field layouts | delta B/node | database B/node | drifting | CPU ms/node, boot | after"
 
 

@@ -18,10 +18,10 @@ int accept_admit(struct call *c)
 
 /* The node's present state. */
 enum { LAYOUT, BASE, SHAPE, CLASS, EXACT, DRIFTS, SHA256 };
-#define NODE_STATE "SELECT n.form, b.id, f.shape, b.class, n.sha256 = b.sha256, d.node IS NOT NULL, encode(n.sha256," \
-	" 'hex')" \
-	" FROM node n JOIN form f ON f.id = n.form JOIN base b ON b.id = f.base LEFT JOIN drift d ON d.node = n.name" \
-	" WHERE n.name = $1"
+#define NODE_STATE "SELECT n.layout, b.id, f.shape, b.class, n.sha256 = b.sha256, d.node IS NOT NULL," \
+	" encode(n.sha256, 'hex')" \
+	" FROM node n JOIN layout f ON f.id = n.layout JOIN base b ON b.id = f.base LEFT JOIN drift d ON d.node =" \
+	" n.name WHERE n.name = $1"
 
 /* NULL when the reply is filled already. */
 static PGresult *query_node(struct call *c, struct db *db, const char *sql)
@@ -45,8 +45,8 @@ static void reply(struct call *c, struct db *db, const char *class)
 {
 	struct err e;
 	char name[24];
-	PGresult *r = db_query(db, &e, "SELECT count(*) FROM node n JOIN form f ON f.id = n.form JOIN base b ON b.id ="
-				       " f.base WHERE b.class = $1", 1, &DB_TEXT(class));
+	PGresult *r = db_query(db, &e, "SELECT count(*) FROM node n JOIN layout f ON f.id = n.layout JOIN base b ON"
+				       " b.id = f.base WHERE b.class = $1", 1, &DB_TEXT(class));
 
 	snprintf(name, sizeof(name), "c%s", class);
 	if (r)
@@ -74,7 +74,7 @@ static int move_base(struct db *db, const PGresult *r, const char *class, struct
 
 	return db_execute(db, e, "SELECT 1 FROM base WHERE id = $1 FOR UPDATE", 1, v) ||
 	       db_execute(db, e, "UPDATE base SET class = $2, drift = NULL WHERE id = $1", 2, v) ||
-	       db_execute(db, e, "UPDATE class SET golden = $1 WHERE id = $2", 2, v) ? -1 : 0;
+	       db_execute(db, e, "UPDATE class SET baseline = $1 WHERE id = $2", 2, v) ? -1 : 0;
 }
 
 /* Read before any row is locked. */
@@ -90,16 +90,16 @@ static int make_base(struct db *db, const char *node, const PGresult *r, const c
 			      .parsed = &d->parsed };
 	char base[DB_KEY];
 	struct layout_key layout;
-	struct db_value to_form[] = { DB_TEXT(node), DB_TEXT(layout.id) };
+	struct db_value to_layout[] = { DB_TEXT(node), DB_TEXT(layout.id) };
 	int rc = base_insert(db, &n, base, &layout, e);
 
 	if (rc)
 		return rc < 0 ? -1 : err_set(e, "another node with the same document was stored as a base meanwhile;"
 						" retry");
-	return db_execute(db, e, "UPDATE class SET golden = $1 WHERE id = $2", 2,
+	return db_execute(db, e, "UPDATE class SET baseline = $1 WHERE id = $2", 2,
 			  (struct db_value[]){ DB_TEXT(base), DB_TEXT(class) }) ||
-	       db_execute(db, e, "UPDATE node SET form = $2, diff = '' WHERE name = $1", 2, to_form) ||
-	       db_execute(db, e, "DELETE FROM node_fact WHERE node = $1", 1, to_form) ? -1 : 0;
+	       db_execute(db, e, "UPDATE node SET layout = $2, diff = '' WHERE name = $1", 2, to_layout) ||
+	       db_execute(db, e, "DELETE FROM node_fact WHERE node = $1", 1, to_layout) ? -1 : 0;
 }
 
 static bool is_base(const PGresult *r)

@@ -6,7 +6,7 @@
 #include "service.h"
 
 /*
- * POST /v1/nodes/NODE/accept: accept the node's present topology as a baseline. It becomes the golden base of a new
+ * POST /v1/nodes/NODE/accept: accept the node's present topology as a baseline. It becomes the baseline of a new
  * class, and the node no longer drifts. Nodes of its former class with the same drift, which differ from it in identity
  * alone, follow soon (rebase.h), so a change of the whole cluster is accepted once. Nodes that do not drift stay;
  * accepting one changes nothing.

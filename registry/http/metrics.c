@@ -163,7 +163,7 @@ static const char counts_sql[] =
 	" (SELECT coalesce(sum(octet_length(diff)), 0) FROM past), (SELECT coalesce(sum(xml_bytes::bigint), 0) FROM"
 	" node), (SELECT count(*) FROM unreadable u JOIN node n ON n.name = u.node AND n.since = u.since),"
 	" (SELECT count(*) FROM unreadable u JOIN past o ON o.node = u.node AND o.since = u.since),"
-	" (SELECT coalesce(extract(epoch FROM whole), 0) FROM registry)";
+	" (SELECT coalesce(extract(epoch FROM verified), 0) FROM registry)";
 
 static const struct sql_metric {
 	const char *name, *label, *help;	/* help NULL: same metric as the row before */

@@ -75,12 +75,12 @@ static const char shapes_sql[] = "SELECT s.shape, s.nodes, s.cores, s.pus, s.cor
 	" ON n.shape = s.shape ORDER BY s.shape";
 
 static const struct json_column classes_columns[] = {
-	{ "class", COLUMN_TEXT }, { "golden", COLUMN_TEXT }, { "shape", COLUMN_TEXT }, { "detail", COLUMN_TEXT },
-	{ "made", COLUMN_TEXT }, { "nodes", COLUMN_PLAIN }, { "drifted", COLUMN_PLAIN }, { "names", COLUMN_HIDDEN },
+	{ "class", COLUMN_TEXT }, { "baseline", COLUMN_TEXT }, { "shape", COLUMN_TEXT }, { "detail", COLUMN_TEXT },
+	{ "created", COLUMN_TEXT }, { "nodes", COLUMN_PLAIN }, { "drifted", COLUMN_PLAIN }, { "names", COLUMN_HIDDEN },
 		{0},
 };
-static const char classes_sql[] = "SELECT c.class, c.golden, c.shape, c.detail,"
-	" " RFC3339("c.made") ", c.nodes, c.drifted, n.names"
+static const char classes_sql[] = "SELECT c.class, c.baseline, c.shape, c.detail,"
+	" " RFC3339("c.created") ", c.nodes, c.drifted, n.names"
 	" FROM topiary_classes c LEFT JOIN (SELECT class, string_agg(node, ',') AS names FROM topiary_nodes GROUP BY"
 	" class) n ON n.class = c.class ORDER BY substr(c.class, 2)::integer";
 

@@ -47,7 +47,7 @@ int base_insert(struct db *db, const struct new_base *n, char base[static DB_KEY
 		return rc < 0 ? -1 : 1;
 	if (facts_insert(db, "INSERT INTO fact (base, line, object, name, value) SELECT $1::int, * " FACTS_ROWS, base,
 			 n->parsed->facts, e) ||
-	    layout_key_query(db, layout, e, "INSERT INTO form (base, kind, shape) VALUES ($1, 'base', $2) RETURNING"
+	    layout_key_query(db, layout, e, "INSERT INTO layout (base, kind, shape) VALUES ($1, 'base', $2) RETURNING"
 					    " id, mark", 2,
 			 (struct db_value[]){ DB_TEXT(base), DB_TEXT(n->shape) }) != 1)
 		return -1;

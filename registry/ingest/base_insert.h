@@ -9,7 +9,7 @@
 /* A document that becomes a base; all borrowed. */
 struct new_base {
 	const char *class, *shape, *node;
-	const char *drift;		/* from the class's golden base, or NULL */
+	const char *drift;		/* from the class's baseline, or NULL */
 	const struct buf *xml;
 	const struct parsed *parsed;
 };

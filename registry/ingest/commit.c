@@ -221,8 +221,8 @@ enum { R_NAME, R_SEQ, R_BOOT, R_SHA256, R_SHAPE, R_CLASS, R_XML_BYTES, R_LAYOUT,
  * would join nothing.
  */
 #define HELD "SELECT n.name, n.seq, n.boot, encode(n.sha256, 'hex'), f.shape, b.class, n.xml_bytes," \
-	" n.form, f.mark, n.diff, u.reason, b.id" \
-	" FROM node n JOIN form f ON f.id = n.form JOIN base b ON b.id = f.base" \
+	" n.layout, f.mark, n.diff, u.reason, b.id" \
+	" FROM node n JOIN layout f ON f.id = n.layout JOIN base b ON b.id = f.base" \
 	" LEFT JOIN unreadable u ON u.node = n.name AND u.since = n.since" \
 	" WHERE n.name = ANY($1::text[]) ORDER BY n.name COLLATE \"C\""
 
@@ -345,23 +345,24 @@ static int decide_quota(struct db *db, const struct batch *t, const struct setti
 /* Stores nothing whose layout the database does not have by key and mark. */
 #define ROWS "unnest($1::text[], $2::uuid[], $3::bigint[], $4::bytea[], $5::int[], $6::uuid[], $7::int[]," \
 	" $8::bytea[])" \
-	" AS u(name, boot, seq, sha256, form, mark, xml_bytes, diff) JOIN form f ON " LAYOUT_IS("u.form", "u.mark")
+	" AS u(name, boot, seq, sha256, layout, mark, xml_bytes, diff) JOIN layout f ON " \
+	LAYOUT_IS("u.layout", "u.mark")
 /* `seen` is updated once a boot, however often the agent asks. */
 #define TOUCH "UPDATE node n SET boot = u.boot, seq = u.seq, seen = CASE WHEN n.boot = u.boot THEN n.seen" \
 	" ELSE greatest(0, ceil(extract(epoch FROM clock_timestamp() - n.since))) END" \
 	" FROM unnest($1::text[], $2::uuid[], $3::bigint[]) AS u(name, boot, seq) WHERE n.name = u.name"
 /* clock_timestamp, since the start of the transaction may precede the one that it waited for. */
 #define REPLACE "WITH u AS (SELECT c.t, u.* FROM clock_timestamp() AS c(t), " ROWS ")," \
-	" old AS (INSERT INTO past (since, until, form, xml_bytes, sha256, node, diff)" \
-	" SELECT n.since, u.t, n.form, n.xml_bytes, n.sha256, n.name, n.diff FROM node n JOIN u ON u.name = n.name)" \
-	" UPDATE node n SET since = u.t, seen = 0, boot = u.boot, seq = u.seq, sha256 = u.sha256, form = u.form," \
+	" old AS (INSERT INTO past (since, until, layout, xml_bytes, sha256, node, diff)" \
+	" SELECT n.since, u.t, n.layout, n.xml_bytes, n.sha256, n.name, n.diff FROM node n JOIN u ON u.name = n.name)" \
+	" UPDATE node n SET since = u.t, seen = 0, boot = u.boot, seq = u.seq, sha256 = u.sha256, layout = u.layout," \
 	" xml_bytes = u.xml_bytes, diff = u.diff FROM u WHERE n.name = u.name RETURNING n.name, n.diff"
-#define INSERT "INSERT INTO node (since, seq, boot, form, xml_bytes, sha256, name, diff)" \
-	" SELECT c.t, u.seq, u.boot, u.form, u.xml_bytes, u.sha256, u.name, u.diff FROM clock_timestamp() AS c(t)," \
+#define INSERT "INSERT INTO node (since, seq, boot, layout, xml_bytes, sha256, name, diff)" \
+	" SELECT c.t, u.seq, u.boot, u.layout, u.xml_bytes, u.sha256, u.name, u.diff FROM clock_timestamp() AS c(t)," \
 	" " ROWS \
 	" ON CONFLICT DO NOTHING RETURNING name, diff"
 #define REPAIR "UPDATE node n SET seen = greatest(0, ceil(extract(epoch FROM clock_timestamp() - n.since)))," \
-	" boot = u.boot, seq = u.seq, sha256 = u.sha256, form = u.form, xml_bytes = u.xml_bytes, diff = u.diff" \
+	" boot = u.boot, seq = u.seq, sha256 = u.sha256, layout = u.layout, xml_bytes = u.xml_bytes, diff = u.diff" \
 	" FROM " ROWS " WHERE n.name = u.name RETURNING n.name, n.diff"
 #define REPAIRED "DELETE FROM unreadable u USING node n WHERE n.name = ANY($1::text[]) AND u.node = n.name AND" \
 	" u.since = n.since"
@@ -371,7 +372,7 @@ static int decide_quota(struct db *db, const struct batch *t, const struct setti
 #define DELETE_FACTS "DELETE FROM node_fact WHERE node = ANY($1::text[])"
 #define DRIFT "INSERT INTO drift (node, severity, changes) SELECT * FROM unnest($1::text[], $2::text[], $3::jsonb[])" \
 	" ON CONFLICT (node) DO UPDATE SET severity = excluded.severity, changes = excluded.changes," \
-	" told = drift.told AND drift.changes = excluded.changes," \
+	" reported = drift.reported AND drift.changes = excluded.changes," \
 	" since = CASE WHEN drift.changes = excluded.changes THEN drift.since ELSE clock_timestamp() END"
 
 static const enum column drift_columns[] = { NAME, SEVERITY, CHANGES };
@@ -478,7 +479,7 @@ static bool layout_is_gone(struct db *db, const struct pending_export *d)
 {
 	char one[DB_KEY];
 
-	return d->encoded && db_query_key(db, one, NULL, "SELECT 1 FROM form f WHERE " LAYOUT_IS("$1", "$2"), 2,
+	return d->encoded && db_query_key(db, one, NULL, "SELECT 1 FROM layout f WHERE " LAYOUT_IS("$1", "$2"), 2,
 				   (struct db_value[]){ DB_TEXT(d->encoded->layout.id),
 							DB_TEXT(d->encoded->layout.mark) }) == 0;
 }

@@ -131,14 +131,14 @@ int drift_from_base(const struct comparer *c, int base, const char *node, const 
 int drift_from_class(const struct comparer *c, int class, const char *node, const struct buf *xml, struct drift *out,
 		     struct err *e)
 {
-	char key[DB_KEY], golden[DB_KEY];
+	char key[DB_KEY], baseline[DB_KEY];
 	int rc;
 
 	snprintf(key, sizeof(key), "%d", class);
-	rc = db_query_key(c->db, golden, e, "SELECT golden FROM class WHERE id = $1", 1, &DB_TEXT(key));
+	rc = db_query_key(c->db, baseline, e, "SELECT baseline FROM class WHERE id = $1", 1, &DB_TEXT(key));
 	if (rc <= 0)
 		return rc ? -1 : err_set(e, "class c%d does not exist any more", class);
-	return drift_from_base(c, atoi(golden), node, xml, out, e);
+	return drift_from_base(c, atoi(baseline), node, xml, out, e);
 }
 
 void drift_free(struct drift *d)

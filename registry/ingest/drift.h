@@ -20,7 +20,7 @@ void drift_free(struct drift *d);
 /* For a document that differs from a base in fields of its layout alone: needs no parser. 0 or -1. */
 int drift_of_fields(const struct cached_base *cached, const struct buf *xml, struct drift *out, struct err *e);
 
-/* For any other, against a base's document, or against that of the class's golden base. 0 or -1. */
+/* For any other, against a base's document, or against that of the class's baseline. 0 or -1. */
 struct comparer {
 	struct bases *bases;
 	struct db *db;

@@ -174,7 +174,7 @@ static int try_patch(struct encode_job *j, const char *base, struct best_patch *
 	return 0;
 }
 
-#define OWN_BASE "(SELECT f.base FROM node n JOIN form f ON f.id = n.form WHERE n.name = $1)"
+#define OWN_BASE "(SELECT f.base FROM node n JOIN layout f ON f.id = n.layout WHERE n.name = $1)"
 #define CANDIDATE_BASES "SELECT b.id FROM base b JOIN shape s ON s.name = b.shape JOIN class c ON c.id = b.class" \
 	" WHERE $6::int = 0 OR b.class = $6::int OR c.accepted_from = $6::int" \
 	" ORDER BY b.sha256 = decode($5, 'hex') DESC, b.id = " OWN_BASE " DESC NULLS LAST," \
@@ -236,10 +236,10 @@ static int patch_layout(struct encode_job *j, const struct best_patch *c, struct
 	snprintf(base, sizeof(base), "%d", c->cached->base);
 	snprintf(class, sizeof(class), "%d", meta->class);
 	rc = layout_key_query(j->with.db, &out->layout, e, "SELECT f.id, f.mark FROM"
-							   " " CACHED_BASE " JOIN form f ON f.base = b.id"
+							   " " CACHED_BASE " JOIN layout f ON f.base = b.id"
 			  " AND f.kind = 'patch' AND f.shape = $2::text ORDER BY f.id LIMIT 1", 4, v);
 	if (rc == 0)
-		rc = layout_key_query(j->with.db, &out->layout, e, "INSERT INTO form (base, kind, shape)"
+		rc = layout_key_query(j->with.db, &out->layout, e, "INSERT INTO layout (base, kind, shape)"
 				      " SELECT b.id, 'patch', $2::text FROM "
 				  CACHED_BASE " RETURNING id, mark", 4, v);
 	if (rc == 0) {
@@ -272,7 +272,8 @@ static int encode_patch(struct encode_job *j, struct best_patch *c, struct encod
 /* --- a new base --- */
 
 /*
- * In a transaction: 0, 1 when another class has the same document as base, -1. The base becomes golden in a new class.
+ * In a transaction: 0, 1 when another class has the same document as base, -1. The base becomes the baseline of a new
+ * class.
  */
 static int base_rows(struct encode_job *j, struct encoded *out, struct err *e)
 {
@@ -280,7 +281,7 @@ static int base_rows(struct encode_job *j, struct encoded *out, struct err *e)
 	struct new_base n = { .class = class, .shape = out->shape, .node = j->node, .drift = out->drift.json,
 			      .xml = j->xml,
 			      .parsed = &j->parsed };
-	struct db_value golden[] = { DB_TEXT(base), DB_TEXT(class) };
+	struct db_value baseline[] = { DB_TEXT(base), DB_TEXT(class) };
 	int rc = db_execute(j->with.db, e, "BEGIN", 0, NULL);
 
 	snprintf(class, sizeof(class), "%d", j->class);
@@ -290,7 +291,7 @@ static int base_rows(struct encode_job *j, struct encoded *out, struct err *e)
 	if (rc == 0)
 		rc = base_insert(j->with.db, &n, base, &out->layout, e);
 	if (rc == 0 && !j->class)
-		rc = db_execute(j->with.db, e, "UPDATE class SET golden = $1 WHERE id = $2", 2, golden);
+		rc = db_execute(j->with.db, e, "UPDATE class SET baseline = $1 WHERE id = $2", 2, baseline);
 	if (rc == 0)
 		rc = db_execute(j->with.db, e, "COMMIT", 0, NULL);
 	if (rc)
@@ -352,8 +353,8 @@ static int encode_locked(struct encode_job *j, struct best_patch *c, struct enco
 static int find_class(struct encode_job *j, struct err *e)
 {
 	char class[DB_KEY];
-	int rc = db_query_key(j->with.db, class, e, "SELECT b.class FROM node n JOIN form f ON f.id = n.form JOIN base"
-						    " b ON b.id = f.base"
+	int rc = db_query_key(j->with.db, class, e, "SELECT b.class FROM node n JOIN layout f ON f.id = n.layout JOIN"
+						    " base b ON b.id = f.base"
 			" WHERE n.name = $1 AND NOT EXISTS (SELECT 1 FROM unreadable u WHERE u.node = n.name AND"
 			" u.since = n.since)", 1, &DB_TEXT(j->node));
 

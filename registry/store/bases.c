@@ -87,9 +87,9 @@ enum { LINE, START, LEN, KEEP_START, KEEP_END, ALIAS, FIXED, DIGITS, OBJECT, NAM
 
 static PGresult *load_fields(struct db *db, const char *layout, struct err *e)
 {
-	return db_query_prepared(db, e, "SELECT " FIELDS " FROM field w JOIN form f ON f.id = w.form"
+	return db_query_prepared(db, e, "SELECT " FIELDS " FROM field w JOIN layout f ON f.id = w.layout"
 			" LEFT JOIN fact a ON a.base = f.base AND a.line = w.line"
-			" WHERE w.form = $1 ORDER BY w.n", 1, &DB_TEXT(layout));
+			" WHERE w.layout = $1 ORDER BY w.n", 1, &DB_TEXT(layout));
 }
 
 static unsigned number(const PGresult *r, int row, int column)
@@ -177,7 +177,7 @@ static int load_base(struct bases *b, struct db *db, const char *base, struct er
 	PGresult *fields = NULL;
 	PGresult *r = db_query(db, e, "SELECT b.bytes, b.class, c.accepted_from, b.shape, b.drift, encode(b.sha256,"
 				      " 'hex'), f.id, f.mark FROM base b JOIN class c ON c.id = b.class"
-			       " JOIN form f ON f.base = b.id AND f.kind <> 'patch' WHERE b.id = $1"
+			       " JOIN layout f ON f.base = b.id AND f.kind <> 'patch' WHERE b.id = $1"
 			       " ORDER BY f.id DESC LIMIT 1", 1, &DB_TEXT(base));
 	int rc = -1;
 
@@ -262,8 +262,8 @@ const struct cached_base *bases_acquire(struct bases *b, struct db *db, int base
 	PGresult *r;
 
 	snprintf(key, sizeof(key), "%d", base);
-	if (!(r = db_query_prepared(db, e, "SELECT encode(b.sha256, 'hex'), f.mark FROM base b JOIN form f ON f.base ="
-					   " b.id"
+	if (!(r = db_query_prepared(db, e, "SELECT encode(b.sha256, 'hex'), f.mark FROM base b JOIN layout f ON f.base"
+					   " = b.id"
 			   " AND f.kind <> 'patch' WHERE b.id = $1 ORDER BY f.id DESC LIMIT 1", 1, &DB_TEXT(key))))
 		return NULL;
 	if (PQntuples(r)) {
@@ -277,10 +277,10 @@ const struct cached_base *bases_acquire(struct bases *b, struct db *db, int base
 }
 
 /* Newer than the last layout seen, if the database still has that one. */
-#define NEW_FORMS "SELECT * FROM (SELECT DISTINCT ON (base) base, id, mark FROM form WHERE kind <> 'patch' AND id >" \
-	" coalesce(" \
-	"(SELECT f.id FROM form f WHERE " LAYOUT_IS("$1::int", "$2::uuid") "), 0) ORDER BY base, id DESC) f ORDER BY" \
-	" id DESC LIMIT $3"
+#define NEW_LAYOUTS "SELECT * FROM (SELECT DISTINCT ON (base) base, id, mark FROM layout WHERE kind <> 'patch' AND id" \
+	" > coalesce(" \
+	"(SELECT f.id FROM layout f WHERE " LAYOUT_IS("$1::int", "$2::uuid") "), 0) ORDER BY base, id DESC) f ORDER" \
+	" BY id DESC LIMIT $3"
 
 int bases_refresh(struct bases *b, struct db *db, struct err *e)
 {
@@ -290,7 +290,7 @@ int bases_refresh(struct bases *b, struct db *db, struct err *e)
 
 	pthread_mutex_lock(&b->lock);
 	snprintf(limit, sizeof(limit), "%u", b->max_cached);
-	r = db_query(db, e, NEW_FORMS, 3, (struct db_value[]){ DB_TEXT(*b->seen.id ? b->seen.id : NULL),
+	r = db_query(db, e, NEW_LAYOUTS, 3, (struct db_value[]){ DB_TEXT(*b->seen.id ? b->seen.id : NULL),
 							       DB_TEXT(*b->seen.id ? b->seen.mark : NULL),
 								       DB_TEXT(limit) });
 	for (int i = r ? PQntuples(r) : 0; rc >= 0 && i-- > 0;)
@@ -337,7 +337,7 @@ int bases_verify(struct bases *b, struct db *db, struct err *e)
 		err_set(e, "out of memory");
 	else
 		r = db_query(db, e, "SELECT u.base FROM unnest($1::int[], $2::int[], $3::uuid[]) AS u(base, id, mark)"
-			     " WHERE NOT EXISTS (SELECT 1 FROM form f WHERE f.base = u.base AND " LAYOUT_IS("u.id",
+			     " WHERE NOT EXISTS (SELECT 1 FROM layout f WHERE f.base = u.base AND " LAYOUT_IS("u.id",
 												      "u.mark") ")", 3,
 			     (struct db_value[]){ DB_TEXT(n.base.data), DB_TEXT(n.layout.data), DB_TEXT(n.mark.data) });
 	for (int i = 0; r && i < PQntuples(r); i++)
@@ -420,7 +420,7 @@ static void add_field(struct buf column[COLUMNS], const struct cached_base *cach
 
 #define FIELD_COLUMNS "line, start, len, keep_start, keep_end, alias, fixed, digits, pages, at, width, ordinal," \
 	" before, middle, after"
-#define INSERT_FIELDS "INSERT INTO field (form, n, " FIELD_COLUMNS ") SELECT $16::int, n - 1, " FIELD_COLUMNS \
+#define INSERT_FIELDS "INSERT INTO field (layout, n, " FIELD_COLUMNS ") SELECT $16::int, n - 1, " FIELD_COLUMNS \
 	" FROM unnest($1::int[], $2::int[], $3::int[], $4::int[], $5::int[], $6::int[], $7::bool[], $8::int[]," \
 	" $9::bool[]," \
 	" $10::int[], $11::int[], $12::int[], $13::text[], $14::text[], $15::text[]) WITH ORDINALITY AS" \
@@ -457,7 +457,7 @@ static int insert_layout(struct db *db, const char *base, const struct cached_ba
 			 struct err *e)
 {
 	char id[DB_KEY];
-	int rc = db_query_key(db, id, e, "INSERT INTO form (base, kind, shape) SELECT id, 'fields', shape FROM base"
+	int rc = db_query_key(db, id, e, "INSERT INTO layout (base, kind, shape) SELECT id, 'fields', shape FROM base"
 					 " WHERE id = $1"
 			" RETURNING id", 1, &DB_TEXT(base));
 
@@ -481,7 +481,7 @@ static int store_layout(struct db *db, const char *base, const struct cached_bas
 					       " UPDATE", 2,
 			    (struct db_value[]){ DB_TEXT(base), DB_TEXT(meta->sha256) });
 	if (rc == 1)
-		rc = layout_key_query(db, &latest, e, "SELECT id, mark FROM form WHERE base = $1 AND kind <> 'patch'"
+		rc = layout_key_query(db, &latest, e, "SELECT id, mark FROM layout WHERE base = $1 AND kind <> 'patch'"
 				  " ORDER BY id DESC LIMIT 1", 1, &DB_TEXT(base));
 	if (rc == 1 && !strcmp(latest.id, meta->layout.id) && !strcmp(latest.mark, meta->layout.mark) &&
 	    insert_layout(db, base, cached, wider, e))
@@ -543,7 +543,7 @@ int decoder_open(struct bases *b, struct db *db, const char *layout, struct deco
 	struct decoder d = {0};
 	const struct base_metadata *meta;
 	PGresult *fields = NULL;
-	PGresult *r = db_query_prepared(db, e, "SELECT f.base, f.kind, f.mark, encode(b.sha256, 'hex') FROM form f"
+	PGresult *r = db_query_prepared(db, e, "SELECT f.base, f.kind, f.mark, encode(b.sha256, 'hex') FROM layout f"
 			       " JOIN base b ON b.id = f.base WHERE f.id = $1", 1, &DB_TEXT(layout));
 	int rc = -1;
 

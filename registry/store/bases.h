@@ -20,14 +20,14 @@
  */
 
 /*
- * A layout: a row of the SQL table form, which says how documents are stored against a base (itself, fields, or a
+ * A layout: a row of the SQL table layout, which says how documents are stored against a base (itself, fields, or a
  * patch).
  */
 #define LAYOUT_MARK 40
 struct layout_key {
 	char id[DB_KEY], mark[LAYOUT_MARK];
 };
-/* SQL condition: row f of the table form is the one with this id and mark (columns or parameters). */
+/* SQL condition: row f of the table layout is the one with this id and mark (columns or parameters). */
 #define LAYOUT_IS(id, mark) "f.id = " id " AND f.mark = " mark
 
 /* The first row of a query for f.id and f.mark: 1, 0 when there is no row, -1. */
@@ -46,7 +46,7 @@ struct base_metadata {
 	char sha256[HASH_HEX];		/* of the base's document */
 	struct layout_key layout;	/* the latest */
 	char shape[SHAPE_NAME];
-	const char *drift;		/* changes from its class's golden base as JSON, or NULL */
+	const char *drift;		/* changes from its class's baseline as JSON, or NULL */
 	struct field_fact *facts;	/* one for each field of the layout */
 };
 

@@ -109,12 +109,12 @@ int document_verify(struct verified_cache *v, struct bases *b, struct db *db, co
 /* --- documents of nodes --- */
 
 enum { LAYOUT, DIFF, SHA256, XML_BYTES };
-#define COLUMNS "form, diff, encode(sha256, 'hex'), xml_bytes"
+#define COLUMNS "layout, diff, encode(sha256, 'hex'), xml_bytes"
 #define NOW "SELECT " COLUMNS " FROM node WHERE name = $1"
-#define THEN "SELECT " COLUMNS " FROM (SELECT since, form, diff, sha256, xml_bytes FROM node WHERE name = $1 UNION" \
+#define THEN "SELECT " COLUMNS " FROM (SELECT since, layout, diff, sha256, xml_bytes FROM node WHERE name = $1 UNION" \
 	" ALL" \
-	" SELECT since, form, diff, sha256, xml_bytes FROM past WHERE node = $1) every WHERE since <= $2::timestamptz" \
-	" ORDER BY since DESC LIMIT 1"
+	" SELECT since, layout, diff, sha256, xml_bytes FROM past WHERE node = $1) every WHERE since <=" \
+	" $2::timestamptz ORDER BY since DESC LIMIT 1"
 
 static int decode_row(struct bases *b, struct db *db, const PGresult *r, struct buf *out, struct err *e)
 {

@@ -76,7 +76,7 @@ static int read_server(struct db *db, struct server_identity *out, struct err *e
 
 static int read_tables(struct db *db, char out[static 96], struct err *e)
 {
-	PGresult *r = db_query(db, e, "SELECT concat_ws(' ', identity, 'form'::regclass::oid, 'base'::regclass::oid)"
+	PGresult *r = db_query(db, e, "SELECT concat_ws(' ', identity, 'layout'::regclass::oid, 'base'::regclass::oid)"
 				      " FROM registry", 0, NULL);
 	int rows = r ? PQntuples(r) : -1;
 

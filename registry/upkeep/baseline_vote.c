@@ -25,31 +25,31 @@
 
 /* --- the vote --- */
 
-#define STANDING " JOIN form f ON f.id = n.form JOIN base b ON b.id = f.base"
+#define STANDING " JOIN layout f ON f.id = n.layout JOIN base b ON b.id = f.base"
 #define ELECT "WITH voter AS (SELECT b.class, f.base, f.kind FROM drift d JOIN node n ON n.name = d.node" STANDING \
 	" WHERE n.since > now() - " VOTE_AGE " AND NOT EXISTS (SELECT 1 FROM past o WHERE o.node = n.name))," \
 	" won AS (SELECT class, base, count(*) AS votes FROM voter WHERE kind <> 'patch' GROUP BY class, base" \
 	" HAVING count(*) >= " VOTES_MIN ")" \
-	" SELECT DISTINCT ON (c.id) c.id, c.golden, w.base, w.votes FROM won w JOIN class c ON c.id = w.class" \
-	" WHERE c.accepted_from IS NULL AND w.base <> c.golden AND c.retell IS DISTINCT FROM '-infinity'" \
+	" SELECT DISTINCT ON (c.id) c.id, c.baseline, w.base, w.votes FROM won w JOIN class c ON c.id = w.class" \
+	" WHERE c.accepted_from IS NULL AND w.base <> c.baseline AND c.recompare_since IS DISTINCT FROM '-infinity'" \
 	" AND w.votes > " MAJORITY " * ((SELECT count(*) FROM node n" STANDING " WHERE b.class = c.id)" \
 	" - (SELECT count(*) FROM voter v WHERE v.class = c.id))" \
 	" ORDER BY c.id, w.votes DESC, w.base"
 
 /* Locks the base's row: it may be being accepted, which moves it to another class. */
 #define SET_BASELINE "WITH held AS (SELECT id FROM base WHERE id = $3 AND class = $1 FOR NO KEY UPDATE)," \
-	" crowned AS (UPDATE class c SET golden = h.id, retell = '-infinity' FROM held h" \
-	" WHERE c.id = $1 AND c.golden = $2 RETURNING c.golden)" \
-	" UPDATE base b SET drift = NULL FROM crowned c WHERE b.id = c.golden RETURNING b.id"
+	" crowned AS (UPDATE class c SET baseline = h.id, recompare_since = '-infinity' FROM held h" \
+	" WHERE c.id = $1 AND c.baseline = $2 RETURNING c.baseline)" \
+	" UPDATE base b SET drift = NULL FROM crowned c WHERE b.id = c.baseline RETURNING b.id"
 
 static int elect_baselines(struct upkeep_run *p, struct err *e)
 {
-	enum { CLASS, GOLDEN, BASE, VOTES };
+	enum { CLASS, BASELINE, BASE, VOTES };
 	PGresult *r = db_query(p->db, e, ELECT, 0, NULL);
 	int rc = r ? 0 : -1;
 
 	for (int i = 0; rc == 0 && i < PQntuples(r) && upkeep_continues(p); i++) {
-		struct db_value v[] = { DB_TEXT(PQgetvalue(r, i, CLASS)), DB_TEXT(PQgetvalue(r, i, GOLDEN)),
+		struct db_value v[] = { DB_TEXT(PQgetvalue(r, i, CLASS)), DB_TEXT(PQgetvalue(r, i, BASELINE)),
 					DB_TEXT(PQgetvalue(r, i, BASE)) };
 		char base[DB_KEY];
 		int elected = db_query_key(p->db, base, e, SET_BASELINE, 3, v);
@@ -68,7 +68,7 @@ static int elect_baselines(struct upkeep_run *p, struct err *e)
 struct reevaluation {
 	struct upkeep_run *pass;
 	const char *class, *since;	/* the class, and since when its documents count */
-	int golden;
+	int baseline;
 	bool invalidated;			/* other topiaryd were made to reload the bases */
 	bool whole;			/* every node was compared */
 	unsigned long skipped;		/* nodes whose rows were locked */
@@ -86,12 +86,12 @@ static int base_compare(const struct reevaluation *t, int base, const char *node
 	struct buf xml;
 	int rc;
 
-	if (base == t->golden)
+	if (base == t->baseline)
 		return 0;
 	if (!(cached = bases_acquire(with.bases, with.db, base, e)))
 		return -1;
 	xml = (struct buf){ .data = cached->text, .len = cached->len };
-	rc = drift_from_base(&with, t->golden, node, &xml, out, e);
+	rc = drift_from_base(&with, t->baseline, node, &xml, out, e);
 	bases_release(with.bases, cached);
 	return rc;
 }
@@ -151,7 +151,7 @@ static int add_node(struct reencoding *m, const struct decoded_document *h, stru
 	struct comparer with = comparer(o->reevaluation->pass);
 	struct drift drift;
 
-	if (o->patch ? drift_from_base(&with, o->reevaluation->golden, h->node, &h->xml, &drift, e) :
+	if (o->patch ? drift_from_base(&with, o->reevaluation->baseline, h->node, &h->xml, &drift, e) :
 		       fields_drift(o, &h->xml, &drift, e))
 		return -1;
 	db_array_text(&o->column[NODE], h->node);
@@ -165,15 +165,15 @@ static int add_node(struct reencoding *m, const struct decoded_document *h, stru
 /* Only rows that change are written, and only of nodes not locked by others: those skipped are counted. */
 #define STORE_DRIFT "WITH wrong AS (SELECT u.* FROM unnest($2::text[], $3::text[], $4::text[], $5::jsonb[])" \
 	" AS u(name, sha256, severity, changes)" \
-	" JOIN node n ON n.name = u.name AND n.sha256 = decode(u.sha256, 'hex') AND n.form = $1::int" \
+	" JOIN node n ON n.name = u.name AND n.sha256 = decode(u.sha256, 'hex') AND n.layout = $1::int" \
 	" LEFT JOIN drift d ON d.node = n.name WHERE d.changes IS DISTINCT FROM u.changes)," \
 	" held AS (SELECT w.name, w.severity, w.changes FROM wrong w JOIN node n ON n.name = w.name" \
-	" AND n.sha256 = decode(w.sha256, 'hex') AND n.form = $1::int FOR NO KEY UPDATE OF n SKIP LOCKED)," \
+	" AND n.sha256 = decode(w.sha256, 'hex') AND n.layout = $1::int FOR NO KEY UPDATE OF n SKIP LOCKED)," \
 	" mended AS (DELETE FROM drift d USING held h WHERE d.node = h.name AND h.changes IS NULL)," \
 	" drifts AS (INSERT INTO drift (node, severity, changes) SELECT name, severity, changes FROM held WHERE" \
 	" changes IS NOT NULL" \
-	" ON CONFLICT (node) DO UPDATE SET severity = excluded.severity, changes = excluded.changes, told = false," \
-	" tries = 0, since = clock_timestamp())" \
+	" ON CONFLICT (node) DO UPDATE SET severity = excluded.severity, changes = excluded.changes, reported =" \
+	" false, tries = 0, since = clock_timestamp())" \
 	" SELECT (SELECT count(*) FROM wrong) - (SELECT count(*) FROM held)"
 
 static void drift_batch_reset(struct drift_batch *o)
@@ -218,19 +218,19 @@ static int reevaluate_layout(struct reevaluation *t, const char *layout, int bas
 }
 
 /*
- * Nodes of the golden base first, since somebody may be about to accept one of them. An unreadable document does not
+ * Nodes of the baseline first, since somebody may be about to accept one of them. An unreadable document does not
  * stop the others.
  */
 static int reevaluate_nodes(struct reevaluation *t, struct err *e)
 {
-	char golden[16];
+	char baseline[16];
 	PGresult *r;
 	int rc;
 
-	snprintf(golden, sizeof(golden), "%d", t->golden);
-	r = db_query(t->pass->db, e, "SELECT f.id, f.base, f.kind = 'patch' FROM form f JOIN base b ON b.id = f.base"
-		     " WHERE b.class = $1 AND f.id IN (SELECT form FROM node) ORDER BY f.base = $2 DESC, f.id", 2,
-		     (struct db_value[]){ DB_TEXT(t->class), DB_TEXT(golden) });
+	snprintf(baseline, sizeof(baseline), "%d", t->baseline);
+	r = db_query(t->pass->db, e, "SELECT f.id, f.base, f.kind = 'patch' FROM layout f JOIN base b ON b.id = f.base"
+		     " WHERE b.class = $1 AND f.id IN (SELECT layout FROM node) ORDER BY f.base = $2 DESC, f.id", 2,
+		     (struct db_value[]){ DB_TEXT(t->class), DB_TEXT(baseline) });
 	rc = r ? 0 : -1;
 	t->whole = r && upkeep_continues(t->pass);
 	for (int i = 0; r && t->whole && i < PQntuples(r); i++)
@@ -242,7 +242,7 @@ static int reevaluate_nodes(struct reevaluation *t, struct err *e)
 }
 
 /*
- * Exports in progress when the golden base changed are committed later, and are compared again as long as such may
+ * Exports in progress when the baseline changed are committed later, and are compared again as long as such may
  * come.
  */
 static int record_complete(const struct reevaluation *t, const char *begun, struct err *e)
@@ -250,11 +250,11 @@ static int record_complete(const struct reevaluation *t, const char *begun, stru
 	char interval[16];
 
 	snprintf(interval, sizeof(interval), "%u", t->pass->settings->upkeep_interval);
-	return db_execute(t->pass->db, e, "UPDATE class SET retell = CASE WHEN retell = '-infinity' THEN"
-					  " $3::timestamptz - " UNDERWAY
-		     " WHEN retell > $3::timestamptz - " UNDERWAY " - " INTERVALS " * make_interval(secs => $4::int)"
-										  " THEN retell END"
-		     " WHERE id = $1 AND retell = $2", 4,
+	return db_execute(t->pass->db, e, "UPDATE class SET recompare_since = CASE WHEN recompare_since = '-infinity'"
+					  " THEN $3::timestamptz - " UNDERWAY
+		     " WHEN recompare_since > $3::timestamptz - " UNDERWAY " - " INTERVALS " * make_interval(secs =>"
+										  " $4::int) THEN recompare_since END"
+		     " WHERE id = $1 AND recompare_since = $2", 4,
 		     (struct db_value[]){ DB_TEXT(t->class), DB_TEXT(t->since), DB_TEXT(begun), DB_TEXT(interval) });
 }
 
@@ -271,14 +271,14 @@ static int reevaluate_class(struct reevaluation *t, const char *begun, struct er
 
 static int reevaluate_classes(struct upkeep_run *p, struct err *e)
 {
-	enum { CLASS, GOLDEN, SINCE, SHOWN, BEGUN };
-	PGresult *r = db_query(p->db, e, "SELECT id, golden, retell, retell > '-infinity', now() FROM class WHERE"
-					 " retell IS NOT NULL ORDER BY id", 0, NULL);
+	enum { CLASS, BASELINE, SINCE, SHOWN, BEGUN };
+	PGresult *r = db_query(p->db, e, "SELECT id, baseline, recompare_since, recompare_since > '-infinity', now()"
+					 " FROM class WHERE recompare_since IS NOT NULL ORDER BY id", 0, NULL);
 	int rc = r ? 0 : -1;
 
 	for (int i = 0; r && i < PQntuples(r) && upkeep_continues(p); i++) {
 		struct reevaluation t = { .pass = p, .class = PQgetvalue(r, i, CLASS), .since = PQgetvalue(r, i, SINCE),
-				     .golden = atoi(PQgetvalue(r, i, GOLDEN)),
+				     .baseline = atoi(PQgetvalue(r, i, BASELINE)),
 					     .invalidated = *PQgetvalue(r, i, SHOWN) == 't' };
 
 		if (reevaluate_class(&t, PQgetvalue(r, i, BEGUN), rc ? NULL : e))

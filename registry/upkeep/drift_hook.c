@@ -178,9 +178,9 @@ static int hook_run(const struct upkeep_run *p, const PGresult *r, int row, stru
 /* --- the table drift --- */
 
 /* The row's version is compared: a node that changed while the hook ran is reported again. */
-#define MARK_TOLD "UPDATE drift SET told = true, tries = 0 WHERE node = $1 AND xmin::text = $2 RETURNING told"
-#define MARK_FAILED "UPDATE drift SET told = tries + 1 >= " TRIES ", tries = (tries + 1) % " TRIES \
-	" WHERE node = $1 AND xmin::text = $2 RETURNING told"
+#define MARK_TOLD "UPDATE drift SET reported = true, tries = 0 WHERE node = $1 AND xmin::text = $2 RETURNING reported"
+#define MARK_FAILED "UPDATE drift SET reported = tries + 1 >= " TRIES ", tries = (tries + 1) % " TRIES \
+	" WHERE node = $1 AND xmin::text = $2 RETURNING reported"
 
 static int record_result(struct upkeep_run *p, const PGresult *r, int row, int failed, const struct err *why,
 			 struct err *e)
@@ -205,8 +205,8 @@ static int run_batch(struct upkeep_run *p, const char *fresh, double until, stru
 {
 	PGresult *r = db_query(p->db, e, "SELECT d.node, d.severity, 'c' || b.class, d.changes::text, d.xmin::text"
 					 " FROM drift d"
-			       " JOIN node n ON n.name = d.node JOIN form f ON f.id = n.form JOIN base b ON b.id ="
-			       " f.base WHERE NOT d.told AND (d.tries = 0) = $1::bool"
+			       " JOIN node n ON n.name = d.node JOIN layout f ON f.id = n.layout JOIN base b ON b.id ="
+			       " f.base WHERE NOT d.reported AND (d.tries = 0) = $1::bool"
 			       " AND ($2::bool OR EXISTS (SELECT 1 FROM past o WHERE o.node = d.node))"
 			       " ORDER BY array_position('{capacity,wiring,cosmetic}'::text[], d.severity), d.since,"
 			       " d.node"
@@ -233,7 +233,7 @@ static int run_batch(struct upkeep_run *p, const char *fresh, double until, stru
 /* Without a hook, drift is marked as reported, also for a hook configured later. */
 static int skip_all(struct upkeep_run *p, struct err *e)
 {
-	PGresult *r = db_query(p->db, e, "UPDATE drift SET told = true WHERE NOT told", 0, NULL);
+	PGresult *r = db_query(p->db, e, "UPDATE drift SET reported = true WHERE NOT reported", 0, NULL);
 
 	PQclear(r);
 	return r ? 0 : -1;

@@ -18,11 +18,11 @@
 #define CALLS 32		/* of one run of upkeep */
 
 enum { NODE, SINCE, LAYOUT, MARK, KIND, BASE, SHAPE, XML_BYTES, SHA256, DIFF, NOTED };
-#define COLUMNS "o.since, o.form, f.mark, f.kind, f.base, f.shape, o.xml_bytes, encode(o.sha256, 'hex')," \
+#define COLUMNS "o.since, o.layout, f.mark, f.kind, f.base, f.shape, o.xml_bytes, encode(o.sha256, 'hex')," \
 	" o.diff, u.node IS NOT NULL"
 #define SOME(name, table, behind, order) "SELECT * FROM (SELECT s.*, sum(octet_length(diff)) OVER (ORDER BY" \
 	" " order ") AS total" \
-	" FROM (SELECT o." name " AS node, " COLUMNS " FROM " table " o JOIN form f ON f.id = o.form" \
+	" FROM (SELECT o." name " AS node, " COLUMNS " FROM " table " o JOIN layout f ON f.id = o.layout" \
 	" LEFT JOIN unreadable u ON u.node = o." name " AND u.since = o.since WHERE" \
 	" " behind " ORDER BY o." name ", o.since" \
 	" LIMIT " ROWS ") s) t WHERE total - octet_length(diff) < " BYTES " ORDER BY " order
@@ -38,8 +38,8 @@ static const struct {
 
 /* Only for the row that was checked: its node may have sent another document meanwhile. */
 #define RECORD "INSERT INTO unreadable (node, since, reason) SELECT $1::text, $2::timestamptz, $3::text WHERE EXISTS" \
-	" (SELECT 1 FROM node n WHERE n.name = $1 AND n.since = $2 AND n.form = $4::int AND n.diff = $5::bytea UNION" \
-	" ALL SELECT 1 FROM past o WHERE o.node = $1 AND o.since = $2 AND o.form = $4 AND o.diff = $5)" \
+	" (SELECT 1 FROM node n WHERE n.name = $1 AND n.since = $2 AND n.layout = $4::int AND n.diff = $5::bytea" \
+	" UNION ALL SELECT 1 FROM past o WHERE o.node = $1 AND o.since = $2 AND o.layout = $4 AND o.diff = $5)" \
 	" ON CONFLICT (node, since) DO UPDATE SET reason = excluded.reason"
 #define TAKE_BACK "DELETE FROM unreadable WHERE node = $1 AND since = $2::timestamptz"
 
@@ -224,13 +224,13 @@ int fsck_some(struct fsck *f, const char *after, struct err *e)
 static int finish_round(struct upkeep_run *p, struct err *e)
 {
 	return db_execute(p->db, e, NO_MORE, 0, NULL) ||
-	       db_execute(p->db, e, "UPDATE registry SET checked = '', whole = now()", 0, NULL) ? -1 : 0;
+	       db_execute(p->db, e, "UPDATE registry SET verify_cursor = '', verified = now()", 0, NULL) ? -1 : 0;
 }
 
 int fsck_run(struct upkeep_run *p, struct err *e)
 {
 	struct fsck f = { .bases = p->bases, .db = p->db, .parser = p->parser, .record = true };
-	PGresult *r = db_query(p->db, e, "SELECT checked FROM registry", 0, NULL);
+	PGresult *r = db_query(p->db, e, "SELECT verify_cursor FROM registry", 0, NULL);
 	int rc = r ? 0 : -1;
 
 	if (r && PQntuples(r))
@@ -245,7 +245,7 @@ int fsck_run(struct upkeep_run *p, struct err *e)
 		json_decref(f.unreadable);
 		if (!*f.next)
 			return finish_round(p, e);
-		rc = db_execute(p->db, e, "UPDATE registry SET checked = $1", 1, &DB_TEXT(f.next));
+		rc = db_execute(p->db, e, "UPDATE registry SET verify_cursor = $1", 1, &DB_TEXT(f.next));
 	}
 	return rc;
 }

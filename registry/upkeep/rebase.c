@@ -56,12 +56,12 @@ int rebase_layouts(struct upkeep_run *p, struct err *e)
 {
 	enum { LAYOUT, BASE, SHARE };
 	PGresult *r = db_query(p->db, e,
-		"SELECT f.id, f.base, (SELECT count(*) FROM field w WHERE w.form = f.id) *"
+		"SELECT f.id, f.base, (SELECT count(*) FROM field w WHERE w.layout = f.id) *"
 		" " FIELD_BYTES " / u.documents"
-		" FROM (SELECT form, count(*) AS documents FROM (SELECT form FROM node UNION ALL SELECT form FROM"
-		" past) o GROUP BY form) u"
-		" JOIN form f ON f.id = u.form AND f.kind = 'fields'"
-		" WHERE f.id < (SELECT max(l.id) FROM form l WHERE l.base = f.base AND l.kind = 'fields')", 0, NULL);
+		" FROM (SELECT layout, count(*) AS documents FROM (SELECT layout FROM node UNION ALL SELECT layout FROM"
+		" past) o GROUP BY layout) u"
+		" JOIN layout f ON f.id = u.layout AND f.kind = 'fields'"
+		" WHERE f.id < (SELECT max(l.id) FROM layout l WHERE l.base = f.base AND l.kind = 'fields')", 0, NULL);
 	int rc = r ? 0 : -1;
 
 	for (int i = 0; rc == 0 && i < PQntuples(r) && upkeep_continues(p); i++) {
@@ -77,17 +77,17 @@ int rebase_layouts(struct upkeep_run *p, struct err *e)
 /* --- unused rows --- */
 
 /* Layouts of bases that stay; their latest field layouts stay too, since they are cached. */
-#define UNUSED_LAYOUTS "DELETE FROM form WHERE id IN (SELECT f.id FROM form f WHERE f.made < now() - " AGE \
+#define UNUSED_LAYOUTS "DELETE FROM layout WHERE id IN (SELECT f.id FROM layout f WHERE f.created < now() - " AGE \
 	" AND (f.kind = 'patch' OR (f.kind = 'fields'" \
-	" AND f.id < (SELECT max(l.id) FROM form l WHERE l.base = f.base AND l.kind = 'fields')))" \
-	" AND NOT EXISTS (SELECT 1 FROM node n WHERE n.form = f.id) AND NOT EXISTS (SELECT 1 FROM past o WHERE" \
-	" o.form = f.id)" \
+	" AND f.id < (SELECT max(l.id) FROM layout l WHERE l.base = f.base AND l.kind = 'fields')))" \
+	" AND NOT EXISTS (SELECT 1 FROM node n WHERE n.layout = f.id) AND NOT EXISTS (SELECT 1 FROM past o WHERE" \
+	" o.layout = f.id)" \
 	" ORDER BY f.id LIMIT " DELETED_AT_ONCE ") RETURNING base"
-#define UNUSED_BASES "DELETE FROM base WHERE id IN (SELECT b.id FROM base b WHERE b.made < now() - " AGE \
-	" AND NOT EXISTS (SELECT 1 FROM class c WHERE c.golden = b.id) AND NOT EXISTS (SELECT 1 FROM form f WHERE" \
+#define UNUSED_BASES "DELETE FROM base WHERE id IN (SELECT b.id FROM base b WHERE b.created < now() - " AGE \
+	" AND NOT EXISTS (SELECT 1 FROM class c WHERE c.baseline = b.id) AND NOT EXISTS (SELECT 1 FROM layout f WHERE" \
 	" f.base = b.id AND" \
-	" (f.made >= now() - " AGE " OR EXISTS (SELECT 1 FROM node n WHERE n.form = f.id)" \
-	" OR EXISTS (SELECT 1 FROM past o WHERE o.form = f.id)))" \
+	" (f.created >= now() - " AGE " OR EXISTS (SELECT 1 FROM node n WHERE n.layout = f.id)" \
+	" OR EXISTS (SELECT 1 FROM past o WHERE o.layout = f.id)))" \
 	" ORDER BY b.id LIMIT " DELETED_AT_ONCE ") RETURNING id"
 
 /* An export committed meanwhile wins by its foreign key: then all rows stay until the next run. */

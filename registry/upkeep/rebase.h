@@ -25,7 +25,7 @@ int rebase_patches(struct upkeep_run *p, struct err *e);
 /*
  * The baseline vote (baseline_vote.c). The first node of a purchase to boot may be the odd one. A first export is no
  * change, and what most nodes of a purchase are is what was ordered: when enough of them are stored against another
- * base of their class, that one becomes golden, and the drift of the class's nodes is determined anew. Nodes that
+ * base of their class, that one becomes the baseline, and the drift of the class's nodes is determined anew. Nodes that
  * exported something else before have no vote, so that a fault of most nodes stays drift. Accepted baselines are left
  * alone.
  */
@@ -33,7 +33,7 @@ int baseline_vote_run(struct upkeep_run *p, struct err *e);
 
 /*
  * Classes are related when one was accepted from the other (http/accept.h). A node that drifts from its class, and
- * matches the golden base of a related one but for identity, moves there and no longer drifts.
+ * matches the baseline of a related one but for identity, moves there and no longer drifts.
  */
 int rebase_accepted(struct upkeep_run *p, struct err *e);
 

@@ -12,7 +12,7 @@
 
 struct following {
 	struct upkeep_run *pass;
-	int golden;
+	int baseline;
 	/* the nodes are in that class already; their drift was determined against its former baseline */
 	bool own;
 };
@@ -52,12 +52,12 @@ static int is_twin(struct upkeep_run *p, int base, const struct buf *xml, struct
 	return rc;
 }
 
-/* The stored drift was determined against another base than the present golden one. */
-static int update_drift(struct upkeep_run *p, int golden, const struct decoded_document *h, struct err *e)
+/* The stored drift was determined against another base than the present baseline. */
+static int update_drift(struct upkeep_run *p, int baseline, const struct decoded_document *h, struct err *e)
 {
 	struct comparer with = { .bases = p->bases, .db = p->db, .parser = p->parser };
 	struct drift drift;
-	int rc = drift_from_base(&with, golden, h->node, &h->xml, &drift, e);
+	int rc = drift_from_base(&with, baseline, h->node, &h->xml, &drift, e);
 
 	if (rc)
 		return -1;
@@ -70,24 +70,24 @@ static int to_accepted(struct reencoding *m, const struct decoded_document *h, s
 {
 	const struct following *f = m->user;
 	struct base_encoding encoding = {0};
-	int rc = base_encode(f->pass, f->golden, &h->xml, &encoding, e), twin;
+	int rc = base_encode(f->pass, f->baseline, &h->xml, &encoding, e), twin;
 
 	if (rc < 0)
 		return -1;
-	twin = rc == 0 ? is_twin(f->pass, f->golden, &h->xml, e) : 0;
+	twin = rc == 0 ? is_twin(f->pass, f->baseline, &h->xml, e) : 0;
 	if (twin < 0)
 		rc = -1;
 	else if (twin)
 		rc = reencode_add(m, h, &encoding, e);
 	else
-		rc = f->own ? update_drift(f->pass, f->golden, h, e) : 0;
+		rc = f->own ? update_drift(f->pass, f->baseline, h, e) : 0;
 	buf_free(&encoding.diff);
 	return rc;
 }
 
 int rebase_accepted(struct upkeep_run *p, struct err *e)
 {
-	enum { LAYOUT, GOLDEN, OWN, BEFORE };
+	enum { LAYOUT, BASELINE, OWN, BEFORE };
 	/*
 	 * Each layout with drifting nodes, with their class if its baseline was accepted recently, and with the classes
 	 * related by acceptance: later ones, and earlier ones that still have nodes.
@@ -96,25 +96,25 @@ int rebase_accepted(struct upkeep_run *p, struct err *e)
 		"WITH RECURSIVE edge(a, b) AS (SELECT id, accepted_from FROM class WHERE accepted_from IS NOT NULL"
 		" UNION ALL SELECT accepted_from, id FROM class WHERE accepted_from IS NOT NULL),"
 		" kin(a, b) AS (SELECT a, a FROM edge UNION SELECT k.a, e.b FROM kin k JOIN edge e ON e.a = k.b),"
-		" alive(class) AS (SELECT DISTINCT b.class FROM node n JOIN form f ON f.id = n.form JOIN base b ON"
+		" alive(class) AS (SELECT DISTINCT b.class FROM node n JOIN layout f ON f.id = n.layout JOIN base b ON"
 		" b.id = f.base),"
-		" drifted(class, form) AS (SELECT DISTINCT b.class, f.id FROM drift d JOIN node n ON n.name = d.node"
-		" JOIN form f ON f.id = n.form JOIN base b ON b.id = f.base)"
-		" SELECT d.form, c.golden, k.a = k.b, CASE WHEN k.a = k.b THEN c.made + interval '1 day' END"
+		" drifted(class, layout) AS (SELECT DISTINCT b.class, f.id FROM drift d JOIN node n ON n.name = d.node"
+		" JOIN layout f ON f.id = n.layout JOIN base b ON b.id = f.base)"
+		" SELECT d.layout, c.baseline, k.a = k.b, CASE WHEN k.a = k.b THEN c.created + interval '1 day' END"
 		" FROM drifted d JOIN kin k ON k.a = d.class JOIN class c ON c.id = k.b"
 		" WHERE k.b > k.a OR (k.b = k.a AND c.accepted_from IS NOT NULL) OR k.b IN (SELECT class FROM alive)"
-		" ORDER BY 3 DESC, c.id DESC, d.form", 0, NULL);
+		" ORDER BY 3 DESC, c.id DESC, d.layout", 0, NULL);
 	int rc = r ? 0 : -1;
 
 	for (int i = 0; rc == 0 && i < PQntuples(r) && upkeep_continues(p); i++) {
-		struct following f = { p, atoi(PQgetvalue(r, i, GOLDEN)), *PQgetvalue(r, i, OWN) == 't' };
+		struct following f = { p, atoi(PQgetvalue(r, i, BASELINE)), *PQgetvalue(r, i, OWN) == 't' };
 		struct reencoding m = { .scope = SCOPE_DRIFTED, .from = PQgetvalue(r, i, LAYOUT), .clear_drift = true,
 					.each = to_accepted, .user = &f,
 				   .time = PQgetisnull(r, i, BEFORE) ? NULL : PQgetvalue(r, i, BEFORE) };
 
 		rc = reencode_each(p, &m, e);
 		if (m.made)
-			log_info("upkeep: %llu nodes moved to the accepted class of base %d", m.made, f.golden);
+			log_info("upkeep: %llu nodes moved to the accepted class of base %d", m.made, f.baseline);
 	}
 	PQclear(r);
 	return rc;

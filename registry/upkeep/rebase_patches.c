@@ -29,7 +29,7 @@ struct group {
 struct patches {
 	struct upkeep_run *pass;
 	const char *shape, *class;
-	int golden;
+	int baseline;
 	PGresult *bases;	/* of the class */
 	struct group groups[GROUPS];
 	unsigned ngroups;
@@ -147,7 +147,7 @@ static int group_to_base(const struct patches *t, const struct group *g, struct 
 
 	if (parser_read(p->parser, g->node, &g->xml, &parsed, e) != PARSER_OK)
 		return -1;
-	rc = drift_from_base(&with, t->golden, g->node, &g->xml, &drift, e);
+	rc = drift_from_base(&with, t->baseline, g->node, &g->xml, &drift, e);
 	if (rc == 0) {
 		rc = group_insert(t, g, &parsed, drift.json, e);
 		drift_free(&drift);
@@ -214,18 +214,18 @@ static int leave_patches(struct patches *t, const char *layout, unsigned long cl
 
 int rebase_patches(struct upkeep_run *p, struct err *e)
 {
-	enum { LAYOUT, SHAPE, CLASS, GOLDEN, CLASS_NODES };
+	enum { LAYOUT, SHAPE, CLASS, BASELINE, CLASS_NODES };
 	PGresult *r = db_query(p->db, e,
-		"WITH alive AS (SELECT form, count(*) AS nodes FROM node GROUP BY form)"
-		" SELECT f.id, f.shape, b.class, c.golden, (SELECT sum(o.nodes) FROM alive o JOIN form g ON g.id ="
-		" o.form JOIN base h ON h.id = g.base WHERE h.class = b.class)"
-		" FROM alive a JOIN form f ON f.id = a.form AND f.kind = 'patch' JOIN base b ON b.id = f.base"
+		"WITH alive AS (SELECT layout, count(*) AS nodes FROM node GROUP BY layout)"
+		" SELECT f.id, f.shape, b.class, c.baseline, (SELECT sum(o.nodes) FROM alive o JOIN layout g ON g.id ="
+		" o.layout JOIN base h ON h.id = g.base WHERE h.class = b.class)"
+		" FROM alive a JOIN layout f ON f.id = a.layout AND f.kind = 'patch' JOIN base b ON b.id = f.base"
 		" JOIN class c ON c.id = b.class", 0, NULL);
 	int rc = r ? 0 : -1;
 
 	for (int i = 0; rc == 0 && i < PQntuples(r) && upkeep_continues(p); i++) {
 		struct patches t = { .pass = p, .shape = PQgetvalue(r, i, SHAPE), .class = PQgetvalue(r, i, CLASS),
-				     .golden = atoi(PQgetvalue(r, i, GOLDEN)) };
+				     .baseline = atoi(PQgetvalue(r, i, BASELINE)) };
 
 		rc = leave_patches(&t, PQgetvalue(r, i, LAYOUT), strtoul(PQgetvalue(r, i, CLASS_NODES), NULL, 10), e);
 	}

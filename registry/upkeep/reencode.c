@@ -26,25 +26,25 @@ enum { M_NODE, M_SINCE, M_SHA256, M_LAYOUT, M_MARK, M_DIFF, M_COUNT };
 	" AND $3::text IS NOT NULL AND coalesce($4::text, '') IS NOT NULL ORDER BY " order
 
 static const char *const read_sql[] = {
-	[SCOPE_PRESENT] = BATCH("SELECT name, " COLUMNS " FROM node WHERE form = $1::int AND name > $2", "name"),
-	[SCOPE_RECENT] = BATCH("SELECT name, " COLUMNS " FROM node WHERE form = $1::int AND name > $2"
+	[SCOPE_PRESENT] = BATCH("SELECT name, " COLUMNS " FROM node WHERE layout = $1::int AND name > $2", "name"),
+	[SCOPE_RECENT] = BATCH("SELECT name, " COLUMNS " FROM node WHERE layout = $1::int AND name > $2"
 			 " AND ($4::timestamptz IS NULL OR since > $4::timestamptz)", "name"),
-	[SCOPE_DRIFTED] = BATCH("SELECT name, " COLUMNS " FROM node n WHERE form = $1::int AND name > $2 AND EXISTS"
+	[SCOPE_DRIFTED] = BATCH("SELECT name, " COLUMNS " FROM node n WHERE layout = $1::int AND name > $2 AND EXISTS"
 							" (SELECT 1 FROM drift d"
 			  " WHERE d.node = n.name AND ($4::timestamptz IS NULL OR d.since < $4::timestamptz))", "name"),
-	[SCOPE_PAST] = BATCH("SELECT node, " COLUMNS " FROM past WHERE form = $1::int AND (node, since) > ($2,"
+	[SCOPE_PAST] = BATCH("SELECT node, " COLUMNS " FROM past WHERE layout = $1::int AND (node, since) > ($2,"
 						     " $3::timestamptz)",
 		       "node, since"),
 };
 
 /* Locked rows are skipped: waiting for them while holding others would deadlock. */
 #define WANTED "unnest($2::text[], $3::timestamptz[], $4::text[], $5::int[], $6::uuid[], $7::bytea[])" \
-	" AS u(name, since, sha256, form, mark, diff) JOIN form f ON " LAYOUT_IS("u.form", "u.mark")
-#define SAME(name) "n." name " = u.name AND n.since = u.since AND n.sha256 = decode(u.sha256, 'hex') AND n.form =" \
+	" AS u(name, since, sha256, layout, mark, diff) JOIN layout f ON " LAYOUT_IS("u.layout", "u.mark")
+#define SAME(name) "n." name " = u.name AND n.since = u.since AND n.sha256 = decode(u.sha256, 'hex') AND n.layout =" \
 	" $1::int"
-#define MOVE_NODES "WITH held AS (SELECT n.name, u.form, u.diff FROM " WANTED " JOIN node n ON " SAME("name") \
+#define MOVE_NODES "WITH held AS (SELECT n.name, u.layout, u.diff FROM " WANTED " JOIN node n ON " SAME("name") \
 	" FOR UPDATE OF n SKIP LOCKED)," \
-	" moved AS (UPDATE node n SET form = h.form, diff = h.diff FROM held h WHERE n.name = h.name RETURNING" \
+	" moved AS (UPDATE node n SET layout = h.layout, diff = h.diff FROM held h WHERE n.name = h.name RETURNING" \
 	" n.name), facts AS (DELETE FROM node_fact f USING moved m WHERE f.node = m.name RETURNING 1)," \
 	" drifts AS (DELETE FROM drift d USING moved m WHERE d.node = m.name AND $8::bool)" \
 	" SELECT (SELECT count(*) FROM moved), (SELECT count(*) FROM facts)"
@@ -53,10 +53,10 @@ static const char *const move_sql[] = {
 	[SCOPE_PRESENT] = MOVE_NODES,
 	[SCOPE_RECENT] = MOVE_NODES,
 	[SCOPE_DRIFTED] = MOVE_NODES,
-	[SCOPE_PAST] = "WITH held AS (SELECT n.node, n.since, u.form, u.diff FROM"
+	[SCOPE_PAST] = "WITH held AS (SELECT n.node, n.since, u.layout, u.diff FROM"
 		       " " WANTED " JOIN past n ON " SAME("node")
 		" FOR UPDATE OF n SKIP LOCKED),"
-		" moved AS (UPDATE past n SET form = h.form, diff = h.diff FROM held h"
+		" moved AS (UPDATE past n SET layout = h.layout, diff = h.diff FROM held h"
 		" WHERE n.node = h.node AND n.since = h.since AND NOT $8::bool RETURNING n.node) SELECT count(*), 0"
 		" FROM moved",
 };
@@ -70,7 +70,7 @@ static int own_layout(struct upkeep_run *p, const struct cached_base *cached, st
 	int rc;
 
 	snprintf(key, sizeof(key), "%d", cached->base);
-	rc = layout_key_query(p->db, layout, e, "SELECT f.id, f.mark FROM form f JOIN base b ON b.id = f.base WHERE"
+	rc = layout_key_query(p->db, layout, e, "SELECT f.id, f.mark FROM layout f JOIN base b ON b.id = f.base WHERE"
 						" b.id = $1 AND b.sha256 = decode($2, 'hex') AND f.kind = 'base'", 2,
 			  (struct db_value[]){ DB_TEXT(key), DB_TEXT(meta->sha256) });
 	if (rc == 0)

@@ -116,8 +116,8 @@ def test_shapes_and_classes_fold_hosts(nodes):
     shapes = {s["hosts"]: s for s in nodes.get("/v1/shapes").json()["shapes"]}
     assert shapes["cn4"]["nodes"] == 1 and shapes["cn4"]["pus"] == 16
     assert any(hosts.startswith("cn[1-3]") for hosts in shapes)
-    golden = nodes.get("/v1/classes").json()["classes"][0]
-    assert golden["golden"] == "cn1" and golden["hosts"].startswith("cn[1-4]") and golden["drifted"] == 1
+    baseline = nodes.get("/v1/classes").json()["classes"][0]
+    assert baseline["baseline"] == "cn1" and baseline["hosts"].startswith("cn[1-4]") and baseline["drifted"] == 1
 
 
 def test_metrics(nodes):

@@ -108,7 +108,7 @@ def test_what_drifts(registry, what):
     assert registry.get("/metrics").body.decode().count(f'severity="{grave}"') >= 1
     # The hook is run once, with all of it.
     assert wait_until(lambda: calls_for(registry, node), PATIENCE), registry.log("topiaryd")
-    assert wait_until(lambda: registry.sql(f"SELECT told FROM drift WHERE node = '{node}'") == "t", PATIENCE)
+    assert wait_until(lambda: registry.sql(f"SELECT reported FROM drift WHERE node = '{node}'") == "t", PATIENCE)
     assert calls_for(registry, node)[0][:6] == [node, grave, node, grave, "c1", "2"]
     assert json.loads((registry.folder / "state" / f"changes-{node}").read_text()) == found
     # Mended, it is gone.
@@ -149,7 +149,7 @@ def test_metrics(registry):
 # --- hooks that are no good
 
 def untold(registry, node):
-    return registry.sql(f"SELECT told FROM drift WHERE node = '{node}'") == "f"
+    return registry.sql(f"SELECT reported FROM drift WHERE node = '{node}'") == "f"
 
 
 def still_serves(registry, number_of):
@@ -177,13 +177,13 @@ def test_a_hook_that_is_not_run(registry, case):
         still_serves(registry, 51)
         assert not calls_for(registry, node)
         upkeep_ran(registry)
-        assert registry.log("topiaryd")[mark:].count(str(path)) <= 3, "a trouble that lasts is not told each time"
+        assert registry.log("topiaryd")[mark:].count(str(path)) <= 3, "an error that lasts is not logged each time"
     finally:
         if case == "folder":
             path.rmdir()
         hook(registry)
     if case != "no program":
-        assert wait_until(lambda: calls_for(registry, node), PATIENCE), "it is told when the hook is there"
+        assert wait_until(lambda: calls_for(registry, node), PATIENCE), "the hook runs once it is there"
     registry.put(node, clone(50))
 
 
@@ -212,7 +212,7 @@ def test_a_hook_that_says_much_and_reads_nothing(registry):
 
 
 def test_a_hook_that_hangs_is_ended(registry):
-    """With what it started; others are told afterwards, and topiaryd serves all the while."""
+    """With what it started; the hook runs for others afterwards, and topiaryd serves all the while."""
     hook(registry, text="#!/bin/sh\ncase $1 in cn000062) echo $$ > {state}/hangs; sleep 600 & sleep 600;; *) echo $1 >> {state}/next;; esac\n")
     mark = len(registry.log("topiaryd"))
     assert registry.put(name(62), clone(62, "nic")).status == 200
@@ -221,13 +221,13 @@ def test_a_hook_that_hangs_is_ended(registry):
     assert "killed (time limit: " not in registry.log("topiaryd")[mark:]
     assert wait_until(lambda: "killed (time limit: " in registry.log("topiaryd")[mark:], 45)
     assert wait_until(lambda: (registry.folder / "state" / "next").exists(), PATIENCE)
-    assert registry.sql("SELECT count(*) FROM drift WHERE node = 'cn000062' AND told") in ("0", "1")
+    assert registry.sql("SELECT count(*) FROM drift WHERE node = 'cn000062' AND reported") in ("0", "1")
     registry.put(name(62), clone(62))
     hook(registry)
 
 
 def test_a_hook_is_cut_short_by_the_end(registry):
-    """topiaryd ends at once, and the node is told of when it is back."""
+    """topiaryd ends at once, and its hook runs when topiaryd is back."""
     hook(registry, text="#!/bin/sh\necho $$ > {state}/long; sleep 600\n")
     assert registry.put(name(64), clone(64, "nic")).status == 200
     assert wait_until(lambda: (registry.folder / "state" / "long").exists(), PATIENCE)
@@ -250,14 +250,14 @@ def test_the_gravest_comes_first(registry):
         assert registry.put(name(i), VARIANTS["kernel"][0](i)).status == 200
     assert registry.put(name(77), clone(77, "pci")).status == 200
     assert registry.put(name(78), clone(78, "nic")).status == 200
-    registry.sql("UPDATE drift SET told = node < 'cn000070' OR node > 'cn000078'")
+    registry.sql("UPDATE drift SET reported = node < 'cn000070' OR node > 'cn000078'")
     (registry.folder / "state" / "order").unlink(missing_ok=True)
     registry.stop("topiaryd")
-    registry.sql("UPDATE drift SET told = node < 'cn000070' OR node > 'cn000078'")
+    registry.sql("UPDATE drift SET reported = node < 'cn000070' OR node > 'cn000078'")
     (registry.folder / "state" / "order").unlink(missing_ok=True)
     registry.config.write_text(config)
     registry.start_topiaryd()
-    assert wait_until(lambda: number(registry, "SELECT count(*) FROM drift WHERE NOT told") == 0, PATIENCE)
+    assert wait_until(lambda: number(registry, "SELECT count(*) FROM drift WHERE NOT reported") == 0, PATIENCE)
     assert (registry.folder / "state" / "order").read_text().split() == ["capacity", "wiring"] + 6 * ["cosmetic"]
     hook(registry)
 
@@ -313,11 +313,11 @@ def test_a_changed_cluster_is_accepted_once(registry):
     assert registry.sql(f"SELECT node, class FROM topiary_nodes WHERE node < '{name(90)}' ORDER BY node") == before
     assert all_there(registry, {**new, **cardless})
     assert registry.put(name(96), new[name(96)]).json()["stored"] == "known"
-    golden = {c["class"]: c["golden"] for c in registry.get("/v1/classes").json()["classes"]}
-    assert golden[made] == name(95)
+    baseline = {c["class"]: c["baseline"] for c in registry.get("/v1/classes").json()["classes"]}
+    assert baseline[made] == name(95)
 
 
-def test_a_base_beside_the_golden_one_is_accepted_with_its_nodes(registry):
+def test_a_base_beside_the_baseline_is_accepted_with_its_nodes(registry):
     """Enough nodes are alike to have a base; the one that it was made of is accepted."""
     same = alike(110, 12, "dimm")
     for node, xml in same.items():

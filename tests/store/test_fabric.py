@@ -255,8 +255,8 @@ def test_a_fabric_without_levels_is_not_published(fabric):
     fabric.imported("CA 1 1 0x11 4x EDR 'cn1 mlx5_0'\nSW 2 1 0xa1 4x EDR 'leaf'\n")
     assert wait_until(lambda: not fabric.registry.fabric.exists(), 10)
     assert fabric.registry.get("/v1/fabric/levels").status == 404
-    told = fabric.run("show").stdout
-    assert "hosts without a switch: cn1" in told, told
+    reported = fabric.run("show").stdout
+    assert "hosts without a switch: cn1" in reported, reported
     fabric.imported(CABLES)
     assert wait_until(fabric.registry.fabric.exists, 10)
 
@@ -341,11 +341,11 @@ def test_a_large_fabric(fabric):
 HOSTS = 2000
 # Copies of a node with GUIDs of their own, and a fabric with one adapter of each; all of it stored long ago.
 FILL = """
-INSERT INTO node (name, diff, since, seq, boot, form, xml_bytes, sha256)
+INSERT INTO node (name, diff, since, seq, boot, layout, xml_bytes, sha256)
 SELECT 'copy' || i, overlay(n.diff PLACING substr(int4send(i), 5 - w.width / 2) FROM (w.at + 1) / 2 + 1),
-       now() - interval '1 hour', n.seq, n.boot, n.form, n.xml_bytes, n.sha256
-FROM (SELECT * FROM node WHERE name = 'fn2') n JOIN form f ON f.id = n.form JOIN fact a ON a.base = f.base AND a.name = 'NodeGUID'
-JOIN field w ON w.form = f.id AND w.line = a.line, generate_series(1, {hosts}) i;
+       now() - interval '1 hour', n.seq, n.boot, n.layout, n.xml_bytes, n.sha256
+FROM (SELECT * FROM node WHERE name = 'fn2') n JOIN layout f ON f.id = n.layout JOIN fact a ON a.base = f.base AND a.name = 'NodeGUID'
+JOIN field w ON w.layout = f.id AND w.line = a.line, generate_series(1, {hosts}) i;
 WITH host AS MATERIALIZED (SELECT 'host' || row_number() OVER (ORDER BY node) AS name, row_number() OVER (ORDER BY node) / 20 AS leaf, guid
                            FROM (SELECT node, min(guid) AS guid FROM fabric_guid GROUP BY node) g)
 SELECT fabric_keep(jsonb_build_object(

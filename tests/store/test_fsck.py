@@ -12,14 +12,14 @@ from upkeep_rig import INTERVAL, all_there, at_rest, clone, kill_topiaryd, name,
 
 # What is damaged, of a1 and whoever shares it; is it seen without reading its shape; the words of fsck.
 DAMAGES = {
-    "another kind's form": ("UPDATE node SET form = (SELECT form FROM node WHERE name = 'b1') WHERE name = 'a1'", True, ""),
+    "another kind's layout": ("UPDATE node SET layout = (SELECT layout FROM node WHERE name = 'b1') WHERE name = 'a1'", True, ""),
     "another document of its kind": ("UPDATE node SET diff = (SELECT diff FROM node WHERE name = 'a2') WHERE name = 'a1'", True,
                                      "differs from the one that the node signed"),
     "no document": ("UPDATE node SET diff = '\\x28b52ffd' WHERE name = 'a1'", True, ""),
     "half a base": ("UPDATE base SET bytes = substr(bytes, 1, 500) WHERE node LIKE 'a%'", True, "base "),
     "another base": ("UPDATE base b SET bytes = o.bytes FROM base o WHERE b.node LIKE 'a%' AND o.node LIKE 'b%'", True, "base "),
-    "a field that went": ("DELETE FROM field WHERE n = 0 AND form = (SELECT form FROM node WHERE name = 'a1')", True, ""),
-    "another shape": ("UPDATE form SET shape = (SELECT shape FROM base WHERE node LIKE 'b%' LIMIT 1)"
+    "a field that went": ("DELETE FROM field WHERE n = 0 AND layout = (SELECT layout FROM node WHERE name = 'a1')", True, ""),
+    "another shape": ("UPDATE layout SET shape = (SELECT shape FROM base WHERE node LIKE 'b%' LIMIT 1)"
                       " WHERE base = (SELECT id FROM base WHERE node LIKE 'a%' LIMIT 1)", False, "its shape is "),
 }
 
@@ -33,7 +33,7 @@ def fsck(registry, *options, status):
 
 @pytest.fixture(scope="module")
 def damaged():
-    """One that does its upkeep when told."""
+    """A registry that does its upkeep on request."""
     with upkept(UpkeepInterval=86400) as r:
         assert r.get("/healthz").status == 200
         yield r
@@ -48,7 +48,7 @@ def test_damage(damaged, what, again):
     damage, seen, words = DAMAGES[what]
     r = damaged
     documents = nodes("a") | nodes("b")
-    r.sql("TRUNCATE node, past, class, base, form, shape, unreadable CASCADE")
+    r.sql("TRUNCATE node, past, class, base, layout, shape, unreadable CASCADE")
     kill_topiaryd(r)
     boot(r, documents)
     since = dict(row.split("|") for row in r.sql("SELECT name, since FROM node").split("\n"))
@@ -63,7 +63,7 @@ def test_damage(damaged, what, again):
     if not seen:
         assert {one["node"] for one in fsck(r, "--repair", status=1)["unreadable"]} == set(found)
         assert metric(r, "topiary_nodes_unreadable") == [len(found)]
-        r.sql("UPDATE form f SET shape = b.shape FROM base b WHERE b.id = f.base")
+        r.sql("UPDATE layout f SET shape = b.shape FROM base b WHERE b.id = f.base")
     assert r.ask("a1", documents["a1"]).status == 202, "it cannot be rebuilt"
     assert r.ask("b1", documents["b1"]).status == 200
     for node in documents:
@@ -81,7 +81,7 @@ def test_base_at_hand(damaged, what):
     """Only the database's copy is damaged: fsck tells of it, and writes it again from memory."""
     r = damaged
     documents = nodes("a") | nodes("b")
-    r.sql("TRUNCATE node, past, class, base, form, shape, unreadable CASCADE")
+    r.sql("TRUNCATE node, past, class, base, layout, shape, unreadable CASCADE")
     kill_topiaryd(r)
     boot(r, documents)
     r.sql(DAMAGES[what][0])
@@ -100,9 +100,9 @@ def boot_or_again(registry, documents):
 
 
 def test_history(damaged):
-    """A former document that cannot be rebuilt is told of; nobody can send it again, and fsck goes through both tables in parts."""
+    """A former document that cannot be rebuilt is reported; nobody can send it again, and fsck goes through both tables in parts."""
     r = damaged
-    r.sql("TRUNCATE node, past, class, base, form, shape, unreadable CASCADE")
+    r.sql("TRUNCATE node, past, class, base, layout, shape, unreadable CASCADE")
     kill_topiaryd(r)
     for number in range(70):
         assert r.put(name(number), clone(number)).status == 200
@@ -115,7 +115,7 @@ def test_history(damaged):
     assert r.ask(name(3), relinked(clone(3))).status == 200
     r.sql(f"UPDATE past SET diff = substr(diff, 2) WHERE node IN ('{name(3)}', '{name(66)}')")
     assert fsck(r, "--repair", status=0)["checked"] == 140
-    assert metric(r, "topiary_history_unreadable")[0] in (0, 2), "told again in five seconds"
+    assert metric(r, "topiary_history_unreadable")[0] in (0, 2), "reported again in five seconds"
     assert r.sql("SELECT count(*) FROM unreadable") == "0"
 
 

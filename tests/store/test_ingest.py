@@ -137,8 +137,8 @@ def test_a_base_that_is_gone_is_made_again(registry):
     """Another topiaryd's upkeep may delete a base that this one has at hand."""
     text = "Package:1 [NUMANode] L3Cache:3 Core:5 PU:1"
     assert registry.put("gone1", machine(text, "gone1", 1)).json()["stored"] == "base"
-    base = registry.sql("SELECT f.base FROM node n JOIN form f ON f.id = n.form WHERE n.name = 'gone1'")
-    registry.sql(f"DELETE FROM node WHERE name = 'gone1'; UPDATE class SET golden = NULL WHERE golden = {base};"
+    base = registry.sql("SELECT f.base FROM node n JOIN layout f ON f.id = n.layout WHERE n.name = 'gone1'")
+    registry.sql(f"DELETE FROM node WHERE name = 'gone1'; UPDATE class SET baseline = NULL WHERE baseline = {base};"
                  f" DELETE FROM base WHERE id = {base}")
     assert registry.put("gone2", machine(text, "gone2", 2)).json()["stored"] == "base"
     assert registry.get("/v1/nodes/gone2/topology").body == machine(text, "gone2", 2)

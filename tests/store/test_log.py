@@ -25,7 +25,7 @@ def document(node, serial):
 
 def export(registry):
     """A node whose document is a base, one whose document is fields of it, and one whose hash is known."""
-    registry.sql("TRUNCATE node, past, class, base, form, shape CASCADE")
+    registry.sql("TRUNCATE node, past, class, base, layout, shape CASCADE")
     assert registry.put("first", document("first", 1)).json()["stored"] == "base"
     assert registry.put("other", document("other", 2)).json()["stored"] == "fields"
     assert registry.ask("other", document("other", 2)).json()["stored"] == "known"

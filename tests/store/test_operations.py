@@ -162,7 +162,7 @@ def test_replication_and_failover(site):
 
 def test_the_rest(site):
     sizes = site.follow("Disk full")[0].split("\n")
-    assert {line.partition("|")[0] for line in sizes[:5]} & {"base", "node", "form", "field", "fact"}
+    assert {line.partition("|")[0] for line in sizes[:5]} & {"base", "node", "layout", "field", "fact"}
     site.follow("Upgrades")
 
 

@@ -178,8 +178,8 @@ def test_nodes_are_stored_in_every_way(reader):
         assert reader(f"SELECT count(*) FROM field WHERE {way}") != [["0"]], way
 
 
-@pytest.mark.parametrize("query", ["DELETE FROM node", "UPDATE drift SET told = true", "CREATE TABLE mine (a int)",
-                                   "INSERT INTO class (golden) VALUES (1)"])
+@pytest.mark.parametrize("query", ["DELETE FROM node", "UPDATE drift SET reported = true", "CREATE TABLE mine (a int)",
+                                   "INSERT INTO class (baseline) VALUES (1)"])
 def test_a_reader_only_reads(registry, reader, query):
     with pytest.raises(AssertionError, match="permission denied"):
         reader(query)

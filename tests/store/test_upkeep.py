@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Upkeep: nodes move to better bases and forms, what nobody uses goes, and nothing else changes."""
+"""Upkeep: nodes move to better bases and layouts, what nobody uses goes, and nothing else changes."""
 import random
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +13,8 @@ from upkeep_rig import (INTERVAL, alike, all_there, at_rest, clone, holding, kil
 PATIENCE = 15 * INTERVAL
 FACTS = "SELECT node, object, fact, value FROM topiary_facts ORDER BY 1, 2, 3, 4"
 FACTS_TWICE = "SELECT count(*) FROM node_fact a JOIN topiary_nodes n ON n.node = a.node WHERE n.stored <> 'patch'"
-OLD_FORMS = ("SELECT count(*) FROM node n JOIN form f ON f.id = n.form WHERE f.kind = 'fields' AND f.id <"
-             " (SELECT max(l.id) FROM form l WHERE l.base = f.base AND l.kind = 'fields')")
+OLD_LAYOUTS = ("SELECT count(*) FROM node n JOIN layout f ON f.id = n.layout WHERE f.kind = 'fields' AND f.id <"
+             " (SELECT max(l.id) FROM layout l WHERE l.base = f.base AND l.kind = 'fields')")
 FIELD_COLUMNS = "n, line, start, len, keep_start, keep_end, alias, fixed, digits, pages, at, width, ordinal, before, middle, after"
 PATCHES = "SELECT count(*) FROM topiary_nodes WHERE stored = 'patch'"
 
@@ -41,7 +41,7 @@ def documents(registry, shared):
         registry.patches_before = number(registry, PATCHES)
         registry.seen_before = registry.sql("SELECT name, since, seen, seq, boot, xml_bytes, sha256 FROM node ORDER BY name")
         registry.facts_before = registry.sql(FACTS)
-        registry.old_before = number(registry, OLD_FORMS)
+        registry.old_before = number(registry, OLD_LAYOUTS)
         registry.bytes_before = number(registry, "SELECT sum(octet_length(diff)) FROM node")
     return documents
 
@@ -71,41 +71,41 @@ def test_a_move_and_an_export_tell_the_same_drift(registry, documents):
     assert registry.sql(words.format(name(66))) == registry.sql(words.format(name(30))) != ""
 
 
-def test_old_forms_are_left(registry, documents):
+def test_old_layouts_are_left(registry, documents):
     assert registry.old_before > 0
-    assert wait_until(lambda: number(registry, OLD_FORMS) == 0, PATIENCE), registry.log("topiaryd")
+    assert wait_until(lambda: number(registry, OLD_LAYOUTS) == 0, PATIENCE), registry.log("topiaryd")
     assert all_there(registry, documents)
 
 
 def test_the_past_moves_along(registry, documents):
-    """A form is not kept for what a node exported once."""
+    """A layout is not kept for what a node exported once."""
     for i in range(4):
         documents[name(i)] = clone(i).replace(b'"3.2.0-4-amd64"', b'"3.2.0-%d-amd64"' % (i + 5))
         assert registry.put(name(i), documents[name(i)]).status == 200
-    used = "SELECT count(DISTINCT form) FROM past WHERE form IN (SELECT id FROM form WHERE kind = 'fields')"
-    assert wait_until(lambda: number(registry, OLD_FORMS) == 0 and number(registry, used) <= 1, PATIENCE)
+    used = "SELECT count(DISTINCT layout) FROM past WHERE layout IN (SELECT id FROM layout WHERE kind = 'fields')"
+    assert wait_until(lambda: number(registry, OLD_LAYOUTS) == 0 and number(registry, used) <= 1, PATIENCE)
     for i in range(4):
         since = registry.sql(f"SELECT since FROM past WHERE node = '{name(i)}'").replace(" ", "T").replace("+", "%2B")
         assert registry.get(f"/v1/nodes/{name(i)}/topology?at={since}").body == clone(i)
 
 
 def test_what_nobody_uses_goes_after_an_hour(registry, documents, shared):
-    fields = "SELECT count(*) FROM form WHERE kind IN ('fields', 'patch')"
+    fields = "SELECT count(*) FROM layout WHERE kind IN ('fields', 'patch')"
     many = number(registry, fields)
     upkeep_ran(registry)
     assert number(registry, fields) == many > 2
-    registry.sql("UPDATE form SET made = made - interval '2 hours'")
+    registry.sql("UPDATE layout SET created = created - interval '2 hours'")
     assert wait_until(lambda: number(registry, fields) <= 2, PATIENCE), "the latest of each base stays"
     for node in (*shared, name(66)):
         documents[node] = clone(int(node[2:]))
         assert registry.put(node, documents[node]).status == 200
-    registry.sql("UPDATE base SET made = made - interval '2 hours'")
+    registry.sql("UPDATE base SET created = created - interval '2 hours'")
     upkeep_ran(registry)
     assert number(registry, "SELECT count(*) FROM base") == 2, "the past is made of it"
-    registry.sql("UPDATE form SET made = made - interval '2 hours'")
+    registry.sql("UPDATE layout SET created = created - interval '2 hours'")
     registry.sql("UPDATE past SET until = until - interval '8 days'")
     assert wait_until(lambda: number(registry, "SELECT count(*) FROM base") == 1, PATIENCE), registry.log("topiaryd")
-    assert number(registry, "SELECT count(*) FROM form WHERE base NOT IN (SELECT id FROM base)") == 0
+    assert number(registry, "SELECT count(*) FROM layout WHERE base NOT IN (SELECT id FROM base)") == 0
     assert all_there(registry, documents)
 
 
@@ -184,16 +184,16 @@ def test_nodes_that_boot_are_left_alone(registry, documents):
 
 
 def test_a_node_that_moves_while_it_boots_is_known(registry, documents):
-    """Its row changes to a form made after the question was asked: it is not asked for its document again."""
+    """Its row changes to a layout created after the question was asked: it is not asked for its document again."""
     node = name(3)
     move = f"BEGIN; SELECT 1 FROM node WHERE name = '{node}' FOR UPDATE"
-    form = ("WITH f AS (INSERT INTO form (base, kind, shape) SELECT base, kind, shape FROM form JOIN node ON form = id"
+    layout = ("WITH f AS (INSERT INTO layout (base, kind, shape) SELECT base, kind, shape FROM layout JOIN node ON layout = id"
             f" WHERE name = '{node}' RETURNING id), w AS (INSERT INTO field SELECT (SELECT id FROM f), {FIELD_COLUMNS} FROM field"
-            f" WHERE form = (SELECT form FROM node WHERE name = '{node}'))"
-            f" UPDATE node SET form = (SELECT id FROM f) WHERE name = '{node}'; COMMIT")
+            f" WHERE layout = (SELECT layout FROM node WHERE name = '{node}'))"
+            f" UPDATE node SET layout = (SELECT id FROM f) WHERE name = '{node}'; COMMIT")
     with at_rest(registry), session(registry, move) as mover, ThreadPoolExecutor() as pool:
         answer = pool.submit(registry.ask, node, documents[node])
         assert wait_until(lambda: number(registry, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"), 10)
-        mover.tell(form)
+        mover.tell(layout)
         assert answer.result().status == 200
     assert all_there(registry, documents)

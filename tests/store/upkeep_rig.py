@@ -92,7 +92,7 @@ def at_rest(registry):
 
 
 # Of no node, and older than any history is kept: delete_history deletes it in each pass.
-EXPIRED = ("INSERT INTO past SELECT '2000-01-01', '2000-01-02', form, xml_bytes, sha256, 'expired', diff FROM node LIMIT 1 RETURNING 'inserted'")
+EXPIRED = ("INSERT INTO past SELECT '2000-01-01', '2000-01-02', layout, xml_bytes, sha256, 'expired', diff FROM node LIMIT 1 RETURNING 'inserted'")
 TRIES = f"SELECT application_name, query_start FROM pg_stat_activity WHERE query = 'SELECT pg_try_advisory_lock({LOCK})'"
 
 

@@ -16,8 +16,8 @@ PATIENCE = 20 * INTERVAL
 APART = 30  # seconds between two passes that patches ask for: PATCHES_INTERVAL of registry/upkeep/upkeep.c
 PATCHES = "SELECT count(*) FROM topiary_nodes WHERE stored = 'patch'"
 DRIFTING = "SELECT string_agg(node, ' ' ORDER BY node) FROM drift"
-GOLDEN = "SELECT golden FROM class WHERE id = 1"
-UNTOLD = "SELECT count(*) FROM class WHERE retell = '-infinity'"
+BASELINE = "SELECT baseline FROM class WHERE id = 1"
+UNTOLD = "SELECT count(*) FROM class WHERE recompare_since = '-infinity'"
 ODD = name(30)
 HOOK = """#!/bin/sh
 cat > {state}/changes-$1
@@ -50,7 +50,7 @@ def expected(registry, documents):
     assert {c["direction"] for c in json.loads(registry.sql(f"SELECT changes FROM drift WHERE node = '{ODD}'"))} == {"gone"}
     assert registry.sql(f"SELECT severity FROM drift WHERE node = '{ODD}'") == "capacity"
     assert number(registry, PATCHES) == 0
-    assert registry.sql("SELECT id FROM base WHERE drift IS NULL") == registry.sql(GOLDEN)
+    assert registry.sql("SELECT id FROM base WHERE drift IS NULL") == registry.sql(BASELINE)
     assert all_there(registry, documents)
 
 
@@ -67,7 +67,7 @@ def documents(registry):
 
 def test_most_nodes_are_right(registry, documents):
     expected(registry, documents)
-    assert registry.sql("SELECT golden FROM topiary_classes") in documents.keys() - {ODD}
+    assert registry.sql("SELECT baseline FROM topiary_classes") in documents.keys() - {ODD}
     told = registry.folder / "state" / f"changes-{ODD}"
     assert wait_until(lambda: told.exists() and told.read_text().strip().endswith("]"), PATIENCE), "the hook hears of the odd one"
     assert {c["direction"] for c in json.loads(told.read_text())} == {"gone"}
@@ -82,38 +82,38 @@ def test_later_ones_are_told_the_same(registry, documents):
 
 
 def test_words_that_are_right_stay(registry):
-    """Nobody is told of the same again."""
-    drift = "SELECT node, since, told, changes FROM drift ORDER BY node"
-    assert wait_until(lambda: number(registry, "SELECT count(*) FROM drift WHERE NOT told") == 0, PATIENCE)
+    """The hook does not run again for the same drift."""
+    drift = "SELECT node, since, reported, changes FROM drift ORDER BY node"
+    assert wait_until(lambda: number(registry, "SELECT count(*) FROM drift WHERE NOT reported") == 0, PATIENCE)
     before = registry.sql(drift)
     with at_rest(registry):
-        registry.sql("UPDATE class SET retell = '-infinity'")
+        registry.sql("UPDATE class SET recompare_since = '-infinity'")
     assert wait_until(lambda: number(registry, UNTOLD) == 0, PATIENCE)
     assert registry.sql(drift) == before
 
 
 def test_what_was_under_way_is_told_anew(registry):
-    """Another topiaryd compared them with the base that was golden before."""
+    """Another topiaryd compared them with the previous baseline."""
     with at_rest(registry):
-        registry.sql("UPDATE class SET retell = now() - interval '1 minute'")
+        registry.sql("UPDATE class SET recompare_since = now() - interval '1 minute'")
         registry.sql(f"DELETE FROM drift WHERE node = '{name(33)}'")
         registry.sql(f"INSERT INTO drift (node, severity, changes) VALUES ('{name(40)}', 'wiring', '[]')")
     assert wait_until(lambda: registry.sql(DRIFTING) == f"{ODD} {name(33)}", PATIENCE)
     assert words(registry, name(33)) == words(registry, ODD)
-    registry.sql("UPDATE class SET retell = retell - interval '1 hour'")
-    assert wait_until(lambda: registry.sql("SELECT retell FROM class") == "", PATIENCE)
+    registry.sql("UPDATE class SET recompare_since = recompare_since - interval '1 hour'")
+    assert wait_until(lambda: registry.sql("SELECT recompare_since FROM class") == "", PATIENCE)
 
 
 def test_killed_while_at_it(registry, documents):
-    """SIGKILL at any moment; each time the odd one is golden again."""
+    """SIGKILL at any moment; each time the odd one is the baseline again."""
     chance = random.Random(7)
     odd = registry.sql(f"SELECT id FROM base WHERE node = '{ODD}'")
     for _ in range(6):
         with at_rest(registry):
-            registry.sql(f"UPDATE class SET golden = {odd}, retell = '-infinity'")
-        wait_until(lambda: registry.sql(GOLDEN) != odd, chance.random() * 3 * INTERVAL)
+            registry.sql(f"UPDATE class SET baseline = {odd}, recompare_since = '-infinity'")
+        wait_until(lambda: registry.sql(BASELINE) != odd, chance.random() * 3 * INTERVAL)
         kill_topiaryd(registry)
-    assert wait_until(lambda: registry.sql(GOLDEN) != odd and number(registry, UNTOLD) == 0, PATIENCE), registry.log("topiaryd")
+    assert wait_until(lambda: registry.sql(BASELINE) != odd and number(registry, UNTOLD) == 0, PATIENCE), registry.log("topiaryd")
     assert registry.sql(DRIFTING) == f"{ODD} {name(33)}"
     assert words(registry, name(33)) == words(registry, ODD)
     assert all_there(registry, documents)
@@ -123,7 +123,7 @@ def test_a_node_that_is_held_is_told_later(registry):
     odd = registry.sql(f"SELECT id FROM base WHERE node = '{ODD}'")
     drifting = number(registry, "SELECT count(*) FROM node") - 2
     with at_rest(registry):
-        registry.sql(f"UPDATE class SET golden = {odd}, retell = '-infinity'")
+        registry.sql(f"UPDATE class SET baseline = {odd}, recompare_since = '-infinity'")
     assert wait_until(lambda: number(registry, "SELECT count(*) FROM drift") == drifting, PATIENCE), registry.log("topiaryd")
     with holding(registry, name(7)):
         assert wait_until(lambda: registry.sql(DRIFTING) == f"{name(7)} {ODD} {name(33)}", PATIENCE), registry.log("topiaryd")
@@ -140,17 +140,17 @@ def test_a_fault_that_hits_most_nodes_is_one():
         documents = {name(i): clone(i) for i in numbers}
         for node, xml in documents.items():
             assert registry.put(node, xml).status == 200
-        golden, broken = registry.sql(GOLDEN), " ".join(name(i) for i in numbers[5:])
+        baseline, broken = registry.sql(BASELINE), " ".join(name(i) for i in numbers[5:])
         for i in numbers[5:]:
             documents[name(i)] = clone(i, "nic")
             assert registry.put(name(i), documents[name(i)]).status == 200
         assert wait_until(lambda: number(registry, PATCHES) == 0, PATIENCE), registry.log("topiaryd")
         upkeep_ran(registry)
-        assert registry.sql(GOLDEN) == golden and registry.sql(DRIFTING) == broken
+        assert registry.sql(BASELINE) == baseline and registry.sql(DRIFTING) == broken
         registry.sql("UPDATE past SET until = until - interval '8 days'; UPDATE node SET since = since - interval '8 days'")
         assert wait_until(lambda: number(registry, "SELECT count(*) FROM past") == 0, PATIENCE)
         upkeep_ran(registry)
-        assert registry.sql(GOLDEN) == golden and registry.sql(DRIFTING) == broken
+        assert registry.sql(BASELINE) == baseline and registry.sql(DRIFTING) == broken
         assert all_there(registry, documents)
 
 
@@ -158,12 +158,12 @@ def test_what_was_accepted_is_left_alone():
     with upkept() as registry:
         documents = odd_first(registry, whole=12)
         with at_rest(registry):
-            other = registry.sql("INSERT INTO class (golden) SELECT golden FROM class RETURNING id").split("\n")[0]
+            other = registry.sql("INSERT INTO class (baseline) SELECT baseline FROM class RETURNING id").split("\n")[0]
             registry.sql(f"UPDATE class SET accepted_from = {other} WHERE id = 1")
-            golden, drifting = registry.sql(GOLDEN), registry.sql(DRIFTING)
+            baseline, drifting = registry.sql(BASELINE), registry.sql(DRIFTING)
         assert wait_until(lambda: number(registry, PATCHES) == 0, PATIENCE), registry.log("topiaryd")
         upkeep_ran(registry)
-        assert registry.sql(GOLDEN) == golden and registry.sql(DRIFTING) == drifting
+        assert registry.sql(BASELINE) == baseline and registry.sql(DRIFTING) == drifting
         assert all_there(registry, documents)
 
 
@@ -210,7 +210,7 @@ def vacuumed(registry):
 
 def forget(registry, rows):
     """So much history is too old."""
-    registry.sql("INSERT INTO past SELECT now() - interval '9 days' + i * interval '1 s', now() - interval '8 days', n.form, n.xml_bytes,"
+    registry.sql("INSERT INTO past SELECT now() - interval '9 days' + i * interval '1 s', now() - interval '8 days', n.layout, n.xml_bytes,"
                  f" n.sha256, n.name, n.diff FROM node n, generate_series(1, {rows}) i")
     assert wait_until(lambda: number(registry, "SELECT count(*) FROM past") == 0, PATIENCE)
 
@@ -231,8 +231,8 @@ def test_a_loose_index_is_built_anew():
     with upkept(UpkeepInterval=86400) as registry:
         assert registry.put(name(0), clone(0)).status == 200
         for part in range(40):
-            registry.sql("INSERT INTO node (since, seq, boot, form, xml_bytes, sha256, name, diff)"
-                         " SELECT since, seq, boot, form, xml_bytes, sha256, 'zz' || lpad(i::text, 6, '0'), diff FROM node,"
+            registry.sql("INSERT INTO node (since, seq, boot, layout, xml_bytes, sha256, name, diff)"
+                         " SELECT since, seq, boot, layout, xml_bytes, sha256, 'zz' || lpad(i::text, 6, '0'), diff FROM node,"
                          f" (SELECT i FROM generate_series(1, 16000) i WHERE hashint4(i) % 40 IN ({part}, -{part}) ORDER BY hashint4(i + 1)) s"
                          f" WHERE name = '{name(0)}'")
         registry.sql("ANALYZE node")
