@@ -9,7 +9,7 @@
 #include "srun_side.h"
 
 /*
- * srun's options from 22.05 to 24.11 (src/common/slurm_opt.c). LEAVE: changes the number of tasks, their place or the
+ * srun's options from 22.05 to 26.05 (src/common/slurm_opt.c). LEAVE: changes the number of tasks, their place or the
  * step's resources, so that srun does not follow the rank map; SAME: likewise, unless the value is the job's own;
  * KEEP: has no such effect.
  */
@@ -45,9 +45,11 @@ static const struct row {
 		{ "threads-per-core", 0, REQUIRED, LEAVE },
 	{ "tres-per-task", 0, REQUIRED, LEAVE }, { "use-min-nodes", 0, NONE, LEAVE },
 	{ "accel-bind", 0, REQUIRED, KEEP }, { "account", 'A', REQUIRED, KEEP }, { "acctg-freq", 0, REQUIRED, KEEP },
+	{ "async", 0, NONE, KEEP },
 	{ "autocomplete", 0, REQUIRED, KEEP }, { "bb", 0, REQUIRED, KEEP }, { "bbf", 0, REQUIRED, KEEP },
 	{ "bcast", 0, OPTIONAL, KEEP }, { "bcast-exclude", 0, REQUIRED, KEEP }, { "begin", 'b', REQUIRED, KEEP },
 	{ "chdir", 'D', REQUIRED, KEEP }, { "comment", 0, REQUIRED, KEEP }, { "compress", 0, OPTIONAL, KEEP },
+	{ "consolidate-segments", 0, NONE, KEEP }, { "container-type", 0, REQUIRED, KEEP },
 	{ "container", 0, REQUIRED, KEEP }, { "container-id", 0, REQUIRED, KEEP }, { "context", 0, REQUIRED, KEEP },
 	{ "cpu-bind", 0, REQUIRED, KEEP }, { "cpu-freq", 0, REQUIRED, KEEP }, { "cpu_bind", 0, REQUIRED, KEEP },
 	{ "deadline", 0, REQUIRED, KEEP }, { "debugger-test", 0, NONE, KEEP }, { "delay-boot", 0, REQUIRED, KEEP },
@@ -56,28 +58,34 @@ static const struct row {
 	{ "extra", 0, REQUIRED, KEEP }, { "gid", 0, REQUIRED, KEEP }, { "gpu-bind", 0, REQUIRED, KEEP },
 	{ "gpu-freq", 0, REQUIRED, KEEP }, { "gpus", 'G', REQUIRED, KEEP }, { "gpus-per-node", 0, REQUIRED, KEEP },
 	{ "gpus-per-socket", 0, REQUIRED, KEEP }, { "gres", 0, REQUIRED, KEEP }, { "gres-flags", 0, REQUIRED, KEEP },
-	{ "help", 'h', NONE, KEEP }, { "hold", 'H', NONE, KEEP }, { "immediate", 'I', OPTIONAL, KEEP },
+	{ "help", 'h', NONE, KEEP }, { "hold", 'H', NONE, KEEP },
+	{ "ignore-signals", 0, REQUIRED, KEEP }, { "immediate", 'I', OPTIONAL, KEEP },
 	{ "input", 'i', REQUIRED, KEEP }, { "job-name", 'J', REQUIRED, KEEP },
 		{ "kill-on-bad-exit", 'K', OPTIONAL, KEEP },
 	{ "label", 'l', NONE, KEEP }, { "licenses", 'L', REQUIRED, KEEP }, { "mail-type", 0, REQUIRED, KEEP },
 	{ "mail-user", 0, REQUIRED, KEEP }, { "mcs-label", 0, REQUIRED, KEEP }, { "mem", 0, REQUIRED, KEEP },
 	{ "mem-bind", 0, REQUIRED, KEEP }, { "mem-per-cpu", 0, REQUIRED, KEEP }, { "mem-per-gpu", 0, REQUIRED, KEEP },
+	{ "mem-update", 0, REQUIRED, KEEP },
 	{ "mpi", 0, REQUIRED, KEEP }, { "msg-timeout", 0, REQUIRED, KEEP }, { "network", 0, REQUIRED, KEEP },
 	{ "nice", 0, OPTIONAL, KEEP }, { "no-kill", 'k', OPTIONAL, KEEP }, { "oom-kill-step", 0, OPTIONAL, KEEP },
 	{ "open-mode", 0, REQUIRED, KEEP }, { "output", 'o', REQUIRED, KEEP }, { "overcommit", 'O', NONE, KEEP },
-	{ "overlap", 0, OPTIONAL, KEEP }, { "oversubscribe", 's', NONE, KEEP }, { "partition", 'p', REQUIRED, KEEP },
+	{ "overlap", 0, OPTIONAL, KEEP }, { "oversubscribe", 's', NONE, KEEP }, { "parsable", 0, NONE, KEEP },
+	{ "partition", 'p', REQUIRED, KEEP },
 	{ "power", 0, REQUIRED, KEEP }, { "prefer", 0, REQUIRED, KEEP }, { "preserve-env", 'E', NONE, KEEP },
 	{ "priority", 0, REQUIRED, KEEP }, { "profile", 0, REQUIRED, KEEP }, { "prolog", 0, REQUIRED, KEEP },
 	{ "propagate", 0, OPTIONAL, KEEP }, { "pty", 0, OPTIONAL, KEEP }, { "qos", 'q', REQUIRED, KEEP },
 	{ "quiet", 'Q', NONE, KEEP }, { "quit-on-interrupt", 0, NONE, KEEP }, { "reboot", 0, NONE, KEEP },
-	{ "reservation", 0, REQUIRED, KEEP }, { "resv-ports", 0, OPTIONAL, KEEP }, { "segment", 0, REQUIRED, KEEP },
+	{ "reservation", 0, REQUIRED, KEEP }, { "resources", 0, REQUIRED, KEEP },
+	{ "resv-ports", 0, OPTIONAL, KEEP }, { "segment", 0, REQUIRED, KEEP },
 	{ "send-libs", 0, OPTIONAL, KEEP }, { "signal", 0, REQUIRED, KEEP }, { "slurmd-debug", 0, REQUIRED, KEEP },
+	{ "spread-segments", 0, NONE, KEEP },
 	{ "stepmgr", 0, NONE, KEEP }, { "switches", 0, REQUIRED, KEEP }, { "task-epilog", 0, REQUIRED, KEEP },
 	{ "task-prolog", 0, REQUIRED, KEEP }, { "threads", 'T', REQUIRED, KEEP }, { "time", 't', REQUIRED, KEEP },
 	{ "time-min", 0, REQUIRED, KEEP }, { "tmp", 0, REQUIRED, KEEP }, { "treewidth", 0, REQUIRED, KEEP },
 	{ "tres-bind", 0, REQUIRED, KEEP }, { "uid", 0, REQUIRED, KEEP }, { "unbuffered", 'u', NONE, KEEP },
 	{ "usage", 0, NONE, KEEP }, { "verbose", 'v', NONE, KEEP }, { "version", 'V', NONE, KEEP },
-	{ "wait", 'W', REQUIRED, KEEP }, { "wckey", 0, REQUIRED, KEEP }, { "whole", 0, NONE, KEEP },
+	{ "wait", 'W', REQUIRED, KEEP }, { "wait-for-children", 0, NONE, KEEP },
+	{ "wckey", 0, REQUIRED, KEEP }, { "whole", 0, NONE, KEEP },
 		{ "x11", 0, OPTIONAL, KEEP },
 };
 
