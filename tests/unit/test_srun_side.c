@@ -35,6 +35,8 @@ static void knows_a_plain_srun(void **state)
 		{ "srun -J name -o out.%t -t 5 --mem=0 -K --kill-on-bad-exit=1 ./app", true },
 		{ "srun --cpu-bind=none ./app", true },
 		{ "srun --exact --overlap -O ./app", true },
+		{ "srun --async ./app -n4", true },
+		{ "srun --mem-update 20@5 ./app -n4", true },
 		{ "srun --export=ALL,A=1 ./app", true },
 		{ "srun --export ALL ./app", true },
 		{ "srun -- ./app -n4", true },

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """A job that gives nodes back keeps its other cores, and what it gave back is free; growing is as refused as under stock Slurm."""
+import pytest
 from rig.ask import fields, jobs, wait_running
+from rig.cluster import SLURM_RELEASE
 
 from .pair import cores, cuts, fate, running, settled, submit
 
@@ -29,3 +31,25 @@ def test_growing_is_refused_by_default(plain):
 
     refusal = plain.agree(run)
     assert "JobState" not in fields(refusal), refusal
+
+
+if SLURM_RELEASE >= (26, 5):
+    @pytest.fixture
+    def contained(pairs):
+        """Slurm reduces a running job's memory by its extern step."""
+        pair = pairs({"big1": "amd-4x16"}, nodes={"big1": "RealMemory=16000"}, conf="PrologFlags=contain\n")
+        yield pair
+        pair.clean()
+
+    def test_job_gives_memory_back(contained):
+        def run(cluster):
+            number, _ = running(cluster, "-n8", "--mem=15000")
+            waiting = submit(cluster, "-n8", "--mem=10000", *[] if cluster.stock else ["--topo-fit=require"])
+            before = fields(settled(cluster, waiting)[0])["JobState"]
+            cluster.command(["scontrol", "update", f"JobId={number}", "MinMemoryNode=5000"])
+            wait_running(cluster, waiting)
+            return waiting, (before, fate(cluster, jobs(cluster, waiting)[0]))
+
+        (waiting, ours), (_, stock) = contained.both(run)
+        assert ours == stock and ours[0] == "PENDING"
+        assert not cuts(cores(contained.ours, jobs(contained.ours, waiting)[0]))
