@@ -57,6 +57,9 @@ $(BUILD)/bench/topology_probe_ours: $(BUILD)/libtopiary.so
 
 $(eval $(call bench_of,topology,topology,start step))
 
-bench: bench-registry bench-select bench-map bench-topology
+# Traces of what the hardware does: made ones, because no machine of ours has 256 PUs.
+$(eval $(call bench_of,trace,trace,size summary))
+
+bench: bench-registry bench-select bench-map bench-topology bench-trace
 
 .PHONY: bench bench-registry $(BENCH) $(BENCH_TARGETS)

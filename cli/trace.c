@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <math.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "cmd.h"
+#include "table.h"
+#include "trace/export.h"
+#include "trace/formula.h"
+#include "trace/reader.h"
+#include "trace/view.h"
+
+#define VERBS "summary or export"
+
+struct args {
+	struct words words;		/* the verb and the file */
+	const struct trace_verb *verb;
+	const char *level, *formulas;
+	int mode, format;
+};
+
+static int run_summary(const struct args *a, const struct trace *t, struct trace_view *v, struct err *e);
+static int run_export(const struct args *a, const struct trace *t, struct trace_view *v, struct err *e);
+
+static const struct trace_verb {
+	const char *name;
+	int (*run)(const struct args *a, const struct trace *t, struct trace_view *v, struct err *e);
+	const char *level;		/* of the events, unless --level is given; NULL: each at its own */
+} verbs[] = {
+	{ "summary", run_summary, "Machine" },
+	{ "export", run_export, NULL },
+};
+
+static void check_together(void *args, struct argp_state *state)
+{
+	struct args *a = args;
+
+	for (size_t i = 0; a->words.n && i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (!strcmp(a->words.list[0], verbs[i].name))
+			a->verb = &verbs[i];
+	if (a->words.n != 2 || !a->verb)
+		argp_error(state, "expected " VERBS " and one FILE");
+	else if (a->format && a->verb->run != run_export)
+		argp_error(state, "--csv and --paje apply to export only");
+}
+
+static const struct cmd_option options[] = {
+	{ "level", 'l', "TYPE", CMD_TEXT(level),
+	  "Sum events at this level of the tree: Machine, Package, NUMANode, L3Cache, Core, PU ... (default: Machine "
+	  "for summary, the level where they are counted for export)" },
+	{ "formulas", 'f', "FILE", CMD_TEXT(formulas),
+	  "Metrics to compute besides, one 'NAME {LEVEL, FORMULA}' each, instead of those in the trace" },
+	{ "accumulate", 'a', NULL, CMD_CONSTANT(mode, TRACE_ACCUMULATED), "Counters since the trace's start" },
+	{ "per-tick", 0, NULL, CMD_CONSTANT(mode, TRACE_PER_TICK),
+	  "Counters since the tick before (default: per second)" },
+	{ "csv", 0, NULL, CMD_CONSTANT(format, TRACE_CSV), "export: a line per tick, metric and object (default)" },
+	{ "paje", 0, NULL, CMD_CONSTANT(format, TRACE_PAJE), "export: Paje's trace format" },
+	{0},
+};
+
+static const struct cmd_syntax syntax = {
+	options, "summary FILE\nexport FILE",
+	"Summarize a trace of a node's hardware events, or write its values to standard output as CSV, JSON or "
+	"in Paje's format. Events are summed up the hardware tree.",
+	CMD_WORDS(words), NULL, check_together,
+};
+
+/* --- inputs --- */
+
+static int add_formulas(const struct args *a, const struct trace *t, struct trace_view *v, struct err *e)
+{
+	struct formula_list l = {0};
+	struct buf text = {0};
+	int rc = 0;
+
+	if (a->formulas) {
+		rc = file_read(a->formulas, FORMULA_TEXT_MAX, &text, e) ||
+			formula_list_parse(text.data, text.len, a->formulas, &l, e) ? -1 : 0;
+		buf_free(&text);
+	} else if (t->head.formulas)
+		rc = formula_list_parse(t->head.formulas, strlen(t->head.formulas), "formulas of the trace", &l, e);
+	return rc ? rc : trace_view_add_list(v, &l, e);
+}
+
+static void warn_incomplete(const char *path, const struct trace *t, const struct trace_view *v)
+{
+	if (t->open_end)
+		log_warning("%s: has no index: it is still being written, or was cut short; read %llu complete ticks",
+			    path, (unsigned long long) t->ticks);
+	for (const struct trace_metric *m = v->metrics; m < v->metrics + v->n; m++)
+		if (m->missing >= 0)
+			log_warning("%s: %s is absent: %s is not counted at or below level %s", path, m->formula.name,
+				    m->formula.events[m->missing], v->head->levels[m->level].type);
+}
+
+/* --- summary --- */
+
+static const struct table_column columns[] = {
+	{ "METRIC", TABLE_LEFT }, { "LEVEL", TABLE_LEFT }, { "OBJECT", TABLE_RIGHT }, { "MIN", TABLE_RIGHT },
+	{ "AVERAGE", TABLE_RIGHT }, { "MAX", TABLE_RIGHT }, { "TOTAL", TABLE_RIGHT }, { "ABSENT", TABLE_RIGHT },
+	{0},
+};
+
+static int read_all(const struct trace *t, struct trace_view *v, struct err *e)
+{
+	struct trace_block b = {0};
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < t->nblocks; i++)
+		rc = trace_read(t, i, &b, e) || trace_view_block(v, &b, e) ? -1 : 0;
+	trace_block_free(&b);
+	return rc;
+}
+
+static void number_cell(struct table *table, double x)
+{
+	if (isnan(x))
+		table_cell(table, "-");
+	else
+		table_cell(table, fabs(x) < 1e6 ? "%.2f" : "%.5g", x);
+}
+
+static void object_row(struct table *table, const struct trace_view *v, unsigned metric, unsigned object)
+{
+	const struct trace_metric *m = &v->metrics[metric];
+	const struct trace_level *l = &v->head->levels[m->level];
+	struct trace_statistics s = trace_view_statistics(v, metric, object);
+
+	table_cell(table, "%s", m->formula.name);
+	table_cell(table, "%s", l->type);
+	table_cell(table, "%u", l->objects[object].index);
+	number_cell(table, s.min);
+	number_cell(table, s.average);
+	number_cell(table, s.max);
+	if (s.has_total)
+		table_cell(table, "%llu", (unsigned long long) s.total);
+	else
+		table_cell(table, "-");
+	table_cell(table, "%llu", (unsigned long long) s.absent);
+}
+
+static json_t *number_json(double x)
+{
+	return isnan(x) ? json_null() : json_real(x);
+}
+
+static json_t *object_json(const struct trace_view *v, unsigned metric, unsigned object)
+{
+	const struct trace_metric *m = &v->metrics[metric];
+	const struct trace_level *l = &v->head->levels[m->level];
+	struct trace_statistics s = trace_view_statistics(v, metric, object);
+
+	return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:I}", "metric", m->formula.name, "level", l->type,
+			 "object", (json_int_t) l->objects[object].index, "min", number_json(s.min), "average",
+			 number_json(s.average), "max", number_json(s.max), "total",
+			 s.has_total ? json_integer(s.total) : json_null(), "absent", (json_int_t) s.absent);
+}
+
+static int print_json(const struct trace *t, const struct trace_view *v, struct err *e)
+{
+	json_t *rows = json_array(), *all;
+	int rc;
+
+	for (unsigned m = 0; m < v->n; m++)
+		for (unsigned i = 0; i < v->metrics[m].n; i++)
+			json_array_append_new(rows, object_json(v, m, i));
+	all = json_pack("{s:s, s:s, s:I, s:f, s:b, s:o}", "node", t->head.node, "topology", t->head.topology, "ticks",
+			(json_int_t) t->ticks, "seconds", t->end * 1e-9, "complete", !t->open_end, "metrics", rows);
+	rc = all ? cmd_print_json(all, e) : err_set(e, "out of memory");
+	json_decref(all);
+	return rc;
+}
+
+static int print_table(const struct trace *t, const struct trace_view *v, struct err *e)
+{
+	struct table *table = table_new(columns);
+
+	for (unsigned m = 0; m < v->n; m++)
+		for (unsigned i = 0; i < v->metrics[m].n; i++)
+			object_row(table, v, m, i);
+	printf("%s: %u PUs, %llu ticks in %.1f s\n\n", *t->head.node ? t->head.node : "node", t->head.pus,
+	       (unsigned long long) t->ticks, t->end * 1e-9);
+	return table_finish(table, e);
+}
+
+static int run_summary(const struct args *a, const struct trace *t, struct trace_view *v, struct err *e)
+{
+	if (read_all(t, v, e))
+		return -1;
+	return a->format == TRACE_JSON ? print_json(t, v, e) : print_table(t, v, e);
+}
+
+static int run_export(const struct args *a, const struct trace *t, struct trace_view *v, struct err *e)
+{
+	return trace_export(t, v, a->format ? (enum trace_format) a->format : TRACE_CSV, stdout, e);
+}
+
+int cmd_trace(struct cmd *c, int argc, char **argv, struct err *e)
+{
+	struct args a = { .mode = TRACE_RATE };
+	struct trace_view *v = NULL;
+	struct trace *t = NULL;
+	const char *path;
+	int rc = -1;
+
+	if (cmd_parse(c, &syntax, &a, argc, argv, e))
+		return -1;
+	if (c->json)
+		a.format = TRACE_JSON;
+	path = a.words.list[1];
+	if (!(t = trace_open(path, e)))
+		return -1;
+	if (!(v = trace_view_new(&t->head, a.mode)))
+		err_set(e, "out of memory");
+	else if (trace_view_add_events(v, a.level ? a.level : a.verb->level, e) || add_formulas(&a, t, v, e))
+		err_within(e, "%s", path);
+	else {
+		warn_incomplete(path, t, v);
+		rc = a.verb->run(&a, t, v, e);
+	}
+	trace_view_free(v);
+	trace_close(t);
+	return rc;
+}

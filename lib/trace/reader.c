@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "trace/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "trace/chunk.h"
+
+struct trace_own {
+	int fd;
+	char *name;
+	uint64_t size;		/* of the file when it was opened */
+	struct trace_place {
+		uint64_t offset;
+		struct chunk chunk;
+	} *places;
+	size_t cap;
+	struct buf bytes;	/* of the chunk read last */
+};
+
+/* A block is good if it follows the one before in file and time. 0 or -1. */
+static int place_add(struct trace *t, uint64_t offset, const struct chunk *c, uint64_t limit, struct err *e)
+{
+	struct trace_own *own = t->own;
+	uint64_t from = t->nblocks ? own->places[t->nblocks - 1].offset + own->places[t->nblocks - 1].chunk.stored : 0;
+	struct trace_place *more;
+
+	if (c->kind != CHUNK_DATA || !c->ticks || c->ticks > TRACE_BLOCK_TICKS || offset < from || offset > limit ||
+	    limit - offset < CHUNK_HEADER + (uint64_t) c->stored || c->begin < t->end || c->end <= c->begin)
+		return err_set(e, "byte %llu: damaged: no block of ticks", (unsigned long long) offset);
+	if (t->nblocks == own->cap) {
+		own->cap = own->cap ? 2 * own->cap : 64;
+		if (!(more = realloc(own->places, own->cap * sizeof(*more))))
+			return err_set(e, "out of memory");
+		own->places = more;
+	}
+	own->places[t->nblocks++] = (struct trace_place){ offset, *c };
+	t->ticks += c->ticks;
+	t->end = c->end;
+	return 0;
+}
+
+/* 1: the file has no index. */
+static int index_read(struct trace *t, struct err *e)
+{
+	struct trace_own *own = t->own;
+	char trailer[CHUNK_TRAILER], header[CHUNK_HEADER];
+	uint64_t at, limit = own->size - CHUNK_TRAILER;
+	struct chunk c;
+
+	if (own->size < CHUNK_TRAILER + CHUNK_HEADER || chunk_bytes(own->fd, limit, trailer, sizeof(trailer), e) ||
+	    memcmp(trailer + 8, CHUNK_END, CHUNK_MAGIC_LEN))
+		return 1;
+	at = chunk_number(trailer);
+	if (at > limit - CHUNK_HEADER)
+		return err_set(e, "damaged: the index is at byte %llu of %llu", (unsigned long long) at,
+			       (unsigned long long) own->size);
+	if (chunk_bytes(own->fd, at, header, sizeof(header), e))
+		return -1;
+	c = chunk_header(header);
+	if (c.kind != CHUNK_INDEX || c.raw % CHUNK_ENTRY)
+		return err_set(e, "byte %llu: damaged: no index", (unsigned long long) at);
+	if (chunk_read(own->fd, at, &c, &own->bytes, e))
+		return -1;
+	for (size_t i = 0; i < own->bytes.len; i += CHUNK_ENTRY) {
+		c = chunk_header(own->bytes.data + i + 8);
+		if (place_add(t, chunk_number(own->bytes.data + i), &c, at, e))
+			return -1;
+	}
+	return 0;
+}
+
+/* Complete blocks up to the end, wherever it was cut. */
+static int blocks_scan(struct trace *t, uint64_t at, struct err *e)
+{
+	struct trace_own *own = t->own;
+	char header[CHUNK_HEADER];
+	struct chunk c;
+
+	t->open_end = true;
+	while (own->size - at >= CHUNK_HEADER) {
+		if (chunk_bytes(own->fd, at, header, sizeof(header), e))
+			return -1;
+		c = chunk_header(header);
+		if (c.kind == CHUNK_INDEX || (c.kind == CHUNK_DATA && own->size - at - CHUNK_HEADER < c.stored))
+			return 0;
+		if (place_add(t, at, &c, own->size, e))
+			return -1;
+		at += CHUNK_HEADER + c.stored;
+	}
+	return 0;
+}
+
+static int trace_load(struct trace *t, struct err *e)
+{
+	struct trace_own *own = t->own;
+	char begin[CHUNK_MAGIC_LEN + CHUNK_HEADER];
+	struct chunk c;
+	int rc;
+
+	if (own->size < sizeof(begin) || chunk_bytes(own->fd, 0, begin, sizeof(begin), e) ||
+	    memcmp(begin, CHUNK_MAGIC, CHUNK_MAGIC_LEN))
+		return err_set(e, "not a Topiary trace");
+	c = chunk_header(begin + CHUNK_MAGIC_LEN);
+	if (c.kind != CHUNK_HEAD || c.raw > TRACE_HEAD_MAX)
+		return err_set(e, "damaged: no head");
+	if (chunk_read(own->fd, CHUNK_MAGIC_LEN, &c, &own->bytes, e) ||
+	    trace_head_parse(own->bytes.data, own->bytes.len, &t->head, e))
+		return -1;
+	rc = index_read(t, e);
+	return rc == 1 ? blocks_scan(t, sizeof(begin) + c.stored, e) : rc;
+}
+
+struct trace *trace_open_fd(int fd, const char *name, struct err *e)
+{
+	struct trace *t = calloc(1, sizeof(*t));
+	struct trace_own *own = calloc(1, sizeof(*own));
+	struct stat st;
+
+	if (!t || !own || !(own->name = strdup(name))) {
+		err_set(e, "%s: out of memory", name);
+		close(fd);
+		free(own);
+		free(t);
+		return NULL;
+	}
+	t->own = own;
+	own->fd = fd;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		err_set(e, "not a regular file");
+		goto error;
+	}
+	own->size = st.st_size;
+	if (trace_load(t, e) == 0)
+		return t;
+error:
+	err_within(e, "%s", name);
+	trace_close(t);
+	return NULL;
+}
+
+struct trace *trace_open(const char *path, struct err *e)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd >= 0)
+		return trace_open_fd(fd, path, e);
+	err_set(e, "%s: %s", path, strerror(errno));
+	return NULL;
+}
+
+void trace_close(struct trace *t)
+{
+	if (!t)
+		return;
+	close(t->own->fd);
+	free(t->own->name);
+	free(t->own->places);
+	buf_free(&t->own->bytes);
+	free(t->own);
+	trace_head_free(&t->head);
+	free(t);
+}
+
+int trace_read(const struct trace *t, unsigned i, struct trace_block *b, struct err *e)
+{
+	struct trace_own *own = t->own;
+	const struct trace_place *p = &own->places[i];
+
+	if (chunk_read(own->fd, p->offset, &p->chunk, &own->bytes, e))
+		return err_within(e, "%s", own->name);
+	if (trace_block_decode(b, &t->head, p->chunk.ticks, own->bytes.data, own->bytes.len, e))
+		return err_within(e, "%s: byte %llu: damaged", own->name, (unsigned long long) p->offset);
+	if (b->begin != p->chunk.begin || b->times[b->n - 1] != p->chunk.end)
+		return err_set(e, "%s: byte %llu: damaged: times differ from the header's", own->name,
+			       (unsigned long long) p->offset);
+	return 0;
+}

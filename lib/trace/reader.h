@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_TRACE_READER_H
+#define TOPIARY_TRACE_READER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "trace/block.h"
+#include "trace/head.h"
+
+/*
+ * Read a trace, block by block and in any order. The file may be anybody's: every size is checked before it is used, and
+ * every chunk has a checksum. It is never mapped, because a mapped file that is cut short kills its reader.
+ */
+struct trace {
+	struct trace_head head;
+	unsigned nblocks;
+	uint64_t ticks, end;	/* of all blocks; nanoseconds since the start */
+	/*
+	 * The file has no index: it is still being written, its recorder was killed, or it was cut short. Blocks are those that
+	 * are complete.
+	 */
+	bool open_end;
+	struct trace_own *own;
+};
+
+/* NULL on error; free with trace_close, which accepts NULL. */
+struct trace *trace_open(const char *path, struct err *e);
+/* The same of an open regular file, which becomes the trace's, on failure too; name is for errors. */
+struct trace *trace_open_fd(int fd, const char *name, struct err *e);
+void trace_close(struct trace *t);
+
+/* Block i into b, {0} or of an earlier call. 0, or -1 with an error that names the file and the byte. */
+int trace_read(const struct trace *t, unsigned i, struct trace_block *b, struct err *e);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "trace/view.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* All that was counted at an object, without the ticks that are absent. */
+struct view_state {
+	uint64_t counted[FORMULA_EVENTS];
+	uint64_t ticks, absent;
+	double seconds, min, max;
+};
+
+struct metric_own {
+	const struct trace_event *events[FORMULA_EVENTS];	/* of the formula */
+	struct view_run {
+		unsigned first, n;				/* of the event's leaves; n 0: none is below the object */
+	} *runs;						/* runs[object * nevents + event] */
+	struct view_state *states;				/* of each object */
+};
+
+struct trace_view *trace_view_new(const struct trace_head *h, enum trace_mode mode)
+{
+	struct trace_view *v = calloc(1, sizeof(*v));
+
+	if (v)
+		*v = (struct trace_view){ .head = h, .mode = mode };
+	return v;
+}
+
+static void metric_free(struct trace_metric *m)
+{
+	if (m->own) {
+		free(m->own->runs);
+		free(m->own->states);
+	}
+	free(m->own);
+	free(m->values);
+	formula_free(&m->formula);
+}
+
+void trace_view_free(struct trace_view *v)
+{
+	if (!v)
+		return;
+	for (unsigned i = 0; i < v->n; i++)
+		metric_free(&v->metrics[i]);
+	free(v->metrics);
+	free(v->sums);
+	free(v);
+}
+
+/* --- metrics --- */
+
+static unsigned end_of(const struct trace_object *o)
+{
+	return o->first + o->count;
+}
+
+/* In post-order the objects below another follow each other. */
+static struct view_run run_of(const struct trace_level *leaves, const struct trace_object *o)
+{
+	unsigned low = 0, high = leaves->n, n = 0;
+
+	while (low < high) {
+		unsigned middle = low + (high - low) / 2;
+
+		if (end_of(&leaves->objects[middle]) <= o->first)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low + n < leaves->n && leaves->objects[low + n].first >= o->first && end_of(&leaves->objects[low + n]) <= end_of(o))
+		n++;
+	return (struct view_run){ low, n };
+}
+
+static int metric_resolve(const struct trace_head *h, struct trace_metric *m)
+{
+	const struct formula *f = &m->formula;
+	const struct trace_level *at = &h->levels[m->level];
+	size_t runs = (size_t) m->n * f->nevents + 1;
+
+	if (!(m->own = calloc(1, sizeof(*m->own))) || !(m->own->runs = calloc(runs, sizeof(*m->own->runs))) ||
+	    !(m->own->states = calloc(m->n, sizeof(*m->own->states))))
+		return -1;
+	m->missing = -1;
+	for (unsigned i = 0; i < m->n; i++)
+		m->own->states[i].min = m->own->states[i].max = NAN;
+	for (unsigned k = 0; k < f->nevents; k++) {
+		int event = trace_head_event(h, f->events[k]);
+		const struct trace_event *x = event < 0 ? NULL : &h->events[event];
+		unsigned found = 0;
+
+		m->own->events[k] = x;
+		for (unsigned i = 0; x && i < m->n; i++) {
+			struct view_run *r = &m->own->runs[(size_t) i * f->nevents + k];
+
+			*r = x->level == m->level ? (struct view_run){ i, 1 } : run_of(&h->levels[x->level], &at->objects[i]);
+			found |= r->n;
+		}
+		if (!found)
+			m->missing = k;
+	}
+	return 0;
+}
+
+int trace_view_add(struct trace_view *v, struct formula *f, struct err *e)
+{
+	struct trace_metric m = { .formula = *f }, *more;
+	int level = trace_head_level(v->head, f->level);
+
+	*f = (struct formula){0};
+	if (level < 0) {
+		err_set(e, "%s: the trace has no level '%s'", m.formula.name, m.formula.level);
+		goto error;
+	}
+	m.level = level;
+	m.n = v->head->levels[level].n;
+	if (metric_resolve(v->head, &m) || !(more = realloc(v->metrics, (v->n + 1) * sizeof(*more)))) {
+		err_set(e, "out of memory");
+		goto error;
+	}
+	v->metrics = more;
+	more[v->n++] = m;
+	return 0;
+error:
+	metric_free(&m);
+	return -1;
+}
+
+int trace_view_add_list(struct trace_view *v, struct formula_list *l, struct err *e)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < l->n; i++)
+		rc = trace_view_add(v, &l->list[i], e);
+	formula_list_free(l);
+	return rc;
+}
+
+static bool is_counted_below(const struct trace_head *h, const struct trace_event *x, unsigned level)
+{
+	return x->level == level || run_of(&h->levels[x->level], &h->levels[level].objects[h->levels[level].n - 1]).n;
+}
+
+int trace_view_add_events(struct trace_view *v, const char *level, struct err *e)
+{
+	const struct trace_head *h = v->head;
+	int wanted = level ? trace_head_level(h, level) : -1;
+
+	if (level && wanted < 0)
+		return err_set(e, "the trace has no level '%s'", level);
+	for (unsigned i = 0; i < h->nevents; i++) {
+		const struct trace_event *x = &h->events[i];
+		unsigned at = wanted >= 0 && is_counted_below(h, x, wanted) ? (unsigned) wanted : x->level;
+		struct formula f;
+
+		if (formula_of_event(x->name, h->levels[at].type, &f, e) || trace_view_add(v, &f, e))
+			return -1;
+	}
+	return 0;
+}
+
+/* --- blocks --- */
+
+static void sum_leaves(const struct trace_block *b, unsigned column, struct view_run r, uint64_t *out)
+{
+	const uint64_t *values = b->values + (size_t) (column + r.first) * b->n;
+
+	for (unsigned t = 0; t < b->n; t++)
+		out[t] = r.n ? values[t] : TRACE_ABSENT;
+	for (unsigned i = 1; i < r.n; i++) {
+		values += b->n;
+		for (unsigned t = 0; t < b->n; t++)
+			out[t] = values[t] == TRACE_ABSENT || out[t] == TRACE_ABSENT ? TRACE_ABSENT : out[t] + values[t];
+	}
+}
+
+/* What an event's name stands for, in a formula. */
+static double operand(enum trace_mode mode, const struct trace_event *x, uint64_t now, uint64_t before, double seconds)
+{
+	if (x->kind == TRACE_GAUGE || mode == TRACE_PER_TICK)
+		return now;
+	return mode == TRACE_RATE ? now / seconds : (double) (before + now);
+}
+
+static double tick_value(const struct trace_view *v, const struct trace_metric *m, struct view_state *s, const uint64_t *sums,
+			 unsigned stride, double seconds)
+{
+	const struct formula *f = &m->formula;
+	double operands[FORMULA_EVENTS];
+
+	for (unsigned k = 0; k < f->nevents; k++)
+		if (!m->own->events[k] || sums[k * stride] == TRACE_ABSENT)
+			return NAN;
+	for (unsigned k = 0; k < f->nevents; k++) {
+		operands[k] = operand(v->mode, m->own->events[k], sums[k * stride], s->counted[k], seconds);
+		s->counted[k] += sums[k * stride];
+	}
+	s->ticks++;
+	s->seconds += seconds;
+	return formula_value(f, operands, v->mode == TRACE_RATE ? 1 : v->mode == TRACE_PER_TICK ? seconds : s->seconds);
+}
+
+static void object_block(struct trace_view *v, struct trace_metric *m, unsigned object, const struct trace_block *b)
+{
+	struct view_state *s = &m->own->states[object];
+	double *values = m->values + (size_t) object * b->n;
+	unsigned nevents = m->formula.nevents;
+
+	for (unsigned k = 0; k < nevents; k++)
+		if (m->own->events[k])
+			sum_leaves(b, m->own->events[k]->column, m->own->runs[(size_t) object * nevents + k],
+				   v->sums + (size_t) k * b->n);
+	for (unsigned t = 0; t < b->n; t++) {
+		double seconds = (b->times[t] - (t ? b->times[t - 1] : b->begin)) * 1e-9;
+		double x = values[t] = tick_value(v, m, s, v->sums + t, b->n, seconds);
+
+		s->absent += isnan(x);
+		/* fmin and fmax prefer a number to NAN. */
+		s->min = fmin(s->min, x);
+		s->max = fmax(s->max, x);
+	}
+}
+
+int trace_view_block(struct trace_view *v, const struct trace_block *b, struct err *e)
+{
+	uint64_t *sums = realloc(v->sums, (size_t) b->n * FORMULA_EVENTS * sizeof(*sums));
+
+	if (!sums)
+		return err_set(e, "out of memory");
+	v->sums = sums;
+	for (struct trace_metric *m = v->metrics; m < v->metrics + v->n; m++) {
+		double *values = realloc(m->values, (size_t) m->n * b->n * sizeof(*values));
+
+		if (!values)
+			return err_set(e, "out of memory");
+		m->values = values;
+		for (unsigned i = 0; i < m->n; i++)
+			object_block(v, m, i, b);
+	}
+	return 0;
+}
+
+struct trace_statistics trace_view_statistics(const struct trace_view *v, unsigned metric, unsigned object)
+{
+	const struct trace_metric *m = &v->metrics[metric];
+	const struct view_state *s = &m->own->states[object];
+	/* What one tick, one second or the whole trace is a part of. */
+	double parts = v->mode == TRACE_RATE ? s->seconds : v->mode == TRACE_PER_TICK ? s->ticks : 1;
+	double operands[FORMULA_EVENTS];
+
+	for (unsigned k = 0; k < m->formula.nevents; k++) {
+		const struct trace_event *x = m->own->events[k];
+
+		operands[k] = s->ticks ? s->counted[k] / (x->kind == TRACE_GAUGE ? (double) s->ticks : parts) : NAN;
+	}
+	return (struct trace_statistics){
+		.min = s->min, .max = s->max, .absent = s->absent,
+		.average = s->ticks ? formula_value(&m->formula, operands, s->seconds / parts) : NAN,
+		.has_total = m->formula.nsteps == 1 && m->formula.nevents && m->own->events[0] &&
+			     m->own->events[0]->kind == TRACE_COUNTER && s->ticks,
+		.total = s->counted[0],
+	};
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_TRACE_VIEW_H
+#define TOPIARY_TRACE_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "trace/block.h"
+#include "trace/formula.h"
+#include "trace/head.h"
+
+/*
+ * Metrics of a trace at levels of the tree: events are summed over the leaves of each object, and formulas evaluated on the
+ * sums. A sum is absent if one of its parts is. For a live display, the summary and the exports; blocks are given in the
+ * order of time.
+ */
+enum trace_mode {
+	TRACE_RATE,		/* counters per second */
+	TRACE_PER_TICK,		/* as counted since the tick before */
+	TRACE_ACCUMULATED,	/* since the start of the trace, ticks that are absent left out */
+};
+
+struct trace_statistics {
+	double min, max;	/* of the ticks; NAN: always absent */
+	double average;		/* the formula evaluated on all that was counted, not the mean of its values */
+	bool has_total;		/* the metric is a counter: */
+	uint64_t total;		/* exact */
+	uint64_t absent;	/* ticks without a value */
+};
+
+struct trace_metric {
+	struct formula formula;
+	unsigned level, n;	/* and its objects */
+	int missing;		/* of the formula's events, one that the trace does not have below this level; -1: none */
+	double *values;		/* of the block: values[object * ticks + tick], NAN: absent */
+	struct metric_own *own;
+};
+
+struct trace_view {
+	const struct trace_head *head;
+	enum trace_mode mode;
+	struct trace_metric *metrics;
+	unsigned n;
+	uint64_t *sums;		/* of one object and block */
+};
+
+/* h is borrowed. NULL when memory is short. */
+struct trace_view *trace_view_new(const struct trace_head *h, enum trace_mode mode);
+void trace_view_free(struct trace_view *v);
+
+/* Add a formula, which becomes the view's, on failure too. A level that the trace does not have is an error. 0 or -1. */
+int trace_view_add(struct trace_view *v, struct formula *f, struct err *e);
+/* Add each formula of the list, which is empty afterwards. 0 or -1. */
+int trace_view_add_list(struct trace_view *v, struct formula_list *l, struct err *e);
+/* Add all events at a level; those counted on a higher level, and all if it is NULL, at their own. 0 or -1. */
+int trace_view_add_events(struct trace_view *v, const char *level, struct err *e);
+
+/* Compute the values of all metrics for a block, and go on with statistics and accumulated values. 0 or -1. */
+int trace_view_block(struct trace_view *v, const struct trace_block *b, struct err *e);
+
+/* Of one object over all blocks so far. */
+struct trace_statistics trace_view_statistics(const struct trace_view *v, unsigned metric, unsigned object);
+
+#endif

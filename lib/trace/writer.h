@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_TRACE_WRITER_H
+#define TOPIARY_TRACE_WRITER_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "trace/head.h"
+
+/*
+ * Record a trace into an empty file. Ticks are collected into blocks; each block is one write(2), so that a recorder that is
+ * killed loses the last block alone. For topiary-monitor and whoever makes traces.
+ */
+struct trace_writer;
+
+#define TRACE_WRITER_TICKS 60u	/* in a block, less if a tick has many values */
+
+/*
+ * fd becomes the writer's, which closes it, on failure too; name is for errors. The head is checked, written and borrowed
+ * until the writer is closed. NULL on error.
+ */
+struct trace_writer *trace_writer_new(int fd, const char *name, struct trace_head *h, struct err *e);
+
+/*
+ * Add a tick: its time in nanoseconds since the trace's start, greater than the last one's, and head->columns values
+ * (trace/block.h). 0, or -1 with the file as it was before its last block, which is lost.
+ */
+int trace_writer_tick(struct trace_writer *w, uint64_t time, const uint64_t *values, struct err *e);
+
+/* Write what was collected, before the block is full. 0 or -1 as above. */
+int trace_writer_flush(struct trace_writer *w, struct err *e);
+
+/* Write the last block and the index, and free the writer in any case; NULL is accepted. 0 or -1. */
+int trace_writer_close(struct trace_writer *w, struct err *e);
+
+#endif

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""topiary trace: summaries and exports of a made trace, the latter read by other programs; files that are none."""
+import csv
+import json
+import subprocess
+
+import pytest
+from rig.machines import machines
+from rig.paths import BUILD, CACHE
+
+TICKS = 130
+PAPER = "CYC_per_INS {PU, PAPI_TOT_CYC/PAPI_TOT_INS}\nPER_CORE_L3_MISS {Core, PAPI_L3_TCM}\nPER_NUMA_L3_MISS {NUMANode, PAPI_L3_TCM}\n"
+
+
+def trace(*args, **how):
+    return subprocess.run([BUILD / "topiary", "trace", *map(str, args)], capture_output=True, text=True, timeout=120, check=False, **how)
+
+
+def printed(*args):
+    done = trace(*args)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def rows(*args):
+    return list(csv.DictReader(printed("export", *args).splitlines()))
+
+
+@pytest.fixture(scope="module", name="made")
+def fixture_made(tmp_path_factory):
+    """Two packages of 8 PUs; the sums of what was recorded."""
+    path = tmp_path_factory.mktemp("trace") / "made.trace"
+    done = subprocess.run([BUILD / "tests" / "trace_make", path, "Package:2 [numa] L3:2 Core:2 PU:2", str(TICKS)], capture_output=True,
+                          text=True, timeout=120, check=True)
+    return path, dict(zip(("cycles", "l3_misses"), map(int, done.stdout.split())))
+
+
+@pytest.fixture(name="paper")
+def fixture_paper(tmp_path):
+    path = tmp_path / "paper"
+    path.write_text(PAPER)
+    return path
+
+
+@pytest.mark.parametrize("level,objects", [("Machine", 1), ("socket", 2), ("NUMANode", 2), ("L3", 4), ("Core", 8), ("PU", 16)])
+def test_totals_are_exact_at_every_level(made, level, objects):
+    path, sums = made
+    summary = json.loads(printed("summary", path, "--level", level, "--json"))
+    assert summary["ticks"] == TICKS and summary["complete"]
+    for event, total in sums.items():
+        found = [m for m in summary["metrics"] if m["metric"] == event]
+        assert [m["object"] for m in found] == list(range(objects))
+        assert sum(m["total"] for m in found) == total
+        assert all(m["min"] <= m["average"] <= m["max"] and m["absent"] == 0 for m in found)
+
+
+@pytest.mark.parametrize("name", machines())
+def test_trees_of_real_machines(name, tmp_path):
+    done = subprocess.run([BUILD / "tests" / "trace_make", tmp_path / "trace", CACHE / "machines" / f"{name}.xml", "3"], capture_output=True,
+                          text=True, timeout=120, check=True)
+    for level in ("Machine", "Core", "PU"):
+        found = json.loads(printed("summary", tmp_path / "trace", "--level", level, "--json"))["metrics"]
+        assert sum(m["total"] for m in found if m["metric"] == "cycles") == int(done.stdout.split()[0])
+
+
+def test_counters_that_live_higher_are_shown_there(made):
+    levels = {m["metric"]: m["level"] for m in json.loads(printed("summary", made[0], "--level", "PU", "--json"))["metrics"]}
+    assert levels["cycles"] == "PU" and levels["memory_used"] == "NUMANode"
+
+
+def test_formulas_of_the_paper(made, paper):
+    path, sums = made
+    found = json.loads(printed("summary", path, "--formulas", paper, "--json"))["metrics"]
+    assert {(m["metric"], m["level"]) for m in found} >= {("CYC_per_INS", "PU"), ("PER_CORE_L3_MISS", "Core"), ("PER_NUMA_L3_MISS", "NUMANode")}
+    assert sum(m["total"] for m in found if m["metric"] == "PER_NUMA_L3_MISS") == sums["l3_misses"]
+    per_pu = {m["object"]: m["total"] for m in json.loads(printed("summary", path, "--level", "PU", "--json"))["metrics"] if m["metric"] == "cycles"}
+    instructions = {m["object"]: m["total"] for m in json.loads(printed("summary", path, "-l", "PU", "--json"))["metrics"]
+                    if m["metric"] == "instructions"}
+    for m in found:
+        if m["metric"] == "CYC_per_INS":
+            assert m["average"] == pytest.approx(per_pu[m["object"]] / instructions[m["object"]], rel=1e-12)
+
+
+def test_modes(made):
+    path, sums = made
+    of = {}
+    for mode in (["--accumulate"], ["--per-tick"], []):
+        of[tuple(mode)] = [float(r["value"]) for r in rows(path, "--level", "Machine", *mode) if r["metric"] == "cycles"]
+    assert of[("--accumulate",)][-1] == sums["cycles"]
+    assert sum(of[("--per-tick",)]) == sums["cycles"] and len(of[()]) == TICKS
+    assert of[()] == pytest.approx(of[("--per-tick",)])          # the made trace has a tick a second
+
+
+def test_csv_and_json_say_the_same(made):
+    from_csv = [(float(r["time"]), r["metric"], int(r["object"]), float(r["value"])) for r in rows(made[0])]
+    document = json.loads(printed("export", made[0], "--json"))
+    from_json = [(s["time"], m["name"], o["index"], x) for s in document["samples"] for m, values in zip(document["metrics"], s["values"])
+                 for o, x in zip(m["objects"], values)]
+    assert from_csv == from_json and len(from_csv) == TICKS * (6 * 16 + 2)
+    assert (document["node"], document["mode"], document["ticks"]) == ("made", "rate", TICKS)
+
+
+def test_paje_is_read_by_pj_dump(made, paper, tmp_path):
+    path = tmp_path / "made.paje"
+    path.write_text(printed("export", made[0], "--paje", "--formulas", paper))
+    done = subprocess.run(["pj_dump", path], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [[word.strip() for word in line.split(",")] for line in done.stdout.splitlines()]
+    assert {line[6] for line in lines if line[0] == "Container"} >= {"made", "PU 0", "PU 15", "Core 7", "NUMANode 1"}
+    # Variable, container, type, start, end, duration, value: equal neighbours are one.
+    seen = [(line[1], line[2], float(line[3]), float(line[6])) for line in lines if line[0] == "Variable"]
+    values = {(f"{r['level']} {r['object']}", r["metric"], float(r["time"]) - 1): float(r["value"]) for r in rows(made[0], "-f", paper)}
+    assert {s[:2] for s in seen} == {key[:2] for key in values}
+    for container, metric, start, value in seen:
+        assert value == pytest.approx(values[container, metric, start], rel=1e-6, abs=1e-6)
+
+
+def test_cut_trace_is_read_up_to_the_cut(made, tmp_path):
+    cut = tmp_path / "cut"
+    cut.write_bytes(made[0].read_bytes()[:-600])
+    done = trace("summary", cut, "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["ticks"] == 120 and not json.loads(done.stdout)["complete"]
+    assert done.stderr == f"topiary: {cut}: has no index: it is still being written, or was cut short; read 120 complete ticks\n"
+
+
+def test_absent_events_are_reported(made, tmp_path):
+    (tmp_path / "f").write_text("near {PU, memory_used / 2}\nflops {Core, flops}\n")
+    done = trace("export", made[0], "--formulas", tmp_path / "f")
+    assert done.returncode == 0
+    assert [line.split(": ", 2)[2] for line in done.stderr.splitlines()] == [
+        "near is absent: memory_used is not counted at or below level PU", "flops is absent: flops is not counted at or below level Core"]
+    assert {r["value"] for r in csv.DictReader(done.stdout.splitlines()) if r["metric"] in ("near", "flops")} == {""}
+
+
+@pytest.mark.parametrize("args,error", [
+    (["summary", "/nowhere"], "/nowhere: No such file or directory"),
+    (["export", "/dev/null"], "/dev/null: not a regular file"),
+    (["export", "{made}", "--level", "Rack"], "{made}: the trace has no level 'Rack'"),
+    (["export", "{made}", "--formulas", "{bad}"], "{made}: {bad}:2: expected '{{' at '= cycles'"),
+    (["export", "{bad}"], "{bad}: not a Topiary trace"),
+])
+def test_bad_input_is_one_error(made, tmp_path, args, error):
+    bad = tmp_path / "bad"
+    bad.write_text("ok {PU, cycles}\nIPC = cycles\n" + "#" * 100)
+    words = {"made": made[0], "bad": bad}
+    done = trace(*(a.format(**words) for a in args))
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "topiary: trace: " + error.format(**words) + "\n")
+
+
+def test_damage_is_one_error(made, tmp_path):
+    bad = bytearray(made[0].read_bytes())
+    bad[len(bad) // 3] ^= 16
+    (tmp_path / "bad").write_bytes(bad)
+    done = trace("summary", tmp_path / "bad")
+    assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1 and f"{tmp_path / 'bad'}: byte " in done.stderr
+
+
+def test_a_full_disk_is_reported(made):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([BUILD / "topiary", "trace", "export", made[0]], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and "cannot write the export" in done.stderr
