@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The figures of traces in BENCHMARKS.md, each one command: how large one is, and how soon it is summarized."""
+"""The figures of traces in BENCHMARKS.md, each one command: size, time of a summary, cost of recording."""
 import argparse
+import resource
+import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -48,7 +51,47 @@ def summary(sheet, args):
     sheet.add("the same and three formulas, by PU, L3 and NUMA node", round(runs[1], 2), "s")
 
 
-PARTS = {"size": size, "summary": summary}
+def seconds_of(*command):
+    begun = time.perf_counter()
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return float(done.stdout or 0), time.perf_counter() - begun
+
+
+def cpu_of(*command):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))
+
+
+def overhead(sheet, args):
+    """Each recorder in turn beside the program alone, in pairs of alternating order: the program's own clock; and what a start costs."""
+    triad = [BUILD / "bench" / "trace_triad", str(args.passes)]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, goal, *recorder in RECORDERS:
+            recorder = [str(word).format(folder=folder) for word in recorder]
+            if not shutil.which(recorder[0]):
+                print(f"{recorder[0]} is not installed: not measured")
+                continue
+            pairs = [[seconds_of(*how, *triad)[0] for how in ((recorder, []) if turn % 2 else ([], recorder))][::-1 if turn % 2 else 1]
+                     for turn in range(args.pairs)]
+            ratios = [theirs / alone for alone, theirs in pairs]
+            low, _, high = statistics.quantiles(ratios, n=4)
+            start = statistics.median(seconds_of(*recorder, "true")[1] - seconds_of("true")[1] for _ in range(args.pairs))
+            sheet.add(f"run time of a program that waits for memory, with {name}, relative to without", round(statistics.median(ratios), 4),
+                      "times", goal, beside=f"quartiles of {args.pairs} pairs {low:.3f}, {high:.3f}")
+            share = statistics.median((cpu_of(*recorder, "sleep", "5") - cpu_of(*recorder, "true")) / 5 for _ in range(3))
+            sheet.add(f"CPU time of {name} beside a program that sleeps", round(100 * share, 3), "% of one PU")
+            sheet.add(f"start of a program, with {name}, beyond without", round(1e3 * start, 1), "ms")
+
+
+RECORDERS = [
+    ("`topiary record` at 10 Hz", "<= 1.001", BUILD / "topiary", "record", "--hz=10", "--output={folder}/trace"),
+    ("`topiary record` at 100 Hz", "", BUILD / "topiary", "record", "--hz=100", "--output={folder}/trace"),
+    ("`perf stat -I 100` of the same events", "", "perf", "stat", "-I", "100", "-o", "{folder}/perf", "-e",
+     "task-clock,context-switches,migrations,minor-faults,major-faults"),
+]
+PARTS = {"size": size, "summary": summary, "overhead": overhead}
 
 
 def main():
@@ -56,6 +99,8 @@ def main():
     p.add_argument("command", choices=[*PARTS, "all"])
     p.add_argument("--ticks", type=int, default=86400, help="seconds of the made trace")
     p.add_argument("--runs", type=int, default=3, help="the best of so many")
+    p.add_argument("--pairs", type=int, default=24, help="of runs with and without a recorder")
+    p.add_argument("--passes", type=int, default=80, help="over 96 MB in each run")
     sheets.options(p)
     args = p.parse_args()
     sheet = sheets.Sheet("trace.py", "## Traces, in short\n", quiet=args.json or args.markdown)

@@ -96,6 +96,7 @@ static void option_store(const struct parser *p, const struct cmd_option *o, con
 		break;
 	case ARG_NONE:
 	case ARG_WORDS:
+	case ARG_COMMAND:
 		break;
 	}
 }
@@ -185,6 +186,6 @@ int cmd_parse(struct cmd *c, const struct cmd_syntax *s, void *args, int argc, c
 
 	options_convert(s, 0, own_options);
 	options_convert(&common_syntax, GROUP_COMMON, options);
-	argp_parse(&own, argc, argv, 0, NULL, &p);
+	argp_parse(&own, argc, argv, s->operand.form == ARG_COMMAND ? ARGP_IN_ORDER : 0, NULL, &p);
 	return settings_load(c->config, &c->settings, e);
 }

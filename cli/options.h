@@ -24,6 +24,7 @@ struct cmd_arg {
 		ARG_NONE,
 		ARG_TEXT,	/* const char *, borrowed from argv */
 		ARG_WORDS,	/* struct words; operands only */
+		ARG_COMMAND,	/* struct words; operands only, the first and all that follows it, options too */
 		ARG_FLAG,	/* bool, becomes true */
 		ARG_CONSTANT,	/* int, becomes min */
 		ARG_NUMBER,	/* unsigned or uint64_t, from min to max */
@@ -41,6 +42,7 @@ struct cmd_arg {
 #define CMD_MEMBER(member) .at = offsetof(struct args, member), .size = sizeof(((struct args *) 0)->member)
 #define CMD_TEXT(member) { .form = ARG_TEXT, CMD_MEMBER(member) }
 #define CMD_WORDS(member) { .form = ARG_WORDS, CMD_MEMBER(member) }
+#define CMD_COMMAND(member) { .form = ARG_COMMAND, CMD_MEMBER(member) }
 #define CMD_FLAG(member) { .form = ARG_FLAG, CMD_MEMBER(member) }
 #define CMD_CONSTANT(member, n) { .form = ARG_CONSTANT, CMD_MEMBER(member), .min = n }
 #define CMD_NUMBER(member, least, most) { .form = ARG_NUMBER, CMD_MEMBER(member), .min = least, .max = most }

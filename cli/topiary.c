@@ -30,6 +30,7 @@ static const struct command {
 	{ "map", "Map a job's ranks to its cores and write a rank file", cmd_map },
 	{ "why", "Explain why a job has its cores, or why it waits", cmd_why },
 	{ "replay", "Replay past jobs under other policies, offline", cmd_replay },
+	{ "record", "Record what a command does on each PU, by level of the hardware", cmd_record },
 	{ "trace", "Summarize or export what was recorded of a node's hardware, offline", cmd_trace },
 	{ "doctor", "Check this host's part of the installation", cmd_doctor },
 };

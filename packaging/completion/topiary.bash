@@ -45,6 +45,7 @@ _topiary_values() {
 	map:--explain) echo json ;;
 	map:--effort) echo fast normal high ;;
 	map:--fill) echo auto compact spread ;;
+	record:--set) echo sw cpu ;;
 	trace:--level) echo Machine Package NUMANode L3Cache L2Cache Core PU ;;
 	replay:--policies) echo stock block prefer prefer:l3 require:l3 spread ;;
 	esac

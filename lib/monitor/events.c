@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "monitor/events.h"
+
+#include <linux/perf_event.h>
+#include <stddef.h>
+#include <string.h>
+
+#define SW(event) .set = "sw", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_##event
+#define HW(event) .set = "cpu", .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_##event, .hardware = true
+
+/* The first is the run time that the others are judged by. Bounds are above any core: 10 GHz, 16 instructions a cycle. */
+const struct monitor_event monitor_events[] = {
+	{ "busy", "ns", SW(TASK_CLOCK), .most = 1.1 },
+	{ "context_switches", "", SW(CONTEXT_SWITCHES), .in_kernel = true },
+	{ "migrations", "", SW(CPU_MIGRATIONS), .in_kernel = true },
+	{ "minor_faults", "", SW(PAGE_FAULTS_MIN) },
+	{ "major_faults", "", SW(PAGE_FAULTS_MAJ) },
+	{ "cycles", "", HW(CPU_CYCLES), .most = 10, .never_zero = true },
+	{ "instructions", "", HW(INSTRUCTIONS), .most = 160, .never_zero = true },
+	{ "l3_misses", "", HW(CACHE_MISSES), .most = 10 },
+};
+const unsigned monitor_nevents = sizeof(monitor_events) / sizeof(monitor_events[0]);
+const char monitor_sets[] = "sw or cpu";
+
+bool monitor_set_exists(const char *set)
+{
+	for (unsigned i = 0; i < monitor_nevents; i++)
+		if (!strcmp(monitor_events[i].set, set))
+			return true;
+	return false;
+}
+
+bool monitor_value_holds(const struct monitor_event *event, uint64_t value, uint64_t ran_ns, uint64_t counted_ns)
+{
+	if (event->hardware && counted_ns < ran_ns - ran_ns / 100)
+		return false;
+	if (event->never_zero && !value && ran_ns >= MONITOR_RAN_NS)
+		return false;
+	return !event->most || value <= event->most * (ran_ns + MONITOR_RAN_NS);
+}

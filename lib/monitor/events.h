@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_MONITOR_EVENTS_H
+#define TOPIARY_MONITOR_EVENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * What is counted: the kernel's own events and generic hardware events of perf_event_open(2). A row is in one set, and
+ * sets are what a user asks for. For monitor/recorder.c.
+ */
+struct monitor_event {
+	const char *name, *unit;	/* as in the trace */
+	const char *set;
+	uint32_t type;			/* of struct perf_event_attr */
+	uint64_t config;
+	bool hardware;
+	bool in_kernel;			/* happens in the kernel alone: a count without the kernel is always 0 */
+	double most;			/* per nanosecond of run time, more is impossible; 0: unknown */
+	bool never_zero;		/* a PU that ran for MONITOR_RAN_NS has counted some */
+};
+
+#define MONITOR_RAN_NS 1000000u
+
+extern const struct monitor_event monitor_events[];
+extern const unsigned monitor_nevents;
+
+/* Is there a set of that name? monitor_sets: their names, for messages. */
+bool monitor_set_exists(const char *set);
+extern const char monitor_sets[];
+
+/*
+ * Can this be what an event counted while tasks ran for ran_ns nanoseconds on the PU? Counters of virtual machines give
+ * zeros, values that stand still, and jumps of 2^47: those are to be absent in the trace. counted_ns is how long of that
+ * time the counter was on the hardware: less if others shared it.
+ */
+bool monitor_value_holds(const struct monitor_event *event, uint64_t value, uint64_t ran_ns, uint64_t counted_ns);
+
+#endif

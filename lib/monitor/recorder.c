@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "monitor/recorder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <hwloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "monitor/counters.h"
+#include "trace/writer.h"
+
+struct recorder {
+	const char *output;
+	struct trace_head head;
+	struct trace_writer *writer;	/* NULL after an error */
+	struct counters counters;
+	unsigned *cpus, ncpus;		/* of the trace's PUs */
+	uint64_t *values;
+	uint64_t begun, last, absent;
+};
+
+static uint64_t nanoseconds(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+static int head_levels(struct trace_head *h, struct err *e)
+{
+	hwloc_topology_t t;
+	int rc;
+
+	if (hwloc_topology_init(&t))
+		return err_set(e, "hwloc cannot be initialized");
+	rc = hwloc_topology_load(t) ? err_set(e, "hwloc cannot load this machine's topology") : trace_head_tree(h, t, NULL, e);
+	hwloc_topology_destroy(t);
+	return rc;
+}
+
+static int read_cpus(struct recorder *r, struct err *e)
+{
+	const struct trace_level *pus = &r->head.levels[trace_head_level(&r->head, "PU")];
+
+	if (!(r->cpus = calloc(pus->n, sizeof(*r->cpus))))
+		return err_set(e, "out of memory");
+	for (; r->ncpus < pus->n; r->ncpus++)
+		r->cpus[r->ncpus] = pus->objects[r->ncpus].os_index;
+	return 0;
+}
+
+static int head_events(struct trace_head *h, const struct counters *c, struct err *e)
+{
+	if (!(h->events = calloc(c->nevents, sizeof(*h->events))))
+		return err_set(e, "out of memory");
+	for (h->nevents = 0; h->nevents < c->nevents; h->nevents++) {
+		struct trace_event *event = &h->events[h->nevents];
+
+		snprintf(event->name, sizeof(event->name), "%s", c->events[h->nevents]->name);
+		snprintf(event->unit, sizeof(event->unit), "%s", c->events[h->nevents]->unit);
+		event->level = trace_head_level(h, "PU");
+	}
+	return 0;
+}
+
+static int start_writing(struct recorder *r, struct err *e)
+{
+	int fd = open(r->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+	if (fd < 0)
+		return err_set(e, "%s: %s", r->output, strerror(errno));
+	r->head.start = nanoseconds(CLOCK_REALTIME);
+	r->begun = r->last = nanoseconds(CLOCK_MONOTONIC);
+	r->writer = trace_writer_new(fd, r->output, &r->head, e);
+	r->values = r->writer ? calloc(r->head.columns, sizeof(*r->values)) : NULL;
+	return r->values ? 0 : r->writer ? err_set(e, "out of memory") : -1;
+}
+
+static void recorder_free(struct recorder *r)
+{
+	counters_close(&r->counters);
+	trace_head_free(&r->head);
+	free(r->values);
+	free(r->cpus);
+	free(r);
+}
+
+struct recorder *recorder_new(const struct recorder_request *how, struct err *e)
+{
+	struct recorder *r = calloc(1, sizeof(*r));
+	struct err unheard;
+
+	if (!r) {
+		err_set(e, "out of memory");
+		return NULL;
+	}
+	r->output = how->output;
+	r->head.period = how->period;
+	gethostname(r->head.node, sizeof(r->head.node) - 1);
+	if (!head_levels(&r->head, e) && !read_cpus(r, e) &&
+	    !counters_open(&r->counters, how->pid, how->waits_for_exec, how->set, r->cpus, r->ncpus, e) &&
+	    !head_events(&r->head, &r->counters, e) && !start_writing(r, e))
+		return r;
+	trace_writer_close(r->writer, &unheard);
+	recorder_free(r);
+	return NULL;
+}
+
+int recorder_tick(struct recorder *r, struct err *e)
+{
+	uint64_t now = nanoseconds(CLOCK_MONOTONIC);
+
+	if (now == r->last)
+		return 0;
+	r->absent += counters_read(&r->counters, r->values);
+	r->last = now;
+	return trace_writer_tick(r->writer, now - r->begun, r->values, e);
+}
+
+int recorder_close(struct recorder *r, struct err *e)
+{
+	int rc = recorder_tick(r, e);
+
+	if (trace_writer_close(r->writer, e) || rc)
+		rc = -1;
+	else {
+		log_info("%s: recorded %u events of %u PUs for %.1f s", r->output, r->head.nevents, r->head.pus,
+			 (r->last - r->begun) * 1e-9);
+		if (r->absent)
+			log_warning("%s: %llu values are absent: their counters gave impossible values, or others used them",
+				    r->output, (unsigned long long) r->absent);
+	}
+	recorder_free(r);
+	return rc;
+}

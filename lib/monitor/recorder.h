@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_MONITOR_RECORDER_H
+#define TOPIARY_MONITOR_RECORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* Record what a process does on each PU of this machine into a trace (trace/writer.h). For cli/record.c. */
+struct recorder;
+
+struct recorder_request {
+	pid_t pid;
+	bool waits_for_exec;	/* a child of the caller that has not called exec(3) yet */
+	const char *set;	/* of monitor/events.h, beside sw */
+	uint64_t period;	/* nanoseconds between two ticks */
+	const char *output;	/* created or replaced */
+};
+
+/* The machine is the one that hwloc finds: in a Slurm job the job's part of the node. NULL on error. */
+struct recorder *recorder_new(const struct recorder_request *how, struct err *e);
+
+/* Read the counters into one tick, of the time since the last. 0 or -1. */
+int recorder_tick(struct recorder *r, struct err *e);
+
+/* One last tick, if the last one wrote well; then complete the file, log what it holds, free. 0 or -1. */
+int recorder_close(struct recorder *r, struct err *e);
+
+#endif

@@ -1,0 +1,3 @@
+# Counts what the hardware does, by perf events, into traces.
+$(eval $(call archive,monitor,$(wildcard lib/monitor/*.c),hwloc))
+$(eval $(call unit,test_events,tests/unit/test_events.c,monitor base,,))

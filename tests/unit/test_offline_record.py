@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""topiary record: a command runs as without it, and what the kernel counted of it is in the trace, on the PU where it was."""
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rig.paths import BUILD
+
+TOPIARY = BUILD / "topiary"
+USERS_MAY_COUNT = 2     # kernel.perf_event_paranoid
+BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
+PARANOID = int(Path("/proc/sys/kernel/perf_event_paranoid").read_text())
+PUS = sorted(os.sched_getaffinity(0))
+
+pytestmark = pytest.mark.skipif(PARANOID > USERS_MAY_COUNT and os.geteuid() != 0,
+                                reason=f"kernel.perf_event_paranoid is {PARANOID}: only root may count here")
+
+
+def record(tmp_path, *command, options=(), **how):
+    return subprocess.run([TOPIARY, "record", "--output", tmp_path / "trace", *options, *command], capture_output=True, text=True,
+                          timeout=60, check=False, **{"cwd": tmp_path, **how})
+
+
+def totals(tmp_path, level="Machine", warning=""):
+    """{(metric, object): total} of the trace, which is complete if there is to be no warning."""
+    done = subprocess.run([TOPIARY, "trace", "summary", tmp_path / "trace", "--level", level, "--json"], capture_output=True, text=True,
+                          timeout=60, check=True)
+    assert warning in done.stderr if warning else not done.stderr
+    return {(m["metric"], m["object"]): m["total"] for m in json.loads(done.stdout)["metrics"]}
+
+
+@pytest.mark.parametrize("command, status", [
+    (["true"], 0), (["sh", "-c", "exit 3"], 3), (["sh", "-c", "kill -9 $$"], 137), (["no-such-program"], 127), (["/"], 126),
+    (["printf", "%s", "--output=x", "-h"], 0),
+], ids=str)
+def test_command_is_as_without_us(tmp_path, command, status):
+    done = record(tmp_path, *command)
+    assert done.returncode == status, done.stderr
+    assert done.stdout == "".join(command[2:] if command[0] == "printf" else [])
+
+
+def test_input_and_environment_are_the_commands(tmp_path):
+    done = record(tmp_path, "sh", "-c", "cat; ulimit -n; echo $X", input="in\n", env={**os.environ, "X": "x"})
+    assert done.stdout == f"in\n{resource.getrlimit(resource.RLIMIT_NOFILE)[0]}\nx\n"
+
+
+@pytest.mark.parametrize("pu", PUS[:2])
+def test_run_time_is_that_of_the_kernel_on_that_pu(tmp_path, pu):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert record(tmp_path, "taskset", "-c", str(pu), sys.executable, "-c", BURN.format(0.5), options=["--hz=20"]).returncode == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))
+    busy = {index: total * 1e-9 for (metric, index), total in totals(tmp_path, "PU").items() if metric == "busy"}
+    assert 0.5 <= busy[PUS.index(pu)] <= spent + 0.01
+    assert sum(busy.values()) - busy[PUS.index(pu)] < 0.1
+
+
+def test_what_the_command_starts_is_counted(tmp_path):
+    assert record(tmp_path, "sh", "-c", f"for i in 1 2 3; do {sys.executable} -c '{BURN.format(0.2)}' & done; wait").returncode == 0
+    found = totals(tmp_path)
+    assert 0.6 <= found["busy", 0] * 1e-9 < 2
+    assert found["minor_faults", 0] > 1000
+
+
+def test_page_faults_are_all_counted(tmp_path):
+    touch = "import mmap, sys; m = mmap.mmap(-1, 4096 * {0}); m.madvise(mmap.MADV_NOHUGEPAGE)\nfor i in range({0}): m[4096 * i] = 1"
+    counted = []
+    for pages in (1, 20001):
+        assert record(tmp_path, sys.executable, "-c", touch.format(pages)).returncode == 0
+        counted.append(totals(tmp_path)["minor_faults", 0])
+    assert abs(counted[1] - counted[0] - 20000) < 500
+
+
+def test_events_that_a_machine_does_not_have_are_left_out(tmp_path):
+    done = record(tmp_path, sys.executable, "-c", BURN.format(0.3), options=["--set=cpu"])
+    assert done.returncode == 0
+    found = {metric for metric, _ in totals(tmp_path)}
+    for name in ("cycles", "instructions", "l3_misses"):
+        assert (name in found) != (f"{name} is not counted: " in done.stderr)
+        assert name not in found or totals(tmp_path)[name, 0] is not None
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or PARANOID != USERS_MAY_COUNT, reason="needs root, and kernel.perf_event_paranoid of 2")
+def test_user_who_may_not_count_in_the_kernel(tmp_path):
+    """A count of context switches without the kernel is always 0: it is left out, not shown."""
+    tmp_path.chmod(0o777)
+    for folder in [*tmp_path.parents][:-2]:
+        folder.chmod(folder.stat().st_mode | 0o011)
+    done = record(tmp_path, "sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", user="nobody", group="nogroup", extra_groups=[])
+    assert done.returncode == 0 and "context_switches is not counted: " in done.stderr and "perf_event_paranoid is 2" in done.stderr
+    found = totals(tmp_path)
+    assert found["busy", 0] > 0.05e9 and found["minor_faults", 0] > 0 and ("context_switches", 0) not in found
+
+
+@pytest.mark.parametrize("options, why", [
+    (["--output", "/no/such/folder/trace"], "not recorded: /no/such/folder/trace: No such file or directory"),
+    (["--output", "/dev/full"], "/dev/full: No space left on device"),
+])
+def test_command_does_not_notice_that_nothing_is_recorded(tmp_path, options, why):
+    done = record(tmp_path, "sh", "-c", "sleep 0.3; echo out; exit 4", options=[*options, "--hz=1000"])
+    assert (done.returncode, done.stdout) == (4, "out\n")
+    assert why in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_too_few_descriptors_for_the_counters(tmp_path):
+    done = record(tmp_path, "echo", "out", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)))
+    assert (done.returncode, done.stdout) == (0, "out\n")
+    assert "not recorded: " in done.stderr and "limit of open files is 40" in done.stderr
+
+
+def start(tmp_path, *command, options=()):
+    return subprocess.Popen([TOPIARY, "record", "--output", tmp_path / "trace", "--hz=50", *options, *command], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def ticks_of(tmp_path):
+    done = subprocess.run([TOPIARY, "trace", "summary", tmp_path / "trace", "--json"], capture_output=True, text=True, timeout=60, check=False)
+    return json.loads(done.stdout)["ticks"] if done.returncode == 0 else 0
+
+
+def wait_for_ticks(tmp_path, n):
+    until = time.monotonic() + 30
+    while ticks_of(tmp_path) < n and time.monotonic() < until:
+        time.sleep(0.05)
+    assert ticks_of(tmp_path) >= n
+
+
+def test_recorder_that_is_killed_leaves_the_command_and_what_was_recorded(tmp_path):
+    recorder = start(tmp_path, "sh", "-c", "echo $$; sleep 60")
+    child = int(recorder.stdout.readline())
+    wait_for_ticks(tmp_path, 60)
+    recorder.kill()
+    recorder.wait(10)
+    os.kill(child, signal.SIGTERM)
+    assert totals(tmp_path, warning="has no index")
+
+
+def test_signal_to_end_reaches_the_command(tmp_path):
+    recorder = start(tmp_path, "sh", "-c", "trap 'echo term; exit 5' TERM; echo ready; while :; do sleep 0.1; done")
+    assert recorder.stdout.readline() == "ready\n"
+    recorder.terminate()
+    assert recorder.communicate(timeout=30)[0] == "term\n" and recorder.returncode == 5
+    assert totals(tmp_path)
+
+
+@pytest.mark.parametrize("ended_by", ["its own end", "SIGINT"])
+def test_process_that_runs_already(tmp_path, ended_by):
+    threads = "import threading\ndef burn():\n    while True: sum(range(10000))\nfor _ in range(3): threading.Thread(target=burn).start()\n"
+    watched = subprocess.Popen([sys.executable, "-c", threads])
+    try:
+        recorder = start(tmp_path, options=[f"--pid={watched.pid}"])
+        wait_for_ticks(tmp_path, 60)
+        if ended_by == "SIGINT":
+            recorder.send_signal(signal.SIGINT)
+        else:
+            watched.kill()
+        recorder.communicate(timeout=30)
+        assert recorder.returncode == 0 and totals(tmp_path)["busy", 0] > 0.2e9
+        assert (watched.poll() is None) == (ended_by == "SIGINT")
+    finally:
+        watched.kill()
+        watched.wait()
+
+
+@pytest.mark.parametrize("options, why", [
+    ([], "expected a COMMAND, or --pid"),
+    (["--pid=1", "true"], "expected a COMMAND, or --pid"),
+    (["--set=gpu", "true"], "--set=gpu: expected sw or cpu"),
+    (["--hz=0", "true"], "--hz"),
+    ([f"--pid={2**31 - 1}"], f"process {2**31 - 1}: No such process"),
+])
+def test_bad_input(tmp_path, options, why):
+    done = record(tmp_path, *options)
+    assert done.returncode != 0 and why in done.stderr, done.stderr
