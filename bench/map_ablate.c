@@ -15,7 +15,7 @@
  */
 
 /* In the order of the steps of improve.c, whose bits in idle they are. */
-static const char *const stages[] = { "layout", "nodes", "renew", "ranks" };
+static const char *const stages[] = { "layout", "nodes", "neighbourhood", "ranks" };
 #define STAGES (sizeof(stages) / sizeof(stages[0]))
 
 static struct search *current;
@@ -25,9 +25,9 @@ int __real_improve(struct search *x);
 int __wrap_improve(struct search *x);
 bool __real_candidate_is_worth(const struct candidate *c, const struct problem *b);
 bool __wrap_candidate_is_worth(const struct candidate *c, const struct problem *b);
-int __real_afar_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
+int __real_domain_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
 		       unsigned *slot);
-int __wrap_afar_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
+int __wrap_domain_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
 		       unsigned *slot);
 int __real_swaps_polish(const struct matrix *m, const struct slots *s, unsigned long long *work, unsigned *slot);
 int __wrap_swaps_polish(const struct matrix *m, const struct slots *s, unsigned long long *work, unsigned *slot);
@@ -82,11 +82,11 @@ int __wrap_improve(struct search *x)
 }
 
 /* The first layout is no step that can be idle: its work is given back. */
-int __wrap_afar_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
+int __wrap_domain_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
 		       unsigned *slot)
 {
 	if (!is_layout_off)
-		return __real_afar_anneal(m, s, seed, work, slot);
+		return __real_domain_anneal(m, s, seed, work, slot);
 	current->left += work;
 	return 0;
 }

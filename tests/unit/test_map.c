@@ -9,11 +9,11 @@
 
 #include "base/buf.h"
 #include "made.h"
-#include "map/engine/afar.h"
-#include "map/engine/coarse.h"
+#include "map/engine/domain_anneal.h"
+#include "map/engine/quotient.h"
 #include "map/rankfile/rankfile.h"
 #include "map/engine/repair.h"
-#include "map/engine/seats.h"
+#include "map/engine/mapping_state.h"
 #include "map/engine/solve.h"
 
 static struct mapping solved(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed)
@@ -260,12 +260,12 @@ static void check_accounts(const struct places *p, unsigned seed, bool by_toll)
 
 	for (unsigned r = 0; r < m->ranks; r++)
 		slot[r] = p->nplaces - 1 - 3 * r;
-	assert_int_equal(seats_init(&t, m, s, s->cells, slot), 0);
-	assert_true(t.toll.cells || p->nplaces == 1);
-	t.toll.cells = by_toll ? t.toll.cells : 0;
+	assert_int_equal(mapping_state_init(&t, m, s, s->cells, slot), 0);
+	assert_true(t.costs.cells || p->nplaces == 1);
+	t.costs.cells = by_toll ? t.costs.cells : 0;
 	cost = slots_cost(m, s, slot);
 	for (unsigned i = 0; i < 60; i++) {
-		struct run a = { draw(&x, p->nplaces), 1 }, b = { draw(&x, p->nplaces), 1 };
+		struct slot_range a = { draw(&x, p->nplaces), 1 }, b = { draw(&x, p->nplaces), 1 };
 		unsigned gap = a.first > b.first ? a.first - b.first : b.first - a.first;
 		unsigned room = p->nplaces - (a.first > b.first ? a.first : b.first);
 		double change, after;
@@ -274,15 +274,15 @@ static void check_accounts(const struct places *p, unsigned seed, bool by_toll)
 			continue;
 		if (i % 2)
 			a.count = b.count = gap < room ? gap : room;
-		change = i % 2 ? seats_change(&t, a, b) : seats_swap_change(&t, a.first, b.first, INFINITY);
-		seats_exchange(&t, a, b);
-		seats_tell(&t, slot);
+		change = i % 2 ? mapping_state_change(&t, a, b) : mapping_state_swap_change(&t, a.first, b.first, INFINITY);
+		mapping_state_exchange(&t, a, b);
+		mapping_state_slots(&t, slot);
 		after = slots_cost(m, s, slot);
 		if (fabs(cost + change - after) > 1e-9 * (cost + after))
 			fail_msg("seed %u, move %u of %u: %g and %g is not %g", seed, i, a.count, cost, change, after);
 		cost = after;
 	}
-	seats_free(&t);
+	mapping_state_free(&t);
 	slots_free(s);
 	matrix_free(m);
 }
@@ -335,29 +335,29 @@ static void tells_distances(void **state)
  * Whichever two domains of one shape are exchanged: it costs the same more from afar as rank by rank. How many there
  * were.
  */
-static unsigned check_exchanges(const struct matrix *m, const struct slots *s, unsigned stratum, unsigned *slot)
+static unsigned check_exchanges(const struct matrix *m, const struct slots *s, unsigned level, unsigned *slot)
 {
-	const struct stratum *t = &s->stratum[stratum];
+	const struct slot_level *t = &s->level[level];
 	unsigned found = 0;
 
 	for (unsigned b = 1; b < t->n; b++) {
 		unsigned a = b - 1;
 		double fine = slots_cost(m, s, slot), far;
-		struct coarse c;
+		struct quotient c;
 
 		while (a && t->shape[a] != t->shape[b])
 			a--;
 		if (t->shape[a] != t->shape[b])
 			continue;
-		assert_int_equal(coarse_init(&c, m, s, stratum, slot), 0);
+		assert_int_equal(quotient_init(&c, m, s, level, slot), 0);
 		far = slots_cost(&c.m, &c.s, c.slot);
 		c.slot[a] = b;
 		c.slot[b] = a;
-		coarse_tell(&c, m->ranks, slot);
+		quotient_apply(&c, m->ranks, slot);
 		if (fabs(slots_cost(m, s, slot) - fine - slots_cost(&c.m, &c.s, c.slot) + far) > 1e-9 * fine)
-			fail_msg("stratum %u, %u and %u: %g more, from afar %g", stratum, a, b,
+			fail_msg("stratum %u, %u and %u: %g more, from afar %g", level, a, b,
 				 slots_cost(m, s, slot) - fine, slots_cost(&c.m, &c.s, c.slot) - far);
-		coarse_free(&c);
+		quotient_free(&c);
 		found++;
 	}
 	return found;
@@ -377,8 +377,8 @@ static unsigned check_far(const struct places *p, unsigned *x)
 		slot[i - 1] = slot[other];
 		slot[other] = was;
 	}
-	for (unsigned t = 0; t < s->strata; t++)
-		found += s->stratum[t].is_shaped ? check_exchanges(m, s, t, slot) : 0;
+	for (unsigned t = 0; t < s->nlevels; t++)
+		found += s->level[t].is_shaped ? check_exchanges(m, s, t, slot) : 0;
 	free(slot);
 	slots_free(s);
 	matrix_free(m);
@@ -433,7 +433,7 @@ static void lays_out_anew(void **state)
 			thrown[i] = (i * 7 + seed) % 16;
 		squares_sit(thrown, 8, slot);
 		assert_true(slots_cost(m, s, slot) > 1.2 * least);
-		assert_int_equal(afar_anneal(m, s, seed, 1000000, slot), 0);
+		assert_int_equal(domain_anneal(m, s, seed, 1000000, slot), 0);
 		assert_true(slots_cost(m, s, slot) == least);
 	}
 	slots_free(s);
@@ -443,12 +443,12 @@ static void lays_out_anew(void **state)
 }
 
 /* Those of one domain, of the stratum with at least three slots in each, on an average, that is the narrowest. */
-static const struct stratum *narrowest(const struct slots *s)
+static const struct slot_level *narrowest(const struct slots *s)
 {
-	for (unsigned t = s->strata; t--;)
-		if (s->stratum[t].is_shaped && s->stratum[t].n >= 4 &&
-		    s->stratum[t].first[s->stratum[t].n] >= 3 * s->stratum[t].n)
-			return &s->stratum[t];
+	for (unsigned t = s->nlevels; t--;)
+		if (s->level[t].is_shaped && s->level[t].n >= 4 &&
+		    s->level[t].first[s->level[t].n] >= 3 * s->level[t].n)
+			return &s->level[t];
 	return NULL;
 }
 
@@ -457,13 +457,13 @@ static unsigned check_layout(const struct places *p, unsigned *x)
 	struct matrix *m = random_matrix(x, 1 + draw(x, p->nplaces));
 	struct slots *s = slots_new(p, NULL);
 	unsigned slot[3][256], taken[256] = {0}, seed = draw(x, 1000), moved = 0;
-	const struct stratum *t = narrowest(s);
+	const struct slot_level *t = narrowest(s);
 
 	assert_true(s->n <= 256);
 	for (unsigned r = 0; r < m->ranks; r++)
 		slot[0][r] = slot[1][r] = slot[2][r] = s->n - 1 - r;
-	assert_int_equal(afar_anneal(m, s, seed, 50000, slot[1]), 0);
-	assert_int_equal(afar_anneal(m, s, seed, 50000, slot[2]), 0);
+	assert_int_equal(domain_anneal(m, s, seed, 50000, slot[1]), 0);
+	assert_int_equal(domain_anneal(m, s, seed, 50000, slot[2]), 0);
 	assert_memory_equal(slot[1], slot[2], m->ranks * sizeof(slot[1][0]));
 	assert_true(slots_cost(m, s, slot[1]) <= slots_cost(m, s, slot[0]) * (1 + 1e-12));
 	for (unsigned r = 0; r < m->ranks; r++) {
@@ -508,11 +508,11 @@ static void halves_a_torus(void **state)
 	struct places *p = places_of_network(h);
 	struct slots *s = slots_new(p, NULL);
 
-	assert_int_equal(s->stratum[0].n, 2);
-	assert_true(s->stratum[0].is_cut);
-	assert_int_equal(s->stratum[1].n, 3);
-	assert_false(s->stratum[1].is_cut);
-	assert_int_equal(s->stratum[0].first[1], s->stratum[1].first[2]);
+	assert_int_equal(s->level[0].n, 2);
+	assert_true(s->level[0].is_cut);
+	assert_int_equal(s->level[1].n, 3);
+	assert_false(s->level[1].is_cut);
+	assert_int_equal(s->level[0].first[1], s->level[1].first[2]);
 	slots_free(s);
 	places_free(p);
 	hierarchy_free(h);
@@ -538,7 +538,7 @@ static void sees_a_tree_in_distances(void **state)
 		assert_int_equal(places_distances(p, d, NULL), 0);
 		s = slots_new(p, NULL);
 		assert_int_equal(s->rows, i ? 6 : 0);
-		assert_int_equal(s->stratum[0].n, 2);
+		assert_int_equal(s->level[0].n, 2);
 		for (unsigned a = 0; a < 6; a++)
 			for (unsigned b = 0; b < 6; b++)
 				assert_true(slots_distance(s, a, b) == places_distance(p, s->place[a], s->place[b]));

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "map/matrix/draw.h"
-#include "map/engine/patience.h"
-#include "map/engine/seats.h"
+#include "map/engine/metropolis.h"
+#include "map/engine/mapping_state.h"
 
 /* How often it cools. */
 #define STEPS 200
@@ -31,18 +31,18 @@
 #define MOVE_WORK 12
 
 struct annealing {
-	struct mapping_state seats;
+	struct mapping_state state;
 	unsigned *best;
 	double cost, least;
 	double warmth;
 	uint64_t chance;
-	struct patience patience;
+	struct metropolis metropolis;
 	unsigned long long domain_work;	/* that part of the work which went into exchanges of domains */
 };
 
 /* Those on two runs of slots of one length change places; none: nothing does. */
 struct move {
-	struct run from, to;
+	struct slot_range from, to;
 };
 
 static unsigned draw_between(struct annealing *a, unsigned first, unsigned end)
@@ -50,28 +50,28 @@ static unsigned draw_between(struct annealing *a, unsigned first, unsigned end)
 	return first + draw_below(&a->chance, end - first);
 }
 
-/* A domain of the stratum, anywhere within one of a wider one. */
-static unsigned domain_within(struct annealing *a, const struct stratum *t, const struct stratum *wide, unsigned domain)
+/* A domain of the level, anywhere within one of a wider one. */
+static unsigned domain_within(struct annealing *a, const struct slot_level *t, const struct slot_level *wide, unsigned domain)
 {
 	return draw_between(a, t->of[wide->first[domain]], t->of[wide->first[domain + 1] - 1] + 1);
 }
 
 /*
- * A domain of the stratum that is nearer to one of the rank's partners: in a wider one of his, of whatever size, that
+ * A domain of the level that is nearer to one of the rank's partners: in a wider one of his, of whatever size, that
  * the rank is not in; now and then any. SLOT_NONE: the rank is as near as that already.
  */
-static unsigned domain_draw(struct annealing *a, unsigned rank, unsigned stratum)
+static unsigned domain_draw(struct annealing *a, unsigned rank, unsigned level)
 {
-	const struct matrix *m = a->seats.m;
-	const struct stratum *own = &a->seats.s->stratum[stratum];
+	const struct matrix *m = a->state.m;
+	const struct slot_level *own = &a->state.s->level[level];
 	size_t degree = m->row[rank + 1] - m->row[rank];
-	unsigned mine = a->seats.at[rank].slot, his;
+	unsigned mine = a->state.at[rank].slot, his;
 
-	if (!stratum || !degree || !draw_below(&a->chance, ANYWHERE))
+	if (!level || !degree || !draw_below(&a->chance, ANYWHERE))
 		return draw_below(&a->chance, own->n);
-	his = a->seats.at[m->adj[m->row[rank] + draw_below(&a->chance, degree)]].slot;
-	for (unsigned t = 0; t < stratum; t++) {
-		const struct stratum *wide = &a->seats.s->stratum[t += draw_below(&a->chance, stratum - t)];
+	his = a->state.at[m->adj[m->row[rank] + draw_below(&a->chance, degree)]].slot;
+	for (unsigned t = 0; t < level; t++) {
+		const struct slot_level *wide = &a->state.s->level[t += draw_below(&a->chance, level - t)];
 
 		if (wide->of[his] != wide->of[mine])
 			return domain_within(a, own, wide, wide->of[his]);
@@ -80,26 +80,26 @@ static unsigned domain_draw(struct annealing *a, unsigned rank, unsigned stratum
 }
 
 /* As many slots of it, somewhere. */
-static struct run run_draw(struct annealing *a, const struct stratum *t, unsigned domain, unsigned count)
+static struct slot_range run_draw(struct annealing *a, const struct slot_level *t, unsigned domain, unsigned count)
 {
 	unsigned first = t->first[domain], end = t->first[domain + 1];
 
-	return (struct run){ count < end - first ? draw_between(a, first, end - count + 1) : first, count };
+	return (struct slot_range){ count < end - first ? draw_between(a, first, end - count + 1) : first, count };
 }
 
-static bool may_exchange(const struct annealing *a, struct run one, struct run other)
+static bool may_exchange(const struct annealing *a, struct slot_range one, struct slot_range other)
 {
 	for (unsigned i = 0; i < one.count; i++)
-		if (!slots_alike(a->seats.s, one.first + i, other.first + i))
+		if (!slots_alike(a->state.s, one.first + i, other.first + i))
 			return false;
 	return true;
 }
 
-static struct move move_draw(struct annealing *a, unsigned stratum)
+static struct move move_draw(struct annealing *a, unsigned level)
 {
-	const struct stratum *t = &a->seats.s->stratum[stratum];
-	unsigned rank = draw_below(&a->chance, a->seats.m->ranks), own = t->of[a->seats.at[rank].slot];
-	unsigned other = domain_draw(a, rank, stratum), count, space;
+	const struct slot_level *t = &a->state.s->level[level];
+	unsigned rank = draw_below(&a->chance, a->state.m->ranks), own = t->of[a->state.at[rank].slot];
+	unsigned other = domain_draw(a, rank, level), count, space;
 	struct move v;
 
 	if (other == SLOT_NONE || other == own)
@@ -112,12 +112,12 @@ static struct move move_draw(struct annealing *a, unsigned stratum)
 	return may_exchange(a, v.from, v.to) ? v : (struct move){0};
 }
 
-/* As seats_swap_change. */
+/* As mapping_state_swap_change. */
 static double move_change(struct annealing *a, struct move v, double limit)
 {
 	if (v.from.count > 1)
-		return seats_change(&a->seats, v.from, v.to);
-	return v.from.count ? seats_swap_change(&a->seats, v.from.first, v.to.first, limit) : 0;
+		return mapping_state_change(&a->state, v.from, v.to);
+	return v.from.count ? mapping_state_swap_change(&a->state, v.from.first, v.to.first, limit) : 0;
 }
 
 /* How much dearer, or cheaper, a move of a rank makes it, on an average of those that change anything. */
@@ -127,7 +127,7 @@ static double change_sample(struct annealing *a)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < SAMPLES; i++) {
-		double change = fabs(move_change(a, move_draw(a, a->seats.s->strata - 1), INFINITY));
+		double change = fabs(move_change(a, move_draw(a, a->state.s->nlevels - 1), INFINITY));
 
 		sum += change;
 		n += change > 0;
@@ -135,20 +135,20 @@ static double change_sample(struct annealing *a)
 	return n ? sum / n : 0;
 }
 
-/* A rank goes to the best of some slots of the cell drawn: with the toll at hand they cost little to try. */
+/* A rank goes to the best of some slots of the cell drawn: with the table of costs at hand they cost little to try. */
 static double move_choose(struct annealing *a, struct move *v, double limit)
 {
-	const struct stratum *cells = a->seats.s->cells;
+	const struct slot_level *cells = a->state.s->cells;
 	unsigned cell = cells->of[v->to.first], first = cells->first[cell], end = cells->first[cell + 1];
 	double least = move_change(a, *v, limit);
 
-	if (v->from.count > 1 || !a->seats.toll.cells)
+	if (v->from.count > 1 || !a->state.costs.cells)
 		return least;
 	for (unsigned i = 0; i < OTHERS && i + 1 < end - first; i++) {
-		struct run to = { draw_between(a, first, end), 1 };
-		double change = seats_swap_change(&a->seats, v->from.first, to.first, limit);
+		struct slot_range to = { draw_between(a, first, end), 1 };
+		double change = mapping_state_swap_change(&a->state, v->from.first, to.first, limit);
 
-		a->seats.work += DRAW_WORK;
+		a->state.work += DRAW_WORK;
 		if (change < least && may_exchange(a, v->from, to)) {
 			least = change;
 			v->to = to;
@@ -158,40 +158,40 @@ static double move_choose(struct annealing *a, struct move *v, double limit)
 }
 
 /* It is taken with the chance exp(-more / warmth). */
-static void move_try(struct annealing *a, unsigned stratum)
+static void move_try(struct annealing *a, unsigned level)
 {
-	struct move v = move_draw(a, stratum);
+	struct move v = move_draw(a, level);
 	double limit, change;
 
-	a->seats.work += DRAW_WORK;
+	a->state.work += DRAW_WORK;
 	if (!v.from.count)
 		return;
-	a->seats.work += MOVE_WORK;
-	limit = a->warmth * patience_draw(&a->patience, &a->chance);
+	a->state.work += MOVE_WORK;
+	limit = a->warmth * metropolis_draw(&a->metropolis, &a->chance);
 	change = move_choose(a, &v, limit);
 	if (change >= limit)
 		return;
 	a->cost += change;
 	if (v.from.count > 1)
-		seats_exchange(&a->seats, v.from, v.to);
+		mapping_state_exchange(&a->state, v.from, v.to);
 	else
-		seats_swap(&a->seats, v.from.first, v.to.first);
+		mapping_state_swap(&a->state, v.from.first, v.to.first);
 }
 
 /* One rank, or, with their part of the work, all of a domain at once. */
 static void step(struct annealing *a, unsigned long long until)
 {
-	unsigned last = a->seats.s->strata - 1;
+	unsigned last = a->state.s->nlevels - 1;
 
-	while (a->seats.work < until) {
-		unsigned long long work = a->seats.work;
+	while (a->state.work < until) {
+		unsigned long long work = a->state.work;
 
 		if (!last || a->domain_work * DOMAIN_PART > work) {
 			move_try(a, last);
 			continue;
 		}
 		move_try(a, draw_below(&a->chance, last));
-		a->domain_work += a->seats.work - work;
+		a->domain_work += a->state.work - work;
 	}
 }
 
@@ -200,7 +200,7 @@ static void keep_best(struct annealing *a)
 	if (a->cost >= a->least - 1e-9 * a->least)
 		return;
 	a->least = a->cost;
-	seats_tell(&a->seats, a->best);
+	mapping_state_slots(&a->state, a->best);
 }
 
 static double warmth_at(double warm, double done)
@@ -214,7 +214,7 @@ static void cool_down(struct annealing *a, double warm, unsigned long long work)
 {
 	double change = change_sample(a);
 
-	patience_fill(&a->patience);
+	metropolis_fill(&a->metropolis);
 	if (change <= 0)
 		return;
 	for (unsigned i = 0; i < STEPS; i++) {
@@ -228,16 +228,16 @@ int anneal(const struct matrix *m, const struct slots *s, uint64_t seed, double 
 	   unsigned *slot)
 {
 	struct annealing a = { .chance = seed, .best = malloc(m->ranks * sizeof(*a.best)) };
-	int rc = a.best ? seats_init(&a.seats, m, s, s->cells, slot) : -1;
+	int rc = a.best ? mapping_state_init(&a.state, m, s, s->cells, slot) : -1;
 
 	if (rc == 0) {
 		memcpy(a.best, slot, m->ranks * sizeof(*slot));
 		a.cost = a.least = slots_cost(m, s, slot);
-		if (s->strata && m->ranks > 1)
+		if (s->nlevels && m->ranks > 1)
 			cool_down(&a, warm, work);
 		memcpy(slot, a.best, m->ranks * sizeof(*slot));
 	}
-	seats_free(&a.seats);
+	mapping_state_free(&a.state);
 	free(a.best);
 	return rc;
 }

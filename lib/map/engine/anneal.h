@@ -9,11 +9,11 @@
 #include "map/engine/slots.h"
 
 /*
- * Simulated annealing (Kirkpatrick, Gelatt and Vecchi, 1983) over moves of a rank next to a partner, who is there going
- * where it came from, and exchanges of whole domains. It begins as warm as `warm` times what a move changes on an
- * average, 0.1: near what it is given, 0.3: much is thrown over. After so much work, counted in arcs that were looked
- * at, slot[m->ranks] is the cheapest mapping that was met: never a worse one. The same seed gives the same. At most one
- * rank a slot before and after. 0, or -1 when memory is short, slot then unchanged.
+ * Simulated annealing (Kirkpatrick, Gelatt and Vecchi, 1983). A move takes a rank next to one of its partners, in
+ * exchange with the rank there, or exchanges two domains. The first temperature is `warm` times the average change of a
+ * move: 0.1 stays near the mapping given, 0.3 changes much of it. Ends after `work` edge evaluations; slot[m->ranks] is
+ * then the cheapest mapping found, never a dearer one. The same seed gives the same result. At most one rank a slot,
+ * before and after. Returns 0, or -1 when memory is short, slot then unchanged. Called by improve.c and node_anneal.c.
  */
 int anneal(const struct matrix *m, const struct slots *s, uint64_t seed, double warm, unsigned long long work,
 	   unsigned *slot);

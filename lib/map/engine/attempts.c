@@ -11,21 +11,21 @@
 #define MEMORY 4096
 
 struct attempt {
-	unsigned stratum, one, other, when;
+	unsigned level, one, other, when;
 };
 
 int attempts_init(struct attempts *a, const struct slots *s)
 {
 	*a = (struct attempts){ .s = s };
-	for (unsigned t = 0; t < s->strata; t++)
-		a->domains += s->stratum[t].n;
+	for (unsigned t = 0; t < s->nlevels; t++)
+		a->domains += s->level[t].n;
 	a->changed[0] = calloc(a->domains + 1, sizeof(*a->changed[0]));
 	a->kept = calloc(a->domains + 1, sizeof(*a->kept));
 	a->memory = calloc(MEMORY, sizeof(*a->memory));
 	if (!a->changed[0] || !a->kept || !a->memory)
 		return -1;
-	for (unsigned t = 1; t < s->strata; t++)
-		a->changed[t] = a->changed[t - 1] + s->stratum[t - 1].n;
+	for (unsigned t = 1; t < s->nlevels; t++)
+		a->changed[t] = a->changed[t - 1] + s->level[t - 1].n;
 	return 0;
 }
 
@@ -36,13 +36,13 @@ void attempts_free(struct attempts *a)
 	free(a->memory);
 }
 
-bool attempts_add(struct attempts *a, unsigned stratum, unsigned one, unsigned other)
+bool attempts_add(struct attempts *a, unsigned level, unsigned one, unsigned other)
 {
-	struct attempt now = { stratum, one < other ? one : other, one < other ? other : one, ++a->now };
-	uint64_t key = ((uint64_t) now.one << 32 | now.other) + ((uint64_t) stratum << 56);
+	struct attempt now = { level, one < other ? one : other, one < other ? other : one, ++a->now };
+	uint64_t key = ((uint64_t) now.one << 32 | now.other) + ((uint64_t) level << 56);
 	struct attempt *last = &a->memory[draw_below(&key, MEMORY)];
-	bool in_vain = last->stratum == stratum && last->one == now.one && last->other == now.other &&
-		last->when > a->changed[stratum][one] && last->when > a->changed[stratum][other];
+	bool in_vain = last->level == level && last->one == now.one && last->other == now.other &&
+		last->when > a->changed[level][one] && last->when > a->changed[level][other];
 
 	*last = now;
 	return !in_vain;
@@ -50,8 +50,8 @@ bool attempts_add(struct attempts *a, unsigned stratum, unsigned one, unsigned o
 
 void attempts_change(struct attempts *a, unsigned slot)
 {
-	for (unsigned t = 0; t < a->s->strata; t++)
-		a->changed[t][a->s->stratum[t].of[slot]] = a->now;
+	for (unsigned t = 0; t < a->s->nlevels; t++)
+		a->changed[t][a->s->level[t].of[slot]] = a->now;
 }
 
 void attempts_keep(struct attempts *a)

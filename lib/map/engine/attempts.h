@@ -8,15 +8,15 @@
 #include "map/engine/slots.h"
 
 /*
- * Which pairs of domains were tried, and whether anything changed in them since: what was in vain once is so again, but
- * for one time in a hundred.
+ * Which pairs of domains were tried, and whether a rank moved in them since: a pair that gained nothing is not tried again
+ * before that, except one time in a hundred.
  */
 struct attempts {
 	const struct slots *s;
-	unsigned now;			/* how many there were */
-	unsigned *changed[PATHS_LEVELS + 1];	/* of each domain of each stratum, in one piece: the attempt that changed it last */
-	unsigned *kept;			/* the same, as it was kept */
-	unsigned domains;		/* of all strata */
+	unsigned now;			/* attempts so far */
+	unsigned *changed[PATHS_LEVELS + 1];	/* of each domain of each level, in one array: the attempt that changed it last */
+	unsigned *kept;			/* the same, at attempts_keep */
+	unsigned domains;		/* of all levels */
 	struct attempt *memory;
 };
 
@@ -24,13 +24,13 @@ struct attempts {
 int attempts_init(struct attempts *a, const struct slots *s);
 void attempts_free(struct attempts *a);
 
-/* Two domains are about to be tried. false: they were already, and nothing changed. */
-bool attempts_add(struct attempts *a, unsigned stratum, unsigned one, unsigned other);
+/* Two domains of a level are about to be tried. false: they were tried, and nothing changed since. */
+bool attempts_add(struct attempts *a, unsigned level, unsigned one, unsigned other);
 
-/* This attempt changed who is on the slot. */
+/* This attempt moved a rank from or to the slot. */
 void attempts_change(struct attempts *a, unsigned slot);
 
-/* Who is where is as now, later, again. */
+/* Remember the present state; return to it. */
 void attempts_keep(struct attempts *a);
 void attempts_return(struct attempts *a);
 

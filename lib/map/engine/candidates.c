@@ -95,7 +95,7 @@ static int map_compact(const struct problem *b, unsigned *slot)
 	return map_scotch(b, b->m->ranks, SCOTCH_MAP_DEFAULT, slot);
 }
 
-/* Chance makes halves otherwise where they are to begin elsewhere. */
+/* Chance makes other halves where they are to begin elsewhere. */
 #define LOOSE 0.2
 
 static int map_split(const struct problem *b, unsigned *slot, struct split_way way)
@@ -146,8 +146,8 @@ enum need { MAY_TAKE_LONG = 1, HAS_ROOM = 2, HAS_CUTS = 4 };
 
 static bool has_cuts(const struct slots *s)
 {
-	for (unsigned t = 0; t < s->strata; t++)
-		if (s->stratum[t].is_cut)
+	for (unsigned t = 0; t < s->nlevels; t++)
+		if (s->level[t].is_cut)
 			return true;
 	return false;
 }

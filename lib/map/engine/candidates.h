@@ -37,7 +37,7 @@ struct candidate {
 extern const struct candidate candidates[];
 extern const unsigned ncandidates;
 
-/* About so much work, in arcs looked at or what takes as long. */
+/* About so much work, in edge evaluations or what takes as long. */
 unsigned long long candidate_work(const struct candidate *c, const struct problem *b);
 bool candidate_is_worth(const struct candidate *c, const struct problem *b);
 

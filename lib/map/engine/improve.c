@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "map/engine/afar.h"
+#include "map/engine/domain_anneal.h"
 #include "map/engine/anneal.h"
-#include "map/engine/blur.h"
-#include "map/engine/renew.h"
+#include "map/engine/node_anneal.h"
+#include "map/engine/neighbourhood.h"
 #include "map/engine/swaps.h"
 
 /*
@@ -42,17 +42,17 @@ static int polish(struct search *x, struct trial *t)
 
 static int lay_out(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
 {
-	return afar_anneal(x->b.m, x->b.s, seed, work, t->slot) ? search_no_memory(x) : 0;
+	return domain_anneal(x->b.m, x->b.s, seed, work, t->slot) ? search_no_memory(x) : 0;
 }
 
 static int anneal_nodes(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
 {
-	return blur_anneal(x->b.m, x->b.s, seed, work, t->slot, x->b.err);
+	return node_anneal(x->b.m, x->b.s, seed, work, t->slot, x->b.err);
 }
 
-static int renew_halves(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
+static int repartition(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
 {
-	return renew(x->b.m, x->b.s, seed, work, t->slot, x->b.err);
+	return neighbourhood_search(x->b.m, x->b.s, seed, work, t->slot, x->b.err);
 }
 
 static int anneal_ranks(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
@@ -60,12 +60,12 @@ static int anneal_ranks(struct search *x, struct trial *t, unsigned seed, unsign
 	return anneal(x->b.m, x->b.s, seed, WARM, work, t->slot) ? search_no_memory(x) : 0;
 }
 
-/* What makes a mapping cheaper, from afar to near. */
+/* What makes a mapping cheaper, from whole domains to single ranks. */
 static const struct step {
 	int (*take)(struct search *x, struct trial *t, unsigned seed, unsigned long long work);
 	double share;			/* of the work */
 	bool rests;			/* is left out once it brought nothing in a whole round: the others have its share */
-} steps[] = { { lay_out, 0.1, false }, { anneal_nodes, 0.4, true }, { renew_halves, 0.45, false }, { anneal_ranks, 0.05, false } };
+} steps[] = { { lay_out, 0.1, false }, { anneal_nodes, 0.4, true }, { repartition, 0.45, false }, { anneal_ranks, 0.05, false } };
 
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 

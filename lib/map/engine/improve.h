@@ -6,9 +6,9 @@
 #include "map/engine/search.h"
 
 /*
- * From the trials there are. What a beginning comes to shows only when it is improved: the cheapest one after polish is
- * often not the best. So some are improved a little, of those the cheapest ones further, and at last one alone, till
- * the work is done. 0 or -1.
+ * Improve the trials there are. Which start is best shows only after improvement, because the cheapest after polishing is
+ * often not the best: several are improved a little, the cheapest of those further, and finally one alone, until the work
+ * is used up. 0 or -1. Called by solve.c.
  */
 int improve(struct search *x);
 

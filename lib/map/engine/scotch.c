@@ -16,21 +16,21 @@
 #define WEIGHT_SUM (1 << 21)
 #define MAX_DISTANCE 512
 
-/* A padded tree above this size costs Scotch more than its finest strata are worth. */
+/* A padded tree above this size costs Scotch more than its finest levels are worth. */
 #define TREE_LEAVES (1u << 18)
 
 #define IMBALANCE 0.01
 
 static const struct {
 	SCOTCH_Num flags;
-	bool halved;		/* a torus is seen as halves of halves, not as routers at one distance */
+	bool halved;		/* a torus is seen as recursive halves, not as routers at one distance */
 } methods[] = {
 	[SCOTCH_MAP_NETLOC] = { SCOTCH_STRATQUALITY, false },
 	[SCOTCH_MAP_DEFAULT] = { SCOTCH_STRATDEFAULT, true },
 };
 
-/* Halves of halves, each found by the multilevel method: what Scotch's own strategies begin with. */
-static const char halves[] = "r{job=t,map=t,poli=S,bal=0.01,"
+/* Recursive bisection, each found by the multilevel method: what Scotch's own strategies begin with. */
+static const char bisection[] = "r{job=t,map=t,poli=S,bal=0.01,"
 	"sep=m{vert=120,low=h{pass=20}f{bal=0.01,move=120},asc=f{bal=0.01,move=120}}}";
 
 /*
@@ -38,31 +38,31 @@ static const char halves[] = "r{job=t,map=t,poli=S,bal=0.01,"
  * number within the domain above, may leave gaps.
  */
 struct tree {
-	const struct stratum *used[PATHS_LEVELS + 1];	/* whose domains are its inner nodes */
+	const struct slot_level *used[PATHS_LEVELS + 1];	/* whose domains are its inner nodes */
 	SCOTCH_Num levels, arity[PATHS_LEVELS + 2], cost[PATHS_LEVELS + 2];
 	SCOTCH_Num *leaf;	/* of each slot */
 };
 
 /*
- * The number of the slot's domain within the one above. Beyond the last stratum that is used: of the slot within its
+ * The number of the slot's domain within the one above. Beyond the last level that is used: of the slot within its
  * domain.
  */
-static unsigned digit_of(const struct stratum *const *used, unsigned level, unsigned strata, unsigned slot)
+static unsigned digit_of(const struct slot_level *const *used, unsigned level, unsigned nlevels, unsigned slot)
 {
-	const struct stratum *above = level ? used[level - 1] : NULL;
+	const struct slot_level *above = level ? used[level - 1] : NULL;
 	unsigned first = above ? above->first[above->of[slot]] : 0;
 
-	if (level == strata)
+	if (level == nlevels)
 		return slot - first;
 	return used[level]->of[slot] - used[level]->of[first];
 }
 
-static unsigned arity_find(const struct stratum *const *used, unsigned nslots, unsigned level, unsigned strata)
+static unsigned arity_find(const struct slot_level *const *used, unsigned nslots, unsigned level, unsigned nlevels)
 {
 	unsigned arity = 1;
 
 	for (unsigned i = 0; i < nslots; i++) {
-		unsigned digit = digit_of(used, level, strata, i);
+		unsigned digit = digit_of(used, level, nlevels, i);
 
 		if (digit >= arity)
 			arity = digit + 1;
@@ -70,14 +70,14 @@ static unsigned arity_find(const struct stratum *const *used, unsigned nslots, u
 	return arity;
 }
 
-/* With so many strata, and what is below the last of them in no order. Returns the leaves. */
-static double tree_measure(struct tree *t, unsigned all, unsigned nslots, unsigned strata)
+/* With so many levels, and what is below the last of them in no order. Returns the leaves. */
+static double tree_measure(struct tree *t, unsigned all, unsigned nslots, unsigned nlevels)
 {
 	double leaves = 1;
 
-	t->levels = strata + (strata < all);
+	t->levels = nlevels + (nlevels < all);
 	for (SCOTCH_Num l = 0; l < t->levels; l++)
-		leaves *= t->arity[l] = arity_find(t->used, nslots, l, strata);
+		leaves *= t->arity[l] = arity_find(t->used, nslots, l, nlevels);
 	return leaves;
 }
 
@@ -116,19 +116,19 @@ static void tree_tighten(struct tree *t)
 
 static int tree_init(struct tree *t, const struct slots *s, unsigned nslots, bool halved)
 {
-	unsigned all = 0, strata;
+	unsigned all = 0, nlevels;
 
 	*t = (struct tree){ .leaf = calloc(nslots, sizeof(*t->leaf)) };
 	if (!t->leaf)
 		return -1;
-	for (unsigned i = 0; i < s->strata; i++)
-		if (halved || !s->stratum[i].is_cut)
-			t->used[all++] = &s->stratum[i];
-	for (strata = all; tree_measure(t, all, nslots, strata) > TREE_LEAVES && strata; strata--)
+	for (unsigned i = 0; i < s->nlevels; i++)
+		if (halved || !s->level[i].is_cut)
+			t->used[all++] = &s->level[i];
+	for (nlevels = all; tree_measure(t, all, nslots, nlevels) > TREE_LEAVES && nlevels; nlevels--)
 		;
 	for (SCOTCH_Num l = 0; l < t->levels; l++)
 		for (unsigned i = 0; i < nslots; i++)
-			t->leaf[i] = t->leaf[i] * t->arity[l] + digit_of(t->used, l, strata, i);
+			t->leaf[i] = t->leaf[i] * t->arity[l] + digit_of(t->used, l, nlevels, i);
 	links_fill(t);
 	tree_tighten(t);
 	return 0;
@@ -262,7 +262,7 @@ static int map_parts(const struct arcs *arcs, unsigned parts, const SCOTCH_Num *
 
 	SCOTCH_archInit(&arch);
 	SCOTCH_stratInit(&strat);
-	rc = SCOTCH_archCmpltw(&arch, parts, size) || SCOTCH_stratGraphMap(&strat, halves) || map_graph(&c);
+	rc = SCOTCH_archCmpltw(&arch, parts, size) || SCOTCH_stratGraphMap(&strat, bisection) || map_graph(&c);
 	SCOTCH_stratExit(&strat);
 	SCOTCH_archExit(&arch);
 	return rc;

@@ -11,14 +11,13 @@
 
 #define CODE_BITS 64
 
-/* The level that each stratum is of; that of those that share a place is beyond the last. */
 struct reading {
 	const struct places *p;
 	struct slots *s;
 	struct paths paths;
-	unsigned level[PATHS_LEVELS + 1];
-	int low[PATHS_LEVELS + 1];	/* the lowest bit of each stratum */
-	int table;			/* the lowest stratum at which a pair's cost depends on more than its level; -1: none */
+	unsigned path_level[PATHS_LEVELS + 1];	/* of each level of slots; of those that share a place: beyond the last */
+	int low[PATHS_LEVELS + 1];	/* the lowest bit of each level */
+	int table;			/* the lowest level at which a pair's cost depends on more than the level; -1: none */
 };
 
 static const struct place *place_of(const struct reading *r, unsigned slot)
@@ -47,7 +46,7 @@ static void slots_sort(struct reading *r)
 		s->host[i] = place_of(r, i)->host;
 }
 
-static int stratum_fill(struct stratum *t, const unsigned char *parted, unsigned n, unsigned level, unsigned domains)
+static int level_fill(struct slot_level *t, const unsigned char *parted, unsigned n, unsigned level, unsigned domains)
 {
 	t->first = malloc((domains + 1) * sizeof(*t->first));
 	t->of = malloc(n * sizeof(*t->of));
@@ -63,7 +62,7 @@ static int stratum_fill(struct stratum *t, const unsigned char *parted, unsigned
 	return 0;
 }
 
-static int strata_fill(struct reading *r, unsigned char *parted)
+static int levels_fill(struct reading *r, unsigned char *parted)
 {
 	struct slots *s = r->s;
 	unsigned domains = 1, found[PATHS_LEVELS + 1] = {0};
@@ -74,17 +73,17 @@ static int strata_fill(struct reading *r, unsigned char *parted)
 		if (!found[l])
 			continue;
 		domains += found[l];
-		r->level[s->strata] = l;
-		if (stratum_fill(&s->stratum[s->strata++], parted, s->n, l, domains))
+		r->path_level[s->nlevels] = l;
+		if (level_fill(&s->level[s->nlevels++], parted, s->n, l, domains))
 			return -1;
 	}
 	return 0;
 }
 
-static int strata_find(struct reading *r)
+static int levels_find(struct reading *r)
 {
 	unsigned char *parted = calloc(r->s->n, 1);
-	int rc = parted ? strata_fill(r, parted) : -1;
+	int rc = parted ? levels_fill(r, parted) : -1;
 
 	free(parted);
 	return rc;
@@ -96,49 +95,49 @@ static int bits_for(unsigned count)
 }
 
 /* The number of a domain within the one above. */
-static unsigned digit_of(const struct slots *s, unsigned stratum, unsigned slot)
+static unsigned digit_of(const struct slots *s, unsigned level, unsigned slot)
 {
-	unsigned own = s->stratum[stratum].of[slot];
+	unsigned own = s->level[level].of[slot];
 
-	return stratum ? own - s->stratum[stratum].of[s->stratum[stratum - 1].first[s->stratum[stratum - 1].of[slot]]] : own;
+	return level ? own - s->level[level].of[s->level[level - 1].first[s->level[level - 1].of[slot]]] : own;
 }
 
-/* The level of the places that a stratum is of; beyond all: of those that share a place. */
-static unsigned level_of(const struct reading *r, unsigned stratum)
+/* The level of the places that a level of slots is; beyond all: of those that share a place. */
+static unsigned level_of(const struct reading *r, unsigned level)
 {
-	return r->level[stratum] < r->paths.levels ? r->paths.level[r->level[stratum]] : PATHS_LEVELS;
+	return r->path_level[level] < r->paths.levels ? r->paths.level[r->path_level[level]] : PATHS_LEVELS;
 }
 
 /* Whether a pair's cost depends on more than the level at which it parts. */
-static bool is_told_by_table(const struct reading *r, unsigned stratum)
+static bool is_told_by_table(const struct reading *r, unsigned level)
 {
 	const struct hierarchy *net = r->p->network;
-	unsigned level = level_of(r, stratum);
+	unsigned l = level_of(r, level);
 
 	if (r->p->distance)
 		return !r->paths.is_tree;
-	return net && level < net->nlevels && net->level[level].form != HIERARCHY_TREE;
+	return net && l < net->nlevels && net->level[l].form != HIERARCHY_TREE;
 }
 
-static void strata_judge(struct reading *r)
+static void levels_judge(struct reading *r)
 {
-	for (unsigned t = 0; t < r->s->strata; t++) {
-		r->s->stratum[t].is_cut = t + 1 < r->s->strata && level_of(r, t) == level_of(r, t + 1);
+	for (unsigned t = 0; t < r->s->nlevels; t++) {
+		r->s->level[t].is_cut = t + 1 < r->s->nlevels && level_of(r, t) == level_of(r, t + 1);
 		if (is_told_by_table(r, t))
 			r->table = t;
 	}
 }
 
-static int digits_fill(struct reading *r, unsigned stratum, int low)
+static int digits_fill(struct reading *r, unsigned level, int low)
 {
 	struct slots *s = r->s;
 	unsigned most = 1;
 
 	for (unsigned i = 0; i < s->n; i++)
-		if (digit_of(s, stratum, i) >= most)
-			most = digit_of(s, stratum, i) + 1;
+		if (digit_of(s, level, i) >= most)
+			most = digit_of(s, level, i) + 1;
 	for (unsigned i = 0; i < s->n && low + bits_for(most) <= CODE_BITS; i++)
-		s->spot[i].code |= (uint64_t) digit_of(s, stratum, i) << low;
+		s->spot[i].code |= (uint64_t) digit_of(s, level, i) << low;
 	return low + bits_for(most);
 }
 
@@ -151,22 +150,22 @@ static int codes_fill(struct reading *r)
 	struct slots *s = r->s;
 	int low = 1;
 
-	for (unsigned t = s->strata; t-- && low <= CODE_BITS;) {
+	for (unsigned t = s->nlevels; t-- && low <= CODE_BITS;) {
 		r->low[t] = low;
 		if ((int) t <= r->table)
 			continue;
-		if (r->level[t] < r->paths.levels)
+		if (r->path_level[t] < r->paths.levels)
 			low = digits_fill(r, t, low);
 	}
 	for (unsigned i = 0; r->table >= 0 && low <= CODE_BITS && i < s->n; i++)
-		s->spot[i].code |= (uint64_t) s->stratum[r->table].of[i] << low;
-	return low + (r->table >= 0 ? bits_for(s->stratum[r->table].n) : 0) <= CODE_BITS ? 0 : -1;
+		s->spot[i].code |= (uint64_t) s->level[r->table].of[i] << low;
+	return low + (r->table >= 0 ? bits_for(s->level[r->table].n) : 0) <= CODE_BITS ? 0 : -1;
 }
 
 static int table_fill(struct reading *r)
 {
 	struct slots *s = r->s;
-	const struct stratum *t = &s->stratum[r->table];
+	const struct slot_level *t = &s->level[r->table];
 
 	s->rows = t->n;
 	if (!(s->table = malloc((size_t) t->n * t->n * sizeof(*s->table))))
@@ -180,13 +179,13 @@ static int table_fill(struct reading *r)
 	return 0;
 }
 
-static double stratum_cost(const struct reading *r, const struct places_kind *kind, unsigned stratum)
+static double level_cost(const struct reading *r, const struct places_kind *kind, unsigned level)
 {
-	if ((int) stratum <= r->table)
+	if ((int) level <= r->table)
 		return -1;
-	if (r->level[stratum] == r->paths.levels)
+	if (r->path_level[level] == r->paths.levels)
 		return 0;
-	return r->p->distance ? r->paths.cost[r->level[stratum]] : kind->cost[level_of(r, stratum)];
+	return r->p->distance ? r->paths.cost[r->path_level[level]] : kind->cost[level_of(r, level)];
 }
 
 static void costs_fill(struct reading *r)
@@ -194,9 +193,9 @@ static void costs_fill(struct reading *r)
 	struct slots *s = r->s;
 
 	for (unsigned k = 0; k < r->p->nkinds; k++)
-		for (unsigned t = 0; t < s->strata; t++)
+		for (unsigned t = 0; t < s->nlevels; t++)
 			for (int bit = r->low[t]; bit < (t ? r->low[t - 1] : CODE_BITS); bit++)
-				s->costs[k * CODE_BITS + bit] = stratum_cost(r, &r->p->kinds[k], t);
+				s->costs[k * CODE_BITS + bit] = level_cost(r, &r->p->kinds[k], t);
 	for (unsigned i = 0; i < s->n; i++)
 		s->spot[i].cost = &s->costs[place_of(r, i)->kind * CODE_BITS];
 }
@@ -204,8 +203,8 @@ static void costs_fill(struct reading *r)
 /* Between a domain's first slot and those of its neighbours: where all cost the same that is it. */
 static void typical_fill(struct slots *s)
 {
-	for (unsigned t = 0; t < s->strata; t++) {
-		const struct stratum *above = t ? &s->stratum[t - 1] : NULL, *own = &s->stratum[t];
+	for (unsigned t = 0; t < s->nlevels; t++) {
+		const struct slot_level *above = t ? &s->level[t - 1] : NULL, *own = &s->level[t];
 		double sum = 0, pairs = 0;
 
 		for (unsigned d = 1; d < own->n; d++)
@@ -217,7 +216,7 @@ static void typical_fill(struct slots *s)
 				sum += slots_distance(s, a, b);
 				pairs++;
 			}
-		s->stratum[t].typical = pairs > 0 ? sum / pairs : 0;
+		s->level[t].typical = pairs > 0 ? sum / pairs : 0;
 	}
 }
 
@@ -226,10 +225,10 @@ static void shapes_fill(struct reading *r)
 {
 	struct slots *s = r->s;
 
-	for (unsigned t = s->strata; t-- && (int) t >= r->table;) {
-		const struct stratum *own = &s->stratum[t], *below = t + 1 < s->strata ? own + 1 : NULL;
+	for (unsigned t = s->nlevels; t-- && (int) t >= r->table;) {
+		const struct slot_level *own = &s->level[t], *below = t + 1 < s->nlevels ? own + 1 : NULL;
 
-		s->stratum[t].is_shaped = true;
+		s->level[t].is_shaped = true;
 		for (unsigned d = 0; d < own->n; d++) {
 			uint64_t shape = t;
 
@@ -253,11 +252,11 @@ static int arrays_new(struct slots *s, const struct places *p)
 }
 
 /* Slots are alike whose domain is parted once more, all at one cost. */
-static const struct stratum *cells_find(const struct reading *r)
+static const struct slot_level *cells_find(const struct reading *r)
 {
-	int last = (int) r->s->strata - 1;
+	int last = (int) r->s->nlevels - 1;
 
-	return &r->s->stratum[last > 0 && r->table < last ? last - 1 : last > 0 ? last : 0];
+	return &r->s->level[last > 0 && r->table < last ? last - 1 : last > 0 ? last : 0];
 }
 
 static int slots_read(struct reading *r, struct err *e)
@@ -265,9 +264,9 @@ static int slots_read(struct reading *r, struct err *e)
 	if (arrays_new(r->s, r->p) || paths_find(&r->paths, r->p))
 		return err_set(e, "mapping: out of memory");
 	slots_sort(r);
-	if (strata_find(r))
+	if (levels_find(r))
 		return err_set(e, "mapping: out of memory");
-	strata_judge(r);
+	levels_judge(r);
 	if (codes_fill(r))
 		return err_set(e, "mapping: the tree of places has too many levels, or too wide ones");
 	if (r->table >= 0 && table_fill(r))
@@ -308,10 +307,10 @@ void slots_free(struct slots *s)
 {
 	if (!s)
 		return;
-	for (unsigned t = 0; t < s->strata; t++) {
-		free(s->stratum[t].first);
-		free(s->stratum[t].of);
-		free(s->stratum[t].shape);
+	for (unsigned t = 0; t < s->nlevels; t++) {
+		free(s->level[t].first);
+		free(s->level[t].of);
+		free(s->level[t].shape);
 	}
 	free(s->place);
 	free(s->host);

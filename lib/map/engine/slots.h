@@ -15,26 +15,25 @@
 #define SLOT_NONE (~0u)
 
 /*
- * The places made ready for a search: in the order of the tree, so that every domain is a run of slots, and with
- * distances in a few instructions. The levels at which something is parted are its strata; the last parts every slot
- * from every other.
+ * The places in the order of a search: sorted by the tree, so that every domain is a range of slots, with distances in a
+ * few instructions. A level of slots is one at which some of them part; the last level parts every slot from every other.
  */
-struct stratum {
+struct slot_level {
 	unsigned n;
 	unsigned *first;		/* first[n + 1]: domain d has the slots first[d] .. first[d + 1] - 1 */
 	unsigned *of;			/* the domain of each slot */
-	bool is_shaped;			/* what two domains cost does not depend on which of their slots */
-	uint64_t *shape;		/* then, of each domain: where it is the same number, they are alike within */
-	bool is_cut;			/* only a step on the way to the next: halves of a torus */
-	double typical;			/* what a pair costs that it parts, on an average */
+	bool is_shaped;			/* the distance of two domains does not depend on the slots in them */
+	uint64_t *shape;		/* then, of each domain: domains with the same number are equal inside */
+	bool is_cut;			/* an intermediate step to the next level: halves of a torus */
+	double typical;			/* average distance of a pair that it parts */
 };
 
 /*
  * Where a slot is. code is its path as bits, the upper ones for the upper levels: the highest bit in which two differ
  * names the level. cost[bit] is what such a pair costs; where that is below 0 the table tells, whose rows are domains
- * of one stratum.
+ * of one level.
  */
-struct spot {
+struct slot_place {
 	uint64_t code;
 	const double *cost;
 	unsigned row, slot;
@@ -44,11 +43,11 @@ struct slots {
 	unsigned n, hosts;
 	unsigned *place;		/* of each slot, index into the places */
 	unsigned *host;			/* of each slot */
-	struct stratum stratum[PATHS_LEVELS + 1];
-	unsigned strata;
-	struct spot *spot;		/* of each slot */
+	struct slot_level level[PATHS_LEVELS + 1];
+	unsigned nlevels;
+	struct slot_place *spot;	/* of each slot */
 	const uint64_t *shape;		/* of each slot: who is on it may go to those of the same alone; NULL: to all */
-	const struct stratum *cells;	/* domains whose slots are alike: the narrowest, as a rule */
+	const struct slot_level *cells;	/* domains whose slots are alike: the narrowest, as a rule */
 	double *costs;
 	double *table;
 	unsigned rows;
@@ -58,7 +57,7 @@ struct slots {
 struct slots *slots_new(const struct places *p, struct err *e);
 void slots_free(struct slots *s);
 
-static inline double spots_distance(const struct slots *s, const struct spot *a, const struct spot *b)
+static inline double spots_distance(const struct slots *s, const struct slot_place *a, const struct slot_place *b)
 {
 	double cost = a->cost[63 - __builtin_clzll((a->code ^ b->code) | 1)];
 

@@ -13,7 +13,7 @@
 
 #define MAX_SEEDS 2
 /*
- * What may be done for so many ranks, in arcs looked at, or what takes as long: of them a second has 300 to 500
+ * What may be done for so many ranks, in edge evaluations, or what takes as long: of them a second has 300 to 500
  * million. In between in proportion, and further on. Few take no time at all, some hundred still less than anybody
  * minds, and thousands need more each for the same.
  */

@@ -53,7 +53,7 @@ static void sizes_packed(struct cut *c)
 static int map_parts(struct split *x, const struct cut *c)
 {
 	unsigned *sorted = malloc((c->n + 1) * sizeof(*sorted)), n = 0;
-	const unsigned *first = &x->s->stratum[c->stratum].first[c->domain];
+	const unsigned *first = &x->s->level[c->level].first[c->domain];
 	int rc = 0;
 
 	if (!sorted)
@@ -65,19 +65,19 @@ static int map_parts(struct split *x, const struct cut *c)
 				sorted[n++] = c->rank[i];
 			}
 	for (unsigned p = 0, from = 0; p < c->parts && rc == 0; from += c->size[p++])
-		rc = split_domain(x, c->stratum + 1, first[p], first[p + 1], sorted + from, c->size[p]);
+		rc = split_domain(x, c->level + 1, first[p], first[p + 1], sorted + from, c->size[p]);
 	free(sorted);
 	return rc;
 }
 
-static int map_cut(struct split *x, unsigned stratum, unsigned first, unsigned end, unsigned *rank, unsigned n)
+static int map_cut(struct split *x, unsigned level, unsigned first, unsigned end, unsigned *rank, unsigned n)
 {
 	static int (*const by[])(struct split *x, struct cut *c) = {
 		[SPLIT_BY_SCOTCH] = split_by_scotch, [SPLIT_BY_HALVES] = split_by_halves, [SPLIT_BY_HALVES_ALONE] = split_by_halves,
 	};
-	const struct stratum *t = &x->s->stratum[stratum];
+	const struct slot_level *t = &x->s->level[level];
 	unsigned domain = t->of[first];
-	struct cut c = { .rank = rank, .n = n, .stratum = stratum, .domain = domain, .parts = t->of[end - 1] - domain + 1 };
+	struct cut c = { .rank = rank, .n = n, .level = level, .domain = domain, .parts = t->of[end - 1] - domain + 1 };
 	int rc = cut_init(&c) ? split_no_memory(x) : 0;
 
 	if (rc == 0) {
@@ -90,13 +90,13 @@ static int map_cut(struct split *x, unsigned stratum, unsigned first, unsigned e
 	return rc;
 }
 
-/* Between the single slots of the last stratum nothing is to choose from. */
-int split_domain(struct split *x, unsigned stratum, unsigned first, unsigned end, unsigned *rank, unsigned n)
+/* Between the single slots of the last level nothing is to choose from. */
+int split_domain(struct split *x, unsigned level, unsigned first, unsigned end, unsigned *rank, unsigned n)
 {
-	while (!x->way.halved && stratum < x->s->strata && x->s->stratum[stratum].is_cut)
-		stratum++;
-	if (n && stratum + 1 < x->s->strata)
-		return map_cut(x, stratum, first, end, rank, n);
+	while (!x->way.halved && level < x->s->nlevels && x->s->level[level].is_cut)
+		level++;
+	if (n && level + 1 < x->s->nlevels)
+		return map_cut(x, level, first, end, rank, n);
 	for (unsigned i = 0; i < n; i++)
 		x->at[rank[i]] = x->slot[rank[i]] = first + i;
 	return 0;
@@ -134,9 +134,9 @@ void split_close(struct split *x)
 }
 
 /* The ranks of each domain, in turn. */
-static int map_insides(struct split *x, unsigned stratum, unsigned *rank)
+static int map_insides(struct split *x, unsigned level, unsigned *rank)
 {
-	const struct stratum *t = &x->s->stratum[stratum];
+	const struct slot_level *t = &x->s->level[level];
 	int rc = 0;
 
 	for (unsigned d = 0; d < t->n && rc == 0; d++) {
@@ -145,12 +145,12 @@ static int map_insides(struct split *x, unsigned stratum, unsigned *rank)
 		for (unsigned r = 0; r < x->m->ranks; r++)
 			if (t->of[x->was_at[r]] == d)
 				rank[n++] = r;
-		rc = split_domain(x, stratum + 1, t->first[d], t->first[d + 1], rank, n);
+		rc = split_domain(x, level + 1, t->first[d], t->first[d + 1], rank, n);
 	}
 	return rc;
 }
 
-int split_insides(const struct matrix *m, const struct slots *s, unsigned stratum, uint64_t seed, unsigned *slot,
+int split_insides(const struct matrix *m, const struct slots *s, unsigned level, uint64_t seed, unsigned *slot,
 		  struct err *e)
 {
 	struct split_way way = { .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_FREE, .quick = true };
@@ -163,7 +163,7 @@ int split_insides(const struct matrix *m, const struct slots *s, unsigned stratu
 	if (rc == 0) {
 		memcpy(x.was_at, slot, m->ranks * sizeof(*slot));
 		memcpy(x.at, slot, m->ranks * sizeof(*slot));
-		rc = map_insides(&x, stratum, rank);
+		rc = map_insides(&x, level, rank);
 	}
 	free(rank);
 	split_close(&x);

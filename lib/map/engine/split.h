@@ -10,12 +10,12 @@
 #include "map/matrix/matrix.h"
 #include "map/engine/slots.h"
 
-/* Who parts: Scotch, or halve.h with what others draw to either half, or without. */
+/* Which method partitions: Scotch, or bisect.h with the bias of ranks that are in neither half, or without. */
 enum split_by { SPLIT_BY_SCOTCH, SPLIT_BY_HALVES, SPLIT_BY_HALVES_ALONE };
 
 /*
  * With fewer ranks than slots: each domain gets an equal share, or as few as possible get any, or whatever cuts least
- * (halves only).
+ * (bisection only).
  */
 enum split_sizes { SPLIT_EVEN, SPLIT_PACKED, SPLIT_FREE };
 
@@ -23,12 +23,12 @@ struct split_way {
 	enum split_by by;
 	enum split_sizes sizes;
 	bool halved;
-	bool quick;		/* of halves: see halve.h */
-	double loose;		/* of halves: see halve.h */
+	bool quick;		/* of bisect.h */
+	double loose;		/* of bisect.h */
 };
 
 /*
- * Map from the top down, stratum after stratum: part the ranks of a domain among the domains in it, each to get exactly
+ * Map from the top down, level by level: partition the ranks of a domain among the domains in it, each to get exactly
  * as many as it is to hold (Goglin et al., Euro-Par 2017, section 5.2, the first strategy, with the weights that it
  * lacked). A torus is parted into its routers at once, or, halved, again and again. At most one rank a slot. slot[]
  * holds m->ranks. 0, or -1 with slot of no meaning.
@@ -37,10 +37,10 @@ int split_map(const struct matrix *m, const struct slots *s, struct split_way wa
 	      struct err *e);
 
 /*
- * Map anew within each domain of the stratum, not the last: who is in it stays in it, and it gets no dearer. 0 or -1,
+ * Map anew within each domain of a level but the last: its ranks stay in it, and it gets no dearer. 0 or -1,
  * as split_map.
  */
-int split_insides(const struct matrix *m, const struct slots *s, unsigned stratum, uint64_t seed, unsigned *slot,
+int split_insides(const struct matrix *m, const struct slots *s, unsigned level, uint64_t seed, unsigned *slot,
 		  struct err *e);
 
 #endif

@@ -16,12 +16,12 @@ struct split {
 	unsigned *at;			/* of each rank: a slot in the middle of the domains that it is in by now */
 	/*
 	 * Of each rank, a slot of its own where it was; NULL: none was anywhere. With it domains are parted as they
-	 * were, those who came to one taking what is free in it, and mended: cheap, and never worse than that.
+	 * were, those who came to one taking what is free in it, and refined: cheap, and never worse than that.
 	 */
 	unsigned *was_at;
 	bool *taken, *second;		/* of each slot, of each rank: beside was_at, to write to */
 	unsigned *local;		/* of each rank, as in struct some_ranks: of those that are being parted, SLOT_NONE of others */
-	unsigned long long work;	/* of halves.h, so far */
+	unsigned long long work;	/* of bisection.h, so far */
 	struct err *err;
 };
 
@@ -33,16 +33,16 @@ void split_close(struct split *x);
 int split_remember(struct split *x);
 int split_no_memory(struct split *x);
 
-/* Map these ranks on the slots first .. end-1, which are in one domain of the stratum above. 0 or -1. */
-int split_domain(struct split *x, unsigned stratum, unsigned first, unsigned end, unsigned *rank, unsigned n);
+/* Map these ranks on the slots first .. end-1, which are in one domain of the level above. 0 or -1. */
+int split_domain(struct split *x, unsigned level, unsigned first, unsigned end, unsigned *rank, unsigned n);
 
 /*
- * Some ranks, and the domains of a stratum among which they are parted: size[] of each is how many it gets, part[] of
+ * Some ranks, and the domains of a level among which they are partitioned: size[] of each is how many it gets, part[] of
  * each rank.
  */
 struct cut {
 	unsigned *rank, n;
-	unsigned stratum, domain, parts;	/* domain: the first */
+	unsigned level, domain, parts;	/* domain: the first */
 	unsigned *room, *size, *part;
 };
 
@@ -50,12 +50,12 @@ struct cut {
 int split_by_scotch(struct split *x, struct cut *c);
 int split_by_halves(struct split *x, struct cut *c);
 
-/* Where there are halves already: they are of no account, or to be beaten, or only to be mended. */
+/* Where there are halves already: they are of no account, or to be beaten, or only to be refined. */
 enum pair_from { PAIR_ANEW, PAIR_BEAT, PAIR_MEND };
 
 /*
- * n ranks to be parted among two runs of slots, of which these are in the middle; the first is to get least .. most of
- * them. inner: what a pair costs in one of them. second: of each rank, is it in the second run so far. size: how many
+ * n ranks to be partitioned between two ranges of slots, of which these are in the middle; the first is to get least .. most of
+ * them. inner: what a pair costs in one of them. second: of each rank, is it in the second range so far. size: how many
  * each got.
  */
 struct pair {
@@ -66,7 +66,7 @@ struct pair {
 };
 
 /*
- * rank[n] comes to have those of the first run first. quick as in halve.h. 1, or 0 where nothing beats the halves that
+ * rank[n] comes to have those of the first range first. quick as in bisect.h. 1, or 0 where nothing beats the halves that
  * were, rank[] being as it was, or -1 with an error.
  */
 int split_pair(struct split *x, struct pair *p, unsigned *rank, bool quick);

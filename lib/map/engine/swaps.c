@@ -6,21 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "map/engine/coarse.h"
-#include "map/engine/seats.h"
+#include "map/engine/quotient.h"
+#include "map/engine/mapping_state.h"
 
 /* How many slots to each side of a partner's are tried. */
 #define AROUND 16
-/* So often strata are gone through; most problems need three or four. */
+/* So often levels are gone through; most problems need three or four. */
 #define ROUNDS 20
 /* Of the whole cost. A gain in the last digits is none: it may be one of rounding, and come back for ever. */
 #define LEAST_GAIN 1e-12
 /* So many cells are looked at while one arc is. */
 #define CELLS_WORK 8
 
-/* Of one stratum, whose domains are the slots here. */
+/* Of one level, whose domains are the slots here. */
 struct polish {
-	struct mapping_state seats;
+	struct mapping_state state;
 	unsigned *tried;		/* the last slot + 1 that each was tried against */
 	double gain;			/* the least that is one */
 	unsigned long long limit;
@@ -28,22 +28,22 @@ struct polish {
 
 static bool may_exchange(const struct polish *p, unsigned a, unsigned b)
 {
-	return a != b && slots_alike(p->seats.s, a, b);
+	return a != b && slots_alike(p->state.s, a, b);
 }
 
 /* The best of all exchanges of a rank into a cell where it pays less: where neither does nothing is gained. */
 static bool try_cells(struct polish *p, unsigned rank)
 {
-	struct mapping_state *t = &p->seats;
-	const struct stratum *cells = t->s->cells;
-	const double *pays = t->toll.pays + (size_t) rank * t->toll.cells;
+	struct mapping_state *t = &p->state;
+	const struct slot_level *cells = t->s->cells;
+	const double *pays = t->costs.pays + (size_t) rank * t->costs.cells;
 	unsigned own = t->at[rank].slot, best = own;
 	double least = -p->gain;
 
-	t->work += t->toll.cells / CELLS_WORK + 1;
-	for (unsigned c = 0; c < t->toll.cells; c++)
+	t->work += t->costs.cells / CELLS_WORK + 1;
+	for (unsigned c = 0; c < t->costs.cells; c++)
 		for (unsigned i = cells->first[c]; i < cells->first[c + 1] && pays[c] < t->pays[rank]; i++) {
-			double change = may_exchange(p, own, i) ? seats_swap_change(t, own, i, least) : 0;
+			double change = may_exchange(p, own, i) ? mapping_state_swap_change(t, own, i, least) : 0;
 
 			if (change < least) {
 				least = change;
@@ -52,13 +52,13 @@ static bool try_cells(struct polish *p, unsigned rank)
 		}
 	if (best == own)
 		return false;
-	seats_swap(t, own, best);
+	mapping_state_swap(t, own, best);
 	return true;
 }
 
 static bool try_around(struct polish *p, unsigned mine, unsigned partner)
 {
-	struct mapping_state *t = &p->seats;
+	struct mapping_state *t = &p->state;
 	bool gained = false;
 
 	for (unsigned i = partner > AROUND ? partner - AROUND : 0; i < t->s->n && i <= partner + AROUND && t->work < p->limit; i++) {
@@ -66,9 +66,9 @@ static bool try_around(struct polish *p, unsigned mine, unsigned partner)
 		if (p->tried[i] == mine + 1 || !may_exchange(p, mine, i))
 			continue;
 		p->tried[i] = mine + 1;
-		if (seats_swap_change(t, mine, i, -p->gain) >= -p->gain)
+		if (mapping_state_swap_change(t, mine, i, -p->gain) >= -p->gain)
 			continue;
-		seats_swap(t, mine, i);
+		mapping_state_swap(t, mine, i);
 		gained = true;
 	}
 	return gained;
@@ -77,7 +77,7 @@ static bool try_around(struct polish *p, unsigned mine, unsigned partner)
 /* An exchange may put another one on the slot. */
 static bool try_partners(struct polish *p, unsigned mine)
 {
-	const struct mapping_state *t = &p->seats;
+	const struct mapping_state *t = &p->state;
 	bool gained = false;
 
 	for (size_t i = 0; t->rank[mine] != SLOT_NONE && i < t->m->row[t->rank[mine] + 1] - t->m->row[t->rank[mine]];
@@ -90,54 +90,54 @@ static bool try_all(struct polish *p)
 {
 	bool gained = false;
 
-	memset(p->tried, 0, p->seats.s->n * sizeof(*p->tried));
-	for (unsigned i = 0; i < p->seats.s->n && p->seats.work < p->limit; i++)
-		if (!p->seats.toll.cells)
+	memset(p->tried, 0, p->state.s->n * sizeof(*p->tried));
+	for (unsigned i = 0; i < p->state.s->n && p->state.work < p->limit; i++)
+		if (!p->state.costs.cells)
 			gained |= try_partners(p, i);
-		else if (p->seats.rank[i] != SLOT_NONE)
-			gained |= try_cells(p, p->seats.rank[i]);
+		else if (p->state.rank[i] != SLOT_NONE)
+			gained |= try_cells(p, p->state.rank[i]);
 	return gained;
 }
 
 /* 1: it is cheaper now. */
 static int slots_polish(struct polish *p, const struct matrix *m, const struct slots *s, unsigned *slot)
 {
-	int rc = seats_init(&p->seats, m, s, s->cells, slot);
+	int rc = mapping_state_init(&p->state, m, s, s->cells, slot);
 
-	p->seats.work = m->row[m->ranks] * (1 + p->seats.toll.cells / CELLS_WORK);
-	while (rc >= 0 && p->seats.work < p->limit && try_all(p))
+	p->state.work = m->row[m->ranks] * (1 + p->state.costs.cells / CELLS_WORK);
+	while (rc >= 0 && p->state.work < p->limit && try_all(p))
 		rc = 1;
 	if (rc > 0)
-		seats_tell(&p->seats, slot);
-	p->limit -= p->seats.work < p->limit ? p->seats.work : p->limit;
-	seats_free(&p->seats);
+		mapping_state_slots(&p->state, slot);
+	p->limit -= p->state.work < p->limit ? p->state.work : p->limit;
+	mapping_state_free(&p->state);
 	return rc;
 }
 
-static int domains_polish(struct polish *p, const struct matrix *m, const struct slots *s, unsigned stratum,
+static int domains_polish(struct polish *p, const struct matrix *m, const struct slots *s, unsigned level,
 			  unsigned *slot)
 {
-	struct coarse c;
-	int rc = coarse_init(&c, m, s, stratum, slot);
+	struct quotient c;
+	int rc = quotient_init(&c, m, s, level, slot);
 
 	if (rc == 0 && (rc = slots_polish(p, &c.m, &c.s, c.slot)) > 0)
-		coarse_tell(&c, m->ranks, slot);
-	coarse_free(&c);
+		quotient_apply(&c, m->ranks, slot);
+	quotient_free(&c);
 	return rc;
 }
 
 int swaps_polish(const struct matrix *m, const struct slots *s, unsigned long long *work, unsigned *slot)
 {
 	struct polish p = { .limit = *work, .tried = malloc(s->n * sizeof(*p.tried)), .gain = LEAST_GAIN * slots_cost(m, s, slot) };
-	unsigned last = s->strata - 1;
+	unsigned last = s->nlevels - 1;
 	int rc = p.tried ? 0 : -1;
 
 	/* Until none but the last one that gained is left to try. */
-	for (unsigned i = 0, idle = 0; rc >= 0 && p.limit && idle < s->strata && i < ROUNDS * s->strata; i++) {
-		unsigned t = i % s->strata;
+	for (unsigned i = 0, idle = 0; rc >= 0 && p.limit && idle < s->nlevels && i < ROUNDS * s->nlevels; i++) {
+		unsigned t = i % s->nlevels;
 
 		rc = t == last			  ? slots_polish(&p, m, s, slot)
-			: s->stratum[t].is_shaped ? domains_polish(&p, m, s, t, slot)
+			: s->level[t].is_shaped ? domains_polish(&p, m, s, t, slot)
 						  : 0;
 		idle = rc > 0 ? 1 : idle + 1;
 	}

@@ -7,12 +7,11 @@
 #include "map/engine/slots.h"
 
 /*
- * Make a mapping cheaper, without chance: exchange what is on two domains of one shape, for every stratum from the top
- * to single slots, as long as that gains; a slot may be free, so that ranks also move. All exchanges are tried, or,
- * where that takes too long, those with domains around the ones where partners are. Ends at a local optimum or after so
- * much work, of which what was done is taken off: counted in arcs that were looked at, not timed, for a busy machine is
- * to give the same bytes. slot[m->ranks], at most one rank a slot before and after. 0, or -1 when memory is short, slot
- * then unchanged.
+ * Deterministic local search: exchange the contents of two domains of one shape, for every level from the top to single
+ * slots, as long as that gains; a slot may be free, so that ranks also move. All exchanges are tried or, where that takes
+ * too long, those with domains near the ranks' partners. Ends at a local optimum or after *work edge evaluations, from
+ * which those used are subtracted: counted, not timed, so that a busy machine gives the same result. slot[m->ranks], at
+ * most one rank a slot, before and after. Returns 0, or -1 when memory is short, slot then unchanged.
  */
 int swaps_polish(const struct matrix *m, const struct slots *s, unsigned long long *work, unsigned *slot);
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "map/engine/halve.h"
+#include "map/engine/bisect.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "map/matrix/draw.h"
-#include "map/engine/modes.h"
+#include "map/engine/spectral.h"
 #include "map/engine/order.h"
 
 enum { MAX_DIRECTIONS = 8, MAX_CUTS = 2 * (MAX_DIRECTIONS + 2) + 1 };
 
-/* Directions, the first of which are the modes themselves; cuts that are mended to the end. */
+/* Directions, the first of which are the modes themselves; cuts that are refined to the end. */
 static const struct thoroughness {
-	unsigned directions, mended;
+	unsigned directions, refined;
 } thorough = { MAX_DIRECTIONS, 4 }, quick = { 3, 3 };
 
 /* What it takes to sort a rank, and to put it in its half, in arcs. */
@@ -26,7 +26,7 @@ struct cut {
 };
 
 struct cutting {
-	struct halves *h;
+	struct bisection *h;
 	unsigned first;			/* ranks of the first half */
 	struct thoroughness much;
 	uint64_t chance;
@@ -69,14 +69,14 @@ static void add_cut(struct cutting *c)
 	struct cut *cut = &c->cut[c->cuts];
 
 	cut->second = c->sides + (size_t) c->cuts++ * c->h->n;
-	cut->cost = halves_cut(c->h) - halves_exchange(c->h);
+	cut->cost = bisection_cut(c->h) - bisection_exchange(c->h);
 	memcpy(cut->second, c->h->second, c->h->n);
 }
 
 /* In this order those of the first half come first, as many of them as cut the least. */
 static void cut_in_order(struct cutting *c)
 {
-	struct halves *h = c->h;
+	struct bisection *h = c->h;
 	unsigned empty = h->n - h->ranks, first = c->first - empty;
 	double more = 0, least = 0;
 
@@ -85,7 +85,7 @@ static void cut_in_order(struct cutting *c)
 		unsigned rank = c->order[i];
 
 		h->second[rank] = false;
-		more -= h->pull[rank];
+		more -= h->bias[rank];
 		for (size_t a = h->row[rank]; a < h->row[rank + 1]; a++)
 			more += h->second[h->adj[a]] ? h->weight[a] : -h->weight[a];
 		if (i < first || more < least) {
@@ -133,18 +133,18 @@ static void cut_along(struct cutting *c, unsigned direction)
 
 static int cut_all(struct cutting *c)
 {
-	struct halves *h = c->h;
-	struct web w = { h->ranks, h->row, h->adj, h->weight, c->degree };
+	struct bisection *h = c->h;
+	struct spectral_graph w = { h->ranks, h->row, h->adj, h->weight, c->degree };
 	unsigned n = h->n;
 
-	if (modes_find(&w, &c->chance, c->mode, &h->work))
+	if (spectral_modes(&w, &c->chance, c->mode, &h->work))
 		return -1;
 	for (unsigned d = 0; d < c->much.directions; d++)
 		cut_along(c, d);
 	for (unsigned i = 0; i < n; i++)
 		c->key[i] = i;
 	cut_by_key(c);
-	memcpy(c->key, h->pull, n * sizeof(*c->key));
+	memcpy(c->key, h->bias, n * sizeof(*c->key));
 	cut_by_key(c);
 	return 0;
 }
@@ -159,15 +159,15 @@ static int by_cost(const void *a, const void *b)
 }
 
 /* The best ones to the end; the cheapest then is at [0]. */
-static void mend_best(struct cutting *c, double loose)
+static void refine_best(struct cutting *c, double loose)
 {
-	if (c->cuts > c->much.mended) {
+	if (c->cuts > c->much.refined) {
 		qsort(c->cut, c->cuts, sizeof(c->cut[0]), by_cost);
-		c->cuts = c->much.mended;
+		c->cuts = c->much.refined;
 	}
 	for (unsigned i = 0; i < c->cuts; i++) {
 		memcpy(c->h->second, c->cut[i].second, c->h->n);
-		c->cut[i].cost = halves_cut(c->h) - halves_mend(c->h);
+		c->cut[i].cost = bisection_cut(c->h) - bisection_refine(c->h);
 		c->cut[i].cost += fabs(c->cut[i].cost) * loose * draw_unit(&c->chance);
 		memcpy(c->cut[i].second, c->h->second, c->h->n);
 	}
@@ -175,24 +175,24 @@ static void mend_best(struct cutting *c, double loose)
 	memcpy(c->h->second, c->cut[0].second, c->h->n);
 }
 
-static int cutting_open(struct cutting *c, struct halves *h, unsigned first, struct halve_way way)
+static int cutting_open(struct cutting *c, struct bisection *h, unsigned first, struct bisect_way way)
 {
 	*c = (struct cutting){ .h = h, .first = first, .much = way.quick ? quick : thorough, .chance = way.seed };
 	return cutting_init(c);
 }
 
-int halve(struct halves *h, unsigned first, struct halve_way way)
+int bisect(struct bisection *h, unsigned first, struct bisect_way way)
 {
 	struct cutting c;
 	int rc = cutting_open(&c, h, first, way);
 
 	if (rc == 0 && (rc = cut_all(&c)) == 0)
-		mend_best(&c, way.loose);
+		refine_best(&c, way.loose);
 	cutting_free(&c);
 	return rc;
 }
 
-int halve_again(struct halves *h, unsigned first, struct halve_way way)
+int bisect_again(struct bisection *h, unsigned first, struct bisect_way way)
 {
 	bool *was = malloc(h->n + 1);
 	struct cutting c;
@@ -201,12 +201,12 @@ int halve_again(struct halves *h, unsigned first, struct halve_way way)
 
 	if (rc == 0) {
 		memcpy(was, h->second, h->n);
-		cost = halves_cut(h);
+		cost = bisection_cut(h);
 		add_cut(&c);
 		rc = cut_all(&c);
 	}
 	if (rc == 0) {
-		mend_best(&c, way.loose);
+		refine_best(&c, way.loose);
 		rc = c.cut[0].cost < cost - h->grain;
 		if (!rc)
 			memcpy(h->second, was, h->n);

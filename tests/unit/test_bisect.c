@@ -7,16 +7,16 @@
 #include "made.h"
 #include "map/engine/anneal.h"
 #include "map/engine/attempts.h"
-#include "map/engine/blur.h"
+#include "map/engine/node_anneal.h"
 #include "map/matrix/draw.h"
-#include "map/engine/halve.h"
-#include "map/engine/modes.h"
-#include "map/engine/renew.h"
+#include "map/engine/bisect.h"
+#include "map/engine/spectral.h"
+#include "map/engine/neighbourhood.h"
 #include "map/engine/split.h"
 #include "map/engine/swaps.h"
 
 /* Every other of all ranks, or all; and empty slots. */
-static void open_some(struct halves *h, const struct matrix *m, unsigned step, unsigned empty)
+static void open_some(struct bisection *h, const struct matrix *m, unsigned step, unsigned empty)
 {
 	unsigned *rank = malloc(m->ranks * sizeof(*rank)), *local = malloc(m->ranks * sizeof(*local)), n = 0;
 
@@ -25,15 +25,15 @@ static void open_some(struct halves *h, const struct matrix *m, unsigned step, u
 		local[r] = n;
 		rank[n++] = r;
 	}
-	assert_int_equal(halves_init(h, m, &(struct some_ranks){ rank, local, n }, empty), 0);
+	assert_int_equal(bisection_init(h, m, &(struct some_ranks){ rank, local, n }, empty), 0);
 	free(rank);
 	free(local);
 }
 
 /* The matrix as a web, and its modes; mass and they are for the caller to free. */
-static struct web web_find(const struct matrix *m, uint64_t seed, double *mode[MODES])
+static struct spectral_graph graph_find(const struct matrix *m, uint64_t seed, double *mode[MODES])
 {
-	struct web w = { m->ranks, m->row, m->adj, m->weight, calloc(m->ranks, sizeof(double)) };
+	struct spectral_graph w = { m->ranks, m->row, m->adj, m->weight, calloc(m->ranks, sizeof(double)) };
 	unsigned long long work = 0;
 
 	for (size_t a = 0, r = 0; a < m->row[m->ranks]; a++) {
@@ -43,13 +43,13 @@ static struct web web_find(const struct matrix *m, uint64_t seed, double *mode[M
 	}
 	for (unsigned k = 0; k < MODES; k++)
 		mode[k] = malloc(m->ranks * sizeof(double));
-	assert_int_equal(modes_find(&w, &seed, mode, &work), 0);
+	assert_int_equal(spectral_modes(&w, &seed, mode, &work), 0);
 	assert_true(work > m->row[m->ranks] && work < 500 * (m->row[m->ranks] + m->ranks));
 	return w;
 }
 
 /* How much two are alike, 0 to 1. */
-static double likeness(const struct web *w, const double *x, const double *y)
+static double likeness(const struct spectral_graph *w, const double *x, const double *y)
 {
 	double xy = 0, xx = 0, yy = 0;
 
@@ -73,7 +73,7 @@ static void finds_slow_modes(void **state)
 		for (uint64_t seed = 1; seed <= 5; seed++) {
 			struct matrix *m = grid(rows[i].wide, rows[i].high, 7);
 			double *mode[MODES], *swing = malloc(m->ranks * sizeof(*swing));
-			struct web w = web_find(m, seed, mode);
+			struct spectral_graph w = graph_find(m, seed, mode);
 
 			for (unsigned r = 0; r < m->ranks; r++)
 				swing[r] = cos(M_PI * (r % rows[i].wide + 0.5) / rows[i].wide);
@@ -90,7 +90,7 @@ static void finds_slow_modes(void **state)
 	(void) state;
 }
 
-static unsigned firsts(const struct halves *h)
+static unsigned firsts(const struct bisection *h)
 {
 	unsigned n = 0;
 
@@ -110,15 +110,15 @@ static void cuts_grids(void **state)
 	for (size_t i = 0; i < ROWS(rows); i++)
 		for (uint64_t seed = 1; seed <= 5; seed++) {
 			struct matrix *m = grid(rows[i].wide, rows[i].high, rows[i].weight);
-			struct halves h;
+			struct bisection h;
 			double cut;
 
 			open_some(&h, m, 1, 0);
-			assert_int_equal(halve(&h, rows[i].first, (struct halve_way){ .seed = seed }), 0);
-			cut = halves_cut(&h);
+			assert_int_equal(bisect(&h, rows[i].first, (struct bisect_way){ .seed = seed }), 0);
+			cut = bisection_cut(&h);
 			if (cut != rows[i].cut || firsts(&h) != rows[i].first)
 				fail_msg("row %zu, seed %u: %g cut, %u", i, (unsigned) seed, cut, firsts(&h));
-			halves_free(&h);
+			bisection_free(&h);
 			matrix_free(m);
 		}
 	(void) state;
@@ -131,12 +131,12 @@ static void halves_exactly(void **state)
 
 	for (unsigned step = 1; step <= 2; step++)
 		for (unsigned first = 1; first < (m->ranks + step - 1) / step; first++) {
-			struct halves h;
+			struct bisection h;
 
 			open_some(&h, m, step, 0);
-			assert_int_equal(halve(&h, first, (struct halve_way){ .quick = first % 2, .loose = 0.2, .seed = first }), 0);
+			assert_int_equal(bisect(&h, first, (struct bisect_way){ .quick = first % 2, .loose = 0.2, .seed = first }), 0);
 			assert_int_equal(firsts(&h), first);
-			halves_free(&h);
+			bisection_free(&h);
 		}
 	matrix_free(m);
 	(void) state;
@@ -153,17 +153,17 @@ static void halves_as_cuts_least(void **state)
 
 	for (size_t i = 0; i < ROWS(rows); i++)
 		for (unsigned seed = 1; seed <= 4; seed++) {
-			struct halves h;
+			struct bisection h;
 			unsigned empty = 0;
 
 			open_some(&h, m, 1, rows[i].empty);
-			assert_int_equal(halve(&h, rows[i].first, (struct halve_way){ .quick = seed % 2, .seed = seed }), 0);
+			assert_int_equal(bisect(&h, rows[i].first, (struct bisect_way){ .quick = seed % 2, .seed = seed }), 0);
 			for (unsigned k = h.ranks; k < h.n; k++)
 				empty += !h.second[k];
 			assert_int_equal(firsts(&h) + empty, rows[i].first);
-			if (halves_cut(&h) > rows[i].cut)
-				fail_msg("row %zu, seed %u: %g cut, %u first", i, seed, halves_cut(&h), firsts(&h));
-			halves_free(&h);
+			if (bisection_cut(&h) > rows[i].cut)
+				fail_msg("row %zu, seed %u: %g cut, %u first", i, seed, bisection_cut(&h), firsts(&h));
+			bisection_free(&h);
 		}
 	matrix_free(m);
 	(void) state;
@@ -174,7 +174,7 @@ static void keeps_accounts(void **state)
 {
 	struct matrix *m = grid(9, 7, 3);
 	uint64_t chance = 1;
-	struct halves h;
+	struct bisection h;
 
 	open_some(&h, m, 1, 0);
 	for (unsigned turn = 0; turn < 50; turn++) {
@@ -182,17 +182,17 @@ static void keeps_accounts(void **state)
 
 		for (unsigned i = 0; i < h.n; i++) {
 			h.second[i] = draw_below(&chance, 2);
-			h.pull[i] = (int) draw_below(&chance, 9) - 4;
+			h.bias[i] = (int) draw_below(&chance, 9) - 4;
 		}
-		before = halves_cut(&h);
-		less = halves_exchange(&h);
+		before = bisection_cut(&h);
+		less = bisection_exchange(&h);
 		memcpy(gain, h.gain, h.n * sizeof(*gain));
-		assert_true(less >= 0 && fabs(halves_cut(&h) - (before - less)) < 1e-9);
+		assert_true(less >= 0 && fabs(bisection_cut(&h) - (before - less)) < 1e-9);
 		for (unsigned i = 0; i < h.n; i++)
 			assert_true(fabs(gain[i] - h.gain[i]) < 1e-9);
 		free(gain);
 	}
-	halves_free(&h);
+	bisection_free(&h);
 	matrix_free(m);
 	(void) state;
 }
@@ -200,24 +200,24 @@ static void keeps_accounts(void **state)
 static void beats_what_is(void **state)
 {
 	struct matrix *m = grid(8, 4, 1);
-	struct halves h;
+	struct bisection h;
 	bool best[32];
 
 	open_some(&h, m, 1, 0);
 	for (unsigned i = 0; i < h.n; i++)
 		h.second[i] = i % 2;
-	assert_int_equal(halve_again(&h, 16, (struct halve_way){ .quick = true, .seed = 1 }), 1);
-	assert_true(halves_cut(&h) == 4);
+	assert_int_equal(bisect_again(&h, 16, (struct bisect_way){ .quick = true, .seed = 1 }), 1);
+	assert_true(bisection_cut(&h) == 4);
 	memcpy(best, h.second, sizeof(best));
-	assert_int_equal(halve_again(&h, 16, (struct halve_way){ .quick = true, .seed = 2 }), 0);
+	assert_int_equal(bisect_again(&h, 16, (struct bisect_way){ .quick = true, .seed = 2 }), 0);
 	assert_memory_equal(h.second, best, sizeof(best));
 	/* Whoever is drawn to the second half goes there, for the same cut. */
 	for (unsigned i = 0; i < h.n; i++)
-		h.pull[i] = best[i] ? 1 : -1;
-	assert_int_equal(halve_again(&h, 16, (struct halve_way){ .quick = true, .seed = 3 }), 1);
+		h.bias[i] = best[i] ? 1 : -1;
+	assert_int_equal(bisect_again(&h, 16, (struct bisect_way){ .quick = true, .seed = 3 }), 1);
 	for (unsigned i = 0; i < h.n; i++)
 		assert_int_equal(h.second[i], !best[i]);
-	halves_free(&h);
+	bisection_free(&h);
 	matrix_free(m);
 	(void) state;
 }
@@ -280,14 +280,14 @@ static int ranks_polish(const struct matrix *m, const struct slots *s, uint64_t 
 	return swaps_polish(m, s, &work, slot);
 }
 
-static void check_mends(way_to_mend mend, const struct matrix *m, const struct slots *s, unsigned seed, double most)
+static void check_mends(way_to_mend refine, const struct matrix *m, const struct slots *s, unsigned seed, double most)
 {
 	unsigned *slot = far_from_good(m, s), *again = far_from_good(m, s);
 	unsigned char *taken = calloc(s->n, 1);
 	double before = slots_cost(m, s, slot), after;
 
-	assert_int_equal(mend(m, s, seed, 20000000, slot, NULL), 0);
-	assert_int_equal(mend(m, s, seed, 20000000, again, NULL), 0);
+	assert_int_equal(refine(m, s, seed, 20000000, slot, NULL), 0);
+	assert_int_equal(refine(m, s, seed, 20000000, again, NULL), 0);
 	assert_memory_equal(slot, again, m->ranks * sizeof(*slot));
 	for (unsigned r = 0; r < m->ranks; r++)
 		assert_false(taken[slot[r]]++);
@@ -306,16 +306,16 @@ static void mends(void **state)
 		 * Four hosts of 4 x 4 have borders of 16 in all, and 24 pairs inside each: that, and half as much
 		 * again.
 		 */
-		{ renew, 4, "Core:16", 8, 8, 1.5 * (16 * 100 + 4 * 24 * 2) },
-		{ blur_anneal, 4, "Core:16", 8, 8, 16 * 100 + 4 * 24 * 2 },
+		{ neighbourhood_search, 4, "Core:16", 8, 8, 1.5 * (16 * 100 + 4 * 24 * 2) },
+		{ node_anneal, 4, "Core:16", 8, 8, 16 * 100 + 4 * 24 * 2 },
 		/* With room to spare; the best has four whole hosts, with four pairs between packages in each. */
-		{ renew, 6, "Package:2 Core:8", 8, 8, INFINITY },
-		{ blur_anneal, 6, "Package:2 Core:8", 8, 8, 1.05 * (16 * 100 + 4 * (4 * 20 + 20 * 2)) },
-		{ renew, 3, "Package:2 L3Cache:2 Core:4", 5, 7, 1190 },
-		{ blur_anneal, 3, "Package:2 L3Cache:2 Core:4", 5, 7, 1.05 * 1190 },
+		{ neighbourhood_search, 6, "Package:2 Core:8", 8, 8, INFINITY },
+		{ node_anneal, 6, "Package:2 Core:8", 8, 8, 1.05 * (16 * 100 + 4 * (4 * 20 + 20 * 2)) },
+		{ neighbourhood_search, 3, "Package:2 L3Cache:2 Core:4", 5, 7, 1190 },
+		{ node_anneal, 3, "Package:2 L3Cache:2 Core:4", 5, 7, 1.05 * 1190 },
 		/* What pairs of hosts come to by themselves is 6600 to 6800. */
-		{ renew, 9, "Core:16", 12, 12, 6400 },
-		{ blur_anneal, 9, "Core:16", 12, 12, 1.1 * (48 * 100 + 9 * 24 * 2) },
+		{ neighbourhood_search, 9, "Core:16", 12, 12, 6400 },
+		{ node_anneal, 9, "Core:16", 12, 12, 1.1 * (48 * 100 + 9 * 24 * 2) },
 		/* Alone, annealing finds the best of the small ones. Exchanges only end where no single one gains. */
 		{ ranks_anneal, 4, "Core:16", 8, 8, 16 * 100 + 4 * 24 * 2 },
 		{ ranks_anneal, 3, "Package:2 L3Cache:2 Core:4", 5, 7, 1190 },
@@ -346,7 +346,7 @@ static void mends_insides(void **state)
 	struct places *p = places_of(6, "Package:2 L3Cache:2 Core:4", NULL);
 	struct slots *s = slots_new(p, NULL);
 
-	for (unsigned t = 0; t + 1 < s->strata; t++) {
+	for (unsigned t = 0; t + 1 < s->nlevels; t++) {
 		unsigned *slot = malloc(m->ranks * sizeof(*slot)), *was = malloc(m->ranks * sizeof(*was));
 		unsigned char *taken = calloc(s->n, 1);
 
@@ -354,7 +354,7 @@ static void mends_insides(void **state)
 			slot[r] = was[r] = r - r % 16 + r % 16 * 5 % 16;
 		assert_int_equal(split_insides(m, s, t, 1, slot, NULL), 0);
 		for (unsigned r = 0; r < m->ranks; r++) {
-			assert_int_equal(s->stratum[t].of[slot[r]], s->stratum[t].of[was[r]]);
+			assert_int_equal(s->level[t].of[slot[r]], s->level[t].of[was[r]]);
 			assert_false(taken[slot[r]]++);
 		}
 		assert_true(slots_cost(m, s, slot) <= slots_cost(m, s, was));

@@ -3,16 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "map/engine/halve.h"
+#include "map/engine/bisect.h"
 #include "map/engine/split_parts.h"
 
 /* Of what a pair costs that is parted this much at least is for its being parted. */
 #define LEAST_MORE 0.125
-/* What it takes to gather an arc and to see where it pulls to, in arcs. */
+/* What it takes to gather an arc and to see which half it favours, in arcs. */
 #define ARC_WORK 4
 
 /* What each rank pays more in the second half for those who are in neither, in the unit of the weights. */
-static void pull_fill(const struct split *x, struct halves *h, const struct pair *p, const unsigned *rank)
+static void bias_fill(const struct split *x, struct bisection *h, const struct pair *p, const unsigned *rank)
 {
 	double apart = slots_distance(x->s, p->middle[0], p->middle[1]), more = apart - p->inner;
 
@@ -23,14 +23,14 @@ static void pull_fill(const struct split *x, struct halves *h, const struct pair
 			unsigned other = x->m->adj[a], at = x->at[other];
 
 			if (x->local[other] == SLOT_NONE)
-				h->pull[i] += x->m->weight[a] / more *
+				h->bias[i] += x->m->weight[a] / more *
 					(slots_distance(x->s, p->middle[1], at) -
 					 slots_distance(x->s, p->middle[0], at));
 		}
 }
 
 /* Each half in the order that it had. */
-static void pair_tell(struct split *x, const struct halves *h, struct pair *p, unsigned *rank, const unsigned *was)
+static void pair_tell(struct split *x, const struct bisection *h, struct pair *p, unsigned *rank, const unsigned *was)
 {
 	unsigned n = 0;
 
@@ -46,7 +46,7 @@ static void pair_tell(struct split *x, const struct halves *h, struct pair *p, u
 }
 
 /* The first half gets as many empty slots as it lacks ranks. */
-static void empties_part(struct halves *h, unsigned first)
+static void empties_part(struct bisection *h, unsigned first)
 {
 	for (unsigned i = 0; i < h->ranks; i++)
 		first -= !h->second[i];
@@ -54,18 +54,18 @@ static void empties_part(struct halves *h, unsigned first)
 		h->second[i] = i - h->ranks >= first;
 }
 
-static int pair_halve(struct split *x, struct halves *h, const struct pair *p, bool quick)
+static int pair_halve(struct split *x, struct bisection *h, const struct pair *p, bool quick)
 {
-	struct halve_way way = { .quick = quick, .loose = x->way.loose, .seed = ++x->seed };
+	struct bisect_way way = { .quick = quick, .loose = x->way.loose, .seed = ++x->seed };
 
 	if (p->from == PAIR_ANEW)
-		return halve(h, p->most, way) ? -1 : 1;
+		return bisect(h, p->most, way) ? -1 : 1;
 	memcpy(h->second, p->second, h->ranks);
 	empties_part(h, p->most);
 	if (p->from == PAIR_BEAT)
-		return halve_again(h, p->most, way);
-	halves_cut(h);
-	halves_mend(h);
+		return bisect_again(h, p->most, way);
+	bisection_cut(h);
+	bisection_refine(h);
 	return 1;
 }
 
@@ -73,16 +73,16 @@ int split_pair(struct split *x, struct pair *p, unsigned *rank, bool quick)
 {
 	unsigned n = p->n, *was = malloc((n + 1) * sizeof(*was));
 	struct some_ranks some = { rank, x->local, n };
-	struct halves h = { .n = 0 };
+	struct bisection h = { .n = 0 };
 	int rc = -1;
 
 	for (unsigned i = 0; i < n; i++) {
 		x->local[rank[i]] = i;
 		x->work += ARC_WORK * (x->m->row[rank[i] + 1] - x->m->row[rank[i]]);
 	}
-	if (was && halves_init(&h, x->m, &some, p->most - p->least) == 0) {
+	if (was && bisection_init(&h, x->m, &some, p->most - p->least) == 0) {
 		if (x->way.by != SPLIT_BY_HALVES_ALONE)
-			pull_fill(x, &h, p, rank);
+			bias_fill(x, &h, p, rank);
 		rc = pair_halve(x, &h, p, quick);
 	}
 	for (unsigned i = 0; i < n; i++)
@@ -92,7 +92,7 @@ int split_pair(struct split *x, struct pair *p, unsigned *rank, bool quick)
 		pair_tell(x, &h, p, rank, was);
 	}
 	x->work += h.work;
-	halves_free(&h);
+	bisection_free(&h);
 	free(was);
 	return rc < 0 ? split_no_memory(x) : rc;
 }
@@ -100,7 +100,7 @@ int split_pair(struct split *x, struct pair *p, unsigned *rank, bool quick)
 /* The slot in the middle of some parts. */
 static unsigned middle_of(const struct split *x, const struct cut *c, unsigned first, unsigned end)
 {
-	const unsigned *slot = &x->s->stratum[c->stratum].first[c->domain];
+	const unsigned *slot = &x->s->level[c->level].first[c->domain];
 
 	return slot[first] + (slot[end] - slot[first]) / 2;
 }
@@ -144,10 +144,10 @@ static void pair_as_was(struct split *x, struct pair *p, const unsigned *rank, u
 }
 
 /* rank[n] come to be part after part. */
-static int halve_parts(struct split *x, struct cut *c, unsigned first, unsigned end, unsigned *rank, unsigned n)
+static int bisect_parts(struct split *x, struct cut *c, unsigned first, unsigned end, unsigned *rank, unsigned n)
 {
 	unsigned middle = first + (end - first) / 2, most[2] = { most_of(x, c, first, middle), most_of(x, c, middle, end) };
-	const unsigned *slot = &x->s->stratum[c->stratum].first[c->domain];
+	const unsigned *slot = &x->s->level[c->level].first[c->domain];
 	struct pair p = { .n = n };
 
 	if (end - first < 2) {
@@ -156,7 +156,7 @@ static int halve_parts(struct split *x, struct cut *c, unsigned first, unsigned 
 	}
 	p.middle[0] = middle_of(x, c, first, middle);
 	p.middle[1] = middle_of(x, c, middle, end);
-	p.inner = c->stratum + 1 < x->s->strata ? x->s->stratum[c->stratum + 1].typical : 0;
+	p.inner = c->level + 1 < x->s->nlevels ? x->s->level[c->level + 1].typical : 0;
 	p.least = n > most[1] ? n - most[1] : 0;
 	p.most = n < most[0] ? n : most[0];
 	p.size[0] = p.most;
@@ -165,14 +165,14 @@ static int halve_parts(struct split *x, struct cut *c, unsigned first, unsigned 
 		pair_as_was(x, &p, rank, slot[first], slot[middle], slot[end]);
 	if ((p.least < p.most || (p.most && p.most < n)) && split_pair(x, &p, rank, x->way.quick) < 0)
 		return -1;
-	if (halve_parts(x, c, first, middle, rank, p.size[0]))
+	if (bisect_parts(x, c, first, middle, rank, p.size[0]))
 		return -1;
-	return halve_parts(x, c, middle, end, rank + p.size[0], p.size[1]);
+	return bisect_parts(x, c, middle, end, rank + p.size[0], p.size[1]);
 }
 
 int split_by_halves(struct split *x, struct cut *c)
 {
-	if (halve_parts(x, c, 0, c->parts, c->rank, c->n))
+	if (bisect_parts(x, c, 0, c->parts, c->rank, c->n))
 		return -1;
 	for (unsigned p = 0, i = 0; p < c->parts; p++)
 		for (unsigned end = i + c->size[p]; i < end; i++)

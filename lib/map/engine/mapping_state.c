@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "map/engine/seats.h"
+#include "map/engine/mapping_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* So many cells of the toll are changed while one arc is looked at. */
+/* So many cells of the table of costs are changed while one edge is evaluated. */
 #define CELLS_WORK 8
 /* What it takes to judge a rank's move beside its arcs. */
 #define RANK_WORK 6
 
-int seats_init(struct mapping_state *t, const struct matrix *m, const struct slots *s, const struct stratum *cells,
+int mapping_state_init(struct mapping_state *t, const struct matrix *m, const struct slots *s, const struct slot_level *cells,
 	       const unsigned *slot)
 {
 	*t = (struct mapping_state){ .m = m, .s = s };
@@ -24,29 +24,29 @@ int seats_init(struct mapping_state *t, const struct matrix *m, const struct slo
 		t->at[r] = s->spot[slot[r]];
 		t->rank[slot[r]] = r;
 	}
-	if (toll_is_worth(m, cells) && toll_init(&t->toll, m, s, cells, slot))
+	if (domain_costs_is_worth(m, cells) && domain_costs_init(&t->costs, m, s, cells, slot))
 		return -1;
 	for (unsigned r = 0; r < m->ranks; r++)
-		t->pays[r] = t->toll.cells ? toll_pays(&t->toll, r, slot[r]) : slots_rank_cost(m, s, slot, r, slot[r]);
+		t->pays[r] = t->costs.cells ? domain_costs_pays(&t->costs, r, slot[r]) : slots_rank_cost(m, s, slot, r, slot[r]);
 	return 0;
 }
 
-void seats_free(struct mapping_state *t)
+void mapping_state_free(struct mapping_state *t)
 {
 	free(t->at);
 	free(t->pays);
 	free(t->rank);
-	toll_free(&t->toll);
+	domain_costs_free(&t->costs);
 }
 
-void seats_tell(const struct mapping_state *t, unsigned *slot)
+void mapping_state_slots(const struct mapping_state *t, unsigned *slot)
 {
 	for (unsigned r = 0; r < t->m->ranks; r++)
 		slot[r] = t->at[r].slot;
 }
 
 /* Where a slot's rank goes when the runs are exchanged; SLOT_NONE: it stays. */
-static inline unsigned goes_to(unsigned slot, struct run a, struct run b)
+static inline unsigned goes_to(unsigned slot, struct slot_range a, struct slot_range b)
 {
 	if (slot - a.first < a.count)
 		return slot - a.first + b.first;
@@ -54,16 +54,16 @@ static inline unsigned goes_to(unsigned slot, struct run a, struct run b)
 }
 
 /* A pair within the runs is met from both of its ends, and counts half at each. */
-static inline double rank_change(const struct mapping_state *t, unsigned rank, struct run a, struct run b)
+static inline double rank_change(const struct mapping_state *t, unsigned rank, struct slot_range a, struct slot_range b)
 {
 	const struct matrix *m = t->m;
 	const struct slots *s = t->s;
-	const struct spot *own = &t->at[rank], *there = &s->spot[own->slot - a.first + b.first];
+	const struct slot_place *own = &t->at[rank], *there = &s->spot[own->slot - a.first + b.first];
 	size_t end = m->row[rank + 1];
 	double sum = 0;
 
 	for (size_t i = m->row[rank]; i < end; i++) {
-		const struct spot *at = &t->at[m->adj[i]];
+		const struct slot_place *at = &t->at[m->adj[i]];
 		unsigned to = goes_to(at->slot, a, b);
 
 		if (to == SLOT_NONE)
@@ -74,7 +74,7 @@ static inline double rank_change(const struct mapping_state *t, unsigned rank, s
 	return sum - t->pays[rank];
 }
 
-static inline double run_change(struct mapping_state *t, struct run a, struct run b)
+static inline double run_change(struct mapping_state *t, struct slot_range a, struct slot_range b)
 {
 	double change = 0;
 
@@ -89,7 +89,7 @@ static inline double run_change(struct mapping_state *t, struct run a, struct ru
 	return change;
 }
 
-double seats_change(struct mapping_state *t, struct run a, struct run b)
+double mapping_state_change(struct mapping_state *t, struct slot_range a, struct slot_range b)
 {
 	return run_change(t, a, b) + run_change(t, b, a);
 }
@@ -114,39 +114,40 @@ static double weight_between(const struct matrix *m, unsigned a, unsigned b)
 /* The toll takes each of two partners to find the other where it goes: nearer than it will be. */
 static double change_by_toll(struct mapping_state *t, unsigned a, unsigned b, double limit)
 {
-	const struct toll *toll = &t->toll;
-	unsigned x = t->rank[a], y = t->rank[b], own = toll->cell[a], other = toll->cell[b];
+	const struct domain_costs *costs = &t->costs;
+	unsigned x = t->rank[a], y = t->rank[b], own = costs->cell[a], other = costs->cell[b];
 	double change;
 
 	t->work++;
 	if (own == other)
 		return 0;
-	change = seats_pays_more(t, a, b) + seats_pays_more(t, b, a);
+	change = mapping_state_pays_more(t, a, b) + mapping_state_pays_more(t, b, a);
 	if (change >= limit || x == SLOT_NONE || y == SLOT_NONE)
 		return change;
-	return change + weight_between(t->m, x, y) * (2 * toll_between(toll, own, other) - toll_between(toll, own, own) -
-						      toll_between(toll, other, other));
+	return change + weight_between(t->m, x, y) *
+		(2 * domain_costs_between(costs, own, other) - domain_costs_between(costs, own, own) -
+		 domain_costs_between(costs, other, other));
 }
 
-double seats_swap_change(struct mapping_state *t, unsigned a, unsigned b, double limit)
+double mapping_state_swap_change(struct mapping_state *t, unsigned a, unsigned b, double limit)
 {
-	struct run own = { a, 1 }, other = { b, 1 };
+	struct slot_range own = { a, 1 }, other = { b, 1 };
 	double pays = t->rank[b] == SLOT_NONE ? 0 : t->pays[t->rank[b]], change;
 
-	if (t->toll.cells)
+	if (t->costs.cells)
 		return change_by_toll(t, a, b, limit);
 	change = run_change(t, own, other);
 	return change - pays >= limit ? change - pays : change + run_change(t, other, own);
 }
 
 /* As long as another is there still, he is at no distance. */
-static double partners_move(struct mapping_state *t, unsigned rank, struct spot from, struct spot to)
+static double partners_move(struct mapping_state *t, unsigned rank, struct slot_place from, struct slot_place to)
 {
 	const struct matrix *m = t->m;
 	double sum = 0;
 
 	for (size_t i = m->row[rank]; i < m->row[rank + 1]; i++) {
-		const struct spot *at = &t->at[m->adj[i]];
+		const struct slot_place *at = &t->at[m->adj[i]];
 		double pays = m->weight[i] * spots_distance(t->s, &to, at);
 
 		t->pays[m->adj[i]] += pays - m->weight[i] * spots_distance(t->s, &from, at);
@@ -159,24 +160,24 @@ static double partners_move_toll(struct mapping_state *t, unsigned rank, unsigne
 {
 	const struct matrix *m = t->m;
 
-	t->work += (m->row[rank + 1] - m->row[rank]) * t->toll.cells / CELLS_WORK;
-	toll_move(&t->toll, m, rank, from, to);
+	t->work += (m->row[rank + 1] - m->row[rank]) * t->costs.cells / CELLS_WORK;
+	domain_costs_move(&t->costs, m, rank, from, to);
 	for (size_t i = m->row[rank]; i < m->row[rank + 1]; i++)
-		t->pays[m->adj[i]] = toll_pays(&t->toll, m->adj[i], t->at[m->adj[i]].slot);
-	return toll_pays(&t->toll, rank, to);
+		t->pays[m->adj[i]] = domain_costs_pays(&t->costs, m->adj[i], t->at[m->adj[i]].slot);
+	return domain_costs_pays(&t->costs, rank, to);
 }
 
 static void rank_move(struct mapping_state *t, unsigned rank, unsigned to)
 {
-	struct spot from = t->at[rank];
+	struct slot_place from = t->at[rank];
 
 	t->work += t->m->row[rank + 1] - t->m->row[rank];
 	t->at[rank] = t->s->spot[to];
 	t->pays[rank] =
-		t->toll.cells ? partners_move_toll(t, rank, from.slot, to) : partners_move(t, rank, from, t->at[rank]);
+		t->costs.cells ? partners_move_toll(t, rank, from.slot, to) : partners_move(t, rank, from, t->at[rank]);
 }
 
-void seats_swap(struct mapping_state *t, unsigned a, unsigned b)
+void mapping_state_swap(struct mapping_state *t, unsigned a, unsigned b)
 {
 	unsigned x = t->rank[a], y = t->rank[b];
 
@@ -188,8 +189,8 @@ void seats_swap(struct mapping_state *t, unsigned a, unsigned b)
 	t->rank[b] = x;
 }
 
-void seats_exchange(struct mapping_state *t, struct run a, struct run b)
+void mapping_state_exchange(struct mapping_state *t, struct slot_range a, struct slot_range b)
 {
 	for (unsigned i = 0; i < a.count; i++)
-		seats_swap(t, a.first + i, b.first + i);
+		mapping_state_swap(t, a.first + i, b.first + i);
 }

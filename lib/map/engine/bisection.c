@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "map/engine/halves.h"
+#include "map/engine/bisection.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,18 +9,18 @@
 #include "map/engine/slots.h"
 
 /* So many exchanges that brought nothing end it. So often it is done again. */
-#define PATIENCE 8
+#define METROPOLIS_STEPS 8
 #define PASSES 12
 /* Ranks in a block of a contest, of which so many are looked at side by side. */
 #define BLOCK 16
 #define WAYS 4
 /* The part of all that is said which is taken for rounding. */
 #define ROUNDING 1e-12
-/* What it takes to enter a partner into a contest, in arcs; and a rank. */
+/* What it takes to enter a partner into the buckets, in arcs; and a rank. */
 #define ARC_WORK 4
 #define RANK_WORK 8
 
-static int alloc_all(struct halves *h, size_t arcs)
+static int alloc_all(struct bisection *h, size_t arcs)
 {
 	size_t n = h->n, slots;
 
@@ -29,28 +29,28 @@ static int alloc_all(struct halves *h, size_t arcs)
 	h->row = malloc((n + 1) * sizeof(*h->row));
 	h->adj = malloc((arcs + 1) * sizeof(*h->adj));
 	h->weight = malloc((arcs + 1) * sizeof(*h->weight));
-	h->pull = calloc(2 * n + 1, sizeof(*h->pull));
+	h->bias = calloc(2 * n + 1, sizeof(*h->bias));
 	h->second = calloc(2 * n + 1, sizeof(*h->second));
 	h->swapped = malloc(2 * n * sizeof(*h->swapped));
-	h->contest[0].gain = malloc(2 * (slots + h->blocks) * sizeof(double));
-	h->contest[0].stale = malloc(2 * (size_t) h->blocks);
-	if (!h->row || !h->adj || !h->weight || !h->pull || !h->second || !h->swapped || !h->contest[0].gain ||
-	    !h->contest[0].stale)
+	h->buckets[0].gain = malloc(2 * (slots + h->blocks) * sizeof(double));
+	h->buckets[0].stale = malloc(2 * (size_t) h->blocks);
+	if (!h->row || !h->adj || !h->weight || !h->bias || !h->second || !h->swapped || !h->buckets[0].gain ||
+	    !h->buckets[0].stale)
 		return -1;
-	h->gain = h->pull + n;
+	h->gain = h->bias + n;
 	h->locked = h->second + n;
-	h->contest[1].gain = h->contest[0].gain + slots;
-	h->contest[0].most = h->contest[1].gain + slots;
-	h->contest[1].most = h->contest[0].most + h->blocks;
-	h->contest[1].stale = h->contest[0].stale + h->blocks;
+	h->buckets[1].gain = h->buckets[0].gain + slots;
+	h->buckets[0].most = h->buckets[1].gain + slots;
+	h->buckets[1].most = h->buckets[0].most + h->blocks;
+	h->buckets[1].stale = h->buckets[0].stale + h->blocks;
 	return 0;
 }
 
-int halves_init(struct halves *h, const struct matrix *m, const struct some_ranks *some, unsigned empty)
+int bisection_init(struct bisection *h, const struct matrix *m, const struct some_ranks *some, unsigned empty)
 {
 	size_t arcs = 0;
 
-	*h = (struct halves){ .n = some->n + empty, .ranks = some->n };
+	*h = (struct bisection){ .n = some->n + empty, .ranks = some->n };
 	for (unsigned i = 0; i < h->ranks; i++)
 		arcs += m->row[some->rank[i] + 1] - m->row[some->rank[i]];
 	if (alloc_all(h, arcs))
@@ -70,19 +70,19 @@ int halves_init(struct halves *h, const struct matrix *m, const struct some_rank
 	return 0;
 }
 
-void halves_free(struct halves *h)
+void bisection_free(struct bisection *h)
 {
 	free(h->row);
 	free(h->adj);
 	free(h->weight);
-	free(h->pull);
+	free(h->bias);
 	free(h->second);
 	free(h->swapped);
-	free(h->contest[0].gain);
-	free(h->contest[0].stale);
+	free(h->buckets[0].gain);
+	free(h->buckets[0].stale);
 }
 
-double halves_cut(struct halves *h)
+double bisection_cut(struct bisection *h)
 {
 	double between = 0, pulled = 0;
 
@@ -92,9 +92,9 @@ double halves_cut(struct halves *h)
 
 		for (size_t a = h->row[i]; a < h->row[i + 1]; a++)
 			*(h->second[i] == h->second[h->adj[a]] ? &own : &other) += h->weight[a];
-		h->gain[i] = other - own + (h->second[i] ? h->pull[i] : -h->pull[i]);
+		h->gain[i] = other - own + (h->second[i] ? h->bias[i] : -h->bias[i]);
 		between += other;
-		pulled += h->second[i] ? h->pull[i] : 0;
+		pulled += h->second[i] ? h->bias[i] : 0;
 	}
 	return between / 2 + pulled;
 }
@@ -112,9 +112,9 @@ static double block_most(const double *gain)
 }
 
 /* The first of those that gain most. */
-static unsigned winner(struct halves *h, unsigned half)
+static unsigned winner(struct bisection *h, unsigned half)
 {
-	struct contest *c = &h->contest[half];
+	struct gain_buckets *c = &h->buckets[half];
 	unsigned won = 0, i;
 
 	for (unsigned b = 0; b < h->blocks; b++) {
@@ -129,23 +129,23 @@ static unsigned winner(struct halves *h, unsigned half)
 	return i;
 }
 
-static void enter(struct halves *h, unsigned i)
+static void enter(struct bisection *h, unsigned i)
 {
-	struct contest *c = &h->contest[h->second[i]];
+	struct gain_buckets *c = &h->buckets[h->second[i]];
 
 	c->gain[i] = h->locked[i] ? -INFINITY : h->gain[i];
 	c->stale[i / BLOCK] = true;
 }
 
 /* All may move. How many pairs there are. */
-static unsigned contests_begin(struct halves *h)
+static unsigned contests_begin(struct bisection *h)
 {
 	unsigned second = 0;
 
 	for (unsigned half = 0; half < 2; half++) {
 		for (unsigned i = 0; i < h->blocks * BLOCK; i++)
-			h->contest[half].gain[i] = -INFINITY;
-		memset(h->contest[half].stale, true, h->blocks);
+			h->buckets[half].gain[i] = -INFINITY;
+		memset(h->buckets[half].stale, true, h->blocks);
 	}
 	memset(h->locked, 0, h->n * sizeof(*h->locked));
 	for (unsigned i = 0; i < h->n; i++) {
@@ -156,7 +156,7 @@ static unsigned contests_begin(struct halves *h)
 	return second < h->n - second ? second : h->n - second;
 }
 
-static void change_sides(struct halves *h, unsigned i)
+static void change_sides(struct bisection *h, unsigned i)
 {
 	h->second[i] = !h->second[i];
 	h->gain[i] = -h->gain[i];
@@ -166,7 +166,7 @@ static void change_sides(struct halves *h, unsigned i)
 }
 
 /* The rank is not to move again. */
-static double move(struct halves *h, unsigned i)
+static double move(struct bisection *h, unsigned i)
 {
 	double gain = h->gain[i];
 
@@ -179,12 +179,12 @@ static double move(struct halves *h, unsigned i)
 	return gain;
 }
 
-double halves_exchange(struct halves *h)
+double bisection_exchange(struct bisection *h)
 {
 	unsigned pairs = contests_begin(h), done = 0, keep = 0;
 	double sum = 0, most = 0;
 
-	for (; done < keep + PATIENCE && done < pairs; done++) {
+	for (; done < keep + METROPOLIS_STEPS && done < pairs; done++) {
 		for (unsigned half = 0; half < 2; half++) {
 			h->swapped[2 * done + half] = winner(h, half);
 			sum += move(h, h->swapped[2 * done + half]);
@@ -200,12 +200,12 @@ double halves_exchange(struct halves *h)
 	return most;
 }
 
-double halves_mend(struct halves *h)
+double bisection_refine(struct bisection *h)
 {
 	double all = 0, less;
 
 	for (unsigned i = 0; i < PASSES; i++) {
-		all += less = halves_exchange(h);
+		all += less = bisection_exchange(h);
 		if (less <= 0)
 			break;
 	}

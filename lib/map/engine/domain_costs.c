@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "map/engine/toll.h"
+#include "map/engine/domain_costs.h"
 
 #include <stdlib.h>
 
 /* Beyond this much, 2 MiB, memory is too slow for the rows to be kept up. */
 #define MOST (1u << 18)
 
-bool toll_is_worth(const struct matrix *m, const struct stratum *cells)
+bool domain_costs_is_worth(const struct matrix *m, const struct slot_level *cells)
 {
 	return (size_t) m->ranks * cells->n <= MOST;
 }
 
-static void between_fill(struct toll *t, const struct slots *s, const unsigned *first)
+static void between_fill(struct domain_costs *t, const struct slots *s, const unsigned *first)
 {
 	for (unsigned a = 0; a < t->cells; a++)
 		for (unsigned b = 0; b < t->cells; b++) {
@@ -28,10 +28,10 @@ static void row_add(double *restrict row, const double *restrict more, double we
 		row[i] += weight * more[i];
 }
 
-int toll_init(struct toll *t, const struct matrix *m, const struct slots *s, const struct stratum *cells,
+int domain_costs_init(struct domain_costs *t, const struct matrix *m, const struct slots *s, const struct slot_level *cells,
 	      const unsigned *slot)
 {
-	*t = (struct toll){ .cells = cells->n, .cell = cells->of };
+	*t = (struct domain_costs){ .cells = cells->n, .cell = cells->of };
 	t->between = malloc((size_t) t->cells * t->cells * sizeof(*t->between));
 	t->change = malloc(t->cells * sizeof(*t->change));
 	t->pays = calloc((size_t) m->ranks * t->cells, sizeof(*t->pays));
@@ -45,14 +45,14 @@ int toll_init(struct toll *t, const struct matrix *m, const struct slots *s, con
 	return 0;
 }
 
-void toll_free(struct toll *t)
+void domain_costs_free(struct domain_costs *t)
 {
 	free(t->between);
 	free(t->change);
 	free(t->pays);
 }
 
-void toll_move(struct toll *t, const struct matrix *m, unsigned rank, unsigned from, unsigned to)
+void domain_costs_move(struct domain_costs *t, const struct matrix *m, unsigned rank, unsigned from, unsigned to)
 {
 	const double *old = &t->between[(size_t) t->cell[from] * t->cells],
 		     *new = &t->between[(size_t) t->cell[to] * t->cells];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "map/engine/blur.h"
+#include "map/engine/node_anneal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 #include "map/matrix/draw.h"
 #include "map/engine/order.h"
-#include "map/engine/patience.h"
-#include "map/engine/seats.h"
+#include "map/engine/metropolis.h"
+#include "map/engine/mapping_state.h"
 #include "map/engine/split.h"
 
 /* A domain is to have so many ranks, on an average. */
@@ -33,13 +33,13 @@
 #define DRAW_WORK 10
 #define TRY_WORK 14
 
-struct blurred {
-	struct mapping_state seats;
-	const struct stratum *domains;
+struct node_search {
+	struct mapping_state state;
+	const struct slot_level *domains;
 	unsigned *near;			/* near[domain * n ..]: all of them, the nearest to it first */
 	unsigned *best;			/* the slot of each rank */
 	unsigned reach[CHANCES];	/* which of those near to a partner's a rank goes to */
-	struct patience patience;
+	struct metropolis metropolis;
 	double more, least, warmth;	/* than in the beginning */
 	uint64_t chance;
 };
@@ -51,14 +51,14 @@ struct swap {
 };
 
 /* The nodes, or what is just wider; NULL: nothing is worth it. */
-static const struct stratum *domains_find(const struct matrix *m, const struct slots *s)
+static const struct slot_level *domains_find(const struct matrix *m, const struct slots *s)
 {
-	const struct stratum *found = NULL;
+	const struct slot_level *found = NULL;
 
-	for (unsigned t = 0; t + 1 < s->strata; t++) {
-		const struct stratum *own = &s->stratum[t];
+	for (unsigned t = 0; t + 1 < s->nlevels; t++) {
+		const struct slot_level *own = &s->level[t];
 
-		if (!own->is_shaped || own->n < 2 || own->n * LEAST_RANKS >= m->ranks || !toll_is_worth(m, own))
+		if (!own->is_shaped || own->n < 2 || own->n * LEAST_RANKS >= m->ranks || !domain_costs_is_worth(m, own))
 			continue;
 		found = own;
 		if (own->n >= s->hosts)
@@ -67,15 +67,15 @@ static const struct stratum *domains_find(const struct matrix *m, const struct s
 	return found;
 }
 
-static void near_fill(struct blurred *b)
+static void near_fill(struct node_search *b)
 {
 	size_t n = b->domains->n;
 
 	for (size_t d = 0; d < n; d++)
-		order_by(&b->seats.toll.between[d * n], n, &b->near[d * n]);
+		order_by(&b->state.costs.between[d * n], n, &b->near[d * n]);
 }
 
-static void reach_fill(struct blurred *b)
+static void reach_fill(struct node_search *b)
 {
 	for (unsigned i = 0; i < CHANCES; i++) {
 		double chance = (i + 0.5) / CHANCES, far = pow(b->domains->n, (chance - THERE) / (1 - THERE));
@@ -84,48 +84,48 @@ static void reach_fill(struct blurred *b)
 	}
 }
 
-static int blurred_init(struct blurred *b, const struct matrix *m, const struct slots *s, const unsigned *slot)
+static int node_search_init(struct node_search *b, const struct matrix *m, const struct slots *s, const unsigned *slot)
 {
 	size_t n = b->domains->n;
 
 	b->near = malloc(n * n * sizeof(*b->near));
 	b->best = malloc(m->ranks * sizeof(*b->best));
-	if (seats_init(&b->seats, m, s, b->domains, slot) || !b->near || !b->best)
+	if (mapping_state_init(&b->state, m, s, b->domains, slot) || !b->near || !b->best)
 		return -1;
 	memcpy(b->best, slot, m->ranks * sizeof(*slot));
 	near_fill(b);
 	reach_fill(b);
-	patience_fill(&b->patience);
+	metropolis_fill(&b->metropolis);
 	return 0;
 }
 
-static void blurred_free(struct blurred *b)
+static void node_search_free(struct node_search *b)
 {
-	seats_free(&b->seats);
+	mapping_state_free(&b->state);
 	free(b->near);
 	free(b->best);
 }
 
 /* A domain near to that of a partner of the rank's. */
-static unsigned domain_draw(struct blurred *b, unsigned rank)
+static unsigned domain_draw(struct node_search *b, unsigned rank)
 {
-	const struct matrix *m = b->seats.m;
+	const struct matrix *m = b->state.m;
 	unsigned degree = m->row[rank + 1] - m->row[rank];
 	unsigned partner = degree ? m->adj[m->row[rank] + draw_below(&b->chance, degree)] : rank;
-	unsigned his = b->domains->of[b->seats.at[partner].slot];
+	unsigned his = b->domains->of[b->state.at[partner].slot];
 
 	return b->near[(size_t) his * b->domains->n + b->reach[draw_below(&b->chance, CHANCES)]];
 }
 
 /* The slot of the domain whose rank goes to `from` at the least cost, of some side by side. */
-static struct swap swap_choose(struct blurred *b, unsigned from, unsigned domain)
+static struct swap swap_choose(struct node_search *b, unsigned from, unsigned domain)
 {
 	unsigned first = b->domains->first[domain], count = b->domains->first[domain + 1] - first;
 	unsigned looks = count < LOOKS ? count : LOOKS, at = draw_below(&b->chance, count);
 	struct swap v = { from, SLOT_NONE, INFINITY };
 
 	for (unsigned i = 0; i < looks; i++) {
-		double change = seats_pays_more(&b->seats, first + at, from);
+		double change = mapping_state_pays_more(&b->state, first + at, from);
 
 		if (change < v.change) {
 			v.change = change;
@@ -134,29 +134,29 @@ static struct swap swap_choose(struct blurred *b, unsigned from, unsigned domain
 		if (++at == count)
 			at = 0;
 	}
-	b->seats.work += TRY_WORK + looks;
+	b->state.work += TRY_WORK + looks;
 	return v;
 }
 
-/* As seats_swap_change of `limit`. */
-static struct swap swap_draw(struct blurred *b, double limit)
+/* As mapping_state_swap_change of `limit`. */
+static struct swap swap_draw(struct node_search *b, double limit)
 {
-	unsigned rank = draw_below(&b->chance, b->seats.m->ranks), from = b->seats.at[rank].slot,
+	unsigned rank = draw_below(&b->chance, b->state.m->ranks), from = b->state.at[rank].slot,
 		 domain = domain_draw(b, rank);
 	struct swap v = { from, SLOT_NONE, INFINITY };
 
-	b->seats.work += DRAW_WORK;
+	b->state.work += DRAW_WORK;
 	if (domain == b->domains->of[from])
 		return v;
 	v = swap_choose(b, from, domain);
-	v.change += seats_pays_more(&b->seats, from, v.to);
+	v.change += mapping_state_pays_more(&b->state, from, v.to);
 	if (v.change < limit)
-		v.change = seats_swap_change(&b->seats, v.from, v.to, limit);
+		v.change = mapping_state_swap_change(&b->state, v.from, v.to, limit);
 	return v;
 }
 
 /* What a swap changes, on an average of those that change anything. */
-static double change_sample(struct blurred *b)
+static double change_sample(struct node_search *b)
 {
 	double sum = 0;
 	unsigned n = 0;
@@ -173,48 +173,48 @@ static double change_sample(struct blurred *b)
 }
 
 /* It is taken with the chance exp(-more / warmth). */
-static void swap_try(struct blurred *b)
+static void swap_try(struct node_search *b)
 {
-	double limit = b->warmth * patience_draw(&b->patience, &b->chance);
+	double limit = b->warmth * metropolis_draw(&b->metropolis, &b->chance);
 	struct swap v = swap_draw(b, limit);
 
 	if (v.change >= limit)
 		return;
-	seats_swap(&b->seats, v.from, v.to);
+	mapping_state_swap(&b->state, v.from, v.to);
 	b->more += v.change;
 }
 
-static void cool_down(struct blurred *b, unsigned long long work)
+static void cool_down(struct node_search *b, unsigned long long work)
 {
 	double change = change_sample(b);
 
 	for (unsigned i = 0; i < STEPS && change > 0; i++) {
 		b->warmth = change * WARM * pow(COLD / WARM, (double) i / (STEPS - 1));
-		while (b->seats.work < work * (i + 1) / STEPS)
+		while (b->state.work < work * (i + 1) / STEPS)
 			swap_try(b);
 		if (b->more >= b->least)
 			continue;
 		b->least = b->more;
-		seats_tell(&b->seats, b->best);
+		mapping_state_slots(&b->state, b->best);
 	}
 }
 
-int blur_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work, unsigned *slot,
+int node_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work, unsigned *slot,
 		struct err *e)
 {
-	struct blurred b = { .domains = domains_find(m, s), .chance = seed };
+	struct node_search b = { .domains = domains_find(m, s), .chance = seed };
 	int rc = 0;
 
 	if (!b.domains)
 		return 0;
-	if (blurred_init(&b, m, s, slot)) {
+	if (node_search_init(&b, m, s, slot)) {
 		rc = err_set(e, "mapping: out of memory");
 	} else {
 		cool_down(&b, work);
-		rc = split_insides(m, s, b.domains - s->stratum, seed, b.best, e);
+		rc = split_insides(m, s, b.domains - s->level, seed, b.best, e);
 	}
 	if (rc == 0 && slots_cost(m, s, b.best) < slots_cost(m, s, slot))
 		memcpy(slot, b.best, m->ranks * sizeof(*slot));
-	blurred_free(&b);
+	node_search_free(&b);
 	return rc;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "map/engine/modes.h"
+#include "map/engine/spectral.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 /* So few are not made fewer, and none where more than such a part would be left. */
 #define FEW 8
 #define LEFT 0.85
-/* How often modes are smoothed: those that were drawn by lot, and those that came from a coarser web. */
+/* How often modes are smoothed: those that were drawn by lot, and those that came from a coarser graph. */
 #define DRAWN_SMOOTHINGS 60
 #define SMOOTHINGS 3
 /* What it takes to find a partner for one arc and to carry it over, and to smooth one number, in arcs. */
@@ -21,7 +21,7 @@
 #define NOBODY (~0u)
 
 /* Take out of x what it has of y, NULL for the mode in which all are alike; each counts by his mass. */
-static void project(const struct web *w, double *x, const double *y)
+static void project(const struct spectral_graph *w, double *x, const double *y)
 {
 	double both = 0, own = 0;
 
@@ -35,7 +35,7 @@ static void project(const struct web *w, double *x, const double *y)
 		x[i] -= both / own * (y ? y[i] : 1);
 }
 
-static void normalise(const struct web *w, double *x)
+static void normalise(const struct spectral_graph *w, double *x)
 {
 	double sum = 0, by;
 
@@ -47,7 +47,7 @@ static void normalise(const struct web *w, double *x)
 }
 
 /* Each goes half the way to the middle of his partners. */
-static void smooth(const struct web *w, double *x, double *next)
+static void smooth(const struct spectral_graph *w, double *x, double *next)
 {
 	for (unsigned i = 0; i < w->n; i++) {
 		double sum = 0, all = 0;
@@ -61,7 +61,7 @@ static void smooth(const struct web *w, double *x, double *next)
 	memcpy(x, next, w->n * sizeof(*x));
 }
 
-static int smooth_all(const struct web *w, unsigned times, double *const mode[MODES], unsigned long long *work)
+static int smooth_all(const struct spectral_graph *w, unsigned times, double *const mode[MODES], unsigned long long *work)
 {
 	double *next = malloc((w->n + 1) * sizeof(*next));
 
@@ -80,7 +80,7 @@ static int smooth_all(const struct web *w, unsigned times, double *const mode[MO
 	return 0;
 }
 
-static int modes_draw(const struct web *w, uint64_t *chance, double *const mode[MODES], unsigned long long *work)
+static int modes_draw(const struct spectral_graph *w, uint64_t *chance, double *const mode[MODES], unsigned long long *work)
 {
 	for (unsigned k = 0; k < MODES; k++)
 		for (unsigned i = 0; i < w->n; i++)
@@ -88,16 +88,16 @@ static int modes_draw(const struct web *w, uint64_t *chance, double *const mode[
 	return smooth_all(w, DRAWN_SMOOTHINGS, mode, work);
 }
 
-/* A coarser web: who in it each is now. */
+/* A coarser graph: who in it each is now. */
 struct coarser {
-	struct web w;
+	struct spectral_graph w;
 	unsigned *into;
 	unsigned (*of)[2];		/* the one or two that each of it was made of; NOBODY: only one */
 	size_t *seen;			/* of each of it: one more than where the arc to it is; not within the row: nowhere */
 	double *mode[MODES];
 };
 
-static int coarser_alloc(struct coarser *c, const struct web *w)
+static int coarser_alloc(struct coarser *c, const struct spectral_graph *w)
 {
 	size_t arcs = w->row[w->n] + 1, n = w->n + 1;
 
@@ -129,7 +129,7 @@ static void coarser_free(struct coarser *c)
 }
 
 /* The partner, of those who have none, to whom this is most of what he says. */
-static unsigned partner_of(const struct web *w, const unsigned *into, unsigned i)
+static unsigned partner_of(const struct spectral_graph *w, const unsigned *into, unsigned i)
 {
 	unsigned best = NOBODY;
 	double most = 0;
@@ -147,7 +147,7 @@ static unsigned partner_of(const struct web *w, const unsigned *into, unsigned i
 }
 
 /* From anyone on, one after another. */
-static void pair_up(struct coarser *c, const struct web *w, uint64_t *chance)
+static void pair_up(struct coarser *c, const struct spectral_graph *w, uint64_t *chance)
 {
 	unsigned start = draw_below(chance, w->n);
 
@@ -166,9 +166,9 @@ static void pair_up(struct coarser *c, const struct web *w, uint64_t *chance)
 	}
 }
 
-static void arcs_carry(struct coarser *c, const struct web *w, unsigned k, unsigned i)
+static void arcs_carry(struct coarser *c, const struct spectral_graph *w, unsigned k, unsigned i)
 {
-	struct web *to = &c->w;
+	struct spectral_graph *to = &c->w;
 
 	for (size_t a = w->row[i]; a < w->row[i + 1]; a++) {
 		unsigned other = c->into[w->adj[a]];
@@ -184,7 +184,7 @@ static void arcs_carry(struct coarser *c, const struct web *w, unsigned k, unsig
 	}
 }
 
-static void contract(struct coarser *c, const struct web *w)
+static void contract(struct coarser *c, const struct spectral_graph *w)
 {
 	c->w.row[0] = 0;
 	for (unsigned k = 0; k < c->w.n; k++) {
@@ -198,7 +198,7 @@ static void contract(struct coarser *c, const struct web *w)
 }
 
 /* 1: as many are left as there were, about. */
-static int modes_from_coarser(struct coarser *c, const struct web *w, uint64_t *chance, double *const mode[MODES],
+static int modes_from_coarser(struct coarser *c, const struct spectral_graph *w, uint64_t *chance, double *const mode[MODES],
 			      unsigned long long *work)
 {
 	if (coarser_alloc(c, w))
@@ -208,7 +208,7 @@ static int modes_from_coarser(struct coarser *c, const struct web *w, uint64_t *
 	if (c->w.n > LEFT * w->n)
 		return 1;
 	contract(c, w);
-	if (modes_find(&c->w, chance, c->mode, work))
+	if (spectral_modes(&c->w, chance, c->mode, work))
 		return -1;
 	for (unsigned k = 0; k < MODES; k++)
 		for (unsigned i = 0; i < w->n; i++)
@@ -216,7 +216,7 @@ static int modes_from_coarser(struct coarser *c, const struct web *w, uint64_t *
 	return smooth_all(w, SMOOTHINGS, mode, work);
 }
 
-int modes_find(const struct web *w, uint64_t *chance, double *const mode[MODES], unsigned long long *work)
+int spectral_modes(const struct spectral_graph *w, uint64_t *chance, double *const mode[MODES], unsigned long long *work)
 {
 	struct coarser c = { .into = NULL };
 	int rc = w->n > FEW ? modes_from_coarser(&c, w, chance, mode, work) : 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "map/engine/coarse.h"
+#include "map/engine/quotient.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 struct gathering {
 	const struct matrix *m;
 	const unsigned *slot;
-	struct coarse *c;
+	struct quotient *c;
 	unsigned *on;			/* the rank on each slot, or SLOT_NONE */
 	size_t *seen;			/* of each domain: one more than where the arc to it is; not within the row: nowhere */
 	size_t end;
@@ -53,7 +53,7 @@ static void arcs_sort(struct gathering *g)
 
 static void gather(struct gathering *g)
 {
-	const struct stratum *t = g->c->domains;
+	const struct slot_level *t = g->c->domains;
 	struct matrix *m = &g->c->m;
 
 	memset(g->on, 0xff, t->first[t->n] * sizeof(*g->on));
@@ -70,7 +70,7 @@ static void gather(struct gathering *g)
 	arcs_sort(g);
 }
 
-static int matrix_fill(struct coarse *c, const struct matrix *m, const unsigned *slot)
+static int matrix_fill(struct quotient *c, const struct matrix *m, const unsigned *slot)
 {
 	struct gathering g = { .m = m, .slot = slot, .c = c };
 	size_t arcs = m->row[m->ranks] + 1, n = c->domains->n;
@@ -92,8 +92,8 @@ static int matrix_fill(struct coarse *c, const struct matrix *m, const unsigned 
 	return rc;
 }
 
-/* The domains of a wider stratum, as runs of these. */
-static int stratum_fill(struct stratum *to, const struct stratum *wide, const struct stratum *t)
+/* The domains of a wider level, as runs of these. */
+static int level_fill(struct slot_level *to, const struct slot_level *wide, const struct slot_level *t)
 {
 	*to = *wide;
 	to->first = malloc((wide->n + 1) * sizeof(*to->first));
@@ -108,9 +108,9 @@ static int stratum_fill(struct stratum *to, const struct stratum *wide, const st
 	return 0;
 }
 
-static int slots_fill(struct coarse *c, const struct slots *s, unsigned stratum)
+static int slots_fill(struct quotient *c, const struct slots *s, unsigned level)
 {
-	const struct stratum *t = c->domains;
+	const struct slot_level *t = c->domains;
 
 	c->s = (struct slots){ .n = t->n, .shape = t->shape, .costs = s->costs, .table = s->table, .rows = s->rows };
 	c->s.spot = malloc(t->n * sizeof(*c->s.spot));
@@ -120,29 +120,29 @@ static int slots_fill(struct coarse *c, const struct slots *s, unsigned stratum)
 		c->s.spot[i] = s->spot[t->first[i]];
 		c->s.spot[i].slot = i;
 	}
-	for (; c->s.strata <= stratum; c->s.strata++)
-		if (stratum_fill(&c->s.stratum[c->s.strata], &s->stratum[c->s.strata], t))
+	for (; c->s.nlevels <= level; c->s.nlevels++)
+		if (level_fill(&c->s.level[c->s.nlevels], &s->level[c->s.nlevels], t))
 			return -1;
-	c->s.cells = &c->s.stratum[stratum && s->stratum[stratum - 1].is_shaped ? stratum - 1 : stratum];
+	c->s.cells = &c->s.level[level && s->level[level - 1].is_shaped ? level - 1 : level];
 	return 0;
 }
 
-int coarse_init(struct coarse *c, const struct matrix *m, const struct slots *s, unsigned stratum, const unsigned *slot)
+int quotient_init(struct quotient *c, const struct matrix *m, const struct slots *s, unsigned level, const unsigned *slot)
 {
-	*c = (struct coarse){ .domains = &s->stratum[stratum] };
+	*c = (struct quotient){ .domains = &s->level[level] };
 	c->slot = malloc(c->domains->n * sizeof(*c->slot));
-	if (!c->slot || slots_fill(c, s, stratum) || matrix_fill(c, m, slot))
+	if (!c->slot || slots_fill(c, s, level) || matrix_fill(c, m, slot))
 		return -1;
 	for (unsigned i = 0; i < c->domains->n; i++)
 		c->slot[i] = i;
 	return 0;
 }
 
-void coarse_free(struct coarse *c)
+void quotient_free(struct quotient *c)
 {
-	for (unsigned t = 0; t <= c->s.strata; t++) {
-		free(c->s.stratum[t].first);
-		free(c->s.stratum[t].of);
+	for (unsigned t = 0; t <= c->s.nlevels; t++) {
+		free(c->s.level[t].first);
+		free(c->s.level[t].of);
 	}
 	free(c->s.spot);
 	free(c->m.row);
@@ -151,9 +151,9 @@ void coarse_free(struct coarse *c)
 	free(c->slot);
 }
 
-void coarse_tell(const struct coarse *c, unsigned ranks, unsigned *slot)
+void quotient_apply(const struct quotient *c, unsigned ranks, unsigned *slot)
 {
-	const struct stratum *t = c->domains;
+	const struct slot_level *t = c->domains;
 
 	for (unsigned r = 0; r < ranks; r++) {
 		unsigned domain = t->of[slot[r]];

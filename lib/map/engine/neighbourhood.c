@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "map/engine/renew.h"
+#include "map/engine/neighbourhood.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -23,18 +23,18 @@
 /* Then chance parts a pair, and makes halves that are dearer by up to that part of what they cut. */
 #define LOOSE 0.2
 /*
- * Each stratum is taken to have gained such a part of the cost already, for so much work; and a draw counts as so much.
+ * Each level is taken to have gained such a part of the cost already, for so much work; and a draw counts as so much.
  */
 #define FIRST_GAIN 1e-3
 #define FIRST_WORK 1e6
 #define TURN_WORK 1000
 
-/* What parting anew in a stratum has brought, and for how much work. */
+/* What parting anew in a level has brought, and for how much work. */
 struct yield {
 	double gain, work;
 };
 
-struct renewal {
+struct neighbourhood {
 	struct split x;
 	uint64_t chance;
 	struct attempts attempts;
@@ -44,7 +44,7 @@ struct renewal {
 	unsigned *last, nlast;		/* the ranks of the pair that was parted last */
 	unsigned *on;			/* the rank on each slot, or SLOT_NONE */
 	struct yield yield[PATHS_LEVELS + 1];
-	const struct stratum *stratum;
+	const struct slot_level *level;
 	unsigned domain[2];		/* of it: the two */
 	unsigned *rank, *drawn, *was, n;	/* of both; as they were drawn, and the slot that each of those had */
 	bool *second;			/* of each: in the second domain */
@@ -52,54 +52,54 @@ struct renewal {
 };
 
 /* Every other time one of those that were parted last: what is beside them may have become worth trying. */
-static unsigned draw_rank(struct renewal *r)
+static unsigned draw_rank(struct neighbourhood *r)
 {
 	if (r->nlast && draw_below(&r->chance, 2))
 		return r->last[draw_below(&r->chance, r->nlast)];
 	return draw_below(&r->chance, r->x.m->ranks);
 }
 
-static struct yield *yield_of(struct renewal *r)
+static struct yield *yield_of(struct neighbourhood *r)
 {
-	return &r->yield[r->stratum - r->x.s->stratum];
+	return &r->yield[r->level - r->x.s->level];
 }
 
-/* Of two strata by lot the one that gains more for its work. */
-static void draw_stratum(struct renewal *r)
+/* Of two levels by lot the one that gains more for its work. */
+static void draw_level(struct neighbourhood *r)
 {
-	unsigned n = r->x.s->strata - 1, one = draw_below(&r->chance, n), other = draw_below(&r->chance, n);
+	unsigned n = r->x.s->nlevels - 1, one = draw_below(&r->chance, n), other = draw_below(&r->chance, n);
 	const struct yield *a = &r->yield[one], *b = &r->yield[other];
 
-	r->stratum = &r->x.s->stratum[b->gain * a->work > a->gain * b->work ? other : one];
+	r->level = &r->x.s->level[b->gain * a->work > a->gain * b->work ? other : one];
 	yield_of(r)->work += TURN_WORK;
 }
 
 /* Those that a rank and a partner are in. */
-static bool draw_domains(struct renewal *r)
+static bool draw_domains(struct neighbourhood *r)
 {
 	const struct matrix *m = r->x.m;
 	unsigned rank = draw_rank(r), degree = m->row[rank + 1] - m->row[rank];
 
 	r->x.work += DRAW_WORK;
-	draw_stratum(r);
+	draw_level(r);
 	if (!degree)
 		return false;
-	r->domain[0] = r->stratum->of[r->x.slot[rank]];
-	r->domain[1] = r->stratum->of[r->x.slot[m->adj[m->row[rank] + draw_below(&r->chance, degree)]]];
+	r->domain[0] = r->level->of[r->x.slot[rank]];
+	r->domain[1] = r->level->of[r->x.slot[m->adj[m->row[rank] + draw_below(&r->chance, degree)]]];
 	return r->domain[0] != r->domain[1];
 }
 
-static unsigned room_of(const struct renewal *r, unsigned half)
+static unsigned room_of(const struct neighbourhood *r, unsigned half)
 {
-	return r->stratum->first[r->domain[half] + 1] - r->stratum->first[r->domain[half]];
+	return r->level->first[r->domain[half] + 1] - r->level->first[r->domain[half]];
 }
 
-static void gather(struct renewal *r)
+static void gather(struct neighbourhood *r)
 {
-	r->pair = (struct pair){ .inner = r->stratum[1].typical };
+	r->pair = (struct pair){ .inner = r->level[1].typical };
 	r->n = 0;
 	for (unsigned half = 0; half < 2; half++) {
-		unsigned first = r->stratum->first[r->domain[half]], end = first + room_of(r, half);
+		unsigned first = r->level->first[r->domain[half]], end = first + room_of(r, half);
 
 		r->pair.middle[half] = first + (end - first) / 2;
 		for (unsigned i = first; i < end; i++)
@@ -111,12 +111,12 @@ static void gather(struct renewal *r)
 	}
 }
 
-static bool is_worth(const struct renewal *r)
+static bool is_worth(const struct neighbourhood *r)
 {
 	return r->n <= MOST_RANKS && (r->n >= LEAST_RANKS || r->n * GOOD_PART >= r->x.m->ranks);
 }
 
-static void set_sizes(struct renewal *r)
+static void set_sizes(struct neighbourhood *r)
 {
 	unsigned room[2] = { room_of(r, 0), room_of(r, 1) };
 
@@ -126,7 +126,7 @@ static void set_sizes(struct renewal *r)
 }
 
 /* What these ranks pay, among them and with others. */
-static double cost_of(struct renewal *r)
+static double cost_of(struct neighbourhood *r)
 {
 	const struct split *x = &r->x;
 	double among = 0, others = 0;
@@ -147,10 +147,10 @@ static double cost_of(struct renewal *r)
 }
 
 /* 1: they are parted otherwise now. anew: whether that is better or not. */
-static int part(struct renewal *r, bool anew)
+static int part(struct neighbourhood *r, bool anew)
 {
 	const struct split *x = &r->x;
-	unsigned below = r->stratum - x->s->stratum + 1, *half[2];
+	unsigned below = r->level - x->s->level + 1, *half[2];
 	int rc;
 
 	r->pair.from = anew ? PAIR_ANEW : PAIR_BEAT;
@@ -160,7 +160,7 @@ static int part(struct renewal *r, bool anew)
 	half[0] = r->rank;
 	half[1] = r->rank + r->pair.size[0];
 	for (unsigned i = 0; i < 2 && rc > 0; i++) {
-		unsigned first = r->stratum->first[r->domain[i]];
+		unsigned first = r->level->first[r->domain[i]];
 
 		if (split_domain(&r->x, below, first, first + room_of(r, i), half[i], r->pair.size[i]))
 			rc = -1;
@@ -168,7 +168,7 @@ static int part(struct renewal *r, bool anew)
 	return rc;
 }
 
-static void settle(struct renewal *r, bool undo)
+static void settle(struct neighbourhood *r, bool undo)
 {
 	for (unsigned i = 0; i < r->n; i++) {
 		r->on[r->was[i]] = SLOT_NONE;
@@ -187,7 +187,7 @@ static void settle(struct renewal *r, bool undo)
 }
 
 /* They are parted otherwise, and pay so much more. */
-static void accept(struct renewal *r, bool anew, double more)
+static void accept(struct neighbourhood *r, bool anew, double more)
 {
 	memcpy(r->last, r->drawn, r->n * sizeof(*r->last));
 	r->nlast = r->n;
@@ -199,7 +199,7 @@ static void accept(struct renewal *r, bool anew, double more)
 }
 
 /* 1, or 0 where nothing is to be parted, or -1. */
-static int renew_pair(struct renewal *r, bool anew)
+static int neighbourhood_pair(struct neighbourhood *r, bool anew)
 {
 	unsigned long long work = r->x.work;
 	double before;
@@ -219,14 +219,14 @@ static int renew_pair(struct renewal *r, bool anew)
 	return rc < 0 ? -1 : 1;
 }
 
-static void sit_down(struct renewal *r)
+static void sit_down(struct neighbourhood *r)
 {
 	memset(r->on, 0xff, r->x.s->n * sizeof(*r->on));
 	for (unsigned i = 0; i < r->x.m->ranks; i++)
 		r->on[r->x.at[i] = r->x.slot[i]] = i;
 }
 
-static void keep_best(struct renewal *r)
+static void keep_best(struct neighbourhood *r)
 {
 	size_t bytes = r->x.m->ranks * sizeof(*r->best);
 
@@ -243,7 +243,7 @@ static void keep_best(struct renewal *r)
 }
 
 /* As long as there are pairs that may become better; then one is made otherwise, and what was near to it may. */
-static int turn(struct renewal *r)
+static int turn(struct neighbourhood *r)
 {
 	bool anew = r->idle >= IDLE;
 	int rc;
@@ -252,15 +252,15 @@ static int turn(struct renewal *r)
 		keep_best(r);
 	if (!draw_domains(r))
 		return 0;
-	if (!attempts_add(&r->attempts, r->stratum - r->x.s->stratum, r->domain[0], r->domain[1]) && !anew)
+	if (!attempts_add(&r->attempts, r->level - r->x.s->level, r->domain[0], r->domain[1]) && !anew)
 		return 0;
-	rc = renew_pair(r, anew);
+	rc = neighbourhood_pair(r, anew);
 	if (rc > 0)
 		r->idle = 0;
 	return rc;
 }
 
-static int renewal_init(struct renewal *r)
+static int renewal_init(struct neighbourhood *r)
 {
 	const struct slots *s = r->x.s;
 	size_t ranks = r->x.m->ranks;
@@ -278,20 +278,20 @@ static int renewal_init(struct renewal *r)
 	r->last = r->was + ranks;
 	r->best = r->last + ranks;
 	memcpy(r->best, r->x.slot, ranks * sizeof(*r->best));
-	for (unsigned t = 0; t < s->strata; t++)
+	for (unsigned t = 0; t < s->nlevels; t++)
 		r->yield[t] = (struct yield){ FIRST_GAIN * cost, FIRST_WORK };
 	sit_down(r);
 	return 0;
 }
 
-int renew(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work, unsigned *slot,
+int neighbourhood_search(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work, unsigned *slot,
 	  struct err *e)
 {
 	struct split_way way = { .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_FREE, .quick = true };
-	struct renewal r = { .chance = seed };
+	struct neighbourhood r = { .chance = seed };
 	int rc = split_open(&r.x, m, s, way, seed, slot, e) || renewal_init(&r) ? -1 : 0;
 
-	while (rc >= 0 && s->strata > 1 && r.x.work < work)
+	while (rc >= 0 && s->nlevels > 1 && r.x.work < work)
 		rc = turn(&r);
 	if (rc >= 0)
 		keep_best(&r);
