@@ -51,7 +51,7 @@ static const struct cmd_option options[] = {
 	  "Sum events at this level of the tree: Machine, Package, NUMANode, L3Cache, Core, PU ... (default: Machine "
 	  "for summary, the level where they are counted for export)" },
 	{ "formulas", 'f', "FILE", CMD_TEXT(formulas),
-	  "Metrics to compute besides, one 'NAME {LEVEL, FORMULA}' each, instead of those in the trace" },
+	  "Metrics to compute too, each 'NAME {LEVEL, FORMULA}', instead of those that the trace has" },
 	{ "accumulate", 'a', NULL, CMD_CONSTANT(mode, TRACE_ACCUMULATED), "Counters since the trace's start" },
 	{ "per-tick", 0, NULL, CMD_CONSTANT(mode, TRACE_PER_TICK),
 	  "Counters since the tick before (default: per second)" },

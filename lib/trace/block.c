@@ -15,7 +15,7 @@ int trace_block_resize(struct trace_block *b, const struct trace_head *h, unsign
 	size_t cap = (size_t) n * (h->columns + 1);
 	uint64_t *room;
 
-	if (!n || n > TRACE_BLOCK_TICKS || (n > 1 && (size_t) n * h->columns > TRACE_BLOCK_VALUES))
+	if (!n || n > TRACE_BLOCK_TICKS || (size_t) n * h->columns > TRACE_BLOCK_VALUES)
 		return err_set(e, "%u ticks in a block", n);
 	if (cap > b->cap) {
 		if (!(room = realloc(b->times, cap * sizeof(*room))))

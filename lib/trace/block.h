@@ -17,7 +17,7 @@
  * by at most 1/512 of it and, for a counter, of the largest one before it in the block. Low and high bytes are kept apart,
  * because high ones repeat.
  */
-#define TRACE_BLOCK_TICKS 3600u		/* at most */
+#define TRACE_BLOCK_TICKS 60u		/* at most */
 #define TRACE_BLOCK_VALUES (1u << 22)	/* at most; more columns make shorter blocks */
 #define TRACE_ABSENT UINT64_MAX		/* not measured; distinct from 0 */
 #define TRACE_VALUE_MAX (UINT64_MAX >> 1)	/* greater ones are recorded as absent */

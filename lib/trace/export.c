@@ -23,8 +23,9 @@ static void csv_begin(const struct trace *t, const struct trace_view *v, FILE *o
 	fputs("time,metric,level,object,os_index,value\n", out);
 }
 
-static void csv_block(const struct trace_view *v, const struct trace_block *b, FILE *out)
+static void csv_block(const struct trace_view *v, const struct trace_block *b, bool first, FILE *out)
 {
+	(void) first;
 	for (unsigned t = 0; t < b->n; t++)
 		for (const struct trace_metric *m = v->metrics; m < v->metrics + v->n; m++)
 			for (unsigned i = 0; i < m->n; i++) {
@@ -56,7 +57,7 @@ int trace_export(const struct trace *t, struct trace_view *v, enum trace_format 
 	for (unsigned i = 0; rc == 0 && !ferror(out) && i < t->nblocks; i++) {
 		rc = trace_read(t, i, &b, e) || trace_view_block(v, &b, e) ? -1 : 0;
 		if (rc == 0)
-			form->block(v, &b, out);
+			form->block(v, &b, !i, out);
 	}
 	trace_block_free(&b);
 	if (rc)

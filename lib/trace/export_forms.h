@@ -8,7 +8,7 @@
 /* One form of trace/export.h: what comes first, a block's values, what comes last (may be NULL). */
 struct export_form {
 	void (*begin)(const struct trace *t, const struct trace_view *v, FILE *out);
-	void (*block)(const struct trace_view *v, const struct trace_block *b, FILE *out);
+	void (*block)(const struct trace_view *v, const struct trace_block *b, bool first, FILE *out);
 	void (*end)(const struct trace *t, FILE *out);
 };
 

@@ -55,10 +55,10 @@ static void metric_values(const struct trace_metric *m, const struct trace_block
 	putc(']', out);
 }
 
-static void json_block(const struct trace_view *v, const struct trace_block *b, FILE *out)
+static void json_block(const struct trace_view *v, const struct trace_block *b, bool first, FILE *out)
 {
 	for (unsigned t = 0; t < b->n; t++) {
-		fprintf(out, "%s\n{\"time\":%.6f,\"values\":[", b->begin || t ? "," : "", b->times[t] * 1e-9);
+		fprintf(out, "%s\n{\"time\":%.6f,\"values\":[", first && !t ? "" : ",", b->times[t] * 1e-9);
 		for (unsigned m = 0; m < v->n; m++) {
 			if (m)
 				putc(',', out);

@@ -57,8 +57,9 @@ static void paje_begin(const struct trace *t, const struct trace_view *v, FILE *
 }
 
 /* A variable keeps its value until the next: an interval's is set where the interval begins. */
-static void paje_block(const struct trace_view *v, const struct trace_block *b, FILE *out)
+static void paje_block(const struct trace_view *v, const struct trace_block *b, bool first, FILE *out)
 {
+	(void) first;
 	for (unsigned t = 0; t < b->n; t++)
 		for (unsigned m = 0; m < v->n; m++)
 			for (unsigned i = 0; i < v->metrics[m].n; i++) {

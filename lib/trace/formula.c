@@ -48,15 +48,13 @@ static int expect(struct formula_text *t, char c, const char *what)
 	return 0;
 }
 
-/* A letter first; events of libpfm4 have colons and dots inside. */
 static int word(struct formula_text *t, char out[TRACE_NAME], const char *what)
 {
-	size_t n = 0;
+	size_t n;
 
-	if (!isalpha((unsigned char) next(t)) && *t->at != '_')
+	next(t);
+	if (!(n = trace_name_length(t->at)))
 		return bad(t, what);
-	while (isalnum((unsigned char) t->at[n]) || (t->at[n] && strchr("_.:", t->at[n])))
-		n++;
 	if (n >= TRACE_NAME)
 		return bad(t, "a name of at most 63 characters");
 	memcpy(out, t->at, n);

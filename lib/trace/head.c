@@ -50,6 +50,16 @@ int trace_head_event(const struct trace_head *h, const char *name)
 	return -1;
 }
 
+size_t trace_name_length(const char *text)
+{
+	size_t n = 0;
+
+	if (isalpha((unsigned char) *text) || *text == '_')
+		while (isalnum((unsigned char) text[n]) || (text[n] && strchr("_.:", text[n])))
+			n++;
+	return n;
+}
+
 static bool in_order(const struct trace_object *a, const struct trace_object *b)
 {
 	unsigned enda = a->first + a->count, endb = b->first + b->count;
@@ -85,7 +95,7 @@ static int event_check(struct trace_head *h, struct trace_event *x, struct err *
 {
 	unsigned n;
 
-	if (!*x->name || x->name[strcspn(x->name, "{}(),+-*/ \t\r\n")])
+	if (!trace_name_length(x->name) || x->name[trace_name_length(x->name)])
 		return err_set(e, "'%s' cannot be the name of an event", x->name);
 	if (x->level >= h->nlevels || x->kind > TRACE_GAUGE)
 		return err_set(e, "event %s: no such level or kind", x->name);

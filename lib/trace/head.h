@@ -74,6 +74,9 @@ int trace_head_level(const struct trace_head *h, const char *type);
 /* An event by its name or its PAPI preset ("PAPI_TOT_CYC" for "cycles"); -1: none. */
 int trace_head_event(const struct trace_head *h, const char *name);
 
+/* The length of the name that text begins with, of an event or a metric: a letter or _ first, then also digits, . and : */
+size_t trace_name_length(const char *text);
+
 /* Check what must hold of any head, and set what is derived. 0 or -1. */
 int trace_head_check(struct trace_head *h, struct err *e);
 

@@ -58,6 +58,10 @@ static int level_add(struct trace_head *h, hwloc_topology_t t, int depth, const 
 		return err_set(e, "out of memory");
 	for (unsigned i = 0; i < n; i++)
 		l->n += object_make(pus, hwloc_get_obj_by_depth(t, depth, i), &l->objects[l->n]);
+	if (!l->n) {
+		free(l->objects);
+		return 0;
+	}
 	qsort(l->objects, l->n, sizeof(*l->objects), by_last_pu);
 	hwloc_obj_type_snprintf(l->type, sizeof(l->type), hwloc_get_obj_by_depth(t, depth, 0), 1);
 	h->nlevels++;

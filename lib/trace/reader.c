@@ -27,7 +27,8 @@ struct trace_own {
 static int place_add(struct trace *t, uint64_t offset, const struct chunk *c, uint64_t limit, struct err *e)
 {
 	struct trace_own *own = t->own;
-	uint64_t from = t->nblocks ? own->places[t->nblocks - 1].offset + own->places[t->nblocks - 1].chunk.stored : 0;
+	const struct trace_place *last = t->nblocks ? &own->places[t->nblocks - 1] : NULL;
+	uint64_t from = last ? last->offset + CHUNK_HEADER + last->chunk.stored : 0;
 	struct trace_place *more;
 
 	if (c->kind != CHUNK_DATA || !c->ticks || c->ticks > TRACE_BLOCK_TICKS || offset < from || offset > limit ||
@@ -83,7 +84,7 @@ static int blocks_scan(struct trace *t, uint64_t at, struct err *e)
 	struct chunk c;
 
 	t->open_end = true;
-	while (own->size - at >= CHUNK_HEADER) {
+	while (at + CHUNK_HEADER <= own->size) {
 		if (chunk_bytes(own->fd, at, header, sizeof(header), e))
 			return -1;
 		c = chunk_header(header);

@@ -111,6 +111,7 @@ int trace_view_add(struct trace_view *v, struct formula *f, struct err *e)
 {
 	struct trace_metric m = { .formula = *f }, *more;
 	int level = trace_head_level(v->head, f->level);
+	size_t sums;
 
 	*f = (struct formula){0};
 	if (level < 0) {
@@ -119,11 +120,17 @@ int trace_view_add(struct trace_view *v, struct formula *f, struct err *e)
 	}
 	m.level = level;
 	m.n = v->head->levels[level].n;
+	sums = (size_t) m.n * (m.formula.nevents + 1);
+	if (sums > TRACE_VIEW_MAX - v->nsums) {
+		err_set(e, "%s: more than %u sums a tick", m.formula.name, TRACE_VIEW_MAX);
+		goto error;
+	}
 	if (metric_resolve(v->head, &m) || !(more = realloc(v->metrics, (v->n + 1) * sizeof(*more)))) {
 		err_set(e, "out of memory");
 		goto error;
 	}
 	v->metrics = more;
+	v->nsums += sums;
 	more[v->n++] = m;
 	return 0;
 error:

@@ -16,6 +16,8 @@
  * sums. A sum is absent if one of its parts is. For a live display, the summary and the exports; blocks are given in the
  * order of time.
  */
+#define TRACE_VIEW_MAX (1u << 20)	/* sums a tick: of each metric its objects times one more than its events */
+
 enum trace_mode {
 	TRACE_RATE,		/* counters per second */
 	TRACE_PER_TICK,		/* as counted since the tick before */
@@ -43,6 +45,7 @@ struct trace_view {
 	enum trace_mode mode;
 	struct trace_metric *metrics;
 	unsigned n;
+	unsigned nsums;		/* a tick */
 	uint64_t *sums;		/* of one object and block */
 };
 
@@ -50,7 +53,10 @@ struct trace_view {
 struct trace_view *trace_view_new(const struct trace_head *h, enum trace_mode mode);
 void trace_view_free(struct trace_view *v);
 
-/* Add a formula, which becomes the view's, on failure too. A level that the trace does not have is an error. 0 or -1. */
+/*
+ * Add a formula, which becomes the view's, on failure too. A level that the trace does not have is an error,
+ * and so is what exceeds TRACE_VIEW_MAX. 0 or -1.
+ */
 int trace_view_add(struct trace_view *v, struct formula *f, struct err *e);
 /* Add each formula of the list, which is empty afterwards. 0 or -1. */
 int trace_view_add_list(struct trace_view *v, struct formula_list *l, struct err *e);

@@ -62,7 +62,7 @@ static int block_prepare(struct trace_writer *w, struct err *e)
 {
 	unsigned most = TRACE_BLOCK_VALUES / w->head->columns;
 
-	w->room = most < TRACE_WRITER_TICKS ? most : TRACE_WRITER_TICKS;
+	w->room = most < TRACE_BLOCK_TICKS ? most : TRACE_BLOCK_TICKS;
 	if (trace_block_resize(&w->block, w->head, w->room, e))
 		return -1;
 	w->block.n = 0;
@@ -112,14 +112,15 @@ static int write_index(struct trace_writer *w, struct err *e)
 	struct chunk c = { .kind = CHUNK_INDEX, .begin = w->last, .end = w->last };
 	uint64_t at = w->offset;
 	struct buf out = {0};
+	int rc;
 
 	if (append_chunk(w, &c, &w->index, &out, e))
 		return -1;
 	chunk_put_number(&out, at);
 	buf_add(&out, CHUNK_END, CHUNK_MAGIC_LEN);
-	at = append(w, &out, e);
+	rc = append(w, &out, e);
 	buf_free(&out);
-	return at;
+	return rc;
 }
 
 int trace_writer_flush(struct trace_writer *w, struct err *e)

@@ -14,8 +14,6 @@
  */
 struct trace_writer;
 
-#define TRACE_WRITER_TICKS 60u	/* in a block, less if a tick has many values */
-
 /*
  * fd becomes the writer's, which closes it, on failure too; name is for errors. The head is checked, written and borrowed
  * until the writer is closed. NULL on error.

@@ -16,6 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void read_all(const void *bytes, size_t len)
 {
 	int fd = memfd_create("trace", MFD_CLOEXEC);
+	struct formula_list l = {0};
 	struct trace_block b = {0};
 	struct trace_view *v;
 	struct trace *t;
@@ -25,8 +26,11 @@ static void read_all(const void *bytes, size_t len)
 		abort();
 	if (!(t = trace_open_fd(fd, "fuzz", &e)))
 		return;
-	if (!(v = trace_view_new(&t->head, TRACE_RATE)) || trace_view_add_events(v, "Machine", &e))
+	if (t->head.formulas)
+		formula_list_parse(t->head.formulas, strlen(t->head.formulas), "fuzz", &l, &e);
+	if (!(v = trace_view_new(&t->head, TRACE_RATE)) || trace_view_add_events(v, "Machine", &e) || trace_view_add_list(v, &l, &e))
 		t->nblocks = 0;
+	formula_list_free(&l);
 	for (unsigned i = 0; i < t->nblocks; i++)
 		if (trace_read(t, i, &b, &e) || trace_view_block(v, &b, &e))
 			break;

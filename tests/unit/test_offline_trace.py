@@ -3,6 +3,7 @@
 """topiary trace: summaries and exports of a made trace, the latter read by other programs; files that are none."""
 import csv
 import json
+import struct
 import subprocess
 
 import pytest
@@ -124,6 +125,20 @@ def test_cut_trace_is_read_up_to_the_cut(made, tmp_path):
     assert done.stderr == f"topiary: {cut}: has no index: it is still being written, or was cut short; read 120 complete ticks\n"
 
 
+def test_a_trace_without_its_first_block_is_exported(made, tmp_path):
+    """A recorder on a full disk loses blocks: the trace then does not begin at 0."""
+    def chunk(at):
+        kind, _, stored = struct.unpack_from("<4sII", whole, at)
+        return kind, at + 32 + stored
+    whole, late = made[0].read_bytes(), tmp_path / "late"
+    first = chunk(8)[1]
+    kind, second = chunk(first)
+    assert kind == b"DATA"
+    late.write_bytes(whole[:first] + whole[second:-16])
+    exported = json.loads(trace("export", late, "--json").stdout)
+    assert [s["time"] for s in exported["samples"]] == list(range(61, TICKS + 1))
+
+
 def test_absent_events_are_reported(made, tmp_path):
     (tmp_path / "f").write_text("near {PU, memory_used / 2}\nflops {Core, flops}\n")
     done = trace("export", made[0], "--formulas", tmp_path / "f")
@@ -149,11 +164,18 @@ def test_bad_input_is_one_error(made, tmp_path, args, error):
 
 
 def test_damage_is_one_error(made, tmp_path):
-    bad = bytearray(made[0].read_bytes())
-    bad[len(bad) // 3] ^= 16
-    (tmp_path / "bad").write_bytes(bad)
-    done = trace("summary", tmp_path / "bad")
-    assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1 and f"{tmp_path / 'bad'}: byte " in done.stderr
+    """A bit flipped in many places of the file. Only what is stored twice may be damaged unnoticed."""
+    good, refused, bad = made[0].read_bytes(), 0, tmp_path / "bad"
+    whole = printed("summary", made[0])
+    for at in range(0, len(good), len(good) // 100):
+        bad.write_bytes(good[:at] + bytes([good[at] ^ 16]) + good[at + 1:])
+        done = trace("summary", bad)
+        if done.returncode:
+            assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1 and f"{bad}: " in done.stderr
+            refused += 1
+        else:
+            assert done.stdout == whole
+    assert refused > 90
 
 
 def test_a_full_disk_is_reported(made):

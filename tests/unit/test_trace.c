@@ -249,6 +249,39 @@ static void damage_is_one_error(void **state)
 	trace_head_free(&h);
 }
 
+/* Damage to a head within a chunk whose checksum is good: one error, or a head whose tree can be summed. */
+static void damaged_heads(void **state)
+{
+	struct trace_head h = head_of("Package:2 [numa] Core:2 PU:1", NULL), back;
+	struct buf good = {0}, bad = {0};
+	struct dice d = { 11 };
+	unsigned refused = 0;
+	struct err e;
+
+	(void) state;
+	assert_int_equal(trace_head_write(&h, &good, &e), 0);
+	for (unsigned i = 0; i < 20000; i++) {
+		struct trace_view *v;
+
+		damage(&good, &d, &bad);
+		e.text[0] = '\0';
+		if (trace_head_parse(bad.data, bad.len, &back, &e)) {
+			assert_true(e.text[0] && !back.levels && !back.events);
+			refused++;
+			continue;
+		}
+		assert_non_null(v = trace_view_new(&back, TRACE_RATE));
+		for (unsigned l = 0; l < back.nlevels; l++)
+			assert_int_equal(trace_view_add_events(v, back.levels[l].type, &e), 0);
+		trace_view_free(v);
+		trace_head_free(&back);
+	}
+	assert_true(refused > 10000);
+	buf_free(&good);
+	buf_free(&bad);
+	trace_head_free(&h);
+}
+
 static void hostile_heads_are_refused(void **state)
 {
 #define LEVELS "\"levels\":[{\"type\":\"PU\",\"objects\":[[0,0,0,1],[1,1,1,1]]}]"
@@ -276,6 +309,8 @@ static void hostile_heads_are_refused(void **state)
 		  "control" },
 		{ FIRST LEVELS ",\"events\":[{\"name\":\"a\",\"unit\":\"\",\"kind\":\"x\",\"level\":\"PU\"}]}",
 		  "expected counter or gauge" },
+		{ FIRST LEVELS ",\"events\":[{\"name\":\"a\\\"\",\"unit\":\"\",\"kind\":\"counter\",\"level\":\"PU\"}]}",
+		  "name of an event" },
 	};
 
 	(void) state;
@@ -401,6 +436,55 @@ static void part_of_a_node(void **state)
 	assert_int_equal(h.levels[trace_head_level(&h, "PU")].objects[1].os_index, 6);
 	trace_head_free(&h);
 	hwloc_bitmap_free(pus);
+}
+
+/* A group of the first two cores is no level of a trace of the last two. */
+static void level_without_traced_pus(void **state)
+{
+	hwloc_bitmap_t pus = hwloc_bitmap_alloc();
+	struct trace_head first = {0}, last = {0};
+	hwloc_obj_t group;
+	hwloc_topology_t t;
+	struct err e = {""};
+
+	(void) state;
+	assert_int_equal(hwloc_topology_init(&t), 0);
+	assert_int_equal(hwloc_topology_set_synthetic(t, "Package:1 Core:4 PU:1"), 0);
+	assert_int_equal(hwloc_topology_load(t), 0);
+	assert_non_null(group = hwloc_topology_alloc_group_object(t));
+	assert_non_null(group->cpuset = hwloc_bitmap_alloc());
+	hwloc_bitmap_set_range(group->cpuset, 0, 1);
+	assert_non_null(hwloc_topology_insert_group_object(t, group));
+	hwloc_bitmap_set_range(pus, 0, 1);
+	assert_int_equal(trace_head_tree(&first, t, pus, &e), 0);
+	hwloc_bitmap_zero(pus);
+	hwloc_bitmap_set_range(pus, 2, 3);
+	assert_int_equal(trace_head_tree(&last, t, pus, &e), 0);
+	assert_int_equal(last.nlevels + 1, first.nlevels);
+	assert_true(trace_head_level(&first, "Group0") >= 0 && trace_head_level(&last, "Group0") < 0);
+	hwloc_topology_destroy(t);
+	hwloc_bitmap_free(pus);
+	trace_head_free(&first);
+	trace_head_free(&last);
+}
+
+/* What a view allocates is bounded, whatever the trace and its formulas are. */
+static void views_are_bounded(void **state)
+{
+	struct trace_head h = head_of("Package:16 [numa] Core:512 PU:1", NULL);
+	struct trace_view *v = trace_view_new(&h, TRACE_RATE);
+	struct err e = {""};
+	unsigned added = 0;
+	struct formula f;
+
+	(void) state;
+	assert_non_null(v);
+	while (formula_of_event("cycles", "PU", &f, &e) == 0 && trace_view_add(v, &f, &e) == 0)
+		added++;
+	assert_int_equal(added, TRACE_VIEW_MAX / (2 * 8192));
+	assert_string_equal(e.text, "cycles: more than 1048576 sums a tick");
+	trace_view_free(v);
+	trace_head_free(&h);
 }
 
 /* A NUMA node of the whole machine, such as memory behind a link, beside those of the packages. */
@@ -564,10 +648,13 @@ int main(void)
 		cmocka_unit_test(head_comes_back),
 		cmocka_unit_test(cut_trace_keeps_what_is_complete),
 		cmocka_unit_test(damage_is_one_error),
+		cmocka_unit_test(damaged_heads),
 		cmocka_unit_test(hostile_heads_are_refused),
 		cmocka_unit_test(sums_go_up_the_tree),
 		cmocka_unit_test(modes_and_statistics),
 		cmocka_unit_test(part_of_a_node),
+		cmocka_unit_test(level_without_traced_pus),
+		cmocka_unit_test(views_are_bounded),
 		cmocka_unit_test(memory_at_two_levels),
 		cmocka_unit_test(memory_without_pus),
 		cmocka_unit_test(papers_example_is_read),
