@@ -169,6 +169,8 @@ static int block_signals(sigset_t *before)
 	sigaddset(&asked, SIGHUP);
 	sigaddset(&asked, SIGUSR1);
 	sigaddset(&asked, SIGUSR2);
+	/* A trace at the limit of a file's size is a write that fails. */
+	sigaddset(&asked, SIGXFSZ);
 	sigprocmask(SIG_BLOCK, &asked, before);
 	return signalfd(-1, &asked, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -199,6 +201,8 @@ static int record_command(struct cmd *c, const struct args *a, struct err *e)
 
 	if (child_start(&child, a->words.list, e))
 		return -1;
+	/* Else the kernel reaps the child, and its status is lost. */
+	signal(SIGCHLD, SIG_DFL);
 	signals = block_signals(&before);
 	process = syscall(SYS_pidfd_open, child.pid, 0);
 	how.pid = child.pid;

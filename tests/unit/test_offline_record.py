@@ -6,6 +6,7 @@ import os
 import re
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -120,6 +121,22 @@ def test_too_few_descriptors_for_the_counters(tmp_path):
     done = record(tmp_path, "echo", "out", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)))
     assert (done.returncode, done.stdout) == (0, "out\n")
     assert "not recorded: " in done.stderr and "limit of open files is 40" in done.stderr
+
+
+@pytest.mark.parametrize("status", [0, 4])
+def test_trace_at_the_limit_of_a_files_size(tmp_path, status):
+    """ulimit -f: room for the head of a trace, which differs by some bytes in its time, and for no block."""
+    assert record(tmp_path, "true").returncode == 0
+    head = 40 + struct.unpack_from("<I", (tmp_path / "trace").read_bytes(), 16)[0]
+    done = record(tmp_path, "sh", "-c", f"sleep 1; echo out; exit {status}", options=["--hz=100"],
+                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (head + 50, head + 50)))
+    assert (done.returncode, done.stdout) == (status, "out\n")
+    assert "trace: File too large" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_caller_that_ignores_sigchld(tmp_path):
+    done = record(tmp_path, "sh", "-c", "exit 4", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    assert done.returncode == 4 and totals(tmp_path)
 
 
 def start(tmp_path, *command, options=()):
