@@ -9,6 +9,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("bench", "tests")]
 
+import select_controller  # noqa: E402
 import select_hostile  # noqa: E402
 import select_time  # noqa: E402
 import select_trace  # noqa: E402
@@ -45,6 +46,12 @@ def parser():
     t.add_argument("--again", action="store_true", help="judge what --keep kept, and run nothing")
     t.add_argument("--keep", type=Path, metavar="FOLDER",
                    help="keep the records, the snapshot and the jobs as `topiary replay` reads them")
+    t = commands.add_parser("controller", help="the same jobs with and without us: a submission's RPC and slurmctld's CPU time", **how)
+    t.add_argument("--nodes", type=int, nargs="+", default=[12, 1000, 10000], help="clusters of so many nodes")
+    t.add_argument("--jobs", type=int, default=600, help="so many")
+    t.add_argument("--load", type=int, default=80, help="percent of all cores that they ask for")
+    t.add_argument("--run", type=float, default=12, help="seconds that a job runs, mean")
+    t.add_argument("--repeat", type=int, default=1, help="the same jobs so many times")
     commands.add_parser("all", help="all of them, as BENCHMARKS.md has them", **how)
     for c in commands.choices.values():
         c.add_argument("--seed", type=int, default=1, help="of all that is drawn by lot")
@@ -52,7 +59,8 @@ def parser():
     return p
 
 
-PLANS = ("time --svg docs/decision-time.svg", "time --topology tree --nodes 10000 --loads 80 --asked 2x16 4x32", "hostile", "trace --repeat 3")
+PLANS = ("time --svg docs/decision-time.svg", "time --topology tree --nodes 10000 --loads 80 --asked 2x16 4x32", "hostile", "trace --repeat 3",
+         "controller --nodes 12 --repeat 3", "controller --nodes 1000 10000 --jobs 200 --run 8 --repeat 3")
 
 
 def every(sheet, args):
@@ -62,14 +70,15 @@ def every(sheet, args):
         COMMANDS[one.command](sheet, one)
 
 
-COMMANDS = {"time": select_time.run, "hostile": select_hostile.run, "trace": select_trace.run, "all": every}
+COMMANDS = {"time": select_time.run, "hostile": select_hostile.run, "trace": select_trace.run, "controller": select_controller.run,
+            "all": every}
 
 
 def main():
     args = parser().parse_args()
     if os.geteuid():
         sys.exit("select_plugin.py: needs root: daemons run as several users")
-    for name in ("select_probe.so", "select_record.so"):
+    for name in ("select_probe.so", "select_record.so") if args.command != "controller" else ():
         if not (BUILD / "bench" / name).exists():
             sys.exit(f"select_plugin.py: {BUILD}/bench/{name} is missing: run make bench-select-needs")
     sheet = sheets.Sheet("select_plugin.py", "## The select plugin, in short\n", quiet=args.json or args.markdown)
