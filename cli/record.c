@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -56,23 +55,20 @@ static const struct cmd_syntax syntax = {
 
 /* --- the command --- */
 
-struct child {
-	pid_t pid;
-	int go;		/* closed when the child may call exec */
-};
-
-/* Start the child, which waits. Its limits and signals are those of the caller. */
-static int child_start(struct child *c, char **command, struct err *e)
+/*
+ * Start the child, which calls exec(3) once the descriptor returned is closed. Its limits and signals are those of the
+ * caller. -1 on error.
+ */
+static int child_start(pid_t *child, char **command, struct err *e)
 {
 	int go[2], error;
 	char nothing;
 
-	if (pipe2(go, O_CLOEXEC) || (c->pid = fork()) < 0)
+	if (pipe2(go, O_CLOEXEC) || (*child = fork()) < 0)
 		return err_set(e, "%s: %s", *command, strerror(errno));
-	if (c->pid) {
+	if (*child) {
 		close(go[0]);
-		c->go = go[1];
-		return 0;
+		return go[1];
 	}
 	close(go[1]);
 	while (read(go[0], &nothing, 1) < 0 && errno == EINTR)
@@ -104,39 +100,57 @@ static uint64_t now(void)
 	return t.tv_sec * SECOND + t.tv_nsec;
 }
 
-/* Wait until a time. False when the process ended, or when a signal ends the watch of one that is not our child. */
-static bool wait_for_tick(int process, int signals, pid_t child, uint64_t until)
+/* The process that is recorded: our child, or one that runs already. */
+struct target {
+	pid_t pid;
+	bool is_child;
+	int signals;		/* a signalfd, also of SIGCHLD */
+};
+
+/* Not ended, nor waiting for its parent to take note of its end (proc(5), PID/stat). */
+static bool is_running(pid_t pid)
 {
-	struct pollfd waits[] = { { .fd = process, .events = POLLIN }, { .fd = signals, .events = POLLIN } };
+	char path[64], line[512] = "", *name_end;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+	if (!(f = fopen(path, "re")))
+		return false;
+	name_end = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+	fclose(f);
+	return name_end && strlen(name_end) > 2 && !strchr("ZX", name_end[2]);
+}
+
+/* Wait until a time. False when the process ended, or when a signal ends the watch of one that is not our child. */
+static bool wait_for_tick(const struct target *t, uint64_t until)
+{
+	struct pollfd wait = { .fd = t->signals, .events = POLLIN };
 	struct signalfd_siginfo info;
-	uint64_t t;
 
-	while ((t = now()) < until) {
-		struct timespec left = { (until - t) / SECOND, (until - t) % SECOND };
+	for (uint64_t at; (at = now()) < until;) {
+		struct timespec left = { (until - at) / SECOND, (until - at) % SECOND };
 
-		if (ppoll(waits, 2, &left, NULL) < 0 && errno != EINTR)
+		if (ppoll(&wait, 1, &left, NULL) < 0 && errno != EINTR)
 			return false;
-		if (waits[0].revents)
-			return false;
-		if (!waits[1].revents || read(signals, &info, sizeof(info)) != sizeof(info))
+		if (!wait.revents || read(t->signals, &info, sizeof(info)) != sizeof(info))
 			continue;
-		if (!child)
+		if (!t->is_child || info.ssi_signo == SIGCHLD)
 			return false;
 		/* Terminals and Slurm signal the child, too; twice does no harm with these. */
 		if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP)
-			kill(child, info.ssi_signo);
+			kill(t->pid, info.ssi_signo);
 	}
-	return true;
+	return t->is_child || is_running(t->pid);
 }
 
 /* Tick until the process ends. A trace that cannot be written is given up with a warning; the process goes on. */
-static void record(struct recorder *r, uint64_t period, int process, int signals, pid_t child)
+static void record(struct recorder *r, uint64_t period, const struct target *t)
 {
 	uint64_t next = now() + period;
 	struct err e;
 	int rc = 0;
 
-	while (wait_for_tick(process, signals, child, rc ? UINT64_MAX : next)) {
+	while (wait_for_tick(t, rc ? UINT64_MAX : next)) {
 		if ((rc = recorder_tick(r, &e)))
 			log_warning("%s; recording ends, the process goes on", e.text);
 		while (next <= now())
@@ -158,65 +172,55 @@ static const char *default_output(pid_t pid)
 	return name;
 }
 
-static int block_signals(sigset_t *before)
+/* SIGXFSZ: a trace at the limit of a file's size is a write that fails. SIGCHLD: only of a child that ended. */
+static int block_signals(void)
 {
+	static const int blocked[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXFSZ, SIGCHLD };
+	struct sigaction ended = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP };
 	sigset_t asked;
 
 	sigemptyset(&asked);
-	sigaddset(&asked, SIGINT);
-	sigaddset(&asked, SIGQUIT);
-	sigaddset(&asked, SIGTERM);
-	sigaddset(&asked, SIGHUP);
-	sigaddset(&asked, SIGUSR1);
-	sigaddset(&asked, SIGUSR2);
-	/* A trace at the limit of a file's size is a write that fails. */
-	sigaddset(&asked, SIGXFSZ);
-	sigprocmask(SIG_BLOCK, &asked, before);
+	for (size_t i = 0; i < sizeof(blocked) / sizeof(blocked[0]); i++)
+		sigaddset(&asked, blocked[i]);
+	sigprocmask(SIG_BLOCK, &asked, NULL);
+	sigaction(SIGCHLD, &ended, NULL);
 	return signalfd(-1, &asked, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 static int record_process(const struct args *a, struct err *e)
 {
 	struct recorder_request how = { a->pid, false, a->set, SECOND / a->hz, a->output };
-	int process = syscall(SYS_pidfd_open, a->pid, 0);
+	struct target t = { .pid = a->pid };
 	struct recorder *r;
-	sigset_t before;
 
-	if (process < 0)
-		return err_set(e, "process %u: %s", a->pid, strerror(errno));
 	how.output = a->output ? a->output : default_output(a->pid);
-	if ((r = recorder_new(&how, e)))
-		record(r, how.period, process, block_signals(&before), 0);
-	close(process);
-	return r ? 0 : -1;
+	if (!(r = recorder_new(&how, e)))
+		return -1;
+	t.signals = block_signals();
+	record(r, how.period, &t);
+	return 0;
 }
 
 static int record_command(struct cmd *c, const struct args *a, struct err *e)
 {
 	struct recorder_request how = { 0, true, a->set, SECOND / a->hz, a->output };
-	struct recorder *r = NULL;
-	struct child child = {0};
-	sigset_t before;
-	int signals, process;
+	struct target t = { .is_child = true };
+	struct recorder *r;
+	int go;
 
-	if (child_start(&child, a->words.list, e))
+	if ((go = child_start(&t.pid, a->words.list, e)) < 0)
 		return -1;
-	/* Else the kernel reaps the child, and its status is lost. */
-	signal(SIGCHLD, SIG_DFL);
-	signals = block_signals(&before);
-	process = syscall(SYS_pidfd_open, child.pid, 0);
-	how.pid = child.pid;
-	how.output = a->output ? a->output : default_output(child.pid);
-	if (process < 0 || signals < 0)
-		log_warning("not recorded: %s", strerror(errno));
-	else if (!(r = recorder_new(&how, e)))
+	t.signals = block_signals();
+	how.pid = t.pid;
+	how.output = a->output ? a->output : default_output(t.pid);
+	if (!(r = recorder_new(&how, e)))
 		log_warning("not recorded: %s", e->text);
-	close(child.go);
+	close(go);
 	if (r)
-		record(r, how.period, process, signals, child.pid);
-	else if (process >= 0 && signals >= 0)
-		wait_for_tick(process, signals, child.pid, UINT64_MAX);
-	c->status = child_status(child.pid);
+		record(r, how.period, &t);
+	else
+		wait_for_tick(&t, UINT64_MAX);
+	c->status = child_status(t.pid);
 	return 0;
 }
 

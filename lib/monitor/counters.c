@@ -99,7 +99,7 @@ static pid_t *threads_of(pid_t pid, unsigned *n, struct err *e)
 	if (folder)
 		closedir(folder);
 	if (!*n)
-		err_set(e, "process %d: %s", (int) pid, strerror(errno));
+		err_set(e, "process %d: %s", (int) pid, strerror(errno == ENOENT ? ESRCH : errno));
 	return all;
 }
 
@@ -161,17 +161,23 @@ out:
 	return rc;
 }
 
-/* What a counter, and the time that it was on the hardware, have increased by. A task that ended keeps its counts. */
-static void read_one(struct counter *at, uint64_t *value, uint64_t *ran)
+/*
+ * Add what a counter, and the time that it was on the hardware, have increased by. A task that ended keeps its counts.
+ * False when it cannot be read.
+ */
+static bool read_one(struct counter *at, uint64_t *value, uint64_t *ran)
 {
 	uint64_t now[3];	/* value, time enabled, time running */
 
-	if (at->fd < 0 || read(at->fd, now, sizeof(now)) != sizeof(now))
-		return;
+	if (at->fd < 0)
+		return true;
+	if (read(at->fd, now, sizeof(now)) != sizeof(now))
+		return false;
 	*value += now[0] - at->value;
 	*ran += now[2] - at->ran;
 	at->value = now[0];
 	at->ran = now[2];
+	return true;
 }
 
 unsigned counters_read(struct counters *c, uint64_t *values)
@@ -183,13 +189,14 @@ unsigned counters_read(struct counters *c, uint64_t *values)
 
 		for (unsigned i = 0; i < c->nevents; i++) {
 			uint64_t *value = &values[(size_t) i * c->ncpus + p], counted_ns = 0;
+			bool is_read = true;
 
 			*value = 0;
 			for (unsigned t = 0; t < c->ntasks; t++)
-				read_one(&c->all[((size_t) t * c->ncpus + p) * c->nevents + i], value, &counted_ns);
+				is_read &= read_one(&c->all[((size_t) t * c->ncpus + p) * c->nevents + i], value, &counted_ns);
 			if (i == 0)
 				ran_ns = counted_ns;
-			if (monitor_value_holds(c->events[i], *value, ran_ns, counted_ns))
+			if (is_read && monitor_value_holds(c->events[i], *value, ran_ns, counted_ns))
 				continue;
 			*value = TRACE_ABSENT;
 			absent++;
