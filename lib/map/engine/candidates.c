@@ -77,22 +77,11 @@ static int map_cyclic(const struct problem *b, unsigned *slot)
 	return map_dealt(b, slot, deal_cyclic);
 }
 
-static int map_scotch(const struct problem *b, unsigned nslots, enum scotch_method method, unsigned *slot)
+static int map_scotch(const struct problem *b, unsigned *slot)
 {
-	if (scotch_map(b->m, b->s, nslots, method, b->seed, slot, b->err))
+	if (scotch_map(b->m, b->s, b->seed, slot, b->err))
 		return -1;
 	return repair_mapping(b->m, b->s, slot) ? no_memory(b) : 0;
-}
-
-static int map_netloc(const struct problem *b, unsigned *slot)
-{
-	return map_scotch(b, b->s->n, SCOTCH_MAP_NETLOC, slot);
-}
-
-/* Scotch spreads few ranks over many slots. As many slots as ranks make them stay together. */
-static int map_compact(const struct problem *b, unsigned *slot)
-{
-	return map_scotch(b, b->m->ranks, SCOTCH_MAP_DEFAULT, slot);
 }
 
 /* Chance makes other halves where they are to begin elsewhere. */
@@ -176,7 +165,7 @@ unsigned long long candidate_work(const struct candidate *c, const struct proble
 const struct candidate candidates[] = {
 	[CANDIDATE_BLOCK] = { "block", map_block, 0, 0 },
 	[CANDIDATE_CYCLIC] = { "cyclic", map_cyclic, 0, 0 },
-	[CANDIDATE_SCOTCH] = { "scotch", map_netloc, MAY_TAKE_LONG, 45 },
+	[CANDIDATE_SCOTCH] = { "scotch", map_scotch, MAY_TAKE_LONG, 45 },
 	{ "split", map_whole, 0, 16 },
 	{ "split-halved", map_halved, HAS_CUTS, 22 },
 	{ "split-packed", map_packed, HAS_ROOM, 16 },
@@ -184,7 +173,6 @@ const struct candidate candidates[] = {
 	{ "halves-packed", map_halves_packed, MAY_TAKE_LONG | HAS_ROOM, 70 },
 	{ "halves-alone", map_halves_alone, MAY_TAKE_LONG | HAS_CUTS, 70 },
 	{ "halves-alone-packed", map_halves_alone_packed, MAY_TAKE_LONG | HAS_CUTS | HAS_ROOM, 70 },
-	{ "scotch-compact", map_compact, MAY_TAKE_LONG | HAS_ROOM, 35 },
 };
 
 const unsigned ncandidates = sizeof(candidates) / sizeof(candidates[0]);

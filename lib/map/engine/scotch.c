@@ -21,14 +21,6 @@
 
 #define IMBALANCE 0.01
 
-static const struct {
-	SCOTCH_Num flags;
-	bool halved;		/* a torus is seen as recursive halves, not as routers at one distance */
-} methods[] = {
-	[SCOTCH_MAP_NETLOC] = { SCOTCH_STRATQUALITY, false },
-	[SCOTCH_MAP_DEFAULT] = { SCOTCH_STRATDEFAULT, true },
-};
-
 /* Recursive bisection, each found by the multilevel method: what Scotch's own strategies begin with. */
 static const char bisection[] = "r{job=t,map=t,poli=S,bal=0.01,"
 	"sep=m{vert=120,low=h{pass=20}f{bal=0.01,move=120},asc=f{bal=0.01,move=120}}}";
@@ -57,11 +49,11 @@ static unsigned digit_of(const struct slot_level *const *used, unsigned level, u
 	return used[level]->of[slot] - used[level]->of[first];
 }
 
-static unsigned arity_find(const struct slot_level *const *used, unsigned nslots, unsigned level, unsigned nlevels)
+static unsigned arity_find(const struct slot_level *const *used, unsigned n, unsigned level, unsigned nlevels)
 {
 	unsigned arity = 1;
 
-	for (unsigned i = 0; i < nslots; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		unsigned digit = digit_of(used, level, nlevels, i);
 
 		if (digit >= arity)
@@ -71,13 +63,13 @@ static unsigned arity_find(const struct slot_level *const *used, unsigned nslots
 }
 
 /* With so many levels, and what is below the last of them in no order. Returns the leaves. */
-static double tree_measure(struct tree *t, unsigned all, unsigned nslots, unsigned nlevels)
+static double tree_measure(struct tree *t, unsigned all, unsigned n, unsigned nlevels)
 {
 	double leaves = 1;
 
 	t->levels = nlevels + (nlevels < all);
 	for (SCOTCH_Num l = 0; l < t->levels; l++)
-		leaves *= t->arity[l] = arity_find(t->used, nslots, l, nlevels);
+		leaves *= t->arity[l] = arity_find(t->used, n, l, nlevels);
 	return leaves;
 }
 
@@ -114,20 +106,21 @@ static void tree_tighten(struct tree *t)
 	t->levels = n;
 }
 
-static int tree_init(struct tree *t, const struct slots *s, unsigned nslots, bool halved)
+/* A torus is routers at one distance. */
+static int tree_init(struct tree *t, const struct slots *s)
 {
 	unsigned all = 0, nlevels;
 
-	*t = (struct tree){ .leaf = calloc(nslots, sizeof(*t->leaf)) };
+	*t = (struct tree){ .leaf = calloc(s->n, sizeof(*t->leaf)) };
 	if (!t->leaf)
 		return -1;
 	for (unsigned i = 0; i < s->nlevels; i++)
-		if (halved || !s->level[i].is_cut)
+		if (!s->level[i].is_cut)
 			t->used[all++] = &s->level[i];
-	for (nlevels = all; tree_measure(t, all, nslots, nlevels) > TREE_LEAVES && nlevels; nlevels--)
+	for (nlevels = all; tree_measure(t, all, s->n, nlevels) > TREE_LEAVES && nlevels; nlevels--)
 		;
 	for (SCOTCH_Num l = 0; l < t->levels; l++)
-		for (unsigned i = 0; i < nslots; i++)
+		for (unsigned i = 0; i < s->n; i++)
 			t->leaf[i] = t->leaf[i] * t->arity[l] + digit_of(t->used, l, nlevels, i);
 	links_fill(t);
 	tree_tighten(t);
@@ -234,8 +227,7 @@ static int map_graph(const struct call *c)
 	return rc;
 }
 
-static int map_tree(const struct arcs *arcs, const struct tree *t, unsigned nslots, enum scotch_method method,
-		    unsigned seed, SCOTCH_Num *part)
+static int map_tree(const struct arcs *arcs, const struct tree *t, unsigned nslots, unsigned seed, SCOTCH_Num *part)
 {
 	SCOTCH_Arch whole, some;
 	SCOTCH_Strat strat;
@@ -246,7 +238,7 @@ static int map_tree(const struct arcs *arcs, const struct tree *t, unsigned nslo
 	SCOTCH_archInit(&some);
 	SCOTCH_stratInit(&strat);
 	rc = SCOTCH_archTleaf(&whole, t->levels, t->arity, t->cost) || SCOTCH_archSub(&some, &whole, nslots, t->leaf) ||
-	     SCOTCH_stratGraphMapBuild(&strat, methods[method].flags, arcs->vertices, IMBALANCE) || map_graph(&c);
+	     SCOTCH_stratGraphMapBuild(&strat, SCOTCH_STRATQUALITY, arcs->vertices, IMBALANCE) || map_graph(&c);
 	SCOTCH_stratExit(&strat);
 	SCOTCH_archExit(&some);
 	SCOTCH_archExit(&whole);
@@ -274,8 +266,7 @@ static void parts_copy(unsigned *to, const SCOTCH_Num *part, unsigned n)
 		to[i] = part[i];
 }
 
-int scotch_map(const struct matrix *m, const struct slots *s, unsigned nslots, enum scotch_method method, unsigned seed,
-	       unsigned *slot, struct err *e)
+int scotch_map(const struct matrix *m, const struct slots *s, unsigned seed, unsigned *slot, struct err *e)
 {
 	unsigned *all = malloc(m->ranks * sizeof(*all));
 	SCOTCH_Num *part = calloc(m->ranks, sizeof(*part));
@@ -285,13 +276,13 @@ int scotch_map(const struct matrix *m, const struct slots *s, unsigned nslots, e
 
 	for (unsigned r = 0; all && r < m->ranks; r++)
 		all[r] = r;
-	if (!all || !part || tree_init(&tree, s, nslots, methods[method].halved) ||
+	if (!all || !part || tree_init(&tree, s) ||
 	    arcs_init(&arcs, m, &(struct some_ranks){ all, all, m->ranks })) {
 		err_set(e, "mapping: out of memory");
 		goto out;
 	}
-	if (tree.levels && map_tree(&arcs, &tree, nslots, method, seed, part)) {
-		err_set(e, "mapping: Scotch failed on %u ranks and %u places", m->ranks, nslots);
+	if (tree.levels && map_tree(&arcs, &tree, s->n, seed, part)) {
+		err_set(e, "mapping: Scotch failed on %u ranks and %u places", m->ranks, s->n);
 		goto out;
 	}
 	parts_copy(slot, part, m->ranks);

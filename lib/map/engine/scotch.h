@@ -7,16 +7,12 @@
 #include "map/matrix/matrix.h"
 #include "map/engine/slots.h"
 
-/* The first is what netloc asks of it (hwloc, netloc/scotch.c), which knows trees only. */
-enum scotch_method { SCOTCH_MAP_NETLOC, SCOTCH_MAP_DEFAULT };
-
 /*
- * Map the ranks with Scotch onto the first nslots slots, seen as one tree (Goglin et al., Euro-Par 2017, section 5.2,
- * the whole at once). The same arguments give the same mapping. Several ranks may come to one slot: Scotch balances, it
- * does not forbid. slot[] holds m->ranks. 0, or -1 with slot of no meaning.
+ * Map the ranks with Scotch onto the slots, seen as one tree, as netloc calls it (hwloc, netloc/scotch.c; Goglin et al.,
+ * Euro-Par 2017, section 5.2, the whole at once). The same arguments give the same mapping. Several ranks may come to one
+ * slot: Scotch balances, it does not forbid. slot[] holds m->ranks. 0, or -1 with slot of no meaning.
  */
-int scotch_map(const struct matrix *m, const struct slots *s, unsigned nslots, enum scotch_method method, unsigned seed,
-	       unsigned *slot, struct err *e);
+int scotch_map(const struct matrix *m, const struct slots *s, unsigned seed, unsigned *slot, struct err *e);
 
 /*
  * Part some of the ranks into parts of about those sizes, which sum up to their number, all of them above 0, so that
