@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -11,27 +12,40 @@
 #include "trace/formula.h"
 #include "trace/reader.h"
 #include "trace/view.h"
+#include "trace_show.h"
 
-#define VERBS "summary or export"
+#define VERBS "summary, show or export"
 
 struct args {
 	struct words words;		/* the verb and the file */
 	const struct trace_verb *verb;
-	const char *level, *formulas;
+	const char *level, *formulas, *metric;
+	double at;
 	int mode, format;
 };
 
-static int run_summary(const struct args *a, const struct trace *t, struct trace_view *v, struct err *e);
-static int run_export(const struct args *a, const struct trace *t, struct trace_view *v, struct err *e);
+static int run_summary(const struct args *a, const struct trace *t, struct err *e);
+static int run_show(const struct args *a, const struct trace *t, struct err *e);
+static int run_export(const struct args *a, const struct trace *t, struct err *e);
 
 static const struct trace_verb {
 	const char *name;
-	int (*run)(const struct args *a, const struct trace *t, struct trace_view *v, struct err *e);
-	const char *level;		/* of the events, unless --level is given; NULL: each at its own */
+	int (*run)(const struct args *a, const struct trace *t, struct err *e);
 } verbs[] = {
-	{ "summary", run_summary, "Machine" },
-	{ "export", run_export, NULL },
+	{ "summary", run_summary },
+	{ "show", run_show },
+	{ "export", run_export },
 };
+
+static void set_at(void *args, const char *text, struct argp_state *state)
+{
+	struct args *a = args;
+	char *end;
+
+	a->at = strtod(text, &end);
+	if (end == text || *end || !(a->at >= 0))
+		argp_error(state, "--at=%s: expected seconds since the trace's start", text);
+}
 
 static void check_together(void *args, struct argp_state *state)
 {
@@ -44,14 +58,18 @@ static void check_together(void *args, struct argp_state *state)
 		argp_error(state, "expected " VERBS " and one FILE");
 	else if (a->format && a->verb->run != run_export)
 		argp_error(state, "--csv and --paje apply to export only");
+	else if ((a->metric || !isnan(a->at)) && a->verb->run != run_show)
+		argp_error(state, "--metric and --at apply to show only");
 }
 
 static const struct cmd_option options[] = {
 	{ "level", 'l', "TYPE", CMD_TEXT(level),
 	  "Sum events at this level of the tree: Machine, Package, NUMANode, L3Cache, Core, PU ... (default: Machine "
-	  "for summary, the level where they are counted for export)" },
+	  "for summary, L3Cache for show, the level where they are counted for export)" },
 	{ "formulas", 'f', "FILE", CMD_TEXT(formulas),
 	  "Metrics to compute too, each 'NAME {LEVEL, FORMULA}', instead of those that the trace has" },
+	{ "metric", 'm', "NAME", CMD_TEXT(metric), "show: this event or formula (default: the first event)" },
+	{ "at", 0, "SECONDS", CMD_SET(set_at), "show: the values at this time since the start (default: the average)" },
 	{ "accumulate", 'a', NULL, CMD_CONSTANT(mode, TRACE_ACCUMULATED), "Counters since the trace's start" },
 	{ "per-tick", 0, NULL, CMD_CONSTANT(mode, TRACE_PER_TICK),
 	  "Counters since the tick before (default: per second)" },
@@ -61,27 +79,27 @@ static const struct cmd_option options[] = {
 };
 
 static const struct cmd_syntax syntax = {
-	options, "summary FILE\nexport FILE",
-	"Summarize a trace of a node's hardware events, or write its values to standard output as CSV, JSON or "
-	"in Paje's format. Events are summed up the hardware tree.",
+	options, "summary FILE\nshow FILE\nexport FILE",
+	"Summarize a trace of a node's hardware events, show it on the hardware tree, or write its values to standard "
+	"output as CSV, JSON or in Paje's format. Events are summed up the hardware tree.",
 	CMD_WORDS(words), NULL, check_together,
 };
 
 /* --- inputs --- */
 
-static int add_formulas(const struct args *a, const struct trace *t, struct trace_view *v, struct err *e)
+static int read_formulas(const struct args *a, const struct trace *t, struct formula_list *l, struct err *e)
 {
-	struct formula_list l = {0};
 	struct buf text = {0};
 	int rc = 0;
 
+	*l = (struct formula_list){0};
 	if (a->formulas) {
 		rc = file_read(a->formulas, FORMULA_TEXT_MAX, &text, e) ||
-			formula_list_parse(text.data, text.len, a->formulas, &l, e) ? -1 : 0;
+			formula_list_parse(text.data, text.len, a->formulas, l, e) ? -1 : 0;
 		buf_free(&text);
 	} else if (t->head.formulas)
-		rc = formula_list_parse(t->head.formulas, strlen(t->head.formulas), "formulas of the trace", &l, e);
-	return rc ? rc : trace_view_add_list(v, &l, e);
+		rc = formula_list_parse(t->head.formulas, strlen(t->head.formulas), "formulas of the trace", l, e);
+	return rc;
 }
 
 static void warn_incomplete(const char *path, const struct trace *t, const struct trace_view *v)
@@ -93,6 +111,24 @@ static void warn_incomplete(const char *path, const struct trace *t, const struc
 		if (m->missing >= 0)
 			log_warning("%s: %s is absent: %s is not counted at or below level %s", path, m->formula.name,
 				    m->formula.events[m->missing], v->head->levels[m->level].type);
+}
+
+/* All events, each at `level` or its own, and the formulas. NULL on error. */
+static struct trace_view *view_make(const struct args *a, const struct trace *t, const char *level, struct err *e)
+{
+	struct trace_view *v = trace_view_new(&t->head, a->mode);
+	struct formula_list l;
+
+	if (!v)
+		err_set(e, "out of memory");
+	else if (trace_view_add_events(v, a->level ? a->level : level, e) || read_formulas(a, t, &l, e) ||
+		 trace_view_add_list(v, &l, e)) {
+		trace_view_free(v);
+		v = NULL;
+	}
+	if (v)
+		warn_incomplete(a->words.list[1], t, v);
+	return v;
 }
 
 /* --- summary --- */
@@ -185,42 +221,49 @@ static int print_table(const struct trace *t, const struct trace_view *v, struct
 	return table_finish(table, e);
 }
 
-static int run_summary(const struct args *a, const struct trace *t, struct trace_view *v, struct err *e)
+static int run_summary(const struct args *a, const struct trace *t, struct err *e)
 {
-	if (read_all(t, v, e))
-		return -1;
-	return a->format == TRACE_JSON ? print_json(t, v, e) : print_table(t, v, e);
+	struct trace_view *v = view_make(a, t, "Machine", e);
+	int rc = -1;
+
+	if (v && !read_all(t, v, e))
+		rc = a->format == TRACE_JSON ? print_json(t, v, e) : print_table(t, v, e);
+	trace_view_free(v);
+	return rc;
 }
 
-static int run_export(const struct args *a, const struct trace *t, struct trace_view *v, struct err *e)
+static int run_show(const struct args *a, const struct trace *t, struct err *e)
 {
-	return trace_export(t, v, a->format ? (enum trace_format) a->format : TRACE_CSV, stdout, e);
+	struct trace_show s = { a->metric, a->level, a->mode, a->at, {0} };
+	int rc = read_formulas(a, t, &s.formulas, e) || trace_show(t, &s, e) ? -1 : 0;
+
+	formula_list_free(&s.formulas);
+	return rc;
+}
+
+static int run_export(const struct args *a, const struct trace *t, struct err *e)
+{
+	struct trace_view *v = view_make(a, t, NULL, e);
+	int rc = v ? trace_export(t, v, a->format ? (enum trace_format) a->format : TRACE_CSV, stdout, e) : -1;
+
+	trace_view_free(v);
+	return rc;
 }
 
 int cmd_trace(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	struct args a = { .mode = TRACE_RATE };
-	struct trace_view *v = NULL;
-	struct trace *t = NULL;
-	const char *path;
-	int rc = -1;
+	struct args a = { .mode = TRACE_RATE, .at = NAN };
+	struct trace *t;
+	int rc;
 
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
 	if (c->json)
 		a.format = TRACE_JSON;
-	path = a.words.list[1];
-	if (!(t = trace_open(path, e)))
+	if (!(t = trace_open(a.words.list[1], e)))
 		return -1;
-	if (!(v = trace_view_new(&t->head, a.mode)))
-		err_set(e, "out of memory");
-	else if (trace_view_add_events(v, a.level ? a.level : a.verb->level, e) || add_formulas(&a, t, v, e))
-		err_within(e, "%s", path);
-	else {
-		warn_incomplete(path, t, v);
-		rc = a.verb->run(&a, t, v, e);
-	}
-	trace_view_free(v);
+	if ((rc = a.verb->run(&a, t, e)))
+		err_within(e, "%s", a.words.list[1]);
 	trace_close(t);
 	return rc;
 }

@@ -257,6 +257,18 @@ int formula_of_event(const char *event, const char *level, struct formula *out, 
 	return 0;
 }
 
+int formula_copy(const struct formula *f, const char *level, struct formula *out, struct err *e)
+{
+	*out = *f;
+	if (!(out->steps = malloc(f->nsteps * sizeof(*f->steps)))) {
+		*out = (struct formula){0};
+		return err_set(e, "out of memory");
+	}
+	memcpy(out->steps, f->steps, f->nsteps * sizeof(*f->steps));
+	snprintf(out->level, sizeof(out->level), "%s", level);
+	return 0;
+}
+
 void formula_free(struct formula *f)
 {
 	free(f->steps);

@@ -47,6 +47,8 @@ void formula_list_free(struct formula_list *l);
 /* The formula that is one event, at a level. 0 or -1. formula_free leaves {0}. */
 int formula_of_event(const char *event, const char *level, struct formula *out, struct err *e);
 void formula_free(struct formula *f);
+/* A copy at another level. 0 or -1. */
+int formula_copy(const struct formula *f, const char *level, struct formula *out, struct err *e);
 
 /*
  * Evaluate on values[i] of events[i]. NAN is an absent value: the result is absent if any operand is, on a division by zero,

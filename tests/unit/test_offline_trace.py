@@ -3,6 +3,7 @@
 """topiary trace: summaries and exports of a made trace, the latter read by other programs; files that are none."""
 import csv
 import json
+import re
 import struct
 import subprocess
 
@@ -56,6 +57,41 @@ def test_totals_are_exact_at_every_level(made, level, objects):
         assert all(m["min"] <= m["average"] <= m["max"] and m["absent"] == 0 for m in found)
 
 
+def shown(*args):
+    """[(depth, type, object, value, min, max, width of the bar)] of the rows of show, one for each type that shares a row."""
+    found = re.findall(r"^( *)(\w+ \d+(?: \+ \w+ \d+)*) +(\S+) +(\S+) +(\S+) *([█▌]*) *$", printed("show", *args), re.M)
+    return [(len(indent) // 2, name.split()[0], int(name.split()[1]), *map(float, numbers), bar.count("█") + bar.count("▌") / 2)
+            for indent, names, *numbers, bar in found for name in names.split(" + ")]
+
+
+def test_tree_shows_what_the_summary_has(made):
+    rows_shown = shown(made[0], "--metric=l3_misses", "--level=Core")
+    assert [(depth, type_) for depth, type_, *_ in rows_shown[:7]] == [
+        (0, "Machine"), (1, "Package"), (1, "NUMANode"), (2, "L3Cache"), (3, "Core"), (3, "Core"), (2, "L3Cache")]
+    for level in ("Machine", "Package", "L3Cache", "Core"):
+        metrics = json.loads(printed("summary", made[0], "--level", level, "--json"))["metrics"]
+        due = {m["object"]: [m["average"], m["min"], m["max"]] for m in metrics if m["metric"] == "l3_misses"}
+        here = {n: numbers for _, type_, n, *numbers in rows_shown if type_ == level}
+        assert sorted(due) == sorted(here)
+        greatest = max(most for _, _, most in due.values())
+        for n, (*numbers, bar) in here.items():
+            assert numbers == pytest.approx(due[n], rel=1e-4) and bar == pytest.approx(24 * due[n][0] / greatest, abs=0.26)
+
+
+def test_tree_at_a_time(made):
+    exported = {(r["level"], int(r["object"])): float(r["value"]) for level in ("Machine", "Package")
+                for r in rows(made[0], "--level", level) if r["metric"] == "cycles" and float(r["time"]) == 61}
+    assert {(type_, n): value for _, type_, n, value, *_ in shown(made[0], "--at=60.5", "--level=Package")} == pytest.approx(exported, rel=1e-4)
+
+
+def test_tree_of_a_formula(made, paper):
+    assert [type_ for _, type_, *_ in shown(made[0], "--metric=PER_CORE_L3_MISS", "--formulas", paper, "--level=Package")] == \
+        ["Machine", "Package", "Package"]
+    # Counted at NUMA nodes, which are the packages here: nothing is below them.
+    assert [row[1:3] for row in shown(made[0], "--metric=memory_used", "--level=PU")] == \
+        [("Machine", 0), ("Package", 0), ("NUMANode", 0), ("Package", 1), ("NUMANode", 1)]
+
+
 @pytest.mark.parametrize("name", machines())
 def test_trees_of_real_machines(name, tmp_path):
     done = subprocess.run([BUILD / "tests" / "trace_make", tmp_path / "trace", CACHE / "machines" / f"{name}.xml", "3"], capture_output=True,
@@ -63,6 +99,11 @@ def test_trees_of_real_machines(name, tmp_path):
     for level in ("Machine", "Core", "PU"):
         found = json.loads(printed("summary", tmp_path / "trace", "--level", level, "--json"))["metrics"]
         assert sum(m["total"] for m in found if m["metric"] == "cycles") == int(done.stdout.split()[0])
+    # Other levels may have a part of the PUs only.
+    tree = shown(tmp_path / "trace", "--level=PU")
+    whole = tree[0][3]
+    for level in ("Machine", "PU"):
+        assert sum(value for _, type_, _, value, *_ in tree if type_ == level) == pytest.approx(whole, rel=1e-3)
 
 
 def test_counters_that_live_higher_are_shown_there(made):
@@ -154,6 +195,9 @@ def test_absent_events_are_reported(made, tmp_path):
     (["export", "{made}", "--level", "Rack"], "{made}: the trace has no level 'Rack'"),
     (["export", "{made}", "--formulas", "{bad}"], "{made}: {bad}:2: expected '{{' at '= cycles'"),
     (["export", "{bad}"], "{bad}: not a Topiary trace"),
+    (["show", "{made}", "--metric=nix"], "{made}: no event or formula 'nix'; `topiary trace summary` lists them"),
+    (["show", "{made}", "--level=nix"], "{made}: the trace has no level 'nix'"),
+    (["show", "{made}", "--at=1000"], "{made}: nothing at 1000.000 s: the trace ends at 130.000 s"),
 ])
 def test_bad_input_is_one_error(made, tmp_path, args, error):
     bad = tmp_path / "bad"
@@ -161,6 +205,16 @@ def test_bad_input_is_one_error(made, tmp_path, args, error):
     words = {"made": made[0], "bad": bad}
     done = trace(*(a.format(**words) for a in args))
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "topiary: trace: " + error.format(**words) + "\n")
+
+
+@pytest.mark.parametrize("args, error", [
+    (["show", "{made}", "--at=x"], "--at=x: expected seconds"),
+    (["summary", "{made}", "--at=1"], "--metric and --at apply to show only"),
+    (["export", "{made}", "--metric=cycles"], "--metric and --at apply to show only"),
+])
+def test_wrong_command_line(made, args, error):
+    done = trace(*(a.format(made=made[0]) for a in args))
+    assert (done.returncode, done.stdout) == (64, "") and error in done.stderr
 
 
 def test_damage_is_one_error(made, tmp_path):
