@@ -76,7 +76,7 @@ static int index_read(struct trace *t, struct err *e)
 	return 0;
 }
 
-/* Complete blocks up to the end, wherever it was cut. */
+/* Complete blocks up to the end, wherever it was cut, or up to what a power failure left as zeros (kind 0). */
 static int blocks_scan(struct trace *t, uint64_t at, struct err *e)
 {
 	struct trace_own *own = t->own;
@@ -88,7 +88,7 @@ static int blocks_scan(struct trace *t, uint64_t at, struct err *e)
 		if (chunk_bytes(own->fd, at, header, sizeof(header), e))
 			return -1;
 		c = chunk_header(header);
-		if (c.kind == CHUNK_INDEX || (c.kind == CHUNK_DATA && own->size - at - CHUNK_HEADER < c.stored))
+		if (!c.kind || c.kind == CHUNK_INDEX || (c.kind == CHUNK_DATA && own->size - at - CHUNK_HEADER < c.stored))
 			return 0;
 		if (place_add(t, at, &c, own->size, e))
 			return -1;
