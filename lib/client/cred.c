@@ -40,7 +40,8 @@ char *cred_sign(const struct claim *c, uid_t reader, const char *socket, struct 
 	    (rc = munge_ctx_set(ctx, MUNGE_OPT_UID_RESTRICTION, reader)) == EMUNGE_SUCCESS)
 		rc = munge_encode(&cred, ctx, text, strlen(text));
 	if (rc != EMUNGE_SUCCESS) {
-		err_set(e, "munge cannot sign: %s", reason(ctx, rc));
+		err_set(e, "munge cannot sign: %s%s", reason(ctx, rc), rc == EMUNGE_SOCKET ?
+			"; munged must run on this host, also where Slurm uses auth/slurm" : "");
 		free(cred);
 		cred = NULL;
 	}
