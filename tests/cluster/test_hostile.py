@@ -19,7 +19,7 @@ from rig import Cluster
 from rig.ask import wait_running
 from rig.cluster import JOB_USER, as_user
 from rig.node import STAMP, little_room, log_of, own_disk
-from rig.paths import ROOT
+from rig.paths import ROOT, SLURM_PREFIX
 from rig.processes import Daemon, descendants, wait_until
 
 NODES = {"cn1": "amd-4x16", "cn5": None}
@@ -29,7 +29,9 @@ UNKILLABLE = 20
 
 
 def compiled(source, target, *flags):
-    subprocess.run(["gcc", "-shared", "-fPIC", "-D_GNU_SOURCE", *flags, "-o", target, ROOT / "tests/cluster" / source], check=True)
+    headers = [f"-I{SLURM_PREFIX}/include"] if SLURM_PREFIX else []
+    subprocess.run(["gcc", "-shared", "-fPIC", "-D_GNU_SOURCE", *headers, *flags, "-o", target, ROOT / "tests/cluster" / source],
+                   check=True)
 
 
 class Watched(Cluster):

@@ -149,20 +149,20 @@ class Cluster:
         return self
 
     def stop(self):
-        for slurmd in [d for name, d in self.daemons.items() if name.startswith("slurmd.")]:
-            self._end_steps(slurmd)
+        if any(name.startswith("slurmd.") for name in self.daemons):
+            self._end_steps()
         for name in reversed(list(self.daemons)):
             self.end(name, signal.SIGINT if name == "postgres" else signal.SIGTERM)
 
-    def _end_steps(self, slurmd):
-        """slurmstepd outlives its slurmd: end those of this cluster, and what runs below them."""
+    def _end_steps(self):
+        """slurmstepd outlives its slurmd: end those of this cluster, which hold its slurmd's log open, and what runs below them."""
         for entry in os.listdir("/proc"):
             try:
                 command = Path(f"/proc/{entry}/cmdline").read_bytes() if entry.isdigit() else b""
-                environment = Path(f"/proc/{entry}/environ").read_bytes() if b"slurmstepd" in command else b""
+                files = [os.readlink(file) for file in Path(f"/proc/{entry}/fd").iterdir()] if b"slurmstepd" in command else []
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue
-            if f"SLURM_CONF={self.folder}/".encode() not in environment:
+            if not any(file.startswith(f"{self.folder}/") for file in files):
                 continue
             for pid in descendants(int(entry)) + [int(entry)]:
                 try:
