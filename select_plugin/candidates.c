@@ -17,7 +17,7 @@ int candidates_begin(struct candidate_set *s)
 	for (int i = 0; i < node_record_count; i++)
 		most = MAX(most, core_set_words(glue_cores(i)));
 	s->gpus = glue_wants_gpus(s->job);
-	device_locality_read(s->job, s->req, &s->devices);
+	device_locality_read(s->job, s->nodes, s->req, &s->devices);
 	s->candidates = bit_set_count((bitstr_t *) s->nodes);
 	candidates_budget(s);
 	s->list = malloc((node_record_count + 1) * sizeof(*s->list));

@@ -15,8 +15,35 @@ static bool has_amount(const gres_job_state_t *g)
 	return g->gres_per_node || g->gres_per_task || g->gres_per_job;
 }
 
+static int has_name(void *gres, void *name)
+{
+	return !strcasecmp(((gres_state_t *) gres)->gres_name, name);
+}
+
+static const gres_node_state_t *node_devices(int node, const char *name)
+{
+	slurm_list_t all = node_record_table_ptr[node]->gres_list;
+	gres_state_t *found = all ? list_find_first(all, has_name, (char *) name) : NULL;
+
+	return found ? found->gres_data : NULL;
+}
+
+/* The fewest of these nodes that have so many devices, going by the node with the most. */
+static uint32_t fewest_nodes(const bitstr_t *nodes, const char *name, uint64_t devices)
+{
+	uint64_t most = 0;
+
+	for (int i = glue_next(nodes, 0); i >= 0 && most < devices; i = glue_next(nodes, i + 1)) {
+		const gres_node_state_t *has = node_devices(i, name);
+
+		most = has ? MAX(most, has->gres_cnt_avail) : most;
+	}
+	return most ? (devices + most - 1) / most : 1;
+}
+
 /* The GPUs before all else. --gres-per-socket is left to Slurm's own idea of a socket. */
-void device_locality_read(const job_record_t *job, struct job_request *req, struct device_need *out)
+void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct job_request *req,
+			  struct device_need *out)
 {
 	slurm_iterator_t it;
 	gres_state_t *s;
@@ -37,24 +64,9 @@ void device_locality_read(const job_record_t *job, struct job_request *req, stru
 		req->min_cpus = MAX(req->min_cpus, cpus * MAX(out->per_node, out->per_task));
 		if (g->gres_per_job)
 			req->max_nodes = MAX(req->min_nodes, MIN(req->max_nodes, g->gres_per_job));
+		job_request_at_least(req, fewest_nodes(nodes, out->name, MAX(g->gres_per_job, g->gres_per_task * req->tasks)));
 	}
 	list_iterator_destroy(it);
-}
-
-static const gres_node_state_t *node_devices(int node, const char *name)
-{
-	const gres_node_state_t *found = NULL;
-	gres_state_t *s;
-	slurm_iterator_t it;
-
-	if (!node_record_table_ptr[node]->gres_list)
-		return NULL;
-	it = list_iterator_create(node_record_table_ptr[node]->gres_list);
-	while (!found && (s = list_next(it)))
-		if (!strcasecmp(s->gres_name, name))
-			found = s->gres_data;
-	list_iterator_destroy(it);
-	return found;
 }
 
 static void add_cores(const bitstr_t *near, unsigned ncores, uint64_t *cores)

@@ -21,10 +21,11 @@ struct device_need {
 };
 
 /*
- * Each node has a device, and so the CPUs that come with one (--cpus-per-gpu): req->min_cpus, and req->max_nodes, are
- * what that leaves.
+ * Each node has a device, and so the CPUs that come with one (--cpus-per-gpu), and together they have as many as the
+ * job is to have (--gpus): req->min_cpus and the numbers of nodes in req are what that leaves of these nodes.
  */
-void device_locality_read(const job_record_t *job, struct job_request *req, struct device_need *out);
+void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct job_request *req,
+			  struct device_need *out);
 
 /*
  * Sets of cores, at most DEVICE_SETS_MAX, each near to enough free devices, one after another in cores[] of

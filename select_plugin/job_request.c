@@ -190,6 +190,17 @@ static void count_nodes(struct job_request *a, uint32_t req_nodes, bool devices)
 	shares_divide(a->share, a->tasks, a->min_nodes);
 }
 
+void job_request_at_least(struct job_request *a, uint32_t nodes)
+{
+	if (nodes <= a->min_nodes || nodes > a->max_nodes)
+		return;
+	a->min_nodes = nodes;
+	a->tasks = MAX(a->tasks, nodes);
+	a->first = MAX(a->first, nodes);
+	a->last = MAX(a->last, nodes);
+	shares_divide(a->share, a->tasks, nodes);
+}
+
 static void read_memory(const job_record_t *job, struct job_request *a)
 {
 	const slurm_job_details_t *d = job->details;

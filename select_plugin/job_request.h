@@ -29,6 +29,9 @@ struct job_request {
 /* The site's own request, from the settings' words. 0, or -1 with out as when nothing is asked. */
 int job_request_defaults(const char *fit, const char *level, struct request *out, struct err *e);
 
+/* The job needs so many nodes, with a task on each, whatever its tasks need; unchanged where it may not have so many. */
+void job_request_at_least(struct job_request *a, uint32_t nodes);
+
 /* Whether tasks are to share no core, or may after all. */
 void job_request_own_cores(struct job_request *a, bool own);
 

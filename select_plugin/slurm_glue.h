@@ -101,6 +101,9 @@ static inline int glue_nodes(const char *names, bitstr_t **nodes)
 #endif
 }
 
+/* Whether Slurm counts only those devices of a node that are near to free cores. */
+#define GLUE_GRES_NEAR (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0))
+
 /*
  * Whether Slurm knows a network between the nodes of the job's partition. Since 25.05 topology.yaml wins over TopologyPlugin and a
  * partition may have a topology of its own; a flat one has no records.

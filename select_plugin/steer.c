@@ -118,16 +118,15 @@ static bool has_required(const job_record_t *job, const bitstr_t *in)
 }
 
 /*
- * Try just these candidates, with just their cores, for so many nodes; with 0, for as many as it may have. When the job
- * cannot have them, all that the call changed is put back.
+ * Try just these candidates, with just their cores, for so many nodes, with 0 for as many as it may have, and with so
+ * many tasks on each, with 0 as Slurm shares them. When the job cannot have them, all that the call changed is put back.
  */
-static bool try_candidates(const struct attempt *a, struct candidate_set *s, const struct candidate_node *list,
-			   unsigned count,
-		      unsigned nodes)
+static bool try_shares(const struct attempt *a, struct candidate_set *s, const struct candidate_node *list,
+		       unsigned count, unsigned nodes, unsigned tasks)
 {
 	struct call narrow = *a->call, *c = &narrow;
 	uint16_t *per_core = s->req->own_cores ? &c->job->details->mc_ptr->ntasks_per_core : NULL,
-		 was = per_core ? *per_core : 0;
+		 was = per_core ? *per_core : 0, *per_node = &c->job->details->ntasks_per_node, given = *per_node;
 	bitstr_t *in = bit_alloc(bit_size(c->nodes));
 	time_t start = c->job->start_time;
 	bool switches = c->job->best_switch, good = false;
@@ -137,6 +136,7 @@ static bool try_candidates(const struct attempt *a, struct candidate_set *s, con
 
 	c->max_nodes = nodes ? MAX(nodes, c->min_nodes) : MIN(c->max_nodes, s->req->max_nodes);
 	c->req_nodes = nodes ? c->max_nodes : MIN(c->req_nodes, c->max_nodes);
+	c->min_nodes = nodes ? c->max_nodes : MAX(c->min_nodes, s->req->min_nodes);
 	for (unsigned i = 0; i < count; i++)
 		bit_set(in, list[i].node);
 	if (per_core)
@@ -145,8 +145,10 @@ static bool try_candidates(const struct attempt *a, struct candidate_set *s, con
 		excluded = s->req->whole_nodes ? exclusion_copy(s->excluded) : plan_exclusion(s, list, count);
 	if (excluded) {
 		c->job->bit_flags |= now_only;
+		*per_node = tasks ? tasks : given;
 		good = call_inner(c, in, a->preemptees, excluded) == SLURM_SUCCESS &&
 		       (a->later || !SELECT_IS_MODE_WILL_RUN(c->mode) || c->job->start_time <= time(NULL));
+		*per_node = given;
 		c->job->bit_flags &= ~now_only;
 		exclusion_free(excluded);
 	}
@@ -161,6 +163,21 @@ static bool try_candidates(const struct attempt *a, struct candidate_set *s, con
 		*per_core = was;
 	FREE_NULL_BITMAP(in);
 	return good;
+}
+
+/*
+ * From 25.05 on, Slurm gives a node no more tasks of a job with devices than it has devices near to free cores, of one
+ * domain few, unless the job says how many tasks a node is to have (_foreach_gres_filter_sock_core() of
+ * topology/common): even shares are tried as if it had.
+ */
+static bool try_candidates(const struct attempt *a, struct candidate_set *s, const struct candidate_node *list,
+			   unsigned count, unsigned nodes)
+{
+	bool even = GLUE_GRES_NEAR && nodes && s->job->gres_list_req && !s->job->details->ntasks_per_node &&
+		    s->req->tasks % nodes == 0;
+
+	return (even && try_shares(a, s, list, count, nodes, s->req->tasks / nodes)) ||
+	       try_shares(a, s, list, count, nodes, 0);
 }
 
 /* Whether --contiguous can be had: so many of these nodes in a row. */
@@ -233,7 +250,7 @@ static bool try_own(struct attempt *a, struct candidate_set *s)
 }
 
 /* Of what Slurm took within the domains in s->list, the best cores; where it cannot have these, what it took. */
-static bool refine(struct attempt *a, struct candidate_set *s)
+static bool refine(struct attempt *a, struct candidate_set *s, unsigned nodes)
 {
 	struct plan p;
 	uint64_t left = s->budget.offers;
@@ -243,11 +260,26 @@ static bool refine(struct attempt *a, struct candidate_set *s)
 	if (good)
 		comment_placed(a->call->job, s->req, s, &p);
 	plan_end(&p);
-	if (good || (tried && !try_candidates(a, s, s->list, s->count, 0)))
+	if (good || (tried && !try_candidates(a, s, s->list, s->count, nodes)))
 		return good;
 	comment_reason(a->call->job, s->req, s, VERDICT_LEFT,
 		       "the nodes satisfy the requirement; Slurm chose the cores within each domain");
 	return true;
+}
+
+/*
+ * A job with devices, on any number of nodes: from 25.05 on, Slurm counts only devices whose own socket has cores for
+ * the job (_foreach_gres_filter_sock_core() of topology/common), which in one domain are few, unless the number of
+ * nodes is given. Returns that number; 0 when the job can have none.
+ */
+static unsigned try_numbers(struct attempt *a, struct candidate_set *s)
+{
+	unsigned most = a->call->job->gres_list_req ? MIN(s->count, s->req->max_nodes) : 0;
+
+	for (unsigned nodes = s->req->min_nodes; nodes <= most; nodes++)
+		if (try_choice(a, s, s->list, s->count, nodes))
+			return nodes;
+	return 0;
 }
 
 /*
@@ -257,6 +289,7 @@ static bool refine(struct attempt *a, struct candidate_set *s)
  */
 static bool try_domains(struct attempt *a, struct candidate_set *s, bool last)
 {
+	unsigned nodes = 0;
 	bool good = false;
 
 	for (int near = s->devices.name != NULL; !good && near >= 0; near--) {
@@ -265,10 +298,10 @@ static bool try_domains(struct attempt *a, struct candidate_set *s, bool last)
 		s->local_only = near;
 		h = candidates_domains(s);
 		good = job_request_may_hold(s->req, &h) && (budget_draw(&s->budget, s->count) || (last && !near)) &&
-		       try_candidates(a, s, s->list, s->count, 0);
+		       (try_candidates(a, s, s->list, s->count, 0) || (nodes = try_numbers(a, s)));
 	}
 	s->local_only = false;
-	return good && (!now(a) || refine(a, s));
+	return good && (!now(a) || refine(a, s, nodes));
 }
 
 static bool required(const struct job_request *req)
