@@ -21,7 +21,7 @@ struct totals {
 
 static struct totals totals_of(const struct packing *p)
 {
-	struct totals t = { .base_bytes = p->form_bytes };
+	struct totals t = { .base_bytes = p->layout_bytes };
 
 	for (size_t i = 0; i < p->n; i++) {
 		const struct packed *f = &p->files[i];
@@ -59,7 +59,7 @@ static int print_json(const struct packing *p, struct err *e)
 	all = json_pack("{so s{sI sI sI sI sI sI sI}}", "files", files, "totals", "nodes", (json_int_t) p->n,
 			"bases", (json_int_t) t.bases, "diffs", (json_int_t) t.diffs,
 			"diff_bytes", (json_int_t) t.diff_bytes, "base_bytes", (json_int_t) t.base_bytes,
-			"xml_bytes", (json_int_t) t.xml_bytes, "form_bytes", (json_int_t) p->form_bytes);
+			"xml_bytes", (json_int_t) t.xml_bytes, "form_bytes", (json_int_t) p->layout_bytes);
 	rc = rc || !all ? err_set(e, "a file name is not UTF-8, or out of memory") : cmd_print_json(all, e);
 	json_decref(all);
 	return rc;
@@ -97,7 +97,7 @@ static int print_table(const struct packing *p, struct err *e)
 
 	if (print_files(p, e))
 		return -1;
-	printf("\nbases   %zu in %zu bytes, %zu of them for field layouts\n", t.bases, t.base_bytes, p->form_bytes);
+	printf("\nbases   %zu in %zu bytes, %zu of them for field layouts\n", t.bases, t.base_bytes, p->layout_bytes);
 	printf("others  %zu in %zu bytes, %.1f per file\n", t.diffs, t.diff_bytes,
 	       t.diffs ? (double) t.diff_bytes / t.diffs : 0.0);
 	printf("all     %zu in %zu bytes, from %zu bytes of XML: %.1f to 1\n", p->n, bytes, t.xml_bytes,

@@ -24,7 +24,7 @@ struct packer {
 	struct packing packing;
 	struct group *groups;
 	size_t ngroups;
-	struct base_cache *shelf;	/* the leaders' texts, by group */
+	struct base_cache *leaders;	/* by group */
 	struct progress progress;
 };
 
@@ -76,67 +76,33 @@ static int read_shape(const struct buf *xml, const char *path, char out[static S
 	return rc;
 }
 
-static char *copy(const char *text, size_t len)
-{
-	char *c = malloc(len + 1);
-
-	return c ? memcpy(c, text, len) : NULL;
-}
-
-static int cache_leader(struct packer *p, int group, const char *text, size_t len, struct field_layout layout,
-			struct err *e)
-{
-	struct cached_base b = { .base = group, .text = copy(text, len), .len = len, .layout = layout };
-
-	if (!b.text) {
-		field_layout_free(&layout);
-		return err_set(e, "out of memory");
-	}
-	return base_cache_add(p->shelf, &b) ? err_set(e, "out of memory") : 0;
-}
-
 /* --- which files are near-identical --- */
 
+/* The file is the first of its group. */
 static int group_start(struct packer *p, size_t file, const struct buf *xml, struct err *e)
 {
 	struct packed *f = &p->packing.files[file];
 
-	if (read_shape(xml, f->file, f->shape, e) ||
-	    cache_leader(p, p->ngroups, xml->data, xml->len, (struct field_layout){0}, e))
-		return -1;
-	p->groups[p->ngroups] = (struct group){ .leader = file, .against = -1 };
-	return p->ngroups++;
-}
-
-static int group_find(struct packer *p, size_t file, const struct buf *xml, struct err *e)
-{
-	const struct cached_base *book;
-	struct field_layout wider = {0};
-	struct buf diff = {0};
-	int rc = base_cache_match(p->shelf, xml->data, xml->len, NULL, NULL, &book, &diff, &wider), group;
-
-	buf_free(&diff);
-	if (rc < 0)
-		return group_start(p, file, xml, e);
-	group = book->base;
-	if (rc > 0 && cache_leader(p, group, book->text, book->len, wider, e))
-		group = -1;
-	base_cache_release(p->shelf, book);
-	return group;
+	p->groups[p->ngroups++] = (struct group){ .leader = file, .against = -1 };
+	return read_shape(xml, f->file, f->shape, e);
 }
 
 static int file_gather(struct packer *p, size_t file, struct err *e)
 {
 	struct packed *f = &p->packing.files[file];
 	struct buf xml;
+	int rc;
 
 	if (read_xml(f->file, &xml, e))
 		return -1;
 	hash_hex(xml.data, xml.len, f->sha256);
 	f->xml_bytes = xml.len;
-	f->group = group_find(p, file, &xml, e);
+	if ((rc = base_cache_join(p->leaders, xml.data, xml.len, p->ngroups, &f->group)))
+		err_set(e, "out of memory");
+	else if (f->group == (int)p->ngroups)
+		rc = group_start(p, file, &xml, e);
 	buf_free(&xml);
-	if (f->group < 0)
+	if (rc)
 		return -1;
 	memcpy(f->shape, p->packing.files[p->groups[f->group].leader].shape, SHAPE_NAME);
 	p->groups[f->group].members++;
@@ -179,11 +145,11 @@ static size_t bases_near(const struct packer *p, int group, const int *decided, 
 
 static int patch_bytes(struct packer *p, const struct cached_base *doc, int base, size_t *out, struct err *e)
 {
-	const struct cached_base *from = base_cache_acquire(p->shelf, base);
+	const struct cached_base *from = base_cache_acquire(p->leaders, base);
 	struct pack pack;
 	int rc = pack_make(from->text, from->len, doc->text, doc->len, &pack, e);
 
-	base_cache_release(p->shelf, from);
+	base_cache_release(p->leaders, from);
 	if (rc)
 		return -1;
 	*out = pack.bytes.len;
@@ -191,48 +157,12 @@ static int patch_bytes(struct packer *p, const struct cached_base *doc, int base
 	return 0;
 }
 
-/* The size of a field layout as it would be stored. */
-static int form_bytes(const struct field_layout *layout, size_t *out, struct err *e)
-{
-	struct buf text = {0}, zip;
-	int rc;
-
-	for (size_t i = 0; i < layout->n; i++) {
-		const struct field *f = &layout->fields[i];
-
-		buf_printf(&text, "%u %u %u %d %d %u\n", f->line - (i ? f[-1].line : 0), f->keep_start, f->keep_end,
-			   f->alias, f->fixed, f->digits);
-	}
-	buf_add(&text, "", 0);
-	rc = text.failed ? err_set(e, "out of memory") : zip_make(text.data, text.len, &zip, e);
-	buf_free(&text);
-	if (rc)
-		return -1;
-	*out = zip.len;
-	buf_free(&zip);
-	return 0;
-}
-
-/* The size of a group with a base of its own. */
-static int own_bytes(const struct group *g, const struct cached_base *leader, size_t *out, struct err *e)
-{
-	struct buf diff = {0};
-	size_t form;
-	int rc = form_bytes(&leader->layout, &form, e);
-
-	if (!rc && field_layout_encode(&leader->layout, &leader->lines, leader->text, leader->len, &diff))
-		rc = err_set(e, "out of memory");
-	if (!rc)
-		*out = g->alone + (g->members > 1 ? form : 0) + (g->members - 1) * diff.len;
-	buf_free(&diff);
-	return rc;
-}
-
+/* A base of its own, unless all its patches together take fewer bytes. */
 static int group_weigh(struct packer *p, int group, const struct cached_base *leader, const int *near, size_t n,
 		       struct err *e)
 {
 	struct group *g = &p->groups[group];
-	size_t least = g->alone / 2, own, patch;
+	size_t least = g->alone / 2, patch;
 	int against = -1;
 
 	for (size_t i = 0; i < n; i++) {
@@ -243,16 +173,14 @@ static int group_weigh(struct packer *p, int group, const struct cached_base *le
 			against = near[i];
 		}
 	}
-	if (own_bytes(g, leader, &own, e))
-		return -1;
-	if (against >= 0 && least * g->members < own)
+	if (least * g->members < g->alone)
 		g->against = against;
 	return 0;
 }
 
 static int group_decide(struct packer *p, int group, const int *decided, size_t n, struct err *e)
 {
-	const struct cached_base *leader = base_cache_acquire(p->shelf, group);
+	const struct cached_base *leader = base_cache_acquire(p->leaders, group);
 	struct pack alone;
 	int near[NEAREST];
 	int rc = pack_make(NULL, 0, leader->text, leader->len, &alone, e);
@@ -262,7 +190,7 @@ static int group_decide(struct packer *p, int group, const int *decided, size_t 
 		buf_free(&alone.bytes);
 		rc = group_weigh(p, group, leader, near, bases_near(p, group, decided, n, near), e);
 	}
-	base_cache_release(p->shelf, leader);
+	base_cache_release(p->leaders, leader);
 	return rc;
 }
 
@@ -357,15 +285,37 @@ static int file_pack(struct packer *p, size_t file, struct err *e)
 
 	if (read_xml(f->file, &xml, e))
 		return -1;
-	base = base_cache_acquire(p->shelf, g->against >= 0 ? g->against : f->group);
+	base = base_cache_acquire(p->leaders, g->against >= 0 ? g->against : f->group);
 	if ((rc = xml_pack(p, base, file, &xml, e)))
 		err_within(e, "%s", f->file);
-	base_cache_release(p->shelf, base);
+	base_cache_release(p->leaders, base);
 	buf_free(&xml);
 	return rc;
 }
 
-static int forms_weigh(struct packer *p, struct err *e)
+/* The size of a field layout as it would be stored. */
+static int layout_bytes(const struct field_layout *layout, size_t *out, struct err *e)
+{
+	struct buf text = {0}, zip;
+	int rc;
+
+	for (size_t i = 0; i < layout->n; i++) {
+		const struct field *f = &layout->fields[i];
+
+		buf_printf(&text, "%u %u %u %d %d %u\n", f->line - (i ? f[-1].line : 0), f->keep_start, f->keep_end,
+			   f->alias, f->fixed, f->digits);
+	}
+	buf_add(&text, "", 0);
+	rc = text.failed ? err_set(e, "out of memory") : zip_make(text.data, text.len, &zip, e);
+	buf_free(&text);
+	if (rc)
+		return -1;
+	*out = zip.len;
+	buf_free(&zip);
+	return 0;
+}
+
+static int layouts_weigh(struct packer *p, struct err *e)
 {
 	for (size_t i = 0; i < p->ngroups; i++) {
 		const struct cached_base *leader;
@@ -374,12 +324,12 @@ static int forms_weigh(struct packer *p, struct err *e)
 
 		if (p->groups[i].against >= 0 || p->groups[i].members == 1)
 			continue;
-		leader = base_cache_acquire(p->shelf, i);
-		rc = form_bytes(&leader->layout, &bytes, e);
-		base_cache_release(p->shelf, leader);
+		leader = base_cache_acquire(p->leaders, i);
+		rc = layout_bytes(&leader->layout, &bytes, e);
+		base_cache_release(p->leaders, leader);
 		if (rc)
 			return -1;
-		p->packing.form_bytes += bytes;
+		p->packing.layout_bytes += bytes;
 	}
 	return 0;
 }
@@ -400,19 +350,19 @@ static int each_file(struct packer *p, const char *what, int (*do_it)(struct pac
 
 int packing_run(char *const *files, size_t n, struct packing *out, struct err *e)
 {
-	struct packer p = { .packing.n = n, .shelf = base_cache_new(n) };
+	struct packer p = { .packing.n = n, .leaders = base_cache_new(n) };
 	int rc = -1;
 
 	p.packing.files = calloc(n, sizeof(*p.packing.files));
 	p.groups = calloc(n, sizeof(*p.groups));
-	if (!p.shelf || !p.packing.files || !p.groups) {
+	if (!p.leaders || !p.packing.files || !p.groups) {
 		err_set(e, "out of memory");
 		goto done;
 	}
 	for (size_t i = 0; i < n; i++)
 		p.packing.files[i].file = files[i];
 	if (each_file(&p, "comparing", file_gather, e) || groups_decide(&p, e) ||
-	    each_file(&p, "packing", file_pack, e) || forms_weigh(&p, e))
+	    each_file(&p, "packing", file_pack, e) || layouts_weigh(&p, e))
 		goto done;
 	*out = p.packing;
 	p.packing.files = NULL;
@@ -420,7 +370,7 @@ int packing_run(char *const *files, size_t n, struct packing *out, struct err *e
 done:
 	free(p.packing.files);
 	free(p.groups);
-	base_cache_free(p.shelf);
+	base_cache_free(p.leaders);
 	return rc;
 }
 

@@ -10,7 +10,7 @@
 /*
  * Encode files as the registry encodes nodes, but with all of them known beforehand. Files that differ only in fields
  * form a group, whose field layout is learned from all of them. A group gets a base of its own where that takes fewer
- * bytes than storing each file as a patch against another base.
+ * bytes than storing each file as a patch against another base. Called by pack.c.
  */
 enum packed_kind { PACKED_BASE, PACKED_FIELDS, PACKED_PATCH };
 
@@ -27,7 +27,7 @@ struct packed {
 struct packing {
 	struct packed *files;	/* in the order given */
 	size_t n;
-	size_t form_bytes;	/* of the field layouts of all bases */
+	size_t layout_bytes;	/* of the field layouts of all bases */
 };
 
 /*

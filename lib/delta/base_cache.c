@@ -299,3 +299,31 @@ int base_cache_match(struct base_cache *c, const char *doc, size_t len,
 	buf_free(&m.diff);
 	return 0;
 }
+
+int base_cache_join(struct base_cache *c, const char *doc, size_t len, int key, int *base)
+{
+	struct cached_base b = { .base = key, .len = len };
+	const struct cached_base *match = NULL;
+	struct buf diff = {0}, text = {0};
+	int rc = base_cache_match(c, doc, len, NULL, NULL, &match, &diff, &b.layout);
+
+	buf_free(&diff);
+	if (rc < 0 && key < 0)
+		return 1;
+	if (match) {
+		b.base = match->base;
+		b.len = match->len;
+	}
+	if (rc) {
+		buf_add(&text, match ? match->text : doc, b.len);
+		b.text = text.data;
+	}
+	if (match)
+		base_cache_release(c, match);
+	if (text.failed)
+		field_layout_free(&b.layout);
+	if (text.failed || (rc && base_cache_add(c, &b)))
+		return -1;
+	*base = b.base;
+	return 0;
+}

@@ -7,10 +7,10 @@
 #include "delta/pack.h"
 
 /*
- * An LRU cache of bases with the latest field layout of each, which topiaryd and `topiary pack` compare a document with
- * before anything else. Holds at most `max` bases. The keys are the caller's (the registry's are those of its rows).
- * Thread-safe: what base_cache_acquire and base_cache_match return stays valid, also when the cache drops it, until
- * base_cache_release.
+ * An LRU cache of bases with the latest field layout of each, which topiaryd (store/bases.c, upkeep/rebase_patches.c)
+ * and `topiary pack` compare a document with before anything else. Holds at most `max` bases. The keys are the caller's
+ * (the registry's are those of its rows). Thread-safe: what base_cache_acquire and base_cache_match return stays valid,
+ * also when the cache drops it, until base_cache_release.
  */
 struct base_cache;
 
@@ -52,5 +52,11 @@ void base_cache_release(struct base_cache *c, const struct cached_base *b);
 int base_cache_match(struct base_cache *c, const char *doc, size_t len,
 		     int (*rank)(const struct cached_base *b, const void *user), const void *user,
 		     const struct cached_base **match, struct buf *diff, struct field_layout *wider);
+
+/*
+ * Group near-identical documents: the key of the base that doc matches, with its layout widened if necessary, in *base;
+ * else doc becomes the base `key`. 0; 1, all untouched, if no base matches and key is negative; -1 when memory is short.
+ */
+int base_cache_join(struct base_cache *c, const char *doc, size_t len, int key, int *base);
 
 #endif

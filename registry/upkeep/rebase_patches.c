@@ -18,10 +18,7 @@
 
 /* Documents that differ from one another in fields alone. */
 struct group {
-	char node[256];
-	struct buf xml;		/* of the first of them */
-	struct line_index lines;
-	struct field_layout layout;
+	char node[256];		/* of the first of them */
 	unsigned members;
 };
 
@@ -33,59 +30,25 @@ struct patches {
 	PGresult *bases;	/* of the class */
 	struct group groups[GROUPS];
 	unsigned ngroups;
+	struct base_cache *documents;	/* the first of each group, by its index */
 	size_t bytes;
 };
 
-static void group_free(struct group *g)
+static int group_document(struct patches *t, const struct decoded_document *h, struct err *e)
 {
-	buf_free(&g->xml);
-	line_index_free(&g->lines);
-	field_layout_free(&g->layout);
-}
-
-/* 0, 1 when it does not belong to this group, -1. */
-static int group_join(struct group *g, const struct buf *xml, struct err *e)
-{
-	struct field_layout wider;
-	bool widened;
-	int rc = field_layout_widen(&g->layout, &g->lines, xml->data, xml->len, &wider, &widened);
+	bool full = t->ngroups == GROUPS || t->bytes + h->xml.len > GROUPS_MAX;
+	int group, rc = base_cache_join(t->documents, h->xml.data, h->xml.len, full ? -1 : (int)t->ngroups, &group);
 
 	if (rc < 0)
 		return err_set(e, "out of memory");
 	if (rc > 0)
-		return 1;
-	field_layout_free(&g->layout);
-	g->layout = wider;
-	g->members++;
-	return 0;
-}
-
-static int group_begin(struct patches *t, const struct decoded_document *h, struct err *e)
-{
-	struct group g = { .members = 1 };
-
-	if (t->ngroups == GROUPS || t->bytes + h->xml.len > GROUPS_MAX)
 		return 0;
-	snprintf(g.node, sizeof(g.node), "%s", h->node);
-	buf_add(&g.xml, h->xml.data, h->xml.len);
-	if (g.xml.failed || line_index_build(g.xml.data, g.xml.len, &g.lines)) {
-		group_free(&g);
-		return err_set(e, "out of memory");
+	if (group == (int)t->ngroups) {
+		snprintf(t->groups[t->ngroups++].node, sizeof(t->groups->node), "%s", h->node);
+		t->bytes += h->xml.len;
 	}
-	t->bytes += h->xml.len;
-	t->groups[t->ngroups++] = g;
+	t->groups[group].members++;
 	return 0;
-}
-
-static int group_document(struct patches *t, const struct decoded_document *h, struct err *e)
-{
-	for (unsigned i = 0; i < t->ngroups; i++) {
-		int rc = group_join(&t->groups[i], &h->xml, e);
-
-		if (rc <= 0)
-			return rc;
-	}
-	return group_begin(t, h, e);
 }
 
 static int from_patch(struct reencoding *m, const struct decoded_document *h, struct err *e)
@@ -108,11 +71,11 @@ static int from_patch(struct reencoding *m, const struct decoded_document *h, st
 }
 
 /* In a transaction: the base and, since it is known already, the layout that fits the whole group. */
-static int group_insert(const struct patches *t, const struct group *g, const struct parsed *parsed, const char *drift,
-			struct err *e)
+static int group_insert(const struct patches *t, const struct group *g, const struct cached_base *first,
+			const struct parsed *parsed, const char *drift, struct err *e)
 {
-	struct new_base n = { .class = t->class, .shape = t->shape, .node = g->node, .drift = drift, .xml = &g->xml,
-			      .parsed = parsed };
+	struct new_base n = { .class = t->class, .shape = t->shape, .node = g->node, .drift = drift,
+			      .xml = &(struct buf){ .data = first->text, .len = first->len }, .parsed = parsed };
 	struct upkeep_run *p = t->pass;
 	const struct cached_base *cached;
 	struct layout_key layout;
@@ -129,7 +92,7 @@ static int group_insert(const struct patches *t, const struct group *g, const st
 	}
 	if (!(cached = bases_acquire(p->bases, p->db, atoi(base), e)))
 		return -1;
-	rc = g->layout.n ? bases_widen(p->bases, p->db, cached, &g->layout, e) : 0;
+	rc = first->layout.n ? bases_widen(p->bases, p->db, cached, &first->layout, e) : 0;
 	bases_release(p->bases, cached);
 	if (rc == 0)
 		log_info("upkeep: new base in class c%s for %s and %u more nodes", t->class, g->node, g->members - 1);
@@ -141,18 +104,18 @@ static int group_to_base(const struct patches *t, const struct group *g, struct 
 {
 	const struct upkeep_run *p = t->pass;
 	struct comparer with = { .bases = p->bases, .db = p->db, .parser = p->parser };
-	struct parsed parsed;
-	struct drift drift;
-	int rc;
+	const struct cached_base *first = base_cache_acquire(t->documents, g - t->groups);
+	struct buf xml = { .data = first->text, .len = first->len };
+	struct parsed parsed = {0};
+	struct drift drift = {0};
+	int rc = -1;
 
-	if (parser_read(p->parser, g->node, &g->xml, &parsed, e) != PARSER_OK)
-		return -1;
-	rc = drift_from_base(&with, t->baseline, g->node, &g->xml, &drift, e);
-	if (rc == 0) {
-		rc = group_insert(t, g, &parsed, drift.json, e);
-		drift_free(&drift);
-	}
+	if (parser_read(p->parser, g->node, &xml, &parsed, e) == PARSER_OK &&
+	    (rc = drift_from_base(&with, t->baseline, g->node, &xml, &drift, e)) == 0)
+		rc = group_insert(t, g, first, &parsed, drift.json, e);
+	drift_free(&drift);
 	parsed_free(&parsed);
+	base_cache_release(t->documents, first);
 	return rc;
 }
 
@@ -186,21 +149,19 @@ static int list_bases(struct patches *t, struct err *e)
 
 static void patches_free(struct patches *t)
 {
-	for (unsigned i = 0; i < t->ngroups; i++)
-		group_free(&t->groups[i]);
-	t->ngroups = 0;
-	t->bytes = 0;
+	base_cache_free(t->documents);
 	PQclear(t->bases);
-	t->bases = NULL;
 }
 
 static int leave_patches(struct patches *t, const char *layout, unsigned long class_nodes, struct err *e)
 {
 	struct reencoding now = { .scope = SCOPE_PRESENT, .from = layout, .each = from_patch, .user = t }, again = now,
 		past = now;
-	int rc = list_bases(t, e) || reencode_each(t->pass, &now, e) ? -1 : 0, made = 0;
+	int rc, made = 0;
 
 	past.scope = SCOPE_PAST;
+	t->documents = base_cache_new(GROUPS);
+	rc = !t->documents ? err_set(e, "out of memory") : list_bases(t, e) || reencode_each(t->pass, &now, e) ? -1 : 0;
 	if (rc == 0 && (made = make_bases(t, class_nodes, e)) < 0)
 		rc = -1;
 	if (rc == 0 && made > 0 &&

@@ -546,6 +546,35 @@ static void matches_the_base_that_stores_least(void **state)
 	buf_free(&diff);
 }
 
+static void groups_near_identical_documents(void **state)
+{
+	static const struct {
+		const char *host;	/* NULL: a document of another structure */
+		int key, rc, base;
+	} rows[] = { { "value=\"node17\"", -1, 1, -1 }, { "value=\"node17\"", 5, 0, 5 }, { "value=\"node18\"", 6, 0, 5 },
+		     { "value=\"node19\"", -1, 0, 5 }, { NULL, -1, 1, -1 }, { NULL, 6, 0, 6 } };
+	struct base_cache *s = base_cache_new(8);
+	const struct cached_base *b;
+
+	(void)state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf doc = {0};
+		int base = -1;
+
+		if (rows[i].host)
+			doc = node((struct edit[]){ { HOST, rows[i].host }, {0} });
+		else
+			buf_add(&doc, "<topology/>\n", strlen("<topology/>\n"));
+		assert_int_equal(base_cache_join(s, doc.data, doc.len, rows[i].key, &base), rows[i].rc);
+		assert_int_equal(base, rows[i].base);
+		buf_free(&doc);
+	}
+	b = base_cache_acquire(s, 5);
+	assert_int_equal(b->layout.n, 1);
+	base_cache_release(s, b);
+	base_cache_free(s);
+}
+
 static void evicts_the_least_recently_used(void **state)
 {
 	struct base_cache *s = base_cache_new(2);
@@ -624,6 +653,7 @@ int main(void)
 		cmocka_unit_test(cuts_lines),
 		cmocka_unit_test(rounds_memory),
 		cmocka_unit_test(matches_the_base_that_stores_least),
+		cmocka_unit_test(groups_near_identical_documents),
 		cmocka_unit_test(evicts_the_least_recently_used),
 		cmocka_unit_test(serves_threads),
 	};
