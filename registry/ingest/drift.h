@@ -9,7 +9,7 @@
 /*
  * Differences of a document from its class's baseline (hwcmp/compare.h), except identity (names, serial numbers,
  * addresses): a JSON list of changes, most severe first, and the highest severity, a constant. Both NULL without drift.
- * Free with drift_free.
+ * Free with drift_free. Called by encode.c and the steps of upkeep.
  */
 struct drift {
 	char *json;

@@ -6,7 +6,7 @@
 #include "base/settings.h"
 #include "drift.h"
 
-/* An encoded document. Free with encoded_free. */
+/* An encoded document. Free with encoded_free. Called by http/exports.c. */
 struct encoded {
 	struct layout_key layout;
 	/* the layout's base, its class, and the class that one was accepted from, or 0 */

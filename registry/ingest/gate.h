@@ -12,7 +12,7 @@
  * Admission of documents, for clusters that boot all at once. Bounds the documents in progress, which bounds memory and
  * leaves processors to reads, and tells announcing nodes over how many seconds to spread their documents. A node has
  * one slot, an address at most a quarter, so that nobody takes the slots of others; a node whose documents are refused
- * repeatedly has to wait.
+ * repeatedly has to wait. Called by topiaryd.c and http.
  */
 struct gate;
 

@@ -11,7 +11,8 @@
 
 /*
  * Parsing of documents in worker processes that serve one request each, with no access but to their memory and one
- * socket (sandbox.h). Workers are forked by a small parent, itself forked before topiaryd had threads.
+ * socket (sandbox.h). Workers are forked by a small parent, itself forked before topiaryd had threads. Called by
+ * encode.c, drift.c, http and upkeep; started by topiaryd.c.
  */
 struct parser;
 

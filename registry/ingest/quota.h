@@ -10,7 +10,8 @@
 
 /*
  * Limits of what is stored of one node in 24 hours (NodeDocuments, NodeBytes of topiary.conf(5)): documents, and their
- * bytes as stored. Counted in the database, so that restarts and several topiaryd do not matter.
+ * bytes as stored. Counted in the database, so that restarts and several topiaryd do not matter. Called by encode.c,
+ * commit.c and http/exports.c.
  */
 #define QUOTA_SQL "SELECT node, count(*), sum(stored_bytes) FROM topiary_history" \
 	" WHERE node = ANY($1::text[]) AND since > now() - interval '1 day' GROUP BY node"

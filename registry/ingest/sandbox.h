@@ -14,7 +14,7 @@
  * network; 256 MiB, 5 s wall-clock time, after which the kernel kills it, and SANDBOX_CPU_SECONDS of CPU, after which
  * SIGXCPU comes. Irrevocable.
  *
- * The filter is built once, before the many short-lived workers are forked.
+ * The filter is built once, before the many short-lived workers are forked. Called by parser.c and worker.c.
  */
 struct sandbox {
 	struct sock_fprog filter;	/* of system calls, as the kernel loads it */

@@ -9,7 +9,7 @@
 
 #include "sandbox.h"
 
-/* The protocol between parser.c and its workers. */
+/* The protocol between parser.c and its workers. Called by parser.c. */
 enum worker_op { OP_PARSE, OP_CANON, OP_COMPARE, OP_COUNT };
 
 /*

@@ -12,7 +12,7 @@
 /*
  * A pool of connections to PostgreSQL, opened when first needed and again after failures. Times are UTC. No statement
  * waits longer than its limit, whether the server is stopped or the network silent: then its connection is closed, and
- * those open at that time are reopened.
+ * those open at that time are reopened. Called by all of the registry that reads or writes the database.
  */
 struct db_pool;
 struct db;

@@ -7,7 +7,10 @@
 #include "db.h"
 #include "fabric/model/fabric.h"
 
-/* The fabric in the database (sql/0003_fabric.sql, sql/0007_fabric_nodes.sql). */
+/*
+ * The fabric in the database (sql/0003_fabric.sql, sql/0007_fabric_nodes.sql). Called by http/fabric_serve.c and
+ * upkeep.
+ */
 
 /* Store it: the resulting version, and whether that is new. 0 or -1. */
 int fabric_save(struct db *db, const struct fabric *f, unsigned signer, unsigned *version, bool *changed,

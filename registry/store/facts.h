@@ -5,7 +5,7 @@
 
 #include "db.h"
 
-/* Facts of a document: lines as tree_facts (hwxml/tree.h) writes them. */
+/* Facts of a document: lines as tree_facts (hwxml/tree.h) writes them. Called by bases.c and ingest. */
 
 /*
  * Insert them, one row a line. sql is a constant: "INSERT INTO ... (KEY, line, object, name, value) SELECT $1::TYPE, *

@@ -14,7 +14,7 @@
  * It is identified by the server's system identifier and timeline, the oids of the database and of two tables, and the
  * random identity in the table registry. A primary on an older timeline than one seen of the same system was not fenced
  * when another was promoted; writes to it would be lost, so it is refused. A standby is accepted: rows identify
- * themselves (bases.h).
+ * themselves (bases.h). Called by topiaryd.c, http/exports.c and http/metrics.c.
  */
 struct identity;
 

@@ -7,7 +7,10 @@
 
 #include "db.h"
 
-/* Query results as JSON text, without a tree in between: a list may have 100,000 rows. */
+/*
+ * Query results as JSON text, without a tree in between: a list may have 100,000 rows. Called by fabric_store.c,
+ * upkeep/fsck.c and http.
+ */
 
 enum json_column_kind {
 	COLUMN_TEXT,

@@ -10,7 +10,7 @@
 /*
  * The migrations NNNN_NAME.sql of a folder, read once at the start: files installed later belong to the next release. A
  * line "-- Works with: NNNN" means that a topiaryd whose newest migration is NNNN still works once this one is applied;
- * without it, only those that have this migration do.
+ * without it, only those that have this migration do. Called by identity.c and topiaryd.c.
  */
 struct migrations;
 struct migrations *migrations_load(const char *folder, struct err *e);

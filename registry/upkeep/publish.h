@@ -6,7 +6,10 @@
 #include "base/buf.h"
 #include "store/db.h"
 
-/* The snapshot of all nodes (shape/snapshot.h), from the database. 0, or -1; the caller frees out. */
+/*
+ * The snapshot of all nodes (shape/snapshot.h), from the database. 0, or -1; the caller frees out. Called by topiaryd.c
+ * and http.
+ */
 int publish_text(struct db *db, struct buf *out, struct err *e);
 
 /*

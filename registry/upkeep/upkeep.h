@@ -11,7 +11,7 @@
 /*
  * Background maintenance: a run over the database every UpkeepInterval, in small transactions, pausing as long as it
  * works, so that booting nodes do not notice it. Of several topiaryd on one database one at a time runs it. A failure
- * is logged once and retried in the next run.
+ * is logged once and retried in the next run. Called by topiaryd.c and http.
  */
 struct upkeep;
 

@@ -23,7 +23,7 @@ struct upkeep_pacing {
 };
 void pacing_init(struct upkeep_pacing *p);
 
-/* A run of upkeep, passed to its steps. */
+/* A run of upkeep, passed by upkeep.c to its steps. */
 struct upkeep_run {
 	const struct settings *settings;
 	struct db *db;
