@@ -7,12 +7,13 @@
 
 /*
  * Steps of upkeep that choose bases again, with more nodes known than when each was stored. Each returns 0, or -1 with
- * an error; what was moved until then stays. Documents, their times and their drift do not change.
+ * an error; what was moved until then stays. Documents, their times and their drift do not change. Called by upkeep.c.
  */
 
 /*
  * Move documents from old field layouts of a base to the latest, unless its diffs are larger by more than the old
- * layout's rows cost.
+ * layout's rows cost. It saves queries, not bytes: the latest layout is cached, any other is read for each node that
+ * boots again after a restart of topiaryd.
  */
 int rebase_layouts(struct upkeep_run *p, struct err *e);
 
