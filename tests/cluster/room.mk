@@ -27,6 +27,7 @@ built: setup
 CHECK_RELEASES ?= 24.11 26.05
 check: built
 	@TOPIARY_RECORD=check $(PYTEST) tests/unit tests/store tests/cluster
+	@$(RIG_ENV) tests/suite/slurm_suite.py --telling
 	@$(RIG_ENV) packaging/check-releases check-smoke $(CHECK_RELEASES)
 # What was tested here last with each release.
 releases:
@@ -65,10 +66,13 @@ check-cluster: built
 	@TOPIARY_RECORD=check-cluster $(PYTEST) tests/cluster
 check-smoke: built
 	@$(PYTEST) $(SMOKE)
+# Slurm's own test suite, with stock Slurm and with Topiary: about half an hour in three clusters of each side.
+check-slurm-suite: built
+	@set -f; $(RIG_ENV) tests/suite/slurm_suite.py --shards 3 $(T)
 else
 # With SLURM=24.11 the same on the Debian that has this release, with SLURM=26.05 with what is built from its source.
-check-cluster check-smoke: setup
-	@exec env $(RIG_ENV) packaging/root $(SLURM) make -j$$(nproc) --no-print-directory WERROR=$(WERROR) SLURM= $@
+check-cluster check-smoke check-slurm-suite: setup
+	@exec env $(RIG_ENV) packaging/root $(SLURM) make -j$$(nproc) --no-print-directory WERROR=$(WERROR) SLURM= $(if $(T),T='$(T)') $@
 endif
 
 demo:
@@ -76,4 +80,4 @@ demo:
 demo-down:
 	@$(RIG_ENV) tools/demo down
 
-.PHONY: setup built check check-store check-battery check-cluster check-smoke releases demo demo-down
+.PHONY: setup built check check-store check-battery check-cluster check-smoke check-slurm-suite releases demo demo-down
