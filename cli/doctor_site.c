@@ -408,7 +408,7 @@ void doctor_check_topology(struct doctor *d)
 	if (file_read(path, XML_MAX, &xml, &e))
 		return doctor_add(d, DOCTOR_ERROR, remedy, "%s: steps have no topology", e.text);
 	if (!xml.len || !strstr(xml.data, "<topology version=\"") || !strstr(xml.data, "</topology>"))
-		doctor_add(d, DOCTOR_ERROR, remedy, "%s: not a whole topology of hwloc 2", path);
+		doctor_add(d, DOCTOR_ERROR, remedy, "%s: not a whole topology of hwloc 2 or 3", path);
 	else if (stat(path, &st) == 0 && st.st_uid)
 		doctor_add(d, DOCTOR_ERROR,
 			   "remove the file, then systemctl restart topiary-agent: only root may "

@@ -171,8 +171,8 @@ static int read_input(const char *path, struct buf *xml, struct err *e)
 	if (file_read(path, CANON_MAX_BYTES, xml, e))
 		return -1;
 	if (strstr(xml->data, "SYSTEM \"hwloc.dtd\"") || strstr(xml->data, "<topology>"))
-		return err_set(e, "%s: XML of hwloc 1, expected hwloc 2; convert it with: lstopo --input %s new.xml",
-			       path, path);
+		return err_set(e, "%s: XML of hwloc 1, expected hwloc 2 or 3; convert it with: "
+			       "lstopo --input %s new.xml", path, path);
 	return 0;
 }
 

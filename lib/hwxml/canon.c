@@ -18,6 +18,7 @@
 #define MAX_OBJECTS 200000u
 
 static const char PROLOG[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n";
+static const char ID[] = "obj";
 static const char SPACES[] = "                                                                "
 			     "                                                                ";
 
@@ -48,6 +49,7 @@ struct reader {
 	struct buf out, text;
 	struct ids ids;
 	char *host;
+	enum xml_format format;
 	bool has_root;
 	bool by_gp;			/* the open distances name their objects by gp_index */
 };
@@ -151,11 +153,15 @@ static bool attr_is(const struct reader *r, const char *name, const char *value)
 
 static int topology_start(struct reader *r)
 {
+	static const char *const versions[XML_FORMATS] = { [XML_HWLOC2] = "2.", [XML_HWLOC3] = "3." };
 	const struct attr *version = attr_get(r, "version");
 
-	if (version->len < 3 || memcmp(version->value, "2.", 2))
-		return refuse(r, "not hwloc 2 XML: version \"%.*s\"", (int)version->len, version->value);
-	return 0;
+	for (int i = 0; i < XML_FORMATS; i++)
+		if (version->len >= 3 && !memcmp(version->value, versions[i], 2)) {
+			r->format = i;
+			return 0;
+		}
+	return refuse(r, "XML of neither hwloc 2 nor hwloc 3: version \"%.*s\"", (int)version->len, version->value);
 }
 
 /* hwloc 2.9 reads these without asking whether they are there. */
@@ -205,17 +211,28 @@ static int object_place(struct reader *r, const struct xml_type *type)
 	return 0;
 }
 
+/* hwloc 3 writes the number of an object twice, and reads the last. */
+static int id_check(struct reader *r, unsigned long long gp)
+{
+	const struct attr *id = attr_get(r, "id");
+
+	if (id && strtoull(id->value + strlen(ID), NULL, 10) != gp)
+		return refuse(r, "gp_index %llu has the other id %.*s", gp, (int)id->len, id->value);
+	return 0;
+}
+
 static int object_start(struct reader *r, struct frame *f)
 {
 	const struct attr *type = attr_get(r, "type");
+	unsigned long long gp = strtoull(attr_get(r, "gp_index")->value, NULL, 10);
 
 	f->type = xml_type_find(type->value, type->len);
 	f->has_pu = type_is(f->type, "PU");
 	if (r->ids.n == MAX_OBJECTS)
 		return refuse(r, "more than %u objects", MAX_OBJECTS);
-	if (sets_check(r, f->type) || object_place(r, f->type))
+	if (sets_check(r, f->type) || object_place(r, f->type) || id_check(r, gp))
 		return -1;
-	if (!ids_add(&r->ids, strtoull(attr_get(r, "gp_index")->value, NULL, 10)))
+	if (!ids_add(&r->ids, gp))
 		return refuse(r, "out of memory");
 	return 0;
 }
@@ -232,9 +249,13 @@ static int object_end(struct reader *r, const struct frame *f)
 	return 0;
 }
 
+/* An info of the root object or, in hwloc 3, of the topology. */
 static int host_note(struct reader *r)
 {
-	if (r->depth != 2 || r->frames[1].el->tag != TAG_OBJECT || r->host || !attr_is(r, "name", "HostName"))
+	static const enum xml_tag around[] = { [1] = TAG_TOPOLOGY, [2] = TAG_OBJECT };
+
+	if (r->depth > 2 || r->frames[r->depth - 1].el->tag != around[r->depth] || r->host ||
+	    !attr_is(r, "name", "HostName"))
 		return 0;
 	if (!(r->host = value_dup(attr_get(r, "value"))))
 		return refuse(r, "out of memory");
@@ -321,7 +342,9 @@ static int attr_put(struct reader *r, const struct attr *a)
 	buf_add(out, " ", 1);
 	buf_puts(out, a->is->name);
 	buf_add(out, "=\"", 2);
-	if (a->is->value == VALUE_GP)
+	if (a->is->value == VALUE_ID)
+		buf_puts(out, ID);
+	if (a->is->value == VALUE_GP || a->is->value == VALUE_ID)
 		put_number(out, r->ids.n);
 	else if (a->is->value == VALUE_REF)
 		rc = put_reference(r, out, a->value, a->len);
@@ -358,8 +381,8 @@ static int attrs_read(struct reader *r, const struct xml_element *el, size_t n, 
 static bool el_fits(const struct reader *r, const struct xml_element *el)
 {
 	if (!r->depth)
-		return !el->inside;
-	return el->inside & (1u << r->frames[r->depth - 1].el->tag);
+		return el->tag == TAG_TOPOLOGY;
+	return el->inside[r->format] & (1u << r->frames[r->depth - 1].el->tag);
 }
 
 static int tag_put(struct reader *r, const struct xml_element *el)

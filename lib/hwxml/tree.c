@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "hwxml/canon.h"
+#include "hwxml/tree_hwloc3.h"
 #include "hwxml/xml_error.h"
 #include "hwxml/xml_ids.h"
 
@@ -157,6 +158,16 @@ static unsigned logical_next(struct builder *b, const struct xml_type *type)
 	return s->n++;
 }
 
+static int info_keep(struct builder *b, unsigned owner, const char *name, const char *value, unsigned line)
+{
+	struct loose *l = list_add(b, &b->infos, &b->loose, sizeof(*l), 1);
+
+	if (!l)
+		return -1;
+	*l = (struct loose){ .pair = { name, value, line }, .owner = owner };
+	return 0;
+}
+
 static int object_add(struct builder *b, struct frame *f, unsigned line, size_t n, const xmlChar **given)
 {
 	struct tree_object *o = list_add(b, &b->objects, &b->t->objects, sizeof(*o), 1);
@@ -166,6 +177,7 @@ static int object_add(struct builder *b, struct frame *f, unsigned line, size_t 
 	if (!o || !pairs)
 		return -1;
 	attrs_keep(b, f->el, line, n, given, pairs);
+	attrs_translate(pairs, n, *b->t->version == '3');
 	text = pair_get(pairs, n, "type");
 	o->type = xml_type_find(text, strlen(text));
 	o->parent = b->depth > 1 ? b->frames[b->depth - 1].object : -1;
@@ -175,25 +187,22 @@ static int object_add(struct builder *b, struct frame *f, unsigned line, size_t 
 	o->line = line;
 	o->nattrs = n;
 	f->object = b->objects.n - 1;
+	if ((text = pair_get(pairs, n, "cache_inclusive")) && info_keep(b, f->object, "Inclusive", text, line))
+		return -1;
 	return ids_add(&b->own->ids, strtoull(pair_get(pairs, n, "gp_index"), NULL, 10)) ? 0 : fail(b);
 }
 
-static int info_add(struct builder *b, const struct frame *f, unsigned line, size_t n, const xmlChar **given)
+static int info_add(struct builder *b, const struct frame *f, unsigned owner, unsigned line, size_t n,
+		    const xmlChar **given)
 {
-	struct loose *l = list_add(b, &b->infos, &b->loose, sizeof(*l), 1);
 	bool pages = f->el->tag == TAG_PAGE_TYPE;
 	struct tree_pair own[2];
 	const char *value;
 
-	if (!l)
-		return -1;
 	attrs_keep(b, f->el, line, n, given, own);
 	value = pair_get(own, n, pages ? "count" : "value");
-	l->owner = b->frames[b->depth - 1].object;
-	l->pair.name = pages ? keep_pages(b, pair_get(own, n, "size")) : pair_get(own, n, "name");
-	l->pair.value = value ? value : "0";
-	l->pair.line = line;
-	return 0;
+	return info_keep(b, owner, pages ? keep_pages(b, pair_get(own, n, "size")) : pair_get(own, n, "name"),
+			 value ? value : "0", line);
 }
 
 static int extra_add(struct builder *b, struct frame *f, unsigned line, size_t n, const xmlChar **given)
@@ -216,20 +225,26 @@ static int extra_add(struct builder *b, struct frame *f, unsigned line, size_t n
 
 static int element_add(struct builder *b, struct frame *f, unsigned line, size_t n, const xmlChar **given)
 {
-	bool in_object = b->depth && b->frames[b->depth - 1].object >= 0;
+	const struct frame *in = b->depth ? &b->frames[b->depth - 1] : NULL;
 
 	switch (f->el->tag) {
 	case TAG_TOPOLOGY:
+		b->t->version = keep_value(b, (const char *)given[3], (const char *)given[4]);
+		return 0;
 	case TAG_SUPPORT:
 	case TAG_USERDATA:
+	case TAG_MEMTIER:
+	case TAG_PCI_LOCALITY:
 		return 0;
 	case TAG_OBJECT:
 		return object_add(b, f, line, n, given);
 	case TAG_PAGE_TYPE:
-		return info_add(b, f, line, n, given);
+		return info_add(b, f, in->object, line, n, given);
 	case TAG_INFO:
-		if (in_object)
-			return info_add(b, f, line, n, given);
+		if (in->el->tag == TAG_MEMTIER)
+			return 0;
+		if (in->el->tag != TAG_CPUKIND)
+			return info_add(b, f, in->object < 0 ? 0 : in->object, line, n, given);
 		break;
 	default:
 		break;

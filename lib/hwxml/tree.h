@@ -13,6 +13,10 @@
  * A topology's XML as a tree to be looked at: objects in document order, which for objects of the tree is hwloc's
  * logical order. No hwloc in it: what registries and people compare is what the document says. Read only what
  * canon_parse accepts; tree_parse calls it first. All strings are the tree's.
+ *
+ * Attributes are those of hwloc 2: of hwloc 3 they are translated (tree_hwloc3.c), its infos of the topology are infos
+ * of the root, and what hwloc derives (memory tiers, PCI localities) is left out. Values of infos stay as they are in
+ * the text, because fields of it are decoded into them.
  */
 struct tree_pair {
 	const char *name, *value;	/* escapes undone */
@@ -45,6 +49,7 @@ struct tree_extra {
 };
 
 struct tree {
+	const char *version;		/* "2.0", "3.0" */
 	struct tree_object *objects;
 	size_t n;
 	struct tree_extra *extras;	/* without <support> */

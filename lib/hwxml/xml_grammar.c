@@ -20,6 +20,7 @@ static const struct xml_attr object[] = {
 	{ "complete_nodeset", VALUE_SET, false },
 	{ "allowed_nodeset", VALUE_SET, false },
 	{ "gp_index", VALUE_GP, true },
+	{ "id", VALUE_ID, false },
 	{ "name", VALUE_TEXT, false },
 	{ "subtype", VALUE_TEXT, false },
 	{ "local_memory", VALUE_SIZE, false },
@@ -28,6 +29,7 @@ static const struct xml_attr object[] = {
 	{ "cache_linesize", VALUE_NUMBER, false },
 	{ "cache_associativity", VALUE_NUMBER, false },
 	{ "cache_type", VALUE_NUMBER, false },
+	{ "cache_inclusive", VALUE_NUMBER, false },
 	{ "kind", VALUE_NUMBER, false },
 	{ "subkind", VALUE_NUMBER, false },
 	{ "dont_merge", VALUE_NUMBER, false },
@@ -88,24 +90,39 @@ static const struct xml_attr cpukind[] = {
 	{ "forced_efficiency", VALUE_NUMBER, false },
 };
 
+static const struct xml_attr memtier[] = {
+	{ "kinds", VALUE_NUMBER, true },
+	{ "nodeset", VALUE_SET, true },
+};
+static const struct xml_attr pci_locality[] = {
+	{ "domain", VALUE_TEXT, true },
+	{ "bus_min", VALUE_TEXT, true },
+	{ "bus_max", VALUE_TEXT, true },
+	{ "cpuset", VALUE_SET, true },
+};
+
 #define IN(tag) (1u << TAG_##tag)
+#define SAME(inside) { inside, inside }
+#define INFO_IN (IN(OBJECT) | IN(CPUKIND))
 #define ATTRS(a) a, COUNT(a)
 
 /* The most frequent first. */
 static const struct xml_element elements[] = {
-	{ "object", TAG_OBJECT, IN(TOPOLOGY) | IN(OBJECT), false, ATTRS(object) },
-	{ "info", TAG_INFO, IN(OBJECT) | IN(CPUKIND), false, ATTRS(info) },
-	{ "page_type", TAG_PAGE_TYPE, IN(OBJECT), false, ATTRS(page_type) },
-	{ "userdata", TAG_USERDATA, IN(OBJECT), true, ATTRS(userdata) },
-	{ "support", TAG_SUPPORT, IN(TOPOLOGY), false, ATTRS(support) },
-	{ "distances2", TAG_DISTANCES, IN(TOPOLOGY), false, ATTRS(distances) },
-	{ "distances2hetero", TAG_DISTANCES_HETERO, IN(TOPOLOGY), false, ATTRS(distances_hetero) },
-	{ "indexes", TAG_INDEXES, IN(DISTANCES) | IN(DISTANCES_HETERO), true, ATTRS(numbers) },
-	{ "u64values", TAG_VALUES, IN(DISTANCES) | IN(DISTANCES_HETERO), true, ATTRS(numbers) },
-	{ "memattr", TAG_MEMATTR, IN(TOPOLOGY), false, ATTRS(memattr) },
-	{ "memattr_value", TAG_MEMATTR_VALUE, IN(MEMATTR), false, ATTRS(memattr_value) },
-	{ "cpukind", TAG_CPUKIND, IN(TOPOLOGY), false, ATTRS(cpukind) },
-	{ "topology", TAG_TOPOLOGY, 0, false, ATTRS(topology) },
+	{ "object", TAG_OBJECT, SAME(IN(TOPOLOGY) | IN(OBJECT)), false, ATTRS(object) },
+	{ "info", TAG_INFO, { INFO_IN, INFO_IN | IN(MEMTIER) | IN(TOPOLOGY) }, false, ATTRS(info) },
+	{ "page_type", TAG_PAGE_TYPE, { IN(OBJECT), 0 }, false, ATTRS(page_type) },
+	{ "userdata", TAG_USERDATA, SAME(IN(OBJECT)), true, ATTRS(userdata) },
+	{ "support", TAG_SUPPORT, SAME(IN(TOPOLOGY)), false, ATTRS(support) },
+	{ "distances2", TAG_DISTANCES, SAME(IN(TOPOLOGY)), false, ATTRS(distances) },
+	{ "distances2hetero", TAG_DISTANCES_HETERO, SAME(IN(TOPOLOGY)), false, ATTRS(distances_hetero) },
+	{ "indexes", TAG_INDEXES, SAME(IN(DISTANCES) | IN(DISTANCES_HETERO)), true, ATTRS(numbers) },
+	{ "u64values", TAG_VALUES, SAME(IN(DISTANCES) | IN(DISTANCES_HETERO)), true, ATTRS(numbers) },
+	{ "memattr", TAG_MEMATTR, SAME(IN(TOPOLOGY)), false, ATTRS(memattr) },
+	{ "memattr_value", TAG_MEMATTR_VALUE, SAME(IN(MEMATTR)), false, ATTRS(memattr_value) },
+	{ "cpukind", TAG_CPUKIND, SAME(IN(TOPOLOGY)), false, ATTRS(cpukind) },
+	{ "memtier", TAG_MEMTIER, { 0, IN(TOPOLOGY) }, false, ATTRS(memtier) },
+	{ "pci_locality", TAG_PCI_LOCALITY, { 0, IN(TOPOLOGY) }, false, ATTRS(pci_locality) },
+	{ "topology", TAG_TOPOLOGY, SAME(0), false, ATTRS(topology) },
 };
 
 static const struct xml_type types[] = {
@@ -201,6 +218,8 @@ bool xml_value_fits(enum xml_value kind, const char *value, size_t len)
 	case VALUE_GP:
 	case VALUE_REF:
 		return len && value[0] != '-' && number_fits(value, len);
+	case VALUE_ID:
+		return len > 3 && !memcmp(value, "obj", 3) && xml_value_fits(VALUE_GP, value + 3, len - 3);
 	case VALUE_TEXT:
 		break;
 	}

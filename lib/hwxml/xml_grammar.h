@@ -7,9 +7,11 @@
 #include <stddef.h>
 
 /*
- * What hwloc 2.x writes, and nothing else: its elements, where they may stand, their attributes and the types of its
- * objects (hwloc 2.9: hwloc/topology-xml.c, hwloc/hwloc2.dtd).
+ * What hwloc 2.x and 3.0 write, and nothing else: their elements, where they may stand, their attributes and the types
+ * of their objects (hwloc/topology-xml.c and hwloc/hwloc2.dtd of 2.9 and 3.0, which share the document type).
  */
+enum xml_format { XML_HWLOC2, XML_HWLOC3, XML_FORMATS };
+
 enum xml_tag {
 	TAG_TOPOLOGY,
 	TAG_OBJECT,
@@ -24,6 +26,8 @@ enum xml_tag {
 	TAG_MEMATTR,
 	TAG_MEMATTR_VALUE,
 	TAG_CPUKIND,
+	TAG_MEMTIER,
+	TAG_PCI_LOCALITY,
 	TAG_COUNT,
 };
 
@@ -35,6 +39,7 @@ enum xml_value {
 	VALUE_TYPE,	/* the type of an object */
 	VALUE_GP,	/* the number hwloc gave the object */
 	VALUE_REF,	/* the number of another object */
+	VALUE_ID,	/* "obj" and the object's own number */
 };
 
 struct xml_attr {
@@ -46,7 +51,7 @@ struct xml_attr {
 struct xml_element {
 	const char *name;
 	enum xml_tag tag;
-	unsigned inside;	/* bit 1 << tag of each element it may stand in; 0 for the root */
+	unsigned inside[XML_FORMATS];	/* bit 1 << tag of each element it may stand in; 0 for the root */
 	bool text;		/* holds text, not elements */
 	const struct xml_attr *attrs;
 	size_t nattrs;

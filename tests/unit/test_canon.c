@@ -138,6 +138,9 @@ static void accepts_real_machines(void **state)
 	OBJECT("Core", "9") ">" OBJECT("PU", "20") "/></object></object>"
 #define TOPOLOGY(inside) "<topology version=\"2.0\">" inside "</topology>"
 #define DOC(inside) HEAD TOPOLOGY(inside)
+#define DOC3(inside) HEAD "<topology version=\"3.0\">" inside "</topology>"
+#define TIER "<memtier kinds=\"2\" nodeset=\"0x00000001\"/>"
+#define LOCALITY "<pci_locality domain=\"0x0\" bus_min=\"0x0\" bus_max=\"0x1\" cpuset=\"0x00000001\"/>"
 
 static void renumbers(void **state)
 {
@@ -190,6 +193,25 @@ static void escapes_one_way(void **state)
 	canon_free(&c);
 }
 
+static void keeps_hwloc3(void **state)
+{
+	static const char doc[] = DOC3(MACHINE("7") OBJECT("L3Cache", "3") " id=\"obj3\" cache_inclusive=\"1\">"
+		OBJECT("PU", "20") " id=\"obj20\"/></object></object><info name=\"HostName\" value=\"n1\"/>" TIER LOCALITY);
+	struct canon c;
+	struct err e;
+
+	(void)state;
+	if (canon_parse(doc, strlen(doc), "hwloc 3", &c, &e))
+		fail_msg("%s", e.text);
+	assert_non_null(strstr(c.xml.data, "<topology version=\"3.0\">\n"));
+	assert_non_null(strstr(c.xml.data, " gp_index=\"2\" id=\"obj2\" cache_inclusive=\"1\">\n"));
+	assert_non_null(strstr(c.xml.data, " gp_index=\"3\" id=\"obj3\"/>\n"));
+	assert_non_null(strstr(c.xml.data, "\n  " TIER "\n  " LOCALITY "\n</topology>\n"));
+	assert_string_equal(c.host, "n1");
+	keeps_still(&c, "hwloc 3");
+	canon_free(&c);
+}
+
 static void refuses(void **state)
 {
 	static const struct {
@@ -201,7 +223,13 @@ static void refuses(void **state)
 		{ DOC(BODY) "<topology/>", "content at the end" },
 		{ HEAD "<topology>" BODY "</topology>", "attribute version is missing" },
 		{ HEAD "<topology version=\"1.0\">" BODY "</topology>", "version \"1.0\"" },
-		{ HEAD "<topology version=\"3.0\">" BODY "</topology>", "version \"3.0\"" },
+		{ HEAD "<topology version=\"4.0\">" BODY "</topology>", "neither hwloc 2 nor hwloc 3: version \"4.0\"" },
+		{ DOC3(MACHINE("1") OBJECT("PU", "2") " id=\"obj3\"/></object>"), "gp_index 2 has the other id obj3" },
+		{ DOC3(MACHINE("1") OBJECT("PU", "2") " id=\"2\"/></object>"), "id=\"2\"" },
+		{ DOC3(MACHINE("1") OBJECT("NUMANode", "2") "><page_type size=\"4096\"/></object></object>"),
+		  "page_type is not allowed in object" },
+		{ DOC(BODY TIER), "memtier is not allowed in topology" },
+		{ DOC(BODY LOCALITY), "pci_locality is not allowed in topology" },
 		{ DOC(""), "no object" },
 		{ DOC(BODY BODY), "more than one root" },
 		{ DOC(OBJECT("PU", "1") "/>"), "PU is not allowed inside topology" },
@@ -345,6 +373,7 @@ int main(void)
 		cmocka_unit_test(accepts_real_machines),
 		cmocka_unit_test(renumbers),
 		cmocka_unit_test(escapes_one_way),
+		cmocka_unit_test(keeps_hwloc3),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(refuses_every_piece),
 		cmocka_unit_test(has_limits),

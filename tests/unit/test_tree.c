@@ -137,6 +137,58 @@ static void attributes_are_found(void **state)
 	tree_free(NULL);
 }
 
+#define HEAD3 "<?xml version=\"1.0\"?><!DOCTYPE topology SYSTEM \"hwloc2.dtd\"><topology version=\"3.0\">\n"
+
+/* What hwloc 3 writes, beside what hwloc 2 writes of the same device. */
+static void devices_of_hwloc3_are_translated(void **state)
+{
+	static const struct { const char *more, *type; } rows[] = {
+		{ "name=\"sda\" osdev_type=\"1\"", "0" },		/* storage */
+		{ "name=\"dax0.0\" osdev_type=\"3\"", "0" },		/* and memory */
+		{ "name=\":0.0\" osdev_type=\"4\"", "1" },		/* GPU */
+		{ "name=\"cuda0\" osdev_type=\"12\"", "5" },		/* and co-processor */
+		{ "name=\"nvml0\" osdev_type=\"12\"", "1" },
+		{ "name=\"rsmi0\" osdev_type=\"12\"", "1" },
+		{ "name=\"eth0\" osdev_type=\"16\"", "2" },		/* network */
+		{ "name=\"bxi0\" subtype=\"BXI\" osdev_type=\"16\"", "3" },
+		{ "name=\"mlx5_0\" osdev_type=\"48\"", "3" },		/* and OpenFabrics */
+		{ "name=\"dma0\" osdev_type=\"64\"", "4" },
+		{ "name=\"new\" osdev_type=\"0\"", "99" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf xml = {0};
+		struct tree *t;
+
+		buf_printf(&xml, HEAD3 "<object type=\"Machine\" gp_index=\"1\"" SETS ">" PU "<object type=\"OSDev\" gp_index=\"5\" "
+			   "%s/></object></topology>", rows[i].more);
+		t = parsed(xml.data);
+		assert_string_equal(tree_attr(&t->objects[2], "osdev_type"), rows[i].type);
+		tree_free(t);
+		buf_free(&xml);
+	}
+}
+
+static void hwloc3_reads_as_hwloc2(void **state)
+{
+	static const char doc[] = HEAD3 "<object type=\"Machine\" gp_index=\"1\" id=\"obj1\"" SETS ">\n<object type=\"L3Cache\" "
+		"gp_index=\"2\" cache_inclusive=\"1\"" SETS ">\n" PU "</object>\n"
+		OBJECT("PCIDev", "5", " pci_type=\"0200 [15b3:1017] [15b3:0003] 01 02\"") "</object>\n"
+		"<cpukind cpuset=\"0x1\"><info name=\"F\" value=\"1\"/></cpukind>\n<info name=\"HostName\" value=\"n1\"/>\n"
+		"<memtier kinds=\"2\" nodeset=\"0x1\"><info name=\"I\" value=\"1\"/></memtier>\n</topology>\n";
+	struct tree *t = parsed(doc);
+	struct buf facts = {0};
+
+	(void)state;
+	tree_facts(t, &facts);
+	assert_string_equal(facts.data, "8\tmachine\tHostName\tn1\n2\tL3 cache 0\tInclusive\t1\n7\tCPU kind 0\tF\t1\n");
+	assert_string_equal(tree_attr(&t->objects[3], "pci_type"), "0200 [15b3:1017] [15b3:0003] 01");
+	assert_string_equal(t->version, "3.0");
+	buf_free(&facts);
+	tree_free(t);
+}
+
 static void bad_documents_are_refused(void **state)
 {
 	static const char *const rows[] = {
@@ -207,6 +259,8 @@ int main(void)
 		cmocka_unit_test(objects_have_labels),
 		cmocka_unit_test(lines_beyond_libxml2s_are_counted),
 		cmocka_unit_test(attributes_are_found),
+		cmocka_unit_test(devices_of_hwloc3_are_translated),
+		cmocka_unit_test(hwloc3_reads_as_hwloc2),
 		cmocka_unit_test(bad_documents_are_refused),
 		cmocka_unit_test(machines_have_their_lines),
 	};
