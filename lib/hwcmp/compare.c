@@ -16,6 +16,19 @@ void comparison_remark(struct comparison *c, const struct tree *t, size_t object
 		   c->scratch.failed ? "" : c->scratch.data, what, from, to, tail);
 }
 
+static void compare_formats(struct comparison *c)
+{
+	const struct tree *a = c->m.side[0].t, *b = c->m.side[1].t;
+	struct buf tail = {0};
+
+	if (match_newer(&c->m) < 0)
+		return;
+	buf_printf(&tail, ": export format %s -> %s", a->version, b->version);
+	if (*match_exporter(a) && *match_exporter(b))
+		buf_printf(&tail, " (hwloc %s -> %s)", match_exporter(a), match_exporter(b));
+	comparison_remark(c, a, 0, SEVERITY_IDENTITY, CHANGE_CHANGED, "export format", a->version, b->version, &tail);
+}
+
 static void compare_pairs(struct comparison *c)
 {
 	const struct side *s = &c->m.side[0];
@@ -35,6 +48,7 @@ int compare_trees(const struct tree *a, const struct tree *b, struct changes *ou
 	if (match_make(a, b, &c.m))
 		return err_set(e, "out of memory");
 	if ((c.told = calloc(a->n, sizeof(*c.told)))) {
+		compare_formats(&c);
 		compare_pairs(&c);
 		compare_allowed(&c);
 		compare_presence(&c, true);

@@ -311,42 +311,66 @@ static void cpu_kind_remark(const struct match *m, const struct part *p, const c
 {
 	struct buf tail = {0};
 
-	if (!strcmp(from, to))
+	if (!strcmp(from, to) || match_by_format(m, name, from, to))
 		return;
 	value_tail(name, from, to, &tail);
 	remark_add(r, SEVERITY_WIRING, CHANGE_CHANGED, m->side[0].t->n + p->head->line, "CPU kind", p->name, name, from,
 		   to, &tail);
 }
 
-static const char *or_empty(const char *s)
+/* "" when it has none of that name. */
+static const char *kind_info(const struct part *p, const char *name)
 {
-	return s ? s : "";
+	for (size_t i = 1; i < p->n; i++)
+		if (!strcmp(tree_extra_attr(&p->head[i], "name"), name))
+			return tree_extra_attr(&p->head[i], "value");
+	return "";
+}
+
+#define RANK_TEXT 24
+
+/*
+ * How many kinds are less efficient: hwloc 2.9 numbers kinds, later ones write the capacity that Linux reports. Empty
+ * where nothing is ranked.
+ */
+static const char *kind_rank(const struct tree *t, const struct part *p, char out[static RANK_TEXT])
+{
+	const char *own = tree_extra_attr(p->head, "forced_efficiency");
+	unsigned kinds = 0, less = 0;
+
+	for (size_t i = 0; i < t->nextras; i++) {
+		const char *other = tree_extra_attr(&t->extras[i], "forced_efficiency");
+
+		kinds += t->extras[i].element->tag == TAG_CPUKIND;
+		less += own && other && strtol(other, NULL, 10) < strtol(own, NULL, 10);
+	}
+	snprintf(out, RANK_TEXT, "%u", less);
+	return own && kinds > 1 ? out : "";
 }
 
 /* Which CPUs are of a kind is told by CPUs that come and go. */
 static void compare_kinds(const struct match *m, const struct part *a, const struct part *b, struct remarks *r)
 {
-	size_t n = a->n > b->n ? a->n : b->n;
+	char from[RANK_TEXT], to[RANK_TEXT];
 
-	cpu_kind_remark(m, a, "efficiency", or_empty(tree_extra_attr(a->head, "forced_efficiency")),
-			or_empty(tree_extra_attr(b->head, "forced_efficiency")), r);
-	for (size_t i = 1; i < n; i++) {
-		const struct tree_extra *x = i < a->n ? &a->head[i] : NULL, *y = i < b->n ? &b->head[i] : NULL;
-		const char *name = tree_extra_attr(x ? x : y, "name");
+	cpu_kind_remark(m, a, "efficiency", kind_rank(m->side[0].t, a, from), kind_rank(m->side[1].t, b, to), r);
+	for (size_t i = 1; i < a->n; i++) {
+		const char *name = tree_extra_attr(&a->head[i], "name");
 
-		if (x && y && strcmp(name, tree_extra_attr(y, "name"))) {
-			cpu_kind_remark(m, a, "infos", name, tree_extra_attr(y, "name"), r);
-			return;
-		}
-		cpu_kind_remark(m, a, name, x ? tree_extra_attr(x, "value") : "", y ? tree_extra_attr(y, "value") : "",
-				r);
+		cpu_kind_remark(m, a, name, tree_extra_attr(&a->head[i], "value"), kind_info(b, name), r);
 	}
+	for (size_t i = 1; i < b->n; i++)
+		if (!*kind_info(a, tree_extra_attr(&b->head[i], "name")))
+			cpu_kind_remark(m, a, tree_extra_attr(&b->head[i], "name"), "",
+					tree_extra_attr(&b->head[i], "value"), r);
 }
 
 static void part_report(const struct match *m, const struct part *p, bool gone, struct remarks *r)
 {
 	struct buf tail = {0};
 
+	if (match_newer(m) == !gone)	/* a later hwloc finds more */
+		return;
 	buf_puts(&tail, gone ? " gone" : " new");
 	remark_add(r, SEVERITY_WIRING, gone ? CHANGE_GONE : CHANGE_EXTRA, m->side[0].t->n + p->head->line, "CPU kind",
 		   p->name, "", "", "", &tail);

@@ -168,9 +168,22 @@ void value_tail(const char *what, const char *from, const char *to, struct buf *
 	buf_free(&b);
 }
 
+#define DIGITS "0123456789"
+
+/* hwloc 3 writes the unit of sizes, hwloc 2 did not. */
 static bool is_number(const char *s)
 {
-	return *s && strspn(s, "0123456789") == strlen(s);
+	const char *unit = s + strspn(s, DIGITS);
+
+	return unit > s && (!*unit || !strcmp(unit, "KiB"));
+}
+
+bool fact_equal(const char *from, const char *to)
+{
+	size_t digits = strspn(from, DIGITS);
+
+	return !strcmp(from, to) || (is_number(from) && is_number(to) && strspn(to, DIGITS) == digits &&
+				     !strncmp(from, to, digits));
 }
 
 enum direction value_direction(const char *from, const char *to)

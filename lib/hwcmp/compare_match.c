@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "hwcmp/compare_match.h"
 
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,41 @@ size_t tree_end(const struct tree *t, size_t object)
 	while (end < t->n && t->objects[end].depth > t->objects[object].depth)
 		end++;
 	return end;
+}
+
+const char *match_exporter(const struct tree *t)
+{
+	const char *version = tree_info(&t->objects[0], "hwlocVersion");
+
+	return version ? version : "";
+}
+
+/* A later hwloc finds more, and a later format says more of it. */
+static long exporter_rank(const struct tree *t)
+{
+	return strtol(t->version, NULL, 10) + strtol(match_exporter(t), NULL, 10);
+}
+
+int match_newer(const struct match *m)
+{
+	long a = exporter_rank(m->side[0].t), b = exporter_rank(m->side[1].t);
+
+	return a == b ? -1 : b > a;
+}
+
+/* Infos that hwloc 3 writes elsewhere or no more, or that change with it. */
+static const char *const replaced[] = { "hwlocVersion", "Backend", "Inclusive", "MemoryTier*", "XGMIPeers", "pages *" };
+
+bool match_by_format(const struct match *m, const char *name, const char *from, const char *to)
+{
+	int newer = match_newer(m);
+
+	if (newer < 0)
+		return false;
+	for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
+		if (!fnmatch(replaced[i], name, 0))
+			return true;
+	return !*(newer ? from : to);
 }
 
 static bool is_free(const struct side *s, size_t object)

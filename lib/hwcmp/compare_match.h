@@ -29,6 +29,18 @@ struct match {
 int match_make(const struct tree *a, const struct tree *b, struct match *out);
 void match_free(struct match *m);
 
+/* The version of hwloc that exported a topology, "" when it does not say. */
+const char *match_exporter(const struct tree *t);
+
+/* The side that a later major version of hwloc exported, or the same in a later format; -1: both are the same there. */
+int match_newer(const struct match *m);
+
+/*
+ * Does an info differ because of the exporting hwloc alone? A later major version finds more, and hwloc 3 replaced some
+ * infos of hwloc 2. What the earlier one found and the later one did not is a difference.
+ */
+bool match_by_format(const struct match *m, const char *name, const char *from, const char *to);
+
 /* The index after the last object of the subtree that begins at object. */
 size_t tree_end(const struct tree *t, size_t object);
 

@@ -139,7 +139,7 @@ static void info_remark(struct comparison *c, size_t a, const char *name, const 
 	const struct tree *t = c->m.side[0].t;
 	struct buf tail = {0};
 
-	if (!strcmp(from, to))
+	if (fact_equal(from, to) || match_by_format(&c->m, name, from, to))
 		return;
 	fact_tail(name, from, to, &tail);
 	comparison_remark(c, t, a, fact_severity(name, from, to), fact_direction(name, from, to), name, from, to,

@@ -16,6 +16,8 @@ void memory_tail(unsigned long long from, unsigned long long to, struct buf *out
 void value_tail(const char *what, const char *from, const char *to, struct buf *out);
 void fact_tail(const char *name, const char *from, const char *to, struct buf *out);
 
+/* Equal as text, or as numbers of which one has hwloc 3's unit: "4194304" and "4194304KiB". */
+bool fact_equal(const char *from, const char *to);
 enum severity fact_severity(const char *name, const char *from, const char *to);
 enum direction fact_direction(const char *name, const char *from, const char *to);
 /* Compares numbers; a value that is empty on one side is new or gone. */

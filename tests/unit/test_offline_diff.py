@@ -25,7 +25,7 @@ def files_fixture(tmp_path_factory):
     edits = {
         "offline": less,
         "memory": a.replace('local_memory="68719476736"', 'local_memory="51539607552"', 1),
-        "kernel": a.replace('name="hwlocVersion" value="2', 'name="hwlocVersion" value="3'),
+        "kernel": a.replace('name="hwlocVersion" value="2', 'name="hwlocVersion" value="2.1'),
         "twin": a.replace('name="ProcessName" value="', 'name="ProcessName" value="x'),
         "broken": a.replace("</topology>", ""),
         "bomb": a.replace('"hwloc2.dtd">', '"hwloc2.dtd" [<!ENTITY a "b">]>'),
