@@ -235,3 +235,20 @@ const char *xml_tag_end(const char *xml, const char *end, unsigned *attrs)
 	}
 	return xml < end ? xml : NULL;
 }
+
+/* The root element's tag; *len is 0 when there is none. */
+static const char *root_tag(const char *xml, size_t size, size_t *len)
+{
+	const char *tag = memmem(xml, size, "<topology", strlen("<topology"));
+	const char *end = tag ? memchr(tag, '>', xml + size - tag) : NULL;
+
+	*len = end ? end - tag : 0;
+	return tag;
+}
+
+bool xml_same_format(const char *a, size_t alen, const char *b, size_t blen)
+{
+	const char *x = root_tag(a, alen, &alen), *y = root_tag(b, blen, &blen);
+
+	return alen && alen == blen && !memcmp(x, y, alen);
+}

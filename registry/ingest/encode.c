@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "hwxml/xml_grammar.h"
 #include "store/facts.h"
 #include "base_insert.h"
 #include "quota.h"
@@ -194,9 +195,11 @@ static PGresult *find_candidates(struct encode_job *j, const char *shape, struct
 					     DB_TEXT(sha256), DB_TEXT(class) });
 }
 
-static bool is_small_patch(const struct best_patch *c, const struct buf *xml)
+/* Not between the formats of hwloc 2 and 3: each node of a class that is upgraded would have a patch of its own. */
+static bool is_near(const struct encode_job *j, const struct best_patch *c, size_t most)
 {
-	return c->cached && c->pack.bytes.len <= xml->len / SMALL_PATCH;
+	return c->cached && c->pack.bytes.len <= most &&
+	       xml_same_format(c->cached->text, c->cached->len, j->xml->data, j->xml->len);
 }
 
 /*
@@ -217,7 +220,7 @@ static int try_candidates(struct encode_job *j, struct best_patch *c, struct enc
 	}
 	if (rc == 0 && (rc = encode_fields(j, out, e)) >= 0)
 		rc = !rc;
-	for (int i = 0; rc == 0 && i < PQntuples(r) && !is_small_patch(c, j->xml); i++)
+	for (int i = 0; rc == 0 && i < PQntuples(r) && !is_near(j, c, j->xml->len / SMALL_PATCH); i++)
 		rc = try_patch(j, PQgetvalue(r, i, 0), c, e);
 	PQclear(r);
 	return rc;
@@ -322,6 +325,23 @@ static int encode_base(struct encode_job *j, size_t alone, struct encoded *out, 
 	return rc;
 }
 
+/* A new node whose hardware is known, from exports in another format, is of that class. */
+static int adopt_class(struct encode_job *j, const struct best_patch *c, struct err *e)
+{
+	struct drift drift;
+	int class;
+
+	if (j->class || !c->cached ||
+	    xml_same_format(c->cached->text, c->cached->len, j->xml->data, j->xml->len))
+		return 0;
+	class = base_metadata(c->cached)->class;
+	if (drift_from_class(&j->with, class, j->node, j->xml, &drift, e))
+		return -1;
+	j->class = drift.json ? 0 : class;
+	drift_free(&drift);
+	return 0;
+}
+
 /*
  * When a thousand equal nodes boot at once, one becomes the base while the others wait for this lock. A base is stored
  * when the patch is more than half its size.
@@ -340,7 +360,7 @@ static int encode_locked(struct encode_job *j, struct best_patch *c, struct enco
 		return -1;
 	len = alone.bytes.len;
 	buf_free(&alone.bytes);
-	rc = c->cached && c->pack.bytes.len <= len / 2 ? 1 : encode_base(j, len, out, e);
+	rc = is_near(j, c, len / 2) ? 1 : adopt_class(j, c, e) ? -1 : encode_base(j, len, out, e);
 	if (rc == 2)
 		return try_candidates(j, c, out, e) == 1 ? 0 :
 		       err_set(e, "its base was damaged and has been repaired; retry");
@@ -372,7 +392,7 @@ static int encode_parsed(struct encode_job *j, struct encoded *out, struct err *
 	    add_shape(j, out, e) ||
 	    (rc = try_candidates(j, &c, out, e)))
 		goto done;
-	if (is_small_patch(&c, j->xml)) {
+	if (is_near(j, &c, j->xml->len / SMALL_PATCH)) {
 		rc = encode_patch(j, &c, out, e);
 	} else if ((rc = db_execute(j->with.db, e, LOCK, 0, NULL)) == 0) {
 		rc = encode_locked(j, &c, out, e);

@@ -45,10 +45,13 @@ def individual(xml, host):
     xml = re.sub(r'(<info name="Address" value=")([0-9a-f]{2}(?::[0-9a-f]{2})+)(")', address, xml)
     xml = re.sub(r'(<info name="(?:NodeGUID|SysImageGUID|Port\dGID\d)" value="[^"]*:)[0-9a-f]{4}(")',
                  lambda m: f"{m.group(1)}{chance.randrange(65536):04x}{m.group(2)}", xml)
-    xml = re.sub(r'    <info name="(?:HostName|DMIProductSerial|DMIProductUUID)" value="[^"]*"/>\n', "", xml)
+    xml = re.sub(r' +<info name="(?:HostName|DMIProductSerial|DMIProductUUID)" value="[^"]*"/>\n', "", xml)
     own = {"DMIProductSerial": f"{chance.randrange(10**9, 10**10)}",
            "DMIProductUUID": "-".join(f"{chance.getrandbits(4 * n):0{n}x}" for n in (8, 4, 4, 4, 12)),
            "HostName": host}
+    if 'version="3' in xml:  # hwloc 3 has it beside the objects
+        xml = re.sub(r"  <memtier|  <pci_locality|</topology>", lambda m: f'  <info name="HostName" value="{own.pop("HostName")}"/>\n{m.group()}',
+                     xml, count=1)
     lines = "".join(f'    <info name="{name}" value="{value}"/>\n' for name, value in own.items())
     xml, done = re.subn(r'(<object type="Machine"[^>]*[^/]>\n)', lambda m: m.group(1) + lines, xml, count=1)
     if not done:

@@ -13,7 +13,7 @@ DATA = Path(__file__).parents[1] / "data" / "hwloc3"
 CORPUS = next(iter(sorted(CACHE.glob("src/hwloc-*/tests/hwloc"))), None)
 FROM = {"amd-8x2": "linux/16amd64-8n2c.tar.bz2", "power-2x4": "linux/nvidiagpunumanodes.tar.bz2",
         "uneven-2x6": "linux/fakeheterocpunuma.tar.bz2", "memory-tiers": "linux/fakeheteromemtiers.tar.bz2",
-        "intel-2x8": "xml/32em64t-2n8c2t-pci-wholeio.xml"}
+        "intel-2x8": "xml/32em64t-2n8c2t-pci-wholeio.xml", "power8-gpus": "xml/power8gpudistances.xml"}
 
 
 def by_hwloc2(name, folder):
