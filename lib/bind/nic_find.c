@@ -45,11 +45,32 @@ struct nic_candidate {
 	float speed;		/* of its link, GB/s */
 };
 
-static hwloc_obj_t os_device(hwloc_obj_t pci, hwloc_obj_osdev_type_t type, hwloc_obj_t after)
+#if HWLOC_API_VERSION >= 0x00030000
+#define INFO_COUNT(o) (o)->infos.count
+#define INFO(o, i) (&(o)->infos.array[i])
+
+/* To hwloc 3 a device of verbs is a network device, too. */
+static bool osdev_is(hwloc_obj_t o, unsigned long type)
+{
+	const unsigned long types = o->attr->osdev.types;
+
+	return types & type && (type == HWLOC_OBJ_OSDEV_OPENFABRICS || !(types & HWLOC_OBJ_OSDEV_OPENFABRICS));
+}
+#else
+#define INFO_COUNT(o) (o)->infos_count
+#define INFO(o, i) (&(o)->infos[i])
+
+static bool osdev_is(hwloc_obj_t o, unsigned long type)
+{
+	return o->attr->osdev.type == type;
+}
+#endif
+
+static hwloc_obj_t os_device(hwloc_obj_t pci, unsigned long type, hwloc_obj_t after)
 {
 	hwloc_obj_t o = after ? after->next_sibling : pci->io_first_child;
 
-	while (o && (o->type != HWLOC_OBJ_OS_DEVICE || o->attr->osdev.type != type || !o->name))
+	while (o && (o->type != HWLOC_OBJ_OS_DEVICE || !osdev_is(o, type) || !o->name))
 		o = o->next_sibling;
 	return o;
 }
@@ -89,17 +110,17 @@ static void read_ports(hwloc_obj_t adapter, struct nic_candidate *c)
 {
 	bool has_state = false;
 
-	for (unsigned i = 0; i < adapter->infos_count; i++) {
+	for (unsigned i = 0; i < INFO_COUNT(adapter); i++) {
+		const struct hwloc_info_s *info = INFO(adapter, i);
 		unsigned port;
 		int end = 0;
 
-		if (sscanf(adapter->infos[i].name, "Port%uState%n", &port, &end) != 1 || !end ||
-		    adapter->infos[i].name[end])
+		if (sscanf(info->name, "Port%uState%n", &port, &end) != 1 || !end || info->name[end])
 			continue;
 		if (!has_state)
 			c->nic.active = false;
 		has_state = true;
-		if (atoi(adapter->infos[i].value) == 4 && (!c->nic.active || port < c->nic.port)) {
+		if (atoi(info->value) == 4 && (!c->nic.active || port < c->nic.port)) {
 			c->nic.active = true;
 			c->nic.port = port;
 		}

@@ -5,6 +5,12 @@
 
 #include "trace/head.h"
 
+#if HWLOC_API_VERSION >= 0x00030000
+#define TYPE_NAME(out, size, o) hwloc_obj_type_snprintf(out, size, o, 1, NULL)
+#else
+#define TYPE_NAME(out, size, o) hwloc_obj_type_snprintf(out, size, o, 1)
+#endif
+
 /* The PUs of a trace by their number in it. */
 struct tree_pus {
 	hwloc_obj_t *list;
@@ -63,7 +69,7 @@ static int level_add(struct trace_head *h, hwloc_topology_t t, int depth, const 
 		return 0;
 	}
 	qsort(l->objects, l->n, sizeof(*l->objects), by_last_pu);
-	hwloc_obj_type_snprintf(l->type, sizeof(l->type), hwloc_get_obj_by_depth(t, depth, 0), 1);
+	TYPE_NAME(l->type, sizeof(l->type), hwloc_get_obj_by_depth(t, depth, 0));
 	h->nlevels++;
 	return 0;
 }
