@@ -22,6 +22,22 @@ static int load(hwloc_topology_t t, const char *buffer, int size)
 	       hwloc_topology_load(t);
 }
 
+#define HWLOC_MAJOR (HWLOC_API_VERSION >> 16)
+
+/* To hwloc all that it cannot load is an invalid argument. */
+static void load_error(const char *xml, struct err *e)
+{
+	static const char version[] = "<topology version=\"";
+	const char *reason = strerror(errno), *root = strstr(xml, version);
+	unsigned long format = root ? strtoul(root + strlen(version), NULL, 10) : 0;
+
+	if (format > HWLOC_MAJOR)
+		err_set(e, "XML of hwloc %lu, and this is hwloc %d: set ExportFormat=%d in topiary.conf and restart "
+			"topiary-agent", format, HWLOC_MAJOR, HWLOC_MAJOR);
+	else
+		err_set(e, "hwloc cannot load the XML: %s", reason);
+}
+
 hwloc_topology_t machine_load(const char *xml, size_t len, struct err *e)
 {
 	hwloc_topology_t t;
@@ -38,7 +54,7 @@ hwloc_topology_t machine_load(const char *xml, size_t len, struct err *e)
 		return NULL;
 	}
 	if (load(t, copy, len + 1)) {
-		err_set(e, "hwloc cannot load the XML: %s", strerror(errno));
+		load_error(copy, e);
 		hwloc_topology_destroy(t);
 		t = NULL;
 	}
@@ -46,13 +62,31 @@ hwloc_topology_t machine_load(const char *xml, size_t len, struct err *e)
 	return t;
 }
 
+/* hwloc's flag for each format that it writes, beside its own. */
+static const struct { unsigned format; unsigned long flag; } formats[] = {
+	{ HWLOC_MAJOR, 0 },
+#if HWLOC_API_VERSION >= 0x00030000
+	{ 2, HWLOC_TOPOLOGY_EXPORT_XML_FLAG_V2 },
+#endif
+};
+
 int machine_export(hwloc_topology_t topology, struct buf *out, struct err *e)
 {
+	return machine_export_as(topology, 2, out, e);
+}
+
+int machine_export_as(hwloc_topology_t topology, unsigned format, struct buf *out, struct err *e)
+{
+	size_t n = sizeof(formats) / sizeof(formats[0]), i = 0;
 	struct buf b = {0};
 	char *xml;
 	int size;
 
-	if (hwloc_topology_export_xmlbuffer(topology, &xml, &size, 0))
+	while (format && i < n && formats[i].format != format)
+		i++;
+	if (i == n)
+		return err_set(e, "hwloc %d cannot export XML of hwloc %u", HWLOC_MAJOR, format);
+	if (hwloc_topology_export_xmlbuffer(topology, &xml, &size, formats[i].flag))
 		return err_set(e, "hwloc cannot export the topology: %s", strerror(errno));
 	buf_add(&b, xml, strnlen(xml, size));
 	hwloc_free_xmlbuffer(topology, xml);

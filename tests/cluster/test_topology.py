@@ -13,6 +13,7 @@ from rig import Cluster, MachineError, os_indexes
 from rig.ask import cores_of, expand, hwloc_cpus
 from rig.cluster import JOB_USER
 from rig.node import little_room, log_of
+from rig.paths import ROOT
 
 SHOW = "cat $HWLOC_XMLFILE"
 FILES = "stat -c %n:%i:%a:%U $TOPIARY_STEP_DIR/topology.shm $TOPIARY_STEP_DIR/topology.xml"
@@ -232,6 +233,23 @@ def test_full_run_dir_is_one_warning_and_stock(cluster):
     warnings = [line for line in log if "topiary: " in line]
     assert output == "0\n"
     assert len(warnings) == 1 and re.search(r"step \d+.batch runs without its topology: .*No space left", warnings[0]), warnings
+
+
+def test_export_of_a_later_hwloc_is_one_warning_and_stock(cluster):
+    """The plugin's hwloc 2 cannot restrict XML of hwloc 3; programs with hwloc discover by themselves."""
+    file = export(cluster, "cn4")
+    own = file.read_bytes()
+    try:
+        file.write_bytes((ROOT / "tests/data/hwloc3/amd-8x2.xml").read_bytes())
+        with log_of(cluster, "cn4") as log:
+            _, output = run(cluster, "env | grep -c -e TOPIARY_STEP_DIR -e HWLOC_XMLFILE; srun -n2 hwloc-bind --get | wc -l", "-w", "cn4",
+                            "-n2", "-N1", "--topo-place=compact")
+    finally:
+        file.write_bytes(own)
+    warnings = [line for line in log if "runs without its topology" in line]
+    assert output == "0\n2\n"
+    assert [re.search(r"step \d+\.(\w+) ", line).group(1) for line in warnings] == ["batch", "0"], log
+    assert all("topology.xml: XML of hwloc 3, and this is hwloc 2: set ExportFormat=2" in line for line in warnings), warnings
 
 
 def test_exports_come_back_byte_for_byte(cluster):

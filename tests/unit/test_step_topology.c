@@ -21,6 +21,7 @@
 #include "table.h"
 #include "hwview/image.h"
 #include "hwview/machine.h"
+#include "hwxml/canon.h"
 
 #define FIRST "Package:2 [NUMANode] L3Cache:2 Core:4 PU:2"
 #define SMALL "Package:2 [NUMANode] Core:2 PU:1"
@@ -270,6 +271,19 @@ static void take_away(const char *path)
 	assert_int_equal(unlink(path), 0);
 }
 
+static void write_later_hwloc(const char *path)
+{
+	struct buf xml = {0};
+	char *version;
+
+	assert_int_equal(file_read(path, CANON_MAX_BYTES, &xml, NULL), 0);
+	version = strstr(xml.data, "version=\"2.0\"");
+	assert_non_null(version);
+	version[strlen("version=\"")] = '9';
+	assert_int_equal(file_replace(path, xml.data, xml.len, 0644, NULL), 0);
+	buf_free(&xml);
+}
+
 static void nothing(const char *path)
 {
 	(void) path;
@@ -283,7 +297,7 @@ static void says_what_is_wrong(void **state)
 	} rows[] = {
 		{ write_nonsense, "0", "hwloc cannot load" }, { let_group_write, "0", "root only" }, { give_away, "0", "root only" },
 		{ link_it, "0", "symbolic" }, { take_away, "0", "No such file" }, { nothing, "16", "16 cores" },
-		{ nothing, "", "core list" },
+		{ nothing, "", "core list" }, { write_later_hwloc, "0", "XML of hwloc 9, and this is hwloc" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
