@@ -5,7 +5,10 @@
 #include <errno.h>
 #include <hwloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "hwview/machine.h"
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
@@ -17,27 +20,19 @@ static int topology_load(hwloc_topology_t t)
 		hwloc_topology_set_type_filter(t, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_ALL) || hwloc_topology_load(t);
 }
 
-int discover_xml(struct buf *out, struct err *e)
+int discover_xml(const char *format, struct buf *out, struct err *e)
 {
 	hwloc_topology_t t;
-	struct buf b = {0};
-	char *xml;
-	int len;
+	int rc;
 
 	if (hwloc_topology_init(&t))
 		return err_set(e, "hwloc: %s", strerror(errno));
-	if (topology_load(t) || hwloc_topology_export_xmlbuffer(t, &xml, &len, 0)) {
-		err_set(e, "hwloc cannot discover this machine: %s", strerror(errno));
-		hwloc_topology_destroy(t);
-		return -1;
-	}
-	buf_add(&b, xml, len - 1);	/* hwloc counts the NUL */
-	hwloc_free_xmlbuffer(t, xml);
+	if (topology_load(t))
+		rc = err_set(e, "hwloc cannot discover this machine: %s", strerror(errno));
+	else if ((rc = machine_export_as(t, strtoul(format, NULL, 10), out, e)))	/* own: 0 */
+		err_within(e, "ExportFormat=%s", format);
 	hwloc_topology_destroy(t);
-	if (b.failed)
-		return err_set(e, "out of memory");
-	*out = b;
-	return 0;
+	return rc;
 }
 
 int discover_boot(char boot_id[static 37], struct err *e)

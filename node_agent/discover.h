@@ -6,8 +6,11 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* This machine's hardware as hwloc finds it, I/O devices included, in XML. 0 or -1; the caller frees out. */
-int discover_xml(struct buf *out, struct err *e);
+/*
+ * This machine's hardware as hwloc finds it, I/O devices included, in XML of the format in ExportFormat. 0 or -1; the
+ * caller frees out.
+ */
+int discover_xml(const char *format, struct buf *out, struct err *e);
 
 /* /proc/sys/kernel/random/boot_id. 0 or -1. */
 int discover_boot(char boot_id[static 37], struct err *e);

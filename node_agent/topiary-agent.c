@@ -181,7 +181,7 @@ static int get_document(const struct options *o, const struct settings *s, struc
 {
 	if (o->recheck)
 		return file_read(s->topology_file, CANON_MAX_BYTES, xml, e);
-	if (o->input ? read_input(o->input, xml, e) : discover_xml(xml, e))
+	if (o->input ? read_input(o->input, xml, e) : discover_xml(s->export_format, xml, e))
 		return -1;
 	return keep_locally(s, xml, e);
 }

@@ -21,6 +21,7 @@ static const struct conf_item items[] = {
 	UINT("SnapshotPoll", snapshot_poll, "10", 1, 86400),
 	TEXT("RunDir", run_dir, "/run/topiary"),
 	TEXT("TopologyFile", topology_file, "/run/topiary/topology.xml"),
+	TEXT("ExportFormat", export_format, "own"),
 	TEXT("TopoFit", topo_fit, "prefer"),
 	TEXT("TopoLevel", topo_level, "node"),
 	TEXT("WithoutSnapshot", without_snapshot, "run"),
@@ -100,6 +101,7 @@ static const struct {
 	size_t offset;
 	const char *words[5];	/* NULL after the last */
 } choices[] = {
+	{ "ExportFormat", offsetof(struct settings, export_format), { "own", "2", "3" } },
 	{ "PublishSerials", offsetof(struct settings, publish_serials), { "yes", "no" } },
 	{ "ReadFacts", offsetof(struct settings, read_facts), { "anyone", "users", "admins" } },
 	{ "PeerCheck", offsetof(struct settings, peer_check), { "off", "warn", "refuse" } },

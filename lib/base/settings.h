@@ -19,6 +19,7 @@ struct settings {
 	unsigned snapshot_poll;	/* SnapshotPoll: seconds between two looks at it */
 	char *run_dir;		/* RunDir: root's own folder on a node, below it JOB.STEP/ */
 	char *topology_file;	/* TopologyFile: the node's exported XML */
+	char *export_format;	/* ExportFormat: own, 2 or 3: the format of XML that agents write (hwview/machine.h) */
 	char *topo_fit;		/* TopoFit: default of --topo-fit: off, prefer or require (score/request.h) */
 	char *topo_level;	/* TopoLevel: default of --topo-level: package, die, numa, l3, l2 or node */
 	char *without_snapshot;	/* WithoutSnapshot: run or wait, for jobs with fit require, without a snapshot */

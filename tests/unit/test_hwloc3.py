@@ -90,3 +90,27 @@ def test_what_changed_with_the_format_is_found(edit, tmp_path):
     (tmp_path / "new.xml").write_text(text)
     status, got = words(by_hwloc2(name, tmp_path), tmp_path / "new.xml")
     assert status == 1 and said in got and len(got.splitlines()) < 5, got
+
+
+def hwloc_of(program):
+    """The major version of the hwloc that a program is linked with: 2's library is libhwloc.so.15."""
+    libraries = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout
+    return 2 if "libhwloc.so.15" in libraries else 3
+
+
+@pytest.mark.parametrize("value", ["own", "2", "3", "1", "two"])
+def test_the_agent_exports_in_the_format_that_is_configured(value, tmp_path):
+    config, file, agent = tmp_path / "topiary.conf", tmp_path / "topology.xml", BUILD / "topiary-agent"
+    config.write_text(f"RunDir={tmp_path}\nTopologyFile={file}\nExportFormat={value}\n")
+    done = subprocess.run([agent, "--config", config, "--node", "n1", "--local"], stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    major = hwloc_of(agent)
+    written = {"own": major, "2": 2, "3": 3 if major == 3 else None}.get(value)
+    if written:
+        assert (done.returncode, done.stderr) == (0, "")
+        assert f'<topology version="{written}.0">' in file.read_text()
+        assert shape(file)
+        return
+    said = f"n1: ExportFormat=3: hwloc {major} cannot export XML of hwloc 3" if value == "3" else \
+        f"{config}: ExportFormat={value}: expected own, 2 or 3"
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and said in done.stderr
+    assert not file.exists()
