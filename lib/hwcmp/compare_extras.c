@@ -318,13 +318,21 @@ static void cpu_kind_remark(const struct match *m, const struct part *p, const c
 		   to, &tail);
 }
 
-/* "" when it has none of that name. */
-static const char *kind_info(const struct part *p, const char *name)
+static const char *info_name(const struct part *p, size_t i)
 {
-	for (size_t i = 1; i < p->n; i++)
-		if (!strcmp(tree_extra_attr(&p->head[i], "name"), name))
-			return tree_extra_attr(&p->head[i], "value");
-	return "";
+	return tree_extra_attr(&p->head[i], "name");
+}
+
+/* What p has for info i of another part: of several of a name the same in turn, "" when it has none. */
+static const char *kind_info(const struct part *p, const struct part *other, size_t i)
+{
+	size_t nth = 0, at = 0;
+
+	for (size_t k = 1; k <= i; k++)
+		nth += !strcmp(info_name(other, k), info_name(other, i));
+	while (nth && ++at < p->n)
+		nth -= !strcmp(info_name(p, at), info_name(other, i));
+	return nth ? "" : tree_extra_attr(&p->head[at], "value");
 }
 
 #define RANK_TEXT 24
@@ -354,15 +362,11 @@ static void compare_kinds(const struct match *m, const struct part *a, const str
 	char from[RANK_TEXT], to[RANK_TEXT];
 
 	cpu_kind_remark(m, a, "efficiency", kind_rank(m->side[0].t, a, from), kind_rank(m->side[1].t, b, to), r);
-	for (size_t i = 1; i < a->n; i++) {
-		const char *name = tree_extra_attr(&a->head[i], "name");
-
-		cpu_kind_remark(m, a, name, tree_extra_attr(&a->head[i], "value"), kind_info(b, name), r);
-	}
+	for (size_t i = 1; i < a->n; i++)
+		cpu_kind_remark(m, a, info_name(a, i), tree_extra_attr(&a->head[i], "value"), kind_info(b, a, i), r);
 	for (size_t i = 1; i < b->n; i++)
-		if (!*kind_info(a, tree_extra_attr(&b->head[i], "name")))
-			cpu_kind_remark(m, a, tree_extra_attr(&b->head[i], "name"), "",
-					tree_extra_attr(&b->head[i], "value"), r);
+		if (!*kind_info(a, b, i))
+			cpu_kind_remark(m, a, info_name(b, i), "", tree_extra_attr(&b->head[i], "value"), r);
 }
 
 static void part_report(const struct match *m, const struct part *p, bool gone, struct remarks *r)

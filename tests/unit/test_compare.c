@@ -262,6 +262,13 @@ static const struct row {
 	  "3500") "</cpukind>\n" }},
 	  {{ REPLACE, "FrequencyMaxMHz", "3500", "2000" }},
 	  "wiring changed|CPU kind 0: FrequencyMaxMHz 3500 -> 2000\n", "wiring changed|CPU kind 0: FrequencyMaxMHz 2000 -> 3500\n" },
+	{ "an info of a kind twice, and one more", NODE, {{ INSERT, "</topology>", NULL, "<cpukind cpuset=\"0xffffffff\">"
+	  INFO("A", "1") INFO("A", "2") INFO("B", "3") "</cpukind>\n" }},
+	  {{ REPLACE, "<cpukind", INFO("B", "3"), INFO("C", "3") INFO("A", "4") }},
+	  "wiring changed|CPU kind 0: A none -> 4\nwiring changed|CPU kind 0: B 3 -> none\n"
+	  "wiring changed|CPU kind 0: C none -> 3\n",
+	  "wiring changed|CPU kind 0: A 4 -> none\nwiring changed|CPU kind 0: B none -> 3\n"
+	  "wiring changed|CPU kind 0: C 3 -> none\n" },
 	{ "allowed", NODE, {{0}}, {{ REPLACE, "type=\"Machine\"", "allowed_cpuset=\"0xffffffff", "allowed_cpuset=\"0x0000ffff" }},
 	  "capacity gone|machine: allowed PUs 32 -> 16\n", "capacity extra|machine: allowed PUs 16 -> 32\n" },
 	{ "memory module", NODE, {{ INSERT, "type=\"Package\" os_index=\"1\"", NULL, "    <object type=\"Misc\" gp_index=\"7777\">\n"
