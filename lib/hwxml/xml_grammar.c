@@ -236,19 +236,28 @@ const char *xml_tag_end(const char *xml, const char *end, unsigned *attrs)
 	return xml < end ? xml : NULL;
 }
 
-/* The root element's tag; *len is 0 when there is none. */
-static const char *root_tag(const char *xml, size_t size, size_t *len)
+/* The text from key to the first `end`; *len is 0 when there is none. */
+static const char *span_find(const char *xml, size_t size, const char *key, char end, size_t *len)
 {
-	const char *tag = memmem(xml, size, "<topology", strlen("<topology"));
-	const char *end = tag ? memchr(tag, '>', xml + size - tag) : NULL;
+	const char *from = memmem(xml, size, key, strlen(key)), *to = from ? memchr(from, end, xml + size - from) : NULL;
 
-	*len = end ? end - tag : 0;
-	return tag;
+	*len = to ? to - from : 0;
+	return from;
 }
 
-bool xml_same_format(const char *a, size_t alen, const char *b, size_t blen)
+bool xml_same_exporter(const char *a, size_t alen, const char *b, size_t blen)
 {
-	const char *x = root_tag(a, alen, &alen), *y = root_tag(b, blen, &blen);
+	static const struct { const char *key; char end; } marks[] = {
+		{ "<topology", '>' }, { "name=\"hwlocVersion\" value=\"", '.' },
+	};
 
-	return alen && alen == blen && !memcmp(x, y, alen);
+	for (size_t i = 0; i < COUNT(marks); i++) {
+		size_t n, m;
+		const char *x = span_find(a, alen, marks[i].key, marks[i].end, &n);
+		const char *y = span_find(b, blen, marks[i].key, marks[i].end, &m);
+
+		if (n != m || (n && memcmp(x, y, n)))
+			return false;
+	}
+	return true;
 }

@@ -84,8 +84,8 @@ bool xml_family_fits(enum xml_family parent, enum xml_family child);
  */
 const char *xml_tag_end(const char *xml, const char *end, unsigned *attrs);
 
-/* Are two documents in the same format, by the version in their root elements? No parser is needed. */
-bool xml_same_format(const char *a, size_t alen, const char *b, size_t blen);
+/* Are two documents in the same format, exported by the same major version of hwloc? No parser is needed. */
+bool xml_same_exporter(const char *a, size_t alen, const char *b, size_t blen);
 
 /* Is value[len] what an attribute of this kind may hold? */
 bool xml_value_fits(enum xml_value kind, const char *value, size_t len);

@@ -195,11 +195,11 @@ static PGresult *find_candidates(struct encode_job *j, const char *shape, struct
 					     DB_TEXT(sha256), DB_TEXT(class) });
 }
 
-/* Not between the formats of hwloc 2 and 3: each node of a class that is upgraded would have a patch of its own. */
+/* Not between hwloc 2 and 3: each node of a class that is upgraded would have a patch of its own. */
 static bool is_near(const struct encode_job *j, const struct best_patch *c, size_t most)
 {
 	return c->cached && c->pack.bytes.len <= most &&
-	       xml_same_format(c->cached->text, c->cached->len, j->xml->data, j->xml->len);
+	       xml_same_exporter(c->cached->text, c->cached->len, j->xml->data, j->xml->len);
 }
 
 /*
@@ -325,14 +325,14 @@ static int encode_base(struct encode_job *j, size_t alone, struct encoded *out, 
 	return rc;
 }
 
-/* A new node whose hardware is known, from exports in another format, is of that class. */
+/* A new node whose hardware is known, from exports by another hwloc, is of that class. */
 static int adopt_class(struct encode_job *j, const struct best_patch *c, struct err *e)
 {
 	struct drift drift;
 	int class;
 
 	if (j->class || !c->cached ||
-	    xml_same_format(c->cached->text, c->cached->len, j->xml->data, j->xml->len))
+	    xml_same_exporter(c->cached->text, c->cached->len, j->xml->data, j->xml->len))
 		return 0;
 	class = base_metadata(c->cached)->class;
 	if (drift_from_class(&j->with, class, j->node, j->xml, &drift, e))

@@ -27,7 +27,7 @@ def node_xml(xml, node):
     """One node of a series, which lacks some pages of memory."""
     pages = random.Random(node).randrange(1, 20000)
     xml = re.sub(r'(local_memory=")(\d+)', lambda m: f"{m.group(1)}{int(m.group(2)) - 4096 * pages}", individual(xml, node), count=1)
-    return re.sub(r'(size="4096" count=")(\d+)', lambda m: f"{m.group(1)}{int(m.group(2)) - pages}", xml, count=1).encode()
+    return re.sub(r'(size="4096" count=")(\d+)', lambda m: f"{m.group(1)}{max(0, int(m.group(2)) - pages)}", xml, count=1).encode()
 
 
 def put_all(registry, xml):
@@ -87,6 +87,16 @@ def test_a_node_that_comes_first_with_the_other_hwloc_is_of_the_class(upgraded):
     classes = dict(line.split("|") for line in upgraded.sql("SELECT node, class FROM topiary_nodes WHERE node NOT LIKE 'cn%'").split("\n"))
     assert classes["intel2"] == classes["intel3"] != classes["uneven2"] and classes["new1"] != classes["intel2"]
     assert upgraded.sql("SELECT count(*) FROM drift WHERE node IN ('new1', 'intel3')") == "0"
+
+
+def test_the_older_format_of_hwloc_3_is_one_base_too(upgraded):
+    """Nodes that are upgraded with ExportFormat=2, and then without it."""
+    series = [f"vm{i}" for i in range(6)]
+    for name, kinds in (("vm.by2", {"base": 1, "fields": 5}), ("vm.as2", {"base": 1, "fields": 5}), ("vm", {"base": 1, "fields": 5})):
+        xml = (DATA / f"{name}.xml").read_text(encoding="utf-8")
+        assert Counter(upgraded.put(node, node_xml(xml, node)).json()["stored"] for node in series) == kinds
+    assert upgraded.sql("SELECT count(DISTINCT class) FROM topiary_nodes WHERE node LIKE 'vm%'") == "1"
+    assert upgraded.sql("SELECT count(*) FROM drift WHERE node LIKE 'vm%'") == "0"
 
 
 def test_a_node_that_goes_back_costs_nothing_new(upgraded):
