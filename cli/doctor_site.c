@@ -394,12 +394,16 @@ static time_t boot_time(void)
 	return time(NULL) - t.tv_sec;
 }
 
+#define ROOT "<topology version=\""
+
 void doctor_check_topology(struct doctor *d)
 {
 	static const char remedy[] = "systemctl restart topiary-agent; journalctl -u topiary-agent has the reason if "
 				     "it fails";
-	const char *path = d->cmd->settings.topology_file;
+	const char *path = d->cmd->settings.topology_file, *version;
+	const unsigned own = hwloc_get_api_version() >> 16;
 	struct buf xml = { 0 };
+	unsigned long format;
 	struct stat st;
 	struct err e;
 
@@ -407,8 +411,14 @@ void doctor_check_topology(struct doctor *d)
 		return;
 	if (file_read(path, XML_MAX, &xml, &e))
 		return doctor_add(d, DOCTOR_ERROR, remedy, "%s: steps have no topology", e.text);
-	if (!xml.len || !strstr(xml.data, "<topology version=\"") || !strstr(xml.data, "</topology>"))
+	version = xml.len ? strstr(xml.data, ROOT) : NULL;
+	if (!version || !strstr(version, "</topology>"))
 		doctor_add(d, DOCTOR_ERROR, remedy, "%s: not a whole topology of hwloc 2 or 3", path);
+	else if ((format = strtoul(version + strlen(ROOT), NULL, 10)) > own)
+		doctor_add(d, DOCTOR_ERROR,
+			   "set ExportFormat=2 in topiary.conf, then systemctl restart topiary-agent",
+			   "%s: XML of hwloc %lu, and this host has hwloc %u: steps have no topology", path, format,
+			   own);
 	else if (stat(path, &st) == 0 && st.st_uid)
 		doctor_add(d, DOCTOR_ERROR,
 			   "remove the file, then systemctl restart topiary-agent: only root may "

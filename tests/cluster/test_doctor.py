@@ -10,6 +10,7 @@ import socket
 import pytest
 from rig import Cluster
 from rig.cluster import STOCK_PLUGINS
+from rig.paths import ROOT
 from rig.processes import wait_until
 
 
@@ -138,6 +139,8 @@ FAULTS = {
     "no topology": (lambda c: c.line("topiary.conf", "TopologyFile = /nonexistent"), "cn1", "topology", "/nonexistent", ["topiary-agent"]),
     "half a topology": (lambda c: c.topology("<topology version=\"2.0\">"), "cn1", "topology", "not a whole", ["restart topiary-agent"]),
     "hwloc 1": (lambda c: c.topology("<topology></topology>"), "cn1", "topology", "hwloc 2", ["restart topiary-agent"]),
+    "hwloc 3": (lambda c: c.topology((ROOT / "tests/data/hwloc3/vm.xml").read_text()), "cn1", "topology", "XML of hwloc 3, and this host has hwloc 2",
+                ["ExportFormat=2", "restart topiary-agent"]),
     "others' run directory": (lambda c: c.run_dir(0o755, 65534), "cn1", "rundir", "uid 65534", ["chown root"]),
     "open run directory": (lambda c: c.run_dir(0o777), "cn1", "rundir", "0777", ["chmod 755"]),
     "no run directory": (lambda c: c.line("topiary.conf", "RunDir = /nonexistent"), "cn1", "rundir", "/nonexistent",
