@@ -9,6 +9,7 @@
 #include "hwxml/canon.h"
 #include "hwcmp/compare.h"
 #include "hwcmp/hwdiff.h"
+#include "hwview/machine.h"
 
 /* --- a machine with devices, and edits of it --- */
 
@@ -18,18 +19,15 @@
 
 static char *exported(const char *synthetic)
 {
+	struct buf xml = {0};
 	hwloc_topology_t t;
-	char *xml, *copy;
-	int len;
 
 	assert_int_equal(hwloc_topology_init(&t), 0);
 	if (hwloc_topology_set_synthetic(t, synthetic) || hwloc_topology_load(t))
 		fail_msg("hwloc does not know: %s", synthetic);
-	assert_int_equal(hwloc_topology_export_xmlbuffer(t, &xml, &len, 0), 0);
-	copy = strdup(xml);
-	hwloc_free_xmlbuffer(t, xml);
+	assert_int_equal(machine_export(t, &xml, NULL), 0);
 	hwloc_topology_destroy(t);
-	return copy;
+	return xml.data;
 }
 
 /* The text with `len` bytes at `at` replaced. Frees the old one. */

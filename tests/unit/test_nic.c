@@ -12,6 +12,7 @@
 #include "bind/nic_distance.h"
 #include "table.h"
 #include "hwview/image.h"
+#include "hwview/machine.h"
 
 /* --- nodes: two packages of four NUMA nodes of two cores, PUs 2k and 2k + 1 in NUMA node k --- */
 
@@ -195,15 +196,14 @@ static hwloc_topology_t loaded(const char *xml)
 
 static hwloc_topology_t node_of(const struct device *devices, bool distances)
 {
+	struct buf out = {0};
 	hwloc_topology_t t;
-	char *out, *xml;
-	int len;
+	char *xml;
 
 	assert_int_equal(hwloc_topology_init(&t), 0);
 	assert_false(hwloc_topology_set_synthetic(t, NODE) || hwloc_topology_load(t));
-	assert_int_equal(hwloc_topology_export_xmlbuffer(t, &out, &len, 0), 0);
-	xml = strdup(out);
-	hwloc_free_xmlbuffer(t, out);
+	assert_int_equal(machine_export(t, &out, NULL), 0);
+	xml = out.data;
 	hwloc_topology_destroy(t);
 	for (unsigned i = 0; devices[i].bus; i++)
 		plug(&xml, &devices[i], 1000 + 10 * i);
