@@ -21,7 +21,7 @@ static void compare_formats(struct comparison *c)
 	const struct tree *a = c->m.side[0].t, *b = c->m.side[1].t;
 	struct buf tail = {0};
 
-	if (match_newer(&c->m) < 0)
+	if (c->m.newer < 0)
 		return;
 	buf_printf(&tail, ": export format %s -> %s", a->version, b->version);
 	if (*match_exporter(a) && *match_exporter(b))

@@ -11,6 +11,7 @@ struct part {
 	const struct tree_extra *head;
 	size_t n;		/* elements with the head */
 	char name[96];		/* "distances NUMALatency" */
+	char rank[24];		/* of a kind of CPU: how many kinds are less efficient; "" where nothing is ranked */
 };
 
 struct parts {
@@ -29,6 +30,8 @@ struct values {
 	struct value *list;
 	size_t n;
 };
+
+#define EFFICIENCY "forced_efficiency"
 
 static void part_name(struct part *p, unsigned nth)
 {
@@ -54,6 +57,47 @@ static int part_order(const void *x, const void *y)
 	return rc ? rc : (a->head > b->head) - (a->head < b->head);
 }
 
+static int number_order(const void *x, const void *y)
+{
+	const long *a = x, *b = y;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* hwloc 2.9 numbers kinds by their efficiency, later ones write the capacity that Linux reports: only the order counts. */
+static int kinds_rank(struct parts *p)
+{
+	long *all = calloc(p->n, sizeof(*all));
+	size_t n = 0;
+
+	if (!all)
+		return -1;
+	for (size_t i = 0; i < p->n; i++) {
+		const char *own = tree_extra_attr(p->list[i].head, EFFICIENCY);
+
+		if (own)
+			all[n++] = strtol(own, NULL, 10);
+	}
+	qsort(all, n, sizeof(*all), number_order);
+	for (size_t i = 0; i < p->n; i++) {
+		const char *own = tree_extra_attr(p->list[i].head, EFFICIENCY);
+		size_t low = 0, high = own ? n : 0;
+
+		while (low < high) {
+			size_t middle = (low + high) / 2;
+
+			if (all[middle] < strtol(own, NULL, 10))
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		if (own)
+			snprintf(p->list[i].rank, sizeof(p->list[i].rank), "%zu", low);
+	}
+	free(all);
+	return 0;
+}
+
 static int parts_make(const struct tree *t, struct parts *out)
 {
 	static const unsigned heads = 1u << TAG_DISTANCES | 1u << TAG_DISTANCES_HETERO |
@@ -73,7 +117,7 @@ static int parts_make(const struct tree *t, struct parts *out)
 		out->list[out->n - 1].n++;
 	}
 	qsort(out->list, out->n, sizeof(*out->list), part_order);
-	return 0;
+	return kinds > 1 ? kinds_rank(out) : 0;
 }
 
 /* --- values about objects --- */
@@ -318,62 +362,54 @@ static void cpu_kind_remark(const struct match *m, const struct part *p, const c
 		   to, &tail);
 }
 
-static const char *info_name(const struct part *p, size_t i)
+static const char *info_name(const struct tree_extra *info)
 {
-	return tree_extra_attr(&p->head[i], "name");
+	return tree_extra_attr(info, "name");
 }
 
-/* What p has for info i of another part: of several of a name the same in turn, "" when it has none. */
-static const char *kind_info(const struct part *p, const struct part *other, size_t i)
+static int info_order(const void *x, const void *y)
 {
-	size_t nth = 0, at = 0;
+	const struct tree_extra *const *a = x, *const *b = y;
+	int rc = strcmp(info_name(*a), info_name(*b));
 
-	for (size_t k = 1; k <= i; k++)
-		nth += !strcmp(info_name(other, k), info_name(other, i));
-	while (nth && ++at < p->n)
-		nth -= !strcmp(info_name(p, at), info_name(other, i));
-	return nth ? "" : tree_extra_attr(&p->head[at], "value");
+	return rc ? rc : (*a > *b) - (*a < *b);
 }
 
-#define RANK_TEXT 24
-
-/*
- * How many kinds are less efficient: hwloc 2.9 numbers kinds, later ones write the capacity that Linux reports. Empty
- * where nothing is ranked.
- */
-static const char *kind_rank(const struct tree *t, const struct part *p, char out[static RANK_TEXT])
+static const struct tree_extra **infos_sorted(const struct part *p)
 {
-	const char *own = tree_extra_attr(p->head, "forced_efficiency");
-	unsigned kinds = 0, less = 0;
+	const struct tree_extra **list = calloc(p->n, sizeof(*list));
 
-	for (size_t i = 0; i < t->nextras; i++) {
-		const char *other = tree_extra_attr(&t->extras[i], "forced_efficiency");
-
-		kinds += t->extras[i].element->tag == TAG_CPUKIND;
-		less += own && other && strtol(other, NULL, 10) < strtol(own, NULL, 10);
-	}
-	snprintf(out, RANK_TEXT, "%u", less);
-	return own && kinds > 1 ? out : "";
+	for (size_t i = 1; list && i < p->n; i++)
+		list[i - 1] = &p->head[i];
+	if (list)
+		qsort(list, p->n - 1, sizeof(*list), info_order);
+	return list;
 }
 
-/* Which CPUs are of a kind is told by CPUs that come and go. */
+/* Which CPUs are of a kind is told by CPUs that come and go. Several infos of a name are compared in turn. */
 static void compare_kinds(const struct match *m, const struct part *a, const struct part *b, struct remarks *r)
 {
-	char from[RANK_TEXT], to[RANK_TEXT];
+	const struct tree_extra **x = infos_sorted(a), **y = infos_sorted(b);
 
-	cpu_kind_remark(m, a, "efficiency", kind_rank(m->side[0].t, a, from), kind_rank(m->side[1].t, b, to), r);
-	for (size_t i = 1; i < a->n; i++)
-		cpu_kind_remark(m, a, info_name(a, i), tree_extra_attr(&a->head[i], "value"), kind_info(b, a, i), r);
-	for (size_t i = 1; i < b->n; i++)
-		if (!*kind_info(a, b, i))
-			cpu_kind_remark(m, a, info_name(b, i), "", tree_extra_attr(&b->head[i], "value"), r);
+	cpu_kind_remark(m, a, "efficiency", a->rank, b->rank, r);
+	r->failed |= !x || !y;
+	for (size_t i = 0, j = 0; x && y && (i + 1 < a->n || j + 1 < b->n);) {
+		int rc = i + 1 == a->n ? 1 : j + 1 == b->n ? -1 : strcmp(info_name(x[i]), info_name(y[j]));
+
+		cpu_kind_remark(m, a, info_name(rc <= 0 ? x[i] : y[j]), rc <= 0 ? tree_extra_attr(x[i], "value") : "",
+				rc >= 0 ? tree_extra_attr(y[j], "value") : "", r);
+		i += rc <= 0;
+		j += rc >= 0;
+	}
+	free(x);
+	free(y);
 }
 
 static void part_report(const struct match *m, const struct part *p, bool gone, struct remarks *r)
 {
 	struct buf tail = {0};
 
-	if (match_newer(m) == !gone)	/* a later hwloc finds more */
+	if (m->newer == !gone)	/* a later hwloc finds more */
 		return;
 	buf_puts(&tail, gone ? " gone" : " new");
 	remark_add(r, SEVERITY_WIRING, gone ? CHANGE_GONE : CHANGE_EXTRA, m->side[0].t->n + p->head->line, "CPU kind",

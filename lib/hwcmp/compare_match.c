@@ -33,9 +33,9 @@ static long exporter_rank(const struct tree *t)
 	return strtol(t->version, NULL, 10) + strtol(match_exporter(t), NULL, 10);
 }
 
-int match_newer(const struct match *m)
+static int newer_find(const struct tree *s, const struct tree *t)
 {
-	long a = exporter_rank(m->side[0].t), b = exporter_rank(m->side[1].t);
+	long a = exporter_rank(s), b = exporter_rank(t);
 
 	return a == b ? -1 : b > a;
 }
@@ -45,14 +45,12 @@ static const char *const replaced[] = { "hwlocVersion", "Backend", "Inclusive", 
 
 bool match_by_format(const struct match *m, const char *name, const char *from, const char *to)
 {
-	int newer = match_newer(m);
-
-	if (newer < 0)
+	if (m->newer < 0)
 		return false;
 	for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
 		if (!fnmatch(replaced[i], name, 0))
 			return true;
-	return !*(newer ? from : to);
+	return !*(m->newer ? from : to);
 }
 
 static bool is_free(const struct side *s, size_t object)
@@ -446,7 +444,7 @@ static int match_devices(struct match *m)
 
 int match_make(const struct tree *a, const struct tree *b, struct match *out)
 {
-	struct match m = {0};
+	struct match m = { .newer = newer_find(a, b) };
 	int rc = side_make(&m.side[0], a) || side_make(&m.side[1], b) ? -1 : 0;
 
 	if (!rc) {

@@ -23,6 +23,7 @@ struct side {
 
 struct match {
 	struct side side[2];
+	int newer;	/* the side that a later major version of hwloc exported, or the same in a later format; -1: neither */
 };
 
 /* 0, or -1 when memory is short. The trees are borrowed. Free with match_free. */
@@ -31,9 +32,6 @@ void match_free(struct match *m);
 
 /* The version of hwloc that exported a topology, "" when it does not say. */
 const char *match_exporter(const struct tree *t);
-
-/* The side that a later major version of hwloc exported, or the same in a later format; -1: both are the same there. */
-int match_newer(const struct match *m);
 
 /*
  * Does an info differ because of the exporting hwloc alone? A later major version finds more, and hwloc 3 replaced some
