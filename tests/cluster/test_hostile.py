@@ -352,12 +352,16 @@ SHELL = "cat /proc/self/status; id -G | sed 's/^/Groups:\t/'"
 
 
 def processes_of(cluster, word, owner=JOB_USER):
-    """The pids of a user's processes on this cluster with that in their name or command line, as root finds them."""
+    """
+    The pids of a user's processes on this cluster with that in their name or command line, as root finds them. What slurmstepd forks
+    has no environment from 26.05 on, but files of the cluster.
+    """
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
         home = Path("/proc") / entry
         try:
             texts = [(home / name).read_bytes() for name in ("comm", "cmdline", "environ")]
+            texts += [os.readlink(file).encode() for file in (home / "fd").iterdir()]
             uid = (home / "status").read_text().split("Uid:\t")[1].split()[0]
         except (OSError, IndexError):
             continue
