@@ -316,10 +316,14 @@ def bait(cluster):
 
 def test_root_reads_nothing_that_the_environment_names(cluster, bait, matrix):
     watch = Watch(cluster.folder / "bait")
-    script = f"echo ran; mpirun -n 2 true; srun -n2 {' '.join(ALL_OPTIONS)} echo step"
+    script = f"printenv HWLOC_XMLFILE; mpirun -n 2 true; srun -n2 {' '.join(ALL_OPTIONS)} echo step"
+    # Not --export=ALL,NAME=VALUE, which asks for the login environment too (su -), and this user cannot log in.
+    environment = cluster.folder / "work" / "bait.env"
+    environment.write_text("".join(f"{name}={value}\0" for name, value in {**cluster.env(), **bait}.items()))
+    environment.chmod(0o644)
     number, state, output = cluster.job(script, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}", f"--topo-capture={cluster.folder}/work/swallowed",
-                                        "--export=" + ",".join(["ALL", *(f"{name}={value}" for name, value in bait.items())]))
-    assert state == "COMPLETED" and output.split("\n").count("step") == 2, output
+                                        f"--export-file={environment}", "--export=ALL")
+    assert state == "COMPLETED" and output.split("\n").count("step") == 2 and bait["HWLOC_XMLFILE"] in output, output
     assert watch.seen() == b""
     (cluster.folder / "bait" / "topiary.conf").read_text()
     assert watch.seen(), "the watch sees nothing at all"
