@@ -11,9 +11,9 @@
 /*
  * srun's options from 22.05 to 26.05 (src/common/slurm_opt.c). LEAVE: changes the number of tasks, their place or the
  * step's resources, so that srun does not follow the rank map; SAME: likewise, unless the value is the job's own;
- * KEEP: has no such effect.
+ * KEEP: has no such effect; REFUSED: srun ends with an error where it is given beside SLURM_HOSTFILE.
  */
-enum kind { KEEP, LEAVE, SAME, EXPORT };
+enum kind { KEEP, LEAVE, SAME, EXPORT, REFUSED };
 
 enum { NONE = no_argument, REQUIRED = required_argument, OPTIONAL = optional_argument };
 
@@ -34,7 +34,8 @@ static const struct row {
 	{ "gpus-per-task", 0, REQUIRED, LEAVE }, { "het-group", 0, REQUIRED, LEAVE }, { "hint", 0, REQUIRED, LEAVE },
 	{ "interactive", 0, NONE, LEAVE }, { "jobid", 0, REQUIRED, LEAVE }, { "mincpus", 0, REQUIRED, LEAVE },
 	{ "multi-prog", 0, NONE, LEAVE }, { "no-allocate", 'Z', NONE, LEAVE }, { "nodefile", 'F', REQUIRED, LEAVE },
-	{ "nodelist", 'w', REQUIRED, LEAVE }, { "nodes", 'N', REQUIRED, SAME }, { "ntasks", 'n', REQUIRED, SAME },
+	{ "nodelist", 'w', REQUIRED, LEAVE }, { "nodes", 'N', REQUIRED, SRUN_REFUSES_NODES ? REFUSED : SAME },
+		{ "ntasks", 'n', REQUIRED, SAME },
 	{ "ntasks-per-core", 0, REQUIRED, LEAVE }, { "ntasks-per-gpu", 0, REQUIRED, LEAVE },
 	{ "ntasks-per-node", 0, REQUIRED, SAME }, { "ntasks-per-socket", 0, REQUIRED, LEAVE },
 	{ "ntasks-per-tres", 0, REQUIRED, LEAVE }, { "pack-group", 0, REQUIRED, LEAVE },
@@ -170,7 +171,7 @@ static int check_foreign(const char *word, struct err *e)
 	size_t len = strcspn(word, "=");
 
 	for (int i = 0; i < ROWS; i++)
-		if ((rows[i].kind == LEAVE || rows[i].kind == SAME) && !strncmp(rows[i].name, word, len))
+		if (rows[i].kind != KEEP && rows[i].kind != EXPORT && !strncmp(rows[i].name, word, len))
 			return err_set(e, "--%.60s is ambiguous: it may be --%s", word, rows[i].name);
 	return 0;
 }
@@ -190,6 +191,9 @@ static int check_option(int what, const char *word, struct err *e)
 		       err_set(e, "%.60s: unknown srun option, or its value is missing", word);
 	if (row->kind == SAME)
 		return check_number(row->name, optarg, e);
+	if (row->kind == REFUSED)
+		return err_set(e, "srun of this release of Slurm accepts no --%s beside a rank map: leave it out",
+			       row->name);
 	if (row->kind == KEEP || (row->kind == EXPORT && srun_exports_all(optarg)))
 		return 0;
 	return row->kind == EXPORT ? err_set(e, "--export=%.60s does not pass the rank map to the tasks", optarg) :

@@ -3,6 +3,7 @@
 #ifndef TOPIARY_SPANK_SRUN_SIDE_H
 #define TOPIARY_SPANK_SRUN_SIDE_H
 
+#include <slurm/slurm.h>
 #include <slurm/spank.h>
 #include <stdbool.h>
 
@@ -21,6 +22,12 @@ int srun_follow_map(spank_t sp, int argc, char **argv);
  * user's options do not apply to their ranks. Always 0.
  */
 int srun_warn_launcher(spank_t sp, int argc, char **argv);
+
+/*
+ * srun ends with an error where --nodes is given beside SLURM_HOSTFILE (slurm_opt.c, _validate_arbitrary): in 24.11 and
+ * all later releases, not in 22.05.
+ */
+#define SRUN_REFUSES_NODES (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0))
 
 /*
  * srun_options.c: do srun's own options on this command line leave the number and place of tasks as the job has them?

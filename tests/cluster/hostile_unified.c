@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors
  *
- * On a machine that has cgroup v1 beside cgroup v2: /proc/self/cgroup without the lines of v1, as where there is v2 only. Slurm goes no
+ * On a machine that has cgroup v1 beside cgroup v2: /proc/PID/cgroup without the lines of v1, as where there is v2 only. Slurm goes no
  * further when it sees any; all else that it does with cgroups of v2 is real.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static int open_as(const char *name, const char *path, int flags, mode_t mode)
 	int (*real)(const char *path, int flags, ...) = dlsym(RTLD_NEXT, name);
 	int fd = real(path, flags, mode);
 
-	return fd >= 0 && !strcmp(path, "/proc/self/cgroup") ? unified_only(fd) : fd;
+	return fd >= 0 && !fnmatch("/proc/*/cgroup", path, FNM_PATHNAME) ? unified_only(fd) : fd;
 }
 
 #define OPEN(name) \

@@ -45,10 +45,10 @@ def said(output):
     return [line for line in output.splitlines() if "topiary" in line]
 
 
-def capture(cluster, lab, script, *options):
+def capture(cluster, lab, script, *options, **more):
     """(state, output, the file, was the folder of the ranks removed?) of a job, of 8 ranks on two nodes unless told otherwise."""
     file = lab / f"m.{time.monotonic_ns()}"
-    _, state, output = cluster.job(script, *(options or ("-w", "cn1,cn2", "-N2", "-n8")), f"--topo-capture={file}")
+    _, state, output = cluster.job(script, *(options or ("-w", "cn1,cn2", "-N2", "-n8")), f"--topo-capture={file}", **more)
     return state, output, file, not list(lab.glob(f"{file.name}.*"))
 
 
@@ -78,7 +78,7 @@ def test_recorder_is_loaded_and_the_users_own_stays(cluster, lab):
     _, output, _, _ = capture(cluster, lab, script, "-w", "cn5", "-n1")
     assert output.split()[0] == str(cluster.folder / RECORDER.name)
     _, output, _, _ = capture(cluster, lab, script, "-w", "cn5", "-n1",
-                              "--export=ALL,LD_PRELOAD=libm.so.6,OMPI_MCA_pml_monitoring_filename=/tmp/mine")
+                              variables={"LD_PRELOAD": "libm.so.6", "OMPI_MCA_pml_monitoring_filename": "/tmp/mine"})
     assert output.split()[:2] == [f"{cluster.folder / RECORDER.name}:libm.so.6", "/tmp/mine"]
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from rig import Cluster
 from rig.ask import wait_running
-from rig.cluster import JOB_USER, as_user
+from rig.cluster import JOB_USER, SLURM_RELEASE, as_user
 from rig.node import STAMP, little_room, log_of, own_disk
 from rig.paths import ROOT, SLURM_PREFIX
 from rig.processes import Daemon, descendants, wait_until
@@ -317,12 +317,8 @@ def bait(cluster):
 def test_root_reads_nothing_that_the_environment_names(cluster, bait, matrix):
     watch = Watch(cluster.folder / "bait")
     script = f"printenv HWLOC_XMLFILE; mpirun -n 2 true; srun -n2 {' '.join(ALL_OPTIONS)} echo step"
-    # Not --export=ALL,NAME=VALUE, which asks for the login environment too (su -), and this user cannot log in.
-    environment = cluster.folder / "work" / "bait.env"
-    environment.write_text("".join(f"{name}={value}\0" for name, value in {**cluster.env(), **bait}.items()))
-    environment.chmod(0o644)
     number, state, output = cluster.job(script, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}", f"--topo-capture={cluster.folder}/work/swallowed",
-                                        f"--export-file={environment}", "--export=ALL")
+                                        variables=bait)
     assert state == "COMPLETED" and output.split("\n").count("step") == 2 and bait["HWLOC_XMLFILE"] in output, output
     assert watch.seen() == b""
     (cluster.folder / "bait" / "topiary.conf").read_text()
@@ -417,7 +413,7 @@ def test_who_reads_what_the_user_wrote_is_the_user(cluster, matrix):
         (work / f"child.{name}").unlink(missing_ok=True)
     with configured(cluster, f"TopiaryCommand = {recorder}\n"):
         _, state, output = cluster.job(SHELL, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}", f"--topo-capture={work}/users",
-                                       "--export=ALL,LD_LIBRARY_PATH=/nowhere,HWLOC_XMLFILE=/nowhere,TOPIARY_REGISTRY=/nowhere")
+                                       variables=dict.fromkeys(("LD_LIBRARY_PATH", "HWLOC_XMLFILE", "TOPIARY_REGISTRY"), "/nowhere"))
     assert state == "COMPLETED"
     # 10 and 11 are the recording shell's own.
     for name in ("map", "matrix"):
@@ -778,6 +774,8 @@ def test_who_gathers_is_in_the_steps_cgroup(request, kind):
     cluster = request.getfixturevalue(kind)
     number, (pid,), _ = captured(cluster, "cgroup")
     held = Path(f"/proc/{pid}/cgroup").read_text()
-    assert f"/job_{number}/step_batch" in held and held == Path(f"/proc/{processes_of(cluster, 'sleep')[0]}/cgroup").read_text()
+    # From 26.05 on cgroup/v2 names the job's cgroup by its SLUID.
+    job = r"s\w+" if (kind, SLURM_RELEASE >= (26, 5)) == ("unified", True) else f"job_{number}"
+    assert re.search(f"/{job}/step_batch", held) and held == Path(f"/proc/{processes_of(cluster, 'sleep')[0]}/cgroup").read_text()
     cluster.command(["scancel", number])
     assert cluster.wait_job(number) == "CANCELLED" and not processes_of(cluster, "topiary-merge")

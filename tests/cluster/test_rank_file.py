@@ -8,6 +8,7 @@ import shutil
 import pytest
 from rig import mpi
 from rig.ask import hwloc_cpus
+from rig.cluster import SLURM_RELEASE
 from rig.mpi import open_mpi_release
 from rig.paths import ROOT
 
@@ -142,7 +143,7 @@ def test_mapping_is_never_worse_than_block_or_cyclic(cluster, matrix):
                                   "orte_default_hostfile"])
 def test_mapping_of_the_user_stays(cluster, matrix, name):
     script = "env | grep -E '^OMPI_MCA_(orte|rmaps)_' | grep -v _oversubscribe="
-    _, state, output = cluster.job(script, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}", f"--export=OMPI_MCA_{name}=mine,PATH")
+    _, state, output = cluster.job(script, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}", variables={f"OMPI_MCA_{name}": "mine"})
     assert (state, output) == ("COMPLETED", f"OMPI_MCA_{name}=mine\n")
 
 
@@ -245,19 +246,41 @@ def test_plain_srun_starts_each_rank_where_the_file_says(cluster, matrix, seat, 
     assert len(re.findall(r" hosts= layout= ", output)) == ranks
 
 
-@pytest.mark.parametrize("given, options", [
+SAME_AS_THE_JOB = [
     ("-n $SLURM_NTASKS", ["--ntasks-per-node=4"]),
-    ("-n8 -N2 --ntasks-per-node=4", ["--ntasks-per-node=4"]),
-    ("--ntasks=8 --nodes=$SLURM_NNODES", []),
+    ("-n8 --ntasks-per-node=4", ["--ntasks-per-node=4"]),
     ("-c1", ["--ntasks-per-node=4"]),
     ("-n8 -c2", ["--ntasks-per-node=4", "--cpus-per-task=2"]),
     ("-c $SLURM_CPUS_PER_TASK", ["--cpus-per-task=3"]),
-])
-def test_srun_that_says_what_the_job_says_follows_the_map(cluster, matrix, seat, given, options):
+]
+WITH_NODES = [
+    ("-n8 -N2 --ntasks-per-node=4", ["--ntasks-per-node=4"]),
+    ("--ntasks=8 --nodes=$SLURM_NNODES", []),
+]
+# Such an srun ends with an error where it is given a map's hosts.
+NODES_REFUSED = SLURM_RELEASE >= (23, 2)
+
+
+def run_as_the_job(cluster, matrix, seat, given, options):
     _, state, output = cluster.job(SRUN.format(options=given, seat=seat), "-w", "cn1,cn2", "-N2", "--ntasks=8", *options,
                                    f"--topo-matrix={matrix(8)}")
-    assert state == "COMPLETED" and "does not follow" not in output.partition("RANKS")[2], output
+    assert state == "COMPLETED", output
+    return output
+
+
+@pytest.mark.parametrize("given, options", SAME_AS_THE_JOB + ([] if NODES_REFUSED else WITH_NODES))
+def test_srun_that_says_what_the_job_says_follows_the_map(cluster, matrix, seat, given, options):
+    output = run_as_the_job(cluster, matrix, seat, given, options)
+    assert "does not follow" not in output.partition("RANKS")[2], output
     compare(cluster, output, 8)
+
+
+if NODES_REFUSED:
+    @pytest.mark.parametrize("given, options", WITH_NODES)
+    def test_srun_that_accepts_no_nodes_beside_a_map_runs_without(cluster, matrix, seat, given, options):
+        output = run_as_the_job(cluster, matrix, seat, given, options).partition("RANKS")[2]
+        assert output.count("accepts no --nodes beside a rank map: leave it out") == 1, output
+        assert len(re.findall("^rank ", output, re.M)) == 8, output
 
 
 @pytest.mark.parametrize("node", ["cn1", "cn3"])

@@ -30,8 +30,8 @@ def cache(cluster, node):
     return cluster.folder / "nodes" / node / "run" / "cache"
 
 
-def run(cluster, script, *options):
-    number, state, output = cluster.job(script, *options)
+def run(cluster, script, *options, **more):
+    number, state, output = cluster.job(script, *options, **more)
     assert state == "COMPLETED", output
     return number, output
 
@@ -100,7 +100,7 @@ def test_hwloc_is_left_alone_where_site_or_user_say_so(cluster, site, options, t
 @pytest.mark.parametrize("name, value", [("HWLOC_XMLFILE", "/etc/mine.xml"), ("HWLOC_SYNTHETIC", "Core:2 PU:1"),
                                          ("HWLOC_FSROOT", "/mine"), ("HWLOC_CPUID_PATH", "/mine"), ("HWLOC_COMPONENTS", "-pci")])
 def test_topology_that_the_user_chose_stays(cluster, name, value):
-    _, output = run(cluster, "env", "-w", "cn1", "-n1", f"--export={name}={value},PATH,SLURM_CONF")
+    _, output = run(cluster, "env", "-w", "cn1", "-n1", variables={name: value})
     told = dict(line.split("=", 1) for line in output.split("\n") if line.startswith("HWLOC_"))
     told.pop("HWLOC_THISSYSTEM")    # the rig's own
     assert told == {name: value}
@@ -108,7 +108,7 @@ def test_topology_that_the_user_chose_stays(cluster, name, value):
 
 @pytest.mark.parametrize("name, value", [("HWLOC_PLUGINS_PATH", "/mine"), ("HWLOC_LIBXML_IMPORT", "1")])
 def test_reader_that_the_user_chose_stays(cluster, name, value):
-    _, output = run(cluster, TELL, "-w", "cn1", "-n1", f"--export={name}={value},PATH,SLURM_CONF")
+    _, output = run(cluster, TELL, "-w", "cn1", "-n1", variables={name: value})
     told = dict(line.split("=", 1) for line in output.split("\n")[:-1])
     assert told.pop(name) == value
     assert set(told) == set(OURS) - {name}

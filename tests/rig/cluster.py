@@ -473,17 +473,21 @@ class Cluster:
     def topiary(self, *arguments, **how):
         return self.command([f"{self.folder}/bin/topiary", *arguments], **how)
 
-    def batch(self, script, *options, user=JOB_USER, check=True):
-        """Submit a script's text; the finished process, whose stdout is the job's number."""
+    def batch(self, script, *options, user=JOB_USER, check=True, variables=None):
+        """
+        Submit a script's text; the finished process, whose stdout is the job's number. variables: added to the environment of
+        sbatch, and so of the job; --export=NAME=VALUE would ask for the login environment too, of a user who cannot log in.
+        """
         path = self.folder / "work" / f"script.{time.monotonic_ns()}"
         path.write_text("#!/bin/sh\n" + script)
         path.chmod(0o755)
-        return self.command(["sbatch", "--parsable", *options, path], user=user, check=check)
+        more = ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
+        return self.command([*more, "sbatch", "--parsable", *options, path], user=user, check=check)
 
-    def job(self, script, *options, user=JOB_USER, timeout=90):
+    def job(self, script, *options, user=JOB_USER, timeout=90, variables=None):
         """Run a script to its end as a batch job: its number, its state and its output."""
         output = self.folder / "work" / f"out.{time.monotonic_ns()}"
-        number = self.batch(script, f"--output={output}", *options, user=user).stdout.strip()
+        number = self.batch(script, f"--output={output}", *options, user=user, variables=variables).stdout.strip()
         state = self.wait_job(number, timeout)
         return number, state, output.read_text() if output.exists() else ""
 
