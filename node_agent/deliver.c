@@ -63,7 +63,7 @@ static void next_seq(struct delivery *d)
 	d->seq = now > d->seq ? now : d->seq + 1;
 }
 
-static void make_claim(struct delivery *d, struct claim *c)
+static void claim_fill(struct delivery *d, struct claim *c)
 {
 	*c = (struct claim){ .purpose = CLAIM_EXPORT, .length = d->xml->len };
 	next_seq(d);
@@ -74,8 +74,8 @@ static void make_claim(struct delivery *d, struct claim *c)
 }
 
 /* PUT one of the two paths with a credential of its own. 0, or -1 when there is no answer. */
-static int export_put(struct delivery *d, const char *what, const struct buf *body, struct claim *c,
-		      struct http_answer *a, struct err *e)
+static int export_send(struct delivery *d, const char *what, const struct buf *body, struct claim *c,
+		       struct http_answer *a, struct err *e)
 {
 	unsigned left = deliver_left(d);
 	struct http_request r = { .method = "PUT", .base = d->settings->registry_url, .ca = d->settings->tls_ca,
@@ -85,7 +85,7 @@ static int export_put(struct delivery *d, const char *what, const struct buf *bo
 	uid_t reader;
 	int rc = -1;
 
-	make_claim(d, c);
+	claim_fill(d, c);
 	if (user_uid(d->settings->registry_user, &reader, e) ||
 	    !(cred = cred_sign(c, reader, d->settings->munge_socket, e)))
 		goto done;
@@ -168,7 +168,7 @@ static enum deliver_result check_ack(struct delivery *d, const struct claim *c, 
 }
 
 /* Where the deadline ends within the window, half of what is left is for sending. */
-static void spread(const struct delivery *d, const struct http_answer *a)
+static void spread_wait(const struct delivery *d, const struct http_answer *a)
 {
 	json_t *j = json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
 	json_int_t announced = json_integer_value(json_object_get(j, "spread"));
@@ -187,7 +187,7 @@ static enum deliver_result send_document(struct delivery *d, struct err *e)
 	struct claim c;
 	struct buf zip = {0};
 
-	if (zip_make(d->xml->data, d->xml->len, &zip, e) == 0 && export_put(d, "topology", &zip, &c, &a, e) == 0)
+	if (zip_make(d->xml->data, d->xml->len, &zip, e) == 0 && export_send(d, "topology", &zip, &c, &a, e) == 0)
 		rc = a.status == 200 ? check_ack(d, &c, &a, e) : answer_refused(d, &a, e);
 	http_free(&a);
 	buf_free(&zip);
@@ -207,23 +207,23 @@ static bool catch_up(struct delivery *d, const struct http_answer *a)
 	return ahead;
 }
 
-enum deliver_result deliver(struct delivery *d, struct err *e)
+enum deliver_result deliver_document(struct delivery *d, struct err *e)
 {
 	enum deliver_result rc = DELIVER_AGAIN;
 	struct http_answer a = {0};
 	struct claim c;
 
 	d->retry_after = 0;
-	if (export_put(d, "boot", NULL, &c, &a, e))
+	if (export_send(d, "boot", NULL, &c, &a, e))
 		return rc;
 	if (catch_up(d, &a)) {
 		http_free(&a);
-		if (export_put(d, "boot", NULL, &c, &a, e))
+		if (export_send(d, "boot", NULL, &c, &a, e))
 			return rc;
 	}
 	if (a.status == 202) {
 		d->sent = true;
-		spread(d, &a);
+		spread_wait(d, &a);
 		rc = send_document(d, e);
 	} else {
 		rc = a.status == 200 ? check_ack(d, &c, &a, e) : answer_refused(d, &a, e);

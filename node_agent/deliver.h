@@ -32,7 +32,7 @@ enum deliver_result {
  * One attempt: the hash first; when the document is wanted, it goes at a random time within the window that the
  * registry announces, or within half of what is left until the deadline. All but DELIVER_DONE with an error.
  */
-enum deliver_result deliver(struct delivery *d, struct err *e);
+enum deliver_result deliver_document(struct delivery *d, struct err *e);
 
 /* Seconds until the deadline, 0 when it has passed; without one UINT_MAX. */
 unsigned deliver_left(const struct delivery *d);

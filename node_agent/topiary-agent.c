@@ -16,7 +16,7 @@
 #include "deliver.h"
 #include "discover.h"
 #include "hwxml/canon.h"
-#include "hwxml/withhold.h"
+#include "hwxml/redact.h"
 
 /* libc looks for it. */
 __attribute__((visibility("default"))) const char *argp_program_version = "topiary-agent " TOPIARY_VERSION;
@@ -107,7 +107,7 @@ static int keep_locally(const struct settings *s, const struct buf *xml, struct 
 		return err_set(e, "%s: %s", s->run_dir, strerror(errno));
 	if (settings_yes(s->publish_serials))
 		return file_replace(s->topology_file, xml->data, xml->len, 0644, e);
-	withhold(xml->data, xml->len, &public);
+	redact_xml(xml->data, xml->len, &public);
 	if (public.failed)
 		rc = err_set(e, "%s: out of memory", s->topology_file);
 	else
@@ -144,7 +144,7 @@ static int send_until_done(struct delivery *d, const struct options *o)
 
 	d->until = o->deadline ? deadline_after(o->deadline) : 0;
 	for (unsigned attempt = 0;; attempt++) {
-		enum deliver_result rc = deliver(d, &e);
+		enum deliver_result rc = deliver_document(d, &e);
 
 		if (rc == DELIVER_DONE) {
 			/* Every hour, of every node, that all is well: nobody wants to read it. */
@@ -177,7 +177,7 @@ static int read_input(const char *path, struct buf *xml, struct err *e)
 }
 
 /* What this node exports: found anew, and written to its own file, unless that is what is asked about. */
-static int get_document(const struct options *o, const struct settings *s, struct buf *xml, struct err *e)
+static int read_document(const struct options *o, const struct settings *s, struct buf *xml, struct err *e)
 {
 	if (o->recheck)
 		return file_read(s->topology_file, CANON_MAX_BYTES, xml, e);
@@ -196,7 +196,7 @@ static int agent_run(const struct options *o, const struct settings *s, struct b
 		log_error("'%s' is not a node name: expected letters, digits, '.', '_' and '-'", d.node);
 		return -1;
 	}
-	if (discover_boot(d.boot_id, &e) || get_document(o, s, xml, &e)) {
+	if (discover_boot(d.boot_id, &e) || read_document(o, s, xml, &e)) {
 		log_error("%s: %s", d.node, e.text);
 		return -1;
 	}

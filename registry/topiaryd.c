@@ -87,7 +87,7 @@ static void invalidate_connections(void *user)
 }
 
 /* Nothing is connected yet. */
-static int make_pools(struct service *s, struct err *e)
+static int pools_new(struct service *s, struct err *e)
 {
 	const char *database = s->settings.database,
 		*read = *s->settings.read_database ? s->settings.read_database : database;
@@ -136,7 +136,7 @@ static int wait_for_end(const sigset_t *signals, const struct parser *parser, st
 }
 
 /* In the order of their dependencies. */
-static int start(struct service *s, struct err *e)
+static int service_start(struct service *s, struct err *e)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -151,7 +151,7 @@ static int start(struct service *s, struct err *e)
 	return 0;
 }
 
-static void stop(struct service *s)
+static void service_stop(struct service *s)
 {
 	readiness_stop(s->readiness);
 	upkeep_stop(s->upkeep);
@@ -163,7 +163,7 @@ static void stop(struct service *s)
 	pg_servers_stop(s->hosts);
 }
 
-static int serve(struct service *s, struct err *e)
+static int service_run(struct service *s, struct err *e)
 {
 	struct server *server = NULL;
 	sigset_t signals;
@@ -178,13 +178,13 @@ static int serve(struct service *s, struct err *e)
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	if ((s->hosts = pg_servers_start(s->settings.database, invalidate_connections, s, e)) &&
-	    open_database(s, e) == 0 && start(s, e) == 0 &&
+	    open_database(s, e) == 0 && service_start(s, e) == 0 &&
 	    (server = server_start(s, s->settings.listen, e))) {
 		log_info("listening on %s", s->settings.listen);
 		rc = wait_for_end(&signals, s->parser, e);
 	}
 	server_stop(server);
-	stop(s);
+	service_stop(s);
 	return rc;
 }
 
@@ -210,10 +210,10 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	log_set_level(o.verbose ? "debug" : s.settings.log_level);
-	if (make_pools(&s, &e))
+	if (pools_new(&s, &e))
 		rc = -1;
 	else
-		rc = o.migrate ? update_schema(s.pool, &e) : serve(&s, &e);
+		rc = o.migrate ? update_schema(s.pool, &e) : service_run(&s, &e);
 	if (rc)
 		log_error("%s", e.text);
 	db_pool_free(s.checks);

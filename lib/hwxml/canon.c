@@ -81,7 +81,7 @@ static const char *const text_escapes[256] = {
 	['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['\r'] = "&#13;",
 };
 
-static void put_escaped(struct buf *out, const char *s, size_t len, const char *const table[256])
+static void write_escaped(struct buf *out, const char *s, size_t len, const char *const table[256])
 {
 	size_t from = 0;
 
@@ -109,10 +109,10 @@ static size_t piece_len(const char *s, size_t len, size_t *step)
 	return piece;
 }
 
-static void put_value(struct buf *out, const struct attr *a)
+static void write_value(struct buf *out, const struct attr *a)
 {
 	for (size_t at = 0, step; at < a->len; at += step)
-		put_escaped(out, a->value + at, piece_len(a->value + at, a->len - at, &step), escapes);
+		write_escaped(out, a->value + at, piece_len(a->value + at, a->len - at, &step), escapes);
 }
 
 static char *value_dup(const struct attr *a)
@@ -127,7 +127,7 @@ static char *value_dup(const struct attr *a)
 	return plain.data;
 }
 
-static void put_number(struct buf *out, unsigned n)
+static void write_number(struct buf *out, unsigned n)
 {
 	char digits[16];
 
@@ -282,18 +282,18 @@ static int element_begin(struct reader *r, struct frame *f)
 
 /* --- references --- */
 
-static int put_reference(struct reader *r, struct buf *out, const char *gp, size_t len)
+static int write_reference(struct reader *r, struct buf *out, const char *gp, size_t len)
 {
 	unsigned place = ids_find(&r->ids, strtoull(gp, NULL, 10));
 
 	if (!place)
 		return refuse(r, "no object has gp_index %.*s", (int)len, gp);
-	put_number(out, place);
+	write_number(out, place);
 	return 0;
 }
 
 /* The indexes of distances by gp_index: "12 13 " of one type, "NUMANode:12 PCIDev:40 " of several. */
-static int renumber(struct reader *r, struct buf *out)
+static int indexes_renumber(struct reader *r, struct buf *out)
 {
 	const char *s = r->text.data ? r->text.data : "";
 
@@ -307,7 +307,7 @@ static int renumber(struct reader *r, struct buf *out)
 		if (gp > s && !xml_value_fits(VALUE_TYPE, s, type))
 			return refuse(r, "unknown object type \"%.*s\"", (int)type, s);
 		buf_add(out, s, gp - s);
-		if (put_reference(r, out, gp, len))
+		if (write_reference(r, out, gp, len))
 			return -1;
 		buf_add(out, " ", 1);
 		s += word + 1;
@@ -323,7 +323,7 @@ static bool is_renumbered(const struct reader *r, const struct xml_element *el)
 static int indexes_end(struct reader *r)
 {
 	struct buf now = {0};
-	int rc = renumber(r, &now);
+	int rc = indexes_renumber(r, &now);
 
 	buf_printf(&r->out, " length=\"%zu\">", now.len);
 	buf_add(&r->out, now.data, now.len);
@@ -334,7 +334,7 @@ static int indexes_end(struct reader *r)
 
 /* --- the start of an element --- */
 
-static int attr_put(struct reader *r, const struct attr *a)
+static int attr_write(struct reader *r, const struct attr *a)
 {
 	struct buf *out = &r->out;
 	int rc = 0;
@@ -345,11 +345,11 @@ static int attr_put(struct reader *r, const struct attr *a)
 	if (a->is->value == VALUE_ID)
 		buf_puts(out, ID);
 	if (a->is->value == VALUE_GP || a->is->value == VALUE_ID)
-		put_number(out, r->ids.n);
+		write_number(out, r->ids.n);
 	else if (a->is->value == VALUE_REF)
-		rc = put_reference(r, out, a->value, a->len);
+		rc = write_reference(r, out, a->value, a->len);
 	else
-		put_value(out, a);
+		write_value(out, a);
 	buf_add(out, "\"", 1);
 	return rc;
 }
@@ -385,7 +385,7 @@ static bool el_fits(const struct reader *r, const struct xml_element *el)
 	return el->inside[r->format] & (1u << r->frames[r->depth - 1].el->tag);
 }
 
-static int tag_put(struct reader *r, const struct xml_element *el)
+static int tag_write(struct reader *r, const struct xml_element *el)
 {
 	if (r->depth && !r->frames[r->depth - 1].filled) {
 		r->frames[r->depth - 1].filled = true;
@@ -395,7 +395,7 @@ static int tag_put(struct reader *r, const struct xml_element *el)
 	buf_add(&r->out, "<", 1);
 	buf_puts(&r->out, el->name);
 	for (size_t i = 0; !is_renumbered(r, el) && i < r->nattrs; i++)
-		if (attr_put(r, &r->attrs[i]))
+		if (attr_write(r, &r->attrs[i]))
 			return -1;
 	return 0;
 }
@@ -411,7 +411,7 @@ static int element_start(struct reader *r, const char *name, size_t n, const xml
 	if (r->depth == MAX_DEPTH)
 		return refuse(r, "more than %d nested elements", MAX_DEPTH);
 	*f = (struct frame){ .el = el };
-	if (attrs_read(r, el, n, given) || element_begin(r, f) || tag_put(r, el))
+	if (attrs_read(r, el, n, given) || element_begin(r, f) || tag_write(r, el))
 		return -1;
 	r->depth++;
 	r->text.len = 0;
@@ -430,7 +430,7 @@ static int element_end(struct reader *r)
 	r->depth--;
 	if (!renumbered && r->text.len) {
 		buf_add(&r->out, ">", 1);
-		put_escaped(&r->out, r->text.data, r->text.len, text_escapes);
+		write_escaped(&r->out, r->text.data, r->text.len, text_escapes);
 	} else if (!renumbered && !f->filled) {
 		buf_add(&r->out, "/>\n", 3);
 		return 0;
@@ -609,7 +609,7 @@ static int document_read(struct reader *r)
 	return 0;
 }
 
-static int canon_take(struct reader *r, struct canon *out)
+static int canon_move(struct reader *r, struct canon *out)
 {
 	if (!r->frames[0].has_pu)
 		return refuse(r, "the topology has no PU");
@@ -663,7 +663,7 @@ int canon_parse(const char *xml, size_t len, const char *name, struct canon *out
 		return err_set(e, "%s: out of memory", name);
 	rc = document_read(r);
 	if (!rc)
-		rc = canon_take(r, out);
+		rc = canon_move(r, out);
 	reader_free(r);
 	return rc;
 }

@@ -57,7 +57,7 @@ struct builder {
 	bool failed;
 };
 
-static int fail(struct builder *b)
+static int builder_fail(struct builder *b)
 {
 	b->failed = true;
 	xmlStopParser(b->xml);
@@ -74,7 +74,7 @@ static void *list_add(struct builder *b, struct list *l, void *array, size_t siz
 		char *more = realloc(*at, cap * size);
 
 		if (!more) {
-			fail(b);
+			builder_fail(b);
 			return NULL;
 		}
 		*at = more;
@@ -189,7 +189,7 @@ static int object_add(struct builder *b, struct frame *f, unsigned line, size_t 
 	f->object = b->objects.n - 1;
 	if ((text = pair_get(pairs, n, "cache_inclusive")) && info_keep(b, f->object, "Inclusive", text, line))
 		return -1;
-	return ids_add(&b->own->ids, strtoull(pair_get(pairs, n, "gp_index"), NULL, 10)) ? 0 : fail(b);
+	return ids_add(&b->own->ids, strtoull(pair_get(pairs, n, "gp_index"), NULL, 10)) ? 0 : builder_fail(b);
 }
 
 static int info_add(struct builder *b, const struct frame *f, unsigned owner, unsigned line, size_t n,
@@ -295,7 +295,7 @@ static void on_error(void *ctx, xml_error *error)
 
 	(void)ctx;
 	if (xml && error->level >= XML_ERR_ERROR)
-		fail(xml->userData);
+		builder_fail(xml->userData);
 }
 
 static const xmlSAXHandler handler = {

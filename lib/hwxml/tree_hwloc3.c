@@ -34,7 +34,7 @@ static const struct {
 	{ GPU, NULL, NULL, "1" },
 };
 
-static bool begins(const struct tree_pair *attrs, size_t n, const char *name, const char *with)
+static bool attr_begins(const struct tree_pair *attrs, size_t n, const char *name, const char *with)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!strcmp(attrs[i].name, name))
@@ -46,7 +46,7 @@ static const char *osdev_type(const struct tree_pair *attrs, size_t n, unsigned 
 {
 	for (size_t i = 0; i < COUNT(osdev_types); i++)
 		if (types & osdev_types[i].types &&
-		    (!osdev_types[i].attr || begins(attrs, n, osdev_types[i].attr, osdev_types[i].begins)))
+		    (!osdev_types[i].attr || attr_begins(attrs, n, osdev_types[i].attr, osdev_types[i].begins)))
 			return osdev_types[i].type;
 	return NONE;
 }

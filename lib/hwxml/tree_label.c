@@ -88,7 +88,7 @@ void tree_label(const struct tree *t, size_t object, struct buf *out)
 
 /* --- facts --- */
 
-static void put_plain(struct buf *out, const char *s)
+static void write_plain(struct buf *out, const char *s)
 {
 	size_t from = out->len;
 
@@ -98,14 +98,14 @@ static void put_plain(struct buf *out, const char *s)
 			*p = ' ';
 }
 
-static void put_fact(struct buf *out, unsigned line, const char *label, const char *name, const char *value)
+static void write_fact(struct buf *out, unsigned line, const char *label, const char *name, const char *value)
 {
 	buf_printf(out, "%u\t", line);
-	put_plain(out, label);
+	write_plain(out, label);
 	buf_add(out, "\t", 1);
-	put_plain(out, name);
+	write_plain(out, name);
 	buf_add(out, "\t", 1);
-	put_plain(out, value);
+	write_plain(out, value);
 	buf_add(out, "\n", 1);
 }
 
@@ -119,9 +119,9 @@ static void object_facts(const struct tree *t, size_t object, struct buf *label,
 	label->len = 0;
 	tree_label(t, object, label);
 	if (memory && !label->failed)
-		put_fact(out, o->line, label->data, "memory", memory);
+		write_fact(out, o->line, label->data, "memory", memory);
 	for (size_t i = 0; i < o->ninfos && !label->failed; i++)
-		put_fact(out, o->infos[i].line, label->data, o->infos[i].name, o->infos[i].value);
+		write_fact(out, o->infos[i].line, label->data, o->infos[i].name, o->infos[i].value);
 }
 
 static void kind_facts(const struct tree *t, struct buf *out)
@@ -135,7 +135,7 @@ static void kind_facts(const struct tree *t, struct buf *out)
 		if (x->element->tag == TAG_CPUKIND)
 			snprintf(label, sizeof(label), "CPU kind %u", kind++);
 		else if (x->element->tag == TAG_INFO)
-			put_fact(out, x->line, label, tree_extra_attr(x, "name"), tree_extra_attr(x, "value"));
+			write_fact(out, x->line, label, tree_extra_attr(x, "name"), tree_extra_attr(x, "value"));
 	}
 }
 

@@ -41,7 +41,7 @@ static PGresult *query_node(struct call *c, struct db *db, const char *sql)
 	return NULL;
 }
 
-static void reply(struct call *c, struct db *db, const char *class)
+static void accept_reply(struct call *c, struct db *db, const char *class)
 {
 	struct err e;
 	char name[24];
@@ -83,8 +83,8 @@ struct accepted_document {
 	struct parsed parsed;
 };
 
-static int make_base(struct db *db, const char *node, const PGresult *r, const char *class,
-		     const struct accepted_document *d, struct err *e)
+static int create_base(struct db *db, const char *node, const PGresult *r, const char *class,
+		       const struct accepted_document *d, struct err *e)
 {
 	struct new_base n = { .class = class, .shape = PQgetvalue(r, 0, SHAPE), .node = node, .xml = &d->xml,
 			      .parsed = &d->parsed };
@@ -125,7 +125,7 @@ static int run_transaction(struct call *c, struct db *db, const struct accepted_
 		goto done;
 	}
 	if (new_class(db, PQgetvalue(r, 0, CLASS), class, e) ||
-	    (is_base(r) ? move_base(db, r, class, e) : make_base(db, c->node, r, class, d, e)) ||
+	    (is_base(r) ? move_base(db, r, class, e) : create_base(db, c->node, r, class, d, e)) ||
 	    db_execute(db, e, "DELETE FROM drift WHERE node = $1", 1, &DB_TEXT(c->node)) ||
 		    db_execute(db, e, "COMMIT", 0, NULL))
 		goto done;
@@ -151,7 +151,7 @@ static int read_document(struct call *c, struct db *db, struct accepted_document
 	return 0;
 }
 
-static int refresh(struct call *c, struct db *db, const PGresult *r, struct err *e)
+static int base_refresh(struct call *c, struct db *db, const PGresult *r, struct err *e)
 {
 	struct bases *b = c->service->bases;
 
@@ -168,13 +168,13 @@ static void accept_drifted(struct call *c, struct db *db, const PGresult *r)
 	if (rc == 0)
 		rc = run_transaction(c, db, &d, class, &e);
 	if (rc == 0)
-		rc = refresh(c, db, r, &e);
+		rc = base_refresh(c, db, r, &e);
 	if (rc < 0)
 		call_fail(c, 503, "%s: %s", c->node, e.text);
 	if (rc == 0) {
 		log_info("%s: accepted by uid %u as class c%s", c->node, (unsigned) c->signer, class);
 		upkeep_notify_accept(c->service->upkeep);
-		reply(c, db, class);
+		accept_reply(c, db, class);
 	}
 	buf_free(&d.xml);
 	parsed_free(&d.parsed);
@@ -188,7 +188,7 @@ void accept_node(struct call *c)
 	if (r && *PQgetvalue(r, 0, DRIFTS) == 't')
 		accept_drifted(c, db, r);
 	else if (r)
-		reply(c, db, PQgetvalue(r, 0, CLASS));
+		accept_reply(c, db, PQgetvalue(r, 0, CLASS));
 	PQclear(r);
 	db_release(c->service->pool, db);
 }

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "admin.h"
-#include "hwxml/withhold.h"
+#include "hwxml/redact.h"
 
 int access_admit(struct call *c)
 {
@@ -45,7 +45,7 @@ int access_admit_facts(struct call *c)
 	if (c->reader < least)
 		return call_fail(c, 403, "%s: only administrators may read facts (ReadFacts), and uid %u is not one",
 				 about, (unsigned) c->signer);
-	if (fact && withheld(fact) && !access_sees_serials(c))
+	if (fact && redact_applies(fact) && !access_sees_serials(c))
 		return call_fail(c, 403, "%s: only administrators may read %s (PublishSerials)", about, fact);
 	return 0;
 }

@@ -43,7 +43,7 @@ static bool list_any(struct call *c, const char *list, bool (*is)(struct call *,
 }
 
 /* A refused attempt may be an attack, so it is logged, too. */
-static int refuse(struct call *c, const char *why, const char *what)
+static int admin_refuse(struct call *c, const char *why, const char *what)
 {
 	log_warning("%s: uid %u %s may not %s", c->node, (unsigned) c->signer, why, what);
 	return call_fail(c, 403, "%s: uid %u %s may not %s", c->node, (unsigned) c->signer, why, what);
@@ -71,9 +71,9 @@ int admin_admit(struct call *c, const char *what)
 	if (call_check_credential(c))
 		return -1;
 	if (!is_admin(c))
-		return refuse(c, "is not one of Admins and", what);
+		return admin_refuse(c, "is not one of Admins and", what);
 	if (!is_admin_host(c))
-		return refuse(c, "is on a host that is not one of AdminHosts and", what);
+		return admin_refuse(c, "is on a host that is not one of AdminHosts and", what);
 	if (strcmp(c->claim.node, c->node))
 		return call_fail(c, 403, "%s: the credential was signed for node %s", c->node, c->claim.node);
 	apart = c->claim.seq / 1e9 - time(NULL);

@@ -33,7 +33,7 @@ struct deadlines {
 	LIST_HEAD(, source) sources;
 };
 
-static void shut(struct deadlines *d, struct deadline *one)
+static void connection_shut(struct deadlines *d, struct deadline *one)
 {
 	shutdown(one->fd, SHUT_RDWR);
 	one->shut = true;
@@ -48,7 +48,7 @@ static void shut_expired(struct deadlines *d)
 
 	LIST_FOREACH(one, &d->all, link) {
 		if (one->until && one->until <= t && !one->shut)
-			shut(d, one);
+			connection_shut(d, one);
 	}
 }
 
@@ -111,7 +111,7 @@ static struct source *source_of(struct deadlines *d, const struct in6_addr *addr
 	return s;
 }
 
-static struct source *largest(struct deadlines *d)
+static struct source *largest_source(struct deadlines *d)
 {
 	struct source *most = NULL, *s;
 
@@ -133,14 +133,14 @@ static struct deadline *longest_waiting(struct deadlines *d, const struct source
 }
 
 /* For a new connection. When its source has too many and none of them waits, the new one is shut down. */
-static void make_room(struct deadlines *d, struct deadline *come)
+static void evict_for(struct deadlines *d, struct deadline *come)
 {
 	bool too_many = come->source->n > SOURCE_CONNECTIONS;
-	struct source *from = too_many ? come->source : d->n > CONNECTIONS ? largest(d) : NULL;
+	struct source *from = too_many ? come->source : d->n > CONNECTIONS ? largest_source(d) : NULL;
 	struct deadline *victim = from && from->n > FAIR_CONNECTIONS ? longest_waiting(d, from) : NULL;
 
 	if (victim)
-		shut(d, victim);
+		connection_shut(d, victim);
 }
 
 struct deadline *deadline_add(struct deadlines *d, int fd, const struct sockaddr *peer, unsigned seconds)
@@ -159,7 +159,7 @@ struct deadline *deadline_add(struct deadlines *d, int fd, const struct sockaddr
 		one->source->held++;
 		d->n++;
 		LIST_INSERT_HEAD(&d->all, one, link);
-		make_room(d, one);
+		evict_for(d, one);
 	} else {
 		free(one);
 		one = NULL;

@@ -8,14 +8,14 @@
 #include "access.h"
 #include "store/json_rows.h"
 #include "store/document.h"
-#include "hwxml/withhold.h"
+#include "hwxml/redact.h"
 
 #define COMPARED 20	/* entries of a history; each comparison costs a worker some milliseconds */
 #define ENTRIES "100"
 
 static const unsigned status_of[] = { [DOCUMENT_ABSENT] = 404, [DOCUMENT_BAD_TIME] = 400, [DOCUMENT_FAILED] = 503 };
 
-static int canonical(struct call *c, struct buf *xml)
+static int document_canonical(struct call *c, struct buf *xml)
 {
 	struct buf canon;
 	struct err e;
@@ -28,14 +28,14 @@ static int canonical(struct call *c, struct buf *xml)
 	return 0;
 }
 
-/* Withhold what the reader may not see; the result has its own hash. */
-static int withhold_serials(struct call *c, struct buf *xml)
+/* Redact what the reader may not see; the result has a hash of its own. */
+static int redact_serials(struct call *c, struct buf *xml)
 {
 	struct buf public = {0};
 
 	if (access_sees_serials(c))
 		return 0;
-	withhold(xml->data, xml->len, &public);
+	redact_xml(xml->data, xml->len, &public);
 	buf_free(xml);
 	if (public.failed)
 		return call_fail(c, 503, "%s: out of memory", c->node);
@@ -57,7 +57,7 @@ void read_topology(struct call *c)
 	call_release(c, db);
 	if (rc != DOCUMENT_OK)
 		call_fail(c, status_of[rc], "%s", e.text);
-	else if ((!call_param(c, "form") || canonical(c, &xml) == 0) && withhold_serials(c, &xml) == 0)
+	else if ((!call_param(c, "form") || document_canonical(c, &xml) == 0) && redact_serials(c, &xml) == 0)
 		call_body(c, "application/xml", &xml);
 	buf_free(&xml);
 	if (c->reply.status != 200)
@@ -83,12 +83,12 @@ static enum document_result entry_xml(struct call *c, struct db *db, const PGres
 }
 
 /* NULL when out of memory. */
-static void changes_withhold(char **json)
+static void changes_redact(char **json)
 {
 	json_t *list = json_loads(*json, 0, NULL);
 
 	for (size_t i = json_array_size(list); i-- > 0;)
-		if (withheld(json_string_value(json_object_get(json_array_get(list, i), "what")) ?: ""))
+		if (redact_applies(json_string_value(json_object_get(json_array_get(list, i), "what")) ?: ""))
 			json_array_remove(list, i);
 	free(*json);
 	*json = list ? json_dumps(list, JSON_COMPACT) : NULL;
@@ -108,7 +108,7 @@ static void add_changes(struct buf *out, struct call *c, struct db *db, const PG
 	    parser_compare(c->service->parser, c->node, older, newer, 0, &json, &severity, &e) != PARSER_OK)
 		json = NULL;
 	if (json && !access_sees_serials(c))
-		changes_withhold(&json);
+		changes_redact(&json);
 	buf_puts(out, ",\"changes\":");
 	buf_puts(out, json ? json : "null");
 	free(json);

@@ -55,7 +55,7 @@ int export_admit_zstd(struct call *c)
 	return -1;
 }
 
-static void acknowledge(struct call *c, const struct receipt *r)
+static void receipt_reply(struct call *c, const struct receipt *r)
 {
 	const struct claim *k = &c->claim;
 	struct claim ack = *k;
@@ -112,7 +112,7 @@ static void reply_result(struct call *c, enum commit_result rc, const struct rec
 {
 	switch (rc) {
 	case COMMIT_OK:
-		acknowledge(c, r);
+		receipt_reply(c, r);
 		break;
 	case COMMIT_ABSENT:
 		call_json(c, 202, json_pack("{s:s, s:i}", "send", "topology", "spread",
@@ -147,7 +147,7 @@ void export_boot(struct call *c)
  * The length is signed, so decompression stops at the size that the node's root vouched for. 0, or -1 with the reply
  * filled.
  */
-static int decompress(struct call *c, struct buf *xml)
+static int body_decompress(struct call *c, struct buf *xml)
 {
 	char sha256[HASH_HEX];
 	struct err e;
@@ -161,7 +161,7 @@ static int decompress(struct call *c, struct buf *xml)
 	return 0;
 }
 
-static int encode(struct call *c, int class, const struct buf *xml, struct encoded *out)
+static int export_encode(struct call *c, int class, const struct buf *xml, struct encoded *out)
 {
 	static const unsigned status[] = { [ENCODE_REFUSED] = 422, [ENCODE_FAILED] = 503 };
 	const struct service *s = c->service;
@@ -206,7 +206,7 @@ struct document {
  * While the export waits for its transaction, the document is kept for another attempt within a budget: any number of
  * exports may wait there, outside the gate.
  */
-static void document_hold(struct call *c, struct document *d)
+static void document_retain(struct call *c, struct document *d)
 {
 	if (!d->held && server_budget_acquire(&c->service->documents, d->xml.len))
 		d->held = d->xml.len;
@@ -228,8 +228,8 @@ static int read_and_encode(struct call *c, int class, struct document *d, struct
 
 	if (enter_gate(c, &slot))
 		return -1;
-	rc = (!d->held && decompress(c, &d->xml)) || encode(c, class, &d->xml, out) ? -1 : 0;
-	document_hold(c, d);
+	rc = (!d->held && body_decompress(c, &d->xml)) || export_encode(c, class, &d->xml, out) ? -1 : 0;
+	document_retain(c, d);
 	if (c->reply.status == 422)
 		gate_refused(c->service->gate, c->node);
 	gate_leave(c->service->gate, &slot);

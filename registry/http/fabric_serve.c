@@ -33,7 +33,7 @@ int fabric_admit(struct call *c)
 }
 
 /* The signed document. NULL with the reply filled. */
-static json_t *decompress(struct call *c)
+static json_t *body_decompress(struct call *c)
 {
 	struct buf text = {0};
 	char sha256[HASH_HEX];
@@ -56,7 +56,7 @@ static json_t *decompress(struct call *c)
 
 static struct fabric *read_body(struct call *c)
 {
-	json_t *j = decompress(c);
+	json_t *j = body_decompress(c);
 	struct fabric *f = NULL;
 	struct err e;
 
@@ -66,7 +66,7 @@ static struct fabric *read_body(struct call *c)
 	return f;
 }
 
-static void save(struct call *c, const struct fabric *f)
+static void fabric_store(struct call *c, const struct fabric *f)
 {
 	struct db *db = call_acquire_writer(c);
 	unsigned version;
@@ -101,7 +101,7 @@ void fabric_put(struct call *c)
 		return;
 	}
 	if ((f = read_body(c)))
-		save(c, f);
+		fabric_store(c, f);
 	fabric_free(f);
 	gate_leave(c->service->gate, &slot);
 }

@@ -9,7 +9,7 @@
 #include "upkeep/fsck.h"
 #include "ingest/gate.h"
 
-static int admit(struct call *c, const char *claim, const char *what)
+static int claim_admit(struct call *c, const char *claim, const char *what)
 {
 	const char *after = call_param(c, "after");
 	char sha256[HASH_HEX];
@@ -24,12 +24,12 @@ static int admit(struct call *c, const char *claim, const char *what)
 
 int fsck_admit(struct call *c)
 {
-	return admit(c, FSCK_CLAIM, "check stored documents");
+	return claim_admit(c, FSCK_CLAIM, "check stored documents");
 }
 
 int fsck_repair_admit(struct call *c)
 {
-	return admit(c, FSCK_REPAIR_CLAIM, "repair stored documents");
+	return claim_admit(c, FSCK_REPAIR_CLAIM, "repair stored documents");
 }
 
 /* Number of stored documents, for progress displays. -1 with an error. */

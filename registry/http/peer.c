@@ -81,7 +81,7 @@ void peers_free(struct peers *p)
 	free(p);
 }
 
-static int mapped(const struct sockaddr *a, struct in6_addr *out)
+static int address_mapped(const struct sockaddr *a, struct in6_addr *out)
 {
 	if (a->sa_family == AF_INET6) {
 		*out = ((const struct sockaddr_in6 *) a)->sin6_addr;
@@ -103,7 +103,7 @@ struct in6_addr peer_source(const struct sockaddr *a)
 {
 	struct in6_addr out;
 
-	if (!a || mapped(a, &out))
+	if (!a || address_mapped(a, &out))
 		return in6addr_any;
 	if (is_loopback(&out))
 		return in6addr_loopback;
@@ -122,7 +122,7 @@ void peer_address(const struct call *c, char out[static INET6_ADDRSTRLEN])
 		inet_ntop(AF_INET6, &a, out, INET6_ADDRSTRLEN);
 }
 
-static void resolve(const char *node, struct resolved *out)
+static void node_resolve(const char *node, struct resolved *out)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
 	struct addrinfo *found = NULL;
@@ -131,7 +131,7 @@ static void resolve(const char *node, struct resolved *out)
 	if (out->rc)
 		return;
 	for (const struct addrinfo *a = found; a && out->n < ADDRESSES; a = a->ai_next)
-		if (mapped(a->ai_addr, &out->address[out->n]) == 0)
+		if (address_mapped(a->ai_addr, &out->address[out->n]) == 0)
 			out->n++;
 	freeaddrinfo(found);
 }
@@ -148,7 +148,7 @@ static void resolve_cached(struct peers *p, const char *node, struct resolved *o
 	pthread_mutex_unlock(&p->lock);
 	if (known)
 		return;
-	resolve(node, out);
+	node_resolve(node, out);
 	pthread_mutex_lock(&p->lock);
 	snprintf(s->node, sizeof(s->node), "%s", node);
 	s->until = clock_now() + REMEMBERED;
@@ -177,7 +177,7 @@ bool peer_first_warning(struct peers *p, const char *what, const char *node)
 }
 
 /* The reason of the refusal, in words. */
-static void describe(struct buf *out, const struct call *c, const struct resolved *a)
+static void refusal_describe(struct buf *out, const struct call *c, const struct resolved *a)
 {
 	char address[NI_MAXHOST] = "an unknown address";
 	socklen_t len = c->peer->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
@@ -196,7 +196,7 @@ static int refuse_peer(struct call *c, const struct resolved *a)
 	bool refuse = p->check == PEER_REFUSE;
 	struct buf words = {0};
 
-	describe(&words, c, a);
+	refusal_describe(&words, c, a);
 	if (peer_first_warning(p, "address", c->node))
 		log_warning("%s", words.data ? words.data : c->node);
 	if (refuse)
@@ -224,7 +224,7 @@ bool peer_is_host(struct call *c, const char *host)
 	struct resolved a;
 	uid_t owner;
 
-	if (!c->peer || mapped(c->peer, &peer) || sock_owner(c->fd, c->peer, &owner))
+	if (!c->peer || address_mapped(c->peer, &peer) || sock_owner(c->fd, c->peer, &owner))
 		return false;
 	resolve_cached(c->service->peers, host, &a);
 	return has_address(&a, &peer);
@@ -239,7 +239,7 @@ int peer_admit(struct call *c)
 
 	if (p->nodes.count && string_map_find(&p->nodes, c->node) == STRING_MAP_NONE)
 		return call_fail(c, 403, "%s: the node is not in KnownNodes", c->node);
-	if (p->check == PEER_OFF || !c->peer || mapped(c->peer, &peer))
+	if (p->check == PEER_OFF || !c->peer || address_mapped(c->peer, &peer))
 		return 0;
 	if (sock_owner(c->fd, c->peer, &owner))
 		return may_speak(c, owner) ? 0 : refuse_peer(c, NULL);

@@ -97,7 +97,7 @@ static bool path_matches(const char *pattern, const char *path, char node[static
 }
 
 /* Add to the methods that the path allows. */
-static void allow(struct reply *r, const char *method)
+static void allow_method(struct reply *r, const char *method)
 {
 	size_t len = strlen(r->allow);
 
@@ -116,7 +116,7 @@ const struct route *route_find(struct call *c, const char *method, const char *p
 			c->reply.allow[0] = '\0';
 			return &routes[i];
 		}
-		allow(&c->reply, routes[i].method);
+		allow_method(&c->reply, routes[i].method);
 	}
 	if (*c->reply.allow)
 		call_fail(c, 405, "method %.20s is not allowed for this path", method);

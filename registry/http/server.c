@@ -53,7 +53,7 @@ struct pending {
 	struct call call;
 };
 
-static const char *header(struct MHD_Connection *conn, const char *name)
+static const char *request_header(struct MHD_Connection *conn, const char *name)
 {
 	return MHD_lookup_connection_value(conn, MHD_HEADER_KIND, name);
 }
@@ -86,9 +86,9 @@ static int read_params(struct call *c, struct MHD_Connection *conn, const char *
 /* The body's bytes are acquired before any is read; a body without a length counts as the longest allowed. */
 static int reserve_body(struct pending *p, struct MHD_Connection *conn, size_t max)
 {
-	const char *length = header(conn, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	const char *length = request_header(conn, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	unsigned long long n = length ? strtoull(length, NULL, 10) :
-			       header(conn, MHD_HTTP_HEADER_TRANSFER_ENCODING) ? max : 0;
+			       request_header(conn, MHD_HTTP_HEADER_TRANSFER_ENCODING) ? max : 0;
 	struct call *c = &p->call;
 
 	p->at_once = true;
@@ -103,7 +103,7 @@ static int reserve_body(struct pending *p, struct MHD_Connection *conn, size_t m
 }
 
 /* Everything that is checked before the body: 0, or -1 with the reply filled. */
-static int admit(struct pending *p, struct MHD_Connection *conn, const struct route *route)
+static int request_admit(struct pending *p, struct MHD_Connection *conn, const struct route *route)
 {
 	struct call *c = &p->call;
 
@@ -122,8 +122,8 @@ static struct deadline *deadline_of(struct MHD_Connection *conn)
 	return MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-static void begin(struct pending *p, struct server *s, struct MHD_Connection *conn, const char *method,
-		  const char *path)
+static void request_begin(struct pending *p, struct server *s, struct MHD_Connection *conn, const char *method,
+			  const char *path)
 {
 	/* One call each: later releases of the library return all connection infos in the same place. */
 	struct MHD_Daemon *daemon = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_DAEMON)->daemon;
@@ -134,9 +134,9 @@ static void begin(struct pending *p, struct server *s, struct MHD_Connection *co
 	p->begun = true;
 	p->counted = route_number(NULL);
 	c->service = s->service;
-	c->authorization = header(conn, MHD_HTTP_HEADER_AUTHORIZATION);
-	c->encoding = header(conn, MHD_HTTP_HEADER_CONTENT_ENCODING);
-	c->if_none_match = header(conn, MHD_HTTP_HEADER_IF_NONE_MATCH);
+	c->authorization = request_header(conn, MHD_HTTP_HEADER_AUTHORIZATION);
+	c->encoding = request_header(conn, MHD_HTTP_HEADER_CONTENT_ENCODING);
+	c->if_none_match = request_header(conn, MHD_HTTP_HEADER_IF_NONE_MATCH);
 	c->peer = peer ? peer->client_addr : NULL;
 	c->fd = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 	c->busy = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections;
@@ -153,7 +153,7 @@ static void begin(struct pending *p, struct server *s, struct MHD_Connection *co
 		call_fail(c, 503, "too many connections; try again later");
 		return;
 	}
-	if (admit(p, conn, route))
+	if (request_admit(p, conn, route))
 		return;
 	p->route = route;
 	deadline_keep(s->deadlines, deadline_of(conn), route->purpose && !strcmp(route->purpose, CLAIM_EXPORT));
@@ -174,8 +174,9 @@ static void read_body(struct pending *p, const char *data, size_t *len)
 }
 
 /* Replies to slow clients share REPLY_MEMORY; a reply beyond it becomes 503. */
-static enum MHD_Result finish(struct server *s, struct MHD_Connection *conn, struct pending *p, const char *method,
-			      const char *path)
+static enum MHD_Result request_finish(struct server *s, struct MHD_Connection *conn, struct pending *p,
+				      const char *method,
+				      const char *path)
 {
 	struct call *c = &p->call;
 	size_t len = c->reply.body.len > SMALL_REPLY ? c->reply.body.len : 0;
@@ -211,7 +212,7 @@ static int acquire_room(struct server *s, struct pending *p)
 	return 0;
 }
 
-static void handle(struct server *s, struct pending *p)
+static void request_handle(struct server *s, struct pending *p)
 {
 	if (!p->route)
 		return;
@@ -233,8 +234,8 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *conn, const
 	if (!p)
 		return MHD_NO;
 	if (!p->begun) {
-		begin(p, s, conn, method, path);
-		return p->at_once ? finish(s, conn, p, method, path) : MHD_YES;
+		request_begin(p, s, conn, method, path);
+		return p->at_once ? request_finish(s, conn, p, method, path) : MHD_YES;
 	}
 	if (*len) {
 		read_body(p, data, len);
@@ -242,8 +243,8 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *conn, const
 	}
 	/* No client is awaited from here on: PostgreSQL and the parser have limits of their own. */
 	deadline_set(s->deadlines, deadline_of(conn), 0);
-	handle(s, p);
-	return finish(s, conn, p, method, path);
+	request_handle(s, p);
+	return request_finish(s, conn, p, method, path);
 }
 
 /*
@@ -301,7 +302,7 @@ static void on_connection(void *user, struct MHD_Connection *conn, void **contex
 }
 
 /* What requests share beside what topiaryd passed. */
-static int prepare(struct service *s, struct err *e)
+static int service_prepare(struct service *s, struct err *e)
 {
 	const struct route *r;
 
@@ -396,7 +397,8 @@ struct server *server_start(struct service *service, const char *address, struct
 	s->reads.max = s->lists.max = READS_AT_ONCE;
 	s->checks.max = CHECKS_AT_ONCE;
 	allow_descriptors();
-	if (prepare(service, e) || tls_read(&service->settings, &tls, e) || !(s->deadlines = deadlines_start(e)) ||
+	if (service_prepare(service, e) || tls_read(&service->settings, &tls, e) ||
+	    !(s->deadlines = deadlines_start(e)) ||
 	    (fd = listen_on(address, e)) < 0)
 		goto error;
 	if (!tls.key.data && !listen_is_loopback(fd))

@@ -71,7 +71,7 @@ void call_body(struct call *c, const char *type, struct buf *body)
 	*body = (struct buf){0};
 }
 
-static struct db *acquire(struct call *c, struct db_pool *pool)
+static struct db *pool_acquire(struct call *c, struct db_pool *pool)
 {
 	struct err e;
 	struct db *db = db_acquire(pool, &e);
@@ -83,7 +83,7 @@ static struct db *acquire(struct call *c, struct db_pool *pool)
 
 struct db *call_acquire_writer(struct call *c)
 {
-	return acquire(c, c->service->pool);
+	return pool_acquire(c, c->service->pool);
 }
 
 static struct db_pool *pool_of(const struct call *c)
@@ -93,7 +93,7 @@ static struct db_pool *pool_of(const struct call *c)
 
 struct db *call_acquire_reader(struct call *c)
 {
-	return acquire(c, pool_of(c));
+	return pool_acquire(c, pool_of(c));
 }
 
 void call_release(struct call *c, struct db *db)

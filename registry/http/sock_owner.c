@@ -18,7 +18,7 @@ struct request {
 };
 
 /* An IPv4 client of a dual-stack socket is an IPv4 socket to the kernel (RFC 4291, section 2.5.5.2). */
-static bool end_put(const struct sockaddr *a, unsigned char *family, __be16 *port, __be32 address[4])
+static bool end_fill(const struct sockaddr *a, unsigned char *family, __be16 *port, __be32 address[4])
 {
 	if (a->sa_family == AF_INET) {
 		const struct sockaddr_in *in = (const struct sockaddr_in *) a;
@@ -50,9 +50,9 @@ static bool request_make(int fd, const struct sockaddr *peer, struct request *q)
 			  .id.idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } },
 	};
 	return getsockname(fd, (struct sockaddr *) &own, &len) == 0 &&
-		end_put((struct sockaddr *) &own, &q->body.sdiag_family, &q->body.id.idiag_dport,
-			q->body.id.idiag_dst) &&
-		end_put(peer, &q->body.sdiag_family, &q->body.id.idiag_sport, q->body.id.idiag_src);
+		end_fill((struct sockaddr *) &own, &q->body.sdiag_family, &q->body.id.idiag_dport,
+			 q->body.id.idiag_dst) &&
+		end_fill(peer, &q->body.sdiag_family, &q->body.id.idiag_sport, q->body.id.idiag_src);
 }
 
 bool sock_owner(int fd, const struct sockaddr *peer, uid_t *uid)

@@ -10,7 +10,7 @@
 #include "access.h"
 #include "store/json_rows.h"
 #include "shape/hostlist.h"
-#include "hwxml/withhold.h"
+#include "hwxml/redact.h"
 
 #define LIST_MAX (128u << 20)	/* 100,000 nodes take a third of it */
 #define JSON "application/json"
@@ -44,7 +44,7 @@ static const struct json_column node_facts_columns[] = { { "object", COLUMN_TEXT
 							 { "value", COLUMN_TEXT }, {0} };
 static const char node_facts_sql[] =
 	"SELECT object, fact, value FROM topiary_facts WHERE node = $1 AND ($2::text IS NULL OR lower(fact) ="
-	" lower($2)) AND ($3::bool OR fact !~* '" WITHHELD "') ORDER BY line";
+	" lower($2)) AND ($3::bool OR fact !~* '" REDACTED "') ORDER BY line";
 
 static const struct json_column facts_columns[] = { { "node", COLUMN_TEXT }, { "object", COLUMN_TEXT },
 						    { "value", COLUMN_TEXT }, {0} };
@@ -91,7 +91,7 @@ static int fail_node(struct call *c, unsigned status, const char *text)
 }
 
 /* NULL with the reply filled. */
-static PGresult *query(struct call *c, struct db *db, const char *sql, unsigned n, const struct db_value *values)
+static PGresult *view_query(struct call *c, struct db *db, const char *sql, unsigned n, const struct db_value *values)
 {
 	struct err e;
 	PGresult *r = db_query(db, &e, sql, n, values);
@@ -140,7 +140,7 @@ void read_nodes(struct call *c)
 static void one_node(struct call *c, const struct json_column *columns, const char *sql)
 {
 	struct db *db = call_acquire_reader(c);
-	PGresult *r = db ? query(c, db, sql, 1, &DB_TEXT(c->node)) : NULL;
+	PGresult *r = db ? view_query(c, db, sql, 1, &DB_TEXT(c->node)) : NULL;
 	struct buf out = {0};
 
 	if (r && !PQntuples(r)) {
@@ -169,7 +169,8 @@ void read_node_drift(struct call *c)
 static bool node_known(struct call *c)
 {
 	struct db *db = call_acquire_reader(c);
-	PGresult *r = db ? query(c, db, "SELECT 1 FROM topiary_nodes WHERE node = $1", 1, &DB_TEXT(c->node)) : NULL;
+	PGresult *r = db ? view_query(c, db, "SELECT 1 FROM topiary_nodes WHERE node = $1", 1,
+				      &DB_TEXT(c->node)) : NULL;
 	bool known = r && PQntuples(r);
 
 	if (r && !known)
@@ -199,7 +200,7 @@ void read_node_facts(struct call *c)
 static int canonical_fact_name(struct call *c, const char *typed, struct buf *out)
 {
 	struct db *db = call_acquire_reader(c);
-	PGresult *r = db ? query(c, db, FACT_NAME, 1, &DB_TEXT(typed)) : NULL;
+	PGresult *r = db ? view_query(c, db, FACT_NAME, 1, &DB_TEXT(typed)) : NULL;
 	int rc = r ? 0 : -1;
 
 	if (r)
@@ -257,7 +258,7 @@ static int add_group(struct buf *out, const PGresult *r, int row, const struct j
 static void reply_groups(struct call *c, const char *name, const struct json_column *columns, const char *sql)
 {
 	struct db *db = call_acquire_reader(c);
-	PGresult *r = db ? query(c, db, sql, 0, NULL) : NULL;
+	PGresult *r = db ? view_query(c, db, sql, 0, NULL) : NULL;
 	struct buf out = {0};
 	struct err e;
 	int rc = 0;

@@ -226,7 +226,7 @@ enum { R_NAME, R_SEQ, R_BOOT, R_SHA256, R_SHAPE, R_CLASS, R_XML_BYTES, R_LAYOUT,
 	" LEFT JOIN unreadable u ON u.node = n.name AND u.since = n.since" \
 	" WHERE n.name = ANY($1::text[]) ORDER BY n.name COLLATE \"C\""
 
-static void reject(struct pending_export *d, enum commit_result why)
+static void export_reject(struct pending_export *d, enum commit_result why)
 {
 	d->action = ACTION_NONE;
 	d->result = why;
@@ -269,7 +269,7 @@ static void decide_known(struct db *db, const struct committer *c, struct pendin
 	uint64_t last = strtoull(PQgetvalue(r, row, R_SEQ), NULL, 10);
 
 	if (!strcmp(PQgetvalue(r, row, R_BOOT), d->claim->boot_id) && last >= d->claim->seq) {
-		reject(d, COMMIT_STALE);
+		export_reject(d, COMMIT_STALE);
 		d->receipt = (struct receipt){ .last = last };
 	} else if (is_readable(db, c, d, r, row) && same) {
 		d->action = ACTION_TOUCH;
@@ -277,14 +277,14 @@ static void decide_known(struct db *db, const struct committer *c, struct pendin
 					       .xml_bytes = strtoul(PQgetvalue(r, row, R_XML_BYTES), NULL, 10) };
 		snprintf(d->receipt.shape, sizeof(d->receipt.shape), "%s", shape);
 	} else if (!d->encoded) {
-		reject(d, COMMIT_ABSENT);
+		export_reject(d, COMMIT_ABSENT);
 	} else if (d->unreadable && PQgetisnull(r, row, R_REASON)) {
 		/* It was encoded in the class of a row that is now known to be unreadable. */
-		reject(d, COMMIT_GONE);
+		export_reject(d, COMMIT_GONE);
 	} else if (d->unreadable) {
 		set_stored(d, same ? ACTION_REPAIR : ACTION_REPLACE, true);
 	} else if (d->encoded->class != class && d->encoded->accepted_from != class) {
-		reject(d, COMMIT_CLASS);
+		export_reject(d, COMMIT_CLASS);
 		d->receipt = (struct receipt){ .class = class };
 	} else {
 		set_stored(d, ACTION_REPLACE, strcmp(shape, d->encoded->shape) != 0);
@@ -310,7 +310,7 @@ static int decide_all(struct db *db, struct batch *t, struct err *e)
 		else if (d->encoded)
 			set_stored(d, ACTION_INSERT, true);
 		else
-			reject(d, COMMIT_ABSENT);
+			export_reject(d, COMMIT_ABSENT);
 	}
 	PQclear(r);
 	return 0;
@@ -335,7 +335,7 @@ static int decide_quota(struct db *db, const struct batch *t, const struct setti
 		return -1;
 	for (int row = 0; r && row < PQntuples(r); row++)
 		if (quota_spent(s, r, row))
-			reject(find_export(t, PQgetvalue(r, row, 0)), COMMIT_QUOTA);
+			export_reject(find_export(t, PQgetvalue(r, row, 0)), COMMIT_QUOTA);
 	PQclear(r);
 	return 0;
 }

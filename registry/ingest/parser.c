@@ -148,7 +148,7 @@ static int request_submit(struct parser *p, struct worker_request *q, const stru
 }
 
 /* All len bytes before until, which is in clock_now. */
-static int receive(int fd, void *data, size_t len, double until)
+static int receive_bytes(int fd, void *data, size_t len, double until)
 {
 	char *at = data;
 
@@ -170,12 +170,12 @@ static int reply_receive(int fd, enum worker_op op, struct worker_reply *a, stru
 {
 	double until = clock_now() + REPLY_SECONDS;
 
-	if (receive(fd, a, sizeof(*a), until))
+	if (receive_bytes(fd, a, sizeof(*a), until))
 		return -1;
 	for (int i = 0; i < PARTS; i++) {
 		char *at = a->bytes[i] <= part_max[op][i] ? buf_reserve(&part[i], a->bytes[i]) : NULL;
 
-		if (!at || receive(fd, at, a->bytes[i], until))
+		if (!at || receive_bytes(fd, at, a->bytes[i], until))
 			return -1;
 		at[part[i].len = a->bytes[i]] = '\0';
 	}

@@ -69,7 +69,7 @@ static int filter_rules(scmp_filter_ctx ctx)
 }
 
 /* libseccomp exports to files only. */
-static int filter_take(scmp_filter_ctx ctx, struct sock_fprog *out)
+static int filter_export(scmp_filter_ctx ctx, struct sock_fprog *out)
 {
 	struct sock_filter space[FILTER_MAX];
 	int fd = memfd_create("filter", MFD_CLOEXEC);
@@ -89,7 +89,7 @@ static int filter_take(scmp_filter_ctx ctx, struct sock_fprog *out)
 int sandbox_make(struct sandbox *s, struct err *e)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
-	int rc = ctx && filter_rules(ctx) == 0 ? filter_take(ctx, &s->filter) : -1;
+	int rc = ctx && filter_rules(ctx) == 0 ? filter_export(ctx, &s->filter) : -1;
 
 	seccomp_release(ctx);
 	return rc ? err_set(e, "cannot create the system call filter: %s", strerror(errno)) : 0;

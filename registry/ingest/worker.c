@@ -132,17 +132,17 @@ static json_t *rest_json(const struct changes *c, size_t from, size_t n)
 static char *changes_json(const struct changes *c, bool drift)
 {
 	json_t *list = json_array();
-	size_t n = c->n, told;
+	size_t n = c->n, listed;
 	bool failed = !list;
 
 	/* Most severe first: identity is at the end. */
 	while (drift && n && c->list[n - 1].severity == SEVERITY_IDENTITY)
 		n--;
-	told = n > CHANGES_MAX ? CHANGES_MAX : n;
-	for (size_t i = 0; i < told; i++)
+	listed = n > CHANGES_MAX ? CHANGES_MAX : n;
+	for (size_t i = 0; i < listed; i++)
 		failed |= json_array_append_new(list, change_json(&c->list[i]));
-	if (told < n)
-		failed |= json_array_append_new(list, rest_json(c, told, n - told));
+	if (listed < n)
+		failed |= json_array_append_new(list, rest_json(c, listed, n - listed));
 	return failed ? NULL : json_dumps(list, JSON_COMPACT);
 }
 
@@ -208,7 +208,7 @@ static int reply_write(const struct work *w)
 	return out.failed ? -1 : file_write(0, out.data, out.len);
 }
 
-static _Noreturn void worker(const struct worker_request *q, const int fds[REQUEST_FDS], const struct sandbox *s)
+static _Noreturn void worker_run(const struct worker_request *q, const int fds[REQUEST_FDS], const struct sandbox *s)
 {
 	struct work w = { .q = q };
 	struct err e = {0};
@@ -267,7 +267,7 @@ _Noreturn void worker_parent(int control, const struct sandbox *s)
 		if (got < 0)
 			continue;
 		if (fork() == 0)
-			worker(&q, fds, s);
+			worker_run(&q, fds, s);
 		close(fds[REQUEST_SOCKET]);
 		close(fds[REQUEST_FILE]);
 	}

@@ -92,7 +92,7 @@ static PGresult *load_fields(struct db *db, const char *layout, struct err *e)
 			" WHERE w.layout = $1 ORDER BY w.n", 1, &DB_TEXT(layout));
 }
 
-static unsigned number(const PGresult *r, int row, int column)
+static unsigned column_number(const PGresult *r, int row, int column)
 {
 	return strtoul(PQgetvalue(r, row, column), NULL, 10);
 }
@@ -105,10 +105,11 @@ static int fields_of(const PGresult *r, struct field_layout *out, struct err *e)
 		return err_set(e, "out of memory");
 	for (int i = 0; i < PQntuples(r); i++)
 		f.fields[i] = (struct field){
-			.line = number(r, i, LINE), .start = number(r, i, START), .len = number(r, i, LEN),
-			.keep_start = number(r, i, KEEP_START), .keep_end = number(r, i, KEEP_END),
+			.line = column_number(r, i, LINE), .start = column_number(r, i, START),
+			.len = column_number(r, i, LEN),
+			.keep_start = column_number(r, i, KEEP_START), .keep_end = column_number(r, i, KEEP_END),
 			.alias = atoi(PQgetvalue(r, i, ALIAS)), .fixed = *PQgetvalue(r, i, FIXED) == 't',
-			.digits = number(r, i, DIGITS),
+			.digits = column_number(r, i, DIGITS),
 		};
 	*out = f;
 	return 0;
@@ -155,7 +156,7 @@ static void metadata_set_names(struct base_metadata *meta, const char *sha256, c
 	snprintf(meta->layout.mark, sizeof(meta->layout.mark), "%s", mark);
 }
 
-static int decompress(const PGresult *r, int column, struct buf *out, struct err *e)
+static int column_decompress(const PGresult *r, int column, struct buf *out, struct err *e)
 {
 	struct buf packed = {0};
 	int rc;
@@ -188,7 +189,7 @@ static int load_base(struct bases *b, struct db *db, const char *base, struct er
 		rc = 1;
 		goto done;
 	}
-	if (decompress(r, BYTES, &text, e)) {
+	if (column_decompress(r, BYTES, &text, e)) {
 		err_within(e, "base %s", base);
 		rc = 1;
 		goto done;
@@ -233,9 +234,8 @@ done:
  * The base with this key and hash, and with this layout unless mark is NULL. Loading replaces a cached base of the same
  * key.
  */
-static const struct cached_base *acquire(struct bases *b, struct db *db, const char *base, const char *sha256,
-				  const char *mark,
-			       struct err *e)
+static const struct cached_base *base_acquire(struct bases *b, struct db *db, const char *base, const char *sha256,
+					      const char *mark, struct err *e)
 {
 	for (bool loaded = false;; loaded = true) {
 		const struct cached_base *cached = base_cache_acquire(b->cache, atoi(base));
@@ -267,7 +267,7 @@ const struct cached_base *bases_acquire(struct bases *b, struct db *db, int base
 			   " AND f.kind <> 'patch' WHERE b.id = $1 ORDER BY f.id DESC LIMIT 1", 1, &DB_TEXT(key))))
 		return NULL;
 	if (PQntuples(r)) {
-		cached = acquire(b, db, key, PQgetvalue(r, 0, 0), PQgetvalue(r, 0, 1), e);
+		cached = base_acquire(b, db, key, PQgetvalue(r, 0, 0), PQgetvalue(r, 0, 1), e);
 	} else {
 		base_cache_drop(b->cache, base);
 		err_set(e, "base %d does not exist any more", base);
@@ -554,7 +554,7 @@ int decoder_open(struct bases *b, struct db *db, const char *layout, struct deco
 		goto done;
 	}
 	d.patch = !strcmp(PQgetvalue(r, 0, KIND), "patch");
-	if (!(d.cached = acquire(b, db, PQgetvalue(r, 0, BASE), PQgetvalue(r, 0, SHA256), NULL, e)))
+	if (!(d.cached = base_acquire(b, db, PQgetvalue(r, 0, BASE), PQgetvalue(r, 0, SHA256), NULL, e)))
 		goto done;
 	meta = d.cached->metadata;
 	d.latest = !strcmp(PQgetvalue(r, 0, MARK), meta->layout.mark);

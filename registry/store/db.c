@@ -101,7 +101,7 @@ static void db_close(struct db *db)
 }
 
 /* Close a connection without waiting for what the server is doing. */
-static int abandon(struct db *db, struct err *e)
+static int connection_abandon(struct db *db, struct err *e)
 {
 	db->abandoned = PQbackendPID(db->conn);
 	db_close(db);
@@ -131,7 +131,7 @@ static int wait_ready(struct db *db, double until, struct err *e)
 			return 0;
 		f.events |= unsent ? POLLOUT : 0;
 		if (left <= 0)
-			return abandon(db, e);
+			return connection_abandon(db, e);
 		if (clock_now() >= reported + REPORT_SECONDS) {
 			reported = clock_now();
 			log_info("PostgreSQL: a statement without time limit has been running for %.0f s",
@@ -243,7 +243,7 @@ static int begin_session(struct db_pool *p, struct db *db, struct err *e)
 }
 
 /* 0, 1 when the server cannot be reached, -1 when the session is refused. */
-static int reconnect(struct db_pool *p, struct db *db, struct err *e)
+static int connection_reopen(struct db_pool *p, struct db *db, struct err *e)
 {
 	/* Settings in conninfo override these. */
 	const char *keys[] = { "connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count",
@@ -295,7 +295,7 @@ static int db_connect(struct db_pool *p, struct db *db, struct err *e)
 	pthread_mutex_unlock(&p->lock);
 	if (other)
 		return err_set(e, "%s", why.text);
-	rc = reconnect(p, db, &why);
+	rc = connection_reopen(p, db, &why);
 	pthread_mutex_lock(&p->lock);
 	p->down = rc == 1;
 	p->why = why;

@@ -99,7 +99,7 @@ static bool restore_base(struct fsck *f, int base)
 	return rc == 1;
 }
 
-static int rebuild(struct fsck *f, const struct document_row *s, struct buf *xml, struct err *e)
+static int document_repair(struct fsck *f, const struct document_row *s, struct buf *xml, struct err *e)
 {
 	int rc = document_rebuild(f->stored, f->db, s, xml, e);
 
@@ -112,7 +112,7 @@ static int check_document(struct fsck *f, struct shape_cache *known, const PGres
 {
 	char shape[SHAPE_NAME];
 	struct buf xml = {0};
-	int rc = rebuild(f, s, &xml, e) ? 1 : 0;
+	int rc = document_repair(f, s, &xml, e) ? 1 : 0;
 
 	/* A broken connection says nothing about the document. */
 	if (rc)

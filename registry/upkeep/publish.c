@@ -136,7 +136,7 @@ static int refresh_fabric(struct publisher *p, struct db *db, struct err *e)
 	return rc;
 }
 
-static void refresh(struct publisher *p)
+static void publisher_refresh(struct publisher *p)
 {
 	struct err e;
 	struct db *db = db_acquire(p->pool, &e);
@@ -163,7 +163,7 @@ static bool wait_due(struct publisher *p)
 	return again;
 }
 
-static bool stopping(struct publisher *p)
+static bool publisher_stopping(struct publisher *p)
 {
 	bool stop;
 
@@ -173,13 +173,13 @@ static bool stopping(struct publisher *p)
 	return stop;
 }
 
-static void *run(void *user)
+static void *publisher_run(void *user)
 {
 	struct publisher *p = user;
 
 	do {
-		refresh(p);
-		if (!stopping(p))
+		publisher_refresh(p);
+		if (!publisher_stopping(p))
 			sleep(MIN_INTERVAL);
 	} while (wait_due(p));
 	return NULL;
@@ -198,7 +198,7 @@ struct publisher *publisher_start(struct db_pool *pool, const char *snapshot, co
 	p->fabric.path = fabric;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->wake, NULL);
-	if (pthread_create(&p->thread, NULL, run, p)) {
+	if (pthread_create(&p->thread, NULL, publisher_run, p)) {
 		err_set(e, "cannot create a thread to write %s", snapshot);
 		free(p);
 		return NULL;

@@ -125,7 +125,7 @@ static bool is_enough(const struct group *g, unsigned long class_nodes)
 }
 
 /* The number of bases made, or -1. */
-static int make_bases(const struct patches *t, unsigned long class_nodes, struct err *e)
+static int create_bases(const struct patches *t, unsigned long class_nodes, struct err *e)
 {
 	int made = 0;
 
@@ -162,7 +162,7 @@ static int leave_patches(struct patches *t, const char *layout, unsigned long cl
 	past.scope = SCOPE_PAST;
 	t->documents = base_cache_new(GROUPS);
 	rc = !t->documents ? err_set(e, "out of memory") : list_bases(t, e) || reencode_each(t->pass, &now, e) ? -1 : 0;
-	if (rc == 0 && (made = make_bases(t, class_nodes, e)) < 0)
+	if (rc == 0 && (made = create_bases(t, class_nodes, e)) < 0)
 		rc = -1;
 	if (rc == 0 && made > 0 &&
 	    (list_bases(t, e) || reencode_each(t->pass, &again, e) || reencode_each(t->pass, &past, e)))

@@ -222,7 +222,7 @@ static unsigned wait_due(struct upkeep *u, bool again)
 	return wanted;
 }
 
-static bool stopping(struct upkeep *u)
+static bool upkeep_stopping(struct upkeep *u)
 {
 	return !upkeep_continues(&(struct upkeep_run){ .pace = &u->pace });
 }
@@ -232,7 +232,7 @@ static void *upkeep_thread(void *user)
 	struct upkeep *u = user;
 	unsigned again = ON_DRIFT | ON_ACCEPT | ON_START;
 
-	while (!stopping(u)) {
+	while (!upkeep_stopping(u)) {
 		unsigned wanted = wait_due(u, again);
 
 		if (wanted)
@@ -241,7 +241,7 @@ static void *upkeep_thread(void *user)
 	return NULL;
 }
 
-static void request(struct upkeep *u, unsigned what)
+static void upkeep_want(struct upkeep *u, unsigned what)
 {
 	if (!u)
 		return;
@@ -254,12 +254,12 @@ static void request(struct upkeep *u, unsigned what)
 void upkeep_notify_drift(struct upkeep *u)
 {
 	if (u && *u->settings->drift_hook)
-		request(u, ON_DRIFT);
+		upkeep_want(u, ON_DRIFT);
 }
 
 void upkeep_notify_accept(struct upkeep *u)
 {
-	request(u, ON_ACCEPT);
+	upkeep_want(u, ON_ACCEPT);
 }
 
 void upkeep_notify_patch(struct upkeep *u)

@@ -39,7 +39,7 @@ static int is_large_part(struct upkeep_run *p, enum emptied t, struct err *e)
 }
 
 /* PostgreSQL warns of tables that it may not or cannot vacuum now; those warnings are not wanted. */
-static int vacuum(struct db *db, const char *sql, struct err *e)
+static int vacuum_table(struct db *db, const char *sql, struct err *e)
 {
 	int rc = db_execute(db, e, "SET client_min_messages = error", 0, NULL) || db_limit(db, 0, e) ||
 		db_execute(db, e, sql, 0, NULL) ? -1 : 0;
@@ -49,12 +49,12 @@ static int vacuum(struct db *db, const char *sql, struct err *e)
 	return rc;
 }
 
-static int reindex(struct upkeep_run *p, struct err *e)
+static int reindex_next(struct upkeep_run *p, struct err *e)
 {
 	char one[DB_KEY];
 	int loose = db_query_key(p->db, one, e, LOOSE_INDEX, 0, NULL);
 
-	if (loose <= 0 || vacuum(p->db, REINDEX_NODE, e) == 0)
+	if (loose <= 0 || vacuum_table(p->db, REINDEX_NODE, e) == 0)
 		return loose < 0 ? -1 : 0;
 	return strcmp(db_state(p->db), INSUFFICIENT_PRIVILEGE) ? -1 : 0;
 }
@@ -64,8 +64,8 @@ int vacuum_run(struct upkeep_run *p, struct err *e)
 	for (enum emptied t = 0; t < EMPTIED && upkeep_continues(p); t++) {
 		int large = p->emptied[t] ? is_large_part(p, t, e) : 0;
 
-		if (large < 0 || (large && vacuum(p->db, tables[t].vacuum, e)))
+		if (large < 0 || (large && vacuum_table(p->db, tables[t].vacuum, e)))
 			return -1;
 	}
-	return p->full ? reindex(p, e) : 0;
+	return p->full ? reindex_next(p, e) : 0;
 }

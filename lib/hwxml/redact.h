@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_HWXML_WITHHOLD_H
-#define TOPIARY_HWXML_WITHHOLD_H
+#ifndef TOPIARY_HWXML_REDACT_H
+#define TOPIARY_HWXML_REDACT_H
 
 #include <stdbool.h>
 
@@ -12,11 +12,11 @@
  * the names that hwloc gives it (hwloc 2.9: hwloc/topology-linux.c): infos that are in no document for everybody. A
  * regular expression of POSIX and of PostgreSQL alike.
  */
-#define WITHHELD "^(DMI.*(Serial|UUID)|SerialNumber|AssetTag)$"
+#define REDACTED "^(DMI.*(Serial|UUID)|SerialNumber|AssetTag)$"
 
-bool withheld(const char *name);
+bool redact_applies(const char *name);
 
 /* The document without these infos, lines of their own whole; all else to the byte. Appended to out. */
-void withhold(const char *xml, size_t len, struct buf *out);
+void redact_xml(const char *xml, size_t len, struct buf *out);
 
 #endif

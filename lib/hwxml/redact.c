@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "hwxml/withhold.h"
+#include "hwxml/redact.h"
 
 #include <pthread.h>
 #include <regex.h>
@@ -15,21 +15,21 @@
 
 static regex_t pattern;
 
-static void compile(void)
+static void pattern_compile(void)
 {
-	regcomp(&pattern, WITHHELD, REG_EXTENDED | REG_NOSUB | REG_ICASE);
+	regcomp(&pattern, REDACTED, REG_EXTENDED | REG_NOSUB | REG_ICASE);
 }
 
-bool withheld(const char *name)
+bool redact_applies(const char *name)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, compile);
+	pthread_once(&once, pattern_compile);
 	return regexec(&pattern, name, 0, NULL, 0) == 0;
 }
 
-/* Is it the attribute `name` of one that is withheld? The tag is from `tag` to `end`, where its '>' is. */
-static bool tag_withheld(const char *tag, const char *end)
+/* Whether the tag from `tag` to its closing `>` at `end` is an info to redact, by its attribute `name`. */
+static bool tag_redacted(const char *tag, const char *end)
 {
 	char name[NAME_MAX_BYTES];
 
@@ -45,7 +45,7 @@ static bool tag_withheld(const char *tag, const char *end)
 		if (!strncmp(at, "name", 4) && strchr("=" BLANKS, at[4]) && (size_t) (close - value) <= sizeof(name)) {
 			memcpy(name, value + 1, close - value - 1);
 			name[close - value - 1] = '\0';
-			return withheld(name);
+			return redact_applies(name);
 		}
 		value = close;
 	}
@@ -72,7 +72,7 @@ static const char *line_begin(const char *at, const char *from)
 	return begin == from || begin[-1] == '\n' ? begin : at;
 }
 
-void withhold(const char *xml, size_t len, struct buf *out)
+void redact_xml(const char *xml, size_t len, struct buf *out)
 {
 	const char *end = xml + len, *from = xml, *at = xml, *stop;
 	unsigned attrs;
@@ -80,7 +80,7 @@ void withhold(const char *xml, size_t len, struct buf *out)
 	while ((at = memmem(at, end - at, INFO, strlen(INFO))) && (stop = xml_tag_end(at, end, &attrs))) {
 		const char *begin = line_begin(at, from), *after = element_end(stop, end);
 
-		if (tag_withheld(at, stop)) {
+		if (tag_redacted(at, stop)) {
 			buf_add(out, from, begin - from);
 			from = after + (begin < at && after < end && *after == '\n');
 		}
