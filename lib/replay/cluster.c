@@ -122,11 +122,11 @@ static int node_compare(const void *a, const void *b)
 static int nodes_gather(struct cluster *c, const struct snapshot *s, struct err *e)
 {
 	struct gathering g = { .cluster = c, .err = e };
-	struct hostlist_told told = {0};
+	struct hostlist_usage usage = {0};
 
 	for (size_t i = 0; i < s->nnodes; i++) {
 		g.kind = kind_of(c, s->nodes[i].shape);
-		if (hostlist_expand_more(s->nodes[i].hosts, &told, node_add, &g, e))
+		if (hostlist_expand_more(s->nodes[i].hosts, &usage, node_add, &g, e))
 			return -1;
 	}
 	return c->n ? 0 : err_set(e, "the snapshot has no node");
@@ -297,7 +297,7 @@ static void seat_turn(struct room *r, const struct node_share *s)
 		r->words[node->word + w] ^= s->mask[w];
 }
 
-int room_take(struct room *r, const struct job_nodes *s)
+int room_occupy(struct room *r, const struct job_nodes *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (!seat_is_free(r, &s->list[i]))
@@ -315,7 +315,7 @@ int room_take(struct room *r, const struct job_nodes *s)
 	return 0;
 }
 
-void room_give(struct room *r, const struct job_nodes *s)
+void room_release(struct room *r, const struct job_nodes *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		const struct node_share *seat = &s->list[i];

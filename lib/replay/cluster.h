@@ -102,8 +102,8 @@ static inline const uint64_t *room_node(const struct room *r, unsigned node)
 }
 
 /* 0, or -1 with nothing taken when one of the cores is not free. */
-int room_take(struct room *r, const struct job_nodes *s);
-void room_give(struct room *r, const struct job_nodes *s);
+int room_occupy(struct room *r, const struct job_nodes *s);
+void room_release(struct room *r, const struct job_nodes *s);
 
 /*
  * Can the node hold the most tasks that the job has on a node, within one domain of the level when that is not

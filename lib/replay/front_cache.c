@@ -69,7 +69,7 @@ void front_cache_trim(struct front_cache *m)
 }
 
 /* The finalizer of MurmurHash3 over each word in turn. */
-static uint64_t mix(uint64_t h, uint64_t word)
+static uint64_t hash_mix(uint64_t h, uint64_t word)
 {
 	h ^= word;
 	h = (h ^ h >> 33) * 0xff51afd7ed558ccdull;
@@ -79,10 +79,10 @@ static uint64_t mix(uint64_t h, uint64_t word)
 
 static uint64_t hash_of(const struct kind *kind, const uint64_t *free_cores, unsigned task_cores)
 {
-	uint64_t h = mix(kind->index, task_cores);
+	uint64_t h = hash_mix(kind->index, task_cores);
 
 	for (unsigned w = 0; w < kind->words; w++)
-		h = mix(h, free_cores[w]);
+		h = hash_mix(h, free_cores[w]);
 	return h;
 }
 

@@ -206,7 +206,7 @@ static int table_join(const struct table *a, const struct table *b, struct table
 }
 
 /* a becomes both of them; b is freed. */
-static int table_take(struct table *a, struct table *b)
+static int table_merge(struct table *a, struct table *b)
 {
 	struct table both = {0};
 	int rc = 0;
@@ -291,13 +291,13 @@ static int domain_done(struct build *b, size_t domain)
 		if (table_alike(&cores, b->singles[domain], b->each[domain]))
 			return -1;
 		table_within(&cores, 0, cores_uncut(b, b->each[domain]));
-		if (table_take(t, &cores))
+		if (table_merge(t, &cores))
 			return -1;
 	}
 	if (!t->at)
 		return 0;
 	table_within(t, b->map->counts[domain], cores_uncut(b, b->map->counts[domain]));
-	return parent < 0 ? 0 : table_take(&b->tables[parent], t);
+	return parent < 0 ? 0 : table_merge(&b->tables[parent], t);
 }
 
 static int build_run(struct build *b)

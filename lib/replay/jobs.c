@@ -61,7 +61,7 @@ struct reader {
 	struct err *err;
 };
 
-static int wrong(struct reader *r, const char *what, const char *value)
+static int line_error(struct reader *r, const char *what, const char *value)
 {
 	return err_set(r->err, "%s:%u: %s '%.60s'", r->name, r->line, what, value);
 }
@@ -77,7 +77,7 @@ static int column_of(const char *name)
 }
 
 /* Cut a line: each '|' ends a value, however many blanks do. */
-static size_t cut(const char *separators, char *line, char *words[COLUMNS_MAX])
+static size_t line_split(const char *separators, char *line, char *words[COLUMNS_MAX])
 {
 	bool blanks = *separators != '|';
 	size_t n = 0;
@@ -103,12 +103,12 @@ static int check_needed(struct reader *r)
 		has |= BIT(r->order[i]);
 	for (size_t i = 0; i < COUNT(needed); i++)
 		if (!(has & needed[i].any))
-			return wrong(r, "missing column", needed[i].called);
+			return line_error(r, "missing column", needed[i].called);
 	return 0;
 }
 
 /* The first line: 1 when it names the columns, 0 when it is a job already, or -1. */
-static int take_head(struct reader *r, char *const *words, size_t n)
+static int read_head(struct reader *r, char *const *words, size_t n)
 {
 	if (*r->separators != '|' && column_of(words[0]) < 0) {
 		memcpy(r->order, usual, sizeof(usual));
@@ -124,7 +124,7 @@ static int take_head(struct reader *r, char *const *words, size_t n)
 	return check_needed(r) ? -1 : 1;
 }
 
-static int take_values(struct reader *r, char *const *words, size_t n)
+static int read_values(struct reader *r, char *const *words, size_t n)
 {
 	if (n != r->ncolumns)
 		return err_set(r->err, "%s:%u: %zu values for %zu columns", r->name, r->line, n, r->ncolumns);
@@ -174,7 +174,7 @@ static int read_time(struct reader *r, enum column column, long long *ms)
 
 	if ((end && !*end) || read_date(text, ms))
 		return 0;
-	return wrong(r, "invalid time:", text);
+	return line_error(r, "invalid time:", text);
 }
 
 static int read_count(struct reader *r, enum column column, unsigned *out)
@@ -187,7 +187,7 @@ static int read_count(struct reader *r, enum column column, unsigned *out)
 		return 0;
 	n = strtoul(text, &end, 10);
 	if (!isdigit((unsigned char) *text) || *end || n > TASKS_MAX)
-		return wrong(r, "invalid count:", text);
+		return line_error(r, "invalid count:", text);
 	*out = n;
 	return 0;
 }
@@ -220,7 +220,7 @@ static int read_limit_words(struct reader *r, const char *text, long long *ms)
 	if (!*text || isalpha((unsigned char) *text))
 		return 0;
 	if (!n || end != dash || days < 0 || days > LIMIT_MAX)
-		return wrong(r, "invalid time limit:", text);
+		return line_error(r, "invalid time limit:", text);
 	*ms = days * 86400 * MS;
 	for (size_t i = 0; i < n; i++)
 		*ms += part[i] * units[dash ? 2 : n - 1][i] * MS;
@@ -241,14 +241,14 @@ static int read_limit(struct reader *r, struct past_job *job)
 	return job->limit ? 0 : read_limit_words(r, r->values[TIME_LIMIT], &job->limit);
 }
 
-static bool told(const char *value)
+static bool value_given(const char *value)
 {
 	return *value && strcmp(value, "-");
 }
 
 static int set_word(struct reader *r, struct past_job *job, const char *option, enum column column)
 {
-	if (!told(r->values[column]))
+	if (!value_given(r->values[column]))
 		return 0;
 	job->asks = true;
 	return request_set(&job->request, option, r->values[column], r->err)
@@ -309,7 +309,7 @@ static int check_nodes(struct reader *r, const char *job)
 	const char *list = r->values[NODE_LIST];
 	struct check c = { r, job };
 
-	if (!r->nodes || !told(list) || !strcmp(list, "None assigned"))
+	if (!r->nodes || !value_given(list) || !strcmp(list, "None assigned"))
 		return 0;
 	return hostlist_expand(list, node_check, &c, r->err) ? err_within(r->err, "%s:%u", r->name, r->line) : 0;
 }
@@ -322,7 +322,7 @@ static bool is_step(const char *id)
 }
 
 /* "Unknown", "None": there was no such time, or not yet. */
-static bool ran(const struct reader *r)
+static bool job_ran(const struct reader *r)
 {
 	return isdigit((unsigned char) *r->values[START]) && isdigit((unsigned char) *r->values[END]);
 }
@@ -358,18 +358,18 @@ static int add_job(struct reader *r, struct jobs *jobs)
 	struct past_job *job;
 
 	if (!*r->values[JOB])
-		return wrong(r, "a job without a name:", "");
+		return line_error(r, "a job without a name:", "");
 	if (is_step(r->values[JOB]))
 		return 0;
-	if (!ran(r)) {
+	if (!job_ran(r)) {
 		jobs->skipped++;
 		return 0;
 	}
 	if (!(job = jobs_more(jobs)))
-		return wrong(r, "out of memory at", r->values[JOB]);
+		return line_error(r, "out of memory at", r->values[JOB]);
 	*job = (struct past_job){0};
 	if (!(job->name = strdup(r->values[JOB])))
-		return wrong(r, "out of memory at", r->values[JOB]);
+		return line_error(r, "out of memory at", r->values[JOB]);
 	if (read_job(r, job)) {
 		free(job->name);
 		return -1;
@@ -389,14 +389,14 @@ static int read_line(struct reader *r, struct jobs *jobs, char *line)
 		return 0;
 	if (!r->separators) {
 		r->separators = strchr(line, '|') ? "|" : " \t";
-		n = cut(r->separators, line, words);
-		head = take_head(r, words, n);
+		n = line_split(r->separators, line, words);
+		head = read_head(r, words, n);
 	} else {
-		n = cut(r->separators, line, words);
+		n = line_split(r->separators, line, words);
 	}
 	if (head)
 		return head < 0 ? -1 : 0;
-	return take_values(r, words, n) || add_job(r, jobs);
+	return read_values(r, words, n) || add_job(r, jobs);
 }
 
 static int read_lines(struct reader *r, struct jobs *jobs, const char *text, size_t len)
@@ -410,7 +410,7 @@ static int read_lines(struct reader *r, struct jobs *jobs, const char *text, siz
 
 		r->line++;
 		if (!line)
-			return wrong(r, "out of memory at", "");
+			return line_error(r, "out of memory at", "");
 		rc = read_line(r, jobs, line);
 		free(line);
 		if (rc)

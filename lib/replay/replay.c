@@ -80,7 +80,7 @@ static int choose_stock(struct replay *r, const struct turn *t, struct job_nodes
  * Choose a job's nodes and cores: 0; 1 when there is no room; -1 when memory is short. Where tasks cannot be spread
  * now, they go where Slurm puts them. Where the shares of the tasks are not equal, not all nodes need hold the largest.
  */
-static int choose(struct replay *r, const struct turn *t, struct job_nodes **out)
+static int nodes_choose(struct replay *r, const struct turn *t, struct job_nodes **out)
 {
 	bool can = room_can(&r->room, t->job, level_within(t));
 	int rc = 1;
@@ -139,22 +139,22 @@ static void list_remove(struct turn **list, size_t n, size_t at)
 	memmove(&list[at], &list[at + 1], (n - at - 1) * sizeof(*list));
 }
 
-static long long allowed(const struct turn *t)
+static long long time_limit(const struct turn *t)
 {
 	return t->job->limit ? t->job->limit : t->job->run;
 }
 
 /* The seats are the turn's from here on, or freed. */
-static int start(struct replay *r, struct turn *t, struct job_nodes *seats)
+static int job_start(struct replay *r, struct turn *t, struct job_nodes *seats)
 {
 	struct judgement judgement;
 
 	t->seats = seats;
 	t->end = r->now + t->job->run;
-	t->due = r->now + allowed(t);
+	t->due = r->now + time_limit(t);
 	if (judge_seats(r->judge, &r->room, t->job, seats, &judgement))
 		return no_memory(r);
-	if (room_take(&r->room, seats))
+	if (room_occupy(&r->room, seats))
 		return err_set(r->err, "%s: job %s was given a core that another has", r->policy->name, t->job->name);
 	list_insert(r->by_end, r->running, order_find(r->by_end, r->running, t, end_compare), t);
 	list_insert(r->by_due, r->running, order_find(r->by_due, r->running, t, due_compare), t);
@@ -167,13 +167,13 @@ static int start(struct replay *r, struct turn *t, struct job_nodes *seats)
 	return 0;
 }
 
-static void finish(struct replay *r)
+static void job_finish(struct replay *r)
 {
 	struct turn *t = r->by_end[0];
 
 	list_remove(r->by_due, r->running, order_find(r->by_due, r->running, t, due_compare));
 	list_remove(r->by_end, r->running--, 0);
-	room_give(&r->room, t->seats);
+	room_release(&r->room, t->seats);
 	tally_room(&r->tally, &r->room, t->seats);
 	if (r->watch && r->watch->ended)
 		r->watch->ended(r->watch->user, t->job, t->seats, r->now);
@@ -195,13 +195,13 @@ static int try_first(struct replay *r)
 
 	if (t->class->stuck == r->ends)
 		return 1;
-	if ((rc = choose(r, t, &seats)) > 0)
+	if ((rc = nodes_choose(r, t, &seats)) > 0)
 		t->class->stuck = r->ends;
 	if (rc)
 		return rc < 0 ? no_memory(r) : 1;
 	list_remove(r->queue, r->waiting--, 0);
 	r->reserved = 0;
-	return start(r, t, seats);
+	return job_start(r, t, seats);
 }
 
 /* Give cores to the later room, or take them, and count anew what nodes can take a part of the first that waits. */
@@ -213,16 +213,16 @@ static int later_change(struct replay *r, const struct job_nodes *s, bool give)
 	for (size_t i = 0; i < s->n; i++)
 		r->later_holds -= room_holds(&r->later, s->list[i].node, first->job, level_within(first));
 	if (give)
-		room_give(&r->later, s);
+		room_release(&r->later, s);
 	else
-		rc = room_take(&r->later, s);
+		rc = room_occupy(&r->later, s);
 	for (size_t i = 0; i < s->n; i++)
 		r->later_holds += room_holds(&r->later, s->list[i].node, first->job, level_within(first));
 	return rc;
 }
 
 /* When the first can start, should each job run as long as it may; those that ran longer are to end at any moment. */
-static void reserve(struct replay *r)
+static void first_reserve(struct replay *r)
 {
 	const struct turn *first = r->queue[0];
 
@@ -260,13 +260,13 @@ static bool delays_first(struct replay *r, const struct job_nodes *seats)
 static int try_behind(struct replay *r, size_t at)
 {
 	struct turn *t = r->queue[at];
-	bool stays = r->now + allowed(t) > r->reserved;
+	bool stays = r->now + time_limit(t) > r->reserved;
 	struct job_nodes *seats;
 	int rc;
 
 	if (t->class->stuck == r->ends || (stays && t->class->barred == r->changes))
 		return 1;
-	if ((rc = choose(r, t, &seats)) > 0)
+	if ((rc = nodes_choose(r, t, &seats)) > 0)
 		t->class->stuck = r->ends;
 	if (rc)
 		return rc < 0 ? no_memory(r) : 1;
@@ -277,10 +277,10 @@ static int try_behind(struct replay *r, size_t at)
 	}
 	list_remove(r->queue, r->waiting--, at);
 	r->tally.sums.backfilled++;
-	return start(r, t, seats);
+	return job_start(r, t, seats);
 }
 
-static int schedule(struct replay *r)
+static int queue_schedule(struct replay *r)
 {
 	int rc = 0;
 
@@ -288,7 +288,7 @@ static int schedule(struct replay *r)
 		;
 	if (rc < 0 || r->waiting < 2)
 		return rc < 0 ? -1 : 0;
-	reserve(r);
+	first_reserve(r);
 	for (size_t at = 1; at < r->waiting && at < REPLAY_DEPTH; at += rc)
 		if ((rc = try_behind(r, at)) < 0)
 			return -1;
@@ -297,7 +297,7 @@ static int schedule(struct replay *r)
 
 /* --- time --- */
 
-static void submit(struct replay *r)
+static void job_submit(struct replay *r)
 {
 	struct turn *t = &r->turns[r->come++];
 
@@ -324,10 +324,10 @@ static int pass_time(struct replay *r)
 		tally_pass(&r->tally, next);
 		r->now = next;
 		while (r->running && r->by_end[0]->end == r->now)
-			finish(r);
+			job_finish(r);
 		while (r->come < r->n && r->turns[r->come].job->submit == r->now)
-			submit(r);
-		if (schedule(r))
+			job_submit(r);
+		if (queue_schedule(r))
 			return -1;
 	}
 	return 0;
@@ -368,7 +368,7 @@ static int ask_compare(const void *a, const void *b)
 static int class_open(struct replay *r, const struct turn *t)
 {
 	struct job_nodes *seats = NULL;
-	int rc = t->job->nodes > r->cluster->n ? 1 : choose(r, t, &seats);
+	int rc = t->job->nodes > r->cluster->n ? 1 : nodes_choose(r, t, &seats);
 
 	free(seats);
 	t->class->refused = rc > 0;

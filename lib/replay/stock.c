@@ -73,7 +73,7 @@ static struct row *row_best(const struct selection *s)
 }
 
 /* A node is asked for all CPUs that it has, but for one core on each node that is to come. */
-static void node_take(struct selection *s, unsigned node)
+static void node_select(struct selection *s, unsigned node)
 {
 	long long has = node_cpus(s->room, node), threads = s->room->cluster->nodes[node].kind->threads;
 	long long may = s->cpus - (s->left - 1) * threads;
@@ -93,16 +93,16 @@ static void row_take_one(struct selection *s, const struct row *row)
 	for (unsigned i = row->first; i <= row->last; i++)
 		if (node_cpus(s->room, i) >= s->cpus && (best < 0 || node_cpus(s->room, i) < node_cpus(s->room, best)))
 			best = i;
-	node_take(s, best < 0 ? row->first : best);
+	node_select(s, best < 0 ? row->first : best);
 }
 
-static void row_take(struct selection *s, struct row *row)
+static void row_select(struct selection *s, struct row *row)
 {
 	if (s->left == 1)
 		row_take_one(s, row);
 	else
 		for (unsigned i = row->first; i <= row->last && s->left; i++)
-			node_take(s, i);
+			node_select(s, i);
 	row->nodes = 0;
 }
 
@@ -123,7 +123,7 @@ int stock_nodes(const struct room *r, const struct past_job *job, unsigned *node
 		return -1;
 	rows_find(&s, job);
 	while (s.left && (row = row_best(&s)))
-		row_take(&s, row);
+		row_select(&s, row);
 	free(s.rows);
 	qsort(nodes, s.chosen, sizeof(*nodes), unsigned_compare);
 	return s.left ? 1 : 0;

@@ -86,7 +86,7 @@ static int wait_compare(const void *a, const void *b)
 }
 
 /* The least wait that so many of a hundred did not pass. */
-static long long percentile(const struct tally *t, size_t percent)
+static long long wait_percentile(const struct tally *t, size_t percent)
 {
 	size_t n = t->sums.jobs, rank = (n * percent + 99) / 100;
 
@@ -111,7 +111,7 @@ void tally_end(struct tally *t, struct replay_result *out)
 	out->touched_to_ideal = share(t->ratios, out->jobs);
 	out->utilisation = share(all - t->free_time, all);
 	out->wait_mean = share(waited, out->jobs);
-	out->wait_median = percentile(t, 50);
-	out->wait_p95 = percentile(t, 95);
+	out->wait_median = wait_percentile(t, 50);
+	out->wait_p95 = wait_percentile(t, 95);
 	out->makespan = t->last - t->first;
 }

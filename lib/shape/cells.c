@@ -50,7 +50,7 @@ static void core_add(struct runs *cores, unsigned pus, struct buf *body)
 static void cell_end(struct runs *cores, struct runs *cells, struct buf *body)
 {
 	body->len = 0;
-	runs_put(cores, body);
+	runs_append(cores, body);
 	if (body->len)
 		runs_add(cells, "NUMANode", body);
 }
@@ -72,7 +72,7 @@ static void write_cells(const struct tree *t, const struct tree_extent *s, const
 	}
 	if (whole)
 		cell_end(&cores, &cells, &body);
-	runs_put(whole ? &cells : &cores, out);
+	runs_append(whole ? &cells : &cores, out);
 	out->failed |= body.failed;
 	buf_free(&body);
 	runs_free(&cores);

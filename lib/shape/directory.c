@@ -12,7 +12,7 @@ struct filling {
 	struct err *err;
 };
 
-static int grow(struct directory *d)
+static int directory_grow(struct directory *d)
 {
 	size_t room = d->room ? 2 * d->room : 1024;
 	const struct shape **bigger;
@@ -26,13 +26,13 @@ static int grow(struct directory *d)
 	return 0;
 }
 
-static int add(const char *name, void *user)
+static int directory_add_name(const char *name, void *user)
 {
 	struct filling *f = user;
 	struct directory *d = f->directory;
 	size_t known = d->names.count, i;
 
-	if (grow(d) || (i = string_map_add(&d->names, name)) == STRING_MAP_NONE)
+	if (directory_grow(d) || (i = string_map_add(&d->names, name)) == STRING_MAP_NONE)
 		return err_set(f->err, "out of memory");
 	if (i < known && d->shape[i] != f->shape)
 		return err_set(f->err, "node %s has two shapes", name);
@@ -43,11 +43,11 @@ static int add(const char *name, void *user)
 int directory_fill(struct directory *d, const struct snapshot *s, struct err *e)
 {
 	struct filling f = { .directory = d, .err = e };
-	struct hostlist_told told = {0};
+	struct hostlist_usage usage = {0};
 
 	for (size_t i = 0; i < s->nnodes; i++) {
 		f.shape = s->nodes[i].shape;
-		if (hostlist_expand_more(s->nodes[i].hosts, &told, add, &f, e))
+		if (hostlist_expand_more(s->nodes[i].hosts, &usage, directory_add_name, &f, e))
 			return -1;
 	}
 	return 0;

@@ -29,9 +29,9 @@ struct range {
 	int width;		/* digits of the first number: numbers with fewer get zeros before them */
 };
 
-static int item(struct walk *w, const char *at, size_t used);
+static int expand_item(struct walk *w, const char *at, size_t used);
 
-static int wrong(struct walk *w)
+static int list_error(struct walk *w)
 {
 	return err_set(w->err, "'%.200s': invalid host list", w->list);
 }
@@ -70,49 +70,49 @@ static unsigned long long same_digits(const struct range *r, int digits)
 }
 
 /* Each number followed by what is behind the bracket; when that is nothing, as runs. */
-static const char *range(struct walk *w, const char *at, const char *rest, size_t used)
+static const char *expand_range(struct walk *w, const char *at, const char *rest, size_t used)
 {
 	bool runs = !*rest || *rest == ',';
 	const char *end;
 	struct range r;
 
 	if (!(end = read_range(at, &r)) || used + MAX_DIGITS > HOSTLIST_MAX_NAME)
-		return wrong(w), NULL;
+		return list_error(w), NULL;
 	for (unsigned long long n; r.low <= r.high; r.low += n) {
 		int digits = sprintf(w->name + used, "%0*llu", r.width, r.low);
 
 		n = runs ? same_digits(&r, digits) : 1;
-		if (runs ? w->each(w->name, n, w->user) : item(w, rest, used + digits))
+		if (runs ? w->each(w->name, n, w->user) : expand_item(w, rest, used + digits))
 			return NULL;
 	}
 	return end;
 }
 
-static int bracket(struct walk *w, const char *at, size_t used)
+static int expand_bracket(struct walk *w, const char *at, size_t used)
 {
 	const char *rest = at + strcspn(at, "]");
 
 	if (!*rest)
-		return wrong(w);
+		return list_error(w);
 	do {
-		if (!(at = range(w, at + 1, rest + 1, used)))
+		if (!(at = expand_range(w, at + 1, rest + 1, used)))
 			return -1;
 	} while (*at == ',');
-	return at == rest ? 0 : wrong(w);
+	return at == rest ? 0 : list_error(w);
 }
 
 /* One name or a family of them, up to the next comma; name[used] is what came before `at`. */
-static int item(struct walk *w, const char *at, size_t used)
+static int expand_item(struct walk *w, const char *at, size_t used)
 {
 	for (; *at && *at != ',' && *at != '['; at++) {
 		if (used == HOSTLIST_MAX_NAME || !(isalnum((unsigned char) *at) || strchr("._-", *at)))
-			return wrong(w);
+			return list_error(w);
 		w->name[used++] = *at;
 	}
 	if (*at == '[')
-		return bracket(w, at, used);
+		return expand_bracket(w, at, used);
 	w->name[used] = '\0';
-	return used ? w->each(w->name, 1, w->user) : wrong(w);
+	return used ? w->each(w->name, 1, w->user) : list_error(w);
 }
 
 static const char *item_skip(const char *at)
@@ -128,7 +128,7 @@ int hostlist_runs(const char *list, int (*each)(const char *first, unsigned long
 	struct walk w = { .each = each, .user = user, .list = list, .err = e };
 
 	for (const char *at = list; at; at = item_skip(at))
-		if (item(&w, at, 0))
+		if (expand_item(&w, at, 0))
 			return -1;
 	return 0;
 }
@@ -138,22 +138,22 @@ int hostlist_runs(const char *list, int (*each)(const char *first, unsigned long
 struct expansion {
 	int (*each)(const char *name, void *user);
 	void *user;
-	struct hostlist_told *told;
+	struct hostlist_usage *usage;
 	const char *list;
 	struct err *err;
 };
 
 /* The bytes of the text itself are not counted: what has no brackets becomes no longer. */
-static int take(struct hostlist_told *told, const char *list, unsigned long long names, size_t len, struct err *e)
+static int count_names(struct hostlist_usage *usage, const char *list, unsigned long long names, size_t len, struct err *e)
 {
-	size_t bytes = told->bytes + names * (len + 1);
+	size_t bytes = usage->bytes + names * (len + 1);
 
-	if (told->names + names > HOSTLIST_MAX_NAMES)
+	if (usage->names + names > HOSTLIST_MAX_NAMES)
 		return err_set(e, "'%.200s': more than %u names", list, HOSTLIST_MAX_NAMES);
-	if (bytes > told->text && bytes - told->text > HOSTLIST_MAX_BYTES)
+	if (bytes > usage->text && bytes - usage->text > HOSTLIST_MAX_BYTES)
 		return err_set(e, "'%.200s': names exceed %u MiB", list, HOSTLIST_MAX_BYTES >> 20);
-	told->names += names;
-	told->bytes = bytes;
+	usage->names += names;
+	usage->bytes = bytes;
 	return 0;
 }
 
@@ -171,7 +171,7 @@ static int expand_run(const char *first, unsigned long long n, void *user)
 	char name[HOSTLIST_MAX_NAME + 1];
 	size_t len = strlen(first);
 
-	if (take(x->told, x->list, n, len, x->err))
+	if (count_names(x->usage, x->list, n, len, x->err))
 		return -1;
 	memcpy(name, first, len + 1);
 	while (x->each(name, x->user) == 0) {
@@ -182,18 +182,18 @@ static int expand_run(const char *first, unsigned long long n, void *user)
 	return -1;
 }
 
-int hostlist_expand_more(const char *list, struct hostlist_told *told, int (*each)(const char *name, void *user),
+int hostlist_expand_more(const char *list, struct hostlist_usage *usage, int (*each)(const char *name, void *user),
 			 void *user, struct err *e)
 {
-	struct expansion x = { each, user, told, list, e };
+	struct expansion x = { each, user, usage, list, e };
 
-	told->text += strlen(list) + 1;
+	usage->text += strlen(list) + 1;
 	return hostlist_runs(list, expand_run, &x, e);
 }
 
 int hostlist_expand(const char *list, int (*each)(const char *name, void *user), void *user, struct err *e)
 {
-	return hostlist_expand_more(list, &(struct hostlist_told){0}, each, user, e);
+	return hostlist_expand_more(list, &(struct hostlist_usage){0}, each, user, e);
 }
 
 /* --- folding --- */
@@ -229,7 +229,7 @@ static bool same_prefix(const struct host *a, const struct host *b)
 }
 
 /* 9 is followed by 10, 09 by 10, and 099 not by 0100. */
-static bool follows(const struct host *a, const struct host *b)
+static bool host_follows(const struct host *a, const struct host *b)
 {
 	return b->number == a->number + 1 && (a->digits == b->digits || b->name[b->prefix] != '0');
 }
@@ -251,7 +251,7 @@ static struct run run_from(const struct host *first, size_t n, size_t step)
 	while (r.n < n && r.n < MAX_RANGE) {
 		const struct host *next = host_at(first, step, r.n);
 
-		if (!same_prefix(first, next) || !follows(r.last, next))
+		if (!same_prefix(first, next) || !host_follows(r.last, next))
 			break;
 		r.last = next;
 		r.n++;

@@ -26,10 +26,10 @@
 int hostlist_expand(const char *list, int (*each)(const char *name, void *user), void *user, struct err *e);
 
 /* The same for several lists, which together have these limits: begin with {0}. */
-struct hostlist_told {
+struct hostlist_usage {
 	size_t names, bytes, text;
 };
-int hostlist_expand_more(const char *list, struct hostlist_told *told, int (*each)(const char *name, void *user),
+int hostlist_expand_more(const char *list, struct hostlist_usage *usage, int (*each)(const char *name, void *user),
 			 void *user, struct err *e);
 
 /*

@@ -57,12 +57,12 @@ static int add_run(const char *first, unsigned long long n, void *user)
 }
 
 /* Is a name of this span's kind? */
-static bool alike(const struct span *s, const struct host *h)
+static bool same_family(const struct span *s, const struct host *h)
 {
 	return s->low.digits == h->digits && s->low.prefix == h->prefix && !memcmp(s->low.name, h->name, h->prefix);
 }
 
-static void unite(struct hostset *s)
+static void spans_unite(struct hostset *s)
 {
 	size_t n = 0;
 
@@ -70,7 +70,7 @@ static void unite(struct hostset *s)
 	for (size_t i = 0; i < s->n; i++) {
 		struct span *last = n ? span_at(s, n - 1) : NULL, *next = span_at(s, i);
 
-		if (last && alike(last, &next->low) && next->low.number <= last->high + 1) {
+		if (last && same_family(last, &next->low) && next->low.number <= last->high + 1) {
 			last->high = next->high > last->high ? next->high : last->high;
 			free((char *) next->low.name);
 		} else {
@@ -92,7 +92,7 @@ struct hostset *hostset_parse(const char *list, struct err *e)
 		hostset_free(s);
 		return NULL;
 	}
-	unite(s);
+	spans_unite(s);
 	return s;
 }
 
@@ -125,5 +125,5 @@ bool hostset_has(const struct hostset *s, const char *name)
 		else
 			high = mid;
 	}
-	return low && alike(span_at(s, low - 1), &h) && h.number <= span_at(s, low - 1)->high;
+	return low && same_family(span_at(s, low - 1), &h) && h.number <= span_at(s, low - 1)->high;
 }

@@ -91,7 +91,7 @@ static size_t loops_find(const struct indexes *x, struct loop *loops)
 	return n;
 }
 
-static void value_put(const struct indexes *x, struct buf *out)
+static void value_write(const struct indexes *x, struct buf *out)
 {
 	struct loop loops[MAX_LOOPS];
 	size_t n = loops_find(x, loops);
@@ -104,7 +104,7 @@ static void value_put(const struct indexes *x, struct buf *out)
 }
 
 /* The attribute goes where the first `mark` of the text ends, into the parentheses if there are some. */
-static void insert(struct buf *text, const char *mark, const struct indexes *x)
+static void attribute_insert(struct buf *text, const char *mark, const struct indexes *x)
 {
 	struct buf out = {0};
 	char *at = text->data ? strstr(text->data, mark) : NULL;
@@ -116,7 +116,7 @@ static void insert(struct buf *text, const char *mark, const struct indexes *x)
 	at += *at == '(' ? strcspn(at, ")") : 0;
 	buf_add(&out, text->data, at - text->data);
 	buf_puts(&out, *at == ')' ? " " : "(");
-	value_put(x, &out);
+	value_write(x, &out);
 	buf_puts(&out, *at == ')' ? "" : ")");
 	buf_puts(&out, at);
 	buf_free(text);
@@ -130,11 +130,11 @@ int indexes_append(const struct tree *t, const struct tree_extent *extents, stru
 	if (!x.list)
 		return -1;
 	pus_gather(t, &x);
-	insert(text, " PU:", &x);
+	attribute_insert(text, " PU:", &x);
 	x.n = 0;
 	x.unknown = false;
 	numas_gather(t, extents, 0, &x);
-	insert(text, "[NUMANode", &x);
+	attribute_insert(text, "[NUMANode", &x);
 	free(x.list);
 	return text->failed ? -1 : 0;
 }

@@ -25,7 +25,7 @@ struct inventory {
 	size_t nkinds;
 	struct node *nodes;
 	size_t nnodes, room;
-	struct hostlist_told told;
+	struct hostlist_usage usage;
 };
 
 void shape_name(const char *shape, char out[static SHAPE_NAME])
@@ -136,16 +136,16 @@ static int node_add(const char *name, void *user)
 int inventory_add(struct inventory *v, const char *nodes, const char *shape, struct err *e)
 {
 	struct adding adding = { v, kind_of(v, shape, e), e };
-	struct hostlist_told told = v->told;
+	struct hostlist_usage usage = v->usage;
 	size_t before = v->nnodes;
 
 	if (!adding.kind)
 		return err_within(e, "%.200s", nodes);
-	if (hostlist_expand_more(nodes, &told, node_add, &adding, e)) {
+	if (hostlist_expand_more(nodes, &usage, node_add, &adding, e)) {
 		drop_nodes(v, before);
 		return -1;
 	}
-	v->told = told;
+	v->usage = usage;
 	return 0;
 }
 
@@ -158,7 +158,7 @@ static int by_kind(const void *a, const void *b)
 }
 
 /* Of nodes sorted by host the doubles go; the number that stays, or -1 when a node has two shapes. */
-static long unite(struct node *nodes, size_t n, struct err *e)
+static long nodes_unite(struct node *nodes, size_t n, struct err *e)
 {
 	size_t kept = 0;
 
@@ -209,7 +209,7 @@ int inventory_snapshot(const struct inventory *v, struct buf *out, struct err *e
 	if (v->nnodes)
 		memcpy(nodes, v->nodes, v->nnodes * sizeof(*nodes));
 	qsort(nodes, v->nnodes, sizeof(*nodes), host_compare);
-	if ((n = unite(nodes, v->nnodes, e)) >= 0) {
+	if ((n = nodes_unite(nodes, v->nnodes, e)) >= 0) {
 		qsort(nodes, n, sizeof(*nodes), by_kind);
 		write_kinds(nodes, n, &b);
 	}

@@ -25,7 +25,7 @@ struct writer {
 	struct buf body;
 };
 
-static bool is_told(const struct writer *w, size_t object, const struct tier *up)
+static bool is_written(const struct writer *w, size_t object, const struct tier *up)
 {
 	if (!up || w->how->all)
 		return true;
@@ -36,7 +36,7 @@ static void tier_enter(struct writer *w, size_t object, struct tier *t)
 {
 	struct tier *up = t == w->tiers ? NULL : t - 1;
 
-	t->home = is_told(w, object, up) ? t : up->home;
+	t->home = is_written(w, object, up) ? t : up->home;
 	t->core = up && up->core ? up->core : tree_object_is(w->tree, object, "Core") ? t : NULL;
 	t->bare = true;
 	t->memories.len = 0;
@@ -58,7 +58,7 @@ static void memory_add(struct writer *w, size_t numa, struct tier *t)
 		buf_puts(out, " [NUMANode]");
 }
 
-static void size_put(const struct tree_object *o, struct buf *out)
+static void size_write(const struct tree_object *o, struct buf *out)
 {
 	unsigned long long size = tree_number(o, "cache_size", 0);
 
@@ -82,9 +82,9 @@ static void object_leave(struct writer *w, size_t object, struct tier *t, struct
 
 	w->body.len = 0;
 	if (w->how->all)
-		size_put(o, &w->body);
+		size_write(o, &w->body);
 	buf_add(&w->body, t->memories.data, t->memories.len);
-	runs_put(&t->children, &w->body);
+	runs_append(&t->children, &w->body);
 	runs_add(&home->children, o->type->name, &w->body);
 }
 
@@ -102,7 +102,7 @@ static void tier_leave(struct writer *w, size_t object, struct tier *t)
 		buf_add(&home->memories, t->memories.data, t->memories.len);
 }
 
-static void tell(struct writer *w, size_t object, struct tier *t)
+static void object_append(struct writer *w, size_t object, struct tier *t)
 {
 	tier_enter(w, object, t);
 	for (size_t i = object + 1; i < w->extents[object].next;) {
@@ -110,7 +110,7 @@ static void tell(struct writer *w, size_t object, struct tier *t)
 
 		if (family == FAMILY_TREE) {
 			t->bare = false;
-			tell(w, i, t + 1);
+			object_append(w, i, t + 1);
 		} else if (tree_object_is(w->tree, i, "NUMANode")) {
 			memory_add(w, i, t);
 		}
@@ -130,9 +130,9 @@ int outline_append(const struct tree *t, const struct tree_extent *extents, cons
 	w->tree = t;
 	w->extents = extents;
 	w->how = how;
-	tell(w, 0, w->tiers);
+	object_append(w, 0, w->tiers);
 	buf_add(out, w->tiers[0].memories.data, w->tiers[0].memories.len);
-	runs_put(&w->tiers[0].children, out);
+	runs_append(&w->tiers[0].children, out);
 	out->failed |= w->body.failed;
 	buf_free(&w->body);
 	for (size_t i = 0; i < MAX_TIERS; i++) {

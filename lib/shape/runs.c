@@ -5,12 +5,12 @@
 #include <stdbool.h>
 #include <string.h>
 
-static bool same(const struct buf *a, const struct buf *b)
+static bool bodies_equal(const struct buf *a, const struct buf *b)
 {
 	return a->len == b->len && (!a->len || !memcmp(a->data, b->data, a->len));
 }
 
-static void flush(struct runs *r)
+static void run_flush(struct runs *r)
 {
 	buf_printf(&r->done, "%s%s:%u", r->n++ ? " | " : "", r->type, r->count);
 	buf_add(&r->done, r->last.data, r->last.len);
@@ -18,12 +18,12 @@ static void flush(struct runs *r)
 
 void runs_add(struct runs *r, const char *type, const struct buf *body)
 {
-	if (r->type && !strcmp(r->type, type) && same(&r->last, body)) {
+	if (r->type && !strcmp(r->type, type) && bodies_equal(&r->last, body)) {
 		r->count++;
 		return;
 	}
 	if (r->type)
-		flush(r);
+		run_flush(r);
 	r->type = type;
 	r->count = 1;
 	r->last.len = 0;
@@ -31,11 +31,11 @@ void runs_add(struct runs *r, const char *type, const struct buf *body)
 	r->last.failed |= body->failed;
 }
 
-void runs_put(struct runs *r, struct buf *out)
+void runs_append(struct runs *r, struct buf *out)
 {
 	if (!r->type)
 		return;
-	flush(r);
+	run_flush(r);
 	buf_puts(out, r->n > 1 ? " { " : " ");
 	buf_add(out, r->done.data, r->done.len);
 	buf_puts(out, r->n > 1 ? " }" : "");

@@ -21,7 +21,7 @@ void runs_add(struct runs *r, const char *type, const struct buf *body);
 /*
  * Append " Core:8 PU:2" or " { Core:6 PU:2 | Core:8 PU:1 }" to out, nothing when there was no child, and leave r empty.
  */
-void runs_put(struct runs *r, struct buf *out);
+void runs_append(struct runs *r, struct buf *out);
 
 void runs_free(struct runs *r);
 

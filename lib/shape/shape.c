@@ -29,10 +29,10 @@ struct walk {
 	struct err *err;
 };
 
-static int branch(struct walk *w);
-static int memories(struct walk *w, bool *numa);
+static int read_branch(struct walk *w);
+static int read_memories(struct walk *w, bool *numa);
 
-static int wrong(struct walk *w, const char *what)
+static int syntax_error(struct walk *w, const char *what)
 {
 	return err_set(w->err, "%s at '%.24s' in shape '%.120s'", what, w->at, w->text);
 }
@@ -43,7 +43,7 @@ static void skip_space(struct walk *w)
 		w->at++;
 }
 
-static int grow(void **array, size_t *room, size_t used, size_t size)
+static int array_grow(void **array, size_t *room, size_t used, size_t size)
 {
 	size_t more = *room ? *room * 2 : 64;
 	void *bigger;
@@ -61,8 +61,8 @@ static int domain_open(struct walk *w, enum level level)
 {
 	struct shape *s = w->shape;
 
-	if (grow((void **) &s->domains, &w->room_domains, s->ndomains, sizeof(*s->domains)))
-		return wrong(w, "out of memory");
+	if (array_grow((void **) &s->domains, &w->room_domains, s->ndomains, sizeof(*s->domains)))
+		return syntax_error(w, "out of memory");
 	s->domains[s->ndomains] = (struct domain){ .level = level, .first = s->cores, .parent = w->parent };
 	w->parent = s->ndomains++;
 	return 0;
@@ -81,9 +81,9 @@ static int core_add(struct walk *w, unsigned threads)
 	struct shape *s = w->shape;
 
 	if (s->cores == SHAPE_MAX_CORES)
-		return wrong(w, "too many cores");
-	if (grow((void **) &s->threads, &w->room_cores, s->cores, sizeof(*s->threads)))
-		return wrong(w, "out of memory");
+		return syntax_error(w, "too many cores");
+	if (array_grow((void **) &s->threads, &w->room_cores, s->cores, sizeof(*s->threads)))
+		return syntax_error(w, "out of memory");
 	s->threads[s->cores++] = threads;
 	s->pus += threads;
 	return 0;
@@ -96,11 +96,11 @@ static int core_walk(struct walk *w)
 	bool numa = false;
 
 	if (w->in_core)
-		return wrong(w, "core inside a core");
-	if (memories(w, &numa) || domain_open(w, LEVEL_CORE) || core_add(w, 0))
+		return syntax_error(w, "core inside a core");
+	if (read_memories(w, &numa) || domain_open(w, LEVEL_CORE) || core_add(w, 0))
 		return -1;
 	w->in_core = true;
-	if (branch(w))
+	if (read_branch(w))
 		return -1;
 	w->in_core = false;
 	if (!w->shape->threads[core]) {
@@ -120,7 +120,7 @@ static int pu_walk(struct walk *w, unsigned count)
 
 	if (w->in_core) {
 		if (count > MAX_THREADS - s->threads[s->cores - 1])
-			return wrong(w, "too many PUs in a core");
+			return syntax_error(w, "too many PUs in a core");
 		s->threads[s->cores - 1] += count;
 		s->pus += count;
 		return 0;
@@ -138,11 +138,11 @@ static int object_walk(struct walk *w, int level, unsigned long long memory)
 	if (level == LEVEL_CORE)
 		return core_walk(w);
 	if (level == NO_LEVEL || w->in_core)
-		return branch(w);
+		return read_branch(w);
 	if (domain_open(w, level))
 		return -1;
 	w->shape->domains[w->parent].memory = level == LEVEL_NUMA ? memory : 0;
-	if (branch(w))
+	if (read_branch(w))
 		return -1;
 	domain_close(w);
 	return 0;
@@ -166,19 +166,19 @@ static int read_size(struct walk *w, const char *text, unsigned long long *bytes
 	errno = 0;
 	n = strtoull(text, &unit, 10);
 	if (!isdigit((unsigned char) *text) || errno)
-		return wrong(w, "expected a memory size");
+		return syntax_error(w, "expected a memory size");
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 		size_t len = strlen(units[i].name);
 
 		if (strcspn(unit, " )") == len && !strncasecmp(unit, units[i].name, len))
 			return __builtin_mul_overflow(n, units[i].bytes, bytes) ?
-			       wrong(w, "memory size out of range") : 0;
+			       syntax_error(w, "memory size out of range") : 0;
 	}
-	return wrong(w, "expected a memory unit");
+	return syntax_error(w, "expected a memory unit");
 }
 
 /* (name=value name=value), of which only memory is ours to know; *memory stays 0 without it. */
-static int attributes(struct walk *w, unsigned long long *memory)
+static int read_attributes(struct walk *w, unsigned long long *memory)
 {
 	static const char key[] = "memory=";
 	const char *end = w->at + strcspn(w->at, ")");
@@ -187,7 +187,7 @@ static int attributes(struct walk *w, unsigned long long *memory)
 	if (*w->at != '(')
 		return 0;
 	if (!*end)
-		return wrong(w, "missing ')' after attributes");
+		return syntax_error(w, "missing ')' after attributes");
 	do {
 		w->at++;
 		if (!strncasecmp(w->at, key, strlen(key)) && read_size(w, w->at + strlen(key), memory))
@@ -205,7 +205,7 @@ static int read_type(struct walk *w, char *type, size_t size)
 	while (isalnum((unsigned char) w->at[n]))
 		n++;
 	if (!n || n >= size)
-		return wrong(w, "missing object type");
+		return syntax_error(w, "missing object type");
 	memcpy(type, w->at, n);
 	type[n] = '\0';
 	w->at += n;
@@ -220,7 +220,7 @@ static int type_level(const char *type)
 }
 
 /* Type:N[(attributes)], and for each of the N objects all that follows. */
-static int element(struct walk *w)
+static int read_element(struct walk *w)
 {
 	unsigned long long memory;
 	unsigned long count;
@@ -230,12 +230,12 @@ static int element(struct walk *w)
 	if (read_type(w, type, sizeof(type)))
 		return -1;
 	if (*w->at != ':' || !isdigit((unsigned char) w->at[1]))
-		return wrong(w, "missing count");
+		return syntax_error(w, "missing count");
 	count = strtoul(w->at + 1, &end, 10);
 	if (count < 1 || count > SHAPE_MAX_CORES)
-		return wrong(w, "count out of range");
+		return syntax_error(w, "count out of range");
 	w->at = end;
-	if (attributes(w, &memory))
+	if (read_attributes(w, &memory))
 		return -1;
 	if (!strcasecmp(type, "PU"))
 		return pu_walk(w, count);
@@ -245,7 +245,7 @@ static int element(struct walk *w)
 			return -1;
 		w->work += OBJECT_WORK + (w->at - rest);
 		if (w->work > MAX_WORK)
-			return wrong(w, "too many objects");
+			return syntax_error(w, "too many objects");
 	}
 	return 0;
 }
@@ -261,22 +261,22 @@ static int numa_add(struct walk *w, unsigned long long bytes, bool *numa)
 		return -1;
 	*numa = true;
 	memory = &w->shape->domains[w->parent].memory;
-	return __builtin_add_overflow(*memory, bytes, memory) ? wrong(w, "memory size out of range") : 0;
+	return __builtin_add_overflow(*memory, bytes, memory) ? syntax_error(w, "memory size out of range") : 0;
 }
 
 /* [NUMANode(attributes)], any number of them; *numa tells whether a domain is open for them. */
-static int memories(struct walk *w, bool *numa)
+static int read_memories(struct walk *w, bool *numa)
 {
 	unsigned long long bytes;
 	char type[24];
 
 	for (skip_space(w); *w->at == '['; skip_space(w)) {
 		w->at++;
-		if (read_type(w, type, sizeof(type)) || attributes(w, &bytes))
+		if (read_type(w, type, sizeof(type)) || read_attributes(w, &bytes))
 			return -1;
 		skip_space(w);
 		if (*w->at != ']')
-			return wrong(w, "missing ']' after memory");
+			return syntax_error(w, "missing ']' after memory");
 		w->at++;
 		if (type_level(type) == LEVEL_NUMA && numa_add(w, bytes, numa))
 			return -1;
@@ -284,15 +284,15 @@ static int memories(struct walk *w, bool *numa)
 	return 0;
 }
 
-static int braces(struct walk *w)
+static int read_braces(struct walk *w)
 {
 	do {
 		w->at++;
-		if (branch(w))
+		if (read_branch(w))
 			return -1;
 	} while (*w->at == '|');
 	if (*w->at != '}')
-		return wrong(w, "missing '}'");
+		return syntax_error(w, "missing '}'");
 	w->at++;
 	return 0;
 }
@@ -304,25 +304,25 @@ static bool branch_ends(struct walk *w)
 }
 
 /* All that is below one object: its memory, then its children. */
-static int branch(struct walk *w)
+static int read_branch(struct walk *w)
 {
 	unsigned cores = w->shape->cores;
 	bool numa = false;
 
 	if (++w->depth > SHAPE_MAX_DEPTH)
-		return wrong(w, "nested too deeply");
-	if (memories(w, &numa))
+		return syntax_error(w, "nested too deeply");
+	if (read_memories(w, &numa))
 		return -1;
 	if (*w->at == '{') {
-		if (braces(w))
+		if (read_braces(w))
 			return -1;
-	} else if (!branch_ends(w) && element(w)) {
+	} else if (!branch_ends(w) && read_element(w)) {
 		return -1;
 	}
 	if (!branch_ends(w))
-		return wrong(w, "unexpected text");
+		return syntax_error(w, "unexpected text");
 	if (!w->in_core && w->shape->cores == cores)
-		return wrong(w, "no core");
+		return syntax_error(w, "no core");
 	if (numa)
 		domain_close(w);
 	w->depth--;
@@ -330,7 +330,7 @@ static int branch(struct walk *w)
 }
 
 /* TYPE@FIRST-LAST or TYPE@CORE */
-static int device(struct walk *w)
+static int read_device(struct walk *w)
 {
 	struct shape *s = w->shape;
 	unsigned long first, last;
@@ -340,33 +340,33 @@ static int device(struct walk *w)
 	if (read_type(w, d.type, sizeof(d.type)))
 		return -1;
 	if (*w->at != '@' || !isdigit((unsigned char) w->at[1]))
-		return wrong(w, "missing core list of a device");
+		return syntax_error(w, "missing core list of a device");
 	first = last = strtoul(w->at + 1, &end, 10);
 	if (*end == '-' && isdigit((unsigned char) end[1]))
 		last = strtoul(end + 1, &end, 10);
 	if (first > last || last >= s->cores)
-		return wrong(w, "core of a device out of range");
+		return syntax_error(w, "core of a device out of range");
 	w->at = end;
 	if (*end && !isspace((unsigned char) *end))
-		return wrong(w, "unexpected text after a device");
+		return syntax_error(w, "unexpected text after a device");
 	if (s->ndevices == SHAPE_MAX_DEVICES)
-		return wrong(w, "too many devices");
-	if (grow((void **) &s->devices, &w->room_devices, s->ndevices, sizeof(*s->devices)))
-		return wrong(w, "out of memory");
+		return syntax_error(w, "too many devices");
+	if (array_grow((void **) &s->devices, &w->room_devices, s->ndevices, sizeof(*s->devices)))
+		return syntax_error(w, "out of memory");
 	d.first = first;
 	d.cores = last - first + 1;
 	s->devices[s->ndevices++] = d;
 	return 0;
 }
 
-static int devices(struct walk *w)
+static int read_devices(struct walk *w)
 {
 	if (*w->at != '+')
 		return 0;
 	w->at++;
 	skip_space(w);
 	do {
-		if (device(w))
+		if (read_device(w))
 			return -1;
 		skip_space(w);
 	} while (*w->at);
@@ -374,7 +374,7 @@ static int devices(struct walk *w)
 }
 
 /* Shapes are kept for long, and by the thousand. */
-static void fit(void **array, size_t used, size_t size)
+static void array_shrink(void **array, size_t used, size_t size)
 {
 	void *smaller = used ? realloc(*array, used * size) : NULL;
 
@@ -391,18 +391,18 @@ struct shape *shape_parse(const char *text, struct err *e)
 		err_set(e, "out of memory");
 		goto error;
 	}
-	if (domain_open(&w, LEVEL_NODE) || branch(&w))
+	if (domain_open(&w, LEVEL_NODE) || read_branch(&w))
 		goto error;
 	domain_close(&w);
-	if (devices(&w))
+	if (read_devices(&w))
 		goto error;
 	if (*w.at) {
-		wrong(&w, "unexpected text");
+		syntax_error(&w, "unexpected text");
 		goto error;
 	}
-	fit((void **) &s->threads, s->cores, sizeof(*s->threads));
-	fit((void **) &s->domains, s->ndomains, sizeof(*s->domains));
-	fit((void **) &s->devices, s->ndevices, sizeof(*s->devices));
+	array_shrink((void **) &s->threads, s->cores, sizeof(*s->threads));
+	array_shrink((void **) &s->domains, s->ndomains, sizeof(*s->domains));
+	array_shrink((void **) &s->devices, s->ndevices, sizeof(*s->devices));
 	return s;
 error:
 	shape_free(s);

@@ -32,7 +32,7 @@ struct line {
 	size_t len;
 };
 
-static int wrong(struct reader *r, const char *what)
+static int line_error(struct reader *r, const char *what)
 {
 	return err_set(r->err, "%s:%u: %s", r->name, r->line, what);
 }
@@ -48,7 +48,7 @@ static char *next_word(struct line *l)
 }
 
 /* Room for one more of count things, grown at powers of two; NULL when memory is short, with the old as it was. */
-static void *more(void *array, size_t count, size_t size)
+static void *array_grow(void *array, size_t count, size_t size)
 {
 	return count & (count - 1) ? array : realloc(array, (count ? 2 * count : 1) * size);
 }
@@ -56,7 +56,7 @@ static void *more(void *array, size_t count, size_t size)
 static int read_sealed(struct reader *r, struct line *l)
 {
 	if (next_word(l))
-		return wrong(r, "unexpected text after 'sealed'");
+		return line_error(r, "unexpected text after 'sealed'");
 	r->sealed = true;
 	return 0;
 }
@@ -69,50 +69,50 @@ static int shape_add(struct reader *r, const char *name, const char *text)
 		return err_within(r->err, "%s:%u", r->name, r->line);
 	if (!(s->name = strdup(name))) {
 		shape_free(s->shape);
-		return wrong(r, "out of memory");
+		return line_error(r, "out of memory");
 	}
 	r->snapshot->nshapes++;
 	r->domains += s->shape->ndomains;
-	return r->domains > SNAPSHOT_MAX_DOMAINS ? wrong(r, "the shapes together are too large") : 0;
+	return r->domains > SNAPSHOT_MAX_DOMAINS ? line_error(r, "the shapes together are too large") : 0;
 }
 
 static int read_shape(struct reader *r, struct line *l)
 {
 	struct snapshot *s = r->snapshot;
-	struct snapshot_shape *bigger = more(s->shapes, s->nshapes, sizeof(*bigger));
+	struct snapshot_shape *bigger = array_grow(s->shapes, s->nshapes, sizeof(*bigger));
 	char *name = next_word(l);
 	size_t number;
 
 	if (!bigger)
-		return wrong(r, "out of memory");
+		return line_error(r, "out of memory");
 	s->shapes = bigger;
 	if (!name)
-		return wrong(r, "missing shape name");
+		return line_error(r, "missing shape name");
 	number = string_map_add(&r->names, name);
 	if (number == STRING_MAP_NONE)
-		return wrong(r, "out of memory");
+		return line_error(r, "out of memory");
 	if (number < s->nshapes)
-		return wrong(r, "duplicate shape name");
+		return line_error(r, "duplicate shape name");
 	return shape_add(r, name, l->rest + strspn(l->rest, " \t"));
 }
 
 static int read_nodes(struct reader *r, struct line *l)
 {
 	struct snapshot *s = r->snapshot;
-	struct snapshot_nodes *bigger = more(s->nodes, s->nnodes, sizeof(*bigger));
+	struct snapshot_nodes *bigger = array_grow(s->nodes, s->nnodes, sizeof(*bigger));
 	char *hosts = next_word(l), *name = next_word(l);
 	size_t number;
 
 	if (!bigger)
-		return wrong(r, "out of memory");
+		return line_error(r, "out of memory");
 	s->nodes = bigger;
 	if (!name || next_word(l))
-		return wrong(r, "expected 'nodes HOSTS SHAPE'");
+		return line_error(r, "expected 'nodes HOSTS SHAPE'");
 	number = string_map_find(&r->names, name);
 	if (number == STRING_MAP_NONE)
-		return wrong(r, "undefined shape");
+		return line_error(r, "undefined shape");
 	if (!(hosts = strdup(hosts)))
-		return wrong(r, "out of memory");
+		return line_error(r, "out of memory");
 	s->nodes[s->nnodes++] = (struct snapshot_nodes){ .hosts = hosts, .shape = s->shapes[number].shape };
 	return 0;
 }
@@ -124,10 +124,10 @@ static int read_end(struct reader *r, struct line *l)
 
 	r->ended = true;
 	if (!next_word(l))
-		return r->sealed ? wrong(r, "missing checksum") : 0;
+		return r->sealed ? line_error(r, "missing checksum") : 0;
 	hash_hex(r->start, l->at - r->start, want + strlen(CHECKED_END));
 	if (l->len != strlen(want) || memcmp(l->at, want, l->len))
-		return wrong(r, "checksum does not match the lines above");
+		return line_error(r, "checksum does not match the lines above");
 	r->snapshot->sealed = true;
 	return 0;
 }
@@ -147,18 +147,18 @@ static int read_line(struct reader *r, struct line *l)
 	const char *word;
 
 	if (r->line == 1)
-		return strcmp(l->rest, MAGIC) ? wrong(r, "not a snapshot: expected '" MAGIC "'") : 0;
+		return strcmp(l->rest, MAGIC) ? line_error(r, "not a snapshot: expected '" MAGIC "'") : 0;
 	word = next_word(l);
 	if (r->snapshot->sealed)
-		return wrong(r, "unexpected text after the checksum");
+		return line_error(r, "unexpected text after the checksum");
 	if (!word || *word == '#')
 		return 0;
 	if (r->ended)
-		return wrong(r, "unexpected text after the end");
+		return line_error(r, "unexpected text after the end");
 	for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); i++)
 		if (!strcmp(word, statements[i].word))
 			return statements[i].read(r, l);
-	return wrong(r, "expected 'shape', 'nodes' or 'end'");
+	return line_error(r, "expected 'shape', 'nodes' or 'end'");
 }
 
 static int read_lines(struct reader *r, const char *text, size_t len)
@@ -172,16 +172,16 @@ static int read_lines(struct reader *r, const char *text, size_t len)
 
 		r->line++;
 		if (!(stop = memchr(at, '\n', end - at)))
-			return wrong(r, "truncated: no newline at the end");
+			return line_error(r, "truncated: no newline at the end");
 		if (!(copy = strndup(at, stop - at)))
-			return wrong(r, "out of memory");
+			return line_error(r, "out of memory");
 		l = (struct line){ .rest = copy, .at = at, .len = stop - at };
 		rc = read_line(r, &l);
 		free(copy);
 		if (rc)
 			return -1;
 	}
-	return r->ended ? 0 : wrong(r, "truncated: no 'end' line");
+	return r->ended ? 0 : line_error(r, "truncated: no 'end' line");
 }
 
 struct snapshot *snapshot_parse(const char *text, size_t len, const char *name, struct err *e)

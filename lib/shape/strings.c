@@ -32,21 +32,21 @@ static void memory_exactly(const struct tree *t, size_t numa, struct buf *out)
 		buf_printf(out, "%smemorysidecachesize=%llu", out->len ? " " : "", cache);
 }
 
-static int hierarchy_put(const struct tree *t, const struct tree_extent *s, struct buf *out)
+static int hierarchy_write(const struct tree *t, const struct tree_extent *s, struct buf *out)
 {
 	static const struct outline how = { .all = false, .memory = NULL };
 
 	return outline_append(t, s, &how, out);
 }
 
-static int detail_put(const struct tree *t, const struct tree_extent *s, struct buf *out)
+static int detail_write(const struct tree *t, const struct tree_extent *s, struct buf *out)
 {
 	static const struct outline how = { .all = true, .memory = memory_exactly };
 
 	return outline_append(t, s, &how, out) || indexes_append(t, s, out) ? -1 : 0;
 }
 
-static int allocation_put(const struct tree *t, const struct tree_extent *s, struct buf *out)
+static int allocation_write(const struct tree *t, const struct tree_extent *s, struct buf *out)
 {
 	static const struct outline how = { .all = false, .memory = memory_nominally };
 
@@ -54,11 +54,11 @@ static int allocation_put(const struct tree *t, const struct tree_extent *s, str
 }
 
 /* Each begins with a blank, which is left out. */
-static char *make(int (*put)(const struct tree *, const struct tree_extent *, struct buf *), const struct tree *t,
-		  const struct tree_extent *s)
+static char *string_make(int (*write)(const struct tree *, const struct tree_extent *, struct buf *), const struct tree *t,
+			 const struct tree_extent *s)
 {
 	struct buf out = {0};
-	char *text = put(t, s, &out) == 0 && out.len ? strdup(out.data + 1) : NULL;
+	char *text = write(t, s, &out) == 0 && out.len ? strdup(out.data + 1) : NULL;
 
 	buf_free(&out);
 	return text;
@@ -76,10 +76,10 @@ int strings_make(const struct tree *t, struct strings *out, struct err *e)
 		return err_set(e, "the topology has no PU");
 	}
 	made = (struct strings){
-		.cores = make(cells_append, t, s),
-		.hierarchy = make(hierarchy_put, t, s),
-		.detail = make(detail_put, t, s),
-		.allocation = make(allocation_put, t, s),
+		.cores = string_make(cells_append, t, s),
+		.hierarchy = string_make(hierarchy_write, t, s),
+		.detail = string_make(detail_write, t, s),
+		.allocation = string_make(allocation_write, t, s),
 		.ncores = s[0].cores,
 		.npus = s[0].pus,
 	};

@@ -23,7 +23,7 @@ enum { FABRIC_NO_PLANE = ~0u };
 
 struct fabric_node {
 	char *name;		/* of a host: its name, "H-GUID" if unknown; of a switch: unique, valid in Slurm's files */
-	char *told;		/* what the file called it; NULL: the same */
+	char *description;	/* the name in the file; NULL: the same */
 	uint64_t guid;		/* of the node, 0: not known */
 	bool is_switch;
 	bool named;		/* name is not made of the GUID */

@@ -29,8 +29,8 @@ static int add_switches(const struct net *n, struct hierarchy *h, const unsigned
 	return rc < 0 ? -1 : 0;
 }
 
-static void measure(const struct net *n, const unsigned *place, unsigned count, unsigned *out, unsigned *hops,
-		    unsigned *queue)
+static void hops_measure(const struct net *n, const unsigned *place, unsigned count, unsigned *out, unsigned *hops,
+			 unsigned *queue)
 {
 	for (unsigned s = 0; s < n->n; s++) {
 		if (place[s] == NET_NONE)
@@ -61,7 +61,7 @@ int net_graph(const struct net *n, struct hierarchy **out)
 	rc = -1;
 	if (!all || !h || add_switches(n, h, place, group, at))
 		goto end;
-	measure(n, place, count, all, hops, queue);
+	hops_measure(n, place, count, all, hops, queue);
 	h->nlevels = 2;
 	h->level[0] = (struct hierarchy_level){ .form = HIERARCHY_GRAPH, .size = count, .dims = 1, .dim = { count },
 						.cost = { COST_HOP }, .pruned = 100, .hops = all };

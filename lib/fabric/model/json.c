@@ -12,7 +12,7 @@ static const char *form_name(enum hierarchy_form form)
 	return names[form];
 }
 
-static json_t *numbers(const unsigned *list, size_t n)
+static json_t *numbers_json(const unsigned *list, size_t n)
 {
 	json_t *array = json_array();
 
@@ -24,11 +24,11 @@ static json_t *numbers(const unsigned *list, size_t n)
 static json_t *level_json(const struct hierarchy_level *l)
 {
 	json_t *j = json_pack("{s:s, s:I, s:o, s:o, s:I}", "form", form_name(l->form), "size", (json_int_t) l->size,
-			      "dimensions", numbers(l->dim, l->dims), "costs", numbers(l->cost, l->dims),
+			      "dimensions", numbers_json(l->dim, l->dims), "costs", numbers_json(l->cost, l->dims),
 			      "pruned", (json_int_t) l->pruned);
 
 	if (l->hops)
-		json_object_set_new(j, "hops", numbers(l->hops, (size_t) l->size * l->size));
+		json_object_set_new(j, "hops", numbers_json(l->hops, (size_t) l->size * l->size));
 	return j;
 }
 
@@ -56,7 +56,7 @@ static json_t *places_json(const struct hierarchy *h)
 				break;
 		}
 		json_array_append_new(hosts, json_pack("{s:s, s:o, s:o}", "host", host->name,
-						       "at", numbers(host->at, h->nlevels),
+						       "at", numbers_json(host->at, h->nlevels),
 						       "path", path));
 	}
 	return hosts;
@@ -88,8 +88,8 @@ static json_t *node_json(const struct fabric_node *n)
 	json_t *plane = n->plane == FABRIC_NO_PLANE ? json_null() : json_integer(n->plane);
 	json_t *j = json_pack("{s:s, s:o, s:o}", "name", n->name, "guid", guid_json(n->guid), "plane", plane);
 
-	if (n->told && strcmp(n->told, n->name))
-		json_object_set_new(j, "told", json_string(n->told));	/* left out when it is no UTF-8 */
+	if (n->description && strcmp(n->description, n->name))
+		json_object_set_new(j, "told", json_string(n->description));	/* left out when it is no UTF-8 */
 	if (n->is_switch)
 		json_object_set_new(j, "rank", json_integer(n->rank));
 	else

@@ -133,7 +133,7 @@ bool names_host(const char *description, struct buf *out)
 }
 
 /* What stands in a description beside the name: the GUID of a chassis, and Mellanox's mark of a managed switch. */
-static size_t noise(const char *at, bool at_word)
+static size_t annotation_length(const char *at, bool at_word)
 {
 	if (!at_word)
 		return 0;
@@ -148,7 +148,7 @@ bool names_switch(const char *description, struct buf *out)
 	bool gap = false;
 
 	for (const char *at = description; *at; at++) {
-		while ((skip = noise(at, at == description || at[-1] == ' ')))
+		while ((skip = annotation_length(at, at == description || at[-1] == ' ')))
 			at += skip;
 		if (!*at)
 			break;

@@ -98,7 +98,7 @@ void net_find_leaves(struct net *n, bool any)
 	}
 }
 
-static int reserve(struct net *n)
+static int net_allocate(struct net *n)
 {
 	const struct fabric *f = n->fabric;
 
@@ -124,7 +124,7 @@ int net_make(const struct fabric *f, unsigned plane, struct net *out)
 				local[i] = n.n;
 				n.node[n.n++] = i;
 			}
-		rc = reserve(&n);
+		rc = net_allocate(&n);
 	}
 	if (rc == 0) {
 		add_graph(&n, plane, local);

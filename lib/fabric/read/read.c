@@ -88,8 +88,8 @@ static int read_source(const struct source *s, struct making *m, struct hierarch
 	return rc;
 }
 
-static struct fabric *finish(const struct making *m, const struct fabric_names *names, struct hierarchy *given,
-			     struct err *e)
+static struct fabric *fabric_finish(const struct making *m, const struct fabric_names *names, struct hierarchy *given,
+				    struct err *e)
 {
 	return given ? fabric_given(given, e) : making_finish(m, names, e);
 }
@@ -105,7 +105,7 @@ struct fabric *fabric_parse(const char *text, size_t len, const char *name, cons
 	if (!m)
 		err_set(e, "%s: out of memory", name);
 	else if (read_source(&s, m, &given, e) == 0)
-		f = finish(m, names, given, e);
+		f = fabric_finish(m, names, given, e);
 	making_free(m);
 	return f;
 }
@@ -150,7 +150,7 @@ struct fabric *fabric_read(const char *const *paths, size_t n, const struct fabr
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = read_path(paths[i], m, n == 1 ? &given : NULL, e);
 	if (rc == 0)
-		f = finish(m, names, given, e);
+		f = fabric_finish(m, names, given, e);
 	making_free(m);
 	return f;
 }

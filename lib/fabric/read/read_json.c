@@ -22,9 +22,9 @@ struct reading {
 	struct err *err;
 };
 
-static int wrong(const struct reading *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int item_error(const struct reading *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-static int wrong(const struct reading *r, const char *fmt, ...)
+static int item_error(const struct reading *r, const char *fmt, ...)
 {
 	char what[300];
 	va_list args;
@@ -48,7 +48,7 @@ static int read_guid(const struct reading *r, const json_t *o, const char *key, 
 		return 0;
 	if (!text || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16 ||
 	    sscanf(text, "%16" SCNx64 "%n", &guid, &used) != 1)
-		return wrong(r, "%s: expected 16 hexadecimal digits or null", key);
+		return item_error(r, "%s: expected 16 hexadecimal digits or null", key);
 	*out = guid;
 	return 0;
 }
@@ -59,7 +59,7 @@ static const char *read_name(const struct reading *r, const json_t *o, const cha
 
 	if (name && names_fit(name) && strlen(name) <= MAX_NAME)
 		return name;
-	wrong(r, "%s: expected a name: letters, digits, '.', '_' and '-'", key);
+	item_error(r, "%s: expected a name: letters, digits, '.', '_' and '-'", key);
 	return NULL;
 }
 
@@ -70,10 +70,10 @@ static int begin_end(struct reading *r, const json_t *o, enum end_kind kind, con
 	int end;
 
 	if (json_object_get(r->ends, name))
-		return wrong(r, "%s: duplicate name", name);
+		return item_error(r, "%s: duplicate name", name);
 	if ((end = making_end(r->making, kind, name)) < 0 || json_object_set_new(r->ends, name, json_integer(end)) ||
 	    (told && making_describe(r->making, end, told, strlen(told))))
-		return wrong(r, "out of memory");
+		return item_error(r, "out of memory");
 	return end;
 }
 
@@ -86,7 +86,7 @@ static int read_switch(struct reading *r, const json_t *o)
 	if (!name || read_guid(r, o, "guid", &guid) || (end = begin_end(r, o, END_SWITCH, name)) < 0)
 		return -1;
 	making_guid(r->making, end, guid, 0);
-	return making_name(r->making, end, name) ? wrong(r, "out of memory") : 0;
+	return making_name(r->making, end, name) ? item_error(r, "out of memory") : 0;
 }
 
 static int read_adapter(struct reading *r, const json_t *o, int end, const char *host)
@@ -96,9 +96,9 @@ static int read_adapter(struct reading *r, const json_t *o, int end, const char 
 	if (read_guid(r, o, "guid", &guid) || read_guid(r, o, "port", &port))
 		return -1;
 	if (!guid && !port)
-		return wrong(r, "adapter without a GUID");
+		return item_error(r, "adapter without a GUID");
 	making_guid(r->making, end, guid, port);
-	return host && making_name(r->making, end, host) ? wrong(r, "out of memory") : 0;
+	return host && making_name(r->making, end, host) ? item_error(r, "out of memory") : 0;
 }
 
 /* The cables are the first adapter's: the document does not tell which is plugged in where. */
@@ -113,9 +113,9 @@ static int read_host(struct reading *r, const json_t *o)
 	if (!name)
 		return -1;
 	if (!json_is_boolean(known) || !json_is_array(adapters))
-		return wrong(r, "%s: expected known (true or false) and a list of adapters", name);
+		return item_error(r, "%s: expected known (true or false) and a list of adapters", name);
 	if (!host && !json_array_size(adapters))
-		return wrong(r, "%s: an unknown host needs an adapter", name);
+		return item_error(r, "%s: an unknown host needs an adapter", name);
 	if ((end = begin_end(r, o, json_array_size(adapters) ? END_ADAPTER : END_HOST, name)) < 0)
 		return -1;
 	json_array_foreach(adapters, i, adapter) {
@@ -131,7 +131,7 @@ static int read_end(const struct reading *r, const json_t *o, const char *key)
 	const char *name = json_string_value(json_object_get(o, key));
 	const json_t *end = name ? json_object_get(r->ends, name) : NULL;
 
-	return end ? (int) json_integer_value(end) : wrong(r, "%s: neither a switch nor a host of the fabric", key);
+	return end ? (int) json_integer_value(end) : item_error(r, "%s: neither a switch nor a host of the fabric", key);
 }
 
 static int read_link(struct reading *r, const json_t *o)
@@ -143,13 +143,13 @@ static int read_link(struct reading *r, const json_t *o)
 	if (b < 0)
 		return -1;
 	if (count < 1 || count > MAX_CABLES - (json_int_t) r->cables)
-		return wrong(r, "cables: expected a number from 1; the sum may be at most %d", MAX_CABLES);
+		return item_error(r, "cables: expected a number from 1; the sum may be at most %d", MAX_CABLES);
 	if (mbps < 0 || mbps > UINT32_MAX)
-		return wrong(r, "mbps: expected a number up to %u", UINT32_MAX);
+		return item_error(r, "mbps: expected a number up to %u", UINT32_MAX);
 	r->cables += count;
 	for (json_int_t i = 0; i < count; i++)
 		if (making_cable(r->making, a, 0, b, 0, mbps / count + (i < mbps % count)))
-			return wrong(r, "out of memory");
+			return item_error(r, "out of memory");
 	return 0;
 }
 

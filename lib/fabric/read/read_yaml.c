@@ -31,7 +31,7 @@ static yaml_node_t *node_of(struct yaml *y, int index)
 	return yaml_document_get_node(&y->document, index);
 }
 
-static char *scalar(const yaml_node_t *n)
+static char *scalar_text(const yaml_node_t *n)
 {
 	return n && n->type == YAML_SCALAR_NODE ? (char *) n->data.scalar.value : NULL;
 }
@@ -55,7 +55,7 @@ static yaml_node_t *value_of(struct yaml *y, const yaml_node_t *map, const char 
 	if (map->type != YAML_MAPPING_NODE)
 		return NULL;
 	for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
-		const char *name = scalar(node_of(y, p->key));
+		const char *name = scalar_text(node_of(y, p->key));
 
 		if (name && !strcmp(name, key))
 			return is_empty(node_of(y, p->value)) ? NULL : node_of(y, p->value);
@@ -82,7 +82,7 @@ static int check_keys(struct yaml *y, const yaml_node_t *map, const char *const 
 		return wrong_at(y, map, "expected a mapping");
 	for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
 		const yaml_node_t *key = node_of(y, p->key);
-		const char *name = scalar(key);
+		const char *name = scalar_text(key);
 		size_t i = 0;
 
 		while (name && known[i] && strcmp(known[i], name))
@@ -96,8 +96,8 @@ static int check_keys(struct yaml *y, const yaml_node_t *map, const char *const 
 }
 
 /* The items of a list, one after the other. */
-static int each(struct yaml *y, const yaml_node_t *list,
-		int (*add)(struct yaml *y, const yaml_node_t *item, void *user), void *user)
+static int items_each(struct yaml *y, const yaml_node_t *list,
+		      int (*add)(struct yaml *y, const yaml_node_t *item, void *user), void *user)
 {
 	for (yaml_node_item_t *i = list->data.sequence.items.start; i < list->data.sequence.items.top; i++)
 		if (add(y, node_of(y, *i), user))
@@ -108,9 +108,9 @@ static int each(struct yaml *y, const yaml_node_t *list,
 static int add_switch(struct yaml *y, const yaml_node_t *item, void *slurm)
 {
 	static const char *const known[] = { "switch", "children", "nodes", NULL };
-	const struct slurm_record r = { .name = scalar(value_of(y, item, "switch")),
-					.switches = scalar(value_of(y, item, "children")),
-					.nodes = scalar(value_of(y, item, "nodes")) };
+	const struct slurm_record r = { .name = scalar_text(value_of(y, item, "switch")),
+					.switches = scalar_text(value_of(y, item, "children")),
+					.nodes = scalar_text(value_of(y, item, "nodes")) };
 
 	if (check_keys(y, item, known))
 		return -1;
@@ -121,8 +121,8 @@ static int add_switch(struct yaml *y, const yaml_node_t *item, void *slurm)
 static int add_block(struct yaml *y, const yaml_node_t *item, void *slurm)
 {
 	static const char *const known[] = { "block", "nodes", NULL };
-	const struct slurm_record r = { .block = scalar(value_of(y, item, "block")),
-					.nodes = scalar(value_of(y, item, "nodes")) };
+	const struct slurm_record r = { .block = scalar_text(value_of(y, item, "block")),
+					.nodes = scalar_text(value_of(y, item, "nodes")) };
 
 	if (check_keys(y, item, known))
 		return -1;
@@ -132,7 +132,7 @@ static int add_block(struct yaml *y, const yaml_node_t *item, void *slurm)
 
 static int add_size(struct yaml *y, const yaml_node_t *item, void *slurm)
 {
-	const struct slurm_record r = { .sizes = scalar(item) };
+	const struct slurm_record r = { .sizes = scalar_text(item) };
 
 	y->lines->line = item->start_mark.line + 1;
 	return r.sizes ? slurm_add(slurm, &r) : lines_wrong(y->lines, "expected a number of nodes");
@@ -144,7 +144,7 @@ static int read_tree(struct yaml *y, const yaml_node_t *tree)
 	struct slurm s = { .lines = y->lines, .making = y->making };
 	yaml_node_t *list = check_keys(y, tree, known) ? NULL : list_of(y, tree, "switches");
 
-	return slurm_end(&s, list ? each(y, list, add_switch, &s) : -1);
+	return slurm_end(&s, list ? items_each(y, list, add_switch, &s) : -1);
 }
 
 static int read_blocks(struct yaml *y, const yaml_node_t *block)
@@ -154,7 +154,7 @@ static int read_blocks(struct yaml *y, const yaml_node_t *block)
 	yaml_node_t *sizes = check_keys(y, block, known) ? NULL : list_of(y, block, "block_sizes");
 	yaml_node_t *blocks = sizes ? list_of(y, block, "blocks") : NULL;
 
-	return slurm_end(&s, blocks && each(y, sizes, add_size, &s) == 0 ? each(y, blocks, add_block, &s) : -1);
+	return slurm_end(&s, blocks && items_each(y, sizes, add_size, &s) == 0 ? items_each(y, blocks, add_block, &s) : -1);
 }
 
 /* "x: 4, y: 4, z: 2", each from min up. */
@@ -170,7 +170,7 @@ static int read_xyz(struct yaml *y, const yaml_node_t *of, const char *key, unsi
 	if (check_keys(y, map, known))
 		return -1;
 	for (unsigned d = 0; d < GRID_DIMS; d++) {
-		const char *number = scalar(value_of(y, map, known[d]));
+		const char *number = scalar_text(value_of(y, map, known[d]));
 
 		if (!number || !word_number(number, GRID_MAX, &out[d]) || out[d] < min)
 			return wrong_at(y, map, "expected a number for each of x, y and z");
@@ -179,16 +179,16 @@ static int read_xyz(struct yaml *y, const yaml_node_t *of, const char *key, unsi
 }
 
 /* The nodes of a part of a torus; without a region of all of it. */
-static int put_nodes(struct yaml *y, const yaml_node_t *of, struct grid *g, const unsigned *anchor,
+static int set_nodes(struct yaml *y, const yaml_node_t *of, struct grid *g, const unsigned *anchor,
 		     const unsigned *dims)
 {
-	const char *nodes = scalar(value_of(y, of, "nodes"));
+	const char *nodes = scalar_text(value_of(y, of, "nodes"));
 
 	y->lines->line = of->start_mark.line + 1;
-	return nodes ? grid_put(g, y->lines, nodes, anchor, dims) : lines_wrong(y->lines, "expected nodes");
+	return nodes ? grid_place(g, y->lines, nodes, anchor, dims) : lines_wrong(y->lines, "expected nodes");
 }
 
-static int put_region(struct yaml *y, const yaml_node_t *item, void *user)
+static int set_region(struct yaml *y, const yaml_node_t *item, void *user)
 {
 	static const char *const known[] = { "anchor", "dims", "nodes", NULL };
 	unsigned anchor[GRID_DIMS], dims[GRID_DIMS];
@@ -196,14 +196,14 @@ static int put_region(struct yaml *y, const yaml_node_t *item, void *user)
 	return check_keys(y, item, known) || read_xyz(y, item, "anchor", 0, anchor) ||
 			read_xyz(y, item, "dims", 1, dims)
 		? -1
-		: put_nodes(y, item, user, anchor, dims);
+		: set_nodes(y, item, user, anchor, dims);
 }
 
 static int add_torus(struct yaml *y, const yaml_node_t *item, void *user)
 {
 	static const char *const known[] = { "name", "dims", "nodes", "regions", "placements", NULL };
 	static const unsigned origin[GRID_DIMS];
-	const char *name = scalar(value_of(y, item, "name"));
+	const char *name = scalar_text(value_of(y, item, "name"));
 	const yaml_node_t *regions = value_of(y, item, "regions");
 	struct grid g = {0};
 	int rc;
@@ -215,9 +215,9 @@ static int add_torus(struct yaml *y, const yaml_node_t *item, void *user)
 	if (!name || grid_begin(&g, y->lines, y->making, name))
 		return name ? -1 : lines_wrong(y->lines, "expected name");
 	if (!regions)
-		rc = put_nodes(y, item, &g, origin, g.dim);
+		rc = set_nodes(y, item, &g, origin, g.dim);
 	else
-		rc = list_of(y, item, "regions") ? each(y, regions, put_region, &g) : -1;
+		rc = list_of(y, item, "regions") ? items_each(y, regions, set_region, &g) : -1;
 	free(g.switches);
 	return rc;
 }
@@ -225,7 +225,7 @@ static int add_torus(struct yaml *y, const yaml_node_t *item, void *user)
 static int add_ring(struct yaml *y, const yaml_node_t *item, void *user)
 {
 	static const char *const known[] = { "ring", "nodes", NULL };
-	const char *name = scalar(value_of(y, item, "ring")), *nodes = scalar(value_of(y, item, "nodes"));
+	const char *name = scalar_text(value_of(y, item, "ring")), *nodes = scalar_text(value_of(y, item, "nodes"));
 
 	(void) user;
 	if (check_keys(y, item, known))
@@ -240,14 +240,14 @@ static int read_toruses(struct yaml *y, const yaml_node_t *torus)
 {
 	yaml_node_t *list = list_of(y, torus, "toruses");
 
-	return list ? each(y, list, add_torus, NULL) : -1;
+	return list ? items_each(y, list, add_torus, NULL) : -1;
 }
 
 static int read_rings(struct yaml *y, const yaml_node_t *ring)
 {
 	yaml_node_t *list = list_of(y, ring, "rings");
 
-	return list ? each(y, list, add_ring, NULL) : -1;
+	return list ? items_each(y, list, add_ring, NULL) : -1;
 }
 
 static int read_topology(struct yaml *y, const yaml_node_t *topology)
@@ -286,9 +286,9 @@ static int read_document(struct yaml *y)
 	for (yaml_node_item_t *i = list->data.sequence.items.start; i < list->data.sequence.items.top; i++) {
 		yaml_node_t *topology = node_of(y, *i);
 
-		if (!first || is_true(scalar(value_of(y, topology, "cluster_default"))))
+		if (!first || is_true(scalar_text(value_of(y, topology, "cluster_default"))))
 			first = topology;
-		if (is_true(scalar(value_of(y, topology, "cluster_default"))))
+		if (is_true(scalar_text(value_of(y, topology, "cluster_default"))))
 			break;
 	}
 	return read_topology(y, first);

@@ -66,7 +66,7 @@ static int add_children(struct slurm *s, const char *list, int (*add)(const char
 	return e && e->text[0] ? -1 : lines_wrong(s->lines, "%s", own.text);
 }
 
-static int define(struct slurm *s, const char *name)
+static int switch_define(struct slurm *s, const char *name)
 {
 	int end = making_end(s->making, END_SWITCH, name);
 	struct mention *mention = end < 0 ? NULL : mention_of(s, end);
@@ -119,7 +119,7 @@ int slurm_add(struct slurm *s, const struct slurm_record *r)
 		return lines_wrong(s->lines, "missing SwitchName or BlockName");
 	if (r->block && r->switches)
 		return lines_wrong(s->lines, "a block has Nodes, not Switches");
-	if (define(s, r->name ? r->name : r->block) || (r->block && add_block(s)))
+	if (switch_define(s, r->name ? r->name : r->block) || (r->block && add_block(s)))
 		return -1;
 	return add_children(s, r->switches, add_switch) || add_children(s, r->nodes, add_host) ? -1 : 0;
 }

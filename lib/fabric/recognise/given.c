@@ -7,7 +7,7 @@
 #include "fabric/recognise/make.h"
 
 /* The switches and hosts of a hierarchy, as cables from each group to what is in it. */
-static int unfold(const struct hierarchy *h, struct making *m)
+static int hierarchy_unfold(const struct hierarchy *h, struct making *m)
 {
 	unsigned *end = calloc(h->ngroups + 1, sizeof(*end));
 	int rc = end ? 0 : -1, host;
@@ -40,7 +40,7 @@ struct fabric *fabric_given(struct hierarchy *h, struct err *e)
 	struct making *m = making_new();
 	struct fabric *f = NULL;
 
-	if (!m || unfold(h, m))
+	if (!m || hierarchy_unfold(h, m))
 		err_set(e, "out of memory");
 	else
 		f = making_finish(m, NULL, e);

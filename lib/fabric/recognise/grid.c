@@ -7,7 +7,7 @@
 
 #include "shape/hostlist.h"
 
-static unsigned cell(const struct grid *g, unsigned x, unsigned y, unsigned z)
+static unsigned cell_index(const struct grid *g, unsigned x, unsigned y, unsigned z)
 {
 	return x + g->dim[0] * (y + g->dim[1] * z);
 }
@@ -81,12 +81,12 @@ static int node_add(const char *host, void *user)
 	end = making_end(f->grid->making, END_HOST, host);
 	f->wrong = end < 0 ||
 		making_cable(f->grid->making,
-			     f->grid->switches[cell(f->grid, f->anchor[0] + x, f->anchor[1] + y, f->anchor[2] + z)], 0,
+			     f->grid->switches[cell_index(f->grid, f->anchor[0] + x, f->anchor[1] + y, f->anchor[2] + z)], 0,
 			     end, 0, 0);
 	return f->wrong ? lines_wrong(f->lines, "out of memory") : 0;
 }
 
-int grid_put(struct grid *g, struct lines *l, const char *nodes, const unsigned *anchor, const unsigned *dims)
+int grid_place(struct grid *g, struct lines *l, const char *nodes, const unsigned *anchor, const unsigned *dims)
 {
 	struct filling f = { .grid = g, .lines = l, .anchor = anchor, .dims = dims,
 			     .places = dims[0] * dims[1] * dims[2] };
@@ -118,7 +118,7 @@ int grid_ring(struct lines *l, struct making *m, const char *name, const char *n
 		return lines_wrong(l, "%s", own.text);
 	if (grid_begin(&g, l, m, name))
 		return -1;
-	rc = grid_put(&g, l, nodes, origin, g.dim);
+	rc = grid_place(&g, l, nodes, origin, g.dim);
 	free(g.switches);
 	return rc;
 }

@@ -20,7 +20,7 @@ struct grid {
 int grid_begin(struct grid *g, struct lines *l, struct making *m, const char *name);
 
 /* A node at each place of the box of these dims from anchor on, which must be within the torus. */
-int grid_put(struct grid *g, struct lines *l, const char *nodes, const unsigned *anchor, const unsigned *dims);
+int grid_place(struct grid *g, struct lines *l, const char *nodes, const unsigned *anchor, const unsigned *dims);
 
 /* A ring of as many places as there are nodes. */
 int grid_ring(struct lines *l, struct making *m, const char *name, const char *nodes);

@@ -25,7 +25,7 @@ struct making {
 	struct cable *cables;
 	unsigned ncables, cable_room;
 	unsigned *slots, nslots;	/* the ends by their keys: index + 1, 0 free; a power of two, half empty at least */
-	struct hostlist_told told;
+	struct hostlist_usage usage;
 };
 
 struct making *making_new(void)
@@ -51,7 +51,7 @@ void making_free(struct making *m)
 int making_each(struct making *m, const char *list, int (*each)(const char *name, void *user), void *user,
 		struct err *e)
 {
-	return hostlist_expand_more(list, &m->told, each, user, e);
+	return hostlist_expand_more(list, &m->usage, each, user, e);
 }
 
 static unsigned slot_of(const struct making *m, enum end_kind kind, const char *key)
@@ -280,9 +280,9 @@ static int add_switches(struct fabric *f, const struct making *m, struct titled 
 
 		*node = (struct fabric_node){ .guid = end->guid, .is_switch = true, .named = t[i].named };
 		node->name = alone ? strdup(t[i].name) : name_apart(&t[i], f->nnodes, end);
-		node->told = end->text ? strdup(end->text) : NULL;
+		node->description = end->text ? strdup(end->text) : NULL;
 		node_of[t[i].end] = f->nnodes++;
-		if (!node->name || (end->text && !node->told))
+		if (!node->name || (end->text && !node->description))
 			return -1;
 	}
 	f->nswitches = f->nnodes;
@@ -299,8 +299,8 @@ static int add_hosts(struct fabric *f, const struct making *m, struct titled *t,
 
 			*node = (struct fabric_node){ .name = strdup(t[i].name), .guid = end->guid,
 						       .named = t[i].named };
-			node->told = end->text ? strdup(end->text) : NULL;
-			if (!node->name || (end->text && !node->told))
+			node->description = end->text ? strdup(end->text) : NULL;
+			if (!node->name || (end->text && !node->description))
 				return -1;
 		}
 		node_of[t[i].end] = f->nnodes - 1;
@@ -380,7 +380,7 @@ static struct fabric *fabric_new(const struct making *m)
 	return NULL;
 }
 
-static int fill(struct fabric *f, const struct making *m, struct titled *t, const struct fabric_names *names)
+static int fabric_fill(struct fabric *f, const struct making *m, struct titled *t, const struct fabric_names *names)
 {
 	unsigned *node_of = calloc(m->nends + 1, sizeof(*node_of));
 	struct cable *cables = calloc(m->ncables + 1, sizeof(*cables));
@@ -404,7 +404,7 @@ struct fabric *making_finish(const struct making *m, const struct fabric_names *
 	struct titled *t = calloc(m->nends + 1, sizeof(*t));
 	struct fabric *f = t ? fabric_new(m) : NULL;
 
-	if (f && fill(f, m, t, names)) {
+	if (f && fabric_fill(f, m, t, names)) {
 		fabric_free(f);
 		f = NULL;
 	}
@@ -440,7 +440,7 @@ void fabric_free(struct fabric *f)
 		return;
 	for (unsigned i = 0; f->nodes && i < f->nnodes; i++) {
 		free(f->nodes[i].name);
-		free(f->nodes[i].told);
+		free(f->nodes[i].description);
 	}
 	free(f->nodes);
 	free(f->links);

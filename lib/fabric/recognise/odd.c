@@ -14,7 +14,7 @@ struct listing {
 	unsigned n;
 };
 
-static void list(struct listing *l, const char *name)
+static void list_name(struct listing *l, const char *name)
 {
 	if (!l->n)
 		buf_printf(l->out, "%s:", l->lead);
@@ -30,38 +30,38 @@ static void list_end(struct listing *l)
 		buf_puts(l->out, "\n");
 }
 
-static void tell_unnamed(const struct fabric *f, struct buf *out)
+static void list_unnamed(const struct fabric *f, struct buf *out)
 {
 	struct listing l = { out, "adapters of unknown hosts", 0 };
 
 	for (unsigned i = f->nswitches; i < f->nnodes; i++)
 		if (!f->nodes[i].named)
-			list(&l, f->nodes[i].name);
+			list_name(&l, f->nodes[i].name);
 	list_end(&l);
 }
 
-static void tell_unconnected(const struct fabric *f, struct buf *out)
+static void list_unconnected(const struct fabric *f, struct buf *out)
 {
 	struct listing l = { out, "hosts without a switch", 0 };
 
 	for (unsigned i = f->nswitches; i < f->nnodes; i++)
 		if (f->nodes[i].plane == FABRIC_NO_PLANE)
-			list(&l, f->nodes[i].name);
+			list_name(&l, f->nodes[i].name);
 	list_end(&l);
 }
 
-static void tell_idle(const struct fabric *f, struct buf *out)
+static void list_idle(const struct fabric *f, struct buf *out)
 {
 	struct listing l = { out, "switches in a plane without hosts", 0 };
 
 	for (unsigned i = 0; i < f->nswitches; i++)
 		if (!f->planes[f->nodes[i].plane].hosts)
-			list(&l, f->nodes[i].name);
+			list_name(&l, f->nodes[i].name);
 	list_end(&l);
 }
 
 /* Hosts with links to several switches: of one plane, or of several planes. */
-static void tell_several(const struct fabric *f, struct buf *out, bool planes)
+static void list_several(const struct fabric *f, struct buf *out, bool planes)
 {
 	struct listing l = { out, planes ? "hosts in several planes" : "hosts on several switches of a plane", 0 };
 	unsigned *first = calloc(f->nnodes + 1, sizeof(*first));
@@ -78,7 +78,7 @@ static void tell_several(const struct fabric *f, struct buf *out, bool planes)
 			continue;
 		other = first[link->b] && (f->nodes[first[link->b] - 1].plane != f->nodes[link->a].plane) == planes;
 		if (other)
-			list(&l, f->nodes[link->b].name);
+			list_name(&l, f->nodes[link->b].name);
 		if (other || !first[link->b])
 			first[link->b] = other ? ~0u : link->a + 1;
 	}
@@ -86,23 +86,23 @@ static void tell_several(const struct fabric *f, struct buf *out, bool planes)
 	free(first);
 }
 
-static void tell_dual(const struct fabric *f, struct buf *out)
+static void list_dual(const struct fabric *f, struct buf *out)
 {
-	tell_several(f, out, false);
+	list_several(f, out, false);
 }
 
-static void tell_planes(const struct fabric *f, struct buf *out)
+static void list_planes(const struct fabric *f, struct buf *out)
 {
-	tell_several(f, out, true);
+	list_several(f, out, true);
 }
 
-static void tell_spines(const struct fabric *f, struct buf *out)
+static void list_spines(const struct fabric *f, struct buf *out)
 {
 	struct listing l = { out, "hosts on a spine", 0 };
 
 	for (unsigned i = 0; i < f->nlinks; i++)
 		if (f->links[i].a < f->nswitches && f->links[i].b >= f->nswitches && f->nodes[f->links[i].a].rank)
-			list(&l, f->nodes[f->links[i].b].name);
+			list_name(&l, f->nodes[f->links[i].b].name);
 	list_end(&l);
 }
 
@@ -114,7 +114,7 @@ static int counts_compare(const void *a, const void *b)
 }
 
 /* The value that occurs most in a list of some; it is sorted. */
-static unsigned usual(unsigned *values, unsigned n)
+static unsigned most_frequent(unsigned *values, unsigned n)
 {
 	unsigned best = 0, most = 0, run = 0;
 
@@ -150,9 +150,9 @@ static unsigned link_speed(const struct fabric_link *l)
 }
 
 /* Links of a sort that have less of something than most have. */
-static void tell_less(const struct fabric *f, struct buf *out, const char *lead,
-		      bool (*is)(const struct fabric *, const struct fabric_link *),
-		      unsigned (*value)(const struct fabric_link *))
+static void list_fewer(const struct fabric *f, struct buf *out, const char *lead,
+		       bool (*is)(const struct fabric *, const struct fabric_link *),
+		       unsigned (*value)(const struct fabric_link *))
 {
 	struct listing l = { out, lead, 0 };
 	unsigned *values = calloc(f->nlinks + 1, sizeof(*values)), n = 0, most;
@@ -164,7 +164,7 @@ static void tell_less(const struct fabric *f, struct buf *out, const char *lead,
 	for (unsigned i = 0; i < f->nlinks; i++)
 		if (is(f, &f->links[i]))
 			values[n++] = value(&f->links[i]);
-	most = usual(values, n);
+	most = most_frequent(values, n);
 	free(values);
 	for (unsigned i = 0; i < f->nlinks; i++) {
 		const struct fabric_link *link = &f->links[i];
@@ -177,26 +177,26 @@ static void tell_less(const struct fabric *f, struct buf *out, const char *lead,
 		else
 			buf_puts(&name, f->nodes[link->b].name);
 		if (!name.failed)
-			list(&l, name.data);
+			list_name(&l, name.data);
 		buf_free(&name);
 	}
 	list_end(&l);
 }
 
-static void tell_thin(const struct fabric *f, struct buf *out)
+static void list_thin(const struct fabric *f, struct buf *out)
 {
-	tell_less(f, out, "trunks with fewer cables than most", is_trunk, link_cables);
+	list_fewer(f, out, "trunks with fewer cables than most", is_trunk, link_cables);
 }
 
-static void tell_slow(const struct fabric *f, struct buf *out)
+static void list_slow(const struct fabric *f, struct buf *out)
 {
-	tell_less(f, out, "hosts with a slower link than most", is_host_link, link_speed);
+	list_fewer(f, out, "hosts with a slower link than most", is_host_link, link_speed);
 }
 
 void fabric_tell_odd(const struct fabric *f, struct buf *out)
 {
 	static void (*const tell[])(const struct fabric *f, struct buf *out) = {
-		tell_unnamed, tell_unconnected, tell_idle, tell_dual, tell_planes, tell_spines, tell_thin, tell_slow,
+		list_unnamed, list_unconnected, list_idle, list_dual, list_planes, list_spines, list_thin, list_slow,
 	};
 
 	for (size_t i = 0; i < sizeof(tell) / sizeof(tell[0]); i++)

@@ -29,7 +29,7 @@ struct product {
  * How many switches but u are neighbours of both v and w; the last of them with its links: x, and from v and from w to
  * it.
  */
-static unsigned common(const struct net *n, unsigned u, unsigned v, unsigned w, unsigned *from_v, unsigned *from_w)
+static unsigned common_neighbours(const struct net *n, unsigned u, unsigned v, unsigned w, unsigned *from_v, unsigned *from_w)
 {
 	unsigned i = n->row[v], j = n->row[w], found = 0;
 
@@ -60,7 +60,7 @@ static void find_parts(struct product *p)
 			for (unsigned j = i + 1; j < n->row[u + 1]; j++) {
 				unsigned from_v = 0, from_w = 0;
 
-				if (common(n, u, n->adj[i], n->adj[j], &from_v, &from_w) == 1) {
+				if (common_neighbours(n, u, n->adj[i], n->adj[j], &from_v, &from_w) == 1) {
 					sets_join(p->parent, n->link[i], from_w);
 					sets_join(p->parent, n->link[j], from_v);
 				} else {
@@ -179,7 +179,7 @@ static void join_pairs(struct product *p)
 	p->nparts = kept;
 }
 
-static unsigned linear(const struct product *p, unsigned s)
+static unsigned place_index(const struct product *p, unsigned s)
 {
 	unsigned at = 0;
 
@@ -204,13 +204,13 @@ static bool is_torus(const struct product *p, unsigned *seen)
 	if (all != n->n || p->nparts > HIERARCHY_DIMS)
 		return false;
 	for (unsigned s = 0; s < n->n; s++)
-		if (seen[linear(p, s)]++)
+		if (seen[place_index(p, s)]++)
 			return false;
 	return n->row[1] == degree;
 }
 
 /* 1: a torus; 0: none; -1: memory. */
-static int factorise(struct product *p)
+static int product_factorise(struct product *p)
 {
 	const struct net *n = p->net;
 	unsigned *queue = calloc(n->n + 1, sizeof(*queue)), (*beside)[2] = calloc(n->n + 1, sizeof(*beside));
@@ -248,7 +248,7 @@ static struct hierarchy *torus_grow(const struct product *p)
 	bool ok = group && at && there && h && hierarchy_add_group(h, "torus", 0, 0, 0) == 0;
 
 	for (unsigned s = 0; ok && s < n->n; s++)
-		there[linear(p, s)] = s;
+		there[place_index(p, s)] = s;
 	for (unsigned place = 0; ok && place < n->n; place++) {
 		unsigned s = there[place];
 		int g = hierarchy_add_group(h, net_name(n, s), 1, 0, place);
@@ -302,7 +302,7 @@ int net_torus(const struct net *n, struct hierarchy **out)
 	for (unsigned i = 0; rc == 0 && i < nlinks; i++)
 		p.parent[i] = i;
 	if (rc == 0)
-		rc = factorise(&p);
+		rc = product_factorise(&p);
 	if (rc > 0)
 		rc = (*out = torus_grow(&p)) ? 0 : -1;
 	for (unsigned i = 0; i < MAX_PARTS; i++)

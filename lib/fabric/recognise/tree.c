@@ -205,7 +205,7 @@ struct growing {
 	unsigned *bottom, *at;		/* by switch, for net_add_hosts */
 };
 
-static int grow(struct growing *g, const char *name, unsigned level, unsigned above)
+static int add_group(struct growing *g, const char *name, unsigned level, unsigned above)
 {
 	unsigned at = level ? g->inside[above]++ : 0;
 	struct hierarchy_level *l = level ? &g->h->level[level - 1] : NULL;
@@ -227,7 +227,7 @@ static int grow_classes(struct growing *g, unsigned k)
 		if (t->class[k][i] != i)
 			continue;
 		name_class(t, k, i, name, sizeof(name));
-		if ((group = grow(g, name, t->ntiers - k, above)) < 0)
+		if ((group = add_group(g, name, t->ntiers - k, above)) < 0)
 			return -1;
 		g->group[k][i] = group;
 	}
@@ -251,7 +251,7 @@ static int grow_bottom(struct growing *g, unsigned i)
 			snprintf(name, sizeof(name), "%s-tier%u", net_name(t->net, s), k);
 		else
 			snprintf(name, sizeof(name), "%s", net_name(t->net, s));
-		if ((group = grow(g, name, t->ntiers - k, above)) < 0)
+		if ((group = add_group(g, name, t->ntiers - k, above)) < 0)
 			return -1;
 		above = group;
 	}
@@ -278,7 +278,7 @@ static int grow_all(struct growing *g)
  * What the hosts below the classes of tier k can send, over what leaves them upwards: percent, 100 at least, and when
  * not known.
  */
-static unsigned pruned(const struct tree *t, unsigned k, const unsigned *member)
+static unsigned pruning_of(const struct tree *t, unsigned k, const unsigned *member)
 {
 	const struct net *n = t->net;
 	const struct fabric *f = n->fabric;
@@ -313,7 +313,7 @@ static int set_costs(const struct tree *t, struct hierarchy *h)
 		struct hierarchy_level *level = &h->level[t->ntiers - 1 - k];
 
 		level->dims = 1;
-		level->pruned = pruned(t, k, member);
+		level->pruned = pruning_of(t, k, member);
 		cost += COST_CLIMB * level->pruned / 100;
 		level->cost[0] = cost;
 	}

@@ -54,7 +54,7 @@ static double name_width(const struct picture *p, unsigned s)
 	return draw_width(draw_letters(net_name(p->net, s)) + 1);
 }
 
-static void measure(struct picture *p)
+static void boxes_measure(struct picture *p)
 {
 	const struct net *n = p->net;
 	unsigned blocks = 0, most = 0;
@@ -120,7 +120,7 @@ static double row_width(const struct picture *p, unsigned rank, unsigned *count)
 	return sum + 2 * MARGIN;
 }
 
-static void widen(struct picture *p)
+static void width_fit_rows(struct picture *p)
 {
 	unsigned count;
 
@@ -148,7 +148,7 @@ static void place_row(struct picture *p, unsigned rank)
 	}
 }
 
-static double middle(const struct box *b)
+static double box_middle(const struct box *b)
 {
 	return b->x + b->width / 2;
 }
@@ -165,7 +165,7 @@ static double port_of(const struct picture *p, unsigned s, unsigned other)
 
 	for (unsigned i = n->row[s]; i < n->row[s + 1]; i++) {
 		unsigned t = n->adj[i];
-		double left = middle(&p->boxes[t]), right = middle(&p->boxes[other]);
+		double left = box_middle(&p->boxes[t]), right = box_middle(&p->boxes[other]);
 
 		if (rank_of(p, t) == rank_of(p, s) || (rank_of(p, t) > rank_of(p, s)) != up)
 			continue;
@@ -196,7 +196,7 @@ static void draw_link(struct picture *p, unsigned low, unsigned high, const stru
 /* Switches of one rank: an arc above them. */
 static void draw_arc(struct picture *p, unsigned a, unsigned b, const struct fabric_link *l)
 {
-	double x1 = middle(&p->boxes[a]), x2 = middle(&p->boxes[b]), y = p->boxes[a].y;
+	double x1 = box_middle(&p->boxes[a]), x2 = box_middle(&p->boxes[b]), y = p->boxes[a].y;
 	double height = 30 + fabs(x2 - x1) / 6;
 
 	if (height > ROW_GAP)
@@ -270,10 +270,10 @@ static int draw_plane(const struct fabric *f, unsigned plane, const struct chose
 		return -1;
 	}
 	p.bottom = p.top;
-	measure(&p);
+	boxes_measure(&p);
 	p.first = p.top + TITLE + (p.rows == 1 && n.row[n.n] ? ROW_GAP : 0);	/* for the arcs */
 	place_blocks(&p);
-	widen(&p);
+	width_fit_rows(&p);
 	for (unsigned rank = 1; rank < p.rows; rank++)
 		place_row(&p, rank);
 	*right = fmax(*right, fmax(p.width, draw_title(f, plane, p.top, out)));

@@ -43,7 +43,7 @@ static void cell_set(struct grid_drawing *g, unsigned at, const char *name, bool
 		g->name_letters = draw_letters(name);
 }
 
-static void measure(struct grid_drawing *g)
+static void cells_measure(struct grid_drawing *g)
 {
 	const struct hierarchy *h = g->h;
 	unsigned most = 0;
@@ -75,7 +75,7 @@ static unsigned place_in(const struct grid_drawing *g, unsigned at, unsigned d)
 }
 
 /* Above each row a lane for each column, for the links from slice to slice. */
-static double lanes(const struct grid_drawing *g)
+static double lanes_height(const struct grid_drawing *g)
 {
 	return g->dim[2] > 1 ? g->dim[0] * LANE : 0;
 }
@@ -89,7 +89,7 @@ static double left_of(const struct grid_drawing *g, unsigned at)
 
 static double top_of(const struct grid_drawing *g, unsigned at)
 {
-	return g->top + lanes(g) + 2 * STUB + place_in(g, at, 1) * (g->height + CELL_GAP + lanes(g));
+	return g->top + lanes_height(g) + 2 * STUB + place_in(g, at, 1) * (g->height + CELL_GAP + lanes_height(g));
 }
 
 static double head_height(const struct grid_drawing *g)
@@ -117,13 +117,13 @@ static unsigned cables_between(const struct grid_drawing *g, unsigned a, unsigne
 	return g->f->given ? 1 : 0;
 }
 
-static void line(const struct grid_drawing *g, bool stub, unsigned cables, double x1, double y1, double x2, double y2)
+static void line_draw(const struct grid_drawing *g, bool stub, unsigned cables, double x1, double y1, double x2, double y2)
 {
 	buf_printf(g->out, "<line%s x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke-width=\"%.1f\"/>\n",
 		   stub ? " class=\"r\"" : "", x1, y1, x2, y2, draw_stroke(cables));
 }
 
-static void number(const struct grid_drawing *g, unsigned cables, double x, double y)
+static void cables_draw(const struct grid_drawing *g, unsigned cables, double x, double y)
 {
 	if (cables > 1)
 		buf_printf(g->out, "<text class=\"n\" x=\"%.1f\" y=\"%.1f\">%u</text>\n", x, y, cables);
@@ -134,13 +134,13 @@ static void link_right(const struct grid_drawing *g, unsigned a, unsigned b, uns
 {
 	double y = top_of(g, a) + head_height(g) / 2, x = left_of(g, a) + g->width;
 
-	number(g, cables, x + CELL_GAP / (round ? 4.0 : 2.0), y - 3);
+	cables_draw(g, cables, x + CELL_GAP / (round ? 4.0 : 2.0), y - 3);
 	if (!round) {
-		line(g, false, cables, x, y, left_of(g, b), y);
+		line_draw(g, false, cables, x, y, left_of(g, b), y);
 		return;
 	}
-	line(g, true, cables, x, y, x + STUB, y);
-	line(g, true, cables, left_of(g, b) - STUB, y, left_of(g, b), y);
+	line_draw(g, true, cables, x, y, x + STUB, y);
+	line_draw(g, true, cables, left_of(g, b) - STUB, y, left_of(g, b), y);
 }
 
 /* Down, behind the hosts. */
@@ -149,13 +149,13 @@ static void link_down(const struct grid_drawing *g, unsigned a, unsigned b, unsi
 	double x = left_of(g, a) + g->width / 2, y = top_of(g, a) + head_height(g);
 
 	if (!round) {
-		line(g, false, cables, x, y, x, top_of(g, b));
-		number(g, cables, x + 7, top_of(g, b) - 4);
+		line_draw(g, false, cables, x, y, x, top_of(g, b));
+		cables_draw(g, cables, x + 7, top_of(g, b) - 4);
 		return;
 	}
-	line(g, true, cables, x, y, x, top_of(g, a) + g->height + STUB);
-	line(g, true, cables, x, top_of(g, b) - STUB, x, top_of(g, b));
-	number(g, cables, x + 7, top_of(g, b) - 4);
+	line_draw(g, true, cables, x, y, x, top_of(g, a) + g->height + STUB);
+	line_draw(g, true, cables, x, top_of(g, b) - STUB, x, top_of(g, b));
+	cables_draw(g, cables, x + 7, top_of(g, b) - 4);
 }
 
 /* To the same place of another slice, by the lane of its column. */
@@ -164,15 +164,15 @@ static void link_slice(const struct grid_drawing *g, unsigned a, unsigned b, uns
 	double in = g->width * 5 / 6, top = top_of(g, a), y = top - STUB - (place_in(g, a, 0) + 1) * LANE + LANE / 2.0;
 	double x1 = left_of(g, a) + in, x2 = left_of(g, b) + in;
 
-	line(g, false, cables, x1, top, x1, y);
+	line_draw(g, false, cables, x1, top, x1, y);
 	if (!round) {
-		line(g, false, cables, x1, y, x2, y);
-		number(g, cables, x1 + 6, top - 4);
+		line_draw(g, false, cables, x1, y, x2, y);
+		cables_draw(g, cables, x1 + 6, top - 4);
 		return;
 	}
-	line(g, true, cables, x1, y, x1 + STUB, y);
-	line(g, true, cables, x2 - STUB, y, x2, y);
-	number(g, cables, x1 + 6, top - 4);
+	line_draw(g, true, cables, x1, y, x1 + STUB, y);
+	line_draw(g, true, cables, x2 - STUB, y, x2, y);
+	cables_draw(g, cables, x1 + 6, top - 4);
 }
 
 static void draw_links(const struct grid_drawing *g, unsigned at)
@@ -240,7 +240,7 @@ int draw_grid(const struct fabric *f, unsigned plane, const struct chosen *c, st
 	if (!(g.cells = calloc(torus->size, sizeof(*g.cells))))
 		return -1;
 	memcpy(g.dim, torus->dim, torus->dims * sizeof(*g.dim));
-	measure(&g);
+	cells_measure(&g);
 	end = draw_title(f, plane, *top + MARGIN, out);
 	g.top = *top + MARGIN + TITLE;
 	draw_cells(&g);

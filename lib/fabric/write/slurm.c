@@ -17,11 +17,11 @@ static const struct dialect yaml = {
 	"      - switch: %s\n        nodes: ", "      - switch: %s\n        children: ",
 };
 
-/* Which hosts are told: those with a name of their own that no plane before had, and that the caller wants. */
+/* Which hosts are written: those with a name of their own that no plane before had, and that the caller wants. */
 struct telling {
 	const struct fabric *f;
 	const struct hierarchy *h;
-	bool *told;			/* by node of the fabric, over all planes */
+	bool *written;			/* by node of the fabric, over all planes */
 	bool *mine;			/* by host of h */
 	unsigned *inside;		/* by group: hosts below it; and groups in it, those without hosts left out */
 	unsigned *branches;
@@ -37,10 +37,10 @@ static void hosts_count(struct telling *t, const struct chosen *c)
 	for (unsigned i = 0; i < h->nhosts; i++) {
 		unsigned node = fabric_node(t->f, h->hosts[i].name, false);
 
-		t->mine[i] = node < t->f->nnodes && t->f->nodes[node].named && !t->told[node] &&
+		t->mine[i] = node < t->f->nnodes && t->f->nodes[node].named && !t->written[node] &&
 			(!c || c->has(h->hosts[i].name, c->user));
 		if (t->mine[i])
-			t->told[node] = true;
+			t->written[node] = true;
 		t->inside[h->hosts[i].group] += t->mine[i];
 	}
 	for (unsigned g = h->ngroups; g-- > 1;) {
@@ -54,7 +54,7 @@ static bool is_bottom(const struct hierarchy *h, unsigned g)
 	return h->groups[g].level + 1 == h->nlevels;
 }
 
-/* A group of one group alone joins nothing: that one is told in its place. */
+/* A group of one group alone joins nothing: that one is written in its place. */
 static unsigned skip_lone(const struct telling *t, unsigned g)
 {
 	while (!is_bottom(t->h, g) && t->branches[g] == 1)
@@ -132,8 +132,8 @@ static int hierarchy_levels_write(struct telling *t, const struct hierarchy *h, 
 static int write_dialect(const struct dialect *d, const struct fabric *f, const struct chosen *c, struct buf *out,
 			 struct err *e)
 {
-	struct telling t = { .f = f, .told = calloc(f->nnodes + 1, sizeof(bool)), .dialect = d, .out = out, .err = e };
-	int rc = t.told ? 0 : err_set(e, "out of memory");
+	struct telling t = { .f = f, .written = calloc(f->nnodes + 1, sizeof(bool)), .dialect = d, .out = out, .err = e };
+	int rc = t.written ? 0 : err_set(e, "out of memory");
 	size_t before;
 
 	buf_puts(out, d->start);
@@ -142,7 +142,7 @@ static int write_dialect(const struct dialect *d, const struct fabric *f, const 
 	for (unsigned i = 0; i < f->nplanes && rc == 0; i++)
 		if (f->planes[i].levels)
 			rc = hierarchy_levels_write(&t, f->planes[i].levels, c);
-	free(t.told);
+	free(t.written);
 	if (rc == 0 && out->failed)
 		rc = err_set(e, "out of memory");
 	if (rc == 0 && out->len == before)
