@@ -103,7 +103,8 @@ static unsigned firsts(const struct bisection *h)
 static void cuts_grids(void **state)
 {
 	static const struct { unsigned wide, high, first; double weight, cut; } rows[] = {
-		{ 4, 8, 16, 1, 4 }, { 8, 4, 16, 1, 4 }, { 6, 4, 8, 1, 4 }, { 8, 8, 32, 1, 8 }, { 5, 1, 2, 1, 1 }, { 12, 4, 12, 3, 12 },
+		{ 4, 8, 16, 1, 4 }, { 8, 4, 16, 1, 4 }, { 6, 4, 8, 1, 4 }, { 8, 8, 32, 1, 8 }, { 5, 1, 2, 1, 1 },
+		{ 12, 4, 12, 3, 12 },
 		{ 16, 16, 128, 1, 16 }, { 2, 1, 1, 5, 5 }, { 64, 16, 512, 1, 16 }, { 400, 2, 200, 1, 2 },
 	};
 
@@ -114,7 +115,7 @@ static void cuts_grids(void **state)
 			double cut;
 
 			open_some(&h, m, 1, 0);
-			assert_int_equal(bisect(&h, rows[i].first, (struct bisect_way){ .seed = seed }), 0);
+			assert_int_equal(bisect_run(&h, rows[i].first, (struct bisect_way){ .seed = seed }), 0);
 			cut = bisection_cut(&h);
 			if (cut != rows[i].cut || firsts(&h) != rows[i].first)
 				fail_msg("row %zu, seed %u: %g cut, %u", i, (unsigned) seed, cut, firsts(&h));
@@ -134,7 +135,9 @@ static void halves_exactly(void **state)
 			struct bisection h;
 
 			open_some(&h, m, step, 0);
-			assert_int_equal(bisect(&h, first, (struct bisect_way){ .quick = first % 2, .loose = 0.2, .seed = first }), 0);
+			assert_int_equal(bisect_run(&h, first,
+						    (struct bisect_way){ .quick = first % 2, .loose = 0.2,
+									 .seed = first }), 0);
 			assert_int_equal(firsts(&h), first);
 			bisection_free(&h);
 		}
@@ -146,7 +149,8 @@ static void halves_exactly(void **state)
 static void halves_as_cuts_least(void **state)
 {
 	struct matrix *m = matrix_of("%%MatrixMarket matrix coordinate real general\n14 14 12\n"
-				     "2 1 1\n3 2 1\n4 3 1\n5 4 1\n7 6 1\n8 7 1\n9 8 1\n10 9 1\n11 10 1\n12 11 1\n13 12 1\n14 13 1\n");
+				     "2 1 1\n3 2 1\n4 3 1\n5 4 1\n7 6 1\n8 7 1\n9 8 1\n10 9 1\n11 10 1\n12 11 1\n"
+				     "13 12 1\n14 13 1\n");
 	static const struct { unsigned first, empty; double cut; } rows[] = {
 		{ 10, 6, 0 }, { 5, 1, 0 }, { 9, 4, 0 }, { 8, 2, 1 }, { 14, 14, 0 },
 	};
@@ -157,7 +161,8 @@ static void halves_as_cuts_least(void **state)
 			unsigned empty = 0;
 
 			open_some(&h, m, 1, rows[i].empty);
-			assert_int_equal(bisect(&h, rows[i].first, (struct bisect_way){ .quick = seed % 2, .seed = seed }), 0);
+			assert_int_equal(bisect_run(&h, rows[i].first,
+						    (struct bisect_way){ .quick = seed % 2, .seed = seed }), 0);
 			for (unsigned k = h.ranks; k < h.n; k++)
 				empty += !h.second[k];
 			assert_int_equal(firsts(&h) + empty, rows[i].first);
@@ -269,7 +274,7 @@ static int ranks_anneal(const struct matrix *m, const struct slots *s, uint64_t 
 			unsigned *slot, struct err *e)
 {
 	(void) e;
-	return anneal(m, s, seed, 0.3, work, slot);
+	return anneal_slots(m, s, seed, 0.3, work, slot);
 }
 
 static int ranks_polish(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
@@ -301,7 +306,13 @@ static void check_mends(way_to_mend refine, const struct matrix *m, const struct
 
 static void mends(void **state)
 {
-	static const struct { way_to_mend way; unsigned hosts; const char *shape; unsigned wide, high; double most; } rows[] = {
+	static const struct {
+		way_to_mend way;
+		unsigned hosts;
+		const char *shape;
+		unsigned wide, high;
+		double most;
+	} rows[] = {
 		/*
 		 * Four hosts of 4 x 4 have borders of 16 in all, and 24 pairs inside each: that, and half as much
 		 * again.

@@ -179,7 +179,7 @@ static void move_try(struct annealing *a, unsigned level)
 }
 
 /* One rank, or, with their part of the work, all of a domain at once. */
-static void step(struct annealing *a, unsigned long long until)
+static void anneal_until(struct annealing *a, unsigned long long until)
 {
 	unsigned last = a->state.s->nlevels - 1;
 
@@ -219,13 +219,13 @@ static void cool_down(struct annealing *a, double warm, unsigned long long work)
 		return;
 	for (unsigned i = 0; i < STEPS; i++) {
 		a->warmth = change * warmth_at(warm, (double) i / (STEPS - 1));
-		step(a, work * (i + 1) / STEPS);
+		anneal_until(a, work * (i + 1) / STEPS);
 		keep_best(a);
 	}
 }
 
-int anneal(const struct matrix *m, const struct slots *s, uint64_t seed, double warm, unsigned long long work,
-	   unsigned *slot)
+int anneal_slots(const struct matrix *m, const struct slots *s, uint64_t seed, double warm, unsigned long long work,
+		 unsigned *slot)
 {
 	struct annealing a = { .chance = seed, .best = malloc(m->ranks * sizeof(*a.best)) };
 	int rc = a.best ? mapping_state_init(&a.state, m, s, s->cells, slot) : -1;

@@ -15,7 +15,7 @@
  * then the cheapest mapping found, never a dearer one. The same seed gives the same result. At most one rank a slot,
  * before and after. Returns 0, or -1 when memory is short, slot then unchanged. Called by improve.c and node_anneal.c.
  */
-int anneal(const struct matrix *m, const struct slots *s, uint64_t seed, double warm, unsigned long long work,
-	   unsigned *slot);
+int anneal_slots(const struct matrix *m, const struct slots *s, uint64_t seed, double warm, unsigned long long work,
+		 unsigned *slot);
 
 #endif

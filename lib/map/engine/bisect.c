@@ -181,7 +181,7 @@ static int cutting_open(struct cutting *c, struct bisection *h, unsigned first, 
 	return cutting_init(c);
 }
 
-int bisect(struct bisection *h, unsigned first, struct bisect_way way)
+int bisect_run(struct bisection *h, unsigned first, struct bisect_way way)
 {
 	struct cutting c;
 	int rc = cutting_open(&c, h, first, way);

@@ -23,7 +23,7 @@ struct bisect_way {
  * order of the ranks and in that of their bias; the best cuts are refined. Several directions, because the eigenvectors
  * of a cube have no unique orientation. The result is h->second. Returns 0, or -1 when memory is short.
  */
-int bisect(struct bisection *h, unsigned first, struct bisect_way way);
+int bisect_run(struct bisection *h, unsigned first, struct bisect_way way);
 
 /*
  * The same, beginning with the halves in h->second: 1 if better ones were found, 0 if h->second is unchanged, -1 when

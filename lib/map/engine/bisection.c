@@ -112,7 +112,7 @@ static double block_most(const double *gain)
 }
 
 /* The first of those that gain most. */
-static unsigned winner(struct bisection *h, unsigned half)
+static unsigned best_gain(struct bisection *h, unsigned half)
 {
 	struct gain_buckets *c = &h->buckets[half];
 	unsigned won = 0, i;
@@ -129,7 +129,7 @@ static unsigned winner(struct bisection *h, unsigned half)
 	return i;
 }
 
-static void enter(struct bisection *h, unsigned i)
+static void gain_enter(struct bisection *h, unsigned i)
 {
 	struct gain_buckets *c = &h->buckets[h->second[i]];
 
@@ -149,7 +149,7 @@ static unsigned contests_begin(struct bisection *h)
 	}
 	memset(h->locked, 0, h->n * sizeof(*h->locked));
 	for (unsigned i = 0; i < h->n; i++) {
-		enter(h, i);
+		gain_enter(h, i);
 		second += h->second[i];
 	}
 	h->work += 4 * (unsigned long long) h->n;
@@ -166,15 +166,15 @@ static void change_sides(struct bisection *h, unsigned i)
 }
 
 /* The rank is not to move again. */
-static double move(struct bisection *h, unsigned i)
+static double rank_move(struct bisection *h, unsigned i)
 {
 	double gain = h->gain[i];
 
 	h->locked[i] = true;
-	enter(h, i);
+	gain_enter(h, i);
 	change_sides(h, i);
 	for (size_t a = h->row[i]; a < h->row[i + 1]; a++)
-		enter(h, h->adj[a]);
+		gain_enter(h, h->adj[a]);
 	h->work += ARC_WORK * (h->row[i + 1] - h->row[i]) + h->blocks + RANK_WORK;
 	return gain;
 }
@@ -186,8 +186,8 @@ double bisection_exchange(struct bisection *h)
 
 	for (; done < keep + METROPOLIS_STEPS && done < pairs; done++) {
 		for (unsigned half = 0; half < 2; half++) {
-			h->swapped[2 * done + half] = winner(h, half);
-			sum += move(h, h->swapped[2 * done + half]);
+			h->swapped[2 * done + half] = best_gain(h, half);
+			sum += rank_move(h, h->swapped[2 * done + half]);
 		}
 		if (sum <= most + h->grain)
 			continue;

@@ -23,7 +23,7 @@ static int domains_anneal(const struct matrix *m, const struct slots *s, unsigne
 			  unsigned long long work, unsigned *slot)
 {
 	struct quotient c;
-	int rc = quotient_init(&c, m, s, level, slot) || anneal(&c.m, &c.s, seed, WARM, work, c.slot) ? -1 : 0;
+	int rc = quotient_init(&c, m, s, level, slot) || anneal_slots(&c.m, &c.s, seed, WARM, work, c.slot) ? -1 : 0;
 
 	if (rc == 0)
 		quotient_apply(&c, m->ranks, slot);

@@ -28,7 +28,7 @@
 /* How warm annealing begins: see anneal.h. */
 #define WARM 0.1
 
-static int polish(struct search *x, struct trial *t)
+static int trial_polish(struct search *x, struct trial *t)
 {
 	unsigned long long most = POLISH * x->work, left = most;
 
@@ -50,14 +50,14 @@ static int anneal_nodes(struct search *x, struct trial *t, unsigned seed, unsign
 	return node_anneal(x->b.m, x->b.s, seed, work, t->slot, x->b.err);
 }
 
-static int repartition(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
+static int trial_repartition(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
 {
 	return neighbourhood_search(x->b.m, x->b.s, seed, work, t->slot, x->b.err);
 }
 
 static int anneal_ranks(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
 {
-	return anneal(x->b.m, x->b.s, seed, WARM, work, t->slot) ? search_no_memory(x) : 0;
+	return anneal_slots(x->b.m, x->b.s, seed, WARM, work, t->slot) ? search_no_memory(x) : 0;
 }
 
 /* What makes a mapping cheaper, from whole domains to single ranks. */
@@ -65,11 +65,11 @@ static const struct step {
 	int (*take)(struct search *x, struct trial *t, unsigned seed, unsigned long long work);
 	double share;			/* of the work */
 	bool rests;			/* is left out once it brought nothing in a whole round: the others have its share */
-} steps[] = { { lay_out, 0.1, false }, { anneal_nodes, 0.4, true }, { repartition, 0.45, false }, { anneal_ranks, 0.05, false } };
+} steps[] = { { lay_out, 0.1, false }, { anneal_nodes, 0.4, true }, { trial_repartition, 0.45, false }, { anneal_ranks, 0.05, false } };
 
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
-static int take(struct search *x, const struct step *step, struct trial *t, double work)
+static int step_run(struct search *x, const struct step *step, struct trial *t, double work)
 {
 	x->left -= work;
 	if (step->take(x, t, x->b.seed + x->turn++, work))
@@ -90,12 +90,12 @@ static int improve_one(struct search *x, struct trial *t, double work, unsigned 
 
 		if (x->idle >> i & 1)
 			continue;
-		if (take(x, &steps[i], t, steps[i].share / shares * work))
+		if (step_run(x, &steps[i], t, steps[i].share / shares * work))
 			return -1;
 		*gained |= (t->cost < before) << i;
 	}
 	t->improved = true;
-	return polish(x, t);
+	return trial_polish(x, t);
 }
 
 /* All of them once. */
@@ -138,28 +138,28 @@ static double work_each(const struct search *x, double part)
 	return x->left > 0 ? part * x->left / x->ntrials : 0;
 }
 
-static int begin(struct search *x)
+static int trials_begin(struct search *x)
 {
 	double work;
 
 	keep_cheapest(x, x->effort->polished);
 	for (unsigned i = 0; i < x->ntrials; i++)
-		if (polish(x, &x->trial[i]))
+		if (trial_polish(x, &x->trial[i]))
 			return -1;
 	if (x->left < REST * x->work)
 		x->left = REST * x->work;
 	work = work_each(x, LAYOUT);
 	for (unsigned i = 0; i < x->ntrials; i++)
-		if (take(x, &steps[0], &x->trial[i], work))
+		if (step_run(x, &steps[0], &x->trial[i], work))
 			return -1;
 	return 0;
 }
 
-int improve(struct search *x)
+int improve_trials(struct search *x)
 {
 	unsigned kept;
 
-	if (begin(x))
+	if (trials_begin(x))
 		return -1;
 	keep_cheapest(x, x->effort->starts);
 	do {

@@ -10,6 +10,6 @@
  * often not the best: several are improved a little, the cheapest of those further, and finally one alone, until the work
  * is used up. 0 or -1. Called by solve.c.
  */
-int improve(struct search *x);
+int improve_trials(struct search *x);
 
 #endif

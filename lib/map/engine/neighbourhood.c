@@ -94,7 +94,7 @@ static unsigned room_of(const struct neighbourhood *r, unsigned half)
 	return r->level->first[r->domain[half] + 1] - r->level->first[r->domain[half]];
 }
 
-static void gather(struct neighbourhood *r)
+static void pair_gather(struct neighbourhood *r)
 {
 	r->pair = (struct pair){ .inner = r->level[1].typical };
 	r->n = 0;
@@ -147,7 +147,7 @@ static double cost_of(struct neighbourhood *r)
 }
 
 /* 1: they are parted otherwise now. anew: whether that is better or not. */
-static int part(struct neighbourhood *r, bool anew)
+static int pair_part(struct neighbourhood *r, bool anew)
 {
 	const struct split *x = &r->x;
 	unsigned below = r->level - x->s->level + 1, *half[2];
@@ -168,7 +168,7 @@ static int part(struct neighbourhood *r, bool anew)
 	return rc;
 }
 
-static void settle(struct neighbourhood *r, bool undo)
+static void pair_settle(struct neighbourhood *r, bool undo)
 {
 	for (unsigned i = 0; i < r->n; i++) {
 		r->on[r->was[i]] = SLOT_NONE;
@@ -187,11 +187,11 @@ static void settle(struct neighbourhood *r, bool undo)
 }
 
 /* They are parted otherwise, and pay so much more. */
-static void accept(struct neighbourhood *r, bool anew, double more)
+static void pair_accept(struct neighbourhood *r, bool anew, double more)
 {
 	memcpy(r->last, r->drawn, r->n * sizeof(*r->last));
 	r->nlast = r->n;
-	settle(r, !anew && more >= 0);
+	pair_settle(r, !anew && more >= 0);
 	if (anew || more < 0)
 		r->cost += more;
 	if (!anew && more < 0)
@@ -205,16 +205,16 @@ static int neighbourhood_pair(struct neighbourhood *r, bool anew)
 	double before;
 	int rc;
 
-	gather(r);
+	pair_gather(r);
 	if (!is_worth(r))
 		return 0;
 	set_sizes(r);
 	memcpy(r->drawn, r->rank, r->n * sizeof(*r->drawn));
 	before = cost_of(r);
 	r->x.way.loose = anew ? LOOSE : 0;
-	rc = part(r, anew);
+	rc = pair_part(r, anew);
 	if (rc > 0)
-		accept(r, anew, cost_of(r) - before);
+		pair_accept(r, anew, cost_of(r) - before);
 	yield_of(r)->work += r->x.work - work;
 	return rc < 0 ? -1 : 1;
 }
@@ -243,7 +243,7 @@ static void keep_best(struct neighbourhood *r)
 }
 
 /* As long as there are pairs that may become better; then one is made otherwise, and what was near to it may. */
-static int turn(struct neighbourhood *r)
+static int pair_next(struct neighbourhood *r)
 {
 	bool anew = r->idle >= IDLE;
 	int rc;
@@ -292,7 +292,7 @@ int neighbourhood_search(const struct matrix *m, const struct slots *s, uint64_t
 	int rc = split_open(&r.x, m, s, way, seed, slot, e) || renewal_init(&r) ? -1 : 0;
 
 	while (rc >= 0 && s->nlevels > 1 && r.x.work < work)
-		rc = turn(&r);
+		rc = pair_next(&r);
 	if (rc >= 0)
 		keep_best(&r);
 	split_close(&r.x);

@@ -88,7 +88,7 @@ struct growth {
 	double *join, *sorted;
 };
 
-static void grow(struct growth *g, const struct places *p)
+static void growth_run(struct growth *g, const struct places *p)
 {
 	unsigned n = p->nplaces;
 
@@ -159,7 +159,7 @@ static int paths_grown(struct paths *t, const struct places *p, struct growth *g
 {
 	unsigned domain[PATHS_CUTS] = {0};
 
-	grow(g, p);
+	growth_run(g, p);
 	t->levels = joins_find(g, p->nplaces);
 	if (!(t->number = calloc((size_t) p->nplaces * t->levels + 1, sizeof(*t->number))))
 		return -1;

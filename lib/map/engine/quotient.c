@@ -51,7 +51,7 @@ static void arcs_sort(struct gathering *g)
 		}
 }
 
-static void gather(struct gathering *g)
+static void quotient_gather(struct gathering *g)
 {
 	const struct slot_level *t = g->c->domains;
 	struct matrix *m = &g->c->m;
@@ -82,7 +82,7 @@ static int matrix_fill(struct quotient *c, const struct matrix *m, const unsigne
 	g.adj = malloc(arcs * sizeof(*g.adj));
 	g.weight = malloc(arcs * sizeof(*g.weight));
 	if (c->m.row && c->m.adj && c->m.weight && g.on && g.seen && g.adj && g.weight) {
-		gather(&g);
+		quotient_gather(&g);
 		rc = 0;
 	}
 	free(g.on);

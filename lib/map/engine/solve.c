@@ -94,7 +94,7 @@ static double work_for(double ranks)
 	return c->work + (ranks - c->ranks) * (c[1].work - c->work) / (c[1].ranks - c->ranks);
 }
 
-static int search(struct search *x)
+static int solve_search(struct search *x)
 {
 	unsigned n = x->b.m->ranks;
 	unsigned *slots = malloc((MAX_TRIALS + 1) * (size_t) n * sizeof(*slots));
@@ -108,7 +108,7 @@ static int search(struct search *x)
 		x->best.slot = slots;
 		for (unsigned i = 0; i < MAX_TRIALS; i++)
 			x->trial[i].slot = slots + (i + 1) * (size_t) n;
-		rc = try_candidates(x) || improve(x) ? -1 : 0;
+		rc = try_candidates(x) || improve_trials(x) ? -1 : 0;
 	}
 	for (unsigned r = 0; r < n && rc == 0; r++)
 		x->out->place[r] = x->b.s->place[x->best.slot[r]];
@@ -117,7 +117,7 @@ static int search(struct search *x)
 	return rc;
 }
 
-static void tell(struct search *x)
+static void solve_report(struct search *x)
 {
 	snprintf(x->out->method, sizeof(x->out->method), "%s%s%s", x->best.name, x->best.improved ? "+annealing" : "",
 		 x->best.polished ? "+swaps" : "");
@@ -140,13 +140,13 @@ int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_e
 		return -1;
 	x.work = x.left = x.effort->share * work_for(m->ranks);
 	x.b = (struct problem){ m, p, s, seed, efforts[effort].quick, false, e };
-	rc = search(&x);
+	rc = solve_search(&x);
 	slots_free(s);
 	if (rc) {
 		mapping_free(&found);
 		return -1;
 	}
-	tell(&x);
+	solve_report(&x);
 	found.seconds = clock_now() - start;
 	*out = found;
 	return 0;

@@ -21,7 +21,7 @@
 #define NOBODY (~0u)
 
 /* Take out of x what it has of y, NULL for the mode in which all are alike; each counts by his mass. */
-static void project(const struct spectral_graph *w, double *x, const double *y)
+static void vector_project(const struct spectral_graph *w, double *x, const double *y)
 {
 	double both = 0, own = 0;
 
@@ -35,7 +35,7 @@ static void project(const struct spectral_graph *w, double *x, const double *y)
 		x[i] -= both / own * (y ? y[i] : 1);
 }
 
-static void normalise(const struct spectral_graph *w, double *x)
+static void vector_normalise(const struct spectral_graph *w, double *x)
 {
 	double sum = 0, by;
 
@@ -47,7 +47,7 @@ static void normalise(const struct spectral_graph *w, double *x)
 }
 
 /* Each goes half the way to the middle of his partners. */
-static void smooth(const struct spectral_graph *w, double *x, double *next)
+static void vector_smooth(const struct spectral_graph *w, double *x, double *next)
 {
 	for (unsigned i = 0; i < w->n; i++) {
 		double sum = 0, all = 0;
@@ -69,11 +69,11 @@ static int smooth_all(const struct spectral_graph *w, unsigned times, double *co
 		return -1;
 	for (unsigned t = 0; t < times; t++)
 		for (unsigned k = 0; k < MODES; k++) {
-			smooth(w, mode[k], next);
-			project(w, mode[k], NULL);
+			vector_smooth(w, mode[k], next);
+			vector_project(w, mode[k], NULL);
 			for (unsigned j = 0; j < k; j++)
-				project(w, mode[k], mode[j]);
-			normalise(w, mode[k]);
+				vector_project(w, mode[k], mode[j]);
+			vector_normalise(w, mode[k]);
 		}
 	*work += MODES * times * (w->row[w->n] + NUMBER_WORK * (unsigned long long) w->n);
 	free(next);
@@ -184,7 +184,7 @@ static void arcs_carry(struct coarser *c, const struct spectral_graph *w, unsign
 	}
 }
 
-static void contract(struct coarser *c, const struct spectral_graph *w)
+static void graph_contract(struct coarser *c, const struct spectral_graph *w)
 {
 	c->w.row[0] = 0;
 	for (unsigned k = 0; k < c->w.n; k++) {
@@ -207,7 +207,7 @@ static int modes_from_coarser(struct coarser *c, const struct spectral_graph *w,
 	*work += ARC_WORK * w->row[w->n];
 	if (c->w.n > LEFT * w->n)
 		return 1;
-	contract(c, w);
+	graph_contract(c, w);
 	if (spectral_modes(&c->w, chance, c->mode, work))
 		return -1;
 	for (unsigned k = 0; k < MODES; k++)

@@ -30,7 +30,7 @@ static void bias_fill(const struct split *x, struct bisection *h, const struct p
 }
 
 /* Each half in the order that it had. */
-static void pair_tell(struct split *x, const struct bisection *h, struct pair *p, unsigned *rank, const unsigned *was)
+static void pair_ranks(struct split *x, const struct bisection *h, struct pair *p, unsigned *rank, const unsigned *was)
 {
 	unsigned n = 0;
 
@@ -59,7 +59,7 @@ static int pair_halve(struct split *x, struct bisection *h, const struct pair *p
 	struct bisect_way way = { .quick = quick, .loose = x->way.loose, .seed = ++x->seed };
 
 	if (p->from == PAIR_ANEW)
-		return bisect(h, p->most, way) ? -1 : 1;
+		return bisect_run(h, p->most, way) ? -1 : 1;
 	memcpy(h->second, p->second, h->ranks);
 	empties_part(h, p->most);
 	if (p->from == PAIR_BEAT)
@@ -89,7 +89,7 @@ int split_pair(struct split *x, struct pair *p, unsigned *rank, bool quick)
 		x->local[rank[i]] = SLOT_NONE;
 	if (rc > 0) {
 		memcpy(was, rank, n * sizeof(*was));
-		pair_tell(x, &h, p, rank, was);
+		pair_ranks(x, &h, p, rank, was);
 	}
 	x->work += h.work;
 	bisection_free(&h);

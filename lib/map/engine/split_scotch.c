@@ -69,7 +69,7 @@ static void move_cheapest(struct balance *b)
 	c->part[rank] = to;
 }
 
-static void rebalance(struct balance *b)
+static void parts_rebalance(struct balance *b)
 {
 	struct cut *c = b->c;
 	unsigned over = 0;
@@ -92,7 +92,7 @@ int split_by_scotch(struct split *x, struct cut *c)
 		x->local[c->rank[i]] = i;
 	rc = b.have && b.talk && seen ? ask_scotch(x, c, seen) : split_no_memory(x);
 	if (rc == 0)
-		rebalance(&b);
+		parts_rebalance(&b);
 	for (unsigned i = 0; i < c->n; i++)
 		x->local[c->rank[i]] = SLOT_NONE;
 	free(b.have);

@@ -85,7 +85,7 @@ static struct matrix *matrix_new(unsigned ranks, size_t arcs)
 	return NULL;
 }
 
-static void arc_put(struct matrix *m, size_t *next, unsigned from, unsigned to, double weight)
+static void arc_set(struct matrix *m, size_t *next, unsigned from, unsigned to, double weight)
 {
 	m->adj[next[from]] = to;
 	m->weight[next[from]++] = weight;
@@ -103,9 +103,9 @@ static void rows_fill(struct matrix *m, const struct entries *f, size_t *next)
 		next[r] = m->row[r];
 	}
 	for (size_t i = 0; i < f->n; i++)
-		arc_put(m, next, f->entry[i].b, f->entry[i].a, f->entry[i].weight);
+		arc_set(m, next, f->entry[i].b, f->entry[i].a, f->entry[i].weight);
 	for (size_t i = 0; i < f->n; i++)
-		arc_put(m, next, f->entry[i].a, f->entry[i].b, f->entry[i].weight);
+		arc_set(m, next, f->entry[i].a, f->entry[i].b, f->entry[i].weight);
 }
 
 struct matrix *matrix_build(unsigned ranks, struct entries *f)
@@ -151,7 +151,7 @@ static int scan_text(struct scan *s, const char *text, size_t len)
 	return s->ranks ? 0 : err_set(s->err, "%s: empty", s->name);
 }
 
-static struct matrix *build(const char *name, unsigned ranks, struct entries *f, struct err *e)
+static struct matrix *matrix_from_entries(const char *name, unsigned ranks, struct entries *f, struct err *e)
 {
 	struct matrix *m = matrix_build(ranks, f);
 
@@ -171,7 +171,7 @@ struct matrix *matrix_parse(const char *text, size_t len, const char *name, stru
 	if (copy.failed)
 		err_set(e, "%s: out of memory", name);
 	else if (!scan_text(&s, copy.data, len))
-		m = build(name, s.ranks, &found, e);
+		m = matrix_from_entries(name, s.ranks, &found, e);
 	buf_free(&copy);
 	free(found.entry);
 	return m;
@@ -259,7 +259,7 @@ struct matrix *matrix_sum(struct matrix_files *f, struct err *e)
 			rc = err_set(e, "%s: out of memory", f->path[i]);
 	}
 	if (f->n && rc >= 0)
-		m = build(f->path[0], sum.ranks, &sum.found, e);
+		m = matrix_from_entries(f->path[0], sum.ranks, &sum.found, e);
 	free(sum.found.entry);
 	return m;
 }

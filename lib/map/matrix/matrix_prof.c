@@ -47,7 +47,7 @@ static int communicator_read(struct scan *s)
 	return 0;
 }
 
-static int ignore(struct scan *s)
+static int line_ignore(struct scan *s)
 {
 	(void) s;
 	return 0;
@@ -59,7 +59,7 @@ static const struct {
 } lines[] = {
 	{ "E", traffic_read }, { "I", traffic_read }, { "S", traffic_read }, { "R", traffic_read },
 	{ "D", communicator_read },
-	{ "C", ignore }, { "O2A", ignore }, { "A2O", ignore }, { "A2A", ignore },
+	{ "C", line_ignore }, { "O2A", line_ignore }, { "A2O", line_ignore }, { "A2A", line_ignore },
 };
 
 /* Which of the lines this is, or -1. */

@@ -21,7 +21,7 @@ static struct numbers *numbers_new(const struct tree_extent *root)
 }
 
 /* PUs come in logical order, and with them their cores. */
-static int fill(struct numbers *n, const struct tree *t, const struct tree_extent *extents, struct err *e)
+static int numbers_fill(struct numbers *n, const struct tree *t, const struct tree_extent *extents, struct err *e)
 {
 	unsigned pus = 0;
 	long core = -1;
@@ -47,7 +47,7 @@ struct numbers *numbers_of(const struct tree *t, struct err *e)
 
 	if (!n) {
 		err_set(e, "out of memory");
-	} else if (fill(n, t, extents, e)) {
+	} else if (numbers_fill(n, t, extents, e)) {
 		numbers_free(n);
 		n = NULL;
 	}

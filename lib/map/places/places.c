@@ -141,7 +141,7 @@ int places_room(struct places *p, unsigned nplaces, unsigned nleaves)
 	return 0;
 }
 
-struct place *places_put(struct places *p, unsigned kind, unsigned takes)
+struct place *places_append(struct places *p, unsigned kind, unsigned takes)
 {
 	struct place *place = &p->place[p->nplaces];
 

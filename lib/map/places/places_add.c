@@ -65,7 +65,7 @@ static void path_fill(const struct node *n, struct place *place, const unsigned 
 
 static void place_make(const struct node *n, struct places *p, const unsigned *core)
 {
-	struct place *place = places_put(p, n->kind, n->takes ? n->takes : n->shape->threads[core[0]]);
+	struct place *place = places_append(p, n->kind, n->takes ? n->takes : n->shape->threads[core[0]]);
 
 	for (unsigned i = 0; i < n->each; i++, p->nleaves++) {
 		p->leaf[p->nleaves] = n->leaf_of[core[i]];
@@ -248,7 +248,7 @@ int places_add_inner(struct places *p, const struct hierarchy_host *host, struct
 	}
 	kind_at = found;
 	for (unsigned i = 0; i < n; i++) {
-		struct place *place = places_put(p, kind_at, 1);
+		struct place *place = places_append(p, kind_at, 1);
 
 		p->leaf[p->nleaves] = p->core[p->nleaves] = inner->leaf ? inner->leaf[i] : i;
 		p->nleaves++;

@@ -14,7 +14,7 @@ void places_host_drop(struct places *p, unsigned nplaces, unsigned nleaves);
 
 /* Make room for so many more, then put one down for the last host; its path and leaves are the caller's to fill in. */
 int places_room(struct places *p, unsigned nplaces, unsigned nleaves);
-struct place *places_put(struct places *p, unsigned kind, unsigned takes);
+struct place *places_append(struct places *p, unsigned kind, unsigned takes);
 
 /* The index of a kind, new or known; -1 when memory is short. */
 int places_kind_find(struct places *p, const struct places_kind *kind);

@@ -6,7 +6,7 @@
 
 #include "map/rankfile/rankfile_parts.h"
 
-static void leaves(const struct writing *w, unsigned rank)
+static void leaves_write(const struct writing *w, unsigned rank)
 {
 	const struct place *place = place_of(w, rank);
 
@@ -20,7 +20,7 @@ static int plain_file(const struct writing *w, struct err *e)
 	(void) e;
 	for (unsigned r = 0; r < w->mapping->ranks; r++) {
 		buf_printf(w->out, "%u %s ", r, host_of(w, r));
-		leaves(w, r);
+		leaves_write(w, r);
 	}
 	return 0;
 }
@@ -30,7 +30,7 @@ static int openmpi_file(const struct writing *w, struct err *e)
 	(void) e;
 	for (unsigned r = 0; r < w->mapping->ranks; r++) {
 		buf_printf(w->out, "rank %u=%s slot=", r, host_of(w, r));
-		leaves(w, r);
+		leaves_write(w, r);
 	}
 	return 0;
 }
@@ -48,7 +48,7 @@ static int openmpi_seq_file(const struct writing *w, struct err *e)
 	(void) e;
 	for (unsigned r = 0; r < w->mapping->ranks; r++) {
 		buf_printf(w->out, "%s ", host_of(w, r));
-		leaves(w, r);
+		leaves_write(w, r);
 	}
 	return 0;
 }

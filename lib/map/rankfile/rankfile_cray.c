@@ -8,7 +8,7 @@ struct seat {
 	unsigned host, leaf, rank;
 };
 
-static int cmp(const void *a, const void *b)
+static int seat_compare(const void *a, const void *b)
 {
 	const struct seat *x = a, *y = b;
 
@@ -29,7 +29,7 @@ int cray_file(const struct writing *w, struct err *e)
 		return err_set(e, "out of memory");
 	for (unsigned r = 0; r < ranks; r++)
 		seats[r] = (struct seat){ place_of(w, r)->host, w->places->leaf[place_of(w, r)->leaf], r };
-	qsort(seats, ranks, sizeof(*seats), cmp);
+	qsort(seats, ranks, sizeof(*seats), seat_compare);
 	for (unsigned i = 0; i < ranks; i++)
 		buf_printf(w->out, "%u%s", seats[i].rank,
 			   i + 1 < ranks && seats[i + 1].host == seats[i].host ? "," : "\n");

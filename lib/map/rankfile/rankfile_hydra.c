@@ -12,7 +12,7 @@ static int hydra_line(const struct writing *w, unsigned first, unsigned end, str
 	buf_printf(w->out, "%s:%u binding=user:", host_of(w, first), end - first);
 	for (unsigned r = first; r < end; r++) {
 		buf_puts(w->out, r > first ? "," : "");
-		if (pus_put(w, r, "+", w->out))
+		if (pus_write(w, r, "+", w->out))
 			return err_set(e, "out of memory");
 	}
 	buf_puts(w->out, "\n");

@@ -55,7 +55,7 @@ unsigned pus_of(const struct writing *w, unsigned rank, unsigned *pu)
 	return count;
 }
 
-int pus_put(const struct writing *w, unsigned rank, const char *mark, struct buf *out)
+int pus_write(const struct writing *w, unsigned rank, const char *mark, struct buf *out)
 {
 	unsigned n = pus_of(w, rank, NULL), *pu = malloc((n + 1) * sizeof(*pu));
 

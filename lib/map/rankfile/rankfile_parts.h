@@ -43,7 +43,7 @@ unsigned run_end(const struct writing *w, unsigned rank);
 unsigned pus_of(const struct writing *w, unsigned rank, unsigned *pu);
 
 /* Append them with a mark between. 0, or -1: memory. */
-int pus_put(const struct writing *w, unsigned rank, const char *mark, struct buf *out);
+int pus_write(const struct writing *w, unsigned rank, const char *mark, struct buf *out);
 
 /* Each launcher's part: the file, and the lines of the environment. */
 int hydra_file(const struct writing *w, struct err *e);

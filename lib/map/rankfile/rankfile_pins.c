@@ -7,7 +7,7 @@
 
 /* Launchers that pin local rank i to entry i of one list, whatever the host: Intel MPI and MVAPICH2. */
 
-static int cmp(const void *a, const void *b)
+static int leaf_compare(const void *a, const void *b)
 {
 	unsigned x = *(const unsigned *) a, y = *(const unsigned *) b;
 
@@ -24,8 +24,8 @@ static int same_pus(const struct writing *w, unsigned a, unsigned b, bool *same)
 	if (*same) {
 		pus_of(w, a, pu);
 		pus_of(w, b, pu + n);
-		qsort(pu, n, sizeof(*pu), cmp);
-		qsort(pu + n, n, sizeof(*pu), cmp);
+		qsort(pu, n, sizeof(*pu), leaf_compare);
+		qsort(pu + n, n, sizeof(*pu), leaf_compare);
 		*same = !memcmp(pu, pu + n, n * sizeof(*pu));
 	}
 	free(pu);
@@ -37,7 +37,7 @@ static unsigned ranks_of(const struct locals *l, unsigned host)
 	return l->first[host + 1] - l->first[host];
 }
 
-static unsigned longest(const struct writing *w, const struct locals *l)
+static unsigned longest_list(const struct writing *w, const struct locals *l)
 {
 	unsigned best = 0;
 
@@ -79,7 +79,7 @@ static int pins_find(const struct writing *w, bool equal, struct locals *l, unsi
 
 	if (locals_make(w, l, e))
 		return -1;
-	*host = longest(w, l);
+	*host = longest_list(w, l);
 	for (unsigned h = 0; !rc && h < w->places->nhosts; h++)
 		rc = (equal && check_equal(w, l, h, *host, e)) || check_host(w, l, h, *host, e) ? -1 : 0;
 	if (rc)
@@ -98,7 +98,7 @@ static int pins_check(const struct writing *w, bool equal, struct err *e)
 	return 0;
 }
 
-static void mask_put(const unsigned *pu, unsigned n, struct buf *out)
+static void mask_write(const unsigned *pu, unsigned n, struct buf *out)
 {
 	unsigned top = 0;
 
@@ -121,14 +121,14 @@ static int intel_mask(const struct writing *w, unsigned rank)
 		return -1;
 	pus_of(w, rank, pu);
 	buf_puts(w->out, "0x");
-	mask_put(pu, n, w->out);
+	mask_write(pu, n, w->out);
 	free(pu);
 	return 0;
 }
 
 static int mvapich_cpus(const struct writing *w, unsigned rank)
 {
-	return pus_put(w, rank, ",", w->out);
+	return pus_write(w, rank, ",", w->out);
 }
 
 struct list {
@@ -137,7 +137,7 @@ struct list {
 	bool equal;			/* hosts that have ranks have as many */
 };
 
-static int pins_put(const struct writing *w, const struct list *list, struct err *e)
+static int pins_write(const struct writing *w, const struct list *list, struct err *e)
 {
 	struct locals l;
 	unsigned host;
@@ -171,7 +171,7 @@ int intel_env(const struct writing *w, struct err *e)
 {
 	static const struct list domains = { "I_MPI_PIN_DOMAIN=[", ",", "]\n", intel_mask, true };
 
-	return pins_put(w, &domains, e);
+	return pins_write(w, &domains, e);
 }
 
 /* A host a line, as srun has it. */
@@ -185,5 +185,5 @@ int mvapich_env(const struct writing *w, struct err *e)
 	static const struct list cpus = { "MV2_ENABLE_AFFINITY=1\nMV2_CPU_MAPPING=", ":", "\n", mvapich_cpus, false };
 
 	buf_printf(w->out, "HYDRA_HOST_FILE=%s\n", w->path);
-	return pins_put(w, &cpus, e);
+	return pins_write(w, &cpus, e);
 }

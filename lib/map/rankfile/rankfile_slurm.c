@@ -13,7 +13,7 @@ int srun_file(const struct writing *w, struct err *e)
 }
 
 /* "0-2+5" */
-static void leaves_put(const struct writing *w, unsigned rank, struct buf *out)
+static void leaves_write(const struct writing *w, unsigned rank, struct buf *out)
 {
 	const struct place *place = place_of(w, rank);
 	const unsigned *leaf = &w->places->leaf[place->leaf];
@@ -39,7 +39,7 @@ static int places_put_words(const struct writing *w, struct buf *out, struct err
 		buf_printf(out, "%s%s", between, w->places->hosts[h]);
 		for (unsigned i = l.first[h]; i < l.first[h + 1]; i++) {
 			buf_puts(out, i > l.first[h] ? "," : ":");
-			leaves_put(w, l.rank[i], out);
+			leaves_write(w, l.rank[i], out);
 		}
 		between = "/";
 	}
