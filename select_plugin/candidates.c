@@ -112,7 +112,7 @@ static void candidate_need(const struct job_request *a, const struct candidate_n
 }
 
 /* The cost of the candidate; false when the tasks do not fit. What is cheap is looked at first. */
-static bool weigh(struct candidate_set *s, struct candidate_node *candidate)
+static bool candidate_weigh(struct candidate_set *s, struct candidate_node *candidate)
 {
 	const struct shape *shape;
 	struct score_need need;
@@ -143,7 +143,7 @@ bool candidates_find_on(struct candidate_set *s, uint32_t tasks, int node, struc
 					.weight = node_record_table_ptr[node]->sched_weight,
 			      .shares_cores = job_request_shares_cores(s->req, tasks, node),
 			      .required = required && bit_test((bitstr_t *) required, node) };
-	return weigh(s, out);
+	return candidate_weigh(s, out);
 }
 
 void candidates_find(struct candidate_set *s, uint32_t tasks, const bool *but)
@@ -214,7 +214,7 @@ bool candidates_given_on(struct candidate_set *s, int node, unsigned cores, stru
 {
 	*out = (struct candidate_node){ .node = node, .cores = cores, .tasks = job_request_capacity(s->req, cores,
 												    node) };
-	return cores && node_shape(node) && weigh(s, out);
+	return cores && node_shape(node) && candidate_weigh(s, out);
 }
 
 uint32_t candidates_capacity(const struct candidate_set *s)
@@ -273,7 +273,7 @@ const uint64_t *candidate_cores(struct candidate_set *s, const struct candidate_
 	struct candidate_node again = *candidate;
 
 	/* Where a device's nearest cores were not looked for among all: now they are. */
-	if (!again.fit && !weigh(s, &again))
+	if (!again.fit && !candidate_weigh(s, &again))
 		return NULL;
 	return fit_cores(&candidates_cache, again.fit, again.need_cores);
 }

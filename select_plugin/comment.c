@@ -13,7 +13,7 @@ static struct {
 } decided;
 
 /* Put a line, or none (""), in the place of the one before. */
-static void put(job_record_t *job, const char *line)
+static void comment_write(job_record_t *job, const char *line)
 {
 	const char *old = job->system_comment ? job->system_comment : "";
 	size_t start = strlen(old), len = 0;
@@ -37,13 +37,13 @@ static void put(job_record_t *job, const char *line)
 	buf_free(&b);
 }
 
-static void set(job_record_t *job, const struct verdict *v)
+static void comment_set(job_record_t *job, const struct verdict *v)
 {
 	struct buf line = {0};
 
 	verdict_write(v, &line);
 	if (line.failed || v->outcome == VERDICT_WAITS) {
-		put(job, line.failed ? "" : line.data);
+		comment_write(job, line.failed ? "" : line.data);
 		buf_free(&line);
 		return;
 	}
@@ -56,7 +56,7 @@ static void set(job_record_t *job, const struct verdict *v)
 void comment_started(job_record_t *job)
 {
 	if (decided.job == job)
-		put(job, decided.line.data);
+		comment_write(job, decided.line.data);
 	comment_end();
 }
 
@@ -75,11 +75,11 @@ bool comment_clear(job_record_t *job, bool waits)
 		comment_end();
 	if (verdict_read(job->system_comment, &v, NULL) || (!waits && v.outcome == VERDICT_WAITS))
 		return undone;
-	put(job, "");
+	comment_write(job, "");
 	return v.own_cores || undone;
 }
 
-/* A task's cores depend on the node's threads: told of one of the nodes in question. */
+/* A task's cores depend on the node's threads: a verdict has them for the first candidate. */
 static struct score_need need_of(const struct job_request *req, const struct candidate_set *s)
 {
 	int node = s && s->count ? s->list[0].node : s ? glue_next(s->nodes, 0) : -1;
@@ -90,7 +90,7 @@ static struct score_need need_of(const struct job_request *req, const struct can
 	return need;
 }
 
-static struct verdict begin(const struct job_request *req, const struct candidate_set *s, enum outcome outcome)
+static struct verdict verdict_begin(const struct job_request *req, const struct candidate_set *s, enum outcome outcome)
 {
 	struct score_need need = need_of(req, s);
 	struct verdict v = { .outcome = outcome, .request = req->request,
@@ -121,10 +121,10 @@ static unsigned cores_on(const job_record_t *job, int node)
 }
 
 /* Its core bitmap has the nodes one after another; those with the same cores stand together. */
-static void tell_cores(const job_record_t *job, size_t most, struct buf *out)
+static void cores_write(const job_record_t *job, size_t most, struct buf *out)
 {
 	const job_resources_t *r = job->job_resrcs;
-	bitstr_t *told = bit_alloc(node_record_count);
+	bitstr_t *nodes = bit_alloc(node_record_count);
 	char last[128] = "", cores[128], *names;
 	unsigned at = 0;
 
@@ -140,22 +140,22 @@ static void tell_cores(const job_record_t *job, size_t most, struct buf *out)
 		bit_fmt(cores, sizeof(cores), own);
 		FREE_NULL_BITMAP(own);
 		if (*last && strcmp(cores, last)) {
-			names = bitmap2node_name(told);
+			names = bitmap2node_name(nodes);
 			buf_printf(out, "%s:%s ", names, last);
 			xfree(names);
-			bit_clear_all(told);
+			bit_clear_all(nodes);
 		}
-		bit_set(told, i);
+		bit_set(nodes, i);
 		snprintf(last, sizeof(last), "%s", cores);
 	}
-	names = bitmap2node_name(told);
+	names = bitmap2node_name(nodes);
 	buf_printf(out, "%s:%s", names, last);
 	xfree(names);
-	FREE_NULL_BITMAP(told);
+	FREE_NULL_BITMAP(nodes);
 }
 
 /* What decided against the best node that was left out. */
-static void tell_beside(struct verdict *v, const struct candidate_node *worst, const struct candidate_node *beside)
+static void runner_up_set(struct verdict *v, const struct candidate_node *worst, const struct candidate_node *beside)
 {
 	enum score_row row;
 	enum level level;
@@ -172,7 +172,7 @@ static void tell_beside(struct verdict *v, const struct candidate_node *worst, c
 void comment_placed(job_record_t *job, const struct job_request *req, const struct candidate_set *s,
 		    const struct plan *p)
 {
-	struct verdict v = begin(req, s, VERDICT_PLACED);
+	struct verdict v = verdict_begin(req, s, VERDICT_PLACED);
 	const struct candidate_node *worst = plan_worst(p);
 	struct buf cores = {0};
 
@@ -181,21 +181,21 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 	v.cost = *worst->cost;
 	v.own_cores = req->own_cores;
 	v.cores_per_node = cores_on(job, p->choice.list[0].node);
-	tell_beside(&v, worst, plan_beside(p, s));
+	runner_up_set(&v, worst, plan_beside(p, s));
 	if (job->job_resrcs && job->job_resrcs->core_bitmap)
-		tell_cores(job, sizeof(v.cores), &cores);
+		cores_write(job, sizeof(v.cores), &cores);
 	if (cores.data)
 		snprintf(v.cores, sizeof(v.cores), "%s", cores.data);
 	buf_free(&cores);
-	set(job, &v);
+	comment_set(job, &v);
 }
 
 void comment_reason(job_record_t *job, const struct job_request *req, const struct candidate_set *s,
 		    enum outcome outcome, const char *reason)
 {
-	struct verdict v = begin(req, s, outcome), old;
+	struct verdict v = verdict_begin(req, s, outcome), old;
 
 	snprintf(v.reason, sizeof(v.reason), "%s", reason);
 	if (verdict_read(job->system_comment, &old, NULL) || old.outcome != outcome || strcmp(old.reason, v.reason))
-		set(job, &v);
+		comment_set(job, &v);
 }

@@ -16,7 +16,7 @@ static const struct {
 };
 
 /* Products of a user's numbers have more than 32 bits: what is more than any node has stays so. */
-static unsigned up(uint64_t n, unsigned by)
+static unsigned divide_up(uint64_t n, unsigned by)
 {
 	return n > UINT32_MAX - by ? UINT32_MAX / by : ((unsigned) n + by - 1) / by;
 }
@@ -68,7 +68,7 @@ static bool shares_cores(const part_record_t *part)
 	return part && (part->max_share & ~SHARED_FORCE) != 1;
 }
 
-static uint32_t consumable(const job_record_t *job)
+static uint32_t consumable_flags(const job_record_t *job)
 {
 	return job->part_ptr && job->part_ptr->cr_type ? job->part_ptr->cr_type : slurm_conf.select_type_param;
 }
@@ -140,7 +140,7 @@ static const char *left_alone(const struct manner *m)
 /* Or by where it is to run. */
 static const char *left_there(const job_record_t *job)
 {
-	if (!(consumable(job) & CR_CORE))
+	if (!(consumable_flags(job) & CR_CORE))
 		return "SelectTypeParameters does not allocate cores";
 	return shares_cores(job->part_ptr)
 		? "the partition oversubscribes its cores or allocates whole nodes (OverSubscribe)"
@@ -151,7 +151,7 @@ static const char *left_there(const job_record_t *job)
  * What is required of each node can be kept whatever else a job asks of Slurm, unless it gets whole nodes: there, all
  * is its own.
  */
-static const char *left(struct job_request *a, const struct manner *m)
+static const char *unsupported_reason(struct job_request *a, const struct manner *m)
 {
 	const char *why = left_alone(m);
 
@@ -168,8 +168,8 @@ static const char *left(struct job_request *a, const struct manner *m)
 /* A number of tasks, as it came; where none did, as Slurm makes one (job_mgr.c of Slurm). */
 static uint32_t count_tasks(const struct job_request *a, uint32_t tasks, uint32_t min_cpus)
 {
-	uint32_t own = a->node_tasks ? up((uint64_t) a->node_tasks * a->min_nodes, 1)
-				     : up(glue_known(min_cpus, 1), a->cpus_per_task);
+	uint32_t own = a->node_tasks ? divide_up((uint64_t) a->node_tasks * a->min_nodes, 1)
+				     : divide_up(glue_known(min_cpus, 1), a->cpus_per_task);
 
 	return glue_known(tasks, own);
 }
@@ -205,7 +205,7 @@ static void read_memory(const job_record_t *job, struct job_request *a)
 {
 	const slurm_job_details_t *d = job->details;
 
-	if (!(consumable(job) & CR_MEMORY))
+	if (!(consumable_flags(job) & CR_MEMORY))
 		return;
 	a->memory_per_cpu = d->pn_min_memory & MEM_PER_CPU;
 	a->memory = d->pn_min_memory & ~MEM_PER_CPU;
@@ -241,7 +241,7 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 	count_nodes(&a, req_nodes, job->gres_list_req);
 	manner = manner_of(job);
 	a.overcommit = manner.overcommit;
-	why = left(&a, &manner);
+	why = unsupported_reason(&a, &manner);
 	*out = a;
 	return why ? why : left_there(job);
 }
@@ -265,7 +265,7 @@ int job_request_read_submitted(const job_desc_msg_t *job, const struct request *
 	a.min_cpus = glue_known(job->pn_min_cpus == NO_VAL16 ? NO_VAL : job->pn_min_cpus, 1);
 	a.whole_nodes = job->shared == JOB_SHARED_NONE;
 	count_nodes(&a, a.min_nodes, false);
-	*why = left(&a, &manner);
+	*why = unsupported_reason(&a, &manner);
 	*out = a;
 	return 0;
 }
@@ -296,10 +296,10 @@ bool job_request_shares_cores(const struct job_request *a, uint32_t tasks, int n
 
 void job_request_need(const struct job_request *a, uint32_t tasks, int node, struct score_need *out)
 {
-	unsigned per = cpus_per_core(a, node), each = a->cpus_per_task > per ? up(a->cpus_per_task, per) : 1;
-	unsigned cores = each > 1 ? up((uint64_t) tasks * each, 1) : up((uint64_t) tasks * a->cpus_per_task, per);
+	unsigned per = cpus_per_core(a, node), each = a->cpus_per_task > per ? divide_up(a->cpus_per_task, per) : 1;
+	unsigned cores = each > 1 ? divide_up((uint64_t) tasks * each, 1) : divide_up((uint64_t) tasks * a->cpus_per_task, per);
 
-	cores = MAX(cores, up(a->min_cpus, per));
+	cores = MAX(cores, divide_up(a->min_cpus, per));
 	*out = (struct score_need){ .cores = cores, .task_cores = each, .fit = a->request.fit,
 				    .level = a->request.level,
 				    .path = &a->request.path };
@@ -311,7 +311,7 @@ uint32_t job_request_capacity(const struct job_request *a, unsigned free_cores, 
 
 	if (free_cores * per < a->min_cpus)
 		return 0;
-	return a->cpus_per_task > per ? free_cores / up(a->cpus_per_task, per) : free_cores * per / a->cpus_per_task;
+	return a->cpus_per_task > per ? free_cores / divide_up(a->cpus_per_task, per) : free_cores * per / a->cpus_per_task;
 }
 
 uint32_t job_request_fewest(const struct job_request *a, unsigned cores, int node)

@@ -65,7 +65,7 @@ int fini(void)
 }
 
 /* A variable that its options put into its control environment, or NULL. */
-static const char *variable(const job_desc_msg_t *job, const char *name)
+static const char *control_variable(const job_desc_msg_t *job, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -78,9 +78,9 @@ static const char *variable(const job_desc_msg_t *job, const char *name)
 #define OPTION(name) "_SLURM_SPANK_OPTION_topiary_" name
 
 /* Whether it asks for a place, in options: all that can be told without the select plugin. */
-static bool asks(const job_desc_msg_t *job)
+static bool asks_placement(const job_desc_msg_t *job)
 {
-	return variable(job, OPTION("topo_fit")) || variable(job, OPTION("topo_request"));
+	return control_variable(job, OPTION("topo_fit")) || control_variable(job, OPTION("topo_request"));
 }
 
 /*
@@ -89,7 +89,7 @@ static bool asks(const job_desc_msg_t *job)
  */
 static int check_matrix(const job_desc_msg_t *job, struct err *e)
 {
-	const char *path = variable(job, OPTION("topo_matrix")), *ranks = variable(job, REQUEST_MATRIX_RANKS);
+	const char *path = control_variable(job, OPTION("topo_matrix")), *ranks = control_variable(job, REQUEST_MATRIX_RANKS);
 	unsigned long n = ranks ? strtoul(ranks, NULL, 10) : 0;
 
 	if (!path || !n || job->num_tasks == NO_VAL || n >= job->num_tasks)
@@ -103,7 +103,7 @@ int job_submit(job_desc_msg_t *job, uint32_t submitter, char **message)
 	int rc = check_matrix(job, &e) ? -1 : submitted ? submitted(job, &e) : 0;
 
 	(void) submitter;
-	if (!submitted && asks(job))
+	if (!submitted && asks_placement(job))
 		*message = xstrdup("--topo-fit and --topo-request have no effect: Topiary's select plugin is not in use here");
 	if (rc)
 		*message = xstrdup(e.text);

@@ -68,7 +68,7 @@ static void room_add(struct room *r, unsigned core)
 	r->busy_cores++;
 }
 
-static void room_take(struct room *r, unsigned core)
+static void room_hold(struct room *r, unsigned core)
 {
 	if (--r->uses[core])
 		return;
@@ -84,7 +84,7 @@ static void held_count(const struct held *h, bool in)
 
 		r->memory += in ? p->memory : -p->memory;
 		core_set_each(core, p->cores, core_set_words(r->cores))
-			(in ? room_add : room_take)(r, core);
+			(in ? room_add : room_hold)(r, core);
 	}
 }
 
@@ -152,7 +152,7 @@ static struct held *held_read(const job_record_t *job)
 	return h;
 }
 
-static void drop(uint32_t job)
+static void held_drop(uint32_t job)
 {
 	struct held **found = held_find(job), *h = found ? *found : NULL;
 
@@ -163,11 +163,11 @@ static void drop(uint32_t job)
 	held_free(h);
 }
 
-static int put(const job_record_t *job)
+static int held_add(const job_record_t *job)
 {
 	struct held *h;
 
-	drop(job->job_id);
+	held_drop(job->job_id);
 	if (!is_counted(job))
 		return 0;
 	if (!(h = held_read(job)))
@@ -180,7 +180,7 @@ static int put(const job_record_t *job)
 	return 0;
 }
 
-static void forget(void)
+static void held_clear(void)
 {
 	tdestroy(all.jobs, held_free);
 	free(all.rooms);
@@ -194,16 +194,16 @@ void occupancy_forget(void)
 	all.known = false;
 }
 
-void occupancy_put(const job_record_t *job)
+void occupancy_add(const job_record_t *job)
 {
-	if (all.known && put(job))
+	if (all.known && held_add(job))
 		all.known = false;
 }
 
 void occupancy_drop(const job_record_t *job)
 {
 	if (all.known)
-		drop(job->job_id);
+		held_drop(job->job_id);
 }
 
 static int rooms_make(void)
@@ -239,7 +239,7 @@ static int read_jobs(void)
 	int rc = 0;
 
 	while (rc == 0 && (job = list_next(it)))
-		rc = put(job);
+		rc = held_add(job);
 	list_iterator_destroy(it);
 	return rc;
 }
@@ -258,9 +258,9 @@ int occupancy_sync(void)
 {
 	if (all.known && !nodes_changed())
 		return 0;
-	forget();
+	held_clear();
 	if (rooms_make() || read_jobs()) {
-		forget();
+		held_clear();
 		return -1;
 	}
 	all.known = true;
@@ -324,5 +324,5 @@ void occupancy_without(const job_record_t *job, uint64_t *copy)
 
 void occupancy_end(void)
 {
-	forget();
+	held_clear();
 }

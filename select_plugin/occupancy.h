@@ -16,7 +16,7 @@
 void occupancy_forget(void);
 
 /* The job holds what its job_resrcs say, or, in occupancy_drop, nothing more. */
-void occupancy_put(const job_record_t *job);
+void occupancy_add(const job_record_t *job);
 void occupancy_drop(const job_record_t *job);
 
 /* Before anything below is called: read what is to be read. 0, or -1 when memory is short. */

@@ -6,7 +6,7 @@
 
 /* --- the nodes as the chooser asks for them --- */
 
-static unsigned find(void *user, uint32_t tasks, const bool *chosen)
+static unsigned nodes_find(void *user, uint32_t tasks, const bool *chosen)
 {
 	struct candidate_set *s = user;
 
@@ -22,7 +22,7 @@ static uint32_t range_on(void *user, int node, uint32_t *least)
 													  least) : 0;
 }
 
-static uint32_t capacity(void *user)
+static uint32_t nodes_capacity(void *user)
 {
 	return candidates_capacity(user);
 }
@@ -33,8 +33,8 @@ bool plan_make(struct plan *p, struct candidate_set *s)
 	struct chooser c = {
 		.tasks = a->tasks, .min_nodes = a->min_nodes, .max_nodes = a->max_nodes, .first = a->first,
 		.last = a->last, .any_nodes = a->any_nodes, .fixed_cores = a->request.path.steps, .share = a->share,
-		.nodes = node_record_count, .list = s->list, .user = s, .find = find, .range = range_on,
-		.capacity = capacity,
+		.nodes = node_record_count, .list = s->list, .user = s, .find = nodes_find, .range = range_on,
+		.capacity = nodes_capacity,
 	};
 	bool good;
 

@@ -27,7 +27,7 @@ struct snapshot_view {
 	char sum[HASH_HEX];		/* of the file's text */
 	struct snapshot *snapshot;
 	struct directory nodes;
-	bool *told;			/* by the number of the node's name */
+	bool *reported;			/* by the number of the node's name */
 };
 
 static struct {
@@ -52,7 +52,7 @@ static void view_free(struct snapshot_view *v)
 	if (!v)
 		return;
 	directory_free(&v->nodes);
-	free(v->told);
+	free(v->reported);
 	snapshot_free(v->snapshot);
 	free(v);
 }
@@ -61,8 +61,8 @@ static int view_fill(struct snapshot_view *v, const char *path, struct err *e)
 {
 	if (directory_fill(&v->nodes, v->snapshot, e))
 		return err_within(e, "%s", path);
-	v->told = calloc(v->nodes.names.count + 1, sizeof(*v->told));
-	return v->told ? 0 : err_set(e, "%s: out of memory", path);
+	v->reported = calloc(v->nodes.names.count + 1, sizeof(*v->reported));
+	return v->reported ? 0 : err_set(e, "%s: out of memory", path);
 }
 
 static struct snapshot_view *view_read(const char *path, struct err *e)
@@ -95,7 +95,7 @@ static void view_swap(struct snapshot_view *v)
 	old = watch.view;
 	watch.view = v;
 	pthread_mutex_unlock(&watch.mutex);
-	snapshot_view_put(old);
+	snapshot_view_release(old);
 }
 
 /* --- looking --- */
@@ -108,7 +108,7 @@ static void make_printable(char *s)
 			*s = '?';
 }
 
-static void say_trouble(struct err *e)
+static void log_trouble(struct err *e)
 {
 	char line[sizeof(e->text) + 64];
 
@@ -129,10 +129,10 @@ static void wait_for_rest(void)
 	if (++watch.restless < 2)
 		return;
 	err_set(&e, "%s: still being written, at every look", watch.path);
-	say_trouble(&e);
+	log_trouble(&e);
 }
 
-static void view_take(struct snapshot_view *v)
+static void view_retain(struct snapshot_view *v)
 {
 	struct err line;
 
@@ -178,7 +178,7 @@ static bool at_rest(const struct stat *st)
 }
 
 /* A bad file is read again at every look: memory or descriptors may have been short for a moment. */
-void snapshot_watch_look(void)
+void snapshot_watch_check(void)
 {
 	struct stat before = file_now(), after;
 	bool rested = at_rest(&before), whole;
@@ -193,12 +193,12 @@ void snapshot_watch_look(void)
 	watch.seen = v && whole && rested ? before : (struct stat){ .st_size = -1 };
 	if (v && (v->snapshot->sealed || (whole && rested))) {
 		watch.restless = 0;
-		view_take(v);
+		view_retain(v);
 	} else if (v || !whole) {
 		view_free(v);
 		wait_for_rest();
 	} else {
-		say_trouble(&e);
+		log_trouble(&e);
 	}
 }
 
@@ -211,7 +211,7 @@ static void *watch_thread(void *unused)
 	pthread_mutex_lock(&watch.mutex);
 	while (!watch.stop) {
 		pthread_mutex_unlock(&watch.mutex);
-		snapshot_watch_look();
+		snapshot_watch_check();
 		until = clock_now() + watch.poll;
 		pthread_mutex_lock(&watch.mutex);
 		while (!watch.stop && clock_wait(&watch.wake, &watch.mutex, until) != ETIMEDOUT)
@@ -291,7 +291,7 @@ struct snapshot_view *snapshot_view_get(void)
 	return v;
 }
 
-void snapshot_view_put(struct snapshot_view *v)
+void snapshot_view_release(struct snapshot_view *v)
 {
 	unsigned left;
 
@@ -334,7 +334,7 @@ bool snapshot_view_first(struct snapshot_view *v, const char *node)
 {
 	size_t i = string_map_find(&v->nodes.names, node);
 
-	if (i == STRING_MAP_NONE || v->told[i])
+	if (i == STRING_MAP_NONE || v->reported[i])
 		return false;
-	return v->told[i] = true;
+	return v->reported[i] = true;
 }

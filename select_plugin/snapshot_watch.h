@@ -25,16 +25,16 @@
 int snapshot_watch_start(const char *path, unsigned poll, void (*say)(bool trouble, const char *line), struct err *e);
 
 /* Look now. Only for a watch without a thread. */
-void snapshot_watch_look(void);
+void snapshot_watch_check(void);
 
 /* Stop and join the thread; what was read stays until snapshot_watch_drop. Both do nothing when there is nothing. */
 void snapshot_watch_stop(void);
 void snapshot_watch_drop(void);
 
-/* What was read last, or NULL; it does not change, and stays until snapshot_view_put, which accepts NULL. */
+/* What was read last, or NULL; it does not change, and stays until snapshot_view_release, which accepts NULL. */
 struct snapshot_view;
 struct snapshot_view *snapshot_view_get(void);
-void snapshot_view_put(struct snapshot_view *v);
+void snapshot_view_release(struct snapshot_view *v);
 
 /* The shape of a node, or NULL; in constant time. Borrowed from the view. */
 const struct shape *snapshot_view_shape(const struct snapshot_view *v, const char *node);

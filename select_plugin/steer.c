@@ -18,7 +18,7 @@ static struct settings settings;
 static struct request site;
 static bool started;
 
-static void say_snapshot(bool trouble, const char *line)
+static void log_snapshot(bool trouble, const char *line)
 {
 	if (trouble)
 		error("topiary: %s", line);
@@ -26,7 +26,7 @@ static void say_snapshot(bool trouble, const char *line)
 		info("topiary: %s", line);
 }
 
-static int check(const char *path, struct err *e)
+static int settings_check(const char *path, struct err *e)
 {
 	if (job_request_defaults(settings.topo_fit, settings.topo_level, &site, e))
 		return err_within(e, "%s", path);
@@ -36,12 +36,12 @@ static int check(const char *path, struct err *e)
 		       settings.without_snapshot);
 }
 
-static int load(struct err *e)
+static int settings_read(struct err *e)
 {
 	char *path = get_extra_conf_path("topiary.conf");
 	int rc = settings_load(path, &settings, e);
 
-	if (rc == 0 && (rc = check(path, e)))
+	if (rc == 0 && (rc = settings_check(path, e)))
 		settings_free(&settings);
 	xfree(path);
 	return rc;
@@ -52,17 +52,18 @@ void steer_start(void)
 	struct err e;
 
 	steer_stop();
-	if (load(&e)) {
+	if (settings_read(&e)) {
 		error("topiary: %s; jobs are placed as without Topiary", e.text);
 		snapshot_watch_drop();
-	} else if (snapshot_watch_start(settings.snapshot_file, settings.snapshot_poll, say_snapshot, &e)) {
+	} else if (snapshot_watch_start(settings.snapshot_file, settings.snapshot_poll, log_snapshot, &e)) {
 		error("topiary: %s", e.text);
 		settings_free(&settings);
 	} else {
 		started = true;
 	}
 	if (started && !(slurm_conf.select_type_param & CR_CORE))
-		error("topiary: SelectTypeParameters allocates something else than cores (CR_Core): jobs are placed as without"
+		error("topiary: SelectTypeParameters allocates something else than cores (CR_Core): jobs are placed"
+		      " as without"
 		      " Topiary, but in partitions that say CR_Core");
 }
 
@@ -119,7 +120,8 @@ static bool has_required(const job_record_t *job, const bitstr_t *in)
 
 /*
  * Try just these candidates, with just their cores, for so many nodes, with 0 for as many as it may have, and with so
- * many tasks on each, with 0 as Slurm shares them. When the job cannot have them, all that the call changed is put back.
+ * many tasks on each, with 0 as Slurm shares them. When the job cannot have them, all that the call changed is put
+ * back.
  */
 static bool try_shares(const struct attempt *a, struct candidate_set *s, const struct candidate_node *list,
 		       unsigned count, unsigned nodes, unsigned tasks)
@@ -227,7 +229,7 @@ static bool try_all(struct attempt *a, struct candidate_set *s, struct plan *p)
 		try_choice(a, s, s->list, s->count, p->choice.count);
 }
 
-static bool now(const struct attempt *a)
+static bool starts_now(const struct attempt *a)
 {
 	return SELECT_IS_MODE_RUN_NOW(a->call->mode);
 }
@@ -243,14 +245,14 @@ static bool try_own(struct attempt *a, struct candidate_set *s)
 	if (!s->taken)
 		s->room = s->count;
 	good = good && try_all(a, s, &p);
-	if (good && now(a))
+	if (good && starts_now(a))
 		comment_placed(a->call->job, s->req, s, &p);
 	plan_end(&p);
 	return good;
 }
 
 /* Of what Slurm took within the domains in s->list, the best cores; where it cannot have these, what it took. */
-static bool refine(struct attempt *a, struct candidate_set *s, unsigned nodes)
+static bool cores_refine(struct attempt *a, struct candidate_set *s, unsigned nodes)
 {
 	struct plan p;
 	uint64_t left = s->budget.offers;
@@ -301,10 +303,10 @@ static bool try_domains(struct attempt *a, struct candidate_set *s, bool last)
 		       (try_candidates(a, s, s->list, s->count, 0) || (nodes = try_numbers(a, s)));
 	}
 	s->local_only = false;
-	return good && (!now(a) || refine(a, s, nodes));
+	return good && (!starts_now(a) || cores_refine(a, s, nodes));
 }
 
-static bool required(const struct job_request *req)
+static bool placement_required(const struct job_request *req)
 {
 	return req->request.fit == FIT_REQUIRE && !req->whole_nodes;
 }
@@ -317,7 +319,7 @@ static bool try_place(void *user, struct candidate_set *s, bool last)
 		job_request_own_cores(s->req, false);
 	}
 	return (!s->req->unweighed && try_own(user, s)) ||
-	       (required(s->req) && !s->req->request.path.steps && try_domains(user, s, last));
+	       (placement_required(s->req) && !s->req->request.path.steps && try_domains(user, s, last));
 }
 
 /* What is required may take the place of jobs that are to be preempted for it; for a wish, no job is stopped. */
@@ -346,7 +348,7 @@ static bool try_preempting(struct attempt *a, struct candidate_set *s)
 /* --- deciding --- */
 
 /* Where the job names as many nodes as it may have, no other comes in question. */
-static const bitstr_t *candidates(const job_record_t *job, const struct job_request *req, const bitstr_t *nodes)
+static const bitstr_t *candidate_nodes(const job_record_t *job, const struct job_request *req, const bitstr_t *nodes)
 {
 	bitstr_t *required = job->details->req_node_bitmap;
 	uint32_t most = req->any_nodes ? req->max_nodes : MAX(req->first, req->last);
@@ -355,7 +357,7 @@ static const bitstr_t *candidates(const job_record_t *job, const struct job_requ
 }
 
 /* "2 nodes with 8 cores in one l3": what is required. The number of cores is that of the first node in question. */
-static const char *needed(const struct candidate_set *s, char text[static 128])
+static const char *requirement_text(const struct candidate_set *s, char text[static 128])
 {
 	const struct job_request *req = s->req;
 	uint32_t nodes = req->share[0].nodes + req->share[1].nodes;
@@ -371,18 +373,19 @@ static const char *needed(const struct candidate_set *s, char text[static 128])
 	return text;
 }
 
-static void say(const job_record_t *job, const char *what)
+static void debug_job(const job_record_t *job, const char *what)
 {
 	debug("topiary: JobId=%u: %s", job->job_id, what);
 }
 
-static int leave(const struct call *c, const struct job_request *req, const struct candidate_set *s, const char *why)
+static int leave_to_slurm(const struct call *c, const struct job_request *req, const struct candidate_set *s,
+			  const char *why)
 {
 	int rc = call_inner(c, c->nodes, c->preemptees, c->excluded);
 
 	if (rc == SLURM_SUCCESS && SELECT_IS_MODE_RUN_NOW(c->mode) && req->request.fit != FIT_OFF)
 		comment_reason(c->job, req, s, VERDICT_LEFT, why);
-	say(c->job, why);
+	debug_job(c->job, why);
 	return rc;
 }
 
@@ -398,27 +401,28 @@ static int wait_for(struct attempt *a, struct candidate_set *s)
 		return SLURM_SUCCESS;
 	snprintf(reason, sizeof(reason), "%s %s",
 		 candidates_cache.refused ? "not all nodes have been scored yet for" : "there are not yet",
-		 needed(s, text));
+		 requirement_text(s, text));
 	comment_reason(c->job, s->req, s, VERDICT_WAITS, reason);
-	say(c->job, reason);
+	debug_job(c->job, reason);
 	return SLURM_ERROR;
 }
 
-static int decide(const struct call *c, struct candidate_set *s)
+static int job_decide(const struct call *c, struct candidate_set *s)
 {
 	struct attempt a = { .call = c };
 
-	if (try_place(&a, s, true) || (required(s->req) && try_preempting(&a, s)))
+	if (try_place(&a, s, true) || (placement_required(s->req) && try_preempting(&a, s)))
 		return SLURM_SUCCESS;
-	if (required(s->req))
+	if (placement_required(s->req))
 		return wait_for(&a, s);
-	return leave(c, s->req, s, s->budget.refused || candidates_cache.refused ?
-		     "the search for a topology-aware placement was cut short to keep the decision about as cheap as Slurm's own" :
-		     "no topology-aware placement can start now");
+	return leave_to_slurm(c, s->req, s, s->budget.refused || candidates_cache.refused ?
+			      "the search for a topology-aware placement was cut short to keep the decision about as cheap"
+			      " as Slurm's own" :
+			      "no topology-aware placement can start now");
 }
 
 /* What is required, and can never be: told in the log; to the user, by submitted.h. */
-static int refuse(const struct call *c, const char *why)
+static int job_refuse(const struct call *c, const char *why)
 {
 	info("topiary: JobId=%u: refused: what it requires can never be provided: %s", c->job->job_id, why);
 	return SLURM_ERROR;
@@ -429,38 +433,39 @@ static int test_only(const struct call *c, struct candidate_set *s)
 {
 	char text[128];
 
-	if (required(s->req) && !start_estimate_possible(s) && !candidates_unknown(s) && !candidates_cache.refused)
-		return refuse(c, needed(s, text));
+	if (placement_required(s->req) && !start_estimate_possible(s) && !candidates_unknown(s) &&
+	    !candidates_cache.refused)
+		return job_refuse(c, requirement_text(s, text));
 	return call_inner(c, c->nodes, c->preemptees, c->excluded);
 }
 
 /* What is required cannot be told from what is not: the site says which it is to be. */
 static int without_snapshot(const struct call *c, const struct job_request *req)
 {
-	bool wait = required(req) && !strcasecmp(settings.without_snapshot, "wait");
+	bool wait = placement_required(req) && !strcasecmp(settings.without_snapshot, "wait");
 
 	if (wait && !SELECT_IS_MODE_TEST_ONLY(c->mode)) {
 		comment_reason(c->job, req, NULL, VERDICT_WAITS, "there is no snapshot");
-		say(c->job, "it requires a place and waits for a snapshot");
+		debug_job(c->job, "it requires a place and waits for a snapshot");
 		return SLURM_ERROR;
 	}
-	if (required(req) && SELECT_IS_MODE_RUN_NOW(c->mode))
+	if (placement_required(req) && SELECT_IS_MODE_RUN_NOW(c->mode))
 		info("topiary: JobId=%u: it requires a place, but there is no snapshot: left to Slurm "
 		     "(WithoutSnapshot=run)",
 		     c->job->job_id);
-	return leave(c, req, NULL, "no snapshot");
+	return leave_to_slurm(c, req, NULL, "no snapshot");
 }
 
 static int without_memory(const struct call *c, const struct job_request *req)
 {
 	error("topiary: JobId=%u: out of memory: the job is placed as without Topiary", c->job->job_id);
-	return leave(c, req, NULL, "slurmctld had no memory to choose a placement");
+	return leave_to_slurm(c, req, NULL, "slurmctld had no memory to choose a placement");
 }
 
-static int steer(const struct call *c, struct job_request *req, struct snapshot_view *v)
+static int job_steer(const struct call *c, struct job_request *req, struct snapshot_view *v)
 {
 	bool test = SELECT_IS_MODE_TEST_ONLY(c->mode);
-	struct candidate_set s = { .job = c->job, .req = req, .nodes = candidates(c->job, req, c->nodes),
+	struct candidate_set s = { .job = c->job, .req = req, .nodes = candidate_nodes(c->job, req, c->nodes),
 			   .excluded = test ? NULL : c->excluded };
 	int rc;
 
@@ -468,14 +473,14 @@ static int steer(const struct call *c, struct job_request *req, struct snapshot_
 	if (occupancy_sync() || node_shapes_begin(v) || candidates_begin(&s))
 		rc = without_memory(c, req);
 	else
-		rc = test ? test_only(c, &s) : decide(c, &s);
+		rc = test ? test_only(c, &s) : job_decide(c, &s);
 	candidates_end(&s);
 	return rc;
 }
 
 void steer_started(job_record_t *job)
 {
-	occupancy_put(job);
+	occupancy_add(job);
 	if (started)
 		comment_started(job);
 }
@@ -507,7 +512,8 @@ int steer_job_test(job_test_t inner, job_record_t *job, bitstr_t *nodes, uint32_
 {
 	struct call call = {
 		.inner = inner, .job = job, .nodes = nodes, .mode = mode, .preemptees = preemptees,
-		.preempted = preempted, .excluded = excluded, .min_nodes = min_nodes, .max_nodes = max_nodes, .req_nodes = req_nodes,
+		.preempted = preempted, .excluded = excluded, .min_nodes = min_nodes, .max_nodes = max_nodes,
+		.req_nodes = req_nodes,
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
 		.will_run = will_run,
 #endif
@@ -522,12 +528,12 @@ int steer_job_test(job_test_t inner, job_record_t *job, bitstr_t *nodes, uint32_
 	if (job->magic == JOB_MAGIC && IS_JOB_PENDING(job))
 		forget_run(job, false);
 	if ((why = job_request_read(job, &site, min_nodes, max_nodes, req_nodes, &req)))
-		return SELECT_IS_MODE_TEST_ONLY(mode) && required(&req) && req.asked ? refuse(&call, why) :
-										       leave(&call, &req, NULL, why);
+		return SELECT_IS_MODE_TEST_ONLY(mode) && placement_required(&req) && req.asked ?
+			       job_refuse(&call, why) : leave_to_slurm(&call, &req, NULL, why);
 	if (!(v = snapshot_view_get()))
 		return without_snapshot(&call, &req);
-	rc = steer(&call, &req, v);
-	snapshot_view_put(v);
+	rc = job_steer(&call, &req, v);
+	snapshot_view_release(v);
 	return rc;
 }
 
@@ -540,6 +546,6 @@ __attribute__((visibility("default"))) int topiary_submitted(const job_desc_msg_
 		return submitted_ignored(job, "Topiary's select plugin places no jobs here", e);
 	v = snapshot_view_get();
 	rc = submitted_check(job, &site, v, e);
-	snapshot_view_put(v);
+	snapshot_view_release(v);
 	return rc;
 }

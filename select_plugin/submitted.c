@@ -11,7 +11,7 @@
 /*
  * The most cores of one domain; where a level is not there, or not everywhere, the one above it counts (score/score.h).
  */
-static unsigned largest(const struct shape *shape, enum level level)
+static unsigned largest_domain(const struct shape *shape, enum level level)
 {
 	unsigned most = 0, all = 0;
 
@@ -20,11 +20,11 @@ static unsigned largest(const struct shape *shape, enum level level)
 			most = MAX(most, shape->domains[i].cores);
 			all += shape->domains[i].cores;
 		}
-	return all >= shape->cores ? most : MAX(most, largest(shape, level - 1));
+	return all >= shape->cores ? most : MAX(most, largest_domain(shape, level - 1));
 }
 
 /* The cores of a path on a node where nothing is taken, 0 where it is not there. */
-static unsigned along(const struct shape *shape, const struct request_path *path)
+static unsigned path_capacity(const struct shape *shape, const struct request_path *path)
 {
 	struct score_need need = { .cores = request_path_cores(path), .task_cores = 1, .fit = FIT_REQUIRE,
 				   .path = path };
@@ -67,7 +67,7 @@ static unsigned cores_of(const struct job_request *req, const struct shape *shap
 		at = (at + 1) % all->size;
 	if (!all->of[at].shape) {
 		unsigned cores =
-			req->request.path.steps ? along(shape, &req->request.path) : largest(shape, req->request.level);
+			req->request.path.steps ? path_capacity(shape, &req->request.path) : largest_domain(shape, req->request.level);
 
 		all->of[at] = (struct answer){ shape, cores };
 	}
@@ -120,8 +120,8 @@ struct finding {
 };
 
 /* Without memory nothing is known. */
-static struct finding look(const struct job_request *req, struct snapshot_view *v, const bitstr_t *nodes,
-			   const bitstr_t *named)
+static struct finding finding_search(const struct job_request *req, struct snapshot_view *v, const bitstr_t *nodes,
+				     const bitstr_t *named)
 {
 	struct finding f = { .least = UINT32_MAX, .node = -1, .named = -1 };
 	struct answers answers;
@@ -172,7 +172,7 @@ static bool may_hold(const struct job_request *req, const struct finding *f)
 	return from <= MIN(to, req->tasks / f->least);
 }
 
-static int refuse(const struct job_request *req, const struct finding *f, struct err *e)
+static int refusal_write(const struct job_request *req, const struct finding *f, struct err *e)
 {
 	const char *level = level_name(req->request.level);
 	uint32_t nodes = MAX(req->min_nodes, MIN(req->max_nodes, f->holding.nodes)),
@@ -265,8 +265,8 @@ int submitted_check(const job_desc_msg_t *job, const struct request *site, struc
 		return 0;
 	nodes = nodes_of(job);
 	named = keep_named(job, req.max_nodes, nodes);
-	f = look(&req, v, nodes, named);
+	f = finding_search(&req, v, nodes, named);
 	FREE_NULL_BITMAP(named);
 	FREE_NULL_BITMAP(nodes);
-	return f.known && !may_hold(&req, &f) ? refuse(&req, &f, e) : 0;
+	return f.known && !may_hold(&req, &f) ? refusal_write(&req, &f, e) : 0;
 }

@@ -176,7 +176,7 @@ static void cluster_make(unsigned nodes)
 	while (!(v = snapshot_view_get()))
 		usleep(10000);
 	assert_int_equal(snapshot_view_nodes(v), nodes);
-	snapshot_view_put(v);
+	snapshot_view_release(v);
 }
 
 /* --- requests */

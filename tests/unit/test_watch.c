@@ -141,7 +141,7 @@ static void tells_of_nodes(void **state)
 
 	assert_null(snapshot_view_get());
 	sealed_swap("cn[1-3],big", "Package:2 Core:4 PU:1");
-	snapshot_watch_look();
+	snapshot_watch_check();
 	expect_heard(0, 1, "snapshot: 4 nodes of 1 shapes");
 	v = snapshot_view_get();
 	assert_non_null(v);
@@ -157,19 +157,19 @@ static void tells_of_nodes(void **state)
 	assert_false(snapshot_view_first(v, "cn4"));
 
 	sealed_swap("cn[3-4]", "Core:2");
-	snapshot_watch_look();
+	snapshot_watch_check();
 	expect_heard(0, 2, "snapshot: 2 nodes of 1 shapes");
 	next = snapshot_view_get();
 	assert_true(snapshot_view_serial(next) != snapshot_view_serial(v));
 	assert_null(snapshot_view_shape(next, "cn1"));
 	assert_int_equal(snapshot_view_shape(next, "cn3")->cores, 2);
-	snapshot_view_put(next);
+	snapshot_view_release(next);
 	snapshot_watch_drop();
 	assert_null(snapshot_view_get());
 	/* Held since before, as it was. */
 	assert_int_equal(snapshot_view_shape(v, "cn3")->cores, 8);
-	snapshot_view_put(v);
-	snapshot_view_put(NULL);
+	snapshot_view_release(v);
+	snapshot_view_release(NULL);
 	(void) state;
 }
 
@@ -182,11 +182,11 @@ static void keeps_the_view_of_equal_bytes(void **state)
 		struct snapshot_view *v;
 
 		sealed_swap("cn[1-3]", "Core:4");
-		snapshot_watch_look();
+		snapshot_watch_check();
 		v = snapshot_view_get();
 		assert_true(!serial || snapshot_view_serial(v) == serial);
 		serial = snapshot_view_serial(v);
-		snapshot_view_put(v);
+		snapshot_view_release(v);
 	}
 	expect_heard(0, 1, "snapshot: 3 nodes");
 	(void) state;
@@ -279,16 +279,16 @@ static void says_each_trouble_once(void **state)
 			watch_begin(NULL);
 			if (good) {
 				sealed_swap("cn[1-9]", "Core:4");
-				snapshot_watch_look();
+				snapshot_watch_check();
 			}
 			rows[i].put();
 			for (int looks = 0; looks < 2; looks++)
-				snapshot_watch_look();
+				snapshot_watch_check();
 			expect_heard(1, good, rows[i].words);
 			expect_heard(1, good, then[good]);
 			rmdir(path);
 			sealed_swap("cn[1-9]", "Core:4");
-			snapshot_watch_look();
+			snapshot_watch_check();
 			expect_heard(1, good + 1, "snapshot: 9 nodes");
 		}
 	(void) state;
@@ -305,10 +305,10 @@ static void reads_again_after_a_trouble_of_the_moment(void **state)
 	none = limit;
 	none.rlim_cur = 0;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	snapshot_watch_look();
+	snapshot_watch_check();
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	expect_heard(1, 0, "Too many open files; nodes are chosen as without it");
-	snapshot_watch_look();
+	snapshot_watch_check();
 	expect_heard(1, 1, "snapshot: 3 nodes");
 	(void) state;
 }
@@ -321,23 +321,23 @@ static void ten_thousand_damaged_files_change_nothing(void **state)
 	struct snapshot_view *first, *v;
 
 	file_swap(good.data, good.len);
-	snapshot_watch_look();
+	snapshot_watch_check();
 	first = snapshot_view_get();
 	assert_non_null(first);
 	for (unsigned i = 0; i < 10000; i++) {
 		damage(&good, &dice, &bad);
 		file_swap(bad.data, bad.len);
-		snapshot_watch_look();
+		snapshot_watch_check();
 		v = snapshot_view_get();
 		if (v != first)
 			fail_msg("damage %u was taken:\n%.*s", i, (int) bad.len, bad.data);
-		snapshot_view_put(v);
+		snapshot_view_release(v);
 	}
 	assert_true(heard.views == 1 && heard.troubles > 10 && heard.troubles <= 10000);
 	file_swap(good.data, good.len);
-	snapshot_watch_look();
+	snapshot_watch_check();
 	expect_heard(heard.troubles, 2, "snapshot: 202 nodes");
-	snapshot_view_put(first);
+	snapshot_view_release(first);
 	buf_free(&bad);
 	buf_free(&good);
 	(void) state;
@@ -464,7 +464,7 @@ static void *taker_run(void *user)
 			w->taken++;
 			w->broken += !view_whole(v);
 		}
-		snapshot_view_put(v);
+		snapshot_view_release(v);
 		sleep_ms(1);
 	}
 	return NULL;
@@ -487,7 +487,7 @@ static struct writer look_while_written(bool seal, double seconds)
 	assert_int_equal(pthread_create(&w.thread, NULL, writer_run, &w), 0);
 	assert_int_equal(pthread_create(&taker, NULL, taker_run, &w), 0);
 	while (now() < end)
-		snapshot_watch_look();
+		snapshot_watch_check();
 	w.stop = true;
 	pthread_join(w.thread, NULL);
 	pthread_join(taker, NULL);
@@ -518,15 +518,15 @@ static void takes_files_by_hand_when_they_rest(void **state)
 		fail_msg("%lu written, %u read, %lu taken, %lu of them broken", w.written, heard.views, w.taken,
 			 w.broken);
 	overwrite(&generations[false][3]);
-	snapshot_watch_look();
+	snapshot_watch_check();
 	assert_null(snapshot_view_get());
 	sleep_ms(REST);
-	snapshot_watch_look();
+	snapshot_watch_check();
 	v = snapshot_view_get();
 	assert_non_null(v);
 	assert_true(view_whole(v));
 	assert_int_equal(snapshot_view_shape(v, "cn00001")->cores, 13);
-	snapshot_view_put(v);
+	snapshot_view_release(v);
 	(void) state;
 }
 
@@ -534,14 +534,14 @@ static void takes_files_by_hand_when_they_rest(void **state)
 static void waits_for_who_writes(void **state)
 {
 	text_swap(HEAD "shape a Core:4\nnodes cn1 a\nend\n");
-	snapshot_watch_look();
+	snapshot_watch_check();
 	expect_heard(0, 0, "");
 	for (int i = 0; i < 2; i++) {
-		snapshot_watch_look();
+		snapshot_watch_check();
 		expect_heard(1, 0, "snapshot: still being written, at every look; nodes are chosen as without it");
 	}
 	sleep_ms(REST);
-	snapshot_watch_look();
+	snapshot_watch_check();
 	expect_heard(1, 1, "snapshot: 1 nodes of 1 shapes");
 	(void) state;
 }
@@ -554,7 +554,7 @@ static void expect_view_within(unsigned ms, unsigned cores)
 		struct snapshot_view *v = snapshot_view_get();
 		bool found = v && snapshot_view_shape(v, "cn1")->cores == cores;
 
-		snapshot_view_put(v);
+		snapshot_view_release(v);
 		if (found)
 			return;
 		sleep_ms(10);
