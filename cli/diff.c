@@ -64,7 +64,7 @@ static int end_load(const struct cmd *c, struct end *end, struct err *e)
 	return end->tree ? 0 : -1;
 }
 
-static int differs(const struct changes *c)
+static int diff_status(const struct changes *c)
 {
 	return changes_count(c, SEVERITY_IDENTITY) < c->n ? STATUS_DIFFERENT : STATUS_EQUAL;
 }
@@ -137,7 +137,7 @@ static int ends_compare(struct cmd *c, const struct args *a, const struct end en
 	else
 		rc = c->json ? print_json(ends, &changes, e) : print_words(&changes, a->all || itself, e);
 	if (!rc)
-		c->status = differs(&changes);
+		c->status = diff_status(&changes);
 	changes_free(&changes);
 	return rc;
 }

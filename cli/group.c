@@ -15,7 +15,7 @@ static int by_key(const void *a, const void *b)
 	return order ? order : host_compare(&x->host, &y->host);
 }
 
-static int make_row(const json_t *row, void (*key)(const json_t *row, struct buf *out), struct group_row *out)
+static int group_row_init(const json_t *row, void (*key)(const json_t *row, struct buf *out), struct group_row *out)
 {
 	struct buf text = {0};
 
@@ -55,7 +55,7 @@ int groups_make(const json_t *rows, void (*key)(const json_t *row, struct buf *o
 	struct groups g = { .list = calloc(n + 1, sizeof(*g.list)), .rows = calloc(n + 1, sizeof(*g.rows)) };
 
 	for (; g.list && g.rows && i < n; i++)
-		if (make_row(json_array_get(rows, i), key, &g.rows[i]))
+		if (group_row_init(json_array_get(rows, i), key, &g.rows[i]))
 			break;
 	if (!g.list || !g.rows || i < n) {
 		groups_free(&g);

@@ -35,7 +35,7 @@ static void keep_heaviest(struct summary *s, struct pair p)
 	s->nheaviest += s->nheaviest < HEAVIEST;
 }
 
-static void summarise(const struct matrix *m, struct summary *s)
+static void matrix_summarise(const struct matrix *m, struct summary *s)
 {
 	*s = (struct summary){ .pairs = m->row[m->ranks] / 2 };
 	for (unsigned r = 0; r < m->ranks; r++) {
@@ -80,6 +80,6 @@ int matrix_print_info(const struct matrix *m, bool json, struct err *e)
 {
 	struct summary s;
 
-	summarise(m, &s);
+	matrix_summarise(m, &s);
 	return (json ? info_print_json : info_print_text)(m, &s, stdout, e);
 }

@@ -81,7 +81,7 @@ static int add_host(void *data, const char *host, const char *cores, struct err 
 	return places_add(f->places, host, shape, cores ? cores : all, f->cpus, e);
 }
 
-static int fill(struct filling *f, const struct source *from, struct map_job *out, struct err *e)
+static int place_fill(struct filling *f, const struct source *from, struct map_job *out, struct err *e)
 {
 	int rc = -1;
 
@@ -136,7 +136,7 @@ int job_from_words(const char *words, const struct site *s, struct map_job *out,
 
 	if (!words[strspn(words, ";")])
 		return err_set(e, "'%s': no node given", words);
-	return fill(&f, &(struct source){ words_hosts, words }, out, e);
+	return place_fill(&f, &(struct source){ words_hosts, words }, out, e);
 }
 
 int job_from_network(const struct site *s, struct map_job *out, struct err *e)
@@ -186,7 +186,7 @@ static int fill_allocated(void *asked, const job_info_t *j, struct err *e)
 
 	if (!f.cpus)
 		f.cpus = j->cpus_per_task == NO_VAL16 || !j->cpus_per_task ? 1 : j->cpus_per_task;
-	if (fill(&f, &(struct source){ job_hosts, j }, a->out, e))
+	if (place_fill(&f, &(struct source){ job_hosts, j }, a->out, e))
 		return -1;
 	a->out->tasks = j->num_tasks == NO_VAL ? 0 : j->num_tasks;
 	return 0;

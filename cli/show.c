@@ -87,7 +87,7 @@ static const struct cmd_syntax syntax = {
 	"a NODE", check_together,
 };
 
-static int get_xml(const struct cmd *c, const struct args *a, struct buf *out, struct err *e)
+static int read_xml(const struct cmd *c, const struct args *a, struct buf *out, struct err *e)
 {
 	struct buf path = {0};
 	int rc;
@@ -104,7 +104,7 @@ static json_t *of_the_past(const struct cmd *c, const struct args *a, struct err
 	struct tree *tree;
 	json_t *j = NULL;
 
-	if (get_xml(c, a, &xml, e))
+	if (read_xml(c, a, &xml, e))
 		return NULL;
 	if ((tree = tree_parse(xml.data, xml.len, a->target.node, e)))
 		j = a->form == FORM_FACTS ? past_facts(tree, &a->target, e) : past_describe(&xml, tree, &a->target, e);
@@ -114,7 +114,7 @@ static json_t *of_the_past(const struct cmd *c, const struct args *a, struct err
 }
 
 /* The registry's answer about a node, or its facts if these were requested. */
-static json_t *get_words(const struct cmd *c, const struct args *a, struct err *e)
+static json_t *read_words(const struct cmd *c, const struct args *a, struct err *e)
 {
 	return *a->target.at ? of_the_past(c, a, e)
 			     : cmd_get_node(c, a->target.node, a->form == FORM_FACTS ? "/facts" : "", e);
@@ -155,7 +155,7 @@ static int show_synthetic(const struct cmd *c, const struct args *a, const json_
 
 static int show_words(const struct cmd *c, const struct args *a, struct err *e)
 {
-	json_t *words = get_words(c, a, e);
+	json_t *words = read_words(c, a, e);
 	int rc;
 
 	if (!words)
@@ -248,7 +248,7 @@ static int show_drawing(const struct cmd *c, const struct args *a, const struct 
 static int show_document(const struct cmd *c, const struct args *a, struct err *e)
 {
 	struct buf xml = {0};
-	int rc = get_xml(c, a, &xml, e);
+	int rc = read_xml(c, a, &xml, e);
 
 	if (rc == 0)
 		rc = a->form == FORM_SVG ? show_drawing(c, a, &xml, e) : cmd_write(a->output, &xml, e);

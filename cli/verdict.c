@@ -24,7 +24,7 @@ static void add_counted(struct buf *out, unsigned n, enum level level)
 	buf_printf(out, "%u %s", n, n == 1 ? nouns[level].one : nouns[level].many);
 }
 
-static unsigned count(const struct verdict *v, enum score_row row, enum level level)
+static unsigned count_at(const struct verdict *v, enum score_row row, enum level level)
 {
 	return score_count(&v->cost, row, level);
 }
@@ -97,8 +97,8 @@ static bool adds_information(const struct verdict *v, enum level level)
 	unsigned cores = path->steps ? request_path_cores(path) : given;
 
 	if (level == LEVEL_DIE)
-		return count(v, SCORE_TOUCHED, LEVEL_DIE) != count(v, SCORE_TOUCHED, LEVEL_PACKAGE);
-	return level < LEVEL_L3 || count(v, SCORE_TOUCHED, level) < cores;
+		return count_at(v, SCORE_TOUCHED, LEVEL_DIE) != count_at(v, SCORE_TOUCHED, LEVEL_PACKAGE);
+	return level < LEVEL_L3 || count_at(v, SCORE_TOUCHED, level) < cores;
 }
 
 static void describe_touched(const struct verdict *v, struct buf *out)
@@ -106,10 +106,10 @@ static void describe_touched(const struct verdict *v, struct buf *out)
 	size_t from = out->len;
 
 	for (enum level level = LEVEL_PACKAGE; level <= LEVEL_L2; level++) {
-		if (!count(v, SCORE_TOUCHED, level) || !adds_information(v, level))
+		if (!count_at(v, SCORE_TOUCHED, level) || !adds_information(v, level))
 			continue;
 		buf_puts(out, out->len > from ? ", " : "");
-		add_counted(out, count(v, SCORE_TOUCHED, level), level);
+		add_counted(out, count_at(v, SCORE_TOUCHED, level), level);
 	}
 	if (out->len > from && v->nodes > 1)
 		buf_puts(out, " on the worst node");
@@ -117,7 +117,7 @@ static void describe_touched(const struct verdict *v, struct buf *out)
 
 static void describe_beyond(const struct verdict *v, struct buf *out)
 {
-	unsigned n = count(v, SCORE_BEYOND, LEVEL_NODE) + 1;
+	unsigned n = count_at(v, SCORE_BEYOND, LEVEL_NODE) + 1;
 	enum level level = level_of(&v->request);
 
 	if (level == LEVEL_NODE || v->outcome != VERDICT_PLACED)
@@ -137,7 +137,7 @@ static void describe_cuts(const struct verdict *v, struct buf *out)
 	size_t from = out->len;
 
 	for (enum level level = LEVEL_NUMA; level <= LEVEL_L3; level++) {
-		unsigned cuts = count(v, SCORE_CUTS, level);
+		unsigned cuts = count_at(v, SCORE_CUTS, level);
 
 		if (cuts)
 			buf_printf(out, "%s%u split%s between %s", out->len > from ? ", " : "", cuts,
@@ -148,14 +148,15 @@ static void describe_cuts(const struct verdict *v, struct buf *out)
 }
 
 /* The smallest domain that has all the cores, or the packages if no single domain has. */
-static enum level holding(const struct verdict *v)
+static enum level holding_level(const struct verdict *v)
 {
 	enum level level = LEVEL_L2, inner;
 
-	while (level > LEVEL_PACKAGE && count(v, SCORE_TOUCHED, level) != 1)
+	while (level > LEVEL_PACKAGE && count_at(v, SCORE_TOUCHED, level) != 1)
 		level--;
 	/* On a node without this level its counts equal those of the level above. */
-	for (inner = level; level > LEVEL_PACKAGE && count(v, SCORE_LEFT, level - 1) == count(v, SCORE_LEFT, inner);
+	for (inner = level;
+	     level > LEVEL_PACKAGE && count_at(v, SCORE_LEFT, level - 1) == count_at(v, SCORE_LEFT, inner);
 	     level--)
 		;
 	return level;
@@ -163,8 +164,8 @@ static enum level holding(const struct verdict *v)
 
 static void describe_left(const struct verdict *v, struct buf *out)
 {
-	enum level level = v->request.fit == FIT_SPREAD ? level_of(&v->request) : holding(v);
-	unsigned left = count(v, SCORE_LEFT, level), domains = count(v, SCORE_TOUCHED, level);
+	enum level level = v->request.fit == FIT_SPREAD ? level_of(&v->request) : holding_level(v);
+	unsigned left = count_at(v, SCORE_LEFT, level), domains = count_at(v, SCORE_TOUCHED, level);
 	const char *name = domains == 1 ? nouns[level].one : nouns[level].many;
 
 	if (!domains)
@@ -179,7 +180,7 @@ static void describe_left(const struct verdict *v, struct buf *out)
 	buf_printf(out, "%score%s left in its %s", left ? "free " : "exact fit, no ", left > 1 ? "s" : "", name);
 	if (left && domains == 1)
 		buf_puts(out,
-			 count(v, SCORE_BROKEN, level) ? ", which was entirely free"
+			 count_at(v, SCORE_BROKEN, level) ? ", which was entirely free"
 						       : ", which was partly used before");
 }
 
@@ -312,9 +313,9 @@ static json_t *counts_json(const struct verdict *v)
 		json_t *levels = json_object();
 
 		for (enum level level = LEVEL_NODE; level < LEVEL_CORE; level++)
-			if (count(v, row, level))
+			if (count_at(v, row, level))
 				json_object_set_new(levels, level_name(level_of_count(v, row, level)),
-						    json_integer(count(v, row, level)));
+						    json_integer(count_at(v, row, level)));
 		json_object_set_new(rows, score_row_name(row), levels);
 	}
 	return rows;

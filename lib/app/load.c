@@ -13,7 +13,7 @@
 
 static _Thread_local struct err reason;
 
-static bool has(void *env, const char *name)
+static bool env_has(void *env, const char *name)
 {
 	(void) env;
 	return getenv(name);
@@ -21,7 +21,7 @@ static bool has(void *env, const char *name)
 
 static const char *xml_file(void)
 {
-	return image_overruled(has, NULL) ? NULL : secure_getenv("HWLOC_XMLFILE");
+	return image_overruled(env_has, NULL) ? NULL : secure_getenv("HWLOC_XMLFILE");
 }
 
 /* The image stands beside the XML that the environment names: another file there is the user's own choice. */

@@ -41,7 +41,7 @@ struct settings {
 	unsigned storm_rate;	/* StormRate: exports a second that agents are to bring at most, all together */
 	unsigned body_memory;	/* BodyMemory: MiB of request bodies that topiaryd holds at once */
 	char *peer_check;	/* PeerCheck: off, warn or refuse, if an export comes from no address of its node */
-	char *publish_serials;	/* PublishSerials: yes or no: export what only root may read (hwxml/withhold.h)? */
+	char *publish_serials;	/* PublishSerials: yes or no: export what only root may read (hwxml/redact.h)? */
 	char *read_facts;	/* ReadFacts: who may read facts: anyone, users (with a credential) or admins */
 	char *known_nodes;	/* KnownNodes: the nodes that may be exported, as a host list; empty: any */
 	char *admins;		/* Admins: users, by name or uid, with administrative requests, beside topiaryd's own */

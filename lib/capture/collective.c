@@ -172,7 +172,7 @@ static int *dist_graph_neighbours(MPI_Comm comm, int *n)
 	return to;
 }
 
-static int *neighbours(const struct comm_ranks *p, MPI_Comm comm, int *n)
+static int *topology_neighbours(const struct comm_ranks *p, MPI_Comm comm, int *n)
 {
 	int kind = MPI_UNDEFINED;
 
@@ -192,7 +192,7 @@ static int *neighbours(const struct comm_ranks *p, MPI_Comm comm, int *n)
 void collective_neighbours(const struct comm_ranks *p, handle comm, struct collective_counts counts,
 	const MPI_Datatype *types, handle type)
 {
-	int n = 0, *to = p ? neighbours(p, (MPI_Comm) comm, &n) : NULL;
+	int n = 0, *to = p ? topology_neighbours(p, (MPI_Comm) comm, &n) : NULL;
 
 	for (int i = 0; to && i < n; i++)
 		if (to[i] >= 0)

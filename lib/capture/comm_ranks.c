@@ -82,7 +82,7 @@ void comm_ranks_end(void)
 	PMPI(MPI_Comm_free_keyval)(&key);
 }
 
-static int translate(MPI_Group group, struct comm_ranks *p)
+static int ranks_translate(MPI_Group group, struct comm_ranks *p)
 {
 	int *ranks = malloc(p->n * sizeof(*ranks)), rc = -1;
 
@@ -104,7 +104,7 @@ static struct comm_ranks *comm_ranks_new(MPI_Group group, int me)
 {
 	struct comm_ranks *p = calloc(1, sizeof(*p));
 
-	if (p && (PMPI(MPI_Group_size)(group, &p->n) != MPI_SUCCESS || translate(group, p))) {
+	if (p && (PMPI(MPI_Group_size)(group, &p->n) != MPI_SUCCESS || ranks_translate(group, p))) {
 		comm_ranks_free(p);
 		p = NULL;
 	}

@@ -27,7 +27,7 @@ static struct {
 static _Thread_local struct counter_list *redirected;
 
 /* Nanoseconds at the last clock tick: cheap to read. */
-static uint64_t now(void)
+static uint64_t clock_coarse(void)
 {
 	struct timespec t;
 
@@ -46,7 +46,7 @@ void counters_start(int rank, int ranks)
 
 	state.rank = rank;
 	state.ranks = ranks;
-	state.started = now();
+	state.started = clock_coarse();
 	state.next_write = state.started + FIRST_WRITE;
 	__atomic_store_n(&state.cells, cells, __ATOMIC_RELEASE);
 }
@@ -59,7 +59,7 @@ bool counters_active(void)
 /* The thread that advances the time writes, the others continue. */
 static void write_when_due(void)
 {
-	uint64_t due = __atomic_load_n(&state.next_write, __ATOMIC_RELAXED), at = now();
+	uint64_t due = __atomic_load_n(&state.next_write, __ATOMIC_RELAXED), at = clock_coarse();
 
 	if (at >= due && __atomic_compare_exchange_n(&state.next_write, &due, 2 * at - state.started, false,
 	    __ATOMIC_RELAXED,

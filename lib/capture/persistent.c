@@ -64,7 +64,7 @@ static void count_start(MPI_Request request)
 	pthread_mutex_unlock(&lock);
 }
 
-static void unregister(MPI_Request request)
+static void request_remove(MPI_Request request)
 {
 	struct persistent_request **at, *s;
 
@@ -98,6 +98,6 @@ WRAP(MPI_Startall, (int count, MPI_Request requests[]))
 WRAP(MPI_Request_free, (MPI_Request *request))
 {
 	if (counters_active())
-		unregister(*request);
+		request_remove(*request);
 	return REAL(MPI_Request_free)(request);
 }

@@ -19,7 +19,7 @@ static munge_ctx_t context_new(const char *socket)
 	return ctx;
 }
 
-static const char *reason(munge_ctx_t ctx, munge_err_t rc)
+static const char *munge_reason(munge_ctx_t ctx, munge_err_t rc)
 {
 	const char *detail = ctx ? munge_ctx_strerror(ctx) : NULL;
 
@@ -40,7 +40,7 @@ char *cred_sign(const struct claim *c, uid_t reader, const char *socket, struct 
 	    (rc = munge_ctx_set(ctx, MUNGE_OPT_UID_RESTRICTION, reader)) == EMUNGE_SUCCESS)
 		rc = munge_encode(&cred, ctx, text, strlen(text));
 	if (rc != EMUNGE_SUCCESS) {
-		err_set(e, "munge cannot sign: %s%s", reason(ctx, rc), rc == EMUNGE_SOCKET ?
+		err_set(e, "munge cannot sign: %s%s", munge_reason(ctx, rc), rc == EMUNGE_SOCKET ?
 			"; munged must run on this host, also where Slurm uses auth/slurm" : "");
 		free(cred);
 		cred = NULL;
@@ -63,9 +63,9 @@ int cred_check(const char *cred, const char *socket, struct claim *c, uid_t *sig
 	/* munge gives payload and uid of expired and replayed credentials too. */
 	if (rc == EMUNGE_CRED_UNAUTHORIZED)
 		err_set(e, "munge: %s: the credential is restricted to another user; RegistryUser must be uid %u on "
-			"every host", reason(ctx, rc), (unsigned) geteuid());
+			"every host", munge_reason(ctx, rc), (unsigned) geteuid());
 	else if (rc != EMUNGE_SUCCESS)
-		err_set(e, "munge: %s", reason(ctx, rc));
+		err_set(e, "munge: %s", munge_reason(ctx, rc));
 	else if (!payload || memchr(payload, '\0', len) || claim_parse(payload, c))
 		err_set(e, "the credential has an unsupported payload: topiaryd, topiary-agent and topiary must be of "
 			"the same release");

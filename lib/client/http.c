@@ -16,7 +16,7 @@ struct source {
 	size_t left;
 };
 
-static void start(void)
+static void curl_start(void)
 {
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 }
@@ -141,7 +141,7 @@ int http_do(const struct http_request *r, struct http_answer *a, struct err *e)
 	CURLcode rc = CURLE_OUT_OF_MEMORY;
 	CURL *curl;
 
-	pthread_once(&once, start);
+	pthread_once(&once, curl_start);
 	curl = curl_easy_init();
 	buf_printf(&url, "%.*s%s", (int) (strlen(r->base) - (*r->base && r->base[strlen(r->base) - 1] == '/')),
 		   r->base, r->path);

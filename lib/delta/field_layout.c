@@ -378,7 +378,7 @@ static void stored_sizes(const struct field_layout *layout, size_t *digits, size
 	}
 }
 
-static bool decode(struct decoder *d, struct span diff)
+static bool field_decode(struct decoder *d, struct span diff)
 {
 	const char *from = d->base->text;
 	size_t digits, fixed, packed;
@@ -411,7 +411,7 @@ int field_layout_decode(const struct field_layout *layout, const struct line_ind
 	d.ndigits = 0;
 	d.out = out;
 	d.left = max;
-	if (decode(&d, (struct span){ diff, diff_len }))
+	if (field_decode(&d, (struct span){ diff, diff_len }))
 		return 0;
 	out->len = before;
 	if (out->data)

@@ -47,7 +47,7 @@ int compare_trees(const struct tree *a, const struct tree *b, struct changes *ou
 
 	if (match_make(a, b, &c.m))
 		return err_set(e, "out of memory");
-	if ((c.told = calloc(a->n, sizeof(*c.told)))) {
+	if ((c.reported = calloc(a->n, sizeof(*c.reported)))) {
 		compare_formats(&c);
 		compare_pairs(&c);
 		compare_allowed(&c);
@@ -55,9 +55,9 @@ int compare_trees(const struct tree *a, const struct tree *b, struct changes *ou
 		compare_presence(&c, false);
 		compare_extras(&c.m, &c.r);
 	}
-	c.r.failed |= !c.told;
+	c.r.failed |= !c.reported;
 	rc = remarks_finish(&c.r, out);
-	free(c.told);
+	free(c.reported);
 	buf_free(&c.scratch);
 	match_free(&c.m);
 	return rc ? err_set(e, "out of memory") : 0;

@@ -123,7 +123,7 @@ static int parts_make(const struct tree *t, struct parts *out)
 /* --- values about objects --- */
 
 /* As side 0 numbers it, -1 for what the other tree does not have. */
-static long common(const struct side *s, bool second, long object)
+static long common_number(const struct side *s, bool second, long object)
 {
 	if (object < 0 || s->partner[object] < 0)
 		return -1;
@@ -198,7 +198,7 @@ static void words_free(char **words)
 	free(words);
 }
 
-static long indexed(const struct tree *t, const struct part *p, const struct named *named, size_t n, const char *word)
+static long index_of(const struct tree *t, const struct part *p, const struct named *named, size_t n, const char *word)
 {
 	const char *indexing = tree_extra_attr(p->head, "indexing"), *colon = strchr(word, ':');
 	struct named key = { strtol(word, NULL, 10), 0 };
@@ -222,7 +222,7 @@ static int distances_read(const struct side *s, bool second, const struct part *
 	if (!named || !objects || !(out->list = calloc(nvalues + 1, sizeof(*out->list))))
 		goto done;
 	for (size_t i = 0; i < m; i++)
-		objects[i] = common(s, second, indexed(s->t, p, named, nnamed, index[i + 1]));
+		objects[i] = common_number(s, second, index_of(s->t, p, named, nnamed, index[i + 1]));
 	for (size_t i = 0; m && nvalues / m == m && nvalues % m == 0 && i < nvalues; i++)
 		if (objects[i / m] >= 0 && objects[i % m] >= 0)
 			out->list[out->n++] = (struct value){ objects[i / m], objects[i % m], value[i + 1] };
@@ -242,7 +242,7 @@ static int attributes_read(const struct side *s, bool second, const struct part 
 		return -1;
 	for (size_t i = 1; i < p->n; i++) {
 		const char *gp = tree_extra_attr(&p->head[i], "target_obj_gp_index");
-		long object = gp ? common(s, second, tree_by_gp(s->t, strtoull(gp, NULL, 10))) : -1;
+		long object = gp ? common_number(s, second, tree_by_gp(s->t, strtoull(gp, NULL, 10))) : -1;
 
 		if (object >= 0)
 			out->list[out->n++] = (struct value){ object, i, tree_extra_attr(&p->head[i], "value") };

@@ -58,13 +58,13 @@ static bool is_free(const struct side *s, size_t object)
 	return s->partner[object] < 0;
 }
 
-static void pair(struct match *m, size_t a, size_t b)
+static void objects_pair(struct match *m, size_t a, size_t b)
 {
 	m->side[0].partner[a] = b;
 	m->side[1].partner[b] = a;
 }
 
-static void part(struct match *m, size_t a)
+static void objects_part(struct match *m, size_t a)
 {
 	m->side[1].partner[m->side[0].partner[a]] = -1;
 	m->side[0].partner[a] = -1;
@@ -196,7 +196,7 @@ static int pair_named(struct match *m, key_text *text)
 		int order = strcmp(k[0].list[a].text, k[1].list[b].text);
 
 		if (!order)
-			pair(m, k[0].list[a].object, k[1].list[b].object);
+			objects_pair(m, k[0].list[a].object, k[1].list[b].object);
 		a += order <= 0;
 		b += order >= 0;
 	}
@@ -223,7 +223,7 @@ static void pair_around(struct match *m, size_t a, size_t b, const char *type)
 			continue;
 		for (long j = y[b].parent; j > 0; j = y[j].parent)
 			if (x[i].type == y[j].type && is_free(&m->side[1], j)) {
-				pair(m, i, j);
+				objects_pair(m, i, j);
 				break;
 			}
 	}
@@ -257,7 +257,7 @@ static int rest_order(const void *x, const void *y)
 	return (a->object > b->object) - (a->object < b->object);
 }
 
-static size_t rest_take(const struct match *m, int which, const char *only, struct rest *out)
+static size_t rest_collect(const struct match *m, int which, const char *only, struct rest *out)
 {
 	const struct side *s = &m->side[which];
 	size_t n = 0;
@@ -288,13 +288,13 @@ static int pair_rest(struct match *m, const char *only)
 		return -1;
 	}
 	for (int i = 0; i < 2; i++)
-		n[i] = rest_take(m, i, only, list[i]);
+		n[i] = rest_collect(m, i, only, list[i]);
 	while (at[0] < n[0] && at[1] < n[1]) {
 		const struct rest *a = &list[0][at[0]], *b = &list[1][at[1]];
 		int rc = rest_order(&(struct rest){ a->type, a->package, 0 }, &(struct rest){ b->type, b->package, 0 });
 
 		if (rc == 0)
-			pair(m, a->object, b->object);
+			objects_pair(m, a->object, b->object);
 		at[0] += rc <= 0;
 		at[1] += rc >= 0;
 	}
@@ -321,9 +321,9 @@ static void follow_names(struct match *m)
 			continue;
 		if (is_free(s, a) && is_free(o, b) && tree_is(s->t, a, "PCIDev") && tree_is(o->t, b, "PCIDev") &&
 		    !strncmp(attr_or(s, a, "pci_type"), attr_or(o, b, "pci_type"), PCI_CARD))
-			pair(m, a, b);
+			objects_pair(m, a, b);
 		else
-			part(m, i);
+			objects_part(m, i);
 	}
 }
 
@@ -344,7 +344,7 @@ static void census_pu(const struct side *s, size_t pu, const struct set *all, co
 }
 
 /* Children come after their parents. */
-static void census_take(struct side *s, const struct set *all, const struct set *usable, struct census *list)
+static void census_collect(struct side *s, const struct set *all, const struct set *usable, struct census *list)
 {
 	for (size_t i = s->t->n; i-- > 0;) {
 		const struct tree_object *o = &s->t->objects[i];
@@ -370,7 +370,7 @@ static int side_survey(struct side *s, const struct tree_object *other_root)
 
 	if (list && !set_parse(tree_attr(other_root, "complete_cpuset"), &all) &&
 	    !set_parse(tree_attr(other_root, "cpuset"), &usable)) {
-		census_take(s, &all, &usable, list);
+		census_collect(s, &all, &usable, list);
 		rc = 0;
 	}
 	free(list);
@@ -414,7 +414,7 @@ static void part_strangers(struct match *m)
 
 	for (size_t i = 0; i < s[0].t->n; i++)
 		if (tree_is(s[0].t, i, "PU") && !is_free(&s[0], i) && !same_package(m, i, s[0].partner[i]))
-			part(m, i);
+			objects_part(m, i);
 }
 
 static int match_processors(struct match *m)
@@ -448,7 +448,7 @@ int match_make(const struct tree *a, const struct tree *b, struct match *out)
 	int rc = side_make(&m.side[0], a) || side_make(&m.side[1], b) ? -1 : 0;
 
 	if (!rc) {
-		pair(&m, 0, 0);
+		objects_pair(&m, 0, 0);
 		rc = match_processors(&m) || match_devices(&m) || pair_rest(&m, NULL) || match_survey(&m) ? -1 : 0;
 	}
 	if (rc)

@@ -10,7 +10,7 @@
 struct comparison {
 	struct match m;
 	struct remarks r;
-	bool *told;		/* packages of side 0, and its root, whose renumbering was reported */
+	bool *reported;		/* packages of side 0, and its root, whose renumbering was reported */
 	struct buf scratch;
 };
 

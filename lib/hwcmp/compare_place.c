@@ -98,7 +98,7 @@ static void compare_numbering(struct comparison *c, size_t a, size_t b)
 	const char *from = tree_attr(&s[0].t->objects[package], "cpuset"), *to;
 	struct buf tail = {0};
 
-	if (c->told[package] || other < 0 || (x->os_index == y->os_index && s[0].partner[x->parent] == y->parent))
+	if (c->reported[package] || other < 0 || (x->os_index == y->os_index && s[0].partner[x->parent] == y->parent))
 		return;
 	if (x->os_index == y->os_index &&
 	    (s[0].partner[x->parent] < 0 || s[1].partner[y->parent] < 0 || tree_is(s[0].t, a, "Core")))
@@ -107,7 +107,7 @@ static void compare_numbering(struct comparison *c, size_t a, size_t b)
 	buf_puts(&tail, ": cores and PUs are numbered differently");
 	comparison_remark(c, s[0].t, package, SEVERITY_WIRING, CHANGE_CHANGED, "numbering", from ? from : "",
 			  to ? to : "", &tail);
-	c->told[package] = true;
+	c->reported[package] = true;
 }
 
 /* A core may have moved between caches or dies within its package. */

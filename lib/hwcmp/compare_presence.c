@@ -157,12 +157,12 @@ static enum severity loss_severity(const struct side *s, size_t object, const st
 /* Gone with the cores, devices or memory in them, which are told of. */
 static bool goes_unsaid(const struct side *s, size_t object, const struct marks *k)
 {
-	static const char *const told[] = { "Package", "Core", "PU" };
+	static const char *const reported[] = { "Package", "Core", "PU" };
 
 	if (tree_is(s->t, object, "Bridge") || tree_is(s->t, object, "MemCache"))
 		return k->emptied[object];
-	for (size_t i = 0; i < COUNT(told); i++)
-		if (tree_is(s->t, object, told[i]))
+	for (size_t i = 0; i < COUNT(reported); i++)
+		if (tree_is(s->t, object, reported[i]))
 			return false;
 	return s->t->objects[object].type->family == FAMILY_TREE && s->vacant[object];
 }

@@ -107,7 +107,7 @@ static char *fold_label(const struct remark *list, size_t n)
 }
 
 /* Equal ones of several objects of a kind become the first of them. */
-static int fold(struct remarks *r)
+static int remarks_fold(struct remarks *r)
 {
 	size_t n = 0;
 
@@ -162,7 +162,7 @@ int remarks_finish(struct remarks *r, struct changes *out)
 
 	if (!rc && r->n) {
 		qsort(r->list, r->n, sizeof(*r->list), fold_order);
-		rc = fold(r);
+		rc = remarks_fold(r);
 	}
 	if (!rc && r->n) {
 		qsort(r->list, r->n, sizeof(*r->list), final_order);

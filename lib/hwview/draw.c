@@ -20,11 +20,11 @@
 /* lstopo(1), "CUSTOM COLORS". A dark box with light text stands out beside lstopo's greys. */
 static const char *const chosen = "Background=#0b6e4f;Text=#ffffff";
 
-static void colour(hwloc_obj_t o)
+static void objects_colour(hwloc_obj_t o)
 {
 	hwloc_obj_add_info(o, "lstopoStyle", chosen);
 	for (unsigned i = 0; i < o->arity; i++)
-		colour(o->children[i]);
+		objects_colour(o->children[i]);
 }
 
 static int colour_cores(hwloc_topology_t t, const char *cores, struct err *e)
@@ -36,7 +36,7 @@ static int colour_cores(hwloc_topology_t t, const char *cores, struct err *e)
 		return -1;
 	for (unsigned i = 0; i < count; i++)
 		if (wanted[i])
-			colour(hwloc_get_obj_by_type(t, machine_core_type(t), i));
+			objects_colour(hwloc_get_obj_by_type(t, machine_core_type(t), i));
 	free(wanted);
 	return 0;
 }
@@ -116,7 +116,7 @@ static void repair_view(struct buf *svg)
 	svg->len -= end - to;
 }
 
-static int draw(const struct buf *xml, const char *const *caption, struct buf *out, struct err *e)
+static int xml_draw(const struct buf *xml, const char *const *caption, struct buf *out, struct err *e)
 {
 	char path[32];
 	int in = unnamed_file(xml, e), svg = in < 0 ? -1 : unnamed_file(NULL, e), rc = -1;
@@ -141,7 +141,7 @@ int draw_svg(const char *xml, size_t len, const char *cores, const char *const c
 	if (!t)
 		return -1;
 	if ((!cores || colour_cores(t, cores, e) == 0) && machine_export(t, &styled, e) == 0)
-		rc = draw(&styled, caption, out, e);
+		rc = xml_draw(&styled, caption, out, e);
 	buf_free(&styled);
 	hwloc_topology_destroy(t);
 	return rc;

@@ -58,7 +58,7 @@ hwloc_topology_t image_load(const char *xml, size_t len, bool here, struct err *
  * What hwloc works out when it is first asked, it works out in place: in a mapping that can only be read that is a
  * crash. hwloc 2.9 leaves memory attributes in that state.
  */
-static int settle(int fd, const struct header *h)
+static int image_settle(int fd, const struct header *h)
 {
 	void *at = (void *) (uintptr_t) h->address;
 	hwloc_topology_t t;
@@ -74,7 +74,7 @@ static int settle(int fd, const struct header *h)
 static int write_topology(int fd, hwloc_topology_t topology, const struct header *h)
 {
 	return hwloc_shmem_topology_write(topology, fd, HEADER_BYTES, (void *) (uintptr_t) h->address, h->length, 0) ||
-	       settle(fd, h);
+	       image_settle(fd, h);
 }
 
 int image_write(int fd, hwloc_topology_t topology, unsigned slot, struct err *e)
@@ -123,7 +123,7 @@ static int open_trusted(const char *file, off_t *size, struct err *e)
 		       file);
 }
 
-static int check(const struct header *h, uint64_t size, struct err *e)
+static int header_check(const struct header *h, uint64_t size, struct err *e)
 {
 	if (memcmp(h->magic, magic, sizeof(magic)) || h->pointer != sizeof(void *))
 		return err_set(e, "not a topology image in a format that this program reads");
@@ -135,13 +135,13 @@ static int check(const struct header *h, uint64_t size, struct err *e)
 	return 0;
 }
 
-static int adopt(int fd, off_t size, hwloc_topology_t *out, struct err *e)
+static int image_map(int fd, off_t size, hwloc_topology_t *out, struct err *e)
 {
 	struct header h = { .length = 0 };
 
 	if (pread(fd, &h, sizeof(h), 0) < 0)
 		return err_set(e, "%s", strerror(errno));
-	if (check(&h, size, e))
+	if (header_check(&h, size, e))
 		return -1;
 	if (!hwloc_shmem_topology_adopt(out, fd, HEADER_BYTES, (void *) (uintptr_t) h.address, h.length, 0))
 		return 0;
@@ -154,7 +154,7 @@ int image_from_fd(int fd, hwloc_topology_t *out, struct err *e)
 {
 	off_t size = lseek(fd, 0, SEEK_END);
 
-	return size < 0 ? err_set(e, "%s: %s", IMAGE_SHM, strerror(errno)) : adopt(fd, size, out, e);
+	return size < 0 ? err_set(e, "%s: %s", IMAGE_SHM, strerror(errno)) : image_map(fd, size, out, e);
 }
 
 bool image_is_empty(int fd)
@@ -171,7 +171,7 @@ int image_from_shm(const char *file, hwloc_topology_t *out, struct err *e)
 
 	if (fd < 0)
 		return -1;
-	rc = adopt(fd, size, out, e);
+	rc = image_map(fd, size, out, e);
 	close(fd);
 	return rc ? err_within(e, "%s", file) : 0;
 }

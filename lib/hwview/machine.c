@@ -14,7 +14,7 @@
  * was set (hwloc_topology_load), and the XML source keeps every other out. The rest of hwloc's environment
  * (HWLOC_PLUGINS_PATH, HWLOC_LIBXML) is that of the process: in slurmstepd it is slurmd's, which root wrote.
  */
-static int load(hwloc_topology_t t, const char *buffer, int size)
+static int xml_load(hwloc_topology_t t, const char *buffer, int size)
 {
 	return hwloc_topology_set_all_types_filter(t, HWLOC_TYPE_FILTER_KEEP_ALL) ||
 	       hwloc_topology_set_flags(t, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) ||
@@ -53,7 +53,7 @@ hwloc_topology_t machine_load(const char *xml, size_t len, struct err *e)
 		free(copy);
 		return NULL;
 	}
-	if (load(t, copy, len + 1)) {
+	if (xml_load(t, copy, len + 1)) {
 		load_error(copy, e);
 		hwloc_topology_destroy(t);
 		t = NULL;

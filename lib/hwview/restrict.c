@@ -39,7 +39,7 @@ static hwloc_bitmap_t wanted_cpus(hwloc_topology_t t, const char *cores, struct 
  * What Slurm gave to the job is allowed to it, whatever cgroup the export was made in. HWLOC_ALLOW_FLAG_ALL would allow
  * memory that the export does not hold, and hwloc would then leave a topology without any.
  */
-static int cut(hwloc_topology_t t, hwloc_const_bitmap_t cpus)
+static int topology_cut(hwloc_topology_t t, hwloc_const_bitmap_t cpus)
 {
 	hwloc_obj_t root = hwloc_get_root_obj(t);
 
@@ -58,7 +58,7 @@ int restrict_topology(hwloc_topology_t t, const char *cores, struct err *e)
 
 	if (!cpus)
 		return -1;
-	if (cut(t, cpus))
+	if (topology_cut(t, cpus))
 		rc = err_set(e, "hwloc cannot restrict the topology to cores %.200s: %s", cores, strerror(errno));
 	else if (!hwloc_bitmap_isequal(hwloc_topology_get_topology_cpuset(t), cpus))
 		rc = err_set(e, "hwloc restricted the topology to CPUs other than those of cores %.200s", cores);

@@ -57,7 +57,7 @@ static struct key key_of(const struct shape *shape, const struct score_need *nee
 }
 
 /* Multiply and fold, a word at a time (after wyhash's mix): free cores are no adversary. */
-static uint64_t mix(uint64_t h, uint64_t word)
+static uint64_t hash_mix(uint64_t h, uint64_t word)
 {
 	__uint128_t m = (__uint128_t) (h ^ word) * 0x9e3779b97f4a7c15u;
 
@@ -66,18 +66,18 @@ static uint64_t mix(uint64_t h, uint64_t word)
 
 static uint64_t hash_of(const struct key *k, const uint64_t *cores, unsigned words)
 {
-	uint64_t h = mix((uintptr_t) k->shape,
-			 ((uint64_t) k->cores << 32 | k->task_cores) + ((uint64_t) k->fit << 8 | k->level) + 1);
+	uint64_t h = hash_mix((uintptr_t) k->shape,
+			      ((uint64_t) k->cores << 32 | k->task_cores) + ((uint64_t) k->fit << 8 | k->level) + 1);
 
 	for (unsigned i = 0; i < k->path.steps; i++)
-		h = mix(h, (uint64_t) k->path.step[i].level << 32 | k->path.step[i].count);
+		h = hash_mix(h, (uint64_t) k->path.step[i].level << 32 | k->path.step[i].count);
 	for (unsigned i = 0; i < words; i++)
-		h = mix(h + 1, cores[i]);
+		h = hash_mix(h + 1, cores[i]);
 	return h;
 }
 
 /* Where the entry is linked, or NULL. */
-static struct node_fit **find(const struct fit_table *t, const struct key *k, uint64_t hash, const uint64_t *cores,
+static struct node_fit **entry_find(const struct fit_table *t, const struct key *k, uint64_t hash, const uint64_t *cores,
 			   unsigned words)
 {
 	struct node_fit **at = t->nslots ? &t->slots[hash & (t->nslots - 1)] : NULL;
@@ -176,7 +176,7 @@ static struct node_fit *fit_new(const struct key *k, uint64_t hash, const uint64
 static struct node_fit *fit_find(struct fit_cache *c, const struct key *k, uint64_t hash, const uint64_t *free_cores,
 			    unsigned words, const struct score_need *need)
 {
-	struct node_fit **at = find(&c->older, k, hash, free_cores, words), *f;
+	struct node_fit **at = entry_find(&c->older, k, hash, free_cores, words), *f;
 
 	if (at) {
 		f = *at;
@@ -202,7 +202,7 @@ static struct node_fit *fit_get(struct fit_cache *c, const struct shape *shape, 
 	struct key k = key_of(shape, need, table);
 	unsigned words = core_set_words(shape->cores);
 	uint64_t hash = hash_of(&k, free_cores, words);
-	struct node_fit **at = find(&c->recent, &k, hash, free_cores, words), *f;
+	struct node_fit **at = entry_find(&c->recent, &k, hash, free_cores, words), *f;
 
 	if (at)
 		return *at;

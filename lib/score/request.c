@@ -112,7 +112,7 @@ static int set_path(const struct option *o, struct request *r, const char *value
 }
 
 /* For a message: a job's words may hold anything, and go into logs. */
-static const char *shown(const char *value, char out[static 65])
+static const char *printable(const char *value, char out[static 65])
 {
 	size_t n = 0;
 
@@ -131,9 +131,9 @@ int request_set(struct request *r, const char *name, const char *value, struct e
 			continue;
 		if (!o->set(o, r, value, e))
 			return 0;
-		return err_within(e, "%s%s=%s", o->dashes, name, shown(value, text));
+		return err_within(e, "%s%s=%s", o->dashes, name, printable(value, text));
 	}
-	return err_set(e, "%s: unknown option, expected one of: topo-fit, topo-level, topo-request", shown(name, text));
+	return err_set(e, "%s: unknown option, expected one of: topo-fit, topo-level, topo-request", printable(name, text));
 }
 
 /* The option of which a comment's word of len bytes is the value, or NULL. */

@@ -18,17 +18,17 @@ struct plan_bounds {
 
 static struct score_plan *plan_part(struct planner *p, const struct plan_bounds *bounds);
 
-static unsigned smaller(unsigned a, unsigned b)
+static unsigned min_of(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
 }
 
-static unsigned above(unsigned a, unsigned b)
+static unsigned excess(unsigned a, unsigned b)
 {
 	return a > b ? a - b : 0;
 }
 
-static unsigned larger(unsigned a, unsigned b)
+static unsigned max_of(unsigned a, unsigned b)
 {
 	return a > b ? a : b;
 }
@@ -40,8 +40,8 @@ static struct score_plan *plan_new(struct planner *p, const struct plan_bounds *
 
 	if (!plan)
 		return NULL;
-	*plan = (struct score_plan){ .have = have, .least = above(have, bounds->spare),
-				     .most = smaller(have, bounds->most) };
+	*plan = (struct score_plan){ .have = have, .least = excess(have, bounds->spare),
+				     .most = min_of(have, bounds->most) };
 	plan->cost = score_arena_get(p->arena, (plan->most - plan->least + 1) * sizeof(*plan->cost));
 	return plan->cost ? plan : NULL;
 }
@@ -94,7 +94,7 @@ static struct score_plan *plan_one(struct planner *p, const struct plan_bounds *
 /* The least cost of n of two plans, and how many of these the first gives: of equals, as many as can be. */
 static unsigned best_split(const struct score_plan *a, const struct score_plan *b, unsigned n, struct score_cost *cost)
 {
-	unsigned low = larger(a->least, above(n, b->most)), high = smaller(a->most, n - b->least), best = high;
+	unsigned low = max_of(a->least, excess(n, b->most)), high = min_of(a->most, n - b->least), best = high;
 	const struct score_cost *x = &a->cost[high - a->least], *y = &b->cost[n - high - b->least];
 	struct score_cost least = cost_sum(x, y);
 

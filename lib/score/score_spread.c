@@ -48,7 +48,7 @@ static int spread_init(struct spread *s)
 	return 0;
 }
 
-static void seat_give(struct spread *s, struct seat *seat)
+static void seat_assign(struct spread *s, struct seat *seat)
 {
 	seat->tasks++;
 	for (int p = seat->part; p >= 0; p = s->tree->parts[p].parent)
@@ -84,14 +84,14 @@ static unsigned seats_with_room(const struct spread *s, unsigned tasks)
 	return n;
 }
 
-static void give_all(struct spread *s, unsigned round)
+static void assign_all(struct spread *s, unsigned round)
 {
 	for (unsigned i = 0; i < s->nseats; i++)
 		if (s->seats[i].room > round)
-			seat_give(s, &s->seats[i]);
+			seat_assign(s, &s->seats[i]);
 }
 
-static void give_best(struct spread *s, unsigned round)
+static void assign_best(struct spread *s, unsigned round)
 {
 	struct seat *best = NULL;
 
@@ -103,16 +103,16 @@ static void give_best(struct spread *s, unsigned round)
 		if (!best || seat_is_better(s, seat, best))
 			best = seat;
 	}
-	seat_give(s, best);
+	seat_assign(s, best);
 }
 
 /* Round by round a task more in each domain, so that the most in one are as few as can be. Returns these, or 0. */
-static unsigned give_tasks(struct spread *s, unsigned tasks)
+static unsigned assign_tasks(struct spread *s, unsigned tasks)
 {
 	unsigned round = 0, seats;
 
 	for (; (seats = seats_with_room(s, round)) && seats <= tasks; round++) {
-		give_all(s, round);
+		assign_all(s, round);
 		tasks -= seats;
 	}
 	if (tasks && !seats)
@@ -120,7 +120,7 @@ static unsigned give_tasks(struct spread *s, unsigned tasks)
 	if (!tasks)
 		return round;
 	while (tasks--)
-		give_best(s, round);
+		assign_best(s, round);
 	return round + 1;
 }
 
@@ -174,7 +174,7 @@ int score_spread(const struct score_tree *t, unsigned tasks, uint64_t *chosen, s
 
 	if (spread_init(&s))
 		return -1;
-	if (!(most = give_tasks(&s, tasks)))
+	if (!(most = assign_tasks(&s, tasks)))
 		return 1;
 	if (seats_mark(&s, chosen) || chosen_cost(&s, chosen, cost))
 		return -1;

@@ -308,7 +308,7 @@ static bool is_mark(const char *word, size_t len)
  * Between its first two words and its end a line has nothing but name=value: so one that was cut off takes no word of
  * others, nor another line, for its own. 0, 1 when there is none, -1 when there is but a part of one.
  */
-static int find(const char *comment, size_t *start, size_t *len)
+static int line_find(const char *comment, size_t *start, size_t *len)
 {
 	const char *mark = NULL;
 	bool cut = false;
@@ -333,7 +333,7 @@ static int find(const char *comment, size_t *start, size_t *len)
 
 int verdict_find(const char *comment, size_t *start, size_t *len)
 {
-	return find(comment, start, len) ? 1 : 0;
+	return line_find(comment, start, len) ? 1 : 0;
 }
 
 static int read_outcome(struct verdict *v, const char *word, size_t len)
@@ -394,7 +394,7 @@ int verdict_read(const char *comment, struct verdict *out, struct err *e)
 {
 	struct verdict v = { .decided_row = -1, .decided_level = -1 };
 	size_t start, len;
-	int rc = find(comment, &start, &len);
+	int rc = line_find(comment, &start, &len);
 
 	if (rc > 0)
 		return 1;
