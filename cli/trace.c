@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "cmd.h"
 #include "table.h"
@@ -87,21 +86,6 @@ static const struct cmd_syntax syntax = {
 
 /* --- inputs --- */
 
-static int read_formulas(const struct args *a, const struct trace *t, struct formula_list *l, struct err *e)
-{
-	struct buf text = {0};
-	int rc = 0;
-
-	*l = (struct formula_list){0};
-	if (a->formulas) {
-		rc = file_read(a->formulas, FORMULA_TEXT_MAX, &text, e) ||
-			formula_list_parse(text.data, text.len, a->formulas, l, e) ? -1 : 0;
-		buf_free(&text);
-	} else if (t->head.formulas)
-		rc = formula_list_parse(t->head.formulas, strlen(t->head.formulas), "formulas of the trace", l, e);
-	return rc;
-}
-
 static void warn_incomplete(const char *path, const struct trace *t, const struct trace_view *v)
 {
 	if (t->open_end)
@@ -121,7 +105,8 @@ static struct trace_view *view_make(const struct args *a, const struct trace *t,
 
 	if (!v)
 		err_set(e, "out of memory");
-	else if (trace_view_add_events(v, a->level ? a->level : level, e) || read_formulas(a, t, &l, e) ||
+	else if (trace_view_add_events(v, a->level ? a->level : level, e) ||
+		 trace_tree_formulas(a->formulas, &t->head, &l, e) ||
 		 trace_view_add_list(v, &l, e)) {
 		trace_view_free(v);
 		v = NULL;
@@ -152,10 +137,9 @@ static int read_all(const struct trace *t, struct trace_view *v, struct err *e)
 
 static void number_cell(struct table *table, double x)
 {
-	if (isnan(x))
-		table_cell(table, "-");
-	else
-		table_cell(table, fabs(x) < 1e6 ? "%.2f" : "%.5g", x);
+	char text[TRACE_NUMBER];
+
+	table_cell(table, "%s", trace_tree_number(x, text));
 }
 
 static void object_row(struct table *table, const struct trace_view *v, unsigned metric, unsigned object)
@@ -234,10 +218,10 @@ static int run_summary(const struct args *a, const struct trace *t, struct err *
 
 static int run_show(const struct args *a, const struct trace *t, struct err *e)
 {
-	struct trace_show s = { a->metric, a->level, a->mode, a->at, {0} };
-	int rc = read_formulas(a, t, &s.formulas, e) || trace_show(t, &s, e) ? -1 : 0;
+	struct trace_tree_request how = { a->metric, a->level, a->mode, {0} };
+	int rc = trace_tree_formulas(a->formulas, &t->head, &how.formulas, e) || trace_show(t, &how, a->at, e) ? -1 : 0;
 
-	formula_list_free(&s.formulas);
+	formula_list_free(&how.formulas);
 	return rc;
 }
 

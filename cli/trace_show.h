@@ -3,23 +3,18 @@
 #ifndef TOPIARY_CLI_TRACE_SHOW_H
 #define TOPIARY_CLI_TRACE_SHOW_H
 
-#include "trace/formula.h"
-#include "trace/reader.h"
-#include "trace/view.h"
-
-struct trace_show {
-	const char *metric;		/* an event, or one of `formulas`; NULL: the first event */
-	const char *level;		/* the deepest level shown; NULL: L3Cache, or Core, or PU */
-	enum trace_mode mode;
-	double at;			/* seconds since the trace's start; NAN: the average of all */
-	struct formula_list formulas;
-};
+#include "trace_tree.h"
 
 /*
  * Print the hardware tree on standard output: a row for each object, with the metric of what is below it, its minimum
  * and maximum, and a bar relative to the greatest value of any object of the level at any tick. A level whose objects
  * have the same PUs as those of the level above shares their rows. 0 or -1. Called by trace.c.
+ *
+ * at: seconds since the trace's start; NAN: the average of all ticks. A level of NULL is L3Cache, or Core, or PU.
  */
-int trace_show(const struct trace *t, const struct trace_show *s, struct err *e);
+int trace_show(const struct trace *from, struct trace_tree_request *how, double at, struct err *e);
+
+/* The same of a tree with the values that it has; `when` they are of, for the title. */
+int trace_show_tree(const struct trace_tree *t, const char *when, struct err *e);
 
 #endif

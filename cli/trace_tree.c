@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "trace_tree.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+
+/* --- levels --- */
+
+static bool is_numa(const struct trace_level *l)
+{
+	return !strcmp(l->type, "NUMANode");
+}
+
+static unsigned end_of(const struct trace_object *o)
+{
+	return o->first + o->count;
+}
+
+/* Memory hangs beside the tree, but has PUs: it is shown between the levels of more and of fewer PUs an object. */
+static bool is_wider(const struct trace_level *a, const struct trace_level *b)
+{
+	return a->n < b->n || (a->n == b->n && !is_numa(a) && is_numa(b));
+}
+
+static void levels_order(const struct trace_head *h, const struct trace_level **order)
+{
+	for (unsigned i = 0; i < h->nlevels; i++) {
+		unsigned at = i;
+
+		for (; at && is_numa(&h->levels[i]) && is_wider(&h->levels[i], order[at - 1]); at--)
+			order[at] = order[at - 1];
+		order[at] = &h->levels[i];
+	}
+}
+
+static bool has_same_objects(const struct trace_level *a, const struct trace_level *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (unsigned i = 0; i < a->n; i++)
+		if (a->objects[i].first != b->objects[i].first || a->objects[i].count != b->objects[i].count)
+			return false;
+	return true;
+}
+
+static void level_share(struct trace_tree_level *l, const struct trace_level *same)
+{
+	if (l->nsame < TRACE_TREE_SAME)
+		l->same[l->nsame++] = same;
+}
+
+/* Metrics of the levels down to the deepest, each once, where the metric is counted below. */
+static int levels_add(struct trace_tree *t, const struct formula *f, int deepest, struct err *e)
+{
+	const struct trace_head *h = t->head;
+	const struct trace_level **order = calloc(h->nlevels, sizeof(*order));
+	bool is_last = false;
+	int rc = order ? 0 : err_set(e, "out of memory");
+
+	if (order)
+		levels_order(h, order);
+	for (unsigned i = 0; rc == 0 && i < h->nlevels && !is_last; i++) {
+		struct formula here;
+
+		is_last = order[i] == &h->levels[deepest];
+		if (t->n && has_same_objects(t->levels[t->n - 1].level, order[i])) {
+			level_share(&t->levels[t->n - 1], order[i]);
+			continue;
+		}
+		if (formula_copy(f, order[i]->type, &here, e) || trace_view_add(t->view, &here, e))
+			rc = -1;
+		else if (t->view->metrics[t->view->n - 1].missing >= 0 && t->n)
+			break;
+		else
+			t->levels[t->n++].level = order[i];
+	}
+	free(order);
+	return rc;
+}
+
+/* --- rows --- */
+
+/* What contains others comes before them; of equal ones the wider level. */
+static int by_place(const void *x, const void *y)
+{
+	const struct trace_tree_row *a = x, *b = y;
+
+	if (a->first != b->first)
+		return a->first < b->first ? -1 : 1;
+	if (a->end != b->end)
+		return a->end > b->end ? -1 : 1;
+	return a->level < b->level ? -1 : a->level > b->level;
+}
+
+/* Trees may be uneven: an object is below the narrowest one that contains it, of whatever level. */
+static void rows_nest(struct trace_tree *t)
+{
+	for (unsigned i = 1; i < t->nrows; i++) {
+		struct trace_tree_row *r = &t->rows[i];
+		unsigned above = i - 1;
+
+		while (above && (r->end > t->rows[above].end || r->level == t->rows[above].level))
+			above = t->rows[above].parent;
+		r->parent = above;
+		r->depth = t->rows[above].depth + 1;
+	}
+}
+
+static int rows_make(struct trace_tree *t, struct err *e)
+{
+	unsigned n = 0;
+
+	for (unsigned l = 0; l < t->n; l++) {
+		struct trace_tree_level *own = &t->levels[l];
+
+		n += own->level->n;
+		if (!(own->value = calloc(own->level->n, sizeof(*own->value))))
+			return err_set(e, "out of memory");
+		for (unsigned i = 0; i < own->level->n; i++)
+			own->value[i] = NAN;
+	}
+	if (!(t->rows = calloc(n, sizeof(*t->rows))))
+		return err_set(e, "out of memory");
+	for (unsigned l = 0; l < t->n; l++)
+		for (unsigned i = 0; i < t->levels[l].level->n; i++) {
+			const struct trace_object *o = &t->levels[l].level->objects[i];
+
+			t->rows[t->nrows++] = (struct trace_tree_row){ l, i, o->first, end_of(o), 0, 0 };
+		}
+	qsort(t->rows, t->nrows, sizeof(*t->rows), by_place);
+	rows_nest(t);
+	return 0;
+}
+
+/* --- metrics --- */
+
+int trace_tree_formulas(const char *path, const struct trace_head *h, struct formula_list *out, struct err *e)
+{
+	struct buf text = {0};
+	int rc = 0;
+
+	*out = (struct formula_list){0};
+	if (path) {
+		rc = file_read(path, FORMULA_TEXT_MAX, &text, e) ||
+			formula_list_parse(text.data, text.len, path, out, e) ? -1 : 0;
+		buf_free(&text);
+	} else if (h->formulas)
+		rc = formula_list_parse(h->formulas, strlen(h->formulas), "formulas of the trace", out, e);
+	return rc;
+}
+
+static int find_formula(struct trace_tree *t, const struct trace_tree_request *how, struct formula *f, struct err *e)
+{
+	const struct trace_head *h = t->head;
+	int event = how->metric ? trace_head_event(h, how->metric) : 0;
+	const struct trace_event *x;
+
+	for (unsigned i = 0; how->metric && i < how->formulas.n; i++)
+		if (!strcmp(how->formulas.list[i].name, how->metric))
+			return formula_copy(&how->formulas.list[i], how->formulas.list[i].level, f, e);
+	if (event < 0)
+		return err_set(e, "no event or formula '%s'; `topiary trace summary` lists them", how->metric);
+	x = &h->events[event];
+	if (how->mode == TRACE_RATE || x->kind == TRACE_GAUGE)
+		snprintf(t->unit, sizeof(t->unit), "%s%s", *x->unit ? x->unit : x->kind == TRACE_GAUGE ? "" : "count",
+			 x->kind == TRACE_GAUGE ? "" : "/s");
+	return formula_of_event(x->name, h->levels[x->level].type, f, e);
+}
+
+/* --- */
+
+int trace_tree_make(struct trace_tree *t, const struct trace_head *h, const struct trace_tree_request *how,
+		    struct err *e)
+{
+	int deepest = trace_head_level(h, how->level), rc;
+	struct formula f = {0};
+
+	*t = (struct trace_tree){ .head = h };
+	if (deepest < 0)
+		return err_set(e, "the trace has no level '%s'", how->level);
+	if (find_formula(t, how, &f, e))
+		return -1;
+	snprintf(t->metric, sizeof(t->metric), "%s", f.name);
+	t->view = trace_view_new(h, how->mode);
+	t->levels = calloc(h->nlevels, sizeof(*t->levels));
+	rc = t->view && t->levels ? levels_add(t, &f, deepest, e) : err_set(e, "out of memory");
+	rc = rc || rows_make(t, e) ? -1 : 0;
+	formula_free(&f);
+	if (rc)
+		trace_tree_free(t);
+	return rc;
+}
+
+void trace_tree_free(struct trace_tree *t)
+{
+	for (unsigned i = 0; i < t->n; i++)
+		free(t->levels[i].value);
+	free(t->levels);
+	free(t->rows);
+	trace_view_free(t->view);
+	*t = (struct trace_tree){0};
+}
+
+int trace_tree_block(struct trace_tree *t, const struct trace_block *b, struct err *e)
+{
+	if (trace_view_block(t->view, b, e))
+		return -1;
+	for (unsigned l = 0; l < t->n; l++)
+		for (unsigned i = 0; i < t->levels[l].level->n; i++)
+			t->levels[l].most = fmax(t->levels[l].most, trace_view_statistics(t->view, l, i).max);
+	return 0;
+}
+
+int trace_tree_read(struct trace_tree *t, const struct trace *from, unsigned i, struct trace_block *b, struct err *e)
+{
+	return trace_read(from, i, b, e) || trace_tree_block(t, b, e) ? -1 : 0;
+}
+
+void trace_tree_tick(struct trace_tree *t, const struct trace_block *b, unsigned tick)
+{
+	for (unsigned l = 0; l < t->n; l++)
+		for (unsigned i = 0; i < t->levels[l].level->n; i++)
+			t->levels[l].value[i] = t->view->metrics[l].values[(size_t) i * b->n + tick];
+}
+
+void trace_tree_name(const struct trace_tree *t, const struct trace_tree_row *r, struct buf *out)
+{
+	const struct trace_tree_level *l = &t->levels[r->level];
+
+	buf_printf(out, "%s %u", l->level->type, l->level->objects[r->object].index);
+	for (unsigned i = 0; i < l->nsame; i++)
+		buf_printf(out, " + %s %u", l->same[i]->type, l->same[i]->objects[r->object].index);
+}
+
+double trace_tree_value(const struct trace_tree *t, const struct trace_tree_row *r)
+{
+	return t->levels[r->level].value[r->object];
+}
+
+double trace_tree_part(const struct trace_tree *t, const struct trace_tree_row *r)
+{
+	double x = trace_tree_value(t, r), most = t->levels[r->level].most;
+
+	return isnan(x) || most <= 0 || x < 0 ? 0 : x / most;
+}
+
+const char *trace_tree_number(double x, char text[static TRACE_NUMBER])
+{
+	if (isnan(x))
+		return "-";
+	snprintf(text, TRACE_NUMBER, fabs(x) < 1e6 ? "%.2f" : "%.5g", x);
+	return text;
+}
