@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include "record.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,33 +18,35 @@
 #include "monitor/events.h"
 #include "monitor/recorder.h"
 
-#define HZ_MAX 1000u
 #define SECOND UINT64_C(1000000000)
 
 struct args {
-	struct words words;	/* the command */
-	unsigned hz, pid;
-	const char *set, *output;
+	struct record_request record;
 };
+
+void record_check(const struct record_request *r, struct argp_state *state)
+{
+	if (!r->command.n == !r->pid)
+		argp_error(state, "expected a COMMAND, or --pid");
+	if (!monitor_set_exists(r->set))
+		argp_error(state, "--set=%s: expected %s", r->set, monitor_sets);
+}
 
 static void check_together(void *args, struct argp_state *state)
 {
-	struct args *a = args;
-
-	if (!a->words.n == !a->pid)
-		argp_error(state, "expected a COMMAND, or --pid");
-	if (!monitor_set_exists(a->set))
-		argp_error(state, "--set=%s: expected %s", a->set, monitor_sets);
+	record_check(&((struct args *) args)->record, state);
 }
 
 static const struct cmd_option options[] = {
-	{ "hz", 'r', "N", CMD_NUMBER(hz, 1, HZ_MAX), "Read the counters so often a second (default: 1)" },
-	{ "set", 's', "SET", CMD_TEXT(set),
+	{ "hz", 'r', "N", CMD_NUMBER(record.hz, 1, RECORD_HZ_MAX), "Read the counters so often a second (default: 1)" },
+	{ "set", 's', "SET", CMD_TEXT(record.set),
 	  "What to count beside run time, context switches, migrations and page faults (sw, the default): cpu adds "
 	  "cycles, instructions and cache misses" },
-	{ "output", 'o', "FILE", CMD_TEXT(output),
+	{ "output", 'o', "FILE", CMD_TEXT(record.output),
 	  "Write the trace here (default: topiary.JOB.STEP.RANK.trace in a Slurm step, else topiary.PID.trace)" },
-	{ "pid", 'p', "PID", CMD_NUMBER(pid, 1, INT32_MAX), "Record this process, until it ends or SIGINT" },
+	{ "pid", 'p', "PID", CMD_NUMBER(record.pid, 1, INT32_MAX), "Record this process, until it ends or SIGINT" },
+	{ "live", 0, NULL, CMD_FLAG(record.is_live),
+	  "Write each tick at once instead of 60 together, for topiary top; the trace becomes several times larger" },
 	{0},
 };
 
@@ -50,7 +54,7 @@ static const struct cmd_syntax syntax = {
 	options, "COMMAND [ARGUMENT...]\n--pid=PID",
 	"Run a command, or watch a process, and record what it does on each PU into a trace for topiary trace. The "
 	"command runs, and ends, as without.",
-	CMD_COMMAND(words), NULL, check_together,
+	CMD_COMMAND(record.command), NULL, check_together,
 };
 
 /* --- the command --- */
@@ -187,13 +191,20 @@ static int block_signals(void)
 	return signalfd(-1, &asked, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int record_process(const struct args *a, struct err *e)
+static struct recorder_request request_of(const struct record_request *r, pid_t pid)
 {
-	struct recorder_request how = { a->pid, false, a->set, SECOND / a->hz, a->output };
-	struct target t = { .pid = a->pid };
+	return (struct recorder_request){
+		.pid = pid, .waits_for_exec = !r->pid, .set = r->set, .period = SECOND / r->hz,
+		.output = r->output ? r->output : default_output(pid), .is_live = r->is_live,
+	};
+}
+
+static int record_process(const struct record_request *request, struct err *e)
+{
+	struct recorder_request how = request_of(request, request->pid);
+	struct target t = { .pid = request->pid };
 	struct recorder *r;
 
-	how.output = a->output ? a->output : default_output(a->pid);
 	if (!(r = recorder_new(&how, e)))
 		return -1;
 	t.signals = block_signals();
@@ -201,18 +212,17 @@ static int record_process(const struct args *a, struct err *e)
 	return 0;
 }
 
-static int record_command(struct cmd *c, const struct args *a, struct err *e)
+static int record_command(const struct record_request *request, int *status, struct err *e)
 {
-	struct recorder_request how = { 0, true, a->set, SECOND / a->hz, a->output };
 	struct target t = { .is_child = true };
+	struct recorder_request how;
 	struct recorder *r;
 	int go;
 
-	if ((go = child_start(&t.pid, a->words.list, e)) < 0)
+	if ((go = child_start(&t.pid, request->command.list, e)) < 0)
 		return -1;
 	t.signals = block_signals();
-	how.pid = t.pid;
-	how.output = a->output ? a->output : default_output(t.pid);
+	how = request_of(request, t.pid);
 	if (!(r = recorder_new(&how, e)))
 		log_warning("not recorded: %s", e->text);
 	close(go);
@@ -220,18 +230,23 @@ static int record_command(struct cmd *c, const struct args *a, struct err *e)
 		record(r, how.period, &t);
 	else
 		wait_for_tick(&t, UINT64_MAX);
-	c->status = child_status(t.pid);
+	*status = child_status(t.pid);
 	return 0;
+}
+
+int record_run(const struct record_request *r, int *status, struct err *e)
+{
+	return r->pid ? record_process(r, e) : record_command(r, status, e);
 }
 
 int cmd_record(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	struct args a = { .hz = 1, .set = "sw" };
+	struct args a = { RECORD_DEFAULTS };
 	const char *rank = getenv("SLURM_PROCID");
 
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
 	if (strcmp(rank ? rank : "0", "0"))
 		log_set_level("warning");
-	return a.pid ? record_process(&a, e) : record_command(c, &a, e);
+	return record_run(&a.record, &c->status, e);
 }

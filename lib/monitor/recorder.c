@@ -15,6 +15,8 @@
 #include "monitor/counters.h"
 #include "trace/writer.h"
 
+#define LIVE_NS 100000000u	/* no two blocks of a live trace in less time */
+
 struct recorder {
 	const char *output;
 	struct trace_head head;
@@ -23,6 +25,8 @@ struct recorder {
 	unsigned *cpus, ncpus;		/* of the trace's PUs */
 	uint64_t *values;
 	uint64_t begun, last, absent;
+	bool is_live;
+	uint64_t flushed;		/* time */
 };
 
 static uint64_t nanoseconds(clockid_t clock)
@@ -102,6 +106,7 @@ struct recorder *recorder_new(const struct recorder_request *how, struct err *e)
 		return NULL;
 	}
 	r->output = how->output;
+	r->is_live = how->is_live;
 	r->head.period = how->period;
 	gethostname(r->head.node, sizeof(r->head.node) - 1);
 	if (!head_levels(&r->head, e) && !read_cpus(r, e) &&
@@ -121,7 +126,12 @@ int recorder_tick(struct recorder *r, struct err *e)
 		return 0;
 	r->absent += counters_read(&r->counters, r->values);
 	r->last = now;
-	return trace_writer_tick(r->writer, now - r->begun, r->values, e);
+	if (trace_writer_tick(r->writer, now - r->begun, r->values, e))
+		return -1;
+	if (!r->is_live || now - r->flushed < LIVE_NS)
+		return 0;
+	r->flushed = now;
+	return trace_writer_flush(r->writer, e);
 }
 
 int recorder_close(struct recorder *r, struct err *e)

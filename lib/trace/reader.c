@@ -14,7 +14,8 @@
 struct trace_own {
 	int fd;
 	char *name;
-	uint64_t size;		/* of the file when it was opened */
+	uint64_t size;		/* of the file when it was opened, or followed last */
+	uint64_t scanned;	/* of a file without index: the end of its last complete block */
 	struct trace_place {
 		uint64_t offset;
 		struct chunk chunk;
@@ -77,14 +78,14 @@ static int index_read(struct trace *t, struct err *e)
 }
 
 /* Complete blocks up to the end, wherever it was cut, or up to what a power failure left as zeros (kind 0). */
-static int blocks_scan(struct trace *t, uint64_t at, struct err *e)
+static int blocks_scan(struct trace *t, struct err *e)
 {
 	struct trace_own *own = t->own;
 	char header[CHUNK_HEADER];
+	uint64_t at;
 	struct chunk c;
 
-	t->open_end = true;
-	while (at + CHUNK_HEADER <= own->size) {
+	while ((at = own->scanned) + CHUNK_HEADER <= own->size) {
 		if (chunk_bytes(own->fd, at, header, sizeof(header), e))
 			return -1;
 		c = chunk_header(header);
@@ -92,7 +93,7 @@ static int blocks_scan(struct trace *t, uint64_t at, struct err *e)
 			return 0;
 		if (place_add(t, at, &c, own->size, e))
 			return -1;
-		at += CHUNK_HEADER + c.stored;
+		own->scanned = at + CHUNK_HEADER + c.stored;
 	}
 	return 0;
 }
@@ -114,7 +115,27 @@ static int trace_load(struct trace *t, struct err *e)
 	    trace_head_parse(own->bytes.data, own->bytes.len, &t->head, e))
 		return -1;
 	rc = index_read(t, e);
-	return rc == 1 ? blocks_scan(t, sizeof(begin) + c.stored, e) : rc;
+	t->open_end = rc == 1;
+	own->scanned = sizeof(begin) + c.stored;
+	return t->open_end ? blocks_scan(t, e) : rc;
+}
+
+int trace_follow(struct trace *t, struct err *e)
+{
+	struct trace_own *own = t->own;
+	char end[CHUNK_MAGIC_LEN];
+	struct stat st;
+
+	if (!t->open_end || fstat(own->fd, &st) || (uint64_t) st.st_size == own->size)
+		return 0;
+	own->size = st.st_size;
+	if (own->size < own->scanned)
+		return err_set(e, "%s: was cut or recorded anew while it was read", own->name);
+	if (blocks_scan(t, e))
+		return err_within(e, "%s", own->name);
+	t->open_end = own->size - own->scanned < CHUNK_HEADER + CHUNK_TRAILER ||
+		      chunk_bytes(own->fd, own->size - sizeof(end), end, sizeof(end), e) || memcmp(end, CHUNK_END, sizeof(end));
+	return 0;
 }
 
 struct trace *trace_open_fd(int fd, const char *name, struct err *e)
@@ -143,6 +164,17 @@ error:
 	err_within(e, "%s", name);
 	trace_close(t);
 	return NULL;
+}
+
+bool trace_is_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	char begin[CHUNK_MAGIC_LEN];
+	bool is_trace = fd >= 0 && pread(fd, begin, sizeof(begin), 0) == sizeof(begin) && !memcmp(begin, CHUNK_MAGIC, sizeof(begin));
+
+	if (fd >= 0)
+		close(fd);
+	return is_trace;
 }
 
 struct trace *trace_open(const char *path, struct err *e)

@@ -26,11 +26,20 @@ struct trace {
 	struct trace_own *own;
 };
 
+/* Does the file begin as a trace does? False of one that cannot be read. */
+bool trace_is_file(const char *path);
+
 /* NULL on error; free with trace_close, which accepts NULL. */
 struct trace *trace_open(const char *path, struct err *e);
 /* The same of an open regular file, which becomes the trace's, on failure too; name is for errors. */
 struct trace *trace_open_fd(int fd, const char *name, struct err *e);
 void trace_close(struct trace *t);
+
+/*
+ * Add the blocks that were appended to a trace with an open end since it was opened or followed last; with its index, the
+ * trace is complete. 0 or -1.
+ */
+int trace_follow(struct trace *t, struct err *e);
 
 /* Block i into b, {0} or of an earlier call. 0, or -1 with an error that names the file and the byte. */
 int trace_read(const struct trace *t, unsigned i, struct trace_block *b, struct err *e);

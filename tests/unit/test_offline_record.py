@@ -139,8 +139,8 @@ def test_caller_that_ignores_sigchld(tmp_path):
     assert done.returncode == 4 and totals(tmp_path)
 
 
-def start(tmp_path, *command, options=()):
-    return subprocess.Popen([TOPIARY, "record", "--output", tmp_path / "trace", "--hz=50", *options, *command], stdout=subprocess.PIPE,
+def start(tmp_path, *command, options=("--hz=50",)):
+    return subprocess.Popen([TOPIARY, "record", "--output", tmp_path / "trace", *options, *command], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True)
 
 
@@ -169,6 +169,16 @@ def test_recorder_that_is_killed_leaves_the_command_and_what_was_recorded(tmp_pa
     assert found and totals(tmp_path, warning="has no index") == found
 
 
+def test_live_trace_has_each_tick_at_once(tmp_path):
+    """Without --live a block of 60 ticks is written together, here after 12 s."""
+    recorder = start(tmp_path, "sleep", "60", options=["--hz=5", "--live"])
+    for n in (1, 2, 5):
+        wait_for_ticks(tmp_path, n)
+    assert ticks_of(tmp_path) < 50
+    recorder.terminate()
+    recorder.communicate(timeout=30)
+
+
 def test_signal_to_end_reaches_the_command(tmp_path):
     recorder = start(tmp_path, "sh", "-c", "trap 'echo term; exit 5' TERM; echo ready; while :; do sleep 0.1; done")
     assert recorder.stdout.readline() == "ready\n"
@@ -182,7 +192,7 @@ def test_process_that_runs_already(tmp_path, ended_by):
     threads = "import threading\ndef burn():\n    while True: sum(range(10000))\nfor _ in range(3): threading.Thread(target=burn).start()\n"
     watched = subprocess.Popen([sys.executable, "-c", threads])
     try:
-        recorder = start(tmp_path, options=[f"--pid={watched.pid}"])
+        recorder = start(tmp_path, options=["--hz=50", f"--pid={watched.pid}"])
         wait_for_ticks(tmp_path, 60)
         if ended_by == "SIGINT":
             recorder.send_signal(signal.SIGINT)

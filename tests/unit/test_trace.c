@@ -211,6 +211,48 @@ static void cut_trace_keeps_what_is_complete(void **state)
 	trace_head_free(&h);
 }
 
+/* Followed while it is written, byte by byte: each block when it is complete, and complete with the last byte. */
+static void growing_trace_is_followed(void **state)
+{
+	struct trace_head h = head_of("Package:1 [numa] Core:2 PU:1", NULL);
+	uint64_t *values = roll_values(&h, TICKS, true);
+	struct buf bytes;
+	struct trace *whole = record(&h, values, TICKS, true, &bytes), *t = NULL;
+	int fd = memfd_create("growing", MFD_CLOEXEC);
+	struct trace_block expected = {0}, b = {0};
+	unsigned read = 0;
+	struct err e;
+
+	(void) state;
+	for (size_t len = 0; len < bytes.len; len++) {
+		assert_int_equal(file_write(fd, bytes.data + len, 1), 0);
+		if (!t && !(t = trace_open_fd(dup(fd), "growing", &e)))
+			continue;
+		assert_int_equal(trace_follow(t, &e), 0);
+		assert_int_equal(t->open_end, len + 1 < bytes.len);
+		for (; read < t->nblocks; read++) {
+			assert_int_equal(trace_read(t, read, &b, &e), 0);
+			assert_int_equal(trace_read(whole, read, &expected, &e), 0);
+			assert_memory_equal(b.values, expected.values, (size_t) b.n * h.columns * sizeof(*b.values));
+		}
+	}
+	assert_true(read == 3 && t->ticks == TICKS && t->end == whole->end);
+	trace_close(t);
+	assert_int_equal(ftruncate(fd, bytes.len - 1), 0);
+	assert_non_null(t = trace_open_fd(dup(fd), "growing", &e));
+	assert_int_equal(ftruncate(fd, bytes.len / 2), 0);
+	assert_int_equal(trace_follow(t, &e), -1);
+	assert_string_equal(e.text, "growing: was cut or recorded anew while it was read");
+	trace_close(t);
+	close(fd);
+	trace_block_free(&expected);
+	trace_block_free(&b);
+	buf_free(&bytes);
+	trace_close(whole);
+	free(values);
+	trace_head_free(&h);
+}
+
 /* TRACE_DAMAGES=1000000 for more. What is read of a damaged file is what was written, or one error that names it. */
 static void damage_is_one_error(void **state)
 {
@@ -647,6 +689,7 @@ int main(void)
 		cmocka_unit_test(sums_are_exact),
 		cmocka_unit_test(head_comes_back),
 		cmocka_unit_test(cut_trace_keeps_what_is_complete),
+		cmocka_unit_test(growing_trace_is_followed),
 		cmocka_unit_test(damage_is_one_error),
 		cmocka_unit_test(damaged_heads),
 		cmocka_unit_test(hostile_heads_are_refused),
