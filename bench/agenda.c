@@ -14,7 +14,7 @@ struct entry {
 
 struct agenda {
 	pthread_mutex_t lock;
-	pthread_cond_t lead, follow;	/* one thread waits for the first entry's time, the others for their turn to be that one */
+	pthread_cond_t lead, follow;	/* the thread that waits for the first entry's time; all others */
 	bool led, closed;
 	size_t n;
 	struct entry heap[];		/* heap[0] is the first */

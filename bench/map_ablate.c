@@ -26,9 +26,9 @@ int __wrap_improve(struct search *x);
 bool __real_candidate_is_worth(const struct candidate *c, const struct problem *b);
 bool __wrap_candidate_is_worth(const struct candidate *c, const struct problem *b);
 int __real_domain_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
-		       unsigned *slot);
+			 unsigned *slot);
 int __wrap_domain_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
-		       unsigned *slot);
+			 unsigned *slot);
 int __real_swaps_polish(const struct matrix *m, const struct slots *s, unsigned long long *work, unsigned *slot);
 int __wrap_swaps_polish(const struct matrix *m, const struct slots *s, unsigned long long *work, unsigned *slot);
 
@@ -83,7 +83,7 @@ int __wrap_improve(struct search *x)
 
 /* The first layout is no step that can be idle: its work is given back. */
 int __wrap_domain_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
-		       unsigned *slot)
+			 unsigned *slot)
 {
 	if (!is_layout_off)
 		return __real_domain_anneal(m, s, seed, work, slot);

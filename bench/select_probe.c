@@ -10,13 +10,15 @@
  *
  * Driven through two FIFOs, a line each way:
  *	begin SEED		hold all locks for good; nodes are idle; answers "NODES CORES"
- *	fill PERCENT WHO	start and end jobs until so much is allocated, placed by "ours" or "stock"; answers "JOBS CORES"
+ *	fill PERCENT WHO	start and end jobs until so much is allocated, placed by "ours" or "stock"; answers
+ *				"JOBS CORES"
  *	time MODE NAME COUNT MS CHANGES
- *				ask COUNT times, or for MS milliseconds, with CHANGES jobs ended and started before each; answers
- *				"RC-OURS RC-STOCK NOW-OURS NOW-STOCK SAME NS-OURS NS-STOCK CPU-OURS CPU-STOCK" a line, then "done"
+ *				ask COUNT times, or for MS milliseconds, with CHANGES jobs ended and started before
+ *				each; answers "RC-OURS RC-STOCK NOW-OURS NOW-STOCK SAME NS-OURS NS-STOCK CPU-OURS
+ *				CPU-STOCK" a line, then "done"
  *	submit NAME COUNT COMMENT
- *				the same of what slurmctld asks when the job is submitted with this comment: ours by topiary_submitted()
- *				and, where that accepts it, in TEST_ONLY; Slurm's in TEST_ONLY
+ *				the same for what slurmctld asks when the job is submitted with this comment: ours by
+ *				topiary_submitted() and, where that accepts it, in TEST_ONLY; Slurm's in TEST_ONLY
  */
 #include "src/common/slurm_xlator.h"
 #include "src/common/bitstring.h"

@@ -5,7 +5,7 @@
  * Preloaded into a real slurmctld, in front of whatever select plugin it has: writes down, in the order of things, each
  * job that gets cores and each that gives them back, so that what was free at any decision can be reckoned exactly. A
  * line each:
- *	start TIME JOB offered=NODE,... NODE:CORES ...	offered: the nodes that the plugin chose among; cores as abstract indices
+ *	start TIME JOB offered=NODE,... NODE:CORES ...	offered: the nodes to choose from; abstract core indices
  *	end TIME JOB
  *	test MODE NANOSECONDS RC				how long a decision took, of the thread's processor time
  */

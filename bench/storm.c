@@ -43,7 +43,8 @@ enum mode { MODE_FULL, MODE_HASH, MODE_MIXED };
 struct options {
 	const char *config, *urls[URLS], *bases[BASES], *munge_socket, *registry_user, *log, *reader_path;
 	unsigned nurls, nbases;
-	unsigned long agents, first, threads, readers, reader_pause, window, deadline, pause_max, seed, generation, variants, pad;
+	unsigned long agents, first, threads, readers, reader_pause, window, deadline, pause_max, seed, generation,
+		      variants, pad;
 	enum mode mode;
 	bool distinct;
 };
@@ -118,7 +119,8 @@ static void make_document(const struct storm *s, const struct agent *a, struct b
 {
 	unsigned number = number_of(s, a), dice = mixed(number + 1) % 1000000;
 	const struct kind *k = &s->kinds[number % s->o.nbases];
-	const struct clones *c = k->nvariants && dice % 100 < s->o.variants ? k->variants[dice / 100 % k->nvariants] : k->plain;
+	const struct clones *c = k->nvariants && dice % 100 < s->o.variants ?
+				  k->variants[dice / 100 % k->nvariants] : k->plain;
 
 	clones_make(c, number, s->o.generation + (s->o.mode == MODE_MIXED && number % 10 == 0), xml);
 }
@@ -467,8 +469,9 @@ static int report(const struct storm *s, const struct reader *readers)
 /* --- options */
 
 enum key {
-	KEY_AGENTS = 256, KEY_FIRST, KEY_THREADS, KEY_READERS, KEY_READER_PAUSE, KEY_WINDOW, KEY_DEADLINE, KEY_PAUSE_MAX, KEY_SEED,
-	KEY_GENERATION, KEY_VARIANTS, KEY_PAD, KEY_NUMBERS_END, KEY_DISTINCT, KEY_READER_PATH, KEY_MUNGE_SOCKET, KEY_REGISTRY_USER,
+	KEY_AGENTS = 256, KEY_FIRST, KEY_THREADS, KEY_READERS, KEY_READER_PAUSE, KEY_WINDOW, KEY_DEADLINE,
+	KEY_PAUSE_MAX, KEY_SEED, KEY_GENERATION, KEY_VARIANTS, KEY_PAD, KEY_NUMBERS_END, KEY_DISTINCT, KEY_READER_PATH,
+	KEY_MUNGE_SOCKET, KEY_REGISTRY_USER,
 };
 
 static const struct argp_option option_list[] = {
@@ -477,9 +480,11 @@ static const struct argp_option option_list[] = {
 	{ "base", 'b', "XML", 0, "A machine to make them from; several take turns", 0 },
 	{ "pad", KEY_PAD, "BYTES", 0, "Grow each document to about BYTES", 0 },
 	{ "distinct-structure", KEY_DISTINCT, NULL, 0, "Each node has devices that no other has together", 0 },
-	{ "variants", KEY_VARIANTS, "PERCENT", 0, "So many have a card, a core or memory missing, or a card elsewhere", 0 },
+	{ "variants", KEY_VARIANTS, "PERCENT", 0,
+	  "Nodes with a card, a core or memory missing, or a card in another slot", 0 },
 	{ "generation", KEY_GENERATION, "N", 0, "The nodes after N repairs", 0 },
-	{ "mode", 'm', "MODE", 0, "full: what the registry asks for; hash: it knows all of them; mixed: each tenth was repaired", 0 },
+	{ "mode", 'm', "MODE", 0,
+	  "full: what the registry asks for; hash: it knows all of them; mixed: each tenth was repaired", 0 },
 	{ "window", KEY_WINDOW, "SECONDS", 0, "They boot within this time (0)", 0 },
 	{ "deadline", KEY_DEADLINE, "SECONDS", 0, "What is not acknowledged by then has failed (600)", 0 },
 	{ "pause-max", KEY_PAUSE_MAX, "SECONDS", 0, "Longest pause between two attempts (300)", 0 },
@@ -595,8 +600,10 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	return 0;
 }
 
-static const struct argp argp = { option_list, parse_option, NULL, "Nodes that boot at once and export their topologies to a registry.",
-	NULL, NULL, NULL };
+static const struct argp argp = {
+	option_list, parse_option, NULL, "Nodes that boot at once and export their topologies to a registry.",
+	NULL, NULL, NULL,
+};
 
 /* --- the storm */
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-/* Usage: trace_triad PASSES: a program that waits for memory, a = b + s * c over 96 MB. Prints the seconds of the passes. */
+/*
+ * Usage: trace_triad PASSES: a program that waits for memory, a = b + s * c over 96 MB. Prints the seconds of the
+ * passes.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

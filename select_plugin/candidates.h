@@ -13,7 +13,7 @@ struct candidate_set {
 	struct job_request *req;
 	const bitstr_t *nodes;		/* those in question */
 	const slurm_exclusion_t *excluded;
-	const uint64_t *taken;		/* occupancy_copy: the cores that are taken, all memory being free; NULL: as both are now */
+	const uint64_t *taken;		/* allocated cores (occupancy_copy), all memory free; NULL: both as now */
 	struct device_need devices;
 	bool gpus;			/* it may have the cores of RestrictedCoresPerGPU */
 	bool local_only;			/* no candidate but near to the devices */

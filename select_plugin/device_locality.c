@@ -60,11 +60,13 @@ void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct
 		if (g->gres_per_socket || !has_amount(g) || (out->name && strcasecmp(s->gres_name, "gpu")))
 			continue;
 		*out = (struct device_need){ .name = s->gres_name, .type = g->type_id, .per_task = g->gres_per_task,
-					   .per_node = g->gres_per_node ? g->gres_per_node : single ? g->gres_per_job : 1 };
+					   .per_node = g->gres_per_node ? g->gres_per_node :
+							single ? g->gres_per_job : 1 };
 		req->min_cpus = MAX(req->min_cpus, cpus * MAX(out->per_node, out->per_task));
 		if (g->gres_per_job)
 			req->max_nodes = MAX(req->min_nodes, MIN(req->max_nodes, g->gres_per_job));
-		job_request_at_least(req, fewest_nodes(nodes, out->name, MAX(g->gres_per_job, g->gres_per_task * req->tasks)));
+		job_request_at_least(req, fewest_nodes(nodes, out->name,
+						       MAX(g->gres_per_job, g->gres_per_task * req->tasks)));
 	}
 	list_iterator_destroy(it);
 }

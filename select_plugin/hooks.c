@@ -53,14 +53,16 @@ int select_p_job_test JOB_TEST_PARMS;
 	X(int, state_save, (char *dir), (dir)) \
 	X(int, state_restore, (char *dir), (dir)) \
 	X(int, job_init, (slurm_list_t jobs), (jobs)) \
-	X(bitstr_t *, step_pick_nodes, (job_record_t *j, select_jobinfo_t *i, uint32_t n, bitstr_t **avail), (j, i, n, avail)) \
+	X(bitstr_t *, step_pick_nodes, (job_record_t *j, select_jobinfo_t *i, uint32_t n, bitstr_t **avail), \
+	  (j, i, n, avail)) \
 	X(int, step_start, (step_record_t *s), (s)) \
 	X(int, step_finish, (step_record_t *s, bool killing), (s, killing)) \
 	X(int, select_nodeinfo_pack, (select_nodeinfo_t *i, buf_t *b, uint16_t v), (i, b, v)) \
 	X(int, select_nodeinfo_unpack, (select_nodeinfo_t **i, buf_t *b, uint16_t v), (i, b, v)) \
 	X(select_nodeinfo_t *, select_nodeinfo_alloc, (void), ()) \
 	X(int, select_nodeinfo_free, (select_nodeinfo_t *i), (i)) \
-	X(int, select_nodeinfo_get, (select_nodeinfo_t *i, enum select_nodedata_type t, enum node_states s, void *d), (i, t, s, d)) \
+	X(int, select_nodeinfo_get, (select_nodeinfo_t *i, enum select_nodedata_type t, enum node_states s, void *d), \
+	  (i, t, s, d)) \
 	X(select_jobinfo_t *, select_jobinfo_alloc, (void), ()) \
 	X(int, select_jobinfo_free, (select_jobinfo_t *i), (i)) \
 	X(int, select_jobinfo_set, (select_jobinfo_t *i, enum select_jobdata_type t, void *d), (i, t, d)) \

@@ -212,8 +212,7 @@ static void read_memory(const job_record_t *job, struct job_request *a)
 }
 
 const char *job_request_read(const job_record_t *job, const struct request *site, uint32_t min_nodes,
-			     uint32_t max_nodes,
-		     uint32_t req_nodes, struct job_request *out)
+			     uint32_t max_nodes, uint32_t req_nodes, struct job_request *out)
 {
 	const slurm_job_details_t *d = job->details;
 	struct job_request a = { .request = *site, .min_nodes = min_nodes ? min_nodes : 1, .max_nodes = max_nodes };
@@ -247,8 +246,7 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 }
 
 int job_request_read_submitted(const job_desc_msg_t *job, const struct request *site, struct job_request *out,
-			       const char **why,
-		       struct err *e)
+			       const char **why, struct err *e)
 {
 	struct job_request a = { .request = *site, .min_nodes = glue_known(job->min_nodes, 1) };
 	struct manner manner = manner_of_submitted(job);
@@ -297,7 +295,8 @@ bool job_request_shares_cores(const struct job_request *a, uint32_t tasks, int n
 void job_request_need(const struct job_request *a, uint32_t tasks, int node, struct score_need *out)
 {
 	unsigned per = cpus_per_core(a, node), each = a->cpus_per_task > per ? divide_up(a->cpus_per_task, per) : 1;
-	unsigned cores = each > 1 ? divide_up((uint64_t) tasks * each, 1) : divide_up((uint64_t) tasks * a->cpus_per_task, per);
+	unsigned cores = each > 1 ? divide_up((uint64_t) tasks * each, 1) :
+					divide_up((uint64_t) tasks * a->cpus_per_task, per);
 
 	cores = MAX(cores, divide_up(a->min_cpus, per));
 	*out = (struct score_need){ .cores = cores, .task_cores = each, .fit = a->request.fit,
@@ -311,7 +310,8 @@ uint32_t job_request_capacity(const struct job_request *a, unsigned free_cores, 
 
 	if (free_cores * per < a->min_cpus)
 		return 0;
-	return a->cpus_per_task > per ? free_cores / divide_up(a->cpus_per_task, per) : free_cores * per / a->cpus_per_task;
+	return a->cpus_per_task > per ? free_cores / divide_up(a->cpus_per_task, per) :
+	       free_cores * per / a->cpus_per_task;
 }
 
 uint32_t job_request_fewest(const struct job_request *a, unsigned cores, int node)

@@ -11,12 +11,12 @@ struct job_request {
 	struct request request;
 	bool whole_nodes;		/* all cores of each node: --exclusive */
 	bool asked;			/* the user said how much the place matters, not the site */
-	const char *unweighed;		/* why nodes and shares are Slurm's to say, within what is required; NULL: they are ours */
+	const char *unweighed;		/* why Slurm chooses nodes and shares, within what is required; NULL: Topiary */
 	uint32_t tasks, cpus_per_task;	/* all tasks */
 	uint32_t node_tasks;		/* the most on a node; 0: any number */
 	bool overcommit;		/* more tasks than CPUs */
 	uint16_t tasks_per_core, threads_per_core;	/* 0: as many as there are */
-	bool own_cores;			/* tasks that are to be spread share no core where that can be had, though nobody said so */
+	bool own_cores;			/* spread tasks share no core where possible, without a request for that */
 	uint32_t min_nodes, max_nodes;
 	uint32_t min_cpus;		/* on each node */
 	uint64_t memory;		/* MB on each node, or for each CPU */
@@ -29,7 +29,9 @@ struct job_request {
 /* The site's own request, from the settings' words. 0, or -1 with out as when nothing is asked. */
 int job_request_defaults(const char *fit, const char *level, struct request *out, struct err *e);
 
-/* The job needs so many nodes, with a task on each, whatever its tasks need; unchanged where it may not have so many. */
+/*
+ * The job needs so many nodes, with a task on each, whatever its tasks need; unchanged where it may not have so many.
+ */
 void job_request_at_least(struct job_request *a, uint32_t nodes);
 
 /* Whether tasks are to share no core, or may after all. */
@@ -44,16 +46,14 @@ bool job_request_shares_cores(const struct job_request *a, uint32_t tasks, int n
  * out->request is set in any case, when the job is one at all. min_nodes and so on as select_p_job_test has them.
  */
 const char *job_request_read(const job_record_t *job, const struct request *site, uint32_t min_nodes,
-			     uint32_t max_nodes,
-		     uint32_t req_nodes, struct job_request *out);
+			     uint32_t max_nodes, uint32_t req_nodes, struct job_request *out);
 
 /*
  * The same of what is being submitted, as far as it can be known then: *why is that reason, or NULL. 0, or -1 with a
  * sentence for the user, when its words are none of ours.
  */
 int job_request_read_submitted(const job_desc_msg_t *job, const struct request *site, struct job_request *out,
-			       const char **why,
-		       struct err *e);
+			       const char **why, struct err *e);
 
 /*
  * What some of its tasks need of one node: whole cores to each task that has several CPUs, as dist_tasks.c of cons_tres

@@ -89,7 +89,8 @@ static bool asks_placement(const job_desc_msg_t *job)
  */
 static int check_matrix(const job_desc_msg_t *job, struct err *e)
 {
-	const char *path = control_variable(job, OPTION("topo_matrix")), *ranks = control_variable(job, REQUEST_MATRIX_RANKS);
+	const char *path = control_variable(job, OPTION("topo_matrix")),
+		   *ranks = control_variable(job, REQUEST_MATRIX_RANKS);
 	unsigned long n = ranks ? strtoul(ranks, NULL, 10) : 0;
 
 	if (!path || !n || job->num_tasks == NO_VAL || n >= job->num_tasks)
@@ -104,7 +105,8 @@ int job_submit(job_desc_msg_t *job, uint32_t submitter, char **message)
 
 	(void) submitter;
 	if (!submitted && asks_placement(job))
-		*message = xstrdup("--topo-fit and --topo-request have no effect: Topiary's select plugin is not in use here");
+		*message = xstrdup("--topo-fit and --topo-request have no effect: Topiary's select plugin"
+				    " is not in use here");
 	if (rc)
 		*message = xstrdup(e.text);
 	return rc < 0 ? ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE : SLURM_SUCCESS;

@@ -54,8 +54,9 @@ typedef bitstr_t slurm_exclusion_t;
 #define CR_MEMORY SELECT_MEMORY
 #endif
 
-#define JOB_TEST_PARMS (job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes, uint32_t req_nodes, \
-	uint16_t mode, slurm_list_t preemptees, slurm_list_t *preempted, slurm_exclusion_t *excluded WILL_RUN_PARM)
+#define JOB_TEST_PARMS (job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes, \
+	uint32_t req_nodes, uint16_t mode, slurm_list_t preemptees, slurm_list_t *preempted, \
+	slurm_exclusion_t *excluded WILL_RUN_PARM)
 #define JOB_TEST_ARGS (job, nodes, min_nodes, max_nodes, req_nodes, mode, preemptees, preempted, excluded WILL_RUN_ARG)
 typedef int (*job_test_t) JOB_TEST_PARMS;
 
@@ -105,15 +106,16 @@ static inline int glue_nodes(const char *names, bitstr_t **nodes)
 #define GLUE_GRES_NEAR (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0))
 
 /*
- * Whether Slurm knows a network between the nodes of the job's partition. Since 25.05 topology.yaml wins over TopologyPlugin and a
- * partition may have a topology of its own; a flat one has no records.
+ * Whether Slurm knows a network between the nodes of the job's partition. Since 25.05 topology.yaml wins over
+ * TopologyPlugin and a partition may have a topology of its own; a flat one has no records.
  */
 static inline bool glue_network(const job_record_t *job)
 {
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
 	int records = 0;
 
-	return !topology_g_get(TOPO_DATA_REC_CNT, job->part_ptr ? job->part_ptr->topology_name : NULL, &records) && records > 0;
+	return !topology_g_get(TOPO_DATA_REC_CNT, job->part_ptr ? job->part_ptr->topology_name : NULL, &records) &&
+	       records > 0;
 #else
 	static const char *const flat[] = { "topology/none", "topology/default", "topology/flat" };
 	const char *plugin = slurm_conf.topology_plugin;

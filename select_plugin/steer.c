@@ -416,8 +416,8 @@ static int job_decide(const struct call *c, struct candidate_set *s)
 	if (placement_required(s->req))
 		return wait_for(&a, s);
 	return leave_to_slurm(c, s->req, s, s->budget.refused || candidates_cache.refused ?
-			      "the search for a topology-aware placement was cut short to keep the decision about as cheap"
-			      " as Slurm's own" :
+			      "the search for a topology-aware placement was cut short to keep the decision about as"
+			      " cheap as Slurm's own" :
 			      "no topology-aware placement can start now");
 }
 

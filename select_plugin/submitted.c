@@ -66,8 +66,8 @@ static unsigned cores_of(const struct job_request *req, const struct shape *shap
 	while (all->of[at].shape && all->of[at].shape != shape)
 		at = (at + 1) % all->size;
 	if (!all->of[at].shape) {
-		unsigned cores =
-			req->request.path.steps ? path_capacity(shape, &req->request.path) : largest_domain(shape, req->request.level);
+		unsigned cores = req->request.path.steps ? path_capacity(shape, &req->request.path) :
+							   largest_domain(shape, req->request.level);
 
 		all->of[at] = (struct answer){ shape, cores };
 	}
@@ -198,9 +198,9 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 			       req->min_nodes, f->holding.nodes);
 	}
 	if (req->max_nodes > f->holding.nodes && f->holding.nodes >= req->min_nodes)
-		return err_set(e, "--topo-fit=require --topo-level=%s: one %s of each node holds %llu of the job's %u tasks;"
-			       " the largest has %u cores", level, level, (unsigned long long) f->holding.tasks, req->tasks,
-			       f->largest);
+		return err_set(e, "--topo-fit=require --topo-level=%s: one %s of each node holds %llu of the job's %u"
+			       " tasks; the largest has %u cores", level, level, (unsigned long long) f->holding.tasks,
+			       req->tasks, f->largest);
 	if (need.cores > f->largest)
 		return err_set(
 			e,

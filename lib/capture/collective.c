@@ -97,7 +97,7 @@ static void inter_allgather(const struct comm_ranks *p, uint64_t bytes, uint64_t
 
 /* A ring passes on everything except the next rank's own part. */
 void collective_allgather(const struct comm_ranks *p, MPI_Count n, handle type, struct collective_counts counts,
-	handle recv_type)
+			  handle recv_type)
 {
 	MPI_Count all;
 
@@ -111,7 +111,7 @@ void collective_allgather(const struct comm_ranks *p, MPI_Count n, handle type, 
 }
 
 void collective_alltoall(const struct comm_ranks *p, struct collective_counts counts, const MPI_Datatype *types,
-	handle type)
+			 handle type)
 {
 	for (int r = 0; p && r < p->n; r++)
 		model_send(p, r, datatype_bytes(count_of(counts, r), types ? (handle) types[r] : type));
@@ -190,7 +190,7 @@ static int *topology_neighbours(const struct comm_ranks *p, MPI_Comm comm, int *
 }
 
 void collective_neighbours(const struct comm_ranks *p, handle comm, struct collective_counts counts,
-	const MPI_Datatype *types, handle type)
+			   const MPI_Datatype *types, handle type)
 {
 	int n = 0, *to = p ? topology_neighbours(p, (MPI_Comm) comm, &n) : NULL;
 

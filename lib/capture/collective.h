@@ -36,15 +36,15 @@ void collective_scatter(const struct comm_ranks *p, int root, struct collective_
  * what this rank sends.
  */
 void collective_allgather(const struct comm_ranks *p, MPI_Count n, handle type, struct collective_counts counts,
-	handle recv_type);
+			  handle recv_type);
 
 /* types: one for each rank, or NULL: type for all. */
 void collective_alltoall(const struct comm_ranks *p, struct collective_counts counts, const MPI_Datatype *types,
-	handle type);
+			 handle type);
 void collective_reduce_scatter(const struct comm_ranks *p, struct collective_counts counts, handle type);
 
 /* To the neighbours in the communicator's virtual topology, in their order. */
 void collective_neighbours(const struct comm_ranks *p, handle comm, struct collective_counts counts,
-	const MPI_Datatype *types, handle type);
+			   const MPI_Datatype *types, handle type);
 
 #endif

@@ -40,19 +40,22 @@ static int register_send(int rc, MPI_Count count, handle type, int to, handle co
 #define SEND_PERSISTENT(name, N) \
 	WRAP(name, (const void *data, N count, handle type, int to, int tag, handle comm, MPI_Request *request)) \
 	{ \
-		return register_send(REAL(name)(data, count, type, to, tag, comm, request), count, type, to, comm, request); \
+		int rc = REAL(name)(data, count, type, to, tag, comm, request); \
+		return register_send(rc, count, type, to, comm, request); \
 	}
 #define SENDRECV(name, N, more, more_names) \
-	WRAP(name, (const void *data, N count, handle type, int to, int tag, void *in, N in_count, handle in_type, int from, \
-		    int in_tag, handle comm, more)) \
+	WRAP(name, (const void *data, N count, handle type, int to, int tag, void *in, N in_count, \
+		    handle in_type, int from, int in_tag, handle comm, more)) \
 	{ \
-		int rc = REAL(name)(data, count, type, to, tag, in, in_count, in_type, from, in_tag, comm, more_names); \
+		int rc = REAL(name)(data, count, type, to, tag, in, in_count, in_type, from, in_tag, comm, \
+				    more_names); \
 		return count_send(rc, count, type, to, comm); \
 	}
 #define SENDRECV_REPLACE(name, N, more, more_names) \
 	WRAP(name, (void *data, N count, handle type, int to, int tag, int from, int in_tag, handle comm, more)) \
 	{ \
-		return count_send(REAL(name)(data, count, type, to, tag, from, in_tag, comm, more_names), count, type, to, comm); \
+		int rc = REAL(name)(data, count, type, to, tag, from, in_tag, comm, more_names); \
+		return count_send(rc, count, type, to, comm); \
 	}
 
 #define WITH_LARGE_COUNTS(kind, name, ...) \

@@ -26,24 +26,26 @@ static int count_transfer(int rc, bool put, bool get, MPI_Count count, handle ty
 	kind(request_name##_c, MPI_Count, (, MPI_Request *request), (, request), __VA_ARGS__)
 
 #define TRANSFER(name, N, more, more_names, data, put, get) \
-	WRAP(name, (data, N count, handle type, int to, MPI_Aint at, N to_count, handle to_type, handle w UNPACK more)) \
+	WRAP(name, (data, N count, handle type, int to, MPI_Aint at, N to_count, handle to_type, \
+		    handle w UNPACK more)) \
 	{ \
 		int rc = REAL(name)(mine, count, type, to, at, to_count, to_type, w UNPACK more_names); \
 		return count_transfer(rc, put, get, count, type, to, w); \
 	}
 #define ACCUMULATE(name, N, more, more_names, ...) \
-	WRAP(name, (const void *mine, N count, handle type, int to, MPI_Aint at, N to_count, handle to_type, handle op, \
-		    handle w UNPACK more)) \
+	WRAP(name, (const void *mine, N count, handle type, int to, MPI_Aint at, N to_count, handle to_type, \
+		    handle op, handle w UNPACK more)) \
 	{ \
 		int rc = REAL(name)(mine, count, type, to, at, to_count, to_type, op, w UNPACK more_names); \
 		return count_transfer(rc, true, false, count, type, to, w); \
 	}
 /* The result is as large as the data sent, even with MPI_NO_OP, which sends none. */
 #define GET_ACCUMULATE(name, N, more, more_names, ...) \
-	WRAP(name, (const void *mine, N count, handle type, void *was, N was_count, handle was_type, int to, MPI_Aint at, N to_count, \
-		    handle to_type, handle op, handle w UNPACK more)) \
+	WRAP(name, (const void *mine, N count, handle type, void *was, N was_count, handle was_type, int to, \
+		    MPI_Aint at, N to_count, handle to_type, handle op, handle w UNPACK more)) \
 	{ \
-		int rc = REAL(name)(mine, count, type, was, was_count, was_type, to, at, to_count, to_type, op, w UNPACK more_names); \
+		int rc = REAL(name)(mine, count, type, was, was_count, was_type, to, at, to_count, to_type, op, \
+				    w UNPACK more_names); \
 		return count_transfer(rc, true, true, was_count, was_type, to, w); \
 	}
 

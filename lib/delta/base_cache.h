@@ -55,7 +55,8 @@ int base_cache_match(struct base_cache *c, const char *doc, size_t len,
 
 /*
  * Group near-identical documents: the key of the base that doc matches, with its layout widened if necessary, in *base;
- * else doc becomes the base `key`. 0; 1, all untouched, if no base matches and key is negative; -1 when memory is short.
+ * else doc becomes the base `key`. 0; 1, all untouched, if no base matches and key is negative; -1 when memory is
+ * short.
  */
 int base_cache_join(struct base_cache *c, const char *doc, size_t len, int key, int *base);
 

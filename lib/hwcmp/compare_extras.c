@@ -64,7 +64,9 @@ static int number_order(const void *x, const void *y)
 	return (*a > *b) - (*a < *b);
 }
 
-/* hwloc 2.9 numbers kinds by their efficiency, later ones write the capacity that Linux reports: only the order counts. */
+/*
+ * hwloc 2.9 numbers kinds by their efficiency, later ones write the capacity that Linux reports: only the order counts.
+ */
 static int kinds_rank(struct parts *p)
 {
 	long *all = calloc(p->n, sizeof(*all));

@@ -23,7 +23,7 @@ struct side {
 
 struct match {
 	struct side side[2];
-	int newer;	/* the side that a later major version of hwloc exported, or the same in a later format; -1: neither */
+	int newer;	/* the side that a later hwloc exported, or in a later format; -1: neither */
 };
 
 /* 0, or -1 when memory is short. The trees are borrowed. Free with match_free. */

@@ -66,9 +66,9 @@ static int unnamed_file(const struct buf *b, struct err *e)
 static int run_lstopo(int in, int out, const char *const *caption, struct err *e)
 {
 	static char *const fixed[] = {
-		LSTOPO, "--input", "/dev/stdin", "--input-format", "xml", "--output-format", "nativesvg", "--disallowed",
-		"--logical", "--no-factorize", "--no-default-legend", "--no-icaches", "--ignore", "L1", "--no-attrs=L2",
-		"--no-bridges", "--ignore", "Misc",
+		LSTOPO, "--input", "/dev/stdin", "--input-format", "xml", "--output-format", "nativesvg",
+		"--disallowed", "--logical", "--no-factorize", "--no-default-legend", "--no-icaches", "--ignore", "L1",
+		"--no-attrs=L2", "--no-bridges", "--ignore", "Misc",
 	};
 	char *argv[sizeof(fixed) / sizeof(fixed[0]) + 2 * DRAW_LINES + 1] = {0};
 	char **to = argv + sizeof(fixed) / sizeof(fixed[0]);

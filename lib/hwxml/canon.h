@@ -11,10 +11,10 @@
 /*
  * The canonical form of hwloc's topology XML (hwloc 2.x and 3.0, hwloc2.dtd), and the strict check before it.
  *
- * One element a line, two spaces a depth, attributes in the order given, one spelling of escapes; gp_index and hwloc 3's
- * id renumbered from 1 in document order together with every reference to them, because hwloc numbers in the order of
- * discovery. The canonical form of a canonical document is itself, of the same version, and hwloc loads both as the same
- * topology. All else is kept to the letter.
+ * One element a line, two spaces a depth, attributes in the order given, one spelling of escapes; gp_index and hwloc
+ * 3's id renumbered from 1 in document order together with every reference to them, because hwloc numbers in the order
+ * of discovery. The canonical form of a canonical document is itself, of the same version, and hwloc loads both as the
+ * same topology. All else is kept to the letter.
  *
  * Refused, with the line: anything with an internal DTD subset or entities of its own, elements or attributes that
  * hwloc does not write, more than 64 levels or 200,000 objects, an object of the tree without its four cpusets and

@@ -23,7 +23,7 @@ struct loose {
 };
 
 struct tree_own {
-	char *strings;			/* no longer than the XML: escapes shrink, and a quote makes room for each NUL */
+	char *strings;			/* as long as the XML: escapes shrink, each NUL replaces a quote */
 	struct tree_pair *object_attrs, *infos, *extra_attrs;
 	struct ids ids;
 };

@@ -32,7 +32,7 @@ struct tree_object {
 	unsigned line;
 	struct tree_pair *attrs;	/* all of them as the XML has them, os_index and type too */
 	size_t nattrs;
-	struct tree_pair *infos;	/* <info>, and <page_type> as name "pages 4096", value the count ("0" when the XML has none) */
+	struct tree_pair *infos;	/* <info>; <page_type> as "pages 4096" and the count ("0" without one) */
 	size_t ninfos;
 };
 

@@ -239,7 +239,8 @@ const char *xml_tag_end(const char *xml, const char *end, unsigned *attrs)
 /* The text from key to the first `end`; *len is 0 when there is none. */
 static const char *span_find(const char *xml, size_t size, const char *key, char end, size_t *len)
 {
-	const char *from = memmem(xml, size, key, strlen(key)), *to = from ? memchr(from, end, xml + size - from) : NULL;
+	const char *from = memmem(xml, size, key, strlen(key)),
+		   *to = from ? memchr(from, end, xml + size - from) : NULL;
 
 	*len = to ? to - from : 0;
 	return from;

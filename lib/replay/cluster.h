@@ -30,7 +30,7 @@ struct kind {
 	unsigned index;			/* in the cluster */
 	unsigned threads;		/* PUs of each core, as Slurm counts them */
 	unsigned words;			/* of a set of its cores, as score.h has them */
-	struct ranges at[LEVEL_CORE];	/* the innermost domains of a level; where it has none, those of the level around it */
+	struct ranges at[LEVEL_CORE];	/* the domains of a level, or of the next level out that has some */
 };
 
 struct cluster_node {
@@ -88,7 +88,7 @@ struct room {
 	uint64_t *words;
 	unsigned *count;		/* of each node */
 	unsigned long long total;
-	unsigned **reach;		/* reach[kind][k]: nodes of that kind with k free cores or more; NULL in a copy */
+	unsigned **reach;		/* reach[kind][k]: nodes of a kind with at least k free cores; NULL in a copy */
 };
 
 /* All free. 0, or -1 when memory is short; free with room_free. */

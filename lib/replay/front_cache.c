@@ -121,8 +121,7 @@ static int front_cache_grow(struct front_cache *m)
 }
 
 static const void *front_cache_add(struct front_cache *m, uint64_t hash, const struct kind *kind,
-				   const uint64_t *free_cores,
-			    unsigned task_cores)
+				   const uint64_t *free_cores, unsigned task_cores)
 {
 	size_t bytes = kind->words * sizeof(*free_cores);
 	struct entry *e = malloc(sizeof(*e) + bytes);

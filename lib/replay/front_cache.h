@@ -28,7 +28,7 @@ void front_cache_free(struct front_cache *m);
 
 /* The answer, borrowed until front_cache_trim; NULL when memory is short. */
 const void *front_cache_get(struct front_cache *m, const struct kind *kind, const uint64_t *free_cores,
-		     unsigned task_cores);
+			    unsigned task_cores);
 
 /* Forget all when it has become much. */
 void front_cache_trim(struct front_cache *m);

@@ -318,7 +318,8 @@ static void *fronts_make(const struct kind *kind, const uint64_t *free_cores, un
 	size_t n = kind->shape->ndomains;
 	struct build b = {
 		.map = &f->maps[kind->index], .shape = kind->shape, .free_cores = free_cores, .task_cores = task_cores,
-		.tables = calloc(n, sizeof(*b.tables)), .singles = calloc(n, sizeof(*b.singles)), .each = calloc(n, sizeof(*b.each)),
+		.tables = calloc(n, sizeof(*b.tables)), .singles = calloc(n, sizeof(*b.singles)),
+		.each = calloc(n, sizeof(*b.each)),
 	};
 	struct table *t = malloc(sizeof(*t));
 

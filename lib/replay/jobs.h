@@ -41,7 +41,7 @@ struct jobs_nodes {
  *	submit, start, end		seconds, as digits and a fraction, or YYYY-MM-DDTHH:MM:SS in local time
  *	nodes, NNodes, AllocNodes
  *	tasks, NTasks; cpus_per_task
- *	AllocCPUS, NCPUS, ReqCPUS	of all nodes; where tasks are not told, each CPU is a task; the first of these that has a number
+ *	AllocCPUS, NCPUS, ReqCPUS	total; without tasks, each CPU is a task; the first with a number counts
  *	limit, Timelimit, TimelimitRaw	seconds; [[DAYS-]HH:]MM:SS or DAYS-HH; minutes
  *	fit, level			as --topo-fit and --topo-level have them, "-" for none
  *	Comment				the same words in it

@@ -19,11 +19,11 @@ enum level judged_level(enum judged j);
 struct judgement {
 	bool split_own[JUDGED_LEVELS];	/* on more domains than it need have been, on one of its nodes */
 	bool split_any[JUDGED_LEVELS];	/* or had it another node instead */
-	bool dominated;			/* one of its nodes: cores there or elsewhere touch no more in any level, and fewer in one */
-	bool exact_possible;		/* a package, NUMA node or L3 cache of just as many cores was all free, and touches no more */
+	bool dominated;			/* another choice touches fewer domains at a level, and nowhere more */
+	bool exact_possible;		/* a free domain of just that size existed and touches no more */
 	bool exact_had;			/* and the job left no free core over in the one that it lies in */
 	unsigned broken;		/* packages that were wholly free and have some free cores left */
-	unsigned touched, ideal;	/* packages, NUMA nodes and L3 caches; the least on an empty node of the best kind */
+	unsigned touched, ideal;	/* packages, NUMA nodes, L3 caches; the least on the best empty node */
 };
 
 struct judge;

@@ -104,7 +104,7 @@ static struct job_nodes *seats_of(struct placement *l, const struct past_job *jo
 }
 
 int placement_choose(struct placement *l, const struct room *r, const struct past_job *job, const struct request *want,
-		 unsigned *nodes, struct job_nodes **out)
+		     unsigned *nodes, struct job_nodes **out)
 {
 	struct search search = { l, r, job, want };
 	struct share share[2];

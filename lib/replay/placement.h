@@ -22,6 +22,6 @@ void placement_free(struct placement *l);
  * 1 when there are not enough; -1 when memory is short.
  */
 int placement_choose(struct placement *l, const struct room *r, const struct past_job *job, const struct request *want,
-		 unsigned *nodes, struct job_nodes **out);
+		     unsigned *nodes, struct job_nodes **out);
 
 #endif

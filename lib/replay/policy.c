@@ -13,8 +13,8 @@ static int policy_fit(const char *word, struct policy *p, struct err *e)
 
 	snprintf(fit, sizeof(fit), "%.*s", (int) (colon ? colon - word : (long) strlen(word)), word);
 	if (fit_parse(fit) < 0)
-		return err_set(e, "'%.40s': invalid policy, expected one of: stock, block, off, prefer, require, spread",
-			       word);
+		return err_set(e, "'%.40s': invalid policy, expected one of: stock, block, off, prefer,"
+			       " require, spread", word);
 	if (request_set(&q, "topo-fit", fit, e) || (colon && request_set(&q, "topo-level", colon + 1, e)))
 		return err_within(e, "'%.40s'", word);
 	p->kind = POLICY_FIT;

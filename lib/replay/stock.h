@@ -23,7 +23,7 @@ int stock_nodes(const struct room *r, const struct past_job *job, unsigned *node
 
 /* How cores of a node are chosen: by default, and with CR_CORE_DEFAULT_DIST_BLOCK. */
 enum stock_cores {
-	STOCK_CYCLIC,		/* one after the other from each socket in turn; tasks of several CPUs fill sockets one by one */
+	STOCK_CYCLIC,		/* cores from each socket in turn; tasks of several CPUs fill socket by socket */
 	STOCK_BLOCK,		/* the socket that they fit into best, or the one with the most free cores, and so on */
 };
 

@@ -7,7 +7,8 @@
 int tally_init(struct tally *t, const struct cluster *c, size_t jobs, long long from)
 {
 	*t = (struct tally){
-		.cluster = c, .waits = malloc((jobs + 1) * sizeof(*t->waits)), .free_now = c->cores, .first = from, .last = from,
+		.cluster = c, .waits = malloc((jobs + 1) * sizeof(*t->waits)), .free_now = c->cores, .first = from,
+		.last = from,
 	};
 	for (size_t i = 0; i < JUDGED_LEVELS; i++)
 		if (!(t->loose[i] = calloc(c->n, sizeof(*t->loose[i]))))

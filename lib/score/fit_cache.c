@@ -77,8 +77,8 @@ static uint64_t hash_of(const struct key *k, const uint64_t *cores, unsigned wor
 }
 
 /* Where the entry is linked, or NULL. */
-static struct node_fit **entry_find(const struct fit_table *t, const struct key *k, uint64_t hash, const uint64_t *cores,
-			   unsigned words)
+static struct node_fit **entry_find(const struct fit_table *t, const struct key *k, uint64_t hash,
+				    const uint64_t *cores, unsigned words)
 {
 	struct node_fit **at = t->nslots ? &t->slots[hash & (t->nslots - 1)] : NULL;
 
@@ -148,7 +148,7 @@ static void fit_free(struct node_fit *f)
 }
 
 static struct node_fit *fit_new(const struct key *k, uint64_t hash, const uint64_t *cores, unsigned words,
-			   const struct score_need *need)
+				const struct score_need *need)
 {
 	bool table = !k->cores;
 	struct node_fit *f = calloc(1, sizeof(*f) + (table ? 1 : 2) * words * sizeof(*cores));
@@ -174,7 +174,7 @@ static struct node_fit *fit_new(const struct key *k, uint64_t hash, const uint64
 
 /* Out of `older`, or computed. */
 static struct node_fit *fit_find(struct fit_cache *c, const struct key *k, uint64_t hash, const uint64_t *free_cores,
-			    unsigned words, const struct score_need *need)
+				 unsigned words, const struct score_need *need)
 {
 	struct node_fit **at = entry_find(&c->older, k, hash, free_cores, words), *f;
 
@@ -197,7 +197,7 @@ static struct node_fit *fit_find(struct fit_cache *c, const struct key *k, uint6
 }
 
 static struct node_fit *fit_get(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
-			   const struct score_need *need, bool table)
+				const struct score_need *need, bool table)
 {
 	struct key k = key_of(shape, need, table);
 	unsigned words = core_set_words(shape->cores);

@@ -133,7 +133,8 @@ int request_set(struct request *r, const char *name, const char *value, struct e
 			return 0;
 		return err_within(e, "%s%s=%s", o->dashes, name, printable(value, text));
 	}
-	return err_set(e, "%s: unknown option, expected one of: topo-fit, topo-level, topo-request", printable(name, text));
+	return err_set(e, "%s: unknown option, expected one of: topo-fit, topo-level, topo-request",
+		       printable(name, text));
 }
 
 /* The option of which a comment's word of len bytes is the value, or NULL. */

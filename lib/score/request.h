@@ -17,8 +17,8 @@
 enum fit {
 	FIT_OFF,		/* as Slurm places it */
 	FIT_PREFER,		/* the least hardware cut, where that can be had now */
-	FIT_REQUIRE,		/* on each node within one domain of the level, or as the path says; else the job waits */
-	FIT_SPREAD,		/* each task a domain of its own at the level (L3 when none is named), where that can be had now */
+	FIT_REQUIRE,		/* within one domain of the level on each node, or as the path says; else wait */
+	FIT_SPREAD,		/* each task in a domain of its own at the level (default L3) where possible */
 	FIT_COUNT,
 };
 

@@ -58,8 +58,8 @@ static int pick_spread(const struct score_tree *t, const struct score_need *need
 	return score_spread(t, need->cores / t->task_cores, chosen, cost, arena);
 }
 
-static int placement_pick(const struct shape *shape, const uint64_t *free_cores, const struct score_need *need, uint64_t *chosen,
-			  struct score_cost *cost, struct score_arena *arena)
+static int placement_pick(const struct shape *shape, const uint64_t *free_cores, const struct score_need *need,
+			  uint64_t *chosen, struct score_cost *cost, struct score_arena *arena)
 {
 	size_t bytes = core_set_words(shape->cores) * sizeof(*chosen);
 	bool spread = need->fit == FIT_SPREAD;

@@ -18,15 +18,15 @@
  *
  * Costs are compared row by row, and within a row from the package down to the L2 cache; the first difference decides:
  *
- *	row	counts, over the domains that the cores lie in	prefers
- *	beyond	domains of the wanted level but one		what keeps within one domain of that level
- *	cuts	how often tasks of several cores are cut	whole tasks in NUMA nodes and L3 caches that they fit into
- *	touched	domains						the smallest domain that holds the cores, then the fewest
- *	open	domains that the job has not to itself		an exact fit, a domain of just that size, before all else
- *	broken	domains wholly free before and no more		one already broken before an intact one
- *	left	free cores left over, and last of the node	the tightest
+ *	row	counts, over the domains of the cores	prefers
+ *	beyond	domains of the wanted level less one	cores within one domain of that level
+ *	cuts	cuts through tasks of several cores	whole tasks in NUMA nodes and L3 caches that they fit into
+ *	touched	domains					the smallest domain that holds the cores, then the fewest
+ *	open	domains that are not the job's alone	an exact fit, a domain of just that size
+ *	broken	domains that were entirely free		a broken domain before an intact one
+ *	left	cores left free, also on the node	the tightest fit
  *
- * What is equal in all goes to the first parts, which have the lowest cores.
+ * Ties go to the lowest cores.
  *
  * At each level every core counts in just one domain. So that nodes of different shapes compare, a level that a node,
  * or a part of it, does not have counts as the level above it, for hwloc leaves out what would be the same; but an L2

@@ -189,8 +189,8 @@ int score_tree_init(struct score_tree *t, const struct shape *shape, const uint6
 	struct growth g = { .tree = t };
 
 	*t = (struct score_tree){
-		.shape = shape, .free_cores = free_cores, .task_cores = task_cores ? task_cores : 1, .wanted = cover_wanted(level),
-		.parts = score_arena_get(arena, shape->ndomains * sizeof(*t->parts)),
+		.shape = shape, .free_cores = free_cores, .task_cores = task_cores ? task_cores : 1,
+		.wanted = cover_wanted(level), .parts = score_arena_get(arena, shape->ndomains * sizeof(*t->parts)),
 	};
 	g.sprouts = score_arena_get(arena, shape->ndomains * sizeof(*g.sprouts));
 	g.before = score_count_before(free_cores, shape->cores, arena);

@@ -15,8 +15,8 @@
  * writes it into SQL as it is, sacct sets columns apart by bars), that may stand beside what others wrote into the
  * comment:
  *
- *	topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 candidates=12 room=9 touched=1,1,1,1,8 broken=1,1,1,1,8 beside=cn7
- *	decided=open:l3 cores=cn[1-2]:0-7;cn3:8-15 end
+ *	topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 candidates=12 room=9 touched=1,1,1,1,8
+ *	broken=1,1,1,1,8 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7;cn3:8-15 end
  *	topiary:1 waits fit=require level=l3 nodes=1 tasks=12x1 candidates=4 reason=no_L3_has_12_cores end
  *
  * A word that is not there stands for 0, none or the node's level. Counts stand in the order of enum level, package to
@@ -42,8 +42,8 @@ struct verdict {
 	unsigned candidates, room;		/* nodes that Slurm offered; of these, where the cores could be had */
 	struct score_cost cost;			/* on the worst of the nodes chosen; VERDICT_PLACED only */
 	char beside[64];			/* the best node that was not chosen; "" when all were */
-	int decided_row, decided_level;		/* in what the chosen are better (score_differ); -1: equal, the lower index won */
-	char cores[VERDICT_TEXT];		/* "cn[1-2]:0-7 cn3:8-11": may be cut at a whole word, then it ends with "..." */
+	int decided_row, decided_level;		/* where the choice is better (score_differ); -1: equal, lower index */
+	char cores[VERDICT_TEXT];		/* "cn[1-2]:0-7 cn3:8-11"; truncated after a word: ends with "..." */
 	char reason[128];			/* a sentence's part: "no L3 has 12 cores" */
 };
 

@@ -144,7 +144,8 @@ struct expansion {
 };
 
 /* The bytes of the text itself are not counted: what has no brackets becomes no longer. */
-static int count_names(struct hostlist_usage *usage, const char *list, unsigned long long names, size_t len, struct err *e)
+static int count_names(struct hostlist_usage *usage, const char *list, unsigned long long names, size_t len,
+		       struct err *e)
 {
 	size_t bytes = usage->bytes + names * (len + 1);
 

@@ -33,7 +33,7 @@ struct domain {
 	enum level level;
 	unsigned first, cores;	/* the cores first .. first+cores-1 */
 	int parent;		/* index of the domain around it, -1 for the node */
-	unsigned long long memory;	/* bytes, of all NUMA nodes that have these cores; 0 where the text does not tell */
+	unsigned long long memory;	/* bytes, of all NUMA nodes with these cores; 0: not in the text */
 };
 
 struct device {
@@ -45,7 +45,7 @@ struct shape {
 	char *text;		/* as it was given */
 	unsigned cores, pus;
 	unsigned *threads;	/* PUs of each core: threads[cores] */
-	struct domain *domains;	/* in preorder, the node first: a domain comes after the one around it; cores themselves are in */
+	struct domain *domains;	/* in preorder, the node first, cores included */
 	size_t ndomains;
 	struct device *devices;	/* in the order of the text */
 	size_t ndevices;

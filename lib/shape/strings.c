@@ -54,8 +54,8 @@ static int allocation_write(const struct tree *t, const struct tree_extent *s, s
 }
 
 /* Each begins with a blank, which is left out. */
-static char *string_make(int (*write)(const struct tree *, const struct tree_extent *, struct buf *), const struct tree *t,
-			 const struct tree_extent *s)
+static char *string_make(int (*write)(const struct tree *, const struct tree_extent *, struct buf *),
+			 const struct tree *t, const struct tree_extent *s)
 {
 	struct buf out = {0};
 	char *text = write(t, s, &out) == 0 && out.len ? strdup(out.data + 1) : NULL;

@@ -97,8 +97,7 @@ static void changes_redact(char **json)
 
 /* Changes from the row before in time, which becomes *older, to `newer`; null when they cannot be determined. */
 static void add_changes(struct buf *out, struct call *c, struct db *db, const PGresult *r, int row,
-			const struct buf *newer,
-		    struct buf *older)
+			const struct buf *newer, struct buf *older)
 {
 	char *json = NULL;
 	int severity;

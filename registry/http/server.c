@@ -65,8 +65,7 @@ struct param_scan {
 };
 
 static enum MHD_Result add_param(void *user, enum MHD_ValueKind kind, const char *name, size_t name_len,
-				 const char *value,
-				  size_t len)
+				 const char *value, size_t len)
 {
 	struct param_scan *t = user;
 

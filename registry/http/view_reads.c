@@ -103,8 +103,7 @@ static PGresult *view_query(struct call *c, struct db *db, const char *sql, unsi
 
 /* {FIRST"name":[rows],"truncated":false}; first: members before it, each followed by a comma. */
 static void reply_list(struct call *c, const char *first, const char *name, const struct json_column *columns,
-		       const char *sql, unsigned n,
-		 const struct db_value *values)
+		       const char *sql, unsigned n, const struct db_value *values)
 {
 	struct db *db = call_acquire_reader(c);
 	struct buf out = {0};

@@ -129,8 +129,7 @@ static void add_value(struct buf *b, enum column column, const struct pending_ex
 
 /* Run sql with the first n columns of the exports selected by `which`; not run when there are none. */
 static int query_exports(struct db *db, const struct batch *t, bool (*which)(const struct pending_export *),
-			 const char *sql,
-		      const enum column *columns, unsigned n, PGresult **out, struct err *e)
+			 const char *sql, const enum column *columns, unsigned n, PGresult **out, struct err *e)
 {
 	struct buf column[COLUMN_COUNT] = {0};
 	struct db_value v[COLUMN_COUNT];

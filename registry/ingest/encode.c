@@ -413,8 +413,8 @@ static enum encode_result check_quota(struct encode_job *j, const struct setting
 }
 
 enum encode_result encode_document(const struct settings *s, struct bases *b, struct db_pool *pool,
-				   struct parser *parser,
-				 const char *node, int class, const struct buf *xml, struct encoded *out, struct err *e)
+				   struct parser *parser, const char *node, int class, const struct buf *xml,
+				   struct encoded *out, struct err *e)
 {
 	static const enum encode_result parse_result[] = { ENCODE_OK, ENCODE_REFUSED, ENCODE_FAILED };
 	struct encode_job j = { .pool = pool, .node = node, .xml = xml, .class = class,

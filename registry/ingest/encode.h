@@ -32,9 +32,8 @@ enum encode_result { ENCODE_OK, ENCODE_REFUSED, ENCODE_FAILED, ENCODE_QUOTA };
  * class's would not be reported as a change.
  */
 enum encode_result encode_document(const struct settings *s, struct bases *b, struct db_pool *pool,
-				   struct parser *parser,
-				 const char *node, int class, const struct buf *xml, struct encoded *out,
-					 struct err *e);
+				   struct parser *parser, const char *node, int class, const struct buf *xml,
+				   struct encoded *out, struct err *e);
 void encoded_free(struct encoded *p);
 
 #endif

@@ -211,8 +211,8 @@ static enum parser_result request_wait(int fd, enum worker_op op, const char *na
 
 /* The caller frees the parts in every case. */
 static enum parser_result worker_call(struct parser *p, struct worker_request *q, const char *name,
-				      const struct buf *const documents[2],
-				     struct worker_reply *a, struct buf part[PARTS], struct err *e)
+				      const struct buf *const documents[2], struct worker_reply *a,
+				      struct buf part[PARTS], struct err *e)
 {
 	enum parser_result rc = PARSER_FAILED;
 	int fd;

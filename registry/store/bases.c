@@ -125,8 +125,7 @@ static char *add_text_at(char **at, const char *text)
 
 /* One allocation, so that the cache can free it. */
 static struct base_metadata *metadata_new(int class, int accepted_from, const char *shape, const char *drift,
-					  const char *facts,
-				   const PGresult *fields)
+					  const char *facts, const PGresult *fields)
 {
 	size_t n = PQntuples(fields), room = strlen(facts) + 1 + (drift ? strlen(drift) + 1 : 0);
 	struct base_metadata *meta;

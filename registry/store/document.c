@@ -131,8 +131,7 @@ static int decode_row(struct bases *b, struct db *db, const PGresult *r, struct 
 }
 
 enum document_result document_load(struct bases *b, struct db *db, const char *node, const char *when, struct buf *out,
-				   char sha256[HASH_HEX],
-			    struct err *e)
+				   char sha256[HASH_HEX], struct err *e)
 {
 	PGresult *r = db_query_prepared(db, e, when ? THEN : NOW, when ? 2 : 1,
 					(struct db_value[]){ DB_TEXT(node), DB_TEXT(when) });

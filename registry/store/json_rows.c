@@ -93,8 +93,7 @@ static int declare_cursor(struct db *db, const char *sql, unsigned n, const stru
 }
 
 int json_rows_list(struct db *db, struct buf *out, size_t max, bool *more, const struct json_column *columns,
-		   const char *sql, unsigned n,
-	      const struct db_value *values, struct err *e)
+		   const char *sql, unsigned n, const struct db_value *values, struct err *e)
 {
 	size_t begin;
 	int rows = -1;

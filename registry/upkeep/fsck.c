@@ -64,7 +64,7 @@ static int read_shape(struct fsck *f, const char *node, const struct buf *xml, c
 }
 
 static int document_shape(struct fsck *f, struct shape_cache *known, const PGresult *r, int row, const struct buf *xml,
-		    char shape[static SHAPE_NAME], struct err *e)
+			  char shape[static SHAPE_NAME], struct err *e)
 {
 	const char *base = PQgetvalue(r, row, BASE);
 	bool patch = !strcmp(PQgetvalue(r, row, KIND), "patch");

@@ -17,17 +17,17 @@
  * host's name is known for.
  *
  *	struct fabric *f = fabric_read(&path, 1, NULL, &e);	a file, in whatever form it is
- *	const struct hierarchy *h = f->planes[0].levels;	what is above the hosts of its largest plane, for lib/map
+ *	const struct hierarchy *h = f->planes[0].levels;	the network above its largest plane's hosts
  */
 enum { FABRIC_NO_PLANE = ~0u };
 
 struct fabric_node {
-	char *name;		/* of a host: its name, "H-GUID" if unknown; of a switch: unique, valid in Slurm's files */
+	char *name;		/* host: its name, or "H-GUID"; switch: unique, valid in Slurm's files */
 	char *description;	/* the name in the file; NULL: the same */
 	uint64_t guid;		/* of the node, 0: not known */
 	bool is_switch;
 	bool named;		/* name is not made of the GUID */
-	unsigned plane;		/* of a switch; of a host that of its first link; FABRIC_NO_PLANE: no link to a switch */
+	unsigned plane;		/* of a host: that of its first link; FABRIC_NO_PLANE: no link to a switch */
 	unsigned rank;		/* of a switch: cables to the nearest leaf switch, 0 for a leaf switch itself */
 };
 
@@ -66,7 +66,7 @@ struct fabric {
 	unsigned nadapters;
 	struct fabric_plane *planes;	/* the one with most hosts first */
 	unsigned nplanes;
-	bool given;			/* the file states the levels (fabric/model/hierarchy.h); switches are derived */
+	bool given;			/* the file states the levels (hierarchy.h); switches are derived */
 };
 
 /*

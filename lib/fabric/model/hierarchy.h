@@ -29,11 +29,11 @@ enum hierarchy_form { HIERARCHY_TREE, HIERARCHY_TORUS, HIERARCHY_GRAPH };
 
 struct hierarchy_level {
 	enum hierarchy_form form;
-	unsigned size;				/* at[] is below it: the widest there is; of a torus the product of dim[] */
+	unsigned size;				/* at[] is below it: the largest; torus: the product of dim[] */
 	unsigned dims;				/* 1 but for a torus */
 	unsigned dim[HIERARCHY_DIMS];		/* dim[0] is size but for a torus */
 	unsigned cost[HIERARCHY_DIMS];
-	unsigned pruned;			/* tree: what the hosts below an element can send over what it passes on, in % */
+	unsigned pruned;			/* tree: bandwidth of the hosts below over that upwards, in % */
 	unsigned *hops;				/* graph: size * size, symmetric, 0 between the same; else NULL */
 };
 

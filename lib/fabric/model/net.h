@@ -13,7 +13,7 @@ struct net {
 	const struct fabric *fabric;
 	unsigned n;
 	unsigned *node;			/* of each switch: its index in the fabric */
-	unsigned *row, *adj, *link;	/* neighbours adj[row[i]] .. adj[row[i + 1] - 1], increasing, and the links to them */
+	unsigned *row, *adj, *link;	/* neighbours adj[row[i]] .. adj[row[i + 1] - 1], ascending, and their links */
 	unsigned *hosts;		/* of each switch: hosts whose first link in this plane is to it */
 	unsigned *home;			/* of each host, fabric index less nswitches: that switch, or NET_NONE */
 	bool *leaf;			/* has hosts, and is no spine */

@@ -131,7 +131,8 @@ static int read_end(const struct reading *r, const json_t *o, const char *key)
 	const char *name = json_string_value(json_object_get(o, key));
 	const json_t *end = name ? json_object_get(r->ends, name) : NULL;
 
-	return end ? (int) json_integer_value(end) : item_error(r, "%s: neither a switch nor a host of the fabric", key);
+	return end ? (int) json_integer_value(end) :
+	       item_error(r, "%s: neither a switch nor a host of the fabric", key);
 }
 
 static int read_link(struct reading *r, const json_t *o)

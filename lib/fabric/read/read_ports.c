@@ -36,7 +36,8 @@ unsigned ib_mbps(const char *width, const char *speed)
 		const char *name;
 		unsigned lane;
 	} speeds[] = {
-		{ "SDR", 2000 }, { "DDR", 4000 }, { "QDR", 8000 }, { "FDR10", 10000 }, { "FDR", 13636 }, { "EDR", 25000 },
+		{ "SDR", 2000 }, { "DDR", 4000 }, { "QDR", 8000 }, { "FDR10", 10000 }, { "FDR", 13636 },
+		{ "EDR", 25000 },
 		{ "HDR", 50000 }, { "NDR", 100000 }, { "XDR", 200000 },
 	};
 	unsigned lanes = strtoul(width, NULL, 10);

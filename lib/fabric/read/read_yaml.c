@@ -154,7 +154,8 @@ static int read_blocks(struct yaml *y, const yaml_node_t *block)
 	yaml_node_t *sizes = check_keys(y, block, known) ? NULL : list_of(y, block, "block_sizes");
 	yaml_node_t *blocks = sizes ? list_of(y, block, "blocks") : NULL;
 
-	return slurm_end(&s, blocks && items_each(y, sizes, add_size, &s) == 0 ? items_each(y, blocks, add_block, &s) : -1);
+	return slurm_end(&s, blocks && items_each(y, sizes, add_size, &s) == 0 ?
+			 items_each(y, blocks, add_block, &s) : -1);
 }
 
 /* "x: 4, y: 4, z: 2", each from min up. */

@@ -147,7 +147,8 @@ static struct hierarchy *dragonfly_grow(const struct groups *g)
 	if (ok) {
 		if (g->n > 1)
 			h->level[l++] = (struct hierarchy_level){ .size = g->n, .dims = 1, .dim = { g->n },
-								  .cost = { COST_HOST + 2 * COST_CLIMB }, .pruned = 100 };
+								  .cost = { COST_HOST + 2 * COST_CLIMB },
+								  .pruned = 100 };
 		h->level[l++] = (struct hierarchy_level){ .size = g->size[0], .dims = 1, .dim = { g->size[0] },
 							  .cost = { COST_HOST + COST_CLIMB }, .pruned = 100 };
 		h->nlevels = l + 1;

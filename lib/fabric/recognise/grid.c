@@ -74,15 +74,13 @@ static int node_add(const char *host, void *user)
 {
 	struct filling *f = user;
 	unsigned x = f->n % f->dims[0], y = f->n / f->dims[0] % f->dims[1], z = f->n / f->dims[0] / f->dims[1];
+	unsigned cell = cell_index(f->grid, f->anchor[0] + x, f->anchor[1] + y, f->anchor[2] + z);
 	int end;
 
 	if (f->n++ >= f->places)
 		return 0;
 	end = making_end(f->grid->making, END_HOST, host);
-	f->wrong = end < 0 ||
-		making_cable(f->grid->making,
-			     f->grid->switches[cell_index(f->grid, f->anchor[0] + x, f->anchor[1] + y, f->anchor[2] + z)], 0,
-			     end, 0, 0);
+	f->wrong = end < 0 || making_cable(f->grid->making, f->grid->switches[cell], 0, end, 0, 0);
 	return f->wrong ? lines_wrong(f->lines, "out of memory") : 0;
 }
 

@@ -24,7 +24,7 @@ struct making {
 	unsigned nends, end_room;
 	struct cable *cables;
 	unsigned ncables, cable_room;
-	unsigned *slots, nslots;	/* the ends by their keys: index + 1, 0 free; a power of two, half empty at least */
+	unsigned *slots, nslots;	/* ends by key: index + 1, 0 is free; a power of two, at most half full */
 	struct hostlist_usage usage;
 };
 

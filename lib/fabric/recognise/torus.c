@@ -29,7 +29,8 @@ struct product {
  * How many switches but u are neighbours of both v and w; the last of them with its links: x, and from v and from w to
  * it.
  */
-static unsigned common_neighbours(const struct net *n, unsigned u, unsigned v, unsigned w, unsigned *from_v, unsigned *from_w)
+static unsigned common_neighbours(const struct net *n, unsigned u, unsigned v, unsigned w, unsigned *from_v,
+				  unsigned *from_w)
 {
 	unsigned i = n->row[v], j = n->row[w], found = 0;
 

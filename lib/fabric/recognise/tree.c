@@ -15,10 +15,10 @@ enum { MAX_LEAVES = 8192, MAX_TIERS = HIERARCHY_LEVELS - 1 };
 
 struct tree {
 	const struct net *net;
-	unsigned *of;			/* of each member its switch: leaf switches first, then spines, with hosts or without */
+	unsigned *of;			/* each member's switch: leaf switches first, then spines */
 	unsigned n, nleaves;
 	unsigned char *tiers;		/* tiers[i * nleaves + j]: from leaf switch i to j */
-	unsigned *rep, *reach;		/* of each member a leaf switch nearby, and the tier whose class holds all that are as near */
+	unsigned *rep, *reach;		/* each member's leaf switch; the tier whose class has all at that distance */
 	unsigned *class[MAX_TIERS + 1];	/* class[k][i]: the first leaf switch within k tiers of leaf switch i */
 	unsigned ntiers;
 };

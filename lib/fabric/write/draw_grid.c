@@ -117,7 +117,8 @@ static unsigned cables_between(const struct grid_drawing *g, unsigned a, unsigne
 	return g->f->given ? 1 : 0;
 }
 
-static void line_draw(const struct grid_drawing *g, bool stub, unsigned cables, double x1, double y1, double x2, double y2)
+static void line_draw(const struct grid_drawing *g, bool stub, unsigned cables, double x1, double y1, double x2,
+		      double y2)
 {
 	buf_printf(g->out, "<line%s x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke-width=\"%.1f\"/>\n",
 		   stub ? " class=\"r\"" : "", x1, y1, x2, y2, draw_stroke(cables));

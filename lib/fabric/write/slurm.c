@@ -132,7 +132,8 @@ static int hierarchy_levels_write(struct telling *t, const struct hierarchy *h, 
 static int write_dialect(const struct dialect *d, const struct fabric *f, const struct chosen *c, struct buf *out,
 			 struct err *e)
 {
-	struct telling t = { .f = f, .written = calloc(f->nnodes + 1, sizeof(bool)), .dialect = d, .out = out, .err = e };
+	struct telling t = { .f = f, .written = calloc(f->nnodes + 1, sizeof(bool)), .dialect = d, .out = out,
+			     .err = e };
 	int rc = t.written ? 0 : err_set(e, "out of memory");
 	size_t before;
 

@@ -51,7 +51,8 @@ static unsigned draw_between(struct annealing *a, unsigned first, unsigned end)
 }
 
 /* A domain of the level, anywhere within one of a wider one. */
-static unsigned domain_within(struct annealing *a, const struct slot_level *t, const struct slot_level *wide, unsigned domain)
+static unsigned domain_within(struct annealing *a, const struct slot_level *t, const struct slot_level *wide,
+			      unsigned domain)
 {
 	return draw_between(a, t->of[wide->first[domain]], t->of[wide->first[domain + 1] - 1] + 1);
 }

@@ -8,13 +8,13 @@
 #include "map/engine/slots.h"
 
 /*
- * Which pairs of domains were tried, and whether a rank moved in them since: a pair that gained nothing is not tried again
- * before that, except one time in a hundred.
+ * Which pairs of domains were tried, and whether a rank moved in them since: a pair that gained nothing is not tried
+ * again before that, except one time in a hundred.
  */
 struct attempts {
 	const struct slots *s;
 	unsigned now;			/* attempts so far */
-	unsigned *changed[PATHS_LEVELS + 1];	/* of each domain of each level, in one array: the attempt that changed it last */
+	unsigned *changed[PATHS_LEVELS + 1];	/* by level and domain, in one array: the last attempt to change it */
 	unsigned *kept;			/* the same, at attempts_keep */
 	unsigned domains;		/* of all levels */
 	struct attempt *memory;

@@ -15,9 +15,9 @@ struct gain_buckets {
 };
 
 /*
- * Some ranks in two halves, and their communication. The bias of a rank is what it costs more in the second half because
- * of partners that are in neither, in the unit of the weights. Halves that may vary in size have empty slots, too, which
- * communicate with nobody and change sides as ranks do: then a half of fixed size holds any number of ranks.
+ * Some ranks in two halves, and their communication. The bias of a rank is what it costs more in the second half
+ * because of partners that are in neither, in the unit of the weights. Halves that may vary in size have empty slots,
+ * too, which communicate with nobody and change sides as ranks do: then a half of fixed size holds any number of ranks.
  */
 struct bisection {
 	unsigned n, ranks, blocks;	/* of n the first are ranks, the others empty slots; blocks: of gain_buckets */

@@ -120,12 +120,14 @@ static int map_halves_packed(const struct problem *b, unsigned *slot)
 
 static int map_halves_alone(const struct problem *b, unsigned *slot)
 {
-	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES_ALONE, .halved = true, .sizes = SPLIT_FREE });
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES_ALONE, .halved = true,
+						      .sizes = SPLIT_FREE });
 }
 
 static int map_halves_alone_packed(const struct problem *b, unsigned *slot)
 {
-	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES_ALONE, .halved = true, .sizes = SPLIT_PACKED });
+	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES_ALONE, .halved = true,
+						      .sizes = SPLIT_PACKED });
 }
 
 /* What a rank takes, in arcs. */

@@ -28,8 +28,8 @@ static void row_add(double *restrict row, const double *restrict more, double we
 		row[i] += weight * more[i];
 }
 
-int domain_costs_init(struct domain_costs *t, const struct matrix *m, const struct slots *s, const struct slot_level *cells,
-	      const unsigned *slot)
+int domain_costs_init(struct domain_costs *t, const struct matrix *m, const struct slots *s,
+		      const struct slot_level *cells, const unsigned *slot)
 {
 	*t = (struct domain_costs){ .cells = cells->n, .cell = cells->of };
 	t->between = malloc((size_t) t->cells * t->cells * sizeof(*t->between));

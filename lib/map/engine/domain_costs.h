@@ -23,8 +23,8 @@ struct domain_costs {
 
 /* Is the table small enough to be worth its upkeep? domain_costs_init returns 0, or -1 when memory is short. */
 bool domain_costs_is_worth(const struct matrix *m, const struct slot_level *cells);
-int domain_costs_init(struct domain_costs *t, const struct matrix *m, const struct slots *s, const struct slot_level *cells,
-	      const unsigned *slot);
+int domain_costs_init(struct domain_costs *t, const struct matrix *m, const struct slots *s,
+		      const struct slot_level *cells, const unsigned *slot);
 void domain_costs_free(struct domain_costs *t);
 
 static inline double domain_costs_pays(const struct domain_costs *t, unsigned rank, unsigned slot)

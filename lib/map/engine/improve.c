@@ -64,8 +64,9 @@ static int anneal_ranks(struct search *x, struct trial *t, unsigned seed, unsign
 static const struct step {
 	int (*take)(struct search *x, struct trial *t, unsigned seed, unsigned long long work);
 	double share;			/* of the work */
-	bool rests;			/* is left out once it brought nothing in a whole round: the others have its share */
-} steps[] = { { lay_out, 0.1, false }, { anneal_nodes, 0.4, true }, { trial_repartition, 0.45, false }, { anneal_ranks, 0.05, false } };
+	bool rests;			/* skipped once it gained nothing in a round: the others get its share */
+} steps[] = { { lay_out, 0.1, false }, { anneal_nodes, 0.4, true }, { trial_repartition, 0.45, false },
+	      { anneal_ranks, 0.05, false } };
 
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 

@@ -6,9 +6,9 @@
 #include "map/engine/search.h"
 
 /*
- * Improve the trials there are. Which start is best shows only after improvement, because the cheapest after polishing is
- * often not the best: several are improved a little, the cheapest of those further, and finally one alone, until the work
- * is used up. 0 or -1. Called by solve.c.
+ * Improve the trials there are. Which start is best shows only after improvement, because the cheapest after polishing
+ * is often not the best: several are improved a little, the cheapest of those further, and finally one alone, until the
+ * work is used up. 0 or -1. Called by solve.c.
  */
 int improve_trials(struct search *x);
 

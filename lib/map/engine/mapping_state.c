@@ -10,8 +10,8 @@
 /* What it takes to judge a rank's move beside its arcs. */
 #define RANK_WORK 6
 
-int mapping_state_init(struct mapping_state *t, const struct matrix *m, const struct slots *s, const struct slot_level *cells,
-	       const unsigned *slot)
+int mapping_state_init(struct mapping_state *t, const struct matrix *m, const struct slots *s,
+		       const struct slot_level *cells, const unsigned *slot)
 {
 	*t = (struct mapping_state){ .m = m, .s = s };
 	t->at = malloc(m->ranks * sizeof(*t->at));
@@ -27,7 +27,8 @@ int mapping_state_init(struct mapping_state *t, const struct matrix *m, const st
 	if (domain_costs_is_worth(m, cells) && domain_costs_init(&t->costs, m, s, cells, slot))
 		return -1;
 	for (unsigned r = 0; r < m->ranks; r++)
-		t->pays[r] = t->costs.cells ? domain_costs_pays(&t->costs, r, slot[r]) : slots_rank_cost(m, s, slot, r, slot[r]);
+		t->pays[r] = t->costs.cells ? domain_costs_pays(&t->costs, r, slot[r]) :
+						slots_rank_cost(m, s, slot, r, slot[r]);
 	return 0;
 }
 

@@ -27,11 +27,13 @@ struct slot_range {
  * Keeps a table of costs by cell where it is worth its size (domain_costs.h): slots of a cell are then taken as equal.
  * At most one rank a slot. 0, or -1 when memory is short. mapping_state_free does also after that.
  */
-int mapping_state_init(struct mapping_state *t, const struct matrix *m, const struct slots *s, const struct slot_level *cells,
-	       const unsigned *slot);
+int mapping_state_init(struct mapping_state *t, const struct matrix *m, const struct slots *s,
+		       const struct slot_level *cells, const unsigned *slot);
 void mapping_state_free(struct mapping_state *t);
 
-/* The change in cost of the rank on a slot if it moved to another, all others unmoved; from the table, which is kept. */
+/*
+ * The change in cost of the rank on a slot if it moved to another, all others unmoved; from the table, which is kept.
+ */
 static inline double mapping_state_pays_more(const struct mapping_state *t, unsigned from, unsigned to)
 {
 	unsigned rank = t->rank[from];

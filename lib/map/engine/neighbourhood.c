@@ -284,8 +284,8 @@ static int renewal_init(struct neighbourhood *r)
 	return 0;
 }
 
-int neighbourhood_search(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work, unsigned *slot,
-	  struct err *e)
+int neighbourhood_search(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
+			 unsigned *slot, struct err *e)
 {
 	struct split_way way = { .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_FREE, .quick = true };
 	struct neighbourhood r = { .chance = seed };

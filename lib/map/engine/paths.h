@@ -18,7 +18,7 @@ enum { PATHS_CUTS = 16, PATHS_LEVELS = PLACES_LEVELS + PATHS_CUTS };
 struct paths {
 	unsigned levels;
 	unsigned level[PATHS_LEVELS];	/* which level of the places each is, or is a part of */
-	bool is_tree;			/* the distances are those of just this tree; of a pair that parts at each level: */
+	bool is_tree;			/* distances depend on the level at which a pair parts alone; by level: */
 	double cost[PATHS_LEVELS];
 	unsigned *number;		/* number[place * levels + level] */
 };

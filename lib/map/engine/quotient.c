@@ -11,7 +11,7 @@ struct gathering {
 	const unsigned *slot;
 	struct quotient *c;
 	unsigned *on;			/* the rank on each slot, or SLOT_NONE */
-	size_t *seen;			/* of each domain: one more than where the arc to it is; not within the row: nowhere */
+	size_t *seen;			/* by domain: 1 + the arc to it; outside the current row: none */
 	size_t end;
 	unsigned *adj;
 	double *weight;
@@ -76,7 +76,8 @@ static int matrix_fill(struct quotient *c, const struct matrix *m, const unsigne
 	size_t arcs = m->row[m->ranks] + 1, n = c->domains->n;
 	int rc = -1;
 
-	c->m = (struct matrix){ n, malloc((n + 1) * sizeof(size_t)), malloc(arcs * sizeof(unsigned)), malloc(arcs * sizeof(double)) };
+	c->m = (struct matrix){ n, malloc((n + 1) * sizeof(size_t)), malloc(arcs * sizeof(unsigned)),
+				malloc(arcs * sizeof(double)) };
 	g.on = malloc(c->domains->first[n] * sizeof(*g.on));
 	g.seen = malloc(n * sizeof(*g.seen));
 	g.adj = malloc(arcs * sizeof(*g.adj));
@@ -127,7 +128,8 @@ static int slots_fill(struct quotient *c, const struct slots *s, unsigned level)
 	return 0;
 }
 
-int quotient_init(struct quotient *c, const struct matrix *m, const struct slots *s, unsigned level, const unsigned *slot)
+int quotient_init(struct quotient *c, const struct matrix *m, const struct slots *s, unsigned level,
+		  const unsigned *slot)
 {
 	*c = (struct quotient){ .domains = &s->level[level] };
 	c->slot = malloc(c->domains->n * sizeof(*c->slot));

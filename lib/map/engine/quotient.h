@@ -20,7 +20,7 @@ struct quotient {
 
 /* The level is shaped (is_shaped). 0, or -1 when memory is short; quotient_free does also after that. */
 int quotient_init(struct quotient *c, const struct matrix *m, const struct slots *s, unsigned level,
-		const unsigned *slot);
+		  const unsigned *slot);
 void quotient_free(struct quotient *c);
 
 /* Apply c->slot, in which only domains of one shape were exchanged, to the slots of the ranks. */

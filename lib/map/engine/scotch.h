@@ -8,9 +8,9 @@
 #include "map/engine/slots.h"
 
 /*
- * Map the ranks with Scotch onto the slots, seen as one tree, as netloc calls it (hwloc, netloc/scotch.c; Goglin et al.,
- * Euro-Par 2017, section 5.2, the whole at once). The same arguments give the same mapping. Several ranks may come to one
- * slot: Scotch balances, it does not forbid. slot[] holds m->ranks. 0, or -1 with slot of no meaning.
+ * Map the ranks with Scotch onto the slots, seen as one tree, as netloc calls it (hwloc, netloc/scotch.c; Goglin et
+ * al., Euro-Par 2017, section 5.2, the whole at once). The same arguments give the same mapping. Several ranks may come
+ * to one slot: Scotch balances, it does not forbid. slot[] holds m->ranks. 0, or -1 with slot of no meaning.
  */
 int scotch_map(const struct matrix *m, const struct slots *s, unsigned seed, unsigned *slot, struct err *e);
 

@@ -15,9 +15,9 @@ struct reading {
 	const struct places *p;
 	struct slots *s;
 	struct paths paths;
-	unsigned path_level[PATHS_LEVELS + 1];	/* of each level of slots; of those that share a place: beyond the last */
+	unsigned path_level[PATHS_LEVELS + 1];	/* by level of slots; slots that share a place: beyond the last */
 	int low[PATHS_LEVELS + 1];	/* the lowest bit of each level */
-	int table;			/* the lowest level at which a pair's cost depends on more than the level; -1: none */
+	int table;			/* the lowest level where costs depend on the pair, too; -1: none */
 };
 
 static const struct place *place_of(const struct reading *r, unsigned slot)

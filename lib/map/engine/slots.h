@@ -15,8 +15,9 @@
 #define SLOT_NONE (~0u)
 
 /*
- * The places in the order of a search: sorted by the tree, so that every domain is a range of slots, with distances in a
- * few instructions. A level of slots is one at which some of them part; the last level parts every slot from every other.
+ * The places in the order of a search: sorted by the tree, so that every domain is a range of slots, with distances in
+ * a few instructions. A level of slots is one at which some of them part; the last level parts every slot from every
+ * other.
  */
 struct slot_level {
 	unsigned n;

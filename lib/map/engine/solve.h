@@ -29,9 +29,9 @@ struct mapping {
 	unsigned *place;	/* place[rank], index into the places */
 	double cost;		/* sum over pairs of weight x distance */
 	double block, cyclic;	/* cost of those two */
-	double scotch;		/* the same of Scotch's own mapping, as netloc calls it, after the repair; NAN: it was not asked */
+	double scotch;		/* of Scotch's own mapping, as netloc calls it, repaired; NAN: not computed */
 	double nic, nic_block;	/* what the node exchanges with others that does so most; the same of block */
-	char method[48];	/* what won: "block", "cyclic", "scotch", "scotch+swaps", "split+swaps+annealing", ... */
+	char method[48];	/* of the result: "block", "scotch+swaps", "split+swaps+annealing", ... */
 	double seconds;
 };
 

@@ -61,7 +61,8 @@ static void vector_smooth(const struct spectral_graph *w, double *x, double *nex
 	memcpy(x, next, w->n * sizeof(*x));
 }
 
-static int smooth_all(const struct spectral_graph *w, unsigned times, double *const mode[MODES], unsigned long long *work)
+static int smooth_all(const struct spectral_graph *w, unsigned times, double *const mode[MODES],
+		      unsigned long long *work)
 {
 	double *next = malloc((w->n + 1) * sizeof(*next));
 
@@ -80,7 +81,8 @@ static int smooth_all(const struct spectral_graph *w, unsigned times, double *co
 	return 0;
 }
 
-static int modes_draw(const struct spectral_graph *w, uint64_t *chance, double *const mode[MODES], unsigned long long *work)
+static int modes_draw(const struct spectral_graph *w, uint64_t *chance, double *const mode[MODES],
+		      unsigned long long *work)
 {
 	for (unsigned k = 0; k < MODES; k++)
 		for (unsigned i = 0; i < w->n; i++)
@@ -93,7 +95,7 @@ struct coarser {
 	struct spectral_graph w;
 	unsigned *into;
 	unsigned (*of)[2];		/* the one or two that each of it was made of; NOBODY: only one */
-	size_t *seen;			/* of each of it: one more than where the arc to it is; not within the row: nowhere */
+	size_t *seen;			/* by coarse vertex: 1 + the arc to it; outside the current row: none */
 	double *mode[MODES];
 };
 
@@ -198,8 +200,8 @@ static void graph_contract(struct coarser *c, const struct spectral_graph *w)
 }
 
 /* 1: as many are left as there were, about. */
-static int modes_from_coarser(struct coarser *c, const struct spectral_graph *w, uint64_t *chance, double *const mode[MODES],
-			      unsigned long long *work)
+static int modes_from_coarser(struct coarser *c, const struct spectral_graph *w, uint64_t *chance,
+			      double *const mode[MODES], unsigned long long *work)
 {
 	if (coarser_alloc(c, w))
 		return -1;
@@ -216,7 +218,8 @@ static int modes_from_coarser(struct coarser *c, const struct spectral_graph *w,
 	return smooth_all(w, SMOOTHINGS, mode, work);
 }
 
-int spectral_modes(const struct spectral_graph *w, uint64_t *chance, double *const mode[MODES], unsigned long long *work)
+int spectral_modes(const struct spectral_graph *w, uint64_t *chance, double *const mode[MODES],
+		   unsigned long long *work)
 {
 	struct coarser c = { .into = NULL };
 	int rc = w->n > FEW ? modes_from_coarser(&c, w, chance, mode, work) : 1;

@@ -19,10 +19,11 @@ struct spectral_graph {
 
 /*
  * The lowest eigenvectors of the graph's Laplacian but the constant one: values mode[k][n] that differ little between
- * vertices with heavy edges. Multilevel (Barnard and Simon, 1994): computed on contracted graphs and smoothed on the way
- * back, because smoothing alone takes as many rounds as the square of the graph's diameter. Adds to *work what it took,
- * in edge evaluations. Returns 0, or -1 when memory is short.
+ * vertices with heavy edges. Multilevel (Barnard and Simon, 1994): computed on contracted graphs and smoothed on the
+ * way back, because smoothing alone takes as many rounds as the square of the graph's diameter. Adds to *work what it
+ * took, in edge evaluations. Returns 0, or -1 when memory is short.
  */
-int spectral_modes(const struct spectral_graph *w, uint64_t *chance, double *const mode[MODES], unsigned long long *work);
+int spectral_modes(const struct spectral_graph *w, uint64_t *chance, double *const mode[MODES],
+		   unsigned long long *work);
 
 #endif

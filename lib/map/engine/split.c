@@ -73,7 +73,8 @@ static int map_parts(struct split *x, const struct cut *c)
 static int map_cut(struct split *x, unsigned level, unsigned first, unsigned end, unsigned *rank, unsigned n)
 {
 	static int (*const by[])(struct split *x, struct cut *c) = {
-		[SPLIT_BY_SCOTCH] = split_by_scotch, [SPLIT_BY_HALVES] = split_by_halves, [SPLIT_BY_HALVES_ALONE] = split_by_halves,
+		[SPLIT_BY_SCOTCH] = split_by_scotch, [SPLIT_BY_HALVES] = split_by_halves,
+		[SPLIT_BY_HALVES_ALONE] = split_by_halves,
 	};
 	const struct slot_level *t = &x->s->level[level];
 	unsigned domain = t->of[first];

@@ -146,7 +146,8 @@ static void pair_as_was(struct split *x, struct pair *p, const unsigned *rank, u
 /* rank[n] come to be part after part. */
 static int bisect_parts(struct split *x, struct cut *c, unsigned first, unsigned end, unsigned *rank, unsigned n)
 {
-	unsigned middle = first + (end - first) / 2, most[2] = { most_of(x, c, first, middle), most_of(x, c, middle, end) };
+	unsigned middle = first + (end - first) / 2, most[2] = { most_of(x, c, first, middle),
+								 most_of(x, c, middle, end) };
 	const unsigned *slot = &x->s->level[c->level].first[c->domain];
 	struct pair p = { .n = n };
 

@@ -20,7 +20,7 @@ struct split {
 	 */
 	unsigned *was_at;
 	bool *taken, *second;		/* of each slot, of each rank: beside was_at, to write to */
-	unsigned *local;		/* of each rank, as in struct some_ranks: of those that are being parted, SLOT_NONE of others */
+	unsigned *local;		/* by rank: its index among those being partitioned, else SLOT_NONE */
 	unsigned long long work;	/* of bisection.h, so far */
 	struct err *err;
 };
@@ -37,8 +37,8 @@ int split_no_memory(struct split *x);
 int split_domain(struct split *x, unsigned level, unsigned first, unsigned end, unsigned *rank, unsigned n);
 
 /*
- * Some ranks, and the domains of a level among which they are partitioned: size[] of each is how many it gets, part[] of
- * each rank.
+ * Some ranks, and the domains of a level among which they are partitioned: size[] of each is how many it gets, part[]
+ * of each rank.
  */
 struct cut {
 	unsigned *rank, n;
@@ -54,9 +54,9 @@ int split_by_halves(struct split *x, struct cut *c);
 enum pair_from { PAIR_ANEW, PAIR_BEAT, PAIR_MEND };
 
 /*
- * n ranks to be partitioned between two ranges of slots, of which these are in the middle; the first is to get least .. most of
- * them. inner: what a pair costs in one of them. second: of each rank, is it in the second range so far. size: how many
- * each got.
+ * n ranks to be partitioned between two ranges of slots, of which these are in the middle; the first is to get least ..
+ * most of them. inner: what a pair costs in one of them. second: of each rank, is it in the second range so far. size:
+ * how many each got.
  */
 struct pair {
 	unsigned n, least, most, middle[2], size[2];
@@ -66,8 +66,8 @@ struct pair {
 };
 
 /*
- * rank[n] comes to have those of the first range first. quick as in bisect.h. 1, or 0 where nothing beats the halves that
- * were, rank[] being as it was, or -1 with an error.
+ * rank[n] comes to have those of the first range first. quick as in bisect.h. 1, or 0 where nothing beats the halves
+ * that were, rank[] being as it was, or -1 with an error.
  */
 int split_pair(struct split *x, struct pair *p, unsigned *rank, bool quick);
 

@@ -61,7 +61,8 @@ static bool try_around(struct polish *p, unsigned mine, unsigned partner)
 	struct mapping_state *t = &p->state;
 	bool gained = false;
 
-	for (unsigned i = partner > AROUND ? partner - AROUND : 0; i < t->s->n && i <= partner + AROUND && t->work < p->limit; i++) {
+	for (unsigned i = partner > AROUND ? partner - AROUND : 0;
+	     i < t->s->n && i <= partner + AROUND && t->work < p->limit; i++) {
 		t->work++;
 		if (p->tried[i] == mine + 1 || !may_exchange(p, mine, i))
 			continue;
@@ -128,7 +129,8 @@ static int domains_polish(struct polish *p, const struct matrix *m, const struct
 
 int swaps_polish(const struct matrix *m, const struct slots *s, unsigned long long *work, unsigned *slot)
 {
-	struct polish p = { .limit = *work, .tried = malloc(s->n * sizeof(*p.tried)), .gain = LEAST_GAIN * slots_cost(m, s, slot) };
+	struct polish p = { .limit = *work, .tried = malloc(s->n * sizeof(*p.tried)),
+			    .gain = LEAST_GAIN * slots_cost(m, s, slot) };
 	unsigned last = s->nlevels - 1;
 	int rc = p.tried ? 0 : -1;
 

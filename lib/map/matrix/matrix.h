@@ -32,8 +32,8 @@ struct matrix {
  * - Scotch graph (.grf), whose edges already stand for both directions; where their two ends differ, the mean counts.
  * - Open MPI's monitoring (.prof; ompi/mca/common/monitoring/common_monitoring.c, 4.1): what a rank sent, of one rank
  *   or of several. A pair weighs its lines E (the application's messages), I (those of the library, which carry the
- *   collectives) and S and R (one-sided). C and the lines of communicators repeat the same collectives by other rules and do
- *   not count.
+ *   collectives) and S and R (one-sided). C and the lines of communicators repeat the same collectives by other rules
+ *   and do not count.
  * Anything else, a row too short, a weight that is negative, infinite or none is an error with file and line. NULL on
  * error. Free with matrix_free, which accepts NULL.
  */

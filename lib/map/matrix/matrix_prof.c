@@ -85,7 +85,8 @@ int prof_read(struct scan *s)
 
 		if (kind < 0)
 			return scan_wrong(s,
-					  "not a line of Open MPI's monitoring: expected E, I, S, R, C, D, O2A, A2O or A2A");
+					  "not a line of Open MPI's monitoring: expected E, I, S, R, C, D, O2A, A2O"
+					  " or A2A");
 		s->at += strlen(lines[kind].name);
 		if (lines[kind].read(s))
 			return -1;

@@ -249,8 +249,8 @@ struct matrix *matrix_generate(const char *rule, uint64_t seed, struct err *e)
 	struct matrix *m = NULL;
 
 	if (!k || rule_read(rule, k, &g))
-		err_set(e, "%.200s: unknown rule; expected stencil2d:XxY[:5|9], stencil3d:XxYxZ[:7|27], pencils:XxY, ring:N, "
-			"random:N or powerlaw:N, of at most %u ranks", rule, MATRIX_MAX_RANKS);
+		err_set(e, "%.200s: unknown rule; expected stencil2d:XxY[:5|9], stencil3d:XxYxZ[:7|27], pencils:XxY,"
+			" ring:N, random:N or powerlaw:N, of at most %u ranks", rule, MATRIX_MAX_RANKS);
 	else if (k->make(&g) || !(m = matrix_build(g.ranks, &g.found)))
 		err_set(e, "%s: out of memory", rule);
 	free(g.found.entry);

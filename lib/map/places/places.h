@@ -24,7 +24,7 @@ enum { PLACES_LEVELS = HIERARCHY_LEVELS + HIERARCHY_INNER };
 struct numbers;
 
 struct place {
-	unsigned id;			/* its number when it was added: from 0, hosts in the order of the job, tree order on each */
+	unsigned id;			/* from 0: hosts in the job's order, on each in tree order */
 	unsigned host;			/* index into hosts */
 	unsigned leaf, leaves;		/* leaf[leaf] .. leaf[leaf + leaves - 1] of struct places are its leaves */
 	unsigned takes;			/* so many ranks at most: as many as its CPUs suffice for */
@@ -40,18 +40,18 @@ struct places_kind {
 struct places {
 	char **hosts;
 	unsigned nhosts;
-	struct place *place;		/* the hosts in the order of the job, the places of one in the order of its tree */
+	struct place *place;		/* hosts in the job's order, on each in tree order */
 	unsigned nplaces, added;
 	unsigned *leaf;			/* indices of cores: see places_add and places_add_inner */
-	unsigned *core;			/* of each leaf, the core's index in the node's whole tree; of hosts of a network's the leaf */
+	unsigned *core;			/* by leaf: the core's index in the whole tree; without cores: the leaf */
 	unsigned nleaves;
 	struct numbers **numbers;	/* of each host, or NULL where they are not known; or NULL. Its own */
 	struct places_kind *kinds;
 	unsigned nkinds;
 	const struct hierarchy *network;	/* borrowed, or NULL; set it before hosts are added */
-	const struct fabric *planes;		/* borrowed, or NULL: what it is a plane of, for the error when a host is in another */
+	const struct fabric *planes;		/* borrowed or NULL: all planes, for errors about a host in another */
 	unsigned cost[LEVEL_COUNT];	/* of the levels of nodes; set them before hosts are added */
-	double *distance;		/* added * added, by id: costs that stand instead of all others; or NULL. Its own */
+	double *distance;		/* added * added, by id: overrides all other costs; NULL or owned */
 };
 
 /* Documented defaults: node 100, package 20, die 14, numa 12, l3 8, l2 4, core 2. */
@@ -87,10 +87,11 @@ int places_add_inner(struct places *p, const struct hierarchy_host *host, struct
 int places_distances(struct places *p, const struct matrix *m, struct err *e);
 
 /*
- * Which places are used when there are fewer ranks than places, on purpose.
- *   FILL_AUTO	all of them; what costs least decides, which leaves places empty where they would part those that talk
- *   FILL_COMPACT	as few nodes as possible, those with most places first, and the first places of the last
- *   FILL_SPREAD	the same number on each node, as far as it has places, evenly over it: more memory and cache for each rank
+ * Which places are used when the user wants fewer ranks than places.
+ *   FILL_AUTO	any; the search chooses by cost and leaves places empty that would separate communicating ranks
+ *   FILL_COMPACT	the fewest nodes, those with most places first, and the first places of the last of them
+ *   FILL_SPREAD	equally many on each node that has them, evenly over its places: more memory and cache for each
+ *			rank
  */
 enum places_fill { FILL_AUTO, FILL_COMPACT, FILL_SPREAD };
 

@@ -213,8 +213,8 @@ int places_add(struct places *p, const char *host, const struct shape *shape, co
 	if (p->nplaces > nplaces)
 		rc = 0;
 	else
-		err_set(e, "%s: the job has fewer cores on this node than the %u that a task of %u CPUs needs", host, n.each,
-			cpus);
+		err_set(e, "%s: the job has fewer cores on this node than the %u that a task of %u CPUs needs", host,
+			n.each, cpus);
 out:
 	node_free(&n);
 	if (rc)

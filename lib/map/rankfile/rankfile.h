@@ -11,24 +11,25 @@
 #include "map/engine/solve.h"
 
 /*
- * The mapping in the words of each launcher: a file, and what the launcher wants to find in its environment.
+ * The mapping in the format of each launcher: a file, and the environment variables that the launcher needs.
  *
  *	plain		`rank host leaf[,leaf...]`: for programs
- *	openmpi		Open MPI up to 4 (mpirun(1), "Rankfiles"): `rank N=host slot=S[,S...]`, S the logical core within the
- *			restricted topology
- *	openmpi-seq	Open MPI 1.8 to 4, a host file for the sequential mapper: `host S[,S...]`, rank after rank. Unlike a
- *			rank file it leaves alone what the program spawns
- *	openmpi5	as openmpi, as PRRTE reads it; it takes the file from the command line alone
- *	mpich		Hydra's machinefile: `host:N binding=user:P[+P...],...`, a line for each run of ranks on a host, P the
- *			system's PUs
- *	intelmpi	Intel MPI's machinefile, `host:N`, which it takes from the command line alone, and one list of PUs by local
- *			rank, the same on all hosts
- *	mvapich2	a host a rank, and such a list
- *	cray		MPICH_RANK_ORDER: ranks by node, on each by core; it says nothing of cores that stay empty
- *	srun		a host a rank, for SLURM_HOSTFILE, and the leaves by local rank, for the plugin on the node (TOPIARY_PLACES)
+ *	openmpi		Open MPI up to 4 (mpirun(1), "Rankfiles"): `rank N=host slot=S[,S...]`, S the logical core
+ *			within the restricted topology
+ *	openmpi-seq	Open MPI 1.8 to 4, a host file for the sequential mapper: `host S[,S...]`, rank after rank.
+ *			Unlike a rank file it does not affect what the program spawns
+ *	openmpi5	as openmpi, for PRRTE, which accepts the file on the command line only
+ *	mpich		Hydra's machinefile: `host:N binding=user:P[+P...],...`, a line for each run of ranks on a host,
+ *			P the system's PUs
+ *	intelmpi	Intel MPI's machinefile, `host:N`, which it accepts on the command line only, and a list of PUs
+ *			by local rank, the same on all hosts
+ *	mvapich2	one host for each rank, and such a list
+ *	cray		MPICH_RANK_ORDER: ranks by node, on each by core; cannot leave cores empty
+ *	srun		one host for each rank, for SLURM_HOSTFILE, and the leaves by local rank, for the plugin on the
+ *			node (TOPIARY_PLACES)
  */
 
-/* Its name stands in the list above: 0, or -1 with an error that tells them all. */
+/* 0 if the name is in the list above, or -1 with an error that lists all names. */
 int rankfile_check(const char *format, struct err *e);
 
 /* It names PUs by the system's numbers: places->numbers must be there. */

@@ -57,8 +57,8 @@ static int check_host(const struct writing *w, const struct locals *l, unsigned 
 			return err_set(e, "out of memory");
 		if (!same)
 			return err_set(e, "one list of CPUs serves all hosts, but rank %u on %s and rank %u on %s, "
-				       "each the host's rank %u, have different ones", here, w->places->hosts[host], there,
-				       w->places->hosts[model], i);
+				       "each the host's rank %u, have different ones", here, w->places->hosts[host],
+				       there, w->places->hosts[model], i);
 	}
 	return 0;
 }
