@@ -176,8 +176,8 @@ static void send_together_later(void)
 
 	for (int i = 0; i < ranks; i++)
 		at[i] = counts[i] = i;
-	MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, (int[]){ last, last }, weights, 2, (int[]){ next, next }, weights,
-				       MPI_INFO_NULL, 0, &graph);
+	MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, (int[]){ last, last }, weights, 2, (int[]){ next, next },
+				       weights, MPI_INFO_NULL, 0, &graph);
 	MPI_Ibcast(here[0], 1000, MPI_CHAR, 1, MPI_COMM_WORLD, &r[0]);
 	MPI_Iallreduce(here[1], there[1], 100, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &r[1]);
 	MPI_Igather(here[2], 20, MPI_CHAR, there[2], 20, MPI_CHAR, 2, MPI_COMM_WORLD, &r[2]);
@@ -185,8 +185,8 @@ static void send_together_later(void)
 	MPI_Iallgather(here[4], 10, MPI_CHAR, there[4], 10, MPI_CHAR, MPI_COMM_WORLD, &r[4]);
 	MPI_Ialltoall(here[5], 50, MPI_CHAR, there[5], 50, MPI_CHAR, MPI_COMM_WORLD, &r[5]);
 	MPI_Ireduce(here[6], there[6], 100, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD, &r[6]);
-	MPI_Ineighbor_alltoallv(here[7], (int[]){ 70, 7 }, (int[]){ 0, 100 }, MPI_CHAR, there[7], (int[]){ 70, 7 }, (int[]){ 0, 100 },
-				MPI_CHAR, graph, &r[7]);
+	MPI_Ineighbor_alltoallv(here[7], (int[]){ 70, 7 }, (int[]){ 0, 100 }, MPI_CHAR, there[7], (int[]){ 70, 7 },
+				(int[]){ 0, 100 }, MPI_CHAR, graph, &r[7]);
 	wait_for(r, 8);
 	MPI_Comm_free(&graph);
 }
@@ -338,10 +338,11 @@ static const struct {
 	const char *name;
 	void (*send)(void);
 } ways[] = {
-	{ "ways", send_in_world_and_halves }, { "often", send_often }, { "groups", send_between_groups }, { "great", send_great },
-	{ "window", send_to_window }, { "window-back", send_to_window_and_back }, { "together", send_together },
-	{ "together-later", send_together_later }, { "together-across", send_together_across }, { "long", send_long },
-	{ "spawn", send_to_spawned }, { "spawned", send_spawned },
+	{ "ways", send_in_world_and_halves }, { "often", send_often }, { "groups", send_between_groups },
+	{ "great", send_great }, { "window", send_to_window }, { "window-back", send_to_window_and_back },
+	{ "together", send_together }, { "together-later", send_together_later },
+	{ "together-across", send_together_across }, { "long", send_long }, { "spawn", send_to_spawned },
+	{ "spawned", send_spawned },
 #ifdef HAS_STANDING_COLLECTIVES
 	{ "together-often", send_together_often },
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors
  *
- * On a machine that has cgroup v1 beside cgroup v2: /proc/PID/cgroup without the lines of v1, as where there is v2 only. Slurm goes no
- * further when it sees any; all else that it does with cgroups of v2 is real.
+ * On a machine that has cgroup v1 beside cgroup v2: /proc/PID/cgroup without the lines of v1, as where there is v2
+ * only. Slurm goes no further when it sees any; all else that it does with cgroups of v2 is real.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

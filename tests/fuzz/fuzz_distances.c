@@ -29,7 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct hierarchy_host host;
 
 	if (m && p && m->ranks <= RANKS_MAX) {
-		host = (struct hierarchy_host){ .name = "-", .inner = { .levels = 1, .size = { m->ranks }, .cost = { 1 } } };
+		host = (struct hierarchy_host){ .name = "-", .inner = { .levels = 1, .size = { m->ranks },
+									.cost = { 1 } } };
 		if (places_add_inner(p, &host, NULL) == 0 && places_distances(p, m, NULL) == 0)
 			check(p, m->ranks);
 	}

@@ -99,7 +99,8 @@ static void open_anyhow(const struct line_index *base, struct input fields, stru
 	for (; fields.left >= 7; fields.at += 7, fields.left -= 7)
 		layout.fields[layout.n++] = (struct field){
 			.line = fields.at[0], .start = fields.at[1], .len = fields.at[2], .keep_start = fields.at[3],
-			.keep_end = fields.at[4], .alias = (int8_t)fields.at[5], .fixed = fields.at[6] & 1, .digits = fields.at[6] >> 1,
+			.keep_end = fields.at[4], .alias = (int8_t)fields.at[5], .fixed = fields.at[6] & 1,
+			.digits = fields.at[6] >> 1,
 		};
 	open_anything(&layout, base, diff);
 	field_layout_free(&layout);

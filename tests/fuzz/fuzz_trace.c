@@ -28,7 +28,8 @@ static void read_all(const void *bytes, size_t len)
 		return;
 	if (t->head.formulas)
 		formula_list_parse(t->head.formulas, strlen(t->head.formulas), "fuzz", &l, &e);
-	if (!(v = trace_view_new(&t->head, TRACE_RATE)) || trace_view_add_events(v, "Machine", &e) || trace_view_add_list(v, &l, &e))
+	if (!(v = trace_view_new(&t->head, TRACE_RATE)) || trace_view_add_events(v, "Machine", &e) ||
+	    trace_view_add_list(v, &l, &e))
 		t->nblocks = 0;
 	formula_list_free(&l);
 	for (unsigned i = 0; i < t->nblocks; i++)
@@ -61,7 +62,8 @@ static void read_chunks(const char *head, size_t head_len, const char *data, siz
 /* The first byte: 0 a file, 1 a head, else the ticks of a block. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char head[] = "{\"version\":1,\"node\":\"n\",\"topology\":\"\",\"start\":0,\"period\":1,\"levels\":["
+	static const char head[] =
+		"{\"version\":1,\"node\":\"n\",\"topology\":\"\",\"start\":0,\"period\":1,\"levels\":["
 		"{\"type\":\"Machine\",\"objects\":[[0,-1,0,2]]},{\"type\":\"PU\",\"objects\":[[0,0,0,1],[1,1,1,1]]}],"
 		"\"events\":[{\"name\":\"a\",\"unit\":\"\",\"kind\":\"counter\",\"level\":\"PU\"},"
 		"{\"name\":\"b\",\"unit\":\"\",\"kind\":\"gauge\",\"level\":\"Machine\"}]}";

@@ -10,7 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SETS "cpuset=\"0x3\" complete_cpuset=\"0x7\" nodeset=\"0x1\" complete_nodeset=\"0x1\""
 
-static const char fixed[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology "
+static const char fixed[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
+			    "<topology "
 	"version=\"2.0\">"
 	"<object type=\"Machine\" os_index=\"0\" " SETS " gp_index=\"1\"><info name=\"HostName\" value=\"n1\"/>"
 	"<object type=\"Package\" os_index=\"0\" " SETS " gp_index=\"2\">"
@@ -21,11 +22,12 @@ static const char fixed[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTY
 	"<object type=\"Core\" os_index=\"1\" " SETS " gp_index=\"7\"><object type=\"PU\" os_index=\"1\" " SETS " "
 		"gp_index=\"8\"/></object>"
 	"</object><object type=\"Bridge\" gp_index=\"9\" bridge_type=\"0-1\" bridge_pci=\"0000:[41-41]\">"
-	"<object type=\"PCIDev\" gp_index=\"10\" pci_busid=\"0000:41:00.0\" pci_type=\"0207 [15b3:1017] [15b3:0003] 00\">"
-	"<object type=\"OSDev\" gp_index=\"11\" name=\"mlx5_0\" osdev_type=\"3\"/></object></object></object></object>"
-	"<distances2 type=\"NUMANode\" nbobjs=\"1\" kind=\"5\" name=\"NUMALatency\" indexing=\"os\">"
-	"<indexes length=\"2\">0 </indexes><u64values length=\"3\">10 </u64values></distances2>"
-	"<cpukind cpuset=\"0x3\"><info name=\"CoreType\" value=\"big\"/></cpukind></topology>\n";
+	"<object type=\"PCIDev\" gp_index=\"10\" pci_busid=\"0000:41:00.0\" pci_type=\"0207 [15b3:1017] [15b3:0003]"
+	" 00\"><object type=\"OSDev\" gp_index=\"11\" name=\"mlx5_0\""
+	" osdev_type=\"3\"/></object></object></object></object><distances2 type=\"NUMANode\" nbobjs=\"1\" kind=\"5\""
+	" name=\"NUMALatency\" indexing=\"os\"><indexes length=\"2\">0 </indexes><u64values length=\"3\">10"
+	" </u64values></distances2><cpukind cpuset=\"0x3\"><info name=\"CoreType\""
+	" value=\"big\"/></cpukind></topology>\n";
 
 static void compare(const struct tree *a, const struct tree *b, size_t expected)
 {

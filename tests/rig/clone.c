@@ -68,7 +68,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp argp = { option_list, parse_option, "BASE.xml NUMBER", "Write the XML of one more node like BASE.",
+static const struct argp argp = { option_list, parse_option, "BASE.xml NUMBER",
+				  "Write the XML of one more node like BASE.",
 	NULL, NULL, NULL };
 
 int main(int argc, char **argv)
@@ -82,7 +83,8 @@ int main(int argc, char **argv)
 	log_open("clone");
 	argp_parse(&argp, argc, argv, 0, NULL, &o);
 	o.how.which = o.number;
-	if (file_read(o.base, CANON_MAX_BYTES, &base, &e) || !(c = clones_new(base.data, base.len, o.base, &o.how, &e))) {
+	if (file_read(o.base, CANON_MAX_BYTES, &base, &e) ||
+	    !(c = clones_new(base.data, base.len, o.base, &o.how, &e))) {
 		log_error("%s", e.text);
 		goto done;
 	}

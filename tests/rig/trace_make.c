@@ -3,9 +3,10 @@
 
 /*
  * Usage: trace_make FILE TOPOLOGY TICKS
- * A trace of a made node, whose topology is a synthetic string or an XML file; the same for the same arguments: one tick a
- * second, six counters of each PU and memory_used of each NUMA node. PUs differ in pace by 2 % and each sample by 0.3 %, as
- * recorded ones do: copies of one PU would compress to nothing. Prints the exact sums of cycles and l3_misses.
+ * A trace of a made node, whose topology is a synthetic string or an XML file; the same for the same arguments: one
+ * tick a second, six counters of each PU and memory_used of each NUMA node. PUs differ in pace by 2 % and each sample
+ * by 0.3 %, as recorded ones do: copies of one PU would compress to nothing. Prints the exact sums of cycles and
+ * l3_misses.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -50,7 +51,8 @@ static void tick_make(const struct trace_head *h, unsigned tick, uint64_t *value
 
 static hwloc_topology_t topology_make(const char *from)
 {
-	int (*set)(hwloc_topology_t, const char *) = strstr(from, ".xml") ? hwloc_topology_set_xml : hwloc_topology_set_synthetic;
+	int (*set)(hwloc_topology_t, const char *) = strstr(from, ".xml") ? hwloc_topology_set_xml :
+		hwloc_topology_set_synthetic;
 	hwloc_topology_t t;
 
 	return hwloc_topology_init(&t) || set(t, from) || hwloc_topology_load(t) ? NULL : t;

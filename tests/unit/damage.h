@@ -101,7 +101,8 @@ static inline void damage_overwriting(const struct buf *good, struct dice *d, st
 static inline void damage(const struct buf *good, struct dice *d, struct buf *bad)
 {
 	static void (*const ways[])(const struct buf *, struct dice *, struct buf *) = {
-		damage_flips, damage_truncation, damage_loss, damage_double, damage_swap, damage_insertion, damage_overwriting,
+		damage_flips, damage_truncation, damage_loss, damage_double, damage_swap, damage_insertion,
+		damage_overwriting,
 	};
 
 	do {

@@ -38,7 +38,8 @@ static const struct {
 static const struct {
 	const char *name, *value, *words;
 } wrong[] = {
-	{ "topo-place", "", "--topo-place=: invalid value, expected one of: off, compact[:LEVEL], scatter[:LEVEL], mem" },
+	{ "topo-place", "", "--topo-place=: invalid value, expected one of: off, compact[:LEVEL], scatter[:LEVEL],"
+	  " mem" },
 	{ "topo-place", "compact:", "--topo-place=compact:: invalid value, expected one of" },
 	{ "topo-place", "compact:pci", "invalid value, expected one of" },
 	{ "topo-place", "scatter:misc", "invalid value, expected one of" },

@@ -66,7 +66,8 @@ static void accepts_what_hwloc_writes(void **state)
 {
 	static const char *const rows[] = {
 		"pu:1", "package:2 [numa] l3:4 core:6 pu:2", "[numa] package:2 l3:1 l2:2 l1:1 core:1 pu:2",
-		"package:1 die:2 [numa] [numa] core:4 pu:4", "package:2 group:2 [numa] group:2 core:2 pu:1", "package:4 core:32 pu:8",
+		"package:1 die:2 [numa] [numa] core:4 pu:4", "package:2 group:2 [numa] group:2 core:2 pu:1",
+		"package:4 core:32 pu:8",
 	};
 
 	(void)state;
@@ -132,7 +133,8 @@ static void accepts_real_machines(void **state)
 
 #define HEAD "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
 #define SETS "cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\""
-#define MACHINE(gp) "<object type=\"Machine\" " SETS " allowed_cpuset=\"0x1\" allowed_nodeset=\"0x1\" gp_index=\"" gp "\">"
+#define MACHINE(gp) "<object type=\"Machine\" " SETS " allowed_cpuset=\"0x1\" allowed_nodeset=\"0x1\"" \
+	" gp_index=\"" gp "\">"
 #define OBJECT(type, gp) "<object type=\"" type "\" os_index=\"0\" " SETS " gp_index=\"" gp "\""
 #define BODY MACHINE("7") "<info name=\"HostName\" value=\"a&amp;b\"/>" OBJECT("NUMANode", "3") "/>" \
 	OBJECT("Core", "9") ">" OBJECT("PU", "20") "/></object></object>"
@@ -146,15 +148,16 @@ static void renumbers(void **state)
 {
 	static const char *const rows[][2] = {
 		{ "", "" },
-		{ "<memattr name=\"X\" flags=\"5\"><memattr_value target_obj_type=\"NUMANode\" target_obj_gp_index=\"3\" value=\"1\" "
-		  "initiator_obj_gp_index=\"20\" initiator_obj_type=\"PU\"/></memattr>",
+		{ "<memattr name=\"X\" flags=\"5\"><memattr_value target_obj_type=\"NUMANode\""
+		  " target_obj_gp_index=\"3\" value=\"1\" initiator_obj_gp_index=\"20\""
+		  " initiator_obj_type=\"PU\"/></memattr>",
 		  "target_obj_gp_index=\"2\" value=\"1\" initiator_obj_gp_index=\"4\"" },
-		{ "<distances2 type=\"Core\" nbobjs=\"1\" kind=\"5\" indexing=\"gp\"><indexes length=\"3\">20 </indexes></distances2>",
-		  "<indexes length=\"2\">4 </indexes>" },
-		{ "<distances2 type=\"PU\" nbobjs=\"1\" kind=\"5\" indexing=\"os\"><indexes length=\"3\">20 </indexes></distances2>",
-		  "<indexes length=\"3\">20 </indexes>" },
-		{ "<distances2hetero nbobjs=\"2\" kind=\"5\"><indexes length=\"12\">Core:9 PU:20 </indexes></distances2hetero>",
-		  "<indexes length=\"12\">Core:3 PU:4 </indexes>" },
+		{ "<distances2 type=\"Core\" nbobjs=\"1\" kind=\"5\" indexing=\"gp\"><indexes length=\"3\">20"
+		  " </indexes></distances2>", "<indexes length=\"2\">4 </indexes>" },
+		{ "<distances2 type=\"PU\" nbobjs=\"1\" kind=\"5\" indexing=\"os\"><indexes length=\"3\">20"
+		  " </indexes></distances2>", "<indexes length=\"3\">20 </indexes>" },
+		{ "<distances2hetero nbobjs=\"2\" kind=\"5\"><indexes length=\"12\">Core:9 PU:20"
+		  " </indexes></distances2hetero>", "<indexes length=\"12\">Core:3 PU:4 </indexes>" },
 		{ "<distances2hetero nbobjs=\"0\" kind=\"5\"><indexes length=\"0\"></indexes></distances2hetero>",
 		  "<indexes length=\"0\"></indexes>" },
 	};
@@ -187,8 +190,9 @@ static void escapes_one_way(void **state)
 	(void)state;
 	if (canon_parse(doc, strlen(doc), "escapes", &c, &e))
 		fail_msg("%s", e.text);
-	assert_non_null(strstr(c.xml.data, "    <info name=\"&amp;&amp;#38;&lt;&gt;&quot;'A\" value=\"&#9;&#10;&#13;\xc3\xa4\"/>\n"
-			       "    <userdata length=\"5\">&lt;&amp;\n\"&gt;</userdata>\n"));
+	assert_non_null(strstr(c.xml.data, "    <info name=\"&amp;&amp;#38;&lt;&gt;&quot;'A\""
+			       " value=\"&#9;&#10;&#13;\xc3\xa4\"/>\n    <userdata length=\"5\">&lt;&amp;\n"
+			       "\"&gt;</userdata>\n"));
 	keeps_still(&c, "escapes");
 	canon_free(&c);
 }
@@ -196,7 +200,8 @@ static void escapes_one_way(void **state)
 static void keeps_hwloc3(void **state)
 {
 	static const char doc[] = DOC3(MACHINE("7") OBJECT("L3Cache", "3") " id=\"obj3\" cache_inclusive=\"1\">"
-		OBJECT("PU", "20") " id=\"obj20\"/></object></object><info name=\"HostName\" value=\"n1\"/>" TIER LOCALITY);
+		OBJECT("PU", "20") " id=\"obj20\"/></object></object><info name=\"HostName\" value=\"n1\"/>"
+		TIER LOCALITY);
 	struct canon c;
 	struct err e;
 
@@ -223,7 +228,8 @@ static void refuses(void **state)
 		{ DOC(BODY) "<topology/>", "content at the end" },
 		{ HEAD "<topology>" BODY "</topology>", "attribute version is missing" },
 		{ HEAD "<topology version=\"1.0\">" BODY "</topology>", "version \"1.0\"" },
-		{ HEAD "<topology version=\"4.0\">" BODY "</topology>", "neither hwloc 2 nor hwloc 3: version \"4.0\"" },
+		{ HEAD "<topology version=\"4.0\">" BODY "</topology>",
+		  "neither hwloc 2 nor hwloc 3: version \"4.0\"" },
 		{ DOC3(MACHINE("1") OBJECT("PU", "2") " id=\"obj3\"/></object>"), "gp_index 2 has the other id obj3" },
 		{ DOC3(MACHINE("1") OBJECT("PU", "2") " id=\"2\"/></object>"), "id=\"2\"" },
 		{ DOC3(MACHINE("1") OBJECT("NUMANode", "2") "><page_type size=\"4096\"/></object></object>"),
@@ -238,8 +244,8 @@ static void refuses(void **state)
 		{ "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\" []>" TOPOLOGY(BODY), "internal DTD subset" },
 		{ "<!DOCTYPE topology [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;\">"
 		  "<!ENTITY c \"&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;\">]>" TOPOLOGY(BODY), "document type" },
-		{ "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\" [<!ENTITY x SYSTEM \"file:///etc/passwd\">]>" TOPOLOGY(BODY),
-		  "internal DTD subset" },
+		{ "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\" [<!ENTITY x SYSTEM \"file:///etc/passwd\">]>"
+		  TOPOLOGY(BODY), "internal DTD subset" },
 		{ DOC(MACHINE("1") "<info name=\"a\" value=\"&x;\"/></object>"), "entity" },
 		{ DOC(MACHINE("1") "&x;</object>"), "entity" },
 		{ DOC(BODY "<!-- -->"), "comment" },
@@ -249,15 +255,18 @@ static void refuses(void **state)
 		{ DOC(BODY "<info name=\"a\" value=\"b\"/>"), "info is not allowed in topology" },
 		{ DOC(BODY "<script/>"), "script" },
 		{ DOC(MACHINE("1") "<x:info xmlns:x=\"u\" name=\"a\" value=\"b\"/></object>"), "namespace" },
-		{ DOC(MACHINE("1") "<info name=\"a\" value=\"b\" onload=\"c\"/></object>"), "unknown attribute onload" },
-		{ DOC(MACHINE("1") "<info name=\"a\" xml:lang=\"b\" value=\"b\"/></object>"), "unknown attribute lang" },
+		{ DOC(MACHINE("1") "<info name=\"a\" value=\"b\" onload=\"c\"/></object>"),
+		  "unknown attribute onload" },
+		{ DOC(MACHINE("1") "<info name=\"a\" xml:lang=\"b\" value=\"b\"/></object>"),
+		  "unknown attribute lang" },
 		{ DOC(MACHINE("1") "<info name=\"a\"/></object>"), "info: attribute value is missing" },
 		{ DOC(MACHINE("x")), "gp_index=\"x\"" },
 		{ DOC(MACHINE("-1")), "gp_index=\"-1\"" },
 		{ DOC(MACHINE("99999999999999999999999")), "gp_index=" },
 		{ DOC(MACHINE("1") OBJECT("PU", "1") "/></object>"), "is used by two" },
 		{ DOC("<object type=\"Machine\" gp_index=\"1\"/>"), "no cpuset" },
-		{ DOC("<object type=\"Machine\" cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"1\"/>"),
+		{ DOC("<object type=\"Machine\" cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\""
+		      " gp_index=\"1\"/>"),
 		  "no complete_cpuset" },
 		{ DOC("<object type=\"Machine\" cpuset=\"zz\" gp_index=\"1\"/>"), "cpuset=\"zz\"" },
 		{ DOC("<object type=\"Machine\" " SETS "/>"), "attribute gp_index is missing" },
@@ -269,13 +278,16 @@ static void refuses(void **state)
 		  "Core is not allowed inside PU" },
 		{ DOC(MACHINE("1") "<object type=\"OSDev\" gp_index=\"2\">" OBJECT("PU", "3") "/></object></object>"),
 		  "PU is not allowed inside OSDev" },
-		{ DOC(BODY "<memattr name=\"X\" flags=\"1\"><memattr_value target_obj_type=\"PU\" target_obj_gp_index=\"4\" "
-		      "value=\"1\"/></memattr>"), "gp_index 4" },
-		{ DOC(BODY "<distances2hetero nbobjs=\"1\" kind=\"5\"><indexes length=\"5\">PU:4 </indexes></distances2hetero>"),
+		{ DOC(BODY "<memattr name=\"X\" flags=\"1\"><memattr_value target_obj_type=\"PU\""
+		      " target_obj_gp_index=\"4\" value=\"1\"/></memattr>"), "gp_index 4" },
+		{ DOC(BODY "<distances2hetero nbobjs=\"1\" kind=\"5\"><indexes length=\"5\">PU:4"
+		      " </indexes></distances2hetero>"),
 		  "gp_index 4" },
-		{ DOC(BODY "<distances2hetero nbobjs=\"1\" kind=\"5\"><indexes length=\"4\">PU: </indexes></distances2hetero>"),
+		{ DOC(BODY "<distances2hetero nbobjs=\"1\" kind=\"5\"><indexes length=\"4\">PU:"
+		      " </indexes></distances2hetero>"),
 		  "indexes" },
-		{ DOC(BODY "<distances2hetero nbobjs=\"1\" kind=\"5\"><indexes length=\"4\">X:20 </indexes></distances2hetero>"),
+		{ DOC(BODY "<distances2hetero nbobjs=\"1\" kind=\"5\"><indexes length=\"4\">X:20"
+		      " </indexes></distances2hetero>"),
 		  "object type" },
 		{ "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>" TOPOLOGY(BODY), "encoding must be UTF-8" },
 		{ DOC(MACHINE("1") "<info name=\"a\" value=\"\xff\xfe\"/></object>"), "UTF-8" },

@@ -94,8 +94,10 @@ static char *edited(char *xml, const struct edit *edit)
 	return xml;
 }
 
-#define PCI(gp, bus, card, speed, inside) "<object type=\"Bridge\" gp_index=\"9" gp "0\" bridge_type=\"0-1\" depth=\"0\" " \
-	"bridge_pci=\"0000:[" bus "-" bus "]\"><object type=\"PCIDev\" gp_index=\"9" gp "1\" pci_busid=\"0000:" bus ":00.0\" " \
+#define PCI(gp, bus, card, speed, inside) \
+	"<object type=\"Bridge\" gp_index=\"9" gp "0\" bridge_type=\"0-1\" depth=\"0\" " \
+	"bridge_pci=\"0000:[" bus "-" bus "]\"><object type=\"PCIDev\" gp_index=\"9" gp "1\" " \
+	"pci_busid=\"0000:" bus ":00.0\" " \
 	"pci_type=\"" card "\" pci_link_speed=\"" speed "\">" inside "</object>\n</object>\n"
 #define OSDEV(gp, type, name, more) \
 	"<object type=\"OSDev\" gp_index=\"9" gp "\" name=\"" name "\" osdev_type=\"" type "\">" more "</object>"
@@ -111,8 +113,10 @@ static const struct edit devices[] = {
 	{ INSERT, "type=\"L3Cache\" cpuset=\"0x00ff0000\"", NULL, INFO("CPUModel", "Xeon A")
 	  PCI("2", "81", CONNECTX5, "7.876923", OSDEV("22", "3", "mlx5_1", "")) },
 	{ INSERT, "type=\"L3Cache\" cpuset=\"0x000000ff\"", NULL,
-	  PCI("1", "41", CONNECTX5, "7.876923", OSDEV("12", "3", "mlx5_0", INFO("NodeGUID", "0001")) OSDEV("13", "2", "ib0", ""))
-	  PCI("3", "43", TESLA, "15.753846", OSDEV("32", "5", "cuda0", INFO("GPUModel", "Tesla T4")) OSDEV("33", "1", "nvml0", "")) },
+	  PCI("1", "41", CONNECTX5, "7.876923", OSDEV("12", "3", "mlx5_0",
+						      INFO("NodeGUID", "0001")) OSDEV("13", "2", "ib0", ""))
+	  PCI("3", "43", TESLA, "15.753846", OSDEV("32", "5", "cuda0",
+						   INFO("GPUModel", "Tesla T4")) OSDEV("33", "1", "nvml0", "")) },
 };
 
 static char *machine(const char *synthetic)
@@ -153,7 +157,8 @@ static char *sentences(const struct tree *a, const struct tree *b)
 #define NO_CORE(n) { REMOVE, "<object type=\"Core\" os_index=\"" n "\"", NULL, NULL }
 #define CPUS(was, is) { REPLACE, "type=\"Machine\"", " cpuset=\"" was, " cpuset=\"" is }
 #define ALL_CPUS(was, is) { REPLACE, "type=\"Machine\"", "complete_cpuset=\"" was, "complete_cpuset=\"" is }
-#define DISTANCES(values) "<distances2 type=\"NUMANode\" nbobjs=\"4\" kind=\"5\" name=\"NUMALatency\" indexing=\"os\">" \
+#define DISTANCES(values) \
+	"<distances2 type=\"NUMANode\" nbobjs=\"4\" kind=\"5\" name=\"NUMALatency\" indexing=\"os\">" \
 	"<indexes length=\"8\">0 1 2 3 </indexes><u64values length=\"10\">" values "</u64values></distances2>\n"
 #define MEMATTR(first, second) "<memattr name=\"Speed\" flags=\"1\">" \
 	"<memattr_value target_obj_type=\"PCIDev\" target_obj_gp_index=\"911\" value=\"" first "\"/>" \
@@ -167,14 +172,18 @@ static const struct row {
 	{ "itself", NODE, {{0}}, {{0}}, "", "" },
 	{ "gp_index", NODE, {{0}}, {{ REPLACE, "mlx5_1", "gp_index=\"", "gp_index=\"7" }}, "", "" },
 	{ "memory", NODE, {{0}}, {{ REPLACE, "type=\"NUMANode\" os_index=\"3\"", "68719476736", "51539607552" }},
-	  "capacity gone|NUMA node 3: memory 64 GiB -> 48 GiB\n", "capacity extra|NUMA node 3: memory 48 GiB -> 64 GiB\n" },
-	{ "some pages of memory", NODE, {{0}}, {{ REPLACE, "type=\"NUMANode\" os_index=\"3\"", "68719476736", "68719472640" }},
+	  "capacity gone|NUMA node 3: memory 64 GiB -> 48 GiB\n",
+	  "capacity extra|NUMA node 3: memory 48 GiB -> 64 GiB\n" },
+	{ "some pages of memory", NODE, {{0}}, {{ REPLACE, "type=\"NUMANode\" os_index=\"3\"", "68719476736",
+						  "68719472640" }},
 	  "identity changed|NUMA node 3: memory 68719476736 -> 68719472640 bytes\n",
 	  "identity changed|NUMA node 3: memory 68719472640 -> 68719476736 bytes\n" },
 	{ "memory of several", NODE, {{0}}, {{ REPLACE, "os_index=\"1\"", "68719476736", "34359738368" },
 	  { REPLACE, "type=\"NUMANode\" os_index=\"2\"", "68719476736", "34359738300" }},
-	  "capacity gone|NUMA nodes 1-2: memory 64 GiB -> 32 GiB\n", "capacity extra|NUMA nodes 1-2: memory 32 GiB -> 64 GiB\n" },
-	{ "NIC", NODE, {{0}}, {{ REMOVE, "0000:81:00.0", NULL, NULL }}, "capacity gone|mlx5_1 gone\n", "capacity extra|mlx5_1 new\n" },
+	  "capacity gone|NUMA nodes 1-2: memory 64 GiB -> 32 GiB\n",
+	  "capacity extra|NUMA nodes 1-2: memory 32 GiB -> 64 GiB\n" },
+	{ "NIC", NODE, {{0}}, {{ REMOVE, "0000:81:00.0", NULL, NULL }}, "capacity gone|mlx5_1 gone\n",
+	  "capacity extra|mlx5_1 new\n" },
 	{ "NIC with two names", NODE, {{ REPLACE, "name=\"mlx5_1\"", "</object>",
 	  "</object><object type=\"OSDev\" gp_index=\"977\" name=\"ib1\" "
 	  "osdev_type=\"2\"/>" }}, {{ REMOVE, "0000:81:00.0", NULL, NULL }}, "capacity gone|mlx5_1 gone (ib1)\n",
@@ -182,7 +191,8 @@ static const struct row {
 	{ "GPU", NODE, {{0}}, {{ REMOVE, "0000:43:00.0", NULL, NULL }}, "capacity gone|cuda0 gone (Tesla T4, nvml0)\n",
 	  "capacity extra|cuda0 new (Tesla T4, nvml0)\n" },
 	{ "another card", NODE, {{0}}, {{ REPLACE, "0000:81:00.0", CONNECTX5, CONNECTX6 }},
-	  "capacity gone|mlx5_1 gone\ncapacity extra|mlx5_1 new\n", "capacity gone|mlx5_1 gone\ncapacity extra|mlx5_1 new\n" },
+	  "capacity gone|mlx5_1 gone\ncapacity extra|mlx5_1 new\n", "capacity gone|mlx5_1 gone\n"
+								    "capacity extra|mlx5_1 new\n" },
 	{ "no driver", NODE, {{0}}, {{ REPLACE, "pci_busid=\"0000:81:00.0\"", OSDEV("22", "3", "mlx5_1", ""), "" }},
 	  "capacity gone|mlx5_1 gone (PCI 0000:81:00.0 remains)\n",
 	  "capacity extra|mlx5_1 new (PCI 0000:81:00.0 was present before)\n" },
@@ -191,34 +201,44 @@ static const struct row {
 	  "wiring extra|nvml0 new (PCI 0000:43:00.0 was present before)\n" },
 	{ "renamed", NODE, {{0}}, {{ REPLACE, "mlx5_0", "\"ib0\"", "\"hsi0\"" }},
 	  "wiring changed|ib0: name ib0 -> hsi0\n", "wiring changed|hsi0: name hsi0 -> ib0\n" },
-	{ "names swapped", NODE, {{0}}, {{ REPLACE, "mlx5_0", "mlx5_0", "mlx5_x" }, { REPLACE, "mlx5_1", "mlx5_1", "mlx5_0" },
+	{ "names swapped", NODE, {{0}}, {{ REPLACE, "mlx5_0", "mlx5_0", "mlx5_x" },
+					 { REPLACE, "mlx5_1", "mlx5_1", "mlx5_0" },
 	  { REPLACE, "mlx5_x", "mlx5_x", "mlx5_1" }},
 	  "wiring changed|mlx5_0: name mlx5_0 -> mlx5_1\nwiring changed|mlx5_1: name mlx5_1 -> mlx5_0\n",
 	  "wiring changed|mlx5_1: name mlx5_1 -> mlx5_0\nwiring changed|mlx5_0: name mlx5_0 -> mlx5_1\n" },
 	{ "another bus", NODE, {{0}}, {{ REPLACE, "pci_busid=\"0000:81:00.0\"", "0000:81", "0000:82" }},
-	  "wiring changed|mlx5_1: bus 0000:81:00.0 -> 0000:82:00.0\n", "wiring changed|mlx5_1: bus 0000:82:00.0 -> 0000:81:00.0\n" },
+	  "wiring changed|mlx5_1: bus 0000:81:00.0 -> 0000:82:00.0\n",
+	  "wiring changed|mlx5_1: bus 0000:82:00.0 -> 0000:81:00.0\n" },
 	{ "moved", NODE, {{0}}, {{ REMOVE, "0000:41:00.0", NULL, NULL }, { INSERT, "0000:81:00.0", NULL,
-	  PCI("1", "c1", CONNECTX5, "7.876923", OSDEV("12", "3", "mlx5_0", INFO("NodeGUID", "0001")) OSDEV("13", "2", "ib0", "")) }},
-	  "wiring changed|mlx5_0: moved from package 0 to package 1\n", "wiring changed|mlx5_0: moved from package 1 to package 0\n" },
+	  PCI("1", "c1", CONNECTX5, "7.876923", OSDEV("12", "3", "mlx5_0",
+						      INFO("NodeGUID", "0001")) OSDEV("13", "2", "ib0", "")) }},
+	  "wiring changed|mlx5_0: moved from package 0 to package 1\n",
+	  "wiring changed|mlx5_0: moved from package 1 to package 0\n" },
 	{ "core offline", NODE, {{0}}, { NO_CORE("17"), CPUS("0xffffffff", "0xfffdffff") },
 	  "capacity gone|core 17 offline\n", "capacity extra|core 17 online\n" },
-	{ "core gone", NODE, {{0}}, { NO_CORE("17"), CPUS("0xffffffff", "0xfffdffff"), ALL_CPUS("0xffffffff", "0xfffdffff") },
+	{ "core gone", NODE, {{0}}, { NO_CORE("17"), CPUS("0xffffffff", "0xfffdffff"),
+				      ALL_CPUS("0xffffffff", "0xfffdffff") },
 	  "capacity gone|core 17 gone\n", "capacity extra|core 17 new\n" },
 	{ "cores offline", NODE, {{0}}, { NO_CORE("3"), NO_CORE("16"), NO_CORE("17"), NO_CORE("18"), NO_CORE("19"),
-	  CPUS("0xffffffff", "0xfff0fff7") }, "capacity gone|cores 3,16-19 offline\n", "capacity extra|cores 3,16-19 online\n" },
-	{ "package gone", NODE, {{0}}, {{ REMOVE, "type=\"Package\" os_index=\"1\"", NULL, NULL }, CPUS("0xffffffff", "0x0000ffff"),
+	  CPUS("0xffffffff", "0xfff0fff7") }, "capacity gone|cores 3,16-19 offline\n",
+	  "capacity extra|cores 3,16-19 online\n" },
+	{ "package gone", NODE, {{0}}, {{ REMOVE, "type=\"Package\" os_index=\"1\"", NULL, NULL },
+					CPUS("0xffffffff", "0x0000ffff"),
 	  ALL_CPUS("0xffffffff", "0x0000ffff") }, "capacity gone|package 1 gone\n", "capacity extra|package 1 new\n" },
 	{ "package offline", NODE, {{0}}, {{ REMOVE, "type=\"Package\" os_index=\"1\"", NULL, NULL }, CPUS("0xffffffff",
 	  "0x0000ffff") },
 	  "capacity gone|package 1 offline\n", "capacity extra|package 1 online\n" },
 	{ "NUMA node gone", NODE, {{0}}, {{ REMOVE, "type=\"NUMANode\" os_index=\"1\"", NULL, NULL }},
 	  "capacity gone|NUMA node 1 gone (64 GiB)\n", "capacity extra|NUMA node 1 new (64 GiB)\n" },
-	{ "one thread of a core", SMT, {{0}}, {{ REMOVE, "type=\"PU\" os_index=\"3\"", NULL, NULL }, CPUS("0x0000ffff", "0x0000fff7") },
+	{ "one thread of a core", SMT, {{0}}, {{ REMOVE, "type=\"PU\" os_index=\"3\"", NULL, NULL },
+					       CPUS("0x0000ffff", "0x0000fff7") },
 	  "capacity gone|PU 3 offline\n", "capacity extra|PU 3 online\n" },
-	{ "no cores at all", PU_ONLY, {{0}}, {{ REMOVE, "type=\"PU\" os_index=\"3\"", NULL, NULL }, CPUS("0x0000000f", "0x00000007") },
+	{ "no cores at all", PU_ONLY, {{0}}, {{ REMOVE, "type=\"PU\" os_index=\"3\"", NULL, NULL },
+					      CPUS("0x0000000f", "0x00000007") },
 	  "capacity gone|PU 3 offline\n", "capacity extra|PU 3 online\n" },
 	{ "numbered anew", SMT, {{0}}, {{ REPLACE, "type=\"PU\" os_index=\"1\"", "\"1\"", "\"20\"" },
-	  { REPLACE, "type=\"PU\" os_index=\"2\"", "\"2\"", "\"1\"" }, { REPLACE, "type=\"PU\" os_index=\"20\"", "\"20\"", "\"2\"" }},
+	  { REPLACE, "type=\"PU\" os_index=\"2\"", "\"2\"", "\"1\"" }, { REPLACE, "type=\"PU\" os_index=\"20\"",
+									 "\"20\"", "\"2\"" }},
 	  "wiring changed|package 0: cores and PUs are numbered differently\n",
 	  "wiring changed|package 0: cores and PUs are numbered differently\n" },
 	{ "cache", NODE, {{0}}, {{ REPLACE, "type=\"L3Cache\"", "33554432", "16777216" }},
@@ -233,7 +253,8 @@ static const struct row {
 	  "cosmetic changed|PCI 0000:43:00.0: link speed 15.75 -> 3.94 GB/s\n",
 	  "cosmetic changed|PCI 0000:43:00.0: link speed 3.94 -> 15.75 GB/s\n" },
 	{ "kernel", NODE, {{0}}, {{ REPLACE, "OSRelease", "5.14.0-1", "5.14.0-2" }},
-	  "cosmetic changed|machine: OSRelease 5.14.0-1 -> 5.14.0-2\n", "cosmetic changed|machine: OSRelease 5.14.0-2 -> 5.14.0-1\n" },
+	  "cosmetic changed|machine: OSRelease 5.14.0-1 -> 5.14.0-2\n",
+	  "cosmetic changed|machine: OSRelease 5.14.0-2 -> 5.14.0-1\n" },
 	{ "names", NODE, {{0}}, {{ REPLACE, "HostName", "n1", "n2" }, { REPLACE, "NodeGUID", "0001", "0002" }},
 	  "identity changed|machine: HostName n1 -> n2\nidentity changed|mlx5_0: NodeGUID 0001 -> 0002\n",
 	  "identity changed|machine: HostName n2 -> n1\nidentity changed|mlx5_0: NodeGUID 0002 -> 0001\n" },
@@ -242,40 +263,50 @@ static const struct row {
 	  "cosmetic extra|machine: OSRelease none -> 5.14.0-1\ncosmetic gone|machine: Other 5.14.0-1 -> none\n" },
 	{ "processors", NODE, {{0}}, {{ REPLACE, "CPUModel", "Xeon A", "Xeon B" },
 	  { REPLACE, "type=\"Package\" os_index=\"1\"", "Xeon A", "Xeon B" }},
-	  "capacity changed|packages 0-1: CPUModel Xeon A -> Xeon B\n", "capacity changed|packages 0-1: CPUModel Xeon B -> Xeon A\n" },
-	{ "distances", NODE, {{ INSERT, "</topology>", NULL, DISTANCES("10 21 21 21 21 10 21 21 21 21 10 21 21 21 21 10 ") }},
+	  "capacity changed|packages 0-1: CPUModel Xeon A -> Xeon B\n",
+	  "capacity changed|packages 0-1: CPUModel Xeon B -> Xeon A\n" },
+	{ "distances", NODE,
+	  {{ INSERT, "</topology>", NULL, DISTANCES("10 21 21 21 21 10 21 21 21 21 10 21 21 21 21 10 ") }},
 	  {{ REPLACE, "NUMALatency", "10 21 21 21 21", "10 31 21 21 31" }},
 	  "wiring changed|distances NUMALatency: NUMA node 0 to NUMA node 1 21 -> 31 (and 1 more)\n",
 	  "wiring changed|distances NUMALatency: NUMA node 0 to NUMA node 1 31 -> 21 (and 1 more)\n" },
 	{ "distances of what is not there", NODE, {{0}}, {{ INSERT, "</topology>", NULL, DISTANCES("10 21 ") }},
 	  "wiring extra|distances NUMALatency new\n", "wiring gone|distances NUMALatency gone\n" },
-	{ "memory attribute", NODE, {{ INSERT, "</topology>", NULL, MEMATTR("5", "6") }}, {{ REPLACE, "memattr_value", "value=\"5\"",
-	  "value=\"4\"" }},
+	{ "memory attribute", NODE, {{ INSERT, "</topology>", NULL, MEMATTR("5", "6") }},
+	  {{ REPLACE, "memattr_value", "value=\"5\"", "value=\"4\"" }},
 	  "wiring changed|memory attribute Speed: PCI 0000:41:00.0 5 -> 4\n",
 	  "wiring changed|memory attribute Speed: PCI 0000:41:00.0 4 -> 5\n" },
 	{ "memory attribute of what went", NODE, {{ INSERT, "</topology>", NULL, MEMATTR("5", "6") }},
-	  {{ REMOVE, "0000:81:00.0", NULL, NULL }, { REPLACE, "memattr_value", "<memattr_value target_obj_type=\"PCIDev\" "
-	  "target_obj_gp_index=\"921\" value=\"6\"/>", "" }}, "capacity gone|mlx5_1 gone\n", "capacity extra|mlx5_1 new\n" },
-	{ "kinds of CPU", NODE, {{ INSERT, "</topology>", NULL, "<cpukind cpuset=\"0xffffffff\">" INFO("FrequencyMaxMHz",
+	  {{ REMOVE, "0000:81:00.0", NULL, NULL }, { REPLACE, "memattr_value",
+						     "<memattr_value target_obj_type=\"PCIDev\" "
+	  "target_obj_gp_index=\"921\" value=\"6\"/>", "" }}, "capacity gone|mlx5_1 gone\n",
+	  "capacity extra|mlx5_1 new\n" },
+	{ "kinds of CPU", NODE, {{ INSERT, "</topology>", NULL, "<cpukind cpuset=\"0xffffffff\">"
+				   INFO("FrequencyMaxMHz",
 	  "3500") "</cpukind>\n" }},
 	  {{ REPLACE, "FrequencyMaxMHz", "3500", "2000" }},
-	  "wiring changed|CPU kind 0: FrequencyMaxMHz 3500 -> 2000\n", "wiring changed|CPU kind 0: FrequencyMaxMHz 2000 -> 3500\n" },
-	{ "an info of a kind twice, and one more", NODE, {{ INSERT, "</topology>", NULL, "<cpukind cpuset=\"0xffffffff\">"
-	  INFO("A", "1") INFO("A", "2") INFO("B", "3") "</cpukind>\n" }},
+	  "wiring changed|CPU kind 0: FrequencyMaxMHz 3500 -> 2000\n",
+	  "wiring changed|CPU kind 0: FrequencyMaxMHz 2000 -> 3500\n" },
+	{ "an info of a kind twice, and one more", NODE,
+	  {{ INSERT, "</topology>", NULL, "<cpukind cpuset=\"0xffffffff\">" INFO("A", "1") INFO("A", "2") INFO("B", "3")
+	     "</cpukind>\n" }},
 	  {{ REPLACE, "<cpukind", INFO("B", "3"), INFO("C", "3") INFO("A", "4") }},
 	  "wiring changed|CPU kind 0: A none -> 4\nwiring changed|CPU kind 0: B 3 -> none\n"
 	  "wiring changed|CPU kind 0: C none -> 3\n",
 	  "wiring changed|CPU kind 0: A 4 -> none\nwiring changed|CPU kind 0: B none -> 3\n"
 	  "wiring changed|CPU kind 0: C 3 -> none\n" },
-	{ "allowed", NODE, {{0}}, {{ REPLACE, "type=\"Machine\"", "allowed_cpuset=\"0xffffffff", "allowed_cpuset=\"0x0000ffff" }},
+	{ "allowed", NODE, {{0}}, {{ REPLACE, "type=\"Machine\"", "allowed_cpuset=\"0xffffffff",
+				     "allowed_cpuset=\"0x0000ffff" }},
 	  "capacity gone|machine: allowed PUs 32 -> 16\n", "capacity extra|machine: allowed PUs 16 -> 32\n" },
-	{ "memory module", NODE, {{ INSERT, "type=\"Package\" os_index=\"1\"", NULL, "    <object type=\"Misc\" gp_index=\"7777\">\n"
-	  INFO("Type", "MemoryModule") INFO("DeviceLocation", "DIMM_A1") "    </object>\n" }}, {{ REMOVE, "type=\"Misc\"", NULL,
-	  NULL }},
+	{ "memory module", NODE, {{ INSERT, "type=\"Package\" os_index=\"1\"", NULL,
+				    "    <object type=\"Misc\" gp_index=\"7777\">\n"
+	  INFO("Type", "MemoryModule") INFO("DeviceLocation", "DIMM_A1") "    </object>\n" }},
+	  {{ REMOVE, "type=\"Misc\"", NULL, NULL }},
 	  "capacity gone|memory module DIMM_A1 gone\n", "capacity extra|memory module DIMM_A1 new\n" },
 	{ "twins of a name", NODE, {{ INSERT, "type=\"Package\" os_index=\"1\"", NULL,
 	  OSDEV("50", "0", "sda", "") "\n" OSDEV("51", "0", "sda", "") "\n" }},
-	  {{ REPLACE, "\"sda\"", OSDEV("51", "0", "sda", "") "\n", "" }}, "capacity gone|sda gone\n", "capacity extra|sda new\n" },
+	  {{ REPLACE, "\"sda\"", OSDEV("51", "0", "sda", "") "\n", "" }}, "capacity gone|sda gone\n",
+	  "capacity extra|sda new\n" },
 };
 
 /* How many of its two directions are wrong. */
@@ -321,13 +352,16 @@ static void sentences_are_those_of_people(void **state)
 static void facts_have_severities(void **state)
 {
 	static const struct { const char *name; enum severity severity; } facts[] = {
-		{ "HostName", SEVERITY_IDENTITY }, { "DMIProductSerial", SEVERITY_IDENTITY }, { "DMIProductUUID", SEVERITY_IDENTITY },
-		{ "Address", SEVERITY_IDENTITY }, { "Port1GID0", SEVERITY_IDENTITY }, { "Port12LID", SEVERITY_IDENTITY },
-		{ "pages 4096", SEVERITY_IDENTITY }, { "memory", SEVERITY_IDENTITY }, { "NVIDIAUUID", SEVERITY_IDENTITY },
-		{ "OSRelease", SEVERITY_COSMETIC }, { "DMIBIOSVersion", SEVERITY_COSMETIC }, { "hwlocVersion", SEVERITY_COSMETIC },
-		{ "CPUStepping", SEVERITY_COSMETIC }, { "never heard of", SEVERITY_COSMETIC }, { "", SEVERITY_COSMETIC },
-		{ "Port1State", SEVERITY_WIRING }, { "ClusterMode", SEVERITY_WIRING },
-		{ "CPUModel", SEVERITY_CAPACITY }, { "GPUModel", SEVERITY_CAPACITY }, { "CUDAGlobalMemorySize", SEVERITY_CAPACITY },
+		{ "HostName", SEVERITY_IDENTITY }, { "DMIProductSerial", SEVERITY_IDENTITY },
+		{ "DMIProductUUID", SEVERITY_IDENTITY }, { "Address", SEVERITY_IDENTITY },
+		{ "Port1GID0", SEVERITY_IDENTITY }, { "Port12LID", SEVERITY_IDENTITY },
+		{ "pages 4096", SEVERITY_IDENTITY }, { "memory", SEVERITY_IDENTITY },
+		{ "NVIDIAUUID", SEVERITY_IDENTITY }, { "OSRelease", SEVERITY_COSMETIC },
+		{ "DMIBIOSVersion", SEVERITY_COSMETIC }, { "hwlocVersion", SEVERITY_COSMETIC },
+		{ "CPUStepping", SEVERITY_COSMETIC }, { "never heard of", SEVERITY_COSMETIC },
+		{ "", SEVERITY_COSMETIC }, { "Port1State", SEVERITY_WIRING }, { "ClusterMode", SEVERITY_WIRING },
+		{ "CPUModel", SEVERITY_CAPACITY }, { "GPUModel", SEVERITY_CAPACITY },
+		{ "CUDAGlobalMemorySize", SEVERITY_CAPACITY },
 	};
 
 	(void)state;
@@ -338,18 +372,24 @@ static void facts_have_severities(void **state)
 
 static void facts_become_changes(void **state)
 {
-	static const struct { const char *object, *name, *from, *to, *words; enum severity s; enum direction d; } facts[] = {
-		{ "NUMA node 3", "memory", "68719476736", "51539607552", "NUMA node 3: memory 64 GiB -> 48 GiB", SEVERITY_CAPACITY,
-		  CHANGE_GONE },
-		{ "NUMA node 3", "memory", "68719476736", "68719472640", "NUMA node 3: memory 68719476736 -> 68719472640 bytes",
-		  SEVERITY_IDENTITY, CHANGE_CHANGED },
-		{ "NUMA node 3", "memory", "much", "little", "NUMA node 3: memory much -> little", SEVERITY_IDENTITY, CHANGE_CHANGED },
-		{ "machine", "OSRelease", "5.14.0-1", "5.14.0-2", "machine: OSRelease 5.14.0-1 -> 5.14.0-2", SEVERITY_COSMETIC,
+	static const struct {
+		const char *object, *name, *from, *to, *words;
+		enum severity s;
+		enum direction d;
+	} facts[] = {
+		{ "NUMA node 3", "memory", "68719476736", "51539607552", "NUMA node 3: memory 64 GiB -> 48 GiB",
+		  SEVERITY_CAPACITY, CHANGE_GONE },
+		{ "NUMA node 3", "memory", "68719476736", "68719472640",
+		  "NUMA node 3: memory 68719476736 -> 68719472640 bytes", SEVERITY_IDENTITY, CHANGE_CHANGED },
+		{ "NUMA node 3", "memory", "much", "little", "NUMA node 3: memory much -> little", SEVERITY_IDENTITY,
 		  CHANGE_CHANGED },
+		{ "machine", "OSRelease", "5.14.0-1", "5.14.0-2", "machine: OSRelease 5.14.0-1 -> 5.14.0-2",
+		  SEVERITY_COSMETIC, CHANGE_CHANGED },
 		{ "sda", "Size", "1000", "2000", "sda: Size 1000 -> 2000", SEVERITY_CAPACITY, CHANGE_EXTRA },
-		{ "machine", "DMIBoardName", "", "X11 ", "machine: DMIBoardName none -> X11", SEVERITY_COSMETIC, CHANGE_EXTRA },
-		{ "machine", "DMIBoardName", "X11", "X11 ", "machine: DMIBoardName \"X11\" -> \"X11 \"", SEVERITY_COSMETIC,
-		  CHANGE_CHANGED },
+		{ "machine", "DMIBoardName", "", "X11 ", "machine: DMIBoardName none -> X11", SEVERITY_COSMETIC,
+		  CHANGE_EXTRA },
+		{ "machine", "DMIBoardName", "X11", "X11 ", "machine: DMIBoardName \"X11\" -> \"X11 \"",
+		  SEVERITY_COSMETIC, CHANGE_CHANGED },
 	};
 
 	(void)state;
@@ -383,7 +423,8 @@ static void verdicts_forgive(void **state)
 		for (int mode = VERIFY_STRICT; mode <= VERIFY_IGNORE; mode++) {
 			struct change one = { .severity = verdicts[i].s, .direction = verdicts[i].d };
 
-			assert_int_equal(changes_verdict(&(struct changes){ &one, 1 }, mode), verdicts[i].verdicts[mode]);
+			assert_int_equal(changes_verdict(&(struct changes){ &one, 1 }, mode),
+					 verdicts[i].verdicts[mode]);
 		}
 	assert_int_equal(changes_verdict(&(struct changes){0}, VERIFY_STRICT), -1);
 }
@@ -418,7 +459,8 @@ static struct canon canonical(const char *xml)
 
 static void hwloc_applies_its_diff(void **state)
 {
-	static const struct edit smaller = { REPLACE, "type=\"NUMANode\" os_index=\"3\"", "68719476736", "51539607552" };
+	static const struct edit smaller = { REPLACE, "type=\"NUMANode\" os_index=\"3\"", "68719476736",
+					     "51539607552" };
 	char *a = exported(NODE), *b = edited(strdup(a), &smaller), *name;
 	struct canon x = canonical(a), y = canonical(b);
 	hwloc_topology_diff_t diff;

@@ -58,7 +58,8 @@ static unsigned long looks, scores, calls, offered;
 
 COUNTED(looks, const struct score_cost *, fit_cost, (struct fit_cache *c, const struct shape *s, const uint64_t *f,
 	const struct score_need *n, struct node_fit **o), (c, s, f, n, o))
-COUNTED(looks, void, job_request_need, (const struct job_request *a, uint32_t t, int n, struct score_need *o), (a, t, n, o))
+COUNTED(looks, void, job_request_need, (const struct job_request *a, uint32_t t, int n, struct score_need *o),
+	(a, t, n, o))
 COUNTED(looks, uint32_t, job_request_capacity, (const struct job_request *a, unsigned f, int n), (a, f, n))
 COUNTED(scores, int, score_pick, (const struct shape *s, const uint64_t *f, const struct score_need *n, uint64_t *o,
 	struct score_cost *c), (s, f, n, o, c))
@@ -182,10 +183,11 @@ static void cluster_make(unsigned nodes)
 /* --- requests */
 
 static const char *const words[] = {
-	"", "topo-fit=prefer", "topo-fit=prefer topo-level=l3", "topo-fit=require topo-level=l3", "topo-fit=require topo-level=l2",
-	"topo-fit=require topo-level=numa", "topo-fit=require topo-level=package", "topo-fit=spread", "topo-fit=spread topo-level=l2",
-	"topo-request=/core=1", "topo-request=/l3=2/core=1", "topo-request=/package=2/l3=1/core=1", "topo-request=/package=1/core=4",
-	"topo-request=/package=65535/core=1", "topo-request=/l3=3/core=65535",
+	"", "topo-fit=prefer", "topo-fit=prefer topo-level=l3", "topo-fit=require topo-level=l3",
+	"topo-fit=require topo-level=l2", "topo-fit=require topo-level=numa", "topo-fit=require topo-level=package",
+	"topo-fit=spread", "topo-fit=spread topo-level=l2", "topo-request=/core=1", "topo-request=/l3=2/core=1",
+	"topo-request=/package=2/l3=1/core=1", "topo-request=/package=1/core=4", "topo-request=/package=65535/core=1",
+	"topo-request=/l3=3/core=65535",
 };
 
 struct hostile {
@@ -195,7 +197,8 @@ struct hostile {
 	bool overcommit, whole;
 };
 
-#define ONE_OF(...) ((uint32_t[]){ __VA_ARGS__ })[rand_r(&seed) % (sizeof((uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))]
+#define ONE_OF(...) \
+	((uint32_t[]){ __VA_ARGS__ })[rand_r(&seed) % (sizeof((uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))]
 
 static struct hostile hostile_make(unsigned nth, uint32_t nodes)
 {
@@ -215,10 +218,10 @@ static struct hostile hostile_make(unsigned nth, uint32_t nodes)
 
 static void tell(const struct hostile *h, const char *when, unsigned nodes)
 {
-	print_error("%s, of %u nodes: '%s' -n%u -N%u-%u -c%u --ntasks-per-node=%u --mincpus=%u%s%s: %lu looks, %lu scores, "
-		    "%lu calls, %lu nodes offered\n", when, nodes, h->words, h->tasks, h->min_nodes, h->max_nodes,
-		    h->cpus, h->per_node, h->min_cpus, h->overcommit ? " -O" : "", h->whole ? " --exclusive" : "", looks, scores,
-		    calls, offered);
+	print_error("%s, of %u nodes: '%s' -n%u -N%u-%u -c%u --ntasks-per-node=%u --mincpus=%u%s%s: %lu looks, %lu"
+		    " scores, %lu calls, %lu nodes offered\n", when, nodes, h->words, h->tasks, h->min_nodes,
+		    h->max_nodes, h->cpus, h->per_node, h->min_cpus, h->overcommit ? " -O" : "",
+		    h->whole ? " --exclusive" : "", looks, scores, calls, offered);
 }
 
 static struct counts {
@@ -259,11 +262,14 @@ static void submit(const struct hostile *h, unsigned nodes)
 
 static void decide(const struct hostile *h, uint16_t mode, const char *when, unsigned nodes)
 {
-	multi_core_data_t mc = { .boards_per_node = NO_VAL16, .sockets_per_board = NO_VAL16, .sockets_per_node = NO_VAL16,
-				 .cores_per_socket = NO_VAL16, .threads_per_core = NO_VAL16, .ntasks_per_board = NO_VAL16,
+	multi_core_data_t mc = { .boards_per_node = NO_VAL16, .sockets_per_board = NO_VAL16,
+				 .sockets_per_node = NO_VAL16, .cores_per_socket = NO_VAL16,
+				 .threads_per_core = NO_VAL16, .ntasks_per_board = NO_VAL16,
 				 .ntasks_per_socket = NO_VAL16, .ntasks_per_core = NO_VAL16 };
-	slurm_job_details_t d = { .mc_ptr = &mc, .num_tasks = h->tasks, .cpus_per_task = h->cpus, .ntasks_per_node = h->per_node,
-				 .pn_min_cpus = h->min_cpus, .min_cpus = MIN(h->tasks, 1000000), .overcommit = h->overcommit };
+	slurm_job_details_t d = { .mc_ptr = &mc, .num_tasks = h->tasks, .cpus_per_task = h->cpus,
+				  .ntasks_per_node = h->per_node,
+				 .pn_min_cpus = h->min_cpus, .min_cpus = MIN(h->tasks, 1000000),
+				 .overcommit = h->overcommit };
 	job_record_t job = { .magic = JOB_MAGIC, .job_id = 1, .details = &d, .comment = (char *) h->words,
 			     .part_ptr = default_part_loc };
 	bitstr_t *all = bit_copy(default_part_loc->node_bitmap);

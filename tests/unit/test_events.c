@@ -46,7 +46,8 @@ static void impossible_values_do_not_hold(void **state)
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (monitor_value_holds(event_named(rows[i].event), rows[i].value, rows[i].ran, rows[i].counted) != rows[i].holds)
+		if (monitor_value_holds(event_named(rows[i].event), rows[i].value, rows[i].ran, rows[i].counted) !=
+		    rows[i].holds)
 			fail_msg("row %zu: %s", i, rows[i].event);
 }
 

@@ -139,10 +139,12 @@ static void a_guid_names_an_adapter(void **state)
 		const char *text;
 		uint64_t guid;
 	} rows[] = {
-		{ "CA 2 1 0x0000000000000011 4x QDR - SW 1 1 0x00000000000000a1 ( 'MT25408 ConnectX Mellanox Technologies' - 'a' )\n",
+		{ "CA 2 1 0x0000000000000011 4x QDR - SW 1 1 0x00000000000000a1 ( 'MT25408 ConnectX Mellanox"
+		  " Technologies' - 'a' )\n", 0x11 },
+		{ "Ca\t1 \"H-0000000000000010\"\t# \"MT25408 ConnectX Mellanox Technologies\"\n[1](11)\t\"S-a1\"[1]\n",
+		  0x10 },
+		{ "Ca\t1 \"H-0000000000000010\"\t# \"MT25408 ConnectX Mellanox Technologies\"\n[1](11)\t\"S-a1\"[1]\n",
 		  0x11 },
-		{ "Ca\t1 \"H-0000000000000010\"\t# \"MT25408 ConnectX Mellanox Technologies\"\n[1](11)\t\"S-a1\"[1]\n", 0x10 },
-		{ "Ca\t1 \"H-0000000000000010\"\t# \"MT25408 ConnectX Mellanox Technologies\"\n[1](11)\t\"S-a1\"[1]\n", 0x11 },
 		{ "Ca\t1 \"H-0000000000000010\"\t# \"old mlx5_0\"\n[1](11)\t\"S-a1\"[1]\n", 0x10 },
 	};
 
@@ -218,8 +220,9 @@ static void writes_what_it_read(void **state)
 		  "tree 1 2 300 -1\ntree 1 2 100 1 1\nnode a tree 1 4 5 2 0 3\ntree 1 2 100 -1\nnode b tree 1 1 1 -1\n"
 		  "node c tree 1 1 1 -1\n" },
 		/* several dimensions are several levels */
-		{ "tree 3 2 900 2 500 2 100 3 1 2 7\nnode a tree 1 1 1 -1\nnode b tree 1 1 1 -1\nnode c tree 1 1 1 -1\n",
-		  "tree 1 2 900 -1\ntree 1 2 500 -1\ntree 1 2 100 1 1\nnode a tree 1 1 1 -1\ntree 1 2 100 1 0\nnode b tree 1 1 1 -1\n"
+		{ "tree 3 2 900 2 500 2 100 3 1 2 7\nnode a tree 1 1 1 -1\nnode b tree 1 1 1 -1\n"
+		  "node c tree 1 1 1 -1\n", "tree 1 2 900 -1\ntree 1 2 500 -1\ntree 1 2 100 1 1\nnode a tree 1 1 1 -1\n"
+					    "tree 1 2 100 1 0\nnode b tree 1 1 1 -1\n"
 		  "tree 1 2 500 1 1\ntree 1 2 100 1 1\nnode c tree 1 1 1 -1\n" },
 		/* branches of several sizes: the widest */
 		{ "tree 1 2 300 -1\ntree 1 1 100 -1\nnode a tree 1 1 1 -1\ntree 1 2 100 -1\nnode b tree 1 1 1 -1\n"
@@ -246,15 +249,17 @@ static const struct {
 	{ "# a comment\nSwitchName=s0 Nodes=dev[0-5]\nswitchname=s1 nodes=dev[6-11] LinkSpeed=100 # more\n"
 	  "SwitchName=s2 Nodes=dev12,dev13\nSwitchName=s4 Nodes=io[1-2]\nSwitchName=s3 Switches=s[0-2]\n"
 	  "SwitchName=s5 \\\nSwitches=s[3,4]\n",
-	  "SwitchName=s0 Nodes=dev[0-5]\nSwitchName=s1 Nodes=dev[6-11]\nSwitchName=s2 Nodes=dev[12-13]\nSwitchName=s4 Nodes=io[1-2]\n"
-	  "SwitchName=s3 Switches=s[0-2]\nSwitchName=s5 Switches=s[3-4]\n" },
+	  "SwitchName=s0 Nodes=dev[0-5]\nSwitchName=s1 Nodes=dev[6-11]\nSwitchName=s2 Nodes=dev[12-13]\n"
+	  "SwitchName=s4 Nodes=io[1-2]\nSwitchName=s3 Switches=s[0-2]\nSwitchName=s5 Switches=s[3-4]\n" },
 	{ "SwitchName=top Switches=a,b\nSwitchName=a Nodes=\"n[1-2]\"\nSwitchName=b Nodes=n3\n",
 	  "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n3\nSwitchName=top Switches=a,b\n" },
-	{ "SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=m[1-2]\n", "SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=m[1-2]\n" },
+	{ "SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=m[1-2]\n", "SwitchName=a Nodes=n[1-3]\n"
+	  "SwitchName=b Nodes=m[1-2]\n" },
 	{ "BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockName=b3 Nodes=n[5-6]\nBlockName=b4 Nodes=n[7-8]\n"
 	  "BlockSizes=2,4\n",
-	  "SwitchName=b1 Nodes=n[1-2]\nSwitchName=b2 Nodes=n[3-4]\nSwitchName=b3 Nodes=n[5-6]\nSwitchName=b4 Nodes=n[7-8]\n"
-	  "SwitchName=blocks4-0 Switches=b[1-2]\nSwitchName=blocks4-1 Switches=b[3-4]\nSwitchName=blocks Switches=blocks4-[0-1]\n" },
+	  "SwitchName=b1 Nodes=n[1-2]\nSwitchName=b2 Nodes=n[3-4]\nSwitchName=b3 Nodes=n[5-6]\n"
+	  "SwitchName=b4 Nodes=n[7-8]\nSwitchName=blocks4-0 Switches=b[1-2]\nSwitchName=blocks4-1 Switches=b[3-4]\n"
+	  "SwitchName=blocks Switches=blocks4-[0-1]\n" },
 };
 
 static void reads_and_writes_slurm(void **state)
@@ -299,27 +304,29 @@ static const struct {
 	  "  tree:\n    switches:\n"
 	  "      - switch: top\n        children: s[1-2]\n      - switch: s1\n        nodes: \"n[01-02]\"\n"
 	  "      - {switch: s2, nodes: 'n[03-04]'}\n",
-	  "SwitchName=s1 Nodes=n[01-02]\nSwitchName=s2 Nodes=n[03-04]\nSwitchName=top Switches=s[1-2]\n", FABRIC_FAT_TREE },
-	{ "- topology: b\n  block:\n    block_sizes:\n      - 2\n      - 4\n    blocks:\n      - block: b1\n        nodes: n[1-2]\n"
-	  "      - block: b2\n        nodes: n[3-4]\n      - block: b3\n        nodes: n[5-6]\n"
-	  "      - block: b4\n        nodes: n[7-8]\n",
-	  "SwitchName=b1 Nodes=n[1-2]\nSwitchName=b2 Nodes=n[3-4]\nSwitchName=b3 Nodes=n[5-6]\nSwitchName=b4 Nodes=n[7-8]\n"
-	  "SwitchName=blocks4-0 Switches=b[1-2]\nSwitchName=blocks4-1 Switches=b[3-4]\nSwitchName=blocks Switches=blocks4-[0-1]\n",
+	  "SwitchName=s1 Nodes=n[01-02]\nSwitchName=s2 Nodes=n[03-04]\nSwitchName=top Switches=s[1-2]\n",
 	  FABRIC_FAT_TREE },
-	{ "---\n- topology: t\n  torus3d:\n    toruses:\n      - name: pod\n        dims: {x: 3, y: 3, z: 3}\n        nodes: n[1-27]\n"
-	  "        placements:\n          - dims: {x: 1, y: 1, z: 1}\n", NULL, FABRIC_TORUS },
-	{ "---\n- topology: t\n  torus3d:\n    toruses:\n      - name: pod\n        dims: {x: 3, y: 3, z: 3}\n        regions:\n"
-	  "          - anchor: {x: 1, y: 0, z: 0}\n            dims: {x: 2, y: 2, z: 1}\n            nodes: n[1-4]\n",
-	  NULL, FABRIC_TORUS },
+	{ "- topology: b\n  block:\n    block_sizes:\n      - 2\n      - 4\n    blocks:\n      - block: b1\n"
+	  "        nodes: n[1-2]\n      - block: b2\n        nodes: n[3-4]\n      - block: b3\n        nodes: n[5-6]\n"
+	  "      - block: b4\n        nodes: n[7-8]\n",
+	  "SwitchName=b1 Nodes=n[1-2]\nSwitchName=b2 Nodes=n[3-4]\nSwitchName=b3 Nodes=n[5-6]\n"
+	  "SwitchName=b4 Nodes=n[7-8]\nSwitchName=blocks4-0 Switches=b[1-2]\nSwitchName=blocks4-1 Switches=b[3-4]\n"
+	  "SwitchName=blocks Switches=blocks4-[0-1]\n", FABRIC_FAT_TREE },
+	{ "---\n- topology: t\n  torus3d:\n    toruses:\n      - name: pod\n        dims: {x: 3, y: 3, z: 3}\n"
+	  "        nodes: n[1-27]\n        placements:\n          - dims: {x: 1, y: 1, z: 1}\n", NULL, FABRIC_TORUS },
+	{ "---\n- topology: t\n  torus3d:\n    toruses:\n      - name: pod\n        dims: {x: 3, y: 3, z: 3}\n"
+	  "        regions:\n          - anchor: {x: 1, y: 0, z: 0}\n            dims: {x: 2, y: 2, z: 1}\n"
+	  "            nodes: n[1-4]\n", NULL, FABRIC_TORUS },
 	{ "RingName=r0 Nodes=n[1-8]\n", NULL, FABRIC_TORUS },
 	{ "---\n- topology: r\n  ring:\n    rings:\n      - ring: r0\n        nodes: n[1-8]\n", NULL, FABRIC_TORUS },
 	/* As scontrol tells what slurmctld runs with. */
-	{ "%YAML 1.1\n---\n- topology: two\n  cluster_default: true\n  block: {}\n  flat: {}\n  ring: {}\n  torus3d: {}\n"
-	  "  tree:\n    switches:\n    - switch: top\n      children: s[1-2]\n      nodes:\n"
-	  "    - switch: s1\n      children:\n      nodes: n[1-9]\n    - switch: s2\n      children:\n      nodes: n[10-27]\n...\n",
-	  "SwitchName=s1 Nodes=n[1-9]\nSwitchName=s2 Nodes=n[10-27]\nSwitchName=top Switches=s[1-2]\n", FABRIC_FAT_TREE },
-	{ "---\n- topology: t\n  torus3d:\n    toruses:\n    - name: pod\n      nodes: n[1-27]\n      dims: {x: 3, y: 3, z: 3}\n"
-	  "      placements: []\n      regions: []\n  tree: {}\n", NULL, FABRIC_TORUS },
+	{ "%YAML 1.1\n---\n- topology: two\n  cluster_default: true\n  block: {}\n  flat: {}\n  ring: {}\n"
+	  "  torus3d: {}\n  tree:\n    switches:\n    - switch: top\n      children: s[1-2]\n      nodes:\n"
+	  "    - switch: s1\n      children:\n      nodes: n[1-9]\n    - switch: s2\n      children:\n"
+	  "      nodes: n[10-27]\n...\n", "SwitchName=s1 Nodes=n[1-9]\nSwitchName=s2 Nodes=n[10-27]\n"
+					  "SwitchName=top Switches=s[1-2]\n", FABRIC_FAT_TREE },
+	{ "---\n- topology: t\n  torus3d:\n    toruses:\n    - name: pod\n      nodes: n[1-27]\n"
+	  "      dims: {x: 3, y: 3, z: 3}\n      placements: []\n      regions: []\n  tree: {}\n", NULL, FABRIC_TORUS },
 };
 
 static void reads_topology_yaml(void **state)
@@ -384,9 +391,9 @@ static void a_fabric_of_json_is_the_same(void **state)
 {
 	static const char *const rows[] = {
 		ports, discovered,
-		"CA 2 1 0x11 4x EDR - SW 1 1 0xa1 ( 'leaf mlx5_0' - 'leaf' )\nCA 2 1 0x12 4x EDR - SW 1 1 0xa2 ( 'a b c' - 'leaf' )\n"
-		"SW 1 2 0xa1 4x EDR - SW 1 3 0xa2 ( 'leaf' - 'leaf' )\nSW 1 4 0xa1 4x HDR - SW 1 5 0xa2 ( 'leaf' - 'leaf' )\n",
-		"SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=m[1-2]\n",
+		"CA 2 1 0x11 4x EDR - SW 1 1 0xa1 ( 'leaf mlx5_0' - 'leaf' )\nCA 2 1 0x12 4x EDR - SW 1 1 0xa2 ( 'a b"
+		" c' - 'leaf' )\nSW 1 2 0xa1 4x EDR - SW 1 3 0xa2 ( 'leaf' - 'leaf' )\nSW 1 4 0xa1 4x HDR - SW 1 5 0xa2"
+		" ( 'leaf' - 'leaf' )\n", "SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=m[1-2]\n",
 		"torus 2 4 7 3 5 2 0 5\nnode a tree 2 2 5 4 2 -1\nnode b tree 2 2 5 4 2 3 0 1 5\n",
 	};
 
@@ -461,7 +468,8 @@ static void refuses_what_is_malformed(void **state)
 		{ "", "test: empty" },
 		{ "# nothing\n\n", "test: empty" },
 		{ "\nhello\n",
-		  "test:2: 'hello': unknown format; expected ibnetdiscover output, topology.conf, topology.yaml, a tree or a torus" },
+		  "test:2: 'hello': unknown format; expected ibnetdiscover output, topology.conf, topology.yaml, a tree"
+		  " or a torus" },
 		{ "SW 1 1 0xa1 4x QDR 'x'\nXX 1\n", "test:2: expected SW, CA or RT" },
 		{ "SW 1 1 a1 4x QDR 'x'\n", "test:1: expected lid, port and GUID after SW" },
 		{ "SW 1 256 0xa1 4x QDR 'x'\n", "test:1: expected lid, port and GUID after SW" },
@@ -496,13 +504,15 @@ static void refuses_what_is_malformed(void **state)
 		{ "tree 0 2 3 1 0\n", "test:1: expected a number of dimensions, 1 to 8" },
 		{ "torus 7 2 3\n", "test:1: expected a number of dimensions, 1 to 6" },
 		{ "tree 1 0 3 -1\n", "test:1: dimension 1: expected a size (product of all sizes at most 16777216)" },
-		{ "torus 2 5000 1 5000 1 -1\n", "test:1: dimension 2: expected a size (product of all sizes at most 16777216)" },
+		{ "torus 2 5000 1 5000 1 -1\n", "test:1: dimension 2: expected a size (product of all sizes at most"
+		  " 16777216)" },
 		{ "tree 1 2 x -1\n", "test:1: dimension 1: expected a cost, 0 to 1000000000" },
 		{ "node a tree 1 1 1 -1\n", "test:1: node before the first tree or torus" },
 		{ "tree 1 1 1 -1\nnode a/b tree 1 1 1 -1\n", "test:2: 'a/b': invalid host name" },
 		{ "tree 1 1 1 -1\nnode a torus 1 1 1 -1\n", "test:2: expected 'node HOST tree ...'" },
 		{ "tree 1 1 1 -1\nnode\n", "test:2: expected 'node HOST tree ...'" },
-		{ "tree 1 1 1 -1\nnode a tree 1 1 1 -1\nnode b tree 1 1 1 -1\n", "test:3: more elements than the first line declares" },
+		{ "tree 1 1 1 -1\nnode a tree 1 1 1 -1\nnode b tree 1 1 1 -1\n",
+		  "test:3: more elements than the first line declares" },
 		{ "tree 1 2 1 -1\nnode a tree 1 1 1 -1\nnode a tree 1 1 1 -1\n", "test: node a is defined twice" },
 		{ "tree 1 2 9 -1\ntree 1 1 8 -1\nnode a tree 1 1 1 -1\ntree 1 1 7 -1\n",
 		  "test:4: kind or cost differs from line 2 at this level" },
@@ -513,7 +523,8 @@ static void refuses_what_is_malformed(void **state)
 		{ "graph 1 9000 1 -1\n", "test:1: graph of 9000 elements: more than 8192, or hops missing" },
 		{ "graph 1 3 1 -1\nhops 1\n", "test:2: unexpected end of file, expected hops" },
 		{ "graph 1 2 1 -1\nnode a tree 1 1 1 -1\n", "test:2: expected 'hops ...'" },
-		{ "graph 1 3 1 -1\nhops 1\nhops 1\nnode a tree 1 1 1 -1\n", "test:3: expected 2 hop counts, 1 to 10000 each" },
+		{ "graph 1 3 1 -1\nhops 1\nhops 1\nnode a tree 1 1 1 -1\n",
+		  "test:3: expected 2 hop counts, 1 to 10000 each" },
 		{ "graph 1 2 1 -1\nhops 0\nnode a tree 1 1 1 -1\n", "test:2: expected 1 hop counts, 1 to 10000 each" },
 		{ "graph 1 2 1 -1\nhops 1 2\nnode a tree 1 1 1 -1\n", "test:2: more than 1 hop counts" },
 		{ "---\n", "test:1: expected a list of topologies" },
@@ -522,7 +533,8 @@ static void refuses_what_is_malformed(void **state)
 		{ "---\n- topology: a\n  tree:\n    switch: a\n", "test:4: switch: unknown key" },
 		{ "---\n- topology: a\n  tree: {}\n", "test:2: expected a topology of tree, block, torus3d or ring" },
 		{ "---\n- topology: a\n  tree: {switches: a}\n", "test:3: expected a list of switches" },
-		{ "---\n- topology: a\n  tree:\n    switches:\n      - nodes: n1\n", "test:5: expected switch, a name" },
+		{ "---\n- topology: a\n  tree:\n    switches:\n      - nodes: n1\n",
+		  "test:5: expected switch, a name" },
 		{ "---\n- topology: a\n  tree:\n    switches:\n      - switch: s\n        nodes: n[1\n",
 		  "test:5: 'n[1': invalid host list" },
 		{ "---\n- topology: a\n  tree:\n    switches:\n      - switch: s\n        children: t\n",
@@ -537,10 +549,11 @@ static void refuses_what_is_malformed(void **state)
 		{ "---\n- topology: a\n  torus3d:\n    toruses:\n      - name: t\n"
 		  "        dims: {x: 2, y: 2, z: 1}\n        nodes: n[1-5]\n",
 		  "test:5: 5 nodes for 4 positions" },
-		{ "---\n- topology: a\n  torus3d:\n    toruses:\n      - name: t\n        dims: {x: 2, y: 2, z: 1}\n        regions:\n"
-		  "          - anchor: {x: 1, y: 0, z: 0}\n            dims: {x: 2, y: 1, z: 1}\n            nodes: n[1-2]\n",
-		  "test:8: the region exceeds the torus" },
-		{ "tree 8 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 -1\ntree 1 1 1 -1\n", "test:2: more than 8 levels above a host" },
+		{ "---\n- topology: a\n  torus3d:\n    toruses:\n      - name: t\n        dims: {x: 2, y: 2, z: 1}\n"
+		  "        regions:\n          - anchor: {x: 1, y: 0, z: 0}\n            dims: {x: 2, y: 1, z: 1}\n"
+		  "            nodes: n[1-2]\n", "test:8: the region exceeds the torus" },
+		{ "tree 8 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 -1\ntree 1 1 1 -1\n",
+		  "test:2: more than 8 levels above a host" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -786,10 +799,10 @@ static void tells_what_is_odd(void **state)
 		/* two adapters on two switches of one plane, then of two */
 		{ "SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=n[3-5]\nSwitchName=c Switches=a,b\n",
 		  "hosts on several switches of a plane: n3\n" },
-		{ "CA 2 1 0x11 4x EDR - SW 1 1 0xa1 ( 'cn1 mlx5_0' - 'a' )\nCA 2 1 0x12 4x EDR - SW 1 1 0xa2 ( 'cn1 mlx5_1' - 'b' )\n",
-		  "hosts in several planes: cn1\n" },
-		{ "CA 2 1 0x11 4x EDR - SW 1 1 0xa1 ( 'cn1 mlx5_0' - 'a' )\nCA 2 1 0x12 4x EDR - SW 1 2 0xa1 ( 'cn2 mlx5_0' - 'a' )\n"
-		  "CA 2 1 0x13 1x EDR - SW 1 3 0xa1 ( 'cn3 mlx5_0' - 'a' )\n",
+		{ "CA 2 1 0x11 4x EDR - SW 1 1 0xa1 ( 'cn1 mlx5_0' - 'a' )\nCA 2 1 0x12 4x EDR - SW 1 1 0xa2 ( 'cn1"
+		  " mlx5_1' - 'b' )\n", "hosts in several planes: cn1\n" },
+		{ "CA 2 1 0x11 4x EDR - SW 1 1 0xa1 ( 'cn1 mlx5_0' - 'a' )\nCA 2 1 0x12 4x EDR - SW 1 2 0xa1 ( 'cn2"
+		  " mlx5_0' - 'a' )\nCA 2 1 0x13 1x EDR - SW 1 3 0xa1 ( 'cn3 mlx5_0' - 'a' )\n",
 		  "hosts with a slower link than most: cn3\n" },
 	};
 
@@ -810,8 +823,8 @@ static void tells_what_is_odd(void **state)
 
 static void switches_of_one_name_stay_apart(void **state)
 {
-	struct fabric *f = fabric_of("SW 1 1 0xa1 4x EDR - SW 1 1 0xa2 ( 'SwitchX - Mellanox' - 'SwitchX - Mellanox' )\n"
-				     "SW 1 2 0xa3 4x EDR - SW 1 2 0xa2 ( '' - 'SwitchX - Mellanox' )\n");
+	struct fabric *f = fabric_of("SW 1 1 0xa1 4x EDR - SW 1 1 0xa2 ( 'SwitchX - Mellanox' - 'SwitchX - Mellanox'"
+				     " )\nSW 1 2 0xa3 4x EDR - SW 1 2 0xa2 ( '' - 'SwitchX - Mellanox' )\n");
 
 	assert_int_equal(f->nswitches, 3);
 	assert_string_equal(f->nodes[0].name, "S-00000000000000a3");

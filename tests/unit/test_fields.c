@@ -106,14 +106,17 @@ static bool learn(struct field_layout *layout, const struct line_index *base, co
 static void takes_what_fields_may_hold(void **state)
 {
 	static const struct edit rows[] = {
-		{ HOST, "value=\"node18\"" }, { HOST, "value=\"node177\"" }, { HOST, "value=\"node1\"" }, { HOST, "value=\"\"" },
-		{ HOST, "value=\"x\"" }, { HOST, "value=\"node17 \"" }, { HOST, "value=\"n\xc3\xb6" "de17\"" },
+		{ HOST, "value=\"node18\"" }, { HOST, "value=\"node177\"" }, { HOST, "value=\"node1\"" },
+		{ HOST, "value=\"\"" }, { HOST, "value=\"x\"" }, { HOST, "value=\"node17 \"" },
+		{ HOST, "value=\"n\xc3\xb6" "de17\"" },
 		{ HOST, "value=\"=/ '\"" },
-		{ HOST, "value=\"node17node17\"" }, { HOST, "value=\"\xf0\x9f\x8c\xb3\"" }, { SERIAL, "value=\"SN-B1234\"" },
-		{ CITY, "value=\"Z\xc3\xb6rich\"" }, { CITY, "value=\"Z\xc2\xbcrich\"" }, { CITY, "value=\"Zurich\"" },
-		{ "A&amp;B", "AB" }, { MEMORY, "local_memory=\"134756204543\"" }, { MEMORY, "local_memory=\"137438953472\"" },
-		{ MEMORY, "local_memory=\"134756208640\"" }, { PAGES, "count=\"1\"" }, { PAGES, "count=\"9999999999999999999\"" },
-		{ "count=\"0\"", "count=\"512\"" }, { "<topology", "<topology" },
+		{ HOST, "value=\"node17node17\"" }, { HOST, "value=\"\xf0\x9f\x8c\xb3\"" },
+		{ SERIAL, "value=\"SN-B1234\"" }, { CITY, "value=\"Z\xc3\xb6rich\"" },
+		{ CITY, "value=\"Z\xc2\xbcrich\"" }, { CITY, "value=\"Zurich\"" }, { "A&amp;B", "AB" },
+		{ MEMORY, "local_memory=\"134756204543\"" }, { MEMORY, "local_memory=\"137438953472\"" },
+		{ MEMORY, "local_memory=\"134756208640\"" }, { PAGES, "count=\"1\"" },
+		{ PAGES, "count=\"9999999999999999999\"" }, { "count=\"0\"", "count=\"512\"" },
+		{ "<topology", "<topology" },
 	};
 	struct line_index base = lines_of(NODE);
 
@@ -143,10 +146,12 @@ static void refuses_what_is_more(void **state)
 		{ "name=\"HostName\"", "name=\"HostNome\"" }, { "cpuset=\"0x00000003\"", "cpuset=\"0x00000001\"" },
 		{ "os_index=\"0\"", "os_index=\"1\"" }, { "gp_index=\"2\"", "gp_index=\"3\"" },
 		{ "version=\"2.0\"", "version=\"2.1\"" },
-		{ "size=\"4096\"", "size=\"8192\"" }, { "type=\"NUMANode\"", "type=\"NUMANodf\"" }, { "</topology>\n", "</topology>" },
-		{ "</topology>\n", "</topology>\n\n" }, { "</topology>\n", "" }, { "    </object>\n", "" }, { "  <object", "<object" },
-		{ HOST "/>\n", HOST "/>\n    <info name=\"X\" value=\"y\"/>\n" }, { HOST "/>", HOST "/> " }, { HOST "/>", HOST ">" },
-		{ HOST, "value=\"node17" }, { HOST, "value=\"no<e17\"" }, { HOST, "value=\"no>e17\"" },
+		{ "size=\"4096\"", "size=\"8192\"" }, { "type=\"NUMANode\"", "type=\"NUMANodf\"" },
+		{ "</topology>\n", "</topology>" }, { "</topology>\n", "</topology>\n\n" }, { "</topology>\n", "" },
+		{ "    </object>\n", "" }, { "  <object", "<object" },
+		{ HOST "/>\n", HOST "/>\n    <info name=\"X\" value=\"y\"/>\n" }, { HOST "/>", HOST "/> " },
+		{ HOST "/>", HOST ">" }, { HOST, "value=\"node17" }, { HOST, "value=\"no<e17\"" },
+		{ HOST, "value=\"no>e17\"" },
 		{ HOST, "value=\"no&amp;e17\"" },
 		{ HOST, "value=\"no\"e17\"" }, { HOST, "value=\"no\te17\"" }, { HOST, "value=\"no\ne17\"" },
 		{ HOST, "value=\"no\x7f" "e17\"" },
@@ -154,10 +159,11 @@ static void refuses_what_is_more(void **state)
 		{ HOST, "value=\"\xc0\x80\"" },
 		{ HOST, "value=\"\xc2\x85\"" }, { HOST, "value=\"\xe0\x80\xaf\"" }, { HOST, "value=\"\xed\xa0\x80\"" },
 		{ HOST, "value=\"\xef\xbf\xbf\"" }, { HOST, "value=\"\xf4\x90\x80\x80\"" }, { HOST, "value=\"\xff\"" },
-		{ HOST, "value=\"\xf0\x9f\x8c\"" }, { PAGES, "count=\"3289946x\"" }, { PAGES, "count=\"\"" }, { PAGES, "count=\"-1\"" },
-		{ PAGES, "count=\"+1\"" }, { PAGES, "count=\" 1\"" }, { PAGES, "count=\"10000000000000000000\"" },
-		{ MEMORY, "local_memory=\"67378102272\"" }, { MEMORY, "local_memory=\"128849018880\"" },
-		{ MEMORY, "local_memory=\"137438953473\"" }, { MEMORY, "local_memory=\"134756204544a\"" },
+		{ HOST, "value=\"\xf0\x9f\x8c\"" }, { PAGES, "count=\"3289946x\"" }, { PAGES, "count=\"\"" },
+		{ PAGES, "count=\"-1\"" }, { PAGES, "count=\"+1\"" }, { PAGES, "count=\" 1\"" },
+		{ PAGES, "count=\"10000000000000000000\"" }, { MEMORY, "local_memory=\"67378102272\"" },
+		{ MEMORY, "local_memory=\"128849018880\"" }, { MEMORY, "local_memory=\"137438953473\"" },
+		{ MEMORY, "local_memory=\"134756204544a\"" },
 		{ MEMORY, "local_memory=\"\"" },
 		{ MEMORY, "local_memory=\"134756204544\" x=\"1\"" }, { MEMORY, "os_memory=\"134756204544\"" },
 	};
@@ -193,7 +199,8 @@ static void keeps_little(void **state)
 		{ { { SERIAL, "value=\"SN-A1235\"" } }, "\x50" "17\n", 4 },
 		{ { { SERIAL, "value=\"SN-A6234\"" } }, "\x62\x34" "17\n", 5 },
 		{ { { SERIAL, "value=\"SN-B1234\"" } }, "B123417\n", 8 },
-		{ { { MEMORY, "local_memory=\"134756208640\"" }, { PAGES, "count=\"32899465\"" } }, "\x86\x40" "A123417\n", 10 },
+		{ { { MEMORY, "local_memory=\"134756208640\"" }, { PAGES, "count=\"32899465\"" } },
+		  "\x86\x40" "A123417\n", 10 },
 		{ { { NODE_GUID, "value=\"506b:4b03:003d:aee8\"" }, { IMAGE_GUID, "value=\"506b:4b03:003d:aee8\" " },
 		    { ADDRESS, "value=\"20:00:50:6b:4b:03:00:3d:ae:e8\"" } }, "\x45\x44\xda" "A123417\n", 11 },
 	};
@@ -227,7 +234,8 @@ static void wider_layouts_fit_all_before(void **state)
 		{ { NODE_GUID, "value=\"506b:4b03:0b1d:aee8\"" }, { IMAGE_GUID, "value=\"506b:4b03:0b1d:aee8\" " },
 		  { ADDRESS, "value=\"20:00:50:6b:4b:03:0b:1d:ae:e8\"" } },
 		{ { MEMORY, "local_memory=\"134756200448\"" }, { PAGES, "count=\"32899463\"" } },
-		{ { IMAGE_GUID, "value=\"506b:4b03:003c:eee0\" " }, { ADDRESS, "value=\"20:00:50:6b:4b:03:00:3c:ee:e0\"" } },
+		{ { IMAGE_GUID, "value=\"506b:4b03:003c:eee0\" " },
+		  { ADDRESS, "value=\"20:00:50:6b:4b:03:00:3c:ee:e0\"" } },
 		{ { ADDRESS, "value=\"20:00:50:6b:4b:03:00:3c:ee:e1\"" } },
 		{ { MEMORY, "local_memory=\"134756200448\"" }, { PAGES, "count=\"5\"" } },
 		{ { NODE_GUID, "value=\"-\"" }, { IMAGE_GUID, "value=\"\" " }, { ADDRESS, "value=\"none, yet\"" } },
@@ -312,7 +320,8 @@ static void decode_is_right_or_refuses(const struct field_layout *layout, const 
 static void refuses_spoiled_diffs(void **state)
 {
 	struct line_index base = lines_of(NODE), other;
-	struct buf doc, diff, shorter = node((struct edit[]){ { "    <info name=\"HostName\" " HOST "/>\n", "" }, {0} });
+	struct buf doc, diff, shorter = node((struct edit[]){ { "    <info name=\"HostName\" " HOST "/>\n", "" },
+							      {0} });
 	struct field_layout layout = form_of_all(&base, &doc);
 
 	(void)state;
@@ -343,8 +352,9 @@ static void refuses_spoiled_diffs(void **state)
 static void refuses_layouts_of_another_base(void **state)
 {
 	static const struct field rows[] = {
-		{ .line = 1000, .alias = -1 }, { .line = 1, .alias = -1 }, { .line = 2, .start = 1, .len = 6, .alias = -1 },
-		{ .line = 2, .start = 33, .len = 7, .alias = -1 }, { .line = 2, .start = 33, .len = 6, .keep_start = 7, .alias = -1 },
+		{ .line = 1000, .alias = -1 }, { .line = 1, .alias = -1 },
+		{ .line = 2, .start = 1, .len = 6, .alias = -1 }, { .line = 2, .start = 33, .len = 7, .alias = -1 },
+		{ .line = 2, .start = 33, .len = 6, .keep_start = 7, .alias = -1 },
 		{ .line = 2, .start = 33, .len = 6, .keep_start = 4, .keep_end = 3, .alias = -1 },
 		{ .line = 2, .start = 33, .len = 6, .alias = 0 }, { .line = 2, .start = 33, .len = 6, .alias = 7 },
 		{ .line = 2, .start = 33, .len = 6, .keep_start = 4, .alias = -1, .digits = 2 },
@@ -470,7 +480,8 @@ static void cuts_lines(void **state)
 	static const struct {
 		const char *text;
 		unsigned count;
-	} rows[] = { { "", 0 }, { "\n", 1 }, { "a", 1 }, { "a\n", 1 }, { "a\nb", 2 }, { "\n\n", 2 }, { "a\n\nb\n", 3 } };
+	} rows[] = { { "", 0 }, { "\n", 1 }, { "a", 1 }, { "a\n", 1 }, { "a\nb", 2 }, { "\n\n", 2 },
+		     { "a\n\nb\n", 3 } };
 
 	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -486,9 +497,10 @@ static void cuts_lines(void **state)
 static void rounds_memory(void **state)
 {
 	static const unsigned long long rows[][2] = {
-		{ 0, 0 }, { 1, 1 }, { 15, 15 }, { 16, 16 }, { 17, 18 }, { 134756204544, 128ull << 30 }, { 201000000000, 192ull << 30 },
-		{ 128ull << 30, 128ull << 30 }, { (128ull << 30) + 1, 144ull << 30 }, { 67378102272, 64ull << 30 },
-		{ 120ull << 30, 120ull << 30 }, { (120ull << 30) + 1, 128ull << 30 }, { 1ull << 63, 1ull << 63 },
+		{ 0, 0 }, { 1, 1 }, { 15, 15 }, { 16, 16 }, { 17, 18 }, { 134756204544, 128ull << 30 },
+		{ 201000000000, 192ull << 30 }, { 128ull << 30, 128ull << 30 }, { (128ull << 30) + 1, 144ull << 30 },
+		{ 67378102272, 64ull << 30 }, { 120ull << 30, 120ull << 30 }, { (120ull << 30) + 1, 128ull << 30 },
+		{ 1ull << 63, 1ull << 63 },
 		{ 0xffffffffffffffff, 0xffffffffffffffff },
 	};
 
@@ -551,8 +563,9 @@ static void groups_near_identical_documents(void **state)
 	static const struct {
 		const char *host;	/* NULL: a document of another structure */
 		int key, rc, base;
-	} rows[] = { { "value=\"node17\"", -1, 1, -1 }, { "value=\"node17\"", 5, 0, 5 }, { "value=\"node18\"", 6, 0, 5 },
-		     { "value=\"node19\"", -1, 0, 5 }, { NULL, -1, 1, -1 }, { NULL, 6, 0, 6 } };
+	} rows[] = { { "value=\"node17\"", -1, 1, -1 }, { "value=\"node17\"", 5, 0, 5 },
+		     { "value=\"node18\"", 6, 0, 5 }, { "value=\"node19\"", -1, 0, 5 }, { NULL, -1, 1, -1 },
+		     { NULL, 6, 0, 6 } };
 	struct base_cache *s = base_cache_new(8);
 	const struct cached_base *b;
 

@@ -63,8 +63,8 @@ static void expect_picks(const struct pick_row *rows, size_t count, enum fit fit
 	for (const struct pick_row *r = rows; r < rows + count; r++) {
 		struct shape *s = shape_of(r->shape);
 		struct score_need need = {
-			.cores = r->cores, .task_cores = r->task_cores ? r->task_cores : 1, .fit = fit, .level = r->level,
-			.path = &r->path,
+			.cores = r->cores, .task_cores = r->task_cores ? r->task_cores : 1, .fit = fit,
+			.level = r->level, .path = &r->path,
 		};
 		uint64_t free_cores[WORDS], chosen[WORDS] = {0};
 		struct score_cost cost;
@@ -87,34 +87,41 @@ static void prefers(void **state)
 		{ "lowest of equals", "Package:2 Core:6 PU:1", "xxxxxx xxxxxx", 4, .chosen = "xxxx-- ------" },
 		{ "exact before larger", "Package:2 Core:6 PU:1", "xxxxxx --xxxx", 4, .chosen = "------ --xxxx" },
 		{ "broken before intact", "Package:2 Core:6 PU:1", "xxxxxx -xxxxx", 4, .chosen = "------ -xxxx-" },
-		{ "least left over", "Package:3 Core:6 PU:1", "-xxxxx --xxxx ------", 3, .chosen = "------ --xxx- ------" },
-		{ "one package, though it is intact", "Package:2 Core:6 PU:1", "xxxxxx ----xx", 3, .chosen = "xxx--- ------" },
+		{ "least left over", "Package:3 Core:6 PU:1", "-xxxxx --xxxx ------", 3,
+		  .chosen = "------ --xxx- ------" },
+		{ "one package, though it is intact", "Package:2 Core:6 PU:1", "xxxxxx ----xx", 3,
+		  .chosen = "xxx--- ------" },
 		{ "an L3 exactly", "Package:1 L3Cache:2 Core:4 PU:1", "---x xxxx", 4, .chosen = "---- xxxx" },
 		{ "an L3 that is left, exactly", "Package:2 L3Cache:2 Core:4 PU:2", "xxxx xxxx ---- xxxx", 4,
 		  .chosen = "---- ---- ---- xxxx" },
-		{ "fewest L3 of one package", "Package:1 L3Cache:4 Core:2 PU:1", "x- x- xx xx", 4, .chosen = "-- -- xx xx" },
+		{ "fewest L3 of one package", "Package:1 L3Cache:4 Core:2 PU:1", "x- x- xx xx", 4,
+		  .chosen = "-- -- xx xx" },
 		{ "an intact L3 rather than two broken ones", "Package:1 L3Cache:3 Core:4 PU:1", "xx-- xx-- xxxx", 4,
 		  .chosen = "---- ---- xxxx" },
 		{ "exact combination", "Package:3 Core:4 PU:1", "xxxx x--- xxx-", 5, .chosen = "xxxx x--- ----" },
-		{ "exact combination, not the largest two", "Package:4 Core:8 PU:1", "xxxxxxx- xxxxx--- xxxxxx-- xxx-----", 9,
-		  .chosen = "-------- -------- xxxxxx-- xxx-----" },
+		{ "exact combination, not the largest two", "Package:4 Core:8 PU:1",
+		  "xxxxxxx- xxxxx--- xxxxxx-- xxx-----", 9, .chosen = "-------- -------- xxxxxx-- xxx-----" },
 		{ "a whole one, and some of the tightest", "Package:3 Core:6 PU:1", "xxxxxx -xxxxx --xxxx", 9,
 		  .chosen = "xxxxxx ------ --xxx-" },
-		{ "a whole one of that size before the rest of another", "Package:1 { L3Cache:1 Core:6 PU:1 | L3Cache:1 Core:4 PU:1 }",
-		  "--xxxx xxxx", 4, .chosen = "------ xxxx" },
-		{ "across packages, the rest of one packed", "Package:2 L3Cache:2 Core:4 PU:1", "xxxx xxxx xxxx xxxx", 12,
-		  .chosen = "xxxx xxxx xxxx ----" },
-		{ "asymmetric", "{ Package:1 Core:8 PU:2 | Package:1 Core:4 PU:2 }", "xxxxxxxx xxxx", 4, .chosen = "-------- xxxx" },
-		{ "asymmetric within", "Package:1 { L3Cache:1 Core:6 PU:1 | L3Cache:2 Core:3 PU:1 }", "xxxxxx xxx xxx", 3,
-		  .chosen = "------ xxx ---" },
-		{ "hybrid threads", "Package:1 { Core:2 PU:2 | L2Cache:1 Core:4 PU:1 }", "xx xxxx", 4, .chosen = "-- xxxx" },
+		{ "a whole one of that size before the rest of another",
+		  "Package:1 { L3Cache:1 Core:6 PU:1 | L3Cache:1 Core:4 PU:1 }", "--xxxx xxxx", 4,
+		  .chosen = "------ xxxx" },
+		{ "across packages, the rest of one packed", "Package:2 L3Cache:2 Core:4 PU:1",
+		  "xxxx xxxx xxxx xxxx", 12, .chosen = "xxxx xxxx xxxx ----" },
+		{ "asymmetric", "{ Package:1 Core:8 PU:2 | Package:1 Core:4 PU:2 }", "xxxxxxxx xxxx", 4,
+		  .chosen = "-------- xxxx" },
+		{ "asymmetric within", "Package:1 { L3Cache:1 Core:6 PU:1 | L3Cache:2 Core:3 PU:1 }",
+		  "xxxxxx xxx xxx", 3, .chosen = "------ xxx ---" },
+		{ "hybrid threads", "Package:1 { Core:2 PU:2 | L2Cache:1 Core:4 PU:1 }", "xx xxxx", 4,
+		  .chosen = "-- xxxx" },
 		{ "L2 pairs", "Package:1 L2Cache:4 Core:2 PU:2", "x- xx -x xx", 2, .chosen = "-- xx -- --" },
 		{ "cores alone", "Core:6 PU:1", "-xx-xx", 3, .chosen = "-xx-x-" },
 		{ "the whole node", "Package:2 Core:2 PU:1", "xx xx", 4, .chosen = "xx xx" },
 		{ "all that is free", "Package:2 Core:3 PU:1", "x-- --x", 2, .chosen = "x-- --x" },
 		{ "one core of a broken L3", "Package:1 L3Cache:2 Core:4 PU:1", "xxxx -xxx", 1, .chosen = "---- -x--" },
 		{ "one core there is", "Core:1", "x", 1, .chosen = "x" },
-		{ "cores about a domain", "{ Core:2 | L2Cache:1 Core:2 | Core:2 }", "-x -- xx", 2, .chosen = "-x -- x-" },
+		{ "cores about a domain", "{ Core:2 | L2Cache:1 Core:2 | Core:2 }", "-x -- xx", 2,
+		  .chosen = "-x -- x-" },
 		{ "none are wanted", "Package:2 Core:2 PU:1", "xx xx", 0, .chosen = "" },
 		{ "more than there are", "Package:2 Core:2 PU:1", "xx xx", 5, .chosen = "" },
 		{ "more than are free", "Package:2 Core:2 PU:1", "x- --", 2, .chosen = "" },
@@ -129,15 +136,16 @@ static void prefers(void **state)
 		  .chosen = "-- -- xx xx -- --", .task_cores = 2 },
 		{ "tasks larger than any L3", "Package:2 L3Cache:2 Core:2 PU:1", "xx x- xx xx", 3,
 		  .chosen = "xx x- -- --", .task_cores = 3 },
-		{ "within an L3, though that is in no other's way", "Package:2 L3Cache:2 Core:4 PU:1", "xx-- xx-- xxxx ----", 4,
-		  .chosen = "---- ---- xxxx ----", .level = LEVEL_L3 },
+		{ "within an L3, though that is in no other's way", "Package:2 L3Cache:2 Core:4 PU:1",
+		  "xx-- xx-- xxxx ----", 4, .chosen = "---- ---- xxxx ----", .level = LEVEL_L3 },
 		{ "fewest L3 before one package", "Package:2 L3Cache:3 Core:4 PU:1", "xx-- xx-- xx-- xxxx xx-- ----", 6,
 		  .chosen = "---- ---- ---- xxxx xx-- ----", .level = LEVEL_L3 },
-		{ "fewest L3 though in two packages", "Package:2 L3Cache:3 Core:4 PU:1", "xx-- xx-- xxxx xxxx ---- ----", 8,
-		  .chosen = "xx-- xx-- xxxx ---- ---- ----" },
-		{ "the same, but the level is named", "Package:2 L3Cache:3 Core:4 PU:1", "xx-- xx-- xxxx xxxx ---- ----", 8,
-		  .chosen = "---- ---- xxxx xxxx ---- ----", .level = LEVEL_L3 },
-		{ "memory around packages", "[NUMANode] Package:2 Core:2 PU:1", "xx xx", 2, .chosen = "xx --", .level = LEVEL_NUMA },
+		{ "fewest L3 though in two packages", "Package:2 L3Cache:3 Core:4 PU:1",
+		  "xx-- xx-- xxxx xxxx ---- ----", 8, .chosen = "xx-- xx-- xxxx ---- ---- ----" },
+		{ "the same, but the level is named", "Package:2 L3Cache:3 Core:4 PU:1",
+		  "xx-- xx-- xxxx xxxx ---- ----", 8, .chosen = "---- ---- xxxx xxxx ---- ----", .level = LEVEL_L3 },
+		{ "memory around packages", "[NUMANode] Package:2 Core:2 PU:1", "xx xx", 2, .chosen = "xx --",
+		  .level = LEVEL_NUMA },
 	};
 
 	expect_picks(rows, ROWS(rows), FIT_PREFER);
@@ -148,19 +156,25 @@ static void requires(void **state)
 {
 	static const struct pick_row rows[] = {
 		{ "any place", "Package:2 Core:2 PU:1", "xx xx", 3, .chosen = "xx x-" },
-		{ "one package", "Package:2 Core:4 PU:1", "xx-- xxx-", 3, .chosen = "---- xxx-", .level = LEVEL_PACKAGE },
+		{ "one package", "Package:2 Core:4 PU:1", "xx-- xxx-", 3, .chosen = "---- xxx-",
+		  .level = LEVEL_PACKAGE },
 		{ "no package", "Package:2 Core:4 PU:1", "xx-- xx--", 3, .chosen = "", .level = LEVEL_PACKAGE },
-		{ "no L3 known is the package", "Package:2 Core:4 PU:1", "xxxx xxxx", 4, .chosen = "xxxx ----", .level = LEVEL_L3 },
-		{ "no L3 has them", "Package:2 L3Cache:2 Core:2 PU:1", "xx xx xx xx", 3, .chosen = "", .level = LEVEL_L3 },
+		{ "no L3 known is the package", "Package:2 Core:4 PU:1", "xxxx xxxx", 4, .chosen = "xxxx ----",
+		  .level = LEVEL_L3 },
+		{ "no L3 has them", "Package:2 L3Cache:2 Core:2 PU:1", "xx xx xx xx", 3, .chosen = "",
+		  .level = LEVEL_L3 },
 		{ "no L2 known is the L3", "Package:1 L3Cache:2 Core:4 PU:1", "x--- xxx-", 3,
 		  .chosen = "---- xxx-", .level = LEVEL_L2 },
 		{ "no die known is the package", "Package:2 NUMANode:2 Core:2 PU:1", "xx xx x- xx", 4,
 		  .chosen = "xx xx -- --", .level = LEVEL_DIE },
-		{ "cores of which each has its own L2", "Package:1 { Core:2 PU:2 | L2Cache:1 Core:4 PU:1 }", "xx x---", 2,
-		  .chosen = "", .level = LEVEL_L2 },
-		{ "no package known is the node", "L3Cache:2 Core:2 PU:1", "xx xx", 3, .chosen = "xx x-", .level = LEVEL_PACKAGE },
-		{ "memory around packages", "[NUMANode] Package:2 Core:2 PU:1", "xx xx", 3, .chosen = "xx x-", .level = LEVEL_NUMA },
-		{ "memory in memory", "[NUMANode] Package:2 [NUMANode] Core:2 PU:1", "xx xx", 3, .chosen = "", .level = LEVEL_NUMA },
+		{ "cores of which each has its own L2", "Package:1 { Core:2 PU:2 | L2Cache:1 Core:4 PU:1 }",
+		  "xx x---", 2, .chosen = "", .level = LEVEL_L2 },
+		{ "no package known is the node", "L3Cache:2 Core:2 PU:1", "xx xx", 3, .chosen = "xx x-",
+		  .level = LEVEL_PACKAGE },
+		{ "memory around packages", "[NUMANode] Package:2 Core:2 PU:1", "xx xx", 3, .chosen = "xx x-",
+		  .level = LEVEL_NUMA },
+		{ "memory in memory", "[NUMANode] Package:2 [NUMANode] Core:2 PU:1", "xx xx", 3, .chosen = "",
+		  .level = LEVEL_NUMA },
 		{ "memory in memory, the inner", "[NUMANode] Package:2 [NUMANode] Core:2 PU:1", "-x xx", 2,
 		  .chosen = "-- xx", .level = LEVEL_NUMA },
 		{ "whole tasks within a package", "Package:2 L3Cache:2 Core:4 PU:1", "xxxx xxxx xxx- xxx-", 6,
@@ -176,8 +190,8 @@ static void requires(void **state)
 static void follows_paths(void **state)
 {
 	static const struct pick_row rows[] = {
-		{ "one package, two L3, four of each", "Package:2 L3Cache:3 Core:4 PU:1", "xxxx xxx- xxx- xxxx ---- xxxx", 8,
-		  .chosen = "---- ---- ---- xxxx ---- xxxx",
+		{ "one package, two L3, four of each", "Package:2 L3Cache:3 Core:4 PU:1",
+		  "xxxx xxx- xxx- xxxx ---- xxxx", 8, .chosen = "---- ---- ---- xxxx ---- xxxx",
 		  .path = PATH(3, { LEVEL_PACKAGE, 1 }, { LEVEL_L3, 2 }, { LEVEL_CORE, 4 }) },
 		{ "no package has two such L3", "Package:2 L3Cache:3 Core:4 PU:1", "xxxx xxx- xxx- xxxx ---- xxx-", 8,
 		  .chosen = "",
@@ -206,8 +220,8 @@ static void follows_paths(void **state)
 		  .path = PATH(3, { LEVEL_PACKAGE, 1 }, { LEVEL_NUMA, 1 }, { LEVEL_CORE, 2 }) },
 		{ "a cache that is not there", "Package:2 Core:4 PU:1", "xxxx xxxx", 1, .chosen = "",
 		  .path = PATH(2, { LEVEL_L3, 1 }, { LEVEL_CORE, 1 }) },
-		{ "cores of which each has an L2", "Package:2 L2Cache:4 Core:1 PU:2", "xxxx -xx-", 2, .chosen = "---- -xx-",
-		  .path = PATH(3, { LEVEL_PACKAGE, 1 }, { LEVEL_L2, 2 }, { LEVEL_CORE, 1 }) },
+		{ "cores of which each has an L2", "Package:2 L2Cache:4 Core:1 PU:2", "xxxx -xx-", 2,
+		  .chosen = "---- -xx-", .path = PATH(3, { LEVEL_PACKAGE, 1 }, { LEVEL_L2, 2 }, { LEVEL_CORE, 1 }) },
 		{ "an L2 of one core has no two", "Package:2 L2Cache:4 Core:1 PU:2", "xxxx -xx-", 2, .chosen = "",
 		  .path = PATH(2, { LEVEL_L2, 1 }, { LEVEL_CORE, 2 }) },
 		{ "not its number", "Package:2 Core:4 PU:1", "xxxx xxxx", 4, .chosen = "",
@@ -216,7 +230,8 @@ static void follows_paths(void **state)
 		  .path = PATH(3, { LEVEL_PACKAGE, 1 }, { LEVEL_NUMA, 0x80000001 }, { LEVEL_CORE, 2 }) },
 		{ "down to the last", "Package:2 NUMANode:2 L3Cache:2 L2Cache:2 Core:2 PU:1",
 		  "xx-- xxxx xxxx xxxx xxxx -x-- xxxx xxxx", 8, .chosen = "---- ---- ---- ---- ---- ---- xxxx xxxx",
-		  .path = PATH(5, { LEVEL_PACKAGE, 1 }, { LEVEL_NUMA, 1 }, { LEVEL_L3, 2 }, { LEVEL_L2, 2 }, { LEVEL_CORE, 2 }) },
+		  .path = PATH(5, { LEVEL_PACKAGE, 1 }, { LEVEL_NUMA, 1 }, { LEVEL_L3, 2 }, { LEVEL_L2, 2 },
+			       { LEVEL_CORE, 2 }) },
 	};
 
 	expect_picks(rows, ROWS(rows), FIT_REQUIRE);
@@ -228,22 +243,28 @@ static void spreads(void **state)
 	static const struct pick_row rows[] = {
 		{ "a task an L3", "Package:1 L3Cache:3 Core:2 PU:1", "xx xx xx", 3, .chosen = "x- x- x-" },
 		{ "over packages first", "Package:2 L3Cache:2 Core:2 PU:1", "xx xx xx xx", 2, .chosen = "x- -- x- --" },
-		{ "over NUMA nodes of packages", "Package:2 NUMANode:2 L3Cache:2 Core:2 PU:1", "xx xx xx xx xx xx xx xx", 4,
-		  .chosen = "x- -- x- -- x- -- x- --" },
-		{ "packages before NUMA nodes", "{ Package:1 NUMANode:1 L3Cache:3 Core:2 | Package:1 NUMANode:3 L3Cache:1 Core:2 }",
-		  "xx xx xx xx xx xx", 4, .chosen = "x- x- -- x- x- --" },
+		{ "over NUMA nodes of packages", "Package:2 NUMANode:2 L3Cache:2 Core:2 PU:1",
+		  "xx xx xx xx xx xx xx xx", 4, .chosen = "x- -- x- -- x- -- x- --" },
+		{ "packages before NUMA nodes", "{ Package:1 NUMANode:1 L3Cache:3 Core:2 | Package:1 NUMANode:3"
+		  " L3Cache:1 Core:2 }", "xx xx xx xx xx xx", 4, .chosen = "x- x- -- x- x- --" },
 		{ "the freest", "Package:1 L3Cache:3 Core:4 PU:1", "xx-- -xxx xxxx", 2, .chosen = "---- -x-- x---" },
 		{ "the freest before other packages", "Package:2 L3Cache:2 Core:4 PU:1", "xxxx xxxx xxx- xxx-", 2,
 		  .chosen = "x--- x--- ---- ----" },
 		{ "the first of equals", "L3Cache:3 Core:2 PU:1", "-- xx xx", 1, .chosen = "-- x- --" },
-		{ "two in one, as there are no more", "Package:1 L3Cache:2 Core:4 PU:1", "xx-- xxxx", 3, .chosen = "x--- xx--" },
-		{ "evenly, as far as they hold", "Package:1 L3Cache:3 Core:4 PU:1", "x--- xxxx xxxx", 7, .chosen = "x--- xxx- xxx-" },
-		{ "tasks of two", "Package:1 L3Cache:3 Core:4 PU:1", "x--- xxx- xxxx", 4, .chosen = "---- xx-- xx--", .task_cores = 2 },
+		{ "two in one, as there are no more", "Package:1 L3Cache:2 Core:4 PU:1", "xx-- xxxx", 3,
+		  .chosen = "x--- xx--" },
+		{ "evenly, as far as they hold", "Package:1 L3Cache:3 Core:4 PU:1", "x--- xxxx xxxx", 7,
+		  .chosen = "x--- xxx- xxx-" },
+		{ "tasks of two", "Package:1 L3Cache:3 Core:4 PU:1", "x--- xxx- xxxx", 4, .chosen = "---- xx-- xx--",
+		  .task_cores = 2 },
 		{ "tasks of two, two in one", "Package:1 L3Cache:3 Core:4 PU:1", "x--- xxx- xxxx", 6,
 		  .chosen = "---- xx-- xxxx", .task_cores = 2 },
-		{ "tasks that would be cut", "Package:1 L3Cache:3 Core:4 PU:1", "x--- xxx- xxx-", 6, .chosen = "", .task_cores = 2 },
-		{ "tasks larger than an L3", "Package:1 L3Cache:3 Core:2 PU:1", "xx xx xx", 3, .chosen = "", .task_cores = 3 },
-		{ "half a task", "Package:1 L3Cache:3 Core:4 PU:1", "xxxx xxxx xxxx", 3, .chosen = "", .task_cores = 2 },
+		{ "tasks that would be cut", "Package:1 L3Cache:3 Core:4 PU:1", "x--- xxx- xxx-", 6, .chosen = "",
+		  .task_cores = 2 },
+		{ "tasks larger than an L3", "Package:1 L3Cache:3 Core:2 PU:1", "xx xx xx", 3, .chosen = "",
+		  .task_cores = 3 },
+		{ "half a task", "Package:1 L3Cache:3 Core:4 PU:1", "xxxx xxxx xxxx", 3, .chosen = "",
+		  .task_cores = 2 },
 		{ "the best of a package", "Package:2 L3Cache:2 Core:2 PU:1", "xx x- xx xx", 2,
 		  .chosen = "-- x- x- --", .level = LEVEL_PACKAGE },
 		{ "no L3 known is the package", "Package:2 Core:2 PU:1", "xx xx", 2, .chosen = "x- x-" },
@@ -289,8 +310,8 @@ static void ranks(void **state)
 		enum level level;
 		unsigned task_cores;
 	} rows[] = {
-		{ "exact package", "Package:2 Core:6 PU:1", "xxxxxx xxxxxx", "Package:4 Core:4 PU:1", "xxxx xxxx xxxx xxxx", 6,
-		  .row = SCORE_TOUCHED, .decided = LEVEL_PACKAGE },
+		{ "exact package", "Package:2 Core:6 PU:1", "xxxxxx xxxxxx", "Package:4 Core:4 PU:1",
+		  "xxxx xxxx xxxx xxxx", 6, .row = SCORE_TOUCHED, .decided = LEVEL_PACKAGE },
 		{ "exact node", "Package:1 Core:4 PU:1", "xxxx", "Package:1 Core:6 PU:1", "xxxxxx", 4,
 		  .row = SCORE_OPEN, .decided = LEVEL_PACKAGE },
 		{ "broken node", "Package:2 Core:4 PU:1", "-xxx xxxx", "Package:2 Core:4 PU:1", "xxxx xxxx", 2,
@@ -303,21 +324,22 @@ static void ranks(void **state)
 		  "Package:1 L3Cache:4 Core:4 PU:1", "xxxx xxxx xxxx xxxx", 8,
 		  .row = SCORE_BEYOND, .decided = LEVEL_NODE, .level = LEVEL_L3 },
 		{ "whole L3 before part of a package with private caches", "Package:4 L3Cache:2 L2Cache:2 Core:2 PU:1",
-		  "xxxx xxxx xxxx xxxx xxxx xxxx xxxx xxxx", "Package:2 L3Cache:1 L2Cache:8 Core:1 PU:1", "xxxxxxxx xxxxxxxx", 4,
-		  .row = SCORE_TOUCHED, .decided = LEVEL_L2 },
+		  "xxxx xxxx xxxx xxxx xxxx xxxx xxxx xxxx", "Package:2 L3Cache:1 L2Cache:8 Core:1 PU:1",
+		  "xxxxxxxx xxxxxxxx", 4, .row = SCORE_TOUCHED, .decided = LEVEL_L2 },
 		{ "no L3 known is the package", "Package:2 Core:4 PU:1", "xxxx xxxx", "Package:2 L3Cache:2 Core:2 PU:1",
 		  "xx xx xx xx", 4, .row = SCORE_BEYOND, .decided = LEVEL_NODE, .level = LEVEL_L3 },
-		{ "whole tasks", "Package:1 L3Cache:2 Core:4 PU:1", "xxxx ----", "Package:1 L3Cache:2 Core:4 PU:1", "x--- xxx-", 4,
-		  .row = SCORE_CUTS, .decided = LEVEL_L3, .task_cores = 2 },
-		{ "an L3 that a task fits into", "Package:1 L3Cache:2 Core:4 PU:1", "xxxx ----", "Package:1 L3Cache:4 Core:2 PU:1",
-		  "xx xx xx xx", 4, .row = SCORE_CUTS, .decided = LEVEL_L3, .task_cores = 4 },
+		{ "whole tasks", "Package:1 L3Cache:2 Core:4 PU:1", "xxxx ----", "Package:1 L3Cache:2 Core:4 PU:1",
+		  "x--- xxx-", 4, .row = SCORE_CUTS, .decided = LEVEL_L3, .task_cores = 2 },
+		{ "an L3 that a task fits into", "Package:1 L3Cache:2 Core:4 PU:1", "xxxx ----",
+		  "Package:1 L3Cache:4 Core:2 PU:1", "xx xx xx xx", 4, .row = SCORE_CUTS, .decided = LEVEL_L3,
+		  .task_cores = 4 },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct shape *a = shape_of(rows[i].shape), *b = shape_of(rows[i].other);
 		struct score_need need = {
-			.cores = rows[i].cores, .task_cores = rows[i].task_cores ? rows[i].task_cores : 1, .fit = FIT_PREFER,
-			.level = rows[i].level,
+			.cores = rows[i].cores, .task_cores = rows[i].task_cores ? rows[i].task_cores : 1,
+			.fit = FIT_PREFER, .level = rows[i].level,
 		};
 		uint64_t free_a[WORDS], free_b[WORDS];
 		struct score_cost x, y;
@@ -525,7 +547,8 @@ static unsigned domains_of(const unsigned *domain, unsigned set, unsigned *out)
 static void judge_cost(const struct judge *j, unsigned set, unsigned *counts)
 {
 	unsigned in[SMALL], n, tasks = (bits(set) + j->task_cores - 1) / j->task_cores;
-	unsigned *touched = counts + 3, *open = touched + SCORE_LEVELS, *broken = open + SCORE_LEVELS, *left = broken + SCORE_LEVELS;
+	unsigned *touched = counts + 3, *open = touched + SCORE_LEVELS, *broken = open + SCORE_LEVELS,
+		 *left = broken + SCORE_LEVELS;
 
 	memset(counts, 0, COUNTS * sizeof(*counts));
 	counts[0] = j->level == LEVEL_NODE ? 0 : domains_of(j->within, set, in) - 1;
@@ -603,7 +626,8 @@ static void text_branch(char *text, size_t size, unsigned depth)
 		unsigned type = up_to(4) ? depth + up_to(2) : up_to(ROWS(types));
 
 		at = strlen(text);
-		snprintf(text + at, size - at, "%s %s:%u ", parts == 1 ? "" : i ? "|" : "{", types[type % ROWS(types)], 1 + up_to(3));
+		snprintf(text + at, size - at, "%s %s:%u ", parts == 1 ? "" : i ? "|" : "{", types[type % ROWS(types)],
+			 1 + up_to(3));
 		text_branch(text, size, depth + 1 + up_to(2));
 	}
 	if (parts > 1)
@@ -651,7 +675,8 @@ static void choose_the_least_of_all(void **state)
 		}
 		assert_non_null(t = score_table_new(s, &free_cores, j.task_cores, j.level));
 		for (unsigned k = 1; k <= have; k++) {
-			struct score_need need = { .cores = k, .task_cores = j.task_cores, .fit = FIT_PREFER, .level = j.level };
+			struct score_need need = { .cores = k, .task_cores = j.task_cores, .fit = FIT_PREFER,
+						   .level = j.level };
 
 			counts_read(score_table_cost(t, k), got);
 			expect_counts(&j, "table", k, best[k], got);
@@ -764,7 +789,8 @@ static bool seat_tasks(const struct judge *j, const unsigned *in, unsigned n, un
 		unsigned best = n, least[3 + LEVEL_L3] = {0};
 
 		for (unsigned i = 0; i < n; i++) {
-			unsigned have = bits(in[i] & j->free), key[3 + LEVEL_L3] = { seated[i], SMALL - have }, differ = 0;
+			unsigned have = bits(in[i] & j->free), key[3 + LEVEL_L3] = { seated[i], SMALL - have },
+				 differ = 0;
 
 			if (have / j->task_cores <= seated[i])
 				continue;

@@ -60,7 +60,8 @@ static void check_most(const struct shape *shape, uint64_t cores, enum level lev
  */
 static void remembers_what_is_so(void **state)
 {
-	struct shape *shapes[] = { shape_parse("Package:2 L3Cache:2 Core:4 PU:1", NULL), shape_parse("Package:4 Core:4 PU:2", NULL) };
+	struct shape *shapes[] = { shape_parse("Package:2 L3Cache:2 Core:4 PU:1", NULL),
+				   shape_parse("Package:4 Core:4 PU:2", NULL) };
 	unsigned seed = 7;
 
 	(void) state;

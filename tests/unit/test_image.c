@@ -106,7 +106,8 @@ static void is_what_its_xml_is(void **state)
 static void answers_all_questions(void **state)
 {
 	static const hwloc_memattr_id_t attributes[] = {
-		HWLOC_MEMATTR_ID_CAPACITY, HWLOC_MEMATTR_ID_LOCALITY, HWLOC_MEMATTR_ID_BANDWIDTH, HWLOC_MEMATTR_ID_LATENCY,
+		HWLOC_MEMATTR_ID_CAPACITY, HWLOC_MEMATTR_ID_LOCALITY, HWLOC_MEMATTR_ID_BANDWIDTH,
+		HWLOC_MEMATTR_ID_LATENCY,
 	};
 	struct hwloc_location from = { .type = HWLOC_LOCATION_TYPE_CPUSET };
 	hwloc_uint64_t value;
@@ -247,8 +248,9 @@ static void is_a_file_of_trust(void **state)
 		const char *what, *why;
 		void (*make)(const char *path);
 	} rows[] = {
-		{ "a link", "symbolic", make_link }, { "a fifo", "regular", make_fifo }, { "a folder", "regular", make_folder },
-		{ "the group's too", "nobody else", make_shared }, { "none", "No such file", make_none },
+		{ "a link", "symbolic", make_link }, { "a fifo", "regular", make_fifo },
+		{ "a folder", "regular", make_folder }, { "the group's too", "nobody else", make_shared },
+		{ "none", "No such file", make_none },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -342,7 +344,8 @@ static void loads_the_quickest_way(void **state)
 		{ "one's own XML", mine, NULL, NULL, TOPIARY_XML, 3, "not a step topology", NULL },
 		{ "no file", "/nonexistent/topology.xml", NULL, NULL, TOPIARY_DISCOVERY, -1, "No such file", NULL },
 		{ "no job", NULL, NULL, NULL, TOPIARY_DISCOVERY, -1, "no step topology", NULL },
-		{ "a wish beside", step, "HWLOC_SYNTHETIC", "Core:5 PU:1", TOPIARY_DISCOVERY, 5, "no step topology", NULL },
+		{ "a wish beside", step, "HWLOC_SYNTHETIC", "Core:5 PU:1", TOPIARY_DISCOVERY, 5, "no step topology",
+		  NULL },
 	};
 
 	strcpy(step, in(folder, IMAGE_XML));

@@ -12,7 +12,7 @@ HEAD = "/* SPDX-License-Identifier: GPL-2.0-or-later */\n"
 PAGE = ".Dd $Mdocdate$\n.Dt X 8\n.Os\n.Sh NAME\n.Nm x\n.Nd y\n.Sh DESCRIPTION\n"
 CLEAN = {
     "lib/base/settings.c": HEAD,
-    "lib/map/wide.c": HEAD + "static int wide;\t/*" + "x" * 93 + "*/\n",
+    "lib/map/wide.c": HEAD + "static int wide;\t/*" + "x" * 92 + "*/\n",
     "lib/base/a.h": HEAD + "struct a {\n\tint x;\n};\n",
     "lib/map/b.h": HEAD + "struct b {\n\tstruct a *a;\n};\nstruct a;\n",
     "docs/x.8": PAGE,

@@ -274,7 +274,8 @@ static void check_accounts(const struct places *p, unsigned seed, bool by_toll)
 			continue;
 		if (i % 2)
 			a.count = b.count = gap < room ? gap : room;
-		change = i % 2 ? mapping_state_change(&t, a, b) : mapping_state_swap_change(&t, a.first, b.first, INFINITY);
+		change = i % 2 ? mapping_state_change(&t, a, b) :
+				 mapping_state_swap_change(&t, a.first, b.first, INFINITY);
 		mapping_state_exchange(&t, a, b);
 		mapping_state_slots(&t, slot);
 		after = slots_cost(m, s, slot);

@@ -202,7 +202,8 @@ static void refuses(void **state)
 		{ "%%MatrixMarket matrix coordinate real general\n2 2 1\n0 1 1\n", "test:3: row out of range" },
 		{ "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2\n", "test:3: missing number" },
 		{ "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2 1\n", "test:3: text after the entry" },
-		{ "%%MatrixMarket matrix coordinate real general\n4000000000 4000000000 4000000000\n", "test:2: the number of ranks" },
+		{ "%%MatrixMarket matrix coordinate real general\n4000000000 4000000000 4000000000\n",
+		  "test:2: the number of ranks" },
 		{ "%%MatrixMarket matrix coordinate real general\n60000 60000 4000000000\n1 2 3\n", "fewer entries" },
 		{ "%%MatrixMarket matrix coordinate real general\n-1 -1 0\n", "test:2: the number of ranks" },
 		{ "0\n4000000000 10\n0 000\n", "test:2: the number of ranks" },
@@ -326,7 +327,8 @@ static void sums_files(void **state)
 		{ { "E 0 1 5 bytes\n" OF_3, "0 1\n1 0\n", "0\n2 2\n0 010\n1 8 1\n1 8 0\n" }, false, 3, 15, {0}, NULL },
 		{ { "E 0 1 5 bytes\n" OF_3, "E 0 1 7 bytes\n" OF_2 }, false, 0, 0, {0}, "1.prof: 2 ranks, but" },
 		{ { "E 0 1 5 bytes\n" OF_3, "E 0 1 7 bytes\n" OF_2 }, true, 3, 5, { 0, 1 }, NULL },
-		{ { "E 0 1 7 bytes\n" OF_2, "E 1 0 9 bytes\n" OF_2, "E 0 1 5 bytes\n" OF_3, OF_3 }, true, 3, 5, { 1, 1 }, NULL },
+		{ { "E 0 1 7 bytes\n" OF_2, "E 1 0 9 bytes\n" OF_2, "E 0 1 5 bytes\n" OF_3, OF_3 }, true, 3, 5,
+		  { 1, 1 }, NULL },
 		{ { "E 0 1 7 bytes\n" OF_2, "E 0 1 5 bytes\n" OF_3, "E 1 0 9 bytes\n" OF_2,
 		    "E 0 1 6 bytes\n" OF_3 }, true, 3, 11, { 1, 0, 1 }, NULL },
 		{ { "E 0 1 5 bytes\n", "" }, true, 0, 0, {0}, "1.prof: empty" },
@@ -374,8 +376,8 @@ static struct matrix *written_and_read(const struct matrix *m, const char *forma
 static void writes_what_it_reads(void **state)
 {
 	static const char *const rows[] = {
-		"0 1 2.25\n0 0 1e-7\n1e18 0.1 0\n", "0\n", "0 0\n0 0\n", "0 0 0\n0 0 9007199254740993\n0 1 0\n", "0 1e199\n0 0\n",
-		"E 0 1 18446744073709551615 bytes\nE 1 4 1 bytes\n",
+		"0 1 2.25\n0 0 1e-7\n1e18 0.1 0\n", "0\n", "0 0\n0 0\n", "0 0 0\n0 0 9007199254740993\n0 1 0\n",
+		"0 1e199\n0 0\n", "E 0 1 18446744073709551615 bytes\nE 1 4 1 bytes\n",
 	};
 	static const char *const formats[] = { "dense", "mm" };
 
@@ -509,9 +511,10 @@ static void makes_by_chance(void **state)
 static void refuses_rules(void **state)
 {
 	static const char *const rows[] = {
-		"", "stencil", "stencil2d", "stencil2d:", "stencil2d:8", "stencil2d:8x", "stencil2d:8x8x8", "stencil2d:8x8:7",
-		"stencil2d:0x8", "stencil2d:-8x8", "stencil2d:300x300", "stencil3d:8x8", "stencil3d:4x4x4:", "stencil3d:4x4x4:27x",
-		"ring:65537", "ring:8:5", "ring:99999999999", "random:x", "pencils:8", "circle:8",
+		"", "stencil", "stencil2d", "stencil2d:", "stencil2d:8", "stencil2d:8x", "stencil2d:8x8x8",
+		"stencil2d:8x8:7", "stencil2d:0x8", "stencil2d:-8x8", "stencil2d:300x300", "stencil3d:8x8",
+		"stencil3d:4x4x4:", "stencil3d:4x4x4:27x", "ring:65537", "ring:8:5", "ring:99999999999", "random:x",
+		"pencils:8", "circle:8",
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {

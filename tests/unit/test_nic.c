@@ -25,7 +25,8 @@ struct device {
 	const char *bus, *card, *speed, *inside;
 };
 
-#define OS(type, name, infos) "<object type=\"OSDev\" gp_index=\"@\" name=\"" name "\" osdev_type=\"" type "\">" infos "</object>\n"
+#define OS(type, name, infos) "<object type=\"OSDev\" gp_index=\"@\"" \
+	" name=\"" name "\" osdev_type=\"" type "\">" infos "</object>\n"
 #define NET(name, infos) OS("2", name, infos)
 #define FABRIC(name, infos) OS("3", name, infos)
 #define INFO(name, value) "<info name=\"" name "\" value=\"" value "\"/>"
@@ -33,8 +34,10 @@ struct device {
 #define DOWN INFO("Port1State", "1") INFO("Port1LID", "0xffff")
 #define ROCE INFO("Port1State", "4") INFO("Port1LID", "0x0")
 #define CARD(class, vendor, device) class " [" vendor ":" device "] [15b3:0001] 00"
-#define IB(k, where, bus, infos) { where, bus, CARD("0207", "15b3", "101b"), "15.75", FABRIC("mlx5_" k, infos) NET("ib" k, "") }
-#define HFI(k, where, bus, infos) { where, bus, CARD("0208", "8086", "24f0"), "15.75", FABRIC("hfi1_" k, infos) NET("hsi" k, "") }
+#define IB(k, where, bus, infos) { where, bus, CARD("0207", "15b3", "101b"), "15.75", \
+	FABRIC("mlx5_" k, infos) NET("ib" k, "") }
+#define HFI(k, where, bus, infos) { where, bus, CARD("0208", "8086", "24f0"), "15.75", \
+	FABRIC("hfi1_" k, infos) NET("hsi" k, "") }
 #define CXI(k, where, bus) { where, bus, CARD("0200", "17db", "0501"), "31.5", FABRIC("cxi" k, "") NET("hsn" k, "") }
 #define ETH(name, where, bus, speed) { where, bus, CARD("0200", "8086", "1521"), speed, NET(name, "") }
 
@@ -43,14 +46,15 @@ static const struct device none[] = { { MACHINE, NULL, NULL, NULL, NULL } };
 
 /* As four adapters are put into a machine of two packages: the kernel found them in another order than the bus has. */
 static const struct device four_ib[] = {
-	IB("1", 1, "0000:43:00.0", UP), IB("0", 3, "0000:04:00.0", UP), IB("3", 5, "0000:c3:00.0", UP), IB("2", 7, "0000:83:00.0", UP),
-	ETH("eno1", 4, "0000:e1:00.0", "0.5"), END };
+	IB("1", 1, "0000:43:00.0", UP), IB("0", 3, "0000:04:00.0", UP), IB("3", 5, "0000:c3:00.0", UP),
+	IB("2", 7, "0000:83:00.0", UP), ETH("eno1", 4, "0000:e1:00.0", "0.5"), END };
 static const struct device two_and_two_hfi[] = {
 	HFI("0", PACKAGE_0, "0000:18:00.0", UP), HFI("1", PACKAGE_0, "0000:3b:00.0", UP),
 	HFI("2", PACKAGE_1, "0000:86:00.0", UP), HFI("3", PACKAGE_1, "0000:af:00.0", UP), END };
 static const struct device one_in_3[] = { IB("0", 3, "0000:61:00.0", UP), END };
 static const struct device one_hfi[] = { HFI("0", 3, "0000:61:00.0", UP), END };
-static const struct device second_hfi_alone[] = { HFI("0", 0, "0000:18:00.0", DOWN), HFI("1", 3, "0000:61:00.0", UP), END };
+static const struct device second_hfi_alone[] = { HFI("0", 0, "0000:18:00.0", DOWN), HFI("1", 3, "0000:61:00.0", UP),
+						  END };
 static const struct device hfi_far[] = { HFI("0", 4, "0000:18:00.0", UP), HFI("1", 5, "0000:61:00.0", UP), END };
 static const struct device renamed_hfi[] = {
 	{ 0, "0000:18:00.0", CARD("0208", "8086", "24f0"), "15.75", FABRIC("opap24s0", UP) },
@@ -59,49 +63,64 @@ static const struct device one_down[] = { IB("0", 0, "0000:18:00.0", DOWN), IB("
 static const struct device all_down[] = { IB("0", 0, "0000:18:00.0", DOWN), END };
 static const struct device crossed_ib[] = { IB("1", 0, "0000:18:00.0", UP), IB("0", 4, "0000:61:00.0", UP), END };
 static const struct device four_cxi[] = {
-	CXI("3", 4, "0000:dd:00.0"), CXI("0", 2, "0000:c1:00.0"), CXI("1", 0, "0000:c6:00.0"), CXI("2", 6, "0000:d1:00.0"), END };
+	CXI("3", 4, "0000:dd:00.0"), CXI("0", 2, "0000:c1:00.0"), CXI("1", 0, "0000:c6:00.0"),
+	CXI("2", 6, "0000:d1:00.0"), END };
 /* hwloc 2 shows their interfaces only. */
 static const struct device two_hsn[] = {
 	{ 0, "0000:c1:00.0", CARD("0200", "17db", "0501"), "31.5", NET("hsn1", "") },
-	{ 4, "0000:c6:00.0", CARD("0200", "17db", "0501"), "31.5", NET("hsn0", "") }, ETH("eno1", 4, "0000:e1:00.0", "0.5"), END };
+	{ 4, "0000:c6:00.0", CARD("0200", "17db", "0501"), "31.5", NET("hsn0", "") },
+	ETH("eno1", 4, "0000:e1:00.0", "0.5"), END };
 static const struct device two_efa[] = {
 	{ 0, "0000:10:00.0", CARD("0200", "1d0f", "efa0"), "15.75", FABRIC("rdmap16s0", UP) },
 	{ 4, "0000:90:00.0", CARD("0200", "1d0f", "efa0"), "15.75", FABRIC("rdmap144s0", UP) },
 	{ 4, "0000:91:00.0", CARD("0200", "1d0f", "ec20"), "15.75", NET("ens5", "") }, END };
 static const struct device ethernet[] = {
-	ETH("eth0", 1, "0000:02:00.0", "3.9"), ETH("eth1", 6, "0000:82:00.0", "3.9"), ETH("eno3", 6, "0000:83:00.0", "0.5"), END };
-static const struct device begins_another[] = { ETH("eth1", 1, "0000:02:00.0", "3.9"), ETH("eth10", 6, "0000:82:00.0", "3.9"), END };
+	ETH("eth0", 1, "0000:02:00.0", "3.9"), ETH("eth1", 6, "0000:82:00.0", "3.9"),
+	ETH("eno3", 6, "0000:83:00.0", "0.5"), END };
+static const struct device begins_another[] = { ETH("eth1", 1, "0000:02:00.0", "3.9"),
+						ETH("eth10", 6, "0000:82:00.0", "3.9"), END };
 static const struct device roce_beside[] = {
-	{ 2, "0000:21:00.0", CARD("0200", "15b3", "101b"), "31.5", FABRIC("mlx5_0", ROCE) NET("enp33s0f0", INFO("Port", "1")) },
-	{ 2, "0000:21:00.1", CARD("0207", "15b3", "101b"), "31.5", FABRIC("mlx5_1", UP) NET("ib0", INFO("Port", "1")) }, END };
+	{ 2, "0000:21:00.0", CARD("0200", "15b3", "101b"), "31.5",
+	  FABRIC("mlx5_0", ROCE) NET("enp33s0f0", INFO("Port", "1")) },
+	{ 2, "0000:21:00.1", CARD("0207", "15b3", "101b"), "31.5", FABRIC("mlx5_1", UP) NET("ib0", INFO("Port", "1")) },
+	END };
 static const struct device roce_left_out[] = {
 	IB("0", 0, "0000:18:00.0", UP), IB("1", 4, "0000:61:00.0", UP),
-	{ 2, "0000:71:00.0", CARD("0200", "15b3", "101b"), "31.5", FABRIC("mlx5_2", ROCE) NET("enp113s0f0", "") }, END };
+	{ 2, "0000:71:00.0", CARD("0200", "15b3", "101b"), "31.5", FABRIC("mlx5_2", ROCE) NET("enp113s0f0", "") },
+	END };
 static const struct device at_a_core[] = { IB("0", CORE_4, "0000:61:00.0", UP), END };
 static const struct device roce_only[] = {
-	{ 2, "0000:21:00.0", CARD("0200", "15b3", "101b"), "31.5", FABRIC("mlx5_0", ROCE) NET("enp33s0f0", INFO("Port", "1")) }, END };
+	{ 2, "0000:21:00.0", CARD("0200", "15b3", "101b"), "31.5",
+	  FABRIC("mlx5_0", ROCE) NET("enp33s0f0", INFO("Port", "1")) }, END };
 static const struct device second_port[] = {
-	{ MACHINE, "0000:0a:00.0", CARD("0c06", "15b3", "634a"), "2.0", NET("ib0", INFO("Port", "1")) NET("ib1", INFO("Port", "2"))
-	  FABRIC("mlx4_0", INFO("Port1State", "1") INFO("Port1LID", "0x0") INFO("Port2State", "4") INFO("Port2LID", "0x3")) }, END };
+	{ MACHINE, "0000:0a:00.0", CARD("0c06", "15b3", "634a"), "2.0",
+	  NET("ib0", INFO("Port", "1")) NET("ib1", INFO("Port", "2"))
+	  FABRIC("mlx4_0", INFO("Port1State", "1") INFO("Port1LID", "0x0")
+			   INFO("Port2State", "4") INFO("Port2LID", "0x3")) }, END };
 static const struct device which_port[] = {
-	{ MACHINE, "0000:0a:00.0", CARD("0c06", "15b3", "634a"), "2.0", NET("eth2", "") NET("ib0", "") FABRIC("mlx4_0", "") }, END };
+	{ MACHINE, "0000:0a:00.0", CARD("0c06", "15b3", "634a"), "2.0",
+	  NET("eth2", "") NET("ib0", "") FABRIC("mlx4_0", "") }, END };
 #define GID(subnet) UP INFO("Port1GID0", subnet ":248a:0703:001e:39fe")
 static const struct device two_subnets[] = {
-	IB("0", 0, "0000:18:00.0", GID("fe80:0000:0000:0000")), IB("1", 4, "0000:61:00.0", GID("fe80:0000:0000:0001")), END };
+	IB("0", 0, "0000:18:00.0", GID("fe80:0000:0000:0000")), IB("1", 4, "0000:61:00.0", GID("fe80:0000:0000:0001")),
+	END };
 static const struct device one_subnet[] = {
-	IB("0", 0, "0000:18:00.0", GID("fe80:0000:0000:0001")), IB("1", 4, "0000:61:00.0", GID("fe80:0000:0000:0001")), END };
+	IB("0", 0, "0000:18:00.0", GID("fe80:0000:0000:0001")), IB("1", 4, "0000:61:00.0", GID("fe80:0000:0000:0001")),
+	END };
 static const struct device no_network[] = {
 	/* a management controller's display */
 	{ 0, "0000:03:00.0", CARD("0300", "1a03", "2000"), "0", OS("1", "card0", "") },
-	{ 0, "0000:00:14.0", CARD("0c03", "8086", "a1af"), "0", NET("enp0s20f0u8u3c2", "") },		/* and its USB port */
+	/* and its USB port */
+	{ 0, "0000:00:14.0", CARD("0c03", "8086", "a1af"), "0", NET("enp0s20f0u8u3c2", "") },
 	{ 1, "0000:5e:00.0", CARD("0108", "144d", "a824"), "3.9", OS("0", "nvme0n1", "") }, END };
-static const struct device unknown[] = { { 0, "0000:0b:00.0", CARD("0200", "1137", "0043"), "0", FABRIC("usnic_0", ROCE) NET("eth4",
+static const struct device unknown[] = { { 0, "0000:0b:00.0", CARD("0200", "1137", "0043"), "0",
+					   FABRIC("usnic_0", ROCE) NET("eth4",
 	"") }, END };
 static const struct device mixed[] = {
 	HFI("0", 0, "0000:18:00.0", UP), IB("0", 4, "0000:86:00.0", UP), HFI("1", 4, "0000:af:00.0", UP), END };
 static const struct device every_kind[] = {
-	HFI("0", 0, "0000:18:00.0", UP), HFI("1", 4, "0000:19:00.0", UP), IB("0", 0, "0000:20:00.0", UP), IB("1", 4, "0000:21:00.0",
-		UP),
+	HFI("0", 0, "0000:18:00.0", UP), HFI("1", 4, "0000:19:00.0", UP), IB("0", 0, "0000:20:00.0", UP),
+	IB("1", 4, "0000:21:00.0", UP),
 	CXI("0", 0, "0000:30:00.0"), CXI("1", 4, "0000:31:00.0"),
 	{ 0, "0000:40:00.0", CARD("0200", "1d0f", "efa0"), "15.75", FABRIC("efa_0", UP) }, END };
 
@@ -257,7 +276,8 @@ static const struct {
 	{ which_port, "mlx4_0/ 0a:00.0 verbs 0:1 near 0-15" },
 	{ at_a_core, "mlx5_0/ib0 61:00.0 verbs 0:1 near 4-5" },
 	{ unknown, "usnic_0/eth4 0b:00.0 other -1:1 near 0-1" },
-	{ mixed, "hfi1_0/hsi0 18:00.0 psm2 0:1 near 0-1; mlx5_0/ib0 86:00.0 verbs 0:1 near 8-9; hfi1_1/hsi1 af:00.0 psm2 1:1 near 8-9"
+	{ mixed, "hfi1_0/hsi0 18:00.0 psm2 0:1 near 0-1; mlx5_0/ib0 86:00.0 verbs 0:1 near 8-9; hfi1_1/hsi1 af:00.0"
+	  " psm2 1:1 near 8-9"
 		},
 };
 
@@ -537,7 +557,8 @@ static const struct {
 	/* verbs: UCX and PSM3 choose well, MVAPICH2 and Cray's MPI do not */
 	{ four_ib, EACH, 3, "auto", "", "MPICH_OFI_NIC_POLICY=NUMA" INTEL
 		" MV2_RAIL_SHARING_POLICY=FIXED_MAPPING MV2_PROCESS_TO_RAIL_MAPPING=1:1:0:0:3:3:2:2|mlx5_0" },
-	{ four_ib, "0;0-3", 0, "auto", "", INTEL " MV2_RAIL_SHARING_POLICY=FIXED_MAPPING MV2_PROCESS_TO_RAIL_MAPPING=0:1|mlx5_0" },
+	{ four_ib, "0;0-3", 0, "auto", "",
+	  INTEL " MV2_RAIL_SHARING_POLICY=FIXED_MAPPING MV2_PROCESS_TO_RAIL_MAPPING=0:1|mlx5_0" },
 	{ four_ib, "2;", 0, "auto", "", INTEL "|mlx5_1" },
 	{ one_in_3, "0;6", 0, "auto", "", "|mlx5_0" },
 	{ one_in_3, "0;6", 0, "one,strict", "",
@@ -549,7 +570,8 @@ static const struct {
 	{ four_ib, "0;8", 1, "local,strict", "",
 		"PSM3_MULTIRAIL=2 PSM3_MULTIRAIL_MAP=mlx5_2:1,mlx5_3:1 UCX_NET_DEVICES=mlx5_2:1,mlx5_3:1 "
 		RAILS("2") " MPICH_OFI_NIC_POLICY=NUMA" INTEL " MV2_IBA_HCA=mlx5_2:mlx5_3|mlx5_2,mlx5_3" },
-	{ four_ib, "0;8", 1, "all", "", "PSM3_MULTIRAIL=1 " RAILS("4") " MPICH_OFI_NIC_POLICY=NUMA" INTEL "|mlx5_0,mlx5_1,mlx5_2,mlx5_3"
+	{ four_ib, "0;8", 1, "all", "", "PSM3_MULTIRAIL=1 " RAILS("4") " MPICH_OFI_NIC_POLICY=NUMA"
+	  INTEL "|mlx5_0,mlx5_1,mlx5_2,mlx5_3"
 		},
 	/* places in a list, where lists may be sorted one way or another, or hold others */
 	{ crossed_ib, "0;8", 0, "auto", "", "MPICH_OFI_NIC_POLICY=NUMA" INTEL "|mlx5_1" },
@@ -565,8 +587,10 @@ static const struct {
 	/*
 	 * Slingshot: the list where the adapters are known, the policy where they are not and tasks keep to a NUMA node
 	 */
-	{ four_cxi, "0;4;8;12;5", 2, "auto", "", "MPICH_OFI_NIC_POLICY=USER MPICH_OFI_NIC_MAPPING=0:1,4;1:0;2:3;3:2" INTEL "|cxi3" },
-	{ four_cxi, "0-7;8", 1, "one,strict", "", "FI_CXI_DEVICE_NAME=cxi3 MPICH_OFI_NIC_POLICY=USER MPICH_OFI_NIC_MAPPING=0:0;3:1"
+	{ four_cxi, "0;4;8;12;5", 2, "auto", "", "MPICH_OFI_NIC_POLICY=USER MPICH_OFI_NIC_MAPPING=0:1,4;1:0;2:3;3:2"
+	  INTEL "|cxi3" },
+	{ four_cxi, "0-7;8", 1, "one,strict", "", "FI_CXI_DEVICE_NAME=cxi3 MPICH_OFI_NIC_POLICY=USER"
+	  " MPICH_OFI_NIC_MAPPING=0:0;3:1"
 		INTEL "|cxi3" },
 	{ two_hsn, "0;8", 0, "one,strict", "", "MPICH_OFI_NIC_POLICY=NUMA" INTEL "|hsn1" },
 	{ two_hsn, "0-3;8", 0, "one,strict", "", INTEL "|hsn1" },
@@ -579,7 +603,8 @@ static const struct {
 	{ ethernet, "2;12", 1, "all,strict", "", "UCX_NET_DEVICES=eth0,eth1 " RAILS("2") "|eth0,eth1" },
 	/* libfabric takes eth1 for eth10, too */
 	{ begins_another, "2;12", 0, "one,strict", "", "UCX_NET_DEVICES=eth1 " RAILS("1") "|eth1" },
-	{ begins_another, "2;12", 1, "one,strict", "", "FI_TCP_IFACE=eth10 UCX_NET_DEVICES=eth10 " RAILS("1") "|eth10" },
+	{ begins_another, "2;12", 1, "one,strict", "", "FI_TCP_IFACE=eth10 UCX_NET_DEVICES=eth10 " RAILS("1")
+	  "|eth10" },
 
 	/* who set one variable of a stack has chosen for that stack; the others go on */
 	{ two_and_two_hfi, EACH, 5, "one,strict", " HFI_UNIT ", "FI_OPX_HFI_SELECT=3" INTEL "|" },
@@ -627,7 +652,8 @@ static void speaks_of_cpus_only_when_bound(void **state)
 /* NCCL finds the devices of each GPU; and no variable twice. */
 static void restricts_no_nccl(void **state)
 {
-	static const char *const options[] = { "auto", "one", "local", "all", "auto,strict", "one,strict", "local,strict", "all,strict"
+	static const char *const options[] = { "auto", "one", "local", "all", "auto,strict", "one,strict",
+					       "local,strict", "all,strict"
 		};
 
 	(void) state;
@@ -655,7 +681,8 @@ static const struct {
 		"/eth6 92:00.0 ethernet -1:1 near 72-95; /eth7 92:00.1 ethernet -1:1 near 72-95",
 		"0;1;24;48;49;50;72", "0 1 2 4 5 4 6" },
 	{ "32em64t-2n8c2t-pci-wholeio.xml", "mlx5_0/ib0 04:00.0 verbs 0:1 near 8-15,24-31", "0;8", "0 0" },
-	{ "16intel64-manyVFs.xml", "usnic_0/eth4 0b:00.0 other -1:1 near 0-7; usnic_1/eth5 0c:00.0 other -1:1 near 0-7; "
+	{ "16intel64-manyVFs.xml", "usnic_0/eth4 0b:00.0 other -1:1 near 0-7; usnic_1/eth5 0c:00.0 other -1:1 near"
+	  " 0-7; "
 		"usnic_2/eth6 88:00.0 other -1:1 near 8-15", "0;1;8;9", "0 1 2 2" },
 	{ "8em64t-2p2ca2co-nonodesets.v1tov2.xml", "mlx4_0/ib0 0a:00.0 verbs 0:1 near 0-7", "0;7", "0 0" },
 	{ "8intel64-4n2t-memattrs.xml", "", "0", "-" },

@@ -42,15 +42,19 @@ static void exports_what_fits(void **state)
 		/* A place a core, and a PU a place when the task has more CPUs than cores. */
 		{ SMT, "0-3", 0, 1, OMP_AUTO, NULL, "OMP_PLACES={0,1},{2,3} OMP_PROC_BIND=spread OMP_NUM_THREADS=2" },
 		{ SMT, "0-3", 2, 1, OMP_AUTO, NULL, "OMP_PLACES={0,1},{2,3} OMP_PROC_BIND=spread OMP_NUM_THREADS=2" },
-		{ SMT, "0-3", 4, 1, OMP_AUTO, NULL, "OMP_PLACES={0},{1},{2},{3} OMP_PROC_BIND=spread OMP_NUM_THREADS=4" },
-		{ SMT, "0-3", 3, 1, OMP_AUTO, NULL, "OMP_PLACES={0},{1},{2},{3} OMP_PROC_BIND=spread OMP_NUM_THREADS=3" },
+		{ SMT, "0-3", 4, 1, OMP_AUTO, NULL, "OMP_PLACES={0},{1},{2},{3} OMP_PROC_BIND=spread"
+		  " OMP_NUM_THREADS=4" },
+		{ SMT, "0-3", 3, 1, OMP_AUTO, NULL, "OMP_PLACES={0},{1},{2},{3} OMP_PROC_BIND=spread"
+		  " OMP_NUM_THREADS=3" },
 		{ SMT, "0,2,5", 0, 1, OMP_AUTO, NULL, "OMP_PLACES={0},{2},{5} OMP_PROC_BIND=spread OMP_NUM_THREADS=3" },
-		{ SMT, "0-7", 1, 1, OMP_AUTO, NULL, "OMP_PLACES={0,1},{2,3},{4,5},{6,7} OMP_PROC_BIND=spread OMP_NUM_THREADS=1" },
+		{ SMT, "0-7", 1, 1, OMP_AUTO, NULL, "OMP_PLACES={0,1},{2,3},{4,5},{6,7} OMP_PROC_BIND=spread"
+		  " OMP_NUM_THREADS=1" },
 		{ "pu:3", "1-2", 9, 1, OMP_AUTO, NULL, "OMP_PLACES={1},{2} OMP_PROC_BIND=spread OMP_NUM_THREADS=2" },
 		/* The older forms stand for both. */
 		{ SMT, "0-3", 0, 1, OMP_GOMP, NULL, "GOMP_CPU_AFFINITY=0 2 OMP_NUM_THREADS=2" },
 		{ SMT, "0-3", 4, 1, OMP_GOMP, NULL, "GOMP_CPU_AFFINITY=0 1 2 3 OMP_NUM_THREADS=4" },
-		{ SMT, "0-3", 0, 1, OMP_KMP, NULL, "KMP_AFFINITY=granularity=fine,proclist=[{0,1},{2,3}],explicit OMP_NUM_THREADS=2" },
+		{ SMT, "0-3", 0, 1, OMP_KMP, NULL, "KMP_AFFINITY=granularity=fine,proclist=[{0,1},{2,3}],explicit"
+		  " OMP_NUM_THREADS=2" },
 		/* PUs of several tasks. */
 		{ SMT, "0-7", 0, 2, OMP_AUTO, NULL, "OMP_NUM_THREADS=2" },
 		{ SMT, "0-7", 0, 9, OMP_AUTO, NULL, "OMP_NUM_THREADS=1" },

@@ -53,8 +53,9 @@ static size_t comes_back(const struct buf *base, const struct buf *doc)
 static void packs_small_texts(void **state)
 {
 	static const char *const rows[][2] = {
-		{ "", "" }, { "", "a" }, { "a", "" }, { "a", "b" }, { "a\n", "a" }, { "a", "a\n" }, { "\n\n\n", "\n\n\n" },
-		{ "aa\n", "aaa\n" }, { "aaa\n", "aa\n" }, { "a\nb\nc\n", "a\nB\nc\n" }, { "a\nb\n", "x\ny" }, { "abab\n", "ab\n" },
+		{ "", "" }, { "", "a" }, { "a", "" }, { "a", "b" }, { "a\n", "a" }, { "a", "a\n" },
+		{ "\n\n\n", "\n\n\n" }, { "aa\n", "aaa\n" }, { "aaa\n", "aa\n" }, { "a\nb\nc\n", "a\nB\nc\n" },
+		{ "a\nb\n", "x\ny" }, { "abab\n", "ab\n" },
 	};
 
 	(void)state;

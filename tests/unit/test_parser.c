@@ -209,7 +209,8 @@ static void names_the_document_that_cannot_be_compared(void **state)
 
 /* --- bad documents --- */
 
-#define BOMB "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\" [<!ENTITY a \"xxxxxxxxxx\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;\">" \
+#define BOMB "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\" [" \
+	"<!ENTITY a \"xxxxxxxxxx\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;\">" \
 	"<!ENTITY c \"&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;\"><!ENTITY d \"&c;&c;&c;&c;&c;&c;&c;&c;&c;&c;\">]>"
 #define DOCTYPE "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">"
 
@@ -222,7 +223,8 @@ static void refuses_changed_documents(void **state)
 		{ DOCTYPE, BOMB, 0 },
 		{ DOCTYPE, "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\" [<!ENTITY x SYSTEM \"file:///etc/passwd\">]>", 0 },
 		{ DOCTYPE, "<!DOCTYPE topology SYSTEM \"http://127.0.0.1:1/x.dtd\">", 0 },
-		{ DOCTYPE, "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\" [<!ENTITY % p SYSTEM \"file:///etc/passwd\"> %p;]>", 0 },
+		{ DOCTYPE, "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\" [<!ENTITY % p SYSTEM \"file:///etc/passwd\">"
+		  " %p;]>", 0 },
 		{ "\"alpha\"", "\"&alpha;\"", 0 },
 		{ "\"alpha\"", "\"al\0pha\"", 9 },
 		{ "\"alpha\"", "\"\xff\xfe\"", 0 },
@@ -516,7 +518,8 @@ static void says_so_when_the_parent_is_gone(void **state)
 
 /* --- what an attacked worker may say --- */
 
-#define CHANGE(severity, more) "{\"severity\":\"" severity "\",\"direction\":\"gone\",\"object\":\"PU 1\",\"what\":\"\"," \
+#define CHANGE(severity, more) \
+	"{\"severity\":\"" severity "\",\"direction\":\"gone\",\"object\":\"PU 1\",\"what\":\"\"," \
 	"\"from\":\"\",\"to\":\"\",\"words\":\"PU 1 gone\"" more "}"
 
 static struct buf said(const char *text, size_t len)

@@ -62,7 +62,8 @@ static void numbers_places(void **state)
 		{ "Package:2 Core:4", "0-7", 3, "0 cn 0,1,2\n1 cn 4,5,6\n" },
 		/* What is left over of each package is one place across them, behind those that are not. */
 		{ "Package:2 Core:5", "0-9", 2, "0 cn 0,1\n1 cn 2,3\n2 cn 5,6\n3 cn 7,8\n4 cn 4,9\n" },
-		{ "Package:2 L2Cache:2 Core:3", "0-11", 2, "0 cn 0,1\n1 cn 3,4\n2 cn 2,5\n3 cn 6,7\n4 cn 9,10\n5 cn 8,11\n" },
+		{ "Package:2 L2Cache:2 Core:3", "0-11", 2, "0 cn 0,1\n1 cn 3,4\n2 cn 2,5\n3 cn 6,7\n4 cn 9,10\n"
+		  "5 cn 8,11\n" },
 		/* Four CPUs are two cores of two PUs, three are as well, two are one. */
 		{ "Core:5 PU:2", "0-4", 4, "0 cn 0,1\n1 cn 2,3\n" },
 		{ "Core:5 PU:2", "0-4", 3, "0 cn 0,1\n1 cn 2,3\n" },
@@ -140,7 +141,8 @@ static void refuses_places(void **state)
 
 static void sets_costs(void **state)
 {
-	static const char *const bad[] = { "x=1", "node", "node=", "node=x", "node=-1", "node=1000001", "l3=5,node=1.5", "=3" };
+	static const char *const bad[] = { "x=1", "node", "node=", "node=x", "node=-1", "node=1000001", "l3=5,node=1.5",
+					   "=3" };
 	struct places *p = places_new();
 	struct err e;
 
@@ -173,8 +175,9 @@ static void knows_networks(void **state)
 	static const struct {
 		unsigned a, b, distance;
 	} rows[] = {
-		{ 0, 1, 10 }, { 0, 2, 20 }, { 0, 8, 40 }, { 0, 16, 80 }, { 0, 32, 1500 + 1400 }, { 31, 67, 1500 + 1400 },
-		{ 32, 64, 800 }, { 63, 67, 800 }, { 64, 65, 30 }, { 64, 66, 70 }, { 66, 67, 30 },
+		{ 0, 1, 10 }, { 0, 2, 20 }, { 0, 8, 40 }, { 0, 16, 80 }, { 0, 32, 1500 + 1400 },
+		{ 31, 67, 1500 + 1400 }, { 32, 64, 800 }, { 63, 67, 800 }, { 64, 65, 30 }, { 64, 66, 70 },
+		{ 66, 67, 30 },
 	};
 	struct hierarchy *h = network_of(torus);
 	struct places *p = places_of_network(h);
@@ -225,7 +228,8 @@ static void bounds_distances(void **state)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct hierarchy_host host = { .name = "-", .inner = { .levels = 1, .size = { rows[i].n }, .cost = { 1 } } };
+		struct hierarchy_host host = { .name = "-", .inner = { .levels = 1, .size = { rows[i].n },
+								       .cost = { 1 } } };
 		struct matrix *m = matrix_of(rows[i].matrix);
 		struct places *p = places_new();
 		struct err e = {""};

@@ -40,9 +40,10 @@ static const struct row rows[] = {
 	  "OMPI_MCA_rmaps_base_mapping_policy=seq\nOMPI_MCA_orte_default_hostfile=/f\n", NULL },
 	{ "openmpi5", "2-5", 4, 2, { 3, 0 }, "rank 0=cn1 slot=2,3\nrank 1=cn0 slot=0,1\n", "", NULL },
 	/* Runs on one host are a line, and never two of them, which Hydra would take for one. */
-	{ "mpich", "1-2,5", 2, 4, { 3, 1, 0, 5 }, "cn1:1 binding=user:1+17\ncn0:2 binding=user:2+18,1+17\ncn1:1 binding=user:5+21\n",
+	{ "mpich", "1-2,5", 2, 4, { 3, 1, 0, 5 }, "cn1:1 binding=user:1+17\ncn0:2 binding=user:2+18,1+17\n"
+	  "cn1:1 binding=user:5+21\n", "HYDRA_HOST_FILE=/f\n", NULL },
+	{ "mpich", "0-7", 4, 2, { 1, 8 }, "cn0:1 binding=user:2+18+3+19\ncn2:1 binding=user:0+1+2+3\n",
 	  "HYDRA_HOST_FILE=/f\n", NULL },
-	{ "mpich", "0-7", 4, 2, { 1, 8 }, "cn0:1 binding=user:2+18+3+19\ncn2:1 binding=user:0+1+2+3\n", "HYDRA_HOST_FILE=/f\n", NULL },
 	{ "intelmpi", "1-2,5", 2, 4, { 1, 4, 0, 3 }, "cn0:1\ncn1:1\ncn0:1\ncn1:1\n",
 	  "I_MPI_PIN_DOMAIN=[0x40004,0x20002]\n", NULL },
 	{ "intelmpi", "1-2,5", 2, 3, { 1, 4, 3 }, NULL, NULL,
@@ -60,13 +61,14 @@ static const struct row rows[] = {
 	{ "mvapich2", "1-2,5", 2, 4, { 3, 1, 0, 5 }, NULL, NULL,
 	  "mvapich2: one list of CPUs serves all hosts, but rank 0 on cn1 and rank "
 	  "1 on cn0, each the host's rank 0, have different ones" },
-	{ "cray", "1-2,5", 2, 4, { 3, 1, 0, 5 }, "2,1\n0,3\n", "MPICH_RANK_REORDER_METHOD=3\nMPICH_RANK_REORDER_FILE=/f\n", NULL },
-	{ "srun", "1-2,5", 2, 4, { 3, 1, 0, 5 }, "cn1\ncn0\ncn0\ncn1\n", "SLURM_HOSTFILE=/f\nSLURM_DISTRIBUTION=arbitrary\n"
-	  "TOPIARY_HOSTFILE=/f\nTOPIARY_PLACES=cn0:1,0/cn1:0,2\n", NULL },
+	{ "cray", "1-2,5", 2, 4, { 3, 1, 0, 5 }, "2,1\n0,3\n", "MPICH_RANK_REORDER_METHOD=3\n"
+	  "MPICH_RANK_REORDER_FILE=/f\n", NULL },
+	{ "srun", "1-2,5", 2, 4, { 3, 1, 0, 5 }, "cn1\ncn0\ncn0\ncn1\n", "SLURM_HOSTFILE=/f\n"
+	  "SLURM_DISTRIBUTION=arbitrary\nTOPIARY_HOSTFILE=/f\nTOPIARY_PLACES=cn0:1,0/cn1:0,2\n", NULL },
 	{ "srun", "0-7", 6, 2, { 1, 0 }, "cn0\ncn0\n", "SLURM_HOSTFILE=/f\nSLURM_DISTRIBUTION=arbitrary\n"
 	  "TOPIARY_HOSTFILE=/f\nTOPIARY_PLACES=cn0:4-6,0-2\n", NULL },
-	{ "lam", "0", 2, 1, { 0 }, NULL, NULL, "lam: unknown rank file format; expected one of: plain, openmpi, openmpi-seq, openmpi5, "
-	  "mpich, intelmpi, mvapich2, cray, srun" },
+	{ "lam", "0", 2, 1, { 0 }, NULL, NULL, "lam: unknown rank file format; expected one of: plain, openmpi,"
+	  " openmpi-seq, openmpi5, mpich, intelmpi, mvapich2, cray, srun" },
 };
 
 static struct places *nodes(const struct row *row)
@@ -151,8 +153,8 @@ static void knows_the_length_of_lines(void **state)
 	p->numbers = calloc(2, sizeof(*p->numbers));
 	p->numbers[0] = n;
 	assert_int_equal(rankfile_write("mpich", p, &m, &text, &e), -1);
-	assert_string_equal(e.text, "mpich: ranks 0 to 3999, side by side on cn0, take a line of more than the 16000 bytes that Hydra "
-			    "reads");
+	assert_string_equal(e.text, "mpich: ranks 0 to 3999, side by side on cn0, take a line of more than the 16000"
+			    " bytes that Hydra reads");
 	assert_int_equal(text.len, 0);
 	m.ranks = 2600;
 	assert_int_equal(rankfile_write("mpich", p, &m, &text, &e), 0);

@@ -154,33 +154,42 @@ static void reads_records(void **state)
 		struct past_job last;
 	} rows[] = {
 		/* ours, with a line of names and without, in seconds and parts of them */
-		{ "7 10 20.5 30.25 2 8 3 prefer l3\n", 1, 0, { .name = "7", .submit = 10000, .run = 9750, .nodes = 2, .tasks = 8,
+		{ "7 10 20.5 30.25 2 8 3 prefer l3\n", 1, 0, { .name = "7", .submit = 10000, .run = 9750, .nodes = 2,
+							       .tasks = 8,
 		  .task_cpus = 3, .asks = true, .request = { FIT_PREFER, LEVEL_L3, {0} } } },
-		{ "# a comment\n\n7\t10\t20\t30\t1\t2\t1\t-\t-\r\n", 1, 0, { .name = "7", .submit = 10000, .run = 10000, .nodes = 1,
+		{ "# a comment\n\n7\t10\t20\t30\t1\t2\t1\t-\t-\r\n", 1, 0, { .name = "7", .submit = 10000, .run = 10000,
+									     .nodes = 1,
 		  .tasks = 2, .task_cpus = 1, .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
-		{ "end start submit job nodes tasks limit\n30 20 10 a 1 4 90\n31 20 11 b 2 4 60.5\n", 2, 0, { .name = "b",
-		  .submit = 11000, .run = 11000, .limit = 60500, .nodes = 2, .tasks = 4, .task_cpus = 1,
+		{ "end start submit job nodes tasks limit\n30 20 10 a 1 4 90\n31 20 11 b 2 4 60.5\n", 2, 0,
+		  { .name = "b", .submit = 11000, .run = 11000, .limit = 60500, .nodes = 2, .tasks = 4, .task_cpus = 1,
 		  .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
 		/* sacct's; steps, what never started, what still runs */
-		{ SACCT "12|" S_TIMES "|2|8|COMPLETED\n12.batch|" S_TIMES "|1|4|COMPLETED\n12.0|" S_TIMES "|2|8|COMPLETED\n", 1, 0,
+		{ SACCT "12|" S_TIMES "|2|8|COMPLETED\n12.batch|" S_TIMES "|1|4|COMPLETED\n12.0|"
+		  S_TIMES "|2|8|COMPLETED\n", 1, 0,
 		  { .name = "12", .run = 3600000, .nodes = 2, .tasks = 8, .task_cpus = 1,
 		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
 		{ SACCT "12_3|" S_TIMES "|1|4|TIMEOUT\n13|2026-11-20T10:00:00|Unknown|Unknown|1|1|PENDING\n"
-		  "14|2026-11-20T10:00:00|2026-11-20T10:00:00|Unknown|1|1|RUNNING\n15|2026-11-20T10:00:00|None|2026-11-20T10:00:00|1|1|"
-		  "CANCELLED by 0\n", 1, 3, { .name = "12_3", .run = 3600000, .nodes = 1, .tasks = 4, .task_cpus = 1,
-		  .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  "14|2026-11-20T10:00:00|2026-11-20T10:00:00|Unknown|1|1|RUNNING\n"
+		  "15|2026-11-20T10:00:00|None|2026-11-20T10:00:00|1|1|CANCELLED by 0\n", 1, 3,
+		  { .name = "12_3", .run = 3600000, .nodes = 1, .tasks = 4, .task_cpus = 1,
+		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
 		{ "JobIDRaw|Start|End|Submit|AllocCPUS|ReqCPUS|NTasks|NNodes|Timelimit|NodeList|Comment|\n"
-		  "12|100|200|90|0|12|4|2|1-02:03:04|cn[1-2]|run 7, topo-fit=require topo-level=numa|\n", 1, 0, { .name = "12",
-		  .submit = 90000, .run = 100000, .limit = 93784000, .nodes = 2, .tasks = 4, .task_cpus = 3, .asks = true,
+		  "12|100|200|90|0|12|4|2|1-02:03:04|cn[1-2]|run 7, topo-fit=require topo-level=numa|\n", 1, 0,
+		  { .name = "12", .submit = 90000, .run = 100000, .limit = 93784000, .nodes = 2, .tasks = 4,
+		    .task_cpus = 3, .asks = true,
 		  .request = { FIT_REQUIRE, LEVEL_NUMA, {0} } } },
-		{ "job|submit|start|end|nodes|ncpus|ntasks|timelimit\n1|0|0|1|1|8|3|10:30\n", 1, 0, { .name = "1", .run = 1000,
-		  .limit = 630000, .nodes = 1, .tasks = 8, .task_cpus = 1, .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
-		{ "job|submit|start|end|nodes|ncpus|timelimit|timelimitraw\n1|0|0|1|1|8|2-00|7\n", 1, 0, { .name = "1", .run = 1000,
-		  .limit = 420000, .nodes = 1, .tasks = 8, .task_cpus = 1, .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		{ "job|submit|start|end|nodes|ncpus|ntasks|timelimit\n1|0|0|1|1|8|3|10:30\n", 1, 0,
+		  { .name = "1", .run = 1000, .limit = 630000, .nodes = 1, .tasks = 8, .task_cpus = 1,
+		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		{ "job|submit|start|end|nodes|ncpus|timelimit|timelimitraw\n1|0|0|1|1|8|2-00|7\n", 1, 0,
+		  { .name = "1", .run = 1000, .limit = 420000, .nodes = 1, .tasks = 8, .task_cpus = 1,
+		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
 		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|2-12\n", 1, 0, { .name = "1", .run = 1000,
-		  .limit = 60 * 3600000, .nodes = 1, .tasks = 8, .task_cpus = 1, .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
-		{ "job|submit|start|end|nodes|ncpus|timelimit|comment\n1|0|0|1|1|8|UNLIMITED|topo-fit=prefer\n", 1, 0, { .name = "1",
-		  .run = 1000, .nodes = 1, .tasks = 8, .task_cpus = 1, .asks = true, .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  .limit = 60 * 3600000, .nodes = 1, .tasks = 8, .task_cpus = 1,
+		  .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		{ "job|submit|start|end|nodes|ncpus|timelimit|comment\n1|0|0|1|1|8|UNLIMITED|topo-fit=prefer\n", 1, 0,
+		  { .name = "1", .run = 1000, .nodes = 1, .tasks = 8, .task_cpus = 1, .asks = true,
+		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
 	};
 
 	(void) state;
@@ -231,15 +240,19 @@ static void refuses_bad_records(void **state)
 		{ SACCT "1|0|0|1|0|1|\n", "file:2: job 1 has 1 tasks on 0 nodes" },
 		{ SACCT "1|0|0|1|4|3|\n", "file:2: job 1 has 3 tasks on 4 nodes" },
 		{ SACCT "|0|0|1|4|3|\n", "file:2: a job without a name" },
-		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|1:2:3:4\n", "file:2: invalid time limit: '1:2:3:4'" },
-		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|10:\n", "file:2: invalid time limit: '10:'" },
-		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|1-2x\n", "file:2: invalid time limit: '1-2x'" },
+		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|1:2:3:4\n",
+		  "file:2: invalid time limit: '1:2:3:4'" },
+		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|10:\n",
+		  "file:2: invalid time limit: '10:'" },
+		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|1-2x\n",
+		  "file:2: invalid time limit: '1-2x'" },
 		{ "7 10 20 30 2 8 3 prefer cache\n", "file:1: --topo-level=cache" },
 		{ "7 10 20 30 2 8 3 maybe -\n", "file:1: --topo-fit=maybe" },
 		{ "job|submit|start|end|nodes|ncpus|comment\n1|0|0|1|1|8|topo-level=x\n", "file:2: --topo-level=x" },
 		{ "job|submit|start|end|nodes|ncpus|nodelist\n1|0|0|1|1|8|cn1\n2|0|0|1|2|8|cn[1-2],gpu3\n",
 		  "file:3: job 2 ran on gpu3, which the snapshot does not have" },
-		{ "job|submit|start|end|nodes|ncpus|nodelist\n1|0|0|1|1|8|cn[1\n", "file:2: 'cn[1': invalid host list" },
+		{ "job|submit|start|end|nodes|ncpus|nodelist\n1|0|0|1|1|8|cn[1\n",
+		  "file:2: 'cn[1': invalid host list" },
 	};
 
 	(void) state;
@@ -300,8 +313,8 @@ static void places_jobs(void **state)
 		{ ONE("Package:2 Core:8 PU:1"), "1 0 0 9 1 3 5 - - -", "stock", "1@0 cn1:0-14; " },
 		{ ONE("Package:2 Core:8 PU:2"), "1 0 0 9 1 5 1 - - -", "stock", "1@0 cn1:0-1,8; " },
 		{ ONE("Package:2 Core:8 PU:2"), "1 0 0 9 1 3 4 - - -", "stock", "1@0 cn1:0-5; " },
-		{ ONE("Package:2 Core:8 PU:1"), "1 0 0 9 1 3 1 - - -\n2 0 0 9 1 4 1 - - -\n3 0 0 9 1 5 1 - - -", "block",
-		  "1@0 cn1:0-2; 2@0 cn1:3-6; 3@0 cn1:8-12; " },
+		{ ONE("Package:2 Core:8 PU:1"), "1 0 0 9 1 3 1 - - -\n2 0 0 9 1 4 1 - - -\n3 0 0 9 1 5 1 - - -",
+		  "block", "1@0 cn1:0-2; 2@0 cn1:3-6; 3@0 cn1:8-12; " },
 		/*
 		 * Slurm: of rows of neighbours the smallest that is enough, in it the first nodes, the tightest for the
 		 * last one
@@ -320,10 +333,10 @@ static void places_jobs(void **state)
 		{ TWINS, "1 0 0 9 1 6 1 - - -", "prefer:l3", "1@0 cn1:0-5; " },
 		/* no L3 cache has six cores; two jobs do not have one at once */
 		{ TWINS, "1 0 0 9 1 6 1 - - -", "require:l3", "" },
-		{ ONE("L3Cache:2 Core:4 PU:1"), "1 0 0 9 1 3 1 - - -\n2 0 0 9 1 3 1 - - -\n3 0 0 9 1 2 1 - - -", "require:l3",
-		  "1@0 cn1:0-2; 2@0 cn1:4-6; 3@9 cn1:0-1; " },
-		{ ONE("L3Cache:2 Core:4 PU:1"), "1 0 0 9 1 3 1 - - -\n2 0 0 9 1 3 1 - - -\n3 0 0 9 1 2 1 - - -", "prefer:l3",
-		  "1@0 cn1:0-2; 2@0 cn1:4-6; 3@0 cn1:3,7; " },
+		{ ONE("L3Cache:2 Core:4 PU:1"), "1 0 0 9 1 3 1 - - -\n2 0 0 9 1 3 1 - - -\n3 0 0 9 1 2 1 - - -",
+		  "require:l3", "1@0 cn1:0-2; 2@0 cn1:4-6; 3@9 cn1:0-1; " },
+		{ ONE("L3Cache:2 Core:4 PU:1"), "1 0 0 9 1 3 1 - - -\n2 0 0 9 1 3 1 - - -\n3 0 0 9 1 2 1 - - -",
+		  "prefer:l3", "1@0 cn1:0-2; 2@0 cn1:4-6; 3@0 cn1:3,7; " },
 		/* more nodes, or more cores, than there are */
 		{ TWINS, "1 0 0 9 5 5 1 - - -\n2 0 0 9 1 17 1 - - -\n3 0 0 9 1 1 1 - - -", "stock", "3@0 cn1:0; " },
 	};
@@ -351,7 +364,8 @@ static void passes_only_who_delays_none(void **state)
 		unsigned backfilled;
 	} rows[] = {
 		{ "first come, first served", ONE("Core:4 PU:1"),
-		  "a 0 0 10 1 4 1 - - -\nb 1 1 3 1 4 1 - - -\nc 2 2 3 1 4 1 - - -", "a@0 cn1:0-3; b@10 cn1:0-3; c@12 cn1:0-3; ", 0 },
+		  "a 0 0 10 1 4 1 - - -\nb 1 1 3 1 4 1 - - -\nc 2 2 3 1 4 1 - - -",
+		  "a@0 cn1:0-3; b@10 cn1:0-3; c@12 cn1:0-3; ", 0 },
 		{ "what ends before the first can start", ONE("Core:4 PU:1"),
 		  "a 0 0 100 1 3 1 100 - -\nb 1 0 10 1 4 1 10 - -\nc 2 0 50 1 1 1 50 - -",
 		  "a@0 cn1:0-2; c@2 cn1:3; b@100 cn1:0-3; ", 1 },
@@ -411,7 +425,8 @@ static void judges_placements(void **state)
 		{ SMALL_AND_LARGE, "1 0 0 9 1 2 1 - - -\n2 0 0 9 1 2 1 - - -", "prefer", {0}, {0}, 0, 0, 0, 1, 1 },
 		{ SMALL_AND_LARGE, "1 0 0 9 1 2 1 - - -\n2 0 0 9 1 4 1 - - -", "block", {0}, {0}, 0, 1, 1, 1, 1 },
 		/* no smaller domain is free any more */
-		{ ONE("Package:2 L3Cache:2 Core:2 PU:1"), "1 0 0 9 1 1 1 - - -\n2 0 0 9 1 1 1 - - -\n3 0 0 9 1 2 1 - - -", "stock",
+		{ ONE("Package:2 L3Cache:2 Core:2 PU:1"), "1 0 0 9 1 1 1 - - -\n2 0 0 9 1 1 1 - - -\n"
+		  "3 0 0 9 1 2 1 - - -", "stock",
 		  { 1, 1, 1 }, { 1, 1, 1 }, 1, 1, 0, 2, (1 + 1 + 6. / 3) / 3 },
 		/* two tasks of three cores, each whole in an L3 cache of four; in one package */
 		{ TWINS, "1 0 0 9 1 2 3 - - -", "prefer", {0}, {0}, 0, 0, 0, 1, 1 },
@@ -543,13 +558,14 @@ static void fronts_are_all_there_is(void **state)
 		    { 1, 1, 1, 2 }, { 1, 1, 1, 2 }, { 1, 1, 1, 2 }, { 1, 1, 1, 3 }, { 1, 1, 1, 3 }, { 1, 1, 1, 3 } } },
 		/* tasks that no L3 cache has room for are cut there by all */
 		{ "Package:1 NUMANode:2 L3Cache:2 Core:2 PU:1", 8, 3, { [LANE_NUMA] = true },
-		  { { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 1 }, { 0, 0, 0, 1 }, { 0, 0, 1, 2 }, { 0, 0, 1, 2 }, { 0, 0, 1, 3 },
+		  { { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 1 }, { 0, 0, 0, 1 }, { 0, 0, 1, 2 }, { 0, 0, 1, 2 },
+		    { 0, 0, 1, 3 },
 		    { 0, 0, 1, 3 } } },
 		/* no NUMA node: the package; no L3 cache: a core by itself, or its L2 cache */
 		{ "{ Package:1 Core:3 PU:1 | Package:1 L2Cache:2 Core:2 PU:1 | "
 		  "Package:1 [NUMANode] { L3Cache:1 Core:3 | L3Cache:1 Core:2 } }", 12, 1, {0},
-		  { { 0, 0, 0, 0 }, { 0, 0, 0, 1 }, { 0, 0, 0, 2 }, { 1, 1, 1, 3 }, { 1, 1, 1, 3 }, { 1, 1, 1, 4 }, { 1, 1, 1, 4 },
-		    { 2, 2, 2, 5 }, { 2, 2, 2, 5 }, { 2, 2, 2, 5 }, { 2, 2, 2, 6 }, { 2, 2, 2, 6 } } },
+		  { { 0, 0, 0, 0 }, { 0, 0, 0, 1 }, { 0, 0, 0, 2 }, { 1, 1, 1, 3 }, { 1, 1, 1, 3 }, { 1, 1, 1, 4 },
+		    { 1, 1, 1, 4 }, { 2, 2, 2, 5 }, { 2, 2, 2, 5 }, { 2, 2, 2, 5 }, { 2, 2, 2, 6 }, { 2, 2, 2, 6 } } },
 		{ "Package:2 Die:2 [NUMANode] { L3Cache:1 Core:2 PU:1 | Core:1 }", 12, 1, {0},
 		  { { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 1 }, { 0, 1, 1, 2 }, { 0, 1, 1, 2 }, { 0, 1, 1, 3 },
 		    { 1, 2, 2, 4 }, { 1, 2, 2, 4 }, { 1, 2, 2, 5 }, { 1, 3, 3, 6 }, { 1, 3, 3, 6 }, { 1, 3, 3, 7 } } },

@@ -49,9 +49,12 @@ static void sets(void **state)
 		{ { { "topo-request", "/Socket=2/DIE=1/numanode=1/l3cache=1/l2cache=2/core=01" } },
 		  "require /package=2/die=1/numa=1/l3=1/l2=2/core=1" },
 		{ { { "topo-request", "/package=64/core=1024" } }, "require /package=64/core=1024" },
-		{ { { "topo-request", "/l3=2/core=4" }, { "topo-fit", "prefer" }, { "topo-level", "l2" } }, "require /l3=2/core=4" },
-		{ { { "topo-fit", "off" }, { "topo-level", "l2" }, { "topo-request", "/l3=2/core=4" } }, "require /l3=2/core=4" },
-		{ { { "topo-request", "/l3=2/core=4" }, { "topo-request", "/numa=1/core=2" } }, "require /numa=1/core=2" },
+		{ { { "topo-request", "/l3=2/core=4" }, { "topo-fit", "prefer" }, { "topo-level", "l2" } },
+		  "require /l3=2/core=4" },
+		{ { { "topo-fit", "off" }, { "topo-level", "l2" }, { "topo-request", "/l3=2/core=4" } },
+		  "require /l3=2/core=4" },
+		{ { { "topo-request", "/l3=2/core=4" }, { "topo-request", "/numa=1/core=2" } },
+		  "require /numa=1/core=2" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -72,11 +75,15 @@ static void refuses(void **state)
 		const char *name, *value, *error;
 	} rows[] = {
 		{ "topo-fit", "", "--topo-fit=: invalid value, expected one of: off, prefer, require, spread" },
-		{ "topo-fit", "strict", "--topo-fit=strict: invalid value, expected one of: off, prefer, require, spread" },
-		{ "topo-fit", "prefer ", "--topo-fit=prefer : invalid value, expected one of: off, prefer, require, spread" },
+		{ "topo-fit", "strict", "--topo-fit=strict: invalid value, expected one of: off, prefer, require,"
+		  " spread" },
+		{ "topo-fit", "prefer ", "--topo-fit=prefer : invalid value, expected one of: off, prefer, require,"
+		  " spread" },
 		{ "TopoFit", "spread", "TopoFit=spread: invalid value, expected one of: off, prefer, require" },
-		{ "topo-level", "cache", "--topo-level=cache: invalid value, expected one of: package, die, numa, l3, l2, node" },
-		{ "topo-level", "core", "--topo-level=core: invalid value, expected one of: package, die, numa, l3, l2, node" },
+		{ "topo-level", "cache", "--topo-level=cache: invalid value, expected one of: package, die, numa, l3,"
+		  " l2, node" },
+		{ "topo-level", "core", "--topo-level=core: invalid value, expected one of: package, die, numa, l3, l2,"
+		  " node" },
 		{ "topo-level", "", "--topo-level=: invalid value, expected one of: package, die, numa, l3, l2, node" },
 		{ "topo-level", "off", "--topo-level=off: not a level; --topo-fit=off leaves the choice to Slurm" },
 		{ "TopoLevel", "Off", "TopoLevel=Off: not a level; TopoFit=off leaves the choice to Slurm" },
@@ -84,28 +91,36 @@ static void refuses(void **state)
 		  "--topo-level=l3??[31mred?: invalid value, expected one of: package, die, numa, l3, l2, node" },
 		{ "topo-request", "", "--topo-request=: not of the form /package=1/l3=2/core=4" },
 		{ "topo-request", "l3=2/core=4", "--topo-request=l3=2/core=4: not of the form /package=1/l3=2/core=4" },
-		{ "topo-request", "/l3=2/core=4/", "--topo-request=/l3=2/core=4/: not of the form /package=1/l3=2/core=4" },
-		{ "topo-request", "/l3=2//core=4", "--topo-request=/l3=2//core=4: not of the form /package=1/l3=2/core=4" },
+		{ "topo-request", "/l3=2/core=4/",
+		  "--topo-request=/l3=2/core=4/: not of the form /package=1/l3=2/core=4" },
+		{ "topo-request", "/l3=2//core=4",
+		  "--topo-request=/l3=2//core=4: not of the form /package=1/l3=2/core=4" },
 		{ "topo-request", "/l3/core=4", "--topo-request=/l3/core=4: not of the form /package=1/l3=2/core=4" },
 		{ "topo-request", "/core=-1", "--topo-request=/core=-1: not of the form /package=1/l3=2/core=4" },
 		{ "topo-request", "/core= 1", "--topo-request=/core= 1: not of the form /package=1/l3=2/core=4" },
 		{ "topo-request", "/core=4x", "--topo-request=/core=4x: not of the form /package=1/l3=2/core=4" },
 		{ "topo-request", "/core=0", "--topo-request=/core=0: core=0: expected a number from 1" },
 		{ "topo-request", "/cache=1/core=4",
-		  "--topo-request=/cache=1/core=4: invalid level 'cache', expected one of: package, die, numa, l3, l2, core" },
+		  "--topo-request=/cache=1/core=4: invalid level 'cache', expected one of: package, die, numa, l3, l2,"
+		  " core" },
 		{ "topo-request", "/node=1/core=4",
-		  "--topo-request=/node=1/core=4: invalid level 'node', expected one of: package, die, numa, l3, l2, core" },
+		  "--topo-request=/node=1/core=4: invalid level 'node', expected one of: package, die, numa, l3, l2,"
+		  " core" },
 		{ "topo-request", "/l3=1/numa=1/core=4",
 		  "--topo-request=/l3=1/numa=1/core=4: levels go inwards, but numa does not lie within l3" },
 		{ "topo-request", "/l3=1/l3=1/core=4",
 		  "--topo-request=/l3=1/l3=1/core=4: levels go inwards, but l3 does not lie within l3" },
-		{ "topo-request", "/core=4/l2=1", "--topo-request=/core=4/l2=1: levels go inwards, but l2 does not lie within core" },
+		{ "topo-request", "/core=4/l2=1", "--topo-request=/core=4/l2=1: levels go inwards, but l2 does not lie"
+		  " within core" },
 		{ "topo-request", "/package=1/l3=2", "--topo-request=/package=1/l3=2: the last level must be core" },
-		{ "topo-request", "/core=65537", "--topo-request=/core=65537: more cores than a node may have (65536)" },
+		{ "topo-request", "/core=65537", "--topo-request=/core=65537: more cores than a node may have"
+		  " (65536)" },
 		{ "topo-request", "/package=256/l3=256/core=2",
 		  "--topo-request=/package=256/l3=256/core=2: more cores than a node may have (65536)" },
-		{ "topo-request", "/core=100000", "--topo-request=/core=100000: not of the form /package=1/l3=2/core=4" },
-		{ "topo-shape", "l3", "topo-shape: unknown option, expected one of: topo-fit, topo-level, topo-request" },
+		{ "topo-request", "/core=100000",
+		  "--topo-request=/core=100000: not of the form /package=1/l3=2/core=4" },
+		{ "topo-shape", "l3", "topo-shape: unknown option, expected one of: topo-fit, topo-level,"
+		  " topo-request" },
 		{ "Topo-Fit", "off", "Topo-Fit: unknown option, expected one of: topo-fit, topo-level, topo-request" },
 	};
 
@@ -157,11 +172,14 @@ static void refuses_comments(void **state)
 		const char *comment, *error;
 	} rows[] = {
 		{ "topo-fit=", "--topo-fit=: invalid value, expected one of: off, prefer, require, spread" },
-		{ "topo-level=l3 topo-fit=must", "--topo-fit=must: invalid value, expected one of: off, prefer, require, spread" },
-		{ "topo-fit=must topo-fit=off", "--topo-fit=must: invalid value, expected one of: off, prefer, require, spread" },
+		{ "topo-level=l3 topo-fit=must", "--topo-fit=must: invalid value, expected one of: off, prefer,"
+		  " require, spread" },
+		{ "topo-fit=must topo-fit=off", "--topo-fit=must: invalid value, expected one of: off, prefer, require,"
+		  " spread" },
 		{ "x,--topo-level=l3\033[2J,y",
 		  "--topo-level=l3?[2J: invalid value, expected one of: package, die, numa, l3, l2, node" },
-		{ "topo-level=l3=2", "--topo-level=l3=2: invalid value, expected one of: package, die, numa, l3, l2, node" },
+		{ "topo-level=l3=2", "--topo-level=l3=2: invalid value, expected one of: package, die, numa, l3, l2,"
+		  " node" },
 		{ "topo-request=/l3=1", "--topo-request=/l3=1: the last level must be core" },
 	};
 
@@ -180,7 +198,8 @@ static void refuses_comments(void **state)
 /* Neither a value nor a comment is too long to be answered; no error ends within its own words. */
 static void bears_length(void **state)
 {
-	static const char *const begin[] = { "topo-fit=", "topo-level=l3", "topo-request=/core=", "topo-request=/core=4/l2=1/core=" };
+	static const char *const begin[] = { "topo-fit=", "topo-level=l3", "topo-request=/core=",
+					     "topo-request=/core=4/l2=1/core=" };
 	enum { LONG = 1 << 20 };
 	char *text = malloc(LONG + 64);
 

@@ -168,18 +168,19 @@ static void nests_domains(void **state)
 static void refuses(void **state)
 {
 	static const char *const rows[] = {
-		"", "   ", "Package:2", "Package", "Package:", "Package:0 Core:1", "Package:-1 Core:2", "Package:2 [NUMANode", "[",
-		"Core:2(attr", "Core:70000", "Package:65536 Core:2", "{ Core:1", "{ Core:1 | }", "{ Core:1 } }", "Core:1 | Core:2",
-		"{ Core:1 } Core:1", "Core:1 Core:1", "Core:1 PU:2000", "Core:1 { PU:1000 | PU:1000 }",
-		"Core:1 PU:999999999999999999999", "\x01",
+		"", "   ", "Package:2", "Package", "Package:", "Package:0 Core:1", "Package:-1 Core:2",
+		"Package:2 [NUMANode", "[", "Core:2(attr", "Core:70000", "Package:65536 Core:2", "{ Core:1",
+		"{ Core:1 | }", "{ Core:1 } }", "Core:1 | Core:2", "{ Core:1 } Core:1", "Core:1 Core:1",
+		"Core:1 PU:2000", "Core:1 { PU:1000 | PU:1000 }", "Core:1 PU:999999999999999999999", "\x01",
 		"[NUMANode(memory=)] Core:1", "[NUMANode(memory=x)] Core:1", "[NUMANode(memory=-1)] Core:1",
 		"[NUMANode(memory=1PB)] Core:1", "[NUMANode(memory=18446744073709551616)] Core:1",
 		"[NUMANode(memory=18446744073709551615kB)] Core:1",
 		"[NUMANode(memory=18446744073709551615)] [NUMANode(memory=1)] Core:1", "[NUMANode(memory=1 Core:1",
 		"Core:4 +", "Core:4 + GPU", "Core:4 + GPU@", "Core:4 + GPU@4", "Core:4 + GPU@0-4", "Core:4 + GPU@2-1",
-		"Core:4 + GPU@-1", "Core:4 + GPU@0,1", "Core:4 + GPU@0 +", "Core:4 + @0", "Core:4 + ABCDEFGH@0", "+ GPU@0",
-		"{ Core:4 + GPU@0 }", "{ Core:4 | Core:2 + GPU@0 }", "Core:4 + GPU@99999999999999999999999", "Core:1 %s%n",
-		"A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 "
+		"Core:4 + GPU@-1", "Core:4 + GPU@0,1", "Core:4 + GPU@0 +", "Core:4 + @0", "Core:4 + ABCDEFGH@0",
+		"+ GPU@0", "{ Core:4 + GPU@0 }", "{ Core:4 | Core:2 + GPU@0 }", "Core:4 + GPU@99999999999999999999999",
+		"Core:1 %s%n", "A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1"
+			       " A:1 A:1 A:1 A:1 A:1 A:1 "
 		"A:1 A:1 A:1 A:1 A:1 Core:1",
 	};
 

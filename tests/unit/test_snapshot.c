@@ -166,7 +166,8 @@ static void refuses_ten_thousand_damages(void **state)
 /* The right checksum, in a way in which we do not write it. */
 static void refuses_another_way_to_write_the_checksum(void **state)
 {
-	static const char *const rows[] = { " end sha256=", "end  sha256=", "end\tsha256=", "end SHA256=", "end sha256= ", "end " };
+	static const char *const rows[] = { " end sha256=", "end  sha256=", "end\tsha256=", "end SHA256=",
+					    "end sha256= ", "end " };
 	struct buf b = {0};
 	size_t above;
 	char *sum;
@@ -364,8 +365,8 @@ static int tell(const char *name, void *user)
 }
 
 static const char *const no_lists[] = {
-	"", ",", "a,", ",a", "a,,b", "a b", "cn[", "cn[1", "cn[1-", "cn[1-]", "cn[]", "cn[1,]", "cn[,1]", "cn[3-1]", "cn[a]",
-	"cn[1-2", "cn]", "cn[1]]", "cn[[1]]", "a/b", "a\tb", "\xc3\xa4", "cn[1-2000000]", "cn[0-999][0-9999]",
+	"", ",", "a,", ",a", "a,,b", "a b", "cn[", "cn[1", "cn[1-", "cn[1-]", "cn[]", "cn[1,]", "cn[,1]", "cn[3-1]",
+	"cn[a]", "cn[1-2", "cn]", "cn[1]]", "cn[[1]]", "a/b", "a\tb", "\xc3\xa4", "cn[1-2000000]", "cn[0-999][0-9999]",
 	"cn[1-9999999999999999]", "cn[-1]",
 };
 

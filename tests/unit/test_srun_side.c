@@ -159,7 +159,8 @@ static void reads_places(void **state)
 		{ "cn1:3-1", "cn1", -1, "the rank map (TOPIARY_PLACES) has a syntax error at ''" },
 		{ "cn1:0;1", "cn1", -1, "the rank map (TOPIARY_PLACES) has a syntax error at ';1'" },
 		{ "cn1:-1", "cn1", -1, "the rank map (TOPIARY_PLACES) has a syntax error at '-1'" },
-		{ "cn1:99999999999999999999", "cn1", -1, "the rank map (TOPIARY_PLACES) has a syntax error at '99999999999999999999'" },
+		{ "cn1:99999999999999999999", "cn1", -1, "the rank map (TOPIARY_PLACES) has a syntax error at"
+		  " '99999999999999999999'" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {

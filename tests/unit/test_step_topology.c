@@ -295,9 +295,10 @@ static void says_what_is_wrong(void **state)
 		void (*harm)(const char *path);
 		const char *cores, *why;
 	} rows[] = {
-		{ write_nonsense, "0", "hwloc cannot load" }, { let_group_write, "0", "root only" }, { give_away, "0", "root only" },
-		{ link_it, "0", "symbolic" }, { take_away, "0", "No such file" }, { nothing, "16", "16 cores" },
-		{ nothing, "", "core list" }, { write_later_hwloc, "0", "XML of hwloc 9, and this is hwloc" },
+		{ write_nonsense, "0", "hwloc cannot load" }, { let_group_write, "0", "root only" },
+		{ give_away, "0", "root only" }, { link_it, "0", "symbolic" }, { take_away, "0", "No such file" },
+		{ nothing, "16", "16 cores" }, { nothing, "", "core list" },
+		{ write_later_hwloc, "0", "XML of hwloc 9, and this is hwloc" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {

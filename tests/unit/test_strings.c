@@ -60,9 +60,11 @@ static void tells_what_hwloc_draws(void **state)
 		{ "package:2 die:2 [numa(memory=1GiB)] [numa(memory=2GiB indexes=0,4,1,5,2,6,3,7)] core:4 pu:1", {
 			"NUMANode:4 Core:4 PU:1",
 			"Package:2 Die:2 [NUMANode] [NUMANode] Core:4 PU:1",
-			"Package:2 Die:2 [NUMANode(memory=1073741824 indexes=2*4:1*2)] [NUMANode(memory=2147483648)] Core:4 PU:1",
-			"Package:2 Die:2 [NUMANode(memory=1073741824)] [NUMANode(memory=2147483648)] Core:4 PU:1" } },
-		{ "[numa(memory=1GiB)] package:2 group:2 l2:2(size=1MiB) l1:1(size=32KiB) l1i:1(size=16KiB) core:1 pu:4", {
+			"Package:2 Die:2 [NUMANode(memory=1073741824 indexes=2*4:1*2)] [NUMANode(memory=2147483648)]"
+			" Core:4 PU:1", "Package:2 Die:2 [NUMANode(memory=1073741824)] [NUMANode(memory=2147483648)]"
+					" Core:4 PU:1" } },
+		{ "[numa(memory=1GiB)] package:2 group:2 l2:2(size=1MiB) l1:1(size=32KiB) l1i:1(size=16KiB) core:1"
+		  " pu:4", {
 			"NUMANode:1 Core:8 PU:4",
 			"[NUMANode] Package:2 L2Cache:4 Core:1 PU:4",
 			"[NUMANode(memory=1073741824)] Package:2 Group:2 L2Cache:2(size=1048576) L1Cache:1(size=32768) "
@@ -101,7 +103,8 @@ static void tells_what_hwloc_draws(void **state)
 
 /* --- documents by hand --- */
 
-#define HEAD "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology version=\"2.0\">"
+#define HEAD "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n" \
+	"<topology version=\"2.0\">"
 #define SETS " cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\""
 
 /* A short notation for trees: "TYPE attributes{children}". */
@@ -138,7 +141,8 @@ static struct buf document(const char *objects)
 #define CORE2(n, m) "Core{" PU(n) PU(m) "}"
 #define CORE(n) "Core{" PU(n) "}"
 #define NUMA(n, bytes) "NUMANode os_index=\"" #n "\" local_memory=\"" #bytes "\";"
-#define PCI(class, speed, inside) "Bridge{PCIDev pci_type=\"" class " [1:1] [1:1] 0\" pci_link_speed=\"" speed "\"{" inside "}}"
+#define PCI(class, speed, inside) "Bridge{PCIDev pci_type=\"" class " [1:1] [1:1] 0\"" \
+	" pci_link_speed=\"" speed "\"{" inside "}}"
 #define OS(type, name) "OSDev osdev_type=\"" #type "\" name=\"" name "\";"
 
 static void tells_what_hwloc_cannot(void **state)
@@ -167,20 +171,23 @@ static void tells_what_hwloc_cannot(void **state)
 			"[NUMANode] Package:2 [NUMANode] Core:1 PU:1",
 			"[NUMANode(memory=1000)] Package:2 [NUMANode(memory=1000)] Core:1 PU:1", NULL } },
 		/* a cache beside memory, and memory in a core */
-		{ "Machine{Group{MemCache cache_size=\"64\"{" NUMA(0, 1000) "}" CORE(0) "}Group{Core{" NUMA(1, 1000) PU(1) "}}}", {
+		{ "Machine{Group{MemCache cache_size=\"64\"{" NUMA(0, 1000) "}" CORE(0) "}Group{Core{"
+		  NUMA(1, 1000) PU(1) "}}}", {
 			"NUMANode:2 Core:1 PU:1",
 			"{ Group:1 [NUMANode] Core:1 PU:1 | Core:1 [NUMANode] PU:1 }",
 			"{ Group:1 [NUMANode(memory=1000 memorysidecachesize=64)] Core:1 PU:1 | "
 			"Group:1 Core:1 [NUMANode(memory=1000)] PU:1 }", NULL } },
 		/* memory of a package without processors is the machine's; a cache within a core */
-		{ "Machine{Package{" NUMA(0, 1000) "}Core{L1Cache cache_size=\"8\"{" PU(0) "}L1Cache cache_size=\"8\"{" PU(1) "}}}", {
+		{ "Machine{Package{" NUMA(0, 1000) "}Core{L1Cache cache_size=\"8\"{" PU(0) "}L1Cache cache_size=\"8\"{"
+		  PU(1) "}}}", {
 			"NUMANode:1 Core:1 PU:2",
 			"[NUMANode] Core:1 PU:2",
 			"[NUMANode(memory=1000)] Core:1 L1Cache:2(size=8) PU:1", NULL } },
 		{ "Machine{" NUMA(9, 1) "Package{" NUMA(5, 2) "}Package{" NUMA(7, 3) CORE(0) "}}", {
 			"NUMANode:1 Core:1 PU:1",
 			"[NUMANode] [NUMANode] Package:1 [NUMANode] Core:1 PU:1",
-			"[NUMANode(memory=1 indexes=7,9,5)] [NUMANode(memory=2)] Package:1 [NUMANode(memory=3)] Core:1 PU:1", NULL } },
+			"[NUMANode(memory=1 indexes=7,9,5)] [NUMANode(memory=2)] Package:1 [NUMANode(memory=3)] Core:1"
+			" PU:1", NULL } },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -224,14 +231,16 @@ static void counts_devices(void **state)
 		{ PCI("0200", "4.0", OS(2, "eth0")) PCI("0200", "4.0", OS(2, "eth1")), " + NIC@2-3 NIC@2-3" },
 		{ PCI("0200", "31.5", OS(2, "hsn0")) PCI("0200", "2.0", OS(2, "eno1")), " + NIC@2-3" },
 		{ PCI("0c03", "8.0", OS(2, "usb0")), "" },
-		{ PCI("0200", "8.0", OS(2, "e")) PCI("1200", "8.0", "") PCI("0302", "8.0", ""), " + GPU@2-3 GPU@2-3 NIC@2-3" },
+		{ PCI("0200", "8.0", OS(2, "e")) PCI("1200", "8.0", "") PCI("0302", "8.0", ""),
+		  " + GPU@2-3 GPU@2-3 NIC@2-3" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf objects = {0}, xml;
 		struct strings s;
 
-		buf_printf(&objects, "Machine{%sPackage{%s}Package{%s%s}}", "", CORE(0) CORE(1), CORE(2) CORE(3), rows[i].devices);
+		buf_printf(&objects, "Machine{%sPackage{%s}Package{%s%s}}", "", CORE(0) CORE(1), CORE(2) CORE(3),
+			   rows[i].devices);
 		xml = document(objects.data);
 		s = strings_of(&xml, objects.data);
 		assert_memory_equal(s.allocation, "Package:2 Core:2 PU:1", strlen("Package:2 Core:2 PU:1"));
@@ -245,8 +254,8 @@ static void counts_devices(void **state)
 
 static void places_devices(void **state)
 {
-	struct buf xml = document("Machine{Package{" CORE(0) "}Package{" CORE(1) "Core{L1Cache{" PU(2) PCI("0302", "8", "") "}}" "}"
-				  PCI("0302", "8", "") "}");
+	struct buf xml = document("Machine{Package{" CORE(0) "}Package{" CORE(1) "Core{L1Cache{"
+				  PU(2) PCI("0302", "8", "") "}}" "}" PCI("0302", "8", "") "}");
 	struct strings s = strings_of(&xml, "devices");
 
 	assert_non_null(strstr(s.allocation, " + GPU@0-2 GPU@2"));
@@ -359,7 +368,8 @@ static void same_machine(hwloc_topology_t was, hwloc_topology_t is)
 
 		if (!hwloc_obj_type_is_normal(type) && type != HWLOC_OBJ_NUMANODE)
 			continue;
-		while ((a = hwloc_get_next_obj_by_type(was, type, a)) && (b = hwloc_get_next_obj_by_type(is, type, b))) {
+		while ((a = hwloc_get_next_obj_by_type(was, type, a)) &&
+		       (b = hwloc_get_next_obj_by_type(is, type, b))) {
 			assert_true(hwloc_bitmap_isequal(a->cpuset, b->cpuset));
 			if (hwloc_obj_type_is_cache(type))
 				assert_int_equal(a->attr->cache.size, b->attr->cache.size);

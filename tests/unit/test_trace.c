@@ -25,7 +25,8 @@ static const struct {
 	const char *name, *level;
 	enum trace_kind kind;
 } events[] = {
-	{ "cycles", "PU", TRACE_COUNTER }, { "instructions", "PU", TRACE_COUNTER }, { "fills", "NUMANode", TRACE_COUNTER },
+	{ "cycles", "PU", TRACE_COUNTER }, { "instructions", "PU", TRACE_COUNTER },
+	{ "fills", "NUMANode", TRACE_COUNTER },
 	{ "power", "Machine", TRACE_GAUGE },
 };
 enum { CYCLES, INSTRUCTIONS, FILLS, POWER };
@@ -100,13 +101,14 @@ static uint64_t *roll_values(const struct trace_head *h, unsigned ticks, bool ga
 
 /* --- the file --- */
 
-static void column_compare(const struct trace_head *h, const struct trace_block *b, unsigned first, const uint64_t *values,
-			   unsigned column, enum trace_kind kind)
+static void column_compare(const struct trace_head *h, const struct trace_block *b, unsigned first,
+			   const uint64_t *values, unsigned column, enum trace_kind kind)
 {
 	uint64_t wrote = 0, sum = 0, read = 0, before = 0;
 
 	for (unsigned t = 0; t < b->n; t++) {
-		uint64_t v = values[(size_t) (first + t) * h->columns + column], got = b->values[(size_t) column * b->n + t];
+		uint64_t v = values[(size_t) (first + t) * h->columns + column],
+			 got = b->values[(size_t) column * b->n + t];
 		uint64_t apart = got > v ? got - v : v - got;
 
 		assert_int_equal(got == TRACE_ABSENT, v == TRACE_ABSENT);
@@ -338,20 +340,24 @@ static void hostile_heads_are_refused(void **state)
 		{ "{\"version\":2}", "not a trace of version 1" },
 		{ FIRST LEVELS "}", "lacks a member" },
 		{ FIRST "\"levels\":[]," EVENTS "}", "no level 'PU'" },
-		{ FIRST "\"levels\":[{\"type\":\"PU\",\"objects\":[[0,0,1,1],[1,1,0,1]]}]," EVENTS "}", "not in order" },
+		{ FIRST "\"levels\":[{\"type\":\"PU\",\"objects\":[[0,0,1,1],[1,1,0,1]]}]," EVENTS "}",
+		  "not in order" },
 		{ FIRST "\"levels\":[{\"type\":\"PU\",\"objects\":[[0,0,0,4294967296]]}]," EVENTS "}", "out of range" },
 		{ FIRST "\"levels\":[{\"type\":\"PU\",\"objects\":[[0,0,0,2]]}]," EVENTS "}", "not among" },
 		{ FIRST "\"levels\":[{\"type\":\"PU\",\"objects\":[]}]," EVENTS "}", "has no objects" },
-		{ FIRST "\"levels\":[{\"type\":\"P\\\"U\",\"objects\":[[0,0,0,1]]},{\"type\":\"PU\",\"objects\":[[0,0,0,1]]}],"
+		{ FIRST "\"levels\":[{\"type\":\"P\\\"U\",\"objects\":[[0,0,0,1]]},"
+		  "{\"type\":\"PU\",\"objects\":[[0,0,0,1]]}],"
 		  EVENTS "}", "no type of object" },
 		{ FIRST LEVELS ",\"events\":[]}", "1 to 256 events" },
 		{ FIRST LEVELS ",\"events\":[{\"name\":\"a,b\",\"unit\":\"\",\"kind\":\"counter\",\"level\":\"PU\"}]}",
 		  "name of an event" },
-		{ FIRST LEVELS ",\"events\":[{\"name\":\"a\\u001b\",\"unit\":\"\",\"kind\":\"counter\",\"level\":\"PU\"}]}",
+		{ FIRST LEVELS ",\"events\":["
+		  "{\"name\":\"a\\u001b\",\"unit\":\"\",\"kind\":\"counter\",\"level\":\"PU\"}]}",
 		  "control" },
 		{ FIRST LEVELS ",\"events\":[{\"name\":\"a\",\"unit\":\"\",\"kind\":\"x\",\"level\":\"PU\"}]}",
 		  "expected counter or gauge" },
-		{ FIRST LEVELS ",\"events\":[{\"name\":\"a\\\"\",\"unit\":\"\",\"kind\":\"counter\",\"level\":\"PU\"}]}",
+		{ FIRST LEVELS ",\"events\":["
+		  "{\"name\":\"a\\\"\",\"unit\":\"\",\"kind\":\"counter\",\"level\":\"PU\"}]}",
 		  "name of an event" },
 	};
 
@@ -369,7 +375,8 @@ static void hostile_heads_are_refused(void **state)
 
 /* --- sums up the tree --- */
 
-static double value_of(const struct trace_view *v, unsigned metric, unsigned object, const struct trace_block *b, unsigned tick)
+static double value_of(const struct trace_view *v, unsigned metric, unsigned object, const struct trace_block *b,
+		       unsigned tick)
 {
 	return v->metrics[metric].values[(size_t) object * b->n + tick];
 }
@@ -397,8 +404,8 @@ static void sums_go_up_the_tree(void **state)
 	(void) state;
 	assert_non_null(v);
 	add_formulas(v, "c {Core, cycles}\np {Package, cycles}\nm {Machine, cycles}\nn {numa, cycles / fills}\n"
-			"i {Package, instructions / cycles}\nf {Machine, fills}\nlow {PU, fills}\nz {PU, cycles / (cycles - 3)}\n"
-			"none {PU, unknown + 1}\nw {Machine, power * seconds}\n");
+			"i {Package, instructions / cycles}\nf {Machine, fills}\nlow {PU, fills}\n"
+			"z {PU, cycles / (cycles - 3)}\nnone {PU, unknown + 1}\nw {Machine, power * seconds}\n");
 	assert_int_equal(trace_read(t, 0, &b, &e), 0);
 	assert_int_equal(trace_view_block(v, &b, &e), 0);
 	assert_true(value_of(v, 0, 0, &b, 0) == 3 && value_of(v, 0, 3, &b, 0) == 15);
@@ -432,7 +439,8 @@ static void modes_and_statistics(void **state)
 		enum trace_mode mode;
 		double last, min, max, average;
 	} rows[] = {
-		{ TRACE_RATE, 60, 10, 60, 30 }, { TRACE_PER_TICK, 60, 10, 60, 30 }, { TRACE_ACCUMULATED, 90, 10, 90, 90 },
+		{ TRACE_RATE, 60, 10, 60, 30 }, { TRACE_PER_TICK, 60, 10, 60, 30 },
+		{ TRACE_ACCUMULATED, 90, 10, 90, 90 },
 	};
 	struct trace_head h = head_of("Core:1 PU:1", NULL);
 	uint64_t values[] = { 10, 10, 5, 1, 20, 40, 5, 1, 60, 240, 5, 4 };
@@ -620,13 +628,14 @@ static void formulas(void **state)
 		double value;		/* a is 6, b 0, c absent, over 2 seconds */
 		const char *error;
 	} rows[] = {
-		{ "1 + 2 * 3", 7, NULL }, { "(1 + 2) * 3", 9, NULL }, { "10 - 4 - 3", 3, NULL }, { "12 / 3 / 2", 2, NULL },
-		{ "-a * -(1 + 1)", 12, NULL }, { "- -a", 6, NULL }, { "2.5e1", 25, NULL }, { ".5", .5, NULL },
-		{ "a / seconds", 3, NULL }, { "a # six\n + 1", 7, NULL }, { "a / b", NAN, NULL }, { "1 / (a / b)", NAN, NULL },
-		{ "0 * c", NAN, NULL }, { "b / a", 0, NULL }, { "1e308 * 10", NAN, NULL }, { "1e999", 0, "expected a number" },
-		{ "", 0, "expected an event" }, { "1 +", 0, "expected an event" }, { "(1", 0, "expected ')'" },
-		{ "1 2", 0, "expected an operator" }, { "a b", 0, "expected an operator" }, { "1x", 0, "expected a number" },
-		{ ".", 0, "expected a number" }, { "a $ b", 0, "expected an operator" }, { "system(a)", 0, "expected an operator" },
+		{ "1 + 2 * 3", 7, NULL }, { "(1 + 2) * 3", 9, NULL }, { "10 - 4 - 3", 3, NULL },
+		{ "12 / 3 / 2", 2, NULL }, { "-a * -(1 + 1)", 12, NULL }, { "- -a", 6, NULL }, { "2.5e1", 25, NULL },
+		{ ".5", .5, NULL }, { "a / seconds", 3, NULL }, { "a # six\n + 1", 7, NULL }, { "a / b", NAN, NULL },
+		{ "1 / (a / b)", NAN, NULL }, { "0 * c", NAN, NULL }, { "b / a", 0, NULL }, { "1e308 * 10", NAN, NULL },
+		{ "1e999", 0, "expected a number" }, { "", 0, "expected an event" }, { "1 +", 0, "expected an event" },
+		{ "(1", 0, "expected ')'" }, { "1 2", 0, "expected an operator" }, { "a b", 0, "expected an operator" },
+		{ "1x", 0, "expected a number" }, { ".", 0, "expected a number" },
+		{ "a $ b", 0, "expected an operator" }, { "system(a)", 0, "expected an operator" },
 	};
 	struct err e;
 

@@ -10,7 +10,8 @@
 #include "hwxml/canon.h"
 #include "hwxml/tree.h"
 
-#define HEAD "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology version=\"2.0\">\n"
+#define HEAD "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n" \
+	"<topology version=\"2.0\">\n"
 #define SETS " cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\""
 #define MACHINE(inside) HEAD "<object type=\"Machine\" gp_index=\"1\"" SETS ">\n" inside PU "</object>\n</topology>\n"
 #define PU "<object type=\"PU\" os_index=\"40\" gp_index=\"77\"" SETS "/>\n"
@@ -30,17 +31,20 @@ static void facts_are_told(void **state)
 {
 	static const struct { const char *xml, *facts; } rows[] = {
 		{ MACHINE(""), "" },
-		{ MACHINE("<info name=\"HostName\" value=\"n&amp;1&lt;&#38;&quot;\"/>\n"), "4\tmachine\tHostName\tn&1<&\"\n" },
+		{ MACHINE("<info name=\"HostName\" value=\"n&amp;1&lt;&#38;&quot;\"/>\n"),
+		  "4\tmachine\tHostName\tn&1<&\"\n" },
 		{ MACHINE("<info\n  name=\"A\"\n  value=\"a&#9;&#10;b\"/>\n<info name='B' value='it'/>\n"),
 		  "4\tmachine\tA\ta  b\n7\tmachine\tB\tit\n" },
-		{ MACHINE("<info name=\"A\" value=\"1\"/><info name=\"A\" value=\"2\"/>\n"), "4\tmachine\tA\t1\n4\tmachine\tA\t2\n" },
-		{ MACHINE("<object type=\"NUMANode\" os_index=\"3\" gp_index=\"9\" local_memory=\"4096\"" SETS ">\n<page_type "
+		{ MACHINE("<info name=\"A\" value=\"1\"/><info name=\"A\" value=\"2\"/>\n"), "4\tmachine\tA\t1\n"
+		  "4\tmachine\tA\t2\n" },
+		{ MACHINE("<object type=\"NUMANode\" os_index=\"3\" gp_index=\"9\" local_memory=\"4096\"" SETS ">\n"
+			  "<page_type "
 		  "size=\"4096\" count=\"1\"/>\n"
 			  "<page_type size=\"2097152\"/>\n</object>\n<info name=\"late\" value=\"\"/>\n"),
-		  "8\tmachine\tlate\t\n4\tNUMA node 3\tmemory\t4096\n5\tNUMA node 3\tpages 4096\t1\n6\tNUMA node 3\tpages "
-		  "2097152\t0\n" },
-		{ HEAD "<object type=\"Machine\" gp_index=\"1\"" SETS ">\n" PU "</object>\n<cpukind cpuset=\"0x1\">\n<info name=\"F\" "
-		  "value=\"1\"/>"
+		  "8\tmachine\tlate\t\n4\tNUMA node 3\tmemory\t4096\n5\tNUMA node 3\tpages 4096\t1\n"
+		  "6\tNUMA node 3\tpages 2097152\t0\n" },
+		{ HEAD "<object type=\"Machine\" gp_index=\"1\"" SETS ">\n" PU "</object>\n<cpukind cpuset=\"0x1\">\n"
+		  "<info name=\"F\" value=\"1\"/>"
 		  "</cpukind>\n<cpukind cpuset=\"0x2\">\n<info name=\"F\" value=\"2\"/></cpukind></topology>",
 		  "7\tCPU kind 0\tF\t1\n9\tCPU kind 1\tF\t2\n" },
 	};
@@ -69,13 +73,14 @@ static void objects_have_labels(void **state)
 		{ OBJECT("Group", "5", SETS), "group 0" },
 		{ OBJECT("PCIDev", "5", " pci_busid=\"0000:41:00.0\""), "PCI 0000:41:00.0" },
 		{ OBJECT("PCIDev", "5", ""), "PCI 0" },
-		{ OBJECT("Bridge", "5", " bridge_type=\"0-1\" bridge_pci=\"0000:[00-0a]\""), "host bridge 0000:[00-0a]" },
+		{ OBJECT("Bridge", "5", " bridge_type=\"0-1\" bridge_pci=\"0000:[00-0a]\""),
+		  "host bridge 0000:[00-0a]" },
 		{ OBJECT("Bridge", "5", " bridge_type=\"1-1\" pci_busid=\"0000:00:1c.0\""), "bridge 0000:00:1c.0" },
 		{ OBJECT("OSDev", "5", " name=\"mlx5_1\" osdev_type=\"3\""), "mlx5_1" },
 		{ OBJECT("OSDev", "5", " osdev_type=\"3\""), "device 0" },
 		{ OBJECT("Misc", "5", " name=\"something\""), "misc something" },
-		{ "<object type=\"Misc\" gp_index=\"5\"><info name=\"Type\" value=\"MemoryModule\"/><info name=\"DeviceLocation\" "
-		  "value=\"A1\"/></object>",
+		{ "<object type=\"Misc\" gp_index=\"5\"><info name=\"Type\" value=\"MemoryModule\"/><info"
+		  " name=\"DeviceLocation\" value=\"A1\"/></object>",
 		  "memory module A1" },
 	};
 
@@ -161,8 +166,8 @@ static void devices_of_hwloc3_are_translated(void **state)
 		struct buf xml = {0};
 		struct tree *t;
 
-		buf_printf(&xml, HEAD3 "<object type=\"Machine\" gp_index=\"1\"" SETS ">" PU "<object type=\"OSDev\" gp_index=\"5\" "
-			   "%s/></object></topology>", rows[i].more);
+		buf_printf(&xml, HEAD3 "<object type=\"Machine\" gp_index=\"1\"" SETS ">"
+			   PU "<object type=\"OSDev\" gp_index=\"5\" %s/></object></topology>", rows[i].more);
 		t = parsed(xml.data);
 		assert_string_equal(tree_attr(&t->objects[2], "osdev_type"), rows[i].type);
 		tree_free(t);
@@ -172,11 +177,12 @@ static void devices_of_hwloc3_are_translated(void **state)
 
 static void hwloc3_reads_as_hwloc2(void **state)
 {
-	static const char doc[] = HEAD3 "<object type=\"Machine\" gp_index=\"1\" id=\"obj1\"" SETS ">\n<object type=\"L3Cache\" "
-		"gp_index=\"2\" cache_inclusive=\"1\"" SETS ">\n" PU "</object>\n"
+	static const char doc[] = HEAD3 "<object type=\"Machine\" gp_index=\"1\" id=\"obj1\""
+		SETS ">\n<object type=\"L3Cache\" gp_index=\"2\" cache_inclusive=\"1\"" SETS ">\n" PU "</object>\n"
 		OBJECT("PCIDev", "5", " pci_type=\"0200 [15b3:1017] [15b3:0003] 01 02\"") "</object>\n"
-		"<cpukind cpuset=\"0x1\"><info name=\"F\" value=\"1\"/></cpukind>\n<info name=\"HostName\" value=\"n1\"/>\n"
-		"<memtier kinds=\"2\" nodeset=\"0x1\"><info name=\"I\" value=\"1\"/></memtier>\n</topology>\n";
+		"<cpukind cpuset=\"0x1\"><info name=\"F\" value=\"1\"/></cpukind>\n"
+		"<info name=\"HostName\" value=\"n1\"/>\n<memtier kinds=\"2\" nodeset=\"0x1\"><info name=\"I\""
+		" value=\"1\"/></memtier>\n</topology>\n";
 	struct tree *t = parsed(doc);
 	struct buf facts = {0};
 

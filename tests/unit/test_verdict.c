@@ -23,15 +23,17 @@ static const struct verdict waits = {
 	.reason = "no L3 has 12 cores",
 };
 static const struct verdict left = {
-	.outcome = VERDICT_LEFT, .request = { .fit = FIT_OFF }, .decided_row = -1, .decided_level = -1, .reason = "it says so",
+	.outcome = VERDICT_LEFT, .request = { .fit = FIT_OFF }, .decided_row = -1, .decided_level = -1,
+	.reason = "it says so",
 };
 static struct verdict spread = {
-	.outcome = VERDICT_PLACED, .request = { .fit = FIT_SPREAD }, .nodes = 1, .tasks = 2, .task_cores = 65535, .candidates = 1,
-	.room = 1, .decided_row = -1, .decided_level = -1,
+	.outcome = VERDICT_PLACED, .request = { .fit = FIT_SPREAD }, .nodes = 1, .tasks = 2, .task_cores = 65535,
+	.candidates = 1, .room = 1, .decided_row = -1, .decided_level = -1,
 	.cores = "gpu_1:0-65535 ...",
 };
 static const struct verdict equal = {
-	.outcome = VERDICT_PLACED, .request = { .fit = FIT_PREFER }, .beside = "cn1", .decided_row = -1, .decided_level = -1,
+	.outcome = VERDICT_PLACED, .request = { .fit = FIT_PREFER }, .beside = "cn1", .decided_row = -1,
+	.decided_level = -1,
 };
 static const struct verdict beyond = {
 	.outcome = VERDICT_PLACED, .request = { .fit = FIT_PREFER }, .beside = "cn1", .decided_row = SCORE_BEYOND,
@@ -44,7 +46,8 @@ static const struct {
 } lines[] = {
 	{ &placed, "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 candidates=12 room=9 beyond=1 cuts=1,2 "
 	  "touched=1,1,1,2,8 left=24,8,8,8,0,0 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7;cn3:8-11 end" },
-	{ &waits, "topiary:1 waits fit=require request=/l3=1/core=12 nodes=1 tasks=4x3 candidates=4 reason=no_L3_has_12_cores end" },
+	{ &waits, "topiary:1 waits fit=require request=/l3=1/core=12 nodes=1 tasks=4x3 candidates=4"
+	  " reason=no_L3_has_12_cores end" },
 	{ &left, "topiary:1 left fit=off reason=it_says_so end" },
 	{ &spread, "topiary:1 placed fit=spread nodes=1 tasks=2x65535 candidates=1 room=1 touched=65535,0,0,0,1 "
 	  "cores=gpu_1:0-65535;... end" },
@@ -58,11 +61,13 @@ static const struct {
 	enum level level;
 	unsigned count;
 } counts[] = {
-	{ &placed, SCORE_BEYOND, LEVEL_NODE, 1 }, { &placed, SCORE_CUTS, LEVEL_NUMA, 1 }, { &placed, SCORE_CUTS, LEVEL_L3, 2 },
-	{ &placed, SCORE_TOUCHED, LEVEL_PACKAGE, 1 }, { &placed, SCORE_TOUCHED, LEVEL_DIE, 1 },
+	{ &placed, SCORE_BEYOND, LEVEL_NODE, 1 }, { &placed, SCORE_CUTS, LEVEL_NUMA, 1 },
+	{ &placed, SCORE_CUTS, LEVEL_L3, 2 }, { &placed, SCORE_TOUCHED, LEVEL_PACKAGE, 1 },
+	{ &placed, SCORE_TOUCHED, LEVEL_DIE, 1 },
 	{ &placed, SCORE_TOUCHED, LEVEL_NUMA, 1 },
-	{ &placed, SCORE_TOUCHED, LEVEL_L3, 2 }, { &placed, SCORE_TOUCHED, LEVEL_L2, 8 }, { &placed, SCORE_LEFT, LEVEL_NODE, 24 },
-	{ &placed, SCORE_LEFT, LEVEL_PACKAGE, 8 }, { &placed, SCORE_LEFT, LEVEL_DIE, 8 }, { &placed, SCORE_LEFT, LEVEL_NUMA, 8 },
+	{ &placed, SCORE_TOUCHED, LEVEL_L3, 2 }, { &placed, SCORE_TOUCHED, LEVEL_L2, 8 },
+	{ &placed, SCORE_LEFT, LEVEL_NODE, 24 }, { &placed, SCORE_LEFT, LEVEL_PACKAGE, 8 },
+	{ &placed, SCORE_LEFT, LEVEL_DIE, 8 }, { &placed, SCORE_LEFT, LEVEL_NUMA, 8 },
 	{ &spread, SCORE_TOUCHED, LEVEL_PACKAGE, 65535 }, { &spread, SCORE_TOUCHED, LEVEL_L2, 1 },
 };
 
@@ -120,7 +125,8 @@ static void finds_it(void **state)
 		const char *before, *line, *after;
 	} rows[] = {
 		{ "", "topiary:1 left fit=off end", "" },
-		{ "burst buffer: staged in, topiary: end\n", "topiary:1 left fit=off end", "\n11/21/26 lua: the end of it" },
+		{ "burst buffer: staged in, topiary: end\n", "topiary:1 left fit=off end",
+		  "\n11/21/26 lua: the end of it" },
 		{ "atopiary:1 left fit=off end ", "topiary:1 left fit=off end", " topiary:1 placed fit=prefer end" },
 		{ "topiary:1 left fit=o\n", "topiary:1 waits fit=require end", " end" },
 		{ "topiary:1 left fit=off others say end ", "topiary:1 waits fit=require end", "" },
@@ -143,9 +149,9 @@ static void finds_it(void **state)
 static void finds_none(void **state)
 {
 	static const char *const rows[] = {
-		NULL, "", "end", "topiary", "topiary: placed fit=prefer end", "topiary:x placed end", "topiary :1 placed end",
-		"topiary:1", "topiary:1 end", "topiary:1 placed fit=prefer", "topiary:1 placed fit=prefer ended",
-		"topiary:1 placed fit end",
+		NULL, "", "end", "topiary", "topiary: placed fit=prefer end", "topiary:x placed end",
+		"topiary :1 placed end", "topiary:1", "topiary:1 end", "topiary:1 placed fit=prefer",
+		"topiary:1 placed fit=prefer ended", "topiary:1 placed fit end",
 	};
 	size_t start, len;
 
@@ -294,8 +300,8 @@ static void bears_length(void **state)
 static void is_never_long(void **state)
 {
 	struct verdict v = {
-		.outcome = VERDICT_PLACED, .nodes = 100000, .tasks = 65535, .task_cores = 65535, .candidates = 100000, .room = 100000,
-		.decided_row = SCORE_TOUCHED, .decided_level = LEVEL_PACKAGE,
+		.outcome = VERDICT_PLACED, .nodes = 100000, .tasks = 65535, .task_cores = 65535, .candidates = 100000,
+		.room = 100000, .decided_row = SCORE_TOUCHED, .decided_level = LEVEL_PACKAGE,
 	};
 	struct buf b;
 

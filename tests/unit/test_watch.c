@@ -316,7 +316,8 @@ static void reads_again_after_a_trouble_of_the_moment(void **state)
 /* Each a file of its own; the view is the good one before and after, and a good file is taken again at the end. */
 static void ten_thousand_damaged_files_change_nothing(void **state)
 {
-	struct buf good = sealed("cn[1-199],r[1-3]n7", "Package:2 [NUMANode(memory=64GiB)] L3Cache:2 Core:4 PU:2 + GPU@0-3"), bad = {0};
+	struct buf good = sealed("cn[1-199],r[1-3]n7", "Package:2 [NUMANode(memory=64GiB)] L3Cache:2 Core:4 PU:2 +"
+				 " GPU@0-3"), bad = {0};
 	struct dice dice = { 20260202 };
 	struct snapshot_view *first, *v;
 

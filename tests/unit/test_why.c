@@ -38,8 +38,8 @@ static void tells_people(void **state)
 	static const struct {
 		const char *line, *words;
 	} rows[] = {
-		{ "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 candidates=12 room=9 touched=1,1,1,1,8 broken=0,0,0,1,8 "
-		  "left=32,24,24,8,0,0 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7 end",
+		{ "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 candidates=12 room=9 touched=1,1,1,1,8"
+		  " broken=0,0,0,1,8 left=32,24,24,8,0,0 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7 end",
 		  "asked    within one L3 cache if possible (fit prefer, level l3)\n"
 		  "wanted   8 tasks of 1 core on each of 2 nodes\n"
 		  "cores    cn[1-2] 0-7\n"
@@ -48,8 +48,8 @@ static void tells_people(void **state)
 		  "leaves   exact fit, no core left in its L3 cache\n"
 		  "choice   9 of 12 nodes offered by Slurm had room\n"
 		  "beside   cn7: free cores would be left in more L3 caches there\n" },
-		{ "topiary:1 placed fit=prefer nodes=1 tasks=5x1 candidates=1 room=1 touched=1,1,1,1,5 left=12,3,3,3,3,0 beside=cn3 "
-		  "cores=cn1:1,3-6;cn2:0-4;... end",
+		{ "topiary:1 placed fit=prefer nodes=1 tasks=5x1 candidates=1 room=1 touched=1,1,1,1,5"
+		  " left=12,3,3,3,3,0 beside=cn3 cores=cn1:1,3-6;cn2:0-4;... end",
 		  "asked    the fewest hardware boundaries crossed (fit prefer)\n"
 		  "wanted   5 tasks of 1 core on one node\n"
 		  "cores    cn1 1,3-6\n"
@@ -65,8 +65,8 @@ static void tells_people(void **state)
 		  "wanted   5 tasks of 1 core on one node\n"
 		  "touches  1 package, 1 NUMA node, 1 L3 cache, 3 L2 caches\n"
 		  "leaves   3 free cores left in its NUMA node, which was entirely free\n" },
-		{ "topiary:1 placed fit=prefer level=numa nodes=1 tasks=3x4 beyond=2 cuts=2,0 touched=2,3,3,3,6 broken=1,0,0,0,0 "
-		  "left=13,13,9,1,0,0 beside=cn2 decided=beyond cores=cn1:0-11 end",
+		{ "topiary:1 placed fit=prefer level=numa nodes=1 tasks=3x4 beyond=2 cuts=2,0 touched=2,3,3,3,6"
+		  " broken=1,0,0,0,0 left=13,13,9,1,0,0 beside=cn2 decided=beyond cores=cn1:0-11 end",
 		  "asked    within one NUMA node if possible (fit prefer, level numa)\n"
 		  "wanted   3 tasks of 4 cores on one node\n"
 		  "cores    cn1 0-11\n"
@@ -94,8 +94,8 @@ static void tells_people(void **state)
 		  "tasks    none is split\n"
 		  "leaves   2 cores of its L3 caches are used by other jobs\n"
 		  "beside   cn2: other jobs use more cores of its L3 caches\n" },
-		{ "topiary:1 placed fit=spread level=package nodes=1 tasks=3x1 beyond=1 touched=2,2,2,2,3 beside=cn2 decided=beyond "
-		  "cores=cn1:0-2 end",
+		{ "topiary:1 placed fit=spread level=package nodes=1 tasks=3x1 beyond=1 touched=2,2,2,2,3 beside=cn2"
+		  " decided=beyond cores=cn1:0-2 end",
 		  "asked    one package per task if possible (fit spread, level package)\n"
 		  "wanted   3 tasks of 1 core on one node\n"
 		  "cores    cn1 0-2\n"
@@ -166,20 +166,20 @@ static void tells_programs(void **state)
 	static const struct {
 		const char *line, *json;
 	} rows[] = {
-		{ "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 candidates=12 room=9 beyond=1 touched=1,1,1,2,8 "
-		  "left=32,24,24,8,0,0 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7;cn3:8,9;... end",
+		{ "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 candidates=12 room=9 beyond=1"
+		  " touched=1,1,1,2,8 left=32,24,24,8,0,0 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7;cn3:8,9;... end",
 		  "{\"outcome\": \"placed\", \"fit\": \"prefer\", \"level\": \"l3\", \"request\": null, \"nodes\": 2, "
-		  "\"tasks_per_node\": 8, \"cores_per_task\": 1, \"cores_per_node\": 0, \"candidates\": 12, \"room\": 9, \"counts\": {"
-		  "\"beyond\": {\"l3\": 1}, \"cuts\": {}, "
+		  "\"tasks_per_node\": 8, \"cores_per_task\": 1, \"cores_per_node\": 0, \"candidates\": 12, \"room\":"
+		  " 9, \"counts\": {\"beyond\": {\"l3\": 1}, \"cuts\": {}, "
 		  "\"touched\": {\"package\": 1, \"die\": 1, \"numa\": 1, \"l3\": 2, \"l2\": 8}, "
 		  "\"open\": {}, \"broken\": {}, "
 		  "\"left\": {\"node\": 32, \"package\": 24, \"die\": 24, \"numa\": 8}}, \"beside\": \"cn7\", "
-		  "\"decided\": {\"row\": \"open\", \"level\": \"l3\"}, \"cores\": [{\"nodes\": \"cn[1-2]\", \"cores\": \"0-7\"}, "
-		  "{\"nodes\": \"cn3\", \"cores\": \"8,9\"}], \"cores_cut\": true, \"reason\": null}" },
+		  "\"decided\": {\"row\": \"open\", \"level\": \"l3\"}, \"cores\": [{\"nodes\": \"cn[1-2]\", \"cores\":"
+		  " \"0-7\"}, {\"nodes\": \"cn3\", \"cores\": \"8,9\"}], \"cores_cut\": true, \"reason\": null}" },
 		{ "topiary:1 waits fit=require request=/l3=1/core=4 nodes=1 tasks=1x4 candidates=3 reason=no_room end",
-		  "{\"outcome\": \"waits\", \"fit\": \"require\", \"level\": \"node\", \"request\": \"/l3=1/core=4\", \"nodes\": 1, "
-		  "\"tasks_per_node\": 1, \"cores_per_task\": 4, \"cores_per_node\": 0, \"candidates\": 3, \"room\": 0, "
-		  "\"counts\": null, \"beside\": null, "
+		  "{\"outcome\": \"waits\", \"fit\": \"require\", \"level\": \"node\", \"request\": \"/l3=1/core=4\","
+		  " \"nodes\": 1, \"tasks_per_node\": 1, \"cores_per_task\": 4, \"cores_per_node\": 0, \"candidates\":"
+		  " 3, \"room\": 0, \"counts\": null, \"beside\": null, "
 		  "\"decided\": null, \"cores\": [], \"cores_cut\": false, \"reason\": \"no room\"}" },
 	};
 
