@@ -7,23 +7,23 @@
 #include <stdint.h>
 
 /*
- * How much work one decision may cause beside Slurm's own decision, so that no request makes a decision cost much more
- * than twice that.
+ * Limits the work that one decision may cause beside Slurm's own decision, so that no request makes a decision cost
+ * much more than twice as much.
  *
- * Slurm's work grows with the nodes that it is offered: all attempts of a decision together offer it little more nodes
- * than there are candidates. Each attempt also counts as a sixteenth of the candidates, for Slurm's tables are of all
- * nodes. What has no substitute (Slurm's own decision; what is required, on all nodes at once) is asked whatever is
- * left.
+ * Slurm's work grows with the nodes that it is offered. All attempts of a decision together offer it little more nodes
+ * than there are candidates. Each attempt also counts as a sixteenth of the candidates, because Slurm's tables cover
+ * all nodes. Attempts without a substitute (Slurm's own decision; a required placement on all nodes at once) are made
+ * even if the budget is used up.
  *
- * Scoring some free cores costs several times what Slurm spends on a node: BUDGET_SCORES is how many a decision may add
- * to what is remembered (fit_cache_allow).
+ * Computing the cost of one set of free cores takes several times what Slurm spends on a node. BUDGET_SCORES is the
+ * number of costs that a decision may add to the cache (fit_cache_allow).
  */
 struct budget {
 	uint64_t offers, attempt;	/* nodes that may still be offered; what an attempt costs besides its nodes */
 	bool refused;			/* an attempt was not made */
 };
 
-/* Small clusters: a decision there is cheap, however much it tries. */
+/* On small clusters a decision is cheap whatever it tries. */
 #define BUDGET_LEAST 128
 #define BUDGET_SCORES(candidates) (512 + (candidates) / 16)
 
@@ -37,7 +37,7 @@ static inline bool budget_exhausted(const struct budget *b)
 	return b->offers <= b->attempt;
 }
 
-/* Whether so many nodes may be offered in one more attempt; they count from now on. */
+/* Whether the budget allows one more attempt with so many nodes; if so, they are charged to it. */
 static inline bool budget_draw(struct budget *b, unsigned nodes)
 {
 	uint64_t cost = nodes + b->attempt;

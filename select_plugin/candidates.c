@@ -39,7 +39,7 @@ void candidates_end(struct candidate_set *s)
 	free(s->sets);
 }
 
-/* usable: NULL for all. */
+/* usable: NULL for all cores. */
 static void keep_usable(uint64_t *cores, const bitstr_t *usable, unsigned ncores)
 {
 	for (unsigned c = 0; usable && c < ncores; c++)
@@ -47,7 +47,10 @@ static void keep_usable(uint64_t *cores, const bitstr_t *usable, unsigned ncores
 			core_set_remove(cores, c);
 }
 
-/* The cores that the job may have on a node: not taken, not excluded, not specialised, not kept for GPUs. How many. */
+/*
+ * Reads the cores that the job may have on a node: not allocated, excluded, specialised or reserved for GPUs. Returns
+ * their number.
+ */
 static unsigned read_free(const struct candidate_set *s, int node)
 {
 	const uint64_t *taken = s->taken ? s->taken + occupancy_at(node) : occupancy_busy(node);
@@ -69,7 +72,7 @@ static bool has_memory(const struct candidate_set *s, int node, uint32_t tasks)
 	return !need || need + held <= n->real_memory;
 }
 
-/* Of the sets of cores near to its devices the one with the least cost. */
+/* The cheapest of the sets of cores near the node's devices. */
 static const struct score_cost *cost_near(struct candidate_set *s, int node, const struct shape *shape,
 					  const struct score_need *need, uint32_t tasks, struct node_fit **fit)
 {
@@ -89,7 +92,7 @@ static const struct score_cost *cost_near(struct candidate_set *s, int node, con
 	return best;
 }
 
-/* Whole nodes are had when nobody else has any of it; there, all cores are the job's. */
+/* A whole node is available only if no other job has any of it; then all its cores are the job's. */
 static bool whole_need(const struct candidate_set *s, unsigned have, struct candidate_node *candidate,
 		       struct score_need *need)
 {
@@ -111,7 +114,7 @@ static void candidate_need(const struct job_request *a, const struct candidate_n
 	}
 }
 
-/* The cost of the candidate; false when the tasks do not fit. What is cheap is looked at first. */
+/* Computes the cost of the candidate; false when the tasks do not fit. Cheap checks come first. */
 static bool candidate_weigh(struct candidate_set *s, struct candidate_node *candidate)
 {
 	const struct shape *shape;
@@ -156,8 +159,8 @@ void candidates_find(struct candidate_set *s, uint32_t tasks, const bool *but)
 }
 
 /*
- * The most cores of one domain, near to the devices where they are to be. Where there are devices, the cores are scored
- * again once the number is known: of all sets near to them.
+ * Finds the largest number of cores in one domain, near the devices if required. With devices, the cores are chosen
+ * again among all sets near them once the number is known.
  */
 static void find_largest(struct candidate_set *s, const struct shape *shape, struct candidate_node *candidate)
 {
@@ -241,7 +244,7 @@ uint32_t candidates_range_on(struct candidate_set *s, int node, uint32_t *least)
 		*least = path ? job_request_fewest(s->req, path, node) : 1;
 		return most;
 	}
-	/* Not all that is free: what holds more tasks holds fewer, too. */
+	/* No candidate for that many: binary search, because a node that fits some tasks also fits fewer. */
 	while (!path && few + 1 < most) {
 		uint32_t half = few + (most - few) / 2;
 
@@ -272,7 +275,7 @@ const uint64_t *candidate_cores(struct candidate_set *s, const struct candidate_
 {
 	struct candidate_node again = *candidate;
 
-	/* Where a device's nearest cores were not looked for among all: now they are. */
+	/* If only some devices were considered so far, consider all. */
 	if (!again.fit && !candidate_weigh(s, &again))
 		return NULL;
 	return fit_cores(&candidates_cache, again.fit, again.need_cores);

@@ -5,14 +5,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The verdict of the job that slurmctld is about to start: of an array, the record is split only after job_test. */
+/*
+ * The verdict of the job that slurmctld is about to start. Kept until then, because the record of an array task is
+ * split off only after job_test.
+ */
 static struct {
 	const job_record_t *job;
 	struct buf line;
 	bool own_cores;
 } decided;
 
-/* Put a line, or none (""), in the place of the one before. */
+/* Replaces the previous line with a new one, or with none (""). */
 static void comment_write(job_record_t *job, const char *line)
 {
 	const char *old = job->system_comment ? job->system_comment : "";
@@ -120,7 +123,7 @@ static unsigned cores_on(const job_record_t *job, int node)
 	return 0;
 }
 
-/* Its core bitmap has the nodes one after another; those with the same cores stand together. */
+/* The job's core bitmap has its nodes one after another; nodes with the same cores are written together. */
 static void cores_write(const job_record_t *job, size_t most, struct buf *out)
 {
 	const job_resources_t *r = job->job_resrcs;
@@ -128,7 +131,7 @@ static void cores_write(const job_record_t *job, size_t most, struct buf *out)
 	char last[128] = "", cores[128], *names;
 	unsigned at = 0;
 
-	/* Each name is looked for among all nodes: no more than a verdict has room for. */
+	/* Each name is searched among all nodes: stop when the verdict is full. */
 	for (int i = glue_next(r->node_bitmap, 0); i >= 0 && out->len < most; i = glue_next(r->node_bitmap, i + 1)) {
 		unsigned n = glue_cores(i);
 		bitstr_t *own = bit_alloc(n);
@@ -154,7 +157,7 @@ static void cores_write(const job_record_t *job, size_t most, struct buf *out)
 	FREE_NULL_BITMAP(nodes);
 }
 
-/* What decided against the best node that was left out. */
+/* Records what decided against the best node that was not chosen. */
 static void runner_up_set(struct verdict *v, const struct candidate_node *worst, const struct candidate_node *beside)
 {
 	enum score_row row;

@@ -7,31 +7,32 @@
 #include "plan.h"
 
 /*
- * The verdict (score/verdict.h) in the job's SystemComment, replacing the previous one; what others wrote there stays.
- * Slurm keeps it with the job, shows it (scontrol show job) and hands it on to accounting: no file of ours is written.
- * What is said of a job that is to start is written once it has: comment_started.
+ * The verdict (score/verdict.h) in the job's SystemComment, replacing the previous one; text by others is kept. Slurm
+ * stores it with the job, shows it (scontrol show job) and sends it to accounting, so Topiary writes no file. The
+ * verdict of a job that is about to start is written when it has started: comment_started.
  */
 
-/* Placed: by this plan; the job's own record tells the cores that it got. */
+/* The job was placed by this plan; its own record has the cores that it got. */
 void comment_placed(job_record_t *job, const struct job_request *req, const struct candidate_set *s,
 		    const struct plan *p);
 
 /*
- * Left to Slurm, or made to wait: a part of a sentence. s may be NULL. Written anew only when it says something else.
+ * The job was left to Slurm or has to wait; why is part of a sentence. s may be NULL. Written only when it differs from
+ * the last.
  */
 void comment_reason(job_record_t *job, const struct job_request *req, const struct candidate_set *s,
 		    enum outcome outcome, const char *reason);
 
 /*
- * slurmctld has started the job; what was decided for another, which it did not start, is dropped. comment_end: at
+ * slurmctld has started the job. A verdict for another job, which it did not start, is discarded. comment_end: at
  * unloading.
  */
 void comment_started(job_record_t *job);
 void comment_end(void);
 
 /*
- * Take the verdict of a former run, or of another task of the array, out of the comment of a job that does not run; one
- * that it waits only with `waits`. Whether its tasks had been given cores of their own by that verdict.
+ * Removes the verdict of a former run, or of another task of the array, from the comment of a job that is not running;
+ * the verdict that it waits only if `waits`. Returns whether that verdict had given its tasks cores of their own.
  */
 bool comment_clear(job_record_t *job, bool waits);
 

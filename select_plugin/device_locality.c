@@ -4,9 +4,9 @@
 
 #include <strings.h>
 
-/* Devices of a node that are near to the same cores. */
+/* Devices of a node that are near the same cores. */
 struct group {
-	const bitstr_t *near;	/* NULL: to all */
+	const bitstr_t *near;	/* NULL: near all */
 	uint64_t left;		/* free devices */
 };
 
@@ -28,7 +28,7 @@ static const gres_node_state_t *node_devices(int node, const char *name)
 	return found ? found->gres_data : NULL;
 }
 
-/* The fewest of these nodes that have so many devices, going by the node with the most. */
+/* The fewest of these nodes that can have so many devices, by the node with the most. */
 static uint32_t fewest_nodes(const bitstr_t *nodes, const char *name, uint64_t devices)
 {
 	uint64_t most = 0;
@@ -41,7 +41,7 @@ static uint32_t fewest_nodes(const bitstr_t *nodes, const char *name, uint64_t d
 	return most ? (devices + most - 1) / most : 1;
 }
 
-/* The GPUs before all else. --gres-per-socket is left to Slurm's own idea of a socket. */
+/* GPUs come before other devices. --gres-per-socket is left to Slurm, which has its own notion of a socket. */
 void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct job_request *req,
 			  struct device_need *out)
 {
@@ -114,7 +114,7 @@ static unsigned group_devices(const gres_node_state_t *ns, uint32_t type, struct
 	return n;
 }
 
-/* Each group that has enough; else the fewest together. */
+/* Each group with enough devices; else the fewest groups that together have enough. */
 static unsigned sets_of_groups(struct group *groups, unsigned n, uint64_t want, unsigned ncores, uint64_t *cores)
 {
 	unsigned sets = 0;
@@ -139,7 +139,7 @@ static unsigned sets_of_groups(struct group *groups, unsigned n, uint64_t want, 
 	return sets;
 }
 
-/* The first free devices, as the snapshot tells where they are; it must count as many as Slurm. */
+/* The first free devices, with their places from the snapshot, if it has as many devices as Slurm. */
 static unsigned set_of_shape(const struct device_need *need, const gres_node_state_t *ns, uint64_t want,
 			     const struct shape *shape, uint64_t *cores)
 {

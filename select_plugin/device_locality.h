@@ -6,14 +6,13 @@
 #include "job_request.h"
 
 /*
- * The cores near to the devices (GRES) that a job would get on a node. Where gres.conf tells Slurm which cores a device
- * is near to (Cores=, AutoDetect), Slurm grants devices near to the cores that the job gets, and there is a choice;
- * where it does not, Slurm grants the first that are free, and the snapshot's devices of that kind, in its order, tell
- * where these are.
+ * The cores near the devices (GRES) that a job would get on a node. Where gres.conf states which cores a device is near
+ * (Cores=, AutoDetect), Slurm grants devices near the cores that the job gets, so there is a choice. Otherwise Slurm
+ * grants the first free ones, and the snapshot's devices of that kind, in its order, state where these are.
  */
 #define DEVICE_SETS_MAX 16
 
-/* One device kind of a job; count 0: none that is near to anything. */
+/* One kind of device that a job requests; count 0: none with a locality. */
 struct device_need {
 	const char *name;	/* "gpu"; borrowed from the job */
 	uint32_t type;		/* Slurm's number of "a100" and the like; 0: any */
@@ -21,15 +20,15 @@ struct device_need {
 };
 
 /*
- * Each node has a device, and so the CPUs that come with one (--cpus-per-gpu), and together they have as many as the
- * job is to have (--gpus): req->min_cpus and the numbers of nodes in req are what that leaves of these nodes.
+ * For jobs that have a device on each node, hence the CPUs of --cpus-per-gpu, or a total number of devices (--gpus):
+ * sets req->min_cpus and restricts the numbers of nodes in req.
  */
 void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct job_request *req,
 			  struct device_need *out);
 
 /*
- * Sets of cores, at most DEVICE_SETS_MAX, each near to enough free devices, one after another in cores[] of
- * core_set_words(shape->cores) words each: the number of sets; 0 when nobody knows.
+ * Writes sets of cores, at most DEVICE_SETS_MAX, each near enough free devices, one after another into cores[],
+ * core_set_words(shape->cores) words each. Returns the number of sets; 0 when the locality is unknown.
  */
 unsigned device_locality_sets(const struct device_need *need, uint32_t tasks, int node, const struct shape *shape,
 			      uint64_t *cores);

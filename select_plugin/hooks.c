@@ -2,9 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 
 /*
- * What Slurm looks up in a select plugin. All of it is the inner plugin's, but for job_test, and node_init, which tells
- * that slurmctld has read its configuration: a client that loads us never comes that far. From what changes who holds
- * which cores, we learn it.
+ * The functions that Slurm looks up in a select plugin. All are passed to the wrapped plugin, except job_test, and
+ * node_init, by which slurmctld shows that it has read its configuration: a client that loads the plugin never calls
+ * it. Calls that change which job holds which cores are observed.
  */
 #include "slurm_glue.h"
 
@@ -20,7 +20,7 @@ const char plugin_type[] = "select/cons_tres";
 const uint32_t plugin_id = SELECT_PLUGIN_CONS_TRES;
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
-/* Of slurmctld, whose own win there; with these we load in programs that have none. */
+/* slurmctld's own definitions override these; with them the plugin also loads in programs that have none. */
 slurm_conf_t slurm_conf __attribute__((weak));
 node_record_t **node_record_table_ptr __attribute__((weak));
 int node_record_count __attribute__((weak));
@@ -32,13 +32,13 @@ int fini(void);
 int select_p_node_init(void);
 int select_p_job_test JOB_TEST_PARMS;
 
-/* X(result, name, parameters, arguments): what is passed on as it comes */
+/* X(result, name, parameters, arguments): passed on unchanged */
 #define ALWAYS(X) \
 	X(int, job_begin, (job_record_t *j), (j)) \
 	X(int, job_ready, (job_record_t *j), (j)) \
 	X(int, select_nodeinfo_set_all, (void), ())
 
-/* X(result, name, parameters, arguments, what we learn): passed on, and something holds other cores afterwards */
+/* X(result, name, parameters, arguments, action): passed on, then the action, because allocated cores changed */
 #define OBSERVED(X) \
 	X(int, select_nodeinfo_set, (job_record_t *j), (j), steer_started(j)) \
 	X(int, job_fini, (job_record_t *j), (j), steer_ended(j)) \

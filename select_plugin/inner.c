@@ -19,7 +19,7 @@ static int own_file(struct stat *st)
 	return dladdr((void *) inner_load, &info) && !stat(info.dli_fname, st) ? 0 : -1;
 }
 
-/* Only what comes after our own: two copies of us then never load each other. */
+/* Only files after our own on the path: so two copies of Topiary never load each other. */
 static int find_next(const char *plugindir, char path[static PATH_MAX], struct err *e)
 {
 	struct stat own, st;

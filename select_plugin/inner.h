@@ -8,9 +8,9 @@
 #include "base/err.h"
 
 /*
- * Load the plugin in whose place we stand: the next file of the same name on PluginDir, after our own. All of
- * names[count] are looked up into pointers[], its version must be ours, and its init is called. The handle, or NULL
- * with nothing loaded.
+ * Loads the plugin that this one shadows: the next file of the same name on PluginDir after this one. Looks up all of
+ * names[count] into pointers[], checks that its version is ours, and calls its init. Returns the handle, or NULL with
+ * nothing loaded.
  */
 void *inner_load(const char *plugindir, const char *const names[], void *pointers[], size_t count, struct err *e);
 void inner_unload(void *handle);

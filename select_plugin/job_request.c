@@ -4,7 +4,10 @@
 
 #include <string.h>
 
-/* plugstack.c of Slurm: the plugin's name and the option's, and all that is no letter or digit becomes '_'. */
+/*
+ * As in Slurm's plugstack.c: the plugin's name and the option's, with every character that is neither letter nor digit
+ * replaced by '_'.
+ */
 #define OPTION "_SLURM_SPANK_OPTION_topiary_"
 
 static const struct {
@@ -15,7 +18,7 @@ static const struct {
 	{ OPTION "topo_request=", "topo-request" },
 };
 
-/* Products of a user's numbers have more than 32 bits: what is more than any node has stays so. */
+/* Products of user-given numbers may exceed 32 bits: numbers larger than any node saturate. */
 static unsigned divide_up(uint64_t n, unsigned by)
 {
 	return n > UINT32_MAX - by ? UINT32_MAX / by : ((unsigned) n + by - 1) / by;
@@ -29,7 +32,7 @@ int job_request_defaults(const char *fit, const char *level, struct request *out
 
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
 
-/* The last of each, as in any environment; a hostile one may have it a million times. */
+/* The last value of each option counts, as in any environment; a hostile one may occur a million times. */
 static void read_options(char **variables, uint32_t count, const char *value[static OPTIONS])
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -41,10 +44,7 @@ static void read_options(char **variables, uint32_t count, const char *value[sta
 		}
 }
 
-/*
- * What a comment says is for those who cannot give options; who gives both means the options. a->asked is whether
- * either says how much the place matters.
- */
+/* The comment is for users who cannot give options; options override it. a->asked: whether either states a fit. */
 static int read_request(const char *comment, char **variables, uint32_t count, struct job_request *a, struct err *e)
 {
 	const char *value[OPTIONS] = {0};
@@ -73,7 +73,7 @@ static uint32_t consumable_flags(const job_record_t *job)
 	return job->part_ptr && job->part_ptr->cr_type ? job->part_ptr->cr_type : slurm_conf.select_type_param;
 }
 
-/* What a job asks of Slurm that decides by itself where its cores are. */
+/* Requests of a job by which Slurm itself decides where its cores are. */
 struct manner {
 	bool overcommit, core_spec, sockets, spread;
 	uint32_t distribution;
@@ -115,7 +115,7 @@ static struct manner manner_of_submitted(const job_desc_msg_t *d)
 	};
 }
 
-/* Why nodes and cores are left to Slurm, by what the job asks for. */
+/* The reason why nodes and cores are left to Slurm, from the job's options. */
 static const char *left_alone(const struct manner *m)
 {
 	uint32_t across = m->distribution & SLURM_DIST_SOCKMASK & SLURM_DIST_STATE_BASE;
@@ -137,7 +137,7 @@ static const char *left_alone(const struct manner *m)
 	return NULL;
 }
 
-/* Or by where it is to run. */
+/* The reason from where the job is to run. */
 static const char *left_there(const job_record_t *job)
 {
 	if (!(consumable_flags(job) & CR_CORE))
@@ -148,8 +148,8 @@ static const char *left_there(const job_record_t *job)
 }
 
 /*
- * What is required of each node can be kept whatever else a job asks of Slurm, unless it gets whole nodes: there, all
- * is its own.
+ * A requirement within each node can be met whatever else the job requests, unless it gets whole nodes: there, all
+ * cores are the job's.
  */
 static const char *unsupported_reason(struct job_request *a, const struct manner *m)
 {
@@ -165,7 +165,7 @@ static const char *unsupported_reason(struct job_request *a, const struct manner
 	return NULL;
 }
 
-/* A number of tasks, as it came; where none did, as Slurm makes one (job_mgr.c of Slurm). */
+/* The number of tasks as given, or else as Slurm computes it (job_mgr.c). */
 static uint32_t count_tasks(const struct job_request *a, uint32_t tasks, uint32_t min_cpus)
 {
 	uint32_t own = a->node_tasks ? divide_up((uint64_t) a->node_tasks * a->min_nodes, 1)
@@ -175,8 +175,8 @@ static uint32_t count_tasks(const struct job_request *a, uint32_t tasks, uint32_
 }
 
 /*
- * Of a range, Slurm gives as many nodes as it can have now. Where any number will do: one, or as few as hold the tasks;
- * what is required on each node may need several although one would hold them.
+ * For a range, Slurm gives as many nodes as it can now. If any number will do: one, or the fewest that hold the tasks.
+ * A requirement within each node may need several nodes although one would hold the tasks.
  */
 static void count_nodes(struct job_request *a, uint32_t req_nodes, bool devices)
 {
@@ -185,7 +185,7 @@ static void count_nodes(struct job_request *a, uint32_t req_nodes, bool devices)
 	a->first = range ? MIN(req_nodes, MAX(a->tasks, a->min_nodes)) : a->min_nodes;
 	a->last = any && a->request.fit == FIT_REQUIRE ? MIN(a->max_nodes, a->tasks) : a->min_nodes;
 	a->last = MAX(a->last, a->min_nodes);
-	/* How many nodes have the devices is Slurm's to say. */
+	/* Slurm decides how many nodes have the devices. */
 	a->any_nodes = any && a->request.fit != FIT_REQUIRE && !devices;
 	shares_divide(a->share, a->tasks, a->min_nodes);
 }

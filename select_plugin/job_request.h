@@ -6,27 +6,27 @@
 #include "score/chooser.h"
 #include "slurm_glue.h"
 
-/* What a job asks for, in the terms of a choice of nodes and cores. */
+/* A job's request, in the terms of the choice of nodes and cores. */
 struct job_request {
 	struct request request;
 	bool whole_nodes;		/* all cores of each node: --exclusive */
-	bool asked;			/* the user said how much the place matters, not the site */
+	bool asked;			/* the user chose the fit, not the site */
 	const char *unweighed;		/* why Slurm chooses nodes and shares, within what is required; NULL: Topiary */
 	uint32_t tasks, cpus_per_task;	/* all tasks */
 	uint32_t node_tasks;		/* the most on a node; 0: any number */
 	bool overcommit;		/* more tasks than CPUs */
-	uint16_t tasks_per_core, threads_per_core;	/* 0: as many as there are */
+	uint16_t tasks_per_core, threads_per_core;	/* 0: no limit */
 	bool own_cores;			/* spread tasks share no core where possible, without a request for that */
 	uint32_t min_nodes, max_nodes;
 	uint32_t min_cpus;		/* on each node */
 	uint64_t memory;		/* MB on each node, or for each CPU */
 	bool memory_per_cpu;
-	struct share share[2];		/* how nodes share the tasks, those with more first: shares_divide */
+	struct share share[2];		/* task distribution, larger shares first: shares_divide */
 	uint32_t first, last;		/* numbers of nodes to try, in that order */
-	bool any_nodes;			/* and then as few nodes as hold all tasks, up to max_nodes */
+	bool any_nodes;			/* then the fewest nodes that hold all tasks, up to max_nodes */
 };
 
-/* The site's own request, from the settings' words. 0, or -1 with out as when nothing is asked. */
+/* Parses the site's defaults from the settings. Returns 0, or -1 with out as for no request. */
 int job_request_defaults(const char *fit, const char *level, struct request *out, struct err *e);
 
 /*
@@ -34,37 +34,38 @@ int job_request_defaults(const char *fit, const char *level, struct request *out
  */
 void job_request_at_least(struct job_request *a, uint32_t nodes);
 
-/* Whether tasks are to share no core, or may after all. */
+/* Sets whether tasks must not share cores. */
 void job_request_own_cores(struct job_request *a, bool own);
 
-/* Whether some of the tasks share cores of a node with each other. */
+/* Whether some tasks would share cores of a node. */
 bool job_request_shares_cores(const struct job_request *a, uint32_t tasks, int node);
 
 /*
- * Read a job. NULL, or the reason why it is left to Slurm alone: it asks for what we do not weigh, or cannot be kept
- * within a domain where it is to run. What a job requires is kept even where the rest is not weighed: out->unweighed.
- * out->request is set in any case, when the job is one at all. min_nodes and so on as select_p_job_test has them.
+ * Reads a job. Returns NULL, or the reason why it is left to Slurm alone: it requests something that Topiary does not
+ * weigh, or cannot be kept within a domain where it is to run. A requirement is kept even where the rest is not
+ * weighed: out->unweighed. out->request is set in any case if the record is valid. min_nodes and the following are
+ * those of select_p_job_test.
  */
 const char *job_request_read(const job_record_t *job, const struct request *site, uint32_t min_nodes,
 			     uint32_t max_nodes, uint32_t req_nodes, struct job_request *out);
 
 /*
- * The same of what is being submitted, as far as it can be known then: *why is that reason, or NULL. 0, or -1 with a
- * sentence for the user, when its words are none of ours.
+ * The same for a job at submission, as far as it can be known then: *why is that reason, or NULL. Returns 0, or -1 with
+ * a sentence for the user when an option is invalid.
  */
 int job_request_read_submitted(const job_desc_msg_t *job, const struct request *site, struct job_request *out,
 			       const char **why, struct err *e);
 
 /*
- * What some of its tasks need of one node: whole cores to each task that has several CPUs, as dist_tasks.c of cons_tres
+ * What some of the tasks need on one node: whole cores for each task of several CPUs, as dist_tasks.c of cons_tres
  * counts.
  */
 void job_request_need(const struct job_request *a, uint32_t tasks, int node, struct score_need *out);
 
-/* The most tasks that so many free cores of a node hold. */
+/* The most tasks that fit on so many free cores of a node. */
 uint32_t job_request_capacity(const struct job_request *a, unsigned free_cores, int node);
 
-/* The fewest tasks that need all of so many cores, where these hold any: 0 where they hold none. */
+/* The fewest tasks that need all of so many cores, if these hold any: 0 if they hold none. */
 uint32_t job_request_fewest(const struct job_request *a, unsigned cores, int node);
 
 /*

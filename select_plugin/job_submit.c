@@ -33,7 +33,7 @@ int job_modify(job_desc_msg_t *change, job_record_t *job, uint32_t submitter);
 static void *beside;
 static typeof(topiary_submitted) *submitted;
 
-/* The one that slurmctld has loaded already, wherever on PluginDir it is; Slurm's own has no such function. */
+/* The one that slurmctld has loaded already, wherever on PluginDir it is; Slurm's own does not export this function. */
 static void find_beside(void)
 {
 	char path[PATH_MAX];
@@ -64,7 +64,7 @@ int fini(void)
 	return SLURM_SUCCESS;
 }
 
-/* A variable that its options put into its control environment, or NULL. */
+/* A variable of the job's SPANK control environment, or NULL. */
 static const char *control_variable(const job_desc_msg_t *job, const char *name)
 {
 	size_t len = strlen(name);
@@ -77,15 +77,15 @@ static const char *control_variable(const job_desc_msg_t *job, const char *name)
 
 #define OPTION(name) "_SLURM_SPANK_OPTION_topiary_" name
 
-/* Whether it asks for a place, in options: all that can be told without the select plugin. */
+/* Whether the job has options for a placement: all that can be known without the select plugin. */
 static bool asks_placement(const job_desc_msg_t *job)
 {
 	return control_variable(job, OPTION("topo_fit")) || control_variable(job, OPTION("topo_request"));
 }
 
 /*
- * A matrix of fewer ranks than the job has tasks maps none of them; what is wrong with it is better said now than after
- * the wait.
+ * A matrix of fewer ranks than the job has tasks cannot be used; an error at submission is better than one after the
+ * wait.
  */
 static int check_matrix(const job_desc_msg_t *job, struct err *e)
 {

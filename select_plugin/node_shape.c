@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* What slurmd may report as sockets: packages, or by SlurmdParameters the NUMA nodes or the L3 caches. */
+/* The levels that slurmd may report as sockets: packages, or by SlurmdParameters NUMA nodes or L3 caches. */
 static const enum level socket_levels[] = { LEVEL_PACKAGE, LEVEL_NUMA, LEVEL_L3 };
 
 bool node_shape_agrees(const struct shape *shape, const node_record_t *node)
@@ -22,13 +22,11 @@ bool node_shape_agrees(const struct shape *shape, const node_record_t *node)
 	return false;
 }
 
-/*
- * What the snapshot says of a node, as long as neither it nor the node changes: asked for each node of each decision.
- */
+/* A node's shape, valid until the snapshot or the node changes: each decision needs it for each node. */
 struct shape_entry {
-	unsigned long serial;		/* of the view; 0: nothing is known */
+	unsigned long serial;		/* of the view; 0: unknown */
 	uint32_t cores, sockets, threads;
-	const struct shape *shape;	/* NULL: none that agrees */
+	const struct shape *shape;	/* NULL: no shape, or one that disagrees */
 };
 
 static struct shape_entry *entries;

@@ -7,20 +7,22 @@
 #include "snapshot_watch.h"
 
 /*
- * The shape of each node as the snapshot tells it and slurmctld's own counts confirm it. Remembered as long as neither
- * changes: it is asked for each node of each decision.
+ * The shape of each node: the snapshot's, checked against slurmctld's own counts. Cached until either changes, because
+ * each decision needs it for each node.
  */
 
 /*
- * Before a decision; the view stays the caller's, and must stay until the last node_shape. 0, or -1 when memory is
- * short.
+ * Call before a decision; the view remains the caller's and must stay valid until the last node_shape. Returns 0, or -1
+ * when memory is short.
  */
 int node_shapes_begin(struct snapshot_view *v);
 
-/* The shape of a node, or NULL. One that disagrees is said once for each view, and is none. */
+/*
+ * The shape of a node, or NULL. A shape that disagrees with Slurm's counts is logged once for each view and not used.
+ */
 const struct shape *node_shape(int node);
 
-/* Whether a shape is that of the hardware which slurmctld counts on a node. */
+/* Whether a shape matches the hardware that slurmctld counts on a node. */
 bool node_shape_agrees(const struct shape *shape, const node_record_t *node);
 
 void node_shapes_clear(void);

@@ -7,16 +7,16 @@
 
 #include "base/core_set.h"
 
-/* What is known of a node. */
+/* The occupancy of one node. */
 struct room {
 	uint32_t cores, offset;
 	uint32_t busy_cores;
 	uint64_t memory;
 	uint64_t *busy;
-	uint16_t *uses;		/* of each core: jobs may share one */
+	uint16_t *uses;		/* by core: jobs may share one */
 };
 
-/* What a job held when it was counted: Slurm's own record of it may have changed since. */
+/* What a job held when it was counted: Slurm's own record may have changed since. */
 struct part {
 	int node;
 	uint64_t memory;
@@ -33,7 +33,7 @@ struct held {
 static struct {
 	bool known;
 	int count;		/* nodes */
-	struct room *rooms;	/* count, and one more for its offset */
+	struct room *rooms;	/* count + 1, the last for its offset */
 	uint64_t *words;	/* of all rooms' busy, in their order */
 	uint16_t *uses;
 	void *jobs;		/* struct held, by tsearch */
@@ -89,15 +89,15 @@ static void held_count(const struct held *h, bool in)
 }
 
 /*
- * A job that an administrator suspended keeps its memory; one suspended by gang scheduling takes turns with others, and
- * keeps all.
+ * A job that an administrator suspended keeps its memory. One suspended by gang scheduling alternates with others and
+ * keeps everything.
  */
 static bool holds_cores(const job_record_t *job)
 {
 	return IS_JOB_RUNNING(job) || (IS_JOB_SUSPENDED(job) && job->priority);
 }
 
-/* Its core bitmap holds only the job's own nodes, each with as many bits as the node had cores when the job started. */
+/* The core bitmap has only the job's own nodes, each with as many bits as the node had cores when the job started. */
 static void part_read(struct part *p, const job_record_t *job, int nth, unsigned at)
 {
 	const job_resources_t *r = job->job_resrcs;
@@ -142,7 +142,7 @@ static struct held *held_read(const job_record_t *job)
 			break;
 		*p = (struct part){ .node = i, .cores = h->words + words };
 		words += core_set_words(cores);
-		/* A job that was made smaller has no CPUs on the nodes that it left. */
+		/* A job that was shrunk has no CPUs on the nodes that it left. */
 		if (!r->cpus || nth >= r->nhosts || r->cpus[nth]) {
 			part_read(p, job, nth, at);
 			h->nparts++;

@@ -4,7 +4,7 @@
 
 #include "exclusion.h"
 
-/* --- the nodes as the chooser asks for them --- */
+/* --- callbacks of the chooser --- */
 
 static unsigned nodes_find(void *user, uint32_t tasks, const bool *chosen)
 {

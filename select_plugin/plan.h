@@ -5,32 +5,37 @@
 
 #include "candidates.h"
 
-/* The best nodes for a job, each with its share of the tasks. */
+/* A node selection: the best nodes for a job, each with its share of the tasks. */
 struct plan {
 	struct choice choice;
-	bool given;		/* plan_given: the nodes are Slurm's choice */
+	bool given;		/* plan_given: Slurm chose the nodes */
 };
 
 /*
- * Choose among all candidates (score/chooser.h). False when there is no choice. Afterwards s has all candidates of the
- * last share, its own first. Free with plan_end in any case.
+ * Chooses among all candidates (score/chooser.h). False when there is no choice. Afterwards s has all candidates for
+ * the last share, the chosen ones first. Free with plan_end in any case.
  */
 bool plan_make(struct plan *p, struct candidate_set *s);
 
-/* The nodes that the job has just been given, of each as many cores, the best. False when there is no such choice. */
+/*
+ * Chooses the best cores on the nodes that the job was just given, as many on each. False when there is no such choice.
+ */
 bool plan_given(struct plan *p, struct candidate_set *s);
 void plan_end(struct plan *p);
 
 /*
- * The best candidate of the last share that was not chosen, of those of equal weight: only their costs were compared.
- * Or NULL.
+ * The best candidate for the last share that was not chosen, among those of the same weight, so that only costs
+ * decided. Or NULL.
  */
 const struct candidate_node *plan_beside(const struct plan *p, const struct candidate_set *s);
 
-/* The worst of the candidates chosen. */
+/* The worst of the chosen candidates. */
 const struct candidate_node *plan_worst(const struct plan *p);
 
-/* What came in, and on each candidate all cores but its own; NULL when memory is short. Free with exclusion_free. */
+/*
+ * The exclusion passed by Slurm, and on each candidate all cores but its own. NULL when memory is short. Free with
+ * exclusion_free.
+ */
 slurm_exclusion_t *plan_exclusion(struct candidate_set *s, const struct candidate_node *list, unsigned count);
 
 #endif

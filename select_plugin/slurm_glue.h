@@ -4,8 +4,8 @@
 #define TOPIARY_SELECT_SLURM_GLUE_H
 
 /*
- * All that we take from Slurm's own headers, and what differs between its releases. First, so that its names become the
- * slurm_* ones that every program linked with libslurm has.
+ * Everything used from Slurm's own headers, and the differences between its releases. Included first, so that its names
+ * become the slurm_* names of libslurm.
  */
 #include "src/common/slurm_xlator.h"
 #include "slurm/slurm_errno.h"
@@ -30,7 +30,7 @@
 #include "src/common/select.h"
 #endif
 
-/* What releases name differently, by what yields it. */
+/* Types that releases name differently, derived from what returns them. */
 typedef typeof(list_iterator_create(NULL)) slurm_iterator_t;
 typedef typeof(*((job_record_t *) NULL)->details) slurm_job_details_t;
 
@@ -60,9 +60,7 @@ typedef bitstr_t slurm_exclusion_t;
 #define JOB_TEST_ARGS (job, nodes, min_nodes, max_nodes, req_nodes, mode, preemptees, preempted, excluded WILL_RUN_ARG)
 typedef int (*job_test_t) JOB_TEST_PARMS;
 
-/*
- * The first bit set from `from` on, or -1; words that are zero are skipped, for clusters are large and jobs are small.
- */
+/* The first bit set at `from` or later, or -1. Skips zero words, because clusters are large and jobs are small. */
 static inline int glue_next(const bitstr_t *b, int from)
 {
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
@@ -82,7 +80,7 @@ static inline int glue_next(const bitstr_t *b, int from)
 #endif
 }
 
-/* --exclusive, without "=user" and the like: a number until 23.02, bits since then. */
+/* --exclusive without "=user" and the like: a number until 23.02, bits since then. */
 static inline bool glue_whole_nodes(const slurm_job_details_t *d)
 {
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
@@ -92,7 +90,7 @@ static inline bool glue_whole_nodes(const slurm_job_details_t *d)
 #endif
 }
 
-/* The nodes of a list, those that are known: 0, or Slurm's error. */
+/* The known nodes of a list. Returns 0, or Slurm's error. */
 static inline int glue_nodes(const char *names, bitstr_t **nodes)
 {
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
@@ -102,7 +100,7 @@ static inline int glue_nodes(const char *names, bitstr_t **nodes)
 #endif
 }
 
-/* Whether Slurm counts only those devices of a node that are near to free cores. */
+/* Whether Slurm counts only those devices of a node that are near free cores. */
 #define GLUE_GRES_NEAR (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0))
 
 /*
@@ -128,7 +126,7 @@ static inline bool glue_network(const job_record_t *job)
 #endif
 }
 
-/* Whether a number of 16 or 32 bits was given at all. */
+/* Whether a value of 16 or 32 bits was set. */
 static inline bool glue_given16(uint16_t n)
 {
 	return n && n != NO_VAL16 && n != INFINITE16;
@@ -140,8 +138,9 @@ static inline uint32_t glue_known(uint32_t n, uint32_t otherwise)
 }
 
 /*
- * RestrictedCoresPerGPU (24.05) keeps some cores of a node for jobs with GPUs; cons_tres counts those with whole nodes
- * among them (cons_helpers.c). Whether the job is one, and which cores of a node all others may have; NULL: all.
+ * RestrictedCoresPerGPU (24.05) reserves some cores of a node for jobs with GPUs; cons_tres treats jobs with whole
+ * nodes like these (cons_helpers.c). Whether the job may use them, and which cores of a node all other jobs may have;
+ * NULL: all.
  */
 static inline bool glue_wants_gpus(const job_record_t *job)
 {

@@ -15,8 +15,8 @@
 #include "shape/directory.h"
 
 /*
- * More than a kernel's clock tick, which is how finely files tell of a change, and more than any write(2) in its
- * middle.
+ * More than a clock tick of the kernel, the resolution of file times, and more than the time between parts of one
+ * write.
  */
 #define REST_SECONDS 1
 
@@ -38,9 +38,9 @@ static struct {
 	char *path;
 	unsigned poll;
 	void (*say)(bool trouble, const char *line);
-	struct stat seen;		/* of the good file read last, if it was at rest: there is nothing new in it */
-	char said[sizeof(struct err)];	/* the last trouble, "" since a good view */
-	unsigned restless;		/* looks in a row that found the file changing */
+	struct stat seen;		/* of the last good file, if it was at rest: it has not changed */
+	char said[sizeof(struct err)];	/* the last logged error, "" since a good view */
+	unsigned restless;		/* consecutive checks that found the file changing */
 	unsigned long serial;
 	struct snapshot_view *view;
 } watch = { .mutex = PTHREAD_MUTEX_INITIALIZER };
@@ -98,9 +98,9 @@ static void view_swap(struct snapshot_view *v)
 	snapshot_view_release(old);
 }
 
-/* --- looking --- */
+/* --- reading --- */
 
-/* A damaged file's bytes stand in its error, and the log is for people and terminals. */
+/* Errors quote bytes of a damaged file, and the log is read by people and terminals. */
 static void make_printable(char *s)
 {
 	for (; *s; s++)
@@ -121,7 +121,7 @@ static void log_trouble(struct err *e)
 	watch.say(true, line);
 }
 
-/* Somebody writes into it, and will mostly be done by the next look. */
+/* A program is writing the file; mostly it is done by the next check. */
 static void wait_for_rest(void)
 {
 	struct err e;
@@ -147,7 +147,7 @@ static void view_retain(struct snapshot_view *v)
 	watch.say(false, line.text);
 }
 
-/* A file that is not there has the stat of all zeros. */
+/* For a file that does not exist, all zeros. */
 static struct stat file_now(void)
 {
 	struct stat st;
@@ -166,7 +166,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       same_time(a->st_mtim, b->st_mtim) && same_time(a->st_ctim, b->st_ctim);
 }
 
-/* A time in the future is that of another clock, and tells nothing. */
+/* A time in the future comes from another clock and cannot be used. */
 static bool at_rest(const struct stat *st)
 {
 	struct timespec now;
@@ -177,7 +177,7 @@ static bool at_rest(const struct stat *st)
 	return age < 0 || age >= REST_SECONDS * 1000000000ll;
 }
 
-/* A bad file is read again at every look: memory or descriptors may have been short for a moment. */
+/* A bad file is read again at each check: memory or descriptors may have been short for a moment. */
 void snapshot_watch_check(void)
 {
 	struct stat before = file_now(), after;
@@ -278,7 +278,7 @@ void snapshot_watch_drop(void)
 	view_swap(NULL);
 }
 
-/* --- what is taken from a view --- */
+/* --- access to a view --- */
 
 struct snapshot_view *snapshot_view_get(void)
 {

@@ -12,26 +12,29 @@
 #include "shape/snapshot.h"
 
 /*
- * The snapshot file, kept in memory by a thread of its own that looks at it every `poll` seconds, so that the scheduler
- * never waits for a file. No Slurm in here.
+ * The snapshot file, kept in memory by a thread that checks it every `poll` seconds, so that the scheduler never waits
+ * for a file. Independent of Slurm.
  *
- * A file that is absent, damaged or contradicts itself is said once; what was read last stays. A file with a checksum
- * is believed at once. One without is believed when it has rested for a second and did not change while it was read:
- * nothing else tells whether somebody is writing into it.
+ * A file that is absent, damaged or inconsistent is reported once; the last good one remains in use. A file with a
+ * valid checksum is accepted at once. One without a checksum is accepted when it has not changed for a second, nor
+ * while it was read: there is no other sign that a program is still writing it.
  *
- * `say` gets one line without a newline, of printable characters: trouble, or what was read. It is called by the
- * thread. 0, or -1 with an error and nothing started. With poll 0 there is no thread, and the caller looks.
+ * The thread calls `say` with one line of printable characters without newline: an error, or what was read. Returns 0,
+ * or -1 with an error and nothing started. With poll 0 there is no thread, and the caller checks.
  */
 int snapshot_watch_start(const char *path, unsigned poll, void (*say)(bool trouble, const char *line), struct err *e);
 
-/* Look now. Only for a watch without a thread. */
+/* Checks the file now. Only for a watch without a thread. */
 void snapshot_watch_check(void);
 
-/* Stop and join the thread; what was read stays until snapshot_watch_drop. Both do nothing when there is nothing. */
+/*
+ * Stops and joins the thread; the last view stays until snapshot_watch_drop. Both may be called when nothing was
+ * started.
+ */
 void snapshot_watch_stop(void);
 void snapshot_watch_drop(void);
 
-/* What was read last, or NULL; it does not change, and stays until snapshot_view_release, which accepts NULL. */
+/* The last view, or NULL. It does not change, and stays valid until snapshot_view_release, which accepts NULL. */
 struct snapshot_view;
 struct snapshot_view *snapshot_view_get(void);
 void snapshot_view_release(struct snapshot_view *v);
@@ -45,8 +48,8 @@ const struct snapshot_shape *snapshot_view_shapes(const struct snapshot_view *v,
 size_t snapshot_view_nodes(const struct snapshot_view *v);
 
 /*
- * Never the same for two views of a process, and never 0: what was worked out for shapes of another view is not for
- * this one.
+ * Unique among all views of a process and never 0: results computed for shapes of another view do not apply to this
+ * one.
  */
 unsigned long snapshot_view_serial(const struct snapshot_view *v);
 
@@ -54,7 +57,7 @@ unsigned long snapshot_view_serial(const struct snapshot_view *v);
 time_t snapshot_view_time(const struct snapshot_view *v);
 
 /*
- * True once for each node of a view: for a caller who says something about it once. Callers take turns by themselves.
+ * True once for each node of a view, for a caller that logs something about it once. The caller serialises the calls.
  */
 bool snapshot_view_first(struct snapshot_view *v, const char *node);
 

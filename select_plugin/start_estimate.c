@@ -7,7 +7,7 @@
 #include "node_shape.h"
 #include "occupancy.h"
 
-#define TRIES 8		/* for even shares; each is a simulation of Slurm's own */
+#define TRIES 8		/* for even shares; each is a simulation by Slurm */
 
 struct leaving {
 	job_record_t **jobs;
@@ -47,13 +47,13 @@ static int leaving_read(struct leaving *l, const bitstr_t *nodes)
 }
 
 /*
- * What may be had once some jobs are gone: nodes with a candidate for an even share, and how much the largest domains
+ * What could be had once some jobs have ended: nodes with a candidate for an even share, and what the largest domains
  * hold.
  */
 struct gone {
 	uint64_t *taken;
 	bitstr_t *seated;
-	uint32_t *capacity;	/* tasks that each node's largest domain holds */
+	uint32_t *capacity;	/* tasks that the largest domain holds, by node */
 	struct holding holding;
 };
 
@@ -81,7 +81,7 @@ static void gone_end(struct gone *g, struct candidate_set *s)
 	free(g->taken);
 }
 
-/* The job's nodes as they are without it. */
+/* Updates the job's nodes as if it had ended. */
 static void job_release(struct candidate_set *s, const job_record_t *job, struct gone *g)
 {
 	const bitstr_t *nodes = job->job_resrcs->node_bitmap;
@@ -100,7 +100,7 @@ static void job_release(struct candidate_set *s, const job_record_t *job, struct
 	}
 }
 
-/* With no budget left until the last attempt, nobody asks in between what there is. */
+/* When the budget is used up before the last attempt, intermediate steps are not examined. */
 static bool try_without_all(struct candidate_set *s, const struct leaving *l, unsigned from, struct gone *g,
 			    start_estimate_try_t *try, void *user)
 {
@@ -113,8 +113,8 @@ static bool try_without_all(struct candidate_set *s, const struct leaving *l, un
 }
 
 /*
- * Those that end in the same second go together. Where tasks are not shared evenly it can only be guessed when there is
- * a place: asked ever more seldom, and at last without all jobs.
+ * Jobs that end in the same second are released together. For uneven shares it can only be estimated when there is a
+ * place: tried at growing intervals, and finally without all jobs.
  */
 static bool ends_simulate(struct candidate_set *s, const struct leaving *l, struct gone *g, start_estimate_try_t *try,
 			  void *user)
@@ -153,17 +153,14 @@ bool start_estimate_find(struct candidate_set *s, start_estimate_try_t *try, voi
 	bool found;
 
 	candidates_budget(s);
-	s->budget.attempt *= 2;		/* each also looks at all nodes several times */
+	s->budget.attempt *= 2;		/* each also examines all nodes several times */
 	found = !gone_begin(&g, s) && !leaving_read(&l, s->nodes) && ends_simulate(s, &l, &g, try, user);
 	gone_end(&g, s);
 	free(l.jobs);
 	return found;
 }
 
-/*
- * Nodes that the job names are its in any case: each has a candidate, or may have one that the snapshot does not tell
- * of.
- */
+/* Nodes that the job names must all be used: each has a candidate, or is missing from the snapshot and may have one. */
 static bool named_have_candidates(const struct candidate_set *s)
 {
 	const bitstr_t *named = s->job->details->req_node_bitmap;

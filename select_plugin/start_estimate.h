@@ -6,15 +6,14 @@
 #include "plan.h"
 
 /*
- * When a place that is required, and not to be had now, will be: the running jobs are let go one after another, in the
- * order in which they must end, and try() is asked whenever there may be a place, until it says yes or the budget, a
- * new one, is exhausted; then once more, `last`, without all jobs. What was changed in s is changed back, but for its
- * budget.
+ * Estimates when a required placement that is not available now will be. Running jobs are released one after another in
+ * the order of their ends, and try() is called whenever there may be a place, until it returns true or the budget, a
+ * new one, is used up; then once more, with `last` set, without all jobs. All of s except its budget is restored.
  */
 typedef bool start_estimate_try_t(void *user, struct candidate_set *s, bool last);
 bool start_estimate_find(struct candidate_set *s, start_estimate_try_t *try, void *user);
 
-/* False when no way of sharing tasks lets the job ever run: on its nodes, if no other job were there. */
+/* False when no distribution of the tasks lets the job ever run: on its nodes, if no other job were there. */
 bool start_estimate_possible(struct candidate_set *s);
 
 #endif

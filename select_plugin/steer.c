@@ -79,7 +79,7 @@ void steer_stop(void)
 	node_shapes_clear();
 }
 
-/* One call of job_test, as it came. */
+/* The arguments of one call of job_test. */
 struct call {
 	job_test_t inner;
 	job_record_t *job;
@@ -103,12 +103,12 @@ static int call_inner(const struct call *c, bitstr_t *nodes, slurm_list_t preemp
 			WILL_RUN_ARG);
 }
 
-/* --- trying --- */
+/* --- attempts --- */
 
 struct attempt {
 	const struct call *call;
-	slurm_list_t preemptees;	/* offered to it; NULL: none */
-	bool later;			/* a later start is good too */
+	slurm_list_t preemptees;	/* offered for preemption; NULL: none */
+	bool later;			/* a later start is acceptable */
 };
 
 static bool has_required(const job_record_t *job, const bitstr_t *in)
@@ -119,9 +119,9 @@ static bool has_required(const job_record_t *job, const bitstr_t *in)
 }
 
 /*
- * Try just these candidates, with just their cores, for so many nodes, with 0 for as many as it may have, and with so
- * many tasks on each, with 0 as Slurm shares them. When the job cannot have them, all that the call changed is put
- * back.
+ * Tries exactly these candidates with exactly their cores, for so many nodes (0: as many as it may have), with so many
+ * tasks on each (0: as Slurm distributes them). When the job cannot have them, everything that the call changed is
+ * restored.
  */
 static bool try_shares(const struct attempt *a, struct candidate_set *s, const struct candidate_node *list,
 		       unsigned count, unsigned nodes, unsigned tasks)
@@ -132,7 +132,7 @@ static bool try_shares(const struct attempt *a, struct candidate_set *s, const s
 	bitstr_t *in = bit_alloc(bit_size(c->nodes));
 	time_t start = c->job->start_time;
 	bool switches = c->job->best_switch, good = false;
-	/* What is not to start later need not be simulated until it could. */
+	/* A job that must start now need not be simulated for a later start. */
 	uint64_t now_only = a->later || !SELECT_IS_MODE_WILL_RUN(c->mode) ? 0 : TEST_NOW_ONLY & ~c->job->bit_flags;
 	slurm_exclusion_t *excluded = NULL;
 
@@ -160,7 +160,7 @@ static bool try_shares(const struct attempt *a, struct candidate_set *s, const s
 		c->job->start_time = start;
 		c->job->best_switch = switches;
 	}
-	/* It stays with a job that starts: its steps share out cores by it. */
+	/* Kept for a job that starts: its steps distribute cores by it. */
 	if (per_core && !(good && SELECT_IS_MODE_RUN_NOW(c->mode)))
 		*per_core = was;
 	FREE_NULL_BITMAP(in);
@@ -168,9 +168,9 @@ static bool try_shares(const struct attempt *a, struct candidate_set *s, const s
 }
 
 /*
- * From 25.05 on, Slurm gives a node no more tasks of a job with devices than it has devices near to free cores, of one
- * domain few, unless the job says how many tasks a node is to have (_foreach_gres_filter_sock_core() of
- * topology/common): even shares are tried as if it had.
+ * From 25.05 on, Slurm gives a node at most as many tasks of a job with devices as it has devices near free cores,
+ * which are few in one domain, unless the job states the tasks per node (_foreach_gres_filter_sock_core() of
+ * topology/common). So even shares are tried as if it had.
  */
 static bool try_candidates(const struct attempt *a, struct candidate_set *s, const struct candidate_node *list,
 			   unsigned count, unsigned nodes)
@@ -182,7 +182,7 @@ static bool try_candidates(const struct attempt *a, struct candidate_set *s, con
 	       try_shares(a, s, list, count, nodes, 0);
 }
 
-/* Whether --contiguous can be had: so many of these nodes in a row. */
+/* Whether --contiguous can be met: so many of these nodes in a row. */
 static bool has_row(const struct candidate_set *s, const struct candidate_node *list, unsigned count, unsigned nodes)
 {
 	bitstr_t *in = s->job->details->contiguous && nodes > 1 ? bit_alloc(node_record_count) : NULL;
@@ -197,7 +197,7 @@ static bool has_row(const struct candidate_set *s, const struct candidate_node *
 	return row >= nodes;
 }
 
-/* An attempt that others may make up for: within the budget. */
+/* An attempt that others may substitute: within the budget. */
 static bool try_choice(struct attempt *a, struct candidate_set *s, const struct candidate_node *list, unsigned count,
 		       unsigned nodes)
 {
@@ -210,14 +210,14 @@ static bool try_plan(struct attempt *a, struct candidate_set *s, const struct pl
 	return try_choice(a, s, p->choice.list, p->choice.count, p->choice.count);
 }
 
-/* Several nodes in a network that Slurm knows, or in a row: it is to choose them among all, near to each other. */
+/* For several nodes in a network known to Slurm, or in a row: Slurm chooses them among all, near each other. */
 static bool slurm_picks_nodes(const struct candidate_set *s)
 {
 	return (glue_network(s->job) || s->job->details->contiguous) &&
 		s->req->share[0].nodes + s->req->share[1].nodes > 1;
 }
 
-/* The best nodes; where Slurm cannot take these, it may choose among all that fit, each with its best cores. */
+/* Tries the best nodes; if Slurm cannot use these, it may choose among all that fit, each with its best cores. */
 static bool try_all(struct attempt *a, struct candidate_set *s, struct plan *p)
 {
 	bool even = !s->req->share[1].nodes && p->choice.count == s->req->share[0].nodes,
@@ -251,7 +251,10 @@ static bool try_own(struct attempt *a, struct candidate_set *s)
 	return good;
 }
 
-/* Of what Slurm took within the domains in s->list, the best cores; where it cannot have these, what it took. */
+/*
+ * Of the cores that Slurm took within the domains in s->list, tries the best; if the job cannot have these, keeps what
+ * Slurm took.
+ */
 static bool cores_refine(struct attempt *a, struct candidate_set *s, unsigned nodes)
 {
 	struct plan p;
@@ -270,9 +273,9 @@ static bool cores_refine(struct attempt *a, struct candidate_set *s, unsigned no
 }
 
 /*
- * A job with devices, on any number of nodes: from 25.05 on, Slurm counts only devices whose own socket has cores for
- * the job (_foreach_gres_filter_sock_core() of topology/common), which in one domain are few, unless the number of
- * nodes is given. Returns that number; 0 when the job can have none.
+ * For a job with devices on any number of nodes: from 25.05 on, Slurm counts only devices whose own socket has cores
+ * for the job (_foreach_gres_filter_sock_core() of topology/common), which are few in one domain, unless the number of
+ * nodes is given. Returns that number; 0 when the job cannot run on any.
  */
 static unsigned try_numbers(struct attempt *a, struct candidate_set *s)
 {
@@ -285,9 +288,9 @@ static unsigned try_numbers(struct attempt *a, struct candidate_set *s)
 }
 
 /*
- * Whatever else the job asks of Slurm, and however that shares the tasks: of each node it is offered the largest
- * domain, near to the devices if that will do. A path is of so many cores on each node, and has no other shares. The
- * last attempt is made whatever is left of the budget.
+ * Whatever else the job requests of Slurm, and however Slurm distributes the tasks: offers the largest domain of each
+ * node, near the devices if possible. A path has a fixed number of cores on each node, and no other distribution. The
+ * last attempt is made even if the budget is used up.
  */
 static bool try_domains(struct attempt *a, struct candidate_set *s, bool last)
 {
@@ -322,7 +325,7 @@ static bool try_place(void *user, struct candidate_set *s, bool last)
 	       (placement_required(s->req) && !s->req->request.path.steps && try_domains(user, s, last));
 }
 
-/* What is required may take the place of jobs that are to be preempted for it; for a wish, no job is stopped. */
+/* A required placement may preempt jobs; a preferred one never does. */
 static bool try_preempting(struct attempt *a, struct candidate_set *s)
 {
 	uint64_t *taken = a->call->preemptees ? occupancy_copy() : NULL;
@@ -345,9 +348,9 @@ static bool try_preempting(struct attempt *a, struct candidate_set *s)
 	return good;
 }
 
-/* --- deciding --- */
+/* --- decisions --- */
 
-/* Where the job names as many nodes as it may have, no other comes in question. */
+/* If the job names as many nodes as it may have, no other node is searched. */
 static const bitstr_t *candidate_nodes(const job_record_t *job, const struct job_request *req, const bitstr_t *nodes)
 {
 	bitstr_t *required = job->details->req_node_bitmap;
@@ -356,7 +359,9 @@ static const bitstr_t *candidate_nodes(const job_record_t *job, const struct job
 	return required && (uint32_t) bit_set_count(required) >= most ? required : nodes;
 }
 
-/* "2 nodes with 8 cores in one l3": what is required. The number of cores is that of the first node in question. */
+/*
+ * The requirement in words: "2 nodes with 8 cores in one l3". The number of cores is that for the first node searched.
+ */
 static const char *requirement_text(const struct candidate_set *s, char text[static 128])
 {
 	const struct job_request *req = s->req;
@@ -389,7 +394,7 @@ static int leave_to_slurm(const struct call *c, const struct job_request *req, c
 	return rc;
 }
 
-/* A job that requires what it cannot have now: planned for later, or made to wait. */
+/* A job whose requirement cannot be met now: planned for later, or made to wait. */
 static int wait_for(struct attempt *a, struct candidate_set *s)
 {
 	const struct call *c = a->call;
@@ -421,14 +426,14 @@ static int job_decide(const struct call *c, struct candidate_set *s)
 			      "no topology-aware placement can start now");
 }
 
-/* What is required, and can never be: told in the log; to the user, by submitted.h. */
+/* A requirement that can never be met: logged here; submitted.h reports it to the user. */
 static int job_refuse(const struct call *c, const char *why)
 {
 	info("topiary: JobId=%u: refused: what it requires can never be provided: %s", c->job->job_id, why);
 	return SLURM_ERROR;
 }
 
-/* Whether the job can ever run: Slurm looks at counts alone, so what is required is looked at first. */
+/* Whether the job can ever run. Slurm only looks at counts, so the requirement is checked first. */
 static int test_only(const struct call *c, struct candidate_set *s)
 {
 	char text[128];
@@ -439,7 +444,7 @@ static int test_only(const struct call *c, struct candidate_set *s)
 	return call_inner(c, c->nodes, c->preemptees, c->excluded);
 }
 
-/* What is required cannot be told from what is not: the site says which it is to be. */
+/* Without a snapshot it is unknown whether a requirement can be met: the site decides what to do (WithoutSnapshot). */
 static int without_snapshot(const struct call *c, const struct job_request *req)
 {
 	bool wait = placement_required(req) && !strcasecmp(settings.without_snapshot, "wait");
@@ -486,7 +491,7 @@ void steer_started(job_record_t *job)
 }
 
 /*
- * What the job got is no longer so: a verdict of a run that is over, and cores that were its tasks' own for that run.
+ * What the job got is obsolete: the verdict of a finished run, and the setting that its tasks had cores of their own.
  */
 static void forget_run(job_record_t *job, bool waits)
 {

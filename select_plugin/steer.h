@@ -7,29 +7,29 @@
 #include "slurm_glue.h"
 
 /*
- * Read the settings and start to watch the snapshot, or do so again with new settings. A failure is logged, and all
- * jobs are then placed by Slurm alone.
+ * Reads the settings and starts to watch the snapshot, or restarts with new settings. A failure is logged; all jobs are
+ * then placed by Slurm alone.
  */
 void steer_start(void);
 void steer_stop(void);
 
 /*
- * select_p_job_test of Slurm, before the inner plugin's. The inner one is asked first for the nodes, and there the
- * cores, that cut the least hardware. A job that prefers that, and cannot have it now, gets what the inner one gives it
- * when it is called exactly as we were; so does every job that we do not weigh. A job that requires it waits, is
- * planned for when it can have it, and is refused when that is never.
+ * Slurm's select_p_job_test, called before the wrapped plugin's. The wrapped plugin is asked first for the nodes, and
+ * there the cores, with the lowest cost. A job that prefers such a placement and cannot have it now gets what the
+ * wrapped plugin returns for the original call; so does every job that Topiary does not weigh. A job that requires it
+ * waits, is planned for when it is available, and is refused when that is never.
  */
 int steer_job_test(job_test_t inner, job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes,
 		   uint32_t req_nodes, uint16_t mode, slurm_list_t preemptees, slurm_list_t *preempted,
 		   slurm_exclusion_t *excluded WILL_RUN_PARM);
 
-/* slurmctld has started a job, or it has ended, be it to run again. */
+/* slurmctld has started a job, or the job has ended, possibly to run again. */
 void steer_started(job_record_t *job);
 void steer_ended(job_record_t *job);
 
 /*
- * What job_submit_topiary.so asks (submitted.h): 0; 1 or -1, the job being accepted or refused, with a sentence for the
- * user.
+ * Called by job_submit_topiary.so (submitted.h). Returns 0; or 1 or -1, the job being accepted or refused, with a
+ * sentence for the user.
  */
 int topiary_submitted(const job_desc_msg_t *job, struct err *e);
 

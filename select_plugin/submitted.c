@@ -9,7 +9,8 @@
 #include "node_shape.h"
 
 /*
- * The most cores of one domain; where a level is not there, or not everywhere, the one above it counts (score/score.h).
+ * The largest number of cores in one domain. Where a level is missing, or missing in part, the next level out counts
+ * (score/score.h).
  */
 static unsigned largest_domain(const struct shape *shape, enum level level)
 {
@@ -23,7 +24,7 @@ static unsigned largest_domain(const struct shape *shape, enum level level)
 	return all >= shape->cores ? most : MAX(most, largest_domain(shape, level - 1));
 }
 
-/* The cores of a path on a node where nothing is taken, 0 where it is not there. */
+/* The cores of a path on an empty node, 0 if the node does not have it. */
 static unsigned path_capacity(const struct shape *shape, const struct request_path *path)
 {
 	struct score_need need = { .cores = request_path_cores(path), .task_cores = 1, .fit = FIT_REQUIRE,
@@ -40,7 +41,7 @@ static unsigned path_capacity(const struct shape *shape, const struct request_pa
 	return rc <= 0 ? need.cores : 0;
 }
 
-/* The nodes of one shape answer alike. A table of twice as many places as there are shapes, for one submission. */
+/* Nodes of one shape give the same answer: a hash table of twice as many slots as shapes, for one submission. */
 struct answers {
 	struct answer {
 		const struct shape *shape;
@@ -74,7 +75,7 @@ static unsigned cores_of(const struct job_request *req, const struct shape *shap
 	return all->of[at].cores;
 }
 
-/* The partitions that the job names, or the default one. NULL when there is none that we know. */
+/* The nodes of the job's partitions, or of the default one. NULL when no partition is known. */
 static bitstr_t *nodes_of(const job_desc_msg_t *job)
 {
 	bitstr_t *nodes = bit_alloc(node_record_count);
@@ -91,8 +92,8 @@ static bitstr_t *nodes_of(const job_desc_msg_t *job)
 }
 
 /*
- * Of these, not what the job excludes; and just those that it names where it may have no others. The named ones, or
- * NULL.
+ * Removes nodes that the job excludes; keeps only those that it names if it may have no others. Returns the named
+ * nodes, or NULL.
  */
 static bitstr_t *keep_named(const job_desc_msg_t *job, uint32_t max_nodes, bitstr_t *nodes)
 {
@@ -107,19 +108,19 @@ static bitstr_t *keep_named(const job_desc_msg_t *job, uint32_t max_nodes, bitst
 }
 
 /*
- * What came of looking at all nodes. One that the snapshot does not tell of may be a single domain. Of a path, a node
- * has just as many cores as that says, so that it has at least some tasks.
+ * The result of a search of all nodes. A node that is missing from the snapshot may be a single domain. A path has a
+ * fixed number of cores on a node, hence a least number of tasks.
  */
 struct finding {
 	struct holding holding;
 	unsigned known, largest;	/* cores of the largest domain */
 	uint32_t least;			/* tasks on a node of a path */
-	int node;			/* one that has the largest */
-	int named;			/* one that the job names, and that holds no task; -1: none */
+	int node;			/* the node with the largest */
+	int named;			/* a node that the job names and that holds no task; -1: none */
 	unsigned named_cores;		/* of its largest domain */
 };
 
-/* Without memory nothing is known. */
+/* Nothing is known when memory is short. */
 static struct finding finding_search(const struct job_request *req, struct snapshot_view *v, const bitstr_t *nodes,
 				     const bitstr_t *named)
 {
@@ -159,7 +160,7 @@ static struct finding finding_search(const struct job_request *req, struct snaps
 	return f;
 }
 
-/* Of a path, whether the tasks come out even for any number of nodes. */
+/* For a path, whether the tasks can be divided evenly over any allowed number of nodes. */
 static bool may_hold(const struct job_request *req, const struct finding *f)
 {
 	uint32_t from = req->min_nodes, to = MIN(req->max_nodes, f->holding.nodes);
@@ -212,7 +213,7 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 		level, req->min_nodes, need.cores, level, f->holding.nodes);
 }
 
-/* In one of its partitions, at least. */
+/* In at least one of its partitions. */
 static bool allocates_cores(const job_desc_msg_t *job)
 {
 	char *names = xstrdup(job->partition), *rest = names, *name;
