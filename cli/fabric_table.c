@@ -117,7 +117,7 @@ static int print_odd(const struct fabric *f, struct err *e)
 	struct buf odd = {0};
 	int rc = 0;
 
-	fabric_tell_odd(f, &odd);
+	fabric_list_anomalies(f, &odd);
 	if (odd.failed)
 		rc = err_set(e, "out of memory");
 	else if (odd.len && (putchar('\n') == EOF || fputs(odd.data, stdout) == EOF))

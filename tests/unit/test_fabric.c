@@ -774,7 +774,7 @@ static void recognises_a_fat_tree(void **state)
 	assert_int_equal(distance(h, "h0-0", "h10-0"), 900);
 	assert_int_equal(distance(h, "h0-0", "h500-0"), 900);
 	check_text(h);
-	fabric_tell_odd(f, &odd);
+	fabric_list_anomalies(f, &odd);
 	assert_string_equal(odd.data, "hosts on a spine: h500-0\n");
 	assert_int_equal(fabric_write_scotch(h, &scotch, NULL), 0);
 	assert_non_null(strstr(scotch.data, "sub\n49 0 1 2 "));
@@ -810,7 +810,7 @@ static void tells_what_is_odd(void **state)
 		struct fabric *f = fabric_of(rows[i].text);
 		struct buf odd = {0};
 
-		fabric_tell_odd(f, &odd);
+		fabric_list_anomalies(f, &odd);
 		if (rows[i].odd)
 			assert_string_equal(odd.data, rows[i].odd);
 		else

@@ -12,11 +12,11 @@
 #include "fabric/model/hierarchy.h"
 
 /*
- * A fabric as it was found: hosts, switches, and the links between them. Facts, not errors: hosts without a switch,
- * several planes (sets of switches with no link between them; a host may be in several), trunks, adapters that no
- * host's name is known for.
+ * A fabric as discovered: hosts, switches, and the links between them. Imperfections are facts here, not errors: hosts
+ * without a switch, several planes (sets of switches with no link between them; a host may be in several), trunks,
+ * adapters whose host is unknown.
  *
- *	struct fabric *f = fabric_read(&path, 1, NULL, &e);	a file, in whatever form it is
+ *	struct fabric *f = fabric_read(&path, 1, NULL, &e);	a file in any of the supported formats
  *	const struct hierarchy *h = f->planes[0].levels;	the network above its largest plane's hosts
  */
 enum { FABRIC_NO_PLANE = ~0u };
@@ -24,9 +24,9 @@ enum { FABRIC_NO_PLANE = ~0u };
 struct fabric_node {
 	char *name;		/* host: its name, or "H-GUID"; switch: unique, valid in Slurm's files */
 	char *description;	/* the name in the file; NULL: the same */
-	uint64_t guid;		/* of the node, 0: not known */
+	uint64_t guid;		/* of the node; 0: unknown */
 	bool is_switch;
-	bool named;		/* name is not made of the GUID */
+	bool named;		/* name was not derived from the GUID */
 	unsigned plane;		/* of a host: that of its first link; FABRIC_NO_PLANE: no link to a switch */
 	unsigned rank;		/* of a switch: cables to the nearest leaf switch, 0 for a leaf switch itself */
 };
@@ -34,22 +34,22 @@ struct fabric_node {
 /* All links between the same two nodes, a < b. */
 struct fabric_link {
 	unsigned a, b;		/* into nodes */
-	unsigned count;		/* cables; 1: no trunk */
-	unsigned mbps;		/* of all together, data rate; 0: not known */
+	unsigned count;		/* cables; above 1, a trunk */
+	unsigned mbps;		/* of all cables together, data rate; 0: unknown */
 };
 
-/* An InfiniBand adapter of a host: a node has one name, and a GUID for each. */
+/* An InfiniBand adapter of a host: a host has one name, and each of its adapters a GUID. */
 struct fabric_adapter {
 	unsigned host;		/* into nodes */
-	uint64_t guid, port;	/* of the adapter, of its port; 0: not known */
+	uint64_t guid, port;	/* of the adapter, of its port; 0: unknown */
 };
 
 enum fabric_kind { FABRIC_EMPTY, FABRIC_ONE_SWITCH, FABRIC_FAT_TREE, FABRIC_TORUS, FABRIC_DRAGONFLY, FABRIC_GRAPH };
 
 /*
- * levels: how the plane was recognised. A fat tree's switches by their distance, a torus' coordinates (seen as a
- * product of rings), a dragonfly's groups, else the hops from switch to switch. Hosts of other planes are not in it; of
- * a host on several switches of the plane the first counts.
+ * levels: the recognised hierarchy: of a fat tree the switches by their distance, of a torus the coordinates (as a
+ * product of rings), of a dragonfly the groups, else the hops from switch to switch. Hosts of other planes are not in
+ * it; for a host on several switches of the plane the first counts.
  */
 struct fabric_plane {
 	unsigned switches, hosts, links, cables;	/* links: pairs of nodes */
@@ -70,8 +70,8 @@ struct fabric {
 };
 
 /*
- * Which host an adapter is of, where its description does not tell: a GUID of the adapter or of one of its ports, and a
- * name.
+ * The host of each adapter for adapters whose description does not have it: a GUID of the adapter or of one of its
+ * ports, and a name.
  */
 struct fabric_names;
 struct fabric_names *fabric_names_new(void);
@@ -79,13 +79,13 @@ void fabric_names_free(struct fabric_names *n);
 int fabric_names_add(struct fabric_names *n, uint64_t guid, const char *host, struct err *e);
 
 /*
- * Read files into one fabric, each in the form that its lines tell:
- *   ibnetdiscover(8), as it is and with -p (and what it says beside that when verbose, as in hwloc's collections)
+ * Reads files into one fabric; the format of each is detected:
+ *   ibnetdiscover(8), as it is and with -p (also with its verbose output, as in hwloc's collections)
  *   Slurm's topology.conf(5): topology/tree, topology/block of Slurm 24.11, topology/ring of 25.11
  *   Slurm's topology.yaml(5): tree, block, ring and torus3d, of several topologies the default one
  *   the format of fabric/model/hierarchy.h; such a file must be the only one
- * "-" is standard input. Several files are several looks at one site, as one for each subnet: hosts of one name are one
- * host. names may be NULL. NULL with an error naming file and line: not readable, none of these forms, malformed. Free
+ * "-" is standard input. Several files describe one site, for example one for each subnet: hosts of one name are one
+ * host. names may be NULL. NULL with an error naming file and line: not readable, unknown format, or malformed. Free
  * with fabric_free, which accepts NULL.
  */
 struct fabric *fabric_read(const char *const *paths, size_t n, const struct fabric_names *names, struct err *e);
@@ -93,13 +93,13 @@ struct fabric *fabric_parse(const char *text, size_t len, const char *name, cons
 			    struct err *e);
 void fabric_free(struct fabric *f);
 
-/* The number of a switch or a host of that name; nnodes when there is none. */
+/* The number of the switch or host of that name; nnodes when there is none. */
 unsigned fabric_node(const struct fabric *f, const char *name, bool is_switch);
 
 /* "fat tree", "torus", ...: a constant. */
 const char *fabric_kind_name(enum fabric_kind kind);
 
-/* What is odd about it, a sentence a line, appended to out: nothing for a fabric without blemish. */
-void fabric_tell_odd(const struct fabric *f, struct buf *out);
+/* Appends its anomalies to out, a sentence a line: nothing for a fabric without any. */
+void fabric_list_anomalies(const struct fabric *f, struct buf *out);
 
 #endif

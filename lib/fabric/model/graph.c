@@ -4,7 +4,7 @@
 
 #include "fabric/model/net.h"
 
-#define MAX_SWITCHES 8192u	/* with hosts: the square of it is held */
+#define MAX_SWITCHES 8192u	/* with hosts: memory grows with its square */
 
 /* The switches with hosts, in order. */
 static unsigned find_places(const struct net *n, unsigned *place)

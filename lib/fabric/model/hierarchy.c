@@ -27,7 +27,7 @@ void hierarchy_free(struct hierarchy *h)
 	free(h);
 }
 
-/* Room for one more, doubled at every power of two. */
+/* Room for one more element; doubles at powers of two. */
 static void *room_for(void *list, unsigned n, size_t size)
 {
 	return n & (n - 1) ? list : realloc(list, (n ? 2 * (size_t) n : 1) * size);

@@ -41,7 +41,7 @@ static json_t *levels_json(const struct hierarchy *h)
 	return levels;
 }
 
-/* Each host with its place on every level, and what it is connected to, from the top. */
+/* Each host with its position on every level, and its switches, from the top. */
 static json_t *places_json(const struct hierarchy *h)
 {
 	json_t *hosts = json_array();
@@ -89,7 +89,7 @@ static json_t *node_json(const struct fabric_node *n)
 	json_t *j = json_pack("{s:s, s:o, s:o}", "name", n->name, "guid", guid_json(n->guid), "plane", plane);
 
 	if (n->description && strcmp(n->description, n->name))
-		json_object_set_new(j, "told", json_string(n->description));	/* left out when it is no UTF-8 */
+		json_object_set_new(j, "told", json_string(n->description));	/* omitted unless it is UTF-8 */
 	if (n->is_switch)
 		json_object_set_new(j, "rank", json_integer(n->rank));
 	else
@@ -143,14 +143,14 @@ static json_t *odd_json(const struct fabric *f)
 	struct buf odd = {0};
 	char *save = NULL;
 
-	fabric_tell_odd(f, &odd);
+	fabric_list_anomalies(f, &odd);
 	for (char *line = odd.data ? strtok_r(odd.data, "\n", &save) : NULL; line; line = strtok_r(NULL, "\n", &save))
 		json_array_append_new(lines, json_string(line));
 	buf_free(&odd);
 	return lines;
 }
 
-/* The levels as a file gave them, which its switches, made of them, do not tell. */
+/* The levels as the file stated them: the switches, derived from them, do not have all of that. */
 static json_t *text_json(const struct fabric *f)
 {
 	struct buf text = {0};

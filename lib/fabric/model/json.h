@@ -22,9 +22,9 @@ json_t *fabric_json(const struct fabric *f);
 json_t *fabric_json_parts(const struct fabric *f);
 
 /*
- * The fabric that switches, hosts and links are, recognised again, or that text is. names[] of guid and node, which may
- * be left out, tell which host an adapter is of. name is for errors, which say what is wrong where: "fabric: links[3]:
- * ...". NULL on error.
+ * The fabric of these switches, hosts and links, recognised again, or that of text. names[] of guid and node, which may
+ * be absent, states the hosts of adapters. name is for errors, which state the place: "fabric: links[3]: ...". NULL on
+ * error.
  */
 struct fabric *fabric_of_json(const json_t *j, const char *name, struct err *e);
 

@@ -8,11 +8,11 @@
 
 #include "base/err.h"
 
-/* A text in lines, each cut off and NUL-terminated in a copy of it, so that a reader may cut it further. */
+/* A text split into lines, each NUL-terminated in a copy of the text, so that a reader may split it further. */
 struct lines {
 	const char *name;
 	char *copy, *at;
-	unsigned line;		/* the number of the last one given, from 1 */
+	unsigned line;		/* the number of the last line returned, from 1 */
 	struct err *err;
 };
 
@@ -20,15 +20,15 @@ struct lines {
 int lines_open(struct lines *l, const char *text, size_t len, const char *name, struct err *e);
 void lines_close(struct lines *l);
 
-/* The next line without its end and without blanks around, or NULL. Valid until lines_close. */
+/* The next line without its end and surrounding blanks, or NULL. Valid until lines_close. */
 char *lines_next(struct lines *l);
 
 /* "NAME:LINE: what". Always -1. */
 int lines_wrong(const struct lines *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* The next word of *at, cut off there; NULL when there is none. */
+/* The next word of *at, NUL-terminated in place; NULL at the end. */
 char *word_next(char **at);
-/* A decimal number, all of the word, up to max. False: it is none. */
+/* Parses a decimal number that is the whole word, at most max. False otherwise. */
 bool word_number(const char *word, unsigned max, unsigned *out);
 
 #endif

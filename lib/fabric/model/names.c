@@ -31,7 +31,7 @@ void fabric_names_free(struct fabric_names *n)
 	free(n);
 }
 
-/* Where the GUID stands, or should. */
+/* The index of the GUID, or where it would be inserted. */
 static size_t names_place(const struct fabric_names *n, uint64_t guid)
 {
 	size_t low = 0, high = n->n;
@@ -132,7 +132,7 @@ bool names_host(const char *description, struct buf *out)
 	return true;
 }
 
-/* What stands in a description beside the name: the GUID of a chassis, and Mellanox's mark of a managed switch. */
+/* The length of an annotation beside the name: the GUID of a chassis, or Mellanox's mark of a managed switch. */
 static size_t annotation_length(const char *at, bool at_word)
 {
 	if (!at_word)

@@ -10,19 +10,18 @@
 const char *names_find(const struct fabric_names *n, uint64_t guid);
 
 /*
- * The host that an adapter's NodeDescription names, as rdma-ndd(8) and the vendors' start scripts write it: "cn001
- * mlx5_0", "cn001 HCA-1", or "cn001" alone; appended to out. False: it does not, as "MT25408 ConnectX Mellanox
- * Technologies".
+ * Appends to out the host in an adapter's NodeDescription, as rdma-ndd(8) and the vendors' start scripts write it:
+ * "cn001 mlx5_0", "cn001 HCA-1", or "cn001" alone. False if it has none, as "MT25408 ConnectX Mellanox Technologies".
  */
 bool names_host(const char *description, struct buf *out);
 
 /*
- * A switch's description as a name that Slurm takes: letters, digits, '.', '_' and '-'; appended to out. False: nothing
- * is left.
+ * Appends to out a switch's description as a name valid in Slurm: letters, digits, '.', '_' and '-'. False: nothing is
+ * left of it.
  */
 bool names_switch(const char *description, struct buf *out);
 
-/* Letters, digits, '.', '_' and '-', one at least. */
+/* Letters, digits, '.', '_' and '-', at least one. */
 bool names_fit(const char *name);
 
 #endif

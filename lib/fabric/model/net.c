@@ -26,7 +26,7 @@ static bool is_between_switches(const struct fabric *f, const struct fabric_link
 	return l->b < f->nswitches && f->nodes[l->a].plane == plane;
 }
 
-/* Links come sorted by a, then b: added for b first, then for a, each switch gets its neighbours in order. */
+/* Links are sorted by a, then b. Added for b first, then for a, each switch gets its neighbours in ascending order. */
 static void add_neighbours(struct net *n, unsigned plane, const unsigned *local)
 {
 	const struct fabric *f = n->fabric;

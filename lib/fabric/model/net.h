@@ -5,10 +5,7 @@
 
 #include "fabric/model/fabric.h"
 
-/*
- * The switches of one plane as a graph of their own, numbered from 0 in the fabric's order: what the recognisers look
- * at.
- */
+/* The switches of one plane as a graph, numbered from 0 in the fabric's order: the input of the recognisers. */
 struct net {
 	const struct fabric *fabric;
 	unsigned n;
@@ -16,7 +13,7 @@ struct net {
 	unsigned *row, *adj, *link;	/* neighbours adj[row[i]] .. adj[row[i + 1] - 1], ascending, and their links */
 	unsigned *hosts;		/* of each switch: hosts whose first link in this plane is to it */
 	unsigned *home;			/* of each host, fabric index less nswitches: that switch, or NET_NONE */
-	bool *leaf;			/* has hosts, and is no spine */
+	bool *leaf;			/* has hosts and is not a spine */
 	unsigned nleaves;
 };
 
@@ -26,8 +23,8 @@ int net_make(const struct fabric *f, unsigned plane, struct net *out);
 void net_free(struct net *n);
 
 /*
- * Which switches are leaf switches: those that have hosts, and at least half as many as each neighbour, or as any
- * other.
+ * Marks leaf switches: those with hosts, and at least half as many as each neighbour, or, if `any`, as any other
+ * switch.
  */
 void net_find_leaves(struct net *n, bool any);
 
@@ -37,21 +34,21 @@ const char *net_name(const struct net *n, unsigned s);
 void net_hops(const struct net *n, unsigned from, unsigned *hops, unsigned *queue);
 
 /*
- * Add the hosts of each switch below its group (NET_NONE: none); at[s * HIERARCHY_LEVELS] is the place of switch s. 0
- * or -1.
+ * Adds the hosts of each switch below its group (NET_NONE: none); at[s * HIERARCHY_LEVELS] is the position of switch s.
+ * 0 or -1.
  */
 int net_add_hosts(const struct net *n, struct hierarchy *h, const unsigned *group, const unsigned *at);
 
 /*
- * The recognisers. 0 with *out set, or NULL when the plane is not of that kind; -1 when memory is short.
- * net_tree: also a single switch. net_graph takes all, up to a size.
+ * The recognisers. 0 with *out set, or NULL when the plane is not of that kind; -1 when memory is short. net_tree
+ * accepts a single switch, too. net_graph accepts all planes, up to a size.
  */
 int net_tree(const struct net *n, struct hierarchy **out);
 int net_torus(const struct net *n, struct hierarchy **out);
 int net_dragonfly(const struct net *n, struct hierarchy **out);
 int net_graph(const struct net *n, struct hierarchy **out);
 
-/* Disjoint sets (union-find): parent[i] is i at first. The root of a set is its lowest element. */
+/* Disjoint sets (union-find): initially parent[i] is i. The root of a set is its lowest element. */
 unsigned sets_root(unsigned *parent, unsigned i);
 void sets_join(unsigned *parent, unsigned a, unsigned b);
 

@@ -114,7 +114,7 @@ static int sort_planes(struct fabric *f)
 	return rc;
 }
 
-/* A host is of the first plane it has a link to. */
+/* A host belongs to the first plane that it has a link to. */
 static void place_hosts(struct fabric *f)
 {
 	for (unsigned i = f->nswitches; i < f->nnodes; i++)

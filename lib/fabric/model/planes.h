@@ -6,8 +6,8 @@
 #include "fabric/model/fabric.h"
 
 /*
- * Number the planes of a fabric whose nodes and links stand, most hosts first, and fill in all but their kind. 0 or -1
- * (memory).
+ * Numbers the planes of a fabric with complete nodes and links, most hosts first, and fills in everything but their
+ * kind. 0 or -1 (memory).
  */
 int planes_find(struct fabric *f);
 

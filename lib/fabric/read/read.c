@@ -14,7 +14,7 @@
 
 static int read_paper(struct lines *l, struct making *m);
 
-/* How the first line that is no comment begins, and who reads the file then. */
+/* The reader of a file, by the beginning of its first line that is not a comment. */
 static const struct {
 	const char *start;
 	int (*read)(struct lines *l, struct making *m);
@@ -35,7 +35,7 @@ struct source {
 	size_t len;
 };
 
-/* Reached when there are several files: read_source reads one alone by itself. */
+/* Reached when there are several files: read_source reads a single one itself. */
 static int read_paper(struct lines *l, struct making *m)
 {
 	(void) m;
@@ -110,7 +110,7 @@ struct fabric *fabric_parse(const char *text, size_t len, const char *name, cons
 	return f;
 }
 
-/* All of standard input, as it comes through a pipe. */
+/* All of standard input, which may be a pipe. */
 static int read_stdin(struct buf *out, struct err *e)
 {
 	size_t n = 1;

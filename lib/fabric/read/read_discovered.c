@@ -17,13 +17,13 @@ struct record {
 	unsigned end;
 };
 
-/* What a record begins with, and its ID. */
+/* The keyword of a record, and its ID. */
 static const struct {
 	const char *word;
 	char start;
 } types[] = { { "Switch", 'S' }, { "Ca", 'H' }, { "Rt", 'R' } };
 
-/* The text in quotes at *at, and *at behind it; NULL: there is none. Cut off. */
+/* The text in quotes at *at, NUL-terminated, and *at after it; NULL: none. */
 static char *read_quoted(char **at)
 {
 	char *open = strchr(*at, '"'), *close = open ? strchr(open + 1, '"') : NULL;
@@ -60,7 +60,7 @@ static int add_end(struct lines *l, struct making *m, const char *id, const char
 	return end;
 }
 
-/* "[3]", and what may follow it: "[ext 3]", "(GUID of the port)". */
+/* "[3]", and what may follow: "[ext 3]", "(GUID of the port)". */
 static bool read_place(char **at, unsigned *port, uint64_t *guid)
 {
 	char *end, *c = *at;
@@ -135,7 +135,7 @@ static int read_head(struct lines *l, struct making *m, struct record *r, char s
 	return 0;
 }
 
-/* What ibnetdiscover tells of a record before its head. */
+/* Lines that precede a record. */
 static bool is_fact(const char *line)
 {
 	static const char *const names[] = { "vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid=" };

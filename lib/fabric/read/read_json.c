@@ -12,12 +12,12 @@
 
 enum { MAX_NAME = 255, MAX_CABLES = 1 << 20 };	/* of all links together */
 
-/* Where in the document we are. */
+/* The current position in the document. */
 struct reading {
 	const char *name, *list;
 	size_t at;
 	struct making *making;
-	json_t *ends;		/* names of switches and hosts: their ends */
+	json_t *ends;		/* ends of switches and hosts, by name */
 	unsigned cables;
 	struct err *err;
 };
@@ -35,7 +35,7 @@ static int item_error(const struct reading *r, const char *fmt, ...)
 	return err_set(r->err, "%s: %s[%zu]: %s", r->name, r->list, r->at, what);
 }
 
-/* A GUID of o; 0 for null, and where there is none. */
+/* A GUID of o; 0 if it is null or absent. */
 static int read_guid(const struct reading *r, const json_t *o, const char *key, uint64_t *out)
 {
 	const json_t *value = json_object_get(o, key);
@@ -63,7 +63,7 @@ static const char *read_name(const struct reading *r, const json_t *o, const cha
 	return NULL;
 }
 
-/* The end of a switch or host that is named so, and its description. */
+/* Creates the end of a switch or host with its name and description. */
 static int begin_end(struct reading *r, const json_t *o, enum end_kind kind, const char *name)
 {
 	const char *told = json_string_value(json_object_get(o, "told"));
@@ -101,7 +101,7 @@ static int read_adapter(struct reading *r, const json_t *o, int end, const char 
 	return host && making_name(r->making, end, host) ? item_error(r, "out of memory") : 0;
 }
 
-/* The cables are the first adapter's: the document does not tell which is plugged in where. */
+/* All cables are attributed to the first adapter: the document does not have the adapter of each. */
 static int read_host(struct reading *r, const json_t *o)
 {
 	const json_t *adapters = json_object_get(o, "adapters"), *known = json_object_get(o, "known"), *adapter;

@@ -58,7 +58,7 @@ static bool read_guid(const char *word, uint64_t *out)
 	return !*end && *out;
 }
 
-/* Type, lid, port and GUID. */
+/* Reads type, lid, port and GUID. */
 static int read_port(struct lines *l, char **at, struct port *p)
 {
 	const char *lid, *port, *guid;
@@ -91,7 +91,7 @@ static int add_port(struct lines *l, struct making *m, struct port *p, const cha
 	return 0;
 }
 
-/* 'one' alone, or ( 'one' - 'other' ): the two texts; the second empty. */
+/* Reads 'one' alone, or ( 'one' - 'other' ): the two texts; the second may be empty. */
 static int read_texts(struct lines *l, const char *at, const char *text[2], size_t len[2])
 {
 	static const char between[] = "' - '";

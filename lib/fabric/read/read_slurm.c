@@ -51,7 +51,7 @@ static int read_record(struct slurm *s, char *line)
 	return slurm_add(s, &r);
 }
 
-/* The next record: a line without its comment, and those it goes on in after a '\'. NULL: no more, or s->lines->err. */
+/* The next record: a line without its comment, and its continuations after '\'. NULL: the end, or s->lines->err. */
 static char *record_next(struct slurm *s)
 {
 	char *line = lines_next(s->lines), *more;

@@ -11,8 +11,8 @@
 #include "fabric/read/slurm_parts.h"
 
 /*
- * Slurm's topology.yaml(5): of several topologies the cluster's default, else the first. A tree and blocks are what
- * they are in topology.conf; a torus3d, and a ring, is a switch for each place, with its node.
+ * Slurm's topology.yaml(5): of several topologies the cluster's default, else the first. Trees and blocks have the
+ * meaning of topology.conf. A torus3d or a ring becomes a switch for each place, with its node.
  */
 struct yaml {
 	struct lines *lines;
@@ -36,7 +36,7 @@ static char *scalar_text(const yaml_node_t *n)
 	return n && n->type == YAML_SCALAR_NODE ? (char *) n->data.scalar.value : NULL;
 }
 
-/* Where there is nothing, `scontrol show topoconf` writes a key without a value, {} or []. */
+/* For an empty value `scontrol show topoconf` writes a key without a value, {} or []. */
 static bool is_empty(const yaml_node_t *n)
 {
 	switch (n->type) {
@@ -63,7 +63,7 @@ static yaml_node_t *value_of(struct yaml *y, const yaml_node_t *map, const char 
 	return NULL;
 }
 
-/* The list that a key of a mapping has, or NULL with an error. */
+/* The list of a key of a mapping, or NULL with an error. */
 static yaml_node_t *list_of(struct yaml *y, const yaml_node_t *map, const char *key)
 {
 	yaml_node_t *list = value_of(y, map, key);
@@ -75,7 +75,7 @@ static yaml_node_t *list_of(struct yaml *y, const yaml_node_t *map, const char *
 	return NULL;
 }
 
-/* Only these keys may a mapping have. */
+/* Checks that a mapping has no keys but these. */
 static int check_keys(struct yaml *y, const yaml_node_t *map, const char *const *known)
 {
 	if (map->type != YAML_MAPPING_NODE)
@@ -95,7 +95,7 @@ static int check_keys(struct yaml *y, const yaml_node_t *map, const char *const 
 	return 0;
 }
 
-/* The items of a list, one after the other. */
+/* Calls a function for each item of a list. */
 static int items_each(struct yaml *y, const yaml_node_t *list,
 		      int (*add)(struct yaml *y, const yaml_node_t *item, void *user), void *user)
 {
@@ -179,7 +179,7 @@ static int read_xyz(struct yaml *y, const yaml_node_t *of, const char *key, unsi
 	return 0;
 }
 
-/* The nodes of a part of a torus; without a region of all of it. */
+/* The nodes of a region of a torus; without a region, of all of it. */
 static int set_nodes(struct yaml *y, const yaml_node_t *of, struct grid *g, const unsigned *anchor,
 		     const unsigned *dims)
 {
@@ -269,7 +269,7 @@ static int read_topology(struct yaml *y, const yaml_node_t *topology)
 	return wrong_at(y, topology, "expected a topology of tree, block, torus3d or ring");
 }
 
-/* YAML 1.1 has many words for it. */
+/* YAML 1.1 has many spellings of true. */
 static bool is_true(const char *word)
 {
 	return word && (!strcasecmp(word, "true") || !strcasecmp(word, "yes") || !strcasecmp(word, "on"));

@@ -6,16 +6,16 @@
 #include "fabric/model/lines.h"
 #include "fabric/recognise/make.h"
 
-/* A reader of each form: all lines of the file into m. 0, or -1 with an error naming file and line. */
+/* One reader for each format: reads the whole file into m. 0, or -1 with an error naming file and line. */
 int read_ports(struct lines *l, struct making *m);		/* ibnetdiscover -p */
 int read_discovered(struct lines *l, struct making *m);		/* ibnetdiscover */
 int read_slurm(struct lines *l, struct making *m);		/* topology.conf */
 int read_yaml(struct lines *l, struct making *m);		/* topology.yaml */
 
-/* What ibnetdiscover says beside the fabric: comments, and its path when verbose. */
+/* Output of ibnetdiscover that is not part of the fabric: comments, and its path when verbose. */
 bool is_chatter(const char *line);
 
-/* Data rate in Mbit/s of "4x" and "QDR"; 0: not known. */
+/* Data rate in Mbit/s of "4x" and "QDR"; 0: unknown. */
 unsigned ib_mbps(const char *width, const char *speed);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "fabric/recognise/grid.h"
 
-/* Where an end was defined and first referred to: lines, 0 for never. */
+/* The lines where an end was defined and first referred to; 0: never. */
 struct mention {
 	unsigned defined, used;
 };
@@ -52,7 +52,7 @@ static int add_switch(const char *name, void *user)
 	return add_child(user, END_SWITCH, name);
 }
 
-/* making_each's own words do not name the line; ours already do. */
+/* Errors of making_each do not name the line; ours do. */
 static int add_children(struct slurm *s, const char *list, int (*add)(const char *name, void *user))
 {
 	struct err *e = s->lines->err, own = {""};
@@ -134,7 +134,7 @@ static int check_defined(struct slurm *s)
 	return 0;
 }
 
-/* The blocks as so many in a row as make the next size, and all under one: a switch for each. */
+/* Joins blocks: as many in a row as make the next size, and all under one; a switch for each. */
 static int join_blocks(struct slurm *s)
 {
 	for (unsigned level = 1; s->nblocks > 1 && level <= s->nsizes; level++) {

@@ -6,15 +6,15 @@
 #include "fabric/model/lines.h"
 #include "fabric/recognise/make.h"
 
-/* What topology.conf(5) says in a line and topology.yaml(5) in an item, for their readers to add to a fabric. */
+/* A line of topology.conf(5) or an item of topology.yaml(5), for their readers to add to a fabric. */
 struct slurm_record {
-	char *name, *switches, *nodes, *speed, *block, *ring, *sizes;	/* NULL: not told; sizes is cut up */
+	char *name, *switches, *nodes, *speed, *block, *ring, *sizes;	/* NULL: absent; sizes is modified */
 };
 
 enum { SLURM_BLOCK_SIZES = 16 };
 
 struct slurm {
-	struct lines *lines;		/* whose line is that of the record */
+	struct lines *lines;		/* positioned at the record's line */
 	struct making *making;
 	struct mention *mentions;	/* by end */
 	unsigned nmentions;
@@ -27,7 +27,7 @@ struct slurm {
 int slurm_add(struct slurm *s, const struct slurm_record *r);
 
 /*
- * What all records have to say together, where rc tells that each was fine; s is empty afterwards. rc, or -1 with an
+ * Checks all records together, if rc states that each was valid; s is empty afterwards. Returns rc, or -1 with an
  * error.
  */
 int slurm_end(struct slurm *s, int rc);

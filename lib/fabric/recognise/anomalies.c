@@ -5,7 +5,7 @@
 
 #include "fabric/model/fabric.h"
 
-enum { NAMES = 8 };	/* that are named; of more, the number */
+enum { NAMES = 8 };	/* listed by name; beyond that, their number */
 
 /* "LEAD: cn1 cn2 cn3 and 12 more", once something is listed. */
 struct listing {
@@ -60,7 +60,7 @@ static void list_idle(const struct fabric *f, struct buf *out)
 	list_end(&l);
 }
 
-/* Hosts with links to several switches: of one plane, or of several planes. */
+/* Hosts with links to several switches of one plane, or of several planes. */
 static void list_several(const struct fabric *f, struct buf *out, bool planes)
 {
 	struct listing l = { out, planes ? "hosts in several planes" : "hosts on several switches of a plane", 0 };
@@ -113,7 +113,7 @@ static int counts_compare(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* The value that occurs most in a list of some; it is sorted. */
+/* The most frequent value of a nonempty list, which is sorted. */
 static unsigned most_frequent(unsigned *values, unsigned n)
 {
 	unsigned best = 0, most = 0, run = 0;
@@ -149,7 +149,7 @@ static unsigned link_speed(const struct fabric_link *l)
 	return l->mbps / l->count;
 }
 
-/* Links of a sort that have less of something than most have. */
+/* Links of a kind with less of something than most have. */
 static void list_fewer(const struct fabric *f, struct buf *out, const char *lead,
 		       bool (*is)(const struct fabric *, const struct fabric_link *),
 		       unsigned (*value)(const struct fabric_link *))
@@ -193,7 +193,7 @@ static void list_slow(const struct fabric *f, struct buf *out)
 	list_fewer(f, out, "hosts with a slower link than most", is_host_link, link_speed);
 }
 
-void fabric_tell_odd(const struct fabric *f, struct buf *out)
+void fabric_list_anomalies(const struct fabric *f, struct buf *out)
 {
 	static void (*const tell[])(const struct fabric *f, struct buf *out) = {
 		list_unnamed, list_unconnected, list_idle, list_dual, list_planes, list_spines, list_thin, list_slow,

@@ -8,16 +8,16 @@
 
 /*
  * A dragonfly (Kim, Dally, Scott and Abts, ISCA 2008): groups of switches, each with a link to every other of its
- * group, and from each group a link to every other group. Links within a group are those whose ends have many
- * neighbours in common; how many, the numbers that occur tell: the first that gives whole groups of one size is taken.
- * All switches linked to all are one group.
+ * group, and from each group a link to every other group. Links within a group are those whose ends have many common
+ * neighbours. The threshold is found by trying the numbers that occur: the first that yields complete groups of one
+ * size is used. If all switches are linked to all, they are one group.
  */
 enum { MAX_NEIGHBOURS = 1024, MAX_GROUPS = 4096 };
 
 struct groups {
 	const struct net *net;
-	unsigned *common;		/* of each neighbour in net->adj: neighbours that both ends have */
-	unsigned *group, *size;		/* of each switch; of each group */
+	unsigned *common;		/* by neighbour in net->adj: common neighbours of both ends */
+	unsigned *group, *size;		/* by switch; by group */
 	unsigned n;
 };
 
@@ -39,7 +39,7 @@ static void count_common(struct groups *g)
 		}
 }
 
-/* Groups are what hangs together by links of at least so many common neighbours. */
+/* Groups are the components connected by links of at least so many common neighbours. */
 static void find_groups(struct groups *g, unsigned least, unsigned *queue)
 {
 	const struct net *n = g->net;
@@ -62,7 +62,7 @@ static void find_groups(struct groups *g, unsigned least, unsigned *queue)
 	}
 }
 
-/* Every switch linked to all of its group; linked[a * n + b]: a link goes from group to group. */
+/* Whether every switch is linked to all of its group. linked[a * n + b]: a link exists from group a to group b. */
 static bool are_whole(const struct groups *g, unsigned char *linked)
 {
 	const struct net *n = g->net;
@@ -85,7 +85,7 @@ static bool are_whole(const struct groups *g, unsigned char *linked)
 	return pairs == (size_t) g->n * g->n;
 }
 
-/* 1: groups; 0: none; -1: memory. */
+/* Returns 1: groups; 0: none; -1: memory. */
 static int find_dragonfly(struct groups *g, unsigned *queue)
 {
 	unsigned most = 0;
@@ -162,7 +162,7 @@ static struct hierarchy *dragonfly_grow(const struct groups *g)
 	return NULL;
 }
 
-/* Looking at all neighbours of neighbours takes no time. */
+/* Small enough to examine all neighbours of neighbours quickly. */
 static bool is_small(const struct net *n)
 {
 	for (unsigned s = 0; s < n->n; s++)

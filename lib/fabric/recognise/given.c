@@ -6,7 +6,7 @@
 
 #include "fabric/recognise/make.h"
 
-/* The switches and hosts of a hierarchy, as cables from each group to what is in it. */
+/* Adds the switches and hosts of a hierarchy, as cables from each group to its elements. */
 static int hierarchy_unfold(const struct hierarchy *h, struct making *m)
 {
 	unsigned *end = calloc(h->ngroups + 1, sizeof(*end));
@@ -34,7 +34,7 @@ static enum fabric_kind kind_of(const struct hierarchy *h)
 	return h->nlevels > 1 || h->level[0].form != HIERARCHY_TREE ? kinds[h->level[0].form] : FABRIC_ONE_SWITCH;
 }
 
-/* What the file says of its levels counts, not what they look like. */
+/* The levels stated by the file are kept, not recognised from its links. */
 struct fabric *fabric_given(struct hierarchy *h, struct err *e)
 {
 	struct making *m = making_new();

@@ -6,8 +6,8 @@
 #include "fabric/model/fabric.h"
 
 /*
- * The fabric of levels that a file gave: a switch for each group, and h, which becomes its own, freed on failure too.
- * NULL: memory.
+ * The fabric of levels that a file states: a switch for each group. Takes ownership of h, which is freed on failure,
+ * too. NULL: memory.
  */
 struct fabric *fabric_given(struct hierarchy *h, struct err *e);
 

@@ -25,7 +25,7 @@ static int add_switch(struct grid *g, unsigned at)
 	return 0;
 }
 
-/* To the next of each dimension, the first after the last; of two there is one cable. */
+/* Cables to the next place in each dimension, from the last to the first; a dimension of two has one cable. */
 static int add_cables(struct grid *g, unsigned at)
 {
 	unsigned step = 1;
@@ -67,7 +67,7 @@ struct filling {
 	struct lines *lines;
 	const unsigned *anchor, *dims;
 	unsigned n, places;
-	bool wrong;			/* lines_wrong said it */
+	bool wrong;			/* lines_wrong has set the error */
 };
 
 static int node_add(const char *host, void *user)

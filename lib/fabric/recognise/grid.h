@@ -8,7 +8,7 @@
 
 enum { GRID_DIMS = 3, GRID_MAX = 1024, GRID_CELLS = 1 << 20 };
 
-/* A torus of switches, x fastest, made of what lists of nodes say. Errors name the line that lines is at. */
+/* A torus of switches, x fastest, built from lists of nodes. Errors name the current line of `lines`. */
 struct grid {
 	unsigned dim[GRID_DIMS];
 	unsigned *switches;	/* ends; freed by the caller */
@@ -16,13 +16,13 @@ struct grid {
 	const char *name;
 };
 
-/* The switches, "NAME-X-Y-Z", and the cables between those side by side; dim is filled. */
+/* Creates the switches, "NAME-X-Y-Z", and the cables between neighbours; fills dim. */
 int grid_begin(struct grid *g, struct lines *l, struct making *m, const char *name);
 
-/* A node at each place of the box of these dims from anchor on, which must be within the torus. */
+/* Places a node at each point of the box of these dims from anchor on, which must be within the torus. */
 int grid_place(struct grid *g, struct lines *l, const char *nodes, const unsigned *anchor, const unsigned *dims);
 
-/* A ring of as many places as there are nodes. */
+/* Builds a ring of as many places as there are nodes. */
 int grid_ring(struct lines *l, struct making *m, const char *name, const char *nodes);
 
 #endif

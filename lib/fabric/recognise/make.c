@@ -11,7 +11,7 @@
 
 struct end {
 	enum end_kind kind;
-	char *key, *text, *name;	/* name: given; else made of the text */
+	char *key, *text, *name;	/* name: given; else derived from text */
 	uint64_t guid, port;
 };
 
@@ -86,7 +86,7 @@ static int slots_grow(struct making *m)
 	return 0;
 }
 
-/* Room for one more of a growing array. */
+/* Room for one more element of a growing array. */
 static int room_for(void **list, unsigned n, unsigned *room, size_t size)
 {
 	unsigned more = *room ? 2 * *room : 256;
@@ -168,7 +168,7 @@ int making_cable(struct making *m, unsigned a, unsigned port_a, unsigned b, unsi
 	return 0;
 }
 
-/* An end with the name that the fabric gives it. */
+/* An end with its final name. */
 struct titled {
 	char *name;
 	unsigned end;
@@ -231,10 +231,7 @@ static int titles_make(const struct making *m, const struct fabric_names *names,
 	return 0;
 }
 
-/*
- * Switches of one name are several switches, and each needs a name of its own, that of no host; Slurm takes 64 letters
- * of it.
- */
+/* Switches of the same name are distinct: makes a unique name that no host has, of at most Slurm's 64 letters. */
 static char *name_apart(const struct titled *t, unsigned n, const struct end *end)
 {
 	struct buf name = {0};
@@ -248,7 +245,7 @@ static char *name_apart(const struct titled *t, unsigned n, const struct end *en
 	return name.data;
 }
 
-/* Hosts keep the names that they have; the titles of switches come before those of hosts. */
+/* Hosts keep their names; titles of switches come before those of hosts. */
 static bool host_has(const struct titled *t, unsigned n, const char *name)
 {
 	const struct titled wanted = { .name = (char *) name };
@@ -330,7 +327,7 @@ static int links_compare(const void *a, const void *b)
 	return (x->b > y->b) - (x->b < y->b);
 }
 
-/* The cables, each once, as links of one cable between nodes; those from a node to itself lead nowhere. */
+/* Adds the cables, each once, as links of one cable between nodes; drops those from a node to itself. */
 static void add_cables(struct fabric *f, struct cable *c, unsigned n, const unsigned *node_of)
 {
 	qsort(c, n, sizeof(*c), cables_compare);

@@ -7,9 +7,9 @@
 #include "shape/hostlist.h"
 
 /*
- * What readers of files tell, in any order and as often as the file has it, until it is made a fabric: an end for each
- * thing that a cable is plugged into, known by a key of the reader's choice, and the cables. A cable told from both of
- * its ends is one cable.
+ * A fabric under construction: readers add what a file states, in any order and repeatedly, before it becomes a fabric.
+ * An end is anything that a cable is plugged into, identified by a key of the reader's choice. A cable stated at both
+ * of its ends is one cable.
  */
 enum end_kind { END_SWITCH, END_ADAPTER, END_HOST };
 
@@ -18,29 +18,27 @@ struct making;
 struct making *making_new(void);
 void making_free(struct making *m);
 
-/* The end of this key, new or known: an index, or -1 when memory is short. */
+/* The end of this key, created if new: an index, or -1 when memory is short. */
 int making_end(struct making *m, enum end_kind kind, const char *key);
 
-/* hostlist_expand, with its limits for all lists that the fabric is made of together. */
+/* hostlist_expand, with its limits for all lists of the fabric together. */
 int making_each(struct making *m, const char *list, int (*each)(const char *name, void *user), void *user,
 		struct err *e);
 
 bool making_is_switch(const struct making *m, unsigned end);
 const char *making_key(const struct making *m, unsigned end);
 
-/* What is told of an end; text of len bytes. The first text stays. 0 or -1 (memory). */
+/* The description of an end; text of len bytes. The first is kept. 0 or -1 (memory). */
 int making_describe(struct making *m, unsigned end, const char *text, size_t len);
-/* The name of an end in the fabric, which is made of what is told of it otherwise. 0 or -1 (memory). */
+/* The name of an end in the fabric, otherwise derived from its description. 0 or -1 (memory). */
 int making_name(struct making *m, unsigned end, const char *name);
 
 void making_guid(struct making *m, unsigned end, uint64_t guid, uint64_t port);
 
-/*
- * A cable between two ends, from port to port; ports of 0 make it one of its own each time. mbps 0: not known. 0 or -1.
- */
+/* A cable between two ends, from port to port; with ports of 0 each call adds a cable. mbps 0: unknown. 0 or -1. */
 int making_cable(struct making *m, unsigned a, unsigned port_a, unsigned b, unsigned port_b, unsigned mbps);
 
-/* NULL when memory is short. m stays the caller's. */
+/* NULL when memory is short. m remains the caller's. */
 struct fabric *making_finish(const struct making *m, const struct fabric_names *names, struct err *e);
 
 #endif

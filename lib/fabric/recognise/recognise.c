@@ -7,8 +7,8 @@
 #include "fabric/model/net.h"
 
 /*
- * In this order: what two would take is the first's. A tree is looked for a second time, with fewer leaf switches:
- * hosts of spines.
+ * In this order: the first that accepts the plane. Trees are tried twice, the second time with fewer leaf switches:
+ * spines may have hosts.
  */
 static const struct {
 	enum fabric_kind kind;
@@ -26,7 +26,7 @@ const char *fabric_kind_name(enum fabric_kind kind)
 	return names[kind];
 }
 
-/* From the leaf switches up, all at once. */
+/* From all leaf switches upwards at once. */
 static int set_ranks(struct fabric *f, const struct net *n)
 {
 	unsigned *queue = calloc(n->n + 1, sizeof(*queue)), head = 0, tail = 0;

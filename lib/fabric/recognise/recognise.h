@@ -5,7 +5,7 @@
 
 #include "fabric/model/fabric.h"
 
-/* Tell the kind and the levels of every plane, and the rank of every switch. 0 or -1 (memory). */
+/* Sets the kind and the levels of every plane, and the rank of every switch. 0 or -1 (memory). */
 int fabric_recognise(struct fabric *f);
 
 #endif

@@ -7,27 +7,27 @@
 #include "fabric/model/net.h"
 
 /*
- * A torus is a Cartesian product of rings, and the factors of a product are known by its squares (Sabidussi, Math. Z.
+ * A torus is a Cartesian product of rings, and the factors of a product are found by its squares (Sabidussi, Math. Z.
  * 72, 1960; Feder, J. Graph Theory 16, 1992): two links of a switch that are sides of exactly one square are of
- * different dimensions, and each is of one dimension with the side opposite; all others are of one dimension. Without
- * the links of a dimension the switches fall apart into layers: the layer is the coordinate. A ring of four is a
- * product of two pairs, and is put together again.
+ * different dimensions, and each is of the same dimension as the opposite side; all other pairs of links of a switch
+ * are of one dimension. Without the links of a dimension the switches separate into layers, and the layer is the
+ * coordinate. A ring of four is a product of two pairs, which are joined again.
  */
 enum { MAX_PARTS = 2 * HIERARCHY_DIMS };
 
 struct product {
 	const struct net *net;
-	unsigned *parent;		/* of each link of the fabric, union-find */
-	unsigned *part;			/* of each link: the factor */
+	unsigned *parent;		/* by link of the fabric, union-find */
+	unsigned *part;			/* by link: the factor */
 	unsigned nparts;
-	unsigned root[MAX_PARTS];	/* of each factor, the link that stands for it */
+	unsigned root[MAX_PARTS];	/* by factor: its representative link */
 	unsigned size[MAX_PARTS];
-	unsigned *layer[MAX_PARTS];	/* of each switch; then its coordinate, along the ring */
+	unsigned *layer[MAX_PARTS];	/* by switch; then its coordinate, along the ring */
 };
 
 /*
- * How many switches but u are neighbours of both v and w; the last of them with its links: x, and from v and from w to
- * it.
+ * Counts the switches other than u that are neighbours of both v and w. Sets the last of them, x, and the links from v
+ * and from w to it.
  */
 static unsigned common_neighbours(const struct net *n, unsigned u, unsigned v, unsigned w, unsigned *from_v,
 				  unsigned *from_w)
@@ -70,7 +70,7 @@ static void find_parts(struct product *p)
 			}
 }
 
-/* False: more factors than a torus has dimensions. */
+/* Numbers the factors. False: more than a torus has dimensions. */
 static bool number_parts(struct product *p)
 {
 	const struct net *n = p->net;
@@ -89,7 +89,7 @@ static bool number_parts(struct product *p)
 	return true;
 }
 
-/* The layers of a factor: what hangs together by the links of the others. */
+/* The layers of a factor: the components connected by links of the other factors. */
 static void find_layers(struct product *p, unsigned part, unsigned *queue)
 {
 	const struct net *n = p->net;
@@ -111,7 +111,10 @@ static void find_layers(struct product *p, unsigned part, unsigned *queue)
 	}
 }
 
-/* The two layers beside each, by the links of the factor: false when there are more, or a ring does not close. */
+/*
+ * Finds the two neighbouring layers of each layer, by the links of the factor. False if there are more, or a ring does
+ * not close.
+ */
 static bool find_beside(const struct product *p, unsigned part, unsigned (*beside)[2])
 {
 	const struct net *n = p->net;
@@ -134,7 +137,7 @@ static bool find_beside(const struct product *p, unsigned part, unsigned (*besid
 	return true;
 }
 
-/* Number the layers of a factor as they follow each other in the ring. */
+/* Numbers the layers of a factor in the order of the ring. */
 static bool order_layers(struct product *p, unsigned part, unsigned *order, unsigned (*beside)[2])
 {
 	unsigned last = NET_NONE, at = 0, size = p->size[part];
@@ -156,7 +159,7 @@ static bool order_layers(struct product *p, unsigned part, unsigned *order, unsi
 	return true;
 }
 
-/* Two pairs are a ring of four: 00 01 11 10. */
+/* Joins two pairs to a ring of four: 00 01 11 10. */
 static void join_pairs(struct product *p)
 {
 	unsigned kept = 0, pair = NET_NONE;
@@ -189,7 +192,7 @@ static unsigned place_index(const struct product *p, unsigned s)
 	return at;
 }
 
-/* Every place has one switch, and so many links go out of each as the rings have: then it is the torus. */
+/* It is the torus if every place has one switch and each switch as many links as the rings imply. */
 static bool is_torus(const struct product *p, unsigned *seen)
 {
 	const struct net *n = p->net;
@@ -210,7 +213,7 @@ static bool is_torus(const struct product *p, unsigned *seen)
 	return n->row[1] == degree;
 }
 
-/* 1: a torus; 0: none; -1: memory. */
+/* Returns 1: a torus; 0: none; -1: memory. */
 static int product_factorise(struct product *p)
 {
 	const struct net *n = p->net;
@@ -277,7 +280,7 @@ static struct hierarchy *torus_grow(const struct product *p)
 	return NULL;
 }
 
-/* As many neighbours everywhere, and no more than a torus can have. */
+/* All switches have the same number of neighbours, at most that of a torus. */
 static bool is_regular(const struct net *n)
 {
 	unsigned degree = n->row[1];

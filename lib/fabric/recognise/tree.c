@@ -7,9 +7,10 @@
 #include "fabric/model/net.h"
 
 /*
- * A fat tree is known by its distances: climbing k tiers and back takes 2k hops, or one less to a switch that lacks a
- * tier, and "at most k tiers apart" parts the leaf switches into classes, for every k. Spines need not be told apart:
- * those that reach the same leaf switches act as one. Hosts on a spine hang beside the leaf switches below it.
+ * A fat tree is recognised by its distances: climbing k tiers and back takes 2k hops, or one less to a switch that
+ * lacks a tier, and for every k "at most k tiers apart" partitions the leaf switches into classes. Spines that reach
+ * the same leaf switches act as one and need not be distinguished. Hosts on a spine are placed beside the leaf switches
+ * below it.
  */
 enum { MAX_LEAVES = 8192, MAX_TIERS = HIERARCHY_LEVELS - 1 };
 
@@ -58,7 +59,7 @@ static void find_members(struct tree *t)
 			t->of[t->n++] = s;
 }
 
-/* Two switches with hosts side by side are no tree, but for two of them alone. */
+/* Adjacent switches with hosts are not a tree, unless there are only two. */
 static bool leaves_apart(const struct net *n)
 {
 	for (unsigned s = 0; s < n->n; s++)
@@ -68,7 +69,7 @@ static bool leaves_apart(const struct net *n)
 	return true;
 }
 
-/* False: too high to be a tree of ours. */
+/* Measures distances. False: too many tiers. */
 static bool measure_leaves(struct tree *t, unsigned *hops, unsigned *queue)
 {
 	for (unsigned i = 0; i < t->nleaves; i++) {
@@ -86,7 +87,10 @@ static bool measure_leaves(struct tree *t, unsigned *hops, unsigned *queue)
 	return true;
 }
 
-/* Classes by distance, for every number of tiers: false when "within k tiers" does not part the leaf switches. */
+/*
+ * Finds the classes by distance for every number of tiers. False when "within k tiers" is no partition of the leaf
+ * switches.
+ */
 static bool find_classes(struct tree *t)
 {
 	for (unsigned k = 0; k <= t->ntiers; k++) {
@@ -106,7 +110,7 @@ static bool find_classes(struct tree *t)
 	return true;
 }
 
-/* Tiers that join nothing, because no two leaf switches are so far apart, are none. */
+/* Drops tiers that join nothing, because no two leaf switches are at that distance. */
 static void drop_idle_tiers(struct tree *t)
 {
 	unsigned kept = 0;
@@ -117,7 +121,7 @@ static void drop_idle_tiers(struct tree *t)
 	t->ntiers = kept;
 }
 
-/* The class of that tier is that of the tier below: whatever stands above it has something else to join. */
+/* Whether the class of that tier equals that of the tier below. */
 static bool joins_nothing(const struct tree *t, unsigned k, unsigned leaf)
 {
 	for (unsigned j = 0; j < t->nleaves; j++)
@@ -145,7 +149,7 @@ static void place_spine(struct tree *t, unsigned i, unsigned *hops, unsigned *qu
 	t->reach[i] = k;
 }
 
-/* One leaf switch, but hosts on others: a tier to hang those in. */
+/* One leaf switch, but hosts on others: adds a tier for those. */
 static void need_tier(struct tree *t)
 {
 	for (unsigned i = t->nleaves; i < t->n; i++)
@@ -153,7 +157,7 @@ static void need_tier(struct tree *t)
 			t->ntiers = 1;
 }
 
-/* 1: a tree; 0: none; -1: memory. */
+/* Returns 1: a tree; 0: none; -1: memory. */
 static int tree_measure(struct tree *t)
 {
 	unsigned *hops = calloc(t->net->n + 1, sizeof(*hops)), *queue = calloc(t->net->n + 1, sizeof(*queue));
@@ -173,7 +177,7 @@ static int tree_measure(struct tree *t)
 	return rc;
 }
 
-/* Of a class of tier k: the switch that joins it if there is but one, else a name of its place. */
+/* The name of a class of tier k: that of its only switch, else one derived from its position. */
 static void name_class(const struct tree *t, unsigned k, unsigned class, char *name, size_t size)
 {
 	unsigned joints = 0, nth = 0, last = 0, plane = t->net->fabric->nodes[t->net->node[0]].plane;
@@ -193,15 +197,12 @@ static void name_class(const struct tree *t, unsigned k, unsigned class, char *n
 		snprintf(name, size, "tier%u-%u", k, nth);
 }
 
-/*
- * The groups of class after class, from the top; of a leaf switch itself and a spine with hosts, one each at the
- * bottom.
- */
+/* The groups, from the top: classes; at the bottom one for each leaf switch, and for each spine with hosts. */
 struct growing {
 	const struct tree *tree;
 	struct hierarchy *h;
 	unsigned *group[MAX_TIERS + 1];	/* group[k][class] */
-	unsigned *inside;		/* by group: what is in it so far */
+	unsigned *inside;		/* by group: elements so far */
 	unsigned *bottom, *at;		/* by switch, for net_add_hosts */
 };
 
@@ -234,7 +235,10 @@ static int grow_classes(struct growing *g, unsigned k)
 	return 0;
 }
 
-/* A switch with hosts, below the class of the first tier that holds it, and for a spine that of each tier between. */
+/*
+ * Adds a switch with hosts, below the class of the first tier that contains it; for a spine adds the tiers between,
+ * too.
+ */
 static int grow_bottom(struct growing *g, unsigned i)
 {
 	const struct tree *t = g->tree;
@@ -275,8 +279,8 @@ static int grow_all(struct growing *g)
 }
 
 /*
- * What the hosts below the classes of tier k can send, over what leaves them upwards: percent, 100 at least, and when
- * not known.
+ * Pruning: bandwidth of the hosts below the classes of tier k over that of their uplinks, in percent; at least 100,
+ * also when unknown.
  */
 static unsigned pruning_of(const struct tree *t, unsigned k, const unsigned *member)
 {

@@ -8,11 +8,11 @@
 #include "fabric/write/draw_parts.h"
 
 enum {
-	PAGE_WIDTH = 1000,	/* blocks get more columns of hosts as long as they all stand side by side in this */
-	FEW_LINES = 4,		/* a block with no more lines gets no more columns */
+	PAGE_WIDTH = 1000,	/* a block gets more columns of hosts as long as all blocks fit side by side in this */
+	FEW_LINES = 4,		/* a block with no more lines than this gets no more columns */
 };
 
-/* One switch of the picture: a box, and for one with hosts a block of them. */
+/* One switch of the picture: a box, and below it a block of its hosts, if any. */
 struct box {
 	double x, y, width;		/* left, top */
 	double block_x, block_y, block_width;
@@ -79,7 +79,7 @@ static void boxes_measure(struct picture *p)
 		p->columns++;
 }
 
-/* Blocks and leaf switches from left to right; a spine's block has a place among them. */
+/* Places blocks and leaf switches from left to right, the blocks of spines among them. */
 static void place_blocks(struct picture *p)
 {
 	double at = MARGIN, y = p->first + (p->rows - 1) * (ROW_GAP + SWITCH_HEIGHT);
@@ -106,7 +106,7 @@ static void place_blocks(struct picture *p)
 	p->width = at - BLOCK_GAP + MARGIN;
 }
 
-/* How wide the switches of a rank are together, and how many they are. */
+/* The total width of the switches of a rank, and their number. */
 static double row_width(const struct picture *p, unsigned rank, unsigned *count)
 {
 	double sum = 0;
@@ -129,7 +129,7 @@ static void width_fit_rows(struct picture *p)
 			p->width = row_width(p, rank, &count);
 }
 
-/* The spines of a rank in a row, with even gaps. */
+/* Places the spines of a rank in a row, evenly spaced. */
 static void place_row(struct picture *p, unsigned rank)
 {
 	unsigned count;
@@ -154,8 +154,8 @@ static double box_middle(const struct box *b)
 }
 
 /*
- * Where on a switch the link to another of a higher or lower rank ends: in the order of the others, so that none cross
- * there.
+ * The end on a switch of the link to another of a higher or lower rank: in the order of the others, so that links do
+ * not cross there.
  */
 static double port_of(const struct picture *p, unsigned s, unsigned other)
 {
@@ -175,7 +175,7 @@ static double port_of(const struct picture *p, unsigned s, unsigned other)
 	return p->boxes[s].x + p->boxes[s].width * (before + 1) / (all + 1);
 }
 
-/* The number of a trunk's cables, near its lower end, where the ends stand side by side. */
+/* The number of cables of a trunk, near its lower end, where the ends are side by side. */
 static void draw_count(struct picture *p, const struct fabric_link *l, double x1, double y1, double x2, double y2)
 {
 	if (l->count > 1)
@@ -193,7 +193,7 @@ static void draw_link(struct picture *p, unsigned low, unsigned high, const stru
 	draw_count(p, l, x1, y1, x2, y2);
 }
 
-/* Switches of one rank: an arc above them. */
+/* A link between switches of one rank: an arc above them. */
 static void draw_arc(struct picture *p, unsigned a, unsigned b, const struct fabric_link *l)
 {
 	double x1 = box_middle(&p->boxes[a]), x2 = box_middle(&p->boxes[b]), y = p->boxes[a].y;
@@ -256,7 +256,7 @@ static void draw_hosts(struct picture *p)
 	}
 }
 
-/* One plane, below what was drawn: how far down and right it goes is left in bottom and right. */
+/* Draws one plane below the previous one; sets bottom and right to its lower and right edge. */
 static int draw_plane(const struct fabric *f, unsigned plane, const struct chosen *c, struct buf *out, double *bottom,
 		      double *right)
 {

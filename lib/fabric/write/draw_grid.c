@@ -10,10 +10,10 @@
 
 enum { DIMS = 3, CELL_GAP = 30, SLICE_GAP = 46, STUB = 11, LANE = 7, TWO_COLUMNS = 8, CELLS = 1 << 16 };
 
-/* A place of the torus: a switch with hosts, or a host alone. */
+/* A place of the torus: a switch with hosts, or a single host. */
 struct cell {
 	bool there;
-	unsigned node;			/* of the fabric: the switch, or the host; nnodes: unknown */
+	unsigned node;			/* index in the fabric: the switch, or the host; nnodes: unknown */
 	unsigned hosts, filled;
 };
 
@@ -74,7 +74,7 @@ static unsigned place_in(const struct grid_drawing *g, unsigned at, unsigned d)
 	return d == 0 ? at % g->dim[0] : d == 1 ? at / g->dim[0] % g->dim[1] : at / g->dim[0] / g->dim[1];
 }
 
-/* Above each row a lane for each column, for the links from slice to slice. */
+/* Space above each row for links between slices: a lane for each column. */
 static double lanes_height(const struct grid_drawing *g)
 {
 	return g->dim[2] > 1 ? g->dim[0] * LANE : 0;
@@ -97,7 +97,7 @@ static double head_height(const struct grid_drawing *g)
 	return g->switches ? SWITCH_HEIGHT : HOST_HEIGHT;
 }
 
-/* Cables between two cells; of a fabric whose file gave its levels alone one. */
+/* Cables between two cells; 1 if the file stated levels only. */
 static unsigned cables_between(const struct grid_drawing *g, unsigned a, unsigned b)
 {
 	unsigned x = g->cells[a].node, y = g->cells[b].node, low = 0, high = g->f->nlinks;
@@ -130,7 +130,7 @@ static void cables_draw(const struct grid_drawing *g, unsigned cables, double x,
 		buf_printf(g->out, "<text class=\"n\" x=\"%.1f\" y=\"%.1f\">%u</text>\n", x, y, cables);
 }
 
-/* To the right; round: from the last of a row, which has a stub, and so has the first. */
+/* A link to the right; round: a wrap-around link, drawn as stubs at both ends. */
 static void link_right(const struct grid_drawing *g, unsigned a, unsigned b, unsigned cables, bool round)
 {
 	double y = top_of(g, a) + head_height(g) / 2, x = left_of(g, a) + g->width;
@@ -144,7 +144,7 @@ static void link_right(const struct grid_drawing *g, unsigned a, unsigned b, uns
 	line_draw(g, true, cables, left_of(g, b) - STUB, y, left_of(g, b), y);
 }
 
-/* Down, behind the hosts. */
+/* A link downwards, behind the hosts. */
 static void link_down(const struct grid_drawing *g, unsigned a, unsigned b, unsigned cables, bool round)
 {
 	double x = left_of(g, a) + g->width / 2, y = top_of(g, a) + head_height(g);
@@ -159,7 +159,7 @@ static void link_down(const struct grid_drawing *g, unsigned a, unsigned b, unsi
 	cables_draw(g, cables, x + 7, top_of(g, b) - 4);
 }
 
-/* To the same place of another slice, by the lane of its column. */
+/* A link to the same place of another slice, in the lane of its column. */
 static void link_slice(const struct grid_drawing *g, unsigned a, unsigned b, unsigned cables, bool round)
 {
 	double in = g->width * 5 / 6, top = top_of(g, a), y = top - STUB - (place_in(g, a, 0) + 1) * LANE + LANE / 2.0;
@@ -189,7 +189,7 @@ static void draw_links(const struct grid_drawing *g, unsigned at)
 		bool round = place + 1 == g->dim[d];
 		unsigned next = round ? at - place * step : at + step, cables;
 
-		/* Of two, the one after the last is the one before it. */
+		/* In a dimension of two, the wrap-around link is the same link. */
 		if (g->dim[d] < 2 || (round && g->dim[d] == 2) || !g->cells[next].there)
 			continue;
 		if ((cables = cables_between(g, at, next)))

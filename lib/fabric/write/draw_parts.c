@@ -7,7 +7,7 @@
 
 enum {
 	LETTER = 61,		/* width of a letter, in tenths */
-	NAME_LETTERS = 28,	/* of a longer name the middle is left out */
+	NAME_LETTERS = 28,	/* longer names are shortened in the middle */
 	TITLE_LETTER = 75,	/* width of a bold letter of the title, in tenths */
 };
 

@@ -7,7 +7,7 @@
 #include "fabric/model/fabric.h"
 
 /*
- * Some hosts of a fabric: those of a job, or those that Slurm knows. Where one may be given, NULL is all, or none to
+ * Some hosts of a fabric: those of a job, or those known to Slurm. Where it may be NULL, that means all, or none to
  * colour.
  */
 struct chosen {
@@ -16,10 +16,9 @@ struct chosen {
 };
 
 /*
- * Slurm's topology.conf(5) for topology/tree, leaf switches first. Switches that act as one are one; a torus, a
- * dragonfly or a graph is written as the tree that its levels are. Hosts without a name, or without a switch, are left
- * out, and a host in several planes is told once: a node of Slurm's has one place. Each returns 0, or -1 with what was
- * appended to out of no meaning.
+ * Writes Slurm's topology.conf(5) for topology/tree, leaf switches first. Switches that act as one are one; a torus, a
+ * dragonfly or a graph is written as the tree of its levels. Hosts without a name or a switch are left out. A host in
+ * several planes is written once, because a Slurm node has one place. Each returns 0, or -1 with out undefined.
  */
 int fabric_write_slurm(const struct fabric *f, const struct chosen *c, struct buf *out, struct err *e);
 
@@ -27,14 +26,14 @@ int fabric_write_slurm(const struct fabric *f, const struct chosen *c, struct bu
 int fabric_write_slurm_yaml(const struct fabric *f, const struct chosen *c, struct buf *out, struct err *e);
 
 /*
- * Scotch's target architecture of the hosts of a plane, a "tleaf" and, where branches lack hosts, a "sub" of it. Trees
- * only.
+ * Writes Scotch's target architecture for the hosts of a plane: a "tleaf" and, where branches lack hosts, a "sub" of
+ * it. Trees only.
  */
 int fabric_write_scotch(const struct hierarchy *h, struct buf *out, struct err *e);
 
 /*
- * Draw it, as SVG: a picture for each plane, switches grey with their hosts below them, spines above, the number of
- * cables at trunks; the chosen hosts coloured.
+ * Draws it as SVG: a picture for each plane, grey switches with their hosts below them, spines above, the number of
+ * cables at trunks; chosen hosts are coloured.
  */
 int fabric_draw(const struct fabric *f, const struct chosen *c, struct buf *out, struct err *e);
 

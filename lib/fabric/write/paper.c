@@ -16,10 +16,10 @@
 struct parser {
 	struct lines lines;
 	struct hierarchy *h;
-	unsigned depth[HIERARCHY_LEVELS];	/* the line that a level was first told in */
+	unsigned depth[HIERARCHY_LEVELS];	/* the line that first stated a level */
 };
 
-/* "DIMENSIONS SIZE COST ...": what every line has, and the product of the sizes. */
+/* "DIMENSIONS SIZE COST ...": the common part of all lines, and the product of the sizes. */
 struct shape {
 	unsigned dims, size[HIERARCHY_INNER], cost[HIERARCHY_INNER], product;
 };
@@ -45,7 +45,7 @@ static int read_shape(struct parser *p, char **at, unsigned most, struct shape *
 	return 0;
 }
 
-/* "-1" or "COUNT INDEX ...": a list of the indices, increasing; NULL and a count of all for -1. */
+/* "-1" or "COUNT INDEX ...": a list of indices, ascending; for -1, NULL and the count of all. */
 static int read_indices(struct parser *p, char **at, unsigned product, unsigned **list, unsigned *count)
 {
 	char *word = word_next(at);
@@ -76,7 +76,7 @@ static int read_indices(struct parser *p, char **at, unsigned product, unsigned 
 	return 0;
 }
 
-/* The next line that is no comment, or NULL with an error. */
+/* The next line that is not a comment, or NULL with an error. */
 static char *next_line(struct parser *p, const char *wanted)
 {
 	char *line;
@@ -91,7 +91,7 @@ static char *next_line(struct parser *p, const char *wanted)
 	return NULL;
 }
 
-/* A level is of one form and cost in all branches, as wide as its widest. */
+/* A level has one form and cost in all branches; its size is that of the largest. */
 static int set_level(struct parser *p, unsigned l, const struct hierarchy_level *new)
 {
 	struct hierarchy_level *level = &p->h->level[l];
@@ -110,7 +110,7 @@ static int set_level(struct parser *p, unsigned l, const struct hierarchy_level 
 	return 0;
 }
 
-/* The levels that a line tells: one for a torus, of a tree one for each dimension. How many, or -1. */
+/* Sets the levels of a line: one for a torus, one for each dimension of a tree. Returns their number, or -1. */
 static int set_levels(struct parser *p, unsigned l, enum hierarchy_form form, const struct shape *s)
 {
 	struct hierarchy_level torus = { .form = form, .size = s->product, .dims = s->dims, .pruned = 100 };
@@ -134,7 +134,7 @@ static int set_levels(struct parser *p, unsigned l, enum hierarchy_form form, co
 	return n;
 }
 
-/* "switch-32-0": the way from the top. */
+/* "switch-32-0": the path from the top. */
 static int add_group(struct parser *p, unsigned level, unsigned above, const unsigned *at)
 {
 	char name[16 * HIERARCHY_LEVELS] = "fabric";
@@ -179,7 +179,7 @@ static int parse_host(struct parser *p, char *at, unsigned level, unsigned group
 static int parse_block(struct parser *p, unsigned level, unsigned group, unsigned *place);
 
 /*
- * The elements that a group's line tells, each a block of its own; those of a tree of several dimensions in groups of
+ * Parses the elements of a group's line, each followed by its own block; a tree of several dimensions becomes nested
  * groups.
  */
 static int parse_elements(struct parser *p, unsigned level, unsigned n, unsigned group, unsigned *place,
@@ -209,7 +209,7 @@ static int parse_elements(struct parser *p, unsigned level, unsigned n, unsigned
 	return 0;
 }
 
-/* "hops H ...": a line for each element but the first, its hops to those before it. */
+/* "hops H ...": a line for each element but the first, with its hops to those before it. */
 static int parse_hops(struct parser *p, struct hierarchy_level *level)
 {
 	size_t n = level->size;
@@ -327,10 +327,12 @@ struct hierarchy *hierarchy_parse(const char *text, size_t len, const char *name
 	return p.h;
 }
 
-/* What is below each group, in order: the first and, of each, the next; ~0u ends. Groups without hosts are left out. */
+/*
+ * The children of each group, in order: the first, and for each the next; ~0u ends. Groups without hosts are left out.
+ */
 struct below {
 	unsigned *group, *next_group, *host, *next_host;
-	unsigned *hosts;	/* of each group, in it and in what is below it */
+	unsigned *hosts;	/* by group: hosts below it */
 };
 
 static void below_free(struct below *b)

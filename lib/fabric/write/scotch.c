@@ -2,7 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "fabric/write/export.h"
 
-/* The place of a host among the leaves of the padded tree. */
+/* The number of a host among the leaves of the padded tree. */
 static unsigned long long leaf_of(const struct hierarchy *h, const struct hierarchy_host *host)
 {
 	unsigned long long leaf = 0;
@@ -31,7 +31,7 @@ int fabric_write_scotch(const struct hierarchy *h, struct buf *out, struct err *
 		buf_puts(out, "\n");
 	}
 	buf_printf(out, "tleaf\n%u", h->nlevels);
-	/* Scotch adds up what is climbed. */
+	/* Scotch adds the costs of all levels climbed. */
 	for (unsigned l = 0; l < h->nlevels; l++) {
 		unsigned below = l + 1 < h->nlevels ? h->level[l + 1].cost[0] : 0, cost = h->level[l].cost[0];
 

@@ -6,7 +6,7 @@
 #include "fabric/write/export.h"
 #include "shape/hostlist.h"
 
-/* How a file says what a switch joins. */
+/* The syntax by which a file states the children of a switch. */
 struct dialect {
 	const char *start, *nodes, *switches;
 };
@@ -17,13 +17,13 @@ static const struct dialect yaml = {
 	"      - switch: %s\n        nodes: ", "      - switch: %s\n        children: ",
 };
 
-/* Which hosts are written: those with a name of their own that no plane before had, and that the caller wants. */
+/* The hosts to write: named, not in an earlier plane, and wanted by the caller. */
 struct telling {
 	const struct fabric *f;
 	const struct hierarchy *h;
 	bool *written;			/* by node of the fabric, over all planes */
 	bool *mine;			/* by host of h */
-	unsigned *inside;		/* by group: hosts below it; and groups in it, those without hosts left out */
+	unsigned *inside;		/* by group: hosts below it; and its groups that have hosts */
 	unsigned *branches;
 	const struct dialect *dialect;
 	struct buf *out;
@@ -54,7 +54,7 @@ static bool is_bottom(const struct hierarchy *h, unsigned g)
 	return h->groups[g].level + 1 == h->nlevels;
 }
 
-/* A group of one group alone joins nothing: that one is written in its place. */
+/* A group whose only child is a group joins nothing: the child is written instead. */
 static unsigned skip_lone(const struct telling *t, unsigned g)
 {
 	while (!is_bottom(t->h, g) && t->branches[g] == 1)
@@ -66,7 +66,7 @@ static unsigned skip_lone(const struct telling *t, unsigned g)
 	return g;
 }
 
-/* lead holds a %s for the name. */
+/* lead has a %s for the name. */
 static int list_write(struct telling *t, const char *lead, const char *name, struct buf *list)
 {
 	const char *at = strstr(lead, "%s");
