@@ -11,22 +11,25 @@
 #include "map/engine/metropolis.h"
 #include "map/engine/mapping_state.h"
 
-/* How often it cools. */
+/* Number of temperatures. */
 #define STEPS 200
-/* Moves from which the warmth to begin with is taken. */
+/* Number of random moves that set the first temperature. */
 #define SAMPLES 512
-/* Warmths in averages of what a move changes: at SETTLED who shares a node is all but told, at COLD it ends. */
+/*
+ * Temperatures relative to the average change of a move: at SETTLED the assignment to nodes hardly changes any more, at
+ * COLD annealing ends.
+ */
 #define SETTLED 0.03
 #define COLD 0.001
-/* The part of the work that is done when it is SETTLED. */
+/* The share of the work that is used above SETTLED. */
 #define SLOW 0.7
-/* One part in so many of the work goes into exchanges of whole domains. */
+/* One in so many units of work is spent on exchanging whole domains. */
 #define DOMAIN_PART 8
-/* One move in so many goes anywhere. */
+/* One move in so many goes to a random domain. */
 #define ANYWHERE 8
-/* So many more slots of the cell that a rank is to go to are tried. */
+/* The number of additional slots tried in the cell that a rank is to move to. */
 #define OTHERS 9
-/* What drawing a move costs, or a slot; and what trying it does beside its arcs. */
+/* The cost of drawing a move, or a slot, and of trying it besides its edges, in edge evaluations. */
 #define DRAW_WORK 4
 #define MOVE_WORK 12
 
@@ -37,10 +40,10 @@ struct annealing {
 	double warmth;
 	uint64_t chance;
 	struct metropolis metropolis;
-	unsigned long long domain_work;	/* that part of the work which went into exchanges of domains */
+	unsigned long long domain_work;	/* work spent on exchanging domains */
 };
 
-/* Those on two runs of slots of one length change places; none: nothing does. */
+/* The ranks on two ranges of slots of equal length are exchanged; empty: no move. */
 struct move {
 	struct slot_range from, to;
 };
@@ -50,7 +53,7 @@ static unsigned draw_between(struct annealing *a, unsigned first, unsigned end)
 	return first + draw_below(&a->chance, end - first);
 }
 
-/* A domain of the level, anywhere within one of a wider one. */
+/* A random domain of the level within a domain of a wider level. */
 static unsigned domain_within(struct annealing *a, const struct slot_level *t, const struct slot_level *wide,
 			      unsigned domain)
 {
@@ -58,8 +61,8 @@ static unsigned domain_within(struct annealing *a, const struct slot_level *t, c
 }
 
 /*
- * A domain of the level that is nearer to one of the rank's partners: in a wider one of his, of whatever size, that
- * the rank is not in; now and then any. SLOT_NONE: the rank is as near as that already.
+ * A domain of the level nearer to one of the rank's partners: within a wider domain of the partner that the rank is not
+ * in; occasionally any. SLOT_NONE: the rank is already as near as that.
  */
 static unsigned domain_draw(struct annealing *a, unsigned rank, unsigned level)
 {
@@ -80,7 +83,7 @@ static unsigned domain_draw(struct annealing *a, unsigned rank, unsigned level)
 	return SLOT_NONE;
 }
 
-/* As many slots of it, somewhere. */
+/* A random range of as many slots in it. */
 static struct slot_range run_draw(struct annealing *a, const struct slot_level *t, unsigned domain, unsigned count)
 {
 	unsigned first = t->first[domain], end = t->first[domain + 1];
@@ -121,7 +124,7 @@ static double move_change(struct annealing *a, struct move v, double limit)
 	return v.from.count ? mapping_state_swap_change(&a->state, v.from.first, v.to.first, limit) : 0;
 }
 
-/* How much dearer, or cheaper, a move of a rank makes it, on an average of those that change anything. */
+/* The average absolute change in cost of random moves that change anything. */
 static double change_sample(struct annealing *a)
 {
 	double sum = 0;
@@ -136,7 +139,7 @@ static double change_sample(struct annealing *a)
 	return n ? sum / n : 0;
 }
 
-/* A rank goes to the best of some slots of the cell drawn: with the table of costs at hand they cost little to try. */
+/* Moves a rank to the best of some slots of the drawn cell: with the cost table, trying them is cheap. */
 static double move_choose(struct annealing *a, struct move *v, double limit)
 {
 	const struct slot_level *cells = a->state.s->cells;
@@ -158,7 +161,7 @@ static double move_choose(struct annealing *a, struct move *v, double limit)
 	return least;
 }
 
-/* It is taken with the chance exp(-more / warmth). */
+/* Accepts the move with probability exp(-more / temperature). */
 static void move_try(struct annealing *a, unsigned level)
 {
 	struct move v = move_draw(a, level);
@@ -179,7 +182,7 @@ static void move_try(struct annealing *a, unsigned level)
 		mapping_state_swap(&a->state, v.from.first, v.to.first);
 }
 
-/* One rank, or, with their part of the work, all of a domain at once. */
+/* Moves of single ranks and, for their share of the work, of whole domains. */
 static void anneal_until(struct annealing *a, unsigned long long until)
 {
 	unsigned last = a->state.s->nlevels - 1;

@@ -7,7 +7,7 @@
 
 #include "map/matrix/draw.h"
 
-/* So many are remembered; of two that fall upon one place the latter is. */
+/* Capacity of the hash table; a collision replaces the earlier entry. */
 #define MEMORY 4096
 
 struct attempt {

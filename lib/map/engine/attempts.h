@@ -8,29 +8,29 @@
 #include "map/engine/slots.h"
 
 /*
- * Which pairs of domains were tried, and whether a rank moved in them since: a pair that gained nothing is not tried
- * again before that, except one time in a hundred.
+ * Remembers which pairs of domains were tried, and whether a rank moved in them since: a pair that gained nothing is
+ * not tried again before that, except one time in a hundred.
  */
 struct attempts {
 	const struct slots *s;
 	unsigned now;			/* attempts so far */
 	unsigned *changed[PATHS_LEVELS + 1];	/* by level and domain, in one array: the last attempt to change it */
-	unsigned *kept;			/* the same, at attempts_keep */
-	unsigned domains;		/* of all levels */
+	unsigned *kept;			/* a copy of changed, at attempts_keep */
+	unsigned domains;		/* in all levels */
 	struct attempt *memory;
 };
 
-/* 0, or -1 when memory is short; attempts_free does also after that. */
+/* 0, or -1 when memory is short; attempts_free may be called in either case. */
 int attempts_init(struct attempts *a, const struct slots *s);
 void attempts_free(struct attempts *a);
 
-/* Two domains of a level are about to be tried. false: they were tried, and nothing changed since. */
+/* Records that two domains of a level are about to be tried. false: they were tried, and nothing changed since. */
 bool attempts_add(struct attempts *a, unsigned level, unsigned one, unsigned other);
 
-/* This attempt moved a rank from or to the slot. */
+/* Records that this attempt moved a rank from or to the slot. */
 void attempts_change(struct attempts *a, unsigned slot);
 
-/* Remember the present state; return to it. */
+/* Saves the present state; restores it. */
 void attempts_keep(struct attempts *a);
 void attempts_return(struct attempts *a);
 

@@ -12,17 +12,17 @@
 
 enum { MAX_DIRECTIONS = 8, MAX_CUTS = 2 * (MAX_DIRECTIONS + 2) + 1 };
 
-/* Directions, the first of which are the modes themselves; cuts that are refined to the end. */
+/* Number of directions, the first of which are the eigenvectors themselves; number of cuts that are fully refined. */
 static const struct thoroughness {
 	unsigned directions, refined;
 } thorough = { MAX_DIRECTIONS, 4 }, quick = { 3, 3 };
 
-/* What it takes to sort a rank, and to put it in its half, in arcs. */
+/* The cost of sorting a rank, and of assigning it to its half, in edge evaluations. */
 #define SORT_WORK 40
 
 struct cut {
 	double cost;
-	bool *second;		/* of each rank */
+	bool *second;		/* by rank */
 };
 
 struct cutting {
@@ -63,7 +63,7 @@ static void cutting_free(struct cutting *c)
 	free(c->sides);
 }
 
-/* As the halves are now, after a first round of exchanges. */
+/* Records the present halves after a first round of exchanges. */
 static void add_cut(struct cutting *c)
 {
 	struct cut *cut = &c->cut[c->cuts];
@@ -73,7 +73,7 @@ static void add_cut(struct cutting *c)
 	memcpy(cut->second, c->h->second, c->h->n);
 }
 
-/* In this order those of the first half come first, as many of them as cut the least. */
+/* Cuts the ranks in this order, at the point with the smallest cut that the sizes allow. */
 static void cut_in_order(struct cutting *c)
 {
 	struct bisection *h = c->h;
@@ -100,7 +100,7 @@ static void cut_in_order(struct cutting *c)
 	add_cut(c);
 }
 
-/* Those with the least keys are the first half, and those with the largest. */
+/* Ranks with the smallest keys become the first half, those with the largest the second. */
 static void cut_by_key(struct cutting *c)
 {
 	unsigned n = c->h->ranks;
@@ -158,7 +158,7 @@ static int by_cost(const void *a, const void *b)
 	return (x->second > y->second) - (x->second < y->second);
 }
 
-/* The best ones to the end; the cheapest then is at [0]. */
+/* Fully refines the best cuts; the cheapest is then at [0]. */
 static void refine_best(struct cutting *c, double loose)
 {
 	if (c->cuts > c->much.refined) {

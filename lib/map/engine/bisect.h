@@ -26,7 +26,7 @@ struct bisect_way {
 int bisect_run(struct bisection *h, unsigned first, struct bisect_way way);
 
 /*
- * The same, beginning with the halves in h->second: 1 if better ones were found, 0 if h->second is unchanged, -1 when
+ * The same, starting from the halves in h->second: 1 if better ones were found, 0 if h->second is unchanged, -1 when
  * memory is short.
  */
 int bisect_again(struct bisection *h, unsigned first, struct bisect_way way);

@@ -8,15 +8,15 @@
 
 #include "map/engine/slots.h"
 
-/* So many exchanges that brought nothing end it. So often it is done again. */
+/* Exchanges without gain after which a pass ends; number of repetitions. */
 #define METROPOLIS_STEPS 8
 #define PASSES 12
-/* Ranks in a block of a contest, of which so many are looked at side by side. */
+/* Ranks in a block of gain_buckets. */
 #define BLOCK 16
 #define WAYS 4
-/* The part of all that is said which is taken for rounding. */
+/* Differences below this share of the total weight are treated as rounding errors. */
 #define ROUNDING 1e-12
-/* What it takes to enter a partner into the buckets, in arcs; and a rank. */
+/* The cost of updating a partner in the buckets, and of a rank, in edge evaluations. */
 #define ARC_WORK 4
 #define RANK_WORK 8
 
@@ -111,7 +111,7 @@ static double block_most(const double *gain)
 	return most[0];
 }
 
-/* The first of those that gain most. */
+/* The first of the ranks with the largest gain. */
 static unsigned best_gain(struct bisection *h, unsigned half)
 {
 	struct gain_buckets *c = &h->buckets[half];
@@ -137,7 +137,7 @@ static void gain_enter(struct bisection *h, unsigned i)
 	c->stale[i / BLOCK] = true;
 }
 
-/* All may move. How many pairs there are. */
+/* Unlocks all ranks. Returns the number of pairs. */
 static unsigned contests_begin(struct bisection *h)
 {
 	unsigned second = 0;
@@ -165,7 +165,7 @@ static void change_sides(struct bisection *h, unsigned i)
 	h->work += h->row[i + 1] - h->row[i];
 }
 
-/* The rank is not to move again. */
+/* Moves the rank and locks it. */
 static double rank_move(struct bisection *h, unsigned i)
 {
 	double gain = h->gain[i];

@@ -10,10 +10,10 @@ struct blocks {
 	const struct places *p;
 	enum mapping_effort effort;
 	unsigned seed;
-	unsigned *place, *block;	/* of each rank: what is found, and block's own */
+	unsigned *place, *block;	/* by rank: the result; the block mapping */
 };
 
-/* What these ranks exchange among themselves. */
+/* The communication among these ranks. */
 static struct matrix *matrix_of(const struct matrix *m, unsigned first, unsigned n)
 {
 	struct matrix *part = calloc(1, sizeof(*part));
@@ -39,7 +39,7 @@ static struct matrix *matrix_of(const struct matrix *m, unsigned first, unsigned
 	return part;
 }
 
-/* The places of one host, as those of a job of one. */
+/* The places of one host, as those of a job on one host. */
 static struct place *places_of(const struct places *p, unsigned first, unsigned n)
 {
 	struct place *own = malloc((n + 1) * sizeof(*own));
@@ -51,7 +51,7 @@ static struct place *places_of(const struct places *p, unsigned first, unsigned 
 	return own;
 }
 
-/* Of ranks from rank on, on n places from first on. */
+/* Maps the ranks from `rank` on to the n places from `first` on. */
 static int solve_host(const struct blocks *b, unsigned rank, unsigned ranks, unsigned first, unsigned n, struct err *e)
 {
 	struct matrix *m = matrix_of(b->m, rank, ranks);

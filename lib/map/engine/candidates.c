@@ -13,7 +13,7 @@ static int no_memory(const struct problem *b)
 	return err_set(b->err, "mapping: out of memory");
 }
 
-/* The slot of each place, and behind that the first place of each host. */
+/* The slot of each place, followed by the first place of each host. */
 static unsigned *index_new(const struct problem *b)
 {
 	unsigned *slot_of = malloc(((size_t) b->p->nplaces + b->p->nhosts + 1) * sizeof(*slot_of));
@@ -29,8 +29,8 @@ static unsigned *index_new(const struct problem *b)
 
 struct hand {
 	unsigned hosts, ranks;
-	const unsigned *share, *first;	/* of each host: its ranks, its first place */
-	unsigned *place;		/* of each rank */
+	const unsigned *share, *first;	/* by host: its number of ranks, its first place */
+	unsigned *place;		/* by rank */
 };
 
 static void deal_block(const struct hand *d)
@@ -84,7 +84,7 @@ static int map_scotch(const struct problem *b, unsigned *slot)
 	return repair_mapping(b->m, b->s, slot) ? no_memory(b) : 0;
 }
 
-/* Chance makes other halves where they are to begin elsewhere. */
+/* Randomness of the bisections in starts that are to differ. */
 #define LOOSE 0.2
 
 static int map_split(const struct problem *b, unsigned *slot, struct split_way way)
@@ -130,7 +130,7 @@ static int map_halves_alone_packed(const struct problem *b, unsigned *slot)
 						      .sizes = SPLIT_PACKED });
 }
 
-/* What a rank takes, in arcs. */
+/* The work for a rank, in edge evaluations. */
 #define RANK_ARCS 12
 
 enum need { MAY_TAKE_LONG = 1, HAS_ROOM = 2, HAS_CUTS = 4 };
@@ -161,8 +161,8 @@ unsigned long long candidate_work(const struct candidate *c, const struct proble
 }
 
 /*
- * In a tree, nothing outside of a domain is nearer to one of its parts: there halves are the same with and without what
- * draws.
+ * In a tree, everything outside a domain is equally far from all of its parts: halves are the same with and without the
+ * external bias.
  */
 const struct candidate candidates[] = {
 	[CANDIDATE_BLOCK] = { "block", map_block, 0, 0 },

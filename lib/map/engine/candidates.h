@@ -10,34 +10,34 @@
 #include "map/places/places.h"
 #include "map/engine/slots.h"
 
-/* A problem, and what a search begins with. */
+/* A problem, and the options of its starts. */
 struct problem {
 	const struct matrix *m;
 	const struct places *p;
 	const struct slots *s;
 	unsigned seed;
-	bool quick;		/* Scotch is not asked for a mapping, which takes most of the time */
-	bool loose;		/* not the first of its kind: it may begin elsewhere */
+	bool quick;		/* without Scotch's mapping, which takes most of the time */
+	bool loose;		/* not the first start of its kind: it may differ */
 	struct err *err;
 };
 
 /*
- * In the order of preference among mappings of one cost. Those from CANDIDATE_SEEDED on are had again with
- * another seed. map: slot[m->ranks], at most one rank a slot; 0 or -1.
+ * In the order of preference among mappings of equal cost. Candidates from CANDIDATE_SEEDED on are repeated with other
+ * seeds. map: slot[m->ranks], at most one rank a slot; 0 or -1.
  */
 enum { CANDIDATE_BLOCK, CANDIDATE_CYCLIC, CANDIDATE_SCOTCH, CANDIDATE_SEEDED };
 
 struct candidate {
 	const char *name;
 	int (*map)(const struct problem *b, unsigned *slot);
-	unsigned needs;		/* that it be worth it */
-	unsigned takes;		/* for each arc and each level of halves of the slots; a rank is as a dozen arcs */
+	unsigned needs;		/* minimum for which it is worth its time */
+	unsigned takes;		/* work by edge and bisection level of the slots; a rank counts as a dozen edges */
 };
 
 extern const struct candidate candidates[];
 extern const unsigned ncandidates;
 
-/* About so much work, in edge evaluations or what takes as long. */
+/* An estimate of its work, in edge evaluations or equivalent. */
 unsigned long long candidate_work(const struct candidate *c, const struct problem *b);
 bool candidate_is_worth(const struct candidate *c, const struct problem *b);
 

@@ -7,11 +7,13 @@
 #include "map/engine/anneal.h"
 #include "map/engine/quotient.h"
 
-/* The levels that are annealed: so many, of at least so many domains with so many slots each, on an average. */
+/*
+ * The number of levels that are annealed, their least number of domains, and the least average number of slots in each.
+ */
 #define STRATA 3
 #define LEAST_DOMAINS 4
 #define LEAST_SLOTS 3
-/* How warm that begins: see anneal.h. Much is thrown over. */
+/* The first temperature (anneal.h): high, so that much is rearranged. */
 #define WARM 0.5
 
 static bool is_worth(const struct slot_level *t)

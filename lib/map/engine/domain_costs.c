@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Beyond this much, 2 MiB, memory is too slow for the rows to be kept up. */
+/* The largest table, 2 MiB: beyond this, updates from memory are too slow. */
 #define MOST (1u << 18)
 
 bool domain_costs_is_worth(const struct matrix *m, const struct slot_level *cells)

@@ -10,18 +10,21 @@
 #include "map/engine/slots.h"
 
 /*
- * What each rank would cost in each cell, all others unmoved: a cell is a set of slots of one domain that are equal, or
- * taken as equal. With it a move is judged without reading the matrix; each move changes a row for each partner.
+ * The rank-by-domain cost table: what each rank would cost in each cell, all others unmoved. A cell is a set of slots
+ * of one domain that are equal, or treated as equal. With it a move is evaluated without reading the matrix; each move
+ * updates a row for each partner.
  */
 struct domain_costs {
 	unsigned cells;
-	const unsigned *cell;		/* of each slot */
+	const unsigned *cell;		/* by slot */
 	double *between;		/* between[cell * cells + cell]: on the diagonal, between its first two slots */
 	double *pays;			/* pays[rank * cells + cell] */
-	double *change;			/* of a move, in each cell: for domain_costs_move to write to */
+	double *change;			/* by cell, for a move: scratch space of domain_costs_move */
 };
 
-/* Is the table small enough to be worth its upkeep? domain_costs_init returns 0, or -1 when memory is short. */
+/*
+ * Whether the table is small enough to be worth its updates. domain_costs_init returns 0, or -1 when memory is short.
+ */
 bool domain_costs_is_worth(const struct matrix *m, const struct slot_level *cells);
 int domain_costs_init(struct domain_costs *t, const struct matrix *m, const struct slots *s,
 		      const struct slot_level *cells, const unsigned *slot);
@@ -37,7 +40,7 @@ static inline double domain_costs_between(const struct domain_costs *t, unsigned
 	return t->between[(size_t) a * t->cells + b];
 }
 
-/* Update the costs of a rank's partners when it moves from one slot to another. */
+/* Updates the costs of a rank's partners when it moves from one slot to another. */
 void domain_costs_move(struct domain_costs *t, const struct matrix *m, unsigned rank, unsigned from, unsigned to);
 
 #endif

@@ -11,21 +11,18 @@
 #include "map/engine/neighbourhood.h"
 #include "map/engine/swaps.h"
 
-/*
- * One mapping is polished with such a part of the work at most. Such a part is there for what follows, whatever went
- * before.
- */
+/* The largest share of the work for polishing one mapping; as much is reserved for what follows. */
 #define POLISH (1.0 / 256)
 #define REST 0.25
 /*
- * All are laid out anew with such a part of that, and in each round those that are kept improved with such a part of
- * what is left.
+ * The share of the work for rearranging all starts, and in each round the share of the rest for improving those that
+ * are kept.
  */
 #define LAYOUT 0.08
 #define ROUND 0.25
-/* One in so many is kept. */
+/* In each round one in so many is kept. */
 #define KEPT 3
-/* How warm annealing begins: see anneal.h. */
+/* The first temperature of annealing: see anneal.h. */
 #define WARM 0.1
 
 static int trial_polish(struct search *x, struct trial *t)
@@ -60,10 +57,10 @@ static int anneal_ranks(struct search *x, struct trial *t, unsigned seed, unsign
 	return anneal_slots(x->b.m, x->b.s, seed, WARM, work, t->slot) ? search_no_memory(x) : 0;
 }
 
-/* What makes a mapping cheaper, from whole domains to single ranks. */
+/* The improvement steps, from whole domains to single ranks. */
 static const struct step {
 	int (*take)(struct search *x, struct trial *t, unsigned seed, unsigned long long work);
-	double share;			/* of the work */
+	double share;			/* share of the work */
 	bool rests;			/* skipped once it gained nothing in a round: the others get its share */
 } steps[] = { { lay_out, 0.1, false }, { anneal_nodes, 0.4, true }, { trial_repartition, 0.45, false },
 	      { anneal_ranks, 0.05, false } };
@@ -79,7 +76,7 @@ static int step_run(struct search *x, const struct step *step, struct trial *t, 
 	return 0;
 }
 
-/* gained: bits, of the steps that brought something. */
+/* gained: bits of the steps that gained something. */
 static int improve_one(struct search *x, struct trial *t, double work, unsigned *gained)
 {
 	double shares = 0;
@@ -99,7 +96,7 @@ static int improve_one(struct search *x, struct trial *t, double work, unsigned 
 	return trial_polish(x, t);
 }
 
-/* All of them once. */
+/* Improves all trials once. */
 static int improve_all(struct search *x, double work)
 {
 	unsigned gained = 0;

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So many cells of the table of costs are changed while one edge is evaluated. */
+/* The number of cells of the cost table updated in the time of one edge evaluation. */
 #define CELLS_WORK 8
-/* What it takes to judge a rank's move beside its arcs. */
+/* The work of evaluating a rank's move besides its edges. */
 #define RANK_WORK 6
 
 int mapping_state_init(struct mapping_state *t, const struct matrix *m, const struct slots *s,
@@ -46,7 +46,7 @@ void mapping_state_slots(const struct mapping_state *t, unsigned *slot)
 		slot[r] = t->at[r].slot;
 }
 
-/* Where a slot's rank goes when the runs are exchanged; SLOT_NONE: it stays. */
+/* The slot of a slot's rank after the ranges are exchanged; SLOT_NONE: it stays. */
 static inline unsigned goes_to(unsigned slot, struct slot_range a, struct slot_range b)
 {
 	if (slot - a.first < a.count)
@@ -54,7 +54,7 @@ static inline unsigned goes_to(unsigned slot, struct slot_range a, struct slot_r
 	return slot - b.first < b.count ? slot - b.first + a.first : SLOT_NONE;
 }
 
-/* A pair within the runs is met from both of its ends, and counts half at each. */
+/* A pair within the ranges is seen from both ends, and counts half at each. */
 static inline double rank_change(const struct mapping_state *t, unsigned rank, struct slot_range a, struct slot_range b)
 {
 	const struct matrix *m = t->m;
@@ -112,8 +112,8 @@ static double weight_between(const struct matrix *m, unsigned a, unsigned b)
 	return 0;
 }
 
-/* The toll takes each of two partners to find the other where it goes: nearer than it will be. */
-static double change_by_toll(struct mapping_state *t, unsigned a, unsigned b, double limit)
+/* The cost table assumes that a rank's partner stays: corrects for two partners that exchange places. */
+static double change_by_table(struct mapping_state *t, unsigned a, unsigned b, double limit)
 {
 	const struct domain_costs *costs = &t->costs;
 	unsigned x = t->rank[a], y = t->rank[b], own = costs->cell[a], other = costs->cell[b];
@@ -136,12 +136,12 @@ double mapping_state_swap_change(struct mapping_state *t, unsigned a, unsigned b
 	double pays = t->rank[b] == SLOT_NONE ? 0 : t->pays[t->rank[b]], change;
 
 	if (t->costs.cells)
-		return change_by_toll(t, a, b, limit);
+		return change_by_table(t, a, b, limit);
 	change = run_change(t, own, other);
 	return change - pays >= limit ? change - pays : change + run_change(t, other, own);
 }
 
-/* As long as another is there still, he is at no distance. */
+/* While a partner is still on that slot, its distance is 0. */
 static double partners_move(struct mapping_state *t, unsigned rank, struct slot_place from, struct slot_place to)
 {
 	const struct matrix *m = t->m;

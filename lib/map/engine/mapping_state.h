@@ -11,10 +11,10 @@
 struct mapping_state {
 	const struct matrix *m;
 	const struct slots *s;
-	struct slot_place *at;		/* of each rank */
-	double *pays;			/* cost of each rank on its slot */
+	struct slot_place *at;		/* by rank */
+	double *pays;			/* by rank: its cost on its slot */
 	unsigned *rank;			/* on each slot, or SLOT_NONE */
-	struct domain_costs costs;	/* no cells: not kept */
+	struct domain_costs costs;	/* no cells: not used */
 	unsigned long long work;	/* edge evaluations so far */
 };
 
@@ -24,15 +24,16 @@ struct slot_range {
 };
 
 /*
- * Keeps a table of costs by cell where it is worth its size (domain_costs.h): slots of a cell are then taken as equal.
- * At most one rank a slot. 0, or -1 when memory is short. mapping_state_free does also after that.
+ * Uses the cost table by cell where it is worth its size (domain_costs.h): slots of a cell then count as equal. At most
+ * one rank a slot. 0, or -1 when memory is short. mapping_state_free may be called in either case.
  */
 int mapping_state_init(struct mapping_state *t, const struct matrix *m, const struct slots *s,
 		       const struct slot_level *cells, const unsigned *slot);
 void mapping_state_free(struct mapping_state *t);
 
 /*
- * The change in cost of the rank on a slot if it moved to another, all others unmoved; from the table, which is kept.
+ * The change in cost of the rank on a slot if it moved to another, all others unmoved; from the table, which must be in
+ * use.
  */
 static inline double mapping_state_pays_more(const struct mapping_state *t, unsigned from, unsigned to)
 {

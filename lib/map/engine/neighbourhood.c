@@ -10,26 +10,27 @@
 #include "map/matrix/draw.h"
 #include "map/engine/split_parts.h"
 
-/* More ranks take too long, fewer are found by moving single ones: unless they are a good part of all. */
+/*
+ * Larger pairs take too long, and the gain of smaller ones is found by moving single ranks, unless they are a good part
+ * of all.
+ */
 #define MOST_RANKS 256
 #define LEAST_RANKS 8
 #define GOOD_PART 4
-/* What drawing a pair costs. */
+/* The work of drawing a pair. */
 #define DRAW_WORK 100
-/* An arc is looked at so often to compare costs and to see who draws whom. */
+/* The number of times that an edge is read to compare costs and to compute biases. */
 #define ARC_WORK 4
-/* So many draws in a row without a pair that is to be tried: the mapping is as good as this makes it. */
+/* After so many draws in a row without a pair to try, the search has converged. */
 #define IDLE 40
-/* Then chance parts a pair, and makes halves that are dearer by up to that part of what they cut. */
+/* Then a random pair is repartitioned, with halves whose cut may be dearer by up to this share. */
 #define LOOSE 0.2
-/*
- * Each level is taken to have gained such a part of the cost already, for so much work; and a draw counts as so much.
- */
+/* The gain per work that is initially assumed for each level; and the work that a draw counts as. */
 #define FIRST_GAIN 1e-3
 #define FIRST_WORK 1e6
 #define TURN_WORK 1000
 
-/* What parting anew in a level has brought, and for how much work. */
+/* The gain of repartitioning at a level, and the work for it. */
 struct yield {
 	double gain, work;
 };
@@ -39,19 +40,19 @@ struct neighbourhood {
 	uint64_t chance;
 	struct attempts attempts;
 	unsigned idle;
-	double cost, least;		/* more than in the beginning */
-	unsigned *best;			/* the slot of each rank that costs the least */
-	unsigned *last, nlast;		/* the ranks of the pair that was parted last */
+	double cost, least;		/* relative to the start */
+	unsigned *best;			/* by rank: the slot in the cheapest mapping */
+	unsigned *last, nlast;		/* the ranks of the last pair that was repartitioned */
 	unsigned *on;			/* the rank on each slot, or SLOT_NONE */
 	struct yield yield[PATHS_LEVELS + 1];
 	const struct slot_level *level;
-	unsigned domain[2];		/* of it: the two */
-	unsigned *rank, *drawn, *was, n;	/* of both; as they were drawn, and the slot that each of those had */
-	bool *second;			/* of each: in the second domain */
+	unsigned domain[2];		/* the two domains at that level */
+	unsigned *rank, *drawn, *was, n;	/* of both; in the order drawn, and the slot that each of those had */
+	bool *second;			/* by rank: in the second domain */
 	struct pair pair;
 };
 
-/* Every other time one of those that were parted last: what is beside them may have become worth trying. */
+/* Every other time a rank of the last repartitioned pair: its neighbours may have become worth trying. */
 static unsigned draw_rank(struct neighbourhood *r)
 {
 	if (r->nlast && draw_below(&r->chance, 2))
@@ -64,7 +65,7 @@ static struct yield *yield_of(struct neighbourhood *r)
 	return &r->yield[r->level - r->x.s->level];
 }
 
-/* Of two levels by lot the one that gains more for its work. */
+/* Of two random levels the one with the larger gain for its work. */
 static void draw_level(struct neighbourhood *r)
 {
 	unsigned n = r->x.s->nlevels - 1, one = draw_below(&r->chance, n), other = draw_below(&r->chance, n);
@@ -74,7 +75,7 @@ static void draw_level(struct neighbourhood *r)
 	yield_of(r)->work += TURN_WORK;
 }
 
-/* Those that a rank and a partner are in. */
+/* The domains of a rank and one of its partners. */
 static bool draw_domains(struct neighbourhood *r)
 {
 	const struct matrix *m = r->x.m;
@@ -125,7 +126,7 @@ static void set_sizes(struct neighbourhood *r)
 	r->pair.most = r->n < room[0] ? r->n : room[0];
 }
 
-/* What these ranks pay, among them and with others. */
+/* The cost of these ranks, among themselves and with others. */
 static double cost_of(struct neighbourhood *r)
 {
 	const struct split *x = &r->x;
@@ -146,7 +147,7 @@ static double cost_of(struct neighbourhood *r)
 	return among / 2 + others;
 }
 
-/* 1: they are parted otherwise now. anew: whether that is better or not. */
+/* Returns 1 if they are partitioned differently now. anew: whether that is cheaper or not. */
 static int pair_part(struct neighbourhood *r, bool anew)
 {
 	const struct split *x = &r->x;
@@ -186,7 +187,7 @@ static void pair_settle(struct neighbourhood *r, bool undo)
 	}
 }
 
-/* They are parted otherwise, and pay so much more. */
+/* They are partitioned differently; their cost rose by `more`. */
 static void pair_accept(struct neighbourhood *r, bool anew, double more)
 {
 	memcpy(r->last, r->drawn, r->n * sizeof(*r->last));
@@ -198,7 +199,7 @@ static void pair_accept(struct neighbourhood *r, bool anew, double more)
 		yield_of(r)->gain -= more;
 }
 
-/* 1, or 0 where nothing is to be parted, or -1. */
+/* Returns 1; 0 when there is nothing to repartition; or -1. */
 static int neighbourhood_pair(struct neighbourhood *r, bool anew)
 {
 	unsigned long long work = r->x.work;
@@ -242,7 +243,10 @@ static void keep_best(struct neighbourhood *r)
 	}
 }
 
-/* As long as there are pairs that may become better; then one is made otherwise, and what was near to it may. */
+/*
+ * Improves pairs as long as there are any that may improve; then repartitions a random one, after which its
+ * surroundings may improve.
+ */
 static int pair_next(struct neighbourhood *r)
 {
 	bool anew = r->idle >= IDLE;

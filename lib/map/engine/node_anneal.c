@@ -12,45 +12,45 @@
 #include "map/engine/mapping_state.h"
 #include "map/engine/split.h"
 
-/* A domain is to have so many ranks, on an average. */
+/* The least average number of ranks in a domain. */
 #define LEAST_RANKS 3
-/* How often it cools; from how warm to how cold, in averages of what a swap changes. */
+/* The number of temperatures; the first and the last, relative to the average change of a swap. */
 #define STEPS 200
 #define WARM 0.5
 #define COLD 0.003
-/* Swaps from which that average is taken. */
+/* Number of random swaps for that average. */
 #define SAMPLES 512
-/* Distances are drawn from so many. */
+/* The size of the table from which distances are drawn. */
 #define CHANCES 1024
 /*
- * So often a rank goes to the very domain of a partner; else it passes 1 that is nearer as often as 2 to 3, or 4 to 7,
- * and so on.
+ * The probability that a rank moves to a partner's own domain; otherwise the nearest other is as likely as the next two
+ * together, or the next four, and so on.
  */
 #define THERE 0.5
-/* So many slots of that domain are looked at. */
+/* The number of slots tried in that domain. */
 #define LOOKS 16
-/* What drawing a swap costs, and what trying it does beside what is looked at. */
+/* The work of drawing a swap, and of trying it besides its edges. */
 #define DRAW_WORK 10
 #define TRY_WORK 14
 
 struct node_search {
 	struct mapping_state state;
 	const struct slot_level *domains;
-	unsigned *near;			/* near[domain * n ..]: all of them, the nearest to it first */
-	unsigned *best;			/* the slot of each rank */
-	unsigned reach[CHANCES];	/* which of those near to a partner's a rank goes to */
+	unsigned *near;			/* near[domain * n ..]: all domains, the nearest to it first */
+	unsigned *best;			/* by rank: its slot */
+	unsigned reach[CHANCES];	/* random ranks in the order of nearness to a partner's domain */
 	struct metropolis metropolis;
-	double more, least, warmth;	/* than in the beginning */
+	double more, least, warmth;	/* relative to the start */
 	uint64_t chance;
 };
 
-/* Two slots; to SLOT_NONE: none. */
+/* Two slots; to == SLOT_NONE: no swap. */
 struct swap {
 	unsigned from, to;
 	double change;
 };
 
-/* The nodes, or what is just wider; NULL: nothing is worth it. */
+/* The level of the nodes, or the next wider one; NULL: not worth it. */
 static const struct slot_level *domains_find(const struct matrix *m, const struct slots *s)
 {
 	const struct slot_level *found = NULL;
@@ -106,7 +106,7 @@ static void node_search_free(struct node_search *b)
 	free(b->best);
 }
 
-/* A domain near to that of a partner of the rank's. */
+/* A domain near that of one of the rank's partners. */
 static unsigned domain_draw(struct node_search *b, unsigned rank)
 {
 	const struct matrix *m = b->state.m;
@@ -117,7 +117,7 @@ static unsigned domain_draw(struct node_search *b, unsigned rank)
 	return b->near[(size_t) his * b->domains->n + b->reach[draw_below(&b->chance, CHANCES)]];
 }
 
-/* The slot of the domain whose rank goes to `from` at the least cost, of some side by side. */
+/* The slot of the domain whose rank can move to `from` at the least cost, among several adjacent ones. */
 static struct swap swap_choose(struct node_search *b, unsigned from, unsigned domain)
 {
 	unsigned first = b->domains->first[domain], count = b->domains->first[domain + 1] - first;
@@ -138,7 +138,7 @@ static struct swap swap_choose(struct node_search *b, unsigned from, unsigned do
 	return v;
 }
 
-/* As mapping_state_swap_change of `limit`. */
+/* Limited like mapping_state_swap_change. */
 static struct swap swap_draw(struct node_search *b, double limit)
 {
 	unsigned rank = draw_below(&b->chance, b->state.m->ranks), from = b->state.at[rank].slot,
@@ -155,7 +155,7 @@ static struct swap swap_draw(struct node_search *b, double limit)
 	return v;
 }
 
-/* What a swap changes, on an average of those that change anything. */
+/* The average absolute change in cost of swaps that change anything. */
 static double change_sample(struct node_search *b)
 {
 	double sum = 0;
@@ -172,7 +172,7 @@ static double change_sample(struct node_search *b)
 	return n ? sum / n : 0;
 }
 
-/* It is taken with the chance exp(-more / warmth). */
+/* Accepts the swap with probability exp(-more / temperature). */
 static void swap_try(struct node_search *b)
 {
 	double limit = b->warmth * metropolis_draw(&b->metropolis, &b->chance);

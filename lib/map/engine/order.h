@@ -3,7 +3,7 @@
 #ifndef TOPIARY_MAP_ENGINE_ORDER_H
 #define TOPIARY_MAP_ENGINE_ORDER_H
 
-/* order[n] comes to be 0 .. n-1 by key[n], the least first; of equals the lower number. */
+/* Sorts order[n], 0 .. n-1, by key[n] ascending; of equal keys the lower number first. */
 void order_by(const double *key, unsigned n, unsigned *order);
 
 #endif

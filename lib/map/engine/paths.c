@@ -14,7 +14,7 @@ static const struct hierarchy_level *torus_at(const struct places *p, unsigned l
 	return is_torus ? &p->network->level[level] : NULL;
 }
 
-/* The side that is longest, in costs, of those that can be cut; or dims. */
+/* The dimension of the largest cost from end to end among those that can be halved; or dims. */
 static unsigned longest_side(const struct hierarchy_level *l, const unsigned *from, const unsigned *to)
 {
 	unsigned best = l->dims;
@@ -31,7 +31,7 @@ static unsigned longest_side(const struct hierarchy_level *l, const unsigned *fr
 	return best;
 }
 
-/* In which half a router is, in which half of that, and so on. */
+/* The half that a router is in, the half of that, and so on. */
 static void torus_cut(const struct hierarchy_level *l, unsigned router, unsigned *number)
 {
 	unsigned at[HIERARCHY_DIMS], from[HIERARCHY_DIMS] = {0}, to[HIERARCHY_DIMS];
@@ -51,7 +51,7 @@ static void torus_cut(const struct hierarchy_level *l, unsigned router, unsigned
 	}
 }
 
-/* Only the first torus is cut: one below another would have little left to be near in. */
+/* Only the first torus is halved: one below another would have hardly any locality left. */
 static int paths_of_places(struct paths *t, const struct places *p)
 {
 	const struct hierarchy_level *torus = NULL;
@@ -80,9 +80,7 @@ static int paths_of_places(struct paths *t, const struct places *p)
 	return 0;
 }
 
-/*
- * Places one after the other, always the one next that is nearest to any before: how near that is. Source: Prim, 1957.
- */
+/* Grows a set of places, always by the one nearest to any in it, and records that distance. Source: Prim, 1957. */
 struct growth {
 	unsigned *order;
 	double *join, *sorted;
@@ -125,8 +123,8 @@ static int by_size(const void *a, const void *b)
 }
 
 /*
- * The distances at which places join, the greatest first; of more than there are levels some. Those at no distance are
- * one.
+ * The distances at which places join, the largest first; a selection if there are more than levels. Places at distance
+ * 0 are one.
  */
 static unsigned joins_find(struct growth *g, unsigned n)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Arcs as they are gathered: of one domain after another, of each pair one. */
+/* Edges while they are gathered, domain by domain, one for each pair. */
 struct gathering {
 	const struct matrix *m;
 	const unsigned *slot;
@@ -35,7 +35,7 @@ static void rank_gather(struct gathering *g, unsigned rank, unsigned own)
 	}
 }
 
-/* Each arc is met from its other end, too: put down there in this order, each domain's are sorted. */
+/* Each edge is also seen from its other end: appended in this order, the edges of each domain are sorted. */
 static void arcs_sort(struct gathering *g)
 {
 	struct matrix *m = &g->c->m;
@@ -93,7 +93,7 @@ static int matrix_fill(struct quotient *c, const struct matrix *m, const unsigne
 	return rc;
 }
 
-/* The domains of a wider level, as runs of these. */
+/* The domains of a wider level, as ranges of these. */
 static int level_fill(struct slot_level *to, const struct slot_level *wide, const struct slot_level *t)
 {
 	*to = *wide;

@@ -15,15 +15,15 @@ struct quotient {
 	struct matrix m;
 	struct slots s;
 	const struct slot_level *domains;
-	unsigned *slot;			/* slot[m.ranks]: each at first on the domain whose number it has */
+	unsigned *slot;			/* slot[m.ranks]: initially each vertex is on its own domain */
 };
 
-/* The level is shaped (is_shaped). 0, or -1 when memory is short; quotient_free does also after that. */
+/* The level must be shaped (is_shaped). 0, or -1 when memory is short; quotient_free may be called in either case. */
 int quotient_init(struct quotient *c, const struct matrix *m, const struct slots *s, unsigned level,
 		  const unsigned *slot);
 void quotient_free(struct quotient *c);
 
-/* Apply c->slot, in which only domains of one shape were exchanged, to the slots of the ranks. */
+/* Applies c->slot, in which only domains of one shape were exchanged, to the slots of the ranks. */
 void quotient_apply(const struct quotient *c, unsigned ranks, unsigned *slot);
 
 #endif

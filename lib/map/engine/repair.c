@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the ranks on one slot the one that talks most stays. */
+/* Of several ranks on a slot, keeps the one with the most communication. */
 static void homes_keep(const struct matrix *m, const double *volume, unsigned *slot, unsigned *rank_on)
 {
 	for (unsigned r = 0; r < m->ranks; r++) {

@@ -7,8 +7,8 @@
 #include "map/engine/slots.h"
 
 /*
- * At most one rank a slot: of several the one that talks most stays, the others go, in order, to the free slot that is
- * cheapest. slot[m->ranks], m->ranks <= s->n. 0, or -1 when memory is short, slot then unchanged.
+ * Resolves conflicts: of several ranks on a slot the one with the most communication stays, the others move, in order,
+ * to the cheapest free slot. slot[m->ranks], m->ranks <= s->n. 0, or -1 when memory is short, slot then unchanged.
  */
 int repair_mapping(const struct matrix *m, const struct slots *s, unsigned *slot);
 

@@ -10,35 +10,29 @@
 #include <scotch.h>
 
 /*
- * Scotch adds weight x distance in SCOTCH_Num, 32 bits in most packages, and an overflow is silent. All arcs together
- * get this much, which leaves room for the greatest distance.
+ * Scotch sums weight x distance in SCOTCH_Num, 32 bits in most packages, and does not detect overflows. The weights of
+ * all edges are scaled to this sum, which leaves room for the largest distance.
  */
 #define WEIGHT_SUM (1 << 21)
 #define MAX_DISTANCE 512
 
-/* A padded tree above this size costs Scotch more than its finest levels are worth. */
+/* Above this size a padded tree costs Scotch more time than its finest levels are worth. */
 #define TREE_LEAVES (1u << 18)
 
 #define IMBALANCE 0.01
 
-/* Recursive bisection, each found by the multilevel method: what Scotch's own strategies begin with. */
+/* Recursive bisection by the multilevel method: the first part of Scotch's own strategies. */
 static const char bisection[] = "r{job=t,map=t,poli=S,bal=0.01,"
 	"sep=m{vert=120,low=h{pass=20}f{bal=0.01,move=120},asc=f{bal=0.01,move=120}}}";
 
-/*
- * The slots as leaves of a tree that has one arity a level: the largest, so that a slot's number, digit by digit its
- * number within the domain above, may leave gaps.
- */
+/* The slots as leaves of a tree with one arity for each level, the largest that occurs; the numbering may have gaps. */
 struct tree {
-	const struct slot_level *used[PATHS_LEVELS + 1];	/* whose domains are its inner nodes */
+	const struct slot_level *used[PATHS_LEVELS + 1];	/* the levels whose domains are its inner nodes */
 	SCOTCH_Num levels, arity[PATHS_LEVELS + 2], cost[PATHS_LEVELS + 2];
-	SCOTCH_Num *leaf;	/* of each slot */
+	SCOTCH_Num *leaf;	/* by slot */
 };
 
-/*
- * The number of the slot's domain within the one above. Beyond the last level that is used: of the slot within its
- * domain.
- */
+/* The number of the slot's domain within its parent; beyond the last level used, that of the slot within its domain. */
 static unsigned digit_of(const struct slot_level *const *used, unsigned level, unsigned nlevels, unsigned slot)
 {
 	const struct slot_level *above = level ? used[level - 1] : NULL;
@@ -62,7 +56,7 @@ static unsigned arity_find(const struct slot_level *const *used, unsigned n, uns
 	return arity;
 }
 
-/* With so many levels, and what is below the last of them in no order. Returns the leaves. */
+/* Measures the tree with so many levels, ignoring the structure below the last. Returns the number of leaves. */
 static double tree_measure(struct tree *t, unsigned all, unsigned n, unsigned nlevels)
 {
 	double leaves = 1;
@@ -74,8 +68,8 @@ static double tree_measure(struct tree *t, unsigned all, unsigned n, unsigned nl
 }
 
 /*
- * Scotch's distance adds the links up to the common node, so that a level's link is its cost less that of the level
- * below. What is dearest costs no more than Scotch can add.
+ * Scotch sums the links up to the common ancestor, so a level's link is its cost less that of the level below. The
+ * largest cost is limited to what Scotch can sum.
  */
 static void links_fill(struct tree *t)
 {
@@ -93,7 +87,7 @@ static void links_fill(struct tree *t)
 	}
 }
 
-/* Levels at which nothing is parted among these slots would be arity 1, which Scotch refuses. */
+/* Drops levels that separate none of these slots: their arity would be 1, which Scotch refuses. */
 static void tree_tighten(struct tree *t)
 {
 	SCOTCH_Num n = 0;
@@ -106,7 +100,7 @@ static void tree_tighten(struct tree *t)
 	t->levels = n;
 }
 
-/* A torus is routers at one distance. */
+/* A torus is represented as routers at one distance. */
 static int tree_init(struct tree *t, const struct slots *s)
 {
 	unsigned all = 0, nlevels;
@@ -127,7 +121,7 @@ static int tree_init(struct tree *t, const struct slots *s)
 	return 0;
 }
 
-/* The matrix of some ranks as Scotch has graphs: whole weights, none of them 0. */
+/* The matrix of some ranks as a Scotch graph: integer weights above 0. */
 struct arcs {
 	SCOTCH_Num n, vertices, *row, *adj, *weight;
 };
@@ -197,7 +191,7 @@ static int map_in_context(SCOTCH_Context *context, SCOTCH_Graph *graph, const st
 	return rc;
 }
 
-/* Without a context of its own, one thread and a seed, Scotch answers differently every time. */
+/* Without a context of its own, one thread and a seed, Scotch's results differ from run to run. */
 static int map_seeded(SCOTCH_Graph *graph, const struct call *c)
 {
 	SCOTCH_Context context;

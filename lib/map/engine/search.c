@@ -9,7 +9,10 @@ int search_no_memory(struct search *x)
 	return err_set(x->b.err, "mapping: out of memory");
 }
 
-/* The guard: the cheapest of all, of equals the one with the least busy network card, of equals the first. */
+/*
+ * Keeps the cheapest trial; of equal ones that with the least loaded network adapter, then the first. So the result is
+ * never worse than the first trials, block and cyclic.
+ */
 void search_measure(struct search *x, struct trial *t)
 {
 	unsigned *slot = x->best.slot;

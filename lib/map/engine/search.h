@@ -10,18 +10,18 @@
 
 #define MAX_TRIALS 48
 
-/* How much is tried. */
+/* The limits of an effort. */
 struct effort {
 	const char *name;
 	bool quick;			/* see struct problem */
-	unsigned seeds;			/* candidates that take a seed get so many */
-	unsigned few;			/* so many ranks and fewer: more seeds */
-	unsigned polished;		/* so many of the cheapest candidates are polished */
-	unsigned starts;		/* so many of those are improved */
-	double share;			/* of the work */
+	unsigned seeds;			/* the number of seeds for candidates that use one */
+	unsigned few;			/* more seeds for at most so many ranks */
+	unsigned polished;		/* the number of cheapest candidates that are polished */
+	unsigned starts;		/* the number of those that are improved */
+	double share;			/* share of the work */
 };
 
-/* A mapping on its way: how it began, and what was done to it. */
+/* A mapping in progress: its origin, and the steps applied to it. */
 struct trial {
 	const char *name;
 	bool polished, improved;
@@ -32,19 +32,19 @@ struct trial {
 struct search {
 	struct problem b;
 	const struct effort *effort;
-	struct trial trial[MAX_TRIALS];	/* slot of all of them in one piece, beginning with that of best */
+	struct trial trial[MAX_TRIALS];	/* their slots are one allocation, beginning with that of best */
 	unsigned ntrials;
 	struct trial best;
-	double work, left;		/* arcs that may be looked at; that may still */
-	unsigned turn;			/* of what takes a seed */
-	unsigned idle;			/* bits: the steps of improve.c that brought nothing in the last round */
+	double work, left;		/* edge evaluations allowed; left */
+	unsigned turn;			/* number of seeds drawn */
+	unsigned idle;			/* bits: the steps of improve.c that gained nothing in the last round */
 	double *load;
 	struct mapping *out;
 };
 
 int search_no_memory(struct search *x);
 
-/* Tell a trial's cost, and keep it where it is the best. */
+/* Computes a trial's cost, and keeps it if it is the best. */
 void search_measure(struct search *x, struct trial *t);
 
 #endif

@@ -94,7 +94,7 @@ static int bits_for(unsigned count)
 	return count > 1 ? 32 - __builtin_clz(count - 1) : 0;
 }
 
-/* The number of a domain within the one above. */
+/* The number of a domain within its parent. */
 static unsigned digit_of(const struct slots *s, unsigned level, unsigned slot)
 {
 	unsigned own = s->level[level].of[slot];
@@ -102,7 +102,7 @@ static unsigned digit_of(const struct slots *s, unsigned level, unsigned slot)
 	return level ? own - s->level[level].of[s->level[level - 1].first[s->level[level - 1].of[slot]]] : own;
 }
 
-/* The level of the places that a level of slots is; beyond all: of those that share a place. */
+/* The level of the places for a level of slots; beyond all: slots that share a place. */
 static unsigned level_of(const struct reading *r, unsigned level)
 {
 	return r->path_level[level] < r->paths.levels ? r->paths.level[r->path_level[level]] : PATHS_LEVELS;
@@ -142,8 +142,8 @@ static int digits_fill(struct reading *r, unsigned level, int low)
 }
 
 /*
- * Slots that share a place have one code. Bit 0 is always 0, so that spots_distance has a bit for equal ones. Where the
- * table tells, its row is all the code.
+ * Slots that share a place have one code. Bit 0 is always 0, so that spots_distance has a bit for equal codes. At a
+ * level with a table, the rest of the code is the row.
  */
 static int codes_fill(struct reading *r)
 {
@@ -200,7 +200,7 @@ static void costs_fill(struct reading *r)
 		s->spot[i].cost = &s->costs[place_of(r, i)->kind * CODE_BITS];
 }
 
-/* Between a domain's first slot and those of its neighbours: where all cost the same that is it. */
+/* The distance between a domain's first slot and those of its neighbours; exact if all cost the same. */
 static void typical_fill(struct slots *s)
 {
 	for (unsigned t = 0; t < s->nlevels; t++) {
@@ -220,7 +220,7 @@ static void typical_fill(struct slots *s)
 	}
 }
 
-/* From the narrowest up: that of a domain is the row of those within. */
+/* From the narrowest level up: a domain's shape is the sequence of the shapes in it. */
 static void shapes_fill(struct reading *r)
 {
 	struct slots *s = r->s;
@@ -251,7 +251,7 @@ static int arrays_new(struct slots *s, const struct places *p)
 	return s->place && s->host && s->spot && s->costs ? 0 : -1;
 }
 
-/* Slots are alike whose domain is parted once more, all at one cost. */
+/* Slots are equivalent if their domain is split only once more, at one cost. */
 static const struct slot_level *cells_find(const struct reading *r)
 {
 	int last = (int) r->s->nlevels - 1;

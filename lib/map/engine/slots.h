@@ -11,28 +11,27 @@
 #include "map/engine/paths.h"
 #include "map/places/places.h"
 
-/* No rank is on the slot; a rank is on no slot. */
+/* No rank on the slot; a rank without a slot. */
 #define SLOT_NONE (~0u)
 
 /*
- * The places in the order of a search: sorted by the tree, so that every domain is a range of slots, with distances in
- * a few instructions. A level of slots is one at which some of them part; the last level parts every slot from every
- * other.
+ * The places in search order: sorted by the tree, so that every domain is a range of slots, with distances in a few
+ * instructions. Each level of slots separates some of them; the last one separates every slot from every other.
  */
 struct slot_level {
 	unsigned n;
 	unsigned *first;		/* first[n + 1]: domain d has the slots first[d] .. first[d + 1] - 1 */
-	unsigned *of;			/* the domain of each slot */
+	unsigned *of;			/* by slot: its domain */
 	bool is_shaped;			/* the distance of two domains does not depend on the slots in them */
-	uint64_t *shape;		/* then, of each domain: domains with the same number are equal inside */
+	uint64_t *shape;		/* if so, by domain: domains with the same number are equal inside */
 	bool is_cut;			/* an intermediate step to the next level: halves of a torus */
-	double typical;			/* average distance of a pair that it parts */
+	double typical;			/* average distance of a pair separated here */
 };
 
 /*
- * Where a slot is. code is its path as bits, the upper ones for the upper levels: the highest bit in which two differ
- * names the level. cost[bit] is what such a pair costs; where that is below 0 the table tells, whose rows are domains
- * of one level.
+ * The position of a slot. code is its path as bits, upper levels in upper bits: the highest bit in which two differ is
+ * the level. cost[bit] is the cost of such a pair; if negative, it is in the table, whose rows are the domains of one
+ * level.
  */
 struct slot_place {
 	uint64_t code;
@@ -42,13 +41,13 @@ struct slot_place {
 
 struct slots {
 	unsigned n, hosts;
-	unsigned *place;		/* of each slot, index into the places */
-	unsigned *host;			/* of each slot */
+	unsigned *place;		/* by slot: index into the places */
+	unsigned *host;			/* by slot */
 	struct slot_level level[PATHS_LEVELS + 1];
 	unsigned nlevels;
-	struct slot_place *spot;	/* of each slot */
-	const uint64_t *shape;		/* of each slot: who is on it may go to those of the same alone; NULL: to all */
-	const struct slot_level *cells;	/* domains whose slots are alike: the narrowest, as a rule */
+	struct slot_place *spot;	/* by slot */
+	const uint64_t *shape;		/* by slot: ranks may move only between slots of the same shape; NULL: any */
+	const struct slot_level *cells;	/* domains of equivalent slots: usually the narrowest */
 	double *costs;
 	double *table;
 	unsigned rows;
@@ -70,13 +69,13 @@ static inline double slots_distance(const struct slots *s, unsigned a, unsigned 
 	return spots_distance(s, &s->spot[a], &s->spot[b]);
 }
 
-/* May who is on one of two slots go to the other? */
+/* Whether a rank may move from one of two slots to the other. */
 static inline bool slots_alike(const struct slots *s, unsigned a, unsigned b)
 {
 	return !s->shape || s->shape[a] == s->shape[b];
 }
 
-/* What a rank pays on a slot, the others staying where slot[] has them; those on SLOT_NONE do not count. */
+/* The cost of a rank on a slot with the others as in slot[]; those on SLOT_NONE do not count. */
 static inline double slots_rank_cost(const struct matrix *m, const struct slots *s, const unsigned *slot, unsigned rank,
 				     unsigned at)
 {
@@ -91,7 +90,7 @@ static inline double slots_rank_cost(const struct matrix *m, const struct slots 
 /* The sum over pairs of weight times distance. */
 double slots_cost(const struct matrix *m, const struct slots *s, const unsigned *slot);
 
-/* What the node exchanges with others that does so most; load[hosts] is for it to write to. */
+/* The external communication of the node that has most; load[hosts] is scratch space. */
 double slots_busiest(const struct matrix *m, const struct slots *s, const unsigned *slot, double *load);
 
 #endif

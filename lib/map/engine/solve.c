@@ -13,9 +13,9 @@
 
 #define MAX_SEEDS 2
 /*
- * What may be done for so many ranks, in edge evaluations, or what takes as long: of them a second has 300 to 500
- * million. In between in proportion, and further on. Few take no time at all, some hundred still less than anybody
- * minds, and thousands need more each for the same.
+ * The work allowed for a number of ranks, in edge evaluations or equivalent: a second has 300 to 500 million.
+ * Interpolated linearly, and extrapolated. A few ranks take no noticeable time, some hundred still little, and
+ * thousands need more work per rank for the same quality.
  */
 static const struct crowd {
 	double ranks, work;

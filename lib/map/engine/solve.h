@@ -10,14 +10,14 @@
 #include "map/places/places.h"
 
 /*
- * Which rank goes to which place. Both strategies of Goglin et al., Euro-Par 2017, section 5.2 (Scotch on the whole
- * tree, and level by level), each made exact, at most one rank a place; then swaps and annealing; then the guard: never
- * worse than block or cyclic. EFFORT_FAST does without the first, which takes most of the time. The same input, effort
- * and seed give the same bytes.
+ * Maps ranks to places: both strategies of Goglin et al., Euro-Par 2017, section 5.2 (Scotch on the whole tree, and
+ * level by level), made exact, at most one rank a place; then pairwise exchange and annealing. The result is never
+ * worse than block or cyclic. EFFORT_FAST omits the first strategy, which takes most of the time. The same input,
+ * effort and seed give the same bytes.
  *
- * Block and cyclic are as Slurm has them (srun(1), --distribution; slurm_step_layout.c): both give the nodes equal
- * shares as far as their places go; block deals ranks out node after node, cyclic one a node in turn; on a node they
- * take places in order.
+ * Block and cyclic are those of Slurm (srun(1), --distribution; slurm_step_layout.c): both give the nodes equal shares
+ * as far as their places suffice; block assigns ranks node after node, cyclic one to each node in turn; on a node they
+ * use places in order.
  */
 enum mapping_effort { EFFORT_FAST, EFFORT_NORMAL, EFFORT_HIGH };
 
@@ -30,18 +30,18 @@ struct mapping {
 	double cost;		/* sum over pairs of weight x distance */
 	double block, cyclic;	/* cost of those two */
 	double scotch;		/* of Scotch's own mapping, as netloc calls it, repaired; NAN: not computed */
-	double nic, nic_block;	/* what the node exchanges with others that does so most; the same of block */
+	double nic, nic_block;	/* communication of the node that exchanges most with others; the same for block */
 	char method[48];	/* of the result: "block", "scotch+swaps", "split+swaps+annealing", ... */
 	double seconds;
 };
 
-/* As the definition has it, place by place: slow. */
+/* By the definition, place by place: slow. */
 double mapping_cost(const struct matrix *m, const struct places *p, const unsigned *place);
 
 /* 0, or -1 (fewer places than ranks, memory, Scotch) with out untouched. Free with mapping_free. */
 int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed,
 		  struct mapping *out, struct err *e);
-/* Ask Scotch for its own mapping all the same, and fill in what that costs. 0, or -1 with out untouched. */
+/* Also runs Scotch's own mapping, and fills in its cost. 0, or -1 with out untouched. */
 int mapping_compare(const struct matrix *m, const struct places *p, unsigned seed, struct mapping *out, struct err *e);
 void mapping_free(struct mapping *m);
 

@@ -8,19 +8,19 @@
 
 #include "map/matrix/draw.h"
 
-/* So few are not made fewer, and none where more than such a part would be left. */
+/* Graphs of so few vertices are not contracted, nor those where contraction would keep more than this share. */
 #define FEW 8
 #define LEFT 0.85
-/* How often modes are smoothed: those that were drawn by lot, and those that came from a coarser graph. */
+/* Number of smoothing rounds: for random initial vectors, and for those from a coarser graph. */
 #define DRAWN_SMOOTHINGS 60
 #define SMOOTHINGS 3
-/* What it takes to find a partner for one arc and to carry it over, and to smooth one number, in arcs. */
+/* The work of matching one edge and contracting it, and of smoothing one value, in edge evaluations. */
 #define ARC_WORK 6
 #define NUMBER_WORK 8
 
 #define NOBODY (~0u)
 
-/* Take out of x what it has of y, NULL for the mode in which all are alike; each counts by his mass. */
+/* Subtracts from x its component along y, or along the constant vector if y is NULL; vertices weighted by mass. */
 static void vector_project(const struct spectral_graph *w, double *x, const double *y)
 {
 	double both = 0, own = 0;
@@ -46,7 +46,7 @@ static void vector_normalise(const struct spectral_graph *w, double *x)
 		x[i] *= by;
 }
 
-/* Each goes half the way to the middle of his partners. */
+/* Moves each value half-way to the weighted mean of its neighbours. */
 static void vector_smooth(const struct spectral_graph *w, double *x, double *next)
 {
 	for (unsigned i = 0; i < w->n; i++) {
@@ -90,11 +90,11 @@ static int modes_draw(const struct spectral_graph *w, uint64_t *chance, double *
 	return smooth_all(w, DRAWN_SMOOTHINGS, mode, work);
 }
 
-/* A coarser graph: who in it each is now. */
+/* A coarser graph, and the coarse vertex of each vertex. */
 struct coarser {
 	struct spectral_graph w;
 	unsigned *into;
-	unsigned (*of)[2];		/* the one or two that each of it was made of; NOBODY: only one */
+	unsigned (*of)[2];		/* the one or two vertices that each was contracted from; NOBODY: only one */
 	size_t *seen;			/* by coarse vertex: 1 + the arc to it; outside the current row: none */
 	double *mode[MODES];
 };
@@ -130,7 +130,7 @@ static void coarser_free(struct coarser *c)
 	free(c->w.mass);
 }
 
-/* The partner, of those who have none, to whom this is most of what he says. */
+/* The unmatched neighbour with the largest share of the communication of both. */
 static unsigned partner_of(const struct spectral_graph *w, const unsigned *into, unsigned i)
 {
 	unsigned best = NOBODY;
@@ -148,7 +148,7 @@ static unsigned partner_of(const struct spectral_graph *w, const unsigned *into,
 	return best;
 }
 
-/* From anyone on, one after another. */
+/* Matches vertices one after another, beginning at a random one. */
 static void pair_up(struct coarser *c, const struct spectral_graph *w, uint64_t *chance)
 {
 	unsigned start = draw_below(chance, w->n);
@@ -199,7 +199,7 @@ static void graph_contract(struct coarser *c, const struct spectral_graph *w)
 	}
 }
 
-/* 1: as many are left as there were, about. */
+/* Returns 1 if the graph hardly became smaller. */
 static int modes_from_coarser(struct coarser *c, const struct spectral_graph *w, uint64_t *chance,
 			      double *const mode[MODES], unsigned long long *work)
 {

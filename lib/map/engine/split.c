@@ -49,7 +49,7 @@ static void sizes_packed(struct cut *c)
 	}
 }
 
-/* The ranks part after part, in the order that they had; then each part on its own. */
+/* Orders the ranks by part, keeping their order within each; then maps each part. */
 static int map_parts(struct split *x, const struct cut *c)
 {
 	unsigned *sorted = malloc((c->n + 1) * sizeof(*sorted)), n = 0;
@@ -91,7 +91,7 @@ static int map_cut(struct split *x, unsigned level, unsigned first, unsigned end
 	return rc;
 }
 
-/* Between the single slots of the last level nothing is to choose from. */
+/* Within the last level single slots are equal: no choice is left. */
 int split_domain(struct split *x, unsigned level, unsigned first, unsigned end, unsigned *rank, unsigned n)
 {
 	while (!x->way.halved && level < x->s->nlevels && x->s->level[level].is_cut)
@@ -134,7 +134,7 @@ void split_close(struct split *x)
 	free(x->at);
 }
 
-/* The ranks of each domain, in turn. */
+/* Maps the ranks of each domain in turn. */
 static int map_insides(struct split *x, unsigned level, unsigned *rank)
 {
 	const struct slot_level *t = &x->s->level[level];

@@ -10,7 +10,7 @@
 #include "map/matrix/matrix.h"
 #include "map/engine/slots.h"
 
-/* Which method partitions: Scotch, or bisect.h with the bias of ranks that are in neither half, or without. */
+/* The method of partitioning: Scotch, or bisection with or without the external bias. */
 enum split_by { SPLIT_BY_SCOTCH, SPLIT_BY_HALVES, SPLIT_BY_HALVES_ALONE };
 
 /*
@@ -28,17 +28,17 @@ struct split_way {
 };
 
 /*
- * Map from the top down, level by level: partition the ranks of a domain among the domains in it, each to get exactly
- * as many as it is to hold (Goglin et al., Euro-Par 2017, section 5.2, the first strategy, with the weights that it
- * lacked). A torus is parted into its routers at once, or, halved, again and again. At most one rank a slot. slot[]
- * holds m->ranks. 0, or -1 with slot of no meaning.
+ * Maps from the top down, level by level: partitions the ranks of a domain among the domains in it, each getting
+ * exactly its number (Goglin et al., Euro-Par 2017, section 5.2, the first strategy, with the weights that it lacked).
+ * A torus is partitioned into its routers at once, or halved repeatedly. At most one rank a slot. slot[] holds
+ * m->ranks. 0, or -1 with slot undefined.
  */
 int split_map(const struct matrix *m, const struct slots *s, struct split_way way, uint64_t seed, unsigned *slot,
 	      struct err *e);
 
 /*
- * Map anew within each domain of a level but the last: its ranks stay in it, and it gets no dearer. 0 or -1,
- * as split_map.
+ * Maps again within each domain of a level but the last: ranks stay in their domain, and no domain becomes dearer. 0 or
+ * -1, as split_map.
  */
 int split_insides(const struct matrix *m, const struct slots *s, unsigned level, uint64_t seed, unsigned *slot,
 		  struct err *e);

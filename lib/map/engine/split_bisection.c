@@ -6,12 +6,12 @@
 #include "map/engine/bisect.h"
 #include "map/engine/split_parts.h"
 
-/* Of what a pair costs that is parted this much at least is for its being parted. */
+/* The least share of the cost of a separated pair that is attributed to the separation. */
 #define LEAST_MORE 0.125
-/* What it takes to gather an arc and to see which half it favours, in arcs. */
+/* The work of gathering an edge and computing its bias, in edge evaluations. */
 #define ARC_WORK 4
 
-/* What each rank pays more in the second half for those who are in neither, in the unit of the weights. */
+/* The additional cost of each rank in the second half due to ranks in neither half, in the unit of the weights. */
 static void bias_fill(const struct split *x, struct bisection *h, const struct pair *p, const unsigned *rank)
 {
 	double apart = slots_distance(x->s, p->middle[0], p->middle[1]), more = apart - p->inner;
@@ -29,7 +29,7 @@ static void bias_fill(const struct split *x, struct bisection *h, const struct p
 		}
 }
 
-/* Each half in the order that it had. */
+/* Orders the ranks by half, keeping their order within each. */
 static void pair_ranks(struct split *x, const struct bisection *h, struct pair *p, unsigned *rank, const unsigned *was)
 {
 	unsigned n = 0;
@@ -97,7 +97,7 @@ int split_pair(struct split *x, struct pair *p, unsigned *rank, bool quick)
 	return rc < 0 ? split_no_memory(x) : rc;
 }
 
-/* The slot in the middle of some parts. */
+/* The slot in the middle of a range of parts. */
 static unsigned middle_of(const struct split *x, const struct cut *c, unsigned first, unsigned end)
 {
 	const unsigned *slot = &x->s->level[c->level].first[c->domain];
@@ -105,7 +105,7 @@ static unsigned middle_of(const struct split *x, const struct cut *c, unsigned f
 	return slot[first] + (slot[end] - slot[first]) / 2;
 }
 
-/* So many ranks may be in these parts. */
+/* The most ranks that a range of parts may hold. */
 static unsigned most_of(const struct split *x, const struct cut *c, unsigned first, unsigned end)
 {
 	unsigned sum = 0;
@@ -115,7 +115,7 @@ static unsigned most_of(const struct split *x, const struct cut *c, unsigned fir
 	return sum;
 }
 
-/* Who came from elsewhere takes what is free of these slots. */
+/* Ranks from elsewhere get free slots of this range. */
 static void move_in(struct split *x, const unsigned *rank, unsigned n, unsigned first, unsigned end)
 {
 	unsigned free = first;
@@ -132,7 +132,7 @@ static void move_in(struct split *x, const unsigned *rank, unsigned n, unsigned 
 		}
 }
 
-/* The halves that these ranks were: the slots first .. border-1, and those up to end. */
+/* The halves in which these ranks were: the slots first .. border-1, and those up to end. */
 static void pair_as_was(struct split *x, struct pair *p, const unsigned *rank, unsigned first, unsigned border,
 			unsigned end)
 {
@@ -143,7 +143,7 @@ static void pair_as_was(struct split *x, struct pair *p, const unsigned *rank, u
 	p->from = PAIR_MEND;
 }
 
-/* rank[n] come to be part after part. */
+/* Orders rank[n] by part. */
 static int bisect_parts(struct split *x, struct cut *c, unsigned first, unsigned end, unsigned *rank, unsigned n)
 {
 	unsigned middle = first + (end - first) / 2, most[2] = { most_of(x, c, first, middle),

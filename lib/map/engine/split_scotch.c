@@ -6,7 +6,7 @@
 #include "map/engine/scotch.h"
 #include "map/engine/split_parts.h"
 
-/* What Scotch came to, while it is made exact. */
+/* Scotch's partition while its sizes are corrected. */
 struct balance {
 	const struct split *x;
 	struct cut *c;
@@ -14,7 +14,7 @@ struct balance {
 	double *talk;		/* of one rank with each part */
 };
 
-/* Scotch sees those parts alone that are to have ranks. */
+/* Partitions with Scotch, using only parts that are to have ranks. */
 static int ask_scotch(struct split *x, struct cut *c, unsigned *seen)
 {
 	struct some_ranks some = { c->rank, x->local, c->n };
@@ -43,7 +43,7 @@ static void talk_fill(struct balance *b, unsigned i)
 			b->talk[b->c->part[b->x->local[m->adj[a]]]] += m->weight[a];
 }
 
-/* Out of a part that has too many, the rank that loses least when it goes where there is room. */
+/* From a part with too many ranks, moves the one that loses least to a part with room. */
 static void move_cheapest(struct balance *b)
 {
 	struct cut *c = b->c;

@@ -9,20 +9,20 @@
 #include "map/engine/quotient.h"
 #include "map/engine/mapping_state.h"
 
-/* How many slots to each side of a partner's are tried. */
+/* The number of slots tried on each side of a partner's. */
 #define AROUND 16
-/* So often levels are gone through; most problems need three or four. */
+/* The most passes over all levels; most problems need three or four. */
 #define ROUNDS 20
-/* Of the whole cost. A gain in the last digits is none: it may be one of rounding, and come back for ever. */
+/* Relative to the whole cost. Smaller gains may be rounding errors, which could recur for ever. */
 #define LEAST_GAIN 1e-12
-/* So many cells are looked at while one arc is. */
+/* The number of cells evaluated in the time of one edge. */
 #define CELLS_WORK 8
 
-/* Of one level, whose domains are the slots here. */
+/* The exchanges at one level, whose domains are the slots here. */
 struct polish {
 	struct mapping_state state;
-	unsigned *tried;		/* the last slot + 1 that each was tried against */
-	double gain;			/* the least that is one */
+	unsigned *tried;		/* by slot: the last slot + 1 that it was tried against */
+	double gain;			/* the least gain that counts */
 	unsigned long long limit;
 };
 
@@ -31,7 +31,7 @@ static bool may_exchange(const struct polish *p, unsigned a, unsigned b)
 	return a != b && slots_alike(p->state.s, a, b);
 }
 
-/* The best of all exchanges of a rank into a cell where it pays less: where neither does nothing is gained. */
+/* The best exchange of a rank into a cell where it costs less: without a gain for either nothing is gained. */
 static bool try_cells(struct polish *p, unsigned rank)
 {
 	struct mapping_state *t = &p->state;
@@ -75,7 +75,7 @@ static bool try_around(struct polish *p, unsigned mine, unsigned partner)
 	return gained;
 }
 
-/* An exchange may put another one on the slot. */
+/* An exchange may change the rank on the slot. */
 static bool try_partners(struct polish *p, unsigned mine)
 {
 	const struct mapping_state *t = &p->state;
@@ -100,7 +100,7 @@ static bool try_all(struct polish *p)
 	return gained;
 }
 
-/* 1: it is cheaper now. */
+/* Returns 1 if it became cheaper. */
 static int slots_polish(struct polish *p, const struct matrix *m, const struct slots *s, unsigned *slot)
 {
 	int rc = mapping_state_init(&p->state, m, s, s->cells, slot);
@@ -134,7 +134,7 @@ int swaps_polish(const struct matrix *m, const struct slots *s, unsigned long lo
 	unsigned last = s->nlevels - 1;
 	int rc = p.tried ? 0 : -1;
 
-	/* Until none but the last one that gained is left to try. */
+	/* Until only the last one that gained is left to try. */
 	for (unsigned i = 0, idle = 0; rc >= 0 && p.limit && idle < s->nlevels && i < ROUNDS * s->nlevels; i++) {
 		unsigned t = i % s->nlevels;
 

@@ -28,9 +28,7 @@ int entries_add(struct entries *f, unsigned a, unsigned b, double weight)
 	return 0;
 }
 
-/*
- * One pass of a sort by counting, which keeps the order of equals: a sum of weights is then the same on every machine.
- */
+/* One pass of a stable counting sort: a sum of weights is then the same on every machine. */
 static void entries_deal(const struct entry *from, struct entry *to, size_t n, size_t *first, unsigned ranks, bool by_a)
 {
 	memset(first, 0, (ranks + 1) * sizeof(*first));
@@ -91,7 +89,10 @@ static void arc_set(struct matrix *m, size_t *next, unsigned from, unsigned to, 
 	m->weight[next[from]++] = weight;
 }
 
-/* Entries in order of (a, b): every row gets first its smaller neighbours, then its greater ones, each in order. */
+/*
+ * Writes entries in the order of (a, b): every row gets first its smaller neighbours, then its larger ones, each in
+ * order.
+ */
 static void rows_fill(struct matrix *m, const struct entries *f, size_t *next)
 {
 	for (size_t i = 0; i < f->n; i++) {
@@ -119,7 +120,7 @@ struct matrix *matrix_build(unsigned ranks, struct entries *f)
 	return m;
 }
 
-/* A Scotch graph's first line is its version alone; so is the only line of a dense matrix of one rank. */
+/* The first line of a Scotch graph is its version alone; so is the only line of a dense matrix of one rank. */
 static bool looks_graph(const char *text)
 {
 	if (*text != '0')
@@ -177,17 +178,17 @@ struct matrix *matrix_parse(const char *text, size_t len, const char *name, stru
 	return m;
 }
 
-/* What the files so far make. */
+/* The sum of the files so far. */
 struct sum {
 	struct entries found;
 	unsigned ranks;
-	const char *sure;	/* a file that told how many ranks there were, or NULL */
-	size_t merge_at;	/* so many entries are too many */
+	const char *sure;	/* a file that states the number of ranks, or NULL */
+	size_t merge_at;	/* entries are merged at this number */
 };
 
 #define MERGE_AT ((size_t) 1 << 20)
 
-/* Of a thousand runs as much is kept as one makes, or twice. */
+/* Limits memory for thousands of files to about twice that of one. */
 static int merge_when_many(struct sum *sum)
 {
 	if (sum->found.n < sum->merge_at)
@@ -198,14 +199,14 @@ static int merge_when_many(struct sum *sum)
 	return 0;
 }
 
-/* Of the files before file i. */
+/* Drops the files before file i. */
 static void forget_files(struct matrix_files *f, size_t i)
 {
 	if (f->used)
 		memset(f->used, 0, i * sizeof(*f->used));
 }
 
-/* The file's entries begin at `first`. Those of a smaller run give way. 1: the file counts. */
+/* The file's entries begin at `first`. Entries of smaller runs are dropped. Returns 1: the file counts. */
 static int runs_differ(struct sum *sum, struct matrix_files *f, size_t i, const struct scan *s, size_t first)
 {
 	if (!f->largest)
@@ -223,7 +224,7 @@ static int runs_differ(struct sum *sum, struct matrix_files *f, size_t i, const 
 	return 1;
 }
 
-/* 1: the file counts, 0: it does not, -1. */
+/* Returns 1: the file counts, 0: it does not, -1: error. */
 static int file_add(struct sum *sum, struct matrix_files *f, size_t i, struct err *e)
 {
 	struct scan s = { .name = f->path[i], .found = &sum->found, .err = e };

@@ -25,26 +25,25 @@ struct matrix {
 #define MATRIX_MAX_RANKS 65536u
 
 /*
- * Read a matrix, in the form that its first lines tell; lines that begin with '#' or '%' before it are comments.
+ * Reads a matrix; the format is detected by its first lines; lines that begin with '#' or '%' before it are comments.
  * - Dense text, one row a line, as TreeMatch and netloc write it.
  * - Matrix Market coordinate (%%MatrixMarket), general or symmetric.
- *   In both, what is not symmetric becomes so: a pair weighs what both directions do together.
- * - Scotch graph (.grf), whose edges already stand for both directions; where their two ends differ, the mean counts.
+ *   Both are made symmetric: a pair weighs the sum of both directions.
+ * - Scotch graph (.grf), whose edges already stand for both directions; if their two ends differ, the mean counts.
  * - Open MPI's monitoring (.prof; ompi/mca/common/monitoring/common_monitoring.c, 4.1): what a rank sent, of one rank
  *   or of several. A pair weighs its lines E (the application's messages), I (those of the library, which carry the
- *   collectives) and S and R (one-sided). C and the lines of communicators repeat the same collectives by other rules
- *   and do not count.
- * Anything else, a row too short, a weight that is negative, infinite or none is an error with file and line. NULL on
- * error. Free with matrix_free, which accepts NULL.
+ *   collectives) and S and R (one-sided). C and the lines of communicators count the same collectives again and are
+ *   ignored.
+ * Anything else, a short row, and a negative, infinite or missing weight are errors with file and line. NULL on error.
+ * Free with matrix_free, which accepts NULL.
  */
 struct matrix *matrix_read(const char *path, struct err *e);
 struct matrix *matrix_parse(const char *text, size_t len, const char *name, struct err *e);
 void matrix_free(struct matrix *m);
 
 /*
- * The sum of several files, in any of these forms. Monitoring says how many ranks ran; files that disagree are of
- * different runs, which is an error that names two, or, with `largest`, only those of the largest run count: of all
- * runs of that size.
+ * The sum of several files, in any of these formats. Monitoring files state the number of ranks; files that disagree
+ * are of different runs, which is an error that names two, or, with `largest`, only those of the largest runs count.
  */
 struct matrix_files {
 	char **path;
@@ -58,10 +57,9 @@ struct matrix *matrix_sum(struct matrix_files *f, struct err *e);
 struct matrix *matrix_head(const struct matrix *m, unsigned n);
 
 /*
- * Write a matrix: "dense", "mm" (Matrix Market, symmetric) or "grf" (Scotch). What is written reads as the same matrix
- * again, but for grf, whose weights are whole numbers: at least 1 each, their sum over both ends at most 2^31 - 1,
- * which is as far as the common build of Scotch counts; they are divided by *scale (1: they were not). Another name is
- * an error that lists these. 0 or -1.
+ * Writes a matrix: "dense", "mm" (Matrix Market, symmetric) or "grf" (Scotch). It reads back as the same matrix, except
+ * grf, whose weights are integers: at least 1 each, their sum over both ends at most 2^31 - 1, the limit of common
+ * builds of Scotch; they are divided by *scale (1: not scaled). Another name is an error that lists these. 0 or -1.
  */
 int matrix_write(const struct matrix *m, const char *format, struct buf *out, double *scale, struct err *e);
 
@@ -78,7 +76,9 @@ int matrix_write(const struct matrix *m, const char *format, struct buf *out, do
  */
 struct matrix *matrix_generate(const char *rule, uint64_t seed, struct err *e);
 
-/* Some of the ranks: rank[n]; local[ranks] is the index in rank[] of each of those, and n or more of all others. */
+/*
+ * A subset of the ranks: rank[n]; local[ranks] is the index in rank[] of each of those, and n or more for all others.
+ */
 struct some_ranks {
 	const unsigned *rank, *local;
 	unsigned n;

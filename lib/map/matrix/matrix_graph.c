@@ -12,7 +12,7 @@ struct graph {
 	bool vertex_loads, edge_loads;
 };
 
-/* A graph's numbers stand anywhere between line ends. */
+/* A graph's numbers may be on any line. */
 static int graph_count(struct scan *s, double min, double max, const char *what, unsigned *out)
 {
 	line_seek(s);
@@ -48,7 +48,7 @@ static int graph_arc(struct scan *s, const struct graph *g, unsigned from)
 	}
 	if (graph_count(s, g->base, s->ranks - 1 + g->base, "vertex out of range", &to))
 		return -1;
-	/* An edge is written from both of its ends. */
+	/* An edge is written at both of its ends. */
 	return pair_add(s, from, to - g->base, weight / 2);
 }
 

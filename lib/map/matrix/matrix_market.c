@@ -9,12 +9,10 @@
 
 static const char comments[] = "%";
 
-/*
- * What the banner of a Matrix Market file says. Source: Boisvert, Pozo, Remington, NISTIR 5935, "Coordinate formats".
- */
+/* The banner of a Matrix Market file. Source: Boisvert, Pozo, Remington, NISTIR 5935, "Coordinate formats". */
 struct market {
 	bool pattern;
-	double times;	/* what an entry stands for: itself, or itself and its mirror */
+	double times;	/* what an entry stands for: itself, or itself and its mirror image */
 };
 
 static int banner_read(struct scan *s, struct market *k)

@@ -10,53 +10,50 @@
 #include "base/err.h"
 #include "map/matrix/matrix.h"
 
-/* What the files of matrix*.c share. */
+/* Shared by the files matrix*.c. */
 
-/* What one pair exchanges, a < b; a pair may come several times. */
+/* The weight of one pair, a < b; a pair may occur several times. */
 struct entry {
 	unsigned a, b;
 	double weight;
 };
 
-/* Entries grow with what was read, never with what a header claims. */
+/* Memory grows with what was read, never with what a header claims. */
 struct entries {
 	struct entry *entry;
 	size_t n, room;
 };
 
-/*
- * Add to what a and b exchange, in whichever order; a rank's own part and nothing at all are not kept. 0, or -1: no
- * memory.
- */
+/* Adds to the weight of a and b, in either order; the diagonal and zeros are ignored. 0, or -1: no memory. */
 int entries_add(struct entries *f, unsigned a, unsigned b, double weight);
 
-/* The matrix of these; the entries are sorted and merged on the way. NULL when memory is short. */
+/* The matrix of these entries, which are sorted and merged in place. NULL when memory is short. */
 struct matrix *matrix_build(unsigned ranks, struct entries *f);
 
-/* A place in a text that ends with a NUL, which end points to. */
+/* A position in a text that ends with a NUL, at end. */
 struct scan {
 	const char *name;
 	const char *at, *end;
 	unsigned line;
-	unsigned ranks;		/* 0: none yet */
-	bool sure;		/* the file itself says how many ranks there were */
+	unsigned ranks;		/* 0: unknown yet */
+	bool sure;		/* the file itself states the number of ranks */
 	struct entries *found;
 	struct err *err;
 };
 
-/* Each form: read all of it into found and ranks. 0, or -1 with an error of file and line. */
+/* One reader for each format: reads the whole file into found and ranks. 0, or -1 with an error of file and line. */
 int dense_read(struct scan *s);
 int market_read(struct scan *s);
 int graph_read(struct scan *s);
 int prof_read(struct scan *s);
 bool prof_looks(const struct scan *s);
 
-/* An error at the line, always -1. */
+/* Sets an error with the line; always -1. */
 int scan_wrong(struct scan *s, const char *what);
 
 /*
- * Past blanks: is the line at its end? To the next line. To the first line that is not blank; false at the end of the
- * text.
+ * line_ends: whether only blanks are left on the line. Then: to the next line; to the first line that is not blank,
+ * false at the end of the text.
  */
 static inline bool line_ends(struct scan *s)
 {
@@ -67,7 +64,7 @@ static inline bool line_ends(struct scan *s)
 
 void line_skip(struct scan *s);
 bool line_seek(struct scan *s);
-/* The same, past lines that begin with one of these signs, too. */
+/* The same, also skipping lines that begin with one of these characters. */
 bool line_seek_past(struct scan *s, const char *comments);
 
 static inline bool number_ends(char c)
@@ -75,12 +72,12 @@ static inline bool number_ends(char c)
 	return !c || c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Whole numbers of so many digits are exact in a double. */
+/* Integers of so many digits are exact in a double. */
 #define EXACT_DIGITS 15
 
 /*
- * Most numbers of a large file are short and whole: such a one, after blanks. False, with nothing read but the blanks:
- * any other, or none.
+ * Reads a short integer after blanks, the most frequent form in large files. False for anything else; only the blanks
+ * are then consumed.
  */
 static inline bool whole_read(struct scan *s, uint64_t *out)
 {
@@ -98,7 +95,7 @@ static inline bool whole_read(struct scan *s, uint64_t *out)
 	return true;
 }
 
-/* A number on this line, followed by a blank or its end. 0 or -1. */
+/* Reads a number on this line, followed by a blank or its end. 0 or -1. */
 int weight_read_any(struct scan *s, double *out);
 int count_read(struct scan *s, unsigned min, unsigned max, const char *what, unsigned *out);
 int ranks_read(struct scan *s, unsigned *out);
@@ -113,7 +110,7 @@ static inline int weight_read(struct scan *s, double *out)
 	return 0;
 }
 
-/* entries_add with the error said; most of a dense text is nothing at all. */
+/* entries_add with the error set; most values of a dense text are 0. */
 int pair_keep(struct scan *s, unsigned a, unsigned b, double weight);
 
 static inline int pair_add(struct scan *s, unsigned a, unsigned b, double weight)

@@ -23,10 +23,7 @@ static int traffic_read(struct scan *s)
 	return pair_add(s, from, to, bytes);
 }
 
-/*
- * "D MPI_COMM_WORLD procs: 0,1,2": in order, so that the last is the greatest. The other communicators are parts of
- * this one.
- */
+/* "D MPI_COMM_WORLD procs: 0,1,2": in order, so that the last is the largest. The other communicators are subsets. */
 static int communicator_read(struct scan *s)
 {
 	static const char world[] = "MPI_COMM_WORLD";
@@ -62,7 +59,7 @@ static const struct {
 	{ "C", line_ignore }, { "O2A", line_ignore }, { "A2O", line_ignore }, { "A2A", line_ignore },
 };
 
-/* Which of the lines this is, or -1. */
+/* The kind of the line, or -1. */
 static int line_kind(const struct scan *s)
 {
 	size_t len = strcspn(s->at, " \t\r\n");

@@ -8,7 +8,7 @@
 #include "map/matrix/draw.h"
 #include "map/matrix/matrix_parts.h"
 
-/* A block of 64 cells a side and 8 bytes a cell: what neighbours exchange each way over a face, an edge, a corner. */
+/* Blocks of 64 cells a side and 8 bytes a cell: what neighbours exchange each way across a face, an edge, a corner. */
 #define CELLS 64.0
 #define CELL_BYTES 8.0
 #define TRANSPOSE_BYTES 1048576.0
@@ -19,7 +19,7 @@
 enum { MAX_SIDES = 3 };
 
 struct rule {
-	unsigned side[MAX_SIDES], sides;	/* as the text has them: x first */
+	unsigned side[MAX_SIDES], sides;	/* in the order of the text: x first */
 	unsigned points;			/* of a stencil */
 	unsigned ranks;
 	uint64_t seed;
@@ -32,7 +32,7 @@ static double draw_bytes(uint64_t *seed)
 }
 
 /*
- * The neighbour of a rank by so many steps (-1, 0, 1) along each side. False outside the grid, which has no way round.
+ * The neighbour of a rank by so many steps (-1, 0, 1) along each side. False outside the grid, which is not periodic.
  */
 static bool grid_step(const struct rule *g, unsigned rank, const int *step, unsigned *to)
 {
@@ -77,7 +77,7 @@ static int stencil_make(struct rule *g)
 	return 0;
 }
 
-/* All with all within a row, then within a column. */
+/* All-to-all within a row, then within a column. */
 static int pencils_make(struct rule *g)
 {
 	unsigned cols = g->side[0], rows = g->side[1];
@@ -101,10 +101,13 @@ static int ring_make(struct rule *g)
 	return 0;
 }
 
-/* The points of a square in its cells, as wide as the reach, so that partners are in the same or the next one. */
+/*
+ * The points of a square, sorted into cells as wide as the reach, so that partners are in the same or a neighbouring
+ * cell.
+ */
 struct square {
 	double *x, *y, reach;
-	unsigned cells, *first, *next;	/* first[cell], next[rank]; ranks: none */
+	unsigned cells, *first, *next;	/* first[cell], next[rank]; ranks: end */
 };
 
 static unsigned cell_of(const struct square *q, double v)
@@ -163,7 +166,7 @@ static int random_make(struct rule *g)
 	return rc;
 }
 
-/* Each new rank links to ends of former links, so that who has many gets more. */
+/* Each new rank links to ends of earlier links, so that ranks with many links get more. */
 static int powerlaw_make(struct rule *g)
 {
 	unsigned *ends = malloc(2 * LINKS * g->ranks * sizeof(*ends));
@@ -186,7 +189,7 @@ static int powerlaw_make(struct rule *g)
 
 static const struct kind {
 	const char *name;
-	unsigned sides, points[2];	/* the first is the default; 0: it has none */
+	unsigned sides, points[2];	/* the first is the default; 0: none */
 	int (*make)(struct rule *g);
 } kinds[] = {
 	{ "stencil2d", 2, { 5, 9 }, stencil_make },
@@ -207,7 +210,7 @@ static const struct kind *kind_named(const char *rule)
 	return NULL;
 }
 
-/* "8x8" and the like; what follows, or NULL. */
+/* Parses "8x8" and the like; returns what follows, or NULL. */
 static const char *sides_read(const char *at, const struct kind *k, struct rule *g)
 {
 	g->ranks = 1;

@@ -6,7 +6,7 @@
 
 #include "map/matrix/matrix_parts.h"
 
-/* So that no sum of weights times distances can become infinite. */
+/* Sums of weights times distances then cannot become infinite. */
 #define MAX_WEIGHT 1e200
 
 int scan_wrong(struct scan *s, const char *what)
@@ -34,7 +34,10 @@ bool line_seek(struct scan *s)
 	return line_seek_past(s, "");
 }
 
-/* The text ends with a NUL, so that strtod stops; letters would let it read hexadecimal, infinities and NaN. */
+/*
+ * The text ends with a NUL, so that strtod stops; letters are excluded because strtod reads hexadecimal, infinities and
+ * NaN.
+ */
 static int number_read(struct scan *s, double *out)
 {
 	char *stop;

@@ -6,9 +6,9 @@
 
 #include "map/matrix/matrix.h"
 
-/* What a signed 32-bit integer counts, the default of Scotch's numbers. */
+/* The largest signed 32-bit integer, the default type of Scotch's numbers. */
 #define GRAPH_MOST 2147483647.0
-/* The shortest form that reads as the same double. */
+/* Digits by which any double reads back exactly. */
 #define EXACT 17
 #define WHOLE 9007199254740992.0	/* 2^53 */
 
@@ -35,7 +35,7 @@ static void dense_row(const struct matrix *m, unsigned r, struct buf *out)
 	buf_puts(out, "\n");
 }
 
-/* Half in each direction: whoever reads it adds them. */
+/* Half in each direction: readers add both. */
 static void dense_write(const struct matrix *m, struct buf *out, double *scale)
 {
 	*scale = 1;
@@ -70,7 +70,7 @@ static double graph_sum(const struct matrix *m, double scale)
 	return sum;
 }
 
-/* What is rounded up to 1 may ask for more than one step. */
+/* Weights rounded up to 1 may require more than one step. */
 static double graph_scale(const struct matrix *m)
 {
 	double scale = 1;

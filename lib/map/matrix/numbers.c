@@ -20,7 +20,7 @@ static struct numbers *numbers_new(const struct tree_extent *root)
 	return NULL;
 }
 
-/* PUs come in logical order, and with them their cores. */
+/* PUs are in logical order, and so are their cores. */
 static int numbers_fill(struct numbers *n, const struct tree *t, const struct tree_extent *extents, struct err *e)
 {
 	unsigned pus = 0;

@@ -8,8 +8,8 @@
 struct tree;
 
 /*
- * The numbers that a node's system has given to its PUs, by the node's cores in logical order: what launchers bind to
- * that know no other. They are no part of a shape: machines of one make may count theirs differently.
+ * The OS numbers of a node's PUs, by core in logical order, for launchers that bind by no other. They are not part of a
+ * shape: machines of one model may be numbered differently.
  */
 struct numbers {
 	unsigned cores;

@@ -176,7 +176,8 @@ unsigned places_above(const struct places *p, struct places_kind *kind)
 }
 
 /*
- * Scotch's numbering of a torus, which the fabric's has too: the first dimension counts fastest. The shorter way round.
+ * Scotch's numbering of a torus, also used by the fabric: the first dimension varies fastest. Distances are the shorter
+ * way round.
  */
 static double torus_distance(const struct hierarchy_level *l, unsigned a, unsigned b)
 {

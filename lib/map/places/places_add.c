@@ -6,27 +6,25 @@
 #include "map/places/places_room.h"
 #include "hwview/restrict.h"
 
-/* A node of Slurm's on its way to places. */
+/* A Slurm node while its places are added. */
 struct node {
 	const struct shape *shape;
 	const unsigned *above;		/* its path through the network, or NULL */
-	unsigned levels;		/* those of the network */
+	unsigned levels;		/* of the network */
 	unsigned host, kind;
 	unsigned each;			/* cores of a place */
 	unsigned takes;			/* ranks that a core takes; 0: as many as it has PUs */
-	unsigned *left;			/* cores that are in no place yet, of a domain at its first core */
-	unsigned *nleft;		/* of each domain */
-	unsigned *leaf_of;		/* of each core that is wanted; those that are not have NO_LEAF */
-	unsigned *domain_of;		/* of each core */
+	unsigned *left;			/* cores not in a place yet, by domain at its first core */
+	unsigned *nleft;		/* by domain */
+	unsigned *leaf_of;		/* by core; cores not in the list have NO_LEAF */
+	unsigned *domain_of;		/* by core */
 };
 
 #define NO_LEAF (~0u)
 
 static unsigned domain_at(const struct shape *s, int d, enum level level)
 {
-	/*
-	 * Domains are in preorder, so that of two around one core the inner has the higher index and comes first here.
-	 */
+	/* Domains are in preorder, so of two nested domains the inner one has the higher index and comes first here. */
 	for (; d > 0; d = s->domains[d].parent)
 		if (s->domains[d].level == level)
 			return d;
@@ -34,8 +32,8 @@ static unsigned domain_at(const struct shape *s, int d, enum level level)
 }
 
 /*
- * A level that the core is in no domain of, or in one wider than the level above (memory around packages), takes the
- * domain above.
+ * Where a core has no domain at a level, or one wider than the level above (memory around packages), the domain above
+ * counts.
  */
 static void core_path(const struct node *n, unsigned core, unsigned *path)
 {
@@ -47,7 +45,7 @@ static void core_path(const struct node *n, unsigned core, unsigned *path)
 	}
 }
 
-/* Below the domains that hold all its cores a place is alone: it has the number of none of them. */
+/* Below the domains that hold all its cores a place has numbers of its own. */
 static void path_fill(const struct node *n, struct place *place, const unsigned *core)
 {
 	unsigned *path = place->path + n->levels, other[LEVEL_COUNT];
@@ -76,8 +74,8 @@ static void place_make(const struct node *n, struct places *p, const unsigned *c
 }
 
 /*
- * Of the cores that the domain's parts left over, as many places as they make; what is left then the domain around it
- * gets.
+ * Makes as many places as possible of the cores left over by the domain's parts; the rest is passed to the domain
+ * around it.
  */
 static void domain_fill(struct node *n, struct places *p, int domain)
 {
@@ -90,13 +88,13 @@ static void domain_fill(struct node *n, struct places *p, int domain)
 		place_make(n, p, core + from);
 	if (d->parent < 0)
 		return;
-	/* Toward the front, never past what is read: a domain's parts lie behind each other. */
+	/* Moves towards the front, never past what is read: the parts of a domain are stored one after another. */
 	memmove(&n->left[n->shape->domains[d->parent].first + n->nleft[d->parent]], core + from,
 		(count - from) * sizeof(*core));
 	n->nleft[d->parent] += count - from;
 }
 
-/* A domain after all that are in it, which in preorder is when the first that is not comes. */
+/* A domain after all domains in it, which in preorder is when the first one outside it comes. */
 static void node_fill(struct node *n, struct places *p)
 {
 	const struct domain *all = n->shape->domains;
@@ -121,7 +119,7 @@ static int path_order(const void *x, const void *y)
 	return (a->id > b->id) - (a->id < b->id);
 }
 
-/* Places that reach over an end come behind those that do not: what is in one domain stays together. */
+/* Places across a boundary come after the others, so that the places of one domain are contiguous. */
 static void places_order(struct places *p, unsigned first)
 {
 	qsort(p->place + first, p->nplaces - first, sizeof(*p->place), path_order);
@@ -179,7 +177,7 @@ static void node_free(struct node *n)
 	free(n->domain_of);
 }
 
-/* Tasks of several CPUs get whole cores; of a core's PUs several tasks of one CPU may make use. */
+/* Tasks of several CPUs get whole cores; tasks of one CPU may share the PUs of a core. */
 static void node_measure(struct node *n, unsigned cpus)
 {
 	unsigned threads = n->shape->threads[0];
@@ -222,7 +220,7 @@ out:
 	return rc;
 }
 
-/* A leaf's number, digit by digit from the last level. */
+/* The number of a leaf, digit by digit from the last level. */
 static void inner_path(const struct hierarchy_inner *inner, unsigned leaf, unsigned *path)
 {
 	for (unsigned l = inner->levels; l--; leaf /= inner->size[l])

@@ -17,7 +17,7 @@ int places_fill_parse(const char *name)
 	return -1;
 }
 
-/* How many places each host has, and behind that as many zeroes. */
+/* The number of places of each host, followed by as many zeros. */
 static unsigned *rooms_new(const struct places *p)
 {
 	unsigned *room = calloc(2 * (size_t) p->nhosts + 1, sizeof(*room));
@@ -42,7 +42,7 @@ unsigned *places_share(const struct places *p, unsigned ranks)
 	return room;
 }
 
-/* The fewest hosts: again and again that with most places, the first of equals. */
+/* The fewest hosts: repeatedly the one with most places, of equal ones the first. */
 static unsigned *compact_new(const struct places *p, unsigned ranks)
 {
 	unsigned *room = rooms_new(p), *tasks = room ? room + p->nhosts : NULL;
@@ -62,7 +62,7 @@ static unsigned *compact_new(const struct places *p, unsigned ranks)
 	return room;
 }
 
-/* The places of a host that begins at `from`, as places_fit has them; the first of the next. */
+/* Fits the places of a host that begins at `from` (places_fit). Returns the first of the next host. */
 static unsigned host_fit(const struct places *p, unsigned from, unsigned tasks, enum places_fill fill, struct place *to,
 			 unsigned *n)
 {

@@ -42,7 +42,7 @@ static int openmpi_env(const struct writing *w, struct err *e)
 	return 0;
 }
 
-/* The sequential mapper takes a rank after the other from its host file, and with each the cores to bind to. */
+/* The sequential mapper reads one rank after another from its host file, each with the cores to bind to. */
 static int openmpi_seq_file(const struct writing *w, struct err *e)
 {
 	(void) e;
@@ -129,7 +129,7 @@ static int check_numbers(const struct format *f, const struct places *p, struct 
 	return 0;
 }
 
-/* What a part begins and does not end is not there. */
+/* Removes a part that was begun but not completed. */
 static int write_part(const struct format *f, part_fn *part, const struct writing *w, struct err *e)
 {
 	size_t len = w->out->len;

@@ -32,21 +32,23 @@
 /* 0 if the name is in the list above, or -1 with an error that lists all names. */
 int rankfile_check(const char *format, struct err *e);
 
-/* It names PUs by the system's numbers: places->numbers must be there. */
+/* Whether it names PUs by OS number: then places->numbers must be set. */
 bool rankfile_wants_numbers(const char *format);
 
-/* 0, or -1: an unknown format, or what the launcher cannot be told, as where hosts would need different lists. */
+/*
+ * 0, or -1: an unknown format, or a mapping that the launcher cannot express, for example if hosts would need different
+ * lists.
+ */
 int rankfile_write(const char *format, const struct places *p, const struct mapping *m, struct buf *out, struct err *e);
 
 /*
- * `NAME=value` lines for the environment of the launcher that is to read the file at path; there may be none. 0 or -1.
+ * Writes `NAME=value` lines for the environment of the launcher that reads the file at path; there may be none. 0 or
+ * -1.
  */
 int rankfile_env(const char *format, const struct places *p, const struct mapping *m, const char *path, struct buf *out,
 		 struct err *e);
 
-/*
- * Of one variable the kernel takes 128 KiB: more than this of places is not told, and ranks are placed on nodes only.
- */
+/* The kernel limits a variable to 128 KiB: beyond this, places are left out, and ranks are placed on nodes only. */
 #define RANKFILE_PLACES_MAX 120000u
 
 #endif

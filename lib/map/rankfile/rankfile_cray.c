@@ -19,7 +19,10 @@ static int seat_compare(const void *a, const void *b)
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* The launcher fills node after node, and each from its first core on: the ranks in that order, a line a node. */
+/*
+ * The launcher fills node after node, each from its first core on: writes the ranks in that order, a line for each
+ * node.
+ */
 int cray_file(const struct writing *w, struct err *e)
 {
 	unsigned ranks = w->mapping->ranks;

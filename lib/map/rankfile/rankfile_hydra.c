@@ -2,7 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "map/rankfile/rankfile_parts.h"
 
-/* Of a longer line Hydra drops the end without a word, and those ranks are not bound (4.0.2 and 5.0.2, tried). */
+/* Hydra silently drops the end of a longer line, so that those ranks are not bound (tested with 4.0.2 and 5.0.2). */
 enum { HYDRA_LINE = 16000 };
 
 static int hydra_line(const struct writing *w, unsigned first, unsigned end, struct err *e)

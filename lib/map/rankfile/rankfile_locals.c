@@ -8,7 +8,7 @@ int locals_make(const struct writing *w, struct locals *l, struct err *e)
 {
 	unsigned hosts = w->places->nhosts, ranks = w->mapping->ranks;
 
-	/* Counted one further than they stand, so that filling in moves each to where it belongs. */
+	/* Counts are stored one entry further, so that filling in moves each to its position. */
 	l->first = calloc((size_t) hosts + 2, sizeof(*l->first));
 	l->rank = malloc(((size_t) ranks + 1) * sizeof(*l->rank));
 	if (!l->first || !l->rank) {

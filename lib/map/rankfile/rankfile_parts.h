@@ -6,7 +6,7 @@
 #include "map/matrix/numbers.h"
 #include "map/rankfile/rankfile.h"
 
-/* What the files rankfile*.c share. */
+/* Shared by the files rankfile*.c. */
 
 struct writing {
 	const struct places *places;
@@ -26,7 +26,8 @@ static inline const char *host_of(const struct writing *w, unsigned rank)
 }
 
 /*
- * The ranks of each host, rising: those of host h are rank[first[h]] .. rank[first[h + 1] - 1], by their local numbers.
+ * The ranks of each host, ascending: those of host h are rank[first[h]] .. rank[first[h + 1] - 1], in the order of
+ * local ranks.
  */
 struct locals {
 	unsigned *first, *rank;
@@ -36,16 +37,16 @@ struct locals {
 int locals_make(const struct writing *w, struct locals *l, struct err *e);
 void locals_free(struct locals *l);
 
-/* The first rank after this one that is on another host: launchers take adjacent lines of one host for one line. */
+/* The first rank after this one that is on another host: launchers merge adjacent lines of one host. */
 unsigned run_end(const struct writing *w, unsigned rank);
 
-/* The PUs of a rank's cores by the system's numbers: how many; pu has room for that many, or is NULL to ask. */
+/* The OS numbers of the PUs of a rank's cores. Returns their number; pu has room for that many, or is NULL to ask. */
 unsigned pus_of(const struct writing *w, unsigned rank, unsigned *pu);
 
-/* Append them with a mark between. 0, or -1: memory. */
+/* Appends them, separated by mark. 0, or -1: memory. */
 int pus_write(const struct writing *w, unsigned rank, const char *mark, struct buf *out);
 
-/* Each launcher's part: the file, and the lines of the environment. */
+/* One part for each launcher: the file, and the lines of the environment. */
 int hydra_file(const struct writing *w, struct err *e);
 int hydra_env(const struct writing *w, struct err *e);
 int intel_file(const struct writing *w, struct err *e);

@@ -63,7 +63,7 @@ static int check_host(const struct writing *w, const struct locals *l, unsigned 
 	return 0;
 }
 
-/* Where a host has fewer ranks than there are domains, Intel MPI says so and binds none of them. */
+/* If a host has fewer ranks than there are domains, Intel MPI warns and binds none of them. */
 static int check_equal(const struct writing *w, const struct locals *l, unsigned host, unsigned model, struct err *e)
 {
 	if (!ranks_of(l, host) || ranks_of(l, host) == ranks_of(l, model))
@@ -72,7 +72,7 @@ static int check_equal(const struct writing *w, const struct locals *l, unsigned
 		       ranks_of(l, host), w->places->hosts[host], ranks_of(l, model), w->places->hosts[model]);
 }
 
-/* The ranks whose CPUs are the list: those of the host that has most, if the others' are no different. */
+/* The ranks whose CPUs are the list: those of the host with most ranks, if those of the others do not differ. */
 static int pins_find(const struct writing *w, bool equal, struct locals *l, unsigned *host, struct err *e)
 {
 	int rc = 0;
@@ -134,7 +134,7 @@ static int mvapich_cpus(const struct writing *w, unsigned rank)
 struct list {
 	const char *begin, *mark, *end;
 	int (*put)(const struct writing *w, unsigned rank);
-	bool equal;			/* hosts that have ranks have as many */
+	bool equal;			/* hosts with ranks have equally many */
 };
 
 static int pins_write(const struct writing *w, const struct list *list, struct err *e)
@@ -166,7 +166,7 @@ int intel_file(const struct writing *w, struct err *e)
 	return 0;
 }
 
-/* Domains, because a list of processors has but one for each rank. */
+/* Domains, because a list of processors has only one for each rank. */
 int intel_env(const struct writing *w, struct err *e)
 {
 	static const struct list domains = { "I_MPI_PIN_DOMAIN=[", ",", "]\n", intel_mask, true };
@@ -174,7 +174,7 @@ int intel_env(const struct writing *w, struct err *e)
 	return pins_write(w, &domains, e);
 }
 
-/* A host a line, as srun has it. */
+/* One host a line, as for srun. */
 int mvapich_file(const struct writing *w, struct err *e)
 {
 	return pins_check(w, false, e) ? -1 : srun_file(w, e);

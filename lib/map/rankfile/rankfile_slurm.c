@@ -25,7 +25,7 @@ static void leaves_write(const struct writing *w, unsigned rank, struct buf *out
 	}
 }
 
-/* "cn1:0,2-3+5/cn2:1": nothing in it that a shell would take for its own. */
+/* "cn1:0,2-3+5/cn2:1": contains no character that is special to a shell. */
 static int places_put_words(const struct writing *w, struct buf *out, struct err *e)
 {
 	struct locals l;
