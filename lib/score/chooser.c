@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Each looks at all nodes; what was counted is wrong at most for paths, on nodes with unlike threads. */
+/* Each examines all nodes. The counts can only be wrong for paths, on nodes with different threads per core. */
 #define TRIES 4
 
 /* --- candidates --- */
@@ -32,7 +32,7 @@ static int by_rank(const void *a, const void *b)
 	return candidate_node_compare(a, b);
 }
 
-/* Most jobs want one node, and clusters have ten thousand: no sorting for the sake of the first alone. */
+/* Most jobs want one node, and clusters have ten thousand: do not sort them all for the first one. */
 void candidate_nodes_sort(struct candidate_node *list, unsigned count, unsigned n)
 {
 	unsigned best = 0;
@@ -110,7 +110,7 @@ static bool by_shares(struct chooser *c, struct choice *out, uint32_t nodes)
 	       share_take(c, out, &c->share[1]);
 }
 
-/* How many nodes can take a number of tasks: of up to `most` tasks, nodes[0] being those that can take any. */
+/* How many nodes can take a number of tasks, for up to `most` tasks; nodes[0]: any number. */
 struct room_count {
 	uint32_t *nodes, most;
 };
@@ -135,8 +135,8 @@ static bool room_count_init(struct room_count *r, const struct chooser *c)
 }
 
 /*
- * Nodes that can take more tasks can take fewer too, but for fixed numbers of cores: there, this is necessary and not
- * sufficient.
+ * Nodes that can take more tasks can also take fewer, except with fixed numbers of cores: there the condition is
+ * necessary but not sufficient.
  */
 static bool room_count_holds(const struct room_count *r, const struct chooser *c, uint32_t nodes)
 {
@@ -148,7 +148,7 @@ static bool room_count_holds(const struct room_count *r, const struct chooser *c
 	return !share[1].nodes || r->nodes[share[1].tasks] >= (c->fixed_cores ? share[1].nodes : nodes);
 }
 
-/* The numbers after the first, which only a range or a requirement has. */
+/* Tries the numbers of nodes after the first, which only a range or a requirement has. */
 static bool by_counts(struct chooser *c, struct choice *out)
 {
 	uint32_t first = c->first, last = c->last, below = first - 1, tries = 0;
@@ -176,7 +176,7 @@ static bool by_numbers(struct chooser *c, struct choice *out)
 	return by_counts(c, out) || by_shares(c, out, c->min_nodes);
 }
 
-/* The nodes that hold most, filled; the tasks that are left go to the node where they fit best. */
+/* Fills the nodes that hold most tasks; the remaining tasks go to the node where they fit best. */
 static bool by_fewest(struct chooser *c, struct choice *out)
 {
 	uint32_t held = 0;

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BYTES_MAX (48u << 20)	/* of `recent`; then it becomes `older`, which may take as much */
+#define BYTES_MAX (48u << 20)	/* of `recent`; when full it becomes `older`, which may use as much */
 #define SLOTS_MIN 1024u
 
-/* All that the cost depends on. A table has the costs of all numbers of cores: then the number is 0 here. */
+/* Everything that the cost depends on. A table has the costs of all numbers of cores: the number is 0 here. */
 struct key {
 	const struct shape *shape;
 	unsigned cores, task_cores;
@@ -29,10 +29,10 @@ struct node_fit {
 	uint64_t hash;
 	struct score_table *table;
 	struct choice_entry *choices;	/* of a table */
-	struct score_cost cost;		/* where there is no table */
+	struct score_cost cost;		/* without a table */
 	bool fits;
-	struct node_fit *next;		/* in its slot */
-	uint64_t *chosen;		/* where there is no table: after the free ones in cores */
+	struct node_fit *next;		/* in its hash slot */
+	uint64_t *chosen;		/* without a table: after the free ones in cores */
 	uint64_t cores[];
 };
 
@@ -45,7 +45,7 @@ static struct key key_of(const struct shape *shape, const struct score_need *nee
 {
 	struct key k;
 
-	memset(&k, 0, sizeof(k));	/* compared as bytes */
+	memset(&k, 0, sizeof(k));	/* keys are compared as bytes */
 	k.shape = shape;
 	k.cores = table ? 0 : need->cores;
 	k.task_cores = need->task_cores;
@@ -56,7 +56,7 @@ static struct key key_of(const struct shape *shape, const struct score_need *nee
 	return k;
 }
 
-/* Multiply and fold, a word at a time (after wyhash's mix): free cores are no adversary. */
+/* Multiply and fold, a word at a time (after wyhash's mix). Free cores are not hostile input. */
 static uint64_t hash_mix(uint64_t h, uint64_t word)
 {
 	__uint128_t m = (__uint128_t) (h ^ word) * 0x9e3779b97f4a7c15u;
@@ -76,7 +76,7 @@ static uint64_t hash_of(const struct key *k, const uint64_t *cores, unsigned wor
 	return h;
 }
 
-/* Where the entry is linked, or NULL. */
+/* The link to the entry, or NULL. */
 static struct node_fit **entry_find(const struct fit_table *t, const struct key *k, uint64_t hash,
 				    const uint64_t *cores, unsigned words)
 {
@@ -88,7 +88,7 @@ static struct node_fit **entry_find(const struct fit_table *t, const struct key 
 	return at && *at ? at : NULL;
 }
 
-/* Slots double before there are more entries than slots; without memory for that, chains grow longer. */
+/* The number of slots doubles when entries outnumber them; without memory for that, chains grow longer. */
 static int slots_grow(struct fit_table *t)
 {
 	size_t n = t->nslots ? 2 * t->nslots : SLOTS_MIN;
@@ -172,7 +172,7 @@ static struct node_fit *fit_new(const struct key *k, uint64_t hash, const uint64
 	return f;
 }
 
-/* Out of `older`, or computed. */
+/* Finds an entry in `older`, or computes it. */
 static struct node_fit *fit_find(struct fit_cache *c, const struct key *k, uint64_t hash, const uint64_t *free_cores,
 				 unsigned words, const struct score_need *need)
 {
@@ -231,7 +231,7 @@ const struct score_cost *fit_cost(struct fit_cache *c, const struct shape *shape
 	return cost;
 }
 
-/* A cost of a table that keeps within one domain is the least one of FIT_REQUIRE, too: so are its cores. */
+/* If a cost of a table keeps within one domain, it is also the least cost of FIT_REQUIRE, with the same cores. */
 static struct choice_entry *choice_new(const struct node_fit *f, unsigned cores)
 {
 	struct score_need need = { .cores = cores, .task_cores = f->key.task_cores, .fit = f->key.fit,

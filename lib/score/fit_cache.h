@@ -6,10 +6,10 @@
 #include "score/score.h"
 
 /*
- * A cache of how well a need fits some free cores of a shape: from one decision to the next hardly a node changes, and
- * nodes bought together are alike. The select plugin and the replay have one each; its size is bounded, and callers
- * lock it themselves where they need to. What is found in `older` moves to `recent`, so that one user's many different
- * requests do not displace what others use. Begins as {0}.
+ * A cache of how well a need fits some free cores of a shape: few nodes change between two decisions, and nodes bought
+ * together are alike. The select plugin and the replay have one each; its size is limited, and callers lock it where
+ * necessary. Entries found in `older` move to `recent`, so that many different requests of one user do not displace
+ * those that others use. Initialise with {0}.
  */
 
 /* An entry: a shape, its free cores, and a need of one or of all numbers of cores. */
@@ -28,15 +28,15 @@ struct fit_cache {
 };
 
 /*
- * The cost; NULL when the need cannot be met, may not be scored (fit_cache_allow), or memory is short. The entry in
- * *fit serves fit_cores; both are valid until fit_cache_begin.
+ * The cost; NULL when the need cannot be met, the allowance is used up (fit_cache_allow), or memory is short. The entry
+ * in *fit is for fit_cores; both are valid until fit_cache_begin.
  */
 const struct score_cost *fit_cost(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
 				  const struct score_need *need, struct node_fit **fit);
 
 /*
  * The cores that score_pick chooses for a need of so many cores whose cost fit_cost or fit_most returned with this
- * entry. Borrowed like the cost; NULL when they may not be computed, or memory is short.
+ * entry. Borrowed like the cost; NULL when the allowance is used up, or memory is short.
  */
 const uint64_t *fit_cores(struct fit_cache *c, struct node_fit *fit, unsigned cores);
 
@@ -48,20 +48,20 @@ unsigned fit_most(struct fit_cache *c, const struct shape *shape, const uint64_t
 		  const struct score_need *need, const struct score_cost **cost, struct node_fit **fit);
 
 /*
- * Before a decision. Entries that were not used lately are freed when they take too much memory, and all entries when
- * serial changes: the shapes were read again.
+ * Call it before a decision. Frees entries that were not used recently when they use too much memory, and all entries
+ * when serial changes: the shapes were read again.
  */
 void fit_cache_begin(struct fit_cache *c, unsigned long serial);
 void fit_cache_clear(struct fit_cache *c);
 
 /*
- * Compute at most so many costs, and choices of cores, that are not in the cache; a need beyond that counts as one that
- * cannot be met, and sets refused. So a decision among nodes of which no two are alike costs no more than others, and
- * leaves some of them to the next decision. Clears refused and failed (memory was short).
+ * Allows so many costs and choices of cores to be computed that are not in the cache. A need beyond that counts as one
+ * that cannot be met, and sets refused. So a decision among nodes that all differ costs no more than others, and leaves
+ * some of them to the next decision. Clears refused and failed (memory was short).
  */
 void fit_cache_allow(struct fit_cache *c, unsigned scores);
 
-/* The bytes that all entries take. */
+/* The memory used by all entries, in bytes. */
 size_t fit_cache_bytes(const struct fit_cache *c);
 
 #endif

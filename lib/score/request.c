@@ -10,7 +10,7 @@
 #include "shape/shape.h"
 
 #define SEPARATORS " \t\r\n\v\f,;"
-#define LONGEST_VALUE 128	/* longer than any that is right: the longest path has 78 bytes */
+#define LONGEST_VALUE 128	/* longer than any valid value: the longest path has 78 bytes */
 
 static const char *const fits[FIT_COUNT] = {
 	[FIT_OFF] = "off", [FIT_PREFER] = "prefer", [FIT_REQUIRE] = "require", [FIT_SPREAD] = "spread",
@@ -36,8 +36,8 @@ static set_fn set_fit, set_level, set_path;
 static const struct option {
 	const char *name, *dashes;
 	set_fn *set;
-	const char *fit;	/* the option that says how much a place matters */
-	enum fit last;		/* of what that one may say */
+	const char *fit;	/* the option that sets the fit */
+	enum fit last;		/* of the valid values */
 } options[] = {
 	{ "topo-fit", "--", set_fit, "--topo-fit", FIT_SPREAD },
 	{ "topo-level", "--", set_level, "--topo-fit", FIT_SPREAD },
@@ -111,7 +111,7 @@ static int set_path(const struct option *o, struct request *r, const char *value
 	return 0;
 }
 
-/* For a message: a job's words may hold anything, and go into logs. */
+/* For messages: values are user input of any kind, and go into logs. */
 static const char *printable(const char *value, char out[static 65])
 {
 	size_t n = 0;
@@ -137,7 +137,7 @@ int request_set(struct request *r, const char *name, const char *value, struct e
 		       printable(name, text));
 }
 
-/* The option of which a comment's word of len bytes is the value, or NULL. */
+/* The option that this word of a comment, of len bytes, sets, or NULL. */
 static const struct option *option_of(const char *word, size_t len)
 {
 	for (const struct option *o = options; o < options + COUNT; o++) {

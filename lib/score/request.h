@@ -10,13 +10,12 @@
 #include "shape/level.h"
 
 /*
- * What a job asks of its place, in the words of --topo-fit, --topo-level and --topo-request, of --comment and of
- * topiary.conf. One reader for all of them: sbatch, slurmctld and `topiary replay` refuse the same words with the same
- * sentence.
+ * A placement request: --topo-fit, --topo-level and --topo-request, in options, --comment and topiary.conf. One parser
+ * for all of them: sbatch, slurmctld and `topiary replay` refuse the same values with the same message.
  */
 enum fit {
 	FIT_OFF,		/* as Slurm places it */
-	FIT_PREFER,		/* the least hardware cut, where that can be had now */
+	FIT_PREFER,		/* the lowest cost that is available now */
 	FIT_REQUIRE,		/* within one domain of the level on each node, or as the path says; else wait */
 	FIT_SPREAD,		/* each task in a domain of its own at the level (default L3) where possible */
 	FIT_COUNT,
@@ -24,7 +23,8 @@ enum fit {
 
 /*
  * --topo-request=/package=1/l3=2/core=4: on each node one package, in it two L3 caches, of each four cores. Levels go
- * inwards, from package to core, each at most once, the last is core; the idea is OAR's (oarsub -l /cpu=1/core=4).
+ * inwards, from package to core, each at most once, the last is core. The syntax follows OAR's (oarsub -l
+ * /cpu=1/core=4).
  */
 #define PATH_STEPS_MAX (LEVEL_COUNT - 1)
 struct request_path {
@@ -36,15 +36,15 @@ struct request_path {
 };
 
 /*
- * How many ranks the matrix of --topo-matrix has, as sbatch counted them: a variable of the job's control environment
+ * The number of ranks of --topo-matrix, as counted by sbatch: a variable of the job's control environment
  * (spank_job_env), which job_submit/topiary reads.
  */
 #define REQUEST_MATRIX_RANKS "TOPIARY_MATRIX_RANKS"
 
 struct request {
 	enum fit fit;
-	enum level level;	/* LEVEL_PACKAGE to LEVEL_L2: the boundary to keep within; LEVEL_NODE: none is named */
-	struct request_path path;	/* when it has steps, fit is FIT_REQUIRE and level LEVEL_NODE */
+	enum level level;	/* LEVEL_PACKAGE to LEVEL_L2: the boundary to keep within; LEVEL_NODE: none */
+	struct request_path path;	/* if it has steps, fit is FIT_REQUIRE and level LEVEL_NODE */
 };
 
 /* "off", "prefer", "require", "spread" in any case, or -1; and the constant of a fit. */
@@ -52,25 +52,25 @@ int fit_parse(const char *word);
 const char *fit_name(enum fit fit);
 
 /*
- * Set what one option says: name is "topo-fit", "topo-level" or "topo-request", as a user types it but for the dashes,
- * or "TopoFit" or "TopoLevel", as topiary.conf has it, where no site spreads all its jobs. 0, or -1 with r untouched
- * and a sentence that begins with the option: `--topo-level=cache: not one of package, die, numa, l3, l2, node`,
- * `TopoLevel=off: not a level; TopoFit=off ...`. What is set again is replaced. A path says all there is to say: beside
- * it a right fit or level, set before or after, changes nothing.
+ * Sets one option: name is "topo-fit", "topo-level" or "topo-request", as users write it but without dashes, or
+ * "TopoFit" or "TopoLevel" of topiary.conf, where spread is not allowed. 0, or -1 with r untouched and a message that
+ * begins with the option: `--topo-level=cache: not one of package, die, numa, l3, l2, node`, `TopoLevel=off: not a
+ * level; TopoFit=off ...`. A later value replaces an earlier one. A path overrides any valid fit or level, set before
+ * or after it.
  */
 int request_set(struct request *r, const char *name, const char *value, struct err *e);
 
 /*
- * A user's options anywhere in a comment ("run 7, topo-fit=require topo-level=l3"; "--topo-fit=require" too), set apart
- * by blanks, commas or semicolons; all other words are read over. NULL is an empty comment. 0, or -1 as above with r
- * untouched.
+ * Reads a user's options anywhere in a comment ("run 7, topo-fit=require topo-level=l3"; also "--topo-fit=require"),
+ * separated by blanks, commas or semicolons; all other words are ignored. NULL is an empty comment. 0, or -1 as above
+ * with r untouched.
  */
 int request_comment(struct request *r, const char *comment, struct err *e);
 
 /* The cores of a path on each node: the product of its counts; 0 for a path without steps. */
 unsigned request_path_cores(const struct request_path *path);
 
-/* "/package=1/l3=2/core=4", as it is read: the length, as snprintf. */
+/* Writes "/package=1/l3=2/core=4", which reads back the same. Returns the length, as snprintf. */
 size_t request_path_text(const struct request_path *path, char *text, size_t size);
 
 #endif

@@ -5,14 +5,14 @@
 
 #include <stddef.h>
 
-/* What one call needs and gives up at once. Begins as {0}. */
+/* Memory of one call, freed at once. Initialise with {0}. */
 struct score_arena {
 	struct score_block *blocks;
 	char *at;
 	size_t room;
 };
 
-/* Not set to anything, aligned for any count or pointer; NULL when memory is short. */
+/* Not cleared, aligned for any count or pointer; NULL when memory is short. */
 void *score_arena_get(struct score_arena *a, size_t bytes);
 void score_arena_free(struct score_arena *a);
 

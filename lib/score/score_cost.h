@@ -5,10 +5,10 @@
 
 #include "score/score.h"
 
-/* Where a count stands in a cost, the first to decide being 0; -1 for what is not counted. Rows of SCORE_ROWS. */
+/* The position of a count in a cost, 0 being the most significant; -1 for what is not counted. Rows of SCORE_ROWS. */
 extern const signed char score_field[SCORE_ROWS][LEVEL_CORE];
 
-/* Add to a count that there is. Counts never pass SCORE_MAX_CORES, so none carries over into the next. */
+/* Adds to a count. Counts never exceed SCORE_MAX_CORES, so none overflows into the next. */
 static inline void cost_count(struct score_cost *c, enum score_row row, enum level level, uint64_t n)
 {
 	int field = score_field[row][level];
@@ -16,7 +16,7 @@ static inline void cost_count(struct score_cost *c, enum score_row row, enum lev
 	c->word[field / 4] += n << (48 - field % 4 * 16);
 }
 
-/* Make it n, whatever it is. */
+/* Sets a count to n. */
 void cost_set(struct score_cost *c, enum score_row row, enum level level, unsigned n);
 
 static inline void cost_add(struct score_cost *sum, const struct score_cost *c)
@@ -40,7 +40,7 @@ static inline void cost_add_times(struct score_cost *sum, const struct score_cos
 }
 
 /*
- * Whether a and b together are less than a third. Most are not, by the first two words: these are compared as one
+ * Whether the sum of a and b is less than a third. Usually not, by the first two words: these are compared as one
  * number.
  */
 static inline bool cost_sum_is_less(const struct score_cost *a, const struct score_cost *b,

@@ -21,7 +21,7 @@ static void kind_init(const struct score_tree *t, struct score_kind *kind, unsig
 	cost_add(&kind->intact, &kind->some);
 }
 
-/* Shapes have few kinds of parts, and the next one is mostly of one seen just now. */
+/* Shapes have few kinds of parts, and the next part mostly has one of the last kinds. */
 static const struct score_kind *kind_of(struct score_tree *t, unsigned counts, struct score_arena *arena)
 {
 	struct score_kind *kind = t->kinds;
@@ -42,7 +42,7 @@ int score_kinds_set(struct score_tree *t, struct score_arena *arena)
 	return 0;
 }
 
-/* The parts have counted pieces, as many as there are tasks and one more for each cut. */
+/* The parts have counted pieces: one for each task and one more for each cut. */
 static void cuts_finish(const struct score_tree *t, unsigned k, struct score_cost *cost)
 {
 	unsigned tasks = (k - 1) / t->task_cores + 1;

@@ -5,21 +5,21 @@
 
 #include "score/score_tree.h"
 
-/* What parts of the same covers cost by themselves, not what is in them. */
+/* The costs of parts of the same covers, without what is in them. */
 struct score_kind {
 	struct score_kind *next;
 	unsigned counts;
-	struct score_cost all;		/* when all of it is taken */
-	struct score_cost some;		/* when less is, */
-	struct score_cost intact;	/* of what was wholly free */
-	struct score_cost left;		/* more for each core left over */
-	struct score_cost piece;	/* more for each piece of a task */
+	struct score_cost all;		/* when all of it is allocated */
+	struct score_cost some;		/* when a part of it is, */
+	struct score_cost intact;	/* of a domain that was entirely free */
+	struct score_cost left;		/* additional for each core left over */
+	struct score_cost piece;	/* additional for each piece of a task */
 };
 
-/* Set the kind of every part of a tree that is else ready. 0, or -1 when memory is short. */
+/* Sets the kind of every part of an otherwise complete tree. 0, or -1 when memory is short. */
 int score_kinds_set(struct score_tree *t, struct score_arena *arena);
 
-/* The cost of a domain itself, when some are taken of it and `left` count as left over. */
+/* The cost of a domain itself, when some of its cores are chosen and `left` count as left over. */
 static inline void score_domain_add(const struct score_tree *t, const struct score_part *part, unsigned taken,
 				    unsigned left, struct score_cost *sum)
 {
@@ -34,14 +34,14 @@ static inline void score_domain_add(const struct score_tree *t, const struct sco
 		cost_add_times(sum, &kind->piece, (taken - 1) / t->task_cores + 1);
 }
 
-/* The cost of that many cores of a run: each is all there is of its domains, and a piece of a task. */
+/* The cost of so many cores of a run: each is the only core of its domains, and a piece of a task. */
 static inline void score_run_add(const struct score_part *part, unsigned taken, struct score_cost *sum)
 {
 	cost_add_times(sum, &part->kind->all, taken);
 	cost_add_times(sum, &part->kind->piece, taken);
 }
 
-/* From the sum over all parts to the cost of k cores. */
+/* Converts the sum over all parts to the cost of k cores. */
 void score_finish(const struct score_tree *t, unsigned k, struct score_cost *cost);
 
 #endif

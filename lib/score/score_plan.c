@@ -10,7 +10,7 @@ struct planner {
 	unsigned at;		/* the next part in preorder */
 };
 
-/* What is asked of a part: a step, up to `most` of it; all but `spare` of what there is have to be taken. */
+/* What a part is to provide: a step, up to `most` of it; at most `spare` may remain. */
 struct plan_bounds {
 	const struct score_step *step;
 	unsigned most, spare;
@@ -33,7 +33,7 @@ static unsigned max_of(unsigned a, unsigned b)
 	return a > b ? a : b;
 }
 
-/* Costs of a new plan are not set to anything. */
+/* The costs of a new plan are not initialised. */
 static struct score_plan *plan_new(struct planner *p, const struct plan_bounds *bounds, unsigned have)
 {
 	struct score_plan *plan = score_arena_get(p->arena, sizeof(*plan));
@@ -46,7 +46,7 @@ static struct score_plan *plan_new(struct planner *p, const struct plan_bounds *
 	return plan->cost ? plan : NULL;
 }
 
-/* Cores that are alike: each costs the same, the first are as good as any. */
+/* Equal cores: each costs the same, the first ones are chosen. */
 static struct score_plan *plan_run(struct planner *p, const struct plan_bounds *bounds)
 {
 	const struct score_part *part = &p->tree->parts[p->at];
@@ -64,7 +64,7 @@ static struct score_plan *plan_run(struct planner *p, const struct plan_bounds *
 	return plan;
 }
 
-/* One domain of a step, or none of it. */
+/* One domain of a step, or none. */
 static struct score_plan *plan_one(struct planner *p, const struct plan_bounds *bounds)
 {
 	const struct score_part *part = &p->tree->parts[p->at];
@@ -91,7 +91,7 @@ static struct score_plan *plan_one(struct planner *p, const struct plan_bounds *
 	return plan;
 }
 
-/* The least cost of n of two plans, and how many of these the first gives: of equals, as many as can be. */
+/* The least cost of n from two plans, and the number from the first: among equal costs, the most. */
 static unsigned best_split(const struct score_plan *a, const struct score_plan *b, unsigned n, struct score_cost *cost)
 {
 	unsigned low = max_of(a->least, excess(n, b->most)), high = min_of(a->most, n - b->least), best = high;
@@ -124,7 +124,7 @@ static struct score_plan *plan_both(struct planner *p, const struct plan_bounds 
 	return plan;
 }
 
-/* The next `count` parts, by halves: so that tables are as small as can be. */
+/* The next `count` parts, divided into halves, so that tables are small. */
 static struct score_plan *plan_parts(struct planner *p, const struct plan_bounds *bounds, unsigned count)
 {
 	struct score_plan *a, *b;

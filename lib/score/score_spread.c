@@ -10,12 +10,12 @@ struct spread {
 	const struct score_tree *tree;
 	struct score_arena *arena;
 	struct seat {		/* a domain of the cover */
-		unsigned part, core;	/* core: of a run, the one that it is */
-		unsigned have, room;	/* cores; tasks that these hold */
+		unsigned part, core;	/* core: of a run, the core itself */
+		unsigned have, room;	/* cores; tasks that fit on these */
 		unsigned tasks;
 	} *seats;
 	unsigned nseats;
-	unsigned *tasks;	/* of each part */
+	unsigned *tasks;	/* by part */
 };
 
 static void seat_add(struct spread *s, unsigned part, unsigned core, unsigned have)
@@ -55,7 +55,7 @@ static void seat_assign(struct spread *s, struct seat *seat)
 		s->tasks[p]++;
 }
 
-/* How many tasks there are in the package, die, NUMA node and L3 around a seat, as a number that compares. */
+/* The numbers of tasks in the package, die, NUMA node and L3 around a seat, as one comparable number. */
 static uint64_t seat_crowd(const struct spread *s, const struct seat *seat)
 {
 	uint64_t crowd = seat->tasks * UINT64_C(0x0001000100010001);
@@ -74,7 +74,7 @@ static bool seat_is_better(const struct spread *s, const struct seat *a, const s
 	return seat_crowd(s, a) < seat_crowd(s, b);
 }
 
-/* The seats that can have one more than `tasks`, of those that have so many. */
+/* The seats with exactly `tasks` tasks and room for one more. */
 static unsigned seats_with_room(const struct spread *s, unsigned tasks)
 {
 	unsigned n = 0;
@@ -106,7 +106,9 @@ static void assign_best(struct spread *s, unsigned round)
 	seat_assign(s, best);
 }
 
-/* Round by round a task more in each domain, so that the most in one are as few as can be. Returns these, or 0. */
+/*
+ * Assigns round by round one more task to each domain, to minimise the most in one domain. Returns that number, or 0.
+ */
 static unsigned assign_tasks(struct spread *s, unsigned tasks)
 {
 	unsigned round = 0, seats;
@@ -145,7 +147,7 @@ static int seats_mark(const struct spread *s, uint64_t *chosen)
 	return 0;
 }
 
-/* What the chosen cores cost; what is left over of a domain is what others have of it. */
+/* The cost of the chosen cores; left over counts the cores of a domain that others hold. */
 static int chosen_cost(const struct spread *s, const uint64_t *chosen, struct score_cost *cost)
 {
 	const struct score_tree *t = s->tree;

@@ -8,9 +8,9 @@
 #define COVERS (BIT(COVER_COUNT) - 1)
 
 /*
- * What stands in for a level where a shape does not have it: the domains of another cover there, or, when these are
- * larger, all that lacks it together. A core that no cover has yet stands for itself. In the order in which they depend
- * on each other.
+ * The substitute for a level that a shape lacks: the domains of another cover there, or, if these are larger,
+ * everything together that lacks it. A core without any cover stands for itself. In the order in which they depend on
+ * each other.
  */
 static const struct {
 	unsigned cover, level, other;
@@ -26,12 +26,12 @@ static const struct {
 
 #define ROWS (sizeof(covers) / sizeof(covers[0]))
 
-/* While a tree grows. Of each domain of the shape: */
+/* State while a tree is built. For each domain of the shape: */
 struct growth {
 	struct score_tree *tree;
 	struct sprout {
-		unsigned inside;	/* levels that lie in it */
-		unsigned around;	/* levels that count, of itself and of those around it */
+		unsigned inside;	/* levels inside it */
+		unsigned around;	/* levels that count, its own and those around it */
 		unsigned within;	/* covers */
 		int part;
 	} *sprouts;
@@ -64,8 +64,9 @@ static void levels_inside(struct growth *g)
 }
 
 /*
- * The covers that a domain is of: it has the level, and nothing of the level in it; or it lacks the level, with all
- * that is around it and in it, and is of the other cover or, as the outermost that lacks it, inside one of that.
+ * The covers that a domain belongs to. Either it has the level, with nothing of that level inside; or it lacks the
+ * level, as does everything around and inside it, and it belongs to the other cover or, as the outermost that lacks the
+ * level, is inside a domain of that.
  */
 static unsigned covers_of(struct growth *g, size_t d)
 {
@@ -117,10 +118,7 @@ static void domain_add(struct growth *g, size_t d)
 	part->within = g->sprouts[d].within;
 }
 
-/*
- * Whatever holds just one core is counted as that core. Those that follow each other in a domain cost the same: they
- * are a run.
- */
+/* A domain with a single core counts as that core. Adjacent such cores in a domain cost the same: they form a run. */
 static void core_add(struct growth *g, unsigned core, int parent)
 {
 	struct score_tree *t = g->tree;
@@ -141,7 +139,7 @@ static void core_add(struct growth *g, unsigned core, int parent)
 static void tree_grow(struct growth *g)
 {
 	const struct shape *s = g->tree->shape;
-	unsigned done = 0;	/* cores that are counted: what else is in them is not */
+	unsigned done = 0;	/* cores already counted: domains inside them are skipped */
 
 	for (size_t d = 0; d < s->ndomains; d++) {
 		const struct domain *at = &s->domains[d];

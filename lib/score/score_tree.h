@@ -7,11 +7,11 @@
 #include "score/score_cost.h"
 
 /*
- * A shape with its free cores, as costs are counted over it: only the parts in which something is free.
+ * A shape with its free cores, in the form over which costs are counted: only the parts with free cores.
  *
- * For each level the counted domains are a cover: every core lies in just one of them, so that counts of parts add up.
- * A cover is what the shape has of the level, and where it has nothing, the stand-ins that score.h tells of. Covers are
- * named by their level; COVER_WITHIN_* are those of "beyond", where a cache that is not there counts as the level
+ * For each level the counted domains are a cover: every core is in exactly one of them, so that counts of parts add up.
+ * A cover consists of the shape's domains of the level and, where it has none, of the substitutes described in score.h.
+ * Covers are named by their level; COVER_WITHIN_* are those of "beyond", where a missing cache counts as the level
  * above.
  */
 enum { COVER_WITHIN_L3 = LEVEL_COUNT, COVER_WITHIN_L2, COVER_COUNT };
@@ -21,13 +21,13 @@ enum { COVER_WITHIN_L3 = LEVEL_COUNT, COVER_WITHIN_L2, COVER_COUNT };
 struct score_kind;
 
 struct score_part {
-	unsigned first, cores;	/* as of a domain; of a run, from its first free core to its last */
+	unsigned first, cores;	/* of a domain; of a run, from its first free core to its last */
 	unsigned have;		/* of these, free */
-	unsigned kids;		/* parts right below; 0: this is a run of single cores */
-	unsigned next;		/* index of the part after this one and all in it */
+	unsigned kids;		/* parts directly below; 0: a run of single cores */
+	unsigned next;		/* index of the part after this one and its contents */
 	int parent;		/* -1 for the node */
-	unsigned counts;	/* BIT of each cover that this is of; of a run, that each of its cores is of */
-	unsigned within;	/* and of each that has it or one around it */
+	unsigned counts;	/* BIT of each cover that it belongs to; for a run, of each that its cores do */
+	unsigned within;	/* and of each cover that it or a part around it belongs to */
 	const struct score_kind *kind;
 };
 
@@ -37,20 +37,22 @@ struct score_tree {
 	unsigned task_cores;
 	unsigned have;		/* free cores */
 	unsigned wanted;	/* the cover that "beyond" counts; LEVEL_NODE: none */
-	unsigned levels;	/* BIT of each level that the shape has */
+	unsigned levels;	/* BIT of each level of the shape */
 	struct score_part *parts;	/* in preorder; the node is the first, unless nothing is free */
 	unsigned nparts;
 	struct score_kind *kinds;	/* of the parts, each once */
 };
 
 /*
- * Lives as long as the arena, which the caller frees in any case, and borrows shape and free_cores. 0, or -1 when
- * memory is short.
+ * Allocated in the arena, which the caller frees in either case; borrows shape and free_cores. 0, or -1 when memory is
+ * short.
  */
 int score_tree_init(struct score_tree *t, const struct shape *shape, const uint64_t *free_cores, unsigned task_cores,
 		    enum level level, struct score_arena *arena);
 
-/* before[c]: how many of the cores below c are in the set, for c up to all of them. NULL when memory is short. */
+/*
+ * before[c]: how many of the cores below c are in the set, for c up to the number of cores. NULL when memory is short.
+ */
 uint16_t *score_count_before(const uint64_t *set, unsigned cores, struct score_arena *arena);
 
 #endif

@@ -20,7 +20,7 @@
 static const char *const outcomes[VERDICT_COUNT] = { [VERDICT_PLACED] = "placed", [VERDICT_LEFT] = "left",
 						     [VERDICT_WAITS] = "waits" };
 
-/* What is counted at several levels, and at which. */
+/* The rows that are counted at several levels, and their levels. */
 static const struct {
 	const char *name;
 	enum level first, last;
@@ -44,15 +44,15 @@ const char *score_row_name(enum score_row row)
 }
 
 /*
- * A word of the line, name=value. The writer appends the value, nothing where there is none to tell; the reader gives 0
- * or -1.
+ * A word of the line, name=value. The writer appends the value, or nothing to omit the word; the reader returns 0 or
+ * -1.
  */
 struct word {
 	const char *name;
 	void (*write)(const struct verdict *v, const struct word *w, struct buf *out);
 	int (*read)(struct verdict *v, const struct word *w, const char *value);
 	size_t at, size;	/* of the field */
-	char blank;		/* what stands for a blank in a text */
+	char blank;		/* replaces blanks in a text */
 	enum score_row row;
 };
 
@@ -127,7 +127,7 @@ static void write_path(const struct verdict *v, const struct word *w, struct buf
 	buf_puts(out, text);
 }
 
-/* These have the names of the options that say the same. */
+/* These have the names of the options. */
 static int read_request(struct verdict *v, const struct word *w, const char *value)
 {
 	char option[32];
@@ -227,7 +227,7 @@ static int read_text(struct verdict *v, const struct word *w, const char *value)
 	return 0;
 }
 
-/* As many nodes as there is room for. The line ends after them. */
+/* Writes as many nodes as there is room for. The line ends after them. */
 static void write_cores(const struct verdict *v, const struct word *w, struct buf *out)
 {
 	size_t max = VERDICT_TEXT - strlen(" " END), from = out->len;
@@ -246,7 +246,7 @@ static void write_cores(const struct verdict *v, const struct word *w, struct bu
 #define NUMBER(field) { #field, write_number, read_number, FIELD(field) }
 #define COUNTS(name, which) { name, write_row, read_row, .row = which }
 
-/* In the order in which they are written; the cores are last, for they take what room the others leave. */
+/* In the order in which they are written; the cores are last, because they use the remaining room. */
 static const struct word words[] = {
 	REQUEST("fit", write_fit),
 	REQUEST("level", write_level),
@@ -305,8 +305,8 @@ static bool is_mark(const char *word, size_t len)
 }
 
 /*
- * Between its first two words and its end a line has nothing but name=value: so one that was cut off takes no word of
- * others, nor another line, for its own. 0, 1 when there is none, -1 when there is but a part of one.
+ * After its first two words a line has only name=value until its end, so that a truncated line does not absorb words of
+ * others, or another line. Returns 0, 1 when there is none, -1 when there is only a part of one.
  */
 static int line_find(const char *comment, size_t *start, size_t *len)
 {
@@ -374,7 +374,7 @@ static int read_word(struct verdict *v, const char *text, size_t len, unsigned *
 	return len >= sizeof(value) || w->read(v, w, value) ? err_set(e, "'%s' cannot be read", w->name) : 0;
 }
 
-/* The words of a line from the second on, without the end. */
+/* Reads the words of a line from the second on, without the end. */
 static int read_line(struct verdict *v, const char *at, const char *end, struct err *e)
 {
 	unsigned seen = 0;

@@ -6,7 +6,7 @@
 
 #include "shape/runs.h"
 
-/* For each core, the object around it that has memory of its own, innermost, or -1: holder[] by the core's object. */
+/* For each core, the innermost object around it that has memory of its own, or -1: holder[] by the core's object. */
 static long *holders_of(const struct tree *t, const struct tree_extent *s)
 {
 	bool *holds = calloc(t->n, sizeof(*holds));
@@ -21,7 +21,7 @@ static long *holders_of(const struct tree *t, const struct tree_extent *s)
 	return holder;
 }
 
-/* Does every core have memory, and do the cores of each stand together? -1 when memory is short. */
+/* Whether every core has memory, and the cores of each memory are contiguous. -1 when memory is short. */
 static int are_whole(const struct tree *t, const struct tree_extent *s, const long *holder)
 {
 	bool *left = calloc(t->n, sizeof(*left));

@@ -7,9 +7,9 @@
 #include "hwxml/extents.h"
 
 /*
- * A tree as memory and cores alone: " NUMANode:2 Core:16 PU:2" appended to out. NUMA nodes with the same cores are one
- * here, and of several around a core the innermost counts. Where a core has no memory, or memory's cores are cut in two
- * by those of other memory, only cores and PUs are told. 0, or -1 when memory is short.
+ * Appends a tree reduced to memory and cores to out: " NUMANode:2 Core:16 PU:2". NUMA nodes with the same cores count
+ * as one, and of several around a core the innermost counts. If a core has no memory, or the cores of a memory are not
+ * contiguous, only cores and PUs are written. 0, or -1 when memory is short.
  */
 int cells_append(const struct tree *t, const struct tree_extent *extents, struct buf *out);
 

@@ -23,7 +23,7 @@ struct cards {
 	size_t n;
 };
 
-/* PCI classes of boards that compute: 3D controllers, displays without a screen, processing accelerators. */
+/* PCI classes of compute devices: 3D controllers, displays without a screen, processing accelerators. */
 static const char *const computing[] = { "0302", "0380", "1200" };
 static const char *const displays[] = { "card", "controlD" };
 
@@ -43,7 +43,7 @@ static bool os_device_computes(const struct tree_object *o)
 	return type == OSDEV_COPROC || (type == OSDEV_GPU && !BEGINS_WITH_ANY(tree_attr(o, "name"), displays));
 }
 
-/* Is one of the OS devices in this PCI device of the type? */
+/* Whether this PCI device has an OS device of the type. */
 static bool has_os_device(const struct tree *t, const struct tree_extent *s, size_t pci, enum osdev type)
 {
 	for (size_t i = pci + 1; i < s[pci].next; i++)

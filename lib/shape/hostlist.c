@@ -9,12 +9,12 @@
 #include <string.h>
 
 #define MAX_DIGITS 15u
-/* libslurm refuses a range of more (src/common/hostlist.c, MAX_RANGE). */
+/* libslurm refuses larger ranges (src/common/hostlist.c, MAX_RANGE). */
 #define MAX_RANGE 65536u
 
-/* --- reading --- */
+/* --- parsing --- */
 
-/* One walk over a list. */
+/* The state of a parser. */
 struct walk {
 	int (*each)(const char *first, unsigned long long n, void *user);
 	void *user;
@@ -23,10 +23,10 @@ struct walk {
 	struct err *err;
 };
 
-/* Of a bracket. */
+/* A range in brackets. */
 struct range {
 	unsigned long long low, high;
-	int width;		/* digits of the first number: numbers with fewer get zeros before them */
+	int width;		/* digits of the first number: shorter numbers are padded with zeros */
 };
 
 static int expand_item(struct walk *w, const char *at, size_t used);
@@ -36,7 +36,7 @@ static int list_error(struct walk *w)
 	return err_set(w->err, "'%.200s': invalid host list", w->list);
 }
 
-/* A number of at most MAX_DIGITS; the byte after it, or NULL. */
+/* Parses a number of at most MAX_DIGITS; returns the byte after it, or NULL. */
 static const char *read_number(const char *at, unsigned long long *number)
 {
 	size_t digits = strspn(at, "0123456789");
@@ -47,7 +47,7 @@ static const char *read_number(const char *at, unsigned long long *number)
 	return at + digits;
 }
 
-/* The byte after it, or NULL. */
+/* Returns the byte after it, or NULL. */
 static const char *read_range(const char *at, struct range *r)
 {
 	const char *end = read_number(at, &r->low);
@@ -59,7 +59,7 @@ static const char *read_range(const char *at, struct range *r)
 	return end && r->high >= r->low && r->high - r->low < HOSTLIST_MAX_NAMES ? end : NULL;
 }
 
-/* How many numbers from the first on have as many digits. */
+/* How many numbers, beginning with the first, have the same number of digits. */
 static unsigned long long same_digits(const struct range *r, int digits)
 {
 	unsigned long long last = 1;
@@ -69,7 +69,7 @@ static unsigned long long same_digits(const struct range *r, int digits)
 	return (r->high < last ? r->high : last - 1) - r->low + 1;
 }
 
-/* Each number followed by what is behind the bracket; when that is nothing, as runs. */
+/* Each number followed by the text after the bracket; if there is none, in runs. */
 static const char *expand_range(struct walk *w, const char *at, const char *rest, size_t used)
 {
 	bool runs = !*rest || *rest == ',';
@@ -101,7 +101,7 @@ static int expand_bracket(struct walk *w, const char *at, size_t used)
 	return at == rest ? 0 : list_error(w);
 }
 
-/* One name or a family of them, up to the next comma; name[used] is what came before `at`. */
+/* One name or bracket expression, up to the next comma; name[used] is the text before `at`. */
 static int expand_item(struct walk *w, const char *at, size_t used)
 {
 	for (; *at && *at != ',' && *at != '['; at++) {
@@ -133,7 +133,7 @@ int hostlist_runs(const char *list, int (*each)(const char *first, unsigned long
 	return 0;
 }
 
-/* --- expanding --- */
+/* --- expansion --- */
 
 struct expansion {
 	int (*each)(const char *name, void *user);
@@ -143,7 +143,7 @@ struct expansion {
 	struct err *err;
 };
 
-/* The bytes of the text itself are not counted: what has no brackets becomes no longer. */
+/* The length of the list itself is not charged: text without brackets does not grow. */
 static int count_names(struct hostlist_usage *usage, const char *list, unsigned long long names, size_t len,
 		       struct err *e)
 {
@@ -158,7 +158,7 @@ static int count_names(struct hostlist_usage *usage, const char *list, unsigned 
 	return 0;
 }
 
-/* The digits at the name's end, which do not become more. */
+/* Increments the number at the end of the name, whose length does not change. */
 static void count_up(char *end)
 {
 	while (*--end == '9')
@@ -211,7 +211,7 @@ struct host host_of(const char *name)
 	return h;
 }
 
-/* By prefix, then shorter numbers first: what makes a range then stands together. */
+/* By prefix, then by the number's length: names of one range are then adjacent. */
 int host_compare(const void *a, const void *b)
 {
 	const struct host *x = a, *y = b;
@@ -271,7 +271,7 @@ static void run_write(const struct run *r, struct buf *out)
 
 void hosts_fold(const struct host *first, size_t n, size_t step, struct buf *out)
 {
-	const struct host *open = NULL;		/* the first of the bracket that is open */
+	const struct host *open = NULL;		/* the first of the open bracket */
 
 	for (size_t i = 0; i < n;) {
 		struct run r = run_from(host_at(first, step, i), n - i, step);

@@ -9,23 +9,23 @@
 #include "base/err.h"
 
 /*
- * Slurm's host list expressions (slurm.conf(5), NodeName), for lists as long as a large cluster: libslurm's own take
- * time that grows with the square of the ranges, and make the best of a broken list. Names are of letters, digits, '.',
- * '_' and '-'; brackets hold numbers, ranges and commas, and there may be several in a name: "rack[0-3]n[01-48,50]".
+ * Slurm's host list expressions (slurm.conf(5), NodeName), for lists as long as a large cluster: libslurm's functions
+ * take time quadratic in the number of ranges, and accept broken lists. Names consist of letters, digits, '.', '_' and
+ * '-'; brackets contain numbers, ranges and commas, and a name may have several: "rack[0-3]n[01-48,50]".
  */
 #define HOSTLIST_MAX_NAMES 1000000u
 #define HOSTLIST_MAX_NAME 255u
 #define HOSTLIST_MAX_BYTES (32u << 20)
 
 /*
- * Call each for every name of the list, in its order, with doubles. 0, or -1 with an error: no host list, more than
- * HOSTLIST_MAX_NAMES names, names of more than HOSTLIST_MAX_BYTES beyond the list's own text, or each gave -1 (and
- * filled e, or not); some names may have been told by then. A few bytes of text can stand for as much as that: a list
- * from somebody else is matched against the names that are known instead (shape/hostset.h).
+ * Calls each for every name of the list, in order, including duplicates. 0, or -1 with an error: an invalid host list,
+ * more than HOSTLIST_MAX_NAMES names, names that exceed the list's own text by more than HOSTLIST_MAX_BYTES, or each
+ * returned -1 (with or without setting e); each may have been called for some names by then. A few bytes of text can
+ * expand to that much: a list from an untrusted source is matched against the known names instead (shape/hostset.h).
  */
 int hostlist_expand(const char *list, int (*each)(const char *name, void *user), void *user, struct err *e);
 
-/* The same for several lists, which together have these limits: begin with {0}. */
+/* The same for several lists, which share these limits: initialise with {0}. */
 struct hostlist_usage {
 	size_t names, bytes, text;
 };
@@ -33,22 +33,22 @@ int hostlist_expand_more(const char *list, struct hostlist_usage *usage, int (*e
 			 void *user, struct err *e);
 
 /*
- * Call each for every run of names that differ only in the number at their end, and that in its value but not in its
- * digits: the first name and how many there are, 1 for a name alone. Without a limit to their number: each is to have
- * one.
+ * Calls each for every run of names that differ only in the value of the number at their end, not in its digits: the
+ * first name and the number of names, 1 for a single name. The length of a run is not limited: each must limit it.
  */
 int hostlist_runs(const char *list, int (*each)(const char *first, unsigned long long n, void *user), void *user,
 		  struct err *e);
 
 /*
- * The names of a list, of commas or brackets or both, as a sorted expression without doubles, appended to out. 0 or -1.
+ * Appends the names of a list, with commas or brackets or both, to out as a sorted expression without duplicates. 0 or
+ * -1.
  */
 int hostlist_fold(const char *list, struct buf *out, struct err *e);
 
-/* A name as it is sorted and folded: what stands before its last number, and the number. */
+/* A name in the order of sorting and folding: the text before its last number, and the number. */
 struct host {
 	const char *name;		/* borrowed */
-	unsigned prefix, digits;	/* bytes; a number too long to count with is cut, its head is of the prefix */
+	unsigned prefix, digits;	/* bytes; of a number with too many digits the first are part of the prefix */
 	unsigned long long number;
 };
 
@@ -56,8 +56,8 @@ struct host host_of(const char *name);
 int host_compare(const void *a, const void *b);
 
 /*
- * Fold hosts, sorted and without doubles, with `step` bytes from one to the next: they may stand in larger records.
- * Appended to out.
+ * Folds hosts, sorted and without duplicates; `step` is the distance in bytes from one to the next, which may be in
+ * larger records. Appended to out.
  */
 void hosts_fold(const struct host *first, size_t n, size_t step, struct buf *out);
 

@@ -8,14 +8,14 @@
 #include "base/buf.h"
 #include "shape/hostlist.h"
 
-/* Names of one prefix and as many digits. */
+/* Names of one prefix and number of digits. */
 struct span {
-	struct host low;		/* first, for host_compare; its name is ours */
+	struct host low;		/* first, for host_compare; owns its name */
 	unsigned long long high;
 };
 
 struct hostset {
-	struct buf extents;		/* struct span[n], sorted, none touching the next */
+	struct buf extents;		/* struct span[n], sorted, not adjacent */
 	size_t n, bytes, names;
 };
 
@@ -56,7 +56,7 @@ static int add_run(const char *first, unsigned long long n, void *user)
 	return 0;
 }
 
-/* Is a name of this span's kind? */
+/* Whether a name has the prefix and number of digits of this span. */
 static bool same_family(const struct span *s, const struct host *h)
 {
 	return s->low.digits == h->digits && s->low.prefix == h->prefix && !memcmp(s->low.name, h->name, h->prefix);
@@ -111,7 +111,7 @@ size_t hostset_names(const struct hostset *s)
 	return s->names;
 }
 
-/* In the last span that does not begin behind it, if in any. */
+/* A name can only be in the last span that does not begin after it. */
 bool hostset_has(const struct hostset *s, const char *name)
 {
 	const struct host h = host_of(name);

@@ -10,7 +10,7 @@
 struct indexes {
 	unsigned *list;
 	size_t n;
-	bool unknown;		/* an object has none */
+	bool unknown;		/* an object has no index */
 };
 
 static void index_add(struct indexes *x, const struct tree_object *o)
@@ -26,7 +26,10 @@ static void pus_gather(const struct tree *t, struct indexes *x)
 			index_add(x, &t->objects[i]);
 }
 
-/* Does this object keep its memory, or is that told as that of the core or the object around (shape/outline.h)? */
+/*
+ * Whether the object has its memory in the text, or it is written as that of the core or the object around
+ * (shape/outline.h).
+ */
 static bool keeps_memory(const struct tree *t, const struct tree_extent *s, size_t object)
 {
 	const struct tree_extent *o = &s[object];
@@ -34,7 +37,7 @@ static bool keeps_memory(const struct tree *t, const struct tree_extent *s, size
 	return t->objects[object].type->family == FAMILY_TREE && o->pus && (o->core < 0 || o->core == (long)object);
 }
 
-/* hwloc numbers what hangs inside an object before what hangs on it. */
+/* hwloc numbers memory inside an object before memory attached to it. */
 static void numas_gather(const struct tree *t, const struct tree_extent *s, size_t object, struct indexes *x)
 {
 	for (size_t i = object + 1; i < s[object].next; i = s[i].next)
@@ -57,7 +60,7 @@ struct loop {
 	size_t step, n;
 };
 
-/* The loop that counts by `by`: where `by` stands is its step. */
+/* The loop with step `by`. */
 static struct loop loop_find(const struct indexes *x, size_t by)
 {
 	struct loop l = { 1, 1 };
@@ -69,7 +72,7 @@ static struct loop loop_find(const struct indexes *x, size_t by)
 	return l;
 }
 
-/* The number of loops that say the list, 0 when none do. */
+/* The number of loops that express the list, 0 if it cannot be expressed. */
 static size_t loops_find(const struct indexes *x, struct loop *loops)
 {
 	size_t n = 0, by = 1;
@@ -103,7 +106,7 @@ static void value_write(const struct indexes *x, struct buf *out)
 		buf_printf(out, "%s%u", i ? "," : "", x->list[i]);
 }
 
-/* The attribute goes where the first `mark` of the text ends, into the parentheses if there are some. */
+/* Inserts the attribute after the first `mark` of the text, into its parentheses if it has some. */
 static void attribute_insert(struct buf *text, const char *mark, const struct indexes *x)
 {
 	struct buf out = {0};

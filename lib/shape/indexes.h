@@ -7,9 +7,9 @@
 #include "hwxml/extents.h"
 
 /*
- * Put the OS indexes into a synthetic text of the tree where they are not 0, 1, 2, ...: indexes= with the first PU for
- * all PUs of the node in logical order, and with the first NUMA node for all NUMA nodes, those inside an object before
- * its own. As loops where that can say it (hwloc manual, "Synthetic topologies"): "2*8:1*2" counts 0,8,1,9,... 0, or -1
+ * Inserts OS indexes into a synthetic description of the tree where they are not 0, 1, 2, ...: indexes= at the first PU
+ * for all PUs of the node in logical order, and at the first NUMA node for all NUMA nodes, those inside an object
+ * before its own. As loops where possible (hwloc manual, "Synthetic topologies"): "2*8:1*2" counts 0,8,1,9,... 0, or -1
  * when memory is short.
  */
 int indexes_append(const struct tree *t, const struct tree_extent *extents, struct buf *text);

@@ -16,7 +16,7 @@ struct kind {
 };
 
 struct node {
-	struct host host;	/* first, as host_compare and hosts_fold want it; its name is ours */
+	struct host host;	/* first, as host_compare and hosts_fold require; owns its name */
 	const struct kind *kind;
 };
 
@@ -157,7 +157,7 @@ static int by_kind(const void *a, const void *b)
 	return c ? c : host_compare(a, b);
 }
 
-/* Of nodes sorted by host the doubles go; the number that stays, or -1 when a node has two shapes. */
+/* Removes duplicates from nodes sorted by host. Returns the number that remain, or -1 when a node has two shapes. */
 static long nodes_unite(struct node *nodes, size_t n, struct err *e)
 {
 	size_t kept = 0;

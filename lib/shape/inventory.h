@@ -8,8 +8,8 @@
 #include "shape/hostlist.h"
 
 /*
- * Nodes gathered by shape, to be written as a snapshot (shape/snapshot.h). A shape's name is told by its text, so that
- * it is the same in every snapshot.
+ * Nodes grouped by shape, to be written as a snapshot (shape/snapshot.h). A shape's name is derived from its text, so
+ * that it is the same in every snapshot.
  */
 struct inventory;
 
@@ -23,14 +23,14 @@ struct inventory *inventory_new(void);
 void inventory_free(struct inventory *v);
 
 /*
- * Add nodes, a host list expression, with the text of their shape, which is checked. 0, or -1 with an error naming the
- * nodes, and v as it was.
+ * Adds nodes, a host list expression, with the text of their shape, which is checked. 0, or -1 with an error naming the
+ * nodes, and v unchanged.
  */
 int inventory_add(struct inventory *v, const char *nodes, const char *shape, struct err *e);
 
 /*
- * Write the snapshot: shapes in the order of their names, each with its nodes sorted and without doubles. 0, or -1 with
- * an error: memory is short, or a node, which it names, is in two shapes. The caller frees out.
+ * Writes the snapshot: shapes in the order of their names, each with its nodes sorted and without duplicates. 0, or -1
+ * with an error: memory is short, or the named node has two shapes. The caller frees out.
  */
 int inventory_snapshot(const struct inventory *v, struct buf *out, struct err *e);
 

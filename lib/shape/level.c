@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <strings.h>
 
-/* The first name of each level is the one we print; the others are what hwloc and Slurm call it. */
+/* The first name of each level is the one that is printed; the others are those of hwloc and Slurm. */
 static const struct {
 	const char *name;
 	enum level level;

@@ -4,8 +4,8 @@
 #define TOPIARY_SHAPE_LEVEL_H
 
 /*
- * The levels at which hardware is cut, from the whole node down to the core. A NUMA node counts as the cores that are
- * local to it, wherever hwloc hangs it in its tree.
+ * The hardware levels, from the whole node down to the core. A NUMA node stands for the cores that are local to it,
+ * wherever hwloc attaches it in its tree.
  */
 enum level {
 	LEVEL_NODE,

@@ -8,11 +8,11 @@
 
 #define MAX_TIERS 64
 
-/* The objects from the root down to the one that is being told. */
+/* The objects from the root down to the current one. */
 struct tier {
-	struct tier *home;		/* that which tells of this one's children: itself, or one around it */
-	struct tier *core;		/* the core it is, or is in */
-	bool bare;			/* no child of the tree yet */
+	struct tier *home;		/* the tier whose text contains this one's children: itself, or one above */
+	struct tier *core;		/* the core that it is or belongs to */
+	bool bare;			/* no child in the tree yet */
 	struct buf memories;
 	struct runs children;
 };
@@ -114,7 +114,7 @@ static void object_append(struct writer *w, size_t object, struct tier *t)
 		} else if (tree_object_is(w->tree, i, "NUMANode")) {
 			memory_add(w, i, t);
 		}
-		/* NUMA nodes may be in memory-side caches. */
+		/* NUMA nodes may be below memory-side caches. */
 		i = family == FAMILY_MEMORY ? i + 1 : w->extents[i].next;
 	}
 	if (t != w->tiers)

@@ -7,11 +7,10 @@
 #include "hwxml/extents.h"
 
 /*
- * A tree as one line of text (shape/shape.h). Told are the levels of ours and whatever else carries memory, because a
- * shape would have its memory in the wrong place without it; or all objects, and the sizes of the caches. A PU outside
- * any core counts as a core of its own. An object without PU is not told, its memory is that of the object around.
- * Within a core all memory is the core's. Beginning with a blank, the text is appended to out. 0, or -1 when memory is
- * short.
+ * A tree as one line of text (shape/shape.h), appended to out, beginning with a blank. Contains the levels of
+ * shape/level.h and other objects with memory, because otherwise a shape would have its memory in the wrong place; or
+ * all objects, and the sizes of caches. A PU outside any core counts as a core. An object without PU is left out, and
+ * its memory is that of the object around. All memory within a core is the core's. 0, or -1 when memory is short.
  */
 struct outline {
 	bool all;

@@ -6,21 +6,18 @@
 #include "base/buf.h"
 
 /*
- * The children of one object as text, equal ones that follow each other counted: "Core:8 PU:2", or in braces where they
- * differ.
+ * The children of one object as text; adjacent equal ones are counted: "Core:8 PU:2", or in braces where they differ.
  */
 struct runs {
-	unsigned n, count;	/* runs before the last one; children in that */
-	const char *type;	/* of the last one, NULL while there is none; borrowed */
+	unsigned n, count;	/* runs before the last one; children in the last */
+	const char *type;	/* of the last one, NULL if there is none; borrowed */
 	struct buf done, last;
 };
 
-/* One more child of this type, with this text after its count: attributes and what is below it. */
+/* Adds a child of this type, with the text that follows its count: attributes and everything below it. */
 void runs_add(struct runs *r, const char *type, const struct buf *body);
 
-/*
- * Append " Core:8 PU:2" or " { Core:6 PU:2 | Core:8 PU:1 }" to out, nothing when there was no child, and leave r empty.
- */
+/* Appends " Core:8 PU:2" or " { Core:6 PU:2 | Core:8 PU:1 }" to out, nothing if there was no child, and empties r. */
 void runs_append(struct runs *r, struct buf *out);
 
 void runs_free(struct runs *r);

@@ -10,19 +10,19 @@
 #include <strings.h>
 
 #define MAX_THREADS 1024u
-#define NO_LEVEL (-1)		/* an object that groups nothing we cut at */
+#define NO_LEVEL (-1)		/* an object that is not a level */
 #define OBJECT_WORK 16u
 #define MAX_WORK (64u << 20)
 
 /*
- * The text is walked once for each object it stands for: `Type:N rest` reads `rest` N times. MAX_WORK bounds that, as
- * the sum of the bytes read and OBJECT_WORK for each object.
+ * The text is parsed once for each object it stands for: `Type:N rest` reads `rest` N times. MAX_WORK limits the sum of
+ * the bytes read and OBJECT_WORK for each object.
  */
 struct walk {
 	const char *text, *at;
 	struct shape *shape;
 	size_t room_domains, room_cores, room_devices;
-	int parent;		/* the domain we are in */
+	int parent;		/* the current domain */
 	int depth;
 	bool in_core;
 	size_t work;
@@ -89,7 +89,7 @@ static int core_add(struct walk *w, unsigned threads)
 	return 0;
 }
 
-/* A core's own memory is a domain around it: within a core we cut at nothing. */
+/* A core's own memory is a domain around the core: there are no levels within a core. */
 static int core_walk(struct walk *w)
 {
 	unsigned core = w->shape->cores;
@@ -113,7 +113,7 @@ static int core_walk(struct walk *w)
 	return 0;
 }
 
-/* A PU outside any core is one by itself, as hwloc sees machines that do not tell of cores. */
+/* A PU outside any core is a core of its own, as in hwloc's view of machines that do not report cores. */
 static int pu_walk(struct walk *w, unsigned count)
 {
 	struct shape *s = w->shape;
@@ -177,7 +177,7 @@ static int read_size(struct walk *w, const char *text, unsigned long long *bytes
 	return syntax_error(w, "expected a memory unit");
 }
 
-/* (name=value name=value), of which only memory is ours to know; *memory stays 0 without it. */
+/* (name=value name=value); only memory is read; *memory stays 0 without it. */
 static int read_attributes(struct walk *w, unsigned long long *memory)
 {
 	static const char key[] = "memory=";
@@ -219,7 +219,7 @@ static int type_level(const char *type)
 	return level == LEVEL_NODE ? NO_LEVEL : level;
 }
 
-/* Type:N[(attributes)], and for each of the N objects all that follows. */
+/* Type:N[(attributes)], followed by the contents of each of the N objects. */
 static int read_element(struct walk *w)
 {
 	unsigned long long memory;
@@ -250,7 +250,7 @@ static int read_element(struct walk *w)
 	return 0;
 }
 
-/* The domain of the NUMA nodes that hang on the object we are in: one for all, because their cores are the same. */
+/* The domain of the NUMA nodes attached to the current object: one for all, because their cores are the same. */
 static int numa_add(struct walk *w, unsigned long long bytes, bool *numa)
 {
 	unsigned long long *memory;
@@ -264,7 +264,7 @@ static int numa_add(struct walk *w, unsigned long long bytes, bool *numa)
 	return __builtin_add_overflow(*memory, bytes, memory) ? syntax_error(w, "memory size out of range") : 0;
 }
 
-/* [NUMANode(attributes)], any number of them; *numa tells whether a domain is open for them. */
+/* [NUMANode(attributes)], any number of them; *numa: whether their domain exists already. */
 static int read_memories(struct walk *w, bool *numa)
 {
 	unsigned long long bytes;
@@ -303,7 +303,7 @@ static bool branch_ends(struct walk *w)
 	return !*w->at || strchr("|}+", *w->at);
 }
 
-/* All that is below one object: its memory, then its children. */
+/* The contents of one object: its memory, then its children. */
 static int read_branch(struct walk *w)
 {
 	unsigned cores = w->shape->cores;
@@ -373,7 +373,7 @@ static int read_devices(struct walk *w)
 	return 0;
 }
 
-/* Shapes are kept for long, and by the thousand. */
+/* Thousands of shapes are kept for a long time. */
 static void array_shrink(void **array, size_t used, size_t size)
 {
 	void *smaller = used ? realloc(*array, used * size) : NULL;

@@ -9,30 +9,29 @@
 #include "shape/level.h"
 
 /*
- * The shape of a node: what its hardware is, apart from serial numbers and addresses. Nodes bought together have one
- * shape.
+ * The shape of a node: its hardware without serial numbers and addresses. Nodes bought together have one shape.
  *
- * It is written as hwloc's synthetic string (hwloc manual, "Synthetic topologies") wherever that can say it:
+ * It is written as hwloc's synthetic string (hwloc manual, "Synthetic topologies") wherever that can express it:
  *	Package:2 [NUMANode] L3Cache:4 L2Cache:8 Core:1 PU:2
- * Each element multiplies: Type:N is N objects of that type under each object of the element before. [NUMANode] hangs
- * memory there. Where the children of an object differ, which hwloc's syntax cannot say, ours lists them in logical
- * order in braces, in runs of equal ones; this is the only addition:
+ * Each element multiplies: Type:N is N objects of that type under each object of the element before. [NUMANode]
+ * attaches memory there. Children that differ, which hwloc's syntax cannot express, are listed in logical order in
+ * braces, in runs of equal ones; this is the only extension:
  *	{ Package:1 Core:8 PU:2 | Package:1 Core:4 PU:2 }
- * Types that are no level of ours (Group, L1Cache) are allowed and group nothing. Every core holds at least one PU;
- * cores are numbered from 0 in that order, which is hwloc's logical order.
+ * Types that are not a level (Group, L1Cache) are allowed and ignored. Every core has at least one PU; cores are
+ * numbered from 0 in the order of the text, which is hwloc's logical order.
  *
- * What allocation needs besides is optional: of the attributes in parentheses, memory=N of a NUMA node is read, N with
- * hwloc's units (kB is 1000 bytes, KiB 1024, and so on to TB and TiB), and the others are read over; after the tree,
- * devices stand with the cores that they are near to:
+ * Allocation needs more, which is optional: of the attributes in parentheses, memory=N of a NUMA node is read, N with
+ * hwloc's units (kB is 1000 bytes, KiB 1024, and so on to TB and TiB), and the others are ignored; after the tree,
+ * devices follow with the cores that they are near:
  *	Package:2 [NUMANode(memory=64GiB)] Core:16 PU:2 + GPU@0-15 GPU@16-31 NIC@3
  * topiary-shape(7) is the reference for users.
  *
- * No Slurm, hwloc or XML in here: slurmctld reads shapes.
+ * Independent of Slurm, hwloc and XML: slurmctld reads shapes.
  */
 struct domain {
 	enum level level;
 	unsigned first, cores;	/* the cores first .. first+cores-1 */
-	int parent;		/* index of the domain around it, -1 for the node */
+	int parent;		/* index of the parent domain, -1 for the node */
 	unsigned long long memory;	/* bytes, of all NUMA nodes with these cores; 0: not in the text */
 };
 
@@ -42,7 +41,7 @@ struct device {
 };
 
 struct shape {
-	char *text;		/* as it was given */
+	char *text;		/* as given */
 	unsigned cores, pus;
 	unsigned *threads;	/* PUs of each core: threads[cores] */
 	struct domain *domains;	/* in preorder, the node first, cores included */
@@ -55,7 +54,7 @@ struct shape {
 #define SHAPE_MAX_DEVICES 4096u
 #define SHAPE_MAX_DEPTH 32
 
-/* Read a shape; NULL with an error that shows the place in the text. Free with shape_free, which accepts NULL. */
+/* Parses a shape. NULL with an error that quotes the text there. Free with shape_free, which accepts NULL. */
 struct shape *shape_parse(const char *text, struct err *e);
 void shape_free(struct shape *s);
 

@@ -19,13 +19,13 @@ struct reader {
 	const char *name;
 	unsigned line;
 	struct snapshot *snapshot;
-	struct string_map names;		/* of the shapes, numbered as they are */
+	struct string_map names;		/* of the shapes, with their numbers */
 	size_t domains;			/* of all shapes */
 	struct err *err;
 	bool sealed, ended;
 };
 
-/* One line: the words that are left of a copy, and where it stands in the text. */
+/* One line: the words left in a copy, and its position in the text. */
 struct line {
 	char *rest;
 	const char *at;
@@ -47,7 +47,7 @@ static char *next_word(struct line *l)
 	return *word ? word : NULL;
 }
 
-/* Room for one more of count things, grown at powers of two; NULL when memory is short, with the old as it was. */
+/* Room for one more element, grown at powers of two. NULL when memory is short; the array is then unchanged. */
 static void *array_grow(void *array, size_t count, size_t size)
 {
 	return count & (count - 1) ? array : realloc(array, (count ? 2 * count : 1) * size);
@@ -117,7 +117,9 @@ static int read_nodes(struct reader *r, struct line *l)
 	return 0;
 }
 
-/* A checksum is wanted byte for byte as we write it: nothing then can be changed unseen, not even a blank before it. */
+/*
+ * A checksum must be written byte for byte as snapshot_end does: then every change is detected, even a blank before it.
+ */
 static int read_end(struct reader *r, struct line *l)
 {
 	char want[sizeof(CHECKED_END) + HASH_HEX] = CHECKED_END;

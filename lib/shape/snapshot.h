@@ -20,11 +20,11 @@
  *	nodes cn[001-512] S1
  *	end sha256=4a1f...
  *
- * A shape comes before the nodes that have it. A host list is in Slurm's notation and is not expanded here. The last
- * line is `end` with its newline; a file that is cut is refused whole. Behind `end` the checksum may stand, the SHA-256
- * of all bytes before that line in lower case; it is then checked, and not even a blank may follow. After `sealed` it
- * must: what programs write is sealed, so that no damage to it in one place, be it the loss of the checksum itself,
- * passes for what a person wrote, who needs neither.
+ * A shape must precede the nodes that have it. Host lists are in Slurm's notation and not expanded here. The last line
+ * is `end` with its newline; a truncated file is refused as a whole. `end` may be followed by a checksum, the SHA-256
+ * of all bytes before that line in lower case, which is then verified; nothing may follow it, not even a blank. A file
+ * with the line `sealed` must have a checksum. Programs write both, so that a single damage, even the loss of the
+ * checksum, cannot make the file look like one written by hand, which needs neither.
  */
 struct snapshot_shape {
 	char *name;
@@ -41,23 +41,23 @@ struct snapshot {
 	size_t nshapes;
 	struct snapshot_nodes *nodes;
 	size_t nnodes;
-	bool sealed;			/* it carried its checksum: these are the bytes that were written */
+	bool sealed;			/* it had a valid checksum: these are the bytes that were written */
 };
 
 /*
- * Read text[len]; name is for the error, which gives the line. NULL on error. Free with snapshot_free, which accepts
+ * Parses text[len]; name is for the error, which has the line. NULL on error. Free with snapshot_free, which accepts
  * NULL.
  */
 struct snapshot *snapshot_parse(const char *text, size_t len, const char *name, struct err *e);
 void snapshot_free(struct snapshot *s);
 
 #define SNAPSHOT_MAX_BYTES (16u << 20)
-/* Of all shapes together, some 250 MB: a line of 20 bytes can stand for 65536 cores. */
+/* Of all shapes together, some 250 MB: a line of 20 bytes can describe 65536 cores. */
 #define SNAPSHOT_MAX_DOMAINS (8u << 20)
 
 /*
- * Write a snapshot: snapshot_start, then snapshot_add_shape and snapshot_add_nodes in any order that names a shape
- * before its nodes, then snapshot_end. Failures of memory are in out->failed.
+ * To write a snapshot: snapshot_start, then snapshot_add_shape and snapshot_add_nodes in any order that has a shape
+ * before its nodes, then snapshot_end. out->failed is set when memory is short.
  */
 void snapshot_start(struct buf *out);
 void snapshot_add_shape(struct buf *out, const char *name, const char *shape);

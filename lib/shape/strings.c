@@ -53,7 +53,7 @@ static int allocation_write(const struct tree *t, const struct tree_extent *s, s
 	return outline_append(t, s, &how, out) || devices_append(t, s, out) ? -1 : 0;
 }
 
-/* Each begins with a blank, which is left out. */
+/* Each begins with a blank, which is removed. */
 static char *string_make(int (*write)(const struct tree *, const struct tree_extent *, struct buf *),
 			 const struct tree *t, const struct tree_extent *s)
 {

@@ -7,8 +7,8 @@
 
 /*
  * A topology as a line of text, at three precisions (Goglin 2017, sections IV-B and V-A, tables II and III), and the
- * one that allocation needs. hwloc's synthetic syntax where that can say it, with the braces and devices of
- * shape/shape.h where not.
+ * one for allocation. In hwloc's synthetic syntax where possible, otherwise with the braces and devices of
+ * shape/shape.h.
  *
  *	cores		NUMANode:2 Core:16 PU:2
  *	hierarchy	Package:2 [NUMANode] L3Cache:2 Core:8 PU:2
@@ -17,7 +17,7 @@
  *			near each:
  *			Package:2 [NUMANode(memory=68719476736)] L3Cache:2 Core:8 PU:2 + GPU@0-15 NIC@16-31
  *
- * How each is made: shape/cells.h, outline.h, indexes.h, devices.h.
+ * See shape/cells.h, outline.h, indexes.h and devices.h.
  */
 struct strings {
 	char *cores, *hierarchy, *detail, *allocation;
