@@ -20,9 +20,9 @@
 #define PAUSE_FIRST 1000u	/* milliseconds */
 #define PAUSE_MAX 300000u
 #define TIMEOUT 60
-#define SPREAD_MAX 3600		/* whatever a registry says: nobody has signed it */
+#define SPREAD_MAX 3600		/* limit on the window of any registry: it is not signed */
 #define RETRY_AFTER_MAX 300
-#define SEQ_MAX (INT64_MAX - (1ll << 32))	/* that an unsigned answer may lead to: there are always some left */
+#define SEQ_MAX (INT64_MAX - (1ll << 32))	/* limit on a number from an unsigned reply, so that some are left */
 
 static unsigned random_below(unsigned n)
 {
@@ -57,7 +57,7 @@ static void next_seq(struct delivery *d)
 	struct timespec t;
 	uint64_t now;
 
-	/* Grows throughout a boot, and the boot is signed beside it: the time of day may be set back. */
+	/* Increases throughout a boot, and the boot is signed, too: the time of day may be set back. */
 	clock_gettime(CLOCK_BOOTTIME, &t);
 	now = t.tv_sec * 1000000000ull + t.tv_nsec;
 	d->seq = now > d->seq ? now : d->seq + 1;
@@ -73,7 +73,7 @@ static void claim_fill(struct delivery *d, struct claim *c)
 	hash_hex(d->xml->data, d->xml->len, c->sha256);
 }
 
-/* PUT one of the two paths with a credential of its own. 0, or -1 when there is no answer. */
+/* PUTs one of the two paths with a credential of its own. 0, or -1 if there is no reply. */
 static int export_send(struct delivery *d, const char *what, const struct buf *body, struct claim *c,
 		       struct http_answer *a, struct err *e)
 {
@@ -113,8 +113,8 @@ done:
 }
 
 /*
- * What time may change: a clock that is still wrong spoils credentials, too. Whatever else is refused will be refused
- * again.
+ * Refusals that may pass with time: a clock that is still wrong invalidates credentials, too. Any other refusal would
+ * recur.
  */
 static bool is_passing(long status)
 {
@@ -137,7 +137,7 @@ static enum deliver_result answer_refused(struct delivery *d, const struct http_
 	return is_passing(a->status) ? DELIVER_AGAIN : DELIVER_REFUSED;
 }
 
-/* Believed only when the registry's own user signed the very claim. */
+/* Accepted only if the registry's own user signed this very claim. */
 static enum deliver_result check_ack(struct delivery *d, const struct claim *c, const struct http_answer *a,
 				     struct err *e)
 {
@@ -167,7 +167,7 @@ static enum deliver_result check_ack(struct delivery *d, const struct claim *c, 
 	return DELIVER_DONE;
 }
 
-/* Where the deadline ends within the window, half of what is left is for sending. */
+/* If the deadline is within the window, half of the time left is reserved for sending. */
 static void spread_wait(const struct delivery *d, const struct http_answer *a)
 {
 	json_t *j = json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
@@ -194,7 +194,10 @@ static enum deliver_result send_document(struct delivery *d, struct err *e)
 	return rc;
 }
 
-/* An agent whose numbers were higher ran before in this boot. Whether there is now a number to go on from. */
+/*
+ * An agent with higher sequence numbers ran earlier in this boot. Returns whether there is now a number to continue
+ * from.
+ */
 static bool catch_up(struct delivery *d, const struct http_answer *a)
 {
 	json_t *j = a->status == 409 ? json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL) : NULL;

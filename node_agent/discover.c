@@ -12,7 +12,7 @@
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
-/* Whatever cgroup the agent runs in, the node has all of its cores: slurmd counts with the same flag. */
+/* Whatever cgroup the agent runs in, all cores of the node count: slurmd uses the same flag. */
 static int topology_load(hwloc_topology_t t)
 {
 	return hwloc_topology_set_flags(t, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) ||

@@ -7,8 +7,8 @@
 #include "base/err.h"
 
 /*
- * This machine's hardware as hwloc finds it, I/O devices included, in XML of the format in ExportFormat. 0 or -1; the
- * caller frees out.
+ * This machine's hardware as discovered by hwloc, including I/O devices, as XML in the format of ExportFormat. 0 or -1;
+ * the caller frees out.
  */
 int discover_xml(const char *format, struct buf *out, struct err *e);
 

@@ -18,7 +18,7 @@
 #include "hwxml/canon.h"
 #include "hwxml/redact.h"
 
-/* libc looks for it. */
+/* Declared by libc. */
 __attribute__((visibility("default"))) const char *argp_program_version = "topiary-agent " TOPIARY_VERSION;
 
 struct options {
@@ -95,8 +95,8 @@ static const char *short_host(char *space, size_t size)
 }
 
 /*
- * The folder of the file, when it is our own run folder: /run is empty after a boot. Everybody reads it: what Linux
- * shows to root alone goes to the registry only.
+ * Creates the folder of the file if it is in our own run folder, because /run is empty after a boot. The file is
+ * world-readable: what Linux shows to root alone is sent to the registry only.
  */
 static int keep_locally(const struct settings *s, const struct buf *xml, struct err *e)
 {
@@ -116,7 +116,7 @@ static int keep_locally(const struct settings *s, const struct buf *xml, struct 
 	return rc;
 }
 
-/* 0, or -1 when the deadline has passed; a pause that would outlast it is cut short, for a last attempt. */
+/* 0, or -1 after the deadline; a pause beyond it is shortened, for a last attempt. */
 static int pause_before(const struct delivery *d, unsigned attempt)
 {
 	unsigned ms = deliver_pause(attempt, d->retry_after), left = deliver_left(d);
@@ -147,7 +147,7 @@ static int send_until_done(struct delivery *d, const struct options *o)
 		enum deliver_result rc = deliver_document(d, &e);
 
 		if (rc == DELIVER_DONE) {
-			/* Every hour, of every node, that all is well: nobody wants to read it. */
+			/* Not logged hourly on every node if nothing changed. */
 			if (!o->recheck || d->sent)
 				log_info("%s: acknowledged: %s", d->node, d->outcome);
 			return 0;
@@ -163,7 +163,7 @@ static int send_until_done(struct delivery *d, const struct options *o)
 }
 
 /*
- * hwloc 1 wrote another DTD and no version. Here and not at the registry, whose answer would come after the node's file
+ * hwloc 1 wrote another DTD and no version. Checked here, because the registry's reply would come after the node's file
  * is replaced.
  */
 static int read_input(const char *path, struct buf *xml, struct err *e)
@@ -176,7 +176,10 @@ static int read_input(const char *path, struct buf *xml, struct err *e)
 	return 0;
 }
 
-/* What this node exports: found anew, and written to its own file, unless that is what is asked about. */
+/*
+ * The document to export: discovered or read (--input), and kept in the node's own file; for a recheck that file
+ * itself.
+ */
 static int read_document(const struct options *o, const struct settings *s, struct buf *xml, struct err *e)
 {
 	if (o->recheck)

@@ -17,7 +17,7 @@
 #define LSTOPO "lstopo-no-graphics"
 #define MAX_SVG (64u << 20)
 
-/* lstopo(1), "CUSTOM COLORS". A dark box with light text stands out beside lstopo's greys. */
+/* lstopo(1), "CUSTOM COLORS". A dark box with light text is visible among lstopo's greys. */
 static const char *const chosen = "Background=#0b6e4f;Text=#ffffff";
 
 static void objects_colour(hwloc_obj_t o)
@@ -41,7 +41,7 @@ static int colour_cores(hwloc_topology_t t, const char *cores, struct err *e)
 	return 0;
 }
 
-/* An open temporary file that has no name any more, holding the bytes. */
+/* An unlinked temporary file with these bytes, open. */
 static int unnamed_file(const struct buf *b, struct err *e)
 {
 	char path[] = "/tmp/topiary.XXXXXX";
@@ -59,9 +59,9 @@ static int unnamed_file(const struct buf *b, struct err *e)
 }
 
 /*
- * What a job can tell apart: packages, memory, L3 and L2 caches, cores, PUs and devices. The size of an L2 cache is
- * left out, so that all cores are drawn equally wide. No variable of the caller's reaches lstopo: HWLOC_THISSYSTEM and
- * the like would change the picture.
+ * Draws the levels that matter to jobs: packages, memory, L3 and L2 caches, cores, PUs and devices. The size of an L2
+ * cache is left out, so that all cores have the same width. lstopo gets none of the caller's environment:
+ * HWLOC_THISSYSTEM and the like would change the picture.
  */
 static int run_lstopo(int in, int out, const char *const *caption, struct err *e)
 {
@@ -98,8 +98,8 @@ static int run_lstopo(int in, int out, const char *const *caption, struct err *e
 }
 
 /*
- * hwloc 2.9 writes viewBox='0 0 900px 600px', but SVG 1.1 (7.7) has bare numbers there, and some viewers then show
- * nothing.
+ * hwloc 2.9 writes viewBox='0 0 900px 600px', but SVG 1.1 (7.7) requires numbers without units there, and some viewers
+ * otherwise show nothing.
  */
 static void repair_view(struct buf *svg)
 {

@@ -16,14 +16,14 @@
 #include "base/file.h"
 
 enum {
-	HEADER_BYTES = 65536,		/* hwloc's part begins at a page, of whatever size */
+	HEADER_BYTES = 65536,		/* hwloc's part begins on a page boundary for any page size */
 	MAX_XML = 64 << 20,
 	SLOTS = 1 << 16,
 };
 
 /*
- * Where nothing else is in a process of 47 bits of addresses: above programs and below the stack and libraries, also
- * where the sanitizers keep their shadows.
+ * An address range that is unused in a process with 47 bits of addresses: above programs and below the stack and
+ * libraries, also outside the shadow memory of sanitizers.
  */
 #define FIRST_SLOT UINT64_C(0x200000000000)
 #define SLOT_BYTES (UINT64_C(1) << 28)
@@ -33,8 +33,8 @@ static const char magic[16] = "topiary image 1";
 struct header {
 	char magic[sizeof(magic)];
 	uint64_t address, length;	/* of hwloc's part; length 0: there is none */
-	uint32_t api;			/* hwloc_get_api_version() of who wrote it */
-	uint32_t pointer;		/* bytes of one */
+	uint32_t api;			/* hwloc_get_api_version() of the writer */
+	uint32_t pointer;		/* size of a pointer */
 };
 
 hwloc_topology_t image_load(const char *xml, size_t len, bool here, struct err *e)
@@ -55,8 +55,8 @@ hwloc_topology_t image_load(const char *xml, size_t len, bool here, struct err *
 }
 
 /*
- * What hwloc works out when it is first asked, it works out in place: in a mapping that can only be read that is a
- * crash. hwloc 2.9 leaves memory attributes in that state.
+ * hwloc computes some values in place when they are first requested, which crashes in a read-only mapping. hwloc 2.9
+ * leaves memory attributes in that state, so they are computed before.
  */
 static int image_settle(int fd, const struct header *h)
 {
@@ -88,7 +88,7 @@ int image_write(int fd, hwloc_topology_t topology, unsigned slot, struct err *e)
 	if (hwloc_shmem_topology_get_length(topology, &length, 0))
 		return err_set(e, "%s: hwloc cannot determine the size of the image: %s", IMAGE_SHM, strerror(errno));
 	h.length = length;
-	/* Before it is mapped: there, a full file system is a SIGBUS. */
+	/* Allocated before it is mapped: in a mapping, a full file system causes SIGBUS. */
 	if ((errno = posix_fallocate(fd, HEADER_BYTES, length)) != 0)
 		return err_set(e, "%s: %s", IMAGE_SHM, strerror(errno));
 	errno = 0;

@@ -10,8 +10,8 @@
 #include "hwview/restrict.h"
 
 /*
- * The explicit buffer wins over HWLOC_XMLFILE, HWLOC_SYNTHETIC and HWLOC_FSROOT, which hwloc reads only when no source
- * was set (hwloc_topology_load), and the XML source keeps every other out. The rest of hwloc's environment
+ * The explicit buffer overrides HWLOC_XMLFILE, HWLOC_SYNTHETIC and HWLOC_FSROOT, which hwloc reads only if no source
+ * was set (hwloc_topology_load), and the XML source excludes all others. The rest of hwloc's environment
  * (HWLOC_PLUGINS_PATH, HWLOC_LIBXML) is that of the process: in slurmstepd it is slurmd's, which root wrote.
  */
 static int xml_load(hwloc_topology_t t, const char *buffer, int size)
@@ -24,7 +24,7 @@ static int xml_load(hwloc_topology_t t, const char *buffer, int size)
 
 #define HWLOC_MAJOR (HWLOC_API_VERSION >> 16)
 
-/* To hwloc all that it cannot load is an invalid argument. */
+/* hwloc reports everything that it cannot load as an invalid argument: finds the reason. */
 static void load_error(const char *xml, struct err *e)
 {
 	static const char version[] = "<topology version=\"";
@@ -47,7 +47,7 @@ hwloc_topology_t machine_load(const char *xml, size_t len, struct err *e)
 		err_set(e, "not topology XML (%zu bytes)", len);
 		return NULL;
 	}
-	/* The size that hwloc's own parser wants counts a NUL at the end; libxml2 is content with it. */
+	/* hwloc's own parser requires the size to include a NUL at the end; libxml2 accepts it. */
 	if (!(copy = strndup(xml, len)) || hwloc_topology_init(&t)) {
 		err_set(e, "out of memory");
 		free(copy);
@@ -62,7 +62,7 @@ hwloc_topology_t machine_load(const char *xml, size_t len, struct err *e)
 	return t;
 }
 
-/* hwloc's flag for each format that it writes, beside its own. */
+/* hwloc's flag for each format that it writes besides its own. */
 static const struct { unsigned format; unsigned long flag; } formats[] = {
 	{ HWLOC_MAJOR, 0 },
 #if HWLOC_API_VERSION >= 0x00030000

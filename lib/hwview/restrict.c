@@ -36,8 +36,8 @@ static hwloc_bitmap_t wanted_cpus(hwloc_topology_t t, const char *cores, struct 
 }
 
 /*
- * What Slurm gave to the job is allowed to it, whatever cgroup the export was made in. HWLOC_ALLOW_FLAG_ALL would allow
- * memory that the export does not hold, and hwloc would then leave a topology without any.
+ * What Slurm allocated to the job is allowed, whatever cgroup the export was made in. HWLOC_ALLOW_FLAG_ALL would allow
+ * memory that the export does not have, and hwloc would then leave the topology without any.
  */
 static int topology_cut(hwloc_topology_t t, hwloc_const_bitmap_t cpus)
 {
@@ -47,7 +47,7 @@ static int topology_cut(hwloc_topology_t t, hwloc_const_bitmap_t cpus)
 		return -1;
 	if (hwloc_topology_restrict(t, cpus, HWLOC_RESTRICT_FLAG_REMOVE_CPULESS) == 0)
 		return 0;
-	/* hwloc leaves no topology without memory: cores that have none of their own keep the nodes of all. */
+	/* hwloc refuses a topology without memory: cores without local memory keep all NUMA nodes. */
 	return errno == EINVAL ? hwloc_topology_restrict(t, cpus, 0) : -1;
 }
 

@@ -25,13 +25,13 @@ static const char SPACES[] = "                                                  
 struct frame {
 	const struct xml_element *el;
 	const struct xml_type *type;	/* of an object */
-	bool has_pu;			/* in it, or it is one */
-	bool filled;			/* its start tag is closed */
+	bool has_pu;			/* in its subtree or itself */
+	bool filled;			/* its start tag was completed */
 };
 
 struct attr {
 	const struct xml_attr *is;
-	const char *value;		/* as libxml2 hands it over, '&' spelled "&#38;" */
+	const char *value;		/* as passed by libxml2, '&' written as "&#38;" */
 	size_t len;
 };
 
@@ -44,14 +44,14 @@ struct reader {
 	bool failed;
 	struct frame frames[MAX_DEPTH];
 	size_t depth;
-	struct attr attrs[MAX_ATTRS];	/* of the element that starts */
+	struct attr attrs[MAX_ATTRS];	/* of the current element */
 	size_t nattrs;
 	struct buf out, text;
 	struct ids ids;
 	char *host;
 	enum xml_format format;
 	bool has_root;
-	bool by_gp;			/* the open distances name their objects by gp_index */
+	bool by_gp;			/* the current distances refer to objects by gp_index */
 };
 
 __attribute__((format(printf, 2, 3))) static int refuse(struct reader *r, const char *fmt, ...)
@@ -76,7 +76,7 @@ static const char *const escapes[256] = {
 	['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;",
 	['\t'] = "&#9;", ['\n'] = "&#10;", ['\r'] = "&#13;",
 };
-/* In text, quotes, tabs and line ends stand for themselves. */
+/* In text, quotes, tabs and line ends are not escaped. */
 static const char *const text_escapes[256] = {
 	['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['\r'] = "&#13;",
 };
@@ -99,7 +99,7 @@ static void write_escaped(struct buf *out, const char *s, size_t len, const char
 
 static const char AMP[] = "&#38;";
 
-/* The next piece of an attribute's value up to libxml2's spelling of '&'; *step is what to go on by. */
+/* The next piece of an attribute's value up to libxml2's "&#38;"; *step is where to continue. */
 static size_t piece_len(const char *s, size_t len, size_t *step)
 {
 	const char *amp = memmem(s, len, AMP, strlen(AMP));
@@ -134,7 +134,7 @@ static void write_number(struct buf *out, unsigned n)
 	buf_add(out, digits, snprintf(digits, sizeof(digits), "%u", n));
 }
 
-/* --- what an element means --- */
+/* --- the meaning of elements --- */
 
 static const struct attr *attr_get(const struct reader *r, const char *name)
 {
@@ -164,7 +164,7 @@ static int topology_start(struct reader *r)
 	return refuse(r, "XML of neither hwloc 2 nor hwloc 3: version \"%.*s\"", (int)version->len, version->value);
 }
 
-/* hwloc 2.9 reads these without asking whether they are there. */
+/* hwloc 2.9 reads these without checking that they exist. */
 static const char *const needed_sets[] = { "cpuset", "complete_cpuset", "nodeset", "complete_nodeset" };
 
 static int sets_check(struct reader *r, const struct xml_type *type)
@@ -183,8 +183,8 @@ static bool type_is(const struct xml_type *type, const char *name)
 }
 
 /*
- * Levels do not nest in themselves, and nothing of the tree stands in a PU. Around an object of the tree are only such
- * objects.
+ * A level is not nested in itself, and a PU contains no object of the tree. The ancestors of an object of the tree are
+ * objects of the tree.
  */
 static bool tree_fits(const struct reader *r, const struct xml_type *type)
 {
@@ -196,7 +196,7 @@ static bool tree_fits(const struct reader *r, const struct xml_type *type)
 	return !type_is(r->frames[r->depth - 1].type, "PU");
 }
 
-/* The root comes first and once, so that every object is known before the first reference to one. */
+/* There is exactly one root, and it comes first, so that every object is known before the first reference to one. */
 static int object_place(struct reader *r, const struct xml_type *type)
 {
 	const struct xml_type *around = r->depth > 1 ? r->frames[r->depth - 1].type : NULL;
@@ -211,7 +211,7 @@ static int object_place(struct reader *r, const struct xml_type *type)
 	return 0;
 }
 
-/* hwloc 3 writes the number of an object twice, and reads the last. */
+/* hwloc 3 writes an object's number twice, and reads the last. */
 static int id_check(struct reader *r, unsigned long long gp)
 {
 	const struct attr *id = attr_get(r, "id");
@@ -249,7 +249,7 @@ static int object_end(struct reader *r, const struct frame *f)
 	return 0;
 }
 
-/* An info of the root object or, in hwloc 3, of the topology. */
+/* Stores the host name: an info of the root object or, in hwloc 3, of the topology. */
 static int host_note(struct reader *r)
 {
 	static const enum xml_tag around[] = { [1] = TAG_TOPOLOGY, [2] = TAG_OBJECT };
@@ -354,7 +354,7 @@ static int attr_write(struct reader *r, const struct attr *a)
 	return rc;
 }
 
-/* SAX2 gives five pointers an attribute: name, prefix, URI, value, end of the value. */
+/* SAX2 passes five pointers for each attribute: name, prefix, URI, value, end of the value. */
 static int attrs_read(struct reader *r, const struct xml_element *el, size_t n, const xmlChar **given)
 {
 	size_t at = 0;
@@ -444,9 +444,9 @@ static int element_end(struct reader *r)
 	return 0;
 }
 
-/* --- libxml2's calls --- */
+/* --- callbacks of libxml2 --- */
 
-/* libxml2 notes a declared encoding in one place or the other, by whether it has to convert. */
+/* libxml2 stores a declared encoding in one of two places, depending on whether it has to convert. */
 static bool is_utf8(const xmlParserCtxt *xml)
 {
 	const xmlChar *encoding = xml->encoding ? xml->encoding : xml->input->encoding;
@@ -509,7 +509,7 @@ static void on_instruction(void *ctx, const xmlChar *target, const xmlChar *data
 	refuse(ctx, "processing instructions are not supported");
 }
 
-/* The parser stands behind the identifiers here, so that the bracket that opens an internal subset is still ahead. */
+/* The parser is after the identifiers here, so the bracket that opens an internal subset is still ahead. */
 static void on_doctype(void *ctx, const xmlChar *name, const xmlChar *public, const xmlChar *system)
 {
 	struct reader *r = ctx;
@@ -520,7 +520,7 @@ static void on_doctype(void *ctx, const xmlChar *name, const xmlChar *public, co
 		refuse(r, "an internal DTD subset is not supported");
 }
 
-/* Asked for all but the five names that XML itself defines. */
+/* Called for all entities except the five that XML defines. */
 static xmlEntityPtr on_entity(void *ctx, const xmlChar *name)
 {
 	refuse(ctx, "entity declarations are not supported: %.40s", (const char *)name);
@@ -552,11 +552,11 @@ static const xmlSAXHandler handler = {
 	.serror = on_error,
 };
 
-/* --- the whole --- */
+/* --- interface --- */
 
 /*
- * Before libxml2 sees it, which compares each attribute of an element with all others. What it refuses anyway is left
- * to it.
+ * Checked before libxml2, which compares each attribute of an element with all others. Errors that libxml2 reports
+ * anyway are left to it.
  */
 static int attrs_check(const char *xml, size_t len, const char *name, struct err *e)
 {
@@ -586,7 +586,7 @@ static int bytes_check(const char *xml, size_t len, const char *name, struct err
 		return err_set(e, "%s: %zu bytes, at most %u are allowed", name, len, CANON_MAX_BYTES);
 	if (!len)
 		return err_set(e, "%s: empty", name);
-	/* As hwloc begins: libxml2 would find out about UTF-16 and EBCDIC by itself. */
+	/* As in hwloc's XML. Otherwise libxml2 would detect UTF-16 and EBCDIC. */
 	if (*xml != '<')
 		return err_set(e, "%s:1: does not begin with '<'", name);
 	if (!(nul = memchr(xml, '\0', len)))

@@ -52,7 +52,7 @@ static bool tag_redacted(const char *tag, const char *end)
 	return false;
 }
 
-/* The end of the element that begins with this tag; what stands alone on its line takes the line with it. */
+/* The end of the element that begins with this tag; an element alone on its line includes the line. */
 static const char *element_end(const char *tag_end, const char *end)
 {
 	const char *close;

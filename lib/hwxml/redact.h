@@ -8,15 +8,15 @@
 #include "base/buf.h"
 
 /*
- * What Linux shows to root alone (the files of mode 0400 in /sys/class/dmi/id, and dmi-sysfs for memory modules), by
- * the names that hwloc gives it (hwloc 2.9: hwloc/topology-linux.c): infos that are in no document for everybody. A
- * regular expression of POSIX and of PostgreSQL alike.
+ * Redaction: infos that Linux shows to root alone (the files of mode 0400 in /sys/class/dmi/id, and dmi-sysfs for
+ * memory modules), by hwloc's names (hwloc 2.9: hwloc/topology-linux.c). A regular expression for both POSIX and
+ * PostgreSQL.
  */
 #define REDACTED "^(DMI.*(Serial|UUID)|SerialNumber|AssetTag)$"
 
 bool redact_applies(const char *name);
 
-/* The document without these infos, lines of their own whole; all else to the byte. Appended to out. */
+/* Appends the document without these infos to out, including their lines; everything else is unchanged. */
 void redact_xml(const char *xml, size_t len, struct buf *out);
 
 #endif

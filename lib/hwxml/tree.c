@@ -16,7 +16,7 @@
 
 #define MAX_DEPTH 64
 
-/* An info before all are known: those of one object need not stand together, children may be between them. */
+/* An info while parsing: the infos of an object need not be adjacent, children may be between them. */
 struct loose {
 	struct tree_pair pair;
 	unsigned owner;
@@ -42,7 +42,7 @@ struct builder {
 	xmlParserCtxtPtr xml;
 	struct tree *t;
 	struct tree_own *own;
-	const char *given, *counted;	/* the XML, and how far its lines have been counted */
+	const char *given, *counted;	/* the XML, and the end of the lines counted so far */
 	size_t len;
 	unsigned line;
 	char *to;			/* the next string */
@@ -53,7 +53,7 @@ struct builder {
 	struct seen {
 		const struct xml_type *type;
 		unsigned n;
-	} seen[32];			/* how many objects of each type went by; types are fewer */
+	} seen[32];			/* the number of objects of each type so far; there are fewer types */
 	bool failed;
 };
 
@@ -64,7 +64,7 @@ static int builder_fail(struct builder *b)
 	return -1;
 }
 
-/* Room for n more at the end of *array, cleared; NULL when memory is short. */
+/* Adds n cleared elements at the end of *array; NULL when memory is short. */
 static void *list_add(struct builder *b, struct list *l, void *array, size_t size, size_t n)
 {
 	char **at = array;
@@ -88,7 +88,7 @@ static void *list_add(struct builder *b, struct list *l, void *array, size_t siz
 
 static const char AMP[] = "&#38;";
 
-/* libxml2 leaves '&' in attributes spelled AMP. */
+/* libxml2 passes '&' in attributes as AMP. */
 static const char *keep_value(struct builder *b, const char *s, const char *end)
 {
 	char *start = b->to;
@@ -103,7 +103,7 @@ static const char *keep_value(struct builder *b, const char *s, const char *end)
 	return start;
 }
 
-/* "pages 4096": shorter than the element that tells it. */
+/* "pages 4096": shorter than its element. */
 static const char *keep_pages(struct builder *b, const char *size)
 {
 	char *start = b->to;
@@ -112,7 +112,7 @@ static const char *keep_pages(struct builder *b, const char *size)
 	return start;
 }
 
-/* libxml2's own numbers stop at 65535. No '<' stands within a start tag, at whose end the parser is. */
+/* libxml2's line numbers stop at 65535. The parser is at the end of the start tag, which contains no other '<'. */
 static unsigned line_of_tag(struct builder *b)
 {
 	long at = xmlByteConsumed(b->xml);
@@ -135,7 +135,7 @@ static const char *pair_get(const struct tree_pair *pairs, size_t n, const char 
 	return NULL;
 }
 
-/* SAX2 gives five pointers an attribute: name, prefix, URI, value, end of the value. */
+/* SAX2 passes five pointers for each attribute: name, prefix, URI, value, end of the value. */
 static void attrs_keep(struct builder *b, const struct xml_element *el, unsigned line, size_t n, const xmlChar **given,
 		       struct tree_pair *to)
 {
@@ -252,7 +252,7 @@ static int element_add(struct builder *b, struct frame *f, unsigned line, size_t
 	return extra_add(b, f, line, n, given);
 }
 
-/* --- libxml2's calls; canon_parse has refused all that hwloc does not write --- */
+/* --- callbacks of libxml2; canon_parse has refused everything that hwloc does not write --- */
 
 static void on_start(void *ctx, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri, int nns,
 		     const xmlChar **ns, int nattrs, int ndefaulted, const xmlChar **attrs)
@@ -307,9 +307,9 @@ static const xmlSAXHandler handler = {
 	.serror = on_error,
 };
 
-/* --- the whole --- */
+/* --- interface --- */
 
-/* Arrays stay where they are from here on: point into them. */
+/* Sets pointers into the arrays, which do not move any more. */
 static int pairs_share(struct builder *b)
 {
 	struct tree *t = b->t;

@@ -10,34 +10,34 @@
 #include "hwxml/xml_grammar.h"
 
 /*
- * A topology's XML as a tree to be looked at: objects in document order, which for objects of the tree is hwloc's
- * logical order. No hwloc in it: what registries and people compare is what the document says. Read only what
- * canon_parse accepts; tree_parse calls it first. All strings are the tree's.
+ * A topology's XML as a tree of objects in document order, which for objects of the tree is hwloc's logical order.
+ * Independent of hwloc: registries and people compare what the document states. Reads only what canon_parse, which is
+ * called first, accepts. All strings belong to the tree.
  *
- * Attributes are those of hwloc 2: of hwloc 3 they are translated (tree_hwloc3.c), its infos of the topology are infos
- * of the root, and what hwloc derives (memory tiers, PCI localities) is left out. Values of infos stay as they are in
- * the text, because fields of it are decoded into them.
+ * Attributes have the form of hwloc 2; those of hwloc 3 are translated (tree_hwloc3.c): its infos of the topology
+ * become infos of the root, and values that hwloc derives (memory tiers, PCI localities) are left out. Values of infos
+ * remain as in the text, because fields of it are decoded into them.
  */
 struct tree_pair {
-	const char *name, *value;	/* escapes undone */
-	unsigned line;			/* of the XML as it was given, from 0: where the start tag begins */
+	const char *name, *value;	/* unescaped */
+	unsigned line;			/* of the XML as given, from 0: the line of the start tag */
 };
 
 struct tree_object {
 	const struct xml_type *type;
-	int parent;			/* index, -1 for the root; a parent comes before its children */
+	int parent;			/* index, -1 for the root; parents come before their children */
 	unsigned depth;
-	unsigned logical;		/* from 0, among the objects of its type (L2Cache and L3Cache are two) */
+	unsigned logical;		/* from 0, among objects of its type (L2Cache and L3Cache are two) */
 	long os_index;			/* -1: none */
 	unsigned line;
-	struct tree_pair *attrs;	/* all of them as the XML has them, os_index and type too */
+	struct tree_pair *attrs;	/* all attributes of the XML, including os_index and type */
 	size_t nattrs;
 	struct tree_pair *infos;	/* <info>; <page_type> as "pages 4096" and the count ("0" without one) */
 	size_t ninfos;
 };
 
 /*
- * An element beside the objects: distances, memory attributes, kinds of CPU and what is in them; each is followed by
+ * An element outside the objects: distances, memory attributes, kinds of CPU and their contents; each is followed by
  * its children.
  */
 struct tree_extra {
@@ -45,7 +45,7 @@ struct tree_extra {
 	unsigned line;
 	struct tree_pair *attrs;
 	size_t nattrs;
-	const char *text;		/* "" when it holds none */
+	const char *text;		/* "" if empty */
 };
 
 struct tree {
@@ -62,29 +62,29 @@ struct tree {
 struct tree *tree_parse(const char *xml, size_t len, const char *name, struct err *e);
 void tree_free(struct tree *t);
 
-/* An attribute's or an info's value, NULL when there is none; of several of a name the first. */
+/* The value of an attribute or an info, NULL if there is none; the first of several with the name. */
 const char *tree_attr(const struct tree_object *o, const char *name);
 const char *tree_info(const struct tree_object *o, const char *name);
 const char *tree_extra_attr(const struct tree_extra *x, const char *name);
-/* A number from an attribute, or other when there is none. */
+/* The number in an attribute, or other if there is none. */
 unsigned long long tree_number(const struct tree_object *o, const char *name, unsigned long long other);
 
-/* The object with this gp_index, as elements beside the objects refer to it, or -1. */
+/* The object with this gp_index, to which elements outside the objects refer, or -1. */
 long tree_by_gp(const struct tree *t, unsigned long long gp);
 
 /*
- * How people call an object: "machine", "package 1", "NUMA node 3", "core 17" (logical number within the node), "PU 34"
- * (the OS index for PU and NUMA node, hwloc's P#), "L3 cache 2", "PCI 0000:41:00.0", "mlx5_1" (an OS device by its
- * name), "memory module DIMM_A1". Appended to out.
+ * An object's label for messages: "machine", "package 1", "NUMA node 3", "core 17" (logical number within the node),
+ * "PU 34" (the OS index for PU and NUMA node, hwloc's P#), "L3 cache 2", "PCI 0000:41:00.0", "mlx5_1" (an OS device by
+ * its name), "memory module DIMM_A1". Appended to out.
  */
 void tree_label(const struct tree *t, size_t object, struct buf *out);
-/* "core", "L3 cache", ...: what the label of such an object begins with. A constant. */
+/* "core", "L3 cache", ...: the beginning of such an object's label. A constant. */
 const char *tree_kind(const struct tree_object *o);
 
 /*
- * All values that fields (delta/field_layout.h) may hold, and what else people ask of a node, a line each:
- * "LINE\tOBJECT\tNAME\tVALUE\n", LINE from 0 in the XML as given, OBJECT as tree_label has it ("CPU kind 0" for kinds
- * of CPU), NAME the info's name, "memory" for local_memory, "pages 4096" for a page_type's count. Tabs, line ends and
+ * All values that fields (delta/field_layout.h) may have, and other facts of interest, a line each:
+ * "LINE\tOBJECT\tNAME\tVALUE\n", LINE from 0 in the XML as given, OBJECT as in tree_label ("CPU kind 0" for kinds of
+ * CPU), NAME the info's name, "memory" for local_memory, "pages 4096" for a page_type's count. Tabs, line ends and
  * other control characters become spaces. Appended to out.
  */
 void tree_facts(const struct tree *t, struct buf *out);

@@ -9,7 +9,7 @@
 
 /* "0200 [15b3:1017] [15b3:0003] 00": class, vendor and device twice, revision. */
 #define PCI_TYPE 31
-#define NONE "99"	/* of no known type: hwloc 2 leaves it out */
+#define NONE "99"	/* of no known type: hwloc 2 omits it */
 
 /* hwloc_obj_osdev_types_t of hwloc 3 */
 enum {
@@ -17,10 +17,10 @@ enum {
 	DMA = 1 << 6,
 };
 
-/* As hwloc 3.0 exports them in the format of hwloc 2 (hwloc/topology-xml.c); the first that fits. */
+/* As hwloc 3.0 exports them in the format of hwloc 2 (hwloc/topology-xml.c); the first match counts. */
 static const struct {
 	unsigned long types;		/* any of them */
-	const char *attr, *begins;	/* NULL: whatever it is */
+	const char *attr, *begins;	/* NULL: any */
 	const char *type;		/* hwloc_obj_osdev_type_t of hwloc 2 */
 } osdev_types[] = {
 	{ STORAGE | MEMORY, NULL, NULL, "0" },

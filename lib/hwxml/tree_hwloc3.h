@@ -8,9 +8,9 @@
 #include "hwxml/tree.h"
 
 /*
- * An object's attributes in the values of hwloc 2; called by tree.c for each object. osdev_type: hwloc 3 has a set of
- * types where hwloc 2 has one. pci_type: hwloc 3 appends the programming interface, in its export in the format of
- * hwloc 2, too. Values may be shortened in place.
+ * Translates an object's attributes to the values of hwloc 2; called by tree.c for each object. osdev_type: hwloc 3 has
+ * a set of types where hwloc 2 has one. pci_type: hwloc 3 appends the programming interface, also when it exports the
+ * format of hwloc 2. Values may be shortened in place.
  */
 void attrs_translate(struct tree_pair *attrs, size_t n, bool hwloc3);
 

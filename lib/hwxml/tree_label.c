@@ -55,7 +55,7 @@ const char *tree_kind(const struct tree_object *o)
 	return kind_of(o)->words;
 }
 
-/* A name of its own, which says more than a number; NULL when it has none. */
+/* The object's own name, which is preferred to a number; NULL if it has none. */
 static const char *own_name(const struct tree_object *o)
 {
 	static const char *const attrs[] = { "pci_busid", "bridge_pci", "name" };

@@ -5,7 +5,7 @@
 
 #include <libxml/xmlerror.h>
 
-/* What libxml2 hands to who is told of errors: since its release 2.12 not the receiver's to change. */
+/* The type that libxml2 passes to error handlers: const since its release 2.12. */
 #if LIBXML_VERSION >= 21200
 typedef const xmlError xml_error;
 #else

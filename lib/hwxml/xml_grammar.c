@@ -198,7 +198,7 @@ static bool size_fits(const char *value, size_t len)
 	return len && *value != '-' && number_fits(value, len) && (len < strlen(most) || memcmp(value, most, len) <= 0);
 }
 
-/* hwloc_bitmap_snprintf(3): words of 32 bits in hexadecimal with commas, "0xf...f" for endless ones. */
+/* hwloc_bitmap_snprintf(3): words of 32 bits in hexadecimal with commas, "0xf...f" for infinite ones. */
 static bool set_fits(const char *value, size_t len)
 {
 	return len && strspn(value, "0123456789abcdefx,.") >= len;
@@ -236,7 +236,7 @@ const char *xml_tag_end(const char *xml, const char *end, unsigned *attrs)
 	return xml < end ? xml : NULL;
 }
 
-/* The text from key to the first `end`; *len is 0 when there is none. */
+/* The text from key to the first `end`; *len is 0 if it is not found. */
 static const char *span_find(const char *xml, size_t size, const char *key, char end, size_t *len)
 {
 	const char *from = memmem(xml, size, key, strlen(key)),

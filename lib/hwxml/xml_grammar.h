@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 /*
- * What hwloc 2.x and 3.0 write, and nothing else: their elements, where they may stand, their attributes and the types
- * of their objects (hwloc/topology-xml.c and hwloc/hwloc2.dtd of 2.9 and 3.0, which share the document type).
+ * Exactly what hwloc 2.x and 3.0 write: the elements, where they may be, their attributes and the types of their
+ * objects (hwloc/topology-xml.c and hwloc/hwloc2.dtd of 2.9 and 3.0, which share the document type).
  */
 enum xml_format { XML_HWLOC2, XML_HWLOC3, XML_FORMATS };
 
@@ -51,43 +51,44 @@ struct xml_attr {
 struct xml_element {
 	const char *name;
 	enum xml_tag tag;
-	unsigned inside[XML_FORMATS];	/* bit 1 << tag of each element it may stand in; 0 for the root */
-	bool text;		/* holds text, not elements */
+	unsigned inside[XML_FORMATS];	/* bit 1 << tag of each possible parent element; 0 for the root */
+	bool text;		/* contains text, not elements */
 	const struct xml_attr *attrs;
 	size_t nattrs;
 };
 
 /*
- * Objects of the tree hold processors, those of memory hold memory, devices are the I/O tree; Misc may hang anywhere.
+ * Objects of the tree contain processors, those of memory contain memory, devices are the I/O tree; Misc may be
+ * anywhere.
  */
 enum xml_family { FAMILY_TREE, FAMILY_MEMORY, FAMILY_DEVICE, FAMILY_MISC };
 
 struct xml_type {
 	const char *name;
 	enum xml_family family;
-	bool level;		/* a level that shapes tell of */
+	bool level;		/* a level of shapes */
 };
 
-/* Each returns NULL for a name that is not hwloc's. */
+/* Each returns NULL for a name that hwloc does not have. */
 const struct xml_element *xml_element_find(const char *name);
 const struct xml_type *xml_type_find(const char *name, size_t len);
 
-/* Look from attribute *at on, where the last call left it: hwloc writes attributes in the order of the table. */
+/* Searches from attribute *at on, where the last call ended: hwloc writes attributes in the order of the table. */
 const struct xml_attr *xml_attr_find(const struct xml_element *el, const char *name, size_t *at);
 
-/* May an object of family child stand in one of family parent? */
+/* Whether an object of family child may be directly below one of family parent. */
 bool xml_family_fits(enum xml_family parent, enum xml_family child);
 
 /*
- * The '>' of the tag that begins at xml, before end; *attrs counts its attributes. NULL when it has none. No parser is
- * needed.
+ * The '>' of the tag that begins at xml, before end; *attrs is set to the number of its attributes. NULL if there is
+ * none. Needs no parser.
  */
 const char *xml_tag_end(const char *xml, const char *end, unsigned *attrs);
 
-/* Are two documents in the same format, exported by the same major version of hwloc? No parser is needed. */
+/* Whether two documents have the same format and were exported by the same major version of hwloc. Needs no parser. */
 bool xml_same_exporter(const char *a, size_t alen, const char *b, size_t blen);
 
-/* Is value[len] what an attribute of this kind may hold? */
+/* Whether value[len] is valid for an attribute of this kind. */
 bool xml_value_fits(enum xml_value kind, const char *value, size_t len);
 
 #endif

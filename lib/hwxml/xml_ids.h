@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The numbers hwloc gave its objects (gp_index), each with its place in document order, from 1. {0} is an empty one. */
+/* hwloc's numbers of objects (gp_index), each with its position in document order, from 1. {0} is an empty set. */
 struct ids {
 	struct id {
 		uint64_t gp;
@@ -15,13 +15,13 @@ struct ids {
 	size_t n, cap;
 };
 
-/* The place of the object just added, or 0 when memory is short. */
+/* The position of the object just added, or 0 when memory is short. */
 unsigned ids_add(struct ids *s, uint64_t gp);
 
-/* After the last ids_add: make ids_find possible. The number that two objects share is put in *twice, -1; or 0. */
+/* Call it after the last ids_add, for ids_find. Returns -1 with *twice set to a number that two objects share; or 0. */
 int ids_seal(struct ids *s, uint64_t *twice);
 
-/* The place of the object, or 0 when there is none. */
+/* The position of the object, or 0 if there is none. */
 unsigned ids_find(const struct ids *s, uint64_t gp);
 
 void ids_free(struct ids *s);
