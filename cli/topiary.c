@@ -31,6 +31,7 @@ static const struct command {
 	{ "why", "Explain why a job has its cores, or why it waits", cmd_why },
 	{ "replay", "Replay past jobs under other policies, offline", cmd_replay },
 	{ "record", "Record what a command does on each PU, by level of the hardware", cmd_record },
+	{ "top", "Show what a command or process does on the hardware tree, live", cmd_top },
 	{ "trace", "Summarize or export what was recorded of a node's hardware, offline", cmd_trace },
 	{ "doctor", "Check this host's part of the installation", cmd_doctor },
 };

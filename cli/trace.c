@@ -11,29 +11,47 @@
 #include "trace/formula.h"
 #include "trace/reader.h"
 #include "trace/view.h"
+#include "top.h"
 #include "trace_show.h"
 
-#define VERBS "summary, show or export"
+#define VERBS "summary, show, replay or export"
 
 struct args {
 	struct words words;		/* the verb and the file */
 	const struct trace_verb *verb;
 	const char *level, *formulas, *metric;
-	double at;
+	double at, speed;
 	int mode, format;
 };
 
-static int run_summary(const struct args *a, const struct trace *t, struct err *e);
-static int run_show(const struct args *a, const struct trace *t, struct err *e);
-static int run_export(const struct args *a, const struct trace *t, struct err *e);
+/* Options that apply to some verbs only. */
+enum { AT = 1, METRIC = 2, SPEED = 4, MODE = 8, FORMAT = 16 };
+
+static int run_summary(const struct args *a, struct trace *t, struct err *e);
+static int run_show(const struct args *a, struct trace *t, struct err *e);
+static int run_replay(const struct args *a, struct trace *t, struct err *e);
+static int run_export(const struct args *a, struct trace *t, struct err *e);
 
 static const struct trace_verb {
 	const char *name;
-	int (*run)(const struct args *a, const struct trace *t, struct err *e);
+	int (*run)(const struct args *a, struct trace *t, struct err *e);
+	unsigned takes;
 } verbs[] = {
-	{ "summary", run_summary },
-	{ "show", run_show },
-	{ "export", run_export },
+	{ "summary", run_summary, MODE },
+	{ "show", run_show, AT | METRIC | MODE },
+	{ "replay", run_replay, METRIC | SPEED },
+	{ "export", run_export, MODE | FORMAT },
+};
+
+static const struct {
+	unsigned option;
+	const char *error;
+} misplaced[] = {
+	{ AT, "--at applies to show only" },
+	{ METRIC, "--metric applies to show and replay only" },
+	{ SPEED, "--speed applies to replay only" },
+	{ MODE, "--accumulate and --per-tick do not apply to replay" },
+	{ FORMAT, "--csv and --paje apply to export only" },
 };
 
 static void set_at(void *args, const char *text, struct argp_state *state)
@@ -46,6 +64,22 @@ static void set_at(void *args, const char *text, struct argp_state *state)
 		argp_error(state, "--at=%s: expected seconds since the trace's start", text);
 }
 
+static void set_speed(void *args, const char *text, struct argp_state *state)
+{
+	struct args *a = args;
+	char *end;
+
+	a->speed = strtod(text, &end);
+	if (end == text || *end || !(a->speed > 0) || isinf(a->speed))
+		argp_error(state, "--speed=%s: expected seconds of the trace a second", text);
+}
+
+static unsigned options_given(const struct args *a)
+{
+	return (isnan(a->at) ? 0 : AT) | (a->metric ? METRIC : 0) | (a->speed > 0 ? SPEED : 0) |
+		(a->mode == TRACE_RATE ? 0 : MODE) | (a->format ? FORMAT : 0);
+}
+
 static void check_together(void *args, struct argp_state *state)
 {
 	struct args *a = args;
@@ -55,20 +89,20 @@ static void check_together(void *args, struct argp_state *state)
 			a->verb = &verbs[i];
 	if (a->words.n != 2 || !a->verb)
 		argp_error(state, "expected " VERBS " and one FILE");
-	else if (a->format && a->verb->run != run_export)
-		argp_error(state, "--csv and --paje apply to export only");
-	else if ((a->metric || !isnan(a->at)) && a->verb->run != run_show)
-		argp_error(state, "--metric and --at apply to show only");
+	for (size_t i = 0; a->verb && i < sizeof(misplaced) / sizeof(misplaced[0]); i++)
+		if (options_given(a) & ~a->verb->takes & misplaced[i].option)
+			argp_error(state, "%s", misplaced[i].error);
 }
 
 static const struct cmd_option options[] = {
 	{ "level", 'l', "TYPE", CMD_TEXT(level),
 	  "Sum events at this level of the tree: Machine, Package, NUMANode, L3Cache, Core, PU ... (default: Machine "
-	  "for summary, L3Cache for show, the level where they are counted for export)" },
+	  "for summary, L3Cache for show, PU for replay, the level where they are counted for export)" },
 	{ "formulas", 'f', "FILE", CMD_TEXT(formulas),
 	  "Metrics to compute too, each 'NAME {LEVEL, FORMULA}', instead of those that the trace has" },
-	{ "metric", 'm', "NAME", CMD_TEXT(metric), "show: this event or formula (default: the first event)" },
+	{ "metric", 'm', "NAME", CMD_TEXT(metric), "show, replay: this event or formula (default: the first event)" },
 	{ "at", 0, "SECONDS", CMD_SET(set_at), "show: the values at this time since the start (default: the average)" },
+	{ "speed", 0, "N", CMD_SET(set_speed), "replay: seconds of the trace a second (default: 1)" },
 	{ "accumulate", 'a', NULL, CMD_CONSTANT(mode, TRACE_ACCUMULATED), "Counters since the trace's start" },
 	{ "per-tick", 0, NULL, CMD_CONSTANT(mode, TRACE_PER_TICK),
 	  "Counters since the tick before (default: per second)" },
@@ -78,9 +112,9 @@ static const struct cmd_option options[] = {
 };
 
 static const struct cmd_syntax syntax = {
-	options, "summary FILE\nshow FILE\nexport FILE",
-	"Summarize a trace of a node's hardware events, show it on the hardware tree, or write its values to standard "
-	"output as CSV, JSON or in Paje's format. Events are summed up the hardware tree.",
+	options, "summary FILE\nshow FILE\nreplay FILE\nexport FILE",
+	"Summarize a trace of a node's hardware events, show or replay it on the hardware tree, or write its values to "
+	"standard output as CSV, JSON or in Paje's format. Events are summed up the hardware tree.",
 	CMD_WORDS(words), NULL, check_together,
 };
 
@@ -205,7 +239,7 @@ static int print_table(const struct trace *t, const struct trace_view *v, struct
 	return table_finish(table, e);
 }
 
-static int run_summary(const struct args *a, const struct trace *t, struct err *e)
+static int run_summary(const struct args *a, struct trace *t, struct err *e)
 {
 	struct trace_view *v = view_make(a, t, "Machine", e);
 	int rc = -1;
@@ -216,7 +250,7 @@ static int run_summary(const struct args *a, const struct trace *t, struct err *
 	return rc;
 }
 
-static int run_show(const struct args *a, const struct trace *t, struct err *e)
+static int run_show(const struct args *a, struct trace *t, struct err *e)
 {
 	struct trace_tree_request how = { a->metric, a->level, a->mode, {0} };
 	int rc = trace_tree_formulas(a->formulas, &t->head, &how.formulas, e) || trace_show(t, &how, a->at, e) ? -1 : 0;
@@ -225,7 +259,15 @@ static int run_show(const struct args *a, const struct trace *t, struct err *e)
 	return rc;
 }
 
-static int run_export(const struct args *a, const struct trace *t, struct err *e)
+static int run_replay(const struct args *a, struct trace *t, struct err *e)
+{
+	struct top_request how = { a->metric, a->level, a->formulas, a->speed > 0 ? a->speed : 1, true,
+				   a->format == TRACE_JSON };
+
+	return top_show(t, &how, 0, e);
+}
+
+static int run_export(const struct args *a, struct trace *t, struct err *e)
 {
 	struct trace_view *v = view_make(a, t, NULL, e);
 	int rc = v ? trace_export(t, v, a->format ? (enum trace_format) a->format : TRACE_CSV, stdout, e) : -1;

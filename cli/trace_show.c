@@ -93,7 +93,7 @@ int trace_show_tree(const struct trace_tree *t, const char *when, struct err *e)
 	return table_finish(table, e);
 }
 
-static const char *default_deepest(const struct trace_head *h)
+const char *trace_show_level(const struct trace_head *h)
 {
 	return trace_head_level(h, "L3Cache") >= 0 ? "L3Cache" : trace_head_level(h, "Core") >= 0 ? "Core" : "PU";
 }
@@ -106,7 +106,7 @@ int trace_show(const struct trace *from, struct trace_tree_request *how, double 
 	int rc;
 
 	if (!how->level)
-		how->level = default_deepest(&from->head);
+		how->level = trace_show_level(&from->head);
 	if (trace_tree_make(&t, &from->head, how, e))
 		return -1;
 	rc = read_values(&t, from, at, &begin, &end, e);

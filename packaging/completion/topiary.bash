@@ -33,7 +33,7 @@ _topiary_jobs() {
 # The values of an option as words, "FILE" for files; nothing for what has no list.
 _topiary_values() {
 	case $1:$2 in
-	*:--config | *:--output | *:-o | *:--matrix | map:--arch | map:--distances | *:--against | map:--snapshot | map:--env | replay:--snapshot | trace:--formulas) echo FILE ;;
+	*:--config | *:--output | *:-o | *:--matrix | map:--arch | map:--distances | *:--against | map:--snapshot | map:--env | replay:--snapshot | *:--formulas) echo FILE ;;
 	nodes:--drift) echo cosmetic wiring capacity any ;;
 	*:--severity) echo cosmetic wiring capacity ;;
 	*:--mode) echo strict allow-extra allow-missing ignore ;;
@@ -45,8 +45,8 @@ _topiary_values() {
 	map:--explain) echo json ;;
 	map:--effort) echo fast normal high ;;
 	map:--fill) echo auto compact spread ;;
-	record:--set) echo sw cpu ;;
-	trace:--level) echo Machine Package NUMANode L3Cache L2Cache Core PU ;;
+	record:--set | top:--set) echo sw cpu ;;
+	trace:--level | top:--level) echo Machine Package NUMANode L3Cache L2Cache Core PU ;;
 	replay:--policies) echo stock block prefer prefer:l3 require:l3 spread ;;
 	esac
 }
@@ -106,7 +106,7 @@ _topiary() {
 		;;
 	trace)
 		if ((COMP_CWORD == 2)); then
-			_topiary_offer "summary show export" "$current"
+			_topiary_offer "summary show replay export" "$current"
 		else
 			_topiary_offer FILE "$current"
 		fi

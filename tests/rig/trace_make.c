@@ -2,7 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 
 /*
- * Usage: trace_make FILE TOPOLOGY TICKS
+ * Usage: trace_make FILE TOPOLOGY TICKS [NODE]
  * A trace of a made node, whose topology is a synthetic string or an XML file; the same for the same arguments: one
  * tick a second, six counters of each PU and memory_used of each NUMA node. PUs differ in pace by 2 % and each sample
  * by 0.3 %, as recorded ones do: copies of one PU would compress to nothing. Prints the exact sums of cycles and
@@ -58,13 +58,13 @@ static hwloc_topology_t topology_make(const char *from)
 	return hwloc_topology_init(&t) || set(t, from) || hwloc_topology_load(t) ? NULL : t;
 }
 
-static int head_make(struct trace_head *h, const char *from, struct err *e)
+static int head_make(struct trace_head *h, const char *from, const char *node, struct err *e)
 {
 	hwloc_topology_t t = topology_make(from);
 
 	if (!t)
 		return err_set(e, "%s: hwloc cannot load this topology", from);
-	strcpy(h->node, "made");
+	snprintf(h->node, sizeof(h->node), "%s", node);
 	h->period = 1000000000;
 	if (trace_head_tree(h, t, NULL, e) || !(h->events = malloc(sizeof(events))))
 		return -1;
@@ -100,10 +100,10 @@ int main(int argc, char **argv)
 	struct err e = {""};
 	int fd, rc;
 
-	if (argc != 4 || (fd = open(argv[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0)
+	if (argc < 4 || (fd = open(argv[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0)
 		return 2;
 	srand48(1);
-	if (head_make(&h, argv[2], &e) || !(w = trace_writer_new(fd, argv[1], &h, &e))) {
+	if (head_make(&h, argv[2], argc > 4 ? argv[4] : "made", &e) || !(w = trace_writer_new(fd, argv[1], &h, &e))) {
 		fprintf(stderr, "trace_make: %s\n", e.text);
 		return 1;
 	}

@@ -209,8 +209,11 @@ def test_bad_input_is_one_error(made, tmp_path, args, error):
 
 @pytest.mark.parametrize("args, error", [
     (["show", "{made}", "--at=x"], "--at=x: expected seconds"),
-    (["summary", "{made}", "--at=1"], "--metric and --at apply to show only"),
-    (["export", "{made}", "--metric=cycles"], "--metric and --at apply to show only"),
+    (["summary", "{made}", "--at=1"], "--at applies to show only"),
+    (["export", "{made}", "--metric=cycles"], "--metric applies to show and replay only"),
+    (["show", "{made}", "--speed=2"], "--speed applies to replay only"),
+    (["replay", "{made}", "--speed=0"], "--speed=0: expected seconds of the trace a second"),
+    (["replay", "{made}", "--per-tick"], "--accumulate and --per-tick do not apply to replay"),
 ])
 def test_wrong_command_line(made, args, error):
     done = trace(*(a.format(made=made[0]) for a in args))

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "player.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+bool player_recorder_has_ended(pid_t recorder)
+{
+	siginfo_t info = {0};
+
+	return waitid(P_PID, recorder, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == recorder;
+}
+
+bool player_is_empty(const struct player *p)
+{
+	return !p->block.n;
+}
+
+/* tick: from the block's end if it is negative. */
+static int go_to(struct player *p, unsigned block, int tick, struct err *e)
+{
+	if (trace_tree_read(&p->tree, p->trace, block, &p->block, e))
+		return -1;
+	p->at = block;
+	p->tick = tick < 0 ? p->block.n + tick : (unsigned) tick;
+	trace_tree_tick(&p->tree, &p->block, p->tick);
+	return 0;
+}
+
+static int read_new(struct player *p, struct err *e)
+{
+	bool is_first = player_is_empty(p);
+
+	if (p->seen == p->trace->nblocks)
+		return 0;
+	for (; p->seen < p->trace->nblocks; p->seen++)
+		if (trace_tree_read(&p->tree, p->trace, p->seen, &p->block, e))
+			return -1;
+	return go_to(p, is_first ? 0 : p->at, is_first ? 0 : p->tick, e);
+}
+
+int player_open(struct player *p, struct trace *t, const struct trace_tree_request *how, pid_t recorder, struct err *e)
+{
+	*p = (struct player){ .trace = t, .how = *how, .recorder = recorder, .is_complete = !t->open_end };
+	if (trace_tree_make(&p->tree, &t->head, how, e) == 0 && player_last(p, e) == 0)
+		return 0;
+	player_close(p);
+	return -1;
+}
+
+void player_close(struct player *p)
+{
+	trace_tree_free(&p->tree);
+	trace_block_free(&p->block);
+	*p = (struct player){0};
+}
+
+int player_follow(struct player *p, struct err *e)
+{
+	bool has_ended = p->recorder && player_recorder_has_ended(p->recorder);
+
+	if (trace_follow(p->trace, e) || read_new(p, e))
+		return -1;
+	p->is_complete |= has_ended || !p->trace->open_end;
+	return 0;
+}
+
+int player_step(struct player *p, int by, struct err *e)
+{
+	if (player_is_empty(p) || (by < 0 ? !p->at && !p->tick :
+					    p->at + 1 == p->trace->nblocks && p->tick + 1 == p->block.n))
+		return 0;
+	if (by < 0 ? !p->tick : p->tick + 1 == p->block.n)
+		return go_to(p, p->at + by, by < 0 ? -1 : 0, e) ? -1 : 1;
+	p->tick += by;
+	trace_tree_tick(&p->tree, &p->block, p->tick);
+	return 1;
+}
+
+int player_first(struct player *p, struct err *e)
+{
+	return player_is_empty(p) ? 0 : go_to(p, 0, 0, e);
+}
+
+int player_last(struct player *p, struct err *e)
+{
+	if (read_new(p, e))
+		return -1;
+	return player_is_empty(p) ? 0 : go_to(p, p->trace->nblocks - 1, -1, e);
+}
+
+/* The metric after the one shown. A formula may have the name of an event, and is then shown in its place. */
+static const char *next_metric(const struct player *p)
+{
+	const struct trace_head *h = &p->trace->head;
+	const struct formula_list *l = &p->how.formulas;
+
+	for (unsigned i = 0; i < l->n; i++)
+		if (!strcmp(l->list[i].name, p->tree.metric))
+			return i + 1 < l->n ? l->list[i + 1].name : h->events[0].name;
+	for (unsigned i = 0; i + 1 < h->nevents; i++)
+		if (!strcmp(h->events[i].name, p->tree.metric))
+			return h->events[i + 1].name;
+	return l->n ? l->list[0].name : h->events[0].name;
+}
+
+int player_next_metric(struct player *p, struct err *e)
+{
+	struct trace_tree_request how = p->how;
+	struct trace_tree next;
+
+	how.metric = next_metric(p);
+	if (trace_tree_make(&next, &p->trace->head, &how, e))
+		return -1;
+	trace_tree_free(&p->tree);
+	p->tree = next;
+	p->seen = 0;
+	return read_new(p, e);
+}
+
+double player_begin(const struct player *p)
+{
+	return (p->tick ? p->block.times[p->tick - 1] : p->block.begin) * 1e-9;
+}
+
+double player_end(const struct player *p)
+{
+	return p->block.times[p->tick] * 1e-9;
+}
+
+const char *player_when(const struct player *p, char text[static PLAYER_WHEN])
+{
+	snprintf(text, PLAYER_WHEN, "at %.3f s", player_end(p));
+	return text;
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "screen.h"
+
+#include <curses.h>
+#include <limits.h>
+#include <locale.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <term.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define LINES_MIN 6
+#define COLUMNS_MIN 40
+#define FRAME_MS 100		/* the trace is followed, and the picture replaced, no more often */
+#define BOX_WIDTH 24		/* of the narrowest level's boxes, side by side */
+#define INDENT 2
+#define HEAD_LINES 2		/* title and time; the last line has the keys */
+#define SHADES 11		/* from green over yellow to red */
+
+static const char help[] = "q Quit  Space Pause  m Metric  s Sort  -/+ Levels  Left/Right Step  F Follow  </> Speed";
+
+struct box {
+	unsigned row;		/* of the tree */
+	int line, x, width;
+};
+
+struct display {
+	struct player *player;
+	double speed;
+	bool is_paused, is_sorted, has_ended;
+	double clock_from, trace_from;	/* what is replayed: the trace's time at the clock's */
+	int folds;			/* levels shown, from the widest; 0: as many as fit */
+	int shown_folds;
+	int scroll;			/* lines */
+	struct box *boxes;
+	unsigned *order;		/* of the rows */
+	unsigned nboxes;
+	struct err *e;
+};
+
+static volatile sig_atomic_t is_signalled;
+
+static void on_signal(int sig)
+{
+	(void) sig;
+	is_signalled = 1;
+}
+
+/* --- where the boxes are --- */
+
+/* Siblings with the greatest value come first; what contains others comes before them. */
+static int by_value(const void *x, const void *y, void *tree)
+{
+	const struct trace_tree *t = tree;
+	const struct trace_tree_row *a = &t->rows[*(const unsigned *) x], *b = &t->rows[*(const unsigned *) y];
+	const struct trace_tree_row *first = a, *second = b;
+	double left, right;
+
+	while (a->depth > b->depth)
+		a = &t->rows[a->parent];
+	while (b->depth > a->depth)
+		b = &t->rows[b->parent];
+	if (a == b)
+		return first->depth < second->depth ? -1 : first->depth > second->depth;
+	for (; a->parent != b->parent; a = &t->rows[a->parent], b = &t->rows[b->parent])
+		;
+	left = trace_tree_value(t, a);
+	right = trace_tree_value(t, b);
+	if (isnan(left) || isnan(right) || left == right)
+		return isnan(left) != isnan(right) ? isnan(left) - isnan(right) : a < b ? -1 : 1;
+	return left > right ? -1 : 1;
+}
+
+/* Boxes of the narrowest level shown are side by side within the same parent. Returns the number of lines. */
+static int boxes_place(struct display *d, int folds, int width)
+{
+	const struct trace_tree *t = &d->player->tree;
+	const struct box *last = NULL;
+	int height = 0;
+
+	d->nboxes = 0;
+	for (unsigned i = 0; i < t->nrows; i++) {
+		const struct trace_tree_row *r = &t->rows[d->order[i]];
+		int x = fmin(INDENT * r->depth, width - BOX_WIDTH);
+		struct box *b;
+
+		if ((int) r->level >= folds)
+			continue;
+		b = &d->boxes[d->nboxes++];
+		*b = (struct box){ d->order[i], height, x, width - x };
+		if ((int) r->level == folds - 1 && r->depth) {
+			b->width = BOX_WIDTH;
+			if (last && t->rows[last->row].level == r->level && t->rows[last->row].parent == r->parent &&
+			    last->x + 2 * BOX_WIDTH + 1 <= width) {
+				b->x = last->x + BOX_WIDTH + 1;
+				b->line = last->line;
+			}
+		}
+		height = b->line + 1;
+		last = b;
+	}
+	return height;
+}
+
+static void boxes_fit(struct display *d, int room, int width)
+{
+	int most = d->player->tree.n, height;
+
+	for (unsigned i = 0; i < d->player->tree.nrows; i++)
+		d->order[i] = i;
+	if (d->is_sorted)
+		qsort_r(d->order, d->player->tree.nrows, sizeof(*d->order), by_value, &d->player->tree);
+	d->shown_folds = d->folds ? d->folds : most;
+	while ((height = boxes_place(d, d->shown_folds, width)) > room && !d->folds && d->shown_folds > 1)
+		d->shown_folds--;
+	if (d->scroll > height - room)
+		d->scroll = height - room;
+	if (d->scroll < 0)
+		d->scroll = 0;
+}
+
+static int boxes_make(struct display *d)
+{
+	free(d->boxes);
+	free(d->order);
+	d->folds = d->scroll = 0;
+	d->boxes = calloc(d->player->tree.nrows, sizeof(*d->boxes));
+	d->order = calloc(d->player->tree.nrows, sizeof(*d->order));
+	return d->boxes && d->order ? 0 : err_set(d->e, "out of memory");
+}
+
+/* --- what is drawn --- */
+
+static void colours_start(void)
+{
+	/* Of the 6 x 6 x 6 colours of xterm: red rises, then green falls. */
+	const char *none = getenv("NO_COLOR");
+
+	if ((none && *none) || !has_colors())
+		return;
+	start_color();
+	for (int i = 0; i < SHADES; i++) {
+		int red = i < 5 ? i : 5, green = i < 5 ? 5 : SHADES - 1 - i;
+
+		init_pair(i + 1, COLOR_BLACK, COLORS >= 256 ? 16 + 36 * red + 6 * green :
+					      i < 4 ? COLOR_GREEN : i < 8 ? COLOR_YELLOW : COLOR_RED);
+	}
+}
+
+static attr_t shade(double part)
+{
+	return COLOR_PAIRS > SHADES ? COLOR_PAIR(1 + (int) lround(part * (SHADES - 1))) : A_REVERSE;
+}
+
+/* [name       value], with the bar as background. */
+static void box_draw(const struct display *d, const struct box *b, int line)
+{
+	const struct trace_tree *t = &d->player->tree;
+	const struct trace_tree_row *r = &t->rows[b->row];
+	double part = trace_tree_part(t, r);
+	char number[TRACE_NUMBER], text[512];
+	const char *value = trace_tree_number(trace_tree_value(t, r), number);
+	int room = b->width - 2, bar = lround(part * room), name_room = room - (int) strlen(value);
+	struct buf name = {0};
+
+	trace_tree_name(t, r, &name);
+	snprintf(text, sizeof(text), "%-*.*s%s", name_room, name_room - 1, name.data ? name.data : "", value);
+	buf_free(&name);
+	mvaddch(line, b->x, '[');
+	attrset(shade(part));
+	addnstr(text, bar);
+	attrset(A_NORMAL);
+	addnstr(text + bar, room - bar);
+	mvaddch(line, b->x + room + 1, ']');
+}
+
+static void text_draw(int line, attr_t attributes, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	attrset(attributes);
+	mvaddnstr(line, 0, text, COLS);
+	attrset(A_NORMAL);
+}
+
+static const char *state_text(const struct display *d, char text[static 32])
+{
+	if (d->is_paused)
+		return "paused";
+	if (!isinf(d->speed))
+		snprintf(text, 32, "speed %g", d->speed);
+	else
+		return d->player->is_complete ? "complete" : "live";
+	return text;
+}
+
+static void draw(struct display *d)
+{
+	const struct player *p = d->player;
+	const struct trace_head *h = &p->trace->head;
+	time_t at = h->start / 1000000000;
+	char date[32] = "", state[32];
+	int room = LINES - HEAD_LINES - 1;
+	struct tm tm;
+
+	if (!player_is_empty(p))
+		at = (h->start * 1e-9) + player_end(p);
+	if (localtime_r(&at, &tm))
+		strftime(date, sizeof(date), "%F %T", &tm);
+	erase();
+	if (LINES < LINES_MIN || COLS < COLUMNS_MIN) {
+		text_draw(0, A_BOLD, "At least %d x %d", COLUMNS_MIN, LINES_MIN);
+		refresh();
+		return;
+	}
+	text_draw(0, A_BOLD, "%s: %s%s%s", *h->node ? h->node : "node", p->tree.metric, *p->tree.unit ? ", " : "",
+		  p->tree.unit);
+	if (player_is_empty(p))
+		text_draw(1, A_NORMAL, "%s  no tick yet", date);
+	else
+		text_draw(1, A_NORMAL, "%s  %.3f of %.3f s  %s%s", date, player_end(p), p->trace->end * 1e-9,
+			  state_text(d, state), d->is_sorted ? "  sorted" : "");
+	boxes_fit(d, room, COLS);
+	for (unsigned i = 0; i < d->nboxes; i++) {
+		int line = d->boxes[i].line - d->scroll;
+
+		if (line >= 0 && line < room)
+			box_draw(d, &d->boxes[i], HEAD_LINES + line);
+	}
+	text_draw(LINES - 1, A_REVERSE, "%s", help);
+	refresh();
+}
+
+/* --- what the user does --- */
+
+static void clock_start(struct display *d)
+{
+	d->clock_from = clock_now();
+	d->trace_from = player_is_empty(d->player) ? 0 : player_begin(d->player);
+}
+
+static int press_quit(struct display *d)
+{
+	d->has_ended = true;
+	return 0;
+}
+
+static int press_pause(struct display *d)
+{
+	d->is_paused = !d->is_paused;
+	clock_start(d);
+	return 0;
+}
+
+static int step(struct display *d, int by)
+{
+	d->is_paused = true;
+	return player_step(d->player, by, d->e) < 0 ? -1 : 0;
+}
+
+static int press_back(struct display *d)
+{
+	return step(d, -1);
+}
+
+static int press_forward(struct display *d)
+{
+	return step(d, 1);
+}
+
+static int press_first(struct display *d)
+{
+	d->is_paused = true;
+	return player_first(d->player, d->e);
+}
+
+static int press_last(struct display *d)
+{
+	d->is_paused = true;
+	return player_last(d->player, d->e);
+}
+
+static int press_follow(struct display *d)
+{
+	d->is_paused = false;
+	d->speed = INFINITY;
+	return player_last(d->player, d->e);
+}
+
+static int speed_multiply(struct display *d, double by)
+{
+	d->speed = isinf(d->speed) ? 1 : d->speed * by;
+	clock_start(d);
+	return 0;
+}
+
+static int press_slower(struct display *d)
+{
+	return speed_multiply(d, 0.5);
+}
+
+static int press_faster(struct display *d)
+{
+	return speed_multiply(d, 2);
+}
+
+static int press_metric(struct display *d)
+{
+	return player_next_metric(d->player, d->e) || boxes_make(d) ? -1 : 0;
+}
+
+static int press_sort(struct display *d)
+{
+	d->is_sorted = !d->is_sorted;
+	return 0;
+}
+
+static int fold(struct display *d, int by)
+{
+	int folds = d->shown_folds + by;
+
+	if (folds >= 1 && folds <= (int) d->player->tree.n)
+		d->folds = folds;
+	return 0;
+}
+
+static int press_fold(struct display *d)
+{
+	return fold(d, -1);
+}
+
+static int press_unfold(struct display *d)
+{
+	return fold(d, 1);
+}
+
+static int press_up(struct display *d)
+{
+	d->scroll--;
+	return 0;
+}
+
+static int press_down(struct display *d)
+{
+	d->scroll++;
+	return 0;
+}
+
+static const struct {
+	int key;
+	int (*press)(struct display *d);
+} keys[] = {
+	{ 'q', press_quit }, { KEY_F(10), press_quit }, { ' ', press_pause }, { KEY_LEFT, press_back },
+	{ KEY_RIGHT, press_forward }, { KEY_HOME, press_first }, { KEY_END, press_last }, { 'F', press_follow },
+	{ '<', press_slower }, { '>', press_faster }, { 'm', press_metric }, { 's', press_sort }, { '-', press_fold },
+	{ '+', press_unfold }, { '=', press_unfold },
+	{ KEY_UP, press_up }, { KEY_DOWN, press_down },
+};
+
+static int press_handle(struct display *d, int key)
+{
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (keys[i].key == key)
+			return keys[i].press(d);
+	return 0;
+}
+
+/* --- */
+
+/* The tick whose interval has begun. */
+static int play(struct display *d)
+{
+	double now = isinf(d->speed) ? INFINITY : d->trace_from + (clock_now() - d->clock_from) * d->speed;
+	int rc = 1;
+
+	while (rc == 1 && !player_is_empty(d->player) && player_end(d->player) <= now)
+		rc = player_step(d->player, 1, d->e);
+	return rc < 0 ? -1 : 0;
+}
+
+static int display_loop(struct display *d)
+{
+	int key;
+
+	clock_start(d);
+	while (!d->has_ended && !is_signalled) {
+		if (player_follow(d->player, d->e) || (!d->is_paused && play(d)))
+			return -1;
+		if (d->player->recorder && d->player->is_complete)
+			return 0;
+		draw(d);
+		for (key = getch(); key != ERR; key = getch()) {
+			if (press_handle(d, key))
+				return -1;
+			if (d->has_ended || is_signalled || key == KEY_RESIZE)
+				break;
+			timeout(0);
+		}
+		timeout(FRAME_MS);
+	}
+	return 0;
+}
+
+bool screen_is_possible(void)
+{
+	struct winsize size;
+	int error;
+
+	return isatty(STDIN_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row >= LINES_MIN &&
+		size.ws_col >= COLUMNS_MIN && setupterm(NULL, STDOUT_FILENO, &error) == OK && cursor_address;
+}
+
+int screen_run(struct player *p, double speed, struct err *e)
+{
+	static const int endings[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction end = { .sa_handler = on_signal };
+	struct display d = { .player = p, .speed = speed, .e = e };
+	SCREEN *terminal;
+	int rc;
+
+	setlocale(LC_CTYPE, "");
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
+		sigaction(endings[i], &end, NULL);
+	if (!(terminal = newterm(NULL, stdout, stdin)))
+		return err_set(e, "the terminal '%s' cannot be used", getenv("TERM"));
+	cbreak();
+	noecho();
+	keypad(stdscr, TRUE);
+	set_escdelay(25);
+	curs_set(0);
+	colours_start();
+	timeout(FRAME_MS);
+	rc = boxes_make(&d) || display_loop(&d) ? -1 : 0;
+	endwin();
+	delscreen(terminal);
+	free(d.boxes);
+	free(d.order);
+	return rc;
+}

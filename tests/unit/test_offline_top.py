@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""topiary top and topiary trace replay: what the screen shows is what was recorded, live and replayed; lines where there is no screen."""
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from rig.paths import BUILD
+from rig.terminal import Terminal
+
+TOPIARY = BUILD / "topiary"
+TICKS = 130
+PUS = sorted(os.sched_getaffinity(0))
+BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
+# Computes from "burn" on its input to "rest".
+SWITCH = """import os, select
+burns = False
+print("ready", flush=True)
+while True:
+    if not burns or select.select([0], [], [], 0)[0]:
+        burns = os.read(0, 99).endswith(b"burn")
+    elif burns:
+        sum(range(1000))
+"""
+
+
+def make(path, topology="Package:2 [numa] L3:2 Core:2 PU:2", ticks=TICKS, node="made"):
+    subprocess.run([BUILD / "tests" / "trace_make", path, topology, str(ticks), node], capture_output=True, timeout=120, check=True)
+    return path
+
+
+@pytest.fixture(scope="module", name="made")
+def fixture_made(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("top") / "made.trace")
+
+
+@pytest.fixture(name="terminal")
+def fixture_terminal():
+    opened = []
+
+    def start(*command, **how):
+        opened.append(Terminal(TOPIARY, *map(str, command), **how))
+        return opened[-1]
+    yield start
+    for terminal in opened:
+        terminal.close()
+
+
+@pytest.fixture(scope="module", name="counts")
+def fixture_counts(tmp_path_factory):
+    """Containers may forbid it, and kernel.perf_event_paranoid of 3 or more forbids it to users."""
+    done = subprocess.run([TOPIARY, "record", "--output", tmp_path_factory.mktemp("probe") / "trace", "true"], capture_output=True,
+                          text=True, timeout=60, check=True)
+    if re.search(r"not recorded: perf_event_open: (Operation not permitted|Permission denied)", done.stderr):
+        pytest.skip("the kernel lets nobody count here")
+
+
+def exported(path, level, metric, at):
+    """{object: value} of the tick that ends at this time."""
+    done = subprocess.run([TOPIARY, "trace", "export", path, "--level", level], capture_output=True, text=True, timeout=60, check=True)
+    return {f"{r['level']} {r['object']}": float(r["value"]) for r in csv.DictReader(done.stdout.splitlines())
+            if r["metric"] == metric and float(r["time"]) == at}
+
+
+def type_of(box):
+    return re.match(r"\w+ \d+", box)[0]
+
+
+def shown(terminal, level):
+    return {type_of(name): value for name, (value, *_) in terminal.boxes().items() if name.startswith(level)}
+
+
+def second(terminal):
+    """The time that the screen shows."""
+    found = re.search(r" ([0-9.]+) of ", terminal.screen.display[1])
+    return float(found[1]) if found else None
+
+
+def test_screen_shows_the_last_tick_of_a_trace(made, terminal):
+    screen = terminal("top", made, term="screen-256color")
+    screen.wait(lambda: "q Quit" in screen.screen.display[-1])
+    assert screen.screen.display[0].startswith("made: cycles, count/s") and second(screen) == TICKS
+    for level in ("Machine", "Package", "L3Cache", "Core", "PU"):
+        assert shown(screen, level) == pytest.approx(exported(made, level, "cycles", TICKS), rel=1e-4)
+    screen.press("q")
+    status, written = screen.end()
+    assert status == 0 and "\x1b[?1049l" in written     # the screen as before
+
+
+@pytest.mark.parametrize("term, colours", [("linux", {"red", "green"}), ("screen-256color", {"ff0000", "5fff00"})])
+def test_bars_and_colours_are_relative_to_the_greatest_at_the_level(made, terminal, term, colours):
+    screen = terminal("top", "--metric=l3_misses", made, term=term)
+    screen.wait(lambda: "q Quit" in screen.screen.display[-1])
+    summary = subprocess.run([TOPIARY, "trace", "summary", made, "--level=PU", "--json"], capture_output=True, text=True, timeout=60, check=True)
+    greatest = max(m["max"] for m in json.loads(summary.stdout)["metrics"] if m["metric"] == "l3_misses")
+    found = set()
+    for name, (value, part, colour) in screen.boxes().items():
+        if name.startswith("PU"):
+            assert part == pytest.approx(value / greatest, abs=0.03)
+            found.add(colour)
+    assert found == colours     # every other PU has a tenth of the misses
+
+
+def test_levels_fold_to_the_size_of_the_terminal(terminal, tmp_path):
+    screen = terminal("top", make(tmp_path / "t", "Package:2 [numa] L3:8 Core:8 PU:2", 3), lines=60)
+    levels = ["Machine", "Package", "L3Cache", "Core", "PU"]
+    # 256 PUs do not fit.
+    for key, n in [("", 4), ("-", 3), ("-", 2), ("-", 1), ("-", 1), ("+", 2), ("+", 3), ("+", 4), ("+", 5), ("+", 5)]:
+        screen.press(key)
+        screen.wait(lambda: {name.split()[0] for name in screen.boxes()} == set(levels[:n]))    # noqa: B023
+    seen = set(screen.boxes())
+    screen.press("down")
+    screen.wait(lambda: set(screen.boxes()) - seen)
+    screen.resize(20, 100)
+    screen.screen.resize(20, 100)
+    screen.process.send_signal(signal.SIGWINCH)
+    screen.wait(lambda: "q Quit" in screen.screen.display[19])
+
+
+def test_metric_and_order_by_keys(made, terminal, tmp_path):
+    formulas = tmp_path / "formulas"
+    formulas.write_text("IPC {PU, instructions / cycles}\n")
+    screen = terminal("top", "--formulas", formulas, "--metric=memory_used", made)
+    screen.wait(lambda: screen.screen.display[0].startswith("made: memory_used, B "))
+    assert not shown(screen, "PU")      # it is counted at NUMA nodes
+    screen.press("m")
+    screen.wait(lambda: screen.screen.display[0].startswith("made: IPC ") and shown(screen, "PU"))
+    screen.press("m")
+    screen.wait(lambda: screen.screen.display[0].startswith("made: cycles, count/s"))
+    screen.press("m")
+    screen.wait(lambda: screen.screen.display[0].startswith("made: instructions, count/s") and "q Quit" in screen.screen.display[-1])
+    tree = list(screen.boxes())
+    screen.press("s")
+    screen.wait(lambda: "sorted" in screen.screen.display[1])
+    boxes = screen.boxes()
+    assert set(boxes) == set(tree) and list(boxes) != tree
+    values, of = {name: value for name, (value, *_) in boxes.items()}, None
+    for name in boxes:      # PUs follow their core, the greatest first
+        if not name.startswith("PU"):
+            of = None
+        else:
+            assert of is None or values[name] <= of
+            of = values[name]
+
+
+def test_replay_has_speed_steps_and_pause(made, terminal):
+    screen = terminal("trace", "replay", made, "--speed=20")
+    screen.wait(lambda: second(screen) and second(screen) < 20)
+    begun = time.monotonic(), second(screen)
+    screen.wait(lambda: second(screen) >= begun[1] + 40)
+    rate = (second(screen) - begun[1]) / (time.monotonic() - begun[0])
+    print(f"replayed at {rate:.1f} seconds of the trace a second, 20 are wanted")
+    assert 5 < rate < 40
+    screen.press(" ")
+    screen.wait(lambda: "paused" in screen.screen.display[1])
+    for key, step in (("left", -1), ("left", -1), ("right", 1)):
+        before = second(screen)
+        screen.press(key)
+        screen.wait(lambda: second(screen) == before + step)    # noqa: B023
+    assert shown(screen, "PU") == pytest.approx(exported(made, "PU", "cycles", second(screen)), rel=1e-4)
+    for key, at in (("home", 1), ("left", 1), ("end", TICKS), ("right", TICKS)):
+        screen.press(key)
+        screen.wait(lambda: second(screen) == at)               # noqa: B023
+    screen.press("home")
+    screen.press(" ")
+    screen.press(">")
+    screen.wait(lambda: "speed 40" in screen.screen.display[1])
+    screen.press("F")
+    screen.wait(lambda: "complete" in screen.screen.display[1] and second(screen) == TICKS)
+    screen.press("F10")
+    assert screen.end()[0] == 0
+
+
+@pytest.mark.parametrize("how", [{"term": "no-such-terminal"}, {"term": "dumb"}, {"lines": 5}, {"columns": 39}], ids=str)
+def test_lines_where_there_is_no_screen(made, terminal, how):
+    status, written = terminal("top", made, NO_COLOR="1", **how).end()
+    assert status == 0 and written.startswith(f"made: cycles, count/s, at {TICKS}.000 s\r\n") and "\x1b" not in written
+
+
+def test_lines_in_a_pipe(made):
+    done = subprocess.run([TOPIARY, "trace", "replay", made, "--level=Package"], capture_output=True, text=True, timeout=60, check=True)
+    blocks = done.stdout.split("\n\nmade: ")
+    assert len(blocks) == TICKS and done.stderr == ""
+    for at in (1, 60, 61, TICKS):
+        found = {name: float(value) for name, value in re.findall(r"^ *(Package \d+)\S* .*?([0-9.e+]+) ", blocks[at - 1].replace("+ NUMANode", ""), re.M)}
+        assert sorted(found) == ["Package 0", "Package 1"] and f"at {at}.000 s" in blocks[at - 1]
+
+
+def test_json_lines(made):
+    done = subprocess.run([TOPIARY, "trace", "replay", made, "--json", "--metric=instructions", "--level=PU"], capture_output=True, text=True,
+                          timeout=60, check=True)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["time"] for line in lines] == pytest.approx(list(range(1, TICKS + 1)))
+    for at in (1, 61, TICKS):
+        line = lines[at - 1]
+        assert (line["node"], line["metric"], line["unit"]) == ("made", "instructions", "count/s")
+        for level in ("Machine", "PU"):
+            assert {f"{level} {v['object']}": v["value"] for v in line["values"] if v["level"] == level} == \
+                pytest.approx(exported(made, level, "instructions", at))
+
+
+def test_hostile_name_of_a_node(tmp_path, terminal):
+    screen = terminal("top", make(tmp_path / "t", ticks=1, node="%s%n\u009b31m" + "y" * 200))
+    screen.wait(lambda: "q Quit" in screen.screen.display[-1])
+    assert screen.screen.display[0].startswith("%s%n") and "y" * 60 in screen.screen.display[0]
+    assert shown(screen, "Machine") and "\u009b" not in screen.bytes.decode()
+
+
+# --- live
+
+
+def test_live_screen_of_a_command(counts, terminal):
+    pu = PUS[-1]
+    screen = terminal("top", "--hz=20", "taskset", "-c", pu, sys.executable, "-c", BURN.format(1.5) + "print('out')\nraise SystemExit(5)",
+                      term="screen-256color")
+    screen.wait(lambda: [name for name, (value, *_) in screen.boxes().items() if value > 0.05e9 and re.search(rf" {PUS.index(pu)}\b", name)])
+    assert "busy, ns/s" in screen.screen.display[0] and "live" in screen.screen.display[1]
+    status, written = screen.end()
+    assert status == 5 and written.rstrip().endswith("out") and written.index("\x1b[?1049l") < written.rindex("out")
+
+
+def test_command_goes_on_when_its_screen_is_left(counts, terminal):
+    screen = terminal("top", "--hz=20", "sh", "-c", "sleep 1; echo out; exit 6")
+    screen.wait(lambda: screen.boxes())
+    screen.press("q")
+    status, written = screen.end()
+    assert status == 6 and written.rstrip().endswith("out")
+
+
+def test_process_goes_on_when_its_screen_is_left(counts, terminal):
+    watched = subprocess.Popen([sys.executable, "-c", "while True: sum(range(1000))"])
+    try:
+        screen = terminal("top", "--hz=20", f"--pid={watched.pid}")
+        screen.wait(lambda: any(value > 0.2e9 for value, *_ in screen.boxes().values()))
+        screen.press("q")
+        assert screen.end()[0] == 0 and watched.poll() is None
+    finally:
+        watched.kill()
+        watched.wait()
+
+
+def test_trace_that_is_being_written_is_followed(counts, terminal, tmp_path):
+    recorder = subprocess.Popen([TOPIARY, "record", "--live", "--hz=20", "--output", tmp_path / "trace", "sleep", "60"], stderr=subprocess.PIPE)
+    until = time.monotonic() + 30
+    while not (tmp_path / "trace").exists() or not (tmp_path / "trace").stat().st_size:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    screen = terminal("top", tmp_path / "trace")
+    seen = [screen.wait(lambda: second(screen))]
+    for _ in range(3):
+        seen.append(screen.wait(lambda: second(screen) > seen[-1] and second(screen)))
+    assert "live" in screen.screen.display[1]
+    recorder.terminate()
+    recorder.communicate(timeout=30)
+    screen.wait(lambda: "complete" in screen.screen.display[1])
+    screen.press("q")
+    assert screen.end()[0] == 0
+
+
+def test_live_lines(counts, tmp_path):
+    """The trace that is kept has the ticks that were printed, and the command's output does not come between them."""
+    done = subprocess.run([TOPIARY, "top", "--json", "--hz=20", "--output", tmp_path / "trace", "sh", "-c", "sleep 1; echo out; exit 3"],
+                          capture_output=True, text=True, timeout=60, check=False)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    summary = subprocess.run([TOPIARY, "trace", "summary", tmp_path / "trace", "--json"], capture_output=True, text=True, timeout=60, check=True)
+    assert done.returncode == 3 and done.stderr.startswith("out\n") and len(lines) == json.loads(summary.stdout)["ticks"] > 5
+
+
+def test_time_from_event_to_screen(counts, terminal):
+    """A process that begins to compute at any point of the period: until the screen shows that it does."""
+    period, times = 0.25, []
+    watched = subprocess.Popen([sys.executable, "-c", SWITCH], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert watched.stdout.readline() == b"ready\n"
+        screen = terminal("top", "--hz=4", f"--pid={watched.pid}")
+
+        def busy():
+            return sum(value for name, (value, *_) in screen.boxes().items() if name.startswith("Machine"))
+        for i in range(20):
+            screen.wait(lambda: second(screen) and busy() < 1e5)
+            later = time.monotonic() + period * i / 20
+            while time.monotonic() < later:
+                screen.read(0.01)
+            begun = time.monotonic()
+            os.write(watched.stdin.fileno(), b"burn")
+            screen.wait(lambda: busy() > 1e6)
+            times.append(time.monotonic() - begun)
+            os.write(watched.stdin.fileno(), b"rest")
+    finally:
+        watched.kill()
+        watched.wait()
+    p95 = sorted(times)[18]
+    print(f"event to screen: p95 {p95:.2f} s of 20, {p95 / (period + 0.5):.2f} times the period + 0.5 s")
+    assert p95 < 5
+
+
+@pytest.mark.parametrize("args, status, why", [
+    ([], 64, "expected a COMMAND, or --pid"),
+    (["--pid=1", "true"], 64, "expected a COMMAND, or --pid"),
+    (["--set=gpu", "true"], 64, "--set=gpu: expected sw or cpu"),
+    ([f"--pid={2**31 - 1}"], 1, f"process {2**31 - 1}: No such process"),
+    (["/no/such/trace"], 127, "/no/such/trace: No such file or directory"),
+    (["--output=/no/such/folder/x", "true"], 1, "/no/such/folder/x: No such file or directory"),
+    (["--metric=nix", "{made}"], 1, "no event or formula 'nix'"),
+    (["{made}", "--metric=cycles"], 64, "one TRACE: options come before it"),
+])
+def test_bad_input(made, tmp_path, args, status, why):
+    done = subprocess.run([TOPIARY, "top", *(a.format(made=made) for a in args)], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == status and why in done.stderr, done.stderr
