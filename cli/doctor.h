@@ -4,6 +4,7 @@
 #define TOPIARY_CLI_DOCTOR_H
 
 #include <stdbool.h>
+#include <time.h>
 
 #include "cmd.h"
 
@@ -11,6 +12,7 @@
 enum doctor_level { DOCTOR_OK, DOCTOR_NOTE, DOCTOR_WARNING, DOCTOR_ERROR };
 
 #define DOCTOR_SECONDS 5	/* that one probe of a daemon may take */
+#define DOCTOR_CLOCK_LIMIT 60	/* seconds that two clocks may differ without a finding */
 
 struct doctor {
 	struct cmd *cmd;
@@ -39,6 +41,11 @@ int doctor_run(const char *const argv[], struct buf *out, struct err *e);
 /* The same for a function in a child process. */
 int doctor_limited(int (*work)(const struct doctor *d, struct buf *out, struct err *e), const struct doctor *d,
 		   struct buf *out, struct err *e);
+
+/* Seconds since the epoch of a time of the registry (RFC 3339, UTC) or of scontrol (local), 0 where it is none. */
+time_t doctor_seconds(const char *text, bool utc);
+/* Compare this host's clock with that of `whose` host, 0 where that is unknown, and add a line. */
+void doctor_compare_clock(struct doctor *d, const char *whose, time_t theirs);
 
 /* The checks; each adds its lines. */
 void doctor_check_slurm_conf(struct doctor *d);

@@ -19,7 +19,6 @@
 #include "shape/hostset.h"
 #include "shape/snapshot.h"
 
-#define CLOCK_LIMIT 60	       /* seconds; munge's own limit is 300 */
 #define ROOM_LIMIT (16u << 20) /* bytes that RunDir should have free */
 #define XML_MAX (64u << 20)
 #define NAMED 3 /* nodes that a finding names */
@@ -131,20 +130,6 @@ static void report_readiness(struct doctor *d, const json_t *answer)
 	}
 }
 
-static void compare_clocks(struct doctor *d, time_t theirs)
-{
-	long ahead = theirs ? (long) (time(NULL) - theirs) : 0;
-
-	if (labs(ahead) > CLOCK_LIMIT)
-		doctor_add(d, DOCTOR_ERROR,
-			   "synchronise the clocks (chrony, NTP): munge rejects credentials from 300 "
-			   "s on",
-			   "the clock of %s is %ld s %s the registry's", d->host, labs(ahead),
-			   ahead > 0 ? "ahead "
-				       "of"
-				     : "behind");
-}
-
 void doctor_check_registry(struct doctor *d)
 {
 	struct http_answer a = { 0 };
@@ -158,7 +143,7 @@ void doctor_check_registry(struct doctor *d)
 				  "firewall may block the port",
 				  "%s", e.text);
 	ready = body_json(&a);
-	compare_clocks(d, a.date);
+	doctor_compare_clock(d, "the registry", a.date);
 	if (!json_is_object(json_object_get(ready, "checks"))) {
 		doctor_add(d, DOCTOR_ERROR, "correct RegistryURL: something else than topiaryd answers there",
 			   "%s: "
@@ -195,16 +180,6 @@ static void name_add(struct names *names, const char *name)
 		snprintf(names->text + len, sizeof(names->text) - len, ",...");
 }
 
-/* Seconds of a time of the registry (RFC 3339) or of scontrol (local). */
-static time_t seconds_of(const char *text, bool utc)
-{
-	struct tm tm = { .tm_isdst = -1 };
-
-	if (!strptime(text, "%Y-%m-%dT%H:%M:%S", &tm))
-		return 0;
-	return utc ? timegm(&tm) : mktime(&tm);
-}
-
 static void compare_exports(struct doctor *d, const json_t *list)
 {
 	struct names never = { 0 }, old = { 0 };
@@ -216,11 +191,11 @@ static void compare_exports(struct doctor *d, const json_t *list)
 	json_object_foreach(d->nodes, name, node)
 	{
 		const json_t *exported = json_object_get(known, name);
-		time_t booted = seconds_of(cmd_text(node, "boottime"), false);
+		time_t booted = doctor_seconds(cmd_text(node, "boottime"), false);
 
 		if (!exported)
 			name_add(&never, name);
-		else if (booted && seconds_of(cmd_text(exported, "last_boot"), true) + CLOCK_LIMIT < booted)
+		else if (booted && doctor_seconds(cmd_text(exported, "last_boot"), true) + DOCTOR_CLOCK_LIMIT < booted)
 			name_add(&old, name);
 	}
 	json_decref(known);
@@ -339,7 +314,7 @@ static void check_age(struct doctor *d, const struct snapshot *s, const struct b
 			   "let topiary-snapshot or topiaryd write it, unless it is written by hand on "
 			   "purpose",
 			   "%s has no seal: damage is not noticed", path);
-	else if (time(NULL) - st.st_mtime > CLOCK_LIMIT && !same_as_registry(d, text))
+	else if (time(NULL) - st.st_mtime > DOCTOR_CLOCK_LIMIT && !same_as_registry(d, text))
 		doctor_add(d, DOCTOR_WARNING,
 			   "start topiary-snapshot on this host; on the registry's host read "
 			   "topiaryd's log",
@@ -424,7 +399,7 @@ void doctor_check_topology(struct doctor *d)
 			   "remove the file, then systemctl restart topiary-agent: only root may "
 			   "write it",
 			   "%s is owned by uid %u", path, (unsigned) st.st_uid);
-	else if (st.st_mtime + CLOCK_LIMIT < boot_time())
+	else if (st.st_mtime + DOCTOR_CLOCK_LIMIT < boot_time())
 		doctor_add(d, DOCTOR_WARNING, remedy, "%s is older than this boot", path);
 	else
 		doctor_add(d, DOCTOR_OK, NULL, "%s, %zu bytes, of this boot", path, xml.len);

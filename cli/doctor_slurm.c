@@ -149,6 +149,7 @@ static void compare_running(struct doctor *d, json_t *running)
 void doctor_check_controller(struct doctor *d)
 {
 	static const char *const argv[] = { "scontrol", "show", "config", NULL };
+	static const char now[] = "Configuration data as of ";
 	struct buf out = { 0 };
 	struct err e;
 	char *rest, *line, *value;
@@ -156,15 +157,17 @@ void doctor_check_controller(struct doctor *d)
 
 	if (doctor_run(argv, &out, &e)) {
 		doctor_add(d, DOCTOR_ERROR,
-			   "start slurmctld, or correct SlurmctldHost and the firewall; correct first "
-			   "what is reported about "
-			   "slurm.conf and PluginDir",
+			   "start slurmctld, or correct SlurmctldHost and the firewall; correct first what is "
+			   "reported about slurm.conf and PluginDir; after an authentication error compare the clocks "
+			   "and munge's keys",
 			   "scontrol show config: %s", e.text);
 		return buf_free(&out);
 	}
 	running = json_object();
 	for (rest = out.data; (line = strsep(&rest, "\n"));)
-		if ((value = strstr(line, " = "))) {
+		if (!strncmp(line, now, strlen(now)))
+			doctor_compare_clock(d, "the controller", doctor_seconds(line + strlen(now), false));
+		else if ((value = strstr(line, " = "))) {
 			*value = '\0';
 			trim(line);
 			set(running, line, value + 3);

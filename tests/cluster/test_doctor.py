@@ -6,11 +6,12 @@ import os
 import shutil
 import signal
 import socket
+import struct
 
 import pytest
 from rig import Cluster
-from rig.cluster import STOCK_PLUGINS
-from rig.paths import ROOT
+from rig.cluster import REGISTRY_USER, STOCK_PLUGINS
+from rig.paths import BUILD, ROOT
 from rig.processes import wait_until
 
 
@@ -51,7 +52,7 @@ class Copy:
     """The cluster's configuration, to be spoilt."""
 
     def __init__(self, site, folder):
-        self.site, self.folder = site, folder
+        self.site, self.folder, self.env, self.undo = site, folder, {}, lambda: None
         shutil.copytree(site.folder / "etc", folder, dirs_exist_ok=True)
 
     def sub(self, name, old, new):
@@ -101,6 +102,18 @@ class Copy:
         file.write_bytes(file.read_bytes().replace(version.to_bytes(4, "little"), (version + 1).to_bytes(4, "little")))
 
 
+    def registry(self, sql, undo):
+        """What is wrong in the registry's database until the test ends."""
+        psql = ["psql", "-q", "-h", str(self.site.folder / "postgres"), "-d", "topiary", "-c"]
+        self.site.command([*psql, sql], user=REGISTRY_USER)
+        self.undo = lambda: self.site.command([*psql, undo], user=REGISTRY_USER)
+
+    def clock(self, seconds):
+        """The doctor's clock is ahead by so many seconds."""
+        self.env = {"SET_CLOCK": str(self.file("clock", "")), "LD_PRELOAD": f"{BUILD}/tests/set_clock.so"}
+        (self.folder / "clock").write_bytes(struct.pack("q", seconds))
+
+
 STOCK = str(STOCK_PLUGINS)
 
 # fault: what is broken, on which node (None: the controller), the check, a word of the finding, words of the remedy
@@ -112,6 +125,14 @@ FAULTS = {
     "no munged": (lambda c: c.line("topiary.conf", "MungeSocket = /nonexistent"), None, "munge", "/nonexistent", ["start munged"]),
     "registry elsewhere": (lambda c: c.line("topiary.conf", "RegistryURL = http://127.0.0.1:1"), None, "registry", "127.0.0.1:1",
                            ["start topiaryd", "RegistryURL"]),
+    "clock of the registry": (lambda c: c.clock(200), None, "registry", "s ahead of the registry's", ["chrony", "300 s"]),
+    "clock of the controller": (lambda c: c.clock(-200), "cn1", "controller", "s behind the controller's", ["chrony", "300 s"]),
+    "node that never exported": (lambda c: c.registry("UPDATE node SET name = 'cx2' WHERE name = 'cn2'",
+                                                      "UPDATE node SET name = 'cn2' WHERE name = 'cx2'"), None, "exports",
+                                 "1 nodes of slurm.conf never exported their topology: cn2", ["on these nodes", "enable --now topiary-agent"]),
+    "no export since the boot": (lambda c: c.registry("UPDATE node SET since = since - interval '1 year' WHERE name = 'cn1'",
+                                                      "UPDATE node SET since = since + interval '1 year' WHERE name = 'cn1'"), None,
+                                 "exports", "1 nodes have not exported since their boot: cn1", ["on these nodes", "restart topiary-agent"]),
     "no slurm.conf": (lambda c: (c.folder / "slurm.conf").unlink(), None, "slurm-conf", "slurm.conf", ["SLURM_CONF"]),
     "no directory": (lambda c: c.plugins("/nonexistent", STOCK), None, "plugindir", "/nonexistent", ["topiary-common"]),
     "without our directory": (lambda c: c.plugins(STOCK), None, "plugindir", STOCK, ["first in PluginDir", "topiary-slurm"]),
@@ -164,10 +185,15 @@ Copy.stack = stack
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault_is_found(site, tmp_path, fault):
     breaks, node, key, word, remedy = FAULTS[fault]
-    breaks(Copy(site, tmp_path))
-    env = site.env(SLURM_CONF=str(tmp_path / "slurm.conf"), TOPIARY_CONF=str(tmp_path / "topiary.conf"))
-    found = [f for f in doctor(site, env, node, key) if word in f["finding"]]
-    assert len(found) == 1, (fault, doctor(site, env, node))
+    copy = Copy(site, tmp_path)
+    breaks(copy)
+    env = site.env(SLURM_CONF=str(tmp_path / "slurm.conf"), TOPIARY_CONF=str(tmp_path / "topiary.conf"), **copy.env)
+    try:
+        all_found = doctor(site, env, node, key)
+    finally:
+        copy.undo()
+    found = [f for f in all_found if word in f["finding"]]
+    assert len(found) == 1, (fault, all_found)
     assert all(w in found[0]["remedy"] for w in remedy), found
 
 
