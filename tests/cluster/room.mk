@@ -59,6 +59,7 @@ SMOKE := tests/unit/test_decide.c \
 	$(call smoke, fabric, slurmctld_tells_the_same slurmctld_finds_no_fault_with_it a_job_that_needs_one_switch_gets_one \
 		a_job_is_mapped_by_the_registrys_fabric) \
 	$(call smoke, bad_input, option_is_refused_at_submission matrix_that_went_costs_one_warning) \
+	$(call smoke, slurm_upgrade, jobs_live_on_and_are_placed_again) \
 	$(addprefix tests/cluster/compose/test_,daemons.py::test_to_stock_and_back_with_running_jobs gres.py::test_cores_are_at_the_gpu \
 		network.py::test_one_switch_holds_the_job)
 ifeq ($(SLURM),)

@@ -20,10 +20,15 @@ from .paths import SLURM_PREFIX
 from .processes import Daemon, descendants, patience, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-STOCK_PLUGINS = SLURM_PREFIX / "lib/slurm" if SLURM_PREFIX else Path("/usr/lib/x86_64-linux-gnu/slurm-wlm")
+
+
+def stock_plugins(prefix):
+    return prefix / "lib/slurm" if prefix else Path("/usr/lib/x86_64-linux-gnu/slurm-wlm")
+
+
+STOCK_PLUGINS = stock_plugins(SLURM_PREFIX)
 SLURM_RELEASE = tuple(map(int, subprocess.run([SLURM_PREFIX / "sbin/slurmctld" if SLURM_PREFIX else "slurmctld", "-V"], check=True,
                                               capture_output=True, text=True).stdout.split()[-1].split(".")[:2]))
-SLURM_PATH = f"{SLURM_PREFIX}/sbin:{SLURM_PREFIX}/bin:" if SLURM_PREFIX else ""
 POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1:]
 REGISTRY_USER = "daemon"
 JOB_USER = "nobody"
@@ -115,14 +120,15 @@ class Cluster:
     machines: {node: name of a machine, XML text, or None for this host's own hardware}. stock=True leaves out all of Topiary;
     registry=False its daemons: the nodes' files and the snapshot are then made without a network. conf: lines for slurm.conf,
     before its own, of which those with the same key are left out; nodes: {node: words for its NodeName line}, before what slurmd says of it; files: {name: text} beside slurm.conf.
-    {folder} in these is the cluster's. Use as a context manager, or call start() and stop().
+    {folder} in these is the cluster's. prefix: where its Slurm is installed, None for the machine's own. Use as a context manager, or call
+    start() and stop().
     """
 
-    def __init__(self, folder, machines, build=None, stock=False, registry=True, conf="", nodes=None, files=None):
+    def __init__(self, folder, machines, build=None, stock=False, registry=True, conf="", nodes=None, files=None, prefix=SLURM_PREFIX):
         self.folder = Path(folder)
         self.build = Path(build or os.environ.get("TOPIARY_BUILD", ROOT / "build")).resolve()
         self.stock, self.registry, self.conf = stock, registry and not stock, conf
-        self.words, self.files = nodes or {}, files or {}
+        self.words, self.files, self.prefix = nodes or {}, files or {}, prefix
         self.xml = {}
         for node, what in machines.items():
             self.xml[node] = what if what is None or what.startswith("<") else individual(machine(what), node)
@@ -225,6 +231,12 @@ class Cluster:
         self._configure()
         self.save()
 
+    def change(self, prefix, build):
+        """Another Slurm, or Topiary as built for another, for what starts from now on."""
+        self.prefix, self.build = prefix, Path(build)
+        self._install()
+        self._configure()
+
     def _install(self):
         """What runs as other users is copied: the checkout may be out of their reach."""
         built = ["tests/cpus.so", "tests/where"]
@@ -236,7 +248,8 @@ class Cluster:
             if not (self.build / name).exists():
                 raise RigError("install", f"{self.build / name} is missing: run make all units")
             into = "doors" if "job_submit" in name else "plugins" if name.startswith("slurm/") else "bin"
-            shutil.copy(self.build / name, self.folder / into / Path(name).name)
+            to = self.folder / into / Path(name).name
+            shutil.copy(self.build / name, to.with_suffix(".new")).rename(to)     # never over what a process has mapped
         if self.registry:
             shutil.copytree(ROOT / "sql", self.folder / "sql", dirs_exist_ok=True)
         prolog = self.folder / "bin" / "task-prolog"
@@ -256,7 +269,7 @@ class Cluster:
     def _configure(self):
         etc = self.folder / "etc"
         # The door stands beside Slurm's own plugins, as the package puts it: without the first folder all of Slurm is stock.
-        plugins = f"{self.folder}/doors:{STOCK_PLUGINS}" if self.stock else f"{self.folder}/plugins:{self.folder}/doors:{STOCK_PLUGINS}"
+        plugins = f"{'' if self.stock else f'{self.folder}/plugins:'}{self.folder}/doors:{stock_plugins(self.prefix)}"
         for name, text in self.files.items():
             (etc / name).write_text(text.replace("{folder}", str(self.folder)))
         self._make_devices()
@@ -297,7 +310,8 @@ class Cluster:
     # --- environments
 
     def env(self, **more):
-        return {"PATH": f"{self.folder}/bin:{SLURM_PATH}/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/nonexistent",
+        slurm = f"{self.prefix}/sbin:{self.prefix}/bin:" if self.prefix else ""
+        return {"PATH": f"{self.folder}/bin:{slurm}/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/nonexistent",
                 "SLURM_CONF": f"{self.folder}/etc/slurm.conf", "TOPIARY_CONF": f"{self.folder}/etc/topiary.conf", **more}
 
     def node_env(self, node):
