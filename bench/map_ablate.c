@@ -21,8 +21,8 @@ static const char *const stages[] = { "layout", "nodes", "neighbourhood", "ranks
 static struct search *current;
 static bool is_layout_off, is_polish_off;
 
-int __real_improve(struct search *x);
-int __wrap_improve(struct search *x);
+int __real_improve_trials(struct search *x);
+int __wrap_improve_trials(struct search *x);
 bool __real_candidate_is_worth(const struct candidate *c, const struct problem *b);
 bool __wrap_candidate_is_worth(const struct candidate *c, const struct problem *b);
 int __real_domain_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
@@ -71,14 +71,14 @@ bool __wrap_candidate_is_worth(const struct candidate *c, const struct problem *
 	return !is_off(c->name) && __real_candidate_is_worth(c, b);
 }
 
-int __wrap_improve(struct search *x)
+int __wrap_improve_trials(struct search *x)
 {
 	for (unsigned i = 0; i < STAGES; i++)
 		x->idle |= is_off(stages[i]) << i;
 	is_layout_off = is_off("layout");
 	is_polish_off = is_off("polish");
 	current = x;
-	return __real_improve(x);
+	return __real_improve_trials(x);
 }
 
 /* The first layout is no step that can be idle: its work is given back. */
