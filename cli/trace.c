@@ -12,9 +12,10 @@
 #include "trace/reader.h"
 #include "trace/view.h"
 #include "top.h"
+#include "trace_advise.h"
 #include "trace_show.h"
 
-#define VERBS "summary, show, replay or export"
+#define VERBS "summary, show, replay, advise or export"
 
 struct args {
 	struct words words;		/* the verb and the file */
@@ -25,11 +26,12 @@ struct args {
 };
 
 /* Options that apply to some verbs only. */
-enum { AT = 1, METRIC = 2, SPEED = 4, MODE = 8, FORMAT = 16 };
+enum { AT = 1, METRIC = 2, SPEED = 4, MODE = 8, FORMAT = 16, LEVEL = 32 };
 
 static int run_summary(const struct args *a, struct trace *t, struct err *e);
 static int run_show(const struct args *a, struct trace *t, struct err *e);
 static int run_replay(const struct args *a, struct trace *t, struct err *e);
+static int run_advise(const struct args *a, struct trace *t, struct err *e);
 static int run_export(const struct args *a, struct trace *t, struct err *e);
 
 static const struct trace_verb {
@@ -37,10 +39,11 @@ static const struct trace_verb {
 	int (*run)(const struct args *a, struct trace *t, struct err *e);
 	unsigned takes;
 } verbs[] = {
-	{ "summary", run_summary, MODE },
-	{ "show", run_show, AT | METRIC | MODE },
-	{ "replay", run_replay, METRIC | SPEED },
-	{ "export", run_export, MODE | FORMAT },
+	{ "summary", run_summary, MODE | LEVEL },
+	{ "show", run_show, AT | METRIC | MODE | LEVEL },
+	{ "replay", run_replay, METRIC | SPEED | LEVEL },
+	{ "advise", run_advise, 0 },
+	{ "export", run_export, MODE | FORMAT | LEVEL },
 };
 
 static const struct {
@@ -50,7 +53,8 @@ static const struct {
 	{ AT, "--at applies to show only" },
 	{ METRIC, "--metric applies to show and replay only" },
 	{ SPEED, "--speed applies to replay only" },
-	{ MODE, "--accumulate and --per-tick do not apply to replay" },
+	{ MODE, "--accumulate and --per-tick do not apply to replay and advise" },
+	{ LEVEL, "--level and --formulas do not apply to advise" },
 	{ FORMAT, "--csv and --paje apply to export only" },
 };
 
@@ -77,7 +81,7 @@ static void set_speed(void *args, const char *text, struct argp_state *state)
 static unsigned options_given(const struct args *a)
 {
 	return (isnan(a->at) ? 0 : AT) | (a->metric ? METRIC : 0) | (a->speed > 0 ? SPEED : 0) |
-		(a->mode == TRACE_RATE ? 0 : MODE) | (a->format ? FORMAT : 0);
+		(a->mode == TRACE_RATE ? 0 : MODE) | (a->format ? FORMAT : 0) | (a->level || a->formulas ? LEVEL : 0);
 }
 
 static void check_together(void *args, struct argp_state *state)
@@ -112,9 +116,9 @@ static const struct cmd_option options[] = {
 };
 
 static const struct cmd_syntax syntax = {
-	options, "summary FILE\nshow FILE\nreplay FILE\nexport FILE",
-	"Summarize a trace of a node's hardware events, show or replay it on the hardware tree, or write its values to "
-	"standard output as CSV, JSON or in Paje's format. Events are summed up the hardware tree.",
+	options, "summary FILE\nshow FILE\nreplay FILE\nadvise FILE\nexport FILE",
+	"Summarize a trace of a node's hardware events, show or replay it on the hardware tree, find what in the "
+	"placement cost time, or write the values to standard output as CSV, JSON or in Paje's format.",
 	CMD_WORDS(words), NULL, check_together,
 };
 
@@ -265,6 +269,11 @@ static int run_replay(const struct args *a, struct trace *t, struct err *e)
 				   a->format == TRACE_JSON };
 
 	return top_show(t, &how, 0, e);
+}
+
+static int run_advise(const struct args *a, struct trace *t, struct err *e)
+{
+	return trace_advise(t, a->format == TRACE_JSON, e);
 }
 
 static int run_export(const struct args *a, struct trace *t, struct err *e)

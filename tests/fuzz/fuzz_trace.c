@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "trace/advice.h"
 #include "trace/chunk.h"
 #include "trace/reader.h"
 #include "trace/view.h"
@@ -21,6 +22,7 @@ static void read_all(const void *bytes, size_t len)
 	struct trace_view *v;
 	struct trace *t;
 	struct err e;
+	unsigned n;
 
 	if (fd < 0 || file_write(fd, bytes, len))
 		abort();
@@ -37,6 +39,7 @@ static void read_all(const void *bytes, size_t len)
 			break;
 	trace_block_free(&b);
 	trace_view_free(v);
+	free(advice_list(t, &n, &e));
 	trace_close(t);
 }
 

@@ -216,3 +216,21 @@ def test_process_that_runs_already(tmp_path, ended_by):
 def test_bad_input(tmp_path, options, why):
     done = record(tmp_path, *options)
     assert done.returncode != 0 and why in done.stderr, done.stderr
+
+
+def advised(tmp_path):
+    """{kind: evidence} of what is found in the trace."""
+    done = subprocess.run([TOPIARY, "trace", "advise", tmp_path / "trace", "--json"], capture_output=True, text=True, timeout=60, check=True)
+    return {check["kind"]: check["evidence"] for check in json.loads(done.stdout)["checks"] if check["result"] == "found"}
+
+
+if len(PUS) > 1 and not os.geteuid():
+    @pytest.mark.parametrize("places, shared", [((0, 0), True), ((0, 1), False)], ids=["two threads on a PU", "a PU each"])
+    def test_advice_about_where_threads_were(tmp_path, places, shared):
+        """At the highest priority, within the session and as a session, so that what else runs here takes little of the PUs."""
+        loops = " & ".join(f"taskset -c {PUS[n]} timeout 4 sh -c 'while :; do :; done'" for n in places)
+        script = f"test ! -w /proc/self/autogroup || echo -20 > /proc/self/autogroup; {loops} & wait"
+        assert record(tmp_path, "setsid", "--wait", "nice", "-n", "-20", "sh", "-c", script, options=["--hz=10"]).returncode == 0
+        found = advised(tmp_path)
+        assert ("shared PU" in found) == ("idle cores" in found) == shared, found
+        assert not shared or f"1 of {len(PUS)} PUs were full" in found["shared PU"]

@@ -214,6 +214,7 @@ def test_bad_input_is_one_error(made, tmp_path, args, error):
     (["show", "{made}", "--speed=2"], "--speed applies to replay only"),
     (["replay", "{made}", "--speed=0"], "--speed=0: expected seconds of the trace a second"),
     (["replay", "{made}", "--per-tick"], "--accumulate and --per-tick do not apply to replay"),
+    (["advise", "{made}", "--level=PU"], "--level and --formulas do not apply to advise"),
 ])
 def test_wrong_command_line(made, args, error):
     done = trace(*(a.format(made=made[0]) for a in args))
@@ -239,3 +240,18 @@ def test_a_full_disk_is_reported(made):
     with open("/dev/full", "w", encoding="ascii") as full:
         done = subprocess.run([BUILD / "topiary", "trace", "export", made[0]], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     assert done.returncode == 1 and "cannot write the export" in done.stderr
+
+
+def test_advice_says_what_it_cannot_tell(made):
+    """The made trace has no run time, and half of its PUs wait for memory in each phase; near and far memory are in it."""
+    checks = {check["kind"]: check for check in json.loads(printed("advise", made[0], "--json"))["checks"]}
+    assert len(checks) == 15 and checks["far memory"]["result"] == "found" and checks["far memory"]["evidence"].startswith("25 % of all")
+    assert {kind for kind, check in checks.items() if check["missing"] == "busy"} > {"idle cores", "siblings", "serial part"}
+    said = printed("advise", made[0])
+    assert "--topo-membind=bind" in said and "idle cores (busy)" in said.splitlines()[-1]
+
+
+def test_short_trace_is_no_evidence(tmp_path):
+    subprocess.run([BUILD / "tests" / "trace_make", tmp_path / "short", "Core:2 PU:1", "3"], capture_output=True, timeout=60, check=True)
+    done = trace("advise", tmp_path / "short")
+    assert done.returncode == 1 and "3 ticks: advice needs 10 at least" in done.stderr

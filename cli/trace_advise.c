@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "trace_advise.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "table.h"
+#include "trace/advice.h"
+
+static const char *const results[] = {
+	[ADVICE_NONE] = "none",
+	[ADVICE_FOUND] = "found",
+	[ADVICE_UNKNOWN] = "not checked",
+};
+
+static int print_json(const struct trace *t, const struct advice *list, unsigned n, struct err *e)
+{
+	json_t *rows = json_array(), *all;
+	int rc;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct advice *a = &list[i];
+		bool found = a->result == ADVICE_FOUND, unknown = a->result == ADVICE_UNKNOWN;
+
+		json_array_append_new(rows,
+				      json_pack("{s:s, s:s, s:o, s:o, s:o}", "kind", a->kind, "result",
+						results[a->result], "evidence",
+						found ? json_string(a->evidence) : json_null(), "remedy",
+						found ? json_string(a->remedy) : json_null(), "missing",
+						unknown ? json_string(a->evidence) : json_null()));
+	}
+	all = json_pack("{s:s, s:f, s:b, s:o}", "node", t->head.node, "seconds", t->end * 1e-9, "complete",
+			!t->open_end, "checks", rows);
+	rc = all ? cmd_print_json(all, e) : err_set(e, "out of memory");
+	json_decref(all);
+	return rc;
+}
+
+static int print_found(const struct advice *list, unsigned n, struct err *e)
+{
+	static const struct table_column columns[] = { { "FOUND", TABLE_LEFT }, { "EVIDENCE", TABLE_LEFT }, { 0 } };
+	struct table *table = table_new(columns);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (list[i].result != ADVICE_FOUND)
+			continue;
+		table_cell(table, "%s", list[i].kind);
+		table_colour(table, COLOUR_YELLOW);
+		table_cell(table, "%s", list[i].evidence);
+		table_cell(table, "%s", "");
+		table_cell(table, "-> %s", list[i].remedy);
+	}
+	return table_finish(table, e);
+}
+
+/* "not checked: far memory (near_fills), bandwidth (l3_misses)" */
+static void print_unknown(const struct advice *list, unsigned n)
+{
+	const char *before = "not checked, because the trace lacks the event: ";
+
+	for (unsigned i = 0; i < n; i++)
+		if (list[i].result == ADVICE_UNKNOWN) {
+			printf("%s%s (%s)", before, list[i].kind, list[i].evidence);
+			before = ", ";
+		}
+	if (*before == ',')
+		putchar('\n');
+}
+
+int trace_advise(const struct trace *t, bool as_json, struct err *e)
+{
+	unsigned n, found = 0;
+	struct advice *list = advice_list(t, &n, e);
+	int rc = 0;
+
+	if (!list)
+		return -1;
+	for (unsigned i = 0; i < n; i++)
+		found += list[i].result == ADVICE_FOUND;
+	if (as_json) {
+		rc = print_json(t, list, n, e);
+	} else {
+		printf("%s: %u PUs, %.1f s: %u of %u checks found something\n\n", *t->head.node ? t->head.node : "node",
+		       t->head.pus, t->end * 1e-9, found, n);
+		if (found)
+			rc = print_found(list, n, e);
+		print_unknown(list, n);
+	}
+	free(list);
+	return rc;
+}

@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "trace/advice.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum role { BUSY, SWITCHES, MIGRATIONS, MINOR, MAJOR, CYCLES, INSTRUCTIONS, MISSES, NEAR, FAR, MEMORY, ROLES };
+
+static const char *const role_names[ROLES] = {
+	"busy", "context_switches", "migrations", "minor_faults", "major_faults", "cycles", "instructions", "l3_misses",
+	"near_fills", "far_fills", "memory_used",
+};
+
+/*
+ * Parts are of a PU's or core's time. Recorded programs that compute keep their cores 0.9 to 1.0 busy, and what the system
+ * does beside them is below IDLE. Rates are a second, of one PU where nothing else is said.
+ */
+#define IDLE 0.01
+#define ACTIVE 0.05
+#define WORKING 0.5
+#define FULL 0.9		/* of a tick */
+#define ALONE 0.25		/* part of the run time in which one PU works */
+#define WAITING 0.5		/* mean of the active PUs */
+#define UNEQUAL 0.3		/* between the domains of a level, or the mean of the PUs and the busiest */
+#define CONTENDED 0.4		/* part of the ticks: other programs run now and then */
+#define SHARED_SWITCHES 30	/* two threads that share a PU get slices of 3 to 24 ms; one alone has below 5 */
+#define MOVES 0.5		/* a bound thread never migrates */
+#define MOVES_LEAST 20		/* in all: threads migrate when they start */
+#define SWAPPED 5		/* of all PUs: a fault waits for a disk, 0.1 to 10 ms */
+#define FAULTS 20000		/* about 1 us each: 2 % of the time */
+#define FAR_PART 0.2
+#define MANY_FILLS 1e6		/* 64 MB/s of a PU; below that, the memory is not what matters */
+#define ONE_DOMAIN 1.6		/* times the mean of all domains */
+#define SLOW_CLOCK 0.85		/* of the median */
+#define SLOW_IPC 0.7		/* of the best domain */
+#define ONE_MEMORY 0.8		/* of all memory */
+
+struct facts {
+	const struct trace_head *h;
+	int event[ROLES];		/* -1: the trace does not have it, or it is mostly absent */
+	double *rate;			/* of each column: a counter's increase a second, a gauge's mean */
+	unsigned *contended;		/* of each PU: ticks in which it was full and switched threads */
+	unsigned ticks;
+	double seconds, alone;		/* alone: seconds in which one PU worked and no other */
+	int core;			/* the level, or that of PUs */
+};
+
+/* --- what the trace says --- */
+
+static bool has(const struct facts *f, enum role r)
+{
+	return f->event[r] >= 0;
+}
+
+static void block_add(struct facts *f, const struct trace_block *b, unsigned *present)
+{
+	for (unsigned c = 0; c < f->h->columns; c++)
+		for (unsigned t = 0; t < b->n; t++)
+			if (b->values[(size_t) c * b->n + t] != TRACE_ABSENT) {
+				f->rate[c] += b->values[(size_t) c * b->n + t];
+				present[c]++;
+			}
+}
+
+/* More than half of a PU's time by one PU, and less than that by all others together. */
+static void block_add_alone(struct facts *f, const struct trace_block *b)
+{
+	const struct trace_event *busy = f->event[BUSY] < 0 ? NULL : &f->h->events[f->event[BUSY]];
+
+	for (unsigned t = 0; busy && t < b->n; t++) {
+		double length = b->times[t] - (t ? b->times[t - 1] : b->begin), most = 0, sum = 0;
+
+		for (unsigned i = 0; i < f->h->levels[busy->level].n; i++) {
+			uint64_t value = b->values[(size_t) (busy->column + i) * b->n + t];
+
+			if (value == TRACE_ABSENT)
+				continue;
+			sum += value;
+			most = fmax(most, value);
+		}
+		if (most > WORKING * length && sum - most < WORKING * length)
+			f->alone += length * 1e-9;
+	}
+}
+
+static void block_add_contended(struct facts *f, const struct trace_block *b)
+{
+	const struct trace_event *busy = &f->h->events[f->event[BUSY]], *switches = &f->h->events[f->event[SWITCHES]];
+
+	for (unsigned pu = 0; pu < f->h->pus; pu++)
+		for (unsigned t = 0; t < b->n; t++) {
+			double length = b->times[t] - (t ? b->times[t - 1] : b->begin);
+			uint64_t ran = b->values[(size_t) (busy->column + pu) * b->n + t];
+			uint64_t n = b->values[(size_t) (switches->column + pu) * b->n + t];
+
+			f->contended[pu] += ran != TRACE_ABSENT && n != TRACE_ABSENT && ran >= FULL * length &&
+				n >= SHARED_SWITCHES * length * 1e-9;
+		}
+}
+
+/* Absent values count as the mean of the others; an event of which half the values are absent, as one that is not there. */
+static void rates_finish(struct facts *f, const unsigned *present)
+{
+	for (int r = 0; r < ROLES; r++) {
+		const struct trace_event *event = f->event[r] < 0 ? NULL : &f->h->events[f->event[r]];
+		unsigned long long all = 0;
+
+		for (unsigned i = 0; event && i < f->h->levels[event->level].n; i++) {
+			unsigned c = event->column + i;
+			double mean = present[c] ? f->rate[c] / present[c] : 0;
+
+			all += present[c];
+			f->rate[c] = event->kind == TRACE_GAUGE ? mean : mean * f->ticks / f->seconds;
+		}
+		if (event && 2 * all < (unsigned long long) f->h->levels[event->level].n * f->ticks)
+			f->event[r] = -1;
+	}
+}
+
+static int facts_read(struct facts *f, const struct trace *t, struct err *e)
+{
+	unsigned *present = calloc(f->h->columns, sizeof(*present));
+	struct trace_block b = {0};
+	int rc = present ? 0 : err_set(e, "out of memory");
+
+	for (unsigned i = 0; rc == 0 && i < t->nblocks; i++)
+		if (!(rc = trace_read(t, i, &b, e))) {
+			block_add(f, &b, present);
+			block_add_alone(f, &b);
+			if (has(f, BUSY) && has(f, SWITCHES))
+				block_add_contended(f, &b);
+		}
+	if (rc == 0)
+		rates_finish(f, present);
+	trace_block_free(&b);
+	free(present);
+	return rc;
+}
+
+/* --- sums up the tree --- */
+
+static const struct trace_level *pus_of(const struct facts *f)
+{
+	return &f->h->levels[trace_head_level(f->h, "PU")];
+}
+
+/* NAN: counted above this level. */
+static double rate_of(const struct facts *f, enum role r, const struct trace_object *o)
+{
+	const struct trace_event *event = &f->h->events[f->event[r]];
+	const struct trace_level *leaves = &f->h->levels[event->level];
+	bool is_pu = leaves == pus_of(f);
+	double sum = 0;
+	unsigned found = 0;
+
+	for (unsigned i = is_pu ? o->first : 0; i < (is_pu ? o->first + o->count : leaves->n); i++)
+		if (leaves->objects[i].first >= o->first &&
+		    leaves->objects[i].first + leaves->objects[i].count <= o->first + o->count) {
+			sum += f->rate[event->column + i];
+			found++;
+		}
+	return found ? sum : NAN;
+}
+
+static double total_of(const struct facts *f, enum role r)
+{
+	struct trace_object all = { .count = f->h->pus };
+
+	return rate_of(f, r, &all);
+}
+
+static const struct trace_level *cores_of(const struct facts *f)
+{
+	return &f->h->levels[f->core];
+}
+
+/* 1: one PU of it all the time; 2: two of them. */
+static double busy_of(const struct facts *f, const struct trace_object *o)
+{
+	return rate_of(f, BUSY, o) * 1e-9;
+}
+
+static unsigned count_cores(const struct facts *f, double least)
+{
+	const struct trace_level *cores = cores_of(f);
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < cores->n; i++)
+		n += busy_of(f, &cores->objects[i]) >= least;
+	return n;
+}
+
+static unsigned count_idle_cores(const struct facts *f)
+{
+	return cores_of(f)->n - count_cores(f, IDLE);
+}
+
+/* Cores within a domain, and how busy they are in the mean: 1 is one PU of each. */
+static double domain_busy(const struct facts *f, const struct trace_object *o)
+{
+	const struct trace_level *cores = cores_of(f);
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < cores->n; i++)
+		n += cores->objects[i].first >= o->first && cores->objects[i].first < o->first + o->count;
+	return n ? busy_of(f, o) / n : NAN;
+}
+
+static void name_write(const struct trace_level *l, unsigned i, char *out, size_t size)
+{
+	snprintf(out, size, "%s %u", l->type, l->objects[i].index);
+}
+
+/* The objects of a level with the least and the greatest value of a function; false: fewer than two have one. */
+struct range {
+	unsigned low, high, n;
+	double least, most, mean;
+};
+
+static bool range_find(const struct facts *f, const struct trace_level *l,
+		       double (*value)(const struct facts *f, const struct trace_object *o), struct range *r)
+{
+	*r = (struct range){ .least = INFINITY, .most = -INFINITY };
+	for (unsigned i = 0; i < l->n; i++) {
+		double v = value(f, &l->objects[i]);
+
+		if (isnan(v))
+			continue;
+		if (v < r->least)
+			r->least = v, r->low = i;
+		if (v > r->most)
+			r->most = v, r->high = i;
+		r->mean += (v - r->mean) / ++r->n;
+	}
+	return r->n > 1;
+}
+
+/* The widest level of memory or cache that divides the machine: NUMA nodes, L3 caches, packages. NULL: none does. */
+static const struct trace_level *domains_of(const struct facts *f)
+{
+	static const char *const types[] = { "NUMANode", "L3Cache", "Package" };
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		int level = trace_head_level(f->h, types[i]);
+
+		if (level >= 0 && f->h->levels[level].n > 1)
+			return &f->h->levels[level];
+	}
+	return NULL;
+}
+
+/* --- rules: whether it is so, with the evidence --- */
+
+#define SAY(...) (snprintf(out, size, __VA_ARGS__), true)
+
+static bool find_idle(const struct facts *f, char *out, size_t size)
+{
+	unsigned idle = count_idle_cores(f);
+
+	return idle && count_cores(f, WORKING) && SAY("%u of %u cores ran nothing", idle, cores_of(f)->n);
+}
+
+static bool find_siblings(const struct facts *f, char *out, size_t size)
+{
+	const struct trace_level *cores = cores_of(f);
+	unsigned shared = 0, idle = count_idle_cores(f);
+
+	for (unsigned i = 0; i < cores->n; i++) {
+		const struct trace_object *core = &cores->objects[i];
+		unsigned working = 0;
+
+		for (unsigned pu = core->first; pu < core->first + core->count; pu++)
+			working += busy_of(f, &(struct trace_object){ .first = pu, .count = 1 }) >= WORKING;
+		shared += working > 1;
+	}
+	return shared && idle &&
+		SAY("%u of %u cores ran threads on several of their PUs, while %u ran nothing", shared, cores->n, idle);
+}
+
+static bool find_shared(const struct facts *f, char *out, size_t size)
+{
+	unsigned shared = 0, idle = count_idle_cores(f);
+
+	for (unsigned pu = 0; pu < f->h->pus; pu++)
+		shared += f->contended[pu] >= CONTENDED * f->ticks;
+	return shared && idle &&
+		SAY("%u of %u PUs were full and switched between threads, while %u of %u cores ran nothing", shared,
+		    f->h->pus, idle, cores_of(f)->n);
+}
+
+static bool find_migrations(const struct facts *f, char *out, size_t size)
+{
+	double moves = total_of(f, MIGRATIONS);
+	unsigned active = count_cores(f, ACTIVE);
+
+	return active && moves * f->seconds >= MOVES_LEAST && moves / active >= MOVES &&
+		SAY("threads moved between PUs %.0f times, %.1f times a second", moves * f->seconds, moves);
+}
+
+static bool find_alone(const struct facts *f, char *out, size_t size)
+{
+	return count_cores(f, ACTIVE) > 1 && f->alone >= ALONE * f->seconds &&
+		SAY("for %.0f of %.0f s only one PU worked", f->alone, f->seconds);
+}
+
+static bool find_uneven(const struct facts *f, char *out, size_t size)
+{
+	static const char *const types[] = { "Package", "NUMANode", "L3Cache" };
+	struct range r;
+	char low[2 * TRACE_NAME], high[2 * TRACE_NAME];
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		int level = trace_head_level(f->h, types[i]);
+
+		if (level < 0 || !range_find(f, &f->h->levels[level], domain_busy, &r) || r.most - r.least < UNEQUAL)
+			continue;
+		name_write(&f->h->levels[level], r.low, low, sizeof(low));
+		name_write(&f->h->levels[level], r.high, high, sizeof(high));
+		return SAY("the cores of %s were busy for %.0f %% of the time, those of %s for %.0f %%", high,
+			   100 * r.most, low, 100 * r.least);
+	}
+	return false;
+}
+
+static double active_busy(const struct facts *f, const struct trace_object *o)
+{
+	double busy = busy_of(f, o);
+
+	return busy >= ACTIVE ? busy : NAN;
+}
+
+static bool find_imbalance(const struct facts *f, char *out, size_t size)
+{
+	struct range r;
+
+	return range_find(f, pus_of(f), active_busy, &r) && r.most >= WORKING && r.mean < (1 - UNEQUAL / 2) * r.most &&
+		SAY("the busiest PU worked for %.0f %% of the time, the mean of the %u that worked is %.0f %%",
+		    100 * r.most, r.n, 100 * r.mean);
+}
+
+static bool find_waiting(const struct facts *f, char *out, size_t size)
+{
+	struct range r;
+
+	return range_find(f, pus_of(f), active_busy, &r) && r.mean < WAITING &&
+		SAY("the %u PUs that worked did so for %.0f %% of the time, in the mean", r.n, 100 * r.mean);
+}
+
+static bool find_swapping(const struct facts *f, char *out, size_t size)
+{
+	double faults = total_of(f, MAJOR);
+
+	return faults >= SWAPPED && SAY("%.0f page faults a second waited for a disk", faults);
+}
+
+static bool find_faults(const struct facts *f, char *out, size_t size)
+{
+	double faults = total_of(f, MINOR), busy = total_of(f, BUSY) * 1e-9;
+
+	return busy > 0 && faults / busy >= FAULTS &&
+		SAY("%.0f page faults a second of run time, about %.0f %% of it", faults / busy, faults / busy * 1e-4);
+}
+
+static double far_part(const struct facts *f, const struct trace_object *o)
+{
+	double far = rate_of(f, FAR, o), all = far + rate_of(f, NEAR, o);
+
+	return all > 0 ? far / all : NAN;
+}
+
+static bool find_far(const struct facts *f, char *out, size_t size)
+{
+	const struct trace_level *domains = domains_of(f);
+	struct trace_object all = { .count = f->h->pus };
+	struct range r;
+	char worst[2 * TRACE_NAME];
+
+	if (!domains || total_of(f, NEAR) + total_of(f, FAR) < MANY_FILLS || !range_find(f, domains, far_part, &r) ||
+	    far_part(f, &all) < FAR_PART)
+		return false;
+	name_write(domains, r.high, worst, sizeof(worst));
+	return SAY("%.0f %% of all memory accesses were to far NUMA nodes, %.0f %% of those from %s",
+		   100 * far_part(f, &all), 100 * r.most, worst);
+}
+
+static double misses_of(const struct facts *f, const struct trace_object *o)
+{
+	return rate_of(f, MISSES, o);
+}
+
+static bool find_bandwidth(const struct facts *f, char *out, size_t size)
+{
+	const struct trace_level *domains = domains_of(f);
+	struct range r;
+	char worst[2 * TRACE_NAME];
+
+	if (!domains || !range_find(f, domains, misses_of, &r) || r.most < MANY_FILLS || r.most < ONE_DOMAIN * r.mean)
+		return false;
+	name_write(domains, r.high, worst, sizeof(worst));
+	return SAY("%s has %.0f %% of all cache misses, and %u domains share them", worst,
+		   100 * r.most / (r.mean * r.n), r.n);
+}
+
+static double clock_of(const struct facts *f, const struct trace_object *o)
+{
+	double busy = rate_of(f, BUSY, o);
+
+	return busy >= WORKING * 1e9 ? rate_of(f, CYCLES, o) / busy : NAN;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *) a, y = *(const double *) b;
+
+	return (x > y) - (x < y);
+}
+
+static double median_clock(const struct facts *f)
+{
+	const struct trace_level *cores = cores_of(f);
+	double *all = calloc(cores->n, sizeof(*all)), median = NAN;
+	unsigned n = 0;
+
+	for (unsigned i = 0; all && i < cores->n; i++) {
+		all[n] = clock_of(f, &cores->objects[i]);
+		n += !isnan(all[n]);
+	}
+	if (n) {
+		qsort(all, n, sizeof(*all), compare_doubles);
+		median = all[n / 2];
+	}
+	free(all);
+	return median;
+}
+
+static bool find_slow_clock(const struct facts *f, char *out, size_t size)
+{
+	double median = median_clock(f);
+	struct range r;
+	char slow[2 * TRACE_NAME];
+
+	if (!range_find(f, cores_of(f), clock_of, &r) || r.least >= SLOW_CLOCK * median)
+		return false;
+	name_write(cores_of(f), r.low, slow, sizeof(slow));
+	return SAY("%s ran at %.2f GHz, the median core at %.2f GHz", slow, r.least, median);
+}
+
+static double ipc_of(const struct facts *f, const struct trace_object *o)
+{
+	double busy = domain_busy(f, o);
+
+	return busy >= WORKING ? rate_of(f, INSTRUCTIONS, o) / rate_of(f, CYCLES, o) : NAN;
+}
+
+static bool find_slow_domain(const struct facts *f, char *out, size_t size)
+{
+	const struct trace_level *domains = domains_of(f);
+	struct range r;
+	char low[2 * TRACE_NAME], high[2 * TRACE_NAME];
+
+	if (!domains || !range_find(f, domains, ipc_of, &r) || r.least >= SLOW_IPC * r.most)
+		return false;
+	name_write(domains, r.low, low, sizeof(low));
+	name_write(domains, r.high, high, sizeof(high));
+	return SAY("%.2f instructions a cycle in %s, %.2f in %s", r.least, low, r.most, high);
+}
+
+static double memory_of(const struct facts *f, const struct trace_object *o)
+{
+	return rate_of(f, MEMORY, o);
+}
+
+static bool find_one_memory(const struct facts *f, char *out, size_t size)
+{
+	int level = trace_head_level(f->h, "NUMANode");
+	struct range memory, busy;
+	char name[2 * TRACE_NAME];
+
+	if (level < 0 || !range_find(f, &f->h->levels[level], memory_of, &memory) ||
+	    !range_find(f, &f->h->levels[level], domain_busy, &busy) || busy.least < WORKING ||
+	    memory.most < ONE_MEMORY * memory.mean * memory.n)
+		return false;
+	name_write(&f->h->levels[level], memory.high, name, sizeof(name));
+	return SAY("%s holds %.0f %% of the memory, and the cores of %u NUMA nodes work on it", name,
+		   100 * memory.most / (memory.mean * memory.n), busy.n);
+}
+
+static const struct rule {
+	const char *kind;
+	enum role needs[3];		/* what is not given is BUSY */
+	bool (*find)(const struct facts *f, char *out, size_t size);
+	const char *remedy;
+} rules[] = {
+	{ "idle cores", { BUSY }, find_idle,
+	  "request fewer cores (-n, -c), or start a thread on each: --topo-omp=auto" },
+	{ "siblings", { BUSY }, find_siblings,
+	  "one thread a core: --hint=nomultithread, or --topo-place=scatter:core" },
+	{ "shared PU", { BUSY, SWITCHES }, find_shared, "bind each task to cores of its own: --topo-place=compact" },
+	{ "migrations", { BUSY, MIGRATIONS }, find_migrations,
+	  "bind tasks and threads: --topo-place=compact --topo-omp=auto" },
+	{ "serial part", { BUSY }, find_alone, "run that part in parallel, or as a step with fewer cores" },
+	{ "uneven domains", { BUSY }, find_uneven, "place the tasks evenly: --topo-place=scatter" },
+	{ "load imbalance", { BUSY }, find_imbalance, "divide the work evenly, or give slow tasks more threads" },
+	{ "waiting", { BUSY }, find_waiting, "look at communication and I/O; fewer cores may do as well" },
+	{ "swapping", { BUSY, MAJOR }, find_swapping, "request more memory: --mem" },
+	{ "page faults", { BUSY, MINOR }, find_faults, "use large pages: --topo-hugepages=thp" },
+	{ "far memory", { NEAR, FAR, FAR }, find_far,
+	  "keep memory where the task runs: --topo-place=compact --topo-membind=bind" },
+	{ "bandwidth", { BUSY, MISSES }, find_bandwidth,
+	  "use the memory of all domains: --topo-fit=spread, --topo-place=scatter" },
+	{ "slow clock", { BUSY, CYCLES }, find_slow_clock,
+	  "have the administrator check the core; --exclude the node meanwhile" },
+	{ "slow domain", { BUSY, CYCLES, INSTRUCTIONS }, find_slow_domain,
+	  "look at its memory and its neighbours: --topo-membind=bind, --exclusive" },
+	{ "one NUMA node", { BUSY, MEMORY }, find_one_memory,
+	  "let each task touch its memory first, or --topo-membind=interleave" },
+};
+
+#define RULES (sizeof(rules) / sizeof(rules[0]))
+
+static void rule_apply(const struct facts *f, const struct rule *r, struct advice *out)
+{
+	*out = (struct advice){ .kind = r->kind, .remedy = r->remedy };
+	for (size_t i = 0; i < sizeof(r->needs) / sizeof(r->needs[0]) && out->result != ADVICE_UNKNOWN; i++)
+		if (!has(f, r->needs[i])) {
+			out->result = ADVICE_UNKNOWN;
+			snprintf(out->evidence, sizeof(out->evidence), "%s", role_names[r->needs[i]]);
+		}
+	if (out->result != ADVICE_UNKNOWN && r->find(f, out->evidence, sizeof(out->evidence)))
+		out->result = ADVICE_FOUND;
+}
+
+struct advice *advice_list(const struct trace *t, unsigned *n, struct err *e)
+{
+	struct facts f = {
+		.h = &t->head, .ticks = t->ticks, .seconds = t->end * 1e-9, .core = trace_head_level(&t->head, "Core")
+	};
+	struct advice *list = calloc(RULES, sizeof(*list));
+	int rc = -1;
+
+	if (f.core < 0)
+		f.core = trace_head_level(&t->head, "PU");
+	for (int r = 0; r < ROLES; r++)
+		f.event[r] = trace_head_event(&t->head, role_names[r]);
+	/* Counted on a wider level, they tell nothing of cores. */
+	for (int r = BUSY; r <= SWITCHES; r++)
+		if (has(&f, r) && (int) f.h->events[f.event[r]].level != trace_head_level(f.h, "PU"))
+			f.event[r] = -1;
+	f.rate = calloc(f.h->columns + 1, sizeof(*f.rate));
+	f.contended = calloc(f.h->pus + 1, sizeof(*f.contended));
+	if (!list || !f.rate || !f.contended)
+		err_set(e, "out of memory");
+	else if (f.h->pus > ADVICE_PUS)
+		err_set(e, "%u PUs: advice is about nodes of %u at most", f.h->pus, ADVICE_PUS);
+	else if (t->ticks < ADVICE_TICKS)
+		err_set(e, "%u ticks: advice needs %u at least; record longer, or more often (--hz)", f.ticks, ADVICE_TICKS);
+	else if (!facts_read(&f, t, e)) {
+		for (*n = 0; *n < RULES; ++*n)
+			rule_apply(&f, &rules[*n], &list[*n]);
+		rc = 0;
+	}
+	free(f.rate);
+	free(f.contended);
+	if (rc) {
+		free(list);
+		list = NULL;
+	}
+	return list;
+}

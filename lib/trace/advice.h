@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_TRACE_ADVICE_H
+#define TOPIARY_TRACE_ADVICE_H
+
+#include "base/err.h"
+#include "trace/reader.h"
+
+/*
+ * What in its placement cost a recorded program time, by the events of its trace: rules over their sums for each object of
+ * the tree. A rule whose events the trace does not have is not applied. For `topiary trace advise`.
+ */
+#define ADVICE_TICKS 10u	/* a shorter trace is an error: start and end of the program would decide */
+
+#define ADVICE_PUS (1u << 14)	/* bounds the time that the rules take, which grows with the square */
+
+enum advice_result { ADVICE_NONE, ADVICE_FOUND, ADVICE_UNKNOWN };
+
+struct advice {
+	const char *kind;		/* "idle", "siblings" ... */
+	#define ADVICE_PUS (1u << 14)	/* bounds the time that the rules take, which grows with the square */
+
+enum advice_result result;
+	char evidence[256];		/* of what was found, with the figures; of ADVICE_UNKNOWN the event that is missing */
+	const char *remedy;		/* options of srun(1) and Topiary, or what to look at */
+};
+
+/* One entry for each rule, in the order of the table, *n of them; free(3) it. NULL on error. */
+struct advice *advice_list(const struct trace *t, unsigned *n, struct err *e);
+
+#endif

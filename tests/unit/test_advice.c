@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors
+ *
+ * Made traces of programs whose placement has one fault, and of others that have none: advice finds the fault, and none
+ * in the others. Programs are drawn from what recorded ones do, and faults from mild to extreme, without regard to the
+ * rules' limits.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "synthetic.h"
+#include "table.h"
+#include "trace/advice.h"
+#include "trace/writer.h"
+
+#define TRACES 1000u /* with a fault, and as many without */
+#define SECOND 1e9
+
+enum { BUSY, SWITCHES, MIGRATIONS, MINOR, MAJOR, CYCLES, INSTRUCTIONS, MISSES, NEAR, FAR, MEMORY, EVENTS };
+static const struct {
+	const char *name, *level;
+	enum trace_kind kind;
+} events[EVENTS] = {
+	{ "busy", "PU", TRACE_COUNTER },
+	{ "context_switches", "PU", TRACE_COUNTER },
+	{ "migrations", "PU", TRACE_COUNTER },
+	{ "minor_faults", "PU", TRACE_COUNTER },
+	{ "major_faults", "PU", TRACE_COUNTER },
+	{ "cycles", "PU", TRACE_COUNTER },
+	{ "instructions", "PU", TRACE_COUNTER },
+	{ "l3_misses", "PU", TRACE_COUNTER },
+	{ "near_fills", "PU", TRACE_COUNTER },
+	{ "far_fills", "PU", TRACE_COUNTER },
+	{ "memory_used", "NUMANode", TRACE_GAUGE },
+};
+
+/* All but the last have several NUMA nodes, and the first three SMT. */
+static const char *const machines[] = {
+	"Package:2 [NUMANode] L3Cache:2 Core:4 PU:2", "Package:1 NUMANode:2 L3Cache:2 Core:2 PU:2",
+	"Package:2 [NUMANode] L3Cache:1 Core:8 PU:2", "Package:2 NUMANode:2 L3Cache:2 Core:4 PU:1",
+	"Package:2 [NUMANode] L3Cache:1 Core:6 PU:1", "Package:1 [NUMANode] L3Cache:1 Core:8 PU:1",
+};
+enum { SMT = 3, SEVERAL = 5 };
+
+enum fault {
+	CLEAN,
+	IDLE,
+	SIBLINGS,
+	SHARED,
+	MOVING,
+	SERIAL,
+	UNEVEN,
+	IMBALANCE,
+	WAITING,
+	SWAPPING,
+	FAULTING,
+	FAR_MEMORY,
+	BANDWIDTH,
+	SLOW_CLOCK,
+	SLOW_DOMAIN,
+	ONE_NUMA_NODE,
+	FAULTS
+};
+static const struct {
+	const char *kind;   /* as advice names it */
+	unsigned nmachines; /* the first so many can have it */
+} faults[FAULTS] = {
+	[CLEAN] = { "", ROWS(machines) },
+	[IDLE] = { "idle cores", ROWS(machines) },
+	[SIBLINGS] = { "siblings", SMT },
+	[SHARED] = { "shared PU", ROWS(machines) },
+	[MOVING] = { "migrations", ROWS(machines) },
+	[SERIAL] = { "serial part", ROWS(machines) },
+	[UNEVEN] = { "uneven domains", SEVERAL },
+	[IMBALANCE] = { "load imbalance", ROWS(machines) },
+	[WAITING] = { "waiting", ROWS(machines) },
+	[SWAPPING] = { "swapping", ROWS(machines) },
+	[FAULTING] = { "page faults", ROWS(machines) },
+	[FAR_MEMORY] = { "far memory", SEVERAL },
+	[BANDWIDTH] = { "bandwidth", SEVERAL },
+	[SLOW_CLOCK] = { "slow clock", ROWS(machines) },
+	[SLOW_DOMAIN] = { "slow domain", SEVERAL },
+	[ONE_NUMA_NODE] = { "one NUMA node", SEVERAL },
+};
+
+static double between(double low, double high)
+{
+	return low + (high - low) * drand48();
+}
+
+/* From low to high, each order of magnitude as often. */
+static double magnitude(double low, double high)
+{
+	return low * pow(high / low, drand48());
+}
+
+static unsigned below(unsigned n)
+{
+	return drand48() * n;
+}
+
+/* --- a program: what each PU does in a second while it works */
+
+enum { PUS = 64 };
+struct program {
+	double busy[PUS], switches[PUS], clock[PUS], ipc[PUS], misses[PUS], far[PUS], memory[PUS];
+	double moves, minor, major, phases; /* phases: part of the ticks in which all wait for I/O */
+	double serial;			    /* part of the ticks in which PU 0 works alone */
+};
+
+static const struct trace_level *level_of(const struct trace_head *h, const char *type)
+{
+	return &h->levels[trace_head_level(h, type)];
+}
+
+/* One thread for each core or for each PU; ranks compute, or wait for each other in the kernel, a little. */
+static void program_make(struct program *p, const struct trace_head *h)
+{
+	const struct trace_level *cores = level_of(h, "Core"), *numas = level_of(h, "NUMANode");
+	bool every_pu = below(2), blocks = below(3) == 0;
+	double busy = blocks ? between(0.7, 0.9) : between(0.93, 1), uneven = between(0, 0.03);
+	double ghz = between(2, 3.6);
+	double ipc = magnitude(0.3, 3), misses = magnitude(1e4, 3e7), far = between(0, 0.08),
+	       memory = magnitude(1e8, 1e11);
+
+	*p = (struct program){ .phases = below(2) * between(0, 0.1),
+			       .moves = below(2) * between(0, 0.02),
+			       .minor = magnitude(1, 5000) };
+	for (unsigned c = 0; c < cores->n; c++)
+		for (unsigned i = 0; i < (every_pu ? cores->objects[c].count : 1); i++) {
+			unsigned pu = cores->objects[c].first + i;
+
+			p->busy[pu] = fmin(1, busy * (1 - uneven * between(0, 2)));
+			p->switches[pu] = blocks ? magnitude(50, 2000) : between(0, 8);
+			p->clock[pu] = ghz * between(0.96, 1);
+			p->ipc[pu] = ipc * between(0.9, 1.1);
+			p->misses[pu] = misses * between(0.8, 1.2);
+			p->far[pu] = numas->n > 1 ? far * between(0.5, 1.5) : 0;
+		}
+	for (unsigned i = 0; i < numas->n; i++)
+		p->memory[i] = memory * between(0.7, 1.3);
+}
+
+static void core_stop(struct program *p, const struct trace_object *core)
+{
+	for (unsigned i = core->first; i < core->first + core->count; i++)
+		p->busy[i] = p->switches[i] = 0;
+}
+
+/* Some cores stop; half of the others at most have what they did: another thread on the core, or on the same PU. */
+static void threads_move(struct program *p, const struct trace_level *cores, bool to_sibling)
+{
+	unsigned n = 1 + below(cores->n / 2), from = below(cores->n);
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct trace_object *core = &cores->objects[(from + i) % cores->n];
+		unsigned pu = cores->objects[(from + n + i) % cores->n].first;
+
+		core_stop(p, core);
+		p->busy[pu] = fmax(p->busy[pu], between(0.97, 1));
+		if (to_sibling) {
+			p->busy[pu + 1] = p->busy[pu] * between(0.97, 1);
+			p->clock[pu + 1] = p->clock[pu];
+		} else {
+			p->switches[pu] = magnitude(60, 400);
+		}
+	}
+}
+
+/* All PUs below an object of the level, by a factor. */
+static void domain_scale(const struct trace_head *h, const char *type, double *value, double by)
+{
+	const struct trace_level *l = level_of(h, type);
+	const struct trace_object *o = &l->objects[below(l->n)];
+
+	for (unsigned i = o->first; i < o->first + o->count; i++)
+		value[i] *= by;
+}
+
+static void pus_scale(double *value, double by)
+{
+	for (unsigned i = 0; i < PUS; i++)
+		value[i] *= by;
+}
+
+static void fault_plant(struct program *p, const struct trace_head *h, enum fault fault)
+{
+	const struct trace_level *cores = level_of(h, "Core"), *numas = level_of(h, "NUMANode");
+	const struct trace_object *one = &cores->objects[below(cores->n)];
+
+	switch (fault) {
+	case IDLE:
+		for (unsigned n = 1 + below(3 * cores->n / 4), from = below(cores->n), i = 0; i < n; i++)
+			core_stop(p, &cores->objects[(from + i) % cores->n]);
+		break;
+	case SIBLINGS:
+	case SHARED:
+		threads_move(p, cores, fault == SIBLINGS);
+		break;
+	case MOVING:
+		p->moves = magnitude(1, 50);
+		break;
+	case SERIAL:
+		p->serial = between(0.3, 0.7);
+		break;
+	case UNEVEN:
+		domain_scale(h,
+			     below(2)				     ? "NUMANode"
+				     : level_of(h, "Package")->n > 1 ? "Package"
+								     : "L3Cache",
+			     p->busy, between(0.05, 0.5));
+		break;
+	case IMBALANCE:
+		for (unsigned i = 0; i < PUS; i++)
+			p->busy[i] *= i >= one->first && i < one->first + one->count ? 1 : between(0.55, 0.75);
+		break;
+	case WAITING:
+		pus_scale(p->busy, between(0.1, 0.45));
+		break;
+	case SWAPPING:
+		p->major = magnitude(20, 2000);
+		break;
+	case FAULTING:
+		p->minor = magnitude(40000, 500000);
+		break;
+	case FAR_MEMORY:
+		for (unsigned i = 0; i < PUS; i++) {
+			p->misses[i] = fmax(p->misses[i], 2e6);
+			p->far[i] = between(0.3, 0.9);
+		}
+		break;
+	case BANDWIDTH:
+		for (unsigned i = 0; i < PUS; i++)
+			p->misses[i] = p->misses[i] > 0 ? between(5e4, 2e5) : 0;
+		domain_scale(h, "NUMANode", p->misses, magnitude(30, 100));
+		break;
+	case SLOW_CLOCK:
+		for (unsigned i = one->first; i < one->first + one->count; i++)
+			p->clock[i] *= between(0.4, 0.75);
+		break;
+	case SLOW_DOMAIN:
+		domain_scale(h, "NUMANode", p->ipc, between(0.3, 0.6));
+		break;
+	case ONE_NUMA_NODE:
+		for (unsigned i = 0, at = below(numas->n); i < numas->n; i++)
+			p->memory[i] = i == at ? 1e10 : magnitude(1e6, 1e8);
+		break;
+	default:
+		break;
+	}
+}
+
+/* --- its trace */
+
+static double some(double rate, double seconds)
+{
+	/* Rare events happen or not; of many, about as many as expected. */
+	double n = rate * seconds;
+
+	return n > 50 ? n * between(0.9, 1.1) : (unsigned) (n + drand48());
+}
+
+static void tick_make(const struct program *p, const struct trace_head *h, double seconds, double load, bool first,
+		      bool alone, uint64_t *values)
+{
+	for (unsigned i = 0; i < h->pus; i++) {
+		double works = (alone ? i == 0 : 1) * load;
+		double busy = fmin(1, p->busy[i] * works * between(0.98, 1)) * seconds;
+		double cycles = busy * p->clock[i] * 1e9, misses = p->misses[i] * busy;
+		double value[EVENTS] = {
+			[BUSY] = busy * SECOND,
+			[SWITCHES] = some(p->switches[i], seconds * works),
+			[MIGRATIONS] = busy > 0 ? some(p->moves, seconds) : 0,
+			[MINOR] = busy > 0 ? some(p->minor, busy) + (first ? magnitude(100, 50000) : 0) : 0,
+			[MAJOR] = busy > 0 ? some(p->major / h->pus, seconds) + (first ? below(3) : 0) : 0,
+			[CYCLES] = cycles,
+			[INSTRUCTIONS] = cycles * p->ipc[i] * between(0.97, 1.03),
+			[MISSES] = misses,
+			[NEAR] = misses * (1 - p->far[i]),
+			[FAR] = misses * p->far[i],
+		};
+
+		for (unsigned x = 0; x < MEMORY; x++)
+			values[h->events[x].column + i] = value[x];
+	}
+	for (unsigned i = 0; i < h->levels[h->events[MEMORY].level].n; i++)
+		values[h->events[MEMORY].column + i] = p->memory[i] * between(0.98, 1.02);
+}
+
+/* The program starts within the first second and ends within the last one. */
+static struct trace *trace_make(const struct program *p, struct trace_head *h)
+{
+	int fd = memfd_create("advice", MFD_CLOEXEC), copy = dup(fd);
+	unsigned ticks = 20 + below(70), serial = p->serial * ticks;
+	uint64_t *values = calloc(h->columns, sizeof(*values)), now = 0;
+	struct err e = { "" };
+	struct trace_writer *w = trace_writer_new(fd, "made", h, &e);
+	struct trace *t;
+
+	assert_non_null(w);
+	for (unsigned tick = 0; tick < ticks; tick++) {
+		double seconds = between(0.97, 1.03), load = !tick || tick == ticks - 1 ? between(0.3, 1) : 1;
+
+		if (drand48() < p->phases)
+			load *= between(0.3, 0.6);
+		now += seconds * SECOND;
+		tick_make(p, h, seconds, load, !tick, tick > 1 && tick <= serial + 1, values);
+		assert_int_equal(trace_writer_tick(w, now, values, &e), 0);
+	}
+	assert_int_equal(trace_writer_close(w, &e), 0);
+	free(values);
+	if (!(t = trace_open_fd(copy, "made", &e)))
+		fail_msg("%s", e.text);
+	return t;
+}
+
+static struct trace_head head_make(const char *machine)
+{
+	struct trace_head h = { .node = "cn1", .period = SECOND };
+	hwloc_topology_t t;
+	struct err e = { "" };
+
+	assert_int_equal(hwloc_topology_init(&t) || hwloc_topology_set_synthetic(t, machine) || hwloc_topology_load(t),
+			 0);
+	assert_int_equal(trace_head_tree(&h, t, NULL, &e), 0);
+	hwloc_topology_destroy(t);
+	assert_non_null(h.events = calloc(EVENTS, sizeof(*h.events)));
+	for (; h.nevents < EVENTS; h.nevents++) {
+		struct trace_event *x = &h.events[h.nevents];
+
+		strcpy(x->name, events[h.nevents].name);
+		x->kind = events[h.nevents].kind;
+		x->level = trace_head_level(&h, events[h.nevents].level);
+	}
+	if (trace_head_check(&h, &e))
+		fail_msg("%s", e.text);
+	return h;
+}
+
+struct score {
+	unsigned made, found, others;
+};
+
+static void one_trace(enum fault fault, struct score *score)
+{
+	struct trace_head h = head_make(machines[below(faults[fault].nmachines)]);
+	struct program p;
+	struct trace *t;
+	struct advice *list;
+	struct err e = { "" };
+	unsigned n;
+
+	program_make(&p, &h);
+	fault_plant(&p, &h, fault);
+	t = trace_make(&p, &h);
+	if (!(list = advice_list(t, &n, &e)))
+		fail_msg("%s", e.text);
+	score->made++;
+	for (unsigned i = 0; i < n; i++) {
+		bool planted = !strcmp(list[i].kind, faults[fault].kind);
+
+		assert_int_not_equal(list[i].result, ADVICE_UNKNOWN);
+		score->found += planted && list[i].result == ADVICE_FOUND;
+		score->others += !planted && list[i].result == ADVICE_FOUND;
+		if (fault == CLEAN && list[i].result == ADVICE_FOUND)
+			print_message("false: %s: %s\n", list[i].kind, list[i].evidence);
+	}
+	free(list);
+	trace_close(t);
+	trace_head_free(&h);
+}
+
+static void finds_what_was_planted(void **state)
+{
+	struct score score[FAULTS] = { { 0 } }, all = { 0 };
+
+	srand48(20160816);
+	for (unsigned i = 0; i < TRACES; i++) {
+		one_trace(1 + i % (FAULTS - 1), &score[1 + i % (FAULTS - 1)]);
+		one_trace(CLEAN, &score[CLEAN]);
+	}
+	print_message("%-16s %6s %6s %s\n", "planted", "traces", "found", "other findings");
+	for (unsigned i = 0; i < FAULTS; i++) {
+		print_message("%-16s %6u %6u %6u\n", i ? faults[i].kind : "nothing", score[i].made, score[i].found,
+			      score[i].others);
+		if (i) {
+			all.made += score[i].made;
+			all.found += score[i].found;
+		}
+	}
+	assert_true(all.found >= 0.99 * all.made);
+	assert_true(score[CLEAN].others <= 0.01 * score[CLEAN].made);
+	(void) state;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_what_was_planted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
