@@ -26,7 +26,7 @@ static int find_next(const char *plugindir, char path[static PATH_MAX], struct e
 	bool past = false;
 
 	if (own_file(&own))
-		return err_set(e, "our own file cannot be found");
+		return err_set(e, "cannot determine the path of Topiary's own plugin");
 	for (const char *dir = plugindir; dir && *dir; dir += strcspn(dir, ":"), dir += *dir == ':') {
 		int len = strcspn(dir, ":");
 
@@ -38,7 +38,7 @@ static int find_next(const char *plugindir, char path[static PATH_MAX], struct e
 		else if (past)
 			return 0;
 	}
-	return err_set(e, "no " FILE_NAME " of Slurm's after ours in PluginDir=%s", plugindir ? plugindir : "");
+	return err_set(e, "no " FILE_NAME " of Slurm after Topiary's in PluginDir=%s", plugindir ? plugindir : "");
 }
 
 static int check_version(void *handle, const char *path, struct err *e)
@@ -47,7 +47,8 @@ static int check_version(void *handle, const char *path, struct err *e)
 
 	if (version && *version == SLURM_VERSION_NUMBER)
 		return 0;
-	return err_set(e, "%s: version %#x, ours is for %#x", path, version ? *version : 0, SLURM_VERSION_NUMBER);
+	return err_set(e, "%s: version %#x, but Topiary's plugin was built for %#x", path, version ? *version : 0,
+		       SLURM_VERSION_NUMBER);
 }
 
 void *inner_load(const char *plugindir, const char *const names[], void *pointers[], size_t count, struct err *e)

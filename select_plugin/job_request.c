@@ -125,10 +125,10 @@ static const char *left_alone(const struct manner *m)
 	} reasons[] = {
 		{ m->overcommit, "--overcommit" },
 		{ m->core_spec, "--core-spec or --thread-spec" },
-		{ m->sockets, "sockets as asked for" },
+		{ m->sockets, "the requested sockets, cores or threads" },
 		{ across == SLURM_DIST_SOCKCYCLIC || across == SLURM_DIST_SOCKCFULL,
-		  "spread over sockets as asked for" },
-		{ m->spread, "spread over nodes as asked for" },
+		  "the requested distribution over sockets" },
+		{ m->spread, "--spread-job" },
 	};
 
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
@@ -158,7 +158,7 @@ static const char *unsupported_reason(struct job_request *a, const struct manner
 	if (a->request.fit == FIT_OFF)
 		return "topo-fit is off";
 	if (!why && a->tasks < a->min_nodes)
-		why = "it asks for more nodes than it has tasks";
+		why = "it requests more nodes than it has tasks";
 	if (a->request.fit != FIT_REQUIRE || a->request.path.steps || a->whole_nodes)
 		return why;
 	a->unweighed = why;

@@ -17,7 +17,7 @@
 
 #pragma GCC visibility push(default)
 
-const char plugin_name[] = "Topiary: what a job requires of its place";
+const char plugin_name[] = "Topiary: checks placement requirements";
 const char plugin_type[] = "job_submit/topiary";
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
@@ -52,7 +52,7 @@ int init(void)
 {
 	find_beside();
 	if (!submitted)
-		info("topiary: job_submit/topiary does nothing: no select_cons_tres.so of Topiary's is in use");
+		info("topiary: job_submit/topiary has no effect: Topiary's select_cons_tres.so is not in use");
 	return SLURM_SUCCESS;
 }
 

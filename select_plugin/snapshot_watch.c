@@ -117,7 +117,7 @@ static void log_trouble(struct err *e)
 		return;
 	strcpy(watch.said, e->text);
 	snprintf(line, sizeof(line), "%s; %s", e->text,
-		 watch.view ? "the last good snapshot stays" : "nodes are chosen as without it");
+		 watch.view ? "the last good snapshot remains in use" : "jobs are placed as without one");
 	watch.say(true, line);
 }
 
@@ -128,7 +128,7 @@ static void wait_for_rest(void)
 
 	if (++watch.restless < 2)
 		return;
-	err_set(&e, "%s: still being written, at every look", watch.path);
+	err_set(&e, "%s: still being written at each check", watch.path);
 	log_trouble(&e);
 }
 

@@ -62,9 +62,8 @@ void steer_start(void)
 		started = true;
 	}
 	if (started && !(slurm_conf.select_type_param & CR_CORE))
-		error("topiary: SelectTypeParameters allocates something else than cores (CR_Core): jobs are placed"
-		      " as without"
-		      " Topiary, but in partitions that say CR_Core");
+		error("topiary: SelectTypeParameters does not allocate cores (CR_Core): jobs are placed as without"
+		      " Topiary, except in partitions with CR_Core");
 }
 
 void steer_stop(void)
@@ -405,7 +404,7 @@ static int wait_for(struct attempt *a, struct candidate_set *s)
 	    start_estimate_find(s, try_place, a))
 		return SLURM_SUCCESS;
 	snprintf(reason, sizeof(reason), "%s %s",
-		 candidates_cache.refused ? "not all nodes have been scored yet for" : "there are not yet",
+		 candidates_cache.refused ? "not all nodes have been scored yet for" : "it requires",
 		 requirement_text(s, text));
 	comment_reason(c->job, s->req, s, VERDICT_WAITS, reason);
 	debug_job(c->job, reason);
@@ -429,7 +428,7 @@ static int job_decide(const struct call *c, struct candidate_set *s)
 /* A requirement that can never be met: logged here; submitted.h reports it to the user. */
 static int job_refuse(const struct call *c, const char *why)
 {
-	info("topiary: JobId=%u: refused: what it requires can never be provided: %s", c->job->job_id, why);
+	info("topiary: JobId=%u: refused: its requirement can never be met: %s", c->job->job_id, why);
 	return SLURM_ERROR;
 }
 
@@ -451,12 +450,12 @@ static int without_snapshot(const struct call *c, const struct job_request *req)
 
 	if (wait && !SELECT_IS_MODE_TEST_ONLY(c->mode)) {
 		comment_reason(c->job, req, NULL, VERDICT_WAITS, "there is no snapshot");
-		debug_job(c->job, "it requires a place and waits for a snapshot");
+		debug_job(c->job, "it requires a placement and waits for a snapshot");
 		return SLURM_ERROR;
 	}
 	if (placement_required(req) && SELECT_IS_MODE_RUN_NOW(c->mode))
-		info("topiary: JobId=%u: it requires a place, but there is no snapshot: left to Slurm "
-		     "(WithoutSnapshot=run)",
+		info("topiary: JobId=%u: it requires a placement, but there is no snapshot: left to "
+		     "Slurm (WithoutSnapshot=run)",
 		     c->job->job_id);
 	return leave_to_slurm(c, req, NULL, "no snapshot");
 }
@@ -548,7 +547,7 @@ __attribute__((visibility("default"))) int topiary_submitted(const job_desc_msg_
 	int rc;
 
 	if (!started)
-		return submitted_ignored(job, "Topiary's select plugin places no jobs here", e);
+		return submitted_ignored(job, "Topiary's select plugin is not active (see slurmctld's log)", e);
 	v = snapshot_view_get();
 	rc = submitted_check(job, &site, v, e);
 	snapshot_view_release(v);

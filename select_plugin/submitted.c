@@ -183,34 +183,27 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 
 	if (f->named >= 0) {
 		job_request_need(req, 1, f->named, &need);
-		return err_set(
-			e,
-			"node %s cannot hold what is required: a task needs %u cores in one %s, and its largest has %u",
-			node_record_table_ptr[f->named]->name, need.cores, level, f->named_cores);
+		return err_set(e, "node %s cannot meet the requirement: a task needs %u cores in one %s, but its"
+			       " largest has %u", node_record_table_ptr[f->named]->name, need.cores, level,
+			       f->named_cores);
 	}
 	job_request_need(req, each, f->node, &need);
 	if (request_path_text(&req->request.path, path, sizeof(path))) {
 		if (f->holding.nodes >= req->min_nodes)
-			return err_set(
-				e,
-				"--topo-request=%s: that is %u cores on each node, and the job's tasks and CPUs are %u",
-				path, request_path_cores(&req->request.path), need.cores);
-		return err_set(e, "--topo-request=%s: the job needs %u nodes that have that, and there are %u", path,
-			       req->min_nodes, f->holding.nodes);
+			return err_set(e, "--topo-request=%s: %u cores on each node, but the job's tasks need %u", path,
+				       request_path_cores(&req->request.path), need.cores);
+		return err_set(e, "--topo-request=%s: the job needs %u nodes with these domains, but only %u have them",
+			       path, req->min_nodes, f->holding.nodes);
 	}
 	if (req->max_nodes > f->holding.nodes && f->holding.nodes >= req->min_nodes)
 		return err_set(e, "--topo-fit=require --topo-level=%s: one %s of each node holds %llu of the job's %u"
 			       " tasks; the largest has %u cores", level, level, (unsigned long long) f->holding.tasks,
 			       req->tasks, f->largest);
 	if (need.cores > f->largest)
-		return err_set(
-			e,
-			"--topo-fit=require --topo-level=%s: the job needs %u cores in one %s, and the largest has %u",
-			level, need.cores, level, f->largest);
-	return err_set(
-		e,
-		"--topo-fit=require --topo-level=%s: the job needs %u nodes with %u cores in one %s, and %u have that",
-		level, req->min_nodes, need.cores, level, f->holding.nodes);
+		return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u cores in one %s, but the"
+			       " largest has %u", level, need.cores, level, f->largest);
+	return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u nodes with %u cores in one %s, but only"
+		       " %u have one", level, req->min_nodes, need.cores, level, f->holding.nodes);
 }
 
 /* In at least one of its partitions. */
@@ -260,7 +253,7 @@ int submitted_check(const job_desc_msg_t *job, const struct request *site, struc
 	if (req.request.fit != FIT_REQUIRE || req.whole_nodes)
 		return 0;
 	if (why)
-		return err_set(e, "%s cannot be kept: %s",
+		return err_set(e, "%s cannot be met: %s",
 			       req.request.path.steps ? "--topo-request" : "--topo-fit=require", why);
 	if (!v)
 		return 0;

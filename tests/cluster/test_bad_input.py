@@ -134,7 +134,7 @@ def test_bad_snapshot_harms_no_job(cluster, snapshot, damage, words):
     before = len(said_of_snapshot(cluster))
     replace(damage(right))
     said = said_of_snapshot(cluster)[before:]
-    assert len(said) == 1 and words in said[0] and said[0].endswith("; the last good snapshot stays"), said
+    assert len(said) == 1 and words in said[0] and said[0].endswith("; the last good snapshot remains in use"), said
     number, state, output = cluster.job("echo ran", "-w", "cn1", "-n8")
     assert (state, output) == ("COMPLETED", "ran\n")
     assert len({core // 8 for core in cores_of(cluster, number)["cn1"]}) == 1, "the last good snapshot is forgotten"
@@ -152,7 +152,7 @@ def test_start_without_a_good_snapshot_is_stock(cluster, snapshot, damage):
     assert state == "COMPLETED"
     assert len({core // 8 for core in cores_of(cluster, number)["cn1"]}) > 1
     said = said_of_snapshot(cluster)[before:]
-    assert len(said) == 1 and said[0].endswith("; nodes are chosen as without it"), said
+    assert len(said) == 1 and said[0].endswith("; jobs are placed as without one"), said
     replace(right)
     number, _, _ = cluster.job("true", "-w", "cn1", "-n8")
     assert len({core // 8 for core in cores_of(cluster, number)["cn1"]}) == 1, "a good snapshot is not taken up"

@@ -128,7 +128,7 @@ def test_every_command_refuses_it(cluster, command):
 @pytest.mark.parametrize("option", ["--ntasks-per-socket=2", "--overcommit"])
 def test_a_path_is_refused_where_tasks_are_shared_by_slurm(cluster, option):
     refused = cluster.batch("true", *ON, "-n8", option, "--topo-request=/l3=1/core=8", check=False)
-    assert refused.returncode and "--topo-request cannot be kept" in refused.stderr, refused
+    assert refused.returncode and "--topo-request cannot be met" in refused.stderr, refused
 
 
 @pytest.mark.parametrize("options", [["--overcommit", "-n40"], ["--ntasks-per-socket=8", "-n8"], ["--distribution=block:cyclic", "-n6"]],

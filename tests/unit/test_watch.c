@@ -271,7 +271,8 @@ static void says_each_trouble_once(void **state)
 		{ put_control, "snapshot:2: missing count at ':?[31m'" },
 		{ put_folder, "not a regular file" },
 	};
-	static const char *const then[] = { "; nodes are chosen as without it", "; the last good snapshot stays" };
+	static const char *const then[] = { "; jobs are placed as without one",
+					    "; the last good snapshot remains in use" };
 
 	for (int good = 0; good < 2; good++)
 		for (size_t i = 0; i < ROWS(rows); i++) {
@@ -307,7 +308,7 @@ static void reads_again_after_a_trouble_of_the_moment(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	snapshot_watch_check();
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	expect_heard(1, 0, "Too many open files; nodes are chosen as without it");
+	expect_heard(1, 0, "Too many open files; jobs are placed as without one");
 	snapshot_watch_check();
 	expect_heard(1, 1, "snapshot: 3 nodes");
 	(void) state;
@@ -539,7 +540,7 @@ static void waits_for_who_writes(void **state)
 	expect_heard(0, 0, "");
 	for (int i = 0; i < 2; i++) {
 		snapshot_watch_check();
-		expect_heard(1, 0, "snapshot: still being written, at every look; nodes are chosen as without it");
+		expect_heard(1, 0, "snapshot: still being written at each check; jobs are placed as without one");
 	}
 	sleep_ms(REST);
 	snapshot_watch_check();

@@ -63,7 +63,7 @@ def test_required_place_without_a_snapshot_is_left_to_slurm(folders):
         wait_running(cluster, number)
         assert "no snapshot" in cluster.topiary("why", number).stdout
         log = (cluster.folder / "log" / "slurmctld.log").read_text()
-        assert log.count(f"JobId={number}: it requires a place, but there is no snapshot") == 1
+        assert log.count(f"JobId={number}: it requires a placement, but there is no snapshot") == 1
         cluster.command(["scancel", number])
 
 
