@@ -42,7 +42,7 @@ check-store: built
 smoke = $(addprefix tests/cluster/test_$(strip $(1)).py::test_,$(2))
 SMOKE := tests/unit/test_decide.c \
 	$(call smoke, select, fewest_domains level_off_is_stock jobs_share_no_core running_jobs_survive_a_restart_of_slurmctld) \
-	$(call smoke, fit, required_boundary_is_waited_for what_no_node_can_ever_give_is_refused path_is_kept comment_says_the_same) \
+	$(call smoke, fit, required_boundary_is_waited_for impossible_requirement_is_refused path_is_kept comment_equals_options) \
 	$(call smoke, why, placed_job) \
 	$(call smoke, topology, step_on_each_node_has_that_nodes environment_names_the_topology_and_its_quickest_reader \
 		program_adopts_the_image steps_with_the_same_cores_share_one_image exports_come_back_byte_for_byte) \
@@ -53,12 +53,12 @@ SMOKE := tests/unit/test_decide.c \
 	$(call smoke, nic, libfabric_keeps_to_the_device ucx_keeps_to_the_device exports_what_the_user_left_open report_names_the_device \
 		each_task_has_the_device_near_to_it) \
 	$(call smoke, rank_file, each_rank_is_where_the_file_says plain_mpirun_starts_every_rank \
-		plain_srun_starts_each_rank_where_the_file_says srun_that_says_more_is_as_without_us) \
-	$(call smoke, capture, next_job_maps_by_what_this_one_exchanged recorder_stands_in_where_monitoring_is_off \
-		folder_that_went_is_one_warning killed_job_keeps_what_it_told_before) \
-	$(call smoke, fabric, slurmctld_tells_the_same slurmctld_finds_no_fault_with_it a_job_that_needs_one_switch_gets_one \
+		plain_srun_starts_each_rank_where_the_file_says srun_with_other_options_ignores_the_map) \
+	$(call smoke, capture, next_job_is_mapped_by_the_captured_matrix recorder_replaces_disabled_monitoring \
+		deleted_folder_is_one_warning killed_job_keeps_what_it_recorded) \
+	$(call smoke, fabric, slurmctld_reports_the_same_topology slurmctld_accepts_the_export a_job_that_needs_one_switch_gets_one \
 		a_job_is_mapped_by_the_registrys_fabric) \
-	$(call smoke, bad_input, option_is_refused_at_submission matrix_that_went_costs_one_warning) \
+	$(call smoke, bad_input, option_is_refused_at_submission deleted_matrix_is_one_warning) \
 	$(call smoke, slurm_upgrade, jobs_live_on_and_are_placed_again) \
 	$(addprefix tests/cluster/compose/test_,daemons.py::test_to_stock_and_back_with_running_jobs gres.py::test_cores_are_at_the_gpu \
 		network.py::test_one_switch_holds_the_job)

@@ -57,14 +57,14 @@ def test_matrix_of_too_few_ranks_is_refused_at_submission(cluster, matrix, optio
     assert refused.returncode and f"--topo-matrix={path}: a matrix of 2 ranks for a job of {tasks} tasks" in refused.stderr, refused.stderr
 
 
-def test_matrix_of_more_ranks_serves(cluster, matrix):
+def test_matrix_of_more_ranks_is_accepted(cluster, matrix):
     _, state, output = cluster.job("echo file=$TOPIARY_RANKFILE", "-w", "cn1", "-n2", f"--topo-matrix={matrix(4)}")
     assert state == "COMPLETED" and "/rankfile" in output, output
 
 
 @pytest.mark.parametrize("text", ["", "hello\n", "0 1\n1\n", "0 -1\n-1 0\n", "%%MatrixMarket matrix coordinate real general\n9 9 99\n1 1\n",
                                   ], ids=["empty", "words", "short row", "negative", "cut"])
-def test_bad_matrix_costs_one_warning(cluster, matrix, text):
+def test_bad_matrix_is_one_warning(cluster, matrix, text):
     path = matrix(text=text)
     script = f"echo file=$TOPIARY_RANKFILE$OMPI_MCA_orte_default_hostfile; mpirun {cluster.folder}/bin/where | wc -l"
     _, state, output = cluster.job(script, "-w", "cn1", "-n4", f"--topo-matrix={path}")
@@ -74,7 +74,7 @@ def test_bad_matrix_costs_one_warning(cluster, matrix, text):
     assert "file=\n4\n" in output, output
 
 
-def test_matrix_that_went_costs_one_warning(cluster, matrix):
+def test_deleted_matrix_is_one_warning(cluster, matrix):
     """It was there when the job was submitted. Its srun, and the one by which mpirun reaches the other node, run all the same."""
     path, output = matrix(4), cluster.folder / "work" / "went.out"
     script = f"mpirun {cluster.folder}/bin/where | wc -l; srun -Q echo step"
@@ -166,7 +166,7 @@ def test_snapshot_that_disagrees_with_slurm_is_ignored(cluster, snapshot):
     assert len(cores_of(cluster, number)["cn1"]) == 8
 
 
-def test_what_the_snapshot_does_not_tell_of_is_waited_for(cluster, snapshot):
+def test_requirement_waits_for_nodes_missing_in_the_snapshot(cluster, snapshot):
     """A node that has not exported yet may have what a job requires: that is not the same as never. It is told of, and the job runs."""
     replace, right = snapshot
     replace("topiary-snapshot 1\nshape small Package:2 [NUMANode] Core:6 PU:1\nnodes cn4 small\nend\n")

@@ -52,7 +52,7 @@ def capture(cluster, lab, script, *options, **more):
     return state, output, file, not list(lab.glob(f"{file.name}.*"))
 
 
-def test_next_job_maps_by_what_this_one_exchanged(cluster, lab):
+def test_next_job_is_mapped_by_the_captured_matrix(cluster, lab):
     state, output, file, clean = capture(cluster, lab, "mpirun exchange often")
     assert (state, output, clean) == ("COMPLETED", "", True)
     assert file.owner() == "nobody"
@@ -65,7 +65,7 @@ def test_next_job_maps_by_what_this_one_exchanged(cluster, lab):
     assert all(seats[r] == seats[r ^ 1] for r in range(8)), "two that exchange share no L2"
 
 
-def test_recorder_stands_in_where_monitoring_is_off(cluster, lab):
+def test_recorder_replaces_disabled_monitoring(cluster, lab):
     script = f"unset OMPI_MCA_pml_monitoring_enable\n{LOADED}mpirun exchange often\n"
     state, output, file, clean = capture(cluster, lab, script, "-w", "cn1", "-n8")
     assert (state, output, clean) == ("COMPLETED", "", True)
@@ -106,7 +106,7 @@ def test_job_of_another_mpi_is_captured(cluster, lab, mpich):
     ("echo x > ${TOPIARY_CAPTURE}.0.prof", "COMPLETED", "rank.0.prof:1: not a number"),
     ("rm -r $(dirname $TOPIARY_CAPTURE)", "COMPLETED", None),
 ])
-def test_job_ends_as_it_would(cluster, lab, script, state, words):
+def test_job_ends_as_without_capture(cluster, lab, script, state, words):
     ended, output, file, _ = capture(cluster, lab, script, *(("-w", "cn1", "-n8") if script.startswith(LOADED) else ()))
     assert ended == state, output
     lines = [line for line in said(output) if "mpirun" not in line]
@@ -124,7 +124,7 @@ def test_runs_of_a_job_add_up(cluster, lab):
     assert told(2) == [2 * count for count in told(1)]
 
 
-def test_killed_job_keeps_what_it_told_before(cluster, lab):
+def test_killed_job_keeps_what_it_recorded(cluster, lab):
     file = lab / f"late.{time.monotonic_ns()}"
     number = cluster.batch(LOADED + "mpirun exchange " + 20 * " long", "-w", "cn1", "-n4", f"--topo-capture={file}",
                            f"--output={file}.out").stdout.strip()
@@ -153,7 +153,7 @@ def test_matrix_is_read_as_the_user(cluster, lab, owner, words):
     assert warnings == [] if words is None else len(warnings) == 1 and f"{file}: {words}" in warnings[0], output
 
 
-def test_folder_that_went_is_one_warning(cluster, lab):
+def test_deleted_folder_is_one_warning(cluster, lab):
     folder = lab / f"gone.{time.monotonic_ns()}"
     folder.mkdir()
     shutil.chown(folder, "nobody")
@@ -187,7 +187,7 @@ def test_killed_job_leaves_no_file_and_no_folder(cluster, lab):
     ("/nonexistent/m", "No such file or directory"), ("/root/m", "Permission denied"), ("folder", "s a directory"), ("/tmp/..", "not a file name"),
     ("", "not a file name"), ("/tmp/" + "x" * 300, "File name too long"), ("/tmp/" + "x" * 4200, "File name too long"),
 ])
-def test_file_that_cannot_be_is_refused_at_submission(cluster, value, words):
+def test_impossible_file_is_refused_at_submission(cluster, value, words):
     (cluster.folder / "work/folder").mkdir(exist_ok=True)
     done = cluster.batch("true", f"--topo-capture={value}", check=False)
     assert done.returncode and words in done.stderr and "--topo-capture=" in done.stderr

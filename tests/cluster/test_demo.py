@@ -39,7 +39,7 @@ def sample():
     return [re.sub(r" {2,}# .*", "", line) for line in block.strip().split("\n")]
 
 
-def test_readme_shows_what_comes_out(shown):
+def test_readme_shows_the_real_output(shown):
     """In this order; "..." stands for anything."""
     at = 0
     for line in sample():

@@ -59,7 +59,7 @@ def tree(folders, topology):
         yield it
 
 
-def test_slurmctld_tells_the_same(tree, topology, tmp_path):
+def test_slurmctld_reports_the_same_topology(tree, topology, tmp_path):
     shown = tree.command(["scontrol", "show", "topology"]).stdout
     switches = told(shown)
     assert {name: rest.get("Nodes") for name, rest in switches.items() if not rest.get("Switches")} == \
@@ -72,7 +72,7 @@ def test_slurmctld_tells_the_same(tree, topology, tmp_path):
     assert export(again) == topology
 
 
-def test_slurmctld_finds_no_fault_with_it(tree):
+def test_slurmctld_accepts_the_export(tree):
     log = (tree.folder / "log" / "slurmctld.log").read_text()
     assert not re.search(r"(error|fatal|WARNING).*(switch|topology)", log, re.IGNORECASE), log
     assert "topology" in log
@@ -139,7 +139,7 @@ def test_a_job_is_mapped_by_the_registrys_fabric(mapped):
     assert below_a_switch({int(rank): host for rank, host in re.findall(r"^rank (\d)=(cn\d) ", output, re.M)}), output
 
 
-def test_a_fabric_that_lacks_a_node_is_told_of(mapped):
+def test_fabric_without_a_node_is_reported(mapped):
     imported(mapped, APART.replace(",cn4", ""))
     _, state, output = mapped.job("topiary map --matrix pairs --explain=json", *FOUR)
     assert state == "COMPLETED" and "cn4: this node is not in the network; mapping without the network" in output

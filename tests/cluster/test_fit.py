@@ -77,7 +77,7 @@ def test_required_boundary_is_waited_for(cluster, submit, crumbs):
     assert len(domains(cores_of(cluster, number)["cn1"], L3)) == 1
 
 
-def test_what_is_only_preferred_is_not_waited_for(cluster, place, crumbs):
+def test_preferred_placement_is_not_waited_for(cluster, place, crumbs):
     assert len(domains(place(*ON, "-n2", "--topo-fit=prefer", "--topo-level=l3"), L3)) == 2
 
 
@@ -91,7 +91,7 @@ def test_waiting_job_is_planned(cluster, submit, crumbs, options):
     assert 0 <= (start - end).total_seconds() <= 2 * BF_RESOLUTION, (start, end)
 
 
-def test_waiting_job_keeps_its_wish_over_a_restart(cluster, submit, crumbs):
+def test_waiting_job_keeps_its_request_over_a_restart(cluster, submit, crumbs):
     number = submit(*ON, "-n2", *WITHIN_L3)
     assert waits(cluster, number)
     cluster.end("slurmctld")
@@ -106,14 +106,14 @@ def test_waiting_job_keeps_its_wish_over_a_restart(cluster, submit, crumbs):
 
 @pytest.mark.parametrize("options", [["-n9", "--topo-level=l3"], ["-n17", "--topo-level=package"], ["-n3", "--topo-level=l2"],
                                      ["-n9", "--topo-level=numa"]], ids=" ".join)
-def test_what_no_node_can_ever_give_is_refused(cluster, options):
+def test_impossible_requirement_is_refused(cluster, options):
     refused = cluster.batch("true", *ON, "--topo-fit=require", *options, check=False)
     assert refused.returncode and "configuration is not available" in refused.stderr, refused
 
 
 @pytest.mark.parametrize("options, why", [(["-N1", "-n9"], "largest has 8"), (["-c9"], "node cn1"), (["-n2", "-c9"], "node cn1"),
                                          (["-N2", "-n40", "-x", "cn3,cn4,cn5"], "largest has 8")], ids=str)
-def test_named_nodes_that_can_never_give_it_are_told(cluster, options, why):
+def test_named_nodes_that_cannot_meet_it_are_reported(cluster, options, why):
     refused = cluster.batch("true", "-w", "cn1", *options, *WITHIN_L3, check=False)
     assert refused.returncode and why in refused.stderr, refused
 
@@ -133,7 +133,7 @@ def test_a_path_is_refused_where_tasks_are_shared_by_slurm(cluster, option):
 
 @pytest.mark.parametrize("options", [["--overcommit", "-n40"], ["--ntasks-per-socket=8", "-n8"], ["--distribution=block:cyclic", "-n6"]],
                          ids=" ".join)
-def test_what_is_left_to_slurm_keeps_the_boundary_too(place, options):
+def test_job_left_to_slurm_keeps_the_boundary(place, options):
     assert len(domains(place(*ON, *options, *WITHIN_L3), L3)) == 1
 
 
@@ -146,7 +146,7 @@ def test_tasks_are_shared_unevenly_where_that_keeps_the_boundary(cluster, submit
 
 
 @pytest.mark.parametrize("level, tasks, size", [("l2", 2, L2), ("l3", 8, L3), ("numa", 8, L3), ("package", 16, PACKAGE)])
-def test_as_much_as_a_domain_has_is_given(place, level, tasks, size):
+def test_whole_domain_is_allocated(place, level, tasks, size):
     place(*ON, "-n1")
     assert len(domains(place(*ON, f"-n{tasks}", "--topo-fit=require", f"--topo-level={level}"), size)) == 1
 
@@ -196,7 +196,7 @@ def test_job_that_runs_again_has_one_verdict(cluster, submit):
     (["-n8"], L3, 8), (["-n4"], L3, 4), (["-n4", "-c2"], L3, 4), (["-n8", "-c8"], L3, 8), (["-n4", "--topo-level=package"], PACKAGE, 4),
     (["-n16"], L3, 8),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else str(value))
-def test_tasks_are_apart(place, options, size, apart):
+def test_tasks_are_spread(place, options, size, apart):
     assert len(domains(place(*ON, "--topo-fit=spread", *options), size)) == apart
 
 
@@ -228,13 +228,13 @@ def test_path_that_no_node_has_is_refused(cluster):
 
 @pytest.mark.parametrize("option", ["--topo-fit=always", "--topo-fit=", "--topo-request=l3=2/core=4", "--topo-request=/core=0",
                                     "--topo-request=/core=4/l3=2", "--topo-request=/l3=2", "--topo-request="])
-def test_bad_words_are_refused_at_submission(cluster, option):
+def test_invalid_values_are_refused_at_submission(cluster, option):
     refused = cluster.batch("true", "-n1", option, check=False)
     lines = [line for line in refused.stderr.split("\n") if "error: topiary: " in line]
     assert refused.returncode and len(lines) == 1 and option.split("=", maxsplit=1)[0].lstrip("-") in lines[0], refused.stderr
 
 
-def test_comment_says_the_same(place):
+def test_comment_equals_options(place):
     assert len(domains(place(*ON, "-n8", "--comment=run 7, topo-fit=spread; for the paper"), L3)) == 8
 
 
@@ -243,7 +243,7 @@ def test_required_by_a_comment(cluster, submit, crumbs):
     assert waits(cluster, number)
 
 
-def test_an_option_goes_before_the_comment(place):
+def test_option_overrides_the_comment(place):
     assert len(domains(place(*ON, "-n8", "--topo-fit=prefer", "--comment=topo-fit=spread"), L3)) == 1
 
 
@@ -254,20 +254,20 @@ def test_off_is_stock(place):
 # --- whole nodes
 
 @pytest.mark.parametrize("tasks, node", [(16, "cn3"), (12, "cn4"), (9, "cn4")])
-def test_smallest_machine_is_given_whole(cluster, submit, tasks, node):
+def test_smallest_sufficient_machine_is_chosen(cluster, submit, tasks, node):
     number = submit("--exclusive", "-N1", f"-n{tasks}", "--ntasks-per-core=1")
     wait_running(cluster, number)
     assert list(cores_of(cluster, number)) == [node]
 
 
-def test_next_machine_is_given_whole_when_the_smallest_is_in_use(cluster, submit):
+def test_next_larger_machine_is_used_when_the_smallest_is_busy(cluster, submit):
     wait_running(cluster, submit("-N1", "-n1", "-w", "cn3"))
     number = submit("--exclusive", "-N1", "-n16", "--ntasks-per-core=1")
     wait_running(cluster, number)
     assert list(cores_of(cluster, number)) == ["cn1"]
 
 
-def test_smallest_machines_are_given_whole(cluster, submit):
+def test_smallest_sufficient_machines_are_chosen(cluster, submit):
     number = submit("--exclusive", "-N2", "-n24", "--ntasks-per-node=12", "--ntasks-per-core=1")
     wait_running(cluster, number)
     assert sorted(cores_of(cluster, number)) == ["cn3", "cn4"]

@@ -192,7 +192,7 @@ def test_one_list_that_cannot_serve_both_hosts_is_an_error(hosts, form):
     assert not hosts.file(f"{form}.ranks").exists()
 
 
-def test_numbers_that_nobody_knows(hosts):
+def test_unknown_os_cpu_numbers(hosts):
     weights = matrix(hosts, (0, 7))
     told = subprocess.run([BUILD / "topiary", "map", "--snapshot=snapshot", "--nodes=h1", f"--matrix={weights}", "--format=mpich",
                            "--url=http://127.0.0.1:9"], cwd=hosts.folder, capture_output=True, text=True, check=False)

@@ -200,7 +200,7 @@ def test_ranks_share_memory_with_none_of_another_cluster(cluster):
 
 @pytest.mark.skipif(open_mpi_release() >= 5, reason="Open MPI 5 takes a rank file from its command line alone")
 @pytest.mark.parametrize("options", ["--map-by node", "-npernode 4", "-np 3 --map-by core : -np 5"])
-def test_mpirun_that_maps_itself_is_as_without_us(cluster, matrix, options):
+def test_mpirun_with_its_own_mapping_ignores_the_map(cluster, matrix, options):
     job = ["-w", "cn1,cn2", "-N2", "--ntasks=8", "--ntasks-per-node=4"]
     script = f"mpirun {options.replace(':', cluster.folder.as_posix() + '/bin/where :')} {cluster.folder}/bin/where | sort"
     _, state, stock = cluster.job(script, *job)
@@ -269,7 +269,7 @@ def run_as_the_job(cluster, matrix, seat, given, options):
 
 
 @pytest.mark.parametrize("given, options", SAME_AS_THE_JOB + ([] if NODES_REFUSED else WITH_NODES))
-def test_srun_that_says_what_the_job_says_follows_the_map(cluster, matrix, seat, given, options):
+def test_srun_with_the_jobs_own_options_follows_the_map(cluster, matrix, seat, given, options):
     output = run_as_the_job(cluster, matrix, seat, given, options)
     assert "does not follow" not in output.partition("RANKS")[2], output
     compare(cluster, output, 8)
@@ -277,7 +277,7 @@ def test_srun_that_says_what_the_job_says_follows_the_map(cluster, matrix, seat,
 
 if NODES_REFUSED:
     @pytest.mark.parametrize("given, options", WITH_NODES)
-    def test_srun_that_accepts_no_nodes_beside_a_map_runs_without(cluster, matrix, seat, given, options):
+    def test_srun_with_nodes_runs_without_the_map(cluster, matrix, seat, given, options):
         output = run_as_the_job(cluster, matrix, seat, given, options).partition("RANKS")[2]
         assert output.count("accepts no --nodes beside a rank map: leave it out") == 1, output
         assert len(re.findall("^rank ", output, re.M)) == 8, output
@@ -324,7 +324,7 @@ def test_order_of_ranks_is_each_nodes_own(cluster, matrix, seat, pairs):
     ("srun --export=NONE {seat}", "--export=NONE does not pass the rank map to the tasks"),
     ("srun -n1 srun --overlap {seat}", "--ntasks=1, but the job has 4"),
 ])
-def test_srun_that_says_more_is_as_without_us(cluster, matrix, seat, how, why):
+def test_srun_with_other_options_ignores_the_map(cluster, matrix, seat, how, why):
     (cluster.folder / "work" / "programs").write_text(f"0-3 {seat}\n")
     command = how.format(seat=seat, folder=cluster.folder) + " 2>&1 | sort"
     job = ["-w", "cn1,cn2", "-N2", "--ntasks=4", "--ntasks-per-node=2"]
@@ -341,14 +341,14 @@ def test_srun_that_says_more_is_as_without_us(cluster, matrix, seat, how, why):
     assert plain(ours) == plain(stock)
 
 
-def test_heterogeneous_job_is_told_that_srun_follows_no_map(cluster, matrix, seat):
+def test_heterogeneous_job_reports_that_srun_follows_no_map(cluster, matrix, seat):
     _, state, output = cluster.job(f"test -s $TOPIARY_HOSTFILE && srun {seat}", "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}", ":", "-w", "cn2", "-n2")
     assert state == "COMPLETED" and len(re.findall("^rank ", output, re.M)) == 2, output
     assert output.count("topiary: srun does not follow the job's rank map: the job is heterogeneous") == 1, output
     assert len(re.findall(r"topiary: job \d+: the rank map has only the first component of this heterogeneous job", output)) == 1, output
 
 
-def test_launchers_own_srun_and_a_map_given_by_hand_are_no_news(cluster, matrix, seat):
+def test_launchers_srun_and_a_manual_map_print_nothing(cluster, matrix, seat):
     script = f"mpirun true; SLURM_HOSTFILE=$TOPIARY_HOSTFILE srun -n4 {seat}"
     _, state, output = cluster.job(script, "-w", "cn1,cn2", "-N2", "--ntasks=4", "--ntasks-per-node=2", f"--topo-matrix={matrix(4)}")
     assert state == "COMPLETED" and output.count("rank ") == 4 and "topiary" not in output, output
@@ -478,7 +478,7 @@ def launcher(request, cluster):
     ("TopoNic = one,strict\n", FOR_A_TASK, "--topo-place, --topo-membind, --topo-omp, --topo-hugepages, --topo-report"),
     ("TopoOmp = auto\nTopoPlace = compact\nTopoMembind = bind\nTopoNic = one,strict\n", [], None),
 ], ids=["user", "site"])
-def test_ranks_do_not_inherit_what_a_task_has(cluster, launcher, site, options, refused):
+def test_ranks_do_not_inherit_settings_of_a_task(cluster, launcher, site, options, refused):
     """Neither those beside mpirun nor those below a daemon; and who asked is told so, once."""
     mpirun, daemon = launcher
     conf = cluster.folder / "etc" / "topiary.conf"
@@ -534,7 +534,7 @@ def test_plain_mpiexec_starts_each_rank_where_the_file_says(cluster, matrix, hyd
         assert {slots for host, slots in said.values()} == {(n,) for n in range(4)}
 
 
-def test_place_of_a_task_is_none_for_the_ranks_that_it_starts(cluster, hydra):
+def test_launched_ranks_do_not_inherit_the_place_of_a_task(cluster, hydra):
     """Without a map, too: the ranks of a node are not all on the first core of a place."""
     script = f"export HYDRA_IFACE=lo I_MPI_HYDRA_IFACE=lo PATH={hydra}:$PATH; mpiexec {hydra}/seat"
     _, state, output = cluster.job(script, "-n8", *TWO, "--topo-place=compact")
@@ -562,7 +562,7 @@ def test_fewer_ranks_are_the_first_of_the_map(cluster, matrix, hydra):
     "env I_MPI_HYDRA_BOOTSTRAP=slurm mpiexec -hosts cn2 -n 2",
     "mpiexec -n 11",
 ])
-def test_mpiexec_that_says_more_is_as_without_us(cluster, matrix, hydra, how):
+def test_mpiexec_with_other_options_ignores_the_map(cluster, matrix, hydra, how):
     script = f"export HYDRA_IFACE=lo I_MPI_HYDRA_IFACE=lo PATH={hydra}:$PATH; {how} {hydra}/seat | sort"
     _, state, stock = cluster.job(script, "-n8", *TWO)
     ours = mpiexec(cluster, hydra, matrix, how, *TWO)

@@ -310,7 +310,7 @@ def test_monitoring_counts_only_where_fortran_may_send(openmpi, tmp_path, other)
     assert exchanged(other) == expected(often)
 
 
-def test_stands_in_where_monitoring_is_not_loaded(openmpi, tmp_path):
+def test_replaces_monitoring_that_is_not_loaded(openmpi, tmp_path):
     assert openmpi.sent(tmp_path, "often", OMPI_MCA_pml="ob1", **monitored(tmp_path)) == expected(often)
 
 
@@ -322,13 +322,13 @@ def test_killed_program_leaves_at_least_half(lab, tmp_path):
 
 
 @pytest.mark.parametrize("words, status, files", [(["often", "fail"], 7, RANKS), (["often", "exit"], 5, 1)])
-def test_program_ends_as_it_would(openmpi, tmp_path, words, status, files):
+def test_program_ends_as_without_recorder(openmpi, tmp_path, words, status, files):
     assert openmpi.run(tmp_path, *words).returncode == status
     assert len(list(tmp_path.glob("*.prof"))) >= files
 
 
 @pytest.mark.parametrize("words", [["often", "abort"], ["abort"]])
-def test_program_aborts_as_it_would(lab, tmp_path, words):
+def test_program_aborts_as_without_recorder(lab, tmp_path, words):
     """Open MPI's mpirun, 4.1 and 5.0, may crash or hang in PMIx_server_finalize when the ranks are gone, recorder or not: what it said counts."""
     done = lab.run(tmp_path, *words, timeout=20)
     assert done.returncode == 3 or re.search(r"errorcode:? 3\b", done.stdout + done.stderr, re.I)
@@ -361,7 +361,7 @@ def test_recorder_needs_no_mpi():
 
 
 @pytest.mark.parametrize("prefix", ["/nonexistent/rank", "/dev/full/rank", "/dev/full", "", "/" + "x" * 5000])
-def test_what_cannot_be_written_does_not_end_the_program(openmpi, prefix):
+def test_write_error_does_not_end_the_program(openmpi, prefix):
     done = openmpi.mpi.run(RANKS, openmpi.exchange, "ways", LD_PRELOAD=RECORDER, TOPIARY_CAPTURE=prefix)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -146,7 +146,7 @@ def test_heterogeneous_job(cluster, submit):
     assert why(cluster, f"{number}+2", check=False).returncode == 1
 
 
-def test_job_that_nobody_looked_at(cluster, submit):
+def test_job_without_a_verdict(cluster, submit):
     number = submit("--hold", "-n1")
     refused = why(cluster, number, check=False)
     assert refused.returncode == 1 and refused.stderr.count("\n") == 1, refused.stderr
@@ -160,7 +160,7 @@ def test_job_that_slurmctld_does_not_know(cluster):
     assert "sacct -j 999999 -o JobID,SystemComment%512" in refused.stderr
 
 
-def test_job_that_wants_no_place(cluster, submit):
+def test_job_with_fit_off(cluster, submit):
     number = placed(cluster, submit, "-n8", "--topo-fit=off")
     refused = why(cluster, number, check=False)
     assert refused.returncode == 1 and refused.stderr.count("\n") == 1, refused.stderr
@@ -168,6 +168,6 @@ def test_job_that_wants_no_place(cluster, submit):
 
 
 @pytest.mark.parametrize("words", [[], ["x"], ["12.0"], ["0"], ["-1"], ["12_"], ["12+"], ["12_3+1"], ["1", "2"], ["99999999999"]], ids=str)
-def test_wrong_words(cluster, words):
+def test_usage_errors(cluster, words):
     refused = why(cluster, *words, check=False)
     assert refused.returncode == 64, refused.stderr

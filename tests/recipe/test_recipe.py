@@ -98,7 +98,7 @@ def test_job_of_the_login_node_is_placed(site):
     assert re.search(rf"job +{number}, .*placed by Topiary", why) and re.search(r"cores +cn001 \d", why), why
 
 
-def test_what_is_installed_finds_its_libraries(site):
+def test_installed_programs_find_their_libraries(site):
     login = site.on("login")
     login.run("apt-get install ./libtopiary0_*.deb")
     objects = login.says("find /usr/lib -path '*topiary*' -name '*.so*'").split()
@@ -123,7 +123,7 @@ def test_reasons_of_refused_jobs(site):
 
 
 @pytest.mark.parametrize("role, file", [("controller", "slurm.conf"), ("compute", "plugstack.conf"), ("login", "plugstack.conf")])
-def test_plugins_that_are_named_are_not_removed(site, role, file):
+def test_configured_plugins_are_not_removed(site, role, file):
     done = site.on(role).run("apt-get remove topiary-slurm", check=False)
     assert done.returncode and f"topiary-slurm: not removed, because /etc/slurm/{file} still names it" in done.stdout + done.stderr, done
     assert_slurm_works(site, "--topo-level=l3")
@@ -139,7 +139,7 @@ def test_upgrade(site, tmp_path):
     assert "cn001" in site.on("login").says("topiary nodes")
 
 
-def test_back_to_stock_placement_and_forth(site):
+def test_rollback_and_enable_again(site):
     follow(site, "docs/admin-guide.md", "Roll back")
     assert "topiary" not in site.on("login").says("scontrol show config | grep -e ^PluginDir -e ^JobSubmit")
     enable = steps("README.md", "Enable it on a cluster")

@@ -39,7 +39,7 @@ def names(answer):
     ("", ["cn1", "cn2", "cn3", "cn4"]), ("?hosts=cn[2-3]", ["cn2", "cn3"]), ("?hosts=cn3,cn1,nobody", ["cn1", "cn3"]),
     ("?class=c99", []), ("?drift=any", ["cn4"]), ("?drift=capacity&hosts=cn[1-9]", ["cn4"]), ("?drift=cosmetic", []),
     ("?shape=s00000000", [])])
-def test_nodes_are_chosen(nodes, query, wanted):
+def test_nodes_are_selected(nodes, query, wanted):
     answer = nodes.get("/v1/nodes" + query)
     assert names(answer) == wanted and answer.json()["truncated"] is False
 
@@ -72,7 +72,7 @@ def test_topology_now_then_and_canonical(nodes):
     assert nodes.get("/v1/nodes/cn4/topology?at=soon").status == 400
 
 
-def test_history_tells_changes_in_words(nodes):
+def test_history_describes_changes_in_words(nodes):
     answer = nodes.get("/v1/nodes/cn4/history").json()
     new, old = answer["history"]
     assert new["until"] is None and old["until"] == new["since"] and answer["truncated"] is False
@@ -204,7 +204,7 @@ def trickle(sockets):
     return still
 
 
-def test_slow_clients_hold_up_nobody(nodes):
+def test_slow_clients_do_not_block_others(nodes):
     """A byte a second, in the headers and in bodies, beside a client that is as quick as ever and a node that exports."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2 * SLOW + 256)), hard))
@@ -231,7 +231,7 @@ def test_slow_clients_hold_up_nobody(nodes):
     assert slowest < REQUEST_SECONDS / 2
 
 
-def test_client_that_does_not_take_its_reply(nodes):
+def test_client_that_does_not_read_its_reply(nodes):
     """It is let go of, and what it held is given back."""
     s = socket.socket()
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)

@@ -51,7 +51,7 @@ def test_a_credential_serves_one_purpose(registry):
                     assert answer.status == 403 and f"signed for '{signed}', but '{wanted}' is required" in words(answer)
 
 
-def test_the_acknowledgement_says_that_it_is_one(registry):
+def test_acknowledgement_states_its_purpose(registry):
     xml = machine(SMALL, "ack", 1)
     ack = registry.put("ack", xml).headers["Topiary-Ack"]
     told = subprocess.run(["unmunge", f"--socket={registry.munge_socket}", "--no-output", "--output=-"], input=ack, text=True,
@@ -61,7 +61,7 @@ def test_the_acknowledgement_says_that_it_is_one(registry):
 
 # --- where an export comes from
 
-def test_a_node_speaks_for_itself_alone(two_hosts, elsewhere):
+def test_a_node_exports_itself_only(two_hosts, elsewhere):
     """With no word in topiary.conf about it."""
     registry = two_hosts()
     own, other = elsewhere.there, "other"
@@ -76,7 +76,7 @@ def test_a_node_speaks_for_itself_alone(two_hosts, elsewhere):
     assert registry.put(other, machine(SMALL, other, 3), at=elsewhere.here).status == 200, "by any of its addresses"
 
 
-def test_a_user_of_the_registrys_host_passes_nothing_on(two_hosts):
+def test_users_of_the_registrys_host_cannot_relay(two_hosts):
     """What root of some node signed, sent by a user who is logged in where the registry runs."""
     registry = two_hosts()
     xml = machine(SMALL, "passed", 1)
@@ -93,7 +93,7 @@ def test_a_user_of_the_registrys_host_passes_nothing_on(two_hosts):
     assert '"seq"' in send(*boot, "root") and '"class"' in send(*accept, "root")
 
 
-def test_peer_check_as_the_site_says(two_hosts, elsewhere):
+def test_peer_check_settings(two_hosts, elsewhere):
     registry = two_hosts(PeerCheck="warn")
     with elsewhere.threads(1) as far:
         for i in (2, 3):
@@ -115,7 +115,7 @@ def test_known_nodes(registry, configured):
     ({"PeerCheck": "refused"}, "PeerCheck=refused: expected off, warn or refuse"),
     ({"KnownNodes": "cn[1-"}, "KnownNodes: 'cn[1-': invalid host list"),
 ])
-def test_a_setting_that_is_none_is_no_setting(registry, configured, settings, error):
+def test_invalid_settings_are_refused(registry, configured, settings, error):
     with pytest.raises(RuntimeError, match="topiaryd: "):
         configured(**settings)
     assert error in registry.log("topiaryd")
@@ -124,7 +124,7 @@ def test_a_setting_that_is_none_is_no_setting(registry, configured, settings, er
 
 # --- administrators
 
-def test_administrators_are_people_on_hosts(two_hosts, elsewhere):
+def test_administrators_are_users_on_listed_hosts(two_hosts, elsewhere):
     """Root of a node may sign as anybody; from there nobody is an administrator, unless the site says so."""
     registry = two_hosts()
     xml = machine(SMALL, "run", 1)

@@ -108,7 +108,7 @@ def test_wrong_encoding(intact):
 
 @pytest.mark.parametrize("body", [b"", b"\0", b"no zstd", XML, zstd(XML)[:-7], zstd(XML)[:20], zstd(XML) + zstd(XML), zstd(XML) + b"x"],
                          ids=["empty", "nul", "text", "plain", "short", "shorter", "two frames", "more"])
-def test_body_that_is_no_frame(intact, body):
+def test_body_that_is_not_zstd(intact, body):
     refused(intact.put("bad", XML, body=body), 422, "^bad: ")
 
 
@@ -153,7 +153,7 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-def test_frame_that_lies(intact, frame):
+def test_frame_with_a_false_length(intact, frame):
     refused(intact.put("bad", XML, body=FRAMES[frame]), 422, "^bad: ")
     assert intact.get("/v1/nodes/bad").status == 404
 
@@ -243,7 +243,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_value_that_is_none(intact, value):
+def test_invalid_value(intact, value):
     """Refused, or, where XML allows it, given back to the byte."""
     xml = XML.replace(b'value="bad"', b'value="' + VALUES[value] + b'"')
     assert xml != XML
@@ -255,7 +255,7 @@ def test_value_that_is_none(intact, value):
 
 
 @pytest.mark.parametrize("memory", [b"1e9", b"0x10", b"--1", b"9" * 400, b"", b" 1", b"1 "])
-def test_memory_that_is_no_number(intact, memory):
+def test_invalid_memory_size(intact, memory):
     xml, said = machine("Package:2 [NUMANode(memory=67108864000)] Core:2 PU:1", "bad", 5), b'local_memory="67108864000"'
     for i in range(2):
         assert intact.put(f"memory{i}", xml.replace(said, b'local_memory="6710885%d000"' % i, 1)).status == 200
@@ -306,7 +306,7 @@ def test_garbage_on_the_port(intact, data):
     assert b" 200 " not in raw(intact, data, wait=2).split(b"\r\n")[0]
 
 
-def test_half_a_request_harms_nobody(intact):
+def test_truncated_request_is_harmless(intact):
     with socket.create_connection(("127.0.0.1", intact.port)) as s:
         s.sendall(b"PUT /v1/nodes/bad/topology HTTP/1.1\r\nHost: x\r\n")
         assert intact.get("/healthz").status == 200
@@ -385,7 +385,7 @@ def test_munged_down_and_up(restartable):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:99999", "127.0.0.1:65536", "127.0.0.1:http", "127.0.0.1:", "127.0.0.1", ":6824", "127.0.0.1:-1"])
-def test_address_that_is_none(registry, tmp_path, address):
+def test_invalid_address(registry, tmp_path, address):
     config = tmp_path / "topiary.conf"
     config.write_text("\n".join(line for line in registry.config.read_text().split("\n") if not line.startswith("Listen")) + f"\nListen={address}\n")
     done = subprocess.run([BUILD / "topiaryd", "--config", config], capture_output=True, text=True, timeout=60, check=False)
@@ -407,7 +407,7 @@ def test_agent_gives_up_at_its_deadline(restartable, tmp_path):
 
 @pytest.mark.parametrize("node, xml, words", [
     ("a/b", XML, "'a/b' is not a node name"), ("refused", b"no xml", "refused: the registry answered 422"), ("absent", None, "absent: .*No such file")])
-def test_agent_stops_at_what_will_not_change(intact, tmp_path, node, xml, words):
+def test_agent_stops_at_permanent_errors(intact, tmp_path, node, xml, words):
     file = tmp_path / "n.xml"
     if xml is not None:
         file.write_bytes(xml)
@@ -420,7 +420,7 @@ def test_agent_stops_at_what_will_not_change(intact, tmp_path, node, xml, words)
     ("nobody", "answered 401: doubt: .*RegistryUser must be uid"), ("65534", "answered 401: doubt: .*RegistryUser must be uid"),
     ("nosuch", "RegistryUser=nosuch: no such user on this host"), ("4294967295", "RegistryUser=4294967295: not a uid"),
     ("99999999999999999999", "not a uid"), ("-1", "RegistryUser=-1: no such user")])
-def test_agent_believes_only_the_registrys_user(intact, tmp_path, user, words):
+def test_agent_accepts_only_the_registrys_user(intact, tmp_path, user, words):
     file, config = tmp_path / "n.xml", tmp_path / "topiary.conf"
     file.write_bytes(machine(SMALL, "doubt", 5))
     config.write_text(intact.config.read_text().replace("RegistryUser=daemon", f"RegistryUser={user}"))

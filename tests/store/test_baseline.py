@@ -65,7 +65,7 @@ def documents(registry):
     return odd_first(registry)
 
 
-def test_most_nodes_are_right(registry, documents):
+def test_majority_sets_the_baseline(registry, documents):
     expected(registry, documents)
     assert registry.sql("SELECT baseline FROM topiary_classes") in documents.keys() - {ODD}
     told = registry.folder / "state" / f"changes-{ODD}"
@@ -104,7 +104,7 @@ def test_what_was_under_way_is_told_anew(registry):
     assert wait_until(lambda: registry.sql("SELECT recompare_since FROM class") == "", PATIENCE)
 
 
-def test_killed_while_at_it(registry, documents):
+def test_killed_during_maintenance(registry, documents):
     """SIGKILL at any moment; each time the odd one is the baseline again."""
     chance = random.Random(7)
     odd = registry.sql(f"SELECT id FROM base WHERE node = '{ODD}'")
@@ -154,7 +154,7 @@ def test_a_fault_that_hits_most_nodes_is_one():
         assert all_there(registry, documents)
 
 
-def test_what_was_accepted_is_left_alone():
+def test_accepted_baseline_is_kept():
     with upkept() as registry:
         documents = odd_first(registry, whole=12)
         with at_rest(registry):
@@ -245,7 +245,7 @@ def test_a_loose_index_is_built_anew():
         assert registry.get(f"/v1/nodes/{name(0)}/topology").body == clone(0)
 
 
-def test_who_does_not_own_a_table_leaves_it():
+def test_tables_of_another_owner_are_skipped():
     with upkept(KeepHistory=7) as registry:
         assert registry.put(name(0), clone(0)).status == 200
         run(as_user("postgres", [POSTGRES / "psql", "-h", registry.folder / "pg", "-d", "topiary", "-c",

@@ -125,7 +125,7 @@ def test_nodes_by_name_alone(cluster):
 @pytest.mark.parametrize("command, other", [
     (["nodes"], []), (["nodes", "--drift"], []), (["drift"], []), (["facts"], ["--fact", "OSRelease"]),
 ])
-def test_unknown_hosts_are_told_in_one_line(cluster, command, other):
+def test_unknown_hosts_are_reported_in_one_line(cluster, command, other):
     done = cluster.topiary(*command, "cn[8-12],nope", *other, status=1)
     assert done.stderr == "topiary: cn[11-12],nope: not in the registry\n"
     assert "cn10" in done.stdout or "cn[8-10]" in done.stdout
@@ -286,7 +286,7 @@ def test_accept(cluster, worn):
     assert cluster.json("accept", worn)[0]["node"] == worn
 
 
-def test_accept_is_for_few(cluster, worn):
+def test_accept_requires_an_administrator(cluster, worn):
     folder = cluster.registry.folder
     shutil.copy(TOPIARY, folder)
     done = subprocess.run(as_user("nobody", [str(folder / "topiary"), "accept", worn, "--config", str(cluster.registry.config)]),
@@ -295,7 +295,7 @@ def test_accept_is_for_few(cluster, worn):
     assert cluster.names(worn, "--drift") == [worn]
 
 
-def test_accept_tells_what_was_done_before_an_error(cluster, worn):
+def test_accept_reports_nodes_done_before_an_error(cluster, worn):
     done = cluster.topiary("accept", worn, "nope", status=1)
     assert done.stdout.startswith(f"{worn}: accepted as the baseline of class ") and "nope: not in the registry" in done.stderr
 
@@ -324,7 +324,7 @@ def test_wrong_usage(cluster, words, why):
     (["show", "nope"], "nope: not in the registry"), (["history", "nope"], "nope: not in the registry"),
     (["facts", "nope"], "nope: not in the registry"), (["accept", "nope"], "nope: not in the registry"),
 ])
-def test_one_line_an_error(cluster, words, why):
+def test_errors_are_one_line(cluster, words, why):
     done = cluster.topiary(*words, status=1)
     assert re.search(why, done.stderr) and done.stderr.count("\n") == 1 and not done.stdout
     assert done.stderr.count("nope") <= 1 and not re.match(r"topiary: \w+: http", done.stderr)
@@ -340,7 +340,7 @@ def test_common_options_stand_before_the_command_too(cluster):
     ([], "Usage: topiary COMMAND"), (["nodse"], "unknown command 'nodse'; see `topiary --help`"), (["--json"], "Usage: topiary COMMAND"),
     (["--jsno", "nodes"], "unrecognized option '--jsno'"), (["--config"], "option '--config' requires an argument"),
 ])
-def test_no_command_is_a_wrong_command_line(words, why):
+def test_missing_command_is_a_usage_error(words, why):
     done = subprocess.run([TOPIARY, *words], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 64 and why in done.stderr and not done.stdout
 
@@ -395,14 +395,14 @@ def test_completion_of_nodes(cluster):
     assert complete(["topiary", "history", "cn1"], url) == ["cn1", "cn10"]
 
 
-def test_completion_does_not_wait_for_a_registry_that_is_silent():
+def test_completion_does_not_wait_for_a_silent_registry():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         began = time.monotonic()
         assert complete(["topiary", "show", "cn"], f"http://127.0.0.1:{silent.getsockname()[1]}") == []
         assert time.monotonic() - began < 40
 
 
-def test_man_page_tells_every_command_and_option():
+def test_man_page_has_every_command_and_option():
     page = (ROOT / "docs/topiary.1").read_text()
     for command in commands():
         assert f"\n.Ss {command}\n" in page

@@ -121,7 +121,7 @@ def test_the_hook_gets_nothing_else(registry):
     assert {(call[6], call[7]) for call in calls(registry)} == {("0", "4")}, "no environment, and no open file but its own"
 
 
-def test_a_known_document_is_told_of_once(registry):
+def test_known_document_is_reported_once(registry):
     xml = clone(40, "nic")
     for _ in range(3):
         assert registry.put(name(40), xml).status == 200
@@ -201,7 +201,7 @@ def test_a_hook_that_fails_is_run_three_times(registry):
     hook(registry)
 
 
-def test_a_hook_that_says_much_and_reads_nothing(registry):
+def test_hook_with_much_output_and_unread_input(registry):
     hook(registry, text="#!/bin/sh\nhead -c 3000000 /dev/zero | tr '\\0' x\necho \"$1\" >> {state}/loud\n")
     mark = len(registry.log("topiaryd"))
     assert registry.put(name(61), clone(61, "nic")).status == 200
@@ -226,7 +226,7 @@ def test_a_hook_that_hangs_is_ended(registry):
     hook(registry)
 
 
-def test_a_hook_is_cut_short_by_the_end(registry):
+def test_hook_is_ended_at_shutdown(registry):
     """topiaryd ends at once, and its hook runs when topiaryd is back."""
     hook(registry, text="#!/bin/sh\necho $$ > {state}/long; sleep 600\n")
     assert registry.put(name(64), clone(64, "nic")).status == 200
@@ -239,7 +239,7 @@ def test_a_hook_is_cut_short_by_the_end(registry):
     assert wait_until(lambda: calls_for(registry, name(64)), PATIENCE)
 
 
-def test_the_gravest_comes_first(registry):
+def test_most_severe_change_comes_first(registry):
     """A new kernel on all nodes does not keep a lost card waiting."""
     registry.stop("topiaryd")
     config = registry.config.read_text()

@@ -76,7 +76,7 @@ def fabric(registry, tmp_path_factory):
     return Fabric(registry, tmp_path_factory.mktemp("fabric"))
 
 
-def test_there_is_none_at_first(fabric):
+def test_no_fabric_before_the_first_import(fabric):
     assert fabric.registry.get("/v1/fabric").status == 404
     assert fabric.registry.get("/v1/fabric/levels").status == 404
     assert fabric.registry.get("/v1/fabric/history").json() == {"history": [], "truncated": False}
@@ -88,7 +88,7 @@ def test_there_is_none_at_first(fabric):
                                   "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-5]\nSwitchName=top Switches=a,b\n",
                                   discovered([*CABLES, (STRANGER, 0x99, "leaf2")])],
                          ids=["two planes and trunks", "graph", "levels as text", "topology.conf", "unknown adapter"])
-def test_what_was_imported_is_read_back_the_same(fabric, text):
+def test_imported_fabric_reads_back_the_same(fabric, text):
     """Whatever form it had: levels, places, names, GUIDs, links; and again, which is no new version."""
     path = fabric.file(text)
     first = fabric.imported(text)
@@ -122,7 +122,7 @@ def history(fabric):
     return steps, times, versions
 
 
-def test_the_past_stays(fabric, history):
+def test_earlier_versions_are_kept(fabric, history):
     steps, times, versions = history
     for cables, when in zip(steps, times):
         assert fabric.export(f"@{when}") == fabric.export(fabric.file(discovered(cables)), registry=False), when
@@ -151,7 +151,7 @@ def test_two_times_are_compared(fabric, history):
     assert fabric.run("diff", files[0], "/nowhere", status=2, registry=False).stderr.count("\n") == 1
 
 
-def test_people_ask_in_sql(fabric, history):
+def test_sql_views(fabric, history):
     _, times, versions = history
 
     def ask(what, view, at=None):
@@ -208,7 +208,7 @@ def test_a_guid_of_two_nodes_is_of_none(fabric):
     assert f"H-{guid:016x}" in {h["name"] for h in fabric.export()["hosts"]}
 
 
-def test_without_files_the_registry_is_asked(fabric, tmp_path):
+def test_registry_is_asked_without_files(fabric, tmp_path):
     """On a machine that has neither SnapshotFile nor FabricFile, topiary map maps by what the registry tells."""
     for name in ("gn1", "gn2", "gn3"):
         assert fabric.registry.put(name, individual(machine("intel-2x8"), name).encode()).status == 200

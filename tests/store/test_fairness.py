@@ -30,7 +30,7 @@ def hostile_host(registry, configured, elsewhere):
 
 
 @pytest.mark.parametrize("make", [attributes, infos], ids=["attributes", "infos"])
-def test_a_hostile_node_stops_nobody(hostile_host, elsewhere, make):
+def test_a_hostile_node_does_not_block_others(hostile_host, elsewhere, make):
     """All others are acknowledged while root of one node sends documents over as many connections as it may; it is told at once that
     they are refused, or to come later, and never that the registry is busy."""
     registry, own = hostile_host, elsewhere.there

@@ -119,7 +119,7 @@ def test_history(damaged):
     assert r.sql("SELECT count(*) FROM unreadable") == "0"
 
 
-def test_who_may_ask(damaged):
+def test_permissions(damaged):
     """Root and topiaryd's user, with a credential for this and no other."""
     r = damaged
     empty = b""

@@ -184,7 +184,7 @@ def test_torn_pages_are_warned_of_once(registry):
     assert registry.log("topiaryd").count("full_page_writes=off") == 1
 
 
-def test_standby_that_does_not_come(registry):
+def test_missing_synchronous_standby(registry):
     """A wait for it that somebody ends is no acknowledgement, and waits that nobody waits for do not take all of PostgreSQL's places."""
     with configured(registry, synchronous_standby_names="nobody"):
         with ThreadPoolExecutor(1) as pool:

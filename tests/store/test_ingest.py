@@ -205,7 +205,7 @@ def test_sigterm_ends_cleanly(registry):
 
 
 @pytest.mark.parametrize("file", sorted((CACHE / "src").glob("hwloc-*/tests/hwloc/xml/*.xml")), ids=lambda f: f.name)
-def test_corpus_is_given_back_to_the_byte_or_refused(registry, file):
+def test_corpus_is_returned_byte_for_byte_or_refused(registry, file):
     xml = file.read_bytes()
     node = "c-" + re.sub(r"[^A-Za-z0-9]", "-", file.stem)
     answer = registry.put(node, xml)

@@ -161,7 +161,7 @@ def test_a_network_of_ipv6_is_one_source(registry, networks, elsewhere, sources,
         assert sum(map(is_open, socks)) == expected
 
 
-def test_an_export_under_way_is_not_sent_away(registry):
+def test_admitted_export_is_not_disconnected(registry):
     """What an agent sends slowly goes on while a thousand others come."""
     xml = machine(SMALL, "slow", 5)
     cred = registry.sign(registry.claim("slow", xml))

@@ -39,7 +39,7 @@ def test_dashboards_queries_are_read(tmp_path):
 
 
 @pytest.mark.parametrize("text", [ALERTS, "\n".join(QUERIES)], ids=["alerts", "dashboard"])
-def test_what_is_asked_for_is_told(registry, text):
+def test_queried_metrics_exist(registry, text):
     def told():
         return set(re.findall(r"^# TYPE (\w+)", registry.get("/metrics").body.decode(), re.MULTILINE))
 

@@ -110,7 +110,7 @@ def test_read_only(registry):
     assert all_there(registry, {name(2000): clone(2000)})
 
 
-def test_connections_that_are_cut(registry):
+def test_cut_connections(registry):
     """An administrator ends them all, again and again: at most the export under way is to be sent again."""
     cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'topiaryd'"
     documents = {name(i): clone(i) for i in range(2100, 2130)}
@@ -120,7 +120,7 @@ def test_connections_that_are_cut(registry):
     assert all_there(registry, documents)
 
 
-def test_nobody_is_let_in(registry):
+def test_refused_connections(registry):
     """All places are taken: 503, and well again when there is one."""
     superuser(registry, "ALTER ROLE daemon CONNECTION LIMIT 0",
               "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'topiaryd'")
@@ -132,7 +132,7 @@ def test_nobody_is_let_in(registry):
     assert wait_until(lambda: registry.put(name(2200), clone(2200)).status == 200, 10)
 
 
-def test_a_table_that_somebody_holds(registry):
+def test_locked_table(registry):
     """A lock of an administrator's costs some seconds and a 503, not a thread for ever."""
     command = as_user("postgres", [str(POSTGRES / "psql"), "-h", str(registry.folder / "pg"), "-d", "topiary", "-qAtX"])
     psql = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")

@@ -95,7 +95,7 @@ def test_asking_looks_at_no_hardware(registry):
 
 
 @pytest.mark.parametrize("options", [["--recheck", "--local"], ["--recheck", "--input", "x.xml"]])
-def test_options_that_contradict(registry, options):
+def test_conflicting_options(registry, options):
     done = subprocess.run([BUILD / "topiary-agent", "--config", registry.config, *options], capture_output=True, text=True, check=False)
     assert done.returncode == 64 and "--recheck" in done.stderr
 

@@ -88,7 +88,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("change, words", REFUSED.values(), ids=REFUSED)
-def test_schema_that_is_not_ours(registry, change, words):
+def test_foreign_schema(registry, change, words):
     """It is noticed while serving, and topiaryd does not start on it."""
     assert registry.put("one", XML).status == 200
     registry.sql("CREATE TABLE kept AS SELECT * FROM topiary_migration")

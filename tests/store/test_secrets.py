@@ -80,7 +80,7 @@ def test_changes(closed):
     assert b"C000011" in whole.body and b"C000012" in whole.body
 
 
-def test_nothing_that_anyone_may_ask_tells_them(closed):
+def test_public_requests_reveal_no_serials(closed):
     """Of all that can be asked."""
     for serial in (21, 22):
         assert closed.put("every", document("every", serial, memory=serial == 22)).status == 200
@@ -115,7 +115,7 @@ def test_credentials_of_readers(closed):
     ({"PublishSerials": "no", "ReadFacts": "anyone"}, (200, False), (200, False)),
     ({"PublishSerials": "yes", "ReadFacts": "admins"}, (401, False), (403, False)),
 ])
-def test_what_the_site_says(registry, configured, settings, anyone, nobody):
+def test_publish_serials_setting(registry, configured, settings, anyone, nobody):
     configured(**settings)
     assert registry.put("site", document("site")).status == 200
     for user, (status, told) in (("", anyone), ("nobody", nobody), (None, (200, True))):

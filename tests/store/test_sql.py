@@ -185,7 +185,7 @@ def test_a_reader_only_reads(registry, reader, query):
         reader(query)
 
 
-def test_duties_apart(registry, reader):
+def test_separate_roles(registry, reader):
     """The owner migrates, topiaryd may not change a table and still keeps exports and fabrics."""
     superuser(registry, "postgres", "-c", "CREATE DATABASE apart", "-c", "DROP OWNED BY topiary_ingest, topiary_read")
     superuser(registry, "topiary", "-c", "DROP OWNED BY topiary_ingest, topiary_read")

@@ -69,7 +69,7 @@ def test_agent_and_commands(secure, tmp_path):
     assert command(registry, "accept", "safe").returncode == 0
 
 
-def test_only_those_whom_the_ca_signed(secure, authority, tmp_path):
+def test_only_certificates_of_the_ca(secure, authority, tmp_path):
     """The registry is asked nothing, and told nothing, when it is another."""
     file = tmp_path / "lost.xml"
     file.write_bytes(machine(SMALL, "lost", 1))
@@ -108,7 +108,7 @@ def test_no_old_version(secure, authority):
     ({"TlsKey": "/nowhere/key"}, "/nowhere/key: No such file"),
     ({"TlsKey": "cert"}, "TlsCertificate and TlsKey belong together"),
 ])
-def test_what_is_no_certificate_ends_topiaryd(secure, own, registry, change, error):
+def test_invalid_certificate_ends_topiaryd(secure, own, registry, change, error):
     if change["TlsKey"] == "cert":
         change = {"TlsKey": own["TlsCertificate"]}
     with pytest.raises(RuntimeError, match="topiaryd: "):
@@ -117,7 +117,7 @@ def test_what_is_no_certificate_ends_topiaryd(secure, own, registry, change, err
     registry.daemons.pop("topiaryd", None)
 
 
-def test_who_listens_to_others_without_it_is_warned(registry, configured, secure):
+def test_listening_without_tls_warns(registry, configured, secure):
     words = "all traffic on the network is unencrypted"
 
     def warned(start, **settings):

@@ -63,7 +63,7 @@ def test_what_a_move_leaves_as_it_was(registry, documents):
     assert number(registry, FACTS_TWICE) == 0
 
 
-def test_a_move_and_an_export_tell_the_same_drift(registry, documents):
+def test_reencoding_and_export_report_the_same_drift(registry, documents):
     """One more node without the card comes to the new base by itself."""
     documents[name(66)] = clone(66, "nic")
     assert registry.put(name(66), documents[name(66)]).json()["stored"] == "fields"
@@ -89,7 +89,7 @@ def test_the_past_moves_along(registry, documents):
         assert registry.get(f"/v1/nodes/{name(i)}/topology?at={since}").body == clone(i)
 
 
-def test_what_nobody_uses_goes_after_an_hour(registry, documents, shared):
+def test_unused_rows_are_deleted_after_an_hour(registry, documents, shared):
     fields = "SELECT count(*) FROM layout WHERE kind IN ('fields', 'patch')"
     many = number(registry, fields)
     upkeep_ran(registry)
@@ -130,7 +130,7 @@ def test_history_is_kept_so_long(registry):
     assert registry.get("/v1/nodes/old/topology").body == clone(72)
 
 
-def test_one_of_two_works(registry, documents):
+def test_one_of_two_topiaryd_maintains(registry, documents):
     """Two topiaryd on one database: each move is made once, and neither has anything to complain of."""
     start_second(registry)
     with at_rest(registry):
@@ -152,7 +152,7 @@ def test_one_of_two_works(registry, documents):
     assert all_there(registry, documents)
 
 
-def test_killed_while_at_it(registry, documents):
+def test_killed_during_maintenance(registry, documents):
     """SIGKILL at any moment of a pass: all documents are there, and the next topiaryd goes on."""
     chance = random.Random(4)
     for turn in range(6):

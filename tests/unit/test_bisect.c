@@ -15,7 +15,7 @@
 #include "map/engine/split.h"
 #include "map/engine/swaps.h"
 
-/* Every other of all ranks, or all; and empty slots. */
+/* Every other rank, or all; and empty slots. */
 static void open_some(struct bisection *h, const struct matrix *m, unsigned step, unsigned empty)
 {
 	unsigned *rank = malloc(m->ranks * sizeof(*rank)), *local = malloc(m->ranks * sizeof(*local)), n = 0;
@@ -30,7 +30,7 @@ static void open_some(struct bisection *h, const struct matrix *m, unsigned step
 	free(local);
 }
 
-/* The matrix as a web, and its modes; mass and they are for the caller to free. */
+/* The matrix as a graph, and its eigenvectors; the caller frees mass and the vectors. */
 static struct spectral_graph graph_find(const struct matrix *m, uint64_t seed, double *mode[MODES])
 {
 	struct spectral_graph w = { m->ranks, m->row, m->adj, m->weight, calloc(m->ranks, sizeof(double)) };
@@ -48,7 +48,7 @@ static struct spectral_graph graph_find(const struct matrix *m, uint64_t seed, d
 	return w;
 }
 
-/* How much two are alike, 0 to 1. */
+/* How similar two are, 0 to 1. */
 static double likeness(const struct spectral_graph *w, const double *x, const double *y)
 {
 	double xy = 0, xx = 0, yy = 0;
@@ -62,10 +62,10 @@ static double likeness(const struct spectral_graph *w, const double *x, const do
 }
 
 /*
- * A long grid swings once along its length in the slowest mode, whatever the seed; and modes have nothing of each
- * other.
+ * In the lowest eigenvector a long grid changes sign once along its length, for every seed; eigenvectors are
+ * orthogonal.
  */
-static void finds_slow_modes(void **state)
+static void finds_low_eigenvectors(void **state)
 {
 	static const struct { unsigned wide, high; } rows[] = { { 60, 1 }, { 400, 1 }, { 90, 6 }, { 200, 8 } };
 
@@ -99,7 +99,7 @@ static unsigned firsts(const struct bisection *h)
 	return n;
 }
 
-/* The shortest cut that there is, whatever the seed. */
+/* The shortest possible cut, for every seed. */
 static void cuts_grids(void **state)
 {
 	static const struct { unsigned wide, high, first; double weight, cut; } rows[] = {
@@ -125,8 +125,8 @@ static void cuts_grids(void **state)
 	(void) state;
 }
 
-/* Any sizes, ranks that talk to no one, quickly or not. */
-static void halves_exactly(void **state)
+/* Any sizes, ranks without communication, quick or not. */
+static void halves_have_exact_sizes(void **state)
 {
 	struct matrix *m = grid(7, 5, 2);
 
@@ -145,8 +145,8 @@ static void halves_exactly(void **state)
 	(void) state;
 }
 
-/* With room to spare a half gets as many as go together, within what it may hold, and empty slots for the others. */
-static void halves_as_cuts_least(void **state)
+/* With spare room a half gets as many ranks as belong together, within its limit, and empty slots for the others. */
+static void free_sizes_minimise_the_cut(void **state)
 {
 	struct matrix *m = matrix_of("%%MatrixMarket matrix coordinate real general\n14 14 12\n"
 				     "2 1 1\n3 2 1\n4 3 1\n5 4 1\n7 6 1\n8 7 1\n9 8 1\n10 9 1\n11 10 1\n12 11 1\n"
@@ -174,8 +174,8 @@ static void halves_as_cuts_least(void **state)
 	(void) state;
 }
 
-/* What exchanges say they save, and the gains that they keep, are what a new count finds. */
-static void keeps_accounts(void **state)
+/* The predicted decrease of exchanges, and the gains kept, equal a new computation. */
+static void kept_gains_are_exact(void **state)
 {
 	struct matrix *m = grid(9, 7, 3);
 	uint64_t chance = 1;
@@ -202,7 +202,7 @@ static void keeps_accounts(void **state)
 	(void) state;
 }
 
-static void beats_what_is(void **state)
+static void improves_existing_halves(void **state)
 {
 	struct matrix *m = grid(8, 4, 1);
 	struct bisection h;
@@ -216,7 +216,7 @@ static void beats_what_is(void **state)
 	memcpy(best, h.second, sizeof(best));
 	assert_int_equal(bisect_again(&h, 16, (struct bisect_way){ .quick = true, .seed = 2 }), 0);
 	assert_memory_equal(h.second, best, sizeof(best));
-	/* Whoever is drawn to the second half goes there, for the same cut. */
+	/* Ranks with a bias towards the second half move there, for the same cut. */
 	for (unsigned i = 0; i < h.n; i++)
 		h.bias[i] = best[i] ? 1 : -1;
 	assert_int_equal(bisect_again(&h, 16, (struct bisect_way){ .quick = true, .seed = 3 }), 1);
@@ -227,8 +227,8 @@ static void beats_what_is(void **state)
 	(void) state;
 }
 
-/* In vain once is in vain again, until somebody on one of the two comes or goes; and what was, comes back. */
-static void tries_once(void **state)
+/* A pair tried in vain is not tried again until a rank moved in one of its domains; a saved state is restored. */
+static void pairs_are_tried_once(void **state)
 {
 	struct places *p = places_of(4, "Package:2 Core:4", NULL);
 	struct slots *s = slots_new(p, NULL);
@@ -237,7 +237,7 @@ static void tries_once(void **state)
 	assert_int_equal(attempts_init(&a, s), 0);
 	assert_true(attempts_add(&a, 0, 1, 2));
 	assert_false(attempts_add(&a, 0, 2, 1));
-	/* Others, and those of another stratum. */
+	/* Other pairs, and those of another level. */
 	assert_true(attempts_add(&a, 0, 1, 3));
 	assert_true(attempts_add(&a, 1, 1, 2));
 	assert_false(attempts_add(&a, 1, 1, 2));
@@ -256,7 +256,7 @@ static void tries_once(void **state)
 	(void) state;
 }
 
-/* Far from good: a step that is prime to the number of slots. */
+/* Far from good: a stride that is coprime to the number of slots. */
 static unsigned *far_from_good(const struct matrix *m, const struct slots *s)
 {
 	unsigned *slot = malloc(m->ranks * sizeof(*slot));
@@ -269,7 +269,10 @@ static unsigned *far_from_good(const struct matrix *m, const struct slots *s)
 typedef int (*way_to_mend)(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
 			   unsigned *slot, struct err *e);
 
-/* The other stages, called in the same way. Annealing of ranks begins warm, because the mapping is far from good. */
+/*
+ * The other stages, with the same interface. Annealing of ranks begins at a high temperature, because the mapping is
+ * far from good.
+ */
 static int ranks_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
 			unsigned *slot, struct err *e)
 {
@@ -304,7 +307,7 @@ static void check_mends(way_to_mend refine, const struct matrix *m, const struct
 	free(taken);
 }
 
-static void mends(void **state)
+static void refines_mappings(void **state)
 {
 	static const struct {
 		way_to_mend way;
@@ -319,15 +322,15 @@ static void mends(void **state)
 		 */
 		{ neighbourhood_search, 4, "Core:16", 8, 8, 1.5 * (16 * 100 + 4 * 24 * 2) },
 		{ node_anneal, 4, "Core:16", 8, 8, 16 * 100 + 4 * 24 * 2 },
-		/* With room to spare; the best has four whole hosts, with four pairs between packages in each. */
+		/* With spare room; the optimum has four complete hosts, with four pairs between packages in each. */
 		{ neighbourhood_search, 6, "Package:2 Core:8", 8, 8, INFINITY },
 		{ node_anneal, 6, "Package:2 Core:8", 8, 8, 1.05 * (16 * 100 + 4 * (4 * 20 + 20 * 2)) },
 		{ neighbourhood_search, 3, "Package:2 L3Cache:2 Core:4", 5, 7, 1190 },
 		{ node_anneal, 3, "Package:2 L3Cache:2 Core:4", 5, 7, 1.05 * 1190 },
-		/* What pairs of hosts come to by themselves is 6600 to 6800. */
+		/* The optima of pairs of hosts are 6600 to 6800. */
 		{ neighbourhood_search, 9, "Core:16", 12, 12, 6400 },
 		{ node_anneal, 9, "Core:16", 12, 12, 1.1 * (48 * 100 + 9 * 24 * 2) },
-		/* Alone, annealing finds the best of the small ones. Exchanges only end where no single one gains. */
+		/* Annealing alone finds the optimum of small problems. Exchanges only end where no single one gains. */
 		{ ranks_anneal, 4, "Core:16", 8, 8, 16 * 100 + 4 * 24 * 2 },
 		{ ranks_anneal, 3, "Package:2 L3Cache:2 Core:4", 5, 7, 1190 },
 		{ ranks_anneal, 9, "Core:16", 12, 12, 1.2 * (48 * 100 + 9 * 24 * 2) },
@@ -350,8 +353,8 @@ static void mends(void **state)
 	(void) state;
 }
 
-/* Whatever the stratum: nobody leaves a domain of it, and inside them a scattered grid gets cheaper. */
-static void mends_insides(void **state)
+/* At every level: no rank leaves its domain, and inside the domains a scattered grid becomes cheaper. */
+static void refines_within_domains(void **state)
 {
 	struct matrix *m = grid(9, 10, 1);
 	struct places *p = places_of(6, "Package:2 L3Cache:2 Core:4", NULL);
@@ -384,15 +387,15 @@ static void mends_insides(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_slow_modes),
+		cmocka_unit_test(finds_low_eigenvectors),
 		cmocka_unit_test(cuts_grids),
-		cmocka_unit_test(halves_exactly),
-		cmocka_unit_test(halves_as_cuts_least),
-		cmocka_unit_test(keeps_accounts),
-		cmocka_unit_test(beats_what_is),
-		cmocka_unit_test(tries_once),
-		cmocka_unit_test(mends),
-		cmocka_unit_test(mends_insides),
+		cmocka_unit_test(halves_have_exact_sizes),
+		cmocka_unit_test(free_sizes_minimise_the_cut),
+		cmocka_unit_test(kept_gains_are_exact),
+		cmocka_unit_test(improves_existing_halves),
+		cmocka_unit_test(pairs_are_tried_once),
+		cmocka_unit_test(refines_mappings),
+		cmocka_unit_test(refines_within_domains),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -179,7 +179,7 @@ static void renumbers(void **state)
 	}
 }
 
-static void escapes_one_way(void **state)
+static void writes_one_form_of_escapes(void **state)
 {
 	static const char doc[] = HEAD "<topology version='2.0'>" MACHINE("1")
 		"<info name='&#38;&amp;#38;&lt;&gt;&quot;&apos;&#x41;' value='&#9;&#10;&#13;\xc3\xa4'/>"
@@ -384,7 +384,7 @@ int main(void)
 		cmocka_unit_test(accepts_this_machine),
 		cmocka_unit_test(accepts_real_machines),
 		cmocka_unit_test(renumbers),
-		cmocka_unit_test(escapes_one_way),
+		cmocka_unit_test(writes_one_form_of_escapes),
 		cmocka_unit_test(keeps_hwloc3),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(refuses_every_piece),

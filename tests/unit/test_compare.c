@@ -337,7 +337,7 @@ static int row_check(const struct row *row)
 	return wrong;
 }
 
-static void sentences_are_those_of_people(void **state)
+static void changes_are_described_in_words(void **state)
 {
 	int wrong = 0;
 
@@ -408,7 +408,7 @@ static void facts_become_changes(void **state)
 
 /* --- verdicts --- */
 
-static void verdicts_forgive(void **state)
+static void verdict_modes_tolerate_changes(void **state)
 {
 	static const struct { enum severity s; enum direction d; int verdicts[4]; } verdicts[] = {
 		{ SEVERITY_CAPACITY, CHANGE_GONE, { 3, 3, -1, -1 } },
@@ -485,7 +485,7 @@ static void hwloc_applies_its_diff(void **state)
 	free(b);
 }
 
-static void hwloc_says_what_it_cannot(void **state)
+static void reports_what_hwloc_cannot_express(void **state)
 {
 	char *a = exported(SMT), *b = exported(PU_ONLY);
 	struct canon x = canonical(a), y = canonical(b);
@@ -506,13 +506,13 @@ static void hwloc_says_what_it_cannot(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sentences_are_those_of_people),
+		cmocka_unit_test(changes_are_described_in_words),
 		cmocka_unit_test(facts_have_severities),
 		cmocka_unit_test(facts_become_changes),
-		cmocka_unit_test(verdicts_forgive),
+		cmocka_unit_test(verdict_modes_tolerate_changes),
 		cmocka_unit_test(names_are_read_back),
 		cmocka_unit_test(hwloc_applies_its_diff),
-		cmocka_unit_test(hwloc_says_what_it_cannot),
+		cmocka_unit_test(reports_what_hwloc_cannot_express),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,7 @@ static void pauses_are_spread(void **state)
 	(void)state;
 }
 
-static void knows_what_is_left(void **state)
+static void computes_the_time_left(void **state)
 {
 	struct timespec now;
 
@@ -54,7 +54,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pauses_are_spread),
-		cmocka_unit_test(knows_what_is_left),
+		cmocka_unit_test(computes_the_time_left),
 	};
 
 	return cmocka_run_group_tests_name("deliver", tests, NULL, NULL);

@@ -45,7 +45,7 @@ static unsigned distance(const struct hierarchy *h, const char *a, const char *b
 	return hierarchy_distance(h, x, y);
 }
 
-static void tells_names_from_descriptions(void **state)
+static void derives_names_from_descriptions(void **state)
 {
 	static const struct {
 		const char *description, *host, *as_switch;
@@ -103,7 +103,7 @@ static const char discovered[] =
 	"caguid=0x10\r\nCa\t2 \"H-0000000000000010\"\t\t# \"cn1 mlx4_0\"\r\n"
 	"[1](11) \t\"S-00000000000000a1\"[1]\t\t# lid 2 lmc 0 \"leaf\" lid 1 4xQDR";
 
-static void reads_every_form_of_infiniband(void **state)
+static void reads_every_format_of_infiniband(void **state)
 {
 	static const char *const rows[] = { ports, discovered };
 
@@ -786,7 +786,7 @@ static void recognises_a_fat_tree(void **state)
 	(void) state;
 }
 
-static void tells_what_is_odd(void **state)
+static void lists_anomalies(void **state)
 {
 	static const struct {
 		const char *text, *odd;
@@ -845,8 +845,8 @@ static void switches_of_one_name_stay_apart(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_names_from_descriptions),
-		cmocka_unit_test(reads_every_form_of_infiniband),
+		cmocka_unit_test(derives_names_from_descriptions),
+		cmocka_unit_test(reads_every_format_of_infiniband),
 		cmocka_unit_test(a_guid_names_an_adapter),
 		cmocka_unit_test(a_guid_is_of_one_host),
 		cmocka_unit_test(reads_and_writes_the_papers_example),
@@ -865,7 +865,7 @@ int main(void)
 		cmocka_unit_test(recognises_a_dragonfly),
 		cmocka_unit_test(all_linked_to_all_is_one_group),
 		cmocka_unit_test(recognises_a_fat_tree),
-		cmocka_unit_test(tells_what_is_odd),
+		cmocka_unit_test(lists_anomalies),
 		cmocka_unit_test(switches_of_one_name_stay_apart),
 	};
 

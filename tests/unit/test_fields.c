@@ -103,7 +103,7 @@ static bool learn(struct field_layout *layout, const struct line_index *base, co
 	return widened;
 }
 
-static void takes_what_fields_may_hold(void **state)
+static void accepts_valid_field_values(void **state)
 {
 	static const struct edit rows[] = {
 		{ HOST, "value=\"node18\"" }, { HOST, "value=\"node177\"" }, { HOST, "value=\"node1\"" },
@@ -186,7 +186,7 @@ static void refuses_what_is_more(void **state)
 }
 
 /* What is stored, to the byte: of each row's document, by the layout learned from it and all before. */
-static void keeps_little(void **state)
+static void stores_few_bytes(void **state)
 {
 	static const struct {
 		struct edit edits[4];
@@ -655,9 +655,9 @@ static void serves_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(takes_what_fields_may_hold),
+		cmocka_unit_test(accepts_valid_field_values),
 		cmocka_unit_test(refuses_what_is_more),
-		cmocka_unit_test(keeps_little),
+		cmocka_unit_test(stores_few_bytes),
 		cmocka_unit_test(wider_layouts_fit_all_before),
 		cmocka_unit_test(refuses_spoiled_diffs),
 		cmocka_unit_test(refuses_layouts_of_another_base),

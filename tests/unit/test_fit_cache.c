@@ -58,7 +58,7 @@ static void check_most(const struct shape *shape, uint64_t cores, enum level lev
 /*
  * What is remembered is what would be worked out, whatever was asked before: of other needs, other cores, other shapes.
  */
-static void remembers_what_is_so(void **state)
+static void returns_the_computed_cost(void **state)
 {
 	struct shape *shapes[] = { shape_parse("Package:2 L3Cache:2 Core:4 PU:1", NULL),
 				   shape_parse("Package:4 Core:4 PU:2", NULL) };
@@ -80,7 +80,7 @@ static void remembers_what_is_so(void **state)
 }
 
 /* A shape of another view may stand where an old one stood. */
-static void forgets_with_the_view(void **state)
+static void is_emptied_with_a_new_view(void **state)
 {
 	struct shape *shape = shape_parse("Package:2 L3Cache:2 Core:4 PU:1", NULL),
 		     *one = shape_parse("Core:16 PU:1", NULL);
@@ -100,7 +100,7 @@ static void forgets_with_the_view(void **state)
 }
 
 /* Bounded: a million different sets of cores of a large node are not all kept at once. */
-static void does_not_grow_for_ever(void **state)
+static void size_is_bounded(void **state)
 {
 	struct shape *shape = shape_parse("Package:2 L3Cache:8 Core:8 PU:1", NULL);
 	struct score_need need = { .cores = 8, .task_cores = 1, .fit = FIT_PREFER, .level = LEVEL_NODE };
@@ -161,9 +161,9 @@ static void keeps_what_is_used(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(remembers_what_is_so),
-		cmocka_unit_test(forgets_with_the_view),
-		cmocka_unit_test(does_not_grow_for_ever),
+		cmocka_unit_test(returns_the_computed_cost),
+		cmocka_unit_test(is_emptied_with_a_new_view),
+		cmocka_unit_test(size_is_bounded),
 		cmocka_unit_test(keeps_what_is_used),
 	};
 

@@ -70,7 +70,7 @@ static int pus(hwloc_topology_t t)
 	return hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PU);
 }
 
-/* What hwloc could do where it was loaded stands at the end. */
+/* The end has what hwloc could do where it was loaded. */
 static void drop_support(struct buf *xml)
 {
 	char *at = strstr(xml->data, "  <support ");
@@ -102,8 +102,8 @@ static void is_what_its_xml_is(void **state)
 	(void) state;
 }
 
-/* hwloc works these out when it is first asked, in memory that cannot be written. */
-static void answers_all_questions(void **state)
+/* hwloc computes these on first use, in memory that cannot be written. */
+static void derived_values_are_available(void **state)
 {
 	static const hwloc_memattr_id_t attributes[] = {
 		HWLOC_MEMATTR_ID_CAPACITY, HWLOC_MEMATTR_ID_LOCALITY, HWLOC_MEMATTR_ID_BANDWIDTH,
@@ -139,7 +139,7 @@ static void is_adopted_once_at_a_time(void **state)
 	assert_non_null(strstr(e.text, "in use"));
 	assert_int_equal(image_from_shm(in(other, IMAGE_SHM), &b, NULL), 0);
 	assert_int_equal(pus(b), 3);
-	/* Then the XML is good enough. */
+	/* Then the XML is used. */
 	assert_int_equal(image_adopt(folder, &c, NULL), 0);
 	assert_int_equal(pus(c), 32);
 	hwloc_topology_destroy(a);
@@ -165,7 +165,7 @@ static void refused(const char *what, const char *why)
 	hwloc_topology_destroy(t);
 }
 
-/* Cut anywhere: a mapping beyond a file's end is a SIGBUS when it is looked at. */
+/* Truncated anywhere: access to a mapping beyond the end of its file is a SIGBUS. */
 static void is_refused_when_cut_short(void **state)
 {
 	struct stat st;
@@ -242,7 +242,7 @@ static void make_none(const char *path)
 	assert_int_equal(unlink(path), 0);
 }
 
-static void is_a_file_of_trust(void **state)
+static void checks_type_owner_and_mode(void **state)
 {
 	static const struct {
 		const char *what, *why;
@@ -262,8 +262,8 @@ static void is_a_file_of_trust(void **state)
 	(void) state;
 }
 
-/* Another user's, who might change it under us. */
-static void is_not_a_strangers(void **state)
+/* A file of another user, who might change it while it is mapped. */
+static void refuses_files_of_other_users(void **state)
 {
 	int status;
 	pid_t pid;
@@ -283,8 +283,8 @@ static void is_not_a_strangers(void **state)
 	(void) state;
 }
 
-/* A file system that has no room is an error, not a signal. */
-static void says_that_there_is_no_room(void **state)
+/* A full file system is an error, not a signal. */
+static void reports_a_full_file_system(void **state)
 {
 	struct rlimit old, little = { 65536 + 4096, RLIM_INFINITY };
 	struct buf xml = {0};
@@ -309,9 +309,9 @@ static void says_that_there_is_no_room(void **state)
 	(void) state;
 }
 
-/* hwloc keeps what it once read of its environment: each row has a process of its own. */
+/* hwloc caches its environment: each row has a process of its own. */
 struct row {
-	const char *what, *xml, *name, *value;	/* HWLOC_XMLFILE, and one variable more */
+	const char *what, *xml, *name, *value;	/* HWLOC_XMLFILE, and one more variable */
 	int source, pus;			/* -1: of this machine */
 	const char *reason;
 	void (*make)(const char *path);		/* of the image */
@@ -334,7 +334,7 @@ static int ask(const struct row *r)
 	return 1;
 }
 
-static void loads_the_quickest_way(void **state)
+static void uses_the_fastest_method(void **state)
 {
 	char step[PATH_MAX], mine[PATH_MAX];
 	const struct row rows[] = {
@@ -368,7 +368,7 @@ static void loads_the_quickest_way(void **state)
 	(void) state;
 }
 
-static void gives_one_that_may_be_changed(void **state)
+static void duplicates_may_be_modified(void **state)
 {
 	hwloc_topology_t t;
 	hwloc_bitmap_t one = hwloc_bitmap_alloc();
@@ -417,15 +417,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(is_what_its_xml_is),
-		cmocka_unit_test(answers_all_questions),
+		cmocka_unit_test(derived_values_are_available),
 		cmocka_unit_test(is_adopted_once_at_a_time),
 		cmocka_unit_test(is_refused_when_cut_short),
 		cmocka_unit_test(is_refused_when_damaged),
-		cmocka_unit_test(is_a_file_of_trust),
-		cmocka_unit_test(is_not_a_strangers),
-		cmocka_unit_test(says_that_there_is_no_room),
-		cmocka_unit_test(loads_the_quickest_way),
-		cmocka_unit_test(gives_one_that_may_be_changed),
+		cmocka_unit_test(checks_type_owner_and_mode),
+		cmocka_unit_test(refuses_files_of_other_users),
+		cmocka_unit_test(reports_a_full_file_system),
+		cmocka_unit_test(uses_the_fastest_method),
+		cmocka_unit_test(duplicates_may_be_modified),
 	};
 
 	return cmocka_run_group_tests_name("image", tests, make_folders, remove_folders);

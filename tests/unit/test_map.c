@@ -44,17 +44,17 @@ static void finds_the_best(void **state)
 		const char *shape, *cores;
 		double cost, block, cyclic;
 	} rows[] = {
-		/* Two heavy pairs that block parts: together 2 x 10 x 2; apart 2 x 10 x 100. */
+		/* Two heavy pairs that the block mapping separates: together 2 x 10 x 2; apart 2 x 10 x 100. */
 		{ "0 0 10 0\n0 0 0 10\n0 0 0 0\n0 0 0 0\n", 2, "Core:2", "0-1", 40, 2000, 40 },
 		{ "0 10 0 0\n0 0 0 0\n0 0 0 10\n0 0 0 0\n", 2, "Core:2", "0-1", 40, 40, 2000 },
 		/* One pair among four hosts: one host is enough. */
 		{ "0 1\n1 0\n", 4, "Package:2 Core:2", "0-3", 4, 200, 200 },
-		/* A ring of four over two hosts: one of its two cuts lies there and back. */
+		/* A ring of four on two hosts: one of its two cuts is there and back. */
 		{ "0 1 0 1\n0 0 1 0\n0 0 0 1\n0 0 0 0\n", 2, "Core:2", "0-1", 204, 204, 400 },
-		/* Nobody talks. */
+		/* No communication. */
 		{ "0 0\n0 0\n", 2, "Core:2", "0-1", 0, 0, 0 },
 		{ "0\n", 1, "Core:1", "0", 0, 0, 0 },
-		/* Unequal halves of one node: the three that talk share the L3 with room. */
+		/* Unequal halves of one node: the three communicating ranks share the L3 with room. */
 		{ "0 0 0 0\n0 0 1 1\n0 0 0 1\n0 0 0 0\n", 1, "Package:2 Core:4", "0,4-6", 6, 6, 6 },
 		{ "0 1 1 0\n0 0 1 0\n0 0 0 0\n0 0 0 0\n", 1, "Package:2 Core:4", "0,4-6", 6, 42, 42 },
 	};
@@ -88,8 +88,8 @@ static void refuses_too_many_ranks(void **state)
 	(void) state;
 }
 
-/* All on slot 0: rank 3 talks most (9) and stays; a mapping without doubles stays as it is. */
-static void repairs_doubles(void **state)
+/* All on slot 0: rank 3 communicates most (9) and stays. A mapping without conflicts is unchanged. */
+static void resolves_conflicts(void **state)
 {
 	struct matrix *m = matrix_of("0 1 0 0\n0 0 0 1\n0 0 0 8\n0 0 0 0\n");
 	struct places *p = places_of(2, "Core:3", NULL);
@@ -109,8 +109,10 @@ static void repairs_doubles(void **state)
 	(void) state;
 }
 
-/* Equal shares, as far as the cores go: 3 + 1 ranks on hosts of 5 and 1 cores, block 0 1 2 | 3, cyclic 0 2 3 | 1. */
-static void lays_out_as_slurm(void **state)
+/*
+ * Equal shares as far as the cores suffice: 3 + 1 ranks on hosts of 5 and 1 cores, block 0 1 2 | 3, cyclic 0 2 3 | 1.
+ */
+static void block_and_cyclic_are_slurms(void **state)
 {
 	struct matrix *m = matrix_of("0 1 0 0\n0 0 0 0\n0 0 0 8\n0 0 0 0\n");
 	struct places *p = places_of(1, "Core:5", "0-4");
@@ -126,14 +128,14 @@ static void lays_out_as_slurm(void **state)
 	(void) state;
 }
 
-/* A generator of our own, so that a seed means the same problem everywhere. */
+/* An own generator, so that a seed gives the same problem everywhere. */
 static unsigned draw(unsigned *x, unsigned below)
 {
 	*x = *x * 1664525u + 1013904223u;
 	return (*x >> 8) % below;
 }
 
-/* Some ranks, few or many partners each, weights over six decades. */
+/* Ranks with few or many partners each, weights over six decades. */
 static struct matrix *random_matrix(unsigned *x, unsigned ranks)
 {
 	unsigned partners = 1 + draw(x, 6);
@@ -172,7 +174,7 @@ static struct places *random_places(unsigned *x)
 	return p;
 }
 
-static void never_loses(void **state)
+static void is_never_dearer_than_block_or_cyclic(void **state)
 {
 	for (unsigned seed = 1; seed <= 60; seed++) {
 		unsigned x = seed;
@@ -194,7 +196,7 @@ static const char torus[] =
 	"tree 1 2 80 1 1\nnode c tree 2 2 20 2 10 3 0 1 3\n"
 	"tree 1 2 80 2 0 1\nnode d tree 2 2 20 2 10 -1\nnode e tree 1 1 1 -1\n";
 
-static void never_loses_on_networks(void **state)
+static void is_never_dearer_on_networks(void **state)
 {
 	struct hierarchy *h = network_of(torus);
 
@@ -213,7 +215,7 @@ static void never_loses_on_networks(void **state)
 }
 
 /*
- * Scotch's own mapping costs the same whether the search asks for it or the comparison does, which changes nothing
+ * Scotch's own mapping costs the same whether the search or the comparison runs it; the comparison changes nothing
  * else.
  */
 static void compares_with_scotch(void **state)
@@ -234,7 +236,7 @@ static void compares_with_scotch(void **state)
 	(void) state;
 }
 
-/* Every way to seat the ranks from r on. */
+/* All assignments of the ranks from r on. */
 static double best_of_all(const struct matrix *m, const struct places *p, unsigned *place, unsigned r, unsigned taken)
 {
 	double best = INFINITY;
@@ -249,7 +251,7 @@ static double best_of_all(const struct matrix *m, const struct places *p, unsign
 	return best;
 }
 
-/* Every third place, ranks from the last to the first: some seats are left free. */
+/* Every third place, ranks from the last to the first: some slots remain free. */
 static void check_accounts(const struct places *p, unsigned seed, bool by_toll)
 {
 	unsigned x = seed, slot[200];
@@ -288,7 +290,7 @@ static void check_accounts(const struct places *p, unsigned seed, bool by_toll)
 	matrix_free(m);
 }
 
-static void keeps_accounts(void **state)
+static void kept_costs_are_exact(void **state)
 {
 	struct hierarchy *h = network_of(torus);
 
@@ -314,7 +316,7 @@ static void check_distances(const struct places *p)
 	slots_free(s);
 }
 
-static void tells_distances(void **state)
+static void computes_distances(void **state)
 {
 	struct hierarchy *h = network_of(torus);
 	struct places *p = places_of_network(h);
@@ -333,8 +335,8 @@ static void tells_distances(void **state)
 }
 
 /*
- * Whichever two domains of one shape are exchanged: it costs the same more from afar as rank by rank. How many there
- * were.
+ * Exchanging two domains of one shape costs the same in the quotient graph as rank by rank. Returns the number of
+ * pairs.
  */
 static unsigned check_exchanges(const struct matrix *m, const struct slots *s, unsigned level, unsigned *slot)
 {
@@ -386,7 +388,7 @@ static unsigned check_far(const struct places *p, unsigned *x)
 	return found;
 }
 
-static void sees_from_afar(void **state)
+static void quotient_costs_are_exact(void **state)
 {
 	struct hierarchy *h = network_of(torus);
 	struct places *p = places_of_network(h);
@@ -415,10 +417,10 @@ static void squares_sit(const unsigned *order, unsigned wide, unsigned *slot)
 }
 
 /*
- * Sixteen squares on the packages of four hosts, thrown about: whatever the seed, each host comes to have a quarter of
- * the grid.
+ * Sixteen squares scattered over the packages of four hosts: for every seed each host ends up with a quarter of the
+ * grid.
  */
-static void lays_out_anew(void **state)
+static void rearranges_scattered_domains(void **state)
 {
 	static const unsigned quarters[] = { 0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15 };
 	struct places *p = places_of(4, "Package:4 Core:4", NULL);
@@ -443,7 +445,7 @@ static void lays_out_anew(void **state)
 	(void) state;
 }
 
-/* Those of one domain, of the stratum with at least three slots in each, on an average, that is the narrowest. */
+/* The narrowest level with an average of at least three slots in a domain. */
 static const struct slot_level *narrowest(const struct slots *s)
 {
 	for (unsigned t = s->nlevels; t--;)
@@ -500,10 +502,10 @@ static void keeps_domains_together(void **state)
 }
 
 /*
- * Routers (0,0), (1,1) and (2,2): the longer way is cut first, which leaves the third alone; both steps are of one
- * level.
+ * Routers (0,0), (1,1) and (2,2): the longer dimension is cut first, which leaves the third alone; both steps are of
+ * one level.
  */
-static void halves_a_torus(void **state)
+static void bisects_a_torus(void **state)
 {
 	struct hierarchy *h = network_of(torus);
 	struct places *p = places_of_network(h);
@@ -521,10 +523,10 @@ static void halves_a_torus(void **state)
 }
 
 /*
- * Six places, in pairs that lie apart in the file: 1 within a pair, 3 to the next pair, 9 to the third; then one is
- * spoiled.
+ * Six places, in pairs that are apart in the file: 1 within a pair, 3 to the next pair, 9 to the third; then one is
+ * changed.
  */
-static void sees_a_tree_in_distances(void **state)
+static void clusters_distances_into_a_tree(void **state)
 {
 	static const char *const rows[] = {
 		"0 9 3 1 9 3\n9 0 9 9 1 9\n3 9 0 3 9 1\n1 9 3 0 9 3\n9 1 9 9 0 9\n3 9 1 3 9 0\n",
@@ -610,8 +612,8 @@ static void finds_the_optimum(void **state)
 	(void) state;
 }
 
-/* Where a node costs as much as a core all mappings cost the same; the one that leaves the network alone wins. */
-static void spares_the_busiest(void **state)
+/* If a node costs as much as a core all mappings cost the same; the one without network traffic is chosen. */
+static void prefers_a_less_loaded_adapter(void **state)
 {
 	struct matrix *m = matrix_of("0 5 0 0\n5 0 0 0\n0 0 0 4\n0 0 4 0\n");
 	struct places *p = places_new();
@@ -680,7 +682,7 @@ static struct buf answer_of_new_process(void)
 	return text;
 }
 
-static void answers_the_same(void **state)
+static void is_deterministic(void **state)
 {
 	struct buf one = answer_of_new_process(), two = answer_of_new_process();
 
@@ -691,7 +693,7 @@ static void answers_the_same(void **state)
 	(void) state;
 }
 
-/* More ranks than cores: those that talk share one, as far as it has PUs. */
+/* More ranks than cores: communicating ranks share one, as far as it has PUs. */
 static void shares_cores(void **state)
 {
 	struct matrix *m = matrix_of("0 1 9 1\n1 0 1 9\n9 1 0 1\n1 9 1 0\n");
@@ -722,21 +724,21 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_the_best),
 		cmocka_unit_test(refuses_too_many_ranks),
-		cmocka_unit_test(lays_out_as_slurm),
-		cmocka_unit_test(never_loses),
-		cmocka_unit_test(never_loses_on_networks),
+		cmocka_unit_test(block_and_cyclic_are_slurms),
+		cmocka_unit_test(is_never_dearer_than_block_or_cyclic),
+		cmocka_unit_test(is_never_dearer_on_networks),
 		cmocka_unit_test(compares_with_scotch),
 		cmocka_unit_test(finds_the_optimum),
-		cmocka_unit_test(keeps_accounts),
-		cmocka_unit_test(tells_distances),
-		cmocka_unit_test(sees_from_afar),
-		cmocka_unit_test(lays_out_anew),
+		cmocka_unit_test(kept_costs_are_exact),
+		cmocka_unit_test(computes_distances),
+		cmocka_unit_test(quotient_costs_are_exact),
+		cmocka_unit_test(rearranges_scattered_domains),
 		cmocka_unit_test(keeps_domains_together),
-		cmocka_unit_test(halves_a_torus),
-		cmocka_unit_test(sees_a_tree_in_distances),
-		cmocka_unit_test(spares_the_busiest),
-		cmocka_unit_test(repairs_doubles),
-		cmocka_unit_test(answers_the_same),
+		cmocka_unit_test(bisects_a_torus),
+		cmocka_unit_test(clusters_distances_into_a_tree),
+		cmocka_unit_test(prefers_a_less_loaded_adapter),
+		cmocka_unit_test(resolves_conflicts),
+		cmocka_unit_test(is_deterministic),
 		cmocka_unit_test(shares_cores),
 	};
 

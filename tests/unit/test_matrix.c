@@ -54,7 +54,7 @@ static void assert_same(const struct matrix *m, const struct matrix *other)
 }
 
 /* The same three ranks in every form: 0-1 exchange 5, 1-2 exchange 2. */
-static void reads_every_form(void **state)
+static void reads_every_format(void **state)
 {
 	static const char *const rows[] = {
 		"0 2 0\n3 0 1\n0 1 0\n",
@@ -137,7 +137,7 @@ static void reads_comments(void **state)
 }
 
 /* Beyond 2^31 and 2^53, and a sum beyond 2^64: nothing turns negative, or small. */
-static void keeps_great_weights(void **state)
+static void keeps_large_weights(void **state)
 {
 	struct matrix *m = matrix_of("E 0 1 4294967296 bytes\nE 1 0 1 bytes\nE 1 2 18446744073709551615 bytes\n"
 				     "I 1 2 18446744073709551615 bytes\nE 0 2 9007199254740992 bytes\n");
@@ -249,7 +249,7 @@ static void refuses(void **state)
 }
 
 /* Memory follows what a file holds: a process of 64 MiB reads headers that claim the most they may. */
-static void claims_cost_nothing(void **state)
+static void headers_allocate_nothing(void **state)
 {
 	static const char *const rows[] = {
 		"%%MatrixMarket matrix coordinate real general\n65536 65536 4294967295\n1 2 3\n",
@@ -272,7 +272,7 @@ static void claims_cost_nothing(void **state)
 	(void) state;
 }
 
-static void takes_the_head(void **state)
+static void keeps_the_first_ranks(void **state)
 {
 	struct matrix *m = matrix_of("0 1 2 4\n1 0 3 5\n2 3 0 6\n4 5 6 0\n"), *head = matrix_head(m, 3);
 
@@ -418,7 +418,7 @@ static void writes_graphs(void **state)
 	(void) state;
 }
 
-static void refuses_forms(void **state)
+static void refuses_formats(void **state)
 {
 	struct matrix *m = matrix_of("0 1\n1 0\n");
 	struct buf text = {0};
@@ -432,7 +432,7 @@ static void refuses_forms(void **state)
 	(void) state;
 }
 
-static void makes_by_rule(void **state)
+static void generates_by_rule(void **state)
 {
 	static const struct {
 		const char *rule;
@@ -482,7 +482,7 @@ static size_t most_partners(const struct matrix *m)
 }
 
 /* The same seed the same, another seed another; eight partners each, of the same or of very different popularity. */
-static void makes_by_chance(void **state)
+static void generates_random_matrices(void **state)
 {
 	static const struct {
 		const char *rule;
@@ -530,20 +530,20 @@ static void refuses_rules(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_every_form),
+		cmocka_unit_test(reads_every_format),
 		cmocka_unit_test(reads_patterns),
 		cmocka_unit_test(reads_monitoring),
 		cmocka_unit_test(reads_comments),
-		cmocka_unit_test(keeps_great_weights),
+		cmocka_unit_test(keeps_large_weights),
 		cmocka_unit_test(refuses),
-		cmocka_unit_test(claims_cost_nothing),
-		cmocka_unit_test(takes_the_head),
+		cmocka_unit_test(headers_allocate_nothing),
+		cmocka_unit_test(keeps_the_first_ranks),
 		cmocka_unit_test(sums_files),
 		cmocka_unit_test(writes_what_it_reads),
 		cmocka_unit_test(writes_graphs),
-		cmocka_unit_test(refuses_forms),
-		cmocka_unit_test(makes_by_rule),
-		cmocka_unit_test(makes_by_chance),
+		cmocka_unit_test(refuses_formats),
+		cmocka_unit_test(generates_by_rule),
+		cmocka_unit_test(generates_random_matrices),
 		cmocka_unit_test(refuses_rules),
 	};
 

@@ -138,7 +138,7 @@ def test_rules_make_the_same_from_the_same_seed():
     assert info("--generate", "stencil2d:8x8")["pairs"] == 112
 
 
-def test_scotch_hears_of_weights_that_it_cannot_count(tmp_path):
+def test_weights_beyond_scotchs_range_are_reported(tmp_path):
     (tmp_path / "m").write_text("E 0 1 9007199254740992 bytes\nE 1 2 4503599627370496 bytes\n")
     done = topiary(tmp_path / "m", "--format", "grf")
     assert "weights are divided by" in done.stderr
@@ -146,7 +146,7 @@ def test_scotch_hears_of_weights_that_it_cannot_count(tmp_path):
     assert sum(numbers) < 2 ** 31 and abs(numbers[0] / numbers[3] - 2) < 1e-6
 
 
-def test_great_matrix_takes_little(tmp_path):
+def test_large_matrix_needs_little_memory(tmp_path):
     """65,536 ranks of a 3D stencil: made, read and written within 256 MiB and seconds."""
     limit = limits(256 << 20, cpu=10)
     done = topiary("--generate", "stencil3d:64x32x32:27", "-o", tmp_path / "great", preexec_fn=limit)

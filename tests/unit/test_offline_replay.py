@@ -61,7 +61,7 @@ def sacct(jobs):
     return "\n".join([head] + ["|".join(map(str, job)) for job in jobs]) + "\n"
 
 
-def test_takes_what_sacct_prints(snapshot, tmp_path):
+def test_reads_sacct_output(snapshot, tmp_path):
     text = sacct([
         ("7", "2026-11-20T10:00:00", "2026-11-20T10:00:10", "2026-11-20T10:10:10", 2, 8, "COMPLETED", "cn[1-2]", "long"),
         ("7.batch", "2026-11-20T10:00:10", "2026-11-20T10:00:10", "2026-11-20T10:10:10", 1, 4, "COMPLETED", "cn1", ""),
@@ -83,7 +83,7 @@ def trace(jobs, seed):
     return "".join(lines)
 
 
-def test_prefer_cuts_least(snapshot, tmp_path):
+def test_prefer_crosses_fewest_boundaries(snapshot, tmp_path):
     jobs = record(tmp_path, trace(500, 1))
     told, of = replay("--snapshot", snapshot, "--policies", "stock,block,off,prefer,prefer:l3,require:numa,spread", jobs)
     assert told["jobs"] == 500

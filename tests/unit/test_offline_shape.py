@@ -136,7 +136,7 @@ def test_machines(name, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_hwloc_says_most(told):
+def test_hwloc_expresses_most_shapes(told):
     """A ratio that only sinks when a string becomes wrong; hwloc itself decides each."""
     said = {precision: sum(entry[precision]["hwloc"] for entry in told.values()) for precision in PRECISIONS}
     assert said["cores"] >= 0.9 * len(told) and said["hierarchy"] >= 0.9 * len(told) and said["detail"] >= 0.3 * len(told), said

@@ -109,7 +109,7 @@ static void is_refused(const char *what, const struct buf *doc)
 
 /* --- what a good document gives --- */
 
-static void says_what_a_document_says(void **state)
+static void parses_documents(void **state)
 {
 	static const struct {
 		const char *synthetic;
@@ -142,7 +142,7 @@ static void says_what_a_document_says(void **state)
 	(void)state;
 }
 
-static void gives_the_canonical_form(void **state)
+static void returns_the_canonical_form(void **state)
 {
 	struct buf doc = document(SMALL), got = {0};
 	struct canon c;
@@ -158,7 +158,7 @@ static void gives_the_canonical_form(void **state)
 	(void)state;
 }
 
-static void tells_what_changed(void **state)
+static void returns_changes(void **state)
 {
 	static const struct {
 		const char *from, *to;
@@ -446,7 +446,7 @@ static void ask_and_signal(struct asker *a, int signal)
 	pthread_join(a->thread, NULL);
 }
 
-static void a_killed_worker_is_no_answer(void **state)
+static void a_killed_worker_is_a_failure(void **state)
 {
 	struct buf doc = document("Package:40 [NUMANode] Core:40 PU:4");
 	struct asker a = { .doc = &doc, .n = 1 };
@@ -478,7 +478,7 @@ static void a_worker_without_time_refuses(void **state)
 	(void)state;
 }
 
-static void many_ask_at_once(void **state)
+static void serves_concurrent_requests(void **state)
 {
 	struct buf small = document(SMALL), large = document("Package:8 [NUMANode] Core:16 PU:2");
 	struct asker a[24];
@@ -497,7 +497,7 @@ static void many_ask_at_once(void **state)
 	(void)state;
 }
 
-static void says_so_when_the_parent_is_gone(void **state)
+static void reports_a_missing_parent(void **state)
 {
 	struct buf doc = document(SMALL);
 	struct parser *own, *other = parser;
@@ -530,7 +530,7 @@ static struct buf said(const char *text, size_t len)
 	return b;
 }
 
-static void believes_only_what_is_checked(void **state)
+static void validates_texts(void **state)
 {
 	static const struct {
 		const char *text;
@@ -572,7 +572,7 @@ static void believes_only_what_is_checked(void **state)
 	(void)state;
 }
 
-static void believes_only_shapes(void **state)
+static void validates_shapes(void **state)
 {
 	static const struct {
 		const char *text;
@@ -598,7 +598,7 @@ static void believes_only_shapes(void **state)
 	(void)state;
 }
 
-static void believes_only_lists_of_changes(void **state)
+static void validates_lists_of_changes(void **state)
 {
 	static const struct {
 		const char *text;
@@ -683,7 +683,7 @@ static int try_endless_work(void)
 	return 1;
 }
 
-static void gives_up_everything(void **state)
+static void sandbox_allows_nothing_else(void **state)
 {
 	static const struct {
 		int (*what)(void);
@@ -741,9 +741,9 @@ static int end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(says_what_a_document_says),
-		cmocka_unit_test(gives_the_canonical_form),
-		cmocka_unit_test(tells_what_changed),
+		cmocka_unit_test(parses_documents),
+		cmocka_unit_test(returns_the_canonical_form),
+		cmocka_unit_test(returns_changes),
 		cmocka_unit_test(names_the_document_that_cannot_be_compared),
 		cmocka_unit_test(refuses_changed_documents),
 		cmocka_unit_test(refuses_other_encodings),
@@ -751,14 +751,14 @@ int main(void)
 		cmocka_unit_test(refuses_what_is_too_much),
 		cmocka_unit_test(survives_a_huge_attribute),
 		cmocka_unit_test(survives_flipped_bytes),
-		cmocka_unit_test(a_killed_worker_is_no_answer),
+		cmocka_unit_test(a_killed_worker_is_a_failure),
 		cmocka_unit_test(a_worker_without_time_refuses),
-		cmocka_unit_test(many_ask_at_once),
-		cmocka_unit_test(says_so_when_the_parent_is_gone),
-		cmocka_unit_test(believes_only_what_is_checked),
-		cmocka_unit_test(believes_only_shapes),
-		cmocka_unit_test(believes_only_lists_of_changes),
-		cmocka_unit_test(gives_up_everything),
+		cmocka_unit_test(serves_concurrent_requests),
+		cmocka_unit_test(reports_a_missing_parent),
+		cmocka_unit_test(validates_texts),
+		cmocka_unit_test(validates_shapes),
+		cmocka_unit_test(validates_lists_of_changes),
+		cmocka_unit_test(sandbox_allows_nothing_else),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

@@ -4,7 +4,7 @@
 #include "made.h"
 #include "map/rankfile/rankfile.h"
 
-static void knows_distances(void **state)
+static void computes_distances(void **state)
 {
 	static const struct {
 		const char *shape;
@@ -85,7 +85,7 @@ static void numbers_places(void **state)
 }
 
 /* A place is in the domains that hold all of its cores, and alone below them. */
-static void knows_distances_of_several_cores(void **state)
+static void computes_distances_of_several_cores(void **state)
 {
 	struct places *p = places_new();
 
@@ -169,7 +169,7 @@ static const char torus[] =
 	"node n208 tree 4 2 80 2 40 4 20 2 10 -1\n"
 	"node n210 tree 2 2 70 3 30 4 0 2 3 5\n";
 
-static void knows_networks(void **state)
+static void uses_networks(void **state)
 {
 	/* 32 is (0, 0, 2), 52 is (0, 1, 3). */
 	static const struct {
@@ -244,7 +244,7 @@ static void bounds_distances(void **state)
 	(void) state;
 }
 
-static void takes_distances(void **state)
+static void uses_given_distances(void **state)
 {
 	struct matrix *m = matrix_of("0 1 2\n3 0 5\n2 5 0\n"), *other = matrix_of("0 1\n1 0\n");
 	struct places *p = places_of(3, "Core:1", NULL);
@@ -284,7 +284,7 @@ static void fits_tasks(void **state)
 }
 
 /* Hosts of 4, 8 and 8 cores. */
-static void fills_on_purpose(void **state)
+static void fills_as_requested(void **state)
 {
 	static const struct {
 		enum places_fill fill;
@@ -321,17 +321,17 @@ static void fills_on_purpose(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(knows_distances),
+		cmocka_unit_test(computes_distances),
 		cmocka_unit_test(numbers_places),
-		cmocka_unit_test(knows_distances_of_several_cores),
+		cmocka_unit_test(computes_distances_of_several_cores),
 		cmocka_unit_test(refuses_places),
 		cmocka_unit_test(sets_costs),
-		cmocka_unit_test(knows_networks),
+		cmocka_unit_test(uses_networks),
 		cmocka_unit_test(joins_networks_and_shapes),
-		cmocka_unit_test(takes_distances),
+		cmocka_unit_test(uses_given_distances),
 		cmocka_unit_test(bounds_distances),
 		cmocka_unit_test(fits_tasks),
-		cmocka_unit_test(fills_on_purpose),
+		cmocka_unit_test(fills_as_requested),
 	};
 
 	return cmocka_run_group_tests_name("places", tests, NULL, NULL);

@@ -133,7 +133,7 @@ static void wants_numbers(void **state)
 }
 
 /* 4000 ranks of five digits and a comma. */
-static void knows_the_length_of_lines(void **state)
+static void limits_the_length_of_lines(void **state)
 {
 	enum { RANKS = 4000 };
 	struct places *p = places_of(1, "Core:4000", NULL);
@@ -187,7 +187,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(writes_what_launchers_read),
 		cmocka_unit_test(wants_numbers),
-		cmocka_unit_test(knows_the_length_of_lines),
+		cmocka_unit_test(limits_the_length_of_lines),
 		cmocka_unit_test(leaves_out_more_places_than_a_variable_holds),
 	};
 

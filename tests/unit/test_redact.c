@@ -9,7 +9,7 @@
 #define B "<info name=\"DMIProductUUID\" value=\"a>b\"/>"
 #define KEPT "<info name=\"HostName\" value=\"DMIProductSerial\"/>"
 
-static void takes_out_what_root_alone_sees(void **state)
+static void removes_what_root_alone_sees(void **state)
 {
 	static const struct {
 		const char *from, *to;
@@ -47,7 +47,7 @@ static void takes_out_what_root_alone_sees(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(takes_out_what_root_alone_sees),
+		cmocka_unit_test(removes_what_root_alone_sees),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

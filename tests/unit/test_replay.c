@@ -357,7 +357,7 @@ static void places_jobs(void **state)
 
 /* --- who goes first --- */
 
-static void passes_only_who_delays_none(void **state)
+static void backfills_without_delay(void **state)
 {
 	static const struct {
 		const char *what, *nodes, *jobs, *story;
@@ -457,7 +457,7 @@ static void judges_placements(void **state)
 }
 
 /* Of four cores in two packages one is taken for ten seconds, in the sixth the one beside it, too; then all are. */
-static void sums_up_time(void **state)
+static void sums_times(void **state)
 {
 	struct replay_result r;
 	struct stage stage;
@@ -547,7 +547,7 @@ static void check_fronts(const struct drawing *d, struct fronts *f, const struct
 	}
 }
 
-static void fronts_are_all_there_is(void **state)
+static void fronts_are_complete(void **state)
 {
 	static const struct drawing rows[] = {
 		{ "Package:2 [NUMANode] L3Cache:2 Core:3 PU:1", 12, 1, {0},
@@ -659,10 +659,10 @@ int main(void)
 		cmocka_unit_test(refuses_bad_records),
 		cmocka_unit_test(sorts_by_submission),
 		cmocka_unit_test(places_jobs),
-		cmocka_unit_test(passes_only_who_delays_none),
+		cmocka_unit_test(backfills_without_delay),
 		cmocka_unit_test(judges_placements),
-		cmocka_unit_test(sums_up_time),
-		cmocka_unit_test(fronts_are_all_there_is),
+		cmocka_unit_test(sums_times),
+		cmocka_unit_test(fronts_are_complete),
 		cmocka_unit_test(least_cost_is_never_worse),
 	};
 

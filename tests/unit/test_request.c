@@ -195,8 +195,8 @@ static void refuses_comments(void **state)
 	(void) state;
 }
 
-/* Neither a value nor a comment is too long to be answered; no error ends within its own words. */
-static void bears_length(void **state)
+/* Values and comments of any length get a complete error message. */
+static void long_values_get_an_error(void **state)
 {
 	static const char *const begin[] = { "topo-fit=", "topo-level=l3", "topo-request=/core=",
 					     "topo-request=/core=4/l2=1/core=" };
@@ -229,7 +229,7 @@ static void bears_length(void **state)
 	(void) state;
 }
 
-static void tells_paths(void **state)
+static void writes_paths(void **state)
 {
 	struct request r = site;
 	char text[32] = "before";
@@ -256,8 +256,8 @@ int main(void)
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(reads_comments),
 		cmocka_unit_test(refuses_comments),
-		cmocka_unit_test(bears_length),
-		cmocka_unit_test(tells_paths),
+		cmocka_unit_test(long_values_get_an_error),
+		cmocka_unit_test(writes_paths),
 	};
 
 	return cmocka_run_group_tests_name("request", tests, NULL, NULL);

@@ -128,7 +128,7 @@ static void refuses_the_loss_of_any_part(void **state)
 	(void) state;
 }
 
-static void refuses_every_byte_put_in(void **state)
+static void refuses_every_inserted_byte(void **state)
 {
 	struct buf b = {0}, bad = {0};
 
@@ -191,7 +191,7 @@ static void refuses_another_way_to_write_the_checksum(void **state)
 	(void) state;
 }
 
-static void reads_what_a_person_writes(void **state)
+static void reads_handwritten_files(void **state)
 {
 	static const char *const rows[] = {
 		HEAD "end\n",
@@ -370,7 +370,7 @@ static const char *const no_lists[] = {
 	"cn[1-9999999999999999]", "cn[-1]",
 };
 
-static void refuses_what_is_no_host_list(void **state)
+static void refuses_invalid_host_lists(void **state)
 {
 	char longest[HOSTLIST_MAX_NAME + 2];
 
@@ -423,7 +423,7 @@ static void folds_host_lists(void **state)
 	(void) state;
 }
 
-static void knows_the_names_of_a_list(void **state)
+static void finds_names_in_a_list(void **state)
 {
 	static const struct {
 		const char *list;
@@ -572,7 +572,7 @@ static void gathers_nodes_by_shape(void **state)
 	(void) state;
 }
 
-static void refuses_what_is_no_inventory(void **state)
+static void refuses_invalid_inventories(void **state)
 {
 	struct inventory *v = inventory_new();
 	struct err e = {""};
@@ -627,22 +627,22 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(expands_host_lists),
-		cmocka_unit_test(refuses_what_is_no_host_list),
+		cmocka_unit_test(refuses_invalid_host_lists),
 		cmocka_unit_test(folds_host_lists),
-		cmocka_unit_test(knows_the_names_of_a_list),
+		cmocka_unit_test(finds_names_in_a_list),
 		cmocka_unit_test(bounds_host_list_bombs),
 		cmocka_unit_test(bounds_many_lists),
 		cmocka_unit_test(gathers_nodes_by_shape),
-		cmocka_unit_test(refuses_what_is_no_inventory),
+		cmocka_unit_test(refuses_invalid_inventories),
 		cmocka_unit_test(holds_a_large_cluster),
 		cmocka_unit_test(writes_and_reads),
 		cmocka_unit_test(refuses_every_flipped_bit),
 		cmocka_unit_test(refuses_every_truncation),
 		cmocka_unit_test(refuses_the_loss_of_any_part),
-		cmocka_unit_test(refuses_every_byte_put_in),
+		cmocka_unit_test(refuses_every_inserted_byte),
 		cmocka_unit_test(refuses_ten_thousand_damages),
 		cmocka_unit_test(refuses_another_way_to_write_the_checksum),
-		cmocka_unit_test(reads_what_a_person_writes),
+		cmocka_unit_test(reads_handwritten_files),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(refuses_shapes_too_large_together),
 		cmocka_unit_test(numbers_names),

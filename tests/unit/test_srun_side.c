@@ -86,7 +86,7 @@ static void knows_a_plain_srun(void **state)
 #define REFUSED "srun of this release of Slurm accepts no --nodes beside a rank map: leave it out"
 
 /* In a job of 4 tasks on 2 nodes, two of them on each, and of so many CPUs as told. */
-static void takes_the_jobs_own_numbers_for_plain(void **state)
+static void accepts_the_jobs_own_numbers(void **state)
 {
 	static const struct { const char *cpus, *line, *says; } rows[] = {
 		{ NULL, "srun -n4 ./app", NULL },
@@ -178,7 +178,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(knows_a_plain_srun),
-		cmocka_unit_test(takes_the_jobs_own_numbers_for_plain),
+		cmocka_unit_test(accepts_the_jobs_own_numbers),
 		cmocka_unit_test(leaves_getopt_as_it_was),
 		cmocka_unit_test(reads_places),
 	};

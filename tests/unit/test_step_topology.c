@@ -216,7 +216,7 @@ static int count(const char *ending)
 	return n;
 }
 
-static void many_steps_share_one_folder(void **state)
+static void concurrent_steps_share_one_folder(void **state)
 {
 	int status, failed = 0;
 
@@ -233,7 +233,7 @@ static void many_steps_share_one_folder(void **state)
 }
 
 /* A step has its topology without them, too. */
-static void does_without_kept_ones(void **state)
+static void works_without_the_cache(void **state)
 {
 	void (*const harm[])(void) = { spoil_note, open_folder_to_all, take_folder_away };
 
@@ -289,7 +289,7 @@ static void nothing(const char *path)
 	(void) path;
 }
 
-static void says_what_is_wrong(void **state)
+static void reports_errors(void **state)
 {
 	static const struct {
 		void (*harm)(const char *path);
@@ -320,7 +320,7 @@ static void says_what_is_wrong(void **state)
  * The count goes on in the child. The sanitizers have functions of their own.
  */
 #ifdef __SANITIZE_ADDRESS__
-static void short_memory_makes_no_other_text(void **state)
+static void allocation_failures_do_not_change_the_text(void **state)
 {
 	(void) state;
 	skip();
@@ -396,7 +396,7 @@ static bool same(const struct buf *a, const struct buf *b)
 /* One in three is enough to meet all kinds of them. */
 enum { STRIDE = 3 };
 
-static void short_memory_makes_no_other_text(void **state)
+static void allocation_failures_do_not_change_the_text(void **state)
 {
 	struct buf xml = {0}, image = {0};
 	unsigned all, wrong = 0, failed = 0;
@@ -461,10 +461,10 @@ int main(void)
 		cmocka_unit_test(known_cores_need_no_process),
 		cmocka_unit_test(same_text_is_the_same_export),
 		cmocka_unit_test(new_text_is_a_new_export),
-		cmocka_unit_test(many_steps_share_one_folder),
-		cmocka_unit_test(does_without_kept_ones),
-		cmocka_unit_test(says_what_is_wrong),
-		cmocka_unit_test(short_memory_makes_no_other_text),
+		cmocka_unit_test(concurrent_steps_share_one_folder),
+		cmocka_unit_test(works_without_the_cache),
+		cmocka_unit_test(reports_errors),
+		cmocka_unit_test(allocation_failures_do_not_change_the_text),
 	};
 
 	if (geteuid()) {

@@ -37,7 +37,7 @@ enum { CORES, HIERARCHY, DETAIL, ALLOCATION, PRECISIONS };
 
 /* --- what is told of machines that hwloc draws --- */
 
-static void tells_what_hwloc_draws(void **state)
+static void describes_what_hwloc_can_express(void **state)
 {
 	static const struct {
 		const char *synthetic, *texts[PRECISIONS];
@@ -145,7 +145,7 @@ static struct buf document(const char *objects)
 	" pci_link_speed=\"" speed "\"{" inside "}}"
 #define OS(type, name) "OSDev osdev_type=\"" #type "\" name=\"" name "\";"
 
-static void tells_what_hwloc_cannot(void **state)
+static void describes_what_hwloc_cannot_express(void **state)
 {
 	static const struct {
 		const char *objects, *texts[PRECISIONS];
@@ -417,7 +417,7 @@ static bool of_hwloc2(const struct buf *xml)
 	return strstr(xml->data, "hwloc2.dtd") && strstr(xml->data, "<topology version=\"2");
 }
 
-static void tells_real_machines(void **state)
+static void describes_real_machines(void **state)
 {
 	const char *cache = getenv("TOPIARY_CACHE");
 	struct tally tally = {0};
@@ -444,7 +444,7 @@ static void tells_real_machines(void **state)
 	assert_true(tally.machines > 10 && tally.drawn > 5);
 }
 
-static void tells_this_machine(void **state)
+static void describes_this_machine(void **state)
 {
 	hwloc_topology_t t = topology_begin();
 	struct tally tally = {0};
@@ -461,12 +461,12 @@ static void tells_this_machine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_what_hwloc_draws),
-		cmocka_unit_test(tells_what_hwloc_cannot),
+		cmocka_unit_test(describes_what_hwloc_can_express),
+		cmocka_unit_test(describes_what_hwloc_cannot_express),
 		cmocka_unit_test(counts_devices),
 		cmocka_unit_test(places_devices),
-		cmocka_unit_test(tells_real_machines),
-		cmocka_unit_test(tells_this_machine),
+		cmocka_unit_test(describes_real_machines),
+		cmocka_unit_test(describes_this_machine),
 	};
 
 	return cmocka_run_group_tests_name("strings", tests, NULL, NULL);

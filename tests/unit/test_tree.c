@@ -27,7 +27,7 @@ static struct tree *parsed(const char *xml)
 	return t;
 }
 
-static void facts_are_told(void **state)
+static void facts_are_listed(void **state)
 {
 	static const struct { const char *xml, *facts; } rows[] = {
 		{ MACHINE(""), "" },
@@ -261,7 +261,7 @@ static void machines_have_their_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(facts_are_told),
+		cmocka_unit_test(facts_are_listed),
 		cmocka_unit_test(objects_have_labels),
 		cmocka_unit_test(lines_beyond_libxml2s_are_counted),
 		cmocka_unit_test(attributes_are_found),

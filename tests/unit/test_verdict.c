@@ -118,8 +118,8 @@ static void reads_what_it_wrote(void **state)
 	(void) state;
 }
 
-/* The line among the words of others: where it begins and how long it is. */
-static void finds_it(void **state)
+/* The line among text of others: its start and length. */
+static void finds_a_line(void **state)
 {
 	static const struct {
 		const char *before, *line, *after;
@@ -146,7 +146,7 @@ static void finds_it(void **state)
 	(void) state;
 }
 
-static void finds_none(void **state)
+static void finds_no_line(void **state)
 {
 	static const char *const rows[] = {
 		NULL, "", "end", "topiary", "topiary: placed fit=prefer end", "topiary:x placed end",
@@ -161,7 +161,7 @@ static void finds_none(void **state)
 	(void) state;
 }
 
-static void reads_among_others(void **state)
+static void reads_among_text_of_others(void **state)
 {
 	static const char *const rows[] = {
 		"topiary:1 waits fit=require level=l3 room=2 reason=no_room end",
@@ -251,8 +251,8 @@ static void refuses(void **state)
 	(void) state;
 }
 
-/* A line cut anywhere gives an error or none, never half of what it said. */
-static void bears_cuts(void **state)
+/* A line truncated anywhere gives an error or nothing, never a part of its content. */
+static void truncated_lines_are_errors(void **state)
 {
 	struct buf b = line_of(&placed);
 
@@ -267,8 +267,8 @@ static void bears_cuts(void **state)
 	(void) state;
 }
 
-/* However many nodes there are, the line stays short, and tells of whole nodes. */
-static void bears_length(void **state)
+/* However many nodes there are, the line is short, and lists complete nodes. */
+static void long_lines_keep_whole_nodes(void **state)
 {
 	struct verdict v = placed, got;
 	struct buf b;
@@ -296,7 +296,7 @@ static void bears_length(void **state)
 	(void) state;
 }
 
-/* The longest of all that can be written. */
+/* The longest possible line. */
 static void is_never_long(void **state)
 {
 	struct verdict v = {
@@ -322,8 +322,8 @@ static void is_never_long(void **state)
 	(void) state;
 }
 
-/* Neither SQL nor a terminal nor a second line is to be had from it. */
-static void disarms(void **state)
+/* It cannot contain SQL, terminal control or a second line. */
+static void replaces_special_characters(void **state)
 {
 	struct verdict v = left, got;
 	struct buf b;
@@ -337,7 +337,7 @@ static void disarms(void **state)
 	(void) state;
 }
 
-static void writes_behind_others(void **state)
+static void appends_to_text_of_others(void **state)
 {
 	struct buf b = {0};
 	struct verdict v;
@@ -355,7 +355,7 @@ static void writes_behind_others(void **state)
 	(void) state;
 }
 
-/* A choice's cost comes back whole. */
+/* The cost of a choice reads back exactly. */
 static void keeps_costs(void **state)
 {
 	struct shape *s = shape_parse("Package:2 [NUMANode] L3Cache:2 L2Cache:2 Core:2 PU:1", NULL);
@@ -379,15 +379,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_what_it_wrote),
-		cmocka_unit_test(finds_it),
-		cmocka_unit_test(finds_none),
-		cmocka_unit_test(reads_among_others),
+		cmocka_unit_test(finds_a_line),
+		cmocka_unit_test(finds_no_line),
+		cmocka_unit_test(reads_among_text_of_others),
 		cmocka_unit_test(refuses),
-		cmocka_unit_test(bears_cuts),
-		cmocka_unit_test(bears_length),
+		cmocka_unit_test(truncated_lines_are_errors),
+		cmocka_unit_test(long_lines_keep_whole_nodes),
 		cmocka_unit_test(is_never_long),
-		cmocka_unit_test(disarms),
-		cmocka_unit_test(writes_behind_others),
+		cmocka_unit_test(replaces_special_characters),
+		cmocka_unit_test(appends_to_text_of_others),
 		cmocka_unit_test(keeps_costs),
 	};
 

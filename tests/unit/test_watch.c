@@ -16,9 +16,9 @@
 #include "shape/inventory.h"
 
 #define HEAD "topiary-snapshot 1\n"
-#define REST 1100	/* ms after which a file written by hand is believed */
+#define REST 1100	/* ms after which a handwritten file is accepted */
 
-/* --- a folder, and what the watch says --- */
+/* --- a folder, and the messages of the watch --- */
 
 static char folder[] = "/tmp/topiary-watch.XXXXXX";
 static char path[64], aside[64];
@@ -82,7 +82,7 @@ static void sleep_ms(unsigned ms)
 	usleep(ms * 1000);
 }
 
-/* Of a test's own threads, from which cmocka cannot jump. */
+/* In threads of a test, from which cmocka cannot jump. */
 static void must(bool good, const char *what)
 {
 	if (good)
@@ -99,7 +99,7 @@ static void file_write_at(const char *at, int flags, const void *data, size_t le
 	close(fd);
 }
 
-/* As a careful program does it, but for the syncs. */
+/* As a careful program writes it, without the syncs. */
 static void file_swap(const void *data, size_t len)
 {
 	file_write_at(aside, O_TRUNC, data, len);
@@ -130,9 +130,9 @@ static void sealed_swap(const char *nodes, const char *shape)
 	buf_free(&b);
 }
 
-/* --- what is told of a view --- */
+/* --- the contents of a view --- */
 
-static void tells_of_nodes(void **state)
+static void finds_shapes_of_nodes(void **state)
 {
 	const struct snapshot_shape *shapes;
 	struct snapshot_view *v, *next;
@@ -166,14 +166,14 @@ static void tells_of_nodes(void **state)
 	snapshot_view_release(next);
 	snapshot_watch_drop();
 	assert_null(snapshot_view_get());
-	/* Held since before, as it was. */
+	/* Held from before, unchanged. */
 	assert_int_equal(snapshot_view_shape(v, "cn3")->cores, 8);
 	snapshot_view_release(v);
 	snapshot_view_release(NULL);
 	(void) state;
 }
 
-/* Written anew with the same bytes it is the same view: what was worked out for it holds. */
+/* Written again with the same bytes it is the same view: results computed for it remain valid. */
 static void keeps_the_view_of_equal_bytes(void **state)
 {
 	unsigned long serial = 0;
@@ -192,7 +192,7 @@ static void keeps_the_view_of_equal_bytes(void **state)
 	(void) state;
 }
 
-/* --- troubles --- */
+/* --- errors --- */
 
 static void put_nothing(void)
 {
@@ -254,7 +254,7 @@ static void put_folder(void)
 	assert_int_equal(mkdir(path, 0755), 0);
 }
 
-static void says_each_trouble_once(void **state)
+static void reports_each_error_once(void **state)
 {
 	static const struct {
 		void (*put)(void);
@@ -295,8 +295,8 @@ static void says_each_trouble_once(void **state)
 	(void) state;
 }
 
-/* The file is as it was, and has been for a while: only the trouble has gone. */
-static void reads_again_after_a_trouble_of_the_moment(void **state)
+/* The file is unchanged and has been for a while: only the error is gone. */
+static void reads_again_after_a_temporary_error(void **state)
 {
 	struct rlimit limit, none;
 
@@ -314,7 +314,9 @@ static void reads_again_after_a_trouble_of_the_moment(void **state)
 	(void) state;
 }
 
-/* Each a file of its own; the view is the good one before and after, and a good file is taken again at the end. */
+/*
+ * Each is a file of its own; the view is the good one before and after, and a good file is accepted again at the end.
+ */
 static void ten_thousand_damaged_files_change_nothing(void **state)
 {
 	struct buf good = sealed("cn[1-199],r[1-3]n7", "Package:2 [NUMANode(memory=64GiB)] L3Cache:2 Core:4 PU:2 +"
@@ -348,13 +350,13 @@ static void ten_thousand_damaged_files_change_nothing(void **state)
 /* --- files that change while they are read --- */
 
 /*
- * Generations of one cluster, which differ in every shape and are of one length: a file of parts of two is well-formed.
+ * Generations of one cluster that differ in every shape and have one length: a file with parts of two is well-formed.
  */
 #define GENERATIONS 8
 #define SHAPES 3000
 #define CHUNK 8192
 
-static struct buf generations[2][GENERATIONS];	/* by hand, and sealed */
+static struct buf generations[2][GENERATIONS];	/* handwritten, and sealed */
 
 static void generation_write(struct buf *b, unsigned cores, bool seal)
 {
@@ -392,7 +394,7 @@ static int generations_free(void **state)
 	return watch_end(state);
 }
 
-/* Without truncation, a part at a time: the file is of two generations until it is done. */
+/* Written in place without truncation, in parts: the file is of two generations until it is complete. */
 static void overwrite(const struct buf *b)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -454,7 +456,7 @@ static bool view_whole(const struct snapshot_view *v)
 	       snapshot_view_shape(v, "cn00071") == shapes[7].shape;
 }
 
-/* The scheduler's side: views are taken and put back while others are read. */
+/* The scheduler's side: views are acquired and released while others are read. */
 static void *taker_run(void *user)
 {
 	struct writer *w = user;
@@ -496,7 +498,7 @@ static struct writer look_while_written(bool seal, double seconds)
 	return w;
 }
 
-static void takes_only_whole_sealed_files(void **state)
+static void accepts_only_complete_sealed_files(void **state)
 {
 	struct writer w;
 
@@ -508,8 +510,8 @@ static void takes_only_whole_sealed_files(void **state)
 	(void) state;
 }
 
-/* Nothing tells whether it is whole: none is taken until the writer has been gone for a second, then the last is. */
-static void takes_files_by_hand_when_they_rest(void **state)
+/* Completeness is unknown: none is accepted until the writer has stopped for a second, then the last one is. */
+static void accepts_handwritten_files_at_rest(void **state)
 {
 	struct snapshot_view *v;
 	struct writer w;
@@ -532,8 +534,8 @@ static void takes_files_by_hand_when_they_rest(void **state)
 	(void) state;
 }
 
-/* A save in an editor just before a look is no trouble; one before every look is. */
-static void waits_for_who_writes(void **state)
+/* Saving in an editor just before a check is no error; saving before every check is. */
+static void waits_for_writers(void **state)
 {
 	text_swap(HEAD "shape a Core:4\nnodes cn1 a\nend\n");
 	snapshot_watch_check();
@@ -564,7 +566,7 @@ static void expect_view_within(unsigned ms, unsigned cores)
 	fail_msg("no view of %u cores within %u ms", cores, ms);
 }
 
-static void looks_by_itself(void **state)
+static void thread_polls_the_file(void **state)
 {
 	double before;
 
@@ -575,7 +577,7 @@ static void looks_by_itself(void **state)
 	sealed_swap("cn1", "Core:8");
 	expect_view_within(5000, 8);
 	snapshot_watch_stop();
-	/* Stopped, it keeps the view and reads no other; a stop does not wait for the next look. */
+	/* When stopped, it keeps the view and reads no other; stopping does not wait for the next check. */
 	sealed_swap("cn1", "Core:2");
 	assert_int_equal(snapshot_watch_start(aside, 3600, hear, NULL), 0);
 	sleep_ms(50);
@@ -590,15 +592,15 @@ static void looks_by_itself(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(tells_of_nodes, watch_begin, watch_end),
+		cmocka_unit_test_setup_teardown(finds_shapes_of_nodes, watch_begin, watch_end),
 		cmocka_unit_test_setup_teardown(keeps_the_view_of_equal_bytes, watch_begin, watch_end),
-		cmocka_unit_test_setup_teardown(says_each_trouble_once, watch_begin, watch_end),
-		cmocka_unit_test_setup_teardown(reads_again_after_a_trouble_of_the_moment, watch_begin, watch_end),
+		cmocka_unit_test_setup_teardown(reports_each_error_once, watch_begin, watch_end),
+		cmocka_unit_test_setup_teardown(reads_again_after_a_temporary_error, watch_begin, watch_end),
 		cmocka_unit_test_setup_teardown(ten_thousand_damaged_files_change_nothing, watch_begin, watch_end),
-		cmocka_unit_test_setup_teardown(takes_only_whole_sealed_files, generations_make, generations_free),
-		cmocka_unit_test_setup_teardown(takes_files_by_hand_when_they_rest, generations_make, generations_free),
-		cmocka_unit_test_setup_teardown(waits_for_who_writes, watch_begin, watch_end),
-		cmocka_unit_test_setup_teardown(looks_by_itself, watch_begin, watch_end),
+		cmocka_unit_test_setup_teardown(accepts_only_complete_sealed_files, generations_make, generations_free),
+		cmocka_unit_test_setup_teardown(accepts_handwritten_files_at_rest, generations_make, generations_free),
+		cmocka_unit_test_setup_teardown(waits_for_writers, watch_begin, watch_end),
+		cmocka_unit_test_setup_teardown(thread_polls_the_file, watch_begin, watch_end),
 	};
 
 	return cmocka_run_group_tests_name("watch", tests, folder_make, folder_remove);

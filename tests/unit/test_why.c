@@ -33,7 +33,7 @@ static char *words_of(const struct verdict *v)
 	return text;
 }
 
-static void tells_people(void **state)
+static void prints_text(void **state)
 {
 	static const struct {
 		const char *line, *words;
@@ -132,7 +132,7 @@ static void tells_people(void **state)
 }
 
 /* Each row and level that can decide has its words. */
-static void tells_what_decided(void **state)
+static void prints_what_decided(void **state)
 {
 	static const struct {
 		const char *decided, *words;
@@ -161,7 +161,7 @@ static void tells_what_decided(void **state)
 	(void) state;
 }
 
-static void tells_programs(void **state)
+static void prints_json(void **state)
 {
 	static const struct {
 		const char *line, *json;
@@ -195,7 +195,7 @@ static void tells_programs(void **state)
 	(void) state;
 }
 
-static void tells_in_a_word(void **state)
+static void prints_a_summary(void **state)
 {
 	static const struct {
 		const char *line, *words;
@@ -220,10 +220,10 @@ static void tells_in_a_word(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_people),
-		cmocka_unit_test(tells_what_decided),
-		cmocka_unit_test(tells_programs),
-		cmocka_unit_test(tells_in_a_word),
+		cmocka_unit_test(prints_text),
+		cmocka_unit_test(prints_what_decided),
+		cmocka_unit_test(prints_json),
+		cmocka_unit_test(prints_a_summary),
 	};
 
 	return cmocka_run_group_tests_name("why", tests, NULL, NULL);

@@ -103,7 +103,7 @@ def loaded(request, battery):
     battery.clean()
 
 
-def test_no_job_that_stock_starts_is_kept_waiting(loaded):
+def test_jobs_that_stock_slurm_starts_do_not_wait(loaded):
     def run(cluster):
         if cluster.stock:
             return {words: outcome(cluster, *words.split()) for words in SETS}

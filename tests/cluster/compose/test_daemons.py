@@ -68,13 +68,13 @@ def test_to_stock_and_back_with_running_jobs(plain):
     assert len(rest["big1"]) == 48 and not given_too_often(cluster)
 
 
-def test_commands_end_as_under_stock(plain):
+def test_commands_exit_as_with_stock_slurm(plain):
     commands = ("sinfo", "squeue", "sdiag", "scontrol show config", "scontrol show node", "sprio", "sstat -j 1", "sshare")
     ended = plain.agree(lambda cluster: {c: cluster.command(c.split(), check=False).returncode for c in commands})
     assert not any(ended[command] for command in commands[:5])
 
 
-def test_node_counts_as_under_stock(plain):
+def test_node_counts_equal_stock_slurm(plain):
     def run(cluster):
         running(cluster, "-n8", "-N1", "-w", "big1", "--mem=1000")
         node = fields(cluster.command(["scontrol", "-o", "show", "node", "big1"]).stdout)

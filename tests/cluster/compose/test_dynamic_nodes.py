@@ -25,7 +25,7 @@ def test_jobs_run_on_a_new_node(grown):
     assert not [record for record in ours if cuts(cores(grown.ours, record))]
 
 
-def test_node_is_gone(rich):
+def test_removed_node(rich):
     def run(cluster):
         number, had = running(cluster, "-n8", "-N1", "-w", "mid1")
         cluster.add_node("mid9", "intel-2x8", "RealMemory=2000 Feature=late")
@@ -39,7 +39,7 @@ def test_node_is_gone(rich):
     assert not given_too_often(rich.ours)
 
 
-def test_node_that_is_to_come(rich):
+def test_future_node(rich):
     def run(cluster):
         cluster.command(["scontrol", "create", "NodeName=mid8", "CPUs=16", "State=FUTURE"])
         _, placed = running(cluster, "-n8", "-N1", "-w", "mid1")

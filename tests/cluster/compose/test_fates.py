@@ -73,7 +73,7 @@ def test_placed_along_boundaries(plain, submissions):
 
 
 @rows(FATE)
-def test_same_fate(plain, submissions):
+def test_same_outcome_as_stock_slurm(plain, submissions):
     plain.fates(submissions)
 
 
@@ -89,14 +89,14 @@ def test_the_lighter_node_comes_first_whatever_its_shape(plain):
     assert not cuts(cores(plain.ours, ours[0]))
 
 
-def test_the_heavier_node_is_taken_when_the_lighter_is_full(plain):
+def test_heavier_node_is_used_when_the_lighter_is_full(plain):
     ours, stock = plain.fates(["-n64 -w big2", "-n8 -p weighed"])
     assert [fields(records[1])["NodeList"] for records in (ours, stock)] == ["mid2", "mid2"]
     assert not cuts(cores(plain.ours, ours[1]))
 
 
 @pytest.mark.parametrize("partition, share", [("forced", ""), ("shared", "-s")])
-def test_oversubscribed_cores_have_as_many_jobs_as_the_partition_says(plain_pair, partition, share):
+def test_oversubscription_follows_the_partition(plain_pair, partition, share):
     plain_pair.fates([f"-n64 -p {partition} {share}"] * 3)
     plain_pair.clean(times=2)
 

@@ -65,7 +65,7 @@ def test_two_gpus_have_the_cores_of_both(rich, node):
     ["--exclusive -n1 --gres=gpu:2 -w big1"],
     ["-N2 -n16 --ntasks-per-node=8 --gres=gpu:2"],
 ], ids=", ".join)
-def test_same_fate_with_gpus(rich, submissions):
+def test_same_outcome_as_stock_slurm_with_gpus(rich, submissions):
     rich.fates(submissions)
 
 
@@ -76,11 +76,11 @@ def test_same_fate_with_gpus(rich, submissions):
     ["-n1 --gres=nothing:1"],
     ["-n8 --gres=gpu:1,widget:2"],
 ], ids=", ".join)
-def test_same_fate_with_other_gres(rich, submissions):
+def test_same_outcome_as_stock_slurm_with_other_gres(rich, submissions):
     rich.fates(submissions)
 
 
-def test_other_gres_leave_the_cores_to_us(rich):
+def test_other_gres_do_not_affect_the_cores(rich):
     ours, _ = rich.fates(["-N1 -n8 --gres=widget:5 -w big1"])
     assert not cuts(cores(rich.ours, ours[0]))
 

@@ -29,16 +29,16 @@ def beside(pair, lower, words):
 
 
 @GIVES_WAY
-def test_lower_job_gives_way(rich, partition, state):
+def test_lower_tier_job_is_preempted(rich, partition, state):
     assert beside(rich, f"-N1 -w big1 -n64 -p {partition}", "-N1 -w big1 -n8") == state
 
 
 @GIVES_WAY
-def test_lower_job_gives_its_gpus(rich, partition, state):
+def test_lower_tier_job_is_preempted_for_its_gpus(rich, partition, state):
     assert beside(rich, f"-N1 -w big1 -n4 --gres=gpu:4 -p {partition}", "-N1 -w big1 -n8 --gres=gpu:1") == state
 
 
-def test_no_job_gives_way_for_the_sake_of_a_shape(rich):
+def test_no_job_is_preempted_for_a_better_shape(rich):
     assert beside(rich, "-N1 -w big1 -n60 -p requeued", "-N1 -w big1 -n4") == "RUNNING"
 
 
@@ -46,7 +46,7 @@ def test_job_of_the_same_tier_waits(rich):
     rich.fates(["-N1 -w big1 -n64 -p requeued", "-N1 -w big1 -n8 -p cancelled"])
 
 
-def test_lower_job_gives_a_required_boundary(rich):
+def test_lower_tier_job_is_preempted_for_a_required_boundary(rich):
     """No L3 has two cores free: one of the jobs that hold the others gives way, and no more."""
     cluster = rich.ours
     lower = [submit(cluster, "-N1", "-w", "big1", f"-n{L3_CORES - 1}", "-p", "cancelled") for _ in range(L3)]

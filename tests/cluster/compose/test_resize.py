@@ -8,7 +8,7 @@ from rig.cluster import SLURM_RELEASE
 from .pair import cores, cuts, fate, running, settled, submit
 
 
-def test_job_gives_a_node_back(plain):
+def test_shrinking_job_releases_a_node(plain):
     def run(cluster):
         number, had = running(cluster, "-N2", "-n128", "-C", "wide", "--ntasks-per-node=64")
         waiting = submit(cluster, "-n8", "-C", "wide")

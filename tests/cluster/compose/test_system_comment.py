@@ -88,7 +88,7 @@ def why(cluster, number):
     return cluster.topiary("why", number).stdout.split("\n")[0].split(", ", 1)[1]
 
 
-def test_placed_put_back_and_placed_again(cluster):
+def test_placed_requeued_and_placed_again(cluster):
     number = start(cluster, "-n8")
     assert comment(cluster, number) == f"{BEFORE} [placed]"
     write(cluster, number, AFTER)

@@ -44,7 +44,7 @@ if SLURM_RELEASE < (23, 11):
 
 
 @pytest.mark.parametrize("conf, why", SETTINGS.values(), ids=SETTINGS)
-def test_options_without_effect_are_told(folders, conf, why):
+def test_options_without_effect_are_reported(folders, conf, why):
     with started(folders, kind=Unread, conf=conf) as cluster:
         taken = cluster.batch("exec sleep 60", "-n2", "--output=/dev/null", "--topo-fit=spread")
         assert [line for line in taken.stderr.split("\n") if "have no effect" in line and why in line], taken.stderr
@@ -57,7 +57,7 @@ def test_options_without_effect_are_told(folders, conf, why):
         cluster.command(["scancel", taken.stdout.strip()])
 
 
-def test_required_place_without_a_snapshot_is_left_to_slurm(folders):
+def test_required_placement_without_a_snapshot_is_left_to_slurm(folders):
     with started(folders, kind=WithoutSnapshot) as cluster:
         number = cluster.batch("exec sleep 60", "-n2", "--output=/dev/null", *REQUIRED).stdout.strip()
         wait_running(cluster, number)
@@ -67,7 +67,7 @@ def test_required_place_without_a_snapshot_is_left_to_slurm(folders):
         cluster.command(["scancel", number])
 
 
-def test_required_place_waits_for_a_snapshot_where_the_site_says_so(folders):
+def test_required_placement_waits_for_a_snapshot_if_configured(folders):
     with started(folders, kind=Waiting) as cluster:
         number, other = (cluster.batch("exec sleep 60", "-n2", "--output=/dev/null", *options).stdout.strip() for options in (REQUIRED, ()))
         wait_running(cluster, other)
