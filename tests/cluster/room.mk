@@ -47,9 +47,9 @@ SMOKE := tests/unit/test_decide.c \
 	$(call smoke, topology, step_on_each_node_has_that_nodes environment_names_the_topology_and_its_quickest_reader \
 		program_adopts_the_image steps_with_the_same_cores_share_one_image exports_come_back_byte_for_byte) \
 	$(call smoke, tools_see, lstopo openmpi mpich likwid openmp) \
-	$(call smoke, place, tasks_are_where_they_were_to_be what_the_user_bound_is_not_left memory_policy memory_policy_outlives_exec \
-		pages_follow_the_policy large_pages threads_stay_within_their_task what_the_user_set_stays report_is_what_the_kernel_says \
-		report_is_a_table_of_all_nodes report_tells_gpus_in_order_and_their_side batch_script_is_left_alone) \
+	$(call smoke, place, tasks_run_where_requested tasks_stay_within_the_users_binding memory_policy memory_policy_outlives_exec \
+		pages_follow_the_policy large_pages threads_stay_within_their_task variables_of_the_user_are_kept report_equals_the_kernels_state \
+		report_is_a_table_of_all_nodes report_lists_gpus_in_order_with_locality batch_script_is_left_alone) \
 	$(call smoke, nic, libfabric_keeps_to_the_device ucx_keeps_to_the_device exports_what_the_user_left_open report_names_the_device \
 		each_task_has_the_device_near_to_it) \
 	$(call smoke, rank_file, each_rank_is_where_the_file_says plain_mpirun_starts_every_rank \

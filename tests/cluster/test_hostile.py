@@ -147,7 +147,7 @@ def test_unchecked_option_is_one_warning(cluster, option, value, words, batch):
     ("topo-request", "/core=99999999999999999999", "not of the form /package=1"),
     ("topo-request", LONG, "not of the form /package=1"),
 ], ids=lambda text: re.sub(r"[^\w,.:/-]", "_", text)[:24])
-def test_unchecked_wish_is_refused(cluster, option, value, words):
+def test_unchecked_request_is_refused(cluster, option, value, words):
     """slurmctld checks what it acts on, before there is a job."""
     log = cluster.folder / "log" / "slurmctld.log"
     size = log.stat().st_size
@@ -189,7 +189,7 @@ def place_matrix(work, kind):
 
 
 @pytest.mark.parametrize("kind", ["fifo", "device", "folder", "root's", "huge", "relative", "link to itself", "control characters"])
-def test_matrix_that_is_none_is_one_warning(cluster, kind):
+def test_invalid_matrix_is_one_warning(cluster, kind):
     path, words = place_matrix(cluster.folder / "work", kind)
     _, said = own_job(cluster, "echo ran $TOPIARY_RANKFILE", "-w", "cn1", "-n2", f"--topo-matrix={path}")
     assert "ran" in said, said
@@ -371,7 +371,7 @@ def processes_of(cluster, word, owner=JOB_USER):
 
 
 @pytest.mark.parametrize("options", [[], ["--topo-nic=auto"]], ids=["step", "node"])
-def test_who_restricts_the_topology_is_nobodys(cluster, options):
+def test_image_worker_belongs_to_no_user(cluster, options):
     """What it makes is kept for the steps of other users: none of them can disturb it, and it can do nothing but this."""
     shutil.rmtree(cluster.run_dir("cn5") / "cache", ignore_errors=True)
     done, attacks = [], [["kill", "-STOP"], ["kill", "-KILL"], ["prlimit", "--as=4096", "--pid"], ["prlimit", "--nofile", "--pid"]]
@@ -404,7 +404,7 @@ exec {folder}/bin/topiary "$@"
 """
 
 
-def test_who_reads_what_the_user_wrote_is_the_user(cluster, matrix):
+def test_files_of_the_user_are_read_as_the_user(cluster, matrix):
     """The commands about a matrix and a capture: these are programs of their own, with an environment of their own."""
     work, recorder = cluster.folder / "work", cluster.folder / "bin" / "recorder"
     recorder.write_text(RECORDER.format(folder=cluster.folder))
@@ -488,7 +488,7 @@ def test_stopped_map_drains_no_node(cluster, matrix):
         cluster.assert_at_rest()
 
 
-def test_who_gathers_is_the_user_and_cannot_be_traced(cluster):
+def test_gathering_process_runs_as_the_user_and_cannot_be_traced(cluster):
     """It is a copy of slurmstepd's: the user's other processes, which may signal it, neither read it nor what it has open."""
     number, (pid,), output = captured(cluster, "traced", "-w", "cn1")
     status = status_of(Path(f"/proc/{pid}/status").read_text())
@@ -505,7 +505,7 @@ def test_who_gathers_is_the_user_and_cannot_be_traced(cluster):
 
 # --- what is left
 
-def test_full_run_dir_is_one_warning_whatever_was_asked_for(cluster):
+def test_full_run_dir_is_one_warning_whatever_was_requested(cluster):
     options = [*ALL_OPTIONS, "sh", "-c", "echo ran; env | grep -E 'TOPIARY_(STEP|TASK_ENV)|HWLOC_XML|OMP_N|UCX_' || true"]
     with log_of(cluster, "cn1") as log, little_room(cluster.run_dir("cn1")):
         done = srun(cluster, "-Q", "-w", "cn1", "-n2", *options)
@@ -626,7 +626,7 @@ def attacker(cluster):
     daemon.stop()
 
 
-def test_nothing_of_dead_steps_is_left(cluster, matrix, attacker):
+def test_dead_steps_leave_nothing(cluster, matrix, attacker):
     """Of killed ones, with whatever the user had put there: the next ones take it away."""
     work, run = cluster.folder / "work", cluster.run_dir("cn5")
     (work / "mess.py").write_text(MESS)
@@ -770,7 +770,7 @@ def test_step_within_a_cpuset(fenced):
 
 
 @pytest.mark.parametrize("kind", ["fenced", "unified"], ids=["v1", "v2"])
-def test_who_gathers_is_in_the_steps_cgroup(request, kind):
+def test_gathering_process_is_in_the_steps_cgroup(request, kind):
     cluster = request.getfixturevalue(kind)
     number, (pid,), _ = captured(cluster, "cgroup")
     held = Path(f"/proc/{pid}/cgroup").read_text()

@@ -145,6 +145,6 @@ def test_node_without_devices(cluster):
     assert (sorted(out.split()), err) == (["0", "1"], "")
 
 
-def test_bad_word_is_refused(cluster):
+def test_invalid_value_is_refused(cluster):
     done = cluster.command(["srun", "-w", "cn1", "--topo-nic=two", "true"], user="nobody", check=False)
     assert done.returncode and "--topo-nic=two: invalid value, expected one of: off, auto, one, local, all" in done.stderr

@@ -86,11 +86,11 @@ def affine(cluster):
     ("-w cn3 -n8 -c1 --topo-place=compact", ["0", "16", "1", "17", "2", "18", "3", "19"]),
     ("-w cn5 -n2 -c1 --topo-place=scatter", ["0", "1"]),
 ])
-def test_tasks_are_where_they_were_to_be(cluster, options, wanted):
+def test_tasks_run_where_requested(cluster, options, wanted):
     assert masks(cluster, *options.split()) == [sorted(expand(cpus)) for cpus in wanted]
 
 
-def test_the_rest_of_the_step_is_shared_out(cluster):
+def test_remaining_cores_are_shared(cluster):
     """Steps of a job that has more cores than they ask for: mem takes all of them, as nobody said how many CPUs a task has."""
     _, state, output = cluster.job("srun --topo-report=json --topo-omp=auto --topo-place=mem true", "-w", "cn1", "-n4", "--exclusive")
     tasks = [json.loads(line) for line in output.split("\n") if line.startswith("{")]
@@ -98,7 +98,7 @@ def test_the_rest_of_the_step_is_shared_out(cluster):
     assert all(len(expand(task["cpus_os"])) == int(task["threads"]) for task in tasks)
 
 
-def test_what_the_user_bound_is_not_left(cluster):
+def test_tasks_stay_within_the_users_binding(cluster):
     options = ["-w", "cn1", "-n4", "-c2", "--topo-place=compact"]
     bound = masks(cluster, *options, "--cpu-bind=mask_cpu:0x7,0xc,0x3,0xf0")
     places = [[0, 1], [2, 3], [4, 5], [6, 7]]
@@ -108,7 +108,7 @@ def test_what_the_user_bound_is_not_left(cluster):
 
 
 @pytest.mark.parametrize("binding", ["none", "sockets", "map_cpu:3,2,1,0"])
-def test_binding_of_the_user_is_more_than_the_sites_place(cluster, binding):
+def test_user_binding_overrides_the_sites_place(cluster, binding):
     options = ["-w", "cn1", "-n4", "-c4", f"--cpu-bind={binding}"]
     stock = masks(cluster, *options)
     conf = cluster.folder / "etc" / "topiary.conf"
@@ -170,7 +170,7 @@ def test_threads_stay_within_their_task(cluster, program, form, tasks, wanted):
     assert sorted(line for line in said.split("\n") if line) == wanted
 
 
-def test_what_the_user_set_stays(cluster):
+def test_variables_of_the_user_are_kept(cluster):
     def variables(*set_by_user):
         return cluster.command(["env", *set_by_user, "srun", "-Q", "-w", "cn1", "-n1", "-c4", "--topo-place=compact", "--topo-omp=auto",
                                 "--topo-hugepages=thp", "sh", "-c", VARIABLES], user="nobody").stdout.split()
@@ -193,7 +193,7 @@ def test_a_step_within_a_step_is_placed_anew(cluster):
     assert sorted(json.loads(line)["threads"] for line in output.split("\n") if line.startswith("{")) == ["2", "2"], output
 
 
-def test_report_is_what_the_kernel_says(cluster):
+def test_report_equals_the_kernels_state(cluster):
     """Of tasks that nobody placed, too: without a binding plugin each may run anywhere."""
     tasks = told(cluster, "-w", "cn3", "-n2", "-c2")
     assert [tasks[rank]["cpus_os"] for rank in (0, 1)] == (["0,16", "1,17"] if affine(cluster) else ["0-31", "0-31"])
@@ -218,7 +218,7 @@ def test_report_is_a_table_of_all_nodes(cluster):
     ("--topo-place=compact:die", "--topo-place: level 'die' does not exist within the step's cores"),
     ("--topo-hugepages=hugetlb", "no huge pages are free"),
 ])
-def test_what_cannot_be_had_is_said_once(cluster, option, words):
+def test_unavailable_binding_is_reported_once(cluster, option, words):
     if "hugetlb" in option and Path("/proc/sys/vm/nr_hugepages").read_text() != "0\n":
         pytest.skip("this node has huge pages")
     done = step(cluster, "-w", "cn3", "-n4", option, "--topo-omp=auto", script="echo $OMP_NUM_THREADS")
@@ -236,7 +236,7 @@ def test_batch_script_is_left_alone(cluster):
     assert [json.loads(line)["threads"] for line in rest.split("\n") if line.startswith("{")] == ["1"] * 4
 
 
-def test_site_has_the_first_word_and_the_user_the_last(cluster):
+def test_user_option_overrides_the_sites(cluster):
     conf = cluster.folder / "etc" / "topiary.conf"
     plain = conf.read_text()
     options = ["-w", "cn1", "-n2", "-c4"]
@@ -251,7 +251,7 @@ def test_site_has_the_first_word_and_the_user_the_last(cluster):
     assert "TopoOmp in topiary.conf is ignored" in (cluster.folder / "log" / "slurmd.cn1.log").read_text(errors="replace")
 
 
-def test_report_tells_gpus_in_order_and_their_side(folders):
+def test_report_lists_gpus_in_order_with_locality(folders):
     """A GPU at the first package, two at the second; which of them a task has is Slurm's to choose."""
     gres = "".join(f"NodeName=cn3 Name=gpu File={{folder}}/gpu{i} Cores={cores}\n" for i, cores in enumerate(["0-7", "8-15", "8-15"]))
     with Binding(folders(), {"cn3": "intel-2x8"}, registry=False, conf="GresTypes=gpu\n", nodes={"cn3": "Gres=gpu:3"},

@@ -85,7 +85,7 @@ def test_environment_names_the_topology_and_its_quickest_reader(cluster):
 @pytest.mark.parametrize("site, options, there", [
     ("on", [], True), ("off", [], False), ("on", ["--topo-hwloc=off"], False), ("off", ["--topo-hwloc=on"], True),
 ])
-def test_hwloc_is_left_alone_where_site_or_user_say_so(cluster, site, options, there):
+def test_topo_hwloc_off(cluster, site, options, there):
     conf = cluster.folder / "etc" / "topiary.conf"
     plain = conf.read_text()
     conf.write_text(f"{plain}TopoHwloc = {site}\n")
@@ -99,7 +99,7 @@ def test_hwloc_is_left_alone_where_site_or_user_say_so(cluster, site, options, t
 
 @pytest.mark.parametrize("name, value", [("HWLOC_XMLFILE", "/etc/mine.xml"), ("HWLOC_SYNTHETIC", "Core:2 PU:1"),
                                          ("HWLOC_FSROOT", "/mine"), ("HWLOC_CPUID_PATH", "/mine"), ("HWLOC_COMPONENTS", "-pci")])
-def test_topology_that_the_user_chose_stays(cluster, name, value):
+def test_users_choice_of_topology_is_kept(cluster, name, value):
     _, output = run(cluster, "env", "-w", "cn1", "-n1", variables={name: value})
     told = dict(line.split("=", 1) for line in output.split("\n") if line.startswith("HWLOC_"))
     told.pop("HWLOC_THISSYSTEM")    # the rig's own
@@ -107,14 +107,14 @@ def test_topology_that_the_user_chose_stays(cluster, name, value):
 
 
 @pytest.mark.parametrize("name, value", [("HWLOC_PLUGINS_PATH", "/mine"), ("HWLOC_LIBXML_IMPORT", "1")])
-def test_reader_that_the_user_chose_stays(cluster, name, value):
+def test_users_choice_of_reader_is_kept(cluster, name, value):
     _, output = run(cluster, TELL, "-w", "cn1", "-n1", variables={name: value})
     told = dict(line.split("=", 1) for line in output.split("\n")[:-1])
     assert told.pop(name) == value
     assert set(told) == set(OURS) - {name}
 
 
-def test_step_inside_a_step_is_told_of_its_own(cluster):
+def test_step_inside_a_step_has_its_own_topology(cluster):
     """What the step around it was told goes, what the user set or changed there stays."""
     script = ("export HWLOC_LIBXML_IMPORT=1 HWLOC_HIDE_ERRORS=1\n"
               f"srun -n1 --mem=1 sh -c 'echo $TOPIARY_STEP_DIR; {TELL}; srun --overlap -n1 --mem=1 sh -c \"{TELL}\"'")
@@ -153,7 +153,7 @@ def test_steps_with_the_same_cores_share_one_image(cluster):
     assert {entry.stat().st_ino for entry in kept.iterdir()} >= set(half.values()) | set(other.values())
 
 
-def test_whole_node_is_there_for_what_looks_beyond_the_step(cluster):
+def test_topology_of_the_whole_node_remains_available(cluster):
     count = "lstopo-no-graphics --input $TOPIARY_STEP_DIR/node/topology.xml --only PU | wc -l"
     _, output = run(cluster, f"srun -n1 --topo-nic=auto sh -c '{count}'; {FILES} | wc -l; test -e $TOPIARY_STEP_DIR/node || echo none",
                     "-w", "cn3", "-n2")
@@ -210,7 +210,7 @@ def test_cache_is_bounded_and_cleans_up(cluster):
         (kept / name).unlink()
 
 
-def test_half_of_a_pair_is_made_whole(cluster):
+def test_missing_file_of_a_pair_is_recreated(cluster):
     """A crash in between the two links."""
     ask = (FILES, "-w", "cn4", "--ntasks=4", "-N1")
     run(cluster, *ask)
