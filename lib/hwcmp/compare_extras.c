@@ -6,12 +6,12 @@
 
 #include "hwcmp/compare_parts.h"
 
-/* One structure beside the objects: of the extras, the element and its children. */
+/* One structure outside the objects: an element of the extras, and its children. */
 struct part {
 	const struct tree_extra *head;
-	size_t n;		/* elements with the head */
+	size_t n;		/* elements including the head */
 	char name[96];		/* "distances NUMALatency" */
-	char rank[24];		/* of a kind of CPU: how many kinds are less efficient; "" where nothing is ranked */
+	char rank[24];		/* of a kind of CPU: the number of less efficient kinds; "" if there is no ranking */
 };
 
 struct parts {
@@ -19,10 +19,10 @@ struct parts {
 	size_t n;
 };
 
-/* One value about one object, or two. */
+/* One value of one object, or of a pair. */
 struct value {
-	long of;		/* as side 0 numbers objects: those of side 1 by their partners */
-	long to;		/* the second, or for what has several of an object, which of them */
+	long of;		/* in the numbering of side 0: objects of side 1 by their partners */
+	long to;		/* the second object, or the index among several values of an object */
 	const char *text;
 };
 
@@ -124,7 +124,7 @@ static int parts_make(const struct tree *t, struct parts *out)
 
 /* --- values about objects --- */
 
-/* As side 0 numbers it, -1 for what the other tree does not have. */
+/* The object in the numbering of side 0, -1 if the other tree does not have it. */
 static long common_number(const struct side *s, bool second, long object)
 {
 	if (object < 0 || s->partner[object] < 0)
@@ -141,7 +141,7 @@ static int value_order(const void *x, const void *y)
 	return (a->to > b->to) - (a->to < b->to);
 }
 
-/* By gp_index the text has "12 " or "NUMANode:12 ". */
+/* With gp_index the text has "12 " or "NUMANode:12 ". */
 struct named {
 	long os;
 	long object;
@@ -167,9 +167,7 @@ static struct named *named_make(const struct tree *t, const char *type, size_t *
 	return list;
 }
 
-/*
- * The words of the texts of this tag in a part, one after another; NULL when memory is short. Free words[0] and words.
- */
+/* The words of all texts of this tag in a part; NULL when memory is short. Free words[0] and words. */
 static char **words_split(const struct part *p, enum xml_tag tag, size_t *n)
 {
 	struct buf all = {0};
@@ -212,7 +210,10 @@ static long index_of(const struct tree *t, const struct part *p, const struct na
 	return found ? found->object : -1;
 }
 
-/* The square of distances between what both trees have. Out of shape: no values, hwloc does not read it either. */
+/*
+ * The square of distances between objects in both trees. Malformed distances have no values: hwloc does not read them
+ * either.
+ */
 static int distances_read(const struct side *s, bool second, const struct part *p, char **index, size_t m, char **value,
 			  size_t nvalues, struct values *out)
 {
@@ -236,7 +237,7 @@ done:
 }
 
 /*
- * An initiator may be a set of CPUs, which changes when one goes offline: the values of a target are compared in turn.
+ * An initiator may be a set of CPUs, which changes when one goes offline: the values of a target are compared in order.
  */
 static int attributes_read(const struct side *s, bool second, const struct part *p, struct values *out)
 {
@@ -388,7 +389,10 @@ static const struct tree_extra **infos_sorted(const struct part *p)
 	return list;
 }
 
-/* Which CPUs are of a kind is told by CPUs that come and go. Several infos of a name are compared in turn. */
+/*
+ * The CPUs of a kind are not compared: CPUs that come and go are reported as such. Several infos of a name are compared
+ * in order.
+ */
 static void compare_kinds(const struct match *m, const struct part *a, const struct part *b, struct remarks *r)
 {
 	const struct tree_extra **x = infos_sorted(a), **y = infos_sorted(b);
@@ -411,7 +415,7 @@ static void part_report(const struct match *m, const struct part *p, bool gone, 
 {
 	struct buf tail = {0};
 
-	if (m->newer == !gone)	/* a later hwloc finds more */
+	if (m->newer == !gone)	/* a later hwloc reports more */
 		return;
 	buf_puts(&tail, gone ? " gone" : " new");
 	remark_add(r, SEVERITY_WIRING, gone ? CHANGE_GONE : CHANGE_EXTRA, m->side[0].t->n + p->head->line, "CPU kind",

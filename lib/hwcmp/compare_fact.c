@@ -16,7 +16,7 @@ static const char *const severities[] = { "identity", "cosmetic", "wiring", "cap
 static const char *const directions[] = { "gone", "extra", "changed" };
 static const char *const modes[] = { "strict", "allow-extra", "allow-missing", "ignore" };
 
-/* The first that fits; cosmetic when none does. */
+/* The first match applies; cosmetic if none matches. */
 static const struct rule {
 	const char *name;	/* fnmatch(3) */
 	enum severity severity;
@@ -126,7 +126,7 @@ void size_tail(const char *what, unsigned long long from, unsigned long long to,
 	sizes_tail(what, from, to, a, b, out);
 }
 
-/* People call memory what was built in, not what the kernel left of it. */
+/* The nominal memory is reported, not what the kernel left of it. */
 void memory_tail(unsigned long long from, unsigned long long to, struct buf *out)
 {
 	char a[SIZE_TEXT], b[SIZE_TEXT];
@@ -208,7 +208,7 @@ enum severity fact_severity(const char *name, const char *from, const char *to)
 	return compare_fact(name);
 }
 
-/* Less of what no job feels is no loss. */
+/* A decrease of a value that does not affect jobs is not a loss. */
 enum direction fact_direction(const char *name, const char *from, const char *to)
 {
 	bool counts = !*from || !*to || fact_severity(name, from, to) == SEVERITY_CAPACITY;

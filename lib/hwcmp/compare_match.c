@@ -27,7 +27,7 @@ const char *match_exporter(const struct tree *t)
 	return version ? version : "";
 }
 
-/* A later hwloc finds more, and a later format says more of it. */
+/* A later hwloc reports more, and a later format has more of it. */
 static long exporter_rank(const struct tree *t)
 {
 	return strtol(t->version, NULL, 10) + strtol(match_exporter(t), NULL, 10);
@@ -40,7 +40,7 @@ static int newer_find(const struct tree *s, const struct tree *t)
 	return a == b ? -1 : b > a;
 }
 
-/* Infos that hwloc 3 writes elsewhere or no more, or that change with it. */
+/* Infos that hwloc 3 writes elsewhere or no longer, or that change with it. */
 static const char *const replaced[] = { "hwlocVersion", "Backend", "Inclusive", "MemoryTier*", "XGMIPeers", "pages *" };
 
 bool match_by_format(const struct match *m, const char *name, const char *from, const char *to)
@@ -81,7 +81,7 @@ static bool same_package(const struct match *m, size_t a, size_t b)
 
 struct key {
 	const char *text;
-	size_t at;		/* of the text, while the keys still grow */
+	size_t at;		/* in the text, while keys are added */
 	size_t object;
 };
 
@@ -91,7 +91,7 @@ struct keys {
 	struct buf text;
 };
 
-/* What an object of this side is called in one round of pairing; false for what has no part in it. */
+/* The key of an object of this side in one round of matching; false if it does not take part. */
 typedef bool key_text(const struct side *s, const struct match *m, size_t object, struct buf *out);
 
 static bool key_pu(const struct side *s, const struct match *m, size_t object, struct buf *out)
@@ -121,7 +121,7 @@ static bool key_fixed(const struct side *s, const struct match *m, size_t object
 	return true;
 }
 
-/* An OS device by its PCI device, when that is the same on both sides: as side 0 numbers it. */
+/* An OS device by its PCI device, if that is matched: in the numbering of side 0. */
 static bool key_plug(const struct side *s, const struct match *m, size_t object, struct buf *out)
 {
 	long plug = s->t->objects[object].parent;
@@ -185,7 +185,7 @@ static int keys_make(const struct side *s, const struct match *m, key_text *text
 	return 0;
 }
 
-/* Those of the same name in turn. */
+/* Objects with the same key are matched in order. */
 static int pair_named(struct match *m, key_text *text)
 {
 	struct keys k[2] = {0};
@@ -207,12 +207,9 @@ static int pair_named(struct match *m, key_text *text)
 	return rc;
 }
 
-/* --- by what they hold --- */
+/* --- by contents --- */
 
-/*
- * From two that are the same up to the root: pair what of this type, or of any when it is NULL, is around both and
- * still free.
- */
+/* From two matched objects towards the root: matches unmatched ancestors of this type, or of any if it is NULL. */
 static void pair_around(struct match *m, size_t a, size_t b, const char *type)
 {
 	const struct tree_object *x = m->side[0].t->objects, *y = m->side[1].t->objects;
@@ -238,11 +235,11 @@ static void pair_all_around(struct match *m, const char *of, const char *type)
 			pair_around(m, i, s->partner[i], type);
 }
 
-/* --- what is left over --- */
+/* --- the rest --- */
 
 struct rest {
 	const struct xml_type *type;
-	int package;		/* of side 0 */
+	int package;		/* in side 0 */
 	size_t object;
 };
 
@@ -276,7 +273,7 @@ static size_t rest_collect(const struct match *m, int which, const char *only, s
 	return n;
 }
 
-/* In turn, those of a type in a package; only: of this type alone, wherever it is. */
+/* In order, those of a type in a package; only: of this type alone, anywhere. */
 static int pair_rest(struct match *m, const char *only)
 {
 	struct rest *list[2] = { calloc(m->side[0].t->n, sizeof(**list)), calloc(m->side[1].t->n, sizeof(**list)) };
@@ -304,8 +301,8 @@ static int pair_rest(struct match *m, const char *only)
 }
 
 /*
- * OS devices that are the same by name alone: their card was plugged in elsewhere, or it is another card, and then they
- * are no more the same than it is.
+ * OS devices matched by name alone: either their card was moved, or it is another card, and then they do not match
+ * either.
  */
 static void follow_names(struct match *m)
 {
@@ -327,7 +324,7 @@ static void follow_names(struct match *m)
 	}
 }
 
-/* --- the whole --- */
+/* --- all steps --- */
 
 struct census {
 	unsigned pus, paired, offline;
@@ -398,7 +395,7 @@ static int side_make(struct side *s, const struct tree *t)
 	return 0;
 }
 
-/* offline and vacant, as far as PUs have partners by now. */
+/* Sets offline and vacant from the matched PUs. */
 static int match_survey(struct match *m)
 {
 	for (int i = 0; i < 2; i++)
@@ -407,7 +404,7 @@ static int match_survey(struct match *m)
 	return 0;
 }
 
-/* A PU whose package became another is no longer that PU. */
+/* A PU in another package is not the same PU. */
 static void part_strangers(struct match *m)
 {
 	const struct side *s = m->side;

@@ -17,8 +17,8 @@ struct side {
 	const struct tree *t;
 	int *partner;		/* an index into the other side's objects, or -1 */
 	int *package;		/* the package an object is in or is, else the root */
-	bool *vacant;		/* has no PU with a partner */
-	bool *offline;		/* has PUs without partner, which the other machine has but does not use */
+	bool *vacant;		/* has no matched PU */
+	bool *offline;		/* has unmatched PUs that the other machine has but does not use */
 };
 
 struct match {
@@ -30,12 +30,12 @@ struct match {
 int match_make(const struct tree *a, const struct tree *b, struct match *out);
 void match_free(struct match *m);
 
-/* The version of hwloc that exported a topology, "" when it does not say. */
+/* The version of hwloc that exported a topology, "" if unknown. */
 const char *match_exporter(const struct tree *t);
 
 /*
- * Does an info differ because of the exporting hwloc alone? A later major version finds more, and hwloc 3 replaced some
- * infos of hwloc 2. What the earlier one found and the later one did not is a difference.
+ * Whether an info differs only because of the exporting hwloc: a later major version reports more, and hwloc 3 replaced
+ * some infos of hwloc 2. An info that only the earlier one has is a difference.
  */
 bool match_by_format(const struct match *m, const char *name, const char *from, const char *to);
 

@@ -6,7 +6,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Where people say that a thing is: its package, unless both are in the same one. */
+/* The place in words: its package, unless both are in the same one. */
 static void places_write(struct comparison *c, long a, long b, struct buf *from, struct buf *to)
 {
 	const struct side *s = c->m.side;
@@ -36,7 +36,7 @@ static void move_report(struct comparison *c, size_t object, long a, long b)
 	buf_free(&to);
 }
 
-/* Its bus, or the bridge before it, when it is still at the same place. */
+/* Its bus, or the bridge before it, if it is still in the same place. */
 static void compare_bus(struct comparison *c, size_t a, size_t b, size_t known)
 {
 	const struct side *s = c->m.side;
@@ -52,7 +52,7 @@ static void compare_bus(struct comparison *c, size_t a, size_t b, size_t known)
 	}
 }
 
-/* The nearest object of the tree around, that both trees have. */
+/* The nearest ancestor in the tree that both trees have. */
 static long place_of(const struct side *s, size_t object)
 {
 	long at = s->t->objects[object].parent;
@@ -62,7 +62,7 @@ static long place_of(const struct side *s, size_t object)
 	return at;
 }
 
-/* What hangs on a device goes where it goes, and a bridge is where its devices are. */
+/* Objects on a device move with it, and a bridge is where its devices are. */
 static bool goes_along(const struct match *m, size_t a, size_t b)
 {
 	int parent = m->side[0].t->objects[a].parent, other = m->side[1].t->objects[b].parent;

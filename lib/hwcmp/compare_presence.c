@@ -13,9 +13,9 @@ enum { HWLOC_BLOCK, HWLOC_GPU, HWLOC_NETWORK, HWLOC_OPENFABRICS, HWLOC_DMA, HWLO
 
 /* By object of a side. */
 struct marks {
-	bool *covered;		/* told by what is around it */
-	bool *emptied;		/* holds something that came or went too */
-	bool *gpu;		/* a GPU in it has a partner */
+	bool *covered;		/* reported with its parent */
+	bool *emptied;		/* contains an object that came or went, too */
+	bool *gpu;		/* a GPU in it is matched */
 };
 
 static bool takes_along(const struct tree *t, size_t object)
@@ -28,7 +28,7 @@ static bool takes_along(const struct tree *t, size_t object)
 	return false;
 }
 
-/* What came or went with something around it is told by that. Parents are asked before their children. */
+/* Objects that came or went with their parent are reported with it. Parents are processed before their children. */
 static void covered_find(const struct side *s, struct marks *k)
 {
 	for (size_t i = 1; i < s->t->n; i++) {
@@ -50,7 +50,10 @@ static bool is_worth(const struct tree_object *o)
 	return false;
 }
 
-/* By what people call a device: lower is better. OpenCL is one more name of what others name, too. */
+/*
+ * The order of preference for a device's name: lower is better. OpenCL is an additional name of devices that have
+ * another.
+ */
 static unsigned osdev_rank(const struct tree_object *o)
 {
 	static const unsigned ranks[] = {
@@ -114,7 +117,7 @@ static bool is_gpu(const struct tree_object *o)
 	return type == HWLOC_GPU || type == HWLOC_COPROC;
 }
 
-/* Devices with a GPU that is still known by some name, or PCI devices below which something went. */
+/* Marks devices with a GPU that is still known by some name, and PCI devices below which something went. */
 static void marks_find(const struct side *s, struct marks *k)
 {
 	for (size_t i = s->t->n; i-- > 1;) {
@@ -127,7 +130,7 @@ static void marks_find(const struct side *s, struct marks *k)
 	}
 }
 
-/* An OS device alone: its driver is missing, or, of several names of a GPU, the library that finds it by this one. */
+/* An OS device alone: its driver is missing or, for one of several names of a GPU, the library that provides it. */
 static enum severity osdev_severity(const struct side *s, size_t object, const struct marks *k)
 {
 	const struct tree_object *o = &s->t->objects[object];
@@ -154,7 +157,7 @@ static enum severity loss_severity(const struct side *s, size_t object, const st
 	return SEVERITY_CAPACITY;
 }
 
-/* Gone with the cores, devices or memory in them, which are told of. */
+/* Gone with the cores, devices or memory in it, which are reported. */
 static bool goes_unsaid(const struct side *s, size_t object, const struct marks *k)
 {
 	static const char *const reported[] = { "Package", "Core", "PU" };

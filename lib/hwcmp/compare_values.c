@@ -12,7 +12,7 @@
 enum how { AS_VALUE, AS_SIZE, AS_MEMORY, AS_SPEED };
 
 static const struct attr_rule {
-	const char *types;	/* begins so; empty for all */
+	const char *types;	/* prefix; empty for all */
 	const char *attr, *what;
 	enum how how;
 	enum severity severity;
@@ -65,7 +65,7 @@ static void attr_tail(const struct attr_rule *rule, const char *from, const char
 	}
 }
 
-/* A graphics card lets its link slow down while it has nothing to do (PCI base class 03). */
+/* A graphics card slows its link down while idle (PCI base class 03). */
 static bool is_display(const struct tree_object *o)
 {
 	const char *type = tree_attr(o, "pci_type");
@@ -146,7 +146,7 @@ static void info_remark(struct comparison *c, size_t a, const char *name, const 
 			  &tail);
 }
 
-/* Several of a name are compared in turn. */
+/* Several infos of a name are compared in order. */
 static void compare_infos(struct comparison *c, size_t a, size_t b)
 {
 	const struct tree_object *x = &c->m.side[0].t->objects[a], *y = &c->m.side[1].t->objects[b];
@@ -176,7 +176,7 @@ static const struct allowed {
 	{ "nodeset", "allowed_nodeset", "allowed NUMA nodes" },
 };
 
-/* A cgroup around the export, for one. Where the whole set changed, that is told of. */
+/* Caused by a cgroup of the exporting process, for example. If the complete set changed, that is reported. */
 static void compare_allowed_set(struct comparison *c, const struct allowed *is)
 {
 	const struct tree_object *x = &c->m.side[0].t->objects[0], *y = &c->m.side[1].t->objects[0];

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number at the end of "core 17", when the label is of that kind. */
+/* The number at the end of "core 17", if the label has one. */
 static bool label_number(const char *label, const char *kind, unsigned long *number)
 {
 	size_t len = kind ? strlen(kind) : 0;
@@ -51,7 +51,7 @@ void remark_add(struct remarks *r, enum severity s, enum direction d, size_t ord
 	r->failed |= !x->c.object || !x->c.what || !x->c.from || !x->c.to || !x->c.words;
 }
 
-/* --- folding --- */
+/* --- merging --- */
 
 static int same_order(const struct remark *a, const struct remark *b)
 {
@@ -106,7 +106,7 @@ static char *fold_label(const struct remark *list, size_t n)
 	return b.data;
 }
 
-/* Equal ones of several objects of a kind become the first of them. */
+/* Equal remarks about several objects of a kind become one. */
 static int remarks_fold(struct remarks *r)
 {
 	size_t n = 0;

@@ -184,7 +184,7 @@ bool cluster_has(const struct cluster *c, const char *name)
 	return bsearch(&key, c->nodes, c->n, sizeof(*c->nodes), node_compare) != NULL;
 }
 
-/* --- seats --- */
+/* --- node shares --- */
 
 unsigned job_task_cores(const struct past_job *job, const struct kind *kind)
 {

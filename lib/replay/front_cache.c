@@ -20,7 +20,7 @@ struct entry {
 struct front_cache {
 	const struct front_ops *how;
 	const void *user;
-	struct entry **slots;		/* open addressing, half of them empty */
+	struct entry **slots;		/* open addressing, at least half empty */
 	size_t nslots, used, bytes;
 };
 

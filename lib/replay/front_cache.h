@@ -9,11 +9,11 @@
 #include "replay/cluster.h"
 
 /*
- * What was worked out of the free cores of a node, kept for all nodes of the kind that have, or come to have, just
- * these free: in a cluster bought at once, most.
+ * A cache of results computed from the free cores of a node, shared by all nodes of the kind with the same free cores:
+ * most of them, in a cluster bought at once.
  */
 struct front_ops {
-	/* An answer, or NULL when memory is short. */
+	/* Computes a result; NULL when memory is short. */
 	void *(*make)(const struct kind *kind, const uint64_t *free_cores, unsigned task_cores,
 		      const void *user);
 	void (*drop)(void *answer);
@@ -26,11 +26,11 @@ struct front_cache;
 struct front_cache *front_cache_new(const struct front_ops *how, const void *user);
 void front_cache_free(struct front_cache *m);
 
-/* The answer, borrowed until front_cache_trim; NULL when memory is short. */
+/* The result, borrowed until front_cache_trim; NULL when memory is short. */
 const void *front_cache_get(struct front_cache *m, const struct kind *kind, const uint64_t *free_cores,
 			    unsigned task_cores);
 
-/* Forget all when it has become much. */
+/* Empties the cache when it has become large. */
 void front_cache_trim(struct front_cache *m);
 
 #endif

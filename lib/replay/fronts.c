@@ -8,7 +8,7 @@
 #include "base/core_set.h"
 #include "replay/front_cache.h"
 
-/* The lanes' levels, and what counts where a core has none of a level around it. */
+/* The levels of the lanes, and the substitute for a core that has no domain of the level. */
 static const struct {
 	enum level level, instead;
 } lane_levels[] = {
@@ -18,18 +18,18 @@ static const struct {
 	[LANE_L3] = { LEVEL_L3, LEVEL_L2 },
 };
 
-/* A shape as counts see it. Domains are those of the shape; behind them each core stands as a domain of its own. */
+/* A shape in the form used for counting. The shape's domains are followed by one domain for each core. */
 struct map {
 	unsigned *around[LEVEL_CORE];	/* [level][core]: the domain that counts for the core at this level */
-	uint64_t *counts;		/* of each domain: 1 in the lanes where it counts */
+	uint64_t *counts;		/* by domain: 1 in the lanes where it counts */
 	unsigned largest[LANES];	/* cores of the largest domain that counts in a lane */
-	unsigned *seen;			/* of each domain: when it was last counted */
+	unsigned *seen;			/* by domain: when it was last counted */
 	unsigned now;
 };
 
 struct fronts {
 	const struct cluster *cluster;
-	struct map *maps;		/* of each kind */
+	struct map *maps;		/* by kind */
 	struct front_cache *cache;
 };
 
@@ -53,8 +53,8 @@ static unsigned domain_cores(const struct shape *s, unsigned domain)
 }
 
 /*
- * The innermost domain of a level around each core; where there is none, what counts instead: one of another level, or
- * the core.
+ * The innermost domain of a level around each core; if there is none, its substitute: a domain of another level, or the
+ * core.
  */
 static int around_fill(struct map *m, const struct shape *s, enum level level, enum level instead)
 {
@@ -102,7 +102,7 @@ static void map_free(struct map *m)
 	free(m->seen);
 }
 
-/* The domains of a level that the cores of a set lie in. */
+/* The number of domains of a level that contain cores of a set. */
 static unsigned map_count(struct map *m, enum level level, const uint64_t *cores, unsigned words)
 {
 	unsigned n = 0;
@@ -134,7 +134,7 @@ unsigned fronts_touch_l2(struct fronts *f, const struct kind *kind, const uint64
 
 /* --- tables --- */
 
-/* The fronts of 0 to `free` cores, one behind the other: that of k is list[at[k]] to list[at[k + 1]]. */
+/* The fronts of 0 to `free` cores, one after another: that of k is list[at[k]] to list[at[k + 1]]. */
 struct table {
 	unsigned free;
 	size_t *at;
@@ -169,7 +169,7 @@ static int table_room(struct table *t)
 	return 0;
 }
 
-/* Add to the front that begins at `from`, and is the last, unless something in it is as good; what is worse goes. */
+/* Adds to the last front, which begins at `from`, unless an entry of it is as good; removes entries that are worse. */
 static int table_add(struct table *t, size_t from, uint64_t touch)
 {
 	size_t kept = from;
@@ -187,7 +187,7 @@ static int table_add(struct table *t, size_t from, uint64_t touch)
 	return 0;
 }
 
-/* Two parts side by side. */
+/* Combines two parts. */
 static int table_join(const struct table *a, const struct table *b, struct table *out)
 {
 	if (table_init(out, a->free + b->free))
@@ -205,7 +205,7 @@ static int table_join(const struct table *a, const struct table *b, struct table
 	return 0;
 }
 
-/* a becomes both of them; b is freed. */
+/* Joins b into a; b is freed. */
 static int table_merge(struct table *a, struct table *b)
 {
 	struct table both = {0};
@@ -223,7 +223,7 @@ static int table_merge(struct table *a, struct table *b)
 	return rc;
 }
 
-/* Cores that count alike. */
+/* Cores that count equally. */
 static int table_alike(struct table *t, unsigned cores, uint64_t each)
 {
 	if (table_init(t, cores))
@@ -238,7 +238,7 @@ static int table_alike(struct table *t, unsigned cores, uint64_t each)
 	return 0;
 }
 
-/* What a domain adds to any of its cores, and what tasks it must not cut. */
+/* What a domain adds to any of its cores, and the tasks that it must not cut. */
 static void table_within(struct table *t, uint64_t adds, unsigned task_cores)
 {
 	size_t kept = 1;
@@ -260,12 +260,12 @@ struct build {
 	const struct shape *shape;
 	const uint64_t *free_cores;
 	unsigned task_cores;
-	struct table *tables;		/* of each domain, as far as its parts are done */
-	unsigned *singles;		/* free cores right below each domain, */
+	struct table *tables;		/* by domain, as far as its parts are done */
+	unsigned *singles;		/* by domain: free cores directly below it, */
 	uint64_t *each;			/* and what each of these counts */
 };
 
-/* Cores that whole tasks of this domain are a multiple of. */
+/* The number of cores of whole tasks in this domain is a multiple of this. */
 static unsigned cores_uncut(const struct build *b, uint64_t counts)
 {
 	for (int lane = LANE_NUMA; lane <= LANE_L3; lane++)

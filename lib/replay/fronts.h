@@ -6,8 +6,8 @@
 #include "replay/cluster.h"
 
 /*
- * How many domains cores lie in, four counts in one word: sums of words are sums of counts, as long as none passes
- * TOUCH_MAX.
+ * The number of domains that contain some cores, four counts in one word: sums of words are sums of counts, as long as
+ * none exceeds TOUCH_MAX.
  */
 enum lane { LANE_PACKAGE, LANE_DIE, LANE_NUMA, LANE_L3, LANES };
 #define TOUCH_MAX 0x7fffu
@@ -22,7 +22,7 @@ static inline uint64_t touch_one(enum lane lane)
 	return 1ull << 16 * lane;
 }
 
-/* a is nowhere more than b. */
+/* Whether no lane of a exceeds that of b. */
 static inline bool touch_within(uint64_t a, uint64_t b)
 {
 	const uint64_t high = 0x8000800080008000ull;
@@ -30,7 +30,7 @@ static inline bool touch_within(uint64_t a, uint64_t b)
 	return (((b | high) - a) & high) == high;
 }
 
-/* The least of each lane. */
+/* The minimum of each lane. */
 uint64_t touch_least(uint64_t a, uint64_t b);
 
 /* Packages, NUMA nodes and L3 caches together. */
@@ -39,7 +39,10 @@ static inline unsigned touch_sum(uint64_t t)
 	return touch_count(t, LANE_PACKAGE) + touch_count(t, LANE_NUMA) + touch_count(t, LANE_L3);
 }
 
-/* All that numbers of cores of a node can touch, but for what is more than another in some lane and less in none. */
+/*
+ * All combinations of domains that a number of cores of a node can touch, except those that another one dominates (no
+ * lane more, one less).
+ */
 struct front {
 	const uint64_t *list;
 	size_t n;
@@ -52,15 +55,15 @@ struct fronts *fronts_new(const struct cluster *c);
 void fronts_free(struct fronts *f);
 
 /*
- * What so many of these free cores can touch (in a package or die of which only some cores have a NUMA node, one more
- * than that, never less) where no task of task_cores is cut at a NUMA node or an L3 cache; none when that cannot be.
- * Borrowed until fronts_trim. 0, or -1 when memory is short.
+ * What so many of these free cores can touch without cutting a task of task_cores at a NUMA node or an L3 cache; empty
+ * if that is not possible. (In a package or die of which only some cores have a NUMA node, the count may be one too
+ * high, never too low.) Borrowed until fronts_trim. 0, or -1 when memory is short.
  */
 int fronts_get(struct fronts *f, const struct kind *kind, const uint64_t *free_cores, unsigned task_cores,
 	       unsigned cores, struct front *out);
 void fronts_trim(struct fronts *f);
 
-/* What the cores of a set touch; and how many L2 caches, a core without one being its own. */
+/* What the cores of a set touch; and the number of L2 caches, where a core without one counts as one. */
 uint64_t fronts_touch(struct fronts *f, const struct kind *kind, const uint64_t *cores);
 unsigned fronts_touch_l2(struct fronts *f, const struct kind *kind, const uint64_t *cores);
 

@@ -14,7 +14,7 @@
 #define COLUMNS_MAX 128
 #define MS 1000ll
 #define SECONDS_MAX (1ll << 34)
-#define LIMIT_MAX 10000000ll	/* of each part of one */
+#define LIMIT_MAX 10000000ll	/* of each part of a limit */
 #define TASKS_MAX (1u << 24)
 
 enum column {
@@ -40,7 +40,7 @@ static const enum column usual[] = { JOB, SUBMIT, START, END, NODES, TASKS, TASK
 
 #define BIT(column) (1u << (column))
 
-/* Without one of each row there is nothing to replay. */
+/* One column of each row is required. */
 static const struct {
 	unsigned any;
 	const char *called;
@@ -56,7 +56,7 @@ struct reader {
 	const char *separators;		/* NULL before the first line */
 	enum column order[COLUMNS_MAX];
 	size_t ncolumns;
-	const char *values[COLUMN_COUNT];	/* of a line; "" where it has none */
+	const char *values[COLUMN_COUNT];	/* of a line; "" if it has none */
 	const struct jobs_nodes *nodes;
 	struct err *err;
 };
@@ -76,7 +76,7 @@ static int column_of(const char *name)
 	return -1;
 }
 
-/* Cut a line: each '|' ends a value, however many blanks do. */
+/* Splits a line: each '|' ends a value; any number of blanks ends one value. */
 static size_t line_split(const char *separators, char *line, char *words[COLUMNS_MAX])
 {
 	bool blanks = *separators != '|';
@@ -107,7 +107,7 @@ static int check_needed(struct reader *r)
 	return 0;
 }
 
-/* The first line: 1 when it names the columns, 0 when it is a job already, or -1. */
+/* The first line: 1 if it names the columns, 0 if it is a job already, or -1. */
 static int read_head(struct reader *r, char *const *words, size_t n)
 {
 	if (*r->separators != '|' && column_of(words[0]) < 0) {
@@ -137,7 +137,7 @@ static int read_values(struct reader *r, char *const *words, size_t n)
 
 /* --- values --- */
 
-/* Digits, then "." and more of them: in thousandths. Where it ends, or NULL. */
+/* Digits, then "." and more digits: in thousandths. Returns the end, or NULL. */
 static const char *read_decimal(const char *text, long long *ms)
 {
 	long long n, unit = MS;
@@ -192,7 +192,7 @@ static int read_count(struct reader *r, enum column column, unsigned *out)
 	return 0;
 }
 
-/* Numbers with ':' between them, three at most: how many, 0 when there is anything else. */
+/* Numbers separated by ':', at most three. Returns how many, 0 for anything else. */
 static size_t read_parts(const char *text, long long part[3])
 {
 	char *end;
@@ -207,7 +207,7 @@ static size_t read_parts(const char *text, long long part[3])
 }
 
 /*
- * [DAYS-]HH:MM:SS, DAYS-HH, DAYS-HH:MM, MM:SS, MM (sbatch(1), --time); a word, as UNLIMITED, is no limit that is known.
+ * [DAYS-]HH:MM:SS, DAYS-HH, DAYS-HH:MM, MM:SS, MM (sbatch(1), --time); a word, such as UNLIMITED, is an unknown limit.
  */
 static int read_limit_words(struct reader *r, const char *text, long long *ms)
 {
@@ -256,7 +256,7 @@ static int set_word(struct reader *r, struct past_job *job, const char *option, 
 		: 0;
 }
 
-/* A fit without a level, and a level without a fit, mean something too: as sbatch's options do. */
+/* A fit without a level, and a level without a fit, are valid, as in sbatch's options. */
 static int read_request(struct reader *r, struct past_job *job)
 {
 	struct request *q = &job->request;
@@ -321,7 +321,7 @@ static bool is_step(const char *id)
 	return strchr(id, '.') != NULL;
 }
 
-/* "Unknown", "None": there was no such time, or not yet. */
+/* False for "Unknown" and "None": it did not start or end. */
 static bool job_ran(const struct reader *r)
 {
 	return isdigit((unsigned char) *r->values[START]) && isdigit((unsigned char) *r->values[END]);
@@ -448,7 +448,7 @@ void jobs_free(struct jobs *jobs)
 	*jobs = (struct jobs){0};
 }
 
-/* In one array the address tells the order. */
+/* In one array, the address is the order. */
 static int submit_compare(const void *a, const void *b)
 {
 	const struct past_job *const *x = a, *const *y = b;

@@ -9,15 +9,15 @@
 #include "base/err.h"
 #include "score/request.h"
 
-/* A job that ran once, as a record tells it. Times in milliseconds since some beginning. */
+/* A past job as recorded. Times in milliseconds since an arbitrary time. */
 struct past_job {
 	char *name;
 	long long submit;
-	long long run;		/* how long it ran */
-	long long limit;	/* how long it was allowed to, 0: not known */
-	unsigned nodes, tasks, task_cpus;	/* tasks on all nodes together, as evenly as can be */
-	bool asks;		/* it had words of its own */
-	struct request request;	/* these; only when it asks */
+	long long run;		/* its run time */
+	long long limit;	/* its time limit, 0: unknown */
+	unsigned nodes, tasks, task_cpus;	/* tasks on all nodes together, distributed as evenly as possible */
+	bool asks;		/* it had a request of its own */
+	struct request request;	/* that request; only if asks */
 };
 
 struct jobs {
@@ -26,37 +26,37 @@ struct jobs {
 	size_t skipped;		/* never started, or still running */
 };
 
-/* Does the cluster have a node of this name? NULL in jobs_read: none is asked for. */
+/* Whether the cluster has a node of this name. NULL in jobs_read: not checked. */
 struct jobs_nodes {
 	bool (*known)(const void *user, const char *name);
 	const void *user;
 };
 
 /*
- * Append the jobs of a record, text[len], in the order of its lines. The first line may name the columns, set apart by
- * '|' (what `sacct --parsable2` prints) or by blanks and tabs; without such a line they are
+ * Appends the jobs of a record, text[len], in the order of its lines. The first line may name the columns, separated by
+ * '|' (the output of `sacct --parsable2`) or by blanks and tabs; without such a line they are
  *	job submit start end nodes tasks cpus_per_task fit level
- * Names of columns count in any case, and those that say nothing here are read over:
- *	job, JobID, JobIDRaw		a name with a '.' in it is a step's, and is read over
+ * Names of columns are case-insensitive; columns other than these are ignored:
+ *	job, JobID, JobIDRaw		a name with a '.' in it is a step's and ignored
  *	submit, start, end		seconds, as digits and a fraction, or YYYY-MM-DDTHH:MM:SS in local time
  *	nodes, NNodes, AllocNodes
  *	tasks, NTasks; cpus_per_task
  *	AllocCPUS, NCPUS, ReqCPUS	total; without tasks, each CPU is a task; the first with a number counts
  *	limit, Timelimit, TimelimitRaw	seconds; [[DAYS-]HH:]MM:SS or DAYS-HH; minutes
- *	fit, level			as --topo-fit and --topo-level have them, "-" for none
- *	Comment				the same words in it
+ *	fit, level			as for --topo-fit and --topo-level, "-" for none
+ *	Comment				the same options in it
  *	NodeList			names that the cluster must have
- * Blank lines and those that begin with '#' are read over. name is for errors, which give the line. 0, or -1 with jobs
+ * Blank lines and those that begin with '#' are ignored. name is for errors, which state the line. 0, or -1 with jobs
  * untouched.
  */
 int jobs_read(struct jobs *jobs, const char *text, size_t len, const char *name, const struct jobs_nodes *nodes,
 	      struct err *e);
 void jobs_free(struct jobs *jobs);
 
-/* By time of submission; those of one time stay as they are. 0, or -1 when memory is short. */
+/* By time of submission, stable. 0, or -1 when memory is short. */
 int jobs_sort(struct jobs *jobs);
 
-/* Keep the first n. */
+/* Keeps the first n. */
 void jobs_cut(struct jobs *jobs, size_t n);
 
 #endif

@@ -33,13 +33,13 @@ struct judge {
 	const struct cluster *cluster;
 	struct fronts *fronts;
 	struct room empty;
-	long *sample;			/* a node of each kind, -1 where there is none */
+	long *sample;			/* a node of each kind, -1: none */
 	struct whole *wholes;
 	size_t nwholes;
-	bool *taken;			/* nodes of the job at hand */
+	bool *taken;			/* nodes of the current job */
 };
 
-/* One seat before the judge. */
+/* One node share to be judged. */
 struct hearing {
 	struct judge *j;
 	const struct room *room;
@@ -48,7 +48,7 @@ struct hearing {
 	uint64_t touch;
 };
 
-/* --- what does not change --- */
+/* --- constants of the cluster --- */
 
 static bool is_judged(enum level level)
 {
@@ -129,7 +129,7 @@ void judge_free(struct judge *j)
 
 /* --- other placements --- */
 
-/* What the seat's tasks could touch on a node of a room. */
+/* What the share's tasks could touch on a node of a room. */
 static int front_on(const struct hearing *h, const struct room *r, unsigned node, bool uncut, struct front *out)
 {
 	const struct kind *kind = r->cluster->nodes[node].kind;
@@ -141,7 +141,7 @@ static int front_on(const struct hearing *h, const struct room *r, unsigned node
 	return fronts_get(h->j->fronts, kind, room_node(r, node), uncut ? job_task_cores(h->job, kind) : 1, cores, out);
 }
 
-/* The least of each lane, and the least sum of them, over the empty nodes of all kinds. */
+/* The minimum of each lane, and the least sum of lanes, over the empty nodes of all kinds. */
 static int empty_least(const struct hearing *h, uint64_t *lanes, unsigned *sum)
 {
 	struct front f;
@@ -168,7 +168,7 @@ static void note_splits(const struct hearing *h, uint64_t least, bool split[JUDG
 		split[i] |= touch_count(least, judged[i].lane) < touch_count(h->touch, judged[i].lane);
 }
 
-/* The seat on another node that the job does not have, or on its own. */
+/* Compares the share with placements on another node that the job does not have, or on its own. */
 static int compare_node(const struct hearing *h, unsigned node, struct judgement *out)
 {
 	uint64_t least = h->touch;
@@ -196,7 +196,7 @@ static int compare_all(const struct hearing *h, struct judgement *out)
 
 /* --- exact fits --- */
 
-/* Are all free cores of the domain the seat's, and all of the seat's in it? */
+/* Whether all free cores of the domain belong to the share, and the share is inside it. */
 static bool seat_fills(const struct hearing *h, const struct whole *d)
 {
 	const uint64_t *free_cores = room_node(h->room, h->seat->node), *mask = h->seat->mask;
@@ -218,7 +218,7 @@ static bool stands_free(const struct hearing *h, const struct whole *d)
 	return false;
 }
 
-/* Would the domain be no worse than what the seat has? 1, 0, or -1. */
+/* Whether the domain is no worse than the share's cores. 1, 0, or -1. */
 static int fits_as_well(const struct hearing *h, const struct whole *d)
 {
 	const struct kind *own = h->j->cluster->nodes[h->seat->node].kind;
@@ -260,7 +260,7 @@ static int judge_exact(const struct hearing *h, struct judgement *out)
 	return 0;
 }
 
-/* --- the seat, the job --- */
+/* --- a share, a job --- */
 
 static unsigned packages_broken(const struct hearing *h)
 {

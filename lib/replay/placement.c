@@ -14,7 +14,7 @@ struct placement {
 	struct candidate_node *list;	/* space for one choice */
 };
 
-/* One choice: what the chooser's callback needs. */
+/* One choice: the state of the chooser's callbacks. */
 struct search {
 	struct placement *placement;
 	const struct room *room;

@@ -6,10 +6,10 @@
 #include "replay/cluster.h"
 
 /*
- * Nodes and cores as Topiary's select plugin chooses them, by the same code (score/chooser.h): of the nodes that can
- * take a share of the job's tasks those where its cores have the least cost, of equal ones the first, and on each the
- * cores of that cost. What the records do not have is equal on all nodes here: weights, memory, devices, and whether
- * tasks that share a core had rather not.
+ * Chooses nodes and cores as Topiary's select plugin does, with the same code (score/chooser.h): of the nodes that can
+ * take a share of the job's tasks those with the lowest cost, of equal ones the first, and on each the cores of that
+ * cost. Properties that the records lack are equal on all nodes here: weights, memory, devices, and the preference for
+ * nodes where tasks share no core.
  */
 struct placement;
 
@@ -18,8 +18,8 @@ struct placement *placement_new(const struct cluster *c);
 void placement_free(struct placement *l);
 
 /*
- * Choose job->nodes nodes with the tasks and the cores of each: *out is to be freed, nodes[] is scratch for as many. 0;
- * 1 when there are not enough; -1 when memory is short.
+ * Chooses job->nodes nodes with the tasks and the cores of each. The caller frees *out; nodes[] is scratch space for as
+ * many. 0; 1 when there are not enough; -1 when memory is short.
  */
 int placement_choose(struct placement *l, const struct room *r, const struct past_job *job, const struct request *want,
 		     unsigned *nodes, struct job_nodes **out);

@@ -6,11 +6,11 @@
 #include "base/err.h"
 #include "score/request.h"
 
-/* Who places jobs in a replay, and how. */
+/* The policies of a replay. */
 enum policy_kind {
-	POLICY_STOCK,		/* Slurm without Topiary (replay/stock.h); what jobs ask for counts for nothing */
+	POLICY_STOCK,		/* Slurm without Topiary (replay/stock.h); requests of jobs are ignored */
 	POLICY_BLOCK,		/* the same with CR_CORE_DEFAULT_DIST_BLOCK */
-	POLICY_FIT,		/* with Topiary: what a job asks for, and for others the policy's own request */
+	POLICY_FIT,		/* with Topiary: a job's own request, for others the policy's */
 };
 
 #define POLICY_NAME 24
@@ -20,7 +20,10 @@ struct policy {
 	struct request request;
 };
 
-/* "stock", "block", or a fit (score/request.h), and ":" and a level behind it: "prefer", "require:l3". 0 or -1. */
+/*
+ * "stock", "block", or a fit (score/request.h), optionally followed by ":" and a level: "prefer", "require:l3". 0 or
+ * -1.
+ */
 int policy_parse(const char *word, struct policy *out, struct err *e);
 
 #endif

@@ -10,21 +10,21 @@
 #include "replay/stock.h"
 #include "replay/tally.h"
 
-/* A job on its way. */
+/* A job in the simulation. */
 struct turn {
 	const struct past_job *job;
 	struct request want;
-	bool ours;			/* Topiary places it */
+	bool ours;			/* placed by Topiary */
 	struct class *class;
 	struct job_nodes *seats;		/* while it runs */
-	long long end, due;		/* when it ends; when it has to */
+	long long end, due;		/* its end; its end by the time limit */
 };
 
-/* Jobs that ask the same: what one of them cannot have, no other can, until something changes. */
+/* Jobs with equal requests: if one cannot be placed, no other can, until something changes. */
 struct class {
 	bool refused;
 	unsigned long stuck;		/* the number of ends when there was no room */
-	unsigned long barred;		/* the number of changes when it would have delayed the first that waits */
+	unsigned long barred;		/* the number of changes when it would have delayed the first in the queue */
 };
 
 struct replay {
@@ -33,15 +33,15 @@ struct replay {
 	const struct policy *policy;
 	struct turn *turns;		/* by submission */
 	struct class *classes;
-	size_t n, come;			/* of them, how many have been submitted */
-	struct room room, later;	/* now; when the first that waits can start */
-	long long now, reserved;	/* reserved: that time, 0 when it is not known */
-	size_t later_holds;		/* nodes that can take a part of it then */
-	struct turn **queue;		/* those that wait, in order; */
-	struct turn **by_end, **by_due;	/* those that run, in order */
+	size_t n, come;			/* how many of them have been submitted */
+	struct room room, later;	/* now; at the start of the first in the queue */
+	long long now, reserved;	/* reserved: that start, 0 when unknown */
+	size_t later_holds;		/* nodes that can take a share of it then */
+	struct turn **queue;		/* waiting jobs, in order; */
+	struct turn **by_end, **by_due;	/* running jobs, in order */
 	size_t waiting, running;
 	unsigned long ends, changes;	/* from 1 on */
-	unsigned *nodes;		/* scratch */
+	unsigned *nodes;		/* scratch space */
 	struct placement *placement;
 	struct judge *judge;
 	struct tally tally;
@@ -53,7 +53,7 @@ static int no_memory(struct replay *r)
 	return err_set(r->err, "out of memory");
 }
 
-/* --- placing --- */
+/* --- placement --- */
 
 static enum level level_within(const struct turn *t)
 {
@@ -77,8 +77,8 @@ static int choose_stock(struct replay *r, const struct turn *t, struct job_nodes
 }
 
 /*
- * Choose a job's nodes and cores: 0; 1 when there is no room; -1 when memory is short. Where tasks cannot be spread
- * now, they go where Slurm puts them. Where the shares of the tasks are not equal, not all nodes need hold the largest.
+ * Chooses a job's nodes and cores: 0; 1 when there is no room; -1 when memory is short. Tasks that cannot be spread now
+ * are placed as by Slurm. If the shares of the tasks are not equal, not all nodes must hold the largest.
  */
 static int nodes_choose(struct replay *r, const struct turn *t, struct job_nodes **out)
 {
@@ -92,7 +92,7 @@ static int nodes_choose(struct replay *r, const struct turn *t, struct job_nodes
 	return rc;
 }
 
-/* --- who runs --- */
+/* --- running jobs --- */
 
 static int turn_compare(long long a_time, const struct turn *a, long long b_time, const struct turn *b)
 {
@@ -111,7 +111,7 @@ static int due_compare(const struct turn *a, const struct turn *b)
 	return turn_compare(a->due, a, b->due, b);
 }
 
-/* Where a turn stands, or is to stand. */
+/* The position of a turn, or where to insert it. */
 static size_t order_find(struct turn **list, size_t n, const struct turn *t,
 			 int (*compare)(const struct turn *a, const struct turn *b))
 {
@@ -144,7 +144,7 @@ static long long time_limit(const struct turn *t)
 	return t->job->limit ? t->job->limit : t->job->run;
 }
 
-/* The seats are the turn's from here on, or freed. */
+/* Takes ownership of the shares, or frees them. */
 static int job_start(struct replay *r, struct turn *t, struct job_nodes *seats)
 {
 	struct judgement judgement;
@@ -184,9 +184,9 @@ static void job_finish(struct replay *r)
 	r->reserved = 0;
 }
 
-/* --- the first that waits --- */
+/* --- the first in the queue --- */
 
-/* 0: it runs; 1: it waits; -1. */
+/* Returns 0: started; 1: waits; -1. */
 static int try_first(struct replay *r)
 {
 	struct turn *t = r->queue[0];
@@ -204,7 +204,10 @@ static int try_first(struct replay *r)
 	return job_start(r, t, seats);
 }
 
-/* Give cores to the later room, or take them, and count anew what nodes can take a part of the first that waits. */
+/*
+ * Releases cores in the later room, or occupies them, and updates the number of nodes that can take a share of the
+ * first in the queue.
+ */
 static int later_change(struct replay *r, const struct job_nodes *s, bool give)
 {
 	const struct turn *first = r->queue[0];
@@ -221,7 +224,10 @@ static int later_change(struct replay *r, const struct job_nodes *s, bool give)
 	return rc;
 }
 
-/* When the first can start, should each job run as long as it may; those that ran longer are to end at any moment. */
+/*
+ * The start of the first in the queue if each job runs as long as it may; jobs beyond their limit are expected to end
+ * at any moment.
+ */
 static void first_reserve(struct replay *r)
 {
 	const struct turn *first = r->queue[0];
@@ -244,7 +250,7 @@ static void first_reserve(struct replay *r)
 	r->changes++;
 }
 
-/* --- those behind it --- */
+/* --- backfill --- */
 
 static bool delays_first(struct replay *r, const struct job_nodes *seats)
 {
@@ -256,7 +262,7 @@ static bool delays_first(struct replay *r, const struct job_nodes *seats)
 	return true;
 }
 
-/* 0: it runs; 1: it waits; -1. */
+/* Returns 0: started; 1: waits; -1. */
 static int try_behind(struct replay *r, size_t at)
 {
 	struct turn *t = r->queue[at];
@@ -307,7 +313,7 @@ static void job_submit(struct replay *r)
 		r->queue[r->waiting++] = t;
 }
 
-/* The next moment at which something happens, or LLONG_MAX. */
+/* The time of the next event, or LLONG_MAX. */
 static long long next_moment(const struct replay *r)
 {
 	long long ends = r->running ? r->by_end[0]->end : LLONG_MAX;
@@ -333,7 +339,7 @@ static int pass_time(struct replay *r)
 	return 0;
 }
 
-/* --- before and after --- */
+/* --- begin and end --- */
 
 static int request_compare(const struct request *a, const struct request *b)
 {
@@ -364,7 +370,7 @@ static int ask_compare(const void *a, const void *b)
 	return x->ours ? request_compare(&x->want, &y->want) : 0;
 }
 
-/* The room is empty still: what cannot be had now never can. */
+/* The room is still empty: a request that cannot be placed now never can. */
 static int class_open(struct replay *r, const struct turn *t)
 {
 	struct job_nodes *seats = NULL;

@@ -8,28 +8,28 @@
 #include "replay/policy.h"
 
 /*
- * What if: the same submissions on a cluster under another policy of placing them.
+ * Simulates the same submissions on a cluster under another placement policy.
  *
- * Jobs come when they were submitted, wait in one queue, first come first served, with EASY backfill (Lifka 1995, "The
- * ANL/IBM SP scheduling system"): a job may pass the first one that waits when that is not to start later for it, as
- * far as time limits tell, and where there is none, the time that a job ran. Each runs as long as it did, and on as
- * many nodes. REPLAY_DEPTH jobs are looked at for backfill.
+ * Jobs are submitted at their times and wait in one queue, first come first served, with EASY backfill (Lifka 1995,
+ * "The ANL/IBM SP scheduling system"): a job may overtake the first in the queue if that does not delay it according to
+ * the time limits, or to the run times if there is no limit. Each job has its recorded run time and number of nodes.
+ * REPLAY_DEPTH jobs are considered for backfill.
  */
 #define REPLAY_DEPTH 500u
 
 struct replay_result {
-	size_t jobs, refused;		/* that ran; that no node could ever take */
+	size_t jobs, refused;		/* that ran; that no node could ever hold */
 	size_t backfilled;
 	size_t split_own[JUDGED_LEVELS], split_any[JUDGED_LEVELS], dominated;	/* jobs, as in replay/judge.h */
 	size_t exact_possible, exact_had;
 	size_t broken;			/* packages */
 	double touched_to_ideal;	/* the mean over jobs */
-	double loose[JUDGED_LEVELS];	/* of the free cores over time, the share in domains that are partly taken */
+	double loose[JUDGED_LEVELS];	/* share of the free cores over time that are in partly used domains */
 	double utilisation;		/* of the cores, from the first submission to the last end */
 	long long wait_mean, wait_median, wait_p95, makespan;	/* milliseconds */
 };
 
-/* Told of what happens, as it does; members may be NULL. Seats are borrowed. */
+/* Callbacks for events; members may be NULL. Shares are borrowed. */
 struct replay_watch {
 	void (*started)(void *user, const struct past_job *job, const struct job_nodes *seats, long long at);
 	void (*ended)(void *user, const struct past_job *job, const struct job_nodes *seats, long long at);
@@ -37,8 +37,8 @@ struct replay_watch {
 };
 
 /*
- * Replay jobs, sorted by time of submission. 0, or -1 with an error: memory is short, or a core was given to two jobs,
- * which must not be. watch may be NULL.
+ * Replays jobs, sorted by time of submission. 0, or -1 with an error: memory is short, or a core was allocated to two
+ * jobs, which would be a bug. watch may be NULL.
  */
 int replay_run(const struct cluster *c, const struct jobs *jobs, const struct policy *policy,
 	       const struct replay_watch *watch, struct replay_result *out, struct err *e);

@@ -7,8 +7,8 @@
 #include "base/core_set.h"
 
 /*
- * Slurm's best fit: the least of what is enough, else the most. As there, more that is not enough may go before what
- * is.
+ * Slurm's best fit: the least that suffices, else the most. As in Slurm, a larger insufficient row may be preferred to
+ * one that suffices.
  */
 static bool fits_better(bool enough, unsigned long long size, bool best_enough, unsigned long long best)
 {
@@ -17,7 +17,7 @@ static bool fits_better(bool enough, unsigned long long size, bool best_enough, 
 
 /* --- nodes --- */
 
-/* Neighbours that can all take their part of the job: "consecutive nodes" in Slurm's words. */
+/* Adjacent nodes that can all take their share of the job: Slurm's "consecutive nodes". */
 struct row {
 	unsigned first, last, nodes;
 	unsigned long long cpus;
@@ -27,8 +27,8 @@ struct selection {
 	const struct room *room;
 	struct row *rows;
 	size_t n;
-	long long cpus;			/* still wanted */
-	unsigned left;			/* nodes still wanted */
+	long long cpus;			/* still needed */
+	unsigned left;			/* nodes still needed */
 	unsigned *out;
 	unsigned chosen;
 };
@@ -72,7 +72,7 @@ static struct row *row_best(const struct selection *s)
 	return best;
 }
 
-/* A node is asked for all CPUs that it has, but for one core on each node that is to come. */
+/* A node provides all CPUs that it has, except one core for each further node. */
 static void node_select(struct selection *s, unsigned node)
 {
 	long long has = node_cpus(s->room, node), threads = s->room->cluster->nodes[node].kind->threads;
@@ -85,7 +85,7 @@ static void node_select(struct selection *s, unsigned node)
 	s->left--;
 }
 
-/* The last node: the tightest that is enough by itself. */
+/* The last node: the smallest one that suffices. */
 static void row_take_one(struct selection *s, const struct row *row)
 {
 	long best = -1;
@@ -136,12 +136,12 @@ int stock_nodes(const struct room *r, const struct past_job *job, unsigned *node
 struct dealing {
 	const uint64_t *free;
 	const struct ranges *sockets;
-	unsigned at[SOCKETS_MAX];	/* where the next core of a socket is looked for */
-	unsigned left;			/* cores still wanted */
+	unsigned at[SOCKETS_MAX];	/* by socket: where to search for its next core */
+	unsigned left;			/* cores still needed */
 	uint64_t *mask;
 };
 
-/* The next free core of a socket into the mask; false when it has none. */
+/* Adds the next free core of a socket to the mask; false when it has none. */
 static bool socket_deal(struct dealing *d, size_t socket)
 {
 	const struct range *r = &d->sockets->list[socket];
@@ -164,7 +164,7 @@ static void socket_deal_many(struct dealing *d, size_t socket, unsigned cores)
 		;
 }
 
-/* Each socket is filled with whole tasks before the next one; what no socket has room for goes round. */
+/* Fills each socket with whole tasks before the next one; tasks that no socket has room for are dealt out in turn. */
 static void deal_tasks(struct dealing *d, unsigned task_cores)
 {
 	for (size_t i = 0; i < d->sockets->n; i++) {
@@ -185,7 +185,7 @@ static void deal_round(struct dealing *d)
 	}
 }
 
-/* Free cores of a socket that are not dealt yet. */
+/* Free cores of a socket that were not dealt yet. */
 static unsigned socket_count(const struct dealing *d, size_t socket)
 {
 	const struct range *r = &d->sockets->list[socket];
@@ -215,7 +215,7 @@ static void deal_block(struct dealing *d)
 	} while (d->left && best_count);
 }
 
-/* Packages that do not hold all cores are no sockets. */
+/* Packages that do not contain all cores are not used as sockets. */
 static const struct ranges *sockets_of(const struct kind *kind)
 {
 	const struct ranges *packages = &kind->at[LEVEL_PACKAGE];

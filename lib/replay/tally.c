@@ -86,7 +86,7 @@ static int wait_compare(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* The least wait that so many of a hundred did not pass. */
+/* The least wait that at least so many percent of the jobs did not exceed. */
 static long long wait_percentile(const struct tally *t, size_t percent)
 {
 	size_t n = t->sums.jobs, rank = (n * percent + 99) / 100;
