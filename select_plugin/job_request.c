@@ -74,7 +74,7 @@ static uint32_t consumable_flags(const job_record_t *job)
 }
 
 /* Requests of a job by which Slurm itself decides where its cores are. */
-struct manner {
+struct slurm_options {
 	bool overcommit, core_spec, sockets, spread;
 	uint32_t distribution;
 };
@@ -89,12 +89,12 @@ static bool any_given(const uint16_t *n, size_t count)
 
 #define ANY_GIVEN(...) any_given((uint16_t[]){ __VA_ARGS__ }, sizeof((uint16_t[]){ __VA_ARGS__ }) / sizeof(uint16_t))
 
-static struct manner manner_of(const job_record_t *job)
+static struct slurm_options options_of_job(const job_record_t *job)
 {
 	const slurm_job_details_t *d = job->details;
 	const multi_core_data_t *mc = d->mc_ptr;
 
-	return (struct manner){
+	return (struct slurm_options){
 		.overcommit = d->overcommit, .core_spec = glue_given16(d->core_spec),
 		.spread = job->bit_flags & SPREAD_JOB,
 		.sockets = mc && ANY_GIVEN(mc->boards_per_node, mc->sockets_per_board, mc->sockets_per_node,
@@ -104,9 +104,9 @@ static struct manner manner_of(const job_record_t *job)
 	};
 }
 
-static struct manner manner_of_submitted(const job_desc_msg_t *d)
+static struct slurm_options options_of_submitted(const job_desc_msg_t *d)
 {
-	return (struct manner){
+	return (struct slurm_options){
 		.overcommit = d->overcommit && d->overcommit != NO_VAL8, .core_spec = glue_given16(d->core_spec),
 		.spread = d->bitflags & SPREAD_JOB,
 		.sockets = ANY_GIVEN(d->boards_per_node, d->sockets_per_board, d->sockets_per_node, d->cores_per_socket,
@@ -116,7 +116,7 @@ static struct manner manner_of_submitted(const job_desc_msg_t *d)
 }
 
 /* The reason why nodes and cores are left to Slurm, from the job's options. */
-static const char *left_alone(const struct manner *m)
+static const char *left_alone(const struct slurm_options *m)
 {
 	uint32_t across = m->distribution & SLURM_DIST_SOCKMASK & SLURM_DIST_STATE_BASE;
 	const struct {
@@ -151,7 +151,7 @@ static const char *left_there(const job_record_t *job)
  * A requirement within each node can be met whatever else the job requests, unless it gets whole nodes: there, all
  * cores are the job's.
  */
-static const char *unsupported_reason(struct job_request *a, const struct manner *m)
+static const char *unsupported_reason(struct job_request *a, const struct slurm_options *m)
 {
 	const char *why = left_alone(m);
 
@@ -217,7 +217,7 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 	const slurm_job_details_t *d = job->details;
 	struct job_request a = { .request = *site, .min_nodes = min_nodes ? min_nodes : 1, .max_nodes = max_nodes };
 	const char *why;
-	struct manner manner;
+	struct slurm_options slurm;
 
 	*out = a;
 	if (job->magic != JOB_MAGIC || !d)
@@ -238,9 +238,9 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 			      !d->overcommit);
 	read_memory(job, &a);
 	count_nodes(&a, req_nodes, job->gres_list_req);
-	manner = manner_of(job);
-	a.overcommit = manner.overcommit;
-	why = unsupported_reason(&a, &manner);
+	slurm = options_of_job(job);
+	a.overcommit = slurm.overcommit;
+	why = unsupported_reason(&a, &slurm);
 	*out = a;
 	return why ? why : left_there(job);
 }
@@ -249,7 +249,7 @@ int job_request_read_submitted(const job_desc_msg_t *job, const struct request *
 			       const char **why, struct err *e)
 {
 	struct job_request a = { .request = *site, .min_nodes = glue_known(job->min_nodes, 1) };
-	struct manner manner = manner_of_submitted(job);
+	struct slurm_options slurm = options_of_submitted(job);
 
 	if (read_request(job->comment, job->spank_job_env, job->spank_job_env_size, &a, e))
 		return -1;
@@ -257,13 +257,13 @@ int job_request_read_submitted(const job_desc_msg_t *job, const struct request *
 	a.cpus_per_task = glue_given16(job->cpus_per_task) ? job->cpus_per_task : 1;
 	a.node_tasks = glue_given16(job->ntasks_per_node) ? job->ntasks_per_node : 0;
 	a.tasks = count_tasks(&a, job->num_tasks, job->min_cpus);
-	a.overcommit = manner.overcommit;
+	a.overcommit = slurm.overcommit;
 	a.tasks_per_core = glue_given16(job->ntasks_per_core) ? job->ntasks_per_core : 0;
 	a.threads_per_core = glue_given16(job->threads_per_core) ? job->threads_per_core : 0;
 	a.min_cpus = glue_known(job->pn_min_cpus == NO_VAL16 ? NO_VAL : job->pn_min_cpus, 1);
 	a.whole_nodes = job->shared == JOB_SHARED_NONE;
 	count_nodes(&a, a.min_nodes, false);
-	*why = unsupported_reason(&a, &manner);
+	*why = unsupported_reason(&a, &slurm);
 	*out = a;
 	return 0;
 }

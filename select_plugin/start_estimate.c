@@ -50,16 +50,16 @@ static int leaving_read(struct leaving *l, const bitstr_t *nodes)
  * What could be had once some jobs have ended: nodes with a candidate for an even share, and what the largest domains
  * hold.
  */
-struct gone {
+struct released {
 	uint64_t *taken;
 	bitstr_t *seated;
 	uint32_t *capacity;	/* tasks that the largest domain holds, by node */
 	struct holding holding;
 };
 
-static int gone_begin(struct gone *g, struct candidate_set *s)
+static int released_begin(struct released *g, struct candidate_set *s)
 {
-	*g = (struct gone){ .taken = occupancy_copy(), .seated = bit_alloc(node_record_count),
+	*g = (struct released){ .taken = occupancy_copy(), .seated = bit_alloc(node_record_count),
 			    .capacity = calloc(node_record_count + 1, sizeof(*g->capacity)) };
 	if (!g->taken || !g->capacity)
 		return -1;
@@ -73,7 +73,7 @@ static int gone_begin(struct gone *g, struct candidate_set *s)
 	return 0;
 }
 
-static void gone_end(struct gone *g, struct candidate_set *s)
+static void released_end(struct released *g, struct candidate_set *s)
 {
 	s->taken = NULL;
 	FREE_NULL_BITMAP(g->seated);
@@ -82,7 +82,7 @@ static void gone_end(struct gone *g, struct candidate_set *s)
 }
 
 /* Updates the job's nodes as if it had ended. */
-static void job_release(struct candidate_set *s, const job_record_t *job, struct gone *g)
+static void job_release(struct candidate_set *s, const job_record_t *job, struct released *g)
 {
 	const bitstr_t *nodes = job->job_resrcs->node_bitmap;
 	struct candidate_node candidate;
@@ -101,7 +101,7 @@ static void job_release(struct candidate_set *s, const job_record_t *job, struct
 }
 
 /* When the budget is used up before the last attempt, intermediate steps are not examined. */
-static bool try_without_all(struct candidate_set *s, const struct leaving *l, unsigned from, struct gone *g,
+static bool try_without_all(struct candidate_set *s, const struct leaving *l, unsigned from, struct released *g,
 			    start_estimate_try_t *try, void *user)
 {
 	while (from < l->count)
@@ -116,8 +116,8 @@ static bool try_without_all(struct candidate_set *s, const struct leaving *l, un
  * Jobs that end in the same second are released together. For uneven shares it can only be estimated when there is a
  * place: tried at growing intervals, and finally without all jobs.
  */
-static bool ends_simulate(struct candidate_set *s, const struct leaving *l, struct gone *g, start_estimate_try_t *try,
-			  void *user)
+static bool ends_simulate(struct candidate_set *s, const struct leaving *l, struct released *g,
+			  start_estimate_try_t *try, void *user)
 {
 	int want = s->req->share[0].nodes + s->req->share[1].nodes, have, tried = -1, tries = 0;
 	unsigned next = 0, gone = 0;
@@ -149,13 +149,13 @@ static bool ends_simulate(struct candidate_set *s, const struct leaving *l, stru
 bool start_estimate_find(struct candidate_set *s, start_estimate_try_t *try, void *user)
 {
 	struct leaving l = {0};
-	struct gone g;
+	struct released g;
 	bool found;
 
 	candidates_budget(s);
 	s->budget.attempt *= 2;		/* each also examines all nodes several times */
-	found = !gone_begin(&g, s) && !leaving_read(&l, s->nodes) && ends_simulate(s, &l, &g, try, user);
-	gone_end(&g, s);
+	found = !released_begin(&g, s) && !leaving_read(&l, s->nodes) && ends_simulate(s, &l, &g, try, user);
+	released_end(&g, s);
 	free(l.jobs);
 	return found;
 }

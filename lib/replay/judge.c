@@ -40,7 +40,7 @@ struct judge {
 };
 
 /* One node share to be judged. */
-struct hearing {
+struct judged_share {
 	struct judge *j;
 	const struct room *room;
 	const struct past_job *job;
@@ -130,7 +130,7 @@ void judge_free(struct judge *j)
 /* --- other placements --- */
 
 /* What the share's tasks could touch on a node of a room. */
-static int front_on(const struct hearing *h, const struct room *r, unsigned node, bool uncut, struct front *out)
+static int front_on(const struct judged_share *h, const struct room *r, unsigned node, bool uncut, struct front *out)
 {
 	const struct kind *kind = r->cluster->nodes[node].kind;
 	unsigned cores = job_cores(h->job, h->seat->tasks, kind);
@@ -142,7 +142,7 @@ static int front_on(const struct hearing *h, const struct room *r, unsigned node
 }
 
 /* The minimum of each lane, and the least sum of lanes, over the empty nodes of all kinds. */
-static int empty_least(const struct hearing *h, uint64_t *lanes, unsigned *sum)
+static int empty_least(const struct judged_share *h, uint64_t *lanes, unsigned *sum)
 {
 	struct front f;
 
@@ -162,14 +162,14 @@ static int empty_least(const struct hearing *h, uint64_t *lanes, unsigned *sum)
 	return 0;
 }
 
-static void note_splits(const struct hearing *h, uint64_t least, bool split[JUDGED_LEVELS])
+static void note_splits(const struct judged_share *h, uint64_t least, bool split[JUDGED_LEVELS])
 {
 	for (size_t i = 0; i < JUDGED_LEVELS; i++)
 		split[i] |= touch_count(least, judged[i].lane) < touch_count(h->touch, judged[i].lane);
 }
 
 /* Compares the share with placements on another node that the job does not have, or on its own. */
-static int compare_node(const struct hearing *h, unsigned node, struct judgement *out)
+static int compare_node(const struct judged_share *h, unsigned node, struct judgement *out)
 {
 	uint64_t least = h->touch;
 	struct front f;
@@ -186,7 +186,7 @@ static int compare_node(const struct hearing *h, unsigned node, struct judgement
 	return 0;
 }
 
-static int compare_all(const struct hearing *h, struct judgement *out)
+static int compare_all(const struct judged_share *h, struct judgement *out)
 {
 	for (unsigned i = 0; i < h->j->cluster->n; i++)
 		if ((!h->j->taken[i] || i == h->seat->node) && compare_node(h, i, out))
@@ -197,7 +197,7 @@ static int compare_all(const struct hearing *h, struct judgement *out)
 /* --- exact fits --- */
 
 /* Whether all free cores of the domain belong to the share, and the share is inside it. */
-static bool seat_fills(const struct hearing *h, const struct whole *d)
+static bool seat_fills(const struct judged_share *h, const struct whole *d)
 {
 	const uint64_t *free_cores = room_node(h->room, h->seat->node), *mask = h->seat->mask;
 
@@ -207,7 +207,7 @@ static bool seat_fills(const struct hearing *h, const struct whole *d)
 	return true;
 }
 
-static bool stands_free(const struct hearing *h, const struct whole *d)
+static bool stands_free(const struct judged_share *h, const struct whole *d)
 {
 	const struct cluster *c = h->j->cluster;
 
@@ -219,7 +219,7 @@ static bool stands_free(const struct hearing *h, const struct whole *d)
 }
 
 /* Whether the domain is no worse than the share's cores. 1, 0, or -1. */
-static int fits_as_well(const struct hearing *h, const struct whole *d)
+static int fits_as_well(const struct judged_share *h, const struct whole *d)
 {
 	const struct kind *own = h->j->cluster->nodes[h->seat->node].kind;
 	struct fronts *f = h->j->fronts;
@@ -233,7 +233,7 @@ static int fits_as_well(const struct hearing *h, const struct whole *d)
 	       fronts_touch_l2(f, d->kind, d->mask) <= fronts_touch_l2(f, own, h->seat->mask);
 }
 
-static bool seat_is_exact(const struct hearing *h)
+static bool seat_is_exact(const struct judged_share *h)
 {
 	const struct kind *own = h->j->cluster->nodes[h->seat->node].kind;
 
@@ -243,7 +243,7 @@ static bool seat_is_exact(const struct hearing *h)
 	return false;
 }
 
-static int judge_exact(const struct hearing *h, struct judgement *out)
+static int judge_exact(const struct judged_share *h, struct judgement *out)
 {
 	for (size_t i = 0; i < h->j->nwholes; i++) {
 		const struct whole *d = &h->j->wholes[i];
@@ -262,7 +262,7 @@ static int judge_exact(const struct hearing *h, struct judgement *out)
 
 /* --- a share, a job --- */
 
-static unsigned packages_broken(const struct hearing *h)
+static unsigned packages_broken(const struct judged_share *h)
 {
 	const struct ranges *packages = &h->j->cluster->nodes[h->seat->node].kind->at[LEVEL_PACKAGE];
 	const uint64_t *free_cores = room_node(h->room, h->seat->node);
@@ -277,7 +277,7 @@ static unsigned packages_broken(const struct hearing *h)
 	return n;
 }
 
-static int judge_seat(const struct hearing *h, struct judgement *out)
+static int judge_seat(const struct judged_share *h, struct judgement *out)
 {
 	uint64_t least;
 	unsigned sum;
@@ -303,8 +303,8 @@ int judge_seats(struct judge *j, const struct room *r, const struct past_job *jo
 		j->taken[seats->list[i].node] = true;
 	for (size_t i = 0; !rc && i < seats->n; i++) {
 		const struct node_share *seat = &seats->list[i];
-		struct hearing h = { j, r, job, seat, fronts_touch(j->fronts, j->cluster->nodes[seat->node].kind,
-								   seat->mask) };
+		struct judged_share h = { j, r, job, seat, fronts_touch(j->fronts, j->cluster->nodes[seat->node].kind,
+									seat->mask) };
 
 		rc = judge_seat(&h, &v);
 	}

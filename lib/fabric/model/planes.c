@@ -28,20 +28,20 @@ static void number_switches(struct fabric *f, unsigned *parent)
 }
 
 /* One link from a host to a plane. */
-struct touch {
+struct host_link {
 	unsigned plane, host;
 };
 
 static int touch_compare(const void *a, const void *b)
 {
-	const struct touch *x = a, *y = b;
+	const struct host_link *x = a, *y = b;
 
 	if (x->plane != y->plane)
 		return x->plane < y->plane ? -1 : 1;
 	return (x->host > y->host) - (x->host < y->host);
 }
 
-static void count_hosts(struct fabric *f, struct touch *touches, unsigned n)
+static void count_hosts(struct fabric *f, struct host_link *touches, unsigned n)
 {
 	qsort(touches, n, sizeof(*touches), touch_compare);
 	for (unsigned i = 0; i < n; i++)
@@ -51,7 +51,7 @@ static void count_hosts(struct fabric *f, struct touch *touches, unsigned n)
 
 static int count_all(struct fabric *f)
 {
-	struct touch *touches = calloc(f->nlinks + 1, sizeof(*touches));
+	struct host_link *touches = calloc(f->nlinks + 1, sizeof(*touches));
 	unsigned n = 0;
 
 	if (!touches)
@@ -66,7 +66,7 @@ static int count_all(struct fabric *f)
 		f->planes[f->nodes[l->a].plane].links++;
 		f->planes[f->nodes[l->a].plane].cables += l->count;
 		if (l->b >= f->nswitches)
-			touches[n++] = (struct touch){ f->nodes[l->a].plane, l->b };
+			touches[n++] = (struct host_link){ f->nodes[l->a].plane, l->b };
 	}
 	count_hosts(f, touches, n);
 	free(touches);

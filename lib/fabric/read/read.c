@@ -12,12 +12,12 @@
 
 #define MAX_BYTES ((size_t) 256 << 20)
 
-static int read_paper(struct lines *l, struct making *m);
+static int read_paper(struct lines *l, struct fabric_draft *m);
 
 /* The reader of a file, by the beginning of its first line that is not a comment. */
 static const struct {
 	const char *start;
-	int (*read)(struct lines *l, struct making *m);
+	int (*read)(struct lines *l, struct fabric_draft *m);
 } forms[] = {
 	{ "SW ", read_ports }, { "CA ", read_ports }, { "RT ", read_ports },
 	{ "vendid=", read_discovered }, { "devid=", read_discovered }, { "sysimgguid=", read_discovered },
@@ -36,7 +36,7 @@ struct source {
 };
 
 /* Reached when there are several files: read_source reads a single one itself. */
-static int read_paper(struct lines *l, struct making *m)
+static int read_paper(struct lines *l, struct fabric_draft *m)
 {
 	(void) m;
 	return lines_wrong(l, "a file of this format cannot be combined with others");
@@ -52,7 +52,7 @@ static const char *first_line(struct lines *l)
 	return NULL;
 }
 
-static int (*form_of(const char *line))(struct lines *l, struct making *m)
+static int (*form_of(const char *line))(struct lines *l, struct fabric_draft *m)
 {
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
 		if (!strncasecmp(line, forms[i].start, strlen(forms[i].start)))
@@ -60,9 +60,9 @@ static int (*form_of(const char *line))(struct lines *l, struct making *m)
 	return NULL;
 }
 
-static int read_source(const struct source *s, struct making *m, struct hierarchy **given, struct err *e)
+static int read_source(const struct source *s, struct fabric_draft *m, struct hierarchy **given, struct err *e)
 {
-	int (*read)(struct lines *l, struct making *m) = NULL;
+	int (*read)(struct lines *l, struct fabric_draft *m) = NULL;
 	struct lines l;
 	const char *line;
 	int rc = -1;
@@ -88,17 +88,17 @@ static int read_source(const struct source *s, struct making *m, struct hierarch
 	return rc;
 }
 
-static struct fabric *fabric_finish(const struct making *m, const struct fabric_names *names, struct hierarchy *given,
-				    struct err *e)
+static struct fabric *fabric_finish(const struct fabric_draft *m, const struct fabric_names *names,
+				    struct hierarchy *given, struct err *e)
 {
-	return given ? fabric_given(given, e) : making_finish(m, names, e);
+	return given ? fabric_given(given, e) : draft_finish(m, names, e);
 }
 
 struct fabric *fabric_parse(const char *text, size_t len, const char *name, const struct fabric_names *names,
 			    struct err *e)
 {
 	const struct source s = { text, name, len };
-	struct making *m = making_new();
+	struct fabric_draft *m = draft_new();
 	struct hierarchy *given = NULL;
 	struct fabric *f = NULL;
 
@@ -106,7 +106,7 @@ struct fabric *fabric_parse(const char *text, size_t len, const char *name, cons
 		err_set(e, "%s: out of memory", name);
 	else if (read_source(&s, m, &given, e) == 0)
 		f = fabric_finish(m, names, given, e);
-	making_free(m);
+	draft_free(m);
 	return f;
 }
 
@@ -125,7 +125,7 @@ static int read_stdin(struct buf *out, struct err *e)
 	return out->len > MAX_BYTES ? err_set(e, "standard input: more than %zu bytes", MAX_BYTES) : 0;
 }
 
-static int read_path(const char *path, struct making *m, struct hierarchy **given, struct err *e)
+static int read_path(const char *path, struct fabric_draft *m, struct hierarchy **given, struct err *e)
 {
 	bool piped = !strcmp(path, "-");
 	struct source s = { .name = piped ? "standard input" : path };
@@ -142,7 +142,7 @@ static int read_path(const char *path, struct making *m, struct hierarchy **give
 
 struct fabric *fabric_read(const char *const *paths, size_t n, const struct fabric_names *names, struct err *e)
 {
-	struct making *m = making_new();
+	struct fabric_draft *m = draft_new();
 	struct hierarchy *given = NULL;
 	struct fabric *f = NULL;
 	int rc = m && n ? 0 : err_set(e, n ? "out of memory" : "no input file");
@@ -151,6 +151,6 @@ struct fabric *fabric_read(const char *const *paths, size_t n, const struct fabr
 		rc = read_path(paths[i], m, n == 1 ? &given : NULL, e);
 	if (rc == 0)
 		f = fabric_finish(m, names, given, e);
-	making_free(m);
+	draft_free(m);
 	return f;
 }

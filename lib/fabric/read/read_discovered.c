@@ -47,16 +47,16 @@ static uint64_t id_guid(const char *id)
 	return *end ? 0 : guid;
 }
 
-static int add_end(struct lines *l, struct making *m, const char *id, const char *text)
+static int add_end(struct lines *l, struct fabric_draft *m, const char *id, const char *text)
 {
 	int end;
 
 	if (!id_guid(id))
 		return lines_wrong(l, "\"%.60s\": expected S-, H- or R- and a GUID", id);
-	end = making_end(m, id[0] == 'S' ? END_SWITCH : END_ADAPTER, id);
-	if (end < 0 || (text && making_describe(m, end, text, strlen(text))))
+	end = draft_end(m, id[0] == 'S' ? END_SWITCH : END_ADAPTER, id);
+	if (end < 0 || (text && draft_describe(m, end, text, strlen(text))))
 		return lines_wrong(l, "out of memory");
-	making_guid(m, end, id_guid(id), 0);
+	draft_guid(m, end, id_guid(id), 0);
 	return end;
 }
 
@@ -91,7 +91,7 @@ static unsigned read_speed(char *comment)
 	return ib_mbps(width, speed + 1);
 }
 
-static int read_cable(struct lines *l, struct making *m, const struct record *r, char *at)
+static int read_cable(struct lines *l, struct fabric_draft *m, const struct record *r, char *at)
 {
 	unsigned near_port, far_port, mbps;
 	uint64_t near_guid, far_guid;
@@ -109,14 +109,14 @@ static int read_cable(struct lines *l, struct making *m, const struct record *r,
 	far = add_end(l, m, id, text);
 	if (far < 0)
 		return -1;
-	making_guid(m, r->end, 0, near_guid);
-	making_guid(m, far, 0, far_guid);
-	if (making_cable(m, r->end, near_port, far, far_port, mbps))
+	draft_guid(m, r->end, 0, near_guid);
+	draft_guid(m, far, 0, far_guid);
+	if (draft_cable(m, r->end, near_port, far, far_port, mbps))
 		return lines_wrong(l, "out of memory");
 	return 0;
 }
 
-static int read_head(struct lines *l, struct making *m, struct record *r, char start, char *at)
+static int read_head(struct lines *l, struct fabric_draft *m, struct record *r, char start, char *at)
 {
 	const char *ports = word_next(&at);
 	char *id = ports ? read_quoted(&at) : NULL, *comment;
@@ -146,7 +146,7 @@ static bool is_fact(const char *line)
 	return false;
 }
 
-static int read_line(struct lines *l, struct making *m, struct record *r, char *line)
+static int read_line(struct lines *l, struct fabric_draft *m, struct record *r, char *line)
 {
 	char *at = line, *type;
 
@@ -161,7 +161,7 @@ static int read_line(struct lines *l, struct making *m, struct record *r, char *
 	return lines_wrong(l, "'%.60s': not output of ibnetdiscover", type);
 }
 
-int read_discovered(struct lines *l, struct making *m)
+int read_discovered(struct lines *l, struct fabric_draft *m)
 {
 	struct record r = {0};
 	char *line;

@@ -7,7 +7,7 @@
 
 #include "fabric/recognise/given.h"
 #include "fabric/model/json.h"
-#include "fabric/recognise/make.h"
+#include "fabric/recognise/draft.h"
 #include "fabric/model/names.h"
 
 enum { MAX_NAME = 255, MAX_CABLES = 1 << 20 };	/* of all links together */
@@ -16,7 +16,7 @@ enum { MAX_NAME = 255, MAX_CABLES = 1 << 20 };	/* of all links together */
 struct reading {
 	const char *name, *list;
 	size_t at;
-	struct making *making;
+	struct fabric_draft *draft;
 	json_t *ends;		/* ends of switches and hosts, by name */
 	unsigned cables;
 	struct err *err;
@@ -71,8 +71,8 @@ static int begin_end(struct reading *r, const json_t *o, enum end_kind kind, con
 
 	if (json_object_get(r->ends, name))
 		return item_error(r, "%s: duplicate name", name);
-	if ((end = making_end(r->making, kind, name)) < 0 || json_object_set_new(r->ends, name, json_integer(end)) ||
-	    (told && making_describe(r->making, end, told, strlen(told))))
+	if ((end = draft_end(r->draft, kind, name)) < 0 || json_object_set_new(r->ends, name, json_integer(end)) ||
+	    (told && draft_describe(r->draft, end, told, strlen(told))))
 		return item_error(r, "out of memory");
 	return end;
 }
@@ -85,8 +85,8 @@ static int read_switch(struct reading *r, const json_t *o)
 
 	if (!name || read_guid(r, o, "guid", &guid) || (end = begin_end(r, o, END_SWITCH, name)) < 0)
 		return -1;
-	making_guid(r->making, end, guid, 0);
-	return making_name(r->making, end, name) ? item_error(r, "out of memory") : 0;
+	draft_guid(r->draft, end, guid, 0);
+	return draft_name(r->draft, end, name) ? item_error(r, "out of memory") : 0;
 }
 
 static int read_adapter(struct reading *r, const json_t *o, int end, const char *host)
@@ -97,8 +97,8 @@ static int read_adapter(struct reading *r, const json_t *o, int end, const char 
 		return -1;
 	if (!guid && !port)
 		return item_error(r, "adapter without a GUID");
-	making_guid(r->making, end, guid, port);
-	return host && making_name(r->making, end, host) ? item_error(r, "out of memory") : 0;
+	draft_guid(r->draft, end, guid, port);
+	return host && draft_name(r->draft, end, host) ? item_error(r, "out of memory") : 0;
 }
 
 /* All cables are attributed to the first adapter: the document does not have the adapter of each. */
@@ -120,7 +120,7 @@ static int read_host(struct reading *r, const json_t *o)
 		return -1;
 	json_array_foreach(adapters, i, adapter) {
 		snprintf(key, sizeof(key), "%s %zu", name, i);
-		if ((i && (end = making_end(r->making, END_ADAPTER, key)) < 0) || read_adapter(r, adapter, end, host))
+		if ((i && (end = draft_end(r->draft, END_ADAPTER, key)) < 0) || read_adapter(r, adapter, end, host))
 			return -1;
 	}
 	return 0;
@@ -149,7 +149,7 @@ static int read_link(struct reading *r, const json_t *o)
 		return item_error(r, "mbps: expected a number up to %u", UINT32_MAX);
 	r->cables += count;
 	for (json_int_t i = 0; i < count; i++)
-		if (making_cable(r->making, a, 0, b, 0, mbps / count + (i < mbps % count)))
+		if (draft_cable(r->draft, a, 0, b, 0, mbps / count + (i < mbps % count)))
 			return item_error(r, "out of memory");
 	return 0;
 }
@@ -185,18 +185,18 @@ static int read_names(struct reading *r, const json_t *j, struct fabric_names *n
 
 static struct fabric *read_parts(const json_t *j, const char *name, struct err *e)
 {
-	struct reading r = { .name = name, .making = making_new(), .ends = json_object(), .err = e };
+	struct reading r = { .name = name, .draft = draft_new(), .ends = json_object(), .err = e };
 	struct fabric_names *names = fabric_names_new();
 	struct fabric *f = NULL;
 
-	if (!r.making || !r.ends || !names)
+	if (!r.draft || !r.ends || !names)
 		err_set(e, "%s: out of memory", name);
 	else if (read_list(&r, j, "switches", read_switch) == 0 && read_list(&r, j, "hosts", read_host) == 0 &&
 		 read_list(&r, j, "links", read_link) == 0 && read_names(&r, j, names) == 0)
-		f = making_finish(r.making, names, e);
+		f = draft_finish(r.draft, names, e);
 	fabric_names_free(names);
 	json_decref(r.ends);
-	making_free(r.making);
+	draft_free(r.draft);
 	return f;
 }
 

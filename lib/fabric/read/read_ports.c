@@ -76,17 +76,17 @@ static int read_port(struct lines *l, char **at, struct port *p)
 	return 0;
 }
 
-static int add_port(struct lines *l, struct making *m, struct port *p, const char *text, size_t len)
+static int add_port(struct lines *l, struct fabric_draft *m, struct port *p, const char *text, size_t len)
 {
 	bool is_switch = !strcmp(p->type, "SW");
 	char key[32];
 	int end;
 
 	snprintf(key, sizeof(key), "%c-%016llx", is_switch ? 'S' : 'P', (unsigned long long) p->guid);
-	end = making_end(m, is_switch ? END_SWITCH : END_ADAPTER, key);
-	if (end < 0 || making_describe(m, end, text, len))
+	end = draft_end(m, is_switch ? END_SWITCH : END_ADAPTER, key);
+	if (end < 0 || draft_describe(m, end, text, len))
 		return lines_wrong(l, "out of memory");
-	making_guid(m, end, is_switch ? p->guid : 0, is_switch ? 0 : p->guid);
+	draft_guid(m, end, is_switch ? p->guid : 0, is_switch ? 0 : p->guid);
 	p->end = end;
 	return 0;
 }
@@ -109,7 +109,7 @@ static int read_texts(struct lines *l, const char *at, const char *text[2], size
 	return 0;
 }
 
-static int read_line(struct lines *l, struct making *m, char *at)
+static int read_line(struct lines *l, struct fabric_draft *m, char *at)
 {
 	const char *width, *speed, *text[2] = { "", "" };
 	struct port near, far;
@@ -131,12 +131,12 @@ static int read_line(struct lines *l, struct making *m, char *at)
 		return 0;
 	if (add_port(l, m, &far, text[1], len[1]))
 		return -1;
-	if (making_cable(m, near.end, near.port, far.end, far.port, ib_mbps(width, speed)))
+	if (draft_cable(m, near.end, near.port, far.end, far.port, ib_mbps(width, speed)))
 		return lines_wrong(l, "out of memory");
 	return 0;
 }
 
-int read_ports(struct lines *l, struct making *m)
+int read_ports(struct lines *l, struct fabric_draft *m)
 {
 	char *line;
 

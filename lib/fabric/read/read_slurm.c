@@ -71,9 +71,9 @@ static char *record_next(struct slurm *s)
 	return line;
 }
 
-int read_slurm(struct lines *l, struct making *m)
+int read_slurm(struct lines *l, struct fabric_draft *m)
 {
-	struct slurm s = { .lines = l, .making = m };
+	struct slurm s = { .lines = l, .draft = m };
 	char *record;
 	int rc = 0;
 

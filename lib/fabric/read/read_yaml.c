@@ -16,7 +16,7 @@
  */
 struct yaml {
 	struct lines *lines;
-	struct making *making;
+	struct fabric_draft *draft;
 	yaml_document_t document;
 };
 
@@ -141,7 +141,7 @@ static int add_size(struct yaml *y, const yaml_node_t *item, void *slurm)
 static int read_tree(struct yaml *y, const yaml_node_t *tree)
 {
 	static const char *const known[] = { "switches", NULL };
-	struct slurm s = { .lines = y->lines, .making = y->making };
+	struct slurm s = { .lines = y->lines, .draft = y->draft };
 	yaml_node_t *list = check_keys(y, tree, known) ? NULL : list_of(y, tree, "switches");
 
 	return slurm_end(&s, list ? items_each(y, list, add_switch, &s) : -1);
@@ -150,7 +150,7 @@ static int read_tree(struct yaml *y, const yaml_node_t *tree)
 static int read_blocks(struct yaml *y, const yaml_node_t *block)
 {
 	static const char *const known[] = { "block_sizes", "blocks", NULL };
-	struct slurm s = { .lines = y->lines, .making = y->making };
+	struct slurm s = { .lines = y->lines, .draft = y->draft };
 	yaml_node_t *sizes = check_keys(y, block, known) ? NULL : list_of(y, block, "block_sizes");
 	yaml_node_t *blocks = sizes ? list_of(y, block, "blocks") : NULL;
 
@@ -213,7 +213,7 @@ static int add_torus(struct yaml *y, const yaml_node_t *item, void *user)
 	if (check_keys(y, item, known) || read_xyz(y, item, "dims", 1, g.dim))
 		return -1;
 	y->lines->line = item->start_mark.line + 1;
-	if (!name || grid_begin(&g, y->lines, y->making, name))
+	if (!name || grid_begin(&g, y->lines, y->draft, name))
 		return name ? -1 : lines_wrong(y->lines, "expected name");
 	if (!regions)
 		rc = set_nodes(y, item, &g, origin, g.dim);
@@ -234,7 +234,7 @@ static int add_ring(struct yaml *y, const yaml_node_t *item, void *user)
 	y->lines->line = item->start_mark.line + 1;
 	if (!name || !nodes)
 		return lines_wrong(y->lines, "expected ring, a name, and nodes");
-	return grid_ring(y->lines, y->making, name, nodes);
+	return grid_ring(y->lines, y->draft, name, nodes);
 }
 
 static int read_toruses(struct yaml *y, const yaml_node_t *torus)
@@ -295,9 +295,9 @@ static int read_document(struct yaml *y)
 	return read_topology(y, first);
 }
 
-int read_yaml(struct lines *l, struct making *m)
+int read_yaml(struct lines *l, struct fabric_draft *m)
 {
-	struct yaml y = { .lines = l, .making = m };
+	struct yaml y = { .lines = l, .draft = m };
 	yaml_parser_t parser;
 	int rc;
 

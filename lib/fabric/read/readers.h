@@ -4,13 +4,13 @@
 #define TOPIARY_FABRIC_READ_READERS_H
 
 #include "fabric/model/lines.h"
-#include "fabric/recognise/make.h"
+#include "fabric/recognise/draft.h"
 
 /* One reader for each format: reads the whole file into m. 0, or -1 with an error naming file and line. */
-int read_ports(struct lines *l, struct making *m);		/* ibnetdiscover -p */
-int read_discovered(struct lines *l, struct making *m);		/* ibnetdiscover */
-int read_slurm(struct lines *l, struct making *m);		/* topology.conf */
-int read_yaml(struct lines *l, struct making *m);		/* topology.yaml */
+int read_ports(struct lines *l, struct fabric_draft *m);		/* ibnetdiscover -p */
+int read_discovered(struct lines *l, struct fabric_draft *m);		/* ibnetdiscover */
+int read_slurm(struct lines *l, struct fabric_draft *m);		/* topology.conf */
+int read_yaml(struct lines *l, struct fabric_draft *m);		/* topology.yaml */
 
 /* Output of ibnetdiscover that is not part of the fabric: comments, and its path when verbose. */
 bool is_chatter(const char *line);

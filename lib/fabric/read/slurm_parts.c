@@ -32,10 +32,10 @@ static struct mention *mention_of(struct slurm *s, unsigned end)
 
 static int add_child(struct slurm *s, enum end_kind kind, const char *name)
 {
-	int end = making_end(s->making, kind, name);
+	int end = draft_end(s->draft, kind, name);
 	struct mention *mention = end < 0 ? NULL : mention_of(s, end);
 
-	if (!mention || making_cable(s->making, s->parent, 0, end, 0, 0))
+	if (!mention || draft_cable(s->draft, s->parent, 0, end, 0, 0))
 		return lines_wrong(s->lines, "out of memory");
 	if (!mention->used)
 		mention->used = s->lines->line;
@@ -52,7 +52,7 @@ static int add_switch(const char *name, void *user)
 	return add_child(user, END_SWITCH, name);
 }
 
-/* Errors of making_each do not name the line; ours do. */
+/* Errors of draft_each do not name the line; ours do. */
 static int add_children(struct slurm *s, const char *list, int (*add)(const char *name, void *user))
 {
 	struct err *e = s->lines->err, own = {""};
@@ -61,14 +61,14 @@ static int add_children(struct slurm *s, const char *list, int (*add)(const char
 		return 0;
 	if (e)
 		e->text[0] = '\0';
-	if (making_each(s->making, list, add, s, &own) == 0)
+	if (draft_each(s->draft, list, add, s, &own) == 0)
 		return 0;
 	return e && e->text[0] ? -1 : lines_wrong(s->lines, "%s", own.text);
 }
 
 static int switch_define(struct slurm *s, const char *name)
 {
-	int end = making_end(s->making, END_SWITCH, name);
+	int end = draft_end(s->draft, END_SWITCH, name);
 	struct mention *mention = end < 0 ? NULL : mention_of(s, end);
 
 	if (!mention)
@@ -112,7 +112,7 @@ int slurm_add(struct slurm *s, const struct slurm_record *r)
 	if (r->sizes)
 		return read_sizes(s, r->sizes);
 	if (r->ring && r->nodes && !r->name && !r->block && !r->switches)
-		return grid_ring(s->lines, s->making, r->ring, r->nodes);
+		return grid_ring(s->lines, s->draft, r->ring, r->nodes);
 	if (r->ring)
 		return lines_wrong(s->lines, "a ring has Nodes only");
 	if (!r->name == !r->block)
@@ -127,9 +127,9 @@ int slurm_add(struct slurm *s, const struct slurm_record *r)
 static int check_defined(struct slurm *s)
 {
 	for (unsigned i = 0; i < s->nmentions; i++)
-		if (s->mentions[i].used && !s->mentions[i].defined && making_is_switch(s->making, i)) {
+		if (s->mentions[i].used && !s->mentions[i].defined && draft_is_switch(s->draft, i)) {
 			s->lines->line = s->mentions[i].used;
-			return lines_wrong(s->lines, "%.100s: undefined switch", making_key(s->making, i));
+			return lines_wrong(s->lines, "%.100s: undefined switch", draft_key(s->draft, i));
 		}
 	return 0;
 }
@@ -147,8 +147,8 @@ static int join_blocks(struct slurm *s)
 
 			snprintf(name, sizeof(name), top ? "blocks" : "blocks%u-%u", top ? 0 : s->sizes[level],
 				 i / each);
-			end = making_end(s->making, END_SWITCH, name);
-			if (end < 0 || making_cable(s->making, end, 0, s->blocks[i], 0, 0))
+			end = draft_end(s->draft, END_SWITCH, name);
+			if (end < 0 || draft_cable(s->draft, end, 0, s->blocks[i], 0, 0))
 				return lines_wrong(s->lines, "out of memory");
 			if (i % each == 0)
 				s->blocks[n++] = end;

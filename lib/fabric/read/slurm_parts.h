@@ -4,7 +4,7 @@
 #define TOPIARY_FABRIC_READ_SLURM_PARTS_H
 
 #include "fabric/model/lines.h"
-#include "fabric/recognise/make.h"
+#include "fabric/recognise/draft.h"
 
 /* A line of topology.conf(5) or an item of topology.yaml(5), for their readers to add to a fabric. */
 struct slurm_record {
@@ -15,7 +15,7 @@ enum { SLURM_BLOCK_SIZES = 16 };
 
 struct slurm {
 	struct lines *lines;		/* positioned at the record's line */
-	struct making *making;
+	struct fabric_draft *draft;
 	struct mention *mentions;	/* by end */
 	unsigned nmentions;
 	unsigned *blocks, nblocks;

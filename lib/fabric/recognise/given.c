@@ -4,23 +4,23 @@
 
 #include <stdlib.h>
 
-#include "fabric/recognise/make.h"
+#include "fabric/recognise/draft.h"
 
 /* Adds the switches and hosts of a hierarchy, as cables from each group to its elements. */
-static int hierarchy_unfold(const struct hierarchy *h, struct making *m)
+static int hierarchy_unfold(const struct hierarchy *h, struct fabric_draft *m)
 {
 	unsigned *end = calloc(h->ngroups + 1, sizeof(*end));
 	int rc = end ? 0 : -1, host;
 
 	for (unsigned i = 0; i < h->ngroups && rc == 0; i++) {
-		if ((rc = making_end(m, END_SWITCH, h->groups[i].name)) < 0)
+		if ((rc = draft_end(m, END_SWITCH, h->groups[i].name)) < 0)
 			break;
 		end[i] = rc;
-		rc = i ? making_cable(m, end[h->groups[i].above], 0, end[i], 0, 0) : 0;
+		rc = i ? draft_cable(m, end[h->groups[i].above], 0, end[i], 0, 0) : 0;
 	}
 	for (unsigned i = 0; i < h->nhosts && rc == 0; i++)
-		rc = (host = making_end(m, END_HOST, h->hosts[i].name)) < 0 ? -1 :
-			making_cable(m, end[h->hosts[i].group], 0, host, 0, 0);
+		rc = (host = draft_end(m, END_HOST, h->hosts[i].name)) < 0 ? -1 :
+			draft_cable(m, end[h->hosts[i].group], 0, host, 0, 0);
 	free(end);
 	return rc;
 }
@@ -37,14 +37,14 @@ static enum fabric_kind kind_of(const struct hierarchy *h)
 /* The levels stated by the file are kept, not recognised from its links. */
 struct fabric *fabric_given(struct hierarchy *h, struct err *e)
 {
-	struct making *m = making_new();
+	struct fabric_draft *m = draft_new();
 	struct fabric *f = NULL;
 
 	if (!m || hierarchy_unfold(h, m))
 		err_set(e, "out of memory");
 	else
-		f = making_finish(m, NULL, e);
-	making_free(m);
+		f = draft_finish(m, NULL, e);
+	draft_free(m);
 	if (!f) {
 		hierarchy_free(h);
 		return NULL;

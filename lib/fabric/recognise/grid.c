@@ -19,7 +19,7 @@ static int add_switch(struct grid *g, unsigned at)
 
 	snprintf(name, sizeof(name), "%.200s-%u-%u-%u", g->name, at % g->dim[0], at / g->dim[0] % g->dim[1],
 		 at / g->dim[0] / g->dim[1]);
-	if ((end = making_end(g->making, END_SWITCH, name)) < 0)
+	if ((end = draft_end(g->draft, END_SWITCH, name)) < 0)
 		return -1;
 	g->switches[at] = end;
 	return 0;
@@ -34,20 +34,20 @@ static int add_cables(struct grid *g, unsigned at)
 		unsigned place = at / step % g->dim[d], next = place + 1 < g->dim[d] ? at + step : at - place * step;
 
 		if (next != at && (g->dim[d] > 2 || place == 0) &&
-		    making_cable(g->making, g->switches[at], 0, g->switches[next], 0, 0))
+		    draft_cable(g->draft, g->switches[at], 0, g->switches[next], 0, 0))
 			return -1;
 	}
 	return 0;
 }
 
-int grid_begin(struct grid *g, struct lines *l, struct making *m, const char *name)
+int grid_begin(struct grid *g, struct lines *l, struct fabric_draft *m, const char *name)
 {
 	unsigned long cells = (unsigned long) g->dim[0] * g->dim[1] * g->dim[2];
 	int rc = 0;
 
 	if (cells > GRID_CELLS)
 		return lines_wrong(l, "%.100s: more than %d positions", name, GRID_CELLS);
-	g->making = m;
+	g->draft = m;
 	g->name = name;
 	if (!(g->switches = calloc(cells, sizeof(*g->switches))))
 		return lines_wrong(l, "out of memory");
@@ -79,8 +79,8 @@ static int node_add(const char *host, void *user)
 
 	if (f->n++ >= f->places)
 		return 0;
-	end = making_end(f->grid->making, END_HOST, host);
-	f->wrong = end < 0 || making_cable(f->grid->making, f->grid->switches[cell], 0, end, 0, 0);
+	end = draft_end(f->grid->draft, END_HOST, host);
+	f->wrong = end < 0 || draft_cable(f->grid->draft, f->grid->switches[cell], 0, end, 0, 0);
 	return f->wrong ? lines_wrong(f->lines, "out of memory") : 0;
 }
 
@@ -93,7 +93,7 @@ int grid_place(struct grid *g, struct lines *l, const char *nodes, const unsigne
 	for (unsigned d = 0; d < GRID_DIMS; d++)
 		if (anchor[d] + dims[d] > g->dim[d])
 			return lines_wrong(l, "the region exceeds the torus");
-	if (making_each(g->making, nodes, node_add, &f, &own))
+	if (draft_each(g->draft, nodes, node_add, &f, &own))
 		return f.wrong ? -1 : lines_wrong(l, "%s", own.text);
 	return f.n == f.places ? 0 : lines_wrong(l, "%u nodes for %u positions", f.n, f.places);
 }
@@ -105,7 +105,7 @@ static int name_count(const char *host, void *user)
 	return 0;
 }
 
-int grid_ring(struct lines *l, struct making *m, const char *name, const char *nodes)
+int grid_ring(struct lines *l, struct fabric_draft *m, const char *name, const char *nodes)
 {
 	static const unsigned origin[GRID_DIMS];
 	struct grid g = { .dim = { 0, 1, 1 } };

@@ -4,7 +4,7 @@
 #define TOPIARY_FABRIC_RECOGNISE_GRID_H
 
 #include "fabric/model/lines.h"
-#include "fabric/recognise/make.h"
+#include "fabric/recognise/draft.h"
 
 enum { GRID_DIMS = 3, GRID_MAX = 1024, GRID_CELLS = 1 << 20 };
 
@@ -12,17 +12,17 @@ enum { GRID_DIMS = 3, GRID_MAX = 1024, GRID_CELLS = 1 << 20 };
 struct grid {
 	unsigned dim[GRID_DIMS];
 	unsigned *switches;	/* ends; freed by the caller */
-	struct making *making;
+	struct fabric_draft *draft;
 	const char *name;
 };
 
 /* Creates the switches, "NAME-X-Y-Z", and the cables between neighbours; fills dim. */
-int grid_begin(struct grid *g, struct lines *l, struct making *m, const char *name);
+int grid_begin(struct grid *g, struct lines *l, struct fabric_draft *m, const char *name);
 
 /* Places a node at each point of the box of these dims from anchor on, which must be within the torus. */
 int grid_place(struct grid *g, struct lines *l, const char *nodes, const unsigned *anchor, const unsigned *dims);
 
 /* Builds a ring of as many places as there are nodes. */
-int grid_ring(struct lines *l, struct making *m, const char *name, const char *nodes);
+int grid_ring(struct lines *l, struct fabric_draft *m, const char *name, const char *nodes);
 
 #endif

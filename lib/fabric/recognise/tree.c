@@ -198,7 +198,7 @@ static void name_class(const struct tree *t, unsigned k, unsigned class, char *n
 }
 
 /* The groups, from the top: classes; at the bottom one for each leaf switch, and for each spine with hosts. */
-struct growing {
+struct group_builder {
 	const struct tree *tree;
 	struct hierarchy *h;
 	unsigned *group[MAX_TIERS + 1];	/* group[k][class] */
@@ -206,7 +206,7 @@ struct growing {
 	unsigned *bottom, *at;		/* by switch, for net_add_hosts */
 };
 
-static int add_group(struct growing *g, const char *name, unsigned level, unsigned above)
+static int add_group(struct group_builder *g, const char *name, unsigned level, unsigned above)
 {
 	unsigned at = level ? g->inside[above]++ : 0;
 	struct hierarchy_level *l = level ? &g->h->level[level - 1] : NULL;
@@ -216,7 +216,7 @@ static int add_group(struct growing *g, const char *name, unsigned level, unsign
 	return hierarchy_add_group(g->h, name, level, above, at);
 }
 
-static int grow_classes(struct growing *g, unsigned k)
+static int grow_classes(struct group_builder *g, unsigned k)
 {
 	const struct tree *t = g->tree;
 
@@ -239,7 +239,7 @@ static int grow_classes(struct growing *g, unsigned k)
  * Adds a switch with hosts, below the class of the first tier that contains it; for a spine adds the tiers between,
  * too.
  */
-static int grow_bottom(struct growing *g, unsigned i)
+static int grow_bottom(struct group_builder *g, unsigned i)
 {
 	const struct tree *t = g->tree;
 	unsigned s = t->of[i], from = i < t->nleaves ? 1 : t->reach[i], above = 0,
@@ -265,7 +265,7 @@ static int grow_bottom(struct growing *g, unsigned i)
 	return 0;
 }
 
-static int grow_all(struct growing *g)
+static int grow_all(struct group_builder *g)
 {
 	const struct tree *t = g->tree;
 
@@ -325,7 +325,7 @@ static int set_costs(const struct tree *t, struct hierarchy *h)
 	return 0;
 }
 
-static void growing_free(struct growing *g)
+static void group_builder_free(struct group_builder *g)
 {
 	for (unsigned k = 0; k <= MAX_TIERS; k++)
 		free(g->group[k]);
@@ -336,7 +336,7 @@ static void growing_free(struct growing *g)
 
 static struct hierarchy *tree_grow(const struct tree *t)
 {
-	struct growing g = { .tree = t, .h = hierarchy_new() };
+	struct group_builder g = { .tree = t, .h = hierarchy_new() };
 	bool ok = g.h;
 
 	for (unsigned k = 0; k <= t->ntiers; k++)
@@ -349,7 +349,7 @@ static struct hierarchy *tree_grow(const struct tree *t)
 		g.h->nlevels = t->ntiers + 1;
 		ok = grow_all(&g) == 0 && set_costs(t, g.h) == 0;
 	}
-	growing_free(&g);
+	group_builder_free(&g);
 	if (ok)
 		return g.h;
 	hierarchy_free(g.h);

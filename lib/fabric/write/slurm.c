@@ -18,7 +18,7 @@ static const struct dialect yaml = {
 };
 
 /* The hosts to write: named, not in an earlier plane, and wanted by the caller. */
-struct telling {
+struct slurm_writer {
 	const struct fabric *f;
 	const struct hierarchy *h;
 	bool *written;			/* by node of the fabric, over all planes */
@@ -30,7 +30,7 @@ struct telling {
 	struct err *err;
 };
 
-static void hosts_count(struct telling *t, const struct chosen *c)
+static void hosts_count(struct slurm_writer *t, const struct chosen *c)
 {
 	const struct hierarchy *h = t->h;
 
@@ -55,7 +55,7 @@ static bool is_bottom(const struct hierarchy *h, unsigned g)
 }
 
 /* A group whose only child is a group joins nothing: the child is written instead. */
-static unsigned skip_lone(const struct telling *t, unsigned g)
+static unsigned skip_lone(const struct slurm_writer *t, unsigned g)
 {
 	while (!is_bottom(t->h, g) && t->branches[g] == 1)
 		for (unsigned i = g + 1; i < t->h->ngroups; i++)
@@ -67,7 +67,7 @@ static unsigned skip_lone(const struct telling *t, unsigned g)
 }
 
 /* lead has a %s for the name. */
-static int list_write(struct telling *t, const char *lead, const char *name, struct buf *list)
+static int list_write(struct slurm_writer *t, const char *lead, const char *name, struct buf *list)
 {
 	const char *at = strstr(lead, "%s");
 	int rc = -1;
@@ -82,7 +82,7 @@ static int list_write(struct telling *t, const char *lead, const char *name, str
 	return rc;
 }
 
-static int switch_write(struct telling *t, unsigned g)
+static int switch_write(struct slurm_writer *t, unsigned g)
 {
 	const struct hierarchy *h = t->h;
 	struct buf list = {0};
@@ -99,7 +99,7 @@ static int switch_write(struct telling *t, unsigned g)
 	return list_write(t, t->dialect->switches, h->groups[g].name, &list);
 }
 
-static int plane_write(struct telling *t, const struct chosen *c)
+static int plane_write(struct slurm_writer *t, const struct chosen *c)
 {
 	int rc = 0;
 
@@ -111,7 +111,7 @@ static int plane_write(struct telling *t, const struct chosen *c)
 	return rc;
 }
 
-static int hierarchy_levels_write(struct telling *t, const struct hierarchy *h, const struct chosen *c)
+static int hierarchy_levels_write(struct slurm_writer *t, const struct hierarchy *h, const struct chosen *c)
 {
 	int rc = -1;
 
@@ -132,7 +132,7 @@ static int hierarchy_levels_write(struct telling *t, const struct hierarchy *h, 
 static int write_dialect(const struct dialect *d, const struct fabric *f, const struct chosen *c, struct buf *out,
 			 struct err *e)
 {
-	struct telling t = { .f = f, .written = calloc(f->nnodes + 1, sizeof(bool)), .dialect = d, .out = out,
+	struct slurm_writer t = { .f = f, .written = calloc(f->nnodes + 1, sizeof(bool)), .dialect = d, .out = out,
 			     .err = e };
 	int rc = t.written ? 0 : err_set(e, "out of memory");
 	size_t before;

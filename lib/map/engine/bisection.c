@@ -138,7 +138,7 @@ static void gain_enter(struct bisection *h, unsigned i)
 }
 
 /* Unlocks all ranks. Returns the number of pairs. */
-static unsigned contests_begin(struct bisection *h)
+static unsigned pairs_begin(struct bisection *h)
 {
 	unsigned second = 0;
 
@@ -181,7 +181,7 @@ static double rank_move(struct bisection *h, unsigned i)
 
 double bisection_exchange(struct bisection *h)
 {
-	unsigned pairs = contests_begin(h), done = 0, keep = 0;
+	unsigned pairs = pairs_begin(h), done = 0, keep = 0;
 	double sum = 0, most = 0;
 
 	for (; done < keep + METROPOLIS_STEPS && done < pairs; done++) {

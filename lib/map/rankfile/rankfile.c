@@ -6,7 +6,7 @@
 
 #include "map/rankfile/rankfile_parts.h"
 
-static void leaves_write(const struct writing *w, unsigned rank)
+static void leaves_write(const struct rankfile_writer *w, unsigned rank)
 {
 	const struct place *place = place_of(w, rank);
 
@@ -15,7 +15,7 @@ static void leaves_write(const struct writing *w, unsigned rank)
 	buf_puts(w->out, "\n");
 }
 
-static int plain_file(const struct writing *w, struct err *e)
+static int plain_file(const struct rankfile_writer *w, struct err *e)
 {
 	(void) e;
 	for (unsigned r = 0; r < w->mapping->ranks; r++) {
@@ -25,7 +25,7 @@ static int plain_file(const struct writing *w, struct err *e)
 	return 0;
 }
 
-static int openmpi_file(const struct writing *w, struct err *e)
+static int openmpi_file(const struct rankfile_writer *w, struct err *e)
 {
 	(void) e;
 	for (unsigned r = 0; r < w->mapping->ranks; r++) {
@@ -35,7 +35,7 @@ static int openmpi_file(const struct writing *w, struct err *e)
 	return 0;
 }
 
-static int openmpi_env(const struct writing *w, struct err *e)
+static int openmpi_env(const struct rankfile_writer *w, struct err *e)
 {
 	(void) e;
 	buf_printf(w->out, "OMPI_MCA_rmaps_rank_file_path=%s\n", w->path);
@@ -43,7 +43,7 @@ static int openmpi_env(const struct writing *w, struct err *e)
 }
 
 /* The sequential mapper reads one rank after another from its host file, each with the cores to bind to. */
-static int openmpi_seq_file(const struct writing *w, struct err *e)
+static int openmpi_seq_file(const struct rankfile_writer *w, struct err *e)
 {
 	(void) e;
 	for (unsigned r = 0; r < w->mapping->ranks; r++) {
@@ -53,20 +53,20 @@ static int openmpi_seq_file(const struct writing *w, struct err *e)
 	return 0;
 }
 
-static int openmpi_seq_env(const struct writing *w, struct err *e)
+static int openmpi_seq_env(const struct rankfile_writer *w, struct err *e)
 {
 	(void) e;
 	buf_printf(w->out, "OMPI_MCA_rmaps_base_mapping_policy=seq\nOMPI_MCA_orte_default_hostfile=%s\n", w->path);
 	return 0;
 }
 
-static int no_env(const struct writing *w, struct err *e)
+static int no_env(const struct rankfile_writer *w, struct err *e)
 {
 	(void) w, (void) e;
 	return 0;
 }
 
-typedef int part_fn(const struct writing *w, struct err *e);
+typedef int part_fn(const struct rankfile_writer *w, struct err *e);
 
 static const struct format {
 	const char *name;
@@ -130,7 +130,7 @@ static int check_numbers(const struct format *f, const struct places *p, struct 
 }
 
 /* Removes a part that was begun but not completed. */
-static int write_part(const struct format *f, part_fn *part, const struct writing *w, struct err *e)
+static int write_part(const struct format *f, part_fn *part, const struct rankfile_writer *w, struct err *e)
 {
 	size_t len = w->out->len;
 
@@ -146,7 +146,7 @@ static int write_part(const struct format *f, part_fn *part, const struct writin
 int rankfile_write(const char *format, const struct places *p, const struct mapping *m, struct buf *out, struct err *e)
 {
 	const struct format *f = format_find(format);
-	struct writing w = { .places = p, .mapping = m, .out = out };
+	struct rankfile_writer w = { .places = p, .mapping = m, .out = out };
 
 	return f ? write_part(f, f->file, &w, e) : rankfile_check(format, e);
 }
@@ -155,7 +155,7 @@ int rankfile_env(const char *format, const struct places *p, const struct mappin
 		 struct err *e)
 {
 	const struct format *f = format_find(format);
-	struct writing w = { .places = p, .mapping = m, .path = path, .out = out };
+	struct rankfile_writer w = { .places = p, .mapping = m, .path = path, .out = out };
 
 	return f ? write_part(f, f->env, &w, e) : rankfile_check(format, e);
 }

@@ -23,7 +23,7 @@ static int seat_compare(const void *a, const void *b)
  * The launcher fills node after node, each from its first core on: writes the ranks in that order, a line for each
  * node.
  */
-int cray_file(const struct writing *w, struct err *e)
+int cray_file(const struct rankfile_writer *w, struct err *e)
 {
 	unsigned ranks = w->mapping->ranks;
 	struct seat *seats = malloc(((size_t) ranks + 1) * sizeof(*seats));
@@ -40,7 +40,7 @@ int cray_file(const struct writing *w, struct err *e)
 	return 0;
 }
 
-int cray_env(const struct writing *w, struct err *e)
+int cray_env(const struct rankfile_writer *w, struct err *e)
 {
 	(void) e;
 	buf_printf(w->out, "MPICH_RANK_REORDER_METHOD=3\nMPICH_RANK_REORDER_FILE=%s\n", w->path);

@@ -5,7 +5,7 @@
 /* Hydra silently drops the end of a longer line, so that those ranks are not bound (tested with 4.0.2 and 5.0.2). */
 enum { HYDRA_LINE = 16000 };
 
-static int hydra_line(const struct writing *w, unsigned first, unsigned end, struct err *e)
+static int hydra_line(const struct rankfile_writer *w, unsigned first, unsigned end, struct err *e)
 {
 	size_t before = w->out->len;
 
@@ -23,7 +23,7 @@ static int hydra_line(const struct writing *w, unsigned first, unsigned end, str
 	return 0;
 }
 
-int hydra_file(const struct writing *w, struct err *e)
+int hydra_file(const struct rankfile_writer *w, struct err *e)
 {
 	for (unsigned r = 0, end; r < w->mapping->ranks; r = end) {
 		end = run_end(w, r);
@@ -33,7 +33,7 @@ int hydra_file(const struct writing *w, struct err *e)
 	return 0;
 }
 
-int hydra_env(const struct writing *w, struct err *e)
+int hydra_env(const struct rankfile_writer *w, struct err *e)
 {
 	(void) e;
 	buf_printf(w->out, "HYDRA_HOST_FILE=%s\n", w->path);

@@ -4,7 +4,7 @@
 
 #include "map/rankfile/rankfile_parts.h"
 
-int locals_make(const struct writing *w, struct locals *l, struct err *e)
+int local_ranks_make(const struct rankfile_writer *w, struct local_ranks *l, struct err *e)
 {
 	unsigned hosts = w->places->nhosts, ranks = w->mapping->ranks;
 
@@ -12,7 +12,7 @@ int locals_make(const struct writing *w, struct locals *l, struct err *e)
 	l->first = calloc((size_t) hosts + 2, sizeof(*l->first));
 	l->rank = malloc(((size_t) ranks + 1) * sizeof(*l->rank));
 	if (!l->first || !l->rank) {
-		locals_free(l);
+		local_ranks_free(l);
 		return err_set(e, "out of memory");
 	}
 	for (unsigned r = 0; r < ranks; r++)
@@ -24,13 +24,13 @@ int locals_make(const struct writing *w, struct locals *l, struct err *e)
 	return 0;
 }
 
-void locals_free(struct locals *l)
+void local_ranks_free(struct local_ranks *l)
 {
 	free(l->first);
 	free(l->rank);
 }
 
-unsigned run_end(const struct writing *w, unsigned rank)
+unsigned run_end(const struct rankfile_writer *w, unsigned rank)
 {
 	unsigned host = place_of(w, rank)->host;
 
@@ -39,7 +39,7 @@ unsigned run_end(const struct writing *w, unsigned rank)
 	return rank;
 }
 
-unsigned pus_of(const struct writing *w, unsigned rank, unsigned *pu)
+unsigned pus_of(const struct rankfile_writer *w, unsigned rank, unsigned *pu)
 {
 	const struct place *place = place_of(w, rank);
 	const struct numbers *n = w->places->numbers[place->host];
@@ -55,7 +55,7 @@ unsigned pus_of(const struct writing *w, unsigned rank, unsigned *pu)
 	return count;
 }
 
-int pus_write(const struct writing *w, unsigned rank, const char *mark, struct buf *out)
+int pus_write(const struct rankfile_writer *w, unsigned rank, const char *mark, struct buf *out)
 {
 	unsigned n = pus_of(w, rank, NULL), *pu = malloc((n + 1) * sizeof(*pu));
 

@@ -8,19 +8,19 @@
 
 /* Shared by the files rankfile*.c. */
 
-struct writing {
+struct rankfile_writer {
 	const struct places *places;
 	const struct mapping *mapping;
 	const char *path;		/* of the file, for the environment */
 	struct buf *out;
 };
 
-static inline const struct place *place_of(const struct writing *w, unsigned rank)
+static inline const struct place *place_of(const struct rankfile_writer *w, unsigned rank)
 {
 	return &w->places->place[w->mapping->place[rank]];
 }
 
-static inline const char *host_of(const struct writing *w, unsigned rank)
+static inline const char *host_of(const struct rankfile_writer *w, unsigned rank)
 {
 	return w->places->hosts[place_of(w, rank)->host];
 }
@@ -29,33 +29,33 @@ static inline const char *host_of(const struct writing *w, unsigned rank)
  * The ranks of each host, ascending: those of host h are rank[first[h]] .. rank[first[h + 1] - 1], in the order of
  * local ranks.
  */
-struct locals {
+struct local_ranks {
 	unsigned *first, *rank;
 };
 
 /* 0, or -1: memory. */
-int locals_make(const struct writing *w, struct locals *l, struct err *e);
-void locals_free(struct locals *l);
+int local_ranks_make(const struct rankfile_writer *w, struct local_ranks *l, struct err *e);
+void local_ranks_free(struct local_ranks *l);
 
 /* The first rank after this one that is on another host: launchers merge adjacent lines of one host. */
-unsigned run_end(const struct writing *w, unsigned rank);
+unsigned run_end(const struct rankfile_writer *w, unsigned rank);
 
 /* The OS numbers of the PUs of a rank's cores. Returns their number; pu has room for that many, or is NULL to ask. */
-unsigned pus_of(const struct writing *w, unsigned rank, unsigned *pu);
+unsigned pus_of(const struct rankfile_writer *w, unsigned rank, unsigned *pu);
 
 /* Appends them, separated by mark. 0, or -1: memory. */
-int pus_write(const struct writing *w, unsigned rank, const char *mark, struct buf *out);
+int pus_write(const struct rankfile_writer *w, unsigned rank, const char *mark, struct buf *out);
 
 /* One part for each launcher: the file, and the lines of the environment. */
-int hydra_file(const struct writing *w, struct err *e);
-int hydra_env(const struct writing *w, struct err *e);
-int intel_file(const struct writing *w, struct err *e);
-int intel_env(const struct writing *w, struct err *e);
-int mvapich_file(const struct writing *w, struct err *e);
-int mvapich_env(const struct writing *w, struct err *e);
-int cray_file(const struct writing *w, struct err *e);
-int cray_env(const struct writing *w, struct err *e);
-int srun_file(const struct writing *w, struct err *e);
-int srun_env(const struct writing *w, struct err *e);
+int hydra_file(const struct rankfile_writer *w, struct err *e);
+int hydra_env(const struct rankfile_writer *w, struct err *e);
+int intel_file(const struct rankfile_writer *w, struct err *e);
+int intel_env(const struct rankfile_writer *w, struct err *e);
+int mvapich_file(const struct rankfile_writer *w, struct err *e);
+int mvapich_env(const struct rankfile_writer *w, struct err *e);
+int cray_file(const struct rankfile_writer *w, struct err *e);
+int cray_env(const struct rankfile_writer *w, struct err *e);
+int srun_file(const struct rankfile_writer *w, struct err *e);
+int srun_env(const struct rankfile_writer *w, struct err *e);
 
 #endif

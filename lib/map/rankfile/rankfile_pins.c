@@ -14,7 +14,7 @@ static int leaf_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int same_pus(const struct writing *w, unsigned a, unsigned b, bool *same)
+static int same_pus(const struct rankfile_writer *w, unsigned a, unsigned b, bool *same)
 {
 	unsigned n = pus_of(w, a, NULL), *pu = malloc((2 * (size_t) n + 1) * sizeof(*pu));
 
@@ -32,12 +32,12 @@ static int same_pus(const struct writing *w, unsigned a, unsigned b, bool *same)
 	return 0;
 }
 
-static unsigned ranks_of(const struct locals *l, unsigned host)
+static unsigned ranks_of(const struct local_ranks *l, unsigned host)
 {
 	return l->first[host + 1] - l->first[host];
 }
 
-static unsigned longest_list(const struct writing *w, const struct locals *l)
+static unsigned longest_list(const struct rankfile_writer *w, const struct local_ranks *l)
 {
 	unsigned best = 0;
 
@@ -47,7 +47,8 @@ static unsigned longest_list(const struct writing *w, const struct locals *l)
 	return best;
 }
 
-static int check_host(const struct writing *w, const struct locals *l, unsigned host, unsigned model, struct err *e)
+static int check_host(const struct rankfile_writer *w, const struct local_ranks *l, unsigned host, unsigned model,
+		      struct err *e)
 {
 	for (unsigned i = 0; i < ranks_of(l, host); i++) {
 		unsigned here = l->rank[l->first[host] + i], there = l->rank[l->first[model] + i];
@@ -64,7 +65,8 @@ static int check_host(const struct writing *w, const struct locals *l, unsigned 
 }
 
 /* If a host has fewer ranks than there are domains, Intel MPI warns and binds none of them. */
-static int check_equal(const struct writing *w, const struct locals *l, unsigned host, unsigned model, struct err *e)
+static int check_equal(const struct rankfile_writer *w, const struct local_ranks *l, unsigned host, unsigned model,
+		       struct err *e)
 {
 	if (!ranks_of(l, host) || ranks_of(l, host) == ranks_of(l, model))
 		return 0;
@@ -73,28 +75,28 @@ static int check_equal(const struct writing *w, const struct locals *l, unsigned
 }
 
 /* The ranks whose CPUs are the list: those of the host with most ranks, if those of the others do not differ. */
-static int pins_find(const struct writing *w, bool equal, struct locals *l, unsigned *host, struct err *e)
+static int pins_find(const struct rankfile_writer *w, bool equal, struct local_ranks *l, unsigned *host, struct err *e)
 {
 	int rc = 0;
 
-	if (locals_make(w, l, e))
+	if (local_ranks_make(w, l, e))
 		return -1;
 	*host = longest_list(w, l);
 	for (unsigned h = 0; !rc && h < w->places->nhosts; h++)
 		rc = (equal && check_equal(w, l, h, *host, e)) || check_host(w, l, h, *host, e) ? -1 : 0;
 	if (rc)
-		locals_free(l);
+		local_ranks_free(l);
 	return rc;
 }
 
-static int pins_check(const struct writing *w, bool equal, struct err *e)
+static int pins_check(const struct rankfile_writer *w, bool equal, struct err *e)
 {
-	struct locals l;
+	struct local_ranks l;
 	unsigned host;
 
 	if (pins_find(w, equal, &l, &host, e))
 		return -1;
-	locals_free(&l);
+	local_ranks_free(&l);
 	return 0;
 }
 
@@ -113,7 +115,7 @@ static void mask_write(const unsigned *pu, unsigned n, struct buf *out)
 	}
 }
 
-static int intel_mask(const struct writing *w, unsigned rank)
+static int intel_mask(const struct rankfile_writer *w, unsigned rank)
 {
 	unsigned n = pus_of(w, rank, NULL), *pu = malloc((n + 1) * sizeof(*pu));
 
@@ -126,20 +128,20 @@ static int intel_mask(const struct writing *w, unsigned rank)
 	return 0;
 }
 
-static int mvapich_cpus(const struct writing *w, unsigned rank)
+static int mvapich_cpus(const struct rankfile_writer *w, unsigned rank)
 {
 	return pus_write(w, rank, ",", w->out);
 }
 
 struct list {
 	const char *begin, *mark, *end;
-	int (*put)(const struct writing *w, unsigned rank);
+	int (*put)(const struct rankfile_writer *w, unsigned rank);
 	bool equal;			/* hosts with ranks have equally many */
 };
 
-static int pins_write(const struct writing *w, const struct list *list, struct err *e)
+static int pins_write(const struct rankfile_writer *w, const struct list *list, struct err *e)
 {
-	struct locals l;
+	struct local_ranks l;
 	unsigned host;
 	int rc = 0;
 
@@ -151,11 +153,11 @@ static int pins_write(const struct writing *w, const struct list *list, struct e
 		rc = list->put(w, l.rank[i]);
 	}
 	buf_puts(w->out, list->end);
-	locals_free(&l);
+	local_ranks_free(&l);
 	return rc ? err_set(e, "out of memory") : 0;
 }
 
-int intel_file(const struct writing *w, struct err *e)
+int intel_file(const struct rankfile_writer *w, struct err *e)
 {
 	if (pins_check(w, true, e))
 		return -1;
@@ -167,7 +169,7 @@ int intel_file(const struct writing *w, struct err *e)
 }
 
 /* Domains, because a list of processors has only one for each rank. */
-int intel_env(const struct writing *w, struct err *e)
+int intel_env(const struct rankfile_writer *w, struct err *e)
 {
 	static const struct list domains = { "I_MPI_PIN_DOMAIN=[", ",", "]\n", intel_mask, true };
 
@@ -175,12 +177,12 @@ int intel_env(const struct writing *w, struct err *e)
 }
 
 /* One host a line, as for srun. */
-int mvapich_file(const struct writing *w, struct err *e)
+int mvapich_file(const struct rankfile_writer *w, struct err *e)
 {
 	return pins_check(w, false, e) ? -1 : srun_file(w, e);
 }
 
-int mvapich_env(const struct writing *w, struct err *e)
+int mvapich_env(const struct rankfile_writer *w, struct err *e)
 {
 	static const struct list cpus = { "MV2_ENABLE_AFFINITY=1\nMV2_CPU_MAPPING=", ":", "\n", mvapich_cpus, false };
 

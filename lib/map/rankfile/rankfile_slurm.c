@@ -4,7 +4,7 @@
 
 #include "map/rankfile/rankfile_parts.h"
 
-int srun_file(const struct writing *w, struct err *e)
+int srun_file(const struct rankfile_writer *w, struct err *e)
 {
 	(void) e;
 	for (unsigned r = 0; r < w->mapping->ranks; r++)
@@ -13,7 +13,7 @@ int srun_file(const struct writing *w, struct err *e)
 }
 
 /* "0-2+5" */
-static void leaves_write(const struct writing *w, unsigned rank, struct buf *out)
+static void leaves_write(const struct rankfile_writer *w, unsigned rank, struct buf *out)
 {
 	const struct place *place = place_of(w, rank);
 	const unsigned *leaf = &w->places->leaf[place->leaf];
@@ -26,12 +26,12 @@ static void leaves_write(const struct writing *w, unsigned rank, struct buf *out
 }
 
 /* "cn1:0,2-3+5/cn2:1": contains no character that is special to a shell. */
-static int places_put_words(const struct writing *w, struct buf *out, struct err *e)
+static int places_put_words(const struct rankfile_writer *w, struct buf *out, struct err *e)
 {
-	struct locals l;
+	struct local_ranks l;
 	const char *between = "";
 
-	if (locals_make(w, &l, e))
+	if (local_ranks_make(w, &l, e))
 		return -1;
 	for (unsigned h = 0; h < w->places->nhosts; h++) {
 		if (l.first[h] == l.first[h + 1])
@@ -43,11 +43,11 @@ static int places_put_words(const struct writing *w, struct buf *out, struct err
 		}
 		between = "/";
 	}
-	locals_free(&l);
+	local_ranks_free(&l);
 	return out->failed ? err_set(e, "out of memory") : 0;
 }
 
-int srun_env(const struct writing *w, struct err *e)
+int srun_env(const struct rankfile_writer *w, struct err *e)
 {
 	struct buf words = {0};
 	int rc = places_put_words(w, &words, e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "fabric/recognise/make.h"
+#include "fabric/recognise/draft.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct cable {
 	unsigned a, port_a, b, port_b, mbps;
 };
 
-struct making {
+struct fabric_draft {
 	struct end *ends;
 	unsigned nends, end_room;
 	struct cable *cables;
@@ -28,12 +28,12 @@ struct making {
 	struct hostlist_usage usage;
 };
 
-struct making *making_new(void)
+struct fabric_draft *draft_new(void)
 {
-	return calloc(1, sizeof(struct making));
+	return calloc(1, sizeof(struct fabric_draft));
 }
 
-void making_free(struct making *m)
+void draft_free(struct fabric_draft *m)
 {
 	if (!m)
 		return;
@@ -48,13 +48,13 @@ void making_free(struct making *m)
 	free(m);
 }
 
-int making_each(struct making *m, const char *list, int (*each)(const char *name, void *user), void *user,
-		struct err *e)
+int draft_each(struct fabric_draft *m, const char *list, int (*each)(const char *name, void *user), void *user,
+	       struct err *e)
 {
 	return hostlist_expand_more(list, &m->usage, each, user, e);
 }
 
-static unsigned slot_of(const struct making *m, enum end_kind kind, const char *key)
+static unsigned slot_of(const struct fabric_draft *m, enum end_kind kind, const char *key)
 {
 	uint64_t sum = 14695981039346656037u + kind;
 	unsigned at;
@@ -70,7 +70,7 @@ static unsigned slot_of(const struct making *m, enum end_kind kind, const char *
 	return at;
 }
 
-static int slots_grow(struct making *m)
+static int slots_grow(struct fabric_draft *m)
 {
 	unsigned *old = m->slots, *slots;
 
@@ -101,7 +101,7 @@ static int room_for(void **list, unsigned n, unsigned *room, size_t size)
 	return 0;
 }
 
-int making_end(struct making *m, enum end_kind kind, const char *key)
+int draft_end(struct fabric_draft *m, enum end_kind kind, const char *key)
 {
 	unsigned slot;
 	char *copy;
@@ -118,17 +118,17 @@ int making_end(struct making *m, enum end_kind kind, const char *key)
 	return m->nends - 1;
 }
 
-bool making_is_switch(const struct making *m, unsigned end)
+bool draft_is_switch(const struct fabric_draft *m, unsigned end)
 {
 	return m->ends[end].kind == END_SWITCH;
 }
 
-const char *making_key(const struct making *m, unsigned end)
+const char *draft_key(const struct fabric_draft *m, unsigned end)
 {
 	return m->ends[end].key;
 }
 
-int making_describe(struct making *m, unsigned end, const char *text, size_t len)
+int draft_describe(struct fabric_draft *m, unsigned end, const char *text, size_t len)
 {
 	char **at = &m->ends[end].text;
 
@@ -137,7 +137,7 @@ int making_describe(struct making *m, unsigned end, const char *text, size_t len
 	return *at || !len ? 0 : -1;
 }
 
-int making_name(struct making *m, unsigned end, const char *name)
+int draft_name(struct fabric_draft *m, unsigned end, const char *name)
 {
 	char *copy = strdup(name);
 
@@ -148,7 +148,7 @@ int making_name(struct making *m, unsigned end, const char *name)
 	return 0;
 }
 
-void making_guid(struct making *m, unsigned end, uint64_t guid, uint64_t port)
+void draft_guid(struct fabric_draft *m, unsigned end, uint64_t guid, uint64_t port)
 {
 	if (guid)
 		m->ends[end].guid = guid;
@@ -156,7 +156,7 @@ void making_guid(struct making *m, unsigned end, uint64_t guid, uint64_t port)
 		m->ends[end].port = port;
 }
 
-int making_cable(struct making *m, unsigned a, unsigned port_a, unsigned b, unsigned port_b, unsigned mbps)
+int draft_cable(struct fabric_draft *m, unsigned a, unsigned port_a, unsigned b, unsigned port_b, unsigned mbps)
 {
 	struct cable c = { a, port_a, b, port_b, mbps };
 
@@ -215,7 +215,7 @@ static int titles_compare(const void *a, const void *b)
 	return order ? order : (x->end > y->end) - (x->end < y->end);
 }
 
-static int titles_make(const struct making *m, const struct fabric_names *names, struct titled *out)
+static int titles_make(const struct fabric_draft *m, const struct fabric_names *names, struct titled *out)
 {
 	for (unsigned i = 0; i < m->nends; i++) {
 		const struct end *end = &m->ends[i];
@@ -267,7 +267,7 @@ static bool same_name(const struct titled *t, unsigned i, unsigned n)
 	return i < n && t[i].is_switch == t[i - 1].is_switch && !strcmp(t[i].name, t[i - 1].name);
 }
 
-static int add_switches(struct fabric *f, const struct making *m, struct titled *t, unsigned *node_of)
+static int add_switches(struct fabric *f, const struct fabric_draft *m, struct titled *t, unsigned *node_of)
 {
 	for (unsigned i = 0; i < m->nends && t[i].is_switch; i++) {
 		const struct end *end = &m->ends[t[i].end];
@@ -286,7 +286,7 @@ static int add_switches(struct fabric *f, const struct making *m, struct titled 
 	return 0;
 }
 
-static int add_hosts(struct fabric *f, const struct making *m, struct titled *t, unsigned *node_of)
+static int add_hosts(struct fabric *f, const struct fabric_draft *m, struct titled *t, unsigned *node_of)
 {
 	for (unsigned i = f->nswitches; i < m->nends; i++) {
 		const struct end *end = &m->ends[t[i].end];
@@ -362,7 +362,7 @@ static void join_trunks(struct fabric *f)
 	f->nlinks = n;
 }
 
-static struct fabric *fabric_new(const struct making *m)
+static struct fabric *fabric_new(const struct fabric_draft *m)
 {
 	struct fabric *f = calloc(1, sizeof(*f));
 
@@ -377,7 +377,8 @@ static struct fabric *fabric_new(const struct making *m)
 	return NULL;
 }
 
-static int fabric_fill(struct fabric *f, const struct making *m, struct titled *t, const struct fabric_names *names)
+static int fabric_fill(struct fabric *f, const struct fabric_draft *m, struct titled *t,
+		       const struct fabric_names *names)
 {
 	unsigned *node_of = calloc(m->nends + 1, sizeof(*node_of));
 	struct cable *cables = calloc(m->ncables + 1, sizeof(*cables));
@@ -396,7 +397,7 @@ static int fabric_fill(struct fabric *f, const struct making *m, struct titled *
 	return rc;
 }
 
-struct fabric *making_finish(const struct making *m, const struct fabric_names *names, struct err *e)
+struct fabric *draft_finish(const struct fabric_draft *m, const struct fabric_names *names, struct err *e)
 {
 	struct titled *t = calloc(m->nends + 1, sizeof(*t));
 	struct fabric *f = t ? fabric_new(m) : NULL;
