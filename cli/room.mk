@@ -9,3 +9,9 @@ $(TOPIARY_PKGS),$(TOPIARY_LIBS),$(addprefix -Xlinker --wrap=,$(MAP_WRAPPED))))
 $(eval $(call unit,test_why,tests/unit/test_why.c cli/verdict.c cli/table.c,$(SCORE),jansson libcrypto,))
 $(BUILD)/obj/cli/cores.o: ROOM_CFLAGS = -DNDEBUG -isystem \
 	$(checked_slurm_src)
+# The page as a C string, a line of it a line.
+$(BUILD)/gen/trace_page.inc: cli/trace_page.html
+	@mkdir -p $(@D)
+	$(Q)sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
+$(BUILD)/obj/cli/trace_html.o: $(BUILD)/gen/trace_page.inc
+$(BUILD)/obj/cli/trace_html.o: ROOM_CFLAGS = -I$(BUILD)/gen

@@ -13,9 +13,10 @@
 #include "trace/view.h"
 #include "top.h"
 #include "trace_advise.h"
+#include "trace_html.h"
 #include "trace_show.h"
 
-#define VERBS "summary, show, replay, advise or export"
+#define VERBS "summary, show, replay, html, advise or export"
 
 struct args {
 	struct words words;		/* the verb and the file */
@@ -31,6 +32,7 @@ enum { AT = 1, METRIC = 2, SPEED = 4, MODE = 8, FORMAT = 16, LEVEL = 32 };
 static int run_summary(const struct args *a, struct trace *t, struct err *e);
 static int run_show(const struct args *a, struct trace *t, struct err *e);
 static int run_replay(const struct args *a, struct trace *t, struct err *e);
+static int run_html(const struct args *a, struct trace *t, struct err *e);
 static int run_advise(const struct args *a, struct trace *t, struct err *e);
 static int run_export(const struct args *a, struct trace *t, struct err *e);
 
@@ -42,6 +44,7 @@ static const struct trace_verb {
 	{ "summary", run_summary, MODE | LEVEL },
 	{ "show", run_show, AT | METRIC | MODE | LEVEL },
 	{ "replay", run_replay, METRIC | SPEED | LEVEL },
+	{ "html", run_html, METRIC | LEVEL },
 	{ "advise", run_advise, 0 },
 	{ "export", run_export, MODE | FORMAT | LEVEL },
 };
@@ -51,9 +54,9 @@ static const struct {
 	const char *error;
 } misplaced[] = {
 	{ AT, "--at applies to show only" },
-	{ METRIC, "--metric applies to show and replay only" },
+	{ METRIC, "--metric applies to show, replay and html only" },
 	{ SPEED, "--speed applies to replay only" },
-	{ MODE, "--accumulate and --per-tick do not apply to replay and advise" },
+	{ MODE, "--accumulate and --per-tick apply to summary, show and export only" },
 	{ LEVEL, "--level and --formulas do not apply to advise" },
 	{ FORMAT, "--csv and --paje apply to export only" },
 };
@@ -101,10 +104,11 @@ static void check_together(void *args, struct argp_state *state)
 static const struct cmd_option options[] = {
 	{ "level", 'l', "TYPE", CMD_TEXT(level),
 	  "Sum events at this level of the tree: Machine, Package, NUMANode, L3Cache, Core, PU ... (default: Machine "
-	  "for summary, L3Cache for show, PU for replay, the level where they are counted for export)" },
+	  "for summary, L3Cache for show, PU for replay and html, the level where they are counted for export)" },
 	{ "formulas", 'f', "FILE", CMD_TEXT(formulas),
 	  "Metrics to compute too, each 'NAME {LEVEL, FORMULA}', instead of those that the trace has" },
-	{ "metric", 'm', "NAME", CMD_TEXT(metric), "show, replay: this event or formula (default: the first event)" },
+	{ "metric", 'm', "NAME", CMD_TEXT(metric),
+	  "show, replay, html: this event or formula (default: the first event; html: all)" },
 	{ "at", 0, "SECONDS", CMD_SET(set_at), "show: the values at this time since the start (default: the average)" },
 	{ "speed", 0, "N", CMD_SET(set_speed), "replay: seconds of the trace a second (default: 1)" },
 	{ "accumulate", 'a', NULL, CMD_CONSTANT(mode, TRACE_ACCUMULATED), "Counters since the trace's start" },
@@ -116,9 +120,9 @@ static const struct cmd_option options[] = {
 };
 
 static const struct cmd_syntax syntax = {
-	options, "summary FILE\nshow FILE\nreplay FILE\nadvise FILE\nexport FILE",
+	options, "summary FILE\nshow FILE\nreplay FILE\nhtml FILE\nadvise FILE\nexport FILE",
 	"Summarize a trace of a node's hardware events, show or replay it on the hardware tree, find what in the "
-	"placement cost time, or write the values to standard output as CSV, JSON or in Paje's format.",
+	"placement cost time, or write it to standard output as a page of HTML, as CSV, JSON or in Paje's format.",
 	CMD_WORDS(words), NULL, check_together,
 };
 
@@ -269,6 +273,15 @@ static int run_replay(const struct args *a, struct trace *t, struct err *e)
 				   a->format == TRACE_JSON };
 
 	return top_show(t, &how, 0, e);
+}
+
+static int run_html(const struct args *a, struct trace *t, struct err *e)
+{
+	struct trace_tree_request how = { a->metric, a->level ? a->level : "PU", TRACE_RATE, {0} };
+	int rc = trace_tree_formulas(a->formulas, &t->head, &how.formulas, e) || trace_html(t, &how, e) ? -1 : 0;
+
+	formula_list_free(&how.formulas);
+	return rc;
 }
 
 static int run_advise(const struct args *a, struct trace *t, struct err *e)

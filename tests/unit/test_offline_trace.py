@@ -210,10 +210,10 @@ def test_bad_input_is_one_error(made, tmp_path, args, error):
 @pytest.mark.parametrize("args, error", [
     (["show", "{made}", "--at=x"], "--at=x: expected seconds"),
     (["summary", "{made}", "--at=1"], "--at applies to show only"),
-    (["export", "{made}", "--metric=cycles"], "--metric applies to show and replay only"),
+    (["export", "{made}", "--metric=cycles"], "--metric applies to show, replay and html only"),
     (["show", "{made}", "--speed=2"], "--speed applies to replay only"),
     (["replay", "{made}", "--speed=0"], "--speed=0: expected seconds of the trace a second"),
-    (["replay", "{made}", "--per-tick"], "--accumulate and --per-tick do not apply to replay"),
+    (["replay", "{made}", "--per-tick"], "--accumulate and --per-tick apply to summary, show and export only"),
     (["advise", "{made}", "--level=PU"], "--level and --formulas do not apply to advise"),
 ])
 def test_wrong_command_line(made, args, error):
