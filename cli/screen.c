@@ -165,19 +165,22 @@ static void box_draw(const struct display *d, const struct box *b, int line)
 	const struct trace_tree *t = &d->player->tree;
 	const struct trace_tree_row *r = &t->rows[b->row];
 	double part = trace_tree_part(t, r);
-	char number[TRACE_NUMBER], text[512];
+	char number[TRACE_NUMBER];
 	const char *value = trace_tree_number(trace_tree_value(t, r), number);
 	int room = b->width - 2, bar = lround(part * room), name_room = room - (int) strlen(value);
-	struct buf name = {0};
+	struct buf name = {0}, text = {0};
 
 	trace_tree_name(t, r, &name);
-	snprintf(text, sizeof(text), "%-*.*s%s", name_room, name_room - 1, name.data ? name.data : "", value);
-	buf_free(&name);
+	buf_printf(&text, "%-*.*s%s", name_room, name_room - 1, name.data ? name.data : "", value);
 	mvaddch(line, b->x, '[');
-	attrset(shade(part));
-	addnstr(text, bar);
-	attrset(A_NORMAL);
-	addnstr(text + bar, room - bar);
+	if (!text.failed) {
+		attrset(shade(part));
+		addnstr(text.data, bar);
+		attrset(A_NORMAL);
+		addnstr(text.data + bar, room - bar);
+	}
+	buf_free(&name);
+	buf_free(&text);
 	mvaddch(line, b->x + room + 1, ']');
 }
 
@@ -412,13 +415,23 @@ static int display_loop(struct display *d)
 	return 0;
 }
 
+/* A type of terminal on which a cursor can be placed. */
+static bool terminal_is_known(void)
+{
+	int error;
+	bool is_known = setupterm(NULL, STDOUT_FILENO, &error) == OK && cursor_address;
+
+	if (cur_term)
+		del_curterm(cur_term);
+	return is_known;
+}
+
 bool screen_is_possible(void)
 {
 	struct winsize size;
-	int error;
 
 	return isatty(STDIN_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row >= LINES_MIN &&
-		size.ws_col >= COLUMNS_MIN && setupterm(NULL, STDOUT_FILENO, &error) == OK && cursor_address;
+		size.ws_col >= COLUMNS_MIN && terminal_is_known();
 }
 
 int screen_run(struct player *p, double speed, struct err *e)

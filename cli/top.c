@@ -222,15 +222,19 @@ static int show_recorded(const struct args *a, int fd, const char *path, int *st
 {
 	int output = !a->show.json && screen_is_possible() ? output_file() : -1, rc = 0;
 	struct record_request request = a->record;
+	struct trace *t = NULL;
 	pid_t recorder;
-	struct trace *t;
 
 	request.output = path;
 	request.is_live = true;
-	if ((recorder = recorder_start(&request, output, e)) < 0)
+	if ((recorder = recorder_start(&request, output, e)) > 0)
+		t = trace_wait(fd, path, recorder);
+	if (!a->record.output)
+		unlink(path);
+	if (recorder < 0)
 		return -1;
 	signal(SIGINT, SIG_IGN);
-	if ((t = trace_wait(fd, path, recorder)))
+	if (t)
 		rc = top_show(t, &a->show, recorder, e);
 	trace_close(t);
 	*status = recorder_end(recorder, a->record.pid);
@@ -251,8 +255,6 @@ static int record_and_show(const struct args *a, int *status, struct err *e)
 	if (!output)
 		log_set_level("warning");
 	rc = show_recorded(a, fd, output ? output : path, status, e);
-	if (!output)
-		unlink(path);
 	close(fd);
 	return rc;
 }

@@ -48,10 +48,10 @@ class Terminal:
         return bool(new)
 
     def wait(self, condition, seconds=30):
-        """Until the condition holds; its value."""
+        """Until the condition holds, and nothing more comes for a moment, as a picture comes in parts; its value."""
         until = time.monotonic() + seconds
-        while not (found := condition()):
-            assert self.read() and time.monotonic() < until, "\n".join(self.screen.display)
+        while not (found := condition()) or select.select([self.master], [], [], 0.05)[0]:
+            assert (self.read() or found) and time.monotonic() < until, "\n".join(self.screen.display)
         return found
 
     def press(self, key):

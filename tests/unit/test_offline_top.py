@@ -123,6 +123,17 @@ def test_levels_fold_to_the_size_of_the_terminal(terminal, tmp_path):
     screen.wait(lambda: "q Quit" in screen.screen.display[19])
 
 
+def is_sorted(boxes):
+    """Is each greater than the next one within the same object?"""
+    levels, last = ["Machine", "Package", "L3Cache", "Core", "PU"], {}
+    for name, (value, *_) in boxes.items():
+        level = levels.index(name.split()[0])
+        if value > last.get(level, value):
+            return False
+        last = {**{above: x for above, x in last.items() if above < level}, level: value}
+    return True
+
+
 def test_metric_and_order_by_keys(made, terminal, tmp_path):
     formulas = tmp_path / "formulas"
     formulas.write_text("IPC {PU, instructions / cycles}\n")
@@ -136,17 +147,9 @@ def test_metric_and_order_by_keys(made, terminal, tmp_path):
     screen.press("m")
     screen.wait(lambda: screen.screen.display[0].startswith("made: instructions, count/s") and "q Quit" in screen.screen.display[-1])
     tree = list(screen.boxes())
+    assert not is_sorted(screen.boxes())
     screen.press("s")
-    screen.wait(lambda: "sorted" in screen.screen.display[1])
-    boxes = screen.boxes()
-    assert set(boxes) == set(tree) and list(boxes) != tree
-    values, of = {name: value for name, (value, *_) in boxes.items()}, None
-    for name in boxes:      # PUs follow their core, the greatest first
-        if not name.startswith("PU"):
-            of = None
-        else:
-            assert of is None or values[name] <= of
-            of = values[name]
+    screen.wait(lambda: "sorted" in screen.screen.display[1] and is_sorted(screen.boxes()) and set(screen.boxes()) == set(tree))
 
 
 def test_replay_has_speed_steps_and_pause(made, terminal):
