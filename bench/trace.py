@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The figures of traces in BENCHMARKS.md, each one command: size, time of a summary, cost of recording."""
+"""The figures of traces in BENCHMARKS.md, each one command: size, time of a summary, cost of recording, and of display."""
 import argparse
 import resource
 import shutil
@@ -15,7 +15,9 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("bench", "tests")]
 
 import sheet as sheets  # noqa: E402
+from rig.event_to_screen import delays  # noqa: E402
 from rig.paths import BUILD  # noqa: E402
+from rig.terminal import Terminal  # noqa: E402
 
 NODE = "[numa] Package:2 L3:16 Core:4 PU:2"
 PUS, COUNTERS = 256, 6
@@ -85,13 +87,35 @@ def overhead(sheet, args):
             sheet.add(f"start of a program, with {name}, beyond without", round(1e3 * start, 1), "ms")
 
 
+def display(sheet, args):
+    """The end of a trace as it is recorded: from an event to the screen, and what the screen costs; and a trace as a page."""
+    for hz in (1, 10):
+        times = delays(hz, args.events)
+        sheet.add(f"from an event to the screen of `topiary top` at {hz} Hz, p95", round(times[int(0.95 * (args.events - 1))], 2), "s",
+                  f"<= {1 / hz + 0.5:.1f}: the period and 0.5 s", beside=f"of {args.events}, median {statistics.median(times):.2f}")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    screen = Terminal(BUILD / "topiary", "top", "--hz=10", "sleep", "10")
+    screen.end()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))
+    sheet.add("CPU time of `topiary top` at 10 Hz, recorder and screen, beside a program that sleeps", round(10 * spent, 2), "% of one PU")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace"
+        make(path, args.ticks)
+        seconds = min(timed("html", path) for _ in range(args.runs))
+        page = subprocess.run([BUILD / "topiary", "trace", "html", path], check=True, stdout=subprocess.PIPE).stdout
+    of = f"{args.ticks} ticks of 256 PUs and six counters"
+    sheet.add(f"page of {of}, all metrics: time to write it", round(seconds, 2), "s")
+    sheet.add(f"page of {of}, all metrics: size", round(len(page) / 1e6, 2), "MB", "<= 5")
+
+
 RECORDERS = [
     ("`topiary record` at 10 Hz", "<= 1.001", BUILD / "topiary", "record", "--hz=10", "--output={folder}/trace"),
     ("`topiary record` at 100 Hz", "", BUILD / "topiary", "record", "--hz=100", "--output={folder}/trace"),
     ("`perf stat -I 100` of the same events", "", "perf", "stat", "-I", "100", "-o", "{folder}/perf", "-e",
      "task-clock,context-switches,migrations,minor-faults,major-faults"),
 ]
-PARTS = {"size": size, "summary": summary, "overhead": overhead}
+PARTS = {"size": size, "summary": summary, "overhead": overhead, "display": display}
 
 
 def main():
@@ -100,6 +124,7 @@ def main():
     p.add_argument("--ticks", type=int, default=86400, help="seconds of the made trace")
     p.add_argument("--runs", type=int, default=3, help="the best of so many")
     p.add_argument("--pairs", type=int, default=24, help="of runs with and without a recorder")
+    p.add_argument("--events", type=int, default=40, help="that are to be seen on the screen")
     p.add_argument("--passes", type=int, default=80, help="over 96 MB in each run")
     sheets.options(p)
     args = p.parse_args()

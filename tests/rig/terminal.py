@@ -47,10 +47,10 @@ class Terminal:
         self.stream.feed(new)
         return bool(new)
 
-    def wait(self, condition, seconds=30):
+    def wait(self, condition, seconds=30, quiet=0.05):
         """Until the condition holds, and nothing more comes for a moment, as a picture comes in parts; its value."""
         until = time.monotonic() + seconds
-        while not (found := condition()) or select.select([self.master], [], [], 0.05)[0]:
+        while not (found := condition()) or quiet and select.select([self.master], [], [], quiet)[0]:
             assert (self.read() or found) and time.monotonic() < until, "\n".join(self.screen.display)
         return found
 

@@ -11,6 +11,7 @@ import sys
 import time
 
 import pytest
+from rig.event_to_screen import delays
 from rig.paths import BUILD
 from rig.terminal import Terminal
 
@@ -18,16 +19,6 @@ TOPIARY = BUILD / "topiary"
 TICKS = 130
 PUS = sorted(os.sched_getaffinity(0))
 BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
-# Computes from "burn" on its input to "rest".
-SWITCH = """import os, select
-burns = False
-print("ready", flush=True)
-while True:
-    if not burns or select.select([0], [], [], 0)[0]:
-        burns = os.read(0, 99).endswith(b"burn")
-    elif burns:
-        sum(range(1000))
-"""
 
 
 def make(path, topology="Package:2 [numa] L3:2 Core:2 PU:2", ticks=TICKS, node="made"):
@@ -275,30 +266,9 @@ def test_live_lines(counts, tmp_path):
     assert done.returncode == 3 and done.stderr.startswith("out\n") and len(lines) == json.loads(summary.stdout)["ticks"] > 5
 
 
-def test_time_from_event_to_screen(counts, terminal):
-    """A process that begins to compute at any point of the period: until the screen shows that it does."""
-    period, times = 0.25, []
-    watched = subprocess.Popen([sys.executable, "-c", SWITCH], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        assert watched.stdout.readline() == b"ready\n"
-        screen = terminal("top", "--hz=4", f"--pid={watched.pid}")
-
-        def busy():
-            return sum(value for name, (value, *_) in screen.boxes().items() if name.startswith("Machine"))
-        for i in range(20):
-            screen.wait(lambda: second(screen) and busy() < 1e5)
-            later = time.monotonic() + period * i / 20
-            while time.monotonic() < later:
-                screen.read(0.01)
-            begun = time.monotonic()
-            os.write(watched.stdin.fileno(), b"burn")
-            screen.wait(lambda: busy() > 1e6)
-            times.append(time.monotonic() - begun)
-            os.write(watched.stdin.fileno(), b"rest")
-    finally:
-        watched.kill()
-        watched.wait()
-    p95 = sorted(times)[18]
+def test_time_from_event_to_screen(counts):
+    period = 0.25
+    p95 = delays(hz=4, events=20)[18]
     print(f"event to screen: p95 {p95:.2f} s of 20, {p95 / (period + 0.5):.2f} times the period + 0.5 s")
     assert p95 < 5
 
