@@ -22,6 +22,7 @@
 #define BOX_WIDTH 24		/* of the narrowest level's boxes, side by side */
 #define INDENT 2
 #define HEAD_LINES 2		/* title and time; the last line has the keys */
+#define SILENT 3			/* seconds without a tick that are worth a word */
 #define SHADES 11		/* from green over yellow to red */
 
 static const char help[] = "q Quit  Space Pause  m Metric  s Sort  -/+ Levels  Left/Right Step  F Follow  </> Speed";
@@ -36,6 +37,8 @@ struct display {
 	double speed;
 	bool is_paused, is_sorted, has_ended;
 	double clock_from, trace_from;	/* what is replayed: the trace's time at the clock's */
+	uint64_t ticks;			/* of the trace, and the clock's time when there were no more */
+	double grown;
 	int folds;			/* levels shown, from the widest; 0: as many as fit */
 	int shown_folds;
 	int scroll;			/* lines */
@@ -138,9 +141,9 @@ static int boxes_make(struct display *d)
 
 /* --- what is drawn --- */
 
+/* Of the 6 x 6 x 6 colours of xterm: red rises, then green falls. */
 static void colours_start(void)
 {
-	/* Of the 6 x 6 x 6 colours of xterm: red rises, then green falls. */
 	const char *none = getenv("NO_COLOR");
 
 	if ((none && *none) || !has_colors())
@@ -184,7 +187,7 @@ static void box_draw(const struct display *d, const struct box *b, int line)
 	mvaddch(line, b->x + room + 1, ']');
 }
 
-static void text_draw(int line, attr_t attributes, const char *fmt, ...)
+static void __attribute__((format(printf, 3, 4))) text_draw(int line, attr_t attributes, const char *fmt, ...)
 {
 	char text[512];
 	va_list ap;
@@ -197,14 +200,20 @@ static void text_draw(int line, attr_t attributes, const char *fmt, ...)
 	attrset(A_NORMAL);
 }
 
-static const char *state_text(const struct display *d, char text[static 32])
+static const char *state_text(const struct display *d, char text[static 64])
 {
+	double silent = clock_now() - d->grown;
+
 	if (d->is_paused)
 		return "paused";
 	if (!isinf(d->speed))
-		snprintf(text, 32, "speed %g", d->speed);
+		snprintf(text, 64, "speed %g", d->speed);
+	else if (d->player->is_complete)
+		return "complete";
+	else if (silent > SILENT && silent > 2e-9 * d->player->trace->head.period)
+		snprintf(text, 64, "live, nothing for %.0f s", silent);
 	else
-		return d->player->is_complete ? "complete" : "live";
+		return "live";
 	return text;
 }
 
@@ -213,7 +222,7 @@ static void draw(struct display *d)
 	const struct player *p = d->player;
 	const struct trace_head *h = &p->trace->head;
 	time_t at = h->start / 1000000000;
-	char date[32] = "", state[32];
+	char date[32] = "", state[64];
 	int room = LINES - HEAD_LINES - 1;
 	struct tm tm;
 
@@ -397,9 +406,14 @@ static int display_loop(struct display *d)
 	int key;
 
 	clock_start(d);
+	d->grown = d->clock_from;
 	while (!d->has_ended && !is_signalled) {
 		if (player_follow(d->player, d->e) || (!d->is_paused && play(d)))
 			return -1;
+		if (d->ticks != d->player->trace->ticks) {
+			d->ticks = d->player->trace->ticks;
+			d->grown = clock_now();
+		}
 		if (d->player->recorder && d->player->is_complete)
 			return 0;
 		draw(d);

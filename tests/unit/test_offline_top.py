@@ -250,6 +250,9 @@ def test_trace_that_is_being_written_is_followed(counts, terminal, tmp_path):
     for _ in range(3):
         seen.append(screen.wait(lambda: second(screen) > seen[-1] and second(screen)))
     assert "live" in screen.screen.display[1]
+    recorder.send_signal(signal.SIGSTOP)
+    screen.wait(lambda: re.search(r"live, nothing for \d+ s", screen.screen.display[1]))
+    recorder.send_signal(signal.SIGCONT)
     recorder.terminate()
     recorder.communicate(timeout=30)
     screen.wait(lambda: "complete" in screen.screen.display[1])
