@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 from rig.browser import PROGRAM, Browser
-from rig.paths import BUILD
+from rig.machines import machines
+from rig.paths import BUILD, CACHE
 
 TICKS = 130
 HOSTILE = "</script><img src=x onerror=\"document.title='hit'\"><!--<script>'\\\\n&amp;\u2028\u00e9"
@@ -80,6 +81,20 @@ def test_large_trace_is_added_up_to_a_page_below_5_mb(tmp_path):
         assert list(values(document, "cycles", "Package")[at].values()) == pytest.approx(rates, rel=6e-3)
         # A gauge has its last value, not a sum.
         assert list(values(document, "memory_used", "Package")[at].values()) == pytest.approx(ticks[-1][index["memory_used"]], rel=6e-3)
+
+
+@pytest.mark.parametrize("name", machines())
+def test_pages_of_real_machines(name, tmp_path):
+    """What an object contains follows it, one level deeper, and the PUs add up to the machine."""
+    path = make(tmp_path / "t", CACHE / "machines" / f"{name}.xml", 3)
+    document = data(page(path))
+    for metric in document["metrics"]:
+        depths = [depth for depth, *_ in metric["rows"]]
+        assert depths[0] == 0 and all(1 <= depth <= before + 1 for before, depth in zip(depths, depths[1:]))
+    whole = next(iter(values(document, "cycles", "Machine")[0].values()))
+    own = document["metrics"][0]
+    pus = [x / 1000 * own["most"][of] for (_, of, row), x in zip(own["rows"], own["values"][0]) if re.search(r"\bPU \d+", row)]
+    assert sum(pus) == pytest.approx(whole, rel=6e-3)
 
 
 def test_hostile_names_stay_text(tmp_path):
