@@ -30,6 +30,7 @@ static const struct check {
 	{ "slurm", "submit", doctor_check_submit },
 	{ "slurm", "plugstack", doctor_check_plugstack },
 	{ "slurm", "recorders", doctor_check_recorders },
+	{ "topiary.conf", "commands", doctor_check_values },
 	{ "munge", "munge", doctor_check_munge },
 	{ "registry", "registry", doctor_check_registry },
 	{ "registry", "exports", doctor_check_exports },

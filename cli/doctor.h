@@ -24,6 +24,7 @@ struct doctor {
 	json_t *nodes;			/* objects of `scontrol show nodes`: name to keys; NULL without a controller */
 	char host[65];			/* short host name */
 	char spank[4096];		/* the file that plugstack.conf names, or "" */
+	char spank_config[4096];	/* of its line: config=, or "" */
 	bool registry;			/* it answered */
 };
 
@@ -42,6 +43,9 @@ int doctor_run(const char *const argv[], struct buf *out, struct err *e);
 int doctor_limited(int (*work)(const struct doctor *d, struct buf *out, struct err *e), const struct doctor *d,
 		   struct buf *out, struct err *e);
 
+/* Does SlurmctldHost name this host? */
+bool doctor_is_controller(const struct doctor *d);
+
 /* Seconds since the epoch of a time of the registry (RFC 3339, UTC) or of scontrol (local), 0 where it is none. */
 time_t doctor_seconds(const char *text, bool utc);
 /* Compare this host's clock with that of `whose` host, 0 where that is unknown, and add a line. */
@@ -58,6 +62,7 @@ void doctor_check_submit(struct doctor *d);
 void doctor_check_loaded(struct doctor *d);
 void doctor_check_plugstack(struct doctor *d);
 void doctor_check_recorders(struct doctor *d);
+void doctor_check_values(struct doctor *d);
 void doctor_check_settings(struct doctor *d);
 void doctor_check_account(struct doctor *d);
 void doctor_check_munge(struct doctor *d);

@@ -281,8 +281,7 @@ void doctor_check_loaded(struct doctor *d)
 }
 
 /* The file of Topiary's line, which may be relative to PluginDir. False without a line. */
-static bool read_plugstack(struct doctor *d, const char *stack, char word[static 16], char config[static PATH_MAX],
-			   struct err *e)
+static bool read_plugstack(struct doctor *d, const char *stack, char word[static 16], struct err *e)
 {
 	struct buf text = { 0 };
 	char *rest, *line, file[PATH_MAX];
@@ -299,16 +298,16 @@ static bool read_plugstack(struct doctor *d, const char *stack, char word[static
 		if (*file == '/' || !find(d, SPANK, true, d->spank))
 			snprintf(d->spank, sizeof(d->spank), "%s", file);
 		if ((more = strstr(line, "config=")))
-			snprintf(config, PATH_MAX, "%.*s", (int) strcspn(more + 7, " \t"), more + 7);
+			snprintf(d->spank_config, sizeof(d->spank_config), "%.*s", (int) strcspn(more + 7, " \t"),
+				 more + 7);
 	}
 	buf_free(&text);
 	return found;
 }
 
-static void check_line(struct doctor *d, const char *stack, const char *word, const char *config)
+static void check_line(struct doctor *d, const char *stack, const char *word)
 {
-	struct settings s;
-	struct err e;
+	const char *config = d->spank_config;
 
 	if (access(d->spank, R_OK)) {
 		doctor_add(d, DOCTOR_ERROR, "install topiary-slurm on this host, or correct the path in plugstack.conf",
@@ -322,11 +321,7 @@ static void check_line(struct doctor *d, const char *stack, const char *word, co
 			   "correct config= in plugstack.conf, or install topiary.conf there; the "
 			   "defaults apply meanwhile",
 			   "%s names config=%s: %s", stack, config, strerror(errno));
-	} else if (*config && settings_load(config, &s, &e)) {
-		doctor_add(d, DOCTOR_ERROR, "correct this line: steps have no topology meanwhile", "%s", e.text);
 	} else {
-		if (*config)
-			settings_free(&s);
 		doctor_add(d, DOCTOR_OK, NULL, "%s: %s", stack, d->spank);
 	}
 }
@@ -334,15 +329,15 @@ static void check_line(struct doctor *d, const char *stack, const char *word, co
 void doctor_check_plugstack(struct doctor *d)
 {
 	const char *set = doctor_slurm(d, "plugstackconfig"), *slash = strrchr(d->slurm_conf, '/');
-	char stack[PATH_MAX], word[16] = "", config[PATH_MAX] = "";
+	char stack[PATH_MAX], word[16] = "";
 	struct err e;
 
 	snprintf(stack, sizeof(stack), "%.*s/plugstack.conf", slash ? (int) (slash - d->slurm_conf) : 1,
 		 slash ? d->slurm_conf : ".");
 	if (*set)
 		snprintf(stack, sizeof(stack), "%s", set);
-	if (read_plugstack(d, stack, word, config, &e))
-		check_line(d, stack, word, config);
+	if (read_plugstack(d, stack, word, &e))
+		check_line(d, stack, word);
 	else
 		doctor_add(d, DOCTOR_WARNING,
 			   "add `optional .../spank_topiary.so` to plugstack.conf: without it there "

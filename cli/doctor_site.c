@@ -27,13 +27,13 @@ void doctor_check_settings(struct doctor *d)
 {
 	const struct settings *s = &d->cmd->settings;
 
-	if (d->worst != DOCTOR_ERROR)
-		doctor_add(d, DOCTOR_OK, NULL, "RegistryURL=%s RunDir=%s", s->registry_url, s->run_dir);
 	if (access(s->topiary_command, X_OK))
 		doctor_add(d, DOCTOR_WARNING,
 			   "install the package topiary, or correct TopiaryCommand: jobs with "
 			   "--topo-matrix run unmapped",
 			   "TopiaryCommand=%s: %s", s->topiary_command, strerror(errno));
+	else
+		doctor_add(d, DOCTOR_OK, NULL, "TopiaryCommand=%s", s->topiary_command);
 }
 
 void doctor_check_account(struct doctor *d)
@@ -294,8 +294,8 @@ static bool same_as_registry(const struct doctor *d, const struct buf *text)
 	return same;
 }
 
-/* Of the controller: SlurmctldHost names this host, perhaps with its address in parentheses. */
-static bool is_controller(const struct doctor *d)
+/* Perhaps with its address in parentheses. */
+bool doctor_is_controller(const struct doctor *d)
 {
 	const char *named = doctor_slurm(d, "slurmctldhost");
 	size_t n = strcspn(named, "(.");
@@ -332,7 +332,7 @@ void doctor_check_snapshot(struct doctor *d)
 	struct snapshot *s;
 	struct err e;
 
-	if (!is_controller(d))
+	if (!doctor_is_controller(d))
 		return;
 	if (file_read(path, SNAPSHOT_MAX_BYTES, &text, &e))
 		return doctor_add(d, DOCTOR_ERROR,

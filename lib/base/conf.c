@@ -12,7 +12,8 @@
 struct load {
 	const struct conf_item *items;
 	void *target;
-	struct err *err;
+	unsigned *lines, line;	/* line: that was read last */
+	FILE *file;
 	char why[256];
 };
 
@@ -45,12 +46,25 @@ static int on_value(void *user, const char *section, const char *key, const char
 {
 	struct load *l = user;
 
-	for (const struct conf_item *i = l->items; i->key && !*section; i++)
-		if (!strcasecmp(i->key, key))
-			return key_set(i, l->target, value, l->why, sizeof(l->why)) == 0;
+	for (const struct conf_item *i = l->items; i->key && !*section; i++) {
+		if (strcasecmp(i->key, key))
+			continue;
+		if (l->lines)
+			l->lines[i - l->items] = l->line;
+		return key_set(i, l->target, value, l->why, sizeof(l->why)) == 0;
+	}
 	if (!*l->why)
 		snprintf(l->why, sizeof(l->why), "unknown key '%s%s%s'", section, *section ? "." : "", key);
 	return 0;
+}
+
+/* inih counts lines, too, but names none to on_value. */
+static char *next_line(char *text, int size, void *user)
+{
+	struct load *l = user;
+
+	l->line++;
+	return fgets(text, size, l->file);
 }
 
 void conf_free(const struct conf_item *items, void *target)
@@ -65,26 +79,27 @@ void conf_free(const struct conf_item *items, void *target)
 	}
 }
 
-int conf_load(const char *path, const struct conf_item *items, void *target, struct err *e)
+int conf_load(const char *path, const struct conf_item *items, void *target, unsigned *lines, struct err *e)
 {
-	struct load l = { .items = items, .target = target };
-	FILE *f;
+	struct load l = { .items = items, .target = target, .lines = lines };
 	int line = 0;
 
 	for (const struct conf_item *i = items; i->key; i++) {
+		if (lines)
+			lines[i - items] = 0;
 		if (i->type == CONF_STRING)
 			*(char **) ((char *) target + i->offset) = NULL;
 		if (key_set(i, target, i->fallback, l.why, sizeof(l.why)))
 			goto error;
 	}
-	if (!(f = fopen(path, "re"))) {
+	if (!(l.file = fopen(path, "re"))) {
 		if (errno == ENOENT)
 			return 0;
 		snprintf(l.why, sizeof(l.why), "%s", strerror(errno));
 		goto error;
 	}
-	line = ini_parse_file(f, on_value, &l);
-	fclose(f);
+	line = ini_parse_stream(next_line, &l, on_value, &l);
+	fclose(l.file);
 	if (!line)
 		return 0;
 error:

@@ -24,9 +24,10 @@ struct conf_item {
 /*
  * Set every field of target from the fallbacks, then from path where it exists; items end with a NULL key.
  * An unknown key, a value out of range or a line that is none is an error naming file, line and key: 0, or -1 with
- * target holding nothing. An absent file is no error. Free with conf_free.
+ * target holding nothing. An absent file is no error. Free with conf_free. lines, unless NULL, has an element for each
+ * item: the line of the file that its value is from, 0 for the fallback.
  */
-int conf_load(const char *path, const struct conf_item *items, void *target, struct err *e);
+int conf_load(const char *path, const struct conf_item *items, void *target, unsigned *lines, struct err *e);
 void conf_free(const struct conf_item *items, void *target);
 
 #endif

@@ -82,7 +82,7 @@ static int expand_host(char **text)
 	return 0;
 }
 
-static const char *default_path(char *space, size_t size)
+const char *settings_path(char *space, size_t size)
 {
 	const char *own = getenv("TOPIARY_CONF"), *slurm = getenv("SLURM_CONF");
 	const char *slash = slurm ? strrchr(slurm, '/') : NULL;
@@ -134,13 +134,9 @@ bool settings_yes(const char *value)
 	return !strcasecmp(value, "yes");
 }
 
-int settings_load(const char *path, struct settings *s, struct err *e)
+static int load(const char *path, struct settings *s, unsigned *lines, struct err *e)
 {
-	char space[PATH_MAX];
-
-	if (!path)
-		path = default_path(space, sizeof(space));
-	if (conf_load(path, items, s, e))
+	if (conf_load(path, items, s, lines, e))
 		return -1;
 	if (check_choices(s, path, e)) {
 		settings_free(s);
@@ -152,6 +148,33 @@ int settings_load(const char *path, struct settings *s, struct err *e)
 		settings_free(s);
 		return err_set(e, "%s: out of memory", path);
 	}
+	return 0;
+}
+
+int settings_load(const char *path, struct settings *s, struct err *e)
+{
+	char space[PATH_MAX];
+
+	return load(path ? path : settings_path(space, sizeof(space)), s, NULL, e);
+}
+
+int settings_each(const char *path, void (*each)(void *user, const char *key, const char *value, unsigned line),
+		  void *user, struct err *e)
+{
+	unsigned lines[sizeof(items) / sizeof(items[0])];
+	struct settings s;
+
+	if (load(path, &s, lines, e))
+		return -1;
+	for (const struct conf_item *i = items; i->key; i++) {
+		const void *field = (const char *) &s + i->offset;
+		char number[16];
+
+		if (i->type == CONF_UINT)
+			snprintf(number, sizeof(number), "%u", *(const unsigned *) field);
+		each(user, i->key, i->type == CONF_UINT ? number : *(char *const *) field, lines[i - items]);
+	}
+	settings_free(&s);
 	return 0;
 }
 

@@ -38,6 +38,21 @@ def test_healthy_host_has_no_finding(site, node):
     assert doctor(site, site.env(), node) == []
 
 
+def test_each_value_has_its_origin(site):
+    answer = json.loads(site.topiary("doctor", "--json", env=site.env()).stdout)
+    path = site.folder / "etc" / "topiary.conf"
+    lines = path.read_text().split("\n")
+    at = next(number for number, line in enumerate(lines, 1) if line.startswith("RunDir"))
+    run_dir = lines[at - 1].partition(" = ")[2].replace("%h", socket.gethostname().partition(".")[0])
+    found = {reader: [c["finding"] for c in answer["checks"] if (c["group"], c["check"]) == ("topiary.conf", reader)]
+             for reader in ("commands", "select", "spank")}
+    for reader in ("commands", "spank"):
+        assert f"RunDir={run_dir} ({path}:{at})" in found[reader], found
+    assert found["select"][-1] == f"{path} (beside slurm.conf); by default: TopoFit=prefer TopoLevel=node WithoutSnapshot=run"
+    assert found["commands"][-1].startswith(f"{path} (TOPIARY_CONF); by default: ExportFormat=own ")
+    assert found["spank"][-1].startswith(f"{path} (config= in plugstack.conf); by default: TopoPlace=off ")
+
+
 def test_table_shows_finding_and_remedy(site):
     env = site.env(TOPIARY_CONF=str(site.folder / "work" / "no.conf"))
     done = site.topiary("doctor", env=env, check=False)
@@ -108,6 +123,16 @@ class Copy:
         self.site.command([*psql, sql], user=REGISTRY_USER)
         self.undo = lambda: self.site.command([*psql, undo], user=REGISTRY_USER)
 
+    def stack(self, text):
+        self.sub("slurm.conf", f"{self.site.folder}/etc/plugstack.conf", str(self.file("stack.conf", text)))
+
+    def stack_config(self, name, text):
+        self.stack(f"optional {self.site.folder}/plugins/spank_topiary.so config={self.file(name, text)}\n")
+
+    def environment(self, text):
+        """The commands read another file than the plugins."""
+        self.env = {"TOPIARY_CONF": str(self.file("environment.conf", text))}
+
     def clock(self, seconds):
         """The doctor's clock is ahead by so many seconds."""
         self.env = {"SET_CLOCK": str(self.file("clock", "")), "LD_PRELOAD": f"{BUILD}/tests/set_clock.so"}
@@ -170,16 +195,17 @@ FAULTS = {
     "no plugin": (lambda c: c.stack("optional /nonexistent/spank_topiary.so\n"), "cn1", "plugstack", "/nonexistent", ["topiary-slurm"]),
     "required": (lambda c: c.stack(f"required {c.site.folder}/plugins/spank_topiary.so\n"), "cn1", "plugstack", "required",
                  ["optional"]),
+    "other RunDir for steps": (lambda c: c.stack_config("other.conf", "# by hand\nRunDir = /elsewhere\n"), "cn1", "spank", "other.conf:2) for the SPANK plugin",
+                               ["one file", "config="]),
+    "unknown key for steps": (lambda c: c.stack_config("other.conf", "TopoFoo = 1\n"), "cn1", "spank", "other.conf:1: unknown key 'TopoFoo'",
+                              ["correct this line", "steps"]),
+    "other topiary.conf in the environment": (lambda c: c.environment("TopoLevel = l3\n"), None, "select",
+                                              "TopoLevel=node (default) for the select plugin", ["one file", "TOPIARY_CONF"]),
+    "unknown key beside slurm.conf": (lambda c: (c.environment(""), c.line("topiary.conf", "TopoFoo = 1")), None, "select",
+                                      "unknown key 'TopoFoo'", ["restart slurmctld"]),
     "no config": (lambda c: c.stack(f"optional {c.site.folder}/plugins/spank_topiary.so config=/nonexistent\n"), "cn1", "plugstack",
                   "/nonexistent", ["config="]),
 }
-
-
-def stack(copy, text):
-    copy.sub("slurm.conf", f"{copy.site.folder}/etc/plugstack.conf", str(copy.file("stack.conf", text)))
-
-
-Copy.stack = stack
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -187,7 +213,7 @@ def test_fault_is_found(site, tmp_path, fault):
     breaks, node, key, word, remedy = FAULTS[fault]
     copy = Copy(site, tmp_path)
     breaks(copy)
-    env = site.env(SLURM_CONF=str(tmp_path / "slurm.conf"), TOPIARY_CONF=str(tmp_path / "topiary.conf"), **copy.env)
+    env = site.env(**{"SLURM_CONF": str(tmp_path / "slurm.conf"), "TOPIARY_CONF": str(tmp_path / "topiary.conf"), **copy.env})
     try:
         all_found = doctor(site, env, node, key)
     finally:

@@ -106,6 +106,31 @@ static void reads_settings(void **state)
 	(void) state;
 }
 
+static void note_origin(void *user, const char *key, const char *value, unsigned line)
+{
+	struct buf *b = user;
+
+	if (line || !strcmp(key, "MapTimeout"))
+		buf_printf(b, "%s=%s:%u ", key, value, line);
+}
+
+static void names_the_line_of_each_value(void **state)
+{
+	struct buf b = {0};
+	struct err e;
+
+	put("# a comment\n\n; another\nTopoFit=off\nsnapshotpoll = 3\n");
+	if (settings_each(path, note_origin, &b, &e))
+		fail_msg("%s", e.text);
+	assert_string_equal(b.data, "SnapshotPoll=3:5 TopoFit=off:4 MapTimeout=60:0 ");
+	buf_free(&b);
+	put("TopoFits=off\n");
+	b = (struct buf){0};
+	assert_int_equal(settings_each(path, note_origin, &b, &e), -1);
+	assert_null(b.data);
+	(void) state;
+}
+
 static void refuses_settings(void **state)
 {
 	static const struct {
@@ -175,6 +200,7 @@ int main(void)
 		cmocka_unit_test(replaces_links_and_never_follows),
 		cmocka_unit_test(hashes),
 		cmocka_unit_test(reads_settings),
+		cmocka_unit_test(names_the_line_of_each_value),
 		cmocka_unit_test(refuses_settings),
 		cmocka_unit_test(prefixes_errors),
 	};
