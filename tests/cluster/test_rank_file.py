@@ -311,7 +311,6 @@ def test_order_of_ranks_is_each_nodes_own(cluster, matrix, seat, pairs):
 
 @pytest.mark.parametrize("how, why", [
     ("srun -n1 {seat}", "--ntasks=1, but the job has 4"),
-    ("srun -N2 -n2 {seat}", "--ntasks=2, but the job has 4"),
     ("srun -n2 -N2 --ntasks-per-node=1 {seat}", "--ntasks=2, but the job has 4"),
     ("srun -w cn2 -n2 -N1 {seat}", "--nodelist changes the layout of the tasks"),
     ("srun -m cyclic {seat}", "--distribution changes the layout of the tasks"),

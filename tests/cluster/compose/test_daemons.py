@@ -8,13 +8,15 @@ from rig.processes import wait_until
 from .pair import cores, cuts, fate, running, settled, submit
 
 
-def reconfigure(cluster):
-    cluster.command(["scontrol", "reconfigure"])
-
-
 def all_respond(cluster):
     told = cluster.command(["sinfo", "-h", "-N", "-o", "%T"], check=False)
     return not told.returncode and not any(word in told.stdout for word in ("*", "unknown"))
+
+
+def reconfigure(cluster):
+    """From 23.11 on slurmctld starts anew, and asks its nodes."""
+    cluster.command(["scontrol", "reconfigure"])
+    assert wait_until(lambda: all_respond(cluster), 20)
 
 
 def restart(cluster):
