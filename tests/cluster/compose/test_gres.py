@@ -110,5 +110,5 @@ if SLURM_RELEASE >= (24, 5):
         ["--exclusive -n1", "-n1"],
         ["-n16 --gres=gpu:1", "-n16 --gpus=1", "-n30", "-n2 --gres=gpu:1"],
     ], ids=", ".join)
-    def test_same_fate_beside_cores_kept_for_gpus(restricted, submissions):
+    def test_same_outcome_beside_cores_kept_for_gpus(restricted, submissions):
         restricted.fates(submissions)
