@@ -20,9 +20,15 @@
 static int event_open(const struct monitor_event *event, pid_t task, unsigned cpu, bool waits_for_exec, bool kernel)
 {
 	struct perf_event_attr a = {
-		.size = sizeof(a), .type = event->type, .config = event->config, .inherit = 1,
+		.size = sizeof(a),
+		.type = event->type,
+		.config = event->config,
+		.inherit = 1,
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
-		.disabled = waits_for_exec, .enable_on_exec = waits_for_exec, .exclude_kernel = !kernel, .exclude_hv = 1,
+		.disabled = waits_for_exec,
+		.enable_on_exec = waits_for_exec,
+		.exclude_kernel = !kernel,
+		.exclude_hv = 1,
 	};
 
 	return syscall(SYS_perf_event_open, &a, task, (int) cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -46,8 +52,8 @@ static const char *refusal(int error)
 	int level = 0;
 
 	if ((error != EACCES && error != EPERM) || !f || fscanf(f, "%d", &level) != 1)
-		snprintf(text, sizeof(text), "%s", error == ENOENT || error == EOPNOTSUPP ? "this machine has no such counter" :
-			 strerror(error));
+		snprintf(text, sizeof(text), "%s",
+			 error == ENOENT || error == EOPNOTSUPP ? "this machine has no such counter" : strerror(error));
 	else
 		snprintf(text, sizeof(text), "%s; kernel.perf_event_paranoid is %d", strerror(error), level);
 	if (f)
@@ -113,8 +119,10 @@ static int raise_file_limit(size_t counters, struct err *e)
 		return 0;
 	limit.rlim_cur = limit.rlim_max;
 	if (limit.rlim_max < counters + SPARE_FILES || setrlimit(RLIMIT_NOFILE, &limit))
-		return err_set(e, "%zu counters are needed (threads x PUs x events), and the limit of open files is %llu "
-			       "(ulimit -Hn)", counters, (unsigned long long) limit.rlim_max);
+		return err_set(e,
+			       "%zu counters are needed (threads x PUs x events), and the limit of open files is %llu "
+			       "(ulimit -Hn)",
+			       counters, (unsigned long long) limit.rlim_max);
 	return 0;
 }
 
@@ -131,8 +139,8 @@ static int open_task(struct counters *c, struct counter *at, pid_t task, bool wa
 	return 0;
 }
 
-int counters_open(struct counters *c, pid_t pid, bool waits_for_exec, const char *set, const unsigned *cpus, unsigned ncpus,
-		  struct err *e)
+int counters_open(struct counters *c, pid_t pid, bool waits_for_exec, const char *set, const unsigned *cpus,
+		  unsigned ncpus, struct err *e)
 {
 	pid_t *tasks;
 	size_t n;
@@ -193,7 +201,8 @@ unsigned counters_read(struct counters *c, uint64_t *values)
 
 			*value = 0;
 			for (unsigned t = 0; t < c->ntasks; t++)
-				is_read &= read_one(&c->all[((size_t) t * c->ncpus + p) * c->nevents + i], value, &counted_ns);
+				is_read &= read_one(&c->all[((size_t) t * c->ncpus + p) * c->nevents + i], value,
+						    &counted_ns);
 			if (i == 0)
 				ran_ns = counted_ns;
 			if (is_read && monitor_value_holds(c->events[i], *value, ran_ns, counted_ns))

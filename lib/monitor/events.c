@@ -9,7 +9,7 @@
 #define SW(event) .set = "sw", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_##event
 #define HW(event) .set = "cpu", .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_##event, .hardware = true
 
-/* The first is the run time that the others are judged by. Bounds are above any core: 10 GHz, 16 instructions a cycle. */
+/* The others are judged by the first, the run time. Bounds are above any core: 10 GHz, 16 instructions a cycle. */
 const struct monitor_event monitor_events[] = {
 	{ "busy", "ns", SW(TASK_CLOCK), .most = 1.1 },
 	{ "context_switches", "", SW(CONTEXT_SWITCHES), .in_kernel = true },

@@ -32,8 +32,8 @@ extern const char monitor_sets[];
 
 /*
  * Can this be what an event counted while tasks ran for ran_ns nanoseconds on the PU? Counters of virtual machines give
- * zeros, values that stand still, and jumps of 2^47: those are to be absent in the trace. counted_ns is how long of that
- * time the counter was on the hardware: less if others shared it.
+ * zeros, values that stand still, and jumps of 2^47: those are to be absent in the trace. counted_ns is how long of
+ * that time the counter was on the hardware: less if others shared it.
  */
 bool monitor_value_holds(const struct monitor_event *event, uint64_t value, uint64_t ran_ns, uint64_t counted_ns);
 

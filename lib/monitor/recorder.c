@@ -44,7 +44,8 @@ static int head_levels(struct trace_head *h, struct err *e)
 
 	if (hwloc_topology_init(&t))
 		return err_set(e, "hwloc cannot be initialized");
-	rc = hwloc_topology_load(t) ? err_set(e, "hwloc cannot load this machine's topology") : trace_head_tree(h, t, NULL, e);
+	rc = hwloc_topology_load(t) ? err_set(e, "hwloc cannot load this machine's topology")
+				    : trace_head_tree(h, t, NULL, e);
 	hwloc_topology_destroy(t);
 	return rc;
 }
@@ -144,7 +145,8 @@ int recorder_close(struct recorder *r, struct err *e)
 		log_info("%s: recorded %u events of %u PUs for %.1f s", r->output, r->head.nevents, r->head.pus,
 			 (r->last - r->begun) * 1e-9);
 		if (r->absent)
-			log_warning("%s: %llu values are absent: their counters gave impossible values, or others used them",
+			log_warning("%s: %llu values are absent: their counters gave impossible values, or others used "
+				    "them",
 				    r->output, (unsigned long long) r->absent);
 	}
 	recorder_free(r);

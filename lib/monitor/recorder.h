@@ -18,7 +18,7 @@ struct recorder_request {
 	const char *set;	/* of monitor/events.h, beside sw */
 	uint64_t period;	/* nanoseconds between two ticks */
 	const char *output;	/* created or replaced */
-	/* Write each tick within 0.1 s, for a reader that follows the trace, instead of 60 together: several times the bytes. */
+	/* Write each tick within 0.1 s, for readers that follow the trace, not 60 together: several times the bytes. */
 	bool is_live;
 };
 

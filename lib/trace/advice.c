@@ -15,8 +15,8 @@ static const char *const role_names[ROLES] = {
 };
 
 /*
- * Parts are of a PU's or core's time. Recorded programs that compute keep their cores 0.9 to 1.0 busy, and what the system
- * does beside them is below IDLE. Rates are a second, of one PU where nothing else is said.
+ * Parts are of a PU's or core's time. Recorded programs that compute keep their cores 0.9 to 1.0 busy, and what the
+ * system does beside them is below IDLE. Rates are a second, of one PU where nothing else is said.
  */
 #define IDLE 0.01
 #define ACTIVE 0.05
@@ -101,7 +101,7 @@ static void block_add_contended(struct facts *f, const struct trace_block *b)
 		}
 }
 
-/* Absent values count as the mean of the others; an event of which half the values are absent, as one that is not there. */
+/* Absent values count as the mean of the others; an event half of whose values are absent, as one that is missing. */
 static void rates_finish(struct facts *f, const unsigned *present)
 {
 	for (int r = 0; r < ROLES; r++) {
@@ -556,7 +556,8 @@ struct advice *advice_list(const struct trace *t, unsigned *n, struct err *e)
 	else if (f.h->pus > ADVICE_PUS)
 		err_set(e, "%u PUs: advice is about nodes of %u at most", f.h->pus, ADVICE_PUS);
 	else if (t->ticks < ADVICE_TICKS)
-		err_set(e, "%u ticks: advice needs %u at least; record longer, or more often (--hz)", f.ticks, ADVICE_TICKS);
+		err_set(e, "%u ticks: advice needs %u at least; record longer, or more often (--hz)", f.ticks,
+			ADVICE_TICKS);
 	else if (!facts_read(&f, t, e)) {
 		for (*n = 0; *n < RULES; ++*n)
 			rule_apply(&f, &rules[*n], &list[*n]);

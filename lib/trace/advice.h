@@ -7,8 +7,8 @@
 #include "trace/reader.h"
 
 /*
- * What in its placement cost a recorded program time, by the events of its trace: rules over their sums for each object of
- * the tree. A rule whose events the trace does not have is not applied. For `topiary trace advise`.
+ * What in its placement cost a recorded program time, by the events of its trace: rules over their sums for each object
+ * of the tree. A rule whose events the trace does not have is not applied. For `topiary trace advise`.
  */
 #define ADVICE_TICKS 10u	/* a shorter trace is an error: start and end of the program would decide */
 
@@ -21,7 +21,7 @@ struct advice {
 	#define ADVICE_PUS (1u << 14)	/* bounds the time that the rules take, which grows with the square */
 
 enum advice_result result;
-	char evidence[256];		/* of what was found, with the figures; of ADVICE_UNKNOWN the event that is missing */
+	char evidence[256];		/* with the figures; of ADVICE_UNKNOWN the event that is missing */
 	const char *remedy;		/* options of srun(1) and Topiary, or what to look at */
 };
 

@@ -108,7 +108,8 @@ static int column_decode(uint64_t *values, unsigned n, uint64_t rest, const uint
 void trace_block_encode(const struct trace_block *b, const struct trace_head *h, struct buf *out)
 {
 	size_t values = (size_t) b->n * h->columns;
-	uint8_t *room = (uint8_t *) buf_reserve(out, (b->n + 1 + h->columns) * VARINT_MAX + 2 * values), *low, *at, *rests;
+	uint8_t *room = (uint8_t *) buf_reserve(out, (b->n + 1 + h->columns) * VARINT_MAX + 2 * values);
+	uint8_t *low, *at, *rests;
 	uint64_t before = b->begin;
 
 	if (!room)
@@ -122,7 +123,8 @@ void trace_block_encode(const struct trace_block *b, const struct trace_head *h,
 		for (unsigned c = x->column; c < x->column + h->levels[x->level].n; c++) {
 			size_t o = (size_t) c * b->n;
 
-			rests = varint_put(rests, column_encode(b->values + o, b->n, x->kind, low + o, low + values + o));
+			rests = varint_put(rests,
+					   column_encode(b->values + o, b->n, x->kind, low + o, low + values + o));
 		}
 	out->len += rests - room;
 }

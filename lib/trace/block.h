@@ -13,9 +13,9 @@
 /*
  * Some ticks of a trace, encoded independently of all others. A value is stored as its 10 leading bits and an exponent,
  * 2 bytes; what a counter's value lacks is carried into the next one, so that the error never grows, and the last one's
- * is stored: the sum of a counter over a block is exact, as is a gauge's last value. A value alone differs from the true one
- * by at most 1/512 of it and, for a counter, of the largest one before it in the block. Low and high bytes are kept apart,
- * because high ones repeat.
+ * is stored: the sum of a counter over a block is exact, as is a gauge's last value. A value alone differs from the
+ * true one by at most 1/512 of it and, for a counter, of the largest one before it in the block. Low and high bytes are
+ * kept apart, because high ones repeat.
  */
 #define TRACE_BLOCK_TICKS 60u		/* at most */
 #define TRACE_BLOCK_VALUES (1u << 22)	/* at most; more columns make shorter blocks */

@@ -104,7 +104,8 @@ int chunk_read(int fd, off_t offset, const struct chunk *c, struct buf *out, str
 		n = ZSTD_decompress(to, c->raw, from, c->stored);
 		if (ZSTD_isError(n) || n != c->raw)
 			rc = err_set(e, "byte %lld: damaged: %s", (long long) offset,
-				     ZSTD_isError(n) ? ZSTD_getErrorName(n) : "a chunk is shorter than its header says");
+				     ZSTD_isError(n) ? ZSTD_getErrorName(n)
+						     : "a chunk is shorter than its header says");
 		else
 			out->len = n;
 	}

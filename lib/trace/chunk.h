@@ -10,8 +10,8 @@
 #include "base/err.h"
 
 /*
- * The parts of a trace's file. After 8 bytes of CHUNK_MAGIC follow chunks, each a header of CHUNK_HEADER bytes, all numbers
- * little-endian, and one zstd frame with its checksum:
+ * The parts of a trace's file. After 8 bytes of CHUNK_MAGIC follow chunks, each a header of CHUNK_HEADER bytes, all
+ * numbers little-endian, and one zstd frame with its checksum:
  *	HEAD	JSON (trace/head.h)
  *	DATA	a block of ticks (trace/block.h), any number of them
  *	INDX	the headers of all DATA chunks, each after its offset in the file; only in a trace that was closed

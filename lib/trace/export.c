@@ -32,7 +32,8 @@ static void csv_block(const struct trace_view *v, const struct trace_block *b, b
 				const struct trace_level *l = &v->head->levels[m->level];
 				double x = m->values[(size_t) i * b->n + t];
 
-				fprintf(out, "%.6f,%s,%s,%u,", b->times[t] * 1e-9, m->formula.name, l->type, l->objects[i].index);
+				fprintf(out, "%.6f,%s,%s,%u,", b->times[t] * 1e-9, m->formula.name, l->type,
+					l->objects[i].index);
 				if (l->objects[i].os_index >= 0)
 					fprintf(out, "%ld", l->objects[i].os_index);
 				putc(',', out);

@@ -13,7 +13,7 @@
  * The values of a view as text, written as they are read, block by block:
  *	csv	a line for each tick, metric and object
  *	json	one object: the metrics with their objects, and the samples
- *	paje	Paje's trace format (Schnorr, "Paje trace file format", version 1.2.5): a container for the node and one for
+ *	paje	Paje's trace format (Schnorr, "Paje trace file format", 1.2.5): a container for the node and one for
  *		each object, a variable for each metric
  * An absent value is an empty field, null, or not written. Times are seconds since the trace's start.
  */

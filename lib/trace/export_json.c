@@ -17,8 +17,9 @@ static json_t *metric_json(const struct trace_head *h, const struct trace_metric
 	json_t *objects = json_array();
 
 	for (unsigned i = 0; i < l->n; i++)
-		json_array_append_new(objects, json_pack("{s:I, s:I}", "index", (json_int_t) l->objects[i].index, "os_index",
-							 (json_int_t) l->objects[i].os_index));
+		json_array_append_new(objects,
+				      json_pack("{s:I, s:I}", "index", (json_int_t) l->objects[i].index, "os_index",
+						(json_int_t) l->objects[i].os_index));
 	return json_pack("{s:s, s:s, s:o}", "name", m->formula.name, "level", l->type, "objects", objects);
 }
 
@@ -30,9 +31,9 @@ static void json_begin(const struct trace *t, const struct trace_view *v, FILE *
 
 	for (unsigned i = 0; i < v->n; i++)
 		json_array_append_new(metrics, metric_json(v->head, &v->metrics[i]));
-	all = json_pack("{s:s, s:s, s:I, s:I, s:s, s:o}", "node", t->head.node, "topology", t->head.topology, "start_ns",
-			(json_int_t) t->head.start, "period_ns", (json_int_t) t->head.period, "mode", modes[v->mode],
-			"metrics", metrics);
+	all = json_pack("{s:s, s:s, s:I, s:I, s:s, s:o}", "node", t->head.node, "topology", t->head.topology,
+			"start_ns", (json_int_t) t->head.start, "period_ns", (json_int_t) t->head.period, "mode",
+			modes[v->mode], "metrics", metrics);
 	text = all ? json_dumps(all, JSON_COMPACT) : NULL;
 	/* The object stays open for the samples. */
 	if (text)

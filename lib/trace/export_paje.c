@@ -5,15 +5,17 @@
 #include "trace/export_forms.h"
 
 /*
- * Events by the numbers of these definitions. A type "lLEVEL" of containers for each level with metrics, below the node's
- * "n"; containers "lLEVEL_OBJECT" below "node"; variables "mMETRIC".
+ * Events by the numbers of these definitions. A type "lLEVEL" of containers for each level with metrics, below the
+ * node's "n"; containers "lLEVEL_OBJECT" below "node"; variables "mMETRIC".
  */
 enum { DEFINE_CONTAINER_TYPE, DEFINE_VARIABLE_TYPE, CREATE_CONTAINER, DESTROY_CONTAINER, SET_VARIABLE };
 
 static const char definitions[] =
 	"%EventDef PajeDefineContainerType 0\n% Alias string\n% Type string\n% Name string\n%EndEventDef\n"
-	"%EventDef PajeDefineVariableType 1\n% Alias string\n% Type string\n% Name string\n% Color color\n%EndEventDef\n"
-	"%EventDef PajeCreateContainer 2\n% Time date\n% Alias string\n% Type string\n% Container string\n% Name string\n"
+	"%EventDef PajeDefineVariableType 1\n% Alias string\n% Type string\n% Name string\n"
+	"% Color color\n%EndEventDef\n"
+	"%EventDef PajeCreateContainer 2\n% Time date\n% Alias string\n% Type string\n% Container string\n"
+	"% Name string\n"
 	"%EndEventDef\n"
 	"%EventDef PajeDestroyContainer 3\n% Time date\n% Type string\n% Name string\n%EndEventDef\n"
 	"%EventDef PajeSetVariable 4\n% Time date\n% Type string\n% Container string\n% Value double\n%EndEventDef\n";
@@ -67,8 +69,8 @@ static void paje_block(const struct trace_view *v, const struct trace_block *b, 
 
 				if (isnan(x))
 					continue;
-				fprintf(out, "%d %.6f m%u l%u_%u ", SET_VARIABLE, (t ? b->times[t - 1] : b->begin) * 1e-9, m,
-					v->metrics[m].level, i);
+				fprintf(out, "%d %.6f m%u l%u_%u ", SET_VARIABLE,
+					(t ? b->times[t - 1] : b->begin) * 1e-9, m, v->metrics[m].level, i);
 				export_number(x, out);
 				putc('\n', out);
 			}

@@ -84,7 +84,8 @@ static int event_step(struct formula_text *t, const char *name)
 	while (i < f->nevents && strcmp(f->events[i], name))
 		i++;
 	if (i == FORMULA_EVENTS)
-		return err_set(t->e, "%s:%u: %s: more than %u different events", t->name, t->line, f->name, FORMULA_EVENTS);
+		return err_set(t->e, "%s:%u: %s: more than %u different events", t->name, t->line, f->name,
+			       FORMULA_EVENTS);
 	if (i == f->nevents)
 		strcpy(f->events[f->nevents++], name);
 	return step(t, (struct formula_step){ .op = FORMULA_EVENT, .event = i });
@@ -123,7 +124,8 @@ static int parse_signed(struct formula_text *t)
 	int rc;
 
 	if (++t->depth > FORMULA_DEPTH)
-		return err_set(t->e, "%s:%u: %s: nested deeper than %u", t->name, t->line, t->into->name, FORMULA_DEPTH);
+		return err_set(t->e, "%s:%u: %s: nested deeper than %u", t->name, t->line, t->into->name,
+			       FORMULA_DEPTH);
 	if (next(t) == '-') {
 		t->at++;
 		rc = parse_signed(t) ? -1 : step(t, (struct formula_step){ .op = FORMULA_NEGATE });
@@ -139,7 +141,8 @@ static int parse_product(struct formula_text *t)
 		return -1;
 	for (char c; (c = next(t)) == '*' || c == '/';) {
 		t->at++;
-		if (parse_signed(t) || step(t, (struct formula_step){ .op = c == '*' ? FORMULA_MULTIPLY : FORMULA_DIVIDE }))
+		if (parse_signed(t) ||
+		    step(t, (struct formula_step){ .op = c == '*' ? FORMULA_MULTIPLY : FORMULA_DIVIDE }))
 			return -1;
 	}
 	return 0;
@@ -151,7 +154,8 @@ static int parse_sum(struct formula_text *t)
 		return -1;
 	for (char c; (c = next(t)) == '+' || c == '-';) {
 		t->at++;
-		if (parse_product(t) || step(t, (struct formula_step){ .op = c == '+' ? FORMULA_ADD : FORMULA_SUBTRACT }))
+		if (parse_product(t) ||
+		    step(t, (struct formula_step){ .op = c == '+' ? FORMULA_ADD : FORMULA_SUBTRACT }))
 			return -1;
 	}
 	return 0;

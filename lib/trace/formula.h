@@ -9,12 +9,12 @@
 #include "trace/head.h"
 
 /*
- * Metrics derived from events, as in dynamic lstopo (Denoyelle, Goglin and Jeannot, "A Topology-Aware Performance Monitoring
- * Tool for Shared Resource Management in Multicore Systems", section 4.2): a file of
+ * Metrics derived from events, as in dynamic lstopo (Denoyelle, Goglin and Jeannot, "A Topology-Aware Performance
+ * Monitoring Tool for Shared Resource Management in Multicore Systems", section 4.2): a file of
  *	name {level, formula}
- * where level is hwloc's name of a type and formula has numbers, names of events, + - * / and parentheses; `seconds` is the
- * time over which the events were counted. '#' starts a comment; line ends are spaces. Events are summed over the PUs below
- * an object first; the formula is then evaluated on the sums.
+ * where level is hwloc's name of a type and formula has numbers, names of events, + - * / and parentheses; `seconds` is
+ * the time over which the events were counted. '#' starts a comment; line ends are spaces. Events are summed over the
+ * PUs below an object first; the formula is then evaluated on the sums.
  */
 #define FORMULA_TEXT_MAX (64u << 10)	/* bytes of a file */
 #define FORMULA_LIST_MAX 256u		/* formulas in it */
@@ -51,8 +51,8 @@ void formula_free(struct formula *f);
 int formula_copy(const struct formula *f, const char *level, struct formula *out, struct err *e);
 
 /*
- * Evaluate on values[i] of events[i]. NAN is an absent value: the result is absent if any operand is, on a division by zero,
- * and if it is too large for a double.
+ * Evaluate on values[i] of events[i]. NAN is an absent value: the result is absent if any operand is, on a division by
+ * zero, and if it is too large for a double.
  */
 double formula_value(const struct formula *f, const double *values, double seconds);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define SHARED_MAX 256u		/* objects of a level that a PU is in: NUMA nodes without PUs of their own, and its own */
+#define SHARED_MAX 256u		/* objects of a level that a PU is in: its own, and NUMA nodes without PUs */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 struct head_alias {
@@ -25,8 +25,9 @@ static const char *alias_resolve(const struct head_alias *aliases, size_t n, con
 int trace_head_level(const struct trace_head *h, const char *type)
 {
 	static const struct head_alias aliases[] = {
-		{ "Node", "Machine" }, { "Socket", "Package" }, { "NUMA", "NUMANode" }, { "L1", "L1dCache" }, { "L1d", "L1dCache" },
-		{ "L2", "L2Cache" }, { "L3", "L3Cache" }, { "L4", "L4Cache" }, { "Thread", "PU" },
+		{ "Node", "Machine" }, { "Socket", "Package" }, { "NUMA", "NUMANode" },
+		{ "L1", "L1dCache" },  { "L1d", "L1dCache" },	{ "L2", "L2Cache" },
+		{ "L3", "L3Cache" },   { "L4", "L4Cache" },	{ "Thread", "PU" },
 	};
 	const char *wanted = alias_resolve(aliases, COUNT(aliases), type);
 
@@ -82,7 +83,8 @@ static int level_check(const struct trace_head *h, const struct trace_level *l, 
 		const struct trace_object *o = &l->objects[i];
 
 		if (!o->count || o->first >= h->pus || o->count > h->pus - o->first)
-			return err_set(e, "%s %u: its PUs are not among the %u of the trace", l->type, o->index, h->pus);
+			return err_set(e, "%s %u: its PUs are not among the %u of the trace", l->type, o->index,
+				       h->pus);
 		if (i && !in_order(o - 1, o))
 			return err_set(e, "%s %u: objects are not in order", l->type, o->index);
 		if ((pus += o->count) > (uint64_t) SHARED_MAX * h->pus)

@@ -12,9 +12,9 @@
 #include "base/hash.h"
 
 /*
- * What a trace is about: the node, the levels of its hardware tree, and the events that were counted. The recorder fills
- * it and writes it first (trace/writer.h); a reader gets it from the file, so that a trace is read without the node's
- * topology and without hwloc.
+ * What a trace is about: the node, the levels of its hardware tree, and the events that were counted. The recorder
+ * fills it and writes it first (trace/writer.h); a reader gets it from the file, so that a trace is read without the
+ * node's topology and without hwloc.
  *
  * PUs are numbered from 0 in hwloc's logical order, those traced only. In that order the PUs below any object are
  * consecutive: an object is its first PU and their count, and all objects below it are those within that interval.
@@ -64,8 +64,8 @@ struct trace_head {
 };
 
 /*
- * Take the levels from a topology: all objects with PUs among `pus` (NULL: all), memory-less and I/O objects excluded. An
- * object that is partly among them has only those PUs. 0 or -1.
+ * Take the levels from a topology: all objects with PUs among `pus` (NULL: all), memory-less and I/O objects excluded.
+ * An object that is partly among them has only those PUs. 0 or -1.
  */
 int trace_head_tree(struct trace_head *h, hwloc_topology_t topology, hwloc_const_bitmap_t pus, struct err *e);
 
@@ -74,7 +74,7 @@ int trace_head_level(const struct trace_head *h, const char *type);
 /* An event by its name or its PAPI preset ("PAPI_TOT_CYC" for "cycles"); -1: none. */
 int trace_head_event(const struct trace_head *h, const char *name);
 
-/* The length of the name that text begins with, of an event or a metric: a letter or _ first, then also digits, . and : */
+/* The length of the name that text begins with, of an event or metric: a letter or _, then also digits, . and : */
 size_t trace_name_length(const char *text);
 
 /* Check what must hold of any head, and set what is derived. 0 or -1. */

@@ -21,8 +21,9 @@ static json_t *level_json(const struct trace_level *l)
 	for (unsigned i = 0; i < l->n; i++) {
 		const struct trace_object *o = &l->objects[i];
 
-		json_array_append_new(objects, json_pack("[I, I, I, I]", (json_int_t) o->index, (json_int_t) o->os_index,
-							 (json_int_t) o->first, (json_int_t) o->count));
+		json_array_append_new(objects,
+				      json_pack("[I, I, I, I]", (json_int_t) o->index, (json_int_t) o->os_index,
+						(json_int_t) o->first, (json_int_t) o->count));
 	}
 	return json_pack("{s:s, s:o}", "type", l->type, "objects", objects);
 }
@@ -72,8 +73,8 @@ static int object_read(json_t *j, struct trace_object *o, struct err *e)
 
 	if (json_unpack(j, "[I, I, I, I!]", &index, &os_index, &first, &count))
 		return err_set(e, "objects: expected [index, OS index, first PU, PUs]");
-	if (index < 0 || index > INT_MAX || os_index < -1 || os_index > INT_MAX || first < 0 || first > INT_MAX || count < 0 ||
-	    count > INT_MAX)
+	if (index < 0 || index > INT_MAX || os_index < -1 || os_index > INT_MAX || first < 0 || first > INT_MAX ||
+	    count < 0 || count > INT_MAX)
 		return err_set(e, "objects: a number is out of range");
 	*o = (struct trace_object){ index, os_index, first, count };
 	return 0;
@@ -146,8 +147,9 @@ static int head_read(struct trace_head *h, json_t *all, struct err *e)
 
 	if (json_unpack(all, "{s:i}", "version", &version) || version != VERSION)
 		return err_set(e, "not a trace of version %d", VERSION);
-	if (json_unpack(all, "{s:s, s:s, s:I, s:I, s:o, s:o, s?s}", "node", &node, "topology", &topology, "start", &start,
-			"period", &period, "levels", &levels, "events", &events, "formulas", &formulas) || period < 0)
+	if (json_unpack(all, "{s:s, s:s, s:I, s:I, s:o, s:o, s?s}", "node", &node, "topology", &topology, "start",
+			&start, "period", &period, "levels", &levels, "events", &events, "formulas", &formulas) ||
+	    period < 0)
 		return err_set(e, "the head lacks a member, or one is of another type");
 	h->start = start;
 	h->period = period;

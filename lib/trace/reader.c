@@ -89,7 +89,8 @@ static int blocks_scan(struct trace *t, struct err *e)
 		if (chunk_bytes(own->fd, at, header, sizeof(header), e))
 			return -1;
 		c = chunk_header(header);
-		if (!c.kind || c.kind == CHUNK_INDEX || (c.kind == CHUNK_DATA && own->size - at - CHUNK_HEADER < c.stored))
+		if (!c.kind || c.kind == CHUNK_INDEX ||
+		    (c.kind == CHUNK_DATA && own->size - at - CHUNK_HEADER < c.stored))
 			return 0;
 		if (place_add(t, at, &c, own->size, e))
 			return -1;
@@ -134,7 +135,8 @@ int trace_follow(struct trace *t, struct err *e)
 	if (blocks_scan(t, e))
 		return err_within(e, "%s", own->name);
 	t->open_end = own->size - own->scanned < CHUNK_HEADER + CHUNK_TRAILER ||
-		      chunk_bytes(own->fd, own->size - sizeof(end), end, sizeof(end), e) || memcmp(end, CHUNK_END, sizeof(end));
+		chunk_bytes(own->fd, own->size - sizeof(end), end, sizeof(end), e) ||
+		memcmp(end, CHUNK_END, sizeof(end));
 	return 0;
 }
 
@@ -170,7 +172,8 @@ bool trace_is_file(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	char begin[CHUNK_MAGIC_LEN];
-	bool is_trace = fd >= 0 && pread(fd, begin, sizeof(begin), 0) == sizeof(begin) && !memcmp(begin, CHUNK_MAGIC, sizeof(begin));
+	bool is_trace = fd >= 0 && pread(fd, begin, sizeof(begin), 0) == sizeof(begin) &&
+		!memcmp(begin, CHUNK_MAGIC, sizeof(begin));
 
 	if (fd >= 0)
 		close(fd);

@@ -11,16 +11,16 @@
 #include "trace/head.h"
 
 /*
- * Read a trace, block by block and in any order. The file may be anybody's: every size is checked before it is used, and
- * every chunk has a checksum. It is never mapped, because a mapped file that is cut short kills its reader.
+ * Read a trace, block by block and in any order. The file may be anybody's: every size is checked before it is used,
+ * and every chunk has a checksum. It is never mapped, because a mapped file that is cut short kills its reader.
  */
 struct trace {
 	struct trace_head head;
 	unsigned nblocks;
 	uint64_t ticks, end;	/* of all blocks; nanoseconds since the start */
 	/*
-	 * The file has no index: it is still being written, its recorder was killed, or it was cut short. Blocks are those that
-	 * are complete.
+	 * The file has no index: it is still being written, its recorder was killed, or it was cut short. Blocks are
+	 * those that are complete.
 	 */
 	bool open_end;
 	struct trace_own *own;
@@ -36,8 +36,8 @@ struct trace *trace_open_fd(int fd, const char *name, struct err *e);
 void trace_close(struct trace *t);
 
 /*
- * Add the blocks that were appended to a trace with an open end since it was opened or followed last; with its index, the
- * trace is complete. 0 or -1.
+ * Add the blocks that were appended to a trace with an open end since it was opened or followed last; with its index,
+ * the trace is complete. 0 or -1.
  */
 int trace_follow(struct trace *t, struct err *e);
 

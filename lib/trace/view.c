@@ -16,7 +16,7 @@ struct view_state {
 struct metric_own {
 	const struct trace_event *events[FORMULA_EVENTS];	/* of the formula */
 	struct view_run {
-		unsigned first, n;				/* of the event's leaves; n 0: none is below the object */
+		unsigned first, n;			/* of the event's leaves; n 0: none is below the object */
 	} *runs;						/* runs[object * nevents + event] */
 	struct view_state *states;				/* of each object */
 };
@@ -72,7 +72,8 @@ static struct view_run run_of(const struct trace_level *leaves, const struct tra
 		else
 			high = middle;
 	}
-	while (low + n < leaves->n && leaves->objects[low + n].first >= o->first && end_of(&leaves->objects[low + n]) <= end_of(o))
+	while (low + n < leaves->n && leaves->objects[low + n].first >= o->first &&
+	       end_of(&leaves->objects[low + n]) <= end_of(o))
 		n++;
 	return (struct view_run){ low, n };
 }
@@ -98,7 +99,8 @@ static int metric_resolve(const struct trace_head *h, struct trace_metric *m)
 		for (unsigned i = 0; x && i < m->n; i++) {
 			struct view_run *r = &m->own->runs[(size_t) i * f->nevents + k];
 
-			*r = x->level == m->level ? (struct view_run){ i, 1 } : run_of(&h->levels[x->level], &at->objects[i]);
+			*r = x->level == m->level ? (struct view_run){ i, 1 }
+						  : run_of(&h->levels[x->level], &at->objects[i]);
 			found |= r->n;
 		}
 		if (!found)
@@ -182,7 +184,8 @@ static void sum_leaves(const struct trace_block *b, unsigned column, struct view
 	for (unsigned i = 1; i < r.n; i++) {
 		values += b->n;
 		for (unsigned t = 0; t < b->n; t++)
-			out[t] = values[t] == TRACE_ABSENT || out[t] == TRACE_ABSENT ? TRACE_ABSENT : out[t] + values[t];
+			out[t] =
+				values[t] == TRACE_ABSENT || out[t] == TRACE_ABSENT ? TRACE_ABSENT : out[t] + values[t];
 	}
 }
 
@@ -194,8 +197,8 @@ static double operand(enum trace_mode mode, const struct trace_event *x, uint64_
 	return mode == TRACE_RATE ? now / seconds : (double) (before + now);
 }
 
-static double tick_value(const struct trace_view *v, const struct trace_metric *m, struct view_state *s, const uint64_t *sums,
-			 unsigned stride, double seconds)
+static double tick_value(const struct trace_view *v, const struct trace_metric *m, struct view_state *s,
+			 const uint64_t *sums, unsigned stride, double seconds)
 {
 	const struct formula *f = &m->formula;
 	double operands[FORMULA_EVENTS];

@@ -12,9 +12,9 @@
 #include "trace/head.h"
 
 /*
- * Metrics of a trace at levels of the tree: events are summed over the leaves of each object, and formulas evaluated on the
- * sums. A sum is absent if one of its parts is. For a live display, the summary and the exports; blocks are given in the
- * order of time.
+ * Metrics of a trace at levels of the tree: events are summed over the leaves of each object, and formulas evaluated on
+ * the sums. A sum is absent if one of its parts is. For a live display, the summary and the exports; blocks are given
+ * in the order of time.
  */
 #define TRACE_VIEW_MAX (1u << 20)	/* sums a tick: of each metric its objects times one more than its events */
 
@@ -35,7 +35,7 @@ struct trace_statistics {
 struct trace_metric {
 	struct formula formula;
 	unsigned level, n;	/* and its objects */
-	int missing;		/* of the formula's events, one that the trace does not have below this level; -1: none */
+	int missing;		/* one of the formula's events that the trace lacks below this level; -1: none */
 	double *values;		/* of the block: values[object * ticks + tick], NAN: absent */
 	struct metric_own *own;
 };

@@ -35,7 +35,8 @@ static int append(struct trace_writer *w, const struct buf *bytes, struct err *e
 	return 0;
 }
 
-static int append_chunk(struct trace_writer *w, struct chunk *c, const struct buf *payload, struct buf *before, struct err *e)
+static int append_chunk(struct trace_writer *w, struct chunk *c, const struct buf *payload, struct buf *before,
+			struct err *e)
 {
 	int rc = chunk_put(c, payload, before, e) ? err_within(e, "%s", w->name) : append(w, before, e);
 
@@ -150,8 +151,8 @@ int trace_writer_tick(struct trace_writer *w, uint64_t time, const uint64_t *val
 	struct trace_block *b = &w->block;
 
 	if (time <= w->last)
-		return err_set(e, "%s: a tick at %llu ns, not after the last at %llu ns", w->name, (unsigned long long) time,
-			       (unsigned long long) w->last);
+		return err_set(e, "%s: a tick at %llu ns, not after the last at %llu ns", w->name,
+			       (unsigned long long) time, (unsigned long long) w->last);
 	if (!b->n)
 		b->begin = w->last;
 	for (size_t c = 0; c < w->head->columns; c++)

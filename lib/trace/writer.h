@@ -9,14 +9,14 @@
 #include "trace/head.h"
 
 /*
- * Record a trace into an empty file. Ticks are collected into blocks; each block is one write(2), so that a recorder that is
- * killed loses the last block alone. For topiary-monitor and whoever makes traces.
+ * Record a trace into an empty file. Ticks are collected into blocks; each block is one write(2), so that a recorder
+ * that is killed loses the last block alone. For topiary-monitor and whoever makes traces.
  */
 struct trace_writer;
 
 /*
- * fd becomes the writer's, which closes it, on failure too; name is for errors. The head is checked, written and borrowed
- * until the writer is closed. NULL on error.
+ * fd becomes the writer's, which closes it, on failure too; name is for errors. The head is checked, written and
+ * borrowed until the writer is closed. NULL on error.
  */
 struct trace_writer *trace_writer_new(int fd, const char *name, struct trace_head *h, struct err *e);
 
