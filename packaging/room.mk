@@ -29,14 +29,10 @@ install: all
 	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' lib/app/topiary.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/topiary.pc
 
-deb: SETUP = packages slurm
-deb: setup
-	packaging/make-deb $(BUILD)/deb
-
-# For another Slurm than this machine's: SLURM_SRC, and SLURM_PREFIX if it is installed without a package.
-rpm: SETUP = packages slurm
-rpm: setup
-	@env $(if $(SLURM_PREFIX),SLURM_PREFIX=$(SLURM_PREFIX)) CACHE=$(CACHE) $(if $(SLURM_SRC),SLURM_SRC=$(SLURM_SRC)) packaging/make-rpm $(BUILD)/rpm
+# For this machine's Slurm, or for another: SLURM_SRC, and SLURM_PREFIX if it is not installed in /usr.
+deb rpm: SETUP = packages slurm
+deb rpm: $(if $(filter file,$(origin SLURM_SRC)),setup)
+	@env $(if $(SLURM_PREFIX),SLURM_PREFIX=$(SLURM_PREFIX)) CACHE=$(CACHE) $(if $(SLURM_SRC),SLURM_SRC=$(SLURM_SRC)) packaging/make-$@ $(BUILD)/$@
 
 # README.md's recipe and the administrator's guide, with the packages, on four hosts with a Slurm of their own.
 check-recipe: deb rpm
