@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """Packages for a site's own Slurm, as make deb and make rpm build them for SLURM_PREFIX: beside another release they are not installed."""
+import functools
 import os
 import re
 import shutil
@@ -34,6 +35,12 @@ def folder():
     with tempfile.TemporaryDirectory(prefix="topiary-site-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def built(folder):
+    """Of each kind the package with the plugins, for the prefix."""
+    return functools.cache(lambda kind: build(kind, folder / kind))
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +87,8 @@ class Rpm:
 
 
 @pytest.mark.parametrize("kind, tool", [("deb", Deb), ("rpm", Rpm)])
-def test_prefix_that_is_no_package_is_compared(host, folder, kind, tool):
-    package, tool = build(kind, folder / kind), tool(host)
+def test_prefix_that_is_no_package_is_compared(host, built, kind, tool):
+    package, tool = built(kind), tool(host)
     slurmd = host.path(f"{PREFIX}/sbin/slurmd")
     slurmd.parent.mkdir(parents=True, exist_ok=True)
 
@@ -106,6 +113,12 @@ def test_prefix_that_is_no_package_is_compared(host, folder, kind, tool):
     assert tool.is_installed() and "not checked" not in said.stderr, said
     tool.remove()
     slurmd.unlink()
+
+
+def test_rpmlint_finds_nothing(built):
+    packages = list(built("rpm").parent.glob("*.rpm"))
+    said = subprocess.run(["rpmlint", "-c", ROOT / "packaging/rpm/rpmlint.toml", *packages], capture_output=True, text=True, check=False, timeout=120)
+    assert " 0 errors, 0 warnings" in said.stdout, said.stdout
 
 
 def package_of_slurm(folder, prefix, version):
