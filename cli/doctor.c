@@ -27,6 +27,7 @@ static const struct check {
 	{ "slurm", "plugins", doctor_check_plugins },
 	{ "slurm", "select", doctor_check_select },
 	{ "slurm", "task", doctor_check_task },
+	{ "slurm", "mpi", doctor_check_mpi },
 	{ "slurm", "submit", doctor_check_submit },
 	{ "slurm", "plugstack", doctor_check_plugstack },
 	{ "slurm", "recorders", doctor_check_recorders },

@@ -58,6 +58,7 @@ void doctor_check_plugindir(struct doctor *d);
 void doctor_check_plugins(struct doctor *d);
 void doctor_check_select(struct doctor *d);
 void doctor_check_task(struct doctor *d);
+void doctor_check_mpi(struct doctor *d);
 void doctor_check_submit(struct doctor *d);
 void doctor_check_loaded(struct doctor *d);
 void doctor_check_plugstack(struct doctor *d);

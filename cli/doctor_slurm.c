@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "doctor.h"
@@ -215,4 +216,28 @@ void doctor_check_task(struct doctor *d)
 			   "%s: TaskPluginParam=%s", d->slurm_conf, param);
 	else
 		doctor_add(d, DOCTOR_OK, NULL, "TaskPlugin=%s", plugin);
+}
+
+/* mpi.conf(5) is beside slurm.conf, and most sites have none. */
+void doctor_check_mpi(struct doctor *d)
+{
+	static const char *const yes[] = { "true", "yes", "up", "1" };
+	const char *slash = strrchr(d->slurm_conf, '/'), *share;
+	json_t *keys = json_object();
+	char path[PATH_MAX];
+	bool shares = false;
+	struct err e;
+
+	snprintf(path, sizeof(path), "%.*smpi.conf", slash ? (int) (slash - d->slurm_conf) + 1 : 0, d->slurm_conf);
+	if (access(path, F_OK) == 0 && read_conf(keys, path, 0, &e))
+		doctor_add(d, DOCTOR_WARNING, "make it readable: srun and slurmstepd read it", "%s", e.text);
+	share = json_string_value(json_object_get(keys, "pmixshareservertopology"));
+	for (size_t i = 0; share && i < sizeof(yes) / sizeof(yes[0]); i++)
+		shares |= !strcasecmp(share, yes[i]);
+	if (shares)
+		doctor_add(d, DOCTOR_WARNING,
+			   "remove PMIxShareServerTopology: PMIx then gives ranks the topology of the node, not of "
+			   "their step",
+			   "%s: PMIxShareServerTopology=%s", path, share);
+	json_decref(keys);
 }

@@ -173,6 +173,8 @@ FAULTS = {
     "no cores": (lambda c: c.sub("slurm.conf", "CR_Core_Memory", "CR_Socket_Memory"), None, "select", "CR_Socket_Memory", ["CR_Core"]),
     "task/none": (lambda c: c.sub("slurm.conf", "task/affinity", "task/none"), None, "task", "task/none", ["task/affinity"]),
     "autobind": (lambda c: c.line("slurm.conf", "TaskPluginParam=autobind=threads"), None, "task", "autobind", ["TopoPlace"]),
+    "PMIx shares": (lambda c: c.file("mpi.conf", "PMIxShareServerTopology=yes\n"), None, "mpi", "PMIxShareServerTopology=yes",
+                    ["topology of the node"]),
     "no job_submit": (lambda c: c.plugins(c.site.folder / "plugins", STOCK), None, "submit", "job_submit_topiary.so",
                       ["JobSubmitPlugins"]),
     "no snapshot": (lambda c: c.line("topiary.conf", "SnapshotFile = /nonexistent"), None, "snapshot", "/nonexistent",
