@@ -94,8 +94,8 @@ static void check_together(void *args, struct argp_state *state)
 	for (size_t i = 0; a->words.n && i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (!strcmp(a->words.list[0], verbs[i].name))
 			a->verb = &verbs[i];
-	if (a->words.n != 2 || !a->verb)
-		argp_error(state, "expected " VERBS " and one FILE");
+	if (!a->verb || a->words.n < 2 || (a->words.n > 2 && a->verb->run != run_advise))
+		argp_error(state, "expected " VERBS " and one FILE; advise takes several of one node");
 	for (size_t i = 0; a->verb && i < sizeof(misplaced) / sizeof(misplaced[0]); i++)
 		if (options_given(a) & ~a->verb->takes & misplaced[i].option)
 			argp_error(state, "%s", misplaced[i].error);
@@ -120,7 +120,7 @@ static const struct cmd_option options[] = {
 };
 
 static const struct cmd_syntax syntax = {
-	options, "summary FILE\nshow FILE\nreplay FILE\nhtml FILE\nadvise FILE\nexport FILE",
+	options, "summary FILE\nshow FILE\nreplay FILE\nhtml FILE\nadvise FILE...\nexport FILE",
 	"Summarize a trace of a node's hardware events, show or replay it on the hardware tree, find what in the "
 	"placement cost time, or write it to standard output as a page of HTML, as CSV, JSON or in Paje's format.",
 	CMD_WORDS(words), NULL, check_together,
@@ -286,7 +286,22 @@ static int run_html(const struct args *a, struct trace *t, struct err *e)
 
 static int run_advise(const struct args *a, struct trace *t, struct err *e)
 {
-	return trace_advise(t, a->format == TRACE_JSON, e);
+	const char *const *names = (const char *const *) a->words.list + 1;
+	unsigned n = a->words.n - 1, opened = 1;
+	struct trace **all = calloc(n, sizeof(*all));
+	int rc = all ? 0 : err_set(e, "out of memory");
+
+	for (; rc == 0 && opened < n; opened++)
+		if (!(all[opened] = trace_open(names[opened], e)))
+			rc = -1;
+	if (rc == 0) {
+		*all = t;
+		rc = trace_advise(all, names, n, a->format == TRACE_JSON, e);
+	}
+	for (unsigned i = 1; all && i < opened; i++)
+		trace_close(all[i]);
+	free(all);
+	return rc;
 }
 
 static int run_export(const struct args *a, struct trace *t, struct err *e)
@@ -310,7 +325,7 @@ int cmd_trace(struct cmd *c, int argc, char **argv, struct err *e)
 		a.format = TRACE_JSON;
 	if (!(t = trace_open(a.words.list[1], e)))
 		return -1;
-	if ((rc = a.verb->run(&a, t, e)))
+	if ((rc = a.verb->run(&a, t, e)) && a.verb->run != run_advise)
 		err_within(e, "%s", a.words.list[1]);
 	trace_close(t);
 	return rc;

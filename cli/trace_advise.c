@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "cmd.h"
 #include "table.h"
 #include "trace/advice.h"
@@ -16,7 +17,7 @@ static const char *const results[] = {
 	[ADVICE_UNKNOWN] = "not checked",
 };
 
-static int print_json(const struct trace *t, const struct advice *list, unsigned n, struct err *e)
+static int print_json(struct trace *const *t, unsigned traces, const struct advice *list, unsigned n, struct err *e)
 {
 	json_t *rows = json_array(), *all;
 	int rc;
@@ -32,8 +33,8 @@ static int print_json(const struct trace *t, const struct advice *list, unsigned
 						found ? json_string(a->remedy) : json_null(), "missing",
 						unknown ? json_string(a->evidence) : json_null()));
 	}
-	all = json_pack("{s:s, s:f, s:b, s:o}", "node", t->head.node, "seconds", t->end * 1e-9, "complete",
-			!t->open_end, "checks", rows);
+	all = json_pack("{s:s, s:I, s:f, s:o}", "node", t[0]->head.node, "traces", (json_int_t) traces, "seconds",
+			t[0]->end * 1e-9, "checks", rows);
 	rc = all ? cmd_print_json(all, e) : err_set(e, "out of memory");
 	json_decref(all);
 	return rc;
@@ -70,24 +71,28 @@ static void print_unknown(const struct advice *list, unsigned n)
 		putchar('\n');
 }
 
-int trace_advise(const struct trace *t, bool as_json, struct err *e)
+int trace_advise(struct trace *const *t, const char *const *names, unsigned n, bool as_json, struct err *e)
 {
-	unsigned n, found = 0;
-	struct advice *list = advice_list(t, &n, e);
+	unsigned checks, found = 0;
+	struct advice *list = advice_list(t, names, n, &checks, e);
 	int rc = 0;
 
 	if (!list)
 		return -1;
 	for (unsigned i = 0; i < n; i++)
+		if (t[i]->open_end)
+			log_warning("%s: has no index: it is still being written, or was cut short", names[i]);
+	for (unsigned i = 0; i < checks; i++)
 		found += list[i].result == ADVICE_FOUND;
 	if (as_json) {
-		rc = print_json(t, list, n, e);
+		rc = print_json(t, n, list, checks, e);
 	} else {
-		printf("%s: %u PUs, %.1f s: %u of %u checks found something\n\n", *t->head.node ? t->head.node : "node",
-		       t->head.pus, t->end * 1e-9, found, n);
+		printf("%s: %u trace%s, %.1f s: %u of %u checks found something\n\n",
+		       *t[0]->head.node ? t[0]->head.node : "node", n, n > 1 ? "s" : "", t[0]->end * 1e-9, found,
+		       checks);
 		if (found)
-			rc = print_found(list, n, e);
-		print_unknown(list, n);
+			rc = print_found(list, checks, e);
+		print_unknown(list, checks);
 	}
 	free(list);
 	return rc;

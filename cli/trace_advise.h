@@ -7,7 +7,10 @@
 
 #include "trace/reader.h"
 
-/* Print what is found in a trace (trace/advice.h), and what could not be looked for. For trace.c. 0 or -1. */
-int trace_advise(const struct trace *t, bool as_json, struct err *e);
+/*
+ * Print what is found in the traces of n files (trace/advice.h), and what could not be looked for. For trace.c. 0, or
+ * -1 with an error that names the file.
+ */
+int trace_advise(struct trace *const *t, const char *const *names, unsigned n, bool as_json, struct err *e);
 
 #endif

@@ -7,12 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum role { BUSY, SWITCHES, MIGRATIONS, MINOR, MAJOR, CYCLES, INSTRUCTIONS, MISSES, NEAR, FAR, MEMORY, ROLES };
-
-static const char *const role_names[ROLES] = {
-	"busy", "context_switches", "migrations", "minor_faults", "major_faults", "cycles", "instructions", "l3_misses",
-	"near_fills", "far_fills", "memory_used",
-};
+#include "trace/advice_facts.h"
 
 /*
  * Parts are of a PU's or core's time. Recorded programs that compute keep their cores 0.9 to 1.0 busy, and what the
@@ -20,13 +15,10 @@ static const char *const role_names[ROLES] = {
  */
 #define IDLE 0.01
 #define ACTIVE 0.05
-#define WORKING 0.5
-#define FULL 0.9		/* of a tick */
 #define ALONE 0.25		/* part of the run time in which one PU works */
 #define WAITING 0.5		/* mean of the active PUs */
 #define UNEQUAL 0.3		/* between the domains of a level, or the mean of the PUs and the busiest */
-#define CONTENDED 0.4		/* part of the ticks: other programs run now and then */
-#define SHARED_SWITCHES 30	/* two threads that share a PU get slices of 3 to 24 ms; one alone has below 5 */
+#define CONTENDED 0.4		/* part of the intervals */
 #define MOVES 0.5		/* a bound thread never migrates */
 #define MOVES_LEAST 20		/* in all: threads migrate when they start */
 #define SWAPPED 5		/* of all PUs: a fault waits for a disk, 0.1 to 10 ms */
@@ -38,106 +30,9 @@ static const char *const role_names[ROLES] = {
 #define SLOW_IPC 0.7		/* of the best domain */
 #define ONE_MEMORY 0.8		/* of all memory */
 
-struct facts {
-	const struct trace_head *h;
-	int event[ROLES];		/* -1: the trace does not have it, or it is mostly absent */
-	double *rate;			/* of each column: a counter's increase a second, a gauge's mean */
-	unsigned *contended;		/* of each PU: ticks in which it was full and switched threads */
-	unsigned ticks;
-	double seconds, alone;		/* alone: seconds in which one PU worked and no other */
-	int core;			/* the level, or that of PUs */
-};
-
-/* --- what the trace says --- */
-
 static bool has(const struct facts *f, enum role r)
 {
 	return f->event[r] >= 0;
-}
-
-static void block_add(struct facts *f, const struct trace_block *b, unsigned *present)
-{
-	for (unsigned c = 0; c < f->h->columns; c++)
-		for (unsigned t = 0; t < b->n; t++)
-			if (b->values[(size_t) c * b->n + t] != TRACE_ABSENT) {
-				f->rate[c] += b->values[(size_t) c * b->n + t];
-				present[c]++;
-			}
-}
-
-/* More than half of a PU's time by one PU, and less than that by all others together. */
-static void block_add_alone(struct facts *f, const struct trace_block *b)
-{
-	const struct trace_event *busy = f->event[BUSY] < 0 ? NULL : &f->h->events[f->event[BUSY]];
-
-	for (unsigned t = 0; busy && t < b->n; t++) {
-		double length = b->times[t] - (t ? b->times[t - 1] : b->begin), most = 0, sum = 0;
-
-		for (unsigned i = 0; i < f->h->levels[busy->level].n; i++) {
-			uint64_t value = b->values[(size_t) (busy->column + i) * b->n + t];
-
-			if (value == TRACE_ABSENT)
-				continue;
-			sum += value;
-			most = fmax(most, value);
-		}
-		if (most > WORKING * length && sum - most < WORKING * length)
-			f->alone += length * 1e-9;
-	}
-}
-
-static void block_add_contended(struct facts *f, const struct trace_block *b)
-{
-	const struct trace_event *busy = &f->h->events[f->event[BUSY]], *switches = &f->h->events[f->event[SWITCHES]];
-
-	for (unsigned pu = 0; pu < f->h->pus; pu++)
-		for (unsigned t = 0; t < b->n; t++) {
-			double length = b->times[t] - (t ? b->times[t - 1] : b->begin);
-			uint64_t ran = b->values[(size_t) (busy->column + pu) * b->n + t];
-			uint64_t n = b->values[(size_t) (switches->column + pu) * b->n + t];
-
-			f->contended[pu] += ran != TRACE_ABSENT && n != TRACE_ABSENT && ran >= FULL * length &&
-				n >= SHARED_SWITCHES * length * 1e-9;
-		}
-}
-
-/* Absent values count as the mean of the others; an event half of whose values are absent, as one that is missing. */
-static void rates_finish(struct facts *f, const unsigned *present)
-{
-	for (int r = 0; r < ROLES; r++) {
-		const struct trace_event *event = f->event[r] < 0 ? NULL : &f->h->events[f->event[r]];
-		unsigned long long all = 0;
-
-		for (unsigned i = 0; event && i < f->h->levels[event->level].n; i++) {
-			unsigned c = event->column + i;
-			double mean = present[c] ? f->rate[c] / present[c] : 0;
-
-			all += present[c];
-			f->rate[c] = event->kind == TRACE_GAUGE ? mean : mean * f->ticks / f->seconds;
-		}
-		if (event && 2 * all < (unsigned long long) f->h->levels[event->level].n * f->ticks)
-			f->event[r] = -1;
-	}
-}
-
-static int facts_read(struct facts *f, const struct trace *t, struct err *e)
-{
-	unsigned *present = calloc(f->h->columns, sizeof(*present));
-	struct trace_block b = {0};
-	int rc = present ? 0 : err_set(e, "out of memory");
-
-	for (unsigned i = 0; rc == 0 && i < t->nblocks; i++)
-		if (!(rc = trace_read(t, i, &b, e))) {
-			block_add(f, &b, present);
-			block_add_alone(f, &b);
-			if (has(f, BUSY) && has(f, SWITCHES))
-				block_add_contended(f, &b);
-		}
-	if (rc == 0)
-		rates_finish(f, present);
-	trace_block_free(&b);
-	free(present);
-	return rc;
 }
 
 /* --- sums up the tree --- */
@@ -285,7 +180,7 @@ static bool find_shared(const struct facts *f, char *out, size_t size)
 	unsigned shared = 0, idle = count_idle_cores(f);
 
 	for (unsigned pu = 0; pu < f->h->pus; pu++)
-		shared += f->contended[pu] >= CONTENDED * f->ticks;
+		shared += f->contended[pu] >= CONTENDED * f->intervals;
 	return shared && idle &&
 		SAY("%u of %u PUs were full and switched between threads, while %u of %u cores ran nothing", shared,
 		    f->h->pus, idle, cores_of(f)->n);
@@ -533,41 +428,22 @@ static void rule_apply(const struct facts *f, const struct rule *r, struct advic
 		out->result = ADVICE_FOUND;
 }
 
-struct advice *advice_list(const struct trace *t, unsigned *n, struct err *e)
+struct advice *advice_list(struct trace *const *traces, const char *const *names, unsigned ntraces, unsigned *n,
+			   struct err *e)
 {
-	struct facts f = {
-		.h = &t->head, .ticks = t->ticks, .seconds = t->end * 1e-9, .core = trace_head_level(&t->head, "Core")
-	};
 	struct advice *list = calloc(RULES, sizeof(*list));
-	int rc = -1;
+	struct facts f;
 
-	if (f.core < 0)
-		f.core = trace_head_level(&t->head, "PU");
-	for (int r = 0; r < ROLES; r++)
-		f.event[r] = trace_head_event(&t->head, role_names[r]);
-	/* Counted on a wider level, they tell nothing of cores. */
-	for (int r = BUSY; r <= SWITCHES; r++)
-		if (has(&f, r) && (int) f.h->events[f.event[r]].level != trace_head_level(f.h, "PU"))
-			f.event[r] = -1;
-	f.rate = calloc(f.h->columns + 1, sizeof(*f.rate));
-	f.contended = calloc(f.h->pus + 1, sizeof(*f.contended));
-	if (!list || !f.rate || !f.contended)
+	if (!list) {
 		err_set(e, "out of memory");
-	else if (f.h->pus > ADVICE_PUS)
-		err_set(e, "%u PUs: advice is about nodes of %u at most", f.h->pus, ADVICE_PUS);
-	else if (t->ticks < ADVICE_TICKS)
-		err_set(e, "%u ticks: advice needs %u at least; record longer, or more often (--hz)", f.ticks,
-			ADVICE_TICKS);
-	else if (!facts_read(&f, t, e)) {
-		for (*n = 0; *n < RULES; ++*n)
-			rule_apply(&f, &rules[*n], &list[*n]);
-		rc = 0;
+		return NULL;
 	}
-	free(f.rate);
-	free(f.contended);
-	if (rc) {
+	if (facts_read(&f, traces, names, ntraces, e)) {
 		free(list);
-		list = NULL;
+		return NULL;
 	}
+	for (*n = 0; *n < RULES; ++*n)
+		rule_apply(&f, &rules[*n], &list[*n]);
+	facts_free(&f);
 	return list;
 }

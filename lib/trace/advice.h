@@ -7,8 +7,9 @@
 #include "trace/reader.h"
 
 /*
- * What in its placement cost a recorded program time, by the events of its trace: rules over their sums for each object
- * of the tree. A rule whose events the trace does not have is not applied. For `topiary trace advise`.
+ * What in its placement cost a recorded program time, by the events of its trace, or of the traces of its ranks on a
+ * node: rules over their sums for each object of the tree. A rule whose events the traces do not have is not applied.
+ * For `topiary trace advise`.
  */
 #define ADVICE_TICKS 10u	/* a shorter trace is an error: start and end of the program would decide */
 
@@ -25,7 +26,11 @@ enum advice_result result;
 	const char *remedy;		/* options of srun(1) and Topiary, or what to look at */
 };
 
-/* One entry for each rule, in the order of the table, *n of them; free(3) it. NULL on error. */
-struct advice *advice_list(const struct trace *t, unsigned *n, struct err *e);
+/*
+ * One entry for each rule, in the order of the table, *n of them; free(3) it. names: of the files, for errors; all are
+ * of one node, of the same events, and were recorded at the same time. NULL on error.
+ */
+struct advice *advice_list(struct trace *const *traces, const char *const *names, unsigned ntraces, unsigned *n,
+			   struct err *e);
 
 #endif

@@ -291,34 +291,8 @@ static void tick_make(const struct program *p, const struct trace_head *h, doubl
 		values[h->events[MEMORY].column + i] = p->memory[i] * between(0.98, 1.02);
 }
 
-/* The program starts within the first second and ends within the last one. */
-static struct trace *trace_make(const struct program *p, struct trace_head *h)
-{
-	int fd = memfd_create("advice", MFD_CLOEXEC), copy = dup(fd);
-	unsigned ticks = 20 + below(70), serial = p->serial * ticks;
-	uint64_t *values = calloc(h->columns, sizeof(*values)), now = 0;
-	struct err e = { "" };
-	struct trace_writer *w = trace_writer_new(fd, "made", h, &e);
-	struct trace *t;
-
-	assert_non_null(w);
-	for (unsigned tick = 0; tick < ticks; tick++) {
-		double seconds = between(0.97, 1.03), load = !tick || tick == ticks - 1 ? between(0.3, 1) : 1;
-
-		if (drand48() < p->phases)
-			load *= between(0.3, 0.6);
-		now += seconds * SECOND;
-		tick_make(p, h, seconds, load, !tick, tick > 1 && tick <= serial + 1, values);
-		assert_int_equal(trace_writer_tick(w, now, values, &e), 0);
-	}
-	assert_int_equal(trace_writer_close(w, &e), 0);
-	free(values);
-	if (!(t = trace_open_fd(copy, "made", &e)))
-		fail_msg("%s", e.text);
-	return t;
-}
-
-static struct trace_head head_make(const char *machine)
+/* Of all PUs of a machine, or of some. */
+static struct trace_head head_make(const char *machine, hwloc_const_bitmap_t pus)
 {
 	struct trace_head h = { .node = "cn1", .period = SECOND };
 	hwloc_topology_t t;
@@ -326,7 +300,7 @@ static struct trace_head head_make(const char *machine)
 
 	assert_int_equal(hwloc_topology_init(&t) || hwloc_topology_set_synthetic(t, machine) || hwloc_topology_load(t),
 			 0);
-	assert_int_equal(trace_head_tree(&h, t, NULL, &e), 0);
+	assert_int_equal(trace_head_tree(&h, t, pus, &e), 0);
 	hwloc_topology_destroy(t);
 	assert_non_null(h.events = calloc(EVENTS, sizeof(*h.events)));
 	for (; h.nevents < EVENTS; h.nevents++) {
@@ -341,14 +315,69 @@ static struct trace_head head_make(const char *machine)
 	return h;
 }
 
+enum { TICKS = 90 };
+struct run {
+	const struct trace_head *h;
+	unsigned ticks;
+	uint64_t end[TICKS], *values;	/* values[tick * columns + column] */
+};
+
+/* The program starts within the first second and ends within the last one. */
+static void run_make(struct run *r, const struct trace_head *h, const struct program *p)
+{
+	unsigned serial;
+	uint64_t now = 0;
+
+	*r = (struct run){ .h = h, .ticks = 20 + below(TICKS - 20) };
+	assert_non_null(r->values = calloc((size_t) r->ticks * h->columns, sizeof(*r->values)));
+	serial = p->serial * r->ticks;
+	for (unsigned tick = 0; tick < r->ticks; tick++) {
+		double seconds = between(0.97, 1.03), load = !tick || tick == r->ticks - 1 ? between(0.3, 1) : 1;
+
+		if (drand48() < p->phases)
+			load *= between(0.3, 0.6);
+		r->end[tick] = now += seconds * SECOND;
+		tick_make(p, h, seconds, load, !tick, tick > 1 && tick <= serial + 1, r->values + tick * h->columns);
+	}
+}
+
+/* What a recorder on some of the PUs writes of it, where `ranks` share the memory of each NUMA node. */
+static struct trace *run_trace(const struct run *r, struct trace_head *h, unsigned ranks)
+{
+	int fd = memfd_create("advice", MFD_CLOEXEC), copy = dup(fd);
+	uint64_t *values = calloc(h->columns, sizeof(*values));
+	struct err e = { "" };
+	struct trace_writer *w = trace_writer_new(fd, "made", h, &e);
+	struct trace *t;
+
+	assert_non_null(w);
+	for (unsigned tick = 0; tick < r->ticks; tick++) {
+		for (unsigned x = 0; x < EVENTS; x++) {
+			const struct trace_level *l = &h->levels[h->events[x].level];
+
+			for (unsigned i = 0; i < l->n; i++)
+				values[h->events[x].column + i] =
+					r->values[tick * r->h->columns + r->h->events[x].column + l->objects[i].index] /
+					(x == MEMORY ? ranks : 1);
+		}
+		assert_int_equal(trace_writer_tick(w, r->end[tick], values, &e), 0);
+	}
+	assert_int_equal(trace_writer_close(w, &e), 0);
+	free(values);
+	if (!(t = trace_open_fd(copy, "made", &e)))
+		fail_msg("%s", e.text);
+	return t;
+}
+
 struct score {
 	unsigned made, found, others;
 };
 
 static void one_trace(enum fault fault, struct score *score)
 {
-	struct trace_head h = head_make(machines[below(faults[fault].nmachines)]);
+	struct trace_head h = head_make(machines[below(faults[fault].nmachines)], NULL);
 	struct program p;
+	struct run r;
 	struct trace *t;
 	struct advice *list;
 	struct err e = { "" };
@@ -356,8 +385,10 @@ static void one_trace(enum fault fault, struct score *score)
 
 	program_make(&p, &h);
 	fault_plant(&p, &h, fault);
-	t = trace_make(&p, &h);
-	if (!(list = advice_list(t, &n, &e)))
+	run_make(&r, &h, &p);
+	t = run_trace(&r, &h, 1);
+	free(r.values);
+	if (!(list = advice_list(&t, &(const char *){ "made" }, 1, &n, &e)))
 		fail_msg("%s", e.text);
 	score->made++;
 	for (unsigned i = 0; i < n; i++) {
@@ -397,10 +428,100 @@ static void finds_what_was_planted(void **state)
 	(void) state;
 }
 
+/* Each rank of a step has a trace of the cores that it is bound to: together they are as one of all of them. */
+static void ranks_are_one_program(void **state)
+{
+	srand48(7);
+	for (unsigned i = 0; i < 200; i++) {
+		enum fault fault = i % FAULTS;
+		const char *machine = machines[below(faults[fault].nmachines)];
+		struct trace_head h = head_make(machine, NULL), part[4];
+		unsigned ranks = 2 + below(2) * 2, n, nparts;
+		const char *names[] = { "a", "b", "c", "d" };
+		struct advice *whole, *parts;
+		struct trace *t, *each[4];
+		struct program p;
+		struct run r;
+		struct err e = { "" };
+
+		program_make(&p, &h);
+		fault_plant(&p, &h, fault);
+		run_make(&r, &h, &p);
+		t = run_trace(&r, &h, 1);
+		for (unsigned k = 0; k < ranks; k++) {
+			hwloc_bitmap_t pus = hwloc_bitmap_alloc();
+
+			hwloc_bitmap_set_range(pus, k * h.pus / ranks, (k + 1) * h.pus / ranks - 1);
+			part[k] = head_make(machine, pus);
+			hwloc_bitmap_free(pus);
+			each[k] = run_trace(&r, &part[k], 1 + (ranks - 1) / level_of(&h, "NUMANode")->n);
+		}
+		whole = advice_list(&t, names, 1, &n, &e);
+		parts = advice_list(each, names, ranks, &nparts, &e);
+		if (!whole || !parts || n != nparts)
+			fail_msg("%s", e.text);
+		for (unsigned k = 0; k < n; k++)
+			if (whole[k].result != parts[k].result)
+				fail_msg("%s: %s: '%s', '%s'", machine, whole[k].kind, whole[k].evidence,
+					 parts[k].evidence);
+		free(whole);
+		free(parts);
+		free(r.values);
+		trace_close(t);
+		trace_head_free(&h);
+		for (unsigned k = 0; k < ranks; k++) {
+			trace_close(each[k]);
+			trace_head_free(&part[k]);
+		}
+	}
+	(void) state;
+}
+
+static void traces_must_belong_together(void **state)
+{
+	static const struct { const char *node, *event; int64_t start; const char *error; } rows[] = {
+		{ "cn1", "busy", 0, NULL },
+		{ "cn2", "busy", 0, "b: it is of node cn2, and a of cn1" },
+		{ "cn1", "idle", 0, "b: it has other events than a" },
+		{ "cn1", "busy", 1000 * (int64_t) SECOND, "b: it was recorded at another time than the others" },
+	};
+	struct trace_head a = head_make(machines[0], NULL);
+	struct program p;
+	struct run r;
+
+	program_make(&p, &a);
+	run_make(&r, &a, &p);
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct trace_head b = head_make(machines[0], NULL);
+		struct trace *t[2] = { run_trace(&r, &a, 1) };
+		struct advice *list;
+		struct err e = { "" };
+		unsigned n;
+
+		strcpy(b.node, rows[i].node);
+		strcpy(b.events[0].name, rows[i].event);
+		b.start = rows[i].start;
+		t[1] = run_trace(&r, &b, 1);
+		list = advice_list(t, (const char *[]){ "a", "b" }, 2, &n, &e);
+		assert_int_equal(!list, rows[i].error != NULL);
+		if (rows[i].error)
+			assert_string_equal(e.text, rows[i].error);
+		free(list);
+		trace_close(t[0]);
+		trace_close(t[1]);
+		trace_head_free(&b);
+	}
+	free(r.values);
+	trace_head_free(&a);
+	(void) state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_what_was_planted),
+		cmocka_unit_test(ranks_are_one_program),
+		cmocka_unit_test(traces_must_belong_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -218,19 +218,34 @@ def test_bad_input(tmp_path, options, why):
     assert done.returncode != 0 and why in done.stderr, done.stderr
 
 
-def advised(tmp_path):
-    """{kind: evidence} of what is found in the trace."""
-    done = subprocess.run([TOPIARY, "trace", "advise", tmp_path / "trace", "--json"], capture_output=True, text=True, timeout=60, check=True)
+def advised(*traces):
+    """{kind: evidence} of what is found in the traces."""
+    done = subprocess.run([TOPIARY, "trace", "advise", *traces, "--json"], capture_output=True, text=True, timeout=60, check=True)
     return {check["kind"]: check["evidence"] for check in json.loads(done.stdout)["checks"] if check["result"] == "found"}
 
 
+def at_high_priority(script):
+    """Within the session and as a session, so that what else runs on this machine takes little of the PUs."""
+    return ["setsid", "--wait", "nice", "-n", "-20", "sh", "-c", f"test ! -w /proc/self/autogroup || echo -20 > /proc/self/autogroup; {script}"]
+
+
 if len(PUS) > 1 and not os.geteuid():
-    @pytest.mark.parametrize("places, shared", [((0, 0), True), ((0, 1), False)], ids=["two threads on a PU", "a PU each"])
+    LOOP = "timeout 4 sh -c 'while :; do :; done'"
+    PLACES = pytest.mark.parametrize("places, shared", [((0, 0), True), ((0, 1), False)], ids=["two threads on a PU", "a PU each"])
+
+    @PLACES
     def test_advice_about_where_threads_were(tmp_path, places, shared):
-        """At the highest priority, within the session and as a session, so that what else runs here takes little of the PUs."""
-        loops = " & ".join(f"taskset -c {PUS[n]} timeout 4 sh -c 'while :; do :; done'" for n in places)
-        script = f"test ! -w /proc/self/autogroup || echo -20 > /proc/self/autogroup; {loops} & wait"
-        assert record(tmp_path, "setsid", "--wait", "nice", "-n", "-20", "sh", "-c", script, options=["--hz=10"]).returncode == 0
-        found = advised(tmp_path)
+        loops = " & ".join(f"taskset -c {PUS[n]} {LOOP}" for n in places)
+        assert record(tmp_path, *at_high_priority(f"{loops} & wait"), options=["--hz=10"]).returncode == 0
+        found = advised(tmp_path / "trace")
         assert ("shared PU" in found) == ("idle cores" in found) == shared, found
         assert not shared or f"1 of {len(PUS)} PUs were full" in found["shared PU"]
+
+    @PLACES
+    def test_advice_about_ranks_that_are_recorded_apart(tmp_path, places, shared):
+        """As by srun topiary record: only together they show which cores are idle. Of a shared PU, each has half."""
+        ranks = " & ".join(f"{TOPIARY} record -r 10 -o {tmp_path}/{rank} taskset -c {PUS[n]} {LOOP}" for rank, n in enumerate(places))
+        subprocess.run(at_high_priority(f"{ranks} & wait"), capture_output=True, timeout=60, check=True)
+        assert shared or all("idle cores" in advised(tmp_path / str(rank)) for rank in (0, 1))
+        found = advised(tmp_path / "0", tmp_path / "1")
+        assert ("shared PU" in found) == ("idle cores" in found) == shared, found

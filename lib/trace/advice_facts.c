@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "trace/advice_facts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/advice.h"
+
+#define INTERVALS 4096u		/* bounds the memory: 8 bytes for each PU and interval */
+
+const char *const role_names[ROLES] = {
+	"busy", "context_switches", "migrations", "minor_faults", "major_faults", "cycles", "instructions", "l3_misses",
+	"near_fills", "far_fills", "memory_used",
+};
+
+/*
+ * Ticks of several recorders are at different times: run time and context switches of PUs are divided among intervals
+ * of equal length.
+ */
+struct timeline {
+	double start, end, length;	/* nanoseconds; length: of an interval */
+	unsigned n;
+	float *busy, *switches;		/* [pu * n + interval] */
+};
+
+/* --- one trace */
+
+struct reading {
+	struct facts *f;
+	struct timeline *time;
+	const struct trace *t;
+	const unsigned *column;		/* into the merged head */
+	double *sum;			/* of each column of the trace */
+	unsigned *present;		/* its ticks that have a value */
+};
+
+static void line_add(const struct timeline *time, float *line, double from, double to, double value)
+{
+	double per_length = value / (to - from);
+
+	for (unsigned i = from / time->length; i < time->n && i * time->length < to; i++)
+		line[i] += per_length * (fmin(to, (i + 1) * time->length) - fmax(from, i * time->length));
+}
+
+/* The event of the merged head has the same number in each trace. */
+static void block_add_line(const struct reading *r, const struct trace_block *b, int event, float *lines)
+{
+	const struct trace_event *mine = &r->t->head.events[event], *merged = &r->f->h->events[event];
+	double start = r->t->head.start - r->time->start;
+
+	for (unsigned i = 0; i < r->t->head.pus; i++) {
+		float *line = lines + (size_t) (r->column[mine->column + i] - merged->column) * r->time->n;
+
+		for (unsigned t = 0; t < b->n; t++) {
+			uint64_t value = b->values[(size_t) (mine->column + i) * b->n + t];
+
+			if (value != TRACE_ABSENT)
+				line_add(r->time, line, start + (t ? b->times[t - 1] : b->begin), start + b->times[t],
+					 value);
+		}
+	}
+}
+
+static void block_add(const struct reading *r, const struct trace_block *b)
+{
+	for (unsigned c = 0; c < r->t->head.columns; c++)
+		for (unsigned t = 0; t < b->n; t++)
+			if (b->values[(size_t) c * b->n + t] != TRACE_ABSENT) {
+				r->sum[c] += b->values[(size_t) c * b->n + t];
+				r->present[c]++;
+			}
+	if (r->f->event[BUSY] >= 0)
+		block_add_line(r, b, r->f->event[BUSY], r->time->busy);
+	if (r->f->event[SWITCHES] >= 0)
+		block_add_line(r, b, r->f->event[SWITCHES], r->time->switches);
+}
+
+/* Absent values count as the mean of the others. */
+static void reading_finish(const struct reading *r, unsigned long long *present)
+{
+	const struct trace_head *h = &r->t->head;
+
+	for (unsigned x = 0; x < h->nevents; x++)
+		for (unsigned c = h->events[x].column; c < h->events[x].column + h->levels[h->events[x].level].n; c++) {
+			double mean = r->present[c] ? r->sum[c] / r->present[c] : 0;
+
+			present[x] += r->present[c];
+			r->f->rate[r->column[c]] += h->events[x].kind == TRACE_GAUGE ? mean :
+				mean * r->t->ticks / r->f->seconds;
+		}
+}
+
+static int trace_add(struct reading *r, unsigned long long *present, struct err *e)
+{
+	struct trace_block b = {0};
+	int rc = 0;
+
+	r->sum = calloc(r->t->head.columns, sizeof(*r->sum));
+	r->present = calloc(r->t->head.columns, sizeof(*r->present));
+	if (!r->sum || !r->present)
+		rc = err_set(e, "out of memory");
+	for (unsigned i = 0; rc == 0 && i < r->t->nblocks; i++)
+		if (!(rc = trace_read(r->t, i, &b, e)))
+			block_add(r, &b);
+	if (rc == 0)
+		reading_finish(r, present);
+	trace_block_free(&b);
+	free(r->sum);
+	free(r->present);
+	return rc;
+}
+
+/* --- all of them */
+
+/* An event half of whose values are absent is as one that is missing. */
+static void drop_absent(struct facts *f, struct trace *const *traces, unsigned n, const unsigned long long *present)
+{
+	for (int r = 0; r < ROLES; r++) {
+		unsigned long long all = 0;
+
+		for (unsigned t = 0; f->event[r] >= 0 && t < n; t++)
+			all += traces[t]->ticks * traces[t]->head.levels[traces[t]->head.events[f->event[r]].level].n;
+		if (f->event[r] >= 0 && 2 * present[f->event[r]] < all)
+			f->event[r] = -1;
+	}
+}
+
+/* alone: more than half of an interval by one PU, and less than that by all others together. */
+static void intervals_judge(struct facts *f, const struct timeline *time)
+{
+	for (unsigned i = 0; i < time->n; i++) {
+		double most = 0, sum = 0;
+
+		for (unsigned pu = 0; pu < f->h->pus; pu++) {
+			double busy = time->busy[(size_t) pu * time->n + i];
+
+			sum += busy;
+			most = fmax(most, busy);
+			f->contended[pu] += busy >= FULL * time->length &&
+				time->switches[(size_t) pu * time->n + i] >= SHARED_SWITCHES * time->length * 1e-9;
+		}
+		if (most > WORKING * time->length && sum - most < WORKING * time->length)
+			f->alone += time->length * 1e-9;
+	}
+}
+
+static void roles_find(struct facts *f)
+{
+	f->core = trace_head_level(f->h, "Core");
+	if (f->core < 0)
+		f->core = trace_head_level(f->h, "PU");
+	for (int r = 0; r < ROLES; r++)
+		f->event[r] = trace_head_event(f->h, role_names[r]);
+	/* Counted on a wider level, they tell nothing of cores. */
+	for (int r = BUSY; r <= SWITCHES; r++)
+		if (f->event[r] >= 0 && (int) f->h->events[f->event[r]].level != trace_head_level(f->h, "PU"))
+			f->event[r] = -1;
+}
+
+/* From the first start to the last end, in intervals as long as the longest period. */
+static int timeline_make(struct timeline *time, struct trace *const *traces, const char *const *names, unsigned n,
+			 struct err *e)
+{
+	double start = INFINITY, latest = -INFINITY, end = -INFINITY, earliest = INFINITY, length = 1;
+	unsigned last = 0;
+
+	for (unsigned t = 0; t < n; t++) {
+		double from = traces[t]->head.start, to = from + traces[t]->end;
+
+		start = fmin(start, from);
+		end = fmax(end, to);
+		earliest = fmin(earliest, to);
+		last = from > latest ? t : last;
+		latest = fmax(latest, from);
+		length = fmax(length, (double) traces[t]->end / traces[t]->ticks);
+	}
+	if (latest >= earliest)
+		return err_set(e, "%s: it was recorded at another time than the others", names[last]);
+	*time = (struct timeline){ .start = start, .end = end, .length = fmax(length, (end - start) / INTERVALS) };
+	time->n = ceil((end - start) / time->length);
+	return 0;
+}
+
+static int traces_check(struct trace *const *traces, const char *const *names, unsigned n, struct err *e)
+{
+	for (unsigned t = 0; t < n; t++) {
+		if (traces[t]->head.pus > ADVICE_PUS)
+			return err_set(e, "%s: %u PUs: advice is about nodes of %u at most", names[t],
+				       traces[t]->head.pus, ADVICE_PUS);
+		if (traces[t]->ticks < ADVICE_TICKS)
+			return err_set(e, "%s: %llu ticks: advice needs %u at least; record longer, or with more --hz",
+				       names[t], (unsigned long long) traces[t]->ticks, ADVICE_TICKS);
+	}
+	return 0;
+}
+
+static int traces_add(struct facts *f, struct timeline *time, struct trace *const *traces, unsigned n, struct err *e)
+{
+	unsigned long long *present = calloc(f->h->nevents, sizeof(*present));
+	int rc = 0;
+
+	f->rate = calloc(f->h->columns, sizeof(*f->rate));
+	f->contended = calloc(f->h->pus, sizeof(*f->contended));
+	time->busy = calloc((size_t) f->h->pus * time->n, sizeof(*time->busy));
+	time->switches = calloc((size_t) f->h->pus * time->n, sizeof(*time->switches));
+	if (!present || !f->rate || !f->contended || !time->busy || !time->switches)
+		rc = err_set(e, "out of memory");
+	for (unsigned t = 0; rc == 0 && t < n; t++) {
+		struct reading r = { .f = f, .time = time, .t = traces[t], .column = f->merge.column[t] };
+
+		rc = trace_add(&r, present, e);
+	}
+	if (rc == 0) {
+		drop_absent(f, traces, n, present);
+		intervals_judge(f, time);
+	}
+	free(present);
+	free(time->busy);
+	free(time->switches);
+	return rc;
+}
+
+int facts_read(struct facts *f, struct trace *const *traces, const char *const *names, unsigned n, struct err *e)
+{
+	const struct trace_head **heads = calloc(n, sizeof(*heads));
+	struct timeline time;
+	int rc;
+
+	*f = (struct facts){0};
+	for (unsigned t = 0; heads && t < n; t++)
+		heads[t] = &traces[t]->head;
+	rc = !heads ? err_set(e, "out of memory") : traces_check(traces, names, n, e) ||
+		timeline_make(&time, traces, names, n, e) || trace_merge_make(&f->merge, heads, names, n, e) ? -1 : 0;
+	free(heads);
+	if (rc)
+		return -1;
+	f->h = &f->merge.head;
+	f->intervals = time.n;
+	f->seconds = (time.end - time.start) * 1e-9;
+	roles_find(f);
+	if (!(rc = traces_add(f, &time, traces, n, e)))
+		return 0;
+	facts_free(f);
+	return -1;
+}
+
+void facts_free(struct facts *f)
+{
+	trace_merge_free(&f->merge);
+	free(f->rate);
+	free(f->contended);
+	*f = (struct facts){0};
+}
