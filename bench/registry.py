@@ -518,6 +518,38 @@ def reads(sheet, args):
         tell_reads(sheet, r, args.nodes)
 
 
+# --- jobs: a summary a job, no row a sample
+
+SUMMARY_GOAL_BYTES, SUMMARY_GOAL_US = 2560, 30
+
+
+def job_traces(folder, nodes):
+    for i in range(nodes):
+        run([BUILD / "tests/trace_make", folder / f"cn{i}.trace", "Package:2 [numa] L3:8 Core:8 PU:2", "60", f"cn{i}"])
+    return [folder / f"cn{i}.trace" for i in range(nodes)]
+
+
+def jobs(sheet, args):
+    with registry() as r, tempfile.TemporaryDirectory() as folder:
+        traces = job_traces(Path(folder), args.nodes)
+        begin, before = time.monotonic(), r.cpu()
+        for i in range(args.sent):
+            run([BUILD / "topiary", "job", "send", str(i + 1), *traces, "--config", r.config])
+        sent = {part: (seconds - before[part]) / args.sent for part, seconds in r.cpu().items()}
+        sheet.add(f"topiary job send of {args.nodes} traces of 256 PUs: time", (time.monotonic() - begin) / args.sent, "s")
+        sheet.add("a summary: CPU time of topiaryd, PostgreSQL and munged", server_cpu(sent) * 1e3, "ms")
+        text = r.sql("SELECT summary::text FROM job_summary LIMIT 1")
+        sheet.add("a summary: bytes of JSON", len(text), "", goal=f"at most {SUMMARY_GOAL_BYTES}")
+        before = r.cpu()["postgres"]
+        r.sql("INSERT INTO job_summary SELECT i, '0', i % 500, now() - i * interval '1 s', "
+              f"'{text}' FROM generate_series(1000, {999 + args.rows}) i")
+        stored = r.cpu()["postgres"] - before
+        sheet.add(f"{args.rows} rows in one statement: CPU time of PostgreSQL a row", stored / args.rows * 1e6, "us",
+                  goal=f"at most {SUMMARY_GOAL_US}")
+        sheet.add("a row with its indexes: bytes in the database",
+                  int(r.sql("SELECT pg_total_relation_size('job_summary') / count(*) FROM job_summary")), "")
+
+
 # --- kill: nothing acknowledged is lost
 
 def kill(sheet, args):
@@ -534,7 +566,7 @@ def kill(sheet, args):
 # --- the command
 
 # fleet tells what snapshot and reads do.
-PLANS = ("ingest", "storm", "fleet", "size --variants 0", "compare", "kill")
+PLANS = ("ingest", "storm", "fleet", "size --variants 0", "compare", "jobs", "kill")
 
 
 def every(sheet, args):
@@ -546,7 +578,7 @@ def every(sheet, args):
 
 
 COMMANDS = {"ingest": ingest, "storm": storm, "size": size, "fleet": fleet, "compare": compare, "snapshot": snapshot,
-            "reads": reads, "kill": kill, "ablate": ablate, "all": every}
+            "reads": reads, "jobs": jobs, "kill": kill, "ablate": ablate, "all": every}
 NODES = ("nodes", 100000, "nodes to load")
 WINDOW = ("window", 5, "seconds in which they boot")
 VARIANTS = ("variants", 5, "percent of nodes that lack a part or have it elsewhere")
@@ -558,6 +590,7 @@ OPTIONS = {
     "compare": (("nodes", 1000, "clones of each base"), ("hwloc-nodes", 64, "of them for hwloc-compress-dir"), VARIANTS),
     "snapshot": (NODES, ("shapes", 20, "of so many shapes")),
     "reads": (NODES, WINDOW, VARIANTS),
+    "jobs": (("nodes", 64, "of a job"), ("sent", 20, "summaries sent"), ("rows", 100000, "rows inserted at once")),
     "kill": (("times", 200, "kills"), ("seed", 1, "of when and whom")),
     "ablate": (("nodes", 2000, "nodes of each fleet"), VARIANTS),
     "all": (),

@@ -7,7 +7,7 @@ $(eval $(call linked,storm,$(BUILD)/bench/storm,$(addprefix bench/,storm.c agend
 $(CLONES_PKGS) jansson munge libzstd,,-pthread))
 $(call objects,tests/rig/clone.c): ROOM_CFLAGS = -I.
 
-BENCH = $(addprefix bench-registry-,ingest storm size fleet compare snapshot reads kill ablate)
+BENCH = $(addprefix bench-registry-,ingest storm size fleet compare snapshot reads jobs kill ablate)
 $(BENCH): bench-registry-%: built
 	@$(RIG_ENV) python3 bench/registry.py $* $(B)
 

@@ -25,11 +25,13 @@
 static char *read_about(const char *path)
 {
 	static const char *const tails[] = { "/facts", "/topology", "/history" };
-	static const char nodes[] = "/v1/nodes/", facts[] = "/v1/facts";
+	static const char nodes[] = "/v1/nodes/", facts[] = "/v1/facts", jobs[] = "/v1/jobs/";
 	size_t len;
 
 	if (!strncmp(path, facts, sizeof(facts) - 1))
 		return strdup("registry");
+	if (!strncmp(path, jobs, sizeof(jobs) - 1))
+		return strdup(path + sizeof(jobs) - 1);
 	if (strncmp(path, nodes, sizeof(nodes) - 1))
 		return NULL;
 	path += sizeof(nodes) - 1;

@@ -53,6 +53,7 @@ static const struct conf_item items[] = {
 	TEXT("AdminHosts", admin_hosts, ""),
 	UINT("NodeDocuments", node_documents, "24", 0, 1000000),
 	UINT("NodeBytes", node_bytes, "16", 0, 1000000),
+	UINT("JobSummaries", job_summaries, "10000", 0, 1000000),
 	UINT("KeepHistory", keep_history, "365", 0, 36500),
 	UINT("UpkeepInterval", upkeep_interval, "600", 1, 86400),
 	TEXT("LogLevel", log_level, "info"),

@@ -49,7 +49,8 @@ struct settings {
 	char *admin_hosts;	/* AdminHosts: hosts or addresses from which they may, beside the registry's own host */
 	unsigned node_documents;	/* NodeDocuments: new documents stored per node and day; 0: no limit */
 	unsigned node_bytes;	/* NodeBytes: MiB of them, as stored; 0: no limit */
-	unsigned keep_history;	/* KeepHistory: days that former exports of a node are kept, 0 for ever */
+	unsigned job_summaries;	/* JobSummaries: summaries of jobs that a user may send a day; 0: none */
+	unsigned keep_history;	/* KeepHistory: days that former exports and jobs' summaries are kept, 0 for ever */
 	unsigned upkeep_interval;	/* UpkeepInterval: seconds between topiaryd's passes in the background */
 	char *log_level;	/* LogLevel: error, warning, info or debug: what the daemons log (base/log.h) */
 	char *drift_hook;	/* DriftHook: program run when a node newly differs from its class; empty: none */

@@ -64,21 +64,25 @@ bool admin_check(struct call *c)
 	return is_admin(c) && is_admin_host(c);
 }
 
+int admin_check_claim(struct call *c)
+{
+	double apart = c->claim.seq / 1e9 - time(NULL);
+
+	if (strcmp(c->claim.node, c->node))
+		return call_fail(c, 403, "%s: the credential was signed for %s", c->node, c->claim.node);
+	if (apart > CLOCKS_APART || apart < -CLOCKS_APART)
+		return call_fail(c, 403, "%s: the credential's time differs from the registry's by more than 5"
+					 " minutes; synchronize the clocks", c->node);
+	return 0;
+}
+
 int admin_admit(struct call *c, const char *what)
 {
-	double apart;
-
 	if (call_check_credential(c))
 		return -1;
 	if (!is_admin(c))
 		return admin_refuse(c, "is not one of Admins and", what);
 	if (!is_admin_host(c))
 		return admin_refuse(c, "is on a host that is not one of AdminHosts and", what);
-	if (strcmp(c->claim.node, c->node))
-		return call_fail(c, 403, "%s: the credential was signed for node %s", c->node, c->claim.node);
-	apart = c->claim.seq / 1e9 - time(NULL);
-	if (apart > CLOCKS_APART || apart < -CLOCKS_APART)
-		return call_fail(c, 403, "%s: the credential's time differs from the registry's by more than 5"
-					 " minutes; synchronize the clocks", c->node);
-	return 0;
+	return admin_check_claim(c);
 }

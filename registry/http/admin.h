@@ -12,6 +12,9 @@
  */
 int admin_admit(struct call *c, const char *what);
 
+/* Is the verified claim about c->node, and recent? For requests of any user. 0, or -1 with the reply filled. */
+int admin_check_claim(struct call *c);
+
 /* Checks user and host alone, after the credential was verified; fills no reply. */
 bool admin_check(struct call *c);
 

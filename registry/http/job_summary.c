@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "job_summary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "access.h"
+#include "admin.h"
+#include "base/log.h"
+#include "delta/pack.h"
+#include "ingest/quota.h"
+#include "store/json_rows.h"
+
+#define SUMMARY_MAX 2560u	/* bytes: trace/summary.h */
+#define LIST_MAX (4u << 20)
+#define JOB_DIGITS 10u
+
+/* JOB or JOB.STEP as Slurm writes them: the numbers of its steps, or a word. */
+struct job_step {
+	char job[JOB_DIGITS + 1];
+	const char *step;	/* borrowed; "" for the whole job, NULL if none is named */
+};
+
+/* 0, or -1 with the reply filled. */
+static int job_step_parse(struct call *c, struct job_step *out)
+{
+	static const char word[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+	size_t digits = strspn(c->node, "0123456789"), rest = strcspn(c->node + digits, "");
+	const char *step = c->node + digits + 1;
+
+	if (!digits || digits > JOB_DIGITS || *c->node == '0' ||
+	    (rest && (c->node[digits] != '.' || rest < 2 || rest > 16 || strspn(step, word) != rest - 1)))
+		return call_fail(c, 400, "%s: expected JOB or JOB.STEP", c->node);
+	snprintf(out->job, sizeof(out->job), "%.*s", (int) digits, c->node);
+	out->step = rest ? step : NULL;
+	return 0;
+}
+
+int job_summary_admit(struct call *c)
+{
+	struct job_step j;
+
+	if (!c->encoding || strcasecmp(c->encoding, "zstd"))
+		return call_fail(c, 415, "%s: the body must be zstd (Content-Encoding)", c->node);
+	if (job_step_parse(c, &j) || call_check_credential(c) || admin_check_claim(c))
+		return -1;
+	if (c->claim.length > SUMMARY_MAX)
+		return call_fail(c, 413, "%s: %llu bytes, a summary has at most %u", c->node,
+				 (unsigned long long) c->claim.length, SUMMARY_MAX);
+	return 0;
+}
+
+/* The signed text, which PostgreSQL parses: of characters that need no escape in JSON or on a terminal. */
+static int summary_decompress(struct call *c, struct buf *text)
+{
+	char sha256[HASH_HEX];
+	struct err e;
+
+	if (zip_open(c->body.data ? c->body.data : "", c->body.len, c->claim.length, text, &e))
+		return call_fail(c, 422, "%s: %s", c->node, e.text);
+	hash_hex(text->data, text->len, sha256);
+	if (text->len != c->claim.length || strcmp(sha256, c->claim.sha256))
+		return call_fail(c, 422, "%s: the body differs from the summary that was signed", c->node);
+	for (size_t i = 0; i < text->len; i++)
+		if (text->data[i] < ' ' || text->data[i] > '~' || text->data[i] == '\\')
+			return call_fail(c, 422, "%s: byte %zu of the summary is not printable ASCII, or a backslash",
+					 c->node, i);
+	return 0;
+}
+
+/* A user who sent JobSummaries in 24 hours waits; replacing one's own row counts, too. */
+#define STORE_SQL "INSERT INTO job_summary (job, step, uid, summary)" \
+	" SELECT $1::bigint, $2::text, $3::bigint, $4::jsonb" \
+	" WHERE (SELECT count(*) FROM (SELECT FROM job_summary WHERE uid = $3::bigint" \
+	" AND stored > now() - interval '1 day' LIMIT $5::bigint) today) < $5::bigint" \
+	" ON CONFLICT (job, step, uid) DO UPDATE SET summary = excluded.summary, stored = excluded.stored"
+
+/* SQLSTATE of what is wrong with the text: data exception, constraint, nested too deeply. */
+static bool is_bad_text(const char *state)
+{
+	return !strncmp(state, "22", 2) || !strncmp(state, "23", 2) || !strncmp(state, "54", 2);
+}
+
+static void summary_store(struct call *c, struct db *db, const struct job_step *j, const struct buf *text)
+{
+	char uid[16], quota[16];
+	struct db_value values[] = { DB_TEXT(j->job), DB_TEXT(j->step ? j->step : ""), DB_TEXT(uid),
+				     DB_TEXT(text->data), DB_TEXT(quota) };
+	struct err e;
+	PGresult *r;
+
+	snprintf(uid, sizeof(uid), "%u", (unsigned) c->signer);
+	snprintf(quota, sizeof(quota), "%u", c->service->settings.job_summaries);
+	r = db_query_prepared(db, &e, STORE_SQL, 5, values);
+	if (!r && is_bad_text(db_state(db))) {
+		call_fail(c, 422, "%s: not the summary of a job: %s", c->node, e.text);
+	} else if (!r) {
+		call_fail(c, 503, "%s: %s", c->node, e.text);
+	} else if (!atoi(PQcmdTuples(r))) {
+		call_fail(c, 429, "%s: uid %s has sent %s summaries in 24 hours (JobSummaries)", c->node, uid, quota);
+		c->reply.retry_after = QUOTA_RETRY;
+	} else {
+		log_debug("job %s: summary of %zu bytes by uid %s", c->node, text->len, uid);
+		call_json(c, 200, json_pack("{s:s, s:I}", "job", c->node, "bytes", (json_int_t) text->len));
+	}
+	PQclear(r);
+}
+
+void job_summary_put(struct call *c)
+{
+	struct buf text = {0};
+	struct job_step j;
+	struct db *db = NULL;
+
+	if (job_step_parse(c, &j) == 0 && summary_decompress(c, &text) == 0 && (db = call_acquire_writer(c)))
+		summary_store(c, db, &j, &text);
+	db_release(c->service->pool, db);
+	buf_free(&text);
+}
+
+int job_summary_admit_read(struct call *c)
+{
+	struct job_step j;
+
+	if (!c->authorization)
+		return call_fail(c, 401, "%s: reading a job's summary requires an 'Authorization: Munge' credential",
+				 c->node);
+	return job_step_parse(c, &j) ? -1 : access_admit(c);
+}
+
+#define READ_SQL "SELECT step, uid, " RFC3339("stored") ", summary FROM job_summary" \
+	" WHERE job = $1 AND ($2::text IS NULL OR step = $2) AND ($3::bigint IS NULL OR uid = $3) ORDER BY step, uid"
+
+void read_job_summary(struct call *c)
+{
+	static const struct json_column columns[] = {
+		{ "step", COLUMN_TEXT }, { "uid", COLUMN_PLAIN }, { "stored", COLUMN_TEXT },
+		{ "summary", COLUMN_PLAIN }, {0},
+	};
+	struct db *db = call_acquire_reader(c);
+	struct buf out = {0};
+	struct job_step j;
+	char uid[16];
+	struct err e;
+	bool more;
+
+	if (!db)
+		return;
+	snprintf(uid, sizeof(uid), "%u", (unsigned) c->signer);
+	if (job_step_parse(c, &j) == 0) {
+		struct db_value values[] = { DB_TEXT(j.job), DB_TEXT(j.step),
+					     DB_TEXT(c->reader == ACCESS_ADMIN ? NULL : uid) };
+
+		buf_printf(&out, "{\"job\":%s,\"summaries\":", j.job);
+		if (json_rows_list(db, &out, LIST_MAX, &more, columns, READ_SQL, 3, values, &e)) {
+			buf_free(&out);
+			call_fail(c, 503, "%s: %s", c->node, e.text);
+		} else {
+			buf_printf(&out, ",\"truncated\":%s}\n", more ? "true" : "false");
+			call_body(c, "application/json", &out);
+		}
+	}
+	call_release(c, db);
+}
