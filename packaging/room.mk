@@ -7,7 +7,7 @@ INSTALL ?= install
 
 install: all
 	$(INSTALL) -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/topiary
-	$(INSTALL) -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin $(BUILD)/topiaryd $(BUILD)/topiary-agent
+	$(INSTALL) -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin $(BUILD)/topiaryd $(BUILD)/topiary-agent $(BUILD)/topiary-monitor
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/topiary/sql sql/*.sql
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system packaging/systemd/*.service packaging/systemd/*.timer \
 		packaging/systemd/*.mount

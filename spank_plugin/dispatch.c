@@ -13,6 +13,7 @@ SPANK_PLUGIN(topiary, 1)
 #include "launch/submit.h"
 #include "options.h"
 #include "step/capture.h"
+#include "step/monitor.h"
 #include "step/step.h"
 #include "task/report.h"
 #include "task/task.h"
@@ -38,7 +39,7 @@ static int init_node(spank_t sp, int argc, char **argv)
  * What each SPANK hook runs, in this order, in each process that loads the plugin (spank_context()); an empty row
  * succeeds.
  */
-enum { CONTEXTS = S_CTX_JOB_SCRIPT + 1, MAX_ACTIONS = 7 };
+enum { CONTEXTS = S_CTX_JOB_SCRIPT + 1, MAX_ACTIONS = 8 };
 typedef action_fn *const actions[CONTEXTS][MAX_ACTIONS];
 
 static actions on_init = {
@@ -50,13 +51,14 @@ static actions on_init = {
 static actions on_post_opt = {
 	[S_CTX_LOCAL] = { submit_options },
 	[S_CTX_ALLOCATOR] = { submit_options },
-	[S_CTX_REMOTE] = { step_identify, launchers_detect, rank_file_unset_env, step_open, report_open, capture_open },
+	[S_CTX_REMOTE] = { step_identify, launchers_detect, rank_file_unset_env, step_open, report_open, capture_open,
+		monitor_open },
 };
 static actions on_local_user = { [S_CTX_LOCAL] = { srun_warn_launcher } };
 static actions on_task_privileged = { [S_CTX_REMOTE] = { step_mount_user_dir } };
 static actions on_task = { [S_CTX_REMOTE] = { rank_file_make, capture_begin, launchers_prepare, task_prepare } };
-static actions on_task_exit = { [S_CTX_REMOTE] = { capture_end, step_warn_unused_options } };
-static actions on_step_exit = { [S_CTX_REMOTE] = { step_close } };
+static actions on_task_exit = { [S_CTX_REMOTE] = { capture_end, step_warn_unused_options, monitor_task_exit } };
+static actions on_step_exit = { [S_CTX_REMOTE] = { monitor_close, step_close } };
 
 static int dispatch(actions hook, spank_t sp, int argc, char **argv)
 {

@@ -24,6 +24,14 @@ static int set_bind(const char *name, const char *value, struct err *e)
 	return bind_request_set(&options.bind, name, value, e);
 }
 
+static int set_monitor(const char *name, const char *value, struct err *e)
+{
+	char option[32];
+
+	snprintf(option, sizeof(option), "--%s", name);
+	return monitor_request_parse(option, value, &options.monitor, e);
+}
+
 /* slurmctld has acted on it by then. */
 static int ignore(const char *name, const char *value, struct err *e)
 {
@@ -62,6 +70,8 @@ static const struct {
 	{ "topo-hugepages", "KIND", "huge pages for malloc(3): off, thp or hugetlb", 1, BIND },
 	{ "topo-nic", "RAILS", "network devices near each task: off, auto, one, local or all[,strict]", 1, BIND },
 	{ "topo-hwloc", "SWITCH", "let hwloc in the job's programs load the step's topology: on or off", 1, BIND },
+	{ "topo-monitor", "WHAT", "record what the job does on the hardware: off, sw or on[,hz=N][,set=NAME]", 1,
+		set_monitor, set_monitor, NULL, 0 },
 	{ "topo-report", "[=json]", "print each task's CPUs, memory policy, NIC, GPU and threads", 2, BIND },
 };
 
@@ -161,4 +171,6 @@ void options_apply_site(const struct settings *s)
 	for (size_t i = 0; i < sizeof(defaults) / sizeof(*defaults); i++)
 		if (bind_request_set(&options.bind, defaults[i].option, defaults[i].value, &e))
 			slurm_error("topiary: %s in topiary.conf is ignored: %s", defaults[i].key, e.text);
+	if (monitor_request_parse("TopoMonitor", s->topo_monitor, &options.monitor, &e))
+		slurm_error("topiary: topiary.conf: %s; ignored", e.text);
 }

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/settings.h"
 #include "bind/request.h"
+#include "monitor/ask.h"
 
 /*
  * The --topo-* options: their table, their values and the site's defaults. dispatch.c registers them; everything else
@@ -21,6 +22,7 @@
 struct options {
 	char matrix[4096];	/* --topo-matrix: on the submit side absolute and readable; on the node as received */
 	char capture[4000];	/* --topo-capture: the same, of a file to write; suffixes are added to it */
+	struct monitor_request monitor;	/* --topo-monitor */
 	struct bind_request bind;	/* --topo-place and the other options of bind/request.h */
 };
 

@@ -1,4 +1,4 @@
-$(eval $(call plugin,spank_topiary,$(wildcard spank_plugin/*.c spank_plugin/*/*.c),bind $(SCORE),\
+$(eval $(call plugin,spank_topiary,$(wildcard spank_plugin/*.c spank_plugin/*/*.c),bind monitor $(SCORE),\
 	hwloc inih jansson libxml-2.0 libzstd libcrypto,\
 	-Xlinker --version-script=spank_plugin/exports.map))
 $(BUILD)/slurm/spank_topiary.so: spank_plugin/exports.map

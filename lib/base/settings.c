@@ -30,6 +30,7 @@ static const struct conf_item items[] = {
 	TEXT("TopoOmp", topo_omp, "off"),
 	TEXT("TopoNic", topo_nic, "off"),
 	TEXT("TopoHwloc", topo_hwloc, "on"),
+	TEXT("TopoMonitor", topo_monitor, "off"),
 	TEXT("TopiaryCommand", topiary_command, "/usr/bin/topiary"),
 	UINT("MapTimeout", map_timeout, "60", 1, 3600),
 	UINT("NicPlanes", nic_planes, "1", 1, 64),

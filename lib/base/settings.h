@@ -27,6 +27,7 @@ struct settings {
 	char *topo_place;	/* TopoPlace: default of --topo-place; likewise the next three (bind/request.h) */
 	char *topo_membind, *topo_omp, *topo_nic;	/* TopoMembind, TopoOmp, TopoNic */
 	char *topo_hwloc;	/* TopoHwloc: default of --topo-hwloc: on or off */
+	char *topo_monitor;	/* TopoMonitor: default of --topo-monitor (monitor/ask.h) */
 	char *topiary_command;	/* TopiaryCommand: the path of topiary, run as the user to make a rank file */
 	unsigned map_timeout;	/* MapTimeout: seconds it may take */
 	unsigned nic_planes;	/* NicPlanes: networks of a node's devices; with several, no task is bound to one */

@@ -8,7 +8,7 @@
 
 /*
  * What is counted: the kernel's own events and generic hardware events of perf_event_open(2). A row is in one set, and
- * sets are what a user asks for. For monitor/recorder.c.
+ * sets are what a user asks for. For monitor/recorder.c and monitor/pu_counters.c.
  */
 struct monitor_event {
 	const char *name, *unit;	/* as in the trace */

@@ -1,3 +1,4 @@
 # Counts what the hardware does, by perf events, into traces.
 $(eval $(call archive,monitor,$(wildcard lib/monitor/*.c),hwloc))
 $(eval $(call unit,test_events,tests/unit/test_events.c,monitor base,,))
+$(eval $(call unit,test_ask,tests/unit/test_ask.c,monitor base,,))

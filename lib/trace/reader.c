@@ -121,6 +121,15 @@ static int trace_load(struct trace *t, struct err *e)
 	return t->open_end ? blocks_scan(t, e) : rc;
 }
 
+void trace_index(const struct trace *t, struct buf *out, uint64_t *end)
+{
+	for (unsigned i = 0; i < t->nblocks; i++) {
+		chunk_put_number(out, t->own->places[i].offset);
+		chunk_put_header(&t->own->places[i].chunk, out);
+	}
+	*end = t->own->scanned;
+}
+
 int trace_follow(struct trace *t, struct err *e)
 {
 	struct trace_own *own = t->own;

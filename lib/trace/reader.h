@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "trace/block.h"
 #include "trace/head.h"
@@ -43,5 +44,8 @@ int trace_follow(struct trace *t, struct err *e);
 
 /* Block i into b, {0} or of an earlier call. 0, or -1 with an error that names the file and the byte. */
 int trace_read(const struct trace *t, unsigned i, struct trace_block *b, struct err *e);
+
+/* Of a trace with an open end, for who continues it: its index so far, and where the next block begins. */
+void trace_index(const struct trace *t, struct buf *out, uint64_t *end);
 
 #endif

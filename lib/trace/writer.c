@@ -78,7 +78,18 @@ static void writer_free(struct trace_writer *w)
 	free(w);
 }
 
-struct trace_writer *trace_writer_new(int fd, const char *name, struct trace_head *h, struct err *e)
+/* After the last complete block. */
+static int go_on(struct trace_writer *w, const struct trace *t, struct err *e)
+{
+	trace_index(t, &w->index, &w->offset);
+	w->last = t->end;
+	if (ftruncate(w->fd, w->offset) || lseek(w->fd, w->offset, SEEK_SET) < 0)
+		return err_set(e, "%s: %s", w->name, strerror(errno));
+	return w->index.failed ? err_set(e, "out of memory") : 0;
+}
+
+struct trace_writer *trace_writer_continue(int fd, const char *name, struct trace_head *h, const struct trace *t,
+					   struct err *e)
 {
 	struct trace_writer *w = calloc(1, sizeof(*w));
 
@@ -88,7 +99,7 @@ struct trace_writer *trace_writer_new(int fd, const char *name, struct trace_hea
 	}
 	w->fd = fd;
 	w->head = h;
-	if (trace_head_check(h, e) || block_prepare(w, e) || write_head(w, e))
+	if (trace_head_check(h, e) || block_prepare(w, e) || (t ? go_on(w, t, e) : write_head(w, e)))
 		goto error;
 	return w;
 error:
@@ -96,6 +107,11 @@ error:
 		writer_free(w);
 	close(fd);
 	return NULL;
+}
+
+struct trace_writer *trace_writer_new(int fd, const char *name, struct trace_head *h, struct err *e)
+{
+	return trace_writer_continue(fd, name, h, NULL, e);
 }
 
 /* The columns of a block that is not full move together. */

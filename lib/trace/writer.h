@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "trace/head.h"
+#include "trace/reader.h"
 
 /*
  * Record a trace into an empty file. Ticks are collected into blocks; each block is one write(2), so that a recorder
@@ -19,6 +20,13 @@ struct trace_writer;
  * borrowed until the writer is closed. NULL on error.
  */
 struct trace_writer *trace_writer_new(int fd, const char *name, struct trace_head *h, struct err *e);
+
+/*
+ * The same for a trace with an open end, whose recorder was killed: t is the file, h a head equal to its own. What
+ * follows the last complete block is cut off.
+ */
+struct trace_writer *trace_writer_continue(int fd, const char *name, struct trace_head *h, const struct trace *t,
+					   struct err *e);
 
 /*
  * Add a tick: its time in nanoseconds since the trace's start, greater than the last one's, and head->columns values

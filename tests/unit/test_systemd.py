@@ -10,7 +10,7 @@ import pytest
 from rig.paths import BUILD, ROOT
 
 UNITS = ROOT / "packaging/systemd"
-SERVICES = {"topiary-agent": 2.5, "topiary-recheck": 2.5, "topiary-snapshot": 2.5, "topiaryd": 2.5}  # systemd's exposure level, 0 to 10
+SERVICES = {"topiary-agent": 2.5, "topiary-monitor": 2.5, "topiary-recheck": 2.5, "topiary-snapshot": 2.5, "topiaryd": 2.5}  # systemd's exposure level, 0 to 10
 
 
 def tool(name):

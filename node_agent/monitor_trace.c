@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "monitor_trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "monitor/pu_counters.h"
+#include "trace/block.h"
+#include "trace/writer.h"
+
+#define SECOND UINT64_C(1000000000)
+#define FLUSH_NS (10 * SECOND)		/* what a monitor that is killed loses at most */
+#define BYTES_MAX ((off_t) 64 << 20)	/* of a trace: RunDir is small. The period doubles at each half of the rest */
+#define COST_MAX 0.001			/* of the step's PUs: a tick that costs more doubles the period */
+#define COST_TICKS 16u			/* over which that is averaged */
+#define MEMORY "memory_used"
+
+struct monitor_trace {
+	char name[32];
+	struct trace_head head;
+	struct trace_writer *writer;	/* NULL after an error */
+	int fd;				/* the writer's */
+	struct pu_counters counters;
+	unsigned *cpus, ncpus;		/* of the head's PUs */
+	bool *has_memory;		/* of the head's NUMA nodes */
+	uint64_t *values;
+	uint64_t begun, last, due, period, flushed;	/* begun: time 0 of the trace */
+	off_t next_half;		/* bytes at which the period doubles */
+	uint64_t cost;			/* CPU time of the last ticks */
+	unsigned costed;		/* ticks in it */
+};
+
+static uint64_t nanoseconds(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * SECOND + t.tv_nsec;
+}
+
+/* --- memory of NUMA nodes --- */
+
+/* One line of a file of a NUMA node in sysfs(5). False if there is none. */
+static bool node_line(long node, const char *file, const char *begins, char *line, size_t size)
+{
+	char path[96], *at;
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%ld/%s", node, file);
+	if (!(f = fopen(path, "re")))
+		return false;
+	while (!found && fgets(line, size, f))
+		if ((found = (at = strstr(line, begins)) != NULL))
+			memmove(line, at + strlen(begins), strlen(at + strlen(begins)) + 1);
+	fclose(f);
+	return found;
+}
+
+/* What others use there is not the step's to know: only if all PUs of the NUMA node are the step's. */
+static bool is_own_node(const struct monitor_trace *t, long node)
+{
+	hwloc_bitmap_t all = hwloc_bitmap_alloc(), own = hwloc_bitmap_alloc();
+	char line[1024];
+	bool is_own = false;
+
+	if (all && own && node_line(node, "cpulist", "", line, sizeof(line)) && !hwloc_bitmap_list_sscanf(all, line)) {
+		for (unsigned i = 0; i < t->ncpus; i++)
+			hwloc_bitmap_set(own, t->cpus[i]);
+		is_own = hwloc_bitmap_isincluded(all, own);
+	}
+	hwloc_bitmap_free(own);
+	hwloc_bitmap_free(all);
+	return is_own;
+}
+
+static uint64_t memory_used(long node)
+{
+	char line[256];
+	unsigned long long kib;
+
+	return node_line(node, "meminfo", "MemUsed:", line, sizeof(line)) && sscanf(line, "%llu", &kib) == 1 ?
+	       kib << 10 : TRACE_ABSENT;
+}
+
+/* --- the head --- */
+
+static int read_cpus(struct monitor_trace *t, struct err *e)
+{
+	int level = trace_head_level(&t->head, "PU");
+	const struct trace_level *pus = level < 0 ? NULL : &t->head.levels[level];
+
+	if (!pus || !(t->cpus = calloc(pus->n, sizeof(*t->cpus))))
+		return err_set(e, pus ? "out of memory" : "its topology has no PUs");
+	for (t->ncpus = 0; t->ncpus < pus->n; t->ncpus++)
+		t->cpus[t->ncpus] = pus->objects[t->ncpus].os_index;
+	return 0;
+}
+
+/* Events are compared by name with those of a trace that is continued. */
+static int event_add(struct trace_head *h, const char *name, const char *unit, enum trace_kind kind, const char *level)
+{
+	struct trace_event *more = realloc(h->events, (h->nevents + 1) * sizeof(*more));
+	struct trace_event *x;
+
+	if (!more)
+		return -1;
+	h->events = more;
+	x = &more[h->nevents++];
+	*x = (struct trace_event){ .kind = kind, .level = trace_head_level(h, level) };
+	snprintf(x->name, sizeof(x->name), "%s", name);
+	snprintf(x->unit, sizeof(x->unit), "%s", unit);
+	return 0;
+}
+
+static int memory_nodes(struct monitor_trace *t, unsigned *own, struct err *e)
+{
+	int level = trace_head_level(&t->head, "NUMANode");
+
+	*own = 0;
+	if (level < 0)
+		return 0;
+	if (!(t->has_memory = calloc(t->head.levels[level].n, sizeof(*t->has_memory))))
+		return err_set(e, "out of memory");
+	for (unsigned i = 0; i < t->head.levels[level].n; i++)
+		*own += t->has_memory[i] = is_own_node(t, t->head.levels[level].objects[i].os_index);
+	return 0;
+}
+
+static int head_events(struct monitor_trace *t, struct trace_head *h, unsigned own_nodes, struct err *e)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < t->counters.nevents; i++)
+		rc = event_add(h, t->counters.events[i]->name, t->counters.events[i]->unit, TRACE_COUNTER, "PU");
+	if (rc == 0 && own_nodes)
+		rc = event_add(h, MEMORY, "B", TRACE_GAUGE, "NUMANode");
+	return rc ? err_set(e, "out of memory") : 0;
+}
+
+static bool same_events(const struct trace_head *a, const struct trace_head *b)
+{
+	bool same = a->nevents == b->nevents && a->pus == b->pus;
+
+	for (unsigned i = 0; same && i < a->nevents; i++)
+		same = !strcmp(a->events[i].name, b->events[i].name);
+	return same;
+}
+
+/* --- the file --- */
+
+/* Continue what an earlier monitor began, whose clock is told by the head's start. */
+static int file_continue(struct monitor_trace *t, int dir, struct err *e)
+{
+	int again = openat(dir, ASK_TRACE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct trace *old = again < 0 ? NULL : trace_open_fd(again, ASK_TRACE, e);
+	uint64_t since;
+	int rc = -1;
+
+	if (!old)
+		return -1;
+	if (!old->open_end || !same_events(&old->head, &t->head)) {
+		err_set(e, "the trace of an earlier topiary-monitor is of other events");
+	} else {
+		since = nanoseconds(CLOCK_REALTIME) - old->head.start;
+		if ((int64_t) since <= (int64_t) old->end)	/* the clock was set back */
+			since = old->end + 1;
+		t->begun = nanoseconds(CLOCK_MONOTONIC) - since;
+		t->head.start = old->head.start;
+		t->writer = trace_writer_continue(dup(t->fd), ASK_TRACE, &t->head, old, e);
+		rc = t->writer ? 0 : -1;
+	}
+	trace_close(old);
+	return rc;
+}
+
+static int file_open(struct monitor_trace *t, int dir, struct err *e)
+{
+	struct stat st;
+
+	t->fd = openat(dir, ASK_TRACE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (t->fd < 0 || fstat(t->fd, &st))
+		return err_set(e, ASK_TRACE ": %s", strerror(errno));
+	if (!S_ISREG(st.st_mode) || st.st_uid)
+		return err_set(e, ASK_TRACE ": not a file of root's");
+	if (st.st_size)
+		return file_continue(t, dir, e);
+	t->head.start = nanoseconds(CLOCK_REALTIME);
+	t->begun = nanoseconds(CLOCK_MONOTONIC);
+	t->writer = trace_writer_new(dup(t->fd), ASK_TRACE, &t->head, e);
+	return t->writer ? 0 : -1;
+}
+
+static void trace_free(struct monitor_trace *t)
+{
+	struct err unheard;
+
+	if (t->writer)
+		trace_writer_close(t->writer, &unheard);
+	if (t->fd >= 0)
+		close(t->fd);
+	pu_counters_close(&t->counters);
+	trace_head_free(&t->head);
+	free(t->has_memory);
+	free(t->values);
+	free(t->cpus);
+	free(t);
+}
+
+struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct monitor_request *how,
+					hwloc_topology_t topology, struct err *e)
+{
+	struct monitor_trace *t = calloc(1, sizeof(*t));
+	char why[PU_COUNTERS_WHY];
+	unsigned own_nodes;
+
+	if (!t) {
+		err_set(e, "out of memory");
+		return NULL;
+	}
+	t->fd = -1;
+	snprintf(t->name, sizeof(t->name), "%s", name);
+	t->period = t->head.period = SECOND / how->hz;
+	t->next_half = BYTES_MAX / 2;
+	gethostname(t->head.node, sizeof(t->head.node) - 1);
+	t->head.node[strcspn(t->head.node, ".")] = '\0';
+	if (trace_head_tree(&t->head, topology, NULL, e) || read_cpus(t, e) || memory_nodes(t, &own_nodes, e) ||
+	    pu_counters_open(&t->counters, how->set, t->cpus, t->ncpus, why, e) ||
+	    head_events(t, &t->head, own_nodes, e) || trace_head_check(&t->head, e) || file_open(t, dir, e))
+		goto error;
+	if (!(t->values = calloc(t->head.columns, sizeof(*t->values)))) {
+		err_set(e, "out of memory");
+		goto error;
+	}
+	t->last = nanoseconds(CLOCK_MONOTONIC);
+	t->flushed = t->last;
+	t->due = t->last + t->period;
+	log_info("step %s: recorded at %u Hz, %u PUs, %u events%s%s", t->name, how->hz, t->ncpus, t->head.nevents,
+		 *why ? "; " : "", why);
+	return t;
+error:
+	trace_free(t);
+	return NULL;
+}
+
+uint64_t monitor_trace_due(const struct monitor_trace *t)
+{
+	return t->writer ? t->due : UINT64_MAX;
+}
+
+/* --- ticks --- */
+
+static void values_read(struct monitor_trace *t, uint64_t ns, hwloc_const_bitmap_t shared)
+{
+	const struct trace_event *last = &t->head.events[t->head.nevents - 1];
+	const struct trace_level *l = &t->head.levels[last->level];
+
+	pu_counters_read(&t->counters, ns, t->values);
+	for (unsigned i = 0; i < t->ncpus; i++)
+		for (unsigned x = 0; hwloc_bitmap_isset(shared, t->cpus[i]) && x < t->counters.nevents; x++)
+			t->values[(size_t) x * t->ncpus + i] = TRACE_ABSENT;
+	if (t->head.nevents == t->counters.nevents)
+		return;
+	for (unsigned i = 0; i < l->n; i++)
+		t->values[last->column + i] = t->has_memory[i] && hwloc_bitmap_iszero(shared) ?
+			memory_used(l->objects[i].os_index) : TRACE_ABSENT;
+}
+
+static void period_double(struct monitor_trace *t, const char *why)
+{
+	t->period *= 2;
+	log_info("step %s: recorded every %.3g s from now on: %s", t->name, t->period * 1e-9, why);
+}
+
+/* Keep the trace within its bytes, and its cost within its part of the step's PUs. */
+static void period_check(struct monitor_trace *t, uint64_t cost)
+{
+	off_t size = lseek(t->fd, 0, SEEK_CUR);
+
+	t->cost += cost;
+	if (size > t->next_half) {
+		t->next_half = (t->next_half + BYTES_MAX) / 2;
+		period_double(t, "its trace is large");
+	}
+	if (++t->costed < COST_TICKS)
+		return;
+	if (t->cost > COST_MAX * COST_TICKS * t->period * t->ncpus && t->period < SECOND)
+		period_double(t, "a tick costs too much");
+	t->cost = t->costed = 0;
+}
+
+void monitor_trace_tick(struct monitor_trace *t, hwloc_const_bitmap_t shared)
+{
+	uint64_t cost = nanoseconds(CLOCK_THREAD_CPUTIME_ID), now = nanoseconds(CLOCK_MONOTONIC);
+	struct err e;
+	int rc;
+
+	if (!t->writer || now == t->last)
+		return;
+	values_read(t, now - t->last, shared);
+	t->last = now;
+	rc = trace_writer_tick(t->writer, now - t->begun, t->values, &e);
+	if (!rc && now - t->flushed >= FLUSH_NS) {
+		t->flushed = now;
+		rc = trace_writer_flush(t->writer, &e);
+	}
+	if (rc) {
+		log_warning("step %s: recording ends, the step goes on: %s", t->name, e.text);
+		trace_writer_close(t->writer, &e);
+		t->writer = NULL;
+	}
+	period_check(t, nanoseconds(CLOCK_THREAD_CPUTIME_ID) - cost);
+	while (t->due <= now)
+		t->due += t->period;
+}
+
+void monitor_trace_end(struct monitor_trace *t, int dir, hwloc_const_bitmap_t shared)
+{
+	struct err e;
+
+	monitor_trace_tick(t, shared);
+	if (t->writer && trace_writer_close(t->writer, &e))
+		log_warning("step %s: %s", t->name, e.text);
+	t->writer = NULL;
+	if (renameat(dir, ASK_TRACE, dir, ASK_DONE) && errno != ENOENT)
+		log_warning("step %s: " ASK_DONE ": %s", t->name, strerror(errno));
+	trace_free(t);
+}

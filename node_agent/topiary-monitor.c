@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/settings.h"
+#include "hwview/image.h"
+#include "monitor/ask.h"
+#include "monitor_steps.h"
+
+#define LOOK_NS 60000000000	/* between two looks without an event */
+
+/* Declared by libc. */
+__attribute__((visibility("default"))) const char *argp_program_version = "topiary-monitor " TOPIARY_VERSION;
+
+struct options {
+	const char *config;
+	bool verbose;
+};
+
+static const struct argp_option option_list[] = {
+	{ "config", 'c', "FILE", 0, "Read FILE instead of the usual topiary.conf", 0 },
+	{ "verbose", 'v', NULL, 0, "Log at level debug, whatever LogLevel is", 0 },
+	{0},
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case 'c':
+		o->config = value;
+		return 0;
+	case 'v':
+		o->verbose = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "unexpected argument");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = { option_list, parse_option, NULL,
+	"Record what the steps of this node's jobs do on the hardware, where --topo-monitor asks for it.", NULL, NULL,
+	NULL };
+
+/* One topiary-monitor a node. The descriptor that holds the lock, or -1 with an error. */
+static int lock_take(const char *run_dir, struct err *e)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	if (mkdir(run_dir, 0755) && errno != EEXIST)
+		return err_set(e, "%s: %s", run_dir, strerror(errno));
+	snprintf(path, sizeof(path), "%s/" ASK_LOCK, run_dir);
+	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	err_set(e, "%s: %s", path, errno == EWOULDBLOCK ? "another topiary-monitor runs" : strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static volatile sig_atomic_t is_stopped;
+
+static void stop(int signal)
+{
+	(void) signal;
+	is_stopped = 1;
+}
+
+/* Signals arrive during ppoll(2) only. */
+static void steps_record(struct monitor_steps *m)
+{
+	struct pollfd p = { .fd = monitor_steps_fd(m), .events = POLLIN };
+	struct sigaction action = { .sa_handler = stop };
+	sigset_t blocked, none;
+
+	sigemptyset(&blocked);
+	sigemptyset(&none);
+	sigaddset(&blocked, SIGTERM);
+	sigaddset(&blocked, SIGINT);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	monitor_steps_look(m);
+	while (!is_stopped) {
+		int64_t next = monitor_steps_tick(m);
+		int64_t ns = next < 0 || next > LOOK_NS ? LOOK_NS : next;
+		int n = ppoll(&p, 1, &(struct timespec){ ns / 1000000000, ns % 1000000000 }, &none);
+
+		if (n > 0 || (n == 0 && ns == LOOK_NS))
+			monitor_steps_look(m);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {0};
+	struct monitor_steps *m;
+	struct settings s;
+	struct err e;
+	int lock;
+
+	log_open("topiary-monitor");
+	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	if (settings_load(o.config, &s, &e)) {
+		log_error("%s", e.text);
+		return EXIT_FAILURE;
+	}
+	log_set_level(o.verbose ? "debug" : s.log_level);
+	image_quiet();
+	if ((lock = lock_take(s.run_dir, &e)) < 0 || !(m = monitor_steps_new(s.run_dir, &e))) {
+		log_error("%s", e.text);
+		settings_free(&s);
+		return EXIT_FAILURE;
+	}
+	steps_record(m);
+	monitor_steps_free(m);
+	close(lock);
+	settings_free(&s);
+	return EXIT_SUCCESS;
+}

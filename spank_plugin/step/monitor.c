@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "monitor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "child.h"
+#include "monitor/ask.h"
+#include "options.h"
+#include "printable.h"
+#include "run_dir.h"
+#include "step.h"
+
+#define DONE_SECONDS 1.0	/* for topiary-monitor to complete the trace */
+#define COPY_SECONDS 10		/* Slurm drains a node whose steps do not end */
+#define POLL_NS 2000000
+#define MAX_OUTPUT 512
+
+static struct {
+	bool is_asked;			/* ASK_FILE is there, and asks for a trace */
+	uint32_t tasks, ended;		/* of the step on this node */
+	char node[256];
+	char folder[PATH_MAX];		/* where the trace goes: the user's word */
+} monitor;
+
+static int ask_link(struct err *e)
+{
+	struct monitor_ask ask = { .uid = step.user.uid, .request = options.monitor };
+	struct buf text = {0};
+	int fd = run_dir_file(step.dir, e), rc = -1;
+
+	if (fd < 0)
+		return -1;
+	monitor_ask_write(&ask, &text);
+	if (text.failed || file_write(fd, text.data, text.len))
+		err_set(e, ASK_FILE ": %s", strerror(errno));
+	else
+		rc = run_dir_link(fd, step.dir, ASK_FILE, e);
+	buf_free(&text);
+	close(fd);
+	return rc;
+}
+
+/* topiary-JOB.STEP in the directory the job was submitted from. False if Slurm does not tell it. */
+static bool folder_name(spank_t sp)
+{
+	char from[PATH_MAX - 64];
+
+	if (spank_getenv(sp, "SLURM_SUBMIT_DIR", from, sizeof(from)) || *from != '/')
+		return false;
+	snprintf(monitor.folder, sizeof(monitor.folder), "%s/topiary-%s", from, step.name);
+	return true;
+}
+
+/* A site's default is not worth a line in each job's output. */
+static void report_unrecorded(const char *why)
+{
+	struct err e;
+
+	err_set(&e, "step %s is not recorded on %s: %s", step.name, monitor.node, why);
+	if (options_set_by_user("topo-monitor"))
+		slurm_spank_log("topiary: %s", printable(e.text));
+	else
+		slurm_debug("topiary: %s", printable(e.text));
+}
+
+/* Every step leaves whose it is: of a PU that two users have, topiary-monitor records nothing. */
+int monitor_open(spank_t sp, int argc, char **argv)
+{
+	struct err e;
+	char name[HOST_NAME_MAX + 1] = "";
+
+	(void) argc, (void) argv;
+	if (step.dir < 0 || (!step.is_local && !options.monitor.hz))
+		return 0;
+	gethostname(name, sizeof(name) - 1);
+	name[strcspn(name, ".")] = '\0';
+	if (spank_getenv(sp, "SLURMD_NODENAME", monitor.node, sizeof(monitor.node)))
+		snprintf(monitor.node, sizeof(monitor.node), "%s", name);
+	spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &monitor.tasks);
+	if (!step.is_local) {
+		report_unrecorded("its topology describes other hardware than this machine's");
+	} else if (options.monitor.hz && !folder_name(sp)) {
+		report_unrecorded("Slurm does not tell the directory that the job was submitted from");
+	} else if (ask_link(&e)) {
+		report_unrecorded(e.text);
+	} else {
+		monitor.is_asked = options.monitor.hz;
+	}
+	return 0;
+}
+
+/* --- after the last task --- */
+
+static int open_file(const char *name)
+{
+	return openat(step.dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* The trace, complete if topiary-monitor answers in time. -1: none was begun. */
+static int trace_open_ended(void)
+{
+	double until = clock_now() + DONE_SECONDS;
+	int fd = -1;
+
+	unlinkat(step.dir, ASK_FILE, 0);
+	while ((fd = open_file(ASK_DONE)) < 0 && !faccessat(step.dir, ASK_TRACE, F_OK, AT_SYMLINK_NOFOLLOW) &&
+	       clock_now() < until)
+		nanosleep(&(struct timespec){ 0, POLL_NS }, NULL);
+	return fd >= 0 ? fd : open_file(ASK_TRACE);
+}
+
+static int fail(int fd, const char *what)
+{
+	dprintf(fd, "%s: %s", what, strerror(errno));
+	return 1;
+}
+
+static int drop_root(void)
+{
+	struct passwd *pw = getpwuid(step.user.uid);
+
+	return (pw ? initgroups(pw->pw_name, step.user.gid) : setgroups(0, NULL)) ||
+		setresgid(step.user.gid, step.user.gid, step.user.gid) ||
+		setresuid(step.user.uid, step.user.uid, step.user.uid);
+}
+
+static int copy_all(int from, int to)
+{
+	ssize_t n;
+
+	while ((n = sendfile(to, from, NULL, 1 << 20)) > 0)
+		;
+	return n < 0 || close(to) ? -1 : 0;
+}
+
+/* As the user, who may have made the path lead anywhere. */
+static int copy_child(int fd, void *arg)
+{
+	int from = *(int *) arg, folder, to;
+	char name[sizeof(monitor.node) + 8];
+
+	if (drop_root() || user_confine(&step.user, NULL))
+		return fail(fd, "dropping root's rights");
+	child_keep((int[]){ fd, from, -1 });
+	if (mkdir(monitor.folder, 0777) && errno != EEXIST)
+		return fail(fd, monitor.folder);
+	if ((folder = open(monitor.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+		return fail(fd, monitor.folder);
+	snprintf(name, sizeof(name), "%s.trace", monitor.node);
+	to = openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+	return to < 0 || copy_all(from, to) ? fail(fd, name) : 0;
+}
+
+static void trace_copy(int from)
+{
+	struct buf said = {0};
+	struct err e;
+	int rc = child_run(copy_child, &from, COPY_SECONDS, MAX_OUTPUT, &said, &e);
+
+	if (rc > 0)
+		err_set(&e, "%s", said.len ? said.data : "the copying process failed without a message");
+	if (rc)
+		slurm_spank_log("topiary: step %s: the trace of %s was not written to %s: %s", step.name, monitor.node,
+				printable(monitor.folder), printable(e.text));
+	buf_free(&said);
+}
+
+int monitor_close(spank_t sp, int argc, char **argv)
+{
+	int fd;
+
+	(void) sp, (void) argc, (void) argv;
+	if (!monitor.is_asked || step.owner != getpid())
+		return 0;
+	monitor.is_asked = false;
+	if ((fd = trace_open_ended()) < 0) {
+		report_unrecorded("topiary-monitor did not begin a trace; does it run there?");
+		return 0;
+	}
+	trace_copy(fd);
+	close(fd);
+	return 0;
+}
+
+int monitor_task_exit(spank_t sp, int argc, char **argv)
+{
+	return ++monitor.ended == monitor.tasks ? monitor_close(sp, argc, argv) : 0;
+}

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""topiary-monitor: the traces of steps that ask for them, whose they are, and steps as without it whatever happens to it."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from rig.cluster import as_user
+from rig.paths import ROOT
+from rig.processes import Daemon, wait_until
+
+NODE = "cn5"  # of this machine's own hardware
+USER = "nobody"
+CAP_PERFMON = 38
+LONG = "end=$(($(date +%s)+60)); while [ ! -e $0.go ] && [ $(date +%s) -lt $end ]; do :; done"
+
+
+@pytest.fixture(scope="module", name="monitor")
+def fixture_monitor(whole_cluster):
+    """With the capabilities of its unit alone, where this machine has them to give."""
+    unit = (ROOT / "packaging/systemd/topiary-monitor.service").read_text()
+    wanted = re.search("^CapabilityBoundingSet=(.*)$", unit, re.M)[1].split()
+    bounding = int(re.search(r"CapBnd:\s+(\w+)", Path("/proc/self/status").read_text())[1], 16)
+    bounded = ["setpriv", "--bounding-set", "-all" + "".join(f",+{name.removeprefix('CAP_').lower()}" for name in wanted), "--inh-caps", "-all",
+               "--no-new-privs"]
+    assert wanted == ["CAP_PERFMON"]
+    if not bounding >> CAP_PERFMON & 1 or not shutil.which("setpriv"):
+        bounded = []
+
+    class Monitor:
+        """The daemon of the node that is this machine."""
+        log = whole_cluster.folder / "log" / "topiary-monitor.log"
+        daemon = None
+
+        def start(self):
+            program = shutil.copy(whole_cluster.build / "topiary-monitor", whole_cluster.folder / "bin")
+            self.daemon = Daemon.run("topiary-monitor", [str(w) for w in whole_cluster.on_node(NODE, [
+                *bounded, program, "--config", whole_cluster.folder / "etc" / "topiary.conf"])], self.log, env=whole_cluster.env())
+            assert wait_until(lambda: not self.daemon.alive() or (self.run_dir / "monitor.lock").exists(), 30)
+
+        def stop(self, how=signal.SIGTERM):
+            self.daemon.stop(how)
+
+        @property
+        def run_dir(self):
+            return whole_cluster.folder / "nodes" / NODE / "run"
+
+        def said(self):
+            return self.log.read_text(errors="replace")
+
+        def step_files(self, name):
+            return [path for path in self.run_dir.glob(f"*/{name}") if path.parent.name[0].isdigit()]
+
+    m = Monitor()
+    m.start()
+    yield m
+    m.stop()
+
+
+@pytest.fixture(name="folder")
+def fixture_folder(cluster, request):
+    path = cluster.folder / "work" / f"monitor.{abs(hash(request.node.name)):x}"
+    path.mkdir()
+    path.chmod(0o777)
+    return path
+
+
+def run(cluster, folder, *options, command=("true",), node=NODE, user=USER, check=True):
+    return cluster.command(["srun", "-Q", "-w", node, *options, *command], user=user, cwd=folder, check=check)
+
+
+def summary(cluster, path, level="Machine"):
+    found = json.loads(cluster.command([cluster.build / "topiary", "trace", "summary", path, f"--level={level}", "--json"]).stdout)
+    return found, {(m["metric"], m["object"]): m for m in found["metrics"]}
+
+
+def burn(hundredths):
+    """A shell that computes until it has used so much of a PU."""
+    return ("sh", "-c", f"while read -r _ _ _ _ _ _ _ _ _ _ _ _ _ user _ < /proc/$$/stat && [ $user -lt {hundredths} ]; do :; done")
+
+
+def test_step_has_a_trace(cluster, monitor, folder):
+    done = run(cluster, folder, "-n1", "--topo-monitor=sw,hz=20", command=burn(100))
+    assert done.stderr == ""
+    path, = folder.glob("topiary-*.0/*.trace")
+    assert path.name == f"{NODE}.trace" and path.stat().st_uid != 0
+    found, metrics = summary(cluster, path)
+    assert found["complete"] and found["node"] == NODE and found["ticks"] >= 2
+    assert metrics["busy", 0]["total"] >= 0.5e9, "of a second of one PU, in hundredths"
+    assert not monitor.step_files("monitor.*"), "the step's directory is gone"
+
+
+def test_events_that_the_kernel_counts(cluster, monitor, folder):
+    run(cluster, folder, "-n1", "--topo-monitor=sw,hz=20", command=burn(30))
+    if "context_switches is not counted" in monitor.said():
+        pytest.skip("the kernel lets nobody count here")
+    _, metrics = summary(cluster, next(folder.glob("*/*.trace")))
+    assert metrics["minor_faults", 0]["total"] > 0 and metrics["context_switches", 0]["total"] > 0
+
+
+def test_both_steps_of_a_batch_job(cluster, monitor, folder):
+    script = folder / "job.sh"
+    script.write_text("#!/bin/sh\nsrun -Q " + " ".join(burn(30)[:2]) + f" '{burn(30)[2]}'\n")
+    cluster.command(["sbatch", "-W", "-Q", "-w", NODE, "-n1", "--topo-monitor=sw,hz=20", f"--output={folder}/out", script], user=USER, cwd=folder)
+    assert (folder / "out").read_text() == ""
+    steps = {path.parent.name.split(".")[-1] for path in folder.glob("topiary-*/*.trace")}
+    assert steps == {"0", "batch"}
+
+
+@pytest.mark.parametrize("value, word", [("maybe", "maybe"), ("sw,hz=0", "hz=0"), ("sw,hz=101", "hz=101"), ("on,set=all", "set=all"), ("sw,", "sw,"),
+                                         ("off,hz=2", "off,hz=2"), ("sw" + 80 * "x", "swxx"), ("sw,hz=1 ", "hz=1 ")])
+def test_bad_value_is_refused(cluster, folder, value, word):
+    done = run(cluster, folder, f"--topo-monitor={value}", check=False)
+    assert done.returncode != 0 and word in done.stderr and "expected off, sw or on" in done.stderr
+
+
+def test_off_leaves_nothing(cluster, monitor, folder):
+    before = monitor.said()
+    assert run(cluster, folder, "--topo-monitor=off").stderr == run(cluster, folder).stderr == ""
+    assert not list(folder.iterdir()) and monitor.said() == before
+
+
+def test_node_without_a_monitor(cluster, folder):
+    done = run(cluster, folder, "-n1", "--topo-monitor=sw", node="cn1")
+    assert done.stderr.count("is not recorded on cn1: topiary-monitor did not begin a trace; does it run there?") == 1
+    assert done.returncode == 0 and not list(folder.iterdir())
+
+
+def test_folder_that_the_user_may_not_write(cluster, monitor, folder):
+    folder.chmod(0o755)
+    done = run(cluster, folder, "-n1", "--topo-monitor=sw")
+    assert done.returncode == 0 and done.stderr.count("was not written to") == 1 and "Permission denied" in done.stderr
+    assert not list(folder.iterdir())
+
+
+def test_link_in_place_of_the_trace(cluster, monitor, folder):
+    """Written as the user, so that he gains nothing; and no link is followed."""
+    target = folder / "target"
+    target.write_text("whole")
+    script = f"mkdir topiary-$SLURM_JOB_ID.0 && ln -s {target} topiary-$SLURM_JOB_ID.0/{NODE}.trace"
+    done = run(cluster, folder, "-n1", "--topo-monitor=sw", command=("sh", "-c", script))
+    assert "was not written to" in done.stderr and target.read_text() == "whole"
+
+
+@pytest.fixture(name="running")
+def fixture_running(cluster, folder):
+    """A step that lasts until it is told to end: (process, end)."""
+    go = folder / "step.go"
+    process = subprocess.Popen([str(w) for w in as_user(USER, ["srun", "-Q", "-w", NODE, "-n1", "--topo-monitor=sw,hz=20", "sh", "-c", LONG,
+                                                               folder / "step"])], env=cluster.env(), cwd=folder, stderr=subprocess.PIPE, text=True)
+
+    def end():
+        go.touch()
+        _, err = process.communicate(timeout=90)
+        return process.returncode, err
+    yield end
+    go.touch()
+    process.wait(timeout=90)
+
+
+def grown(monitor, size):
+    files = monitor.step_files("monitor.trace")
+    return bool(files) and files[0].stat().st_size > size
+
+
+def test_killed_monitor_goes_on_in_the_same_trace(cluster, monitor, folder, running):
+    """A block is written each ten seconds at the latest, and with 60 ticks."""
+    assert wait_until(lambda: grown(monitor, 0), 30)
+    size = monitor.step_files("monitor.trace")[0].stat().st_size
+    assert wait_until(lambda: grown(monitor, size), 30), "the first block"
+    monitor.stop(signal.SIGKILL)
+    kept = monitor.step_files("monitor.trace")[0].stat().st_size
+    monitor.start()
+    assert wait_until(lambda: grown(monitor, kept), 30), monitor.said()
+    assert running() == (0, "")
+    found, _ = summary(cluster, next(folder.glob("*/*.trace")))
+    assert found["complete"] and found["ticks"] >= 120
+
+
+def test_monitor_that_is_gone_at_the_end(cluster, monitor, folder, running):
+    """What it recorded is there."""
+    assert wait_until(lambda: grown(monitor, 0), 30)
+    size = monitor.step_files("monitor.trace")[0].stat().st_size
+    assert wait_until(lambda: grown(monitor, size), 30)
+    monitor.stop(signal.SIGKILL)
+    assert running() == (0, "")
+    found, _ = summary(cluster, next(folder.glob("*/*.trace")))
+    assert found["ticks"] >= 60 and not found["complete"]
+    done = run(cluster, folder, "-n1", "--topo-monitor=sw")
+    assert done.returncode == 0 and "topiary-monitor did not begin a trace; does it run there?" in done.stderr
+    monitor.start()
+
+
+def test_only_root_reads_what_is_recorded(cluster, monitor, running):
+    assert wait_until(lambda: grown(monitor, 0), 30)
+    path = monitor.step_files("monitor.trace")[0]
+    assert path.stat().st_uid == 0 and path.stat().st_mode & 0o777 == 0o600
+    for user in (USER, "games"):
+        done = cluster.command(["cat", path], user=user, check=False)
+        assert done.returncode != 0 and done.stdout == ""
+    assert running()[0] == 0
+
+
+def test_second_monitor_ends(cluster, monitor):
+    done = cluster.command(cluster.on_node(NODE, [cluster.folder / "bin" / "topiary-monitor", "--config",
+                                                  cluster.folder / "etc" / "topiary.conf"]), check=False)
+    assert done.returncode == 1 and "another topiary-monitor runs" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["", "x", "topiary monitor 2\nuid 1\nhz 1\nset sw\n", "topiary monitor 1\nuid 1\nhz 999\nset sw\n",
+                                  "topiary monitor 1\nuid 1\nhz 1\nset sw\nmore", "topiary monitor 1\nuid 1\nhz 1\nset none\n", 4000 * "z"],
+                         ids=["empty", "word", "version", "rate", "more", "set", "long"])
+def test_damaged_request_is_one_line(monitor, text):
+    home = monitor.run_dir / "999.0"
+    home.mkdir()
+    try:
+        before = monitor.said()
+        (home / "new").write_text(text)
+        (home / "new").rename(home / "monitor.ask.new")
+        os.link(home / "monitor.ask.new", home / "monitor.ask")
+        assert wait_until(lambda: "step 999.0: not recorded: monitor.ask: " in monitor.said()[len(before):], 30)
+        assert monitor.daemon.alive()
+    finally:
+        shutil.rmtree(home)
+
+
+def test_request_that_is_not_roots(monitor):
+    home = monitor.run_dir / "998.0"
+    home.mkdir()
+    try:
+        (home / "new").write_text("topiary monitor 1\nuid 1\nhz 1\nset sw\n")
+        os.chown(home / "new", 65534, 65534)
+        os.link(home / "new", home / "monitor.ask")
+        assert wait_until(lambda: "step 998.0: not recorded: monitor.ask: not a file of root's" in monitor.said(), 30)
+    finally:
+        shutil.rmtree(home)
+
+
+def test_short_steps(cluster, monitor, folder):
+    """Steps of no duration, one after another and at a time."""
+    script = "for i in 1 2 3 4 5 6 7 8; do srun -Q --overlap true & srun -Q --overlap true; done; wait"
+    done = cluster.command(["salloc", "-Q", "-w", NODE, "-n1", "--topo-monitor=sw,hz=100", "sh", "-c", script], user=USER, cwd=folder)
+    assert done.returncode == 0 and monitor.daemon.alive()
+    assert len(list(folder.glob("*/*.trace"))) + done.stderr.count("did not begin a trace") == 16, done.stderr
+
+
+def test_pus_of_two_users_are_nobodys(cluster, monitor, folder, running):
+    """As where nodes are oversubscribed: here another user's step is told of by hand."""
+    assert wait_until(lambda: grown(monitor, 0), 30)
+    step = monitor.step_files("monitor.trace")[0].parent
+    other = monitor.run_dir / "997.0"
+    before = monitor.said()
+    shutil.copytree(step, other, ignore=lambda _, names: [n for n in names if n.startswith("monitor.")])
+    try:
+        (other / "new").write_text("topiary monitor 1\nuid 4242\nhz 0\nset sw\n")
+        os.link(other / "new", other / "monitor.ask")
+        assert wait_until(lambda: "are not recorded while another user's step has them, too" in monitor.said()[len(before):], 30)
+        size = monitor.step_files("monitor.trace")[0].stat().st_size
+        assert wait_until(lambda: grown(monitor, size), 30), "a block with ticks of that time"
+    finally:
+        shutil.rmtree(other)
+    assert running() == (0, "")
+    _, metrics = summary(cluster, next(folder.glob("*/*.trace")))
+    assert metrics["busy", 0]["absent"] > 0
+
+
+def test_sites_default(cluster, monitor, folder):
+    conf = cluster.folder / "etc" / "topiary.conf"
+    text = conf.read_text()
+    try:
+        conf.write_text(f"{text}TopoMonitor = sw,hz=20\n")
+        assert run(cluster, folder, "-n1").stderr == ""
+        assert len(list(folder.glob("*/*.trace"))) == 1
+        assert run(cluster, folder, "-n1", "--topo-monitor=off").stderr == ""
+        assert run(cluster, folder, "-n1", node="cn1").stderr == "", "nobody asked"
+        assert len(list(folder.glob("*/*.trace"))) == 1
+    finally:
+        conf.write_text(text)

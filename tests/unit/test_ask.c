@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <string.h>
+
+#include "monitor/ask.h"
+#include "table.h"
+
+static void values_of_the_option(void **state)
+{
+	static const struct { const char *value, *set; unsigned hz; } rows[] = {
+		{ "off", "sw", 0 }, { "sw", "sw", 1 }, { "on", "cpu", 1 }, { "sw,hz=100", "sw", 100 },
+		{ "on,hz=20", "cpu", 20 }, { "on,set=sw", "sw", 1 }, { "sw,set=cpu,hz=2", "cpu", 2 },
+	};
+	static const char *const bad[] = {
+		"", ",", "SW", "sw,", "sw,,hz=1", "sw,hz=", "sw,hz=0", "sw,hz=101", "sw,hz=+1", "sw,hz=1x", "sw,hz=01",
+		"sw,hz=99999999999999999999", "sw,set=", "sw,set=none", "sw,rate=1", "off,hz=1", "hz=1", " sw", "sw ",
+		"sw,hz=1,hz=2,hz=3,hz=4,hz=5,hz=6,hz=7,hz=8,hz=9,hz=10,hz=11,hz=12,hz=13",
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct monitor_request r = {0};
+		struct err e;
+
+		assert_int_equal(monitor_request_parse("o", rows[i].value, &r, &e), 0);
+		assert_int_equal(r.hz, rows[i].hz);
+		assert_string_equal(r.set, rows[i].set);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct monitor_request r = { 7, "kept" };
+		struct err e;
+
+		if (!monitor_request_parse("TopoMonitor", bad[i], &r, &e))
+			fail_msg("'%s' was read", bad[i]);
+		assert_true(r.hz == 7 && !strcmp(r.set, "kept"));
+		assert_int_equal(strncmp(e.text, "TopoMonitor=", 12), 0);
+	}
+}
+
+static void only_what_is_written_is_read(void **state)
+{
+	static const char *const bad[] = {
+		"", "x", "topiary monitor 1\n", "topiary monitor 2\nuid 1\nhz 1\nset sw\n",
+		"topiary monitor 1\nuid -1\nhz 1\nset sw\n", "topiary monitor 1\nuid 1\nhz 101\nset sw\n",
+		"topiary monitor 1\nuid 1\nhz 1\nset none\n", "topiary monitor 1\nuid 1\nhz 1\nset sw",
+		"topiary monitor 1\nuid 1\nhz 1\nset sw\n\n", "topiary monitor 1 uid 1 hz 1 set sw\n",
+		"topiary monitor 1\nuid 01\nhz 1\nset sw\n", "topiary monitor 1\nuid 99999999999\nhz 1\nset sw\n",
+		"topiary monitor 1\nuid 1\nhz 1\nset swswswswswswswswsw\n",
+	};
+	static const struct monitor_ask asks[] = {
+		{ 0, { 0, "sw" } }, { 1000, { 1, "cpu" } }, { 4294967294, { 100, "sw" } },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
+		struct monitor_ask a = {0};
+		struct buf text = {0};
+		struct err e;
+
+		monitor_ask_write(&asks[i], &text);
+		assert_true(text.len <= ASK_SIZE);
+		assert_int_equal(monitor_ask_parse(text.data, &a, &e), 0);
+		assert_int_equal(a.uid, asks[i].uid);
+		assert_int_equal(a.request.hz, asks[i].request.hz);
+		assert_string_equal(a.request.set, asks[i].request.set);
+		buf_free(&text);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct monitor_ask a = { 7, { 7, "kept" } };
+		struct err e;
+
+		if (!monitor_ask_parse(bad[i], &a, &e))
+			fail_msg("row %zu was read", i);
+		assert_true(a.uid == 7 && a.request.hz == 7);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(values_of_the_option),
+		cmocka_unit_test(only_what_is_written_is_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
