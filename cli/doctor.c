@@ -39,6 +39,7 @@ static const struct check {
 	{ "controller", "snapshot", doctor_check_snapshot },
 	{ "node", "topology", doctor_check_topology },
 	{ "node", "rundir", doctor_check_run_dir },
+	{ "node", "monitor", doctor_check_monitor },
 	{ "node", "hwloc", doctor_check_hwloc },
 };
 

@@ -72,6 +72,7 @@ void doctor_check_snapshot(struct doctor *d);
 void doctor_check_exports(struct doctor *d);
 void doctor_check_topology(struct doctor *d);
 void doctor_check_run_dir(struct doctor *d);
+void doctor_check_monitor(struct doctor *d);
 void doctor_check_hwloc(struct doctor *d);
 
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <errno.h>
+#include <fcntl.h>
 #include <hwloc.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <time.h>
@@ -16,6 +19,7 @@
 #include "client/cred.h"
 #include "client/http.h"
 #include "doctor.h"
+#include "monitor/ask.h"
 #include "shape/hostset.h"
 #include "shape/snapshot.h"
 
@@ -435,6 +439,41 @@ void doctor_check_run_dir(struct doctor *d)
 		doctor_add(d, DOCTOR_OK, NULL, "%s: %llu MiB free%s", path,
 			   fs.f_bavail * (unsigned long long) fs.f_bsize >> 20,
 			   fs.f_type == TMPFS_MAGIC ? ", tmpfs" : ", not a tmpfs");
+}
+
+/* topiary-monitor holds a lock as long as it runs. */
+static bool monitor_runs(const char *run_dir)
+{
+	char path[PATH_MAX];
+	bool runs;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/" ASK_LOCK, run_dir);
+	if ((fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+		return false;
+	runs = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+	close(fd);
+	return runs;
+}
+
+void doctor_check_monitor(struct doctor *d)
+{
+	const char *value = d->cmd->settings.topo_monitor;
+	bool runs = monitor_runs(d->cmd->settings.run_dir);
+	struct monitor_request r;
+	struct err e;
+
+	if (!is_node(d))
+		return;
+	if (monitor_request_parse("TopoMonitor", value, &r, &e))
+		doctor_add(d, DOCTOR_ERROR, "correct it in topiary.conf: steps are not recorded by default meanwhile",
+			   "%s", e.text);
+	else if (r.hz && !runs)
+		doctor_add(d, DOCTOR_WARNING, "systemctl enable --now topiary-monitor, or TopoMonitor=off",
+			   "TopoMonitor=%s, but topiary-monitor does not run: steps are not recorded", value);
+	else
+		doctor_add(d, DOCTOR_OK, NULL, "TopoMonitor=%s, topiary-monitor %s", value,
+			   runs ? "runs" : "does not run");
 }
 
 void doctor_check_hwloc(struct doctor *d)

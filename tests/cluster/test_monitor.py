@@ -85,7 +85,7 @@ def burn(hundredths):
 
 
 def test_step_has_a_trace(cluster, monitor, folder):
-    done = run(cluster, folder, "-n1", "--topo-monitor=sw,hz=20", command=burn(100))
+    done = run(cluster, folder, "-n1", "--topo-monitor=sw,hz=20", "--topo-place=compact", command=burn(100))
     assert done.stderr == ""
     path, = folder.glob("topiary-*.0/*.trace")
     assert path.name == f"{NODE}.trace" and path.stat().st_uid != 0
