@@ -56,8 +56,8 @@ static const struct reader readers[] = {
 	  "correct this line, then restart slurmctld: jobs are placed as without Topiary",
 	  "SnapshotFile SnapshotPoll TopoFit TopoLevel WithoutSnapshot", path_of_select },
 	{ "spank", "the SPANK plugin", "correct this line: steps have no topology meanwhile",
-	  "RunDir TopologyFile TopoPlace TopoMembind TopoOmp TopoNic TopoHwloc TopoMonitor TopiaryCommand MapTimeout "
-	  "NicPlanes",
+	  "RunDir TopologyFile TopoTasks TopoPlace TopoMembind TopoOmp TopoNic TopoHwloc TopoMonitor "
+	  "TopiaryCommand MapTimeout NicPlanes",
 	  path_of_spank },
 };
 

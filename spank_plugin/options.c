@@ -64,7 +64,8 @@ static const struct {
 	{ "topo-matrix", "FILE", "communication matrix, by which srun and mpirun map the job's ranks", 1,
 		PATH_OF(matrix) },
 	{ "topo-capture", "FILE", "record the job's communication matrix, for --topo-matrix", 1, PATH_OF(capture) },
-	{ "topo-place", "PLACE", "CPU binding of tasks: off, compact[:LEVEL], scatter[:LEVEL] or mem", 1, BIND },
+	{ "topo-tasks", "SWITCH", "each task's cores, GPUs, memory and NIC near each other: off or auto", 1, BIND },
+	{ "topo-place", "PLACE", "CPU binding of tasks: off, compact[:LEVEL], scatter[:LEVEL], mem or gpu", 1, BIND },
 	{ "topo-membind", "POLICY", "memory policy of tasks: off, local, bind or interleave[:job|task]", 1, BIND },
 	{ "topo-omp", "FORM", "OpenMP thread count and places of each task: off, auto, gomp or kmp", 1, BIND },
 	{ "topo-hugepages", "KIND", "huge pages for malloc(3): off, thp or hugetlb", 1, BIND },
@@ -93,6 +94,7 @@ static const struct {
 	const char *option;
 	size_t field;
 } per_task[] = {
+	{ "topo-tasks", offsetof(struct bind_request, tasks) },
 	{ "topo-place", offsetof(struct bind_request, place) },
 	{ "topo-membind", offsetof(struct bind_request, memory) },
 	{ "topo-omp", offsetof(struct bind_request, omp) },
@@ -157,9 +159,22 @@ int options_register(spank_t sp, options_path_fn *resolve)
 	return 0;
 }
 
+int options_resolve(spank_t sp, int argc, char **argv)
+{
+	(void) sp, (void) argc, (void) argv;
+	for (size_t i = 0; options.bind.tasks && i < OPTIONS; i++) {
+		const char *value = bind_request_auto(rows[i].name);
+
+		if (value && !set_by_user[i])
+			bind_request_set(&options.bind, rows[i].name, value, NULL);
+	}
+	return 0;
+}
+
 void options_apply_site(const struct settings *s)
 {
 	const struct { const char *key, *option, *value; } defaults[] = {
+		{ "TopoTasks", "topo-tasks", s->topo_tasks },
 		{ "TopoPlace", "topo-place", s->topo_place },
 		{ "TopoMembind", "topo-membind", s->topo_membind },
 		{ "TopoOmp", "topo-omp", s->topo_omp },

@@ -44,6 +44,12 @@ options_path_fn options_copy_path;
 int options_register(spank_t sp, options_path_fn *resolve);
 
 /*
+ * slurm_spank_init_post_opt, called by dispatch.c: with --topo-tasks=auto, set the options that the user has not.
+ * Always 0.
+ */
+int options_resolve(spank_t sp, int argc, char **argv);
+
+/*
  * The site's defaults (TopoPlace and others) for tasks whose user sets nothing; before Slurm passes the user's. A bad
  * one is logged.
  */

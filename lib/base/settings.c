@@ -25,6 +25,7 @@ static const struct conf_item items[] = {
 	TEXT("TopoFit", topo_fit, "prefer"),
 	TEXT("TopoLevel", topo_level, "node"),
 	TEXT("WithoutSnapshot", without_snapshot, "run"),
+	TEXT("TopoTasks", topo_tasks, "off"),
 	TEXT("TopoPlace", topo_place, "off"),
 	TEXT("TopoMembind", topo_membind, "off"),
 	TEXT("TopoOmp", topo_omp, "off"),

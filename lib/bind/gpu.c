@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_GPUS = 64, DISPLAY = 0x03, ASPEED = 0x1a03, MATROX = 0x102b };
+enum { MAX_GPUS = GPU_MATCH_GPUS, DISPLAY = 0x03, ASPEED = 0x1a03, MATROX = 0x102b };
 
 struct gpu_list {
 	char text[1024];
@@ -92,15 +92,77 @@ static hwloc_obj_t find_adapter(hwloc_topology_t node, unsigned number)
 	return NULL;
 }
 
-static const char *locality(hwloc_topology_t node, const char *id, hwloc_const_bitmap_t cpus)
+/* The PUs local to a GPU; NULL: it is not in the topology. */
+static hwloc_const_bitmap_t local_pus(hwloc_topology_t node, const char *id)
 {
 	hwloc_obj_t o = node && is_number(id) ? find_os_device(node, id) : NULL;
 
 	if (!o && node && is_number(id))
 		o = find_adapter(node, atoi(id));
-	if (!o)
-		return "";
-	return hwloc_bitmap_intersects(hwloc_get_non_io_ancestor_obj(node, o)->cpuset, cpus) ? " near" : " far";
+	return o ? hwloc_get_non_io_ancestor_obj(node, o)->cpuset : NULL;
+}
+
+static const char *locality(hwloc_topology_t node, const char *id, hwloc_const_bitmap_t cpus)
+{
+	hwloc_const_bitmap_t near = local_pus(node, id);
+
+	return !near ? "" : hwloc_bitmap_intersects(near, cpus) ? " near" : " far";
+}
+
+unsigned gpu_count(const char *list)
+{
+	struct gpu_list l;
+
+	list_read(&l, list);
+	return l.n;
+}
+
+int gpu_subset(const char *list, uint64_t which, char *out, size_t size)
+{
+	struct gpu_list l;
+	size_t n = 0;
+
+	list_read(&l, list);
+	*out = '\0';
+	for (unsigned i = 0; i < l.n && n < size; i++)
+		if (which >> i & 1)
+			n += snprintf(out + n, size - n, "%s%s", n ? "," : "", l.id[i]);
+	return n < size ? 0 : -1;
+}
+
+uint64_t gpu_which(const char *list, const char *all)
+{
+	struct gpu_list mine, step;
+	uint64_t which = 0;
+
+	list_read(&mine, list);
+	list_read(&step, all);
+	for (unsigned i = 0; i < mine.n; i++) {
+		unsigned at = 0;
+
+		while (at < step.n && strcmp(step.id[at], mine.id[i]))
+			at++;
+		if (at == step.n)
+			return 0;
+		which |= UINT64_C(1) << at;
+	}
+	return which;
+}
+
+int gpu_localities(hwloc_topology_t node, const char *list, hwloc_bitmap_t *near, struct err *e)
+{
+	struct gpu_list l;
+
+	list_read(&l, list);
+	for (unsigned i = 0; i < l.n; i++) {
+		hwloc_const_bitmap_t pus = local_pus(node, l.id[i]);
+
+		if (!pus)
+			return err_set(e, "GPU %.40s is not in the node's topology", l.id[i]);
+		if (hwloc_bitmap_copy(near[i], pus))
+			return err_set(e, "out of memory");
+	}
+	return 0;
 }
 
 void gpu_describe(hwloc_topology_t node, const char *visible, const char *all, hwloc_const_bitmap_t cpus, char *out,

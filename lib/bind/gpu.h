@@ -5,6 +5,45 @@
 
 #include <hwloc.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "bind/gpu_match.h"
+
+/*
+ * The GPUs of a step or task as lists of ids, "0,2", which Slurm has in the variables of each maker
+ * (CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES, ZE_AFFINITY_MASK, GPU_DEVICE_ORDINAL), and where they are. For
+ * --topo-report, --topo-place=gpu and --topo-tasks.
+ */
+
+/* The number of ids in a list, at most GPU_MATCH_GPUS; 0 for NULL. */
+unsigned gpu_count(const char *list);
+
+/* Those ids of a list whose bits are set, in order. 0, or -1: out is too small. */
+int gpu_subset(const char *list, uint64_t which, char *out, size_t size);
+
+/* Which ids of a list another list has: a bit for each. 0: one is not among them. */
+uint64_t gpu_which(const char *list, const char *all);
+
+/*
+ * near[i]: the PUs local to the i-th id of a list, by the node's topology; the caller allocates gpu_count bitmaps. 0,
+ * or -1 with an error: the topology does not have that GPU.
+ */
+int gpu_localities(hwloc_topology_t node, const char *list, hwloc_bitmap_t *near, struct err *e);
+
+/*
+ * --topo-place=gpu: the PUs and the GPUs of each of a node's tasks (gpu_match.h). topology: restricted to the step's
+ * cores; node: the whole node's. near: of the step's GPUs. fixed: the GPUs of each task, where Slurm has bound them, or
+ * NULL. cpus: per task; 0: as many whole cores as leave each task as near as one core would. masks[0 .. ntasks-1] are
+ * empty; gpus[task] has a bit for each GPU. Called by spank_plugin/task/masks_gpu.c. 0, or -1 with an error.
+ */
+struct gpu_places {
+	hwloc_topology_t topology, node;
+	const hwloc_bitmap_t *near;
+	unsigned ngpus, ntasks, cpus;
+	const uint64_t *fixed;
+};
+int gpu_place(const struct gpu_places *how, hwloc_bitmap_t *masks, uint64_t *gpus, struct err *e);
 
 /*
  * A task's GPUs in its order, each with its locality to the task's CPUs: "2 near,0 far". For --topo-report.

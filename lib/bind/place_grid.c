@@ -255,24 +255,58 @@ static struct pu_range *find_domains(const struct pu_tree *p, const struct bind_
 	return pu_tree_domains(p, *r->level ? r->level : all, n, e);
 }
 
+static void layout_free(struct place_layout *h)
+{
+	free(h->domain);
+	free(h->unit);
+	free(h->slot_of);
+	free(h->slot);
+}
+
+static int layout_new(struct place_layout *h, const struct pu_tree *p, const struct bind_request *r, struct err *e)
+{
+	*h = (struct place_layout){ .p = p };
+	if (!(h->domain = find_domains(p, r, &h->ndomains, e)))
+		return -1;
+	h->unit = calloc(p->npus, sizeof(*h->unit));
+	h->slot_of = calloc(p->npus, sizeof(*h->slot_of));
+	h->slot = calloc(p->npus, sizeof(*h->slot));
+	if (h->unit && h->slot_of && h->slot)
+		return 0;
+	layout_free(h);
+	return err_set(e, "out of memory");
+}
+
 int place_grid(const struct pu_tree *p, const struct bind_request *r, unsigned ntasks, unsigned cpus,
 	hwloc_bitmap_t *masks, struct err *e)
 {
-	struct place_layout h = { .p = p };
-	int rc = -1;
+	struct place_layout h;
+	int rc;
 
-	if (!(h.domain = find_domains(p, r, &h.ndomains, e)))
+	if (layout_new(&h, p, r, e))
 		return -1;
-	h.unit = calloc(p->npus, sizeof(*h.unit));
-	h.slot_of = calloc(p->npus, sizeof(*h.slot_of));
-	h.slot = calloc(p->npus, sizeof(*h.slot));
-	if (h.unit && h.slot_of && h.slot)
-		rc = place_on_grid(&h, r, ntasks, cpus, masks, e);
-	else
-		err_set(e, "out of memory");
-	free(h.domain);
-	free(h.unit);
-	free(h.slot_of);
-	free(h.slot);
+	rc = place_on_grid(&h, r, ntasks, cpus, masks, e);
+	layout_free(&h);
 	return rc;
+}
+
+int place_slots(const struct pu_tree *p, unsigned ntasks, unsigned cpus, hwloc_bitmap_t **slots, unsigned *n,
+	struct err *e)
+{
+	static const struct bind_request scatter = { .place = PLACE_SCATTER };
+	struct place_layout h;
+	hwloc_bitmap_t *all;
+
+	if (layout_new(&h, p, &scatter, e))
+		return -1;
+	choose_layout(&h, ntasks, cpus);
+	qsort(h.slot, h.nslots, sizeof(*h.slot), before);
+	all = calloc(h.nslots, sizeof(*all));
+	for (unsigned i = 0; all && i < h.nslots; i++)
+		if ((all[i] = hwloc_bitmap_alloc()))
+			assign_task(&h, &h.slot[i], all[i]);
+	*slots = all;
+	*n = h.nslots;
+	layout_free(&h);
+	return all ? 0 : err_set(e, "out of memory");
 }

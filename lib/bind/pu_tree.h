@@ -61,6 +61,12 @@ struct pu_range pu_range_share(unsigned n, unsigned k, unsigned i);
 /* The policies, called by place.c; place_mem falls back to place_grid. Arguments as for place_tasks. */
 int place_grid(const struct pu_tree *p, const struct bind_request *r, unsigned ntasks, unsigned cpus,
 	hwloc_bitmap_t *masks, struct err *e);
+/*
+ * All slots that are large enough for a task with so many CPUs, in NUMA nodes as far as possible, in tree order; fewer
+ * than ntasks where tasks must share. *slots, and each bitmap in it, is the caller's to free.
+ */
+int place_slots(const struct pu_tree *p, unsigned ntasks, unsigned cpus, hwloc_bitmap_t **slots, unsigned *n,
+	struct err *e);
 int place_mem(const struct pu_tree *p, unsigned ntasks, unsigned cpus, hwloc_bitmap_t *masks, struct err *e);
 
 #endif

@@ -24,10 +24,12 @@ static const struct bind_option {
 	const char *values;
 	struct keyword keywords[KEYWORDS_MAX];
 } options[] = {
-	{ "topo-place", offsetof(struct bind_request, place), "off, compact[:LEVEL], scatter[:LEVEL], mem", {
+	{ "topo-tasks", offsetof(struct bind_request, tasks), "off, auto", {
+		{ "off", TASKS_OFF, 0 }, { "auto", TASKS_AUTO, 0 } } },
+	{ "topo-place", offsetof(struct bind_request, place), "off, compact[:LEVEL], scatter[:LEVEL], mem, gpu", {
 		{ "off", PLACE_OFF, 0 }, { "compact", PLACE_COMPACT, SUFFIX_LEVEL },
 			{ "scatter", PLACE_SCATTER, SUFFIX_LEVEL },
-		{ "mem", PLACE_MEM, 0 } } },
+		{ "mem", PLACE_MEM, 0 }, { "gpu", PLACE_GPU, 0 } } },
 	{ "topo-membind", offsetof(struct bind_request, memory), "off, local, bind, interleave[:job|task]", {
 		{ "off", MEMORY_OFF, 0 }, { "local", MEMORY_LOCAL, 0 }, { "bind", MEMORY_BIND, 0 },
 		{ "interleave", MEMORY_INTERLEAVE, SUFFIX_SCOPE } } },
@@ -117,4 +119,19 @@ int bind_request_set(struct bind_request *r, const char *name, const char *value
 		return 0;
 	}
 	return err_set(e, "--%.60s: unknown Topiary option", name);
+}
+
+const char *bind_request_auto(const char *name)
+{
+	static const struct { const char *name, *value; } values[] = {
+		{ "topo-place", "gpu" },	/* without GPUs: mem */
+		{ "topo-membind", "local" },
+		{ "topo-omp", "auto" },
+		{ "topo-nic", "auto" },
+	};
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		if (!strcmp(values[i].name, name))
+			return values[i].value;
+	return NULL;
 }

@@ -9,11 +9,12 @@
 #include "base/err.h"
 
 /*
- * The parsed values of --topo-place, --topo-membind, --topo-omp, --topo-hugepages, --topo-nic, --topo-report and
- * --topo-hwloc. All zero: none is set. Called by spank_plugin/options.c, on the submit side, which refuses a bad
- * value, and on the node, which validates it again.
+ * The parsed values of --topo-tasks, --topo-place, --topo-membind, --topo-omp, --topo-hugepages, --topo-nic,
+ * --topo-report and --topo-hwloc. All zero: none is set. Called by spank_plugin/options.c, on the submit side, which
+ * refuses a bad value, and on the node, which validates it again.
  */
-enum bind_place { PLACE_OFF, PLACE_COMPACT, PLACE_SCATTER, PLACE_MEM };
+enum bind_tasks { TASKS_OFF, TASKS_AUTO };
+enum bind_place { PLACE_OFF, PLACE_COMPACT, PLACE_SCATTER, PLACE_MEM, PLACE_GPU };
 enum bind_memory { MEMORY_OFF, MEMORY_LOCAL, MEMORY_BIND, MEMORY_INTERLEAVE };
 enum bind_scope { SCOPE_TASK, SCOPE_JOB };
 enum bind_omp { OMP_OFF, OMP_AUTO, OMP_GOMP, OMP_KMP };
@@ -23,6 +24,7 @@ enum bind_report { REPORT_OFF, REPORT_TABLE, REPORT_JSON };
 enum bind_hwloc { HWLOC_STEP, HWLOC_OWN };
 
 struct bind_request {
+	enum bind_tasks tasks;	/* auto: options that are not set have the values of bind_request_auto */
 	enum bind_place place;
 	char level[16];		/* of compact and scatter, for hwloc_type_sscanf: "package", "l3", "numa"; or "" */
 	enum bind_memory memory;
@@ -40,5 +42,8 @@ struct bind_request {
  * unchanged and an error that begins with the option and lists its values.
  */
 int bind_request_set(struct bind_request *r, const char *name, const char *value, struct err *e);
+
+/* The value that --topo-tasks=auto gives an option, by its name without dashes; NULL: it leaves that alone. */
+const char *bind_request_auto(const char *name);
 
 #endif

@@ -28,12 +28,29 @@ static void masks_replace(struct task *t, const hwloc_bitmap_t *places)
 		hwloc_bitmap_copy(t->masks[i], places[i]);
 }
 
+/* Without GPUs memory comes first, which is said where GPUs were asked for by name. */
+static int places_choose(struct task *t, hwloc_bitmap_t *places, struct err *e)
+{
+	struct bind_request r = options.bind;
+	int rc = r.place == PLACE_GPU ? task_places_from_gpus(t, places, e) : 0;
+
+	if (rc)
+		return rc < 0 ? -1 : 0;
+	if (r.place == PLACE_GPU) {
+		r.place = PLACE_MEM;
+		if (options_set_by_user("topo-place") && !t->local)
+			slurm_spank_log("topiary: step %s: --topo-place=gpu: the step has no GPUs on this node; its "
+					"tasks are placed as with mem", step.name);
+	}
+	return place_tasks(t->topology, &r, t->nlocal, t->cpus, places, e);
+}
+
 static int tasks_place(struct task *t, hwloc_bitmap_t *places, struct err *e)
 {
 	for (unsigned i = 0; i < t->nlocal; i++)
 		if (!(places[i] = hwloc_bitmap_alloc()))
 			return err_set(e, "out of memory");
-	if (place_tasks(t->topology, &options.bind, t->nlocal, t->cpus, places, e))
+	if (places_choose(t, places, e))
 		return -1;
 	if (!step.user_binds)
 		masks_replace(t, places);
@@ -59,5 +76,6 @@ int task_masks_from_option(struct task *t, struct err *e)
 	for (unsigned i = 0; i < t->nlocal; i++)
 		hwloc_bitmap_free(places[i]);
 	free(places);
-	return rc < 0 ? err_within(e, "--topo-place") : rc;
+	return rc < 0 ? err_within(e, options_set_by_user("topo-place") || !options.bind.tasks ? "--topo-place" :
+				   "--topo-tasks") : rc;
 }

@@ -71,6 +71,9 @@ void task_free(struct task *t)
 {
 	for (unsigned i = 0; t->masks && i < t->nlocal; i++)
 		hwloc_bitmap_free(t->masks[i]);
+	for (unsigned i = 0; t->near && i < t->nlocal; i++)
+		hwloc_bitmap_free(t->near[i]);
+	free(t->near);
 	free(t->masks);
 	if (t->topology)
 		hwloc_topology_destroy(t->topology);
@@ -160,7 +163,8 @@ static int set_huge(struct task *t, struct err *e)
 static int export_nics(struct task *t, hwloc_topology_t node, struct buf *names, struct err *e)
 {
 	struct nics devices;
-	struct nic_request r = { .topology = node, .nics = &devices, .request = &options.bind, .masks = t->masks,
+	struct nic_request r = { .topology = node, .nics = &devices, .request = &options.bind,
+		.masks = t->near ? t->near : t->masks,
 		.local = t->local,
 		.nlocal = t->nlocal, .bound = t->rebind };
 	int rc;

@@ -24,6 +24,7 @@ struct task {
 	bool rebind;			/* the masks are Topiary's, not Slurm's: bind to them */
 	struct bind_vars vars;		/* the task's environment */
 	char nic[256];			/* its network devices, or "" */
+	hwloc_bitmap_t *near;		/* the PUs near the GPUs of each local task; NULL: not known */
 };
 
 /*
@@ -43,6 +44,15 @@ void task_free(struct task *t);
 int task_masks_from_map(struct task *t, struct err *e);
 int task_masks_from_option(struct task *t, struct err *e);
 int task_masks_from_slurm(struct task *t, struct err *e);
+
+/* slurm_spank_init_post_opt, called by dispatch.c: memory for masks_gpu.c, shared by the tasks. Always 0. */
+int task_gpus_open(spank_t sp, int argc, char **argv);
+
+/*
+ * masks_gpu.c, for --topo-place=gpu: the PUs of all local tasks, and this task's GPUs in its environment. 1: done; 0:
+ * the step has no GPUs; -1: an error.
+ */
+int task_places_from_gpus(struct task *t, hwloc_bitmap_t *places, struct err *e);
 
 /*
  * masks_map.c: the masks from a text as in map_places.h; it uses only sp, nlocal, topology and masks. Also for

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""--topo-tasks=auto and --topo-place=gpu: each task has a GPU of the step's and cores near it, and never one that is not its own."""
+import json
+import re
+
+import pytest
+from rig import Cluster
+from rig.ask import expand
+
+# A GPU at the first package, two at the second.
+AT = {"0": 0, "1": 1, "2": 1}
+PACKAGE = 16  # PUs
+VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK", "HIP_VISIBLE_DEVICES")
+
+
+def gres(flags=""):
+    nodes = {"cn3": ["0-7", "8-15", "8-15"], "cn4": ["0-7", *["8-15"] * 4]}
+    return "".join(f"NodeName={node} Name=gpu File={{folder}}/{node}gpu{i} Cores={at}{flags}\n" for node, cores in nodes.items()
+                   for i, at in enumerate(cores))
+
+
+@pytest.fixture(scope="module", params=["", " Flags=amd_gpu_env"], ids=["CUDA", "ROCm"])
+def whole(request, folders):
+    """cn4 has a GPU by gres.conf that its topology does not know; cn6 has none."""
+    with Cluster(folders(), {"cn3": "intel-2x8", "cn4": "intel-2x8", "cn6": "amd-4x16"}, registry=False, conf="GresTypes=gpu\n",
+                 nodes={"cn3": "Gres=gpu:3", "cn4": "Gres=gpu:5"}, files={"gres.conf": gres(request.param)}) as made:
+        made.maker = VARIABLES[1 if request.param else 0]
+        yield made
+
+
+@pytest.fixture
+def cluster(whole):
+    yield whole
+    whole.assert_at_rest()
+
+
+def tasks(cluster, node, gpus, *options, **env):
+    """{rank: (its GPUs, the packages of its CPUs, its report)} of a step on all cores of a node, and what else was said."""
+    script = "echo $SLURM_PROCID $" + " $".join(f"{{{name}:--}}" for name in VARIABLES)
+    done = cluster.command(["salloc", "-Q", "-w", node, "--exclusive", *([f"--gres=gpu:{gpus}"] if gpus else []), "srun", "-Q", "--topo-report=json",
+                            *options, "sh", "-c", script], user="nobody", env=cluster.env(**env) if env else None)
+    reports = {task["rank"]: task for task in map(json.loads, re.findall(r"^\{.*$", done.stderr, re.M))}
+    variables = {int(line.split()[0]): dict(zip(VARIABLES, line.split()[1:])) for line in done.stdout.splitlines()}
+    return ({rank: (variables[rank][cluster.maker], {cpu // PACKAGE for cpu in expand(task["cpus_logical"])}, task, variables[rank])
+             for rank, task in reports.items()}, [line for line in done.stderr.splitlines() if not line.startswith("{")])
+
+
+def assert_near(found):
+    for gpus, packages, report, _ in found.values():
+        assert packages == {AT[gpu] for gpu in gpus.split(",")}, report
+        assert all(one.endswith(" near") for one in report["gpu"].split(",")), report
+
+
+@pytest.mark.parametrize("gpus, options, wanted", [
+    (3, "-n3", "012"), (3, "-n6", "001122"), (1, "-n2", "00"), (2, "-n2 -c16", "01"), (3, "-n3 --gpu-bind=map_gpu:2,0,1", "201"),
+    (3, "-n6 --gpu-bind=map_gpu:1,2,0", "120120"),
+])
+@pytest.mark.parametrize("ask", ["--topo-tasks=auto", "--topo-place=gpu"])
+def test_each_task_is_near_its_gpu(cluster, ask, gpus, options, wanted):
+    found, said = tasks(cluster, "cn3", gpus, *options.split(), ask)
+    assert said == [] and [found[rank][0] for rank in range(len(wanted))] == list(wanted)
+    assert_near(found)
+    cpus = [set(expand(task["cpus_os"])) for _, _, task, _ in found.values()]
+    assert all(not a & b for i, a in enumerate(cpus) for b in cpus[:i]), "no two tasks share a core"
+
+
+def test_a_task_with_all_gpus(cluster):
+    found, said = tasks(cluster, "cn3", 3, "-n1", "--topo-tasks=auto")
+    assert said == [] and found[0][0] == "0,1,2"
+
+
+def test_tasks_with_several_gpus(cluster):
+    """Two at the second package are together, and the one at the first is alone."""
+    found, said = tasks(cluster, "cn3", 3, "-n2", "--topo-tasks=auto")
+    assert said == [] and sorted(gpus for gpus, *_ in found.values()) == ["0", "1,2"]
+    assert_near(found)
+
+
+def test_auto_has_memory_and_threads_too(cluster):
+    found, _ = tasks(cluster, "cn3", 3, "-n3", "--topo-tasks=auto")
+    assert all(int(task["threads"]) >= 1 and task["memory"] == "local" for _, _, task, _ in found.values()), found
+
+
+def test_options_of_the_user_win(cluster):
+    found, _ = tasks(cluster, "cn3", 3, "-n3", "--topo-tasks=auto", "--topo-place=compact", "--topo-omp=off")
+    assert {gpus for gpus, *_ in found.values()} == {"0,1,2"} and {task["threads"] for _, _, task, _ in found.values()} == {None}
+    found, _ = tasks(cluster, "cn3", 3, "-n3", "--topo-tasks=off")
+    assert {gpus for gpus, *_ in found.values()} == {"0,1,2"}
+    plain, _ = tasks(cluster, "cn3", 3, "-n3", "--cpu-bind=map_cpu:0,1,2")
+    found, _ = tasks(cluster, "cn3", 3, "-n3", "--cpu-bind=map_cpu:0,1,2", "--topo-tasks=auto")
+    assert [found[r][2]["cpus_os"] for r in range(3)] == [plain[r][2]["cpus_os"] for r in range(3)]
+
+
+def test_own_numbers_of_the_user_stay(cluster):
+    found, said = tasks(cluster, "cn3", 3, "-n3", "--topo-tasks=auto", HIP_VISIBLE_DEVICES="1")
+    assert said == [] and {gpus for gpus, *_ in found.values()} == {"0,1,2"}
+    assert {variables["HIP_VISIBLE_DEVICES"] for *_, variables in found.values()} == {"1"}
+
+
+@pytest.mark.parametrize("bind", ["--gpus-per-task=1", "--gpu-bind=single:1", "--gpu-bind=mask_gpu:6,1,4"])
+def test_what_slurm_bound_stays(cluster, bind):
+    """Which GPU a task gets is Slurm's; its cores follow."""
+    found, said = tasks(cluster, "cn3", 3, "-n3", bind, "--topo-tasks=auto")
+    gpus = [found[rank][0] for rank in range(3)]
+    assert said == [] and (gpus == ["1,2", "0", "2"] if "mask" in bind else sorted(gpus) == ["0", "1", "2"])
+    assert_near(found)
+
+
+def test_gpu_that_the_topology_does_not_have(cluster):
+    found, said = tasks(cluster, "cn4", 5, "-n5", "--topo-tasks=auto")
+    assert {gpus for gpus, *_ in found.values()} == {"0,1,2,3,4"}
+    assert len([line for line in said if "--topo-tasks: GPU 4 is not in the node's topology" in line]) == 1, said
+
+
+def test_without_gpus_memory_comes_first(cluster):
+    auto, said = tasks(cluster, "cn6", 0, "-n4", "--topo-tasks=auto")
+    mem, _ = tasks(cluster, "cn6", 0, "-n4", "--topo-place=mem")
+    assert said == [] and [auto[r][2]["cpus_os"] for r in range(4)] == [mem[r][2]["cpus_os"] for r in range(4)]
+    named, said = tasks(cluster, "cn6", 0, "-n4", "--topo-place=gpu")
+    assert len(said) == 1 and "the step has no GPUs on this node" in said[0]
+    assert [named[r][2]["cpus_os"] for r in range(4)] == [mem[r][2]["cpus_os"] for r in range(4)]
+
+
+def test_more_tasks_than_cores(cluster):
+    found, said = tasks(cluster, "cn3", 3, "-n40", "--overcommit", "--topo-tasks=auto")
+    assert len(found) == 40 and said == []
+    per_gpu = [sum(gpus == gpu for gpus, *_ in found.values()) for gpu in AT]
+    assert sorted(per_gpu) == [13, 13, 14]
+
+
+def test_sites_default(cluster):
+    conf = cluster.folder / "etc" / "topiary.conf"
+    text = conf.read_text()
+    try:
+        conf.write_text(f"{text}TopoTasks = auto\n")
+        found, said = tasks(cluster, "cn3", 3, "-n3")
+        assert said == [] and [found[rank][0] for rank in range(3)] == ["0", "1", "2"]
+        found, _ = tasks(cluster, "cn3", 3, "-n3", "--topo-tasks=off")
+        assert {gpus for gpus, *_ in found.values()} == {"0,1,2"}
+    finally:
+        conf.write_text(text)
+
+
+@pytest.mark.parametrize("option", ["--topo-tasks=on", "--topo-tasks=", "--topo-tasks=auto:2", "--topo-place=gpus", "--topo-place=gpu:l3"])
+def test_bad_value_is_refused(cluster, option):
+    done = cluster.command(["srun", "-Q", "-n1", option, "true"], user="nobody", check=False)
+    assert done.returncode and "expected" in done.stderr
