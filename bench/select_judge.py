@@ -17,7 +17,7 @@ class Machine:
     def __init__(self, packages, numas, caches, cores):
         self.sizes = (numas * caches * cores, caches * cores, cores)     # of a package, a NUMA node, an L3
         self.cores, self.numas, self.caches = packages * self.sizes[0], numas, caches
-        self.text = f"Package:{packages} Group:{numas} [NUMANode] L3Cache:{caches} Core:{cores} PU:1"
+        self.text = f"Package:{packages} Group:{numas} [NUMANode(memory=4GB)] L3Cache:{caches} Core:{cores} PU:1"
 
     def domains(self, level):
         size = self.sizes[level]

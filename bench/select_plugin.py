@@ -11,6 +11,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("be
 
 import select_controller  # noqa: E402
 import select_hostile  # noqa: E402
+import select_memory  # noqa: E402
 import select_time  # noqa: E402
 import select_trace  # noqa: E402
 import sheet as sheets  # noqa: E402
@@ -46,6 +47,11 @@ def parser():
     t.add_argument("--again", action="store_true", help="judge what --keep kept, and run nothing")
     t.add_argument("--keep", type=Path, metavar="FOLDER",
                    help="keep the records, the snapshot and the jobs as `topiary replay` reads them")
+    t = commands.add_parser("memory", help="jobs with and without much memory: whose NUMA nodes can hold it, with and without us", **how)
+    t.add_argument("--jobs", type=int, default=600, help="so many")
+    t.add_argument("--load", type=int, default=80, help="percent of all cores that they ask for")
+    t.add_argument("--run", type=float, default=12, help="seconds that a job runs, mean")
+    t.add_argument("--repeat", type=int, default=1, help="the same jobs so many times")
     t = commands.add_parser("controller", help="the same jobs with and without us: a submission's RPC and slurmctld's CPU time", **how)
     t.add_argument("--nodes", type=int, nargs="+", default=[12, 1000, 10000], help="clusters of so many nodes")
     t.add_argument("--jobs", type=int, default=600, help="so many")
@@ -59,7 +65,7 @@ def parser():
     return p
 
 
-PLANS = ("time --svg docs/decision-time.svg", "time --topology tree --nodes 10000 --loads 80 --asked 2x16 4x32", "hostile", "trace --repeat 3",
+PLANS = ("time --svg docs/decision-time.svg", "time --topology tree --nodes 10000 --loads 80 --asked 2x16 4x32", "hostile", "trace --repeat 3", "memory --repeat 2",
          "controller --nodes 12 --repeat 3", "controller --nodes 1000 10000 --jobs 200 --run 8 --repeat 3")
 
 
@@ -70,7 +76,7 @@ def every(sheet, args):
         COMMANDS[one.command](sheet, one)
 
 
-COMMANDS = {"time": select_time.run, "hostile": select_hostile.run, "trace": select_trace.run, "controller": select_controller.run,
+COMMANDS = {"time": select_time.run, "hostile": select_hostile.run, "trace": select_trace.run, "memory": select_memory.run, "controller": select_controller.run,
             "all": every}
 
 

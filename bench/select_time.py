@@ -16,7 +16,7 @@ from rig.cluster import STOCK_PLUGINS, Cluster, RigError
 from rig.processes import wait_until
 
 # Two processors of 64 cores, four memories each, caches of 8 cores.
-SHAPE = "Package:2 Group:4 [NUMANode] L3Cache:2 Core:8 PU:1"
+SHAPE = "Package:2 Group:4 [NUMANode(memory=64GB)] L3Cache:2 Core:8 PU:1"
 CORES = 128
 NODES_CONF = """\
 NodeName=DEFAULT Sockets=2 CoresPerSocket=64 ThreadsPerCore=1 RealMemory=512000 State=DOWN
@@ -32,7 +32,7 @@ LOAD = ("1x1", "1x4", "1x8", "1x8", "1x16", "1x24", "1x32", "1x64", "2x16", "2x6
 # What is asked for. "whole" is a quarter of the cluster, and waits.
 ASKED = {
     "4": ("-n4",), "8": ("-n8",), "12": ("-n3", "-c4"), "32": ("-n32",), "64": ("-n64",),
-    "2x16": ("-N2", "--ntasks-per-node=16"), "4x32": ("-N4", "--ntasks-per-node=32"),
+    "8 with 100 GB": ("-n8", "--mem=100000"), "2x16": ("-N2", "--ntasks-per-node=16"), "4x32": ("-N4", "--ntasks-per-node=32"),
     "whole": ("-N{quarter}", f"--ntasks-per-node={CORES}"),
 }
 REQUIRED = {

@@ -23,7 +23,8 @@ CLUSTERS = {"Slurm": {"stock": True}, "Slurm BLOCK": {"stock": True, "block": Tr
 # Nodes x cores on each, and how often.
 SIZES = {(1, 1): 14, (1, 2): 14, (1, 3): 6, (1, 4): 16, (1, 5): 3, (1, 6): 9, (1, 8): 12, (1, 12): 6, (1, 16): 6, (1, 24): 2,
          (1, 32): 3, (1, 48): 1, (1, 64): 1, (2, 2): 4, (2, 4): 5, (2, 6): 2, (2, 8): 3, (3, 4): 2, (4, 4): 2, (2, 16): 1, (4, 8): 1}
-Job = collections.namedtuple("Job", "name at run nodes tasks task_cpus")     # tasks on each node; seconds
+# Tasks and MB on each node; seconds.
+Job = collections.namedtuple("Job", "name at run nodes tasks task_cpus memory", defaults=[None])
 
 
 def make_trace(jobs, load, mean_run, seed):
@@ -77,7 +78,8 @@ class Recorded(Cluster):
             time.sleep(max(0, began + job.at - time.time()))
             submitted[job.name] = time.time()
             command = ["sbatch", "-Q", "-J", job.name, "-t", "1", "-D", "/", "-o", "/dev/null", "-N", str(job.nodes),
-                       f"--ntasks-per-node={job.tasks}", "-c", str(job.task_cpus), str(script), str(job.run)]
+                       f"--ntasks-per-node={job.tasks}", "-c", str(job.task_cpus),
+                       *([f"--mem={job.memory}"] if job.memory else []), str(script), str(job.run)]
             subprocess.run(as_user(JOB_USER, command), env=self.env(), check=True, stdout=subprocess.DEVNULL)
         if not wait_until(lambda: not self.command(["squeue", "-h"]).stdout, 300, 1):
             raise RuntimeError(f"jobs are left: {self.command(['squeue', '-h']).stdout}")
@@ -94,7 +96,7 @@ def synthetic(machine):
                           text=True).stdout
 
 
-def run_all(trace, keep):
+def run_all(trace, keep, which=CLUSTERS, **more):
     """{cluster: (record, when each was submitted, cycles)}, of clusters that run at the same time and so disturb each other alike."""
     found, failures = {}, []
 
@@ -106,9 +108,9 @@ def run_all(trace, keep):
             failures.append(e)
     with ExitStack() as stack:
         clusters = {}
-        for name, how in CLUSTERS.items():
+        for name, how in which.items():
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tpt", dir="/tmp"))
-            clusters[name] = stack.enter_context(Recorded(folder, **how))
+            clusters[name] = stack.enter_context(Recorded(folder, **how, **more))
         threads = [threading.Thread(target=one, args=item) for item in clusters.items()]
         for thread in threads:
             thread.start()
@@ -118,7 +120,7 @@ def run_all(trace, keep):
             (keep / "snapshot").write_text(clusters["Topiary"].snapshot_file.read_text())
     if failures:
         raise failures[0]
-    return {name: found[name] for name in CLUSTERS}
+    return {name: found[name] for name in which}
 
 
 # --- judging it

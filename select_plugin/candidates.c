@@ -7,6 +7,7 @@
 #include "exclusion.h"
 #include "node_shape.h"
 #include "occupancy.h"
+#include "score/numa_memory.h"
 
 struct fit_cache candidates_cache;
 
@@ -16,6 +17,7 @@ int candidates_begin(struct candidate_set *s)
 
 	for (int i = 0; i < node_record_count; i++)
 		most = MAX(most, core_set_words(glue_cores(i)));
+	s->limits_max = most * 64 / 2;
 	s->gpus = glue_wants_gpus(s->job);
 	device_locality_read(s->job, s->nodes, s->req, &s->devices);
 	s->candidates = bit_set_count((bitstr_t *) s->nodes);
@@ -23,7 +25,8 @@ int candidates_begin(struct candidate_set *s)
 	s->list = malloc((node_record_count + 1) * sizeof(*s->list));
 	s->free_cores = malloc((most + 1) * sizeof(*s->free_cores));
 	s->sets = malloc((most + 1) * DEVICE_SETS_MAX * sizeof(*s->sets));
-	return s->list && s->free_cores && s->sets ? 0 : -1;
+	s->limits = malloc((s->limits_max + 1) * sizeof(*s->limits));
+	return s->list && s->free_cores && s->sets && s->limits ? 0 : -1;
 }
 
 void candidates_budget(struct candidate_set *s)
@@ -37,6 +40,7 @@ void candidates_end(struct candidate_set *s)
 	free(s->list);
 	free(s->free_cores);
 	free(s->sets);
+	free(s->limits);
 }
 
 /* usable: NULL for all cores. */
@@ -114,6 +118,33 @@ static void candidate_need(const struct job_request *a, const struct candidate_n
 	}
 }
 
+/* Limits the need to cores whose own NUMA nodes hold the job's memory. A job of a whole node has all of these. */
+static void need_limit(struct candidate_set *s, const struct candidate_node *candidate, const struct shape *shape,
+		       struct score_need *need)
+{
+	const node_record_t *n = node_record_table_ptr[candidate->node];
+	struct numa_memory m = {
+		.capacity = n->real_memory > n->mem_spec_limit ? n->real_memory - n->mem_spec_limit : 0,
+		.held = occupancy_memory(candidate->node),
+		.used = occupancy_core_memory(s->taken, candidate->node),
+		.wanted = job_request_memory(s->req, candidate->tasks),
+	};
+
+	if (s->req->request.memory == FIT_OFF || s->req->whole_nodes)
+		return;
+	need->nlimits = numa_memory_limits(shape, &m, need->cores, s->free_cores, s->limits, s->limits_max);
+	need->limits = s->limits;
+}
+
+static void candidate_cost(struct candidate_set *s, const struct shape *shape, const struct score_need *need,
+			   struct candidate_node *candidate)
+{
+	candidate->cost = s->devices.name ? cost_near(s, candidate->node, shape, need, candidate->tasks,
+						      &candidate->fit) : NULL;
+	if (!candidate->cost && !s->local_only)
+		candidate->cost = fit_cost(&candidates_cache, shape, s->free_cores, need, &candidate->fit);
+}
+
 /* Computes the cost of the candidate; false when the tasks do not fit. Cheap checks come first. */
 static bool candidate_weigh(struct candidate_set *s, struct candidate_node *candidate)
 {
@@ -130,9 +161,13 @@ static bool candidate_weigh(struct candidate_set *s, struct candidate_node *cand
 	if (have < need.cores || !whole_need(s, have, candidate, &need))
 		return false;
 	candidate->need_cores = need.cores;
-	candidate->cost = s->devices.name ? cost_near(s, node, shape, &need, candidate->tasks, &candidate->fit) : NULL;
-	if (!candidate->cost && !s->local_only)
-		candidate->cost = fit_cost(&candidates_cache, shape, s->free_cores, &need, &candidate->fit);
+	need_limit(s, candidate, shape, &need);
+	candidate_cost(s, shape, &need, candidate);
+	if (!candidate->cost && need.nlimits && s->req->request.memory == FIT_PREFER) {
+		need.nlimits = 0;
+		candidate->memory_far = true;
+		candidate_cost(s, shape, &need, candidate);
+	}
 	return candidate->cost;
 }
 

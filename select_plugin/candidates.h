@@ -13,7 +13,7 @@ struct candidate_set {
 	struct job_request *req;
 	const bitstr_t *nodes;		/* the nodes to search */
 	const slurm_exclusion_t *excluded;
-	const uint64_t *taken;		/* allocated cores (occupancy_copy), all memory free; NULL: both as now */
+	const uint64_t *taken;		/* allocated cores and their memory (occupancy_copy); NULL: as now */
 	struct device_need devices;
 	bool gpus;			/* it may have the cores of RestrictedCoresPerGPU */
 	bool local_only;			/* only candidates near the devices */
@@ -22,6 +22,8 @@ struct candidate_set {
 	unsigned room;			/* of these, nodes with room for the job now: for the verdict */
 	struct budget budget;
 	uint64_t *free_cores, *sets;	/* space for one node */
+	struct score_limit *limits;
+	unsigned limits_max;
 };
 
 /* The cost cache; each decision may add BUDGET_SCORES entries. */

@@ -16,6 +16,7 @@ static const struct {
 	{ OPTION "topo_fit=", "topo-fit" },
 	{ OPTION "topo_level=", "topo-level" },
 	{ OPTION "topo_request=", "topo-request" },
+	{ OPTION "topo_mem=", "topo-mem" },
 };
 
 /* Products of user-given numbers may exceed 32 bits: numbers larger than any node saturate. */
@@ -24,10 +25,11 @@ static unsigned divide_up(uint64_t n, unsigned by)
 	return n > UINT32_MAX - by ? UINT32_MAX / by : ((unsigned) n + by - 1) / by;
 }
 
-int job_request_defaults(const char *fit, const char *level, struct request *out, struct err *e)
+int job_request_defaults(const struct settings *s, struct request *out, struct err *e)
 {
-	*out = (struct request){ .fit = FIT_PREFER, .level = LEVEL_NODE };
-	return request_set(out, "topo-fit", fit, e) || request_set(out, "topo-level", level, e) ? -1 : 0;
+	*out = (struct request){ .fit = FIT_PREFER, .level = LEVEL_NODE, .memory = FIT_PREFER };
+	return request_set(out, "TopoFit", s->topo_fit, e) || request_set(out, "TopoLevel", s->topo_level, e) ||
+	       request_set(out, "TopoMem", s->topo_mem, e) ? -1 : 0;
 }
 
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
@@ -50,7 +52,7 @@ static int read_request(const char *comment, char **variables, uint32_t count, s
 	const char *value[OPTIONS] = {0};
 	struct request r = a->request;
 
-	r.fit = FIT_COUNT;
+	r.fit = r.memory = FIT_COUNT;
 	read_options(variables, count, value);
 	if (comment && request_comment(&r, comment, e))
 		return -1;
@@ -58,7 +60,9 @@ static int read_request(const char *comment, char **variables, uint32_t count, s
 		if (value[o] && request_set(&r, options[o].name, value[o], e))
 			return -1;
 	a->asked = r.fit != FIT_COUNT;
+	a->asked_memory = r.memory != FIT_COUNT;
 	r.fit = a->asked ? r.fit : a->request.fit;
+	r.memory = a->asked_memory ? r.memory : a->request.memory;
 	a->request = r;
 	return 0;
 }
@@ -159,7 +163,8 @@ static const char *unsupported_reason(struct job_request *a, const struct slurm_
 		return "topo-fit is off";
 	if (!why && a->tasks < a->min_nodes)
 		why = "it requests more nodes than it has tasks";
-	if (a->request.fit != FIT_REQUIRE || a->request.path.steps || a->whole_nodes)
+	if (a->request.fit != FIT_REQUIRE || a->request.memory == FIT_REQUIRE || a->request.path.steps ||
+	    a->whole_nodes)
 		return why;
 	a->unweighed = why;
 	return NULL;
@@ -237,6 +242,8 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 		      a.request.fit == FIT_SPREAD && !a.tasks_per_core && !a.threads_per_core && d->mc_ptr &&
 			      !d->overcommit);
 	read_memory(job, &a);
+	if (!a.memory)
+		a.request.memory = FIT_OFF;
 	count_nodes(&a, req_nodes, job->gres_list_req);
 	slurm = options_of_job(job);
 	a.overcommit = slurm.overcommit;
@@ -340,6 +347,11 @@ void job_request_hold(const struct job_request *a, uint32_t was, uint32_t capaci
 	h->nodes += !was && (capacity || a->overcommit);
 	h->tasks += capacity - was;
 	h->most = MAX(h->most, capacity);
+}
+
+bool job_request_waits(const struct job_request *a)
+{
+	return (a->request.fit == FIT_REQUIRE || a->request.memory == FIT_REQUIRE) && !a->whole_nodes;
 }
 
 bool job_request_may_hold(const struct job_request *a, const struct holding *h)

@@ -3,6 +3,7 @@
 #ifndef TOPIARY_SELECT_JOB_REQUEST_H
 #define TOPIARY_SELECT_JOB_REQUEST_H
 
+#include "base/settings.h"
 #include "score/chooser.h"
 #include "slurm_glue.h"
 
@@ -10,7 +11,7 @@
 struct job_request {
 	struct request request;
 	bool whole_nodes;		/* all cores of each node: --exclusive */
-	bool asked;			/* the user chose the fit, not the site */
+	bool asked, asked_memory;	/* the user chose the fit, or where the memory is, not the site */
 	const char *unweighed;		/* why Slurm chooses nodes and shares, within what is required; NULL: Topiary */
 	uint32_t tasks, cpus_per_task;	/* all tasks */
 	uint32_t node_tasks;		/* the most on a node; 0: any number */
@@ -27,7 +28,10 @@ struct job_request {
 };
 
 /* Parses the site's defaults from the settings. Returns 0, or -1 with out as for no request. */
-int job_request_defaults(const char *fit, const char *level, struct request *out, struct err *e);
+int job_request_defaults(const struct settings *s, struct request *out, struct err *e);
+
+/* Whether the job waits until its placement is free: its cores', or its memory's in their NUMA nodes. */
+bool job_request_waits(const struct job_request *a);
 
 /*
  * The job needs so many nodes, with a task on each, whatever its tasks need; unchanged where it may not have so many.

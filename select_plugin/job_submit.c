@@ -80,7 +80,8 @@ static const char *control_variable(const job_desc_msg_t *job, const char *name)
 /* Whether the job has options for a placement: all that can be known without the select plugin. */
 static bool asks_placement(const job_desc_msg_t *job)
 {
-	return control_variable(job, OPTION("topo_fit")) || control_variable(job, OPTION("topo_request"));
+	return control_variable(job, OPTION("topo_fit")) || control_variable(job, OPTION("topo_request")) ||
+	       control_variable(job, OPTION("topo_mem"));
 }
 
 /*
@@ -105,7 +106,7 @@ int job_submit(job_desc_msg_t *job, uint32_t submitter, char **message)
 
 	(void) submitter;
 	if (!submitted && asks_placement(job))
-		*message = xstrdup("--topo-fit and --topo-request have no effect: Topiary's select plugin"
+		*message = xstrdup("--topo-fit, --topo-request and --topo-mem have no effect: Topiary's select plugin"
 				    " is not in use here");
 	if (rc)
 		*message = xstrdup(e.text);

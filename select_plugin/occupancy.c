@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/core_set.h"
+#include "score/numa_memory.h"
 
 /* The occupancy of one node. */
 struct room {
@@ -14,12 +15,15 @@ struct room {
 	uint64_t memory;
 	uint64_t *busy;
 	uint16_t *uses;		/* by core: jobs may share one */
+	uint32_t *core_memory;	/* by core: units (numa_memory.h) of the jobs there */
 };
 
 /* What a job held when it was counted: Slurm's own record may have changed since. */
 struct part {
 	int node;
+	bool suspended;		/* has the memory, but not the cores */
 	uint64_t memory;
+	uint32_t each;		/* units for each core */
 	uint64_t *cores;
 };
 
@@ -36,6 +40,7 @@ static struct {
 	struct room *rooms;	/* count + 1, the last for its offset */
 	uint64_t *words;	/* of all rooms' busy, in their order */
 	uint16_t *uses;
+	uint32_t *core_memory;
 	void *jobs;		/* struct held, by tsearch */
 } all;
 
@@ -60,17 +65,19 @@ static struct held **held_find(uint32_t job)
 	return tfind(&(struct held){ .job = job }, &all.jobs, by_job);
 }
 
-static void room_add(struct room *r, unsigned core)
+static void room_add(struct room *r, unsigned core, const struct part *p)
 {
-	if (r->uses[core]++)
+	r->core_memory[core] += p->each;
+	if (p->suspended || r->uses[core]++)
 		return;
 	core_set_add(r->busy, core);
 	r->busy_cores++;
 }
 
-static void room_hold(struct room *r, unsigned core)
+static void room_hold(struct room *r, unsigned core, const struct part *p)
 {
-	if (--r->uses[core])
+	r->core_memory[core] -= p->each;
+	if (p->suspended || --r->uses[core])
 		return;
 	core_set_remove(r->busy, core);
 	r->busy_cores--;
@@ -84,7 +91,7 @@ static void held_count(const struct held *h, bool in)
 
 		r->memory += in ? p->memory : -p->memory;
 		core_set_each(core, p->cores, core_set_words(r->cores))
-			(in ? room_add : room_hold)(r, core);
+			(in ? room_add : room_hold)(r, core, p);
 	}
 }
 
@@ -101,12 +108,16 @@ static bool holds_cores(const job_record_t *job)
 static void part_read(struct part *p, const job_record_t *job, int nth, unsigned at)
 {
 	const job_resources_t *r = job->job_resrcs;
-	unsigned cores = all.rooms[p->node].cores;
+	unsigned cores = all.rooms[p->node].cores, have = 0;
 
 	p->memory = r->memory_allocated ? r->memory_allocated[nth] : 0;
-	for (unsigned c = 0; holds_cores(job) && c < cores; c++)
-		if (bit_test(r->core_bitmap, at + c))
+	p->suspended = !holds_cores(job);
+	for (unsigned c = 0; c < cores; c++)
+		if (bit_test(r->core_bitmap, at + c)) {
 			core_set_add(p->cores, c);
+			have++;
+		}
+	p->each = have ? MIN(p->memory * NUMA_MEMORY_UNIT / have, UINT32_MAX / 256) : 0;
 }
 
 static bool is_counted(const job_record_t *job)
@@ -186,6 +197,7 @@ static void held_clear(void)
 	free(all.rooms);
 	free(all.words);
 	free(all.uses);
+	free(all.core_memory);
 	memset(&all, 0, sizeof(all));
 }
 
@@ -219,7 +231,9 @@ static int rooms_make(void)
 		words += core_set_words(all.rooms[i].cores);
 	}
 	all.rooms[all.count].offset = cores;
-	if (!(all.words = calloc(words + 1, sizeof(*all.words))) || !(all.uses = calloc(cores + 1, sizeof(*all.uses))))
+	if (!(all.words = calloc(words + 1, sizeof(*all.words))) ||
+	    !(all.uses = calloc(cores + 1, sizeof(*all.uses))) ||
+	    !(all.core_memory = calloc(cores + 1, sizeof(*all.core_memory))))
 		return -1;
 	words = 0;
 	for (int i = 0; i < all.count; i++) {
@@ -227,6 +241,7 @@ static int rooms_make(void)
 
 		r->busy = all.words + words;
 		r->uses = all.uses + r->offset;
+		r->core_memory = all.core_memory + r->offset;
 		words += core_set_words(r->cores);
 	}
 	return 0;
@@ -299,16 +314,32 @@ static size_t all_words(void)
 	return all.count ? last->busy - all.words + core_set_words(last->cores) : 0;
 }
 
+/* A copy has the busy cores of all nodes, and after these the memory of all cores. */
+static size_t memory_bytes(void)
+{
+	return all.rooms[all.count].offset * sizeof(*all.core_memory);
+}
+
 uint64_t *occupancy_none(void)
 {
-	return calloc(all_words() + 1, sizeof(uint64_t));
+	return calloc(1, (all_words() + 1) * sizeof(uint64_t) + memory_bytes());
+}
+
+const uint32_t *occupancy_core_memory(const uint64_t *copy, int node)
+{
+	const uint32_t *memory = copy ? (const uint32_t *) (copy + all_words()) : all.core_memory;
+
+	return memory + all.rooms[node].offset;
 }
 
 uint64_t *occupancy_copy(void)
 {
 	uint64_t *copy = occupancy_none();
 
-	return copy ? memcpy(copy, all.words, all_words() * sizeof(*copy)) : NULL;
+	if (!copy)
+		return NULL;
+	memcpy(copy + all_words(), all.core_memory, memory_bytes());
+	return memcpy(copy, all.words, all_words() * sizeof(*copy));
 }
 
 void occupancy_without(const job_record_t *job, uint64_t *copy)
@@ -317,8 +348,13 @@ void occupancy_without(const job_record_t *job, uint64_t *copy)
 
 	for (unsigned i = 0; found && i < (*found)->nparts; i++) {
 		const struct part *p = &(*found)->parts[i];
+		unsigned words = core_set_words(all.rooms[p->node].cores);
+		uint32_t *memory = (uint32_t *) occupancy_core_memory(copy, p->node);
 
-		core_set_subtract(copy + occupancy_at(p->node), p->cores, core_set_words(all.rooms[p->node].cores));
+		core_set_each(core, p->cores, words)
+			memory[core] -= p->each;
+		if (!p->suspended)
+			core_set_subtract(copy + occupancy_at(p->node), p->cores, words);
 	}
 }
 

@@ -28,11 +28,17 @@ int occupancy_sync(void);
 const uint64_t *occupancy_busy(int node);	/* core_set_words(glue_cores(node)) words */
 unsigned occupancy_busy_cores(int node);
 uint64_t occupancy_memory(int node);		/* MB */
+
+/*
+ * By core of the node, the memory that its jobs asked for, in units of score/numa_memory.h; in a copy, or NULL for now.
+ */
+const uint32_t *occupancy_core_memory(const uint64_t *copy, int node);
 uint32_t occupancy_offset(int node);		/* cores of all nodes before it; of node_record_count: of all */
 
 /*
- * A copy of the busy cores of all nodes, for simulation: a node's words begin at occupancy_at(node). NULL when memory
- * is short. The caller frees it. occupancy_without clears in such a copy what one job holds.
+ * A copy of the busy cores of all nodes and of their memory, for simulation: a node's words begin at
+ * occupancy_at(node). NULL when memory is short. The caller frees it. occupancy_without clears in such a copy what one
+ * job holds.
  */
 uint64_t *occupancy_copy(void);
 uint64_t *occupancy_none(void);		/* as if there were no jobs */

@@ -183,7 +183,7 @@ bool start_estimate_possible(struct candidate_set *s)
 	struct plan p;
 
 	s->taken = taken;
-	if (taken && s->req->request.path.steps) {
+	if (taken && (s->req->request.path.steps || s->req->request.memory == FIT_REQUIRE)) {
 		possible = plan_make(&p, s);
 		plan_end(&p);
 	} else if (taken) {

@@ -28,7 +28,7 @@ static void log_snapshot(bool trouble, const char *line)
 
 static int settings_check(const char *path, struct err *e)
 {
-	if (job_request_defaults(settings.topo_fit, settings.topo_level, &site, e))
+	if (job_request_defaults(&settings, &site, e))
 		return err_within(e, "%s", path);
 	if (!strcasecmp(settings.without_snapshot, "run") || !strcasecmp(settings.without_snapshot, "wait"))
 		return 0;
@@ -308,9 +308,11 @@ static bool try_domains(struct attempt *a, struct candidate_set *s, bool last)
 	return good && (!starts_now(a) || cores_refine(a, s, nodes));
 }
 
-static bool placement_required(const struct job_request *req)
+/* Whether the largest domain of each node is a choice: not for a path, nor if their memory must be near. */
+static bool domains_satisfy(const struct job_request *req)
 {
-	return req->request.fit == FIT_REQUIRE && !req->whole_nodes;
+	return req->request.fit == FIT_REQUIRE && req->request.memory != FIT_REQUIRE && !req->request.path.steps &&
+	       !req->whole_nodes;
 }
 
 static bool try_place(void *user, struct candidate_set *s, bool last)
@@ -321,7 +323,7 @@ static bool try_place(void *user, struct candidate_set *s, bool last)
 		job_request_own_cores(s->req, false);
 	}
 	return (!s->req->unweighed && try_own(user, s)) ||
-	       (placement_required(s->req) && !s->req->request.path.steps && try_domains(user, s, last));
+	       (domains_satisfy(s->req) && try_domains(user, s, last));
 }
 
 /* A required placement may preempt jobs; a preferred one never does. */
@@ -361,7 +363,7 @@ static const bitstr_t *candidate_nodes(const job_record_t *job, const struct job
 /*
  * The requirement in words: "2 nodes with 8 cores in one l3". The number of cores is that for the first node searched.
  */
-static const char *requirement_text(const struct candidate_set *s, char text[static 128])
+static const char *requirement_text(const struct candidate_set *s, char text[static 160])
 {
 	const struct job_request *req = s->req;
 	uint32_t nodes = req->share[0].nodes + req->share[1].nodes;
@@ -372,8 +374,12 @@ static const char *requirement_text(const struct candidate_set *s, char text[sta
 	if (first >= 0)
 		job_request_need(req, req->share[0].tasks, first, &need);
 	request_path_text(&req->request.path, path, sizeof(path));
-	snprintf(text, 128, "%u node%s with %u cores %s%s", nodes, nodes > 1 ? "s" : "", need.cores,
-		 *path ? "at " : "in one ", *path ? path : level_name(req->request.level));
+	snprintf(text, 160, "%u node%s with %u cores%s%s", nodes, nodes > 1 ? "s" : "", need.cores,
+		 *path ? " at " : req->request.fit == FIT_REQUIRE ? " in one " : "",
+		 *path ? path : req->request.fit == FIT_REQUIRE ? level_name(req->request.level) : "");
+	if (req->request.memory == FIT_REQUIRE)
+		snprintf(text + strlen(text), 160 - strlen(text), " and %llu MB free in the NUMA nodes of these",
+			 (unsigned long long) job_request_memory(req, req->share[0].tasks));
 	return text;
 }
 
@@ -397,7 +403,7 @@ static int leave_to_slurm(const struct call *c, const struct job_request *req, c
 static int wait_for(struct attempt *a, struct candidate_set *s)
 {
 	const struct call *c = a->call;
-	char text[128], reason[160];
+	char text[160], reason[200];
 
 	a->later = true;
 	if (SELECT_IS_MODE_WILL_RUN(c->mode) && !(c->job->bit_flags & TEST_NOW_ONLY) &&
@@ -415,9 +421,9 @@ static int job_decide(const struct call *c, struct candidate_set *s)
 {
 	struct attempt a = { .call = c };
 
-	if (try_place(&a, s, true) || (placement_required(s->req) && try_preempting(&a, s)))
+	if (try_place(&a, s, true) || (job_request_waits(s->req) && try_preempting(&a, s)))
 		return SLURM_SUCCESS;
-	if (placement_required(s->req))
+	if (job_request_waits(s->req))
 		return wait_for(&a, s);
 	return leave_to_slurm(c, s->req, s, s->budget.refused || candidates_cache.refused ?
 			      "the search for a topology-aware placement was cut short to keep the decision about as"
@@ -435,9 +441,9 @@ static int job_refuse(const struct call *c, const char *why)
 /* Whether the job can ever run. Slurm only looks at counts, so the requirement is checked first. */
 static int test_only(const struct call *c, struct candidate_set *s)
 {
-	char text[128];
+	char text[160];
 
-	if (placement_required(s->req) && !start_estimate_possible(s) && !candidates_unknown(s) &&
+	if (job_request_waits(s->req) && !start_estimate_possible(s) && !candidates_unknown(s) &&
 	    !candidates_cache.refused)
 		return job_refuse(c, requirement_text(s, text));
 	return call_inner(c, c->nodes, c->preemptees, c->excluded);
@@ -446,14 +452,14 @@ static int test_only(const struct call *c, struct candidate_set *s)
 /* Without a snapshot it is unknown whether a requirement can be met: the site decides what to do (WithoutSnapshot). */
 static int without_snapshot(const struct call *c, const struct job_request *req)
 {
-	bool wait = placement_required(req) && !strcasecmp(settings.without_snapshot, "wait");
+	bool wait = job_request_waits(req) && !strcasecmp(settings.without_snapshot, "wait");
 
 	if (wait && !SELECT_IS_MODE_TEST_ONLY(c->mode)) {
 		comment_reason(c->job, req, NULL, VERDICT_WAITS, "there is no snapshot");
 		debug_job(c->job, "it requires a placement and waits for a snapshot");
 		return SLURM_ERROR;
 	}
-	if (placement_required(req) && SELECT_IS_MODE_RUN_NOW(c->mode))
+	if (job_request_waits(req) && SELECT_IS_MODE_RUN_NOW(c->mode))
 		info("topiary: JobId=%u: it requires a placement, but there is no snapshot: left to "
 		     "Slurm (WithoutSnapshot=run)",
 		     c->job->job_id);
@@ -532,7 +538,7 @@ int steer_job_test(job_test_t inner, job_record_t *job, bitstr_t *nodes, uint32_
 	if (job->magic == JOB_MAGIC && IS_JOB_PENDING(job))
 		forget_run(job, false);
 	if ((why = job_request_read(job, &site, min_nodes, max_nodes, req_nodes, &req)))
-		return SELECT_IS_MODE_TEST_ONLY(mode) && placement_required(&req) && req.asked ?
+		return SELECT_IS_MODE_TEST_ONLY(mode) && job_request_waits(&req) && (req.asked || req.asked_memory) ?
 			       job_refuse(&call, why) : leave_to_slurm(&call, &req, NULL, why);
 	if (!(v = snapshot_view_get()))
 		return without_snapshot(&call, &req);

@@ -206,20 +206,20 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 		       " %u have one", level, req->min_nodes, need.cores, level, f->holding.nodes);
 }
 
-/* In at least one of its partitions. */
-static bool allocates_cores(const job_desc_msg_t *job)
+/* Cores or memory (CR_CORE, CR_MEMORY), in at least one of its partitions. */
+static bool is_allocated(const job_desc_msg_t *job, uint32_t what)
 {
 	char *names = xstrdup(job->partition), *rest = names, *name;
-	bool cores = slurm_conf.select_type_param & CR_CORE;
+	bool is = slurm_conf.select_type_param & what;
 	part_record_t *part;
 
 	if (!names && default_part_loc && default_part_loc->cr_type)
-		cores = default_part_loc->cr_type & CR_CORE;
+		is = default_part_loc->cr_type & what;
 	while (rest && (name = strsep(&rest, ",")))
 		if ((part = find_part_record(name)) && part->cr_type)
-			cores = part->cr_type & CR_CORE;
+			is = part->cr_type & what;
 	xfree(names);
-	return cores;
+	return is;
 }
 
 int submitted_ignored(const job_desc_msg_t *job, const char *why, struct err *e)
@@ -231,7 +231,7 @@ int submitted_ignored(const job_desc_msg_t *job, const char *why, struct err *e)
 
 	if (job_request_read_submitted(job, &none, &req, &left, &other) || !req.asked)
 		return 0;
-	err_set(e, "--topo-fit and --topo-request have no effect: %s", why);
+	err_set(e, "--topo-fit, --topo-request and --topo-mem have no effect: %s", why);
 	return 1;
 }
 
@@ -241,13 +241,19 @@ int submitted_check(const job_desc_msg_t *job, const struct request *site, struc
 	const char *why;
 	struct job_request req;
 	bitstr_t *nodes, *named;
+	bool near;
 
 	if (job_request_read_submitted(job, site, &req, &why, e))
 		return -1;
-	if (req.request.fit == FIT_OFF)
+	near = req.asked_memory && req.request.memory == FIT_REQUIRE && !req.whole_nodes;
+	if (req.request.fit == FIT_OFF && !near)
 		return 0;
-	if (req.asked && !allocates_cores(job))
+	if ((req.asked || near) && !is_allocated(job, CR_CORE))
 		why = "SelectTypeParameters does not allocate cores (CR_Core)";
+	if (near && !why && !is_allocated(job, CR_MEMORY))
+		why = "SelectTypeParameters does not allocate memory (CR_Core_Memory)";
+	if (near && why)
+		return err_set(e, "--topo-mem=require cannot be met: %s", why);
 	if (why && req.request.fit != FIT_REQUIRE)
 		return submitted_ignored(job, why, e);
 	if (req.request.fit != FIT_REQUIRE || req.whole_nodes)

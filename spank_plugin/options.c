@@ -61,6 +61,7 @@ static const struct {
 	{ "topo-fit", "FIT", "placement of the job's cores: off, prefer, require or spread", 1, REQUEST },
 	{ "topo-level", "LEVEL", "domain of the job's cores: package, die, numa, l3, l2 or node", 1, REQUEST },
 	{ "topo-request", "PATH", "shape required on each node, for example /package=1/l3=2/core=4", 1, REQUEST },
+	{ "topo-mem", "FIT", "memory in the NUMA nodes of the job's cores: off, prefer or require", 1, REQUEST },
 	{ "topo-matrix", "FILE", "communication matrix, by which srun and mpirun map the job's ranks", 1,
 		PATH_OF(matrix) },
 	{ "topo-capture", "FILE", "record the job's communication matrix, for --topo-matrix", 1, PATH_OF(capture) },

@@ -24,6 +24,7 @@ static const struct conf_item items[] = {
 	TEXT("ExportFormat", export_format, "own"),
 	TEXT("TopoFit", topo_fit, "prefer"),
 	TEXT("TopoLevel", topo_level, "node"),
+	TEXT("TopoMem", topo_mem, "prefer"),
 	TEXT("WithoutSnapshot", without_snapshot, "run"),
 	TEXT("TopoTasks", topo_tasks, "off"),
 	TEXT("TopoPlace", topo_place, "off"),

@@ -23,6 +23,7 @@ struct settings {
 	char *export_format;	/* ExportFormat: own, 2 or 3: the format of XML that agents write (hwview/machine.h) */
 	char *topo_fit;		/* TopoFit: default of --topo-fit: off, prefer or require (score/request.h) */
 	char *topo_level;	/* TopoLevel: default of --topo-level: package, die, numa, l3, l2 or node */
+	char *topo_mem;		/* TopoMem: default of --topo-mem: off, prefer or require */
 	char *without_snapshot;	/* WithoutSnapshot: run or wait, for jobs with fit require, without a snapshot */
 	char *topo_tasks;	/* TopoTasks: default of --topo-tasks: off or auto */
 	char *topo_place;	/* TopoPlace: default of --topo-place; likewise the next three (bind/request.h) */

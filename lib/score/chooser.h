@@ -18,6 +18,7 @@ struct candidate_node {
 	unsigned need_cores;		/* the number that was scored: cores, or what the tasks need */
 	bool required;			/* the job names it */
 	uint64_t weight;		/* set by the administrator: lighter nodes come first whatever their shape */
+	bool memory_far;		/* the NUMA nodes of the cores cannot hold the job's memory */
 	bool shares_cores;		/* tasks would share cores here */
 	unsigned spare;			/* cores of a job of whole nodes that its tasks do not need */
 	const struct score_cost *cost;	/* borrowed from the cache, as fit is */
@@ -25,8 +26,8 @@ struct candidate_node {
 };
 
 /*
- * As strcmp: below 0 if a is better. The order: required nodes, lighter nodes, more tasks, no tasks that share cores,
- * fewer spare cores, lower cost, lower index.
+ * As strcmp: below 0 if a is better. The order: required nodes, lighter nodes, memory in the cores' own NUMA nodes,
+ * more tasks, no tasks that share cores, fewer spare cores, lower cost, lower index.
  */
 int candidate_node_compare(const struct candidate_node *a, const struct candidate_node *b);
 

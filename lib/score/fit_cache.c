@@ -14,6 +14,7 @@ struct key {
 	unsigned cores, task_cores;
 	enum fit fit;
 	enum level level;
+	unsigned nlimits;
 	struct request_path path;
 };
 
@@ -33,12 +34,14 @@ struct node_fit {
 	bool fits;
 	struct node_fit *next;		/* in its hash slot */
 	uint64_t *chosen;		/* without a table: after the free ones in cores */
+	struct score_limit *limits;	/* without a table: after these */
 	uint64_t cores[];
 };
 
 static bool by_table(const struct score_need *need)
 {
-	return need->fit == FIT_PREFER || (need->fit == FIT_REQUIRE && !(need->path && need->path->steps));
+	return !need->nlimits &&
+	       (need->fit == FIT_PREFER || (need->fit == FIT_REQUIRE && !(need->path && need->path->steps)));
 }
 
 static struct key key_of(const struct shape *shape, const struct score_need *need, bool table)
@@ -51,6 +54,7 @@ static struct key key_of(const struct shape *shape, const struct score_need *nee
 	k.task_cores = need->task_cores;
 	k.fit = table ? FIT_PREFER : need->fit;
 	k.level = need->level;
+	k.nlimits = table ? 0 : need->nlimits;
 	if (!table && need->path)
 		memcpy(k.path.step, need->path->step, (k.path.steps = need->path->steps) * sizeof(k.path.step[0]));
 	return k;
@@ -64,7 +68,7 @@ static uint64_t hash_mix(uint64_t h, uint64_t word)
 	return (uint64_t) m ^ (uint64_t) (m >> 64);
 }
 
-static uint64_t hash_of(const struct key *k, const uint64_t *cores, unsigned words)
+static uint64_t hash_of(const struct key *k, const uint64_t *cores, unsigned words, const struct score_limit *limits)
 {
 	uint64_t h = hash_mix((uintptr_t) k->shape,
 			      ((uint64_t) k->cores << 32 | k->task_cores) + ((uint64_t) k->fit << 8 | k->level) + 1);
@@ -73,17 +77,20 @@ static uint64_t hash_of(const struct key *k, const uint64_t *cores, unsigned wor
 		h = hash_mix(h, (uint64_t) k->path.step[i].level << 32 | k->path.step[i].count);
 	for (unsigned i = 0; i < words; i++)
 		h = hash_mix(h + 1, cores[i]);
+	for (unsigned i = 0; i < k->nlimits; i++)
+		h = hash_mix(h + 1, (uint64_t) limits[i].first << 32 | limits[i].most);
 	return h;
 }
 
 /* The link to the entry, or NULL. */
 static struct node_fit **entry_find(const struct fit_table *t, const struct key *k, uint64_t hash,
-				    const uint64_t *cores, unsigned words)
+				    const uint64_t *cores, unsigned words, const struct score_limit *limits)
 {
 	struct node_fit **at = t->nslots ? &t->slots[hash & (t->nslots - 1)] : NULL;
 
 	while (at && *at && ((*at)->hash != hash || memcmp(&(*at)->key, k, sizeof(*k)) ||
-			     memcmp((*at)->cores, cores, words * sizeof(*cores))))
+			     memcmp((*at)->cores, cores, words * sizeof(*cores)) ||
+			     (k->nlimits && memcmp((*at)->limits, limits, k->nlimits * sizeof(*limits)))))
 		at = &(*at)->next;
 	return at && *at ? at : NULL;
 }
@@ -120,7 +127,8 @@ static size_t choice_bytes(const struct node_fit *f)
 
 static size_t fit_bytes(const struct node_fit *f)
 {
-	size_t bytes = sizeof(*f) + (f->table ? score_table_bytes(f->table) : set_bytes(f)) + set_bytes(f);
+	size_t bytes = sizeof(*f) + (f->table ? score_table_bytes(f->table) : set_bytes(f)) + set_bytes(f) +
+		       f->key.nlimits * sizeof(*f->limits);
 
 	for (const struct choice_entry *e = f->choices; e; e = e->next)
 		bytes += choice_bytes(f);
@@ -151,7 +159,8 @@ static struct node_fit *fit_new(const struct key *k, uint64_t hash, const uint64
 				const struct score_need *need)
 {
 	bool table = !k->cores;
-	struct node_fit *f = calloc(1, sizeof(*f) + (table ? 1 : 2) * words * sizeof(*cores));
+	size_t limits = k->nlimits * sizeof(struct score_limit);
+	struct node_fit *f = calloc(1, sizeof(*f) + (table ? 1 : 2) * words * sizeof(*cores) + limits);
 	int rc = 0;
 
 	if (!f)
@@ -160,6 +169,9 @@ static struct node_fit *fit_new(const struct key *k, uint64_t hash, const uint64
 	f->hash = hash;
 	memcpy(f->cores, cores, words * sizeof(*cores));
 	f->chosen = f->cores + words;
+	f->limits = (struct score_limit *) (f->chosen + (table ? 0 : words));
+	if (limits)
+		memcpy(f->limits, need->limits, limits);
 	if (table)
 		rc = (f->table = score_table_new(k->shape, cores, need->task_cores, need->level)) ? 0 : -1;
 	else
@@ -176,7 +188,7 @@ static struct node_fit *fit_new(const struct key *k, uint64_t hash, const uint64
 static struct node_fit *fit_find(struct fit_cache *c, const struct key *k, uint64_t hash, const uint64_t *free_cores,
 				 unsigned words, const struct score_need *need)
 {
-	struct node_fit **at = entry_find(&c->older, k, hash, free_cores, words), *f;
+	struct node_fit **at = entry_find(&c->older, k, hash, free_cores, words, need->limits), *f;
 
 	if (at) {
 		f = *at;
@@ -201,8 +213,8 @@ static struct node_fit *fit_get(struct fit_cache *c, const struct shape *shape, 
 {
 	struct key k = key_of(shape, need, table);
 	unsigned words = core_set_words(shape->cores);
-	uint64_t hash = hash_of(&k, free_cores, words);
-	struct node_fit **at = entry_find(&c->recent, &k, hash, free_cores, words), *f;
+	uint64_t hash = hash_of(&k, free_cores, words, need->limits);
+	struct node_fit **at = entry_find(&c->recent, &k, hash, free_cores, words, need->limits), *f;
 
 	if (at)
 		return *at;

@@ -31,7 +31,7 @@ const char *fit_name(enum fit fit)
 
 struct option;
 typedef int set_fn(const struct option *o, struct request *r, const char *value, struct err *e);
-static set_fn set_fit, set_level, set_path;
+static set_fn set_fit, set_level, set_path, set_memory;
 
 static const struct option {
 	const char *name, *dashes;
@@ -42,22 +42,41 @@ static const struct option {
 	{ "topo-fit", "--", set_fit, "--topo-fit", FIT_SPREAD },
 	{ "topo-level", "--", set_level, "--topo-fit", FIT_SPREAD },
 	{ "topo-request", "--", set_path, "--topo-fit", FIT_SPREAD },
+	{ "topo-mem", "--", set_memory, "--topo-mem", FIT_REQUIRE },
 	{ "TopoFit", "", set_fit, "TopoFit", FIT_REQUIRE },
 	{ "TopoLevel", "", set_level, "TopoFit", FIT_REQUIRE },
+	{ "TopoMem", "", set_memory, "TopoMem", FIT_REQUIRE },
 };
 
 #define COUNT (sizeof(options) / sizeof(options[0]))
 
-static int set_fit(const struct option *o, struct request *r, const char *value, struct err *e)
+/* As far as the last valid value; -1 with an error. */
+static int fit_read(const struct option *o, const char *value, struct err *e)
 {
 	int fit = fit_parse(value);
 
-	if (fit < 0 || fit > (int) o->last)
-		return err_set(e, "invalid value, expected one of: off, prefer, require%s",
-			       o->last == FIT_SPREAD ? ", spread" : "");
-	if (!r->path.steps)
+	if (fit >= 0 && fit <= (int) o->last)
+		return fit;
+	return err_set(e, "invalid value, expected one of: off, prefer, require%s",
+		       o->last == FIT_SPREAD ? ", spread" : "");
+}
+
+static int set_fit(const struct option *o, struct request *r, const char *value, struct err *e)
+{
+	int fit = fit_read(o, value, e);
+
+	if (fit >= 0 && !r->path.steps)
 		r->fit = fit;
-	return 0;
+	return fit < 0 ? -1 : 0;
+}
+
+static int set_memory(const struct option *o, struct request *r, const char *value, struct err *e)
+{
+	int fit = fit_read(o, value, e);
+
+	if (fit >= 0)
+		r->memory = fit;
+	return fit < 0 ? -1 : 0;
 }
 
 static int set_level(const struct option *o, struct request *r, const char *value, struct err *e)
@@ -107,7 +126,7 @@ static int set_path(const struct option *o, struct request *r, const char *value
 	} while (*(value += used));
 	if (path.step[path.steps - 1].level != LEVEL_CORE)
 		return err_set(e, "the last level must be core");
-	*r = (struct request){ FIT_REQUIRE, LEVEL_NODE, path };
+	*r = (struct request){ FIT_REQUIRE, LEVEL_NODE, path, r->memory };
 	return 0;
 }
 
@@ -133,8 +152,8 @@ int request_set(struct request *r, const char *name, const char *value, struct e
 			return 0;
 		return err_within(e, "%s%s=%s", o->dashes, name, printable(value, text));
 	}
-	return err_set(e, "%s: unknown option, expected one of: topo-fit, topo-level, topo-request",
-		       printable(name, text));
+	return err_set(e, "%s: unknown option, expected one of: topo-fit, topo-level, topo-request,"
+		       " topo-mem", printable(name, text));
 }
 
 /* The option that this word of a comment, of len bytes, sets, or NULL. */

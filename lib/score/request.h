@@ -10,8 +10,8 @@
 #include "shape/level.h"
 
 /*
- * A placement request: --topo-fit, --topo-level and --topo-request, in options, --comment and topiary.conf. One parser
- * for all of them: sbatch, slurmctld and `topiary replay` refuse the same values with the same message.
+ * A placement request: --topo-fit, --topo-level, --topo-request and --topo-mem, in options, --comment and topiary.conf.
+ * One parser for all of them: sbatch, slurmctld and `topiary replay` refuse the same values with the same message.
  */
 enum fit {
 	FIT_OFF,		/* as Slurm places it */
@@ -45,6 +45,7 @@ struct request {
 	enum fit fit;
 	enum level level;	/* LEVEL_PACKAGE to LEVEL_L2: the boundary to keep within; LEVEL_NODE: none */
 	struct request_path path;	/* if it has steps, fit is FIT_REQUIRE and level LEVEL_NODE */
+	enum fit memory;		/* in the cores' own NUMA nodes: FIT_OFF, FIT_PREFER or FIT_REQUIRE */
 };
 
 /* "off", "prefer", "require", "spread" in any case, or -1; and the constant of a fit. */
@@ -52,11 +53,11 @@ int fit_parse(const char *word);
 const char *fit_name(enum fit fit);
 
 /*
- * Sets one option: name is "topo-fit", "topo-level" or "topo-request", as users write it but without dashes, or
- * "TopoFit" or "TopoLevel" of topiary.conf, where spread is not allowed. 0, or -1 with r untouched and a message that
- * begins with the option: `--topo-level=cache: not one of package, die, numa, l3, l2, node`, `TopoLevel=off: not a
- * level; TopoFit=off ...`. A later value replaces an earlier one. A path overrides any valid fit or level, set before
- * or after it.
+ * Sets one option: name is "topo-fit", "topo-level", "topo-request" or "topo-mem", as users write it but without
+ * dashes, or "TopoFit", "TopoLevel" or "TopoMem" of topiary.conf, where spread is not allowed. 0, or -1 with r
+ * untouched and a message that begins with the option: `--topo-level=cache: not one of package, die, numa, l3, l2,
+ * node`, `TopoLevel=off: not a level; TopoFit=off ...`. A later value replaces an earlier one. A path overrides any
+ * valid fit or level, set before or after it.
  */
 int request_set(struct request *r, const char *name, const char *value, struct err *e);
 

@@ -71,7 +71,8 @@ static int placement_pick(const struct shape *shape, const uint64_t *free_cores,
 
 	if (!set || score_tree_init(&t, shape, free_cores, need->task_cores, level, arena))
 		return -1;
-	if (!need->cores || need->cores > t.have)
+	score_tree_limit(&t, need);
+	if (!need->cores || need->cores > t.have || need->cores > t.parts->can)
 		return 1;
 	memset(set, 0, bytes);
 	if ((rc = (spread ? pick_spread : pick_least)(&t, need, set, &c, arena)))

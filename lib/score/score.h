@@ -63,6 +63,11 @@ int score_differ(const struct score_cost *a, const struct score_cost *b, enum sc
  */
 unsigned score_count(const struct score_cost *c, enum score_row row, enum level level);
 
+/* Of the cores of one domain of several cores, first .. first+cores-1, at most so many are chosen (numa_memory.h). */
+struct score_limit {
+	unsigned first, cores, most;
+};
+
 /* What a job needs on one node. */
 struct score_need {
 	unsigned cores;		/* how many; for a path its own number, for spread tasks * task_cores */
@@ -70,6 +75,8 @@ struct score_need {
 	enum fit fit;		/* FIT_PREFER, FIT_REQUIRE or FIT_SPREAD */
 	enum level level;	/* LEVEL_NODE: none */
 	const struct request_path *path;	/* NULL or without steps: none. Only with FIT_REQUIRE */
+	const struct score_limit *limits;	/* nlimits of them, ascending and disjoint */
+	unsigned nlimits;
 };
 
 /*
@@ -80,12 +87,13 @@ struct score_need {
  * missing package, die or NUMA node counts as the next level out; a cache that the whole node lacks is not available.
  *
  * FIT_SPREAD: no task is cut at the level, and as few as possible share a domain of it. Tasks are assigned in rounds,
- * in each round one more to every domain with room for a whole one. In the last round, which may not reach all, domains
- * with more free cores come before those with fewer, so that each task has as much memory and cache bandwidth as
- * possible; of equal ones those in a package, die, NUMA node or L3, in this order, with fewer of the tasks so far; then
- * the first. Within a domain, the cores with the lowest cost are chosen. SCORE_BEYOND of the cost is the most tasks in
- * one domain less one, SCORE_LEFT counts the cores that are not free in the chosen domains, and the other rows are
- * counted as always. Tasks larger than the free cores of any domain of the level are not possible.
+ * in each round one more to every domain with room for a whole one. In the last round, which may not reach all,
+ * domains with more free cores come before those with fewer, so that each task has as much memory and cache bandwidth
+ * as possible; of equal ones those in a package, die, NUMA node or L3, in this order, with fewer of the tasks so far;
+ * then the first. Limits of a domain around several of these are met by taking from the largest of them. Within a
+ * domain, the cores with the lowest cost are chosen. SCORE_BEYOND of the cost is the most tasks in one domain less
+ * one, SCORE_LEFT counts the cores that are not free in the chosen domains, and the other rows are counted as always.
+ * Tasks larger than the free cores of any domain of the level are not possible.
  *
  * Returns 0; 1 when these cores are not available, or the need is inconsistent (a path of other than need->cores cores,
  * spread tasks of which one is not whole); -1 when memory is short or the shape has too many cores. chosen and cost are

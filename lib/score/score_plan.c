@@ -73,8 +73,8 @@ static struct score_plan *plan_one(struct planner *p, const struct plan_bounds *
 	struct score_plan *plan, *first = NULL;
 	const struct score_cost *cost = NULL;
 
-	if (part->have >= bounds->step->cores) {
-		if (next->cover == LEVEL_CORE)
+	if (part->can >= bounds->step->cores) {
+		if (next->cover == LEVEL_CORE && !p->tree->limited)
 			inner.spare = part->have - next->count;
 		if (!(first = plan_part(p, &inner)))
 			return NULL;
@@ -149,6 +149,8 @@ static struct score_plan *plan_part(struct planner *p, const struct plan_bounds 
 	p->at++;
 	if (!(plan = plan_parts(p, bounds, part->kids)))
 		return NULL;
+	plan->have = min_of(plan->have, part->can / cores);
+	plan->most = min_of(plan->most, plan->have);
 	for (unsigned n = plan->least; n <= plan->most; n++)
 		score_domain_add(p->tree, part, n * cores, part->have - n * cores, &plan->cost[n - plan->least]);
 	return plan;
@@ -160,7 +162,7 @@ const struct score_plan *score_plan_make(const struct score_tree *t, unsigned pa
 	struct planner p = { .tree = t, .arena = arena, .at = part };
 	struct plan_bounds bounds = { .step = steps, .most = steps->count, .spare = UINT_MAX };
 
-	if (steps->cover == LEVEL_CORE && steps->count <= t->parts[part].have)
+	if (steps->cover == LEVEL_CORE && steps->count <= t->parts[part].have && !t->limited)
 		bounds.spare = t->parts[part].have - steps->count;
 	return plan_part(&p, &bounds);
 }

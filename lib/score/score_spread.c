@@ -18,11 +18,34 @@ struct spread {
 	unsigned *tasks;	/* by part */
 };
 
-static void seat_add(struct spread *s, unsigned part, unsigned core, unsigned have)
+static void seat_add(struct spread *s, unsigned part, unsigned core, unsigned have, unsigned can)
 {
 	s->seats[s->nseats++] = (struct seat){
-		.part = part, .core = core, .have = have, .room = have / s->tree->task_cores,
+		.part = part, .core = core, .have = have, .room = can / s->tree->task_cores,
 	};
+}
+
+/* Reduces the rooms of the seats inside a part to what the part can have, the largest and last first. */
+static void rooms_limit(struct spread *s, unsigned part)
+{
+	const struct score_part *p = &s->tree->parts[part];
+	unsigned most = p->can / s->tree->task_cores;
+
+	for (;;) {
+		struct seat *largest = NULL;
+		unsigned rooms = 0;
+
+		for (struct seat *seat = s->seats; seat < s->seats + s->nseats; seat++) {
+			if (seat->part <= part || seat->part >= p->next)
+				continue;
+			rooms += seat->room;
+			if (!largest || seat->room >= largest->room)
+				largest = seat;
+		}
+		if (rooms <= most)
+			return;
+		largest->room--;
+	}
 }
 
 static int spread_init(struct spread *s)
@@ -40,11 +63,14 @@ static int spread_init(struct spread *s)
 		if (!(part->counts & BIT(t->wanted)))
 			continue;
 		if (part->kids)
-			seat_add(s, i, 0, part->have);
+			seat_add(s, i, 0, part->have, part->can);
 		for (unsigned c = part->first; !part->kids && c < part->first + part->cores; c++)
 			if (core_set_has(t->free_cores, c))
-				seat_add(s, i, c, 1);
+				seat_add(s, i, c, 1, 1);
 	}
+	for (unsigned i = t->nparts; t->limited && i-- > 0;)
+		if (t->parts[i].kids && t->parts[i].can < t->parts[i].have)
+			rooms_limit(s, i);
 	return 0;
 }
 

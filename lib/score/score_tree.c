@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "score/score_kind.h"
 
+#include <limits.h>
 #include <string.h>
 
 #define LEVELS (BIT(LEVEL_CORE) - BIT(LEVEL_PACKAGE))
@@ -113,7 +114,7 @@ static void domain_add(struct growth *g, size_t d)
 	part = part_add(g, at->parent);
 	part->first = at->first;
 	part->cores = at->cores;
-	part->have = have;
+	part->have = part->can = have;
 	part->counts = counts;
 	part->within = g->sprouts[d].within;
 }
@@ -134,6 +135,7 @@ static void core_add(struct growth *g, unsigned core, int parent)
 	}
 	last->cores = core + 1 - last->first;
 	last->have++;
+	last->can++;
 }
 
 static void tree_grow(struct growth *g)
@@ -199,4 +201,30 @@ int score_tree_init(struct score_tree *t, const struct shape *shape, const uint6
 	tree_grow(&g);
 	parts_link(t);
 	return score_kinds_set(t, arena);
+}
+
+static unsigned limit_of(const struct score_need *need, const struct score_part *part)
+{
+	for (unsigned i = 0; part->kids && i < need->nlimits; i++)
+		if (need->limits[i].first == part->first && need->limits[i].cores == part->cores)
+			return need->limits[i].most;
+	return UINT_MAX;
+}
+
+/* From the last part to the first, so that those inside a part come before it. */
+void score_tree_limit(struct score_tree *t, const struct score_need *need)
+{
+	if (!need->nlimits)
+		return;
+	for (unsigned i = 0; i < t->nparts; i++)
+		t->parts[i].can = t->parts[i].kids ? 0 : t->parts[i].have;
+	for (unsigned i = t->nparts; i-- > 0;) {
+		struct score_part *part = &t->parts[i];
+		unsigned most = limit_of(need, part);
+
+		part->can = part->can < most ? part->can : most;
+		t->limited |= part->can < part->have;
+		if (part->parent >= 0)
+			t->parts[part->parent].can += part->can;
+	}
 }

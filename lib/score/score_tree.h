@@ -23,6 +23,7 @@ struct score_kind;
 struct score_part {
 	unsigned first, cores;	/* of a domain; of a run, from its first free core to its last */
 	unsigned have;		/* of these, free */
+	unsigned can;		/* of these, as many as the limits allow */
 	unsigned kids;		/* parts directly below; 0: a run of single cores */
 	unsigned next;		/* index of the part after this one and its contents */
 	int parent;		/* -1 for the node */
@@ -36,6 +37,7 @@ struct score_tree {
 	const uint64_t *free_cores;
 	unsigned task_cores;
 	unsigned have;		/* free cores */
+	bool limited;		/* some part has fewer that it can choose than free ones */
 	unsigned wanted;	/* the cover that "beyond" counts; LEVEL_NODE: none */
 	unsigned levels;	/* BIT of each level of the shape */
 	struct score_part *parts;	/* in preorder; the node is the first, unless nothing is free */
@@ -49,6 +51,9 @@ struct score_tree {
  */
 int score_tree_init(struct score_tree *t, const struct shape *shape, const uint64_t *free_cores, unsigned task_cores,
 		    enum level level, struct score_arena *arena);
+
+/* Sets what each part can choose within the limits of the need; without this call, all that is free. */
+void score_tree_limit(struct score_tree *t, const struct score_need *need);
 
 /*
  * before[c]: how many of the cores below c are in the set, for c up to the number of cores. NULL when memory is short.

@@ -255,6 +255,7 @@ static const struct word words[] = {
 	{ "tasks", write_tasks, read_tasks, .at = 0 },
 	NUMBER(cores_per_node),
 	NUMBER(own_cores),
+	NUMBER(memory_far),
 	NUMBER(candidates),
 	NUMBER(room),
 	COUNTS("beyond", SCORE_BEYOND),

@@ -382,6 +382,47 @@ static void array_shrink(void **array, size_t used, size_t size)
 		*array = smaller;
 }
 
+/* Whether domain d is a NUMA node with memory that has no other inside. */
+static bool is_inner_numa(const struct shape *s, size_t d)
+{
+	const struct domain *at = &s->domains[d];
+	unsigned end = at->first + at->cores;
+
+	if (at->level != LEVEL_NUMA || !at->memory)
+		return false;
+	for (d++; d < s->ndomains && s->domains[d].first < end; d++)
+		if (s->domains[d].level == LEVEL_NUMA)
+			return false;
+	return true;
+}
+
+static int numas_find(struct walk *w)
+{
+	struct shape *s = w->shape;
+	struct shape_numas *n = &s->numas;
+	unsigned cores = 0;
+	bool single = false;
+	size_t room = 0;
+
+	for (size_t d = 0; d < s->ndomains; d++) {
+		const struct domain *at = &s->domains[d];
+
+		if (!is_inner_numa(s, d))
+			continue;
+		if (array_grow((void **) &n->domains, &room, n->count, sizeof(*n->domains)))
+			return syntax_error(w, "out of memory");
+		if (__builtin_add_overflow(n->all, at->memory, &n->all))
+			return syntax_error(w, "memory size out of range");
+		n->least = !n->count || at->memory < n->least ? at->memory : n->least;
+		n->domains[n->count++] = d;
+		cores += at->cores;
+		single |= at->cores < 2;
+	}
+	if (n->count < 2 || cores != s->cores || single)
+		n->count = 0;
+	return 0;
+}
+
 struct shape *shape_parse(const char *text, struct err *e)
 {
 	struct shape *s = calloc(1, sizeof(*s));
@@ -400,6 +441,8 @@ struct shape *shape_parse(const char *text, struct err *e)
 		syntax_error(&w, "unexpected text");
 		goto error;
 	}
+	if (numas_find(&w))
+		goto error;
 	array_shrink((void **) &s->threads, s->cores, sizeof(*s->threads));
 	array_shrink((void **) &s->domains, s->ndomains, sizeof(*s->domains));
 	array_shrink((void **) &s->devices, s->ndevices, sizeof(*s->devices));
@@ -416,6 +459,7 @@ void shape_free(struct shape *s)
 	free(s->text);
 	free(s->threads);
 	free(s->domains);
+	free(s->numas.domains);
 	free(s->devices);
 	free(s);
 }

@@ -35,6 +35,16 @@ struct domain {
 	unsigned long long memory;	/* bytes, of all NUMA nodes with these cores; 0: not in the text */
 };
 
+/*
+ * The NUMA nodes with the memory of the cores: those with no other inside, in order. None unless there are at least
+ * two, each of several cores, and together they have all cores.
+ */
+struct shape_numas {
+	unsigned *domains;	/* indexes into the shape's domains */
+	unsigned count;
+	unsigned long long least, all;	/* bytes of the smallest, of all */
+};
+
 struct device {
 	char type[8];		/* "GPU", "NIC" */
 	unsigned first, cores;	/* near the cores first .. first+cores-1 */
@@ -46,6 +56,7 @@ struct shape {
 	unsigned *threads;	/* PUs of each core: threads[cores] */
 	struct domain *domains;	/* in preorder, the node first, cores included */
 	size_t ndomains;
+	struct shape_numas numas;
 	struct device *devices;	/* in the order of the text */
 	size_t ndevices;
 };

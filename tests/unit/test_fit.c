@@ -781,6 +781,122 @@ static void choose_the_least_of_a_path(void **state)
 	(void) state;
 }
 
+/* Limits of some domains of several cores, none inside another, in their order. */
+static unsigned limits_random(const struct shape *s, struct score_limit *limits)
+{
+	unsigned n = 0, done = 0;
+
+	for (size_t d = 0; d < s->ndomains; d++) {
+		const struct domain *at = &s->domains[d];
+
+		if (at->first < done || at->cores < 2 || at->level == LEVEL_CORE || up_to(2))
+			continue;
+		limits[n++] = (struct score_limit){ at->first, at->cores, up_to(at->cores) };
+		done = at->first + at->cores;
+	}
+	return n;
+}
+
+static bool within_limits(unsigned set, const struct score_limit *limits, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (bits(set >> limits[i].first & ((1u << limits[i].cores) - 1)) > limits[i].most)
+			return false;
+	return true;
+}
+
+static void choose_the_least_within_limits(void **state)
+{
+	unsigned had = 0, refused = 0;
+
+	srand(4);
+	for (unsigned round = 0; round < 6000; round++) {
+		struct shape *s = shape_random();
+		uint64_t free_cores = free_random(s), chosen = 0;
+		struct score_limit limits[SMALL];
+		struct request_path path = {0};
+		struct score_need need = { .cores = 1 + up_to(SMALL), .task_cores = 1 + up_to(3), .fit = FIT_PREFER,
+					   .level = up_to(LEVEL_CORE), .limits = limits,
+					   .nlimits = limits_random(s, limits) };
+		unsigned best[COUNTS], got[COUNTS];
+		bool found = false;
+		struct score_cost cost;
+		struct judge j;
+
+		if (!up_to(3)) {
+			path_random(&path);
+			need.fit = FIT_REQUIRE;
+			need.level = LEVEL_NODE;
+			need.path = &path;
+			need.cores = request_path_cores(&path);
+		}
+		judge_init(&j, s, free_cores, need.task_cores, need.level);
+		for (unsigned set = j.free; set; set = (set - 1) & j.free) {
+			if (bits(set) != need.cores || !within_limits(set, limits, need.nlimits) ||
+			    (path.steps && !follows(&j, set, (1u << s->cores) - 1, path.step)))
+				continue;
+			judge_cost(&j, set, got);
+			if (!found || counts_compare(got, best) < 0)
+				memcpy(best, got, sizeof(got));
+			found = true;
+		}
+		if (score_pick(s, &free_cores, &need, &chosen, &cost) != !found)
+			fail_msg("%s: free %#x, %u cores: %d", s->text, j.free, need.cores, found);
+		if (found) {
+			assert_int_equal(chosen & ~free_cores, 0);
+			assert_true(within_limits(chosen, limits, need.nlimits));
+			counts_read(&cost, got);
+			expect_counts(&j, "within limits", need.cores, best, got);
+			judge_cost(&j, chosen, got);
+			expect_counts(&j, "chosen within limits", need.cores, best, got);
+		}
+		had += found && need.nlimits;
+		refused += !found && need.cores <= bits(free_cores);
+		shape_free(s);
+	}
+	assert_in_range(had, 1000, 5000);
+	assert_in_range(refused, 300, 5000);
+	(void) state;
+}
+
+static void spread_within_limits(void **state)
+{
+	unsigned had = 0;
+
+	srand(5);
+	for (unsigned round = 0; round < 6000; round++) {
+		struct shape *s = shape_random();
+		uint64_t free_cores = free_random(s), chosen = 0;
+		struct score_limit limits[SMALL];
+		struct score_need need = { .task_cores = 1 + up_to(3), .fit = FIT_SPREAD, .level = up_to(LEVEL_CORE),
+					   .limits = limits, .nlimits = limits_random(s, limits) };
+		unsigned tasks = 1 + up_to(5), in[SMALL], n;
+		bool can = false;
+		struct score_cost cost;
+		struct judge j;
+		int rc;
+
+		need.cores = tasks * need.task_cores;
+		judge_init(&j, s, free_cores, need.task_cores, need.level == LEVEL_NODE ? LEVEL_L3 : need.level);
+		rc = score_pick(s, &free_cores, &need, &chosen, &cost);
+		for (unsigned set = j.free; set && !can; set = (set - 1) & j.free)
+			can = bits(set) == need.cores && within_limits(set, limits, need.nlimits);
+		if (need.task_cores == 1 || !can)
+			assert_int_equal(rc, !can);
+		if (rc == 0) {
+			assert_int_equal(bits(chosen & free_cores), need.cores);
+			assert_true(within_limits(chosen, limits, need.nlimits));
+			n = domains_of(j.within, chosen, in);
+			for (unsigned i = 0; i < n; i++)
+				assert_int_equal(bits(chosen & in[i]) % need.task_cores, 0);
+		}
+		had += rc == 0 && need.nlimits;
+		shape_free(s);
+	}
+	assert_in_range(had, 1000, 5000);
+	(void) state;
+}
+
 /* Tasks for each domain of the level, one after the other, as score.h says; false when they find no room. */
 static bool seat_tasks(const struct judge *j, const unsigned *in, unsigned n, unsigned tasks, unsigned *seated)
 {
@@ -910,6 +1026,8 @@ int main(void)
 		cmocka_unit_test(choose_the_least_of_all),
 		cmocka_unit_test(choose_the_least_of_a_path),
 		cmocka_unit_test(spread_as_far_as_can_be),
+		cmocka_unit_test(choose_the_least_within_limits),
+		cmocka_unit_test(spread_within_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

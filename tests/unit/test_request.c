@@ -16,6 +16,8 @@ static void told(const struct request *r, char *out, size_t size)
 		request_path_text(&r->path, out + n, size - n);
 	else
 		snprintf(out + n, size - n, "%s", level_name(r->level));
+	if (r->memory != FIT_OFF)
+		snprintf(out + strlen(out), size - strlen(out), " memory %s", fit_name(r->memory));
 }
 
 static void assert_request(const struct request *r, const char *wanted, size_t row)
@@ -45,6 +47,9 @@ static void sets(void **state)
 		{ { { "topo-fit", "off" }, { "topo-fit", "prefer" } }, "prefer node" },
 		{ { { "TopoFit", "off" }, { "TopoLevel", "die" }, { "topo-fit", "require" } }, "require die" },
 		{ { { "topo-request", "/core=1" } }, "require /core=1" },
+		{ { { "topo-mem", "Require" }, { "topo-request", "/core=1" } }, "require /core=1 memory require" },
+		{ { { "TopoMem", "prefer" }, { "topo-fit", "off" } }, "off node memory prefer" },
+		{ { { "topo-mem", "require" }, { "topo-mem", "off" } }, "prefer node" },
 		{ { { "topo-request", "/package=1/l3=2/core=4" } }, "require /package=1/l3=2/core=4" },
 		{ { { "topo-request", "/Socket=2/DIE=1/numanode=1/l3cache=1/l2cache=2/core=01" } },
 		  "require /package=2/die=1/numa=1/l3=1/l2=2/core=1" },
@@ -120,8 +125,11 @@ static void refuses(void **state)
 		{ "topo-request", "/core=100000",
 		  "--topo-request=/core=100000: not of the form /package=1/l3=2/core=4" },
 		{ "topo-shape", "l3", "topo-shape: unknown option, expected one of: topo-fit, topo-level,"
-		  " topo-request" },
-		{ "Topo-Fit", "off", "Topo-Fit: unknown option, expected one of: topo-fit, topo-level, topo-request" },
+		  " topo-request, topo-mem" },
+		{ "Topo-Fit", "off",
+		  "Topo-Fit: unknown option, expected one of: topo-fit, topo-level, topo-request, topo-mem" },
+		{ "topo-mem", "spread", "--topo-mem=spread: invalid value, expected one of: off, prefer, require" },
+		{ "TopoMem", "", "TopoMem=: invalid value, expected one of: off, prefer, require" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {

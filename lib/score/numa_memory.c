@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "score/numa_memory.h"
+
+/* Of a NUMA node, in units. */
+struct numa_state {
+	const struct domain *domain;
+	uint64_t has, used;
+};
+
+static struct numa_state state_of(const struct shape *s, const struct numa_memory *m, unsigned nth)
+{
+	struct numa_state n = { .domain = &s->domains[s->numas.domains[nth]] };
+	unsigned __int128 part = (unsigned __int128) m->capacity * NUMA_MEMORY_UNIT * n.domain->memory;
+
+	n.has = (part + s->numas.all - 1) / s->numas.all;
+	for (unsigned c = n.domain->first; c < n.domain->first + n.domain->cores; c++)
+		n.used += m->used[c];
+	return n;
+}
+
+static unsigned free_in(const struct domain *d, const uint64_t *free_cores)
+{
+	unsigned n = 0;
+
+	for (unsigned c = d->first; c < d->first + d->cores; c++)
+		n += core_set_has(free_cores, c);
+	return n;
+}
+
+/* Whether any NUMA node could hold all of it, whatever cores the jobs have: most nodes, most of the time. */
+static bool is_plenty(const struct shape *s, const struct numa_memory *m)
+{
+	return m->wanted + m->held <= (unsigned __int128) m->capacity * s->numas.least / s->numas.all;
+}
+
+unsigned numa_memory_limits(const struct shape *shape, const struct numa_memory *m, unsigned cores,
+			    const uint64_t *free_cores, struct score_limit *out, unsigned room)
+{
+	uint64_t left = 0, excess = 0;
+	unsigned n = 0;
+
+	if (!m->wanted || !shape->numas.count || is_plenty(shape, m))
+		return 0;
+	for (unsigned i = 0; i < shape->numas.count; i++) {
+		struct numa_state s = state_of(shape, m, i);
+
+		left += s.has > s.used ? s.has - s.used : 0;
+		excess += s.used > s.has ? s.used - s.has : 0;
+	}
+	for (unsigned i = 0; i < shape->numas.count && n < room; i++) {
+		struct numa_state s = state_of(shape, m, i);
+		uint64_t own = s.has > s.used ? s.has - s.used : 0, fit;
+
+		if (excess)
+			own = left > excess ? (unsigned __int128) own * (left - excess) / left : 0;
+		fit = (unsigned __int128) own * cores / (m->wanted * NUMA_MEMORY_UNIT);
+		if (fit < cores && fit < free_in(s.domain, free_cores))
+			out[n++] = (struct score_limit){ s.domain->first, s.domain->cores, fit };
+	}
+	return n;
+}

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""Memory by NUMA node: a job's cores are where their own NUMA nodes have its memory, which Slurm counts by the node only."""
+import json
+
+import pytest
+from rig.ask import cores_of, jobs, wait_running
+from rig.cluster import JOB_USER
+from rig.processes import wait_until
+
+# cn1: 8 NUMA nodes of 8 cores, of which the sixth has half as much memory as the others: 15 halves in all.
+SMALL = 5
+
+
+class Node:
+    """cn1, and jobs on it that end with the test."""
+
+    def __init__(self, cluster):
+        self.cluster, self.started = cluster, []
+        told = cluster.command(["scontrol", "-o", "show", "node", "cn1"]).stdout
+        self.unit = int(dict(word.split("=", 1) for word in told.split() if "=" in word)["RealMemory"]) * 2 // 15
+
+    def submit(self, cores, share, *options):
+        """A job with `share` of the memory of one of the larger NUMA nodes."""
+        number = self.cluster.batch("sleep 60", "-w", "cn1", "-N1", f"-n{cores}", f"--mem={int(share * self.unit)}", "--output=/dev/null",
+                                    *options).stdout.strip()
+        self.started.append(number)
+        return number
+
+    def where(self, number):
+        """{NUMA node: cores} of a job once it runs."""
+        wait_running(self.cluster, number)
+        numas = [core // 8 for core in cores_of(self.cluster, number)["cn1"]]
+        return {numa: numas.count(numa) for numa in sorted(set(numas))}
+
+    def place(self, *job):
+        return self.where(self.submit(*job))
+
+    def refused(self, cores, share, *options):
+        return self.cluster.batch("true", "-w", "cn1", "-N1", f"-n{cores}", f"--mem={int(share * self.unit)}", "--output=/dev/null", *options,
+                                  check=False).stderr
+
+
+@pytest.fixture
+def node(cluster):
+    node = Node(cluster)
+    yield node
+    if node.started:
+        cluster.command(["scancel", *node.started])
+
+
+def test_memory_off_packs_cores_alone(node):
+    places = [node.place(1, 0.75, "--topo-mem=off") for _ in range(3)]
+    assert places[0] == places[1] == places[2]
+
+
+def test_memory_is_near(node):
+    places = [node.place(1, 0.75) for _ in range(3)]
+    assert len({numa for place in places for numa in place}) == 3
+    assert SMALL not in {numa for place in places for numa in place}
+
+
+def test_jobs_with_little_memory_share_a_numa_node(node):
+    assert len({numa for job in ((1, 0.2), (1, 0.2), (2, 0.5)) for numa in node.place(*job)}) == 1
+
+
+def test_more_memory_than_one_numa_node_has_is_divided_as_the_cores_are(node):
+    """Two thirds of it fit into one: two of its three cores."""
+    assert sorted(node.place(3, 1.5).values()) == [1, 2]
+    assert sorted(node.place(4, 1.9).values()) == [2, 2]
+
+
+def test_memory_for_each_cpu(node):
+    number = node.cluster.batch("sleep 60", "-w", "cn1", "-N1", "-n6", f"--mem-per-cpu={int(node.unit * 0.3)}",
+                                "--output=/dev/null").stdout.strip()
+    node.started.append(number)
+    assert sorted(node.where(number).values()) == [3, 3]
+
+
+def test_tasks_that_spread(node):
+    node.place(1, 0.9)
+    taken = node.place(1, 0.9)
+    assert not set(taken) & set(node.place(4, 2, "--topo-fit=spread"))
+
+
+def test_small_numa_node_gets_small_jobs(node):
+    places = [node.place(8, 0.9) for _ in range(7)]
+    assert sorted(numa for place in places for numa in place) == [0, 1, 2, 3, 4, 6, 7]
+
+
+def test_far_memory_is_said(node):
+    for _ in range(7):
+        node.place(8, 0.9)
+    number = node.submit(8, 0.9)
+    assert node.where(number) == {SMALL: 8}, "a job that prefers does not wait"
+    told = node.cluster.topiary("why", number, user=JOB_USER).stdout
+    assert "memory   on 1 of 1 node, more than the NUMA nodes of its cores have free: part of it is far" in told
+    (told,) = json.loads(node.cluster.topiary("why", "--json", number, user=JOB_USER).stdout)["jobs"]
+    assert told["verdict"]["memory_far"] == 1
+
+
+def test_require_waits_until_memory_is_free(node):
+    running = [node.submit(8, 0.9) for _ in range(7)]
+    places = [node.where(number) for number in running]
+    waiting = node.submit(8, 0.9, "--topo-mem=require")
+    assert wait_until(lambda: "topiary:1 waits" in jobs(node.cluster, waiting)[0], 30, 0.2)
+    told = node.cluster.topiary("why", waiting, user=JOB_USER).stdout
+    assert f"it requires 1 node with 8 cores and {int(0.9 * node.unit)} MB free in the NUMA nodes of these" in told
+    node.cluster.command(["scancel", running[3]])
+    assert node.where(waiting) == places[3]
+
+
+def test_requirement_that_no_node_meets_is_refused(node):
+    assert "node configuration is not available" in node.refused(1, 1.2, "--topo-mem=require")
+    assert node.refused(2, 1.2, "--topo-mem=require") == ""
+
+
+@pytest.mark.parametrize("options, words", [
+    (("--topo-mem=require", "--overcommit"), "--topo-mem=require cannot be met: --overcommit"),
+    (("--topo-mem=require", "--topo-fit=off"), "--topo-mem=require cannot be met: topo-fit is off"),
+    (("--topo-mem=near",), "--topo-mem=near: invalid value, expected one of: off, prefer, require"),
+    (("--comment=topo-mem=near",), "--topo-mem=near: invalid value, expected one of: off, prefer, require"),
+])
+def test_what_cannot_be_met(node, options, words):
+    assert words in node.refused(2, 0.1, *options)
+
+
+def test_whole_nodes_have_all_their_memory(node):
+    number = node.submit(4, 3, "--exclusive", "--topo-mem=require")
+    assert sum(node.where(number).values()) == 64
+
+
+def test_running_jobs_survive_a_restart_of_slurmctld(node):
+    before = [node.place(2, 0.9), node.place(2, 0.9)]
+    node.cluster.end("slurmctld")
+    node.cluster.start_slurmctld()
+    after = [node.place(2, 0.9), node.place(2, 0.9)]
+    assert len({numa for place in before + after for numa in place}) == 4
+
+
+def test_suspended_jobs_keep_their_memory(node):
+    first = node.submit(2, 0.9)
+    place = node.where(first)
+    node.cluster.command(["scontrol", "suspend", first])
+    assert not set(node.place(2, 0.9)) & set(place)
+    node.cluster.command(["scontrol", "resume", first])
+
+
+def test_a_job_that_ends_gives_its_memory_back(node):
+    first = node.submit(2, 0.9)
+    place = node.where(first)
+    node.cluster.command(["scancel", first])
+    assert wait_until(lambda: node.cluster.job_state(first) == "CANCELLED", 30, 0.2)
+    assert node.place(2, 0.9) == place
