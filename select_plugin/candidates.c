@@ -67,11 +67,18 @@ static unsigned read_free(const struct candidate_set *s, int node)
 	return core_set_count(s->free_cores, core_set_words(cores));
 }
 
+/* The job's memory on a node, in MB; 0: none is counted. */
+static uint64_t memory_on(const struct candidate_set *s, int node, uint32_t tasks)
+{
+	uint64_t of_devices = s->req->counts_memory ? device_memory(&s->devices, s->req, tasks, node) : 0;
+
+	return of_devices ? of_devices : job_request_memory(s->req, tasks);
+}
+
 static bool has_memory(const struct candidate_set *s, int node, uint32_t tasks)
 {
 	const node_record_t *n = node_record_table_ptr[node];
-	uint64_t need = job_request_memory(s->req,
-					   tasks), held = n->mem_spec_limit + (s->taken ? 0 : occupancy_memory(node));
+	uint64_t need = memory_on(s, node, tasks), held = n->mem_spec_limit + (s->taken ? 0 : occupancy_memory(node));
 
 	return !need || need + held <= n->real_memory;
 }
@@ -127,7 +134,7 @@ static void need_limit(struct candidate_set *s, const struct candidate_node *can
 		.capacity = n->real_memory > n->mem_spec_limit ? n->real_memory - n->mem_spec_limit : 0,
 		.held = occupancy_memory(candidate->node),
 		.used = occupancy_core_memory(s->taken, candidate->node),
-		.wanted = job_request_memory(s->req, candidate->tasks),
+		.wanted = memory_on(s, candidate->node, candidate->tasks),
 	};
 
 	if (s->req->request.memory == FIT_OFF || s->req->whole_nodes)

@@ -41,6 +41,14 @@ static uint32_t fewest_nodes(const bitstr_t *nodes, const char *name, uint64_t d
 	return most ? (devices + most - 1) / most : 1;
 }
 
+/* As Slurm has it (gres_select_util_job_mem_max()): --mem and --mem-per-cpu come before --mem-per-gpu. */
+static uint64_t memory_each(const job_record_t *job, const gres_job_state_t *g)
+{
+	uint64_t each = g->mem_per_gres ? g->mem_per_gres : g->def_mem_per_gres;
+
+	return job->bit_flags & JOB_MEM_SET || each == NO_VAL64 ? 0 : each;
+}
+
 /* GPUs come before other devices. --gres-per-socket is left to Slurm, which has its own notion of a socket. */
 void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct job_request *req,
 			  struct device_need *out)
@@ -60,6 +68,8 @@ void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct
 		if (g->gres_per_socket || !has_amount(g) || (out->name && strcasecmp(s->gres_name, "gpu")))
 			continue;
 		*out = (struct device_need){ .name = s->gres_name, .type = g->type_id, .per_task = g->gres_per_task,
+					   .each = memory_each(job, g), .total = g->gres_per_job,
+					   .on_each_node = g->gres_per_node,
 					   .per_node = g->gres_per_node ? g->gres_per_node :
 							single ? g->gres_per_job : 1 };
 		req->min_cpus = MAX(req->min_cpus, cpus * MAX(out->per_node, out->per_task));
@@ -173,4 +183,18 @@ unsigned device_locality_sets(const struct device_need *need, uint32_t tasks, in
 	if (!tells_cores(ns))
 		return set_of_shape(need, ns, want, shape, cores);
 	return sets_of_groups(groups, group_devices(ns, need->type, groups), want, shape->cores, cores);
+}
+
+/* Of --gpus, the other nodes have at least one each. */
+uint64_t device_memory(const struct device_need *need, const struct job_request *req, uint32_t tasks, int node)
+{
+	const gres_node_state_t *ns = need->each ? node_devices(node, need->name) : NULL;
+	uint64_t n = need->per_task ? need->per_task * tasks : need->per_node;
+
+	if (!ns)
+		return 0;
+	if (!need->per_task && !need->on_each_node)
+		n = need->total ? MIN(need->total - MIN(req->min_nodes, need->total) + 1, ns->gres_cnt_avail) :
+				  ns->gres_cnt_avail;
+	return need->each * n;
 }

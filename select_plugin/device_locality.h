@@ -17,6 +17,8 @@ struct device_need {
 	const char *name;	/* "gpu"; borrowed from the job */
 	uint32_t type;		/* Slurm's number of "a100" and the like; 0: any */
 	uint64_t per_node, per_task;
+	uint64_t each, total;	/* --mem-per-gpu or DefMemPerGPU, MB; --gpus. 0: none */
+	bool on_each_node;	/* per_node is what the job states */
 };
 
 /*
@@ -32,5 +34,11 @@ void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct
  */
 unsigned device_locality_sets(const struct device_need *need, uint32_t tasks, int node, const struct shape *shape,
 			      uint64_t *cores);
+
+/*
+ * The memory that the job's devices bring to a node with so many tasks, in MB; 0: the job's memory is not by device. If
+ * Slurm may give a node more or fewer of them, for the most.
+ */
+uint64_t device_memory(const struct device_need *need, const struct job_request *req, uint32_t tasks, int node);
 
 #endif

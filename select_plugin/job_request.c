@@ -210,7 +210,8 @@ static void read_memory(const job_record_t *job, struct job_request *a)
 {
 	const slurm_job_details_t *d = job->details;
 
-	if (!(consumable_flags(job) & CR_MEMORY))
+	a->counts_memory = consumable_flags(job) & CR_MEMORY;
+	if (!a->counts_memory)
 		return;
 	a->memory_per_cpu = d->pn_min_memory & MEM_PER_CPU;
 	a->memory = d->pn_min_memory & ~MEM_PER_CPU;
@@ -242,7 +243,7 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 		      a.request.fit == FIT_SPREAD && !a.tasks_per_core && !a.threads_per_core && d->mc_ptr &&
 			      !d->overcommit);
 	read_memory(job, &a);
-	if (!a.memory)
+	if (!a.memory && !(a.counts_memory && job->gres_list_req))
 		a.request.memory = FIT_OFF;
 	count_nodes(&a, req_nodes, job->gres_list_req);
 	slurm = options_of_job(job);

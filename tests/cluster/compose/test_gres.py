@@ -33,6 +33,16 @@ def test_cores_are_at_the_gpu(rich, node, words):
     assert not cuts(placed)
 
 
+def test_memory_by_gpu_is_within_the_node(rich):
+    """All GPUs of a node with more memory than it has: not all of them on one node, as under stock Slurm."""
+    told = rich.ours.command(["scontrol", "-o", "show", "node", "big1,big2"]).stdout
+    each = max(map(int, re.findall(r"RealMemory=(\d+)", told))) // GPUS + 1
+    ours, stock = rich.fates([f"-n2 --gpus={GPUS} --mem-per-gpu={each}"])
+    assert [fields(r)["NumNodes"] for r in ours] == [fields(r)["NumNodes"] for r in stock]
+    ours, _ = rich.fates([f"-N1 -w big1 -n1 --mem={2 * each}", f"-N1 -w big1 -n1 --gpus-per-node=2 --mem-per-gpu={each}"])
+    assert [fields(r)["JobState"] for r in ours] == ["RUNNING", "PENDING"]
+
+
 @TOLD_BY
 def test_each_gpu_goes_with_its_own_cores(rich, node):
     ours, _ = rich.fates([f"-N1 -w {node} -n16 --gres=gpu:1"] * GPUS)
