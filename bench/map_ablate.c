@@ -23,8 +23,8 @@ static bool is_layout_off, is_polish_off;
 
 int __real_improve_trials(struct search *x);
 int __wrap_improve_trials(struct search *x);
-bool __real_candidate_is_worth(const struct candidate *c, const struct problem *b);
-bool __wrap_candidate_is_worth(const struct candidate *c, const struct problem *b);
+bool __real_candidate_is_worth(const struct candidate *c, const struct map_problem *b);
+bool __wrap_candidate_is_worth(const struct candidate *c, const struct map_problem *b);
 int __real_domain_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
 			 unsigned *slot);
 int __wrap_domain_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
@@ -66,7 +66,7 @@ __attribute__((constructor)) static void check_names(void)
 		}
 }
 
-bool __wrap_candidate_is_worth(const struct candidate *c, const struct problem *b)
+bool __wrap_candidate_is_worth(const struct candidate *c, const struct map_problem *b)
 {
 	return !is_off(c->name) && __real_candidate_is_worth(c, b);
 }

@@ -4,7 +4,7 @@
 #include "cmd.h"
 
 struct args {
-	struct words nodes;
+	struct cmd_words nodes;
 };
 
 static const struct cmd_syntax syntax = {

@@ -15,7 +15,7 @@
 enum { STATUS_EQUAL, STATUS_DIFFERENT, STATUS_TROUBLE };
 
 struct args {
-	struct words names;
+	struct cmd_words names;
 	bool hwloc, all;
 };
 
@@ -35,7 +35,7 @@ static const struct cmd_option options[] = {
 
 static void check_names(void *args, struct argp_state *state)
 {
-	const struct words *names = &((struct args *) args)->names;
+	const struct cmd_words *names = &((struct args *) args)->names;
 
 	if (names->n != 2 && (names->n != 1 || !strchr(names->list[0], '@')))
 		argp_error(state, "expected two of FILE, NODE or NODE@WHEN, or one NODE@WHEN to compare with its "

@@ -9,7 +9,7 @@
 #include "target.h"
 
 struct args {
-	struct words words;		/* the verb, then files or times of the registry's */
+	struct cmd_words words;		/* the verb, then files or times of the registry's */
 	const struct verb *verb;
 	const char *const *files;
 	size_t nfiles;
@@ -161,7 +161,7 @@ static struct hostset *hosts_of_job(uint32_t job, struct err *e)
 /* A writer of a fabric, restricted to the chosen hosts if there are any. */
 static int write_wish(const struct cmd *c, const struct args *a, const struct hostset *hosts, struct err *e)
 {
-	const struct chosen chosen = { hosts_has, (void *) hosts };
+	const struct fabric_hosts chosen = { hosts_has, (void *) hosts };
 	struct fabric *f = fabric_load(c, a, a->files, a->nfiles, e);
 	const struct fabric_wish w = { f, hosts ? &chosen : NULL, a->format, a->plane };
 	struct buf out = {0};

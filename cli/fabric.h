@@ -13,7 +13,7 @@
 /* A fabric and the options of the output. */
 struct fabric_wish {
 	const struct fabric *fabric;
-	const struct chosen *chosen;	/* NULL: neither --nodes nor --job */
+	const struct fabric_hosts *chosen;	/* NULL: neither --nodes nor --job */
 	const char *format;		/* of an export */
 	unsigned plane;
 };

@@ -14,7 +14,7 @@
  * makes two rows equal. Rows are borrowed.
  */
 struct group_row {
-	struct host host;	/* first, for hosts_fold */
+	struct hostlist_name host;	/* first, for hosts_fold */
 	const char *key;
 	const json_t *row;
 };

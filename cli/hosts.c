@@ -11,7 +11,7 @@
 #define LIST_IN_PATH 4096	/* bytes; topiaryd accepts 32 KiB of headers, and escaping triples a byte */
 
 struct wanted {
-	struct host host;	/* first, for host_compare and hosts_fold */
+	struct hostlist_name host;	/* first, for host_compare and hosts_fold */
 	bool found;
 };
 
@@ -30,7 +30,7 @@ static int hosts_add(const char *name, void *user)
 {
 	struct hosts *h = user;
 	char *copy = strdup(name);
-	struct wanted w = { .host = copy ? host_of(copy) : (struct host){0} };
+	struct wanted w = { .host = copy ? host_of(copy) : (struct hostlist_name){0} };
 
 	if (copy)
 		buf_add(&h->list, &w, sizeof(w));
@@ -82,7 +82,7 @@ static struct hosts *hosts_new(const char *list, struct err *e)
 
 static bool hosts_find(struct hosts *h, const char *name)
 {
-	const struct host host = host_of(name);
+	const struct hostlist_name host = host_of(name);
 	struct wanted *w = bsearch(&host, hosts_wanted(h), h->n, sizeof(*w), host_compare);
 
 	if (w)
@@ -186,7 +186,7 @@ int hosts_keep(struct cmd *c, const char *list, json_t *answer, const char *arra
 }
 
 struct row {
-	struct host host;	/* first, for host_compare */
+	struct hostlist_name host;	/* first, for host_compare */
 	json_t *row;
 };
 

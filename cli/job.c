@@ -12,7 +12,7 @@
 #include "trace_tree.h"
 
 struct args {
-	struct words words;	/* the verb, the job and files */
+	struct cmd_words words;	/* the verb, the job and files */
 	bool send;
 };
 

@@ -170,7 +170,8 @@ static struct snapshot *load_snapshot(const struct cmd *c, const struct args *a,
 }
 
 /* Nodes from Slurm or by name, their shapes from the snapshot. */
-static int load_nodes(const struct cmd *c, const struct args *a, struct site *site, struct map_job *job, struct err *e)
+static int load_nodes(const struct cmd *c, const struct args *a, struct place_site *site, struct place_job *job,
+		      struct err *e)
 {
 	struct snapshot *s = load_snapshot(c, a, e);
 	int rc;
@@ -183,7 +184,7 @@ static int load_nodes(const struct cmd *c, const struct args *a, struct site *si
 	return rc;
 }
 
-static int load_distances(const struct args *a, struct map_job *job, struct err *e)
+static int load_distances(const struct args *a, struct place_job *job, struct err *e)
 {
 	struct matrix *m = matrix_read(a->distances, e);
 	int rc;
@@ -195,7 +196,8 @@ static int load_distances(const struct args *a, struct map_job *job, struct err 
 	return rc ? err_within(e, "%s", a->distances) : 0;
 }
 
-static int load_job(const struct cmd *c, const struct args *a, struct site *site, struct map_job *job, struct err *e)
+static int load_job(const struct cmd *c, const struct args *a, struct place_site *site, struct place_job *job,
+		    struct err *e)
 {
 	if (a->job || a->nodes) {
 		if (load_nodes(c, a, site, job, e))
@@ -207,7 +209,7 @@ static int load_job(const struct cmd *c, const struct args *a, struct site *site
 }
 
 /* With the network that the registry published if it has all of the nodes, otherwise without a network. */
-static int load_published(const struct cmd *c, const struct args *a, struct site *site, struct map_job *job,
+static int load_published(const struct cmd *c, const struct args *a, struct place_site *site, struct place_job *job,
 			  struct err *e)
 {
 	struct err why = {""};
@@ -285,7 +287,7 @@ static int fit_tasks(struct places *p, const struct args *a, struct err *e)
 	return rc;
 }
 
-static int make_room(const struct map_job *job, const struct args *a, unsigned ranks, struct err *e)
+static int make_room(const struct place_job *job, const struct args *a, unsigned ranks, struct err *e)
 {
 	struct places *p = job->places;
 
@@ -299,8 +301,8 @@ static int make_room(const struct map_job *job, const struct args *a, unsigned r
 	return places_fill(p, ranks, a->fill, e);
 }
 
-static int write_mapping(const struct cmd *c, const struct args *a, const struct map_job *job, const struct mapping *m,
-			 struct err *e)
+static int write_mapping(const struct cmd *c, const struct args *a, const struct place_job *job,
+			 const struct mapping *m, struct err *e)
 {
 	if (rankfile_output_write(c, &a->output, job->places, m, e))
 		return -1;
@@ -334,7 +336,7 @@ static const struct hierarchy *network_of(const struct fabric *f, const struct a
 	return NULL;
 }
 
-static int map_job(const struct cmd *c, const struct args *a, struct map_job *job, struct err *e)
+static int map_job(const struct cmd *c, const struct args *a, struct place_job *job, struct err *e)
 {
 	struct matrix *m = load_matrix(a->matrix, a->ranks ? a->ranks : job->tasks, e);
 	int (*solve)(const struct matrix *, const struct places *, enum mapping_effort, unsigned, struct mapping *,
@@ -356,10 +358,10 @@ int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 	struct args a = {
 		.output.formats = "plain", .seed = 1, .effort = EFFORT_NORMAL, .fill = FILL_AUTO, .plane = ANY_PLANE,
 	};
-	struct site site = {0};
+	struct place_site site = {0};
 	struct hierarchy *published = NULL;
 	struct fabric *fabric = NULL;
-	struct map_job job = {0};
+	struct place_job job = {0};
 	int rc = -1;
 
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))

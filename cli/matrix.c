@@ -17,7 +17,7 @@ struct args {
 	const char *format, *output, *rule;
 	uint64_t seed;
 	bool info;
-	struct words files;
+	struct cmd_words files;
 };
 
 static const struct cmd_option options[] = {

@@ -104,7 +104,7 @@ static void option_store(const struct parser *p, const struct cmd_option *o, con
 static error_t operands_store(struct parser *p, const struct argp_state *state)
 {
 	const struct cmd_arg *v = &p->syntax->operand;
-	struct words words = { state->argv + state->next, state->argc - state->next };
+	struct cmd_words words = { state->argv + state->next, state->argc - state->next };
 	void *to = (char *) p->args + v->at;
 
 	if (v->form == ARG_NONE || (v->form == ARG_TEXT && words.n > 1))
@@ -112,7 +112,7 @@ static error_t operands_store(struct parser *p, const struct argp_state *state)
 	if (v->form == ARG_TEXT)
 		*(const char **) to = words.list[0];
 	else
-		*(struct words *) to = words;
+		*(struct cmd_words *) to = words;
 	p->operands = words.n;
 	return 0;
 }

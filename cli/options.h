@@ -14,7 +14,7 @@
  */
 
 /* Operands of which there may be several; list is borrowed from argv. */
-struct words {
+struct cmd_words {
 	char **list;
 	int n;
 };
@@ -23,8 +23,8 @@ struct cmd_arg {
 	enum cmd_arg_form {
 		ARG_NONE,
 		ARG_TEXT,	/* const char *, borrowed from argv */
-		ARG_WORDS,	/* struct words; operands only */
-		ARG_COMMAND,	/* struct words; operands only, the first and all that follows it, options too */
+		ARG_WORDS,	/* struct cmd_words; operands only */
+		ARG_COMMAND,	/* struct cmd_words; operands only, the first and all that follows it, options too */
 		ARG_FLAG,	/* bool, becomes true */
 		ARG_CONSTANT,	/* int, becomes min */
 		ARG_NUMBER,	/* unsigned or uint64_t, from min to max */

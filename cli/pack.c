@@ -5,7 +5,7 @@
 #include "table.h"
 
 struct args {
-	struct words files;
+	struct cmd_words files;
 };
 
 static const struct cmd_syntax syntax = {

@@ -15,7 +15,7 @@
 #include "shape/hostlist.h"
 
 struct filling {
-	const struct site *site;
+	const struct place_site *site;
 	struct directory nodes;
 	struct places *places;
 	unsigned cpus;			/* of a task */
@@ -39,7 +39,7 @@ static const struct shape *shape_of(const struct filling *f, const char *host, s
 	return shape;
 }
 
-static struct places *places_begin(const struct site *s, const struct hierarchy *network, struct err *e)
+static struct places *places_begin(const struct place_site *s, const struct hierarchy *network, struct err *e)
 {
 	struct places *p = places_new();
 
@@ -62,7 +62,7 @@ static int is_connected(void *network, const char *host, const char *cores, stru
 }
 
 /* The site's network, unless it lacks a node and may be left out. */
-static const struct hierarchy *network_for(const struct site *s, const struct source *from)
+static const struct hierarchy *network_for(const struct place_site *s, const struct source *from)
 {
 	void *network = (void *) s->network;
 
@@ -81,7 +81,7 @@ static int add_host(void *data, const char *host, const char *cores, struct err 
 	return places_add(f->places, host, shape, cores ? cores : all, f->cpus, e);
 }
 
-static int place_fill(struct filling *f, const struct source *from, struct map_job *out, struct err *e)
+static int place_fill(struct filling *f, const struct source *from, struct place_job *out, struct err *e)
 {
 	int rc = -1;
 
@@ -92,7 +92,7 @@ static int place_fill(struct filling *f, const struct source *from, struct map_j
 	if (rc)
 		places_free(f->places);
 	else
-		*out = (struct map_job){ .cpus = f->cpus, .places = f->places };
+		*out = (struct place_job){ .cpus = f->cpus, .places = f->places };
 	return rc;
 }
 
@@ -130,7 +130,7 @@ static int words_hosts(const void *words, host_each *each, void *data, struct er
 	return rc;
 }
 
-int job_from_words(const char *words, const struct site *s, struct map_job *out, struct err *e)
+int job_from_words(const char *words, const struct place_site *s, struct place_job *out, struct err *e)
 {
 	struct filling f = { .site = s, .cpus = s->cpus ? s->cpus : 1 };
 
@@ -139,7 +139,7 @@ int job_from_words(const char *words, const struct site *s, struct map_job *out,
 	return place_fill(&f, &(struct source){ words_hosts, words }, out, e);
 }
 
-int job_from_network(const struct site *s, struct map_job *out, struct err *e)
+int job_from_network(const struct place_site *s, struct place_job *out, struct err *e)
 {
 	struct places *p = places_begin(s, s->network, e);
 	int rc = p ? 0 : -1;
@@ -150,11 +150,11 @@ int job_from_network(const struct site *s, struct map_job *out, struct err *e)
 		places_free(p);
 		return -1;
 	}
-	*out = (struct map_job){ .cpus = 1, .places = p };
+	*out = (struct place_job){ .cpus = 1, .places = p };
 	return 0;
 }
 
-int job_from_distances(const struct matrix *m, struct map_job *out, struct err *e)
+int job_from_distances(const struct matrix *m, struct place_job *out, struct err *e)
 {
 	struct hierarchy_host nameless = { .name = "-", .inner = { .levels = 1, .size = { m->ranks }, .cost = { 1 } } };
 	struct places *p = places_new();
@@ -165,7 +165,7 @@ int job_from_distances(const struct matrix *m, struct map_job *out, struct err *
 		places_free(p);
 		return -1;
 	}
-	*out = (struct map_job){ .cpus = 1, .places = p };
+	*out = (struct place_job){ .cpus = 1, .places = p };
 	return 0;
 }
 
@@ -175,8 +175,8 @@ static int job_hosts(const void *job, host_each *each, void *data, struct err *e
 }
 
 struct asked {
-	const struct site *site;
-	struct map_job *out;
+	const struct place_site *site;
+	struct place_job *out;
 };
 
 static int fill_allocated(void *asked, const job_info_t *j, struct err *e)
@@ -192,7 +192,7 @@ static int fill_allocated(void *asked, const job_info_t *j, struct err *e)
 	return 0;
 }
 
-int job_load(uint32_t id, const struct site *s, struct map_job *out, struct err *e)
+int job_load(uint32_t id, const struct place_site *s, struct place_job *out, struct err *e)
 {
 	return cores_job(id, fill_allocated, &(struct asked){ s, out }, e);
 }

@@ -11,7 +11,7 @@
 #include "shape/snapshot.h"
 
 /* What the places of a job are built from, apart from the job itself. */
-struct site {
+struct place_site {
 	const struct snapshot *snapshot;	/* the nodes' shapes */
 	const struct hierarchy *network;	/* the levels above the nodes, or NULL */
 	const struct fabric *planes;		/* what the network is a plane of, or NULL */
@@ -21,7 +21,7 @@ struct site {
 };
 
 /* The places of a job, and its tasks. */
-struct map_job {
+struct place_job {
 	unsigned tasks;		/* 0: not known */
 	unsigned cpus;		/* of a task */
 	struct places *places;	/* borrow the site's network and planes */
@@ -31,18 +31,18 @@ struct map_job {
  * The cores of a running job and the CPUs of its tasks, from slurmctld, as any user may: the CPUs of one task are a
  * place. 0, or -1 with an error naming job and node. The caller frees places.
  */
-int job_load(uint32_t id, const struct site *s, struct map_job *out, struct err *e);
+int job_load(uint32_t id, const struct place_site *s, struct place_job *out, struct err *e);
 
 /*
  * The same from text: "HOSTS[=CORES][;HOSTS[=CORES]]...", each HOSTS a host list; without CORES all cores of a node.
  * "cn[1-2];cn3=0-5,8".
  */
-int job_from_words(const char *words, const struct site *s, struct map_job *out, struct err *e);
+int job_from_words(const char *words, const struct place_site *s, struct place_job *out, struct err *e);
 
 /* All hosts of a network whose file also describes the nodes; needs no snapshot. */
-int job_from_network(const struct site *s, struct map_job *out, struct err *e);
+int job_from_network(const struct place_site *s, struct place_job *out, struct err *e);
 
 /* Only costs between places, on a single host without a name: "-". */
-int job_from_distances(const struct matrix *m, struct map_job *out, struct err *e);
+int job_from_distances(const struct matrix *m, struct place_job *out, struct err *e);
 
 #endif

@@ -10,7 +10,7 @@
 
 /* What `topiary record` and `topiary top` record: a command that is started, or a process that runs already. */
 struct record_request {
-	struct words command;		/* n 0: none, but pid */
+	struct cmd_words command;	/* n 0: none, but pid */
 	unsigned pid, hz;
 	const char *set, *output;	/* output NULL: a file named after the step or the process */
 	bool is_live;			/* monitor/recorder.h */

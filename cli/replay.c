@@ -18,7 +18,7 @@ struct args {
 	const char *snapshot;
 	const char *policies;
 	uint64_t limit;			/* 0: none */
-	struct words files;
+	struct cmd_words files;
 };
 
 static const struct cmd_option options[] = {
@@ -141,7 +141,7 @@ static int stage_read(struct stage *s, const struct cmd *c, const struct args *a
 	return 0;
 }
 
-static void job_started(void *user, const struct past_job *job, const struct job_nodes *seats, long long at)
+static void job_started(void *user, const struct past_job *job, const struct cluster_shares *seats, long long at)
 {
 	(void) job;
 	(void) seats;

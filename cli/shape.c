@@ -12,7 +12,7 @@
 #include "hwview/machine.h"
 
 struct args {
-	struct words files;
+	struct cmd_words files;
 };
 
 static const struct cmd_syntax syntax = {

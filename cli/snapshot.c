@@ -15,7 +15,7 @@ struct args {
 	bool offline, watch;
 	unsigned interval;	/* 0: SnapshotPoll */
 	const char *output;
-	struct words pairs;
+	struct cmd_words pairs;
 };
 
 static const struct cmd_option options[] = {

@@ -19,7 +19,7 @@
 #define VERBS "summary, show, replay, html, advise or export"
 
 struct args {
-	struct words words;		/* the verb and the file */
+	struct cmd_words words;		/* the verb and the file */
 	const struct trace_verb *verb;
 	const char *level, *formulas, *metric;
 	double at, speed;

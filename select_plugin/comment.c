@@ -93,7 +93,8 @@ static struct score_need need_of(const struct job_request *req, const struct can
 	return need;
 }
 
-static struct verdict verdict_begin(const struct job_request *req, const struct candidate_set *s, enum outcome outcome)
+static struct verdict verdict_begin(const struct job_request *req, const struct candidate_set *s,
+				    enum verdict_outcome outcome)
 {
 	struct score_need need = need_of(req, s);
 	struct verdict v = { .outcome = outcome, .request = req->request,
@@ -196,7 +197,7 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 }
 
 void comment_reason(job_record_t *job, const struct job_request *req, const struct candidate_set *s,
-		    enum outcome outcome, const char *reason)
+		    enum verdict_outcome outcome, const char *reason)
 {
 	struct verdict v = verdict_begin(req, s, outcome), old;
 

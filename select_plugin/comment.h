@@ -21,7 +21,7 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
  * the last.
  */
 void comment_reason(job_record_t *job, const struct job_request *req, const struct candidate_set *s,
-		    enum outcome outcome, const char *reason);
+		    enum verdict_outcome outcome, const char *reason);
 
 /*
  * slurmctld has started the job. A verdict for another job, which it did not start, is discarded. comment_end: at

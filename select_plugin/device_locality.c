@@ -160,7 +160,7 @@ static unsigned set_of_shape(const struct device_need *need, const gres_node_sta
 	if (!ns->gres_bit_alloc || count != ns->gres_cnt_avail || (uint64_t) bit_size(ns->gres_bit_alloc) != count)
 		return 0;
 	for (size_t i = 0; i < shape->ndevices && want; i++) {
-		const struct device *d = &shape->devices[i];
+		const struct shape_device *d = &shape->devices[i];
 
 		if (strcasecmp(d->type, need->name) || bit_test(ns->gres_bit_alloc, nth++))
 			continue;

@@ -22,7 +22,7 @@ struct job_request {
 	uint32_t min_cpus;		/* on each node */
 	uint64_t memory;		/* MB on each node, or for each CPU */
 	bool memory_per_cpu, counts_memory;	/* counts_memory: Slurm allocates it */
-	struct share share[2];		/* task distribution, larger shares first: shares_divide */
+	struct chooser_share share[2];		/* task distribution, larger shares first: shares_divide */
 	uint32_t first, last;		/* numbers of nodes to try, in that order */
 	bool any_nodes;			/* then the fewest nodes that hold all tasks, up to max_nodes */
 };

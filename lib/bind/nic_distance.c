@@ -23,10 +23,10 @@ static bool is_domain(hwloc_topology_t t, hwloc_obj_t node)
 	return true;
 }
 
-int numa_domains_find(hwloc_topology_t t, struct numa_domains *out, struct err *e)
+int nic_domains_find(hwloc_topology_t t, struct nic_domains *out, struct err *e)
 {
 	int count = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_NUMANODE);
-	struct numa_domains d = {0};
+	struct nic_domains d = {0};
 	hwloc_obj_t node = NULL;
 
 	if (!(d.node = calloc(count > 0 ? count : 1, sizeof(*d.node))))
@@ -38,10 +38,10 @@ int numa_domains_find(hwloc_topology_t t, struct numa_domains *out, struct err *
 	return 0;
 }
 
-void numa_domains_free(struct numa_domains *d)
+void nic_domains_free(struct nic_domains *d)
 {
 	free(d->node);
-	*d = (struct numa_domains){0};
+	*d = (struct nic_domains){0};
 }
 
 /* The firmware's latency, refined by whether the package is the same. */
@@ -57,7 +57,7 @@ static unsigned long node_distance(hwloc_topology_t t, struct hwloc_distances_s 
 	return 1 + 2 * (there < ULONG_MAX / 4 ? there : ULONG_MAX / 4) + (a != b);
 }
 
-static unsigned long nearest(hwloc_topology_t t, struct hwloc_distances_s *latency, const struct numa_domains *d,
+static unsigned long nearest(hwloc_topology_t t, struct hwloc_distances_s *latency, const struct nic_domains *d,
 	unsigned from,      const struct nic *n)
 {
 	unsigned long least = ULONG_MAX;
@@ -78,7 +78,7 @@ int nic_distances_find(hwloc_topology_t t, const struct nics *n, struct nic_dist
 	struct nic_distances r = { .nics = n };
 	unsigned one = 1;
 
-	if (numa_domains_find(t, &r.domains, e))
+	if (nic_domains_find(t, &r.domains, e))
 		return -1;
 	if (!(r.distance = calloc((size_t) n->n * r.domains.n + 1, sizeof(*r.distance)))) {
 		nic_distances_free(&r);
@@ -98,7 +98,7 @@ int nic_distances_find(hwloc_topology_t t, const struct nics *n, struct nic_dist
 
 void nic_distances_free(struct nic_distances *r)
 {
-	numa_domains_free(&r->domains);
+	nic_domains_free(&r->domains);
 	free(r->distance);
 	r->distance = NULL;
 }

@@ -11,19 +11,19 @@
  * The innermost NUMA nodes: of memories local to the same PUs the first, and none that is local to the whole machine
  * (memory of a GPU or an expander) where others divide it.
  */
-struct numa_domains {
+struct nic_domains {
 	hwloc_obj_t *node;
 	unsigned n;
 };
 
-/* 0, or -1: memory. Free with numa_domains_free. */
-int numa_domains_find(hwloc_topology_t t, struct numa_domains *out, struct err *e);
-void numa_domains_free(struct numa_domains *d);
+/* 0, or -1: memory. Free with nic_domains_free. */
+int nic_domains_find(hwloc_topology_t t, struct nic_domains *out, struct err *e);
+void nic_domains_free(struct nic_domains *d);
 
 /* The distance of each device from each NUMA node. */
 struct nic_distances {
 	const struct nics *nics;
-	struct numa_domains domains;
+	struct nic_domains domains;
 	unsigned long *distance;	/* [device * domains.n + domain] */
 };
 

@@ -192,7 +192,7 @@ static bool candidate_read(hwloc_obj_t pci, struct nic_candidate *c)
 }
 
 /* The PUs local to a device, extended to whole NUMA nodes. */
-static hwloc_bitmap_t local_pus(hwloc_topology_t t, hwloc_obj_t pci, const struct numa_domains *d)
+static hwloc_bitmap_t local_pus(hwloc_topology_t t, hwloc_obj_t pci, const struct nic_domains *d)
 {
 	hwloc_obj_t around = hwloc_get_non_io_ancestor_obj(t, pci);
 	hwloc_bitmap_t near = hwloc_bitmap_dup(around->cpuset);
@@ -247,7 +247,7 @@ static void select_devices(struct nics *out, struct nic_candidate *all, unsigned
 	qsort(out->nic, out->n, sizeof(*out->nic), by_bus);
 }
 
-static int collect(hwloc_topology_t t, const struct numa_domains *d, struct nic_candidate *all, unsigned *n)
+static int collect(hwloc_topology_t t, const struct nic_domains *d, struct nic_candidate *all, unsigned *n)
 {
 	hwloc_obj_t pci = NULL;
 
@@ -266,11 +266,11 @@ int nics_find(hwloc_topology_t t, struct nics *out, struct err *e)
 	int most = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PCI_DEVICE);
 	struct nic_candidate *all = calloc(most + 1, sizeof(*all));
 	struct nics found = { .nic = calloc(most + 1, sizeof(*found.nic)) };
-	struct numa_domains d = {0};
+	struct nic_domains d = {0};
 	unsigned n = 0;
 	int rc = -1;
 
-	if (!all || !found.nic || numa_domains_find(t, &d, NULL) || collect(t, &d, all, &n)) {
+	if (!all || !found.nic || nic_domains_find(t, &d, NULL) || collect(t, &d, all, &n)) {
 		err_set(e, "out of memory");
 		for (unsigned i = 0; i < n; i++)
 			hwloc_bitmap_free(all[i].nic.near);
@@ -280,7 +280,7 @@ int nics_find(hwloc_topology_t t, struct nics *out, struct err *e)
 		*out = found;
 		rc = 0;
 	}
-	numa_domains_free(&d);
+	nic_domains_free(&d);
 	free(all);
 	return rc;
 }

@@ -172,10 +172,10 @@ static bool has_certain_indices(const struct nic_share *s)
 /* Otherwise Cray MPICH aborts: "Rank is not confined to a single NUMA node". */
 static bool all_within_domains(const struct nic_request *a)
 {
-	struct numa_domains d;
+	struct nic_domains d;
 	unsigned within = 0;
 
-	if (numa_domains_find(a->topology, &d, NULL))
+	if (nic_domains_find(a->topology, &d, NULL))
 		return false;
 	for (unsigned i = 0; i < a->nlocal; i++) {
 		for (unsigned k = 0; k < d.n; k++) {
@@ -186,7 +186,7 @@ static bool all_within_domains(const struct nic_request *a)
 			}
 		}
 	}
-	numa_domains_free(&d);
+	nic_domains_free(&d);
 	return within == a->nlocal;
 }
 

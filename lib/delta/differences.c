@@ -39,9 +39,9 @@ void line_index_free(struct line_index *l)
 	*l = (struct line_index){0};
 }
 
-static struct span line_index_get(const struct line_index *l, unsigned line)
+static struct delta_span line_index_get(const struct line_index *l, unsigned line)
 {
-	return (struct span){ l->text + l->starts[line], l->starts[line + 1] - l->starts[line] };
+	return (struct delta_span){ l->text + l->starts[line], l->starts[line + 1] - l->starts[line] };
 }
 
 /* The line, not before `from`, that contains the byte at this offset. */
@@ -62,7 +62,7 @@ static unsigned line_index_at(const struct line_index *l, unsigned from, size_t 
 
 /* --- values that are accepted --- */
 
-bool number_read(struct span s, unsigned long long *out)
+bool number_read(struct delta_span s, unsigned long long *out)
 {
 	unsigned long long n = 0;
 
@@ -89,7 +89,7 @@ unsigned long long memory_nominal(unsigned long long bytes)
 }
 
 /* Bytes of the UTF-8 character at s (RFC 3629); 0 when it is invalid or must be escaped in an attribute's value. */
-static size_t char_len(struct span s)
+static size_t char_len(struct delta_span s)
 {
 	static const struct {
 		unsigned char mask, is;
@@ -118,7 +118,7 @@ static size_t char_len(struct span s)
 	return 0;
 }
 
-static bool text_fits(struct span was, struct span is)
+static bool text_fits(struct delta_span was, struct delta_span is)
 {
 	(void)was;
 	for (size_t at = 0, n; at < is.len; at += n)
@@ -127,14 +127,14 @@ static bool text_fits(struct span was, struct span is)
 	return true;
 }
 
-static bool count_fits(struct span was, struct span is)
+static bool count_fits(struct delta_span was, struct delta_span is)
 {
 	unsigned long long n;
 
 	return number_read(was, &n) && number_read(is, &n);
 }
 
-static bool memory_fits(struct span was, struct span is)
+static bool memory_fits(struct delta_span was, struct delta_span is)
 {
 	unsigned long long a, b;
 
@@ -143,7 +143,7 @@ static bool memory_fits(struct span was, struct span is)
 
 static const struct {
 	const char *element, *attr;
-	bool (*fits)(struct span was, struct span is);
+	bool (*fits)(struct delta_span was, struct delta_span is);
 } kinds[] = {
 	[FIELD_TEXT] = { "<info", "value", text_fits },
 	[FIELD_COUNT] = { "<page_type", "count", count_fits },
@@ -152,7 +152,7 @@ static const struct {
 
 /* --- positions --- */
 
-static bool skip_text(struct span *s, const char *what)
+static bool skip_text(struct delta_span *s, const char *what)
 {
 	size_t n = strlen(what);
 
@@ -163,24 +163,24 @@ static bool skip_text(struct span *s, const char *what)
 }
 
 /* One attribute as hwloc writes it: ` name="value"`. */
-static bool skip_attr(struct span *s, struct span *name, struct span *value)
+static bool skip_attr(struct delta_span *s, struct delta_span *name, struct delta_span *value)
 {
 	const char *equals, *end;
 
 	if (!skip_text(s, " ") || !(equals = memchr(s->at, '=', s->len)))
 		return false;
-	*name = (struct span){ s->at, equals - s->at };
+	*name = (struct delta_span){ s->at, equals - s->at };
 	*s = span_cut(*s, name->len, 0);
 	if (!skip_text(s, "=\"") || !(end = memchr(s->at, '"', s->len)))
 		return false;
-	*value = (struct span){ s->at, end - s->at };
+	*value = (struct delta_span){ s->at, end - s->at };
 	*s = span_cut(*s, value->len + 1, 0);
 	return true;
 }
 
-static bool attr_find(struct span line, const char *element, const char *attr, struct span *value)
+static bool attr_find(struct delta_span line, const char *element, const char *attr, struct delta_span *value)
 {
-	struct span name;
+	struct delta_span name;
 
 	while (skip_text(&line, " "))
 		;
@@ -206,14 +206,14 @@ bool field_position_find(const struct line_index *base, unsigned line, struct fi
 	return false;
 }
 
-bool field_position_accepts(const struct field_position *p, struct span is)
+bool field_position_accepts(const struct field_position *p, struct delta_span is)
 {
 	return span_equal(p->value, is) || kinds[p->kind].fits(p->value, is);
 }
 
 bool field_position_page_size(const struct field_position *p, unsigned long long *out)
 {
-	struct span size;
+	struct delta_span size;
 
 	return attr_find(p->line, kinds[FIELD_COUNT].element, "size", &size) && number_read(size, out);
 }
@@ -234,7 +234,7 @@ static size_t equal_prefix(const char *a, const char *b, size_t n)
 }
 
 /* The difference in the line that begins at doc; false when more than the value of a possible field differs. */
-static bool difference_read(const struct line_index *base, unsigned line, struct span doc, struct difference *out)
+static bool difference_read(const struct line_index *base, unsigned line, struct delta_span doc, struct difference *out)
 {
 	struct difference d = { .line = line };
 	size_t start, after;
@@ -247,7 +247,7 @@ static bool difference_read(const struct line_index *base, unsigned line, struct
 	if (doc.len < start || memcmp(doc.at, d.position.line.at, start) ||
 	    !(end = memchr(doc.at + start, '"', doc.len - start)))
 		return false;
-	d.is = (struct span){ doc.at + start, end - doc.at - start };
+	d.is = (struct delta_span){ doc.at + start, end - doc.at - start };
 	if (doc.len - start - d.is.len < after || memcmp(end, d.position.value.at + d.position.value.len, after))
 		return false;
 	if (!field_position_accepts(&d.position, d.is))
@@ -256,7 +256,7 @@ static bool difference_read(const struct line_index *base, unsigned line, struct
 	return true;
 }
 
-bool differences_find(const struct line_index *base, struct span doc, struct differences *out)
+bool differences_find(const struct line_index *base, struct delta_span doc, struct differences *out)
 {
 	size_t at = 0;		/* in base */
 	unsigned line = 0;

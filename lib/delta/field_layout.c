@@ -15,7 +15,7 @@ void field_layout_free(struct field_layout *l)
 
 /* --- values and their middles --- */
 
-bool span_is_ascii(struct span s)
+bool span_is_ascii(struct delta_span s)
 {
 	for (size_t i = 0; i < s.len; i++)
 		if (s.at[i] & 0x80)
@@ -28,7 +28,7 @@ bool is_hex_digit(char c)
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-size_t digits_count(struct span s)
+size_t digits_count(struct delta_span s)
 {
 	size_t n = 0;
 
@@ -37,7 +37,7 @@ size_t digits_count(struct span s)
 	return n;
 }
 
-bool digits_match(struct span was, struct span is)
+bool digits_match(struct delta_span was, struct delta_span is)
 {
 	if (was.len != is.len)
 		return false;
@@ -48,7 +48,7 @@ bool digits_match(struct span was, struct span is)
 }
 
 /* Compares digits only: an address and the GUID that it is derived from place their colons differently. */
-static bool digits_equal(struct span a, struct span b)
+static bool digits_equal(struct delta_span a, struct delta_span b)
 {
 	for (;;) {
 		while (a.len && !is_hex_digit(*a.at))
@@ -64,9 +64,9 @@ static bool digits_equal(struct span a, struct span b)
 	}
 }
 
-bool middles_equal(const struct field *f, struct span value, const struct field *g, struct span other)
+bool middles_equal(const struct field *f, struct delta_span value, const struct field *g, struct delta_span other)
 {
-	struct span a = field_middle(f, value), b = field_middle(g, other);
+	struct delta_span a = field_middle(f, value), b = field_middle(g, other);
 
 	return f->digits == g->digits && (f->digits ? digits_equal(a, b) : span_equal(a, b));
 }
@@ -111,8 +111,8 @@ bool field_layout_locate(const struct field_layout *layout, const struct line_in
  * The count of pages in an object whose memory differs from the base's: hwloc derives the count from the memory.
  * Written to digits; returns its length, 0 when it does not follow.
  */
-static size_t pages_format(const struct field_position *count, struct span memory_was, struct span memory_is,
-			   char digits[NUMBER_DIGITS + 2])
+static size_t pages_format(const struct field_position *count, struct delta_span memory_was,
+			   struct delta_span memory_is, char digits[NUMBER_DIGITS + 2])
 {
 	unsigned long long was, is, pages, size;
 
@@ -125,11 +125,11 @@ static size_t pages_format(const struct field_position *count, struct span memor
 	return snprintf(digits, NUMBER_DIGITS + 2, "%llu", pages);
 }
 
-bool pages_follow(const struct field_position *count, struct span count_is, struct span memory_was,
-		  struct span memory_is)
+bool pages_follow(const struct field_position *count, struct delta_span count_is, struct delta_span memory_was,
+		  struct delta_span memory_is)
 {
 	char digits[NUMBER_DIGITS + 2];
-	struct span expected = { digits, pages_format(count, memory_was, memory_is, digits) };
+	struct delta_span expected = { digits, pages_format(count, memory_was, memory_is, digits) };
 
 	return span_equal(expected, count_is);
 }
@@ -138,13 +138,13 @@ bool pages_follow(const struct field_position *count, struct span count_is, stru
 
 struct values {
 	struct field_position positions[FIELDS_MAX];
-	struct span is[FIELDS_MAX];
+	struct delta_span is[FIELDS_MAX];
 };
 
 static bool value_fits(const struct field_layout *layout, size_t i, const struct values *v)
 {
 	const struct field *f = &layout->fields[i];
-	struct span was = v->positions[i].value, is = v->is[i];
+	struct delta_span was = v->positions[i].value, is = v->is[i];
 
 	if (is.len < f->keep_start + f->keep_end || memcmp(is.at, was.at, f->keep_start) ||
 	    memcmp(is.at + is.len - f->keep_end, was.at + was.len - f->keep_end, f->keep_end))
@@ -161,7 +161,7 @@ static bool value_fits(const struct field_layout *layout, size_t i, const struct
 }
 
 /* The values of doc in all fields; false when doc differs elsewhere, or a value does not fit its field. */
-static bool values_find(const struct field_layout *layout, const struct line_index *base, struct span doc,
+static bool values_find(const struct field_layout *layout, const struct line_index *base, struct delta_span doc,
 			struct values *out)
 {
 	struct differences differences;
@@ -192,7 +192,7 @@ static void digits_write(const struct field_layout *layout, const struct values 
 
 	for (size_t i = 0; i < layout->n; i++) {
 		const struct field *f = &layout->fields[i];
-		struct span middle = field_middle(f, v->is[i]);
+		struct delta_span middle = field_middle(f, v->is[i]);
 
 		for (size_t k = 0; field_is_stored(f) && f->digits && k < middle.len; k++) {
 			if (!is_hex_digit(middle.at[k]))
@@ -210,7 +210,7 @@ static void middles_write(const struct field_layout *layout, const struct values
 {
 	for (size_t i = 0; i < layout->n; i++) {
 		const struct field *f = &layout->fields[i];
-		struct span middle = field_middle(f, v->is[i]);
+		struct delta_span middle = field_middle(f, v->is[i]);
 
 		if (!field_is_stored(f) || f->digits || f->fixed != fixed)
 			continue;
@@ -225,7 +225,7 @@ int field_layout_encode(const struct field_layout *layout, const struct line_ind
 {
 	struct values v;
 
-	if (!values_find(layout, base, (struct span){ doc, len }, &v))
+	if (!values_find(layout, base, (struct delta_span){ doc, len }, &v))
 		return 1;
 	digits_write(layout, &v, out);
 	middles_write(layout, &v, true, out);
@@ -236,7 +236,7 @@ int field_layout_encode(const struct field_layout *layout, const struct line_ind
 /* --- decoding --- */
 
 struct piece {
-	struct span middle;	/* in the diff; not of a hex field */
+	struct delta_span middle;	/* in the diff; not of a hex field */
 	size_t digits;		/* hex field: digits of the diff before its own */
 	size_t start, len;	/* of the value in out */
 };
@@ -244,7 +244,7 @@ struct piece {
 struct decoder {
 	const struct field_layout *layout;
 	const struct line_index *base;
-	struct span digits, fixed, rest;	/* the parts of the diff; of the latter two what is not read yet */
+	struct delta_span digits, fixed, rest;	/* the parts of the diff; of the latter two what is not read yet */
 	size_t ndigits;				/* digits read */
 	struct buf *out;
 	size_t left;				/* bytes that may still be written */
@@ -252,7 +252,7 @@ struct decoder {
 	struct piece pieces[FIELDS_MAX];
 };
 
-static bool decoder_write(struct decoder *d, struct span s)
+static bool decoder_write(struct decoder *d, struct delta_span s)
 {
 	if (s.len > d->left)
 		return false;
@@ -263,23 +263,23 @@ static bool decoder_write(struct decoder *d, struct span s)
 
 static bool decoder_write_base(struct decoder *d, const char *from, const char *to)
 {
-	return decoder_write(d, (struct span){ from, to - from });
+	return decoder_write(d, (struct delta_span){ from, to - from });
 }
 
-static bool decoder_read_fixed(struct decoder *d, size_t n, struct span *middle)
+static bool decoder_read_fixed(struct decoder *d, size_t n, struct delta_span *middle)
 {
-	*middle = (struct span){ d->fixed.at, n };
+	*middle = (struct delta_span){ d->fixed.at, n };
 	d->fixed = span_cut(d->fixed, n, 0);
 	return span_is_ascii(*middle);
 }
 
-static bool decoder_read_line(struct decoder *d, struct span *middle)
+static bool decoder_read_line(struct decoder *d, struct delta_span *middle)
 {
 	const char *nl = d->rest.len ? memchr(d->rest.at, '\n', d->rest.len) : NULL;
 
 	if (!nl)
 		return false;
-	*middle = (struct span){ d->rest.at, nl - d->rest.at };
+	*middle = (struct delta_span){ d->rest.at, nl - d->rest.at };
 	d->rest = span_cut(d->rest, middle->len + 1, 0);
 	return true;
 }
@@ -288,7 +288,7 @@ static bool decoder_read_line(struct decoder *d, struct span *middle)
 static bool piece_read(struct decoder *d, size_t i)
 {
 	const struct field *f = &d->layout->fields[i];
-	struct span was = field_middle(f, d->positions[i].value);
+	struct delta_span was = field_middle(f, d->positions[i].value);
 	struct piece *p = &d->pieces[i];
 
 	if (!field_is_stored(f)) {
@@ -303,7 +303,7 @@ static bool piece_read(struct decoder *d, size_t i)
 	return f->fixed ? decoder_read_fixed(d, was.len, &p->middle) : decoder_read_line(d, &p->middle);
 }
 
-static bool hex_write(struct decoder *d, struct span was, size_t digit)
+static bool hex_write(struct decoder *d, struct delta_span was, size_t digit)
 {
 	size_t start = d->out->len;
 	char *at;
@@ -324,16 +324,16 @@ static bool field_write_stored(struct decoder *d, size_t i)
 {
 	const struct field *f = &d->layout->fields[i];
 	const char *was = d->positions[i].value.at;
-	struct span middle = field_middle(f, d->positions[i].value);
+	struct delta_span middle = field_middle(f, d->positions[i].value);
 
 	return piece_read(d, i) && decoder_write_base(d, was, was + f->keep_start) &&
 	       (f->digits ? hex_write(d, middle, d->pieces[i].digits) : decoder_write(d, d->pieces[i].middle)) &&
 	       decoder_write_base(d, was + f->len - f->keep_end, was + f->len);
 }
 
-static struct span value_written(const struct decoder *d, size_t i)
+static struct delta_span value_written(const struct decoder *d, size_t i)
 {
-	return (struct span){ d->out->data + d->pieces[i].start, d->pieces[i].len };
+	return (struct delta_span){ d->out->data + d->pieces[i].start, d->pieces[i].len };
 }
 
 static bool pages_write(struct decoder *d, size_t i)
@@ -342,7 +342,7 @@ static bool pages_write(struct decoder *d, size_t i)
 	char digits[NUMBER_DIGITS + 2];
 	size_t n = pages_format(&d->positions[i], d->positions[memory].value, value_written(d, memory), digits);
 
-	return n && decoder_write(d, (struct span){ digits, n });
+	return n && decoder_write(d, (struct delta_span){ digits, n });
 }
 
 /* Write the text between the previous field and this one, then this one. */
@@ -351,7 +351,7 @@ static bool field_write(struct decoder *d, size_t i, const char *from)
 	const struct field_position *s = &d->positions[i];
 	int alias = d->layout->fields[i].alias;
 	size_t start;
-	struct span is;
+	struct delta_span is;
 
 	if (!decoder_write_base(d, from, s->value.at))
 		return false;
@@ -378,7 +378,7 @@ static void stored_sizes(const struct field_layout *layout, size_t *digits, size
 	}
 }
 
-static bool field_decode(struct decoder *d, struct span diff)
+static bool field_decode(struct decoder *d, struct delta_span diff)
 {
 	const char *from = d->base->text;
 	size_t digits, fixed, packed;
@@ -389,8 +389,8 @@ static bool field_decode(struct decoder *d, struct span diff)
 	packed = (digits + 1) / 2;
 	if (packed > diff.len || fixed > diff.len - packed || (digits % 2 && diff.at[packed - 1] & 0xf))
 		return false;
-	d->digits = (struct span){ diff.at, packed };
-	d->fixed = (struct span){ diff.at + packed, fixed };
+	d->digits = (struct delta_span){ diff.at, packed };
+	d->fixed = (struct delta_span){ diff.at + packed, fixed };
 	d->rest = span_cut(diff, packed + fixed, 0);
 	for (size_t i = 0; i < d->layout->n; i++) {
 		if (!field_write(d, i, from))
@@ -411,7 +411,7 @@ int field_layout_decode(const struct field_layout *layout, const struct line_ind
 	d.ndigits = 0;
 	d.out = out;
 	d.left = max;
-	if (field_decode(&d, (struct span){ diff, diff_len }))
+	if (field_decode(&d, (struct delta_span){ diff, diff_len }))
 		return 0;
 	out->len = before;
 	if (out->data)

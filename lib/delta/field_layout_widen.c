@@ -4,13 +4,13 @@
 
 #include "delta/field_layout_internal.h"
 
-static bool is_inside_char(struct span s, size_t at)
+static bool is_inside_char(struct delta_span s, size_t at)
 {
 	return at < s.len && ((unsigned char)s.at[at] & 0xc0) == 0x80;
 }
 
 /* Whole UTF-8 characters only, so that a middle is valid UTF-8 too. */
-static size_t common_start(struct span a, struct span b, size_t most)
+static size_t common_start(struct delta_span a, struct delta_span b, size_t most)
 {
 	size_t n = 0;
 
@@ -21,7 +21,7 @@ static size_t common_start(struct span a, struct span b, size_t most)
 	return n;
 }
 
-static size_t common_end(struct span a, struct span b, size_t most, size_t start)
+static size_t common_end(struct delta_span a, struct delta_span b, size_t most, size_t start)
 {
 	size_t n = 0;
 
@@ -35,15 +35,15 @@ static size_t common_end(struct span a, struct span b, size_t most, size_t start
 struct draft {
 	struct field field;
 	struct field_position position;
-	struct span is;
+	struct delta_span is;
 	int old;		/* its index in the given layout, -1: new */
 	int group;		/* shared by fields whose middles were equal in every node so far; new ones: -1 */
 	unsigned grown[2];	/* growth of an old field's middle at its start and end: bytes, in a hex field digits */
 };
 
-static unsigned growth_of(const struct draft *d, struct span was, size_t start, size_t end)
+static unsigned growth_of(const struct draft *d, struct delta_span was, size_t start, size_t end)
 {
-	struct span more = span_cut(was, start, was.len - end);
+	struct delta_span more = span_cut(was, start, was.len - end);
 
 	return d->old < 0 ? 0 : d->field.digits ? digits_count(more) : more.len;
 }
@@ -51,7 +51,7 @@ static unsigned growth_of(const struct draft *d, struct span was, size_t start, 
 static void draft_widen(struct draft *d)
 {
 	struct field *f = &d->field, before = *f;
-	struct span value = d->position.value, was, is;
+	struct delta_span value = d->position.value, was, is;
 
 	f->keep_start = common_start(value, d->is, f->keep_start);
 	f->keep_end = common_end(value, d->is, f->keep_end, f->keep_start);
@@ -176,7 +176,7 @@ int field_layout_widen(const struct field_layout *layout, const struct line_inde
 	size_t n;
 	int rc = 1;
 
-	if (!differences_find(base, (struct span){ doc, len }, &differences) ||
+	if (!differences_find(base, (struct delta_span){ doc, len }, &differences) ||
 	    !field_layout_locate(layout, base, positions))
 		return 1;
 	if (!(drafts = malloc((layout->n + differences.n + 1) * sizeof(*drafts))))

@@ -6,8 +6,8 @@
 
 #include "hwcmp/compare_parts.h"
 
-void comparison_remark(struct comparison *c, const struct tree *t, size_t object, enum severity s, enum direction d,
-		       const char *what, const char *from, const char *to, struct buf *tail)
+void comparison_remark(struct comparison *c, const struct tree *t, size_t object, enum severity s,
+		       enum change_direction d, const char *what, const char *from, const char *to, struct buf *tail)
 {
 	c->scratch.len = 0;
 	tree_label(t, object, &c->scratch);
@@ -31,7 +31,7 @@ static void compare_formats(struct comparison *c)
 
 static void compare_pairs(struct comparison *c)
 {
-	const struct side *s = &c->m.side[0];
+	const struct compare_side *s = &c->m.side[0];
 
 	for (size_t i = 0; i < s->t->n; i++)
 		if (s->partner[i] >= 0) {

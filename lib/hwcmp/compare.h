@@ -28,12 +28,12 @@ enum severity {
 const char *severity_name(enum severity s);
 int severity_parse(const char *name);
 
-enum direction { CHANGE_GONE, CHANGE_EXTRA, CHANGE_CHANGED, DIRECTION_COUNT };
-const char *direction_name(enum direction d);	/* "gone", "extra", "changed" */
+enum change_direction { CHANGE_GONE, CHANGE_EXTRA, CHANGE_CHANGED, DIRECTION_COUNT };
+const char *direction_name(enum change_direction d);	/* "gone", "extra", "changed" */
 
 struct change {
 	enum severity severity;
-	enum direction direction;	/* GONE also for less memory and offline cores, EXTRA for more memory */
+	enum change_direction direction;	/* GONE also for less memory and offline cores, EXTRA for more memory */
 	char *object;			/* as in tree_label, of the second tree when new there; "cores 3,16-19" */
 	char *what;			/* "memory", "link speed", an info's name; "" when the object is gone or new */
 	char *from, *to;		/* as in the XML, bytes for memory; "" for none; of several objects the first */

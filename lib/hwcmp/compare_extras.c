@@ -125,7 +125,7 @@ static int parts_make(const struct tree *t, struct parts *out)
 /* --- values about objects --- */
 
 /* The object in the numbering of side 0, -1 if the other tree does not have it. */
-static long common_number(const struct side *s, bool second, long object)
+static long common_number(const struct compare_side *s, bool second, long object)
 {
 	if (object < 0 || s->partner[object] < 0)
 		return -1;
@@ -214,8 +214,8 @@ static long index_of(const struct tree *t, const struct part *p, const struct na
  * The square of distances between objects in both trees. Malformed distances have no values: hwloc does not read them
  * either.
  */
-static int distances_read(const struct side *s, bool second, const struct part *p, char **index, size_t m, char **value,
-			  size_t nvalues, struct values *out)
+static int distances_read(const struct compare_side *s, bool second, const struct part *p, char **index, size_t m,
+			  char **value, size_t nvalues, struct values *out)
 {
 	size_t nnamed;
 	struct named *named = named_make(s->t, tree_extra_attr(p->head, "type"), &nnamed);
@@ -239,7 +239,7 @@ done:
 /*
  * An initiator may be a set of CPUs, which changes when one goes offline: the values of a target are compared in order.
  */
-static int attributes_read(const struct side *s, bool second, const struct part *p, struct values *out)
+static int attributes_read(const struct compare_side *s, bool second, const struct part *p, struct values *out)
 {
 	if (!(out->list = calloc(p->n + 1, sizeof(*out->list))))
 		return -1;
@@ -283,7 +283,8 @@ static struct finding values_compare(const struct values *a, const struct values
 	return f;
 }
 
-static void values_report(const struct match *m, const struct part *p, const struct finding *f, struct remarks *r)
+static void values_report(const struct compare_match *m, const struct part *p, const struct finding *f,
+			  struct compare_remarks *r)
 {
 	struct buf tail = {0}, what = {0};
 
@@ -305,7 +306,8 @@ static void values_report(const struct match *m, const struct part *p, const str
 	buf_free(&what);
 }
 
-static void compare_distances(const struct match *m, const struct part *a, const struct part *b, struct remarks *r)
+static void compare_distances(const struct compare_match *m, const struct part *a, const struct part *b,
+			      struct compare_remarks *r)
 {
 	const struct part *p[2] = { a, b };
 	char **index[2] = {0}, **value[2] = {0};
@@ -337,7 +339,8 @@ static void compare_distances(const struct match *m, const struct part *a, const
 	}
 }
 
-static void compare_attributes(const struct match *m, const struct part *a, const struct part *b, struct remarks *r)
+static void compare_attributes(const struct compare_match *m, const struct part *a, const struct part *b,
+			       struct compare_remarks *r)
 {
 	struct values v[2] = {0};
 
@@ -353,8 +356,8 @@ static void compare_attributes(const struct match *m, const struct part *a, cons
 	free(v[1].list);
 }
 
-static void cpu_kind_remark(const struct match *m, const struct part *p, const char *name, const char *from,
-			    const char *to, struct remarks *r)
+static void cpu_kind_remark(const struct compare_match *m, const struct part *p, const char *name, const char *from,
+			    const char *to, struct compare_remarks *r)
 {
 	struct buf tail = {0};
 
@@ -393,7 +396,8 @@ static const struct tree_extra **infos_sorted(const struct part *p)
  * The CPUs of a kind are not compared: CPUs that come and go are reported as such. Several infos of a name are compared
  * in order.
  */
-static void compare_kinds(const struct match *m, const struct part *a, const struct part *b, struct remarks *r)
+static void compare_kinds(const struct compare_match *m, const struct part *a, const struct part *b,
+			  struct compare_remarks *r)
 {
 	const struct tree_extra **x = infos_sorted(a), **y = infos_sorted(b);
 
@@ -411,7 +415,7 @@ static void compare_kinds(const struct match *m, const struct part *a, const str
 	free(y);
 }
 
-static void part_report(const struct match *m, const struct part *p, bool gone, struct remarks *r)
+static void part_report(const struct compare_match *m, const struct part *p, bool gone, struct compare_remarks *r)
 {
 	struct buf tail = {0};
 
@@ -422,7 +426,8 @@ static void part_report(const struct match *m, const struct part *p, bool gone, 
 		   p->name, "", "", "", &tail);
 }
 
-static void compare_part(const struct match *m, const struct part *a, const struct part *b, struct remarks *r)
+static void compare_part(const struct compare_match *m, const struct part *a, const struct part *b,
+			 struct compare_remarks *r)
 {
 	switch (a->head->element->tag) {
 	case TAG_CPUKIND:
@@ -436,7 +441,7 @@ static void compare_part(const struct match *m, const struct part *a, const stru
 	}
 }
 
-void compare_extras(const struct match *m, struct remarks *r)
+void compare_extras(const struct compare_match *m, struct compare_remarks *r)
 {
 	struct parts a = {0}, b = {0};
 

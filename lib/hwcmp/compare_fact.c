@@ -77,7 +77,7 @@ int severity_parse(const char *name)
 	return name_find(severities, COUNT(severities), name);
 }
 
-const char *direction_name(enum direction d)
+const char *direction_name(enum change_direction d)
 {
 	return directions[d];
 }
@@ -186,7 +186,7 @@ bool fact_equal(const char *from, const char *to)
 				     !strncmp(from, to, digits));
 }
 
-enum direction value_direction(const char *from, const char *to)
+enum change_direction value_direction(const char *from, const char *to)
 {
 	unsigned long long a, b;
 
@@ -209,7 +209,7 @@ enum severity fact_severity(const char *name, const char *from, const char *to)
 }
 
 /* A decrease of a value that does not affect jobs is not a loss. */
-enum direction fact_direction(const char *name, const char *from, const char *to)
+enum change_direction fact_direction(const char *name, const char *from, const char *to)
 {
 	bool counts = !*from || !*to || fact_severity(name, from, to) == SEVERITY_CAPACITY;
 

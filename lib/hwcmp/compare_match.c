@@ -43,7 +43,7 @@ static int newer_find(const struct tree *s, const struct tree *t)
 /* Infos that hwloc 3 writes elsewhere or no longer, or that change with it. */
 static const char *const replaced[] = { "hwlocVersion", "Backend", "Inclusive", "MemoryTier*", "XGMIPeers", "pages *" };
 
-bool match_by_format(const struct match *m, const char *name, const char *from, const char *to)
+bool match_by_format(const struct compare_match *m, const char *name, const char *from, const char *to)
 {
 	if (m->newer < 0)
 		return false;
@@ -53,26 +53,26 @@ bool match_by_format(const struct match *m, const char *name, const char *from, 
 	return !*(m->newer ? from : to);
 }
 
-static bool is_free(const struct side *s, size_t object)
+static bool is_free(const struct compare_side *s, size_t object)
 {
 	return s->partner[object] < 0;
 }
 
-static void objects_pair(struct match *m, size_t a, size_t b)
+static void objects_pair(struct compare_match *m, size_t a, size_t b)
 {
 	m->side[0].partner[a] = b;
 	m->side[1].partner[b] = a;
 }
 
-static void objects_part(struct match *m, size_t a)
+static void objects_part(struct compare_match *m, size_t a)
 {
 	m->side[1].partner[m->side[0].partner[a]] = -1;
 	m->side[0].partner[a] = -1;
 }
 
-static bool same_package(const struct match *m, size_t a, size_t b)
+static bool same_package(const struct compare_match *m, size_t a, size_t b)
 {
-	const struct side *s = m->side;
+	const struct compare_side *s = m->side;
 
 	return s[0].partner[s[0].package[a]] == s[1].package[b];
 }
@@ -92,23 +92,23 @@ struct keys {
 };
 
 /* The key of an object of this side in one round of matching; false if it does not take part. */
-typedef bool key_text(const struct side *s, const struct match *m, size_t object, struct buf *out);
+typedef bool key_text(const struct compare_side *s, const struct compare_match *m, size_t object, struct buf *out);
 
-static bool key_pu(const struct side *s, const struct match *m, size_t object, struct buf *out)
+static bool key_pu(const struct compare_side *s, const struct compare_match *m, size_t object, struct buf *out)
 {
 	(void)m;
 	buf_printf(out, "%ld", s->t->objects[object].os_index);
 	return tree_is(s->t, object, "PU") && s->t->objects[object].os_index >= 0;
 }
 
-static const char *attr_or(const struct side *s, size_t object, const char *name)
+static const char *attr_or(const struct compare_side *s, size_t object, const char *name)
 {
 	const char *value = tree_attr(&s->t->objects[object], name);
 
 	return value ? value : "";
 }
 
-static bool key_fixed(const struct side *s, const struct match *m, size_t object, struct buf *out)
+static bool key_fixed(const struct compare_side *s, const struct compare_match *m, size_t object, struct buf *out)
 {
 	const struct tree_object *o = &s->t->objects[object];
 
@@ -122,7 +122,7 @@ static bool key_fixed(const struct side *s, const struct match *m, size_t object
 }
 
 /* An OS device by its PCI device, if that is matched: in the numbering of side 0. */
-static bool key_plug(const struct side *s, const struct match *m, size_t object, struct buf *out)
+static bool key_plug(const struct compare_side *s, const struct compare_match *m, size_t object, struct buf *out)
 {
 	long plug = s->t->objects[object].parent;
 
@@ -132,7 +132,7 @@ static bool key_plug(const struct side *s, const struct match *m, size_t object,
 	return true;
 }
 
-static bool key_plugged(const struct side *s, const struct match *m, size_t object, struct buf *out)
+static bool key_plugged(const struct compare_side *s, const struct compare_match *m, size_t object, struct buf *out)
 {
 	bool is = key_plug(s, m, object, out);
 
@@ -140,7 +140,7 @@ static bool key_plugged(const struct side *s, const struct match *m, size_t obje
 	return is;
 }
 
-static bool key_renamed(const struct side *s, const struct match *m, size_t object, struct buf *out)
+static bool key_renamed(const struct compare_side *s, const struct compare_match *m, size_t object, struct buf *out)
 {
 	bool is = key_plug(s, m, object, out);
 
@@ -148,7 +148,7 @@ static bool key_renamed(const struct side *s, const struct match *m, size_t obje
 	return is;
 }
 
-static bool key_device(const struct side *s, const struct match *m, size_t object, struct buf *out)
+static bool key_device(const struct compare_side *s, const struct compare_match *m, size_t object, struct buf *out)
 {
 	(void)m;
 	buf_printf(out, "%s %s", attr_or(s, object, "osdev_type"), attr_or(s, object, "name"));
@@ -163,7 +163,7 @@ static int key_order(const void *x, const void *y)
 	return rc ? rc : (a->object > b->object) - (a->object < b->object);
 }
 
-static int keys_make(const struct side *s, const struct match *m, key_text *text, struct keys *k)
+static int keys_make(const struct compare_side *s, const struct compare_match *m, key_text *text, struct keys *k)
 {
 	if (!(k->list = calloc(s->t->n, sizeof(*k->list))))
 		return -1;
@@ -186,7 +186,7 @@ static int keys_make(const struct side *s, const struct match *m, key_text *text
 }
 
 /* Objects with the same key are matched in order. */
-static int pair_named(struct match *m, key_text *text)
+static int pair_named(struct compare_match *m, key_text *text)
 {
 	struct keys k[2] = {0};
 	size_t a = 0, b = 0;
@@ -210,7 +210,7 @@ static int pair_named(struct match *m, key_text *text)
 /* --- by contents --- */
 
 /* From two matched objects towards the root: matches unmatched ancestors of this type, or of any if it is NULL. */
-static void pair_around(struct match *m, size_t a, size_t b, const char *type)
+static void pair_around(struct compare_match *m, size_t a, size_t b, const char *type)
 {
 	const struct tree_object *x = m->side[0].t->objects, *y = m->side[1].t->objects;
 
@@ -226,9 +226,9 @@ static void pair_around(struct match *m, size_t a, size_t b, const char *type)
 	}
 }
 
-static void pair_all_around(struct match *m, const char *of, const char *type)
+static void pair_all_around(struct compare_match *m, const char *of, const char *type)
 {
-	const struct side *s = &m->side[0];
+	const struct compare_side *s = &m->side[0];
 
 	for (size_t i = 0; i < s->t->n; i++)
 		if (!is_free(s, i) && tree_is(s->t, i, of))
@@ -254,9 +254,9 @@ static int rest_order(const void *x, const void *y)
 	return (a->object > b->object) - (a->object < b->object);
 }
 
-static size_t rest_collect(const struct match *m, int which, const char *only, struct rest *out)
+static size_t rest_collect(const struct compare_match *m, int which, const char *only, struct rest *out)
 {
-	const struct side *s = &m->side[which];
+	const struct compare_side *s = &m->side[which];
 	size_t n = 0;
 
 	for (size_t i = 1; i < s->t->n; i++) {
@@ -274,7 +274,7 @@ static size_t rest_collect(const struct match *m, int which, const char *only, s
 }
 
 /* In order, those of a type in a package; only: of this type alone, anywhere. */
-static int pair_rest(struct match *m, const char *only)
+static int pair_rest(struct compare_match *m, const char *only)
 {
 	struct rest *list[2] = { calloc(m->side[0].t->n, sizeof(**list)), calloc(m->side[1].t->n, sizeof(**list)) };
 	size_t n[2], at[2] = {0};
@@ -304,9 +304,9 @@ static int pair_rest(struct match *m, const char *only)
  * OS devices matched by name alone: either their card was moved, or it is another card, and then they do not match
  * either.
  */
-static void follow_names(struct match *m)
+static void follow_names(struct compare_match *m)
 {
-	struct side *s = &m->side[0], *o = &m->side[1];
+	struct compare_side *s = &m->side[0], *o = &m->side[1];
 
 	for (size_t i = 0; i < s->t->n; i++) {
 		long a = s->t->objects[i].parent, b;
@@ -330,18 +330,19 @@ struct census {
 	unsigned pus, paired, offline;
 };
 
-static void census_pu(const struct side *s, size_t pu, const struct set *all, const struct set *usable,
-		      struct census *out)
+static void census_pu(const struct compare_side *s, size_t pu, const struct compare_set *all,
+		      const struct compare_set *usable, struct census *out)
 {
 	long os = s->t->objects[pu].os_index;
 
 	out->pus = 1;
 	out->paired = !is_free(s, pu);
-	out->offline = is_free(s, pu) && set_has(all, os) && !set_has(usable, os);
+	out->offline = is_free(s, pu) && compare_set_has(all, os) && !compare_set_has(usable, os);
 }
 
 /* Children come after their parents. */
-static void census_collect(struct side *s, const struct set *all, const struct set *usable, struct census *list)
+static void census_collect(struct compare_side *s, const struct compare_set *all, const struct compare_set *usable,
+			   struct census *list)
 {
 	for (size_t i = s->t->n; i-- > 0;) {
 		const struct tree_object *o = &s->t->objects[i];
@@ -359,24 +360,24 @@ static void census_collect(struct side *s, const struct set *all, const struct s
 	}
 }
 
-static int side_survey(struct side *s, const struct tree_object *other_root)
+static int side_survey(struct compare_side *s, const struct tree_object *other_root)
 {
 	struct census *list = calloc(s->t->n, sizeof(*list));
-	struct set all = {0}, usable = {0};
+	struct compare_set all = {0}, usable = {0};
 	int rc = -1;
 
-	if (list && !set_parse(tree_attr(other_root, "complete_cpuset"), &all) &&
-	    !set_parse(tree_attr(other_root, "cpuset"), &usable)) {
+	if (list && !compare_set_parse(tree_attr(other_root, "complete_cpuset"), &all) &&
+	    !compare_set_parse(tree_attr(other_root, "cpuset"), &usable)) {
 		census_collect(s, &all, &usable, list);
 		rc = 0;
 	}
 	free(list);
-	set_free(&all);
-	set_free(&usable);
+	compare_set_free(&all);
+	compare_set_free(&usable);
 	return rc;
 }
 
-static int side_make(struct side *s, const struct tree *t)
+static int side_make(struct compare_side *s, const struct tree *t)
 {
 	s->t = t;
 	s->partner = malloc(t->n * sizeof(*s->partner));
@@ -396,7 +397,7 @@ static int side_make(struct side *s, const struct tree *t)
 }
 
 /* Sets offline and vacant from the matched PUs. */
-static int match_survey(struct match *m)
+static int match_survey(struct compare_match *m)
 {
 	for (int i = 0; i < 2; i++)
 		if (side_survey(&m->side[i], &m->side[!i].t->objects[0]))
@@ -405,16 +406,16 @@ static int match_survey(struct match *m)
 }
 
 /* A PU in another package is not the same PU. */
-static void part_strangers(struct match *m)
+static void part_strangers(struct compare_match *m)
 {
-	const struct side *s = m->side;
+	const struct compare_side *s = m->side;
 
 	for (size_t i = 0; i < s[0].t->n; i++)
 		if (tree_is(s[0].t, i, "PU") && !is_free(&s[0], i) && !same_package(m, i, s[0].partner[i]))
 			objects_part(m, i);
 }
 
-static int match_processors(struct match *m)
+static int match_processors(struct compare_match *m)
 {
 	if (pair_named(m, key_pu) || match_survey(m))
 		return -1;
@@ -426,7 +427,7 @@ static int match_processors(struct match *m)
 	return 0;
 }
 
-static int match_devices(struct match *m)
+static int match_devices(struct compare_match *m)
 {
 	if (pair_named(m, key_fixed) || pair_named(m, key_plugged) || pair_named(m, key_renamed) ||
 	    pair_named(m, key_device))
@@ -439,9 +440,9 @@ static int match_devices(struct match *m)
 	return 0;
 }
 
-int match_make(const struct tree *a, const struct tree *b, struct match *out)
+int match_make(const struct tree *a, const struct tree *b, struct compare_match *out)
 {
-	struct match m = { .newer = newer_find(a, b) };
+	struct compare_match m = { .newer = newer_find(a, b) };
 	int rc = side_make(&m.side[0], a) || side_make(&m.side[1], b) ? -1 : 0;
 
 	if (!rc) {
@@ -455,7 +456,7 @@ int match_make(const struct tree *a, const struct tree *b, struct match *out)
 	return rc;
 }
 
-void match_free(struct match *m)
+void match_free(struct compare_match *m)
 {
 	for (int i = 0; i < 2; i++) {
 		free(m->side[i].partner);
@@ -463,5 +464,5 @@ void match_free(struct match *m)
 		free(m->side[i].vacant);
 		free(m->side[i].offline);
 	}
-	*m = (struct match){0};
+	*m = (struct compare_match){0};
 }

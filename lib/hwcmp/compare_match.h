@@ -13,7 +13,7 @@
  * renumbered. NUMA nodes match by OS index, PCI devices by bus ID and model, OS devices by the device that they belong
  * to, else by name.
  */
-struct side {
+struct compare_side {
 	const struct tree *t;
 	int *partner;		/* an index into the other side's objects, or -1 */
 	int *package;		/* the package an object is in or is, else the root */
@@ -21,14 +21,14 @@ struct side {
 	bool *offline;		/* has unmatched PUs that the other machine has but does not use */
 };
 
-struct match {
-	struct side side[2];
+struct compare_match {
+	struct compare_side side[2];
 	int newer;	/* the side that a later hwloc exported, or in a later format; -1: neither */
 };
 
 /* 0, or -1 when memory is short. The trees are borrowed. Free with match_free. */
-int match_make(const struct tree *a, const struct tree *b, struct match *out);
-void match_free(struct match *m);
+int match_make(const struct tree *a, const struct tree *b, struct compare_match *out);
+void match_free(struct compare_match *m);
 
 /* The version of hwloc that exported a topology, "" if unknown. */
 const char *match_exporter(const struct tree *t);
@@ -37,7 +37,7 @@ const char *match_exporter(const struct tree *t);
  * Whether an info differs only because of the exporting hwloc: a later major version reports more, and hwloc 3 replaced
  * some infos of hwloc 2. An info that only the earlier one has is a difference.
  */
-bool match_by_format(const struct match *m, const char *name, const char *from, const char *to);
+bool match_by_format(const struct compare_match *m, const char *name, const char *from, const char *to);
 
 /* The index after the last object of the subtree that begins at object. */
 size_t tree_end(const struct tree *t, size_t object);

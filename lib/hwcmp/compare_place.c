@@ -9,7 +9,7 @@
 /* The place in words: its package, unless both are in the same one. */
 static void places_write(struct comparison *c, long a, long b, struct buf *from, struct buf *to)
 {
-	const struct side *s = c->m.side;
+	const struct compare_side *s = c->m.side;
 	int x = s[0].package[a], y = s[1].package[b];
 
 	if (x && y && s[0].partner[x] != y) {
@@ -39,7 +39,7 @@ static void move_report(struct comparison *c, size_t object, long a, long b)
 /* Its bus, or the bridge before it, if it is still in the same place. */
 static void compare_bus(struct comparison *c, size_t a, size_t b, size_t known)
 {
-	const struct side *s = c->m.side;
+	const struct compare_side *s = c->m.side;
 	const char *x = tree_attr(&s[0].t->objects[a], "pci_busid"), *y = tree_attr(&s[1].t->objects[b], "pci_busid");
 	int pa = s[0].t->objects[a].parent, pb = s[1].t->objects[b].parent;
 	struct buf tail = {0};
@@ -53,7 +53,7 @@ static void compare_bus(struct comparison *c, size_t a, size_t b, size_t known)
 }
 
 /* The nearest ancestor in the tree that both trees have. */
-static long place_of(const struct side *s, size_t object)
+static long place_of(const struct compare_side *s, size_t object)
 {
 	long at = s->t->objects[object].parent;
 
@@ -63,7 +63,7 @@ static long place_of(const struct side *s, size_t object)
 }
 
 /* Objects on a device move with it, and a bridge is where its devices are. */
-static bool goes_along(const struct match *m, size_t a, size_t b)
+static bool goes_along(const struct compare_match *m, size_t a, size_t b)
 {
 	int parent = m->side[0].t->objects[a].parent, other = m->side[1].t->objects[b].parent;
 
@@ -75,7 +75,7 @@ static bool goes_along(const struct match *m, size_t a, size_t b)
 
 static void compare_locality(struct comparison *c, size_t a, size_t b)
 {
-	const struct side *s = c->m.side;
+	const struct compare_side *s = c->m.side;
 	bool pci = tree_is(s[0].t, a, "PCIDev");
 	size_t known = pci ? device_known_by(s[0].t, a) : a;
 	long x, y;
@@ -92,7 +92,7 @@ static void compare_locality(struct comparison *c, size_t a, size_t b)
 
 static void compare_numbering(struct comparison *c, size_t a, size_t b)
 {
-	const struct side *s = c->m.side;
+	const struct compare_side *s = c->m.side;
 	const struct tree_object *x = &s[0].t->objects[a], *y = &s[1].t->objects[b];
 	int package = s[0].package[a], other = s[0].partner[package];
 	const char *from = tree_attr(&s[0].t->objects[package], "cpuset"), *to;
@@ -114,7 +114,7 @@ static void compare_numbering(struct comparison *c, size_t a, size_t b)
 static void compare_core_place(struct comparison *c, size_t a, size_t b)
 {
 	static const char *const around[] = { "L3Cache", "Die" };
-	const struct side *s = c->m.side;
+	const struct compare_side *s = c->m.side;
 
 	for (size_t i = 0; i < COUNT(around); i++) {
 		long x = s[0].t->objects[a].parent, y = s[1].t->objects[b].parent;

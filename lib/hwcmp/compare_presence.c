@@ -29,7 +29,7 @@ static bool takes_along(const struct tree *t, size_t object)
 }
 
 /* Objects that came or went with their parent are reported with it. Parents are processed before their children. */
-static void covered_find(const struct side *s, struct marks *k)
+static void covered_find(const struct compare_side *s, struct marks *k)
 {
 	for (size_t i = 1; i < s->t->n; i++) {
 		int parent = s->t->objects[i].parent;
@@ -118,7 +118,7 @@ static bool is_gpu(const struct tree_object *o)
 }
 
 /* Marks devices with a GPU that is still known by some name, and PCI devices below which something went. */
-static void marks_find(const struct side *s, struct marks *k)
+static void marks_find(const struct compare_side *s, struct marks *k)
 {
 	for (size_t i = s->t->n; i-- > 1;) {
 		const struct tree_object *o = &s->t->objects[i];
@@ -131,14 +131,14 @@ static void marks_find(const struct side *s, struct marks *k)
 }
 
 /* An OS device alone: its driver is missing or, for one of several names of a GPU, the library that provides it. */
-static enum severity osdev_severity(const struct side *s, size_t object, const struct marks *k)
+static enum severity osdev_severity(const struct compare_side *s, size_t object, const struct marks *k)
 {
 	const struct tree_object *o = &s->t->objects[object];
 
 	return is_gpu(o) && k->gpu[o->parent] ? SEVERITY_WIRING : SEVERITY_CAPACITY;
 }
 
-static enum severity loss_severity(const struct side *s, size_t object, const struct marks *k)
+static enum severity loss_severity(const struct compare_side *s, size_t object, const struct marks *k)
 {
 	static const struct { const char *type; enum severity severity; } others[] = {
 		{ "Group", SEVERITY_WIRING }, { "Bridge", SEVERITY_WIRING }, { "Misc", SEVERITY_COSMETIC },
@@ -158,7 +158,7 @@ static enum severity loss_severity(const struct side *s, size_t object, const st
 }
 
 /* Gone with the cores, devices or memory in it, which are reported. */
-static bool goes_unsaid(const struct side *s, size_t object, const struct marks *k)
+static bool goes_unsaid(const struct compare_side *s, size_t object, const struct marks *k)
 {
 	static const char *const reported[] = { "Package", "Core", "PU" };
 
@@ -170,7 +170,8 @@ static bool goes_unsaid(const struct side *s, size_t object, const struct marks 
 	return s->t->objects[object].type->family == FAMILY_TREE && s->vacant[object];
 }
 
-static void presence_remark(struct comparison *c, const struct side *s, size_t object, const struct marks *k, bool gone)
+static void presence_remark(struct comparison *c, const struct compare_side *s, size_t object, const struct marks *k,
+			    bool gone)
 {
 	const struct tree_object *o = &s->t->objects[object];
 	bool offline = o->type->family == FAMILY_TREE && s->offline[object];
@@ -198,7 +199,7 @@ static void presence_remark(struct comparison *c, const struct side *s, size_t o
 
 void compare_presence(struct comparison *c, bool gone)
 {
-	const struct side *s = &c->m.side[!gone];
+	const struct compare_side *s = &c->m.side[!gone];
 	bool *all = calloc(s->t->n, 3 * sizeof(*all));
 	struct marks k = { all, all + s->t->n, all + 2 * s->t->n };
 

@@ -7,9 +7,9 @@
 
 #define ENDLESS "0xf...f"
 
-int set_parse(const char *text, struct set *out)
+int compare_set_parse(const char *text, struct compare_set *out)
 {
-	struct set s = {0};
+	struct compare_set s = {0};
 	size_t commas = 0;
 
 	if (text && !strncmp(text, ENDLESS, strlen(ENDLESS))) {
@@ -28,13 +28,13 @@ int set_parse(const char *text, struct set *out)
 	return 0;
 }
 
-void set_free(struct set *s)
+void compare_set_free(struct compare_set *s)
 {
 	free(s->words);
-	*s = (struct set){0};
+	*s = (struct compare_set){0};
 }
 
-bool set_has(const struct set *s, long bit)
+bool compare_set_has(const struct compare_set *s, long bit)
 {
 	if (bit < 0)
 		return false;
@@ -43,7 +43,7 @@ bool set_has(const struct set *s, long bit)
 	return s->words[bit / 32] >> (bit % 32) & 1;
 }
 
-size_t set_count(const struct set *s)
+size_t compare_set_count(const struct compare_set *s)
 {
 	size_t count = 0;
 

@@ -182,24 +182,24 @@ static void compare_allowed_set(struct comparison *c, const struct allowed *is)
 	const struct tree_object *x = &c->m.side[0].t->objects[0], *y = &c->m.side[1].t->objects[0];
 	const char *from = tree_attr(x, is->allowed), *to = tree_attr(y, is->allowed);
 	const char *all = tree_attr(x, is->all), *all_to = tree_attr(y, is->all);
-	struct set a = {0}, b = {0};
+	struct compare_set a = {0}, b = {0};
 	struct buf tail = {0};
 
 	if (!from || !to || !strcmp(from, to) || !all || !all_to || strcmp(all, all_to))
 		return;
-	if (set_parse(from, &a) || set_parse(to, &b)) {
+	if (compare_set_parse(from, &a) || compare_set_parse(to, &b)) {
 		c->r.failed = true;
-	} else if (set_count(&a) == set_count(&b)) {
+	} else if (compare_set_count(&a) == compare_set_count(&b)) {
 		value_tail(is->what, from, to, &tail);
 		comparison_remark(c, c->m.side[0].t, 0, SEVERITY_WIRING, CHANGE_CHANGED, is->what, from, to, &tail);
 	} else {
-		buf_printf(&tail, ": %s %zu -> %zu", is->what, set_count(&a), set_count(&b));
+		buf_printf(&tail, ": %s %zu -> %zu", is->what, compare_set_count(&a), compare_set_count(&b));
 		comparison_remark(c, c->m.side[0].t, 0, SEVERITY_CAPACITY,
-				  set_count(&a) > set_count(&b) ? CHANGE_GONE : CHANGE_EXTRA,
+				  compare_set_count(&a) > compare_set_count(&b) ? CHANGE_GONE : CHANGE_EXTRA,
 				  is->what, from, to, &tail);
 	}
-	set_free(&a);
-	set_free(&b);
+	compare_set_free(&a);
+	compare_set_free(&b);
 }
 
 void compare_allowed(struct comparison *c)

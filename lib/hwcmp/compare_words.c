@@ -17,11 +17,11 @@ static bool label_number(const char *label, const char *kind, unsigned long *num
 	return !*end;
 }
 
-static struct remark *remark_room(struct remarks *r)
+static struct compare_remark *remark_room(struct compare_remarks *r)
 {
 	if (r->n == r->cap) {
 		size_t cap = r->cap ? 2 * r->cap : 64;
-		struct remark *more = realloc(r->list, cap * sizeof(*more));
+		struct compare_remark *more = realloc(r->list, cap * sizeof(*more));
 
 		if (!more)
 			return NULL;
@@ -31,17 +31,17 @@ static struct remark *remark_room(struct remarks *r)
 	return &r->list[r->n];
 }
 
-void remark_add(struct remarks *r, enum severity s, enum direction d, size_t order, const char *kind, const char *label,
-		const char *what, const char *from, const char *to, struct buf *tail)
+void remark_add(struct compare_remarks *r, enum severity s, enum change_direction d, size_t order, const char *kind,
+		const char *label, const char *what, const char *from, const char *to, struct buf *tail)
 {
-	struct remark *x = r->failed || tail->failed ? NULL : remark_room(r);
+	struct compare_remark *x = r->failed || tail->failed ? NULL : remark_room(r);
 
 	if (!x) {
 		r->failed = true;
 		buf_free(tail);
 		return;
 	}
-	*x = (struct remark){
+	*x = (struct compare_remark){
 		.c = { s, d, strdup(label), strdup(what), strdup(from), strdup(to), tail->data },
 		.order = order,
 	};
@@ -53,7 +53,7 @@ void remark_add(struct remarks *r, enum severity s, enum direction d, size_t ord
 
 /* --- merging --- */
 
-static int same_order(const struct remark *a, const struct remark *b)
+static int same_order(const struct compare_remark *a, const struct compare_remark *b)
 {
 	int rc;
 
@@ -69,7 +69,7 @@ static int same_order(const struct remark *a, const struct remark *b)
 
 static int fold_order(const void *x, const void *y)
 {
-	const struct remark *a = x, *b = y;
+	const struct compare_remark *a = x, *b = y;
 	int rc = same_order(a, b);
 
 	if (!rc && a->number != b->number)
@@ -79,7 +79,7 @@ static int fold_order(const void *x, const void *y)
 
 static int final_order(const void *x, const void *y)
 {
-	const struct remark *a = x, *b = y;
+	const struct compare_remark *a = x, *b = y;
 
 	if (a->c.severity != b->c.severity)
 		return a->c.severity > b->c.severity ? -1 : 1;
@@ -89,7 +89,7 @@ static int final_order(const void *x, const void *y)
 }
 
 /* "cores 3,16-19" */
-static char *fold_label(const struct remark *list, size_t n)
+static char *fold_label(const struct compare_remark *list, size_t n)
 {
 	struct buf b = {0};
 
@@ -107,12 +107,12 @@ static char *fold_label(const struct remark *list, size_t n)
 }
 
 /* Equal remarks about several objects of a kind become one. */
-static int remarks_fold(struct remarks *r)
+static int remarks_fold(struct compare_remarks *r)
 {
 	size_t n = 0;
 
 	for (size_t i = 0, j; i < r->n; i = j) {
-		struct remark *first = &r->list[i];
+		struct compare_remark *first = &r->list[i];
 
 		for (j = i + 1; j < r->n && first->kind && !same_order(first, &r->list[j]); j++)
 			if (r->list[j].order < first->order)
@@ -147,15 +147,15 @@ static int sentence_complete(struct change *c)
 	return 0;
 }
 
-static void remarks_free(struct remarks *r)
+static void remarks_free(struct compare_remarks *r)
 {
 	for (size_t i = 0; i < r->n; i++)
 		change_free(&r->list[i].c);
 	free(r->list);
-	*r = (struct remarks){0};
+	*r = (struct compare_remarks){0};
 }
 
-int remarks_finish(struct remarks *r, struct changes *out)
+int remarks_finish(struct compare_remarks *r, struct changes *out)
 {
 	struct changes c = {0};
 	int rc = r->failed ? -1 : 0;

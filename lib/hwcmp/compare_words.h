@@ -19,31 +19,31 @@ void fact_tail(const char *name, const char *from, const char *to, struct buf *o
 /* Equal as text, or as numbers of which one has hwloc 3's unit: "4194304" and "4194304KiB". */
 bool fact_equal(const char *from, const char *to);
 enum severity fact_severity(const char *name, const char *from, const char *to);
-enum direction fact_direction(const char *name, const char *from, const char *to);
+enum change_direction fact_direction(const char *name, const char *from, const char *to);
 /* Compares numbers; a value that is empty on one side is new or gone. */
-enum direction value_direction(const char *from, const char *to);
+enum change_direction value_direction(const char *from, const char *to);
 
 /*
  * Differences as they are found. Equal ones of cores 16, 17, 18 and 19 are merged into one of "cores 16-19" at the end.
  */
-struct remark {
+struct compare_remark {
 	struct change c;	/* words: the part after the object */
 	const char *kind;	/* "core": what number counts; NULL when the object's name is not a number */
 	unsigned long number;
 	size_t order;		/* in the document */
 };
 
-struct remarks {
-	struct remark *list;
+struct compare_remarks {
+	struct compare_remark *list;
 	size_t n, cap;
 	bool failed;
 };
 
 /* label: the object's; kind may be NULL. Copies the strings, takes ownership of tail and empties it. */
-void remark_add(struct remarks *r, enum severity s, enum direction d, size_t order, const char *kind, const char *label,
-		const char *what, const char *from, const char *to, struct buf *tail);
+void remark_add(struct compare_remarks *r, enum severity s, enum change_direction d, size_t order, const char *kind,
+		const char *label, const char *what, const char *from, const char *to, struct buf *tail);
 
 /* Merge and sort the remarks into *out. 0, or -1 when memory is short; r is empty afterwards. */
-int remarks_finish(struct remarks *r, struct changes *out);
+int remarks_finish(struct compare_remarks *r, struct changes *out);
 
 #endif

@@ -47,7 +47,7 @@ struct reader {
 	struct attr attrs[MAX_ATTRS];	/* of the current element */
 	size_t nattrs;
 	struct buf out, text;
-	struct ids ids;
+	struct xml_ids ids;
 	char *host;
 	enum xml_format format;
 	bool has_root;
@@ -232,7 +232,7 @@ static int object_start(struct reader *r, struct frame *f)
 		return refuse(r, "more than %u objects", MAX_OBJECTS);
 	if (sets_check(r, f->type) || object_place(r, f->type) || id_check(r, gp))
 		return -1;
-	if (!ids_add(&r->ids, gp))
+	if (!xml_ids_add(&r->ids, gp))
 		return refuse(r, "out of memory");
 	return 0;
 }
@@ -244,7 +244,7 @@ static int object_end(struct reader *r, const struct frame *f)
 	if (type_is(f->type, "Core") && !f->has_pu)
 		return refuse(r, "a Core without a PU");
 	r->frames[r->depth - 2].has_pu |= f->has_pu;
-	if (r->depth == 2 && ids_seal(&r->ids, &twice))
+	if (r->depth == 2 && xml_ids_seal(&r->ids, &twice))
 		return refuse(r, "gp_index %llu is used by two objects", (unsigned long long)twice);
 	return 0;
 }
@@ -284,7 +284,7 @@ static int element_begin(struct reader *r, struct frame *f)
 
 static int write_reference(struct reader *r, struct buf *out, const char *gp, size_t len)
 {
-	unsigned place = ids_find(&r->ids, strtoull(gp, NULL, 10));
+	unsigned place = xml_ids_find(&r->ids, strtoull(gp, NULL, 10));
 
 	if (!place)
 		return refuse(r, "no object has gp_index %.*s", (int)len, gp);
@@ -628,7 +628,7 @@ static void reader_free(struct reader *r)
 	xmlFreeParserCtxt(r->xml);
 	buf_free(&r->out);
 	buf_free(&r->text);
-	ids_free(&r->ids);
+	xml_ids_free(&r->ids);
 	free(r->host);
 	free(r);
 }

@@ -25,7 +25,7 @@ struct loose {
 struct tree_own {
 	char *strings;			/* as long as the XML: escapes shrink, each NUL replaces a quote */
 	struct tree_pair *object_attrs, *infos, *extra_attrs;
-	struct ids ids;
+	struct xml_ids ids;
 };
 
 struct frame {
@@ -189,7 +189,7 @@ static int object_add(struct builder *b, struct frame *f, unsigned line, size_t 
 	f->object = b->objects.n - 1;
 	if ((text = pair_get(pairs, n, "cache_inclusive")) && info_keep(b, f->object, "Inclusive", text, line))
 		return -1;
-	return ids_add(&b->own->ids, strtoull(pair_get(pairs, n, "gp_index"), NULL, 10)) ? 0 : builder_fail(b);
+	return xml_ids_add(&b->own->ids, strtoull(pair_get(pairs, n, "gp_index"), NULL, 10)) ? 0 : builder_fail(b);
 }
 
 static int info_add(struct builder *b, const struct frame *f, unsigned owner, unsigned line, size_t n,
@@ -355,7 +355,7 @@ static int document_read(struct builder *b)
 		return -1;
 	b->t->n = b->objects.n;
 	b->t->nextras = b->extras.n;
-	return ids_seal(&b->own->ids, &twice) || pairs_share(b) ? -1 : 0;
+	return xml_ids_seal(&b->own->ids, &twice) || pairs_share(b) ? -1 : 0;
 }
 
 static struct tree *tree_new(void)
@@ -404,7 +404,7 @@ void tree_free(struct tree *t)
 	free(t->own->object_attrs);
 	free(t->own->extra_attrs);
 	free(t->own->infos);
-	ids_free(&t->own->ids);
+	xml_ids_free(&t->own->ids);
 	free(t->own);
 	free(t->objects);
 	free(t->extras);
@@ -436,5 +436,5 @@ unsigned long long tree_number(const struct tree_object *o, const char *name, un
 
 long tree_by_gp(const struct tree *t, unsigned long long gp)
 {
-	return (long)ids_find(&t->own->ids, gp) - 1;
+	return (long)xml_ids_find(&t->own->ids, gp) - 1;
 }

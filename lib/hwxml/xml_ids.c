@@ -4,29 +4,29 @@
 
 #include <stdlib.h>
 
-unsigned ids_add(struct ids *s, uint64_t gp)
+unsigned xml_ids_add(struct xml_ids *s, uint64_t gp)
 {
 	if (s->n == s->cap) {
 		size_t cap = s->cap ? 2 * s->cap : 1024;
-		struct id *ids = realloc(s->ids, cap * sizeof(*ids));
+		struct xml_id *ids = realloc(s->ids, cap * sizeof(*ids));
 
 		if (!ids)
 			return 0;
 		s->ids = ids;
 		s->cap = cap;
 	}
-	s->ids[s->n] = (struct id){ .gp = gp, .place = s->n + 1 };
+	s->ids[s->n] = (struct xml_id){ .gp = gp, .place = s->n + 1 };
 	return ++s->n;
 }
 
 static int id_order(const void *a, const void *b)
 {
-	const struct id *x = a, *y = b;
+	const struct xml_id *x = a, *y = b;
 
 	return (x->gp > y->gp) - (x->gp < y->gp);
 }
 
-int ids_seal(struct ids *s, uint64_t *twice)
+int xml_ids_seal(struct xml_ids *s, uint64_t *twice)
 {
 	qsort(s->ids, s->n, sizeof(*s->ids), id_order);
 	for (size_t i = 1; i < s->n; i++)
@@ -37,16 +37,16 @@ int ids_seal(struct ids *s, uint64_t *twice)
 	return 0;
 }
 
-unsigned ids_find(const struct ids *s, uint64_t gp)
+unsigned xml_ids_find(const struct xml_ids *s, uint64_t gp)
 {
-	struct id key = { .gp = gp };
-	struct id *found = s->n ? bsearch(&key, s->ids, s->n, sizeof(key), id_order) : NULL;
+	struct xml_id key = { .gp = gp };
+	struct xml_id *found = s->n ? bsearch(&key, s->ids, s->n, sizeof(key), id_order) : NULL;
 
 	return found ? found->place : 0;
 }
 
-void ids_free(struct ids *s)
+void xml_ids_free(struct xml_ids *s)
 {
 	free(s->ids);
-	*s = (struct ids){0};
+	*s = (struct xml_ids){0};
 }

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /* hwloc's numbers of objects (gp_index), each with its position in document order, from 1. {0} is an empty set. */
-struct ids {
-	struct id {
+struct xml_ids {
+	struct xml_id {
 		uint64_t gp;
 		unsigned place;
 	} *ids;
@@ -16,14 +16,17 @@ struct ids {
 };
 
 /* The position of the object just added, or 0 when memory is short. */
-unsigned ids_add(struct ids *s, uint64_t gp);
+unsigned xml_ids_add(struct xml_ids *s, uint64_t gp);
 
-/* Call it after the last ids_add, for ids_find. Returns -1 with *twice set to a number that two objects share; or 0. */
-int ids_seal(struct ids *s, uint64_t *twice);
+/*
+ * Call it after the last xml_ids_add, for xml_ids_find. Returns -1 with *twice set to a number that two objects share;
+ * or 0.
+ */
+int xml_ids_seal(struct xml_ids *s, uint64_t *twice);
 
 /* The position of the object, or 0 if there is none. */
-unsigned ids_find(const struct ids *s, uint64_t gp);
+unsigned xml_ids_find(const struct xml_ids *s, uint64_t gp);
 
-void ids_free(struct ids *s);
+void xml_ids_free(struct xml_ids *s);
 
 #endif

@@ -12,7 +12,7 @@
 
 static bool is_innermost(const struct shape *s, size_t domain)
 {
-	const struct domain *d = &s->domains[domain];
+	const struct shape_domain *d = &s->domains[domain];
 
 	for (size_t i = domain + 1; i < s->ndomains && s->domains[i].first < d->first + d->cores; i++)
 		if (s->domains[i].level == d->level)
@@ -20,20 +20,20 @@ static bool is_innermost(const struct shape *s, size_t domain)
 	return true;
 }
 
-static int ranges_find(const struct shape *s, enum level level, struct ranges *out)
+static int ranges_find(const struct shape *s, enum level level, struct cluster_ranges *out)
 {
-	struct range *list = malloc(s->ndomains * sizeof(*list));
+	struct cluster_range *list = malloc(s->ndomains * sizeof(*list));
 
 	if (!list)
 		return -1;
 	out->list = list;
 	for (size_t i = 0; i < s->ndomains; i++)
 		if (s->domains[i].level == level && is_innermost(s, i))
-			list[out->n++] = (struct range){ s->domains[i].first, s->domains[i].cores };
+			list[out->n++] = (struct cluster_range){ s->domains[i].first, s->domains[i].cores };
 	return 0;
 }
 
-static int ranges_copy(const struct ranges *from, struct ranges *to)
+static int ranges_copy(const struct cluster_ranges *from, struct cluster_ranges *to)
 {
 	if (!(to->list = malloc(from->n * sizeof(*to->list))))
 		return -1;
@@ -42,7 +42,7 @@ static int ranges_copy(const struct ranges *from, struct ranges *to)
 	return 0;
 }
 
-static int kind_init(struct kind *k, const struct shape *s)
+static int kind_init(struct cluster_kind *k, const struct shape *s)
 {
 	k->shape = s;
 	k->threads = s->pus / s->cores;
@@ -80,7 +80,7 @@ static int kinds_make(struct cluster *c, const struct snapshot *s, struct err *e
 
 struct gathering {
 	struct cluster *cluster;
-	const struct kind *kind;
+	const struct cluster_kind *kind;
 	size_t cap;
 	struct err *err;
 };
@@ -103,7 +103,7 @@ static int node_add(const char *name, void *user)
 	return c->nodes[c->n].name ? (c->n++, 0) : err_set(g->err, "out of memory");
 }
 
-static const struct kind *kind_of(const struct cluster *c, const struct shape *s)
+static const struct cluster_kind *kind_of(const struct cluster *c, const struct shape *s)
 {
 	for (size_t i = 0; i < c->nkinds; i++)
 		if (c->kinds[i].shape == s)
@@ -113,7 +113,7 @@ static const struct kind *kind_of(const struct cluster *c, const struct shape *s
 
 static int node_compare(const void *a, const void *b)
 {
-	struct host x = host_of(((const struct cluster_node *) a)->name),
+	struct hostlist_name x = host_of(((const struct cluster_node *) a)->name),
 		    y = host_of(((const struct cluster_node *) b)->name);
 
 	return host_compare(&x, &y);
@@ -186,12 +186,12 @@ bool cluster_has(const struct cluster *c, const char *name)
 
 /* --- node shares --- */
 
-unsigned job_task_cores(const struct past_job *job, const struct kind *kind)
+unsigned job_task_cores(const struct past_job *job, const struct cluster_kind *kind)
 {
 	return job->task_cpus > kind->threads ? (job->task_cpus + kind->threads - 1) / kind->threads : 1;
 }
 
-unsigned job_cores(const struct past_job *job, unsigned tasks, const struct kind *kind)
+unsigned job_cores(const struct past_job *job, unsigned tasks, const struct cluster_kind *kind)
 {
 	unsigned long long each = job_task_cores(job, kind), cores = tasks * each;
 
@@ -214,20 +214,20 @@ static size_t words_of(const struct cluster *c, const unsigned *nodes, size_t n)
 	return words;
 }
 
-struct job_nodes *seats_new(const struct cluster *c, const struct past_job *job, const unsigned *nodes)
+struct cluster_shares *seats_new(const struct cluster *c, const struct past_job *job, const unsigned *nodes)
 {
-	size_t n = job->nodes, head = sizeof(struct job_nodes) + n * sizeof(struct node_share);
-	struct job_nodes *s = calloc(1, head + words_of(c, nodes, n) * sizeof(uint64_t));
+	size_t n = job->nodes, head = sizeof(struct cluster_shares) + n * sizeof(struct cluster_share);
+	struct cluster_shares *s = calloc(1, head + words_of(c, nodes, n) * sizeof(uint64_t));
 	uint64_t *words = s ? (uint64_t *) ((char *) s + head) : NULL;
 
 	if (!s)
 		return NULL;
 	s->n = n;
 	for (size_t i = 0; i < n; i++) {
-		const struct kind *kind = c->nodes[nodes[i]].kind;
+		const struct cluster_kind *kind = c->nodes[nodes[i]].kind;
 		unsigned tasks = job->tasks / job->nodes + (i < job->tasks % job->nodes);
 
-		s->list[i] = (struct node_share){ nodes[i], tasks, job_cores(job, tasks, kind), words };
+		s->list[i] = (struct cluster_share){ nodes[i], tasks, job_cores(job, tasks, kind), words };
 		words += kind->words;
 	}
 	return s;
@@ -235,7 +235,7 @@ struct job_nodes *seats_new(const struct cluster *c, const struct past_job *job,
 
 /* --- rooms --- */
 
-static int reach_init(struct room *r)
+static int reach_init(struct cluster_room *r)
 {
 	const struct cluster *c = r->cluster;
 
@@ -250,9 +250,9 @@ static int reach_init(struct room *r)
 	return 0;
 }
 
-int room_init(struct room *r, const struct cluster *c, bool with_reach)
+int room_init(struct cluster_room *r, const struct cluster *c, bool with_reach)
 {
-	*r = (struct room){ .cluster = c, .words = calloc(c->words, sizeof(*r->words)),
+	*r = (struct cluster_room){ .cluster = c, .words = calloc(c->words, sizeof(*r->words)),
 			    .count = calloc(c->n, sizeof(*r->count)), .total = c->cores };
 	if (!r->words || !r->count || (with_reach && reach_init(r))) {
 		room_free(r);
@@ -265,31 +265,31 @@ int room_init(struct room *r, const struct cluster *c, bool with_reach)
 	return 0;
 }
 
-void room_copy(struct room *to, const struct room *from)
+void room_copy(struct cluster_room *to, const struct cluster_room *from)
 {
 	to->total = from->total;
 	memcpy(to->words, from->words, from->cluster->words * sizeof(*to->words));
 	memcpy(to->count, from->count, from->cluster->n * sizeof(*to->count));
 }
 
-void room_free(struct room *r)
+void room_free(struct cluster_room *r)
 {
 	for (size_t i = 0; r->reach && i < r->cluster->nkinds; i++)
 		free(r->reach[i]);
 	free(r->reach);
 	free(r->words);
 	free(r->count);
-	*r = (struct room){0};
+	*r = (struct cluster_room){0};
 }
 
-static bool seat_is_free(const struct room *r, const struct node_share *s)
+static bool seat_is_free(const struct cluster_room *r, const struct cluster_share *s)
 {
 	const struct cluster_node *node = &r->cluster->nodes[s->node];
 
 	return core_set_is_within(s->mask, &r->words[node->word], node->kind->words);
 }
 
-static void seat_turn(struct room *r, const struct node_share *s)
+static void seat_turn(struct cluster_room *r, const struct cluster_share *s)
 {
 	const struct cluster_node *node = &r->cluster->nodes[s->node];
 
@@ -297,13 +297,13 @@ static void seat_turn(struct room *r, const struct node_share *s)
 		r->words[node->word + w] ^= s->mask[w];
 }
 
-int room_occupy(struct room *r, const struct job_nodes *s)
+int room_occupy(struct cluster_room *r, const struct cluster_shares *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (!seat_is_free(r, &s->list[i]))
 			return -1;
 	for (size_t i = 0; i < s->n; i++) {
-		const struct node_share *seat = &s->list[i];
+		const struct cluster_share *seat = &s->list[i];
 		unsigned *count = &r->count[seat->node];
 
 		seat_turn(r, seat);
@@ -315,10 +315,10 @@ int room_occupy(struct room *r, const struct job_nodes *s)
 	return 0;
 }
 
-void room_release(struct room *r, const struct job_nodes *s)
+void room_release(struct cluster_room *r, const struct cluster_shares *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
-		const struct node_share *seat = &s->list[i];
+		const struct cluster_share *seat = &s->list[i];
 		unsigned *count = &r->count[seat->node];
 
 		seat_turn(r, seat);
@@ -329,7 +329,7 @@ void room_release(struct room *r, const struct job_nodes *s)
 	}
 }
 
-unsigned range_count(const uint64_t *words, struct range r)
+unsigned range_count(const uint64_t *words, struct cluster_range r)
 {
 	unsigned first = r.first / 64, last = (r.first + r.cores - 1) / 64, n = 0;
 
@@ -345,10 +345,10 @@ unsigned range_count(const uint64_t *words, struct range r)
 	return n;
 }
 
-bool room_holds(const struct room *r, unsigned node, const struct past_job *job, enum level within)
+bool room_holds(const struct cluster_room *r, unsigned node, const struct past_job *job, enum level within)
 {
-	const struct kind *kind = r->cluster->nodes[node].kind;
-	const struct ranges *at = &kind->at[within];
+	const struct cluster_kind *kind = r->cluster->nodes[node].kind;
+	const struct cluster_ranges *at = &kind->at[within];
 	unsigned cores = job_cores(job, job_node_tasks(job), kind);
 
 	if (r->count[node] < cores)
@@ -359,12 +359,12 @@ bool room_holds(const struct room *r, unsigned node, const struct past_job *job,
 	return within == LEVEL_NODE;
 }
 
-bool room_can(const struct room *r, const struct past_job *job, enum level within)
+bool room_can(const struct cluster_room *r, const struct past_job *job, enum level within)
 {
 	size_t nodes = 0;
 
 	for (size_t i = 0; i < r->cluster->nkinds; i++) {
-		const struct kind *kind = &r->cluster->kinds[i];
+		const struct cluster_kind *kind = &r->cluster->kinds[i];
 		unsigned cores = job_cores(job, job_node_tasks(job), kind);
 
 		nodes += cores <= kind->shape->cores ? r->reach[i][cores] : 0;

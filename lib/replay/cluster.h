@@ -12,34 +12,34 @@
 
 /* The cluster of a replay: a snapshot's nodes, sorted by name as in slurmctld, and which of their cores are free. */
 
-struct range {
+struct cluster_range {
 	unsigned first, cores;
 };
 
-struct ranges {
-	struct range *list;
+struct cluster_ranges {
+	struct cluster_range *list;
 	size_t n;
 };
 
 /* A shape, with values that are needed repeatedly. */
-struct kind {
+struct cluster_kind {
 	const struct shape *shape;
 	unsigned index;			/* in the cluster */
 	unsigned threads;		/* PUs of each core, in Slurm's count */
 	unsigned words;			/* of a set of its cores (score.h) */
-	struct ranges at[LEVEL_CORE];	/* the domains of a level, or of the next level out that has some */
+	struct cluster_ranges at[LEVEL_CORE];	/* the domains of a level, or of the next level out that has some */
 };
 
 struct cluster_node {
 	char *name;
-	const struct kind *kind;
+	const struct cluster_kind *kind;
 	size_t word;			/* the first word of its cores in a room */
 };
 
 #define CLUSTER_NODE_CORES 32767u	/* at most; counts of domains have 15 bits */
 
 struct cluster {
-	struct kind *kinds;
+	struct cluster_kind *kinds;
 	size_t nkinds;
 	struct cluster_node *nodes;
 	size_t n;
@@ -56,31 +56,31 @@ void cluster_free(struct cluster *c);
 bool cluster_has(const struct cluster *c, const char *name);
 
 /* A job's share of one node. */
-struct node_share {
+struct cluster_share {
 	unsigned node, tasks, cores;
 	uint64_t *mask;			/* these cores */
 };
 
-struct job_nodes {
+struct cluster_shares {
 	size_t n;
-	struct node_share list[];		/* by index of the node; the masks are stored behind them */
+	struct cluster_share list[];		/* by index of the node; the masks are stored behind them */
 };
 
 /*
  * Shares of job->nodes nodes, in ascending order; its tasks are distributed, the masks are empty. NULL when memory is
  * short; free it with free(3).
  */
-struct job_nodes *seats_new(const struct cluster *c, const struct past_job *job, const unsigned *nodes);
+struct cluster_shares *seats_new(const struct cluster *c, const struct past_job *job, const unsigned *nodes);
 
 /* Cores of each task of a job on a node; 1 if tasks may share a core. */
-unsigned job_task_cores(const struct past_job *job, const struct kind *kind);
+unsigned job_task_cores(const struct past_job *job, const struct cluster_kind *kind);
 /* Cores used by so many of its tasks: Slurm allocates whole ones. */
-unsigned job_cores(const struct past_job *job, unsigned tasks, const struct kind *kind);
+unsigned job_cores(const struct past_job *job, unsigned tasks, const struct cluster_kind *kind);
 /* The most tasks of the job on a node. */
 unsigned job_node_tasks(const struct past_job *job);
 
 /* The free cores. */
-struct room {
+struct cluster_room {
 	const struct cluster *cluster;
 	uint64_t *words;
 	unsigned *count;		/* by node */
@@ -89,28 +89,28 @@ struct room {
 };
 
 /* Initially all are free. 0, or -1 when memory is short; free with room_free. */
-int room_init(struct room *r, const struct cluster *c, bool with_reach);
-void room_copy(struct room *to, const struct room *from);
-void room_free(struct room *r);
+int room_init(struct cluster_room *r, const struct cluster *c, bool with_reach);
+void room_copy(struct cluster_room *to, const struct cluster_room *from);
+void room_free(struct cluster_room *r);
 
-static inline const uint64_t *room_node(const struct room *r, unsigned node)
+static inline const uint64_t *room_node(const struct cluster_room *r, unsigned node)
 {
 	return &r->words[r->cluster->nodes[node].word];
 }
 
 /* 0, or -1 with nothing changed when one of the cores is not free. */
-int room_occupy(struct room *r, const struct job_nodes *s);
-void room_release(struct room *r, const struct job_nodes *s);
+int room_occupy(struct cluster_room *r, const struct cluster_shares *s);
+void room_release(struct cluster_room *r, const struct cluster_shares *s);
 
 /*
  * Whether the node has room for the most tasks of the job on a node, within one domain of the level unless that is
  * LEVEL_NODE.
  */
-bool room_holds(const struct room *r, unsigned node, const struct past_job *job, enum level within);
+bool room_holds(const struct cluster_room *r, unsigned node, const struct past_job *job, enum level within);
 /* Whether as many nodes as the job wants have. The room must have its reach. */
-bool room_can(const struct room *r, const struct past_job *job, enum level within);
+bool room_can(const struct cluster_room *r, const struct past_job *job, enum level within);
 
 /* Cores of a set within a range. */
-unsigned range_count(const uint64_t *words, struct range r);
+unsigned range_count(const uint64_t *words, struct cluster_range r);
 
 #endif

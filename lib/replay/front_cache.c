@@ -12,7 +12,7 @@
 struct entry {
 	uint64_t hash;
 	void *answer;
-	const struct kind *kind;
+	const struct cluster_kind *kind;
 	unsigned task_cores;
 	uint64_t free_cores[];
 };
@@ -77,7 +77,7 @@ static uint64_t hash_mix(uint64_t h, uint64_t word)
 	return h ^ h >> 33;
 }
 
-static uint64_t hash_of(const struct kind *kind, const uint64_t *free_cores, unsigned task_cores)
+static uint64_t hash_of(const struct cluster_kind *kind, const uint64_t *free_cores, unsigned task_cores)
 {
 	uint64_t h = hash_mix(kind->index, task_cores);
 
@@ -86,7 +86,7 @@ static uint64_t hash_of(const struct kind *kind, const uint64_t *free_cores, uns
 	return h;
 }
 
-static bool entry_is(const struct entry *e, uint64_t hash, const struct kind *kind, const uint64_t *free_cores,
+static bool entry_is(const struct entry *e, uint64_t hash, const struct cluster_kind *kind, const uint64_t *free_cores,
 		     unsigned task_cores)
 {
 	return e->hash == hash && e->kind == kind && e->task_cores == task_cores &&
@@ -120,7 +120,7 @@ static int front_cache_grow(struct front_cache *m)
 	return 0;
 }
 
-static const void *front_cache_add(struct front_cache *m, uint64_t hash, const struct kind *kind,
+static const void *front_cache_add(struct front_cache *m, uint64_t hash, const struct cluster_kind *kind,
 				   const uint64_t *free_cores, unsigned task_cores)
 {
 	size_t bytes = kind->words * sizeof(*free_cores);
@@ -140,7 +140,7 @@ static const void *front_cache_add(struct front_cache *m, uint64_t hash, const s
 	return e->answer;
 }
 
-const void *front_cache_get(struct front_cache *m, const struct kind *kind, const uint64_t *free_cores,
+const void *front_cache_get(struct front_cache *m, const struct cluster_kind *kind, const uint64_t *free_cores,
 			    unsigned task_cores)
 {
 	uint64_t hash = hash_of(kind, free_cores, task_cores);

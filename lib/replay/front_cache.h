@@ -14,7 +14,7 @@
  */
 struct front_ops {
 	/* Computes a result; NULL when memory is short. */
-	void *(*make)(const struct kind *kind, const uint64_t *free_cores, unsigned task_cores,
+	void *(*make)(const struct cluster_kind *kind, const uint64_t *free_cores, unsigned task_cores,
 		      const void *user);
 	void (*drop)(void *answer);
 	size_t (*bytes)(const void *answer);
@@ -27,7 +27,7 @@ struct front_cache *front_cache_new(const struct front_ops *how, const void *use
 void front_cache_free(struct front_cache *m);
 
 /* The result, borrowed until front_cache_trim; NULL when memory is short. */
-const void *front_cache_get(struct front_cache *m, const struct kind *kind, const uint64_t *free_cores,
+const void *front_cache_get(struct front_cache *m, const struct cluster_kind *kind, const uint64_t *free_cores,
 			    unsigned task_cores);
 
 /* Empties the cache when it has become large. */

@@ -117,7 +117,7 @@ static unsigned map_count(struct map *m, enum level level, const uint64_t *cores
 	return n;
 }
 
-uint64_t fronts_touch(struct fronts *f, const struct kind *kind, const uint64_t *cores)
+uint64_t fronts_touch(struct fronts *f, const struct cluster_kind *kind, const uint64_t *cores)
 {
 	uint64_t touch = 0;
 
@@ -127,7 +127,7 @@ uint64_t fronts_touch(struct fronts *f, const struct kind *kind, const uint64_t 
 	return touch;
 }
 
-unsigned fronts_touch_l2(struct fronts *f, const struct kind *kind, const uint64_t *cores)
+unsigned fronts_touch_l2(struct fronts *f, const struct cluster_kind *kind, const uint64_t *cores)
 {
 	return map_count(&f->maps[kind->index], LEVEL_L2, cores, kind->words);
 }
@@ -274,7 +274,7 @@ static unsigned cores_uncut(const struct build *b, uint64_t counts)
 	return 1;
 }
 
-static void core_done(struct build *b, const struct domain *d)
+static void core_done(struct build *b, const struct shape_domain *d)
 {
 	if (!core_set_has(b->free_cores, d->first))
 		return;
@@ -311,7 +311,7 @@ static int build_run(struct build *b)
 	return b->tables[0].at ? 0 : table_alike(&b->tables[0], 0, 0);
 }
 
-static void *fronts_make(const struct kind *kind, const uint64_t *free_cores, unsigned task_cores,
+static void *fronts_make(const struct cluster_kind *kind, const uint64_t *free_cores, unsigned task_cores,
 			 const void *user)
 {
 	const struct fronts *f = user;
@@ -383,7 +383,7 @@ void fronts_free(struct fronts *f)
 	free(f);
 }
 
-int fronts_get(struct fronts *f, const struct kind *kind, const uint64_t *free_cores, unsigned task_cores,
+int fronts_get(struct fronts *f, const struct cluster_kind *kind, const uint64_t *free_cores, unsigned task_cores,
 	       unsigned cores, struct front *out)
 {
 	const struct table *t = front_cache_get(f->cache, kind, free_cores, task_cores);

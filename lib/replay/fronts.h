@@ -9,15 +9,15 @@
  * The number of domains that contain some cores, four counts in one word: sums of words are sums of counts, as long as
  * none exceeds TOUCH_MAX.
  */
-enum lane { LANE_PACKAGE, LANE_DIE, LANE_NUMA, LANE_L3, LANES };
+enum front_lane { LANE_PACKAGE, LANE_DIE, LANE_NUMA, LANE_L3, LANES };
 #define TOUCH_MAX 0x7fffu
 
-static inline unsigned touch_count(uint64_t touch, enum lane lane)
+static inline unsigned touch_count(uint64_t touch, enum front_lane lane)
 {
 	return touch >> 16 * lane & 0xffff;
 }
 
-static inline uint64_t touch_one(enum lane lane)
+static inline uint64_t touch_one(enum front_lane lane)
 {
 	return 1ull << 16 * lane;
 }
@@ -59,12 +59,12 @@ void fronts_free(struct fronts *f);
  * if that is not possible. (In a package or die of which only some cores have a NUMA node, the count may be one too
  * high, never too low.) Borrowed until fronts_trim. 0, or -1 when memory is short.
  */
-int fronts_get(struct fronts *f, const struct kind *kind, const uint64_t *free_cores, unsigned task_cores,
+int fronts_get(struct fronts *f, const struct cluster_kind *kind, const uint64_t *free_cores, unsigned task_cores,
 	       unsigned cores, struct front *out);
 void fronts_trim(struct fronts *f);
 
 /* What the cores of a set touch; and the number of L2 caches, where a core without one counts as one. */
-uint64_t fronts_touch(struct fronts *f, const struct kind *kind, const uint64_t *cores);
-unsigned fronts_touch_l2(struct fronts *f, const struct kind *kind, const uint64_t *cores);
+uint64_t fronts_touch(struct fronts *f, const struct cluster_kind *kind, const uint64_t *cores);
+unsigned fronts_touch_l2(struct fronts *f, const struct cluster_kind *kind, const uint64_t *cores);
 
 #endif

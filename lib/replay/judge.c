@@ -10,21 +10,21 @@
 
 static const struct {
 	enum level level;
-	enum lane lane;
+	enum front_lane lane;
 } judged[] = {
 	[JUDGED_PACKAGE] = { LEVEL_PACKAGE, LANE_PACKAGE },
 	[JUDGED_NUMA] = { LEVEL_NUMA, LANE_NUMA },
 	[JUDGED_L3] = { LEVEL_L3, LANE_L3 },
 };
 
-enum level judged_level(enum judged j)
+enum level judged_level(enum judge_level j)
 {
 	return judged[j].level;
 }
 
 /* The cores of one package, NUMA node or L3 cache of a kind. */
 struct whole {
-	const struct kind *kind;
+	const struct cluster_kind *kind;
 	unsigned cores;
 	uint64_t *mask;
 };
@@ -32,7 +32,7 @@ struct whole {
 struct judge {
 	const struct cluster *cluster;
 	struct fronts *fronts;
-	struct room empty;
+	struct cluster_room empty;
 	long *sample;			/* a node of each kind, -1: none */
 	struct whole *wholes;
 	size_t nwholes;
@@ -42,9 +42,9 @@ struct judge {
 /* One node share to be judged. */
 struct judged_share {
 	struct judge *j;
-	const struct room *room;
+	const struct cluster_room *room;
 	const struct past_job *job;
-	const struct node_share *seat;
+	const struct cluster_share *seat;
 	uint64_t touch;
 };
 
@@ -58,7 +58,7 @@ static bool is_judged(enum level level)
 	return false;
 }
 
-static int whole_add(struct judge *j, const struct kind *kind, const struct domain *d)
+static int whole_add(struct judge *j, const struct cluster_kind *kind, const struct shape_domain *d)
 {
 	uint64_t *mask = calloc(kind->words, sizeof(*mask));
 	struct whole *bigger = realloc(j->wholes, (j->nwholes + 1) * sizeof(*bigger));
@@ -77,7 +77,7 @@ static int whole_add(struct judge *j, const struct kind *kind, const struct doma
 static int wholes_find(struct judge *j)
 {
 	for (size_t i = 0; i < j->cluster->nkinds; i++) {
-		const struct kind *kind = &j->cluster->kinds[i];
+		const struct cluster_kind *kind = &j->cluster->kinds[i];
 
 		for (size_t d = 0; d < kind->shape->ndomains; d++)
 			if (is_judged(kind->shape->domains[d].level) && whole_add(j, kind, &kind->shape->domains[d]))
@@ -130,9 +130,10 @@ void judge_free(struct judge *j)
 /* --- other placements --- */
 
 /* What the share's tasks could touch on a node of a room. */
-static int front_on(const struct judged_share *h, const struct room *r, unsigned node, bool uncut, struct front *out)
+static int front_on(const struct judged_share *h, const struct cluster_room *r, unsigned node, bool uncut,
+		    struct front *out)
 {
-	const struct kind *kind = r->cluster->nodes[node].kind;
+	const struct cluster_kind *kind = r->cluster->nodes[node].kind;
 	unsigned cores = job_cores(h->job, h->seat->tasks, kind);
 
 	*out = (struct front){0};
@@ -221,7 +222,7 @@ static bool stands_free(const struct judged_share *h, const struct whole *d)
 /* Whether the domain is no worse than the share's cores. 1, 0, or -1. */
 static int fits_as_well(const struct judged_share *h, const struct whole *d)
 {
-	const struct kind *own = h->j->cluster->nodes[h->seat->node].kind;
+	const struct cluster_kind *own = h->j->cluster->nodes[h->seat->node].kind;
 	struct fronts *f = h->j->fronts;
 	struct front front;
 
@@ -235,7 +236,7 @@ static int fits_as_well(const struct judged_share *h, const struct whole *d)
 
 static bool seat_is_exact(const struct judged_share *h)
 {
-	const struct kind *own = h->j->cluster->nodes[h->seat->node].kind;
+	const struct cluster_kind *own = h->j->cluster->nodes[h->seat->node].kind;
 
 	for (size_t i = 0; i < h->j->nwholes; i++)
 		if (h->j->wholes[i].kind == own && seat_fills(h, &h->j->wholes[i]))
@@ -264,12 +265,12 @@ static int judge_exact(const struct judged_share *h, struct judgement *out)
 
 static unsigned packages_broken(const struct judged_share *h)
 {
-	const struct ranges *packages = &h->j->cluster->nodes[h->seat->node].kind->at[LEVEL_PACKAGE];
+	const struct cluster_ranges *packages = &h->j->cluster->nodes[h->seat->node].kind->at[LEVEL_PACKAGE];
 	const uint64_t *free_cores = room_node(h->room, h->seat->node);
 	unsigned n = 0;
 
 	for (size_t i = 0; i < packages->n; i++) {
-		const struct range *r = &packages->list[i];
+		const struct cluster_range *r = &packages->list[i];
 		unsigned taken = range_count(h->seat->mask, *r);
 
 		n += taken && taken < r->cores && range_count(free_cores, *r) == r->cores;
@@ -292,8 +293,8 @@ static int judge_seat(const struct judged_share *h, struct judgement *out)
 	return judge_exact(h, out);
 }
 
-int judge_seats(struct judge *j, const struct room *r, const struct past_job *job, const struct job_nodes *seats,
-		struct judgement *out)
+int judge_seats(struct judge *j, const struct cluster_room *r, const struct past_job *job,
+		const struct cluster_shares *seats, struct judgement *out)
 {
 	struct judgement v = {0};
 	int rc = 0;
@@ -302,7 +303,7 @@ int judge_seats(struct judge *j, const struct room *r, const struct past_job *jo
 	for (size_t i = 0; i < seats->n; i++)
 		j->taken[seats->list[i].node] = true;
 	for (size_t i = 0; !rc && i < seats->n; i++) {
-		const struct node_share *seat = &seats->list[i];
+		const struct cluster_share *seat = &seats->list[i];
 		struct judged_share h = { j, r, job, seat, fronts_touch(j->fronts, j->cluster->nodes[seat->node].kind,
 									seat->mask) };
 

@@ -13,8 +13,8 @@
  * A level that a node lacks counts as in score.h. If tasks have several cores, another placement counts only if it cuts
  * no task at a NUMA node or an L3 cache, provided that the node has one that is large enough for a task.
  */
-enum judged { JUDGED_PACKAGE, JUDGED_NUMA, JUDGED_L3, JUDGED_LEVELS };
-enum level judged_level(enum judged j);
+enum judge_level { JUDGED_PACKAGE, JUDGED_NUMA, JUDGED_L3, JUDGED_LEVELS };
+enum level judged_level(enum judge_level j);
 
 struct judgement {
 	bool split_own[JUDGED_LEVELS];	/* on more domains than necessary, on one of its nodes */
@@ -33,7 +33,7 @@ struct judge *judge_new(const struct cluster *c);
 void judge_free(struct judge *j);
 
 /* Judges the shares of a job by the room before they were allocated. 0, or -1 when memory is short. */
-int judge_seats(struct judge *j, const struct room *r, const struct past_job *job, const struct job_nodes *seats,
-		struct judgement *out);
+int judge_seats(struct judge *j, const struct cluster_room *r, const struct past_job *job,
+		const struct cluster_shares *seats, struct judgement *out);
 
 #endif

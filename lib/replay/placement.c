@@ -17,7 +17,7 @@ struct placement {
 /* One choice: the state of the chooser's callbacks. */
 struct search {
 	struct placement *placement;
-	const struct room *room;
+	const struct cluster_room *room;
 	const struct past_job *job;
 	const struct request *want;
 };
@@ -46,7 +46,7 @@ void placement_free(struct placement *l)
 
 static bool node_score(const struct search *s, unsigned node, uint32_t tasks, struct candidate_node *out)
 {
-	const struct kind *kind = s->room->cluster->nodes[node].kind;
+	const struct cluster_kind *kind = s->room->cluster->nodes[node].kind;
 	struct score_need need = {
 		.cores = job_cores(s->job, tasks, kind), .task_cores = job_task_cores(s->job,
 										      kind), .fit = s->want->fit,
@@ -78,10 +78,10 @@ static int by_node(const void *a, const void *b)
 }
 
 /* The chosen nodes in the cluster's order, each with its tasks and the cores of its cost. */
-static struct job_nodes *seats_of(struct placement *l, const struct past_job *job, struct choice *choice,
-				  unsigned *nodes)
+static struct cluster_shares *seats_of(struct placement *l, const struct past_job *job, struct choice *choice,
+				       unsigned *nodes)
 {
-	struct job_nodes *seats;
+	struct cluster_shares *seats;
 
 	qsort(choice->list, choice->count, sizeof(*choice->list), by_node);
 	for (unsigned i = 0; i < choice->count; i++)
@@ -103,11 +103,11 @@ static struct job_nodes *seats_of(struct placement *l, const struct past_job *jo
 	return seats;
 }
 
-int placement_choose(struct placement *l, const struct room *r, const struct past_job *job, const struct request *want,
-		     unsigned *nodes, struct job_nodes **out)
+int placement_choose(struct placement *l, const struct cluster_room *r, const struct past_job *job,
+		     const struct request *want, unsigned *nodes, struct cluster_shares **out)
 {
 	struct search search = { l, r, job, want };
-	struct share share[2];
+	struct chooser_share share[2];
 	struct chooser chooser = {
 		.tasks = job->tasks, .min_nodes = job->nodes, .max_nodes = job->nodes, .first = job->nodes,
 		.last = job->nodes, .share = share, .nodes = l->cluster->n, .list = l->list, .user = &search,

@@ -21,7 +21,7 @@ void placement_free(struct placement *l);
  * Chooses job->nodes nodes with the tasks and the cores of each. The caller frees *out; nodes[] is scratch space for as
  * many. 0; 1 when there are not enough; -1 when memory is short.
  */
-int placement_choose(struct placement *l, const struct room *r, const struct past_job *job, const struct request *want,
-		     unsigned *nodes, struct job_nodes **out);
+int placement_choose(struct placement *l, const struct cluster_room *r, const struct past_job *job,
+		     const struct request *want, unsigned *nodes, struct cluster_shares **out);
 
 #endif

@@ -16,7 +16,7 @@ struct turn {
 	struct request want;
 	bool ours;			/* placed by Topiary */
 	struct class *class;
-	struct job_nodes *seats;		/* while it runs */
+	struct cluster_shares *seats;		/* while it runs */
 	long long end, due;		/* its end; its end by the time limit */
 };
 
@@ -34,7 +34,7 @@ struct replay {
 	struct turn *turns;		/* by submission */
 	struct class *classes;
 	size_t n, come;			/* how many of them have been submitted */
-	struct room room, later;	/* now; at the start of the first in the queue */
+	struct cluster_room room, later;	/* now; at the start of the first in the queue */
 	long long now, reserved;	/* reserved: that start, 0 when unknown */
 	size_t later_holds;		/* nodes that can take a share of it then */
 	struct turn **queue;		/* waiting jobs, in order; */
@@ -60,11 +60,11 @@ static enum level level_within(const struct turn *t)
 	return t->ours && t->want.fit == FIT_REQUIRE && !t->want.path.steps ? t->want.level : LEVEL_NODE;
 }
 
-static int choose_stock(struct replay *r, const struct turn *t, struct job_nodes **out)
+static int choose_stock(struct replay *r, const struct turn *t, struct cluster_shares **out)
 {
 	enum stock_cores how = r->policy->kind == POLICY_BLOCK ? STOCK_BLOCK : STOCK_CYCLIC;
 	int rc = stock_nodes(&r->room, t->job, r->nodes);
-	struct job_nodes *seats;
+	struct cluster_shares *seats;
 
 	if (rc)
 		return rc;
@@ -80,7 +80,7 @@ static int choose_stock(struct replay *r, const struct turn *t, struct job_nodes
  * Chooses a job's nodes and cores: 0; 1 when there is no room; -1 when memory is short. Tasks that cannot be spread now
  * are placed as by Slurm. If the shares of the tasks are not equal, not all nodes must hold the largest.
  */
-static int nodes_choose(struct replay *r, const struct turn *t, struct job_nodes **out)
+static int nodes_choose(struct replay *r, const struct turn *t, struct cluster_shares **out)
 {
 	bool can = room_can(&r->room, t->job, level_within(t));
 	int rc = 1;
@@ -145,7 +145,7 @@ static long long time_limit(const struct turn *t)
 }
 
 /* Takes ownership of the shares, or frees them. */
-static int job_start(struct replay *r, struct turn *t, struct job_nodes *seats)
+static int job_start(struct replay *r, struct turn *t, struct cluster_shares *seats)
 {
 	struct judgement judgement;
 
@@ -190,7 +190,7 @@ static void job_finish(struct replay *r)
 static int try_first(struct replay *r)
 {
 	struct turn *t = r->queue[0];
-	struct job_nodes *seats;
+	struct cluster_shares *seats;
 	int rc;
 
 	if (t->class->stuck == r->ends)
@@ -208,7 +208,7 @@ static int try_first(struct replay *r)
  * Releases cores in the later room, or occupies them, and updates the number of nodes that can take a share of the
  * first in the queue.
  */
-static int later_change(struct replay *r, const struct job_nodes *s, bool give)
+static int later_change(struct replay *r, const struct cluster_shares *s, bool give)
 {
 	const struct turn *first = r->queue[0];
 	int rc = 0;
@@ -252,7 +252,7 @@ static void first_reserve(struct replay *r)
 
 /* --- backfill --- */
 
-static bool delays_first(struct replay *r, const struct job_nodes *seats)
+static bool delays_first(struct replay *r, const struct cluster_shares *seats)
 {
 	if (later_change(r, seats, false))
 		return true;
@@ -267,7 +267,7 @@ static int try_behind(struct replay *r, size_t at)
 {
 	struct turn *t = r->queue[at];
 	bool stays = r->now + time_limit(t) > r->reserved;
-	struct job_nodes *seats;
+	struct cluster_shares *seats;
 	int rc;
 
 	if (t->class->stuck == r->ends || (stays && t->class->barred == r->changes))
@@ -373,7 +373,7 @@ static int ask_compare(const void *a, const void *b)
 /* The room is still empty: a request that cannot be placed now never can. */
 static int class_open(struct replay *r, const struct turn *t)
 {
-	struct job_nodes *seats = NULL;
+	struct cluster_shares *seats = NULL;
 	int rc = t->job->nodes > r->cluster->n ? 1 : nodes_choose(r, t, &seats);
 
 	free(seats);

@@ -31,8 +31,8 @@ struct replay_result {
 
 /* Callbacks for events; members may be NULL. Shares are borrowed. */
 struct replay_watch {
-	void (*started)(void *user, const struct past_job *job, const struct job_nodes *seats, long long at);
-	void (*ended)(void *user, const struct past_job *job, const struct job_nodes *seats, long long at);
+	void (*started)(void *user, const struct past_job *job, const struct cluster_shares *seats, long long at);
+	void (*ended)(void *user, const struct past_job *job, const struct cluster_shares *seats, long long at);
 	void *user;
 };
 

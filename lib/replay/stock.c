@@ -24,7 +24,7 @@ struct row {
 };
 
 struct selection {
-	const struct room *room;
+	const struct cluster_room *room;
 	struct row *rows;
 	size_t n;
 	long long cpus;			/* still needed */
@@ -33,7 +33,7 @@ struct selection {
 	unsigned chosen;
 };
 
-static long long node_cpus(const struct room *r, unsigned node)
+static long long node_cpus(const struct cluster_room *r, unsigned node)
 {
 	return (long long) r->count[node] * r->cluster->nodes[node].kind->threads;
 }
@@ -113,7 +113,7 @@ static int unsigned_compare(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-int stock_nodes(const struct room *r, const struct past_job *job, unsigned *nodes)
+int stock_nodes(const struct cluster_room *r, const struct past_job *job, unsigned *nodes)
 {
 	struct selection s = { .room = r, .left = job->nodes, .cpus = (long long) job->tasks * job->task_cpus,
 			       .out = nodes };
@@ -135,7 +135,7 @@ int stock_nodes(const struct room *r, const struct past_job *job, unsigned *node
 
 struct dealing {
 	const uint64_t *free;
-	const struct ranges *sockets;
+	const struct cluster_ranges *sockets;
 	unsigned at[SOCKETS_MAX];	/* by socket: where to search for its next core */
 	unsigned left;			/* cores still needed */
 	uint64_t *mask;
@@ -144,7 +144,7 @@ struct dealing {
 /* Adds the next free core of a socket to the mask; false when it has none. */
 static bool socket_deal(struct dealing *d, size_t socket)
 {
-	const struct range *r = &d->sockets->list[socket];
+	const struct cluster_range *r = &d->sockets->list[socket];
 
 	while (d->at[socket] < r->first + r->cores) {
 		unsigned core = d->at[socket]++;
@@ -188,8 +188,8 @@ static void deal_round(struct dealing *d)
 /* Free cores of a socket that were not dealt yet. */
 static unsigned socket_count(const struct dealing *d, size_t socket)
 {
-	const struct range *r = &d->sockets->list[socket];
-	struct range rest = { d->at[socket], r->first + r->cores - d->at[socket] };
+	const struct cluster_range *r = &d->sockets->list[socket];
+	struct cluster_range rest = { d->at[socket], r->first + r->cores - d->at[socket] };
 
 	return rest.cores ? range_count(d->free, rest) : 0;
 }
@@ -216,9 +216,9 @@ static void deal_block(struct dealing *d)
 }
 
 /* Packages that do not contain all cores are not used as sockets. */
-static const struct ranges *sockets_of(const struct kind *kind)
+static const struct cluster_ranges *sockets_of(const struct cluster_kind *kind)
 {
-	const struct ranges *packages = &kind->at[LEVEL_PACKAGE];
+	const struct cluster_ranges *packages = &kind->at[LEVEL_PACKAGE];
 	unsigned cores = 0;
 
 	for (size_t i = 0; i < packages->n; i++)
@@ -226,9 +226,10 @@ static const struct ranges *sockets_of(const struct kind *kind)
 	return cores == kind->shape->cores && packages->n <= SOCKETS_MAX ? packages : &kind->at[LEVEL_NODE];
 }
 
-void stock_seat(const struct room *r, const struct past_job *job, enum stock_cores how, struct node_share *seat)
+void stock_seat(const struct cluster_room *r, const struct past_job *job, enum stock_cores how,
+		struct cluster_share *seat)
 {
-	const struct kind *kind = r->cluster->nodes[seat->node].kind;
+	const struct cluster_kind *kind = r->cluster->nodes[seat->node].kind;
 	struct dealing d = { .free = room_node(r, seat->node), .left = seat->cores, .mask = seat->mask };
 
 	d.sockets = sockets_of(kind);

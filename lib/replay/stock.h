@@ -17,7 +17,7 @@
  * that can take the job's tasks, the one with the fewest CPUs that suffice, and in it the first nodes, or for the last
  * one the node with the fewest CPUs. 0; 1 when there are not enough nodes; -1 when memory is short.
  */
-int stock_nodes(const struct room *r, const struct past_job *job, unsigned *nodes);
+int stock_nodes(const struct cluster_room *r, const struct past_job *job, unsigned *nodes);
 
 /* The choice of a node's cores: by default, and with CR_CORE_DEFAULT_DIST_BLOCK. */
 enum stock_cores {
@@ -26,6 +26,7 @@ enum stock_cores {
 };
 
 /* Fills the mask of a node share. */
-void stock_seat(const struct room *r, const struct past_job *job, enum stock_cores how, struct node_share *seat);
+void stock_seat(const struct cluster_room *r, const struct past_job *job, enum stock_cores how,
+		struct cluster_share *seat);
 
 #endif

@@ -38,9 +38,9 @@ void tally_pass(struct tally *t, long long now)
 	t->last = now;
 }
 
-static unsigned loose_on(const struct room *r, unsigned node, enum level level)
+static unsigned loose_on(const struct cluster_room *r, unsigned node, enum level level)
 {
-	const struct ranges *at = &r->cluster->nodes[node].kind->at[level];
+	const struct cluster_ranges *at = &r->cluster->nodes[node].kind->at[level];
 	unsigned n = 0;
 
 	for (size_t i = 0; i < at->n; i++) {
@@ -51,7 +51,7 @@ static unsigned loose_on(const struct room *r, unsigned node, enum level level)
 	return n;
 }
 
-void tally_room(struct tally *t, const struct room *r, const struct job_nodes *s)
+void tally_room(struct tally *t, const struct cluster_room *r, const struct cluster_shares *s)
 {
 	t->free_now = r->total;
 	for (size_t k = 0; k < s->n; k++)

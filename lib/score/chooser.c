@@ -52,12 +52,12 @@ void candidate_nodes_sort(struct candidate_node *list, unsigned count, unsigned 
 	list[0] = first;
 }
 
-bool shares_divide(struct share share[2], uint32_t tasks, uint32_t nodes)
+bool shares_divide(struct chooser_share share[2], uint32_t tasks, uint32_t nodes)
 {
 	uint32_t each = tasks / nodes, more = tasks % nodes;
 
-	share[0] = (struct share){ more ? more : nodes, more ? each + 1 : each };
-	share[1] = (struct share){ more ? nodes - more : 0, each };
+	share[0] = (struct chooser_share){ more ? more : nodes, more ? each + 1 : each };
+	share[1] = (struct chooser_share){ more ? nodes - more : 0, each };
 	return each;
 }
 
@@ -91,7 +91,7 @@ static void choice_clear(struct choice *out)
 
 /* --- numbers of nodes --- */
 
-static bool share_take(struct chooser *c, struct choice *out, const struct share *share)
+static bool share_take(struct chooser *c, struct choice *out, const struct chooser_share *share)
 {
 	if (!share->nodes)
 		return true;
@@ -142,7 +142,7 @@ static bool room_count_init(struct room_count *r, const struct chooser *c)
  */
 static bool room_count_holds(const struct room_count *r, const struct chooser *c, uint32_t nodes)
 {
-	const struct share *share = c->share;
+	const struct chooser_share *share = c->share;
 
 	if (!shares_divide(c->share, c->tasks, nodes) || share[0].tasks > r->most ||
 	    r->nodes[share[0].tasks] < share[0].nodes)
@@ -193,7 +193,7 @@ static bool by_fewest(struct chooser *c, struct choice *out)
 		return false;
 	for (unsigned i = 0; i + 1 < n; i++)
 		choice_add(out, &c->list[i]);
-	return share_take(c, out, &(struct share){ 1, c->tasks - (held - c->list[n - 1].tasks) });
+	return share_take(c, out, &(struct chooser_share){ 1, c->tasks - (held - c->list[n - 1].tasks) });
 }
 
 bool chooser_run(struct chooser *c, struct choice *out)

@@ -35,12 +35,12 @@ int candidate_node_compare(const struct candidate_node *a, const struct candidat
 void candidate_nodes_sort(struct candidate_node *list, unsigned count, unsigned n);
 
 /* A number of nodes with a number of tasks each. */
-struct share {
+struct chooser_share {
 	uint32_t nodes, tasks;
 };
 
 /* Divides the tasks into even shares, larger ones first. False when there are more nodes than tasks. */
-bool shares_divide(struct share share[2], uint32_t tasks, uint32_t nodes);
+bool shares_divide(struct chooser_share share[2], uint32_t tasks, uint32_t nodes);
 
 struct chooser {
 	/* The job. */
@@ -48,7 +48,7 @@ struct chooser {
 	uint32_t first, last;		/* numbers of nodes to try, in that order; then min_nodes */
 	bool any_nodes;			/* then the fewest nodes that hold all tasks, up to max_nodes */
 	bool fixed_cores;		/* each node can only take one number of cores (a path) */
-	struct share *share;		/* two; set to the shares of the number of nodes tried last */
+	struct chooser_share *share;	/* two; set to the shares of the number of nodes tried last */
 
 	/* The nodes, with indices below `nodes`. */
 	unsigned nodes;

@@ -4,7 +4,7 @@
 
 /* Of a NUMA node, in units. */
 struct numa_state {
-	const struct domain *domain;
+	const struct shape_domain *domain;
 	uint64_t has, used;
 };
 
@@ -19,7 +19,7 @@ static struct numa_state state_of(const struct shape *s, const struct numa_memor
 	return n;
 }
 
-static unsigned free_in(const struct domain *d, const uint64_t *free_cores)
+static unsigned free_in(const struct shape_domain *d, const uint64_t *free_cores)
 {
 	unsigned n = 0;
 

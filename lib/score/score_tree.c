@@ -72,7 +72,7 @@ static void levels_inside(struct growth *g)
 static unsigned covers_of(struct growth *g, size_t d)
 {
 	static const struct sprout none = { .inside = LEVELS };
-	const struct domain *at = &g->tree->shape->domains[d];
+	const struct shape_domain *at = &g->tree->shape->domains[d];
 	const struct sprout *parent = d ? &g->sprouts[at->parent] : &none;
 	struct sprout *s = &g->sprouts[d];
 	unsigned counts = d ? 0 : BIT(LEVEL_NODE), has = BIT(at->level) & ~s->inside, lacks, outermost;
@@ -104,7 +104,7 @@ static struct score_part *part_add(struct growth *g, int domain)
 
 static void domain_add(struct growth *g, size_t d)
 {
-	const struct domain *at = &g->tree->shape->domains[d];
+	const struct shape_domain *at = &g->tree->shape->domains[d];
 	unsigned counts = covers_of(g, d), have = g->before[at->first + at->cores] - g->before[at->first];
 	struct score_part *part;
 
@@ -144,7 +144,7 @@ static void tree_grow(struct growth *g)
 	unsigned done = 0;	/* cores already counted: domains inside them are skipped */
 
 	for (size_t d = 0; d < s->ndomains; d++) {
-		const struct domain *at = &s->domains[d];
+		const struct shape_domain *at = &s->domains[d];
 
 		if (at->first < done)
 			continue;

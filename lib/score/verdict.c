@@ -33,7 +33,7 @@ static const struct {
 	[SCORE_LEFT] = { "left", LEVEL_NODE, LEVEL_L2 },
 };
 
-const char *outcome_name(enum outcome outcome)
+const char *outcome_name(enum verdict_outcome outcome)
 {
 	return outcome < VERDICT_COUNT ? outcomes[outcome] : "?";
 }

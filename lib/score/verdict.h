@@ -23,7 +23,7 @@
  * the blanks of a reason are '_'. Later versions may add words, which readers ignore, but never change the meaning of
  * one.
  */
-enum outcome {
+enum verdict_outcome {
 	VERDICT_PLACED,		/* by Topiary */
 	VERDICT_LEFT,		/* to Slurm alone: reason */
 	VERDICT_WAITS,		/* required, and not available now: reason */
@@ -33,7 +33,7 @@ enum outcome {
 #define VERDICT_TEXT 512
 
 struct verdict {
-	enum outcome outcome;
+	enum verdict_outcome outcome;
 	struct request request;
 	unsigned nodes, tasks, task_cores;	/* tasks on each node, the most if nodes differ */
 	unsigned cores_per_node;		/* for these tasks, which may share cores (SMT); 0: unknown */
@@ -48,7 +48,7 @@ struct verdict {
 };
 
 /* "placed", "left", "waits" and "beyond", "cuts", "touched", "open", "broken", "left": constants. */
-const char *outcome_name(enum outcome outcome);
+const char *outcome_name(enum verdict_outcome outcome);
 const char *score_row_name(enum score_row row);
 
 /*

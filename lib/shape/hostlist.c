@@ -199,9 +199,9 @@ int hostlist_expand(const char *list, int (*each)(const char *name, void *user),
 
 /* --- folding --- */
 
-struct host host_of(const char *name)
+struct hostlist_name host_of(const char *name)
 {
-	struct host h = { .name = name };
+	struct hostlist_name h = { .name = name };
 	unsigned len = strlen(name);
 
 	while (h.digits < len && h.digits < MAX_DIGITS && isdigit((unsigned char) name[len - h.digits - 1]))
@@ -214,7 +214,7 @@ struct host host_of(const char *name)
 /* By prefix, then by the number's length: names of one range are then adjacent. */
 int host_compare(const void *a, const void *b)
 {
-	const struct host *x = a, *y = b;
+	const struct hostlist_name *x = a, *y = b;
 	int c = memcmp(x->name, y->name, x->prefix < y->prefix ? x->prefix : y->prefix);
 
 	if (c || x->prefix != y->prefix)
@@ -224,33 +224,33 @@ int host_compare(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-static bool same_prefix(const struct host *a, const struct host *b)
+static bool same_prefix(const struct hostlist_name *a, const struct hostlist_name *b)
 {
 	return a->digits && b->digits && a->prefix == b->prefix && !memcmp(a->name, b->name, a->prefix);
 }
 
 /* 9 is followed by 10, 09 by 10, and 099 not by 0100. */
-static bool host_follows(const struct host *a, const struct host *b)
+static bool host_follows(const struct hostlist_name *a, const struct hostlist_name *b)
 {
 	return b->number == a->number + 1 && (a->digits == b->digits || b->name[b->prefix] != '0');
 }
 
 struct run {
-	const struct host *first, *last;
+	const struct hostlist_name *first, *last;
 	size_t n;
 };
 
-static const struct host *host_at(const struct host *first, size_t step, size_t i)
+static const struct hostlist_name *host_at(const struct hostlist_name *first, size_t step, size_t i)
 {
-	return (const struct host *) ((const char *) first + i * step);
+	return (const struct hostlist_name *) ((const char *) first + i * step);
 }
 
-static struct run run_from(const struct host *first, size_t n, size_t step)
+static struct run run_from(const struct hostlist_name *first, size_t n, size_t step)
 {
 	struct run r = { first, first, 1 };
 
 	while (r.n < n && r.n < MAX_RANGE) {
-		const struct host *next = host_at(first, step, r.n);
+		const struct hostlist_name *next = host_at(first, step, r.n);
 
 		if (!same_prefix(first, next) || !host_follows(r.last, next))
 			break;
@@ -269,9 +269,9 @@ static void run_write(const struct run *r, struct buf *out)
 	buf_puts(out, r->last->name + r->last->prefix);
 }
 
-void hosts_fold(const struct host *first, size_t n, size_t step, struct buf *out)
+void hosts_fold(const struct hostlist_name *first, size_t n, size_t step, struct buf *out)
 {
-	const struct host *open = NULL;		/* the first of the open bracket */
+	const struct hostlist_name *open = NULL;	/* the first of the open bracket */
 
 	for (size_t i = 0; i < n;) {
 		struct run r = run_from(host_at(first, step, i), n - i, step);
@@ -293,7 +293,7 @@ void hosts_fold(const struct host *first, size_t n, size_t step, struct buf *out
 }
 
 struct names {
-	struct host *hosts;
+	struct hostlist_name *hosts;
 	size_t n, room;
 	struct err *err;
 };
@@ -305,7 +305,7 @@ static int name_add(const char *name, void *user)
 
 	if (all->n == all->room) {
 		size_t room = all->room ? 2 * all->room : 256;
-		struct host *bigger = realloc(all->hosts, room * sizeof(*bigger));
+		struct hostlist_name *bigger = realloc(all->hosts, room * sizeof(*bigger));
 
 		if (bigger) {
 			all->hosts = bigger;
@@ -320,7 +320,7 @@ static int name_add(const char *name, void *user)
 	return 0;
 }
 
-static size_t drop_doubles(struct host *hosts, size_t n)
+static size_t drop_doubles(struct hostlist_name *hosts, size_t n)
 {
 	size_t kept = 0;
 

@@ -46,19 +46,19 @@ int hostlist_runs(const char *list, int (*each)(const char *first, unsigned long
 int hostlist_fold(const char *list, struct buf *out, struct err *e);
 
 /* A name in the order of sorting and folding: the text before its last number, and the number. */
-struct host {
+struct hostlist_name {
 	const char *name;		/* borrowed */
 	unsigned prefix, digits;	/* bytes; of a number with too many digits the first are part of the prefix */
 	unsigned long long number;
 };
 
-struct host host_of(const char *name);
+struct hostlist_name host_of(const char *name);
 int host_compare(const void *a, const void *b);
 
 /*
  * Folds hosts, sorted and without duplicates; `step` is the distance in bytes from one to the next, which may be in
  * larger records. Appended to out.
  */
-void hosts_fold(const struct host *first, size_t n, size_t step, struct buf *out);
+void hosts_fold(const struct hostlist_name *first, size_t n, size_t step, struct buf *out);
 
 #endif

@@ -10,7 +10,7 @@
 
 /* Names of one prefix and number of digits. */
 struct span {
-	struct host low;		/* first, for host_compare; owns its name */
+	struct hostlist_name low;	/* first, for host_compare; owns its name */
 	unsigned long long high;
 };
 
@@ -57,7 +57,7 @@ static int add_run(const char *first, unsigned long long n, void *user)
 }
 
 /* Whether a name has the prefix and number of digits of this span. */
-static bool same_family(const struct span *s, const struct host *h)
+static bool same_family(const struct span *s, const struct hostlist_name *h)
 {
 	return s->low.digits == h->digits && s->low.prefix == h->prefix && !memcmp(s->low.name, h->name, h->prefix);
 }
@@ -114,7 +114,7 @@ size_t hostset_names(const struct hostset *s)
 /* A name can only be in the last span that does not begin after it. */
 bool hostset_has(const struct hostset *s, const char *name)
 {
-	const struct host h = host_of(name);
+	const struct hostlist_name h = host_of(name);
 	size_t low = 0, high = s->n;
 
 	while (low < high) {

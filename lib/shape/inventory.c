@@ -16,7 +16,7 @@ struct kind {
 };
 
 struct node {
-	struct host host;	/* first, as host_compare and hosts_fold require; owns its name */
+	struct hostlist_name host;	/* first, as host_compare and hosts_fold require; owns its name */
 	const struct kind *kind;
 };
 

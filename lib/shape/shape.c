@@ -63,14 +63,14 @@ static int domain_open(struct walk *w, enum level level)
 
 	if (array_grow((void **) &s->domains, &w->room_domains, s->ndomains, sizeof(*s->domains)))
 		return syntax_error(w, "out of memory");
-	s->domains[s->ndomains] = (struct domain){ .level = level, .first = s->cores, .parent = w->parent };
+	s->domains[s->ndomains] = (struct shape_domain){ .level = level, .first = s->cores, .parent = w->parent };
 	w->parent = s->ndomains++;
 	return 0;
 }
 
 static void domain_close(struct walk *w)
 {
-	struct domain *d = &w->shape->domains[w->parent];
+	struct shape_domain *d = &w->shape->domains[w->parent];
 
 	d->cores = w->shape->cores - d->first;
 	w->parent = d->parent;
@@ -334,7 +334,7 @@ static int read_device(struct walk *w)
 {
 	struct shape *s = w->shape;
 	unsigned long first, last;
-	struct device d;
+	struct shape_device d;
 	char *end;
 
 	if (read_type(w, d.type, sizeof(d.type)))
@@ -385,7 +385,7 @@ static void array_shrink(void **array, size_t used, size_t size)
 /* Whether domain d is a NUMA node with memory that has no other inside. */
 static bool is_inner_numa(const struct shape *s, size_t d)
 {
-	const struct domain *at = &s->domains[d];
+	const struct shape_domain *at = &s->domains[d];
 	unsigned end = at->first + at->cores;
 
 	if (at->level != LEVEL_NUMA || !at->memory)
@@ -405,7 +405,7 @@ static int numas_find(struct walk *w)
 	size_t room = 0;
 
 	for (size_t d = 0; d < s->ndomains; d++) {
-		const struct domain *at = &s->domains[d];
+		const struct shape_domain *at = &s->domains[d];
 
 		if (!is_inner_numa(s, d))
 			continue;

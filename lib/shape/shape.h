@@ -28,7 +28,7 @@
  *
  * Independent of Slurm, hwloc and XML: slurmctld reads shapes.
  */
-struct domain {
+struct shape_domain {
 	enum level level;
 	unsigned first, cores;	/* the cores first .. first+cores-1 */
 	int parent;		/* index of the parent domain, -1 for the node */
@@ -45,7 +45,7 @@ struct shape_numas {
 	unsigned long long least, all;	/* bytes of the smallest, of all */
 };
 
-struct device {
+struct shape_device {
 	char type[8];		/* "GPU", "NIC" */
 	unsigned first, cores;	/* near the cores first .. first+cores-1 */
 };
@@ -54,10 +54,10 @@ struct shape {
 	char *text;		/* as given */
 	unsigned cores, pus;
 	unsigned *threads;	/* PUs of each core: threads[cores] */
-	struct domain *domains;	/* in preorder, the node first, cores included */
+	struct shape_domain *domains;	/* in preorder, the node first, cores included */
 	size_t ndomains;
 	struct shape_numas numas;
-	struct device *devices;	/* in the order of the text */
+	struct shape_device *devices;	/* in the order of the text */
 	size_t ndevices;
 };
 

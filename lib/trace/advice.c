@@ -30,20 +30,20 @@
 #define SLOW_IPC 0.7		/* of the best domain */
 #define ONE_MEMORY 0.8		/* of all memory */
 
-static bool has(const struct facts *f, enum role r)
+static bool has(const struct advice_facts *f, enum advice_role r)
 {
 	return f->event[r] >= 0;
 }
 
 /* --- sums up the tree --- */
 
-static const struct trace_level *pus_of(const struct facts *f)
+static const struct trace_level *pus_of(const struct advice_facts *f)
 {
 	return &f->h->levels[trace_head_level(f->h, "PU")];
 }
 
 /* NAN: counted above this level. */
-static double rate_of(const struct facts *f, enum role r, const struct trace_object *o)
+static double rate_of(const struct advice_facts *f, enum advice_role r, const struct trace_object *o)
 {
 	const struct trace_event *event = &f->h->events[f->event[r]];
 	const struct trace_level *leaves = &f->h->levels[event->level];
@@ -60,25 +60,25 @@ static double rate_of(const struct facts *f, enum role r, const struct trace_obj
 	return found ? sum : NAN;
 }
 
-static double total_of(const struct facts *f, enum role r)
+static double total_of(const struct advice_facts *f, enum advice_role r)
 {
 	struct trace_object all = { .count = f->h->pus };
 
 	return rate_of(f, r, &all);
 }
 
-static const struct trace_level *cores_of(const struct facts *f)
+static const struct trace_level *cores_of(const struct advice_facts *f)
 {
 	return &f->h->levels[f->core];
 }
 
 /* 1: one PU of it all the time; 2: two of them. */
-static double busy_of(const struct facts *f, const struct trace_object *o)
+static double busy_of(const struct advice_facts *f, const struct trace_object *o)
 {
 	return rate_of(f, BUSY, o) * 1e-9;
 }
 
-static unsigned count_cores(const struct facts *f, double least)
+static unsigned count_cores(const struct advice_facts *f, double least)
 {
 	const struct trace_level *cores = cores_of(f);
 	unsigned n = 0;
@@ -88,13 +88,13 @@ static unsigned count_cores(const struct facts *f, double least)
 	return n;
 }
 
-static unsigned count_idle_cores(const struct facts *f)
+static unsigned count_idle_cores(const struct advice_facts *f)
 {
 	return cores_of(f)->n - count_cores(f, IDLE);
 }
 
 /* Cores within a domain, and how busy they are in the mean: 1 is one PU of each. */
-static double domain_busy(const struct facts *f, const struct trace_object *o)
+static double domain_busy(const struct advice_facts *f, const struct trace_object *o)
 {
 	const struct trace_level *cores = cores_of(f);
 	unsigned n = 0;
@@ -115,8 +115,8 @@ struct range {
 	double least, most, mean;
 };
 
-static bool range_find(const struct facts *f, const struct trace_level *l,
-		       double (*value)(const struct facts *f, const struct trace_object *o), struct range *r)
+static bool range_find(const struct advice_facts *f, const struct trace_level *l,
+		       double (*value)(const struct advice_facts *f, const struct trace_object *o), struct range *r)
 {
 	*r = (struct range){ .least = INFINITY, .most = -INFINITY };
 	for (unsigned i = 0; i < l->n; i++) {
@@ -134,7 +134,7 @@ static bool range_find(const struct facts *f, const struct trace_level *l,
 }
 
 /* The widest level of memory or cache that divides the machine: NUMA nodes, L3 caches, packages. NULL: none does. */
-static const struct trace_level *domains_of(const struct facts *f)
+static const struct trace_level *domains_of(const struct advice_facts *f)
 {
 	static const char *const types[] = { "NUMANode", "L3Cache", "Package" };
 
@@ -151,14 +151,14 @@ static const struct trace_level *domains_of(const struct facts *f)
 
 #define SAY(...) (snprintf(out, size, __VA_ARGS__), true)
 
-static bool find_idle(const struct facts *f, char *out, size_t size)
+static bool find_idle(const struct advice_facts *f, char *out, size_t size)
 {
 	unsigned idle = count_idle_cores(f);
 
 	return idle && count_cores(f, WORKING) && SAY("%u of %u cores ran nothing", idle, cores_of(f)->n);
 }
 
-static bool find_siblings(const struct facts *f, char *out, size_t size)
+static bool find_siblings(const struct advice_facts *f, char *out, size_t size)
 {
 	const struct trace_level *cores = cores_of(f);
 	unsigned shared = 0, idle = count_idle_cores(f);
@@ -175,7 +175,7 @@ static bool find_siblings(const struct facts *f, char *out, size_t size)
 		SAY("%u of %u cores ran threads on several of their PUs, while %u ran nothing", shared, cores->n, idle);
 }
 
-static bool find_shared(const struct facts *f, char *out, size_t size)
+static bool find_shared(const struct advice_facts *f, char *out, size_t size)
 {
 	unsigned shared = 0, idle = count_idle_cores(f);
 
@@ -186,7 +186,7 @@ static bool find_shared(const struct facts *f, char *out, size_t size)
 		    f->h->pus, idle, cores_of(f)->n);
 }
 
-static bool find_migrations(const struct facts *f, char *out, size_t size)
+static bool find_migrations(const struct advice_facts *f, char *out, size_t size)
 {
 	double moves = total_of(f, MIGRATIONS);
 	unsigned active = count_cores(f, ACTIVE);
@@ -195,13 +195,13 @@ static bool find_migrations(const struct facts *f, char *out, size_t size)
 		SAY("threads moved between PUs %.0f times, %.1f times a second", moves * f->seconds, moves);
 }
 
-static bool find_alone(const struct facts *f, char *out, size_t size)
+static bool find_alone(const struct advice_facts *f, char *out, size_t size)
 {
 	return count_cores(f, ACTIVE) > 1 && f->alone >= ALONE * f->seconds &&
 		SAY("for %.0f of %.0f s only one PU worked", f->alone, f->seconds);
 }
 
-static bool find_uneven(const struct facts *f, char *out, size_t size)
+static bool find_uneven(const struct advice_facts *f, char *out, size_t size)
 {
 	static const char *const types[] = { "Package", "NUMANode", "L3Cache" };
 	struct range r;
@@ -220,14 +220,14 @@ static bool find_uneven(const struct facts *f, char *out, size_t size)
 	return false;
 }
 
-static double active_busy(const struct facts *f, const struct trace_object *o)
+static double active_busy(const struct advice_facts *f, const struct trace_object *o)
 {
 	double busy = busy_of(f, o);
 
 	return busy >= ACTIVE ? busy : NAN;
 }
 
-static bool find_imbalance(const struct facts *f, char *out, size_t size)
+static bool find_imbalance(const struct advice_facts *f, char *out, size_t size)
 {
 	struct range r;
 
@@ -236,7 +236,7 @@ static bool find_imbalance(const struct facts *f, char *out, size_t size)
 		    100 * r.most, r.n, 100 * r.mean);
 }
 
-static bool find_waiting(const struct facts *f, char *out, size_t size)
+static bool find_waiting(const struct advice_facts *f, char *out, size_t size)
 {
 	struct range r;
 
@@ -244,14 +244,14 @@ static bool find_waiting(const struct facts *f, char *out, size_t size)
 		SAY("the %u PUs that worked did so for %.0f %% of the time, in the mean", r.n, 100 * r.mean);
 }
 
-static bool find_swapping(const struct facts *f, char *out, size_t size)
+static bool find_swapping(const struct advice_facts *f, char *out, size_t size)
 {
 	double faults = total_of(f, MAJOR);
 
 	return faults >= SWAPPED && SAY("%.0f page faults a second waited for a disk", faults);
 }
 
-static bool find_faults(const struct facts *f, char *out, size_t size)
+static bool find_faults(const struct advice_facts *f, char *out, size_t size)
 {
 	double faults = total_of(f, MINOR), busy = total_of(f, BUSY) * 1e-9;
 
@@ -259,14 +259,14 @@ static bool find_faults(const struct facts *f, char *out, size_t size)
 		SAY("%.0f page faults a second of run time, about %.0f %% of it", faults / busy, faults / busy * 1e-4);
 }
 
-static double far_part(const struct facts *f, const struct trace_object *o)
+static double far_part(const struct advice_facts *f, const struct trace_object *o)
 {
 	double far = rate_of(f, FAR, o), all = far + rate_of(f, NEAR, o);
 
 	return all > 0 ? far / all : NAN;
 }
 
-static bool find_far(const struct facts *f, char *out, size_t size)
+static bool find_far(const struct advice_facts *f, char *out, size_t size)
 {
 	const struct trace_level *domains = domains_of(f);
 	struct trace_object all = { .count = f->h->pus };
@@ -281,12 +281,12 @@ static bool find_far(const struct facts *f, char *out, size_t size)
 		   100 * far_part(f, &all), 100 * r.most, worst);
 }
 
-static double misses_of(const struct facts *f, const struct trace_object *o)
+static double misses_of(const struct advice_facts *f, const struct trace_object *o)
 {
 	return rate_of(f, MISSES, o);
 }
 
-static bool find_bandwidth(const struct facts *f, char *out, size_t size)
+static bool find_bandwidth(const struct advice_facts *f, char *out, size_t size)
 {
 	const struct trace_level *domains = domains_of(f);
 	struct range r;
@@ -299,7 +299,7 @@ static bool find_bandwidth(const struct facts *f, char *out, size_t size)
 		   100 * r.most / (r.mean * r.n), r.n);
 }
 
-static double clock_of(const struct facts *f, const struct trace_object *o)
+static double clock_of(const struct advice_facts *f, const struct trace_object *o)
 {
 	double busy = rate_of(f, BUSY, o);
 
@@ -313,7 +313,7 @@ static int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double median_clock(const struct facts *f)
+static double median_clock(const struct advice_facts *f)
 {
 	const struct trace_level *cores = cores_of(f);
 	double *all = calloc(cores->n, sizeof(*all)), median = NAN;
@@ -331,7 +331,7 @@ static double median_clock(const struct facts *f)
 	return median;
 }
 
-static bool find_slow_clock(const struct facts *f, char *out, size_t size)
+static bool find_slow_clock(const struct advice_facts *f, char *out, size_t size)
 {
 	double median = median_clock(f);
 	struct range r;
@@ -343,14 +343,14 @@ static bool find_slow_clock(const struct facts *f, char *out, size_t size)
 	return SAY("%s ran at %.2f GHz, the median core at %.2f GHz", slow, r.least, median);
 }
 
-static double ipc_of(const struct facts *f, const struct trace_object *o)
+static double ipc_of(const struct advice_facts *f, const struct trace_object *o)
 {
 	double busy = domain_busy(f, o);
 
 	return busy >= WORKING ? rate_of(f, INSTRUCTIONS, o) / rate_of(f, CYCLES, o) : NAN;
 }
 
-static bool find_slow_domain(const struct facts *f, char *out, size_t size)
+static bool find_slow_domain(const struct advice_facts *f, char *out, size_t size)
 {
 	const struct trace_level *domains = domains_of(f);
 	struct range r;
@@ -363,12 +363,12 @@ static bool find_slow_domain(const struct facts *f, char *out, size_t size)
 	return SAY("%.2f instructions a cycle in %s, %.2f in %s", r.least, low, r.most, high);
 }
 
-static double memory_of(const struct facts *f, const struct trace_object *o)
+static double memory_of(const struct advice_facts *f, const struct trace_object *o)
 {
 	return rate_of(f, MEMORY, o);
 }
 
-static bool find_one_memory(const struct facts *f, char *out, size_t size)
+static bool find_one_memory(const struct advice_facts *f, char *out, size_t size)
 {
 	int level = trace_head_level(f->h, "NUMANode");
 	struct range memory, busy;
@@ -385,8 +385,8 @@ static bool find_one_memory(const struct facts *f, char *out, size_t size)
 
 static const struct rule {
 	const char *kind;
-	enum role needs[3];		/* what is not given is BUSY */
-	bool (*find)(const struct facts *f, char *out, size_t size);
+	enum advice_role needs[3];	/* what is not given is BUSY */
+	bool (*find)(const struct advice_facts *f, char *out, size_t size);
 	const char *remedy;
 } rules[] = {
 	{ "idle cores", { BUSY }, find_idle,
@@ -416,7 +416,7 @@ static const struct rule {
 
 #define RULES (sizeof(rules) / sizeof(rules[0]))
 
-static void rule_apply(const struct facts *f, const struct rule *r, struct advice *out)
+static void rule_apply(const struct advice_facts *f, const struct rule *r, struct advice *out)
 {
 	*out = (struct advice){ .kind = r->kind, .remedy = r->remedy };
 	for (size_t i = 0; i < sizeof(r->needs) / sizeof(r->needs[0]) && out->result != ADVICE_UNKNOWN; i++)
@@ -432,7 +432,7 @@ struct advice *advice_list(struct trace *const *traces, const char *const *names
 			   struct err *e)
 {
 	struct advice *list = calloc(RULES, sizeof(*list));
-	struct facts f;
+	struct advice_facts f;
 
 	if (!list) {
 		err_set(e, "out of memory");

@@ -28,7 +28,7 @@ struct timeline {
 /* --- one trace */
 
 struct reading {
-	struct facts *f;
+	struct advice_facts *f;
 	struct timeline *time;
 	const struct trace *t;
 	const unsigned *column;		/* into the merged head */
@@ -115,7 +115,8 @@ static int trace_add(struct reading *r, unsigned long long *present, struct err 
 /* --- all of them */
 
 /* An event half of whose values are absent is as one that is missing. */
-static void drop_absent(struct facts *f, struct trace *const *traces, unsigned n, const unsigned long long *present)
+static void drop_absent(struct advice_facts *f, struct trace *const *traces, unsigned n,
+			const unsigned long long *present)
 {
 	for (int r = 0; r < ROLES; r++) {
 		unsigned long long all = 0;
@@ -128,7 +129,7 @@ static void drop_absent(struct facts *f, struct trace *const *traces, unsigned n
 }
 
 /* alone: more than half of an interval by one PU, and less than that by all others together. */
-static void intervals_judge(struct facts *f, const struct timeline *time)
+static void intervals_judge(struct advice_facts *f, const struct timeline *time)
 {
 	for (unsigned i = 0; i < time->n; i++) {
 		double most = 0, sum = 0;
@@ -146,7 +147,7 @@ static void intervals_judge(struct facts *f, const struct timeline *time)
 	}
 }
 
-static void roles_find(struct facts *f)
+static void roles_find(struct advice_facts *f)
 {
 	f->core = trace_head_level(f->h, "Core");
 	if (f->core < 0)
@@ -196,7 +197,8 @@ static int traces_check(struct trace *const *traces, const char *const *names, u
 	return 0;
 }
 
-static int traces_add(struct facts *f, struct timeline *time, struct trace *const *traces, unsigned n, struct err *e)
+static int traces_add(struct advice_facts *f, struct timeline *time, struct trace *const *traces, unsigned n,
+		      struct err *e)
 {
 	unsigned long long *present = calloc(f->h->nevents, sizeof(*present));
 	int rc = 0;
@@ -222,13 +224,13 @@ static int traces_add(struct facts *f, struct timeline *time, struct trace *cons
 	return rc;
 }
 
-int facts_read(struct facts *f, struct trace *const *traces, const char *const *names, unsigned n, struct err *e)
+int facts_read(struct advice_facts *f, struct trace *const *traces, const char *const *names, unsigned n, struct err *e)
 {
 	const struct trace_head **heads = calloc(n, sizeof(*heads));
 	struct timeline time;
 	int rc;
 
-	*f = (struct facts){0};
+	*f = (struct advice_facts){0};
 	for (unsigned t = 0; heads && t < n; t++)
 		heads[t] = &traces[t]->head;
 	rc = !heads ? err_set(e, "out of memory") : traces_check(traces, names, n, e) ||
@@ -246,10 +248,10 @@ int facts_read(struct facts *f, struct trace *const *traces, const char *const *
 	return -1;
 }
 
-void facts_free(struct facts *f)
+void facts_free(struct advice_facts *f)
 {
 	trace_merge_free(&f->merge);
 	free(f->rate);
 	free(f->contended);
-	*f = (struct facts){0};
+	*f = (struct advice_facts){0};
 }

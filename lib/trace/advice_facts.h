@@ -9,7 +9,7 @@
 #include "trace/reader.h"
 
 /* What the rules of advice.c are about: the sums of traces of one node that were recorded at the same time. */
-enum role { BUSY, SWITCHES, MIGRATIONS, MINOR, MAJOR, CYCLES, INSTRUCTIONS, MISSES, NEAR, FAR, MEMORY, ROLES };
+enum advice_role { BUSY, SWITCHES, MIGRATIONS, MINOR, MAJOR, CYCLES, INSTRUCTIONS, MISSES, NEAR, FAR, MEMORY, ROLES };
 extern const char *const role_names[ROLES];	/* of the events */
 
 /* Of a PU's time. */
@@ -17,7 +17,7 @@ extern const char *const role_names[ROLES];	/* of the events */
 #define FULL 0.9		/* other programs run now and then */
 #define SHARED_SWITCHES 30	/* a second: threads that share a PU get slices of 3 to 24 ms; one alone has below 5 */
 
-struct facts {
+struct advice_facts {
 	struct trace_merge merge;
 	const struct trace_head *h;	/* the merged one */
 	int event[ROLES];		/* -1: the traces do not have it, or it is mostly absent */
@@ -29,7 +29,8 @@ struct facts {
 };
 
 /* 0, or -1 with f {0}. facts_free leaves {0}. */
-int facts_read(struct facts *f, struct trace *const *traces, const char *const *names, unsigned n, struct err *e);
-void facts_free(struct facts *f);
+int facts_read(struct advice_facts *f, struct trace *const *traces, const char *const *names, unsigned n,
+	       struct err *e);
+void facts_free(struct advice_facts *f);
 
 #endif

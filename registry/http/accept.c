@@ -86,7 +86,7 @@ struct accepted_document {
 static int create_base(struct db *db, const char *node, const PGresult *r, const char *class,
 		       const struct accepted_document *d, struct err *e)
 {
-	struct new_base n = { .class = class, .shape = PQgetvalue(r, 0, SHAPE), .node = node, .xml = &d->xml,
+	struct base_insertion n = { .class = class, .shape = PQgetvalue(r, 0, SHAPE), .node = node, .xml = &d->xml,
 			      .parsed = &d->parsed };
 	char base[DB_KEY];
 	struct layout_key layout;

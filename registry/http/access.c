@@ -23,10 +23,10 @@ int access_admit(struct call *c)
 }
 
 /* The lowest access level that may read facts: ReadFacts is one of these words (base/settings.c). */
-static enum access_level facts_reader(const char *read_facts)
+static enum call_access facts_reader(const char *read_facts)
 {
 	static const char *const words[] = { [ACCESS_ANYONE] = "anyone", [ACCESS_USER] = "users" };
-	enum access_level least = ACCESS_ANYONE;
+	enum call_access least = ACCESS_ANYONE;
 
 	while (least < ACCESS_ADMIN && strcasecmp(read_facts, words[least]))
 		least++;
@@ -35,7 +35,7 @@ static enum access_level facts_reader(const char *read_facts)
 
 int access_admit_facts(struct call *c)
 {
-	enum access_level least = facts_reader(c->service->settings.read_facts);
+	enum call_access least = facts_reader(c->service->settings.read_facts);
 	const char *fact = call_param(c, "fact"), *about = *c->node ? c->node : "facts";
 
 	if (access_admit(c))

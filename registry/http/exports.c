@@ -55,7 +55,7 @@ int export_admit_zstd(struct call *c)
 	return -1;
 }
 
-static void receipt_reply(struct call *c, const struct receipt *r)
+static void receipt_reply(struct call *c, const struct commit_receipt *r)
 {
 	const struct claim *k = &c->claim;
 	struct claim ack = *k;
@@ -108,7 +108,7 @@ static int fail_quota(struct call *c)
 	return -1;
 }
 
-static void reply_result(struct call *c, enum commit_result rc, const struct receipt *r, const struct err *e)
+static void reply_result(struct call *c, enum commit_result rc, const struct commit_receipt *r, const struct err *e)
 {
 	switch (rc) {
 	case COMMIT_OK:
@@ -136,7 +136,7 @@ static void reply_result(struct call *c, enum commit_result rc, const struct rec
 
 void export_boot(struct call *c)
 {
-	struct receipt r;
+	struct commit_receipt r;
 	struct err e;
 	enum commit_result rc = commit_export(c->service->committer, &c->claim, NULL, &r, &e);
 
@@ -251,7 +251,7 @@ void export_topology(struct call *c)
 {
 	enum commit_result rc = COMMIT_CLASS;
 	struct document document = {0};
-	struct receipt r = {0};
+	struct commit_receipt r = {0};
 	struct err e;
 
 	for (int i = 0; i < ENCODE_ATTEMPTS && (rc == COMMIT_CLASS || rc == COMMIT_GONE); i++) {

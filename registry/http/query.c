@@ -144,7 +144,7 @@ int query_add_param(struct call *c, const char *known, const char *name, const c
 		return call_fail(c, 400, "%s: expected %s", name, k->wanted);
 	if (call_param(c, name) || c->nparams == PARAMS_MAX)
 		return call_fail(c, 400, "%s: given more than once", name);
-	c->params[c->nparams++] = (struct param){ k->name, value };
+	c->params[c->nparams++] = (struct call_parameter){ k->name, value };
 	return 0;
 }
 

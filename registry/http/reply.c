@@ -36,7 +36,7 @@ static void add_header(struct MHD_Response *m, const char *name, const char *val
 /* A client that has this entity already gets no body. */
 static void set_etag(struct call *c, char etag[static ETAG_DIGITS + 3])
 {
-	struct reply *r = &c->reply;
+	struct call_reply *r = &c->reply;
 	char sha256[HASH_HEX];
 
 	hash_hex(r->body.data, r->body.len, sha256);
@@ -50,7 +50,7 @@ static void set_etag(struct call *c, char etag[static ETAG_DIGITS + 3])
 
 enum MHD_Result reply_send(struct MHD_Connection *conn, struct call *c, bool read)
 {
-	struct reply *r = &c->reply;
+	struct call_reply *r = &c->reply;
 	char etag[ETAG_DIGITS + 3] = "", retry[16] = "";
 	struct MHD_Response *m;
 	enum MHD_Result rc;

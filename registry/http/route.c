@@ -100,7 +100,7 @@ static bool path_matches(const char *pattern, const char *path, char node[static
 }
 
 /* Add to the methods that the path allows. */
-static void allow_method(struct reply *r, const char *method)
+static void allow_method(struct call_reply *r, const char *method)
 {
 	size_t len = strlen(r->allow);
 

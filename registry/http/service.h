@@ -8,11 +8,11 @@
 
 #include "base/settings.h"
 #include "store/bases.h"
-#include "budget.h"
 #include "client/cred.h"
 #include "ingest/commit.h"
 #include "store/db.h"
 #include "ingest/parser.h"
+#include "server_budget.h"
 #include "upkeep/publish.h"
 
 struct gate;
@@ -49,7 +49,7 @@ struct service {
 	struct server_budget bodies, documents, replies;
 };
 
-struct reply {
+struct call_reply {
 	unsigned status;
 	const char *type;	/* a constant */
 	struct buf body;
@@ -61,19 +61,19 @@ struct reply {
 };
 
 /* ?NAME=VALUE; both are borrowed from the connection. */
-struct param {
+struct call_parameter {
 	const char *name, *value;
 };
 #define PARAMS_MAX 8
 
 /* What a reader may see (access.h). */
-enum access_level { ACCESS_ANYONE, ACCESS_USER, ACCESS_ADMIN };
+enum call_access { ACCESS_ANYONE, ACCESS_USER, ACCESS_ADMIN };
 
 /* A request, from its headers to its reply. */
 struct call {
 	struct service *service;
 	char node[256];			/* from the path, or empty */
-	struct param params[PARAMS_MAX];
+	struct call_parameter params[PARAMS_MAX];
 	unsigned nparams;
 	const char *authorization;	/* borrowed from the connection, or NULL */
 	const char *encoding;
@@ -84,9 +84,9 @@ struct call {
 	unsigned busy;			/* open connections */
 	struct claim claim;		/* the verified claim, and who signed it */
 	uid_t signer;
-	enum access_level reader;
+	enum call_access reader;
 	struct buf body;
-	struct reply reply;
+	struct call_reply reply;
 };
 
 /* The value of a parameter, NULL when the request does not have it. */

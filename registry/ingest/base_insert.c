@@ -25,7 +25,7 @@ int base_restore(struct db *db, const struct buf *xml, struct err *e)
 	return rc;
 }
 
-int base_insert(struct db *db, const struct new_base *n, char base[static DB_KEY], struct layout_key *layout,
+int base_insert(struct db *db, const struct base_insertion *n, char base[static DB_KEY], struct layout_key *layout,
 		struct err *e)
 {
 	char sha256[HASH_HEX], length[24];

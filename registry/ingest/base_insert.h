@@ -7,7 +7,7 @@
 #include "parser.h"
 
 /* A document that becomes a base; all borrowed. */
-struct new_base {
+struct base_insertion {
 	const char *class, *shape, *node;
 	const char *drift;		/* from the class's baseline, or NULL */
 	const struct buf *xml;
@@ -18,7 +18,7 @@ struct new_base {
  * Insert a base with its own layout in the open transaction; base and layout receive the keys. 0, 1 when a base with
  * this document exists, -1. Called by encoding, upkeep and accept.
  */
-int base_insert(struct db *db, const struct new_base *n, char base[static DB_KEY], struct layout_key *layout,
+int base_insert(struct db *db, const struct base_insertion *n, char base[static DB_KEY], struct layout_key *layout,
 		struct err *e);
 
 /* Rewrite the stored bytes of the base with this document if they are damaged. 1 when they were, 0, -1. */

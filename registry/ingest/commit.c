@@ -34,7 +34,7 @@ struct pending_export {
 	const struct encoded *encoded;
 	enum export_action action;
 	enum commit_result result;
-	struct receipt receipt;
+	struct commit_receipt receipt;
 	struct err err;
 	bool unreadable;	/* what is stored cannot be rebuilt; err has the reason */
 	sem_t done;
@@ -234,7 +234,7 @@ static void export_reject(struct pending_export *d, enum commit_result why)
 static void set_stored(struct pending_export *d, enum export_action action, bool moved)
 {
 	d->action = action;
-	d->receipt = (struct receipt){ .stored = d->encoded->kind, .stored_bytes = d->encoded->stored_bytes,
+	d->receipt = (struct commit_receipt){ .stored = d->encoded->kind, .stored_bytes = d->encoded->stored_bytes,
 				       .xml_bytes = d->claim->length, .moved = moved,
 					       .drifted = d->encoded->drift.json };
 	snprintf(d->receipt.shape, sizeof(d->receipt.shape), "%s", d->encoded->shape);
@@ -269,10 +269,10 @@ static void decide_known(struct db *db, const struct committer *c, struct pendin
 
 	if (!strcmp(PQgetvalue(r, row, R_BOOT), d->claim->boot_id) && last >= d->claim->seq) {
 		export_reject(d, COMMIT_STALE);
-		d->receipt = (struct receipt){ .last = last };
+		d->receipt = (struct commit_receipt){ .last = last };
 	} else if (is_readable(db, c, d, r, row) && same) {
 		d->action = ACTION_TOUCH;
-		d->receipt = (struct receipt){ .stored = "known",
+		d->receipt = (struct commit_receipt){ .stored = "known",
 					       .xml_bytes = strtoul(PQgetvalue(r, row, R_XML_BYTES), NULL, 10) };
 		snprintf(d->receipt.shape, sizeof(d->receipt.shape), "%s", shape);
 	} else if (!d->encoded) {
@@ -284,7 +284,7 @@ static void decide_known(struct db *db, const struct committer *c, struct pendin
 		set_stored(d, same ? ACTION_REPAIR : ACTION_REPLACE, true);
 	} else if (d->encoded->class != class && d->encoded->accepted_from != class) {
 		export_reject(d, COMMIT_CLASS);
-		d->receipt = (struct receipt){ .class = class };
+		d->receipt = (struct commit_receipt){ .class = class };
 	} else {
 		set_stored(d, ACTION_REPLACE, strcmp(shape, d->encoded->shape) != 0);
 	}
@@ -605,7 +605,7 @@ static void *run_committer(void *user)
 }
 
 enum commit_result commit_export(struct committer *c, const struct claim *claim, const struct encoded *encoded,
-				 struct receipt *out,
+				 struct commit_receipt *out,
 				 struct err *e)
 {
 	struct pending_export d = { .claim = claim, .encoded = encoded };

@@ -21,7 +21,7 @@ struct committer *committer_start(struct db_pool *pool, const struct settings *s
 void committer_stop(struct committer *c);
 
 /* The result of an export, for its acknowledgement. */
-struct receipt {
+struct commit_receipt {
 	char shape[SHAPE_NAME];
 	const char *stored;	/* "base", "fields", "patch", or "known": nothing new was stored. A constant. */
 	size_t stored_bytes, xml_bytes;
@@ -48,7 +48,7 @@ enum commit_result {
  * document is sent again.
  */
 enum commit_result commit_export(struct committer *c, const struct claim *claim, const struct encoded *encoded,
-				 struct receipt *out, struct err *e);
+				 struct commit_receipt *out, struct err *e);
 
 /* For /metrics: since the start. */
 struct commit_counts {

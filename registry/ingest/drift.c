@@ -29,7 +29,7 @@ static int field_drift(const struct cached_base *cached, size_t i, const struct 
 		       enum severity *worst,
 		       struct err *e)
 {
-	const struct field_fact *fact = &base_metadata(cached)->facts[i];
+	const struct base_field_fact *fact = &base_metadata(cached)->facts[i];
 	struct buf from = {0}, to = {0};
 	struct change c;
 	int rc = 0;
@@ -102,8 +102,8 @@ int drift_of_fields(const struct cached_base *cached, const struct buf *xml, str
 	return rc;
 }
 
-int drift_from_base(const struct comparer *c, int base, const char *node, const struct buf *xml, struct drift *out,
-		    struct err *e)
+int drift_from_base(const struct drift_comparer *c, int base, const char *node, const struct buf *xml,
+		    struct drift *out, struct err *e)
 {
 	const struct cached_base *cached = bases_acquire(c->bases, c->db, base, e);
 	struct drift d = {0};
@@ -128,8 +128,8 @@ int drift_from_base(const struct comparer *c, int base, const char *node, const 
 	return 0;
 }
 
-int drift_from_class(const struct comparer *c, int class, const char *node, const struct buf *xml, struct drift *out,
-		     struct err *e)
+int drift_from_class(const struct drift_comparer *c, int class, const char *node, const struct buf *xml,
+		     struct drift *out, struct err *e)
 {
 	char key[DB_KEY], baseline[DB_KEY];
 	int rc;

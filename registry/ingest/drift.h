@@ -21,15 +21,15 @@ void drift_free(struct drift *d);
 int drift_of_fields(const struct cached_base *cached, const struct buf *xml, struct drift *out, struct err *e);
 
 /* For any other, against a base's document, or against that of the class's baseline. 0 or -1. */
-struct comparer {
+struct drift_comparer {
 	struct bases *bases;
 	struct db *db;
 	struct parser *parser;
 	bool *refused;		/* set when the document can never be compared; or NULL */
 };
-int drift_from_base(const struct comparer *c, int base, const char *node, const struct buf *xml, struct drift *out,
-		    struct err *e);
-int drift_from_class(const struct comparer *c, int class, const char *node, const struct buf *xml, struct drift *out,
-		     struct err *e);
+int drift_from_base(const struct drift_comparer *c, int base, const char *node, const struct buf *xml,
+		    struct drift *out, struct err *e);
+int drift_from_class(const struct drift_comparer *c, int class, const char *node, const struct buf *xml,
+		     struct drift *out, struct err *e);
 
 #endif

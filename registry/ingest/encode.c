@@ -28,7 +28,7 @@ struct encode_job {
 	const char *node;
 	const struct buf *xml;
 	int class;		/* 0: any */
-	struct comparer with;	/* its db is acquired when first needed */
+	struct drift_comparer with;	/* its db is acquired when first needed */
 	struct parsed parsed;	/* set when the document went to the parser */
 	bool refused;		/* parsed, but cannot be compared with its class */
 };
@@ -281,7 +281,7 @@ static int encode_patch(struct encode_job *j, struct best_patch *c, struct encod
 static int base_rows(struct encode_job *j, struct encoded *out, struct err *e)
 {
 	char class[DB_KEY], base[DB_KEY];
-	struct new_base n = { .class = class, .shape = out->shape, .node = j->node, .drift = out->drift.json,
+	struct base_insertion n = { .class = class, .shape = out->shape, .node = j->node, .drift = out->drift.json,
 			      .xml = j->xml,
 			      .parsed = &j->parsed };
 	struct db_value baseline[] = { DB_TEXT(base), DB_TEXT(class) };

@@ -136,14 +136,14 @@ static struct base_metadata *metadata_new(int class, int accepted_from, const ch
 	if (!(meta = malloc(sizeof(*meta) + n * sizeof(*meta->facts) + room)))
 		return NULL;
 	*meta = (struct base_metadata){ .class = class, .accepted_from = accepted_from,
-					.facts = (struct field_fact *) (meta + 1) };
+					.facts = (struct base_field_fact *) (meta + 1) };
 	snprintf(meta->shape, sizeof(meta->shape), "%s", shape);
 	at = (char *) (meta->facts + n);
 	meta->facts_text = add_text_at(&at, facts);
 	if (drift)
 		meta->drift = add_text_at(&at, drift);
 	for (size_t i = 0; i < n; i++)
-		meta->facts[i] = (struct field_fact){ add_text_at(&at, PQgetvalue(fields, i, OBJECT)),
+		meta->facts[i] = (struct base_field_fact){ add_text_at(&at, PQgetvalue(fields, i, OBJECT)),
 						      add_text_at(&at, PQgetvalue(fields, i, NAME)) };
 	return meta;
 }
@@ -536,10 +536,10 @@ int base_check_diff(const struct cached_base *cached, const struct buf *diff, co
 	return rc;
 }
 
-int decoder_open(struct bases *b, struct db *db, const char *layout, struct decoder *out, struct err *e)
+int decoder_open(struct bases *b, struct db *db, const char *layout, struct base_decoder *out, struct err *e)
 {
 	enum { BASE, KIND, MARK, SHA256 };
-	struct decoder d = {0};
+	struct base_decoder d = {0};
 	const struct base_metadata *meta;
 	PGresult *fields = NULL;
 	PGresult *r = db_query_prepared(db, e, "SELECT f.base, f.kind, f.mark, encode(b.sha256, 'hex') FROM layout f"
@@ -569,7 +569,7 @@ done:
 	return rc;
 }
 
-bool decoder_open_cached(struct bases *b, int base, const struct layout_key *layout, struct decoder *out)
+bool decoder_open_cached(struct bases *b, int base, const struct layout_key *layout, struct base_decoder *out)
 {
 	const struct cached_base *cached = base_cache_acquire(b->cache, base);
 
@@ -579,19 +579,19 @@ bool decoder_open_cached(struct bases *b, int base, const struct layout_key *lay
 		base_cache_release(b->cache, cached);
 		return false;
 	}
-	*out = (struct decoder){ .cached = cached, .latest = true };
+	*out = (struct base_decoder){ .cached = cached, .latest = true };
 	return true;
 }
 
-void decoder_close(struct bases *b, struct decoder *d)
+void decoder_close(struct bases *b, struct base_decoder *d)
 {
 	if (d->cached)
 		base_cache_release(b->cache, d->cached);
 	field_layout_free(&d->own);
-	*d = (struct decoder){0};
+	*d = (struct base_decoder){0};
 }
 
-int decoder_run(const struct decoder *d, const char *diff, size_t len, size_t max, struct buf *out, struct err *e)
+int decoder_run(const struct base_decoder *d, const char *diff, size_t len, size_t max, struct buf *out, struct err *e)
 {
 	if (d->patch)
 		return pack_open(PACK_PATCH, diff, len, d->cached->text, d->cached->len, max, out, e);

@@ -35,7 +35,7 @@ int layout_key_query(struct db *db, struct layout_key *out, struct err *e, const
 		     const struct db_value *values);
 
 /* The fact that a field of a layout holds, for drift messages. */
-struct field_fact {
+struct base_field_fact {
 	char *object, *name;
 };
 
@@ -47,7 +47,7 @@ struct base_metadata {
 	struct layout_key layout;	/* the latest */
 	char shape[SHAPE_NAME];
 	const char *drift;		/* changes from its class's baseline as JSON, or NULL */
-	struct field_fact *facts;	/* one for each field of the layout */
+	struct base_field_fact *facts;	/* one for each field of the layout */
 };
 
 static inline const struct base_metadata *base_metadata(const struct cached_base *cached)
@@ -102,18 +102,18 @@ int bases_invalidate(struct bases *b, struct db *db, int base, struct err *e);
 int base_check_diff(const struct cached_base *cached, const struct buf *diff, const struct buf *xml, struct err *e);
 
 /* Decoder of documents stored by one layout, of any age. Close with decoder_close. */
-struct decoder {
+struct base_decoder {
 	const struct cached_base *cached;	/* the base */
 	bool patch;			/* else fields, of which there are none in a base's own layout */
 	bool latest;			/* the layout is the cached base's; else it is in own */
 	struct field_layout own;
 };
-int decoder_open(struct bases *b, struct db *db, const char *layout, struct decoder *out, struct err *e);
+int decoder_open(struct bases *b, struct db *db, const char *layout, struct base_decoder *out, struct err *e);
 /* The same without a query: false unless this is the latest layout of a cached base. */
-bool decoder_open_cached(struct bases *b, int base, const struct layout_key *layout, struct decoder *out);
-void decoder_close(struct bases *b, struct decoder *d);
+bool decoder_open_cached(struct bases *b, int base, const struct layout_key *layout, struct base_decoder *out);
+void decoder_close(struct bases *b, struct base_decoder *d);
 
 /* Decode diff: at most max bytes, appended to out. 0 or -1. */
-int decoder_run(const struct decoder *d, const char *diff, size_t len, size_t max, struct buf *out, struct err *e);
+int decoder_run(const struct base_decoder *d, const char *diff, size_t len, size_t max, struct buf *out, struct err *e);
 
 #endif

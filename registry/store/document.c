@@ -72,7 +72,7 @@ void verified_cache_add(struct verified_cache *v, const struct document_row *row
 int document_rebuild(struct bases *b, struct db *db, const struct document_row *row, struct buf *out, struct err *e)
 {
 	struct buf xml = {0};
-	struct decoder o = {0};
+	struct base_decoder o = {0};
 	char sha256[HASH_HEX];
 	int rc = row->base &&
 		decoder_open_cached(b, row->base, &row->layout, &o) ? 0 : decoder_open(b, db, row->layout.id, &o, e);

@@ -74,14 +74,14 @@ struct reevaluation {
 	unsigned long skipped;		/* nodes whose rows were locked */
 };
 
-static struct comparer comparer_of(const struct upkeep_run *p)
+static struct drift_comparer comparer_of(const struct upkeep_run *p)
 {
-	return (struct comparer){ .bases = p->bases, .db = p->db, .parser = p->parser };
+	return (struct drift_comparer){ .bases = p->bases, .db = p->db, .parser = p->parser };
 }
 
 static int base_compare(const struct reevaluation *t, int base, const char *node, struct drift *out, struct err *e)
 {
-	struct comparer with = comparer_of(t->pass);
+	struct drift_comparer with = comparer_of(t->pass);
 	const struct cached_base *cached;
 	struct buf xml;
 	int rc;
@@ -145,10 +145,10 @@ static int fields_drift(const struct drift_batch *o, const struct buf *xml, stru
 	return rc;
 }
 
-static int add_node(struct reencoding *m, const struct decoded_document *h, struct err *e)
+static int add_node(struct reencoding *m, const struct reencode_document *h, struct err *e)
 {
 	struct drift_batch *o = m->user;
-	struct comparer with = comparer_of(o->reevaluation->pass);
+	struct drift_comparer with = comparer_of(o->reevaluation->pass);
 	struct drift drift;
 
 	if (o->patch ? drift_from_base(&with, o->reevaluation->baseline, h->node, &h->xml, &drift, e) :

@@ -22,7 +22,7 @@ struct old_layout {
 	size_t share;	/* bytes that the layout costs for each of its documents */
 };
 
-static int to_latest_layout(struct reencoding *m, const struct decoded_document *h, struct err *e)
+static int to_latest_layout(struct reencoding *m, const struct reencode_document *h, struct err *e)
 {
 	const struct old_layout *o = m->user;
 	struct base_encoding encoding;

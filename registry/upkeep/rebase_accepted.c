@@ -17,7 +17,8 @@ struct following {
 	bool own;
 };
 
-static int store_drift(struct upkeep_run *p, const struct decoded_document *h, const struct drift *drift, struct err *e)
+static int store_drift(struct upkeep_run *p, const struct reencode_document *h, const struct drift *drift,
+		       struct err *e)
 {
 	return db_execute(p->db, e, "UPDATE drift SET severity = $2, changes = $3::jsonb WHERE node = $1 AND changes"
 				    " <> $3::jsonb"
@@ -53,9 +54,9 @@ static int is_twin(struct upkeep_run *p, int base, const struct buf *xml, struct
 }
 
 /* The stored drift was determined against another base than the present baseline. */
-static int update_drift(struct upkeep_run *p, int baseline, const struct decoded_document *h, struct err *e)
+static int update_drift(struct upkeep_run *p, int baseline, const struct reencode_document *h, struct err *e)
 {
-	struct comparer with = { .bases = p->bases, .db = p->db, .parser = p->parser };
+	struct drift_comparer with = { .bases = p->bases, .db = p->db, .parser = p->parser };
 	struct drift drift;
 	int rc = drift_from_base(&with, baseline, h->node, &h->xml, &drift, e);
 
@@ -66,7 +67,7 @@ static int update_drift(struct upkeep_run *p, int baseline, const struct decoded
 	return rc;
 }
 
-static int to_accepted(struct reencoding *m, const struct decoded_document *h, struct err *e)
+static int to_accepted(struct reencoding *m, const struct reencode_document *h, struct err *e)
 {
 	const struct following *f = m->user;
 	struct base_encoding encoding = {0};

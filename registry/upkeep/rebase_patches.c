@@ -34,7 +34,7 @@ struct patches {
 	size_t bytes;
 };
 
-static int group_document(struct patches *t, const struct decoded_document *h, struct err *e)
+static int group_document(struct patches *t, const struct reencode_document *h, struct err *e)
 {
 	bool full = t->ngroups == GROUPS || t->bytes + h->xml.len > GROUPS_MAX;
 	int group, rc = base_cache_join(t->documents, h->xml.data, h->xml.len, full ? -1 : (int)t->ngroups, &group);
@@ -51,7 +51,7 @@ static int group_document(struct patches *t, const struct decoded_document *h, s
 	return 0;
 }
 
-static int from_patch(struct reencoding *m, const struct decoded_document *h, struct err *e)
+static int from_patch(struct reencoding *m, const struct reencode_document *h, struct err *e)
 {
 	struct patches *t = m->user;
 
@@ -74,7 +74,7 @@ static int from_patch(struct reencoding *m, const struct decoded_document *h, st
 static int group_insert(const struct patches *t, const struct group *g, const struct cached_base *first,
 			const struct parsed *parsed, const char *drift, struct err *e)
 {
-	struct new_base n = { .class = t->class, .shape = t->shape, .node = g->node, .drift = drift,
+	struct base_insertion n = { .class = t->class, .shape = t->shape, .node = g->node, .drift = drift,
 			      .xml = &(struct buf){ .data = first->text, .len = first->len }, .parsed = parsed };
 	struct upkeep_run *p = t->pass;
 	const struct cached_base *cached;
@@ -103,7 +103,7 @@ static int group_insert(const struct patches *t, const struct group *g, const st
 static int group_to_base(const struct patches *t, const struct group *g, struct err *e)
 {
 	const struct upkeep_run *p = t->pass;
-	struct comparer with = { .bases = p->bases, .db = p->db, .parser = p->parser };
+	struct drift_comparer with = { .bases = p->bases, .db = p->db, .parser = p->parser };
 	const struct cached_base *first = base_cache_acquire(t->documents, g - t->groups);
 	struct buf xml = { .data = first->text, .len = first->len };
 	struct parsed parsed = {0};

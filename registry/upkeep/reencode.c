@@ -136,7 +136,7 @@ static void reencode_reset(struct reencoding *m)
 		db_array(&m->column[c]);
 }
 
-int reencode_add(struct reencoding *m, const struct decoded_document *h, const struct base_encoding *encoding,
+int reencode_add(struct reencoding *m, const struct reencode_document *h, const struct base_encoding *encoding,
 		 struct err *e)
 {
 	db_array_text(&m->column[M_NODE], h->node);
@@ -184,7 +184,8 @@ static int reencode_apply(struct upkeep_run *p, struct reencoding *m, struct err
 }
 
 /* Decodes the document of a row, and checks it against the hash that the node signed. */
-static int decode_row(const struct decoder *o, const PGresult *r, int row, struct decoded_document *h, struct err *e)
+static int decode_row(const struct base_decoder *o, const PGresult *r, int row, struct reencode_document *h,
+		      struct err *e)
 {
 	struct buf diff = {0}, xml = {0};
 	char sha256[HASH_HEX];
@@ -210,14 +211,14 @@ static int decode_row(const struct decoder *o, const PGresult *r, int row, struc
 }
 
 /* The number of rows, or -1. An unreadable document must not hold back the others: the first is reported at the end. */
-static int process_batch(struct upkeep_run *p, struct reencoding *m, const struct decoder *o, const PGresult *r,
+static int process_batch(struct upkeep_run *p, struct reencoding *m, const struct base_decoder *o, const PGresult *r,
 			 struct err *e)
 {
 	int rows = PQntuples(r);
 
 	reencode_reset(m);
 	for (int i = 0; i < rows && upkeep_continues(p); i++) {
-		struct decoded_document h;
+		struct reencode_document h;
 		int rc;
 
 		if (decode_row(o, r, i, &h, m->bad ? NULL : &m->first_bad)) {
@@ -235,7 +236,7 @@ static int process_batch(struct upkeep_run *p, struct reencoding *m, const struc
 int reencode_each(struct upkeep_run *p, struct reencoding *m, struct err *e)
 {
 	char node[256] = "", since[64] = "-infinity";
-	struct decoder o;
+	struct base_decoder o;
 	int rows;
 
 	if (decoder_open(p->bases, p->db, m->from, &o, e))

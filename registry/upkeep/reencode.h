@@ -12,7 +12,7 @@
  */
 
 /* The documents to process. */
-enum document_scope {
+enum reencode_scope {
 	SCOPE_PRESENT,	/* present exports of nodes */
 	SCOPE_RECENT,		/* present exports since a time */
 	SCOPE_DRIFTED,	/* present exports of nodes that drift since before a time */
@@ -20,7 +20,7 @@ enum document_scope {
 };
 
 /* A decoded document. The strings are borrowed. */
-struct decoded_document {
+struct reencode_document {
 	const char *node, *since, *sha256;
 	struct buf xml;		/* checked against the hash */
 	size_t kept;		/* bytes of its present diff */
@@ -28,11 +28,11 @@ struct decoded_document {
 
 /* Rows to be moved from one layout. */
 struct reencoding {
-	enum document_scope scope;
+	enum reencode_scope scope;
 	const char *from;	/* the layout */
 	const char *time;	/* SCOPE_RECENT, SCOPE_DRIFTED: that time; NULL for any */
 	bool clear_drift;		/* delete the drift of the rows moved */
-	int (*each)(struct reencoding *m, const struct decoded_document *h, struct err *e);
+	int (*each)(struct reencoding *m, const struct reencode_document *h, struct err *e);
 	int (*after)(struct reencoding *m, struct err *e);	/* called after each batch; or NULL */
 	void *user;		/* for each and after */
 	unsigned n;
@@ -56,7 +56,7 @@ struct base_encoding {
 int base_encode(struct upkeep_run *p, int base, const struct buf *xml, struct base_encoding *out, struct err *e);
 
 /* Add a row to the batch; the diff is copied. 0 or -1. */
-int reencode_add(struct reencoding *m, const struct decoded_document *h, const struct base_encoding *encoding,
+int reencode_add(struct reencoding *m, const struct reencode_document *h, const struct base_encoding *encoding,
 		 struct err *e);
 
 /*

@@ -112,7 +112,7 @@ bool upkeep_pause(struct upkeep_run *p)
 
 /* What is older than KeepHistory. */
 static const struct {
-	enum emptied table;
+	enum upkeep_emptied table;
 	const char *sql;
 } histories[] = {
 	{ IN_PAST, "DELETE FROM past WHERE (node, since) IN (SELECT node, since FROM past WHERE until" TOO_OLD

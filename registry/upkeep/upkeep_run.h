@@ -12,7 +12,7 @@
 #include "ingest/parser.h"
 
 /* Tables in which a run leaves dead rows. */
-enum emptied { IN_NODE, IN_NODE_FACT, IN_PAST, IN_JOB_SUMMARY, EMPTIED };
+enum upkeep_emptied { IN_NODE, IN_NODE_FACT, IN_PAST, IN_JOB_SUMMARY, EMPTIED };
 
 /* Pacing and stopping of upkeep; one lock for everything that wakes it. */
 struct upkeep_pacing {

@@ -29,7 +29,7 @@ static const struct {
 };
 
 /* 1 or 0, -1. */
-static int is_large_part(struct upkeep_run *p, enum emptied t, struct err *e)
+static int is_large_part(struct upkeep_run *p, enum upkeep_emptied t, struct err *e)
 {
 	char rows[24], one[DB_KEY];
 
@@ -62,7 +62,7 @@ static int reindex_next(struct upkeep_run *p, struct err *e)
 
 int vacuum_run(struct upkeep_run *p, struct err *e)
 {
-	for (enum emptied t = 0; t < EMPTIED && upkeep_continues(p); t++) {
+	for (enum upkeep_emptied t = 0; t < EMPTIED && upkeep_continues(p); t++) {
 		int large = p->emptied[t] ? is_large_part(p, t, e) : 0;
 
 		if (large < 0 || (large && vacuum_table(p->db, tables[t].vacuum, e)))

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_domain(const struct shape *s, size_t i)
 {
-	const struct domain *d = &s->domains[i], *up = i ? &s->domains[d->parent] : d;
+	const struct shape_domain *d = &s->domains[i], *up = i ? &s->domains[d->parent] : d;
 
 	if (!d->cores || d->first + d->cores > s->cores || (i && (d->parent < 0 || (size_t)d->parent >= i)))
 		abort();

@@ -25,7 +25,7 @@ static void open_some(struct bisection *h, const struct matrix *m, unsigned step
 		local[r] = n;
 		rank[n++] = r;
 	}
-	assert_int_equal(bisection_init(h, m, &(struct some_ranks){ rank, local, n }, empty), 0);
+	assert_int_equal(bisection_init(h, m, &(struct matrix_ranks){ rank, local, n }, empty), 0);
 	free(rank);
 	free(local);
 }

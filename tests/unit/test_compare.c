@@ -375,7 +375,7 @@ static void facts_become_changes(void **state)
 	static const struct {
 		const char *object, *name, *from, *to, *words;
 		enum severity s;
-		enum direction d;
+		enum change_direction d;
 	} facts[] = {
 		{ "NUMA node 3", "memory", "68719476736", "51539607552", "NUMA node 3: memory 64 GiB -> 48 GiB",
 		  SEVERITY_CAPACITY, CHANGE_GONE },
@@ -410,7 +410,7 @@ static void facts_become_changes(void **state)
 
 static void verdict_modes_tolerate_changes(void **state)
 {
-	static const struct { enum severity s; enum direction d; int verdicts[4]; } verdicts[] = {
+	static const struct { enum severity s; enum change_direction d; int verdicts[4]; } verdicts[] = {
 		{ SEVERITY_CAPACITY, CHANGE_GONE, { 3, 3, -1, -1 } },
 		{ SEVERITY_CAPACITY, CHANGE_EXTRA, { 3, -1, 3, -1 } },
 		{ SEVERITY_WIRING, CHANGE_CHANGED, { 2, 2, 2, -1 } },

@@ -445,7 +445,7 @@ static bool is_dev(const char *host, void *user)
 static void writes_the_chosen_alone(void **state)
 {
 	char prefix[] = "io";
-	const struct chosen c = { is_dev, prefix };
+	const struct fabric_hosts c = { is_dev, prefix };
 	struct fabric *f = fabric_of(slurm_rows[0].text);
 	struct buf out = {0};
 	struct err e = {""};

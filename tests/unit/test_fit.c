@@ -463,17 +463,17 @@ static unsigned bits(unsigned set)
 	return __builtin_popcount(set);
 }
 
-static unsigned mask_of(const struct domain *d)
+static unsigned mask_of(const struct shape_domain *d)
 {
 	return ((1u << d->cores) - 1) << d->first;
 }
 
-static bool holds_level(const struct shape *s, const struct domain *outer, enum level level)
+static bool holds_level(const struct shape *s, const struct shape_domain *outer, enum level level)
 {
-	for (const struct domain *d = outer + 1; d < s->domains + s->ndomains; d++) {
+	for (const struct shape_domain *d = outer + 1; d < s->domains + s->ndomains; d++) {
 		if (d->level != level)
 			continue;
-		for (const struct domain *up = d; up->parent >= 0; up = s->domains + up->parent)
+		for (const struct shape_domain *up = d; up->parent >= 0; up = s->domains + up->parent)
 			if (s->domains + up->parent == outer)
 				return true;
 	}
@@ -488,7 +488,7 @@ static unsigned counts_in(const struct shape *s, enum level level, unsigned core
 {
 	unsigned lacking = 0, found = 0;
 
-	for (const struct domain *d = s->domains; d < s->domains + s->ndomains; d++) {
+	for (const struct shape_domain *d = s->domains; d < s->domains + s->ndomains; d++) {
 		if (!(mask_of(d) >> core & 1) || holds_level(s, d, level))
 			continue;
 		if (d->level == level)
@@ -787,7 +787,7 @@ static unsigned limits_random(const struct shape *s, struct score_limit *limits)
 	unsigned n = 0, done = 0;
 
 	for (size_t d = 0; d < s->ndomains; d++) {
-		const struct domain *at = &s->domains[d];
+		const struct shape_domain *at = &s->domains[d];
 
 		if (at->first < done || at->cores < 2 || at->level == LEVEL_CORE || up_to(2))
 			continue;

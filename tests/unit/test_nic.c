@@ -315,14 +315,14 @@ static void divides_by_the_innermost_memory(void **state)
 {
 	(void) state;
 	for (size_t i = 0; i < ROWS(memories); i++) {
-		struct numa_domains d;
+		struct nic_domains d;
 		hwloc_topology_t t;
 
 		assert_int_equal(hwloc_topology_init(&t), 0);
 		assert_false(hwloc_topology_set_synthetic(t, memories[i].node) || hwloc_topology_load(t));
-		assert_int_equal(numa_domains_find(t, &d, NULL), 0);
+		assert_int_equal(nic_domains_find(t, &d, NULL), 0);
 		assert_int_equal(d.n, memories[i].domains);
-		numa_domains_free(&d);
+		nic_domains_free(&d);
 		hwloc_topology_destroy(t);
 	}
 }

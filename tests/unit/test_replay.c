@@ -57,7 +57,7 @@ static bool is_in(const uint64_t *mask, unsigned core)
 	return mask[core / 64] >> core % 64 & 1;
 }
 
-static void tell_cores(struct story *s, const struct node_share *seat)
+static void tell_cores(struct story *s, const struct cluster_share *seat)
 {
 	const struct cluster_node *node = &s->cluster->nodes[seat->node];
 	unsigned cores = node->kind->shape->cores, count = 0;
@@ -76,14 +76,14 @@ static void tell_cores(struct story *s, const struct node_share *seat)
 	assert_int_equal(count, seat->cores);
 }
 
-static void tell_start(void *user, const struct past_job *job, const struct job_nodes *seats, long long at)
+static void tell_start(void *user, const struct past_job *job, const struct cluster_shares *seats, long long at)
 {
 	struct story *s = user;
 
 	buf_printf(&s->text, "%s@%lld", job->name, at / 1000);
 	assert_int_equal(seats->n, job->nodes);
 	for (size_t i = 0; i < seats->n; i++) {
-		const struct node_share *seat = &seats->list[i];
+		const struct cluster_share *seat = &seats->list[i];
 		const struct cluster_node *node = &s->cluster->nodes[seat->node];
 
 		tell_cores(s, seat);
@@ -96,7 +96,7 @@ static void tell_start(void *user, const struct past_job *job, const struct job_
 	buf_puts(&s->text, "; ");
 }
 
-static void tell_end(void *user, const struct past_job *job, const struct job_nodes *seats, long long at)
+static void tell_end(void *user, const struct past_job *job, const struct cluster_shares *seats, long long at)
 {
 	struct story *s = user;
 
@@ -519,7 +519,8 @@ static bool is_uncut(const struct drawing *d, unsigned chosen)
  * Each choice of free cores is as much as something in the front, or more; each thing in the front is what some choice
  * touches.
  */
-static void check_fronts(const struct drawing *d, struct fronts *f, const struct kind *kind, uint64_t free_cores)
+static void check_fronts(const struct drawing *d, struct fronts *f, const struct cluster_kind *kind,
+			 uint64_t free_cores)
 {
 	bool met[12][FRONT_MAX] = {{0}};
 	struct front front;

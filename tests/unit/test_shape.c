@@ -152,7 +152,7 @@ static void nests_domains(void **state)
 	assert_non_null(s);
 	assert_int_equal(s->domains[0].cores, 16);
 	for (size_t i = 1; i < s->ndomains; i++) {
-		const struct domain *d = &s->domains[i], *p = &s->domains[d->parent];
+		const struct shape_domain *d = &s->domains[i], *p = &s->domains[d->parent];
 
 		assert_true(d->parent >= 0 && (size_t) d->parent < i);
 		assert_true(d->cores > 0);

@@ -64,7 +64,7 @@ static const char *read_name(const struct reading *r, const json_t *o, const cha
 }
 
 /* Creates the end of a switch or host with its name and description. */
-static int begin_end(struct reading *r, const json_t *o, enum end_kind kind, const char *name)
+static int begin_end(struct reading *r, const json_t *o, enum draft_end_kind kind, const char *name)
 {
 	const char *told = json_string_value(json_object_get(o, "told"));
 	int end;

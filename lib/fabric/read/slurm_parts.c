@@ -30,7 +30,7 @@ static struct mention *mention_of(struct slurm *s, unsigned end)
 	return &grown[end];
 }
 
-static int add_child(struct slurm *s, enum end_kind kind, const char *name)
+static int add_child(struct slurm *s, enum draft_end_kind kind, const char *name)
 {
 	int end = draft_end(s->draft, kind, name);
 	struct mention *mention = end < 0 ? NULL : mention_of(s, end);

@@ -10,7 +10,7 @@
 #include "fabric/recognise/recognise.h"
 
 struct end {
-	enum end_kind kind;
+	enum draft_end_kind kind;
 	char *key, *text, *name;	/* name: given; else derived from text */
 	uint64_t guid, port;
 };
@@ -54,7 +54,7 @@ int draft_each(struct fabric_draft *m, const char *list, int (*each)(const char 
 	return hostlist_expand_more(list, &m->usage, each, user, e);
 }
 
-static unsigned slot_of(const struct fabric_draft *m, enum end_kind kind, const char *key)
+static unsigned slot_of(const struct fabric_draft *m, enum draft_end_kind kind, const char *key)
 {
 	uint64_t sum = 14695981039346656037u + kind;
 	unsigned at;
@@ -101,7 +101,7 @@ static int room_for(void **list, unsigned n, unsigned *room, size_t size)
 	return 0;
 }
 
-int draft_end(struct fabric_draft *m, enum end_kind kind, const char *key)
+int draft_end(struct fabric_draft *m, enum draft_end_kind kind, const char *key)
 {
 	unsigned slot;
 	char *copy;

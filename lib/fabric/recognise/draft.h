@@ -11,7 +11,7 @@
  * An end is anything that a cable is plugged into, identified by a key of the reader's choice. A cable stated at both
  * of its ends is one cable.
  */
-enum end_kind { END_SWITCH, END_ADAPTER, END_HOST };
+enum draft_end_kind { END_SWITCH, END_ADAPTER, END_HOST };
 
 struct fabric_draft;
 
@@ -19,7 +19,7 @@ struct fabric_draft *draft_new(void);
 void draft_free(struct fabric_draft *m);
 
 /* The end of this key, created if new: an index, or -1 when memory is short. */
-int draft_end(struct fabric_draft *m, enum end_kind kind, const char *key);
+int draft_end(struct fabric_draft *m, enum draft_end_kind kind, const char *key);
 
 /* hostlist_expand, with its limits for all lists of the fabric together. */
 int draft_each(struct fabric_draft *m, const char *list, int (*each)(const char *name, void *user), void *user,

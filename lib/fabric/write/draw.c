@@ -22,7 +22,7 @@ struct box {
 struct picture {
 	const struct net *net;
 	const struct fabric *f;
-	const struct chosen *chosen;
+	const struct fabric_hosts *chosen;
 	struct box *boxes;
 	unsigned host_letters, columns, rows;	/* rows: ranks */
 	double width, top, first, bottom;	/* first: of the highest row */
@@ -257,8 +257,8 @@ static void draw_hosts(struct picture *p)
 }
 
 /* Draws one plane below the previous one; sets bottom and right to its lower and right edge. */
-static int draw_plane(const struct fabric *f, unsigned plane, const struct chosen *c, struct buf *out, double *bottom,
-		      double *right)
+static int draw_plane(const struct fabric *f, unsigned plane, const struct fabric_hosts *c, struct buf *out,
+		      double *bottom, double *right)
 {
 	struct net n = {0};
 	struct picture p = { .net = &n, .f = f, .chosen = c, .top = *bottom + MARGIN, .out = out };
@@ -294,7 +294,7 @@ static const char style[] =
 	".s rect{fill:#c4c4c4;stroke:#777}.o rect{fill:none;stroke:#777;stroke-dasharray:3 2}"
 	".h rect{fill:#fff;stroke:#aaa}.c rect{fill:#f6a04d;stroke:#b65f0a}</style>\n";
 
-int fabric_draw(const struct fabric *f, const struct chosen *c, struct buf *out, struct err *e)
+int fabric_draw(const struct fabric *f, const struct fabric_hosts *c, struct buf *out, struct err *e)
 {
 	double bottom = 0, right = 0;
 	struct buf body = {0};

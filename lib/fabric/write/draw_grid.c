@@ -20,7 +20,7 @@ struct cell {
 struct grid_drawing {
 	const struct fabric *f;
 	const struct hierarchy *h;
-	const struct chosen *chosen;
+	const struct fabric_hosts *chosen;
 	struct cell *cells;
 	unsigned dim[DIMS];
 	bool switches;			/* a level of hosts below the torus */
@@ -230,7 +230,7 @@ static void draw_cells(struct grid_drawing *g)
 	draw_hosts(g);
 }
 
-int draw_grid(const struct fabric *f, unsigned plane, const struct chosen *c, struct buf *out, double *top,
+int draw_grid(const struct fabric *f, unsigned plane, const struct fabric_hosts *c, struct buf *out, double *top,
 	      double *right)
 {
 	const struct hierarchy_level *torus = &f->planes[plane].levels->level[0];

@@ -11,7 +11,7 @@
  * its lower and right edge. 0, or -1 when memory is short.
  */
 bool draw_is_grid(const struct fabric_plane *p);
-int draw_grid(const struct fabric *f, unsigned plane, const struct chosen *c, struct buf *out, double *top,
+int draw_grid(const struct fabric *f, unsigned plane, const struct fabric_hosts *c, struct buf *out, double *top,
 	      double *right);
 
 #endif

@@ -10,7 +10,7 @@
  * Some hosts of a fabric: those of a job, or those known to Slurm. Where it may be NULL, that means all, or none to
  * colour.
  */
-struct chosen {
+struct fabric_hosts {
 	bool (*has)(const char *host, void *user);
 	void *user;
 };
@@ -20,10 +20,10 @@ struct chosen {
  * dragonfly or a graph is written as the tree of its levels. Hosts without a name or a switch are left out. A host in
  * several planes is written once, because a Slurm node has one place. Each returns 0, or -1 with out undefined.
  */
-int fabric_write_slurm(const struct fabric *f, const struct chosen *c, struct buf *out, struct err *e);
+int fabric_write_slurm(const struct fabric *f, const struct fabric_hosts *c, struct buf *out, struct err *e);
 
 /* The same as topology.yaml(5) of Slurm 25.05 and later, the cluster's default topology. */
-int fabric_write_slurm_yaml(const struct fabric *f, const struct chosen *c, struct buf *out, struct err *e);
+int fabric_write_slurm_yaml(const struct fabric *f, const struct fabric_hosts *c, struct buf *out, struct err *e);
 
 /*
  * Writes Scotch's target architecture for the hosts of a plane: a "tleaf" and, where branches lack hosts, a "sub" of
@@ -35,6 +35,6 @@ int fabric_write_scotch(const struct hierarchy *h, struct buf *out, struct err *
  * Draws it as SVG: a picture for each plane, grey switches with their hosts below them, spines above, the number of
  * cables at trunks; chosen hosts are coloured.
  */
-int fabric_draw(const struct fabric *f, const struct chosen *c, struct buf *out, struct err *e);
+int fabric_draw(const struct fabric *f, const struct fabric_hosts *c, struct buf *out, struct err *e);
 
 #endif

@@ -30,7 +30,7 @@ struct slurm_writer {
 	struct err *err;
 };
 
-static void hosts_count(struct slurm_writer *t, const struct chosen *c)
+static void hosts_count(struct slurm_writer *t, const struct fabric_hosts *c)
 {
 	const struct hierarchy *h = t->h;
 
@@ -99,7 +99,7 @@ static int switch_write(struct slurm_writer *t, unsigned g)
 	return list_write(t, t->dialect->switches, h->groups[g].name, &list);
 }
 
-static int plane_write(struct slurm_writer *t, const struct chosen *c)
+static int plane_write(struct slurm_writer *t, const struct fabric_hosts *c)
 {
 	int rc = 0;
 
@@ -111,7 +111,7 @@ static int plane_write(struct slurm_writer *t, const struct chosen *c)
 	return rc;
 }
 
-static int hierarchy_levels_write(struct slurm_writer *t, const struct hierarchy *h, const struct chosen *c)
+static int hierarchy_levels_write(struct slurm_writer *t, const struct hierarchy *h, const struct fabric_hosts *c)
 {
 	int rc = -1;
 
@@ -129,7 +129,7 @@ static int hierarchy_levels_write(struct slurm_writer *t, const struct hierarchy
 	return rc;
 }
 
-static int write_dialect(const struct dialect *d, const struct fabric *f, const struct chosen *c, struct buf *out,
+static int write_dialect(const struct dialect *d, const struct fabric *f, const struct fabric_hosts *c, struct buf *out,
 			 struct err *e)
 {
 	struct slurm_writer t = { .f = f, .written = calloc(f->nnodes + 1, sizeof(bool)), .dialect = d, .out = out,
@@ -151,12 +151,12 @@ static int write_dialect(const struct dialect *d, const struct fabric *f, const 
 	return rc;
 }
 
-int fabric_write_slurm(const struct fabric *f, const struct chosen *c, struct buf *out, struct err *e)
+int fabric_write_slurm(const struct fabric *f, const struct fabric_hosts *c, struct buf *out, struct err *e)
 {
 	return write_dialect(&conf, f, c, out, e);
 }
 
-int fabric_write_slurm_yaml(const struct fabric *f, const struct chosen *c, struct buf *out, struct err *e)
+int fabric_write_slurm_yaml(const struct fabric *f, const struct fabric_hosts *c, struct buf *out, struct err *e)
 {
 	return write_dialect(&yaml, f, c, out, e);
 }

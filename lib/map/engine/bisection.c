@@ -46,7 +46,7 @@ static int alloc_all(struct bisection *h, size_t arcs)
 	return 0;
 }
 
-int bisection_init(struct bisection *h, const struct matrix *m, const struct some_ranks *some, unsigned empty)
+int bisection_init(struct bisection *h, const struct matrix *m, const struct matrix_ranks *some, unsigned empty)
 {
 	size_t arcs = 0;
 
@@ -114,7 +114,7 @@ static double block_most(const double *gain)
 /* The first of the ranks with the largest gain. */
 static unsigned best_gain(struct bisection *h, unsigned half)
 {
-	struct gain_buckets *c = &h->buckets[half];
+	struct bisection_buckets *c = &h->buckets[half];
 	unsigned won = 0, i;
 
 	for (unsigned b = 0; b < h->blocks; b++) {
@@ -131,7 +131,7 @@ static unsigned best_gain(struct bisection *h, unsigned half)
 
 static void gain_enter(struct bisection *h, unsigned i)
 {
-	struct gain_buckets *c = &h->buckets[h->second[i]];
+	struct bisection_buckets *c = &h->buckets[h->second[i]];
 
 	c->gain[i] = h->locked[i] ? -INFINITY : h->gain[i];
 	c->stale[i / BLOCK] = true;

@@ -9,7 +9,7 @@
 #include "map/matrix/matrix.h"
 
 /* The ranks of a half that may still move: the gain of each, and the largest gain of each block of ranks. */
-struct gain_buckets {
+struct bisection_buckets {
 	double *gain, *most;		/* -INFINITY: locked */
 	bool *stale;			/* by block: gains changed since `most` was computed */
 };
@@ -29,7 +29,7 @@ struct bisection {
 	bool *second;			/* by rank: its half */
 	bool *locked;
 	unsigned *swapped;
-	struct gain_buckets buckets[2];
+	struct bisection_buckets buckets[2];
 	unsigned long long work;	/* edge evaluations so far, or equivalent work */
 };
 
@@ -37,7 +37,7 @@ struct bisection {
  * Initially bias is 0 and second false, also for empty slots. 0, or -1 when memory is short; bisection_free may be
  * called in either case.
  */
-int bisection_init(struct bisection *h, const struct matrix *m, const struct some_ranks *some, unsigned empty);
+int bisection_init(struct bisection *h, const struct matrix *m, const struct matrix_ranks *some, unsigned empty);
 void bisection_free(struct bisection *h);
 
 /* Computes the cut plus the cost of the bias. Call it after changing `second` and before the next two. */

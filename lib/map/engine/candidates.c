@@ -8,13 +8,13 @@
 #include "map/engine/scotch.h"
 #include "map/engine/split.h"
 
-static int no_memory(const struct problem *b)
+static int no_memory(const struct map_problem *b)
 {
 	return err_set(b->err, "mapping: out of memory");
 }
 
 /* The slot of each place, followed by the first place of each host. */
-static unsigned *index_new(const struct problem *b)
+static unsigned *index_new(const struct map_problem *b)
 {
 	unsigned *slot_of = malloc(((size_t) b->p->nplaces + b->p->nhosts + 1) * sizeof(*slot_of));
 
@@ -52,7 +52,7 @@ static void deal_cyclic(const struct hand *d)
 				d->place[rank++] = d->first[h] + turn;
 }
 
-static int map_dealt(const struct problem *b, unsigned *slot, void (*deal)(const struct hand *d))
+static int map_dealt(const struct map_problem *b, unsigned *slot, void (*deal)(const struct hand *d))
 {
 	unsigned *share = places_share(b->p, b->m->ranks), *slot_of = index_new(b);
 	int rc = share && slot_of ? 0 : no_memory(b);
@@ -67,17 +67,17 @@ static int map_dealt(const struct problem *b, unsigned *slot, void (*deal)(const
 	return rc;
 }
 
-static int map_block(const struct problem *b, unsigned *slot)
+static int map_block(const struct map_problem *b, unsigned *slot)
 {
 	return map_dealt(b, slot, deal_block);
 }
 
-static int map_cyclic(const struct problem *b, unsigned *slot)
+static int map_cyclic(const struct map_problem *b, unsigned *slot)
 {
 	return map_dealt(b, slot, deal_cyclic);
 }
 
-static int map_scotch(const struct problem *b, unsigned *slot)
+static int map_scotch(const struct map_problem *b, unsigned *slot)
 {
 	if (scotch_map(b->m, b->s, b->seed, slot, b->err))
 		return -1;
@@ -87,44 +87,44 @@ static int map_scotch(const struct problem *b, unsigned *slot)
 /* Randomness of the bisections in starts that are to differ. */
 #define LOOSE 0.2
 
-static int map_split(const struct problem *b, unsigned *slot, struct split_way way)
+static int map_split(const struct map_problem *b, unsigned *slot, struct split_way way)
 {
 	way.loose = b->loose ? LOOSE : 0;
 	return split_map(b->m, b->s, way, b->seed, slot, b->err);
 }
 
-static int map_whole(const struct problem *b, unsigned *slot)
+static int map_whole(const struct map_problem *b, unsigned *slot)
 {
 	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_SCOTCH });
 }
 
-static int map_halved(const struct problem *b, unsigned *slot)
+static int map_halved(const struct map_problem *b, unsigned *slot)
 {
 	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_SCOTCH, .halved = true });
 }
 
-static int map_packed(const struct problem *b, unsigned *slot)
+static int map_packed(const struct map_problem *b, unsigned *slot)
 {
 	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_SCOTCH, .halved = true, .sizes = SPLIT_PACKED });
 }
 
-static int map_halves(const struct problem *b, unsigned *slot)
+static int map_halves(const struct map_problem *b, unsigned *slot)
 {
 	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_FREE });
 }
 
-static int map_halves_packed(const struct problem *b, unsigned *slot)
+static int map_halves_packed(const struct map_problem *b, unsigned *slot)
 {
 	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_PACKED });
 }
 
-static int map_halves_alone(const struct problem *b, unsigned *slot)
+static int map_halves_alone(const struct map_problem *b, unsigned *slot)
 {
 	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES_ALONE, .halved = true,
 						      .sizes = SPLIT_FREE });
 }
 
-static int map_halves_alone_packed(const struct problem *b, unsigned *slot)
+static int map_halves_alone_packed(const struct map_problem *b, unsigned *slot)
 {
 	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES_ALONE, .halved = true,
 						      .sizes = SPLIT_PACKED });
@@ -143,7 +143,7 @@ static bool has_cuts(const struct slots *s)
 	return false;
 }
 
-bool candidate_is_worth(const struct candidate *c, const struct problem *b)
+bool candidate_is_worth(const struct candidate *c, const struct map_problem *b)
 {
 	unsigned has = (b->quick ? 0 : MAY_TAKE_LONG) | (b->m->ranks < b->s->n ? HAS_ROOM : 0) |
 		(has_cuts(b->s) ? HAS_CUTS : 0);
@@ -151,7 +151,7 @@ bool candidate_is_worth(const struct candidate *c, const struct problem *b)
 	return !(c->needs & ~has);
 }
 
-unsigned long long candidate_work(const struct candidate *c, const struct problem *b)
+unsigned long long candidate_work(const struct candidate *c, const struct map_problem *b)
 {
 	unsigned levels = 1;
 

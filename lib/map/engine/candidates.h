@@ -11,7 +11,7 @@
 #include "map/engine/slots.h"
 
 /* A problem, and the options of its starts. */
-struct problem {
+struct map_problem {
 	const struct matrix *m;
 	const struct places *p;
 	const struct slots *s;
@@ -29,7 +29,7 @@ enum { CANDIDATE_BLOCK, CANDIDATE_CYCLIC, CANDIDATE_SCOTCH, CANDIDATE_SEEDED };
 
 struct candidate {
 	const char *name;
-	int (*map)(const struct problem *b, unsigned *slot);
+	int (*map)(const struct map_problem *b, unsigned *slot);
 	unsigned needs;		/* minimum for which it is worth its time */
 	unsigned takes;		/* work by edge and bisection level of the slots; a rank counts as a dozen edges */
 };
@@ -38,7 +38,7 @@ extern const struct candidate candidates[];
 extern const unsigned ncandidates;
 
 /* An estimate of its work, in edge evaluations or equivalent. */
-unsigned long long candidate_work(const struct candidate *c, const struct problem *b);
-bool candidate_is_worth(const struct candidate *c, const struct problem *b);
+unsigned long long candidate_work(const struct candidate *c, const struct map_problem *b);
+bool candidate_is_worth(const struct candidate *c, const struct map_problem *b);
 
 #endif

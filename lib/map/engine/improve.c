@@ -25,7 +25,7 @@
 /* The first temperature of annealing: see anneal.h. */
 #define WARM 0.1
 
-static int trial_polish(struct search *x, struct trial *t)
+static int trial_polish(struct search *x, struct search_trial *t)
 {
 	unsigned long long most = POLISH * x->work, left = most;
 
@@ -37,29 +37,29 @@ static int trial_polish(struct search *x, struct trial *t)
 	return 0;
 }
 
-static int lay_out(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
+static int lay_out(struct search *x, struct search_trial *t, unsigned seed, unsigned long long work)
 {
 	return domain_anneal(x->b.m, x->b.s, seed, work, t->slot) ? search_no_memory(x) : 0;
 }
 
-static int anneal_nodes(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
+static int anneal_nodes(struct search *x, struct search_trial *t, unsigned seed, unsigned long long work)
 {
 	return node_anneal(x->b.m, x->b.s, seed, work, t->slot, x->b.err);
 }
 
-static int trial_repartition(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
+static int trial_repartition(struct search *x, struct search_trial *t, unsigned seed, unsigned long long work)
 {
 	return neighbourhood_search(x->b.m, x->b.s, seed, work, t->slot, x->b.err);
 }
 
-static int anneal_ranks(struct search *x, struct trial *t, unsigned seed, unsigned long long work)
+static int anneal_ranks(struct search *x, struct search_trial *t, unsigned seed, unsigned long long work)
 {
 	return anneal_slots(x->b.m, x->b.s, seed, WARM, work, t->slot) ? search_no_memory(x) : 0;
 }
 
 /* The improvement steps, from whole domains to single ranks. */
 static const struct step {
-	int (*take)(struct search *x, struct trial *t, unsigned seed, unsigned long long work);
+	int (*take)(struct search *x, struct search_trial *t, unsigned seed, unsigned long long work);
 	double share;			/* share of the work */
 	bool rests;			/* skipped once it gained nothing in a round: the others get its share */
 } steps[] = { { lay_out, 0.1, false }, { anneal_nodes, 0.4, true }, { trial_repartition, 0.45, false },
@@ -67,7 +67,7 @@ static const struct step {
 
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
-static int step_run(struct search *x, const struct step *step, struct trial *t, double work)
+static int step_run(struct search *x, const struct step *step, struct search_trial *t, double work)
 {
 	x->left -= work;
 	if (step->take(x, t, x->b.seed + x->turn++, work))
@@ -77,7 +77,7 @@ static int step_run(struct search *x, const struct step *step, struct trial *t, 
 }
 
 /* gained: bits of the steps that gained something. */
-static int improve_one(struct search *x, struct trial *t, double work, unsigned *gained)
+static int improve_one(struct search *x, struct search_trial *t, double work, unsigned *gained)
 {
 	double shares = 0;
 
@@ -111,7 +111,7 @@ static int improve_all(struct search *x, double work)
 
 static int by_cost(const void *a, const void *b)
 {
-	const struct trial *x = a, *y = b;
+	const struct search_trial *x = a, *y = b;
 
 	if (x->cost != y->cost)
 		return x->cost < y->cost ? -1 : 1;

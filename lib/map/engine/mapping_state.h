@@ -18,11 +18,6 @@ struct mapping_state {
 	unsigned long long work;	/* edge evaluations so far */
 };
 
-/* The slots first .. first+count-1. */
-struct slot_range {
-	unsigned first, count;
-};
-
 /*
  * Uses the cost table by cell where it is worth its size (domain_costs.h): slots of a cell then count as equal. At most
  * one rank a slot. 0, or -1 when memory is short. mapping_state_free may be called in either case.

@@ -49,7 +49,7 @@ struct neighbourhood {
 	unsigned domain[2];		/* the two domains at that level */
 	unsigned *rank, *drawn, *was, n;	/* of both; in the order drawn, and the slot that each of those had */
 	bool *second;			/* by rank: in the second domain */
-	struct pair pair;
+	struct split_halves pair;
 };
 
 /* Every other time a rank of the last repartitioned pair: its neighbours may have become worth trying. */
@@ -97,7 +97,7 @@ static unsigned room_of(const struct neighbourhood *r, unsigned half)
 
 static void pair_gather(struct neighbourhood *r)
 {
-	r->pair = (struct pair){ .inner = r->level[1].typical };
+	r->pair = (struct split_halves){ .inner = r->level[1].typical };
 	r->n = 0;
 	for (unsigned half = 0; half < 2; half++) {
 		unsigned first = r->level->first[r->domain[half]], end = first + room_of(r, half);
@@ -154,7 +154,7 @@ static int pair_part(struct neighbourhood *r, bool anew)
 	unsigned below = r->level - x->s->level + 1, *half[2];
 	int rc;
 
-	r->pair.from = anew ? PAIR_ANEW : PAIR_BEAT;
+	r->pair.from = anew ? SPLIT_ANEW : SPLIT_BEAT;
 	r->pair.second = r->second;
 	rc = split_pair(&r->x, &r->pair, r->rank, true);
 

@@ -126,7 +126,7 @@ struct arcs {
 	SCOTCH_Num n, vertices, *row, *adj, *weight;
 };
 
-static void arcs_fill(struct arcs *a, const struct matrix *m, const struct some_ranks *some, double sum)
+static void arcs_fill(struct arcs *a, const struct matrix *m, const struct matrix_ranks *some, double sum)
 {
 	a->vertices = some->n;
 	for (unsigned v = 0; v < some->n; v++) {
@@ -145,7 +145,7 @@ static void arcs_fill(struct arcs *a, const struct matrix *m, const struct some_
 	a->row[some->n] = a->n;
 }
 
-static int arcs_init(struct arcs *a, const struct matrix *m, const struct some_ranks *some)
+static int arcs_init(struct arcs *a, const struct matrix *m, const struct matrix_ranks *some)
 {
 	size_t all = 0;
 	double sum = 0;
@@ -271,7 +271,7 @@ int scotch_map(const struct matrix *m, const struct slots *s, unsigned seed, uns
 	for (unsigned r = 0; all && r < m->ranks; r++)
 		all[r] = r;
 	if (!all || !part || tree_init(&tree, s) ||
-	    arcs_init(&arcs, m, &(struct some_ranks){ all, all, m->ranks })) {
+	    arcs_init(&arcs, m, &(struct matrix_ranks){ all, all, m->ranks })) {
 		err_set(e, "mapping: out of memory");
 		goto out;
 	}
@@ -289,7 +289,7 @@ out:
 	return rc;
 }
 
-int scotch_split(const struct matrix *m, const struct some_ranks *some, unsigned parts, const unsigned *size,
+int scotch_split(const struct matrix *m, const struct matrix_ranks *some, unsigned parts, const unsigned *size,
 		 unsigned seed, unsigned *part, struct err *e)
 {
 	SCOTCH_Num *to = calloc(some->n, sizeof(*to)), *weight = malloc(parts * sizeof(*weight));

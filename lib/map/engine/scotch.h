@@ -20,7 +20,7 @@ int scotch_map(const struct matrix *m, const struct slots *s, unsigned seed, uns
  * without the final refinement of all parts that Scotch's own strategies do, which takes three times as long for hardly
  * better results. part[n]. 0, or -1 with part undefined.
  */
-int scotch_split(const struct matrix *m, const struct some_ranks *some, unsigned parts, const unsigned *size,
+int scotch_split(const struct matrix *m, const struct matrix_ranks *some, unsigned parts, const unsigned *size,
 		 unsigned seed, unsigned *part, struct err *e);
 
 #endif

@@ -13,7 +13,7 @@ int search_no_memory(struct search *x)
  * Keeps the cheapest trial; of equal ones that with the least loaded network adapter, then the first. So the result is
  * never worse than the first trials, block and cyclic.
  */
-void search_measure(struct search *x, struct trial *t)
+void search_measure(struct search *x, struct search_trial *t)
 {
 	unsigned *slot = x->best.slot;
 

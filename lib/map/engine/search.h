@@ -11,9 +11,9 @@
 #define MAX_TRIALS 48
 
 /* The limits of an effort. */
-struct effort {
+struct search_effort {
 	const char *name;
-	bool quick;			/* see struct problem */
+	bool quick;			/* see struct map_problem */
 	unsigned seeds;			/* the number of seeds for candidates that use one */
 	unsigned few;			/* more seeds for at most so many ranks */
 	unsigned polished;		/* the number of cheapest candidates that are polished */
@@ -22,7 +22,7 @@ struct effort {
 };
 
 /* A mapping in progress: its origin, and the steps applied to it. */
-struct trial {
+struct search_trial {
 	const char *name;
 	bool polished, improved;
 	double cost, nic;
@@ -30,11 +30,11 @@ struct trial {
 };
 
 struct search {
-	struct problem b;
-	const struct effort *effort;
-	struct trial trial[MAX_TRIALS];	/* their slots are one allocation, beginning with that of best */
+	struct map_problem b;
+	const struct search_effort *effort;
+	struct search_trial trial[MAX_TRIALS];	/* their slots are one allocation, beginning with that of best */
 	unsigned ntrials;
-	struct trial best;
+	struct search_trial best;
 	double work, left;		/* edge evaluations allowed; left */
 	unsigned turn;			/* number of seeds drawn */
 	unsigned idle;			/* bits: the steps of improve.c that gained nothing in the last round */
@@ -45,6 +45,6 @@ struct search {
 int search_no_memory(struct search *x);
 
 /* Computes a trial's cost, and keeps it if it is the best. */
-void search_measure(struct search *x, struct trial *t);
+void search_measure(struct search *x, struct search_trial *t);
 
 #endif

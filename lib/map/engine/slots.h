@@ -39,6 +39,11 @@ struct slot_place {
 	unsigned row, slot;
 };
 
+/* The slots first .. first+count-1. */
+struct slot_range {
+	unsigned first, count;
+};
+
 struct slots {
 	unsigned n, hosts;
 	unsigned *place;		/* by slot: index into the places */

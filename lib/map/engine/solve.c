@@ -22,7 +22,7 @@ static const struct crowd {
 } crowds[] = { { 0, 8e6 }, { 96, 34e6 }, { 192, 290e6 }, { 384, 490e6 }, { 768, 505e6 }, { 1024, 510e6 },
 	       { 4096, 4400e6 } };
 
-static const struct effort efforts[] = {
+static const struct search_effort efforts[] = {
 	[EFFORT_FAST] = { "fast", true, 1, 256, 2, 1, 1.0 / 16 },
 	[EFFORT_NORMAL] = { "normal", false, 1, 768, MAX_TRIALS, 9, 1 },
 	[EFFORT_HIGH] = { "high", false, MAX_SEEDS, 0, MAX_TRIALS, MAX_TRIALS, 30 },
@@ -48,8 +48,8 @@ double mapping_cost(const struct matrix *m, const struct places *p, const unsign
 
 static int try_candidate(struct search *x, const struct candidate *c, unsigned turn)
 {
-	struct trial *t = &x->trial[x->ntrials];
-	struct problem b = x->b;
+	struct search_trial *t = &x->trial[x->ntrials];
+	struct map_problem b = x->b;
 
 	if (!candidate_is_worth(c, &b))
 		return 0;
@@ -140,7 +140,7 @@ int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_e
 	if (!(s = slots_new(p, e)))
 		return -1;
 	x.work = x.left = x.effort->share * work_for(m->ranks);
-	x.b = (struct problem){ m, p, s, seed, efforts[effort].quick, false, e };
+	x.b = (struct map_problem){ m, p, s, seed, efforts[effort].quick, false, e };
 	rc = solve_search(&x);
 	slots_free(s);
 	if (rc) {
@@ -156,7 +156,7 @@ int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_e
 int mapping_compare(const struct matrix *m, const struct places *p, unsigned seed, struct mapping *out, struct err *e)
 {
 	struct slots *s = slots_new(p, e);
-	struct problem b = { m, p, s, seed, false, false, e };
+	struct map_problem b = { m, p, s, seed, false, false, e };
 	unsigned *slot;
 	int rc = -1;
 

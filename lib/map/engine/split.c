@@ -10,7 +10,7 @@ int split_no_memory(struct split *x)
 	return err_set(x->err, "mapping: out of memory");
 }
 
-static int cut_init(struct cut *c)
+static int cut_init(struct split_cut *c)
 {
 	c->room = calloc(2 * (size_t) c->parts, sizeof(*c->room));
 	c->part = calloc(c->n + 1, sizeof(*c->part));
@@ -20,13 +20,13 @@ static int cut_init(struct cut *c)
 	return 0;
 }
 
-static void cut_free(struct cut *c)
+static void cut_free(struct split_cut *c)
 {
 	free(c->room);
 	free(c->part);
 }
 
-static void sizes_even(struct cut *c)
+static void sizes_even(struct split_cut *c)
 {
 	for (unsigned left = c->n; left;)
 		for (unsigned p = 0; p < c->parts && left; p++)
@@ -36,7 +36,7 @@ static void sizes_even(struct cut *c)
 			}
 }
 
-static void sizes_packed(struct cut *c)
+static void sizes_packed(struct split_cut *c)
 {
 	for (unsigned left = c->n; left;) {
 		unsigned best = 0;
@@ -50,7 +50,7 @@ static void sizes_packed(struct cut *c)
 }
 
 /* Orders the ranks by part, keeping their order within each; then maps each part. */
-static int map_parts(struct split *x, const struct cut *c)
+static int map_parts(struct split *x, const struct split_cut *c)
 {
 	unsigned *sorted = malloc((c->n + 1) * sizeof(*sorted)), n = 0;
 	const unsigned *first = &x->s->level[c->level].first[c->domain];
@@ -72,13 +72,14 @@ static int map_parts(struct split *x, const struct cut *c)
 
 static int map_cut(struct split *x, unsigned level, unsigned first, unsigned end, unsigned *rank, unsigned n)
 {
-	static int (*const by[])(struct split *x, struct cut *c) = {
+	static int (*const by[])(struct split *x, struct split_cut *c) = {
 		[SPLIT_BY_SCOTCH] = split_by_scotch, [SPLIT_BY_HALVES] = split_by_halves,
 		[SPLIT_BY_HALVES_ALONE] = split_by_halves,
 	};
 	const struct slot_level *t = &x->s->level[level];
 	unsigned domain = t->of[first];
-	struct cut c = { .rank = rank, .n = n, .level = level, .domain = domain, .parts = t->of[end - 1] - domain + 1 };
+	struct split_cut c = { .rank = rank, .n = n, .level = level, .domain = domain,
+			       .parts = t->of[end - 1] - domain + 1 };
 	int rc = cut_init(&c) ? split_no_memory(x) : 0;
 
 	if (rc == 0) {

@@ -12,7 +12,7 @@
 #define ARC_WORK 4
 
 /* The additional cost of each rank in the second half due to ranks in neither half, in the unit of the weights. */
-static void bias_fill(const struct split *x, struct bisection *h, const struct pair *p, const unsigned *rank)
+static void bias_fill(const struct split *x, struct bisection *h, const struct split_halves *p, const unsigned *rank)
 {
 	double apart = slots_distance(x->s, p->middle[0], p->middle[1]), more = apart - p->inner;
 
@@ -30,7 +30,8 @@ static void bias_fill(const struct split *x, struct bisection *h, const struct p
 }
 
 /* Orders the ranks by half, keeping their order within each. */
-static void pair_ranks(struct split *x, const struct bisection *h, struct pair *p, unsigned *rank, const unsigned *was)
+static void pair_ranks(struct split *x, const struct bisection *h, struct split_halves *p, unsigned *rank,
+		       const unsigned *was)
 {
 	unsigned n = 0;
 
@@ -54,25 +55,25 @@ static void empties_part(struct bisection *h, unsigned first)
 		h->second[i] = i - h->ranks >= first;
 }
 
-static int pair_halve(struct split *x, struct bisection *h, const struct pair *p, bool quick)
+static int pair_halve(struct split *x, struct bisection *h, const struct split_halves *p, bool quick)
 {
 	struct bisect_way way = { .quick = quick, .loose = x->way.loose, .seed = ++x->seed };
 
-	if (p->from == PAIR_ANEW)
+	if (p->from == SPLIT_ANEW)
 		return bisect_run(h, p->most, way) ? -1 : 1;
 	memcpy(h->second, p->second, h->ranks);
 	empties_part(h, p->most);
-	if (p->from == PAIR_BEAT)
+	if (p->from == SPLIT_BEAT)
 		return bisect_again(h, p->most, way);
 	bisection_cut(h);
 	bisection_refine(h);
 	return 1;
 }
 
-int split_pair(struct split *x, struct pair *p, unsigned *rank, bool quick)
+int split_pair(struct split *x, struct split_halves *p, unsigned *rank, bool quick)
 {
 	unsigned n = p->n, *was = malloc((n + 1) * sizeof(*was));
-	struct some_ranks some = { rank, x->local, n };
+	struct matrix_ranks some = { rank, x->local, n };
 	struct bisection h = { .n = 0 };
 	int rc = -1;
 
@@ -98,7 +99,7 @@ int split_pair(struct split *x, struct pair *p, unsigned *rank, bool quick)
 }
 
 /* The slot in the middle of a range of parts. */
-static unsigned middle_of(const struct split *x, const struct cut *c, unsigned first, unsigned end)
+static unsigned middle_of(const struct split *x, const struct split_cut *c, unsigned first, unsigned end)
 {
 	const unsigned *slot = &x->s->level[c->level].first[c->domain];
 
@@ -106,7 +107,7 @@ static unsigned middle_of(const struct split *x, const struct cut *c, unsigned f
 }
 
 /* The most ranks that a range of parts may hold. */
-static unsigned most_of(const struct split *x, const struct cut *c, unsigned first, unsigned end)
+static unsigned most_of(const struct split *x, const struct split_cut *c, unsigned first, unsigned end)
 {
 	unsigned sum = 0;
 
@@ -133,23 +134,23 @@ static void move_in(struct split *x, const unsigned *rank, unsigned n, unsigned 
 }
 
 /* The halves in which these ranks were: the slots first .. border-1, and those up to end. */
-static void pair_as_was(struct split *x, struct pair *p, const unsigned *rank, unsigned first, unsigned border,
+static void pair_as_was(struct split *x, struct split_halves *p, const unsigned *rank, unsigned first, unsigned border,
 			unsigned end)
 {
 	move_in(x, rank, p->n, first, end);
 	for (unsigned i = 0; i < p->n; i++)
 		x->second[i] = x->was_at[rank[i]] >= border;
 	p->second = x->second;
-	p->from = PAIR_MEND;
+	p->from = SPLIT_MEND;
 }
 
 /* Orders rank[n] by part. */
-static int bisect_parts(struct split *x, struct cut *c, unsigned first, unsigned end, unsigned *rank, unsigned n)
+static int bisect_parts(struct split *x, struct split_cut *c, unsigned first, unsigned end, unsigned *rank, unsigned n)
 {
 	unsigned middle = first + (end - first) / 2, most[2] = { most_of(x, c, first, middle),
 								 most_of(x, c, middle, end) };
 	const unsigned *slot = &x->s->level[c->level].first[c->domain];
-	struct pair p = { .n = n };
+	struct split_halves p = { .n = n };
 
 	if (end - first < 2) {
 		c->size[first] = n;
@@ -171,7 +172,7 @@ static int bisect_parts(struct split *x, struct cut *c, unsigned first, unsigned
 	return bisect_parts(x, c, middle, end, rank + p.size[0], p.size[1]);
 }
 
-int split_by_halves(struct split *x, struct cut *c)
+int split_by_halves(struct split *x, struct split_cut *c)
 {
 	if (bisect_parts(x, c, 0, c->parts, c->rank, c->n))
 		return -1;

@@ -42,28 +42,28 @@ int split_domain(struct split *x, unsigned level, unsigned first, unsigned end, 
  * Some ranks, and the domains of a level among which they are partitioned: size[] is the number for each domain, part[]
  * the domain of each rank.
  */
-struct cut {
+struct split_cut {
 	unsigned *rank, n;
 	unsigned level, domain, parts;	/* domain: the first */
 	unsigned *room, *size, *part;
 };
 
 /* 0, or -1 with an error. */
-int split_by_scotch(struct split *x, struct cut *c);
-int split_by_halves(struct split *x, struct cut *c);
+int split_by_scotch(struct split *x, struct split_cut *c);
+int split_by_halves(struct split *x, struct split_cut *c);
 
 /* The use of existing halves: ignored, to be beaten, or only refined. */
-enum pair_from { PAIR_ANEW, PAIR_BEAT, PAIR_MEND };
+enum split_from { SPLIT_ANEW, SPLIT_BEAT, SPLIT_MEND };
 
 /*
  * n ranks to be partitioned between two ranges of slots, whose middle slots are given; the first range gets least ..
  * most of them. inner: the cost of a pair within one range. second: by rank, whether it is in the second range at
  * present. size: how many each got.
  */
-struct pair {
+struct split_halves {
 	unsigned n, least, most, middle[2], size[2];
 	double inner;
-	enum pair_from from;
+	enum split_from from;
 	const bool *second;
 };
 
@@ -71,6 +71,6 @@ struct pair {
  * Orders rank[n] so that those of the first range come first. quick as in bisect.h. Returns 1; 0 when nothing beats the
  * existing halves, rank[] then unchanged; or -1 with an error.
  */
-int split_pair(struct split *x, struct pair *p, unsigned *rank, bool quick);
+int split_pair(struct split *x, struct split_halves *p, unsigned *rank, bool quick);
 
 #endif

@@ -9,15 +9,15 @@
 /* Scotch's partition while its sizes are corrected. */
 struct balance {
 	const struct split *x;
-	struct cut *c;
+	struct split_cut *c;
 	unsigned *have;		/* ranks of each part */
 	double *talk;		/* of one rank with each part */
 };
 
 /* Partitions with Scotch, using only parts that are to have ranks. */
-static int ask_scotch(struct split *x, struct cut *c, unsigned *seen)
+static int ask_scotch(struct split *x, struct split_cut *c, unsigned *seen)
 {
-	struct some_ranks some = { c->rank, x->local, c->n };
+	struct matrix_ranks some = { c->rank, x->local, c->n };
 	unsigned *size = seen + c->parts, n = 0;
 
 	for (unsigned p = 0; p < c->parts; p++)
@@ -46,7 +46,7 @@ static void talk_fill(struct balance *b, unsigned i)
 /* From a part with too many ranks, moves the one that loses least to a part with room. */
 static void move_cheapest(struct balance *b)
 {
-	struct cut *c = b->c;
+	struct split_cut *c = b->c;
 	unsigned rank = 0, to = c->parts;
 	double least = 0;
 
@@ -71,7 +71,7 @@ static void move_cheapest(struct balance *b)
 
 static void parts_rebalance(struct balance *b)
 {
-	struct cut *c = b->c;
+	struct split_cut *c = b->c;
 	unsigned over = 0;
 
 	for (unsigned i = 0; i < c->n; i++)
@@ -82,7 +82,7 @@ static void parts_rebalance(struct balance *b)
 		move_cheapest(b);
 }
 
-int split_by_scotch(struct split *x, struct cut *c)
+int split_by_scotch(struct split *x, struct split_cut *c)
 {
 	struct balance b = { x, c, calloc(c->parts, sizeof(*b.have)), malloc(c->parts * sizeof(*b.talk)) };
 	unsigned *seen = malloc(2 * (size_t) c->parts * sizeof(*seen));

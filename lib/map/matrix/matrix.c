@@ -11,25 +11,26 @@
 
 #define MAX_BYTES ((size_t) 2 << 30)
 
-int entries_add(struct entries *f, unsigned a, unsigned b, double weight)
+int entries_add(struct matrix_entries *f, unsigned a, unsigned b, double weight)
 {
 	if (a == b || weight == 0)
 		return 0;
 	if (f->n == f->room) {
 		size_t room = f->room ? 2 * f->room : 256;
-		struct entry *bigger = realloc(f->entry, room * sizeof(*bigger));
+		struct matrix_entry *bigger = realloc(f->entry, room * sizeof(*bigger));
 
 		if (!bigger)
 			return -1;
 		f->entry = bigger;
 		f->room = room;
 	}
-	f->entry[f->n++] = (struct entry){ a < b ? a : b, a < b ? b : a, weight };
+	f->entry[f->n++] = (struct matrix_entry){ a < b ? a : b, a < b ? b : a, weight };
 	return 0;
 }
 
 /* One pass of a stable counting sort: a sum of weights is then the same on every machine. */
-static void entries_deal(const struct entry *from, struct entry *to, size_t n, size_t *first, unsigned ranks, bool by_a)
+static void entries_deal(const struct matrix_entry *from, struct matrix_entry *to, size_t n, size_t *first,
+			 unsigned ranks, bool by_a)
 {
 	memset(first, 0, (ranks + 1) * sizeof(*first));
 	for (size_t i = 0; i < n; i++)
@@ -40,7 +41,7 @@ static void entries_deal(const struct entry *from, struct entry *to, size_t n, s
 		to[first[by_a ? from[i].a : from[i].b]++] = from[i];
 }
 
-static void entries_merge(struct entries *f)
+static void entries_merge(struct matrix_entries *f)
 {
 	size_t n = 0;
 
@@ -52,9 +53,9 @@ static void entries_merge(struct entries *f)
 	f->n = n;
 }
 
-static int entries_sort(struct entries *f, unsigned ranks)
+static int entries_sort(struct matrix_entries *f, unsigned ranks)
 {
-	struct entry *other = malloc(f->n * sizeof(*other));
+	struct matrix_entry *other = malloc(f->n * sizeof(*other));
 	size_t *first = malloc((ranks + 1) * sizeof(*first));
 
 	if (other && first) {
@@ -93,7 +94,7 @@ static void arc_set(struct matrix *m, size_t *next, unsigned from, unsigned to, 
  * Writes entries in the order of (a, b): every row gets first its smaller neighbours, then its larger ones, each in
  * order.
  */
-static void rows_fill(struct matrix *m, const struct entries *f, size_t *next)
+static void rows_fill(struct matrix *m, const struct matrix_entries *f, size_t *next)
 {
 	for (size_t i = 0; i < f->n; i++) {
 		m->row[f->entry[i].a + 1]++;
@@ -109,7 +110,7 @@ static void rows_fill(struct matrix *m, const struct entries *f, size_t *next)
 		arc_set(m, next, f->entry[i].a, f->entry[i].b, f->entry[i].weight);
 }
 
-struct matrix *matrix_build(unsigned ranks, struct entries *f)
+struct matrix *matrix_build(unsigned ranks, struct matrix_entries *f)
 {
 	size_t *next = calloc(ranks, sizeof(*next));
 	struct matrix *m = NULL;
@@ -129,7 +130,7 @@ static bool looks_graph(const char *text)
 	return *text == '\n' && text[strspn(text, " \t\r\n")];
 }
 
-static int scan_any(struct scan *s)
+static int scan_any(struct matrix_scan *s)
 {
 	line_seek(s);
 	if (!strncasecmp(s->at, "%%MatrixMarket", 14))
@@ -142,7 +143,7 @@ static int scan_any(struct scan *s)
 }
 
 /* text[len] must be a NUL, as a struct buf has it. */
-static int scan_text(struct scan *s, const char *text, size_t len)
+static int scan_text(struct matrix_scan *s, const char *text, size_t len)
 {
 	s->at = text;
 	s->end = text + len;
@@ -152,7 +153,7 @@ static int scan_text(struct scan *s, const char *text, size_t len)
 	return s->ranks ? 0 : err_set(s->err, "%s: empty", s->name);
 }
 
-static struct matrix *matrix_from_entries(const char *name, unsigned ranks, struct entries *f, struct err *e)
+static struct matrix *matrix_from_entries(const char *name, unsigned ranks, struct matrix_entries *f, struct err *e)
 {
 	struct matrix *m = matrix_build(ranks, f);
 
@@ -163,8 +164,8 @@ static struct matrix *matrix_from_entries(const char *name, unsigned ranks, stru
 
 struct matrix *matrix_parse(const char *text, size_t len, const char *name, struct err *e)
 {
-	struct entries found = {0};
-	struct scan s = { .name = name, .found = &found, .err = e };
+	struct matrix_entries found = {0};
+	struct matrix_scan s = { .name = name, .found = &found, .err = e };
 	struct matrix *m = NULL;
 	struct buf copy = {0};
 
@@ -180,7 +181,7 @@ struct matrix *matrix_parse(const char *text, size_t len, const char *name, stru
 
 /* The sum of the files so far. */
 struct sum {
-	struct entries found;
+	struct matrix_entries found;
 	unsigned ranks;
 	const char *sure;	/* a file that states the number of ranks, or NULL */
 	size_t merge_at;	/* entries are merged at this number */
@@ -207,7 +208,7 @@ static void forget_files(struct matrix_files *f, size_t i)
 }
 
 /* The file's entries begin at `first`. Entries of smaller runs are dropped. Returns 1: the file counts. */
-static int runs_differ(struct sum *sum, struct matrix_files *f, size_t i, const struct scan *s, size_t first)
+static int runs_differ(struct sum *sum, struct matrix_files *f, size_t i, const struct matrix_scan *s, size_t first)
 {
 	if (!f->largest)
 		return err_set(s->err, "%s: %u ranks, but %s has %u: they are of different runs", s->name, s->ranks,
@@ -227,7 +228,7 @@ static int runs_differ(struct sum *sum, struct matrix_files *f, size_t i, const 
 /* Returns 1: the file counts, 0: it does not, -1: error. */
 static int file_add(struct sum *sum, struct matrix_files *f, size_t i, struct err *e)
 {
-	struct scan s = { .name = f->path[i], .found = &sum->found, .err = e };
+	struct matrix_scan s = { .name = f->path[i], .found = &sum->found, .err = e };
 	size_t first = sum->found.n;
 	struct buf text;
 	int rc;

@@ -79,7 +79,7 @@ struct matrix *matrix_generate(const char *rule, uint64_t seed, struct err *e);
 /*
  * A subset of the ranks: rank[n]; local[ranks] is the index in rank[] of each of those, and n or more for all others.
  */
-struct some_ranks {
+struct matrix_ranks {
 	const unsigned *rank, *local;
 	unsigned n;
 };

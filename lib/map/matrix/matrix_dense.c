@@ -4,7 +4,7 @@
 
 static const char comments[] = "#%";
 
-static int row_read(struct scan *s, unsigned row)
+static int row_read(struct matrix_scan *s, unsigned row)
 {
 	unsigned col;
 
@@ -21,7 +21,7 @@ static int row_read(struct scan *s, unsigned row)
 	return col < s->ranks ? scan_wrong(s, "the row is shorter than the first") : 0;
 }
 
-int dense_read(struct scan *s)
+int dense_read(struct matrix_scan *s)
 {
 	unsigned row;
 

@@ -13,13 +13,13 @@ struct graph {
 };
 
 /* A graph's numbers may be on any line. */
-static int graph_count(struct scan *s, double min, double max, const char *what, unsigned *out)
+static int graph_count(struct matrix_scan *s, double min, double max, const char *what, unsigned *out)
 {
 	line_seek(s);
 	return count_read(s, min, max, what, out);
 }
 
-static int graph_header(struct scan *s, struct graph *g)
+static int graph_header(struct matrix_scan *s, struct graph *g)
 {
 	unsigned version, flags;
 
@@ -36,7 +36,7 @@ static int graph_header(struct scan *s, struct graph *g)
 	return 0;
 }
 
-static int graph_arc(struct scan *s, const struct graph *g, unsigned from)
+static int graph_arc(struct matrix_scan *s, const struct graph *g, unsigned from)
 {
 	double weight = 1;
 	unsigned to = 0;
@@ -52,7 +52,7 @@ static int graph_arc(struct scan *s, const struct graph *g, unsigned from)
 	return pair_add(s, from, to - g->base, weight / 2);
 }
 
-static int graph_vertex(struct scan *s, struct graph *g, unsigned vertex)
+static int graph_vertex(struct matrix_scan *s, struct graph *g, unsigned vertex)
 {
 	unsigned load, degree = 0;
 
@@ -66,7 +66,7 @@ static int graph_vertex(struct scan *s, struct graph *g, unsigned vertex)
 	return 0;
 }
 
-int graph_read(struct scan *s)
+int graph_read(struct matrix_scan *s)
 {
 	struct graph g = {0};
 

@@ -15,7 +15,7 @@ struct market {
 	double times;	/* what an entry stands for: itself, or itself and its mirror image */
 };
 
-static int banner_read(struct scan *s, struct market *k)
+static int banner_read(struct matrix_scan *s, struct market *k)
 {
 	char object[16], layout[16], field[16], symmetry[16], text[128];
 	size_t len = strcspn(s->at, "\r\n");
@@ -34,7 +34,7 @@ static int banner_read(struct scan *s, struct market *k)
 	return 0;
 }
 
-static int sizes_read(struct scan *s, unsigned *entries)
+static int sizes_read(struct matrix_scan *s, unsigned *entries)
 {
 	unsigned cols;
 
@@ -50,7 +50,7 @@ static int sizes_read(struct scan *s, unsigned *entries)
 	return 0;
 }
 
-static int entry_read(struct scan *s, const struct market *k)
+static int entry_read(struct matrix_scan *s, const struct market *k)
 {
 	double weight = 1;
 	unsigned a, b;
@@ -65,7 +65,7 @@ static int entry_read(struct scan *s, const struct market *k)
 	return pair_add(s, a - 1, b - 1, k->times * weight);
 }
 
-int market_read(struct scan *s)
+int market_read(struct matrix_scan *s)
 {
 	struct market k = {0};
 	unsigned entries;

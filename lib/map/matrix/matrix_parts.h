@@ -13,59 +13,59 @@
 /* Shared by the files matrix*.c. */
 
 /* The weight of one pair, a < b; a pair may occur several times. */
-struct entry {
+struct matrix_entry {
 	unsigned a, b;
 	double weight;
 };
 
 /* Memory grows with what was read, never with what a header claims. */
-struct entries {
-	struct entry *entry;
+struct matrix_entries {
+	struct matrix_entry *entry;
 	size_t n, room;
 };
 
 /* Adds to the weight of a and b, in either order; the diagonal and zeros are ignored. 0, or -1: no memory. */
-int entries_add(struct entries *f, unsigned a, unsigned b, double weight);
+int entries_add(struct matrix_entries *f, unsigned a, unsigned b, double weight);
 
 /* The matrix of these entries, which are sorted and merged in place. NULL when memory is short. */
-struct matrix *matrix_build(unsigned ranks, struct entries *f);
+struct matrix *matrix_build(unsigned ranks, struct matrix_entries *f);
 
 /* A position in a text that ends with a NUL, at end. */
-struct scan {
+struct matrix_scan {
 	const char *name;
 	const char *at, *end;
 	unsigned line;
 	unsigned ranks;		/* 0: unknown yet */
 	bool sure;		/* the file itself states the number of ranks */
-	struct entries *found;
+	struct matrix_entries *found;
 	struct err *err;
 };
 
 /* One reader for each format: reads the whole file into found and ranks. 0, or -1 with an error of file and line. */
-int dense_read(struct scan *s);
-int market_read(struct scan *s);
-int graph_read(struct scan *s);
-int prof_read(struct scan *s);
-bool prof_looks(const struct scan *s);
+int dense_read(struct matrix_scan *s);
+int market_read(struct matrix_scan *s);
+int graph_read(struct matrix_scan *s);
+int prof_read(struct matrix_scan *s);
+bool prof_looks(const struct matrix_scan *s);
 
 /* Sets an error with the line; always -1. */
-int scan_wrong(struct scan *s, const char *what);
+int scan_wrong(struct matrix_scan *s, const char *what);
 
 /*
  * line_ends: whether only blanks are left on the line. Then: to the next line; to the first line that is not blank,
  * false at the end of the text.
  */
-static inline bool line_ends(struct scan *s)
+static inline bool line_ends(struct matrix_scan *s)
 {
 	while (*s->at == ' ' || *s->at == '\t' || *s->at == '\r')
 		s->at++;
 	return *s->at == '\n' || s->at == s->end;
 }
 
-void line_skip(struct scan *s);
-bool line_seek(struct scan *s);
+void line_skip(struct matrix_scan *s);
+bool line_seek(struct matrix_scan *s);
 /* The same, also skipping lines that begin with one of these characters. */
-bool line_seek_past(struct scan *s, const char *comments);
+bool line_seek_past(struct matrix_scan *s, const char *comments);
 
 static inline bool number_ends(char c)
 {
@@ -79,7 +79,7 @@ static inline bool number_ends(char c)
  * Reads a short integer after blanks, the most frequent form in large files. False for anything else; only the blanks
  * are then consumed.
  */
-static inline bool whole_read(struct scan *s, uint64_t *out)
+static inline bool whole_read(struct matrix_scan *s, uint64_t *out)
 {
 	const char *p;
 	uint64_t v = 0;
@@ -96,11 +96,11 @@ static inline bool whole_read(struct scan *s, uint64_t *out)
 }
 
 /* Reads a number on this line, followed by a blank or its end. 0 or -1. */
-int weight_read_any(struct scan *s, double *out);
-int count_read(struct scan *s, unsigned min, unsigned max, const char *what, unsigned *out);
-int ranks_read(struct scan *s, unsigned *out);
+int weight_read_any(struct matrix_scan *s, double *out);
+int count_read(struct matrix_scan *s, unsigned min, unsigned max, const char *what, unsigned *out);
+int ranks_read(struct matrix_scan *s, unsigned *out);
 
-static inline int weight_read(struct scan *s, double *out)
+static inline int weight_read(struct matrix_scan *s, double *out)
 {
 	uint64_t whole;
 
@@ -111,9 +111,9 @@ static inline int weight_read(struct scan *s, double *out)
 }
 
 /* entries_add with the error set; most values of a dense text are 0. */
-int pair_keep(struct scan *s, unsigned a, unsigned b, double weight);
+int pair_keep(struct matrix_scan *s, unsigned a, unsigned b, double weight);
 
-static inline int pair_add(struct scan *s, unsigned a, unsigned b, double weight)
+static inline int pair_add(struct matrix_scan *s, unsigned a, unsigned b, double weight)
 {
 	return weight == 0 ? 0 : pair_keep(s, a, b, weight);
 }

@@ -7,7 +7,7 @@
 static const char no_such_rank[] = "rank out of range (0 to 65535)";
 
 /* "E from to N bytes ...": what one rank sent to another. */
-static int traffic_read(struct scan *s)
+static int traffic_read(struct matrix_scan *s)
 {
 	unsigned from, to, most;
 	double bytes;
@@ -24,7 +24,7 @@ static int traffic_read(struct scan *s)
 }
 
 /* "D MPI_COMM_WORLD procs: 0,1,2": in order, so that the last is the largest. The other communicators are subsets. */
-static int communicator_read(struct scan *s)
+static int communicator_read(struct matrix_scan *s)
 {
 	static const char world[] = "MPI_COMM_WORLD";
 	unsigned last;
@@ -44,7 +44,7 @@ static int communicator_read(struct scan *s)
 	return 0;
 }
 
-static int line_ignore(struct scan *s)
+static int line_ignore(struct matrix_scan *s)
 {
 	(void) s;
 	return 0;
@@ -52,7 +52,7 @@ static int line_ignore(struct scan *s)
 
 static const struct {
 	const char *name;
-	int (*read)(struct scan *s);
+	int (*read)(struct matrix_scan *s);
 } lines[] = {
 	{ "E", traffic_read }, { "I", traffic_read }, { "S", traffic_read }, { "R", traffic_read },
 	{ "D", communicator_read },
@@ -60,7 +60,7 @@ static const struct {
 };
 
 /* The kind of the line, or -1. */
-static int line_kind(const struct scan *s)
+static int line_kind(const struct matrix_scan *s)
 {
 	size_t len = strcspn(s->at, " \t\r\n");
 
@@ -70,12 +70,12 @@ static int line_kind(const struct scan *s)
 	return -1;
 }
 
-bool prof_looks(const struct scan *s)
+bool prof_looks(const struct matrix_scan *s)
 {
 	return line_kind(s) >= 0;
 }
 
-int prof_read(struct scan *s)
+int prof_read(struct matrix_scan *s)
 {
 	for (; line_seek_past(s, "#"); line_skip(s)) {
 		int kind = line_kind(s);

@@ -23,7 +23,7 @@ struct rule {
 	unsigned points;			/* of a stencil */
 	unsigned ranks;
 	uint64_t seed;
-	struct entries found;
+	struct matrix_entries found;
 };
 
 static double draw_bytes(uint64_t *seed)

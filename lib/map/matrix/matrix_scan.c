@@ -9,12 +9,12 @@
 /* Sums of weights times distances then cannot become infinite. */
 #define MAX_WEIGHT 1e200
 
-int scan_wrong(struct scan *s, const char *what)
+int scan_wrong(struct matrix_scan *s, const char *what)
 {
 	return err_set(s->err, "%s:%u: %s", s->name, s->line, what);
 }
 
-void line_skip(struct scan *s)
+void line_skip(struct matrix_scan *s)
 {
 	const char *newline = memchr(s->at, '\n', s->end - s->at);
 
@@ -22,14 +22,14 @@ void line_skip(struct scan *s)
 	s->line += newline != NULL;
 }
 
-bool line_seek_past(struct scan *s, const char *comments)
+bool line_seek_past(struct matrix_scan *s, const char *comments)
 {
 	while (s->at < s->end && (line_ends(s) || (*s->at && strchr(comments, *s->at))))
 		line_skip(s);
 	return s->at < s->end;
 }
 
-bool line_seek(struct scan *s)
+bool line_seek(struct matrix_scan *s)
 {
 	return line_seek_past(s, "");
 }
@@ -38,7 +38,7 @@ bool line_seek(struct scan *s)
  * The text ends with a NUL, so that strtod stops; letters are excluded because strtod reads hexadecimal, infinities and
  * NaN.
  */
-static int number_read(struct scan *s, double *out)
+static int number_read(struct matrix_scan *s, double *out)
 {
 	char *stop;
 	double v;
@@ -56,7 +56,7 @@ static int number_read(struct scan *s, double *out)
 	return 0;
 }
 
-int weight_read_any(struct scan *s, double *out)
+int weight_read_any(struct matrix_scan *s, double *out)
 {
 	double v;
 
@@ -70,7 +70,7 @@ int weight_read_any(struct scan *s, double *out)
 	return 0;
 }
 
-int count_read(struct scan *s, unsigned min, unsigned max, const char *what, unsigned *out)
+int count_read(struct matrix_scan *s, unsigned min, unsigned max, const char *what, unsigned *out)
 {
 	uint64_t whole;
 	double v;
@@ -85,12 +85,12 @@ int count_read(struct scan *s, unsigned min, unsigned max, const char *what, uns
 	return 0;
 }
 
-int ranks_read(struct scan *s, unsigned *out)
+int ranks_read(struct matrix_scan *s, unsigned *out)
 {
 	return count_read(s, 1, MATRIX_MAX_RANKS, "the number of ranks must be 1 to 65536", out);
 }
 
-int pair_keep(struct scan *s, unsigned a, unsigned b, double weight)
+int pair_keep(struct matrix_scan *s, unsigned a, unsigned b, double weight)
 {
 	return entries_add(s->found, a, b, weight) ? scan_wrong(s, "out of memory") : 0;
 }

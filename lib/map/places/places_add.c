@@ -79,7 +79,7 @@ static void place_make(const struct node *n, struct places *p, const unsigned *c
  */
 static void domain_fill(struct node *n, struct places *p, int domain)
 {
-	const struct domain *d = &n->shape->domains[domain];
+	const struct shape_domain *d = &n->shape->domains[domain];
 	unsigned *core = &n->left[d->first], from = 0, count = n->nleft[domain];
 
 	if (d->level == LEVEL_CORE && n->leaf_of[d->first] != NO_LEAF)
@@ -97,7 +97,7 @@ static void domain_fill(struct node *n, struct places *p, int domain)
 /* A domain after all domains in it, which in preorder is when the first one outside it comes. */
 static void node_fill(struct node *n, struct places *p)
 {
-	const struct domain *all = n->shape->domains;
+	const struct shape_domain *all = n->shape->domains;
 	int around = -1;
 
 	for (size_t d = 0; d < n->shape->ndomains; d++) {

@@ -4,7 +4,7 @@
 
 #include "map/rankfile/rankfile_parts.h"
 
-int local_ranks_make(const struct rankfile_writer *w, struct local_ranks *l, struct err *e)
+int local_ranks_make(const struct rankfile_writer *w, struct rankfile_locals *l, struct err *e)
 {
 	unsigned hosts = w->places->nhosts, ranks = w->mapping->ranks;
 
@@ -24,7 +24,7 @@ int local_ranks_make(const struct rankfile_writer *w, struct local_ranks *l, str
 	return 0;
 }
 
-void local_ranks_free(struct local_ranks *l)
+void local_ranks_free(struct rankfile_locals *l)
 {
 	free(l->first);
 	free(l->rank);

@@ -29,13 +29,13 @@ static inline const char *host_of(const struct rankfile_writer *w, unsigned rank
  * The ranks of each host, ascending: those of host h are rank[first[h]] .. rank[first[h + 1] - 1], in the order of
  * local ranks.
  */
-struct local_ranks {
+struct rankfile_locals {
 	unsigned *first, *rank;
 };
 
 /* 0, or -1: memory. */
-int local_ranks_make(const struct rankfile_writer *w, struct local_ranks *l, struct err *e);
-void local_ranks_free(struct local_ranks *l);
+int local_ranks_make(const struct rankfile_writer *w, struct rankfile_locals *l, struct err *e);
+void local_ranks_free(struct rankfile_locals *l);
 
 /* The first rank after this one that is on another host: launchers merge adjacent lines of one host. */
 unsigned run_end(const struct rankfile_writer *w, unsigned rank);

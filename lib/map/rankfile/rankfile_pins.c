@@ -32,12 +32,12 @@ static int same_pus(const struct rankfile_writer *w, unsigned a, unsigned b, boo
 	return 0;
 }
 
-static unsigned ranks_of(const struct local_ranks *l, unsigned host)
+static unsigned ranks_of(const struct rankfile_locals *l, unsigned host)
 {
 	return l->first[host + 1] - l->first[host];
 }
 
-static unsigned longest_list(const struct rankfile_writer *w, const struct local_ranks *l)
+static unsigned longest_list(const struct rankfile_writer *w, const struct rankfile_locals *l)
 {
 	unsigned best = 0;
 
@@ -47,7 +47,7 @@ static unsigned longest_list(const struct rankfile_writer *w, const struct local
 	return best;
 }
 
-static int check_host(const struct rankfile_writer *w, const struct local_ranks *l, unsigned host, unsigned model,
+static int check_host(const struct rankfile_writer *w, const struct rankfile_locals *l, unsigned host, unsigned model,
 		      struct err *e)
 {
 	for (unsigned i = 0; i < ranks_of(l, host); i++) {
@@ -65,7 +65,7 @@ static int check_host(const struct rankfile_writer *w, const struct local_ranks 
 }
 
 /* If a host has fewer ranks than there are domains, Intel MPI warns and binds none of them. */
-static int check_equal(const struct rankfile_writer *w, const struct local_ranks *l, unsigned host, unsigned model,
+static int check_equal(const struct rankfile_writer *w, const struct rankfile_locals *l, unsigned host, unsigned model,
 		       struct err *e)
 {
 	if (!ranks_of(l, host) || ranks_of(l, host) == ranks_of(l, model))
@@ -75,7 +75,8 @@ static int check_equal(const struct rankfile_writer *w, const struct local_ranks
 }
 
 /* The ranks whose CPUs are the list: those of the host with most ranks, if those of the others do not differ. */
-static int pins_find(const struct rankfile_writer *w, bool equal, struct local_ranks *l, unsigned *host, struct err *e)
+static int pins_find(const struct rankfile_writer *w, bool equal, struct rankfile_locals *l, unsigned *host,
+		     struct err *e)
 {
 	int rc = 0;
 
@@ -91,7 +92,7 @@ static int pins_find(const struct rankfile_writer *w, bool equal, struct local_r
 
 static int pins_check(const struct rankfile_writer *w, bool equal, struct err *e)
 {
-	struct local_ranks l;
+	struct rankfile_locals l;
 	unsigned host;
 
 	if (pins_find(w, equal, &l, &host, e))
@@ -141,7 +142,7 @@ struct list {
 
 static int pins_write(const struct rankfile_writer *w, const struct list *list, struct err *e)
 {
-	struct local_ranks l;
+	struct rankfile_locals l;
 	unsigned host;
 	int rc = 0;
 

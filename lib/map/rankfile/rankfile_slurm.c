@@ -28,7 +28,7 @@ static void leaves_write(const struct rankfile_writer *w, unsigned rank, struct 
 /* "cn1:0,2-3+5/cn2:1": contains no character that is special to a shell. */
 static int places_put_words(const struct rankfile_writer *w, struct buf *out, struct err *e)
 {
-	struct local_ranks l;
+	struct rankfile_locals l;
 	const char *between = "";
 
 	if (local_ranks_make(w, &l, e))

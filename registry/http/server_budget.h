@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_HTTP_BUDGET_H
-#define TOPIARY_REGISTRY_HTTP_BUDGET_H
+#ifndef TOPIARY_REGISTRY_HTTP_SERVER_BUDGET_H
+#define TOPIARY_REGISTRY_HTTP_SERVER_BUDGET_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
