@@ -244,9 +244,9 @@ bool candidates_domain_on(struct candidate_set *s, int node, struct candidate_no
 	return true;
 }
 
-struct holding candidates_domains(struct candidate_set *s)
+struct job_holding candidates_domains(struct candidate_set *s)
 {
-	struct holding h = {0};
+	struct job_holding h = {0};
 
 	s->count = 0;
 	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1))

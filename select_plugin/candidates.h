@@ -49,7 +49,7 @@ void candidates_find(struct candidate_set *s, uint32_t tasks, const bool *but);
  * For requirements that do not depend on shares of tasks: finds on each node the largest free domain that meets the
  * requirement, with all its cores. Returns the most that these can hold.
  */
-struct holding candidates_domains(struct candidate_set *s);
+struct job_holding candidates_domains(struct candidate_set *s);
 
 /* The same for one node; out is untouched when it has none. */
 bool candidates_domain_on(struct candidate_set *s, int node, struct candidate_node *out);

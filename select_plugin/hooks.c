@@ -130,8 +130,8 @@ int select_p_node_init(void)
 
 int select_p_job_test JOB_TEST_PARMS
 {
-	return steer_job_test((job_test_t) pointers[AT_job_test], job, nodes, min_nodes, max_nodes, req_nodes, mode,
-			      preemptees, preempted, excluded WILL_RUN_ARG);
+	return steer_job_test((slurm_job_test_t) pointers[AT_job_test], job, nodes, min_nodes, max_nodes, req_nodes,
+			      mode, preemptees, preempted, excluded WILL_RUN_ARG);
 }
 
 int init(void)

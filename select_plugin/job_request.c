@@ -339,7 +339,7 @@ uint32_t job_request_fewest(const struct job_request *a, unsigned cores, int nod
 	return most;
 }
 
-void job_request_hold(const struct job_request *a, uint32_t was, uint32_t capacity, struct holding *h)
+void job_request_hold(const struct job_request *a, uint32_t was, uint32_t capacity, struct job_holding *h)
 {
 	uint32_t most = a->node_tasks ? a->node_tasks : UINT32_MAX;
 
@@ -355,7 +355,7 @@ bool job_request_waits(const struct job_request *a)
 	return (a->request.fit == FIT_REQUIRE || a->request.memory == FIT_REQUIRE) && !a->whole_nodes;
 }
 
-bool job_request_may_hold(const struct job_request *a, const struct holding *h)
+bool job_request_may_hold(const struct job_request *a, const struct job_holding *h)
 {
 	return h->nodes >= a->min_nodes && h->nodes &&
 	       (a->overcommit || (h->tasks >= a->tasks && (uint64_t) h->most * a->max_nodes >= a->tasks));

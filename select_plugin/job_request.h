@@ -77,12 +77,12 @@ uint32_t job_request_fewest(const struct job_request *a, unsigned cores, int nod
  * tasks gets around makes this false. Begin with {0}, and tell of each node what it was told of before, else 0, and
  * what it holds.
  */
-struct holding {
+struct job_holding {
 	uint32_t nodes, most;	/* with room for a task; the most tasks on one */
 	uint64_t tasks;		/* on all */
 };
-void job_request_hold(const struct job_request *a, uint32_t was, uint32_t capacity, struct holding *h);
-bool job_request_may_hold(const struct job_request *a, const struct holding *h);
+void job_request_hold(const struct job_request *a, uint32_t was, uint32_t capacity, struct job_holding *h);
+bool job_request_may_hold(const struct job_request *a, const struct job_holding *h);
 
 /* MB that some of its tasks need of one node; 0 where memory is not what is allocated. */
 uint64_t job_request_memory(const struct job_request *a, uint32_t tasks);

@@ -58,7 +58,7 @@ typedef bitstr_t slurm_exclusion_t;
 	uint32_t req_nodes, uint16_t mode, slurm_list_t preemptees, slurm_list_t *preempted, \
 	slurm_exclusion_t *excluded WILL_RUN_PARM)
 #define JOB_TEST_ARGS (job, nodes, min_nodes, max_nodes, req_nodes, mode, preemptees, preempted, excluded WILL_RUN_ARG)
-typedef int (*job_test_t) JOB_TEST_PARMS;
+typedef int (*slurm_job_test_t) JOB_TEST_PARMS;
 
 /* The first bit set at `from` or later, or -1. Skips zero words, because clusters are large and jobs are small. */
 static inline int glue_next(const bitstr_t *b, int from)

@@ -54,7 +54,7 @@ struct released {
 	uint64_t *taken;
 	bitstr_t *seated;
 	uint32_t *capacity;	/* tasks that the largest domain holds, by node */
-	struct holding holding;
+	struct job_holding holding;
 };
 
 static int released_begin(struct released *g, struct candidate_set *s)
@@ -178,7 +178,7 @@ static bool named_have_candidates(const struct candidate_set *s)
 bool start_estimate_possible(struct candidate_set *s)
 {
 	uint64_t *taken = occupancy_none();
-	struct holding h;
+	struct job_holding h;
 	bool possible = true;
 	struct plan p;
 

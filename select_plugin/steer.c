@@ -80,7 +80,7 @@ void steer_stop(void)
 
 /* The arguments of one call of job_test. */
 struct call {
-	job_test_t inner;
+	slurm_job_test_t inner;
 	job_record_t *job;
 	bitstr_t *nodes;
 	uint32_t min_nodes, max_nodes, req_nodes;
@@ -297,7 +297,7 @@ static bool try_domains(struct attempt *a, struct candidate_set *s, bool last)
 	bool good = false;
 
 	for (int near = s->devices.name != NULL; !good && near >= 0; near--) {
-		struct holding h;
+		struct job_holding h;
 
 		s->local_only = near;
 		h = candidates_domains(s);
@@ -516,7 +516,7 @@ static bool steered_mode(uint16_t mode)
 	return !SELECT_IS_MODE_RESV(mode) && !SELECT_IS_PREEMPT_ON_FULL_TEST(mode);
 }
 
-int steer_job_test(job_test_t inner, job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes,
+int steer_job_test(slurm_job_test_t inner, job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes,
 		   uint32_t req_nodes, uint16_t mode, slurm_list_t preemptees, slurm_list_t *preempted,
 		   slurm_exclusion_t *excluded WILL_RUN_PARM)
 {

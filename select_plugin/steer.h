@@ -19,7 +19,7 @@ void steer_stop(void);
  * wrapped plugin returns for the original call; so does every job that Topiary does not weigh. A job that requires it
  * waits, is planned for when it is available, and is refused when that is never.
  */
-int steer_job_test(job_test_t inner, job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes,
+int steer_job_test(slurm_job_test_t inner, job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes,
 		   uint32_t req_nodes, uint16_t mode, slurm_list_t preemptees, slurm_list_t *preempted,
 		   slurm_exclusion_t *excluded WILL_RUN_PARM);
 

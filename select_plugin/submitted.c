@@ -112,7 +112,7 @@ static bitstr_t *keep_named(const job_desc_msg_t *job, uint32_t max_nodes, bitst
  * fixed number of cores on a node, hence a least number of tasks.
  */
 struct finding {
-	struct holding holding;
+	struct job_holding holding;
 	unsigned known, largest;	/* cores of the largest domain */
 	uint32_t least;			/* tasks on a node of a path */
 	int node;			/* the node with the largest */
