@@ -23,14 +23,16 @@ def parser():
     p = argparse.ArgumentParser(description=__doc__)
     commands = p.add_subparsers(dest="command", required=True)
     how = {"formatter_class": argparse.ArgumentDefaultsHelpFormatter}
-    t = commands.add_parser("table", help="what mappings cost: ours, block, cyclic, other mappers, the best known", **how)
+    t = commands.add_parser("table", help="what mappings cost: ours, block, cyclic, other mappers, the best known",
+                            **how)
     t.add_argument("--effort", choices=("fast", "normal", "high"), default="normal", help="ours")
     t.add_argument("--seed", type=int, default=1, help="ours")
     t.add_argument("--svg", type=Path, help="draw figure 4 of the paper anew into this file")
     t.add_argument("--all", action="store_true", help="a line for each problem, too")
     problems_of(t)
     t = commands.add_parser("time", help="how long a mapping takes, by the number of ranks, on one core", **how)
-    t.add_argument("--ranks", type=int, nargs="+", default=[24, 48, 96, 192, 384, 768, 1024, 2048, 4096], help="so many")
+    t.add_argument("--ranks", type=int, nargs="+", default=[24, 48, 96, 192, 384, 768, 1024, 2048, 4096],
+                   help="so many")
     t.add_argument("--repeat", type=int, default=3, help="times each, of which the least counts")
     t.add_argument("--svg", type=Path, help="draw the times into this file")
     t = commands.add_parser("sim", help="the run time that SimGrid tells of mappings, on the paper's fat tree", **how)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""What each start and each stage of the mapping engine is good for: mappings without it, with the same work for the others."""
+"""What each start and each stage of the mapping engine is good for: mappings without it, with the same work for the
+others."""
 import itertools
 import multiprocessing
 import os
@@ -16,10 +17,11 @@ from map_run import bed
 from map_table import high
 from rig.paths import BUILD
 
-STARTS = ("scotch", "split", "split-halved", "split-packed", "halves", "halves-packed", "halves-alone", "halves-alone-packed")
+STARTS = ("scotch", "split", "split-halved", "split-packed", "halves", "halves-packed", "halves-alone",
+          "halves-alone-packed")
 STAGES = ("layout", "nodes", "neighbourhood", "ranks", "polish")
-HEAD = ("Left out | Cost above the best: mean | median | p90 | Mean, more than with all, points | Cheaper | More expensive | "
-        "More expensive than block or cyclic | CPU time")
+HEAD = ("Left out | Cost above the best: mean | median | p90 | Mean, more than with all, points | Cheaper | "
+        "More expensive | More expensive than block or cyclic | CPU time")
 RULE = "---|---:|---:|---:|---:|---:|---:|---:|---:"
 
 
@@ -38,16 +40,17 @@ def row(without, costs, seconds, best, guards):
         return [100 * (of[name] / best[name] - 1) if best[name] else 0.0 for name in best]
     mine, all_of = costs[without], costs[()]
     mean = statistics.mean(gaps(mine))
-    return (" and ".join(without) or "nothing", f"{mean:.3f} %", f"{statistics.median(gaps(mine)):.3f} %", f"{high(gaps(mine)):.2f} %",
-            f"{mean - statistics.mean(gaps(all_of)):+.3f}", str(sum(mine[name] < all_of[name] for name in best)),
-            str(sum(mine[name] > all_of[name] for name in best)),
+    return (" and ".join(without) or "nothing", f"{mean:.3f} %", f"{statistics.median(gaps(mine)):.3f} %",
+            f"{high(gaps(mine)):.2f} %", f"{mean - statistics.mean(gaps(all_of)):+.3f}",
+            str(sum(mine[name] < all_of[name] for name in best)), str(sum(mine[name] > all_of[name] for name in best)),
             str(sum(mine[name] > guards[name] * (1 + 1e-9) for name in best)), f"{sum(seconds[without]):.1f} s")
 
 
 def run(sheet, args):
     some, records = chosen(args)[::args.every], Records()
     known = {p.name: records.cost(p) for p in some}
-    plans = [(), *itertools.chain.from_iterable(itertools.combinations(STARTS + STAGES, n) for n in range(1, 3 if args.pairs else 2))]
+    plans = [(), *itertools.chain.from_iterable(itertools.combinations(STARTS + STAGES, n)
+                                                for n in range(1, 3 if args.pairs else 2))]
     costs, seconds, guards = {plan: {} for plan in plans}, {plan: [] for plan in plans}, {}
     tasks = [(astuple(p), plan, args.seed) for p in some for plan in plans]
     with multiprocessing.Pool(args.jobs) as pool:
@@ -58,7 +61,8 @@ def run(sheet, args):
                 print(f"\r{done} of {len(tasks)} mappings", end="", file=sys.stderr, flush=True)
     if not sheet.quiet:
         print(file=sys.stderr)
-    best = {name: min(cost for cost in (known[name], *(of[name] for of in costs.values())) if cost is not None) for name in known}
+    best = {name: min(cost for cost in (known[name], *(of[name] for of in costs.values())) if cost is not None)
+            for name in known}
     sheet.add("problems mapped without each start and stage", len(some), "problems")
     text = sheets.lines(HEAD, RULE, (row(plan, costs, seconds, best, guards) for plan in plans))
     sheet.add_table(text)

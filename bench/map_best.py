@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The cheapest mapping of each problem that any method found, in long runs: bench/map_best.csv. A record is only ever improved."""
+"""The cheapest mapping of each problem that any method found, in long runs: bench/map_best.csv. A record is only ever
+improved."""
 import array
 import csv
 import itertools
@@ -29,7 +30,8 @@ class Records:
         self.path, self.rows = path, {}
         if path.exists():
             with open(path, encoding="utf-8", newline="") as file:
-                self.rows = {row["problem"]: (row["sha"], float(row["cost"]), row["method"]) for row in csv.DictReader(file)}
+                self.rows = {row["problem"]: (row["sha"], float(row["cost"]), row["method"])
+                             for row in csv.DictReader(file)}
 
     def cost(self, problem):
         sha, cost, _ = self.rows.get(problem.name, ("", None, ""))

@@ -5,14 +5,16 @@ from select_time import Axis
 
 WIDTH, HEIGHT, TOP = 340, 240, 50
 COLOURS = {"ours": "#1b7f3b", "scotch": "#c05a00", "treematch": "#3b5bbf", "paper": "#888888"}
-# Goglin, Bordage and Foyer, section 4.2 and figure 4: of more than 300 runs of miniGhost so many percent gained so much run time.
+# Goglin, Bordage and Foyer, section 4.2 and figure 4: of more than 300 runs of miniGhost so many percent gained so much
+# run time.
 PAPER = [(-3.6, 100), (0, 92.5), (10.1, 50), (20, 24.9), (30, 5.7), (33.6, 0)]
 LEGEND = {"ours": "Topiary", "scotch": "Scotch as netloc calls it", "treematch": "TreeMatch",
           "paper": "the paper's runs: run time over round robin"}
 
 
 def page(width, height, parts):
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">\n'
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
+            'font-size="12">\n'
             '<rect width="100%" height="100%" fill="white"/>\n' + "\n".join(parts) + "\n</svg>\n")
 
 
@@ -39,7 +41,8 @@ def line(left, points, colour, more=""):
 
 
 def legend(left, names):
-    return [f'<text x="{left + x}" y="{TOP + HEIGHT + 70}" fill="{COLOURS[name]}">{LEGEND[name]}</text>' for x, name in names]
+    return [f'<text x="{left + x}" y="{TOP + HEIGHT + 70}" fill="{COLOURS[name]}">{LEGEND[name]}</text>'
+            for x, name in names]
 
 
 # --- figure 4 of the paper
@@ -64,7 +67,8 @@ def gains_panel(left, title, cases, with_paper):
     text = frame(left, title, marks, [(y / 100, f"{y} %") for y in range(0, 101, 25)], "gain of at least")
     text.append(f'<path d="M{left + WIDTH * across_gain(0):.1f} {TOP} v{HEIGHT}" stroke="#777"/>')
     if with_paper:
-        text.append(line(left, [(across_gain(x), y / 100) for x, y in PAPER], COLOURS["paper"], 'stroke-dasharray="4 3"'))
+        text.append(line(left, [(across_gain(x), y / 100) for x, y in PAPER], COLOURS["paper"],
+                         'stroke-dasharray="4 3"'))
         text += [f'<circle cx="{left + WIDTH * across_gain(x):.1f}" cy="{TOP + HEIGHT * (1 - y / 100):.1f}" r="3" '
                  f'fill="{COLOURS["paper"]}"/>' for x, y in PAPER]
     for method in ("treematch", "scotch", "ours"):
@@ -93,13 +97,16 @@ def times(path, found, goals):
     """found: {(effort, pattern): [(ranks, seconds)]}; goals: [(ranks at most, seconds)] of normal."""
     points = [point for some in found.values() for point in some]
     across, up = Axis([x for x, _ in points], True), Axis([y for _, y in points] + [y for _, y in goals], True)
-    parts = frame(60, "processor time of one core, seconds, by ranks", [(across.at(x), f"{x:,.0f}") for x in across.marks],
+    parts = frame(60, "processor time of one core, seconds, by ranks",
+                  [(across.at(x), f"{x:,.0f}") for x in across.marks],
                   [(up.at(y), f"{y:,.4g}") for y in up.marks], "ranks")
     for (effort, pattern), some in found.items():
-        parts.append(line(60, [(across.at(x), up.at(y)) for x, y in some], EFFORTS[effort], f'stroke-dasharray="{DASHES[pattern]}"'))
-    parts += [f'<circle cx="{60 + WIDTH * across.at(x):.1f}" cy="{TOP + HEIGHT * (1 - up.at(y)):.1f}" r="4" fill="none" '
-              'stroke="black"/>' for x, y in goals]
+        parts.append(line(60, [(across.at(x), up.at(y)) for x, y in some], EFFORTS[effort],
+                          f'stroke-dasharray="{DASHES[pattern]}"'))
+    parts += [f'<circle cx="{60 + WIDTH * across.at(x):.1f}" cy="{TOP + HEIGHT * (1 - up.at(y)):.1f}" r="4" '
+              'fill="none" stroke="black"/>' for x, y in goals]
     below = TOP + HEIGHT + 70
-    parts += [f'<text x="{x}" y="{below}" fill="{EFFORTS[name]}">{name}</text>' for x, name in ((60, "normal"), (115, "fast"))]
+    parts += [f'<text x="{x}" y="{below}" fill="{EFFORTS[name]}">{name}</text>'
+              for x, name in ((60, "normal"), (115, "fast"))]
     parts.append(f'<text x="155" y="{below}">3D stencil, dense power law dashed; rings: goals</text>')
     path.write_text(page(60 + WIDTH + 60, below + 20, parts), encoding="utf-8")

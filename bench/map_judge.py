@@ -10,7 +10,8 @@ class Broken(Exception):
 
 
 class Machine:
-    """What the hierarchical format says: hosts in the order of the text, their paths, and the leaves that may be used."""
+    """What the hierarchical format says: hosts in the order of the text, their paths, and the leaves that may be
+    used."""
 
     def __init__(self, text):
         self.levels, self.inside, self.hosts, self.paths, self.leaves = [], {}, [], {}, {}
@@ -117,7 +118,8 @@ def block(machine, ranks):
 
 def cyclic(machine, ranks):
     share, deepest = shares(machine, ranks), max(map(len, machine.leaves.values()))
-    return [(host, machine.leaves[host][turn]) for turn in range(deepest) for host in machine.hosts if turn < share[host]]
+    return [(host, machine.leaves[host][turn]) for turn in range(deepest) for host in machine.hosts
+            if turn < share[host]]
 
 
 def by_lot(machine, ranks, chance):

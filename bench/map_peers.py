@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Other mappers on a problem, each called as its own users call it: map_peers.py METHOD FOLDER writes `rank host leaf` lines.
+"""Other mappers on a problem, each called as its own users call it: map_peers.py METHOD FOLDER writes `rank host leaf`
+lines.
 
 They run as programs of their own: a library that does not bear what it is given ends the program, not the bench.
 """
@@ -26,8 +27,8 @@ def read_pairs(path):
 
 
 class Tree:
-    """The whole machine as a tree of one form, all that these mappers know, and the leaves of it that are the job's. The routers of a
-    torus are side by side, as far apart as they are on an average."""
+    """The whole machine as a tree of one form, all that these mappers know, and the leaves of it that are the job's.
+    The routers of a torus are side by side, as far apart as they are on an average."""
 
     def __init__(self, machine):
         sizes, costs = machine.inside[machine.hosts[0]]
@@ -35,7 +36,8 @@ class Tree:
         self.arity = above + sizes
         self.cost = [sum(cost * side // 4 for side, cost in zip(sides, costs)) if kind == "torus" else costs[0]
                      for kind, sides, costs in machine.levels] + costs
-        self.place = {number((*machine.paths[host], leaf), (*above, math.prod(sizes))): (host, leaf) for host, leaf in machine.places()}
+        self.place = {number((*machine.paths[host], leaf), (*above, math.prod(sizes))): (host, leaf)
+                      for host, leaf in machine.places()}
 
 
 def array(kind, values):
@@ -46,9 +48,11 @@ def array(kind, values):
 # --- TreeMatch (Jeannot, Mercier and Tessier, IEEE TPDS 25, 2014) as Open MPI brings it
 
 def treematch_library():
-    told = subprocess.run(["ompi_info", "--path", "pkglibdir", "--parsable"], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(["ompi_info", "--path", "pkglibdir", "--parsable"], capture_output=True, text=True,
+                          check=True).stdout
     lib = ctypes.CDLL(f"{told.strip().rpartition(':')[2]}/mca_topo_treematch.so")
-    for name in ("tm_build_synthetic_topology", "tm_build_affinity_mat", "tm_build_tree_from_topology", "tm_compute_mapping"):
+    for name in ("tm_build_synthetic_topology", "tm_build_affinity_mat", "tm_build_tree_from_topology",
+                 "tm_compute_mapping"):
         getattr(lib, name).restype = ctypes.c_void_p
     lib.tm_set_verbose_level(0)
     lib.tm_set_max_nb_threads(1)
@@ -59,7 +63,8 @@ def treematch_once(lib, tree, leaves, ranks, pairs, optimize):
     """sigma[rank], a leaf of the tree; leaves: those that may be used."""
     arity, count = [*tree[0], 0], math.prod(tree[0])
     topology = ctypes.c_void_p(lib.tm_build_synthetic_topology(
-        array(ctypes.c_int, arity), array(ctypes.c_double, [*tree[1], 0]), len(arity), array(ctypes.c_int, range(count)), count))
+        array(ctypes.c_int, arity), array(ctypes.c_double, [*tree[1], 0]), len(arity),
+        array(ctypes.c_int, range(count)), count))
     if len(leaves) < count:
         lib.tm_topology_set_binding_constraints(array(ctypes.c_int, leaves), len(leaves), topology)
     if optimize:
@@ -75,7 +80,8 @@ def treematch_once(lib, tree, leaves, ranks, pairs, optimize):
 
 
 def treematch(machine, ranks, pairs):
-    """The cheapest of all that it can be told: the machine with the job's leaves, or, where all nodes are the job's alike, those."""
+    """The cheapest of all that it can be told: the machine with the job's leaves, or, where all nodes are the job's
+    alike, those."""
     lib, tree, tries = treematch_library(), Tree(machine), []
     leaves = sorted(tree.place)
     trees = [((tree.arity, tree.cost), leaves, tree.place)]

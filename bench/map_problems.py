@@ -2,8 +2,9 @@
 # Copyright (C) 2026 The Topiary authors
 """The problems of mapping that the bench makes: machines with what a job got of them, and what its ranks exchange.
 
-A machine and an allocation are one text in the hierarchical format of Bordage, Foyer and Goglin, Euro-Par 2017 workshops, section
-5.1, and a matrix is one in Matrix Market's: all that any method is told. The same name is the same problem, always.
+A machine and an allocation are one text in the hierarchical format of Bordage, Foyer and Goglin, Euro-Par 2017
+workshops, section 5.1, and a matrix is one in Matrix Market's: all that any method is told. The same name is the same
+problem, always.
 """
 import hashlib
 import itertools
@@ -33,8 +34,8 @@ class Arch:
         return math.prod(self.sizes) * self.ports
 
 
-# The costs of the fat tree are what `topiary fabric` makes of the 12 cables that the paper's machine has upwards for 22 hosts, with
-# Topiary's own inside a node; those of the torus are the paper's (figure 5).
+# The costs of the fat tree are what `topiary fabric` makes of the 12 cables that the paper's machine has upwards for 22
+# hosts, with Topiary's own inside a node; those of the torus are the paper's (figure 5).
 ARCHS = {
     "fattree": Arch("tree", (4,), 283, 22, 100, ((2, 20), (2, 12), (6, 2)), 6),
     "epyc": Arch("tree", (8,), 200, 16, 100, ((2, 20), (8, 8), (8, 2)), 8),
@@ -46,7 +47,8 @@ ALLOCATIONS = ("scattered", "partial", "spare")
 # --- what a job got
 
 def allocate(arch, ranks, how, chance):
-    """{node: its cores in the job}, the nodes anywhere on the machine: whole ones, some of them in part, or more than are needed."""
+    """{node: its cores in the job}, the nodes anywhere on the machine: whole ones, some of them in part, or more than
+    are needed."""
     share = arch.cores
     if ranks < 4 * share and arch.cores > 32:       # a large node is for several jobs
         share = min(share, arch.slice * math.ceil(ranks / (4 * arch.slice)))
@@ -83,8 +85,10 @@ def fabric_text(arch, allocation):
     lines = [f"{arch.kind} {len(arch.sizes)} {sides} {numbers(list(groups), math.prod(arch.sizes))}"]
     inside = " ".join(f"{size} {cost}" for size, cost in arch.node)
     for nodes in groups.values():
-        lines.append(f"tree 1 {arch.ports} {arch.port_cost} {numbers([node % arch.ports for node in nodes], arch.ports)}")
-        lines += [f"node n{node:03} tree {len(arch.node)} {inside} {numbers(allocation[node], arch.cores)}" for node in nodes]
+        lines.append(f"tree 1 {arch.ports} {arch.port_cost} "
+                     f"{numbers([node % arch.ports for node in nodes], arch.ports)}")
+        lines += [f"node n{node:03} tree {len(arch.node)} {inside} {numbers(allocation[node], arch.cores)}"
+                  for node in nodes]
     return "\n".join(lines) + "\n"
 
 
@@ -106,7 +110,8 @@ def stencil(ranks, dims, corners):
     for at in itertools.product(*map(range, sides)):
         for step in itertools.product((-1, 0, 1), repeat=dims):
             to = tuple(a + s for a, s in zip(at, step))
-            if step > (0,) * dims and (corners or sum(map(abs, step)) == 1) and all(0 <= t < side for t, side in zip(to, sides)):
+            if (step > (0,) * dims and (corners or sum(map(abs, step)) == 1)
+                and all(0 <= t < side for t, side in zip(to, sides))):
                 yield number(at, sides), number(to, sides), 16 * math.prod(c for c, s in zip(cells, step) if not s)
 
 
@@ -128,7 +133,8 @@ def pencils(ranks):
 
 
 def geometric(ranks, chance):
-    """Points in a square, eight others within reach on an average; numbered from left to right, as a mesh that was cut in strips."""
+    """Points in a square, eight others within reach on an average; numbered from left to right, as a mesh that was cut
+    in strips."""
     points = sorted((chance.random(), chance.random()) for _ in range(ranks))
     reach = math.sqrt(8 / (math.pi * ranks))
     for a, (x, y) in enumerate(points):
@@ -211,8 +217,10 @@ def chosen(args):
 def problems():
     found = []
     for (i, arch), (j, ranks), (k, pattern) in itertools.product(*map(enumerate, (ARCHS, SIZES, COMMON))):
-        found += [Problem(arch, pattern, ranks, ALLOCATIONS[(i + j + k + more) % len(ALLOCATIONS)]) for more in range(SIZES[ranks])]
-    found += [Problem(arch, pattern, 2016, "scattered") for arch in ARCHS for pattern in ("stencil3d", "geometric", "powerlaw")]
+        found += [Problem(arch, pattern, ranks, ALLOCATIONS[(i + j + k + more) % len(ALLOCATIONS)])
+                  for more in range(SIZES[ranks])]
+    found += [Problem(arch, pattern, 2016, "scattered") for arch in ARCHS
+              for pattern in ("stencil3d", "geometric", "powerlaw")]
     found += [Problem(arch, pattern, 4096, "scattered") for arch in ("epyc", "torus")
               for pattern in ("stencil2d", "stencil27", "powerlaw", "pencils")]
     return found

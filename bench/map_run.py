@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Any method on a problem: what it cost by the judge, and how long it took. Each is a program that is given the problem's files."""
+"""Any method on a problem: what it cost by the judge, and how long it took. Each is a program that is given the
+problem's files."""
 import json
 import os
 import resource
@@ -46,7 +47,8 @@ class Bed:
         return judge.cost(self.problem.pairs, self.machine, seats)
 
     def ours(self, effort="normal", seed=1, core=None, explain=True, program=BUILD / "topiary"):
-        """`topiary map`, as a user calls it; seconds: of processor time, which with `explain` is also that of the comparisons."""
+        """`topiary map`, as a user calls it; seconds: of processor time, which with `explain` is also that of the
+        comparisons."""
         words = [program, "map", f"--arch={self.folder}/fabric", f"--matrix={self.folder}/matrix", f"--effort={effort}",
                  f"--seed={seed}"] + ["--explain=json"] * explain
         done, seconds = timed(words, OURS_LIMIT, core)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The time that SimGrid tells of one exchange, on the paper's fat tree, by the mapping: what the cost is worth as a yardstick."""
+"""The time that SimGrid tells of one exchange, on the paper's fat tree, by the mapping: what the cost is worth as a
+yardstick."""
 import math
 import multiprocessing
 import random
@@ -14,12 +15,14 @@ from map_problems import Problem, chosen
 from map_run import PEERS, bed, timed
 from rig.paths import BUILD
 
-# Bytes a second and seconds of what is above each, per direction. A core's share of its cache, a NUMA node's ring stop, QPI: two Intel
-# Xeon E5-2680 v3; InfiniBand QDR, and the 12 cables of it from a leaf switch upwards.
-LINKS = {"core": (8e9, 5e-8), "numa": (3e10, 5e-8), "package": (1.92e10, 1e-7), "node": (4e9, 7e-7), "leaf": (12 * 4e9, 2e-7)}
+# Bytes a second and seconds of what is above each, per direction. A core's share of its cache, a NUMA node's ring stop,
+# QPI: two Intel Xeon E5-2680 v3; InfiniBand QDR, and the 12 cables of it from a leaf switch upwards.
+LINKS = {"core": (8e9, 5e-8), "numa": (3e10, 5e-8), "package": (1.92e10, 1e-7), "node": (4e9, 7e-7),
+         "leaf": (12 * 4e9, 2e-7)}
 NUMA_CORES, PACKAGE_CORES = 6, 12
 # Flows share links max-min fairly and have no windows: an InfiniBand network is no TCP.
-CONFIG = ("--cfg=network/model:CM02", "--cfg=network/crosstraffic:0", "--cfg=network/TCP-gamma:0", "--log=root.thres:error")
+CONFIG = ("--cfg=network/model:CM02", "--cfg=network/crosstraffic:0", "--cfg=network/TCP-gamma:0",
+          "--log=root.thres:error")
 LIMIT = 600
 
 
@@ -48,7 +51,8 @@ def platform(machine):
     for kind, name, above in climbs(machine):
         rate, delay = LINKS[kind]
         elements.append(f'<host id="{name}" speed="1Gf"/>' if kind == "core" else f'<router id="{name}"/>')
-        links.append(f'<link id="{name}-up" bandwidth="{rate:.0f}Bps" latency="{delay:.2e}s" sharing_policy="SPLITDUPLEX"/>')
+        links.append(f'<link id="{name}-up" bandwidth="{rate:.0f}Bps" latency="{delay:.2e}s" '
+                     'sharing_policy="SPLITDUPLEX"/>')
         routes += [f'<route src="{a}" dst="{b}" symmetrical="NO"><link_ctn id="{name}-up" direction="{way}"/></route>'
                    for a, b, way in ((name, above, "UP"), (above, name, "DOWN"))]
     return ("<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
@@ -78,7 +82,8 @@ def measure(task):
     which, lots = task
     with bed(Problem(*which)) as laid:
         ranks = laid.problem.ranks
-        seats = {"block": judge.block(laid.machine, ranks), "cyclic": judge.cyclic(laid.machine, ranks), "ours": laid.ours().seats}
+        seats = {"block": judge.block(laid.machine, ranks), "cyclic": judge.cyclic(laid.machine, ranks),
+                 "ours": laid.ours().seats}
         seats |= {peer: laid.peer(peer).seats for peer in PEERS}
         seats |= {f"lot {i}": judge.by_lot(laid.machine, ranks, random.Random(i)) for i in range(lots)}
         return which, {method: (laid.cost(some), simulated(laid, some)) for method, some in seats.items() if some}
@@ -87,7 +92,8 @@ def measure(task):
 # --- telling
 
 def pearson(points):
-    return statistics.correlation(*zip(*points)) if len({x for x, _ in points}) > 1 and len({y for _, y in points}) > 1 else 1.0
+    return (statistics.correlation(*zip(*points)) if len({x for x, _ in points}) > 1
+            and len({y for _, y in points}) > 1 else 1.0)
 
 
 def spearman(points):
@@ -110,16 +116,16 @@ def gain(found, method):
     return 100 * (1 - found[method][1] / found["block"][1])
 
 
-HEAD = ("Problem | Block | Cyclic | Scotch as netloc calls it | TreeMatch | Topiary | Gain in time over block | in cost | Pearson | "
-        "Spearman")
+HEAD = ("Problem | Block | Cyclic | Scotch as netloc calls it | TreeMatch | Topiary | Gain in time over block | "
+        "in cost | Pearson | Spearman")
 
 
 def row(problem, found):
     cost, seconds = found["block"]
     times = [f"{1000 * found[m][1]:.3f} ms" if m in found else "-" for m in ("block", "cyclic", *PEERS, "ours")]
     points = list(found.values())
-    return (problem.name, *times, f"{100 * (1 - found['ours'][1] / seconds):.1f} %", f"{100 * (1 - found['ours'][0] / cost):.1f} %",
-            f"{pearson(points):.3f}", f"{spearman(points):.3f}")
+    return (problem.name, *times, f"{100 * (1 - found['ours'][1] / seconds):.1f} %",
+            f"{100 * (1 - found['ours'][0] / cost):.1f} %", f"{pearson(points):.3f}", f"{spearman(points):.3f}")
 
 
 def is_here():
@@ -139,10 +145,11 @@ def run(sheet, args):
     every = [found[astuple(p)] for p in some]
     gains = [gain(one, "ours") for one in every]
     sheet.add("problems on the paper's fat tree", len(every), f"of at most {args.most} ranks")
-    sheet.add("reduction of simulated communication time compared with block, median", statistics.median(gains), "%", beside="; ".join(
-        f"{statistics.median(gain(one, peer) for one in every if peer in one):.1f} {name}" for peer, name in PEERS.items()))
-    sheet.add("reduction of simulated communication time compared with block, minimum", min(gains), "%", beside="; ".join(
-        f"{min(gain(one, peer) for one in every if peer in one):.1f} {name}" for peer, name in PEERS.items()))
+    for what, of in (("median", statistics.median), ("minimum", min)):
+        peers = "; ".join(f"{of(gain(one, peer) for one in every if peer in one):.1f} {name}"
+                          for peer, name in PEERS.items())
+        sheet.add(f"reduction of simulated communication time compared with block, {what}", of(gains), "%",
+                  beside=peers)
     sheet.add("problems simulated slower than block", sum(g < -0.01 for g in gains), f"of {len(gains)}")
     points = [point for one in every for point in relative(one)]
     mappings = f"of {len(points)} mappings, both as shares of block's"

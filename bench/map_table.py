@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""What mappings cost on all problems: ours, block, cyclic, other mappers, and the best that is known. Judged by the bench itself."""
+"""What mappings cost on all problems: ours, block, cyclic, other mappers, and the best that is known. Judged by the
+bench itself."""
 import math
 import multiprocessing
 import statistics
@@ -100,40 +101,45 @@ def percent(value):
     return "-" if value is None else f"{value:.2f} %"
 
 
-HEAD = ("Method | Mappings | Cost above the best: median | p90 | most | More expensive than block or cyclic | Two ranks on a place | "
-        "Gain over block, median")
+HEAD = ("Method | Mappings | Cost above the best: median | p90 | most | More expensive than block or cyclic | "
+        "Two ranks on a place | Gain over block, median")
 
 
 def row(method, cases):
     done = [case for case in cases if case.cost.get(method) is not None]
     gaps = [case.gap(method) for case in done]
     worse = sum(case.cost[method] > min(case.cost["block"], case.cost["cyclic"]) * (1 + ROUNDING) for case in done)
-    return (NAMES[method], f"{len(done)} of {len(cases)}", percent(middle(gaps)), percent(high(gaps)), percent(max(gaps, default=None)),
-            "-" if method in ("block", "cyclic") else str(worse), str(sum(case.doubles.get(method, 0) > 0 for case in done)),
+    return (NAMES[method], f"{len(done)} of {len(cases)}", percent(middle(gaps)), percent(high(gaps)),
+            percent(max(gaps, default=None)), "-" if method in ("block", "cyclic") else str(worse),
+            str(sum(case.doubles.get(method, 0) > 0 for case in done)),
             percent(middle([case.gain(method, "block") for case in done])))
 
 
 def methods_table(sheet, cases):
-    sheet.add_table(show(sheet, sheets.lines(HEAD, "---|---:|---:|---:|---:|---:|---:|---:", (row(m, cases) for m in NAMES))))
+    sheet.add_table(show(sheet, sheets.lines(HEAD, "---|---:|---:|---:|---:|---:|---:|---:",
+                                             (row(m, cases) for m in NAMES))))
 
 
 FAMILIES = {
-    "machine": lambda p: {"fattree": "the paper's fat tree, 88 nodes of 24 cores", "epyc": "dual EPYC, 128 nodes of 128 cores",
+    "machine": lambda p: {"fattree": "the paper's fat tree, 88 nodes of 24 cores",
+                          "epyc": "dual EPYC, 128 nodes of 128 cores",
                           "torus": "the paper's torus, 64 routers of 4 nodes of 32 places"}[p.arch],
     "allocation": lambda p: {"scattered": "whole nodes, scattered", "partial": "some nodes in part",
                              "spare": "a quarter more nodes than needed"}[p.how],
     "pattern": lambda p: p.pattern,
     "ranks": lambda p: f"{p.ranks:,}",
 }
-FAMILY_HEAD = ("By | Problems | Topiary above the best: median | p90 | most | Gain over block | over cyclic | Scotch above Topiary | "
-               "TreeMatch above Topiary")
+FAMILY_HEAD = ("By | Problems | Topiary above the best: median | p90 | most | Gain over block | over cyclic | "
+               "Scotch above Topiary | TreeMatch above Topiary")
 
 
 def family_row(name, cases):
     gaps = [case.gap("ours") for case in cases]
-    over = [middle([100 * (case.cost[m] / case.cost["ours"] - 1) for case in cases if case.cost[m] is not None]) for m in PEERS]
+    over = [middle([100 * (case.cost[m] / case.cost["ours"] - 1) for case in cases if case.cost[m] is not None])
+            for m in PEERS]
     return (name, str(len(cases)), percent(middle(gaps)), percent(high(gaps)), percent(max(gaps)),
-            *(percent(middle([case.gain("ours", m) for case in cases])) for m in ("block", "cyclic")), *map(percent, over))
+            *(percent(middle([case.gain("ours", m) for case in cases])) for m in ("block", "cyclic")),
+            *map(percent, over))
 
 
 def families_table(sheet, cases):
@@ -147,8 +153,9 @@ def families_table(sheet, cases):
 
 
 def problems_table(sheet, cases):
-    rows = [(c.problem.name, c.problem.sha, f"{c.best:.0f}", *(percent(c.gap(m)) if c.cost.get(m) is not None else "-" for m in NAMES),
-             f"{c.seconds:.2f} s") for c in cases]
+    rows = [(c.problem.name, c.problem.sha, f"{c.best:.0f}",
+             *(percent(c.gap(m)) if c.cost.get(m) is not None else "-" for m in NAMES), f"{c.seconds:.2f} s")
+            for c in cases]
     head = " | ".join(("Problem", "Sha", "Best", *NAMES.values(), "Seconds"))
     sheet.add_table(show(sheet, sheets.lines(head, "---|---|---:" + "|---:" * (len(NAMES) + 1), rows)))
 
@@ -164,27 +171,36 @@ def tell(sheet, cases):
     gaps, gains = [case.gap("ours") for case in done], [case.gain("ours", "block") for case in done]
     worse = sum(case.cost["ours"] > min(case.cost["block"], case.cost["cyclic"]) * (1 + ROUNDING) for case in done)
     sheet.add("problems mapped", len(done), f"of {len(cases)}", goal="all, at least 150")
-    sheet.add("mappings that cost more than block or cyclic", worse, f"of {len(done)}", goal="0", beside=beside(cases, worse_than_dealt))
-    sheet.add("mappings with two ranks on one place", sum(case.doubles["ours"] > 0 for case in done), f"of {len(done)}", goal="0",
+    sheet.add("mappings that cost more than block or cyclic", worse, f"of {len(done)}", goal="0",
+              beside=beside(cases, worse_than_dealt))
+    sheet.add("mappings with two ranks on one place", sum(case.doubles["ours"] > 0 for case in done),
+              f"of {len(done)}", goal="0",
               beside=beside(cases, lambda m, some: sum(case.doubles[m] > 0 for case in some)))
-    sheet.add("mappings whose reported cost differs from the bench's own", sum("said" in text for case in done for text in case.broken), "costs", goal="0")
-    sheet.add("cost above the best known mapping, median", middle(gaps), "%", goal=f"at most {MEDIAN}", beside=beside(cases, gap_middle))
-    sheet.add("cost above the best known mapping, p90", high(gaps), "%", goal=f"at most {P90}", beside=beside(cases, gap_high))
+    sheet.add("mappings whose reported cost differs from the bench's own",
+              sum("said" in text for case in done for text in case.broken), "costs", goal="0")
+    sheet.add("cost above the best known mapping, median", middle(gaps), "%", goal=f"at most {MEDIAN}",
+              beside=beside(cases, gap_middle))
+    sheet.add("cost above the best known mapping, p90", high(gaps), "%", goal=f"at most {P90}",
+              beside=beside(cases, gap_high))
     sheet.add("cost above the best known mapping, maximum", max(gaps), "%")
     sheet.add("cost reduction compared with block, median", middle(gains), "%", goal=f"at least {GAIN:.0f}",
               beside=beside(cases, lambda m, some: f"{middle([case.gain(m, 'block') for case in some]):.1f}"))
-    sheet.add("cost reduction compared with cyclic, median", middle([case.gain("ours", "cyclic") for case in done]), "%")
+    sheet.add("cost reduction compared with cyclic, median", middle([case.gain("ours", "cyclic") for case in done]),
+              "%")
     for method in PEERS:
         both = [case for case in done if case.cost[method] is not None]
-        sheet.add(f"mappings that cost more than {PEERS[method]}", sum(case.cost["ours"] > case.cost[method] * (1 + ROUNDING) for case in both),
-                  f"of {len(both)}", beside=f"at most {max((case.gain(method, 'ours') for case in both), default=0):.1f} %")
-    sheet.add("problems whose best known mapping this run improved", sum(case.record is not None and case.best < case.record for case in cases),
-              f"of {len(cases)}", beside=f"{sum(case.record is None for case in cases)} without a record: make bench-map-best")
+        sheet.add(f"mappings that cost more than {PEERS[method]}",
+                  sum(case.cost["ours"] > case.cost[method] * (1 + ROUNDING) for case in both), f"of {len(both)}",
+                  beside=f"at most {max((case.gain(method, 'ours') for case in both), default=0):.1f} %")
+    sheet.add("problems whose best known mapping this run improved",
+              sum(case.record is not None and case.best < case.record for case in cases), f"of {len(cases)}",
+              beside=f"{sum(case.record is None for case in cases)} without a record: make bench-map-best")
     sheet.add("CPU time of all mappings", math.fsum(case.seconds for case in done), "s")
 
 
 def beside(cases, tell_of):
-    return "; ".join(f"{tell_of(m, [case for case in cases if case.cost.get(m) is not None])} {name}" for m, name in PEERS.items())
+    return "; ".join(f"{tell_of(m, [case for case in cases if case.cost.get(m) is not None])} {name}"
+                     for m, name in PEERS.items())
 
 
 def worse_than_dealt(method, cases):
@@ -209,6 +225,7 @@ def run(sheet, args):
         problems_table(sheet, cases)
     if args.svg:
         done = [case for case in cases if "ours" in case.cost]
-        map_draw.gains(args.svg, [case for case in done if case.problem.pattern in STENCILS and case.problem.arch == "fattree"], done)
+        map_draw.gains(args.svg, [case for case in done if case.problem.pattern in STENCILS
+                                  and case.problem.arch == "fattree"], done)
         sheet.add_table(f"![Share of the problems that gain at least so much]({args.svg})\n")
     return int(any(case.broken for case in cases))

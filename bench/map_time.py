@@ -46,14 +46,18 @@ def growth(points):
 def run(sheet, args):
     found = measure(sheet, args)
     for (effort, pattern), points in found.items():
-        sheet.add(f"{pattern}, {effort}: exponent by which the time grows with ranks", growth(points), f"from {FIRST_GROWN} ranks on")
+        sheet.add(f"{pattern}, {effort}: exponent by which the time grows with ranks", growth(points),
+                  f"from {FIRST_GROWN} ranks on")
     for pattern in PATTERNS:
         both = zip(found["normal", pattern], found["fast", pattern])
         times = [slow / fast for (ranks, slow), (_, fast) in both if ranks >= FIRST_GROWN]
         if times:
-            sheet.add(f"{pattern}: minimum speed-up of --effort=fast, from {FIRST_GROWN} ranks on", min(times), "times", goal=f"{FASTER}")
-    rows = [(f"{ranks:,}", *(f"{sheets.shown(dict(points)[ranks])} s" for points in found.values())) for ranks in args.ranks]
-    sheet.add_table(sheets.lines(" | ".join(("Ranks", *(f"{p}, {e}" for e, p in found))), "---:" + "|---:" * len(found), rows))
+            sheet.add(f"{pattern}: minimum speed-up of --effort=fast, from {FIRST_GROWN} ranks on", min(times), "times",
+                      goal=f"{FASTER}")
+    rows = [(f"{ranks:,}", *(f"{sheets.shown(dict(points)[ranks])} s" for points in found.values()))
+            for ranks in args.ranks]
+    sheet.add_table(sheets.lines(" | ".join(("Ranks", *(f"{p}, {e}" for e, p in found))),
+                                 "---:" + "|---:" * len(found), rows))
     if args.svg:
         map_draw.times(args.svg, found, GOALS)
         sheet.add_table(f"![How the time grows with ranks]({args.svg})\n")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The registry's figures in BENCHMARKS.md, each one command: real topiaryd, PostgreSQL and munged, storms of nodes made on the fly."""
+"""The registry's figures in BENCHMARKS.md, each one command: real topiaryd, PostgreSQL and munged, storms of nodes made
+on the fly."""
 import argparse
 import json
 import os
@@ -48,7 +49,8 @@ class Storms(sheets.Sheet):
         """What every storm tells; within: how many seconds it may take."""
         nodes, own = report["acknowledged"], report["cpu_seconds"]
         self.add(f"{name}: exports acknowledged", nodes, f"of {report['agents']}", goal="all")
-        self.add(f"{name}: time until the last acknowledgement", report["seconds"], "s", goal=within and f"below {within}")
+        self.add(f"{name}: time until the last acknowledgement", report["seconds"], "s",
+                 goal=within and f"below {within}")
         self.add(f"{name}: nodes acknowledged per second", report["per_second"], "/s")
         self.add(f"{name}: exports retried", report["retries"], "")
         for part, seconds in cpu.items():
@@ -61,8 +63,10 @@ class Storms(sheets.Sheet):
             self.add(f"{name}: the last reason of a retry: {report['last_reason']}", None, "")
         if report["reads"]:
             self.add(f"{name}: latency of reading one node meanwhile, p50", report["reads"]["p50_ms"], "ms")
-            self.add(f"{name}: latency of reading one node meanwhile, p99", report["reads"]["p99_ms"], "ms", goal="below 50")
-            self.add(f"{name}: reads failed meanwhile", report["read_failures"], f"of {report['reads']['count']}", goal="0")
+            self.add(f"{name}: latency of reading one node meanwhile, p99", report["reads"]["p99_ms"], "ms",
+                     goal="below 50")
+            self.add(f"{name}: reads failed meanwhile", report["read_failures"], f"of {report['reads']['count']}",
+                     goal="0")
 
 
 def server_cpu(cpu):
@@ -84,17 +88,20 @@ def ingest(sheet, args):
         known = rate("documents that the registry has already", mode="hash", seed=2)
         unit, slowest = "/CPU second", "as many as of different structure"
         sheet.add("new documents, each of different structure: nodes ingested per CPU second", own, unit)
-        sheet.add("new documents of identical nodes: nodes ingested per CPU second", one, unit, than={slowest: one / own})
-        sheet.add("documents that the registry has already: nodes ingested per CPU second", known, unit, than={slowest: known / own}, goal="at least 5,000")
-        sheet.add("new documents of identical nodes: nodes ingested per CPU second, without the preceding hash request", 1 / (1 / one - 1 / known), unit,
-                  goal="at least 1,000")
+        sheet.add("new documents of identical nodes: nodes ingested per CPU second", one, unit,
+                  than={slowest: one / own})
+        sheet.add("documents that the registry has already: nodes ingested per CPU second", known, unit,
+                  than={slowest: known / own}, goal="at least 5,000")
+        sheet.add("new documents of identical nodes: nodes ingested per CPU second, without the preceding hash request",
+                  1 / (1 / one - 1 / known), unit, goal="at least 1,000")
 
 
 # --- storm: a cluster boots
 
 def load(sheet, r, args, bases, name, nodes, within="", **how):
     """So many nodes boot for the first time."""
-    report, cpu, memory = r.measured(lambda: r.storm(bases, agents=nodes, deadline=args.deadline, threads=args.threads, **how))
+    report, cpu, memory = r.measured(lambda: r.storm(bases, agents=nodes, deadline=args.deadline,
+                                                     threads=args.threads, **how))
     sheet.storm(name, report, cpu, memory, within)
     return report
 
@@ -106,8 +113,8 @@ def kinds(args):
 def second_boot(sheet, r, args, nodes, mode="hash"):
     """All of them boot again, unchanged, or a tenth of them repaired."""
     changed = "a tenth of them repaired" if mode == "mixed" else "unchanged"
-    load(sheet, r, args, args.base, f"{nodes} nodes boot again, {changed}", nodes, within=300, window=args.window, mode=mode, seed=2,
-         **kinds(args), **READERS)
+    load(sheet, r, args, args.base, f"{nodes} nodes boot again, {changed}", nodes, within=300, window=args.window,
+         mode=mode, seed=2, **kinds(args), **READERS)
 
 
 def storm(sheet, args):
@@ -123,8 +130,8 @@ def storm(sheet, args):
 
 # --- size: what PostgreSQL holds
 
-SIZES = ("SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
-         " ORDER BY relname")
+SIZES = ("SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r' AND relnamespace = "
+         "'public'::regnamespace ORDER BY relname")
 
 
 def sizes(r):
@@ -190,7 +197,8 @@ def size(sheet, args):
         before, start = sizes(r), storms.memory_of(r.daemons["topiaryd"].pid)
         report = load(sheet, r, args, args.base, f"{args.nodes} nodes boot", args.nodes, **kinds(args))
         sheet.add("memory of topiaryd before the first boot", start / MB, "MB")
-        sheet.add("memory of topiaryd after the first boot", storms.memory_of(r.daemons["topiaryd"].pid) / MB, "MB", goal="below 512")
+        sheet.add("memory of topiaryd after the first boot", storms.memory_of(r.daemons["topiaryd"].pid) / MB, "MB",
+                  goal="below 512")
         tell_sizes(sheet, r, report, before)
 
 
@@ -198,7 +206,8 @@ def fleet(sheet, args):
     """What `storm --mode hash`, `size`, `snapshot` and `reads` tell, of one load."""
     with registry(**AT_ONCE) as r:
         before = sizes(r)
-        report = load(sheet, r, args, args.base, f"{args.nodes} nodes boot", args.nodes, window=args.window, **kinds(args))
+        report = load(sheet, r, args, args.base, f"{args.nodes} nodes boot", args.nodes, window=args.window,
+                      **kinds(args))
         tell_sizes(sheet, r, report, before)
         tell_snapshot(sheet, r, args.nodes)
         tell_reads(sheet, r, args.nodes)
@@ -207,23 +216,29 @@ def fleet(sheet, args):
 
 # --- ablate: what each part of the storage saves, without it
 
-PARTS = {"": "all parts", "fields": "without fields", "patches": "without patches", "rebase_patches": "without rebase_patches",
-         "rebase_layouts": "without rebase_layouts", "baseline_vote": "without baseline_vote", "rebase_accepted": "without rebase_accepted"}
-STORED_AS = ("SELECT count(*) FILTER (WHERE f.kind = 'base'), count(*) FILTER (WHERE f.kind = 'fields'), count(*) FILTER (WHERE f.kind = 'patch'),"
+PARTS = {"": "all parts", "fields": "without fields", "patches": "without patches",
+         "rebase_patches": "without rebase_patches", "rebase_layouts": "without rebase_layouts",
+         "baseline_vote": "without baseline_vote", "rebase_accepted": "without rebase_accepted"}
+STORED_AS = ("SELECT count(*) FILTER (WHERE f.kind = 'base'), count(*) FILTER (WHERE f.kind = 'fields'), "
+             "count(*) FILTER (WHERE f.kind = 'patch'),"
              " sum(octet_length(n.diff)) FROM node n JOIN layout f ON f.id = n.layout")
-ROWS = "SELECT (SELECT count(*) FROM base), (SELECT count(*) FROM layout WHERE kind = 'fields'), (SELECT count(*) FROM drift)"
-ABLATED = "Storage | nodes as base, fields, patch | bases | field layouts | delta B/node | database B/node | drifting | CPU ms/node, boot | maintenance | boot again"
+ROWS = ("SELECT (SELECT count(*) FROM base), (SELECT count(*) FROM layout WHERE kind = 'fields'), "
+        "(SELECT count(*) FROM drift)")
+ABLATED = ("Storage | nodes as base, fields, patch | bases | field layouts | delta B/node | database B/node | "
+           "drifting | CPU ms/node, boot | maintenance | boot again")
 
 
 def boot_for_ablation(r, args, odd):
     """Of each machine first a node that lacks a part, if odd, and then all others: the number of nodes."""
-    storms_of = [r.storm([base], agents=1, first=900000 + i, pad=args.pad, variants=100) for i, base in enumerate(args.base) if odd]
+    storms_of = [r.storm([base], agents=1, first=900000 + i, pad=args.pad, variants=100)
+                 for i, base in enumerate(args.base) if odd]
     storms_of.append(r.storm(args.base, agents=args.nodes, deadline=args.deadline, threads=args.threads, **kinds(args)))
     return sum(report["acknowledged"] for report in storms_of)
 
 
 def without(part, args, odd):
-    """One row: the fleet boots at a topiaryd without that part, its upkeep runs until nothing changes, and the fleet boots again, unchanged."""
+    """One row: the fleet boots at a topiaryd without that part, its upkeep runs until nothing changes, and the fleet
+    boots again, unchanged."""
     os.environ["TOPIARY_WITHOUT"] = part
     with registry(**AT_ONCE) as r:
         r.stop("topiaryd")
@@ -237,16 +252,18 @@ def without(part, args, odd):
         *kinds_of, delta = map(int, r.sql(STORED_AS).split("|"))
         bases, layouts, drifting = r.sql(ROWS).split("|")
         _, full = settled_sizes(r)
-        _, again, _ = r.measured(lambda: r.storm(args.base, agents=args.nodes, deadline=args.deadline, threads=args.threads, mode="hash", seed=2,
-                                                 **kinds(args)))
-    cpu = (boot["topiaryd"] + boot["postgres"], after["topiaryd"] + after["postgres"] - before, again["topiaryd"] + again["postgres"])
-    return (PARTS[part], ", ".join(map(str, kinds_of)), bases, layouts, f"{delta / nodes:.1f}", f"{(full - empty) / nodes:,.0f}", drifting,
-            *(f"{seconds / nodes * 1e3:.2f}" for seconds in cpu))
+        _, again, _ = r.measured(lambda: r.storm(args.base, agents=args.nodes, deadline=args.deadline,
+                                                 threads=args.threads, mode="hash", seed=2, **kinds(args)))
+    cpu = (boot["topiaryd"] + boot["postgres"], after["topiaryd"] + after["postgres"] - before,
+           again["topiaryd"] + again["postgres"])
+    return (PARTS[part], ", ".join(map(str, kinds_of)), bases, layouts, f"{delta / nodes:.1f}",
+            f"{(full - empty) / nodes:,.0f}", drifting, *(f"{seconds / nodes * 1e3:.2f}" for seconds in cpu))
 
 
 def ablate(sheet, args):
     for odd in (False, True):
-        sheet.add(f"{args.nodes} nodes boot" + (", of each machine one that lacks a part first" if odd else ""), None, "")
+        sheet.add(f"{args.nodes} nodes boot" + (", of each machine one that lacks a part first" if odd else ""), None,
+                  "")
         rows = []
         for part in PARTS:
             rows.append(without(part, args, odd))
@@ -279,7 +296,8 @@ class Plain:
                  f"ALTER TABLE node ALTER COLUMN xml SET STORAGE {storage}")
 
     def sql(self, text):
-        return run(as_user(USER, ["psql", "-h", self.r.folder / "pg", "-d", self.name, "-Atq", "-v", "ON_ERROR_STOP=1", "-f", "-"]),
+        return run(as_user(USER, ["psql", "-h", self.r.folder / "pg", "-d", self.name, "-Atq", "-v", "ON_ERROR_STOP=1",
+                                  "-f", "-"]),
                    input=text.encode(), cwd="/").decode().strip()
 
     def insert(self, nodes):
@@ -366,7 +384,8 @@ def compare_pack(sheet, files, alternatives):
 
 def told_by(sheet, name, each, alternatives):
     """A size beside each of the others."""
-    sheet.add(name, each, "B/node", than={f"smaller than {other}": theirs / each for other, theirs in alternatives.items()})
+    sheet.add(name, each, "B/node",
+              than={f"smaller than {other}": theirs / each for other, theirs in alternatives.items()})
 
 
 def compare_registry(sheet, r, files, alternatives):
@@ -389,7 +408,8 @@ def compare_registry(sheet, r, files, alternatives):
     diffs = [d["stored_bytes"] for d in diffs if d.get("stored") != "base"]
     sheet.add(f"{name}: stored", statuses.count(200), f"of {len(files)}")
     sheet.add(f"{name}: restored byte for byte", same, f"of {len(files)}", goal="all")
-    sheet.add(f"{name}: CPU time of topiaryd and PostgreSQL", (cpu["topiaryd"] + cpu["postgres"]) / len(files) * 1e3, "ms/node")
+    sheet.add(f"{name}: CPU time of topiaryd and PostgreSQL", (cpu["topiaryd"] + cpu["postgres"]) / len(files) * 1e3,
+              "ms/node")
     for table, total in sorted(tables.items(), key=lambda item: -item[1])[:3]:
         sheet.add(f"{name}: of that, table {table}", (total - empty_tables[table]) / len(files), "B/node")
     told_by(sheet, f"{name}: database size, all tables and indexes", each, alternatives)
@@ -443,7 +463,8 @@ def tell_snapshot(sheet, r, nodes):
 
 def snapshot(sheet, args):
     with registry(**AT_ONCE) as r:
-        load(sheet, r, args, shape_bases(r.folder, args.shapes), f"{args.nodes} nodes of {args.shapes} shapes boot", args.nodes)
+        load(sheet, r, args, shape_bases(r.folder, args.shapes), f"{args.nodes} nodes of {args.shapes} shapes boot",
+             args.nodes)
         tell_snapshot(sheet, r, args.nodes)
 
 
@@ -451,14 +472,17 @@ def snapshot(sheet, args):
 
 READERS_OF_LISTS = 12
 LISTS = ("/v1/nodes", "/v1/facts?fact=Address", "/v1/facts?fact=DMIProductSerial")
-# A leaf for 40 hosts, each with one adapter of its node. Named otherwise than the nodes, so that GUIDs alone tell which is which.
+# A leaf for 40 hosts, each with one adapter of its node. Named otherwise than the nodes, so that GUIDs alone tell which
+# is which.
 FABRIC = """
-WITH host AS MATERIALIZED (SELECT 'host' || row_number() OVER (ORDER BY node) AS name, row_number() OVER (ORDER BY node) / 40 AS leaf, guid
+WITH host AS MATERIALIZED (SELECT 'host' || row_number() OVER (ORDER BY node) AS name,
+                                  row_number() OVER (ORDER BY node) / 40 AS leaf, guid
                            FROM (SELECT node, min(guid) AS guid FROM fabric_guid GROUP BY node) g)
 SELECT fabric_keep(jsonb_build_object(
 	'text', '', 'planes', '[{"kind": "tree"}]'::jsonb,
 	'switches', (SELECT jsonb_agg(DISTINCT jsonb_build_object('name', 'leaf' || leaf, 'rank', 0)) FROM host),
-	'hosts', (SELECT jsonb_agg(jsonb_build_object('name', name, 'adapters', jsonb_build_array(jsonb_build_object('guid', guid)))) FROM host),
+	'hosts', (SELECT jsonb_agg(jsonb_build_object(
+		'name', name, 'adapters', jsonb_build_array(jsonb_build_object('guid', guid)))) FROM host),
 	'links', (SELECT jsonb_agg(jsonb_build_object('a', 'leaf' || leaf, 'b', name, 'cables', 1)) FROM host)), 0)"""
 QUERIES = {"which node has this MAC address": "MAC", "which nodes are below which leaf switch": "leaf",
            "which nodes are in no fabric": "no fabric"}
@@ -495,7 +519,8 @@ def readers_of_lists(r):
 def tell_reads(sheet, r, nodes, seconds=20):
     node = f"cn{nodes // 2:06d}"
     paths = {"/healthz": "/healthz", "/readyz": "/readyz", f"/v1/nodes/{node}": "one node"}
-    for when, busy in (("no other readers", nullcontext()), (f"{READERS_OF_LISTS} readers of lists and facts", readers_of_lists(r))):
+    for when, busy in (("no other readers", nullcontext()),
+                       (f"{READERS_OF_LISTS} readers of lists and facts", readers_of_lists(r))):
         with busy:
             for path, times in answer_times(r, paths, seconds).items():
                 sheet.add(f"{when}: response time of {paths[path]}, p50", sorted(times)[len(times) // 2], "ms")
@@ -503,11 +528,13 @@ def tell_reads(sheet, r, nodes, seconds=20):
     r.sql(FABRIC)
     r.sql("ANALYZE")
     address = r.sql(f"SELECT value FROM topiary_facts WHERE node = '{node}' AND fact = 'Address' ORDER BY line LIMIT 1")
-    questions = dict(re.findall(r"^## (.*?)\n.*?```sql\n(.*?)```", (storms.ROOT / "docs/sql.md").read_text(), re.M | re.S))
+    questions = dict(re.findall(r"^## (.*?)\n.*?```sql\n(.*?)```", (storms.ROOT / "docs/sql.md").read_text(),
+                                re.M | re.S))
     for name, word in QUERIES.items():
         query = next(text for title, text in questions.items() if word in title)
         began = time.monotonic()
-        _, cpu, _ = r.measured(lambda query=query: r.sql(re.sub(r"'Address', '[^']*'", f"'Address', '{address}'", query)))
+        _, cpu, _ = r.measured(lambda query=query: r.sql(re.sub(r"'Address', '[^']*'",
+                                                                f"'Address', '{address}'", query)))
         sheet.add(f"time of the query in docs/sql.md: {name}", time.monotonic() - began, "s")
         sheet.add(f"CPU time of PostgreSQL, query in docs/sql.md: {name}", cpu["postgres"], "s")
 
@@ -536,7 +563,8 @@ def jobs(sheet, args):
         for i in range(args.sent):
             run([BUILD / "topiary", "job", "send", str(i + 1), *traces, "--config", r.config])
         sent = {part: (seconds - before[part]) / args.sent for part, seconds in r.cpu().items()}
-        sheet.add(f"topiary job send of {args.nodes} traces of 256 PUs: time", (time.monotonic() - begin) / args.sent, "s")
+        sheet.add(f"topiary job send of {args.nodes} traces of 256 PUs: time", (time.monotonic() - begin) / args.sent,
+                  "s")
         sheet.add("a summary: CPU time of topiaryd, PostgreSQL and munged", server_cpu(sent) * 1e3, "ms")
         text = r.sql("SELECT summary::text FROM job_summary LIMIT 1")
         sheet.add("a summary: bytes of JSON", len(text), "", goal=f"at most {SUMMARY_GOAL_BYTES}")
@@ -587,7 +615,8 @@ OPTIONS = {
     "storm": (("agents", 10000, "nodes that boot"), WINDOW, VARIANTS),
     "size": (NODES, VARIANTS),
     "fleet": (NODES, WINDOW, VARIANTS),
-    "compare": (("nodes", 1000, "clones of each base"), ("hwloc-nodes", 64, "of them for hwloc-compress-dir"), VARIANTS),
+    "compare": (("nodes", 1000, "clones of each base"), ("hwloc-nodes", 64, "of them for hwloc-compress-dir"),
+                VARIANTS),
     "snapshot": (NODES, ("shapes", 20, "of so many shapes")),
     "reads": (NODES, WINDOW, VARIANTS),
     "jobs": (("nodes", 64, "of a job"), ("sent", 20, "summaries sent"), ("rows", 100000, "rows inserted at once")),

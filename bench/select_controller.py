@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The whole controller beside stock's: one trace on both at the same time, the time of a submission's RPC and slurmctld's CPU time."""
+"""The whole controller beside stock's: one trace on both at the same time, the time of a submission's RPC and
+slurmctld's CPU time."""
 import os
 import re
 import statistics
@@ -20,7 +21,8 @@ MACHINE = Machine(2, 4, 2, 4)
 CLUSTERS = {"Slurm": {"stock": True}, "Topiary": {}}
 SLURMD_NODES = 4 * 10**5      # slurmds x nodes in slurm.conf: a slurmd needs 5 MB with 1,000 of them, 20 MB with 10,000
 GOAL = 1.05
-FIGURES = {"submission RPC, mean": "ms", "slurmctld's CPU time": "s", "scheduler cycle, mean": "ms", "backfill cycle, mean": "ms"}
+FIGURES = {"submission RPC, mean": "ms", "slurmctld's CPU time": "s", "scheduler cycle, mean": "ms",
+           "backfill cycle, mean": "ms"}
 SUBMIT = r"REQUEST_SUBMIT_BATCH_JOB\s+\(\s*\d+\)\s+count:(\d+)\s+ave_time:(\d+)"
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -37,12 +39,13 @@ class Controlled(Cluster):
         self.count, self.machine_xml = nodes, machine_xml
         names = [f"n{i}" for i in range(1, slurmds_for(nodes) + 1)]
         down = f"NodeName=n[{len(names) + 1}-{nodes}] {self.words_of(28000)} State=DOWN\n" if nodes > len(names) else ""
-        super().__init__(folder, dict.fromkeys(names, machine_xml), registry=False, conf=f"{down}SlurmdTimeout=3600\nTreeWidth=65533\n",
-                         **how)
+        super().__init__(folder, dict.fromkeys(names, machine_xml), registry=False,
+                         conf=f"{down}SlurmdTimeout=3600\nTreeWidth=65533\n", **how)
 
     @staticmethod
     def words_of(port):
-        return (f"NodeAddr=127.0.0.1 Port={port} Sockets=2 CoresPerSocket={MACHINE.cores // 2} ThreadsPerCore=1 RealMemory=64000")
+        return (f"NodeAddr=127.0.0.1 Port={port} Sockets=2 CoresPerSocket={MACHINE.cores // 2} ThreadsPerCore=1 "
+                "RealMemory=64000")
 
     def node_line(self, node):
         return f"NodeName={node} NodeHostname={node} {self.words_of(self.ports[node])}"
@@ -50,21 +53,24 @@ class Controlled(Cluster):
     def _configure(self):
         super()._configure()
         conf = self.folder / "etc" / "slurm.conf"
-        text = re.sub(r"(Slurm(?:ctld|d)Debug)=debug", r"\1=info", conf.read_text()).replace("bf_interval=5", "bf_interval=1")
+        text = re.sub(r"(Slurm(?:ctld|d)Debug)=debug", r"\1=info",
+                      conf.read_text()).replace("bf_interval=5", "bf_interval=1")
         conf.write_text(text + "SlurmdParameters=config_overrides\n")
 
     def write_offline(self):
         self.snapshot_file.write_text(f"topiary-snapshot 1\nshape E {MACHINE.text}\nnodes n[1-{self.count}] E\nend\n")
 
     def knows_hardware(self):
-        return self.stock or f"snapshot: {self.count} nodes of" in (self.folder / "log" / "slurmctld.log").read_text(errors="replace")
+        return (self.stock or f"snapshot: {self.count} nodes of"
+                in (self.folder / "log" / "slurmctld.log").read_text(errors="replace"))
 
     def start_slurm(self):
         for node in self.xml:
             self.start_slurmd(node)
         self.start_slurmctld()
         if not wait_until(lambda: self.idle() == len(self.xml) and self.knows_hardware(), 300, 1):
-            raise RigError("slurmctld", f"{self.idle()} of {len(self.xml)} nodes are idle", self.folder / "log" / "slurmctld.log")
+            raise RigError("slurmctld", f"{self.idle()} of {len(self.xml)} nodes are idle",
+                           self.folder / "log" / "slurmctld.log")
 
     def save(self):
         """Nobody attaches to this cluster: with a thousand daemons its state would be written a thousand times."""
@@ -73,7 +79,8 @@ class Controlled(Cluster):
         return int(self.command(["sinfo", "-h", "-t", "idle", "-o", "%D"], check=False).stdout.split("\n")[0] or 0)
 
     def wait_quiet(self, seconds=5):
-        """After its start slurmctld asks every node for a registration, those that are DOWN too: minutes with 10,000 nodes."""
+        """After its start slurmctld asks every node for a registration, those that are DOWN too: minutes with 10,000
+        nodes."""
         def is_quiet():
             spent = self.cpu_seconds()
             time.sleep(seconds)
@@ -101,7 +108,8 @@ class Controlled(Cluster):
         told = self.command(["sdiag"]).stdout
         count, mean = map(int, re.search(SUBMIT, told).groups())
         if count != jobs:
-            raise RigError("trace", f"slurmctld counted {count} of {jobs} submissions", self.folder / "log" / "slurmctld.log")
+            raise RigError("trace", f"slurmctld counted {count} of {jobs} submissions",
+                           self.folder / "log" / "slurmctld.log")
         cycles = [int(n) / 1e3 for n in re.findall(r"Mean cycle:\s+(\d+)", told)]
         return dict(zip(FIGURES, (mean / 1e3, cpu, *cycles, 0.0, 0.0)))
 
@@ -152,4 +160,5 @@ def run(sheet, args):
             sheet.add(figure, statistics.median(ours), unit, beside=beside)
             if ratios and "cycle" not in figure:
                 spread = f"{len(ratios)} runs: {min(ratios):.2f} to {max(ratios):.2f}" if len(ratios) > 1 else ""
-                sheet.add(f"{figure}, relative to Slurm's", statistics.median(ratios), "times", goal=f"at most {GOAL}", beside=spread)
+                sheet.add(f"{figure}, relative to Slurm's", statistics.median(ratios), "times", goal=f"at most {GOAL}",
+                          beside=spread)

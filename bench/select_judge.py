@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """
-Was there a better place? An exact judge of placements that shares nothing with the plugin: for every number of packages, NUMA nodes
-and L3 caches it reckons how many free cores they can hold at most, and so which counts a job could have had.
+Was there a better place? An exact judge of placements that shares nothing with the plugin: for every number of
+packages, NUMA nodes and L3 caches it reckons how many free cores they can hold at most, and so which counts a job could
+have had.
 """
 import collections
 import functools
@@ -30,7 +31,8 @@ class Machine:
         """Free cores of each L3, as they lie: ((L3, ...) of each NUMA node) of each package."""
         counts = [sum(core in free for core in cache) for cache in self.domains(2)]
         numas = list(grouped(counts, self.caches))
-        return tuple(tuple(sorted(package)) for package in grouped([tuple(sorted(n, reverse=True)) for n in numas], self.numas))
+        return tuple(tuple(sorted(package))
+                     for package in grouped([tuple(sorted(n, reverse=True)) for n in numas], self.numas))
 
 
 def grouped(items, size):
@@ -84,18 +86,21 @@ def reachable(packages, cores):
 
 
 def reachable_together(each):
-    """[counts that a node can give, for each node], one of each of `count` different nodes: minimal sums by number of nodes."""
+    """[counts that a node can give, for each node], one of each of `count` different nodes: minimal sums by number of
+    nodes."""
     best = collections.defaultdict(set, {0: {(0, 0, 0)}})
     for vectors in each:
         for count in sorted(best, reverse=True):
-            best[count + 1] = minimal(best[count + 1] | {tuple(map(sum, zip(a, b))) for a in best[count] for b in vectors})
+            best[count + 1] = minimal(best[count + 1] | {tuple(map(sum, zip(a, b))) for a in best[count]
+                                                         for b in vectors})
     return best
 
 
 # --- the judgement
 
 Placement = collections.namedtuple("Placement", "job time offered cores")       # cores: {node: set of its cores}
-Judgement = collections.namedtuple("Judgement", "job dominated touched by avoidable avoidable_there exact_missed filled_rest broken "
+Judgement = collections.namedtuple("Judgement",
+                                   "job dominated touched by avoidable avoidable_there exact_missed filled_rest broken "
                                                   "least")
 
 
@@ -114,7 +119,8 @@ class Judge:
     def start(self, placement):
         for node, cores in placement.cores.items():
             if not cores <= self.free[node]:
-                raise ValueError(f"{placement.job}: {node} cores {sorted(cores - self.free[node])} are held by another job")
+                raise ValueError(f"{placement.job}: {node} cores {sorted(cores - self.free[node])} are held by "
+                                 "another job")
         found = self.judge(placement)
         for node, cores in placement.cores.items():
             self.free[node] -= cores
@@ -139,7 +145,8 @@ class Judge:
         least_there = [min(v[level] for v in there) for level in range(len(LEVELS))]
         missed = self.exact_missed(p, share)
         return Judgement(p.job, bool(dominating), touched, dominating[:1], [t > b for t, b in zip(touched, least)],
-                         [t > b for t, b in zip(touched, least_there)], missed, missed and self.filled_rest(p), self.broken(p), least)
+                         [t > b for t, b in zip(touched, least_there)], missed, missed and self.filled_rest(p),
+                         self.broken(p), least)
 
     def whole(self, node, cores):
         """Wholly free domains of just so many cores."""

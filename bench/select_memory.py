@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """
-Jobs with and without much memory, the same on two clusters side by side: Slurm and Topiary. A judge that shares nothing with the plugin
-asks of each start whether the NUMA nodes of the job's cores could hold its memory, and whether those of other free cores could.
+Jobs with and without much memory, the same on two clusters side by side: Slurm and Topiary. A judge that shares
+nothing with the plugin asks of each start whether the NUMA nodes of the job's cores could hold its memory, and whether
+those of other free cores could.
 """
 import collections
 import random
@@ -20,7 +21,8 @@ HEAVY = 0.3         # of the jobs: more memory than their share of the cores
 def with_memory(trace, seed):
     chance = random.Random(seed)
     factors = [chance.uniform(1.2, 2.5) if chance.random() < HEAVY else chance.uniform(0.1, 0.6) for _ in trace]
-    return [job._replace(memory=int(min(0.9 * MEMORY, factor * CORE * job.tasks * job.task_cpus))) for job, factor in zip(trace, factors)]
+    return [job._replace(memory=int(min(0.9 * MEMORY, factor * CORE * job.tasks * job.task_cpus)))
+            for job, factor in zip(trace, factors)]
 
 
 class Memory:
@@ -33,8 +35,9 @@ class Memory:
         self.jobs = {}
 
     def left(self):
-        """MB that each NUMA node has left; what one has too much is in the others, in proportion to what these have left."""
-        used = [sum(memory / len(cores) * len(cores.intersection(domain)) for cores, memory in self.jobs.values()) for domain in self.domains]
+        """MB that each NUMA node has left; what one has too much is in the others, as much as these have left."""
+        used = [sum(memory / len(cores) * len(cores.intersection(domain)) for cores, memory in self.jobs.values())
+                for domain in self.domains]
         left, excess = [max(0, self.has - n) for n in used], sum(max(0, n - self.has) for n in used)
         return [n * max(0, 1 - excess / sum(left)) if sum(left) else 0 for n in left]
 
@@ -94,10 +97,12 @@ def run(sheet, args):
         for name, record in found.items():
             told[name].append(MemoryStory(trace, *record))
     total = args.jobs * args.repeat
-    for what, jobs in (("jobs whose memory is far although other cores had it near", "needless"), ("jobs whose memory is far", "far")):
+    for what, jobs in (("jobs whose memory is far although other cores had it near", "needless"),
+                       ("jobs whose memory is far", "far")):
         ours, stock = (sum(len(getattr(story, jobs)) for story in told[name]) for name in ("Topiary", "Slurm"))
         sheet.add(what, ours, f"of {total}", goal="0" if jobs == "needless" else "", beside=f"{stock} Slurm")
-    for what, figure in (("utilisation", Story.utilisation), ("waiting time, mean", lambda story: statistics.fmean(story.waits()))):
+    for what, figure in (("utilisation", Story.utilisation),
+                         ("waiting time, mean", lambda story: statistics.fmean(story.waits()))):
         ours, stock = (statistics.median(map(figure, told[name])) for name in ("Topiary", "Slurm"))
         sheet.add(what, ours, "%" if what == "utilisation" else "s", beside=f"{sheets.shown(stock)} Slurm")
     more = [100 * (ours.utilisation() / stock.utilisation() - 1) for ours, stock in zip(told["Topiary"], told["Slurm"])]

@@ -25,19 +25,25 @@ def parser():
     t = commands.add_parser("time", help="how long a decision takes, ours and Slurm's own side by side", **how)
     t.add_argument("--nodes", type=int, nargs="+", default=[100, 1000, 10000], help="clusters of so many nodes")
     t.add_argument("--loads", type=int, nargs="+", default=[0, 50, 80, 95], help="percent of the cores that jobs hold")
-    t.add_argument("--ms", type=int, default=3000, help="milliseconds for each mode and job, at most but for ten decisions")
+    t.add_argument("--ms", type=int, default=3000,
+                   help="milliseconds for each mode and job, at most but for ten decisions")
     t.add_argument("--count", type=int, default=1000, help="at most so many decisions about each")
-    t.add_argument("--modes", nargs="+", choices=select_time.MODES, default=list(select_time.MODES), help="which decisions")
-    t.add_argument("--asked", nargs="+", choices=select_time.ALL, default=list(select_time.ALL), help="about which jobs")
-    t.add_argument("--topology", choices=select_time.TOPOLOGIES, default="flat", help="TopologyPlugin: none, or topology/tree")
+    t.add_argument("--modes", nargs="+", choices=select_time.MODES, default=list(select_time.MODES),
+                   help="which decisions")
+    t.add_argument("--asked", nargs="+", choices=select_time.ALL, default=list(select_time.ALL),
+                   help="about which jobs")
+    t.add_argument("--topology", choices=select_time.TOPOLOGIES, default="flat",
+                   help="TopologyPlugin: none, or topology/tree")
     t.add_argument("--placed-by", choices=("ours", "stock"), default="ours", help="who places the jobs that hold them")
     t.add_argument("--svg", type=Path, help="draw the times into this file")
-    t = commands.add_parser("hostile", help="how long decisions about hostile requests take, ours and Slurm's own side by side", **how)
+    t = commands.add_parser("hostile", help="how long decisions about hostile requests take, "
+                            "ours and Slurm's own side by side", **how)
     t.add_argument("--nodes", type=int, nargs="+", default=[1000, 10000], help="clusters of so many nodes")
     t.add_argument("--load", type=int, default=80, help="percent of the cores that jobs hold")
     t.add_argument("--count", type=int, default=3, help="so many decisions about each, of which the median counts")
     t.add_argument("--requests", type=int, default=select_hostile.REQUESTS, help="only the first so many of the table")
-    t.add_argument("--modes", nargs="+", choices=select_time.MODES, default=list(select_time.MODES), help="which decisions")
+    t.add_argument("--modes", nargs="+", choices=select_time.MODES, default=list(select_time.MODES),
+                   help="which decisions")
     t.add_argument("--tell", type=int, default=5, help="name so many of the worst")
     t = commands.add_parser("trace", help="the same jobs with and without us, each placement judged", **how)
     t.add_argument("--jobs", type=int, default=600, help="so many")
@@ -47,12 +53,14 @@ def parser():
     t.add_argument("--again", action="store_true", help="judge what --keep kept, and run nothing")
     t.add_argument("--keep", type=Path, metavar="FOLDER",
                    help="keep the records, the snapshot and the jobs as `topiary replay` reads them")
-    t = commands.add_parser("memory", help="jobs with and without much memory: whose NUMA nodes can hold it, with and without us", **how)
+    t = commands.add_parser("memory", help="jobs with and without much memory: whose NUMA nodes can hold it", **how)
     t.add_argument("--jobs", type=int, default=600, help="so many")
     t.add_argument("--load", type=int, default=80, help="percent of all cores that they ask for")
     t.add_argument("--run", type=float, default=12, help="seconds that a job runs, mean")
     t.add_argument("--repeat", type=int, default=1, help="the same jobs so many times")
-    t = commands.add_parser("controller", help="the same jobs with and without us: a submission's RPC and slurmctld's CPU time", **how)
+    t = commands.add_parser("controller",
+                            help="the same jobs with and without us: a submission's RPC and slurmctld's CPU time",
+                            **how)
     t.add_argument("--nodes", type=int, nargs="+", default=[12, 1000, 10000], help="clusters of so many nodes")
     t.add_argument("--jobs", type=int, default=600, help="so many")
     t.add_argument("--load", type=int, default=80, help="percent of all cores that they ask for")
@@ -65,8 +73,9 @@ def parser():
     return p
 
 
-PLANS = ("time --svg docs/decision-time.svg", "time --topology tree --nodes 10000 --loads 80 --asked 2x16 4x32", "hostile", "trace --repeat 3", "memory --repeat 2",
-         "controller --nodes 12 --repeat 3", "controller --nodes 1000 10000 --jobs 200 --run 8 --repeat 3")
+PLANS = ("time --svg docs/decision-time.svg", "time --topology tree --nodes 10000 --loads 80 --asked 2x16 4x32",
+         "hostile", "trace --repeat 3", "memory --repeat 2", "controller --nodes 12 --repeat 3",
+         "controller --nodes 1000 10000 --jobs 200 --run 8 --repeat 3")
 
 
 def every(sheet, args):
@@ -76,8 +85,8 @@ def every(sheet, args):
         COMMANDS[one.command](sheet, one)
 
 
-COMMANDS = {"time": select_time.run, "hostile": select_hostile.run, "trace": select_trace.run, "memory": select_memory.run, "controller": select_controller.run,
-            "all": every}
+COMMANDS = {"time": select_time.run, "hostile": select_hostile.run, "trace": select_trace.run,
+            "memory": select_memory.run, "controller": select_controller.run, "all": every}
 
 
 def main():

@@ -24,7 +24,8 @@ NodeName=n[1-{nodes}] NodeAddr=127.0.0.1 NodeHostname=n[1-{nodes}]
 MaxJobCount=1000000
 MaxArraySize=100001
 """
-# How slurmctld knows the network: with topology/tree it chooses the nodes of a job of several among all that Topiary offers it.
+# How slurmctld knows the network: with topology/tree it chooses the nodes of a job of several among all that Topiary
+# offers it.
 TOPOLOGIES = {"flat": "", "tree": "TopologyPlugin=topology/tree\n"}
 LEAF, SPINE = 40, 16
 # What runs: nodes x cores on each, all as likely.
@@ -32,7 +33,8 @@ LOAD = ("1x1", "1x4", "1x8", "1x8", "1x16", "1x24", "1x32", "1x64", "2x16", "2x6
 # What is asked for. "whole" is a quarter of the cluster, and waits.
 ASKED = {
     "4": ("-n4",), "8": ("-n8",), "12": ("-n3", "-c4"), "32": ("-n32",), "64": ("-n64",),
-    "8 with 100 GB": ("-n8", "--mem=100000"), "2x16": ("-N2", "--ntasks-per-node=16"), "4x32": ("-N4", "--ntasks-per-node=32"),
+    "8 with 100 GB": ("-n8", "--mem=100000"),
+    "2x16": ("-N2", "--ntasks-per-node=16"), "4x32": ("-N4", "--ntasks-per-node=32"),
     "whole": ("-N{quarter}", f"--ntasks-per-node={CORES}"),
 }
 REQUIRED = {
@@ -42,7 +44,8 @@ REQUIRED = {
 ALL = {**ASKED, **REQUIRED}
 MODES = {"run": "RUN_NOW", "will": "WILL_RUN", "test": "TEST_ONLY"}
 GOAL = 1.10
-Answer = collections.namedtuple("Answer", "rc_ours rc_stock now_ours now_stock same wall_ours wall_stock cpu_ours cpu_stock")
+Answer = collections.namedtuple("Answer", "rc_ours rc_stock now_ours now_stock same wall_ours wall_stock cpu_ours "
+                                "cpu_stock")
 Cell = collections.namedtuple("Cell", "nodes load jobs asks mode outcome")
 
 
@@ -77,7 +80,8 @@ class Controller(Cluster):
 
     def start_slurmctld(self):
         env = self.env(LD_PRELOAD=str(self.build / "bench" / "select_probe.so"), PROBE_FOLDER=str(self.folder),
-                       PROBE_OURS=f"{self.folder}/plugins/select_cons_tres.so", PROBE_STOCK=f"{STOCK_PLUGINS}/select_cons_tres.so")
+                       PROBE_OURS=f"{self.folder}/plugins/select_cons_tres.so",
+                       PROBE_STOCK=f"{STOCK_PLUGINS}/select_cons_tres.so")
         self.run_daemon("slurmctld", ["slurmctld", "-D", "-f", f"{self.folder}/etc/slurm.conf"], env=env,
                         log=self.folder / "log" / "slurmctld.out")
 
@@ -89,10 +93,11 @@ class Controller(Cluster):
     def submit_all(self):
         for kind in LOAD:
             nodes, cores = kind.split("x")
-            self.batch("sleep 1\n", "-H", "-J", f"fill-{kind}", f"--array=0-{2 * self.nodes + 600}", "-t", "1440", "-N", nodes,
-                       f"--ntasks-per-node={cores}")
+            self.batch("sleep 1\n", "-H", "-J", f"fill-{kind}", f"--array=0-{2 * self.nodes + 600}", "-t", "1440",
+                       "-N", nodes, f"--ntasks-per-node={cores}")
         for name, options in ALL.items():
-            self.batch("sleep 1\n", "-H", "-J", job_name(name), "-t", "60", *(o.format(quarter=self.nodes // 4) for o in options))
+            self.batch("sleep 1\n", "-H", "-J", job_name(name), "-t", "60",
+                       *(o.format(quarter=self.nodes // 4) for o in options))
 
     def order(self, text):
         self.orders.write(text + "\n")
@@ -122,7 +127,8 @@ def tree(nodes):
     """topology.conf: leaf switches of 40 nodes, spines over 16 leaves each, and one switch over all spines."""
     leaves, spines = math.ceil(nodes / LEAF), math.ceil(nodes / LEAF / SPINE)
     lines = [f"SwitchName=leaf{i} Nodes=n[{LEAF * i + 1}-{min(nodes, LEAF * (i + 1))}]" for i in range(leaves)]
-    lines += [f"SwitchName=spine{i} Switches=leaf[{SPINE * i}-{min(leaves, SPINE * (i + 1)) - 1}]" for i in range(spines)]
+    lines += [f"SwitchName=spine{i} Switches=leaf[{SPINE * i}-{min(leaves, SPINE * (i + 1)) - 1}]"
+              for i in range(spines)]
     return "\n".join([*lines, f"SwitchName=core Switches=spine[0-{spines - 1}]"]) + "\n"
 
 
@@ -192,7 +198,8 @@ class Times:
     def interval(self, pairs, share):
         """Where the ratio lies with 95 % certainty: the bootstrap (Efron 1979), by pairs."""
         chance = random.Random(self.count)
-        ratios = sorted(mine / theirs for mine, theirs in (both(chance.choices(pairs, k=self.count), share) for _ in range(RESAMPLES)))
+        ratios = sorted(mine / theirs for mine, theirs in (both(chance.choices(pairs, k=self.count), share)
+                                                           for _ in range(RESAMPLES)))
         return ratios[RESAMPLES // 40], ratios[-RESAMPLES // 40 - 1]
 
 
@@ -208,8 +215,10 @@ HEAD = ("Nodes | Load | Running jobs | Request | Mode | Starts | Times | Slurm p
 
 def row(cell, t):
     ratios = f"{t.ratio[0]:.2f}", f"{t.ratio[1]:.2f}, {t.between[1][0]:.2f} to {t.between[1][1]:.2f}"
-    return (str(cell.nodes), f"{cell.load} %", f"{cell.jobs:,}", cell.asks, MODES[cell.mode], cell.outcome, str(t.count),
-            *(text for i in (0, 1) for text in (f"{sheets.shown(t.stock[i])} ms", f"{sheets.shown(t.ours[i])} ms", ratios[i])))
+    return (str(cell.nodes), f"{cell.load} %", f"{cell.jobs:,}", cell.asks, MODES[cell.mode], cell.outcome,
+            str(t.count),
+            *(text for i in (0, 1)
+              for text in (f"{sheets.shown(t.stock[i])} ms", f"{sheets.shown(t.ours[i])} ms", ratios[i])))
 
 
 def named(nodes, topology):
@@ -220,28 +229,30 @@ def tell_worst(sheet, name, times):
     """The goal is each cell's: the worst one tells, and how many are beyond it by more than chance."""
     for i, share in enumerate(("p50", "p99")):
         cell, t = max(times.items(), key=lambda item: item[1].ratio[i])
-        sheet.add(f"{name}: decision time relative to Slurm's, {share}, worst of {len(times)} cases", t.ratio[i], "times Slurm's",
-                  goal=f"at most {GOAL:.2f}",
+        sheet.add(f"{name}: decision time relative to Slurm's, {share}, worst of {len(times)} cases", t.ratio[i],
+                  "times Slurm's", goal=f"at most {GOAL:.2f}",
                   beside=f"{MODES[cell.mode]} at {cell.load} %, {cell.outcome}: {sheets.shown(t.ours[i])} ms; "
                          f"95 % confidence: {t.between[i][0]:.2f} to {t.between[i][1]:.2f}")
-        sheet.add(f"{name}: cases above {GOAL:.2f} times Slurm's {share} (95 % confidence)", sum(t.between[i][0] > GOAL for t in times.values()),
-                  f"of {len(times)}", goal="0")
+        sheet.add(f"{name}: cases above {GOAL:.2f} times Slurm's {share} (95 % confidence)",
+                  sum(t.between[i][0] > GOAL for t in times.values()), f"of {len(times)}", goal="0")
 
 
 def tell(sheet, name, found):
     cells = {cell: Times(answers) for cell, answers in sorted(found.items())}
-    plain = {cell: t for cell, t in cells.items() if cell.asks == "prefer" and cell.outcome not in ("differ", "given up") and t.count >= 20}
+    plain = {cell: t for cell, t in cells.items() if cell.asks == "prefer"
+             and cell.outcome not in ("differ", "given up") and t.count >= 20}
     for outcome_, mode in (("now", "run"), ("now", "will"), ("later", "will")):
         most = [(c, t) for c, t in plain.items() if (c.outcome, c.mode) == (outcome_, mode)]
         if most:
             cell, t = most[-1]
-            sheet.add(f"{name}, {cell.jobs:,} running jobs: decision time, {MODES[mode]}, job starts {outcome_}, p50", t.ours[0], "ms",
-                      beside=f"{t.ratio[0]:.2f} times Slurm's {sheets.shown(t.stock[0])} ms")
+            sheet.add(f"{name}, {cell.jobs:,} running jobs: decision time, {MODES[mode]}, job starts {outcome_}, p50",
+                      t.ours[0], "ms", beside=f"{t.ratio[0]:.2f} times Slurm's {sheets.shown(t.stock[0])} ms")
     tell_worst(sheet, name, plain)
     answers = [a for cell, some in found.items() if cell.asks == "prefer" for a in some]
-    sheet.add(f"{name}: decisions that differ from Slurm's on whether a job starts", sum(outcome(a) == "differ" for a in answers),
-              f"of {len(answers)}", goal="0")
-    sheet.add(f"{name}: decisions that differ from Slurm's in nodes or cores", sum(not a.same for a in answers), f"of {len(answers)}")
+    sheet.add(f"{name}: decisions that differ from Slurm's on whether a job starts",
+              sum(outcome(a) == "differ" for a in answers), f"of {len(answers)}", goal="0")
+    sheet.add(f"{name}: decisions that differ from Slurm's in nodes or cores", sum(not a.same for a in answers),
+              f"of {len(answers)}")
     return [row(cell, t) for cell, t in cells.items()], plain
 
 
@@ -274,7 +285,8 @@ def round_step(span):
 
 
 class Axis:
-    """Where a value lies, as a share of the axis from its first tick to its last: powers of ten, or round numbers from 0."""
+    """Where a value lies, as a share of the axis from its first tick to its last: powers of ten, or round numbers from
+    0."""
 
     def __init__(self, values, log):
         self.scale = math.log10 if log else float
@@ -291,15 +303,18 @@ class Axis:
 
 
 def draw(path, plain):
-    """Two panels, of WILL_RUN that starts now: by nodes at the highest load, and by running jobs of the largest cluster."""
+    """Two panels, of WILL_RUN that starts now: by nodes at the highest load, and by running jobs of the largest
+    cluster."""
     now = {c: t for c, t in plain.items() if (c.mode, c.outcome) == ("will", "now")}
     load, nodes = max(c.load for c in now), max(c.nodes for c in now)
     by_nodes = sorted((c.nodes, t) for c, t in now.items() if c.load == load)
     by_jobs = sorted((c.jobs, t) for c, t in now.items() if c.nodes == nodes)
     parts = [panel(60, f"nodes, {load} % of their cores allocated", by_nodes, True),
              panel(500, f"running jobs on {nodes:,} nodes", by_jobs, False)]
-    path.write_text('<svg xmlns="http://www.w3.org/2000/svg" width="860" height="330" font-family="sans-serif" font-size="12">\n'
-                    '<rect width="100%" height="100%" fill="white"/>\n' + "\n".join(parts) + "\n</svg>\n", encoding="utf-8")
+    path.write_text('<svg xmlns="http://www.w3.org/2000/svg" width="860" height="330" font-family="sans-serif" '
+                    'font-size="12">\n'
+                    '<rect width="100%" height="100%" fill="white"/>\n' + "\n".join(parts) + "\n</svg>\n",
+                    encoding="utf-8")
 
 
 def panel(left, title, points, log):
@@ -310,13 +325,15 @@ def panel(left, title, points, log):
         return f"{left + WIDTH * across.at(x):.1f},{45 + HEIGHT * (1 - up.at(y)):.1f}"
     text = [f'<text x="{left}" y="25">a decision, ms, by {title}</text>',
             f'<path d="M{left} 45 v{HEIGHT} h{WIDTH}" fill="none" stroke="black"/>']
-    text += [f'<text x="{left - 8}" y="{49 + HEIGHT * (1 - up.at(y)):.0f}" text-anchor="end">{y:,.4g}</text>' for y in up.marks]
+    text += [f'<text x="{left - 8}" y="{49 + HEIGHT * (1 - up.at(y)):.0f}" text-anchor="end">{y:,.4g}</text>'
+             for y in up.marks]
     text += [f'<text x="{left + WIDTH * across.at(x):.0f}" y="{63 + HEIGHT}" text-anchor="middle">{x:,.0f}</text>'
              for x in across.marks]
     for name, colour in COLOURS.items():
         for share, dash in ((0, "none"), (1, "4 3")):
             line = " ".join(place(x, getattr(t, name)[share]) for x, t in points)
-            text.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"/>')
+            text.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2" '
+                        f'stroke-dasharray="{dash}"/>')
     text.append(f'<text x="{left}" y="315" fill="{COLOURS["stock"]}">Slurm</text>'
                 f'<text x="{left + 50}" y="315" fill="{COLOURS["ours"]}">Topiary before Slurm</text>'
                 f'<text x="{left + 190}" y="315">median, and p99 dashed</text>')

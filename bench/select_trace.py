@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The same jobs on three clusters side by side: Slurm, Slurm that fills sockets, Topiary; and a judge of every placement."""
+"""The same jobs on three clusters side by side: Slurm, Slurm that fills sockets, Topiary; and a judge of every
+placement."""
 import collections
 import json
 import random
@@ -21,14 +22,17 @@ MACHINES = {"a": Machine(2, 1, 1, 6), "b": Machine(4, 1, 1, 4), "c": Machine(2, 
 NODES = {f"{kind}{number}": machine for kind, machine in MACHINES.items() for number in range(1, 5)}
 CLUSTERS = {"Slurm": {"stock": True}, "Slurm BLOCK": {"stock": True, "block": True}, "Topiary": {}}
 # Nodes x cores on each, and how often.
-SIZES = {(1, 1): 14, (1, 2): 14, (1, 3): 6, (1, 4): 16, (1, 5): 3, (1, 6): 9, (1, 8): 12, (1, 12): 6, (1, 16): 6, (1, 24): 2,
-         (1, 32): 3, (1, 48): 1, (1, 64): 1, (2, 2): 4, (2, 4): 5, (2, 6): 2, (2, 8): 3, (3, 4): 2, (4, 4): 2, (2, 16): 1, (4, 8): 1}
+SIZES = {(1, 1): 14, (1, 2): 14, (1, 3): 6, (1, 4): 16, (1, 5): 3, (1, 6): 9, (1, 8): 12, (1, 12): 6,
+         (1, 16): 6, (1, 24): 2,
+         (1, 32): 3, (1, 48): 1, (1, 64): 1, (2, 2): 4, (2, 4): 5, (2, 6): 2, (2, 8): 3, (3, 4): 2, (4, 4): 2,
+         (2, 16): 1, (4, 8): 1}
 # Tasks and MB on each node; seconds.
 Job = collections.namedtuple("Job", "name at run nodes tasks task_cpus memory", defaults=[None])
 
 
 def make_trace(jobs, load, mean_run, seed):
-    """Arrivals of a Poisson process that asks for `load` percent of the cores; run times of a log-normal law, of 1 s at least."""
+    """Arrivals of a Poisson process that asks for `load` percent of the cores; run times of a log-normal law, of 1 s at
+    least."""
     chance = random.Random(seed)
     sizes = chance.choices(list(SIZES), weights=SIZES.values(), k=jobs)
     runs = [max(1.0, round(chance.lognormvariate(0, 0.6) * mean_run / 1.2, 1)) for _ in sizes]
@@ -55,7 +59,8 @@ class Recorded(Cluster):
     def _configure(self):
         super()._configure()
         conf = self.folder / "etc" / "slurm.conf"
-        text = conf.read_text().replace("SlurmctldDebug=debug", "SlurmctldDebug=info").replace("bf_interval=5", "bf_interval=1")
+        text = conf.read_text().replace("SlurmctldDebug=debug", "SlurmctldDebug=info")
+        text = text.replace("bf_interval=5", "bf_interval=1")
         if self.block:
             text = text.replace("CR_Core_Memory", "CR_Core_Memory,CR_CORE_DEFAULT_DIST_BLOCK")
         conf.write_text(text)
@@ -92,12 +97,13 @@ class Recorded(Cluster):
 
 
 def synthetic(machine):
-    return subprocess.run(["lstopo-no-graphics", "--input", machine.text, "--of", "xml", "-"], check=True, capture_output=True,
-                          text=True).stdout
+    return subprocess.run(["lstopo-no-graphics", "--input", machine.text, "--of", "xml", "-"], check=True,
+                          capture_output=True, text=True).stdout
 
 
 def run_all(trace, keep, which=CLUSTERS, **more):
-    """{cluster: (record, when each was submitted, cycles)}, of clusters that run at the same time and so disturb each other alike."""
+    """{cluster: (record, when each was submitted, cycles)}, of clusters that run at the same time and so disturb each
+    other alike."""
     found, failures = {}, []
 
     def one(name, cluster):
@@ -159,7 +165,8 @@ class Story:
         return max(self.ended.values()) - min(self.submitted.values())
 
     def utilisation(self):
-        """Percent of all cores held, from the first start to the last submission: the end of the trace is idle everywhere."""
+        """Percent of all cores held, from the first start to the last submission: the end of the trace is idle
+        everywhere."""
         first, last = min(self.started.values()), max(self.submitted.values())
         held = sum(sum(map(len, cores.values())) * max(0, min(self.ended[name], last) - self.started[name])
                    for name, cores in self.placed.items())
@@ -175,17 +182,20 @@ def figures(story):
     out = {
         "dominated placements": (sum(j.dominated for j in story.judged), f"of {count}"),
         "exact fits missed": (sum(j.exact_missed and not j.filled_rest for j in story.judged), f"of {count}"),
-        "exact fits declined to fill the rest of a larger domain": (sum(j.filled_rest for j in story.judged), f"of {count}"),
+        "exact fits declined to fill the rest of a larger domain":
+            (sum(j.filled_rest for j in story.judged), f"of {count}"),
         "intact packages broken": (sum(j.broken for j in story.judged) / count, "/job"),
     }
     for level, name in enumerate(LEVELS):
         out[f"avoidable {name} splits"] = (story.share(lambda j, at=level: j.avoidable[at]), "%")
-        out[f"avoidable {name} splits on the allocated nodes"] = (story.share(lambda j, at=level: j.avoidable_there[at]), "%")
+        there = story.share(lambda j, at=level: j.avoidable_there[at])
+        out[f"avoidable {name} splits on the allocated nodes"] = (there, "%")
         touched, least = (sum(getattr(j, counts)[level] for j in story.judged) for counts in ("touched", "least"))
         out[f"{name}s touched, relative to the minimum"] = (touched / least, "times")
     out["utilisation"] = (story.utilisation(), "%")
     out["waiting time, mean"] = (statistics.fmean(waits), "s")
-    out["turnaround time, mean"] = (statistics.fmean(story.ended[name] - at for name, at in story.submitted.items()), "s")
+    out["turnaround time, mean"] = (statistics.fmean(story.ended[name] - at for name, at in story.submitted.items()),
+                                    "s")
     out["waiting time, p90"] = (sorted(waits)[int(0.9 * len(waits))], "s")
     out["makespan"] = (story.makespan(), "s")
     out["decision time, p50"] = (statistics.median(story.tests), "ms")
@@ -196,7 +206,8 @@ def figures(story):
 
 
 GOALS = {"dominated placements": "0", "exact fits missed": "0", "intact packages broken": "fewer than Slurm",
-         "utilisation": "within 2 %", "waiting time, mean": "within 2 %", "turnaround time, mean": "within 2 %", "makespan": "within 2 %"}
+         "utilisation": "within 2 %", "waiting time, mean": "within 2 %", "turnaround time, mean": "within 2 %",
+         "makespan": "within 2 %"}
 
 
 def middle(repeats):
@@ -214,11 +225,13 @@ def tell(sheet, told):
     """told: {cluster: the figures of each run}."""
     all_told = {name: middle(repeats) for name, repeats in told.items()}
     for name, (value, unit) in all_told["Topiary"].items():
-        others = ", ".join(f"{sheets.shown(figures_[name][0])} {c}" for c, figures_ in all_told.items() if c != "Topiary")
+        others = ", ".join(f"{sheets.shown(figures_[name][0])} {c}" for c, figures_ in all_told.items()
+                           if c != "Topiary")
         within = GOALS.get(name, "").startswith("within")
         sheet.add(name, value, unit, goal="" if within else GOALS.get(name, ""), beside=others)
         if within:
-            more = [100 * (ours[name][0] / stock[name][0] - 1) for ours, stock in zip(told["Topiary"], told["Slurm"]) if stock[name][0]]
+            more = [100 * (ours[name][0] / stock[name][0] - 1) for ours, stock in zip(told["Topiary"], told["Slurm"])
+                    if stock[name][0]]
             spread = f"{len(more)} runs: {min(more):+.1f} to {max(more):+.1f}" if len(more) > 1 else ""
             sheet.add(f"{name}: increase over Slurm", statistics.median(more), "%", goal=GOALS[name], beside=spread)
 
@@ -231,7 +244,8 @@ def tell_dominated(stories, trace):
         for j in story.judged:
             if j.dominated or (j.exact_missed and not j.filled_rest):
                 job = asked[j.job]
-                worst[f"{job.nodes}x{job.tasks * job.task_cpus}: got {j.touched} could {j.by[0] if j.by else 'be exact'}"] += 1
+                could = j.by[0] if j.by else "be exact"
+                worst[f"{job.nodes}x{job.tasks * job.task_cpus}: got {j.touched} could {could}"] += 1
         for what, times in worst.most_common(8):
             print(f"{cluster}: {times} times {what} (packages, NUMA nodes, L3s)", flush=True)
 
@@ -240,8 +254,8 @@ def job_log(trace, story):
     """The jobs as `topiary replay` reads them."""
     first = min(story.submitted.values())
     lines = ["job submit start end nodes tasks cpus_per_task"]
-    lines += [f"{j.name} {story.submitted[j.name] - first:.3f} {story.started[j.name] - first:.3f} {story.ended[j.name] - first:.3f} "
-              f"{j.nodes} {j.nodes * j.tasks} {j.task_cpus}" for j in trace]
+    lines += [f"{j.name} {story.submitted[j.name] - first:.3f} {story.started[j.name] - first:.3f} "
+              f"{story.ended[j.name] - first:.3f} {j.nodes} {j.nodes * j.tasks} {j.task_cpus}" for j in trace]
     return "\n".join(lines) + "\n"
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 
 class Sheet:
-    """mark: the heading in BENCHMARKS.md under which this program's tables stand, all up to the next of the first order."""
+    """mark: the heading in BENCHMARKS.md under which this program's tables stand, all up to the next of the first
+    order."""
 
     def __init__(self, program, mark, quiet=False):
         self.program, self.mark, self.quiet = program, mark, quiet
@@ -21,9 +22,11 @@ class Sheet:
 
     def add(self, what, value, unit, goal="", than=None, beside=""):
         """A figure; than: how many times better it is than what was measured beside it, by name."""
-        beside = ", ".join([*filter(None, [beside]), *(f"{times:.1f} times {name}" for name, times in (than or {}).items())])
+        beside = ", ".join([*filter(None, [beside]),
+                            *(f"{times:.1f} times {name}" for name, times in (than or {}).items())])
         what = self.of + what
-        self.rows.append({"command": self.command, "figure": what, "value": value, "unit": unit, "beside": beside, "goal": goal})
+        self.rows.append({"command": self.command, "figure": what, "value": value, "unit": unit, "beside": beside,
+                          "goal": goal})
         if not self.quiet:
             more = "; ".join(filter(None, (goal and f"goal: {goal}", beside)))
             print(f"{what:62} {shown(value):>10} {unit:18} {more}".rstrip(), flush=True)
@@ -65,7 +68,8 @@ def shown(value):
 
 
 def table(rows):
-    told = ((row["figure"], f"{shown(row['value'])} {row['unit']}", "; ".join(filter(None, (row["goal"], row["beside"]))))
+    told = ((row["figure"], f"{shown(row['value'])} {row['unit']}",
+             "; ".join(filter(None, (row["goal"], row["beside"]))))
             for row in rows)
     return lines("Figure | Measured | Goal or comparison", "---|---:|---", told)
 

@@ -190,14 +190,16 @@ class Stormy(Registry):
                 continue
             now = answer.json()
             if (now["boot_id"], now["seq"], now["sha256"]) != (last.boot, last.seq, last.sha256):
-                wrong.append(f"{node}: acknowledged {last}, there is boot {now['boot_id']} seq {now['seq']} sha256 {now['sha256']}")
+                wrong.append(f"{node}: acknowledged {last}, there is boot {now['boot_id']} seq {now['seq']} sha256 "
+                             f"{now['sha256']}")
             found = hashlib.sha256(self.get(f"/v1/nodes/{node}/topology").body).hexdigest()
             if found != last.sha256:
                 wrong.append(f"{node}: acknowledged {last.sha256}, gives back {found}")
             history = [entry["sha256"] for entry in self.get(f"/v1/nodes/{node}/history?limit=1000").json()["history"]]
             changes = [sha256 for sha256, _ in itertools.groupby(export.sha256 for export in told)]
             if history[::-1] != changes:
-                wrong.append(f"{node}: acknowledged {len(changes)} changes, its history has {len(history)}: lost or doubled")
+                wrong.append(f"{node}: acknowledged {len(changes)} changes, its history has {len(history)}: lost "
+                             "or doubled")
         return wrong
 
 
@@ -209,14 +211,15 @@ def read_log(path):
 
 def kill_rounds(registry, bases, times, seed, agents=120, first=600000, tell=lambda line: None):
     """
-    Storms of the same nodes, each node repaired from one storm to the next, with a SIGKILL to topiaryd or to PostgreSQL in the midst of
-    each. (Acknowledged exports, retries, what is wrong.)
+    Storms of the same nodes, each node repaired from one storm to the next, with a SIGKILL to topiaryd or to PostgreSQL
+    in the midst of each. (Acknowledged exports, retries, what is wrong.)
     """
     chance, exports, wrong, retries = random.Random(seed), [], [], 0
     for number in range(times):
         victim = chance.choice(("topiaryd", "postgres"))
-        storm, log = registry.background_storm(bases, agents=agents, first=first, window=1, pause_max=1, deadline=90, threads=32,
-                                               variants=20, generation=number, seed=seed * 1000 + number)
+        storm, log = registry.background_storm(bases, agents=agents, first=first, window=1, pause_max=1,
+                                               deadline=90, threads=32, variants=20, generation=number,
+                                               seed=seed * 1000 + number)
         time.sleep(chance.uniform(0.2, 1.1))
         registry.kill(victim)
         time.sleep(chance.uniform(0, 0.3))
@@ -226,7 +229,8 @@ def kill_rounds(registry, bases, times, seed, agents=120, first=600000, tell=lam
         found = list(read_log(log))
         exports += found
         if report["failed"] or len(found) != agents or len({e.node for e in found}) != agents:
-            wrong.append(f"round {number}, {victim} killed: {len(found)} of {agents} acknowledged, {report['last_reason']}")
+            wrong.append(f"round {number}, {victim} killed: {len(found)} of {agents} acknowledged, "
+                         f"{report['last_reason']}")
         if number % 20 == 19 or number == times - 1:
             wrong += registry.survivors(exports)
         tell(f"kill {number + 1} of {times}: {victim}, {report['retries']} retries, {len(wrong)} wrong")

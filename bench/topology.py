@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The figures of what a job gets in BENCHMARKS.md, each one command: how soon a program has its topology, and what that costs a step."""
+"""The figures of what a job gets in BENCHMARKS.md, each one command: how soon a program has its topology, and what that
+costs a step."""
 import argparse
 import os
 import sys
@@ -14,7 +15,8 @@ import topology_start  # noqa: E402
 import topology_step  # noqa: E402
 from rig.paths import BUILD  # noqa: E402
 
-PARTS = {"start": (topology_start, "from exec to a topology, by every way"), "step": (topology_step, "what the plugin adds to a step and a task")}
+PARTS = {"start": (topology_start, "from exec to a topology, by every way"),
+         "step": (topology_step, "what the plugin adds to a step and a task")}
 
 
 def parser():

@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The machines that start-up is measured on: sysfs snapshots, one of hwloc's corpus and two made with the same files as Linux has."""
+"""The machines that start-up is measured on: sysfs snapshots, one of hwloc's corpus and two made with the same files as
+Linux has."""
 import subprocess
 from collections import namedtuple
 from pathlib import Path
 
 from rig.paths import CACHE
 
-# cores and threads in all; caches: (level, type, KiB, cores that share one); memory: MiB of a node with CPUs, and of one without
+# cores and threads in all; caches: (level, type, KiB, cores that share one); memory: MiB of a node with CPUs, and of
+# one without
 Made = namedtuple("Made", "packages nodes far cores threads caches memory far_memory cpuinfo")
 
 KNL = Made(1, 4, 4, 64, 4, ((1, "Data", 32, 1), (1, "Instruction", 32, 1), (2, "Unified", 1024, 2)), 24576, 4096,
-           "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 87\nmodel name\t: Intel(R) Xeon Phi(TM) CPU 7210 @ 1.30GHz\nstepping\t: 1\n")
-EPYC = Made(2, 8, 0, 128, 2, ((1, "Data", 32, 1), (1, "Instruction", 32, 1), (2, "Unified", 512, 1), (3, "Unified", 32768, 8)), 65536, 0,
-            "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC 7763 64-Core Processor\nstepping\t: 1\n")
+           "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 87\nmodel name\t: Intel(R) Xeon Phi(TM) CPU 7210 @ "
+           "1.30GHz\nstepping\t: 1\n")
+EPYC = Made(2, 8, 0, 128, 2,
+            ((1, "Data", 32, 1), (1, "Instruction", 32, 1), (2, "Unified", 512, 1), (3, "Unified", 32768, 8)), 65536, 0,
+            "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC 7763 64-Core Processor\n"
+            "stepping\t: 1\n")
 MACHINES = {"small": "16amd64-8n2c", "knl": KNL, "epyc": EPYC}
-TELL = {"small": "16 PUs, 8 NUMA nodes", "knl": "256 PUs, 4 NUMA nodes of DDR and 4 of MCDRAM", "epyc": "256 PUs, 8 NUMA nodes"}
+TELL = {"small": "16 PUs, 8 NUMA nodes", "knl": "256 PUs, 4 NUMA nodes of DDR and 4 of MCDRAM",
+        "epyc": "256 PUs, 8 NUMA nodes"}
 
 
 def mask(cpus, width):
@@ -38,7 +44,8 @@ class Sysfs:
 
     def mask(self, first, count):
         """The PUs of so many cores."""
-        return mask([c + t * self.m.cores for c in range(first, first + count) for t in range(self.m.threads)], self.width)
+        return mask([c + t * self.m.cores for c in range(first, first + count) for t in range(self.m.threads)],
+                    self.width)
 
     def group(self, core, size):
         """The same of the group of cores that this core is in."""
@@ -56,13 +63,15 @@ class Sysfs:
 
     def write_cpu(self, folder, core):
         package = self.m.cores // self.m.packages
-        put(folder / "topology", core_id=core % package, physical_package_id=core // package, die_id=0, cluster_id=65535,
-            core_cpus=self.group(core, 1), thread_siblings=self.group(core, 1), die_cpus=self.group(core, package),
-            package_cpus=self.group(core, package), core_siblings=self.group(core, package))
+        put(folder / "topology", core_id=core % package, physical_package_id=core // package, die_id=0,
+            cluster_id=65535, core_cpus=self.group(core, 1), thread_siblings=self.group(core, 1),
+            die_cpus=self.group(core, package), package_cpus=self.group(core, package),
+            core_siblings=self.group(core, package))
         put(folder / "cpufreq", cpuinfo_max_freq=3500000, base_frequency=2450000)
         for index, (level, kind, size, share) in enumerate(self.m.caches):
-            put(folder / f"cache/index{index}", level=level, type=kind, size=f"{size}K", shared_cpu_map=self.group(core, share),
-                id=core // share, coherency_line_size=64, number_of_sets=size * 1024 // 64 // 8, physical_line_partition=1)
+            put(folder / f"cache/index{index}", level=level, type=kind, size=f"{size}K",
+                shared_cpu_map=self.group(core, share), id=core // share, coherency_line_size=64,
+                number_of_sets=size * 1024 // 64 // 8, physical_line_partition=1)
 
     def write_node(self, folder, node):
         near = self.m.cores // self.m.nodes
@@ -93,5 +102,6 @@ def snapshot(folder, name):
             raise SystemExit(f"topology.py: hwloc's {what}.tar.bz2 is missing: run packaging/setup")
         subprocess.run(["tar", "xjf", found[-1], "-C", root, "--strip-components=1", "--no-same-owner"], check=True)
     xml = Path(folder) / f"{name}.xml"
-    subprocess.run(["lstopo-no-graphics", "--if", "fsroot", "--input", root, "--whole-io", "--of", "xml", "--force", xml], check=True)
+    subprocess.run(["lstopo-no-graphics", "--if", "fsroot", "--input", root, "--whole-io", "--of", "xml", "--force",
+                    xml], check=True)
     return root, xml

@@ -17,13 +17,15 @@ SHARES = {"whole": 1, "quarter": 4}
 Way = collections.namedtuple("Way", "name env command")
 # What is told of a way, beside which, and the most that it may take.
 GOALS = {"libtopiary": ("linked", 1.1), "environment": ("empty", 2.0)}
-WORDS = {"empty": "an empty process", "linked": "an empty process that is linked with libtopiary", "native": "native discovery, of the snapshot",
-         "xml": "XML of the node, unmodified hwloc", "shmem": "hwloc's shmem of the node, unmodified hwloc",
-         "environment": "HWLOC_XMLFILE of the step", "libtopiary": "libtopiary"}
+WORDS = {"empty": "an empty process", "linked": "an empty process that is linked with libtopiary",
+         "native": "native discovery, of the snapshot", "xml": "XML of the node, unmodified hwloc",
+         "shmem": "hwloc's shmem of the node, unmodified hwloc", "environment": "HWLOC_XMLFILE of the step",
+         "libtopiary": "libtopiary"}
 
 
 def cores(xml):
-    told = subprocess.run(["hwloc-calc", "-i", xml, "-N", "core", "machine:0"], capture_output=True, text=True, check=True)
+    told = subprocess.run(["hwloc-calc", "-i", xml, "-N", "core", "machine:0"], capture_output=True,
+                          text=True, check=True)
     return int(told.stdout)
 
 
@@ -39,7 +41,8 @@ def ways(folder, name):
         step.mkdir()
         made = subprocess.run([BUILD / "bench" / "topology_make", xml, f"0-{cores(xml) // part - 1}", step],
                               capture_output=True, text=True, check=True)
-        env = [f"HWLOC_XMLFILE={step}/topology.xml", "HWLOC_THISSYSTEM=1", "HWLOC_LIBXML_IMPORT=0", "HWLOC_PLUGINS_PATH="]
+        env = [f"HWLOC_XMLFILE={step}/topology.xml", "HWLOC_THISSYSTEM=1", "HWLOC_LIBXML_IMPORT=0",
+               "HWLOC_PLUGINS_PATH="]
         if share == "whole":
             yield Way("shmem", [], [PLAIN, "adopt", step / "whole.shm", *made.stdout.split()])
             yield Way("linked", env, [OURS, "empty"])
@@ -50,7 +53,8 @@ def ways(folder, name):
 def measure(all_ways, processes, rounds):
     """{way: (microseconds, of the processors' time) of each round}"""
     lines = "".join(" ".join(map(str, [w.name, *w.env, "--", *w.command])) + "\n" for w in all_ways)
-    told = subprocess.run([TOPOLOGY_START, str(processes), str(rounds)], input=lines, capture_output=True, text=True, check=False)
+    told = subprocess.run([TOPOLOGY_START, str(processes), str(rounds)], input=lines, capture_output=True, text=True,
+                          check=False)
     if told.returncode:
         raise SystemExit(f"topology.py: {told.stderr.strip().rsplit(chr(10), 1)[-1]}")
     times = collections.defaultdict(list)
@@ -79,7 +83,8 @@ def tell(sheet, machine, processes, times):
             sheet.add(f"start-up with topology, {machine}, {processes} processes: by {by}, {share} node", times_as_long,
                       "times an empty process", f"at most {goal}",
                       beside=f"{ratio(times, name, beside, CPU):.2f} times its CPU time")
-        rows.append((WORDS[way] + (f", {share} node" if share else ""), f"{statistics.median(wall for wall, _ in times[name]) / 1000:.2f}",
+        rows.append((WORDS[way] + (f", {share} node" if share else ""),
+                     f"{statistics.median(wall for wall, _ in times[name]) / 1000:.2f}",
                      f"{ratio(times, name, 'empty'):.2f}", f"{ratio(times, name, 'empty', CPU):.2f}"))
     count = f"{processes} process" + ("es at once" if processes > 1 else "")
     sheet.add_table(f"{machine} ({TELL[machine]}), {count}:\n\n"

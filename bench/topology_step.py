@@ -107,17 +107,20 @@ def tell(sheet, what, values, goal):
     walls, cpus = zip(*values)
     sheet.add(f"{what}: median", statistics.median(walls), "ms", f"at most {goal}",
               beside=f"{statistics.median(cpus):.3f} ms CPU time")
-    sheet.add(f"{what}: p99", p99(walls), "ms", f"at most {goal}", beside=f"of {len(walls)}; {p99(cpus):.3f} ms CPU time")
+    sheet.add(f"{what}: p99", p99(walls), "ms", f"at most {goal}",
+              beside=f"of {len(walls)}; {p99(cpus):.3f} ms CPU time")
 
 
 def measure(sheet, args, machine, bench):
     bench.prepare_lines()
     bench.allocate()
     bench.step()
-    tell(sheet, f"{machine}: plugin time of a step, cores not in the cache", hooks(bench, args.steps, True)[0], STEP_GOAL)
+    tell(sheet, f"{machine}: plugin time of a step, cores not in the cache", hooks(bench, args.steps, True)[0],
+         STEP_GOAL)
     tell(sheet, f"{machine}: plugin time of a step, cores in the cache", hooks(bench, args.steps, False)[0], STEP_GOAL)
     for what, asked in (("without options", ()), ("with all options", ASKED)):
-        tell(sheet, f"{machine}: plugin time of a task {what}", hooks(bench, args.steps // 4, False, "-n2", *asked)[1], TASK_GOAL)
+        tell(sheet, f"{machine}: plugin time of a task {what}", hooks(bench, args.steps // 4, False, "-n2", *asked)[1],
+             TASK_GOAL)
     added = pairs(bench, args.pairs)
     sheet.add(f"{machine}: added time of `srun true` with the plugin: median", statistics.median(added), "ms",
               f"at most {STEP_GOAL}", beside=f"of {len(added)} pairs")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The figures of traces in BENCHMARKS.md, each one command: size, time of a summary, cost of recording, and of display."""
+"""The figures of traces in BENCHMARKS.md, each one command: size, time of a summary, cost of recording, and of
+display."""
 import argparse
 import resource
 import shutil
@@ -21,7 +22,8 @@ from rig.terminal import Terminal  # noqa: E402
 
 NODE = "[numa] Package:2 L3:16 Core:4 PU:2"
 PUS, COUNTERS = 256, 6
-FORMULAS = "CPI {PU, cycles / instructions}\nL3_MISSES {L3Cache, l3_misses}\nFAR {NUMANode, far_fills / (near_fills + far_fills)}\n"
+FORMULAS = ("CPI {PU, cycles / instructions}\nL3_MISSES {L3Cache, l3_misses}\nFAR {NUMANode, far_fills / (near_fills + "
+            "far_fills)}\n")
 
 
 def make(path, ticks):
@@ -33,7 +35,8 @@ def size(sheet, args):
         path = Path(folder) / "trace"
         make(path, args.ticks)
         each = path.stat().st_size / (args.ticks * PUS)
-    sheet.add("size of a made trace of six counters per PU and tick", round(each, 2), "B", "<= 8", {"counters of 8 bytes": COUNTERS * 8 / each})
+    sheet.add("size of a made trace of six counters per PU and tick", round(each, 2), "B", "<= 8",
+              {"counters of 8 bytes": COUNTERS * 8 / each})
 
 
 def timed(*command):
@@ -67,7 +70,8 @@ def cpu_of(*command):
 
 
 def overhead(sheet, args):
-    """Each recorder in turn beside the program alone, in pairs of alternating order: the program's own clock; and what a start costs."""
+    """Each recorder in turn beside the program alone, in pairs of alternating order: the program's own clock; and what
+    a start costs."""
     triad = [BUILD / "bench" / "trace_triad", str(args.passes)]
     with tempfile.TemporaryDirectory() as folder:
         for name, goal, *recorder in RECORDERS:
@@ -75,30 +79,37 @@ def overhead(sheet, args):
             if not shutil.which(recorder[0]):
                 print(f"{recorder[0]} is not installed: not measured")
                 continue
-            pairs = [[seconds_of(*how, *triad)[0] for how in ((recorder, []) if turn % 2 else ([], recorder))][::-1 if turn % 2 else 1]
+            pairs = [[seconds_of(*how, *triad)[0]
+                      for how in ((recorder, []) if turn % 2 else ([], recorder))][::-1 if turn % 2 else 1]
                      for turn in range(args.pairs)]
             ratios = [theirs / alone for alone, theirs in pairs]
             low, _, high = statistics.quantiles(ratios, n=4)
-            start = statistics.median(seconds_of(*recorder, "true")[1] - seconds_of("true")[1] for _ in range(args.pairs))
-            sheet.add(f"run time of a program that waits for memory, with {name}, relative to without", round(statistics.median(ratios), 4),
-                      "times", goal, beside=f"quartiles of {args.pairs} pairs {low:.3f}, {high:.3f}")
-            share = statistics.median((cpu_of(*recorder, "sleep", "5") - cpu_of(*recorder, "true")) / 5 for _ in range(3))
+            start = statistics.median(seconds_of(*recorder, "true")[1] - seconds_of("true")[1]
+                                      for _ in range(args.pairs))
+            sheet.add(f"run time of a program that waits for memory, with {name}, relative to without",
+                      round(statistics.median(ratios), 4), "times", goal,
+                      beside=f"quartiles of {args.pairs} pairs {low:.3f}, {high:.3f}")
+            share = statistics.median((cpu_of(*recorder, "sleep", "5") - cpu_of(*recorder, "true")) / 5
+                                      for _ in range(3))
             sheet.add(f"CPU time of {name} beside a program that sleeps", round(100 * share, 3), "% of one PU")
             sheet.add(f"start of a program, with {name}, beyond without", round(1e3 * start, 1), "ms")
 
 
 def display(sheet, args):
-    """The end of a trace as it is recorded: from an event to the screen, and what the screen costs; and a trace as a page."""
+    """The end of a trace as it is recorded: from an event to the screen, and what the screen costs; and a trace as a
+    page."""
     for hz in (1, 10):
         times = delays(hz, args.events)
-        sheet.add(f"from an event to the screen of `topiary top` at {hz} Hz, p95", round(times[int(0.95 * (args.events - 1))], 2), "s",
-                  f"<= {1 / hz + 0.5:.1f}: the period and 0.5 s", beside=f"of {args.events}, median {statistics.median(times):.2f}")
+        sheet.add(f"from an event to the screen of `topiary top` at {hz} Hz, p95",
+                  round(times[int(0.95 * (args.events - 1))], 2), "s", f"<= {1 / hz + 0.5:.1f}: the period and 0.5 s",
+                  beside=f"of {args.events}, median {statistics.median(times):.2f}")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     screen = Terminal(BUILD / "topiary", "top", "--hz=10", "sleep", "10")
     screen.end()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))
-    sheet.add("CPU time of `topiary top` at 10 Hz, recorder and screen, beside a program that sleeps", round(10 * spent, 2), "% of one PU")
+    sheet.add("CPU time of `topiary top` at 10 Hz, recorder and screen, beside a program that sleeps",
+              round(10 * spent, 2), "% of one PU")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace"
         make(path, args.ticks)

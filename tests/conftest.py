@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""All tests under one roof: each case of a cmocka program is a test beside those in Python; one line of totals ends the run."""
+"""All tests under one roof: each case of a cmocka program is a test beside those in Python; one line of totals ends the
+run."""
 import datetime
 import os
 import re
@@ -31,7 +32,8 @@ def pytest_collect_file(file_path, parent):
 
 
 class Program(pytest.File):
-    """A cmocka program: its cases are listed by its source; it runs once, beside the other programs, if one of them is selected."""
+    """A cmocka program: its cases are listed by its source; it runs once, beside the other programs, if one of them is
+    selected."""
 
     running = None
 
@@ -52,8 +54,9 @@ class Program(pytest.File):
     def run(self):
         program = BUILD / "tests" / self.path.stem
         try:
-            done = subprocess.run([str(program)], cwd=ROOT, env={**os.environ, "CMOCKA_MESSAGE_OUTPUT": "TAP"}, timeout=UNIT_TIMEOUT,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+            done = subprocess.run([str(program)], cwd=ROOT, env={**os.environ, "CMOCKA_MESSAGE_OUTPUT": "TAP"},
+                                  timeout=UNIT_TIMEOUT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  errors="replace", check=False)
         except FileNotFoundError:
             return f"{program} was not built", ""
         except subprocess.TimeoutExpired as late:
@@ -117,7 +120,8 @@ class Protocol(UnitItem):
             (ended and not failed, ended),
             (failed and not ended, "exit status 0 although a case failed"),
             (not results, "no TAP results"),
-            (plans != [len(results)] or numbers != list(range(1, len(results) + 1)), f"plans {plans}, results {numbers}"),
+            (plans != [len(results)] or numbers != list(range(1, len(results) + 1)),
+             f"plans {plans}, results {numbers}"),
             (seen != self.parent.cases, f"the source lists {self.parent.cases}, the program reported {seen}"),
         ):
             if wrong:

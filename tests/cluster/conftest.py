@@ -79,7 +79,8 @@ def matrix(cluster):
 def full_disk():
     """A small file system of its own, in which everybody may write and nothing has room; one file, "full", is on it."""
     disk = Path(tempfile.mkdtemp(prefix="topiary_disk_", dir="/tmp"))
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k,mode=1777", "none", disk], capture_output=True, check=False).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k,mode=1777", "none", disk], capture_output=True,
+                      check=False).returncode:
         disk.rmdir()
         pytest.skip("nothing can be mounted here")
     (disk / "full").write_bytes(bytes(8192))

@@ -54,7 +54,8 @@ def test_matrix_of_too_few_ranks_is_refused_at_submission(cluster, matrix, optio
     path = matrix(2)
     refused = cluster.batch("true", "-w", "cn1", *options, f"--topo-matrix={path}", check=False)
     tasks = re.search(r"(\d+)", " ".join(o for o in options if o.startswith(("-n", "--ntasks")))).group(1)
-    assert refused.returncode and f"--topo-matrix={path}: a matrix of 2 ranks for a job of {tasks} tasks" in refused.stderr, refused.stderr
+    assert (refused.returncode and f"--topo-matrix={path}: a matrix of 2 ranks for a job of {tasks} tasks"
+            in refused.stderr), refused.stderr
 
 
 def test_matrix_of_more_ranks_is_accepted(cluster, matrix):
@@ -62,8 +63,9 @@ def test_matrix_of_more_ranks_is_accepted(cluster, matrix):
     assert state == "COMPLETED" and "/rankfile" in output, output
 
 
-@pytest.mark.parametrize("text", ["", "hello\n", "0 1\n1\n", "0 -1\n-1 0\n", "%%MatrixMarket matrix coordinate real general\n9 9 99\n1 1\n",
-                                  ], ids=["empty", "words", "short row", "negative", "cut"])
+@pytest.mark.parametrize("text", ["", "hello\n", "0 1\n1\n", "0 -1\n-1 0\n",
+                                  "%%MatrixMarket matrix coordinate real general\n9 9 99\n1 1\n", ],
+                         ids=["empty", "words", "short row", "negative", "cut"])
 def test_bad_matrix_is_one_warning(cluster, matrix, text):
     path = matrix(text=text)
     script = f"echo file=$TOPIARY_RANKFILE$OMPI_MCA_orte_default_hostfile; mpirun {cluster.folder}/bin/where | wc -l"
@@ -75,10 +77,12 @@ def test_bad_matrix_is_one_warning(cluster, matrix, text):
 
 
 def test_deleted_matrix_is_one_warning(cluster, matrix):
-    """It was there when the job was submitted. Its srun, and the one by which mpirun reaches the other node, run all the same."""
+    """It was there when the job was submitted. Its srun, and the one by which mpirun reaches the other node, run all
+    the same."""
     path, output = matrix(4), cluster.folder / "work" / "went.out"
     script = f"mpirun {cluster.folder}/bin/where | wc -l; srun -Q echo step"
-    number = cluster.batch(script, "-H", "-w", "cn1,cn2", "-N2", "-n4", f"--topo-matrix={path}", f"--output={output}").stdout.strip()
+    number = cluster.batch(script, "-H", "-w", "cn1,cn2", "-N2", "-n4", f"--topo-matrix={path}",
+                           f"--output={output}").stdout.strip()
     path.unlink()
     cluster.command(["scontrol", "release", number])
     assert cluster.wait_job(number) == "COMPLETED"
@@ -108,7 +112,8 @@ def said_of_snapshot(cluster):
 
 @pytest.fixture
 def snapshot(cluster):
-    """Replaces the snapshot (None: removes it) and waits until slurmctld has looked; the right one is back after the test."""
+    """Replaces the snapshot (None: removes it) and waits until slurmctld has looked; the right one is back after the
+    test."""
     path = cluster.snapshot_file
     right = path.read_text()
 
@@ -127,7 +132,8 @@ def snapshot(cluster):
 
 @pytest.mark.parametrize("damage, words", [
     (cut, ": truncated"), (corrupt, ": checksum does not match "), (without_checksum, ": missing checksum"),
-    (lambda text: None, ": No such file"), (lambda text: "", ": truncated"), (lambda text: "\0" * 4096, ": not a text file"),
+    (lambda text: None, ": No such file"), (lambda text: "", ": truncated"),
+    (lambda text: "\0" * 4096, ": not a text file"),
 ], ids=["cut in half", "corrupt", "without its checksum", "absent", "empty", "zeros"])
 def test_bad_snapshot_harms_no_job(cluster, snapshot, damage, words):
     replace, right = snapshot
@@ -167,10 +173,12 @@ def test_snapshot_that_disagrees_with_slurm_is_ignored(cluster, snapshot):
 
 
 def test_requirement_waits_for_nodes_missing_in_the_snapshot(cluster, snapshot):
-    """A node that has not exported yet may have what a job requires: that is not the same as never. It is told of, and the job runs."""
+    """A node that has not exported yet may have what a job requires: that is not the same as never. It is told of, and
+    the job runs."""
     replace, right = snapshot
     replace("topiary-snapshot 1\nshape small Package:2 [NUMANode] Core:6 PU:1\nnodes cn4 small\nend\n")
-    number = cluster.batch("true", "-w", "cn1", "-n8", "--topo-fit=require", "--topo-level=l3", "--output=/dev/null").stdout.strip()
+    number = cluster.batch("true", "-w", "cn1", "-n8", "--topo-fit=require", "--topo-level=l3",
+                           "--output=/dev/null").stdout.strip()
     assert cluster.job_record(number)["JobState"] == "PENDING"
     replace(right)
     assert cluster.wait_job(number) == "COMPLETED"
@@ -207,7 +215,8 @@ def test_jobs_need_no_registry(cluster, running_job, service):
         assert (state, output) == ("COMPLETED", "ran\n")
     finally:
         cluster.start_topiaryd() if service == "topiaryd" else cluster.start_postgres()
-    assert wait_until(lambda: not cluster.topiary("nodes", check=False).returncode, 30), "the registry does not come back"
+    assert wait_until(lambda: not cluster.topiary("nodes", check=False).returncode,
+                      30), "the registry does not come back"
 
 
 def test_running_job_survives_munge(cluster, running_job):
@@ -218,7 +227,8 @@ def test_running_job_survives_munge(cluster, running_job):
 
 # --- a node's own file
 
-@pytest.mark.parametrize("content", [None, "", "<topology", "not xml\n", '<?xml version="1.0"?>\n<topology version="2.0">\n</topology>\n'],
+@pytest.mark.parametrize("content", [None, "", "<topology", "not xml\n",
+                                     '<?xml version="1.0"?>\n<topology version="2.0">\n</topology>\n'],
                          ids=["absent", "empty", "cut", "words", "hollow"])
 def test_broken_topology_file_harms_no_step(cluster, content):
     path = cluster.topology_file("cn3")

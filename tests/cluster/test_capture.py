@@ -15,7 +15,8 @@ from rig.processes import wait_until
 RECORDER = BUILD / "libtopiary-capture.so"
 # The nodes of the rig preload a library of their own in its stead; cn5 alone is as on a real machine.
 LOADED = "export LD_PRELOAD=$TOPIARY_CAPTURE_PRELOAD:$LD_PRELOAD\n"
-# After an abort Debian 12's mpirun now and then waits for itself, in PMIx_server_finalize: the ranks have ended by then.
+# After an abort Debian 12's mpirun now and then waits for itself, in PMIx_server_finalize: the ranks have ended by
+# then.
 ENDED = "timeout -s KILL 20 "
 pytestmark = pytest.mark.skipif(not RECORDER.exists(), reason="no mpicc when Topiary was built")
 
@@ -29,7 +30,8 @@ def mpich(tmp_path_factory):
         program = kind.build(ROOT / "tests/cluster/exchange.c", made / "exchange")
     except mpi.Missing as why:
         pytest.skip(str(why))
-    subprocess.run(["make", "-s", "-C", ROOT, f"BUILD={made}", f"MPICC=gcc {' '.join(kind.headers)}", "capture"], check=True, capture_output=True)
+    subprocess.run(["make", "-s", "-C", ROOT, f"BUILD={made}", f"MPICC=gcc {' '.join(kind.headers)}", "capture"],
+                   check=True, capture_output=True)
     return kind, program, made / RECORDER.name
 
 
@@ -46,9 +48,11 @@ def said(output):
 
 
 def capture(cluster, lab, script, *options, **more):
-    """(state, output, the file, was the folder of the ranks removed?) of a job, of 8 ranks on two nodes unless told otherwise."""
+    """(state, output, the file, was the folder of the ranks removed?) of a job, of 8 ranks on two nodes unless told
+    otherwise."""
     file = lab / f"m.{time.monotonic_ns()}"
-    _, state, output = cluster.job(script, *(options or ("-w", "cn1,cn2", "-N2", "-n8")), f"--topo-capture={file}", **more)
+    _, state, output = cluster.job(script, *(options or ("-w", "cn1,cn2", "-N2", "-n8")),
+                                   f"--topo-capture={file}", **more)
     return state, output, file, not list(lab.glob(f"{file.name}.*"))
 
 
@@ -57,7 +61,8 @@ def test_next_job_is_mapped_by_the_captured_matrix(cluster, lab):
     assert (state, output, clean) == ("COMPLETED", "", True)
     assert file.owner() == "nobody"
     text = cluster.topiary("matrix", file, "--format", "dense").stdout
-    heavy = [max(range(8), key=lambda c, row=row: row[c]) for row in [[float(w) for w in line.split()] for line in text.splitlines()]]
+    heavy = [max(range(8), key=lambda c, row=row: row[c])
+             for row in [[float(w) for w in line.split()] for line in text.splitlines()]]
     assert heavy == [r ^ 1 for r in range(8)]
     _, state, output = cluster.job("cat $TOPIARY_RANKFILE", "-w", "cn1,cn2", "-N2", "-n8", f"--topo-matrix={file}")
     seats = [(host, int(slot) // 2) for host, slot in re.findall(r"^rank \d+=(\S+) slot=(\d+)$", output, re.M)]
@@ -87,11 +92,14 @@ def test_job_of_another_mpi_is_captured(cluster, lab, mpich):
     kind, program, recorder = mpich
     home = cluster.folder / "mpich"
     home.mkdir(exist_ok=True)
-    for file in (kind.mpirun[0], kind.mpirun[0].parent / "hydra_pmi_proxy", Path(kind.env["LD_LIBRARY_PATH"]) / "libmpich.so.12", program):
+    for file in (kind.mpirun[0], kind.mpirun[0].parent / "hydra_pmi_proxy",
+                 Path(kind.env["LD_LIBRARY_PATH"]) / "libmpich.so.12", program):
         shutil.copy(file, home)
     second = shutil.copy(recorder, cluster.folder / "libtopiary-capture-mpich.so")
     state, output, file, clean = capture(
-        cluster, lab, f"export LD_LIBRARY_PATH={home}\n{home}/mpiexec.hydra -launcher fork -n 2 {home}/exchange often\n", "-w", "cn5", "-n2")
+        cluster, lab,
+        f"export LD_LIBRARY_PATH={home}\n{home}/mpiexec.hydra -launcher fork -n 2 {home}/exchange often\n",
+        "-w", "cn5", "-n2")
     Path(second).unlink()
     assert (state, output, clean) == ("COMPLETED", "", True)
     assert file.read_text().splitlines()[1:] == ["2 2 1", f"2 1 {3 * 700 + 11}"]
@@ -100,8 +108,10 @@ def test_job_of_another_mpi_is_captured(cluster, lab, mpich):
 @pytest.mark.parametrize("script, state, words", [
     ("exit 3", "FAILED", "no .prof file in this directory"),
     ("mpirun exchange ways fail", "FAILED", None),
-    (LOADED + "mpirun -n 2 exchange ways; mpirun exchange often; mpirun -n 4 exchange ways", "COMPLETED", "ignored 6 files of smaller runs"),
-    (LOADED + ENDED + "mpirun exchange long abort", "FAILED", None), (LOADED + ENDED + "mpirun exchange long kill", "FAILED", None),
+    (LOADED + "mpirun -n 2 exchange ways; mpirun exchange often; mpirun -n 4 exchange ways", "COMPLETED",
+     "ignored 6 files of smaller runs"),
+    (LOADED + ENDED + "mpirun exchange long abort", "FAILED", None),
+    (LOADED + ENDED + "mpirun exchange long kill", "FAILED", None),
     # Slurm 25.05 leaves SIGCHLD blocked in a step, and dash's wait needs it.
     (LOADED + "bash -c 'mpirun exchange ways & mpirun exchange ways & wait'", "COMPLETED", None),
     ("echo x > ${TOPIARY_CAPTURE}.0.prof", "COMPLETED", "rank.0.prof:1: not a number"),
@@ -118,7 +128,8 @@ def test_job_ends_as_without_capture(cluster, lab, script, state, words):
 
 def test_runs_of_a_job_add_up(cluster, lab):
     def told(runs):
-        state, output, file, clean = capture(cluster, lab, LOADED + runs * "mpirun exchange often\n", "-w", "cn1", "-n4")
+        state, output, file, clean = capture(cluster, lab, LOADED + runs * "mpirun exchange often\n",
+                                             "-w", "cn1", "-n4")
         assert (state, output, clean) == ("COMPLETED", "", True)
         return [float(line.split()[2]) for line in file.read_text().splitlines()[2:]]
 
@@ -138,12 +149,14 @@ def test_killed_job_keeps_what_it_recorded(cluster, lab):
 
 @pytest.mark.parametrize("owner, words", [("nobody", None), ("root", "Permission denied")])
 def test_matrix_is_read_as_the_user(cluster, lab, owner, words):
-    """Readable by its owner alone: the user's own is found, root's is not, not even for the daemon's child that maps."""
+    """Readable by its owner alone: the user's own is found, root's is not, not even for the daemon's child that
+    maps."""
     file = lab / f"own.{owner}"
     file.write_text("0 1\n1 0\n")
     # Readable when the job is submitted, which looks whether it is there.
     file.chmod(0o644)
-    number = cluster.batch("echo file:$TOPIARY_RANKFILE", "-H", "-w", "cn1", "-n2", f"--topo-matrix={file}", f"--output={file}.out").stdout.strip()
+    number = cluster.batch("echo file:$TOPIARY_RANKFILE", "-H", "-w", "cn1", "-n2", f"--topo-matrix={file}",
+                           f"--output={file}.out").stdout.strip()
     shutil.chown(file, owner)
     file.chmod(0o600)
     cluster.command(["scontrol", "release", number])
@@ -160,15 +173,18 @@ def test_deleted_folder_is_one_warning(cluster, lab):
     shutil.chown(folder, "nobody")
     output = lab / f"{folder.name}.out"
     script = "mpirun exchange ways && srun true"
-    number = cluster.batch(script, "-H", "-w", "cn1", "-n2", f"--output={output}", f"--topo-capture={folder}/m").stdout.strip()
+    number = cluster.batch(script, "-H", "-w", "cn1", "-n2", f"--output={output}",
+                           f"--topo-capture={folder}/m").stdout.strip()
     folder.rmdir()
     cluster.command(["scontrol", "release", number])
     assert cluster.wait_job(number) == "COMPLETED"
-    assert output.read_text() == f"topiary: job {number} is not captured: {folder}/m.{number}: No such file or directory\n"
+    assert (output.read_text()
+            == f"topiary: job {number} is not captured: {folder}/m.{number}: No such file or directory\n")
 
 
 def test_full_disk_is_one_warning(cluster, lab, full_disk):
-    _, state, output = cluster.job("mpirun exchange ways; echo it ran", "-w", "cn1", "-n2", f"--topo-capture={full_disk}/m")
+    _, state, output = cluster.job("mpirun exchange ways; echo it ran", "-w", "cn1", "-n2",
+                                   f"--topo-capture={full_disk}/m")
     assert state == "COMPLETED" and "it ran" in output
     assert len(said(output)) == 1 and re.search(r"/rank\.[^/]*\.prof: empty", output), output
     assert not (full_disk / "m").exists()
@@ -185,7 +201,8 @@ def test_killed_job_leaves_no_file_and_no_folder(cluster, lab):
 
 
 @pytest.mark.parametrize("value, words", [
-    ("/nonexistent/m", "No such file or directory"), ("/root/m", "Permission denied"), ("folder", "s a directory"), ("/tmp/..", "not a file name"),
+    ("/nonexistent/m", "No such file or directory"), ("/root/m", "Permission denied"), ("folder", "s a directory"),
+    ("/tmp/..", "not a file name"),
     ("", "not a file name"), ("/tmp/" + "x" * 300, "File name too long"), ("/tmp/" + "x" * 4200, "File name too long"),
 ])
 def test_impossible_file_is_refused_at_submission(cluster, value, words):
@@ -197,11 +214,13 @@ def test_impossible_file_is_refused_at_submission(cluster, value, words):
 def test_job_submitted_by_a_captured_one_is_not_captured(cluster, lab):
     inner = lab / f"inner.{time.monotonic_ns()}"
     state, output, _, _ = capture(cluster, lab, f"unset LD_PRELOAD; export LD_PRELOAD=$TOPIARY_CAPTURE_PRELOAD\n"
-                                  "env -u _SLURM_SPANK_OPTION_topiary_topo_capture -u SLURM_SPANK__SLURM_SPANK_OPTION_topiary_topo_capture "
+                                  "env -u _SLURM_SPANK_OPTION_topiary_topo_capture -u "
+                                  "SLURM_SPANK__SLURM_SPANK_OPTION_topiary_topo_capture "
                                   f"sbatch --wait -w cn5 -n1 --output={inner} --wrap 'env'")
     assert state == "COMPLETED", output
     names = {line.split("=")[0] for line in inner.read_text().splitlines()}
-    assert "SLURM_JOB_ID" in names and not names & {"TOPIARY_CAPTURE", "TOPIARY_CAPTURE_PRELOAD", "LD_PRELOAD", "OMPI_MCA_pml_monitoring_filename",
+    assert "SLURM_JOB_ID" in names and not names & {"TOPIARY_CAPTURE", "TOPIARY_CAPTURE_PRELOAD", "LD_PRELOAD",
+                                                    "OMPI_MCA_pml_monitoring_filename",
                                                     "OMPI_MCA_pml_monitoring_enable"}
 
 

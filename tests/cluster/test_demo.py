@@ -25,7 +25,8 @@ def shown(tmp_path_factory):
 
 
 def ranks(shown, launcher):
-    return re.findall(r"rank +\d+ .*", shown.partition(f"$ {launcher}")[2].partition("\n   \n")[0].partition("   done in")[0])
+    return re.findall(r"rank +\d+ .*",
+                      shown.partition(f"$ {launcher}")[2].partition("\n   \n")[0].partition("   done in")[0])
 
 
 def test_srun_starts_mpi_programs_as_mpirun_does(shown):
@@ -35,7 +36,8 @@ def test_srun_starts_mpi_programs_as_mpirun_does(shown):
 
 def sample():
     """The lines that README.md shows, without their remarks."""
-    block = re.search(r"^What you see of the job.*?^```\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)[1]
+    block = re.search(r"^What you see of the job.*?^```\n(.*?)^```", (ROOT / "README.md").read_text(),
+                      re.MULTILINE | re.DOTALL)[1]
     return [re.sub(r" {2,}# .*", "", line) for line in block.strip().split("\n")]
 
 

@@ -48,7 +48,8 @@ def test_each_value_has_its_origin(site):
              for reader in ("commands", "select", "spank")}
     for reader in ("commands", "spank"):
         assert f"RunDir={run_dir} ({path}:{at})" in found[reader], found
-    assert found["select"][-1] == f"{path} (beside slurm.conf); by default: TopoFit=prefer TopoLevel=node WithoutSnapshot=run"
+    assert (found["select"][-1]
+            == f"{path} (beside slurm.conf); by default: TopoFit=prefer TopoLevel=node WithoutSnapshot=run")
     assert found["commands"][-1].startswith(f"{path} (TOPIARY_CONF); by default: ExportFormat=own ")
     assert found["spank"][-1].startswith(f"{path} (config= in plugstack.conf); by default: TopoTasks=off ")
 
@@ -86,7 +87,8 @@ class Copy:
         return path
 
     def snapshot(self, change):
-        self.line("topiary.conf", f"SnapshotFile = {self.file('snapshot', change(self.site.snapshot_file.read_text()))}")
+        self.line("topiary.conf",
+                  f"SnapshotFile = {self.file('snapshot', change(self.site.snapshot_file.read_text()))}")
 
     def topology(self, text):
         self.line("topiary.conf", f"TopologyFile = {self.file('topology.xml', text)}")
@@ -99,7 +101,8 @@ class Copy:
         self.line("topiary.conf", f"RunDir = {path}")
 
     def plugins(self, *folders):
-        path = next(line for line in (self.folder / "slurm.conf").read_text().split("\n") if line.startswith("PluginDir="))
+        path = next(line for line in (self.folder / "slurm.conf").read_text().split("\n")
+                    if line.startswith("PluginDir="))
         self.sub("slurm.conf", path, "PluginDir=" + ":".join(map(str, folders)))
 
     def copied_plugins(self):
@@ -143,73 +146,106 @@ STOCK = str(STOCK_PLUGINS)
 
 # fault: what is broken, on which node (None: the controller), the check, a word of the finding, words of the remedy
 FAULTS = {
-    "unknown key": (lambda c: c.line("topiary.conf", "TopoFoo = 1"), None, "settings", "TopoFoo", ["correct this line"]),
-    "number out of range": (lambda c: c.line("topiary.conf", "SnapshotPoll = 0"), None, "settings", "SnapshotPoll", ["topiary.conf(5)"]),
-    "no command": (lambda c: c.line("topiary.conf", "TopiaryCommand = /nonexistent"), None, "settings", "/nonexistent", ["TopiaryCommand"]),
-    "no account": (lambda c: c.line("topiary.conf", "RegistryUser = nobodyatall"), None, "account", "nobodyatall", ["topiary-common"]),
-    "no munged": (lambda c: c.line("topiary.conf", "MungeSocket = /nonexistent"), None, "munge", "/nonexistent", ["start munged"]),
-    "registry elsewhere": (lambda c: c.line("topiary.conf", "RegistryURL = http://127.0.0.1:1"), None, "registry", "127.0.0.1:1",
+    "unknown key": (lambda c: c.line("topiary.conf", "TopoFoo = 1"), None, "settings", "TopoFoo",
+                    ["correct this line"]),
+    "number out of range": (lambda c: c.line("topiary.conf", "SnapshotPoll = 0"), None, "settings", "SnapshotPoll",
+                            ["topiary.conf(5)"]),
+    "no command": (lambda c: c.line("topiary.conf", "TopiaryCommand = /nonexistent"), None, "settings", "/nonexistent",
+                   ["TopiaryCommand"]),
+    "no account": (lambda c: c.line("topiary.conf", "RegistryUser = nobodyatall"), None, "account", "nobodyatall",
+                   ["topiary-common"]),
+    "no munged": (lambda c: c.line("topiary.conf", "MungeSocket = /nonexistent"), None, "munge", "/nonexistent",
+                  ["start munged"]),
+    "registry elsewhere": (lambda c: c.line("topiary.conf", "RegistryURL = http://127.0.0.1:1"), None, "registry",
+                           "127.0.0.1:1",
                            ["start topiaryd", "RegistryURL"]),
-    "clock of the registry": (lambda c: c.clock(200), None, "registry", "s ahead of the registry's", ["chrony", "300 s"]),
-    "clock of the controller": (lambda c: c.clock(-200), "cn1", "controller", "s behind the controller's", ["chrony", "300 s"]),
+    "clock of the registry": (lambda c: c.clock(200), None, "registry", "s ahead of the registry's",
+                              ["chrony", "300 s"]),
+    "clock of the controller": (lambda c: c.clock(-200), "cn1", "controller", "s behind the controller's",
+                                ["chrony", "300 s"]),
     "node that never exported": (lambda c: c.registry("UPDATE node SET name = 'cx2' WHERE name = 'cn2'",
-                                                      "UPDATE node SET name = 'cn2' WHERE name = 'cx2'"), None, "exports",
-                                 "1 nodes of slurm.conf never exported their topology: cn2", ["on these nodes", "enable --now topiary-agent"]),
-    "no export since the boot": (lambda c: c.registry("UPDATE node SET since = since - interval '1 year' WHERE name = 'cn1'",
-                                                      "UPDATE node SET since = since + interval '1 year' WHERE name = 'cn1'"), None,
-                                 "exports", "1 nodes have not exported since their boot: cn1", ["on these nodes", "restart topiary-agent"]),
+                                                      "UPDATE node SET name = 'cn2' WHERE name = 'cx2'"),
+                                 None, "exports", "1 nodes of slurm.conf never exported their topology: cn2",
+                                 ["on these nodes", "enable --now topiary-agent"]),
+    "no export since the boot": (lambda c: c.registry("UPDATE node SET since = since - interval '1 year' WHERE "
+                                                      "name = 'cn1'",
+                                                      "UPDATE node SET since = since + interval '1 year' WHERE "
+                                                      "name = 'cn1'"), None,
+                                 "exports", "1 nodes have not exported since their boot: cn1",
+                                 ["on these nodes", "restart topiary-agent"]),
     "no slurm.conf": (lambda c: (c.folder / "slurm.conf").unlink(), None, "slurm-conf", "slurm.conf", ["SLURM_CONF"]),
     "no directory": (lambda c: c.plugins("/nonexistent", STOCK), None, "plugindir", "/nonexistent", ["topiary-common"]),
-    "without our directory": (lambda c: c.plugins(STOCK), None, "plugindir", STOCK, ["first in PluginDir", "topiary-slurm"]),
-    "stock first": (lambda c: c.plugins(STOCK, c.site.folder / "plugins", c.site.folder / "doors"), None, "plugindir", "comes first",
+    "without our directory": (lambda c: c.plugins(STOCK), None, "plugindir", STOCK,
+                              ["first in PluginDir", "topiary-slurm"]),
+    "stock first": (lambda c: c.plugins(STOCK, c.site.folder / "plugins", c.site.folder / "doors"), None, "plugindir",
+                    "comes first",
                     ["before Slurm's"]),
-    "without stock": (lambda c: c.plugins(c.site.folder / "plugins", c.site.folder / "doors"), None, "plugindir", "of Slurm",
+    "without stock": (lambda c: c.plugins(c.site.folder / "plugins", c.site.folder / "doors"), None,
+                      "plugindir", "of Slurm",
                       ["after Topiary's"]),
-    "other release": (lambda c: c.other_release(), None, "plugins", "select_cons_tres.so is for", ["exactly this release"]),
+    "other release": (lambda c: c.other_release(), None, "plugins", "select_cons_tres.so is for",
+                      ["exactly this release"]),
     "not loaded": (lambda c: c.copied_plugins(), None, "loaded", "has not loaded", ["restart slurmctld"]),
     "controller has another file": (lambda c: c.plugins(STOCK), None, "controller", "plugindir", ["restart slurmctld"]),
-    "select/linear": (lambda c: c.sub("slurm.conf", "select/cons_tres", "select/linear"), None, "select", "select/linear",
+    "select/linear": (lambda c: c.sub("slurm.conf", "select/cons_tres", "select/linear"), None, "select",
+                      "select/linear",
                       ["select/cons_tres"]),
-    "no cores": (lambda c: c.sub("slurm.conf", "CR_Core_Memory", "CR_Socket_Memory"), None, "select", "CR_Socket_Memory", ["CR_Core"]),
-    "task/none": (lambda c: c.sub("slurm.conf", "task/affinity", "task/none"), None, "task", "task/none", ["task/affinity"]),
-    "autobind": (lambda c: c.line("slurm.conf", "TaskPluginParam=autobind=threads"), None, "task", "autobind", ["TopoPlace"]),
-    "PMIx shares": (lambda c: c.file("mpi.conf", "PMIxShareServerTopology=yes\n"), None, "mpi", "PMIxShareServerTopology=yes",
+    "no cores": (lambda c: c.sub("slurm.conf", "CR_Core_Memory", "CR_Socket_Memory"), None, "select",
+                 "CR_Socket_Memory", ["CR_Core"]),
+    "task/none": (lambda c: c.sub("slurm.conf", "task/affinity", "task/none"), None, "task", "task/none",
+                  ["task/affinity"]),
+    "autobind": (lambda c: c.line("slurm.conf", "TaskPluginParam=autobind=threads"), None, "task", "autobind",
+                 ["TopoPlace"]),
+    "PMIx shares": (lambda c: c.file("mpi.conf", "PMIxShareServerTopology=yes\n"), None, "mpi",
+                    "PMIxShareServerTopology=yes",
                     ["topology of the node"]),
     "no job_submit": (lambda c: c.plugins(c.site.folder / "plugins", STOCK), None, "submit", "job_submit_topiary.so",
                       ["JobSubmitPlugins"]),
     "no snapshot": (lambda c: c.line("topiary.conf", "SnapshotFile = /nonexistent"), None, "snapshot", "/nonexistent",
                     ["topiary-snapshot"]),
-    "damaged snapshot": (lambda c: c.snapshot(lambda t: t[:len(t) // 2]), None, "snapshot", "truncated", ["remove the file"]),
-    "unsealed snapshot": (lambda c: c.snapshot(lambda t: t.replace("sealed\n", "").partition(" sha256=")[0] + "\n"), None, "snapshot",
-                          "no seal", ["by hand"]),
+    "damaged snapshot": (lambda c: c.snapshot(lambda t: t[:len(t) // 2]), None, "snapshot", "truncated",
+                         ["remove the file"]),
+    "unsealed snapshot": (lambda c: c.snapshot(lambda t: t.replace("sealed\n", "").partition(" sha256=")[0] + "\n"),
+                          None, "snapshot", "no seal", ["by hand"]),
     "node not in snapshot": (lambda c: c.snapshot(lambda t: t.replace("sealed\n", "").replace("nodes cn2", "nodes cx2")
-                                                  .partition(" sha256=")[0] + "\n"), None, "snapshot", "lacks 1", ["export"]),
-    "no topology": (lambda c: c.line("topiary.conf", "TopologyFile = /nonexistent"), "cn1", "topology", "/nonexistent", ["topiary-agent"]),
-    "half a topology": (lambda c: c.topology("<topology version=\"2.0\">"), "cn1", "topology", "not a whole", ["restart topiary-agent"]),
+                                                  .partition(" sha256=")[0] + "\n"), None, "snapshot", "lacks 1",
+                             ["export"]),
+    "no topology": (lambda c: c.line("topiary.conf", "TopologyFile = /nonexistent"), "cn1", "topology", "/nonexistent",
+                    ["topiary-agent"]),
+    "half a topology": (lambda c: c.topology("<topology version=\"2.0\">"), "cn1", "topology", "not a whole",
+                        ["restart topiary-agent"]),
     "hwloc 1": (lambda c: c.topology("<topology></topology>"), "cn1", "topology", "hwloc 2", ["restart topiary-agent"]),
-    "hwloc 3": (lambda c: c.topology((ROOT / "tests/data/hwloc3/vm.xml").read_text()), "cn1", "topology", "XML of hwloc 3, and this host has hwloc 2",
+    "hwloc 3": (lambda c: c.topology((ROOT / "tests/data/hwloc3/vm.xml").read_text()), "cn1", "topology",
+                "XML of hwloc 3, and this host has hwloc 2",
                 ["ExportFormat=2", "restart topiary-agent"]),
     "others' run directory": (lambda c: c.run_dir(0o755, 65534), "cn1", "rundir", "uid 65534", ["chown root"]),
     "open run directory": (lambda c: c.run_dir(0o777), "cn1", "rundir", "0777", ["chmod 755"]),
     "no run directory": (lambda c: c.line("topiary.conf", "RunDir = /nonexistent"), "cn1", "rundir", "/nonexistent",
                          ["run-topiary.mount"]),
-    "no monitor": (lambda c: c.line("topiary.conf", "TopoMonitor = sw"), "cn1", "monitor", "topiary-monitor does not run",
+    "no monitor": (lambda c: c.line("topiary.conf", "TopoMonitor = sw"), "cn1", "monitor",
+                   "topiary-monitor does not run",
                    ["enable --now topiary-monitor"]),
-    "bad TopoMonitor": (lambda c: c.line("topiary.conf", "TopoMonitor = sw,hz=0"), "cn1", "monitor", "TopoMonitor=sw,hz=0: expected", ["correct it"]),
+    "bad TopoMonitor": (lambda c: c.line("topiary.conf", "TopoMonitor = sw,hz=0"), "cn1", "monitor",
+                        "TopoMonitor=sw,hz=0: expected", ["correct it"]),
     "no line": (lambda c: c.stack(""), "cn1", "plugstack", "no line", ["plugstack.conf"]),
-    "no plugin": (lambda c: c.stack("optional /nonexistent/spank_topiary.so\n"), "cn1", "plugstack", "/nonexistent", ["topiary-slurm"]),
-    "required": (lambda c: c.stack(f"required {c.site.folder}/plugins/spank_topiary.so\n"), "cn1", "plugstack", "required",
+    "no plugin": (lambda c: c.stack("optional /nonexistent/spank_topiary.so\n"), "cn1", "plugstack", "/nonexistent",
+                  ["topiary-slurm"]),
+    "required": (lambda c: c.stack(f"required {c.site.folder}/plugins/spank_topiary.so\n"), "cn1",
+                 "plugstack", "required",
                  ["optional"]),
-    "other RunDir for steps": (lambda c: c.stack_config("other.conf", "# by hand\nRunDir = /elsewhere\n"), "cn1", "spank", "other.conf:2) for the SPANK plugin",
+    "other RunDir for steps": (lambda c: c.stack_config("other.conf", "# by hand\nRunDir = /elsewhere\n"), "cn1",
+                               "spank", "other.conf:2) for the SPANK plugin",
                                ["one file", "config="]),
-    "unknown key for steps": (lambda c: c.stack_config("other.conf", "TopoFoo = 1\n"), "cn1", "spank", "other.conf:1: unknown key 'TopoFoo'",
+    "unknown key for steps": (lambda c: c.stack_config("other.conf", "TopoFoo = 1\n"), "cn1", "spank",
+                              "other.conf:1: unknown key 'TopoFoo'",
                               ["correct this line", "steps"]),
     "other topiary.conf in the environment": (lambda c: c.environment("TopoLevel = l3\n"), None, "select",
-                                              "TopoLevel=node (default) for the select plugin", ["one file", "TOPIARY_CONF"]),
-    "unknown key beside slurm.conf": (lambda c: (c.environment(""), c.line("topiary.conf", "TopoFoo = 1")), None, "select",
-                                      "unknown key 'TopoFoo'", ["restart slurmctld"]),
-    "no config": (lambda c: c.stack(f"optional {c.site.folder}/plugins/spank_topiary.so config=/nonexistent\n"), "cn1", "plugstack",
-                  "/nonexistent", ["config="]),
+                                              "TopoLevel=node (default) for the select plugin",
+                                              ["one file", "TOPIARY_CONF"]),
+    "unknown key beside slurm.conf": (lambda c: (c.environment(""), c.line("topiary.conf", "TopoFoo = 1")),
+                                      None, "select", "unknown key 'TopoFoo'", ["restart slurmctld"]),
+    "no config": (lambda c: c.stack(f"optional {c.site.folder}/plugins/spank_topiary.so config=/nonexistent\n"), "cn1",
+                  "plugstack", "/nonexistent", ["config="]),
 }
 
 
@@ -218,7 +254,8 @@ def test_fault_is_found(site, tmp_path, fault):
     breaks, node, key, word, remedy = FAULTS[fault]
     copy = Copy(site, tmp_path)
     breaks(copy)
-    env = site.env(**{"SLURM_CONF": str(tmp_path / "slurm.conf"), "TOPIARY_CONF": str(tmp_path / "topiary.conf"), **copy.env})
+    env = site.env(**{"SLURM_CONF": str(tmp_path / "slurm.conf"), "TOPIARY_CONF": str(tmp_path / "topiary.conf"),
+                      **copy.env})
     try:
         all_found = doctor(site, env, node, key)
     finally:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The fabric beside a running Slurm: its topology.conf is taken and told the same; jobs are mapped by it, and drawn into it."""
+"""The fabric beside a running Slurm: its topology.conf is taken and told the same; jobs are mapped by it, and drawn
+into it."""
 import json
 import re
 import subprocess
@@ -13,7 +14,8 @@ from rig.processes import wait_until
 
 NODES = {"cn1": "amd-4x16", "cn2": "amd-4x16", "cn3": "intel-2x8"}
 # cn1 and cn2 on a leaf switch, cn3 and a host that is no node of Slurm's on another, two spines.
-LINKS = [("cn1", "leaf1"), ("cn2", "leaf1"), ("cn3", "leaf2"), ("login1", "leaf2"), ("leaf1", "spine1"), ("leaf1", "spine2"),
+LINKS = [("cn1", "leaf1"), ("cn2", "leaf1"), ("cn3", "leaf2"), ("login1", "leaf2"), ("leaf1", "spine1"),
+         ("leaf1", "spine2"),
          ("leaf2", "spine1"), ("leaf2", "spine2")]
 
 
@@ -33,8 +35,8 @@ def discovered():
 
 
 def export(path, *options):
-    return subprocess.run([BUILD / "topiary", "fabric", "export", "--format=slurm", *options, path], capture_output=True, text=True,
-                          check=True, timeout=60).stdout
+    return subprocess.run([BUILD / "topiary", "fabric", "export", "--format=slurm", *options, path],
+                          capture_output=True, text=True, check=True, timeout=60).stdout
 
 
 def told(text):
@@ -65,7 +67,8 @@ def test_slurmctld_reports_the_same_topology(tree, topology, tmp_path):
     assert {name: rest.get("Nodes") for name, rest in switches.items() if not rest.get("Switches")} == \
         {"leaf1": "cn[1-2]", "leaf2": "cn3"}, shown
     assert switches["tier1-0"] == {"Nodes": "cn[1-3]", "Switches": "leaf[1-2]"}, shown
-    assert told(topology) == {"leaf1": {"Nodes": "cn[1-2]"}, "leaf2": {"Nodes": "cn3"}, "tier1-0": {"Switches": "leaf[1-2]"}}
+    assert told(topology) == {"leaf1": {"Nodes": "cn[1-2]"}, "leaf2": {"Nodes": "cn3"},
+                              "tier1-0": {"Switches": "leaf[1-2]"}}
     # What slurmctld runs with is read back, and written the same.
     again = tmp_path / "topology.conf"
     again.write_text((tree.folder / "etc" / "topology.conf").read_text())
@@ -111,7 +114,8 @@ def imported(cluster, text):
 
 def below_a_switch(hosts):
     """Are the ranks of both pairs?"""
-    return {frozenset((hosts[0], hosts[1])), frozenset((hosts[2], hosts[3]))} == {frozenset(("cn1", "cn3")), frozenset(("cn2", "cn4"))}
+    return ({frozenset((hosts[0], hosts[1])), frozenset((hosts[2], hosts[3]))}
+            == {frozenset(("cn1", "cn3")), frozenset(("cn2", "cn4"))})
 
 
 def mapping(cluster, *words):
@@ -119,7 +123,8 @@ def mapping(cluster, *words):
     script = f"topiary map --matrix pairs --explain=json {' '.join(words)} 2>&1"
     _, state, output = cluster.job(script, *FOUR)
     assert state == "COMPLETED", output
-    return {int(rank): host for rank, host in re.findall(r"^(\d) (cn\d) ", output, re.M)}, json.loads(output[output.index("{"):])
+    return ({int(rank): host for rank, host in re.findall(r"^(\d) (cn\d) ", output, re.M)},
+            json.loads(output[output.index("{"):]))
 
 
 def test_a_job_is_mapped_by_the_registrys_fabric(mapped):
@@ -130,7 +135,8 @@ def test_a_job_is_mapped_by_the_registrys_fabric(mapped):
     hosts, costs = mapping(mapped)
     assert costs["network_levels"] == 2
     assert below_a_switch(hosts)
-    # Two heavy pairs below their switches at 100 a unit, four light ones across at 200, there and back; by block the heavy ones cross.
+    # Two heavy pairs below their switches at 100 a unit, four light ones across at 200, there and back; by block the
+    # heavy ones cross.
     assert (costs["cost"], costs["block"]) == (2 * (2 * 100 * 100 + 4 * 200), 2 * (2 * 100 * 200 + 2 * 100 + 2 * 200))
     _, named = mapping(mapped, "--arch", "net")
     assert named["cost"] == costs["cost"] and named["network_levels"] == 2
@@ -155,7 +161,8 @@ def test_a_jobs_nodes_are_coloured(mapped):
     finally:
         mapped.command(["scancel", number])
     space = "{http://www.w3.org/2000/svg}"
-    boxes = {group.find(f"{space}title").text: group.get("class") for group in ElementTree.fromstring(svg).iter(f"{space}g")
+    boxes = {group.find(f"{space}title").text: group.get("class")
+             for group in ElementTree.fromstring(svg).iter(f"{space}g")
              if group.find(f"{space}title") is not None}
     assert boxes == {"leafA": "s", "leafB": "s", "top": "s", "cn1": "h", "cn2": "h c", "cn3": "h c", "cn4": "h"}
     assert "job 999999" in mapped.topiary("fabric", "show", "--svg", "--job", "999999", check=False).stderr

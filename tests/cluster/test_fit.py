@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""What a job asks of its place: kept within a boundary or the job waits, each task apart, a path of domains, the smallest machine."""
+"""What a job asks of its place: kept within a boundary or the job waits, each task apart, a path of domains, the
+smallest machine."""
 import time
 from datetime import datetime
 
@@ -87,7 +88,8 @@ def test_waiting_job_is_planned(cluster, submit, crumbs, options):
     """Backfill knows when the first L3 will be free: when the job of five minutes ends, not those of an hour."""
     number = submit(*options, "--time=10", *WITHIN_L3)
     assert wait_until(lambda: record(cluster, number)["StartTime"] != "Unknown", 30, 0.5)
-    start, end = (datetime.fromisoformat(record(cluster, n)[w]) for n, w in ((number, "StartTime"), (crumbs[0], "EndTime")))
+    start, end = (datetime.fromisoformat(record(cluster, n)[w])
+                  for n, w in ((number, "StartTime"), (crumbs[0], "EndTime")))
     assert 0 <= (start - end).total_seconds() <= 2 * BF_RESOLUTION, (start, end)
 
 
@@ -104,21 +106,24 @@ def test_waiting_job_keeps_its_request_over_a_restart(cluster, submit, crumbs):
     assert len(domains(cores_of(cluster, number)["cn1"], L3)) == 1
 
 
-@pytest.mark.parametrize("options", [["-n9", "--topo-level=l3"], ["-n17", "--topo-level=package"], ["-n3", "--topo-level=l2"],
+@pytest.mark.parametrize("options", [["-n9", "--topo-level=l3"], ["-n17", "--topo-level=package"],
+                                     ["-n3", "--topo-level=l2"],
                                      ["-n9", "--topo-level=numa"]], ids=" ".join)
 def test_impossible_requirement_is_refused(cluster, options):
     refused = cluster.batch("true", *ON, "--topo-fit=require", *options, check=False)
     assert refused.returncode and "configuration is not available" in refused.stderr, refused
 
 
-@pytest.mark.parametrize("options, why", [(["-N1", "-n9"], "largest has 8"), (["-c9"], "node cn1"), (["-n2", "-c9"], "node cn1"),
-                                         (["-N2", "-n40", "-x", "cn3,cn4,cn5"], "largest has 8")], ids=str)
+@pytest.mark.parametrize("options, why",
+                         [(["-N1", "-n9"], "largest has 8"), (["-c9"], "node cn1"), (["-n2", "-c9"], "node cn1"),
+                         (["-N2", "-n40", "-x", "cn3,cn4,cn5"], "largest has 8")], ids=str)
 def test_named_nodes_that_cannot_meet_it_are_reported(cluster, options, why):
     refused = cluster.batch("true", "-w", "cn1", *options, *WITHIN_L3, check=False)
     assert refused.returncode and why in refused.stderr, refused
 
 
-@pytest.mark.parametrize("command", [["sbatch", "--wrap=true"], ["srun", "true"], ["salloc", "true"], ["sbatch", "--test-only", "--wrap=true"]],
+@pytest.mark.parametrize("command", [["sbatch", "--wrap=true"], ["srun", "true"], ["salloc", "true"],
+                                     ["sbatch", "--test-only", "--wrap=true"]],
                          ids=" ".join)
 def test_every_command_refuses_it(cluster, command):
     refused = cluster.command([command[0], *ON, "-n9", *WITHIN_L3, *command[1:]], user="nobody", check=False)
@@ -131,7 +136,8 @@ def test_a_path_is_refused_where_tasks_are_shared_by_slurm(cluster, option):
     assert refused.returncode and "--topo-request cannot be met" in refused.stderr, refused
 
 
-@pytest.mark.parametrize("options", [["--overcommit", "-n40"], ["--ntasks-per-socket=8", "-n8"], ["--distribution=block:cyclic", "-n6"]],
+@pytest.mark.parametrize("options", [["--overcommit", "-n40"], ["--ntasks-per-socket=8", "-n8"],
+                                     ["--distribution=block:cyclic", "-n6"]],
                          ids=" ".join)
 def test_job_left_to_slurm_keeps_the_boundary(place, options):
     assert len(domains(place(*ON, *options, *WITHIN_L3), L3)) == 1
@@ -145,7 +151,8 @@ def test_tasks_are_shared_unevenly_where_that_keeps_the_boundary(cluster, submit
     assert all(len(domains(cores, L3)) == 1 for cores in cores_of(cluster, number).values())
 
 
-@pytest.mark.parametrize("level, tasks, size", [("l2", 2, L2), ("l3", 8, L3), ("numa", 8, L3), ("package", 16, PACKAGE)])
+@pytest.mark.parametrize("level, tasks, size",
+                         [("l2", 2, L2), ("l3", 8, L3), ("numa", 8, L3), ("package", 16, PACKAGE)])
 def test_whole_domain_is_allocated(place, level, tasks, size):
     place(*ON, "-n1")
     assert len(domains(place(*ON, f"-n{tasks}", "--topo-fit=require", f"--topo-level={level}"), size)) == 1
@@ -163,7 +170,8 @@ def test_each_node_keeps_the_boundary(cluster, submit):
     assert [len(domains(cores, L3)) for cores in cores_of(cluster, number).values()] == [1, 1]
 
 
-@pytest.mark.parametrize("options", [["-n20"], ["-N1-2", "-n20"], ["-N1-2", "-n20", "-w", "cn1"], ["-N2", "-n20"]], ids=" ".join)
+@pytest.mark.parametrize("options", [["-n20"], ["-N1-2", "-n20"], ["-N1-2", "-n20", "-w", "cn1"], ["-N2", "-n20"]],
+                         ids=" ".join)
 def test_more_nodes_are_taken_where_one_cannot_keep_the_boundary(cluster, submit, options):
     number = submit(*options, "-x", "cn3,cn4,cn5", "--topo-fit=require", "--topo-level=package")
     wait_running(cluster, number)
@@ -175,7 +183,8 @@ def test_more_nodes_are_taken_where_one_cannot_keep_the_boundary(cluster, submit
 def test_array_takes_one_domain_each_and_the_rest_waits(cluster, submit):
     number = submit(*ON, "-n8", "--array=1-9", *WITHIN_L3)
     assert wait_until(lambda: [fields(r)["JobState"] for r in jobs(cluster, number)].count("RUNNING") == 8, 20, 0.1)
-    taken = [cores_of(cluster, fields(r)["JobId"])["cn1"] for r in jobs(cluster, number) if fields(r)["JobState"] == "RUNNING"]
+    taken = [cores_of(cluster, fields(r)["JobId"])["cn1"] for r in jobs(cluster, number)
+             if fields(r)["JobState"] == "RUNNING"]
     assert sorted(domains(cores, L3) for cores in taken) == [[i] for i in range(8)]
 
 
@@ -193,7 +202,8 @@ def test_job_that_runs_again_has_one_verdict(cluster, submit):
 # --- spread
 
 @pytest.mark.parametrize("options, size, apart", [
-    (["-n8"], L3, 8), (["-n4"], L3, 4), (["-n4", "-c2"], L3, 4), (["-n8", "-c8"], L3, 8), (["-n4", "--topo-level=package"], PACKAGE, 4),
+    (["-n8"], L3, 8), (["-n4"], L3, 4), (["-n4", "-c2"], L3, 4), (["-n8", "-c8"], L3, 8),
+    (["-n4", "--topo-level=package"], PACKAGE, 4),
     (["-n16"], L3, 8),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else str(value))
 def test_tasks_are_spread(place, options, size, apart):
@@ -226,12 +236,14 @@ def test_path_that_no_node_has_is_refused(cluster):
 
 # --- the words
 
-@pytest.mark.parametrize("option", ["--topo-fit=always", "--topo-fit=", "--topo-request=l3=2/core=4", "--topo-request=/core=0",
-                                    "--topo-request=/core=4/l3=2", "--topo-request=/l3=2", "--topo-request="])
+@pytest.mark.parametrize("option", ["--topo-fit=always", "--topo-fit=", "--topo-request=l3=2/core=4",
+                                    "--topo-request=/core=0", "--topo-request=/core=4/l3=2", "--topo-request=/l3=2",
+                                    "--topo-request="])
 def test_invalid_values_are_refused_at_submission(cluster, option):
     refused = cluster.batch("true", "-n1", option, check=False)
     lines = [line for line in refused.stderr.split("\n") if "error: topiary: " in line]
-    assert refused.returncode and len(lines) == 1 and option.split("=", maxsplit=1)[0].lstrip("-") in lines[0], refused.stderr
+    assert (refused.returncode and len(lines) == 1
+            and option.split("=", maxsplit=1)[0].lstrip("-") in lines[0]), refused.stderr
 
 
 def test_comment_equals_options(place):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""--topo-tasks=auto and --topo-place=gpu: each task has a GPU of the step's and cores near it, and never one that is not its own."""
+"""--topo-tasks=auto and --topo-place=gpu: each task has a GPU of the step's and cores near it, and never one that is
+not its own."""
 import json
 import re
 
@@ -11,20 +12,23 @@ from rig.ask import expand
 # A GPU at the first package, two at the second.
 AT = {"0": 0, "1": 1, "2": 1}
 PACKAGE = 16  # PUs
-VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK", "HIP_VISIBLE_DEVICES")
+VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK",
+             "HIP_VISIBLE_DEVICES")
 
 
 def gres(flags=""):
     nodes = {"cn3": ["0-7", "8-15", "8-15"], "cn4": ["0-7", *["8-15"] * 4]}
-    return "".join(f"NodeName={node} Name=gpu File={{folder}}/{node}gpu{i} Cores={at}{flags}\n" for node, cores in nodes.items()
+    return "".join(f"NodeName={node} Name=gpu File={{folder}}/{node}gpu{i} Cores={at}{flags}\n"
+                   for node, cores in nodes.items()
                    for i, at in enumerate(cores))
 
 
 @pytest.fixture(scope="module", params=["", " Flags=amd_gpu_env"], ids=["CUDA", "ROCm"])
 def whole(request, folders):
     """cn4 has a GPU by gres.conf that its topology does not know; cn6 has none."""
-    with Cluster(folders(), {"cn3": "intel-2x8", "cn4": "intel-2x8", "cn6": "amd-4x16"}, registry=False, conf="GresTypes=gpu\n",
-                 nodes={"cn3": "Gres=gpu:3", "cn4": "Gres=gpu:5"}, files={"gres.conf": gres(request.param)}) as made:
+    with Cluster(folders(), {"cn3": "intel-2x8", "cn4": "intel-2x8", "cn6": "amd-4x16"}, registry=False,
+                 conf="GresTypes=gpu\n", nodes={"cn3": "Gres=gpu:3", "cn4": "Gres=gpu:5"},
+                 files={"gres.conf": gres(request.param)}) as made:
         made.maker = VARIABLES[1 if request.param else 0]
         yield made
 
@@ -36,14 +40,18 @@ def cluster(whole):
 
 
 def tasks(cluster, node, gpus, *options, **env):
-    """{rank: (its GPUs, the packages of its CPUs, its report)} of a step on all cores of a node, and what else was said."""
+    """{rank: (its GPUs, the packages of its CPUs, its report)} of a step on all cores of a node, and what else was
+    said."""
     script = "echo $SLURM_PROCID $" + " $".join(f"{{{name}:--}}" for name in VARIABLES)
-    done = cluster.command(["salloc", "-Q", "-w", node, "--exclusive", *([f"--gres=gpu:{gpus}"] if gpus else []), "srun", "-Q", "--topo-report=json",
-                            *options, "sh", "-c", script], user="nobody", env=cluster.env(**env) if env else None)
+    done = cluster.command(["salloc", "-Q", "-w", node, "--exclusive", *([f"--gres=gpu:{gpus}"] if gpus else []),
+                            "srun", "-Q", "--topo-report=json", *options, "sh", "-c", script], user="nobody",
+                           env=cluster.env(**env) if env else None)
     reports = {task["rank"]: task for task in map(json.loads, re.findall(r"^\{.*$", done.stderr, re.M))}
     variables = {int(line.split()[0]): dict(zip(VARIABLES, line.split()[1:])) for line in done.stdout.splitlines()}
-    return ({rank: (variables[rank][cluster.maker], {cpu // PACKAGE for cpu in expand(task["cpus_logical"])}, task, variables[rank])
-             for rank, task in reports.items()}, [line for line in done.stderr.splitlines() if not line.startswith("{")])
+    return ({rank: (variables[rank][cluster.maker], {cpu // PACKAGE for cpu in expand(task["cpus_logical"])}, task,
+                    variables[rank])
+             for rank, task in reports.items()},
+            [line for line in done.stderr.splitlines() if not line.startswith("{")])
 
 
 def assert_near(found):
@@ -53,7 +61,8 @@ def assert_near(found):
 
 
 @pytest.mark.parametrize("gpus, options, wanted", [
-    (3, "-n3", "012"), (3, "-n6", "001122"), (1, "-n2", "00"), (2, "-n2 -c16", "01"), (3, "-n3 --gpu-bind=map_gpu:2,0,1", "201"),
+    (3, "-n3", "012"), (3, "-n6", "001122"), (1, "-n2", "00"), (2, "-n2 -c16", "01"),
+    (3, "-n3 --gpu-bind=map_gpu:2,0,1", "201"),
     (3, "-n6 --gpu-bind=map_gpu:1,2,0", "120120"),
 ])
 @pytest.mark.parametrize("ask", ["--topo-tasks=auto", "--topo-place=gpu"])
@@ -84,7 +93,8 @@ def test_auto_has_memory_and_threads_too(cluster):
 
 def test_options_of_the_user_win(cluster):
     found, _ = tasks(cluster, "cn3", 3, "-n3", "--topo-tasks=auto", "--topo-place=compact", "--topo-omp=off")
-    assert {gpus for gpus, *_ in found.values()} == {"0,1,2"} and {task["threads"] for _, _, task, _ in found.values()} == {None}
+    assert ({gpus for gpus, *_ in found.values()} == {"0,1,2"}
+            and {task["threads"] for _, _, task, _ in found.values()} == {None})
     found, _ = tasks(cluster, "cn3", 3, "-n3", "--topo-tasks=off")
     assert {gpus for gpus, *_ in found.values()} == {"0,1,2"}
     plain, _ = tasks(cluster, "cn3", 3, "-n3", "--cpu-bind=map_cpu:0,1,2")
@@ -142,7 +152,8 @@ def test_sites_default(cluster):
         conf.write_text(text)
 
 
-@pytest.mark.parametrize("option", ["--topo-tasks=on", "--topo-tasks=", "--topo-tasks=auto:2", "--topo-place=gpus", "--topo-place=gpu:l3"])
+@pytest.mark.parametrize("option", ["--topo-tasks=on", "--topo-tasks=", "--topo-tasks=auto:2", "--topo-place=gpus",
+                                    "--topo-place=gpu:l3"])
 def test_bad_value_is_refused(cluster, option):
     done = cluster.command(["srun", "-Q", "-n1", option, "true"], user="nobody", check=False)
     assert done.returncode and "expected" in done.stderr

@@ -30,7 +30,8 @@ UNKILLABLE = 20
 
 def compiled(source, target, *flags):
     headers = [f"-I{SLURM_PREFIX}/include"] if SLURM_PREFIX else []
-    subprocess.run(["gcc", "-shared", "-fPIC", "-D_GNU_SOURCE", *headers, *flags, "-o", target, ROOT / "tests/cluster" / source],
+    subprocess.run(["gcc", "-shared", "-fPIC", "-D_GNU_SOURCE", *headers, *flags, "-o", target,
+                    ROOT / "tests/cluster" / source],
                    check=True)
 
 
@@ -39,7 +40,8 @@ class Watched(Cluster):
 
     def prepare(self):
         super().prepare()
-        # What slurmstepd forks is not in the step's container, as with proctrack/cgroup, which needs a machine's own cgroups.
+        # What slurmstepd forks is not in the step's container, as with proctrack/cgroup, which needs a machine's own
+        # cgroups.
         conf = self.folder / "etc" / "slurm.conf"
         conf.write_text(conf.read_text().replace("proctrack/linuxproc", "proctrack/pgid"))
         compiled("hostile_watch.c", self.folder / "bin" / "watch.so", f'-DWATCH_FILE="{self.watch_file}"')
@@ -98,8 +100,8 @@ def srun(cluster, *words, env=None, check=True):
 def own_job(cluster, script, *options, env=None):
     """A batch job by the user's own client: its number and the lines of its output."""
     work = cluster.folder / "work"
-    number = cluster.command(["sbatch", "--parsable", f"--output={work}/out.%j", *options, f"--wrap={script}"], user=JOB_USER,
-                             env={**cluster.own_client(), **(env or {})}).stdout.strip()
+    number = cluster.command(["sbatch", "--parsable", f"--output={work}/out.%j", *options, f"--wrap={script}"],
+                             user=JOB_USER, env={**cluster.own_client(), **(env or {})}).stdout.strip()
     assert cluster.wait_job(number) == "COMPLETED"
     return number, (work / f"out.{number}").read_text().split("\n")
 
@@ -128,14 +130,16 @@ FORGED = "\n[2026-01-01T00:00:00.000] error: forged\x1b[2J"
 ], ids=lambda text: re.sub(r"[^\w,.:/-]", "_", text)[:24])
 @pytest.mark.parametrize("batch", [False, True], ids=["srun", "sbatch"])
 def test_unchecked_option_is_one_warning(cluster, option, value, words, batch):
-    """By the user's own client; and as a variable of the job's environment, which is how a batch job carries its options."""
+    """By the user's own client; and as a variable of the job's environment, which is how a batch job carries its
+    options."""
     show = "echo ran $TOPIARY_STEP_DIR"
     with log_of(cluster, "cn1") as log:
         if batch:
             variable = f"_SLURM_SPANK_OPTION_topiary_{option.replace('-', '_')}"
             said = "\n".join(own_job(cluster, show, "-w", "cn1", "-n1", env={variable: value})[1])
         else:
-            said = srun(cluster, "-w", "cn1", "-n1", f"--{option}={value}", "sh", "-c", show, env=cluster.own_client()).stdout
+            said = srun(cluster, "-w", "cn1", "-n1", f"--{option}={value}", "sh", "-c", show,
+                        env=cluster.own_client()).stdout
     assert re.fullmatch(rf"ran {cluster.run_dir('cn1')}/\d+\.\w+\n", said)
     assert len(ours(log)) == 1 and words in ours(log)[0] and ours(log)[0].endswith("; ignored"), ours(log)
     assert not [line for line in log if line and not (STAMP.match(line) and line.isprintable())]
@@ -188,7 +192,8 @@ def place_matrix(work, kind):
     return path, "not a regular file"
 
 
-@pytest.mark.parametrize("kind", ["fifo", "device", "folder", "root's", "huge", "relative", "link to itself", "control characters"])
+@pytest.mark.parametrize("kind", ["fifo", "device", "folder", "root's", "huge", "relative", "link to itself",
+                                  "control characters"])
 def test_invalid_matrix_is_one_warning(cluster, kind):
     path, words = place_matrix(cluster.folder / "work", kind)
     _, said = own_job(cluster, "echo ran $TOPIARY_RANKFILE", "-w", "cn1", "-n2", f"--topo-matrix={path}")
@@ -215,8 +220,9 @@ def place_capture(work, kind, number):
 def test_capture_into_what_is_not_the_users(cluster, kind):
     work = cluster.folder / "work"
     path = work / f"capture.{kind}" if kind != "nowhere" else Path("/proc/nowhere/capture")
-    number = cluster.command(["sbatch", "--parsable", "--hold", "-w", "cn1", "-n1", f"--output={work}/out.%j", f"--topo-capture={path}",
-                              "--wrap=echo ran $TOPIARY_CAPTURE"], user=JOB_USER, env=cluster.own_client()).stdout.strip()
+    number = cluster.command(["sbatch", "--parsable", "--hold", "-w", "cn1", "-n1", f"--output={work}/out.%j",
+                              f"--topo-capture={path}", "--wrap=echo ran $TOPIARY_CAPTURE"], user=JOB_USER,
+                             env=cluster.own_client()).stdout.strip()
     place_capture(work, kind, number)
     cluster.command(["scontrol", "release", number])
     assert cluster.wait_job(number) == "COMPLETED"
@@ -239,8 +245,8 @@ def set_as_told(**variables):
     return {**variables, "TOPIARY_TASK_ENV": "".join(f"{name}:{fnv(value):016x} " for name, value in variables.items())}
 
 
-ALL_OPTIONS = ["--topo-place=compact", "--topo-membind=bind", "--topo-omp=auto", "--topo-nic=all,strict", "--topo-hugepages=thp",
-               "--topo-report=json"]
+ALL_OPTIONS = ["--topo-place=compact", "--topo-membind=bind", "--topo-omp=auto", "--topo-nic=all,strict",
+               "--topo-hugepages=thp", "--topo-report=json"]
 
 
 @pytest.mark.parametrize("forged, words, left", [
@@ -250,7 +256,8 @@ ALL_OPTIONS = ["--topo-place=compact", "--topo-membind=bind", "--topo-omp=auto",
     ({**set_as_told(MINE="1"), "MINE": "2"}, None, {"MINE": True}),
     (set_as_told(MINE="1", PWD="/"), None, {"MINE": False}),
     ({"TOPIARY_STEP_DIR": "/etc", "HWLOC_XMLFILE": "/etc/shadow"}, None, {"HWLOC_XMLFILE": True}),
-    ({"TOPIARY_STEP_DIR": LONG, "TOPIARY_CAPTURE": LONG, "TOPIARY_CAPTURE_PRELOAD": LONG, "TOPIARY_RANKFILE": LONG}, None, {}),
+    ({"TOPIARY_STEP_DIR": LONG, "TOPIARY_CAPTURE": LONG, "TOPIARY_CAPTURE_PRELOAD": LONG, "TOPIARY_RANKFILE": LONG},
+     None, {}),
     ({"TOPIARY_PLACES": "cn1:" + "9" * 100000}, "(TOPIARY_PLACES) has a syntax error at '999", {}),
     ({"TOPIARY_PLACES": "cn1:4294967296,0-4294967295/cn1:"}, "(TOPIARY_PLACES) has a syntax error at '42949", {}),
     ({"TOPIARY_PLACES": "cn1:1-0%n\x1b[2J\n"}, "(TOPIARY_PLACES) has a syntax error at '", {}),
@@ -298,27 +305,30 @@ class Watch:
 def bait(cluster):
     """What a user may name in his environment for root to swallow; he cannot open it himself."""
     folder = cluster.folder / "bait"
-    files = {"HWLOC_XMLFILE": "topology.xml", "HWLOC_FSROOT": "root/sys/devices/system/cpu/online", "HWLOC_CPUID_PATH": "cpuid/pu0",
-             "HWLOC_PLUGINS_PATH": "plugins/hwloc_evil.so", "HWLOC_DUMPED_HWDATA_DIR": "hwdata/knl", "LD_PRELOAD": "preload.so",
-             "LD_LIBRARY_PATH": "lib/libhwloc.so.15", "TOPIARY_CONF": "topiary.conf", "TOPIARY_STEP_DIR": "step/topology.xml",
-             "TOPIARY_HOSTFILE": "hosts", "OPENSSL_CONF": "openssl.cnf", "XML_CATALOG_FILES": "catalog", "SGML_CATALOG_FILES": "sgml",
-             "LOCPATH": "locale/C.UTF-8", "GCONV_PATH": "gconv/gconv-modules", "MALLOC_TRACE": "trace", "TMPDIR": "tmp/file",
-             "HOME": "home/.config", "TOPIARY_CAPTURE": "capture/rank.0", "TOPIARY_RANKFILE": "rankfile"}
+    files = {"HWLOC_XMLFILE": "topology.xml", "HWLOC_FSROOT": "root/sys/devices/system/cpu/online",
+             "HWLOC_CPUID_PATH": "cpuid/pu0", "HWLOC_PLUGINS_PATH": "plugins/hwloc_evil.so",
+             "HWLOC_DUMPED_HWDATA_DIR": "hwdata/knl", "LD_PRELOAD": "preload.so",
+             "LD_LIBRARY_PATH": "lib/libhwloc.so.15", "TOPIARY_CONF": "topiary.conf",
+             "TOPIARY_STEP_DIR": "step/topology.xml", "TOPIARY_HOSTFILE": "hosts", "OPENSSL_CONF": "openssl.cnf",
+             "XML_CATALOG_FILES": "catalog", "SGML_CATALOG_FILES": "sgml", "LOCPATH": "locale/C.UTF-8",
+             "GCONV_PATH": "gconv/gconv-modules", "MALLOC_TRACE": "trace", "TMPDIR": "tmp/file", "HOME": "home/.config",
+             "TOPIARY_CAPTURE": "capture/rank.0", "TOPIARY_RANKFILE": "rankfile"}
     for name in files.values():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("bait\n")
     folder.chmod(0o700)
-    single = ("HWLOC_XMLFILE", "LD_PRELOAD", "TOPIARY_CONF", "TOPIARY_HOSTFILE", "OPENSSL_CONF", "XML_CATALOG_FILES", "SGML_CATALOG_FILES",
-              "MALLOC_TRACE", "TOPIARY_RANKFILE")
-    yield {name: str(folder / (file if name in single else file.split("/", maxsplit=1)[0])) for name, file in files.items()}
+    single = ("HWLOC_XMLFILE", "LD_PRELOAD", "TOPIARY_CONF", "TOPIARY_HOSTFILE", "OPENSSL_CONF", "XML_CATALOG_FILES",
+              "SGML_CATALOG_FILES", "MALLOC_TRACE", "TOPIARY_RANKFILE")
+    yield {name: str(folder / (file if name in single else file.split("/", maxsplit=1)[0]))
+           for name, file in files.items()}
     shutil.rmtree(folder)
 
 
 def test_root_reads_nothing_that_the_environment_names(cluster, bait, matrix):
     watch = Watch(cluster.folder / "bait")
     script = f"printenv HWLOC_XMLFILE; mpirun -n 2 true; srun -n2 {' '.join(ALL_OPTIONS)} echo step"
-    number, state, output = cluster.job(script, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}", f"--topo-capture={cluster.folder}/work/swallowed",
-                                        variables=bait)
+    number, state, output = cluster.job(script, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}",
+                                        f"--topo-capture={cluster.folder}/work/swallowed", variables=bait)
     assert state == "COMPLETED" and output.split("\n").count("step") == 2 and bait["HWLOC_XMLFILE"] in output, output
     assert watch.seen() == b""
     (cluster.folder / "bait" / "topiary.conf").read_text()
@@ -353,8 +363,8 @@ SHELL = "cat /proc/self/status; id -G | sed 's/^/Groups:\t/'"
 
 def processes_of(cluster, word, owner=JOB_USER):
     """
-    The pids of a user's processes on this cluster with that in their name or command line, as root finds them. What slurmstepd forks
-    has no environment from 26.05 on, but files of the cluster.
+    The pids of a user's processes on this cluster with that in their name or command line, as root finds them. What
+    slurmstepd forks has no environment from 26.05 on, but files of the cluster.
     """
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
@@ -365,16 +375,19 @@ def processes_of(cluster, word, owner=JOB_USER):
             uid = (home / "status").read_text().split("Uid:\t")[1].split()[0]
         except (OSError, IndexError):
             continue
-        if uid == str(pwd.getpwnam(owner).pw_uid) and word.encode() in b"\0".join(texts[:2]) and str(cluster.folder).encode() in b"\0".join(texts):
+        if (uid == str(pwd.getpwnam(owner).pw_uid) and word.encode() in b"\0".join(texts[:2])
+            and str(cluster.folder).encode() in b"\0".join(texts)):
             found.append(int(entry))
     return found
 
 
 @pytest.mark.parametrize("options", [[], ["--topo-nic=auto"]], ids=["step", "node"])
 def test_image_worker_belongs_to_no_user(cluster, options):
-    """What it makes is kept for the steps of other users: none of them can disturb it, and it can do nothing but this."""
+    """What it makes is kept for the steps of other users: none of them can disturb it, and it can do nothing but
+    this."""
     shutil.rmtree(cluster.run_dir("cn5") / "cache", ignore_errors=True)
-    done, attacks = [], [["kill", "-STOP"], ["kill", "-KILL"], ["prlimit", "--as=4096", "--pid"], ["prlimit", "--nofile", "--pid"]]
+    done, attacks = [], [["kill", "-STOP"], ["kill", "-KILL"], ["prlimit", "--as=4096", "--pid"],
+                         ["prlimit", "--nofile", "--pid"]]
     with ThreadPoolExecutor() as pool:
         cluster.watch_file.open("r+b").write(b"1")
         running = pool.submit(srun, cluster, "-w", "cn5", "-n1", *options, "true")
@@ -391,14 +404,16 @@ def test_image_worker_belongs_to_no_user(cluster, options):
         running.result(60)
     assert child["Uid"] == ["0"] * 4 and child["Seccomp"] == ["2"]
     assert_can_gain_nothing(child)
-    assert len(targets) == 3 and all(f"{cluster.run_dir('cn5')}/" in name for name in targets[:2]) and targets[2].startswith("pipe:"), targets
+    assert (len(targets) == 3 and all(f"{cluster.run_dir('cn5')}/" in name for name in targets[:2])
+            and targets[2].startswith("pipe:")), targets
     assert all(one.returncode for one in [*done, readable])
 
 
 RECORDER = """\
 #!/bin/sh
 ls -l /proc/$$/fd > {folder}/work/fds.$1
-{{ cat /proc/self/status; sed -n 's/.* \\([0-9]*\\) -> /fd:\t\\1 /p' {folder}/work/fds.$1; tr '\\0' '\\n' < /proc/$$/environ | sed 's/^/env:\t/'
+{{ cat /proc/self/status; sed -n 's/.* \\([0-9]*\\) -> /fd:\t\\1 /p' {folder}/work/fds.$1; \
+tr '\\0' '\\n' < /proc/$$/environ | sed 's/^/env:\t/'
 }} > {folder}/work/child.$1
 exec {folder}/bin/topiary "$@"
 """
@@ -412,8 +427,10 @@ def test_files_of_the_user_are_read_as_the_user(cluster, matrix):
     for name in ("map", "matrix"):
         (work / f"child.{name}").unlink(missing_ok=True)
     with configured(cluster, f"TopiaryCommand = {recorder}\n"):
-        _, state, output = cluster.job(SHELL, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}", f"--topo-capture={work}/users",
-                                       variables=dict.fromkeys(("LD_LIBRARY_PATH", "HWLOC_XMLFILE", "TOPIARY_REGISTRY"), "/nowhere"))
+        _, state, output = cluster.job(SHELL, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}",
+                                       f"--topo-capture={work}/users",
+                                       variables=dict.fromkeys(("LD_LIBRARY_PATH", "HWLOC_XMLFILE", "TOPIARY_REGISTRY"),
+                                                               "/nowhere"))
     assert state == "COMPLETED"
     # 10 and 11 are the recording shell's own.
     for name in ("map", "matrix"):
@@ -438,7 +455,8 @@ def test_child_that_misbehaves_is_one_warning(cluster, matrix, does, words):
     bad.chmod(0o755)
     capture = cluster.folder / "work" / "misbehaved"
     with configured(cluster, f"TopiaryCommand = {bad}\nMapTimeout = 2\n"):
-        number, state, output = cluster.job("echo ran", "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}", f"--topo-capture={capture}", timeout=20)
+        number, state, output = cluster.job("echo ran", "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}",
+                                            f"--topo-capture={capture}", timeout=20)
     said = output.split("\n")
     assert state == "COMPLETED" and "ran" in said and len(ours(said)) == 1, said
     assert f"job {number}: {capture} was not written: " in ours(said)[0] and words in ours(said)[0], said
@@ -447,7 +465,8 @@ def test_child_that_misbehaves_is_one_warning(cluster, matrix, does, words):
 def captured(cluster, name, *options):
     """A job with --topo-capture that sleeps; its number and who gathers what it exchanged, once it has ended."""
     file = cluster.folder / "work" / f"{name}.{time.monotonic_ns()}"
-    number = cluster.batch("sleep 300", "-n1", f"--topo-capture={file}", f"--output={file}.out", *options).stdout.strip()
+    number = cluster.batch("sleep 300", "-n1", f"--topo-capture={file}", f"--output={file}.out",
+                           *options).stdout.strip()
     assert wait_until(lambda: processes_of(cluster, "topiary-merge") and processes_of(cluster, "sleep"), 60)
     return number, processes_of(cluster, "topiary-merge"), Path(f"{file}.out")
 
@@ -467,7 +486,8 @@ def stopped_command(cluster):
 
 @pytest.mark.parametrize("victim", ["command", "gatherer"])
 def test_stopped_helper_drains_no_node(cluster, victim):
-    """A user's other job stops what runs at the end of this one: the step ends without it, and Slurm has nothing to complain of."""
+    """A user's other job stops what runs at the end of this one: the step ends without it, and Slurm has nothing to
+    complain of."""
     with stopped_command(cluster):
         number, gatherers, output = captured(cluster, "stopped", "-w", "cn1")
         if victim == "gatherer":
@@ -481,7 +501,8 @@ def test_stopped_helper_drains_no_node(cluster, victim):
 
 def test_stopped_map_drains_no_node(cluster, matrix):
     with stopped_command(cluster) as bad:
-        number = cluster.batch("true", "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}", "--output=/dev/null").stdout.strip()
+        number = cluster.batch("true", "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}",
+                               "--output=/dev/null").stdout.strip()
         assert wait_until(lambda: processes_of(cluster, str(bad)), 60)
         cluster.command(["scancel", number])
         assert cluster.wait_job(number) == "CANCELLED"
@@ -489,10 +510,12 @@ def test_stopped_map_drains_no_node(cluster, matrix):
 
 
 def test_gathering_process_runs_as_the_user_and_cannot_be_traced(cluster):
-    """It is a copy of slurmstepd's: the user's other processes, which may signal it, neither read it nor what it has open."""
+    """It is a copy of slurmstepd's: the user's other processes, which may signal it, neither read it nor what it has
+    open."""
     number, (pid,), output = captured(cluster, "traced", "-w", "cn1")
     status = status_of(Path(f"/proc/{pid}/status").read_text())
-    assert set(status["Uid"]) == {str(pwd.getpwnam(JOB_USER).pw_uid)} and int(status["CapEff"][0], 16) == 0 and status["NoNewPrivs"] == ["1"]
+    assert (set(status["Uid"]) == {str(pwd.getpwnam(JOB_USER).pw_uid)} and int(status["CapEff"][0], 16) == 0
+            and status["NoNewPrivs"] == ["1"])
     targets = {int(fd): os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
     assert [targets.pop(fd) for fd in (0, 1, 2)] == ["/dev/null", "/dev/null", str(output)]
     assert sorted(target.split("[")[0] for target in targets.values()) == ["anon_inode:", "pipe:"], targets
@@ -506,11 +529,13 @@ def test_gathering_process_runs_as_the_user_and_cannot_be_traced(cluster):
 # --- what is left
 
 def test_full_run_dir_is_one_warning_whatever_was_requested(cluster):
-    options = [*ALL_OPTIONS, "sh", "-c", "echo ran; env | grep -E 'TOPIARY_(STEP|TASK_ENV)|HWLOC_XML|OMP_N|UCX_' || true"]
+    options = [*ALL_OPTIONS, "sh", "-c",
+               "echo ran; env | grep -E 'TOPIARY_(STEP|TASK_ENV)|HWLOC_XML|OMP_N|UCX_' || true"]
     with log_of(cluster, "cn1") as log, little_room(cluster.run_dir("cn1")):
         done = srun(cluster, "-Q", "-w", "cn1", "-n2", *options)
     assert (done.stdout, done.stderr) == ("ran\nran\n", "")
-    assert len(ours(log)) == 1 and re.search(r"step \d+.0 runs without its topology: .*No space left", ours(log)[0]), log
+    assert len(ours(log)) == 1 and re.search(r"step \d+.0 runs without its topology: .*No space left",
+                                             ours(log)[0]), log
 
 
 FILL = """\
@@ -526,9 +551,12 @@ def test_user_fills_his_part_alone(cluster, matrix):
     """RunDir has a file system of its own, and less room than the user's part: the steps of others go on as before."""
     run, go, output = cluster.run_dir("cn5"), cluster.folder / "work" / "go.fill", cluster.folder / "work" / "fill.out"
     with own_disk(run, "8m"), log_of(cluster, "cn5") as log:
-        number = cluster.batch(FILL.format(go=go), "-w", "cn5", "-n1", f"--topo-matrix={matrix(1)}", f"--output={output}").stdout.strip()
+        number = cluster.batch(FILL.format(go=go), "-w", "cn5", "-n1", f"--topo-matrix={matrix(1)}",
+                               f"--output={output}").stdout.strip()
         assert wait_until(lambda: output.exists() and output.read_text().count("\n") == 3, 120), output.read_text()
-        done = cluster.command(["srun", "-w", "cn5", "-n1", "sh", "-c", "lstopo-no-graphics --only PU | wc -l; test -r $TOPIARY_STEP_DIR/topology.xml && echo whole"], user="games")
+        done = cluster.command(["srun", "-w", "cn5", "-n1", "sh", "-c",
+                                "lstopo-no-graphics --only PU | wc -l; test -r $TOPIARY_STEP_DIR/topology.xml && "
+                                "echo whole"], user="games")
         (run / "roots").write_bytes(bytes(1 << 20))
         go.touch()
         assert cluster.wait_job(number) == "COMPLETED"
@@ -546,7 +574,8 @@ def stepds(cluster, number):
     for entry in os.listdir("/proc"):
         try:
             title = Path(f"/proc/{entry}/cmdline").read_bytes() if entry.isdigit() else b""
-            environment = Path(f"/proc/{entry}/environ").read_bytes() if title.startswith(f"slurmstepd: [{number}.".encode()) else b""
+            environment = (Path(f"/proc/{entry}/environ").read_bytes()
+                           if title.startswith(f"slurmstepd: [{number}.".encode()) else b"")
         except OSError:
             continue
         if f"{cluster.folder}/".encode() in environment:
@@ -608,7 +637,8 @@ FLOOD = f"""\
 end=$(($(date +%s) + {SECONDS}))
 loop() {{
 	for i in $(seq {STEPS // 8}); do
-		[ $(date +%s) -lt $end ] && srun -Q --overlap -n1 --mem=1 sh -c 'test -r $TOPIARY_STEP_DIR/topology.xml && echo step'
+		[ $(date +%s) -lt $end ] &&
+		srun -Q --overlap -n1 --mem=1 sh -c 'test -r $TOPIARY_STEP_DIR/topology.xml && echo step'
 	done
 }}
 for i in 1 2 3 4 5 6 7 8; do loop & done
@@ -621,7 +651,8 @@ def attacker(cluster):
     """Another user, who holds on to all that he can in cn5's RunDir."""
     work = cluster.folder / "work"
     (work / "locks.py").write_text(LOCKS)
-    daemon = Daemon.run("attacker", as_user("games", ["python3", f"{work}/locks.py", str(cluster.run_dir("cn5"))]), work / "attacker.log")
+    daemon = Daemon.run("attacker", as_user("games", ["python3", f"{work}/locks.py", str(cluster.run_dir("cn5"))]),
+                        work / "attacker.log")
     yield daemon
     daemon.stop()
 
@@ -631,7 +662,8 @@ def test_dead_steps_leave_nothing(cluster, matrix, attacker):
     work, run = cluster.folder / "work", cluster.run_dir("cn5")
     (work / "mess.py").write_text(MESS)
     killed = []
-    for script, options in ((f"python3 {work}/mess.py", [f"--topo-matrix={matrix(1)}"]), ("srun sh -c 'echo made; sleep 300'", [])):
+    for script, options in ((f"python3 {work}/mess.py", [f"--topo-matrix={matrix(1)}"]),
+                            ("srun sh -c 'echo made; sleep 300'", [])):
         output = work / f"killed.{len(killed)}"
         killed.append(cluster.batch(script, "-w", "cn5", "-n1", f"--output={output}", *options).stdout.strip())
         assert wait_until(lambda file=output: file.exists() and "made" in file.read_text(), 30)
@@ -669,8 +701,8 @@ def test_step_outlives_slurmd(cluster):
     """Its folder stays for as long as it runs, and goes with it."""
     go = cluster.folder / "work" / "go.restart"
     output = cluster.folder / "work" / "restart.out"
-    number = cluster.batch(f"while ! test -e {go}; do sleep 0.1; done; lstopo-no-graphics --only PU | wc -l", "-w", "cn5", "-n1",
-                           f"--output={output}").stdout.strip()
+    number = cluster.batch(f"while ! test -e {go}; do sleep 0.1; done; lstopo-no-graphics --only PU | wc -l",
+                           "-w", "cn5", "-n1", f"--output={output}").stdout.strip()
     wait_running(cluster, number)
     assert wait_until(lambda: steps(cluster, "cn5") == [f"{number}.batch"], 10)
     cluster.end("slurmd.cn5", signal.SIGKILL)
@@ -754,10 +786,12 @@ def unified(folders):
 
 
 def test_step_within_a_cpuset(fenced):
-    """The second CPU is all that the kernel lets it have: so say its topology, its place and its memory, and there is no way out."""
+    """The second CPU is all that the kernel lets it have: so say its topology, its place and its memory, and there is
+    no way out."""
     holder = fenced.batch("sleep 300", "-n1", "--output=/dev/null").stdout.strip()
     wait_running(fenced, holder)
-    show = "grep -h -E '^(Cpus|Mems)_allowed_list' /proc/self/status; lstopo-no-graphics --only PU; taskset -pc 0 $$ > /dev/null 2>&1 || echo shut"
+    show = ("grep -h -E '^(Cpus|Mems)_allowed_list' /proc/self/status; lstopo-no-graphics --only PU; "
+            "taskset -pc 0 $$ > /dev/null 2>&1 || echo shut")
     done = srun(fenced, "-Q", "-n1", *ALL_OPTIONS, "sh", "-c", show)
     fenced.command(["scancel", holder])
     fence, memory = re.findall(r"allowed_list:\t(\S+)", done.stdout)
@@ -776,6 +810,7 @@ def test_gathering_process_is_in_the_steps_cgroup(request, kind):
     held = Path(f"/proc/{pid}/cgroup").read_text()
     # From 26.05 on cgroup/v2 names the job's cgroup by its SLUID.
     job = r"s\w+" if (kind, SLURM_RELEASE >= (26, 5)) == ("unified", True) else f"job_{number}"
-    assert re.search(f"/{job}/step_batch", held) and held == Path(f"/proc/{processes_of(cluster, 'sleep')[0]}/cgroup").read_text()
+    assert (re.search(f"/{job}/step_batch", held)
+            and held == Path(f"/proc/{processes_of(cluster, 'sleep')[0]}/cgroup").read_text())
     cluster.command(["scancel", number])
     assert cluster.wait_job(number) == "CANCELLED" and not processes_of(cluster, "topiary-merge")

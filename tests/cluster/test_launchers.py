@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """
-Each launcher's own rank file, by the launchers themselves: hosts on one machine, each with a name and, of another machine's CPUs, those
-that a cpuset would leave it. Where ranks are is told by the kernel's call, and compared with the form that programs read through hwloc.
+Each launcher's own rank file, by the launchers themselves: hosts on one machine, each with a name and, of another
+machine's CPUs, those that a cpuset would leave it. Where ranks are is told by the kernel's call, and compared with the
+form that programs read through hwloc.
 """
 import os
 import re
@@ -48,27 +49,33 @@ class Hosts:
         cpuset = self.output("hwloc-calc", "-i", whole, *[f"core:{run}" for run in cores.split(",")])
         self.output("lstopo-no-graphics", "-i", whole, "--restrict", cpuset, "--of", "xml", "--force", some)
         cpus = self.output("hwloc-calc", "-i", some, "--po", "-I", "PU", "all")
-        self.file(f"{host}.env").write_text(f"LD_PRELOAD={self.folder}/cpus.so RIG_CPUS={cpus} RIG_CPUS_DIR={self.folder}/cpus "
+        self.file(f"{host}.env").write_text(f"LD_PRELOAD={self.folder}/cpus.so RIG_CPUS={cpus} "
+                                            f"RIG_CPUS_DIR={self.folder}/cpus "
                                             f"HWLOC_XMLFILE={some} HWLOC_THISSYSTEM=1\n")
 
     def output(self, *command, **how):
-        return subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True, cwd=self.folder, **how).stdout.strip()
+        return subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True, cwd=self.folder,
+                              **how).stdout.strip()
 
     def map(self, form, nodes, matrix, *options):
         """The files of one format: a rank file and what belongs into the environment."""
         cores = ";".join(f"{host}={NODES[host][1]}" for host in nodes)
-        told = subprocess.run([BUILD / "topiary", "map", "--snapshot=snapshot", f"--nodes={cores}", f"--matrix={matrix}", f"--format={form}",
+        told = subprocess.run([BUILD / "topiary", "map", "--snapshot=snapshot", f"--nodes={cores}",
+                               f"--matrix={matrix}", f"--format={form}",
                                "--topology=" + ";".join(f"{host}={host}.xml" for host in nodes), "-o", f"{form}.ranks",
-                               "--env", f"{form}.env", *options], cwd=self.folder, capture_output=True, text=True, check=False)
+                               "--env", f"{form}.env", *options], cwd=self.folder, capture_output=True, text=True,
+                              check=False)
         if told.returncode:
             return None, told.stderr
-        return self.file(f"{form}.ranks"), dict(line.split("=", 1) for line in self.file(f"{form}.env").read_text().splitlines())
+        return (self.file(f"{form}.ranks"),
+                dict(line.split("=", 1) for line in self.file(f"{form}.env").read_text().splitlines()))
 
     def expected(self, nodes, matrix, *options):
         """{rank: (host, CPUs)} of the plain form, through hwloc's own tools."""
         ranks, _ = self.map("plain", nodes, matrix, *options)
         rows = [line.split() for line in ranks.read_text().splitlines()]
-        return {int(rank): (host, hwloc_cpus(self.file(f"{host}.some.xml"), [f"core:{leaf}" for leaf in leaves.split(",")]))
+        return {int(rank): (host, hwloc_cpus(self.file(f"{host}.some.xml"),
+                                             [f"core:{leaf}" for leaf in leaves.split(",")]))
                 for rank, host, leaves in rows}
 
 
@@ -93,7 +100,8 @@ def matrix(hosts, *heavy, ranks=8):
     """Pairs that exchange much; all others little. Which rank is whose neighbour decides the order on each node."""
     path = hosts.file(f"matrix.{ranks}." + "-".join(f"{a}.{b}" for a, b in heavy))
     pairs = {frozenset(pair): 90 - 10 * n for n, pair in enumerate(heavy)}
-    path.write_text("".join(" ".join(str(pairs.get(frozenset((a, b)), int(a != b))) for b in range(ranks)) + "\n" for a in range(ranks)))
+    path.write_text("".join(" ".join(str(pairs.get(frozenset((a, b)), int(a != b))) for b in range(ranks)) + "\n"
+                            for a in range(ranks)))
     return path
 
 
@@ -101,17 +109,19 @@ def openmpi_4(hosts, ranks, nodes):
     del ranks
     if mpi.open_mpi_release() != 4:
         raise mpi.Missing(f"Open MPI {mpi.open_mpi_release()} is this machine's")
-    return ["mpirun", "--allow-run-as-root", "--host", ",".join(f"{host}:8" for host in nodes), "--mca", "plm_rsh_agent", hosts.file("agent"),
-            "--mca", "oob_tcp_if_include", "lo"], {}
+    return ["mpirun", "--allow-run-as-root", "--host", ",".join(f"{host}:8" for host in nodes), "--mca",
+            "plm_rsh_agent", hosts.file("agent"), "--mca", "oob_tcp_if_include", "lo"], {}
 
 
 def openmpi_5(hosts, ranks, nodes):
-    return [mpi.openmpi_5().mpirun[0], "--allow-run-as-root", "--host", ",".join(f"{host}:8" for host in nodes), "--prtemca", "plm_ssh_agent",
-            hosts.file("agent"), "--prtemca", "prte_keep_loopback", "1", "--map-by", f"rankfile:file={ranks}"], {}
+    return [mpi.openmpi_5().mpirun[0], "--allow-run-as-root", "--host", ",".join(f"{host}:8" for host in nodes),
+            "--prtemca", "plm_ssh_agent", hosts.file("agent"), "--prtemca", "prte_keep_loopback", "1", "--map-by",
+            f"rankfile:file={ranks}"], {}
 
 
 def hydra(kind, hosts):
-    return [kind.mpirun[0], "-launcher", "ssh", "-launcher-exec", hosts.file("agent"), "-localhost", "127.0.0.1"], kind.env
+    return ([kind.mpirun[0], "-launcher", "ssh", "-launcher-exec", hosts.file("agent"), "-localhost", "127.0.0.1"],
+            kind.env)
 
 
 def mpich(hosts, ranks, nodes):
@@ -130,8 +140,8 @@ def intel(hosts, ranks, nodes):
     return [*command, "-machinefile", ranks], env
 
 
-LAUNCHERS = {"openmpi-4": (openmpi_4, "openmpi"), "openmpi-5": (openmpi_5, "openmpi5"), "mpich": (mpich, "mpich"), "mpich-5": (mpich_5, "mpich"),
-             "intel": (intel, "intelmpi")}
+LAUNCHERS = {"openmpi-4": (openmpi_4, "openmpi"), "openmpi-5": (openmpi_5, "openmpi5"), "mpich": (mpich, "mpich"),
+             "mpich-5": (mpich_5, "mpich"), "intel": (intel, "intelmpi")}
 
 
 def launch(hosts, launcher, nodes, weights, *options):
@@ -145,12 +155,13 @@ def launch(hosts, launcher, nodes, weights, *options):
         warnings.warn(f"NOT TESTED with {launcher}: {why}")
         pytest.skip(f"NOT TESTED: {why}")
     count = ["-n", str(len(hosts.expected(nodes, weights, *options)))] if launcher != "openmpi-5" else []
-    ran = subprocess.run([str(c) for c in [*command, *count, hosts.file("seat")]], env={**os.environ, **env, **told}, stdin=subprocess.DEVNULL,
-                         capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run([str(c) for c in [*command, *count, hosts.file("seat")]], env={**os.environ, **env, **told},
+                         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
     found = re.findall(r"^rank (\d+) host (\S+) cpus (\S+)$", ran.stdout, re.M)
     print(ran.stdout, ran.stderr, file=sys.stderr)
     assert ran.returncode == 0
-    return {int(rank): (host, [n for run in cpus.split(",") for n in range(int(run.split("-")[0]), int(run.split("-")[-1]) + 1)])
+    return {int(rank): (host, [n for run in cpus.split(",")
+                               for n in range(int(run.split("-")[0]), int(run.split("-")[-1]) + 1)])
             for rank, host, cpus in found}
 
 
@@ -194,17 +205,19 @@ def test_one_list_that_cannot_serve_both_hosts_is_an_error(hosts, form):
 
 def test_unknown_os_cpu_numbers(hosts):
     weights = matrix(hosts, (0, 7))
-    told = subprocess.run([BUILD / "topiary", "map", "--snapshot=snapshot", "--nodes=h1", f"--matrix={weights}", "--format=mpich",
-                           "--url=http://127.0.0.1:9"], cwd=hosts.folder, capture_output=True, text=True, check=False)
+    told = subprocess.run([BUILD / "topiary", "map", "--snapshot=snapshot", "--nodes=h1", f"--matrix={weights}",
+                           "--format=mpich", "--url=http://127.0.0.1:9"], cwd=hosts.folder, capture_output=True,
+                          text=True, check=False)
     assert told.returncode and "h1: no topology with its OS CPU numbers" in told.stderr, told.stderr
 
 
 def test_several_formats_at_once(hosts):
     weights = matrix(hosts, (0, 7), (1, 4))
-    hosts.output(BUILD / "topiary", "map", "--snapshot=snapshot", "--nodes=h1;h3", f"--matrix={weights}", "--format=plain,openmpi,srun",
-                 "-o", "all", "--env=all.env")
+    hosts.output(BUILD / "topiary", "map", "--snapshot=snapshot", "--nodes=h1;h3", f"--matrix={weights}",
+                 "--format=plain,openmpi,srun", "-o", "all", "--env=all.env")
     plain = [line.split() for line in hosts.file("all.plain").read_text().splitlines()]
-    assert [f"rank {rank}={host} slot={leaves}" for rank, host, leaves in plain] == hosts.file("all.openmpi").read_text().splitlines()
+    assert ([f"rank {rank}={host} slot={leaves}" for rank, host, leaves in plain]
+            == hosts.file("all.openmpi").read_text().splitlines())
     assert [host for _, host, _ in plain] == hosts.file("all.srun").read_text().splitlines()
     assert f"OMPI_MCA_rmaps_rank_file_path={hosts.folder}/all.openmpi\n" in hosts.file("all.env").read_text()
 
@@ -218,6 +231,7 @@ def test_several_formats_at_once(hosts):
 ])
 def test_what_cannot_be_written(hosts, options, says):
     weights = matrix(hosts, (0, 7))
-    told = subprocess.run([BUILD / "topiary", "map", "--snapshot=snapshot", "--nodes=h1", f"--matrix={weights}", *options], cwd=hosts.folder,
+    told = subprocess.run([BUILD / "topiary", "map", "--snapshot=snapshot", "--nodes=h1", f"--matrix={weights}",
+                           *options], cwd=hosts.folder,
                           capture_output=True, text=True, check=False)
     assert told.returncode and says in told.stderr

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""topiary-monitor: the traces of steps that ask for them, whose they are, and steps as without it whatever happens to it."""
+"""topiary-monitor: the traces of steps that ask for them, whose they are, and steps as without it whatever happens to
+it."""
 import json
 import os
 import re
@@ -26,7 +27,8 @@ def fixture_monitor(whole_cluster):
     unit = (ROOT / "packaging/systemd/topiary-monitor.service").read_text()
     wanted = re.search("^CapabilityBoundingSet=(.*)$", unit, re.M)[1].split()
     bounding = int(re.search(r"CapBnd:\s+(\w+)", Path("/proc/self/status").read_text())[1], 16)
-    bounded = ["setpriv", "--bounding-set", "-all" + "".join(f",+{name.removeprefix('CAP_').lower()}" for name in wanted), "--inh-caps", "-all",
+    bounded = ["setpriv", "--bounding-set",
+               "-all" + "".join(f",+{name.removeprefix('CAP_').lower()}" for name in wanted), "--inh-caps", "-all",
                "--no-new-privs"]
     assert wanted == ["CAP_PERFMON"]
     if not bounding >> CAP_PERFMON & 1 or not shutil.which("setpriv"):
@@ -40,7 +42,8 @@ def fixture_monitor(whole_cluster):
         def start(self):
             program = shutil.copy(whole_cluster.build / "topiary-monitor", whole_cluster.folder / "bin")
             self.daemon = Daemon.run("topiary-monitor", [str(w) for w in whole_cluster.on_node(NODE, [
-                *bounded, program, "--config", whole_cluster.folder / "etc" / "topiary.conf"])], self.log, env=whole_cluster.env())
+                *bounded, program, "--config", whole_cluster.folder / "etc" / "topiary.conf"])], self.log,
+                                     env=whole_cluster.env())
             assert wait_until(lambda: not self.daemon.alive() or (self.run_dir / "monitor.lock").exists(), 30)
 
         def stop(self, how=signal.SIGTERM):
@@ -75,13 +78,15 @@ def run(cluster, folder, *options, command=("true",), node=NODE, user=USER, chec
 
 
 def summary(cluster, path, level="Machine"):
-    found = json.loads(cluster.command([cluster.build / "topiary", "trace", "summary", path, f"--level={level}", "--json"]).stdout)
+    found = json.loads(cluster.command([cluster.build / "topiary", "trace", "summary", path, f"--level={level}",
+                                        "--json"]).stdout)
     return found, {(m["metric"], m["object"]): m for m in found["metrics"]}
 
 
 def burn(hundredths):
     """A shell that computes until it has used so much of a PU."""
-    return ("sh", "-c", f"while read -r _ _ _ _ _ _ _ _ _ _ _ _ _ user _ < /proc/$$/stat && [ $user -lt {hundredths} ]; do :; done")
+    return ("sh", "-c", f"while read -r _ _ _ _ _ _ _ _ _ _ _ _ _ user _ < /proc/$$/stat && [ $user -lt {hundredths} "
+            "]; do :; done")
 
 
 def test_step_has_a_trace(cluster, monitor, folder):
@@ -106,13 +111,15 @@ def test_events_that_the_kernel_counts(cluster, monitor, folder):
 def test_both_steps_of_a_batch_job(cluster, monitor, folder):
     script = folder / "job.sh"
     script.write_text("#!/bin/sh\nsrun -Q " + " ".join(burn(30)[:2]) + f" '{burn(30)[2]}'\n")
-    cluster.command(["sbatch", "-W", "-Q", "-w", NODE, "-n1", "--topo-monitor=sw,hz=20", f"--output={folder}/out", script], user=USER, cwd=folder)
+    cluster.command(["sbatch", "-W", "-Q", "-w", NODE, "-n1", "--topo-monitor=sw,hz=20", f"--output={folder}/out",
+                     script], user=USER, cwd=folder)
     assert (folder / "out").read_text() == ""
     steps = {path.parent.name.split(".")[-1] for path in folder.glob("topiary-*/*.trace")}
     assert steps == {"0", "batch"}
 
 
-@pytest.mark.parametrize("value, word", [("maybe", "maybe"), ("sw,hz=0", "hz=0"), ("sw,hz=101", "hz=101"), ("on,set=all", "set=all"), ("sw,", "sw,"),
+@pytest.mark.parametrize("value, word", [("maybe", "maybe"), ("sw,hz=0", "hz=0"), ("sw,hz=101", "hz=101"),
+                                         ("on,set=all", "set=all"), ("sw,", "sw,"),
                                          ("off,hz=2", "off,hz=2"), ("sw" + 80 * "x", "swxx"), ("sw,hz=1 ", "hz=1 ")])
 def test_bad_value_is_refused(cluster, folder, value, word):
     done = run(cluster, folder, f"--topo-monitor={value}", check=False)
@@ -151,8 +158,10 @@ def test_link_in_place_of_the_trace(cluster, monitor, folder):
 def fixture_running(cluster, folder):
     """A step that lasts until it is told to end: (process, end)."""
     go = folder / "step.go"
-    process = subprocess.Popen([str(w) for w in as_user(USER, ["srun", "-Q", "-w", NODE, "-n1", "--topo-monitor=sw,hz=20", "sh", "-c", LONG,
-                                                               folder / "step"])], env=cluster.env(), cwd=folder, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([str(w) for w in as_user(USER, ["srun", "-Q", "-w", NODE, "-n1",
+                                                               "--topo-monitor=sw,hz=20", "sh", "-c", LONG,
+                                                               folder / "step"])], env=cluster.env(), cwd=folder,
+                               stderr=subprocess.PIPE, text=True)
 
     def end():
         go.touch()
@@ -212,8 +221,10 @@ def test_second_monitor_ends(cluster, monitor):
     assert done.returncode == 1 and "another topiary-monitor runs" in done.stderr
 
 
-@pytest.mark.parametrize("text", ["", "x", "topiary monitor 2\nuid 1\nhz 1\nset sw\n", "topiary monitor 1\nuid 1\nhz 999\nset sw\n",
-                                  "topiary monitor 1\nuid 1\nhz 1\nset sw\nmore", "topiary monitor 1\nuid 1\nhz 1\nset none\n", 4000 * "z"],
+@pytest.mark.parametrize("text", ["", "x", "topiary monitor 2\nuid 1\nhz 1\nset sw\n",
+                                  "topiary monitor 1\nuid 1\nhz 999\nset sw\n",
+                                  "topiary monitor 1\nuid 1\nhz 1\nset sw\nmore",
+                                  "topiary monitor 1\nuid 1\nhz 1\nset none\n", 4000 * "z"],
                          ids=["empty", "word", "version", "rate", "more", "set", "long"])
 def test_damaged_request_is_one_line(monitor, text):
     home = monitor.run_dir / "999.0"
@@ -244,7 +255,8 @@ def test_request_that_is_not_roots(monitor):
 def test_short_steps(cluster, monitor, folder):
     """Steps of no duration, one after another and at a time."""
     script = "for i in 1 2 3 4 5 6 7 8; do srun -Q --overlap true & srun -Q --overlap true; done; wait"
-    done = cluster.command(["salloc", "-Q", "-w", NODE, "-n1", "--topo-monitor=sw,hz=100", "sh", "-c", script], user=USER, cwd=folder)
+    done = cluster.command(["salloc", "-Q", "-w", NODE, "-n1", "--topo-monitor=sw,hz=100", "sh", "-c", script],
+                           user=USER, cwd=folder)
     assert done.returncode == 0 and monitor.daemon.alive()
     assert len(list(folder.glob("*/*.trace"))) + done.stderr.count("did not begin a trace") == 16, done.stderr
 
@@ -259,7 +271,8 @@ def test_pus_of_two_users_are_nobodys(cluster, monitor, folder, running):
     try:
         (other / "new").write_text("topiary monitor 1\nuid 4242\nhz 0\nset sw\n")
         os.link(other / "new", other / "monitor.ask")
-        assert wait_until(lambda: "are not recorded while another user's step has them, too" in monitor.said()[len(before):], 30)
+        assert wait_until(lambda: "are not recorded while another user's step has them, too"
+                          in monitor.said()[len(before):], 30)
         size = monitor.step_files("monitor.trace")[0].stat().st_size
         assert wait_until(lambda: grown(monitor, size), 30), "a block with ticks of that time"
     finally:

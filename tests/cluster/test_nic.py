@@ -16,7 +16,8 @@ def adapter(gp, bus, card, *os_devices):
     """A PCI device with OS devices: (hwloc's number of their type, name)."""
     inside = "".join(f'<object type="OSDev" gp_index="{gp + i}" name="{name}" osdev_type="{kind}"/>'
                      for i, (kind, name) in enumerate(os_devices, 1))
-    return f'<object type="PCIDev" gp_index="{gp}" pci_busid="{bus}" pci_type="{card}" pci_link_speed="15.75">{inside}</object>\n'
+    return (f'<object type="PCIDev" gp_index="{gp}" pci_busid="{bus}" pci_type="{card}" '
+            f'pci_link_speed="15.75">{inside}</object>\n')
 
 
 def hfi(unit, bus):
@@ -106,7 +107,8 @@ def test_report_names_the_device(cluster, option, want):
 
 @pytest.mark.usefixtures("loopback")
 def test_steps_inside_a_step_choose_anew(cluster):
-    script = "srun --topo-nic=one,strict --overlap sh -c 'echo $FI_TCP_IFACE; srun --overlap sh -c \"echo inner:\\$FI_TCP_IFACE\"'"
+    script = ("srun --topo-nic=one,strict --overlap sh -c 'echo $FI_TCP_IFACE; srun --overlap sh -c \"echo "
+              "inner:\\$FI_TCP_IFACE\"'")
     _, state, output = cluster.job(script, "-w", "cn5", "-n1")
     assert (state, output) == ("COMPLETED", "lo\ninner:\n")
 
@@ -133,8 +135,8 @@ def test_nearest_device_may_be_outside_of_the_step(cluster):
 def test_each_task_has_the_device_near_to_it(cluster):
     """Adapters in packages 0 and 3, a task in each package: in the others each has the one or the other, evenly."""
     with export_with(cluster, "cn1", (3, hfi(1, "0000:af:00.0")), (0, hfi(0, "0000:18:00.0"))):
-        out, err = srun(cluster, "-w", "cn1", "-n4", "-c16", "--topo-place=scatter:package", "--topo-nic=one", "sh", "-c",
-                        "echo $SLURM_LOCALID $HFI_UNIT")
+        out, err = srun(cluster, "-w", "cn1", "-n4", "-c16", "--topo-place=scatter:package",
+                        "--topo-nic=one", "sh", "-c", "echo $SLURM_LOCALID $HFI_UNIT")
     units = dict(line.split() for line in out.splitlines())
     assert (units["0"], units["3"], err) == ("0", "1", "")
     assert sorted(units.values()) == ["0", "0", "1", "1"]
@@ -147,4 +149,5 @@ def test_node_without_devices(cluster):
 
 def test_invalid_value_is_refused(cluster):
     done = cluster.command(["srun", "-w", "cn1", "--topo-nic=two", "true"], user="nobody", check=False)
-    assert done.returncode and "--topo-nic=two: invalid value, expected one of: off, auto, one, local, all" in done.stderr
+    assert (done.returncode and "--topo-nic=two: invalid value, expected one of: off, auto, one, local, all"
+            in done.stderr)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Memory by NUMA node: a job's cores are where their own NUMA nodes have its memory, which Slurm counts by the node only."""
+"""A job's cores are where their own NUMA nodes have its memory, which Slurm counts by the node only."""
 import json
 
 import pytest
@@ -22,8 +22,8 @@ class Node:
 
     def submit(self, cores, share, *options):
         """A job with `share` of the memory of one of the larger NUMA nodes."""
-        number = self.cluster.batch("sleep 60", "-w", "cn1", "-N1", f"-n{cores}", f"--mem={int(share * self.unit)}", "--output=/dev/null",
-                                    *options).stdout.strip()
+        number = self.cluster.batch("sleep 60", "-w", "cn1", "-N1", f"-n{cores}", f"--mem={int(share * self.unit)}",
+                                    "--output=/dev/null", *options).stdout.strip()
         self.started.append(number)
         return number
 
@@ -37,8 +37,8 @@ class Node:
         return self.where(self.submit(*job))
 
     def refused(self, cores, share, *options):
-        return self.cluster.batch("true", "-w", "cn1", "-N1", f"-n{cores}", f"--mem={int(share * self.unit)}", "--output=/dev/null", *options,
-                                  check=False).stderr
+        return self.cluster.batch("true", "-w", "cn1", "-N1", f"-n{cores}", f"--mem={int(share * self.unit)}",
+                                  "--output=/dev/null", *options, check=False).stderr
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""What a task gets on its node: CPUs, memory policy, threads, large pages; and the report of it. Each under a Slurm that binds and one that does not."""
+"""What a task gets on its node: CPUs, memory policy, threads, large pages; and the report of it. Each under a Slurm
+that binds and one that does not."""
 import json
 import re
 import shutil
@@ -34,8 +35,10 @@ class Affine(Binding):
 
 def link_with_libomp(program):
     """LLVM's runtime has gcc's entry points, too."""
-    subprocess.run(["gcc", "-fopenmp", "-D_GNU_SOURCE", "-c", "-o", f"{program}.o", ROOT / "tests/rig/threads.c"], check=True)
-    subprocess.run(["gcc", "-o", program, f"{program}.o", LIBOMP[0], "-lhwloc", f"-Wl,-rpath={LIBOMP[0].parent}"], check=True)
+    subprocess.run(["gcc", "-fopenmp", "-D_GNU_SOURCE", "-c", "-o", f"{program}.o", ROOT / "tests/rig/threads.c"],
+                   check=True)
+    subprocess.run(["gcc", "-o", program, f"{program}.o", LIBOMP[0], "-lhwloc", f"-Wl,-rpath={LIBOMP[0].parent}"],
+                   check=True)
 
 
 @pytest.fixture(scope="module", params=[Binding, Affine], ids=["task/none", "task/affinity"])
@@ -60,7 +63,8 @@ def step(cluster, *options, script="true", check=True):
 
 def told(cluster, *options, script="true"):
     """The report, by rank."""
-    lines = [line for line in step(cluster, "--topo-report=json", *options, script=script).stderr.split("\n") if line.startswith("{")]
+    lines = [line for line in step(cluster, "--topo-report=json", *options, script=script).stderr.split("\n")
+             if line.startswith("{")]
     return {task["rank"]: task for task in map(json.loads, lines)}
 
 
@@ -91,8 +95,10 @@ def test_tasks_run_where_requested(cluster, options, wanted):
 
 
 def test_remaining_cores_are_shared(cluster):
-    """Steps of a job that has more cores than they ask for: mem takes all of them, as nobody said how many CPUs a task has."""
-    _, state, output = cluster.job("srun --topo-report=json --topo-omp=auto --topo-place=mem true", "-w", "cn1", "-n4", "--exclusive")
+    """Steps of a job that has more cores than they ask for: mem takes all of them, as nobody said how many CPUs a task
+    has."""
+    _, state, output = cluster.job("srun --topo-report=json --topo-omp=auto --topo-place=mem true", "-w", "cn1", "-n4",
+                                   "--exclusive")
     tasks = [json.loads(line) for line in output.split("\n") if line.startswith("{")]
     assert state == "COMPLETED" and len(tasks) == 4
     assert all(len(expand(task["cpus_os"])) == int(task["threads"]) for task in tasks)
@@ -155,42 +161,51 @@ def test_pages_follow_the_policy(cluster, policy, kernel):
 def test_large_pages(cluster):
     if "[never]" in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text():
         pytest.skip("this kernel gives none")
-    huge = int(re.search(r", (\d+) kB huge", step(cluster, "-w", "cn5", "-n1", "--topo-hugepages=thp", script="touch").stdout).group(1))
+    huge = int(re.search(r", (\d+) kB huge",
+                         step(cluster, "-w", "cn5", "-n1", "--topo-hugepages=thp", script="touch").stdout).group(1))
     assert huge > 32 << 10
 
 
 @pytest.mark.parametrize("program, form, tasks, wanted", [
-    (program, form, tasks, wanted) for program, own in (("threads", "gomp"), ("threads-libomp", "kmp")) for form in ("auto", own)
-    for tasks, wanted in (("-n1 -c2", ["thread 0 of 2 on 0", "thread 1 of 2 on 1"]), ("-n2 -c1", ["thread 0 of 1 on 0", "thread 0 of 1 on 1"]))
+    (program, form, tasks, wanted) for program, own in (("threads", "gomp"), ("threads-libomp", "kmp"))
+    for form in ("auto", own)
+    for tasks, wanted in (("-n1 -c2", ["thread 0 of 2 on 0", "thread 1 of 2 on 1"]),
+                          ("-n2 -c1", ["thread 0 of 1 on 0", "thread 0 of 1 on 1"]))
 ])
 def test_threads_stay_within_their_task(cluster, program, form, tasks, wanted):
     if program == "threads-libomp" and not LIBOMP:
         pytest.skip("no LLVM OpenMP here")
-    said = step(cluster, "-w", "cn5", *tasks.split(), "--topo-place=compact", f"--topo-omp={form}", script=program).stdout
+    said = step(cluster, "-w", "cn5", *tasks.split(), "--topo-place=compact", f"--topo-omp={form}",
+                script=program).stdout
     assert sorted(line for line in said.split("\n") if line) == wanted
 
 
 def test_variables_of_the_user_are_kept(cluster):
     def variables(*set_by_user):
-        return cluster.command(["env", *set_by_user, "srun", "-Q", "-w", "cn1", "-n1", "-c4", "--topo-place=compact", "--topo-omp=auto",
-                                "--topo-hugepages=thp", "sh", "-c", VARIABLES], user="nobody").stdout.split()
+        return cluster.command(["env", *set_by_user, "srun", "-Q", "-w", "cn1", "-n1", "-c4", "--topo-place=compact",
+                                "--topo-omp=auto", "--topo-hugepages=thp", "sh", "-c", VARIABLES],
+                               user="nobody").stdout.split()
 
-    tunable = [] if "[never]" in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text() else ["glibc.malloc.hugetlb=1"]
+    tunable = ([] if "[never]" in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text()
+               else ["glibc.malloc.hugetlb=1"])
     ours = [f"GLIBC_TUNABLES={t}" for t in tunable]
     assert variables() == [*ours, "OMP_NUM_THREADS=4", "OMP_PLACES={0},{1},{2},{3}"]
     assert variables("OMP_NUM_THREADS=3") == [*ours, "OMP_NUM_THREADS=3", "OMP_PLACES={0},{1},{2},{3}"]
     assert variables("OMP_PLACES=cores") == [*ours, "OMP_PLACES=cores"]
     mine = "glibc.malloc.perturb=0"
-    assert variables("OMP_PLACES=cores", f"GLIBC_TUNABLES={mine}") == [f"GLIBC_TUNABLES={':'.join([mine, *tunable])}", "OMP_PLACES=cores"]
+    assert (variables("OMP_PLACES=cores", f"GLIBC_TUNABLES={mine}")
+            == [f"GLIBC_TUNABLES={':'.join([mine, *tunable])}", "OMP_PLACES=cores"])
 
 
 def test_a_step_within_a_step_is_placed_anew(cluster):
     """What an outer step was given is not the user's."""
-    _, _, output = cluster.job(f"srun -n1 -c4 --topo-omp=auto --topo-place=compact sh -c '{VARIABLES.replace(chr(39), chr(34))};"
+    _, _, output = cluster.job("srun -n1 -c4 --topo-omp=auto --topo-place=compact sh -c "
+                               f"'{VARIABLES.replace(chr(39), chr(34))};"
                                "srun -n2 -c2 --overlap --topo-omp=auto --topo-place=compact --topo-report=json true'",
                                "-w", "cn1", "-n2", "-c4")
     assert "OMP_NUM_THREADS=4" in output
-    assert sorted(json.loads(line)["threads"] for line in output.split("\n") if line.startswith("{")) == ["2", "2"], output
+    assert (sorted(json.loads(line)["threads"] for line in output.split("\n") if line.startswith("{"))
+            == ["2", "2"]), output
 
 
 def test_report_equals_the_kernels_state(cluster):
@@ -202,11 +217,13 @@ def test_report_equals_the_kernels_state(cluster):
 
 def test_report_names_both_numbers(cluster):
     tasks = told(cluster, "-w", "cn3", "-n2", "-c4", "--topo-place=compact")
-    assert [(tasks[rank]["cpus_logical"], tasks[rank]["cpus_os"]) for rank in (0, 1)] == [("0-3", "0-1,16-17"), ("4-7", "2-3,18-19")]
+    assert ([(tasks[rank]["cpus_logical"], tasks[rank]["cpus_os"]) for rank in (0, 1)]
+            == [("0-3", "0-1,16-17"), ("4-7", "2-3,18-19")])
 
 
 def test_report_is_a_table_of_all_nodes(cluster):
-    said = step(cluster, "-w", "cn1,cn3", "-N2", "-n4", "-c2", "-m", "cyclic", "--topo-place=compact", "--topo-omp=auto", "--topo-report").stderr
+    said = step(cluster, "-w", "cn1,cn3", "-N2", "-n4", "-c2", "-m", "cyclic", "--topo-place=compact",
+                "--topo-omp=auto", "--topo-report").stderr
     rows = [re.split(r"\s{2,}", line.strip()) for line in said.split("\n") if line.startswith("rank")]
     assert sorted(row[:4] for row in rows) == [
         ["rank 0", "node cn1", "CPUs L#0-1", "P#0-1"], ["rank 1", "node cn3", "CPUs L#0-1", "P#0,16"],
@@ -226,7 +243,8 @@ def test_unavailable_binding_is_reported_once(cluster, option, words):
 
 
 def test_batch_script_is_left_alone(cluster):
-    options = ["-w", "cn1", "-n4", "--topo-place=scatter:package", "--topo-omp=auto", "--topo-membind=bind", "--topo-report"]
+    options = ["-w", "cn1", "-n4", "--topo-place=scatter:package", "--topo-omp=auto", "--topo-membind=bind",
+               "--topo-report"]
     alone = f"hwloc-bind --get --taskset; {VARIABLES}"
     _, _, plain = cluster.job(alone, "-w", "cn1", "-n4")
     _, _, output = cluster.job(f"{alone}; echo; srun -Q --topo-report=json true", *options)
@@ -248,12 +266,14 @@ def test_user_option_overrides_the_sites(cluster):
         assert told(cluster, *options, "--topo-membind=off", "--topo-place=off")[0]["memory"] == "default"
     finally:
         conf.write_text(plain)
-    assert "TopoOmp in topiary.conf is ignored" in (cluster.folder / "log" / "slurmd.cn1.log").read_text(errors="replace")
+    assert ("TopoOmp in topiary.conf is ignored"
+            in (cluster.folder / "log" / "slurmd.cn1.log").read_text(errors="replace"))
 
 
 def test_report_lists_gpus_in_order_with_locality(folders):
     """A GPU at the first package, two at the second; which of them a task has is Slurm's to choose."""
-    gres = "".join(f"NodeName=cn3 Name=gpu File={{folder}}/gpu{i} Cores={cores}\n" for i, cores in enumerate(["0-7", "8-15", "8-15"]))
+    gres = "".join(f"NodeName=cn3 Name=gpu File={{folder}}/gpu{i} Cores={cores}\n"
+                   for i, cores in enumerate(["0-7", "8-15", "8-15"]))
     with Binding(folders(), {"cn3": "intel-2x8"}, registry=False, conf="GresTypes=gpu\n", nodes={"cn3": "Gres=gpu:3"},
                  files={"gres.conf": gres}) as cluster:
         one_each = told(cluster, "-n3", "-c4", "--gpus-per-task=1", "--topo-place=compact")
@@ -261,6 +281,7 @@ def test_report_lists_gpus_in_order_with_locality(folders):
     sides = {True: "near", False: "far"}
     for task in [*one_each.values(), *both.values()]:
         first_package = set(expand(task["cpus_logical"])) <= set(range(16))
-        assert task["gpu"] == ",".join(f"{gpu[0]} {sides[(gpu[0] == '0') == first_package]}" for gpu in task["gpu"].split(","))
+        assert task["gpu"] == ",".join(f"{gpu[0]} {sides[(gpu[0] == '0') == first_package]}"
+                                       for gpu in task["gpu"].split(","))
     assert sorted(task["gpu"][0] for task in one_each.values()) == ["0", "1", "2"]
     assert {len(task["gpu"].split(",")) for task in both.values()} == {2}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Ranks ask PMIx for the topology: they see their step's cores, also where its server shares its own (PMIxShareServerTopology)."""
+"""Ranks ask PMIx for the topology: they see their step's cores, also where its server shares its own
+(PMIxShareServerTopology)."""
 from rig import Cluster
 from rig.cluster import SLURM_RELEASE
 
@@ -38,5 +39,6 @@ def test_rank_sees_the_cores_of_its_step(folders):
 
 if SLURM_RELEASE >= (25, 11):
     def test_shared_topology_is_the_servers(folders):
-        """PMIx's client prefers its server's to HWLOC_XMLFILE, and slurmstepd's is the node's; topiary doctor reports the setting."""
+        """PMIx's client prefers its server's to HWLOC_XMLFILE, and slurmstepd's is the node's; topiary doctor reports
+        the setting."""
         assert list(cores_seen(folders, "PMIxShareServerTopology=true\n")) == ["cores 64"] * 2

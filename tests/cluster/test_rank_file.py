@@ -12,10 +12,11 @@ from rig.cluster import SLURM_RELEASE
 from rig.mpi import open_mpi_release
 from rig.paths import ROOT
 
-# Open MPI finds the map by itself up to release 4; its successors take a file from the command line alone. Where Slurm has each srun take
-# what the job's tasks have, Open MPI's daemons would have the cores of one task.
+# Open MPI finds the map by itself up to release 4; its successors take a file from the command line alone. Where Slurm
+# has each srun take what the job's tasks have, Open MPI's daemons would have the cores of one task.
 ALL_CORES = "env -u SLURM_CPUS_PER_TASK -u SLURM_TRES_PER_TASK"
-MPIRUN = "mpirun" if open_mpi_release() < 5 else f"{ALL_CORES} mpirun --map-by rankfile:file=$TOPIARY_RANKFILE --bind-to core:overload-allowed"
+MPIRUN = ("mpirun" if open_mpi_release() < 5
+          else f"{ALL_CORES} mpirun --map-by rankfile:file=$TOPIARY_RANKFILE --bind-to core:overload-allowed")
 # One task that has all of the job's cores on a node, whatever the job's tasks have.
 SCRIPT = f"""\
 echo FILE; cat $TOPIARY_RANKFILE
@@ -43,7 +44,8 @@ def parse(output):
     """{rank: (host, slots)}, {host: topology}, {rank: (host, cpus)} of a job's output."""
     ranks = {int(r): (h, numbers(s)) for r, h, s in re.findall(r"^rank (\d+)=(\S+) slot=([\d,]+)$", output, re.M)}
     topologies = dict(re.findall(r"^XML (\S+)\n(.*?)^END$", output, re.M | re.S))
-    bound = {int(r): (h, numbers(c)) for r, h, c in re.findall(r"^rank +(\d+) +host (\S+) .* cpus ([\d,-]+)$", output, re.M)}
+    bound = {int(r): (h, numbers(c))
+             for r, h, c in re.findall(r"^rank +(\d+) +host (\S+) .* cpus ([\d,-]+)$", output, re.M)}
     return ranks, topologies, bound
 
 
@@ -53,10 +55,12 @@ def expected(cluster, ranks, topologies):
     for host, xml in topologies.items():
         files[host] = cluster.folder / "work" / f"{host}.xml"
         files[host].write_text(xml)
-    return {rank: (host, tuple(hwloc_cpus(files[host], [f"core:{slot}" for slot in slots]))) for rank, (host, slots) in ranks.items()}
+    return {rank: (host, tuple(hwloc_cpus(files[host], [f"core:{slot}" for slot in slots])))
+            for rank, (host, slots) in ranks.items()}
 
 
-@pytest.mark.parametrize("nodes, ranks, each", [("cn1,cn2", 16, 8), ("cn1,cn2", 8, 4), ("cn1,cn2", 12, None), ("cn5", 2, 2)])
+@pytest.mark.parametrize("nodes, ranks, each",
+                         [("cn1,cn2", 16, 8), ("cn1,cn2", 8, 4), ("cn1,cn2", 12, None), ("cn5", 2, 2)])
 def test_each_rank_is_where_the_file_says(cluster, matrix, nodes, ranks, each):
     options = ["-w", nodes, f"--ntasks={ranks}", f"-N{nodes.count(',') + 1}", f"--topo-matrix={matrix(ranks)}"]
     if each:
@@ -78,8 +82,9 @@ def test_each_rank_is_where_the_file_says(cluster, matrix, nodes, ranks, each):
 ])
 def test_rank_of_several_cpus_has_whole_cores(cluster, matrix, nodes, ranks, cpus, cores):
     hosts = nodes.count(",") + 1
-    _, state, output = cluster.job(SCRIPT.format(folder=cluster.folder, mpirun=MPIRUN), "-w", nodes, f"-N{hosts}", f"--ntasks={ranks}",
-                                   f"--cpus-per-task={cpus}", f"--ntasks-per-node={ranks // hosts}", f"--topo-matrix={matrix(ranks)}")
+    _, state, output = cluster.job(SCRIPT.format(folder=cluster.folder, mpirun=MPIRUN), "-w", nodes, f"-N{hosts}",
+                                   f"--ntasks={ranks}", f"--cpus-per-task={cpus}",
+                                   f"--ntasks-per-node={ranks // hosts}", f"--topo-matrix={matrix(ranks)}")
     assert state == "COMPLETED", output
     said, topologies, bound = parse(output)
     assert sorted(said) == list(range(ranks)), output
@@ -115,18 +120,20 @@ def test_plain_mpirun_starts_every_rank(cluster, matrix, options, ranks, most):
 
 
 def test_heavy_pair_shares_a_cache(cluster, matrix):
-    _, state, output = cluster.job(SCRIPT.format(folder=cluster.folder, mpirun=MPIRUN), "-w", "cn1,cn2", "-N2", "--ntasks=8", "--ntasks-per-node=4",
-                                   f"--topo-matrix={matrix(8)}")
+    _, state, output = cluster.job(SCRIPT.format(folder=cluster.folder, mpirun=MPIRUN), "-w", "cn1,cn2", "-N2",
+                                   "--ntasks=8", "--ntasks-per-node=4", f"--topo-matrix={matrix(8)}")
     _, _, bound = parse(output)
     assert state == "COMPLETED", output
-    assert bound[0][0] == bound[7][0] and bound[0][1][0] // 2 == bound[7][1][0] // 2, "ranks 0 and 7 exchange most, and share no L2"
+    assert (bound[0][0] == bound[7][0]
+            and bound[0][1][0] // 2 == bound[7][1][0] // 2), "ranks 0 and 7 exchange most, and share no L2"
 
 
 def test_kernel_binds_on_this_very_hardware(cluster, matrix):
     script = f"{MPIRUN} --tag-output grep Cpus_allowed_list /proc/self/status; cat $TOPIARY_RANKFILE"
     _, state, output = cluster.job(script, "-w", "cn5", "--ntasks=2", "-N1", f"--topo-matrix={matrix(2)}")
     assert state == "COMPLETED", output
-    kernel = {int(r): int(c) for r, c in re.findall(r"\[[^],]*,(\d+)\]<stdout>: ?Cpus_allowed_list:\s*(\d+)$", output, re.M)}
+    kernel = {int(r): int(c)
+              for r, c in re.findall(r"\[[^],]*,(\d+)\]<stdout>: ?Cpus_allowed_list:\s*(\d+)$", output, re.M)}
     assert kernel == {int(r): int(s) for r, s in re.findall(r"^rank (\d+)=cn5 slot=(\d+)$", output, re.M)}, output
     assert len(kernel) == 2
 
@@ -139,11 +146,12 @@ def test_mapping_is_never_worse_than_block_or_cyclic(cluster, matrix):
     assert costs["cost"] <= min(costs["block"], costs["cyclic"])
 
 
-@pytest.mark.parametrize("name", ["rmaps_rank_file_path", "orte_rankfile", "rmaps_base_mapping_policy", "rmaps_base_schedule_policy",
-                                  "orte_default_hostfile"])
+@pytest.mark.parametrize("name", ["rmaps_rank_file_path", "orte_rankfile", "rmaps_base_mapping_policy",
+                                  "rmaps_base_schedule_policy", "orte_default_hostfile"])
 def test_mapping_of_the_user_stays(cluster, matrix, name):
     script = "env | grep -E '^OMPI_MCA_(orte|rmaps)_' | grep -v _oversubscribe="
-    _, state, output = cluster.job(script, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}", variables={f"OMPI_MCA_{name}": "mine"})
+    _, state, output = cluster.job(script, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}",
+                                   variables={f"OMPI_MCA_{name}": "mine"})
     assert (state, output) == ("COMPLETED", f"OMPI_MCA_{name}=mine\n")
 
 
@@ -172,11 +180,13 @@ def test_program_that_spawns_is_mapped_and_may_spawn(cluster, matrix, language):
         program = program.with_suffix(".py")
         program.write_text(SPAWN)
         program = f"/usr/bin/python3 {program}"
-    _, state, output = cluster.job(f"cat $TOPIARY_RANKFILE; mpirun --report-bindings -np 4 {program} 2 2>&1", "-w", "cn1,cn2", "-N2", "--ntasks=8",
-                                   "--ntasks-per-node=4", f"--topo-matrix={matrix(8)}")
+    _, state, output = cluster.job(f"cat $TOPIARY_RANKFILE; mpirun --report-bindings -np 4 {program} 2 2>&1",
+                                   "-w", "cn1,cn2", "-N2", "--ntasks=8", "--ntasks-per-node=4",
+                                   f"--topo-matrix={matrix(8)}")
     assert state == "COMPLETED", output
     said, _, _ = parse(output)
-    assert {int(rank): host for rank, host in re.findall(r"^parent (\d) on (\S+)$", output, re.M)} == {rank: said[rank][0] for rank in range(4)}
+    assert ({int(rank): host for rank, host in re.findall(r"^parent (\d) on (\S+)$", output, re.M)}
+            == {rank: said[rank][0] for rank in range(4)})
     assert sorted(re.findall(r"^child (\d) on cn[12]$", output, re.M)) == ["0", "1"], output
 
 
@@ -189,7 +199,8 @@ print(*re.findall(r"/\\S*(?:vader|sm)_segment\\S*", open("/proc/self/maps").read
 
 
 def test_ranks_share_memory_with_none_of_another_cluster(cluster):
-    """Open MPI names a segment after node, user, Slurm's numbers and rank: two clusters on one machine need a folder each."""
+    """Open MPI names a segment after node, user, Slurm's numbers and rank: two clusters on one machine need a folder
+    each."""
     program = cluster.folder / "bin" / "segments.py"
     program.write_text(SEGMENTS)
     _, state, output = cluster.job(f"srun --mpi=pmix /usr/bin/python3 {program}", "-w", "cn1", "-n2")
@@ -202,7 +213,8 @@ def test_ranks_share_memory_with_none_of_another_cluster(cluster):
 @pytest.mark.parametrize("options", ["--map-by node", "-npernode 4", "-np 3 --map-by core : -np 5"])
 def test_mpirun_with_its_own_mapping_ignores_the_map(cluster, matrix, options):
     job = ["-w", "cn1,cn2", "-N2", "--ntasks=8", "--ntasks-per-node=4"]
-    script = f"mpirun {options.replace(':', cluster.folder.as_posix() + '/bin/where :')} {cluster.folder}/bin/where | sort"
+    script = (f"mpirun {options.replace(':', cluster.folder.as_posix() + '/bin/where :')} "
+              f"{cluster.folder}/bin/where | sort")
     _, state, stock = cluster.job(script, *job)
     assert state == "COMPLETED" and stock.count("rank ") == 8, stock
     _, state, ours = cluster.job(script, *job, f"--topo-matrix={matrix(8)}")
@@ -238,8 +250,8 @@ def compare(cluster, output, ranks):
     ("cn3", 32, []),
 ])
 def test_plain_srun_starts_each_rank_where_the_file_says(cluster, matrix, seat, nodes, ranks, options):
-    _, state, output = cluster.job(SRUN.format(options="", seat=seat), "-w", nodes, f"-N{nodes.count(',') + 1}", f"--ntasks={ranks}", *options,
-                                   f"--topo-matrix={matrix(ranks)}")
+    _, state, output = cluster.job(SRUN.format(options="", seat=seat), "-w", nodes, f"-N{nodes.count(',') + 1}",
+                                   f"--ntasks={ranks}", *options, f"--topo-matrix={matrix(ranks)}")
     assert state == "COMPLETED", output
     compare(cluster, output, ranks)
     # What made srun do so is nothing that its tasks would make others do.
@@ -262,8 +274,8 @@ NODES_REFUSED = SLURM_RELEASE >= (23, 2)
 
 
 def run_as_the_job(cluster, matrix, seat, given, options):
-    _, state, output = cluster.job(SRUN.format(options=given, seat=seat), "-w", "cn1,cn2", "-N2", "--ntasks=8", *options,
-                                   f"--topo-matrix={matrix(8)}")
+    _, state, output = cluster.job(SRUN.format(options=given, seat=seat), "-w", "cn1,cn2", "-N2",
+                                   "--ntasks=8", *options, f"--topo-matrix={matrix(8)}")
     assert state == "COMPLETED", output
     return output
 
@@ -287,8 +299,8 @@ if NODES_REFUSED:
 @pytest.mark.parametrize("given", ["", "-c2"])
 def test_rank_of_the_map_has_the_threads_of_its_cpus(cluster, matrix, node, given):
     """Of two cores, or of one with two CPUs; Slurm 22.05 does not hand -c on to srun."""
-    _, state, output = cluster.job(f"srun {given} sh -c 'echo threads $OMP_NUM_THREADS'", "-w", node, "-N1", "--ntasks=4", "--cpus-per-task=2",
-                                   "--topo-omp=auto", f"--topo-matrix={matrix(4)}")
+    _, state, output = cluster.job(f"srun {given} sh -c 'echo threads $OMP_NUM_THREADS'", "-w", node, "-N1",
+                                   "--ntasks=4", "--cpus-per-task=2", "--topo-omp=auto", f"--topo-matrix={matrix(4)}")
     assert (state, output) == ("COMPLETED", 4 * "threads 2\n")
 
 
@@ -301,7 +313,8 @@ def test_order_of_ranks_is_each_nodes_own(cluster, matrix, seat, pairs):
     heavy = {frozenset(pair): 900 - 200 * n for n, pair in enumerate(pairs)}
     text = "".join(" ".join(str(heavy.get(frozenset((a, b)), int(a != b))) for b in range(8)) + "\n" for a in range(8))
     for script in (SRUN.format(options="", seat=seat), SCRIPT.format(folder=cluster.folder, mpirun=MPIRUN)):
-        _, state, output = cluster.job(script, "-w", "cn1,cn2", "-N2", "--ntasks=8", "--ntasks-per-node=4", f"--topo-matrix={matrix(text=text)}")
+        _, state, output = cluster.job(script, "-w", "cn1,cn2", "-N2", "--ntasks=8", "--ntasks-per-node=4",
+                                       f"--topo-matrix={matrix(text=text)}")
         assert state == "COMPLETED", output
         said = compare(cluster, output, 8)
         order = {host: [slots for at, slots in said.values() if at == host] for host in ("cn1", "cn2")}
@@ -319,7 +332,8 @@ def test_order_of_ranks_is_each_nodes_own(cluster, matrix, seat, pairs):
     ("SLURM_DISTRIBUTION=cyclic srun {seat}", "SLURM_DISTRIBUTION is set, for example by --distribution of the job"),
     ("SLURM_NTASKS=2 SLURM_NPROCS=2 srun {seat}", "SLURM_NTASKS=2, but the rank map has 4 ranks"),
     ("printf 'cn2\\ncn1\\ncn1\\n' >mine; SLURM_HOSTFILE=mine srun -n3 {seat}", "SLURM_HOSTFILE is set"),
-    ("printf 'cn2\\ncn1\\ncn1\\ncn1\\n' >mine; SLURM_HOSTFILE=mine SLURM_NTASKS=4 SLURM_NPROCS=4 srun {seat}", "SLURM_HOSTFILE is set"),
+    ("printf 'cn2\\ncn1\\ncn1\\ncn1\\n' >mine; SLURM_HOSTFILE=mine SLURM_NTASKS=4 SLURM_NPROCS=4 srun {seat}",
+     "SLURM_HOSTFILE is set"),
     ("srun --export=NONE {seat}", "--export=NONE does not pass the rank map to the tasks"),
     ("srun -n1 srun --overlap {seat}", "--ntasks=1, but the job has 4"),
 ])
@@ -335,27 +349,31 @@ def test_srun_with_other_options_ignores_the_map(cluster, matrix, seat, how, why
     assert [line for line in said if line != "it runs inside another step"] == [why], ours
 
     def plain(text):
-        text = re.sub(r"^(srun: (Job \d+ step creation|Step created)|.*topiary: srun does not follow).*\n", "", text, flags=re.M)
+        text = re.sub(r"^(srun: (Job \d+ step creation|Step created)|.*topiary: srun does not follow).*\n", "",
+                      text, flags=re.M)
         return re.sub(r"hosts=\S*/", "hosts=", text)
     assert plain(ours) == plain(stock)
 
 
 def test_heterogeneous_job_reports_that_srun_follows_no_map(cluster, matrix, seat):
-    _, state, output = cluster.job(f"test -s $TOPIARY_HOSTFILE && srun {seat}", "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}", ":", "-w", "cn2", "-n2")
+    _, state, output = cluster.job(f"test -s $TOPIARY_HOSTFILE && srun {seat}", "-w", "cn1", "-n2",
+                                   f"--topo-matrix={matrix(2)}", ":", "-w", "cn2", "-n2")
     assert state == "COMPLETED" and len(re.findall("^rank ", output, re.M)) == 2, output
     assert output.count("topiary: srun does not follow the job's rank map: the job is heterogeneous") == 1, output
-    assert len(re.findall(r"topiary: job \d+: the rank map has only the first component of this heterogeneous job", output)) == 1, output
+    assert len(re.findall(r"topiary: job \d+: the rank map has only the first component of this heterogeneous job",
+                          output)) == 1, output
 
 
 def test_launchers_srun_and_a_manual_map_print_nothing(cluster, matrix, seat):
     script = f"mpirun true; SLURM_HOSTFILE=$TOPIARY_HOSTFILE srun -n4 {seat}"
-    _, state, output = cluster.job(script, "-w", "cn1,cn2", "-N2", "--ntasks=4", "--ntasks-per-node=2", f"--topo-matrix={matrix(4)}")
+    _, state, output = cluster.job(script, "-w", "cn1,cn2", "-N2", "--ntasks=4", "--ntasks-per-node=2",
+                                   f"--topo-matrix={matrix(4)}")
     assert state == "COMPLETED" and output.count("rank ") == 4 and "topiary" not in output, output
 
 
 def test_binding_of_the_user_stays(cluster, matrix, seat):
-    _, state, output = cluster.job(SRUN.format(options="--cpu-bind=none", seat=seat), "-w", "cn1,cn2", "-N2", "--ntasks=8", "--ntasks-per-node=4",
-                                   f"--topo-matrix={matrix(8)}")
+    _, state, output = cluster.job(SRUN.format(options="--cpu-bind=none", seat=seat), "-w", "cn1,cn2", "-N2",
+                                   "--ntasks=8", "--ntasks-per-node=4", f"--topo-matrix={matrix(8)}")
     assert state == "COMPLETED", output
     said, _, bound = parse(output)
     assert {rank: host for rank, (host, _) in bound.items()} == {rank: host for rank, (host, _) in said.items()}
@@ -368,16 +386,18 @@ def test_binding_of_the_user_stays(cluster, matrix, seat):
     (["--ntasks-per-node=4", "--exclusive"], "SRUN_CPUS_PER_TASK=12 SLURM_CPUS_PER_TASK=12 srun"),
 ])
 def test_step_that_has_not_the_whole_nodes_but_the_cores_of_the_map(cluster, matrix, seat, options, how):
-    _, state, output = cluster.job(SRUN.format(options="", seat=seat).replace("RANKS; srun", f"RANKS; {how}"), "-w", "cn1,cn2", "-N2", "--ntasks=8",
-                                   *options, f"--topo-matrix={matrix(8)}")
+    _, state, output = cluster.job(SRUN.format(options="", seat=seat).replace("RANKS; srun", f"RANKS; {how}"),
+                                   "-w", "cn1,cn2", "-N2", "--ntasks=8", *options, f"--topo-matrix={matrix(8)}")
     assert state == "COMPLETED", output
     compare(cluster, output, 8)
 
 
 def test_step_without_the_cores_of_the_map(cluster, matrix, seat):
     """Another step has the first cores of each node; the nodes are still those of the map."""
-    script = SRUN.format(options="--exact", seat=seat).replace("echo RANKS;", "srun -n4 -N2 --exact sleep 10 & sleep 2;")
-    _, _, output = cluster.job(script, "-w", "cn1,cn2", "-N2", "--ntasks=8", "--exclusive", f"--topo-matrix={matrix(8)}")
+    script = SRUN.format(options="--exact", seat=seat).replace("echo RANKS;",
+                                                               "srun -n4 -N2 --exact sleep 10 & sleep 2;")
+    _, _, output = cluster.job(script, "-w", "cn1,cn2", "-N2", "--ntasks=8", "--exclusive",
+                               f"--topo-matrix={matrix(8)}")
     said, _, bound = parse(output)
     assert {rank: host for rank, (host, _) in bound.items()} == {rank: host for rank, (host, _) in said.items()}
     assert len(said) == 8
@@ -410,7 +430,8 @@ echo "rank $PMI_RANK host $(hostname) of mpiexec cpus ${cpus##*: }"
 """
 # Proxies find mpiexec by this machine's loopback, as nodes of the rig have no addresses.
 HYDRA = "export HYDRA_IFACE=lo I_MPI_HYDRA_IFACE=lo PATH={home}:$PATH\n" + \
-    SCRIPT.replace("$TOPIARY_RANKFILE", "$TOPIARY_BLOCK_RANKFILE").replace("{mpirun} {folder}/bin/where", "{how} {home}/seat")
+    SCRIPT.replace("$TOPIARY_RANKFILE", "$TOPIARY_BLOCK_RANKFILE") \
+          .replace("{mpirun} {folder}/bin/where", "{how} {home}/seat")
 
 
 HYDRAS = ["mpich", "mpich_5", "intel"]
@@ -442,8 +463,10 @@ def hydra(request, whole_cluster):
 
 def mpiexec(cluster, hydra, matrix, how, *options, ranks=8, pairs=((0, 3), (1, 2), (4, 6), (5, 7))):
     heavy = {frozenset(pair): 900 - 200 * n for n, pair in enumerate(pairs)}
-    text = "".join(" ".join(str(heavy.get(frozenset((a, b)), int(a != b))) for b in range(ranks)) + "\n" for a in range(ranks))
-    _, state, output = cluster.job(HYDRA.format(home=hydra, how=how), f"--ntasks={ranks}", f"--topo-matrix={matrix(text=text)}", *options)
+    text = "".join(" ".join(str(heavy.get(frozenset((a, b)), int(a != b))) for b in range(ranks)) + "\n"
+                   for a in range(ranks))
+    _, state, output = cluster.job(HYDRA.format(home=hydra, how=how), f"--ntasks={ranks}",
+                                   f"--topo-matrix={matrix(text=text)}", *options)
     assert state == "COMPLETED", output
     return output
 
@@ -453,8 +476,10 @@ TWO = ["-w", "cn1,cn2", "-N2", "--ntasks-per-node=4"]
 
 # --- options that are for one task
 
-FOR_A_TASK = ["--topo-place=compact", "--topo-membind=local", "--topo-omp=auto", "--topo-hugepages=thp", "--topo-report"]
-FOUND = "sh -c 'echo rank on $(hostname): $(env | grep -E \"^(OMP|GOMP|KMP|UCX|FI|HFI|PSM.|GLIBC)_\" | grep -v BACKTRACE | sort | tr \"\\n\" \" \")'"
+FOR_A_TASK = ["--topo-place=compact", "--topo-membind=local", "--topo-omp=auto", "--topo-hugepages=thp",
+              "--topo-report"]
+FOUND = ("sh -c 'echo rank on $(hostname): $(env | grep -E \"^(OMP|GOMP|KMP|UCX|FI|HFI|PSM.|GLIBC)_\" | "
+         "grep -v BACKTRACE | sort | tr \"\\n\" \" \")'")
 
 
 @pytest.fixture(params=["openmpi", "openmpi_5", *HYDRAS])
@@ -529,7 +554,8 @@ def test_plain_mpiexec_starts_each_rank_where_the_file_says(cluster, matrix, hyd
     said = compare(cluster, output, more.get("ranks", 8))
     assert [host for host, _ in said.values()] == sorted(host for host, _ in said.values())
     if options is TWO:
-        assert all(said[a][1][0] // 2 == said[b][1][0] // 2 for a, b in ((0, 3), (1, 2), (4, 6), (5, 7))), "two that exchange share no L2"
+        assert all(said[a][1][0] // 2 == said[b][1][0] // 2
+                   for a, b in ((0, 3), (1, 2), (4, 6), (5, 7))), "two that exchange share no L2"
         assert {slots for host, slots in said.values()} == {(n,) for n in range(4)}
 
 
@@ -539,12 +565,14 @@ def test_launched_ranks_do_not_inherit_the_place_of_a_task(cluster, hydra):
     _, state, output = cluster.job(script, "-n8", *TWO, "--topo-place=compact")
     _, _, bound = parse(output)
     assert state == "COMPLETED" and len(bound) == 8, output
-    assert all(len({cpu for at, cpus in bound.values() if at == host for cpu in cpus}) >= 4 for host in ("cn1", "cn2")), output
+    assert all(len({cpu for at, cpus in bound.values() if at == host for cpu in cpus}) >= 4
+               for host in ("cn1", "cn2")), output
 
 
 def test_ranks_of_several_cpus(cluster, matrix, hydra):
     # Intel MPI makes domains of SLURM_CPUS_PER_TASK by itself.
-    output = mpiexec(cluster, hydra, matrix, "env -u SLURM_CPUS_PER_TASK mpiexec", "-w", "cn1,cn3", "-N2", "--ntasks-per-node=4", "--cpus-per-task=2")
+    output = mpiexec(cluster, hydra, matrix, "env -u SLURM_CPUS_PER_TASK mpiexec", "-w", "cn1,cn3", "-N2",
+                     "--ntasks-per-node=4", "--cpus-per-task=2")
     assert {len(slots) for _, slots in compare(cluster, output, 8).values()} == {1, 2}
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The recorder under each MPI that can be had here: what ranks exchange is counted byte for byte, and no program is harmed."""
+"""The recorder under each MPI that can be had here: what ranks exchange is counted byte for byte, and no program is
+harmed."""
 import re
 import subprocess
 from collections import Counter
@@ -145,7 +146,8 @@ def names(which):
 
 
 STANDING, LARGE = {"openmpi-5", "mpich", "mpich-5", "standard", "intel"}, {"mpich", "mpich-5", "standard", "intel"}
-TABLE = [((ways, often, groups), None), ((window, window_back), None), ((together, together_later, together_across), None),
+TABLE = [((ways, often, groups), None), ((window, window_back), None),
+         ((together, together_later, together_across), None),
          ((together_often,), STANDING), ((large,), LARGE)]
 
 
@@ -168,7 +170,8 @@ class Lab:
         self.exchange = kind.build(ROOT / "tests/cluster/exchange.c", folder / "exchange")
 
     def run(self, folder, *words, **how):
-        return self.mpi.run(RANKS, self.exchange, *words, LD_PRELOAD=self.recorder, TOPIARY_CAPTURE=folder / "rank", **how)
+        return self.mpi.run(RANKS, self.exchange, *words, LD_PRELOAD=self.recorder, TOPIARY_CAPTURE=folder / "rank",
+                            **how)
 
     def sent(self, folder, *words, **how):
         done = self.run(folder, *words, **how)
@@ -187,7 +190,8 @@ def recorders(tmp_path_factory):
     def recorder(kind):
         if kind.recorder not in made:
             folder = tmp_path_factory.mktemp(kind.recorder)
-            subprocess.run(["make", "-s", "-C", ROOT, f"BUILD={folder}", f"MPICC=gcc {' '.join(kind.headers)}", "WERROR=-Werror", "capture"],
+            subprocess.run(["make", "-s", "-C", ROOT, f"BUILD={folder}", f"MPICC=gcc {' '.join(kind.headers)}",
+                            "WERROR=-Werror", "capture"],
                            check=True, capture_output=True)
             made[kind.recorder] = folder / RECORDER.name
         return made[kind.recorder]
@@ -227,7 +231,8 @@ def other(tmp_path):
 
 
 def monitored(folder):
-    return {"OMPI_MCA_pml_monitoring_enable": 2, "OMPI_MCA_pml_monitoring_enable_output": 3, "OMPI_MCA_pml_monitoring_filename": folder / "rank"}
+    return {"OMPI_MCA_pml_monitoring_enable": 2, "OMPI_MCA_pml_monitoring_enable_output": 3,
+            "OMPI_MCA_pml_monitoring_filename": folder / "rank"}
 
 
 # --- what is counted
@@ -260,7 +265,8 @@ def test_more_bytes_than_an_int_counts(openmpi, tmp_path):
 def test_spawned_ranks_are_no_ranks_of_the_job(labs, name, tmp_path):
     lab = labs(name)
     # Open MPI's own monitoring would die of it.
-    tcp = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo", **monitored(tmp_path)} if lab.mpi.recorder == "openmpi" else {}
+    tcp = ({"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo", **monitored(tmp_path)}
+           if lab.mpi.recorder == "openmpi" else {})
     expect = {("E", rank, rank ^ 1): 400 for rank in range(RANKS)}
     assert lab.sent(tmp_path, "spawn", **tcp) == expect
     assert len(list(tmp_path.iterdir())) == RANKS
@@ -287,9 +293,12 @@ def test_runs_add_up(lab, tmp_path):
 
 
 def test_runs_beside_each_other_add_up(openmpi, tmp_path):
-    script = f"{openmpi.exchange} often & {openmpi.exchange} often & wait".replace(str(openmpi.exchange), f"mpirun -n {RANKS} {openmpi.exchange}")
-    done = subprocess.run(["env", *(f"{n}={v}" for n, v in {**openmpi.mpi.env, **monitored(tmp_path), "LD_PRELOAD": openmpi.recorder,
-                                                             "TOPIARY_CAPTURE": tmp_path / "rank"}.items()), "sh", "-c", script],
+    run = f"mpirun -n {RANKS} {openmpi.exchange} often"
+    script = f"{run} & {run} & wait"
+    done = subprocess.run(["env", *(f"{n}={v}" for n, v in {**openmpi.mpi.env, **monitored(tmp_path),
+                                                            "LD_PRELOAD": openmpi.recorder,
+                                                             "TOPIARY_CAPTURE": tmp_path / "rank"}.items()), "sh",
+                           "-c", script],
                           capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert exchanged(tmp_path) == expected(often, often)
@@ -300,7 +309,8 @@ def test_monitoring_counts_only_where_fortran_may_send(openmpi, tmp_path, other)
     fortran = openmpi.mpi.build(ROOT / "tests/cluster/exchange_fortran.c", openmpi.folder / "by-fortran", fortran=True)
 
     def by_monitoring(folder, program, *words, **how):
-        done = openmpi.mpi.run(RANKS, program, *words, LD_PRELOAD=openmpi.recorder, TOPIARY_CAPTURE=folder / "rank", **monitored(folder), **how)
+        done = openmpi.mpi.run(RANKS, program, *words, LD_PRELOAD=openmpi.recorder, TOPIARY_CAPTURE=folder / "rank",
+                               **monitored(folder), **how)
         assert done.returncode == 0, done.stderr
         told = [file.read_text() for file in folder.glob("*.prof")]
         assert len(told) == RANKS
@@ -329,7 +339,8 @@ def test_program_ends_as_without_recorder(openmpi, tmp_path, words, status, file
 
 @pytest.mark.parametrize("words", [["often", "abort"], ["abort"]])
 def test_program_aborts_as_without_recorder(lab, tmp_path, words):
-    """Open MPI's mpirun, 4.1 and 5.0, may crash or hang in PMIx_server_finalize when the ranks are gone, recorder or not: what it said counts."""
+    """Open MPI's mpirun, 4.1 and 5.0, may crash or hang in PMIx_server_finalize when the ranks are gone, recorder or
+    not: what it said counts."""
     done = lab.run(tmp_path, *words, timeout=20)
     assert done.returncode == 3 or re.search(r"errorcode:? 3\b|ORTE_ERROR_LOG", done.stdout + done.stderr, re.I)
     assert list(tmp_path.glob("*.prof"))
@@ -343,21 +354,24 @@ def test_recorder_of_another_mpi_changes_nothing(labs, tmp_path, other):
     for lab in have:
         for stranger in have:
             if stranger is not lab:
-                done = lab.mpi.run(RANKS, lab.exchange, *all_ways, LD_PRELOAD=stranger.recorder, TOPIARY_CAPTURE=tmp_path / "rank")
+                done = lab.mpi.run(RANKS, lab.exchange, *all_ways, LD_PRELOAD=stranger.recorder,
+                                   TOPIARY_CAPTURE=tmp_path / "rank")
                 assert (done.returncode, done.stderr) == (0, "")
     assert not list(tmp_path.glob("rank*"))
     # Each finds its own when all are there.
     for lab in have:
         folder = other / lab.mpi.name
         folder.mkdir()
-        done = lab.mpi.run(RANKS, lab.exchange, "ways", LD_PRELOAD=":".join(str(one.recorder) for one in have), TOPIARY_CAPTURE=folder / "rank")
+        done = lab.mpi.run(RANKS, lab.exchange, "ways", LD_PRELOAD=":".join(str(one.recorder) for one in have),
+                           TOPIARY_CAPTURE=folder / "rank")
         assert done.returncode == 0 and exchanged(folder) == expected(ways)
 
 
 def test_recorder_needs_no_mpi():
     told = subprocess.run(["readelf", "-d", RECORDER], capture_output=True, text=True, check=True).stdout
     assert "libc.so" in told and "libmpi" not in told
-    assert subprocess.run(["true"], env={"LD_PRELOAD": str(RECORDER), "LD_BIND_NOW": "1", "TOPIARY_CAPTURE": "/tmp/x"}, check=False).returncode == 0
+    assert subprocess.run(["true"], env={"LD_PRELOAD": str(RECORDER), "LD_BIND_NOW": "1", "TOPIARY_CAPTURE": "/tmp/x"},
+                          check=False).returncode == 0
 
 
 @pytest.mark.parametrize("prefix", ["/nonexistent/rank", "/dev/full/rank", "/dev/full", "", "/" + "x" * 5000])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The scheduler cuts along hardware boundaries, where stock Slurm does not; and where it has no say, it is stock Slurm."""
+"""The scheduler cuts along hardware boundaries, where stock Slurm does not; and where it has no say, it is stock
+Slurm."""
 import pytest
 from rig.ask import cores_of, wait_running
 
@@ -33,7 +34,8 @@ def jobs(cluster):
         cluster.command(["scancel", *started])
 
 
-@pytest.mark.parametrize("tasks, size, whole", [(1, 2, 1), (2, 2, 1), (4, 8, 1), (8, 8, 1), (16, 16, 1), (24, 8, 3), (64, 64, 1)])
+@pytest.mark.parametrize("tasks, size, whole",
+                         [(1, 2, 1), (2, 2, 1), (4, 8, 1), (8, 8, 1), (16, 16, 1), (24, 8, 3), (64, 64, 1)])
 def test_fewest_domains(cluster, jobs, tasks, size, whole):
     cores = jobs(f"--ntasks={tasks}")
     assert len(cores) == tasks

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""What Slurm calls a socket may be a package, a NUMA node or an L3 cache: the cores are the same ones, and so is the choice."""
+"""What Slurm calls a socket may be a package, a NUMA node or an L3 cache: the cores are the same ones, and so is the
+choice."""
 import pytest
 from rig import Cluster
 from rig.ask import cores_of, wait_running

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Jobs whose steps the first node manages (--stepmgr, since 24.05), and steps that nobody waits for (srun --async, since 26.05)."""
+"""Jobs whose steps the first node manages (--stepmgr, since 24.05), and steps that nobody waits for (srun --async,
+since 26.05)."""
 import re
 
 import pytest
@@ -16,7 +17,8 @@ OPTIONS = ROOT / "spank_plugin" / "launch" / "srun_options.c"
 
 @pytest.fixture(scope="module")
 def managed(folders):
-    with Cluster(folders(), {"cn1": "amd-4x16", "cn2": "amd-4x16"}, registry=False, conf=CONF if SLURM_RELEASE >= (24, 5) else "") as made:
+    with Cluster(folders(), {"cn1": "amd-4x16", "cn2": "amd-4x16"}, registry=False,
+                 conf=CONF if SLURM_RELEASE >= (24, 5) else "") as made:
         yield made
 
 
@@ -29,7 +31,8 @@ def cluster(managed):
 def test_every_option_of_this_srun_is_known(managed):
     """The value of one that is not known would be taken for the command."""
     ask = "--autocomplete=--" if SLURM_RELEASE >= (23, 2) else "--help"
-    names = {name for name in re.findall(r"^.*?--([a-z0-9_-]+)", managed.command(["srun", ask]).stdout, re.M) if not name.startswith("topo-")}
+    names = {name for name in re.findall(r"^.*?--([a-z0-9_-]+)", managed.command(["srun", ask]).stdout, re.M)
+             if not name.startswith("topo-")}
     assert len(names) > 80
     assert names - set(re.findall(r'\{ "([a-z0-9_-]+)"', OPTIONS.read_text())) == set()
 

@@ -22,10 +22,12 @@ def run(cluster, script, *options):
 
 
 def ask(cluster, script, tasks):
-    """What a job of so many cores says; the OS indices of its CPUs; the number of cores in each package that it has a part of."""
+    """What a job of so many cores says; the OS indices of its CPUs; the number of cores in each package that it has a
+    part of."""
     output, number = run(cluster, script, "-w", NODE, f"--ntasks={tasks}", "-N1")
     cores = cores_of(cluster, number)[NODE]
-    packages = [sum(core // PACKAGE == package for core in cores) for package in sorted({core // PACKAGE for core in cores})]
+    packages = [sum(core // PACKAGE == package for core in cores)
+                for package in sorted({core // PACKAGE for core in cores})]
     return output, given(cluster, number, NODE), packages
 
 
@@ -42,7 +44,8 @@ def test_lstopo(cluster, tasks):
 
 @pytest.mark.parametrize("tasks", [SOME, MANY])
 def test_openmpi(cluster, tasks):
-    """mpirun draws the cores that it knows of: release 4 for each rank, [B/././.] for each package; release 5 all of the tree."""
+    """mpirun draws the cores that it knows of: release 4 for each rank, [B/././.] for each package; release 5 all of
+    the tree."""
     if open_mpi_release() < 5:
         output, _, packages = ask(cluster, "mpirun --bind-to core --map-by core --report-bindings true 2>&1", tasks)
         lines = [line for line in output.split("\n") if "MCW rank" in line]
@@ -65,7 +68,8 @@ def test_mpich(cluster, tasks):
 
 @pytest.mark.parametrize("tasks", [SOME, pytest.param(2 * PACKAGE, id="two packages")])
 def test_likwid(cluster, tasks):
-    """It reads threads, cores and sockets by hwloc, and takes it that CPUs are numbered from 0 without a gap and packages alike."""
+    """It reads threads, cores and sockets by hwloc, and takes it that CPUs are numbered from 0 without a gap and
+    packages alike."""
     output, cpus, packages = ask(cluster, "likwid-topology", tasks)
     assert cpus == list(range(tasks))
     assert [int(cpu) for cpu in re.findall(r"^(\d+)\s+\d+\s+\d+\s+\d+\s+\d+", output, re.M)] == cpus, output
@@ -75,7 +79,8 @@ def test_likwid(cluster, tasks):
 @pytest.fixture(scope="module")
 def bound_cluster(folders):
     """One node that is this machine, and whose tasks Slurm binds: the OpenMP runtimes ask the kernel, not hwloc."""
-    if len(os_indexes(subprocess.run(["lstopo-no-graphics", "--of", "xml"], capture_output=True, text=True, check=True).stdout)) < 2:
+    if len(os_indexes(subprocess.run(["lstopo-no-graphics", "--of", "xml"], capture_output=True, text=True,
+                                     check=True).stdout)) < 2:
         pytest.skip("this machine has one CPU, and a part of it would be all of it")
     cluster = Cluster(folders(), {"cn5": None}, registry=False)
     configure = cluster._configure
@@ -96,10 +101,12 @@ def test_openmp(bound_cluster, compiler, runtime):
     program = bound_cluster.folder / "bin" / f"omp-{compiler}"
     subprocess.run([compiler, "-fopenmp", ROOT / "tests" / "cluster" / "omp.c", "-o", program], check=True)
     assert runtime in subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
-    output, number = run(bound_cluster, f"srun -n1 sh -c 'cat $HWLOC_XMLFILE; OMP_PLACES=threads {program}'", "-w", "cn5", "-n1")
+    output, number = run(bound_cluster, f"srun -n1 sh -c 'cat $HWLOC_XMLFILE; OMP_PLACES=threads {program}'",
+                         "-w", "cn5", "-n1")
     xml, told = output.rsplit("</topology>\n", 1)
     cpus = os_indexes(xml)
-    assert cpus == given(bound_cluster, number, "cn5") and len(cpus) < len(os_indexes(bound_cluster.topology_file("cn5").read_text()))
+    assert (cpus == given(bound_cluster, number, "cn5")
+            and len(cpus) < len(os_indexes(bound_cluster.topology_file("cn5").read_text())))
     assert [int(n) for n in told.split()] == [len(cpus)] * 3
 
 

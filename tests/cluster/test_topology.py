@@ -49,7 +49,8 @@ def adopt(whole_cluster):
     return whole_cluster.folder / "bin" / "adopt"
 
 
-@pytest.mark.parametrize("node, tasks", [("cn1", 1), ("cn1", 6), ("cn1", 64), ("cn3", 5), ("cn4", 2), ("cn4", 12), ("cn5", 1)])
+@pytest.mark.parametrize("node, tasks",
+                         [("cn1", 1), ("cn1", 6), ("cn1", 64), ("cn3", 5), ("cn4", 2), ("cn4", 12), ("cn5", 1)])
 def test_batch_step_has_its_cores_only(cluster, node, tasks):
     number, state, output = cluster.job(SHOW, "-w", node, f"--ntasks={tasks}", "-N1")
     cores = cores_of(cluster, number)[node]
@@ -59,7 +60,8 @@ def test_batch_step_has_its_cores_only(cluster, node, tasks):
 
 
 def test_step_on_each_node_has_that_nodes(cluster):
-    script = 'srun -l sh -c \'for f in $HWLOC_XMLFILE; do grep -o "HostName.*value=\\"[^\\"]*" $f; lstopo-no-graphics --only PU -p; done\''
+    script = ('srun -l sh -c \'for f in $HWLOC_XMLFILE; do grep -o "HostName.*value=\\"[^\\"]*" $f; '
+              'lstopo-no-graphics --only PU -p; done\'')
     number, state, output = cluster.job(script, "-w", "cn1,cn2", "-N2", "--ntasks=2", "--ntasks-per-node=1")
     assert state == "COMPLETED", output
     for task, node in enumerate(("cn1", "cn2")):
@@ -90,7 +92,8 @@ def test_topo_hwloc_off(cluster, site, options, there):
     plain = conf.read_text()
     conf.write_text(f"{plain}TopoHwloc = {site}\n")
     try:
-        _, output = run(cluster, f"{TELL}; srun sh -c '{TELL}; ls $TOPIARY_STEP_DIR/topology.xml'", "-w", "cn4", "-n1", *options)
+        _, output = run(cluster, f"{TELL}; srun sh -c '{TELL}; ls $TOPIARY_STEP_DIR/topology.xml'", "-w", "cn4",
+                        "-n1", *options)
     finally:
         conf.write_text(plain)
     assert output.count("HWLOC_XMLFILE=") == output.count("HWLOC_FORCE_FSROOT=") == (2 if there else 0), output
@@ -98,7 +101,8 @@ def test_topo_hwloc_off(cluster, site, options, there):
 
 
 @pytest.mark.parametrize("name, value", [("HWLOC_XMLFILE", "/etc/mine.xml"), ("HWLOC_SYNTHETIC", "Core:2 PU:1"),
-                                         ("HWLOC_FSROOT", "/mine"), ("HWLOC_CPUID_PATH", "/mine"), ("HWLOC_COMPONENTS", "-pci")])
+                                         ("HWLOC_FSROOT", "/mine"), ("HWLOC_CPUID_PATH", "/mine"),
+                                         ("HWLOC_COMPONENTS", "-pci")])
 def test_users_choice_of_topology_is_kept(cluster, name, value):
     _, output = run(cluster, "env", "-w", "cn1", "-n1", variables={name: value})
     told = dict(line.split("=", 1) for line in output.split("\n") if line.startswith("HWLOC_"))
@@ -122,8 +126,8 @@ def test_step_inside_a_step_has_its_own_topology(cluster):
     folder, *told = output.split("\n")[:-1]
     assert folder.endswith(f"/{number}.0")
     outer, inner = told[:6], told[6:]
-    assert outer == ["HWLOC_FORCE_FSROOT=/", "HWLOC_HIDE_ERRORS=1", "HWLOC_LIBXML_IMPORT=1", "HWLOC_PLUGINS_PATH=", "HWLOC_THISSYSTEM=1",
-                     f"HWLOC_XMLFILE={folder}/topology.xml"]
+    assert outer == ["HWLOC_FORCE_FSROOT=/", "HWLOC_HIDE_ERRORS=1", "HWLOC_LIBXML_IMPORT=1", "HWLOC_PLUGINS_PATH=",
+                     "HWLOC_THISSYSTEM=1", f"HWLOC_XMLFILE={folder}/topology.xml"]
     assert inner == [*outer[:5], f"HWLOC_XMLFILE={folder[:-1]}1/topology.xml"]
 
 
@@ -139,7 +143,8 @@ def test_program_adopts_the_image(cluster, adopt, node, tasks):
 def test_steps_with_the_same_cores_share_one_image(cluster):
     """Of the same job and of a later one; other cores have another."""
     whole = ("-w", "cn1", "--ntasks=64", "-N1")
-    first, later = (run(cluster, f"{FILES}; srun -n1 -N1 --overlap -c64 sh -c \"{FILES}\"", *whole)[1] for _ in range(2))
+    first, later = (run(cluster, f"{FILES}; srun -n1 -N1 --overlap -c64 sh -c \"{FILES}\"", *whole)[1]
+                    for _ in range(2))
     half = inodes(first[:len(first) // 2])
     assert set(half) == {"topology.xml", "topology.shm"}
     for output in (first, later):
@@ -155,7 +160,8 @@ def test_steps_with_the_same_cores_share_one_image(cluster):
 
 def test_topology_of_the_whole_node_remains_available(cluster):
     count = "lstopo-no-graphics --input $TOPIARY_STEP_DIR/node/topology.xml --only PU | wc -l"
-    _, output = run(cluster, f"srun -n1 --topo-nic=auto sh -c '{count}'; {FILES} | wc -l; test -e $TOPIARY_STEP_DIR/node || echo none",
+    _, output = run(cluster, f"srun -n1 --topo-nic=auto sh -c '{count}'; {FILES} | wc -l; "
+                    "test -e $TOPIARY_STEP_DIR/node || echo none",
                     "-w", "cn3", "-n2")
     assert output.split() == ["32", "2", "none"]
 
@@ -229,10 +235,12 @@ def test_many_steps_at_once(cluster):
 
 def test_full_run_dir_is_one_warning_and_stock(cluster):
     with log_of(cluster, "cn4") as log, little_room(cluster.folder / "nodes" / "cn4" / "run"):
-        _, output = run(cluster, "env | grep -c -e TOPIARY_STEP_DIR -e HWLOC_XMLFILE || true", "-w", "cn4", "-n2", "-N1")
+        _, output = run(cluster, "env | grep -c -e TOPIARY_STEP_DIR -e HWLOC_XMLFILE || true", "-w", "cn4",
+                        "-n2", "-N1")
     warnings = [line for line in log if "topiary: " in line]
     assert output == "0\n"
-    assert len(warnings) == 1 and re.search(r"step \d+.batch runs without its topology: .*No space left", warnings[0]), warnings
+    assert len(warnings) == 1 and re.search(r"step \d+.batch runs without its topology: .*No space left",
+                                            warnings[0]), warnings
 
 
 def test_export_of_a_later_hwloc_is_one_warning_and_stock(cluster):
@@ -242,23 +250,27 @@ def test_export_of_a_later_hwloc_is_one_warning_and_stock(cluster):
     try:
         file.write_bytes((ROOT / "tests/data/hwloc3/amd-8x2.xml").read_bytes())
         with log_of(cluster, "cn4") as log:
-            _, output = run(cluster, "env | grep -c -e TOPIARY_STEP_DIR -e HWLOC_XMLFILE; srun -n2 hwloc-bind --get | wc -l", "-w", "cn4",
+            _, output = run(cluster, "env | grep -c -e TOPIARY_STEP_DIR -e HWLOC_XMLFILE; "
+                            "srun -n2 hwloc-bind --get | wc -l", "-w", "cn4",
                             "-n2", "-N1", "--topo-place=compact")
     finally:
         file.write_bytes(own)
     warnings = [line for line in log if "runs without its topology" in line]
     assert output == "0\n2\n"
     assert [re.search(r"step \d+\.(\w+) ", line).group(1) for line in warnings] == ["batch", "0"], log
-    assert all("topology.xml: XML of hwloc 3, and this is hwloc 2: set ExportFormat=2" in line for line in warnings), warnings
+    assert all("topology.xml: XML of hwloc 3, and this is hwloc 2: set ExportFormat=2" in line
+               for line in warnings), warnings
 
 
 def test_exports_come_back_byte_for_byte(cluster):
-    """What everybody may read is the node's own file; an administrator reads what the node sent, with what only its root can see."""
+    """What everybody may read is the node's own file; an administrator reads what the node sent, with what only its
+    root can see."""
     for node in cluster.xml:
         text = export(cluster, node).read_text()
         assert cluster.topiary("show", node, "--xml", user=JOB_USER).stdout == text, node
         whole = cluster.topiary("show", node, "--xml").stdout
-        assert re.sub(r"\s*<info name=\"(DMI\w*(Serial|UUID))\"[^>]*>", "", whole) == re.sub(r"\s*<info name=\"(DMI\w*(Serial|UUID))\"[^>]*>", "", text)
+        assert re.sub(r"\s*<info name=\"(DMI\w*(Serial|UUID))\"[^>]*>", "",
+                      whole) == re.sub(r"\s*<info name=\"(DMI\w*(Serial|UUID))\"[^>]*>", "", text)
         assert cluster.xml[node] is None or "DMIProductSerial" in whole
 
 

@@ -57,7 +57,8 @@ def test_placed_job(cluster, submit):
     assert rows["level"] == "satisfied: all within one L3 cache"
     assert rows["leaves"].startswith("exact fit, no core left in its ")
     assert rows["choice"] == "1 of 1 node offered by Slurm had room"
-    assert f"Dark green: cores {cores} of job {number}" in cluster.topiary("show", "cn1", "--svg", "--job", number, user=JOB_USER).stdout
+    picture = cluster.topiary("show", "cn1", "--svg", "--job", number, user=JOB_USER).stdout
+    assert f"Dark green: cores {cores} of job {number}" in picture
 
 
 def test_cores_left_over(cluster, submit):
@@ -120,7 +121,8 @@ def test_json(cluster, submit):
     job, = json.loads(why(cluster, number, "--json").stdout)["jobs"]
     assert (job["job"], job["state"], job["error"]) == (number, "running", None)
     verdict = job["verdict"]
-    assert (verdict["outcome"], verdict["fit"], verdict["level"], verdict["tasks_per_node"]) == ("placed", "prefer", "node", 8)
+    assert ((verdict["outcome"], verdict["fit"], verdict["level"], verdict["tasks_per_node"])
+            == ("placed", "prefer", "node", 8))
     assert {part["nodes"]: expand(part["cores"]) for part in verdict["cores"]} == cores_of(cluster, number)
     assert verdict["counts"]["touched"]["l3"] == 1
 
@@ -130,7 +132,8 @@ def test_array(cluster, submit):
     assert wait_until(lambda: not why(cluster, f"{number}_2", check=False).returncode, 30)
     rows = [line.split() for line in why(cluster, number).stdout.split("\n")[1:-1]]
     assert [row[:3] for row in rows[:2]] == [[f"{number}_1", "running", "placed"], [f"{number}_2", "running", "placed"]]
-    assert ["topiary:" in record for record in sorted(jobs(cluster, number), key=lambda r: "[" in r or "ArrayTaskId=3-4" in r)] == [True, True, False]
+    assert ["topiary:" in record for record in sorted(jobs(cluster, number), key=lambda r: "[" in r
+                                                      or "ArrayTaskId=3-4" in r)] == [True, True, False]
     assert rows[2][:4] == [f"{number}_[3-4%2]", "pending", "-", "-"], "the verdict of another task"
     assert why(cluster, f"{number}_3", check=False).returncode == 1
     assert told(cluster, f"{number}_2")["job"] == f"{number}_2, running: placed by Topiary"
@@ -167,7 +170,8 @@ def test_job_with_fit_off(cluster, submit):
     assert "topo-fit off" in refused.stderr and "pending" not in refused.stderr
 
 
-@pytest.mark.parametrize("words", [[], ["x"], ["12.0"], ["0"], ["-1"], ["12_"], ["12+"], ["12_3+1"], ["1", "2"], ["99999999999"]], ids=str)
+@pytest.mark.parametrize("words", [[], ["x"], ["12.0"], ["0"], ["-1"], ["12_"], ["12+"], ["12_3+1"], ["1", "2"],
+                                   ["99999999999"]], ids=str)
 def test_usage_errors(cluster, words):
     refused = why(cluster, *words, check=False)
     assert refused.returncode == 64, refused.stderr

@@ -17,8 +17,8 @@ from rig.ask import cores_of  # noqa: E402
 
 STATE = Path(os.environ.get("CACHE", ROOT / ".cache")) / "demo"
 PICTURE = STATE.parent / "demo.svg"
-NODES = {"cn1": "amd-4x16", "cn2": "amd-4x16", "cn3": "amd-4x16", "cn4": "amd-4x16", "cn5": "intel-2x8", "cn6": "intel-2x8",
-         "cn7": "uneven-2x6", "cn8": "arm-2x64", "cn9": None}
+NODES = {"cn1": "amd-4x16", "cn2": "amd-4x16", "cn3": "amd-4x16", "cn4": "amd-4x16", "cn5": "intel-2x8",
+         "cn6": "intel-2x8", "cn7": "uneven-2x6", "cn8": "arm-2x64", "cn9": None}
 RANKS, STENCIL = 16, "4x2x2"
 
 JOB = """\
@@ -99,7 +99,8 @@ def halt():
 
 
 def new_cluster():
-    """In a folder below /tmp: other users must reach it, and the paths of sockets are short. .cache/demo points there."""
+    """In a folder below /tmp: other users must reach it, and the paths of sockets are short. .cache/demo points
+    there."""
     remove()
     STATE.parent.mkdir(exist_ok=True)
     STATE.symlink_to(tempfile.mkdtemp(prefix="topiary-demo-"))
@@ -111,11 +112,14 @@ def start(cluster):
         cluster.prepare()
         cluster.start_munge()
         cluster.start_registry()
-    with Step("Nodes boot", f"{len(NODES)} agents discover their hardware, export it and exit when the registry has acknowledged it.") as step:
+    with Step("Nodes boot",
+              f"{len(NODES)} agents discover their hardware, export it and exit when the registry has "
+              "acknowledged it.") as step:
         cluster.start_agents()
         for node in NODES:
             step.show((cluster.folder / "log" / f"agent.{node}.log").read_text().strip() or f"{node}: acknowledged")
-    with Step("Slurm", "slurmctld with the select plugin, and a slurmd for each node, each with its own host name and hardware.") as step:
+    with Step("Slurm", "slurmctld with the select plugin, and a slurmd for each node, each with its own host name and "
+              "hardware.") as step:
         cluster.start_slurm()
         step.show(cluster.command(["sinfo", "-N", "-o", "%6N %11X %14Y %16Z %T"]).stdout, "sinfo -N")
 
@@ -127,7 +131,9 @@ def running_cluster():
 
 
 def show_registry(cluster):
-    with Step("The registry", "One base for each kind of node; further nodes of that kind are stored as a few bytes, restored byte for byte.") as step:
+    with Step("The registry",
+              "One base for each kind of node; further nodes of that kind are stored as a few bytes, "
+              "restored byte for byte.") as step:
         step.show(cluster.topiary("nodes").stdout, "topiary nodes")
         step.show(cluster.topiary("shapes").stdout, "topiary shapes")
 
@@ -136,7 +142,8 @@ def run_job(cluster):
     matrix = cluster.folder / "work" / "stencil.txt"
     cluster.topiary("matrix", "--generate", f"stencil3d:{STENCIL}", "-o", matrix)
     options = ["-N2", f"--ntasks={RANKS}", f"--topo-matrix={matrix}"]
-    with Step("A job", f"An ordinary user submits {RANKS} ranks of a {STENCIL} stencil with their communication matrix; the script has no Topiary command.") as step:
+    with Step("A job", f"An ordinary user submits {RANKS} ranks of a {STENCIL} stencil with their communication "
+              "matrix; the script has no Topiary command.") as step:
         number, state, output = cluster.job(JOB.format(folder=cluster.folder, matrix=matrix), *options)
         step.show(output, f"sbatch {' '.join(options)} job.sh")
         if state != "COMPLETED":
@@ -146,8 +153,10 @@ def run_job(cluster):
 
 def show_cores(cluster, number):
     cores = cores_of(cluster, number)
-    with Step("The cores", "Whole domains: the allocated cores share caches and memory, and no other domain is cut.") as step:
-        step.show("\n".join(f"{node}: cores {','.join(map(str, mine))}" for node, mine in cores.items()), f"scontrol -d show job {number}")
+    with Step("The cores",
+              "Whole domains: the allocated cores share caches and memory, and no other domain is cut.") as step:
+        step.show("\n".join(f"{node}: cores {','.join(map(str, mine))}" for node, mine in cores.items()),
+                  f"scontrol -d show job {number}")
         step.show(cluster.topiary("why", number).stdout, f"topiary why {number}")
     return cores
 
@@ -170,8 +179,10 @@ def boot_with(cluster, node, xml):
 def lose_memory(cluster, node="cn6"):
     """A node boots with half of a NUMA node's memory, and is mended."""
     whole = (cluster.folder / "nodes" / node / "machine.xml").read_text()
-    less = re.sub(r'(<object type="NUMANode" os_index="1"[^>]* local_memory=")(\d+)', lambda m: f"{m[1]}{int(m[2]) // 2}", whole, count=1)
-    with Step("A change", f"{node} boots with half of the memory of one NUMA node missing, which the registry reports at once; then it is repaired.") as step:
+    less = re.sub(r'(<object type="NUMANode" os_index="1"[^>]* '
+                  r'local_memory=")(\d+)', lambda m: f"{m[1]}{int(m[2]) // 2}", whole, count=1)
+    with Step("A change", f"{node} boots with half of the memory of one NUMA node missing, which the registry reports "
+              "at once; then it is repaired.") as step:
         boot_with(cluster, node, less)
         step.show(cluster.topiary("drift").stdout, "topiary drift")
         boot_with(cluster, node, whole)
@@ -191,8 +202,10 @@ def up():
     draw(cluster, show_cores(cluster, number))
     lose_memory(cluster)
     env = cluster.env()
-    print(f"\n{paint('1', 'The demo completed')} in {time.monotonic() - began:.1f} s. The cluster keeps running; to use it:\n"
-          f"   export SLURM_CONF={env['SLURM_CONF']} TOPIARY_CONF={env['TOPIARY_CONF']} PATH={cluster.folder}/bin:$PATH\n"
+    print(f"\n{paint('1', 'The demo completed')} in {time.monotonic() - began:.1f} s. The cluster keeps running; "
+          "to use it:\n"
+          f"   export SLURM_CONF={env['SLURM_CONF']} TOPIARY_CONF={env['TOPIARY_CONF']} "
+          f"PATH={cluster.folder}/bin:$PATH\n"
           "   make demo-down ends and removes it.")
 
 

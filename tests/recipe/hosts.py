@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Hosts of a cluster as a site has them: a Debian with packages each, in namespaces of its own, joined by a network of their own."""
+"""Hosts of a cluster as a site has them: a Debian with packages each, in namespaces of its own, joined by a network of
+their own."""
 import fcntl
 import re
 import shutil
@@ -13,7 +14,8 @@ from rig.paths import CACHE, ROOT
 from rig.processes import Daemon, descendants, wait_until
 
 BASE = CACHE / "recipe"     # packaging/site-root
-ENV = ["env", "-i", "PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive"]
+ENV = ["env", "-i", "PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8",
+       "DEBIAN_FRONTEND=noninteractive"]
 # The first process, which also takes the orphans; killed, it takes with it all processes and mounts.
 BOOT = """\
 mount -t overlay overlay -o "lowerdir=$1,upperdir=upper,workdir=work" root
@@ -58,10 +60,12 @@ class Host:
         self.name, self.address, self.role, self.folder = name, address, role, folder
         for part in ("upper/root/packages", "work", "root"):
             (folder / part).mkdir(parents=True)
-        command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--uts", "--ipc", "--net", "--pid", "--fork", "--kill-child",
-                   "sh", "-e", "-c", BOOT, "sh", f"{BASE}/site:{BASE}/minimal", str(BASE / "archives"), name]
+        command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--uts", "--ipc", "--net", "--pid", "--fork",
+                   "--kill-child", "sh", "-e", "-c", BOOT, "sh", f"{BASE}/site:{BASE}/minimal",
+                   str(BASE / "archives"), name]
         self.daemon = Daemon.run(name, command, folder / "boot.log", cwd=folder)
-        if not wait_until(lambda: (folder / "booted").exists() or not self.daemon.alive(), 60) or not self.daemon.alive():
+        if (not wait_until(lambda: (folder / "booted").exists() or not self.daemon.alive(), 60)
+            or not self.daemon.alive()):
             raise HostError(f"{name}: {(folder / 'boot.log').read_text()}")
         self.pid = descendants(self.daemon.pid)[0]
 
@@ -69,16 +73,17 @@ class Host:
         return Path(f"/proc/{self.pid}/root{path}")
 
     def run(self, line, user="root", check=True):
-        """A line of a shell. apt-get has the machine's own network: the way to Debian's mirror, which the hosts' does not lead to."""
+        """A line of a shell. apt-get has the machine's own network: the way to Debian's mirror, which the hosts' does
+        not lead to."""
         network = [] if line.startswith("apt-get ") else ["--net"]
         who = [] if user == "root" else ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups"]
         where = "/root/packages" if user == "root" else "/home/alice"
         with open(BASE / "archives.lock", "w", encoding="utf-8") as lock:
             if not network:     # what apt downloads is shared, and apt does not wait for others
                 fcntl.flock(lock, fcntl.LOCK_EX)
-            done = subprocess.run(["nsenter", f"--target={self.pid}", "--mount", "--uts", "--ipc", "--pid", "--root", "--wd", *network, *ENV, *who,
-                                   "sh", "-c", f"cd {where} && {line}"], capture_output=True, text=True, timeout=300,
-                                  stdin=subprocess.DEVNULL, check=False)
+            done = subprocess.run(["nsenter", f"--target={self.pid}", "--mount", "--uts", "--ipc", "--pid", "--root",
+                                   "--wd", *network, *ENV, *who, "sh", "-c", f"cd {where} && {line}"],
+                                  capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL, check=False)
         if check and done.returncode:
             raise HostError(f"{self.name}: {line}: {done.returncode}\n{done.stdout}{done.stderr}")
         return done
@@ -92,8 +97,8 @@ class Site:
 
     ROLES = {"registry": "registry", "controller": "controller", "cn001": "compute", "login": "login"}
     # Of what all hosts are made of, what those of a role do not have.
-    FOREIGN = {"registry": "slurmctld slurmd slurm-client slurm-wlm-basic-plugins", "controller": "slurmd", "compute": "slurmctld",
-               "login": "slurmctld slurmd"}
+    FOREIGN = {"registry": "slurmctld slurmd slurm-client slurm-wlm-basic-plugins", "controller": "slurmd",
+               "compute": "slurmctld", "login": "slurmctld slurmd"}
 
     def __init__(self):
         self.folder = Path(tempfile.mkdtemp(prefix="topiary-recipe-"))
@@ -119,7 +124,8 @@ class Site:
     def _join(self):
         """A bridge on the first host, and a cable from each to it."""
         hub = self.hosts[0]
-        for command in ("link add name cluster type bridge", "link set cluster up", f"addr add {hub.address}/24 dev cluster"):
+        for command in ("link add name cluster type bridge", "link set cluster up",
+                        f"addr add {hub.address}/24 dev cluster"):
             self._ip(hub, command)
         for number, host in enumerate(self.hosts[1:]):
             self._ip(hub, f"link add name port{number} type veth peer name eth0 netns {host.pid}")
@@ -129,7 +135,8 @@ class Site:
 
     @staticmethod
     def _ip(host, command):
-        subprocess.run(["nsenter", f"--target={host.pid}", "--net", "ip", *command.split()], check=True, capture_output=True, text=True)
+        subprocess.run(["nsenter", f"--target={host.pid}", "--net", "ip", *command.split()], check=True,
+                       capture_output=True, text=True)
 
     def _furnish(self, host):
         """What a site's administrator has done before: names, munge with one key, and here our systemctl."""
@@ -155,7 +162,8 @@ class Site:
                 shutil.copy(package, folder)
 
     def follow(self, steps, after=lambda role, line: None):
-        """Steps of the documents, each (roles, line), on the hosts they are for; after(role, line) is called after each."""
+        """Steps of the documents, each (roles, line), on the hosts they are for; after(role, line) is called after
+        each."""
         for roles, line in steps:
             for host in self.hosts:
                 if host.role in roles:
@@ -172,7 +180,8 @@ ON = re.compile(r"# --- on ([a-z, ]+?)(?:: .*)?$")
 
 
 def steps(document, heading):
-    """[({roles}, line)] of the block of shell below this heading of a document: lines "# --- on ROLE, ROLE: why" say where the next are run."""
+    """[({roles}, line)] of the block of shell below this heading of a document: lines "# --- on ROLE, ROLE: why" say
+    where the next are run."""
     text = (ROOT / document).read_text()
     section = re.split(r"^##+ ", text.partition(f"# {heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
     block = re.search(r"^```sh\n(.*?)^```", section, re.MULTILINE | re.DOTALL).group(1)
@@ -180,7 +189,8 @@ def steps(document, heading):
     for line in block.strip().split("\n"):
         where = ON.match(line)
         if where:
-            roles = set(Site.ROLES.values()) if where[1] == "every host" else {word.strip() for word in where[1].split(",")}
+            roles = (set(Site.ROLES.values()) if where[1] == "every host"
+                     else {word.strip() for word in where[1].split(",")})
             assert roles <= set(Site.ROLES.values()), f"{document}: {line}"
         else:
             assert roles, f"{document}: '{line}' is for no host"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The lines of README.md and docs/admin-guide.md as an administrator runs them: packages on four hosts with a Slurm of their own. In order."""
+"""The lines of README.md and docs/admin-guide.md as an administrator runs them: packages on four hosts with a Slurm of
+their own. In order."""
 import os
 import re
 import shutil
@@ -14,7 +15,8 @@ from rig.processes import wait_until
 
 DEBS = Path(os.environ.get("TOPIARY_DEBS", BUILD / "deb"))
 FOLDER = "/usr/lib/x86_64-linux-gnu/topiary/slurm"
-WAITING = re.compile("Required node not available|queued and waiting|has been allocated resources")   # for slurmd to register again
+# for slurmd to register again
+WAITING = re.compile("Required node not available|queued and waiting|has been allocated resources")
 SLURM = {"controller", "compute", "login"}
 
 
@@ -29,15 +31,18 @@ def site():
     site = Site()
     try:
         site.boot()
-        assert wait_until(lambda: site.on("login").says("sinfo -h -o %T") == "idle", 120, 0.5), "stock Slurm does not run"
-        site.long = site.on("login").says("sbatch --parsable -n1 --mem=1 --output=/dev/null --wrap='sleep 3600'", user="alice")
+        assert wait_until(lambda: site.on("login").says("sinfo -h -o %T") == "idle", 120,
+                          0.5), "stock Slurm does not run"
+        site.long = site.on("login").says("sbatch --parsable -n1 --mem=1 --output=/dev/null --wrap='sleep 3600'",
+                                          user="alice")
         yield site
     finally:
         site.end()
 
 
 def assert_slurm_works(site, *words):
-    """From the login node a job runs to its end, without a word of complaint, and the one that began before all this still runs."""
+    """From the login node a job runs to its end, without a word of complaint, and the one that began before all this
+    still runs."""
     done = site.on("login").run(f"srun -n1 {' '.join(words)} hostname", user="alice")
     said = [line for line in done.stderr.split("\n") if not WAITING.search(line)]
     assert (done.stdout, said) == ("cn001\n", [""])
@@ -66,8 +71,10 @@ def newer(package, folder):
     subprocess.run(["dpkg-deb", "-R", package, tree], check=True)
     control = tree / "DEBIAN" / "control"
     version = re.search(r"^Version: (\S+)$", control.read_text(), re.MULTILINE)[1]
-    control.write_text(control.read_text().replace(f"Version: {version}\n", f"Version: {version}.1\n").replace(f"(= {version})", f"(= {version}.1)"))
-    subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", tree, folder / package.name.replace("_amd64", ".1_amd64")],
+    text = control.read_text().replace(f"Version: {version}\n", f"Version: {version}.1\n")
+    control.write_text(text.replace(f"(= {version})", f"(= {version}.1)"))
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", tree,
+                    folder / package.name.replace("_amd64", ".1_amd64")],
                    check=True, capture_output=True)
     shutil.rmtree(tree)
 
@@ -90,10 +97,12 @@ def test_registry_knows_the_node(site):
 def test_job_of_the_login_node_is_placed(site):
     login = site.on("login")
     # slurmctld looks for a snapshot every ten seconds.
-    assert wait_until(lambda: "snapshot: 1 nodes of 1 shapes" in site.on("controller").says("cat /var/log/slurmctld.log"), 60, 0.5)
+    assert wait_until(lambda: "snapshot: 1 nodes of 1 shapes"
+                      in site.on("controller").says("cat /var/log/slurmctld.log"), 60, 0.5)
     # Its core is given to the next when a job before is gone, not only done.
     assert wait_until(lambda: not login.says("squeue -h -t CG"), 120, 0.5)
-    number = login.says("sbatch --wait --parsable -n1 --topo-level=l3 --output=/dev/null --wrap='test -r $HWLOC_XMLFILE'", user="alice")
+    number = login.says("sbatch --wait --parsable -n1 --topo-level=l3 --output=/dev/null --wrap='test -r "
+                        "$HWLOC_XMLFILE'", user="alice")
     why = login.says(f"topiary why {number}")
     assert re.search(rf"job +{number}, .*placed by Topiary", why) and re.search(r"cores +cn001 \d", why), why
 
@@ -112,20 +121,24 @@ def test_installed_programs_find_their_libraries(site):
 
 def test_offline_snapshot_needs_no_registrys_host(site):
     """On a host on which topiaryd never ran, as the administrator's guide has it."""
-    site.on("login").path("/root/packages/cn001.xml").write_text(site.on("compute").path("/run/topiary/topology.xml").read_text())
+    document = site.on("compute").path("/run/topiary/topology.xml").read_text()
+    site.on("login").path("/root/packages/cn001.xml").write_text(document)
     site.on("login").run("topiary snapshot --offline 'cn[001-512]=cn001.xml' -o /var/lib/topiary/snapshot")
 
 
 def test_reasons_of_refused_jobs(site):
     follow(site, "docs/admin-guide.md", "Explain refused jobs")
-    done = site.on("login").run("sbatch -n1 --topo-fit=require --topo-request=/package=64 --wrap=true", user="alice", check=False)
+    done = site.on("login").run("sbatch -n1 --topo-fit=require --topo-request=/package=64 --wrap=true", user="alice",
+                                check=False)
     assert done.returncode and "package" in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize("role, file", [("controller", "slurm.conf"), ("compute", "plugstack.conf"), ("login", "plugstack.conf")])
+@pytest.mark.parametrize("role, file",
+                         [("controller", "slurm.conf"), ("compute", "plugstack.conf"), ("login", "plugstack.conf")])
 def test_configured_plugins_are_not_removed(site, role, file):
     done = site.on(role).run("apt-get remove topiary-slurm", check=False)
-    assert done.returncode and f"topiary-slurm: not removed, because /etc/slurm/{file} still names it" in done.stdout + done.stderr, done
+    assert (done.returncode and f"topiary-slurm: not removed, because /etc/slurm/{file} still names it" in done.stdout
+            + done.stderr), done
     assert_slurm_works(site, "--topo-level=l3")
 
 
@@ -160,15 +173,16 @@ def test_removed_and_purged_while_plugindir_names_it(site, role):
             controller_is_up(site)
         assert_slurm_works(site)
     assert host.says(f"ls {FOLDER}") == "README"
-    site.follow([(roles & {role}, line) for roles, line in steps("README.md", "Enable it on a cluster") if re.search("apt-get|plugstack", line)])
+    site.follow([(roles & {role}, line) for roles, line in steps("README.md", "Enable it on a cluster")
+                 if re.search("apt-get|plugstack", line)])
     assert "README" not in host.says(f"ls {FOLDER}")
 
 
 def test_remove(site):
     follow(site, "docs/admin-guide.md", "Remove")
     for host in site.hosts:
-        left = host.says("find / -xdev -name '*topiary*' -not -path '/root/packages*' -not -path '/var/log/*' -not -path '/var/lib/dpkg/*'"
-                         " -not -path '/run/*' -not -path '/var/lib/postgresql/*'")
+        left = host.says("find / -xdev -name '*topiary*' -not -path '/root/packages*' -not -path '/var/log/*' -not "
+                         "-path '/var/lib/dpkg/*' -not -path '/run/*' -not -path '/var/lib/postgresql/*'")
         assert left == "", f"{host.name}: {left}"
     site.on("controller").run("systemctl restart slurmctld")
     site.on("compute").run("systemctl restart slurmd")

@@ -18,9 +18,11 @@ PLUGINDIR = "/usr/lib64/topiary/slurm"
 FILES = {
     "topiary": ["/usr/bin/topiary", "/usr/sbin/topiary-agent", "/usr/lib/systemd/system/topiary-agent.service"],
     "topiary-common": [PLUGINDIR, "/usr/lib/sysusers.d/topiary.conf", "/var/lib/topiary"],
-    "topiary-registry": ["/usr/sbin/topiaryd", "/usr/lib/systemd/system/topiaryd.service", "/usr/share/topiary/sql/0001_registry.sql"],
-    "topiary-slurm": [f"{PLUGINDIR}/select_cons_tres.so", f"{PLUGINDIR}/spank_topiary.so", "/usr/lib64/slurm/job_submit_topiary.so",
-                      "/usr/lib64/topiary/libtopiary-capture.so", "/usr/lib64/topiary/libtopiary-capture-mpich.so"],
+    "topiary-registry": ["/usr/sbin/topiaryd", "/usr/lib/systemd/system/topiaryd.service",
+                         "/usr/share/topiary/sql/0001_registry.sql"],
+    "topiary-slurm": [f"{PLUGINDIR}/select_cons_tres.so", f"{PLUGINDIR}/spank_topiary.so",
+                      "/usr/lib64/slurm/job_submit_topiary.so", "/usr/lib64/topiary/libtopiary-capture.so",
+                      "/usr/lib64/topiary/libtopiary-capture-mpich.so"],
     "libtopiary": ["/usr/lib64/libtopiary.so.0"],
     "libtopiary-devel": ["/usr/include/topiary.h", "/usr/lib64/libtopiary.so", "/usr/lib64/pkgconfig/topiary.pc"],
 }
@@ -28,7 +30,8 @@ FILES = {
 
 def rpm(*words, before=(), check=True):
     # Debian's rpm installs only with --force-debian.
-    return subprocess.run([*before, "rpm", "--force-debian", *map(str, words)], capture_output=True, text=True, check=check, timeout=120)
+    return subprocess.run([*before, "rpm", "--force-debian", *map(str, words)], capture_output=True, text=True,
+                          check=check, timeout=120)
 
 
 def package(name):
@@ -95,7 +98,8 @@ def test_rpm_refuses_plugins_beside_another_slurm(root):
 
 def test_rpmlint_finds_nothing():
     said = subprocess.run(["rpmlint", "-c", ROOT / "packaging/rpm/rpmlint.toml", *[package(name) for name in FILES],
-                           ROOT / "packaging/rpm/topiary.spec"], capture_output=True, text=True, check=False, timeout=120)
+                           ROOT / "packaging/rpm/topiary.spec"], capture_output=True, text=True, check=False,
+                          timeout=120)
     assert re.search(r" 0 errors, 0 warnings", said.stdout), said.stdout
 
 
@@ -123,7 +127,8 @@ def test_plugins_that_slurms_configuration_names_are_not_removed(host, root, fil
     root("-e", "topiary-slurm")
 
 
-@pytest.mark.parametrize("conf, stays", [(f"PluginDir={PLUGINDIR}:/usr/lib64/slurm", True), ("PluginDir=/usr/lib64/slurm", False)])
+@pytest.mark.parametrize("conf, stays",
+                         [(f"PluginDir={PLUGINDIR}:/usr/lib64/slurm", True), ("PluginDir=/usr/lib64/slurm", False)])
 def test_directory_of_plugindir_stays_while_slurm_conf_names_it(host, root, conf, stays):
     root("-i", "--nodeps", package("topiary-common"))
     host.run(f"echo '{conf}' > /etc/slurm/slurm.conf")
@@ -133,7 +138,7 @@ def test_directory_of_plugindir_stays_while_slurm_conf_names_it(host, root, conf
 
 
 def test_build_for_a_directory_that_is_no_slurm_says_so(tmp_path):
-    said = subprocess.run([ROOT / "packaging/make-rpm", tmp_path / "out"], capture_output=True, text=True, check=False, timeout=60,
-                          env=os.environ | {"SLURM_SRC": str(tmp_path)})
+    said = subprocess.run([ROOT / "packaging/make-rpm", tmp_path / "out"], capture_output=True, text=True,
+                          check=False, timeout=60, env=os.environ | {"SLURM_SRC": str(tmp_path)})
     assert said.returncode == 1
     assert f"make-rpm: {tmp_path}: not the source of a Slurm that was configured: it has no config.h" in said.stderr

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Packages for a site's own Slurm, as make deb and make rpm build them for SLURM_PREFIX: beside another release they are not installed."""
+"""Packages for a site's own Slurm, as make deb and make rpm build them for SLURM_PREFIX: beside another release they
+are not installed."""
 import functools
 import os
 import re
@@ -19,12 +20,14 @@ pytestmark = pytest.mark.skipif(not HOMES, reason="no Slurm is built below CACHE
 HOME = HOMES[-1] if HOMES else None
 PREFIX, VERSION = (HOME / "prefix", HOME.name.partition("-")[0]) if HOMES else (None, None)
 # On a machine of its own: what dpkg installs in here is forgotten afterwards.
-OWN_DPKG = 'mount -t overlay overlay -o "lowerdir=/var/lib/dpkg,upperdir=$0/upper,workdir=$0/work" /var/lib/dpkg && dpkg --log=/dev/null -i "$1" && shift && exec "$@"'
+OWN_DPKG = ('mount -t overlay overlay -o "lowerdir=/var/lib/dpkg,upperdir=$0/upper,workdir=$0/work" /var/lib/dpkg && '
+            'dpkg --log=/dev/null -i "$1" && shift && exec "$@"')
 
 
 def build(kind, folder, prefix=PREFIX, before=()):
     """The package with the plugins."""
-    done = subprocess.run([*before, ROOT / f"packaging/make-{kind}", folder], capture_output=True, text=True, timeout=600, check=False,
+    done = subprocess.run([*before, ROOT / f"packaging/make-{kind}", folder], capture_output=True, text=True,
+                          timeout=600, check=False,
                           env=os.environ | {"SLURM_SRC": f"{HOME}/source", "SLURM_PREFIX": str(prefix)})
     assert not done.returncode, done.stderr + (folder / "build.log").read_text()[-2000:]
     return next(path for path in map(Path, done.stdout.split()) if re.match(r"topiary-slurm[_-]\d", path.name))
@@ -69,9 +72,10 @@ class Deb:
 
 class Rpm:
     def __init__(self, host):
-        # In the host's mount namespace, where its root is mounted, and with this machine's rpm; Debian's installs only with --force-debian.
-        self.command = ["nsenter", f"--target={host.pid}", "--mount", "rpm", "--force-debian", "--root", host.folder / "root",
-                        "--dbpath=/var/lib/rpm"]
+        # In the host's mount namespace, where its root is mounted, and with this machine's rpm; Debian's installs only
+        # with --force-debian.
+        self.command = ["nsenter", f"--target={host.pid}", "--mount", "rpm", "--force-debian", "--root",
+                        host.folder / "root", "--dbpath=/var/lib/rpm"]
 
     def run(self, *words):
         return subprocess.run([*self.command, *words], capture_output=True, text=True, check=False, timeout=120)
@@ -106,7 +110,8 @@ def test_prefix_that_is_no_package_is_compared(host, built, kind, tool):
 
     slurmd.unlink()
     shutil.copy(PREFIX / "sbin/slurmd", slurmd)
-    library = re.search(r"libslurmfull\.so => (\S+)", subprocess.run(["ldd", slurmd], capture_output=True, text=True, check=True).stdout)[1]
+    library = re.search(r"libslurmfull\.so => (\S+)",
+                        subprocess.run(["ldd", slurmd], capture_output=True, text=True, check=True).stdout)[1]
     host.path(library).parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(library, host.path(library))
     said = tool.install(package)
@@ -117,18 +122,22 @@ def test_prefix_that_is_no_package_is_compared(host, built, kind, tool):
 
 def test_rpmlint_finds_nothing(built):
     packages = list(built("rpm").parent.glob("*.rpm"))
-    said = subprocess.run(["rpmlint", "-c", ROOT / "packaging/rpm/rpmlint.toml", *packages], capture_output=True, text=True, check=False, timeout=120)
+    said = subprocess.run(["rpmlint", "-c", ROOT / "packaging/rpm/rpmlint.toml", *packages], capture_output=True,
+                          text=True, check=False, timeout=120)
     assert " 0 errors, 0 warnings" in said.stdout, said.stdout
 
 
 def package_of_slurm(folder, prefix, version):
-    """slurm-smd, the name that upstream's debian/ gives to the package with the plugins, of the real plugins in the prefix."""
+    """slurm-smd, the name that upstream's debian/ gives to the package with the plugins, of the real plugins in the
+    prefix."""
     tree = folder / f"tree-{version}"
     shutil.copytree(prefix, tree / prefix.relative_to("/"), symlinks=True)
     (tree / "DEBIAN").mkdir()
-    (tree / "DEBIAN/control").write_text(f"Package: slurm-smd\nVersion: {version}\nArchitecture: amd64\nMaintainer: a site\nDescription: Slurm\n")
+    (tree / "DEBIAN/control").write_text(f"Package: slurm-smd\nVersion: {version}\nArchitecture: amd64\nMaintainer: a "
+                                         "site\nDescription: Slurm\n")
     file = folder / f"slurm-smd_{version}.deb"
-    subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", tree, file], check=True, capture_output=True)
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", tree, file], check=True,
+                   capture_output=True)
     return file
 
 
@@ -142,7 +151,8 @@ def test_package_of_the_sites_slurm_is_required_to_the_micro_release(host, folde
     for name in ("upper", "work"):
         (folder / name).mkdir()
     package = build("deb", folder / "smd", prefix, before=["unshare", "--mount", "sh", "-ec", OWN_DPKG, folder, right])
-    assert f"slurm-smd (= {VERSION}-2)" in subprocess.run(["dpkg-deb", "-f", package, "Depends"], capture_output=True, text=True, check=True).stdout
+    assert f"slurm-smd (= {VERSION}-2)" in subprocess.run(["dpkg-deb", "-f", package, "Depends"], capture_output=True,
+                                                          text=True, check=True).stdout
 
     shutil.copy(package, host.path("/root/packages"))
     shutil.copy(wrong, host.path("/root/packages"))
@@ -154,6 +164,7 @@ def test_package_of_the_sites_slurm_is_required_to_the_micro_release(host, folde
 
 
 def test_machine_without_that_slurm_says_so(tmp_path):
-    said = subprocess.run([ROOT / "packaging/make-deb", tmp_path / "out"], capture_output=True, text=True, check=False, timeout=60,
+    said = subprocess.run([ROOT / "packaging/make-deb", tmp_path / "out"], capture_output=True, text=True,
+                          check=False, timeout=60,
                           env=os.environ | {"SLURM_SRC": f"{HOME}/source", "SLURM_PREFIX": str(tmp_path)})
     assert said.returncode == 1 and f"make-deb: {tmp_path}: no Slurm is installed there" in said.stderr

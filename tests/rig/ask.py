@@ -24,7 +24,8 @@ def expand(text):
 
 
 def jobs(cluster, number=""):
-    """Slurm's records of a job, one for each task of an array and each part of a heterogeneous job; of all jobs without a number."""
+    """Slurm's records of a job, one for each task of an array and each part of a heterogeneous job; of all jobs without
+    a number."""
     told = cluster.command(["scontrol", "-d", "-o", "show", "job", str(number)], check=False).stdout
     return [line for line in told.split("\n") if line.startswith("JobId=")]
 
@@ -36,14 +37,16 @@ def fields(record):
 
 def threads(cluster):
     """{node: hardware threads of a core}"""
-    return dict(re.findall(r"NodeName=(\S+).*?ThreadsPerCore=(\d+)", cluster.command(["scontrol", "-o", "show", "node"]).stdout))
+    return dict(re.findall(r"NodeName=(\S+).*?ThreadsPerCore=(\d+)",
+                           cluster.command(["scontrol", "-o", "show", "node"]).stdout))
 
 
 def held(cluster, record, threads_of):
     """{node: abstract cores} in a record."""
     cores = {}
     for hosts, cpus in re.findall(r"Nodes=(\S+) CPU_IDs=(\S+)", record):
-        names = cluster.command(["scontrol", "show", "hostnames", hosts]).stdout.split() if set("[,") & set(hosts) else [hosts]
+        names = (cluster.command(["scontrol", "show", "hostnames", hosts]).stdout.split() if set("[,") & set(hosts)
+                 else [hosts])
         for node in names:
             cores[node] = sorted({cpu // int(threads_of[node]) for cpu in expand(cpus)})
     return cores
@@ -67,7 +70,8 @@ def given_too_often(cluster, times=1):
 
 def hwloc_cpus(xml, objects):
     """OS indices of the CPUs below some objects of a topology, as hwloc's own hwloc-calc tells them."""
-    told = subprocess.run(["hwloc-calc", "-i", str(xml), "--po", "-I", "PU", *objects], capture_output=True, text=True, check=True)
+    told = subprocess.run(["hwloc-calc", "-i", str(xml), "--po", "-I", "PU", *objects], capture_output=True,
+                          text=True, check=True)
     return sorted(int(i) for i in told.stdout.strip().split(","))
 
 

@@ -18,8 +18,9 @@ class Browser:
         self.messages = []      # all that are no answers
         # 3 and 4 are what the browser reads and writes.
         self.process = subprocess.Popen(
-            ["bash", "-c", f'exec "$@" 3<&{asked} 4>&{answer}', "bash", PROGRAM, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
-             f"--user-data-dir={profile}", "--window-size=1400,1000"], pass_fds=(asked, answer), stderr=subprocess.DEVNULL)
+            ["bash", "-c", f'exec "$@" 3<&{asked} 4>&{answer}', "bash", PROGRAM, "--headless", "--no-sandbox",
+             "--disable-gpu", "--remote-debugging-pipe", f"--user-data-dir={profile}", "--window-size=1400,1000"],
+            pass_fds=(asked, answer), stderr=subprocess.DEVNULL)
         os.close(asked)
         os.close(answer)
         page = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -36,7 +37,8 @@ class Browser:
 
     def call(self, method, session=None, **params):
         self.last += 1
-        os.write(self.ask, json.dumps({"id": self.last, "method": method, "params": params, **({"sessionId": session} if session else {})}).encode() + b"\0")
+        os.write(self.ask, json.dumps({"id": self.last, "method": method, "params": params,
+                                       **({"sessionId": session} if session else {})}).encode() + b"\0")
         while (message := self.read()).get("id") != self.last:
             self.messages.append(message)
         assert "error" not in message, message

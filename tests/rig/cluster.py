@@ -27,8 +27,9 @@ def stock_plugins(prefix):
 
 
 STOCK_PLUGINS = stock_plugins(SLURM_PREFIX)
-SLURM_RELEASE = tuple(map(int, subprocess.run([SLURM_PREFIX / "sbin/slurmctld" if SLURM_PREFIX else "slurmctld", "-V"], check=True,
-                                              capture_output=True, text=True).stdout.split()[-1].split(".")[:2]))
+SLURM_RELEASE = tuple(map(int, subprocess.run([SLURM_PREFIX / "sbin/slurmctld" if SLURM_PREFIX else "slurmctld", "-V"],
+                                              check=True, capture_output=True,
+                                              text=True).stdout.split()[-1].split(".")[:2]))
 POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1:]
 REGISTRY_USER = "daemon"
 JOB_USER = "nobody"
@@ -88,8 +89,9 @@ Database = host={folder}/postgres dbname=topiary
 SchemaDir = {folder}/sql
 """
 
-# Tasks on a node of other hardware see its CPUs; Open MPI stays on this machine's loopback. What its ranks share in memory is named after
-# node, user, job and rank, which are the same in another cluster on this machine: each has a folder of its own for it.
+# Tasks on a node of other hardware see its CPUs; Open MPI stays on this machine's loopback. What its ranks share in
+# memory is named after node, user, job and rank, which are the same in another cluster on this machine: each has a
+# folder of its own for it.
 TASK_PROLOG = """\
 #!/bin/sh
 echo "export OMPI_MCA_oob_tcp_if_include=lo"
@@ -117,14 +119,16 @@ class RigError(Exception):
 
 class Cluster:
     """
-    machines: {node: name of a machine, XML text, or None for this host's own hardware}. stock=True leaves out all of Topiary;
-    registry=False its daemons: the nodes' files and the snapshot are then made without a network. conf: lines for slurm.conf,
-    before its own, of which those with the same key are left out; nodes: {node: words for its NodeName line}, before what slurmd says of it; files: {name: text} beside slurm.conf.
-    {folder} in these is the cluster's. prefix: where its Slurm is installed, None for the machine's own. Use as a context manager, or call
-    start() and stop().
+    machines: {node: name of a machine, XML text, or None for this host's own hardware}. stock=True leaves out all of
+    Topiary; registry=False its daemons: the nodes' files and the snapshot are then made without a network. conf: lines
+    for slurm.conf, before its own, of which those with the same key are left out; nodes: {node: words for its NodeName
+    line}, before what slurmd says of it; files: {name: text} beside slurm.conf. {folder} in these is the cluster's.
+    prefix: where its Slurm is installed, None for the machine's own. Use as a context manager, or call start() and
+    stop().
     """
 
-    def __init__(self, folder, machines, build=None, stock=False, registry=True, conf="", nodes=None, files=None, prefix=SLURM_PREFIX):
+    def __init__(self, folder, machines, build=None, stock=False, registry=True, conf="", nodes=None, files=None,
+                 prefix=SLURM_PREFIX):
         self.folder = Path(folder)
         self.build = Path(build or os.environ.get("TOPIARY_BUILD", ROOT / "build")).resolve()
         self.stock, self.registry, self.conf = stock, registry and not stock, conf
@@ -161,11 +165,13 @@ class Cluster:
             self.end(name, signal.SIGINT if name == "postgres" else signal.SIGTERM)
 
     def _end_steps(self):
-        """slurmstepd outlives its slurmd: end those of this cluster, which hold its slurmd's log open, and what runs below them."""
+        """slurmstepd outlives its slurmd: end those of this cluster, which hold its slurmd's log open, and what runs
+        below them."""
         for entry in os.listdir("/proc"):
             try:
                 command = Path(f"/proc/{entry}/cmdline").read_bytes() if entry.isdigit() else b""
-                files = [os.readlink(file) for file in Path(f"/proc/{entry}/fd").iterdir()] if b"slurmstepd" in command else []
+                files = ([os.readlink(file) for file in Path(f"/proc/{entry}/fd").iterdir()]
+                         if b"slurmstepd" in command else [])
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue
             if not any(file.startswith(f"{self.folder}/") for file in files):
@@ -190,8 +196,8 @@ class Cluster:
             self.save()
 
     def save(self):
-        state = {"build": str(self.build), "stock": self.stock, "registry": self.registry, "ports": self.ports, "nodes": list(self.xml),
-                 "real": [n for n, x in self.xml.items() if x is None],
+        state = {"build": str(self.build), "stock": self.stock, "registry": self.registry, "ports": self.ports,
+                 "nodes": list(self.xml), "real": [n for n, x in self.xml.items() if x is None],
                  "daemons": [d.record() for d in self.daemons.values()]}
         new = self.folder / "rig.json.new"
         new.write_text(json.dumps(state, indent=1))
@@ -220,7 +226,8 @@ class Cluster:
     def prepare(self):
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
-        for name in ("bin", "etc", "log", "munge", "plugins", "doors", "registry", "postgres", "state", "nodes", "cpus", "work", "shm"):
+        for name in ("bin", "etc", "log", "munge", "plugins", "doors", "registry", "postgres", "state", "nodes", "cpus",
+                     "work", "shm"):
             (self.folder / name).mkdir(exist_ok=True)
         for name in ("cpus", "work", "shm"):
             (self.folder / name).chmod(0o1777)
@@ -268,14 +275,16 @@ class Cluster:
 
     def _configure(self):
         etc = self.folder / "etc"
-        # The door stands beside Slurm's own plugins, as the package puts it: without the first folder all of Slurm is stock.
+        # The door stands beside Slurm's own plugins, as the package puts it: without the first folder all of Slurm is
+        # stock.
         plugins = f"{'' if self.stock else f'{self.folder}/plugins:'}{self.folder}/doors:{stock_plugins(self.prefix)}"
         for name, text in self.files.items():
             (etc / name).write_text(text.replace("{folder}", str(self.folder)))
         self._make_devices()
         given = {line.partition("=")[0] for line in self.conf.split("\n")} - {"", "NodeName", "PartitionName"}
         given |= {"PartitionName=main"} if "PartitionName=main " in self.conf else set()
-        own = "".join(line for line in SLURM_CONF.splitlines(keepends=True) if not {line.partition("=")[0], line.split(" ")[0]} & given)
+        own = "".join(line for line in SLURM_CONF.splitlines(keepends=True)
+                      if not {line.partition("=")[0], line.split(" ")[0]} & given)
         (etc / "slurm.conf").write_text(self.conf.replace("{folder}", str(self.folder)) + own.format(
             folder=self.folder, host=socket.gethostname(), ctld_port=self.ports["ctld"],
             slurmd_port=self.ports["slurmd"], plugins=plugins, submit="" if self.stock else "JobSubmitPlugins=topiary",
@@ -297,13 +306,16 @@ class Cluster:
         told = subprocess.run(["slurmd", "-C"], env=self.node_env(node), capture_output=True, text=True, check=False)
         words = dict(w.split("=", 1) for w in told.stdout.split("\n", 1)[0].split() if "=" in w)
         if "error" in told.stderr or "CPUs" not in words:
-            raise MachineError(f"{node}: slurmd cannot describe this machine: {told.stderr.strip() or told.stdout.strip()}")
+            raise MachineError(f"{node}: slurmd cannot describe this machine: "
+                               f"{told.stderr.strip() or told.stdout.strip()}")
         sockets = int(words["Boards"]) * int(words["SocketsPerBoard"])
         cores, threads = int(words["CoresPerSocket"]), int(words["ThreadsPerCore"])
         if sockets * cores * threads != int(words["CPUs"]):
-            raise MachineError(f"{node}: slurmd cannot describe this machine: {words['CPUs']} CPUs, but {sockets} x {cores} x {threads}")
-        line = {"NodeName": node, "NodeAddr": "127.0.0.1", "NodeHostname": node, "Port": self.ports[node], "Sockets": sockets,
-                "CoresPerSocket": cores, "ThreadsPerCore": threads, "RealMemory": int(words["RealMemory"]) * 9 // 10}
+            raise MachineError(f"{node}: slurmd cannot describe this machine: {words['CPUs']} CPUs, "
+                               f"but {sockets} x {cores} x {threads}")
+        line = {"NodeName": node, "NodeAddr": "127.0.0.1", "NodeHostname": node, "Port": self.ports[node],
+                "Sockets": sockets, "CoresPerSocket": cores, "ThreadsPerCore": threads,
+                "RealMemory": int(words["RealMemory"]) * 9 // 10}
         line.update(word.split("=", 1) for word in self.words.get(node, "").split())
         return " ".join(f"{key}={value}" for key, value in line.items())
 
@@ -311,8 +323,9 @@ class Cluster:
 
     def env(self, **more):
         slurm = f"{self.prefix}/sbin:{self.prefix}/bin:" if self.prefix else ""
-        return {"PATH": f"{self.folder}/bin:{slurm}/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/nonexistent",
-                "SLURM_CONF": f"{self.folder}/etc/slurm.conf", "TOPIARY_CONF": f"{self.folder}/etc/topiary.conf", **more}
+        return {"PATH": f"{self.folder}/bin:{slurm}/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8",
+                "HOME": "/nonexistent", "SLURM_CONF": f"{self.folder}/etc/slurm.conf",
+                "TOPIARY_CONF": f"{self.folder}/etc/topiary.conf", **more}
 
     def node_env(self, node):
         if self.xml[node] is None:
@@ -352,9 +365,10 @@ class Cluster:
         os.chown(home, postgres.pw_uid, postgres.pw_gid)
         fresh = not (home / "data").exists()
         if fresh:
-            self._as_postgres([f"{POSTGRES[0]}/initdb", "-D", f"{home}/data", "-A", "peer", "-E", "UTF8", "--locale=C.UTF-8"])
-        self.run_daemon("postgres", as_user("postgres", [f"{POSTGRES[0]}/postgres", "-D", f"{home}/data", "-k", str(home),
-                                                         "-c", "listen_addresses="]))
+            self._as_postgres([f"{POSTGRES[0]}/initdb", "-D", f"{home}/data", "-A", "peer", "-E", "UTF8",
+                               "--locale=C.UTF-8"])
+        self.run_daemon("postgres", as_user("postgres", [f"{POSTGRES[0]}/postgres", "-D", f"{home}/data",
+                                                         "-k", str(home), "-c", "listen_addresses="]))
         self._expect("postgres", lambda: self._psql_ready(home), 30)
         if fresh:
             self._as_postgres(["createuser", "-h", str(home), REGISTRY_USER])
@@ -389,7 +403,8 @@ class Cluster:
             said = agent.communicate(timeout=300)[0]
             (self.folder / "log" / f"agent.{node}.log").write_text(said)
             if agent.returncode:
-                raise RigError("agent", f"{node}: {said.strip() or agent.returncode}", self.folder / "log" / "topiaryd.log")
+                raise RigError("agent", f"{node}: {said.strip() or agent.returncode}",
+                               self.folder / "log" / "topiaryd.log")
 
     def write_offline(self):
         """The nodes' own files and the snapshot, without a registry."""
@@ -409,7 +424,8 @@ class Cluster:
         return self.folder / "registry" / "snapshot"
 
     def agent_command(self, node):
-        command = [f"{self.folder}/bin/topiary-agent", "--config", f"{self.folder}/etc/topiary.conf", "--deadline", "60"]
+        command = [f"{self.folder}/bin/topiary-agent", "--config", f"{self.folder}/etc/topiary.conf",
+                   "--deadline", "60"]
         if self.xml[node] is not None:
             command += ["--input", f"{self.folder}/nodes/{node}/machine.xml"]
         return self.on_node(node, command)
@@ -439,15 +455,16 @@ class Cluster:
 
     def add_node(self, node, what, words):
         """
-        A node that slurm.conf does not know; words as for its line. It listens where SlurmdPort says, so there is one at a time.
-        Without a registry, the snapshot is made anew.
+        A node that slurm.conf does not know; words as for its line. It listens where SlurmdPort says, so there is one
+        at a time. Without a registry, the snapshot is made anew.
         """
         self.xml[node] = individual(machine(what), node)
         self._prepare_node(node, self.xml[node])
         if not self.stock:
             self.write_offline()
-        self.run_daemon(f"slurmd.{node}", self.on_node(node, ["slurmd", "-D", "-Z", "-N", node, "-f", f"{self.folder}/etc/slurm.conf",
-                                                              "--conf", words]),
+        self.run_daemon(f"slurmd.{node}",
+                        self.on_node(node, ["slurmd", "-D", "-Z", "-N", node, "-f", f"{self.folder}/etc/slurm.conf",
+                                            "--conf", words]),
                         env=self.node_env(node), log=self.folder / "log" / f"slurmd.{node}.out")
 
     def remove_node(self, node):
@@ -461,8 +478,10 @@ class Cluster:
         assert wait_until(self.nodes_idle, 30, pause), self.command(["sinfo", "-N", "-l"]).stdout
 
     def nodes_idle(self):
-        """All nodes are up and without jobs. sinfo has a line for each partition; a plan of backfill's is forgotten in its next round."""
-        states = self.command(["sinfo", "-h", "-N", "-o", "%N %T"], check=False).stdout.replace("planned", "idle").split("\n")
+        """All nodes are up and without jobs. sinfo has a line for each partition; a plan of backfill's is forgotten in
+        its next round."""
+        states = self.command(["sinfo", "-h", "-N", "-o", "%N %T"],
+                              check=False).stdout.replace("planned", "idle").split("\n")
         return {s.strip() for s in states if s} == {f"{node} idle" for node in self.xml}
 
     def _expect(self, name, true, seconds, log=None):
@@ -489,8 +508,9 @@ class Cluster:
 
     def batch(self, script, *options, user=JOB_USER, check=True, variables=None):
         """
-        Submit a script's text; the finished process, whose stdout is the job's number. variables: added to the environment of
-        sbatch, and so of the job; --export=NAME=VALUE would ask for the login environment too, of a user who cannot log in.
+        Submit a script's text; the finished process, whose stdout is the job's number. variables: added to the
+        environment of sbatch, and so of the job; --export=NAME=VALUE would ask for the login environment too, of a user
+        who cannot log in.
         """
         path = self.folder / "work" / f"script.{time.monotonic_ns()}"
         path.write_text("#!/bin/sh\n" + script)
@@ -506,7 +526,8 @@ class Cluster:
         return number, state, output.read_text() if output.exists() else ""
 
     def wait_job(self, number, timeout=90):
-        if not wait_until(lambda: self.job_state(number) not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING"), timeout, 0.1):
+        if not wait_until(lambda: self.job_state(number) not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING"),
+                          timeout, 0.1):
             raise RigError("job", f"{number} is {self.job_state(number)} after {patience(timeout)} s",
                            self.folder / "log" / "slurmctld.log")
         return self.job_state(number)

@@ -16,7 +16,8 @@ def ip(*words, check=True):
 
 
 class Elsewhere:
-    """`here` is this host's address, as seen from there; `there` is that host's. For a `with` statement; OSError where there can be none."""
+    """`here` is this host's address, as seen from there; `there` is that host's. For a `with` statement; OSError where
+    there can be none."""
 
     def __init__(self):
         self.name = f"tpy{os.getpid()}"

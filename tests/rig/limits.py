@@ -6,8 +6,8 @@ import resource
 
 
 def limits(memory=None, cpu=None):
-    """For preexec_fn: memory in bytes of address space, cpu in seconds. The shadow of the address sanitizer takes terabytes of addresses:
-    `make check-asan`, which sets its options, goes without the former."""
+    """For preexec_fn: memory in bytes of address space, cpu in seconds. The shadow of the address sanitizer takes
+    terabytes of addresses: `make check-asan`, which sets its options, goes without the former."""
     wanted = {resource.RLIMIT_AS: None if "ASAN_OPTIONS" in os.environ else memory, resource.RLIMIT_CPU: cpu}
 
     def apply():

@@ -50,7 +50,8 @@ def individual(xml, host):
            "DMIProductUUID": "-".join(f"{chance.getrandbits(4 * n):0{n}x}" for n in (8, 4, 4, 4, 12)),
            "HostName": host}
     if 'version="3' in xml:  # hwloc 3 has it beside the objects
-        xml = re.sub(r"  <memtier|  <pci_locality|</topology>", lambda m: f'  <info name="HostName" value="{own.pop("HostName")}"/>\n{m.group()}',
+        xml = re.sub(r"  <memtier|  <pci_locality|</topology>", lambda m: '  <info name="HostName" '
+                     f'value="{own.pop("HostName")}"/>\n{m.group()}',
                      xml, count=1)
     lines = "".join(f'    <info name="{name}" value="{value}"/>\n' for name, value in own.items())
     xml, done = re.subn(r'(<object type="Machine"[^>]*[^/]>\n)', lambda m: m.group(1) + lines, xml, count=1)

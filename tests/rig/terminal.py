@@ -15,7 +15,8 @@ import time
 sys.path.append("/usr/lib/python3/dist-packages")   # Debian's pyte, where python3 is not Debian's
 import pyte     # noqa: E402
 
-KEYS = {"left": b"\x1b[D", "right": b"\x1b[C", "up": b"\x1b[A", "down": b"\x1b[B", "home": b"\x1b[1~", "end": b"\x1b[4~", "F10": b"\x1b[21~"}
+KEYS = {"left": b"\x1b[D", "right": b"\x1b[C", "up": b"\x1b[A", "down": b"\x1b[B", "home": b"\x1b[1~",
+        "end": b"\x1b[4~", "F10": b"\x1b[21~"}
 BOX = re.compile(r"\[([^\[\]]+?)\s+(\S+)\]")
 
 
@@ -76,5 +77,6 @@ class Terminal:
             for match in BOX.finditer(line):
                 colours = [self.screen.buffer[y][x].bg for x in range(match.start() + 1, match.end() - 1)]
                 bar = [c for c in colours if c != "default" and not c == "black"]
-                found[match[1].strip()] = (float("nan") if match[2] == "-" else float(match[2]), len(bar) / len(colours), bar[0] if bar else None)
+                found[match[1].strip()] = (float("nan") if match[2] == "-" else float(match[2]),
+                                           len(bar) / len(colours), bar[0] if bar else None)
         return found

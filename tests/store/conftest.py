@@ -32,7 +32,8 @@ def configured(registry):
 
     def start(**settings):
         registry.stop("topiaryd")
-        registry.config.write_text("".join(line + "\n" for line in text.split("\n") if line and line.split("=")[0] not in settings) +
+        registry.config.write_text("".join(line + "\n" for line in text.split("\n") if line
+                                           and line.split("=")[0] not in settings) +
                                    "".join(f"{key}={value}\n" for key, value in settings.items()))
         registry.start_topiaryd()
     yield start

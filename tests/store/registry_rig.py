@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""A private registry: PostgreSQL, munged, topiaryd, each in one folder, and the agent's part of the protocol by hand."""
+"""A private registry: PostgreSQL, munged, topiaryd, each in one folder, and the agent's part of the protocol by
+hand."""
 import hashlib
 import http.client
 import json
@@ -36,14 +37,16 @@ def machine(synthetic, host, serial=0):
     xml = run(["lstopo-no-graphics", "--input", synthetic, "--of", "xml", "-"]).decode()
     if not re.search(r'<info name="HostName"', xml):
         xml = re.sub(r'(<object type="Machine"[^>]*>\n)',
-                     rf'\1    <info name="HostName" value="{host}"/>\n    <info name="DMIProductSerial" value="C{serial:06d}"/>\n',
+                     rf'\1    <info name="HostName" value="{host}"/>\n    <info name="DMIProductSerial" '
+                     rf'value="C{serial:06d}"/>\n',
                      xml, count=1)
     return xml.encode()
 
 
 def superuser(registry, *statements):
     options = [o for s in statements for o in ("-c", s)]
-    return run(as_user("postgres", [POSTGRES / "psql", "-h", registry.folder / "pg", "-d", "topiary", "-AtX", *options]), cwd="/").decode()
+    return run(as_user("postgres", [POSTGRES / "psql", "-h", registry.folder / "pg", "-d", "topiary", "-AtX",
+                                    *options]), cwd="/").decode()
 
 
 class Answer:
@@ -71,9 +74,11 @@ class Registry:
         self.fabric = self.folder / "state" / "fabric"
         self.config = self.folder / "topiary.conf"
         self.config.write_text(
-            f"SnapshotFile={self.snapshot}\nFabricFile={self.fabric}\nRunDir={self.folder}/run\nTopologyFile={self.folder}/run/topology.xml\n"
+            f"SnapshotFile={self.snapshot}\nFabricFile={self.fabric}\nRunDir={self.folder}/run\n"
+            f"TopologyFile={self.folder}/run/topology.xml\n"
             f"RegistryURL=http://127.0.0.1:{self.port}\nRegistryUser={USER}\nMungeSocket={self.munge_socket}\n"
-            f"Listen=127.0.0.1:{self.port}\nDatabase=host={self.folder}/pg dbname=topiary user={USER}\nSchemaDir={self.folder}/sql\n"
+            f"Listen=127.0.0.1:{self.port}\nDatabase=host={self.folder}/pg dbname=topiary user={USER}\n"
+            f"SchemaDir={self.folder}/sql\n"
             # Tests send many of one node, and compare what they get back to the byte.
             "NodeDocuments=0\nNodeBytes=0\nPublishSerials=yes\nReadFacts=anyone\n")
         # What runs as other users is copied: the checkout may be out of their reach.
@@ -101,7 +106,8 @@ class Registry:
     def start_postgres(self):
         self.daemon("postgres", as_user("postgres", [POSTGRES / "postgres", "-D", self.folder / "pg/data", "-k",
                                                      self.folder / "pg", "-c", "listen_addresses="]),
-                    lambda: not subprocess.run([POSTGRES / "pg_isready", "-q", "-h", self.folder / "pg"], check=False).returncode)
+                    lambda: not subprocess.run([POSTGRES / "pg_isready", "-q", "-h", self.folder / "pg"],
+                                               check=False).returncode)
 
     def create_database(self):
         for command in (["createuser", USER], ["createdb", "-O", USER, "topiary"]):
@@ -114,7 +120,8 @@ class Registry:
                     self.munge_socket.exists)
 
     def start_topiaryd(self):
-        self.daemon("topiaryd", as_user(USER, [str(self.folder / "topiaryd"), "--config", str(self.config)]), self.listening)
+        self.daemon("topiaryd", as_user(USER, [str(self.folder / "topiaryd"), "--config", str(self.config)]),
+                    self.listening)
 
     def listening(self):
         return port_open(self.port)
@@ -169,13 +176,16 @@ class Registry:
         return self.request("POST", f"/v1/nodes/{node}/accept", at=at, Authorization=f"Munge {cred}")
 
     def agent_command(self, node, file, *options):
-        return [str(c) for c in (BUILD / "topiary-agent", "--config", self.config, "--node", node, "--input", file, *options)]
+        return [str(c) for c in (BUILD / "topiary-agent", "--config", self.config, "--node", node, "--input",
+                                 file, *options)]
 
     def agent(self, node, file, *options):
-        return subprocess.run(self.agent_command(node, file, *options), capture_output=True, text=True, timeout=300, check=False)
+        return subprocess.run(self.agent_command(node, file, *options), capture_output=True, text=True, timeout=300,
+                              check=False)
 
     def sql(self, query):
-        return run(as_user(USER, ["psql", "-h", self.folder / "pg", "-d", "topiary", "-AtF|", "-c", query]), cwd="/").decode().strip()
+        return run(as_user(USER, ["psql", "-h", self.folder / "pg", "-d", "topiary", "-AtF|", "-c", query]),
+                   cwd="/").decode().strip()
 
     def snapshot_text(self):
         return self.snapshot.read_text() if self.snapshot.exists() else ""

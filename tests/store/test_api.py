@@ -96,7 +96,8 @@ def test_history_of_many_topologies(nodes):
 def test_facts(nodes):
     facts = nodes.get("/v1/nodes/cn2/facts").json()["facts"]
     assert {"object": "machine", "fact": "DMIProductSerial", "value": "C000002"} in facts
-    assert nodes.get("/v1/nodes/cn2/facts?fact=HostName").json()["facts"] == [{"object": "machine", "fact": "HostName", "value": "cn2"}]
+    assert (nodes.get("/v1/nodes/cn2/facts?fact=HostName").json()["facts"]
+            == [{"object": "machine", "fact": "HostName", "value": "cn2"}])
     every = nodes.get("/v1/facts?fact=DMIProductSerial&hosts=cn[1-3]").json()["facts"]
     assert [(f["node"], f["value"]) for f in every] == [("cn1", "C000001"), ("cn2", "C000002"), ("cn3", "C000003")]
     assert [f["node"] for f in nodes.get("/v1/facts?fact=DMIProductSerial&value=C000003").json()["facts"]] == ["cn3"]
@@ -138,7 +139,8 @@ def test_etag(nodes):
     for path in ("/v1/nodes", "/v1/nodes/cn1", "/v1/nodes/cn1/topology", "/v1/shapes", "/v1/snapshot"):
         answer = nodes.get(path)
         tag = answer.headers["ETag"]
-        assert tag == f'"{hashlib.sha256(answer.body).hexdigest()[:32]}"' and answer.headers["Cache-Control"] == "no-cache"
+        assert (tag == f'"{hashlib.sha256(answer.body).hexdigest()[:32]}"'
+                and answer.headers["Cache-Control"] == "no-cache")
         for known in (tag, "*", f'"other", {tag}', f"W/{tag}"):
             again = nodes.request("GET", path, If_None_Match=known)
             assert (again.status, again.body, again.headers["ETag"]) == (304, b"", tag)
@@ -166,18 +168,21 @@ def test_other_methods(nodes, path, allowed, method):
     "/v1/nodes?hosts=cn[1-99999999]", "/v1/nodes?hosts=a&hosts=b", "/v1/nodes?hosts=a%00b", "/v1/nodes?hosts=%27;--",
     "/v1/nodes?shape=x", "/v1/nodes?class=1", "/v1/nodes?drift=bad", "/v1/nodes?Hosts=a", "/v1/nodes/cn1?fact=a",
     "/v1/nodes/cn1/history?limit=0", "/v1/nodes/cn1/history?limit=1001", "/v1/nodes/cn1/history?limit=1e2", "/v1/facts",
-    "/v1/facts?fact=%ff", "/v1/facts?fact=%c0%80", "/v1/facts?fact=%ed%a0%80", "/v1/facts?fact=a%0ab", "/v1/nodes/cn1/topology?form=x",
-    "/v1/facts?fact=" + "x" * 257, "/v1/nodes/cn1/topology?at=", "/v1/drift?severity=any", "/v1/openapi.yaml?x",
-    "/healthz?a=b"])
+    "/v1/facts?fact=%ff", "/v1/facts?fact=%c0%80", "/v1/facts?fact=%ed%a0%80", "/v1/facts?fact=a%0ab",
+    "/v1/nodes/cn1/topology?form=x", "/v1/facts?fact=" + "x" * 257, "/v1/nodes/cn1/topology?at=",
+    "/v1/drift?severity=any", "/v1/openapi.yaml?x", "/healthz?a=b"])
 def test_bad_parameters(nodes, path):
     answer = nodes.get(path)
     assert answer.status == 400 and answer.json()["error"], answer.body
 
 
 @pytest.mark.parametrize("path, status", [
-    ("/v1/nodes/cn1%00", 400), ("/v1/nodes/cn1%00/topology", 400), ("/v1/nodes/cn1%2Ftopology", 400), ("/v1/nodes/cn1%2ftopology", 400),
-    ("/v1%2fnodes", 400), ("/v1/nodes/../nodes", 404), ("/v1/nodes/..%5c..%5cx", 400), ("/v1/nodes/.", 400), ("/v1/nodes/%2e%2e", 400),
-    ("/v1/nodes/-cn1", 400), ("/v1/nodes/" + "a" * 4000, 404), ("/" + "b" * 4000, 404), ("//v1/nodes", 404), ("/v1/nodes/cn1/", 404),
+    ("/v1/nodes/cn1%00", 400), ("/v1/nodes/cn1%00/topology", 400), ("/v1/nodes/cn1%2Ftopology", 400),
+    ("/v1/nodes/cn1%2ftopology", 400),
+    ("/v1%2fnodes", 400), ("/v1/nodes/../nodes", 404), ("/v1/nodes/..%5c..%5cx", 400), ("/v1/nodes/.", 400),
+    ("/v1/nodes/%2e%2e", 400),
+    ("/v1/nodes/-cn1", 400), ("/v1/nodes/" + "a" * 4000, 404), ("/" + "b" * 4000, 404), ("//v1/nodes", 404),
+    ("/v1/nodes/cn1/", 404),
     ("/v1/nodes/cn%0a1", 400), ("/v1/nodes/%ff%fe", 400), ("/v1/nodes/cn1%", 400), ("/v1/nodes/cn1;x", 400)])
 def test_hostile_paths(nodes, path, status):
     answer = nodes.get(path)
@@ -205,11 +210,13 @@ def trickle(sockets):
 
 
 def test_slow_clients_do_not_block_others(nodes):
-    """A byte a second, in the headers and in bodies, beside a client that is as quick as ever and a node that exports."""
+    """A byte a second, in the headers and in bodies, beside a client that is as quick as ever and a node that
+    exports."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2 * SLOW + 256)), hard))
     cred = nodes.sign(nodes.claim("cn1", b"x" * 1000))
-    body = (f"PUT /v1/nodes/cn1/topology HTTP/1.1\r\nHost: x\r\nAuthorization: Munge {cred}\r\nContent-Encoding: zstd\r\n"
+    body = (f"PUT /v1/nodes/cn1/topology HTTP/1.1\r\nHost: x\r\nAuthorization: Munge {cred}\r\n"
+            "Content-Encoding: zstd\r\n"
             "Content-Length: 1000\r\n\r\n").encode()
     begun = time.monotonic()
     head = b"GET /v1/nodes HTTP/1.1\r\nX: "
@@ -253,7 +260,8 @@ def test_bodies_have_a_budget(nodes, configured):
     try:
         assert wait_until(lambda: re.search(rb"topiary_request_body_bytes 8388608\n", nodes.get("/metrics").body), 10)
         answer = nodes.put("budget", xml)
-        assert answer.status == 503 and 1 <= int(answer.headers["Retry-After"]) <= 10 and "too many" in answer.json()["error"]
+        assert (answer.status == 503 and 1 <= int(answer.headers["Retry-After"]) <= 10
+                and "too many" in answer.json()["error"])
         assert nodes.get("/v1/nodes/cn1").status == 200
     finally:
         for holder in holders:
@@ -273,7 +281,8 @@ def test_health_and_metrics_without_postgres(nodes):
     nodes.stop("postgres", signal.SIGINT)
     try:
         answer = nodes.get("/healthz")
-        assert answer.status == 503 and int(answer.headers["Retry-After"]) >= 1 and "PostgreSQL" in answer.json()["error"]
+        assert (answer.status == 503 and int(answer.headers["Retry-After"]) >= 1
+                and "PostgreSQL" in answer.json()["error"])
         assert wait_until(lambda: b"topiary_postgresql_up 0\n" in nodes.get("/metrics").body, 15)
     finally:
         nodes.start_postgres()

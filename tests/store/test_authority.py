@@ -23,7 +23,8 @@ def two_hosts(registry, configured, elsewhere):
 
 def import_fabric(registry, body=FABRIC, at="127.0.0.1", user=None, **other):
     cred = registry.sign(registry.claim("fabric", body, **{"purpose": "fabric", **other}), user)
-    return registry.request("PUT", "/v1/fabric", zstd(body), at=at, Authorization=f"Munge {cred}", Content_Encoding="zstd")
+    return registry.request("PUT", "/v1/fabric", zstd(body), at=at, Authorization=f"Munge {cred}",
+                            Content_Encoding="zstd")
 
 
 def words(answer):
@@ -48,14 +49,15 @@ def test_a_credential_serves_one_purpose(registry):
                 if signed == wanted:
                     assert answer.status == 200, (wanted, answer.body)
                 else:
-                    assert answer.status == 403 and f"signed for '{signed}', but '{wanted}' is required" in words(answer)
+                    assert (answer.status == 403 and f"signed for '{signed}', but '{wanted}' is required"
+                            in words(answer))
 
 
 def test_acknowledgement_states_its_purpose(registry):
     xml = machine(SMALL, "ack", 1)
     ack = registry.put("ack", xml).headers["Topiary-Ack"]
-    told = subprocess.run(["unmunge", f"--socket={registry.munge_socket}", "--no-output", "--output=-"], input=ack, text=True,
-                          capture_output=True, check=False)
+    told = subprocess.run(["unmunge", f"--socket={registry.munge_socket}", "--no-output", "--output=-"],
+                          input=ack, text=True, capture_output=True, check=False)
     assert told.stdout.startswith("topiary2 ack ack "), told
 
 
@@ -84,8 +86,10 @@ def test_users_of_the_registrys_host_cannot_relay(two_hosts):
 
     def send(method, path, purpose, user):
         cred = registry.sign(registry.claim("passed", xml, purpose=purpose))
-        command = ["curl", "-s", "-X", method, "-H", f"Authorization: Munge {cred}", f"http://127.0.0.1:{registry.port}{path}"]
-        return subprocess.run(as_user(user, command), capture_output=True, text=True, timeout=60, check=True, cwd="/").stdout
+        command = ["curl", "-s", "-X", method, "-H", f"Authorization: Munge {cred}",
+                   f"http://127.0.0.1:{registry.port}{path}"]
+        return subprocess.run(as_user(user, command), capture_output=True, text=True, timeout=60, check=True,
+                              cwd="/").stdout
     boot = ("PUT", "/v1/nodes/passed/boot", "export")
     accept = ("POST", "/v1/nodes/passed/accept", "accept")
     assert "the registry's own host, but not by root" in send(*boot, "nobody")
@@ -97,8 +101,10 @@ def test_peer_check_settings(two_hosts, elsewhere):
     registry = two_hosts(PeerCheck="warn")
     with elsewhere.threads(1) as far:
         for i in (2, 3):
-            assert far.submit(registry.put, "warned", machine(SMALL, "warned", i), at=elsewhere.here).result().status == 200
-        assert registry.log("topiaryd").count(f"warned: sent from {elsewhere.there}") == 1, "warned of once by each topiaryd"
+            assert far.submit(registry.put, "warned", machine(SMALL, "warned", i),
+                              at=elsewhere.here).result().status == 200
+        assert (registry.log("topiaryd").count(f"warned: sent from {elsewhere.there}")
+                == 1), "warned of once by each topiaryd"
         two_hosts(PeerCheck="off")
         assert far.submit(registry.put, "warned", machine(SMALL, "warned", 4), at=elsewhere.here).result().status == 200
 
@@ -147,7 +153,8 @@ def test_administrators_are_users_on_listed_hosts(two_hosts, elsewhere):
 def test_admins(registry, configured):
     xml = machine(SMALL, "run", 1)
     assert registry.put("run", xml).status == 200
-    for admins, accepted in (("", [USER]), ("root", [None, USER]), ("bin,nobody", ["nobody", USER]), ("65534", ["nobody", USER])):
+    for admins, accepted in (("", [USER]), ("root", [None, USER]), ("bin,nobody", ["nobody", USER]),
+                             ("65534", ["nobody", USER])):
         configured(Admins=admins)
         for user in (None, "nobody", USER):
             answer = registry.accept("run", xml, user=user)
@@ -165,7 +172,8 @@ def test_the_shipped_hook_drains_within_its_budget(tmp_path):
 
     def run(per_day, nodes, severity="capacity"):
         hook = tmp_path / "hook"
-        hook.write_text(text.replace("drain_per_day=0", f"drain_per_day={per_day}").replace("/var/lib/topiary", str(tmp_path)))
+        hook.write_text(text.replace("drain_per_day=0", f"drain_per_day={per_day}")
+                        .replace("/var/lib/topiary", str(tmp_path)))
         return [subprocess.run(["sh", hook, f"cn{i}", severity], capture_output=True, text=True, check=True,
                                env={"PATH": f"{tmp_path}:/usr/bin:/bin"}).stdout for i in nodes]
 
@@ -178,6 +186,7 @@ def test_the_shipped_hook_drains_within_its_budget(tmp_path):
     run(9, range(20), "wiring")
     assert len(drained()) == 3
     ledger = tmp_path / "drained"
-    ledger.write_text("".join(f"{int(line.split()[0]) - 86401} {line.split()[1]}\n" for line in ledger.read_text().splitlines()))
+    ledger.write_text("".join(f"{int(line.split()[0]) - 86401} {line.split()[1]}\n"
+                              for line in ledger.read_text().splitlines()))
     run(3, range(20, 40))
     assert len(drained()) == 6

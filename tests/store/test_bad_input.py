@@ -59,11 +59,13 @@ def test_expired_credential(intact):
 
 
 def test_credential_of_another_user(intact):
-    refused(intact.ask("bad", XML, intact.sign(intact.claim("bad", XML), user="nobody")), 403, "bad: signed by uid 65534")
+    refused(intact.ask("bad", XML, intact.sign(intact.claim("bad", XML), user="nobody")), 403,
+            "bad: signed by uid 65534")
 
 
 def test_credential_for_another_reader(intact):
-    refused(intact.ask("bad", XML, intact.sign(intact.claim("bad", XML), reader="nobody")), 401, f"(?i)unauthorized.*RegistryUser must be uid {pwd.getpwnam('daemon').pw_uid} on every host")
+    refused(intact.ask("bad", XML, intact.sign(intact.claim("bad", XML), reader="nobody")), 401,
+            f"(?i)unauthorized.*RegistryUser must be uid {pwd.getpwnam('daemon').pw_uid} on every host")
 
 
 def test_credential_of_another_node(intact):
@@ -72,10 +74,12 @@ def test_credential_of_another_node(intact):
 
 @pytest.mark.parametrize("payload", [
     "", "hello", "topiary2 export bad", "topiary1 bad {boot} 1 1 {sha}", "topiary3 export bad {boot} 1 1 {sha}",
-    "topiary2 bad {boot} 1 1 {sha}", "topiary2 Export bad {boot} 1 1 {sha}", "topiary2 exportexportexport bad {boot} 1 1 {sha}",
-    "topiary2 export bad {boot} -1 1 {sha}", "topiary2 export bad {boot} 1 1 {sha} x", "topiary2 export  bad {boot} 1 1 {sha}",
-    "topiary2 export bad nonsense 1 1 {sha}", "topiary2 export bad {boot} 1 1 abc", "topiary2 export a;b {boot} 1 1 {sha}",
-    "topiary2 export bad {boot} 99999999999999999999999 1 {sha}", "topiary2 export bad {boot} 1 1 {sha}\n", "x" * 5000])
+    "topiary2 bad {boot} 1 1 {sha}", "topiary2 Export bad {boot} 1 1 {sha}",
+    "topiary2 exportexportexport bad {boot} 1 1 {sha}", "topiary2 export bad {boot} -1 1 {sha}",
+    "topiary2 export bad {boot} 1 1 {sha} x", "topiary2 export  bad {boot} 1 1 {sha}",
+    "topiary2 export bad nonsense 1 1 {sha}", "topiary2 export bad {boot} 1 1 abc",
+    "topiary2 export a;b {boot} 1 1 {sha}", "topiary2 export bad {boot} 99999999999999999999999 1 {sha}",
+    "topiary2 export bad {boot} 1 1 {sha}\n", "x" * 5000])
 def test_signed_nonsense(intact, payload):
     text = payload.format(boot=intact.boot, sha="0" * 64)
     refused(intact.ask("bad", XML, intact.sign(text)), 401, "unsupported payload")
@@ -106,7 +110,8 @@ def test_wrong_encoding(intact):
     refused(intact.put("bad", XML, body=XML, encoding="identity"), 415, "bad: .*zstd")
 
 
-@pytest.mark.parametrize("body", [b"", b"\0", b"no zstd", XML, zstd(XML)[:-7], zstd(XML)[:20], zstd(XML) + zstd(XML), zstd(XML) + b"x"],
+@pytest.mark.parametrize("body", [b"", b"\0", b"no zstd", XML, zstd(XML)[:-7], zstd(XML)[:20], zstd(XML) + zstd(XML),
+                                  zstd(XML) + b"x"],
                          ids=["empty", "nul", "text", "plain", "short", "shorter", "two frames", "more"])
 def test_body_that_is_not_zstd(intact, body):
     refused(intact.put("bad", XML, body=body), 422, "^bad: ")
@@ -120,13 +125,15 @@ SINGLE_4 = b"\xa0"  # the frame's content size follows in four bytes, and is the
 def zstd_raw(data, header):
     """A frame of uncompressed blocks."""
     blocks = [data[i:i + (100 << 10)] for i in range(0, len(data), 100 << 10)]
-    return MAGIC + header + b"".join(struct.pack("<I", len(b) << 3 | (i + 1 == len(blocks)))[:3] + b for i, b in enumerate(blocks))
+    return MAGIC + header + b"".join(struct.pack("<I", len(b) << 3 | (i + 1 == len(blocks)))[:3] + b
+                                     for i, b in enumerate(blocks))
 
 
 def zstd_rle(size, header):
     """A frame that says so many zeros in four bytes for each 128 KiB."""
     blocks = [128 << 10] * (size >> 17)
-    return MAGIC + header + b"".join(struct.pack("<I", n << 3 | 2 | (i + 1 == len(blocks)))[:3] + b"\0" for i, n in enumerate(blocks))
+    return MAGIC + header + b"".join(struct.pack("<I", n << 3 | 2 | (i + 1 == len(blocks)))[:3] + b"\0"
+                                     for i, n in enumerate(blocks))
 
 
 def skippable(data):
@@ -183,14 +190,16 @@ def raw(registry, data, wait=10):
 
 def test_announced_body_too_large(intact):
     cred = intact.sign(intact.claim("bad", XML))
-    head = (f"PUT /v1/nodes/bad/topology HTTP/1.1\r\nHost: x\r\nAuthorization: Munge {cred}\r\nContent-Encoding: zstd\r\n"
+    head = (f"PUT /v1/nodes/bad/topology HTTP/1.1\r\nHost: x\r\nAuthorization: Munge {cred}\r\n"
+            "Content-Encoding: zstd\r\n"
             f"Content-Length: {1 << 40}\r\n\r\n")
     assert b" 413 " in raw(intact, head.encode()).split(b"\r\n")[0]
 
 
 def test_streamed_body_too_large(intact):
     cred = intact.sign(intact.claim("bad", XML))
-    head = (f"PUT /v1/nodes/bad/topology HTTP/1.1\r\nHost: x\r\nAuthorization: Munge {cred}\r\nContent-Encoding: zstd\r\n"
+    head = (f"PUT /v1/nodes/bad/topology HTTP/1.1\r\nHost: x\r\nAuthorization: Munge {cred}\r\n"
+            "Content-Encoding: zstd\r\n"
             "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
     chunk = b"10000\r\n" + os.urandom(65536) + b"\r\n"
     assert b" 413 " in raw(intact, head.encode() + 80 * chunk + b"0\r\n\r\n").split(b"\r\n")[0]
@@ -211,7 +220,8 @@ def test_bomb(intact):
 ENTITIES = b"".join(b'<!ENTITY e%d "%s">' % (i, b"&e%d;" % (i - 1) * 10 if i else b"x" * 10) for i in range(9))
 HOSTILE = {
     "entity bomb": XML.replace(b'"hwloc2.dtd"', b'"hwloc2.dtd" [' + ENTITIES + b"]").replace(b"bad", b"&e8;"),
-    "xxe": XML.replace(b'"hwloc2.dtd"', b'"hwloc2.dtd" [<!ENTITY x SYSTEM "file:///etc/passwd">]').replace(b'"bad"', b'"&x;"'),
+    "xxe": XML.replace(b'"hwloc2.dtd"',
+                       b'"hwloc2.dtd" [<!ENTITY x SYSTEM "file:///etc/passwd">]').replace(b'"bad"', b'"&x;"'),
     "external dtd": XML.replace(b"hwloc2.dtd", b"http://127.0.0.1:1/x.dtd"),
     "no cpusets": re.sub(rb' (complete_)?cpuset="[^"]*"', b"", XML),
     "one cpuset missing": re.sub(rb' complete_cpuset="[^"]*"', b"", XML, count=1),
@@ -235,10 +245,11 @@ def test_hostile_xml(intact, name):
 
 # Where nodes differ only in values no parser looks at them: none of these is such a value.
 VALUES = {
-    "tag": b"b<d", "quote": b'b"d', "entity": b"b&lt;d", "unknown entity": b"b&e;d", "number of no character": b"b&#0;d", "line end": b"b\nd",
-    "tab": b"b\td", "bell": b"b\ad", "delete and more": b"b\xc2\x80\x01d", "not utf-8": b"b\xffd", "overlong utf-8": b"b\xc0\xafd",
-    "surrogate": b"b\xed\xa0\x80d", "cut utf-8": b"b\xe2\x82", "not unicode": b"b\xf4\x90\x80\x80d", "another attribute": b'b" x="',
-    "end of the element": b'b"/></object><object type="',
+    "tag": b"b<d", "quote": b'b"d', "entity": b"b&lt;d", "unknown entity": b"b&e;d",
+    "number of no character": b"b&#0;d", "line end": b"b\nd", "tab": b"b\td", "bell": b"b\ad",
+    "delete and more": b"b\xc2\x80\x01d", "not utf-8": b"b\xffd", "overlong utf-8": b"b\xc0\xafd",
+    "surrogate": b"b\xed\xa0\x80d", "cut utf-8": b"b\xe2\x82", "not unicode": b"b\xf4\x90\x80\x80d",
+    "another attribute": b'b" x="', "end of the element": b'b"/></object><object type="',
 }
 
 
@@ -292,7 +303,8 @@ def test_a_stopped_parser_costs_one_answer(intact):
 # --- HTTP
 
 @pytest.mark.parametrize("method, path, status", [
-    ("GET", "/", 404), ("GET", "/v1", 404), ("GET", "/v1/nodes/", 404), ("GET", "/v1/nodes/nobody", 404), ("POST", "/v1/nodes", 405),
+    ("GET", "/", 404), ("GET", "/v1", 404), ("GET", "/v1/nodes/", 404), ("GET", "/v1/nodes/nobody", 404),
+    ("POST", "/v1/nodes", 405),
     ("GET", "/v1/nodes/nobody/topology", 404), ("DELETE", "/v1/nodes/witness", 405), ("BREW", "/healthz", 405),
     ("PUT", "/v1/nodes/witness", 405), ("GET", "/v1/nodes/a%20b", 400), ("GET", "/v1/nodes/%27%3B--", 400),
     ("GET", "/v1/nodes/" + "x" * 300, 404), ("GET", "/v1/nodes/../../etc/passwd", 404)])
@@ -300,8 +312,8 @@ def test_unknown_method_or_path(intact, method, path, status):
     refused(intact.request(method, path), status, "...")
 
 
-@pytest.mark.parametrize("data", [b"\0" * 1000, b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", os.urandom(5000), b"GET / HTTP/1.1\r\n" * 3000,
-                                  b"GET /healthz HTTP/1.1\r\nContent-Length: -5\r\n\r\n"])
+@pytest.mark.parametrize("data", [b"\0" * 1000, b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", os.urandom(5000),
+                                  b"GET / HTTP/1.1\r\n" * 3000, b"GET /healthz HTTP/1.1\r\nContent-Length: -5\r\n\r\n"])
 def test_garbage_on_the_port(intact, data):
     assert b" 200 " not in raw(intact, data, wait=2).split(b"\r\n")[0]
 
@@ -328,7 +340,8 @@ def test_postgres_killed_while_nodes_boot(intact, tmp_path):
     file = tmp_path / "n.xml"
     file.write_bytes(machine(SMALL, "killed", 3))
     intact.stop("postgres", signal.SIGQUIT)
-    agent = subprocess.Popen(intact.agent_command("killed", file, "--deadline", "60"), stderr=subprocess.PIPE, text=True)
+    agent = subprocess.Popen(intact.agent_command("killed", file, "--deadline", "60"),
+                             stderr=subprocess.PIPE, text=True)
     said = agent.stderr.readline()  # of its first try
     assert agent.poll() is None, said
     intact.start_postgres()
@@ -359,7 +372,8 @@ def test_topiaryd_down_and_up(restartable, tmp_path):
     file = tmp_path / "n.xml"
     file.write_bytes(machine(SMALL, "patient", 4))
     restartable.stop("topiaryd", signal.SIGKILL)
-    agent = subprocess.Popen(restartable.agent_command("patient", file, "--deadline", "60"), stderr=subprocess.PIPE, text=True)
+    agent = subprocess.Popen(restartable.agent_command("patient", file, "--deadline", "60"),
+                             stderr=subprocess.PIPE, text=True)
     said = agent.stderr.readline()  # of its first try
     assert agent.poll() is None, said
     restartable.start_topiaryd()
@@ -384,11 +398,14 @@ def test_munged_down_and_up(restartable):
     assert restartable.put("munged", XML).status == 200
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:99999", "127.0.0.1:65536", "127.0.0.1:http", "127.0.0.1:", "127.0.0.1", ":6824", "127.0.0.1:-1"])
+@pytest.mark.parametrize("address", ["127.0.0.1:99999", "127.0.0.1:65536", "127.0.0.1:http", "127.0.0.1:", "127.0.0.1",
+                                     ":6824", "127.0.0.1:-1"])
 def test_invalid_address(registry, tmp_path, address):
     config = tmp_path / "topiary.conf"
-    config.write_text("\n".join(line for line in registry.config.read_text().split("\n") if not line.startswith("Listen")) + f"\nListen={address}\n")
-    done = subprocess.run([BUILD / "topiaryd", "--config", config], capture_output=True, text=True, timeout=60, check=False)
+    config.write_text("\n".join(line for line in registry.config.read_text().split("\n")
+                                if not line.startswith("Listen")) + f"\nListen={address}\n")
+    done = subprocess.run([BUILD / "topiaryd", "--config", config], capture_output=True, text=True, timeout=60,
+                          check=False)
     assert done.returncode == 1 and f"Listen={address}: expected ADDRESS:PORT" in done.stderr, done.stderr
 
 
@@ -406,7 +423,8 @@ def test_agent_gives_up_at_its_deadline(restartable, tmp_path):
 
 
 @pytest.mark.parametrize("node, xml, words", [
-    ("a/b", XML, "'a/b' is not a node name"), ("refused", b"no xml", "refused: the registry answered 422"), ("absent", None, "absent: .*No such file")])
+    ("a/b", XML, "'a/b' is not a node name"), ("refused", b"no xml", "refused: the registry answered 422"),
+    ("absent", None, "absent: .*No such file")])
 def test_agent_stops_at_permanent_errors(intact, tmp_path, node, xml, words):
     file = tmp_path / "n.xml"
     if xml is not None:
@@ -417,7 +435,8 @@ def test_agent_stops_at_permanent_errors(intact, tmp_path, node, xml, words):
 
 
 @pytest.mark.parametrize("user, words", [
-    ("nobody", "answered 401: doubt: .*RegistryUser must be uid"), ("65534", "answered 401: doubt: .*RegistryUser must be uid"),
+    ("nobody", "answered 401: doubt: .*RegistryUser must be uid"),
+    ("65534", "answered 401: doubt: .*RegistryUser must be uid"),
     ("nosuch", "RegistryUser=nosuch: no such user on this host"), ("4294967295", "RegistryUser=4294967295: not a uid"),
     ("99999999999999999999", "not a uid"), ("-1", "RegistryUser=-1: no such user")])
 def test_agent_accepts_only_the_registrys_user(intact, tmp_path, user, words):
@@ -433,7 +452,8 @@ def test_agent_accepts_only_the_registrys_user(intact, tmp_path, user, words):
 def test_registrys_user_may_be_a_uid(intact, tmp_path):
     file, config = tmp_path / "n.xml", tmp_path / "topiary.conf"
     file.write_bytes(machine(SMALL, "numbered", 6))
-    config.write_text(intact.config.read_text().replace("RegistryUser=daemon", f"RegistryUser={pwd.getpwnam('daemon').pw_uid}"))
+    config.write_text(intact.config.read_text().replace("RegistryUser=daemon",
+                                                        f"RegistryUser={pwd.getpwnam('daemon').pw_uid}"))
     command = intact.agent_command("numbered", file, "--once", "--config", str(config))
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0 and intact.get("/v1/nodes/numbered").status == 200, done.stderr

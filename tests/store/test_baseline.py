@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The first node of an order is the odd one: what most nodes are is what is expected of them, and a fault that comes later is none."""
+"""The first node of an order is the odd one: what most nodes are is what is expected of them, and a fault that comes
+later is none."""
 import json
 import random
 import time
@@ -9,8 +10,8 @@ import pytest
 from registry_rig import POSTGRES, USER, run
 from rig.cluster import as_user
 from rig.processes import wait_until
-from upkeep_rig import (INTERVAL, all_there, at_rest, clone, holding, kill_topiaryd, name, number, relinked, start_second,
-                        upkeep_ran, upkeep_tried, upkept)
+from upkeep_rig import (INTERVAL, all_there, at_rest, clone, holding, kill_topiaryd, name, number, relinked,
+                        start_second, upkeep_ran, upkeep_tried, upkept)
 
 PATIENCE = 20 * INTERVAL
 APART = 30  # seconds between two passes that patches ask for: PATCHES_INTERVAL of registry/upkeep/upkeep.c
@@ -47,7 +48,8 @@ def hook(registry, _):
 def expected(registry, documents):
     """Only the odd one drifts, and has less."""
     assert wait_until(lambda: registry.sql(DRIFTING) == ODD, PATIENCE), registry.log("topiaryd")
-    assert {c["direction"] for c in json.loads(registry.sql(f"SELECT changes FROM drift WHERE node = '{ODD}'"))} == {"gone"}
+    assert ({c["direction"] for c in json.loads(registry.sql(f"SELECT changes FROM drift WHERE node = '{ODD}'"))}
+            == {"gone"})
     assert registry.sql(f"SELECT severity FROM drift WHERE node = '{ODD}'") == "capacity"
     assert number(registry, PATCHES) == 0
     assert registry.sql("SELECT id FROM base WHERE drift IS NULL") == registry.sql(BASELINE)
@@ -69,7 +71,8 @@ def test_majority_sets_the_baseline(registry, documents):
     expected(registry, documents)
     assert registry.sql("SELECT baseline FROM topiary_classes") in documents.keys() - {ODD}
     told = registry.folder / "state" / f"changes-{ODD}"
-    assert wait_until(lambda: told.exists() and told.read_text().strip().endswith("]"), PATIENCE), "the hook hears of the odd one"
+    assert wait_until(lambda: told.exists() and told.read_text().strip().endswith("]"),
+                      PATIENCE), "the hook hears of the odd one"
     assert {c["direction"] for c in json.loads(told.read_text())} == {"gone"}
 
 
@@ -113,7 +116,8 @@ def test_killed_during_maintenance(registry, documents):
             registry.sql(f"UPDATE class SET baseline = {odd}, recompare_since = '-infinity'")
         wait_until(lambda: registry.sql(BASELINE) != odd, chance.random() * 3 * INTERVAL)
         kill_topiaryd(registry)
-    assert wait_until(lambda: registry.sql(BASELINE) != odd and number(registry, UNTOLD) == 0, PATIENCE), registry.log("topiaryd")
+    assert wait_until(lambda: registry.sql(BASELINE) != odd and number(registry, UNTOLD) == 0,
+                      PATIENCE), registry.log("topiaryd")
     assert registry.sql(DRIFTING) == f"{ODD} {name(33)}"
     assert words(registry, name(33)) == words(registry, ODD)
     assert all_there(registry, documents)
@@ -124,9 +128,11 @@ def test_a_node_that_is_held_is_told_later(registry):
     drifting = number(registry, "SELECT count(*) FROM node") - 2
     with at_rest(registry):
         registry.sql(f"UPDATE class SET baseline = {odd}, recompare_since = '-infinity'")
-    assert wait_until(lambda: number(registry, "SELECT count(*) FROM drift") == drifting, PATIENCE), registry.log("topiaryd")
+    assert wait_until(lambda: number(registry, "SELECT count(*) FROM drift") == drifting,
+                      PATIENCE), registry.log("topiaryd")
     with holding(registry, name(7)):
-        assert wait_until(lambda: registry.sql(DRIFTING) == f"{name(7)} {ODD} {name(33)}", PATIENCE), registry.log("topiaryd")
+        assert wait_until(lambda: registry.sql(DRIFTING) == f"{name(7)} {ODD} {name(33)}",
+                          PATIENCE), registry.log("topiaryd")
         assert number(registry, UNTOLD) == 1
         kill_topiaryd(registry)
     assert wait_until(lambda: registry.sql(DRIFTING) == f"{ODD} {name(33)}", PATIENCE), registry.log("topiaryd")
@@ -147,7 +153,8 @@ def test_a_fault_that_hits_most_nodes_is_one():
         assert wait_until(lambda: number(registry, PATCHES) == 0, PATIENCE), registry.log("topiaryd")
         upkeep_ran(registry)
         assert registry.sql(BASELINE) == baseline and registry.sql(DRIFTING) == broken
-        registry.sql("UPDATE past SET until = until - interval '8 days'; UPDATE node SET since = since - interval '8 days'")
+        registry.sql("UPDATE past SET until = until - interval '8 days'; UPDATE node SET since = since - "
+                     "interval '8 days'")
         assert wait_until(lambda: number(registry, "SELECT count(*) FROM past") == 0, PATIENCE)
         upkeep_ran(registry)
         assert registry.sql(BASELINE) == baseline and registry.sql(DRIFTING) == broken
@@ -210,8 +217,8 @@ def vacuumed(registry):
 
 def forget(registry, rows):
     """So much history is too old."""
-    registry.sql("INSERT INTO past SELECT now() - interval '9 days' + i * interval '1 s', now() - interval '8 days', n.layout, n.xml_bytes,"
-                 f" n.sha256, n.name, n.diff FROM node n, generate_series(1, {rows}) i")
+    registry.sql("INSERT INTO past SELECT now() - interval '9 days' + i * interval '1 s', now() - interval '8 days', "
+                 f"n.layout, n.xml_bytes, n.sha256, n.name, n.diff FROM node n, generate_series(1, {rows}) i")
     assert wait_until(lambda: number(registry, "SELECT count(*) FROM past") == 0, PATIENCE)
 
 
@@ -232,16 +239,19 @@ def test_a_loose_index_is_built_anew():
         assert registry.put(name(0), clone(0)).status == 200
         for part in range(40):
             registry.sql("INSERT INTO node (since, seq, boot, layout, xml_bytes, sha256, name, diff)"
-                         " SELECT since, seq, boot, layout, xml_bytes, sha256, 'zz' || lpad(i::text, 6, '0'), diff FROM node,"
-                         f" (SELECT i FROM generate_series(1, 16000) i WHERE hashint4(i) % 40 IN ({part}, -{part}) ORDER BY hashint4(i + 1)) s"
-                         f" WHERE name = '{name(0)}'")
+                         " SELECT since, seq, boot, layout, xml_bytes, sha256, 'zz' || lpad(i::text, 6, '0'), "
+                         "diff FROM node,"
+                         f" (SELECT i FROM generate_series(1, 16000) i WHERE hashint4(i) % 40 IN ({part}, "
+                         f"-{part}) ORDER BY hashint4(i + 1)) s WHERE name = '{name(0)}'")
         registry.sql("ANALYZE node")
-        rows, before = (int(n) for n in registry.sql("SELECT count(*), pg_relation_size('node_pkey') FROM node").split("|"))
+        rows, before = (int(n) for n in registry.sql("SELECT count(*), pg_relation_size('node_pkey') "
+                                                     "FROM node").split("|"))
         assert rows > 15000 and before > 38 * rows
         registry.stop("topiaryd")
         registry.config.write_text(registry.config.read_text().replace("UpkeepInterval=86400", "UpkeepInterval=2"))
         registry.start_topiaryd()
-        assert wait_until(lambda: int(registry.sql("SELECT pg_relation_size('node_pkey')")) < 33 * rows, PATIENCE), registry.log("topiaryd")
+        assert wait_until(lambda: int(registry.sql("SELECT pg_relation_size('node_pkey')")) < 33 * rows,
+                          PATIENCE), registry.log("topiaryd")
         assert registry.get(f"/v1/nodes/{name(0)}/topology").body == clone(0)
 
 
@@ -249,7 +259,8 @@ def test_tables_of_another_owner_are_skipped():
     with upkept(KeepHistory=7) as registry:
         assert registry.put(name(0), clone(0)).status == 200
         run(as_user("postgres", [POSTGRES / "psql", "-h", registry.folder / "pg", "-d", "topiary", "-c",
-                                 f"ALTER DATABASE topiary OWNER TO postgres; ALTER TABLE past OWNER TO postgres; GRANT ALL ON past TO {USER}"]),
+                                 "ALTER DATABASE topiary OWNER TO postgres; ALTER TABLE past OWNER TO postgres; "
+                                 f"GRANT ALL ON past TO {USER}"]),
             cwd="/")
         forget(registry, 1500)
         upkeep_ran(registry)

@@ -31,8 +31,8 @@ class SetRegistry(Registry):
             f.write(struct.pack("q", seconds))
 
     def start_topiaryd(self):
-        command = ["env", f"SET_CLOCK={self.clock}", f"LD_PRELOAD={self.folder}/set_clock.so", str(self.folder / "topiaryd"),
-                   "--config", str(self.config)]
+        command = ["env", f"SET_CLOCK={self.clock}", f"LD_PRELOAD={self.folder}/set_clock.so",
+                   str(self.folder / "topiaryd"), "--config", str(self.config)]
         self.daemon("topiaryd", as_user(USER, command), self.listening)
 
 

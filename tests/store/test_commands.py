@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""What people see of a registry: the topiary command's tables, its JSON, its completion, and that the man page tells all of it."""
+"""What people see of a registry: the topiary command's tables, its JSON, its completion, and that the man page tells
+all of it."""
 import collections
 import fcntl
 import itertools
@@ -30,11 +31,13 @@ TOPIARY = BUILD / "topiary"
 
 def document(host, serial, kernel=OLD, synthetic=SMALL):
     xml = machine(synthetic, host, serial).decode()
-    return re.sub(r'(<info name="HostName"[^>]*>\n)', rf'\1    <info name="OSRelease" value="{kernel}"/>\n', xml, count=1).encode()
+    return re.sub(r'(<info name="HostName"[^>]*>\n)', rf'\1    <info name="OSRelease" value="{kernel}"/>\n', xml,
+                  count=1).encode()
 
 
 class Cluster:
-    """Ten nodes of one class: cn8 and cn9 booted another kernel since, cn10 lost cores; and two nodes of another kind."""
+    """Ten nodes of one class: cn8 and cn9 booted another kernel since, cn10 lost cores; and two nodes of another
+    kind."""
 
     def __init__(self, registry):
         self.registry = registry
@@ -54,8 +57,8 @@ class Cluster:
         self.last[node] = xml
 
     def topiary(self, *words, status=0, **how):
-        done = subprocess.run([TOPIARY, *words, "--config", self.registry.config], capture_output=True, text=True, timeout=60,
-                              check=False, **how)
+        done = subprocess.run([TOPIARY, *words, "--config", self.registry.config], capture_output=True,
+                              text=True, timeout=60, check=False, **how)
         assert done.returncode == status, (words, done.returncode, done.stdout, done.stderr)
         return done
 
@@ -164,8 +167,10 @@ def test_colours_are_for_terminals(cluster):
 # --- one node
 
 def test_show_summary(cluster):
-    told = dict(re.split(r"  +", line, maxsplit=1) for line in cluster.table("show", "cn10") if not line.startswith(" "))
-    assert told["node"] == "cn10" and told["drift"] == "capacity" and told["cores"] == "12, 24 PUs" and told["hierarchy"] == LESS
+    told = dict(re.split(r"  +", line, maxsplit=1) for line in cluster.table("show", "cn10")
+                if not line.startswith(" "))
+    assert (told["node"] == "cn10" and told["drift"] == "capacity" and told["cores"] == "12, 24 PUs"
+            and told["hierarchy"] == LESS)
     assert any("gone" in line for line in cluster.table("show", "cn10"))
     assert dict(line.split(maxsplit=1) for line in cluster.table("show", "cn1"))["drift"] == "none"
 
@@ -201,7 +206,8 @@ def test_show_canonical(cluster, tmp_path):
 
 def test_show_synthetic(cluster):
     node = cluster.json("show", "wide1")
-    for precision, member in (("hierarchy", "hierarchy"), ("cores", "cores_only"), ("detail", "detail"), ("allocation", "allocation")):
+    for precision, member in (("hierarchy", "hierarchy"), ("cores", "cores_only"), ("detail", "detail"),
+                              ("allocation", "allocation")):
         assert cluster.topiary("show", "wide1", f"--synthetic={precision}").stdout == node[member] + "\n"
     assert node["hierarchy"] == WIDE
     assert cluster.json("show", "wide1", "--synthetic") == {"node": "wide1", "hierarchy": WIDE}
@@ -211,12 +217,14 @@ def test_show_drawing(cluster, tmp_path):
     cluster.topiary("show", "cn1", "--svg", "--cores", "0-3", "-o", tmp_path / "x.svg")
     svg = ElementTree.parse(tmp_path / "x.svg").getroot()
     boxes = [box.attrib for box in svg.iter("{http://www.w3.org/2000/svg}rect") if "class" in box.attrib]
-    assert {"Core": 16, "PU": 32, "L3": 4, "L2": 16}.items() <= collections.Counter(box["class"] for box in boxes).items()
+    counts = collections.Counter(box["class"] for box in boxes)
+    assert {"Core": 16, "PU": 32, "L3": 4, "L2": 16}.items() <= counts.items()
     assert len({box["width"] for box in boxes if box["class"] == "Core"}) == 1
     assert [box["class"] for box in boxes if box["fill"] == "rgb(11,110,79)"].count("Core") == 4
     words = "\n".join("".join(text.itertext()) for text in svg.iter("{http://www.w3.org/2000/svg}text"))
     since = cluster.json("show", "cn1")["topology_since"][:10]
-    assert re.search(rf"^cn1,? unchanged since {since[:8]}", words, re.M) and "Dark green: cores 0-3" in words and "logical index" in words
+    assert (re.search(rf"^cn1,? unchanged since {since[:8]}", words, re.M) and "Dark green: cores 0-3" in words
+            and "logical index" in words)
     cluster.topiary("show", "cn1", "--svg", "--cores", "7", "--job", "12", "-o", tmp_path / "y.svg")
     assert "Dark green: core 7 of job 12" in (tmp_path / "y.svg").read_text()
 
@@ -258,7 +266,8 @@ def test_drift_folds_equal_changes(cluster):
 
 
 def test_drift_of_some(cluster):
-    assert cluster.table("drift", "--severity", "cosmetic")[-1] == "2 nodes with drift: 0 capacity, 0 wiring, 2 cosmetic"
+    assert (cluster.table("drift", "--severity", "cosmetic")[-1]
+            == "2 nodes with drift: 0 capacity, 0 wiring, 2 cosmetic")
     assert [d["node"] for d in cluster.json("drift", "cn[1-8]")["drift"]] == ["cn8"]
     assert cluster.table("drift", "cn[1-7]")[-1] == "0 nodes with drift: 0 capacity, 0 wiring, 0 cosmetic"
 
@@ -289,7 +298,8 @@ def test_accept(cluster, worn):
 def test_accept_requires_an_administrator(cluster, worn):
     folder = cluster.registry.folder
     shutil.copy(TOPIARY, folder)
-    done = subprocess.run(as_user("nobody", [str(folder / "topiary"), "accept", worn, "--config", str(cluster.registry.config)]),
+    done = subprocess.run(as_user("nobody", [str(folder / "topiary"), "accept", worn, "--config",
+                                             str(cluster.registry.config)]),
                           capture_output=True, text=True, timeout=60, check=False, cwd="/")
     assert done.returncode == 1 and re.search(rf"^topiary: accept: .*{worn}.*status 403\)$", done.stderr), done.stderr
     assert cluster.names(worn, "--drift") == [worn]
@@ -297,21 +307,29 @@ def test_accept_requires_an_administrator(cluster, worn):
 
 def test_accept_reports_nodes_done_before_an_error(cluster, worn):
     done = cluster.topiary("accept", worn, "nope", status=1)
-    assert done.stdout.startswith(f"{worn}: accepted as the baseline of class ") and "nope: not in the registry" in done.stderr
+    assert (done.stdout.startswith(f"{worn}: accepted as the baseline of class ")
+            and "nope: not in the registry" in done.stderr)
 
 
 # --- bad lines
 
 @pytest.mark.parametrize("words, why", [
-    (["history"], "a NODE is required"), (["history", "cn1", "--limit", "0"], "--limit=0: expected a number from 1 to 999999999"), (["history", "cn1", "--limit=-1"], "--limit"),
-    (["show"], "a NODE is required"), (["show", "cn1", "cn2"], "Too many arguments"), (["show", "-cn/1"], "invalid option|not a node"),
+    (["history"], "a NODE is required"),
+    (["history", "cn1", "--limit", "0"], "--limit=0: expected a number from 1 to 999999999"),
+    (["history", "cn1", "--limit=-1"], "--limit"),
+    (["show"], "a NODE is required"), (["show", "cn1", "cn2"], "Too many arguments"),
+    (["show", "-cn/1"], "invalid option|not a node"),
     (["show", "c/n"], "not a node name"), (["show", "cn1@tomorrow"], "cn1: 'tomorrow': expected a time"),
     (["show", "cn1@2026-13-01"], "expected a time"), (["show", "cn1@2026-01-01 12:00x"], "expected a time"),
-    (["show", "cn1@2026-01-01T12:00:00+9"], "expected a time"), (["show", "cn1", "--synthetic=some"], "invalid value, expected one of: hierarchy"),
-    (["show", "cn1", "--cores", "1"], "--cores requires --svg"), (["show", "cn1", "--job", "1"], "--job requires --svg"),
-    (["show", "cn1", "--svg", "--job=x"], "--job=x: expected a number"), (["show", "cn1", "-o", "/dev/null"], "--output requires"),
+    (["show", "cn1@2026-01-01T12:00:00+9"], "expected a time"),
+    (["show", "cn1", "--synthetic=some"], "invalid value, expected one of: hierarchy"),
+    (["show", "cn1", "--cores", "1"], "--cores requires --svg"),
+    (["show", "cn1", "--job", "1"], "--job requires --svg"),
+    (["show", "cn1", "--svg", "--job=x"], "--job=x: expected a number"),
+    (["show", "cn1", "-o", "/dev/null"], "--output requires"),
     (["facts"], "a NODE or --fact=NAME is required"), (["facts", "cn1", "--value", "x"], "--value requires --fact"),
-    (["drift", "--severity", "identity"], "invalid value, expected one of: cosmetic"), (["nodes", "--drift=grave"], "invalid value, expected one of: cosmetic"),
+    (["drift", "--severity", "identity"], "invalid value, expected one of: cosmetic"),
+    (["nodes", "--drift=grave"], "invalid value, expected one of: cosmetic"),
     (["accept"], "at least one node is required"),
 ])
 def test_wrong_usage(cluster, words, why):
@@ -337,7 +355,8 @@ def test_common_options_stand_before_the_command_too(cluster):
 
 
 @pytest.mark.parametrize("words, why", [
-    ([], "Usage: topiary COMMAND"), (["nodse"], "unknown command 'nodse'; see `topiary --help`"), (["--json"], "Usage: topiary COMMAND"),
+    ([], "Usage: topiary COMMAND"), (["nodse"], "unknown command 'nodse'; see `topiary --help`"),
+    (["--json"], "Usage: topiary COMMAND"),
     (["--jsno", "nodes"], "unrecognized option '--jsno'"), (["--config"], "option '--config' requires an argument"),
 ])
 def test_missing_command_is_a_usage_error(words, why):
@@ -356,8 +375,8 @@ def complete(words, url=None):
         printf '%s\\n' "${{COMPREPLY[@]}}"
     """
     words = [words[0], words[1], *(["--url", url] if url else []), *words[2:]]
-    done = subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True, timeout=30, check=True, cwd=ROOT,
-                          env={**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"})
+    done = subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True, timeout=30,
+                          check=True, cwd=ROOT, env={**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"})
     assert not done.stderr, done.stderr
     return [word for word in done.stdout.splitlines() if word]
 
@@ -372,11 +391,14 @@ def options(command):
 
 @pytest.mark.parametrize("words, expected", [
     (["topiary", "sh"], ["shapes", "show", "shape"]), (["topiary", "nodes", "--dr"], ["--drift"]),
-    (["topiary", "nodes", "--drift", "=", "c"], ["cosmetic", "capacity"]), (["topiary", "drift", "--severity", "w"], ["wiring"]),
+    (["topiary", "nodes", "--drift", "=", "c"], ["cosmetic", "capacity"]),
+    (["topiary", "drift", "--severity", "w"], ["wiring"]),
     (["topiary", "show", "--synthetic", "="], ["hierarchy", "cores", "detail", "allocation"]),
-    (["topiary", "map", "--format", ""], ["plain", "openmpi", "openmpi-seq", "openmpi5", "mpich", "intelmpi", "mvapich2", "cray", "srun"]),
+    (["topiary", "map", "--format", ""],
+     ["plain", "openmpi", "openmpi-seq", "openmpi5", "mpich", "intelmpi", "mvapich2", "cray", "srun"]),
     (["topiary", "shape", "README"], ["README.md"]),
-    (["topiary", "show", "-o", "README"], ["README.md"]), (["topiary", "facts", "--fact", ""], []), (["topiary", "nosuch", "--"], []),
+    (["topiary", "show", "-o", "README"], ["README.md"]), (["topiary", "facts", "--fact", ""], []),
+    (["topiary", "nosuch", "--"], []),
 ])
 def test_completion(words, expected):
     assert complete(words) == expected
@@ -408,4 +430,5 @@ def test_man_page_has_every_command_and_option():
         assert f"\n.Ss {command}\n" in page
         section = page[:page.index(".Sh DESCRIPTION")] + page.split(f"\n.Ss {command}\n")[1].split("\n.S")[0]
         for option in options(command) - {"help", "usage", "config", "url", "json"}:
-            assert re.search(rf"Fl -{option}\b|, Fl -{option}\b", section) or f"Fl {option[0]} Ar" in section, (command, option)
+            assert (re.search(rf"Fl -{option}\b|, Fl -{option}\b", section)
+                    or f"Fl {option[0]} Ar" in section), (command, option)

@@ -13,7 +13,8 @@ from upkeep_rig import INTERVAL, alike, all_there, clone, name, number, relinked
 
 PATIENCE = 20 * INTERVAL
 HOOK = """#!/bin/sh
-echo "$1 $2 $TOPIARY_NODE $TOPIARY_SEVERITY $TOPIARY_CLASS $# $(env | grep -vc -e ^TOPIARY -e ^PATH= -e ^PWD= -e ^_=) $(ls /proc/self/fd | wc -l)" >> {state}/calls
+echo "$1 $2 $TOPIARY_NODE $TOPIARY_SEVERITY $TOPIARY_CLASS $# \
+$(env | grep -vc -e ^TOPIARY -e ^PATH= -e ^PWD= -e ^_=) $(ls /proc/self/fd | wc -l)" >> {state}/calls
 cat > {state}/changes-$1
 """
 
@@ -118,7 +119,8 @@ def test_what_drifts(registry, what):
 
 
 def test_the_hook_gets_nothing_else(registry):
-    assert {(call[6], call[7]) for call in calls(registry)} == {("0", "4")}, "no environment, and no open file but its own"
+    assert ({(call[6], call[7]) for call in calls(registry)}
+            == {("0", "4")}), "no environment, and no open file but its own"
 
 
 def test_known_document_is_reported_once(registry):
@@ -136,7 +138,8 @@ def test_known_document_is_reported_once(registry):
 
 def test_metrics(registry):
     def drifted(grave):
-        return int(re.search(rf'topiary\w*drifted{{severity="{grave}"}} (\d+)', registry.get("/metrics").body.decode()).group(1))
+        return int(re.search(rf'topiary\w*drifted{{severity="{grave}"}} (\d+)',
+                             registry.get("/metrics").body.decode()).group(1))
     lost = number(registry, "SELECT count(*) FROM drift WHERE severity = 'capacity'")
     assert wait_until(lambda: drifted("capacity") == lost, 15)
     before = drifted("capacity")
@@ -173,7 +176,8 @@ def test_a_hook_that_is_not_run(registry, case):
             path.mkdir()
     assert registry.put(node, clone(50, "nic")).status == 200
     try:
-        assert wait_until(lambda: str(path) in registry.log("topiaryd")[mark:], PATIENCE), registry.log("topiaryd")[mark:]
+        assert wait_until(lambda: str(path) in registry.log("topiaryd")[mark:],
+                          PATIENCE), registry.log("topiaryd")[mark:]
         still_serves(registry, 51)
         assert not calls_for(registry, node)
         upkeep_ran(registry)
@@ -188,7 +192,8 @@ def test_a_hook_that_is_not_run(registry, case):
 
 
 def test_a_hook_that_fails_is_run_three_times(registry):
-    hook(registry, text="#!/bin/sh\necho \"$1\" >> {state}/failed\nprintf 'line one\\nl\\303\\244st %s\\n' x >&2\nexit 7\n")
+    hook(registry, text="#!/bin/sh\necho \"$1\" >> {state}/failed\nprintf 'line one\\nl\\303\\244st %s\\n' x "
+         ">&2\nexit 7\n")
     mark = len(registry.log("topiaryd"))
     assert registry.put(name(60), clone(60, "nic")).status == 200
     assert wait_until(lambda: not untold(registry, name(60)), PATIENCE)
@@ -213,7 +218,8 @@ def test_hook_with_much_output_and_unread_input(registry):
 
 def test_a_hook_that_hangs_is_ended(registry):
     """With what it started; the hook runs for others afterwards, and topiaryd serves all the while."""
-    hook(registry, text="#!/bin/sh\ncase $1 in cn000062) echo $$ > {state}/hangs; sleep 600 & sleep 600;; *) echo $1 >> {state}/next;; esac\n")
+    hook(registry, text="#!/bin/sh\ncase $1 in cn000062) echo $$ > {state}/hangs; sleep 600 & sleep 600;; "
+         "*) echo $1 >> {state}/next;; esac\n")
     mark = len(registry.log("topiaryd"))
     assert registry.put(name(62), clone(62, "nic")).status == 200
     assert wait_until(lambda: (registry.folder / "state" / "hangs").exists(), PATIENCE)
@@ -270,7 +276,8 @@ def class_of(registry, node):
 
 def test_accepting_what_does_not_drift_changes_nothing(registry):
     got = registry.accept(name(1), clone(1))
-    assert got.status == 200 and got.json()["node"] == name(1) and got.json()["class"] == class_of(registry, name(1)) == "c1"
+    assert (got.status == 200 and got.json()["node"] == name(1)
+            and got.json()["class"] == class_of(registry, name(1)) == "c1")
     assert number(registry, "SELECT count(*) FROM class") == 1
 
 
@@ -308,7 +315,8 @@ def test_a_changed_cluster_is_accepted_once(registry):
     assert class_of(registry, name(95)) == made != "c1" and severity(registry, name(95)) == ""
     assert wait_until(lambda: all(class_of(registry, n) == made for n in new), PATIENCE), registry.log("topiaryd")
     assert not any(severity(registry, n) for n in new)
-    assert all(severity(registry, n) == "capacity" for n in cardless) and not any(class_of(registry, n) == made for n in cardless)
+    assert (all(severity(registry, n) == "capacity" for n in cardless)
+            and not any(class_of(registry, n) == made for n in cardless))
     assert number(registry, "SELECT count(*) FROM drift WHERE severity = 'cosmetic'") == kernels - len(new)
     assert registry.sql(f"SELECT node, class FROM topiary_nodes WHERE node < '{name(90)}' ORDER BY node") == before
     assert all_there(registry, {**new, **cardless})
@@ -338,7 +346,8 @@ def test_a_base_beside_the_baseline_is_accepted_with_its_nodes(registry):
     missing = without(late, '<object type="OSDev" gp_index="80"')
     assert registry.put(name(134), missing).status == 200
     assert severity(registry, name(134)) == "capacity"
-    assert all("sda" in c["words"] or c["severity"] != "capacity" for c in changes(registry, name(134))), "from what was accepted"
+    assert all("sda" in c["words"] or c["severity"] != "capacity"
+               for c in changes(registry, name(134))), "from what was accepted"
 
 
 def test_more_than_expected(registry):
@@ -349,7 +358,8 @@ def test_more_than_expected(registry):
     assert severity(registry, name(140)) == ""
     assert registry.put(name(140), more).status == 200
     assert severity(registry, name(140)) == "capacity"
-    assert [c["direction"] for c in changes(registry, name(140)) if c["severity"] == "capacity"] == ["extra"], changes(registry, name(140))
+    assert ([c["direction"] for c in changes(registry, name(140)) if c["severity"] == "capacity"]
+            == ["extra"]), changes(registry, name(140))
 
 
 def test_a_node_that_goes_back_is_what_others_still_are(registry):
@@ -357,7 +367,8 @@ def test_a_node_that_goes_back_is_what_others_still_are(registry):
     node = name(97)
     for kernel, grave in (("3.2.0-4", ""), ("6.7.0-1", ""), ("6.8.0-0", "cosmetic"), ("3.2.0-4", "")):
         assert registry.put(node, clone(97).replace(b"3.2.0-4", kernel.encode())).status == 200
-        assert wait_until(lambda want=grave: severity(registry, node) == want, PATIENCE), (kernel, changes(registry, node))
+        assert wait_until(lambda want=grave: severity(registry, node) == want,
+                          PATIENCE), (kernel, changes(registry, node))
     upkeep_ran(registry)
     assert severity(registry, node) == ""
 

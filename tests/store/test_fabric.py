@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The fabric in the registry: imported, kept as versions, read back the same, matched with the nodes' GUIDs, published."""
+"""The fabric in the registry: imported, kept as versions, read back the same, matched with the nodes' GUIDs,
+published."""
 import hashlib
 import json
 import re
@@ -17,10 +18,12 @@ from upkeep_rig import upkept
 
 GUIDS = {"leaf1": 0xa1, "leaf2": 0xa2, "spine": 0xa3, "other": 0xa4}
 # cn1 has a second adapter in another plane; the last one tells nobody's name.
-CABLES = [("cn1 mlx5_0", 0x11, "leaf1"), ("cn2 mlx5_0", 0x21, "leaf1"), ("cn3 mlx5_0", 0x31, "leaf2"), ("leaf1", 0, "spine"),
+CABLES = [("cn1 mlx5_0", 0x11, "leaf1"), ("cn2 mlx5_0", 0x21, "leaf1"), ("cn3 mlx5_0", 0x31, "leaf2"),
+          ("leaf1", 0, "spine"),
           ("leaf1", 0, "spine"), ("leaf2", 0, "spine"), ("leaf2", 0, "spine"), ("cn1 mlx5_1", 0x12, "other")]
 STRANGER = "MT4115 ConnectX4 Mellanox Technologies"
-PAPER = "torus 2 4 7 3 5 2 0 5\ntree 1 2 9 -1\nnode a tree 2 2 5 4 2 -1\nnode b tree 2 2 5 4 2 -1\ntree 1 2 9 1 1\nnode c tree 2 2 5 4 2 3 0 1 5\n"
+PAPER = ("torus 2 4 7 3 5 2 0 5\ntree 1 2 9 -1\nnode a tree 2 2 5 4 2 -1\nnode b tree 2 2 5 4 2 -1\ntree 1 2 9 1 1\n"
+         "node c tree 2 2 5 4 2 3 0 1 5\n")
 # A graph: no tree, no torus, no dragonfly.
 GRAPH = [(f"g{i} mlx5_0", 0x100 + i, f"s{i % 5}") for i in range(10)] + \
     [("s0", 0, "s1"), ("s1", 0, "s2"), ("s2", 0, "s3"), ("s3", 0, "s4"), ("s1", 0, "s4")]
@@ -53,8 +56,8 @@ class Fabric:
 
     def run(self, *words, status=0, registry=True):
         config = ["--config", self.registry.config] if registry else []
-        done = subprocess.run([str(w) for w in (BUILD / "topiary", "fabric", *words, *config)], capture_output=True, text=True,
-                              timeout=120, check=False)
+        done = subprocess.run([str(w) for w in (BUILD / "topiary", "fabric", *words, *config)],
+                              capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == status, (words, done.returncode, done.stdout, done.stderr)
         return done
 
@@ -68,7 +71,8 @@ class Fabric:
 
     def put(self, body, claim=None, user=None, encoding="zstd", **other):
         cred = self.registry.sign(claim or self.registry.claim("fabric", body, **{"purpose": "fabric", **other}), user)
-        return self.registry.request("PUT", "/v1/fabric", zstd(body), Authorization=f"Munge {cred}", Content_Encoding=encoding)
+        return self.registry.request("PUT", "/v1/fabric", zstd(body), Authorization=f"Munge {cred}",
+                                     Content_Encoding=encoding)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +121,8 @@ def history(fabric):
     for cables in steps:
         versions.append(fabric.imported(cables)["version"])
         time.sleep(0.02)
-        times.append(fabric.registry.sql("SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"))
+        times.append(fabric.registry.sql("SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', "
+                                         "'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"))
         time.sleep(0.02)
     return steps, times, versions
 
@@ -140,14 +145,16 @@ def test_earlier_versions_are_kept(fabric, history):
 def test_two_times_are_compared(fabric, history):
     _, times, _ = history
     done = fabric.run("diff", f"@{times[0]}", f"@{times[2]}", status=1)
-    assert done.stdout.splitlines() == ["came    host    cn5", "came    link    leaf1 - cn5", "changed link    leaf2 - spine: 1 cable, was 2"]
+    assert done.stdout.splitlines() == ["came    host    cn5", "came    link    leaf1 - cn5",
+                                        "changed link    leaf2 - spine: 1 cable, was 2"]
     assert fabric.run("diff", f"@{times[0]}", f"@{times[3]}").stdout == ""
     told = json.loads(fabric.run("diff", f"@{times[2]}", "--json", status=1).stdout)
     assert [(c["change"], c["kind"], c["name"]) for c in told["changes"]] == \
         [("went", "host", "cn5"), ("went", "link", "leaf1 - cn5"), ("changed", "link", "leaf2 - spine")]
     # Without a registry, too.
     files = [fabric.file(discovered(cables)) for cables in (CABLES, CABLES[:-1])]
-    assert fabric.run("diff", *files, status=1, registry=False).stdout.splitlines() == ["went    switch  other", "went    link    other - cn1"]
+    assert (fabric.run("diff", *files, status=1, registry=False).stdout.splitlines()
+            == ["went    switch  other", "went    link    other - cn1"])
     assert fabric.run("diff", files[0], "/nowhere", status=2, registry=False).stderr.count("\n") == 1
 
 
@@ -158,17 +165,20 @@ def test_sql_views(fabric, history):
         where = f"since <= '{at}' AND (until IS NULL OR until > '{at}')" if at else "until IS NULL"
         return fabric.registry.sql(f"SELECT {what} FROM topiary_fabric_{view} WHERE {where} ORDER BY 1, 2").split("\n")
 
-    assert ask("plane, kind, switches, hosts, links, cables", "planes") == ["0|fat tree|3|3|5|7", "1|one switch|1|1|1|1"]
+    assert ask("plane, kind, switches, hosts, links, cables",
+               "planes") == ["0|fat tree|3|3|5|7", "1|one switch|1|1|1|1"]
     assert ask("switch, guid, plane, rank", "switches") == [
-        "leaf1|00000000000000a1|0|0", "leaf2|00000000000000a2|0|0", "other|00000000000000a4|1|0", "spine|00000000000000a3|0|1"]
+        "leaf1|00000000000000a1|0|0", "leaf2|00000000000000a2|0|0", "other|00000000000000a4|1|0",
+        "spine|00000000000000a3|0|1"]
     assert ask("host, known, plane", "hosts", times[2]) == ["cn1|t|0", "cn2|t|0", "cn3|t|0", "cn5|t|0"]
     assert ask("a, b, cables, mbps", "links") == [
-        "leaf1|cn1|1|100000", "leaf1|cn2|1|100000", "leaf1|spine|2|200000", "leaf2|cn3|1|100000", "leaf2|spine|2|200000",
-        "other|cn1|1|100000"]
+        "leaf1|cn1|1|100000", "leaf1|cn2|1|100000", "leaf1|spine|2|200000", "leaf2|cn3|1|100000",
+        "leaf2|spine|2|200000", "other|cn1|1|100000"]
     assert "leaf2|spine|1|100000" in ask("a, b, cables, mbps", "links", times[1])
     assert ask("host, port", "adapters") == ["cn1|0000000000000011", "cn1|0000000000000012", "cn2|0000000000000021",
                                              "cn3|0000000000000031"]
-    assert fabric.registry.sql("SELECT kind, name, change, before->>'cables', after->>'cables' FROM topiary_fabric_changes"
+    assert fabric.registry.sql("SELECT kind, name, change, before->>'cables', "
+                               "after->>'cables' FROM topiary_fabric_changes"
                                f" WHERE version = {versions[3]} ORDER BY 1, 2").split("\n") == \
         ["host|cn5|went||", "link|leaf1 cn5|went|1|", "link|leaf2 spine|changed|1|2"]
 
@@ -179,18 +189,22 @@ def test_nodes_are_matched_by_guid_and_by_name(fabric):
     guid = int(re.search(r'name="NodeGUID" value="([^"]*)"', xml["gn1"]).group(1).replace(":", ""), 16)
     port = int(re.search(r'name="Port1GID0" value="([^"]*)"', xml["gn2"]).group(1).replace(":", "")[-16:], 16)
     text = discovered([*CABLES, (STRANGER, port, "leaf2")]).replace(
-        f"CA 1 1 0x{0x21:016x} 4x EDR - SW 1 2 0x{0xa1:016x} ( 'cn2 mlx5_0'", f"CA 1 1 0x{guid:016x} 4x EDR - SW 1 2 0x{0xa1:016x} ( 'localhost HCA-1'")
+        f"CA 1 1 0x{0x21:016x} 4x EDR - SW 1 2 0x{0xa1:016x} ( 'cn2 mlx5_0'",
+        f"CA 1 1 0x{guid:016x} 4x EDR - SW 1 2 0x{0xa1:016x} ( 'localhost HCA-1'")
     fabric.imported(text)
     assert {h["name"] for h in fabric.export()["hosts"] if not h["known"]} == {f"H-{guid:016x}", f"H-{port:016x}"}
-    assert fabric.registry.sql("SELECT count(*) FROM topiary_fabric_hosts WHERE until IS NULL AND node IS NOT NULL") == "0"
+    assert (fabric.registry.sql("SELECT count(*) FROM topiary_fabric_hosts WHERE until IS NULL AND node IS NOT NULL")
+            == "0")
     levels = fabric.registry.fabric
     assert wait_until(lambda: levels.exists() and f"node H-{guid:016x} tree" in levels.read_text(), 10)
     for name in ("gn1", "gn2"):
         assert fabric.registry.put(name, xml[name].encode()).status == 200
     assert fabric.registry.put("cn3", individual(machine("amd-4x16"), "cn3").encode()).status == 200
     exported = fabric.export()
-    assert {h["name"] for h in exported["hosts"]} == {"cn1", "cn3", "gn1", "gn2"} and all(h["known"] for h in exported["hosts"])
-    assert fabric.registry.sql("SELECT host, node FROM topiary_fabric_hosts WHERE until IS NULL ORDER BY 1").split("\n") == \
+    assert ({h["name"] for h in exported["hosts"]} == {"cn1", "cn3", "gn1", "gn2"}
+            and all(h["known"] for h in exported["hosts"]))
+    assert fabric.registry.sql("SELECT host, node FROM topiary_fabric_hosts WHERE until IS NULL "
+                               "ORDER BY 1").split("\n") == \
         [f"H-{guid:016x}|gn1", f"H-{port:016x}|gn2", "cn1|", "cn3|cn3"]
     assert "SwitchName=leaf1 Nodes=cn1,gn1\nSwitchName=leaf2 Nodes=cn3,gn2\n" in fabric.export(form="slurm")
     # What is published follows, within its interval.
@@ -219,8 +233,9 @@ def test_registry_is_asked_without_files(fabric, tmp_path):
     matrix.write_text("0 9 1\n9 0 1\n1 1 0\n")
 
     def mapped(*words):
-        done = subprocess.run([str(w) for w in (BUILD / "topiary", "map", "--matrix", matrix, "--nodes", "gn[1-3]=0", "--explain=json",
-                                                "-o", tmp_path / "ranks", "--config", config, *words)],
+        done = subprocess.run([str(w) for w in (BUILD / "topiary", "map", "--matrix", matrix, "--nodes", "gn[1-3]=0",
+                                                "--explain=json", "-o", tmp_path / "ranks", "--config",
+                                                config, *words)],
                               capture_output=True, text=True, timeout=60, check=True)
         return json.loads(done.stdout), (tmp_path / "ranks").read_text(), done.stderr
 
@@ -232,11 +247,13 @@ def test_registry_is_asked_without_files(fabric, tmp_path):
     # A file of another form is not read, and said so.
     config.write_text(config.read_text().replace("FabricFile=/nowhere", f"FabricFile={fabric.file('what is this?')}"))
     costs, _, said = mapped()
-    assert costs["network_levels"] == 0 and ":1: 'what': expected tree, torus, graph or node: mapping without the network" in said
+    assert (costs["network_levels"] == 0
+            and ":1: 'what': expected tree, torus, graph or node: mapping without the network" in said)
 
 
 @pytest.mark.parametrize("cables, levels", [
-    (CABLES, "tree 1 2 200 -1\ntree 1 2 100 -1\nnode cn1 tree 1 1 1 -1\nnode cn2 tree 1 1 1 -1\ntree 1 2 100 1 0\nnode cn3 tree 1 1 1 -1\n"),
+    (CABLES, "tree 1 2 200 -1\ntree 1 2 100 -1\nnode cn1 tree 1 1 1 -1\nnode cn2 tree 1 1 1 -1\n"
+     "tree 1 2 100 1 0\nnode cn3 tree 1 1 1 -1\n"),
     (PAPER, PAPER),
     (GRAPH, "graph 1 5 200 -1\nhops 1\nhops 2 1\nhops 3 2 1\nhops 2 1 2 1\n"
      + "".join(f"tree 1 2 100 -1\nnode g{i} tree 1 1 1 -1\nnode g{i + 5} tree 1 1 1 -1\n" for i in range(5))),
@@ -274,14 +291,20 @@ def fabric_json(**other):
     (fabric_json(switches=[{"name": "a b"}]), 422, "fabric: switches[0]: name: expected a name"),
     (fabric_json(switches=[{"name": "s"}, {"name": "s"}]), 422, "fabric: switches[1]: s: duplicate name"),
     (fabric_json(switches=[{"name": "h"}]), 422, "fabric: hosts[0]: h: duplicate name"),
-    (fabric_json(switches=[{"name": "s", "guid": "xyz"}]), 422, "fabric: switches[0]: guid: expected 16 hexadecimal digits or null"),
-    (fabric_json(hosts=[{"name": "h"}]), 422, "fabric: hosts[0]: h: expected known (true or false) and a list of adapters"),
-    (fabric_json(hosts=[{"name": "h", "known": False, "adapters": []}]), 422, "fabric: hosts[0]: h: an unknown host needs an adapter"),
-    (fabric_json(hosts=[{"name": "h", "known": True, "adapters": [{}]}]), 422, "fabric: hosts[0]: adapter without a GUID"),
-    (fabric_json(links=[{"a": "s", "b": "x", "cables": 1}]), 422, "fabric: links[0]: b: neither a switch nor a host of the fabric"),
+    (fabric_json(switches=[{"name": "s", "guid": "xyz"}]), 422,
+     "fabric: switches[0]: guid: expected 16 hexadecimal digits or null"),
+    (fabric_json(hosts=[{"name": "h"}]), 422,
+     "fabric: hosts[0]: h: expected known (true or false) and a list of adapters"),
+    (fabric_json(hosts=[{"name": "h", "known": False, "adapters": []}]), 422,
+     "fabric: hosts[0]: h: an unknown host needs an adapter"),
+    (fabric_json(hosts=[{"name": "h", "known": True, "adapters": [{}]}]), 422,
+     "fabric: hosts[0]: adapter without a GUID"),
+    (fabric_json(links=[{"a": "s", "b": "x", "cables": 1}]), 422,
+     "fabric: links[0]: b: neither a switch nor a host of the fabric"),
     (fabric_json(links=[{"a": "s", "b": "h", "cables": 0}]), 422, "fabric: links[0]: cables: expected a number"),
     (fabric_json(links=[{"a": "s", "b": "h", "cables": 1 << 40}]), 422, "fabric: links[0]: cables: expected a number"),
-    (fabric_json(links=[{"a": "s", "b": "h", "cables": 1, "mbps": -1}]), 422, "fabric: links[0]: mbps: expected a number"),
+    (fabric_json(links=[{"a": "s", "b": "h", "cables": 1, "mbps": -1}]), 422,
+     "fabric: links[0]: mbps: expected a number"),
     (fabric_json(text="tree 1 2\n"), 422, "fabric:1: dimension 1: "),
     (b'{"switches":[],"switches":[]}', 422, "fabric: line 1: duplicate object key"),
 ])
@@ -307,7 +330,8 @@ def test_only_administrators_import(fabric):
     shutil.copy(BUILD / "topiary", program)
     net = fabric.registry.folder / "net.txt"
     net.write_text(discovered(CABLES[:1]))
-    done = subprocess.run(as_user("nobody", [str(program), "fabric", "import", str(net), "--config", str(fabric.registry.config)]),
+    done = subprocess.run(as_user("nobody", [str(program), "fabric", "import", str(net), "--config",
+                                             str(fabric.registry.config)]),
                           capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1 and "may not import a fabric" in done.stderr
     assert fabric.registry.get("/v1/fabric").body == before
@@ -332,7 +356,8 @@ def test_a_large_fabric(fabric):
     assert len(fabric.export()["hosts"]) == 10000
     assert time.monotonic() - began < 120
     version = fabric.imported(text(skip=7))["version"]
-    assert fabric.registry.sql(f"SELECT kind, count(*) FROM fabric_part WHERE went = {version} GROUP BY 1 ORDER BY 1").split("\n") == \
+    assert fabric.registry.sql(f"SELECT kind, count(*) FROM fabric_part WHERE went = {version} GROUP BY 1 "
+                               "ORDER BY 1").split("\n") == \
         ["host|16", "link|17", "plane|1", "switch|1"]
 
 
@@ -344,18 +369,22 @@ FILL = """
 INSERT INTO node (name, diff, since, seq, boot, layout, xml_bytes, sha256)
 SELECT 'copy' || i, overlay(n.diff PLACING substr(int4send(i), 5 - w.width / 2) FROM (w.at + 1) / 2 + 1),
        now() - interval '1 hour', n.seq, n.boot, n.layout, n.xml_bytes, n.sha256
-FROM (SELECT * FROM node WHERE name = 'fn2') n JOIN layout f ON f.id = n.layout JOIN fact a ON a.base = f.base AND a.name = 'NodeGUID'
+FROM (SELECT * FROM node WHERE name = 'fn2') n JOIN layout f ON f.id = n.layout
+JOIN fact a ON a.base = f.base AND a.name = 'NodeGUID'
 JOIN field w ON w.layout = f.id AND w.line = a.line, generate_series(1, {hosts}) i;
-WITH host AS MATERIALIZED (SELECT 'host' || row_number() OVER (ORDER BY node) AS name, row_number() OVER (ORDER BY node) / 20 AS leaf, guid
+WITH host AS MATERIALIZED (SELECT 'host' || row_number() OVER (ORDER BY node) AS name,
+                                  row_number() OVER (ORDER BY node) / 20 AS leaf, guid
                            FROM (SELECT node, min(guid) AS guid FROM fabric_guid GROUP BY node) g)
 SELECT fabric_keep(jsonb_build_object(
 	'text', '', 'planes', '[{{"kind": "tree"}}]'::jsonb,
 	'switches', (SELECT jsonb_agg(DISTINCT jsonb_build_object('name', 'leaf' || leaf)) FROM host),
-	'hosts', (SELECT jsonb_agg(jsonb_build_object('name', name, 'adapters', jsonb_build_array(jsonb_build_object('guid', guid)))) FROM host),
+	'hosts', (SELECT jsonb_agg(jsonb_build_object(
+		'name', name, 'adapters', jsonb_build_array(jsonb_build_object('guid', guid)))) FROM host),
 	'links', (SELECT jsonb_agg(jsonb_build_object('a', 'leaf' || leaf, 'b', name, 'cables', 1)) FROM host)), 0);
 ANALYZE node, fabric, fabric_part, fabric_adapter, registry;
 """
-BELOW = next(re.findall(r"```sql\n(.*?);\n```", part, re.S)[0] for part in (ROOT / "docs/sql.md").read_text(encoding="utf-8").split("## ")
+BELOW = next(re.findall(r"```sql\n(.*?);\n```", part, re.S)[0]
+             for part in (ROOT / "docs/sql.md").read_text(encoding="utf-8").split("## ")
              if part.startswith("Which nodes are below which leaf switch"))
 
 
@@ -377,7 +406,8 @@ def looked_at(registry, query):
 
 
 def test_a_question_about_the_fabric_decodes_no_guids(filled):
-    """Each part is looked at a few times, no two are compared one by one, and the planner does not think it is worth compiling."""
+    """Each part is looked at a few times, no two are compared one by one, and the planner does not think it is worth
+    compiling."""
     below = filled.sql(BELOW).split("\n")
     assert sum(int(line.split("|")[1]) for line in below) == HOSTS + 2
     filled.sql("UPDATE node SET since = now() - interval '1 hour'; SELECT fabric_match()")
@@ -388,8 +418,10 @@ def test_a_question_about_the_fabric_decodes_no_guids(filled):
 
 
 def test_upkeep_keeps_the_match(filled):
-    """A node that has another adapter is of no host at once, and soon that is known without decoding; the same when it is back."""
-    host, own = filled.sql("SELECT h.host, n.diff FROM topiary_fabric_hosts h JOIN node n ON n.name = h.node WHERE node = 'copy7'").split("|")
+    """A node that has another adapter is of no host at once, and soon that is known without decoding; the same when it
+    is back."""
+    host, own = filled.sql("SELECT h.host, n.diff FROM topiary_fabric_hosts h JOIN node n ON n.name = h.node WHERE "
+                           "node = 'copy7'").split("|")
     for diff, node in (("sha256(diff)", ""), (f"'{own}'", "copy7")):
         filled.sql(f"UPDATE node SET since = clock_timestamp(), diff = {diff} WHERE name = 'copy7'")
         assert filled.sql(f"SELECT node FROM topiary_fabric_hosts WHERE host = '{host}'") == node

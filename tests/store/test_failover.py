@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""A primary, a hot standby and two topiaryds: the primary is killed while nodes boot, the standby takes over, and the old one comes back."""
+"""A primary, a hot standby and two topiaryds: the primary is killed while nodes boot, the standby takes over, and the
+old one comes back."""
 import json
 import os
 import re
@@ -29,7 +30,8 @@ class Pair(storms.Stormy):
         super().__init__(folder)
         text = self.config.read_text()
         pair = f"host={self.folder}/pg,{self.folder}/pg2 dbname=topiary user={USER} target_session_attrs"
-        text = re.sub("^Database=.*$", f"Database={pair}=read-write\nReadDatabase={pair}=prefer-standby", text, flags=re.M)
+        text = re.sub("^Database=.*$", f"Database={pair}=read-write\nReadDatabase={pair}=prefer-standby",
+                      text, flags=re.M)
         self.config.write_text(text)
 
     def as_postgres(self, program, *arguments):
@@ -48,8 +50,8 @@ class Pair(storms.Stormy):
         home = self.folder / where
         home.mkdir(mode=0o755)
         os.chown(home, *[getattr(os.stat(self.folder / primary), k) for k in ("st_uid", "st_gid")])
-        self.as_postgres("pg_basebackup", "-d", f"host={self.folder / primary} application_name={name}", "-D", home / "data",
-                         "-R", "-X", "stream", "-c", "fast")
+        self.as_postgres("pg_basebackup", "-d", f"host={self.folder / primary} application_name={name}",
+                         "-D", home / "data", "-R", "-X", "stream", "-c", "fast")
         self.start_server(where)
 
     def start_server(self, where):
@@ -103,10 +105,12 @@ def test_primary_is_killed_in_a_storm(pair):
     assert metric(pair, f'topiary_postgresql_server{{server="{pair.folder}/pg2",role="standby"}} 1') == [True, True]
     before = machine(SMALL, "before", 1)
     assert pair.put("before", before).status == 200
-    where = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'topiaryd' AND query LIKE '%FROM topiary_nodes%'"
+    where = ("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'topiaryd' AND query LIKE '%FROM "
+             "topiary_nodes%'")
     both(pair, lambda: pair.get("/v1/nodes/before"))
     assert int(pair.superuser("pg2", where)) >= 2, "reads go to the standby"
-    storm, log = pair.background_storm(storms.machines(), agents=400, first=1000, window=4, pause_max=2, deadline=300, variants=20, url=urls)
+    storm, log = pair.background_storm(storms.machines(), agents=400, first=1000, window=4, pause_max=2, deadline=300,
+                                       variants=20, url=urls)
     assert wait_until(lambda: log.exists() and log.read_text().count("\n") > 40, PATIENCE)
     pair.kill("postgres")
     assert storm.poll() is None
@@ -119,7 +123,8 @@ def test_primary_is_killed_in_a_storm(pair):
     assert report["retries"] > 0 and len(exports) == len({e.node for e in exports}) == 400, report
     assert pair.survivors(exports) == []
     assert pair.superuser("pg2", "SELECT count(*) FROM node WHERE name LIKE 'cn%'") == "400"
-    assert wait_until(lambda: [a.status for a in both(pair, lambda: put(pair, time.time_ns() % 10**6))] == [200, 200], PATIENCE)
+    assert wait_until(lambda: [a.status for a in both(pair, lambda: put(pair, time.time_ns() % 10**6))] == [200, 200],
+                      PATIENCE)
 
 
 def test_old_primary_that_comes_back(pair):
@@ -144,7 +149,8 @@ def test_old_primary_alone(pair):
     try:
         def refused():
             answers = both(pair, lambda: put(pair, 5))
-            return all(a.status == 503 and "timeline 1" in a.json()["error"] and f"{pair.folder}/pg2" in a.json()["error"] for a in answers)
+            return all(a.status == 503 and "timeline 1" in a.json()["error"]
+                       and f"{pair.folder}/pg2" in a.json()["error"] for a in answers)
         assert wait_until(refused, PATIENCE)
         assert pair.superuser("pg", "SELECT count(*) FROM node WHERE name = 'after'") == "0"
     finally:

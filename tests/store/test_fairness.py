@@ -15,12 +15,14 @@ HOST = b'    <info name="HostName"'
 
 def attributes(node, _):
     """Of one element: libxml2 compares each with all others."""
-    return machine(SMALL, node).replace(HOST, b"    <info " + b" ".join(b'a%d="x"' % i for i in range(MANY)) + b' name="HostName"', 1)
+    return machine(SMALL, node).replace(HOST, b"    <info " + b" ".join(b'a%d="x"' % i for i in range(MANY))
+                                        + b' name="HostName"', 1)
 
 
 def infos(node, letter):
     """Of one object: each becomes a row of the database, and is compared with those of the node's class."""
-    return machine(SMALL, node).replace(HOST, b"".join(b'    <info name="%c%d" value="1"/>\n' % (letter, i) for i in range(MANY)) + HOST, 1)
+    return machine(SMALL, node).replace(HOST, b"".join(b'    <info name="%c%d" value="1"/>\n' % (letter, i)
+                                                       for i in range(MANY)) + HOST, 1)
 
 
 @pytest.fixture
@@ -31,8 +33,8 @@ def hostile_host(registry, configured, elsewhere):
 
 @pytest.mark.parametrize("make", [attributes, infos], ids=["attributes", "infos"])
 def test_a_hostile_node_does_not_block_others(hostile_host, elsewhere, make):
-    """All others are acknowledged while root of one node sends documents over as many connections as it may; it is told at once that
-    they are refused, or to come later, and never that the registry is busy."""
+    """All others are acknowledged while root of one node sends documents over as many connections as it may; it is told
+    at once that they are refused, or to come later, and never that the registry is busy."""
     registry, own = hostile_host, elsewhere.there
     documents = [make(own, letter) for letter in b"ABC"]
     done, told = threading.Event(), []
@@ -59,7 +61,8 @@ def test_a_hostile_node_does_not_block_others(hostile_host, elsewhere, make):
 
 def noise(node):
     """A document that is like no other."""
-    return machine(SMALL, node).replace(HOST, b'    <info name="Noise" value="%s"/>\n' % os.urandom(100000).hex().encode() + HOST, 1)
+    return machine(SMALL, node).replace(HOST, b'    <info name="Noise" value="%s"/>\n'
+                                        % os.urandom(100000).hex().encode() + HOST, 1)
 
 
 @pytest.mark.parametrize("settings, stored", [({"NodeDocuments": 24, "NodeBytes": 16}, 24), ({"NodeBytes": 1}, 11)],

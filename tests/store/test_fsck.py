@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""What is stored is damaged: no node hears that its document is known, `topiary fsck` and upkeep tell, and the node's own document mends it."""
+"""What is stored is damaged: no node hears that its document is known, `topiary fsck` and upkeep tell, and the node's
+own document mends it."""
 import json
 import subprocess
 
@@ -12,13 +13,16 @@ from upkeep_rig import INTERVAL, all_there, at_rest, clone, kill_topiaryd, name,
 
 # What is damaged, of a1 and whoever shares it; is it seen without reading its shape; the words of fsck.
 DAMAGES = {
-    "another kind's layout": ("UPDATE node SET layout = (SELECT layout FROM node WHERE name = 'b1') WHERE name = 'a1'", True, ""),
-    "another document of its kind": ("UPDATE node SET diff = (SELECT diff FROM node WHERE name = 'a2') WHERE name = 'a1'", True,
-                                     "differs from the one that the node signed"),
+    "another kind's layout": ("UPDATE node SET layout = (SELECT layout FROM node WHERE name = 'b1') WHERE name = 'a1'",
+                              True, ""),
+    "another document of its kind": ("UPDATE node SET diff = (SELECT diff FROM node WHERE name = 'a2')"
+                                     " WHERE name = 'a1'", True, "differs from the one that the node signed"),
     "no document": ("UPDATE node SET diff = '\\x28b52ffd' WHERE name = 'a1'", True, ""),
     "half a base": ("UPDATE base SET bytes = substr(bytes, 1, 500) WHERE node LIKE 'a%'", True, "base "),
-    "another base": ("UPDATE base b SET bytes = o.bytes FROM base o WHERE b.node LIKE 'a%' AND o.node LIKE 'b%'", True, "base "),
-    "a field that went": ("DELETE FROM field WHERE n = 0 AND layout = (SELECT layout FROM node WHERE name = 'a1')", True, ""),
+    "another base": ("UPDATE base b SET bytes = o.bytes FROM base o WHERE b.node LIKE 'a%' AND o.node LIKE 'b%'",
+                     True, "base "),
+    "a field that went": ("DELETE FROM field WHERE n = 0 AND layout = (SELECT layout FROM node WHERE name = 'a1')",
+                          True, ""),
     "another shape": ("UPDATE layout SET shape = (SELECT shape FROM base WHERE node LIKE 'b%' LIMIT 1)"
                       " WHERE base = (SELECT id FROM base WHERE node LIKE 'a%' LIMIT 1)", False, "its shape is "),
 }
@@ -71,7 +75,8 @@ def test_damage(damaged, what, again):
     told_right(r, documents)
     assert fsck(r, "--repair", status=0) == {"checked": len(documents), "repaired": True, "unreadable": []}
     assert r.sql("SELECT count(*) FROM unreadable") == "0"
-    assert dict(row.split("|") for row in r.sql("SELECT name, since FROM node").split("\n")) == since, "it is no new document"
+    assert (dict(row.split("|") for row in r.sql("SELECT name, since FROM node").split("\n"))
+            == since), "it is no new document"
     kill_topiaryd(r)
     told_right(r, documents)
 
@@ -100,7 +105,8 @@ def boot_or_again(registry, documents):
 
 
 def test_history(damaged):
-    """A former document that cannot be rebuilt is reported; nobody can send it again, and fsck goes through both tables in parts."""
+    """A former document that cannot be rebuilt is reported; nobody can send it again, and fsck goes through both tables
+    in parts."""
     r = damaged
     r.sql("TRUNCATE node, past, class, base, layout, shape, unreadable CASCADE")
     kill_topiaryd(r)
@@ -125,7 +131,8 @@ def test_permissions(damaged):
     empty = b""
     for path, claim, user, status in (("/v1/fsck", "fsck", None, 200), ("/v1/fsck", "fsck", "nobody", 403),
                                       ("/v1/fsck/repair", "fsck", None, 403), ("/v1/fsck", "fsck-repair", None, 403),
-                                      ("/v1/fsck?after=past//-infinity", "fsck", None, 403), ("/v1/fsck?after=x!", "fsck", None, 400)):
+                                      ("/v1/fsck?after=past//-infinity", "fsck", None, 403),
+                                      ("/v1/fsck?after=x!", "fsck", None, 400)):
         cred = r.sign(r.claim(claim, empty, purpose="fsck"), user)
         assert r.request("POST", path, Authorization=f"Munge {cred}").status == status, (path, claim, user)
     assert r.request("POST", "/v1/fsck").status == 401
@@ -157,8 +164,10 @@ def test_table():
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         lines = done.stdout.splitlines()
         assert done.returncode == 1 and len(lines) == 4, done
-        assert lines[0].split() == ["NODE", "SINCE", "DOCUMENT", "REASON"] and lines[1].startswith("a1 ") and " present " in lines[1]
-        assert lines[3] == "5 documents checked, 2 cannot be rebuilt; `topiary fsck --repair` requests new exports from 2 nodes"
+        assert (lines[0].split() == ["NODE", "SINCE", "DOCUMENT", "REASON"] and lines[1].startswith("a1 ")
+                and " present " in lines[1])
+        assert (lines[3] == "5 documents checked, 2 cannot be rebuilt; `topiary fsck --repair` requests new exports "
+                "from 2 nodes")
         r.stop("topiaryd")
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 2 and done.stderr.count("\n") == 1

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""A PostgreSQL that does not answer, or that promises less than an acknowledgement says: 503 in time, and nothing acknowledged is lost."""
+"""A PostgreSQL that does not answer, or that promises less than an acknowledgement says: 503 in time, and nothing
+acknowledged is lost."""
 import contextlib
 import os
 import signal
@@ -67,14 +68,16 @@ def test_stopped_postgres(registry):
         assert all(is_refusal(a) for a in answers), [a.body for a in answers]
         assert slowest < BOUND
         answers, slowest = put_many(registry, range(100, 132))
-        assert all(is_refusal(a) for a in answers) and slowest < BOUND / 2, "known to be down: nobody waits for it in turn"
+        assert (all(is_refusal(a) for a in answers)
+                and slowest < BOUND / 2), "known to be down: nobody waits for it in turn"
         assert [r.result().status for r in reads] == [503, 503]
     for n in range(100, 132):
         well_again(registry, n)
 
 
 class Wire:
-    """A way to PostgreSQL over TCP that can fall silent: connections stay, new ones are taken, and nothing comes any more."""
+    """A way to PostgreSQL over TCP that can fall silent: connections stay, new ones are taken, and nothing comes any
+    more."""
 
     def __init__(self, path):
         self.path, self.silent, self.sockets = str(path), threading.Event(), []
@@ -114,9 +117,11 @@ def test_silent_network(registry):
     superuser(registry, "SELECT pg_reload_conf()")
     wire = Wire(registry.folder / "pg/.s.PGSQL.5432")
     own = registry.folder / "wired.conf"
-    own.write_text(registry.config.read_text().replace(f"host={registry.folder}/pg", f"host=127.0.0.1 port={wire.port}"))
+    own.write_text(registry.config.read_text().replace(f"host={registry.folder}/pg",
+                                                       f"host=127.0.0.1 port={wire.port}"))
     registry.stop("topiaryd")
-    registry.daemon("topiaryd", as_user(USER, [str(registry.folder / "topiaryd"), "--config", str(own)]), registry.listening)
+    registry.daemon("topiaryd", as_user(USER, [str(registry.folder / "topiaryd"), "--config", str(own)]),
+                    registry.listening)
     try:
         assert registry.put(*node(200)).status == 200
         wire.silent.set()
@@ -185,14 +190,16 @@ def test_torn_pages_are_warned_of_once(registry):
 
 
 def test_missing_synchronous_standby(registry):
-    """A wait for it that somebody ends is no acknowledgement, and waits that nobody waits for do not take all of PostgreSQL's places."""
+    """A wait for it that somebody ends is no acknowledgement, and waits that nobody waits for do not take all of
+    PostgreSQL's places."""
     with configured(registry, synchronous_standby_names="nobody"):
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(registry.put, *node(500))
             assert wait_until(lambda: superuser(registry, OTHER + " AND wait_event = 'SyncRep'").strip() == "1", 10)
             superuser(registry, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
             answer = waiting.result()
-        assert answer.status == 503 and "canceling wait for synchronous replication" in answer.json()["error"], answer.body
+        assert (answer.status == 503
+                and "canceling wait for synchronous replication" in answer.json()["error"]), answer.body
         answer, seconds = timed_put(registry, 501)
         assert is_refusal(answer) and seconds < BOUND
         assert int(superuser(registry, OTHER)) <= 14

@@ -18,16 +18,20 @@ pytestmark = pytest.mark.skipif(SOURCE is None, reason="no hwloc source: run pac
 OF_HWLOC2 = SOURCE.read_text(encoding="utf-8") if SOURCE else ""
 OF_HWLOC3 = (DATA / "power8-gpus.xml").read_text(encoding="utf-8")
 BYTES = 400  # at most of the database for one upgraded node
-ROWS = ("SELECT (SELECT sum(pg_column_size(n.*)) FROM node n) + (SELECT coalesce(sum(pg_column_size(p.*)), 0) FROM past p)"
+ROWS = ("SELECT (SELECT sum(pg_column_size(n.*)) FROM node n)"
+        " + (SELECT coalesce(sum(pg_column_size(p.*)), 0) FROM past p)"
         " + (SELECT sum(pg_column_size(b.*)) FROM base b) + (SELECT sum(pg_column_size(f.*)) FROM layout f)"
-        " + (SELECT sum(pg_column_size(f.*)) FROM fact f) + (SELECT coalesce(sum(pg_column_size(f.*)), 0) FROM node_fact f)")
+        " + (SELECT sum(pg_column_size(f.*)) FROM fact f)"
+        " + (SELECT coalesce(sum(pg_column_size(f.*)), 0) FROM node_fact f)")
 
 
 def node_xml(xml, node):
     """One node of a series, which lacks some pages of memory."""
     pages = random.Random(node).randrange(1, 20000)
-    xml = re.sub(r'(local_memory=")(\d+)', lambda m: f"{m.group(1)}{int(m.group(2)) - 4096 * pages}", individual(xml, node), count=1)
-    return re.sub(r'(size="4096" count=")(\d+)', lambda m: f"{m.group(1)}{max(0, int(m.group(2)) - pages)}", xml, count=1).encode()
+    xml = re.sub(r'(local_memory=")(\d+)', lambda m: f"{m.group(1)}{int(m.group(2)) - 4096 * pages}",
+                 individual(xml, node), count=1)
+    return re.sub(r'(size="4096" count=")(\d+)', lambda m: f"{m.group(1)}{max(0, int(m.group(2)) - pages)}", xml,
+                  count=1).encode()
 
 
 def put_all(registry, xml):
@@ -64,7 +68,8 @@ def test_no_node_drifts_and_one_base_serves_all(upgraded, before):
 
 
 def test_facts_have_the_same_names(upgraded):
-    assert upgraded.sql("SELECT value FROM topiary_facts WHERE node = 'cn0007' AND object = 'machine' AND fact = 'HostName'") == "cn0007"
+    assert upgraded.sql("SELECT value FROM topiary_facts WHERE node = 'cn0007' AND object = 'machine' AND fact = "
+                        "'HostName'") == "cn0007"
     assert upgraded.sql("SELECT count(*) FROM topiary_facts WHERE node = 'cn0007' AND fact = 'memory'") == "2"
 
 
@@ -84,7 +89,9 @@ def test_a_node_that_comes_first_with_the_other_hwloc_is_of_the_class(upgraded):
     assert upgraded.put("intel3", xml).json()["stored"] == "base"
     assert upgraded.put("uneven2", machine("uneven-2x6").encode()).status == 200
     assert upgraded.put("uneven4", xml.replace(b"Tesla", b"Other")).status == 200
-    classes = dict(line.split("|") for line in upgraded.sql("SELECT node, class FROM topiary_nodes WHERE node NOT LIKE 'cn%'").split("\n"))
+    classes = dict(line.split("|")
+                   for line in upgraded.sql("SELECT node, class FROM topiary_nodes WHERE node NOT "
+                                            "LIKE 'cn%'").split("\n"))
     assert classes["intel2"] == classes["intel3"] != classes["uneven2"] and classes["new1"] != classes["intel2"]
     assert upgraded.sql("SELECT count(*) FROM drift WHERE node IN ('new1', 'intel3')") == "0"
 
@@ -92,7 +99,8 @@ def test_a_node_that_comes_first_with_the_other_hwloc_is_of_the_class(upgraded):
 def test_the_older_format_of_hwloc_3_is_one_base_too(upgraded):
     """Nodes that are upgraded with ExportFormat=2, and then without it."""
     series = [f"vm{i}" for i in range(6)]
-    for name, kinds in (("vm.by2", {"base": 1, "fields": 5}), ("vm.as2", {"base": 1, "fields": 5}), ("vm", {"base": 1, "fields": 5})):
+    for name, kinds in (("vm.by2", {"base": 1, "fields": 5}), ("vm.as2", {"base": 1, "fields": 5}),
+                        ("vm", {"base": 1, "fields": 5})):
         xml = (DATA / f"{name}.xml").read_text(encoding="utf-8")
         assert Counter(upgraded.put(node, node_xml(xml, node)).json()["stored"] for node in series) == kinds
     assert upgraded.sql("SELECT count(DISTINCT class) FROM topiary_nodes WHERE node LIKE 'vm%'") == "1"

@@ -32,13 +32,15 @@ def test_agent_first_boot_then_hash_only(registry, tmp_path):
     again = registry.agent("cn1", file, "--once")
     assert again.returncode == 0 and "known" in again.stderr
     node = registry.get("/v1/nodes/cn1").json()
-    assert node["last_boot"] >= node["topology_since"] and node["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert (node["last_boot"] >= node["topology_since"]
+            and node["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest())
     assert len(registry.get("/v1/nodes/cn1/history").json()["history"]) == 1
 
 
 @pytest.mark.parametrize("ahead", [1, 86400 * 10**9, 2**62 - time.time_ns()], ids=["now", "a day", "most"])
 def test_agent_is_not_locked_out_by_numbers_of_a_clock_that_was_ahead(registry, tmp_path, ahead):
-    """An earlier agent of this boot numbered by the time of day, which was wrong: the next export is taken at once, known or not."""
+    """An earlier agent of this boot numbered by the time of day, which was wrong: the next export is taken at once,
+    known or not."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     node, file = f"ahead{ahead}", tmp_path / "ahead.xml"
     file.write_bytes(machine(SHAPES["two"], node, 31))
@@ -97,7 +99,8 @@ def test_another_model_of_the_same_shape_becomes_a_base(registry):
     got = registry.put("model1", other).json()
     assert got["stored"] == "base"
     assert registry.put("model2", other.replace(b"C000001", b"C000002")).json()["stored"] == "fields"
-    assert registry.put("cn2", machine(SHAPES["two"], "cn2", 12)).json()["stored"] != "base", "the older base is tried too"
+    assert (registry.put("cn2", machine(SHAPES["two"], "cn2", 12)).json()["stored"]
+            != "base"), "the older base is tried too"
     assert registry.get("/v1/nodes/model1/topology").body == other
 
 
@@ -115,7 +118,8 @@ def test_original_that_is_not_canonical_is_kept_to_the_byte(registry):
 
 
 def test_a_node_does_not_slip_into_another_class(registry):
-    """What was accepted from its class is open to it; what its class was accepted from is not: that is a change of its own."""
+    """What was accepted from its class is open to it; what its class was accepted from is not: that is a change of its
+    own."""
     whole, less = ("Package:3 [NUMANode] Core:4 PU:1", "Package:3 [NUMANode] Core:4 PU:2")
     for node in ("slip1", "slip2", "slip3"):
         assert registry.put(node, machine(whole, node, 1)).status == 200

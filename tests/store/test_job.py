@@ -33,15 +33,16 @@ def fixture_traces(registry):
     folder = registry.folder / "traces"
     folder.mkdir(mode=0o755)
     for i in range(24):
-        subprocess.run([BUILD / "tests" / "trace_make", folder / f"cn{i}.trace", MACHINE, str(TICKS + i), f"cn{i}"], check=True,
-                       capture_output=True, timeout=60)
+        subprocess.run([BUILD / "tests" / "trace_make", folder / f"cn{i}.trace", MACHINE, str(TICKS + i), f"cn{i}"],
+                       check=True, capture_output=True, timeout=60)
         (folder / f"cn{i}.trace").chmod(0o644)
     return {f"cn{i}": folder / f"cn{i}.trace" for i in range(24)}
 
 
 def job(registry, *words, user=None, status=0):
     command = [str(w) for w in (registry.topiary, "job", *words, "--config", registry.config)]
-    done = subprocess.run(as_user(user, command) if user else command, capture_output=True, text=True, timeout=120, cwd="/", check=False)
+    done = subprocess.run(as_user(user, command) if user else command, capture_output=True, text=True, timeout=120,
+                          cwd="/", check=False)
     assert done.returncode == status, (words, done.stdout, done.stderr)
     return done
 
@@ -52,7 +53,8 @@ def shown(registry, name, user=None):
 
 def put(registry, name, body, user="nobody", encoding="zstd", **other):
     cred = registry.sign(registry.claim(other.pop("about", name), body, **{"purpose": "job", **other}), user)
-    return registry.request("PUT", f"/v1/jobs/{name}", zstd(body), Authorization=f"Munge {cred}", Content_Encoding=encoding)
+    return registry.request("PUT", f"/v1/jobs/{name}", zstd(body), Authorization=f"Munge {cred}",
+                            Content_Encoding=encoding)
 
 
 def test_summary_has_what_the_traces_have(registry, traces):
@@ -63,7 +65,8 @@ def test_summary_has_what_the_traces_have(registry, traces):
     assert summary["ticks"] == sum(TICKS + i for i in range(len(traces)))
     objects = {}
     for node, path in traces.items():
-        done = subprocess.run([registry.topiary, "trace", "summary", path, "--level=NUMANode", "--json"], capture_output=True, check=True)
+        done = subprocess.run([registry.topiary, "trace", "summary", path, "--level=NUMANode", "--json"],
+                              capture_output=True, check=True)
         for m in json.loads(done.stdout)["metrics"]:
             objects.setdefault(m["metric"], []).append((m["average"], m["total"], f"{node} NUMANode {m['object']}"))
     assert len(objects) == len(summary["metrics"]) == 7
@@ -103,8 +106,10 @@ def test_each_user_has_rows_of_his_own(registry):
 
 
 @pytest.mark.parametrize("body, status, why", [
-    (b'{"nodes":1', 422, "not the summary"), (b'[1]', 422, "not the summary"), (b'', 422, ""), (b'{"a":"\\u0000"}', 422, "backslash"),
-    (b'{"a":"\x1b[2J"}', 422, "printable"), ('{"a":"é"}'.encode(), 422, "printable"), (b'{"a":"' + 2560 * b"x" + b'"}', 413, "at most 2560"),
+    (b'{"nodes":1', 422, "not the summary"), (b'[1]', 422, "not the summary"), (b'', 422, ""),
+    (b'{"a":"\\u0000"}', 422, "backslash"),
+    (b'{"a":"\x1b[2J"}', 422, "printable"), ('{"a":"é"}'.encode(), 422, "printable"),
+    (b'{"a":"' + 2560 * b"x" + b'"}', 413, "at most 2560"),
     (b'[' * 2560, 422, "not the summary"), (b'{"a":1e999999}', 422, "not the summary"),
 ], ids=["cut", "no object", "empty", "NUL", "escape", "UTF-8", "long", "nested", "number"])
 def test_bad_summary(registry, body, status, why):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""What anyone may ask or hold costs little: host lists that stand for a million names, in every place that takes one; more connections than
-there are; more reads than PostgreSQL can do at once."""
+"""What anyone may ask or hold costs little: host lists that stand for a million names, in every place that takes one;
+more connections than there are; more reads than PostgreSQL can do at once."""
 import contextlib
 import http.client
 import os
@@ -46,7 +46,8 @@ def nodes(registry):
 
 
 def test_host_list_bombs_over_http(registry):
-    """Twelve of each at once: topiaryd and PostgreSQL stay small, and other nodes' names are found by ranges as by names."""
+    """Twelve of each at once: topiaryd and PostgreSQL stay small, and other nodes' names are found by ranges as by
+    names."""
     asked = [(path.format(bomb), status) for path in ENDPOINTS for bomb, status in BOMBS.values()]
     with memory_below(registry, MEMORY), memory_below(registry, POSTGRES, "postgres"), ThreadPoolExecutor(12) as pool:
         for path, status in asked:
@@ -61,7 +62,8 @@ def test_ranges_find_the_known_names(registry):
         return [node["node"] for node in registry.get(f"/v1/nodes?hosts={hosts}").json()["nodes"]]
     assert names("cn[0-99999]") == names("cn[0-3]") == names("cn[0-1],cn[2-50000]") == ["cn0", "cn1", "cn2", "cn3"]
     assert names("cn[00-50000]") == [] and names("cn[2-2000],zz[0-999]") == ["cn2", "cn3"]
-    assert {f["node"] for f in registry.get("/v1/facts?fact=DMIProductSerial&hosts=cn[1-5000]").json()["facts"]} == {"cn1", "cn2", "cn3"}
+    assert ({f["node"] for f in registry.get("/v1/facts?fact=DMIProductSerial&hosts=cn[1-5000]").json()["facts"]}
+            == {"cn1", "cn2", "cn3"})
 
 
 @pytest.mark.parametrize("command", ["nodes", "drift", "facts --fact=DMIProductSerial"])
@@ -94,7 +96,8 @@ def held(registry, sources, each, head=b""):
         yield
 
 
-@pytest.mark.parametrize("head", [b"", b"GET /v1/nodes HTTP/1.1\r\nHost: x\r\nX-Long: "], ids=["no request", "half a request"])
+@pytest.mark.parametrize("head", [b"", b"GET /v1/nodes HTTP/1.1\r\nHost: x\r\nX-Long: "],
+                         ids=["no request", "half a request"])
 @pytest.mark.parametrize("sources, each", [(1, 1300), (5, 300)], ids=["one address", "five addresses"])
 def test_connections_of_a_few_do_not_keep_others_out(registry, sources, each, head):
     """Everybody else is served at once: a connection would have had to wait for half a minute."""
@@ -107,7 +110,8 @@ def test_connections_of_a_few_do_not_keep_others_out(registry, sources, each, he
         assert time.monotonic() - began < 20
 
 
-EACH = 150     # connections of an address: of four together more than SOURCE_CONNECTIONS (deadline.h), and fewer than CONNECTIONS
+# connections of an address: of four together more than SOURCE_CONNECTIONS (deadline.h), and fewer than CONNECTIONS
+EACH = 150
 SOURCE_CONNECTIONS = 512
 
 
@@ -143,7 +147,8 @@ def networks(registry, configured, elsewhere):
 
 @pytest.mark.parametrize("sources, expected", [("one /64", SOURCE_CONNECTIONS), ("four /64", 4 * EACH)])
 def test_a_network_of_ipv6_is_one_source(registry, networks, elsewhere, sources, expected):
-    """Whoever has one address of a /64 has all of them, and no more connections by that; another /64 is another host's."""
+    """Whoever has one address of a /64 has all of them, and no more connections by that; another /64 is another
+    host's."""
     here, addresses = networks
 
     def connect(address):
@@ -168,7 +173,8 @@ def test_admitted_export_is_not_disconnected(registry):
     body = subprocess.run(["zstd", "-q", "-c"], input=xml, capture_output=True, check=True).stdout
     agent = http.client.HTTPConnection("127.0.0.1", registry.port, timeout=60)
     agent.putrequest("PUT", "/v1/nodes/slow/topology")
-    for name, value in {"Authorization": f"Munge {cred}", "Content-Encoding": "zstd", "Content-Length": len(body)}.items():
+    for name, value in {"Authorization": f"Munge {cred}", "Content-Encoding": "zstd",
+                        "Content-Length": len(body)}.items():
         agent.putheader(name, value)
     agent.endheaders(body[:10])
     time.sleep(0.5)
@@ -198,10 +204,12 @@ def readers(registry, number, paths):
 
 
 def test_reads_that_wait_do_not_delay_others(registry):
-    """A table that lists of facts need is locked: our health, exports and questions about one node are answered meanwhile."""
+    """A table that lists of facts need is locked: our health, exports and questions about one node are answered
+    meanwhile."""
     lists = ["/v1/facts?fact=Address", "/v1/facts?fact=HostName&value=cn1"]
     xml = machine(SMALL, "cn1", 1)
-    # A topiaryd that was just started rebuilds the document once before it calls it known, and reads the table for that.
+    # A topiaryd that was just started rebuilds the document once before it calls it known, and reads the table for
+    # that.
     assert registry.put("cn1", xml).status == 200
     with session(registry, "BEGIN; LOCK TABLE fact IN ACCESS EXCLUSIVE MODE"), readers(registry, 200, lists) as got:
         time.sleep(2)

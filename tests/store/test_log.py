@@ -39,7 +39,8 @@ def test_debug(registry, configured):
                  r"first: encoded as base, parsed, base \d+, \d+ bytes",
                  r"other: encoded as fields, matched without parsing, base \d+, \d+ bytes",
                  r"other: hash known", r"transaction with 1 exports: committed after \d+\.\d ms"):
-        assert wait_until(lambda wanted=line: re.search(wanted, since(registry, mark)), 30), (line, since(registry, mark))
+        assert wait_until(lambda wanted=line: re.search(wanted, since(registry, mark)),
+                          30), (line, since(registry, mark))
 
 
 def test_an_export_is_decompressed_once(registry, configured):
@@ -73,8 +74,10 @@ def test_a_level_that_does_not_exist(registry, configured):
 
 def test_priorities_under_systemd(registry):
     """Each line begins with its priority for the journal (sd-daemon(3))."""
-    command = [BUILD / "topiary-agent", "-v", "--local", "--config", registry.config, "--node", "local", "--input", os.devnull]
-    done = subprocess.run(command, env={**os.environ, "JOURNAL_STREAM": "1:1"}, capture_output=True, text=True, check=False)
+    command = [BUILD / "topiary-agent", "-v", "--local", "--config", registry.config, "--node", "local",
+               "--input", os.devnull]
+    done = subprocess.run(command, env={**os.environ, "JOURNAL_STREAM": "1:1"}, capture_output=True, text=True,
+                          check=False)
     assert done.returncode == 1 and done.stderr.startswith("<3>local: "), done.stderr
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Alert rules and dashboard: Prometheus' own tool reads and tries them, and what they ask for is what topiaryd tells."""
+"""Alert rules and dashboard: Prometheus' own tool reads and tries them, and what they ask for is what topiaryd
+tells."""
 import json
 import re
 import subprocess
@@ -12,11 +13,13 @@ from rig.processes import wait_until
 
 FOLDER = ROOT / "packaging" / "monitoring"
 ALERTS = (FOLDER / "alerts.yml").read_text()
-QUERIES = [target["expr"] for panel in json.loads((FOLDER / "grafana.json").read_text())["panels"] for target in panel["targets"]]
+QUERIES = [target["expr"] for panel in json.loads((FOLDER / "grafana.json").read_text())["panels"]
+           for target in panel["targets"]]
 
 
 def promtool(*arguments):
-    done = subprocess.run(["promtool", *arguments], cwd=FOLDER, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(["promtool", *arguments], cwd=FOLDER, capture_output=True, text=True, timeout=120,
+                          check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -26,7 +29,8 @@ def test_alerts_are_raised_where_they_should_be():
 
 
 def test_every_alert_is_tried():
-    assert set(re.findall(r"- alert: (\w+)", ALERTS)) == set(re.findall(r'alertname="(\w+)"', (FOLDER / "alerts_test.yml").read_text()))
+    assert (set(re.findall(r"- alert: (\w+)", ALERTS))
+            == set(re.findall(r'alertname="(\w+)"', (FOLDER / "alerts_test.yml").read_text())))
 
 
 def test_dashboards_queries_are_read(tmp_path):

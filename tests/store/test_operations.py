@@ -47,10 +47,12 @@ class Site(Pair):
     def here(self, line, host):
         """A line of the page with this site's paths."""
         data = self.home(host) / "data"
-        for theirs, ours in (("/etc/postgresql/15/main", data), ("/var/lib/postgresql/15/main", data), ("/var/backups", self.backups),
+        for theirs, ours in (("/etc/postgresql/15/main", data), ("/var/lib/postgresql/15/main", data),
+                             ("/var/backups", self.backups),
                              ("/usr/lib/postgresql/15/bin", POSTGRES),
                              ("host=db1", f"host={self.home('db1')}"), ("host=db2", f"host={self.home('db2')}"),
-                             ("createdb -O topiary", "createdb -O daemon"), ("pg_ctlcluster 15 main", f"pg_ctl -D {data}"),
+                             ("createdb -O topiary", "createdb -O daemon"),
+                             ("pg_ctlcluster 15 main", f"pg_ctl -D {data}"),
                              ("2026-11-22 12:00:00+00", str(self.moment))):
             line = line.replace(theirs, str(ours))
         return line
@@ -105,7 +107,8 @@ def site():
 
 def put(site, *names):
     for name in names:
-        assert wait_until(lambda n=name: site.put(n, machine(SMALL, n, 1)).status == 200, 60), site.put(name, machine(SMALL, name, 1)).body
+        assert wait_until(lambda n=name: site.put(n, machine(SMALL, n, 1)).status == 200,
+                          60), site.put(name, machine(SMALL, name, 1)).body
 
 
 def nodes(site):
@@ -156,7 +159,8 @@ def test_replication_and_failover(site):
     said = site.follow("Failover", between)
     assert re.fullmatch(r"f\|0000000[2-9]", said[0].strip().split("\n")[-1]), said
     put(site, "whole")
-    assert wait_until(lambda: site.superuser("pg", "SELECT count(*) FROM node WHERE name = 'whole'") == "1", 60), "it follows the new one"
+    assert wait_until(lambda: site.superuser("pg", "SELECT count(*) FROM node WHERE name = 'whole'") == "1",
+                      60), "it follows the new one"
     assert nodes(site) == {"a", "b", "c", "before", "after", "replicated", "on-the-new-primary", "whole"}
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""PostgreSQL without room, read-only, or gone while nodes boot: nothing is acknowledged that is not kept, and all is well afterwards."""
+"""PostgreSQL without room, read-only, or gone while nodes boot: nothing is acknowledged that is not kept, and all is
+well afterwards."""
 import contextlib
 import re
 import shutil
@@ -81,7 +82,8 @@ def test_disk_full(registry):
     assert registry.daemons["topiaryd"].alive()
     ballast.unlink()
     postgres_again(registry)
-    assert wait_until(lambda: registry.put(name(1), documents[name(1)]).status == 200, 60), registry.log("postgres")[-2000:]
+    assert wait_until(lambda: registry.put(name(1), documents[name(1)]).status == 200,
+                      60), registry.log("postgres")[-2000:]
     assert all_there(registry, documents)
     for i in range(1500, 1503):
         assert wait_until(lambda n=i: registry.put(name(n), distinct(n)).status == 200, 20)
@@ -104,8 +106,8 @@ def test_read_only(registry):
         assert registry.get("/v1/nodes").json() == before
         assert registry.get(f"/v1/nodes/{name(1)}/topology").body == clone(1)
     finally:
-        superuser(registry, "SET default_transaction_read_only = off", "ALTER SYSTEM RESET default_transaction_read_only",
-                  "SELECT pg_reload_conf()")
+        superuser(registry, "SET default_transaction_read_only = off",
+                  "ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()")
     assert wait_until(lambda: registry.put(name(2000), clone(2000)).status == 200, 10)
     assert all_there(registry, {name(2000): clone(2000)})
 
@@ -152,8 +154,9 @@ def test_postgres_dies_while_nodes_boot(registry, how, tmp_path):
     """What storm says is acknowledged is there; what is not comes again until it is."""
     log = tmp_path / "acknowledged"
     first = 3000 if how == signal.SIGQUIT else 4000
-    command = [BUILD / "bench/storm", "--config", registry.config, "--base", BASE, "--agents", "300", "--first", first, "--threads", "16",
-               "--window", "4", "--pause-max", "2", "--deadline", "90", "--variants", "20", "--log", log]
+    command = [BUILD / "bench/storm", "--config", registry.config, "--base", BASE, "--agents", "300", "--first", first,
+               "--threads", "16", "--window", "4", "--pause-max", "2", "--deadline", "90", "--variants", "20",
+               "--log", log]
     storm = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert wait_until(lambda: log.exists() and log.stat().st_size, 20), "no node is acknowledged"
     daemon = registry.daemons.pop("postgres")

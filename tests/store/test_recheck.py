@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""What a restored backup does not have comes back by itself: each node asks every hour, by the hash of the file that it wrote at boot."""
+"""What a restored backup does not have comes back by itself: each node asks every hour, by the hash of the file that it
+wrote at boot."""
 import re
 import subprocess
 import time
@@ -26,8 +27,8 @@ class Node:
         self.boot(serial)
 
     def agent(self, *options):
-        return subprocess.run([BUILD / "topiary-agent", "--config", self.config, "--node", self.name, *options], capture_output=True,
-                              text=True, timeout=120, check=False)
+        return subprocess.run([BUILD / "topiary-agent", "--config", self.config, "--node", self.name, *options],
+                              capture_output=True, text=True, timeout=120, check=False)
 
     def boot(self, serial):
         self.xml = machine(SMALL, self.name, serial)
@@ -41,15 +42,18 @@ class Node:
 
 
 def documents_sent(registry):
-    found = re.search(r'topiary_requests_total\{method="PUT",route="/v1/nodes/\*/topology",code="2xx"\} (\d+)', registry.get("/metrics").body.decode())
+    found = re.search(r'topiary_requests_total\{method="PUT",route="/v1/nodes/\*/topology",code="2xx"\} (\d+)',
+                      registry.get("/metrics").body.decode())
     return int(found.group(1)) if found else 0
 
 
 def restore(registry, dump):
     registry.stop("topiaryd")
-    for command in (["dropdb", "-h", registry.folder / "pg", "topiary"], ["createdb", "-h", registry.folder / "pg", "-O", USER, "topiary"]):
+    for command in (["dropdb", "-h", registry.folder / "pg", "topiary"],
+                    ["createdb", "-h", registry.folder / "pg", "-O", USER, "topiary"]):
         run(as_user("postgres", [str(c) for c in command]), cwd="/")
-    run(as_user(USER, [POSTGRES / "psql", "-qX", "-v", "ON_ERROR_STOP=1", "-h", registry.folder / "pg", "-d", "topiary"]), input=dump, cwd="/")
+    run(as_user(USER, [POSTGRES / "psql", "-qX", "-v", "ON_ERROR_STOP=1", "-h", registry.folder / "pg",
+                       "-d", "topiary"]), input=dump, cwd="/")
     registry.start_topiaryd()
     assert wait_until(lambda: registry.get("/healthz").status == 200, 60)
 
@@ -70,7 +74,8 @@ def test_restored_registry_is_whole_again(registry):
     assert all(done.returncode == 0 for done in said.values()), said
     assert all(n.is_there() for n in nodes)
     assert documents_sent(registry) - before == 4, "the others were asked about by their hash alone"
-    assert [name for name, done in said.items() if done.stderr] == ["changed", "new0", "new1", "new2"], "what is well is not logged"
+    assert ([name for name, done in said.items() if done.stderr]
+            == ["changed", "new0", "new1", "new2"]), "what is well is not logged"
     assert {n.name: n.file.stat().st_ino for n in nodes} == files, "the node's file is read and not written anew"
 
 
@@ -87,7 +92,8 @@ def test_asking_looks_at_no_hardware(registry):
     """hwloc would read thousands of files of /sys, beside a job that runs."""
     node = Node(registry, "quiet", 80)
     trace = registry.folder / "trace"
-    command = ["strace", "-f", "-e", "trace=openat,open", "-o", trace, BUILD / "topiary-agent", "--config", node.config, "--node", "quiet"]
+    command = ["strace", "-f", "-e", "trace=openat,open", "-o", trace, BUILD / "topiary-agent", "--config", node.config,
+               "--node", "quiet"]
     run([*command, *unit_options()])
     opened = trace.read_text()
     assert str(node.file) in opened
@@ -96,7 +102,8 @@ def test_asking_looks_at_no_hardware(registry):
 
 @pytest.mark.parametrize("options", [["--recheck", "--local"], ["--recheck", "--input", "x.xml"]])
 def test_conflicting_options(registry, options):
-    done = subprocess.run([BUILD / "topiary-agent", "--config", registry.config, *options], capture_output=True, text=True, check=False)
+    done = subprocess.run([BUILD / "topiary-agent", "--config", registry.config, *options], capture_output=True,
+                          text=True, check=False)
     assert done.returncode == 64 and "--recheck" in done.stderr
 
 

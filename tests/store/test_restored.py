@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The database is replaced under a running topiaryd: by a dump, by a standby without the last commits, by an older copy of its files."""
+"""The database is replaced under a running topiaryd: by a dump, by a standby without the last commits, by an older copy
+of its files."""
 import shutil
 import signal
 import subprocess
@@ -32,7 +33,8 @@ def boot(registry, documents):
 
 
 def server(registry, command, *args, **how):
-    return run(as_user("postgres", [str(POSTGRES / command), "-h", str(registry.folder / "pg"), *map(str, args)]), cwd="/", **how)
+    return run(as_user("postgres", [str(POSTGRES / command), "-h", str(registry.folder / "pg"), *map(str, args)]),
+               cwd="/", **how)
 
 
 def data(registry, name="data"):
@@ -48,7 +50,8 @@ def copy_of(registry, source, to):
 
 def restore(registry, dump, *options):
     """Upkeep may hold a table this moment: then PostgreSQL may end either of the two."""
-    command = as_user("postgres", [str(POSTGRES / "pg_restore"), "-h", str(registry.folder / "pg"), "-d", "topiary", *options])
+    command = as_user("postgres", [str(POSTGRES / "pg_restore"), "-h", str(registry.folder / "pg"),
+                                   "-d", "topiary", *options])
     said = []
 
     def restored():
@@ -159,18 +162,21 @@ def test_nodes_boot_again(registry, way):
 
 
 def metric(registry, wanted):
-    return [float(line.split()[1]) for line in registry.get("/metrics").body.decode().split("\n") if line.startswith(f"{wanted} ")]
+    return [float(line.split()[1]) for line in registry.get("/metrics").body.decode().split("\n")
+            if line.startswith(f"{wanted} ")]
 
 
 def drifts(registry, documents):
     return {node: registry.get(f"/v1/nodes/{node}/drift").json()["changes"] for node in documents}
 
 
-@pytest.mark.parametrize("again", [("other", "nic", "core", "like"), ("nic", "other", "like", "core"), ("core", "like", "nic", "other")],
+@pytest.mark.parametrize("again", [("other", "nic", "core", "like"), ("nic", "other", "like", "core"),
+                                   ("core", "like", "nic", "other")],
                          ids="-".join)
 def test_patches_and_drift(registry, again):
     """Nodes that lack something: patches, and a class, that the dump lacks. In several orders."""
-    kinds = {"like": {name(i): clone(i) for i in range(3)}, "nic": alike(100, 3, "nic"), "core": alike(200, 3, "core"), "other": nodes("b")}
+    kinds = {"like": {name(i): clone(i) for i in range(3)}, "nic": alike(100, 3, "nic"), "core": alike(200, 3, "core"),
+             "other": nodes("b")}
     documents = {node: xml for kind in kinds.values() for node, xml in kind.items()}
     boot(registry, kinds["like"])
     back = restored_clean(registry)
@@ -194,7 +200,8 @@ def test_an_accepted_class_is_lost(registry):
     first = next(iter(odd))
     boot(registry, like | {first: odd[first]})
     back = restored_clean(registry)
-    done = subprocess.run([BUILD / "topiary", "accept", "--config", registry.config, first], capture_output=True, text=True, check=False)
+    done = subprocess.run([BUILD / "topiary", "accept", "--config", registry.config, first], capture_output=True,
+                          text=True, check=False)
     assert done.returncode == 0, done.stderr
     back()
     boot(registry, nodes("b"))

@@ -58,7 +58,8 @@ def test_database_of_an_earlier_release(registry):
 
 
 def test_migration_that_takes_longer_than_a_statement_may(registry):
-    with without_topiaryd(registry), with_migration(registry, "0900_slow.sql", "SELECT pg_sleep(13);\nCREATE TABLE slow ();\n"):
+    with without_topiaryd(registry), with_migration(registry, "0900_slow.sql",
+                                                    "SELECT pg_sleep(13);\nCREATE TABLE slow ();\n"):
         done = run_topiaryd(registry, "--migrate")
         assert done[0] == 0, done
         assert "migration 0900_slow.sql: started" in done[1] and re.search(r"0900_slow.sql: done after 1\d s", done[1])
@@ -69,7 +70,8 @@ def test_migration_that_takes_longer_than_a_statement_may(registry):
 def test_migration_that_meets_a_lock_gives_way(registry):
     """It does not queue before everybody else's reads."""
     hold = as_user(USER, ["psql", "-qAt", "-h", str(registry.folder / "pg"), "-d", "topiary"])
-    with without_topiaryd(registry), with_migration(registry, "0900_locks.sql", "ALTER TABLE node ADD COLUMN mine int;\n"):
+    with without_topiaryd(registry), with_migration(registry, "0900_locks.sql",
+                                                    "ALTER TABLE node ADD COLUMN mine int;\n"):
         psql = subprocess.Popen(hold, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
         psql.stdin.write("BEGIN; SELECT count(*) >= 0 FROM node;\n")
         psql.stdin.flush()
@@ -80,10 +82,12 @@ def test_migration_that_meets_a_lock_gives_way(registry):
 
 
 REFUSED = {
-    "newer": ("INSERT INTO topiary_migration (name, sha256) VALUES ('0999_later.sql', 'x')", "0999_later.sql .*does not know"),
-    "newer, works with a later one": ("INSERT INTO topiary_migration (name, sha256, works_with) VALUES ('0999_later.sql', 'x', '0998')",
-                                      "0999_later.sql .*does not know"),
-    "edited": ("UPDATE topiary_migration SET sha256 = repeat('0', 64) WHERE name = '0002_views.sql'", "0002_views.sql was edited"),
+    "newer": ("INSERT INTO topiary_migration (name, sha256) VALUES ('0999_later.sql', 'x')",
+              "0999_later.sql .*does not know"),
+    "newer, works with a later one": ("INSERT INTO topiary_migration (name, sha256, works_with)"
+                                      " VALUES ('0999_later.sql', 'x', '0998')", "0999_later.sql .*does not know"),
+    "edited": ("UPDATE topiary_migration SET sha256 = repeat('0', 64) WHERE name = '0002_views.sql'",
+               "0002_views.sql was edited"),
 }
 
 
@@ -115,6 +119,7 @@ def test_newer_schema_with_which_this_release_works(registry):
 
 
 def test_what_a_migration_works_with_is_recorded(registry):
-    with without_topiaryd(registry), with_migration(registry, "0900_line.sql", "-- A comment\n-- Works with: 0003\nSELECT 1;\n"):
+    with without_topiaryd(registry), with_migration(registry, "0900_line.sql",
+                                                    "-- A comment\n-- Works with: 0003\nSELECT 1;\n"):
         assert run_topiaryd(registry, "--migrate")[0] == 0
         assert registry.sql("SELECT works_with FROM topiary_migration WHERE name = '0900_line.sql'") == "0003"

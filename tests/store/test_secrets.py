@@ -65,7 +65,8 @@ def test_facts(closed):
     told = read(closed, "/v1/nodes/fact/facts", "nobody")
     assert told.status == 200 and b"HostName" in told.body and not SECRET.search(told.body)
     assert len(SECRET.findall(read(closed, "/v1/nodes/fact/facts", None).body)) == 3
-    for path in ("/v1/nodes/fact/facts?fact=DMIProductUUID", "/v1/facts?fact=DMIProductUUID&value=" + UUID.decode(), "/v1/facts?fact=dmiproductuuid"):
+    for path in ("/v1/nodes/fact/facts?fact=DMIProductUUID", "/v1/facts?fact=DMIProductUUID&value=" + UUID.decode(),
+                 "/v1/facts?fact=dmiproductuuid"):
         answer = read(closed, path, "nobody")
         assert answer.status == 403 and "only administrators may read" in answer.json()["error"]
         assert UUID in read(closed, path, None).body
@@ -87,7 +88,8 @@ def test_public_requests_reveal_no_serials(closed):
     paths = [path for path, verb in re.findall(r"^  (/\S*):\n(?:    parameters:\n.*\n)?    (get|put|post):",
                                                (ROOT / "docs/openapi.yaml").read_text(), re.M) if verb == "get"]
     assert len(paths) > 12
-    for path in [*paths, "/v1/nodes/{node}/topology?form=canonical", "/v1/nodes?drift=any", "/v1/facts?fact=DMIProductSerial"]:
+    for path in [*paths, "/v1/nodes/{node}/topology?form=canonical", "/v1/nodes?drift=any",
+                 "/v1/facts?fact=DMIProductSerial"]:
         answer = closed.get(path.replace("{node}", "every"))
         assert answer.status in (200, 400, 401, 404), (path, answer.status)
         assert not SECRET.search(answer.body), path

@@ -20,7 +20,8 @@ QUERIES = re.findall(r"^## (.*?)\n.*?```sql\n(.*?)```", (ROOT / "docs/sql.md").r
 def node_xml(i):
     """The i-th of a series of GPU nodes, each with its own addresses and serial numbers."""
     xml = individual(machine("intel-2x8"), f"cn{i}")
-    xml = re.sub(r'"00:25:90:95:[0-9a-f:]{5}(?=")|"00:25:90:[0-9a-f:]{8}(?=")', f'"0c:42:a1:00:00:{i:02x}', xml, count=1)
+    xml = re.sub(r'"00:25:90:95:[0-9a-f:]{5}(?=")|"00:25:90:[0-9a-f:]{8}(?=")', f'"0c:42:a1:00:00:{i:02x}',
+                 xml, count=1)
     return re.sub(r'( *)<info name="GPUModel" value="Tesla K40m"/>\n',
                   rf'\g<0>\1<info name="NVIDIASerial" value="165052200000{i}"/>\n', xml)
 
@@ -37,9 +38,11 @@ NODES = {
     "cn1": node_xml(1),
     "cn2": node_xml(2),
     "cn3": changed(3, ('"3.2.0-4-amd64"', '"3.16.0-4-amd64"')),
-    "cn4": changed(4, ('local_memory="34359738368"', f'local_memory="{LESS}"'), ('count="8388608"', f'count="{LESS // 4096}"')),
+    "cn4": changed(4, ('local_memory="34359738368"', f'local_memory="{LESS}"'),
+                   ('count="8388608"', f'count="{LESS // 4096}"')),
     "cn5": changed(5, ('"1.0c"', '"2.0"')),
-    "cn6": changed(6, ('local_memory="34330173440"', 'local_memory="34330132480"'), ('count="8381390"', 'count="8381380"')),
+    "cn6": changed(6, ('local_memory="34330173440"', 'local_memory="34330132480"'),
+                   ('count="8381390"', 'count="8381380"')),
 }
 EXPECTED = {
     "Which BIOS versions are there, and where is the old one?": [["1.0c", "5", "cn1"], ["2.0", "1", "cn5"]],
@@ -65,7 +68,8 @@ CABLES = [("CA 1 1 0x11", "SW 1 1 0xa1", "cn1 mlx5_0", "leaf1"), ("CA 1 1 0x12",
 def reader(registry):
     """Ask as a member of topiary_read, whom nothing else was given."""
     assert registry.get("/healthz").status == 200, "the schema is there"
-    superuser(registry, "topiary", "-v", f"owner={USER}", "-f", "-", text=(ROOT / "sql/roles.sql").read_text(encoding="utf-8"))
+    superuser(registry, "topiary", "-v", f"owner={USER}", "-f", "-",
+              text=(ROOT / "sql/roles.sql").read_text(encoding="utf-8"))
     superuser(registry, "topiary", "-c", f"CREATE ROLE {READER} LOGIN IN ROLE topiary_read")
     assert registry.put("cn5", node_xml(5).encode()).status == 200
     for name, xml in NODES.items():
@@ -81,13 +85,14 @@ def reader(registry):
 
 
 def superuser(registry, database, *options, text=None):
-    run(as_user("postgres", ["psql", "-h", registry.folder / "pg", "-d", database, "-qAt", "-v", "ON_ERROR_STOP=1", *options]), cwd="/",
+    run(as_user("postgres", ["psql", "-h", registry.folder / "pg", "-d", database, "-qAt", "-v", "ON_ERROR_STOP=1",
+                             *options]), cwd="/",
         input=text and text.encode())
 
 
 def psql(registry, user, query, database="topiary"):
-    done = subprocess.run([str(c) for c in as_user(user, ["psql", "-h", registry.folder / "pg", "-d", database, "-qAtF", "\t", "-v",
-                                                          "ON_ERROR_STOP=1", "-c", query])],
+    done = subprocess.run([str(c) for c in as_user(user, ["psql", "-h", registry.folder / "pg", "-d", database,
+                                                          "-qAtF", "\t", "-v", "ON_ERROR_STOP=1", "-c", query])],
                           capture_output=True, text=True, cwd="/", check=False)
     assert done.returncode == 0, done.stderr
     return [line.split("\t") for line in done.stdout.split("\n")[:-1]]
@@ -107,20 +112,25 @@ def test_query(reader, title, query):
 
 
 def test_a_value_is_found_as_the_view_has_it(reader):
-    """Each value of each node: in a field of hexadecimal digits or not, in a patch, in a count of pages, of all nodes alike."""
-    kinds = reader("SELECT count(*) FILTER (WHERE stored = 'patch'), count(*) FILTER (WHERE stored = 'fields') FROM topiary_nodes")
+    """Each value of each node: in a field of hexadecimal digits or not, in a patch, in a count of pages, of all nodes
+    alike."""
+    kinds = reader("SELECT count(*) FILTER (WHERE stored = 'patch'), count(*) FILTER (WHERE stored = 'fields') FROM "
+                   "topiary_nodes")
     assert all(int(n) for n in kinds[0])
     line = "v.node, v.object, v.fact, v.value, v.line"
-    found = ("SELECT {} FROM (SELECT DISTINCT fact, value FROM topiary_facts) d, LATERAL topiary_find(d.fact, d.value) v")
+    found = ("SELECT {} FROM (SELECT DISTINCT fact, value FROM topiary_facts) d, LATERAL topiary_find(d.fact, "
+             "d.value) v")
     assert reader(f"{found.format(line)} EXCEPT ALL SELECT {line} FROM topiary_facts v") == []
     assert reader(f"SELECT {line} FROM topiary_facts v EXCEPT ALL {found.format(line)}") == []
-    for value in ("", "0", "0c:42:a1", "0c:42:a1:00:00:zz", "0c-42-a1-00-00-02", "0C:42:A1:00:00:02", "0c:42:a1:00:00:02:03", "%s", "\u00e4"):
+    for value in ("", "0", "0c:42:a1", "0c:42:a1:00:00:zz", "0c-42-a1-00-00-02", "0C:42:A1:00:00:02",
+                  "0c:42:a1:00:00:02:03", "%s", "\u00e4"):
         assert reader(f"SELECT * FROM topiary_find('Address', '{value}')") == []
     assert reader("SELECT * FROM topiary_find('Nothing', '1')") == []
 
 
 def drift_is_told(rows):
-    assert [row[:3] for row in rows] == [["cn4", "c1", "capacity"]] and re.search("NUMA node 1.*memory.*32 GiB.*16 GiB", rows[0][3])
+    assert ([row[:3] for row in rows] == [["cn4", "c1", "capacity"]]
+            and re.search("NUMA node 1.*memory.*32 GiB.*16 GiB", rows[0][3]))
 
 
 def one_change(rows):
@@ -129,7 +139,8 @@ def one_change(rows):
 
 def base_is_dearest(rows):
     sizes = [int(row[2]) for row in rows]
-    assert rows[0][:2] == ["cn4", "patch"] and len(rows) == len(NODES) and sizes == sorted(sizes, reverse=True) and sizes[-1] < 100
+    assert (rows[0][:2] == ["cn4", "patch"] and len(rows) == len(NODES) and sizes == sorted(sizes, reverse=True)
+            and sizes[-1] < 100)
 
 
 def one_topology(rows):
@@ -192,7 +203,8 @@ def test_separate_roles(registry, reader):
     superuser(registry, "postgres", "-c", "DROP ROLE topiary_ingest, topiary_read")
     superuser(registry, "apart", "-f", "-", text=(ROOT / "sql/roles.sql").read_text(encoding="utf-8"))
     superuser(registry, "apart", "-c", f"CREATE ROLE {OWNER} LOGIN IN ROLE topiary_owner;"
-              f" ALTER ROLE {OWNER} SET role = 'topiary_owner'; GRANT topiary_ingest TO {USER}; GRANT topiary_read TO {READER}")
+              f" ALTER ROLE {OWNER} SET role = 'topiary_owner'; GRANT topiary_ingest TO {USER}; "
+              f"GRANT topiary_read TO {READER}")
     own = registry.folder / "own.conf"
     common = registry.config.read_text()
     own.write_text(re.sub(r"dbname=topiary user=\S+", f"dbname=apart user={OWNER}", common))
@@ -208,8 +220,11 @@ def test_separate_roles(registry, reader):
         assert psql(registry, READER, query, "apart") == [["cn4", ""]]
         fabric = [BUILD / "topiary", "fabric", "import", "-", "--config", registry.config]
         for cables in (1, 2, 1):
-            run(fabric, input="".join(f"CA 1 1 0x1{i} 4x EDR - SW 1 {i + 1} 0xa1 ( 'cn{i} mlx5_0' - 's' )\n" for i in range(cables)).encode())
-        assert psql(registry, READER, "SELECT count(*) FILTER (WHERE until IS NULL), count(*) FROM topiary_fabric_links", "apart") == [["1", "2"]]
+            run(fabric, input="".join(f"CA 1 1 0x1{i} 4x EDR - SW 1 {i + 1} 0xa1 ( 'cn{i} mlx5_0' - 's' )\n"
+                                      for i in range(cables)).encode())
+        assert psql(registry, READER,
+                    "SELECT count(*) FILTER (WHERE until IS NULL), count(*) FROM topiary_fabric_links",
+                    "apart") == [["1", "2"]]
         with pytest.raises(AssertionError, match="must be owner"):
             psql(registry, USER, "ALTER TABLE node ADD COLUMN mine int", "apart")
     finally:

@@ -101,13 +101,15 @@ def test_what_is_lost_would_be_seen(stormy):
     log = stormy.folder / "few.log"
     good, *_ = acknowledged(log, stormy.storm(storms.machines(), log=log, agents=4, first=300), 4)
     assert stormy.survivors([good]) == []
-    for wrong in (good._replace(node="cn999999"), good._replace(seq=good.seq + 1), good._replace(boot="0"), good._replace(sha256="0")):
+    for wrong in (good._replace(node="cn999999"), good._replace(seq=good.seq + 1), good._replace(boot="0"),
+                  good._replace(sha256="0")):
         assert stormy.survivors([wrong])
     assert stormy.survivors([good._replace(sha256="0"), good])
 
 
 def test_kills_lose_nothing(stormy):
-    """SIGKILL to topiaryd or to all of PostgreSQL in the midst of storms; python3 bench/registry.py kill --times 200 does more."""
+    """SIGKILL to topiaryd or to all of PostgreSQL in the midst of storms; python3 bench/registry.py kill --times 200
+    does more."""
     exports, retries, wrong = storms.kill_rounds(stormy, storms.machines(), times=4, seed=7, agents=80)
     assert wrong == [] and exports == 4 * 80 and retries > 0
 
@@ -116,8 +118,8 @@ def test_two_topiaryd_on_one_database(stormy):
     """Each exchange of a node goes to the other one, and one of them is killed on the way."""
     urls = [f"http://127.0.0.1:{stormy.port}", stormy.start_second()]
     try:
-        storm, log = stormy.background_storm(storms.machines(), agents=200, first=1000, window=1, pause_max=1, deadline=60, variants=20,
-                                             url=urls)
+        storm, log = stormy.background_storm(storms.machines(), agents=200, first=1000, window=1, pause_max=1,
+                                             deadline=60, variants=20, url=urls)
         time.sleep(random.Random(3).uniform(0.5, 1.0))
         stormy.kill("second")
         stormy.revive("second")

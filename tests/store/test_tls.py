@@ -17,17 +17,17 @@ class Authority:
 
     def __init__(self, folder, name):
         self.folder, self.cert, self.key = folder, folder / f"{name}.pem", folder / f"{name}.key"
-        run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
-             f"/CN={name}", "-keyout", self.key, "-out", self.cert])
+        run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
+             "2", "-subj", f"/CN={name}", "-keyout", self.key, "-out", self.cert])
         self.cert.chmod(0o644)
 
     def sign(self, name, alt):
         key, request, cert, extra = (self.folder / f"{name}.{end}" for end in ("key", "csr", "pem", "ext"))
-        run(["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={name}", "-keyout", key,
-             "-out", request])
+        run(["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj",
+             f"/CN={name}", "-keyout", key, "-out", request])
         extra.write_text(f"subjectAltName={alt}\n")
-        run(["openssl", "x509", "-req", "-in", request, "-CA", self.cert, "-CAkey", self.key, "-CAcreateserial", "-days", "2", "-extfile",
-             extra, "-out", cert])
+        run(["openssl", "x509", "-req", "-in", request, "-CA", self.cert, "-CAkey", self.key, "-CAcreateserial",
+             "-days", "2", "-extfile", extra, "-out", cert])
         user = pwd.getpwnam(USER)
         os.chown(key, user.pw_uid, user.pw_gid)
         return {"TlsCertificate": cert, "TlsKey": key}
@@ -54,7 +54,8 @@ def secure(registry, configured, authority, own):
 
 
 def command(registry, *words):
-    return subprocess.run([BUILD / "topiary", *words, "--config", registry.config], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([BUILD / "topiary", *words, "--config", registry.config], capture_output=True, text=True,
+                          timeout=60, check=False)
 
 
 def test_agent_and_commands(secure, tmp_path):
@@ -98,7 +99,8 @@ def test_no_old_version(secure, authority):
         context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1_2, version
         with socket.create_connection(("127.0.0.1", registry.port), timeout=60) as s:
             assert context.wrap_socket(s, server_hostname="127.0.0.1").version() == version.name.replace("_", ".")
-    old = subprocess.run(["openssl", "s_client", "-tls1_1", "-cipher", "ALL:@SECLEVEL=0", "-connect", f"127.0.0.1:{registry.port}"],
+    old = subprocess.run(["openssl", "s_client", "-tls1_1", "-cipher", "ALL:@SECLEVEL=0", "-connect",
+                          f"127.0.0.1:{registry.port}"],
                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
     assert old.returncode and "Cipher is (NONE)" in old.stdout
 

@@ -7,15 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from rig.processes import wait_until
-from upkeep_rig import (INTERVAL, alike, all_there, at_rest, clone, holding, kill_topiaryd, name, number, relinked, session, start_second,
-                        upkeep_ran, upkeep_tried, upkept)
+from upkeep_rig import (INTERVAL, alike, all_there, at_rest, clone, holding, kill_topiaryd, name, number, relinked,
+                        session, start_second, upkeep_ran, upkeep_tried, upkept)
 
 PATIENCE = 15 * INTERVAL
 FACTS = "SELECT node, object, fact, value FROM topiary_facts ORDER BY 1, 2, 3, 4"
 FACTS_TWICE = "SELECT count(*) FROM node_fact a JOIN topiary_nodes n ON n.node = a.node WHERE n.stored <> 'patch'"
 OLD_LAYOUTS = ("SELECT count(*) FROM node n JOIN layout f ON f.id = n.layout WHERE f.kind = 'fields' AND f.id <"
              " (SELECT max(l.id) FROM layout l WHERE l.base = f.base AND l.kind = 'fields')")
-FIELD_COLUMNS = "n, line, start, len, keep_start, keep_end, alias, fixed, digits, pages, at, width, ordinal, before, middle, after"
+FIELD_COLUMNS = ("n, line, start, len, keep_start, keep_end, alias, fixed, digits, pages, at, width, ordinal, before, "
+                 "middle, after")
 PATCHES = "SELECT count(*) FROM topiary_nodes WHERE stored = 'patch'"
 
 
@@ -39,7 +40,8 @@ def documents(registry, shared):
             assert registry.put(node, xml).status == 200
         registry.drift_before = registry.sql("SELECT node, severity, since, changes FROM drift ORDER BY node")
         registry.patches_before = number(registry, PATCHES)
-        registry.seen_before = registry.sql("SELECT name, since, seen, seq, boot, xml_bytes, sha256 FROM node ORDER BY name")
+        registry.seen_before = registry.sql("SELECT name, since, seen, seq, boot, xml_bytes, "
+                                            "sha256 FROM node ORDER BY name")
         registry.facts_before = registry.sql(FACTS)
         registry.old_before = number(registry, OLD_LAYOUTS)
         registry.bytes_before = number(registry, "SELECT sum(octet_length(diff)) FROM node")
@@ -58,7 +60,8 @@ def test_what_a_move_leaves_as_it_was(registry, documents):
     """Drift, facts, and when a node was seen."""
     assert registry.sql("SELECT node, severity, since, changes FROM drift ORDER BY node") == registry.drift_before
     assert len(registry.drift_before.split("\n")) == 12
-    assert registry.sql("SELECT name, since, seen, seq, boot, xml_bytes, sha256 FROM node ORDER BY name") == registry.seen_before
+    assert (registry.sql("SELECT name, since, seen, seq, boot, xml_bytes, sha256 FROM node ORDER BY name")
+            == registry.seen_before)
     assert registry.sql(FACTS) == registry.facts_before
     assert number(registry, FACTS_TWICE) == 0
 
@@ -144,7 +147,8 @@ def test_one_of_two_topiaryd_maintains(registry, documents):
 
     def logs():
         return "".join(registry.log(log)[mark:] for log, mark in marks.items())
-    assert wait_until(lambda: sum(int(n) for n in re.findall(r"(\d+) nodes moved from patches", logs())) == 12, PATIENCE), logs()
+    assert wait_until(lambda: sum(int(n) for n in re.findall(r"(\d+) nodes moved from patches", logs())) == 12,
+                      PATIENCE), logs()
     upkeep_ran(registry)
     registry.stop("topiaryd-2")
     assert sum(int(n) for n in re.findall(r"(\d+) nodes moved from patches", logs())) == 12
@@ -187,13 +191,16 @@ def test_a_node_that_moves_while_it_boots_is_known(registry, documents):
     """Its row changes to a layout created after the question was asked: it is not asked for its document again."""
     node = name(3)
     move = f"BEGIN; SELECT 1 FROM node WHERE name = '{node}' FOR UPDATE"
-    layout = ("WITH f AS (INSERT INTO layout (base, kind, shape) SELECT base, kind, shape FROM layout JOIN node ON layout = id"
-            f" WHERE name = '{node}' RETURNING id), w AS (INSERT INTO field SELECT (SELECT id FROM f), {FIELD_COLUMNS} FROM field"
-            f" WHERE layout = (SELECT layout FROM node WHERE name = '{node}'))"
-            f" UPDATE node SET layout = (SELECT id FROM f) WHERE name = '{node}'; COMMIT")
+    layout = ("WITH f AS (INSERT INTO layout (base, kind, shape)"
+              " SELECT base, kind, shape FROM layout JOIN node ON layout = id"
+              f" WHERE name = '{node}' RETURNING id), w AS (INSERT INTO field"
+              f" SELECT (SELECT id FROM f), {FIELD_COLUMNS} FROM field"
+              f" WHERE layout = (SELECT layout FROM node WHERE name = '{node}'))"
+              f" UPDATE node SET layout = (SELECT id FROM f) WHERE name = '{node}'; COMMIT")
     with at_rest(registry), session(registry, move) as mover, ThreadPoolExecutor() as pool:
         answer = pool.submit(registry.ask, node, documents[node])
-        assert wait_until(lambda: number(registry, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"), 10)
+        assert wait_until(lambda: number(registry, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type "
+                                         "= 'Lock'"), 10)
         mover.tell(layout)
         assert answer.result().status == 200
     assert all_there(registry, documents)

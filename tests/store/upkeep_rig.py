@@ -92,23 +92,27 @@ def at_rest(registry):
 
 
 # Of no node, and older than any history is kept: delete_history deletes it in each pass.
-EXPIRED = ("INSERT INTO past SELECT '2000-01-01', '2000-01-02', layout, xml_bytes, sha256, 'expired', diff FROM node LIMIT 1 RETURNING 'inserted'")
-TRIES = f"SELECT application_name, query_start FROM pg_stat_activity WHERE query = 'SELECT pg_try_advisory_lock({LOCK})'"
+EXPIRED = ("INSERT INTO past SELECT '2000-01-01', '2000-01-02', layout, xml_bytes, sha256, 'expired', "
+           "diff FROM node LIMIT 1 RETURNING 'inserted'")
+TRIES = ("SELECT application_name, query_start FROM pg_stat_activity WHERE query = 'SELECT "
+         f"pg_try_advisory_lock({LOCK})'")
 
 
 def upkeep_ran(registry):
     """
-    Each step of a full pass began and ended meanwhile. A pass that deletes the first row may have begun before; it has ended, and another
-    one has come as far as delete_history, when the second row is deleted too.
+    Each step of a full pass began and ended meanwhile. A pass that deletes the first row may have begun before; it has
+    ended, and another one has come as far as delete_history, when the second row is deleted too.
     """
     for _ in range(2):
         assert registry.sql(EXPIRED).startswith("inserted"), "no node to copy"
-        assert wait_until(lambda: number(registry, "SELECT count(*) FROM past WHERE node = 'expired'") == 0, 15 * INTERVAL), \
+        assert wait_until(lambda: number(registry, "SELECT count(*) FROM past WHERE node = 'expired'") == 0,
+                          15 * INTERVAL), \
             registry.log("topiaryd")
 
 
 def upkeep_tried(registry, daemons):
-    """While upkeep is at_rest: each of so many topiaryd has followed the bases of others, and then found the lock held."""
+    """While upkeep is at_rest: each of so many topiaryd has followed the bases of others, and then found the lock
+    held."""
     begin, tries = registry.sql("SELECT now()"), set()
 
     def each_twice():  # the first try may have begun before
@@ -127,9 +131,12 @@ def start_second(registry):
     """One more topiaryd on the same database."""
     port = free_ports(1)[0]
     config = registry.folder / "second.conf"
-    config.write_text(registry.config.read_text().replace(f":{registry.port}", f":{port}").replace("state/snapshot", "state/snapshot2")
+    config.write_text(registry.config.read_text().replace(f":{registry.port}", f":{port}")
+                      .replace("state/snapshot", "state/snapshot2")
                       .replace("dbname=topiary", "dbname=topiary application_name=second"))
-    registry.daemon("topiaryd-2", as_user(USER, [str(registry.folder / "topiaryd"), "--config", str(config)]), lambda: port_open(port))
+    registry.daemon("topiaryd-2",
+                    as_user(USER, [str(registry.folder / "topiaryd"), "--config",
+                                   str(config)]), lambda: port_open(port))
     return port
 
 
@@ -153,7 +160,8 @@ def pss(pid):
     """Bytes of a process and of all below it, what they share counted once."""
     total = 0
     for one in (pid, *descendants(pid)):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{one}/smaps_rollup", encoding="ascii") as f:
+        rollup = f"/proc/{one}/smaps_rollup"
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(rollup, encoding="ascii") as f:
             total += sum(int(line.split()[1]) << 10 for line in f if line.startswith("Pss:"))
     return total
 

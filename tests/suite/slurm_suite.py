@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """
-Runs Slurm's own test suite on two equal clusters side by side, stock Slurm and Slurm with Topiary. Prints the tests that pass with stock
-Slurm and not with Topiary; the exit status is 1 if there are any. A difference counts if two more runs of the test on both sides repeat it.
+Runs Slurm's own test suite on two equal clusters side by side, stock Slurm and Slurm with Topiary. Prints the tests
+that pass with stock Slurm and not with Topiary; the exit status is 1 if there are any. A difference counts if two more
+runs of the test on both sides repeat it.
 """
 import argparse
 import datetime
@@ -49,7 +50,8 @@ Licenses=matlab:10,ansys:20
 OverTimeLimit=0
 """
 
-# Nothing of a side outlives it, nor reaches what else runs on the machine: the suite has tests that signal every srun of the user.
+# Nothing of a side outlives it, nor reaches what else runs on the machine: the suite has tests that signal every srun
+# of the user.
 NAMESPACE = ["unshare", "--net", "--pid", "--mount", "--mount-proc", "--fork", "--kill-child", "sh", "-c",
              'ip address add 192.0.2.1 dev lo && ip link set lo up && exec "$@"', "sh"]
 
@@ -65,13 +67,16 @@ class Side:
         shutil.copytree(suite, self.suite, symlinks=True, ignore=shutil.ignore_patterns("slurm_unit"))
         installed = SLURM_PREFIX or "/usr"
         globals_local = cluster.folder / "globals.local"
-        globals_local.write_text(f"set slurm_dir {installed}\nset build_dir {SLURM_SOURCE}\nset src_dir {SLURM_SOURCE}\n"
+        globals_local.write_text(f"set slurm_dir {installed}\nset build_dir {SLURM_SOURCE}\nset src_dir "
+                                 f"{SLURM_SOURCE}\n"
                                  "set mpicc /usr/bin/mpicc\nset testsuite_colorize false\n")
         testsuite_conf = cluster.folder / "testsuite.conf"
-        testsuite_conf.write_text(f"SlurmSourceDir = {SLURM_SOURCE}\nSlurmBuildDir = {SLURM_SOURCE}\nSlurmInstallDir = {installed}\n"
+        testsuite_conf.write_text(f"SlurmSourceDir = {SLURM_SOURCE}\nSlurmBuildDir = {SLURM_SOURCE}\nSlurmInstallDir = "
+                                  f"{installed}\n"
                                   f"SlurmConfigDir = {cluster.folder}/etc\n")
-        self.env = cluster.env(HOME=str(cluster.folder / "work"), USER="root", LOGNAME="root", SHELL="/bin/bash", TERM="dumb",
-                               SLURM_LOCAL_GLOBALS_FILE=str(globals_local), SLURM_TESTSUITE_CONF=str(testsuite_conf))
+        self.env = cluster.env(HOME=str(cluster.folder / "work"), USER="root", LOGNAME="root", SHELL="/bin/bash",
+                               TERM="dumb", SLURM_LOCAL_GLOBALS_FILE=str(globals_local),
+                               SLURM_TESTSUITE_CONF=str(testsuite_conf))
         # Since 23.02 the python tests run each command in a login shell of sudo's.
         self.hide("/etc/sudoers", "root ALL=(ALL:ALL) NOPASSWD: ALL\nDefaults !env_reset, !secure_path\n")
         self.hide("/etc/profile", f"PATH={self.env['PATH']}\n")
@@ -94,8 +99,9 @@ class Side:
         if test.endswith(".py"):
             command = [*PYTEST, f"--junitxml={junit}", "--local-config", test]
         with open(log, "w", encoding="utf-8") as out:
-            running = subprocess.Popen(command, cwd=self.suite / ("python" if test.endswith(".py") else "expect"), env=self.env,
-                                       stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+            running = subprocess.Popen(command, cwd=self.suite / ("python" if test.endswith(".py") else "expect"),
+                                       env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                       start_new_session=True)
             try:
                 status = running.wait(TEST_SECONDS)
             except subprocess.TimeoutExpired:
@@ -147,13 +153,15 @@ def cases_of(test, junit):
     for case in ElementTree.parse(junit).iter("testcase") if junit.exists() else ():
         ill = next((case.find(kind) for kind in ("failure", "error", "skipped") if case.find(kind) is not None), None)
         words = "" if ill is None else " ".join(ill.get("message", "").split())[:200]
-        results[f"{test}::{case.get('name')}"] = "pass" if ill is None else f"{'skip' if ill.tag == 'skipped' else 'fail'}: {words}"
+        results[f"{test}::{case.get('name')}"] = ("pass" if ill is None
+                                                  else f"{'skip' if ill.tag == 'skipped' else 'fail'}: {words}")
     return results
 
 
 def serve(side, suite):
     # Cores of a whole socket: since 25.11 Slurm refuses others.
-    gpus = "".join(f"NodeName=n[1-{len(NODES)}] Name=gpu File={{folder}}/gpu{i} Cores={'0-7' if i < GPUS // 2 else '8-15'}\n" for i in range(GPUS))
+    gpus = "".join(f"NodeName=n[1-{len(NODES)}] Name=gpu File={{folder}}/gpu{i} "
+                   f"Cores={'0-7' if i < GPUS // 2 else '8-15'}\n" for i in range(GPUS))
     with tempfile.TemporaryDirectory(prefix="topiary_suite_", dir="/tmp", ignore_cleanup_errors=True) as folder:
         with Cluster(folder, dict.fromkeys(NODES, "intel-2x8"), stock=side == "stock", registry=False, conf=CONF,
                      nodes=dict.fromkeys(NODES, f"Gres=gpu:{GPUS}"), files={"gres.conf": gpus}) as cluster:
@@ -230,7 +238,8 @@ class Suite:
 
 def differences(results):
     """The cases that pass with stock Slurm only."""
-    return [case for case, result in results["stock"].items() if result == "pass" and results["topiary"].get(case) != "pass"]
+    return [case for case, result in results["stock"].items() if result == "pass"
+            and results["topiary"].get(case) != "pass"]
 
 
 def compare(tests, suite):
@@ -305,8 +314,8 @@ def main():
     if options.side:
         return serve(options.side, options.suite)
     if not (options.suite / "expect").exists():
-        print(f"slurm-suite: not run: {options.suite} has no expect tests; the suite is in Slurm's git repository, and in release tarballs until 25.05. "
-              "SLURM_TESTSUITE names its folder")
+        print(f"slurm-suite: not run: {options.suite} has no expect tests; the suite is in Slurm's git repository, "
+              "and in release tarballs until 25.05. SLURM_TESTSUITE names its folder")
         return 0
     tests = selected(options)
     began = time.monotonic()

@@ -29,7 +29,8 @@ def test_counts_are_those_of_all_choices(shape, share):
 def test_sums_are_those_of_all_choices_of_nodes():
     chance = random.Random(1)
     for _ in range(50):
-        each = [minimal(tuple(chance.randrange(1, 5) for _ in range(3)) for _ in range(chance.randrange(1, 4))) for _ in range(5)]
+        each = [minimal(tuple(chance.randrange(1, 5) for _ in range(3)) for _ in range(chance.randrange(1, 4)))
+                for _ in range(5)]
         for count in range(1, 5):
             choices = (choice for nodes in itertools.combinations(each, count) for choice in itertools.product(*nodes))
             every = minimal(tuple(map(sum, zip(*choice))) for choice in choices)

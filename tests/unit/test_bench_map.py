@@ -114,7 +114,8 @@ def test_block_and_cyclic_are_slurms(tree):
 
 
 def case_of(ours, **others):
-    case = Case(Problem("torus", "stencil2d", 24, "spare"), {"ours": ours, "block": 100.0, "cyclic": 120.0}, {"ours": 0})
+    case = Case(Problem("torus", "stencil2d", 24, "spare"), {"ours": ours, "block": 100.0, "cyclic": 120.0},
+                {"ours": 0})
     case.cost |= others
     return case
 
@@ -185,5 +186,6 @@ def test_how_times_grow():
 
 
 def test_correlations():
-    assert pearson([(1, 2), (2, 4), (3, 6)]) == pytest.approx(1) and spearman([(1, 1), (2, 10), (3, 100)]) == pytest.approx(1)
+    assert (pearson([(1, 2), (2, 4), (3, 6)]) == pytest.approx(1)
+            and spearman([(1, 1), (2, 10), (3, 100)]) == pytest.approx(1))
     assert spearman([(1, 9), (2, 5), (3, 5), (4, 1)]) == pytest.approx(-0.9486833)

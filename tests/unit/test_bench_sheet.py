@@ -11,7 +11,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 from select_time import Axis  # noqa: E402
 from sheet import Sheet, write_into  # noqa: E402
 
-TEXT = "# One\n\nWords.\n\n## Figures of one\n\nold\n\n## `one`\n\nold\n\n# Two\n\nMore words.\n\n## Figures of two\n\nold two\n"
+TEXT = ("# One\n\nWords.\n\n## Figures of one\n\nold\n\n## `one`\n\nold\n\n# Two\n\nMore words.\n\n## Figures of two\n"
+        "\nold two\n")
 
 
 def figures(mark):

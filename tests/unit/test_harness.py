@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""tests/conftest.py's own rules: what counts as passed, failed and skipped. One suite of small programs, run with and without TOPIARY_CI."""
+"""tests/conftest.py's own rules: what counts as passed, failed and skipped. One suite of small programs, run with and
+without TOPIARY_CI."""
 import os
 import shutil
 import subprocess
@@ -59,7 +60,8 @@ PROGRAMS = {
     "long_plan": (printing(BOTH.replace("1..2", "1..3")), "passed passed failed", "plans [3]"),
     "cut_short": (printing("1..2\nok 1 - first\n"), "passed failed failed", "no result"),
     "misnumbered": (printing(BOTH.replace("ok 2", "ok 1")), "passed passed failed", "results [1, 1]"),
-    "unlisted_case": (printing(BOTH.replace("1..2", "1..3") + "ok 3 - third\n"), "passed passed failed", "the source lists"),
+    "unlisted_case": (printing(BOTH.replace("1..2", "1..3") + "ok 3 - third\n"), "passed passed failed",
+                      "the source lists"),
     "left": (meeting("left", "right"), "passed passed passed", ""),
     "right": (meeting("right", "left"), "passed passed passed", ""),
     "not_built": (None, "failed failed failed", "was not built"),
@@ -91,8 +93,10 @@ def suite(tmp_path_factory):
         """The names of the programs that ran, and pytest's output."""
         (root / "runs").write_text("")
         env = {name: value for name, value in os.environ.items() if name not in ("TOPIARY_CI", "TOPIARY_BUILD")}
-        done = subprocess.run([sys.executable, "-m", "pytest", "-c", "tests/pytest.ini", "--rootdir=.", "--junitxml=results", "tests/unit", *words],
-                              cwd=root, env={**env, **({"TOPIARY_CI": "1"} if ci else {})}, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run([sys.executable, "-m", "pytest", "-c", "tests/pytest.ini", "--rootdir=.",
+                               "--junitxml=results", "tests/unit", *words],
+                              cwd=root, env={**env, **({"TOPIARY_CI": "1"} if ci else {})}, capture_output=True,
+                              text=True, timeout=300, check=False)
         return (root / "runs").read_text().split(), done.stdout
     run.root = root
     return run
@@ -106,7 +110,8 @@ def finished(request, suite):
     for case in ElementTree.parse(suite.root / "results").iter("testcase"):
         found = next((part for part in case if part.tag in OUTCOMES), None)
         text = "" if found is None else f"{found.get('message')}\n{found.text}"
-        outcomes[case.get("classname").split(".")[2], case.get("name")] = "passed" if found is None else OUTCOMES[found.tag], text
+        outcome = "passed" if found is None else OUTCOMES[found.tag]
+        outcomes[case.get("classname").split(".")[2], case.get("name")] = (outcome, text)
     return request.param, outcomes, ran, told.splitlines()[-1]
 
 
@@ -124,7 +129,8 @@ def test_each_program_runs_once(finished):
 
 
 @pytest.mark.parametrize("file, case, listed", [
-    ("test_python", "test_tool[a]", True), ("test_python", "test_tool[b]", False), ("test_python", "test_mark[a]", False),
+    ("test_python", "test_tool[a]", True), ("test_python", "test_tool[b]", False),
+    ("test_python", "test_mark[a]", False),
     ("test_listed_skip", "second", True), ("test_unlisted_skip", "second", False),
 ])
 def test_skip_fails_under_ci_unless_listed(finished, file, case, listed):

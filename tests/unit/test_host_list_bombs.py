@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Host lists of a few bytes that stand for a million names, in every file and every option that takes one: bounded memory and time."""
+"""Host lists of a few bytes that stand for a million names, in every file and every option that takes one: bounded
+memory and time."""
 import subprocess
 
 import pytest
@@ -21,7 +22,8 @@ MEMORY = 512 << 20  # bytes of address space
 
 
 def files(folder, bomb):
-    """Those that are read beside the bomb, and those that have it: in one line, and in many of which each alone could be taken."""
+    """Those that are read beside the bomb, and those that have it: in one line, and in many of which each alone could
+    be taken."""
     def put(name, *lines):
         (folder / name).write_text("\n".join([*lines, ""]))
     put("snapshot", "topiary-snapshot 1", SHAPE, "nodes cn[1-4] S", "end")
@@ -33,7 +35,8 @@ def files(folder, bomb):
     put("ring", "0 1\n1 0")
     put("jobs", RECORD.format(bomb))
     put("few", RECORD.format("cn1"))
-    subprocess.run(["lstopo-no-graphics", "--input", "Package:2 Core:2 PU:1", "--of", "xml", "-f", folder / "cn.xml"], check=True)
+    subprocess.run(["lstopo-no-graphics", "--input", "Package:2 Core:2 PU:1", "--of", "xml", "-f", folder / "cn.xml"],
+                   check=True)
 
 
 COMMANDS = {
@@ -41,14 +44,15 @@ COMMANDS = {
     "map, snapshot": "map --snapshot=one --nodes=cn1 --matrix=ring",
     "map, long snapshot": "map --snapshot=many --nodes=cn1 --matrix=ring",
     "map, network": "map --snapshot=snapshot --arch=topology.conf --nodes=cn1 --matrix=ring",
-    "map --topology": "map --snapshot=snapshot --nodes=cn1 --format=intelmpi --topology={}=cn.xml --url=http://127.0.0.1:1 --matrix=ring",
+    "map --topology": "map --snapshot=snapshot --nodes=cn1 --format=intelmpi --topology={}=cn.xml "
+    "--url=http://127.0.0.1:1 --matrix=ring",
     "snapshot --offline": "snapshot --offline {}=cn.xml",
-    "snapshot --offline, many": "snapshot --offline " + " ".join(f"{LETTERS[:200]}{i}[0-99999]=cn.xml" for i in range(40)),
+    "snapshot --offline, many": "snapshot --offline "
+    + " ".join(f"{LETTERS[:200]}{i}[0-99999]=cn.xml" for i in range(40)),
     "fabric": "fabric export --format=slurm topology.conf",
     "fabric, many lines": "fabric export --format=slurm many.conf",
     "fabric --nodes": "fabric export --format=slurm --nodes={} small.conf",
-    "replay, snapshot": "replay --snapshot=one few",
-    "replay, long snapshot": "replay --snapshot=many few",
+    "replay, snapshot": "replay --snapshot=one few", "replay, long snapshot": "replay --snapshot=many few",
     "replay, jobs": "replay --snapshot=snapshot jobs",
 }
 
@@ -61,7 +65,8 @@ OWN = {command for command in COMMANDS if command.endswith(("many", "many lines"
 def test_host_list_bombs(tmp_path, command, bomb):
     """Refused in one line that does not speak of memory."""
     files(tmp_path, BOMBS[bomb])
-    done = subprocess.run([BUILD / "topiary", *(word.format(BOMBS[bomb]) for word in COMMANDS[command].split())], cwd=tmp_path,
-                          preexec_fn=limits(MEMORY, cpu=20), capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run([BUILD / "topiary", *(word.format(BOMBS[bomb]) for word in COMMANDS[command].split())],
+                          cwd=tmp_path, preexec_fn=limits(MEMORY, cpu=20), capture_output=True, text=True, timeout=300,
+                          check=False)
     assert done.returncode == 1, (done.returncode, done.stderr[:400])
     assert done.stderr.count("\n") == 1 and "memory" not in done.stderr, done.stderr[:400]

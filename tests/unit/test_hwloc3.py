@@ -27,15 +27,17 @@ def by_hwloc2(name, folder):
     if source.suffix == ".bz2":
         tree = folder / "tree"
         tree.mkdir()
-        subprocess.run(["tar", "-xjf", source, "-C", tree, "--strip-components=1", "--no-same-owner"], check=True, timeout=120)
+        subprocess.run(["tar", "-xjf", source, "-C", tree, "--strip-components=1", "--no-same-owner"], check=True,
+                       timeout=120)
         how = ["--if", "fsroot", "--input", tree]
-    subprocess.run(["lstopo-no-graphics", *how, "--whole-io", "--force", "--of", "xml", out], check=True, stderr=subprocess.DEVNULL, timeout=60)
+    subprocess.run(["lstopo-no-graphics", *how, "--whole-io", "--force", "--of", "xml", out], check=True,
+                   stderr=subprocess.DEVNULL, timeout=60)
     return out
 
 
 def topiary(*words):
-    return subprocess.run([BUILD / "topiary", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
-                          check=False)
+    return subprocess.run([BUILD / "topiary", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, timeout=60, check=False)
 
 
 def shape(file):
@@ -60,12 +62,15 @@ def test_the_same_machine_has_the_same_shape_and_no_difference(name, tmp_path):
     for a, b, was, now in ((old, new, 2, 3), (new, old, 3, 2)):
         status, said = words(a, b, "--all")
         assert status == 0
-        assert re.fullmatch(rf"identity  machine: export format {was}\.0 -> {now}\.0( \(hwloc \S+ -> \S+\))?\n1 change: 1 identity\n", said), said
+        assert re.fullmatch(rf"identity  machine: export format {was}\.0 -> {now}\.0( \(hwloc \S+ -> \S+\))?\n1 "
+                            r"change: 1 identity\n", said), said
 
 
 @pytest.mark.parametrize("a, b, said", [
-    ("vm.by2", "vm.as2", "identity  machine: export format 2.0 -> 2.0 (hwloc 2.9.0 -> 3.0.0a1-git)\n1 change: 1 identity\n"),
-    ("vm.as2", "vm", "identity  machine: export format 2.0 -> 3.0 (hwloc 3.0.0a1-git -> 3.0.0a1-git)\n1 change: 1 identity\n"),
+    ("vm.by2", "vm.as2",
+     "identity  machine: export format 2.0 -> 2.0 (hwloc 2.9.0 -> 3.0.0a1-git)\n1 change: 1 identity\n"),
+    ("vm.as2", "vm",
+     "identity  machine: export format 2.0 -> 3.0 (hwloc 3.0.0a1-git -> 3.0.0a1-git)\n1 change: 1 identity\n"),
 ])
 def test_the_older_format_of_hwloc_3_is_the_same_machine(a, b, said):
     assert shape(DATA / f"{a}.xml") == shape(DATA / f"{b}.xml")
@@ -73,12 +78,17 @@ def test_the_older_format_of_hwloc_3_is_the_same_machine(a, b, said):
 
 
 EDITS = {
-    "memory": ("amd-8x2", r'(os_index="3"[^>]* local_memory=")\d+', r"\g<1>2147483648", "capacity  NUMA node 3: memory 8 GiB -> 2 GiB\n"),
-    "disk": ("vm", r'(<info name="Size" value=")268435456KiB', r"\g<1>134217728KiB", "capacity  vda: Size 268435456 -> 134217728KiB\n"),
+    "memory": ("amd-8x2", r'(os_index="3"[^>]* local_memory=")\d+', r"\g<1>2147483648",
+               "capacity  NUMA node 3: memory 8 GiB -> 2 GiB\n"),
+    "disk": ("vm", r'(<info name="Size" value=")268435456KiB', r"\g<1>134217728KiB",
+             "capacity  vda: Size 268435456 -> 134217728KiB\n"),
     "NIC": ("vm", r' *<object type="PCIDev"[^>]*0000:00:03.0.*?</object>\n *</object>\n', "", "capacity  eth0 gone\n"),
-    "kernel": ("vm", r'(<info name="OSRelease" value=")[^"]*', r"\g<1>7.0", "cosmetic  machine: OSRelease 6.18.44-fc-v769 -> 7.0\n"),
-    "efficiency": ("uneven-2x6", r'(forced_efficiency=")1025', r"\g<1>100", "wiring    CPU kind 0: efficiency 2 -> 0\n"),
-    "info": ("vm", r' *<info name="CPUModel".*?\n', "", "capacity  package 0: CPUModel Intel(R) Xeon(R) Processor -> none\n"),
+    "kernel": ("vm", r'(<info name="OSRelease" value=")[^"]*', r"\g<1>7.0",
+               "cosmetic  machine: OSRelease 6.18.44-fc-v769 -> 7.0\n"),
+    "efficiency": ("uneven-2x6", r'(forced_efficiency=")1025', r"\g<1>100",
+                   "wiring    CPU kind 0: efficiency 2 -> 0\n"),
+    "info": ("vm", r' *<info name="CPUModel".*?\n', "",
+             "capacity  package 0: CPUModel Intel(R) Xeon(R) Processor -> none\n"),
 }
 
 
@@ -102,7 +112,8 @@ def hwloc_of(program):
 def test_the_agent_exports_in_the_format_that_is_configured(value, tmp_path):
     config, file, agent = tmp_path / "topiary.conf", tmp_path / "topology.xml", BUILD / "topiary-agent"
     config.write_text(f"RunDir={tmp_path}\nTopologyFile={file}\nExportFormat={value}\n")
-    done = subprocess.run([agent, "--config", config, "--node", "n1", "--local"], stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    done = subprocess.run([agent, "--config", config, "--node", "n1", "--local"], stderr=subprocess.PIPE, text=True,
+                          timeout=60, check=False)
     major = hwloc_of(agent)
     written = {"own": major, "2": 2, "3": 3 if major == 3 else None}.get(value)
     if written:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""What is loaded into users' programs is made of files under a permissive licence only: the linker and the compiler say of which."""
+"""What is loaded into users' programs is made of files under a permissive licence only: the linker and the compiler say
+of which."""
 import os
 import re
 from pathlib import Path
@@ -15,7 +16,8 @@ def linked():
     """The objects in libtopiary.so: its own, and those that the linker took from the archives."""
     text = (BUILD / "libtopiary.so.0.map").read_text()
     own = re.findall(r"^LOAD \S*obj/(lib/\S+)\.o$", text, re.M)
-    return own + [f"lib/{room}/{name}" for room, name in re.findall(r"^\S*libtopiary-(\w+)\.a\((\w+)\.o\)$", text, re.M)]
+    return own + [f"lib/{room}/{name}"
+                  for room, name in re.findall(r"^\S*libtopiary-(\w+)\.a\((\w+)\.o\)$", text, re.M)]
 
 
 def compiled(stem):

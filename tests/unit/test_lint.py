@@ -15,9 +15,9 @@ CLEAN = {
     "lib/map/wide.c": HEAD + "static int wide;\t/*" + "x" * 92 + "*/\n",
     "lib/base/a.h": HEAD + "struct a {\n\tint x;\n};\n",
     "lib/map/b.h": HEAD + "struct b {\n\tstruct a *a;\n};\nstruct a;\n",
-    "lib/map/many_parts.h": HEAD + "struct many;\nenum many_s { A };\nstruct map_x {\n\tint x;\n};\ntypedef int many_fn(int n);\n",
-    "cli/packing.h": HEAD + "struct packed {\n\tint x;\n};\nenum packed_kind { P };\n",
-    "docs/x.8": PAGE,
+    "lib/map/many_parts.h": HEAD
+    + "struct many;\nenum many_s { A };\nstruct map_x {\n\tint x;\n};\ntypedef int many_fn(int n);\n",
+    "cli/packing.h": HEAD + "struct packed {\n\tint x;\n};\nenum packed_kind { P };\n", "docs/x.8": PAGE,
     "docs/topiary.conf.5": PAGE.replace("X 8", "X 5"),
     "tests/x.py": "# SPDX-License-Identifier: GPL-2.0-or-later\n",
 }
@@ -43,7 +43,8 @@ def test_clean_tree_is_clean(lint):
 
 
 @pytest.mark.parametrize("name, text, finding", [
-    ("lib/map/a.h", HEAD + "struct a {\n\tint y;\n};\n", "lint: lib/map/a.h:2: struct a is also defined at lib/base/a.h:2"),
+    ("lib/map/a.h", HEAD + "struct a {\n\tint y;\n};\n",
+     "lint: lib/map/a.h:2: struct a is also defined at lib/base/a.h:2"),
     ("lib/map/a.h", HEAD + "enum a { A };\n", "lint: lib/map/a.h:2: enum a is also defined at lib/base/a.h:2"),
     ("lib/map/b_parts.h", HEAD + "struct b_c {\n\tunion b {\n\t\tint y;\n\t} b;\n};\n",
      "lint: lib/map/b_parts.h:3: union b is also defined at lib/map/b.h:2"),
@@ -61,6 +62,8 @@ def test_clean_tree_is_clean(lint):
      "lint: lib/map/c.h:2: typedef d begins with no word of the file or folder name"),
     ("cli/packing.h", HEAD + "struct packing {\n\tint y;\n};\n", "lint: tools/lint: cli/packing.h has no type packed"),
     ("x.c", HEAD + "\t" * 15 + "x\n", "lint: x.c:2: 121 columns, 120 are allowed"),
+    ("bench/x.py", f"{HEAD[:-1]}{'x' * (121 - len(HEAD[:-1]))}\n", "lint: bench/x.py:1: 121 columns, 120 are allowed"),
+    ("tests/unit/x.py", "# SPDX-License-Identifier: GPL-2.0-or-later \n", "lint: tests/unit/x.py:1: trailing space"),
     ("lib/base/x.c", HEAD + "\t" * 15 + "x\n", "lint: lib/base/x.c:2: 121 columns, 120 are allowed"),
     ("x.c", HEAD + "x" * 119 + "\ty\n", "lint: x.c:2: 121 columns, 120 are allowed"),
     ("x.c", HEAD + "int x; \n", "lint: x.c:2: trailing space"),
@@ -79,8 +82,10 @@ def commands(text):
 
 
 def test_compilation_database_has_each_source_once():
-    told = commands("mkdir -p build\ncc -Ilib -DV='\"1\"' -c -o build/a.o lib/a.c\nclang-14 -c -o build/fuzz/a.o lib/a.c\n"
-                    "ar rcs a.a build/a.o\n/usr/bin/mpicc -shared \\\n\t-o b.so.new lib/b.c lib/c.c && mv b.so.new b.so\ncc -o a build/a.o\n")
+    told = commands("mkdir -p build\ncc -Ilib -DV='\"1\"' -c -o build/a.o lib/a.c\nclang-14 -c -o "
+                    "build/fuzz/a.o lib/a.c\n"
+                    "ar rcs a.a build/a.o\n/usr/bin/mpicc -shared \\\n\t-o b.so.new lib/b.c lib/c.c && "
+                    "mv b.so.new b.so\ncc -o a build/a.o\n")
     found = {entry["file"]: entry["command"] for entry in json.loads(told.stdout)}
     assert found == {"lib/a.c": "cc -Ilib -DV='\"1\"' -c -o build/a.o lib/a.c",
                      "lib/b.c": "/usr/bin/mpicc -shared  \t-o b.so.new lib/b.c lib/c.c",

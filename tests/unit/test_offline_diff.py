@@ -39,8 +39,8 @@ def files_fixture(tmp_path_factory):
 
 def run(files, *words, timeout=60):
     env = {**os.environ, "TOPIARY_CONF": str(files / "topiary.conf")}
-    return subprocess.run([TOPIARY, *words], cwd=files, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout,
-                          check=False)
+    return subprocess.run([TOPIARY, *words], cwd=files, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, timeout=timeout, check=False)
 
 
 @pytest.mark.parametrize("words, status, said", [
@@ -49,7 +49,8 @@ def run(files, *words, timeout=60):
     (["offline.xml", "a.xml"], 1, "capacity  core 1 online\n1 change: 1 capacity\n"),
     (["./a.xml", "memory.xml"], 1, "capacity  NUMA node 0: memory 64 GiB -> 48 GiB\n1 change: 1 capacity\n"),
     (["a.xml", "twin.xml"], 0, "1 change: 1 identity\n"),
-    (["--all", "a.xml", "twin.xml"], 0, "identity  machine: ProcessName lstopo-no-graphics -> xlstopo-no-graphics\n1 change: 1 identity\n"),
+    (["--all", "a.xml", "twin.xml"], 0,
+     "identity  machine: ProcessName lstopo-no-graphics -> xlstopo-no-graphics\n1 change: 1 identity\n"),
 ])
 def test_diff_output(files, words, status, said):
     done = run(files, "diff", *words)
@@ -60,8 +61,9 @@ def test_diff_in_json(files):
     done = run(files, "diff", "--json", "a.xml", "memory.xml")
     answer = json.loads(done.stdout)
     assert done.returncode == 1
-    assert answer["changes"] == [{"severity": "capacity", "direction": "gone", "object": "NUMA node 0", "what": "memory", "from": "68719476736",
-                                  "to": "51539607552", "words": "NUMA node 0: memory 64 GiB -> 48 GiB"}]
+    assert answer["changes"] == [{"severity": "capacity", "direction": "gone", "object": "NUMA node 0",
+                                  "what": "memory", "from": "68719476736", "to": "51539607552",
+                                  "words": "NUMA node 0: memory 64 GiB -> 48 GiB"}]
     assert answer["counts"] == {"capacity": 1, "wiring": 0, "cosmetic": 0, "identity": 0}
     assert (answer["from"], answer["to"]) == ("a.xml", "memory.xml")
 
@@ -111,7 +113,8 @@ def test_verify_against_a_file(files, words, status, said):
 
 
 @pytest.mark.parametrize("words", [
-    ["--against", "no.xml", "a.xml"], ["--against", "a.xml", "no.xml"], ["--against", "broken.xml", "a.xml"], ["--against", "a.xml", "bomb.xml"],
+    ["--against", "no.xml", "a.xml"], ["--against", "a.xml", "no.xml"], ["--against", "broken.xml", "a.xml"],
+    ["--against", "a.xml", "bomb.xml"],
     ["--mode", "lenient"], ["--severity", "identity"], ["--severity", "grave"], ["node1"], [],
 ])
 def test_verify_without_result(files, words):

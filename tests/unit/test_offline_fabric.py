@@ -18,7 +18,8 @@ UMAD = next(iter(__import__("pathlib").Path("/usr/lib").glob("*/umad2sim/libumad
 needs_data = pytest.mark.skipif(DATA is None, reason="no hwloc source: run packaging/setup")
 needs_ibsim = pytest.mark.skipif(not (IBSIM and IBNETDISCOVER and UMAD), reason="no ibsim-utils and infiniband-diags")
 
-# Bordage, Foyer and Goglin, Euro-Par 2017: PlaFRIM 2 has 88 nodes (miriel076 was away), 22 a leaf switch on the average; two spines.
+# Bordage, Foyer and Goglin, Euro-Par 2017: PlaFRIM 2 has 88 nodes (miriel076 was away), 22 a leaf switch on the
+# average; two spines.
 FABRICS = {
     "plafrim2": {"kind": "fat tree", "switches": 7, "hosts": 96, "links": 106, "cables": 155, "levels": [5, 24],
                  "leaves": [9, 19, 20, 24, 24]},
@@ -30,7 +31,8 @@ FABRICS = {
 
 
 def topiary(*args):
-    return subprocess.run([BUILD / "topiary", "fabric", *map(str, args)], capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run([BUILD / "topiary", "fabric", *map(str, args)], capture_output=True, text=True, timeout=120,
+                          check=False)
 
 
 def output(*args):
@@ -86,7 +88,8 @@ def test_two_subnets_are_two_planes(raw):
     assert [(plane["kind"], plane["hosts"]) for plane in fabric["planes"]] == [("fat tree", 96), ("one switch", 23)]
     assert sum(not host["known"] for host in fabric["hosts"]) == 21
     assert any(line.startswith("hosts in several planes: bright") for line in fabric["odd"])
-    assert any(line.startswith("adapters of unknown hosts: ") and line.endswith(" and 13 more") for line in fabric["odd"])
+    assert any(line.startswith("adapters of unknown hosts: ") and line.endswith(" and 13 more")
+               for line in fabric["odd"])
 
 
 @needs_data
@@ -157,7 +160,8 @@ def test_slurm_and_text_tell_the_same_tree(raw, name, tmp_path):
     for level in (*read["levels"], *found["levels"]):
         level.pop("pruned")  # of which costs are made
     assert read["levels"] == found["levels"]
-    assert {place["host"]: place["at"] for place in read["places"]} == {place["host"]: place["at"] for place in found["places"]}
+    assert ({place["host"]: place["at"] for place in read["places"]}
+            == {place["host"]: place["at"] for place in found["places"]})
 
 
 TORUS = """\
@@ -172,7 +176,8 @@ TORUS = """\
 
 
 def test_a_torus_is_drawn_as_a_grid(tmp_path):
-    """Rows and columns for two of its dimensions, slices side by side for the third; what goes round is a stub at both ends."""
+    """Rows and columns for two of its dimensions, slices side by side for the third; what goes round is a stub at both
+    ends."""
     path = tmp_path / "topology.yaml"
     path.write_text(TORUS)
     svg = output("show", "--svg", "--nodes", "n[1-3]", path)
@@ -181,7 +186,8 @@ def test_a_torus_is_drawn_as_a_grid(tmp_path):
     drawn = {name: box for kind, name, box, _ in boxes(svg) if kind == "s"}
     at = {place["path"][-1]: place["at"][0] for place in as_json(path)["planes"][0]["places"]}
     assert set(drawn) == set(at)
-    assert len({box[1] for box in drawn.values()}) == levels[1] and len({box[0] for box in drawn.values()}) == levels[0] * levels[2]
+    assert (len({box[1] for box in drawn.values()}) == levels[1]
+            and len({box[0] for box in drawn.values()}) == levels[0] * levels[2])
     for name, (left, top, _, _) in drawn.items():
         x, y, z = at[name] % levels[0], at[name] // levels[0] % levels[1], at[name] // levels[0] // levels[1]
         assert left == sorted({box[0] for box in drawn.values()})[z * levels[0] + x]
@@ -201,7 +207,8 @@ def test_a_nodes_export_tells_its_guids(tmp_path):
     host = re.search(r'name="HostName" value="([^"]*)"', text).group(1)
     guid = re.search(r'name="Port1GID0" value="([^"]*)"', text).group(1).replace(":", "")[-16:]
     found = tmp_path / "discovered"
-    found.write_text(f"CA 2 1 0x{guid} 4x EDR - SW 1 1 0x00000000000000a1 ( 'MT4115 ConnectX4 Mellanox Technologies' - 'leaf' )\n")
+    found.write_text(f"CA 2 1 0x{guid} 4x EDR - SW 1 1 0x00000000000000a1 ( 'MT4115 ConnectX4 Mellanox Technologies' - "
+                     "'leaf' )\n")
     assert [entry["name"] for entry in as_json(found)["hosts"]] == [f"H-{guid}"]
     assert [entry["name"] for entry in as_json("--xml", machine, found)["hosts"]] == [host]
 
@@ -209,9 +216,11 @@ def test_a_nodes_export_tells_its_guids(tmp_path):
 @pytest.mark.parametrize("args, error", [
     (["show", "{folder}/none"], "{folder}/none: No such file or directory"),
     (["show", "{folder}/bad"], "{folder}/bad:2: expected SW, CA or RT"),
-    (["show", "{folder}/good", "{folder}/tree"], "{folder}/tree:0: a file of this format cannot be combined with others"),
+    (["show", "{folder}/good", "{folder}/tree"],
+     "{folder}/tree:0: a file of this format cannot be combined with others"),
     (["paint", "{folder}/good"], "'paint': invalid command, expected one of: show, export, import, history or diff"),
-    (["export", "--format=dot", "{folder}/good"], "unknown format 'dot': expected slurm, slurm-yaml, paper, scotch or json"),
+    (["export", "--format=dot", "{folder}/good"],
+     "unknown format 'dot': expected slurm, slurm-yaml, paper, scotch or json"),
     (["export", "--format=paper", "--plane=1", "{folder}/good"], "paper: plane 1: no such plane with hosts"),
     (["export", "--format=slurm", "--nodes=x[1-2]", "{folder}/good"], "slurm: no switch has a host with a known name"),
     (["show", "--svg", "--nodes=x[1-", "{folder}/good"], "invalid host list"),
@@ -259,13 +268,15 @@ Hca 1 "cn3"
 def test_a_live_fabric_is_what_was_simulated(tmp_path):
     net = tmp_path / "net"
     net.write_text(SIMULATED)
-    with subprocess.Popen([IBSIM, "-s", net], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as ibsim:
+    with subprocess.Popen([IBSIM, "-s", net], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as ibsim:
         try:
             found = {}
             for form in ("", "-p"):
                 for _ in range(20):
-                    done = subprocess.run([IBNETDISCOVER, *form.split()], capture_output=True, text=True, timeout=10, check=False,
-                                          env={"LD_PRELOAD": str(UMAD), "PATH": "/usr/sbin:/usr/bin", "SIM_HOST": "cn1"})
+                    done = subprocess.run([IBNETDISCOVER, *form.split()], capture_output=True, text=True, timeout=10,
+                                          check=False, env={"LD_PRELOAD": str(UMAD), "PATH": "/usr/sbin:/usr/bin",
+                                                            "SIM_HOST": "cn1"})
                     if done.returncode == 0 and "cn3" in done.stdout:
                         break
                     time.sleep(0.25)
@@ -276,6 +287,6 @@ def test_a_live_fabric_is_what_was_simulated(tmp_path):
     written = "SwitchName=leaf1 Nodes=cn[1-2]\nSwitchName=leaf2 Nodes=cn3\nSwitchName=spine Switches=leaf[1-2]\n"
     for path in found.values():
         assert output("export", "--format=slurm", path) == written, path.read_text()
-        piped = subprocess.run([BUILD / "topiary", "fabric", "export", "--format=slurm", "-"], input=path.read_text(), text=True,
-                               capture_output=True, timeout=60, check=True)
+        piped = subprocess.run([BUILD / "topiary", "fabric", "export", "--format=slurm", "-"],
+                               input=path.read_text(), text=True, capture_output=True, timeout=60, check=True)
         assert piped.stdout == written

@@ -15,7 +15,8 @@ shape S Package:2 [NUMANode] L3Cache:1 Core:4 PU:2
 nodes cn[1-4] S
 end
 """
-# The machine of figure 5 in the paper of Goglin, Bordage and Foyer: a torus of routers, four nodes to a router, of which a job has three.
+# The machine of figure 5 in the paper of Goglin, Bordage and Foyer: a torus of routers, four nodes to a router, of
+# which a job has three.
 TORUS = """\
 torus 3 4 1600 4 1600 4 1600 2 32 52
 tree 1 4 800 1 0
@@ -31,8 +32,8 @@ def dense(n, weight):
 
 
 def topiary_map(folder, *words, memory=None):
-    return subprocess.run([BUILD / "topiary", "map", *words], cwd=folder, capture_output=True, text=True, timeout=60, check=False,
-                          preexec_fn=limits(memory))
+    return subprocess.run([BUILD / "topiary", "map", *words], cwd=folder, capture_output=True, text=True, timeout=60,
+                          check=False, preexec_fn=limits(memory))
 
 
 def ring(n):
@@ -112,7 +113,8 @@ def test_costs_are_what_is_asked_for(topiary):
 ])
 def test_weights_of_any_size(topiary, tmp_path, weights, cost):
     (tmp_path / "matrix").write_text(dense(4, weights))
-    told = topiary("--snapshot=snapshot", "--matrix=matrix", "--nodes=cn[1-2]=0,4", "--costs=package=50,core=2", "--explain=json")
+    told = topiary("--snapshot=snapshot", "--matrix=matrix", "--nodes=cn[1-2]=0,4", "--costs=package=50,core=2",
+                   "--explain=json")
     spread = json.loads(told.stderr)
     told = topiary("--snapshot=snapshot", "--matrix=matrix", "--nodes=cn[1-2]=0-1", "--explain=json")
     seats(told)
@@ -131,10 +133,13 @@ def test_same_bytes_again(topiary, effort):
     (["--matrix=ring4", "--nodes=cn9"], "cn9: this node is not in the snapshot"),
     (["--matrix=ring4", "--nodes=cn1;cn1"], "cn1: node given twice"),
     (["--matrix=ring24", "--nodes=cn1"], "24 ranks, but the job has only 16 places"),
-    (["--matrix=ring24", "--nodes=cn1", "--cpus-per-task=2"], "24 ranks of 2 CPUs, but the job's cores have only 8 such places"),
-    (["--matrix=ring4", "--nodes=cn1=0-2", "--cpus-per-task=9"], "cn1: the job has fewer cores on this node than the 5"),
+    (["--matrix=ring24", "--nodes=cn1", "--cpus-per-task=2"],
+     "24 ranks of 2 CPUs, but the job's cores have only 8 such places"),
+    (["--matrix=ring4", "--nodes=cn1=0-2", "--cpus-per-task=9"],
+     "cn1: the job has fewer cores on this node than the 5"),
     (["--matrix=ring4", "--nodes=cn1", "--ranks=5"], "ring4: the matrix has 4 ranks, the job 5 tasks"),
-    (["--matrix=ring4", "--nodes=cn1", "--fill=some"], "--fill=some: invalid value, expected one of: compact, spread, auto"),
+    (["--matrix=ring4", "--nodes=cn1", "--fill=some"],
+     "--fill=some: invalid value, expected one of: compact, spread, auto"),
     (["--matrix=ring4", "--nodes=cn1", "--effort=9"], "--effort=9: invalid value, expected one of: fast, normal, high"),
     (["--matrix=ring4", "--nodes=cn1", "--costs=numa"], "'numa': expected LEVEL=COST"),
     (["--matrix=ring4", "--nodes=cn1", "--arch=torus"], "cn1: this node is not in the network"),
@@ -142,10 +147,12 @@ def test_same_bytes_again(topiary, effort):
     (["--matrix=ring4", "--nodes=cn1", "--plane=0"], "--plane requires --arch"),
     (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--topology=cn[=x"], "'cn[': invalid host list"),
     (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--topology=cn[7-8,x]=x"], "'cn[7-8,x]': invalid host list"),
-    (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--url=http://127.0.0.1:1"], "cn1: no topology with its OS CPU numbers: no answer from http"),
+    (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--url=http://127.0.0.1:1"],
+     "cn1: no topology with its OS CPU numbers: no answer from http"),
     (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--topology=cn1"], "'cn1': expected HOSTS=FILE"),
     (["--matrix=ring4", "--nodes=cn1", "--format=mpich", "--topology=cn[1-2]=gone"], "gone: No such file or directory"),
-    (["--matrix=ring4", "--nodes=cn1", "--distances=ring4"], "ring4: the matrix of distances has 4 places, but the job has 8"),
+    (["--matrix=ring4", "--nodes=cn1", "--distances=ring4"],
+     "ring4: the matrix of distances has 4 places, but the job has 8"),
     (["--matrix=ring24", "--distances=ring4"], "24 ranks, but the job has only 4 places"),
     (["--matrix=ring4", "--distances=ring4", "--format=openmpi"], "--distances has no host names"),
     (["--matrix=ring4", "--nodes=cn1", "--tasks-per-node=2,2"], "--tasks-per-node='2,2' does not fit"),
@@ -188,7 +195,8 @@ MARKET = "%%MatrixMarket matrix coordinate real "
 ])
 @pytest.mark.parametrize("option", ["--matrix", "--distances"])
 def test_bad_matrix(topiary, tmp_path, option, text, says):
-    """One line that names the file, whether it holds what ranks exchange or what places cost; within 1 GiB, whatever a header claims."""
+    """One line that names the file, whether it holds what ranks exchange or what places cost; within 1 GiB, whatever a
+    header claims."""
     if option == "--distances" and "places" in says:
         says = "the matrix of distances has 65536 places, but the job has 8"
     (tmp_path / "bad").write_bytes(text)
@@ -198,7 +206,8 @@ def test_bad_matrix(topiary, tmp_path, option, text, says):
 
 
 @pytest.mark.parametrize("text", [
-    b"0 1 0 1\r\n1 0 1 0\r\n0 1 0 1\r\n1 0 1 0\r\n", b"# by hand\n\n0 1 0 1\n%\n1 0 1 0\n0 1 0 1\n1 0 1 0", b"0 2 0 2\n0 0 2 0\n0 0 0 2\n0 0 0 0\n",
+    b"0 1 0 1\r\n1 0 1 0\r\n0 1 0 1\r\n1 0 1 0\r\n", b"# by hand\n\n0 1 0 1\n%\n1 0 1 0\n0 1 0 1\n1 0 1 0",
+    b"0 2 0 2\n0 0 2 0\n0 0 0 2\n0 0 0 0\n",
     (MARKET + "symmetric\r\n% as well\r\n4 4 4\r\n2 1 1\r\n3 2 1\r\n4 3 1\r\n4 1 1\r\n").encode(),
     b"E\t0\t1\t2 bytes\r\nE 1 2 2 bytes\nE 2 3 2 bytes\nE 3 0 2 bytes\n",
     b"0\r\n4 8\r\n0 010\r\n2 2 1 2 3\n2 2 0 2 2\n2 2 1 2 3\n2 2 0 2 2\n",
@@ -243,22 +252,26 @@ def test_node_without_a_link(topiary, tmp_path):
     link = "CA {0} 1 0x1{0} 4x QDR - SW 1 1 0xa1 ( 'cn{0} mlx5_0' - 'leaf' )\n"
     (tmp_path / "ports").write_text("CA 1 1 0x11 4x QDR 'cn1 mlx5_0'\n" + link.format(2) + link.format(3))
     told = topiary("--snapshot=snapshot", "--matrix=ring4", "--arch=ports", "--nodes=cn[1-2]")
-    assert told.returncode == 1 and "cn1: this node has no link to a switch of the network" in told.stderr and told.stderr.count("\n") == 1
+    assert (told.returncode == 1 and "cn1: this node has no link to a switch of the network" in told.stderr
+            and told.stderr.count("\n") == 1)
     assert {host for host, _ in seats(topiary("--matrix=ring4", "--ranks=2", "--arch=ports"))} == {"cn2", "cn3"}
 
 
 def test_longer_matrix_is_cut(topiary):
     """Of a ring of four the first three: two pairs are left."""
-    told = topiary("--snapshot=snapshot", "--nodes=cn1=0-3", "--matrix=ring4", "--ranks=3", "--costs=core=5", "--explain=json")
+    told = topiary("--snapshot=snapshot", "--nodes=cn1=0-3", "--matrix=ring4", "--ranks=3", "--costs=core=5",
+                   "--explain=json")
     assert len(seats(told)) == 3 and json.loads(told.stderr)["cost"] == 2 * 2 * 5
 
 
 @pytest.mark.parametrize("words, hosts", [
-    (["--plane=0"], {"cn1", "cn2", "x1", "x2"}), (["--nodes=cn[1-2]=0-1"], {"cn1", "cn2"}), (["--nodes=cn[3-4]=0-1", "--plane=1"], {"cn3", "cn4"}),
+    (["--plane=0"], {"cn1", "cn2", "x1", "x2"}), (["--nodes=cn[1-2]=0-1"], {"cn1", "cn2"}),
+    (["--nodes=cn[3-4]=0-1", "--plane=1"], {"cn3", "cn4"}),
 ])
 def test_one_plane_of_two(topiary, tmp_path, words, hosts):
     (tmp_path / "planes").write_text(PLANES)
-    assert {host for host, _ in seats(topiary("--snapshot=snapshot", "--matrix=ring4", "--arch=planes", *words))} == hosts
+    assert ({host for host, _ in seats(topiary("--snapshot=snapshot", "--matrix=ring4", "--arch=planes", *words))}
+            == hosts)
 
 
 def test_two_planes_of_the_same_hosts(topiary, tmp_path):
@@ -266,7 +279,8 @@ def test_two_planes_of_the_same_hosts(topiary, tmp_path):
     lines = ["SwitchName=top Switches=a", "SwitchName=a Nodes=cn[1-2]", "SwitchName=b Nodes=cn[1-2]"]
     (tmp_path / "rails").write_text("\n".join(lines) + "\n")
     (tmp_path / "pair").write_text("0 1\n1 0\n")
-    assert seats(topiary("--matrix=pair", "--arch=rails")) == seats(topiary("--matrix=pair", "--arch=rails", "--plane=1")) == [("cn1", (0,)), ("cn2", (0,))]
+    assert (seats(topiary("--matrix=pair", "--arch=rails"))
+            == seats(topiary("--matrix=pair", "--arch=rails", "--plane=1")) == [("cn1", (0,)), ("cn2", (0,))])
 
 
 def test_fast_is_compared_with_scotch_too(topiary):
@@ -275,16 +289,20 @@ def test_fast_is_compared_with_scotch_too(topiary):
     told = topiary(*words, "--explain=json")
     costs = json.loads(told.stderr)
     assert told.stdout == topiary(*words).stdout
-    assert costs["scotch"] == json.loads(topiary("--arch=torus", "--matrix=ring24", "--explain=json").stderr)["scotch"] > 0
+    assert (costs["scotch"] == json.loads(topiary("--arch=torus", "--matrix=ring24", "--explain=json").stderr)["scotch"]
+            > 0)
     assert costs["cost"] <= min(costs["block"], costs["cyclic"])
 
 
-@pytest.mark.parametrize("options, first", [([], 8), (["--tasks-per-node=8,4", "--ranks=12"], 8), (["--tasks-per-node=4,8", "--ranks=12"], 4)])
+@pytest.mark.parametrize("options, first", [([], 8), (["--tasks-per-node=8,4", "--ranks=12"], 8),
+                                            (["--tasks-per-node=4,8", "--ranks=12"], 4)])
 @pytest.mark.parametrize("effort", ["fast", "normal"])
 def test_block_chooses_places_on_each_node_only(topiary, tmp_path, options, first, effort):
-    """Ranks of one parity exchange most, wherever they are: on each node they belong together, and the pairs across nodes change nothing."""
+    """Ranks of one parity exchange most, wherever they are: on each node they belong together, and the pairs across
+    nodes change nothing."""
     (tmp_path / "parity").write_text(dense(16, lambda a, b: 0 if a == b else 10 if (a - b) % 2 == 0 else 1))
-    found = seats(topiary("--snapshot=snapshot", "--nodes=cn1;cn2", "--matrix=parity", "--block", f"--effort={effort}", *options))
+    found = seats(topiary("--snapshot=snapshot", "--nodes=cn1;cn2", "--matrix=parity", "--block",
+                          f"--effort={effort}", *options))
     assert [host for host, _ in found] == first * ["cn1"] + (len(found) - first) * ["cn2"]
     for ranks in (range(first), range(first, len(found))):
         packages = {(rank % 2, found[rank][1][0] // 4) for rank in ranks}

@@ -10,11 +10,13 @@ import pytest
 from rig.limits import limits
 from rig.paths import BUILD
 
-PROF = "# POINT TO POINT\nE\t{0}\t{1}\t{2} bytes\t1 msgs sent\t1,0,0\n# OSC\n# COLLECTIVES\nD\tMPI_COMM_WORLD\tprocs: {3}\n"
+PROF = ("# POINT TO POINT\nE\t{0}\t{1}\t{2} bytes\t1 msgs sent\t1,0,0\n# OSC\n# COLLECTIVES\n"
+        "D\tMPI_COMM_WORLD\tprocs: {3}\n")
 
 
 def topiary(*args, **how):
-    return subprocess.run([BUILD / "topiary", "matrix", *map(str, args)], capture_output=True, text=True, timeout=120, check=False, **how)
+    return subprocess.run([BUILD / "topiary", "matrix", *map(str, args)], capture_output=True, text=True, timeout=120,
+                          check=False, **how)
 
 
 def info(*args):
@@ -49,15 +51,18 @@ def test_output_to_a_device_leaves_the_device(tmp_path):
 
 def test_files_are_added_up_and_converted(tmp_path):
     files = [prof(tmp_path / f"run.{r}.prof", r, (r + 1) % 4, 100 + r, 4) for r in range(4)]
-    for form, text in [("mm", "%%MatrixMarket matrix coordinate real symmetric\n4 4 4\n2 1 50\n3 2 50.5\n4 1 51.5\n4 3 51\n"),
+    for form, text in [("mm", "%%MatrixMarket matrix coordinate real symmetric\n4 4 4\n2 1 50\n3 2 50.5\n4 1 51.5\n"
+                        "4 3 51\n"),
                        ("dense", "0 50 0 51.5\n50 0 50.5 0\n0 50.5 0 51\n51.5 0 51 0\n"),
-                       ("grf", "0\n4\t8\n0\t010\n2\t100 1\t103 3\n2\t100 0\t101 2\n2\t101 1\t102 3\n2\t103 0\t102 2\n")]:
+                       ("grf", "0\n4\t8\n0\t010\n2\t100 1\t103 3\n2\t100 0\t101 2\n2\t101 1\t102 3\n"
+                        "2\t103 0\t102 2\n")]:
         done = topiary(*files, "--format", form, "-o", tmp_path / form)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
         assert (tmp_path / form).read_text() == text
         assert topiary(tmp_path / form, "--format", "mm").stdout == (tmp_path / "mm").read_text()
     assert info(tmp_path / "mm") == {"ranks": 4, "pairs": 4, "most_partners": 2, "bytes": 406.0, "heaviest": [
-        {"a": 0, "b": 3, "bytes": 103.0}, {"a": 2, "b": 3, "bytes": 102.0}, {"a": 1, "b": 2, "bytes": 101.0}, {"a": 0, "b": 1, "bytes": 100.0}]}
+        {"a": 0, "b": 3, "bytes": 103.0}, {"a": 2, "b": 3, "bytes": 102.0}, {"a": 1, "b": 2, "bytes": 101.0},
+        {"a": 0, "b": 1, "bytes": 100.0}]}
 
 
 def test_info_tells_the_heaviest_pairs(tmp_path):
@@ -77,8 +82,8 @@ def test_folder_is_its_largest_run(tmp_path):
     (tmp_path / "notes").write_text("not read")
     done = topiary(tmp_path, "--json")
     assert json.loads(done.stdout)["bytes"] == 2000 and done.returncode == 0
-    assert [line.split(": ", 2)[-1] for line in done.stderr.splitlines()] == ["ignored 2 files of smaller runs",
-                                                                             "only 2 of 4 ranks have a file"]
+    assert ([line.split(": ", 2)[-1] for line in done.stderr.splitlines()]
+            == ["ignored 2 files of smaller runs", "only 2 of 4 ranks have a file"])
     for rank in range(2):
         (tmp_path / f"a.{rank}.prof").unlink()
     assert "only 2 of 4 ranks have a file" in topiary(tmp_path, "--json").stderr
@@ -124,9 +129,12 @@ def test_bad_file_is_named_with_its_line(tmp_path, text, said):
 
 
 def test_bad_words_are_refused(tmp_path):
-    for args, said in [([], "at least one FILE is required"), (["--generate", "ring:4", "x"], "exclude each other"), (["--generate", "ring:4", "--seed", "-1"], "--seed=-1: expected a number from 0"),
-                       (["--generate", "cube:4"], "unknown rule"), (["--generate", "ring:4", "--format", "png"], "expected dense, mm or grf"),
-                       ([tmp_path], "no .prof file in this directory"), ([tmp_path / "none"], "No such file"), (["/dev/zero"], "not a regular file")]:
+    for args, said in [([], "at least one FILE is required"), (["--generate", "ring:4", "x"], "exclude each other"),
+                       (["--generate", "ring:4", "--seed", "-1"], "--seed=-1: expected a number from 0"),
+                       (["--generate", "cube:4"], "unknown rule"),
+                       (["--generate", "ring:4", "--format", "png"], "expected dense, mm or grf"),
+                       ([tmp_path], "no .prof file in this directory"), ([tmp_path / "none"], "No such file"),
+                       (["/dev/zero"], "not a regular file")]:
         done = topiary(*args)
         assert done.returncode and said in done.stderr, (args, done.stderr)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""topiary pack on nodes made from real machines: what differs from node to node costs some bytes, a missing part some more."""
+"""topiary pack on nodes made from real machines: what differs from node to node costs some bytes, a missing part some
+more."""
 import hashlib
 import json
 import random
@@ -17,7 +18,8 @@ pytestmark = pytest.mark.skipif(not machines(), reason="no machines: run packagi
 
 
 class Twin:
-    """What tells one node from another of the same purchase. One card has one address, in whatever places it is told."""
+    """What tells one node from another of the same purchase. One card has one address, in whatever places it is
+    told."""
 
     def __init__(self, number):
         self.number, self.chance, self.cards = number, random.Random(number), {}
@@ -54,13 +56,15 @@ class Twin:
 
     def make(self, xml):
         if "HostName" not in xml:
-            xml = re.sub(r'(<object type="Machine"[^>]*>\n)', r'\1    <info name="HostName" value="node0"/>\n', xml, count=1)
+            xml = re.sub(r'(<object type="Machine"[^>]*>\n)', r'\1    <info name="HostName" value="node0"/>\n',
+                         xml, count=1)
         xml = re.sub(r'(<info name="([^"]*)" value=")([^"]*)"', lambda m: f'{m[1]}{self.value(m[2], m[3])}"', xml)
         return re.sub(r'(local_memory=")(\d{6,})("[^\n]*\n *<page_type size=")(\d+)(" count=")(\d+)"', self.memory, xml)
 
 
 def topiary(*args):
-    return subprocess.run([BUILD / "topiary", "pack", *map(str, args)], capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run([BUILD / "topiary", "pack", *map(str, args)], capture_output=True, text=True, timeout=300,
+                          check=False)
 
 
 def pack(*files):
@@ -81,15 +85,19 @@ def write(folder, texts):
 
 
 def without(xml, *marks):
-    """The XML without the first object whose start tag or own lines have the marks, and with the gp_index of what is left as hwloc counts."""
+    """The XML without the first object whose start tag or own lines have the marks, and with the gp_index of what is
+    left as hwloc counts."""
     lines = xml.splitlines(keepends=True)
     for at, line in enumerate(lines):
         indent = re.match(r" *<object ", line)
-        end = next((k for k in range(at, len(lines)) if lines[k].startswith(" " * (len(indent[0]) - 8) + "</object>")), None) if indent else None
-        if end and not line.rstrip().endswith("/>") and all(mark in "".join(lines[at:end]) for mark in marks) and marks[0] in line:
+        end = next((k for k in range(at, len(lines)) if lines[k].startswith(" " * (len(indent[0]) - 8) + "</object>")),
+                   None) if indent else None
+        if (end and not line.rstrip().endswith("/>") and all(mark in "".join(lines[at:end]) for mark in marks)
+            and marks[0] in line):
             gone = sorted(map(int, re.findall(r' gp_index="(\d+)"', "".join(lines[at:end + 1]))))
             rest = "".join(lines[:at] + lines[end + 1:])
-            return re.sub(r' gp_index="(\d+)"', lambda m: f' gp_index="{int(m[1]) - sum(g < int(m[1]) for g in gone)}"', rest)
+            return re.sub(r' gp_index="(\d+)"', lambda m: f' gp_index="{int(m[1]) - sum(g < int(m[1]) for g in gone)}"',
+                          rest)
     return None
 
 
@@ -97,7 +105,8 @@ def variants(xml):
     """Nodes with something missing or elsewhere."""
     half = re.sub(r'(local_memory=")(\d{6,})"', lambda m: f'{m[1]}{int(m[2]) // 2}"', xml, count=1)
     moved = re.sub(r'(pci_busid="0000:)([0-9a-f]{2})', lambda m: f"{m[1]}{(int(m[2], 16) + 1) % 256:02x}", xml)
-    made = {"dimm": half, "pci": moved, "nic": without(xml, 'type="PCIDev"', 'name="Address"'), "core": without(xml, 'type="Core"')}
+    made = {"dimm": half, "pci": moved, "nic": without(xml, 'type="PCIDev"', 'name="Address"'),
+            "core": without(xml, 'type="Core"')}
     return {name: text for name, text in made.items() if text and text != xml}
 
 
@@ -121,7 +130,8 @@ def test_twins_cost_little(name, tmp_path):
 @pytest.mark.parametrize("name", machines())
 def test_missing_parts_are_patches_in_any_order(name, tmp_path):
     xml = machine(name)
-    odd = write(tmp_path, {f"odd-{what}": Twin(100 + i).make(text) for i, (what, text) in enumerate(variants(xml).items())})
+    odd = write(tmp_path, {f"odd-{what}": Twin(100 + i).make(text)
+                           for i, (what, text) in enumerate(variants(xml).items())})
     twins = write(tmp_path, {f"n{i}": Twin(i).make(xml) for i in range(TWINS)})
     for seed in range(3):
         files = odd + twins
@@ -133,10 +143,12 @@ def test_missing_parts_are_patches_in_any_order(name, tmp_path):
 
 
 def test_many_that_are_patches_get_a_base(tmp_path):
-    """A first lot with a part missing, then many as they should be, then many with the part missing again: two bases, all else fields."""
+    """A first lot with a part missing, then many as they should be, then many with the part missing again: two bases,
+    all else fields."""
     xml = machine(machines()[0])
     other = variants(xml)["core"]
-    files = write(tmp_path, {f"a{i}": Twin(i).make(other) for i in range(60)} | {f"b{i}": Twin(i).make(xml) for i in range(80)})
+    files = write(tmp_path, {f"a{i}": Twin(i).make(other) for i in range(60)}
+                  | {f"b{i}": Twin(i).make(xml) for i in range(80)})
     told = pack(*files)
     assert (told["totals"]["bases"], [entry["kind"] for entry in told["files"]].count("patch")) == (2, 0)
 
@@ -160,7 +172,8 @@ def test_table_for_people(tmp_path):
 
 
 @pytest.mark.parametrize("text, says", [
-    (None, "No such file"), ("", "empty"), ("no XML\n", ":1: "), ("<topology version=\"2.0\">\n<evil/>\n</topology>\n", ":2: "),
+    (None, "No such file"), ("", "empty"), ("no XML\n", ":1: "),
+    ("<topology version=\"2.0\">\n<evil/>\n</topology>\n", ":2: "),
     ("<topology\nversion/>\n", ":2: "),
 ])
 def test_one_bad_file_is_one_clear_error(text, says, tmp_path):

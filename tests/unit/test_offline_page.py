@@ -15,12 +15,14 @@ HOSTILE = "</script><img src=x onerror=\"document.title='hit'\"><!--<script>'\\\
 
 
 def make(path, topology="Package:2 [numa] L3:2 Core:2 PU:2", ticks=TICKS, node="made"):
-    subprocess.run([BUILD / "tests" / "trace_make", path, topology, str(ticks), node], capture_output=True, timeout=120, check=True)
+    subprocess.run([BUILD / "tests" / "trace_make", path, topology, str(ticks), node], capture_output=True,
+                   timeout=120, check=True)
     return path
 
 
 def trace(*args):
-    return subprocess.run([BUILD / "topiary", "trace", *map(str, args)], capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run([BUILD / "topiary", "trace", *map(str, args)], capture_output=True, text=True, timeout=120,
+                          check=False)
 
 
 def page(path, *options):
@@ -38,7 +40,8 @@ def data(html):
 def values(document, metric, level):
     """[{row: value}] of the steps."""
     own = next(m for m in document["metrics"] if m["name"] == metric)
-    return [{name: x / 1000 * own["most"][of] for (_, of, name), x in zip(own["rows"], step) if name.startswith(level)} for step in own["values"]]
+    return [{name: x / 1000 * own["most"][of] for (_, of, name), x in zip(own["rows"], step) if name.startswith(level)}
+            for step in own["values"]]
 
 
 @pytest.fixture(scope="module", name="made")
@@ -62,7 +65,8 @@ def test_page_has_all_ticks_of_a_small_trace(made):
     exported = json.loads(trace("export", made, "--json", "--level=Core").stdout)
     cycles = next(i for i, m in enumerate(exported["metrics"]) if m["name"] == "cycles")
     for at, step in enumerate(values(document, "cycles", "Core")):
-        assert list(step.values()) == pytest.approx(exported["samples"][at]["values"][cycles], rel=6e-3)    # three digits
+        # three digits
+        assert list(step.values()) == pytest.approx(exported["samples"][at]["values"][cycles], rel=6e-3)
 
 
 def test_large_trace_is_added_up_to_a_page_below_5_mb(tmp_path):
@@ -80,7 +84,8 @@ def test_large_trace_is_added_up_to_a_page_below_5_mb(tmp_path):
         rates = [sum(t[index["cycles"]][i] for t in ticks) / len(ticks) for i in range(2)]
         assert list(values(document, "cycles", "Package")[at].values()) == pytest.approx(rates, rel=6e-3)
         # A gauge has its last value, not a sum.
-        assert list(values(document, "memory_used", "Package")[at].values()) == pytest.approx(ticks[-1][index["memory_used"]], rel=6e-3)
+        assert (list(values(document, "memory_used", "Package")[at].values())
+                == pytest.approx(ticks[-1][index["memory_used"]], rel=6e-3))
 
 
 @pytest.mark.parametrize("name", machines())
@@ -93,7 +98,8 @@ def test_pages_of_real_machines(name, tmp_path):
         assert depths[0] == 0 and all(1 <= depth <= before + 1 for before, depth in zip(depths, depths[1:]))
     whole = next(iter(values(document, "cycles", "Machine")[0].values()))
     own = document["metrics"][0]
-    pus = [x / 1000 * own["most"][of] for (_, of, row), x in zip(own["rows"], own["values"][0]) if re.search(r"\bPU \d+", row)]
+    pus = [x / 1000 * own["most"][of] for (_, of, row), x in zip(own["rows"], own["values"][0])
+           if re.search(r"\bPU \d+", row)]
     assert sum(pus) == pytest.approx(whole, rel=6e-3)
 
 
@@ -113,9 +119,11 @@ def test_lost_blocks_are_a_step_of_their_own(made, tmp_path):
     (tmp_path / "late").write_bytes(whole[:end(first)] + whole[end(end(first)):-16])
     done = trace("html", tmp_path / "late", "--metric=cycles")
     document = data(done.stdout)
-    assert done.returncode == 0 and document["open_end"] and document["times"] == [*range(1, 61), *range(121, TICKS + 1)]
+    assert (done.returncode == 0 and document["open_end"]
+            and document["times"] == [*range(1, 61), *range(121, TICKS + 1)])
     whole_values = values(data(page(made, "--metric=cycles")), "cycles", "Machine")
-    assert values(document, "cycles", "Machine") == [pytest.approx(v, rel=6e-3) for v in whole_values[:60] + whole_values[120:]]
+    assert values(document, "cycles", "Machine") == [pytest.approx(v, rel=6e-3)
+                                                     for v in whole_values[:60] + whole_values[120:]]
 
 
 def test_absent_values_are_null(made, tmp_path):
@@ -126,7 +134,8 @@ def test_absent_values_are_null(made, tmp_path):
 
 
 @pytest.mark.parametrize("args, status, why", [
-    (["{made}", "--metric=nix"], 1, "{made}: no event or formula 'nix'"), (["{made}", "--level=nix"], 1, "{made}: the trace has no level 'nix'"),
+    (["{made}", "--metric=nix"], 1, "{made}: no event or formula 'nix'"),
+    (["{made}", "--level=nix"], 1, "{made}: the trace has no level 'nix'"),
     (["{made}", "--accumulate"], 64, "--accumulate and --per-tick apply to summary, show and export only"),
     (["{empty}"], 1, "{empty}: has no ticks"),
 ])
@@ -141,8 +150,10 @@ def test_bad_input(made, tmp_path, args, status, why):
 
 def boxes(browser):
     """{name: (value, part of the bar, hue)}"""
-    script = """boxes.map(b => [b.name, b.value.textContent, b.bar.getAttribute("width") / b.w, b.bar.getAttribute("fill")])"""
-    return {name: (value, part, float(re.match(r"hsl\(([0-9.]+)", fill)[1])) for name, value, part, fill in browser.run(script)}
+    script = """boxes.map(b => [b.name, b.value.textContent,
+                              b.bar.getAttribute("width") / b.w, b.bar.getAttribute("fill")])"""
+    return {name: (value, part, float(re.match(r"hsl\(([0-9.]+)", fill)[1]))
+            for name, value, part, fill in browser.run(script)}
 
 
 def number(text):
@@ -154,7 +165,8 @@ def open_page(browser, tmp_path, html):
     (tmp_path / "page.html").write_text(html)
     browser.open((tmp_path / "page.html").as_uri())
     bad = [m for m in browser.messages if m.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded")]
-    requests = [m["params"]["request"]["url"] for m in browser.messages if m.get("method") == "Network.requestWillBeSent"]
+    requests = [m["params"]["request"]["url"] for m in browser.messages
+                if m.get("method") == "Network.requestWillBeSent"]
     assert not bad and requests == [(tmp_path / "page.html").as_uri()]
 
 
@@ -162,7 +174,8 @@ def test_browser_shows_the_tree_over_time(made, browser, tmp_path):
     html = page(made)
     document = data(html)
     open_page(browser, tmp_path, html)
-    assert browser.run("document.title") == "made" and f"{TICKS} ticks" in browser.run("document.getElementById('about').textContent")
+    assert (browser.run("document.title") == "made"
+            and f"{TICKS} ticks" in browser.run("document.getElementById('about').textContent"))
     for metric in ("l3_misses", "memory_used", "cycles"):
         own = next(i for i, m in enumerate(document["metrics"]) if m["name"] == metric)
         browser.run(f"at('metric').value = {own}; at('metric').onchange()")
@@ -199,4 +212,5 @@ def test_browser_plays(made, browser, tmp_path):
 
 def test_browser_shows_hostile_names_as_text(browser, tmp_path):
     open_page(browser, tmp_path, page(make(tmp_path / "t", ticks=2, node=HOSTILE)))
-    assert browser.run("at('node').textContent") == HOSTILE == browser.run("document.title") and browser.run("document.images.length") == 0
+    assert (browser.run("at('node').textContent") == HOSTILE == browser.run("document.title")
+            and browser.run("document.images.length") == 0)

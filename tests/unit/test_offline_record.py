@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""topiary record: a command runs as without it, and what the kernel counted of it is in the trace, on the PU where it was."""
+"""topiary record: a command runs as without it, and what the kernel counted of it is in the trace, on the PU where it
+was."""
 import json
 import os
 import re
@@ -25,27 +26,28 @@ PUS = sorted(os.sched_getaffinity(0))
 @pytest.fixture(scope="module", autouse=True)
 def needs_a_kernel_that_counts(tmp_path_factory):
     """Containers may forbid it, and kernel.perf_event_paranoid of 3 or more forbids it to users."""
-    done = subprocess.run([TOPIARY, "record", "--output", tmp_path_factory.mktemp("probe") / "trace", "true"], capture_output=True,
-                          text=True, timeout=60, check=True)
+    done = subprocess.run([TOPIARY, "record", "--output", tmp_path_factory.mktemp("probe") / "trace", "true"],
+                          capture_output=True, text=True, timeout=60, check=True)
     if re.search(r"not recorded: perf_event_open: (Operation not permitted|Permission denied)", done.stderr):
         pytest.skip("the kernel lets nobody count here")
 
 
 def record(tmp_path, *command, options=(), **how):
-    return subprocess.run([TOPIARY, "record", "--output", tmp_path / "trace", *options, *command], capture_output=True, text=True,
-                          timeout=60, check=False, **{"cwd": tmp_path, **how})
+    return subprocess.run([TOPIARY, "record", "--output", tmp_path / "trace", *options, *command],
+                          capture_output=True, text=True, timeout=60, check=False, **{"cwd": tmp_path, **how})
 
 
 def totals(tmp_path, level="Machine", warning=""):
     """{(metric, object): total} of the trace, which is complete if there is to be no warning."""
-    done = subprocess.run([TOPIARY, "trace", "summary", tmp_path / "trace", "--level", level, "--json"], capture_output=True, text=True,
-                          timeout=60, check=True)
+    done = subprocess.run([TOPIARY, "trace", "summary", tmp_path / "trace", "--level", level, "--json"],
+                          capture_output=True, text=True, timeout=60, check=True)
     assert warning in done.stderr if warning else not done.stderr
     return {(m["metric"], m["object"]): m["total"] for m in json.loads(done.stdout)["metrics"]}
 
 
 @pytest.mark.parametrize("command, status", [
-    (["true"], 0), (["sh", "-c", "exit 3"], 3), (["sh", "-c", "kill -9 $$"], 137), (["no-such-program"], 127), (["/"], 126),
+    (["true"], 0), (["sh", "-c", "exit 3"], 3), (["sh", "-c", "kill -9 $$"], 137), (["no-such-program"], 127),
+    (["/"], 126),
     (["printf", "%s", "--output=x", "-h"], 0),
 ], ids=str)
 def test_command_is_as_without_us(tmp_path, command, status):
@@ -62,7 +64,8 @@ def test_input_and_environment_are_the_commands(tmp_path):
 @pytest.mark.parametrize("pu", PUS[:2])
 def test_run_time_is_that_of_the_kernel_on_that_pu(tmp_path, pu):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert record(tmp_path, "taskset", "-c", str(pu), sys.executable, "-c", BURN.format(0.5), options=["--hz=20"]).returncode == 0
+    assert record(tmp_path, "taskset", "-c", str(pu), sys.executable, "-c", BURN.format(0.5),
+                  options=["--hz=20"]).returncode == 0
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))
     busy = {index: total * 1e-9 for (metric, index), total in totals(tmp_path, "PU").items() if metric == "busy"}
@@ -71,14 +74,16 @@ def test_run_time_is_that_of_the_kernel_on_that_pu(tmp_path, pu):
 
 
 def test_what_the_command_starts_is_counted(tmp_path):
-    assert record(tmp_path, "sh", "-c", f"for i in 1 2 3; do {sys.executable} -c '{BURN.format(0.2)}' & done; wait").returncode == 0
+    assert record(tmp_path, "sh", "-c",
+                  f"for i in 1 2 3; do {sys.executable} -c '{BURN.format(0.2)}' & done; wait").returncode == 0
     found = totals(tmp_path)
     assert 0.6 <= found["busy", 0] * 1e-9 < 2
     assert found["minor_faults", 0] > 1000
 
 
 def test_page_faults_are_all_counted(tmp_path):
-    touch = "import mmap, sys; m = mmap.mmap(-1, 4096 * {0}); m.madvise(mmap.MADV_NOHUGEPAGE)\nfor i in range({0}): m[4096 * i] = 1"
+    touch = ("import mmap, sys; m = mmap.mmap(-1, 4096 * {0}); m.madvise(mmap.MADV_NOHUGEPAGE)\nfor i in range({0}): "
+             "m[4096 * i] = 1")
     counted = []
     for pages in (1, 20001):
         assert record(tmp_path, sys.executable, "-c", touch.format(pages)).returncode == 0
@@ -101,8 +106,10 @@ def test_user_who_may_not_count_in_the_kernel(tmp_path):
     tmp_path.chmod(0o777)
     for folder in [*tmp_path.parents][:-2]:
         folder.chmod(folder.stat().st_mode | 0o011)
-    done = record(tmp_path, "sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", user="nobody", group="nogroup", extra_groups=[])
-    assert done.returncode == 0 and "context_switches is not counted: " in done.stderr and "perf_event_paranoid is 2" in done.stderr
+    done = record(tmp_path, "sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", user="nobody",
+                  group="nogroup", extra_groups=[])
+    assert (done.returncode == 0 and "context_switches is not counted: " in done.stderr
+            and "perf_event_paranoid is 2" in done.stderr)
     found = totals(tmp_path)
     assert found["busy", 0] > 0.05e9 and found["minor_faults", 0] > 0 and ("context_switches", 0) not in found
 
@@ -140,12 +147,13 @@ def test_caller_that_ignores_sigchld(tmp_path):
 
 
 def start(tmp_path, *command, options=("--hz=50",)):
-    return subprocess.Popen([TOPIARY, "record", "--output", tmp_path / "trace", *options, *command], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([TOPIARY, "record", "--output", tmp_path / "trace", *options, *command],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def ticks_of(tmp_path):
-    done = subprocess.run([TOPIARY, "trace", "summary", tmp_path / "trace", "--json"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([TOPIARY, "trace", "summary", tmp_path / "trace", "--json"], capture_output=True, text=True,
+                          timeout=60, check=False)
     return json.loads(done.stdout)["ticks"] if done.returncode == 0 else 0
 
 
@@ -189,7 +197,8 @@ def test_signal_to_end_reaches_the_command(tmp_path):
 
 @pytest.mark.parametrize("ended_by", ["its own end", "SIGINT"])
 def test_process_that_runs_already(tmp_path, ended_by):
-    threads = "import threading\ndef burn():\n    while True: sum(range(10000))\nfor _ in range(3): threading.Thread(target=burn).start()\n"
+    threads = ("import threading\ndef burn():\n    while True: sum(range(10000))\nfor _ in range(3): "
+               "threading.Thread(target=burn).start()\n")
     watched = subprocess.Popen([sys.executable, "-c", threads])
     try:
         recorder = start(tmp_path, options=["--hz=50", f"--pid={watched.pid}"])
@@ -220,18 +229,22 @@ def test_bad_input(tmp_path, options, why):
 
 def advised(*traces):
     """{kind: evidence} of what is found in the traces."""
-    done = subprocess.run([TOPIARY, "trace", "advise", *traces, "--json"], capture_output=True, text=True, timeout=60, check=True)
-    return {check["kind"]: check["evidence"] for check in json.loads(done.stdout)["checks"] if check["result"] == "found"}
+    done = subprocess.run([TOPIARY, "trace", "advise", *traces, "--json"], capture_output=True, text=True,
+                          timeout=60, check=True)
+    return {check["kind"]: check["evidence"] for check in json.loads(done.stdout)["checks"]
+            if check["result"] == "found"}
 
 
 def at_high_priority(script):
     """Within the session and as a session, so that what else runs on this machine takes little of the PUs."""
-    return ["setsid", "--wait", "nice", "-n", "-20", "sh", "-c", f"test ! -w /proc/self/autogroup || echo -20 > /proc/self/autogroup; {script}"]
+    return ["setsid", "--wait", "nice", "-n", "-20", "sh", "-c",
+            f"test ! -w /proc/self/autogroup || echo -20 > /proc/self/autogroup; {script}"]
 
 
 if len(PUS) > 1 and not os.geteuid():
     LOOP = "timeout 4 sh -c 'while :; do :; done'"
-    PLACES = pytest.mark.parametrize("places, shared", [((0, 0), True), ((0, 1), False)], ids=["two threads on a PU", "a PU each"])
+    PLACES = pytest.mark.parametrize("places, shared", [((0, 0), True), ((0, 1), False)],
+                                     ids=["two threads on a PU", "a PU each"])
 
     @PLACES
     def test_advice_about_where_threads_were(tmp_path, places, shared):
@@ -244,7 +257,8 @@ if len(PUS) > 1 and not os.geteuid():
     @PLACES
     def test_advice_about_ranks_that_are_recorded_apart(tmp_path, places, shared):
         """As by srun topiary record: only together they show which cores are idle. Of a shared PU, each has half."""
-        ranks = " & ".join(f"{TOPIARY} record -r 10 -o {tmp_path}/{rank} taskset -c {PUS[n]} {LOOP}" for rank, n in enumerate(places))
+        ranks = " & ".join(f"{TOPIARY} record -r 10 -o {tmp_path}/{rank} taskset -c {PUS[n]} {LOOP}"
+                           for rank, n in enumerate(places))
         subprocess.run(at_high_priority(f"{ranks} & wait"), capture_output=True, timeout=60, check=True)
         assert shared or all("idle cores" in advised(tmp_path / str(rank)) for rank in (0, 1))
         found = advised(tmp_path / "0", tmp_path / "1")

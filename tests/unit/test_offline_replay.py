@@ -63,7 +63,8 @@ def sacct(jobs):
 
 def test_reads_sacct_output(snapshot, tmp_path):
     text = sacct([
-        ("7", "2026-11-20T10:00:00", "2026-11-20T10:00:10", "2026-11-20T10:10:10", 2, 8, "COMPLETED", "cn[1-2]", "long"),
+        ("7", "2026-11-20T10:00:00", "2026-11-20T10:00:10", "2026-11-20T10:10:10", 2, 8, "COMPLETED",
+         "cn[1-2]", "long"),
         ("7.batch", "2026-11-20T10:00:10", "2026-11-20T10:00:10", "2026-11-20T10:10:10", 1, 4, "COMPLETED", "cn1", ""),
         ("8_1", "2026-11-20T10:00:05", "2026-11-20T10:00:10", "2026-11-20T10:20:10", 1, 1, "FAILED", "cn3", "long"),
         ("9", "2026-11-20T10:00:05", "Unknown", "Unknown", 1, 1, "PENDING", "None assigned", "long"),
@@ -85,7 +86,8 @@ def trace(jobs, seed):
 
 def test_prefer_crosses_fewest_boundaries(snapshot, tmp_path):
     jobs = record(tmp_path, trace(500, 1))
-    told, of = replay("--snapshot", snapshot, "--policies", "stock,block,off,prefer,prefer:l3,require:numa,spread", jobs)
+    told, of = replay("--snapshot", snapshot, "--policies", "stock,block,off,prefer,prefer:l3,require:numa,spread",
+                      jobs)
     assert told["jobs"] == 500
     assert {name: policy["jobs"] + policy["refused"] for name, policy in of.items()} == dict.fromkeys(of, 500)
     assert of["off"] == {**of["stock"], "policy": "off"}
@@ -93,7 +95,8 @@ def test_prefer_crosses_fewest_boundaries(snapshot, tmp_path):
     assert of["prefer"]["exact_possible"] > 20
     assert of["stock"]["dominated_percent"] > of["block"]["dominated_percent"] > 0
     assert of["require:numa"]["refused"] > 0 and of["require:numa"]["split_numa_percent"] == 0
-    assert all(0 <= policy[f"{what}_percent"] <= 100 for policy in of.values() for what in ("utilisation", "loose_package", "loose_l3"))
+    assert all(0 <= policy[f"{what}_percent"] <= 100 for policy in of.values()
+               for what in ("utilisation", "loose_package", "loose_l3"))
     assert replay("--snapshot", snapshot, "--limit", 7, jobs)[0]["jobs"] == 7
 
 
@@ -135,8 +138,10 @@ def test_bad_record_is_one_clear_error(text, says, snapshot, tmp_path):
 
 
 @pytest.mark.parametrize("policies, says", [
-    ("best", "'best': invalid policy, expected one of: stock"), ("stock,require:cache", "'require:cache': --topo-level=cache"), ("", "the list is empty"),
-    (",", "'': invalid policy, expected one of: stock"), ("stock:l3", "'stock:l3'"), (",".join(["stock"] * 16), "more than 15"),
+    ("best", "'best': invalid policy, expected one of: stock"),
+    ("stock,require:cache", "'require:cache': --topo-level=cache"), ("", "the list is empty"),
+    (",", "'': invalid policy, expected one of: stock"), ("stock:l3", "'stock:l3'"),
+    (",".join(["stock"] * 16), "more than 15"),
 ])
 def test_bad_policies_are_one_clear_error(policies, says, snapshot, tmp_path):
     refused(topiary("--snapshot", snapshot, "--policies", policies, record(tmp_path, trace(1, 1))), "--policies", says)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""topiary shape over hwloc's own collection of machines: its strings tell the same cores, caches and memory as the XML."""
+"""topiary shape over hwloc's own collection of machines: its strings tell the same cores, caches and memory as the
+XML."""
 import collections
 import json
 import os
@@ -18,9 +19,10 @@ pytestmark = pytest.mark.skipif(CORPUS is None, reason="no hwloc source: run pac
 PRECISIONS = ("cores", "hierarchy", "detail", "allocation")
 TOLD = ("Package", "Die", "NUMANode", "L3Cache", "L2Cache", "Core", "PU")
 # The sysfs of the machines that are hardest to tell; TOPIARY_ALL_MACHINES=1 unpacks every one, which takes a minute.
-HARD = ("linux/16amd64-8n2c-cpusets", "linux/16em64t-4s2c2t-offlines", "linux/20s390-2g6s4c", "linux/40intel64-4n10c+pci-conflicts",
-        "linux/4fake-4gr1nu1pu", "linux/64intel64-fakeKNL-SNC4-hybrid", "linux/8em64t-2s4c-heterogeneous", "linux/fakeheterocpunuma",
-        "linux/fakeheteromemtiers", "linux/fakememinitiators-1np2c+1npp+gi", "linux/nvidiagpunumanodes", "linux/offline-cpu0-node0",
+HARD = ("linux/16amd64-8n2c-cpusets", "linux/16em64t-4s2c2t-offlines", "linux/20s390-2g6s4c",
+        "linux/40intel64-4n10c+pci-conflicts", "linux/4fake-4gr1nu1pu", "linux/64intel64-fakeKNL-SNC4-hybrid",
+        "linux/8em64t-2s4c-heterogeneous", "linux/fakeheterocpunuma", "linux/fakeheteromemtiers",
+        "linux/fakememinitiators-1np2c+1npp+gi", "linux/nvidiagpunumanodes", "linux/offline-cpu0-node0",
         "x86/AMD-19h-Zen3-2xEpyc-7763")
 
 
@@ -32,12 +34,14 @@ def documents():
 def tarballs():
     if not CORPUS:
         return []
-    found = sorted(f"{kind}/{path.name[:-len('.tar.bz2')]}" for kind in ("linux", "x86") for path in (CORPUS / kind).glob("*.tar.bz2"))
+    found = sorted(f"{kind}/{path.name[:-len('.tar.bz2')]}" for kind in ("linux", "x86")
+                   for path in (CORPUS / kind).glob("*.tar.bz2"))
     return found if os.environ.get("TOPIARY_ALL_MACHINES") else [name for name in found if name in HARD]
 
 
 def topiary(*args):
-    return subprocess.run([BUILD / "topiary", *map(str, args)], capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run([BUILD / "topiary", *map(str, args)], capture_output=True, text=True, timeout=120,
+                          check=False)
 
 
 def shapes(*files):
@@ -47,8 +51,9 @@ def shapes(*files):
 
 
 def lstopo(*args, **env):
-    return subprocess.run(["lstopo-no-graphics", "--filter", "all:all", "--disallowed", "--of", "xml", *map(str, args)], check=True,
-                          env={**os.environ, **env}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60).stdout
+    return subprocess.run(["lstopo-no-graphics", "--filter", "all:all", "--disallowed", "--of", "xml", *map(str, args)],
+                          check=True, env={**os.environ, **env}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          timeout=60).stdout
 
 
 def xml_of_tarball(name, tmp_path):
@@ -64,7 +69,8 @@ def xml_of_tarball(name, tmp_path):
 
 
 def count_xml(text, within_cores=False):
-    """How many objects of each type there are, of those that have PUs; a PU without a core is one. Only detail tells caches in cores."""
+    """How many objects of each type there are, of those that have PUs; a PU without a core is one. Only detail tells
+    caches in cores."""
     counts = collections.Counter()
 
     def walk(element, in_core):
@@ -139,7 +145,8 @@ def test_machines(name, tmp_path):
 def test_hwloc_expresses_most_shapes(told):
     """A ratio that only sinks when a string becomes wrong; hwloc itself decides each."""
     said = {precision: sum(entry[precision]["hwloc"] for entry in told.values()) for precision in PRECISIONS}
-    assert said["cores"] >= 0.9 * len(told) and said["hierarchy"] >= 0.9 * len(told) and said["detail"] >= 0.3 * len(told), said
+    assert (said["cores"] >= 0.9 * len(told) and said["hierarchy"] >= 0.9 * len(told)
+            and said["detail"] >= 0.3 * len(told)), said
 
 
 def test_table_for_people():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""topiary top and topiary trace replay: what the screen shows is what was recorded, live and replayed; lines where there is no screen."""
+"""topiary top and topiary trace replay: what the screen shows is what was recorded, live and replayed; lines where
+there is no screen."""
 import csv
 import json
 import os
@@ -22,7 +23,8 @@ BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() <
 
 
 def make(path, topology="Package:2 [numa] L3:2 Core:2 PU:2", ticks=TICKS, node="made"):
-    subprocess.run([BUILD / "tests" / "trace_make", path, topology, str(ticks), node], capture_output=True, timeout=120, check=True)
+    subprocess.run([BUILD / "tests" / "trace_make", path, topology, str(ticks), node], capture_output=True,
+                   timeout=120, check=True)
     return path
 
 
@@ -46,15 +48,16 @@ def fixture_terminal():
 @pytest.fixture(scope="module", name="counts")
 def fixture_counts(tmp_path_factory):
     """Containers may forbid it, and kernel.perf_event_paranoid of 3 or more forbids it to users."""
-    done = subprocess.run([TOPIARY, "record", "--output", tmp_path_factory.mktemp("probe") / "trace", "true"], capture_output=True,
-                          text=True, timeout=60, check=True)
+    done = subprocess.run([TOPIARY, "record", "--output", tmp_path_factory.mktemp("probe") / "trace", "true"],
+                          capture_output=True, text=True, timeout=60, check=True)
     if re.search(r"not recorded: perf_event_open: (Operation not permitted|Permission denied)", done.stderr):
         pytest.skip("the kernel lets nobody count here")
 
 
 def exported(path, level, metric, at):
     """{object: value} of the tick that ends at this time."""
-    done = subprocess.run([TOPIARY, "trace", "export", path, "--level", level], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([TOPIARY, "trace", "export", path, "--level", level], capture_output=True, text=True,
+                          timeout=60, check=True)
     return {f"{r['level']} {r['object']}": float(r["value"]) for r in csv.DictReader(done.stdout.splitlines())
             if r["metric"] == metric and float(r["time"]) == at}
 
@@ -88,7 +91,8 @@ def test_screen_shows_the_last_tick_of_a_trace(made, terminal):
 def test_bars_and_colours_are_relative_to_the_greatest_at_the_level(made, terminal, term, colours):
     screen = terminal("top", "--metric=l3_misses", made, term=term)
     screen.wait(lambda: "q Quit" in screen.screen.display[-1])
-    summary = subprocess.run([TOPIARY, "trace", "summary", made, "--level=PU", "--json"], capture_output=True, text=True, timeout=60, check=True)
+    summary = subprocess.run([TOPIARY, "trace", "summary", made, "--level=PU", "--json"], capture_output=True,
+                             text=True, timeout=60, check=True)
     greatest = max(m["max"] for m in json.loads(summary.stdout)["metrics"] if m["metric"] == "l3_misses")
     found = set()
     for name, (value, part, colour) in screen.boxes().items():
@@ -136,11 +140,13 @@ def test_metric_and_order_by_keys(made, terminal, tmp_path):
     screen.press("m")
     screen.wait(lambda: screen.screen.display[0].startswith("made: cycles, count/s"))
     screen.press("m")
-    screen.wait(lambda: screen.screen.display[0].startswith("made: instructions, count/s") and "q Quit" in screen.screen.display[-1])
+    screen.wait(lambda: screen.screen.display[0].startswith("made: instructions, count/s")
+                and "q Quit" in screen.screen.display[-1])
     tree = list(screen.boxes())
     assert not is_sorted(screen.boxes())
     screen.press("s")
-    screen.wait(lambda: "sorted" in screen.screen.display[1] and is_sorted(screen.boxes()) and set(screen.boxes()) == set(tree))
+    screen.wait(lambda: "sorted" in screen.screen.display[1] and is_sorted(screen.boxes())
+                and set(screen.boxes()) == set(tree))
 
 
 def test_replay_has_speed_steps_and_pause(made, terminal):
@@ -171,24 +177,27 @@ def test_replay_has_speed_steps_and_pause(made, terminal):
     assert screen.end()[0] == 0
 
 
-@pytest.mark.parametrize("how", [{"term": "no-such-terminal"}, {"term": "dumb"}, {"lines": 5}, {"columns": 39}], ids=str)
+@pytest.mark.parametrize("how", [{"term": "no-such-terminal"}, {"term": "dumb"}, {"lines": 5}, {"columns": 39}],
+                         ids=str)
 def test_lines_where_there_is_no_screen(made, terminal, how):
     status, written = terminal("top", made, NO_COLOR="1", **how).end()
     assert status == 0 and written.startswith(f"made: cycles, count/s, at {TICKS}.000 s\r\n") and "\x1b" not in written
 
 
 def test_lines_in_a_pipe(made):
-    done = subprocess.run([TOPIARY, "trace", "replay", made, "--level=Package"], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([TOPIARY, "trace", "replay", made, "--level=Package"], capture_output=True, text=True,
+                          timeout=60, check=True)
     blocks = done.stdout.split("\n\nmade: ")
     assert len(blocks) == TICKS and done.stderr == ""
     for at in (1, 60, 61, TICKS):
-        found = {name: float(value) for name, value in re.findall(r"^ *(Package \d+)\S* .*?([0-9.e+]+) ", blocks[at - 1].replace("+ NUMANode", ""), re.M)}
+        found = {name: float(value) for name, value in re.findall(r"^ *(Package \d+)\S* .*?([0-9.e+]+) ",
+                                                                  blocks[at - 1].replace("+ NUMANode", ""), re.M)}
         assert sorted(found) == ["Package 0", "Package 1"] and f"at {at}.000 s" in blocks[at - 1]
 
 
 def test_json_lines(made):
-    done = subprocess.run([TOPIARY, "trace", "replay", made, "--json", "--metric=instructions", "--level=PU"], capture_output=True, text=True,
-                          timeout=60, check=True)
+    done = subprocess.run([TOPIARY, "trace", "replay", made, "--json", "--metric=instructions", "--level=PU"],
+                          capture_output=True, text=True, timeout=60, check=True)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["time"] for line in lines] == pytest.approx(list(range(1, TICKS + 1)))
     for at in (1, 61, TICKS):
@@ -211,9 +220,10 @@ def test_hostile_name_of_a_node(tmp_path, terminal):
 
 def test_live_screen_of_a_command(counts, terminal):
     pu = PUS[-1]
-    screen = terminal("top", "--hz=20", "taskset", "-c", pu, sys.executable, "-c", BURN.format(1.5) + "print('out')\nraise SystemExit(5)",
-                      term="screen-256color")
-    screen.wait(lambda: [name for name, (value, *_) in screen.boxes().items() if value > 0.05e9 and re.search(rf" {PUS.index(pu)}\b", name)])
+    screen = terminal("top", "--hz=20", "taskset", "-c", pu, sys.executable, "-c",
+                      BURN.format(1.5) + "print('out')\nraise SystemExit(5)", term="screen-256color")
+    screen.wait(lambda: [name for name, (value, *_) in screen.boxes().items() if value > 0.05e9
+                         and re.search(rf" {PUS.index(pu)}\b", name)])
     assert "busy, ns/s" in screen.screen.display[0] and "live" in screen.screen.display[1]
     status, written = screen.end()
     assert status == 5 and written.rstrip().endswith("out") and written.index("\x1b[?1049l") < written.rindex("out")
@@ -240,7 +250,8 @@ def test_process_goes_on_when_its_screen_is_left(counts, terminal):
 
 
 def test_trace_that_is_being_written_is_followed(counts, terminal, tmp_path):
-    recorder = subprocess.Popen([TOPIARY, "record", "--live", "--hz=20", "--output", tmp_path / "trace", "sleep", "60"], stderr=subprocess.PIPE)
+    recorder = subprocess.Popen([TOPIARY, "record", "--live", "--hz=20", "--output", tmp_path / "trace", "sleep", "60"],
+                                stderr=subprocess.PIPE)
     until = time.monotonic() + 30
     while not (tmp_path / "trace").exists() or not (tmp_path / "trace").stat().st_size:
         assert time.monotonic() < until
@@ -262,11 +273,14 @@ def test_trace_that_is_being_written_is_followed(counts, terminal, tmp_path):
 
 def test_live_lines(counts, tmp_path):
     """The trace that is kept has the ticks that were printed, and the command's output does not come between them."""
-    done = subprocess.run([TOPIARY, "top", "--json", "--hz=20", "--output", tmp_path / "trace", "sh", "-c", "sleep 1; echo out; exit 3"],
+    done = subprocess.run([TOPIARY, "top", "--json", "--hz=20", "--output", tmp_path / "trace", "sh", "-c",
+                           "sleep 1; echo out; exit 3"],
                           capture_output=True, text=True, timeout=60, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    summary = subprocess.run([TOPIARY, "trace", "summary", tmp_path / "trace", "--json"], capture_output=True, text=True, timeout=60, check=True)
-    assert done.returncode == 3 and done.stderr.startswith("out\n") and len(lines) == json.loads(summary.stdout)["ticks"] > 5
+    summary = subprocess.run([TOPIARY, "trace", "summary", tmp_path / "trace", "--json"], capture_output=True,
+                             text=True, timeout=60, check=True)
+    assert (done.returncode == 3 and done.stderr.startswith("out\n")
+            and len(lines) == json.loads(summary.stdout)["ticks"] > 5)
 
 
 def test_time_from_event_to_screen(counts):
@@ -287,5 +301,6 @@ def test_time_from_event_to_screen(counts):
     (["{made}", "--metric=cycles"], 64, "one TRACE: options come before it"),
 ])
 def test_bad_input(made, tmp_path, args, status, why):
-    done = subprocess.run([TOPIARY, "top", *(a.format(made=made) for a in args)], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([TOPIARY, "top", *(a.format(made=made) for a in args)], cwd=tmp_path, capture_output=True,
+                          text=True, timeout=60, check=False)
     assert done.returncode == status and why in done.stderr, done.stderr

@@ -12,11 +12,13 @@ from rig.machines import machines
 from rig.paths import BUILD, CACHE
 
 TICKS = 130
-PAPER = "CYC_per_INS {PU, PAPI_TOT_CYC/PAPI_TOT_INS}\nPER_CORE_L3_MISS {Core, PAPI_L3_TCM}\nPER_NUMA_L3_MISS {NUMANode, PAPI_L3_TCM}\n"
+PAPER = ("CYC_per_INS {PU, PAPI_TOT_CYC/PAPI_TOT_INS}\nPER_CORE_L3_MISS {Core, PAPI_L3_TCM}\nPER_NUMA_L3_MISS "
+         "{NUMANode, PAPI_L3_TCM}\n")
 
 
 def trace(*args, **how):
-    return subprocess.run([BUILD / "topiary", "trace", *map(str, args)], capture_output=True, text=True, timeout=120, check=False, **how)
+    return subprocess.run([BUILD / "topiary", "trace", *map(str, args)], capture_output=True, text=True, timeout=120,
+                          check=False, **how)
 
 
 def printed(*args):
@@ -33,8 +35,8 @@ def rows(*args):
 def fixture_made(tmp_path_factory):
     """Two packages of 8 PUs; the sums of what was recorded."""
     path = tmp_path_factory.mktemp("trace") / "made.trace"
-    done = subprocess.run([BUILD / "tests" / "trace_make", path, "Package:2 [numa] L3:2 Core:2 PU:2", str(TICKS)], capture_output=True,
-                          text=True, timeout=120, check=True)
+    done = subprocess.run([BUILD / "tests" / "trace_make", path, "Package:2 [numa] L3:2 Core:2 PU:2", str(TICKS)],
+                          capture_output=True, text=True, timeout=120, check=True)
     return path, dict(zip(("cycles", "l3_misses"), map(int, done.stdout.split())))
 
 
@@ -45,7 +47,8 @@ def fixture_paper(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("level,objects", [("Machine", 1), ("socket", 2), ("NUMANode", 2), ("L3", 4), ("Core", 8), ("PU", 16)])
+@pytest.mark.parametrize("level,objects",
+                         [("Machine", 1), ("socket", 2), ("NUMANode", 2), ("L3", 4), ("Core", 8), ("PU", 16)])
 def test_totals_are_exact_at_every_level(made, level, objects):
     path, sums = made
     summary = json.loads(printed("summary", path, "--level", level, "--json"))
@@ -58,9 +61,12 @@ def test_totals_are_exact_at_every_level(made, level, objects):
 
 
 def shown(*args):
-    """[(depth, type, object, value, min, max, width of the bar)] of the rows of show, one for each type that shares a row."""
-    found = re.findall(r"^( *)(\w+ \d+(?: \+ \w+ \d+)*) +(\S+) +(\S+) +(\S+) *([█▌]*) *$", printed("show", *args), re.M)
-    return [(len(indent) // 2, name.split()[0], int(name.split()[1]), *map(float, numbers), bar.count("█") + bar.count("▌") / 2)
+    """[(depth, type, object, value, min, max, width of the bar)] of the rows of show, one for each type that shares a
+    row."""
+    found = re.findall(r"^( *)(\w+ \d+(?: \+ \w+ \d+)*) +(\S+) +(\S+) +(\S+) *([█▌]*) *$",
+                       printed("show", *args), re.M)
+    return [(len(indent) // 2, name.split()[0], int(name.split()[1]), *map(float, numbers),
+             bar.count("█") + bar.count("▌") / 2)
             for indent, names, *numbers, bar in found for name in names.split(" + ")]
 
 
@@ -75,17 +81,20 @@ def test_tree_shows_what_the_summary_has(made):
         assert sorted(due) == sorted(here)
         greatest = max(most for _, _, most in due.values())
         for n, (*numbers, bar) in here.items():
-            assert numbers == pytest.approx(due[n], rel=1e-4) and bar == pytest.approx(24 * due[n][0] / greatest, abs=0.26)
+            assert (numbers == pytest.approx(due[n], rel=1e-4)
+                    and bar == pytest.approx(24 * due[n][0] / greatest, abs=0.26))
 
 
 def test_tree_at_a_time(made):
     exported = {(r["level"], int(r["object"])): float(r["value"]) for level in ("Machine", "Package")
                 for r in rows(made[0], "--level", level) if r["metric"] == "cycles" and float(r["time"]) == 61}
-    assert {(type_, n): value for _, type_, n, value, *_ in shown(made[0], "--at=60.5", "--level=Package")} == pytest.approx(exported, rel=1e-4)
+    assert ({(type_, n): value for _, type_, n, value, *_ in shown(made[0], "--at=60.5", "--level=Package")}
+            == pytest.approx(exported, rel=1e-4))
 
 
 def test_tree_of_a_formula(made, paper):
-    assert [type_ for _, type_, *_ in shown(made[0], "--metric=PER_CORE_L3_MISS", "--formulas", paper, "--level=Package")] == \
+    assert [type_ for _, type_, *_ in shown(made[0], "--metric=PER_CORE_L3_MISS", "--formulas", paper,
+                                            "--level=Package")] == \
         ["Machine", "Package", "Package"]
     # Counted at NUMA nodes, which are the packages here: nothing is below them.
     assert [row[1:3] for row in shown(made[0], "--metric=memory_used", "--level=PU")] == \
@@ -94,8 +103,8 @@ def test_tree_of_a_formula(made, paper):
 
 @pytest.mark.parametrize("name", machines())
 def test_trees_of_real_machines(name, tmp_path):
-    done = subprocess.run([BUILD / "tests" / "trace_make", tmp_path / "trace", CACHE / "machines" / f"{name}.xml", "3"], capture_output=True,
-                          text=True, timeout=120, check=True)
+    done = subprocess.run([BUILD / "tests" / "trace_make", tmp_path / "trace", CACHE / "machines" / f"{name}.xml", "3"],
+                          capture_output=True, text=True, timeout=120, check=True)
     for level in ("Machine", "Core", "PU"):
         found = json.loads(printed("summary", tmp_path / "trace", "--level", level, "--json"))["metrics"]
         assert sum(m["total"] for m in found if m["metric"] == "cycles") == int(done.stdout.split()[0])
@@ -107,17 +116,22 @@ def test_trees_of_real_machines(name, tmp_path):
 
 
 def test_counters_that_live_higher_are_shown_there(made):
-    levels = {m["metric"]: m["level"] for m in json.loads(printed("summary", made[0], "--level", "PU", "--json"))["metrics"]}
+    levels = {m["metric"]: m["level"]
+              for m in json.loads(printed("summary", made[0], "--level", "PU", "--json"))["metrics"]}
     assert levels["cycles"] == "PU" and levels["memory_used"] == "NUMANode"
 
 
 def test_formulas_of_the_paper(made, paper):
     path, sums = made
     found = json.loads(printed("summary", path, "--formulas", paper, "--json"))["metrics"]
-    assert {(m["metric"], m["level"]) for m in found} >= {("CYC_per_INS", "PU"), ("PER_CORE_L3_MISS", "Core"), ("PER_NUMA_L3_MISS", "NUMANode")}
+    assert {(m["metric"], m["level"]) for m in found} >= {("CYC_per_INS", "PU"), ("PER_CORE_L3_MISS", "Core"),
+                                                          ("PER_NUMA_L3_MISS", "NUMANode")}
     assert sum(m["total"] for m in found if m["metric"] == "PER_NUMA_L3_MISS") == sums["l3_misses"]
-    per_pu = {m["object"]: m["total"] for m in json.loads(printed("summary", path, "--level", "PU", "--json"))["metrics"] if m["metric"] == "cycles"}
-    instructions = {m["object"]: m["total"] for m in json.loads(printed("summary", path, "-l", "PU", "--json"))["metrics"]
+    per_pu = {m["object"]: m["total"]
+              for m in json.loads(printed("summary", path, "--level", "PU", "--json"))["metrics"]
+              if m["metric"] == "cycles"}
+    instructions = {m["object"]: m["total"]
+                    for m in json.loads(printed("summary", path, "-l", "PU", "--json"))["metrics"]
                     if m["metric"] == "instructions"}
     for m in found:
         if m["metric"] == "CYC_per_INS":
@@ -128,7 +142,8 @@ def test_modes(made):
     path, sums = made
     of = {}
     for mode in (["--accumulate"], ["--per-tick"], []):
-        of[tuple(mode)] = [float(r["value"]) for r in rows(path, "--level", "Machine", *mode) if r["metric"] == "cycles"]
+        of[tuple(mode)] = [float(r["value"]) for r in rows(path, "--level", "Machine", *mode)
+                           if r["metric"] == "cycles"]
     assert of[("--accumulate",)][-1] == sums["cycles"]
     assert sum(of[("--per-tick",)]) == sums["cycles"] and len(of[()]) == TICKS
     assert of[()] == pytest.approx(of[("--per-tick",)])          # the made trace has a tick a second
@@ -137,7 +152,8 @@ def test_modes(made):
 def test_csv_and_json_say_the_same(made):
     from_csv = [(float(r["time"]), r["metric"], int(r["object"]), float(r["value"])) for r in rows(made[0])]
     document = json.loads(printed("export", made[0], "--json"))
-    from_json = [(s["time"], m["name"], o["index"], x) for s in document["samples"] for m, values in zip(document["metrics"], s["values"])
+    from_json = [(s["time"], m["name"], o["index"], x) for s in document["samples"]
+                 for m, values in zip(document["metrics"], s["values"])
                  for o, x in zip(m["objects"], values)]
     assert from_csv == from_json and len(from_csv) == TICKS * (6 * 16 + 2)
     assert (document["node"], document["mode"], document["ticks"]) == ("made", "rate", TICKS)
@@ -152,7 +168,8 @@ def test_paje_is_read_by_pj_dump(made, paper, tmp_path):
     assert {line[6] for line in lines if line[0] == "Container"} >= {"made", "PU 0", "PU 15", "Core 7", "NUMANode 1"}
     # Variable, container, type, start, end, duration, value: equal neighbours are one.
     seen = [(line[1], line[2], float(line[3]), float(line[6])) for line in lines if line[0] == "Variable"]
-    values = {(f"{r['level']} {r['object']}", r["metric"], float(r["time"]) - 1): float(r["value"]) for r in rows(made[0], "-f", paper)}
+    values = {(f"{r['level']} {r['object']}", r["metric"], float(r["time"]) - 1): float(r["value"])
+              for r in rows(made[0], "-f", paper)}
     assert {s[:2] for s in seen} == {key[:2] for key in values}
     for container, metric, start, value in seen:
         assert value == pytest.approx(values[container, metric, start], rel=1e-6, abs=1e-6)
@@ -163,7 +180,8 @@ def test_cut_trace_is_read_up_to_the_cut(made, tmp_path):
     cut.write_bytes(made[0].read_bytes()[:-600])
     done = trace("summary", cut, "--json")
     assert done.returncode == 0 and json.loads(done.stdout)["ticks"] == 120 and not json.loads(done.stdout)["complete"]
-    assert done.stderr == f"topiary: {cut}: has no index: it is still being written, or was cut short; read 120 complete ticks\n"
+    assert (done.stderr == f"topiary: {cut}: has no index: it is still being written, or was cut short; "
+            "read 120 complete ticks\n")
 
 
 def test_a_trace_without_its_first_block_is_exported(made, tmp_path):
@@ -185,7 +203,8 @@ def test_absent_events_are_reported(made, tmp_path):
     done = trace("export", made[0], "--formulas", tmp_path / "f")
     assert done.returncode == 0
     assert [line.split(": ", 2)[2] for line in done.stderr.splitlines()] == [
-        "near is absent: memory_used is not counted at or below level PU", "flops is absent: flops is not counted at or below level Core"]
+        "near is absent: memory_used is not counted at or below level PU",
+        "flops is absent: flops is not counted at or below level Core"]
     assert {r["value"] for r in csv.DictReader(done.stdout.splitlines()) if r["metric"] in ("near", "flops")} == {""}
 
 
@@ -229,7 +248,8 @@ def test_damage_is_one_error(made, tmp_path):
         bad.write_bytes(good[:at] + bytes([good[at] ^ 16]) + good[at + 1:])
         done = trace("summary", bad)
         if done.returncode:
-            assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1 and f"{bad}: " in done.stderr
+            assert (done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1
+                    and f"{bad}: " in done.stderr)
             refused += 1
         else:
             assert done.stdout == whole
@@ -238,20 +258,25 @@ def test_damage_is_one_error(made, tmp_path):
 
 def test_a_full_disk_is_reported(made):
     with open("/dev/full", "w", encoding="ascii") as full:
-        done = subprocess.run([BUILD / "topiary", "trace", "export", made[0]], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        done = subprocess.run([BUILD / "topiary", "trace", "export", made[0]], stdout=full, stderr=subprocess.PIPE,
+                              text=True, timeout=60, check=False)
     assert done.returncode == 1 and "cannot write the export" in done.stderr
 
 
 def test_advice_says_what_it_cannot_tell(made):
-    """The made trace has no run time, and half of its PUs wait for memory in each phase; near and far memory are in it."""
+    """The made trace has no run time, and half of its PUs wait for memory in each phase; near and far memory are in
+    it."""
     checks = {check["kind"]: check for check in json.loads(printed("advise", made[0], "--json"))["checks"]}
-    assert len(checks) == 15 and checks["far memory"]["result"] == "found" and checks["far memory"]["evidence"].startswith("25 % of all")
-    assert {kind for kind, check in checks.items() if check["missing"] == "busy"} > {"idle cores", "siblings", "serial part"}
+    assert (len(checks) == 15 and checks["far memory"]["result"] == "found"
+            and checks["far memory"]["evidence"].startswith("25 % of all"))
+    assert ({kind for kind, check in checks.items() if check["missing"] == "busy"}
+            > {"idle cores", "siblings", "serial part"})
     said = printed("advise", made[0])
     assert "--topo-membind=bind" in said and "idle cores (busy)" in said.splitlines()[-1]
 
 
 def test_short_trace_is_no_evidence(tmp_path):
-    subprocess.run([BUILD / "tests" / "trace_make", tmp_path / "short", "Core:2 PU:1", "3"], capture_output=True, timeout=60, check=True)
+    subprocess.run([BUILD / "tests" / "trace_make", tmp_path / "short", "Core:2 PU:1", "3"], capture_output=True,
+                   timeout=60, check=True)
     done = trace("advise", tmp_path / "short")
     assert done.returncode == 1 and "3 ticks: advice needs 10 at least" in done.stderr

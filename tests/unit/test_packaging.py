@@ -15,11 +15,13 @@ def test_setup_brings_what_dpkg_buildpackage_asks_for():
     asked = words(re.search(r"^Build-Depends:(.*?)(?=^\S)", control, re.MULTILINE | re.DOTALL)[1])
     # dpkg-checkbuilddeps asks for this one unsaid.
     asked = {"debhelper" if name == "debhelper-compat" else name for name in asked} | {"build-essential"}
-    brought = {line for line in (ROOT / "packaging" / "packages.txt").read_text().split("\n") if line and not line.startswith("#")}
+    brought = {line for line in (ROOT / "packaging" / "packages.txt").read_text().split("\n") if line
+               and not line.startswith("#")}
     assert asked <= brought, asked - brought
 
 
 def test_example_says_what_the_recipe_says():
-    told = re.search(r"^printf '%s\\n' (.*) > /etc/slurm/topiary.conf$", (ROOT / "README.md").read_text(), re.MULTILINE)[1].split()
+    told = re.search(r"^printf '%s\\n' (.*) > /etc/slurm/topiary.conf$", (ROOT / "README.md").read_text(),
+                     re.MULTILINE)[1].split()
     example = (ROOT / "packaging" / "examples" / "topiary.conf").read_text().split("\n")
     assert told and set(told) <= set(example)

@@ -29,7 +29,8 @@ def no_configure(folder):
 
 def cut_short(folder):
     with tarfile.open(folder / "slurm.tar.gz", "w:gz") as archive:
-        archive.add(tree(folder, META=META, configure=os.urandom(100000).hex()) / "configure", "slurm-25.11.4/configure")
+        archive.add(tree(folder, META=META, configure=os.urandom(100000).hex()) / "configure",
+                    "slurm-25.11.4/configure")
     whole = (folder / "slurm.tar.gz").read_bytes()
     (folder / "slurm.tar.gz").write_bytes(whole[:len(whole) // 2])
     return folder / "slurm.tar.gz", "nor a tarball that is whole"
@@ -43,8 +44,8 @@ def nothing(folder):
 def test_what_is_no_source_is_refused_in_one_line_and_leaves_nothing(tmp_path, make):
     (tmp_path / "source").mkdir()
     source, why = make(tmp_path / "source")
-    done = subprocess.run([ROOT / "packaging/slurm-from-source", source], capture_output=True, text=True, check=False, timeout=60,
-                          env=os.environ | {"CACHE": str(tmp_path / "cache")})
+    done = subprocess.run([ROOT / "packaging/slurm-from-source", source], capture_output=True, text=True,
+                          check=False, timeout=60, env=os.environ | {"CACHE": str(tmp_path / "cache")})
     lines = [line for line in done.stderr.split("\n") if line and "the log is" not in line]
     assert (done.returncode, done.stdout, len(lines)) == (1, "", 1), done
     assert lines[0].startswith(f"slurm-from-source: {source}: ") and why in lines[0]
@@ -55,7 +56,8 @@ def test_source_of_another_micro_release_than_the_installed_one_is_refused(tmp_p
     for place, number in (("source/slurm", "0x190b04"), ("prefix/include/slurm", "0x190b07")):
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "slurm_version.h").write_text(f"#define SLURM_VERSION_NUMBER {number}\n")
-    done = subprocess.run(["make", "-C", ROOT, f"BUILD={tmp_path}/build", f"SLURM_SRC={tmp_path}/source", f"SLURM_PREFIX={tmp_path}/prefix",
-                           f"{tmp_path}/build/obj/select_plugin/hooks.o"], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(["make", "-C", ROOT, f"BUILD={tmp_path}/build", f"SLURM_SRC={tmp_path}/source",
+                           f"SLURM_PREFIX={tmp_path}/prefix", f"{tmp_path}/build/obj/select_plugin/hooks.o"],
+                          capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode
     assert "are of different micro releases (0x190b04 and 0x190b07" in done.stderr

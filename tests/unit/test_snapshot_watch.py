@@ -48,7 +48,8 @@ def watch(registry, tmp_path):
     path, log = tmp_path / "snapshot", tmp_path / "log"
     with open(log, "w", encoding="utf-8") as stderr:
         process = subprocess.Popen([BUILD / "topiary", "snapshot", "--watch", "--interval", "1", "-o", path,
-                                    "--config", "/dev/null", "--url", f"http://127.0.0.1:{registry.server_port}"], stderr=stderr)
+                                    "--config", "/dev/null", "--url", f"http://127.0.0.1:{registry.server_port}"],
+                                   stderr=stderr)
     process.path, process.log = path, log
     yield process
     process.kill()
@@ -117,8 +118,8 @@ def test_ends_at_once(registry, watch, number):
 
 
 def test_ends_while_nobody_answers(tmp_path):
-    process = subprocess.Popen([BUILD / "topiary", "snapshot", "--watch", "-o", tmp_path / "snapshot", "--config", "/dev/null",
-                                "--url", "http://127.0.0.1:1"], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([BUILD / "topiary", "snapshot", "--watch", "-o", tmp_path / "snapshot", "--config",
+                                "/dev/null", "--url", "http://127.0.0.1:1"], stderr=subprocess.PIPE, text=True)
     assert process.stderr.readline(), "nobody answers"
     process.terminate()
     assert process.wait(100) == 0

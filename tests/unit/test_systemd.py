@@ -10,7 +10,9 @@ import pytest
 from rig.paths import BUILD, ROOT
 
 UNITS = ROOT / "packaging/systemd"
-SERVICES = {"topiary-agent": 2.5, "topiary-monitor": 2.5, "topiary-recheck": 2.5, "topiary-snapshot": 2.5, "topiaryd": 2.5}  # systemd's exposure level, 0 to 10
+# systemd's exposure level, 0 to 10
+SERVICES = {"topiary-agent": 2.5, "topiary-monitor": 2.5, "topiary-recheck": 2.5, "topiary-snapshot": 2.5,
+            "topiaryd": 2.5}
 
 
 def tool(name):
@@ -25,7 +27,8 @@ def setting(unit, key):
 
 @pytest.mark.parametrize("unit", SERVICES)
 def test_exposure(unit):
-    told = subprocess.run([tool("systemd-analyze"), "security", "--offline=yes", "--no-pager", UNITS / f"{unit}.service"],
+    told = subprocess.run([tool("systemd-analyze"), "security", "--offline=yes", "--no-pager",
+                           UNITS / f"{unit}.service"],
                           capture_output=True, text=True, check=False)
     level = re.search(r"Overall exposure level for \S+: ([\d.]+)", told.stdout)
     assert level, told.stderr
@@ -45,16 +48,19 @@ def test_the_agent_sees_as_much_with_the_units_capabilities(tmp_path):
     """All that root sees, on the machine that runs this."""
     if os.geteuid():
         pytest.skip("needs root: capabilities are taken from it")
-    wanted = "".join(f",+{name.removeprefix('CAP_').lower()}" for name in setting("topiary-agent", "CapabilityBoundingSet")[0].split())
+    wanted = "".join(f",+{name.removeprefix('CAP_').lower()}"
+                     for name in setting("topiary-agent", "CapabilityBoundingSet")[0].split())
     bounded = [tool("setpriv"), "--bounding-set", "-all" + wanted, "--inh-caps", "-all", "--no-new-privs"]
-    mask = subprocess.run([*bounded, "grep", "CapEff", "/proc/self/status"], capture_output=True, text=True, check=True).stdout
+    mask = subprocess.run([*bounded, "grep", "CapEff", "/proc/self/status"], capture_output=True, text=True,
+                          check=True).stdout
     assert int(mask.split()[1], 16).bit_count() <= len(wanted.split(",")) - 1
     assert agent(tmp_path / "bounded", *bounded) == agent(tmp_path / "root")
 
 
 def calls_of(group, seen=()):
     """The system calls of one of systemd's groups."""
-    told = subprocess.run(["systemd-analyze", "syscall-filter", group], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(["systemd-analyze", "syscall-filter", group], capture_output=True, text=True,
+                          check=True).stdout
     words = [line.strip() for line in told.split("\n")[1:] if line.strip() and not line.strip().startswith("#")]
     found = {word for word in words if not word.startswith("@")}
     return found.union(*(calls_of(word, (*seen, group)) for word in words if word.startswith("@") and word not in seen))

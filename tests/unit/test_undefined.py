@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Slurm binds a plugin's functions when they are first called, in a daemon: each must be there in whatever loads the plugin."""
+"""Slurm binds a plugin's functions when they are first called, in a daemon: each must be there in whatever loads the
+plugin."""
 import re
 import shutil
 import subprocess

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Topiary's cluster and a stock one of the same hardware and slurm.conf, side by side: what Slurm does is the measure of what we may do."""
+"""Topiary's cluster and a stock one of the same hardware and slurm.conf, side by side: what Slurm does is the measure
+of what we may do."""
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -68,14 +69,16 @@ class WithGpus(Cluster):
     def write_offline(self):
         super().write_offline()
         devices = " ".join(f"GPU@{16 * i}-{16 * i + 15}" for i in range(GPUS))
-        lines = [line for line in self.snapshot_file.read_text().split("\n") if line and line != "sealed" and not line.startswith("end")]
+        lines = [line for line in self.snapshot_file.read_text().split("\n") if line and line != "sealed"
+                 and not line.startswith("end")]
         told = [f"{line} + {devices}" if line.startswith("shape") and "PU:1" in line else line for line in lines]
         self.snapshot_file.write_text("\n".join([*told, "end", ""]))
 
 
 RICH_NODES = {"big1": "amd-4x16", "big2": "amd-4x16", "mid1": "intel-2x8", "mid2": "intel-2x8"}
 RICH = {
-    "nodes": {"big1": f"Gres=gpu:{GPUS},widget:8", "big2": f"Gres=gpu:{GPUS}", "mid1": "Gres=widget:2", "mid2": "CoreSpecCount=2"},
+    "nodes": {"big1": f"Gres=gpu:{GPUS},widget:8", "big2": f"Gres=gpu:{GPUS}", "mid1": "Gres=widget:2",
+              "mid2": "CoreSpecCount=2"},
     "files": {"gres.conf": "".join(
         f"NodeName=big1 Name=gpu File={{folder}}/gpu1.{i} Cores={16 * i}-{16 * i + 15}\n"
         f"NodeName=big2 Name=gpu File={{folder}}/gpu2.{i}\n" for i in range(GPUS))
@@ -109,7 +112,8 @@ def rich(rich_pair):
 KEPT = 2
 RESTRICTED = {
     "nodes": {"big1": f"Gres=gpu:{GPUS} RestrictedCoresPerGPU={KEPT}"},
-    "files": {"gres.conf": "".join(f"NodeName=big1 Name=gpu File={{folder}}/gpu.{i} Cores={16 * i}-{16 * i + 15}\n" for i in range(GPUS))},
+    "files": {"gres.conf": "".join(f"NodeName=big1 Name=gpu File={{folder}}/gpu.{i} Cores={16 * i}-{16 * i + 15}\n"
+                                   for i in range(GPUS))},
     "conf": "GresTypes=gpu\n",
 }
 
@@ -131,7 +135,8 @@ BATTERY_NODES = {"big1": "amd-4x16", "big2": "amd-4x16", "big3": "amd-4x16", "mi
 BATTERY = {
     "nodes": {**{f"big{i}": f"RealMemory=16000 Gres=gpu:{GPUS} Feature=wide" for i in (1, 2, 3)},
               **{f"mid{i}": "RealMemory=2000 Feature=smt" for i in (1, 2)}},
-    "files": {"gres.conf": "".join(f"NodeName=big{node} Name=gpu File={{folder}}/gpu{node}.{i} Cores={16 * i}-{16 * i + 15}\n"
+    "files": {"gres.conf": "".join(f"NodeName=big{node} Name=gpu File={{folder}}/gpu{node}.{i} "
+                                   f"Cores={16 * i}-{16 * i + 15}\n"
                                    for node in (1, 2, 3) for i in range(GPUS))},
     "conf": "GresTypes=gpu\n",
 }
@@ -157,7 +162,8 @@ YAML_TREE = """\
       - {switch: leaf2, nodes: "mid[3-5]"}
 """
 YAML_FLAT = "- topology: plain\n  cluster_default: true\n  flat: true\n"
-# {id: (since which release, lines of slurm.conf, {file: text})}; where topology.yaml is, TopologyPlugin says nothing of it.
+# {id: (since which release, lines of slurm.conf, {file: text})}; where topology.yaml is, TopologyPlugin says nothing of
+# it.
 NETWORKS = {
     "tree": ((0, 0), "TopologyPlugin=topology/tree\n", {"topology.conf": TREE}),
     "block": ((23, 11), "TopologyPlugin=topology/block\n", {"topology.conf": BLOCK}),
@@ -179,7 +185,8 @@ def network(network_pair):
     network_pair.clean()
 
 
-# A topology for each partition: the cluster's tree for those that name none, a tree across that one's leaves, and none at all.
+# A topology for each partition: the cluster's tree for those that name none, a tree across that one's leaves, and none
+# at all.
 TOPOLOGIES = YAML_TREE % "true" + """\
 - topology: crossed
   cluster_default: false
@@ -206,7 +213,8 @@ def topologies(topologies_pair):
     topologies_pair.clean()
 
 
-# Networks that ask more of a job than few switches, each as a partition's own: segments in blocks, rings, a torus, blocks not shared.
+# Networks that ask more of a job than few switches, each as a partition's own: segments in blocks, rings, a torus,
+# blocks not shared.
 SHAPED_NODES = {f"mid{i}": "intel-2x8" for i in range(1, 9)}
 SHAPED_BLOCKS = """\
 - topology: %s

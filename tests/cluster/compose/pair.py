@@ -8,7 +8,8 @@ from rig.ask import fields, given_too_often, held, jobs, threads, wait_running
 from rig.processes import wait_until
 
 UNSETTLED = ("None", "Priority")     # reasons of a job that the scheduler has not looked at yet
-COUNTS = ("JobState", "Reason", "NumNodes", "NumCPUs", "NumTasks", "CPUs/Task", "TRES", "AllocTRES", "TresPerNode", "OverSubscribe", "Partition")
+COUNTS = ("JobState", "Reason", "NumNodes", "NumCPUs", "NumTasks", "CPUs/Task", "TRES", "AllocTRES", "TresPerNode",
+          "OverSubscribe", "Partition")
 DOMAINS = {"big": (2, 8, 16), "mid": (8,)}     # cores of an L2, an L3 with its NUMA node, a package; of a package
 
 
@@ -31,8 +32,8 @@ class Pair:
 
     def fates(self, submissions, start=False):
         """
-        Submit jobs: their records on ours and on the stock one, after they were found to have the same fate. start: all of them
-        are to start, though the scheduler may name a reason first.
+        Submit jobs: their records on ours and on the stock one, after they were found to have the same fate. start: all
+        of them are to start, though the scheduler may name a reason first.
         """
         def run(cluster):
             numbers = [submit(cluster, *words.split()) for words in submissions]
@@ -45,7 +46,8 @@ class Pair:
         return ours, stock
 
     def clean(self, times=1):
-        """After a test: no core of ours had more jobs than it may, every daemon lives, and without jobs all nodes are idle."""
+        """After a test: no core of ours had more jobs than it may, every daemon lives, and without jobs all nodes are
+        idle."""
         shared = given_too_often(self.ours, times)
         self.both(end_jobs)
         assert not shared
@@ -54,14 +56,16 @@ class Pair:
             cluster.assert_at_rest(0.2)
 
 
-# After a test has changed slurm.conf; from 25.05 on, when Slurm cannot take what Topiary offers to a job with GPUs (admin-guide.md); on a
-# machine under load.
-HARMLESS = ("different slurm.conf", "failed to satisfy gres-per-job counter", "eval_action not set", "calls to gettimeofday()")
+# After a test has changed slurm.conf; from 25.05 on, when Slurm cannot take what Topiary offers to a job with GPUs
+# (admin-guide.md); on a machine under load.
+HARMLESS = ("different slurm.conf", "failed to satisfy gres-per-job counter", "eval_action not set",
+            "calls to gettimeofday()")
 
 
 def complaints(cluster):
     """The kinds of errors in slurmctld's log."""
-    lines = (cluster.folder / "log" / "slurmctld.log").read_text(errors="replace").replace(str(cluster.folder), "").split("\n")
+    log = (cluster.folder / "log" / "slurmctld.log").read_text(errors="replace")
+    lines = log.replace(str(cluster.folder), "").split("\n")
     errors = {re.sub(r"\d+", "N", line.partition("error: ")[2]) for line in lines if "error: " in line}
     return {error for error in errors if not any(text in error for text in HARMLESS)}
 
@@ -81,7 +85,8 @@ def submit(cluster, *options, script="exec sleep 300", user="nobody"):
 
 
 def settled(cluster, *numbers):
-    """The records of jobs once the scheduler has started each or said why not; the refusal of one that it did not take."""
+    """The records of jobs once the scheduler has started each or said why not; the refusal of one that it did not
+    take."""
     def told():
         return [record for number in numbers for record in (jobs(cluster, number) if number.isdigit() else [number])]
 

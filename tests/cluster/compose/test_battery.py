@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """
-Option sets beside stock Slurm, on an empty, a partly used and a full cluster, under each fit: no job that stock starts waits or is refused
-unless what it requires is truly not free, by a judge who shares nothing with Topiary. A sample; TOPIARY_BATTERY=whole is all of them.
+Option sets beside stock Slurm, on an empty, a partly used and a full cluster, under each fit: no job that stock starts
+waits or is refused unless what it requires is truly not free, by a judge who shares nothing with Topiary. A sample;
+TOPIARY_BATTERY=whole is all of them.
 """
 import os
 import re
@@ -21,19 +22,22 @@ LEVELS = {"package": "Package", "l3": "L3Cache"}
 FITS = {"off": ["--topo-fit=off"], "prefer": ["--topo-fit=prefer"], "spread": ["--topo-fit=spread"],
         **{level: ["--topo-fit=require", f"--topo-level={level}"] for level in LEVELS}}
 
-# From 25.05 on, stock Slurm starts this nowhere, either, where each node has the cores of one L3 alone (tried with CpuSpecList).
+# From 25.05 on, stock Slurm starts this nowhere, either, where each node has the cores of one L3 alone (tried with
+# CpuSpecList).
 NOT_IN_A_DOMAIN = {("-n12 --gpus=12", "l3")} if SLURM_RELEASE >= (25, 5) else set()
 
 # Jobs that hold what they get, with topo-fit=off: the same cores on both clusters.
 LOADS = {
     "empty": [],
     "part": ["-N1 -w big1 -n40", "-N1 -w big2 -n20 --gres=gpu:2", "-N1 -w big3 -n28 --gres=gpu:1", "-N1 -w mid1 -n12"],
-    "full": ["-N1 -w big1 -n60", "-N1 -w big2 -n64", "-N1 -w big3 -n62 --gres=gpu:3", "-N1 -w mid1 -n32", "-N1 -w mid2 -n28"],
+    "full": ["-N1 -w big1 -n60", "-N1 -w big2 -n64", "-N1 -w big3 -n62 --gres=gpu:3", "-N1 -w mid1 -n32",
+             "-N1 -w mid2 -n28"],
 }
 
 
 def outcome(cluster, *words):
-    """What becomes of a job that is to start at once: STARTED and what it got, or WAITS or REFUSED and nothing. It is gone afterwards."""
+    """What becomes of a job that is to start at once: STARTED and what it got, or WAITS or REFUSED and nothing. It is
+    gone afterwards."""
     said = cluster.command(["salloc", "--no-shell", "--immediate", *words], user=JOB_USER, check=False).stderr
     number = re.search(r"Granted job allocation (\d+)", said)
     if not number:
@@ -54,17 +58,21 @@ def nodes_of(cluster, level):
         if fields(record)["JobState"] == "RUNNING":
             for node, cores in held(cluster, record, cluster.threads_of).items():
                 taken.setdefault(node, set()).update(cores)
-    told = dict(re.findall(r"(?m)^(NodeName=(\S+).*)$", cluster.command(["scontrol", "-d", "-o", "show", "node"]).stdout))
-    return [Node(name, line, taken.get(name, set()), domains(cluster.xml[name], LEVELS[level])) for line, name in told.items()]
+    told = dict(re.findall(r"(?m)^(NodeName=(\S+).*)$",
+                           cluster.command(["scontrol", "-d", "-o", "show", "node"]).stdout))
+    return [Node(name, line, taken.get(name, set()), domains(cluster.xml[name], LEVELS[level]))
+            for line, name in told.items()]
 
 
 def within(cluster, placed, level):
     """Whether the cores on each node lie in one domain."""
-    return all(any(set(cores) <= set(domain) for domain in domains(cluster.xml[name], LEVELS[level])) for name, cores in placed.items())
+    return all(any(set(cores) <= set(domain) for domain in domains(cluster.xml[name], LEVELS[level]))
+               for name, cores in placed.items())
 
 
 def faults_of(words, stock, ours, nodes, empty):
-    """What went wrong with one option set: [(fit, what)]. nodes, empty: those of each level as they are, and with nothing taken."""
+    """What went wrong with one option set: [(fit, what)]. nodes, empty: those of each level as they are, and with
+    nothing taken."""
     wish, found = Wish(words), []
     whole = "exclusive" in wish.told and not wish.told["exclusive"]
     for fit, (what, placed) in ours.items():
@@ -94,7 +102,8 @@ def battery(battery_pair):
 @pytest.fixture(params=LOADS)
 def loaded(request, battery):
     def load(cluster):
-        numbers = [submit(cluster, *words.split(), *([] if cluster.stock else FITS["off"])) for words in LOADS[request.param]]
+        numbers = [submit(cluster, *words.split(), *([] if cluster.stock else FITS["off"]))
+                   for words in LOADS[request.param]]
         return [held(cluster, record, cluster.threads_of) for record in settled(cluster, *numbers)]
 
     battery.agree(load)
@@ -117,6 +126,7 @@ def test_jobs_that_stock_slurm_starts_do_not_wait(loaded):
     nodes = {level: nodes_of(loaded.ours, level) for level in LEVELS}
     ours, stock = loaded.both(run)
     faults = [f"{words} ({fit}): {what}" for words in SETS
-              for fit, what in faults_of(words, stock[words], ours[words], nodes, loaded.empty) if (words, fit) not in NOT_IN_A_DOMAIN]
+              for fit, what in faults_of(words, stock[words], ours[words], nodes, loaded.empty)
+              if (words, fit) not in NOT_IN_A_DOMAIN]
     assert not faults, "\n".join(faults)
     assert sum(what == STARTED for what, _ in stock.values()), "stock starts nothing: this shows nothing"

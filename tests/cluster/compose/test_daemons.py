@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Jobs live through a reconfiguration, a restart of slurmctld, and the change to stock Slurm and back; what runs keeps its cores."""
+"""Jobs live through a reconfiguration, a restart of slurmctld, and the change to stock Slurm and back; what runs keeps
+its cores."""
 import pytest
 from rig.ask import fields, given_too_often, jobs, wait_running
 from rig.processes import wait_until
@@ -71,7 +72,8 @@ def test_to_stock_and_back_with_running_jobs(plain):
 
 
 def test_commands_exit_as_with_stock_slurm(plain):
-    commands = ("sinfo", "squeue", "sdiag", "scontrol show config", "scontrol show node", "sprio", "sstat -j 1", "sshare")
+    commands = ("sinfo", "squeue", "sdiag", "scontrol show config", "scontrol show node", "sprio",
+                "sstat -j 1", "sshare")
     ended = plain.agree(lambda cluster: {c: cluster.command(c.split(), check=False).returncode for c in commands})
     assert not any(ended[command] for command in commands[:5])
 

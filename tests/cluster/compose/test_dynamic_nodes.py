@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Nodes that come and go while slurmctld runs: jobs run on them as under stock Slurm, packed once the snapshot tells their hardware."""
+"""Nodes that come and go while slurmctld runs: jobs run on them as under stock Slurm, packed once the snapshot tells
+their hardware."""
 import pytest
 from rig.ask import fields, given_too_often, jobs
 from rig.processes import wait_until

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Every job starts, waits and counts as it does under stock Slurm, and is placed along boundaries where its shape is its own to choose."""
+"""Every job starts, waits and counts as it does under stock Slurm, and is placed along boundaries where its shape is
+its own to choose."""
 import pytest
 from rig.ask import fields
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Jobs that Slurm suspends for others or lets take turns: as under stock Slurm, and no core has two running jobs at once."""
+"""Jobs that Slurm suspends for others or lets take turns: as under stock Slurm, and no core has two running jobs at
+once."""
 from rig.ask import fields, given_too_often, jobs, wait_running
 from rig.processes import wait_until
 

@@ -24,8 +24,9 @@ def packages(taken):
 
 
 @TOLD_BY
-@pytest.mark.parametrize("words", ["-n8 --gres=gpu:1", "-n1 -c16 --gres=gpu:1", "-n3 --gpus=1", "-n1 --gpus-per-task=1 --cpus-per-gpu=4",
-                                   "-n4 --gpus-per-node=1", "-n8 --gres=gpu:1 --gres-flags=enforce-binding"])
+@pytest.mark.parametrize("words", ["-n8 --gres=gpu:1", "-n1 -c16 --gres=gpu:1", "-n3 --gpus=1",
+                                   "-n1 --gpus-per-task=1 --cpus-per-gpu=4", "-n4 --gpus-per-node=1",
+                                   "-n8 --gres=gpu:1 --gres-flags=enforce-binding"])
 def test_cores_are_at_the_gpu(rich, node, words):
     ours, _ = rich.fates([f"-N1 -w {node} {words}"])
     placed = cores(rich.ours, ours[0])
@@ -39,7 +40,8 @@ def test_memory_by_gpu_is_within_the_node(rich):
     each = max(map(int, re.findall(r"RealMemory=(\d+)", told))) // GPUS + 1
     ours, stock = rich.fates([f"-n2 --gpus={GPUS} --mem-per-gpu={each}"])
     assert [fields(r)["NumNodes"] for r in ours] == [fields(r)["NumNodes"] for r in stock]
-    ours, _ = rich.fates([f"-N1 -w big1 -n1 --mem={2 * each}", f"-N1 -w big1 -n1 --gpus-per-node=2 --mem-per-gpu={each}"])
+    ours, _ = rich.fates([f"-N1 -w big1 -n1 --mem={2 * each}",
+                          f"-N1 -w big1 -n1 --gpus-per-node=2 --mem-per-gpu={each}"])
     assert [fields(r)["JobState"] for r in ours] == ["RUNNING", "PENDING"]
 
 
@@ -105,7 +107,8 @@ def test_job_without_gpus_leaves_no_gpu_without_cores(rich):
 if SLURM_RELEASE >= (24, 5):
     FREE = BESIDE_GPU - KEPT
 
-    @pytest.mark.parametrize("words", ["-n8", "-n7 --topo-fit=require --topo-level=package", f"-n{FREE} --topo-fit=require --topo-level=package",
+    @pytest.mark.parametrize("words", ["-n8", "-n7 --topo-fit=require --topo-level=package",
+                                       f"-n{FREE} --topo-fit=require --topo-level=package",
                                        "-n8 --topo-fit=require --topo-level=l3", "-n16 --topo-fit=spread"])
     def test_a_job_without_gpus_has_no_core_that_is_kept_for_them(restricted, words):
         stock = words.partition(" --topo")[0]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Where Slurm knows the network, a job of several nodes stays as near together as under stock Slurm, and is packed in each node."""
+"""Where Slurm knows the network, a job of several nodes stays as near together as under stock Slurm, and is packed in
+each node."""
 import pytest
 from rig.cluster import SLURM_RELEASE
 
@@ -47,7 +48,8 @@ def test_too_many_for_a_switch_waits_as_under_stock(network):
 
 if SLURM_RELEASE >= (25, 5):
     ROWS = {"mid1": 1, "mid4": 1, "mid2": 2, "mid3": 2, "mid5": 2}
-    # Two nodes that are in use, in the way that a job which takes half of each fits them best: under one switch of neither tree.
+    # Two nodes that are in use, in the way that a job which takes half of each fits them best: under one switch of
+    # neither tree.
     HALVES = [f"-N1 -w {node} -n8 -c2" for node in ("mid1", "mid3")]
     TWO_HALVES = "-N2 -n16 --ntasks-per-core=1 --ntasks-per-node=8"
 
@@ -126,8 +128,9 @@ if SLURM_RELEASE >= (26, 5):
             size *= len({number(node) // axis % 2 for node in placed})
         return size == len(placed)
 
-    @pytest.mark.parametrize("partition, nodes, holds", [("rings", 2, is_arc), ("rings", 3, is_arc), ("rings", 4, is_arc),
-                                                         ("torus", 2, is_box), ("torus", 4, is_box)])
+    @pytest.mark.parametrize("partition, nodes, holds",
+                             [("rings", 2, is_arc), ("rings", 3, is_arc), ("rings", 4, is_arc),
+                              ("torus", 2, is_box), ("torus", 4, is_box)])
     def test_rings_and_tori_are_kept(shaped, partition, nodes, holds):
         assert [holds(p) for p in halves_of(shaped, nodes, f"-p {partition}")] == [True, True]
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Jobs give way to urgent ones as under stock Slurm, and only when there is no room; the urgent job is placed along boundaries."""
+"""Jobs give way to urgent ones as under stock Slurm, and only when there is no room; the urgent job is placed along
+boundaries."""
 import pytest
 from rig.ask import fields, jobs, wait_running
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Reservations keep what they keep under stock Slurm, and jobs are placed along boundaries inside them and beside them."""
+"""Reservations keep what they keep under stock Slurm, and jobs are placed along boundaries inside them and beside
+them."""
 import pytest
 from rig.ask import fields
 
@@ -11,8 +12,8 @@ from .pair import cores, cuts
 def reserve(plain):
     """Makes a reservation named r on both clusters until the test ends."""
     def make(*words):
-        plain.both(lambda c: c.command(["scontrol", "create", "reservation", "ReservationName=r", "Groups=nogroup", "StartTime=now",
-                                        "Duration=60", *words]))
+        plain.both(lambda c: c.command(["scontrol", "create", "reservation", "ReservationName=r", "Groups=nogroup",
+                                        "StartTime=now", "Duration=60", *words]))
 
     yield make
     plain.both(lambda c: c.command(["scancel", "--quiet", "--reservation=r"], check=False))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""A job that gives nodes back keeps its other cores, and what it gave back is free; growing is as refused as under stock Slurm."""
+"""A job that gives nodes back keeps its other cores, and what it gave back is free; growing is as refused as under
+stock Slurm."""
 import pytest
 from rig.ask import fields, jobs, wait_running
 from rig.cluster import SLURM_RELEASE

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """
-What a task without -c is where cores have two threads: under each of Slurm's settings stock tells how many cores the tasks have; preferred
-and required places have as many; spread tasks share none as long as there is room, and share as under stock where there is not.
+What a task without -c is where cores have two threads: under each of Slurm's settings stock tells how many cores the
+tasks have; preferred and required places have as many; spread tasks share none as long as there is room, and share as
+under stock where there is not.
 """
 import re
 
@@ -15,7 +16,8 @@ from .pair import submit
 PACKAGE = 8     # cores of a package of a smt node, which has two
 SETTINGS = {"CR_Core": "", "one task a core": "SelectTypeParameters=CR_Core_Memory,CR_ONE_TASK_PER_CORE\n",
             "bound to threads": "TaskPlugin=task/affinity\nTaskPluginParam=Threads\n"}
-WORDS = {"": (1, 2), "--hint=nomultithread": (2, 2), "--threads-per-core=1": (2, 2), "--ntasks-per-core=1": (2, 2), "--ntasks-per-core=2": (1, 1),
+WORDS = {"": (1, 2), "--hint=nomultithread": (2, 2), "--threads-per-core=1": (2, 2), "--ntasks-per-core=1": (2, 2),
+         "--ntasks-per-core=2": (1, 1),
          "--hint=multithread": (1, 2), "-c2": (2, 2)}     # cores of two tasks: under stock, and spread
 
 
@@ -58,9 +60,11 @@ def test_cores_of_two_tasks(smt, words):
 
 def test_steps_of_spread_tasks_are_apart(smt):
     """Also the steps, which choose among the job's cores by themselves."""
-    number = placed(smt.ours, "-N1", "-n2", "-w", "smt1", "--topo-fit=spread", "--topo-level=package", script="srun sleep 300")[0]
+    number = placed(smt.ours, "-N1", "-n2", "-w", "smt1", "--topo-fit=spread", "--topo-level=package",
+                    script="srun sleep 300")[0]
     told = []
-    assert wait_until(lambda: told.append(smt.ours.command(["scontrol", "-d", "-o", "show", "step", f"{number}.0"], check=False).stdout) or
+    assert wait_until(lambda: told.append(smt.ours.command(["scontrol", "-d", "-o", "show", "step", f"{number}.0"],
+                                                           check=False).stdout) or
                       "Tasks=2" in told[-1], 40, 0.2)
     assert int(re.search(r"CPUs=(\d+)", told[-1])[1]) == 4, told[-1]
 
@@ -78,7 +82,8 @@ def test_why_counts_the_cores_that_were_given(smt):
     number, _, cores = placed(smt.ours, "-N1", "-n8", "-w", "smt1")
     told = smt.ours.topiary("why", number).stdout
     assert len(cores["smt1"]) == (8 if smt.setting == "one task a core" else 4)
-    assert ("8 tasks of 1 core" if smt.setting == "one task a core" else "8 tasks on 4 cores, up to 2 per core,") in told, told
+    assert (("8 tasks of 1 core" if smt.setting == "one task a core" else "8 tasks on 4 cores, up to 2 per core,")
+            in told), told
 
 
 def test_whole_cores_come_first(smt):

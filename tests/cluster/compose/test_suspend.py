@@ -29,7 +29,8 @@ def test_resumed_job_has_its_cores(plain_pair):
         _, beside = running(cluster, "-n48", "-N1", "-w", "big1")
         cluster.command(["scontrol", "resume", first])
         record = settled(cluster, first)[0]
-        return len(given_too_often(cluster)), (fields(record)["JobState"], cores(cluster, record) == had, len(beside["big1"]))
+        return (len(given_too_often(cluster)),
+                (fields(record)["JobState"], cores(cluster, record) == had, len(beside["big1"])))
 
     (twice, ours), (stock_twice, stock) = plain_pair.both(run)
     assert ours == stock == ("RUNNING", True, 48)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""What a site writes into SystemComment stays, whatever becomes of the job, and Topiary's verdict beside it is of the present run."""
+"""What a site writes into SystemComment stays, whatever becomes of the job, and Topiary's verdict beside it is of the
+present run."""
 import re
 import shutil
 
@@ -78,7 +79,8 @@ def becomes(cluster, number, words):
 
 
 def run_again(cluster, number):
-    """A job that was put back waits a while before it may start; within the second in which its run ended slurmd would refuse it."""
+    """A job that was put back waits a while before it may start; within the second in which its run ended slurmd would
+    refuse it."""
     assert wait_until(lambda: cluster.job_state(number) == "PENDING", 20, 0.1)
     cluster.command(["scontrol", "update", f"JobId={number}", "StartTime=now+2"])
     wait_running(cluster, number)
@@ -117,9 +119,12 @@ def test_waits_and_is_placed(cluster):
 
 
 @pytest.mark.parametrize("fit", ["prefer", "require", "spread"])
-@pytest.mark.parametrize("partition, state, left", [("requeued", "PENDING", ""), ("cancelled", "PREEMPTED", " [placed]")], ids=["requeued", "cancelled"])
+@pytest.mark.parametrize("partition, state, left",
+                         [("requeued", "PENDING", ""), ("cancelled", "PREEMPTED", " [placed]")],
+                         ids=["requeued", "cancelled"])
 def test_preempted(cluster, partition, state, left, fit):
-    """The lower job's verdict goes with its run, the urgent one has its own, and the lower one has one when it runs again."""
+    """The lower job's verdict goes with its run, the urgent one has its own, and the lower one has one when it runs
+    again."""
     lower = start(cluster, WHOLE, "-p", partition)
     urgent = start(cluster, "-n8", "-p", "urgent", f"--topo-fit={fit}", "--topo-level=l3")
     record = jobs(cluster, lower)[0]
@@ -144,4 +149,5 @@ def test_array(cluster):
     assert wait_until(lambda: told() == [rest, runs, runs], 20, 0.1), told()
     task = next(fields(record)["JobId"] for record in jobs(cluster, number) if fields(record)["JobState"] == "RUNNING")
     cluster.command(["scontrol", "requeue", task])
-    assert wait_until(lambda: ("PENDING", BEFORE) in told() and told().count(runs) == 2 and len(told()) == 4, 40, 0.1), told()
+    assert wait_until(lambda: ("PENDING", BEFORE) in told() and told().count(runs) == 2 and len(told()) == 4, 40,
+                      0.1), told()

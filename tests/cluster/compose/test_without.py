@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Where Topiary cannot place jobs: whoever asks for a place is told in one line, and the job is Slurm's, or waits if the site says so."""
+"""Where Topiary cannot place jobs: whoever asks for a place is told in one line, and the job is Slurm's, or waits if
+the site says so."""
 import pytest
 from rig import Cluster
 from rig.ask import fields, jobs, wait_running
@@ -37,7 +38,8 @@ def started(folders, kind=Cluster, **more):
     return kind(folders(), {"cn1": "intel-2x8"}, registry=False, **more)
 
 
-# Settings of slurm.conf under which Topiary places nothing, and what its line says. select/cons_res is gone since 23.11.
+# Settings of slurm.conf under which Topiary places nothing, and what its line says. select/cons_res is gone since
+# 23.11.
 SETTINGS = {"CR_CPU": ("SelectTypeParameters=CR_CPU_Memory\n", "SelectTypeParameters")}
 if SLURM_RELEASE < (23, 11):
     SETTINGS["cons_res"] = ("SelectType=select/cons_res\n", "no effect")
@@ -69,7 +71,8 @@ def test_required_placement_without_a_snapshot_is_left_to_slurm(folders):
 
 def test_required_placement_waits_for_a_snapshot_if_configured(folders):
     with started(folders, kind=Waiting) as cluster:
-        number, other = (cluster.batch("exec sleep 60", "-n2", "--output=/dev/null", *options).stdout.strip() for options in (REQUIRED, ()))
+        number, other = (cluster.batch("exec sleep 60", "-n2", "--output=/dev/null", *options).stdout.strip()
+                         for options in (REQUIRED, ()))
         wait_running(cluster, other)
         assert wait_until(lambda: "there is no snapshot" in cluster.topiary("why", number, check=False).stdout, 60, 0.2)
         assert fields(jobs(cluster, number)[0])["JobState"] == "PENDING"
