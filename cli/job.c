@@ -149,23 +149,22 @@ static const struct table_column columns[] = {
 	{0},
 };
 
-static void number_cell(struct table *table, const json_t *row, const char *key)
+static double number_of(const json_t *row, const char *key)
 {
 	const json_t *x = json_object_get(row, key);
-	char text[TRACE_NUMBER];
 
-	table_cell(table, "%s", trace_tree_number(json_is_number(x) ? json_number_value(x) : NAN, text));
+	return json_is_number(x) ? json_number_value(x) : NAN;
 }
 
 static void metric_row(struct table *table, const json_t *row)
 {
 	table_cell(table, "%s", cmd_text(row, "metric"));
 	table_cell(table, "%s", cmd_text(row, "level"));
-	number_cell(table, row, "total");
-	number_cell(table, row, "average");
-	number_cell(table, row, "least");
+	trace_tree_cell(table, number_of(row, "total"));
+	trace_tree_cell(table, number_of(row, "average"));
+	trace_tree_cell(table, number_of(row, "least"));
 	table_cell(table, "%s", cmd_text(row, "least_at"));
-	number_cell(table, row, "most");
+	trace_tree_cell(table, number_of(row, "most"));
 	table_cell(table, "%s", cmd_text(row, "most_at"));
 }
 

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "cmd.h"
 #include "record.h"
 #include "screen.h"
+#include "trace/json.h"
 #include "trace_show.h"
 
 #define POLL_US 50000u
@@ -67,7 +67,7 @@ static json_t *row_json(const struct trace_tree *t, const struct trace_tree_row 
 	double x = trace_tree_value(t, r);
 
 	return json_pack("{s:s, s:I, s:o}", "level", l->type, "object", (json_int_t) l->objects[r->object].index,
-			 "value", isnan(x) ? json_null() : json_real(x));
+			 "value", trace_json_value(x));
 }
 
 static int print_json(const struct player *p, struct err *e)

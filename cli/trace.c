@@ -9,6 +9,7 @@
 #include "table.h"
 #include "trace/export.h"
 #include "trace/formula.h"
+#include "trace/json.h"
 #include "trace/reader.h"
 #include "trace/view.h"
 #include "top.h"
@@ -177,13 +178,6 @@ static int read_all(const struct trace *t, struct trace_view *v, struct err *e)
 	return rc;
 }
 
-static void number_cell(struct table *table, double x)
-{
-	char text[TRACE_NUMBER];
-
-	table_cell(table, "%s", trace_tree_number(x, text));
-}
-
 static void object_row(struct table *table, const struct trace_view *v, unsigned metric, unsigned object)
 {
 	const struct trace_metric *m = &v->metrics[metric];
@@ -193,19 +187,14 @@ static void object_row(struct table *table, const struct trace_view *v, unsigned
 	table_cell(table, "%s", m->formula.name);
 	table_cell(table, "%s", l->type);
 	table_cell(table, "%u", l->objects[object].index);
-	number_cell(table, s.min);
-	number_cell(table, s.average);
-	number_cell(table, s.max);
+	trace_tree_cell(table, s.min);
+	trace_tree_cell(table, s.average);
+	trace_tree_cell(table, s.max);
 	if (s.has_total)
 		table_cell(table, "%llu", (unsigned long long) s.total);
 	else
 		table_cell(table, "-");
 	table_cell(table, "%llu", (unsigned long long) s.absent);
-}
-
-static json_t *number_json(double x)
-{
-	return isnan(x) ? json_null() : json_real(x);
 }
 
 static json_t *object_json(const struct trace_view *v, unsigned metric, unsigned object)
@@ -215,8 +204,8 @@ static json_t *object_json(const struct trace_view *v, unsigned metric, unsigned
 	struct trace_statistics s = trace_view_statistics(v, metric, object);
 
 	return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:I}", "metric", m->formula.name, "level", l->type,
-			 "object", (json_int_t) l->objects[object].index, "min", number_json(s.min), "average",
-			 number_json(s.average), "max", number_json(s.max), "total",
+			 "object", (json_int_t) l->objects[object].index, "min", trace_json_value(s.min), "average",
+			 trace_json_value(s.average), "max", trace_json_value(s.max), "total",
 			 s.has_total ? json_integer(s.total) : json_null(), "absent", (json_int_t) s.absent);
 }
 

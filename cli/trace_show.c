@@ -65,15 +65,14 @@ static void add_row(struct table *table, const struct trace_tree *t, const struc
 {
 	struct trace_statistics s = trace_view_statistics(t->view, r->level, r->object);
 	struct buf name = {0};
-	char number[TRACE_NUMBER];
 
 	buf_printf(&name, "%*s", 2 * r->depth, "");
 	trace_tree_name(t, r, &name);
 	table_cell(table, "%s", name.data ? name.data : "");
 	buf_free(&name);
-	table_cell(table, "%s", trace_tree_number(trace_tree_value(t, r), number));
-	table_cell(table, "%s", trace_tree_number(s.min, number));
-	table_cell(table, "%s", trace_tree_number(s.max, number));
+	trace_tree_cell(table, trace_tree_value(t, r));
+	trace_tree_cell(table, s.min);
+	trace_tree_cell(table, s.max);
 	bar_cell(table, trace_tree_part(t, r));
 }
 

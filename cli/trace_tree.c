@@ -256,3 +256,10 @@ const char *trace_tree_number(double x, char text[static TRACE_NUMBER])
 	snprintf(text, TRACE_NUMBER, fabs(x) < 1e6 ? "%.2f" : "%.5g", x);
 	return text;
 }
+
+void trace_tree_cell(struct table *table, double x)
+{
+	char text[TRACE_NUMBER];
+
+	table_cell(table, "%s", trace_tree_number(x, text));
+}

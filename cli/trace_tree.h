@@ -3,6 +3,7 @@
 #ifndef TOPIARY_CLI_TRACE_TREE_H
 #define TOPIARY_CLI_TRACE_TREE_H
 
+#include "table.h"
 #include "trace/formula.h"
 #include "trace/reader.h"
 #include "trace/view.h"
@@ -66,8 +67,9 @@ double trace_tree_value(const struct trace_tree *t, const struct trace_tree_row 
 /* The value as a part of the greatest, from 0 to 1; 0 if it is absent. */
 double trace_tree_part(const struct trace_tree *t, const struct trace_tree_row *r);
 
-/* In at most 9 characters: "-" if it is absent. */
+/* In at most 9 characters: "-" if it is absent. trace_tree_cell: in a table. */
 #define TRACE_NUMBER 16
 const char *trace_tree_number(double x, char text[static TRACE_NUMBER]);
+void trace_tree_cell(struct table *table, double x);
 
 #endif

@@ -12,16 +12,13 @@
  * For `topiary trace advise`.
  */
 #define ADVICE_TICKS 10u	/* a shorter trace is an error: start and end of the program would decide */
-
 #define ADVICE_PUS (1u << 14)	/* bounds the time that the rules take, which grows with the square */
 
 enum advice_result { ADVICE_NONE, ADVICE_FOUND, ADVICE_UNKNOWN };
 
 struct advice {
 	const char *kind;		/* "idle", "siblings" ... */
-	#define ADVICE_PUS (1u << 14)	/* bounds the time that the rules take, which grows with the square */
-
-enum advice_result result;
+	enum advice_result result;
 	char evidence[256];		/* with the figures; of ADVICE_UNKNOWN the event that is missing */
 	const char *remedy;		/* options of srun(1) and Topiary, or what to look at */
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "trace/advice.h"
+#include "trace/json.h"
 #include "trace/view.h"
 
 #define DIGITS 6		/* of a number */
@@ -145,17 +146,12 @@ static void node_check(struct trace_summary *s, struct trace *const *traces, con
 
 /* --- JSON --- */
 
-static json_t *number_json(double x)
-{
-	return isnan(x) ? json_null() : json_real(x);
-}
-
 static json_t *metric_json(const struct summary_metric *m)
 {
 	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:s, s:o, s:s}", "metric", m->name, "level", m->level, "total",
 			 m->has_total ? json_integer(m->total) : json_null(), "average",
-			 number_json(m->objects ? m->sum / m->objects : NAN), "least", number_json(m->least),
-			 "least_at", m->least_at, "most", number_json(m->most), "most_at", m->most_at);
+			 trace_json_value(m->objects ? m->sum / m->objects : NAN), "least", trace_json_value(m->least),
+			 "least_at", m->least_at, "most", trace_json_value(m->most), "most_at", m->most_at);
 }
 
 /* With the first n metrics. malloc'ed, NULL when memory is short. */
