@@ -36,10 +36,4 @@ int fabric_history(const struct cmd *c, unsigned limit, struct err *e);	/* limit
  */
 int fabric_diff(const struct cmd *c, const struct fabric *const f[2], const char *const names[2], struct err *e);
 
-/*
- * Map GUIDs to nodes from exported XML files: each node's HostName and the GUIDs of its adapters and their ports. 0 or
- * -1.
- */
-int fabric_names_learn(struct fabric_names *names, const char *path, struct err *e);
-
 #endif

@@ -6,10 +6,12 @@
 #include "cmd.h"
 #include "cores.h"
 #include "facts.h"
-#include "past.h"
 #include "summary.h"
 #include "target.h"
+#include "base/hash.h"
 #include "hwview/draw.h"
+#include "hwxml/tree.h"
+#include "shape/strings.h"
 
 #define LINE 512
 #define LEGEND "L#: hwloc's logical index. White: caches and PUs; pink: memory; grey: cores; olive: PCI devices"
@@ -96,6 +98,54 @@ static int read_xml(const struct cmd *c, const struct args *a, struct buf *out, 
 	rc = path.failed ? err_set(e, "out of memory") : cmd_get(c, path.data, out, e);
 	buf_free(&path);
 	return rc;
+}
+
+/*
+ * A node in the past, computed here from the document that the registry has for that time: in the format of the
+ * registry's answers about a node and about its facts, with the time as "at". NULL with an error.
+ */
+static json_t *past_describe(const struct buf *xml, const struct tree *tree, const struct target *t, struct err *e)
+{
+	char sha256[HASH_HEX];
+	struct strings s;
+	json_t *j;
+
+	if (strings_make(tree, &s, e))
+		return NULL;
+	hash_hex(xml->data, xml->len, sha256);
+	j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:s}", "node", t->node, "at", t->at, "hierarchy",
+		      s.hierarchy, "cores_only", s.cores, "detail", s.detail, "allocation", s.allocation,
+		      "cores", (int) s.ncores, "pus", (int) s.npus, "xml_bytes", (json_int_t) xml->len,
+		      "sha256", sha256);
+	strings_free(&s);
+	if (!j)
+		err_set(e, "out of memory");
+	return j;
+}
+
+static json_t *past_facts(const struct tree *tree, const struct target *t, struct err *e)
+{
+	json_t *list = json_array(), *j = NULL;
+	struct buf text = {0};
+	char *line, *rest;
+
+	tree_facts(tree, &text);
+	for (rest = text.data; rest && (line = strsep(&rest, "\n")) && *line;) {
+		const char *object, *name;
+
+		strsep(&line, "\t");
+		object = strsep(&line, "\t");
+		name = strsep(&line, "\t");
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "object", object, "fact", name,
+						      "value", line));
+	}
+	if (!text.failed)
+		j = json_pack("{s:s, s:s, s:O}", "node", t->node, "at", t->at, "facts", list);
+	if (!j)
+		err_set(e, "out of memory");
+	json_decref(list);
+	buf_free(&text);
+	return j;
 }
 
 static json_t *of_the_past(const struct cmd *c, const struct args *a, struct err *e)

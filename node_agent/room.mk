@@ -1,4 +1,4 @@
-$(eval $(call program,topiary-agent,$(addprefix node_agent/,topiary-agent.c discover.c deliver.c),client $(TOPOLOGY),\
+$(eval $(call program,topiary-agent,$(addprefix node_agent/,topiary-agent.c deliver.c),client $(TOPOLOGY),\
 hwloc libzstd libcurl jansson munge inih libcrypto,))
 $(eval $(call program,topiary-monitor,$(addprefix node_agent/,topiary-monitor.c monitor_steps.c monitor_trace.c),monitor trace hwview base,\
 hwloc libzstd jansson inih libcrypto,-lm))

@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <argp.h>
 #include <errno.h>
+#include <hwloc.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,12 +15,14 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "deliver.h"
-#include "discover.h"
+#include "hwview/machine.h"
 #include "hwxml/canon.h"
 #include "hwxml/redact.h"
 
 /* Declared by libc. */
 __attribute__((visibility("default"))) const char *argp_program_version = "topiary-agent " TOPIARY_VERSION;
+
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 struct options {
 	const char *config, *input, *node;
@@ -174,6 +177,43 @@ static int read_input(const char *path, struct buf *xml, struct err *e)
 		return err_set(e, "%s: XML of hwloc 1, expected hwloc 2 or 3; convert it with: "
 			       "lstopo --input %s new.xml", path, path);
 	return 0;
+}
+
+/* Whatever cgroup the agent runs in, all cores of the node count: slurmd uses the same flag. */
+static int topology_load(hwloc_topology_t t)
+{
+	return hwloc_topology_set_flags(t, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) ||
+		hwloc_topology_set_io_types_filter(t, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) ||
+		hwloc_topology_set_type_filter(t, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_ALL) || hwloc_topology_load(t);
+}
+
+/*
+ * This machine's hardware as discovered by hwloc, including I/O devices, as XML in the format of ExportFormat. 0 or -1;
+ * the caller frees out.
+ */
+static int discover_xml(const char *format, struct buf *out, struct err *e)
+{
+	hwloc_topology_t t;
+	int rc;
+
+	if (hwloc_topology_init(&t))
+		return err_set(e, "hwloc: %s", strerror(errno));
+	if (topology_load(t))
+		rc = err_set(e, "hwloc cannot discover this machine: %s", strerror(errno));
+	else if ((rc = machine_export_as(t, strtoul(format, NULL, 10), out, e)))	/* own: 0 */
+		err_within(e, "ExportFormat=%s", format);
+	hwloc_topology_destroy(t);
+	return rc;
+}
+
+static int discover_boot(char boot_id[static 37], struct err *e)
+{
+	FILE *f = fopen(BOOT_ID, "re");
+	int n = f ? fscanf(f, "%36s", boot_id) : 0;
+
+	if (f)
+		fclose(f);
+	return n == 1 && strlen(boot_id) == 36 ? 0 : err_set(e, "%s: not a boot ID", BOOT_ID);
 }
 
 /*
