@@ -169,7 +169,8 @@ static void prints_json(void **state)
 		{ "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 candidates=12 room=9 beyond=1"
 		  " touched=1,1,1,2,8 left=32,24,24,8,0,0 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7;cn3:8,9;... end",
 		  "{\"outcome\": \"placed\", \"fit\": \"prefer\", \"level\": \"l3\", \"request\": null, \"nodes\": 2, "
-		  "\"tasks_per_node\": 8, \"cores_per_task\": 1, \"cores_per_node\": 0, \"candidates\": 12, \"room\":"
+		  "\"tasks_per_node\": 8, \"cores_per_task\": 1, \"cores_per_node\": 0, \"memory_far\": 0,"
+		  " \"candidates\": 12, \"room\":"
 		  " 9, \"counts\": {\"beyond\": {\"l3\": 1}, \"cuts\": {}, "
 		  "\"touched\": {\"package\": 1, \"die\": 1, \"numa\": 1, \"l3\": 2, \"l2\": 8}, "
 		  "\"open\": {}, \"broken\": {}, "
@@ -178,7 +179,9 @@ static void prints_json(void **state)
 		  " \"0-7\"}, {\"nodes\": \"cn3\", \"cores\": \"8,9\"}], \"cores_cut\": true, \"reason\": null}" },
 		{ "topiary:1 waits fit=require request=/l3=1/core=4 nodes=1 tasks=1x4 candidates=3 reason=no_room end",
 		  "{\"outcome\": \"waits\", \"fit\": \"require\", \"level\": \"node\", \"request\": \"/l3=1/core=4\","
-		  " \"nodes\": 1, \"tasks_per_node\": 1, \"cores_per_task\": 4, \"cores_per_node\": 0, \"candidates\":"
+		  " \"nodes\": 1, \"tasks_per_node\": 1, \"cores_per_task\": 4, \"cores_per_node\": 0,"
+		  " \"memory_far\": 0,"
+		  " \"candidates\":"
 		  " 3, \"room\": 0, \"counts\": null, \"beside\": null, "
 		  "\"decided\": null, \"cores\": [], \"cores_cut\": false, \"reason\": \"no room\"}" },
 	};
