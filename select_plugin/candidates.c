@@ -200,6 +200,15 @@ void candidates_find(struct candidate_set *s, uint32_t tasks, const bool *but)
 			s->count++;
 }
 
+void candidates_find_either(struct candidate_set *s, const struct chooser_share share[2])
+{
+	s->count = 0;
+	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1))
+		if (node_record_table_ptr[i] && (candidates_find_on(s, share[0].tasks, i, &s->list[s->count]) ||
+						 candidates_find_on(s, share[1].tasks, i, &s->list[s->count])))
+			s->count++;
+}
+
 /*
  * Finds the largest number of cores in one domain, near the devices if required. With devices, the cores are chosen
  * again among all sets near them once the number is known.

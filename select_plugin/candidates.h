@@ -45,6 +45,9 @@ void candidates_budget(struct candidate_set *s);
  */
 void candidates_find(struct candidate_set *s, uint32_t tasks, const bool *but);
 
+/* Finds on each node a candidate for the larger of two shares or, if it cannot take that, for the smaller. */
+void candidates_find_either(struct candidate_set *s, const struct chooser_share share[2]);
+
 /*
  * For requirements that do not depend on shares of tasks: finds on each node the largest free domain that meets the
  * requirement, with all its cores. Returns the most that these can hold.

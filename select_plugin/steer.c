@@ -233,6 +233,37 @@ static bool starts_now(const struct attempt *a)
 	return SELECT_IS_MODE_RUN_NOW(a->call->mode);
 }
 
+/*
+ * For uneven shares in a network: Slurm chooses the nodes, among all that hold a share; then these are divided among
+ * the shares. Nothing has changed when the job cannot have these.
+ */
+static bool try_uneven(struct attempt *a, struct candidate_set *s, struct plan *p)
+{
+	const struct call *c = a->call;
+	unsigned nodes = s->req->share[0].nodes + s->req->share[1].nodes;
+	bool fresh = a->preemptees && c->preempted && !*c->preempted, good;
+	bitstr_t *all;
+
+	if (!s->req->share[1].nodes || s->nodes != c->nodes || !slurm_picks_nodes(s))
+		return false;
+	all = bit_copy(c->nodes);
+	candidates_find_either(s, s->req->share);
+	good = try_choice(a, s, s->list, s->count, nodes);
+	if (good && starts_now(a)) {
+		if (fresh)
+			FREE_NULL_LIST(*c->preempted);
+		plan_end(p);
+		good = plan_make(p, s) && try_plan(a, s, p);
+	}
+	if (!good) {
+		bit_copybits(c->nodes, all);
+		plan_end(p);
+		plan_make(p, s);
+	}
+	FREE_NULL_BITMAP(all);
+	return good;
+}
+
 static bool try_own(struct attempt *a, struct candidate_set *s)
 {
 	struct plan p;
@@ -243,7 +274,7 @@ static bool try_own(struct attempt *a, struct candidate_set *s)
 	good = plan_make(&p, s);
 	if (!s->taken)
 		s->room = s->count;
-	good = good && try_all(a, s, &p);
+	good = good && (try_uneven(a, s, &p) || (p.choice.count && try_all(a, s, &p)));
 	if (good && starts_now(a))
 		comment_placed(a->call->job, s->req, s, &p);
 	plan_end(&p);

@@ -7,6 +7,7 @@ from rig.cluster import SLURM_RELEASE
 
 from .pair import cores, cuts
 
+REQUIRED = "--comment=topo-fit=require,topo-level=package"
 LEAVES = {"mid1": 1, "mid2": 1, "mid3": 2, "mid4": 2, "mid5": 2}
 
 
@@ -31,6 +32,17 @@ def test_the_network_comes_before_the_shape(network):
     halves = [f"-N1 -w {node} -n8 -c2" for node in ("mid1", "mid3")]
     ours, stock = last_of(network, [*halves, "-N2 -n16 --ntasks-per-core=1 --ntasks-per-node=8"])
     assert len(leaves(ours)) == len(leaves(stock)) == 1
+    assert not cuts(ours)
+
+
+# The halves that are in use leave packages free that fit best, but lie on both leaves.
+@pytest.mark.parametrize("words", ["-N2 -n15", "-N3 -n19", f"-N2 -n15 {REQUIRED}"],
+                         ids=["two nodes", "three nodes", "required"])
+def test_uneven_shares_stay_on_one_switch(network, words):
+    halves = [f"-N1 -w {node} -n8 -c2" for node in ("mid1", "mid3")]
+    ours, stock = last_of(network, [*halves, f"{words} --ntasks-per-core=1"])
+    assert len(leaves(ours)) == len(leaves(stock)) == 1
+    assert len({len(taken) for taken in ours.values()}) > 1, "the shares are even: this proves nothing"
     assert not cuts(ours)
 
 
