@@ -22,7 +22,7 @@
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
 #include "src/interfaces/gres.h"
 #include "src/interfaces/select.h"
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
 #include "src/interfaces/topology.h"
 #endif
 #else
@@ -123,6 +123,32 @@ static inline bool glue_network(const job_record_t *job)
 		if (!strcmp(plugin, flat[i]))
 			plugin = NULL;
 	return plugin;
+#endif
+}
+
+/* --exclusive=topo, of the job or of its partition (24.05): no other job may share its switches or blocks. */
+static inline bool glue_network_alone(const job_record_t *job)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
+	return IS_JOB_WHOLE_TOPO(job);
+#else
+	(void) job;
+	return false;
+#endif
+}
+
+/* Adds to the job's nodes those that it keeps from other jobs, or waits for, because it is to be alone. */
+static inline void glue_add_network_alone(const job_record_t *job, bitstr_t *nodes)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
+	if (glue_network_alone(job) && job->part_ptr)
+		topology_g_whole_topo(nodes, job->part_ptr->topology_idx);
+#elif SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
+	if (glue_network_alone(job))
+		topology_g_whole_topo(nodes);
+#else
+	(void) job;
+	(void) nodes;
 #endif
 }
 

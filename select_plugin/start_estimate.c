@@ -21,27 +21,42 @@ static int by_end(const void *a, const void *b)
 	return (x->end_time > y->end_time) - (x->end_time < y->end_time);
 }
 
+/* Whether the job has or keeps any of the nodes. */
 static bool is_there(const job_record_t *job, const bitstr_t *nodes)
 {
 	const job_resources_t *r = job->job_resrcs;
+	bitstr_t *kept;
+	bool there;
 
-	return (IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job)) && r && r->node_bitmap &&
-	       bit_size(r->node_bitmap) == node_record_count && bit_overlap_any(r->node_bitmap, (bitstr_t *) nodes);
+	if (!(IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job)) || !r || !r->node_bitmap ||
+	    bit_size(r->node_bitmap) != node_record_count)
+		return false;
+	if (!job->details || !glue_network_alone(job))
+		return bit_overlap_any(r->node_bitmap, (bitstr_t *) nodes);
+	kept = bit_copy(r->node_bitmap);
+	glue_add_network_alone(job, kept);
+	there = bit_overlap_any(kept, (bitstr_t *) nodes);
+	FREE_NULL_BITMAP(kept);
+	return there;
 }
 
-static int leaving_read(struct leaving *l, const bitstr_t *nodes)
+static int leaving_read(struct leaving *l, const struct candidate_set *s)
 {
 	slurm_iterator_t it;
 	job_record_t *job;
+	bitstr_t *nodes;
 
 	*l = (struct leaving){ .jobs = malloc((list_count(job_list) + 1) * sizeof(*l->jobs)) };
 	if (!l->jobs)
 		return -1;
+	nodes = bit_copy((bitstr_t *) s->nodes);
+	glue_add_network_alone(s->job, nodes);
 	it = list_iterator_create(job_list);
 	while ((job = list_next(it)))
 		if (is_there(job, nodes))
 			l->jobs[l->count++] = job;
 	list_iterator_destroy(it);
+	FREE_NULL_BITMAP(nodes);
 	qsort(l->jobs, l->count, sizeof(*l->jobs), by_end);
 	return 0;
 }
@@ -154,7 +169,7 @@ bool start_estimate_find(struct candidate_set *s, start_estimate_try_t *try, voi
 
 	candidates_budget(s);
 	s->budget.attempt *= 2;		/* each also examines all nodes several times */
-	found = !released_begin(&g, s) && !leaving_read(&l, s->nodes) && ends_simulate(s, &l, &g, try, user);
+	found = !released_begin(&g, s) && !leaving_read(&l, s) && ends_simulate(s, &l, &g, try, user);
 	released_end(&g, s);
 	free(l.jobs);
 	return found;

@@ -117,6 +117,36 @@ static bool has_required(const job_record_t *job, const bitstr_t *in)
 	return !required || bit_super_set(required, (bitstr_t *) in);
 }
 
+static bool network_alone_runs(void)
+{
+	slurm_iterator_t it = list_iterator_create(job_list);
+	job_record_t *job;
+
+	while ((job = list_next(it)))
+		if ((IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job)) && job->details && glue_network_alone(job))
+			break;
+	list_iterator_destroy(it);
+	return job;
+}
+
+/*
+ * When Slurm simulates the end of a job that has its part of the network alone, it frees the job's nodes outside those
+ * offered, too, and logs an error for each (job_res_rm_job() of cons_tres): so all are offered, the others without any
+ * core.
+ */
+static void offer_without_cores(const bitstr_t *nodes, bitstr_t *in, slurm_exclusion_t *excluded)
+{
+	uint64_t *none = network_alone_runs() ? occupancy_none() : NULL;
+
+	for (int i = glue_next(nodes, 0); none && i >= 0; i = glue_next(nodes, i + 1)) {
+		if (bit_test(in, i))
+			continue;
+		exclusion_keep(excluded, i, none);
+		bit_set(in, i);
+	}
+	free(none);
+}
+
 /*
  * Tries exactly these candidates with exactly their cores, for so many nodes (0: as many as it may have), with so many
  * tasks on each (0: as Slurm distributes them). When the job cannot have them, everything that the call changed is
@@ -145,6 +175,8 @@ static bool try_shares(const struct attempt *a, struct candidate_set *s, const s
 	if (has_required(c->job, in))
 		excluded = s->req->whole_nodes ? exclusion_copy(s->excluded) : plan_exclusion(s, list, count);
 	if (excluded) {
+		if (a->later)
+			offer_without_cores(c->nodes, in, excluded);
 		c->job->bit_flags |= now_only;
 		*per_node = tasks ? tasks : given;
 		good = call_inner(c, in, a->preemptees, excluded) == SLURM_SUCCESS &&
@@ -209,11 +241,16 @@ static bool try_plan(struct attempt *a, struct candidate_set *s, const struct pl
 	return try_choice(a, s, p->choice.list, p->choice.count, p->choice.count);
 }
 
-/* For several nodes in a network known to Slurm, or in a row: Slurm chooses them among all, near each other. */
+/*
+ * For several nodes in a network known to Slurm, or in a row: Slurm chooses them among all, near each other; and even
+ * one node if the job is to have its part of the network alone.
+ */
 static bool slurm_picks_nodes(const struct candidate_set *s)
 {
-	return (glue_network(s->job) || s->job->details->contiguous) &&
-		s->req->share[0].nodes + s->req->share[1].nodes > 1;
+	bool several = s->req->share[0].nodes + s->req->share[1].nodes > 1;
+
+	return (several && s->job->details->contiguous) ||
+	       ((several || glue_network_alone(s->job)) && glue_network(s->job));
 }
 
 /* Tries the best nodes; if Slurm cannot use these, it may choose among all that fit, each with its best cores. */
