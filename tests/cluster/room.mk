@@ -38,6 +38,8 @@ check-battery: built
 check-store: built
 	@$(PYTEST) tests/store
 
+# What only releases from 26.05 on have all of.
+SMOKE_2605 := $(addprefix tests/cluster/compose/test_,metrics.py exclusive_topology.py::test_blocks)
 # What is tried with each other Slurm, too: of every feature the tests in which Slurm, Open MPI or the kernel has a say.
 smoke = $(addprefix tests/cluster/test_$(strip $(1)).py::test_,$(2))
 SMOKE := tests/unit/test_decide.c \
@@ -65,7 +67,8 @@ SMOKE := tests/unit/test_decide.c \
 	$(call smoke, slurm_upgrade, jobs_live_on_and_are_placed_again) \
 	$(addprefix tests/cluster/compose/test_,daemons.py::test_to_stock_and_back_with_running_jobs gres.py::test_cores_are_at_the_gpu \
 		network.py::test_one_switch_holds_the_job \
-		network.py::test_uneven_shares_stay_on_one_switch)
+		network.py::test_uneven_shares_stay_on_one_switch) \
+	$(if $(findstring /26.05.,$(SLURM_SRC)),$(SMOKE_2605))
 ifeq ($(SLURM),)
 check-cluster: built
 	@TOPIARY_RECORD=check-cluster $(PYTEST) tests/cluster
