@@ -5,6 +5,7 @@ stock Slurm."""
 import pytest
 from rig.ask import fields, jobs, wait_running
 from rig.cluster import SLURM_RELEASE
+from rig.processes import wait_until
 
 from .pair import cores, cuts, fate, running, settled, submit
 
@@ -34,6 +35,18 @@ def test_growing_is_refused_by_default(plain):
     assert "JobState" not in fields(refusal), refusal
 
 
+@pytest.mark.parametrize("words", ["MinMemoryNode=3000", "MinMemoryCPU=300", "MinMemoryNode=100000", "NumCPUs=16"])
+def test_more_is_refused_as_by_stock_slurm(plain, words):
+    def run(cluster):
+        number, had = running(cluster, "-n8", "-w", "big1", "--mem=2000")
+        done = cluster.command(["scontrol", "update", f"JobId={number}", *words.split()], check=False)
+        record = jobs(cluster, number)[0]
+        assert cores(cluster, record) == had
+        return done.returncode != 0, done.stderr, fate(cluster, record), fields(record)["MinMemoryNode"]
+
+    assert plain.agree(run)[0]
+
+
 if SLURM_RELEASE >= (26, 5):
     @pytest.fixture
     def contained(pairs):
@@ -49,6 +62,7 @@ if SLURM_RELEASE >= (26, 5):
             before = fields(settled(cluster, waiting)[0])["JobState"]
             cluster.command(["scontrol", "update", f"JobId={number}", "MinMemoryNode=5000"])
             wait_running(cluster, waiting)
+            assert wait_until(lambda: fields(jobs(cluster, waiting)[0])["Reason"] != "Prolog", 10)
             return waiting, (before, fate(cluster, jobs(cluster, waiting)[0]))
 
         (waiting, ours), (_, stock) = contained.both(run)

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""Steps that the job's first node manages (--stepmgr), waited for or not (--async), share no core; as under stock."""
+import re
+
+import pytest
+from rig.ask import expand, fields, jobs
+from rig.cluster import SLURM_RELEASE
+
+from .pair import cores, cuts
+from ..test_step_manager import CONF
+
+STEPS, TASKS = 4, 2
+WAYS = {(24, 5): "", (26, 5): "--async"}
+SCRIPT = f"""
+for step in $(seq {STEPS}); do
+	srun --exact -n{TASKS} -c1 --mem=10 $WAY -o $WORK/step.$step sh -c 'echo cpus $(taskset -cp $$); sleep 2' &
+done
+wait
+until [ "$(cat $WORK/step.* | grep -c ^cpus)" = {STEPS * TASKS} ]; do sleep 0.1; done
+"""
+
+if SLURM_RELEASE >= (24, 5):
+    @pytest.fixture(scope="module")
+    def managed_pair(pairs):
+        return pairs({"big1": "amd-4x16"}, conf=f"{CONF}TaskPlugin=task/affinity\n")
+
+    @pytest.fixture
+    def managed(managed_pair):
+        yield managed_pair
+        managed_pair.clean()
+
+    @pytest.mark.parametrize("way", [way for since, way in WAYS.items() if SLURM_RELEASE >= since])
+    def test_steps_share_no_core(managed, way):
+        def run(cluster):
+            work = cluster.folder / "work" / f"steps{way}"
+            work.mkdir()
+            work.chmod(0o777)
+            options = ["--stepmgr", "-n8", "--mem=1000"]
+            number, state, output = cluster.job(SCRIPT, *options, variables={"WAY": way, "WORK": work})
+            record = jobs(cluster, number)[0]
+            assert state == "COMPLETED" and fields(record)["StepMgrEnabled"] == "Yes", output
+            bound = [re.findall(r"^cpus .*: (\S+)$", file.read_text(), re.M) for file in work.iterdir()]
+            return cores(cluster, record)["big1"], [{cpu for task in step for cpu in expand(task)} for step in bound]
+
+        ours, stock = managed.both(run)
+        for _, steps in (ours, stock):
+            assert [len(cpus) for cpus in steps] == [TASKS] * STEPS and len(set.union(*steps)) == STEPS * TASKS, steps
+        assert not cuts({"big1": ours[0]})
