@@ -456,6 +456,26 @@ static bool monitor_runs(const char *run_dir)
 	return runs;
 }
 
+/* A file of values that has become old is one that cannot be replaced, or of a topiary-monitor without the setting. */
+static void check_metrics(struct doctor *d, bool runs)
+{
+	const struct settings *s = &d->cmd->settings;
+	struct stat st;
+
+	if (!*s->monitor_metrics)
+		return;
+	if (!runs)
+		doctor_add(d, DOCTOR_WARNING, "systemctl enable --now topiary-monitor, or MonitorMetrics=",
+			   "MonitorMetrics=%s, but topiary-monitor does not run", s->monitor_metrics);
+	else if (stat(s->monitor_metrics, &st) || st.st_mtime + 3 * (time_t) s->monitor_metrics_interval < time(NULL))
+		doctor_add(d, DOCTOR_WARNING, "journalctl -u topiary-monitor has the reason; restart it if it is older "
+			   "than the setting",
+			   "%s: not written every %u s", s->monitor_metrics, s->monitor_metrics_interval);
+	else
+		doctor_add(d, DOCTOR_OK, NULL, "%s: written every %u s", s->monitor_metrics,
+			   s->monitor_metrics_interval);
+}
+
 void doctor_check_monitor(struct doctor *d)
 {
 	const char *value = d->cmd->settings.topo_monitor;
@@ -474,6 +494,7 @@ void doctor_check_monitor(struct doctor *d)
 	else
 		doctor_add(d, DOCTOR_OK, NULL, "TopoMonitor=%s, topiary-monitor %s", value,
 			   runs ? "runs" : "does not run");
+	check_metrics(d, runs);
 }
 
 void doctor_check_hwloc(struct doctor *d)

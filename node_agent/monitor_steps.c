@@ -253,6 +253,15 @@ int64_t monitor_steps_tick(struct monitor_steps *m)
 	return next == UINT64_MAX ? -1 : next > here ? (int64_t) (next - here) : 0;
 }
 
+void monitor_steps_each(const struct monitor_steps *m,
+			void (*each)(void *user, const char *step, hwloc_const_bitmap_t cpus, bool is_recorded),
+			void *user)
+{
+	for (unsigned i = 0; i < m->n; i++)
+		if (m->list[i].cpus)
+			each(user, m->list[i].name, m->list[i].cpus, m->list[i].trace);
+}
+
 int monitor_steps_fd(const struct monitor_steps *m)
 {
 	return m->events;

@@ -3,6 +3,8 @@
 #ifndef TOPIARY_AGENT_MONITOR_STEPS_H
 #define TOPIARY_AGENT_MONITOR_STEPS_H
 
+#include <hwloc.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -27,5 +29,10 @@ void monitor_steps_look(struct monitor_steps *m);
 
 /* Record the ticks that are due. Returns nanoseconds until the next one, -1 if no step is recorded. */
 int64_t monitor_steps_tick(struct monitor_steps *m);
+
+/* Calls each() with every step of which the PUs are known, recorded or not. */
+void monitor_steps_each(const struct monitor_steps *m,
+			void (*each)(void *user, const char *step, hwloc_const_bitmap_t cpus, bool is_recorded),
+			void *user);
 
 #endif

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "monitor/node_memory.h"
 #include "monitor/pu_counters.h"
 #include "trace/block.h"
 #include "trace/writer.h"
@@ -48,23 +49,6 @@ static uint64_t nanoseconds(clockid_t clock)
 
 /* --- memory of NUMA nodes --- */
 
-/* One line of a file of a NUMA node in sysfs(5). False if there is none. */
-static bool node_line(long node, const char *file, const char *begins, char *line, size_t size)
-{
-	char path[96], *at;
-	bool found = false;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/devices/system/node/node%ld/%s", node, file);
-	if (!(f = fopen(path, "re")))
-		return false;
-	while (!found && fgets(line, size, f))
-		if ((found = (at = strstr(line, begins)) != NULL))
-			memmove(line, at + strlen(begins), strlen(at + strlen(begins)) + 1);
-	fclose(f);
-	return found;
-}
-
 /* What others use there is not the step's to know: only if all PUs of the NUMA node are the step's. */
 static bool is_own_node(const struct monitor_trace *t, long node)
 {
@@ -72,7 +56,8 @@ static bool is_own_node(const struct monitor_trace *t, long node)
 	char line[1024];
 	bool is_own = false;
 
-	if (all && own && node_line(node, "cpulist", "", line, sizeof(line)) && !hwloc_bitmap_list_sscanf(all, line)) {
+	if (all && own && node_memory_line(node, "cpulist", "", line, sizeof(line)) &&
+	    !hwloc_bitmap_list_sscanf(all, line)) {
 		for (unsigned i = 0; i < t->ncpus; i++)
 			hwloc_bitmap_set(own, t->cpus[i]);
 		is_own = hwloc_bitmap_isincluded(all, own);
@@ -80,15 +65,6 @@ static bool is_own_node(const struct monitor_trace *t, long node)
 	hwloc_bitmap_free(own);
 	hwloc_bitmap_free(all);
 	return is_own;
-}
-
-static uint64_t memory_used(long node)
-{
-	char line[256];
-	unsigned long long kib;
-
-	return node_line(node, "meminfo", "MemUsed:", line, sizeof(line)) && sscanf(line, "%llu", &kib) == 1 ?
-	       kib << 10 : TRACE_ABSENT;
 }
 
 /* --- the head --- */
@@ -271,7 +247,7 @@ static void values_read(struct monitor_trace *t, uint64_t ns, hwloc_const_bitmap
 		return;
 	for (unsigned i = 0; i < l->n; i++)
 		t->values[last->column + i] = t->has_memory[i] && hwloc_bitmap_iszero(shared) ?
-			memory_used(l->objects[i].os_index) : TRACE_ABSENT;
+			node_memory_used(l->objects[i].os_index) : TRACE_ABSENT;
 }
 
 static void period_double(struct monitor_trace *t, const char *why)

@@ -19,6 +19,7 @@
 #include "base/settings.h"
 #include "hwview/image.h"
 #include "monitor/ask.h"
+#include "monitor_metrics.h"
 #include "monitor_steps.h"
 
 #define LOOK_NS 60000000000	/* between two looks without an event */
@@ -85,12 +86,32 @@ static void stop(int signal)
 	is_stopped = 1;
 }
 
+/* -1: never. */
+static int64_t sooner(int64_t ns, int64_t other)
+{
+	return other < 0 || other > ns ? ns : other;
+}
+
+/* Jobs are recorded without the file for Prometheus, too. */
+static struct monitor_metrics *metrics_open(const struct settings *s)
+{
+	struct monitor_metrics *metrics;
+	struct err e;
+
+	if (!*s->monitor_metrics)
+		return NULL;
+	if (!(metrics = monitor_metrics_new(s, &e)))
+		log_error("%s", e.text);
+	return metrics;
+}
+
 /* Signals arrive during ppoll(2) only. */
-static void steps_record(struct monitor_steps *m)
+static void run(struct monitor_steps *m, struct monitor_metrics *metrics)
 {
 	struct pollfd p = { .fd = monitor_steps_fd(m), .events = POLLIN };
 	struct sigaction action = { .sa_handler = stop };
 	sigset_t blocked, none;
+	int64_t waited = 0;	/* since the last look */
 
 	sigemptyset(&blocked);
 	sigemptyset(&none);
@@ -101,18 +122,21 @@ static void steps_record(struct monitor_steps *m)
 	sigaction(SIGINT, &action, NULL);
 	monitor_steps_look(m);
 	while (!is_stopped) {
-		int64_t next = monitor_steps_tick(m);
-		int64_t ns = next < 0 || next > LOOK_NS ? LOOK_NS : next;
+		int64_t ns = sooner(sooner(LOOK_NS, monitor_steps_tick(m)), monitor_metrics_tick(metrics, m));
 		int n = ppoll(&p, 1, &(struct timespec){ ns / 1000000000, ns % 1000000000 }, &none);
 
-		if (n > 0 || (n == 0 && ns == LOOK_NS))
+		waited += n == 0 ? ns : 0;
+		if (n > 0 || waited >= LOOK_NS) {
 			monitor_steps_look(m);
+			waited = 0;
+		}
 	}
 }
 
 int main(int argc, char **argv)
 {
 	struct options o = {0};
+	struct monitor_metrics *metrics;
 	struct monitor_steps *m;
 	struct settings s;
 	struct err e;
@@ -131,7 +155,9 @@ int main(int argc, char **argv)
 		settings_free(&s);
 		return EXIT_FAILURE;
 	}
-	steps_record(m);
+	metrics = metrics_open(&s);
+	run(m, metrics);
+	monitor_metrics_free(metrics);
 	monitor_steps_free(m);
 	close(lock);
 	settings_free(&s);

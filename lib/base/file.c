@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +89,7 @@ static int sync_folder(const char *path)
 	return rc;
 }
 
-int file_replace(const char *path, const void *data, size_t len, mode_t mode, struct err *e)
+static int replace(const char *path, const void *data, size_t len, mode_t mode, bool is_lasting, struct err *e)
 {
 	char tmp[PATH_MAX];
 	int fd = -1, n = snprintf(tmp, sizeof(tmp), "%s.XXXXXX", path);
@@ -97,13 +98,24 @@ int file_replace(const char *path, const void *data, size_t len, mode_t mode, st
 		return err_set(e, "%s: %s", path, strerror(ENAMETOOLONG));
 	if ((fd = mkostemp(tmp, O_CLOEXEC)) < 0)
 		return err_set(e, "%s: %s", path, strerror(errno));
-	if (file_write(fd, data, len) || fchmod(fd, mode) || fsync(fd) || rename(tmp, path)) {
+	if (file_write(fd, data, len) || fchmod(fd, mode) || (is_lasting && fsync(fd)) || rename(tmp, path)) {
 		err_set(e, "%s: %s", path, strerror(errno));
 		unlink(tmp);
 		close(fd);
 		return -1;
 	}
 	close(fd);
-	sync_folder(path);
+	if (is_lasting)
+		sync_folder(path);
 	return 0;
+}
+
+int file_replace(const char *path, const void *data, size_t len, mode_t mode, struct err *e)
+{
+	return replace(path, data, len, mode, true, e);
+}
+
+int file_refresh(const char *path, const void *data, size_t len, mode_t mode, struct err *e)
+{
+	return replace(path, data, len, mode, false, e);
 }

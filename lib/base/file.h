@@ -20,6 +20,9 @@ int file_read(const char *path, size_t max, struct buf *out, struct err *e);
  */
 int file_replace(const char *path, const void *data, size_t len, mode_t mode, struct err *e);
 
+/* The same without fsync, for what is written often and worth nothing after a power failure. */
+int file_refresh(const char *path, const void *data, size_t len, mode_t mode, struct err *e);
+
 /* Write all of it to fd, however often that takes. 0, or -1 with errno. */
 int file_write(int fd, const void *data, size_t len);
 

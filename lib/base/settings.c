@@ -33,6 +33,10 @@ static const struct conf_item items[] = {
 	TEXT("TopoNic", topo_nic, "off"),
 	TEXT("TopoHwloc", topo_hwloc, "on"),
 	TEXT("TopoMonitor", topo_monitor, "off"),
+	TEXT("MonitorMetrics", monitor_metrics, ""),
+	UINT("MonitorMetricsInterval", monitor_metrics_interval, "15", 1, 3600),
+	TEXT("MonitorMetricsSet", monitor_metrics_set, "sw"),
+	TEXT("MonitorMetricsJobs", monitor_metrics_jobs, "no"),
 	TEXT("TopiaryCommand", topiary_command, "/usr/bin/topiary"),
 	UINT("MapTimeout", map_timeout, "60", 1, 3600),
 	UINT("NicPlanes", nic_planes, "1", 1, 64),
@@ -106,6 +110,8 @@ static const struct {
 	const char *words[5];	/* NULL after the last */
 } choices[] = {
 	{ "ExportFormat", offsetof(struct settings, export_format), { "own", "2", "3" } },
+	{ "MonitorMetricsSet", offsetof(struct settings, monitor_metrics_set), { "sw", "cpu" } },
+	{ "MonitorMetricsJobs", offsetof(struct settings, monitor_metrics_jobs), { "yes", "no" } },
 	{ "PublishSerials", offsetof(struct settings, publish_serials), { "yes", "no" } },
 	{ "ReadFacts", offsetof(struct settings, read_facts), { "anyone", "users", "admins" } },
 	{ "PeerCheck", offsetof(struct settings, peer_check), { "off", "warn", "refuse" } },

@@ -294,3 +294,26 @@ def test_sites_default(cluster, monitor, folder):
         assert len(list(folder.glob("*/*.trace"))) == 1
     finally:
         conf.write_text(text)
+
+
+def test_metrics_name_the_job_where_the_site_asks(cluster, monitor, folder):
+    """As the unit runs it: without a capability to write elsewhere."""
+    conf = cluster.folder / "etc" / "topiary.conf"
+    text, path = conf.read_text(), cluster.folder / "work" / "topiary.prom"
+    try:
+        for jobs in ("yes", "no"):
+            monitor.stop()
+            conf.write_text(f"{text}MonitorMetrics = {path}\nMonitorMetricsInterval = 1\nMonitorMetricsJobs = {jobs}\n")
+            monitor.start()
+            done = run(cluster, folder, "-n1", "--topo-monitor=sw,hz=20", command=(
+                "sh", "-c", f"for i in $(seq 300); do grep -q 'steps_recorded 1' {path} && break; sleep 0.1; done; "
+                f"echo $SLURM_JOB_ID; cat {path}"))
+            job, _, found = done.stdout.partition("\n")
+            assert "topiary_monitor_steps_recorded 1\n" in found and "topiary_node_busy_ratio{" in found
+            pus = re.findall(rf'^topiary_node_job_pus{{domain="\w+",jobid="{job}"}} (\d+)$', found, re.M)
+            assert sum(map(int, pus)) >= 1 if jobs == "yes" else "job" not in found
+    finally:
+        monitor.stop()
+        conf.write_text(text)
+        monitor.start()
+    assert not path.exists()

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "monitor_metrics.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <hwloc.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "monitor/node_memory.h"
+#include "monitor/pu_counters.h"
+#include "trace/block.h"
+#include "trace/head.h"
+
+#define SECOND UINT64_C(1000000000)
+#define VALUES_MAX 40u		/* of the hardware: a site has many nodes, and one Prometheus */
+#define JOBS_MAX 40u		/* rows of jobs beside */
+#define SUFFIX ".prom"		/* node_exporter reads no other file */
+
+struct metrics_domain {
+	char name[32];		/* "numa0" */
+	long os_index;
+	unsigned first, count;	/* of the node's PUs */
+};
+
+struct monitor_metrics {
+	const struct settings *settings;
+	struct trace_head head;			/* the node's tree: its levels alone */
+	struct pu_counters counters;
+	unsigned *cpus, ncpus;
+	uint64_t *values;			/* [event * ncpus + cpu] */
+	struct metrics_domain *domains, *memories;	/* all of one level; NUMA nodes with memory */
+	unsigned ndomains, nmemories;
+	uint64_t last, due;
+	bool has_failed;			/* and that was logged */
+};
+
+static uint64_t nanoseconds(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * SECOND + t.tv_nsec;
+}
+
+/* --- what there is --- */
+
+static int node_tree(struct trace_head *h, struct err *e)
+{
+	hwloc_topology_t t;
+	int rc;
+
+	if (hwloc_topology_init(&t))
+		return err_set(e, "hwloc: %s", strerror(errno));
+	if (hwloc_topology_set_flags(t, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) || hwloc_topology_load(t))
+		rc = err_set(e, "hwloc cannot discover this machine: %s", strerror(errno));
+	else
+		rc = trace_head_tree(h, t, NULL, e);
+	hwloc_topology_destroy(t);
+	return rc;
+}
+
+static int read_cpus(struct monitor_metrics *m, struct err *e)
+{
+	const struct trace_level *pus = &m->head.levels[trace_head_level(&m->head, "PU")];
+
+	if (!(m->cpus = calloc(pus->n, sizeof(*m->cpus))))
+		return err_set(e, "out of memory");
+	for (m->ncpus = 0; m->ncpus < pus->n; m->ncpus++)
+		m->cpus[m->ncpus] = pus->objects[m->ncpus].os_index;
+	return 0;
+}
+
+static void domain_fill(struct metrics_domain *d, const char *level, const struct trace_object *o)
+{
+	*d = (struct metrics_domain){ .os_index = o->os_index, .first = o->first, .count = o->count };
+	if (!strcmp(level, "Machine"))
+		snprintf(d->name, sizeof(d->name), "machine");
+	else
+		snprintf(d->name, sizeof(d->name), "%s%u", strcmp(level, "Package") ? "numa" : "package", o->index);
+}
+
+static bool has_memory(long node)
+{
+	char line[256];
+
+	return node_memory_line(node, "meminfo", "MemTotal:", line, sizeof(line)) && strtoull(line, NULL, 10);
+}
+
+/* As many of the NUMA nodes as leave room for the events of the machine. */
+static int read_memories(struct monitor_metrics *m, struct err *e)
+{
+	int at = trace_head_level(&m->head, "NUMANode");
+	const struct trace_level *l = at < 0 ? NULL : &m->head.levels[at];
+	unsigned left_out = 0;
+
+	if (!l)
+		return 0;
+	if (!(m->memories = calloc(l->n, sizeof(*m->memories))))
+		return err_set(e, "out of memory");
+	for (unsigned i = 0; i < l->n; i++)
+		if (!has_memory(l->objects[i].os_index))
+			continue;
+		else if (m->nmemories + m->counters.nevents < VALUES_MAX)
+			domain_fill(&m->memories[m->nmemories++], l->type, &l->objects[i]);
+		else
+			left_out++;
+	if (left_out)
+		log_info("MonitorMetrics has %u NUMA nodes at most: the memory of %u more is left out", m->nmemories,
+			 left_out);
+	return 0;
+}
+
+/* Objects of a level that have each PU once, few enough for the values. */
+static bool is_fitting(const struct monitor_metrics *m, const struct trace_level *l)
+{
+	unsigned pus = 0;
+
+	for (unsigned i = 0; i < l->n; i++)
+		pus += l->objects[i].count;
+	return pus == m->ncpus && l->n * m->counters.nevents + m->nmemories <= VALUES_MAX;
+}
+
+static int choose_domains(struct monitor_metrics *m, struct err *e)
+{
+	static const char *const levels[] = { "NUMANode", "Package", "Machine" };
+
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		int at = trace_head_level(&m->head, levels[i]);
+		const struct trace_level *l = at < 0 ? NULL : &m->head.levels[at];
+
+		if (!l || !is_fitting(m, l))
+			continue;
+		if (!(m->domains = calloc(l->n, sizeof(*m->domains))))
+			return err_set(e, "out of memory");
+		for (; m->ndomains < l->n; m->ndomains++)
+			domain_fill(&m->domains[m->ndomains], l->type, &l->objects[m->ndomains]);
+		return 0;
+	}
+	return err_set(e, "this machine's topology has no level that all PUs are in");
+}
+
+/* Whatever else has a typing error in its place is not replaced. */
+static int path_check(const char *path, struct err *e)
+{
+	size_t n = strlen(path);
+
+	if (*path == '/' && n > strlen(SUFFIX) && !strcmp(path + n - strlen(SUFFIX), SUFFIX))
+		return 0;
+	return err_set(e, "expected an absolute path that ends in " SUFFIX ", as node_exporter reads");
+}
+
+struct monitor_metrics *monitor_metrics_new(const struct settings *s, struct err *e)
+{
+	struct monitor_metrics *m = calloc(1, sizeof(*m));
+	char why[PU_COUNTERS_WHY];
+
+	if (!m) {
+		err_set(e, "out of memory");
+		return NULL;
+	}
+	if (path_check(s->monitor_metrics, e) || node_tree(&m->head, e) || read_cpus(m, e) ||
+	    pu_counters_open(&m->counters, s->monitor_metrics_set, m->cpus, m->ncpus, why, e) || read_memories(m, e) ||
+	    choose_domains(m, e))
+		goto error;
+	if (!(m->values = calloc((size_t) m->counters.nevents * m->ncpus, sizeof(*m->values)))) {
+		err_set(e, "out of memory");
+		goto error;
+	}
+	unlink(s->monitor_metrics);
+	m->settings = s;
+	m->last = nanoseconds(CLOCK_MONOTONIC);
+	m->due = m->last + s->monitor_metrics_interval * SECOND;
+	log_info("%s: written every %u s, %u events of %u domains%s%s", s->monitor_metrics, s->monitor_metrics_interval,
+		 m->counters.nevents, m->ndomains, *why ? "; " : "", why);
+	return m;
+error:
+	err_within(e, "MonitorMetrics=%s", s->monitor_metrics);
+	monitor_metrics_free(m);
+	return NULL;
+}
+
+void monitor_metrics_free(struct monitor_metrics *m)
+{
+	if (!m)
+		return;
+	if (m->settings && unlink(m->settings->monitor_metrics) && errno != ENOENT)
+		log_warning("%s: cannot be removed: %s", m->settings->monitor_metrics, strerror(errno));
+	pu_counters_close(&m->counters);
+	trace_head_free(&m->head);
+	free(m->domains);
+	free(m->memories);
+	free(m->values);
+	free(m->cpus);
+	free(m);
+}
+
+/* --- the text --- */
+
+/* Lines of one metric are together, after those that describe it. */
+struct metrics_family {
+	const char *name, *help;
+	bool is_begun;
+};
+
+static void family_begin(struct metrics_family *f, struct buf *out)
+{
+	if (!f->is_begun)
+		buf_printf(out, "# HELP %s %s\n# TYPE %s gauge\n", f->name, f->help, f->name);
+	f->is_begun = true;
+}
+
+/*
+ * The sum over a domain's PUs that are online. False if a part of it is absent; online: how many there are.
+ */
+static bool domain_sum(const struct monitor_metrics *m, unsigned event, const struct metrics_domain *d, uint64_t *sum,
+		       unsigned *online)
+{
+	const uint64_t *values = m->values + (size_t) event * m->ncpus;
+
+	*sum = *online = 0;
+	for (unsigned i = d->first; i < d->first + d->count; i++) {
+		if (m->values[i] == TRACE_ABSENT)	/* of busy: offline */
+			continue;
+		if (values[i] == TRACE_ABSENT)
+			return false;
+		*sum += values[i];
+		++*online;
+	}
+	return *online;
+}
+
+/* The first event is the busy time: a part of the time that there was. The others are counts. */
+static void write_event(const struct monitor_metrics *m, unsigned event, uint64_t ns, struct buf *out)
+{
+	char name[TRACE_NAME + 32], help[TRACE_NAME + 64];
+	struct metrics_family f = { name, help, false };
+
+	snprintf(name, sizeof(name), event ? "topiary_node_%s_per_second" : "topiary_node_%s_ratio",
+		 m->counters.events[event]->name);
+	snprintf(help, sizeof(help), event ? "%s a second on the PUs of the domain." :
+		 "Part of the time that the PUs of the domain were %s.", m->counters.events[event]->name);
+	for (unsigned i = 0; i < m->ndomains; i++) {
+		unsigned online;
+		uint64_t sum;
+
+		if (!domain_sum(m, event, &m->domains[i], &sum, &online))
+			continue;
+		family_begin(&f, out);
+		buf_printf(out, "%s{domain=\"%s\"} %.6g\n", name, m->domains[i].name,
+			   event ? sum * 1e9 / ns : (double) sum / ns / online);
+	}
+}
+
+static void write_memory(const struct monitor_metrics *m, struct buf *out)
+{
+	struct metrics_family f = { "topiary_node_memory_used_bytes",
+				    "Memory of the NUMA node that is not free, the page cache included.", false };
+
+	for (unsigned i = 0; i < m->nmemories; i++) {
+		uint64_t used = node_memory_used(m->memories[i].os_index);
+
+		if (used == TRACE_ABSENT)
+			continue;
+		family_begin(&f, out);
+		buf_printf(out, "%s{domain=\"%s\"} %llu\n", f.name, m->memories[i].name, (unsigned long long) used);
+	}
+}
+
+/* --- jobs --- */
+
+struct metrics_job {
+	char id[32];
+	hwloc_bitmap_t cpus;	/* of its steps */
+};
+
+struct metrics_jobs {
+	struct metrics_job list[JOBS_MAX];
+	unsigned n, recorded;	/* recorded: steps */
+};
+
+static void job_note(void *user, const char *step, hwloc_const_bitmap_t cpus, bool is_recorded)
+{
+	struct metrics_jobs *jobs = user;
+	size_t len = strspn(step, "0123456789");
+	struct metrics_job *j = jobs->list;
+
+	jobs->recorded += is_recorded;
+	while (j < jobs->list + jobs->n && (strncmp(j->id, step, len) || j->id[len]))
+		j++;
+	if (j == jobs->list + jobs->n) {
+		if (jobs->n == JOBS_MAX || len >= sizeof(j->id) || !(j->cpus = hwloc_bitmap_alloc()))
+			return;
+		memcpy(j->id, step, len);
+		jobs->n++;
+	}
+	hwloc_bitmap_or(j->cpus, j->cpus, cpus);
+}
+
+static unsigned pus_within(const struct monitor_metrics *m, const struct metrics_domain *d, hwloc_const_bitmap_t cpus)
+{
+	unsigned n = 0;
+
+	for (unsigned i = d->first; i < d->first + d->count; i++)
+		n += hwloc_bitmap_isset(cpus, m->cpus[i]);
+	return n;
+}
+
+static void write_jobs(const struct monitor_metrics *m, const struct metrics_jobs *jobs, struct buf *out)
+{
+	struct metrics_family f = { "topiary_node_job_pus", "PUs of the domain that steps of the job have.", false };
+	unsigned rows = 0;
+
+	for (unsigned j = 0; j < jobs->n; j++)
+		for (unsigned i = 0; i < m->ndomains && rows < JOBS_MAX; i++) {
+			unsigned pus = pus_within(m, &m->domains[i], jobs->list[j].cpus);
+
+			if (!pus)
+				continue;
+			family_begin(&f, out);
+			buf_printf(out, "%s{domain=\"%s\",jobid=\"%s\"} %u\n", f.name, m->domains[i].name,
+				   jobs->list[j].id, pus);
+			rows++;
+		}
+}
+
+static void write_steps(const struct monitor_metrics *m, const struct monitor_steps *steps, struct buf *out)
+{
+	struct metrics_family f = { "topiary_monitor_steps_recorded", "Steps of which a trace is recorded.", false };
+	struct metrics_jobs jobs = {0};
+
+	monitor_steps_each(steps, job_note, &jobs);
+	family_begin(&f, out);
+	buf_printf(out, "%s %u\n", f.name, jobs.recorded);
+	if (settings_yes(m->settings->monitor_metrics_jobs))
+		write_jobs(m, &jobs, out);
+	for (unsigned i = 0; i < jobs.n; i++)
+		hwloc_bitmap_free(jobs.list[i].cpus);
+}
+
+/* --- the file --- */
+
+static void write_text(struct monitor_metrics *m, const struct monitor_steps *steps, uint64_t ns, struct buf *out)
+{
+	struct metrics_family written = { "topiary_monitor_written_timestamp_seconds",
+					  "When topiary-monitor wrote these values.", false };
+	struct metrics_family interval = { "topiary_monitor_interval_seconds",
+					   "The time that rates and ratios are means of.", false };
+
+	pu_counters_read(&m->counters, ns, m->values);
+	for (unsigned event = 0; event < m->counters.nevents; event++)
+		write_event(m, event, ns, out);
+	write_memory(m, out);
+	write_steps(m, steps, out);
+	family_begin(&interval, out);
+	buf_printf(out, "%s %.3f\n", interval.name, ns * 1e-9);
+	family_begin(&written, out);
+	buf_printf(out, "%s %.3f\n", written.name, nanoseconds(CLOCK_REALTIME) * 1e-9);
+}
+
+int64_t monitor_metrics_tick(struct monitor_metrics *m, const struct monitor_steps *steps)
+{
+	uint64_t now = nanoseconds(CLOCK_MONOTONIC);
+	struct buf text = {0};
+	struct err e;
+	int rc;
+
+	if (!m)
+		return -1;
+	if (now < m->due)
+		return m->due - now;
+	write_text(m, steps, now - m->last, &text);
+	m->last = now;
+	rc = text.failed ? err_set(&e, "%s: out of memory", m->settings->monitor_metrics) :
+		file_refresh(m->settings->monitor_metrics, text.data, text.len, 0644, &e);
+	if (rc && !m->has_failed)
+		log_warning("%s; tried again every %u s", e.text, m->settings->monitor_metrics_interval);
+	m->has_failed = rc;
+	buf_free(&text);
+	while (m->due <= now)
+		m->due += m->settings->monitor_metrics_interval * SECOND;
+	return m->due - now;
+}
