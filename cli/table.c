@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/printable.h"
 
 #define GAP 2			/* between two columns */
 #define NARROWEST 12		/* columns are not truncated below that width */
@@ -53,17 +54,6 @@ void table_free(struct table *t)
 	free(t);
 }
 
-/* Control characters of ASCII, and those that UTF-8 writes as C2 80 to C2 9F. */
-static void controls_replace(unsigned char *s)
-{
-	for (; *s; s++) {
-		if (*s < ' ' || *s == 0x7f)
-			*s = '?';
-		else if (*s == 0xc2 && (s[1] & 0xe0) == 0x80)
-			s[0] = s[1] = '?';
-	}
-}
-
 void table_cell(struct table *t, const char *fmt, ...)
 {
 	struct cell cell = {0};
@@ -80,7 +70,7 @@ void table_cell(struct table *t, const char *fmt, ...)
 		t->text.failed = true;
 		return;
 	}
-	controls_replace((unsigned char *) text);
+	printable(text);
 	cell.at = t->text.len;
 	buf_add(&t->text, text, n + 1);
 	buf_add(&t->cells, &cell, sizeof(cell));

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "printable.h"
+#include "base/printable.h"
 #include "score/request.h"
 
 struct options options;

@@ -8,6 +8,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/printable.h"
+
 static const char *log_name = "topiary";
 static int log_level = LOG_INFO;
 
@@ -45,6 +47,7 @@ void log_line(int level, const char *fmt, ...)
 	for (char *p = text; *p; p++)
 		if ((unsigned char) *p < ' ')
 			*p = ' ';
+	printable(text);
 	if (getenv("JOURNAL_STREAM"))
 		fprintf(stderr, "<%d>%s\n", level, text);
 	else

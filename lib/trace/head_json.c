@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "trace/head.h"
 
 #define VERSION 1
@@ -60,10 +61,27 @@ static int copy_text(char *to, size_t size, const char *text, const char *what, 
 {
 	if (strlen(text) >= size)
 		return err_set(e, "%s: longer than %zu bytes", what, size - 1);
-	for (const char *p = text; *p; p++)
-		if ((unsigned char) *p < ' ' || *p == 127)
-			return err_set(e, "%s: has control characters", what);
+	if (!is_printable(text))
+		return err_set(e, "%s: has control characters", what);
 	strcpy(to, text);
+	return 0;
+}
+
+/* A file's text: lines and tabs, and nothing else that controls a terminal, because errors quote it. */
+static int copy_lines(char **to, const char *text, const char *what, struct err *e)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		return err_set(e, "out of memory");
+	for (char *p = copy; (p = strpbrk(p, "\t\r\n"));)
+		*p = ' ';
+	if (!is_printable(copy)) {
+		free(copy);
+		return err_set(e, "%s: has control characters", what);
+	}
+	strcpy(copy, text);
+	*to = copy;
 	return 0;
 }
 
@@ -156,8 +174,8 @@ static int head_read(struct trace_head *h, json_t *all, struct err *e)
 	if (copy_text(h->node, sizeof(h->node), node, "node", e) ||
 	    copy_text(h->topology, sizeof(h->topology), topology, "topology", e))
 		return -1;
-	if (formulas && !(h->formulas = strdup(formulas)))
-		return err_set(e, "out of memory");
+	if (formulas && copy_lines(&h->formulas, formulas, "formulas", e))
+		return -1;
 	return lists_read(h, levels, events, e) ? -1 : trace_head_check(h, e);
 }
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/printable.h"
 #include "hwview/image.h"
-#include "printable.h"
 #include "step/step.h"
 #include "step/task_env.h"
 #include "task/map_places.h"

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "options.h"
-#include "printable.h"
 #include "step/child.h"
 #include "step/step.h"
 #include "step/task_env.h"

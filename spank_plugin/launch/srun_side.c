@@ -13,9 +13,9 @@
 #include <slurm/slurm.h>
 
 #include "base/file.h"
+#include "base/printable.h"
 #include "launchers.h"
 #include "options.h"
-#include "printable.h"
 
 enum { MAX_LINE = 4 << 20, MAX_HOSTS = 16 << 20 };
 

@@ -20,9 +20,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "child.h"
 #include "options.h"
-#include "printable.h"
 #include "run_dir.h"
 #include "step.h"
 #include "task_env.h"

@@ -17,10 +17,10 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/printable.h"
 #include "child.h"
 #include "monitor/ask.h"
 #include "options.h"
-#include "printable.h"
 #include "run_dir.h"
 #include "step.h"
 

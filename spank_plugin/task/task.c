@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/printable.h"
 #include "bind/huge.h"
 #include "bind/memory.h"
 #include "bind/nic.h"
 #include "bind/omp.h"
 #include "hwview/image.h"
 #include "options.h"
-#include "printable.h"
 #include "report.h"
 #include "step/affinity.h"
 #include "step/step.h"

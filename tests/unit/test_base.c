@@ -9,6 +9,7 @@
 #include "table.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/printable.h"
 #include "base/settings.h"
 
 static char dir[] = "/tmp/topiary-base.XXXXXX";
@@ -175,6 +176,27 @@ static void prefixes_errors(void **state)
 	(void) state;
 }
 
+static void controls_are_seen(void **state)
+{
+	static const struct {
+		const char *text, *printed;
+	} rows[] = {
+		{ "", "" }, { "cn1", "cn1" }, { "\x1b[2J\n", "?[2J?" }, { "a\x7f", "a?" },
+		{ "\xc2\x9b" "2J", "??2J" }, { "\xc2\x80\xc2\x9f", "????" },
+		/* A letter, a space that does not break, and what was cut off within a character. */
+		{ "\xc3\x9b \xc2\xa0 \xc2\xbf", "\xc3\x9b \xc2\xa0 \xc2\xbf" }, { "x\xc2", "x\xc2" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		char text[32];
+
+		strcpy(text, rows[i].text);
+		assert_int_equal(is_printable(text), !strcmp(rows[i].text, rows[i].printed));
+		assert_string_equal(printable(text), rows[i].printed);
+	}
+	(void) state;
+}
+
 static int setup(void **state)
 {
 	(void) state;
@@ -203,6 +225,7 @@ int main(void)
 		cmocka_unit_test(names_the_line_of_each_value),
 		cmocka_unit_test(refuses_settings),
 		cmocka_unit_test(prefixes_errors),
+		cmocka_unit_test(controls_are_seen),
 	};
 
 	return cmocka_run_group_tests_name("base", tests, setup, teardown);

@@ -209,10 +209,18 @@ def test_json_lines(made):
 
 
 def test_hostile_name_of_a_node(tmp_path, terminal):
-    screen = terminal("top", make(tmp_path / "t", ticks=1, node="%s%n\u009b31m" + "y" * 200))
+    screen = terminal("top", make(tmp_path / "t", ticks=1, node="%s%n\u00db" + "y" * 200))
     screen.wait(lambda: "q Quit" in screen.screen.display[-1])
     assert screen.screen.display[0].startswith("%s%n") and "y" * 60 in screen.screen.display[0]
-    assert shown(screen, "Machine") and "\u009b" not in screen.bytes.decode()
+    assert shown(screen, "Machine")
+
+
+def test_name_that_controls_a_terminal_is_refused(tmp_path):
+    path = make(tmp_path / "t", ticks=1, node="cn1\u009b31m")
+    for words in (["top", path], ["trace", "summary", path], ["trace", "replay", path]):
+        done = subprocess.run([TOPIARY, *words], capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == \
+            (1, "", f"topiary: {words[0]}: {path}: node: has control characters\n")
 
 
 # --- live

@@ -330,6 +330,7 @@ static void hostile_heads_are_refused(void **state)
 {
 #define LEVELS "\"levels\":[{\"type\":\"PU\",\"objects\":[[0,0,0,1],[1,1,1,1]]}]"
 #define EVENTS "\"events\":[{\"name\":\"a\",\"unit\":\"\",\"kind\":\"counter\",\"level\":\"PU\"}]"
+#define OF_NODE(name) "{\"version\":1,\"node\":\"" name "\",\"topology\":\"\",\"start\":0,\"period\":1,"
 #define FIRST "{\"version\":1,\"node\":\"n\",\"topology\":\"\",\"start\":0,\"period\":1,"
 	static const struct {
 		const char *text, *error;	/* NULL: is good */
@@ -354,6 +355,18 @@ static void hostile_heads_are_refused(void **state)
 		{ FIRST LEVELS ",\"events\":["
 		  "{\"name\":\"a\\u001b\",\"unit\":\"\",\"kind\":\"counter\",\"level\":\"PU\"}]}",
 		  "control" },
+		/* C1 of Unicode: a terminal obeys U+009B as ESC and '['. */
+		{ OF_NODE("cn\\u009b2J") LEVELS "," EVENTS "}", "node: has control" },
+		{ OF_NODE("cn\xc2\x9b" "2J") LEVELS "," EVENTS "}", "node: has control" },
+		{ OF_NODE("cn\xc2\x80") LEVELS "," EVENTS "}", "node: has control" },
+		{ OF_NODE("cn\\u007f") LEVELS "," EVENTS "}", "node: has control" },
+		{ OF_NODE("cn\xc2\xa0\xc3\x9b") LEVELS "," EVENTS "}", NULL },
+		{ FIRST LEVELS ",\"events\":["
+		  "{\"name\":\"a\",\"unit\":\"B\\u009f\",\"kind\":\"counter\",\"level\":\"PU\"}]}",
+		  "unit: has control" },
+		{ FIRST LEVELS "," EVENTS ",\"formulas\":\"x {PU,\\ta}\\r\\n# n\"}", NULL },
+		{ FIRST LEVELS "," EVENTS ",\"formulas\":\"x {PU, a}\\n\\u009b2J\"}", "formulas: has control" },
+		{ FIRST LEVELS "," EVENTS ",\"formulas\":\"\\u001b[2J\"}", "formulas: has control" },
 		{ FIRST LEVELS ",\"events\":[{\"name\":\"a\",\"unit\":\"\",\"kind\":\"x\",\"level\":\"PU\"}]}",
 		  "expected counter or gauge" },
 		{ FIRST LEVELS ",\"events\":["
