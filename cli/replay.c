@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "cmd.h"
 #include "progress.h"
 #include "table.h"
 #include "replay/replay.h"
+#include "trace/reader.h"
 
 #define RECORD_MAX_BYTES (1u << 30)
 #define POLICIES_MAX (TABLE_COLUMNS - 1)
@@ -124,9 +126,25 @@ static int read_jobs(struct stage *s, const char *path, struct err *e)
 	return rc;
 }
 
+/* Before the snapshot is read, whose errors would hide a mistyped name. */
+static int check_files(const struct cmd_words *files, struct err *e)
+{
+	for (int i = 0; i < files->n; i++) {
+		const char *path = files->list[i];
+
+		if (!strcmp(path, "-"))
+			continue;
+		if (access(path, R_OK))
+			return err_set(e, "%s: %s", path, strerror(errno));
+		if (trace_is_file(path))
+			return err_set(e, "%s: a trace of a node, expected past jobs: use topiary trace replay", path);
+	}
+	return 0;
+}
+
 static int stage_read(struct stage *s, const struct cmd *c, const struct args *a, struct err *e)
 {
-	if (read_policies(s, a->policies, e) ||
+	if (read_policies(s, a->policies, e) || check_files(&a->files, e) ||
 	    read_cluster(s, a->snapshot ? a->snapshot : c->settings.snapshot_file, e))
 		return -1;
 	for (int i = 0; i < a->files.n; i++)

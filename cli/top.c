@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,25 @@ struct args {
 static bool is_trace(const struct record_request *r)
 {
 	return r->command.n && !r->pid && trace_is_file(*r->command.list);
+}
+
+/* Is there a file to run, as execvp(3) looks for it? */
+static bool is_command(const char *name)
+{
+	const char *path = getenv("PATH");
+	char file[PATH_MAX];
+
+	if (strchr(name, '/'))
+		return !access(name, F_OK);
+	if (!path)
+		return true;
+	for (size_t n; *path; path += n + (path[n] == ':')) {
+		n = strcspn(path, ":");
+		snprintf(file, sizeof(file), "%.*s%s%s", (int) n, path, n ? "/" : "", name);
+		if (!access(file, X_OK))
+			return true;
+	}
+	return false;
 }
 
 static void check_together(void *args, struct argp_state *state)
@@ -266,5 +286,11 @@ int cmd_top(struct cmd *c, int argc, char **argv, struct err *e)
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
 	a.show.json = c->json;
+	if (a.record.command.n && !is_command(*a.record.command.list) && !is_trace(&a.record)) {
+		log_error("top: %s: %s", *a.record.command.list, access(*a.record.command.list, F_OK) ?
+			  strerror(errno) : "not a Topiary trace, nor a command");
+		c->status = 127;
+		return 0;
+	}
 	return is_trace(&a.record) ? show_file(*a.record.command.list, &a.show, e) : record_and_show(&a, &c->status, e);
 }

@@ -95,8 +95,15 @@ static void check_together(void *args, struct argp_state *state)
 	for (size_t i = 0; a->words.n && i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (!strcmp(a->words.list[0], verbs[i].name))
 			a->verb = &verbs[i];
-	if (!a->verb || a->words.n < 2 || (a->words.n > 2 && a->verb->run != run_advise))
-		argp_error(state, "expected " VERBS " and one FILE; advise takes several of one node");
+	if (!a->words.n)
+		argp_error(state, "expected " VERBS ", and a FILE");
+	else if (!a->verb)
+		argp_error(state, "%s: expected " VERBS "%s", a->words.list[0],
+			   trace_is_file(a->words.list[0]) ? " before a trace" : ", and a FILE");
+	else if (a->words.n < 2)
+		argp_error(state, "%s: expected a FILE", a->verb->name);
+	else if (a->words.n > 2 && a->verb->run != run_advise)
+		argp_error(state, "%s: expected one FILE; advise takes several of one node", a->words.list[2]);
 	for (size_t i = 0; a->verb && i < sizeof(misplaced) / sizeof(misplaced[0]); i++)
 		if (options_given(a) & ~a->verb->takes & misplaced[i].option)
 			argp_error(state, "%s", misplaced[i].error);

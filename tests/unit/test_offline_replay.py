@@ -157,4 +157,20 @@ def test_usage(snapshot):
     assert "at least one JOBS is required" in topiary("--snapshot", snapshot).stderr
     for limit in ("0", "-1", "x", "1x"):
         assert topiary("--limit", limit, "jobs").returncode == 64
-    assert "No such file" in topiary("--snapshot", snapshot, "nowhere").stderr
+
+
+@pytest.mark.parametrize("snapshot_there", [True, False], ids=["snapshot", "no snapshot"])
+def test_mistyped_file_is_named(snapshot, tmp_path, snapshot_there):
+    """Whatever else is wrong: the site's snapshot may be missing where this runs."""
+    place = ["--snapshot", snapshot if snapshot_there else tmp_path / "none"]
+    for jobs in ("nowhere", "jobs.trace", tmp_path / "x" / "y"):
+        done = topiary(*place, jobs)
+        assert (done.returncode, done.stdout, done.stderr) == \
+            (1, "", f"topiary: replay: {jobs}: No such file or directory\n")
+    trace_file = tmp_path / "cn1.trace"
+    subprocess.run([BUILD / "tests" / "trace_make", trace_file, "Core:2 PU:1", "3"], capture_output=True, timeout=60,
+                   check=True)
+    done = topiary(*place, trace_file)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.stderr == f"topiary: replay: {trace_file}: a trace of a node, expected past jobs: "
+            "use topiary trace replay\n")

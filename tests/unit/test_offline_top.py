@@ -303,12 +303,16 @@ def test_time_from_event_to_screen(counts):
     (["--pid=1", "true"], 64, "expected a COMMAND, or --pid"),
     (["--set=gpu", "true"], 64, "--set=gpu: expected sw or cpu"),
     ([f"--pid={2**31 - 1}"], 1, f"process {2**31 - 1}: No such process"),
-    (["/no/such/trace"], 127, "/no/such/trace: No such file or directory"),
+    (["/no/such/trace"], 127, "topiary: top: /no/such/trace: No such file or directory\n"),
+    (["no.trace"], 127, "topiary: top: no.trace: No such file or directory\n"),
+    (["none"], 127, "topiary: top: none: not a Topiary trace, nor a command\n"),
     (["--output=/no/such/folder/x", "true"], 1, "/no/such/folder/x: No such file or directory"),
     (["--metric=nix", "{made}"], 1, "no event or formula 'nix'"),
     (["{made}", "--metric=cycles"], 64, "one TRACE: options come before it"),
 ])
 def test_bad_input(made, tmp_path, args, status, why):
+    (tmp_path / "none").write_text("none\n")
     done = subprocess.run([TOPIARY, "top", *(a.format(made=made) for a in args)], cwd=tmp_path, capture_output=True,
                           text=True, timeout=60, check=False)
     assert done.returncode == status and why in done.stderr, done.stderr
+    assert done.stdout == "" and done.stderr.count("\n") <= 2

@@ -283,7 +283,22 @@ def test_bad_input_is_one_error(made, tmp_path, args, error):
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "topiary: trace: " + error.format(**words) + "\n")
 
 
+@pytest.mark.parametrize("verb", ["summary", "show", "replay", "html", "advise", "export"])
+@pytest.mark.parametrize("name", ["none.trace", "/no/such/cn1.trace", "./none"])
+def test_mistyped_file_is_one_line(made, verb, name, tmp_path):
+    for words in [[name], [name, made[0]], [made[0], name]] if verb == "advise" else [[name]]:
+        done = trace(verb, *words, cwd=tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == \
+            (1, "", f"topiary: trace: {name}: No such file or directory\n")
+
+
 @pytest.mark.parametrize("args, error", [
+    ([], "expected summary, show, replay, html, advise or export, and a FILE"),
+    (["none.trace"], "none.trace: expected summary, show, replay, html, advise or export, and a FILE"),
+    (["sumary", "{made}"], "sumary: expected summary, show"),
+    (["{made}"], "{made}: expected summary, show, replay, html, advise or export before a trace"),
+    (["summary"], "summary: expected a FILE"),
+    (["show", "{made}", "other.trace"], "other.trace: expected one FILE; advise takes several of one node"),
     (["show", "{made}", "--at=x"], "--at=x: expected seconds"),
     (["summary", "{made}", "--at=1"], "--at applies to show only"),
     (["export", "{made}", "--metric=cycles"], "--metric applies to show, replay and html only"),
@@ -294,7 +309,7 @@ def test_bad_input_is_one_error(made, tmp_path, args, error):
 ])
 def test_wrong_command_line(made, args, error):
     done = trace(*(a.format(made=made[0]) for a in args))
-    assert (done.returncode, done.stdout) == (64, "") and error in done.stderr
+    assert (done.returncode, done.stdout) == (64, "") and error.format(made=made[0]) in done.stderr
 
 
 def test_damage_is_one_error(made, tmp_path):
