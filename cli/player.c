@@ -130,8 +130,18 @@ double player_end(const struct player *p)
 	return p->block.times[p->tick] * 1e-9;
 }
 
+const char *player_phase(const struct player *p)
+{
+	uint64_t begin = p->tick ? p->block.times[p->tick - 1] : p->block.begin;
+	int at = p->phases ? trace_phases_at(p->phases, begin, p->block.times[p->tick]) : -1;
+
+	return at < 0 ? NULL : p->phases->list[at].name;
+}
+
 const char *player_when(const struct player *p, char text[static PLAYER_WHEN])
 {
-	snprintf(text, PLAYER_WHEN, "at %.3f s", player_end(p));
+	const char *phase = player_phase(p);
+
+	snprintf(text, PLAYER_WHEN, "at %.3f s%s%s", player_end(p), phase ? ", in phase " : "", phase ? phase : "");
 	return text;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "trace/phases.h"
 #include "trace_tree.h"
 
 /*
@@ -21,6 +22,7 @@ struct player {
 	unsigned seen;				/* blocks that the tree has read */
 	pid_t recorder;				/* a child that writes the trace; 0: none */
 	bool is_complete;			/* nothing will be appended */
+	const struct trace_phases *phases;	/* NULL: none; borrowed */
 };
 
 /* At the last tick, if there is one: player_is_empty. 0 or -1. player_close leaves {0}. */
@@ -46,8 +48,11 @@ int player_next_metric(struct player *p, struct err *e);
 double player_begin(const struct player *p);
 double player_end(const struct player *p);
 
-/* "at 12.000 s" */
-#define PLAYER_WHEN 64
+/* The phase that the tick belongs to, NULL: none. */
+const char *player_phase(const struct player *p);
+
+/* "at 12.000 s, in phase solve" */
+#define PLAYER_WHEN (64 + TRACE_NAME)
 const char *player_when(const struct player *p, char text[static PLAYER_WHEN]);
 
 #endif

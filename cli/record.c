@@ -17,6 +17,7 @@
 #include "cmd.h"
 #include "monitor/events.h"
 #include "monitor/recorder.h"
+#include "trace/phases.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -59,12 +60,43 @@ static const struct cmd_syntax syntax = {
 
 /* --- the command --- */
 
+static const char *default_output(pid_t pid)
+{
+	static char name[128];
+	const char *job = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID"), *rank = getenv("SLURM_PROCID");
+
+	if (job && step && rank)
+		snprintf(name, sizeof(name), "topiary.%.20s.%.20s.%.20s.trace", job, step, rank);
+	else
+		snprintf(name, sizeof(name), "topiary.%d.trace", (int) pid);
+	return name;
+}
+
+/* In the child: what it names goes beside the trace, whatever directory it changes to. Marks of an earlier run go. */
+static void phases_set(const struct record_request *r)
+{
+	const char *output = r->output ? r->output : default_output(getpid());
+	char *file = r->has_no_phases ? NULL : trace_phases_path(output), *folder = NULL, *path = NULL;
+
+	unsetenv("TOPIARY_PHASES");
+	if (file && *file != '/' && (folder = getcwd(NULL, 0)) && asprintf(&path, "%s/%s", folder, file) < 0)
+		path = NULL;
+	if (file && (path || *file == '/')) {
+		unlink(path ? path : file);
+		setenv("TOPIARY_PHASES", path ? path : file, 1);
+	}
+	free(folder);
+	free(path);
+	free(file);
+}
+
 /*
  * Start the child, which calls exec(3) once the descriptor returned is closed. Its limits and signals are those of the
  * caller. -1 on error.
  */
-static int child_start(pid_t *child, char **command, struct err *e)
+static int child_start(pid_t *child, const struct record_request *r, struct err *e)
 {
+	char **command = r->command.list;
 	int go[2], error;
 	char nothing;
 
@@ -77,6 +109,7 @@ static int child_start(pid_t *child, char **command, struct err *e)
 	close(go[1]);
 	while (read(go[0], &nothing, 1) < 0 && errno == EINTR)
 		;
+	phases_set(r);
 	execvp(*command, command);
 	error = errno;
 	log_error("%s: %s", *command, strerror(error));
@@ -164,18 +197,6 @@ static void record(struct recorder *r, uint64_t period, const struct target *t)
 		log_warning("%s", e.text);
 }
 
-static const char *default_output(pid_t pid)
-{
-	static char name[128];
-	const char *job = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID"), *rank = getenv("SLURM_PROCID");
-
-	if (job && step && rank)
-		snprintf(name, sizeof(name), "topiary.%.20s.%.20s.%.20s.trace", job, step, rank);
-	else
-		snprintf(name, sizeof(name), "topiary.%d.trace", (int) pid);
-	return name;
-}
-
 /* SIGXFSZ: a trace at the limit of a file's size is a write that fails. SIGCHLD: only of a child that ended. */
 static int block_signals(void)
 {
@@ -219,7 +240,7 @@ static int record_command(const struct record_request *request, int *status, str
 	struct recorder *r;
 	int go;
 
-	if ((go = child_start(&t.pid, request->command.list, e)) < 0)
+	if ((go = child_start(&t.pid, request, e)) < 0)
 		return -1;
 	t.signals = block_signals();
 	how = request_of(request, t.pid);

@@ -14,6 +14,7 @@ struct record_request {
 	unsigned pid, hz;
 	const char *set, *output;	/* output NULL: a file named after the step or the process */
 	bool is_live;			/* monitor/recorder.h */
+	bool has_no_phases;		/* no file for the phases of libtopiary_phase beside the trace */
 };
 
 #define RECORD_DEFAULTS { .hz = 1, .set = "sw" }

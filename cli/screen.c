@@ -223,6 +223,7 @@ static void draw(struct display *d)
 	const struct trace_head *h = &p->trace->head;
 	time_t at = h->start / 1000000000;
 	char date[32] = "", state[64];
+	const char *phase = player_is_empty(p) ? NULL : player_phase(p);
 	int room = LINES - HEAD_LINES - 1;
 	struct tm tm;
 
@@ -241,8 +242,8 @@ static void draw(struct display *d)
 	if (player_is_empty(p))
 		text_draw(1, A_NORMAL, "%s  no tick yet", date);
 	else
-		text_draw(1, A_NORMAL, "%s  %.3f of %.3f s  %s%s", date, player_end(p), p->trace->end * 1e-9,
-			  state_text(d, state), d->is_sorted ? "  sorted" : "");
+		text_draw(1, A_NORMAL, "%s  %.3f of %.3f s  %s%s%s%s", date, player_end(p), p->trace->end * 1e-9,
+			  state_text(d, state), d->is_sorted ? "  sorted" : "", phase ? "  " : "", phase ? phase : "");
 	boxes_fit(d, room, COLS);
 	for (unsigned i = 0; i < d->nboxes; i++) {
 		int line = d->boxes[i].line - d->scroll;

@@ -98,8 +98,8 @@ static int print_json(const struct player *p, struct err *e)
 
 	for (unsigned i = 0; i < t->nrows; i++)
 		json_array_append_new(rows, row_json(t, &t->rows[i]));
-	line = json_pack("{s:s, s:f, s:s, s:s, s:o}", "node", t->head->node, "time", player_end(p), "metric", t->metric,
-			 "unit", t->unit, "values", rows);
+	line = json_pack("{s:s, s:f, s:s*, s:s, s:s, s:o}", "node", t->head->node, "time", player_end(p), "phase",
+			 player_phase(p), "metric", t->metric, "unit", t->unit, "values", rows);
 	rc = !line || json_dumpf(line, stdout, JSON_COMPACT) || putchar('\n') == EOF || fflush(stdout) ?
 		err_set(e, "cannot write to standard output") : 0;
 	json_decref(line);
@@ -148,8 +148,10 @@ int top_show(struct trace *t, const struct top_request *how, pid_t recorder, str
 	int rc = -1;
 
 	if (trace_tree_formulas(how->formulas, &t->head, &wanted.formulas, e) == 0 &&
-	    player_open(&p, t, &wanted, recorder, e) == 0 && (!how->from_start || player_first(&p, e) == 0))
+	    player_open(&p, t, &wanted, recorder, e) == 0 && (!how->from_start || player_first(&p, e) == 0)) {
+		p.phases = how->phases;
 		rc = on_screen ? screen_run(&p, how->speed, e) : print_ticks(&p, how->json, e);
+	}
 	player_close(&p);
 	formula_list_free(&wanted.formulas);
 	return rc;
@@ -247,6 +249,7 @@ static int show_recorded(const struct args *a, int fd, const char *path, int *st
 
 	request.output = path;
 	request.is_live = true;
+	request.has_no_phases = !a->record.output;
 	if ((recorder = recorder_start(&request, output, e)) > 0)
 		t = trace_wait(fd, path, recorder);
 	if (!a->record.output)

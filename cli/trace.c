@@ -15,22 +15,24 @@
 #include "top.h"
 #include "trace_advise.h"
 #include "trace_html.h"
+#include "trace_phases.h"
 #include "trace_show.h"
 
-#define VERBS "summary, show, replay, html, advise or export"
+#define VERBS "summary, phases, show, replay, html, advise or export"
 
 struct args {
 	struct cmd_words words;		/* the verb and the file */
 	const struct trace_verb *verb;
-	const char *level, *formulas, *metric;
+	const char *level, *formulas, *metric, *phase;
 	double at, speed;
 	int mode, format;
 };
 
 /* Options that apply to some verbs only. */
-enum { AT = 1, METRIC = 2, SPEED = 4, MODE = 8, FORMAT = 16, LEVEL = 32 };
+enum { AT = 1, METRIC = 2, SPEED = 4, MODE = 8, FORMAT = 16, LEVEL = 32, PHASE = 64 };
 
 static int run_summary(const struct args *a, struct trace *t, struct err *e);
+static int run_phases(const struct args *a, struct trace *t, struct err *e);
 static int run_show(const struct args *a, struct trace *t, struct err *e);
 static int run_replay(const struct args *a, struct trace *t, struct err *e);
 static int run_html(const struct args *a, struct trace *t, struct err *e);
@@ -41,13 +43,15 @@ static const struct trace_verb {
 	const char *name;
 	int (*run)(const struct args *a, struct trace *t, struct err *e);
 	unsigned takes;
+	bool has_times;			/* of the trace: ticks of a phase keep theirs */
 } verbs[] = {
-	{ "summary", run_summary, MODE | LEVEL },
-	{ "show", run_show, AT | METRIC | MODE | LEVEL },
-	{ "replay", run_replay, METRIC | SPEED | LEVEL },
-	{ "html", run_html, METRIC | LEVEL },
-	{ "advise", run_advise, 0 },
-	{ "export", run_export, MODE | FORMAT | LEVEL },
+	{ "summary", run_summary, MODE | LEVEL | PHASE, false },
+	{ "phases", run_phases, 0, true },
+	{ "show", run_show, AT | METRIC | MODE | LEVEL | PHASE, true },
+	{ "replay", run_replay, METRIC | SPEED | LEVEL, true },
+	{ "html", run_html, METRIC | LEVEL | PHASE, true },
+	{ "advise", run_advise, PHASE, false },
+	{ "export", run_export, MODE | FORMAT | LEVEL | PHASE, true },
 };
 
 static const struct {
@@ -58,7 +62,8 @@ static const struct {
 	{ METRIC, "--metric applies to show, replay and html only" },
 	{ SPEED, "--speed applies to replay only" },
 	{ MODE, "--accumulate and --per-tick apply to summary, show and export only" },
-	{ LEVEL, "--level and --formulas do not apply to advise" },
+	{ LEVEL, "--level and --formulas do not apply to advise and phases" },
+	{ PHASE, "--phase does not apply to replay and phases" },
 	{ FORMAT, "--csv, --paje and --openmetrics apply to export only" },
 };
 
@@ -85,7 +90,8 @@ static void set_speed(void *args, const char *text, struct argp_state *state)
 static unsigned options_given(const struct args *a)
 {
 	return (isnan(a->at) ? 0 : AT) | (a->metric ? METRIC : 0) | (a->speed > 0 ? SPEED : 0) |
-		(a->mode == TRACE_RATE ? 0 : MODE) | (a->format ? FORMAT : 0) | (a->level || a->formulas ? LEVEL : 0);
+		(a->mode == TRACE_RATE ? 0 : MODE) | (a->format ? FORMAT : 0) | (a->level || a->formulas ? LEVEL : 0) |
+		(a->phase ? PHASE : 0);
 }
 
 static void check_together(void *args, struct argp_state *state)
@@ -107,6 +113,8 @@ static void check_together(void *args, struct argp_state *state)
 	for (size_t i = 0; a->verb && i < sizeof(misplaced) / sizeof(misplaced[0]); i++)
 		if (options_given(a) & ~a->verb->takes & misplaced[i].option)
 			argp_error(state, "%s", misplaced[i].error);
+	if (a->phase && a->words.n > 2)
+		argp_error(state, "--phase applies to one FILE");
 }
 
 static const struct cmd_option options[] = {
@@ -117,6 +125,8 @@ static const struct cmd_option options[] = {
 	  "Metrics to compute too, each 'NAME {LEVEL, FORMULA}', instead of those that the trace has" },
 	{ "metric", 'm', "NAME", CMD_TEXT(metric),
 	  "show, replay, html: this event or formula (default: the first event; html: all)" },
+	{ "phase", 'p', "NAME", CMD_TEXT(phase),
+	  "Only the ticks at which at least half of the program's processes were in this phase, topiary_phase(3)" },
 	{ "at", 0, "SECONDS", CMD_SET(set_at), "show: the values at this time since the start (default: the average)" },
 	{ "speed", 0, "N", CMD_SET(set_speed), "replay: seconds of the trace a second (default: 1)" },
 	{ "accumulate", 'a', NULL, CMD_CONSTANT(mode, TRACE_ACCUMULATED), "Counters since the trace's start" },
@@ -130,7 +140,7 @@ static const struct cmd_option options[] = {
 };
 
 static const struct cmd_syntax syntax = {
-	options, "summary FILE\nshow FILE\nreplay FILE\nhtml FILE\nadvise FILE...\nexport FILE",
+	options, "summary FILE\nphases FILE\nshow FILE\nreplay FILE\nhtml FILE\nadvise FILE...\nexport FILE",
 	"Summarize a trace of a node's hardware events, show or replay it on the hardware tree, find what in the "
 	"placement cost time, or write it to standard output as a page of HTML, as CSV, JSON, OpenMetrics or in Paje's "
 	"format.",
@@ -257,6 +267,11 @@ static int run_summary(const struct args *a, struct trace *t, struct err *e)
 	return rc;
 }
 
+static int run_phases(const struct args *a, struct trace *t, struct err *e)
+{
+	return trace_phases_print(t, a->words.list[1], a->format == TRACE_JSON, e);
+}
+
 static int run_show(const struct args *a, struct trace *t, struct err *e)
 {
 	struct trace_tree_request how = { a->metric, a->level, a->mode, {0} };
@@ -268,17 +283,24 @@ static int run_show(const struct args *a, struct trace *t, struct err *e)
 
 static int run_replay(const struct args *a, struct trace *t, struct err *e)
 {
+	struct trace_phases *phases = trace_phases_beside(t, a->words.list[1]);
 	struct top_request how = { a->metric, a->level, a->formulas, a->speed > 0 ? a->speed : 1, true,
-				   a->format == TRACE_JSON };
+				   a->format == TRACE_JSON, phases };
+	int rc = top_show(t, &how, 0, e);
 
-	return top_show(t, &how, 0, e);
+	trace_phases_free(phases);
+	return rc;
 }
 
 static int run_html(const struct args *a, struct trace *t, struct err *e)
 {
 	struct trace_tree_request how = { a->metric, a->level ? a->level : "PU", TRACE_RATE, {0} };
-	int rc = trace_tree_formulas(a->formulas, &t->head, &how.formulas, e) || trace_html(t, &how, e) ? -1 : 0;
+	struct trace_phases *phases = trace_phases_beside(t, a->words.list[1]);
+	int rc = trace_tree_formulas(a->formulas, &t->head, &how.formulas, e);
 
+	if (rc == 0)
+		rc = trace_html(t, &how, phases, e);
+	trace_phases_free(phases);
 	formula_list_free(&how.formulas);
 	return rc;
 }
@@ -324,7 +346,10 @@ int cmd_trace(struct cmd *c, int argc, char **argv, struct err *e)
 		a.format = TRACE_JSON;
 	if (!(t = trace_open(a.words.list[1], e)))
 		return -1;
-	if ((rc = a.verb->run(&a, t, e)) && a.verb->run != run_advise)
+	rc = a.phase ? trace_phases_choose(t, a.words.list[1], a.phase, !a.verb->has_times, e) : 0;
+	if (rc == 0)
+		rc = a.verb->run(&a, t, e);
+	if (rc && (a.verb->run != run_advise || a.phase))
 		err_within(e, "%s", a.words.list[1]);
 	trace_close(t);
 	return rc;

@@ -19,12 +19,14 @@ static const char page[] =
 /* What the page has: of each metric a tree, and its values step by step. A step is some ticks added up. */
 struct html {
 	const struct trace *trace;
+	const struct trace_phases *phases;	/* NULL: none */
 	struct html_metric {
 		struct trace_tree tree;
 		struct buf values;	/* double [step][row] */
 	} *metrics;
 	unsigned n, rows;		/* rows of all */
 	struct buf times;		/* double: ends of the steps */
+	struct buf phased;		/* int: the phase of each step, -1: none */
 	struct trace_block step;	/* of one tick: what was added up */
 	unsigned merged, steps, ticks;	/* ticks of a step; steps; ticks in the step so far */
 };
@@ -51,6 +53,7 @@ static void tick_add(struct html *p, const struct trace_block *b, unsigned tick)
 
 static int step_end(struct html *p, struct err *e)
 {
+	int phase = p->phases ? trace_phases_at(p->phases, p->step.begin, p->step.times[0]) : -1;
 	double time = p->step.times[0] * 1e-9;
 
 	if (!p->ticks)
@@ -66,6 +69,7 @@ static int step_end(struct html *p, struct err *e)
 		}
 	}
 	buf_add(&p->times, &time, sizeof(time));
+	buf_add(&p->phased, &phase, sizeof(phase));
 	p->ticks = 0;
 	p->steps++;
 	return 0;
@@ -179,6 +183,21 @@ static void add_metric(struct buf *out, const struct html *p, const struct html_
 	free(most);
 }
 
+static void add_phases(struct buf *out, const struct html *p)
+{
+	const int *phased = (const int *) p->phased.data;
+
+	buf_puts(out, ",\n\"phases\":[");
+	for (unsigned i = 0; p->phases && i < p->phases->n; i++) {
+		buf_puts(out, i ? "," : "");
+		add_string(out, p->phases->list[i].name);
+	}
+	buf_puts(out, "],\"phased\":[");
+	for (unsigned i = 0; p->phases && i < p->steps; i++)
+		buf_printf(out, "%s%d", i ? "," : "", phased[i]);
+	buf_puts(out, "]");
+}
+
 static void add_data(struct buf *out, const struct html *p)
 {
 	const struct trace_head *h = &p->trace->head;
@@ -192,7 +211,9 @@ static void add_data(struct buf *out, const struct html *p)
 		   (unsigned long long) p->trace->ticks, p->merged, p->trace->open_end ? "true" : "false");
 	for (unsigned i = 0; i < p->steps; i++)
 		buf_printf(out, "%s%.3f", i ? "," : "", times[i]);
-	buf_puts(out, "],\n\"metrics\":[");
+	buf_puts(out, "]");
+	add_phases(out, p);
+	buf_puts(out, ",\n\"metrics\":[");
 	for (unsigned i = 0; i < p->n; i++) {
 		buf_puts(out, i ? ",\n" : "");
 		add_metric(out, p, &p->metrics[i]);
@@ -210,6 +231,7 @@ static void html_free(struct html *p)
 	}
 	free(p->metrics);
 	buf_free(&p->times);
+	buf_free(&p->phased);
 	trace_block_free(&p->step);
 	*p = (struct html){0};
 }
@@ -242,8 +264,8 @@ static int html_make(struct html *p, const struct trace *t, const struct trace_t
 }
 
 /* merged 0: as many ticks a step as will do. */
-static int page_make(const struct trace *t, const struct trace_tree_request *how, unsigned *merged, struct buf *out,
-		     struct err *e)
+static int page_make(const struct trace *t, const struct trace_tree_request *how, const struct trace_phases *phases,
+		     unsigned *merged, struct buf *out, struct err *e)
 {
 	struct html p;
 	int rc = html_make(&p, t, how, e);
@@ -251,6 +273,7 @@ static int page_make(const struct trace *t, const struct trace_tree_request *how
 	if (!*merged)
 		*merged = 1 + (uint64_t) p.rows * t->ticks * VALUE_BYTES / PAGE_MAX;
 	p.merged = *merged;
+	p.phases = phases;
 	rc = rc || steps_read(&p, e) ? -1 : 0;
 	if (rc == 0) {
 		buf_add(out, page, strstr(page, HOLE) - page);
@@ -261,7 +284,8 @@ static int page_make(const struct trace *t, const struct trace_tree_request *how
 	return rc == 0 && out->failed ? err_set(e, "out of memory") : rc;
 }
 
-int trace_html(const struct trace *t, const struct trace_tree_request *how, struct err *e)
+int trace_html(const struct trace *t, const struct trace_tree_request *how, const struct trace_phases *phases,
+	       struct err *e)
 {
 	struct buf out = {0};
 	unsigned merged = 0;
@@ -269,7 +293,7 @@ int trace_html(const struct trace *t, const struct trace_tree_request *how, stru
 
 	if (!t->ticks)
 		return err_set(e, "has no ticks");
-	while ((rc = page_make(t, how, &merged, &out, e)) == 0 && out.len > PAGE_MAX && merged < t->ticks) {
+	while ((rc = page_make(t, how, phases, &merged, &out, e)) == 0 && out.len > PAGE_MAX && merged < t->ticks) {
 		merged = 1 + (uint64_t) merged * out.len / PAGE_MAX;
 		buf_free(&out);
 	}

@@ -3,6 +3,7 @@
 #ifndef TOPIARY_CLI_TRACE_HTML_H
 #define TOPIARY_CLI_TRACE_HTML_H
 
+#include "trace/phases.h"
 #include "trace_tree.h"
 
 /*
@@ -10,6 +11,7 @@
  * time, all metrics or the one wanted, down to a level. Nothing is loaded from elsewhere. As many ticks are added up as
  * keep the page below 5 MB. 0 or -1. Called by trace.c.
  */
-int trace_html(const struct trace *t, const struct trace_tree_request *how, struct err *e);
+int trace_html(const struct trace *t, const struct trace_tree_request *how, const struct trace_phases *phases,
+	       struct err *e);
 
 #endif

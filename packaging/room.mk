@@ -25,7 +25,9 @@ install: all
 	$(foreach c,$(CAPTURES),$(INSTALL) -D -m 644 -t $(DESTDIR)$(LIBDIR)/topiary $c &&) true
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(LIBDIR) $(LIBTOPIARY)
 	ln -sf $(notdir $(LIBTOPIARY)) $(DESTDIR)$(LIBDIR)/libtopiary.so
-	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/include lib/app/topiary.h
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(LIBDIR) $(LIBPHASE)
+	ln -sf $(notdir $(LIBPHASE)) $(DESTDIR)$(LIBDIR)/libtopiary_phase.so
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/include lib/app/topiary.h lib/phase/topiary_phase.h lib/phase/topiary_phase.f90
 	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' lib/app/topiary.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/topiary.pc
 

@@ -21,6 +21,10 @@ struct trace_own {
 		struct chunk chunk;
 	} *places;
 	size_t cap;
+	struct trace_part {	/* of trace_keep, NULL: all */
+		unsigned place, first, n;	/* ticks of a place */
+		uint64_t earlier;		/* by so much are its times */
+	} *parts;
 	struct buf bytes;	/* of the chunk read last */
 };
 
@@ -136,7 +140,7 @@ int trace_follow(struct trace *t, struct err *e)
 	char end[CHUNK_MAGIC_LEN];
 	struct stat st;
 
-	if (!t->open_end || fstat(own->fd, &st) || (uint64_t) st.st_size == own->size)
+	if (!t->open_end || own->parts || fstat(own->fd, &st) || (uint64_t) st.st_size == own->size)
 		return 0;
 	own->size = st.st_size;
 	if (own->size < own->scanned)
@@ -206,13 +210,14 @@ void trace_close(struct trace *t)
 	close(t->own->fd);
 	free(t->own->name);
 	free(t->own->places);
+	free(t->own->parts);
 	buf_free(&t->own->bytes);
 	free(t->own);
 	trace_head_free(&t->head);
 	free(t);
 }
 
-int trace_read(const struct trace *t, unsigned i, struct trace_block *b, struct err *e)
+static int place_read(const struct trace *t, unsigned i, struct trace_block *b, struct err *e)
 {
 	struct trace_own *own = t->own;
 	const struct trace_place *p = &own->places[i];
@@ -224,5 +229,91 @@ int trace_read(const struct trace *t, unsigned i, struct trace_block *b, struct 
 	if (b->begin != p->chunk.begin || b->times[b->n - 1] != p->chunk.end)
 		return err_set(e, "%s: byte %llu: damaged: times differ from the header's", own->name,
 			       (unsigned long long) p->offset);
+	return 0;
+}
+
+/* --- some of the ticks --- */
+
+static void block_cut(struct trace_block *b, const struct trace_head *h, const struct trace_part *part)
+{
+	uint64_t begin = part->first ? b->times[part->first - 1] : b->begin;
+
+	for (unsigned t = 0; t < part->n; t++)
+		b->times[t] = b->times[part->first + t] - part->earlier;
+	/* Downwards in place: no value is read after its place was written. */
+	for (unsigned c = 0; c < h->columns; c++)
+		memmove(b->values + (size_t) c * part->n, b->values + (size_t) c * b->n + part->first,
+			part->n * sizeof(*b->values));
+	b->begin = begin - part->earlier;
+	b->n = part->n;
+}
+
+int trace_read(const struct trace *t, unsigned i, struct trace_block *b, struct err *e)
+{
+	const struct trace_part *part = t->own->parts ? &t->own->parts[i] : NULL;
+
+	if (place_read(t, part ? part->place : i, b, e))
+		return -1;
+	if (part)
+		block_cut(b, &t->head, part);
+	return 0;
+}
+
+struct trace_interval *trace_intervals(const struct trace *t, struct err *e)
+{
+	struct trace_interval *all = calloc(t->ticks + 1, sizeof(*all)), *next = all;
+	struct trace_block b = {0};
+	int rc = all ? 0 : err_set(e, "out of memory");
+
+	for (unsigned i = 0; rc == 0 && i < t->nblocks; i++) {
+		rc = trace_read(t, i, &b, e);
+		for (unsigned k = 0; rc == 0 && k < b.n; k++)
+			*next++ = (struct trace_interval){ k ? b.times[k - 1] : b.begin, b.times[k] };
+	}
+	trace_block_free(&b);
+	if (rc == 0)
+		return all;
+	free(all);
+	return NULL;
+}
+
+static int part_add(struct trace_own *own, unsigned *n, struct trace_part part, struct err *e)
+{
+	struct trace_part *more = realloc(own->parts, (*n + 1) * sizeof(*more));
+
+	if (!more)
+		return err_set(e, "out of memory");
+	own->parts = more;
+	more[(*n)++] = part;
+	return 0;
+}
+
+int trace_keep(struct trace *t, const bool *is_kept, bool is_joined, struct err *e)
+{
+	struct trace_interval *ticks = trace_intervals(t, e);
+	uint64_t number = 0, kept = 0, end = 0;
+	unsigned n = 0;
+	int rc = ticks ? 0 : -1;
+
+	for (unsigned place = 0; rc == 0 && place < t->nblocks; place++)
+		for (unsigned k = 0; rc == 0 && k < t->own->places[place].chunk.ticks; k++, number++) {
+			struct trace_part *last = n ? &t->own->parts[n - 1] : NULL;
+
+			if (!is_kept[number])
+				continue;
+			if (last && last->place == place && last->first + last->n == k)
+				last->n++;
+			else
+				rc = part_add(t->own, &n, (struct trace_part){
+					      place, k, 1, is_joined ? ticks[number].begin - end : 0 }, e);
+			end = is_joined ? end + ticks[number].end - ticks[number].begin : ticks[number].end;
+			kept++;
+		}
+	free(ticks);
+	if (rc)
+		return -1;
+	t->nblocks = n;
+	t->ticks = kept;
+	t->end = end;
 	return 0;
 }

@@ -45,6 +45,18 @@ int trace_follow(struct trace *t, struct err *e);
 /* Block i into b, {0} or of an earlier call. 0, or -1 with an error that names the file and the byte. */
 int trace_read(const struct trace *t, unsigned i, struct trace_block *b, struct err *e);
 
+/* The time of each tick, t->ticks of them; free(3) it. NULL on error. */
+struct trace_interval {
+	uint64_t begin, end;
+};
+struct trace_interval *trace_intervals(const struct trace *t, struct err *e);
+
+/*
+ * Leave some of the ticks in the trace: a block is then of ticks that followed each other. is_joined: their times, too,
+ * follow each other, from 0. What is appended is not followed any more. 0 or -1.
+ */
+int trace_keep(struct trace *t, const bool *is_kept, bool is_joined, struct err *e);
+
 /* Of a trace with an open end, for who continues it: its index so far, and where the next block begins. */
 void trace_index(const struct trace *t, struct buf *out, uint64_t *end);
 

@@ -106,7 +106,7 @@ _topiary() {
 		;;
 	trace)
 		if ((COMP_CWORD == 2)); then
-			_topiary_offer "summary show replay html export" "$current"
+			_topiary_offer "summary phases show replay html advise export" "$current"
 		else
 			_topiary_offer FILE "$current"
 		fi

@@ -23,6 +23,7 @@
 #include "options.h"
 #include "run_dir.h"
 #include "step.h"
+#include "task_env.h"
 
 #define DONE_SECONDS 1.0	/* for topiary-monitor to complete the trace */
 #define COPY_SECONDS 10		/* Slurm drains a node whose steps do not end */
@@ -65,6 +66,15 @@ static bool folder_name(spank_t sp)
 	return true;
 }
 
+/* Beside the trace to come. A program with libtopiary_phase creates folder and file, as the user. */
+static void phases_set(spank_t sp)
+{
+	char path[PATH_MAX + sizeof(monitor.node) + 16];
+
+	snprintf(path, sizeof(path), "%s/%s.phases", monitor.folder, monitor.node);
+	task_env_set(sp, "TOPIARY_PHASES", path);
+}
+
 /* A site's default is not worth a line in each job's output. */
 static void report_unrecorded(const char *why)
 {
@@ -97,8 +107,8 @@ int monitor_open(spank_t sp, int argc, char **argv)
 		report_unrecorded("Slurm does not tell the directory that the job was submitted from");
 	} else if (ask_link(&e)) {
 		report_unrecorded(e.text);
-	} else {
-		monitor.is_asked = options.monitor.hz;
+	} else if ((monitor.is_asked = options.monitor.hz)) {
+		phases_set(sp);
 	}
 	return 0;
 }

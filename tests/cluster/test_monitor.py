@@ -317,3 +317,22 @@ def test_metrics_name_the_job_where_the_site_asks(cluster, monitor, folder):
         conf.write_text(text)
         monitor.start()
     assert not path.exists()
+
+
+def test_phases_are_beside_the_trace(cluster, monitor, folder):
+    """Of all processes of the node, in the trace's time."""
+    program = shutil.copy(cluster.build / "tests" / "phases", cluster.folder / "bin")
+    library = shutil.copy(cluster.build / "libtopiary_phase.so.0", cluster.folder / "bin")
+    done = run(cluster, folder, "-n1", "--topo-monitor=sw,hz=20",
+               command=("env", f"LD_LIBRARY_PATH={os.path.dirname(library)}", program, "400", "3"))
+    assert done.stderr == ""
+    trace, = folder.glob("topiary-*.0/*.trace")
+    marks = trace.with_suffix(".phases")
+    assert marks.name == f"{NODE}.phases" and marks.stat().st_uid == trace.stat().st_uid != 0
+    found = json.loads(cluster.command([cluster.build / "topiary", "trace", "phases", trace, "--json"]).stdout)
+    assert found["processes"] == 1
+    assert {p["phase"]: p["times"] for p in found["phases"]} == {"step": 3, "compute": 3, "wait": 3, "done": 0}
+    assert all(p["ticks"] > 0 for p in found["phases"] if p["phase"] != "done"), found
+    run(cluster, folder, "-n1", "--topo-monitor=off",
+        command=("env", f"LD_LIBRARY_PATH={os.path.dirname(library)}", program, "1", "1"))
+    assert len(list(folder.glob("*/*"))) == 2

@@ -27,7 +27,8 @@ def compiled(stem):
 
 
 def recorders():
-    return [str(path.relative_to(ROOT)) for path in sorted((ROOT / "lib/capture").glob("*.[ch]"))]
+    return [str(path.relative_to(ROOT)) for folder in ("capture", "phase")
+            for path in sorted((ROOT / "lib" / folder).glob("*.[chf]*"))]
 
 
 def test_libtopiary_is_permissive():
@@ -41,7 +42,7 @@ def test_libtopiary_is_permissive():
 def test_recorder_is_permissive(file):
     assert licence(file) == "BSD-3-Clause"
     ours = re.findall(r'^#include "([^"]+)"', (ROOT / file).read_text(), re.M)
-    assert all((ROOT / "lib/capture" / name).exists() for name in ours)
+    assert all(((ROOT / file).parent / name).exists() for name in ours)
 
 
 def licence(file):

@@ -293,10 +293,10 @@ def test_mistyped_file_is_one_line(made, verb, name, tmp_path):
 
 
 @pytest.mark.parametrize("args, error", [
-    ([], "expected summary, show, replay, html, advise or export, and a FILE"),
-    (["none.trace"], "none.trace: expected summary, show, replay, html, advise or export, and a FILE"),
-    (["sumary", "{made}"], "sumary: expected summary, show"),
-    (["{made}"], "{made}: expected summary, show, replay, html, advise or export before a trace"),
+    ([], "expected summary, phases, show, replay, html, advise or export, and a FILE"),
+    (["none.trace"], "none.trace: expected summary, phases, show, replay, html, advise or export, and a FILE"),
+    (["sumary", "{made}"], "sumary: expected summary, phases"),
+    (["{made}"], "{made}: expected summary, phases, show, replay, html, advise or export before a trace"),
     (["summary"], "summary: expected a FILE"),
     (["show", "{made}", "other.trace"], "other.trace: expected one FILE; advise takes several of one node"),
     (["show", "{made}", "--at=x"], "--at=x: expected seconds"),

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_CLI_TRACE_PHASES_H
+#define TOPIARY_CLI_TRACE_PHASES_H
+
+#include <stdbool.h>
+
+#include "trace/phases.h"
+
+/* For cli/trace.c. path: of the trace, beside which the phases are. 0 or -1. */
+
+/* Print them. */
+int trace_phases_print(const struct trace *t, const char *path, bool as_json, struct err *e);
+
+/* Leave the ticks of a phase in the trace. */
+int trace_phases_choose(struct trace *t, const char *path, const char *phase, bool is_joined, struct err *e);
+
+/* NULL: there are none, or they cannot be read, which is a warning. */
+struct trace_phases *trace_phases_beside(const struct trace *t, const char *path);
+
+#endif

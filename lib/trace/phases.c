@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "trace/phases.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/printable.h"
+
+#define PROCESSES_MAX 65536u
+#define DEPTH_MAX 32u
+#define THREADS_MAX 65536u
+#define EARLIER_NS INT64_C(10000000000)
+
+struct phases_process {
+	uint32_t id;
+	int64_t offset;			/* from its clock to the trace's time */
+	double seconds[TRACE_PHASES_MAX];
+	uint64_t seen;			/* bits: phases that it had */
+	bool is_earlier;
+};
+
+/* The phases that a thread is in. */
+struct phases_thread {
+	unsigned process, number, depth;
+	struct {
+		unsigned phase;
+		uint64_t begin;
+	} open[DEPTH_MAX];
+};
+
+struct phases_reading {
+	struct trace_phases *p;
+	const struct trace *t;
+	struct phases_process **processes;
+	struct phases_thread **threads;
+	unsigned nprocesses, nthreads, last_process, last_thread;	/* the last: of the line before */
+	size_t cap;
+};
+
+/* --- finding --- */
+
+int trace_phases_find(const struct trace_phases *p, const char *name)
+{
+	for (unsigned i = 0; i < p->n; i++)
+		if (!strcmp(p->list[i].name, name))
+			return i;
+	return -1;
+}
+
+/* -1: there are too many, or memory is short. */
+static int phase_of(struct trace_phases *p, char *name)
+{
+	int at;
+
+	name[strnlen(name, TRACE_NAME - 1)] = '\0';
+	at = trace_phases_find(p, name);
+	if (at >= 0 || p->n == TRACE_PHASES_MAX)
+		return at;
+	p->list[p->n] = (struct trace_phase){ .least = INFINITY };
+	snprintf(p->list[p->n].name, sizeof(p->list[p->n].name), "%s", name);
+	return p->n++;
+}
+
+static int process_find(struct phases_reading *r, uint32_t id)
+{
+	if (r->last_process < r->nprocesses && r->processes[r->last_process]->id == id)
+		return r->last_process;
+	for (unsigned i = 0; i < r->nprocesses; i++)
+		if (r->processes[i]->id == id)
+			return r->last_process = i;
+	return -1;
+}
+
+static struct phases_thread *thread_of(struct phases_reading *r, unsigned process, unsigned number)
+{
+	struct phases_thread *t = r->last_thread < r->nthreads ? r->threads[r->last_thread] : NULL, **more;
+
+	if (t && t->process == process && t->number == number)
+		return t;
+	for (unsigned i = 0; i < r->nthreads; i++)
+		if (r->threads[i]->process == process && r->threads[i]->number == number)
+			return r->threads[r->last_thread = i];
+	if (r->nthreads == THREADS_MAX || !(more = realloc(r->threads, (r->nthreads + 1) * sizeof(*more))))
+		return NULL;
+	r->threads = more;
+	if (!(t = calloc(1, sizeof(*t))))
+		return NULL;
+	t->process = process;
+	t->number = number;
+	r->last_thread = r->nthreads;
+	return more[r->nthreads++] = t;
+}
+
+/* --- lines --- */
+
+static int span_add(struct phases_reading *r, unsigned process, unsigned phase, uint64_t begin, uint64_t end)
+{
+	struct trace_phases *p = r->p;
+	struct phase_span *more;
+
+	if (end < begin)	/* in a damaged file alone */
+		end = begin;
+	if (p->nspans == r->cap) {
+		r->cap = r->cap ? 2 * r->cap : 256;
+		if (!(more = realloc(p->spans, r->cap * sizeof(*more))))
+			return -1;
+		p->spans = more;
+	}
+	p->spans[p->nspans++] = (struct phase_span){ phase, begin, end };
+	r->processes[process]->seconds[phase] += (end - begin) * 1e-9;
+	return 0;
+}
+
+static int phase_begin(struct phases_thread *t, struct trace_phase *list, unsigned phase, uint64_t at)
+{
+	if (t->depth == DEPTH_MAX)
+		return -1;
+	t->open[t->depth].phase = phase;
+	t->open[t->depth].begin = at;
+	if (list[phase].depth < t->depth)
+		list[phase].depth = t->depth;
+	t->depth++;
+	list[phase].times++;
+	return 0;
+}
+
+static int phases_close(struct phases_reading *r, struct phases_thread *t, unsigned depth, uint64_t at)
+{
+	while (t->depth > depth) {
+		t->depth--;
+		if (span_add(r, t->process, t->open[t->depth].phase, t->open[t->depth].begin, at))
+			return -1;
+	}
+	return 0;
+}
+
+/* With those within, whose ends are missing. */
+static int phase_end(struct phases_reading *r, struct phases_thread *t, unsigned phase, uint64_t at)
+{
+	unsigned to = t->depth;
+
+	while (to && t->open[to - 1].phase != phase)
+		to--;
+	return to ? phases_close(r, t, to - 1, at) : -1;
+}
+
+/* A moment before the trace is its start; after it, its end. */
+static uint64_t time_of(const struct phases_reading *r, unsigned process, uint64_t at)
+{
+	uint64_t time = at + (uint64_t) r->processes[process]->offset;
+
+	return (int64_t) time < 0 ? 0 : time > r->t->end ? r->t->end : time;
+}
+
+static int read_process(struct phases_reading *r, const char *line)
+{
+	uint64_t real, at;
+	uint32_t id;
+	struct phases_process **more;
+	int used = 0;
+
+	if (sscanf(line, "P 1 %8" SCNx32 " %*d %*d %" SCNu64 " %" SCNu64 "%n", &id, &real, &at, &used) != 3 ||
+	    line[used] || process_find(r, id) >= 0 || r->nprocesses == PROCESSES_MAX ||
+	    !(more = realloc(r->processes, (r->nprocesses + 1) * sizeof(*more))))
+		return -1;
+	r->processes = more;
+	if (!(more[r->nprocesses] = calloc(1, sizeof(**more))))
+		return -1;
+	more[r->nprocesses]->id = id;
+	more[r->nprocesses]->offset = (int64_t) (real - at - (uint64_t) r->t->head.start);
+	more[r->nprocesses]->is_earlier = (int64_t) (real - (uint64_t) r->t->head.start) < -EARLIER_NS;
+	r->p->processes += !more[r->nprocesses++]->is_earlier;
+	return 0;
+}
+
+static int read_line(struct phases_reading *r, char *line)
+{
+	struct phases_thread *thread;
+	unsigned number;
+	uint64_t at;
+	uint32_t id;
+	char what;
+	int used = 0, process, phase;
+
+	if (*line == 'P')
+		return read_process(r, line);
+	if (sscanf(line, "%c %8" SCNx32 " %u %" SCNu64 "%n", &what, &id, &number, &at, &used) != 4 ||
+	    line[used] != ' ' || !line[used + 1] || !strchr("BEM", what) || (process = process_find(r, id)) < 0)
+		return -1;
+	if (r->processes[process]->is_earlier)
+		return 0;
+	if (!(thread = thread_of(r, process, number)) || (phase = phase_of(r->p, printable(line + used + 1))) < 0)
+		return -1;
+	r->processes[process]->seen |= UINT64_C(1) << phase;
+	at = time_of(r, process, at);
+	if (what == 'B')
+		return phase_begin(thread, r->p->list, phase, at);
+	if (what == 'E')
+		return phase_end(r, thread, phase, at);
+	r->p->list[phase].marks++;
+	return 0;
+}
+
+/* What has no end lasted until the trace's: the process was killed, or is still running. */
+static int end_all(struct phases_reading *r)
+{
+	for (unsigned i = 0; i < r->nthreads; i++)
+		if (phases_close(r, r->threads[i], 0, r->t->end))
+			return -1;
+	return 0;
+}
+
+static void sum_up(struct phases_reading *r)
+{
+	for (unsigned i = 0; i < r->nprocesses; i++)
+		for (unsigned k = 0; k < r->p->n; k++) {
+			struct trace_phase *x = &r->p->list[k];
+			double seconds = r->processes[i]->seconds[k];
+
+			if (!(r->processes[i]->seen >> k & 1))
+				continue;
+			x->processes++;
+			x->seconds += seconds;
+			x->least = fmin(x->least, seconds);
+			x->greatest = fmax(x->greatest, seconds);
+		}
+}
+
+static int by_begin(const void *x, const void *y)
+{
+	const struct phase_span *a = x, *b = y;
+
+	return a->begin < b->begin ? -1 : a->begin > b->begin;
+}
+
+static int read_text(struct phases_reading *r, char *text)
+{
+	for (char *line = text, *next; *line; line = next) {
+		next = line + strcspn(line, "\n");
+		if (*next)
+			*next++ = '\0';
+		r->p->left_out += read_line(r, line) != 0;
+	}
+	if (end_all(r))
+		return -1;
+	sum_up(r);
+	if (r->p->nspans)
+		qsort(r->p->spans, r->p->nspans, sizeof(*r->p->spans), by_begin);
+	return 0;
+}
+
+char *trace_phases_path(const char *trace)
+{
+	size_t n = strlen(trace);
+	char *path;
+
+	if (n > 6 && !strcmp(trace + n - 6, ".trace"))
+		n -= 6;
+	return asprintf(&path, "%.*s.phases", (int) n, trace) < 0 ? NULL : path;
+}
+
+struct trace_phases *trace_phases_read(const char *path, const struct trace *t, struct err *e)
+{
+	struct trace_phases *p = calloc(1, sizeof(*p));
+	struct phases_reading r = { .p = p, .t = t };
+	struct buf text = {0};
+	int rc = -1;
+
+	if (!p || !(p->list = calloc(TRACE_PHASES_MAX, sizeof(*p->list))))
+		err_set(e, "out of memory");
+	else if (file_read(path, TRACE_PHASES_BYTES, &text, e) == 0)
+		rc = read_text(&r, text.data) ? err_set(e, "%s: out of memory", path) :
+			p->n ? 0 : err_set(e, "%s: has no phases", path);
+	buf_free(&text);
+	for (unsigned i = 0; i < r.nprocesses; i++)
+		free(r.processes[i]);
+	for (unsigned i = 0; i < r.nthreads; i++)
+		free(r.threads[i]);
+	free(r.processes);
+	free(r.threads);
+	if (rc == 0)
+		return p;
+	trace_phases_free(p);
+	return NULL;
+}
+
+void trace_phases_free(struct trace_phases *p)
+{
+	if (!p)
+		return;
+	free(p->list);
+	free(p->spans);
+	free(p);
+}
+
+/* --- intervals --- */
+
+static uint64_t overlap(const struct phase_span *s, uint64_t begin, uint64_t end)
+{
+	uint64_t from = s->begin > begin ? s->begin : begin, to = s->end < end ? s->end : end;
+
+	return to > from ? to - from : 0;
+}
+
+int trace_phases_at(const struct trace_phases *p, uint64_t begin, uint64_t end)
+{
+	double covered[TRACE_PHASES_MAX] = {0}, all = (double) (end - begin) * p->processes;
+	int found = -1;
+
+	for (size_t i = 0; i < p->nspans && p->spans[i].begin < end; i++)
+		covered[p->spans[i].phase] += overlap(&p->spans[i], begin, end);
+	for (unsigned i = 0; i < p->n; i++) {
+		if (covered[i] < all / 2)
+			continue;
+		if (found < 0 || p->list[i].depth > p->list[found].depth ||
+		    (p->list[i].depth == p->list[found].depth && covered[i] > covered[found]))
+			found = i;
+	}
+	return found;
+}
+
+/* How much of each tick's interval has the phase, of all processes together. Ends increase, and so do begins. */
+static void cover_ticks(const struct trace_phases *p, unsigned phase, const struct trace_interval *ticks, uint64_t n,
+			double *covered)
+{
+	for (const struct phase_span *s = p->spans; s < p->spans + p->nspans; s++) {
+		uint64_t low = 0, high = n;
+
+		if (s->phase != phase)
+			continue;
+		while (low < high) {
+			uint64_t middle = low + (high - low) / 2;
+
+			if (ticks[middle].end <= s->begin)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		for (; low < n && ticks[low].begin < s->end; low++)
+			covered[low] += overlap(s, ticks[low].begin, ticks[low].end);
+	}
+}
+
+int64_t trace_phases_ticks(const struct trace_phases *p, unsigned phase, const struct trace_interval *ticks, uint64_t n,
+			   bool *is_in)
+{
+	double *covered = calloc(n + 1, sizeof(*covered));
+	int64_t found = 0;
+
+	if (!covered)
+		return -1;
+	cover_ticks(p, phase, ticks, n, covered);
+	for (uint64_t i = 0; i < n; i++)
+		found += is_in[i] = covered[i] >= (double) (ticks[i].end - ticks[i].begin) * p->processes / 2;
+	free(covered);
+	return found;
+}
+
+int trace_phases_restrict(const struct trace_phases *p, unsigned phase, struct trace *t, bool is_joined, struct err *e)
+{
+	struct trace_interval *ticks = trace_intervals(t, e);
+	bool *is_in = calloc(t->ticks + 1, sizeof(*is_in));
+	int64_t found = ticks && is_in ? trace_phases_ticks(p, phase, ticks, t->ticks, is_in) : -1;
+	int rc = -1;
+
+	if (found > 0)
+		rc = trace_keep(t, is_in, is_joined, e);
+	else if (found == 0)
+		err_set(e, "phase %s: at no tick were half of the processes in it", p->list[phase].name);
+	else if (ticks)
+		err_set(e, "out of memory");
+	free(is_in);
+	free(ticks);
+	return rc;
+}
