@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""topiary bench node: what this machine takes, on the cores that the process may use."""
+import json
+import os
+import subprocess
+
+import pytest
+from rig.paths import BUILD
+
+TOPIARY = BUILD / "topiary"
+PUS = sorted(os.sched_getaffinity(0))
+
+
+def bench(*options, pus=None):
+    command = [*(["taskset", "-c", ",".join(map(str, pus))] if pus else []), TOPIARY, "bench", *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    done = bench("node", "--json", "--time=10")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_memory_of_each_numa_node(measured):
+    rows = measured["memory"]
+    assert len(rows) == measured["numa_nodes"] ** 2
+    near = [row for row in rows if row["from"] == row["to"]]
+    assert near and all(row["latency_seconds"] > 0 and row["bytes_per_second"] > 0 for row in near)
+
+
+def test_latency_is_less_than_that_of_a_disk(measured):
+    """A cycle of dependent loads, in nanoseconds: neither optimised away nor a page fault each."""
+    assert all(1e-10 < row["latency_seconds"] < 1e-5 for row in measured["memory"] if row["from"] == row["to"])
+
+
+def test_bandwidth_by_number_of_cores(measured):
+    if measured["cores"] == 1:
+        assert not measured["domains"]
+        return
+    outer = [row for row in measured["domains"] if row["level"] == measured["domains"][0]["level"]]
+    assert [row["used"] for row in outer][0] == 1 and outer[-1]["used"] == outer[-1]["cores"]
+    assert all(row["bytes_per_second"] > 0 for row in outer)
+
+
+def test_pairs_of_cores(measured):
+    assert bool(measured["cache_line"]) == (measured["cores"] > 1)
+    assert all(row["pairs"] and 0 < row["seconds"] < 1e-3 for row in measured["cache_line"])
+
+
+def test_costs_are_taken_by_map(measured, tmp_path):
+    costs = dict(word.split("=") for word in measured["costs"].split(","))
+    assert list(costs) == ["node", "package", "die", "numa", "l3", "l2", "core"]
+    numbers = [int(n) for n in costs.values()]
+    assert numbers == sorted(numbers, reverse=True)
+    (tmp_path / "matrix").write_text("0 1\n1 0\n")
+    (tmp_path / "snapshot").write_text("topiary-snapshot 1\nshape A Package:2 Core:2 PU:1\nnodes n1 A\nend\n")
+    done = subprocess.run([TOPIARY, "map", "--matrix=matrix", "--snapshot=snapshot", "--nodes=n1",
+                           f"--costs={measured['costs']}"], cwd=tmp_path, capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 2, done.stderr
+
+
+def test_one_core_only():
+    """Of the process, not of the machine: no core that it may not use is measured."""
+    done = bench("node", "--json", "--time=5", pus=PUS[:1])
+    found = json.loads(done.stdout)
+    assert found["cores"] == 1 and not found["cache_line"] and not found["domains"]
+
+
+def test_tables():
+    done = bench("node", "--time=5")
+    assert done.returncode == 0
+    for words in ("MEMORY OF NUMA NODE", "LATENCY", " GB/s", " ns"):
+        assert words in done.stdout
+
+
+@pytest.mark.parametrize("options, words", [
+    (["cluster"], "cluster: unknown, expected: node"), ([], "node"), (["node", "--time=0"], "--time=0"),
+])
+def test_bad_input(options, words):
+    done = bench(*options)
+    assert done.returncode == 64 and words in done.stderr and not done.stdout
