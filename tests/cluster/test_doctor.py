@@ -49,7 +49,8 @@ def test_each_value_has_its_origin(site):
     for reader in ("commands", "spank"):
         assert f"RunDir={run_dir} ({path}:{at})" in found[reader], found
     assert (found["select"][-1]
-            == f"{path} (beside slurm.conf); by default: TopoFit=prefer TopoLevel=node WithoutSnapshot=run")
+            == f"{path} (beside slurm.conf); by default: TopoFit=prefer TopoLevel=node "
+               "TopoMem=prefer WithoutSnapshot=run")
     assert found["commands"][-1].startswith(f"{path} (TOPIARY_CONF); by default: ExportFormat=own ")
     assert found["spank"][-1].startswith(f"{path} (config= in plugstack.conf); by default: TopoTasks=off ")
 
