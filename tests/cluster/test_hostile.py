@@ -634,6 +634,7 @@ while True:
 # Eight at a time, a step each, until there are enough or the time is over.
 STEPS, SECONDS = 1600, 75
 FLOOD = f"""\
+#!/bin/bash
 end=$(($(date +%s) + {SECONDS}))
 loop() {{
 	for i in $(seq {STEPS // 8}); do

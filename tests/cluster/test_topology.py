@@ -228,7 +228,7 @@ def test_missing_file_of_a_pair_is_recreated(cluster):
 
 
 def test_many_steps_at_once(cluster):
-    script = f"for i in $(seq 24); do srun --exact -n1 -c1 --mem=1 sh -c '{FILES} | wc -l' & done; wait"
+    script = f"#!/bin/bash\nfor i in $(seq 24); do srun --exact -n1 -c1 --mem=1 sh -c '{FILES} | wc -l' & done; wait"
     _, output = run(cluster, script, "-w", "cn1", "--ntasks=24", "-N1")
     assert output.split() == ["2"] * 24
 

@@ -508,12 +508,13 @@ class Cluster:
 
     def batch(self, script, *options, user=JOB_USER, check=True, variables=None):
         """
-        Submit a script's text; the finished process, whose stdout is the job's number. variables: added to the
-        environment of sbatch, and so of the job; --export=NAME=VALUE would ask for the login environment too, of a user
-        who cannot log in.
+        Submit a script's text, for sh unless it names its shell: Slurm 25.05 leaves SIGCHLD blocked in a step, which
+        dash's wait, unlike bash's, needs. The finished process, whose stdout is the job's number. variables: added to
+        the environment of sbatch, and so of the job; --export=NAME=VALUE would ask for the login environment too, of a
+        user who cannot log in.
         """
         path = self.folder / "work" / f"script.{time.monotonic_ns()}"
-        path.write_text("#!/bin/sh\n" + script)
+        path.write_text(script if script.startswith("#!") else "#!/bin/sh\n" + script)
         path.chmod(0o755)
         more = ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
         return self.command([*more, "sbatch", "--parsable", *options, path], user=user, check=check)

@@ -11,9 +11,8 @@ from .pair import cores, cuts
 from ..test_step_manager import CONF
 
 STEPS, TASKS = 4, 2
-# With 25.05.8 the sruns of parallel steps did not end, under stock Slurm either.
-WAYS = {(25, 11): "", (26, 5): "--async"}
-SCRIPT = f"""
+WAYS = {(24, 5): "", (26, 5): "--async"}
+SCRIPT = f"""#!/bin/bash
 for step in $(seq {STEPS}); do
 	srun --exact -n{TASKS} -c1 --mem=10 $WAY -o $WORK/step.$step sh -c 'echo cpus $(taskset -cp $$); sleep 2' &
 done
@@ -21,7 +20,7 @@ wait
 until [ "$(cat $WORK/step.* | grep -c ^cpus)" = {STEPS * TASKS} ]; do sleep 0.1; done
 """
 
-if SLURM_RELEASE >= (25, 11):
+if SLURM_RELEASE >= (24, 5):
     @pytest.fixture(scope="module")
     def managed_pair(pairs):
         return pairs({"big1": "amd-4x16"}, conf=f"{CONF}TaskPlugin=task/affinity\n")
