@@ -64,12 +64,14 @@ static size_t buffer_bytes(const struct run *r, hwloc_obj_t numa, unsigned membe
 	return (room && room < bytes ? room : bytes) / LINE * LINE;
 }
 
-/* NULL: not on this NUMA node. */
+/* NULL: not on this NUMA node. Where there is one only, a container may forbid to name it. */
 static void *memory_on(const struct run *r, hwloc_obj_t numa, size_t bytes)
 {
 	void *p = hwloc_alloc_membind(r->t, bytes, numa->nodeset, HWLOC_MEMBIND_BIND,
 				      HWLOC_MEMBIND_BYNODESET | HWLOC_MEMBIND_STRICT);
 
+	if (!p && r->b->numas == 1)
+		p = hwloc_alloc(r->t, bytes);
 	if (!p)
 		return NULL;
 	madvise(p, bytes, MADV_HUGEPAGE);
