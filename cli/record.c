@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "cmd.h"
 #include "monitor/events.h"
@@ -129,14 +130,6 @@ static int child_status(pid_t pid)
 
 /* --- until it ends --- */
 
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * SECOND + t.tv_nsec;
-}
-
 /* The process that is recorded: our child, or one that runs already. */
 struct target {
 	pid_t pid;
@@ -164,7 +157,7 @@ static bool wait_for_tick(const struct target *t, uint64_t until)
 	struct pollfd wait = { .fd = t->signals, .events = POLLIN };
 	struct signalfd_siginfo info;
 
-	for (uint64_t at; (at = now()) < until;) {
+	for (uint64_t at; (at = clock_nanoseconds(CLOCK_MONOTONIC)) < until;) {
 		struct timespec left = { (until - at) / SECOND, (until - at) % SECOND };
 
 		if (ppoll(&wait, 1, &left, NULL) < 0 && errno != EINTR)
@@ -183,14 +176,14 @@ static bool wait_for_tick(const struct target *t, uint64_t until)
 /* Tick until the process ends. A trace that cannot be written is given up with a warning; the process goes on. */
 static void record(struct recorder *r, uint64_t period, const struct target *t)
 {
-	uint64_t next = now() + period;
+	uint64_t next = clock_nanoseconds(CLOCK_MONOTONIC) + period;
 	struct err e;
 	int rc = 0;
 
 	while (wait_for_tick(t, rc ? UINT64_MAX : next)) {
 		if ((rc = recorder_tick(r, &e)))
 			log_warning("%s; recording ends, the process goes on", e.text);
-		while (next <= now())
+		while (next <= clock_nanoseconds(CLOCK_MONOTONIC))
 			next += period;
 	}
 	if (recorder_close(r, &e) && !rc)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "monitor/node_memory.h"
@@ -42,14 +43,6 @@ struct monitor_metrics {
 	uint64_t last, due;
 	bool has_failed;			/* and that was logged */
 };
-
-static uint64_t nanoseconds(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * SECOND + t.tv_nsec;
-}
 
 /* --- what there is --- */
 
@@ -177,7 +170,7 @@ struct monitor_metrics *monitor_metrics_new(const struct settings *s, struct err
 	}
 	unlink(s->monitor_metrics);
 	m->settings = s;
-	m->last = nanoseconds(CLOCK_MONOTONIC);
+	m->last = clock_nanoseconds(CLOCK_MONOTONIC);
 	m->due = m->last + s->monitor_metrics_interval * SECOND;
 	log_info("%s: written every %u s, %u events of %u domains%s%s", s->monitor_metrics, s->monitor_metrics_interval,
 		 m->counters.nevents, m->ndomains, *why ? "; " : "", why);
@@ -363,12 +356,12 @@ static void write_text(struct monitor_metrics *m, const struct monitor_steps *st
 	family_begin(&interval, out);
 	buf_printf(out, "%s %.3f\n", interval.name, ns * 1e-9);
 	family_begin(&written, out);
-	buf_printf(out, "%s %.3f\n", written.name, nanoseconds(CLOCK_REALTIME) * 1e-9);
+	buf_printf(out, "%s %.3f\n", written.name, clock_nanoseconds(CLOCK_REALTIME) * 1e-9);
 }
 
 int64_t monitor_metrics_tick(struct monitor_metrics *m, const struct monitor_steps *steps)
 {
-	uint64_t now = nanoseconds(CLOCK_MONOTONIC);
+	uint64_t now = clock_nanoseconds(CLOCK_MONOTONIC);
 	struct buf text = {0};
 	struct err e;
 	int rc;

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "hwview/image.h"
 #include "monitor_trace.h"
@@ -227,17 +228,9 @@ void monitor_steps_look(struct monitor_steps *m)
 			shared_update(&m->list[i], m);
 }
 
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
-}
-
 int64_t monitor_steps_tick(struct monitor_steps *m)
 {
-	uint64_t next = UINT64_MAX, here = now();
+	uint64_t next = UINT64_MAX, here = clock_nanoseconds(CLOCK_MONOTONIC);
 
 	for (unsigned i = 0; i < m->n; i++) {
 		struct monitor_trace *t = m->list[i].trace;
@@ -249,7 +242,7 @@ int64_t monitor_steps_tick(struct monitor_steps *m)
 		if (monitor_trace_due(t) < next)
 			next = monitor_trace_due(t);
 	}
-	here = now();
+	here = clock_nanoseconds(CLOCK_MONOTONIC);
 	return next == UINT64_MAX ? -1 : next > here ? (int64_t) (next - here) : 0;
 }
 

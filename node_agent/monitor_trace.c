@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "monitor/node_memory.h"
 #include "monitor/pu_counters.h"
@@ -38,14 +39,6 @@ struct monitor_trace {
 	uint64_t cost;			/* CPU time of the last ticks */
 	unsigned costed;		/* ticks in it */
 };
-
-static uint64_t nanoseconds(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * SECOND + t.tv_nsec;
-}
 
 /* --- memory of NUMA nodes --- */
 
@@ -146,10 +139,10 @@ static int file_continue(struct monitor_trace *t, int dir, struct err *e)
 	if (!old->open_end || !same_events(&old->head, &t->head)) {
 		err_set(e, "the trace of an earlier topiary-monitor is of other events");
 	} else {
-		since = nanoseconds(CLOCK_REALTIME) - old->head.start;
+		since = clock_nanoseconds(CLOCK_REALTIME) - old->head.start;
 		if ((int64_t) since <= (int64_t) old->end)	/* the clock was set back */
 			since = old->end + 1;
-		t->begun = nanoseconds(CLOCK_MONOTONIC) - since;
+		t->begun = clock_nanoseconds(CLOCK_MONOTONIC) - since;
 		t->head.start = old->head.start;
 		t->writer = trace_writer_continue(dup(t->fd), ASK_TRACE, &t->head, old, e);
 		rc = t->writer ? 0 : -1;
@@ -169,8 +162,8 @@ static int file_open(struct monitor_trace *t, int dir, struct err *e)
 		return err_set(e, ASK_TRACE ": not a file of root's");
 	if (st.st_size)
 		return file_continue(t, dir, e);
-	t->head.start = nanoseconds(CLOCK_REALTIME);
-	t->begun = nanoseconds(CLOCK_MONOTONIC);
+	t->head.start = clock_nanoseconds(CLOCK_REALTIME);
+	t->begun = clock_nanoseconds(CLOCK_MONOTONIC);
 	t->writer = trace_writer_new(dup(t->fd), ASK_TRACE, &t->head, e);
 	return t->writer ? 0 : -1;
 }
@@ -216,7 +209,7 @@ struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct 
 		err_set(e, "out of memory");
 		goto error;
 	}
-	t->last = nanoseconds(CLOCK_MONOTONIC);
+	t->last = clock_nanoseconds(CLOCK_MONOTONIC);
 	t->flushed = t->last;
 	t->due = t->last + t->period;
 	log_info("step %s: recorded at %u Hz, %u PUs, %u events%s%s", t->name, how->hz, t->ncpus, t->head.nevents,
@@ -275,7 +268,7 @@ static void period_check(struct monitor_trace *t, uint64_t cost)
 
 void monitor_trace_tick(struct monitor_trace *t, hwloc_const_bitmap_t shared)
 {
-	uint64_t cost = nanoseconds(CLOCK_THREAD_CPUTIME_ID), now = nanoseconds(CLOCK_MONOTONIC);
+	uint64_t cost = clock_nanoseconds(CLOCK_THREAD_CPUTIME_ID), now = clock_nanoseconds(CLOCK_MONOTONIC);
 	struct err e;
 	int rc;
 
@@ -293,7 +286,7 @@ void monitor_trace_tick(struct monitor_trace *t, hwloc_const_bitmap_t shared)
 		trace_writer_close(t->writer, &e);
 		t->writer = NULL;
 	}
-	period_check(t, nanoseconds(CLOCK_THREAD_CPUTIME_ID) - cost);
+	period_check(t, clock_nanoseconds(CLOCK_THREAD_CPUTIME_ID) - cost);
 	while (t->due <= now)
 		t->due += t->period;
 }

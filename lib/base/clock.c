@@ -3,7 +3,6 @@
 #include "base/clock.h"
 
 #include <errno.h>
-#include <time.h>
 
 double clock_now(void)
 {
@@ -11,6 +10,14 @@ double clock_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+uint64_t clock_nanoseconds(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
 static struct timespec time_at(double seconds)

@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdint.h>
+#include <time.h>
 
 /*
  * Durations are measured by a clock that nobody sets (CLOCK_MONOTONIC): one that is set back by an hour would be an
@@ -13,6 +15,9 @@
 
 /* In seconds; only differences mean anything. */
 double clock_now(void);
+
+/* Nanoseconds of any of the kernel's clocks. */
+uint64_t clock_nanoseconds(clockid_t clock);
 
 /*
  * Wait until that time in clock_now at the latest, far in the future if it must be: 0, or ETIMEDOUT. Who waits looks

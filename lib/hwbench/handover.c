@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "hwbench/team.h"
 
 #define ROUNDS 1000u	/* between two looks at the clock */
@@ -31,12 +32,7 @@ static hwloc_obj_t domain_of(hwloc_topology_t t, hwloc_obj_t core, enum level le
 
 	if (level == LEVEL_CORE)
 		return core;
-	if (level != LEVEL_NUMA)
-		return hwloc_get_ancestor_obj_by_type(t, types[level], core);
-	for (hwloc_obj_t o = NULL; (o = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_NUMANODE, o));)
-		if (hwloc_bitmap_isincluded(core->cpuset, o->cpuset))
-			return o;
-	return NULL;
+	return level == LEVEL_NUMA ? team_numa(t, core) : hwloc_get_ancestor_obj_by_type(t, types[level], core);
 }
 
 static enum level first_difference(hwloc_topology_t t, hwloc_obj_t a, hwloc_obj_t b)
@@ -77,14 +73,14 @@ static void *ask(void *user)
 	unsigned value = 0;
 
 	team_bind(h->topology, h->from);
-	for (end = team_now() + h->seconds; team_now() < end;) {
-		double from = team_now(), took;
+	for (end = clock_now() + h->seconds; clock_now() < end;) {
+		double from = clock_now(), took;
 
 		for (unsigned i = 0; i < ROUNDS; i++, value += 2) {
 			atomic_store_explicit(&h->line, value + 1, memory_order_release);
 			wait_for(h, value + 2);
 		}
-		took = (team_now() - from) / ROUNDS;
+		took = (clock_now() - from) / ROUNDS;
 		h->best = !h->best || took < h->best ? took : h->best;
 	}
 	atomic_store(&h->is_over, true);

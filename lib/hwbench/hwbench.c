@@ -178,16 +178,7 @@ static void team_end(const struct run *r, struct team_member *m, unsigned n)
 	free(m);
 }
 
-/* The NUMA node that is nearest to a core: the first of those local to it. */
-static hwloc_obj_t numa_of(const struct run *r, hwloc_obj_t core)
-{
-	for (unsigned i = 0; i < r->b->numas; i++)
-		if (hwloc_bitmap_isincluded(core->cpuset, numa_at(r, i)->cpuset))
-			return numa_at(r, i);
-	return NULL;
-}
-
-/* Members with memory on one NUMA node, or each on its own core's (to: NULL). NULL with *is_far: not there. */
+/* Members with memory on one NUMA node, or each on its own core's (to: NULL). NULL: some memory is not there. */
 static struct team_member *team_in(const struct run *r, hwloc_const_cpuset_t set, unsigned n, hwloc_obj_t to)
 {
 	struct team_member *m = calloc(n + 1, sizeof(*m));
@@ -196,7 +187,7 @@ static struct team_member *team_in(const struct run *r, hwloc_const_cpuset_t set
 		hwloc_obj_t numa;
 
 		m[i].core = core_in(r, set, i);
-		numa = to ? to : numa_of(r, m[i].core);
+		numa = to ? to : team_numa(r->t, m[i].core);
 		m[i].bytes = numa ? buffer_bytes(r, numa, n, STREAM_LEAST, STREAM_MOST) : 0;
 		if (numa && m[i].bytes && (m[i].memory = memory_on(r, numa, m[i].bytes)))
 			continue;

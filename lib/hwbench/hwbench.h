@@ -11,7 +11,7 @@
 /*
  * What a node's hardware takes, measured on the cores and memory that this process may use: latency and bandwidth of
  * memory between NUMA nodes, bandwidth by number of cores in a domain, and the time in which cores pass a cache line to
- * each other. For `topiary bench node`. Other load makes the results worse; of repeated measurements the best counts.
+ * each other. For `topiary bench node`. Other load makes the results worse.
  *
  * Latency: loads that depend on each other, over cache lines in random order. Bandwidth: 64-bit reads in order, each
  * core in memory of its own. Buffers exceed the caches as far as memory allows. A value that could not be measured is

@@ -2,13 +2,13 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "hwbench/team.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 struct team {
 	hwloc_topology_t topology;
@@ -25,14 +25,6 @@ struct team_thread {
 	pthread_t thread;
 };
 
-double team_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}
-
 int team_bind(hwloc_topology_t t, hwloc_obj_t core)
 {
 	hwloc_bitmap_t one = hwloc_bitmap_dup(core->cpuset);
@@ -44,6 +36,14 @@ int team_bind(hwloc_topology_t t, hwloc_obj_t core)
 	rc = hwloc_set_cpubind(t, one, HWLOC_CPUBIND_THREAD);
 	hwloc_bitmap_free(one);
 	return rc;
+}
+
+hwloc_obj_t team_numa(hwloc_topology_t t, hwloc_obj_t core)
+{
+	for (hwloc_obj_t o = NULL; (o = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_NUMANODE, o));)
+		if (hwloc_bitmap_isincluded(core->cpuset, o->cpuset))
+			return o;
+	return NULL;
 }
 
 static void *thread_run(void *user)
@@ -60,10 +60,10 @@ static void *thread_run(void *user)
 	atomic_fetch_add(&team->begun, 1);
 	while (atomic_load(&team->begun) < team->n)
 		team->work(m);
-	from = team_now();
+	from = clock_now();
 	do
 		done += team->work(m);
-	while ((until = team_now()) < from + team->seconds);
+	while ((until = clock_now()) < from + team->seconds);
 	m->rate = done / (until - from);
 	atomic_fetch_add(&team->finished, 1);
 	while (atomic_load(&team->finished) < team->n)
@@ -93,5 +93,5 @@ int team_run(hwloc_topology_t t, struct team_member *members, unsigned n, team_w
 	free(threads);
 	if (rc)
 		return err_set(e, "cannot start %u threads: %s", n, strerror(rc));
-	return team.is_failed ? err_set(e, "cannot bind a thread to a core: %s", strerror(EPERM)) : 0;
+	return team.is_failed ? err_set(e, "cannot bind a thread to a core") : 0;
 }

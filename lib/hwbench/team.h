@@ -30,6 +30,7 @@ int team_run(hwloc_topology_t t, struct team_member *members, unsigned n, team_w
 /* Binds the calling thread to the first PU of a core. 0, or -1. */
 int team_bind(hwloc_topology_t t, hwloc_obj_t core);
 
-double team_now(void);		/* seconds */
+/* The first NUMA node that a core is local to, or NULL. */
+hwloc_obj_t team_numa(hwloc_topology_t t, hwloc_obj_t core);
 
 #endif

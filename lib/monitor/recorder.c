@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "monitor/counters.h"
 #include "trace/writer.h"
@@ -28,14 +29,6 @@ struct recorder {
 	bool is_live;
 	uint64_t flushed;		/* time */
 };
-
-static uint64_t nanoseconds(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
-}
 
 static int head_levels(struct trace_head *h, struct err *e)
 {
@@ -81,8 +74,8 @@ static int start_writing(struct recorder *r, struct err *e)
 
 	if (fd < 0)
 		return err_set(e, "%s: %s", r->output, strerror(errno));
-	r->head.start = nanoseconds(CLOCK_REALTIME);
-	r->begun = r->last = nanoseconds(CLOCK_MONOTONIC);
+	r->head.start = clock_nanoseconds(CLOCK_REALTIME);
+	r->begun = r->last = clock_nanoseconds(CLOCK_MONOTONIC);
 	r->writer = trace_writer_new(fd, r->output, &r->head, e);
 	r->values = r->writer ? calloc(r->head.columns, sizeof(*r->values)) : NULL;
 	return r->values ? 0 : r->writer ? err_set(e, "out of memory") : -1;
@@ -121,7 +114,7 @@ struct recorder *recorder_new(const struct recorder_request *how, struct err *e)
 
 int recorder_tick(struct recorder *r, struct err *e)
 {
-	uint64_t now = nanoseconds(CLOCK_MONOTONIC);
+	uint64_t now = clock_nanoseconds(CLOCK_MONOTONIC);
 
 	if (now == r->last)
 		return 0;
