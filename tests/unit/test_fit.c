@@ -736,51 +736,6 @@ static void path_random(struct request_path *path)
 	path->step[path->steps++] = (struct request_step){ LEVEL_CORE, 1 + up_to(3) };
 }
 
-static void choose_the_least_of_a_path(void **state)
-{
-	unsigned had = 0;
-
-	srand(2);
-	for (unsigned round = 0; round < 6000; round++) {
-		struct shape *s = shape_random();
-		uint64_t free_cores = free_random(s), chosen = 0;
-		struct request_path path;
-		struct score_need need = { .cores = 1, .task_cores = 1 + up_to(3), .fit = FIT_REQUIRE, .path = &path };
-		unsigned best[COUNTS], got[COUNTS];
-		bool found = false;
-		struct score_cost cost;
-		struct judge j;
-
-		path_random(&path);
-		for (unsigned i = 0; i < path.steps; i++)
-			need.cores *= path.step[i].count;
-		judge_init(&j, s, free_cores, need.task_cores, LEVEL_NODE);
-		for (unsigned set = j.free; set; set = (set - 1) & j.free) {
-			if (bits(set) != need.cores || !follows(&j, set, (1u << s->cores) - 1, path.step))
-				continue;
-			judge_cost(&j, set, got);
-			if (!found || counts_compare(got, best) < 0)
-				memcpy(best, got, sizeof(got));
-			found = true;
-		}
-		if (score_pick(s, &free_cores, &need, &chosen, &cost) != !found)
-			fail_msg("%s: free %#x, %u cores in %u steps: %d", s->text, j.free, need.cores, path.steps,
-				 found);
-		if (found) {
-			assert_int_equal(chosen & ~free_cores, 0);
-			assert_true(follows(&j, chosen, (1u << s->cores) - 1, path.step));
-			counts_read(&cost, got);
-			expect_counts(&j, "path", need.cores, best, got);
-			judge_cost(&j, chosen, got);
-			expect_counts(&j, "chosen by path", need.cores, best, got);
-		}
-		had += found;
-		shape_free(s);
-	}
-	assert_in_range(had, 1000, 5000);
-	(void) state;
-}
-
 /* Limits of some domains of several cores, none inside another, in their order. */
 static unsigned limits_random(const struct shape *s, struct score_limit *limits)
 {
@@ -805,6 +760,66 @@ static bool within_limits(unsigned set, const struct score_limit *limits, unsign
 	return true;
 }
 
+/* A set as large as the need, within its limits and along its path. */
+static bool satisfies(const struct judge *j, const struct score_need *need, unsigned set)
+{
+	return bits(set) == need->cores && within_limits(set, need->limits, need->nlimits) &&
+	       (!need->path || !need->path->steps || follows(j, set, (1u << j->shape->cores) - 1, need->path->step));
+}
+
+/* Of all sets that satisfy the need the one with the least cost is chosen. Returns whether there is one. */
+static bool expect_least(const struct judge *j, const struct score_need *need)
+{
+	uint64_t free_cores = j->free, chosen = 0;
+	unsigned best[COUNTS], got[COUNTS];
+	bool found = false;
+	struct score_cost cost;
+
+	for (unsigned set = j->free; set; set = (set - 1) & j->free) {
+		if (!satisfies(j, need, set))
+			continue;
+		judge_cost(j, set, got);
+		if (!found || counts_compare(got, best) < 0)
+			memcpy(best, got, sizeof(got));
+		found = true;
+	}
+	if (score_pick(j->shape, &free_cores, need, &chosen, &cost) != !found)
+		fail_msg("%s: free %#x, %u cores, %u limits, %u steps: %d", j->shape->text, j->free, need->cores,
+			 need->nlimits, need->path ? need->path->steps : 0, found);
+	if (!found)
+		return false;
+	assert_int_equal(chosen & ~free_cores, 0);
+	assert_true(satisfies(j, need, chosen));
+	counts_read(&cost, got);
+	expect_counts(j, "cost", need->cores, best, got);
+	judge_cost(j, chosen, got);
+	expect_counts(j, "chosen", need->cores, best, got);
+	return true;
+}
+
+static void choose_the_least_of_a_path(void **state)
+{
+	unsigned had = 0;
+
+	srand(2);
+	for (unsigned round = 0; round < 6000; round++) {
+		struct shape *s = shape_random();
+		unsigned free_cores = free_random(s);
+		struct request_path path;
+		struct score_need need = { .cores = 1, .task_cores = 1 + up_to(3), .fit = FIT_REQUIRE, .path = &path };
+		struct judge j;
+
+		path_random(&path);
+		for (unsigned i = 0; i < path.steps; i++)
+			need.cores *= path.step[i].count;
+		judge_init(&j, s, free_cores, need.task_cores, LEVEL_NODE);
+		had += expect_least(&j, &need);
+		shape_free(s);
+	}
+	assert_in_range(had, 1000, 5000);
+	(void) state;
+}
+
 static void choose_the_least_within_limits(void **state)
 {
 	unsigned had = 0, refused = 0;
@@ -812,16 +827,14 @@ static void choose_the_least_within_limits(void **state)
 	srand(4);
 	for (unsigned round = 0; round < 6000; round++) {
 		struct shape *s = shape_random();
-		uint64_t free_cores = free_random(s), chosen = 0;
+		unsigned free_cores = free_random(s);
 		struct score_limit limits[SMALL];
 		struct request_path path = {0};
 		struct score_need need = { .cores = 1 + up_to(SMALL), .task_cores = 1 + up_to(3), .fit = FIT_PREFER,
 					   .level = up_to(LEVEL_CORE), .limits = limits,
 					   .nlimits = limits_random(s, limits) };
-		unsigned best[COUNTS], got[COUNTS];
-		bool found = false;
-		struct score_cost cost;
 		struct judge j;
+		bool found;
 
 		if (!up_to(3)) {
 			path_random(&path);
@@ -831,25 +844,7 @@ static void choose_the_least_within_limits(void **state)
 			need.cores = request_path_cores(&path);
 		}
 		judge_init(&j, s, free_cores, need.task_cores, need.level);
-		for (unsigned set = j.free; set; set = (set - 1) & j.free) {
-			if (bits(set) != need.cores || !within_limits(set, limits, need.nlimits) ||
-			    (path.steps && !follows(&j, set, (1u << s->cores) - 1, path.step)))
-				continue;
-			judge_cost(&j, set, got);
-			if (!found || counts_compare(got, best) < 0)
-				memcpy(best, got, sizeof(got));
-			found = true;
-		}
-		if (score_pick(s, &free_cores, &need, &chosen, &cost) != !found)
-			fail_msg("%s: free %#x, %u cores: %d", s->text, j.free, need.cores, found);
-		if (found) {
-			assert_int_equal(chosen & ~free_cores, 0);
-			assert_true(within_limits(chosen, limits, need.nlimits));
-			counts_read(&cost, got);
-			expect_counts(&j, "within limits", need.cores, best, got);
-			judge_cost(&j, chosen, got);
-			expect_counts(&j, "chosen within limits", need.cores, best, got);
-		}
+		found = expect_least(&j, &need);
 		had += found && need.nlimits;
 		refused += !found && need.cores <= bits(free_cores);
 		shape_free(s);
