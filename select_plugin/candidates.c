@@ -70,17 +70,17 @@ static unsigned read_free(const struct candidate_set *s, int node)
 /* The job's memory on a node, in MB; 0: none is counted. */
 static uint64_t memory_on(const struct candidate_set *s, int node, uint32_t tasks)
 {
-	uint64_t of_devices = s->req->counts_memory ? device_memory(&s->devices, s->req, tasks, node) : 0;
+	uint64_t of_devices = device_memory(&s->devices, s->req, tasks, node);
 
 	return of_devices ? of_devices : job_request_memory(s->req, tasks);
 }
 
-static bool has_memory(const struct candidate_set *s, int node, uint32_t tasks)
+static bool has_memory(const struct candidate_set *s, int node, uint64_t wanted)
 {
 	const node_record_t *n = node_record_table_ptr[node];
-	uint64_t need = memory_on(s, node, tasks), held = n->mem_spec_limit + (s->taken ? 0 : occupancy_memory(node));
+	uint64_t held = n->mem_spec_limit + (s->taken ? 0 : occupancy_memory(node));
 
-	return !need || need + held <= n->real_memory;
+	return !wanted || wanted + held <= n->real_memory;
 }
 
 /* The cheapest of the sets of cores near the node's devices. */
@@ -126,15 +126,13 @@ static void candidate_need(const struct job_request *a, const struct candidate_n
 }
 
 /* Limits the need to cores whose own NUMA nodes hold the job's memory. A job of a whole node has all of these. */
-static void need_limit(struct candidate_set *s, const struct candidate_node *candidate, const struct shape *shape,
+static void need_limit(struct candidate_set *s, int node, uint64_t wanted, const struct shape *shape,
 		       struct score_need *need)
 {
-	const node_record_t *n = node_record_table_ptr[candidate->node];
+	const node_record_t *n = node_record_table_ptr[node];
 	struct numa_memory m = {
 		.capacity = n->real_memory > n->mem_spec_limit ? n->real_memory - n->mem_spec_limit : 0,
-		.held = occupancy_memory(candidate->node),
-		.used = occupancy_core_memory(s->taken, candidate->node),
-		.wanted = memory_on(s, candidate->node, candidate->tasks),
+		.held = occupancy_memory(node), .used = occupancy_core_memory(s->taken, node), .wanted = wanted,
 	};
 
 	if (s->req->request.memory == FIT_OFF || s->req->whole_nodes)
@@ -158,17 +156,18 @@ static bool candidate_weigh(struct candidate_set *s, struct candidate_node *cand
 	const struct shape *shape;
 	struct score_need need;
 	int node = candidate->node;
+	uint64_t memory = memory_on(s, node, candidate->tasks);
 	unsigned have;
 
 	candidate_need(s->req, candidate, &need);
 	if ((!s->taken && glue_cores(node) - occupancy_busy_cores(node) < need.cores) ||
-	    (!candidate->cores && !has_memory(s, node, candidate->tasks)) || !(shape = node_shape(node)))
+	    (!candidate->cores && !has_memory(s, node, memory)) || !(shape = node_shape(node)))
 		return false;
 	have = read_free(s, node);
 	if (have < need.cores || !whole_need(s, have, candidate, &need))
 		return false;
 	candidate->need_cores = need.cores;
-	need_limit(s, candidate, shape, &need);
+	need_limit(s, node, memory, shape, &need);
 	candidate_cost(s, shape, &need, candidate);
 	if (!candidate->cost && need.nlimits && s->req->request.memory == FIT_PREFER) {
 		need.nlimits = 0;

@@ -42,11 +42,11 @@ static uint32_t fewest_nodes(const bitstr_t *nodes, const char *name, uint64_t d
 }
 
 /* As Slurm has it (gres_select_util_job_mem_max()): --mem and --mem-per-cpu come before --mem-per-gpu. */
-static uint64_t memory_each(const job_record_t *job, const gres_job_state_t *g)
+static uint64_t memory_each(const job_record_t *job, const struct job_request *req, const gres_job_state_t *g)
 {
 	uint64_t each = g->mem_per_gres ? g->mem_per_gres : g->def_mem_per_gres;
 
-	return job->bit_flags & JOB_MEM_SET || each == NO_VAL64 ? 0 : each;
+	return !req->counts_memory || job->bit_flags & JOB_MEM_SET || each == NO_VAL64 ? 0 : each;
 }
 
 /* GPUs come before other devices. --gres-per-socket is left to Slurm, which has its own notion of a socket. */
@@ -68,7 +68,7 @@ void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct
 		if (g->gres_per_socket || !has_amount(g) || (out->name && strcasecmp(s->gres_name, "gpu")))
 			continue;
 		*out = (struct device_need){ .name = s->gres_name, .type = g->type_id, .per_task = g->gres_per_task,
-					   .each = memory_each(job, g), .total = g->gres_per_job,
+					   .each = memory_each(job, req, g), .total = g->gres_per_job,
 					   .on_each_node = g->gres_per_node,
 					   .per_node = g->gres_per_node ? g->gres_per_node :
 							single ? g->gres_per_job : 1 };

@@ -108,15 +108,14 @@ static bool holds_cores(const job_record_t *job)
 static void part_read(struct part *p, const job_record_t *job, int nth, unsigned at)
 {
 	const job_resources_t *r = job->job_resrcs;
-	unsigned cores = all.rooms[p->node].cores, have = 0;
+	unsigned cores = all.rooms[p->node].cores, have;
 
 	p->memory = r->memory_allocated ? r->memory_allocated[nth] : 0;
 	p->suspended = !holds_cores(job);
 	for (unsigned c = 0; c < cores; c++)
-		if (bit_test(r->core_bitmap, at + c)) {
+		if (bit_test(r->core_bitmap, at + c))
 			core_set_add(p->cores, c);
-			have++;
-		}
+	have = core_set_count(p->cores, core_set_words(cores));
 	p->each = have ? MIN(p->memory * NUMA_MEMORY_UNIT / have, UINT32_MAX / 256) : 0;
 }
 

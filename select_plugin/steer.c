@@ -428,25 +428,30 @@ static const bitstr_t *candidate_nodes(const job_record_t *job, const struct job
 	return required && (uint32_t) bit_set_count(required) >= most ? required : nodes;
 }
 
+#define REQUIREMENT_TEXT 160
+
 /*
  * The requirement in words: "2 nodes with 8 cores in one l3". The number of cores is that for the first node searched.
  */
-static const char *requirement_text(const struct candidate_set *s, char text[static 160])
+static const char *requirement_text(const struct candidate_set *s, char text[static REQUIREMENT_TEXT])
 {
 	const struct job_request *req = s->req;
 	uint32_t nodes = req->share[0].nodes + req->share[1].nodes;
 	struct score_need need = {0};
+	const char *where;
+	size_t len;
 	char path[64] = "";
 	int first = glue_next(s->nodes, 0);
 
 	if (first >= 0)
 		job_request_need(req, req->share[0].tasks, first, &need);
 	request_path_text(&req->request.path, path, sizeof(path));
-	snprintf(text, 160, "%u node%s with %u cores%s%s", nodes, nodes > 1 ? "s" : "", need.cores,
-		 *path ? " at " : req->request.fit == FIT_REQUIRE ? " in one " : "",
-		 *path ? path : req->request.fit == FIT_REQUIRE ? level_name(req->request.level) : "");
+	where = *path ? path : req->request.fit == FIT_REQUIRE ? level_name(req->request.level) : "";
+	snprintf(text, REQUIREMENT_TEXT, "%u node%s with %u cores%s%s", nodes, nodes > 1 ? "s" : "", need.cores,
+		 *path ? " at " : *where ? " in one " : "", where);
+	len = strlen(text);
 	if (req->request.memory == FIT_REQUIRE)
-		snprintf(text + strlen(text), 160 - strlen(text), " and %llu MB free in the NUMA nodes of these",
+		snprintf(text + len, REQUIREMENT_TEXT - len, " and %llu MB free in their NUMA nodes",
 			 (unsigned long long) job_request_memory(req, req->share[0].tasks));
 	return text;
 }
@@ -471,7 +476,7 @@ static int leave_to_slurm(const struct call *c, const struct job_request *req, c
 static int wait_for(struct attempt *a, struct candidate_set *s)
 {
 	const struct call *c = a->call;
-	char text[160], reason[200];
+	char text[REQUIREMENT_TEXT], reason[REQUIREMENT_TEXT + 48];
 
 	a->later = true;
 	if (SELECT_IS_MODE_WILL_RUN(c->mode) && !(c->job->bit_flags & TEST_NOW_ONLY) &&
@@ -509,7 +514,7 @@ static int job_refuse(const struct call *c, const char *why)
 /* Whether the job can ever run. Slurm only looks at counts, so the requirement is checked first. */
 static int test_only(const struct call *c, struct candidate_set *s)
 {
-	char text[160];
+	char text[REQUIREMENT_TEXT];
 
 	if (job_request_waits(s->req) && !start_estimate_possible(s) && !candidates_unknown(s) &&
 	    !candidates_cache.refused)

@@ -105,7 +105,7 @@ def test_require_waits_until_memory_is_free(node):
     waiting = node.submit(8, 0.9, "--topo-mem=require")
     assert wait_until(lambda: "topiary:1 waits" in jobs(node.cluster, waiting)[0], 30, 0.2)
     told = node.cluster.topiary("why", waiting, user=JOB_USER).stdout
-    assert f"it requires 1 node with 8 cores and {int(0.9 * node.unit)} MB free in the NUMA nodes of these" in told
+    assert f"it requires 1 node with 8 cores and {int(0.9 * node.unit)} MB free in their NUMA nodes" in told
     node.cluster.command(["scancel", running[3]])
     assert node.where(waiting) == places[3]
 
