@@ -237,8 +237,8 @@ static void draw(struct display *d)
 		refresh();
 		return;
 	}
-	text_draw(0, A_BOLD, "%s: %s%s%s", *h->node ? h->node : "node", p->tree.metric, *p->tree.unit ? ", " : "",
-		  p->tree.unit);
+	text_draw(0, A_BOLD, "%s: %s%s%s", *h->node ? h->node : "node", p->tree.metric, *p->tree.unit.text ? ", " : "",
+		  p->tree.unit.text);
 	if (player_is_empty(p))
 		text_draw(1, A_NORMAL, "%s  no tick yet", date);
 	else

@@ -99,7 +99,7 @@ static int print_json(const struct player *p, struct err *e)
 	for (unsigned i = 0; i < t->nrows; i++)
 		json_array_append_new(rows, row_json(t, &t->rows[i]));
 	line = json_pack("{s:s, s:f, s:s*, s:s, s:s, s:o}", "node", t->head->node, "time", player_end(p), "phase",
-			 player_phase(p), "metric", t->metric, "unit", t->unit, "values", rows);
+			 player_phase(p), "metric", t->metric, "unit", t->unit.text, "values", rows);
 	rc = !line || json_dumpf(line, stdout, JSON_COMPACT) || putchar('\n') == EOF || fflush(stdout) ?
 		err_set(e, "cannot write to standard output") : 0;
 	json_decref(line);

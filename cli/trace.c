@@ -183,8 +183,8 @@ static struct trace_view *view_make(const struct args *a, const struct trace *t,
 
 static const struct table_column columns[] = {
 	{ "METRIC", TABLE_LEFT }, { "LEVEL", TABLE_LEFT }, { "OBJECT", TABLE_RIGHT }, { "MIN", TABLE_RIGHT },
-	{ "AVERAGE", TABLE_RIGHT }, { "MAX", TABLE_RIGHT }, { "TOTAL", TABLE_RIGHT }, { "ABSENT", TABLE_RIGHT },
-	{0},
+	{ "AVERAGE", TABLE_RIGHT }, { "MAX", TABLE_RIGHT }, { "UNIT", TABLE_LEFT }, { "TOTAL", TABLE_RIGHT },
+	{ "ABSENT", TABLE_RIGHT }, {0},
 };
 
 static int read_all(const struct trace *t, struct trace_view *v, struct err *e)
@@ -202,7 +202,9 @@ static void object_row(struct table *table, const struct trace_view *v, unsigned
 {
 	const struct trace_metric *m = &v->metrics[metric];
 	const struct trace_level *l = &v->head->levels[m->level];
-	struct trace_statistics s = trace_view_statistics(v, metric, object);
+	/* The events come first (view_make), then the formulas. */
+	struct trace_unit unit = trace_unit_of(metric < v->head->nevents ? &v->head->events[metric] : NULL, v->mode);
+	struct trace_statistics s = trace_unit_statistics(&unit, v, metric, object);
 
 	table_cell(table, "%s", m->formula.name);
 	table_cell(table, "%s", l->type);
@@ -210,7 +212,10 @@ static void object_row(struct table *table, const struct trace_view *v, unsigned
 	trace_tree_cell(table, s.min);
 	trace_tree_cell(table, s.average);
 	trace_tree_cell(table, s.max);
-	if (s.has_total)
+	table_cell(table, "%s", unit.text);
+	if (s.has_total && unit.is_percent)
+		table_cell(table, "%.3f s", s.total * 1e-9);
+	else if (s.has_total)
 		table_cell(table, "%llu", (unsigned long long) s.total);
 	else
 		table_cell(table, "-");

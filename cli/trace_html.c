@@ -164,7 +164,7 @@ static void add_metric(struct buf *out, const struct html *p, const struct html_
 	buf_puts(out, "{\"name\":");
 	add_string(out, t->metric);
 	buf_puts(out, ",\"unit\":");
-	add_string(out, t->unit);
+	add_string(out, t->unit.text);
 	buf_puts(out, ",\n\"most\":[");
 	for (unsigned l = 0; most && l < t->n; l++)
 		buf_printf(out, "%s%.6g", l ? "," : "", most[l]);

@@ -42,7 +42,7 @@ static int read_values(struct trace_tree *t, const struct trace *from, double at
 		rc = err_set(e, "nothing at %.3f s: the trace ends at %.3f s", at, from->end * 1e-9);
 	for (unsigned l = 0; rc == 0 && isnan(at) && l < t->n; l++)
 		for (unsigned i = 0; i < t->levels[l].level->n; i++)
-			t->levels[l].value[i] = trace_view_statistics(t->view, l, i).average;
+			t->levels[l].value[i] = trace_unit_statistics(&t->unit, t->view, l, i).average;
 	return rc;
 }
 
@@ -63,7 +63,7 @@ static void bar_cell(struct table *table, double part)
 
 static void add_row(struct table *table, const struct trace_tree *t, const struct trace_tree_row *r)
 {
-	struct trace_statistics s = trace_view_statistics(t->view, r->level, r->object);
+	struct trace_statistics s = trace_unit_statistics(&t->unit, t->view, r->level, r->object);
 	struct buf name = {0};
 
 	buf_printf(&name, "%*s", 2 * r->depth, "");
@@ -85,8 +85,8 @@ int trace_show_tree(const struct trace_tree *t, const char *when, struct err *e)
 {
 	struct table *table = table_new(columns);
 
-	printf("%s: %s%s%s, %s\n\n", *t->head->node ? t->head->node : "node", t->metric, *t->unit ? ", " : "", t->unit,
-	       when);
+	printf("%s: %s%s%s, %s\n\n", *t->head->node ? t->head->node : "node", t->metric, *t->unit.text ? ", " : "",
+	       t->unit.text, when);
 	for (unsigned i = 0; i < t->nrows; i++)
 		add_row(table, t, &t->rows[i]);
 	return table_finish(table, e);

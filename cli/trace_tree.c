@@ -154,6 +154,38 @@ int trace_tree_formulas(const char *path, const struct trace_head *h, struct for
 	return rc;
 }
 
+struct trace_unit trace_unit_of(const struct trace_event *x, enum trace_mode mode)
+{
+	struct trace_unit u = {0};
+
+	if (!x)
+		return u;
+	u.is_percent = x->kind != TRACE_GAUGE && mode == TRACE_RATE && !strcmp(x->unit, "ns");
+	if (u.is_percent)
+		strcpy(u.text, "%");
+	else
+		snprintf(u.text, sizeof(u.text), "%s%s", x->unit,
+			 x->kind != TRACE_GAUGE && mode == TRACE_RATE ? "/s" : "");
+	return u;
+}
+
+static double value_in_unit(const struct trace_unit *u, const struct trace_object *o, double value)
+{
+	return u->is_percent ? value * 1e-7 / o->count : value;
+}
+
+struct trace_statistics trace_unit_statistics(const struct trace_unit *u, const struct trace_view *v, unsigned metric,
+					      unsigned object)
+{
+	const struct trace_object *o = &v->head->levels[v->metrics[metric].level].objects[object];
+	struct trace_statistics s = trace_view_statistics(v, metric, object);
+
+	s.min = value_in_unit(u, o, s.min);
+	s.max = value_in_unit(u, o, s.max);
+	s.average = value_in_unit(u, o, s.average);
+	return s;
+}
+
 static int find_formula(struct trace_tree *t, const struct trace_tree_request *how, struct formula *f, struct err *e)
 {
 	const struct trace_head *h = t->head;
@@ -166,9 +198,7 @@ static int find_formula(struct trace_tree *t, const struct trace_tree_request *h
 	if (event < 0)
 		return err_set(e, "no event or formula '%s'; `topiary trace summary` lists them", how->metric);
 	x = &h->events[event];
-	if (how->mode == TRACE_RATE || x->kind == TRACE_GAUGE)
-		snprintf(t->unit, sizeof(t->unit), "%s%s", *x->unit ? x->unit : x->kind == TRACE_GAUGE ? "" : "count",
-			 x->kind == TRACE_GAUGE ? "" : "/s");
+	t->unit = trace_unit_of(x, how->mode);
 	return formula_of_event(x->name, h->levels[x->level].type, f, e);
 }
 
@@ -212,7 +242,7 @@ int trace_tree_block(struct trace_tree *t, const struct trace_block *b, struct e
 		return -1;
 	for (unsigned l = 0; l < t->n; l++)
 		for (unsigned i = 0; i < t->levels[l].level->n; i++)
-			t->levels[l].most = fmax(t->levels[l].most, trace_view_statistics(t->view, l, i).max);
+			t->levels[l].most = fmax(t->levels[l].most, trace_unit_statistics(&t->unit, t->view, l, i).max);
 	return 0;
 }
 
@@ -225,7 +255,8 @@ void trace_tree_tick(struct trace_tree *t, const struct trace_block *b, unsigned
 {
 	for (unsigned l = 0; l < t->n; l++)
 		for (unsigned i = 0; i < t->levels[l].level->n; i++)
-			t->levels[l].value[i] = t->view->metrics[l].values[(size_t) i * b->n + tick];
+			t->levels[l].value[i] = value_in_unit(&t->unit, &t->levels[l].level->objects[i],
+							      t->view->metrics[l].values[(size_t) i * b->n + tick]);
 }
 
 void trace_tree_name(const struct trace_tree *t, const struct trace_tree_row *r, struct buf *out)
@@ -251,9 +282,19 @@ double trace_tree_part(const struct trace_tree *t, const struct trace_tree_row *
 
 const char *trace_tree_number(double x, char text[static TRACE_NUMBER])
 {
+	static const struct { double by; const char *prefix; } prefixes[] = {
+		{ 1e15, "P" }, { 1e12, "T" }, { 1e9, "G" }, { 1e6, "M" }, { 1e3, "k" },
+	};
+	double size = fabs(x);
+
 	if (isnan(x))
 		return "-";
-	snprintf(text, TRACE_NUMBER, fabs(x) < 1e6 ? "%.2f" : "%.5g", x);
+	snprintf(text, TRACE_NUMBER, size < 9999.995 && (size >= 0.01 || !x) ? "%.2f" : "%.3g", x);
+	for (unsigned i = 0; size >= 9999.995 && i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (size >= 0.99995 * prefixes[i].by) {
+			snprintf(text, TRACE_NUMBER, "%.4g%s", x / prefixes[i].by, prefixes[i].prefix);
+			break;
+		}
 	return text;
 }
 

@@ -14,6 +14,12 @@
  */
 #define TRACE_TREE_SAME 8
 
+/* What values are shown in: those of an event that counts time as a part of the time of the object's PUs. */
+struct trace_unit {
+	char text[2 * TRACE_NAME];		/* "%", "B", "/s"; "" for a formula, and for numbers without */
+	bool is_percent;
+};
+
 struct trace_tree_level {			/* widest first */
 	const struct trace_level *level;
 	const struct trace_level *same[TRACE_TREE_SAME];	/* narrower, with the same PUs: in the same rows */
@@ -35,7 +41,8 @@ struct trace_tree {
 	unsigned n;
 	struct trace_tree_row *rows;		/* what contains others comes before them */
 	unsigned nrows;
-	char metric[TRACE_NAME], unit[2 * TRACE_NAME];	/* unit: in words, "" for a formula of several events */
+	char metric[TRACE_NAME];
+	struct trace_unit unit;
 };
 
 struct trace_tree_request {
@@ -67,7 +74,13 @@ double trace_tree_value(const struct trace_tree *t, const struct trace_tree_row 
 /* The value as a part of the greatest, from 0 to 1; 0 if it is absent. */
 double trace_tree_part(const struct trace_tree *t, const struct trace_tree_row *r);
 
-/* In at most 9 characters: "-" if it is absent. trace_tree_cell: in a table. */
+/* x: NULL for a formula. */
+struct trace_unit trace_unit_of(const struct trace_event *x, enum trace_mode mode);
+/* What a view (trace/view.h) has of one of its objects, in this unit; the total stays as counted. */
+struct trace_statistics trace_unit_statistics(const struct trace_unit *u, const struct trace_view *v, unsigned metric,
+					      unsigned object);
+
+/* "12.35M", in at most 9 characters: "-" if it is absent. trace_tree_cell: in a table. */
 #define TRACE_NUMBER 16
 const char *trace_tree_number(double x, char text[static TRACE_NUMBER]);
 void trace_tree_cell(struct table *table, double x);

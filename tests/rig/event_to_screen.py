@@ -33,13 +33,13 @@ def delays(hz, events):
         def busy():
             return [value for name, (value, *_) in screen.boxes().items() if name.startswith("Machine")]
         for i in range(events):
-            screen.wait(lambda: busy() and busy()[0] < 1e5)
+            screen.wait(lambda: busy() and busy()[0] < 0.01)
             later = time.monotonic() + i / events / hz
             while time.monotonic() < later:
                 screen.read(0.01)
             begun = time.monotonic()
             os.write(watched.stdin.fileno(), b"burn")
-            screen.wait(lambda: busy() and busy()[0] > 1e6, quiet=0)
+            screen.wait(lambda: busy() and busy()[0] > 0.1, quiet=0)
             times.append(time.monotonic() - begun)
             os.write(watched.stdin.fileno(), b"rest")
     finally:

@@ -12,12 +12,14 @@ import sys
 import termios
 import time
 
+from rig.shown import number
+
 sys.path.append("/usr/lib/python3/dist-packages")   # Debian's pyte, where python3 is not Debian's
 import pyte     # noqa: E402
 
 KEYS = {"left": b"\x1b[D", "right": b"\x1b[C", "up": b"\x1b[A", "down": b"\x1b[B", "home": b"\x1b[1~",
         "end": b"\x1b[4~", "F10": b"\x1b[21~"}
-BOX = re.compile(r"\[([^\[\]]+?)\s+(\S+)\]")
+BOX = re.compile(r"\[(\S[^\[\]]*?)\s+(\S+)\]")
 
 
 class Terminal:
@@ -77,6 +79,5 @@ class Terminal:
             for match in BOX.finditer(line):
                 colours = [self.screen.buffer[y][x].bg for x in range(match.start() + 1, match.end() - 1)]
                 bar = [c for c in colours if c != "default" and not c == "black"]
-                found[match[1].strip()] = (float("nan") if match[2] == "-" else float(match[2]),
-                                           len(bar) / len(colours), bar[0] if bar else None)
+                found[match[1].strip()] = (number(match[2]), len(bar) / len(colours), bar[0] if bar else None)
         return found

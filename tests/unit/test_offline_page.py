@@ -9,6 +9,7 @@ import pytest
 from rig.browser import PROGRAM, Browser
 from rig.machines import machines
 from rig.paths import BUILD, CACHE
+from rig.shown import number
 
 TICKS = 130
 HOSTILE = "</script><img src=x onerror=\"document.title='hit'\"><!--<script>'\\\\n&amp;\u2028\u00e9"
@@ -154,11 +155,6 @@ def boxes(browser):
                               b.bar.getAttribute("width") / b.w, b.bar.getAttribute("fill")])"""
     return {name: (value, part, float(re.match(r"hsl\(([0-9.]+)", fill)[1]))
             for name, value, part, fill in browser.run(script)}
-
-
-def number(text):
-    digits, unit = re.match(r"([0-9.]+) ?([TGMk]?)", text).groups()
-    return float(digits) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[unit]
 
 
 def open_page(browser, tmp_path, html):
