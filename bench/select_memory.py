@@ -6,11 +6,16 @@ nothing with the plugin asks of each start whether the NUMA nodes of the job's c
 those of other free cores could.
 """
 import collections
+import json
 import random
 import statistics
+import subprocess
+import tempfile
+from pathlib import Path
 
 import sheet as sheets
-from select_trace import CLUSTERS, NODES, Story, make_trace, run_all
+from rig.paths import BUILD
+from select_trace import CLUSTERS, MACHINES, NODES, Story, make_trace, run_all
 
 MEMORY = 16000      # MB that Slurm may allocate on each node
 SLACK = 1           # MB: the plugin counts in sixteenths
@@ -88,6 +93,35 @@ class MemoryStory(Story):
         self.started[name], self.placed[name] = float(words[1]), cores
 
 
+def replayed(trace):
+    """{policy: what `topiary replay` tells of these jobs}"""
+    snapshot = ["topiary-snapshot 1"]
+    for kind, machine in MACHINES.items():
+        text = machine.text.replace("memory=4GB", f"memory={MEMORY // len(machine.domains(1))}MiB")
+        hosts = [node for node, its in NODES.items() if its is machine]
+        snapshot += [f"shape {kind} {text}", f"nodes {','.join(hosts)} {kind}"]
+    jobs = ["job submit start end nodes tasks cpus_per_task memory limit"]
+    jobs += [f"{j.name} {j.at:.3f} {j.at:.3f} {j.at + j.run:.3f} {j.nodes} {j.nodes * j.tasks} {j.task_cpus} "
+             f"{j.memory} 60" for j in trace]
+    with tempfile.TemporaryDirectory() as folder:
+        files = {name: Path(folder) / name for name in ("snapshot", "jobs")}
+        files["snapshot"].write_text("\n".join([*snapshot, "end\n"]))
+        files["jobs"].write_text("\n".join(jobs) + "\n")
+        done = subprocess.run([BUILD / "topiary", "replay", "--json", "--policies=stock,prefer", "--snapshot",
+                               files["snapshot"], files["jobs"]], check=True, capture_output=True)
+    return {policy["policy"]: policy for policy in json.loads(done.stdout)["policies"]}
+
+
+def tell_replayed(sheet, trace):
+    told = replayed(trace)
+    for what, key, goal in (("memory is far although other cores had it near", "memory_needless_percent", "0"),
+                            ("memory is far", "memory_far_percent", "")):
+        sheet.add(f"the same jobs in topiary replay: {what}", told["prefer"][key], "% of jobs", goal=goal,
+                  beside=f"{sheets.shown(told['stock'][key])} Slurm")
+    sheet.add("the same jobs in topiary replay: utilisation", told["prefer"]["utilisation_percent"], "%",
+              beside=f"{sheets.shown(told['stock']['utilisation_percent'])} Slurm")
+
+
 def run(sheet, args):
     trace = with_memory(make_trace(args.jobs, args.load, args.run, args.seed), args.seed)
     which = {name: how for name, how in CLUSTERS.items() if name != "Slurm BLOCK"}
@@ -107,3 +141,4 @@ def run(sheet, args):
         sheet.add(what, ours, "%" if what == "utilisation" else "s", beside=f"{sheets.shown(stock)} Slurm")
     more = [100 * (ours.utilisation() / stock.utilisation() - 1) for ours, stock in zip(told["Topiary"], told["Slurm"])]
     sheet.add("utilisation: increase over Slurm", statistics.median(more), "%", goal="within 2 %")
+    tell_replayed(sheet, trace)

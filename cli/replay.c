@@ -26,7 +26,8 @@ struct args {
 static const struct cmd_option options[] = {
 	{ "snapshot", 0, "FILE", CMD_TEXT(snapshot), "The nodes' hardware, instead of SnapshotFile" },
 	{ "policies", 0, "LIST", CMD_TEXT(policies),
-	  "Policies out of stock, block, off, prefer, require and spread, with a level as in require:l3 "
+	  "Policies out of stock, block, off, prefer, require and spread, with a level as in require:l3, and "
+	  "with TopoMem as in prefer:mem=off "
 	  "(default: " POLICIES_USUAL ")" },
 	{ "limit", 0, "N", CMD_NUMBER(limit, 1, SIZE_MAX), "Only the first N jobs by submit time" },
 	{0},
@@ -183,8 +184,8 @@ static int stage_run(struct stage *s, struct err *e)
 
 enum figure {
 	JOBS, REFUSED, BACKFILLED, DOMINATED, ANY_PACKAGE, ANY_NUMA, ANY_L3, OWN_PACKAGE, OWN_NUMA, OWN_L3,
-	EXACT_POSSIBLE, EXACT_HAD, BROKEN, TOUCHED, LOOSE_PACKAGE, LOOSE_NUMA, LOOSE_L3, UTILISATION, WAIT_MEAN,
-	WAIT_MEDIAN, WAIT_P95, MAKESPAN, FIGURES,
+	EXACT_POSSIBLE, EXACT_HAD, BROKEN, TOUCHED, MEMORY_JOBS, MEMORY_FAR, MEMORY_NEEDLESS, LOOSE_PACKAGE, LOOSE_NUMA,
+	LOOSE_L3, UTILISATION, WAIT_MEAN, WAIT_MEDIAN, WAIT_P95, MAKESPAN, FIGURES,
 };
 
 static const struct {
@@ -206,6 +207,9 @@ static const struct {
 	[EXACT_HAD] = { "  of these placed so, %", "exact_had_percent", 1, 1 },
 	[BROKEN] = { "whole free packages broken, per job", "broken_per_job", 2, -1 },
 	[TOUCHED] = { "domains used, relative to the minimum", "touched_to_ideal", 3, -1 },
+	[MEMORY_JOBS] = { "memory requested, jobs", "memory_jobs", 0, 0 },
+	[MEMORY_FAR] = { "  not in the NUMA nodes of their cores, %", "memory_far_percent", 1, -1 },
+	[MEMORY_NEEDLESS] = { "  although other free cores had it near, %", "memory_needless_percent", 1, -1 },
 	[LOOSE_PACKAGE] = { "free cores in partly used packages, %", "loose_package_percent", 1, -1 },
 	[LOOSE_NUMA] = { "  in partly used NUMA nodes, %", "loose_numa_percent", 1, -1 },
 	[LOOSE_L3] = { "  in partly used L3 caches, %", "loose_l3_percent", 1, -1 },
@@ -231,6 +235,9 @@ static void figures_of(const struct replay_result *r, double f[FIGURES])
 	f[EXACT_HAD] = percent(r->exact_had, r->exact_possible);
 	f[BROKEN] = percent(r->broken, r->jobs) / 100;
 	f[TOUCHED] = r->touched_to_ideal;
+	f[MEMORY_JOBS] = r->with_memory;
+	f[MEMORY_FAR] = percent(r->memory_far, r->with_memory);
+	f[MEMORY_NEEDLESS] = percent(r->memory_needless, r->with_memory);
 	for (size_t i = 0; i < JUDGED_LEVELS; i++) {
 		f[ANY_PACKAGE + i] = percent(r->split_any[i], r->jobs);
 		f[OWN_PACKAGE + i] = percent(r->split_own[i], r->jobs);
@@ -278,6 +285,8 @@ static int print_table(const struct stage *s, double f[][FIGURES], struct err *e
 		columns[i + 1] = (struct table_column){ s->policies[i].name, TABLE_RIGHT };
 	t = table_new(columns);
 	for (size_t row = 0; row < FIGURES; row++) {
+		if (row >= MEMORY_JOBS && row <= MEMORY_NEEDLESS && !f[0][MEMORY_JOBS])
+			continue;
 		table_cell(t, "%s", rows[row].name);
 		for (size_t i = 0; i < s->npolicies; i++) {
 			table_cell(t, "%.*f", rows[row].decimals, f[i][row]);

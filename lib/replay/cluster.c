@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "score/score.h"
+#include "score/numa_memory.h"
 #include "shape/hostlist.h"
 
 /* --- kinds --- */
@@ -47,6 +47,8 @@ static int kind_init(struct cluster_kind *k, const struct shape *s)
 	k->shape = s;
 	k->threads = s->pus / s->cores;
 	k->words = core_set_words(s->cores);
+	for (size_t i = 0; i < s->ndomains; i++)
+		k->memory += s->domains[i].memory >> 20;
 	for (int level = LEVEL_NODE; level < LEVEL_CORE; level++) {
 		if (ranges_find(s, level, &k->at[level]))
 			return -1;
@@ -141,6 +143,7 @@ static int nodes_order(struct cluster *c, struct err *e)
 		if (i && !strcmp(node[-1].name, node->name))
 			return err_set(e, "the snapshot has node %s twice", node->name);
 		node->word = c->words;
+		node->core = c->cores;
 		c->words += node->kind->words;
 		c->cores += node->kind->shape->cores;
 	}
@@ -227,7 +230,7 @@ struct cluster_shares *seats_new(const struct cluster *c, const struct past_job 
 		const struct cluster_kind *kind = c->nodes[nodes[i]].kind;
 		unsigned tasks = job->tasks / job->nodes + (i < job->tasks % job->nodes);
 
-		s->list[i] = (struct cluster_share){ nodes[i], tasks, job_cores(job, tasks, kind), words };
+		s->list[i] = (struct cluster_share){ nodes[i], tasks, job_cores(job, tasks, kind), words, job->memory };
 		words += kind->words;
 	}
 	return s;
@@ -253,8 +256,9 @@ static int reach_init(struct cluster_room *r)
 int room_init(struct cluster_room *r, const struct cluster *c, bool with_reach)
 {
 	*r = (struct cluster_room){ .cluster = c, .words = calloc(c->words, sizeof(*r->words)),
-			    .count = calloc(c->n, sizeof(*r->count)), .total = c->cores };
-	if (!r->words || !r->count || (with_reach && reach_init(r))) {
+			    .count = calloc(c->n, sizeof(*r->count)), .total = c->cores,
+			    .held = calloc(c->n, sizeof(*r->held)), .used = calloc(c->cores, sizeof(*r->used)) };
+	if (!r->words || !r->count || !r->held || !r->used || (with_reach && reach_init(r))) {
 		room_free(r);
 		return -1;
 	}
@@ -270,6 +274,8 @@ void room_copy(struct cluster_room *to, const struct cluster_room *from)
 	to->total = from->total;
 	memcpy(to->words, from->words, from->cluster->words * sizeof(*to->words));
 	memcpy(to->count, from->count, from->cluster->n * sizeof(*to->count));
+	memcpy(to->held, from->held, from->cluster->n * sizeof(*to->held));
+	memcpy(to->used, from->used, from->cluster->cores * sizeof(*to->used));
 }
 
 void room_free(struct cluster_room *r)
@@ -279,22 +285,38 @@ void room_free(struct cluster_room *r)
 	free(r->reach);
 	free(r->words);
 	free(r->count);
+	free(r->held);
+	free(r->used);
 	*r = (struct cluster_room){0};
+}
+
+bool room_has_memory(const struct cluster_room *r, unsigned node, unsigned long long mb)
+{
+	unsigned long long has = r->cluster->nodes[node].kind->memory;
+
+	return !mb || !has || r->held[node] + mb <= has;
 }
 
 static bool seat_is_free(const struct cluster_room *r, const struct cluster_share *s)
 {
 	const struct cluster_node *node = &r->cluster->nodes[s->node];
 
-	return core_set_is_within(s->mask, &r->words[node->word], node->kind->words);
+	return core_set_is_within(s->mask, &r->words[node->word], node->kind->words) &&
+	       room_has_memory(r, s->node, s->memory);
 }
 
-static void seat_turn(struct cluster_room *r, const struct cluster_share *s)
+/* Of free to occupied, or back. */
+static void seat_turn(struct cluster_room *r, const struct cluster_share *s, int sign)
 {
 	const struct cluster_node *node = &r->cluster->nodes[s->node];
+	unsigned long long each = s->memory * NUMA_MEMORY_UNIT / (s->cores + !s->cores);
 
 	for (unsigned w = 0; w < node->kind->words; w++)
 		r->words[node->word + w] ^= s->mask[w];
+	r->held[s->node] += sign * s->memory;
+	for (unsigned c = 0; each && c < node->kind->shape->cores; c++)
+		if (core_set_has(s->mask, c))
+			r->used[node->core + c] += sign * (uint32_t) each;
 }
 
 int room_occupy(struct cluster_room *r, const struct cluster_shares *s)
@@ -306,7 +328,7 @@ int room_occupy(struct cluster_room *r, const struct cluster_shares *s)
 		const struct cluster_share *seat = &s->list[i];
 		unsigned *count = &r->count[seat->node];
 
-		seat_turn(r, seat);
+		seat_turn(r, seat, 1);
 		for (unsigned k = 0; r->reach && k < seat->cores; k++)
 			r->reach[r->cluster->nodes[seat->node].kind->index][*count - k]--;
 		*count -= seat->cores;
@@ -321,7 +343,7 @@ void room_release(struct cluster_room *r, const struct cluster_shares *s)
 		const struct cluster_share *seat = &s->list[i];
 		unsigned *count = &r->count[seat->node];
 
-		seat_turn(r, seat);
+		seat_turn(r, seat, -1);
 		*count += seat->cores;
 		r->total += seat->cores;
 		for (unsigned k = 0; r->reach && k < seat->cores; k++)
@@ -351,7 +373,7 @@ bool room_holds(const struct cluster_room *r, unsigned node, const struct past_j
 	const struct cluster_ranges *at = &kind->at[within];
 	unsigned cores = job_cores(job, job_node_tasks(job), kind);
 
-	if (r->count[node] < cores)
+	if (r->count[node] < cores || !room_has_memory(r, node, job->memory))
 		return false;
 	for (size_t i = 0; within != LEVEL_NODE && i < at->n; i++)
 		if (range_count(room_node(r, node), at->list[i]) >= cores)
@@ -369,7 +391,7 @@ bool room_can(const struct cluster_room *r, const struct past_job *job, enum lev
 
 		nodes += cores <= kind->shape->cores ? r->reach[i][cores] : 0;
 	}
-	if (nodes < job->nodes || within == LEVEL_NODE)
+	if (nodes < job->nodes || (within == LEVEL_NODE && !job->memory))
 		return nodes >= job->nodes;
 	nodes = 0;
 	for (size_t i = 0; nodes < job->nodes && i < r->cluster->n; i++)

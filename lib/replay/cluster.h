@@ -10,7 +10,10 @@
 #include "replay/jobs.h"
 #include "shape/snapshot.h"
 
-/* The cluster of a replay: a snapshot's nodes, sorted by name as in slurmctld, and which of their cores are free. */
+/*
+ * The cluster of a replay: a snapshot's nodes, sorted by name as in slurmctld, and which of their cores and how much of
+ * their memory is free.
+ */
 
 struct cluster_range {
 	unsigned first, cores;
@@ -27,6 +30,7 @@ struct cluster_kind {
 	unsigned index;			/* in the cluster */
 	unsigned threads;		/* PUs of each core, in Slurm's count */
 	unsigned words;			/* of a set of its cores (score.h) */
+	unsigned long long memory;	/* MB of all NUMA nodes; 0: the shape does not state it, any amount is free */
 	struct cluster_ranges at[LEVEL_CORE];	/* the domains of a level, or of the next level out that has some */
 };
 
@@ -34,6 +38,7 @@ struct cluster_node {
 	char *name;
 	const struct cluster_kind *kind;
 	size_t word;			/* the first word of its cores in a room */
+	size_t core;			/* the first core, counted over all nodes */
 };
 
 #define CLUSTER_NODE_CORES 32767u	/* at most; counts of domains have 15 bits */
@@ -59,6 +64,7 @@ bool cluster_has(const struct cluster *c, const char *name);
 struct cluster_share {
 	unsigned node, tasks, cores;
 	uint64_t *mask;			/* these cores */
+	unsigned long long memory;	/* MB */
 };
 
 struct cluster_shares {
@@ -79,12 +85,14 @@ unsigned job_cores(const struct past_job *job, unsigned tasks, const struct clus
 /* The most tasks of the job on a node. */
 unsigned job_node_tasks(const struct past_job *job);
 
-/* The free cores. */
+/* The free cores and the memory that jobs hold. */
 struct cluster_room {
 	const struct cluster *cluster;
 	uint64_t *words;
 	unsigned *count;		/* by node */
 	unsigned long long total;
+	unsigned long long *held;	/* MB, by node */
+	uint32_t *used;			/* the same by core, as in score/numa_memory.h */
 	unsigned **reach;		/* reach[kind][k]: nodes of a kind with at least k free cores; NULL in a copy */
 };
 
@@ -98,13 +106,14 @@ static inline const uint64_t *room_node(const struct cluster_room *r, unsigned n
 	return &r->words[r->cluster->nodes[node].word];
 }
 
-/* 0, or -1 with nothing changed when one of the cores is not free. */
+/* 0, or -1 with nothing changed when one of the cores, or the memory, is not free. */
 int room_occupy(struct cluster_room *r, const struct cluster_shares *s);
 void room_release(struct cluster_room *r, const struct cluster_shares *s);
 
+bool room_has_memory(const struct cluster_room *r, unsigned node, unsigned long long mb);
 /*
- * Whether the node has room for the most tasks of the job on a node, within one domain of the level unless that is
- * LEVEL_NODE.
+ * Whether the node has room for the most tasks of the job on a node and for its memory, within one domain of the level
+ * unless that is LEVEL_NODE.
  */
 bool room_holds(const struct cluster_room *r, unsigned node, const struct past_job *job, enum level within);
 /* Whether as many nodes as the job wants have. The room must have its reach. */

@@ -3,6 +3,7 @@
 #include "replay/jobs.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -16,10 +17,11 @@
 #define SECONDS_MAX (1ll << 34)
 #define LIMIT_MAX 10000000ll	/* of each part of a limit */
 #define TASKS_MAX (1u << 24)
+#define MEMORY_MAX 1e12		/* MB */
 
 enum column {
 	JOB, SUBMIT, START, END, NODES, TASKS, TASK_CPUS, ALLOC_CPUS, N_CPUS, REQ_CPUS, LIMIT, TIME_LIMIT, MINUTES, FIT,
-	LEVEL, COMMENT, NODE_LIST, OTHER, COLUMN_COUNT,
+	LEVEL, COMMENT, NODE_LIST, MEMORY, REQ_MEM, OTHER, COLUMN_COUNT,
 };
 
 static const struct {
@@ -33,7 +35,7 @@ static const struct {
 													  LIMIT },
 	{ "Timelimit", TIME_LIMIT }, { "TimelimitRaw", MINUTES }, { "fit", FIT }, { "level", LEVEL }, { "Comment",
 													COMMENT },
-	{ "NodeList", NODE_LIST },
+	{ "NodeList", NODE_LIST }, { "memory", MEMORY }, { "ReqMem", REQ_MEM },
 };
 
 static const enum column usual[] = { JOB, SUBMIT, START, END, NODES, TASKS, TASK_CPUS, FIT, LEVEL };
@@ -241,6 +243,39 @@ static int read_limit(struct reader *r, struct past_job *job)
 	return job->limit ? 0 : read_limit_words(r, r->values[TIME_LIMIT], &job->limit);
 }
 
+/* A number and a unit, in MB, rounded up; *end is what follows. */
+static bool read_megabytes(const char *text, double *mb, const char **end)
+{
+	static const char units[] = "KMGTP";
+	const char *unit;
+
+	if (!isdigit((unsigned char) *text))
+		return false;
+	*mb = strtod(text, (char **) end);
+	if (**end && (unit = strchr(units, toupper((unsigned char) **end)))) {
+		*mb = ldexp(*mb, 10 * (int) (unit - units - 1));
+		++*end;
+	}
+	return *mb <= MEMORY_MAX;
+}
+
+/* sacct's ReqMem is "0" or "" where a job requested none. */
+static int read_memory(struct reader *r, struct past_job *job)
+{
+	const char *text = *r->values[MEMORY] ? r->values[MEMORY] : r->values[REQ_MEM], *end;
+	bool is_total = !*r->values[MEMORY];
+	double mb;
+
+	if (!*text || !strcmp(text, "-"))
+		return 0;
+	if (!read_megabytes(text, &mb, &end) || (*end && (!is_total || strspn(end, "nc") != 1 || end[1])))
+		return line_error(r, "invalid memory:", text);
+	if (is_total && *end != 'n')
+		mb = mb * (*end == 'c' ? (double) job->tasks * job->task_cpus : 1) / job->nodes;
+	job->memory = ceil(mb);
+	return 0;
+}
+
 static bool value_given(const char *value)
 {
 	return *value && strcmp(value, "-");
@@ -261,10 +296,11 @@ static int read_request(struct reader *r, struct past_job *job)
 {
 	struct request *q = &job->request;
 
-	*q = (struct request){ .fit = FIT_PREFER, .level = LEVEL_NODE };
+	*q = (struct request){ .fit = FIT_PREFER, .level = LEVEL_NODE, .memory = FIT_PREFER };
 	if (request_comment(q, r->values[COMMENT], r->err))
 		return err_within(r->err, "%s:%u", r->name, r->line);
 	job->asks = q->fit != FIT_PREFER || q->level != LEVEL_NODE || strcasestr(r->values[COMMENT], "topo-fit=");
+	job->asks_memory = strcasestr(r->values[COMMENT], "topo-mem=");
 	return set_word(r, job, "topo-fit", FIT) || set_word(r, job, "topo-level", LEVEL);
 }
 
@@ -336,7 +372,8 @@ static int read_job(struct reader *r, struct past_job *job)
 	if (end < start)
 		return err_set(r->err, "%s:%u: job %s ended before it started", r->name, r->line, job->name);
 	job->run = end - start;
-	return read_size(r, job) || read_limit(r, job) || read_request(r, job) || check_nodes(r, job->name);
+	return read_size(r, job) || read_memory(r, job) || read_limit(r, job) || read_request(r, job) ||
+	       check_nodes(r, job->name);
 }
 
 static struct past_job *jobs_more(struct jobs *jobs)

@@ -16,8 +16,9 @@ struct past_job {
 	long long run;		/* its run time */
 	long long limit;	/* its time limit, 0: unknown */
 	unsigned nodes, tasks, task_cpus;	/* tasks on all nodes together, distributed as evenly as possible */
-	bool asks;		/* it had a request of its own */
-	struct request request;	/* that request; only if asks */
+	unsigned long long memory;	/* MB on each node; 0: unknown, or none */
+	bool asks, asks_memory;	/* it had a request of its own; --topo-mem was in it */
+	struct request request;	/* that request; its memory only if asks_memory, the rest only if asks */
 };
 
 struct jobs {
@@ -43,6 +44,8 @@ struct jobs_nodes {
  *	tasks, NTasks; cpus_per_task
  *	AllocCPUS, NCPUS, ReqCPUS	total; without tasks, each CPU is a task; the first with a number counts
  *	limit, Timelimit, TimelimitRaw	seconds; [[DAYS-]HH:]MM:SS or DAYS-HH; minutes
+ *	memory, ReqMem			MB on each node; of the whole job, with n on each node, with c for each CPU
+ *					(before Slurm 21.08); a unit K, M, G, T or P may follow the number
  *	fit, level			as for --topo-fit and --topo-level, "-" for none
  *	Comment				the same options in it
  *	NodeList			names that the cluster must have

@@ -2,11 +2,13 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "replay/judge.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/core_set.h"
 #include "replay/fronts.h"
+#include "score/numa_memory.h"
 
 static const struct {
 	enum level level;
@@ -37,6 +39,7 @@ struct judge {
 	struct whole *wholes;
 	size_t nwholes;
 	bool *taken;			/* nodes of the current job */
+	double *left;			/* scratch space: MB, by NUMA node of a node */
 };
 
 /* One node share to be judged. */
@@ -102,11 +105,16 @@ static int samples_find(struct judge *j)
 struct judge *judge_new(const struct cluster *c)
 {
 	struct judge *j = calloc(1, sizeof(*j));
+	size_t numas = 1;
 
 	if (!j)
 		return NULL;
-	*j = (struct judge){ .cluster = c, .fronts = fronts_new(c), .taken = calloc(c->n, sizeof(*j->taken)) };
-	if (j->fronts && j->taken && !room_init(&j->empty, c, false) && !samples_find(j) && !wholes_find(j))
+	for (size_t i = 0; i < c->nkinds; i++)
+		if (c->kinds[i].shape->numas.count > numas)
+			numas = c->kinds[i].shape->numas.count;
+	*j = (struct judge){ .cluster = c, .fronts = fronts_new(c), .taken = calloc(c->n, sizeof(*j->taken)),
+			     .left = calloc(numas, sizeof(*j->left)) };
+	if (j->fronts && j->taken && j->left && !room_init(&j->empty, c, false) && !samples_find(j) && !wholes_find(j))
 		return j;
 	judge_free(j);
 	return NULL;
@@ -124,6 +132,7 @@ void judge_free(struct judge *j)
 		room_free(&j->empty);
 	free(j->sample);
 	free(j->taken);
+	free(j->left);
 	free(j);
 }
 
@@ -261,6 +270,75 @@ static int judge_exact(const struct judged_share *h, struct judgement *out)
 	return 0;
 }
 
+/* --- memory --- */
+
+#define SLACK 1.0			/* MB: shares of memory are counted in sixteenths of one */
+
+/* Fills j->left: what jobs have too much of one NUMA node is in the others, as much as these have free. */
+static void memory_left(const struct judged_share *h, unsigned node)
+{
+	const struct cluster_node *n = &h->j->cluster->nodes[node];
+	const struct shape *s = n->kind->shape;
+	double all = 0, excess = 0;
+
+	for (unsigned i = 0; i < s->numas.count; i++) {
+		const struct shape_domain *d = &s->domains[s->numas.domains[i]];
+		double used = 0, has = (double) n->kind->memory * d->memory / s->numas.all;
+
+		for (unsigned c = d->first; c < d->first + d->cores; c++)
+			used += (double) h->room->used[n->core + c] / NUMA_MEMORY_UNIT;
+		h->j->left[i] = fmax(has - used, 0);
+		all += h->j->left[i];
+		excess += fmax(used - has, 0);
+	}
+	for (unsigned i = 0; i < s->numas.count; i++)
+		h->j->left[i] *= all > 0 ? fmax(1 - excess / all, 0) : 0;
+}
+
+static struct cluster_range numa_range(const struct shape *s, unsigned nth)
+{
+	const struct shape_domain *d = &s->domains[s->numas.domains[nth]];
+
+	return (struct cluster_range){ d->first, d->cores };
+}
+
+static bool memory_is_far(const struct judged_share *h)
+{
+	const struct shape *s = h->j->cluster->nodes[h->seat->node].kind->shape;
+	double each = (double) h->seat->memory / h->seat->cores;
+
+	memory_left(h, h->seat->node);
+	for (unsigned i = 0; i < s->numas.count; i++)
+		if (each * range_count(h->seat->mask, numa_range(s, i)) > h->j->left[i] + SLACK)
+			return true;
+	return false;
+}
+
+/* Whether some free cores of the node have the share's memory in their own NUMA nodes. */
+static bool memory_can_be_near(const struct judged_share *h, unsigned node)
+{
+	const struct cluster_kind *kind = h->j->cluster->nodes[node].kind;
+	const struct shape *s = kind->shape;
+	unsigned cores = job_cores(h->job, h->seat->tasks, kind), near = 0;
+
+	if (h->room->count[node] < cores || !room_has_memory(h->room, node, h->seat->memory))
+		return false;
+	memory_left(h, node);
+	for (unsigned i = 0; i < s->numas.count; i++)
+		near += fmin(range_count(room_node(h->room, node), numa_range(s, i)),
+			     fmax(h->j->left[i] - SLACK, 0) * cores / h->seat->memory);
+	return !s->numas.count || near >= cores;
+}
+
+static void judge_memory(const struct judged_share *h, struct judgement *out)
+{
+	if (!h->seat->memory || !memory_is_far(h))
+		return;
+	out->memory_far = true;
+	for (unsigned i = 0; i < h->j->cluster->n && !out->memory_needless; i++)
+		out->memory_needless = (!h->j->taken[i] || i == h->seat->node) && memory_can_be_near(h, i);
+}
+
 /* --- a share, a job --- */
 
 static unsigned packages_broken(const struct judged_share *h)
@@ -288,6 +366,7 @@ static int judge_seat(const struct judged_share *h, struct judgement *out)
 	out->touched += touch_sum(h->touch);
 	out->ideal += sum;
 	out->broken += packages_broken(h);
+	judge_memory(h, out);
 	if (h->touch != least && compare_all(h, out))
 		return -1;
 	return judge_exact(h, out);

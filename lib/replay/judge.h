@@ -24,6 +24,8 @@ struct judgement {
 	bool exact_had;			/* and the job left no free core in the domain that contains it */
 	unsigned broken;		/* packages that were entirely free and have some free cores left */
 	unsigned touched, ideal;	/* packages, NUMA nodes, L3 caches; the least on the best empty node */
+	bool memory_far;		/* the NUMA nodes of its cores did not have its memory, on one of its nodes */
+	bool memory_needless;		/* and those of other free cores had, there or on another node */
 };
 
 struct judge;

@@ -7,11 +7,14 @@
 #include <string.h>
 
 #include "score/chooser.h"
+#include "score/numa_memory.h"
 
 struct placement {
 	const struct cluster *cluster;
 	struct fit_cache cache;
 	struct candidate_node *list;	/* space for one choice */
+	struct score_limit *limits;	/* space for those of one node */
+	unsigned nlimits;
 };
 
 /* One choice: the state of the chooser's callbacks. */
@@ -29,7 +32,11 @@ struct placement *placement_new(const struct cluster *c)
 	if (!l)
 		return NULL;
 	*l = (struct placement){ .cluster = c, .list = calloc(c->n, sizeof(*l->list)) };
-	if (l->list)
+	for (size_t i = 0; i < c->nkinds; i++)
+		if (c->kinds[i].shape->numas.count > l->nlimits)
+			l->nlimits = c->kinds[i].shape->numas.count;
+	l->limits = calloc(l->nlimits + 1, sizeof(*l->limits));
+	if (l->list && l->limits)
 		return l;
 	placement_free(l);
 	return NULL;
@@ -41,7 +48,23 @@ void placement_free(struct placement *l)
 		return;
 	fit_cache_clear(&l->cache);
 	free(l->list);
+	free(l->limits);
 	free(l);
+}
+
+static void need_limit(const struct search *s, unsigned node, struct score_need *need)
+{
+	const struct cluster_node *n = &s->room->cluster->nodes[node];
+	struct numa_memory m = {
+		.capacity = n->kind->memory, .held = s->room->held[node], .used = s->room->used + n->core,
+		.wanted = s->job->memory,
+	};
+
+	if (s->want->memory == FIT_OFF)
+		return;
+	need->nlimits = numa_memory_limits(n->kind->shape, &m, need->cores, room_node(s->room, node),
+					   s->placement->limits, s->placement->nlimits);
+	need->limits = s->placement->limits;
 }
 
 static bool node_score(const struct search *s, unsigned node, uint32_t tasks, struct candidate_node *out)
@@ -53,10 +76,16 @@ static bool node_score(const struct search *s, unsigned node, uint32_t tasks, st
 		.level = s->want->level, .path = &s->want->path,
 	};
 
-	if (s->room->count[node] < need.cores)
+	if (s->room->count[node] < need.cores || !room_has_memory(s->room, node, s->job->memory))
 		return false;
+	need_limit(s, node, &need);
 	*out = (struct candidate_node){ .node = node, .tasks = tasks, .need_cores = need.cores };
 	out->cost = fit_cost(&s->placement->cache, kind->shape, room_node(s->room, node), &need, &out->fit);
+	if (!out->cost && need.nlimits && s->want->memory == FIT_PREFER) {
+		need.nlimits = 0;
+		out->memory_far = true;
+		out->cost = fit_cost(&s->placement->cache, kind->shape, room_node(s->room, node), &need, &out->fit);
+	}
 	return out->cost;
 }
 

@@ -8,8 +8,9 @@
 /*
  * Chooses nodes and cores as Topiary's select plugin does, with the same code (score/chooser.h): of the nodes that can
  * take a share of the job's tasks those with the lowest cost, of equal ones the first, and on each the cores of that
- * cost. Properties that the records lack are equal on all nodes here: weights, memory, devices, and the preference for
- * nodes where tasks share no core.
+ * cost; nodes whose cores have the job's memory in their own NUMA nodes come first, if want->memory says so. Properties
+ * that the records lack are equal on all nodes here: weights, devices, and the preference for nodes where tasks share
+ * no core.
  */
 struct placement;
 

@@ -7,16 +7,22 @@
 
 static int policy_fit(const char *word, struct policy *p, struct err *e)
 {
-	struct request q = { .fit = FIT_PREFER, .level = LEVEL_NODE };
-	const char *colon = strchr(word, ':');
-	char fit[POLICY_NAME];
+	struct request q = { .fit = FIT_PREFER, .level = LEVEL_NODE, .memory = FIT_PREFER };
+	char parts[POLICY_NAME], *rest = parts, *fit, *part;
 
-	snprintf(fit, sizeof(fit), "%.*s", (int) (colon ? colon - word : (long) strlen(word)), word);
+	snprintf(parts, sizeof(parts), "%s", word);
+	fit = strsep(&rest, ":");
 	if (fit_parse(fit) < 0)
 		return err_set(e, "'%.40s': invalid policy, expected one of: stock, block, off, prefer,"
 			       " require, spread", word);
-	if (request_set(&q, "topo-fit", fit, e) || (colon && request_set(&q, "topo-level", colon + 1, e)))
+	if (request_set(&q, "topo-fit", fit, e))
 		return err_within(e, "'%.40s'", word);
+	while ((part = strsep(&rest, ":"))) {
+		bool is_memory = !strncmp(part, "mem=", 4);
+
+		if (request_set(&q, is_memory ? "topo-mem" : "topo-level", is_memory ? part + 4 : part, e))
+			return err_within(e, "'%.40s'", word);
+	}
 	p->kind = POLICY_FIT;
 	p->request = q;
 	return 0;

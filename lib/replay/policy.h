@@ -21,8 +21,8 @@ struct policy {
 };
 
 /*
- * "stock", "block", or a fit (score/request.h), optionally followed by ":" and a level: "prefer", "require:l3". 0 or
- * -1.
+ * "stock", "block", or a fit (score/request.h), optionally followed by ":" and a level, and by ":mem=" and a value of
+ * --topo-mem, by default prefer: "prefer", "require:l3", "prefer:mem=off". 0 or -1.
  */
 int policy_parse(const char *word, struct policy *out, struct err *e);
 

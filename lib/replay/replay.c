@@ -155,13 +155,14 @@ static int job_start(struct replay *r, struct turn *t, struct cluster_shares *se
 	if (judge_seats(r->judge, &r->room, t->job, seats, &judgement))
 		return no_memory(r);
 	if (room_occupy(&r->room, seats))
-		return err_set(r->err, "%s: job %s was given a core that another has", r->policy->name, t->job->name);
+		return err_set(r->err, "%s: job %s was given cores or memory that others have", r->policy->name,
+			       t->job->name);
 	list_insert(r->by_end, r->running, order_find(r->by_end, r->running, t, end_compare), t);
 	list_insert(r->by_due, r->running, order_find(r->by_due, r->running, t, due_compare), t);
 	r->running++;
 	r->changes++;
 	tally_room(&r->tally, &r->room, seats);
-	tally_job(&r->tally, &judgement, r->now - t->job->submit);
+	tally_job(&r->tally, t->job, &judgement, r->now - t->job->submit);
 	if (r->watch && r->watch->started)
 		r->watch->started(r->watch->user, t->job, seats, r->now);
 	return 0;
@@ -347,6 +348,8 @@ static int request_compare(const struct request *a, const struct request *b)
 		return a->fit < b->fit ? -1 : 1;
 	if (a->level != b->level)
 		return a->level < b->level ? -1 : 1;
+	if (a->memory != b->memory)
+		return a->memory < b->memory ? -1 : 1;
 	if (a->path.steps != b->path.steps)
 		return a->path.steps < b->path.steps ? -1 : 1;
 	for (unsigned i = 0; i < a->path.steps; i++) {
@@ -361,8 +364,8 @@ static int request_compare(const struct request *a, const struct request *b)
 static int ask_compare(const void *a, const void *b)
 {
 	const struct turn *x = *(struct turn *const *) a, *y = *(struct turn *const *) b;
-	const unsigned mine[] = { x->job->nodes, x->job->tasks, x->job->task_cpus, x->ours };
-	const unsigned yours[] = { y->job->nodes, y->job->tasks, y->job->task_cpus, y->ours };
+	const unsigned long long mine[] = { x->job->nodes, x->job->tasks, x->job->task_cpus, x->job->memory, x->ours };
+	const unsigned long long yours[] = { y->job->nodes, y->job->tasks, y->job->task_cpus, y->job->memory, y->ours };
 
 	for (size_t i = 0; i < sizeof(mine) / sizeof(mine[0]); i++)
 		if (mine[i] != yours[i])
@@ -404,10 +407,11 @@ static void turns_make(struct replay *r, const struct jobs *jobs)
 {
 	for (size_t i = 0; i < r->n; i++) {
 		const struct past_job *job = &jobs->list[i];
-		const struct request *want = job->asks ? &job->request : &r->policy->request;
+		struct request want = job->asks ? job->request : r->policy->request;
 
+		want.memory = job->asks_memory ? job->request.memory : r->policy->request.memory;
 		r->turns[i] = (struct turn){
-			.job = job, .want = *want, .ours = r->policy->kind == POLICY_FIT && want->fit != FIT_OFF,
+			.job = job, .want = want, .ours = r->policy->kind == POLICY_FIT && want.fit != FIT_OFF,
 		};
 	}
 }

@@ -22,6 +22,7 @@ struct replay_result {
 	size_t backfilled;
 	size_t split_own[JUDGED_LEVELS], split_any[JUDGED_LEVELS], dominated;	/* jobs, as in replay/judge.h */
 	size_t exact_possible, exact_had;
+	size_t with_memory, memory_far, memory_needless;	/* jobs that requested memory, and of them, as there */
 	size_t broken;			/* packages */
 	double touched_to_ideal;	/* the mean over jobs */
 	double loose[JUDGED_LEVELS];	/* share of the free cores over time that are in partly used domains */

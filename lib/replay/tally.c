@@ -63,7 +63,7 @@ void tally_room(struct tally *t, const struct cluster_room *r, const struct clus
 		}
 }
 
-void tally_job(struct tally *t, const struct judgement *j, long long wait)
+void tally_job(struct tally *t, const struct past_job *job, const struct judgement *j, long long wait)
 {
 	struct replay_result *s = &t->sums;
 
@@ -76,6 +76,9 @@ void tally_job(struct tally *t, const struct judgement *j, long long wait)
 	s->exact_possible += j->exact_possible;
 	s->exact_had += j->exact_had;
 	s->broken += j->broken;
+	s->with_memory += job->memory > 0;
+	s->memory_far += j->memory_far;
+	s->memory_needless += j->memory_needless;
 	t->ratios += (double) j->touched / j->ideal;
 }
 

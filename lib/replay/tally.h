@@ -25,7 +25,7 @@ void tally_free(struct tally *t);
 void tally_pass(struct tally *t, long long now);
 /* The room changed on these nodes. */
 void tally_room(struct tally *t, const struct cluster_room *r, const struct cluster_shares *s);
-void tally_job(struct tally *t, const struct judgement *j, long long wait);
+void tally_job(struct tally *t, const struct past_job *job, const struct judgement *j, long long wait);
 
 void tally_end(struct tally *t, struct replay_result *out);
 

@@ -47,7 +47,7 @@ _topiary_values() {
 	map:--fill) echo auto compact spread ;;
 	record:--set | top:--set) echo sw cpu ;;
 	trace:--level | top:--level) echo Machine Package NUMANode L3Cache L2Cache Core PU ;;
-	replay:--policies) echo stock block prefer prefer:l3 require:l3 spread ;;
+	replay:--policies) echo stock block prefer prefer:l3 prefer:mem=off require:l3 spread ;;
 	esac
 }
 

@@ -3,6 +3,7 @@
 """topiary replay on small records: what it prints, what it takes, what it refuses."""
 import json
 import random
+import re
 import subprocess
 
 import pytest
@@ -13,6 +14,11 @@ shape small Package:2 [NUMANode] L3Cache:1 Core:4 PU:1
 shape large Package:2 [NUMANode] L3Cache:1 Core:6 PU:2
 nodes cn[1-2] small
 nodes cn[3-4] large
+end
+"""
+HALVES = """topiary-snapshot 1
+shape halves Package:2 [NUMANode(memory=8GiB)] Core:4 PU:1
+nodes cn1 halves
 end
 """
 USUAL = ["stock", "block", "prefer"]
@@ -98,6 +104,18 @@ def test_prefer_crosses_fewest_boundaries(snapshot, tmp_path):
     assert all(0 <= policy[f"{what}_percent"] <= 100 for policy in of.values()
                for what in ("utilisation", "loose_package", "loose_l3"))
     assert replay("--snapshot", snapshot, "--limit", 7, jobs)[0]["jobs"] == 7
+
+
+def test_memory_of_sacct_is_counted(tmp_path):
+    halves = record(tmp_path, HALVES, "halves")
+    # NUMA nodes of 8 GiB; a job of 4 cores and 12 GiB, and one that is alone with 16 GiB
+    text = ("JobID|Submit|Start|End|NNodes|NCPUS|ReqMem|\n1|0|0|9|1|4|12G|\n2|0|0|9|1|1|16G|\n3|0|0|9|1|1|17G|\n")
+    _, of = replay("--snapshot", halves, "--policies=block,prefer,prefer:mem=off", record(tmp_path, text))
+    assert {name: [p[key] for key in ("jobs", "refused", "memory_jobs", "memory_far_percent",
+                                      "memory_needless_percent", "wait_mean_seconds")] for name, p in of.items()} == {
+        "block": [2, 1, 2, 100, 50, 4.5], "prefer": [2, 1, 2, 50, 0, 4.5], "prefer:mem=off": [2, 1, 2, 100, 50, 4.5]}
+    done = topiary("--snapshot", halves, "--policies=prefer", record(tmp_path, text))
+    assert re.search(r"^memory requested, jobs +2$", done.stdout, re.M)
 
 
 def test_several_records_are_one(snapshot, tmp_path):

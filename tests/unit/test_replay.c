@@ -19,7 +19,7 @@ struct stage {
 	struct jobs jobs;
 };
 
-static void stage_open(struct stage *s, const char *nodes, const char *jobs)
+static void stage_open_columns(struct stage *s, const char *nodes, const char *columns, const char *jobs)
 {
 	struct buf text = {0};
 	struct err e;
@@ -30,11 +30,16 @@ static void stage_open(struct stage *s, const char *nodes, const char *jobs)
 	    !(s->cluster = cluster_new(s->snapshot, &e)))
 		fail_msg("%s", e.text);
 	text.len = 0;
-	buf_printf(&text, COLUMNS "%s", jobs);
+	buf_printf(&text, "%s%s", columns, jobs);
 	if (jobs_read(&s->jobs, text.data, text.len, "jobs", NULL, &e))
 		fail_msg("%s", e.text);
 	assert_int_equal(jobs_sort(&s->jobs), 0);
 	buf_free(&text);
+}
+
+static void stage_open(struct stage *s, const char *nodes, const char *jobs)
+{
+	stage_open_columns(s, nodes, COLUMNS, jobs);
 }
 
 static void stage_close(struct stage *s)
@@ -187,6 +192,19 @@ static void reads_records(void **state)
 		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|2-12\n", 1, 0, { .name = "1", .run = 1000,
 		  .limit = 60 * 3600000, .nodes = 1, .tasks = 8, .task_cpus = 1,
 		  .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		/* memory: MB on each node, whatever the column's unit */
+		{ "job submit start end nodes tasks memory\n7 0 0 1 2 8 1.5G\n", 1, 0,
+		  { .name = "7", .run = 1000, .nodes = 2, .tasks = 8, .task_cpus = 1, .memory = 1536,
+		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		{ "job|submit|start|end|nodes|ncpus|reqmem\n1|0|0|1|2|8|3000M\n", 1, 0,
+		  { .name = "1", .run = 1000, .nodes = 2, .tasks = 8, .task_cpus = 1, .memory = 1500,
+		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		{ "job|submit|start|end|nodes|ncpus|reqmem|comment\n1|0|0|1|2|8|500Mc|topo-mem=require\n", 1, 0,
+		  { .name = "1", .run = 1000, .nodes = 2, .tasks = 8, .task_cpus = 1, .memory = 2000,
+		    .asks_memory = true, .request = { FIT_PREFER, LEVEL_NODE, {0}, FIT_REQUIRE } } },
+		{ "job|submit|start|end|nodes|ncpus|reqmem\n1|0|0|1|2|8|2Gn\n2|0|0|1|1|1|0\n", 2, 0,
+		  { .name = "2", .run = 1000, .nodes = 1, .tasks = 1, .task_cpus = 1,
+		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
 		{ "job|submit|start|end|nodes|ncpus|timelimit|comment\n1|0|0|1|1|8|UNLIMITED|topo-fit=prefer\n", 1, 0,
 		  { .name = "1", .run = 1000, .nodes = 1, .tasks = 8, .task_cpus = 1, .asks = true,
 		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
@@ -208,6 +226,10 @@ static void reads_records(void **state)
 		    job->tasks != want->tasks || job->task_cpus != want->task_cpus)
 			fail_msg("row %zu: ran %lld of %lld ms, %u nodes, %u tasks, %u CPUs each", i, job->run,
 				 job->limit, job->nodes, job->tasks, job->task_cpus);
+		if (job->memory != want->memory || job->asks_memory != want->asks_memory ||
+		    (want->asks_memory && job->request.memory != want->request.memory))
+			fail_msg("row %zu: %llu MB, asks %d: %s", i, job->memory, job->asks_memory,
+				 fit_name(job->request.memory));
 		if (want->submit && job->submit != want->submit)
 			fail_msg("row %zu: submitted at %lld", i, job->submit);
 		if (job->asks != want->asks || job->request.fit != want->request.fit ||
@@ -251,6 +273,12 @@ static void refuses_bad_records(void **state)
 		{ "job|submit|start|end|nodes|ncpus|comment\n1|0|0|1|1|8|topo-level=x\n", "file:2: --topo-level=x" },
 		{ "job|submit|start|end|nodes|ncpus|nodelist\n1|0|0|1|1|8|cn1\n2|0|0|1|2|8|cn[1-2],gpu3\n",
 		  "file:3: job 2 ran on gpu3, which the snapshot does not have" },
+		{ "job submit start end nodes tasks memory\n7 0 0 1 2 8 4X\n", "file:2: invalid memory: '4X'" },
+		{ "job submit start end nodes tasks memory\n7 0 0 1 2 8 4Gn\n", "file:2: invalid memory: '4Gn'" },
+		{ "job submit start end nodes tasks memory\n7 0 0 1 2 8 -1\n", "file:2: invalid memory: '-1'" },
+		{ "job submit start end nodes tasks memory\n7 0 0 1 2 8 9999999P\n",
+		  "file:2: invalid memory: '9999999P'" },
+		{ "job|submit|start|end|nodes|ncpus|reqmem\n1|0|0|1|2|8|4Gcc\n", "file:2: invalid memory: '4Gcc'" },
 		{ "job|submit|start|end|nodes|ncpus|nodelist\n1|0|0|1|1|8|cn[1\n",
 		  "file:2: 'cn[1': invalid host list" },
 	};
@@ -351,6 +379,60 @@ static void places_jobs(void **state)
 		if (strcmp(story.data, rows[i].story))
 			fail_msg("row %zu, %s: %s, not %s", i, rows[i].policy, story.data, rows[i].story);
 		buf_free(&story);
+		stage_close(&stage);
+	}
+}
+
+/* --- memory --- */
+
+#define MEMORY_COLUMNS "job submit start end nodes tasks memory\n"
+#define HALVES "shape A Package:2 [NUMANode(memory=8GiB)] Core:4 PU:1\n"
+
+static void places_jobs_by_memory(void **state)
+{
+	static const struct {
+		const char *nodes, *jobs, *policy, *story;
+		unsigned far, needless;
+	} rows[] = {
+		/* a NUMA node has 8 GiB: four cores with 12 GiB are two and two, unless memory does not matter */
+		{ "cn1", "1 0 0 9 1 4 12G", "prefer", "1@0 cn1:0-1,4-5; ", 0, 0 },
+		{ "cn1", "1 0 0 9 1 4 12G", "prefer:mem=off", "1@0 cn1:0-3; ", 1, 1 },
+		{ "cn1", "1 0 0 9 1 4 12G", "block", "1@0 cn1:0-3; ", 1, 1 },
+		{ "cn1", "1 0 0 9 1 4 8G", "prefer", "1@0 cn1:0-3; ", 0, 0 },
+		/* another node has it near */
+		{ "cn[1-2]", "1 0 0 9 1 1 6G\n2 0 0 9 1 1 6G\n3 0 0 9 1 1 4G", "prefer",
+		  "1@0 cn1:0; 2@0 cn1:4; 3@0 cn2:0; ", 0, 0 },
+		{ "cn[1-2]", "1 0 0 9 1 1 6G\n2 0 0 9 1 1 6G\n3 0 0 9 1 1 4G", "prefer:mem=off",
+		  "1@0 cn1:0; 2@0 cn1:1; 3@0 cn1:2; ", 2, 2 },
+		/* one core cannot have more than its NUMA node has: preferred it runs, required it never does */
+		{ "cn1", "1 0 0 9 1 1 9G", "prefer", "1@0 cn1:0; ", 1, 0 },
+		{ "cn1", "1 0 0 9 1 1 9G", "prefer:mem=require", "", 0, 0 },
+		{ "cn1", "1 0 0 9 1 1 6G\n2 0 0 9 1 1 6G\n3 1 1 4 1 1 4G", "prefer:mem=require",
+		  "1@0 cn1:0; 2@0 cn1:4; 3@9 cn1:0; ", 0, 0 },
+		/* no node has more than it has */
+		{ "cn1", "1 0 0 9 1 1 10G\n2 0 0 9 1 1 7G\n3 0 0 5 1 1 17G", "stock", "1@0 cn1:0; 2@9 cn1:0; ", 1, 0 },
+		{ "cn1", "1 0 0 9 1 1 10G\n2 0 0 9 1 1 5G", "stock", "1@0 cn1:0; 2@0 cn1:1; ", 2, 1 },
+		/* each node of a job has its own */
+		{ "cn[1-2]", "1 0 0 9 2 8 12G", "prefer", "1@0 cn1:0-1,4-5 cn2:0-1,4-5; ", 0, 0 },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct replay_result r;
+		struct stage stage;
+		struct buf story, nodes = {0};
+
+		buf_printf(&nodes, HALVES "nodes %s A", rows[i].nodes);
+		stage_open_columns(&stage, nodes.data, MEMORY_COLUMNS, rows[i].jobs);
+		r = replay(&stage, rows[i].policy, &story);
+		if (strcmp(story.data, rows[i].story))
+			fail_msg("row %zu, %s: %s, not %s", i, rows[i].policy, story.data, rows[i].story);
+		if (r.memory_far != rows[i].far || r.memory_needless != rows[i].needless)
+			fail_msg("row %zu, %s: far %zu, needlessly %zu", i, rows[i].policy, r.memory_far,
+				 r.memory_needless);
+		assert_int_equal(r.with_memory, r.jobs);
+		buf_free(&story);
+		buf_free(&nodes);
 		stage_close(&stage);
 	}
 }
@@ -629,6 +711,92 @@ static struct buf random_jobs(unsigned seed, unsigned n)
 	return b;
 }
 
+/* Three nodes of HALVES, counted without the replay's code: MB of each core that has any, and who is far. */
+struct recount {
+	double core[3][8];
+	size_t far;
+};
+
+static double half_used(const double *core, unsigned half)
+{
+	return core[4 * half] + core[4 * half + 1] + core[4 * half + 2] + core[4 * half + 3];
+}
+
+static void recount_start(void *user, const struct past_job *job, const struct cluster_shares *seats, long long at)
+{
+	struct recount *r = user;
+	bool is_far = false;
+
+	(void) at;
+	for (size_t i = 0; i < seats->n; i++) {
+		double *core = r->core[seats->list[i].node], used[2] = { half_used(core, 0), half_used(core, 1) };
+		unsigned in[2] = {0};
+
+		for (unsigned c = 0; c < 8; c++)
+			if (is_in(seats->list[i].mask, c)) {
+				assert_true(core[c] == 0);
+				core[c] = (double) job->memory / seats->list[i].cores;
+				in[c / 4]++;
+			}
+		assert_true(half_used(core, 0) + half_used(core, 1) <= 16384.1);
+		for (unsigned half = 0; half < 2; half++) {
+			double over = used[!half] > 8192 ? used[!half] - 8192 : 0;
+
+			is_far |= in[half] && used[half] + over +
+				(double) job->memory * in[half] / seats->list[i].cores > 8192 + 1;
+		}
+	}
+	r->far += is_far;
+}
+
+static void recount_end(void *user, const struct past_job *job, const struct cluster_shares *seats, long long at)
+{
+	struct recount *r = user;
+
+	(void) job;
+	(void) at;
+	for (size_t i = 0; i < seats->n; i++)
+		for (unsigned c = 0; c < 8; c++)
+			if (is_in(seats->list[i].mask, c))
+				r->core[seats->list[i].node][c] = 0;
+}
+
+static void memory_is_counted(void **state)
+{
+	static const char *const policies[] = { "stock", "block", "prefer", "prefer:mem=off", "prefer:mem=require" };
+	unsigned seed = 7;
+	struct buf jobs = {0};
+	struct stage stage;
+	struct err e;
+
+	(void) state;
+	for (unsigned i = 0; i < 2000; i++)
+		buf_printf(&jobs, "%u %u %u %u 1 %u %u\n", i, 2 * i, 2 * i, 2 * i + 5 + chance(&seed, 15),
+			   1 + chance(&seed, 4), 1 + chance(&seed, 5000));
+	stage_open_columns(&stage, HALVES "nodes cn[1-3] A", MEMORY_COLUMNS, jobs.data);
+	for (size_t i = 0; i < ROWS(policies); i++) {
+		struct recount count = {0};
+		struct replay_watch watch = { recount_start, recount_end, &count };
+		struct replay_result r;
+		struct policy p;
+
+		if (policy_parse(policies[i], &p, &e) ||
+		    replay_run(stage.cluster, &stage.jobs, &p, &watch, &r, &e))
+			fail_msg("%s: %s", policies[i], e.text);
+		print_message("# %s: of %zu jobs %zu far, %zu needlessly, utilisation %.3f\n", policies[i], r.jobs,
+			      r.memory_far, r.memory_needless, r.utilisation);
+		assert_int_equal(r.memory_far, count.far);
+		assert_int_equal(r.jobs, stage.jobs.n);
+		if (p.kind == POLICY_FIT && p.request.memory != FIT_OFF)
+			assert_int_equal(r.memory_needless, 0);
+		else
+			assert_true(r.memory_needless > 50);
+		assert_true(p.request.memory != FIT_REQUIRE || !r.memory_far);
+	}
+	stage_close(&stage);
+	buf_free(&jobs);
+}
+
 /* The least cost is never dominated, and misses no exact fit: as one who does not know the score sees it. */
 static void least_cost_is_never_worse(void **state)
 {
@@ -660,10 +828,12 @@ int main(void)
 		cmocka_unit_test(refuses_bad_records),
 		cmocka_unit_test(sorts_by_submission),
 		cmocka_unit_test(places_jobs),
+		cmocka_unit_test(places_jobs_by_memory),
 		cmocka_unit_test(backfills_without_delay),
 		cmocka_unit_test(judges_placements),
 		cmocka_unit_test(sums_times),
 		cmocka_unit_test(fronts_are_complete),
+		cmocka_unit_test(memory_is_counted),
 		cmocka_unit_test(least_cost_is_never_worse),
 	};
 
