@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "hwview/image.h"
@@ -124,14 +125,12 @@ static struct monitor_step *step_find(struct monitor_steps *m, const char *name)
 /* A directory of root's that is not known yet; it is watched before it is looked at. NULL if it is none. */
 static struct monitor_step *step_add(struct monitor_steps *m, const char *name)
 {
-	struct monitor_step *more, s = { .dir = -1 };
+	struct monitor_step s = { .dir = -1 };
 	char path[PATH_MAX];
 	struct stat st;
 
-	if (m->n == STEPS_MAX || strlen(name) >= sizeof(s.name) ||
-	    !(more = realloc(m->list, (m->n + 1) * sizeof(*more))))
+	if (m->n == STEPS_MAX || strlen(name) >= sizeof(s.name) || array_reserve(m->list, m->n, 1))
 		return NULL;
-	m->list = more;
 	s.dir = openat(m->root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (s.dir < 0)
 		return NULL;

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "monitor/node_memory.h"
@@ -77,13 +78,10 @@ static int read_cpus(struct monitor_trace *t, struct err *e)
 /* Events are compared by name with those of a trace that is continued. */
 static int event_add(struct trace_head *h, const char *name, const char *unit, enum trace_kind kind, const char *level)
 {
-	struct trace_event *more = realloc(h->events, (h->nevents + 1) * sizeof(*more));
-	struct trace_event *x;
+	struct trace_event *x = array_add(h->events, h->nevents);
 
-	if (!more)
+	if (!x)
 		return -1;
-	h->events = more;
-	x = &more[h->nevents++];
 	*x = (struct trace_event){ .kind = kind, .level = trace_head_level(h, level) };
 	snprintf(x->name, sizeof(x->name), "%s", name);
 	snprintf(x->unit, sizeof(x->unit), "%s", unit);

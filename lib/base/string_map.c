@@ -3,7 +3,6 @@
 #include "base/string_map.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define FIRST_SIZE 64u
 
@@ -11,21 +10,28 @@
  * FNV-1a (Fowler, Noll, Vo; draft-eastlake-fnv), folded to 32 bits. Not keyed: the strings are short, and a slow
  * look-up gains an attacker nothing.
  */
-uint32_t string_hash(const char *s)
+static uint32_t bytes_hash(const void *key, size_t len)
 {
+	const unsigned char *at = key;
 	uint64_t h = 14695981039346656037u;
 
-	for (; *s; s++)
-		h = (h ^ (unsigned char) *s) * 1099511628211u;
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ at[i]) * 1099511628211u;
 	return h ^ (h >> 32);
 }
 
-/* The slot of the string, or the free slot where it would be added. */
-static struct string_map_slot *slot_find(const struct string_map *m, const char *name, uint32_t hash)
+uint32_t string_hash(const char *s)
+{
+	return bytes_hash(s, strlen(s));
+}
+
+/* The slot of the key, or the free slot where it would be added. */
+static struct string_map_slot *slot_find(const struct string_map *m, const void *key, size_t len, uint32_t hash)
 {
 	size_t i = hash & (m->size - 1);
 
-	while (m->slots[i].number && (m->slots[i].hash != hash || strcmp(m->text.data + m->slots[i].at, name)))
+	while (m->slots[i].number && (m->slots[i].hash != hash || m->slots[i].len != len ||
+				      memcmp(m->keys.data + m->slots[i].at, key, len)))
 		i = (i + 1) & (m->size - 1);
 	return &m->slots[i];
 }
@@ -52,34 +58,34 @@ static int slots_grow(struct string_map *m)
 	return 0;
 }
 
-size_t string_map_find(const struct string_map *m, const char *name)
+size_t string_map_find_bytes(const struct string_map *m, const void *key, size_t len)
 {
-	const struct string_map_slot *s = m->size ? slot_find(m, name, string_hash(name)) : NULL;
+	const struct string_map_slot *s = m->size ? slot_find(m, key, len, bytes_hash(key, len)) : NULL;
 
 	return s && s->number ? s->number - 1 : STRING_MAP_NONE;
 }
 
-size_t string_map_add(struct string_map *m, const char *name)
+size_t string_map_add_bytes(struct string_map *m, const void *key, size_t len)
 {
-	uint32_t hash = string_hash(name);
-	size_t at = m->text.len;
+	uint32_t hash = bytes_hash(key, len);
+	size_t at = m->keys.len;
 	struct string_map_slot *s;
 
 	if (4 * (m->count + 1) > 3 * m->size && (m->count == UINT32_MAX || slots_grow(m)))
 		return STRING_MAP_NONE;
-	s = slot_find(m, name, hash);
+	s = slot_find(m, key, len, hash);
 	if (s->number)
 		return s->number - 1;
-	buf_add(&m->text, name, strlen(name) + 1);
-	if (m->text.failed)
+	buf_add(&m->keys, key, len);
+	if (m->keys.failed)
 		return STRING_MAP_NONE;
-	*s = (struct string_map_slot){ .hash = hash, .number = ++m->count, .at = at };
+	*s = (struct string_map_slot){ .hash = hash, .number = ++m->count, .at = at, .len = len };
 	return s->number - 1;
 }
 
 void string_map_free(struct string_map *m)
 {
-	buf_free(&m->text);
+	buf_free(&m->keys);
 	free(m->slots);
 	*m = (struct string_map){0};
 }

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
 #define FIRST_WRITE UINT64_C(1000000000)	/* nanoseconds after the start */
 
 struct counter {
@@ -69,16 +71,8 @@ static void write_when_due(void)
 
 static void list_add(struct counter_list *l, struct counter_entry entry)
 {
-	if (l->n == l->capacity) {
-		size_t capacity = l->capacity ? 2 * l->capacity : 4;
-		struct counter_entry *bigger = realloc(l->entry, capacity * sizeof(*bigger));
-
-		if (!bigger)
-			return;
-		l->entry = bigger;
-		l->capacity = capacity;
-	}
-	l->entry[l->n++] = entry;
+	if (!array_reserve(l->entry, l->n, 1))
+		l->entry[l->n++] = entry;
 }
 
 void counters_add(enum counter_kind kind, int to, uint64_t bytes)

@@ -29,7 +29,7 @@ void counters_add(enum counter_kind kind, int to, uint64_t bytes);
  * For persistent requests: counters_redirect collects what this thread counts in a list, until it is called with NULL.
  */
 struct counter_list {
-	size_t n, capacity;
+	size_t n;
 	struct counter_entry {
 		enum counter_kind kind;
 		int to;

@@ -9,10 +9,10 @@ CAPTURE_SOURCES := $(wildcard lib/capture/*.c)
 
 $(CAPTURE): CAPTURE_CC = $(MPICC)
 $(CAPTURE_MPICH): CAPTURE_CC = $(MPICC_MPICH)
-$(CAPTURE) $(CAPTURE_MPICH): $(CAPTURE_SOURCES) $(wildcard lib/capture/*.h)
+$(CAPTURE) $(CAPTURE_MPICH): $(CAPTURE_SOURCES) $(wildcard lib/capture/*.h) lib/base/array.h
 	@mkdir -p $(@D)
 	@echo "  MPICC   $@"
-	$(Q)$(CAPTURE_CC) -std=gnu11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -D_GNU_SOURCE -shared $(LDFLAGS) -Wl,--as-needed \
+	$(Q)$(CAPTURE_CC) -std=gnu11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -D_GNU_SOURCE -Ilib -shared $(LDFLAGS) -Wl,--as-needed \
 		-o $@.new $(CAPTURE_SOURCES) && mv $@.new $@
 capture: $(CAPTURE)
 all: $(CAPTURES)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* The number at the end of "core 17", if the label has one. */
 static bool label_number(const char *label, const char *kind, unsigned long *number)
 {
@@ -17,24 +19,10 @@ static bool label_number(const char *label, const char *kind, unsigned long *num
 	return !*end;
 }
 
-static struct compare_remark *remark_room(struct compare_remarks *r)
-{
-	if (r->n == r->cap) {
-		size_t cap = r->cap ? 2 * r->cap : 64;
-		struct compare_remark *more = realloc(r->list, cap * sizeof(*more));
-
-		if (!more)
-			return NULL;
-		r->list = more;
-		r->cap = cap;
-	}
-	return &r->list[r->n];
-}
-
 void remark_add(struct compare_remarks *r, enum severity s, enum change_direction d, size_t order, const char *kind,
 		const char *label, const char *what, const char *from, const char *to, struct buf *tail)
 {
-	struct compare_remark *x = r->failed || tail->failed ? NULL : remark_room(r);
+	struct compare_remark *x = r->failed || tail->failed ? NULL : array_add(r->list, r->n);
 
 	if (!x) {
 		r->failed = true;
@@ -47,7 +35,6 @@ void remark_add(struct compare_remarks *r, enum severity s, enum change_directio
 	};
 	*tail = (struct buf){0};
 	x->kind = label_number(label, kind, &x->number) ? kind : NULL;
-	r->n++;
 	r->failed |= !x->c.object || !x->c.what || !x->c.from || !x->c.to || !x->c.words;
 }
 

@@ -35,7 +35,7 @@ struct compare_remark {
 
 struct compare_remarks {
 	struct compare_remark *list;
-	size_t n, cap;
+	size_t n;
 	bool failed;
 };
 

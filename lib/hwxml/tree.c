@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "hwxml/canon.h"
 #include "hwxml/tree_hwloc3.h"
 #include "hwxml/xml_error.h"
@@ -34,10 +35,6 @@ struct frame {
 	long extra;
 };
 
-struct list {
-	size_t n, cap;
-};
-
 struct builder {
 	xmlParserCtxtPtr xml;
 	struct tree *t;
@@ -48,7 +45,7 @@ struct builder {
 	char *to;			/* the next string */
 	struct frame frames[MAX_DEPTH];
 	size_t depth;
-	struct list objects, object_attrs, extras, extra_attrs, infos;
+	size_t object_attrs, extra_attrs, infos;	/* their numbers so far */
 	struct loose *loose;
 	struct seen {
 		const struct xml_type *type;
@@ -62,26 +59,6 @@ static int builder_fail(struct builder *b)
 	b->failed = true;
 	xmlStopParser(b->xml);
 	return -1;
-}
-
-/* Adds n cleared elements at the end of *array; NULL when memory is short. */
-static void *list_add(struct builder *b, struct list *l, void *array, size_t size, size_t n)
-{
-	char **at = array;
-
-	if (l->n + n > l->cap) {
-		size_t cap = 2 * l->cap + n + 256;
-		char *more = realloc(*at, cap * size);
-
-		if (!more) {
-			builder_fail(b);
-			return NULL;
-		}
-		*at = more;
-		l->cap = cap;
-	}
-	l->n += n;
-	return memset(*at + (l->n - n) * size, 0, n * size);
 }
 
 /* --- strings --- */
@@ -160,22 +137,22 @@ static unsigned logical_next(struct builder *b, const struct xml_type *type)
 
 static int info_keep(struct builder *b, unsigned owner, const char *name, const char *value, unsigned line)
 {
-	struct loose *l = list_add(b, &b->infos, &b->loose, sizeof(*l), 1);
+	struct loose *l = array_add(b->loose, b->infos);
 
 	if (!l)
-		return -1;
+		return builder_fail(b);
 	*l = (struct loose){ .pair = { name, value, line }, .owner = owner };
 	return 0;
 }
 
 static int object_add(struct builder *b, struct frame *f, unsigned line, size_t n, const xmlChar **given)
 {
-	struct tree_object *o = list_add(b, &b->objects, &b->t->objects, sizeof(*o), 1);
-	struct tree_pair *pairs = list_add(b, &b->object_attrs, &b->own->object_attrs, sizeof(*pairs), n);
+	struct tree_object *o = array_add(b->t->objects, b->t->n);
+	struct tree_pair *pairs = array_append(b->own->object_attrs, b->object_attrs, n);
 	const char *text;
 
 	if (!o || !pairs)
-		return -1;
+		return builder_fail(b);
 	attrs_keep(b, f->el, line, n, given, pairs);
 	attrs_translate(pairs, n, *b->t->version == '3');
 	text = pair_get(pairs, n, "type");
@@ -186,7 +163,7 @@ static int object_add(struct builder *b, struct frame *f, unsigned line, size_t 
 	o->os_index = (text = pair_get(pairs, n, "os_index")) ? strtol(text, NULL, 10) : -1;
 	o->line = line;
 	o->nattrs = n;
-	f->object = b->objects.n - 1;
+	f->object = b->t->n - 1;
 	if ((text = pair_get(pairs, n, "cache_inclusive")) && info_keep(b, f->object, "Inclusive", text, line))
 		return -1;
 	return xml_ids_add(&b->own->ids, strtoull(pair_get(pairs, n, "gp_index"), NULL, 10)) ? 0 : builder_fail(b);
@@ -207,11 +184,11 @@ static int info_add(struct builder *b, const struct frame *f, unsigned owner, un
 
 static int extra_add(struct builder *b, struct frame *f, unsigned line, size_t n, const xmlChar **given)
 {
-	struct tree_extra *x = list_add(b, &b->extras, &b->t->extras, sizeof(*x), 1);
-	struct tree_pair *pairs = list_add(b, &b->extra_attrs, &b->own->extra_attrs, sizeof(*pairs), n);
+	struct tree_extra *x = array_add(b->t->extras, b->t->nextras);
+	struct tree_pair *pairs = array_append(b->own->extra_attrs, b->extra_attrs, n);
 
 	if (!x || !pairs)
-		return -1;
+		return builder_fail(b);
 	attrs_keep(b, f->el, line, n, given, pairs);
 	x->element = f->el;
 	x->line = line;
@@ -219,7 +196,7 @@ static int extra_add(struct builder *b, struct frame *f, unsigned line, size_t n
 	x->text = b->to;
 	if (!f->el->text)
 		*b->to++ = '\0';
-	f->extra = b->extras.n - 1;
+	f->extra = b->t->nextras - 1;
 	return 0;
 }
 
@@ -313,11 +290,11 @@ static const xmlSAXHandler handler = {
 static int pairs_share(struct builder *b)
 {
 	struct tree *t = b->t;
-	struct tree_pair *at = b->own->object_attrs, *infos = calloc(b->infos.n + 1, sizeof(*infos));
+	struct tree_pair *at = b->own->object_attrs, *infos = calloc(b->infos + 1, sizeof(*infos));
 
 	if (!(b->own->infos = infos))
 		return -1;
-	for (size_t i = 0; i < b->infos.n; i++)
+	for (size_t i = 0; i < b->infos; i++)
 		t->objects[b->loose[i].owner].ninfos++;
 	for (size_t i = 0; i < t->n; i++) {
 		struct tree_object *o = &t->objects[i];
@@ -328,7 +305,7 @@ static int pairs_share(struct builder *b)
 		infos += o->ninfos;
 		o->ninfos = 0;
 	}
-	for (size_t i = 0; i < b->infos.n; i++) {
+	for (size_t i = 0; i < b->infos; i++) {
 		struct tree_object *o = &t->objects[b->loose[i].owner];
 
 		o->infos[o->ninfos++] = b->loose[i].pair;
@@ -353,8 +330,6 @@ static int document_read(struct builder *b)
 	xmlParseDocument(b->xml);
 	if (b->failed || !b->xml->wellFormed)
 		return -1;
-	b->t->n = b->objects.n;
-	b->t->nextras = b->extras.n;
 	return xml_ids_seal(&b->own->ids, &twice) || pairs_share(b) ? -1 : 0;
 }
 

@@ -2,19 +2,12 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "hwxml/xml_ids.h"
 
-#include <stdlib.h>
+#include "base/array.h"
 
 unsigned xml_ids_add(struct xml_ids *s, uint64_t gp)
 {
-	if (s->n == s->cap) {
-		size_t cap = s->cap ? 2 * s->cap : 1024;
-		struct xml_id *ids = realloc(s->ids, cap * sizeof(*ids));
-
-		if (!ids)
-			return 0;
-		s->ids = ids;
-		s->cap = cap;
-	}
+	if (array_reserve(s->ids, s->n, 1))
+		return 0;
 	s->ids[s->n] = (struct xml_id){ .gp = gp, .place = s->n + 1 };
 	return ++s->n;
 }

@@ -12,7 +12,7 @@ struct xml_ids {
 		uint64_t gp;
 		unsigned place;
 	} *ids;
-	size_t n, cap;
+	size_t n;
 };
 
 /* The position of the object just added, or 0 when memory is short. */

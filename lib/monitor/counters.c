@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "trace/block.h"
 
@@ -93,13 +94,10 @@ static pid_t *threads_of(pid_t pid, unsigned *n, struct err *e)
 	snprintf(path, sizeof(path), "/proc/%d/task", (int) pid);
 	folder = opendir(path);
 	for (struct dirent *d; folder && (d = readdir(folder));) {
-		pid_t *more;
-
 		if (*d->d_name == '.')
 			continue;
-		if (!(more = realloc(all, (*n + 1) * sizeof(*all))))
+		if (array_reserve(all, *n, 1))
 			break;
-		all = more;
 		all[(*n)++] = atoi(d->d_name);
 	}
 	if (folder)

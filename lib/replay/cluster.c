@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "score/numa_memory.h"
 #include "shape/hostlist.h"
 
@@ -83,7 +84,6 @@ static int kinds_make(struct cluster *c, const struct snapshot *s, struct err *e
 struct gathering {
 	struct cluster *cluster;
 	const struct cluster_kind *kind;
-	size_t cap;
 	struct err *err;
 };
 
@@ -92,17 +92,12 @@ static int node_add(const char *name, void *user)
 	struct gathering *g = user;
 	struct cluster *c = g->cluster;
 
-	if (c->n == g->cap) {
-		size_t cap = g->cap ? 2 * g->cap : 64;
-		struct cluster_node *bigger = realloc(c->nodes, cap * sizeof(*bigger));
+	char *copy;
 
-		if (!bigger)
-			return err_set(g->err, "out of memory");
-		c->nodes = bigger;
-		g->cap = cap;
-	}
-	c->nodes[c->n] = (struct cluster_node){ .name = strdup(name), .kind = g->kind };
-	return c->nodes[c->n].name ? (c->n++, 0) : err_set(g->err, "out of memory");
+	if (array_reserve(c->nodes, c->n, 1) || !(copy = strdup(name)))
+		return err_set(g->err, "out of memory");
+	c->nodes[c->n++] = (struct cluster_node){ .name = copy, .kind = g->kind };
+	return 0;
 }
 
 static const struct cluster_kind *kind_of(const struct cluster *c, const struct shape *s)

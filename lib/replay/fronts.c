@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/core_set.h"
-#include "replay/front_cache.h"
+#include "base/string_map.h"
+
+#define CACHE_BYTES_MAX (96u << 20)
 
 /* The levels of the lanes, and the substitute for a core that has no domain of the level. */
 static const struct {
@@ -30,7 +33,11 @@ struct map {
 struct fronts {
 	const struct cluster *cluster;
 	struct map *maps;		/* by kind */
-	struct front_cache *cache;
+	/* A cache: nodes of a kind with the same free cores, most nodes of a cluster bought at once, share a table. */
+	struct string_map known;	/* by kind, cores of a task and free cores */
+	struct table *tables;		/* by number in known */
+	size_t ntables, bytes;
+	uint64_t *key;			/* space for one */
 };
 
 uint64_t touch_least(uint64_t a, uint64_t b)
@@ -139,7 +146,7 @@ struct table {
 	unsigned free;
 	size_t *at;
 	uint64_t *list;
-	size_t n, cap;
+	size_t n;
 };
 
 static void table_free(struct table *t)
@@ -155,20 +162,6 @@ static int table_init(struct table *t, unsigned cores)
 	return t->at ? 0 : -1;
 }
 
-static int table_room(struct table *t)
-{
-	size_t cap = t->cap ? 2 * t->cap : 32;
-	uint64_t *bigger;
-
-	if (t->n < t->cap)
-		return 0;
-	if (!(bigger = realloc(t->list, cap * sizeof(*bigger))))
-		return -1;
-	t->list = bigger;
-	t->cap = cap;
-	return 0;
-}
-
 /* Adds to the last front, which begins at `from`, unless an entry of it is as good; removes entries that are worse. */
 static int table_add(struct table *t, size_t from, uint64_t touch)
 {
@@ -181,7 +174,7 @@ static int table_add(struct table *t, size_t from, uint64_t touch)
 		if (!touch_within(touch, t->list[i]))
 			t->list[kept++] = t->list[i];
 	t->n = kept;
-	if (table_room(t))
+	if (array_reserve(t->list, t->n, 1))
 		return -1;
 	t->list[t->n++] = touch;
 	return 0;
@@ -229,7 +222,7 @@ static int table_alike(struct table *t, unsigned cores, uint64_t each)
 	if (table_init(t, cores))
 		return -1;
 	for (unsigned k = 0; k <= cores; k++) {
-		if (table_room(t))
+		if (array_reserve(t->list, t->n, 1))
 			return -1;
 		t->at[k] = k;
 		t->list[t->n++] = k * each;
@@ -311,57 +304,74 @@ static int build_run(struct build *b)
 	return b->tables[0].at ? 0 : table_alike(&b->tables[0], 0, 0);
 }
 
-static void *fronts_make(const struct cluster_kind *kind, const uint64_t *free_cores, unsigned task_cores,
-			 const void *user)
+static int table_make(const struct fronts *f, const struct cluster_kind *kind, const uint64_t *free_cores,
+		      unsigned task_cores, struct table *t)
 {
-	const struct fronts *f = user;
 	size_t n = kind->shape->ndomains;
 	struct build b = {
 		.map = &f->maps[kind->index], .shape = kind->shape, .free_cores = free_cores, .task_cores = task_cores,
 		.tables = calloc(n, sizeof(*b.tables)), .singles = calloc(n, sizeof(*b.singles)),
 		.each = calloc(n, sizeof(*b.each)),
 	};
-	struct table *t = malloc(sizeof(*t));
+	int rc = -1;
 
-	if (t && b.tables && b.singles && b.each && !build_run(&b)) {
+	if (b.tables && b.singles && b.each && !build_run(&b)) {
 		*t = b.tables[0];
 		b.tables[0] = (struct table){0};
-	} else {
-		free(t);
-		t = NULL;
+		rc = 0;
 	}
 	for (size_t i = 0; b.tables && i < n; i++)
 		table_free(&b.tables[i]);
 	free(b.tables);
 	free(b.singles);
 	free(b.each);
-	return t;
+	return rc;
 }
 
-static void fronts_drop(void *answer)
+/* NULL when memory is short. */
+static const struct table *table_get(struct fronts *f, const struct cluster_kind *kind, const uint64_t *free_cores,
+				     unsigned task_cores)
 {
-	table_free(answer);
-	free(answer);
+	size_t bytes = kind->words * sizeof(*free_cores), i;
+	struct table t;
+
+	f->key[0] = (uint64_t) kind->index << 32 | task_cores;
+	memcpy(f->key + 1, free_cores, bytes);
+	bytes += sizeof(*f->key);
+	i = string_map_find_bytes(&f->known, f->key, bytes);
+	if (i != STRING_MAP_NONE)
+		return &f->tables[i];
+	if (array_reserve(f->tables, f->ntables, 1) || table_make(f, kind, free_cores, task_cores, &t))
+		return NULL;
+	if (string_map_add_bytes(&f->known, f->key, bytes) == STRING_MAP_NONE) {
+		table_free(&t);
+		return NULL;
+	}
+	f->bytes += bytes + sizeof(t) + (t.free + 2) * sizeof(*t.at) + t.n * sizeof(*t.list);
+	f->tables[f->ntables] = t;
+	return &f->tables[f->ntables++];
 }
 
-static size_t fronts_bytes(const void *answer)
+static void tables_free(struct fronts *f)
 {
-	const struct table *t = answer;
-
-	return sizeof(*t) + (t->free + 2) * sizeof(*t->at) + t->cap * sizeof(*t->list);
+	for (size_t i = 0; i < f->ntables; i++)
+		table_free(&f->tables[i]);
+	f->ntables = f->bytes = 0;
+	string_map_free(&f->known);
 }
-
-static const struct front_ops making = { fronts_make, fronts_drop, fronts_bytes };
 
 struct fronts *fronts_new(const struct cluster *c)
 {
 	struct fronts *f = calloc(1, sizeof(*f));
+	unsigned words = 0;
 
 	if (!f)
 		return NULL;
+	for (size_t i = 0; i < c->nkinds; i++)
+		words = c->kinds[i].words > words ? c->kinds[i].words : words;
 	*f = (struct fronts){ .cluster = c, .maps = calloc(c->nkinds, sizeof(*f->maps)),
-			      .cache = front_cache_new(&making, f) };
-	if (!f->maps || !f->cache)
+			      .key = malloc((words + 1) * sizeof(*f->key)) };
+	if (!f->maps || !f->key)
 		goto error;
 	for (size_t i = 0; i < c->nkinds; i++)
 		if (map_init(&f->maps[i], c->kinds[i].shape))
@@ -379,14 +389,16 @@ void fronts_free(struct fronts *f)
 	for (size_t i = 0; f->maps && i < f->cluster->nkinds; i++)
 		map_free(&f->maps[i]);
 	free(f->maps);
-	front_cache_free(f->cache);
+	tables_free(f);
+	free(f->tables);
+	free(f->key);
 	free(f);
 }
 
 int fronts_get(struct fronts *f, const struct cluster_kind *kind, const uint64_t *free_cores, unsigned task_cores,
 	       unsigned cores, struct front *out)
 {
-	const struct table *t = front_cache_get(f->cache, kind, free_cores, task_cores);
+	const struct table *t = table_get(f, kind, free_cores, task_cores);
 
 	if (!t)
 		return -1;
@@ -398,5 +410,6 @@ int fronts_get(struct fronts *f, const struct cluster_kind *kind, const uint64_t
 
 void fronts_trim(struct fronts *f)
 {
-	front_cache_trim(f->cache);
+	if (f->bytes > CACHE_BYTES_MAX)
+		tables_free(f);
 }

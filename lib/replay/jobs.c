@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "shape/hostlist.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -376,20 +377,6 @@ static int read_job(struct reader *r, struct past_job *job)
 	       check_nodes(r, job->name);
 }
 
-static struct past_job *jobs_more(struct jobs *jobs)
-{
-	size_t cap = jobs->cap ? 2 * jobs->cap : 256;
-	struct past_job *bigger;
-
-	if (jobs->n < jobs->cap)
-		return &jobs->list[jobs->n];
-	if (!(bigger = realloc(jobs->list, cap * sizeof(*bigger))))
-		return NULL;
-	jobs->list = bigger;
-	jobs->cap = cap;
-	return &bigger[jobs->n];
-}
-
 static int add_job(struct reader *r, struct jobs *jobs)
 {
 	struct past_job *job;
@@ -402,17 +389,9 @@ static int add_job(struct reader *r, struct jobs *jobs)
 		jobs->skipped++;
 		return 0;
 	}
-	if (!(job = jobs_more(jobs)))
+	if (!(job = array_add(jobs->list, jobs->n)) || !(job->name = strdup(r->values[JOB])))
 		return line_error(r, "out of memory at", r->values[JOB]);
-	*job = (struct past_job){0};
-	if (!(job->name = strdup(r->values[JOB])))
-		return line_error(r, "out of memory at", r->values[JOB]);
-	if (read_job(r, job)) {
-		free(job->name);
-		return -1;
-	}
-	jobs->n++;
-	return 0;
+	return read_job(r, job);
 }
 
 static int read_line(struct reader *r, struct jobs *jobs, char *line)
@@ -498,11 +477,10 @@ static int submit_compare(const void *a, const void *b)
 int jobs_sort(struct jobs *jobs)
 {
 	const struct past_job **order = malloc((jobs->n + 1) * sizeof(*order));
-	struct past_job *sorted = malloc((jobs->n + 1) * sizeof(*sorted));
+	struct past_job *sorted = NULL;
 
-	if (!order || !sorted) {
+	if (!order || array_reserve(sorted, 0, jobs->n)) {
 		free(order);
-		free(sorted);
 		return -1;
 	}
 	for (size_t i = 0; i < jobs->n; i++)
@@ -513,6 +491,5 @@ int jobs_sort(struct jobs *jobs)
 	free(order);
 	free(jobs->list);
 	jobs->list = sorted;
-	jobs->cap = jobs->n + 1;
 	return 0;
 }

@@ -23,7 +23,7 @@ struct past_job {
 
 struct jobs {
 	struct past_job *list;
-	size_t n, cap;
+	size_t n;
 	size_t skipped;		/* never started, or still running */
 };
 

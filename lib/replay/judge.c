@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/core_set.h"
 #include "replay/fronts.h"
 #include "score/numa_memory.h"
@@ -63,15 +64,10 @@ static bool is_judged(enum level level)
 
 static int whole_add(struct judge *j, const struct cluster_kind *kind, const struct shape_domain *d)
 {
-	uint64_t *mask = calloc(kind->words, sizeof(*mask));
-	struct whole *bigger = realloc(j->wholes, (j->nwholes + 1) * sizeof(*bigger));
+	uint64_t *mask;
 
-	if (bigger)
-		j->wholes = bigger;
-	if (!mask || !bigger) {
-		free(mask);
+	if (array_reserve(j->wholes, j->nwholes, 1) || !(mask = calloc(kind->words, sizeof(*mask))))
 		return -1;
-	}
 	core_set_add_range(mask, d->first, d->cores);
 	j->wholes[j->nwholes++] = (struct whole){ kind, d->cores, mask };
 	return 0;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "shape/hostlist.h"
 
 struct filling {
@@ -12,27 +13,13 @@ struct filling {
 	struct err *err;
 };
 
-static int directory_grow(struct directory *d)
-{
-	size_t room = d->room ? 2 * d->room : 1024;
-	const struct shape **bigger;
-
-	if (d->names.count < d->room)
-		return 0;
-	if (!(bigger = realloc(d->shape, room * sizeof(*bigger))))
-		return -1;
-	d->shape = bigger;
-	d->room = room;
-	return 0;
-}
-
 static int directory_add_name(const char *name, void *user)
 {
 	struct filling *f = user;
 	struct directory *d = f->directory;
 	size_t known = d->names.count, i;
 
-	if (directory_grow(d) || (i = string_map_add(&d->names, name)) == STRING_MAP_NONE)
+	if (array_reserve(d->shape, known, 1) || (i = string_map_add(&d->names, name)) == STRING_MAP_NONE)
 		return err_set(f->err, "out of memory");
 	if (i < known && d->shape[i] != f->shape)
 		return err_set(f->err, "node %s has two shapes", name);

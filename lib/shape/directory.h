@@ -11,7 +11,6 @@
 struct directory {
 	struct string_map names;
 	const struct shape **shape;	/* by the number of the name; borrowed from the snapshot */
-	size_t room;
 };
 
 /*

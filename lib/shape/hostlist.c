@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define MAX_DIGITS 15u
 /* libslurm refuses larger ranges (src/common/hostlist.c, MAX_RANGE). */
 #define MAX_RANGE 65536u
@@ -294,28 +296,17 @@ void hosts_fold(const struct hostlist_name *first, size_t n, size_t step, struct
 
 struct names {
 	struct hostlist_name *hosts;
-	size_t n, room;
+	size_t n;
 	struct err *err;
 };
 
 static int name_add(const char *name, void *user)
 {
 	struct names *all = user;
-	char *copy = strdup(name);
+	char *copy;
 
-	if (all->n == all->room) {
-		size_t room = all->room ? 2 * all->room : 256;
-		struct hostlist_name *bigger = realloc(all->hosts, room * sizeof(*bigger));
-
-		if (bigger) {
-			all->hosts = bigger;
-			all->room = room;
-		}
-	}
-	if (!copy || all->n == all->room) {
-		free(copy);
+	if (array_reserve(all->hosts, all->n, 1) || !(copy = strdup(name)))
 		return err_set(all->err, "out of memory");
-	}
 	all->hosts[all->n++] = host_of(copy);
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "shape/shape.h"
 #include "shape/snapshot.h"
@@ -24,7 +25,7 @@ struct inventory {
 	struct kind **kinds;
 	size_t nkinds;
 	struct node *nodes;
-	size_t nnodes, room;
+	size_t nnodes;
 	struct hostlist_usage usage;
 };
 
@@ -71,22 +72,21 @@ static int shape_check(const char *text, struct err *e)
 
 static const struct kind *kind_add(struct inventory *v, const char *name, const char *shape, struct err *e)
 {
-	struct kind **bigger, *k;
+	struct kind *k;
 
 	if (shape_check(shape, e))
 		return NULL;
-	if (!(bigger = realloc(v->kinds, (v->nkinds + 1) * sizeof(*bigger))))
-		goto short_of_memory;
-	v->kinds = bigger;
-	if (!(k = calloc(1, sizeof(*k))) || !(k->shape = strdup(shape))) {
+	if (array_reserve(v->kinds, v->nkinds, 1) || !(k = calloc(1, sizeof(*k)))) {
+		err_set(e, "out of memory");
+		return NULL;
+	}
+	if (!(k->shape = strdup(shape))) {
 		free(k);
-		goto short_of_memory;
+		err_set(e, "out of memory");
+		return NULL;
 	}
 	memcpy(k->name, name, sizeof(k->name));
 	return v->kinds[v->nkinds++] = k;
-short_of_memory:
-	err_set(e, "out of memory");
-	return NULL;
 }
 
 static const struct kind *kind_of(struct inventory *v, const char *shape, struct err *e)
@@ -116,18 +116,9 @@ static int node_add(const char *name, void *user)
 {
 	struct adding *a = user;
 	struct inventory *v = a->inventory;
-	struct node *bigger;
 	char *copy;
 
-	if (v->nnodes == v->room) {
-		size_t room = v->room ? 2 * v->room : 256;
-
-		if (!(bigger = realloc(v->nodes, room * sizeof(*bigger))))
-			return err_set(a->err, "%s: out of memory", name);
-		v->nodes = bigger;
-		v->room = room;
-	}
-	if (!(copy = strdup(name)))
+	if (array_reserve(v->nodes, v->nnodes, 1) || !(copy = strdup(name)))
 		return err_set(a->err, "%s: out of memory", name);
 	v->nodes[v->nnodes++] = (struct node){ host_of(copy), a->kind };
 	return 0;

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
+
 #define MAX_THREADS 1024u
 #define NO_LEVEL (-1)		/* an object that is not a level */
 #define OBJECT_WORK 16u
@@ -21,7 +23,6 @@
 struct walk {
 	const char *text, *at;
 	struct shape *shape;
-	size_t room_domains, room_cores, room_devices;
 	int parent;		/* the current domain */
 	int depth;
 	bool in_core;
@@ -43,25 +44,11 @@ static void skip_space(struct walk *w)
 		w->at++;
 }
 
-static int array_grow(void **array, size_t *room, size_t used, size_t size)
-{
-	size_t more = *room ? *room * 2 : 64;
-	void *bigger;
-
-	if (used < *room)
-		return 0;
-	if (!(bigger = realloc(*array, more * size)))
-		return -1;
-	*array = bigger;
-	*room = more;
-	return 0;
-}
-
 static int domain_open(struct walk *w, enum level level)
 {
 	struct shape *s = w->shape;
 
-	if (array_grow((void **) &s->domains, &w->room_domains, s->ndomains, sizeof(*s->domains)))
+	if (array_reserve(s->domains, s->ndomains, 1))
 		return syntax_error(w, "out of memory");
 	s->domains[s->ndomains] = (struct shape_domain){ .level = level, .first = s->cores, .parent = w->parent };
 	w->parent = s->ndomains++;
@@ -82,7 +69,7 @@ static int core_add(struct walk *w, unsigned threads)
 
 	if (s->cores == SHAPE_MAX_CORES)
 		return syntax_error(w, "too many cores");
-	if (array_grow((void **) &s->threads, &w->room_cores, s->cores, sizeof(*s->threads)))
+	if (array_reserve(s->threads, s->cores, 1))
 		return syntax_error(w, "out of memory");
 	s->threads[s->cores++] = threads;
 	s->pus += threads;
@@ -351,7 +338,7 @@ static int read_device(struct walk *w)
 		return syntax_error(w, "unexpected text after a device");
 	if (s->ndevices == SHAPE_MAX_DEVICES)
 		return syntax_error(w, "too many devices");
-	if (array_grow((void **) &s->devices, &w->room_devices, s->ndevices, sizeof(*s->devices)))
+	if (array_reserve(s->devices, s->ndevices, 1))
 		return syntax_error(w, "out of memory");
 	d.first = first;
 	d.cores = last - first + 1;
@@ -402,14 +389,13 @@ static int numas_find(struct walk *w)
 	struct shape_numas *n = &s->numas;
 	unsigned cores = 0;
 	bool single = false;
-	size_t room = 0;
 
 	for (size_t d = 0; d < s->ndomains; d++) {
 		const struct shape_domain *at = &s->domains[d];
 
 		if (!is_inner_numa(s, d))
 			continue;
-		if (array_grow((void **) &n->domains, &room, n->count, sizeof(*n->domains)))
+		if (array_reserve(n->domains, n->count, 1))
 			return syntax_error(w, "out of memory");
 		if (__builtin_add_overflow(n->all, at->memory, &n->all))
 			return syntax_error(w, "memory size out of range");

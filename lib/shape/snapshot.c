@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/string_map.h"
 
@@ -47,12 +48,6 @@ static char *next_word(struct line *l)
 	return *word ? word : NULL;
 }
 
-/* Room for one more element, grown at powers of two. NULL when memory is short; the array is then unchanged. */
-static void *array_grow(void *array, size_t count, size_t size)
-{
-	return count & (count - 1) ? array : realloc(array, (count ? 2 * count : 1) * size);
-}
-
 static int read_sealed(struct reader *r, struct line *l)
 {
 	if (next_word(l))
@@ -79,13 +74,11 @@ static int shape_add(struct reader *r, const char *name, const char *text)
 static int read_shape(struct reader *r, struct line *l)
 {
 	struct snapshot *s = r->snapshot;
-	struct snapshot_shape *bigger = array_grow(s->shapes, s->nshapes, sizeof(*bigger));
 	char *name = next_word(l);
 	size_t number;
 
-	if (!bigger)
+	if (array_reserve(s->shapes, s->nshapes, 1))
 		return line_error(r, "out of memory");
-	s->shapes = bigger;
 	if (!name)
 		return line_error(r, "missing shape name");
 	number = string_map_add(&r->names, name);
@@ -99,13 +92,11 @@ static int read_shape(struct reader *r, struct line *l)
 static int read_nodes(struct reader *r, struct line *l)
 {
 	struct snapshot *s = r->snapshot;
-	struct snapshot_nodes *bigger = array_grow(s->nodes, s->nnodes, sizeof(*bigger));
 	char *hosts = next_word(l), *name = next_word(l);
 	size_t number;
 
-	if (!bigger)
+	if (array_reserve(s->nodes, s->nnodes, 1))
 		return line_error(r, "out of memory");
-	s->nodes = bigger;
 	if (!name || next_word(l))
 		return line_error(r, "expected 'nodes HOSTS SHAPE'");
 	number = string_map_find(&r->names, name);

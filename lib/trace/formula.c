@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 struct formula_text {
 	const char *at;
 	const char *name;
@@ -217,15 +219,13 @@ static int parse_formula(struct formula_text *t, struct formula *f)
 static int parse_list(struct formula_text *t, struct formula_list *l)
 {
 	while (next(t)) {
-		struct formula *f = realloc(l->list, (l->n + 1) * sizeof(*f));
+		struct formula *f = array_add(l->list, l->n);
 
 		if (!f)
 			return err_set(t->e, "out of memory");
-		l->list = f;
-		f[l->n++] = (struct formula){0};
 		if (l->n > FORMULA_LIST_MAX)
 			return err_set(t->e, "%s:%u: more than %u formulas", t->name, t->line, FORMULA_LIST_MAX);
-		if (parse_formula(t, &f[l->n - 1]))
+		if (parse_formula(t, f))
 			return -1;
 	}
 	return 0;

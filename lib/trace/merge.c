@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* --- levels: the objects of all traces, each once */
 
 static int compare_indexes(const void *a, const void *b)
@@ -75,14 +77,10 @@ static void level_set_pus(struct trace_head *out, struct trace_level *to, const 
 
 static struct trace_level *level_add(struct trace_head *out, const char *type)
 {
-	struct trace_level *l = realloc(out->levels, (out->nlevels + 1) * sizeof(*l));
+	struct trace_level *l = array_add(out->levels, out->nlevels);
 
-	if (!l)
-		return NULL;
-	out->levels = l;
-	l += out->nlevels++;
-	*l = (struct trace_level){0};
-	strcpy(l->type, type);
+	if (l)
+		strcpy(l->type, type);
 	return l;
 }
 

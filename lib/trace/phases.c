@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/printable.h"
 
@@ -39,7 +40,6 @@ struct phases_reading {
 	struct phases_process **processes;
 	struct phases_thread **threads;
 	unsigned nprocesses, nthreads, last_process, last_thread;	/* the last: of the line before */
-	size_t cap;
 };
 
 /* --- finding --- */
@@ -78,22 +78,19 @@ static int process_find(struct phases_reading *r, uint32_t id)
 
 static struct phases_thread *thread_of(struct phases_reading *r, unsigned process, unsigned number)
 {
-	struct phases_thread *t = r->last_thread < r->nthreads ? r->threads[r->last_thread] : NULL, **more;
+	struct phases_thread *t = r->last_thread < r->nthreads ? r->threads[r->last_thread] : NULL;
 
 	if (t && t->process == process && t->number == number)
 		return t;
 	for (unsigned i = 0; i < r->nthreads; i++)
 		if (r->threads[i]->process == process && r->threads[i]->number == number)
 			return r->threads[r->last_thread = i];
-	if (r->nthreads == THREADS_MAX || !(more = realloc(r->threads, (r->nthreads + 1) * sizeof(*more))))
-		return NULL;
-	r->threads = more;
-	if (!(t = calloc(1, sizeof(*t))))
+	if (r->nthreads == THREADS_MAX || array_reserve(r->threads, r->nthreads, 1) || !(t = calloc(1, sizeof(*t))))
 		return NULL;
 	t->process = process;
 	t->number = number;
 	r->last_thread = r->nthreads;
-	return more[r->nthreads++] = t;
+	return r->threads[r->nthreads++] = t;
 }
 
 /* --- lines --- */
@@ -101,16 +98,11 @@ static struct phases_thread *thread_of(struct phases_reading *r, unsigned proces
 static int span_add(struct phases_reading *r, unsigned process, unsigned phase, uint64_t begin, uint64_t end)
 {
 	struct trace_phases *p = r->p;
-	struct phase_span *more;
 
 	if (end < begin)	/* in a damaged file alone */
 		end = begin;
-	if (p->nspans == r->cap) {
-		r->cap = r->cap ? 2 * r->cap : 256;
-		if (!(more = realloc(p->spans, r->cap * sizeof(*more))))
-			return -1;
-		p->spans = more;
-	}
+	if (array_reserve(p->spans, p->nspans, 1))
+		return -1;
 	p->spans[p->nspans++] = (struct phase_span){ phase, begin, end };
 	r->processes[process]->seconds[phase] += (end - begin) * 1e-9;
 	return 0;
@@ -161,20 +153,18 @@ static int read_process(struct phases_reading *r, const char *line)
 {
 	uint64_t real, at;
 	uint32_t id;
-	struct phases_process **more;
+	struct phases_process *p;
 	int used = 0;
 
 	if (sscanf(line, "P 1 %8" SCNx32 " %*d %*d %" SCNu64 " %" SCNu64 "%n", &id, &real, &at, &used) != 3 ||
 	    line[used] || process_find(r, id) >= 0 || r->nprocesses == PROCESSES_MAX ||
-	    !(more = realloc(r->processes, (r->nprocesses + 1) * sizeof(*more))))
+	    array_reserve(r->processes, r->nprocesses, 1) || !(p = calloc(1, sizeof(*p))))
 		return -1;
-	r->processes = more;
-	if (!(more[r->nprocesses] = calloc(1, sizeof(**more))))
-		return -1;
-	more[r->nprocesses]->id = id;
-	more[r->nprocesses]->offset = (int64_t) (real - at - (uint64_t) r->t->head.start);
-	more[r->nprocesses]->is_earlier = (int64_t) (real - (uint64_t) r->t->head.start) < -EARLIER_NS;
-	r->p->processes += !more[r->nprocesses++]->is_earlier;
+	r->processes[r->nprocesses++] = p;
+	p->id = id;
+	p->offset = (int64_t) (real - at - (uint64_t) r->t->head.start);
+	p->is_earlier = (int64_t) (real - (uint64_t) r->t->head.start) < -EARLIER_NS;
+	r->p->processes += !p->is_earlier;
 	return 0;
 }
 

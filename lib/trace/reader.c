@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "trace/chunk.h"
 
 struct trace_own {
@@ -20,7 +21,6 @@ struct trace_own {
 		uint64_t offset;
 		struct chunk chunk;
 	} *places;
-	size_t cap;
 	struct trace_part {	/* of trace_keep, NULL: all */
 		unsigned place, first, n;	/* ticks of a place */
 		uint64_t earlier;		/* by so much are its times */
@@ -34,17 +34,12 @@ static int place_add(struct trace *t, uint64_t offset, const struct chunk *c, ui
 	struct trace_own *own = t->own;
 	const struct trace_place *last = t->nblocks ? &own->places[t->nblocks - 1] : NULL;
 	uint64_t from = last ? last->offset + CHUNK_HEADER + last->chunk.stored : 0;
-	struct trace_place *more;
 
 	if (c->kind != CHUNK_DATA || !c->ticks || c->ticks > TRACE_BLOCK_TICKS || offset < from || offset > limit ||
 	    limit - offset < CHUNK_HEADER + (uint64_t) c->stored || c->begin < t->end || c->end <= c->begin)
 		return err_set(e, "byte %llu: damaged: no block of ticks", (unsigned long long) offset);
-	if (t->nblocks == own->cap) {
-		own->cap = own->cap ? 2 * own->cap : 64;
-		if (!(more = realloc(own->places, own->cap * sizeof(*more))))
-			return err_set(e, "out of memory");
-		own->places = more;
-	}
+	if (array_reserve(own->places, t->nblocks, 1))
+		return err_set(e, "out of memory");
 	own->places[t->nblocks++] = (struct trace_place){ offset, *c };
 	t->ticks += c->ticks;
 	t->end = c->end;
@@ -279,12 +274,9 @@ struct trace_interval *trace_intervals(const struct trace *t, struct err *e)
 
 static int part_add(struct trace_own *own, unsigned *n, struct trace_part part, struct err *e)
 {
-	struct trace_part *more = realloc(own->parts, (*n + 1) * sizeof(*more));
-
-	if (!more)
+	if (array_reserve(own->parts, *n, 1))
 		return err_set(e, "out of memory");
-	own->parts = more;
-	more[(*n)++] = part;
+	own->parts[(*n)++] = part;
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "trace/advice.h"
 #include "trace/json.h"
 #include "trace/view.h"
@@ -37,19 +38,17 @@ struct trace_summary {
 
 static struct summary_metric *metric_find(struct trace_summary *s, const char *name, const char *level)
 {
-	struct summary_metric *grown;
+	struct summary_metric *m;
 
 	for (unsigned i = 0; i < s->n; i++)
 		if (!strcmp(s->metrics[i].name, name) && !strcmp(s->metrics[i].level, level))
 			return &s->metrics[i];
-	grown = realloc(s->metrics, (s->n + 1) * sizeof(*grown));
-	if (!grown)
+	if (!(m = array_add(s->metrics, s->n)))
 		return NULL;
-	s->metrics = grown;
-	grown[s->n] = (struct summary_metric){ .has_total = true, .least = NAN, .most = NAN };
-	snprintf(grown[s->n].name, TRACE_NAME, "%s", name);
-	snprintf(grown[s->n].level, TRACE_NAME, "%s", level);
-	return &grown[s->n++];
+	*m = (struct summary_metric){ .has_total = true, .least = NAN, .most = NAN };
+	snprintf(m->name, TRACE_NAME, "%s", name);
+	snprintf(m->level, TRACE_NAME, "%s", level);
+	return m;
 }
 
 /* "cn1 NUMANode 0", with '?' for what JSON would escape: a trace may be anybody's. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "table.h"
+#include "base/array.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/printable.h"
@@ -176,6 +177,43 @@ static void prefixes_errors(void **state)
 	(void) state;
 }
 
+static void arrays_grow(void **state)
+{
+	unsigned *list = NULL, n = 0, *three, *before;
+	struct { char name[24]; } *wide = NULL;
+	size_t nwide = 0;
+
+	(void) state;
+	for (unsigned i = 0; i < 100; i++)
+		*array_add(list, n) = i;
+	assert_int_equal(n, 100);
+	assert_int_equal(array_reserve(list, n, 1000), 0);
+	memset(list + n, 0xff, 1000 * sizeof(*list));
+	three = array_append(list, n, 3);
+	assert_ptr_equal(three, list + 100);
+	assert_int_equal(n, 103);
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(list[i], i < 100 ? i : 0);
+	before = list;
+	assert_null(array_append(list, n, SIZE_MAX / 2));
+	assert_int_equal(array_reserve(list, n, SIZE_MAX), -1);
+	assert_int_equal(array_reserve(list, n, SIZE_MAX / sizeof(*list) - n), -1);
+	assert_ptr_equal(list, before);
+	assert_int_equal(n, 103);
+	/* One that has shrunk. */
+	for (n = 5; n < 9;)
+		*array_add(list, n) = 7;
+	assert_int_equal(list[4], 4);
+	assert_int_equal(list[8], 7);
+	assert_int_equal(array_reserve(wide, nwide, 0), 0);
+	for (unsigned i = 0; i < 1000; i++)
+		snprintf(array_add(wide, nwide)->name, sizeof(wide->name), "%u", i);
+	for (unsigned i = 0; i < 1000; i++)
+		assert_int_equal(atoi(wide[i].name), i);
+	free(list);
+	free(wide);
+}
+
 static void controls_are_seen(void **state)
 {
 	static const struct {
@@ -225,6 +263,7 @@ int main(void)
 		cmocka_unit_test(names_the_line_of_each_value),
 		cmocka_unit_test(refuses_settings),
 		cmocka_unit_test(prefixes_errors),
+		cmocka_unit_test(arrays_grow),
 		cmocka_unit_test(controls_are_seen),
 	};
 

@@ -288,6 +288,9 @@ static void numbers_names(void **state)
 	assert_true(string_map_find(&r, "cn10000") == STRING_MAP_NONE);
 	assert_true(string_map_find(&r, "") == STRING_MAP_NONE);
 	assert_true(string_map_add(&r, "") == 10000 && string_map_find(&r, "") == 10000);
+	assert_true(string_map_find_bytes(&r, "cn0\0a", 5) == STRING_MAP_NONE);
+	assert_true(string_map_add_bytes(&r, "cn0\0a", 5) == 10001 && string_map_add_bytes(&r, "cn0\0b", 5) == 10002);
+	assert_true(string_map_find_bytes(&r, "cn0\0b", 5) == 10002 && string_map_find(&r, "cn0") == 0);
 	string_map_free(&r);
 	assert_int_equal(r.count, 0);
 	(void) state;

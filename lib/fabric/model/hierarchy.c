@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 struct hierarchy *hierarchy_new(void)
 {
 	return calloc(1, sizeof(struct hierarchy));
@@ -27,39 +29,24 @@ void hierarchy_free(struct hierarchy *h)
 	free(h);
 }
 
-/* Room for one more element; doubles at powers of two. */
-static void *room_for(void *list, unsigned n, size_t size)
-{
-	return n & (n - 1) ? list : realloc(list, (n ? 2 * (size_t) n : 1) * size);
-}
-
 int hierarchy_add_group(struct hierarchy *h, const char *name, unsigned level, unsigned above, unsigned at)
 {
-	struct hierarchy_group *grown = room_for(h->groups, h->ngroups, sizeof(*grown));
-	char *copy = strdup(name);
+	char *copy;
 
-	if (grown)
-		h->groups = grown;
-	if (!grown || !copy) {
-		free(copy);
+	if (array_reserve(h->groups, h->ngroups, 1) || !(copy = strdup(name)))
 		return -1;
-	}
-	grown[h->ngroups] = (struct hierarchy_group){ copy, level, above, at };
+	h->groups[h->ngroups] = (struct hierarchy_group){ copy, level, above, at };
 	return h->ngroups++;
 }
 
 struct hierarchy_host *hierarchy_add_host(struct hierarchy *h, const char *name, unsigned group, const unsigned *at)
 {
-	struct hierarchy_host *grown = room_for(h->hosts, h->nhosts, sizeof(*grown)), *host;
-	char *copy = strdup(name);
+	struct hierarchy_host *host;
+	char *copy;
 
-	if (grown)
-		h->hosts = grown;
-	if (!grown || !copy) {
-		free(copy);
+	if (array_reserve(h->hosts, h->nhosts, 1) || !(copy = strdup(name)))
 		return NULL;
-	}
-	host = &grown[h->nhosts++];
+	host = &h->hosts[h->nhosts++];
 	*host = (struct hierarchy_host){ .name = copy, .group = group };
 	memcpy(host->at, at, sizeof(host->at));
 	return host;

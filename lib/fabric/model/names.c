@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 struct name {
 	uint64_t guid;
 	char *host;
@@ -13,7 +15,7 @@ struct name {
 
 struct fabric_names {
 	struct name *list;
-	size_t n, room;
+	size_t n;
 };
 
 struct fabric_names *fabric_names_new(void)
@@ -47,20 +49,6 @@ static size_t names_place(const struct fabric_names *n, uint64_t guid)
 	return low;
 }
 
-static int names_grow(struct fabric_names *n)
-{
-	size_t room = n->room ? 2 * n->room : 64;
-	struct name *list;
-
-	if (n->n < n->room)
-		return 0;
-	if (!(list = realloc(n->list, room * sizeof(*list))))
-		return -1;
-	n->list = list;
-	n->room = room;
-	return 0;
-}
-
 int fabric_names_add(struct fabric_names *n, uint64_t guid, const char *host, struct err *e)
 {
 	size_t at = names_place(n, guid);
@@ -74,7 +62,7 @@ int fabric_names_add(struct fabric_names *n, uint64_t guid, const char *host, st
 		return err_set(e, "GUID %016llx belongs to both %s and %s", (unsigned long long) guid, n->list[at].host,
 			       host);
 	}
-	if (names_grow(n) || !(copy = strdup(host)))
+	if (array_reserve(n->list, n->n, 1) || !(copy = strdup(host)))
 		return err_set(e, "out of memory");
 	memmove(n->list + at + 1, n->list + at, (n->n++ - at) * sizeof(*n->list));
 	n->list[at] = (struct name){ guid, copy };

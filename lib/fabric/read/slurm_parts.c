@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "fabric/recognise/grid.h"
 
 /* The lines where an end was defined and first referred to; 0: never. */
@@ -15,19 +16,10 @@ struct mention {
 
 static struct mention *mention_of(struct slurm *s, unsigned end)
 {
-	unsigned room = s->nmentions ? s->nmentions : 64;
-	struct mention *grown;
-
-	if (end < s->nmentions)
-		return &s->mentions[end];
-	while (room <= end)
-		room *= 2;
-	if (!(grown = realloc(s->mentions, room * sizeof(*grown))))
-		return NULL;
-	memset(grown + s->nmentions, 0, (room - s->nmentions) * sizeof(*grown));
-	s->mentions = grown;
-	s->nmentions = room;
-	return &grown[end];
+	while (end >= s->nmentions)
+		if (!array_add(s->mentions, s->nmentions))
+			return NULL;
+	return &s->mentions[end];
 }
 
 static int add_child(struct slurm *s, enum draft_end_kind kind, const char *name)
@@ -82,12 +74,9 @@ static int switch_define(struct slurm *s, const char *name)
 
 static int add_block(struct slurm *s)
 {
-	unsigned *grown = realloc(s->blocks, (s->nblocks + 1) * sizeof(*grown));
-
-	if (!grown)
+	if (array_reserve(s->blocks, s->nblocks, 1))
 		return lines_wrong(s->lines, "out of memory");
-	grown[s->nblocks++] = s->parent;
-	s->blocks = grown;
+	s->blocks[s->nblocks++] = s->parent;
 	return 0;
 }
 

@@ -2,16 +2,19 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "fabric/recognise/draft.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/string_map.h"
 #include "fabric/model/names.h"
 #include "fabric/model/planes.h"
 #include "fabric/recognise/recognise.h"
 
 struct end {
 	enum draft_end_kind kind;
-	char *key, *text, *name;	/* name: given; else derived from text */
+	char *key, *text, *name;	/* key: its NUL is followed by the kind; name: given; else derived from text */
 	uint64_t guid, port;
 };
 
@@ -21,10 +24,10 @@ struct cable {
 
 struct fabric_draft {
 	struct end *ends;
-	unsigned nends, end_room;
+	unsigned nends;
 	struct cable *cables;
-	unsigned ncables, cable_room;
-	unsigned *slots, nslots;	/* ends by key: index + 1, 0 is free; a power of two, at most half full */
+	unsigned ncables;
+	struct string_map keys;		/* the ends' numbers, by key and kind */
 	struct hostlist_usage usage;
 };
 
@@ -44,7 +47,7 @@ void draft_free(struct fabric_draft *m)
 	}
 	free(m->ends);
 	free(m->cables);
-	free(m->slots);
+	string_map_free(&m->keys);
 	free(m);
 }
 
@@ -54,68 +57,20 @@ int draft_each(struct fabric_draft *m, const char *list, int (*each)(const char 
 	return hostlist_expand_more(list, &m->usage, each, user, e);
 }
 
-static unsigned slot_of(const struct fabric_draft *m, enum draft_end_kind kind, const char *key)
-{
-	uint64_t sum = 14695981039346656037u + kind;
-	unsigned at;
-
-	for (const char *c = key; *c; c++)
-		sum = (sum ^ (unsigned char) *c) * 1099511628211u;
-	for (at = (sum ^ sum >> 32) & (m->nslots - 1); m->slots[at]; at = (at + 1) & (m->nslots - 1)) {
-		const struct end *end = &m->ends[m->slots[at] - 1];
-
-		if (end->kind == kind && !strcmp(end->key, key))
-			break;
-	}
-	return at;
-}
-
-static int slots_grow(struct fabric_draft *m)
-{
-	unsigned *old = m->slots, *slots;
-
-	if (m->nslots > 2 * (m->nends + 1))
-		return 0;
-	if (!(slots = calloc(m->nslots ? 2 * m->nslots : 256, sizeof(*slots))))
-		return -1;
-	m->nslots = m->nslots ? 2 * m->nslots : 256;
-	m->slots = slots;
-	free(old);
-	for (unsigned i = 0; i < m->nends; i++)
-		slots[slot_of(m, m->ends[i].kind, m->ends[i].key)] = i + 1;
-	return 0;
-}
-
-/* Room for one more element of a growing array. */
-static int room_for(void **list, unsigned n, unsigned *room, size_t size)
-{
-	unsigned more = *room ? 2 * *room : 256;
-	void *grown;
-
-	if (n < *room)
-		return 0;
-	if (!(grown = realloc(*list, more * size)))
-		return -1;
-	*list = grown;
-	*room = more;
-	return 0;
-}
-
 int draft_end(struct fabric_draft *m, enum draft_end_kind kind, const char *key)
 {
-	unsigned slot;
 	char *copy;
+	size_t end;
+	int len;
 
-	if (slots_grow(m))
+	if (array_reserve(m->ends, m->nends, 1) || (len = asprintf(&copy, "%s%c%c", key, '\0', kind)) < 0)
 		return -1;
-	slot = slot_of(m, kind, key);
-	if (m->slots[slot])
-		return m->slots[slot] - 1;
-	if (room_for((void **) &m->ends, m->nends, &m->end_room, sizeof(*m->ends)) || !(copy = strdup(key)))
-		return -1;
-	m->ends[m->nends] = (struct end){ .kind = kind, .key = copy };
-	m->slots[slot] = ++m->nends;
-	return m->nends - 1;
+	end = string_map_add_bytes(&m->keys, copy, len);
+	if (end == m->nends)
+		m->ends[m->nends++] = (struct end){ .kind = kind, .key = copy };
+	else
+		free(copy);
+	return end == STRING_MAP_NONE ? -1 : (int) end;
 }
 
 bool draft_is_switch(const struct fabric_draft *m, unsigned end)
@@ -162,7 +117,7 @@ int draft_cable(struct fabric_draft *m, unsigned a, unsigned port_a, unsigned b,
 
 	if (a > b || (a == b && port_a > port_b))
 		c = (struct cable){ b, port_b, a, port_a, mbps };
-	if (room_for((void **) &m->cables, m->ncables, &m->cable_room, sizeof(*m->cables)))
+	if (array_reserve(m->cables, m->ncables, 1))
 		return -1;
 	m->cables[m->ncables++] = c;
 	return 0;

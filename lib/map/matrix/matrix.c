@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "map/matrix/matrix_parts.h"
 
@@ -15,15 +16,8 @@ int entries_add(struct matrix_entries *f, unsigned a, unsigned b, double weight)
 {
 	if (a == b || weight == 0)
 		return 0;
-	if (f->n == f->room) {
-		size_t room = f->room ? 2 * f->room : 256;
-		struct matrix_entry *bigger = realloc(f->entry, room * sizeof(*bigger));
-
-		if (!bigger)
-			return -1;
-		f->entry = bigger;
-		f->room = room;
-	}
+	if (array_reserve(f->entry, f->n, 1))
+		return -1;
 	f->entry[f->n++] = (struct matrix_entry){ a < b ? a : b, a < b ? b : a, weight };
 	return 0;
 }

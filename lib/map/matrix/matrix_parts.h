@@ -21,7 +21,7 @@ struct matrix_entry {
 /* Memory grows with what was read, never with what a header claims. */
 struct matrix_entries {
 	struct matrix_entry *entry;
-	size_t n, room;
+	size_t n;
 };
 
 /* Adds to the weight of a and b, in either order; the diagonal and zeros are ignored. 0, or -1: no memory. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "map/matrix/numbers.h"
 #include "map/places/places_room.h"
 
@@ -103,15 +104,10 @@ int places_distances(struct places *p, const struct matrix *m, struct err *e)
 
 int places_host_new(struct places *p, const char *name, struct err *e)
 {
-	char **hosts;
-
 	for (unsigned i = 0; i < p->nhosts; i++)
 		if (!strcmp(p->hosts[i], name))
 			return err_set(e, "%s: node given twice", name);
-	if (!(hosts = realloc(p->hosts, (p->nhosts + 1) * sizeof(*hosts))))
-		return err_set(e, "%s: out of memory", name);
-	p->hosts = hosts;
-	if (!(p->hosts[p->nhosts] = strdup(name)))
+	if (array_reserve(p->hosts, p->nhosts, 1) || !(p->hosts[p->nhosts] = strdup(name)))
 		return err_set(e, "%s: out of memory", name);
 	p->nhosts++;
 	return 0;
@@ -126,19 +122,8 @@ void places_host_drop(struct places *p, unsigned nplaces, unsigned nleaves)
 
 int places_room(struct places *p, unsigned nplaces, unsigned nleaves)
 {
-	struct place *place = realloc(p->place, ((size_t) p->nplaces + nplaces + 1) * sizeof(*place));
-	unsigned *leaf, *core;
-
-	if (!place)
-		return -1;
-	p->place = place;
-	if (!(leaf = realloc(p->leaf, ((size_t) p->nleaves + nleaves + 1) * sizeof(*leaf))))
-		return -1;
-	p->leaf = leaf;
-	if (!(core = realloc(p->core, ((size_t) p->nleaves + nleaves + 1) * sizeof(*core))))
-		return -1;
-	p->core = core;
-	return 0;
+	return array_reserve(p->place, p->nplaces, nplaces) || array_reserve(p->leaf, p->nleaves, nleaves) ||
+	       array_reserve(p->core, p->nleaves, nleaves) ? -1 : 0;
 }
 
 struct place *places_append(struct places *p, unsigned kind, unsigned takes)
@@ -153,14 +138,11 @@ struct place *places_append(struct places *p, unsigned kind, unsigned takes)
 
 int places_kind_find(struct places *p, const struct places_kind *kind)
 {
-	struct places_kind *more;
-
 	for (unsigned i = 0; i < p->nkinds; i++)
 		if (!memcmp(&p->kinds[i], kind, sizeof(*kind)))
 			return i;
-	if (!(more = realloc(p->kinds, (p->nkinds + 1) * sizeof(*more))))
+	if (array_reserve(p->kinds, p->nkinds, 1))
 		return -1;
-	p->kinds = more;
 	p->kinds[p->nkinds] = *kind;
 	return p->nkinds++;
 }
