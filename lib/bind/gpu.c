@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MIG "MIG-"
+
 enum { MAX_GPUS = GPU_MATCH_GPUS, DISPLAY = 0x03, ASPEED = 0x1a03, MATROX = 0x102b };
 
 struct gpu_list {
-	char text[1024];
+	char text[GPU_LIST_SIZE];
 	char *id[MAX_GPUS];
 	unsigned n;
 };
@@ -38,6 +40,11 @@ static bool is_number(const char *text)
 	return *text && strspn(text, "0123456789") == strlen(text) && strlen(text) < 6;
 }
 
+static bool is_mig(const char *id)
+{
+	return !strncmp(id, MIG, strlen(MIG));
+}
+
 /* Visible numbers are global only if all of them are among the step's. */
 static const char *global_id(const struct gpu_list *visible, const struct gpu_list *all, unsigned i)
 {
@@ -49,19 +56,47 @@ static const char *global_id(const struct gpu_list *visible, const struct gpu_li
 	return id;
 }
 
-static hwloc_obj_t find_os_device(hwloc_topology_t node, const char *id)
+static bool has_number(hwloc_obj_t o, const char *id)
 {
 	static const char *const drivers[] = { "nvml", "rsmi", "ze" };
+
+	for (size_t i = 0; o->name && i < sizeof(drivers) / sizeof(*drivers); i++) {
+		size_t n = strlen(drivers[i]);
+
+		if (!strncmp(o->name, drivers[i], n) && !strcmp(o->name + n, id))
+			return true;
+	}
+	return false;
+}
+
+/* "GPU-2b4a...", and "MIG-GPU-2b4a.../3/0" as drivers before 470 name an instance of it. */
+static bool has_uuid(hwloc_obj_t o, const char *id)
+{
+	static const char *const infos[] = { "NVIDIAUUID", "AMDUUID" };
+	const char *uuid = is_mig(id) ? id + strlen(MIG) : id;
+	size_t n = strcspn(uuid, "/");
+
+	for (size_t i = 0; n && i < sizeof(infos) / sizeof(*infos); i++) {
+		const char *has = hwloc_obj_get_info_by_name(o, infos[i]);
+
+		if (has && strlen(has) == n && !strncmp(has, uuid, n))
+			return true;
+	}
+	return false;
+}
+
+/* *any: the topology has numbers of some GPUs. */
+static hwloc_obj_t find_os_device(hwloc_topology_t node, const char *id, bool *any)
+{
 	hwloc_obj_t o = NULL;
 
-	while ((o = hwloc_get_next_osdev(node, o)))
-		for (size_t i = 0; i < sizeof(drivers) / sizeof(*drivers); i++) {
-			size_t n = strlen(drivers[i]);
-
-			if (o->name && !strncmp(o->name, drivers[i], n) && !strcmp(o->name + n, id))
-				return o;
-		}
-	return NULL;
+	*any = false;
+	while ((o = hwloc_get_next_osdev(node, o))) {
+		*any |= has_number(o, "0");
+		if (is_number(id) ? has_number(o, id) : has_uuid(o, id))
+			break;
+	}
+	return o;
 }
 
 static bool is_gpu(hwloc_obj_t o)
@@ -92,13 +127,38 @@ static hwloc_obj_t find_adapter(hwloc_topology_t node, unsigned number)
 	return NULL;
 }
 
-/* The PUs local to a GPU; NULL: it is not in the topology. */
+/* NULL: it is not in the topology. */
+static hwloc_obj_t find_gpu(hwloc_topology_t node, const char *id)
+{
+	bool numbered = true;
+	hwloc_obj_t o = node ? find_os_device(node, id, &numbered) : NULL;
+
+	return !o && !numbered && is_number(id) ? find_adapter(node, atoi(id)) : o;
+}
+
+/* The UUID of a MIG instance does not say whose it is: it is local to what all GPUs are local to. */
+static hwloc_const_bitmap_t common_pus(hwloc_topology_t node)
+{
+	hwloc_const_bitmap_t common = NULL;
+	hwloc_obj_t o;
+
+	for (unsigned i = 0; (o = find_adapter(node, i)); i++) {
+		hwloc_const_bitmap_t pus = hwloc_get_non_io_ancestor_obj(node, o)->cpuset;
+
+		if (common && !hwloc_bitmap_isequal(common, pus))
+			return NULL;
+		common = pus;
+	}
+	return common;
+}
+
+/* The PUs local to a GPU; NULL: not known. */
 static hwloc_const_bitmap_t local_pus(hwloc_topology_t node, const char *id)
 {
-	hwloc_obj_t o = node && is_number(id) ? find_os_device(node, id) : NULL;
+	hwloc_obj_t o = find_gpu(node, id);
 
-	if (!o && node && is_number(id))
-		o = find_adapter(node, atoi(id));
+	if (!o && node && is_mig(id))
+		return common_pus(node);
 	return o ? hwloc_get_non_io_ancestor_obj(node, o)->cpuset : NULL;
 }
 
@@ -107,6 +167,18 @@ static const char *locality(hwloc_topology_t node, const char *id, hwloc_const_b
 	hwloc_const_bitmap_t near = local_pus(node, id);
 
 	return !near ? "" : hwloc_bitmap_intersects(near, cpus) ? " near" : " far";
+}
+
+hwloc_obj_t gpu_function(hwloc_topology_t node, const char *list, unsigned i)
+{
+	struct gpu_list l;
+	hwloc_obj_t o;
+
+	list_read(&l, list);
+	o = i < l.n ? find_gpu(node, l.id[i]) : NULL;
+	while (o && o->type != HWLOC_OBJ_PCI_DEVICE)
+		o = o->parent;
+	return o;
 }
 
 unsigned gpu_count(const char *list)
@@ -158,7 +230,8 @@ int gpu_localities(hwloc_topology_t node, const char *list, hwloc_bitmap_t *near
 		hwloc_const_bitmap_t pus = local_pus(node, l.id[i]);
 
 		if (!pus)
-			return err_set(e, "GPU %.40s is not in the node's topology", l.id[i]);
+			return err_set(e, is_mig(l.id[i]) ? "the node's topology does not say where %.40s is" :
+				       "GPU %.40s is not in the node's topology", l.id[i]);
 		if (hwloc_bitmap_copy(near[i], pus))
 			return err_set(e, "out of memory");
 	}

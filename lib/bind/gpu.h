@@ -16,6 +16,8 @@
  * --topo-report, --topo-place=gpu and --topo-tasks.
  */
 
+#define GPU_LIST_SIZE 4096u	/* 64 UUIDs of MIG instances */
+
 /* The number of ids in a list, at most GPU_MATCH_GPUS; 0 for NULL. */
 unsigned gpu_count(const char *list);
 
@@ -26,10 +28,14 @@ int gpu_subset(const char *list, uint64_t which, char *out, size_t size);
 uint64_t gpu_which(const char *list, const char *all);
 
 /*
- * near[i]: the PUs local to the i-th id of a list, by the node's topology; the caller allocates gpu_count bitmaps. 0,
- * or -1 with an error: the topology does not have that GPU.
+ * near[i]: the PUs local to the i-th id of a list, by the node's topology; the caller allocates gpu_count bitmaps. An
+ * id is as in gpu_describe, or a UUID that the vendor's OS device has. The UUID of a MIG instance has the locality that
+ * all GPUs of the node have in common. 0, or -1 with an error: the topology does not have that GPU.
  */
 int gpu_localities(hwloc_topology_t node, const char *list, hwloc_bitmap_t *near, struct err *e);
+
+/* The PCI function of the i-th GPU of a list; NULL: not known. */
+hwloc_obj_t gpu_function(hwloc_topology_t node, const char *list, unsigned i);
 
 /*
  * --topo-place=gpu: the PUs and the GPUs of each of a node's tasks (gpu_match.h). topology: restricted to the step's
@@ -50,8 +56,8 @@ int gpu_place(const struct gpu_places *how, hwloc_bitmap_t *masks, uint64_t *gpu
  *
  * visible: the list in CUDA_VISIBLE_DEVICES or its like. all: the step's GPUs (SLURM_STEP_GPUS), or NULL; visible
  * numbers that are not among them are indices into them, as where cgroups hide the other GPUs. A number is that of the
- * vendor's OS device in the topology (nvml2, rsmi2) or, without such a device, that of the display adapter in the
- * order of PCI bus ids, management controllers not counted. A GPU that is not in the topology has no locality. node:
+ * vendor's OS device in the topology (nvml2, rsmi2) or, where there is none of any GPU, that of the display adapter in
+ * the order of PCI bus ids, management controllers not counted. A GPU that is not in the topology has no locality. node:
  * the whole node's topology, or NULL.
  */
 void gpu_describe(hwloc_topology_t node, const char *visible, const char *all, hwloc_const_bitmap_t cpus, char *out,

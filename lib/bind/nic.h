@@ -5,6 +5,7 @@
 
 #include <hwloc.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -55,11 +56,20 @@ struct nic_request {
 	const hwloc_bitmap_t *masks;	/* the PUs of each of the node's tasks */
 	unsigned local, nlocal;		/* the calling task's number, and how many there are */
 	bool bound;			/* Topiary, not Slurm, bound the task to its PUs */
+	const unsigned *beside;		/* from nics_beside_gpus; NULL: tasks have no GPUs of their own */
 };
 
 /*
- * The device of that kind for each task: the nearest active one, a remote one where none is local; among equally near
- * ones such that the number of tasks per device is as even as possible, then in order. Distances are those between
+ * Which devices share a PCI switch with a GPU of each task: beside[task * nics->n + device] is the depth of the deepest
+ * bridge that they share, 0 for none. Data between them does not pass through the processor. gpus: ids as in
+ * bind/gpu.h; which[task]: a bit for each. NULL: memory, or nothing is shared; the caller frees it.
+ */
+unsigned *nics_beside_gpus(hwloc_topology_t t, const struct nics *n, const char *gpus, const uint64_t *which,
+			   unsigned ntasks);
+
+/*
+ * The device of that kind for each task: one beside its GPUs, on the same PCI switch; else the nearest active one, a
+ * remote one where none is local; among equally near ones such that the number of tasks per device is as even as possible, then in order. Distances are those between
  * NUMA nodes, and between packages where these are equal. chosen[0 .. nlocal-1]: an index, or -1 where no device is
  * active or the task's PUs are not known. 0, or -1: memory.
  */

@@ -8,6 +8,8 @@
 
 #include "bind/nic_distance.h"
 
+#define DEPTH_MAX 256u	/* of a PCI bridge: as many as there are buses */
+
 static bool is_usable(const struct nic *n, enum nic_kind kind)
 {
 	return n->active && n->kind == kind;
@@ -45,14 +47,25 @@ static int match_make(struct nic_match *m, struct err *e)
 	return err_set(e, "out of memory");
 }
 
-static void find_near(struct nic_match *m, const struct nic_distances *r, enum nic_kind kind, unsigned task,
-	hwloc_const_bitmap_t pus)
+/* Deeper bridges count as nearer, and all of them as nearer than what is only local to the same PUs. */
+static unsigned long distance_of(const struct nic_request *a, const struct nic_distances *r, unsigned task,
+	unsigned device)
+{
+	unsigned depth = a->beside ? a->beside[(size_t) task * r->nics->n + device] : 0;
+	unsigned long far = nic_distance(r, device, a->masks[task]);
+
+	return depth ? DEPTH_MAX - (depth < DEPTH_MAX ? depth : DEPTH_MAX) :
+	       far < ULONG_MAX - DEPTH_MAX ? DEPTH_MAX + far : far;
+}
+
+static void find_near(struct nic_match *m, const struct nic_request *a, const struct nic_distances *r,
+	enum nic_kind kind, unsigned task)
 {
 	bool *near = m->near + (size_t) task * m->devices;
 	unsigned long least = ULONG_MAX;
 
-	for (unsigned i = 0; i < m->devices && !hwloc_bitmap_iszero(pus); i++) {
-		unsigned long far = is_usable(&r->nics->nic[i], kind) ? nic_distance(r, i, pus) : ULONG_MAX;
+	for (unsigned i = 0; i < m->devices && !hwloc_bitmap_iszero(a->masks[task]); i++) {
+		unsigned long far = is_usable(&r->nics->nic[i], kind) ? distance_of(a, r, task, i) : ULONG_MAX;
 
 		if (far < least)
 			memset(near, 0, m->devices * sizeof(*near));
@@ -115,7 +128,7 @@ int nics_choose(const struct nic_request *a, enum nic_kind kind, int *chosen, st
 	}
 	for (unsigned i = 0; i < a->nlocal; i++) {
 		chosen[i] = -1;
-		find_near(&m, &r, kind, i, a->masks[i]);
+		find_near(&m, a, &r, kind, i);
 		match_add(&m, i);
 	}
 	nic_distances_free(&r);
@@ -131,9 +144,9 @@ static int add_equally_near(const struct nic_request *a, enum nic_kind kind, uns
 
 	if (nic_distances_find(a->topology, a->nics, &r, e))
 		return -1;
-	least = nic_distance(&r, chosen, a->masks[a->local]);
+	least = distance_of(a, &r, a->local, chosen);
 	for (unsigned i = 0; i < a->nics->n; i++)
-		if (is_usable(&a->nics->nic[i], kind) && nic_distance(&r, i, a->masks[a->local]) == least)
+		if (is_usable(&a->nics->nic[i], kind) && distance_of(a, &r, a->local, i) == least)
 			hwloc_bitmap_set(rails, i);
 	nic_distances_free(&r);
 	return 0;

@@ -15,7 +15,7 @@
 #include "step/task_env.h"
 #include "task.h"
 
-enum { LIST = 256, MAX_TASKS = 65536, POLL_NS = 100000 };
+enum { LIST = GPU_LIST_SIZE, MAX_TASKS = 65536, POLL_NS = 100000 };
 #define WAIT_SECONDS 1.0
 
 /* The variables that Slurm sets (src/interfaces/gpu.c and gres_common.c); the first that is set has the task's GPUs. */
@@ -194,6 +194,10 @@ static int step_gpus_place(struct step_gpus *s, struct task *t, hwloc_bitmap_t *
 		return -1;
 	narrow_variables(t, s);
 	keep_near(t, s, places);
+	t->gpus = s->all;
+	t->which_gpus = s->gpus;
+	s->all = NULL;
+	s->gpus = NULL;
 	return 1;
 }
 
@@ -206,8 +210,11 @@ int task_places_from_gpus(struct task *t, hwloc_bitmap_t *places, struct err *e)
 	for (size_t i = 0; !*visible && i < sizeof(variables) / sizeof(*variables); i++)
 		if (spank_getenv(t->sp, variables[i], visible, sizeof(visible)))
 			*visible = '\0';
-	/* The node's numbers, also where cgroups hide other GPUs and the visible ones count from 0. */
-	if (spank_getenv(t->sp, "SLURM_STEP_GPUS", s.own, sizeof(s.own)))
+	/*
+	 * The node's numbers, also where cgroups hide other GPUs and the visible ones count from 0. Of MIG instances
+	 * Slurm's numbers are those of instances.
+	 */
+	if (!strncmp(visible, "MIG-", 4) || spank_getenv(t->sp, "SLURM_STEP_GPUS", s.own, sizeof(s.own)))
 		snprintf(s.own, sizeof(s.own), "%s", visible);
 	/* Slurm sets NoDevFiles where the step has none. */
 	if (!gpu_count(s.own) || !gpu_count(visible) || !strcmp(visible, "NoDevFiles"))

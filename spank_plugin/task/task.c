@@ -74,6 +74,8 @@ void task_free(struct task *t)
 	for (unsigned i = 0; t->near && i < t->nlocal; i++)
 		hwloc_bitmap_free(t->near[i]);
 	free(t->near);
+	free(t->gpus);
+	free(t->which_gpus);
 	free(t->masks);
 	if (t->topology)
 		hwloc_topology_destroy(t->topology);
@@ -167,11 +169,14 @@ static int export_nics(struct task *t, hwloc_topology_t node, struct buf *names,
 		.masks = t->near ? t->near : t->masks,
 		.local = t->local,
 		.nlocal = t->nlocal, .bound = t->rebind };
+	unsigned *beside;
 	int rc;
 
 	if (nics_find(node, &devices, e))
 		return -1;
+	r.beside = beside = t->gpus ? nics_beside_gpus(node, &devices, t->gpus, t->which_gpus, t->nlocal) : NULL;
 	rc = nics_export(&r, &t->vars, names, e);
+	free(beside);
 	nics_free(&devices);
 	return rc;
 }

@@ -25,6 +25,8 @@ struct task {
 	struct bind_vars vars;		/* the task's environment */
 	char nic[256];			/* its network devices, or "" */
 	hwloc_bitmap_t *near;		/* the PUs near the GPUs of each local task; NULL: not known */
+	char *gpus;			/* all GPUs of the step here, by the node's numbers; NULL: not placed by GPU */
+	uint64_t *which_gpus;		/* of these, each local task's */
 };
 
 /*

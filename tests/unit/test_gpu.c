@@ -3,9 +3,13 @@
 #include <hwloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "bind/gpu.h"
+#include "hwview/image.h"
+#include "hwview/machine.h"
 #include "table.h"
 
 /*
@@ -66,10 +70,86 @@ static void tells_order_and_side(void **state)
 	hwloc_topology_destroy(t);
 }
 
+/* --- numbers and UUIDs --- */
+
+/* A GPU at each NUMA node, the one that is first on the bus at NUMA node `at`; the driver numbers them otherwise. */
+static hwloc_topology_t numbered(unsigned at)
+{
+	static const char *const uuids[] = { "GPU-bbbb", "GPU-aaaa" };
+	struct buf out = {0}, xml = {0};
+	struct err e = {""};
+	hwloc_topology_t t;
+	const char *from, *to;
+
+	assert_int_equal(hwloc_topology_init(&t), 0);
+	assert_false(hwloc_topology_set_synthetic(t, "Package:2 [numa] Core:2 PU:1") || hwloc_topology_load(t));
+	assert_int_equal(machine_export(t, &out, NULL), 0);
+	hwloc_topology_destroy(t);
+	from = out.data;
+	for (unsigned node = 0; node < 2; node++) {
+		to = strstr(from + 1, "<object type=\"NUMANode\"");
+		buf_add(&xml, from, to - from);
+		from = to;
+		for (unsigned i = 0; i < 2; i++)
+			if (node == (i ? 1 : at))
+				buf_printf(&xml, "<object type=\"PCIDev\" gp_index=\"%u\" pci_busid=\"0000:%u0:00.0\" "
+					   "pci_type=\"0302 [10de:20b0] [10de:144e] a1\" pci_link_speed=\"31.5\"><object "
+					   "type=\"OSDev\" gp_index=\"%u\" name=\"nvml%u\" osdev_type=\"1\"><info name="
+					   "\"NVIDIAUUID\" value=\"%s\"/></object></object>\n", 900 + i, 1 + i, 910 + i, 1 - i,
+					   uuids[i]);
+		/* One that the driver has lost. */
+		if (node)
+			buf_puts(&xml, "<object type=\"PCIDev\" gp_index=\"920\" pci_busid=\"0000:50:00.0\" pci_type="
+				 "\"0302 [10de:20b0] [10de:144e] ff\" pci_link_speed=\"0\"/>\n");
+	}
+	buf_puts(&xml, from);
+	if (!(t = image_load(xml.data, xml.len, true, &e)))
+		fail_msg("%s", e.text);
+	buf_free(&out);
+	buf_free(&xml);
+	return t;
+}
+
+static void finds_numbers_and_uuids(void **state)
+{
+	static const struct {
+		unsigned at;
+		const char *id, *want;
+	} rows[] = {
+		{ 0, "0", "2-3" },
+		{ 0, "1", "0-1" },
+		{ 0, "2", "GPU 2 is not in the node's topology" },
+		{ 0, "GPU-aaaa", "2-3" },
+		{ 0, "GPU-bbbb", "0-1" },
+		{ 0, "GPU-aaa", "GPU GPU-aaa is not in the node's topology" },
+		{ 0, "MIG-GPU-bbbb/3/0", "0-1" },
+		{ 0, "MIG-5c1e", "the node's topology does not say where MIG-5c1e is" },
+		{ 1, "MIG-5c1e", "2-3" },
+		{ 1, "MIG-GPU-bbbb/3/0", "2-3" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		hwloc_topology_t t = numbered(rows[i].at);
+		hwloc_bitmap_t near = hwloc_bitmap_alloc();
+		struct err e;
+		char got[sizeof(e.text)];
+
+		if (!gpu_localities(t, rows[i].id, &near, &e))
+			hwloc_bitmap_list_snprintf(got, sizeof(got), near);
+		else
+			snprintf(got, sizeof(got), "%s", e.text);
+		assert_string_equal(got, rows[i].want);
+		hwloc_bitmap_free(near);
+		hwloc_topology_destroy(t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tells_order_and_side),
+		cmocka_unit_test(finds_numbers_and_uuids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "bind/gpu.h"
 #include "bind/nic.h"
 #include "bind/nic_psm2.h"
 #include "bind/nic_distance.h"
@@ -148,14 +149,19 @@ static void insert(char **xml, const char *before, const char *text)
 	*xml = b.data;
 }
 
-static const char *behind(const char *xml, const char *start, int count)
+static const char *nth(const char *xml, const char *start, int count)
 {
 	const char *at = xml;
 
 	for (int i = 0; i <= count && at; i++)
 		at = strstr(i ? at + 1 : at, start);
 	assert_non_null(at);
-	return strchr(at, '\n') + 1;
+	return at;
+}
+
+static const char *behind(const char *xml, const char *start, int count)
+{
+	return strchr(nth(xml, start, count), '\n') + 1;
 }
 
 static const char *place(const char *xml, int at)
@@ -427,6 +433,167 @@ static void chooses_devices(void **state)
 	}
 }
 
+/* --- machines with GPUs --- */
+
+/*
+ * As tests/data/gpu.md has them, of those whose network devices have a published place: "g3a" is a GPU at NUMA node 3
+ * behind PCI switch a, "n0" a network device at NUMA node 0 behind none, in the order of PCI bus ids. want: the device
+ * of each of so many tasks, which have the GPUs in order.
+ */
+static const struct {
+	const char *name, *synthetic, *devices;
+	unsigned ntasks;
+	const char *want;
+} sites[] = {
+	{ "DGX A100", "Package:2 Group:4 [numa] L3:4 Core:4 PU:2",
+	  "g3a g3a n3a n3a g1b g1b n1b n1b n0 n0 g7c g7c n7c n7c g5d g5d n5d n5d n4 n4", 8, "0 1 2 3 6 7 8 9" },
+	{ "DGX A100", "Package:2 Group:4 [numa] L3:4 Core:4 PU:2",
+	  "g3a g3a n3a n3a g1b g1b n1b n1b n0 n0 g7c g7c n7c n7c g5d g5d n5d n5d n4 n4", 4, "0 2 6 8" },
+	{ "DGX H100", "Package:2 [numa] L3:1 Core:56 PU:2",
+	  "g0a n0a n0 n0 g0b n0b g0c n0c g0d n0d g1e n1e n1 n1 g1f n1f g1g n1g g1h n1h", 8, "0 3 4 5 6 9 10 11" },
+	{ "DGX H100", "Package:2 [numa] L3:1 Core:56 PU:2",
+	  "g0a n0a n0 n0 g0b n0b g0c n0c g0d n0d g1e n1e n1 n1 g1f n1f g1g n1g g1h n1h", 2, "0 6" },
+	{ "JUWELS Booster", "Package:2 Group:4 [numa] L3:2 Core:3 PU:2", "g3a n3a g1b n1b g7c n7c g5d n5d", 4,
+	  "0 1 2 3" },
+	{ "Leonardo Booster", "Package:1 L3:1 Group:2 [numa] Core:16 PU:1", "g0a n0a g0b n0b g0c n0c g0d n0d", 4,
+	  "0 1 2 3" },
+	{ "Perlmutter", "Package:1 Group:4 [numa] L3:2 Core:8 PU:2", "n0 n1 n2 n3 g3 g2 g1 g0", 4, "3 2 1 0" },
+	/* Two devices for four GPUs: those at NUMA nodes 3 and 1 share them evenly. */
+	{ "Polaris", "Package:1 Group:4 [numa] L3:2 Core:4 PU:2", "n0 n2 g3 g2 g1 g0", 4, "1 1 0 0" },
+	{ "LUMI-G", "Package:1 Group:4 [numa] L3:2 Core:8 PU:2", "g3 g3 n3 g1 g1 n1 g0 g0 n0 g2 g2 n2", 8,
+	  "0 0 1 1 2 2 3 3" },
+};
+
+#define GPU_CLASS "0302 [10de:20b0] [10de:144e] a1"
+
+/* A switch has as many ports as devices are behind it, a bridge each, as in hardware. */
+static void plug_bridged(struct buf *b, const char *word, unsigned bus, unsigned *gp)
+{
+	bool gpu = *word == 'g';
+
+	buf_printf(b, "<object type=\"Bridge\" gp_index=\"%u\" bridge_type=\"1-1\" depth=\"2\" bridge_pci=\"0000:"
+		   "[%02x-%02x]\" pci_busid=\"0000:01:%02x.0\" pci_type=\"0604 [1000:c010] [1000:a096] b0\" "
+		   "pci_link_speed=\"31.5\">\n", (*gp)++, bus, bus, bus);
+	buf_printf(b, "<object type=\"PCIDev\" gp_index=\"%u\" pci_busid=\"0000:%02x:00.0\" pci_type=\"%s\" "
+		   "pci_link_speed=\"31.5\">\n", (*gp)++, bus, gpu ? GPU_CLASS : CARD("0207", "15b3", "101b"));
+	if (!gpu)
+		buf_printf(b, "<object type=\"OSDev\" gp_index=\"%u\" name=\"mlx5_%u\" osdev_type=\"3\"/>\n", (*gp)++, bus);
+	buf_puts(b, "</object></object>\n");
+}
+
+/* The devices of one switch, or one device without: a root port each, behind the host bridge of a NUMA node. */
+static void plug_port(char **xml, const char *devices, const char *first, unsigned *gp)
+{
+	unsigned bus = 0x10;
+	struct buf b = {0};
+	char copy[512], *rest = copy;
+	bool begun = false;
+
+	buf_printf(&b, "<object type=\"Bridge\" gp_index=\"%u\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"0000:[00-ff]"
+		   "\">\n", (*gp)++);
+	buf_printf(&b, "<object type=\"Bridge\" gp_index=\"%u\" bridge_type=\"1-1\" depth=\"1\" bridge_pci=\"0000:"
+		   "[01-ff]\" pci_busid=\"0000:00:01.0\" pci_type=\"0604 [1022:1483] [1022:1453] 00\" "
+		   "pci_link_speed=\"31.5\">\n", (*gp)++);
+	snprintf(copy, sizeof(copy), "%s", devices);
+	for (char *word; (word = strsep(&rest, " ")); bus++) {
+		begun |= devices + (word - copy) == first;
+		if (begun && (word[2] ? word[2] == first[2] : devices + (word - copy) == first))
+			plug_bridged(&b, word, bus, gp);
+	}
+	buf_puts(&b, "</object></object>\n");
+	insert(xml, nth(*xml, "<object type=\"NUMANode\"", first[1] - '0'), b.data);
+	buf_free(&b);
+}
+
+static hwloc_topology_t site_of(const char *synthetic, const char *devices)
+{
+	struct buf out = {0};
+	unsigned gp = 100000;
+	hwloc_topology_t t;
+	char seen[27] = "", *xml;
+
+	assert_int_equal(hwloc_topology_init(&t), 0);
+	assert_false(hwloc_topology_set_synthetic(t, synthetic) || hwloc_topology_load(t));
+	assert_int_equal(machine_export(t, &out, NULL), 0);
+	xml = out.data;
+	hwloc_topology_destroy(t);
+	for (const char *at = devices; at; at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL) {
+		char letter = at[2] >= 'a' && at[2] <= 'z' ? at[2] : 0;
+
+		if (letter && strchr(seen, letter))
+			continue;
+		if (letter)
+			strncat(seen, &letter, 1);
+		plug_port(&xml, devices, at, &gp);
+	}
+	t = loaded(xml);
+	free(xml);
+	return t;
+}
+
+static unsigned count_of(const char *devices, char kind)
+{
+	unsigned n = 0;
+
+	for (const char *c = devices; *c; c++)
+		n += *c == kind && (c == devices || c[-1] == ' ');
+	return n;
+}
+
+/* Tasks with so many GPUs each, in order, and the PUs near to these. */
+static char *devices_of_tasks(hwloc_topology_t t, unsigned ngpus, unsigned ntasks)
+{
+	static const char all[] = "0,1,2,3,4,5,6,7";
+	char list[sizeof(all)];
+	hwloc_bitmap_t near[MAX_TASKS], masks[MAX_TASKS];
+	uint64_t which[MAX_TASKS] = {0};
+	struct nic_request a = { .topology = t, .masks = masks, .nlocal = ntasks };
+	unsigned *beside;
+	int chosen[MAX_TASKS];
+	struct nics n;
+	struct err e;
+	char *got;
+
+	snprintf(list, sizeof(list), "%.*s", (int) (2 * ngpus - 1), all);
+	for (unsigned i = 0; i < ngpus; i++)
+		near[i] = hwloc_bitmap_alloc();
+	if (gpu_localities(t, list, near, &e))
+		fail_msg("%s", e.text);
+	for (unsigned k = 0; k < ntasks; k++)
+		masks[k] = hwloc_bitmap_alloc();
+	for (unsigned i = 0; i < ngpus; i++) {
+		which[i * ntasks / ngpus] |= 1u << i;
+		hwloc_bitmap_or(masks[i * ntasks / ngpus], masks[i * ntasks / ngpus], near[i]);
+	}
+	assert_int_equal(nics_find(t, &n, NULL), 0);
+	beside = nics_beside_gpus(t, &n, list, which, ntasks);
+	a.nics = &n;
+	a.beside = beside;
+	assert_int_equal(nics_choose(&a, NIC_VERBS, chosen, NULL), 0);
+	got = choice(chosen, ntasks);
+	for (unsigned i = 0; i < ngpus; i++)
+		hwloc_bitmap_free(near[i]);
+	for (unsigned k = 0; k < ntasks; k++)
+		hwloc_bitmap_free(masks[k]);
+	free(beside);
+	nics_free(&n);
+	return got;
+}
+
+static void devices_are_beside_the_gpus(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < ROWS(sites); i++) {
+		hwloc_topology_t t = site_of(sites[i].synthetic, sites[i].devices);
+		char *got = devices_of_tasks(t, count_of(sites[i].devices, 'g'), sites[i].ntasks);
+
+		if (strcmp(got, sites[i].want))
+			fail_msg("%s, %u tasks: %s, not %s", sites[i].name, sites[i].ntasks, got, sites[i].want);
+		free(got);
+		hwloc_topology_destroy(t);
+	}
+}
+
 /* --- the paper's algorithms --- */
 
 static const struct {
@@ -511,7 +678,7 @@ static char *exported(const struct device *devices, const char *tasks, unsigned 
 	struct bind_request r = {0};
 	struct buf told = {0};
 	struct nics n;
-	struct nic_request a = { t, &n, &r, k.mask, local, k.n, bound };
+	struct nic_request a = { t, &n, &r, k.mask, local, k.n, bound, NULL };
 
 	assert_int_equal(bind_request_set(&r, "topo-nic", option, NULL), 0);
 	assert_int_equal(nics_find(t, &n, NULL), 0);
@@ -739,6 +906,7 @@ int main(void)
 		cmocka_unit_test(finds_devices),
 		cmocka_unit_test(divides_by_the_innermost_memory),
 		cmocka_unit_test(chooses_devices),
+		cmocka_unit_test(devices_are_beside_the_gpus),
 		cmocka_unit_test(follows_the_paper),
 		cmocka_unit_test(exports_variables),
 		cmocka_unit_test(speaks_of_cpus_only_when_bound),

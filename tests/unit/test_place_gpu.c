@@ -10,7 +10,7 @@
 
 /*
  * Machines with GPUs: packages, NUMA nodes and cores, and the NUMA node (hwloc's logical index) that each GPU is at.
- * tests/data/gpu.md has the source of each, and which were verified.
+ * tests/data/gpu.md has the source of each.
  */
 static const struct machine {
 	const char *name, *synthetic;
@@ -23,12 +23,12 @@ static const struct machine {
 	{ "Quad GH200", "Package:4 [numa] L3:1 Core:72 PU:1", { 0, 1, 2, 3, -1 } },
 	{ "Quad MI300A", "Package:4 [numa] L3:3 Core:8 PU:2", { 0, 1, 2, 3, -1 } },
 	{ "Aurora", "Package:2 [numa] L3:1 Core:52 PU:2", { 0, 0, 0, 1, 1, 1, -1 } },
-	{ "Leonardo Booster", "Package:1 [numa] L3:1 Core:32 PU:1", { 0, 0, 0, 0, -1 } },
+	{ "Leonardo Booster", "Package:1 L3:1 Group:2 [numa] Core:16 PU:1", { 0, 0, 0, 0, -1 } },
 	{ "JUWELS Booster", "Package:2 Group:4 [numa] L3:2 Core:3 PU:2", { 3, 1, 7, 5, -1 } },
 	{ "Perlmutter", "Package:1 Group:4 [numa] L3:2 Core:8 PU:2", { 3, 2, 1, 0, -1 } },
 	{ "Polaris", "Package:1 Group:4 [numa] L3:2 Core:4 PU:2", { 3, 2, 1, 0, -1 } },
 	{ "Summit", "Package:2 [numa] Core:21 PU:4", { 0, 0, 0, 1, 1, 1, -1 } },
-	{ "MareNostrum 5 ACC", "Package:2 [numa] L3:1 Core:40 PU:1", { 0, 0, 1, 1, -1 } },
+	{ "MareNostrum 5 ACC", "Package:2 [numa] L3:1 Core:40 PU:2", { 0, 0, 1, 1, -1 } },
 	{ "PCIe switches, 8 GPUs", "Package:2 [numa] L3:4 Core:8 PU:2", { 0, 0, 0, 0, 1, 1, 1, 1, -1 } },
 	{ "workstation, 1 GPU", "Package:2 [numa] L3:1 Core:8 PU:2", { 1, -1 } },
 	{ "all GPUs at one NUMA node", "Package:2 Group:2 [numa] L3:1 Core:4 PU:2", { 2, 2, 2, -1 } },
