@@ -69,9 +69,9 @@ unsigned *nics_beside_gpus(hwloc_topology_t t, const struct nics *n, const char 
 
 /*
  * The device of that kind for each task: one beside its GPUs, on the same PCI switch; else the nearest active one, a
- * remote one where none is local; among equally near ones such that the number of tasks per device is as even as possible, then in order. Distances are those between
- * NUMA nodes, and between packages where these are equal. chosen[0 .. nlocal-1]: an index, or -1 where no device is
- * active or the task's PUs are not known. 0, or -1: memory.
+ * remote one where none is local; among equally near ones such that the number of tasks per device is as even as
+ * possible, then in order. Distances are those between NUMA nodes, and between packages where these are equal.
+ * chosen[0 .. nlocal-1]: an index, or -1 where no device is active or the task's PUs are not known. 0, or -1: memory.
  */
 int nics_choose(const struct nic_request *a, enum nic_kind kind, int *chosen, struct err *e);
 

@@ -72,6 +72,10 @@ static void tells_order_and_side(void **state)
 
 /* --- numbers and UUIDs --- */
 
+#define DRIVEN "<object type=\"PCIDev\" gp_index=\"%u\" pci_busid=\"0000:%u0:00.0\" pci_type=\"0302 [10de:20b0] " \
+	"[10de:144e] a1\" pci_link_speed=\"31.5\"><object type=\"OSDev\" gp_index=\"%u\" name=\"nvml%u\" " \
+	"osdev_type=\"1\"><info name=\"NVIDIAUUID\" value=\"%s\"/></object></object>\n"
+
 /* A GPU at each NUMA node, the one that is first on the bus at NUMA node `at`; the driver numbers them otherwise. */
 static hwloc_topology_t numbered(unsigned at)
 {
@@ -92,11 +96,7 @@ static hwloc_topology_t numbered(unsigned at)
 		from = to;
 		for (unsigned i = 0; i < 2; i++)
 			if (node == (i ? 1 : at))
-				buf_printf(&xml, "<object type=\"PCIDev\" gp_index=\"%u\" pci_busid=\"0000:%u0:00.0\" "
-					   "pci_type=\"0302 [10de:20b0] [10de:144e] a1\" pci_link_speed=\"31.5\"><object "
-					   "type=\"OSDev\" gp_index=\"%u\" name=\"nvml%u\" osdev_type=\"1\"><info name="
-					   "\"NVIDIAUUID\" value=\"%s\"/></object></object>\n", 900 + i, 1 + i, 910 + i, 1 - i,
-					   uuids[i]);
+				buf_printf(&xml, DRIVEN, 900 + i, 1 + i, 910 + i, 1 - i, uuids[i]);
 		/* One that the driver has lost. */
 		if (node)
 			buf_puts(&xml, "<object type=\"PCIDev\" gp_index=\"920\" pci_busid=\"0000:50:00.0\" pci_type="

@@ -477,7 +477,8 @@ static void plug_bridged(struct buf *b, const char *word, unsigned bus, unsigned
 	buf_printf(b, "<object type=\"PCIDev\" gp_index=\"%u\" pci_busid=\"0000:%02x:00.0\" pci_type=\"%s\" "
 		   "pci_link_speed=\"31.5\">\n", (*gp)++, bus, gpu ? GPU_CLASS : CARD("0207", "15b3", "101b"));
 	if (!gpu)
-		buf_printf(b, "<object type=\"OSDev\" gp_index=\"%u\" name=\"mlx5_%u\" osdev_type=\"3\"/>\n", (*gp)++, bus);
+		buf_printf(b, "<object type=\"OSDev\" gp_index=\"%u\" name=\"mlx5_%u\" osdev_type=\"3\"/>\n", (*gp)++,
+			   bus);
 	buf_puts(b, "</object></object>\n");
 }
 
@@ -489,8 +490,8 @@ static void plug_port(char **xml, const char *devices, const char *first, unsign
 	char copy[512], *rest = copy;
 	bool begun = false;
 
-	buf_printf(&b, "<object type=\"Bridge\" gp_index=\"%u\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"0000:[00-ff]"
-		   "\">\n", (*gp)++);
+	buf_printf(&b, "<object type=\"Bridge\" gp_index=\"%u\" bridge_type=\"0-1\" depth=\"0\" "
+		   "bridge_pci=\"0000:[00-ff]\">\n", (*gp)++);
 	buf_printf(&b, "<object type=\"Bridge\" gp_index=\"%u\" bridge_type=\"1-1\" depth=\"1\" bridge_pci=\"0000:"
 		   "[01-ff]\" pci_busid=\"0000:00:01.0\" pci_type=\"0604 [1022:1483] [1022:1453] 00\" "
 		   "pci_link_speed=\"31.5\">\n", (*gp)++);
