@@ -233,6 +233,20 @@ static size_t equal_prefix(const char *a, const char *b, size_t n)
 	return i;
 }
 
+/* Infos that affect the shape (shape/tier.h, shape/core_kind.h): a node that differs in one is not like its base. */
+static bool is_structural(struct delta_span line)
+{
+	static const char *const names[] = { "DAXType", "CoreType", "LinuxCapacity" };
+	struct delta_span name;
+
+	if (!attr_find(line, kinds[FIELD_TEXT].element, "name", &name))
+		return false;
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (name.len == strlen(names[i]) && !memcmp(name.at, names[i], name.len))
+			return true;
+	return false;
+}
+
 /* The difference in the line that begins at doc; false when more than the value of a possible field differs. */
 static bool difference_read(const struct line_index *base, unsigned line, struct delta_span doc, struct difference *out)
 {
@@ -250,7 +264,7 @@ static bool difference_read(const struct line_index *base, unsigned line, struct
 	d.is = (struct delta_span){ doc.at + start, end - doc.at - start };
 	if (doc.len - start - d.is.len < after || memcmp(end, d.position.value.at + d.position.value.len, after))
 		return false;
-	if (!field_position_accepts(&d.position, d.is))
+	if (is_structural(d.position.line) || !field_position_accepts(&d.position, d.is))
 		return false;
 	*out = d;
 	return true;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hwcmp/compare_set.h"
+#include "hwxml/xml_set.h"
 
 /* "0207 [15b3:101b] [119f:1bc5] 00": class, vendor and device, without which it is another card. */
 #define PCI_CARD 16
@@ -330,18 +330,18 @@ struct census {
 	unsigned pus, paired, offline;
 };
 
-static void census_pu(const struct compare_side *s, size_t pu, const struct compare_set *all,
-		      const struct compare_set *usable, struct census *out)
+static void census_pu(const struct compare_side *s, size_t pu, const struct xml_set *all,
+		      const struct xml_set *usable, struct census *out)
 {
 	long os = s->t->objects[pu].os_index;
 
 	out->pus = 1;
 	out->paired = !is_free(s, pu);
-	out->offline = is_free(s, pu) && compare_set_has(all, os) && !compare_set_has(usable, os);
+	out->offline = is_free(s, pu) && xml_set_has(all, os) && !xml_set_has(usable, os);
 }
 
 /* Children come after their parents. */
-static void census_collect(struct compare_side *s, const struct compare_set *all, const struct compare_set *usable,
+static void census_collect(struct compare_side *s, const struct xml_set *all, const struct xml_set *usable,
 			   struct census *list)
 {
 	for (size_t i = s->t->n; i-- > 0;) {
@@ -363,17 +363,17 @@ static void census_collect(struct compare_side *s, const struct compare_set *all
 static int side_survey(struct compare_side *s, const struct tree_object *other_root)
 {
 	struct census *list = calloc(s->t->n, sizeof(*list));
-	struct compare_set all = {0}, usable = {0};
+	struct xml_set all = {0}, usable = {0};
 	int rc = -1;
 
-	if (list && !compare_set_parse(tree_attr(other_root, "complete_cpuset"), &all) &&
-	    !compare_set_parse(tree_attr(other_root, "cpuset"), &usable)) {
+	if (list && !xml_set_parse(tree_attr(other_root, "complete_cpuset"), &all) &&
+	    !xml_set_parse(tree_attr(other_root, "cpuset"), &usable)) {
 		census_collect(s, &all, &usable, list);
 		rc = 0;
 	}
 	free(list);
-	compare_set_free(&all);
-	compare_set_free(&usable);
+	xml_set_free(&all);
+	xml_set_free(&usable);
 	return rc;
 }
 
