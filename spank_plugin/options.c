@@ -67,7 +67,9 @@ static const struct {
 	{ "topo-capture", "FILE", "record the job's communication matrix, for --topo-matrix", 1, PATH_OF(capture) },
 	{ "topo-tasks", "SWITCH", "each task's cores, GPUs, memory and NIC near each other: off or auto", 1, BIND },
 	{ "topo-place", "PLACE", "CPU binding of tasks: off, compact[:LEVEL], scatter[:LEVEL], mem or gpu", 1, BIND },
-	{ "topo-membind", "POLICY", "memory policy of tasks: off, local, bind or interleave[:job|task]", 1, BIND },
+	{ "topo-membind", "POLICY", "memory of tasks: off, local, bind, interleave, hbm, dram, capacity, bandwidth, "
+		"latency", 1, BIND },
+	{ "topo-mems", "FIT", "keep tasks' memory in the job's NUMA nodes: off, prefer or strict", 1, BIND },
 	{ "topo-omp", "FORM", "OpenMP thread count and places of each task: off, auto, gomp or kmp", 1, BIND },
 	{ "topo-hugepages", "KIND", "huge pages for malloc(3): off, thp or hugetlb", 1, BIND },
 	{ "topo-nic", "RAILS", "network devices near each task: off, auto, one, local or all[,strict]", 1, BIND },
@@ -178,6 +180,7 @@ void options_apply_site(const struct settings *s)
 		{ "TopoTasks", "topo-tasks", s->topo_tasks },
 		{ "TopoPlace", "topo-place", s->topo_place },
 		{ "TopoMembind", "topo-membind", s->topo_membind },
+		{ "TopoMems", "topo-mems", s->topo_mems },
 		{ "TopoOmp", "topo-omp", s->topo_omp },
 		{ "TopoNic", "topo-nic", s->topo_nic },
 		{ "TopoHwloc", "topo-hwloc", s->topo_hwloc },

@@ -29,6 +29,7 @@ static const struct conf_item items[] = {
 	TEXT("TopoTasks", topo_tasks, "off"),
 	TEXT("TopoPlace", topo_place, "off"),
 	TEXT("TopoMembind", topo_membind, "off"),
+	TEXT("TopoMems", topo_mems, "off"),
 	TEXT("TopoOmp", topo_omp, "off"),
 	TEXT("TopoNic", topo_nic, "off"),
 	TEXT("TopoHwloc", topo_hwloc, "on"),

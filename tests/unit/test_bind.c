@@ -24,6 +24,16 @@ static const struct {
 	{ "topo-membind", "interleave", { .memory = MEMORY_INTERLEAVE } },
 	{ "topo-membind", "interleave:task", { .memory = MEMORY_INTERLEAVE } },
 	{ "topo-membind", "interleave:job", { .memory = MEMORY_INTERLEAVE, .scope = SCOPE_JOB } },
+	{ "topo-membind", "hbm", { .memory = MEMORY_HBM } },
+	{ "topo-membind", "hbm,strict", { .memory = MEMORY_HBM, .memory_strict = true } },
+	{ "topo-membind", "dram:job", { .memory = MEMORY_DRAM, .scope = SCOPE_JOB } },
+	{ "topo-membind", "capacity:task", { .memory = MEMORY_CAPACITY } },
+	{ "topo-membind", "bandwidth:job,strict",
+	  { .memory = MEMORY_BANDWIDTH, .scope = SCOPE_JOB, .memory_strict = true } },
+	{ "topo-membind", "latency", { .memory = MEMORY_LATENCY } },
+	{ "topo-mems", "off", { .mems = MEMS_OFF } },
+	{ "topo-mems", "prefer", { .mems = MEMS_PREFER } },
+	{ "topo-mems", "strict", { .mems = MEMS_STRICT } },
 	{ "topo-omp", "auto", { .omp = OMP_AUTO } },
 	{ "topo-omp", "kmp", { .omp = OMP_KMP } },
 	{ "topo-hugepages", "thp", { .huge = HUGE_THP } },
@@ -51,6 +61,15 @@ static const struct {
 	{ "topo-place", "of", "invalid value, expected one of" },
 	{ "topo-membind", "interleave:node", "expected one of: off, local, bind, interleave[:job|task]" },
 	{ "topo-membind", "bind:job", "invalid value, expected one of" },
+	{ "topo-membind", "bind,strict", "invalid value, expected one of" },
+	{ "topo-membind", "interleave:job,strict", "invalid value, expected one of" },
+	{ "topo-membind", "hbm:node", "invalid value, expected one of" },
+	{ "topo-membind", "hbm,strict:job", "invalid value, expected one of" },
+	{ "topo-membind", "hbm:jobjobjob", "invalid value, expected one of" },
+	{ "topo-membind", "hbm:", "invalid value, expected one of" },
+	{ "topo-membind", "hbm,", "invalid value, expected one of" },
+	{ "topo-membind", "mcdram", "hbm, dram, capacity, bandwidth, latency, each optionally followed by :job" },
+	{ "topo-mems", "require", "--topo-mems=require: invalid value, expected one of: off, prefer, strict" },
 	{ "topo-nic", "off,strict", "invalid value, expected one of" },
 	{ "topo-nic", "one,strictly", "invalid value, expected one of" },
 	{ "topo-hwloc", "1", "--topo-hwloc=1: invalid value, expected one of: on, off" },
@@ -99,6 +118,10 @@ static void test_again(void **state)
 	assert_int_equal(bind_request_set(&r, "topo-place", "mem", &e), 0);
 	assert_int_equal(r.place, mem.place);
 	assert_string_equal(r.level, "");
+	assert_int_equal(bind_request_set(&r, "topo-membind", "hbm:job,strict", &e), 0);
+	assert_int_equal(bind_request_set(&r, "topo-membind", "local", &e), 0);
+	assert_int_equal(r.scope, SCOPE_TASK);
+	assert_false(r.memory_strict);
 	assert_int_equal(bind_request_set(&r, "topo-nic", "all,strict", &e), 0);
 	assert_int_equal(bind_request_set(&r, "topo-nic", "off", &e), 0);
 	assert_false(r.strict);
