@@ -62,7 +62,7 @@ static unsigned line_index_at(const struct line_index *l, unsigned from, size_t 
 
 /* --- values that are accepted --- */
 
-bool number_read(struct delta_span s, unsigned long long *out)
+bool field_number_read(struct delta_span s, unsigned long long *out)
 {
 	unsigned long long n = 0;
 
@@ -77,7 +77,7 @@ bool number_read(struct delta_span s, unsigned long long *out)
 	return true;
 }
 
-unsigned long long memory_nominal(unsigned long long bytes)
+unsigned long long field_memory_nominal(unsigned long long bytes)
 {
 	unsigned long long step = 1;
 
@@ -131,14 +131,15 @@ static bool count_fits(struct delta_span was, struct delta_span is)
 {
 	unsigned long long n;
 
-	return number_read(was, &n) && number_read(is, &n);
+	return field_number_read(was, &n) && field_number_read(is, &n);
 }
 
 static bool memory_fits(struct delta_span was, struct delta_span is)
 {
 	unsigned long long a, b;
 
-	return number_read(was, &a) && number_read(is, &b) && memory_nominal(a) == memory_nominal(b);
+	return field_number_read(was, &a) && field_number_read(is, &b) &&
+		field_memory_nominal(a) == field_memory_nominal(b);
 }
 
 static const struct {
@@ -215,7 +216,7 @@ bool field_position_page_size(const struct field_position *p, unsigned long long
 {
 	struct delta_span size;
 
-	return attr_find(p->line, kinds[FIELD_COUNT].element, "size", &size) && number_read(size, out);
+	return attr_find(p->line, kinds[FIELD_COUNT].element, "size", &size) && field_number_read(size, out);
 }
 
 /* --- differences --- */

@@ -18,7 +18,7 @@ static void memory_nominally(const struct tree *t, size_t numa, struct buf *out)
 	unsigned long long bytes = tree_number(&t->objects[numa], "local_memory", 0);
 
 	if (bytes)
-		buf_printf(out, "memory=%llu", memory_nominal(bytes));
+		buf_printf(out, "memory=%llu", field_memory_nominal(bytes));
 }
 
 /* hwloc reads memorysidecachesize from 2.10 on. */

@@ -529,8 +529,8 @@ static void rounds_memory(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++)
-		if (memory_nominal(rows[i][0]) != rows[i][1])
-			fail_msg("%llu rounds to %llu", rows[i][0], memory_nominal(rows[i][0]));
+		if (field_memory_nominal(rows[i][0]) != rows[i][1])
+			fail_msg("%llu rounds to %llu", rows[i][0], field_memory_nominal(rows[i][0]));
 }
 
 /* --- the base cache --- */
