@@ -71,7 +71,7 @@ static const struct {
 		"latency", 1, BIND },
 	{ "topo-mems", "FIT", "keep tasks' memory in the job's NUMA nodes: off, prefer or strict", 1, BIND },
 	{ "topo-omp", "FORM", "OpenMP thread count and places of each task: off, auto, gomp or kmp", 1, BIND },
-	{ "topo-hugepages", "KIND", "huge pages for malloc(3): off, thp or hugetlb", 1, BIND },
+	{ "topo-hugepages", "KIND", "huge pages for malloc(3): off, thp, hugetlb or 1G", 1, BIND },
 	{ "topo-nic", "RAILS", "network devices near each task: off, auto, one, local or all[,strict]", 1, BIND },
 	{ "topo-hwloc", "SWITCH", "let hwloc in the job's programs load the step's topology: on or off", 1, BIND },
 	{ "topo-monitor", "WHAT", "record what the job does on the hardware: off, sw or on[,hz=N][,set=NAME]", 1,

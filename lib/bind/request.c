@@ -42,8 +42,9 @@ static const struct bind_option {
 		{ "off", MEMS_OFF, 0 }, { "prefer", MEMS_PREFER, 0 }, { "strict", MEMS_STRICT, 0 } } },
 	{ "topo-omp", offsetof(struct bind_request, omp), "off, auto, gomp, kmp", {
 		{ "off", OMP_OFF, 0 }, { "auto", OMP_AUTO, 0 }, { "gomp", OMP_GOMP, 0 }, { "kmp", OMP_KMP, 0 } } },
-	{ "topo-hugepages", offsetof(struct bind_request, huge), "off, thp, hugetlb", {
-		{ "off", HUGE_OFF, 0 }, { "thp", HUGE_THP, 0 }, { "hugetlb", HUGE_TLB, 0 } } },
+	{ "topo-hugepages", offsetof(struct bind_request, huge), "off, thp, hugetlb, 1G", {
+		{ "off", HUGE_OFF, 0 }, { "thp", HUGE_THP, 0 }, { "hugetlb", HUGE_TLB, 0 },
+		{ "1G", HUGE_1G, 0 } } },
 	{ "topo-nic", offsetof(struct bind_request, nic),
 		"off, auto, one, local, all, each but off optionally followed by ,strict", {
 		{ "off", NIC_OFF, 0 }, { "auto", NIC_AUTO, SUFFIX_STRICT }, { "one", NIC_ONE, SUFFIX_STRICT },

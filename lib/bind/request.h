@@ -22,7 +22,7 @@ enum bind_memory {
 enum bind_mems { MEMS_OFF, MEMS_PREFER, MEMS_STRICT };
 enum bind_scope { SCOPE_TASK, SCOPE_JOB };
 enum bind_omp { OMP_OFF, OMP_AUTO, OMP_GOMP, OMP_KMP };
-enum bind_huge { HUGE_OFF, HUGE_THP, HUGE_TLB };
+enum bind_huge { HUGE_OFF, HUGE_THP, HUGE_TLB, HUGE_1G };
 enum bind_nic { NIC_OFF, NIC_AUTO, NIC_ONE, NIC_LOCAL, NIC_ALL };
 enum bind_report { REPORT_OFF, REPORT_TABLE, REPORT_JSON };
 enum bind_hwloc { HWLOC_STEP, HWLOC_OWN };

@@ -341,6 +341,11 @@ static void wants_huge_pages_that_are_there(void **state)
 	assert_int_equal(huge_tunables(HUGE_TLB, NULL, out, sizeof(out), &e), -1);
 	assert_non_null(strstr(e.text, "no huge pages are free"));
 	assert_string_equal(out, "before");
+#define POOL_1G "/sys/kernel/mm/hugepages/hugepages-1048576kB/"
+	if (has(POOL_1G "nr_hugepages", "0\n") || access(POOL_1G, R_OK)) {
+		assert_int_equal(huge_tunables(HUGE_1G, NULL, out, sizeof(out), &e), -1);
+		assert_non_null(strstr(e.text, "no huge pages of 1 GiB are free"));
+	}
 }
 
 int main(void)
