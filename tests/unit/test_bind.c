@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "bind/pages.h"
 #include "bind/request.h"
 
 static const struct {
@@ -37,6 +38,7 @@ static const struct {
 	{ "topo-omp", "auto", { .omp = OMP_AUTO } },
 	{ "topo-omp", "kmp", { .omp = OMP_KMP } },
 	{ "topo-hugepages", "thp", { .huge = HUGE_THP } },
+	{ "topo-hugepages", "1G", { .huge = HUGE_1G } },
 	{ "topo-nic", "auto", { .nic = NIC_AUTO } },
 	{ "topo-nic", "all,strict", { .nic = NIC_ALL, .strict = true } },
 	{ "topo-report", NULL, { .report = REPORT_TABLE } },
@@ -127,12 +129,30 @@ static void test_again(void **state)
 	assert_false(r.strict);
 }
 
+static void pages_by_numa_node(void **state)
+{
+	static const char maps[] =
+		"55e127000000 default file=/bin/N1=7 mapped=1 N0=1 kernelpagesize_kB=4\n"
+		"55e128000000 bind:1 heap anon=3 dirty=3 N1=2 N10=1 kernelpagesize_kB=4\n"
+		"7f0000000000 default file=/dev/hugepages/x huge anon=2 dirty=2 N1=2 kernelpagesize_kB=2048\n"
+		"7f1000000000 default\n"
+		"7f2000000000 default anon=1 N4000000000=1 N1=x kernelpagesize_kB=4\n"
+		"7f3000000000 default anon=1 N1=5";
+	struct pages sum = { .kib = { [0] = 100 } };
+
+	(void) state;
+	pages_add(maps, &sum);
+	for (unsigned i = 0; i < PAGES_NODES; i++)
+		assert_int_equal(sum.kib[i], i == 0 ? 104 : i == 1 ? 8 + 4096 : i == 10 ? 4 : 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_right),
 		cmocka_unit_test(test_wrong),
 		cmocka_unit_test(test_again),
+		cmocka_unit_test(pages_by_numa_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
