@@ -25,10 +25,10 @@ int __real_improve_trials(struct search *x);
 int __wrap_improve_trials(struct search *x);
 bool __real_candidate_is_worth(const struct candidate *c, const struct map_problem *b);
 bool __wrap_candidate_is_worth(const struct candidate *c, const struct map_problem *b);
-int __real_domain_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
-			 unsigned *slot);
-int __wrap_domain_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
-			 unsigned *slot);
+int __real_anneal_domains(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
+			  unsigned *slot, struct err *e);
+int __wrap_anneal_domains(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
+			  unsigned *slot, struct err *e);
 int __real_swaps_polish(const struct matrix *m, const struct slots *s, unsigned long long *work, unsigned *slot);
 int __wrap_swaps_polish(const struct matrix *m, const struct slots *s, unsigned long long *work, unsigned *slot);
 
@@ -82,11 +82,11 @@ int __wrap_improve_trials(struct search *x)
 }
 
 /* The first layout is no step that can be idle: its work is given back. */
-int __wrap_domain_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
-			 unsigned *slot)
+int __wrap_anneal_domains(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
+			  unsigned *slot, struct err *e)
 {
 	if (!is_layout_off)
-		return __real_domain_anneal(m, s, seed, work, slot);
+		return __real_anneal_domains(m, s, seed, work, slot, e);
 	current->left += work;
 	return 0;
 }

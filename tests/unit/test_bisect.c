@@ -276,8 +276,7 @@ typedef int (*way_to_mend)(const struct matrix *m, const struct slots *s, uint64
 static int ranks_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
 			unsigned *slot, struct err *e)
 {
-	(void) e;
-	return anneal_slots(m, s, seed, 0.3, work, slot);
+	return anneal_slots(m, s, seed, 0.3, work, slot, e);
 }
 
 static int ranks_polish(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,

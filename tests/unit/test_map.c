@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "made.h"
-#include "map/engine/domain_anneal.h"
+#include "map/engine/anneal.h"
 #include "map/engine/quotient.h"
 #include "map/rankfile/rankfile.h"
 #include "map/engine/repair.h"
@@ -436,7 +436,7 @@ static void rearranges_scattered_domains(void **state)
 			thrown[i] = (i * 7 + seed) % 16;
 		squares_sit(thrown, 8, slot);
 		assert_true(slots_cost(m, s, slot) > 1.2 * least);
-		assert_int_equal(domain_anneal(m, s, seed, 1000000, slot), 0);
+		assert_int_equal(anneal_domains(m, s, seed, 1000000, slot, NULL), 0);
 		assert_true(slots_cost(m, s, slot) == least);
 	}
 	slots_free(s);
@@ -465,8 +465,8 @@ static unsigned check_layout(const struct places *p, unsigned *x)
 	assert_true(s->n <= 256);
 	for (unsigned r = 0; r < m->ranks; r++)
 		slot[0][r] = slot[1][r] = slot[2][r] = s->n - 1 - r;
-	assert_int_equal(domain_anneal(m, s, seed, 50000, slot[1]), 0);
-	assert_int_equal(domain_anneal(m, s, seed, 50000, slot[2]), 0);
+	assert_int_equal(anneal_domains(m, s, seed, 50000, slot[1], NULL), 0);
+	assert_int_equal(anneal_domains(m, s, seed, 50000, slot[2], NULL), 0);
 	assert_memory_equal(slot[1], slot[2], m->ranks * sizeof(slot[1][0]));
 	assert_true(slots_cost(m, s, slot[1]) <= slots_cost(m, s, slot[0]) * (1 + 1e-12));
 	for (unsigned r = 0; r < m->ranks; r++) {

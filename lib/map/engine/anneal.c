@@ -4,17 +4,11 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "map/matrix/draw.h"
-#include "map/engine/metropolis.h"
-#include "map/engine/mapping_state.h"
+#include "map/engine/annealing.h"
+#include "map/engine/quotient.h"
 
-/* Number of temperatures. */
-#define STEPS 200
-/* Number of random moves that set the first temperature. */
-#define SAMPLES 512
 /*
  * Temperatures relative to the average change of a move: at SETTLED the assignment to nodes hardly changes any more, at
  * COLD annealing ends.
@@ -33,13 +27,18 @@
 #define DRAW_WORK 4
 #define MOVE_WORK 12
 
-struct annealing {
-	struct mapping_state state;
-	unsigned *best;
-	double cost, least;
-	double warmth;
-	uint64_t chance;
-	struct metropolis metropolis;
+/*
+ * Of domains: the number of levels that are annealed, their least number of domains, and the least average number of
+ * slots in each; the first temperature is high, so that much is rearranged.
+ */
+#define STRATA 3
+#define LEAST_DOMAINS 4
+#define LEAST_SLOTS 3
+#define DOMAIN_WARM 0.5
+
+struct slot_annealing {
+	struct annealing a;		/* first */
+	double warm;			/* the first temperature, relative to the average change of a move */
 	unsigned long long domain_work;	/* work spent on exchanging domains */
 };
 
@@ -124,19 +123,9 @@ static double move_change(struct annealing *a, struct move v, double limit)
 	return v.from.count ? mapping_state_swap_change(&a->state, v.from.first, v.to.first, limit) : 0;
 }
 
-/* The average absolute change in cost of random moves that change anything. */
-static double change_sample(struct annealing *a)
+static double move_sample(struct annealing *a)
 {
-	double sum = 0;
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < SAMPLES; i++) {
-		double change = fabs(move_change(a, move_draw(a, a->state.s->nlevels - 1), INFINITY));
-
-		sum += change;
-		n += change > 0;
-	}
-	return n ? sum / n : 0;
+	return move_change(a, move_draw(a, a->state.s->nlevels - 1), INFINITY);
 }
 
 /* Moves a rank to the best of some slots of the drawn cell: with the cost table, trying them is cheap. */
@@ -161,7 +150,6 @@ static double move_choose(struct annealing *a, struct move *v, double limit)
 	return least;
 }
 
-/* Accepts the move with probability exp(-more / temperature). */
 static void move_try(struct annealing *a, unsigned level)
 {
 	struct move v = move_draw(a, level);
@@ -171,7 +159,7 @@ static void move_try(struct annealing *a, unsigned level)
 	if (!v.from.count)
 		return;
 	a->state.work += MOVE_WORK;
-	limit = a->warmth * metropolis_draw(&a->metropolis, &a->chance);
+	limit = annealing_limit(a);
 	change = move_choose(a, &v, limit);
 	if (change >= limit)
 		return;
@@ -182,66 +170,81 @@ static void move_try(struct annealing *a, unsigned level)
 		mapping_state_swap(&a->state, v.from.first, v.to.first);
 }
 
-/* Moves of single ranks and, for their share of the work, of whole domains. */
-static void anneal_until(struct annealing *a, unsigned long long until)
+/* A move of a single rank or, for their share of the work, of a whole domain. */
+static void anneal_step(struct annealing *a)
 {
+	struct slot_annealing *x = (struct slot_annealing *) a;
 	unsigned last = a->state.s->nlevels - 1;
+	unsigned long long work = a->state.work;
 
-	while (a->state.work < until) {
-		unsigned long long work = a->state.work;
-
-		if (!last || a->domain_work * DOMAIN_PART > work) {
-			move_try(a, last);
-			continue;
-		}
-		move_try(a, draw_below(&a->chance, last));
-		a->domain_work += a->state.work - work;
-	}
-}
-
-static void keep_best(struct annealing *a)
-{
-	if (a->cost >= a->least - 1e-9 * a->least)
+	if (!last || x->domain_work * DOMAIN_PART > work) {
+		move_try(a, last);
 		return;
-	a->least = a->cost;
-	mapping_state_slots(&a->state, a->best);
+	}
+	move_try(a, draw_below(&a->chance, last));
+	x->domain_work += a->state.work - work;
 }
 
-static double warmth_at(double warm, double done)
+static double anneal_warmth(const struct annealing *a, double change, double done)
 {
+	double warm = ((const struct slot_annealing *) a)->warm;
+
 	if (done < SLOW)
-		return warm * pow(SETTLED / warm, done / SLOW);
-	return SETTLED * pow(COLD / SETTLED, (done - SLOW) / (1 - SLOW));
-}
-
-static void cool_down(struct annealing *a, double warm, unsigned long long work)
-{
-	double change = change_sample(a);
-
-	metropolis_fill(&a->metropolis);
-	if (change <= 0)
-		return;
-	for (unsigned i = 0; i < STEPS; i++) {
-		a->warmth = change * warmth_at(warm, (double) i / (STEPS - 1));
-		anneal_until(a, work * (i + 1) / STEPS);
-		keep_best(a);
-	}
+		return change * (warm * pow(SETTLED / warm, done / SLOW));
+	return change * (SETTLED * pow(COLD / SETTLED, (done - SLOW) / (1 - SLOW)));
 }
 
 int anneal_slots(const struct matrix *m, const struct slots *s, uint64_t seed, double warm, unsigned long long work,
-		 unsigned *slot)
+		 unsigned *slot, struct err *e)
 {
-	struct annealing a = { .chance = seed, .best = malloc(m->ranks * sizeof(*a.best)) };
-	int rc = a.best ? mapping_state_init(&a.state, m, s, s->cells, slot) : -1;
+	static const struct annealing_way way = { move_sample, anneal_step, anneal_warmth, 1e-9 };
+	struct slot_annealing x = { .warm = warm };
+	int rc = annealing_init(&x.a, m, s, s->cells, seed, slot) ? err_set(e, "mapping: out of memory") : 0;
 
 	if (rc == 0) {
-		memcpy(a.best, slot, m->ranks * sizeof(*slot));
-		a.cost = a.least = slots_cost(m, s, slot);
+		x.a.cost = x.a.least = slots_cost(m, s, slot);
 		if (s->nlevels && m->ranks > 1)
-			cool_down(&a, warm, work);
-		memcpy(slot, a.best, m->ranks * sizeof(*slot));
+			annealing_run(&x.a, &way, work);
+		memcpy(slot, x.a.best, m->ranks * sizeof(*slot));
 	}
-	mapping_state_free(&a.state);
-	free(a.best);
+	annealing_free(&x.a);
+	return rc;
+}
+
+/* --- domains --- */
+
+static bool level_is_worth(const struct slot_level *t)
+{
+	return t->is_shaped && t->n >= LEAST_DOMAINS && t->first[t->n] >= LEAST_SLOTS * t->n;
+}
+
+static int level_anneal(const struct matrix *m, const struct slots *s, unsigned level, uint64_t seed,
+			unsigned long long work, unsigned *slot, struct err *e)
+{
+	struct quotient c;
+	int rc = quotient_init(&c, m, s, level, slot) ? err_set(e, "mapping: out of memory") :
+							anneal_slots(&c.m, &c.s, seed, DOMAIN_WARM, work, c.slot, e);
+
+	if (rc == 0)
+		quotient_apply(&c, m->ranks, slot);
+	quotient_free(&c);
+	return rc;
+}
+
+int anneal_domains(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
+		   unsigned *slot, struct err *e)
+{
+	unsigned worth = 0;
+	int rc = 0;
+
+	for (unsigned t = 0; t < s->nlevels; t++)
+		worth += level_is_worth(&s->level[t]);
+	if (worth > STRATA)
+		worth = STRATA;
+	for (unsigned t = s->nlevels, done = 0; t-- && done < worth && rc == 0;)
+		if (level_is_worth(&s->level[t])) {
+			rc = level_anneal(m, s, t, seed + done, work / worth, slot, e);
+			done++;
+		}
 	return rc;
 }

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "map/engine/domain_anneal.h"
 #include "map/engine/anneal.h"
 #include "map/engine/node_anneal.h"
 #include "map/engine/neighbourhood.h"
@@ -37,32 +36,19 @@ static int trial_polish(struct search *x, struct search_trial *t)
 	return 0;
 }
 
-static int lay_out(struct search *x, struct search_trial *t, unsigned seed, unsigned long long work)
+static int anneal_ranks(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
+			unsigned *slot, struct err *e)
 {
-	return domain_anneal(x->b.m, x->b.s, seed, work, t->slot) ? search_no_memory(x) : 0;
-}
-
-static int anneal_nodes(struct search *x, struct search_trial *t, unsigned seed, unsigned long long work)
-{
-	return node_anneal(x->b.m, x->b.s, seed, work, t->slot, x->b.err);
-}
-
-static int trial_repartition(struct search *x, struct search_trial *t, unsigned seed, unsigned long long work)
-{
-	return neighbourhood_search(x->b.m, x->b.s, seed, work, t->slot, x->b.err);
-}
-
-static int anneal_ranks(struct search *x, struct search_trial *t, unsigned seed, unsigned long long work)
-{
-	return anneal_slots(x->b.m, x->b.s, seed, WARM, work, t->slot) ? search_no_memory(x) : 0;
+	return anneal_slots(m, s, seed, WARM, work, slot, e);
 }
 
 /* The improvement steps, from whole domains to single ranks. */
 static const struct step {
-	int (*take)(struct search *x, struct search_trial *t, unsigned seed, unsigned long long work);
+	int (*improve)(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
+		       unsigned *slot, struct err *e);
 	double share;			/* share of the work */
 	bool rests;			/* skipped once it gained nothing in a round: the others get its share */
-} steps[] = { { lay_out, 0.1, false }, { anneal_nodes, 0.4, true }, { trial_repartition, 0.45, false },
+} steps[] = { { anneal_domains, 0.1, false }, { node_anneal, 0.4, true }, { neighbourhood_search, 0.45, false },
 	      { anneal_ranks, 0.05, false } };
 
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
@@ -70,7 +56,7 @@ static const struct step {
 static int step_run(struct search *x, const struct step *step, struct search_trial *t, double work)
 {
 	x->left -= work;
-	if (step->take(x, t, x->b.seed + x->turn++, work))
+	if (step->improve(x->b.m, x->b.s, x->b.seed + x->turn++, work, t->slot, x->b.err))
 		return -1;
 	search_measure(x, t);
 	return 0;

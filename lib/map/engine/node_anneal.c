@@ -6,20 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "map/matrix/draw.h"
+#include "map/engine/annealing.h"
 #include "map/engine/order.h"
-#include "map/engine/metropolis.h"
-#include "map/engine/mapping_state.h"
 #include "map/engine/split.h"
 
 /* The least average number of ranks in a domain. */
 #define LEAST_RANKS 3
-/* The number of temperatures; the first and the last, relative to the average change of a swap. */
-#define STEPS 200
+/* The first and the last temperature, relative to the average change of a swap. */
 #define WARM 0.5
 #define COLD 0.003
-/* Number of random swaps for that average. */
-#define SAMPLES 512
 /* The size of the table from which distances are drawn. */
 #define CHANCES 1024
 /*
@@ -34,14 +29,10 @@
 #define TRY_WORK 14
 
 struct node_search {
-	struct mapping_state state;
+	struct annealing a;		/* first; costs are relative to the start */
 	const struct slot_level *domains;
 	unsigned *near;			/* near[domain * n ..]: all domains, the nearest to it first */
-	unsigned *best;			/* by rank: its slot */
 	unsigned reach[CHANCES];	/* random ranks in the order of nearness to a partner's domain */
-	struct metropolis metropolis;
-	double more, least, warmth;	/* relative to the start */
-	uint64_t chance;
 };
 
 /* Two slots; to == SLOT_NONE: no swap. */
@@ -72,7 +63,7 @@ static void near_fill(struct node_search *b)
 	size_t n = b->domains->n;
 
 	for (size_t d = 0; d < n; d++)
-		order_by(&b->state.costs.between[d * n], n, &b->near[d * n]);
+		order_by(&b->a.state.costs.between[d * n], n, &b->near[d * n]);
 }
 
 static void reach_fill(struct node_search *b)
@@ -84,48 +75,39 @@ static void reach_fill(struct node_search *b)
 	}
 }
 
-static int node_search_init(struct node_search *b, const struct matrix *m, const struct slots *s, const unsigned *slot)
+static int node_search_init(struct node_search *b, const struct matrix *m, const struct slots *s, uint64_t seed,
+			    const unsigned *slot)
 {
 	size_t n = b->domains->n;
 
 	b->near = malloc(n * n * sizeof(*b->near));
-	b->best = malloc(m->ranks * sizeof(*b->best));
-	if (mapping_state_init(&b->state, m, s, b->domains, slot) || !b->near || !b->best)
+	if (annealing_init(&b->a, m, s, b->domains, seed, slot) || !b->near)
 		return -1;
-	memcpy(b->best, slot, m->ranks * sizeof(*slot));
 	near_fill(b);
 	reach_fill(b);
-	metropolis_fill(&b->metropolis);
 	return 0;
-}
-
-static void node_search_free(struct node_search *b)
-{
-	mapping_state_free(&b->state);
-	free(b->near);
-	free(b->best);
 }
 
 /* A domain near that of one of the rank's partners. */
 static unsigned domain_draw(struct node_search *b, unsigned rank)
 {
-	const struct matrix *m = b->state.m;
+	const struct matrix *m = b->a.state.m;
 	unsigned degree = m->row[rank + 1] - m->row[rank];
-	unsigned partner = degree ? m->adj[m->row[rank] + draw_below(&b->chance, degree)] : rank;
-	unsigned his = b->domains->of[b->state.at[partner].slot];
+	unsigned partner = degree ? m->adj[m->row[rank] + draw_below(&b->a.chance, degree)] : rank;
+	unsigned his = b->domains->of[b->a.state.at[partner].slot];
 
-	return b->near[(size_t) his * b->domains->n + b->reach[draw_below(&b->chance, CHANCES)]];
+	return b->near[(size_t) his * b->domains->n + b->reach[draw_below(&b->a.chance, CHANCES)]];
 }
 
 /* The slot of the domain whose rank can move to `from` at the least cost, among several adjacent ones. */
 static struct swap swap_choose(struct node_search *b, unsigned from, unsigned domain)
 {
 	unsigned first = b->domains->first[domain], count = b->domains->first[domain + 1] - first;
-	unsigned looks = count < LOOKS ? count : LOOKS, at = draw_below(&b->chance, count);
+	unsigned looks = count < LOOKS ? count : LOOKS, at = draw_below(&b->a.chance, count);
 	struct swap v = { from, SLOT_NONE, INFINITY };
 
 	for (unsigned i = 0; i < looks; i++) {
-		double change = mapping_state_pays_more(&b->state, first + at, from);
+		double change = mapping_state_pays_more(&b->a.state, first + at, from);
 
 		if (change < v.change) {
 			v.change = change;
@@ -134,87 +116,69 @@ static struct swap swap_choose(struct node_search *b, unsigned from, unsigned do
 		if (++at == count)
 			at = 0;
 	}
-	b->state.work += TRY_WORK + looks;
+	b->a.state.work += TRY_WORK + looks;
 	return v;
 }
 
 /* Limited like mapping_state_swap_change. */
 static struct swap swap_draw(struct node_search *b, double limit)
 {
-	unsigned rank = draw_below(&b->chance, b->state.m->ranks), from = b->state.at[rank].slot,
+	unsigned rank = draw_below(&b->a.chance, b->a.state.m->ranks), from = b->a.state.at[rank].slot,
 		 domain = domain_draw(b, rank);
 	struct swap v = { from, SLOT_NONE, INFINITY };
 
-	b->state.work += DRAW_WORK;
+	b->a.state.work += DRAW_WORK;
 	if (domain == b->domains->of[from])
 		return v;
 	v = swap_choose(b, from, domain);
-	v.change += mapping_state_pays_more(&b->state, from, v.to);
+	v.change += mapping_state_pays_more(&b->a.state, from, v.to);
 	if (v.change < limit)
-		v.change = mapping_state_swap_change(&b->state, v.from, v.to, limit);
+		v.change = mapping_state_swap_change(&b->a.state, v.from, v.to, limit);
 	return v;
 }
 
-/* The average absolute change in cost of swaps that change anything. */
-static double change_sample(struct node_search *b)
+static double swap_sample(struct annealing *a)
 {
-	double sum = 0;
-	unsigned n = 0;
+	struct swap v = swap_draw((struct node_search *) a, INFINITY);
 
-	for (unsigned i = 0; i < SAMPLES; i++) {
-		struct swap v = swap_draw(b, INFINITY);
-
-		if (v.to == SLOT_NONE || v.change == 0)
-			continue;
-		sum += fabs(v.change);
-		n++;
-	}
-	return n ? sum / n : 0;
+	return v.to == SLOT_NONE ? 0 : v.change;
 }
 
-/* Accepts the swap with probability exp(-more / temperature). */
-static void swap_try(struct node_search *b)
+static void swap_try(struct annealing *a)
 {
-	double limit = b->warmth * metropolis_draw(&b->metropolis, &b->chance);
-	struct swap v = swap_draw(b, limit);
+	double limit = annealing_limit(a);
+	struct swap v = swap_draw((struct node_search *) a, limit);
 
 	if (v.change >= limit)
 		return;
-	mapping_state_swap(&b->state, v.from, v.to);
-	b->more += v.change;
+	mapping_state_swap(&a->state, v.from, v.to);
+	a->cost += v.change;
 }
 
-static void cool_down(struct node_search *b, unsigned long long work)
+static double swap_warmth(const struct annealing *a, double change, double done)
 {
-	double change = change_sample(b);
-
-	for (unsigned i = 0; i < STEPS && change > 0; i++) {
-		b->warmth = change * WARM * pow(COLD / WARM, (double) i / (STEPS - 1));
-		while (b->state.work < work * (i + 1) / STEPS)
-			swap_try(b);
-		if (b->more >= b->least)
-			continue;
-		b->least = b->more;
-		mapping_state_slots(&b->state, b->best);
-	}
+	(void) a;
+	return change * WARM * pow(COLD / WARM, done);
 }
 
 int node_anneal(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work, unsigned *slot,
 		struct err *e)
 {
-	struct node_search b = { .domains = domains_find(m, s), .chance = seed };
+	static const struct annealing_way way = { swap_sample, swap_try, swap_warmth, 0 };
+	struct node_search b = { .domains = domains_find(m, s) };
 	int rc = 0;
 
 	if (!b.domains)
 		return 0;
-	if (node_search_init(&b, m, s, slot)) {
+	if (node_search_init(&b, m, s, seed, slot)) {
 		rc = err_set(e, "mapping: out of memory");
 	} else {
-		cool_down(&b, work);
-		rc = split_insides(m, s, b.domains - s->level, seed, b.best, e);
+		annealing_run(&b.a, &way, work);
+		rc = split_insides(m, s, b.domains - s->level, seed, b.a.best, e);
 	}
-	if (rc == 0 && slots_cost(m, s, b.best) < slots_cost(m, s, slot))
-		memcpy(slot, b.best, m->ranks * sizeof(*slot));
-	node_search_free(&b);
+	if (rc == 0 && slots_cost(m, s, b.a.best) < slots_cost(m, s, slot))
+		memcpy(slot, b.a.best, m->ranks * sizeof(*slot));
+	annealing_free(&b.a);
+	free(b.near);
 	return rc;
 }
