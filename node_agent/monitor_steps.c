@@ -79,7 +79,7 @@ static void step_record(struct monitor_step *s, const char *run_dir, const struc
 	s->cpus = hwloc_bitmap_dup(hwloc_topology_get_topology_cpuset(t));
 	s->shared = hwloc_bitmap_alloc();
 	if (ask->request.hz && s->cpus && s->shared &&
-	    !(s->trace = monitor_trace_new(s->dir, s->name, &ask->request, t, &e)))
+	    !(s->trace = monitor_trace_new(s->dir, s->name, ask, t, &e)))
 		log_warning("step %s: not recorded: %s", s->name, e.text);
 	hwloc_topology_destroy(t);
 }

@@ -11,10 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "monitor/live.h"
+#include "monitor/node_memory.h"
 #include "monitor/pu_counters.h"
-#include "monitor/source.h"
 #include "trace/block.h"
 #include "trace/writer.h"
 
@@ -23,22 +25,43 @@
 #define BYTES_MAX ((off_t) 64 << 20)	/* of a trace: RunDir is small. The period doubles at each half of the rest */
 #define COST_MAX 0.001			/* of the step's PUs: a tick that costs more doubles the period */
 #define COST_TICKS 16u			/* over which that is averaged */
+#define MEMORY "memory_used"
 
 struct monitor_trace {
 	char name[32];
 	struct trace_head head;
 	struct trace_writer *writer;	/* NULL after an error */
 	int fd;				/* the writer's */
+	struct live_writer *live;	/* NULL: nobody can follow it */
 	struct pu_counters counters;
-	struct sources sources;
 	unsigned *cpus, ncpus;		/* of the head's PUs */
-	hwloc_bitmap_t pus;		/* the same */
+	bool *has_memory;		/* of the head's NUMA nodes */
 	uint64_t *values;
 	uint64_t begun, last, due, period, flushed;	/* begun: time 0 of the trace */
 	off_t next_half;		/* bytes at which the period doubles */
 	uint64_t cost;			/* CPU time of the last ticks */
 	unsigned costed;		/* ticks in it */
 };
+
+/* --- memory of NUMA nodes --- */
+
+/* What others use there is not the step's to know: only if all PUs of the NUMA node are the step's. */
+static bool is_own_node(const struct monitor_trace *t, long node)
+{
+	hwloc_bitmap_t all = hwloc_bitmap_alloc(), own = hwloc_bitmap_alloc();
+	char line[1024];
+	bool is_own = false;
+
+	if (all && own && node_memory_line(node, "cpulist", "", line, sizeof(line)) &&
+	    !hwloc_bitmap_list_sscanf(all, line)) {
+		for (unsigned i = 0; i < t->ncpus; i++)
+			hwloc_bitmap_set(own, t->cpus[i]);
+		is_own = hwloc_bitmap_isincluded(all, own);
+	}
+	hwloc_bitmap_free(own);
+	hwloc_bitmap_free(all);
+	return is_own;
+}
 
 /* --- the head --- */
 
@@ -54,17 +77,44 @@ static int read_cpus(struct monitor_trace *t, struct err *e)
 	return 0;
 }
 
-/* What is counted above the PU is read where all of it is the step's. */
-static int sources_begin(struct monitor_trace *t, const char *sets, struct buf *why, struct err *e)
+/* Events are compared by name with those of a trace that is continued. */
+static int event_add(struct trace_head *h, const char *name, const char *unit, enum trace_kind kind, const char *level)
 {
-	struct source_request how = { .sets = sets, .root = "", .pus = t->pus, .gpus = "" };
+	struct trace_event *x = array_add(h->events, h->nevents);
 
-	for (unsigned i = 0; t->pus && i < t->ncpus; i++)
-		hwloc_bitmap_set(t->pus, t->cpus[i]);
-	return t->pus ? sources_open(&t->sources, &how, &t->head, why, e) : err_set(e, "out of memory");
+	if (!x)
+		return -1;
+	*x = (struct trace_event){ .kind = kind, .level = trace_head_level(h, level) };
+	snprintf(x->name, sizeof(x->name), "%s", name);
+	snprintf(x->unit, sizeof(x->unit), "%s", unit);
+	return 0;
 }
 
-/* Events are compared by name with those of a trace that is continued. */
+static int memory_nodes(struct monitor_trace *t, unsigned *own, struct err *e)
+{
+	int level = trace_head_level(&t->head, "NUMANode");
+
+	*own = 0;
+	if (level < 0)
+		return 0;
+	if (!(t->has_memory = calloc(t->head.levels[level].n, sizeof(*t->has_memory))))
+		return err_set(e, "out of memory");
+	for (unsigned i = 0; i < t->head.levels[level].n; i++)
+		*own += t->has_memory[i] = is_own_node(t, t->head.levels[level].objects[i].os_index);
+	return 0;
+}
+
+static int head_events(struct monitor_trace *t, struct trace_head *h, unsigned own_nodes, struct err *e)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < t->counters.nevents; i++)
+		rc = event_add(h, t->counters.events[i]->name, t->counters.events[i]->unit, TRACE_COUNTER, "PU");
+	if (rc == 0 && own_nodes)
+		rc = event_add(h, MEMORY, "B", TRACE_GAUGE, "NUMANode");
+	return rc ? err_set(e, "out of memory") : 0;
+}
+
 static bool same_events(const struct trace_head *a, const struct trace_head *b)
 {
 	bool same = a->nevents == b->nevents && a->pus == b->pus;
@@ -118,46 +168,64 @@ static int file_open(struct monitor_trace *t, int dir, struct err *e)
 	return t->writer ? 0 : -1;
 }
 
+/* A step that nobody can follow is recorded all the same. */
+static void live_open(struct monitor_trace *t, int dir, uid_t uid)
+{
+	struct err e;
+
+	if (!(t->live = live_writer_new(dir, &t->head, uid, &e)))
+		log_warning("step %s: topiary top cannot show it, its trace is recorded: %s", t->name, e.text);
+}
+
 static void trace_free(struct monitor_trace *t)
 {
 	struct err unheard;
 
+	live_writer_free(t->live);
 	if (t->writer)
 		trace_writer_close(t->writer, &unheard);
 	if (t->fd >= 0)
 		close(t->fd);
 	pu_counters_close(&t->counters);
-	sources_close(&t->sources);
 	trace_head_free(&t->head);
-	hwloc_bitmap_free(t->pus);
+	free(t->has_memory);
 	free(t->values);
 	free(t->cpus);
 	free(t);
 }
 
-struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct monitor_request *how,
+/*
+ * At the same moments on all nodes whose clocks agree: what they did is comparable, and a program that runs on all of
+ * them is disturbed on all at once.
+ */
+static uint64_t due_next(const struct monitor_trace *t, uint64_t now)
+{
+	uint64_t left = t->period - clock_nanoseconds(CLOCK_REALTIME) % t->period;
+
+	return now + left + (left < t->period / 4 ? t->period : 0);
+}
+
+struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct monitor_ask *ask,
 					hwloc_topology_t topology, struct err *e)
 {
+	const struct monitor_request *how = &ask->request;
 	struct monitor_trace *t = calloc(1, sizeof(*t));
 	char why[PU_COUNTERS_WHY];
-	struct buf absent = {0};
+	unsigned own_nodes;
 
 	if (!t) {
 		err_set(e, "out of memory");
 		return NULL;
 	}
 	t->fd = -1;
-	t->pus = hwloc_bitmap_alloc();
 	snprintf(t->name, sizeof(t->name), "%s", name);
 	t->period = t->head.period = SECOND / how->hz;
 	t->next_half = BYTES_MAX / 2;
 	gethostname(t->head.node, sizeof(t->head.node) - 1);
 	t->head.node[strcspn(t->head.node, ".")] = '\0';
-	if (trace_head_tree(&t->head, topology, NULL, e) || read_cpus(t, e) ||
+	if (trace_head_tree(&t->head, topology, NULL, e) || read_cpus(t, e) || memory_nodes(t, &own_nodes, e) ||
 	    pu_counters_open(&t->counters, how->set, t->cpus, t->ncpus, why, e) ||
-	    monitor_events_head(t->counters.events, t->counters.nevents, &t->head, e) ||
-	    sources_begin(t, how->set, &absent, e) ||
-	    trace_head_check(&t->head, e) || file_open(t, dir, e))
+	    head_events(t, &t->head, own_nodes, e) || trace_head_check(&t->head, e) || file_open(t, dir, e))
 		goto error;
 	if (!(t->values = calloc(t->head.columns, sizeof(*t->values)))) {
 		err_set(e, "out of memory");
@@ -165,13 +233,12 @@ struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct 
 	}
 	t->last = clock_nanoseconds(CLOCK_MONOTONIC);
 	t->flushed = t->last;
-	t->due = t->last + t->period;
-	log_info("step %s: recorded at %u Hz, %u PUs, %u events%s%s%s", t->name, how->hz, t->ncpus, t->head.nevents,
-		 *why ? "; " : "", why, absent.data ? absent.data : "");
-	buf_free(&absent);
+	t->due = due_next(t, t->last);
+	live_open(t, dir, ask->uid);
+	log_info("step %s: recorded at %u Hz, %u PUs, %u events%s%s", t->name, how->hz, t->ncpus, t->head.nevents,
+		 *why ? "; " : "", why);
 	return t;
 error:
-	buf_free(&absent);
 	trace_free(t);
 	return NULL;
 }
@@ -185,13 +252,18 @@ uint64_t monitor_trace_due(const struct monitor_trace *t)
 
 static void values_read(struct monitor_trace *t, uint64_t ns, hwloc_const_bitmap_t shared)
 {
+	const struct trace_event *last = &t->head.events[t->head.nevents - 1];
+	const struct trace_level *l = &t->head.levels[last->level];
+
 	pu_counters_read(&t->counters, ns, t->values);
 	for (unsigned i = 0; i < t->ncpus; i++)
 		for (unsigned x = 0; hwloc_bitmap_isset(shared, t->cpus[i]) && x < t->counters.nevents; x++)
 			t->values[(size_t) x * t->ncpus + i] = TRACE_ABSENT;
-	sources_read(&t->sources, &t->head, ns, t->values);
-	if (!hwloc_bitmap_iszero(shared))
-		sources_hide(&t->sources, &t->head, t->values);
+	if (t->head.nevents == t->counters.nevents)
+		return;
+	for (unsigned i = 0; i < l->n; i++)
+		t->values[last->column + i] = t->has_memory[i] && hwloc_bitmap_iszero(shared) ?
+			node_memory_used(l->objects[i].os_index) : TRACE_ABSENT;
 }
 
 static void period_double(struct monitor_trace *t, const char *why)
@@ -227,6 +299,8 @@ void monitor_trace_tick(struct monitor_trace *t, hwloc_const_bitmap_t shared)
 		return;
 	values_read(t, now - t->last, shared);
 	t->last = now;
+	if (t->live)
+		live_writer_tick(t->live, now - t->begun, t->values);
 	rc = trace_writer_tick(t->writer, now - t->begun, t->values, &e);
 	if (!rc && now - t->flushed >= FLUSH_NS) {
 		t->flushed = now;
@@ -238,8 +312,7 @@ void monitor_trace_tick(struct monitor_trace *t, hwloc_const_bitmap_t shared)
 		t->writer = NULL;
 	}
 	period_check(t, clock_nanoseconds(CLOCK_THREAD_CPUTIME_ID) - cost);
-	while (t->due <= now)
-		t->due += t->period;
+	t->due = due_next(t, now);
 }
 
 void monitor_trace_end(struct monitor_trace *t, int dir, hwloc_const_bitmap_t shared)
@@ -250,6 +323,7 @@ void monitor_trace_end(struct monitor_trace *t, int dir, hwloc_const_bitmap_t sh
 	if (t->writer && trace_writer_close(t->writer, &e))
 		log_warning("step %s: %s", t->name, e.text);
 	t->writer = NULL;
+	unlinkat(dir, LIVE_FILE, 0);
 	if (renameat(dir, ASK_TRACE, dir, ASK_DONE) && errno != ENOENT)
 		log_warning("step %s: " ASK_DONE ": %s", t->name, strerror(errno));
 	trace_free(t);

@@ -11,9 +11,9 @@
 #include "monitor/ask.h"
 
 /*
- * The trace of one step: what its PUs do, and what is counted of the NUMA nodes, packages and devices that are its
- * alone (monitor/source.h). ASK_TRACE in the step's directory, which is continued where an earlier topiary-monitor was
- * killed. Called by monitor_steps.c.
+ * The trace of one step: what its PUs do, and the memory in use of NUMA nodes that are its alone. ASK_TRACE in the
+ * step's directory, which is continued where an earlier topiary-monitor was killed; and its sums beside it, for readers
+ * that follow it (monitor/live.h). Called by monitor_steps.c.
  */
 struct monitor_trace;
 
@@ -21,7 +21,7 @@ struct monitor_trace;
  * dir: the step's directory, borrowed while this is called. topology: of the step. name: of the step, for messages.
  * NULL on error.
  */
-struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct monitor_request *how,
+struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct monitor_ask *ask,
 					hwloc_topology_t topology, struct err *e);
 
 /* When the next tick is due, in nanoseconds of CLOCK_MONOTONIC; UINT64_MAX: never, as an error ended the trace. */

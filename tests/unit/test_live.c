@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <errno.h>
+#include <fcntl.h>
+#include <hwloc.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "monitor/live.h"
+#include "table.h"
+#include "trace/block.h"
+
+#define READER 65534u
+#define SEQUENCE_AT 32		/* live.h */
+
+static char folder[] = "/tmp/topiary_live_XXXXXX", path[64];
+static int dir;
+
+/* Two PUs, a counter and a gauge of each. */
+static struct trace_head head_of(int64_t start)
+{
+	struct trace_head h = { .node = "cn1", .start = start, .period = 1000 };
+	hwloc_topology_t t;
+	struct err e;
+
+	hwloc_topology_init(&t);
+	hwloc_topology_set_synthetic(t, "Core:2 PU:1");
+	hwloc_topology_load(t);
+	assert_int_equal(trace_head_tree(&h, t, NULL, &e), 0);
+	hwloc_topology_destroy(t);
+	h.events = calloc(2, sizeof(*h.events));
+	h.nevents = 2;
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(h.events[i].name, sizeof(h.events[i].name), "event%u", i);
+		h.events[i].kind = i ? TRACE_GAUGE : TRACE_COUNTER;
+		h.events[i].level = trace_head_level(&h, "PU");
+	}
+	assert_int_equal(trace_head_check(&h, &e), 0);
+	return h;
+}
+
+static struct live_writer *writer(const struct trace_head *h)
+{
+	struct err e = {""};
+	struct live_writer *w;
+
+	if (geteuid())
+		skip();		/* pages are root's */
+	w = live_writer_new(dir, h, READER, &e);
+	if (!w)
+		fail_msg("%s", e.text);
+	return w;
+}
+
+static struct live_reader *reader(void)
+{
+	struct err e = {""};
+	struct live_reader *r = live_reader_open(path, &e);
+
+	if (!r)
+		fail_msg("%s", e.text);
+	return r;
+}
+
+static void tick(struct live_writer *w, uint64_t time, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+	const uint64_t values[] = { a, b, c, d };
+
+	live_writer_tick(w, time, values);
+}
+
+static void expect(struct live_reader *r, int rc, uint64_t from, uint64_t until, const uint64_t *expected)
+{
+	uint64_t values[4], begin = 0, end = 0;
+
+	assert_int_equal(live_read(r, values, &begin, &end), rc);
+	if (rc != 1)
+		return;
+	assert_int_equal(begin, from);
+	assert_int_equal(end, until);
+	assert_memory_equal(values, expected, sizeof(values));
+}
+
+static void reader_at_its_own_pace_loses_nothing(void **state)
+{
+	struct trace_head h = head_of(1);
+	struct live_writer *w = writer(&h);
+	struct live_reader *r;
+
+	(void) state;
+	tick(w, 10, 1, 2, 30, 40);
+	r = reader();
+	assert_int_equal(r->head.pus, 2);
+	assert_string_equal(r->head.node, "cn1");
+	expect(r, 0, 0, 0, NULL);
+	expect(r, 0, 0, 0, NULL);
+	tick(w, 20, 5, 6, 31, 41);
+	expect(r, 1, 10, 20, (const uint64_t[]){ 5, 6, 31, 41 });
+	tick(w, 30, 100, 200, 32, 42);
+	tick(w, 40, 1000, 2000, 33, 43);
+	expect(r, 1, 20, 40, (const uint64_t[]){ 1100, 2200, 33, 43 });
+	tick(w, 50, 1, TRACE_ABSENT, 34, TRACE_ABSENT);
+	tick(w, 60, 1, 1, 35, 45);
+	expect(r, 1, 40, 60, (const uint64_t[]){ 2, TRACE_ABSENT, 35, TRACE_ABSENT });
+	tick(w, 70, 1, 1, 36, 46);
+	expect(r, 1, 60, 70, (const uint64_t[]){ 1, 1, 36, 46 });
+	unlinkat(dir, LIVE_FILE, 0);
+	expect(r, -1, 0, 0, NULL);
+	live_reader_close(r);
+	live_writer_free(w);
+	trace_head_free(&h);
+}
+
+/* A monitor that is killed leaves its page, perhaps within a tick. */
+static void killed_writer_goes_on(void **state)
+{
+	struct trace_head h = head_of(1), other = head_of(2);
+	struct live_writer *w = writer(&h);
+	const uint64_t odd = 7;
+	struct live_reader *r;
+	struct stat before, after;
+	int fd;
+
+	(void) state;
+	tick(w, 10, 1, 1, 1, 1);
+	r = reader();
+	expect(r, 0, 0, 0, NULL);
+	live_writer_free(w);
+	fd = open(path, O_RDWR);
+	assert_int_equal(pwrite(fd, &odd, sizeof(odd), SEQUENCE_AT), sizeof(odd));
+	close(fd);
+	expect(r, 0, 0, 0, NULL);
+	assert_int_equal(stat(path, &before), 0);
+	w = writer(&h);
+	assert_int_equal(stat(path, &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+	tick(w, 30, 3, 4, 5, 6);
+	expect(r, 1, 10, 30, (const uint64_t[]){ 3, 4, 5, 6 });
+	live_writer_free(w);
+	/* The page of another trace is not continued: its reader learns that it is gone. */
+	w = writer(&other);
+	expect(r, -1, 0, 0, NULL);
+	live_reader_close(r);
+	live_writer_free(w);
+	trace_head_free(&h);
+	trace_head_free(&other);
+}
+
+/* Can a user read, or write, it? */
+static bool user_can(uid_t uid, int how)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (setgid(uid) || setuid(uid))
+			_exit(2);
+		_exit(open(path, how) < 0);
+	}
+	waitpid(pid, &status, 0);
+	return !status;
+}
+
+static void one_user_reads_and_nobody_writes(void **state)
+{
+	struct trace_head h = head_of(1);
+	struct live_writer *w = writer(&h);
+
+	(void) state;
+	assert_true(user_can(READER, O_RDONLY));
+	assert_false(user_can(READER, O_RDWR));
+	assert_false(user_can(READER - 1, O_RDONLY));
+	live_writer_free(w);
+	trace_head_free(&h);
+}
+
+static void damaged_page_is_an_error(void **state)
+{
+	static const struct { off_t at; uint64_t value; } rows[] = {
+		{ 0, 1 }, { 8, 1 }, { 8, UINT64_MAX }, { 16, 0 }, { 16, UINT64_MAX }, { 24, 0 }, { 24, UINT64_MAX },
+		{ 24, 3 }, { 64, 1 },
+	};
+	struct trace_head h = head_of(1);
+	struct err e;
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct live_writer *w = writer(&h);
+		int fd = open(path, O_RDWR);
+
+		live_writer_free(w);
+		assert_int_equal(pwrite(fd, &rows[i].value, 8, rows[i].at), 8);
+		close(fd);
+		if (live_reader_open(path, &e))
+			fail_msg("row %zu", i);
+		assert_non_null(strstr(e.text, path));
+		unlinkat(dir, LIVE_FILE, 0);
+	}
+	assert_int_equal(truncate(path, 0), -1);
+	assert_null(live_reader_open(path, &e));
+	assert_int_equal(errno, ENOENT);
+	trace_head_free(&h);
+}
+
+/* As in a RunDir that is full. */
+static void without_room_nothing_is_left(void **state)
+{
+	struct rlimit none = { 0, RLIM_INFINITY }, before;
+	struct trace_head h = head_of(1);
+	struct live_writer *w;
+	struct err e = {""};
+
+	(void) state;
+	if (geteuid())
+		skip();
+	getrlimit(RLIMIT_FSIZE, &before);
+	none.rlim_max = before.rlim_max;
+	signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &none);
+	w = live_writer_new(dir, &h, READER, &e);
+	setrlimit(RLIMIT_FSIZE, &before);
+	assert_null(w);
+	assert_non_null(strstr(e.text, LIVE_FILE));
+	assert_int_equal(access(path, F_OK), -1);
+	trace_head_free(&h);
+}
+
+static int folder_make(void **state)
+{
+	(void) state;
+	if (!mkdtemp(folder) || chmod(folder, 0755) || (dir = open(folder, O_RDONLY | O_DIRECTORY)) < 0)
+		return -1;
+	snprintf(path, sizeof(path), "%s/" LIVE_FILE, folder);
+	return 0;
+}
+
+static int folder_remove(void **state)
+{
+	(void) state;
+	unlink(path);
+	return rmdir(folder);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reader_at_its_own_pace_loses_nothing),
+		cmocka_unit_test(killed_writer_goes_on),
+		cmocka_unit_test(one_user_reads_and_nobody_writes),
+		cmocka_unit_test(damaged_page_is_an_error),
+		cmocka_unit_test(without_room_nothing_is_left),
+	};
+
+	return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
