@@ -22,6 +22,11 @@ static const char *alias_resolve(const struct head_alias *aliases, size_t n, con
 	return name;
 }
 
+const char *trace_head_name(const struct trace_level *l, unsigned object)
+{
+	return l->names ? l->names[object] : NULL;
+}
+
 int trace_head_level(const struct trace_head *h, const char *type)
 {
 	static const struct head_alias aliases[] = {
@@ -134,8 +139,10 @@ int trace_head_check(struct trace_head *h, struct err *e)
 
 void trace_head_free(struct trace_head *h)
 {
-	for (unsigned l = 0; l < h->nlevels; l++)
+	for (unsigned l = 0; l < h->nlevels; l++) {
 		free(h->levels[l].objects);
+		free(h->levels[l].names);
+	}
 	free(h->levels);
 	free(h->events);
 	free(h->formulas);

@@ -36,6 +36,7 @@ struct trace_level {
 	char type[TRACE_NAME];
 	struct trace_object *objects;
 	unsigned n;
+	char (*names)[TRACE_NAME];	/* what its objects are shown as instead of type and index; NULL: none */
 };
 
 /*
@@ -68,6 +69,9 @@ struct trace_head {
  * An object that is partly among them has only those PUs. 0 or -1.
  */
 int trace_head_tree(struct trace_head *h, hwloc_topology_t topology, hwloc_const_bitmap_t pus, struct err *e);
+
+/* The name of an object, or NULL. */
+const char *trace_head_name(const struct trace_level *l, unsigned object);
 
 /* A level by hwloc's name or a usual other one ("L3", "NUMA", "Socket"), in any case of letters; -1: none. */
 int trace_head_level(const struct trace_head *h, const char *type);

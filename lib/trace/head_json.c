@@ -17,7 +17,7 @@ static const char *const kinds[] = { [TRACE_COUNTER] = "counter", [TRACE_GAUGE] 
 
 static json_t *level_json(const struct trace_level *l)
 {
-	json_t *objects = json_array();
+	json_t *objects = json_array(), *names = l->names ? json_array() : NULL;
 
 	for (unsigned i = 0; i < l->n; i++) {
 		const struct trace_object *o = &l->objects[i];
@@ -25,8 +25,10 @@ static json_t *level_json(const struct trace_level *l)
 		json_array_append_new(objects,
 				      json_pack("[I, I, I, I]", (json_int_t) o->index, (json_int_t) o->os_index,
 						(json_int_t) o->first, (json_int_t) o->count));
+		if (names)
+			json_array_append_new(names, json_string(l->names[i]));
 	}
-	return json_pack("{s:s, s:o}", "type", l->type, "objects", objects);
+	return json_pack("{s:s, s:o, s:o*}", "type", l->type, "objects", objects, "names", names);
 }
 
 static json_t *event_json(const struct trace_head *h, const struct trace_event *x)
@@ -98,12 +100,28 @@ static int object_read(json_t *j, struct trace_object *o, struct err *e)
 	return 0;
 }
 
+static int names_read(const json_t *names, struct trace_level *l, struct err *e)
+{
+	if (json_array_size(names) != l->n)
+		return err_set(e, "%s: expected a name for each object", l->type);
+	if (!(l->names = calloc(l->n + 1, sizeof(*l->names))))
+		return err_set(e, "out of memory");
+	for (unsigned i = 0; i < l->n; i++) {
+		const char *name = json_string_value(json_array_get(names, i));
+
+		if (!name || copy_text(l->names[i], sizeof(l->names[i]), name, "levels: names", e))
+			return name ? -1 : err_set(e, "%s: a name is no string", l->type);
+	}
+	return 0;
+}
+
 static int level_read(json_t *j, struct trace_level *l, struct err *e)
 {
 	const char *type;
-	json_t *objects;
+	json_t *objects, *names = NULL;
 
-	if (json_unpack(j, "{s:s, s:o}", "type", &type, "objects", &objects) || !json_is_array(objects))
+	if (json_unpack(j, "{s:s, s:o, s?o}", "type", &type, "objects", &objects, "names", &names) ||
+	    !json_is_array(objects))
 		return err_set(e, "levels: expected type and objects");
 	if (copy_text(l->type, sizeof(l->type), type, "levels: type", e))
 		return -1;
@@ -114,7 +132,7 @@ static int level_read(json_t *j, struct trace_level *l, struct err *e)
 	for (; l->n < json_array_size(objects); l->n++)
 		if (object_read(json_array_get(objects, l->n), &l->objects[l->n], e))
 			return -1;
-	return 0;
+	return names ? names_read(names, l, e) : 0;
 }
 
 static int event_read(const struct trace_head *h, json_t *j, struct trace_event *x, struct err *e)
@@ -148,6 +166,7 @@ static int lists_read(struct trace_head *h, const json_t *levels, const json_t *
 	for (size_t l = 0; l < nlevels; l++, h->nlevels++)
 		if (level_read(json_array_get(levels, l), &h->levels[l], e)) {
 			free(h->levels[l].objects);
+			free(h->levels[l].names);
 			return -1;
 		}
 	for (; h->nevents < nevents; h->nevents++)
