@@ -159,8 +159,8 @@ static void options_convert(const struct cmd_syntax *s, int group, struct argp_o
 
 	for (const struct cmd_option *o = s->options; !option_ends(o) && n < OPTIONS_MAX - 1; o++)
 		out[n++] = (struct argp_option){ o->name, option_key(s, o), o->argument,
-						 o->value.form == ARG_OPTIONAL ? OPTION_ARG_OPTIONAL : 0, o->help,
-						 group };
+						 (o->value.form == ARG_OPTIONAL ? OPTION_ARG_OPTIONAL : 0) |
+						 (o->help ? 0 : OPTION_HIDDEN), o->help, group };
 	out[n] = (struct argp_option){0};
 }
 

@@ -56,7 +56,7 @@ struct cmd_option {
 	char letter;		/* 0: none */
 	const char *argument;	/* in --help; NULL: takes none */
 	struct cmd_arg value;
-	const char *help;
+	const char *help;	/* NULL: Topiary's own, not for users */
 };
 
 struct cmd_syntax {

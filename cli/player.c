@@ -13,6 +13,14 @@ bool player_recorder_has_ended(pid_t recorder)
 	return waitid(P_PID, recorder, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == recorder;
 }
 
+bool player_recorder_has_failed(pid_t recorder)
+{
+	siginfo_t info = {0};
+
+	return !waitid(P_PID, recorder, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid == recorder &&
+	       (info.si_code != CLD_EXITED || info.si_status);
+}
+
 bool player_is_empty(const struct player *p)
 {
 	return !p->block.n;

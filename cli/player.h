@@ -22,6 +22,7 @@ struct player {
 	unsigned seen;				/* blocks that the tree has read */
 	pid_t recorder;				/* a child that writes the trace; 0: none */
 	bool is_complete;			/* nothing will be appended */
+	bool stays;				/* what was seen last is shown when a recorder has ended, too */
 	const struct trace_phases *phases;	/* NULL: none; borrowed */
 };
 
@@ -30,6 +31,8 @@ int player_open(struct player *p, struct trace *t, const struct trace_tree_reque
 void player_close(struct player *p);
 /* The caller is still to wait for it. */
 bool player_recorder_has_ended(pid_t recorder);
+/* It has ended, and not with status 0. */
+bool player_recorder_has_failed(pid_t recorder);
 bool player_is_empty(const struct player *p);
 
 /* Read what was appended; the position stays, or becomes the first tick. 0 or -1. */

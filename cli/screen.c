@@ -415,7 +415,8 @@ static int display_loop(struct display *d)
 			d->ticks = d->player->trace->ticks;
 			d->grown = clock_now();
 		}
-		if (d->player->recorder && d->player->is_complete)
+		if (d->player->recorder && d->player->is_complete &&
+		    !(d->player->stays && !player_recorder_has_failed(d->player->recorder)))
 			return 0;
 		draw(d);
 		for (key = getch(); key != ERR; key = getch()) {

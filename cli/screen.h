@@ -17,7 +17,8 @@
 bool screen_is_possible(void);
 
 /*
- * Show the trace until the user quits, a signal ends it, or its recorder, if there is one, has ended. speed: seconds of
+ * Show the trace until the user quits, a signal ends it, or its recorder, if there is one, has ended (with an error, if
+ * the player stays). speed: seconds of
  * the trace a second; INFINITY: each tick as soon as it is there. 0 or -1, with the terminal as before.
  */
 int screen_run(struct player *p, double speed, struct err *e);

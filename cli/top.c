@@ -16,14 +16,25 @@
 #include "cmd.h"
 #include "record.h"
 #include "screen.h"
+#include "top_feed.h"
+#include "top_job.h"
 #include "trace/json.h"
 #include "trace_show.h"
 
 #define POLL_US 50000u
 
 struct args {
-	struct record_request record;	/* its command may be a trace */
+	struct record_request record;	/* its command may be a trace, a job or a node */
 	struct top_request show;
+	const char *feed;		/* top_feed.h */
+};
+
+/* What is shown while a child records it. */
+struct recording {
+	int (*run)(void *what, const char *path, struct err *e);	/* in the child: its exit status, or -1 */
+	void *what;
+	bool ends_with_us;		/* a command does not */
+	bool is_job;			/* with srun below it: a terminal's signals are for us, who end it */
 };
 
 static bool is_trace(const struct record_request *r)
@@ -54,7 +65,8 @@ static void check_together(void *args, struct argp_state *state)
 {
 	const struct args *a = args;
 
-	record_check(&a->record, state);
+	if (!a->feed)
+		record_check(&a->record, state);
 	if (a->record.command.n > 1 && is_trace(&a->record))
 		argp_error(state, "expected one TRACE: options come before it");
 }
@@ -66,15 +78,17 @@ static const struct cmd_option options[] = {
 	{ "formulas", 'f', "FILE", CMD_TEXT(show.formulas),
 	  "Metrics to offer too, each 'NAME {LEVEL, FORMULA}', instead of those that the trace has" },
 	{ "hz", 'r', "N", CMD_NUMBER(record.hz, 1, RECORD_HZ_MAX), "Read the counters so often a second (default: 1)" },
-	{ "set", 's', "SET", CMD_TEXT(record.set), "What to count, as in topiary record (default: sw)" },
+	{ "set", 's', "SET", CMD_TEXT(record.set), "What to count, as in topiary record: sw (the default) or cpu" },
 	{ "output", 'o', "FILE", CMD_TEXT(record.output), "Keep the trace in this file (default: it is not kept)" },
 	{ "pid", 'p', "PID", CMD_NUMBER(record.pid, 1, INT32_MAX), "Show this process, until it ends" },
+	{ "feed", 0, "STEPS", CMD_TEXT(feed), NULL },
 	{0},
 };
 
 static const struct cmd_syntax syntax = {
-	options, "TRACE\nCOMMAND [ARGUMENT...]\n--pid=PID",
-	"Show on the hardware tree what a command, which is started, or a process does on each PU, or the end of a "
+	options, "\nJOB[.STEP]\nNODE\nTRACE\nCOMMAND [ARGUMENT...]\n--pid=PID",
+	"Show on the hardware tree what all processes of this node do on each PU; a job of Slurm on all its nodes, or "
+	"your jobs on a node, recorded by --topo-monitor; a command, which is started, or a process; or the end of a "
 	"trace and what is appended to it. On a terminal the last line has the keys; otherwise each tick is printed.",
 	CMD_COMMAND(record.command), NULL, check_together,
 };
@@ -86,8 +100,8 @@ static json_t *row_json(const struct trace_tree *t, const struct trace_tree_row 
 	const struct trace_level *l = t->levels[r->level].level;
 	double x = trace_tree_value(t, r);
 
-	return json_pack("{s:s, s:I, s:o}", "level", l->type, "object", (json_int_t) l->objects[r->object].index,
-			 "value", trace_json_value(x));
+	return json_pack("{s:s, s:I, s:s*, s:o}", "level", l->type, "object", (json_int_t) l->objects[r->object].index,
+			 "name", trace_head_name(l, r->object), "value", trace_json_value(x));
 }
 
 static int print_json(const struct player *p, struct err *e)
@@ -129,7 +143,7 @@ static int print_ticks(struct player *p, bool json, struct err *e)
 		for (; more > 0; more = player_step(p, 1, e))
 			if (print_tick(p, json, e))
 				return -1;
-		if (more < 0 || p->is_complete)
+		if (more < 0 || (p->is_complete && !(p->stays && !player_recorder_has_ended(p->recorder))))
 			return more;
 		usleep(POLL_US);
 		was_empty = player_is_empty(p);
@@ -150,6 +164,7 @@ int top_show(struct trace *t, const struct top_request *how, pid_t recorder, str
 	if (trace_tree_formulas(how->formulas, &t->head, &wanted.formulas, e) == 0 &&
 	    player_open(&p, t, &wanted, recorder, e) == 0 && (!how->from_start || player_first(&p, e) == 0)) {
 		p.phases = how->phases;
+		p.stays = how->stays;
 		rc = on_screen ? screen_run(&p, how->speed, e) : print_ticks(&p, how->json, e);
 	}
 	player_close(&p);
@@ -189,24 +204,28 @@ static void output_copy(int fd)
 			break;
 }
 
-/* A child that does what `topiary record` does. -1 on error. */
-static pid_t recorder_start(const struct record_request *request, int output, struct err *e)
+/* -1 on error. */
+static pid_t recorder_start(const struct recording *r, const char *path, int output, struct err *e)
 {
-	int status = EXIT_SUCCESS;
+	int status;
 	pid_t pid = fork();
 
 	if (pid < 0)
 		return err_set(e, "fork: %s", strerror(errno));
 	if (pid)
 		return pid;
-	if (request->pid)
+	if (r->ends_with_us)
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (r->is_job)
+		setpgid(0, 0);
 	dup2(output < 0 ? STDERR_FILENO : output, STDOUT_FILENO);
 	if (output >= 0) {
 		dup2(output, STDERR_FILENO);
 		dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
 	}
-	if (record_run(request, &status, e)) {
+	*e = (struct err){""};
+	status = r->run(r->what, path, e);
+	if (*e->text) {
 		log_error("top: %s", e->text);
 		status = EXIT_FAILURE;
 	}
@@ -214,15 +233,17 @@ static pid_t recorder_start(const struct record_request *request, int output, st
 }
 
 /* As a shell has it. A process that was only watched goes on. */
-static int recorder_end(pid_t pid, bool is_watched)
+static int recorder_end(pid_t pid, const struct recording *r)
 {
 	int status;
 
-	if (is_watched)
+	if (r->ends_with_us)
 		kill(pid, SIGTERM);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return EXIT_FAILURE;
+	if (r->is_job && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
+		return EXIT_SUCCESS;
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -240,60 +261,136 @@ static struct trace *trace_wait(int fd, const char *path, pid_t recorder)
 	}
 }
 
-static int show_recorded(const struct args *a, int fd, const char *path, int *status, struct err *e)
+/* fd: the file that it writes, empty; unlinked unless it is kept. */
+static int show_recorded(const struct recording *r, const struct top_request *show, int fd, const char *path,
+			 bool is_kept, int *status, struct err *e)
 {
-	int output = !a->show.json && screen_is_possible() ? output_file() : -1, rc = 0;
-	struct record_request request = a->record;
+	int output = !show->json && screen_is_possible() ? output_file() : -1, rc = 0;
 	struct trace *t = NULL;
 	pid_t recorder;
 
-	request.output = path;
-	request.is_live = true;
-	request.has_no_phases = !a->record.output;
-	if ((recorder = recorder_start(&request, output, e)) > 0)
+	if ((recorder = recorder_start(r, path, output, e)) > 0)
 		t = trace_wait(fd, path, recorder);
-	if (!a->record.output)
+	if (!is_kept)
 		unlink(path);
 	if (recorder < 0)
 		return -1;
-	signal(SIGINT, SIG_IGN);
+	if (!r->is_job)
+		signal(SIGINT, SIG_IGN);
 	if (t)
-		rc = top_show(t, &a->show, recorder, e);
+		rc = top_show(t, show, recorder, e);
 	trace_close(t);
-	*status = recorder_end(recorder, a->record.pid);
+	*status = recorder_end(recorder, r);
 	output_copy(output);
 	if (output >= 0)
 		close(output);
 	return rc;
 }
 
-static int record_and_show(const struct args *a, int *status, struct err *e)
+static int show_recording(const struct recording *r, const struct top_request *show, const char *output, int *status,
+			  struct err *e)
 {
 	char path[] = "/tmp/topiary.XXXXXX";
-	const char *output = a->record.output;
 	int fd = output ? open(output, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : mkostemp(path, O_CLOEXEC), rc;
 
 	if (fd < 0)
 		return err_set(e, "%s: %s", output ? output : path, strerror(errno));
 	if (!output)
 		log_set_level("warning");
-	rc = show_recorded(a, fd, output ? output : path, status, e);
+	rc = show_recorded(r, show, fd, output ? output : path, output, status, e);
 	close(fd);
 	return rc;
 }
 
+/* --- a command, a process, or all of this node */
+
+static int process_record(void *what, const char *path, struct err *e)
+{
+	struct record_request *r = what;
+	int status = EXIT_SUCCESS;
+
+	r->has_no_phases = !r->output;
+	r->output = path;
+	r->is_live = true;
+	return record_run(r, &status, e) ? -1 : status;
+}
+
+static int show_process(struct args *a, int *status, struct err *e)
+{
+	const struct recording r = { process_record, &a->record, .ends_with_us = !a->record.command.n };
+
+	return show_recording(&r, &a->show, a->record.output, status, e);
+}
+
+/* --- a job, or a node's jobs */
+
+static int job_record(void *what, const char *path, struct err *e)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 ? err_set(e, "%s: %s", path, strerror(errno)) : top_job_record(what, fd, e);
+}
+
+/* Step after step, until the user or the job ends it. */
+static int show_job(const struct cmd *c, struct args *a, bool is_node, int *status, struct err *e)
+{
+	struct top_job j = { .cmd = c, .what = *a->record.command.list, .is_node = is_node };
+	const struct recording r = { job_record, &j, .ends_with_us = true, .is_job = true };
+	int rc;
+
+	if (a->record.output || a->record.hz != 1 || strcmp(a->record.set, "sw"))
+		return err_set(e, "--output, --hz and --set are of what is recorded here: a job has --topo-monitor");
+	a->show.stays = true;
+	do {
+		if ((rc = top_job_find(&j, e)) == 0)
+			rc = show_recording(&r, &a->show, NULL, status, e);
+		j.is_again = true;
+	} while (rc == 0 && *status == TOP_JOB_AGAIN);
+	top_job_free(&j);
+	return rc;
+}
+
+enum subject { SUBJECT_TRACE, SUBJECT_PROCESS, SUBJECT_JOB, SUBJECT_NODE, SUBJECT_NONE };
+
+/* A file or a command comes before a job or a node of that name. */
+static enum subject subject_of(const struct record_request *r)
+{
+	const char *word = r->command.n ? *r->command.list : NULL;
+
+	if (is_trace(r))
+		return SUBJECT_TRACE;
+	if (!word || is_command(word))
+		return SUBJECT_PROCESS;
+	if (r->command.n == 1 && top_job_is_name(word))
+		return SUBJECT_JOB;
+	return r->command.n == 1 && top_job_is_node(word) ? SUBJECT_NODE : SUBJECT_NONE;
+}
+
 int cmd_top(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	struct args a = { RECORD_DEFAULTS, { .speed = INFINITY } };
+	struct args a = { RECORD_DEFAULTS, { .speed = INFINITY }, NULL };
+	enum subject subject;
+	const char *word;
 
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
+	if (a.feed)
+		return feed_run(c->settings.run_dir, a.feed, e);
 	a.show.json = c->json;
-	if (a.record.command.n && !is_command(*a.record.command.list) && !is_trace(&a.record)) {
-		log_error("top: %s: %s", *a.record.command.list, access(*a.record.command.list, F_OK) ?
-			  strerror(errno) : "not a Topiary trace, nor a command");
-		c->status = 127;
-		return 0;
+	switch (subject = subject_of(&a.record)) {
+	case SUBJECT_TRACE:
+		return show_file(*a.record.command.list, &a.show, e);
+	case SUBJECT_PROCESS:
+		return show_process(&a, &c->status, e);
+	case SUBJECT_JOB:
+	case SUBJECT_NODE:
+		return show_job(c, &a, subject == SUBJECT_NODE, &c->status, e);
+	case SUBJECT_NONE:
+		break;
 	}
-	return is_trace(&a.record) ? show_file(*a.record.command.list, &a.show, e) : record_and_show(&a, &c->status, e);
+	word = *a.record.command.list;
+	log_error("top: %s: %s", word, !access(word, F_OK) ? "not a Topiary trace, nor a command" : strchr(word, '/') ?
+		  strerror(ENOENT) : "no such file, command, job or node");
+	c->status = 127;
+	return 0;
 }

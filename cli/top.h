@@ -10,6 +10,7 @@ struct top_request {
 	double speed;				/* screen.h */
 	bool from_start;			/* at the first tick instead of the last */
 	bool json;
+	bool stays;				/* screen.h */
 	const struct trace_phases *phases;	/* NULL: none; borrowed */
 };
 

@@ -213,8 +213,8 @@ static void object_row(struct table *table, const struct trace_view *v, unsigned
 	trace_tree_cell(table, s.average);
 	trace_tree_cell(table, s.max);
 	table_cell(table, "%s", unit.text);
-	if (s.has_total && *unit.total)
-		table_cell(table, "%.3f %s", s.total * unit.total_factor, unit.total);
+	if (s.has_total && unit.is_percent)
+		table_cell(table, "%.3f s", s.total * 1e-9);
 	else if (s.has_total)
 		table_cell(table, "%llu", (unsigned long long) s.total);
 	else
@@ -290,7 +290,7 @@ static int run_replay(const struct args *a, struct trace *t, struct err *e)
 {
 	struct trace_phases *phases = trace_phases_beside(t, a->words.list[1]);
 	struct top_request how = { a->metric, a->level, a->formulas, a->speed > 0 ? a->speed : 1, true,
-				   a->format == TRACE_JSON, phases };
+				   a->format == TRACE_JSON, false, phases };
 	int rc = top_show(t, &how, 0, e);
 
 	trace_phases_free(phases);

@@ -45,8 +45,7 @@ _topiary_values() {
 	map:--explain) echo json ;;
 	map:--effort) echo fast normal high ;;
 	map:--fill) echo auto compact spread ;;
-	move:--to) echo local ;;
-	record:--set | top:--set) echo sw cpu power net gpu cpu+power+net+gpu ;;
+	record:--set | top:--set) echo sw cpu ;;
 	trace:--level | top:--level) echo Machine Package NUMANode L3Cache L2Cache Core PU ;;
 	replay:--policies) echo stock block prefer prefer:l3 prefer:mem=off require:l3 spread ;;
 	esac
@@ -124,8 +123,12 @@ _topiary() {
 	shape | pack | snapshot | matrix)
 		_topiary_offer FILE "$current"
 		;;
-	why | memory | move)
+	why)
 		_topiary_offer "$(_topiary_jobs)" "$current"
+		;;
+	top)
+		_topiary_offer FILE "$current"
+		mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "$(_topiary_jobs)" -- "$current")
 		;;
 	esac
 }

@@ -51,9 +51,9 @@ OverTimeLimit=0
 """
 
 # Nothing of a side outlives it, nor reaches what else runs on the machine: the suite has tests that signal every srun
-# of the user. The shell stays, to wait for orphans: thousands of ended slurmstepds slow down all that reads /proc.
+# of the user.
 NAMESPACE = ["unshare", "--net", "--pid", "--mount", "--mount-proc", "--fork", "--kill-child", "sh", "-c",
-             'ip address add 192.0.2.1 dev lo && ip link set lo up && "$@"; exit $?', "sh"]
+             'ip address add 192.0.2.1 dev lo && ip link set lo up && exec "$@"', "sh"]
 
 
 # --- one side: a process of its own, to which the names of the tests come as lines

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "hwxml/xml_set.h"
+#include "hwcmp/compare_set.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define ENDLESS "0xf...f"
 
-int xml_set_parse(const char *text, struct xml_set *out)
+int compare_set_parse(const char *text, struct compare_set *out)
 {
-	struct xml_set s = {0};
+	struct compare_set s = {0};
 	size_t commas = 0;
 
 	if (text && !strncmp(text, ENDLESS, strlen(ENDLESS))) {
@@ -28,13 +28,13 @@ int xml_set_parse(const char *text, struct xml_set *out)
 	return 0;
 }
 
-void xml_set_free(struct xml_set *s)
+void compare_set_free(struct compare_set *s)
 {
 	free(s->words);
-	*s = (struct xml_set){0};
+	*s = (struct compare_set){0};
 }
 
-bool xml_set_has(const struct xml_set *s, long bit)
+bool compare_set_has(const struct compare_set *s, long bit)
 {
 	if (bit < 0)
 		return false;
@@ -43,7 +43,7 @@ bool xml_set_has(const struct xml_set *s, long bit)
 	return s->words[bit / 32] >> (bit % 32) & 1;
 }
 
-size_t xml_set_count(const struct xml_set *s)
+size_t compare_set_count(const struct compare_set *s)
 {
 	size_t count = 0;
 
