@@ -9,6 +9,7 @@
 #include "delta/pack.h"
 #include "table.h"
 #include "trace/summary.h"
+#include "trace_advise.h"
 #include "trace_tree.h"
 
 struct args {
@@ -65,7 +66,9 @@ static int node_add(struct trace_summary *s, const struct job_file *files, unsig
 {
 	struct trace **traces = calloc(n, sizeof(*traces));
 	const char **names = calloc(n, sizeof(*names));
-	int rc = traces && names ? 0 : err_set(e, "out of memory");
+	char *path = trace_tasks_path(files[0].path);
+	struct trace_tasks *tasks = path ? trace_advise_tasks(path) : NULL;
+	int rc = traces && names && path ? 0 : err_set(e, "out of memory");
 
 	for (unsigned i = 0; rc == 0 && i < n; i++) {
 		names[i] = files[i].path;
@@ -73,9 +76,11 @@ static int node_add(struct trace_summary *s, const struct job_file *files, unsig
 			rc = -1;
 	}
 	if (rc == 0)
-		rc = trace_summary_add(s, traces, names, n, e);
+		rc = trace_summary_add(s, traces, names, n, tasks, e);
 	for (unsigned i = 0; traces && i < n; i++)
 		trace_close(traces[i]);
+	trace_tasks_free(tasks);
+	free(path);
 	free(names);
 	free(traces);
 	return rc;

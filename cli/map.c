@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "cmd.h"
 #include "explain.h"
 #include "place.h"
+#include "published.h"
 #include "rankfile.h"
 #include "fabric/model/fabric.h"
 #include "fabric/model/hierarchy.h"
@@ -27,7 +25,6 @@ struct args {
 };
 
 enum { ANY_PLANE = ~0u };
-#define NETWORK_MAX_BYTES ((size_t) 256 << 20)
 
 static void set_explain(void *args, const char *text, struct argp_state *state)
 {
@@ -114,66 +111,11 @@ static const struct cmd_syntax syntax = {
 	options, "", "Map the ranks of a job to its cores and write a rank file.", {0}, NULL, check_together,
 };
 
-/*
- * The default network above the nodes: topiaryd's FabricFile, or, if there is no SnapshotFile either, the registry's.
- * NULL: there is none, or, with a warning, it cannot be read.
- */
-static struct hierarchy *network_published(const struct cmd *c)
-{
-	const char *path = c->settings.fabric_file;
-	struct hierarchy *h = NULL;
-	struct buf text = {0};
-	struct err e = {""};
-	int rc = 0;
-
-	if (access(path, F_OK) == 0) {
-		rc = file_read(path, NETWORK_MAX_BYTES, &text, &e);
-	} else if (access(c->settings.snapshot_file, R_OK)) {
-		/* A registry that does not answer is reported when the snapshot is requested. */
-		path = "/v1/fabric/levels";
-		if (cmd_get(c, path, &text, &e))
-			return NULL;
-	} else {
-		return NULL;
-	}
-	if (rc == 0)
-		h = hierarchy_parse(text.data ? text.data : "", text.len, path, &e);
-	if (!h)
-		log_warning("%s: mapping without the network", e.text);
-	buf_free(&text);
-	return h;
-}
-
-/* The snapshot from SnapshotFile if it exists (front end or shared file system), otherwise from the registry. */
-static struct snapshot *load_snapshot(const struct cmd *c, const struct args *a, struct err *e)
-{
-	const char *path = a->snapshot ? a->snapshot : c->settings.snapshot_file;
-	struct buf text = {0};
-	struct snapshot *s;
-	struct err file, http;
-
-	if (file_read(path, SNAPSHOT_MAX_BYTES, &text, &file)) {
-		path = "/v1/snapshot";
-		if (a->snapshot) {
-			err_set(e, "%s", file.text);
-			return NULL;
-		}
-		if (cmd_get(c, path, &text, &http)) {
-			err_set(e, "no snapshot, neither from the file (%.200s) nor from the registry (%.200s)",
-				file.text, http.text);
-			return NULL;
-		}
-	}
-	s = snapshot_parse(text.data, text.len, path, e);
-	buf_free(&text);
-	return s;
-}
-
 /* Nodes from Slurm or by name, their shapes from the snapshot. */
 static int load_nodes(const struct cmd *c, const struct args *a, struct place_site *site, struct place_job *job,
 		      struct err *e)
 {
-	struct snapshot *s = load_snapshot(c, a, e);
+	struct snapshot *s = published_snapshot(c, a->snapshot, e);
 	int rc;
 
 	if (!s)
@@ -371,7 +313,7 @@ int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 	if (a.arch && (!(fabric = fabric_read(&a.arch, 1, NULL, e)) || !(site.network = network_of(fabric, &a, e))))
 		goto out;
 	if (!a.arch && !a.distances && !a.snapshot)
-		site.network = published = network_published(c);
+		site.network = published = published_network(c);
 	site.planes = fabric;
 	site.costs = a.costs;
 	site.cpus = a.cpus;

@@ -33,6 +33,7 @@ static const struct command {
 	{ "record", "Record what a command does on each PU, by level of the hardware", cmd_record },
 	{ "top", "Show what a command or process does on the hardware tree, live", cmd_top },
 	{ "trace", "Summarize or export what was recorded of a node's hardware, offline", cmd_trace },
+	{ "advise", "Find what in the placement of a job cost it time", cmd_advise },
 	{ "job", "Show what a job did on the hardware, or send it to the registry", cmd_job },
 	{ "bench", "Measure memory and caches of this node", cmd_bench },
 	{ "doctor", "Check this host's part of the installation", cmd_doctor },

@@ -2,14 +2,14 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "trace_advise.h"
 
-#include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "cmd.h"
 #include "table.h"
-#include "trace/advice.h"
 
 static const char *const results[] = {
 	[ADVICE_NONE] = "none",
@@ -17,83 +17,196 @@ static const char *const results[] = {
 	[ADVICE_UNKNOWN] = "not checked",
 };
 
-static int print_json(struct trace *const *t, unsigned traces, const struct advice *list, unsigned n, struct err *e)
+/* --- over nodes --- */
+
+static int checks_add(struct trace_advised *a, unsigned n)
 {
-	json_t *rows = json_array(), *all;
-	int rc;
+	struct trace_advised_check *checks = realloc(a->checks, (a->n + n) * sizeof(*checks));
 
-	for (unsigned i = 0; i < n; i++) {
-		const struct advice *a = &list[i];
-		bool found = a->result == ADVICE_FOUND, unknown = a->result == ADVICE_UNKNOWN;
-
-		json_array_append_new(rows,
-				      json_pack("{s:s, s:s, s:o, s:o, s:o}", "kind", a->kind, "result",
-						results[a->result], "evidence",
-						found ? json_string(a->evidence) : json_null(), "remedy",
-						found ? json_string(a->remedy) : json_null(), "missing",
-						unknown ? json_string(a->evidence) : json_null()));
-	}
-	all = json_pack("{s:s, s:I, s:f, s:o}", "node", t[0]->head.node, "traces", (json_int_t) traces, "seconds",
-			t[0]->end * 1e-9, "checks", rows);
-	rc = all ? cmd_print_json(all, e) : err_set(e, "out of memory");
-	json_decref(all);
-	return rc;
+	if (!checks)
+		return -1;
+	a->checks = checks;
+	memset(checks + a->n, 0, n * sizeof(*checks));
+	a->n += n;
+	return 0;
 }
 
-static int print_found(const struct advice *list, unsigned n, struct err *e)
+/* A check that was made on any node was made; the first node that it found something on is shown. */
+static void check_add(struct trace_advised_check *c, const struct advice *advice, const char *node)
+{
+	bool is_found = advice->result == ADVICE_FOUND;
+
+	if (!c->advice.kind || (is_found && !c->nodes) || (!c->nodes && c->advice.result == ADVICE_UNKNOWN)) {
+		c->advice = *advice;
+		snprintf(c->node, sizeof(c->node), "%s", node);
+	}
+	c->nodes += is_found;
+}
+
+int advise_found_add(struct trace_advised *a, const struct advice_node *node, const char *name, struct err *e)
+{
+	unsigned n;
+	struct advice *list = advice_list(node, &n, e);
+
+	if (!list)
+		return -1;
+	if (!a->n && checks_add(a, n)) {
+		free(list);
+		return err_set(e, "out of memory");
+	}
+	for (unsigned i = 0; i < n; i++)
+		check_add(&a->checks[i], &list[i], name);
+	for (unsigned i = 0; i < node->n; i++) {
+		if (node->traces[i]->open_end)
+			log_warning("%s: has no index: it is still being written, or was cut short", node->names[i]);
+		a->seconds = fmax(a->seconds, node->traces[i]->end * 1e-9);
+	}
+	a->nodes++;
+	a->traces += node->n;
+	free(list);
+	return 0;
+}
+
+int advise_found_add_step(struct trace_advised *a, const struct advice *advice, struct err *e)
+{
+	if (checks_add(a, 1))
+		return err_set(e, "out of memory");
+	a->checks[a->n - 1].advice = *advice;
+	a->checks[a->n - 1].nodes = advice->result == ADVICE_FOUND;
+	return 0;
+}
+
+void advise_found_free(struct trace_advised *a)
+{
+	free(a->checks);
+	*a = (struct trace_advised){0};
+}
+
+unsigned advise_found_count(const struct trace_advised *a)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < a->n; i++)
+		n += a->checks[i].advice.result == ADVICE_FOUND;
+	return n;
+}
+
+/* --- output --- */
+
+json_t *advise_found_json(const struct trace_advised *a)
+{
+	json_t *rows = json_array();
+
+	for (const struct trace_advised_check *c = a->checks; c < a->checks + a->n; c++) {
+		bool is_found = c->advice.result == ADVICE_FOUND, is_unknown = c->advice.result == ADVICE_UNKNOWN;
+
+		json_array_append_new(rows,
+				      json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:i}", "kind", c->advice.kind, "result",
+						results[c->advice.result], "evidence",
+						is_found ? json_string(c->advice.evidence) : json_null(), "remedy",
+						is_found ? json_string(c->advice.remedy) : json_null(), "missing",
+						is_unknown ? json_string(c->advice.evidence) : json_null(), "node",
+						is_found && *c->node ? json_string(c->node) : json_null(), "nodes",
+						(int) c->nodes));
+	}
+	return rows;
+}
+
+static void evidence_cell(struct table *table, const struct trace_advised *a, const struct trace_advised_check *c)
+{
+	bool has_node = a->nodes > 1 && *c->node;
+
+	if (has_node && c->nodes > 1)
+		table_cell(table, "%s: %s (on %u of %u nodes)", c->node, c->advice.evidence, c->nodes, a->nodes);
+	else
+		table_cell(table, "%s%s%s", has_node ? c->node : "", has_node ? ": " : "", c->advice.evidence);
+}
+
+static int print_found(const struct trace_advised *a, struct err *e)
 {
 	static const struct table_column columns[] = { { "FOUND", TABLE_LEFT }, { "EVIDENCE", TABLE_LEFT }, { 0 } };
 	struct table *table = table_new(columns);
 
-	for (unsigned i = 0; i < n; i++) {
-		if (list[i].result != ADVICE_FOUND)
+	for (const struct trace_advised_check *c = a->checks; c < a->checks + a->n; c++) {
+		if (c->advice.result != ADVICE_FOUND)
 			continue;
-		table_cell(table, "%s", list[i].kind);
+		table_cell(table, "%s", c->advice.kind);
 		table_colour(table, COLOUR_YELLOW);
-		table_cell(table, "%s", list[i].evidence);
+		evidence_cell(table, a, c);
 		table_cell(table, "%s", "");
-		table_cell(table, "-> %s", list[i].remedy);
+		table_cell(table, "-> %s", c->advice.remedy);
 	}
 	return table_finish(table, e);
 }
 
-/* "not checked: far memory (near_fills), bandwidth (l3_misses)" */
-static void print_unknown(const struct advice *list, unsigned n)
+/* "not checked, for lack of: far memory (near_fills), bandwidth (l3_misses)" */
+static void print_unknown(const struct trace_advised *a)
 {
-	const char *before = "not checked, because the trace lacks the event: ";
+	const char *before = "not checked, for lack of the event or file: ";
 
-	for (unsigned i = 0; i < n; i++)
-		if (list[i].result == ADVICE_UNKNOWN) {
-			printf("%s%s (%s)", before, list[i].kind, list[i].evidence);
+	for (const struct trace_advised_check *c = a->checks; c < a->checks + a->n; c++)
+		if (c->advice.result == ADVICE_UNKNOWN) {
+			printf("%s%s (%s)", before, c->advice.kind, c->advice.evidence);
 			before = ", ";
 		}
 	if (*before == ',')
 		putchar('\n');
 }
 
-int trace_advise(struct trace *const *t, const char *const *names, unsigned n, bool as_json, struct err *e)
+int advise_found_print(const struct trace_advised *a, const char *name, const char *what, struct err *e)
 {
-	unsigned checks, found = 0;
-	struct advice *list = advice_list(t, names, n, &checks, e);
+	unsigned found = advise_found_count(a);
 	int rc = 0;
 
-	if (!list)
-		return -1;
-	for (unsigned i = 0; i < n; i++)
-		if (t[i]->open_end)
-			log_warning("%s: has no index: it is still being written, or was cut short", names[i]);
-	for (unsigned i = 0; i < checks; i++)
-		found += list[i].result == ADVICE_FOUND;
-	if (as_json) {
-		rc = print_json(t, n, list, checks, e);
-	} else {
-		printf("%s: %u trace%s, %.1f s: %u of %u checks found something\n\n",
-		       *t[0]->head.node ? t[0]->head.node : "node", n, n > 1 ? "s" : "", t[0]->end * 1e-9, found,
-		       checks);
-		if (found)
-			rc = print_found(list, checks, e);
-		print_unknown(list, checks);
+	printf("%s: %s, %.1f s: %u of %u checks found something\n\n", name, what, a->seconds, found, a->n);
+	if (found)
+		rc = print_found(a, e);
+	print_unknown(a);
+	return rc;
+}
+
+/* --- one node --- */
+
+struct trace_tasks *trace_advise_tasks(const char *path)
+{
+	struct trace_tasks *t;
+	struct err e;
+
+	if (access(path, F_OK))
+		return NULL;
+	if (!(t = trace_tasks_read(path, &e)))
+		log_warning("%s", e.text);
+	return t;
+}
+
+static int node_print(const struct trace_advised *a, const struct trace *t, bool as_json, struct err *e)
+{
+	json_t *all;
+	char what[32];
+	int rc;
+
+	if (!as_json) {
+		snprintf(what, sizeof(what), "%u trace%s", a->traces, a->traces > 1 ? "s" : "");
+		return advise_found_print(a, *t->head.node ? t->head.node : "node", what, e);
 	}
-	free(list);
+	all = json_pack("{s:s, s:I, s:f, s:o}", "node", t->head.node, "traces", (json_int_t) a->traces, "seconds",
+			a->seconds, "checks", advise_found_json(a));
+	rc = all ? cmd_print_json(all, e) : err_set(e, "out of memory");
+	json_decref(all);
+	return rc;
+}
+
+int trace_advise(struct trace *const *t, const char *const *names, unsigned n, bool as_json, struct err *e)
+{
+	char *path = trace_tasks_path(names[0]);
+	struct trace_tasks *tasks = path ? trace_advise_tasks(path) : NULL;
+	struct trace_advised a = {0};
+	int rc = advise_found_add(&a, &(struct advice_node){ t, names, n, tasks }, t[0]->head.node, e);
+
+	if (rc == 0)
+		rc = node_print(&a, t[0], as_json, e);
+	advise_found_free(&a);
+	trace_tasks_free(tasks);
+	free(path);
 	return rc;
 }

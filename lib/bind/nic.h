@@ -45,6 +45,15 @@ struct nics {
 int nics_find(hwloc_topology_t t, struct nics *out, struct err *e);
 void nics_free(struct nics *n);
 
+/* Variables by which users and sites name a task's devices; the last is NULL. nic_vars.c has what documents them. */
+extern const char *const nics_variables[];
+
+/*
+ * Where the devices that such a variable names are all far from these CPUs, and another of the kind is near:
+ * "mlx5_0 (mlx5_1 is near)"; else "".
+ */
+void nics_describe_far(const struct nics *n, const char *value, hwloc_const_bitmap_t cpus, char *out, size_t size);
+
 /* A device's name, else its interface, else "". */
 const char *nic_label(const struct nic *n);
 

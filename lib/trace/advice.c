@@ -29,10 +29,15 @@
 #define SLOW_CLOCK 0.85		/* of the median */
 #define SLOW_IPC 0.7		/* of the best domain */
 #define ONE_MEMORY 0.8		/* of all memory */
+#define MANY_CORES 0.9		/* of the most cores that worked in any interval */
+#define FEWER_CORES 0.75
+#define FEW_CORES 0.25
+#define AS_MUCH 0.9
+#define INTERVALS_LEAST 5u	/* and a tenth of all */
 
 static bool has(const struct advice_facts *f, enum advice_role r)
 {
-	return f->event[r] >= 0;
+	return r == TASKS ? f->tasks && f->tasks->n : f->event[r] >= 0;
 }
 
 /* --- sums up the tree --- */
@@ -272,7 +277,12 @@ static bool find_far(const struct advice_facts *f, char *out, size_t size)
 	struct trace_object all = { .count = f->h->pus };
 	struct range r;
 	char worst[2 * TRACE_NAME];
+	double part = 0;
+	int task = advice_far_task(f, MANY_FILLS, &part);
 
+	if (task >= 0 && part >= FAR_PART)
+		return SAY("%.0f %% of the memory accesses of rank %u were to far NUMA nodes, %.0f %% of all",
+			   100 * part, f->tasks->list[task].rank, 100 * far_part(f, &all));
 	if (!domains || total_of(f, NEAR) + total_of(f, FAR) < MANY_FILLS || !range_find(f, domains, far_part, &r) ||
 	    far_part(f, &all) < FAR_PART)
 		return false;
@@ -383,12 +393,60 @@ static bool find_one_memory(const struct advice_facts *f, char *out, size_t size
 		   100 * memory.most / (memory.mean * memory.n), busy.n);
 }
 
+/* The means of those intervals in which at least and at most so many cores worked. */
+struct part_of_run {
+	double cores, misses, instructions;	/* rates: a second */
+	unsigned n;
+};
+
+static struct part_of_run part_find(const struct advice_facts *f, double least, double most)
+{
+	struct part_of_run p = {0};
+
+	for (const struct advice_interval *i = f->each; i < f->each + f->intervals; i++)
+		if (i->working >= least && i->working <= most) {
+			p.n++;
+			p.cores += (i->working - p.cores) / p.n;
+			p.misses += (i->misses / f->length - p.misses) / p.n;
+			p.instructions += (i->instructions / f->length - p.instructions) / p.n;
+		}
+	return p;
+}
+
+/* Where memory is the limit: the same instructions and the same misses a second, by fewer cores in parts of the run. */
+static bool find_fewer(const struct advice_facts *f, char *out, size_t size)
+{
+	struct part_of_run many, few;
+	unsigned most = 0;
+
+	for (unsigned i = 0; i < f->intervals; i++)
+		most = f->each[i].working > most ? f->each[i].working : most;
+	many = part_find(f, MANY_CORES * most, most);
+	few = part_find(f, fmax(1, FEW_CORES * most), FEWER_CORES * most);
+	return fmin(many.n, few.n) >= fmax(INTERVALS_LEAST, f->intervals / 10) &&
+		many.misses >= MANY_FILLS * many.cores && few.misses >= AS_MUCH * many.misses &&
+		few.instructions >= AS_MUCH * many.instructions &&
+		SAY("with %.0f cores working, %.0f %% of the instructions and %.0f %% of the cache misses a second "
+		    "with %.0f", few.cores, 100 * few.instructions / many.instructions, 100 * few.misses / many.misses,
+		    many.cores);
+}
+
+#define OF_TASKS TASKS, TASKS, TASKS	/* and of no event */
+
 static const struct rule {
 	const char *kind;
 	enum advice_role needs[3];	/* what is not given is BUSY */
 	bool (*find)(const struct advice_facts *f, char *out, size_t size);
 	const char *remedy;
 } rules[] = {
+	{ "far GPU", { OF_TASKS }, advice_far_gpu, "give each rank the GPU near its cores: --topo-tasks=auto" },
+	{ "far NIC", { OF_TASKS }, advice_far_nic,
+	  "give each rank the device near its cores: --topo-nic=auto, and leave the variable unset" },
+	{ "shared cores", { OF_TASKS }, advice_shared_cores,
+	  "bind each rank to cores of its own: --topo-place=compact" },
+	{ "outside threads", { BUSY, TASKS }, advice_outside,
+	  "keep threads on their rank's cores: --topo-omp=auto, or correct the program's own binding" },
+	{ "far policy", { OF_TASKS }, advice_far_policy, "keep memory where the rank runs: --topo-membind=local" },
 	{ "idle cores", { BUSY }, find_idle,
 	  "request fewer cores (-n, -c), or start a thread on each: --topo-omp=auto" },
 	{ "siblings", { BUSY }, find_siblings,
@@ -412,6 +470,8 @@ static const struct rule {
 	  "look at its memory and its neighbours: --topo-membind=bind, --exclusive" },
 	{ "one NUMA node", { BUSY, MEMORY }, find_one_memory,
 	  "let each task touch its memory first, or --topo-membind=interleave" },
+	{ "fewer cores", { BUSY, MISSES, INSTRUCTIONS }, find_fewer,
+	  "fewer cores do as well (-n, -c), or use the memory of more NUMA nodes: --topo-fit=spread" },
 };
 
 #define RULES (sizeof(rules) / sizeof(rules[0]))
@@ -428,8 +488,7 @@ static void rule_apply(const struct advice_facts *f, const struct rule *r, struc
 		out->result = ADVICE_FOUND;
 }
 
-struct advice *advice_list(struct trace *const *traces, const char *const *names, unsigned ntraces, unsigned *n,
-			   struct err *e)
+struct advice *advice_list(const struct advice_node *node, unsigned *n, struct err *e)
 {
 	struct advice *list = calloc(RULES, sizeof(*list));
 	struct advice_facts f;
@@ -438,7 +497,7 @@ struct advice *advice_list(struct trace *const *traces, const char *const *names
 		err_set(e, "out of memory");
 		return NULL;
 	}
-	if (facts_read(&f, traces, names, ntraces, e)) {
+	if (facts_read(&f, node, e)) {
 		free(list);
 		return NULL;
 	}

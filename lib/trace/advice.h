@@ -5,11 +5,12 @@
 
 #include "base/err.h"
 #include "trace/reader.h"
+#include "trace/tasks.h"
 
 /*
  * What in its placement cost a recorded program time, by the events of its trace, or of the traces of its ranks on a
- * node: rules over their sums for each object of the tree. A rule whose events the traces do not have is not applied.
- * For `topiary trace advise`.
+ * node, and by where its tasks were: rules over their sums for each object of the tree. A rule whose events the traces
+ * do not have, or whose tasks are not known, is not applied. For `topiary advise` and `topiary trace advise`.
  */
 #define ADVICE_TICKS 10u	/* a shorter trace is an error: start and end of the program would decide */
 #define ADVICE_PUS (1u << 14)	/* bounds the time that the rules take, which grows with the square */
@@ -19,15 +20,19 @@ enum advice_result { ADVICE_NONE, ADVICE_FOUND, ADVICE_UNKNOWN };
 struct advice {
 	const char *kind;		/* "idle", "siblings" ... */
 	enum advice_result result;
-	char evidence[256];		/* with the figures; of ADVICE_UNKNOWN the event that is missing */
+	char evidence[256];		/* with the figures; of ADVICE_UNKNOWN the event that is missing, or "tasks" */
 	const char *remedy;		/* options of srun(1) and Topiary, or what to look at */
 };
 
-/*
- * One entry for each rule, in the order of the table, *n of them; free(3) it. names: of the files, for errors; all are
- * of one node, of the same events, and were recorded at the same time. NULL on error.
- */
-struct advice *advice_list(struct trace *const *traces, const char *const *names, unsigned ntraces, unsigned *n,
-			   struct err *e);
+/* One node of a step. */
+struct advice_node {
+	struct trace *const *traces;	/* of the same events, recorded at the same time */
+	const char *const *names;	/* of their files, for errors */
+	unsigned n;			/* may be 0 where tasks are known */
+	const struct trace_tasks *tasks;	/* or NULL */
+};
+
+/* One entry for each rule, in the order of the table, *n of them; free(3) it. NULL on error. */
+struct advice *advice_list(const struct advice_node *node, unsigned *n, struct err *e);
 
 #endif

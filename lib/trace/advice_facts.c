@@ -6,13 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/advice.h"
-
 #define INTERVALS 4096u		/* bounds the memory: 8 bytes for each PU and interval */
 
-const char *const role_names[ROLES] = {
+const char *const role_names[ROLES + 1] = {
 	"busy", "context_switches", "migrations", "minor_faults", "major_faults", "cycles", "instructions", "l3_misses",
-	"near_fills", "far_fills", "memory_used",
+	"near_fills", "far_fills", "memory_used", "tasks",
 };
 
 /*
@@ -23,6 +21,7 @@ struct timeline {
 	double start, end, length;	/* nanoseconds; length: of an interval */
 	unsigned n;
 	float *busy, *switches;		/* [pu * n + interval] */
+	float *misses, *instructions;	/* of all PUs: [interval] */
 };
 
 /* --- one trace */
@@ -44,14 +43,17 @@ static void line_add(const struct timeline *time, float *line, double from, doub
 		line[i] += per_length * (fmin(to, (i + 1) * time->length) - fmax(from, i * time->length));
 }
 
-/* The event of the merged head has the same number in each trace. */
-static void block_add_line(const struct reading *r, const struct trace_block *b, int event, float *lines)
+/* A line for each PU, or one for all. The event of the merged head has the same number in each trace. */
+static void block_add_line(const struct reading *r, const struct trace_block *b, enum advice_role role, float *lines,
+			   bool is_each)
 {
+	int event = r->f->event[role];
 	const struct trace_event *mine = &r->t->head.events[event], *merged = &r->f->h->events[event];
 	double start = r->t->head.start - r->time->start;
 
-	for (unsigned i = 0; i < r->t->head.pus; i++) {
-		float *line = lines + (size_t) (r->column[mine->column + i] - merged->column) * r->time->n;
+	for (unsigned i = 0; i < r->t->head.levels[mine->level].n; i++) {
+		size_t pu = is_each ? r->column[mine->column + i] - merged->column : 0;
+		float *line = lines + pu * r->time->n;
 
 		for (unsigned t = 0; t < b->n; t++) {
 			uint64_t value = b->values[(size_t) (mine->column + i) * b->n + t];
@@ -72,9 +74,13 @@ static void block_add(const struct reading *r, const struct trace_block *b)
 				r->present[c]++;
 			}
 	if (r->f->event[BUSY] >= 0)
-		block_add_line(r, b, r->f->event[BUSY], r->time->busy);
+		block_add_line(r, b, BUSY, r->time->busy, true);
 	if (r->f->event[SWITCHES] >= 0)
-		block_add_line(r, b, r->f->event[SWITCHES], r->time->switches);
+		block_add_line(r, b, SWITCHES, r->time->switches, true);
+	if (r->f->event[MISSES] >= 0)
+		block_add_line(r, b, MISSES, r->time->misses, false);
+	if (r->f->event[INSTRUCTIONS] >= 0)
+		block_add_line(r, b, INSTRUCTIONS, r->time->instructions, false);
 }
 
 /* Absent values count as the mean of the others. */
@@ -128,6 +134,22 @@ static void drop_absent(struct advice_facts *f, struct trace *const *traces, uns
 	}
 }
 
+static unsigned cores_working(const struct advice_facts *f, const struct timeline *time, unsigned interval)
+{
+	const struct trace_level *cores = &f->h->levels[f->core];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < cores->n; i++) {
+		const struct trace_object *core = &cores->objects[i];
+		double busy = 0;
+
+		for (unsigned pu = core->first; pu < core->first + core->count; pu++)
+			busy = fmax(busy, time->busy[(size_t) pu * time->n + interval]);
+		n += busy >= WORKING * time->length;
+	}
+	return n;
+}
+
 /* alone: more than half of an interval by one PU, and less than that by all others together. */
 static void intervals_judge(struct advice_facts *f, const struct timeline *time)
 {
@@ -144,6 +166,8 @@ static void intervals_judge(struct advice_facts *f, const struct timeline *time)
 		}
 		if (most > WORKING * time->length && sum - most < WORKING * time->length)
 			f->alone += time->length * 1e-9;
+		f->each[i] = (struct advice_interval){ cores_working(f, time, i), time->misses[i],
+						       time->instructions[i] };
 	}
 }
 
@@ -207,7 +231,11 @@ static int traces_add(struct advice_facts *f, struct timeline *time, struct trac
 	f->contended = calloc(f->h->pus, sizeof(*f->contended));
 	time->busy = calloc((size_t) f->h->pus * time->n, sizeof(*time->busy));
 	time->switches = calloc((size_t) f->h->pus * time->n, sizeof(*time->switches));
-	if (!present || !f->rate || !f->contended || !time->busy || !time->switches)
+	time->misses = calloc(time->n, sizeof(*time->misses));
+	time->instructions = calloc(time->n, sizeof(*time->instructions));
+	f->each = calloc(time->n, sizeof(*f->each));
+	if (!present || !f->rate || !f->contended || !f->each || !time->busy || !time->switches || !time->misses ||
+	    !time->instructions)
 		rc = err_set(e, "out of memory");
 	for (unsigned t = 0; rc == 0 && t < n; t++) {
 		struct reading r = { .f = f, .time = time, .t = traces[t], .column = f->merge.column[t] };
@@ -221,16 +249,18 @@ static int traces_add(struct advice_facts *f, struct timeline *time, struct trac
 	free(present);
 	free(time->busy);
 	free(time->switches);
+	free(time->misses);
+	free(time->instructions);
 	return rc;
 }
 
-int facts_read(struct advice_facts *f, struct trace *const *traces, const char *const *names, unsigned n, struct err *e)
+static int traces_read(struct advice_facts *f, struct trace *const *traces, const char *const *names, unsigned n,
+		       struct err *e)
 {
 	const struct trace_head **heads = calloc(n, sizeof(*heads));
 	struct timeline time;
 	int rc;
 
-	*f = (struct advice_facts){0};
 	for (unsigned t = 0; heads && t < n; t++)
 		heads[t] = &traces[t]->head;
 	rc = !heads ? err_set(e, "out of memory") : traces_check(traces, names, n, e) ||
@@ -240,12 +270,33 @@ int facts_read(struct advice_facts *f, struct trace *const *traces, const char *
 		return -1;
 	f->h = &f->merge.head;
 	f->intervals = time.n;
+	f->length = time.length * 1e-9;
 	f->seconds = (time.end - time.start) * 1e-9;
 	roles_find(f);
-	if (!(rc = traces_add(f, &time, traces, n, e)))
+	return traces_add(f, &time, traces, n, e);
+}
+
+int facts_read(struct advice_facts *f, const struct advice_node *node, struct err *e)
+{
+	*f = (struct advice_facts){ .tasks = node->tasks };
+	for (int r = 0; r < ROLES; r++)
+		f->event[r] = -1;
+	if (!node->n || !traces_read(f, node->traces, node->names, node->n, e))
 		return 0;
 	facts_free(f);
 	return -1;
+}
+
+double facts_rate(const struct advice_facts *f, enum advice_role r, hwloc_const_bitmap_t pus)
+{
+	const struct trace_event *event = &f->h->events[f->event[r]];
+	const struct trace_level *leaves = &f->h->levels[event->level];
+	double sum = 0;
+
+	for (unsigned i = 0; i < leaves->n; i++)
+		if (leaves->objects[i].os_index >= 0 && hwloc_bitmap_isset(pus, leaves->objects[i].os_index))
+			sum += f->rate[event->column + i];
+	return sum;
 }
 
 void facts_free(struct advice_facts *f)
@@ -253,5 +304,6 @@ void facts_free(struct advice_facts *f)
 	trace_merge_free(&f->merge);
 	free(f->rate);
 	free(f->contended);
+	free(f->each);
 	*f = (struct advice_facts){0};
 }

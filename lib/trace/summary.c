@@ -128,11 +128,12 @@ static int trace_add(struct trace_summary *s, const struct trace *t, struct err 
 /* --- checks --- */
 
 /* Traces that cannot be checked, because they are too short or not of the same events, find nothing. */
-static void node_check(struct trace_summary *s, struct trace *const *traces, const char *const *names, unsigned n)
+static void node_check(struct trace_summary *s, struct trace *const *traces, const char *const *names, unsigned n,
+		       const struct trace_tasks *tasks)
 {
 	unsigned checks = 0;
 	struct err e;
-	struct advice *list = advice_list(traces, names, n, &checks, &e);
+	struct advice *list = advice_list(&(struct advice_node){ traces, names, n, tasks }, &checks, &e);
 
 	for (unsigned i = 0; list && i < checks; i++)
 		if (list[i].result == ADVICE_FOUND) {
@@ -187,10 +188,10 @@ int trace_summary_write(const struct trace_summary *s, struct buf *out, struct e
 }
 
 int trace_summary_add(struct trace_summary *s, struct trace *const *traces, const char *const *names, unsigned n,
-		      struct err *e)
+		      const struct trace_tasks *tasks, struct err *e)
 {
 	s->nodes++;
-	node_check(s, traces, names, n);
+	node_check(s, traces, names, n, tasks);
 	for (unsigned i = 0; i < n; i++)
 		if (trace_add(s, traces[i], e))
 			return err_within(e, "%s", names[i]);

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "trace/reader.h"
+#include "trace/tasks.h"
 
 /*
  * What a job did, in one JSON object of at most SUMMARY_MAX bytes, however many nodes and ticks its traces have:
@@ -27,11 +28,11 @@ struct trace_summary *trace_summary_new(void);
 void trace_summary_free(struct trace_summary *s);
 
 /*
- * Add the traces of one node; names: of the files, for errors. Traces that the checks cannot read, because they are too
- * short or not of the same events, are counted without them. 0 or -1.
+ * Add the traces of one node; names: of the files, for errors; tasks: of the node, or NULL. Traces that the checks
+ * cannot read, because they are too short or not of the same events, are counted without them. 0 or -1.
  */
 int trace_summary_add(struct trace_summary *s, struct trace *const *traces, const char *const *names, unsigned n,
-		      struct err *e);
+		      const struct trace_tasks *tasks, struct err *e);
 
 /* Append the object to out. 0 or -1. */
 int trace_summary_write(const struct trace_summary *s, struct buf *out, struct err *e);

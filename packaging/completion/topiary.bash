@@ -123,7 +123,7 @@ _topiary() {
 	shape | pack | snapshot | matrix)
 		_topiary_offer FILE "$current"
 		;;
-	why)
+	advise | why)
 		_topiary_offer "$(_topiary_jobs)" "$current"
 		;;
 	top)

@@ -5,10 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <jansson.h>
 #include <limits.h>
 #include <pwd.h>
+#include <slurm/slurm.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -24,6 +27,7 @@
 #include "run_dir.h"
 #include "step.h"
 #include "task_env.h"
+#include "task_lines.h"
 
 #define DONE_SECONDS 1.0	/* for topiary-monitor to complete the trace */
 #define COPY_SECONDS 10		/* Slurm drains a node whose steps do not end */
@@ -33,6 +37,8 @@
 static struct {
 	bool is_asked;			/* ASK_FILE is there, and asks for a trace */
 	uint32_t tasks, ended;		/* of the step on this node */
+	uint32_t nodes;			/* of the step */
+	char cores[4096];		/* of the step on this node, as Slurm lists them */
 	char node[256];
 	char folder[PATH_MAX];		/* where the trace goes: the user's word */
 } monitor;
@@ -75,6 +81,20 @@ static void phases_set(spank_t sp)
 	task_env_set(sp, "TOPIARY_PHASES", path);
 }
 
+/* Only tasks that srun starts itself are known. */
+static void tasks_open(spank_t sp)
+{
+	char *cores = NULL;
+
+	if (step.id >= SLURM_MAX_NORMAL_STEP_ID || step.launcher)
+		return;
+	if (!spank_get_item(sp, S_STEP_ALLOC_CORES, &cores) && cores)
+		snprintf(monitor.cores, sizeof(monitor.cores), "%s", cores);
+	if (spank_get_item(sp, S_JOB_NNODES, &monitor.nodes))
+		monitor.nodes = 1;
+	task_lines_open(monitor.tasks);
+}
+
 /* A site's default is not worth a line in each job's output. */
 static void report_unrecorded(const char *why)
 {
@@ -109,6 +129,7 @@ int monitor_open(spank_t sp, int argc, char **argv)
 		report_unrecorded(e.text);
 	} else if ((monitor.is_asked = options.monitor.hz)) {
 		phases_set(sp);
+		tasks_open(sp);
 	}
 	return 0;
 }
@@ -157,6 +178,42 @@ static int copy_all(int from, int to)
 	return n < 0 || close(to) ? -1 : 0;
 }
 
+/* NODE and what it ends in: no link is followed, and no pipe waited for. */
+static int file_create(int folder, const char *end, char *name, size_t size)
+{
+	snprintf(name, size, "%s%s", monitor.node, end);
+	return openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+}
+
+static void tasks_format(struct buf *out)
+{
+	json_t *head = json_pack("{s:i, s:s, s:s, s:I, s:s, s:s*}", "tasks", 1, "step", step.name, "node", monitor.node,
+				 "nodes", (json_int_t) monitor.nodes, "cores", monitor.cores, "capture",
+				 *options.capture ? options.capture : NULL);
+	char *text = head ? json_dumps(head, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+
+	if (text)
+		buf_printf(out, "%s\n", text);
+	if (text)
+		task_lines_add(out);
+	free(text);
+	json_decref(head);
+}
+
+static int tasks_write(int fd, int folder)
+{
+	char name[sizeof(monitor.node) + 8];
+	struct buf text = {0};
+	int to, rc = 0;
+
+	tasks_format(&text);
+	if (text.len && !text.failed)
+		rc = (to = file_create(folder, ".tasks", name, sizeof(name))) < 0 ||
+			file_write(to, text.data, text.len) || close(to) ? fail(fd, name) : 0;
+	buf_free(&text);
+	return rc;
+}
+
 /* As the user, who may have made the path lead anywhere. */
 static int copy_child(int fd, void *arg)
 {
@@ -170,12 +227,13 @@ static int copy_child(int fd, void *arg)
 		return fail(fd, monitor.folder);
 	if ((folder = open(monitor.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
 		return fail(fd, monitor.folder);
-	snprintf(name, sizeof(name), "%s.trace", monitor.node);
-	to = openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-	return to < 0 || copy_all(from, to) ? fail(fd, name) : 0;
+	if (from >= 0 && ((to = file_create(folder, ".trace", name, sizeof(name))) < 0 || copy_all(from, to)))
+		return fail(fd, name);
+	return task_lines_are_open() ? tasks_write(fd, folder) : 0;
 }
 
-static void trace_copy(int from)
+/* from: the trace, or -1. */
+static void files_write(int from)
 {
 	struct buf said = {0};
 	struct err e;
@@ -197,12 +255,13 @@ int monitor_close(spank_t sp, int argc, char **argv)
 	if (!monitor.is_asked || step.owner != getpid())
 		return 0;
 	monitor.is_asked = false;
-	if ((fd = trace_open_ended()) < 0) {
+	if ((fd = trace_open_ended()) < 0)
 		report_unrecorded("topiary-monitor did not begin a trace; does it run there?");
-		return 0;
-	}
-	trace_copy(fd);
-	close(fd);
+	/* Where nobody asked, and nothing was recorded, a folder would be a surprise. */
+	if (fd >= 0 || options_set_by_user("topo-monitor"))
+		files_write(fd);
+	if (fd >= 0)
+		close(fd);
 	return 0;
 }
 

@@ -84,7 +84,7 @@ int step_configure(int argc, char **argv, struct err *e)
 	return 0;
 }
 
-/* The nearest network device may be outside the step's cores. */
+/* The nearest network device, or a GPU that is far, may be outside the step's cores. */
 static int add_node_topology(struct err *e)
 {
 	int dir = run_dir_sub(step.dir, STEP_NODE_DIR, e), rc;
@@ -111,7 +111,8 @@ static void add_node_if_needed(void)
 {
 	struct err e;
 
-	if ((!options.bind.nic && !options.bind.report && options.bind.place != PLACE_GPU) || step.launcher)
+	if ((!options.bind.nic && !options.bind.report && !options.monitor.hz && options.bind.place != PLACE_GPU) ||
+	    step.launcher)
 		return;
 	step.has_node = !add_node_topology(&e);
 	if (!step.has_node)

@@ -14,9 +14,12 @@
 #include "base/file.h"
 #include "bind/gpu.h"
 #include "bind/memory.h"
+#include "bind/nic.h"
+#include "hwview/machine.h"
 #include "options.h"
 #include "step/affinity.h"
 #include "step/step.h"
+#include "step/task_lines.h"
 
 enum { MAX_TASKS = 4096, CELL = 512, RECORD = 8192 };
 
@@ -123,6 +126,34 @@ static void format_rank(const struct task_state *s, char *out)
 	snprintf(out, CELL, "%u", s->task->global);
 }
 
+/* Logical indices on the whole node. */
+static void format_cores(const struct task_state *s, char *out)
+{
+	hwloc_bitmap_t cores = s->node ? hwloc_bitmap_alloc() : NULL;
+	hwloc_obj_t core = NULL;
+
+	if (!cores)
+		return;
+	while ((core = hwloc_get_next_obj_by_type(s->node, machine_core_type(s->node), core)))
+		if (hwloc_bitmap_intersects(s->cpus, core->cpuset))
+			hwloc_bitmap_set(cores, core->logical_index);
+	hwloc_bitmap_list_snprintf(out, CELL, cores);
+	hwloc_bitmap_free(cores);
+}
+
+static void format_nic_far(const struct task_state *s, char *out)
+{
+	char value[CELL];
+	struct nics devices;
+
+	if (!s->node || nics_find(s->node, &devices, NULL))
+		return;
+	for (const char *const *name = nics_variables; *name && !*out; name++)
+		if (spank_getenv(s->task->sp, *name, value, sizeof(value)) == ESPANK_SUCCESS)
+			nics_describe_far(&devices, value, s->cpus, out, CELL);
+	nics_free(&devices);
+}
+
 static const struct column {
 	const char *title, *key;	/* in the table, in JSON */
 	void (*format)(const struct task_state *s, char *out);
@@ -136,17 +167,20 @@ static const struct column {
 	{ "NIC ", "nic", format_nic },
 	{ "GPU ", "gpu", format_gpu },
 	{ "threads ", "threads", format_threads },
+	/* For NODE.tasks only. */
+	{ NULL, "cores", format_cores },
+	{ NULL, "nic_far", format_nic_far },
 };
 
-#define COLUMNS (sizeof(columns) / sizeof(*columns))
+enum { ALL_COLUMNS = sizeof(columns) / sizeof(*columns), COLUMNS = ALL_COLUMNS - 2 };
 
-static void record_json(char (*cells)[CELL], char *out)
+static void record_json(char (*cells)[CELL], unsigned n_columns, char *out)
 {
 	json_t *o = json_object(), *text;
 	size_t n;
 
 	json_object_set_new(o, columns[0].key, json_integer(atol(cells[0])));
-	for (size_t i = 1; i < COLUMNS; i++) {
+	for (size_t i = 1; i < n_columns; i++) {
 		text = *cells[i] ? json_string(cells[i]) : NULL;
 		json_object_set_new(o, columns[i].key, text ? text : json_null());
 	}
@@ -207,42 +241,56 @@ static int print_all(struct err *e)
 	return rc;
 }
 
-static int record_task(const struct task *t, struct record *r, struct err *e)
+static int cells_fill(const struct task *t, char (*cells)[CELL], struct err *e)
 {
 	struct task_state s = { .task = t, .cpus = hwloc_bitmap_alloc() };
-	char (*cells)[CELL] = calloc(COLUMNS, sizeof(*cells));
 	int rc = -1;
 
 	if (step_adopt_node(&s.node, NULL))
 		s.node = NULL;
-	if (!s.cpus || !cells) {
+	if (!s.cpus) {
 		err_set(e, "out of memory");
 	} else if (!affinity_get(s.cpus, e)) {
-		for (size_t i = 0; i < COLUMNS; i++)
+		for (size_t i = 0; i < ALL_COLUMNS; i++)
 			columns[i].format(&s, cells[i]);
-		(options.bind.report == REPORT_JSON ? record_json : record_cells)(cells, r->text);
 		rc = 0;
 	}
-	free(cells);
 	hwloc_bitmap_free(s.cpus);
 	if (s.node)
 		hwloc_topology_destroy(s.node);
 	return rc;
 }
 
-int report_task(const struct task *t, struct err *e)
+/* The last task of the node prints all. */
+static int report_add(const struct task *t, char (*cells)[CELL], struct err *e)
 {
-	int rc;
-
-	if (!options.bind.report)
-		return 0;
 	if (!report || t->nlocal != report->n)
 		return t->local ? 0 :
 		       err_set(e,
 		       "--topo-report: no report of this node: its %u tasks are more than %d, or memory is short",
 		       t->nlocal, MAX_TASKS);
-	rc = record_task(t, &report->record[t->local], e);
-	if (atomic_fetch_add(&report->written, 1) + 1 == report->n && print_all(rc ? NULL : e))
+	if (cells && options.bind.report == REPORT_JSON)
+		record_json(cells, COLUMNS, report->record[t->local].text);
+	else if (cells)
+		record_cells(cells, report->record[t->local].text);
+	return atomic_fetch_add(&report->written, 1) + 1 == report->n ? print_all(cells ? e : NULL) : 0;
+}
+
+int report_task(const struct task *t, struct err *e)
+{
+	char (*cells)[CELL], line[RECORD];
+	int rc;
+
+	if (!options.bind.report && !task_lines_are_open())
+		return 0;
+	cells = calloc(ALL_COLUMNS, sizeof(*cells));
+	rc = cells ? cells_fill(t, cells, e) : err_set(e, "out of memory");
+	if (rc == 0 && task_lines_are_open()) {
+		record_json(cells, ALL_COLUMNS, line);
+		task_lines_set(t->local, line);
+	}
+	if (options.bind.report && report_add(t, rc ? NULL : cells, rc ? NULL : e))
 		rc = -1;
+	free(cells);
 	return rc;
 }

@@ -17,8 +17,8 @@
 int report_open(spank_t sp, int argc, char **argv);
 
 /*
- * Write this task's record, whatever failed before, so that the others are printed. Called by task.c. 0, or -1 with an
- * error.
+ * Write this task's record, whatever failed before, so that the others are printed, and its line of NODE.tasks
+ * (step/task_lines.h). Called by task.c. 0, or -1 with an error.
  */
 int report_task(const struct task *t, struct err *e);
 

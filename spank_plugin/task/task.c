@@ -19,6 +19,7 @@
 #include "step/affinity.h"
 #include "step/step.h"
 #include "step/task_env.h"
+#include "step/task_lines.h"
 
 enum { MAX_TASKS = 65536, MAX_TUNABLES = 4096 };
 
@@ -208,7 +209,7 @@ static const struct {
 };
 
 /* Batch scripts and the steps that Slurm makes for itself are left alone. */
-static bool is_needed(void)
+static bool has_actions(void)
 {
 	const struct bind_request *b = &options.bind;
 
@@ -237,15 +238,15 @@ int task_prepare(spank_t sp, int argc, char **argv)
 	struct err e;
 
 	(void) argc, (void) argv;
-	if (!is_needed())
+	if (!has_actions() && !task_lines_are_open())
 		return 0;
 	if (task_identify(&t, &e)) {
 		warn(&t, &e);
 		return 0;
 	}
-	if (step.is_local)
+	if (step.is_local && has_actions())
 		run_actions(&t);
-	else if (!t.local)
+	else if (!step.is_local && !t.local)
 		slurm_spank_log("topiary: step %s: tasks run without --topo-*: TopologyFile is of another machine",
 				step.name);
 	if (report_task(&t, &e))

@@ -7,7 +7,7 @@ import re
 
 import pytest
 from rig import Cluster
-from rig.ask import expand
+from rig.ask import advised, expand
 
 # A GPU at the first package, two at the second.
 AT = {"0": 0, "1": 1, "2": 1}
@@ -137,6 +137,14 @@ def test_more_tasks_than_cores(cluster):
     assert len(found) == 40 and said == []
     per_gpu = [sum(gpus == gpu for gpus, *_ in found.values()) for gpu in AT]
     assert sorted(per_gpu) == [13, 13, 14]
+
+
+def test_advice_about_far_gpus(cluster):
+    """From what the step left, without topiary-monitor on the node; the option that is named mends it."""
+    gpus = ["--gres=gpu:3"]
+    bad = advised(cluster, "cn3", "-n2", "--gpu-bind=map_gpu:2,1", "--topo-place=compact", allocate=gpus)
+    assert bad["far GPU"] == "rank 0 is on core 0 and has GPU 2 far (2 of 2 ranks are as far)"
+    assert "far GPU" not in advised(cluster, "cn3", "-n2", "--topo-tasks=auto", allocate=gpus)
 
 
 def test_sites_default(cluster):

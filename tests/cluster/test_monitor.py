@@ -94,6 +94,8 @@ def test_step_has_a_trace(cluster, monitor, folder):
     assert done.stderr == ""
     path, = folder.glob("topiary-*.0/*.trace")
     assert path.name == f"{NODE}.trace" and path.stat().st_uid != 0
+    head, task = map(json.loads, path.with_suffix(".tasks").read_text().splitlines())
+    assert (head["node"], head["nodes"], task["rank"], task["cores"]) == (NODE, 1, 0, head["cores"])
     found, metrics = summary(cluster, path)
     assert found["complete"] and found["node"] == NODE and found["ticks"] >= 2
     assert metrics["busy", 0]["total"] >= 0.5e9, "of a second of one PU, in hundredths"
@@ -135,7 +137,7 @@ def test_off_leaves_nothing(cluster, monitor, folder):
 def test_node_without_a_monitor(cluster, folder):
     done = run(cluster, folder, "-n1", "--topo-monitor=sw", node="cn1")
     assert done.stderr.count("is not recorded on cn1: topiary-monitor did not begin a trace; does it run there?") == 1
-    assert done.returncode == 0 and not list(folder.iterdir())
+    assert done.returncode == 0 and [path.name for path in folder.glob("*/*")] == ["cn1.tasks"]
 
 
 def test_folder_that_the_user_may_not_write(cluster, monitor, folder):
@@ -335,4 +337,4 @@ def test_phases_are_beside_the_trace(cluster, monitor, folder):
     assert all(p["ticks"] > 0 for p in found["phases"] if p["phase"] != "done"), found
     run(cluster, folder, "-n1", "--topo-monitor=off",
         command=("env", f"LD_LIBRARY_PATH={os.path.dirname(library)}", program, "1", "1"))
-    assert len(list(folder.glob("*/*"))) == 2
+    assert {path.suffix for path in folder.glob("*/*")} == {".trace", ".phases", ".tasks"}

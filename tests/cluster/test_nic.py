@@ -6,6 +6,7 @@ import re
 from contextlib import contextmanager
 
 import pytest
+from rig.ask import advised
 
 OMNI_PATH = "0208 [8086:24f0] [8086:24f0] 11"
 ETHERNET = "0200 [8086:1521] [8086:1521] 01"
@@ -140,6 +141,14 @@ def test_each_task_has_the_device_near_to_it(cluster):
     units = dict(line.split() for line in out.splitlines())
     assert (units["0"], units["3"], err) == ("0", "1", "")
     assert sorted(units.values()) == ["0", "0", "1", "1"]
+
+
+def test_advice_about_a_far_device(cluster):
+    with export_with(cluster, "cn1", (3, hfi(1, "0000:af:00.0")), (0, hfi(0, "0000:18:00.0"))):
+        bad = advised(cluster, "cn1", "-n1", "--topo-place=compact", env={"HFI_UNIT": "1"})
+        assert bad["far NIC"] == "rank 0 is on core 0 and uses the far hfi1_1 (hfi1_0 is near)"
+        for options, env in (["--topo-nic=auto"], {}), ([], {"HFI_UNIT": "0"}), ([], {}):
+            assert "far NIC" not in advised(cluster, "cn1", "-n1", "--topo-place=compact", *options, env=env)
 
 
 def test_node_without_devices(cluster):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from rig import Cluster
-from rig.ask import expand
+from rig.ask import advised, expand
 from rig.paths import BUILD, ROOT
 
 NODES = {"cn1": "amd-4x16", "cn3": "intel-2x8", "cn5": None}
@@ -285,3 +285,10 @@ def test_report_lists_gpus_in_order_with_locality(folders):
                                        for gpu in task["gpu"].split(","))
     assert sorted(task["gpu"][0] for task in one_each.values()) == ["0", "1", "2"]
     assert {len(task["gpu"].split(",")) for task in both.values()} == {2}
+
+
+def test_advice_about_ranks_on_one_core(cluster):
+    if cluster.plugin == "task/affinity":
+        bad = advised(cluster, "cn3", "-n3", "--cpu-bind=map_cpu:0,0,1")
+        assert bad["shared cores"] == "ranks 0 and 1 are bound to core 0, while 14 of 16 cores have no rank"
+    assert "shared cores" not in advised(cluster, "cn3", "-n3", "--topo-place=compact")

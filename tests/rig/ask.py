@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """What tests ask of Slurm and of hwloc's own tools, and the matrices that they hand in."""
+import json
 import re
 import subprocess
+import tempfile
+from pathlib import Path
 
 from .cluster import RigError
 from .processes import patience, wait_until
@@ -78,3 +81,16 @@ def hwloc_cpus(xml, objects):
 def wait_running(cluster, number, seconds=30):
     if not wait_until(lambda: cluster.job_state(number) == "RUNNING", seconds, 0.1):
         raise RigError("job", f"{number} is {cluster.job_record(number).get('JobState')} after {patience(seconds)} s")
+
+
+def advised(cluster, node, *options, allocate=(), env=None, user="nobody"):
+    """{kind: evidence} that `topiary advise` finds of a step on a whole node, by the directory that Slurm has for its
+    job."""
+    folder = Path(tempfile.mkdtemp(dir=cluster.folder / "work"))
+    folder.chmod(0o777)
+    job = cluster.command(["salloc", "-Q", "-w", node, "--exclusive", *allocate, "srun", "-Q", "--topo-monitor=sw",
+                           *options, "sh", "-c", "echo $SLURM_JOB_ID"], user=user, cwd=folder,
+                          env=cluster.env(**env) if env else None).stdout.split()[0]
+    done = cluster.command([cluster.folder / "bin" / "topiary", "advise", f"{job}.0", "--json"], user=user, cwd="/")
+    step, = json.loads(done.stdout)["steps"]
+    return {check["kind"]: check["evidence"] for check in step["checks"] if check["result"] == "found"}

@@ -63,6 +63,12 @@ enum fault {
 	SLOW_CLOCK,
 	SLOW_DOMAIN,
 	ONE_NUMA_NODE,
+	FEWER_CORES,
+	FAR_GPU,
+	FAR_NIC,
+	SHARED_CORES,
+	OUTSIDE,
+	FAR_POLICY,
 	FAULTS
 };
 static const struct {
@@ -85,6 +91,12 @@ static const struct {
 	[SLOW_CLOCK] = { "slow clock", ROWS(machines) },
 	[SLOW_DOMAIN] = { "slow domain", SEVERAL },
 	[ONE_NUMA_NODE] = { "one NUMA node", SEVERAL },
+	[FEWER_CORES] = { "fewer cores", ROWS(machines) },
+	[FAR_GPU] = { "far GPU", ROWS(machines) },
+	[FAR_NIC] = { "far NIC", ROWS(machines) },
+	[SHARED_CORES] = { "shared cores", ROWS(machines) },
+	[OUTSIDE] = { "outside threads", ROWS(machines) },
+	[FAR_POLICY] = { "far policy", SEVERAL },
 };
 
 static double between(double low, double high)
@@ -110,6 +122,7 @@ struct program {
 	double busy[PUS], switches[PUS], clock[PUS], ipc[PUS], misses[PUS], far[PUS], memory[PUS];
 	double moves, minor, major, phases; /* phases: part of the ticks in which all wait for I/O */
 	double serial;			    /* part of the ticks in which PU 0 works alone */
+	double halved, half_rate;	    /* part in which half of the cores work, each so many times as much */
 };
 
 static const struct trace_level *level_of(const struct trace_head *h, const char *type)
@@ -127,7 +140,9 @@ static void program_make(struct program *p, const struct trace_head *h)
 	double ipc = magnitude(0.3, 3), misses = magnitude(1e4, 3e7), far = between(0, 0.08),
 	       memory = magnitude(1e8, 1e11);
 
-	*p = (struct program){ .phases = below(2) * between(0, 0.1),
+	*p = (struct program){ .halved = below(3) ? 0 : between(0.05, 0.15),
+			       .half_rate = between(0.9, 1.1),
+			       .phases = below(2) * between(0, 0.1),
 			       .moves = below(2) * between(0, 0.02),
 			       .minor = magnitude(1, 5000) };
 	for (unsigned c = 0; c < cores->n; c++)
@@ -249,9 +264,91 @@ static void fault_plant(struct program *p, const struct trace_head *h, enum faul
 		for (unsigned i = 0, at = below(numas->n); i < numas->n; i++)
 			p->memory[i] = i == at ? 1e10 : magnitude(1e6, 1e8);
 		break;
+	case FEWER_CORES:
+		for (unsigned i = 0; i < PUS; i++)
+			p->misses[i] = fmax(p->misses[i], 2e6);
+		p->halved = between(0.3, 0.6);
+		p->half_rate = between(1.97, 2.1);
+		break;
 	default:
 		break;
 	}
+}
+
+/* --- where its ranks were */
+
+static void list_add(char *list, long value)
+{
+	sprintf(list + strlen(list), "%s%ld", *list ? "," : "", value);
+}
+
+/* A rank on some of the cores, consecutive ones. */
+static void rank_write(FILE *to, const struct trace_head *h, unsigned rank, unsigned first, unsigned n,
+		       enum fault fault)
+{
+	static const char *const gpus[] = { "", "0 near", "0 near,1 far", "2" };
+	const struct trace_level *cores = level_of(h, "Core"), *pus = level_of(h, "PU"),
+				 *numas = level_of(h, "NUMANode");
+	char core_list[512] = "", pu_list[1024] = "", numa_list[128] = "", memory[256] = "default";
+	long other = 0;
+
+	for (unsigned c = first; c < first + n; c++) {
+		list_add(core_list, cores->objects[c].index);
+		for (unsigned i = cores->objects[c].first; i < cores->objects[c].first + cores->objects[c].count; i++)
+			list_add(pu_list, pus->objects[i].os_index);
+	}
+	for (unsigned i = 0; i < numas->n; i++) {
+		const struct trace_object *o = &numas->objects[i];
+		unsigned pu = cores->objects[first].first, end = cores->objects[first + n - 1].first;
+
+		if (o->first <= end && o->first + o->count > pu)
+			list_add(numa_list, o->os_index);
+		else
+			other = o->os_index;
+	}
+	if (below(2))
+		sprintf(memory, "bind:%s", numa_list);
+	if (fault == FAR_POLICY)
+		sprintf(memory, "bind:%ld", other);
+	fprintf(to, "{\"rank\":%u,\"cores\":\"%s\",\"cpus_os\":\"%s\",\"numa\":\"%s\",", rank, core_list, pu_list,
+		numa_list);
+	fprintf(to, "\"memory\":\"%s\",\"gpu\":\"%s\",", memory,
+		fault == FAR_GPU ? (below(2) ? "1 far" : "2 far,3 far") : gpus[below(ROWS(gpus))]);
+	fprintf(to, "\"nic_far\":%s}\n", fault == FAR_NIC ? "\"mlx5_0 (mlx5_1 is near)\"" : "null");
+}
+
+/* One to as many as there are cores, with equal shares of them. Of a fault, some ranks have it. */
+static struct trace_tasks *tasks_make(const struct trace_head *h, enum fault fault)
+{
+	const struct trace_level *cores = level_of(h, "Core"), *numas = level_of(h, "NUMANode");
+	unsigned least = fault == SHARED_CORES || fault == OUTSIDE ? 2 : fault == FAR_POLICY ? numas->n : 1;
+	unsigned share, ranks, bad;
+	int fd = memfd_create("tasks", MFD_CLOEXEC);
+	FILE *to = fdopen(fd, "w");
+	struct trace_tasks *t;
+	struct err e = { "" };
+	char path[64];
+
+	do
+		share = 1 + below(cores->n);
+	while (cores->n % share || cores->n / share < least || cores->n / share % least);
+	ranks = cores->n / share;
+	bad = below(ranks);
+	fprintf(to, "{\"tasks\":1,\"step\":\"7.0\",\"node\":\"cn1\",\"nodes\":1,\"cores\":\"0-%u\"}\n", cores->n - 1);
+	for (unsigned i = 0; i < ranks; i++) {
+		bool is_bad = i == bad || (fault && below(3) == 0);
+
+		if (fault == OUTSIDE && i == bad)
+			continue;
+		rank_write(to, h, i, (fault == SHARED_CORES && i == bad ? (i + 1) % ranks : i) * share, share,
+			   is_bad ? fault : CLEAN);
+	}
+	fflush(to);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (!(t = trace_tasks_read(path, &e)))
+		fail_msg("%s", e.text);
+	fclose(to);
+	return t;
 }
 
 /* --- its trace */
@@ -264,13 +361,17 @@ static double some(double rate, double seconds)
 	return n > 50 ? n * between(0.9, 1.1) : (unsigned) (n + drand48());
 }
 
+enum who { ALL, ALONE, HALF };
+
 static void tick_make(const struct program *p, const struct trace_head *h, double seconds, double load, bool first,
-		      bool alone, uint64_t *values)
+		      enum who who, uint64_t *values)
 {
+	double rate = who == HALF ? p->half_rate : 1;
+
 	for (unsigned i = 0; i < h->pus; i++) {
-		double works = (alone ? i == 0 : 1) * load;
+		double works = (who == ALONE ? i == 0 : who == HALF ? i < h->pus / 2 : 1) * load;
 		double busy = fmin(1, p->busy[i] * works * between(0.98, 1)) * seconds;
-		double cycles = busy * p->clock[i] * 1e9, misses = p->misses[i] * busy;
+		double cycles = busy * p->clock[i] * 1e9, misses = p->misses[i] * busy * rate;
 		double value[EVENTS] = {
 			[BUSY] = busy * SECOND,
 			[SWITCHES] = some(p->switches[i], seconds * works),
@@ -278,7 +379,7 @@ static void tick_make(const struct program *p, const struct trace_head *h, doubl
 			[MINOR] = busy > 0 ? some(p->minor, busy) + (first ? magnitude(100, 50000) : 0) : 0,
 			[MAJOR] = busy > 0 ? some(p->major / h->pus, seconds) + (first ? below(3) : 0) : 0,
 			[CYCLES] = cycles,
-			[INSTRUCTIONS] = cycles * p->ipc[i] * between(0.97, 1.03),
+			[INSTRUCTIONS] = cycles * p->ipc[i] * rate * between(0.97, 1.03),
 			[MISSES] = misses,
 			[NEAR] = misses * (1 - p->far[i]),
 			[FAR] = misses * p->far[i],
@@ -325,19 +426,24 @@ struct run {
 /* The program starts within the first second and ends within the last one. */
 static void run_make(struct run *r, const struct trace_head *h, const struct program *p)
 {
-	unsigned serial;
+	unsigned serial, halved;
 	uint64_t now = 0;
 
 	*r = (struct run){ .h = h, .ticks = 20 + below(TICKS - 20) };
 	assert_non_null(r->values = calloc((size_t) r->ticks * h->columns, sizeof(*r->values)));
 	serial = p->serial * r->ticks;
+	halved = p->halved * r->ticks;
 	for (unsigned tick = 0; tick < r->ticks; tick++) {
 		double seconds = between(0.97, 1.03), load = !tick || tick == r->ticks - 1 ? between(0.3, 1) : 1;
 
 		if (drand48() < p->phases)
 			load *= between(0.3, 0.6);
 		r->end[tick] = now += seconds * SECOND;
-		tick_make(p, h, seconds, load, !tick, tick > 1 && tick <= serial + 1, r->values + tick * h->columns);
+		tick_make(p, h, seconds, load, !tick,
+			  tick > 1 && tick <= serial + 1		  ? ALONE
+			  : tick > serial + 1 && tick <= serial + halved + 1 ? HALF
+									     : ALL,
+			  r->values + tick * h->columns);
 	}
 }
 
@@ -379,6 +485,7 @@ static void one_trace(enum fault fault, struct score *score)
 	struct program p;
 	struct run r;
 	struct trace *t;
+	struct trace_tasks *tasks;
 	struct advice *list;
 	struct err e = { "" };
 	unsigned n;
@@ -387,8 +494,9 @@ static void one_trace(enum fault fault, struct score *score)
 	fault_plant(&p, &h, fault);
 	run_make(&r, &h, &p);
 	t = run_trace(&r, &h, 1);
+	tasks = tasks_make(&h, fault);
 	free(r.values);
-	if (!(list = advice_list(&t, &(const char *){ "made" }, 1, &n, &e)))
+	if (!(list = advice_list(&(struct advice_node){ &t, &(const char *){ "made" }, 1, tasks }, &n, &e)))
 		fail_msg("%s", e.text);
 	score->made++;
 	for (unsigned i = 0; i < n; i++) {
@@ -401,6 +509,7 @@ static void one_trace(enum fault fault, struct score *score)
 			print_message("false: %s: %s\n", list[i].kind, list[i].evidence);
 	}
 	free(list);
+	trace_tasks_free(tasks);
 	trace_close(t);
 	trace_head_free(&h);
 }
@@ -456,8 +565,8 @@ static void ranks_are_one_program(void **state)
 			hwloc_bitmap_free(pus);
 			each[k] = run_trace(&r, &part[k], 1 + (ranks - 1) / level_of(&h, "NUMANode")->n);
 		}
-		whole = advice_list(&t, names, 1, &n, &e);
-		parts = advice_list(each, names, ranks, &nparts, &e);
+		whole = advice_list(&(struct advice_node){ &t, names, 1, NULL }, &n, &e);
+		parts = advice_list(&(struct advice_node){ each, names, ranks, NULL }, &nparts, &e);
 		if (!whole || !parts || n != nparts)
 			fail_msg("%s", e.text);
 		for (unsigned k = 0; k < n; k++)
@@ -502,7 +611,7 @@ static void traces_must_belong_together(void **state)
 		strcpy(b.events[0].name, rows[i].event);
 		b.start = rows[i].start;
 		t[1] = run_trace(&r, &b, 1);
-		list = advice_list(t, (const char *[]){ "a", "b" }, 2, &n, &e);
+		list = advice_list(&(struct advice_node){ t, (const char *[]){ "a", "b" }, 2, NULL }, &n, &e);
 		assert_int_equal(!list, rows[i].error != NULL);
 		if (rows[i].error)
 			assert_string_equal(e.text, rows[i].error);

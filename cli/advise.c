@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdlib.h>
+#include <string.h>
+
+#include "advise_map.h"
+#include "base/log.h"
+#include "cmd.h"
+#include "step_files.h"
+#include "trace_advise.h"
+
+struct args {
+	const char *what, *matrix, *snapshot;
+	bool brief;
+};
+
+static void check_together(void *args, struct argp_state *state)
+{
+	struct args *a = args;
+
+	if (a->snapshot && !a->matrix)
+		argp_error(state, "--snapshot requires --matrix");
+}
+
+static const struct cmd_option options[] = {
+	{ "matrix", 0, "FILE", CMD_TEXT(matrix),
+	  "Whether this communication matrix would map better than the ranks are (default: that of "
+	  "--topo-capture)" },
+	{ "snapshot", 0, "FILE", CMD_TEXT(snapshot), "The nodes' hardware, instead of SnapshotFile or the registry" },
+	{ "brief", 'b', NULL, CMD_FLAG(brief), "One line a step, of what was found first; nothing if nothing was" },
+	{0},
+};
+
+static const struct cmd_syntax syntax = {
+	options, "JOB[.STEP]\nFOLDER",
+	"Find what in the placement of a job cost it time, from what --topo-monitor left of its steps: traces, and "
+	"where its tasks were.\vOf a JOB the folders topiary-JOB.STEP are read, in the current directory or in the "
+	"job's own. Nothing is said without evidence.",
+	CMD_TEXT(what), "JOB, JOB.STEP or FOLDER", check_together,
+};
+
+/* --- a step --- */
+
+/* A trace that cannot be judged, for example of a short step, is one warning; where its tasks were, that is judged. */
+static int node_advise(struct trace_advised *a, const struct step_node *node, const struct trace_tasks *tasks)
+{
+	struct err e = {""};
+	struct trace *t = node->trace ? trace_open(node->trace, &e) : NULL;
+	const char *name = node->trace;
+	int rc = -1;
+
+	if (t)
+		rc = advise_found_add(a, &(struct advice_node){ &t, &name, 1, tasks }, node->name, &e);
+	if (rc && node->trace)
+		log_warning("%s", e.text);
+	if (rc && tasks && (rc = advise_found_add(a, &(struct advice_node){ NULL, NULL, 0, tasks }, node->name, &e)))
+		log_warning("%s", e.text);
+	trace_close(t);
+	return rc;
+}
+
+struct step {
+	const struct step_files *files;
+	struct trace_tasks **tasks;	/* of each node, or NULL */
+	struct trace_advised found;
+};
+
+static void step_free(struct step *s)
+{
+	for (unsigned i = 0; s->tasks && i < s->files->n; i++)
+		trace_tasks_free(s->tasks[i]);
+	free(s->tasks);
+	advise_found_free(&s->found);
+}
+
+static int step_check_mapping(const struct cmd *c, const struct args *a, struct step *s, struct err *e)
+{
+	struct trace_tasks **known = calloc(s->files->n, sizeof(*known));
+	struct advise_map how = { .matrix = a->matrix, .snapshot = a->snapshot, .nodes = known };
+	struct advice advice;
+	int rc;
+
+	if (!known)
+		return err_set(e, "out of memory");
+	for (unsigned i = 0; i < s->files->n; i++)
+		if (s->tasks[i])
+			known[how.n++] = s->tasks[i];
+	rc = advise_map(c, &how, &advice, e) || advise_found_add_step(&s->found, &advice, e) ? -1 : 0;
+	free(known);
+	return rc;
+}
+
+static int step_advise(const struct cmd *c, const struct args *a, struct step *s, struct err *e)
+{
+	unsigned judged = 0;
+
+	if (!(s->tasks = calloc(s->files->n, sizeof(*s->tasks))))
+		return err_set(e, "out of memory");
+	for (unsigned i = 0; i < s->files->n; i++) {
+		const struct step_node *node = &s->files->nodes[i];
+
+		s->tasks[i] = node->tasks ? trace_advise_tasks(node->tasks) : NULL;
+		judged += !node_advise(&s->found, node, s->tasks[i]);
+	}
+	if (!judged)
+		return err_set(e, "%s: nothing in it can be judged", s->files->name);
+	/* At a step's end neither a registry nor the time of a mapping is worth waiting for. */
+	return a->brief && !a->matrix ? 0 : step_check_mapping(c, a, s, e);
+}
+
+/* --- output --- */
+
+static void print_brief(const struct step *s)
+{
+	unsigned found = advise_found_count(&s->found);
+
+	for (const struct trace_advised_check *c = s->found.checks; c < s->found.checks + s->found.n; c++) {
+		if (c->advice.result != ADVICE_FOUND)
+			continue;
+		printf("step %s: %s%s%s: %s", s->files->name, c->advice.evidence, *c->node ? " on " : "", c->node,
+		       c->advice.remedy);
+		if (found > 1)
+			printf(" (and %u more: topiary advise %s)", found - 1, s->files->name);
+		putchar('\n');
+		return;
+	}
+}
+
+static int print_step(const struct step *s, unsigned number, struct err *e)
+{
+	char name[300], what[32];
+
+	snprintf(name, sizeof(name), "%s%.256s", step_files_is_id(s->files->name) ? "step " : "", s->files->name);
+	snprintf(what, sizeof(what), "%u node%s", s->found.nodes, s->found.nodes == 1 ? "" : "s");
+	if (number)
+		putchar('\n');
+	return advise_found_print(&s->found, name, what, e);
+}
+
+static json_t *step_json(const struct step *s)
+{
+	return json_pack("{s:s, s:i, s:f, s:o}", "step", s->files->name, "nodes", (int) s->found.nodes, "seconds",
+			 s->found.seconds, "checks", advise_found_json(&s->found));
+}
+
+static int steps_advise(const struct cmd *c, const struct args *a, const struct step_files *files, unsigned n,
+			json_t *rows, struct err *e)
+{
+	unsigned judged = 0;
+	struct err why;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct step s = { .files = &files[i] };
+		int rc = step_advise(c, a, &s, &why);
+
+		if (rc)
+			log_warning("%s", why.text);
+		else if (c->json)
+			json_array_append_new(rows, step_json(&s));
+		else if (a->brief)
+			print_brief(&s);
+		else if (print_step(&s, judged, &why))
+			rc = -1;
+		judged += !rc;
+		step_free(&s);
+	}
+	return judged ? 0 : err_set(e, "%s: none of its %u step(s) can be judged", a->what, n);
+}
+
+int cmd_advise(struct cmd *c, int argc, char **argv, struct err *e)
+{
+	struct args a = {0};
+	struct step_files *files;
+	json_t *all, *rows;
+	unsigned n;
+	int rc;
+
+	if (cmd_parse(c, &syntax, &a, argc, argv, e) || step_files_find(a.what, &files, &n, e))
+		return -1;
+	rows = json_array();
+	all = json_pack("{s:o}", "steps", rows);
+	rc = all ? steps_advise(c, &a, files, n, rows, e) : err_set(e, "out of memory");
+	if (rc == 0 && c->json)
+		rc = cmd_print_json(all, e);
+	json_decref(all);
+	step_files_free(files, n);
+	return rc;
+}

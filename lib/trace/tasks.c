@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "trace/tasks.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/printable.h"
+
+char *trace_tasks_path(const char *trace)
+{
+	size_t n = strlen(trace);
+	char *path;
+
+	if (n > 6 && !strcmp(trace + n - 6, ".trace"))
+		n -= 6;
+	return asprintf(&path, "%.*s.tasks", (int) n, trace) < 0 ? NULL : path;
+}
+
+static const char *range_read(const char *at, unsigned *first, unsigned *last)
+{
+	char *end;
+	unsigned long value = strtoul(at, &end, 10);
+
+	if (*at < '0' || *at > '9' || value > TRACE_TASKS_INDEX)
+		return NULL;
+	*first = *last = value;
+	if (*end != '-')
+		return end;
+	at = end + 1;
+	value = strtoul(at, &end, 10);
+	if (*at < '0' || *at > '9' || value > TRACE_TASKS_INDEX || value < *first)
+		return NULL;
+	*last = value;
+	return end;
+}
+
+/* "0-3,8"; "" and what is no list are empty. hwloc's own parser sets no bound to an index. NULL: no memory. */
+static hwloc_bitmap_t list_read(const char *text)
+{
+	hwloc_bitmap_t set = hwloc_bitmap_alloc();
+	unsigned first, last;
+
+	for (const char *at = text; set && at && (at = range_read(at, &first, &last)); at = *at == ',' ? at + 1 : NULL)
+		if (hwloc_bitmap_set_range(set, first, last)) {
+			hwloc_bitmap_free(set);
+			return NULL;
+		}
+	return set;
+}
+
+static const char *text_of(const json_t *o, const char *key)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	return text ? text : "";
+}
+
+static void text_copy(char *out, size_t size, const json_t *o, const char *key)
+{
+	snprintf(out, size, "%s", text_of(o, key));
+	printable(out);
+}
+
+static void task_free(struct trace_task *t)
+{
+	hwloc_bitmap_free(t->pus);
+	hwloc_bitmap_free(t->cores);
+	hwloc_bitmap_free(t->numa);
+	hwloc_bitmap_free(t->memory);
+}
+
+static int task_read(const json_t *o, struct trace_task *t)
+{
+	const char *memory = text_of(o, "memory");
+	bool is_bound = !strncmp(memory, "bind:", 5);
+
+	*t = (struct trace_task){ .rank = json_integer_value(json_object_get(o, "rank")),
+				  .pus = list_read(text_of(o, "cpus_os")), .cores = list_read(text_of(o, "cores")),
+				  .numa = list_read(text_of(o, "numa")),
+				  .memory = is_bound ? list_read(memory + 5) : NULL };
+	text_copy(t->gpu, sizeof(t->gpu), o, "gpu");
+	text_copy(t->nic_far, sizeof(t->nic_far), o, "nic_far");
+	if (t->pus && t->cores && t->numa && (t->memory || !is_bound))
+		return 0;
+	task_free(t);
+	return -1;
+}
+
+static int head_read(const json_t *o, struct trace_tasks *t, struct err *e)
+{
+	json_int_t nodes = json_integer_value(json_object_get(o, "nodes"));
+
+	if (json_integer_value(json_object_get(o, "tasks")) != 1)
+		return err_set(e, "not a list of a step's tasks");
+	text_copy(t->node, sizeof(t->node), o, "node");
+	text_copy(t->step, sizeof(t->step), o, "step");
+	text_copy(t->capture, sizeof(t->capture), o, "capture");
+	t->nodes = nodes > 0 && nodes < UINT32_MAX ? nodes : 1;
+	return (t->cores = list_read(text_of(o, "cores"))) ? 0 : err_set(e, "out of memory");
+}
+
+static int task_add(const json_t *o, struct trace_tasks *t, struct err *e)
+{
+	json_int_t rank = json_integer_value(json_object_get(o, "rank"));
+	struct trace_task *list;
+
+	if (!json_is_integer(json_object_get(o, "rank")) || rank < 0 || rank > UINT32_MAX)
+		return err_set(e, "a task without a rank");
+	if (t->n == TRACE_TASKS_MAX)
+		return err_set(e, "more than %u tasks", TRACE_TASKS_MAX);
+	if ((t->n & (t->n - 1)) == 0) {
+		if (!(list = realloc(t->list, (t->n ? 2 * t->n : 1) * sizeof(*list))))
+			return err_set(e, "out of memory");
+		t->list = list;
+	}
+	if (task_read(o, &t->list[t->n]))
+		return err_set(e, "out of memory");
+	t->n++;
+	return 0;
+}
+
+static int line_read(const char *line, size_t len, bool is_first, struct trace_tasks *t, struct err *e)
+{
+	json_t *o = json_loadb(line, len, 0, NULL);
+	int rc = !json_is_object(o) ? err_set(e, "not a list of a step's tasks") :
+		is_first ? head_read(o, t, e) : task_add(o, t, e);
+
+	json_decref(o);
+	return rc;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct trace_task *x = a, *y = b;
+
+	return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static int text_read(const char *text, struct trace_tasks *t, struct err *e)
+{
+	unsigned number = 0;
+
+	for (size_t len; *text; text += len + (text[len] == '\n')) {
+		len = strcspn(text, "\n");
+		if (line_read(text, len, !number++, t, e))
+			return err_within(e, "line %u", number);
+	}
+	if (!number)
+		return err_set(e, "not a list of a step's tasks");
+	if (t->n)
+		qsort(t->list, t->n, sizeof(*t->list), by_rank);
+	for (unsigned i = 1; i < t->n; i++)
+		if (t->list[i].rank == t->list[i - 1].rank)
+			return err_set(e, "rank %u twice", t->list[i].rank);
+	return 0;
+}
+
+struct trace_tasks *trace_tasks_read(const char *path, struct err *e)
+{
+	struct trace_tasks *t = calloc(1, sizeof(*t));
+	struct buf text = {0};
+	int rc = !t ? err_set(e, "out of memory") : file_read(path, TRACE_TASKS_BYTES, &text, e);
+
+	if (rc == 0 && text_read(text.data ? text.data : "", t, e))
+		rc = err_within(e, "%s", path);
+	buf_free(&text);
+	if (rc == 0)
+		return t;
+	trace_tasks_free(t);
+	return NULL;
+}
+
+void trace_tasks_free(struct trace_tasks *t)
+{
+	if (!t)
+		return;
+	for (unsigned i = 0; i < t->n; i++)
+		task_free(&t->list[i]);
+	hwloc_bitmap_free(t->cores);
+	free(t->list);
+	free(t);
+}
