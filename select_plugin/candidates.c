@@ -13,16 +13,14 @@ struct fit_cache candidates_cache;
 
 int candidates_begin(struct candidate_set *s)
 {
-	unsigned most = 0;
+	unsigned most = occupancy_node_words();
 
-	for (int i = 0; i < node_record_count; i++)
-		most = MAX(most, core_set_words(glue_cores(i)));
 	s->limits_max = most * 64 / 2;
 	s->gpus = glue_wants_gpus(s->job);
 	device_locality_read(s->job, s->nodes, s->req, &s->devices);
 	s->candidates = bit_set_count((bitstr_t *) s->nodes);
 	candidates_budget(s);
-	s->list = malloc((node_record_count + 1) * sizeof(*s->list));
+	s->list = malloc((s->candidates + 1) * sizeof(*s->list));
 	s->free_cores = malloc((most + 1) * sizeof(*s->free_cores));
 	s->sets = malloc((most + 1) * DEVICE_SETS_MAX * sizeof(*s->sets));
 	s->limits = malloc((s->limits_max + 1) * sizeof(*s->limits));

@@ -37,6 +37,7 @@ struct held {
 static struct {
 	bool known;
 	int count;		/* nodes */
+	unsigned node_words;	/* of the node with the most */
 	struct room *rooms;	/* count + 1, the last for its offset */
 	uint64_t *words;	/* of all rooms' busy, in their order */
 	uint16_t *uses;
@@ -228,6 +229,7 @@ static int rooms_make(void)
 		all.rooms[i] = (struct room){ .cores = glue_cores(i), .offset = cores };
 		cores += all.rooms[i].cores;
 		words += core_set_words(all.rooms[i].cores);
+		all.node_words = MAX(all.node_words, core_set_words(all.rooms[i].cores));
 	}
 	all.rooms[all.count].offset = cores;
 	if (!(all.words = calloc(words + 1, sizeof(*all.words))) ||
@@ -258,19 +260,10 @@ static int read_jobs(void)
 	return rc;
 }
 
-static bool nodes_changed(void)
-{
-	if (all.count != node_record_count)
-		return true;
-	for (int i = 0; i < all.count; i++)
-		if (all.rooms[i].cores != glue_cores(i))
-			return true;
-	return false;
-}
-
+/* Slurm's own plugin, too, learns of nodes with other cores by node_init and reconfigure alone. */
 int occupancy_sync(void)
 {
-	if (all.known && !nodes_changed())
+	if (all.known && all.count == node_record_count)
 		return 0;
 	held_clear();
 	if (rooms_make() || read_jobs()) {
@@ -299,6 +292,11 @@ uint64_t occupancy_memory(int node)
 uint32_t occupancy_offset(int node)
 {
 	return all.rooms[node].offset;
+}
+
+unsigned occupancy_node_words(void)
+{
+	return all.node_words;
 }
 
 size_t occupancy_at(int node)

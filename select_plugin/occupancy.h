@@ -34,6 +34,7 @@ uint64_t occupancy_memory(int node);		/* MB */
  */
 const uint32_t *occupancy_core_memory(const uint64_t *copy, int node);
 uint32_t occupancy_offset(int node);		/* cores of all nodes before it; of node_record_count: of all */
+unsigned occupancy_node_words(void);		/* words of the busy cores of the node with the most cores */
 
 /*
  * A copy of the busy cores of all nodes and of their memory, for simulation: a node's words begin at

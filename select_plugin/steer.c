@@ -511,13 +511,12 @@ static int job_refuse(const struct call *c, const char *why)
 	return SLURM_ERROR;
 }
 
-/* Whether the job can ever run. Slurm only looks at counts, so the requirement is checked first. */
+/* Whether a job with a requirement can ever run. Slurm only looks at counts, so the requirement is checked first. */
 static int test_only(const struct call *c, struct candidate_set *s)
 {
 	char text[REQUIREMENT_TEXT];
 
-	if (job_request_waits(s->req) && !start_estimate_possible(s) && !candidates_unknown(s) &&
-	    !candidates_cache.refused)
+	if (!start_estimate_possible(s) && !candidates_unknown(s) && !candidates_cache.refused)
 		return job_refuse(c, requirement_text(s, text));
 	return call_inner(c, c->nodes, c->preemptees, c->excluded);
 }
@@ -610,8 +609,11 @@ int steer_job_test(slurm_job_test_t inner, job_record_t *job, bitstr_t *nodes, u
 		return inner JOB_TEST_ARGS;
 	if (job->magic == JOB_MAGIC && IS_JOB_PENDING(job))
 		forget_run(job, false);
-	if ((why = job_request_read(job, &site, min_nodes, max_nodes, req_nodes, &req)))
-		return SELECT_IS_MODE_TEST_ONLY(mode) && job_request_waits(&req) && (req.asked || req.asked_memory) ?
+	why = job_request_read(job, &site, min_nodes, max_nodes, req_nodes, &req);
+	if (SELECT_IS_MODE_TEST_ONLY(mode) && !job_request_waits(&req))
+		return inner JOB_TEST_ARGS;
+	if (why)
+		return SELECT_IS_MODE_TEST_ONLY(mode) && (req.asked || req.asked_memory) ?
 			       job_refuse(&call, why) : leave_to_slurm(&call, &req, NULL, why);
 	if (!(v = snapshot_view_get()))
 		return without_snapshot(&call, &req);
