@@ -23,14 +23,20 @@ $(call objects,bench/select_probe.c bench/select_record.c): ROOM_CFLAGS = -DNDEB
 	$(checked_slurm_src)
 
 # bench_of NAME, PROGRAM, PARTS: bench-NAME-PART and bench-NAME, all of them; what they need beside the rest is BENCH_NAME_NEEDS.
+# With SLURM=26.05 the same with that release, as check-cluster.
 define bench_of
 BENCH_TARGETS += bench-$(1)-needs bench-$(1) $(addprefix bench-$(1)-,$(3))
+ifneq ($(SLURM),)
+bench-$(1) $(addprefix bench-$(1)-,$(3)): setup
+	@exec env $$(RIG_ENV) packaging/root $(SLURM) make -j$$$$(nproc) --no-print-directory SLURM= $$(if $$(B),B='$$(B)') $$@
+else
 bench-$(1)-needs: built
 	@$$(MAKE) --no-print-directory $$(BENCH_$(1)_NEEDS)
 $(addprefix bench-$(1)-,$(3)): bench-$(1)-%: bench-$(1)-needs
 	@$$(RIG_ENV) python3 bench/$(2).py $$* $$(B)
 bench-$(1): bench-$(1)-needs
 	@$$(RIG_ENV) python3 bench/$(2).py all $$(B)
+endif
 endef
 
 $(eval $(call bench_of,select,select_plugin,time hostile trace memory controller))

@@ -64,6 +64,10 @@ class Controlled(Cluster):
         return (self.stock or f"snapshot: {self.count} nodes of"
                 in (self.folder / "log" / "slurmctld.log").read_text(errors="replace"))
 
+    def run_daemon(self, name, command, **how):
+        """slurmctld before all other processes: on a busy machine an RPC takes several times as long."""
+        return super().run_daemon(name, ["nice", "-n", "-20" if name == "slurmctld" else "10", *command], **how)
+
     def start_slurm(self):
         for node in self.xml:
             self.start_slurmd(node)
@@ -130,7 +134,8 @@ def run_both(nodes, trace, machine_xml):
     with ExitStack() as stack:
         threads = []
         for name, how in CLUSTERS.items():
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tpc", dir="/tmp"))
+            # In memory: slurmctld writes each job's script while it has the locks.
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tpc", dir="/dev/shm"))
             cluster = stack.enter_context(Controlled(folder, nodes, machine_xml, **how))
             threads.append(threading.Thread(target=one, args=(name, cluster)))
         for thread in threads:

@@ -33,7 +33,8 @@ def parser():
     t.add_argument("--asked", nargs="+", choices=select_time.ALL, default=list(select_time.ALL),
                    help="about which jobs")
     t.add_argument("--topology", choices=select_time.TOPOLOGIES, default="flat",
-                   help="TopologyPlugin: none, or topology/tree")
+                   help="how Slurm knows the network: not, by topology/tree, topology/block (23.11) or topology.yaml"
+                        " (25.05)")
     t.add_argument("--placed-by", choices=("ours", "stock"), default="ours", help="who places the jobs that hold them")
     t.add_argument("--svg", type=Path, help="draw the times into this file")
     t = commands.add_parser("hostile", help="how long decisions about hostile requests take, "

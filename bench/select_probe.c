@@ -15,22 +15,16 @@
  *	time MODE NAME COUNT MS CHANGES
  *				ask COUNT times, or for MS milliseconds, with CHANGES jobs ended and started before
  *				each; answers "RC-OURS RC-STOCK NOW-OURS NOW-STOCK SAME NS-OURS NS-STOCK CPU-OURS
- *				CPU-STOCK" a line, then "done"
+ *				CPU-STOCK LEAVES-OURS LEAVES-STOCK" a line, then "done"; leaves: the switches or
+ *				blocks of PROBE_LEAF nodes, by the numbers in their names, that the job's nodes are in
  *	submit NAME COUNT COMMENT
  *				the same for what slurmctld asks when the job is submitted with this comment: ours by
  *				topiary_submitted() and, where that accepts it, in TEST_ONLY; Slurm's in TEST_ONLY
  */
-#include "src/common/slurm_xlator.h"
-#include "src/common/bitstring.h"
-#include "src/common/job_resources.h"
-#include "src/common/list.h"
-#include "src/common/node_conf.h"
-#include "src/common/xmalloc.h"
-#include "src/common/xstring.h"
+#include "../select_plugin/steer.h"
+
 #include "src/slurmctld/locks.h"
 #include "src/slurmctld/node_scheduler.h"
-#include "src/slurmctld/slurmctld.h"
-#include "src/common/select.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -39,17 +33,22 @@
 #include <string.h>
 #include <time.h>
 
-#include "../select_plugin/steer.h"
-
 #define KINDS_MAX 32
 #define DAY 86400
 #define LEAST 10		/* decisions, however long they take */
 
-typedef int (*job_test_t)(job_record_t *, bitstr_t *, uint32_t, uint32_t, uint32_t, uint16_t, List, List *, bitstr_t *);
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
+#define ARRAY_SPLIT(job) job_array_split(job, true)
+#else
+#define ARRAY_SPLIT(job) job_array_split(job)
+#endif
+/* Since 23.11 an exclusion of nothing is no NULL. */
+#define EXCLUDES_NOTHING (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0) ? &(slurm_exclusion_t){0} : NULL)
+
 typedef int (*job_call_t)(job_record_t *);
 
 struct plugin {
-	job_test_t test;
+	slurm_job_test_t test;
 	job_call_t set, fini;
 	typeof(topiary_submitted) *submitted;	/* NULL: Slurm's own */
 };
@@ -100,7 +99,7 @@ static int plugin_find(struct plugin *p, const char *path)
 
 	if (!handle)
 		return -1;
-	p->test = (job_test_t) dlsym(handle, "select_p_job_test");
+	p->test = (slurm_job_test_t) dlsym(handle, "select_p_job_test");
 	p->set = (job_call_t) dlsym(handle, "select_p_select_nodeinfo_set");
 	p->fini = (job_call_t) dlsym(handle, "select_p_job_fini");
 	p->submitted = (typeof(p->submitted)) dlsym(handle, "topiary_submitted");
@@ -129,7 +128,7 @@ static job_record_t *job_of(struct kind *k)
 	if (job->array_recs->task_cnt < 3)
 		return NULL;
 	job->array_task_id = bit_ffs(job->array_recs->task_id_bitmap);
-	k->meta = job_array_split(job);
+	k->meta = ARRAY_SPLIT(job);
 	return job;
 }
 
@@ -142,13 +141,17 @@ static void job_rest(struct kind *k, job_record_t *job)
 static int ask(const struct plugin *p, job_record_t *job, bitstr_t *nodes, uint16_t mode)
 {
 	uint32_t min_nodes, max_nodes, req_nodes;
-	List preempted = NULL;
+	slurm_list_t preempted = NULL;
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
+	will_run_data_t *will_run = NULL;
+#endif
 	int rc;
 
 	job->start_time = 0;
 	job->best_switch = true;
 	get_node_cnts(job, 0, job->part_ptr, &min_nodes, &req_nodes, &max_nodes);
-	rc = p->test(job, nodes, min_nodes, max_nodes, req_nodes, mode, NULL, &preempted, NULL);
+	rc = p->test(job, nodes, min_nodes, max_nodes, req_nodes, mode, NULL, &preempted, EXCLUDES_NOTHING
+		     WILL_RUN_ARG);
 	FREE_NULL_LIST(preempted);
 	return rc;
 }
@@ -297,6 +300,7 @@ struct told {
 	bool now;
 	uint64_t wall, cpu;
 	bitstr_t *nodes, *cores;
+	unsigned leaves;
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -305,6 +309,18 @@ static uint64_t clock_ns(clockid_t clock)
 
 	clock_gettime(clock, &t);
 	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+static unsigned leaves_of(const bitstr_t *nodes)
+{
+	unsigned each = getenv("PROBE_LEAF") ? atoi(getenv("PROBE_LEAF")) : 0, count = 0;
+	bitstr_t *seen = each ? bit_alloc(node_record_count / each + 1) : NULL;
+
+	for (int i = each ? glue_next(nodes, 0) : -1; i >= 0; i = glue_next(nodes, i + 1))
+		bit_set(seen, (atoi(node_record_table_ptr[i]->name + 1) - 1) / each);
+	count = each ? bit_set_count(seen) : 0;
+	FREE_NULL_BITMAP(seen);
+	return count;
 }
 
 /* With desc, the job is being submitted. */
@@ -322,6 +338,7 @@ static struct told ask_timed(const struct plugin *p, job_record_t *job, const jo
 	t.wall = clock_ns(CLOCK_MONOTONIC) - wall;
 	t.cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	t.now = t.rc == SLURM_SUCCESS && job->start_time <= time(NULL);
+	t.leaves = t.rc == SLURM_SUCCESS ? leaves_of(t.nodes) : 0;
 	if (job->job_resrcs && job->job_resrcs->core_bitmap)
 		t.cores = bit_copy(job->job_resrcs->core_bitmap);
 	return t;
@@ -349,7 +366,7 @@ static int find_by_name(void *x, void *key)
 /* What the job was submitted as, as far as topiary_submitted() reads it; now with a comment. */
 static void desc_make(job_desc_msg_t *desc, job_record_t *job, const char *comment)
 {
-	const struct job_details *d = job->details;
+	const slurm_job_details_t *d = job->details;
 
 	xfree(job->comment);
 	job->comment = xstrdup(comment);
@@ -392,8 +409,9 @@ static void time_both(uint16_t mode, const char *name, char *comment, unsigned c
 
 			told[is_ours] = ask_timed(is_ours ? &ours : &stock, job, comment ? &desc : NULL, all, mode);
 		}
-		fprintf(answer, "%d %d %d %d %d %lu %lu %lu %lu\n", told[1].rc, told[0].rc, told[1].now, told[0].now,
-			told_same(&told[1], &told[0]), told[1].wall, told[0].wall, told[1].cpu, told[0].cpu);
+		fprintf(answer, "%d %d %d %d %d %lu %lu %lu %lu %u %u\n", told[1].rc, told[0].rc, told[1].now,
+			told[0].now, told_same(&told[1], &told[0]), told[1].wall, told[0].wall, told[1].cpu,
+			told[0].cpu, told[1].leaves, told[0].leaves);
 		told_free(&told[0]);
 		told_free(&told[1]);
 	}
@@ -405,7 +423,8 @@ static void time_both(uint16_t mode, const char *name, char *comment, unsigned c
 
 static void begin(uint64_t seed)
 {
-	slurmctld_lock_t all = { WRITE_LOCK, WRITE_LOCK, WRITE_LOCK, WRITE_LOCK, WRITE_LOCK };
+	slurmctld_lock_t all = { .conf = WRITE_LOCK, .job = WRITE_LOCK, .node = WRITE_LOCK, .part = WRITE_LOCK,
+				 .fed = WRITE_LOCK };
 
 	lock_slurmctld(all);
 	chance_state = seed * 2 + 1;

@@ -9,13 +9,7 @@
  *	end TIME JOB
  *	test MODE NANOSECONDS RC				how long a decision took, of the thread's processor time
  */
-#include "src/common/slurm_xlator.h"
-#include "src/common/bitstring.h"
-#include "src/common/job_resources.h"
-#include "src/common/list.h"
-#include "src/common/node_conf.h"
-#include "src/common/select.h"
-#include "src/slurmctld/slurmctld.h"
+#include "../select_plugin/slurm_glue.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -54,11 +48,9 @@ static void *next(const char *name)
 	return found;
 }
 
-MINE int select_g_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes,
-			   uint32_t req_nodes, uint16_t mode, List preemptees, List *preempted, bitstr_t *excluded)
+MINE int select_g_job_test JOB_TEST_PARMS
 {
-	static int (*real)(job_record_t *, bitstr_t *, uint32_t, uint32_t, uint32_t, uint16_t, List, List *,
-			   bitstr_t *);
+	static slurm_job_test_t real;
 	bitstr_t *before = bit_copy(nodes);
 	double began;
 	int rc;
@@ -66,7 +58,7 @@ MINE int select_g_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_node
 	if (!real)
 		real = next("select_g_job_test");
 	began = now(CLOCK_THREAD_CPUTIME_ID);
-	rc = real(job, nodes, min_nodes, max_nodes, req_nodes, mode, preemptees, preempted, excluded);
+	rc = real JOB_TEST_ARGS;
 	fprintf(record(), "test %d %.0f %d\n", mode, (now(CLOCK_THREAD_CPUTIME_ID) - began) * 1e9, rc);
 	if (mode == SELECT_MODE_RUN_NOW) {
 		FREE_NULL_BITMAP(offered);

@@ -24,9 +24,10 @@ NodeName=n[1-{nodes}] NodeAddr=127.0.0.1 NodeHostname=n[1-{nodes}]
 MaxJobCount=1000000
 MaxArraySize=100001
 """
-# How slurmctld knows the network: with topology/tree it chooses the nodes of a job of several among all that Topiary
-# offers it.
-TOPOLOGIES = {"flat": "", "tree": "TopologyPlugin=topology/tree\n"}
+# How slurmctld knows the network, in which it chooses the nodes of a job of several among all that Topiary offers it:
+# lines of slurm.conf. topology.yaml (25.05) wins over what these say.
+TOPOLOGIES = {"flat": "", "tree": "TopologyPlugin=topology/tree\n", "block": "TopologyPlugin=topology/block\n",
+              "yaml": ""}
 LEAF, SPINE = 40, 16
 # What runs: nodes x cores on each, all as likely.
 LOAD = ("1x1", "1x4", "1x8", "1x8", "1x16", "1x24", "1x32", "1x64", "2x16", "2x64", "4x32")
@@ -34,6 +35,7 @@ LOAD = ("1x1", "1x4", "1x8", "1x8", "1x16", "1x24", "1x32", "1x64", "2x16", "2x6
 ASKED = {
     "4": ("-n4",), "8": ("-n8",), "12": ("-n3", "-c4"), "32": ("-n32",), "64": ("-n64",),
     "8 with 100 GB": ("-n8", "--mem=100000"),
+    "1x8": ("-N1", "-n8"), "1x64": ("-N1", "-n64"),     # one node, whatever may come: since 26.05 Slurm takes the first
     "2x16": ("-N2", "--ntasks-per-node=16"), "4x32": ("-N4", "--ntasks-per-node=32"),
     "whole": ("-N{quarter}", f"--ntasks-per-node={CORES}"),
 }
@@ -45,7 +47,7 @@ ALL = {**ASKED, **REQUIRED}
 MODES = {"run": "RUN_NOW", "will": "WILL_RUN", "test": "TEST_ONLY"}
 GOAL = 1.10
 Answer = collections.namedtuple("Answer", "rc_ours rc_stock now_ours now_stock same wall_ours wall_stock cpu_ours "
-                                "cpu_stock")
+                                "cpu_stock leaves_ours leaves_stock")
 Cell = collections.namedtuple("Cell", "nodes load jobs asks mode outcome")
 
 
@@ -60,8 +62,9 @@ class Controller(Cluster):
         super()._configure()
         conf = self.folder / "etc" / "slurm.conf"
         conf.write_text(conf.read_text().replace("SlurmctldDebug=debug", "SlurmctldDebug=info"))
-        if self.topology == "tree":
-            conf.with_name("topology.conf").write_text(tree(self.nodes))
+        if self.topology != "flat":
+            name = "topology.yaml" if self.topology == "yaml" else "topology.conf"
+            conf.with_name(name).write_text(NETWORKS[self.topology](self.nodes))
 
     def start(self):
         self.prepare()
@@ -80,9 +83,12 @@ class Controller(Cluster):
 
     def start_slurmctld(self):
         env = self.env(LD_PRELOAD=str(self.build / "bench" / "select_probe.so"), PROBE_FOLDER=str(self.folder),
+                       PROBE_LEAF=str(0 if self.topology == "flat" else LEAF),
                        PROBE_OURS=f"{self.folder}/plugins/select_cons_tres.so",
                        PROBE_STOCK=f"{STOCK_PLUGINS}/select_cons_tres.so")
-        self.run_daemon("slurmctld", ["slurmctld", "-D", "-f", f"{self.folder}/etc/slurm.conf"], env=env,
+        # First of all processes: whatever else runs empties the caches that a decision needs.
+        self.run_daemon("slurmctld", ["nice", "-n", "-20", "slurmctld", "-D", "-f",
+                                      f"{self.folder}/etc/slurm.conf"], env=env,
                         log=self.folder / "log" / "slurmctld.out")
 
     def stop(self):
@@ -123,13 +129,35 @@ class Controller(Cluster):
             line = self.answer()
 
 
-def tree(nodes):
-    """topology.conf: leaf switches of 40 nodes, spines over 16 leaves each, and one switch over all spines."""
+def below(part, size, count):
+    """"0-15" of the numbers of part `part`."""
+    return f"{size * part}-{min(count, size * (part + 1)) - 1}"
+
+
+def switches(nodes):
+    """[(name, "nodes" or "children", which)]: leaves of 40 nodes, spines over 16 leaves each, one switch over these."""
     leaves, spines = math.ceil(nodes / LEAF), math.ceil(nodes / LEAF / SPINE)
-    lines = [f"SwitchName=leaf{i} Nodes=n[{LEAF * i + 1}-{min(nodes, LEAF * (i + 1))}]" for i in range(leaves)]
-    lines += [f"SwitchName=spine{i} Switches=leaf[{SPINE * i}-{min(leaves, SPINE * (i + 1)) - 1}]"
-              for i in range(spines)]
-    return "\n".join([*lines, f"SwitchName=core Switches=spine[0-{spines - 1}]"]) + "\n"
+    found = [(f"leaf{i}", "nodes", f"n[{LEAF * i + 1}-{min(nodes, LEAF * (i + 1))}]") for i in range(leaves)]
+    found += [(f"spine{i}", "children", f"leaf[{below(i, SPINE, leaves)}]") for i in range(spines)]
+    return [*found, ("core", "children", f"spine[0-{spines - 1}]")]
+
+
+def tree(nodes):
+    words = {"nodes": "Nodes", "children": "Switches"}
+    return "".join(f"SwitchName={name} {words[kind]}={which}\n" for name, kind, which in switches(nodes))
+
+
+def block(nodes):
+    leaves = [switch for switch in switches(nodes) if switch[1] == "nodes"]
+    return "".join(f"BlockName={name} Nodes={which}\n" for name, _, which in leaves) + f"BlockSizes={LEAF}\n"
+
+
+def yaml(nodes):
+    lines = [f'      - {{switch: {name}, {kind}: "{which}"}}' for name, kind, which in switches(nodes)]
+    return "\n".join(["- topology: net", "  cluster_default: true", "  tree:", "    switches:", *lines, ""])
+
+
+NETWORKS = {"tree": tree, "block": block, "yaml": yaml}
 
 
 def job_name(name):
@@ -222,7 +250,8 @@ def row(cell, t):
 
 
 def named(nodes, topology):
-    return f"{nodes} nodes" + (f", topology/{topology}" if TOPOLOGIES[topology] else "")
+    words = "" if topology == "flat" else ", topology.yaml" if topology == "yaml" else f", topology/{topology}"
+    return f"{nodes} nodes{words}"
 
 
 def tell_worst(sheet, name, times):
@@ -253,7 +282,15 @@ def tell(sheet, name, found):
               sum(outcome(a) == "differ" for a in answers), f"of {len(answers)}", goal="0")
     sheet.add(f"{name}: decisions that differ from Slurm's in nodes or cores", sum(not a.same for a in answers),
               f"of {len(answers)}")
+    tell_leaves(sheet, name, [a for some in found.values() for a in some if a.leaves_ours and a.leaves_stock])
     return [row(cell, t) for cell, t in cells.items()], plain
+
+
+def tell_leaves(sheet, name, answers):
+    """Of the jobs that both placed, in a network."""
+    if answers:
+        sheet.add(f"{name}: jobs on more switches or blocks than Slurm's choice",
+                  sum(a.leaves_ours > a.leaves_stock for a in answers), f"of {len(answers)}", goal="0")
 
 
 def run(sheet, args):
