@@ -48,12 +48,13 @@ JobAcctGatherFrequency=5
 GresTypes=gpu
 Licenses=matlab:10,ansys:20
 OverTimeLimit=0
+ReturnToService=1
 """
 
 # Nothing of a side outlives it, nor reaches what else runs on the machine: the suite has tests that signal every srun
-# of the user.
+# of the user. The shell stays, for those processes whose parents end before them.
 NAMESPACE = ["unshare", "--net", "--pid", "--mount", "--mount-proc", "--fork", "--kill-child", "sh", "-c",
-             'ip address add 192.0.2.1 dev lo && ip link set lo up && exec "$@"', "sh"]
+             'ip address add 192.0.2.1 dev lo && ip link set lo up && "$@"; exit', "sh"]
 
 
 # --- one side: a process of its own, to which the names of the tests come as lines
