@@ -24,10 +24,17 @@ LINKED_SLURM = $(if $(SLURM_PREFIX),-L$(SLURM_LIBDIR) -Wl$(comma)-rpath=$(SLURM_
 # The plugins need the internal headers of the very micro release that loads them.
 slurm_number = $(shell sed -n 's/^.define SLURM_VERSION_NUMBER *//p' $(wildcard $(1)/slurm/slurm_version.h))
 slurm_installed = $(or $(SLURM_PREFIX),/usr)/include
-checked_slurm_src = $(if $(SLURM_SRC),$(if $(filter-out $(call slurm_number,$(slurm_installed)),$(call slurm_number,$(SLURM_SRC))),$(error \
-	SLURM_SRC=$(SLURM_SRC) and the Slurm installed in $(or $(SLURM_PREFIX),/usr) are of different micro releases ($(call \
-	slurm_number,$(SLURM_SRC)) and $(call slurm_number,$(slurm_installed)) in slurm_version.h): use the source of the installed one),\
-	$(SLURM_SRC)),$(error Slurm's own source is not here: run packaging/setup, or name it in SLURM_SRC))
+slurm_lacks = $(if $(wildcard $(SLURM_SRC)/$(1)),,$(2))
+slurm_src_fault = $(or $(call slurm_lacks,META,no source of Slurm: it has no META),\
+	$(call slurm_lacks,src/common/slurm_xlator.h,it has no internal headers below src: take the whole source$(comma) not a -dev package),\
+	$(call slurm_lacks,slurm/slurm_version.h,it is not configured: run ./configure in it),\
+	$(if $(call slurm_number,$(slurm_installed)),,no Slurm is installed in $(or $(SLURM_PREFIX),/usr): \
+	$(slurm_installed)/slurm/slurm_version.h is not there),\
+	$(if $(filter-out $(call slurm_number,$(slurm_installed)),$(call slurm_number,$(SLURM_SRC))),it and the Slurm installed \
+	in $(or $(SLURM_PREFIX),/usr) are of different micro releases ($(call slurm_number,$(SLURM_SRC)) and $(call \
+	slurm_number,$(slurm_installed)) in slurm_version.h): use the source of the installed one))
+checked_slurm_src = $(if $(SLURM_SRC),$(if $(slurm_src_fault),$(error SLURM_SRC=$(SLURM_SRC): $(slurm_src_fault)),$(SLURM_SRC)),\
+	$(error Slurm's own source is not here: run packaging/setup$(comma) or name it in SLURM_SRC))
 
 # What is not Slurm's, PostgreSQL's or Scotch's: each archive before those that it uses.
 TOPOLOGY := hwview hwcmp shape delta hwxml base

@@ -52,12 +52,29 @@ def test_what_is_no_source_is_refused_in_one_line_and_leaves_nothing(tmp_path, m
     assert not [path for path in (tmp_path / "cache/slurm").iterdir() if path.suffix != ".log"]
 
 
-def test_source_of_another_micro_release_than_the_installed_one_is_refused(tmp_path):
-    for place, number in (("source/slurm", "0x190b04"), ("prefix/include/slurm", "0x190b07")):
-        (tmp_path / place).mkdir(parents=True)
-        (tmp_path / place / "slurm_version.h").write_text(f"#define SLURM_VERSION_NUMBER {number}\n")
-    done = subprocess.run(["make", "-C", ROOT, f"BUILD={tmp_path}/build", f"SLURM_SRC={tmp_path}/source",
-                           f"SLURM_PREFIX={tmp_path}/prefix", f"{tmp_path}/build/obj/select_plugin/hooks.o"],
+WHOLE = {"META": META, "src/common/slurm_xlator.h": "",
+         "slurm/slurm_version.h": "#define SLURM_VERSION_NUMBER 0x190b04\n"}
+# {what the tree lacks: what is said of it}
+LACKS = {"META": "no source of Slurm: it has no META",
+         "src/common/slurm_xlator.h": "it has no internal headers below src",
+         "slurm/slurm_version.h": "it is not configured: run ./configure in it",
+         None: "are of different micro releases (0x190b04 and 0x190b07"}
+
+
+@pytest.mark.parametrize("lacks", LACKS)
+@pytest.mark.parametrize("installed", ["0x190b07", None])
+def test_source_that_the_plugins_cannot_be_built_with_is_one_line(tmp_path, lacks, installed):
+    for name in WHOLE.keys() - {lacks}:
+        (tmp_path / "source" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "source" / name).write_text(WHOLE[name])
+    version = tmp_path / "prefix/include/slurm/slurm_version.h"
+    version.parent.mkdir(parents=True)
+    if installed:
+        version.write_text(f"#define SLURM_VERSION_NUMBER {installed}\n")
+    done = subprocess.run(["make", "-C", ROOT, "--no-print-directory", f"BUILD={tmp_path}/build",
+                           f"SLURM_SRC={tmp_path}/source", f"SLURM_PREFIX={tmp_path}/prefix",
+                           f"{tmp_path}/build/obj/select_plugin/hooks.o"],
                           capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode
-    assert "are of different micro releases (0x190b04 and 0x190b07" in done.stderr
+    said = LACKS[lacks] if installed or lacks else f"no Slurm is installed in {tmp_path}/prefix: {version} is not there"
+    assert done.returncode and done.stderr.count("\n") == 1, done.stderr
+    assert f"SLURM_SRC={tmp_path}/source: " in done.stderr and said in done.stderr, done.stderr
