@@ -47,3 +47,9 @@ if SLURM_RELEASE >= (24, 5):
         for _, steps in (ours, stock):
             assert [len(cpus) for cpus in steps] == [TASKS] * STEPS and len(set.union(*steps)) == STEPS * TASKS, steps
         assert not cuts({"big1": ours[0]})
+
+if SLURM_RELEASE >= (26, 5):
+    def test_job_whose_memory_is_to_shrink_has_the_same_fate(managed):
+        """--mem-update needs the memory controller's count of what the job uses; test_resize.py reduces it by hand."""
+        ours, _ = managed.fates(["--stepmgr -n8 --mem=1000 --mem-update=20@1", "--stepmgr -n8 --mem=1000"], start=True)
+        assert not [record for record in ours if cuts(cores(managed.ours, record))]
