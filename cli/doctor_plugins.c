@@ -172,7 +172,7 @@ static bool check_release(struct doctor *d, const char *path, uint32_t slurm)
 		doctor_add(d, DOCTOR_ERROR,
 			   "install topiary-slurm built for exactly this release; Slurm skips this "
 			   "plugin, or fails at its start",
-			   "%s is for Slurm %u.%02u.%u, installed is %u.%02u.%u", path, version >> 16 & 255,
+			   "%s was built for Slurm %u.%02u.%u, but %u.%02u.%u is installed", path, version >> 16 & 255,
 			   version >> 8 & 255, version & 255, slurm >> 16 & 255, slurm >> 8 & 255, slurm & 255);
 	else
 		return true;

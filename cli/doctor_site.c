@@ -283,7 +283,7 @@ static void compare_snapshot(struct doctor *d, const struct snapshot *s)
 		doctor_add(d, DOCTOR_WARNING,
 			   "compare with `slurmd -C` on these nodes and correct their NodeName "
 			   "lines in slurm.conf",
-			   "%s has other numbers of cores than slurm.conf for %zu nodes: %s",
+			   "%s and slurm.conf differ in the number of cores of %zu nodes: %s",
 			   d->cmd->settings.snapshot_file, other.n, other.text);
 }
 
@@ -392,7 +392,7 @@ void doctor_check_topology(struct doctor *d)
 		return doctor_add(d, DOCTOR_ERROR, remedy, "%s: steps have no topology", e.text);
 	version = xml.len ? strstr(xml.data, ROOT) : NULL;
 	if (!version || !strstr(version, "</topology>"))
-		doctor_add(d, DOCTOR_ERROR, remedy, "%s: not a whole topology of hwloc 2 or 3", path);
+		doctor_add(d, DOCTOR_ERROR, remedy, "%s: not a complete topology of hwloc 2 or 3", path);
 	else if ((format = strtoul(version + strlen(ROOT), NULL, 10)) > own)
 		doctor_add(d, DOCTOR_ERROR,
 			   "set ExportFormat=2 in topiary.conf, then systemctl restart topiary-agent",
@@ -404,7 +404,7 @@ void doctor_check_topology(struct doctor *d)
 			   "write it",
 			   "%s is owned by uid %u", path, (unsigned) st.st_uid);
 	else if (st.st_mtime + DOCTOR_CLOCK_LIMIT < boot_time())
-		doctor_add(d, DOCTOR_WARNING, remedy, "%s is older than this boot", path);
+		doctor_add(d, DOCTOR_WARNING, remedy, "%s was written before this boot", path);
 	else
 		doctor_add(d, DOCTOR_OK, NULL, "%s, %zu bytes, of this boot", path, xml.len);
 	buf_free(&xml);

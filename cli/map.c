@@ -172,7 +172,7 @@ static struct matrix *load_matrix(const char *path, unsigned ranks, struct err *
 	if (!whole || !ranks || ranks == whole->ranks)
 		return whole;
 	if (ranks > whole->ranks)
-		err_set(e, "%s: the matrix has %u ranks, the job %u tasks", path, whole->ranks, ranks);
+		err_set(e, "%s: the matrix has %u ranks, but the job has %u tasks", path, whole->ranks, ranks);
 	else if (!(head = matrix_head(whole, ranks)))
 		err_set(e, "%s: out of memory", path);
 	matrix_free(whole);

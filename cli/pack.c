@@ -102,7 +102,7 @@ static int print_table(const struct packing *p, struct err *e)
 	       t.diffs ? (double) t.diff_bytes / t.diffs : 0.0);
 	printf("all     %zu in %zu bytes, from %zu bytes of XML: %.1f to 1\n", p->n, bytes, t.xml_bytes,
 	       bytes ? (double) t.xml_bytes / bytes : 0.0);
-	printf("Verified: each file was rebuilt and is equal to the byte.\n");
+	printf("Verified: each file was rebuilt byte for byte.\n");
 	return fflush(stdout) ? err_set(e, "cannot write the table to standard output") : 0;
 }
 

@@ -233,7 +233,7 @@ static int as_fields(const struct cached_base *base, const struct buf *xml, stru
 		rc = field_layout_decode(&base->layout, &base->lines, diff.data ? diff.data : "", diff.len, xml->len,
 					 &again, e);
 	if (!rc && (again.len != xml->len || memcmp(again.data, xml->data, xml->len)))
-		rc = err_set(e, "rebuilding it from its encoding gave another text");
+		rc = err_set(e, "its encoding does not decode to the file");
 	f->kind = PACKED_FIELDS;
 	f->bytes = diff.len;
 	buf_free(&diff);

@@ -66,7 +66,7 @@ static int read_policies(struct stage *s, const char *list, struct err *e)
 	for (size_t len; *list; list += len + (list[len] == ',')) {
 		len = strcspn(list, ",");
 		if (s->npolicies == POLICIES_MAX)
-			return err_set(e, "--policies: more than %d", POLICIES_MAX);
+			return err_set(e, "--policies: more than %d policies", POLICIES_MAX);
 		snprintf(word, sizeof(word), "%.*s", (int) len, list);
 		if (policy_parse(word, &s->policies[s->npolicies], e))
 			return err_within(e, "--policies");

@@ -72,7 +72,7 @@ void *inner_load(const char *plugindir, const char *const names[], void *pointer
 		}
 	start = (int (*)(void)) dlsym(handle, "init");
 	if (start && start() != SLURM_SUCCESS) {
-		err_set(e, "%s: its init failed", path);
+		err_set(e, "%s: its init() failed", path);
 		goto error;
 	}
 	return handle;

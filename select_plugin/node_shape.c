@@ -59,9 +59,9 @@ static const struct shape *read_shape(const node_record_t *node)
 	if (!shape || node_shape_agrees(shape, node))
 		return shape;
 	if (snapshot_view_first(view, node->name))
-		error("topiary: node %s: the snapshot has %u cores and %u threads, Slurm %u sockets, %u cores and %u"
-		      " threads a core: it is placed as without Topiary", node->name, shape->cores, shape->pus,
-		      node->tot_sockets, node->tot_cores, node->threads);
+		error("topiary: node %s: the snapshot has %u cores and %u threads, but Slurm has %u sockets, %u cores"
+		      " and %u threads a core: jobs are placed on it as without Topiary", node->name, shape->cores,
+		      shape->pus, node->tot_sockets, node->tot_cores, node->threads);
 	return NULL;
 }
 

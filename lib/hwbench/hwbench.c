@@ -299,7 +299,7 @@ static int begin(struct run *r)
 	size_t pairs = numas > 0 ? (size_t) numas * numas : 0;
 
 	if (cores < 1 || numas < 1)
-		return err_set(r->err, "this process may use no core, or no memory, that hwloc knows");
+		return err_set(r->err, "this process may use none of the cores or NUMA nodes that hwloc finds");
 	*b = (struct hwbench){ .cores = cores, .numas = numas, .os_index = calloc(numas, sizeof(*b->os_index)),
 			       .latency = calloc(pairs, sizeof(*b->latency)),
 			       .bandwidth = calloc(pairs, sizeof(*b->bandwidth)) };

@@ -126,7 +126,7 @@ static int nodes_gather(struct cluster *c, const struct snapshot *s, struct err 
 		if (hostlist_expand_more(s->nodes[i].hosts, &usage, node_add, &g, e))
 			return -1;
 	}
-	return c->n ? 0 : err_set(e, "the snapshot has no node");
+	return c->n ? 0 : err_set(e, "the snapshot lists no nodes");
 }
 
 static int nodes_order(struct cluster *c, struct err *e)
@@ -136,7 +136,7 @@ static int nodes_order(struct cluster *c, struct err *e)
 		struct cluster_node *node = &c->nodes[i];
 
 		if (i && !strcmp(node[-1].name, node->name))
-			return err_set(e, "the snapshot has node %s twice", node->name);
+			return err_set(e, "the snapshot lists node %s twice", node->name);
 		node->word = c->words;
 		node->core = c->cores;
 		c->words += node->kind->words;

@@ -155,7 +155,7 @@ static int job_start(struct replay *r, struct turn *t, struct cluster_shares *se
 	if (judge_seats(r->judge, &r->room, t->job, seats, &judgement))
 		return no_memory(r);
 	if (room_occupy(&r->room, seats))
-		return err_set(r->err, "%s: job %s was given cores or memory that others have", r->policy->name,
+		return err_set(r->err, "%s: job %s was given cores or memory that other jobs hold", r->policy->name,
 			       t->job->name);
 	list_insert(r->by_end, r->running, order_find(r->by_end, r->running, t, end_compare), t);
 	list_insert(r->by_due, r->running, order_find(r->by_due, r->running, t, due_compare), t);

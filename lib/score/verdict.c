@@ -364,7 +364,7 @@ static int read_word(struct verdict *v, const char *text, size_t len, unsigned *
 	if (!w)
 		return 0;
 	if (*seen & 1u << (w - words))
-		return err_set(e, "'%s' is there twice", w->name);
+		return err_set(e, "'%s' occurs twice", w->name);
 	*seen |= 1u << (w - words);
 	text += strlen(w->name) + 1;
 	len -= strlen(w->name) + 1;

@@ -395,7 +395,7 @@ static int check_stored(const struct batch *t, bool (*which)(const struct pendin
 			rc = err_set(e, "out of memory");
 		else if (diff.len != d->encoded->diff.len ||
 			 (diff.len && memcmp(diff.data, d->encoded->diff.data, diff.len)))
-			rc = err_set(e, "%s: PostgreSQL returned other bytes than were sent", d->claim->node);
+			rc = err_set(e, "%s: PostgreSQL returned different bytes than were sent", d->claim->node);
 		buf_free(&diff);
 	}
 	return rc;

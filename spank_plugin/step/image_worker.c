@@ -64,7 +64,7 @@ static int check_cores(const struct worker *w, hwloc_topology_t t, hwloc_topolog
 
 	if (w->request->cores ? hwloc_bitmap_isequal(made, asked) : hwloc_bitmap_isincluded(made, asked))
 		return 0;
-	return err_set(e, IMAGE_SHM " would have other CPUs than the requested cores");
+	return err_set(e, IMAGE_SHM " would have CPUs other than those of the requested cores");
 }
 
 static int make_image(const struct worker *w, hwloc_topology_t t, struct conversion *p, struct err *e)

@@ -81,7 +81,7 @@ int task_masks_from_places(struct task *t, const char *places, struct err *e)
 	free(c.at);
 	if (tasks < 0 || tasks == (int) t->nlocal)
 		return tasks < 0 ? -1 : 1;
-	return err_set(e, "the map has %d tasks on this node, but the step %u", tasks, t->nlocal);
+	return err_set(e, "the rank map has %d tasks on this node, but the step has %u", tasks, t->nlocal);
 }
 
 /* Without the variable the map was too large for it: rank_file_env.c has warned. */

@@ -43,4 +43,4 @@ def test_threads_of_a_core_stay_together(cluster, tasks, cores):
 
 def test_nothing_disagrees(cluster):
     log = (cluster.folder / "log" / "slurmctld.log").read_text()
-    assert "it is placed as without Topiary" not in log
+    assert "jobs are placed on it as without Topiary" not in log

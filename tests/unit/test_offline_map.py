@@ -137,7 +137,7 @@ def test_same_bytes_again(topiary, effort):
      "24 ranks of 2 CPUs, but the job's cores have only 8 such places"),
     (["--matrix=ring4", "--nodes=cn1=0-2", "--cpus-per-task=9"],
      "cn1: the job has fewer cores on this node than the 5"),
-    (["--matrix=ring4", "--nodes=cn1", "--ranks=5"], "ring4: the matrix has 4 ranks, the job 5 tasks"),
+    (["--matrix=ring4", "--nodes=cn1", "--ranks=5"], "ring4: the matrix has 4 ranks, but the job has 5 tasks"),
     (["--matrix=ring4", "--nodes=cn1", "--fill=some"],
      "--fill=some: invalid value, expected one of: compact, spread, auto"),
     (["--matrix=ring4", "--nodes=cn1", "--effort=9"], "--effort=9: invalid value, expected one of: fast, normal, high"),

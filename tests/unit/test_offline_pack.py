@@ -167,7 +167,7 @@ def test_table_for_people(tmp_path):
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["FILE", "SHAPE", "KIND", "BYTES", "XML", "BASE"]
     assert [line.split()[2] for line in lines[1:4]] == ["base", "fields", "fields"]
-    assert "equal to the byte" in lines[-1]
+    assert "rebuilt byte for byte" in lines[-1]
     assert " to 1" in lines[-2]
 
 

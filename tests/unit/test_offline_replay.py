@@ -136,7 +136,7 @@ def test_table_for_people(snapshot, tmp_path):
 
 
 @pytest.mark.parametrize("nodes, says", [
-    ("", "the snapshot has no node"), ("shape A Core:2\nnodes cn[1-3,2] A", "the snapshot has node cn2 twice"),
+    ("", "the snapshot lists no nodes"), ("shape A Core:2\nnodes cn[1-3,2] A", "the snapshot lists node cn2 twice"),
     ("shape A Core:2\nnodes cn[1 A", "'cn[1': invalid host list"), ("nodes cn1 B", ":2: undefined shape"),
 ])
 def test_bad_snapshot_is_one_clear_error(nodes, says, tmp_path):

@@ -153,7 +153,7 @@ static void limits_the_length_of_lines(void **state)
 	p->numbers = calloc(2, sizeof(*p->numbers));
 	p->numbers[0] = n;
 	assert_int_equal(rankfile_write("mpich", p, &m, &text, &e), -1);
-	assert_string_equal(e.text, "mpich: ranks 0 to 3999, side by side on cn0, take a line of more than the 16000"
+	assert_string_equal(e.text, "mpich: ranks 0 to 3999, side by side on cn0, need a line longer than the 16000"
 			    " bytes that Hydra reads");
 	assert_int_equal(text.len, 0);
 	m.ranks = 2600;

@@ -208,7 +208,7 @@ static void refuses(void **state)
 		{ "topiary:1 left fit=most end", "topiary:1: 'fit' cannot be read" },
 		{ "topiary:1 left level=core end", "topiary:1: 'level' cannot be read" },
 		{ "topiary:1 left request=/l3=1 end", "topiary:1: 'request' cannot be read" },
-		{ "topiary:1 left fit=off fit=off end", "topiary:1: 'fit' is there twice" },
+		{ "topiary:1 left fit=off fit=off end", "topiary:1: 'fit' occurs twice" },
 		{ "topiary:1 left nodes=-1 end", "topiary:1: 'nodes' cannot be read" },
 		{ "topiary:1 left nodes=+1 end", "topiary:1: 'nodes' cannot be read" },
 		{ "topiary:1 left nodes= end", "topiary:1: 'nodes' cannot be read" },

@@ -18,7 +18,7 @@ static int hydra_line(const struct rankfile_writer *w, unsigned first, unsigned 
 	buf_puts(w->out, "\n");
 	if (w->out->len - before > HYDRA_LINE)
 		return err_set(
-			e, "ranks %u to %u, side by side on %s, take a line of more than the %d bytes that Hydra reads",
+			e, "ranks %u to %u, side by side on %s, need a line longer than the %d bytes that Hydra reads",
 			first, end - 1, host_of(w, first), HYDRA_LINE);
 	return 0;
 }
