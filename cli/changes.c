@@ -15,8 +15,8 @@ json_t *changes_to_json(const struct changes *c)
 	for (size_t i = 0; list && i < c->n; i++) {
 		const struct change *x = &c->list[i];
 		json_t *o = json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "severity", severity_name(x->severity),
-				      "direction", direction_name(x->direction), "object", x->object, "what", x->what,
-				      "from", x->from, "to", x->to, "words", x->words);
+				      "direction", change_direction_name(x->direction), "object", x->object, "what",
+				      x->what, "from", x->from, "to", x->to, "words", x->words);
 
 		if (json_array_append_new(list, o)) {
 			json_decref(list);
@@ -29,7 +29,7 @@ json_t *changes_to_json(const struct changes *c)
 static int direction_parse(const char *name)
 {
 	for (int d = 0; d < DIRECTION_COUNT; d++)
-		if (!strcmp(direction_name(d), name))
+		if (!strcmp(change_direction_name(d), name))
 			return d;
 	return -1;
 }

@@ -56,7 +56,7 @@ static const struct reader readers[] = {
 	  "correct this line, then restart slurmctld: jobs are placed as without Topiary",
 	  "SnapshotFile SnapshotPoll TopoFit TopoLevel TopoMem WithoutSnapshot", path_of_select },
 	{ "spank", "the SPANK plugin", "correct this line: steps have no topology meanwhile",
-	  "RunDir TopologyFile TopoTasks TopoPlace TopoMembind TopoOmp TopoNic TopoHwloc TopoMonitor "
+	  "RunDir TopologyFile TopoTasks TopoPlace TopoMembind TopoMems TopoOmp TopoNic TopoHwloc TopoMonitor "
 	  "TopiaryCommand MapTimeout NicPlanes",
 	  path_of_spank },
 };

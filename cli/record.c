@@ -30,8 +30,8 @@ void record_check(const struct record_request *r, struct argp_state *state)
 {
 	if (!r->command.n == !r->pid)
 		argp_error(state, "expected a COMMAND, or --pid");
-	if (!monitor_set_exists(r->set))
-		argp_error(state, "--set=%s: expected %s", r->set, monitor_sets);
+	if (!monitor_sets_exist(r->set))
+		argp_error(state, "--set=%s: expected %s", r->set, monitor_set_names);
 }
 
 static void check_together(void *args, struct argp_state *state)
@@ -42,8 +42,9 @@ static void check_together(void *args, struct argp_state *state)
 static const struct cmd_option options[] = {
 	{ "hz", 'r', "N", CMD_NUMBER(record.hz, 1, RECORD_HZ_MAX), "Read the counters so often a second (default: 1)" },
 	{ "set", 's', "SET", CMD_TEXT(record.set),
-	  "What to count beside run time, context switches, migrations and page faults (sw, the default): cpu adds "
-	  "cycles, instructions and cache misses" },
+	  "What to count beside run time, context switches, migrations, page faults, memory, disks and network (sw, "
+	  "the default): cpu (cycles, instructions, cache misses, memory traffic), power, net (each network device), "
+	  "gpu; several are joined by +" },
 	{ "output", 'o', "FILE", CMD_TEXT(record.output),
 	  "Write the trace here (default: topiary.JOB.STEP.RANK.trace in a Slurm step, else topiary.PID.trace)" },
 	{ "pid", 'p', "PID", CMD_NUMBER(record.pid, 1, INT32_MAX), "Record this process, until it ends or SIGINT" },

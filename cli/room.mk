@@ -1,4 +1,4 @@
-TOPIARY_ARCHIVES = hwbench monitor trace map fabric client replay $(SCORE)
+TOPIARY_ARCHIVES = hwbench bind monitor trace map fabric client replay $(SCORE)
 TOPIARY_PKGS = hwloc libxml-2.0 libzstd libcurl jansson yaml-0.1 munge inih libcrypto ncursesw tinfo
 TOPIARY_LIBS = -lslurm -lscotch -lscotcherr -lm
 $(eval $(call program,topiary,$(wildcard cli/*.c),$(TOPIARY_ARCHIVES),$(TOPIARY_PKGS),$(TOPIARY_LIBS)))

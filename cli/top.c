@@ -78,7 +78,7 @@ static const struct cmd_option options[] = {
 	{ "formulas", 'f', "FILE", CMD_TEXT(show.formulas),
 	  "Metrics to offer too, each 'NAME {LEVEL, FORMULA}', instead of those that the trace has" },
 	{ "hz", 'r', "N", CMD_NUMBER(record.hz, 1, RECORD_HZ_MAX), "Read the counters so often a second (default: 1)" },
-	{ "set", 's', "SET", CMD_TEXT(record.set), "What to count, as in topiary record: sw (the default) or cpu" },
+	{ "set", 's', "SET", CMD_TEXT(record.set), "What to count, as in topiary record (default: sw)" },
 	{ "output", 'o', "FILE", CMD_TEXT(record.output), "Keep the trace in this file (default: it is not kept)" },
 	{ "pid", 'p', "PID", CMD_NUMBER(record.pid, 1, INT32_MAX), "Show this process, until it ends" },
 	{ "feed", 0, "STEPS", CMD_TEXT(feed), NULL },

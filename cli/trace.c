@@ -213,8 +213,8 @@ static void object_row(struct table *table, const struct trace_view *v, unsigned
 	trace_tree_cell(table, s.average);
 	trace_tree_cell(table, s.max);
 	table_cell(table, "%s", unit.text);
-	if (s.has_total && unit.is_percent)
-		table_cell(table, "%.3f s", s.total * 1e-9);
+	if (s.has_total && *unit.total)
+		table_cell(table, "%.3f %s", s.total * unit.total_factor, unit.total);
 	else if (s.has_total)
 		table_cell(table, "%llu", (unsigned long long) s.total);
 	else

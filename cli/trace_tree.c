@@ -156,22 +156,27 @@ int trace_tree_formulas(const char *path, const struct trace_head *h, struct for
 
 struct trace_unit trace_unit_of(const struct trace_event *x, enum trace_mode mode)
 {
-	struct trace_unit u = {0};
+	/* Where people have another unit than the trace, whose values are integers. */
+	static const struct { const char *unit; enum trace_kind kind; struct trace_unit is; } others[] = {
+		{ "ns", TRACE_COUNTER, { "%", 1e-7, true, "s", 1e-9 } },
+		{ "uJ", TRACE_COUNTER, { "W", 1e-6, false, "J", 1e-6 } },
+		{ "uW", TRACE_GAUGE, { "W", 1e-6, false, "", 0 } },
+	};
+	struct trace_unit u = { .factor = 1 };
 
 	if (!x)
 		return u;
-	u.is_percent = x->kind != TRACE_GAUGE && mode == TRACE_RATE && !strcmp(x->unit, "ns");
-	if (u.is_percent)
-		strcpy(u.text, "%");
-	else
-		snprintf(u.text, sizeof(u.text), "%s%s", x->unit,
-			 x->kind != TRACE_GAUGE && mode == TRACE_RATE ? "/s" : "");
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (x->kind == others[i].kind && (x->kind == TRACE_GAUGE || mode == TRACE_RATE) &&
+		    !strcmp(x->unit, others[i].unit))
+			return others[i].is;
+	snprintf(u.text, sizeof(u.text), "%s%s", x->unit, x->kind != TRACE_GAUGE && mode == TRACE_RATE ? "/s" : "");
 	return u;
 }
 
 static double value_in_unit(const struct trace_unit *u, const struct trace_object *o, double value)
 {
-	return u->is_percent ? value * 1e-7 / o->count : value;
+	return value * u->factor / (u->is_by_pus ? o->count : 1);
 }
 
 struct trace_statistics trace_unit_statistics(const struct trace_unit *u, const struct trace_view *v, unsigned metric,
@@ -192,6 +197,7 @@ static int find_formula(struct trace_tree *t, const struct trace_tree_request *h
 	int event = how->metric ? trace_head_event(h, how->metric) : 0;
 	const struct trace_event *x;
 
+	t->unit = trace_unit_of(NULL, how->mode);
 	for (unsigned i = 0; how->metric && i < how->formulas.n; i++)
 		if (!strcmp(how->formulas.list[i].name, how->metric))
 			return formula_copy(&how->formulas.list[i], how->formulas.list[i].level, f, e);

@@ -17,7 +17,10 @@
 /* What values are shown in: those of an event that counts time as a part of the time of the object's PUs. */
 struct trace_unit {
 	char text[2 * TRACE_NAME];		/* "%", "B", "/s"; "" for a formula, and for numbers without */
-	bool is_percent;
+	double factor;				/* of what was counted */
+	bool is_by_pus;				/* and divided by the PUs of the object */
+	char total[TRACE_NAME];			/* of a total, "" for a count */
+	double total_factor;
 };
 
 struct trace_tree_level {			/* widest first */

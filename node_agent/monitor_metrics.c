@@ -16,13 +16,14 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "monitor/node_memory.h"
 #include "monitor/pu_counters.h"
+#include "monitor/source.h"
 #include "trace/block.h"
 #include "trace/head.h"
 
 #define SECOND UINT64_C(1000000000)
-#define VALUES_MAX 40u		/* of the hardware: a site has many nodes, and one Prometheus */
+#define VALUES_MAX 40u		/* of the hardware tree: a site has many nodes, and one Prometheus */
+#define DEVICES_MAX 40u		/* of network devices and GPUs beside, where MonitorMetricsSet has them */
 #define JOBS_MAX 40u		/* rows of jobs beside */
 #define SUFFIX ".prom"		/* node_exporter reads no other file */
 
@@ -34,12 +35,14 @@ struct metrics_domain {
 
 struct monitor_metrics {
 	const struct settings *settings;
-	struct trace_head head;			/* the node's tree: its levels alone */
+	struct trace_head head;			/* the node's tree and what is counted of it: no trace */
 	struct pu_counters counters;
+	struct sources sources;
 	unsigned *cpus, ncpus;
-	uint64_t *values;			/* [event * ncpus + cpu] */
-	struct metrics_domain *domains, *memories;	/* all of one level; NUMA nodes with memory */
-	unsigned ndomains, nmemories;
+	uint64_t *values;			/* by the head's columns: [event * ncpus + cpu], then the sources */
+	bool *is_shown;				/* of these, those of the sources that the file has */
+	struct metrics_domain *domains;		/* all of one level */
+	unsigned ndomains, nshown;		/* nshown: without those of devices */
 	uint64_t last, due;
 	bool has_failed;			/* and that was logged */
 };
@@ -81,34 +84,42 @@ static void domain_fill(struct metrics_domain *d, const char *level, const struc
 		snprintf(d->name, sizeof(d->name), "%s%u", strcmp(level, "Package") ? "numa" : "package", o->index);
 }
 
-static bool has_memory(long node)
+/* As many values of the sources as leave room for the events of the machine. */
+static void choose_shown(struct monitor_metrics *m)
 {
-	char line[256];
+	unsigned devices = 0, left_out = 0;
 
-	return node_memory_line(node, "meminfo", "MemTotal:", line, sizeof(line)) && strtoull(line, NULL, 10);
+	for (unsigned i = 0; i < m->sources.nmeters; i++) {
+		const struct source_meter *s = &m->sources.meters[i];
+		unsigned column;
+
+		if (s->event < 0)
+			continue;
+		column = m->head.events[m->sources.events[s->event].index].column + s->object;
+		if (m->is_shown[column])
+			continue;
+		m->is_shown[column] = *s->device ? devices < DEVICES_MAX :
+						   m->nshown + m->counters.nevents < VALUES_MAX;
+		left_out += !m->is_shown[column];
+		*(*s->device ? &devices : &m->nshown) += m->is_shown[column];
+	}
+	if (left_out)
+		log_info("MonitorMetrics has at most %u values of the tree and %u of devices: %u more are left out",
+			 VALUES_MAX, DEVICES_MAX, left_out);
 }
 
-/* As many of the NUMA nodes as leave room for the events of the machine. */
-static int read_memories(struct monitor_metrics *m, struct err *e)
+static int read_sources(struct monitor_metrics *m, struct buf *absent, struct err *e)
 {
-	int at = trace_head_level(&m->head, "NUMANode");
-	const struct trace_level *l = at < 0 ? NULL : &m->head.levels[at];
-	unsigned left_out = 0;
+	struct source_request how = { .sets = m->settings->monitor_metrics_set, .root = "" };
 
-	if (!l)
-		return 0;
-	if (!(m->memories = calloc(l->n, sizeof(*m->memories))))
+	if (monitor_events_head(m->counters.events, m->counters.nevents, &m->head, e) ||
+	    sources_open(&m->sources, &how, &m->head, absent, e) || trace_head_check(&m->head, e))
+		return -1;
+	m->values = calloc(m->head.columns, sizeof(*m->values));
+	m->is_shown = calloc(m->head.columns, sizeof(*m->is_shown));
+	if (!m->values || !m->is_shown)
 		return err_set(e, "out of memory");
-	for (unsigned i = 0; i < l->n; i++)
-		if (!has_memory(l->objects[i].os_index))
-			continue;
-		else if (m->nmemories + m->counters.nevents < VALUES_MAX)
-			domain_fill(&m->memories[m->nmemories++], l->type, &l->objects[i]);
-		else
-			left_out++;
-	if (left_out)
-		log_info("MonitorMetrics has %u NUMA nodes at most: the memory of %u more is left out", m->nmemories,
-			 left_out);
+	choose_shown(m);
 	return 0;
 }
 
@@ -119,7 +130,7 @@ static bool is_fitting(const struct monitor_metrics *m, const struct trace_level
 
 	for (unsigned i = 0; i < l->n; i++)
 		pus += l->objects[i].count;
-	return pus == m->ncpus && l->n * m->counters.nevents + m->nmemories <= VALUES_MAX;
+	return pus == m->ncpus && l->n * m->counters.nevents + m->nshown <= VALUES_MAX;
 }
 
 static int choose_domains(struct monitor_metrics *m, struct err *e)
@@ -155,27 +166,28 @@ struct monitor_metrics *monitor_metrics_new(const struct settings *s, struct err
 {
 	struct monitor_metrics *m = calloc(1, sizeof(*m));
 	char why[PU_COUNTERS_WHY];
+	struct buf absent = {0};
 
 	if (!m) {
 		err_set(e, "out of memory");
 		return NULL;
 	}
-	if (path_check(s->monitor_metrics, e) || node_tree(&m->head, e) || read_cpus(m, e) ||
-	    pu_counters_open(&m->counters, s->monitor_metrics_set, m->cpus, m->ncpus, why, e) || read_memories(m, e) ||
-	    choose_domains(m, e))
-		goto error;
-	if (!(m->values = calloc((size_t) m->counters.nevents * m->ncpus, sizeof(*m->values)))) {
-		err_set(e, "out of memory");
-		goto error;
-	}
-	unlink(s->monitor_metrics);
 	m->settings = s;
+	if (path_check(s->monitor_metrics, e) || node_tree(&m->head, e) || read_cpus(m, e) ||
+	    pu_counters_open(&m->counters, s->monitor_metrics_set, m->cpus, m->ncpus, why, e) ||
+	    read_sources(m, &absent, e) || choose_domains(m, e))
+		goto error;
+	unlink(s->monitor_metrics);
 	m->last = clock_nanoseconds(CLOCK_MONOTONIC);
 	m->due = m->last + s->monitor_metrics_interval * SECOND;
-	log_info("%s: written every %u s, %u events of %u domains%s%s", s->monitor_metrics, s->monitor_metrics_interval,
-		 m->counters.nevents, m->ndomains, *why ? "; " : "", why);
+	log_info("%s: written every %u s, %u events of %u domains%s%s%s", s->monitor_metrics,
+		 s->monitor_metrics_interval, m->counters.nevents, m->ndomains, *why ? "; " : "", why,
+		 absent.data ? absent.data : "");
+	buf_free(&absent);
 	return m;
 error:
+	buf_free(&absent);
+	m->settings = NULL;	/* the file is not ours */
 	err_within(e, "MonitorMetrics=%s", s->monitor_metrics);
 	monitor_metrics_free(m);
 	return NULL;
@@ -188,9 +200,10 @@ void monitor_metrics_free(struct monitor_metrics *m)
 	if (m->settings && unlink(m->settings->monitor_metrics) && errno != ENOENT)
 		log_warning("%s: cannot be removed: %s", m->settings->monitor_metrics, strerror(errno));
 	pu_counters_close(&m->counters);
+	sources_close(&m->sources);
 	trace_head_free(&m->head);
 	free(m->domains);
-	free(m->memories);
+	free(m->is_shown);
 	free(m->values);
 	free(m->cpus);
 	free(m);
@@ -253,18 +266,69 @@ static void write_event(const struct monitor_metrics *m, unsigned event, uint64_
 	}
 }
 
-static void write_memory(const struct monitor_metrics *m, struct buf *out)
+/* How a unit of a trace is written in Prometheus. */
+static const struct metrics_unit {
+	const char *unit, *suffix, *words;
+	enum trace_kind kind;
+	double factor;
+} units[] = {
+	{ "B", "bytes_per_second", "bytes a second", TRACE_COUNTER, 1 },
+	{ "B", "bytes", "bytes", TRACE_GAUGE, 1 },
+	{ "uJ", "watts", "watts", TRACE_COUNTER, 1e-6 },
+	{ "uW", "watts", "watts", TRACE_GAUGE, 1e-6 },
+	{ "%", "ratio", "a part of 1", TRACE_GAUGE, 0.01 },
+};
+
+static const struct metrics_unit *unit_of(const struct source_event *x)
 {
-	struct metrics_family f = { "topiary_node_memory_used_bytes",
-				    "Memory of the NUMA node that is not free, the page cache included.", false };
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (!strcmp(units[i].unit, x->unit) && units[i].kind == x->kind)
+			return &units[i];
+	return NULL;
+}
 
-	for (unsigned i = 0; i < m->nmemories; i++) {
-		uint64_t used = node_memory_used(m->memories[i].os_index);
+/* One event at the objects where it is counted. */
+static void write_source(const struct monitor_metrics *m, const struct source_event *x, const struct metrics_unit *u,
+			 uint64_t ns, struct metrics_family *f, struct buf *out)
+{
+	const struct trace_event *event = &m->head.events[x->index];
+	const struct trace_level *l = &m->head.levels[event->level];
 
-		if (used == TRACE_ABSENT)
+	for (unsigned i = 0; i < l->n; i++) {
+		uint64_t value = m->values[event->column + i];
+		struct metrics_domain d;
+
+		if (!m->is_shown[event->column + i] || value == TRACE_ABSENT)
 			continue;
-		family_begin(&f, out);
-		buf_printf(out, "%s{domain=\"%s\"} %llu\n", f.name, m->memories[i].name, (unsigned long long) used);
+		domain_fill(&d, l->type, &l->objects[i]);
+		family_begin(f, out);
+		buf_printf(out, "%s{domain=\"%s\"", f->name, d.name);
+		if (*x->device)
+			buf_printf(out, ",device=\"%s\"", x->device);
+		buf_printf(out, "} %.10g\n", value * u->factor * (x->kind == TRACE_GAUGE ? 1 : 1e9 / ns));
+	}
+}
+
+/* Events of one name are one family, with a device as a label. */
+static void write_sources(const struct monitor_metrics *m, uint64_t ns, struct buf *out)
+{
+	const struct source_event *all = m->sources.events, *end = all + m->sources.nevents;
+
+	for (const struct source_event *x = all; x < end; x++) {
+		const struct metrics_unit *u = unit_of(x);
+		char name[TRACE_NAME + 32], help[TRACE_NAME + 64];
+		struct metrics_family f = { name, help, false };
+		const struct source_event *first = all;
+
+		while (strcmp(first->name, x->name))
+			first++;
+		if (!u || first < x)
+			continue;
+		snprintf(name, sizeof(name), "topiary_node_%s_%s", x->name, u->suffix);
+		snprintf(help, sizeof(help), "%s in %s, where it is counted.", x->name, u->words);
+		for (; first < end; first++)
+			if (!strcmp(first->name, x->name))
+				write_source(m, first, u, ns, &f, out);
 	}
 }
 
@@ -349,9 +413,10 @@ static void write_text(struct monitor_metrics *m, const struct monitor_steps *st
 					   "The time that rates and ratios are means of.", false };
 
 	pu_counters_read(&m->counters, ns, m->values);
+	sources_read(&m->sources, &m->head, ns, m->values);
 	for (unsigned event = 0; event < m->counters.nevents; event++)
 		write_event(m, event, ns, out);
-	write_memory(m, out);
+	write_sources(m, ns, out);
 	write_steps(m, steps, out);
 	family_begin(&interval, out);
 	buf_printf(out, "%s %.3f\n", interval.name, ns * 1e-9);

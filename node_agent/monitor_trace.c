@@ -11,12 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "monitor/live.h"
-#include "monitor/node_memory.h"
 #include "monitor/pu_counters.h"
+#include "monitor/source.h"
 #include "trace/block.h"
 #include "trace/writer.h"
 
@@ -25,7 +24,6 @@
 #define BYTES_MAX ((off_t) 64 << 20)	/* of a trace: RunDir is small. The period doubles at each half of the rest */
 #define COST_MAX 0.001			/* of the step's PUs: a tick that costs more doubles the period */
 #define COST_TICKS 16u			/* over which that is averaged */
-#define MEMORY "memory_used"
 
 struct monitor_trace {
 	char name[32];
@@ -34,34 +32,15 @@ struct monitor_trace {
 	int fd;				/* the writer's */
 	struct live_writer *live;	/* NULL: nobody can follow it */
 	struct pu_counters counters;
+	struct sources sources;
 	unsigned *cpus, ncpus;		/* of the head's PUs */
-	bool *has_memory;		/* of the head's NUMA nodes */
+	hwloc_bitmap_t pus;		/* the same */
 	uint64_t *values;
 	uint64_t begun, last, due, period, flushed;	/* begun: time 0 of the trace */
 	off_t next_half;		/* bytes at which the period doubles */
 	uint64_t cost;			/* CPU time of the last ticks */
 	unsigned costed;		/* ticks in it */
 };
-
-/* --- memory of NUMA nodes --- */
-
-/* What others use there is not the step's to know: only if all PUs of the NUMA node are the step's. */
-static bool is_own_node(const struct monitor_trace *t, long node)
-{
-	hwloc_bitmap_t all = hwloc_bitmap_alloc(), own = hwloc_bitmap_alloc();
-	char line[1024];
-	bool is_own = false;
-
-	if (all && own && node_memory_line(node, "cpulist", "", line, sizeof(line)) &&
-	    !hwloc_bitmap_list_sscanf(all, line)) {
-		for (unsigned i = 0; i < t->ncpus; i++)
-			hwloc_bitmap_set(own, t->cpus[i]);
-		is_own = hwloc_bitmap_isincluded(all, own);
-	}
-	hwloc_bitmap_free(own);
-	hwloc_bitmap_free(all);
-	return is_own;
-}
 
 /* --- the head --- */
 
@@ -77,44 +56,17 @@ static int read_cpus(struct monitor_trace *t, struct err *e)
 	return 0;
 }
 
+/* What is counted above the PU is read where all of it is the step's. */
+static int sources_begin(struct monitor_trace *t, const char *sets, struct buf *why, struct err *e)
+{
+	struct source_request how = { .sets = sets, .root = "", .pus = t->pus, .gpus = "" };
+
+	for (unsigned i = 0; t->pus && i < t->ncpus; i++)
+		hwloc_bitmap_set(t->pus, t->cpus[i]);
+	return t->pus ? sources_open(&t->sources, &how, &t->head, why, e) : err_set(e, "out of memory");
+}
+
 /* Events are compared by name with those of a trace that is continued. */
-static int event_add(struct trace_head *h, const char *name, const char *unit, enum trace_kind kind, const char *level)
-{
-	struct trace_event *x = array_add(h->events, h->nevents);
-
-	if (!x)
-		return -1;
-	*x = (struct trace_event){ .kind = kind, .level = trace_head_level(h, level) };
-	snprintf(x->name, sizeof(x->name), "%s", name);
-	snprintf(x->unit, sizeof(x->unit), "%s", unit);
-	return 0;
-}
-
-static int memory_nodes(struct monitor_trace *t, unsigned *own, struct err *e)
-{
-	int level = trace_head_level(&t->head, "NUMANode");
-
-	*own = 0;
-	if (level < 0)
-		return 0;
-	if (!(t->has_memory = calloc(t->head.levels[level].n, sizeof(*t->has_memory))))
-		return err_set(e, "out of memory");
-	for (unsigned i = 0; i < t->head.levels[level].n; i++)
-		*own += t->has_memory[i] = is_own_node(t, t->head.levels[level].objects[i].os_index);
-	return 0;
-}
-
-static int head_events(struct monitor_trace *t, struct trace_head *h, unsigned own_nodes, struct err *e)
-{
-	int rc = 0;
-
-	for (unsigned i = 0; rc == 0 && i < t->counters.nevents; i++)
-		rc = event_add(h, t->counters.events[i]->name, t->counters.events[i]->unit, TRACE_COUNTER, "PU");
-	if (rc == 0 && own_nodes)
-		rc = event_add(h, MEMORY, "B", TRACE_GAUGE, "NUMANode");
-	return rc ? err_set(e, "out of memory") : 0;
-}
-
 static bool same_events(const struct trace_head *a, const struct trace_head *b)
 {
 	bool same = a->nevents == b->nevents && a->pus == b->pus;
@@ -187,8 +139,9 @@ static void trace_free(struct monitor_trace *t)
 	if (t->fd >= 0)
 		close(t->fd);
 	pu_counters_close(&t->counters);
+	sources_close(&t->sources);
 	trace_head_free(&t->head);
-	free(t->has_memory);
+	hwloc_bitmap_free(t->pus);
 	free(t->values);
 	free(t->cpus);
 	free(t);
@@ -211,21 +164,24 @@ struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct 
 	const struct monitor_request *how = &ask->request;
 	struct monitor_trace *t = calloc(1, sizeof(*t));
 	char why[PU_COUNTERS_WHY];
-	unsigned own_nodes;
+	struct buf absent = {0};
 
 	if (!t) {
 		err_set(e, "out of memory");
 		return NULL;
 	}
 	t->fd = -1;
+	t->pus = hwloc_bitmap_alloc();
 	snprintf(t->name, sizeof(t->name), "%s", name);
 	t->period = t->head.period = SECOND / how->hz;
 	t->next_half = BYTES_MAX / 2;
 	gethostname(t->head.node, sizeof(t->head.node) - 1);
 	t->head.node[strcspn(t->head.node, ".")] = '\0';
-	if (trace_head_tree(&t->head, topology, NULL, e) || read_cpus(t, e) || memory_nodes(t, &own_nodes, e) ||
+	if (trace_head_tree(&t->head, topology, NULL, e) || read_cpus(t, e) ||
 	    pu_counters_open(&t->counters, how->set, t->cpus, t->ncpus, why, e) ||
-	    head_events(t, &t->head, own_nodes, e) || trace_head_check(&t->head, e) || file_open(t, dir, e))
+	    monitor_events_head(t->counters.events, t->counters.nevents, &t->head, e) ||
+	    sources_begin(t, how->set, &absent, e) ||
+	    trace_head_check(&t->head, e) || file_open(t, dir, e))
 		goto error;
 	if (!(t->values = calloc(t->head.columns, sizeof(*t->values)))) {
 		err_set(e, "out of memory");
@@ -235,10 +191,12 @@ struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct 
 	t->flushed = t->last;
 	t->due = due_next(t, t->last);
 	live_open(t, dir, ask->uid);
-	log_info("step %s: recorded at %u Hz, %u PUs, %u events%s%s", t->name, how->hz, t->ncpus, t->head.nevents,
-		 *why ? "; " : "", why);
+	log_info("step %s: recorded at %u Hz, %u PUs, %u events%s%s%s", t->name, how->hz, t->ncpus, t->head.nevents,
+		 *why ? "; " : "", why, absent.data ? absent.data : "");
+	buf_free(&absent);
 	return t;
 error:
+	buf_free(&absent);
 	trace_free(t);
 	return NULL;
 }
@@ -252,18 +210,13 @@ uint64_t monitor_trace_due(const struct monitor_trace *t)
 
 static void values_read(struct monitor_trace *t, uint64_t ns, hwloc_const_bitmap_t shared)
 {
-	const struct trace_event *last = &t->head.events[t->head.nevents - 1];
-	const struct trace_level *l = &t->head.levels[last->level];
-
 	pu_counters_read(&t->counters, ns, t->values);
 	for (unsigned i = 0; i < t->ncpus; i++)
 		for (unsigned x = 0; hwloc_bitmap_isset(shared, t->cpus[i]) && x < t->counters.nevents; x++)
 			t->values[(size_t) x * t->ncpus + i] = TRACE_ABSENT;
-	if (t->head.nevents == t->counters.nevents)
-		return;
-	for (unsigned i = 0; i < l->n; i++)
-		t->values[last->column + i] = t->has_memory[i] && hwloc_bitmap_iszero(shared) ?
-			node_memory_used(l->objects[i].os_index) : TRACE_ABSENT;
+	sources_read(&t->sources, &t->head, ns, t->values);
+	if (!hwloc_bitmap_iszero(shared))
+		sources_hide(&t->sources, &t->head, t->values);
 }
 
 static void period_double(struct monitor_trace *t, const char *why)

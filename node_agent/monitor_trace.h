@@ -11,9 +11,9 @@
 #include "monitor/ask.h"
 
 /*
- * The trace of one step: what its PUs do, and the memory in use of NUMA nodes that are its alone. ASK_TRACE in the
- * step's directory, which is continued where an earlier topiary-monitor was killed; and its sums beside it, for readers
- * that follow it (monitor/live.h). Called by monitor_steps.c.
+ * The trace of one step: what its PUs do, and what is counted of the NUMA nodes, packages and devices that are its
+ * alone (monitor/source.h). ASK_TRACE in the step's directory, which is continued where an earlier topiary-monitor was
+ * killed; and its sums beside it, for readers that follow it (monitor/live.h). Called by monitor_steps.c.
  */
 struct monitor_trace;
 

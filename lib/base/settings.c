@@ -29,6 +29,7 @@ static const struct conf_item items[] = {
 	TEXT("TopoTasks", topo_tasks, "off"),
 	TEXT("TopoPlace", topo_place, "off"),
 	TEXT("TopoMembind", topo_membind, "off"),
+	TEXT("TopoMems", topo_mems, "off"),
 	TEXT("TopoOmp", topo_omp, "off"),
 	TEXT("TopoNic", topo_nic, "off"),
 	TEXT("TopoHwloc", topo_hwloc, "on"),
@@ -107,32 +108,46 @@ const char *settings_path(char *space, size_t size)
 static const struct {
 	const char *key;
 	size_t offset;
-	const char *words[5];	/* NULL after the last */
+	const char *words[6];	/* NULL after the last */
+	bool is_list;		/* or several of them, joined by '+' */
 } choices[] = {
-	{ "ExportFormat", offsetof(struct settings, export_format), { "own", "2", "3" } },
-	{ "MonitorMetricsSet", offsetof(struct settings, monitor_metrics_set), { "sw", "cpu" } },
-	{ "MonitorMetricsJobs", offsetof(struct settings, monitor_metrics_jobs), { "yes", "no" } },
-	{ "PublishSerials", offsetof(struct settings, publish_serials), { "yes", "no" } },
-	{ "ReadFacts", offsetof(struct settings, read_facts), { "anyone", "users", "admins" } },
-	{ "PeerCheck", offsetof(struct settings, peer_check), { "off", "warn", "refuse" } },
-	{ "LogLevel", offsetof(struct settings, log_level), { "error", "warning", "info", "debug" } },
+	{ "ExportFormat", offsetof(struct settings, export_format), { "own", "2", "3" }, false },
+	{ "MonitorMetricsSet", offsetof(struct settings, monitor_metrics_set), { "sw", "cpu", "power", "net", "gpu" },
+	  true },
+	{ "MonitorMetricsJobs", offsetof(struct settings, monitor_metrics_jobs), { "yes", "no" }, false },
+	{ "PublishSerials", offsetof(struct settings, publish_serials), { "yes", "no" }, false },
+	{ "ReadFacts", offsetof(struct settings, read_facts), { "anyone", "users", "admins" }, false },
+	{ "PeerCheck", offsetof(struct settings, peer_check), { "off", "warn", "refuse" }, false },
+	{ "LogLevel", offsetof(struct settings, log_level), { "error", "warning", "info", "debug" }, false },
 };
+
+/* Each part of the value is a word. */
+static bool is_chosen(const char *const *words, const char *value, bool is_list)
+{
+	for (;; value++) {
+		size_t n = is_list ? strcspn(value, "+") : strlen(value);
+		const char *const *word = words;
+
+		while (*word && (strlen(*word) != n || strncasecmp(value, *word, n)))
+			word++;
+		if (!*word || !*(value += n))
+			return *word;
+	}
+}
 
 static int check_choices(const struct settings *s, const char *path, struct err *e)
 {
 	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
-		const char *value = *(char *const *) ((const char *) s + choices[i].offset),
-			   *const *word = choices[i].words;
+		const char *value = *(char *const *) ((const char *) s + choices[i].offset);
 		struct buf words = {0};
 
-		while (*word && strcasecmp(value, *word))
-			word++;
-		if (*word)
+		if (is_chosen(choices[i].words, value, choices[i].is_list))
 			continue;
-		for (word = choices[i].words; *word; word++)
+		for (const char *const *word = choices[i].words; *word; word++)
 			buf_printf(&words, "%s%s", word == choices[i].words ? "" : word[1] ? ", " : " or ", *word);
-		err_set(e, "%s: %s=%s: expected %s", path, choices[i].key, value,
-			words.data ? words.data : "another value");
+		err_set(e, "%s: %s=%s: expected %s%s", path, choices[i].key, value,
+			words.data ? words.data : "another value",
+			choices[i].is_list ? ", or several joined by +" : "");
 		buf_free(&words);
 		return -1;
 	}

@@ -28,6 +28,7 @@ struct settings {
 	char *topo_tasks;	/* TopoTasks: default of --topo-tasks: off or auto */
 	char *topo_place;	/* TopoPlace: default of --topo-place; likewise the next three (bind/request.h) */
 	char *topo_membind, *topo_omp, *topo_nic;	/* TopoMembind, TopoOmp, TopoNic */
+	char *topo_mems;	/* TopoMems: default of --topo-mems: off, prefer or strict */
 	char *topo_hwloc;	/* TopoHwloc: default of --topo-hwloc: on or off */
 	char *topo_monitor;	/* TopoMonitor: default of --topo-monitor (monitor/ask.h) */
 	char *monitor_metrics;	/* MonitorMetrics: topiary-monitor's file for Prometheus' node_exporter; empty: none */

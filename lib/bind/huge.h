@@ -11,10 +11,10 @@
 #define HUGE_VARIABLE "GLIBC_TUNABLES"
 
 /*
- * Huge pages for malloc(3) by glibc's tunables (glibc manual, "Memory Allocation Tunables": glibc.malloc.hugetlb 1 or
- * 2, since 2.35; older ones ignore it). Sets out to the new value of HUGE_VARIABLE from its current one or NULL: the
- * tunable is appended unless it is set already. Called by spank_plugin/task/task.c. 0, or -1 with an error: the node
- * has no such pages, so that malloc would silently use small ones, or the value is too long.
+ * Huge pages for malloc(3) by glibc's tunables (glibc manual, "Memory Allocation Tunables": glibc.malloc.hugetlb 1, 2
+ * or the size of a page, since 2.35; older ones ignore it). Sets out to the new value of HUGE_VARIABLE from its current
+ * one or NULL: the tunable is appended unless it is set already. Called by spank_plugin/task/task.c. 0, or -1 with an
+ * error: the node has no such pages, so that malloc would silently use small ones, or the value is too long.
  */
 int huge_tunables(enum bind_huge huge, const char *now, char *out, size_t size, struct err *e);
 

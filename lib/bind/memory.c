@@ -10,34 +10,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "bind/memory_nodes.h"
+
+#ifndef MPOL_PREFERRED_MANY		/* linux/mempolicy.h before 5.15 */
+#define MPOL_PREFERRED_MANY 5
+#endif
+
 /* The kernel's maximum (CONFIG_NODES_SHIFT is at most 10); one with fewer requires the other bits to be zero. */
 enum { MAX_NODES = 1024, LONG_BITS = sizeof(long) * CHAR_BIT };
 
 struct nodes {
 	unsigned long bits[MAX_NODES / LONG_BITS];
 };
-
-static void add_local_node(hwloc_obj_t o, hwloc_bitmap_t out)
-{
-	hwloc_obj_t m;
-
-	while (o && !o->memory_first_child)
-		o = o->parent;
-	for (m = o ? o->memory_first_child : NULL; m && m->type != HWLOC_OBJ_NUMANODE; m = m->memory_first_child)
-		;
-	if (m)
-		hwloc_bitmap_set(out, m->os_index);
-}
-
-void memory_local_nodes(hwloc_topology_t t, hwloc_const_bitmap_t pus, hwloc_bitmap_t out)
-{
-	hwloc_obj_t pu = NULL;
-
-	hwloc_bitmap_zero(out);
-	while ((pu = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_PU, pu)))
-		if (hwloc_bitmap_isset(pus, pu->os_index))
-			add_local_node(pu, out);
-}
 
 static int get_policy(int *mode, struct nodes *nodes, unsigned flags)
 {
@@ -82,24 +66,61 @@ static int set_policy(int mode, hwloc_const_bitmap_t wanted, struct err *e)
 	return 0;
 }
 
-int memory_bind(hwloc_topology_t t, const struct bind_request *r, hwloc_const_bitmap_t task, struct err *e)
+/* With `one`, Linux before 5.15, which cannot prefer several nodes, prefers the first. */
+static int prefer(hwloc_bitmap_t wanted, bool one, struct err *e)
+{
+	int rc;
+
+	if (hwloc_bitmap_weight(wanted) > 1) {
+		rc = set_policy(MPOL_PREFERRED_MANY, wanted, e);
+		if (!rc || errno != EINVAL || !one)
+			return rc;
+		hwloc_bitmap_singlify(wanted);
+	}
+	return set_policy(MPOL_PREFERRED, wanted, e);
+}
+
+static int apply(const struct bind_request *r, hwloc_bitmap_t wanted, struct err *e)
 {
 	static const int modes[] = {
 		[MEMORY_LOCAL] = MPOL_LOCAL, [MEMORY_BIND] = MPOL_BIND, [MEMORY_INTERLEAVE] = MPOL_INTERLEAVE,
 	};
-	bool all = r->memory == MEMORY_INTERLEAVE && r->scope == SCOPE_JOB;
+
+	if (keep_allowed(wanted, e))
+		return -1;
+	if (r->memory != MEMORY_LOCAL && hwloc_bitmap_iszero(wanted))
+		return err_set(e, "the task's cpuset has no NUMA node local to its cores");
+	if (r->memory < sizeof(modes) / sizeof(*modes))
+		return set_policy(modes[r->memory], wanted, e);
+	return r->memory_strict ? set_policy(MPOL_BIND, wanted, e) : prefer(wanted, true, e);
+}
+
+int memory_bind(hwloc_topology_t t, const struct bind_request *r, hwloc_const_bitmap_t task, struct err *e)
+{
+	hwloc_const_bitmap_t pus = r->scope == SCOPE_JOB ? hwloc_topology_get_topology_cpuset(t) : task;
 	hwloc_bitmap_t wanted = hwloc_bitmap_alloc();
-	int rc = -1;
+	int rc;
 
 	if (!wanted)
 		return err_set(e, "out of memory");
-	memory_local_nodes(t, all ? hwloc_topology_get_topology_cpuset(t) : task, wanted);
-	if (keep_allowed(wanted, e))
+	rc = memory_nodes_choose(t, r->memory, pus, wanted, e) || apply(r, wanted, e);
+	hwloc_bitmap_free(wanted);
+	return rc ? err_within(e, "--topo-membind is not applied") : 0;
+}
+
+int memory_follow(hwloc_topology_t t, enum bind_mems mems, hwloc_const_bitmap_t job, struct err *e)
+{
+	hwloc_bitmap_t wanted = hwloc_bitmap_alloc();
+	int rc;
+
+	if (!wanted)
+		return err_set(e, "out of memory");
+	if (memory_nodes_choose(t, MEMORY_BIND, job, wanted, e) || keep_allowed(wanted, e))
 		rc = -1;
-	else if (r->memory != MEMORY_LOCAL && hwloc_bitmap_iszero(wanted))
-		err_set(e, "--topo-membind is not applied: the task's cpuset has no NUMA node local to its cores");
+	else if (hwloc_bitmap_iszero(wanted))
+		rc = err_set(e, "the cpuset has no NUMA node local to the job's cores");
 	else
-		rc = set_policy(modes[r->memory], wanted, e);
+		rc = mems == MEMS_STRICT ? set_policy(MPOL_BIND, wanted, e) : prefer(wanted, false, e);
 	hwloc_bitmap_free(wanted);
 	return rc;
 }

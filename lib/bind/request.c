@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* What may follow a keyword. */
-enum suffix { SUFFIX_NONE, SUFFIX_LEVEL, SUFFIX_SCOPE, SUFFIX_STRICT };
+enum suffix { SUFFIX_NONE, SUFFIX_LEVEL, SUFFIX_SCOPE, SUFFIX_TIER, SUFFIX_STRICT };
 
 struct keyword {
 	const char *word;
@@ -16,7 +16,7 @@ struct keyword {
 	enum suffix suffix;
 };
 
-#define KEYWORDS_MAX 5
+#define KEYWORDS_MAX 9
 
 static const struct bind_option {
 	const char *name;
@@ -30,13 +30,21 @@ static const struct bind_option {
 		{ "off", PLACE_OFF, 0 }, { "compact", PLACE_COMPACT, SUFFIX_LEVEL },
 			{ "scatter", PLACE_SCATTER, SUFFIX_LEVEL },
 		{ "mem", PLACE_MEM, 0 }, { "gpu", PLACE_GPU, 0 } } },
-	{ "topo-membind", offsetof(struct bind_request, memory), "off, local, bind, interleave[:job|task]", {
+	{ "topo-membind", offsetof(struct bind_request, memory),
+		"off, local, bind, interleave[:job|task], or hbm, dram, capacity, bandwidth, latency, each optionally "
+		"followed by :job or :task and by ,strict", {
 		{ "off", MEMORY_OFF, 0 }, { "local", MEMORY_LOCAL, 0 }, { "bind", MEMORY_BIND, 0 },
-		{ "interleave", MEMORY_INTERLEAVE, SUFFIX_SCOPE } } },
+		{ "interleave", MEMORY_INTERLEAVE, SUFFIX_SCOPE },
+		{ "hbm", MEMORY_HBM, SUFFIX_TIER }, { "dram", MEMORY_DRAM, SUFFIX_TIER },
+		{ "capacity", MEMORY_CAPACITY, SUFFIX_TIER }, { "bandwidth", MEMORY_BANDWIDTH, SUFFIX_TIER },
+		{ "latency", MEMORY_LATENCY, SUFFIX_TIER } } },
+	{ "topo-mems", offsetof(struct bind_request, mems), "off, prefer, strict", {
+		{ "off", MEMS_OFF, 0 }, { "prefer", MEMS_PREFER, 0 }, { "strict", MEMS_STRICT, 0 } } },
 	{ "topo-omp", offsetof(struct bind_request, omp), "off, auto, gomp, kmp", {
 		{ "off", OMP_OFF, 0 }, { "auto", OMP_AUTO, 0 }, { "gomp", OMP_GOMP, 0 }, { "kmp", OMP_KMP, 0 } } },
-	{ "topo-hugepages", offsetof(struct bind_request, huge), "off, thp, hugetlb", {
-		{ "off", HUGE_OFF, 0 }, { "thp", HUGE_THP, 0 }, { "hugetlb", HUGE_TLB, 0 } } },
+	{ "topo-hugepages", offsetof(struct bind_request, huge), "off, thp, hugetlb, 1G", {
+		{ "off", HUGE_OFF, 0 }, { "thp", HUGE_THP, 0 }, { "hugetlb", HUGE_TLB, 0 },
+		{ "1G", HUGE_1G, 0 } } },
 	{ "topo-nic", offsetof(struct bind_request, nic),
 		"off, auto, one, local, all, each but off optionally followed by ,strict", {
 		{ "off", NIC_OFF, 0 }, { "auto", NIC_AUTO, SUFFIX_STRICT }, { "one", NIC_ONE, SUFFIX_STRICT },
@@ -78,6 +86,19 @@ static int scope_suffix(struct bind_request *r, const char *text)
 	return !*text || !strcmp(text, ":task") || r->scope == SCOPE_JOB ? 0 : -1;
 }
 
+/* [:job|:task][,strict] */
+static int tier_suffix(struct bind_request *r, const char *text)
+{
+	size_t len = strcspn(text, ",");
+	char scope[8] = "";
+
+	r->memory_strict = !strcmp(text + len, ",strict");
+	if (len >= sizeof(scope) || (text[len] && !r->memory_strict))
+		return -1;
+	memcpy(scope, text, len);
+	return scope_suffix(r, scope);
+}
+
 static int strict_suffix(struct bind_request *r, const char *text)
 {
 	r->strict = !strcmp(text, ",strict");
@@ -86,7 +107,7 @@ static int strict_suffix(struct bind_request *r, const char *text)
 
 static suffix_fn *const suffixes[] = {
 	[SUFFIX_NONE] = no_suffix, [SUFFIX_LEVEL] = level_suffix, [SUFFIX_SCOPE] = scope_suffix,
-		[SUFFIX_STRICT] = strict_suffix,
+		[SUFFIX_TIER] = tier_suffix, [SUFFIX_STRICT] = strict_suffix,
 };
 
 static int set_option(const struct bind_option *o, struct bind_request *r, const char *value)

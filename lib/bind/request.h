@@ -9,16 +9,20 @@
 #include "base/err.h"
 
 /*
- * The parsed values of --topo-tasks, --topo-place, --topo-membind, --topo-omp, --topo-hugepages, --topo-nic,
- * --topo-report and --topo-hwloc. All zero: none is set. Called by spank_plugin/options.c, on the submit side, which
- * refuses a bad value, and on the node, which validates it again.
+ * The parsed values of --topo-tasks, --topo-place, --topo-membind, --topo-mems, --topo-omp, --topo-hugepages,
+ * --topo-nic, --topo-report and --topo-hwloc. All zero: none is set. Called by spank_plugin/options.c, on the submit
+ * side, which refuses a bad value, and on the node, which validates it again.
  */
 enum bind_tasks { TASKS_OFF, TASKS_AUTO };
 enum bind_place { PLACE_OFF, PLACE_COMPACT, PLACE_SCATTER, PLACE_MEM, PLACE_GPU };
-enum bind_memory { MEMORY_OFF, MEMORY_LOCAL, MEMORY_BIND, MEMORY_INTERLEAVE };
+enum bind_memory {
+	MEMORY_OFF, MEMORY_LOCAL, MEMORY_BIND, MEMORY_INTERLEAVE,
+	MEMORY_HBM, MEMORY_DRAM, MEMORY_CAPACITY, MEMORY_BANDWIDTH, MEMORY_LATENCY,
+};
+enum bind_mems { MEMS_OFF, MEMS_PREFER, MEMS_STRICT };
 enum bind_scope { SCOPE_TASK, SCOPE_JOB };
 enum bind_omp { OMP_OFF, OMP_AUTO, OMP_GOMP, OMP_KMP };
-enum bind_huge { HUGE_OFF, HUGE_THP, HUGE_TLB };
+enum bind_huge { HUGE_OFF, HUGE_THP, HUGE_TLB, HUGE_1G };
 enum bind_nic { NIC_OFF, NIC_AUTO, NIC_ONE, NIC_LOCAL, NIC_ALL };
 enum bind_report { REPORT_OFF, REPORT_TABLE, REPORT_JSON };
 enum bind_hwloc { HWLOC_STEP, HWLOC_OWN };
@@ -28,7 +32,9 @@ struct bind_request {
 	enum bind_place place;
 	char level[16];		/* of compact and scatter, for hwloc_type_sscanf: "package", "l3", "numa"; or "" */
 	enum bind_memory memory;
-	enum bind_scope scope;	/* of interleave: the NUMA nodes of the task's cores, or of the step's */
+	enum bind_scope scope;	/* the NUMA nodes of the task's cores, or of the step's */
+	bool memory_strict;	/* bind to the chosen tier instead of preferring it */
+	enum bind_mems mems;	/* tasks without another policy: the NUMA nodes of the job's cores */
 	enum bind_omp omp;
 	enum bind_huge huge;
 	enum bind_nic nic;

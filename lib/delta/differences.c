@@ -62,7 +62,7 @@ static unsigned line_index_at(const struct line_index *l, unsigned from, size_t 
 
 /* --- values that are accepted --- */
 
-bool number_read(struct delta_span s, unsigned long long *out)
+bool field_number_read(struct delta_span s, unsigned long long *out)
 {
 	unsigned long long n = 0;
 
@@ -77,7 +77,7 @@ bool number_read(struct delta_span s, unsigned long long *out)
 	return true;
 }
 
-unsigned long long memory_nominal(unsigned long long bytes)
+unsigned long long field_memory_nominal(unsigned long long bytes)
 {
 	unsigned long long step = 1;
 
@@ -131,14 +131,15 @@ static bool count_fits(struct delta_span was, struct delta_span is)
 {
 	unsigned long long n;
 
-	return number_read(was, &n) && number_read(is, &n);
+	return field_number_read(was, &n) && field_number_read(is, &n);
 }
 
 static bool memory_fits(struct delta_span was, struct delta_span is)
 {
 	unsigned long long a, b;
 
-	return number_read(was, &a) && number_read(is, &b) && memory_nominal(a) == memory_nominal(b);
+	return field_number_read(was, &a) && field_number_read(is, &b) &&
+		field_memory_nominal(a) == field_memory_nominal(b);
 }
 
 static const struct {
@@ -215,7 +216,7 @@ bool field_position_page_size(const struct field_position *p, unsigned long long
 {
 	struct delta_span size;
 
-	return attr_find(p->line, kinds[FIELD_COUNT].element, "size", &size) && number_read(size, out);
+	return attr_find(p->line, kinds[FIELD_COUNT].element, "size", &size) && field_number_read(size, out);
 }
 
 /* --- differences --- */
@@ -231,6 +232,20 @@ static size_t equal_prefix(const char *a, const char *b, size_t n)
 	while (i < n && a[i] == b[i])
 		i++;
 	return i;
+}
+
+/* Infos that affect the shape (shape/tier.h, shape/core_kind.h): a node that differs in one is not like its base. */
+static bool is_structural(struct delta_span line)
+{
+	static const char *const names[] = { "DAXType", "CoreType", "LinuxCapacity" };
+	struct delta_span name;
+
+	if (!attr_find(line, kinds[FIELD_TEXT].element, "name", &name))
+		return false;
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (name.len == strlen(names[i]) && !memcmp(name.at, names[i], name.len))
+			return true;
+	return false;
 }
 
 /* The difference in the line that begins at doc; false when more than the value of a possible field differs. */
@@ -250,7 +265,7 @@ static bool difference_read(const struct line_index *base, unsigned line, struct
 	d.is = (struct delta_span){ doc.at + start, end - doc.at - start };
 	if (doc.len - start - d.is.len < after || memcmp(end, d.position.value.at + d.position.value.len, after))
 		return false;
-	if (!field_position_accepts(&d.position, d.is))
+	if (is_structural(d.position.line) || !field_position_accepts(&d.position, d.is))
 		return false;
 	*out = d;
 	return true;

@@ -28,7 +28,7 @@ static inline struct delta_span span_cut(struct delta_span s, size_t start, size
 
 #define NUMBER_DIGITS 19	/* most digits accepted: always fits 64 bits */
 
-bool number_read(struct delta_span s, unsigned long long *out);
+bool field_number_read(struct delta_span s, unsigned long long *out);
 
 enum field_kind { FIELD_TEXT, FIELD_COUNT, FIELD_MEMORY };
 

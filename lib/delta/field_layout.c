@@ -15,7 +15,7 @@ void field_layout_free(struct field_layout *l)
 
 /* --- values and their middles --- */
 
-bool span_is_ascii(struct delta_span s)
+bool field_span_is_ascii(struct delta_span s)
 {
 	for (size_t i = 0; i < s.len; i++)
 		if (s.at[i] & 0x80)
@@ -23,26 +23,26 @@ bool span_is_ascii(struct delta_span s)
 	return true;
 }
 
-bool is_hex_digit(char c)
+bool field_is_hex_digit(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-size_t digits_count(struct delta_span s)
+size_t field_digits_count(struct delta_span s)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < s.len; i++)
-		n += is_hex_digit(s.at[i]);
+		n += field_is_hex_digit(s.at[i]);
 	return n;
 }
 
-bool digits_match(struct delta_span was, struct delta_span is)
+bool field_digits_match(struct delta_span was, struct delta_span is)
 {
 	if (was.len != is.len)
 		return false;
 	for (size_t i = 0; i < was.len; i++)
-		if (is_hex_digit(was.at[i]) ? !is_hex_digit(is.at[i]) : was.at[i] != is.at[i])
+		if (field_is_hex_digit(was.at[i]) ? !field_is_hex_digit(is.at[i]) : was.at[i] != is.at[i])
 			return false;
 	return true;
 }
@@ -51,9 +51,9 @@ bool digits_match(struct delta_span was, struct delta_span is)
 static bool digits_equal(struct delta_span a, struct delta_span b)
 {
 	for (;;) {
-		while (a.len && !is_hex_digit(*a.at))
+		while (a.len && !field_is_hex_digit(*a.at))
 			a = span_cut(a, 1, 0);
-		while (b.len && !is_hex_digit(*b.at))
+		while (b.len && !field_is_hex_digit(*b.at))
 			b = span_cut(b, 1, 0);
 		if (!a.len || !b.len)
 			return a.len == b.len;
@@ -64,14 +64,14 @@ static bool digits_equal(struct delta_span a, struct delta_span b)
 	}
 }
 
-bool middles_equal(const struct field *f, struct delta_span value, const struct field *g, struct delta_span other)
+bool field_middles_equal(const struct field *f, struct delta_span value, const struct field *g, struct delta_span other)
 {
 	struct delta_span a = field_middle(f, value), b = field_middle(g, other);
 
 	return f->digits == g->digits && (f->digits ? digits_equal(a, b) : span_equal(a, b));
 }
 
-bool pages_may_follow(const struct field_position *count, const struct field_position *memory)
+bool field_pages_may_follow(const struct field_position *count, const struct field_position *memory)
 {
 	return count->kind == FIELD_COUNT && memory->kind == FIELD_MEMORY;
 }
@@ -88,12 +88,12 @@ static bool field_fits(const struct field_layout *layout, size_t i, const struct
 	if (f->start != (size_t)(s->value.at - s->line.at) || f->len != s->value.len || f->keep_start > f->len ||
 	    f->keep_end > f->len - f->keep_start || f->alias >= (int)i || (f->digits && !f->fixed))
 		return false;
-	if (f->digits && f->digits != digits_count(field_middle(f, s->value)))
+	if (f->digits && f->digits != field_digits_count(field_middle(f, s->value)))
 		return false;
-	if (field_is_stored(f) || pages_may_follow(s, &positions[f->alias]))
+	if (field_is_stored(f) || field_pages_may_follow(s, &positions[f->alias]))
 		return true;
 	return field_is_stored(&layout->fields[f->alias]) &&
-	       middles_equal(f, s->value, &layout->fields[f->alias], positions[f->alias].value);
+	       field_middles_equal(f, s->value, &layout->fields[f->alias], positions[f->alias].value);
 }
 
 bool field_layout_locate(const struct field_layout *layout, const struct line_index *base,
@@ -117,7 +117,8 @@ static size_t pages_format(const struct field_position *count, struct delta_span
 	unsigned long long was, is, pages, size;
 
 	if (!field_position_page_size(count, &size) || !size ||
-	    !number_read(memory_was, &was) || !number_read(memory_is, &is) || !number_read(count->value, &pages))
+	    !field_number_read(memory_was, &was) || !field_number_read(memory_is, &is) ||
+	    !field_number_read(count->value, &pages))
 		return 0;
 	if (is >= was ? (is - was) % size : (was - is) % size || (was - is) / size > pages)
 		return 0;
@@ -125,8 +126,8 @@ static size_t pages_format(const struct field_position *count, struct delta_span
 	return snprintf(digits, NUMBER_DIGITS + 2, "%llu", pages);
 }
 
-bool pages_follow(const struct field_position *count, struct delta_span count_is, struct delta_span memory_was,
-		  struct delta_span memory_is)
+bool field_pages_follow(const struct field_position *count, struct delta_span count_is, struct delta_span memory_was,
+			struct delta_span memory_is)
 {
 	char digits[NUMBER_DIGITS + 2];
 	struct delta_span expected = { digits, pages_format(count, memory_was, memory_is, digits) };
@@ -149,15 +150,15 @@ static bool value_fits(const struct field_layout *layout, size_t i, const struct
 	if (is.len < f->keep_start + f->keep_end || memcmp(is.at, was.at, f->keep_start) ||
 	    memcmp(is.at + is.len - f->keep_end, was.at + was.len - f->keep_end, f->keep_end))
 		return false;
-	if (f->fixed && (is.len != was.len || !span_is_ascii(field_middle(f, is))))
+	if (f->fixed && (is.len != was.len || !field_span_is_ascii(field_middle(f, is))))
 		return false;
-	if (f->digits && !digits_match(field_middle(f, was), field_middle(f, is)))
+	if (f->digits && !field_digits_match(field_middle(f, was), field_middle(f, is)))
 		return false;
 	if (field_is_stored(f))
 		return true;
-	if (pages_may_follow(&v->positions[i], &v->positions[f->alias]))
-		return pages_follow(&v->positions[i], is, v->positions[f->alias].value, v->is[f->alias]);
-	return middles_equal(f, is, &layout->fields[f->alias], v->is[f->alias]);
+	if (field_pages_may_follow(&v->positions[i], &v->positions[f->alias]))
+		return field_pages_follow(&v->positions[i], is, v->positions[f->alias].value, v->is[f->alias]);
+	return field_middles_equal(f, is, &layout->fields[f->alias], v->is[f->alias]);
 }
 
 /* The values of doc in all fields; false when doc differs elsewhere, or a value does not fit its field. */
@@ -195,7 +196,7 @@ static void digits_write(const struct field_layout *layout, const struct values 
 		struct delta_span middle = field_middle(f, v->is[i]);
 
 		for (size_t k = 0; field_is_stored(f) && f->digits && k < middle.len; k++) {
-			if (!is_hex_digit(middle.at[k]))
+			if (!field_is_hex_digit(middle.at[k]))
 				continue;
 			byte = byte << 4 | digit_value(middle.at[k]);
 			if (n++ % 2)
@@ -270,7 +271,7 @@ static bool decoder_read_fixed(struct decoder *d, size_t n, struct delta_span *m
 {
 	*middle = (struct delta_span){ d->fixed.at, n };
 	d->fixed = span_cut(d->fixed, n, 0);
-	return span_is_ascii(*middle);
+	return field_span_is_ascii(*middle);
 }
 
 static bool decoder_read_line(struct decoder *d, struct delta_span *middle)
@@ -312,7 +313,7 @@ static bool hex_write(struct decoder *d, struct delta_span was, size_t digit)
 		return false;
 	at = d->out->data + start;
 	for (size_t k = 0; k < was.len; k++) {
-		if (!is_hex_digit(at[k]))
+		if (!field_is_hex_digit(at[k]))
 			continue;
 		at[k] = "0123456789abcdef"[(unsigned char)d->digits.at[digit / 2] >> (digit % 2 ? 0 : 4) & 0xf];
 		digit++;
@@ -356,7 +357,8 @@ static bool field_write(struct decoder *d, size_t i, const char *from)
 	if (!decoder_write_base(d, from, s->value.at))
 		return false;
 	start = d->out->len;
-	if (alias >= 0 && pages_may_follow(s, &d->positions[alias]) ? !pages_write(d, i) : !field_write_stored(d, i))
+	if (alias >= 0 && field_pages_may_follow(s, &d->positions[alias]) ? !pages_write(d, i) :
+									    !field_write_stored(d, i))
 		return false;
 	d->pieces[i].start = start;
 	d->pieces[i].len = d->out->len - start;

@@ -18,8 +18,8 @@
  * A field is the value of one attribute in one line, limited to attributes that do not affect the tree: `value` of
  * <info>, `count` of <page_type>, `local_memory` of <object>; at most one per line. Values accepted from a node: digits
  * for a count or a memory size; valid UTF-8 without control characters, '<', '>', '"' and '&' for an <info>. A memory
- * size must round to the same nominal size as the base's (memory_nominal); otherwise the node lost or gained memory,
- * which is not a small difference.
+ * size must round to the same nominal size as the base's (field_memory_nominal); otherwise the node lost or gained
+ * memory, which is not a small difference.
  *
  * A field layout lists the fields of a base and what all nodes have in common in them. It is learned: each node that
  * does not fit widens it, and a wider layout still fits every node that the narrower one fitted.
@@ -95,6 +95,6 @@ void field_layout_position(const struct field_layout *layout, size_t i, unsigned
  * The installed memory, from what the kernel reports: rounded up to a sixteenth of the next power of two (134756204544
  * gives 128 GiB, 201 GB gives 192 GiB). 0 gives 0.
  */
-unsigned long long memory_nominal(unsigned long long bytes);
+unsigned long long field_memory_nominal(unsigned long long bytes);
 
 #endif

@@ -17,22 +17,23 @@ static inline struct delta_span field_middle(const struct field *f, struct delta
 	return span_cut(value, f->keep_start, f->keep_end);
 }
 
-bool span_is_ascii(struct delta_span s);
+bool field_span_is_ascii(struct delta_span s);
 
 /* 0-9a-f */
-bool is_hex_digit(char c);
-size_t digits_count(struct delta_span s);
+bool field_is_hex_digit(char c);
+size_t field_digits_count(struct delta_span s);
 
 /* Same length, hex digits at the same positions, all other characters equal? */
-bool digits_match(struct delta_span was, struct delta_span is);
+bool field_digits_match(struct delta_span was, struct delta_span is);
 
 /* Is the middle of f equal to that of g (of hex fields: their digits)? */
-bool middles_equal(const struct field *f, struct delta_span value, const struct field *g, struct delta_span other);
+bool field_middles_equal(const struct field *f, struct delta_span value, const struct field *g,
+			 struct delta_span other);
 
 /* Can this count of pages follow from that memory size, and does it? */
-bool pages_may_follow(const struct field_position *count, const struct field_position *memory);
-bool pages_follow(const struct field_position *count, struct delta_span count_is, struct delta_span memory_was,
-		  struct delta_span memory_is);
+bool field_pages_may_follow(const struct field_position *count, const struct field_position *memory);
+bool field_pages_follow(const struct field_position *count, struct delta_span count_is, struct delta_span memory_was,
+			struct delta_span memory_is);
 
 /*
  * The positions of the fields in base; false when the layout does not match base: rows of a database are not trusted.

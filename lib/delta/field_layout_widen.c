@@ -45,7 +45,7 @@ static unsigned growth_of(const struct draft *d, struct delta_span was, size_t s
 {
 	struct delta_span more = span_cut(was, start, was.len - end);
 
-	return d->old < 0 ? 0 : d->field.digits ? digits_count(more) : more.len;
+	return d->old < 0 ? 0 : d->field.digits ? field_digits_count(more) : more.len;
 }
 
 static void draft_widen(struct draft *d)
@@ -57,8 +57,8 @@ static void draft_widen(struct draft *d)
 	f->keep_end = common_end(value, d->is, f->keep_end, f->keep_start);
 	was = field_middle(f, value);
 	is = field_middle(f, d->is);
-	f->fixed = f->fixed && was.len == is.len && span_is_ascii(was) && span_is_ascii(is);
-	f->digits = f->digits && f->fixed && digits_match(was, is) ? digits_count(was) : 0;
+	f->fixed = f->fixed && was.len == is.len && field_span_is_ascii(was) && field_span_is_ascii(is);
+	f->digits = f->digits && f->fixed && field_digits_match(was, is) ? field_digits_count(was) : 0;
 	d->grown[0] = growth_of(d, value, f->keep_start, before.keep_start);
 	d->grown[1] = growth_of(d, value, f->len - before.keep_end, f->len - f->keep_end);
 }
@@ -69,7 +69,7 @@ static void draft_old(const struct field_layout *layout, size_t i, const struct 
 	const struct field *f = &layout->fields[i];
 
 	*out = (struct draft){ .field = *f, .position = positions[i], .is = positions[i].value, .old = i, .group = i };
-	if (!field_is_stored(f) && !pages_may_follow(&positions[i], &positions[f->alias]))
+	if (!field_is_stored(f) && !field_pages_may_follow(&positions[i], &positions[f->alias]))
 		out->group = f->alias;
 }
 
@@ -89,8 +89,8 @@ static bool draft_gives_value(const struct draft *a, const struct draft *b)
 {
 	return a->group == b->group && field_is_stored(&a->field) && a->position.kind == b->position.kind &&
 	       a->grown[0] == b->grown[0] && a->grown[1] == b->grown[1] &&
-	       middles_equal(&a->field, a->is, &b->field, b->is) &&
-	       middles_equal(&a->field, a->position.value, &b->field, b->position.value);
+	       field_middles_equal(&a->field, a->is, &b->field, b->is) &&
+	       field_middles_equal(&a->field, a->position.value, &b->field, b->position.value);
 }
 
 /* Only if both are new, or both old and related before. */
@@ -98,9 +98,9 @@ static bool draft_gives_pages(const struct field_layout *layout, const struct dr
 {
 	int before = d->old < 0 ? -1 : layout->fields[d->old].alias;
 
-	return pages_may_follow(&d->position, &memory->position) && memory->old == before && (d->old < 0 ||
-											      before >= 0) &&
-	       pages_follow(&d->position, d->is, memory->position.value, memory->is);
+	return field_pages_may_follow(&d->position, &memory->position) && memory->old == before && (d->old < 0 ||
+												    before >= 0) &&
+	       field_pages_follow(&d->position, d->is, memory->position.value, memory->is);
 }
 
 static int draft_alias(const struct field_layout *layout, const struct draft *drafts, size_t n, const struct draft *d)

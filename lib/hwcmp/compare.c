@@ -12,8 +12,8 @@ void comparison_remark(struct comparison *c, const struct tree *t, size_t object
 	c->scratch.len = 0;
 	tree_label(t, object, &c->scratch);
 	c->r.failed |= c->scratch.failed;
-	remark_add(&c->r, s, d, object, tree_kind(&t->objects[object]),
-		   c->scratch.failed ? "" : c->scratch.data, what, from, to, tail);
+	compare_remark_add(&c->r, s, d, object, tree_kind(&t->objects[object]),
+			   c->scratch.failed ? "" : c->scratch.data, what, from, to, tail);
 }
 
 static void compare_formats(struct comparison *c)
@@ -24,8 +24,8 @@ static void compare_formats(struct comparison *c)
 	if (c->m.newer < 0)
 		return;
 	buf_printf(&tail, ": export format %s -> %s", a->version, b->version);
-	if (*match_exporter(a) && *match_exporter(b))
-		buf_printf(&tail, " (hwloc %s -> %s)", match_exporter(a), match_exporter(b));
+	if (*compare_match_exporter(a) && *compare_match_exporter(b))
+		buf_printf(&tail, " (hwloc %s -> %s)", compare_match_exporter(a), compare_match_exporter(b));
 	comparison_remark(c, a, 0, SEVERITY_IDENTITY, CHANGE_CHANGED, "export format", a->version, b->version, &tail);
 }
 
@@ -45,7 +45,7 @@ int compare_trees(const struct tree *a, const struct tree *b, struct changes *ou
 	struct comparison c = {0};
 	int rc;
 
-	if (match_make(a, b, &c.m))
+	if (compare_match_make(a, b, &c.m))
 		return err_set(e, "out of memory");
 	if ((c.reported = calloc(a->n, sizeof(*c.reported)))) {
 		compare_formats(&c);
@@ -56,9 +56,9 @@ int compare_trees(const struct tree *a, const struct tree *b, struct changes *ou
 		compare_extras(&c.m, &c.r);
 	}
 	c.r.failed |= !c.reported;
-	rc = remarks_finish(&c.r, out);
+	rc = compare_remarks_finish(&c.r, out);
 	free(c.reported);
 	buf_free(&c.scratch);
-	match_free(&c.m);
+	compare_match_free(&c.m);
 	return rc ? err_set(e, "out of memory") : 0;
 }

@@ -29,7 +29,7 @@ const char *severity_name(enum severity s);
 int severity_parse(const char *name);
 
 enum change_direction { CHANGE_GONE, CHANGE_EXTRA, CHANGE_CHANGED, DIRECTION_COUNT };
-const char *direction_name(enum change_direction d);	/* "gone", "extra", "changed" */
+const char *change_direction_name(enum change_direction d);	/* "gone", "extra", "changed" */
 
 struct change {
 	enum severity severity;

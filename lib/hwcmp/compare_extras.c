@@ -160,7 +160,7 @@ static struct named *named_make(const struct tree *t, const char *type, size_t *
 
 	*n = 0;
 	for (size_t i = 0; list && i < t->n; i++)
-		if (type && tree_is(t, i, type))
+		if (type && compare_tree_is(t, i, type))
 			list[(*n)++] = (struct named){ t->objects[i].os_index, i };
 	if (list)
 		qsort(list, *n, sizeof(*list), named_order);
@@ -300,8 +300,8 @@ static void values_report(const struct compare_match *m, const struct part *p, c
 		buf_printf(&tail, ": %s %s -> %s", what.data, f->from.text, f->to.text);
 		if (f->differ > 1)
 			buf_printf(&tail, " (and %zu more)", f->differ - 1);
-		remark_add(r, SEVERITY_WIRING, CHANGE_CHANGED, m->side[0].t->n + p->head->line, NULL, p->name,
-			   what.data, f->from.text, f->to.text, &tail);
+		compare_remark_add(r, SEVERITY_WIRING, CHANGE_CHANGED, m->side[0].t->n + p->head->line, NULL, p->name,
+				   what.data, f->from.text, f->to.text, &tail);
 	}
 	buf_free(&what);
 }
@@ -361,11 +361,11 @@ static void cpu_kind_remark(const struct compare_match *m, const struct part *p,
 {
 	struct buf tail = {0};
 
-	if (!strcmp(from, to) || match_by_format(m, name, from, to))
+	if (!strcmp(from, to) || compare_match_by_format(m, name, from, to))
 		return;
-	value_tail(name, from, to, &tail);
-	remark_add(r, SEVERITY_WIRING, CHANGE_CHANGED, m->side[0].t->n + p->head->line, "CPU kind", p->name, name, from,
-		   to, &tail);
+	compare_value_tail(name, from, to, &tail);
+	compare_remark_add(r, SEVERITY_WIRING, CHANGE_CHANGED, m->side[0].t->n + p->head->line, "CPU kind", p->name,
+			   name, from, to, &tail);
 }
 
 static const char *info_name(const struct tree_extra *info)
@@ -422,8 +422,8 @@ static void part_report(const struct compare_match *m, const struct part *p, boo
 	if (m->newer == !gone)	/* a later hwloc reports more */
 		return;
 	buf_puts(&tail, gone ? " gone" : " new");
-	remark_add(r, SEVERITY_WIRING, gone ? CHANGE_GONE : CHANGE_EXTRA, m->side[0].t->n + p->head->line, "CPU kind",
-		   p->name, "", "", "", &tail);
+	compare_remark_add(r, SEVERITY_WIRING, gone ? CHANGE_GONE : CHANGE_EXTRA, m->side[0].t->n + p->head->line,
+			   "CPU kind", p->name, "", "", "", &tail);
 }
 
 static void compare_part(const struct compare_match *m, const struct part *a, const struct part *b,

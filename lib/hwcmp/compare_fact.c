@@ -77,7 +77,7 @@ int severity_parse(const char *name)
 	return name_find(severities, COUNT(severities), name);
 }
 
-const char *direction_name(enum change_direction d)
+const char *change_direction_name(enum change_direction d)
 {
 	return directions[d];
 }
@@ -97,7 +97,7 @@ enum severity compare_fact(const char *name)
 
 /* --- sizes --- */
 
-void size_format(unsigned long long bytes, char out[static SIZE_TEXT])
+void compare_size_format(unsigned long long bytes, char out[static SIZE_TEXT])
 {
 	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
 	double value = bytes;
@@ -117,22 +117,22 @@ static void sizes_tail(const char *what, unsigned long long from, unsigned long 
 		buf_printf(out, ": %s %llu -> %llu bytes", what, from, to);
 }
 
-void size_tail(const char *what, unsigned long long from, unsigned long long to, struct buf *out)
+void compare_size_tail(const char *what, unsigned long long from, unsigned long long to, struct buf *out)
 {
 	char a[SIZE_TEXT], b[SIZE_TEXT];
 
-	size_format(from, a);
-	size_format(to, b);
+	compare_size_format(from, a);
+	compare_size_format(to, b);
 	sizes_tail(what, from, to, a, b, out);
 }
 
 /* The nominal memory is reported, not what the kernel left of it. */
-void memory_tail(unsigned long long from, unsigned long long to, struct buf *out)
+void compare_memory_tail(unsigned long long from, unsigned long long to, struct buf *out)
 {
 	char a[SIZE_TEXT], b[SIZE_TEXT];
 
-	size_format(memory_nominal(from), a);
-	size_format(memory_nominal(to), b);
+	compare_size_format(field_memory_nominal(from), a);
+	compare_size_format(field_memory_nominal(to), b);
 	sizes_tail("memory", from, to, a, b, out);
 }
 
@@ -152,7 +152,7 @@ static void trimmed_write(struct buf *out, const char *s)
 		buf_add(out, s, end - s);
 }
 
-void value_tail(const char *what, const char *from, const char *to, struct buf *out)
+void compare_value_tail(const char *what, const char *from, const char *to, struct buf *out)
 {
 	struct buf a = {0}, b = {0};
 
@@ -178,7 +178,7 @@ static bool is_number(const char *s)
 	return unit > s && (!*unit || !strcmp(unit, "KiB"));
 }
 
-bool fact_equal(const char *from, const char *to)
+bool compare_fact_equal(const char *from, const char *to)
 {
 	size_t digits = strspn(from, DIGITS);
 
@@ -186,7 +186,7 @@ bool fact_equal(const char *from, const char *to)
 				     !strncmp(from, to, digits));
 }
 
-enum change_direction value_direction(const char *from, const char *to)
+enum change_direction compare_value_direction(const char *from, const char *to)
 {
 	unsigned long long a, b;
 
@@ -199,29 +199,29 @@ enum change_direction value_direction(const char *from, const char *to)
 	return a == b ? CHANGE_CHANGED : a > b ? CHANGE_GONE : CHANGE_EXTRA;
 }
 
-enum severity fact_severity(const char *name, const char *from, const char *to)
+enum severity compare_fact_severity(const char *name, const char *from, const char *to)
 {
 	bool memory = !strcmp(name, "memory");
 
-	if (memory && memory_nominal(strtoull(from, NULL, 10)) != memory_nominal(strtoull(to, NULL, 10)))
+	if (memory && field_memory_nominal(strtoull(from, NULL, 10)) != field_memory_nominal(strtoull(to, NULL, 10)))
 		return SEVERITY_CAPACITY;
 	return compare_fact(name);
 }
 
 /* A decrease of a value that does not affect jobs is not a loss. */
-enum change_direction fact_direction(const char *name, const char *from, const char *to)
+enum change_direction compare_fact_direction(const char *name, const char *from, const char *to)
 {
-	bool counts = !*from || !*to || fact_severity(name, from, to) == SEVERITY_CAPACITY;
+	bool counts = !*from || !*to || compare_fact_severity(name, from, to) == SEVERITY_CAPACITY;
 
-	return counts ? value_direction(from, to) : CHANGE_CHANGED;
+	return counts ? compare_value_direction(from, to) : CHANGE_CHANGED;
 }
 
-void fact_tail(const char *name, const char *from, const char *to, struct buf *out)
+void compare_fact_tail(const char *name, const char *from, const char *to, struct buf *out)
 {
 	if (!strcmp(name, "memory") && is_number(from) && is_number(to))
-		memory_tail(strtoull(from, NULL, 10), strtoull(to, NULL, 10), out);
+		compare_memory_tail(strtoull(from, NULL, 10), strtoull(to, NULL, 10), out);
 	else
-		value_tail(name, from, to, out);
+		compare_value_tail(name, from, to, out);
 }
 
 /* --- changes --- */
@@ -249,13 +249,13 @@ int change_of_fact(const char *object, const char *name, const char *from, const
 {
 	struct buf words = {0};
 	struct change c = {
-		.severity = fact_severity(name, from, to),
-		.direction = fact_direction(name, from, to),
+		.severity = compare_fact_severity(name, from, to),
+		.direction = compare_fact_direction(name, from, to),
 		.object = strdup(object), .what = strdup(name), .from = strdup(from), .to = strdup(to),
 	};
 
 	buf_puts(&words, object);
-	fact_tail(name, from, to, &words);
+	compare_fact_tail(name, from, to, &words);
 	if (words.failed || !c.object || !c.what || !c.from || !c.to) {
 		buf_free(&words);
 		change_free(&c);

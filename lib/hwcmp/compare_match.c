@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hwcmp/compare_set.h"
+#include "hwxml/xml_set.h"
 
 /* "0207 [15b3:101b] [119f:1bc5] 00": class, vendor and device, without which it is another card. */
 #define PCI_CARD 16
 
-size_t tree_end(const struct tree *t, size_t object)
+size_t compare_tree_end(const struct tree *t, size_t object)
 {
 	size_t end = object + 1;
 
@@ -20,7 +20,7 @@ size_t tree_end(const struct tree *t, size_t object)
 	return end;
 }
 
-const char *match_exporter(const struct tree *t)
+const char *compare_match_exporter(const struct tree *t)
 {
 	const char *version = tree_info(&t->objects[0], "hwlocVersion");
 
@@ -30,7 +30,7 @@ const char *match_exporter(const struct tree *t)
 /* A later hwloc reports more, and a later format has more of it. */
 static long exporter_rank(const struct tree *t)
 {
-	return strtol(t->version, NULL, 10) + strtol(match_exporter(t), NULL, 10);
+	return strtol(t->version, NULL, 10) + strtol(compare_match_exporter(t), NULL, 10);
 }
 
 static int newer_find(const struct tree *s, const struct tree *t)
@@ -43,7 +43,7 @@ static int newer_find(const struct tree *s, const struct tree *t)
 /* Infos that hwloc 3 writes elsewhere or no longer, or that change with it. */
 static const char *const replaced[] = { "hwlocVersion", "Backend", "Inclusive", "MemoryTier*", "XGMIPeers", "pages *" };
 
-bool match_by_format(const struct compare_match *m, const char *name, const char *from, const char *to)
+bool compare_match_by_format(const struct compare_match *m, const char *name, const char *from, const char *to)
 {
 	if (m->newer < 0)
 		return false;
@@ -98,7 +98,7 @@ static bool key_pu(const struct compare_side *s, const struct compare_match *m, 
 {
 	(void)m;
 	buf_printf(out, "%ld", s->t->objects[object].os_index);
-	return tree_is(s->t, object, "PU") && s->t->objects[object].os_index >= 0;
+	return compare_tree_is(s->t, object, "PU") && s->t->objects[object].os_index >= 0;
 }
 
 static const char *attr_or(const struct compare_side *s, size_t object, const char *name)
@@ -113,10 +113,10 @@ static bool key_fixed(const struct compare_side *s, const struct compare_match *
 	const struct tree_object *o = &s->t->objects[object];
 
 	(void)m;
-	if (tree_is(s->t, object, "OSDev") || o->type->family == FAMILY_TREE)
+	if (compare_tree_is(s->t, object, "OSDev") || o->type->family == FAMILY_TREE)
 		return false;
 	tree_label(s->t, object, out);
-	if (tree_is(s->t, object, "PCIDev"))
+	if (compare_tree_is(s->t, object, "PCIDev"))
 		buf_printf(out, " %.*s", PCI_CARD, attr_or(s, object, "pci_type"));
 	return true;
 }
@@ -126,7 +126,7 @@ static bool key_plug(const struct compare_side *s, const struct compare_match *m
 {
 	long plug = s->t->objects[object].parent;
 
-	if (!tree_is(s->t, object, "OSDev") || s->partner[plug] < 0 || !tree_is(s->t, plug, "PCIDev"))
+	if (!compare_tree_is(s->t, object, "OSDev") || s->partner[plug] < 0 || !compare_tree_is(s->t, plug, "PCIDev"))
 		return false;
 	buf_printf(out, "%ld %s ", s == &m->side[0] ? plug : s->partner[plug], attr_or(s, object, "osdev_type"));
 	return true;
@@ -152,7 +152,7 @@ static bool key_device(const struct compare_side *s, const struct compare_match 
 {
 	(void)m;
 	buf_printf(out, "%s %s", attr_or(s, object, "osdev_type"), attr_or(s, object, "name"));
-	return tree_is(s->t, object, "OSDev");
+	return compare_tree_is(s->t, object, "OSDev");
 }
 
 static int key_order(const void *x, const void *y)
@@ -231,7 +231,7 @@ static void pair_all_around(struct compare_match *m, const char *of, const char 
 	const struct compare_side *s = &m->side[0];
 
 	for (size_t i = 0; i < s->t->n; i++)
-		if (!is_free(s, i) && tree_is(s->t, i, of))
+		if (!is_free(s, i) && compare_tree_is(s->t, i, of))
 			pair_around(m, i, s->partner[i], type);
 }
 
@@ -311,12 +311,13 @@ static void follow_names(struct compare_match *m)
 	for (size_t i = 0; i < s->t->n; i++) {
 		long a = s->t->objects[i].parent, b;
 
-		if (is_free(s, i) || !tree_is(s->t, i, "OSDev"))
+		if (is_free(s, i) || !compare_tree_is(s->t, i, "OSDev"))
 			continue;
 		b = o->t->objects[s->partner[i]].parent;
-		if (s->partner[a] == b || (!tree_is(s->t, a, "PCIDev") && !tree_is(o->t, b, "PCIDev")))
+		if (s->partner[a] == b || (!compare_tree_is(s->t, a, "PCIDev") && !compare_tree_is(o->t, b, "PCIDev")))
 			continue;
-		if (is_free(s, a) && is_free(o, b) && tree_is(s->t, a, "PCIDev") && tree_is(o->t, b, "PCIDev") &&
+		if (is_free(s, a) && is_free(o, b) && compare_tree_is(s->t, a, "PCIDev") &&
+		    compare_tree_is(o->t, b, "PCIDev") &&
 		    !strncmp(attr_or(s, a, "pci_type"), attr_or(o, b, "pci_type"), PCI_CARD))
 			objects_pair(m, a, b);
 		else
@@ -330,25 +331,25 @@ struct census {
 	unsigned pus, paired, offline;
 };
 
-static void census_pu(const struct compare_side *s, size_t pu, const struct compare_set *all,
-		      const struct compare_set *usable, struct census *out)
+static void census_pu(const struct compare_side *s, size_t pu, const struct xml_set *all,
+		      const struct xml_set *usable, struct census *out)
 {
 	long os = s->t->objects[pu].os_index;
 
 	out->pus = 1;
 	out->paired = !is_free(s, pu);
-	out->offline = is_free(s, pu) && compare_set_has(all, os) && !compare_set_has(usable, os);
+	out->offline = is_free(s, pu) && xml_set_has(all, os) && !xml_set_has(usable, os);
 }
 
 /* Children come after their parents. */
-static void census_collect(struct compare_side *s, const struct compare_set *all, const struct compare_set *usable,
+static void census_collect(struct compare_side *s, const struct xml_set *all, const struct xml_set *usable,
 			   struct census *list)
 {
 	for (size_t i = s->t->n; i-- > 0;) {
 		const struct tree_object *o = &s->t->objects[i];
 		struct census *own = &list[i];
 
-		if (tree_is(s->t, i, "PU"))
+		if (compare_tree_is(s->t, i, "PU"))
 			census_pu(s, i, all, usable, own);
 		s->vacant[i] = o->type->family == FAMILY_TREE && !own->paired;
 		s->offline[i] = own->pus && own->offline == own->pus;
@@ -363,17 +364,17 @@ static void census_collect(struct compare_side *s, const struct compare_set *all
 static int side_survey(struct compare_side *s, const struct tree_object *other_root)
 {
 	struct census *list = calloc(s->t->n, sizeof(*list));
-	struct compare_set all = {0}, usable = {0};
+	struct xml_set all = {0}, usable = {0};
 	int rc = -1;
 
-	if (list && !compare_set_parse(tree_attr(other_root, "complete_cpuset"), &all) &&
-	    !compare_set_parse(tree_attr(other_root, "cpuset"), &usable)) {
+	if (list && !xml_set_parse(tree_attr(other_root, "complete_cpuset"), &all) &&
+	    !xml_set_parse(tree_attr(other_root, "cpuset"), &usable)) {
 		census_collect(s, &all, &usable, list);
 		rc = 0;
 	}
 	free(list);
-	compare_set_free(&all);
-	compare_set_free(&usable);
+	xml_set_free(&all);
+	xml_set_free(&usable);
 	return rc;
 }
 
@@ -388,7 +389,7 @@ static int side_make(struct compare_side *s, const struct tree *t)
 		return -1;
 	for (size_t i = 0; i < t->n; i++) {
 		s->partner[i] = -1;
-		if (tree_is(t, i, "Package"))
+		if (compare_tree_is(t, i, "Package"))
 			s->package[i] = i;
 		else if (i)
 			s->package[i] = s->package[t->objects[i].parent];
@@ -411,7 +412,7 @@ static void part_strangers(struct compare_match *m)
 	const struct compare_side *s = m->side;
 
 	for (size_t i = 0; i < s[0].t->n; i++)
-		if (tree_is(s[0].t, i, "PU") && !is_free(&s[0], i) && !same_package(m, i, s[0].partner[i]))
+		if (compare_tree_is(s[0].t, i, "PU") && !is_free(&s[0], i) && !same_package(m, i, s[0].partner[i]))
 			objects_part(m, i);
 }
 
@@ -440,7 +441,7 @@ static int match_devices(struct compare_match *m)
 	return 0;
 }
 
-int match_make(const struct tree *a, const struct tree *b, struct compare_match *out)
+int compare_match_make(const struct tree *a, const struct tree *b, struct compare_match *out)
 {
 	struct compare_match m = { .newer = newer_find(a, b) };
 	int rc = side_make(&m.side[0], a) || side_make(&m.side[1], b) ? -1 : 0;
@@ -450,13 +451,13 @@ int match_make(const struct tree *a, const struct tree *b, struct compare_match 
 		rc = match_processors(&m) || match_devices(&m) || pair_rest(&m, NULL) || match_survey(&m) ? -1 : 0;
 	}
 	if (rc)
-		match_free(&m);
+		compare_match_free(&m);
 	else
 		*out = m;
 	return rc;
 }
 
-void match_free(struct compare_match *m)
+void compare_match_free(struct compare_match *m)
 {
 	for (int i = 0; i < 2; i++) {
 		free(m->side[i].partner);

@@ -26,23 +26,23 @@ struct compare_match {
 	int newer;	/* the side that a later hwloc exported, or in a later format; -1: neither */
 };
 
-/* 0, or -1 when memory is short. The trees are borrowed. Free with match_free. */
-int match_make(const struct tree *a, const struct tree *b, struct compare_match *out);
-void match_free(struct compare_match *m);
+/* 0, or -1 when memory is short. The trees are borrowed. Free with compare_match_free. */
+int compare_match_make(const struct tree *a, const struct tree *b, struct compare_match *out);
+void compare_match_free(struct compare_match *m);
 
 /* The version of hwloc that exported a topology, "" if unknown. */
-const char *match_exporter(const struct tree *t);
+const char *compare_match_exporter(const struct tree *t);
 
 /*
  * Whether an info differs only because of the exporting hwloc: a later major version reports more, and hwloc 3 replaced
  * some infos of hwloc 2. An info that only the earlier one has is a difference.
  */
-bool match_by_format(const struct compare_match *m, const char *name, const char *from, const char *to);
+bool compare_match_by_format(const struct compare_match *m, const char *name, const char *from, const char *to);
 
 /* The index after the last object of the subtree that begins at object. */
-size_t tree_end(const struct tree *t, size_t object);
+size_t compare_tree_end(const struct tree *t, size_t object);
 
-static inline bool tree_is(const struct tree *t, size_t object, const char *type)
+static inline bool compare_tree_is(const struct tree *t, size_t object, const char *type)
 {
 	const char *name = t->objects[object].type->name;
 

@@ -35,6 +35,6 @@ void compare_allowed(struct comparison *c);
 void compare_extras(const struct compare_match *m, struct compare_remarks *r);
 
 /* The OS device after which a PCI device is named, or the PCI device itself. */
-size_t device_known_by(const struct tree *t, size_t pci);
+size_t compare_device_known_by(const struct tree *t, size_t pci);
 
 #endif

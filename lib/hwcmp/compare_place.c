@@ -45,7 +45,7 @@ static void compare_bus(struct comparison *c, size_t a, size_t b, size_t known)
 	struct buf tail = {0};
 
 	if (x && y && strcmp(x, y)) {
-		value_tail("bus", x, y, &tail);
+		compare_value_tail("bus", x, y, &tail);
 		comparison_remark(c, s[0].t, known, SEVERITY_WIRING, CHANGE_CHANGED, "bus", x, y, &tail);
 	} else if (s[0].partner[pa] >= 0 && s[0].partner[pa] != pb) {
 		move_report(c, known, pa, pb);
@@ -67,17 +67,17 @@ static bool goes_along(const struct compare_match *m, size_t a, size_t b)
 {
 	int parent = m->side[0].t->objects[a].parent, other = m->side[1].t->objects[b].parent;
 
-	if (tree_is(m->side[0].t, a, "Bridge"))
+	if (compare_tree_is(m->side[0].t, a, "Bridge"))
 		return true;
-	return !tree_is(m->side[0].t, a, "PCIDev") && parent > 0 && m->side[0].partner[parent] == other &&
+	return !compare_tree_is(m->side[0].t, a, "PCIDev") && parent > 0 && m->side[0].partner[parent] == other &&
 	       m->side[0].t->objects[parent].type->family != FAMILY_TREE;
 }
 
 static void compare_locality(struct comparison *c, size_t a, size_t b)
 {
 	const struct compare_side *s = c->m.side;
-	bool pci = tree_is(s[0].t, a, "PCIDev");
-	size_t known = pci ? device_known_by(s[0].t, a) : a;
+	bool pci = compare_tree_is(s[0].t, a, "PCIDev");
+	size_t known = pci ? compare_device_known_by(s[0].t, a) : a;
 	long x, y;
 
 	if (goes_along(&c->m, a, b))
@@ -101,7 +101,7 @@ static void compare_numbering(struct comparison *c, size_t a, size_t b)
 	if (c->reported[package] || other < 0 || (x->os_index == y->os_index && s[0].partner[x->parent] == y->parent))
 		return;
 	if (x->os_index == y->os_index &&
-	    (s[0].partner[x->parent] < 0 || s[1].partner[y->parent] < 0 || tree_is(s[0].t, a, "Core")))
+	    (s[0].partner[x->parent] < 0 || s[1].partner[y->parent] < 0 || compare_tree_is(s[0].t, a, "Core")))
 		return;
 	to = tree_attr(&s[1].t->objects[other], "cpuset");
 	buf_puts(&tail, ": cores and PUs are numbered differently");
@@ -119,9 +119,9 @@ static void compare_core_place(struct comparison *c, size_t a, size_t b)
 	for (size_t i = 0; i < COUNT(around); i++) {
 		long x = s[0].t->objects[a].parent, y = s[1].t->objects[b].parent;
 
-		while (x > 0 && !tree_is(s[0].t, x, around[i]))
+		while (x > 0 && !compare_tree_is(s[0].t, x, around[i]))
 			x = s[0].t->objects[x].parent;
-		while (y > 0 && !tree_is(s[1].t, y, around[i]))
+		while (y > 0 && !compare_tree_is(s[1].t, y, around[i]))
 			y = s[1].t->objects[y].parent;
 		if (x > 0 && y > 0 && s[0].partner[x] >= 0 && s[1].partner[y] >= 0 && s[0].partner[x] != y) {
 			move_report(c, a, x, y);
@@ -134,9 +134,9 @@ void compare_place(struct comparison *c, size_t a, size_t b)
 {
 	const struct tree *t = c->m.side[0].t;
 
-	if (tree_is(t, a, "PU") || tree_is(t, a, "Core"))
+	if (compare_tree_is(t, a, "PU") || compare_tree_is(t, a, "Core"))
 		compare_numbering(c, a, b);
-	if (tree_is(t, a, "Core"))
+	if (compare_tree_is(t, a, "Core"))
 		compare_core_place(c, a, b);
 	else if (t->objects[a].type->family != FAMILY_TREE)
 		compare_locality(c, a, b);

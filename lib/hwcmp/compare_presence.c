@@ -23,7 +23,7 @@ static bool takes_along(const struct tree *t, size_t object)
 	static const char *const types[] = { "Package", "Core", "PCIDev", "OSDev", "NUMANode", "Misc" };
 
 	for (size_t i = 0; i < COUNT(types); i++)
-		if (tree_is(t, object, types[i]))
+		if (compare_tree_is(t, object, types[i]))
 			return true;
 	return false;
 }
@@ -67,12 +67,12 @@ static unsigned osdev_rank(const struct tree_object *o)
 	return 2 * (type < COUNT(ranks) ? ranks[type] : COUNT(ranks)) + (!subtype || !strcmp(subtype, "OpenCL"));
 }
 
-size_t device_known_by(const struct tree *t, size_t pci)
+size_t compare_device_known_by(const struct tree *t, size_t pci)
 {
-	size_t best = pci, end = tree_end(t, pci);
+	size_t best = pci, end = compare_tree_end(t, pci);
 
 	for (size_t i = pci + 1; i < end; i++)
-		if (tree_is(t, i, "OSDev") &&
+		if (compare_tree_is(t, i, "OSDev") &&
 		    (best == pci || osdev_rank(&t->objects[i]) < osdev_rank(&t->objects[best])))
 			best = i;
 	return best;
@@ -92,7 +92,7 @@ static const char *model_of(const struct tree *t, size_t pci, size_t known)
 static void pci_tail(const struct tree *t, size_t pci, size_t known, const char *verb, struct buf *tail)
 {
 	const char *model = model_of(t, pci, known), *gap = " (";
-	size_t end = tree_end(t, pci);
+	size_t end = compare_tree_end(t, pci);
 
 	buf_printf(tail, " %s", verb);
 	if (model) {
@@ -100,7 +100,7 @@ static void pci_tail(const struct tree *t, size_t pci, size_t known, const char 
 		gap = ", ";
 	}
 	for (size_t i = pci + 1; i < end; i++) {
-		if (i == known || !tree_is(t, i, "OSDev"))
+		if (i == known || !compare_tree_is(t, i, "OSDev"))
 			continue;
 		buf_puts(tail, gap);
 		tree_label(t, i, tail);
@@ -124,7 +124,7 @@ static void marks_find(const struct compare_side *s, struct marks *k)
 		const struct tree_object *o = &s->t->objects[i];
 
 		if (s->partner[i] >= 0)
-			k->gpu[o->parent] |= tree_is(s->t, i, "OSDev") && is_gpu(o);
+			k->gpu[o->parent] |= compare_tree_is(s->t, i, "OSDev") && is_gpu(o);
 		else if (o->type->family != FAMILY_TREE)
 			k->emptied[o->parent] = true;
 	}
@@ -144,15 +144,15 @@ static enum severity loss_severity(const struct compare_side *s, size_t object, 
 		{ "Group", SEVERITY_WIRING }, { "Bridge", SEVERITY_WIRING }, { "Misc", SEVERITY_COSMETIC },
 	};
 
-	if (tree_is(s->t, object, "PCIDev") && device_known_by(s->t, object) == object &&
+	if (compare_tree_is(s->t, object, "PCIDev") && compare_device_known_by(s->t, object) == object &&
 	    !is_worth(&s->t->objects[object]))
 		return SEVERITY_WIRING;
-	if (tree_is(s->t, object, "OSDev"))
+	if (compare_tree_is(s->t, object, "OSDev"))
 		return osdev_severity(s, object, k);
 	if (!strcmp(tree_kind(&s->t->objects[object]), "memory module"))
 		return SEVERITY_CAPACITY;
 	for (size_t i = 0; i < COUNT(others); i++)
-		if (tree_is(s->t, object, others[i].type))
+		if (compare_tree_is(s->t, object, others[i].type))
 			return others[i].severity;
 	return SEVERITY_CAPACITY;
 }
@@ -162,10 +162,10 @@ static bool goes_unsaid(const struct compare_side *s, size_t object, const struc
 {
 	static const char *const reported[] = { "Package", "Core", "PU" };
 
-	if (tree_is(s->t, object, "Bridge") || tree_is(s->t, object, "MemCache"))
+	if (compare_tree_is(s->t, object, "Bridge") || compare_tree_is(s->t, object, "MemCache"))
 		return k->emptied[object];
 	for (size_t i = 0; i < COUNT(reported); i++)
-		if (tree_is(s->t, object, reported[i]))
+		if (compare_tree_is(s->t, object, reported[i]))
 			return false;
 	return s->t->objects[object].type->family == FAMILY_TREE && s->vacant[object];
 }
@@ -181,13 +181,13 @@ static void presence_remark(struct comparison *c, const struct compare_side *s, 
 	struct buf tail = {0};
 	char size[SIZE_TEXT];
 
-	size_format(memory_nominal(memory), size);
-	if (tree_is(s->t, object, "PCIDev")) {
-		size_t known = device_known_by(s->t, object);
+	compare_size_format(field_memory_nominal(memory), size);
+	if (compare_tree_is(s->t, object, "PCIDev")) {
+		size_t known = compare_device_known_by(s->t, object);
 
 		pci_tail(s->t, object, known, verb, &tail);
 		object = known;
-	} else if (tree_is(s->t, object, "OSDev") && tree_is(s->t, o->parent, "PCIDev")) {
+	} else if (compare_tree_is(s->t, object, "OSDev") && compare_tree_is(s->t, o->parent, "PCIDev")) {
 		buf_printf(&tail, " %s (", verb);
 		tree_label(s->t, o->parent, &tail);
 		buf_printf(&tail, gone ? " remains)" : " was present before)");

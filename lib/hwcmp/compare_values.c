@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "hwcmp/compare_parts.h"
-#include "hwcmp/compare_set.h"
+#include "hwxml/xml_set.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -52,16 +52,16 @@ static void attr_tail(const struct attr_rule *rule, const char *from, const char
 
 	switch (rule->how) {
 	case AS_SIZE:
-		size_tail(rule->what, x, y, tail);
+		compare_size_tail(rule->what, x, y, tail);
 		break;
 	case AS_MEMORY:
-		memory_tail(x, y, tail);
+		compare_memory_tail(x, y, tail);
 		break;
 	case AS_SPEED:
 		speed_tail(rule->what, from, to, tail);
 		break;
 	default:
-		value_tail(rule->what, from, to, tail);
+		compare_value_tail(rule->what, from, to, tail);
 	}
 }
 
@@ -79,7 +79,7 @@ static enum severity attr_severity(const struct attr_rule *rule, const struct tr
 	if (rule->how == AS_SPEED && is_display(o))
 		return SEVERITY_COSMETIC;
 	if (rule->how == AS_MEMORY)
-		return fact_severity("memory", from, to);
+		return compare_fact_severity("memory", from, to);
 	return rule->severity;
 }
 
@@ -96,8 +96,9 @@ static void compare_attr(struct comparison *c, const struct attr_rule *rule, siz
 		return;
 	severity = attr_severity(rule, &s->objects[a], x, y);
 	attr_tail(rule, x, y, &tail);
-	comparison_remark(c, s, a, severity, severity == SEVERITY_CAPACITY ? value_direction(x, y) : CHANGE_CHANGED,
-			  rule->what, x, y, &tail);
+	comparison_remark(c, s, a, severity,
+			  severity == SEVERITY_CAPACITY ? compare_value_direction(x, y) : CHANGE_CHANGED, rule->what, x,
+			  y, &tail);
 }
 
 static bool rule_fits(const struct attr_rule *rule, const struct tree_object *o)
@@ -139,11 +140,11 @@ static void info_remark(struct comparison *c, size_t a, const char *name, const 
 	const struct tree *t = c->m.side[0].t;
 	struct buf tail = {0};
 
-	if (fact_equal(from, to) || match_by_format(&c->m, name, from, to))
+	if (compare_fact_equal(from, to) || compare_match_by_format(&c->m, name, from, to))
 		return;
-	fact_tail(name, from, to, &tail);
-	comparison_remark(c, t, a, fact_severity(name, from, to), fact_direction(name, from, to), name, from, to,
-			  &tail);
+	compare_fact_tail(name, from, to, &tail);
+	comparison_remark(c, t, a, compare_fact_severity(name, from, to), compare_fact_direction(name, from, to), name,
+			  from, to, &tail);
 }
 
 /* Several infos of a name are compared in order. */
@@ -182,24 +183,24 @@ static void compare_allowed_set(struct comparison *c, const struct allowed *is)
 	const struct tree_object *x = &c->m.side[0].t->objects[0], *y = &c->m.side[1].t->objects[0];
 	const char *from = tree_attr(x, is->allowed), *to = tree_attr(y, is->allowed);
 	const char *all = tree_attr(x, is->all), *all_to = tree_attr(y, is->all);
-	struct compare_set a = {0}, b = {0};
+	struct xml_set a = {0}, b = {0};
 	struct buf tail = {0};
 
 	if (!from || !to || !strcmp(from, to) || !all || !all_to || strcmp(all, all_to))
 		return;
-	if (compare_set_parse(from, &a) || compare_set_parse(to, &b)) {
+	if (xml_set_parse(from, &a) || xml_set_parse(to, &b)) {
 		c->r.failed = true;
-	} else if (compare_set_count(&a) == compare_set_count(&b)) {
-		value_tail(is->what, from, to, &tail);
+	} else if (xml_set_count(&a) == xml_set_count(&b)) {
+		compare_value_tail(is->what, from, to, &tail);
 		comparison_remark(c, c->m.side[0].t, 0, SEVERITY_WIRING, CHANGE_CHANGED, is->what, from, to, &tail);
 	} else {
-		buf_printf(&tail, ": %s %zu -> %zu", is->what, compare_set_count(&a), compare_set_count(&b));
+		buf_printf(&tail, ": %s %zu -> %zu", is->what, xml_set_count(&a), xml_set_count(&b));
 		comparison_remark(c, c->m.side[0].t, 0, SEVERITY_CAPACITY,
-				  compare_set_count(&a) > compare_set_count(&b) ? CHANGE_GONE : CHANGE_EXTRA,
+				  xml_set_count(&a) > xml_set_count(&b) ? CHANGE_GONE : CHANGE_EXTRA,
 				  is->what, from, to, &tail);
 	}
-	compare_set_free(&a);
-	compare_set_free(&b);
+	xml_set_free(&a);
+	xml_set_free(&b);
 }
 
 void compare_allowed(struct comparison *c)

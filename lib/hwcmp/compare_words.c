@@ -19,8 +19,9 @@ static bool label_number(const char *label, const char *kind, unsigned long *num
 	return !*end;
 }
 
-void remark_add(struct compare_remarks *r, enum severity s, enum change_direction d, size_t order, const char *kind,
-		const char *label, const char *what, const char *from, const char *to, struct buf *tail)
+void compare_remark_add(struct compare_remarks *r, enum severity s, enum change_direction d, size_t order,
+			const char *kind, const char *label, const char *what, const char *from, const char *to,
+			struct buf *tail)
 {
 	struct compare_remark *x = r->failed || tail->failed ? NULL : array_add(r->list, r->n);
 
@@ -142,7 +143,7 @@ static void remarks_free(struct compare_remarks *r)
 	*r = (struct compare_remarks){0};
 }
 
-int remarks_finish(struct compare_remarks *r, struct changes *out)
+int compare_remarks_finish(struct compare_remarks *r, struct changes *out)
 {
 	struct changes c = {0};
 	int rc = r->failed ? -1 : 0;

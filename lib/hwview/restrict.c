@@ -9,7 +9,7 @@
 
 #include "hwview/machine.h"
 
-static hwloc_bitmap_t wanted_cpus(hwloc_topology_t t, const char *cores, struct err *e)
+hwloc_bitmap_t restrict_cpus(hwloc_topology_t t, const char *cores, struct err *e)
 {
 	hwloc_obj_type_t type = machine_core_type(t);
 	hwloc_bitmap_t set = hwloc_bitmap_alloc();
@@ -53,7 +53,7 @@ static int topology_cut(hwloc_topology_t t, hwloc_const_bitmap_t cpus)
 
 int restrict_topology(hwloc_topology_t t, const char *cores, struct err *e)
 {
-	hwloc_bitmap_t cpus = wanted_cpus(t, cores, e);
+	hwloc_bitmap_t cpus = restrict_cpus(t, cores, e);
 	int rc = 0;
 
 	if (!cpus)

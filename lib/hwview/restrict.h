@@ -3,12 +3,11 @@
 #ifndef TOPIARY_HWVIEW_RESTRICT_H
 #define TOPIARY_HWVIEW_RESTRICT_H
 
+#include <hwloc.h>
 #include <stddef.h>
 
 #include "base/buf.h"
 #include "base/err.h"
-
-struct hwloc_topology;
 
 /*
  * Parses "0-3,8,10-11", core indices as Slurm gives them in S_STEP_ALLOC_CORES, into max flags: wanted[i] is 1 for a
@@ -18,12 +17,18 @@ struct hwloc_topology;
 int cores_parse(const char *list, unsigned char *wanted, size_t max, struct err *e);
 
 /*
+ * The PUs of cores in a list as above, of hwloc's logical core indices, in a node's whole topology. NULL on error; free
+ * with hwloc_bitmap_free.
+ */
+hwloc_bitmap_t restrict_cpus(hwloc_topology_t t, const char *cores, struct err *e);
+
+/*
  * Restricts a node's topology, as returned by machine_load, to some of its cores: their PUs and NUMA nodes, and the I/O
  * devices that remain local, as by hwloc_topology_restrict(3). cores is a list as above, of hwloc's logical core
  * indices. OS indices are kept; logical ones are renumbered from 0. 0, or -1 with t only usable for
  * hwloc_topology_destroy.
  */
-int restrict_topology(struct hwloc_topology *t, const char *cores, struct err *e);
+int restrict_topology(hwloc_topology_t t, const char *cores, struct err *e);
 
 /*
  * The same from XML to XML, which must be our own node's export: hwloc is not safe against hostile XML. 0, or -1 with

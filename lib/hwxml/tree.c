@@ -154,7 +154,7 @@ static int object_add(struct builder *b, struct frame *f, unsigned line, size_t 
 	if (!o || !pairs)
 		return builder_fail(b);
 	attrs_keep(b, f->el, line, n, given, pairs);
-	attrs_translate(pairs, n, *b->t->version == '3');
+	tree_attrs_translate(pairs, n, *b->t->version == '3');
 	text = pair_get(pairs, n, "type");
 	o->type = xml_type_find(text, strlen(text));
 	o->parent = b->depth > 1 ? b->frames[b->depth - 1].object : -1;

@@ -51,7 +51,7 @@ static const char *osdev_type(const struct tree_pair *attrs, size_t n, unsigned 
 	return NONE;
 }
 
-void attrs_translate(struct tree_pair *attrs, size_t n, bool hwloc3)
+void tree_attrs_translate(struct tree_pair *attrs, size_t n, bool hwloc3)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct tree_pair *a = &attrs[i];

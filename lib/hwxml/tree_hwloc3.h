@@ -12,6 +12,6 @@
  * a set of types where hwloc 2 has one. pci_type: hwloc 3 appends the programming interface, also when it exports the
  * format of hwloc 2. Values may be shortened in place.
  */
-void attrs_translate(struct tree_pair *attrs, size_t n, bool hwloc3);
+void tree_attrs_translate(struct tree_pair *attrs, size_t n, bool hwloc3);
 
 #endif

@@ -9,7 +9,7 @@
 #include "monitor/events.h"
 
 #define FORM "topiary monitor 1\nuid %u\nhz %u\nset %s\n"
-#define EXPECTED "off, sw or on, followed by ,hz=1 to 100 and ,set=sw or cpu"
+#define EXPECTED "off, sw or on, followed by ,hz=1 to 100 and ,set=%s"
 
 static const struct {
 	const char *word, *set;
@@ -33,7 +33,7 @@ static int set_hz(struct monitor_request *r, const char *value)
 
 static int set_set(struct monitor_request *r, const char *value)
 {
-	if (strlen(value) >= sizeof(r->set) || !monitor_set_exists(value))
+	if (strlen(value) >= sizeof(r->set) || !monitor_sets_exist(value))
 		return -1;
 	snprintf(r->set, sizeof(r->set), "%s", value);
 	return 0;
@@ -68,7 +68,7 @@ int monitor_request_parse(const char *name, const char *value, struct monitor_re
 	while (!rc && (part = strsep(&rest, ",")))
 		rc = !r.hz || part_parse(&r, part);
 	if (rc)
-		return err_set(e, "%s=%.64s: expected " EXPECTED, name, value);
+		return err_set(e, "%s=%.64s: expected " EXPECTED, name, value, monitor_set_names);
 	*out = r;
 	return 0;
 }
@@ -83,8 +83,8 @@ int monitor_ask_parse(const char *text, struct monitor_ask *out, struct err *e)
 	struct monitor_ask a = {0};
 	struct buf again = {0};
 	unsigned uid;
-	char set[16];
-	int rc = sscanf(text, "topiary monitor 1 uid %10u hz %3u set %15s", &uid, &a.request.hz, set) == 3 ? 0 : -1;
+	char set[sizeof(a.request.set)];
+	int rc = sscanf(text, "topiary monitor 1 uid %10u hz %3u set %31s", &uid, &a.request.hz, set) == 3 ? 0 : -1;
 
 	if (rc || a.request.hz > ASK_HZ_MAX || set_set(&a.request, set))
 		return err_set(e, "not what slurmstepd writes");

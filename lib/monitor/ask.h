@@ -24,10 +24,10 @@
 #define ASK_SIZE 128u			/* bytes of ASK_FILE, at most */
 #define ASK_HZ_MAX 100u
 
-/* Value of --topo-monitor and TopoMonitor: off|sw|on[,hz=N][,set=NAME]. */
+/* Value of --topo-monitor and TopoMonitor: off|sw|on[,hz=N][,set=NAME[+NAME...]]. */
 struct monitor_request {
 	unsigned hz;			/* 0: off; ticks a second */
-	char set[16];			/* of monitor/events.h, beside sw */
+	char set[32];			/* of monitor/events.h, beside sw */
 };
 
 /* name: of the option or key, for errors. 0, or -1 with *out unchanged. */

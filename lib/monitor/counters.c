@@ -69,7 +69,7 @@ static int choose_events(struct counters *c, pid_t pid, const char *set, struct 
 		const struct monitor_event *event = &monitor_events[i];
 		int fd;
 
-		if (strcmp(event->set, "sw") && strcmp(event->set, set))
+		if (!monitor_set_has(set, event->set))
 			continue;
 		fd = event_open_allowed(event, pid, c->cpus[0], true);
 		if (fd >= 0) {

@@ -21,14 +21,47 @@ const struct monitor_event monitor_events[] = {
 	{ "l3_misses", "", HW(CACHE_MISSES), .most = 10 },
 };
 const unsigned monitor_nevents = sizeof(monitor_events) / sizeof(monitor_events[0]);
-const char monitor_sets[] = "sw or cpu";
+static const char *const sets_known[] = { "sw", "cpu", "power", "net", "gpu" };
+const char monitor_set_names[] = "sw, cpu, power, net or gpu, or several joined by +";
 
-bool monitor_set_exists(const char *set)
+/* The next name of a list is n characters long. NULL: there is none. */
+static const char *set_next(const char *at, size_t *n)
 {
-	for (unsigned i = 0; i < monitor_nevents; i++)
-		if (!strcmp(monitor_events[i].set, set))
+	if (!at || !at[*n])
+		return NULL;
+	at += *n + 1;
+	*n = strcspn(at, "+");
+	return at;
+}
+
+static bool set_is(const char *at, size_t n, const char *set)
+{
+	return n == strlen(set) && !strncasecmp(at, set, n);
+}
+
+bool monitor_sets_exist(const char *sets)
+{
+	size_t n = strcspn(sets, "+");
+
+	for (const char *at = sets; at; at = set_next(at, &n)) {
+		size_t i = 0;
+
+		while (i < sizeof(sets_known) / sizeof(sets_known[0]) && !set_is(at, n, sets_known[i]))
+			i++;
+		if (i == sizeof(sets_known) / sizeof(sets_known[0]))
+			return false;
+	}
+	return true;
+}
+
+bool monitor_set_has(const char *sets, const char *set)
+{
+	size_t n = strcspn(sets, "+");
+
+	for (const char *at = sets; at; at = set_next(at, &n))
+		if (set_is(at, n, set))
 			return true;
-	return false;
+	return !strcmp(set, "sw");
 }
 
 bool monitor_value_holds(const struct monitor_event *event, uint64_t value, uint64_t ran_ns, uint64_t counted_ns)

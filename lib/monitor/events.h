@@ -6,9 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
+#include "trace/head.h"
+
 /*
- * What is counted: the kernel's own events and generic hardware events of perf_event_open(2). A row is in one set, and
- * sets are what a user asks for. For monitor/recorder.c and monitor/pu_counters.c.
+ * What is counted on each PU: the kernel's own events and generic hardware events of perf_event_open(2). A row is in
+ * one set, and sets are what a user asks for; monitor/source.h has what is counted above the PU. For
+ * monitor/recorder.c and monitor/pu_counters.c.
  */
 struct monitor_event {
 	const char *name, *unit;	/* as in the trace */
@@ -26,9 +30,16 @@ struct monitor_event {
 extern const struct monitor_event monitor_events[];
 extern const unsigned monitor_nevents;
 
-/* Is there a set of that name? monitor_sets: their names, for messages. */
-bool monitor_set_exists(const char *set);
-extern const char monitor_sets[];
+/*
+ * Sets are given as names joined by '+', and sw is always among them. Are these sets? Is one among them?
+ * monitor_set_names: all, for messages.
+ */
+bool monitor_sets_exist(const char *sets);
+bool monitor_set_has(const char *sets, const char *set);
+extern const char monitor_set_names[];
+
+/* Append n of them to the events of a head (base/array.h), whose levels are there. 0 or -1. */
+int monitor_events_head(const struct monitor_event *const *events, unsigned n, struct trace_head *h, struct err *e);
 
 /*
  * Can this be what an event counted while tasks ran for ran_ns nanoseconds on the PU? Counters of virtual machines give

@@ -38,7 +38,7 @@ static void choose_events(struct pu_counters *c, const char *set, char *why)
 		const struct monitor_event *event = &monitor_events[i];
 		int fd;
 
-		if (strcmp(event->set, "sw") && strcmp(event->set, set))
+		if (!monitor_set_has(set, event->set))
 			continue;
 		if ((fd = event_open(event, c->cpus[0])) >= 0) {
 			close(fd);

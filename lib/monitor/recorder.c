@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "monitor/counters.h"
+#include "monitor/source.h"
 #include "trace/writer.h"
 
 #define LIVE_NS 100000000u	/* no two blocks of a live trace in less time */
@@ -23,6 +24,8 @@ struct recorder {
 	struct trace_head head;
 	struct trace_writer *writer;	/* NULL after an error */
 	struct counters counters;
+	struct sources sources;		/* where all PUs of the domain are ours */
+	hwloc_bitmap_t pus;
 	unsigned *cpus, ncpus;		/* of the trace's PUs */
 	uint64_t *values;
 	uint64_t begun, last, absent;
@@ -54,18 +57,21 @@ static int read_cpus(struct recorder *r, struct err *e)
 	return 0;
 }
 
-static int head_events(struct trace_head *h, const struct counters *c, struct err *e)
+static int sources_begin(struct recorder *r, const char *sets, struct err *e)
 {
-	if (!(h->events = calloc(c->nevents, sizeof(*h->events))))
-		return err_set(e, "out of memory");
-	for (h->nevents = 0; h->nevents < c->nevents; h->nevents++) {
-		struct trace_event *event = &h->events[h->nevents];
+	struct source_request how = { .sets = sets, .root = "", .pus = r->pus = hwloc_bitmap_alloc() };
+	struct buf absent = {0};
+	int rc;
 
-		snprintf(event->name, sizeof(event->name), "%s", c->events[h->nevents]->name);
-		snprintf(event->unit, sizeof(event->unit), "%s", c->events[h->nevents]->unit);
-		event->level = trace_head_level(h, "PU");
-	}
-	return 0;
+	if (!r->pus)
+		return err_set(e, "out of memory");
+	for (unsigned i = 0; i < r->ncpus; i++)
+		hwloc_bitmap_set(r->pus, r->cpus[i]);
+	rc = sources_open(&r->sources, &how, &r->head, &absent, e);
+	if (rc == 0 && absent.data)
+		log_info("%s", absent.data + strlen("; "));
+	buf_free(&absent);
+	return rc;
 }
 
 static int start_writing(struct recorder *r, struct err *e)
@@ -84,6 +90,8 @@ static int start_writing(struct recorder *r, struct err *e)
 static void recorder_free(struct recorder *r)
 {
 	counters_close(&r->counters);
+	sources_close(&r->sources);
+	hwloc_bitmap_free(r->pus);
 	trace_head_free(&r->head);
 	free(r->values);
 	free(r->cpus);
@@ -105,7 +113,8 @@ struct recorder *recorder_new(const struct recorder_request *how, struct err *e)
 	gethostname(r->head.node, sizeof(r->head.node) - 1);
 	if (!head_levels(&r->head, e) && !read_cpus(r, e) &&
 	    !counters_open(&r->counters, how->pid, how->waits_for_exec, how->set, r->cpus, r->ncpus, e) &&
-	    !head_events(&r->head, &r->counters, e) && !start_writing(r, e))
+	    !monitor_events_head(r->counters.events, r->counters.nevents, &r->head, e) &&
+	    !sources_begin(r, how->set, e) && !start_writing(r, e))
 		return r;
 	trace_writer_close(r->writer, &unheard);
 	recorder_free(r);
@@ -119,6 +128,7 @@ int recorder_tick(struct recorder *r, struct err *e)
 	if (now == r->last)
 		return 0;
 	r->absent += counters_read(&r->counters, r->values);
+	sources_read(&r->sources, &r->head, now - r->last, r->values);
 	r->last = now;
 	if (trace_writer_tick(r->writer, now - r->begun, r->values, e))
 		return -1;

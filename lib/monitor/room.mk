@@ -2,4 +2,5 @@
 $(eval $(call archive,monitor,$(wildcard lib/monitor/*.c),hwloc))
 $(eval $(call unit,test_events,tests/unit/test_events.c,monitor base,,))
 $(eval $(call unit,test_ask,tests/unit/test_ask.c,monitor base,,))
+$(eval $(call unit,test_source,tests/unit/test_source.c,monitor trace base,hwloc jansson libzstd libcrypto inih,-lm))
 $(eval $(call unit,test_live,tests/unit/test_live.c,monitor trace base,hwloc jansson libzstd,))

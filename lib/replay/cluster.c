@@ -184,21 +184,21 @@ bool cluster_has(const struct cluster *c, const char *name)
 
 /* --- node shares --- */
 
-unsigned job_task_cores(const struct past_job *job, const struct cluster_kind *kind)
+unsigned cluster_job_task_cores(const struct past_job *job, const struct cluster_kind *kind)
 {
 	return job->task_cpus > kind->threads ? (job->task_cpus + kind->threads - 1) / kind->threads : 1;
 }
 
-unsigned job_cores(const struct past_job *job, unsigned tasks, const struct cluster_kind *kind)
+unsigned cluster_job_cores(const struct past_job *job, unsigned tasks, const struct cluster_kind *kind)
 {
-	unsigned long long each = job_task_cores(job, kind), cores = tasks * each;
+	unsigned long long each = cluster_job_task_cores(job, kind), cores = tasks * each;
 
 	if (each == 1)
 		cores = ((unsigned long long) tasks * job->task_cpus + kind->threads - 1) / kind->threads;
 	return cores < SCORE_MAX_CORES ? cores : SCORE_MAX_CORES + 1;
 }
 
-unsigned job_node_tasks(const struct past_job *job)
+unsigned cluster_job_node_tasks(const struct past_job *job)
 {
 	return (job->tasks + job->nodes - 1) / job->nodes;
 }
@@ -212,7 +212,7 @@ static size_t words_of(const struct cluster *c, const unsigned *nodes, size_t n)
 	return words;
 }
 
-struct cluster_shares *seats_new(const struct cluster *c, const struct past_job *job, const unsigned *nodes)
+struct cluster_shares *cluster_seats_new(const struct cluster *c, const struct past_job *job, const unsigned *nodes)
 {
 	size_t n = job->nodes, head = sizeof(struct cluster_shares) + n * sizeof(struct cluster_share);
 	struct cluster_shares *s = calloc(1, head + words_of(c, nodes, n) * sizeof(uint64_t));
@@ -225,7 +225,8 @@ struct cluster_shares *seats_new(const struct cluster *c, const struct past_job 
 		const struct cluster_kind *kind = c->nodes[nodes[i]].kind;
 		unsigned tasks = job->tasks / job->nodes + (i < job->tasks % job->nodes);
 
-		s->list[i] = (struct cluster_share){ nodes[i], tasks, job_cores(job, tasks, kind), words, job->memory };
+		s->list[i] = (struct cluster_share){ nodes[i], tasks, cluster_job_cores(job, tasks, kind), words,
+						    job->memory };
 		words += kind->words;
 	}
 	return s;
@@ -248,13 +249,13 @@ static int reach_init(struct cluster_room *r)
 	return 0;
 }
 
-int room_init(struct cluster_room *r, const struct cluster *c, bool with_reach)
+int cluster_room_init(struct cluster_room *r, const struct cluster *c, bool with_reach)
 {
 	*r = (struct cluster_room){ .cluster = c, .words = calloc(c->words, sizeof(*r->words)),
 			    .count = calloc(c->n, sizeof(*r->count)), .total = c->cores,
 			    .held = calloc(c->n, sizeof(*r->held)), .used = calloc(c->cores, sizeof(*r->used)) };
 	if (!r->words || !r->count || !r->held || !r->used || (with_reach && reach_init(r))) {
-		room_free(r);
+		cluster_room_free(r);
 		return -1;
 	}
 	for (size_t i = 0; i < c->n; i++) {
@@ -264,7 +265,7 @@ int room_init(struct cluster_room *r, const struct cluster *c, bool with_reach)
 	return 0;
 }
 
-void room_copy(struct cluster_room *to, const struct cluster_room *from)
+void cluster_room_copy(struct cluster_room *to, const struct cluster_room *from)
 {
 	to->total = from->total;
 	memcpy(to->words, from->words, from->cluster->words * sizeof(*to->words));
@@ -273,7 +274,7 @@ void room_copy(struct cluster_room *to, const struct cluster_room *from)
 	memcpy(to->used, from->used, from->cluster->cores * sizeof(*to->used));
 }
 
-void room_free(struct cluster_room *r)
+void cluster_room_free(struct cluster_room *r)
 {
 	for (size_t i = 0; r->reach && i < r->cluster->nkinds; i++)
 		free(r->reach[i]);
@@ -285,7 +286,7 @@ void room_free(struct cluster_room *r)
 	*r = (struct cluster_room){0};
 }
 
-bool room_has_memory(const struct cluster_room *r, unsigned node, unsigned long long mb)
+bool cluster_room_has_memory(const struct cluster_room *r, unsigned node, unsigned long long mb)
 {
 	unsigned long long has = r->cluster->nodes[node].kind->memory;
 
@@ -297,7 +298,7 @@ static bool seat_is_free(const struct cluster_room *r, const struct cluster_shar
 	const struct cluster_node *node = &r->cluster->nodes[s->node];
 
 	return core_set_is_within(s->mask, &r->words[node->word], node->kind->words) &&
-	       room_has_memory(r, s->node, s->memory);
+	       cluster_room_has_memory(r, s->node, s->memory);
 }
 
 /* Of free to occupied, or back. */
@@ -314,7 +315,7 @@ static void seat_turn(struct cluster_room *r, const struct cluster_share *s, int
 			r->used[node->core + c] += sign * (uint32_t) each;
 }
 
-int room_occupy(struct cluster_room *r, const struct cluster_shares *s)
+int cluster_room_occupy(struct cluster_room *r, const struct cluster_shares *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (!seat_is_free(r, &s->list[i]))
@@ -332,7 +333,7 @@ int room_occupy(struct cluster_room *r, const struct cluster_shares *s)
 	return 0;
 }
 
-void room_release(struct cluster_room *r, const struct cluster_shares *s)
+void cluster_room_release(struct cluster_room *r, const struct cluster_shares *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		const struct cluster_share *seat = &s->list[i];
@@ -346,7 +347,7 @@ void room_release(struct cluster_room *r, const struct cluster_shares *s)
 	}
 }
 
-unsigned range_count(const uint64_t *words, struct cluster_range r)
+unsigned cluster_range_count(const uint64_t *words, struct cluster_range r)
 {
 	unsigned first = r.first / 64, last = (r.first + r.cores - 1) / 64, n = 0;
 
@@ -362,27 +363,27 @@ unsigned range_count(const uint64_t *words, struct cluster_range r)
 	return n;
 }
 
-bool room_holds(const struct cluster_room *r, unsigned node, const struct past_job *job, enum level within)
+bool cluster_room_holds(const struct cluster_room *r, unsigned node, const struct past_job *job, enum level within)
 {
 	const struct cluster_kind *kind = r->cluster->nodes[node].kind;
 	const struct cluster_ranges *at = &kind->at[within];
-	unsigned cores = job_cores(job, job_node_tasks(job), kind);
+	unsigned cores = cluster_job_cores(job, cluster_job_node_tasks(job), kind);
 
-	if (r->count[node] < cores || !room_has_memory(r, node, job->memory))
+	if (r->count[node] < cores || !cluster_room_has_memory(r, node, job->memory))
 		return false;
 	for (size_t i = 0; within != LEVEL_NODE && i < at->n; i++)
-		if (range_count(room_node(r, node), at->list[i]) >= cores)
+		if (cluster_range_count(cluster_room_node(r, node), at->list[i]) >= cores)
 			return true;
 	return within == LEVEL_NODE;
 }
 
-bool room_can(const struct cluster_room *r, const struct past_job *job, enum level within)
+bool cluster_room_can(const struct cluster_room *r, const struct past_job *job, enum level within)
 {
 	size_t nodes = 0;
 
 	for (size_t i = 0; i < r->cluster->nkinds; i++) {
 		const struct cluster_kind *kind = &r->cluster->kinds[i];
-		unsigned cores = job_cores(job, job_node_tasks(job), kind);
+		unsigned cores = cluster_job_cores(job, cluster_job_node_tasks(job), kind);
 
 		nodes += cores <= kind->shape->cores ? r->reach[i][cores] : 0;
 	}
@@ -390,6 +391,6 @@ bool room_can(const struct cluster_room *r, const struct past_job *job, enum lev
 		return nodes >= job->nodes;
 	nodes = 0;
 	for (size_t i = 0; nodes < job->nodes && i < r->cluster->n; i++)
-		nodes += room_holds(r, i, job, within);
+		nodes += cluster_room_holds(r, i, job, within);
 	return nodes >= job->nodes;
 }

@@ -76,14 +76,14 @@ struct cluster_shares {
  * Shares of job->nodes nodes, in ascending order; its tasks are distributed, the masks are empty. NULL when memory is
  * short; free it with free(3).
  */
-struct cluster_shares *seats_new(const struct cluster *c, const struct past_job *job, const unsigned *nodes);
+struct cluster_shares *cluster_seats_new(const struct cluster *c, const struct past_job *job, const unsigned *nodes);
 
 /* Cores of each task of a job on a node; 1 if tasks may share a core. */
-unsigned job_task_cores(const struct past_job *job, const struct cluster_kind *kind);
+unsigned cluster_job_task_cores(const struct past_job *job, const struct cluster_kind *kind);
 /* Cores used by so many of its tasks: Slurm allocates whole ones. */
-unsigned job_cores(const struct past_job *job, unsigned tasks, const struct cluster_kind *kind);
+unsigned cluster_job_cores(const struct past_job *job, unsigned tasks, const struct cluster_kind *kind);
 /* The most tasks of the job on a node. */
-unsigned job_node_tasks(const struct past_job *job);
+unsigned cluster_job_node_tasks(const struct past_job *job);
 
 /* The free cores and the memory that jobs hold. */
 struct cluster_room {
@@ -96,30 +96,30 @@ struct cluster_room {
 	unsigned **reach;		/* reach[kind][k]: nodes of a kind with at least k free cores; NULL in a copy */
 };
 
-/* Initially all are free. 0, or -1 when memory is short; free with room_free. */
-int room_init(struct cluster_room *r, const struct cluster *c, bool with_reach);
-void room_copy(struct cluster_room *to, const struct cluster_room *from);
-void room_free(struct cluster_room *r);
+/* Initially all are free. 0, or -1 when memory is short; free with cluster_room_free. */
+int cluster_room_init(struct cluster_room *r, const struct cluster *c, bool with_reach);
+void cluster_room_copy(struct cluster_room *to, const struct cluster_room *from);
+void cluster_room_free(struct cluster_room *r);
 
-static inline const uint64_t *room_node(const struct cluster_room *r, unsigned node)
+static inline const uint64_t *cluster_room_node(const struct cluster_room *r, unsigned node)
 {
 	return &r->words[r->cluster->nodes[node].word];
 }
 
 /* 0, or -1 with nothing changed when one of the cores, or the memory, is not free. */
-int room_occupy(struct cluster_room *r, const struct cluster_shares *s);
-void room_release(struct cluster_room *r, const struct cluster_shares *s);
+int cluster_room_occupy(struct cluster_room *r, const struct cluster_shares *s);
+void cluster_room_release(struct cluster_room *r, const struct cluster_shares *s);
 
-bool room_has_memory(const struct cluster_room *r, unsigned node, unsigned long long mb);
+bool cluster_room_has_memory(const struct cluster_room *r, unsigned node, unsigned long long mb);
 /*
  * Whether the node has room for the most tasks of the job on a node and for its memory, within one domain of the level
  * unless that is LEVEL_NODE.
  */
-bool room_holds(const struct cluster_room *r, unsigned node, const struct past_job *job, enum level within);
+bool cluster_room_holds(const struct cluster_room *r, unsigned node, const struct past_job *job, enum level within);
 /* Whether as many nodes as the job wants have. The room must have its reach. */
-bool room_can(const struct cluster_room *r, const struct past_job *job, enum level within);
+bool cluster_room_can(const struct cluster_room *r, const struct past_job *job, enum level within);
 
 /* Cores of a set within a range. */
-unsigned range_count(const uint64_t *words, struct cluster_range r);
+unsigned cluster_range_count(const uint64_t *words, struct cluster_range r);
 
 #endif

@@ -40,12 +40,12 @@ struct fronts {
 	uint64_t *key;			/* space for one */
 };
 
-uint64_t touch_least(uint64_t a, uint64_t b)
+uint64_t front_touch_least(uint64_t a, uint64_t b)
 {
 	uint64_t least = 0;
 
 	for (int lane = 0; lane < LANES; lane++) {
-		uint64_t x = touch_count(a, lane), y = touch_count(b, lane);
+		uint64_t x = front_touch_count(a, lane), y = front_touch_count(b, lane);
 
 		least |= (x < y ? x : y) << 16 * lane;
 	}
@@ -94,7 +94,7 @@ static int map_init(struct map *m, const struct shape *s)
 		for (unsigned c = 0; c < s->cores; c++) {
 			unsigned d = m->around[lane_levels[lane].level][c];
 
-			m->counts[d] |= touch_one(lane);
+			m->counts[d] |= front_touch_one(lane);
 			if (m->largest[lane] < domain_cores(s, d))
 				m->largest[lane] = domain_cores(s, d);
 		}
@@ -129,8 +129,8 @@ uint64_t fronts_touch(struct fronts *f, const struct cluster_kind *kind, const u
 	uint64_t touch = 0;
 
 	for (int lane = 0; lane < LANES; lane++)
-		touch +=
-			map_count(&f->maps[kind->index], lane_levels[lane].level, cores, kind->words) * touch_one(lane);
+		touch += map_count(&f->maps[kind->index], lane_levels[lane].level, cores, kind->words) *
+			 front_touch_one(lane);
 	return touch;
 }
 
@@ -168,10 +168,10 @@ static int table_add(struct table *t, size_t from, uint64_t touch)
 	size_t kept = from;
 
 	for (size_t i = from; i < t->n; i++)
-		if (touch_within(t->list[i], touch))
+		if (front_touch_within(t->list[i], touch))
 			return 0;
 	for (size_t i = from; i < t->n; i++)
-		if (!touch_within(touch, t->list[i]))
+		if (!front_touch_within(touch, t->list[i]))
 			t->list[kept++] = t->list[i];
 	t->n = kept;
 	if (array_reserve(t->list, t->n, 1))
@@ -262,7 +262,7 @@ struct build {
 static unsigned cores_uncut(const struct build *b, uint64_t counts)
 {
 	for (int lane = LANE_NUMA; lane <= LANE_L3; lane++)
-		if (touch_count(counts, lane) && b->map->largest[lane] >= b->task_cores)
+		if (front_touch_count(counts, lane) && b->map->largest[lane] >= b->task_cores)
 			return b->task_cores;
 	return 1;
 }

@@ -12,18 +12,18 @@
 enum front_lane { LANE_PACKAGE, LANE_DIE, LANE_NUMA, LANE_L3, LANES };
 #define TOUCH_MAX 0x7fffu
 
-static inline unsigned touch_count(uint64_t touch, enum front_lane lane)
+static inline unsigned front_touch_count(uint64_t touch, enum front_lane lane)
 {
 	return touch >> 16 * lane & 0xffff;
 }
 
-static inline uint64_t touch_one(enum front_lane lane)
+static inline uint64_t front_touch_one(enum front_lane lane)
 {
 	return 1ull << 16 * lane;
 }
 
 /* Whether no lane of a exceeds that of b. */
-static inline bool touch_within(uint64_t a, uint64_t b)
+static inline bool front_touch_within(uint64_t a, uint64_t b)
 {
 	const uint64_t high = 0x8000800080008000ull;
 
@@ -31,12 +31,12 @@ static inline bool touch_within(uint64_t a, uint64_t b)
 }
 
 /* The minimum of each lane. */
-uint64_t touch_least(uint64_t a, uint64_t b);
+uint64_t front_touch_least(uint64_t a, uint64_t b);
 
 /* Packages, NUMA nodes and L3 caches together. */
-static inline unsigned touch_sum(uint64_t t)
+static inline unsigned front_touch_sum(uint64_t t)
 {
-	return touch_count(t, LANE_PACKAGE) + touch_count(t, LANE_NUMA) + touch_count(t, LANE_L3);
+	return front_touch_count(t, LANE_PACKAGE) + front_touch_count(t, LANE_NUMA) + front_touch_count(t, LANE_L3);
 }
 
 /*

@@ -20,7 +20,7 @@ static const struct {
 	[JUDGED_L3] = { LEVEL_L3, LANE_L3 },
 };
 
-enum level judged_level(enum judge_level j)
+enum level judge_level(enum judge_level j)
 {
 	return judged[j].level;
 }
@@ -110,7 +110,8 @@ struct judge *judge_new(const struct cluster *c)
 			numas = c->kinds[i].shape->numas.count;
 	*j = (struct judge){ .cluster = c, .fronts = fronts_new(c), .taken = calloc(c->n, sizeof(*j->taken)),
 			     .left = calloc(numas, sizeof(*j->left)) };
-	if (j->fronts && j->taken && j->left && !room_init(&j->empty, c, false) && !samples_find(j) && !wholes_find(j))
+	if (j->fronts && j->taken && j->left && !cluster_room_init(&j->empty, c, false) && !samples_find(j) &&
+	    !wholes_find(j))
 		return j;
 	judge_free(j);
 	return NULL;
@@ -125,7 +126,7 @@ void judge_free(struct judge *j)
 	free(j->wholes);
 	fronts_free(j->fronts);
 	if (j->empty.cluster)
-		room_free(&j->empty);
+		cluster_room_free(&j->empty);
 	free(j->sample);
 	free(j->taken);
 	free(j->left);
@@ -139,12 +140,13 @@ static int front_on(const struct judged_share *h, const struct cluster_room *r, 
 		    struct front *out)
 {
 	const struct cluster_kind *kind = r->cluster->nodes[node].kind;
-	unsigned cores = job_cores(h->job, h->seat->tasks, kind);
+	unsigned cores = cluster_job_cores(h->job, h->seat->tasks, kind);
 
 	*out = (struct front){0};
 	if (r->count[node] < cores)
 		return 0;
-	return fronts_get(h->j->fronts, kind, room_node(r, node), uncut ? job_task_cores(h->job, kind) : 1, cores, out);
+	return fronts_get(h->j->fronts, kind, cluster_room_node(r, node),
+			  uncut ? cluster_job_task_cores(h->job, kind) : 1, cores, out);
 }
 
 /* The minimum of each lane, and the least sum of lanes, over the empty nodes of all kinds. */
@@ -153,16 +155,16 @@ static int empty_least(const struct judged_share *h, uint64_t *lanes, unsigned *
 	struct front f;
 
 	*lanes = UINT64_MAX / 2;
-	*sum = touch_sum(h->touch);
+	*sum = front_touch_sum(h->touch);
 	for (size_t i = 0; i < h->j->cluster->nkinds; i++) {
 		if (h->j->sample[i] < 0)
 			continue;
 		if (front_on(h, &h->j->empty, h->j->sample[i], false, &f))
 			return -1;
 		for (size_t n = 0; n < f.n; n++) {
-			*lanes = touch_least(*lanes, f.list[n]);
-			if (touch_sum(f.list[n]) < *sum)
-				*sum = touch_sum(f.list[n]);
+			*lanes = front_touch_least(*lanes, f.list[n]);
+			if (front_touch_sum(f.list[n]) < *sum)
+				*sum = front_touch_sum(f.list[n]);
 		}
 	}
 	return 0;
@@ -171,7 +173,7 @@ static int empty_least(const struct judged_share *h, uint64_t *lanes, unsigned *
 static void note_splits(const struct judged_share *h, uint64_t least, bool split[JUDGED_LEVELS])
 {
 	for (size_t i = 0; i < JUDGED_LEVELS; i++)
-		split[i] |= touch_count(least, judged[i].lane) < touch_count(h->touch, judged[i].lane);
+		split[i] |= front_touch_count(least, judged[i].lane) < front_touch_count(h->touch, judged[i].lane);
 }
 
 /* Compares the share with placements on another node that the job does not have, or on its own. */
@@ -183,8 +185,8 @@ static int compare_node(const struct judged_share *h, unsigned node, struct judg
 	if (front_on(h, h->room, node, true, &f))
 		return -1;
 	for (size_t i = 0; i < f.n; i++) {
-		out->dominated |= f.list[i] != h->touch && touch_within(f.list[i], h->touch);
-		least = touch_least(least, f.list[i]);
+		out->dominated |= f.list[i] != h->touch && front_touch_within(f.list[i], h->touch);
+		least = front_touch_least(least, f.list[i]);
 	}
 	if (node == h->seat->node)
 		note_splits(h, least, out->split_own);
@@ -205,7 +207,7 @@ static int compare_all(const struct judged_share *h, struct judgement *out)
 /* Whether all free cores of the domain belong to the share, and the share is inside it. */
 static bool seat_fills(const struct judged_share *h, const struct whole *d)
 {
-	const uint64_t *free_cores = room_node(h->room, h->seat->node), *mask = h->seat->mask;
+	const uint64_t *free_cores = cluster_room_node(h->room, h->seat->node), *mask = h->seat->mask;
 
 	for (unsigned w = 0; w < d->kind->words; w++)
 		if (mask[w] & ~d->mask[w] || (free_cores[w] & d->mask[w]) != mask[w])
@@ -219,7 +221,8 @@ static bool stands_free(const struct judged_share *h, const struct whole *d)
 
 	for (unsigned i = 0; i < c->n; i++)
 		if (c->nodes[i].kind == d->kind && (!h->j->taken[i] || i == h->seat->node) &&
-		    h->room->count[i] >= d->cores && core_set_is_within(d->mask, room_node(h->room, i), d->kind->words))
+		    h->room->count[i] >= d->cores &&
+		    core_set_is_within(d->mask, cluster_room_node(h->room, i), d->kind->words))
 			return true;
 	return false;
 }
@@ -231,11 +234,11 @@ static int fits_as_well(const struct judged_share *h, const struct whole *d)
 	struct fronts *f = h->j->fronts;
 	struct front front;
 
-	if (d->cores != job_cores(h->job, h->seat->tasks, d->kind))
+	if (d->cores != cluster_job_cores(h->job, h->seat->tasks, d->kind))
 		return 0;
-	if (fronts_get(f, d->kind, d->mask, job_task_cores(h->job, d->kind), d->cores, &front))
+	if (fronts_get(f, d->kind, d->mask, cluster_job_task_cores(h->job, d->kind), d->cores, &front))
 		return -1;
-	return front.n && touch_within(*front.list, h->touch) &&
+	return front.n && front_touch_within(*front.list, h->touch) &&
 	       fronts_touch_l2(f, d->kind, d->mask) <= fronts_touch_l2(f, own, h->seat->mask);
 }
 
@@ -305,7 +308,7 @@ static bool memory_is_far(const struct judged_share *h)
 
 	memory_left(h, h->seat->node);
 	for (unsigned i = 0; i < s->numas.count; i++)
-		if (each * range_count(h->seat->mask, numa_range(s, i)) > h->j->left[i] + SLACK)
+		if (each * cluster_range_count(h->seat->mask, numa_range(s, i)) > h->j->left[i] + SLACK)
 			return true;
 	return false;
 }
@@ -315,13 +318,13 @@ static bool memory_can_be_near(const struct judged_share *h, unsigned node)
 {
 	const struct cluster_kind *kind = h->j->cluster->nodes[node].kind;
 	const struct shape *s = kind->shape;
-	unsigned cores = job_cores(h->job, h->seat->tasks, kind), near = 0;
+	unsigned cores = cluster_job_cores(h->job, h->seat->tasks, kind), near = 0;
 
-	if (h->room->count[node] < cores || !room_has_memory(h->room, node, h->seat->memory))
+	if (h->room->count[node] < cores || !cluster_room_has_memory(h->room, node, h->seat->memory))
 		return false;
 	memory_left(h, node);
 	for (unsigned i = 0; i < s->numas.count; i++)
-		near += fmin(range_count(room_node(h->room, node), numa_range(s, i)),
+		near += fmin(cluster_range_count(cluster_room_node(h->room, node), numa_range(s, i)),
 			     fmax(h->j->left[i] - SLACK, 0) * cores / h->seat->memory);
 	return !s->numas.count || near >= cores;
 }
@@ -340,14 +343,14 @@ static void judge_memory(const struct judged_share *h, struct judgement *out)
 static unsigned packages_broken(const struct judged_share *h)
 {
 	const struct cluster_ranges *packages = &h->j->cluster->nodes[h->seat->node].kind->at[LEVEL_PACKAGE];
-	const uint64_t *free_cores = room_node(h->room, h->seat->node);
+	const uint64_t *free_cores = cluster_room_node(h->room, h->seat->node);
 	unsigned n = 0;
 
 	for (size_t i = 0; i < packages->n; i++) {
 		const struct cluster_range *r = &packages->list[i];
-		unsigned taken = range_count(h->seat->mask, *r);
+		unsigned taken = cluster_range_count(h->seat->mask, *r);
 
-		n += taken && taken < r->cores && range_count(free_cores, *r) == r->cores;
+		n += taken && taken < r->cores && cluster_range_count(free_cores, *r) == r->cores;
 	}
 	return n;
 }
@@ -359,7 +362,7 @@ static int judge_seat(const struct judged_share *h, struct judgement *out)
 
 	if (empty_least(h, &least, &sum))
 		return -1;
-	out->touched += touch_sum(h->touch);
+	out->touched += front_touch_sum(h->touch);
 	out->ideal += sum;
 	out->broken += packages_broken(h);
 	judge_memory(h, out);

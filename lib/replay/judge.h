@@ -14,7 +14,7 @@
  * no task at a NUMA node or an L3 cache, provided that the node has one that is large enough for a task.
  */
 enum judge_level { JUDGED_PACKAGE, JUDGED_NUMA, JUDGED_L3, JUDGED_LEVELS };
-enum level judged_level(enum judge_level j);
+enum level judge_level(enum judge_level j);
 
 struct judgement {
 	bool split_own[JUDGED_LEVELS];	/* on more domains than necessary, on one of its nodes */

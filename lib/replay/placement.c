@@ -62,7 +62,7 @@ static void need_limit(const struct search *s, unsigned node, struct score_need 
 
 	if (s->want->memory == FIT_OFF)
 		return;
-	need->nlimits = numa_memory_limits(n->kind->shape, &m, need->cores, room_node(s->room, node),
+	need->nlimits = numa_memory_limits(n->kind->shape, &m, need->cores, cluster_room_node(s->room, node),
 					   s->placement->limits, s->placement->nlimits);
 	need->limits = s->placement->limits;
 }
@@ -71,20 +71,20 @@ static bool node_score(const struct search *s, unsigned node, uint32_t tasks, st
 {
 	const struct cluster_kind *kind = s->room->cluster->nodes[node].kind;
 	struct score_need need = {
-		.cores = job_cores(s->job, tasks, kind), .task_cores = job_task_cores(s->job,
-										      kind), .fit = s->want->fit,
-		.level = s->want->level, .path = &s->want->path,
+		.cores = cluster_job_cores(s->job, tasks, kind), .task_cores = cluster_job_task_cores(s->job, kind),
+		.fit = s->want->fit, .level = s->want->level, .path = &s->want->path,
 	};
 
-	if (s->room->count[node] < need.cores || !room_has_memory(s->room, node, s->job->memory))
+	if (s->room->count[node] < need.cores || !cluster_room_has_memory(s->room, node, s->job->memory))
 		return false;
 	need_limit(s, node, &need);
 	*out = (struct candidate_node){ .node = node, .tasks = tasks, .need_cores = need.cores };
-	out->cost = fit_cost(&s->placement->cache, kind->shape, room_node(s->room, node), &need, &out->fit);
+	out->cost = fit_cost(&s->placement->cache, kind->shape, cluster_room_node(s->room, node), &need, &out->fit);
 	if (!out->cost && need.nlimits && s->want->memory == FIT_PREFER) {
 		need.nlimits = 0;
 		out->memory_far = true;
-		out->cost = fit_cost(&s->placement->cache, kind->shape, room_node(s->room, node), &need, &out->fit);
+		out->cost = fit_cost(&s->placement->cache, kind->shape, cluster_room_node(s->room, node), &need,
+				     &out->fit);
 	}
 	return out->cost;
 }
@@ -115,7 +115,7 @@ static struct cluster_shares *seats_of(struct placement *l, const struct past_jo
 	qsort(choice->list, choice->count, sizeof(*choice->list), by_node);
 	for (unsigned i = 0; i < choice->count; i++)
 		nodes[i] = choice->list[i].node;
-	if (!(seats = seats_new(l->cluster, job, nodes)))
+	if (!(seats = cluster_seats_new(l->cluster, job, nodes)))
 		return NULL;
 	for (unsigned i = 0; i < choice->count; i++) {
 		const struct candidate_node *c = &choice->list[i];

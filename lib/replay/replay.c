@@ -68,7 +68,7 @@ static int choose_stock(struct replay *r, const struct turn *t, struct cluster_s
 
 	if (rc)
 		return rc;
-	if (!(seats = seats_new(r->cluster, t->job, r->nodes)))
+	if (!(seats = cluster_seats_new(r->cluster, t->job, r->nodes)))
 		return -1;
 	for (size_t i = 0; i < seats->n; i++)
 		stock_seat(&r->room, t->job, how, &seats->list[i]);
@@ -82,7 +82,7 @@ static int choose_stock(struct replay *r, const struct turn *t, struct cluster_s
  */
 static int nodes_choose(struct replay *r, const struct turn *t, struct cluster_shares **out)
 {
-	bool can = room_can(&r->room, t->job, level_within(t));
+	bool can = cluster_room_can(&r->room, t->job, level_within(t));
 	int rc = 1;
 
 	if (t->ours && (can || t->job->tasks % t->job->nodes))
@@ -154,7 +154,7 @@ static int job_start(struct replay *r, struct turn *t, struct cluster_shares *se
 	t->due = r->now + time_limit(t);
 	if (judge_seats(r->judge, &r->room, t->job, seats, &judgement))
 		return no_memory(r);
-	if (room_occupy(&r->room, seats))
+	if (cluster_room_occupy(&r->room, seats))
 		return err_set(r->err, "%s: job %s was given cores or memory that other jobs hold", r->policy->name,
 			       t->job->name);
 	list_insert(r->by_end, r->running, order_find(r->by_end, r->running, t, end_compare), t);
@@ -174,7 +174,7 @@ static void job_finish(struct replay *r)
 
 	list_remove(r->by_due, r->running, order_find(r->by_due, r->running, t, due_compare));
 	list_remove(r->by_end, r->running--, 0);
-	room_release(&r->room, t->seats);
+	cluster_room_release(&r->room, t->seats);
 	tally_room(&r->tally, &r->room, t->seats);
 	if (r->watch && r->watch->ended)
 		r->watch->ended(r->watch->user, t->job, t->seats, r->now);
@@ -215,13 +215,13 @@ static int later_change(struct replay *r, const struct cluster_shares *s, bool g
 	int rc = 0;
 
 	for (size_t i = 0; i < s->n; i++)
-		r->later_holds -= room_holds(&r->later, s->list[i].node, first->job, level_within(first));
+		r->later_holds -= cluster_room_holds(&r->later, s->list[i].node, first->job, level_within(first));
 	if (give)
-		room_release(&r->later, s);
+		cluster_room_release(&r->later, s);
 	else
-		rc = room_occupy(&r->later, s);
+		rc = cluster_room_occupy(&r->later, s);
 	for (size_t i = 0; i < s->n; i++)
-		r->later_holds += room_holds(&r->later, s->list[i].node, first->job, level_within(first));
+		r->later_holds += cluster_room_holds(&r->later, s->list[i].node, first->job, level_within(first));
 	return rc;
 }
 
@@ -236,10 +236,10 @@ static void first_reserve(struct replay *r)
 	if (r->reserved > r->now)
 		return;
 	r->reserved = 0;
-	room_copy(&r->later, &r->room);
+	cluster_room_copy(&r->later, &r->room);
 	r->later_holds = 0;
 	for (unsigned i = 0; i < r->cluster->n; i++)
-		r->later_holds += room_holds(&r->later, i, first->job, level_within(first));
+		r->later_holds += cluster_room_holds(&r->later, i, first->job, level_within(first));
 	for (size_t i = 0; i < r->running; i++) {
 		long long due = r->by_due[i]->due;
 
@@ -434,7 +434,7 @@ static int replay_init(struct replay *r, const struct jobs *jobs)
 	if (!r->turns || !r->classes || !r->queue || !r->by_end || !r->by_due || !r->nodes || !r->placement ||
 	    !r->judge)
 		return no_memory(r);
-	if (room_init(&r->room, r->cluster, true) || room_init(&r->later, r->cluster, false) ||
+	if (cluster_room_init(&r->room, r->cluster, true) || cluster_room_init(&r->later, r->cluster, false) ||
 	    tally_init(&r->tally, r->cluster, r->n, r->now))
 		return no_memory(r);
 	turns_make(r, jobs);
@@ -453,8 +453,8 @@ static void replay_free(struct replay *r)
 	free(r->nodes);
 	placement_free(r->placement);
 	judge_free(r->judge);
-	room_free(&r->room);
-	room_free(&r->later);
+	cluster_room_free(&r->room);
+	cluster_room_free(&r->later);
 	tally_free(&r->tally);
 }
 

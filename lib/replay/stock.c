@@ -43,7 +43,7 @@ static void rows_find(struct selection *s, const struct past_job *job)
 	bool open = false;
 
 	for (unsigned i = 0; i < s->room->cluster->n; i++) {
-		bool holds = room_holds(s->room, i, job, LEVEL_NODE);
+		bool holds = cluster_room_holds(s->room, i, job, LEVEL_NODE);
 
 		if (holds && !open)
 			s->rows[s->n++] = (struct row){ .first = i };
@@ -168,7 +168,7 @@ static void socket_deal_many(struct dealing *d, size_t socket, unsigned cores)
 static void deal_tasks(struct dealing *d, unsigned task_cores)
 {
 	for (size_t i = 0; i < d->sockets->n; i++) {
-		unsigned cores = range_count(d->free, d->sockets->list[i]);
+		unsigned cores = cluster_range_count(d->free, d->sockets->list[i]);
 
 		socket_deal_many(d, i, cores - cores % task_cores);
 	}
@@ -191,7 +191,7 @@ static unsigned socket_count(const struct dealing *d, size_t socket)
 	const struct cluster_range *r = &d->sockets->list[socket];
 	struct cluster_range rest = { d->at[socket], r->first + r->cores - d->at[socket] };
 
-	return rest.cores ? range_count(d->free, rest) : 0;
+	return rest.cores ? cluster_range_count(d->free, rest) : 0;
 }
 
 static void deal_block(struct dealing *d)
@@ -230,7 +230,7 @@ void stock_seat(const struct cluster_room *r, const struct past_job *job, enum s
 		struct cluster_share *seat)
 {
 	const struct cluster_kind *kind = r->cluster->nodes[seat->node].kind;
-	struct dealing d = { .free = room_node(r, seat->node), .left = seat->cores, .mask = seat->mask };
+	struct dealing d = { .free = cluster_room_node(r, seat->node), .left = seat->cores, .mask = seat->mask };
 
 	d.sockets = sockets_of(kind);
 	for (size_t i = 0; i < d.sockets->n; i++)
@@ -240,6 +240,6 @@ void stock_seat(const struct cluster_room *r, const struct past_job *job, enum s
 		return;
 	}
 	if (job->task_cpus > 1)
-		deal_tasks(&d, job_task_cores(job, kind));
+		deal_tasks(&d, cluster_job_task_cores(job, kind));
 	deal_round(&d);
 }

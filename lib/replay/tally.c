@@ -44,7 +44,7 @@ static unsigned loose_on(const struct cluster_room *r, unsigned node, enum level
 	unsigned n = 0;
 
 	for (size_t i = 0; i < at->n; i++) {
-		unsigned count = range_count(room_node(r, node), at->list[i]);
+		unsigned count = cluster_range_count(cluster_room_node(r, node), at->list[i]);
 
 		n += count < at->list[i].cores ? count : 0;
 	}
@@ -56,7 +56,7 @@ void tally_room(struct tally *t, const struct cluster_room *r, const struct clus
 	t->free_now = r->total;
 	for (size_t k = 0; k < s->n; k++)
 		for (size_t i = 0; i < JUDGED_LEVELS; i++) {
-			unsigned node = s->list[k].node, is = loose_on(r, node, judged_level(i));
+			unsigned node = s->list[k].node, is = loose_on(r, node, judge_level(i));
 
 			t->loose_now[i] = t->loose_now[i] - t->loose[i][node] + is;
 			t->loose[i][node] = is;

@@ -8,10 +8,23 @@ struct numa_state {
 	uint64_t has, used;
 };
 
-static struct numa_state state_of(const struct shape *s, const struct numa_memory *m, unsigned nth)
+/*
+ * The part of the node's memory that is the normal memory of its cores, in MB: in proportion, unless what Slurm may
+ * allocate is no more than that, so that the site has left other tiers out.
+ */
+static uint64_t normal_memory(const struct shape *s, const struct numa_memory *m)
+{
+	const struct shape_numas *n = &s->numas;
+
+	if (!n->others || m->capacity <= n->all >> 20)
+		return m->capacity;
+	return (unsigned __int128) m->capacity * n->all / ((unsigned __int128) n->all + n->others);
+}
+
+static struct numa_state state_of(const struct shape *s, const struct numa_memory *m, uint64_t normal, unsigned nth)
 {
 	struct numa_state n = { .domain = &s->domains[s->numas.domains[nth]] };
-	unsigned __int128 part = (unsigned __int128) m->capacity * NUMA_MEMORY_UNIT * n.domain->memory;
+	unsigned __int128 part = (unsigned __int128) normal * NUMA_MEMORY_UNIT * n.domain->memory;
 
 	n.has = (part + s->numas.all - 1) / s->numas.all;
 	for (unsigned c = n.domain->first; c < n.domain->first + n.domain->cores; c++)
@@ -29,27 +42,27 @@ static unsigned free_in(const struct shape_domain *d, const uint64_t *free_cores
 }
 
 /* Whether any NUMA node could hold all of it, whatever cores the jobs have: most nodes, most of the time. */
-static bool is_plenty(const struct shape *s, const struct numa_memory *m)
+static bool is_plenty(const struct shape *s, const struct numa_memory *m, uint64_t normal)
 {
-	return m->wanted + m->held <= (unsigned __int128) m->capacity * s->numas.least / s->numas.all;
+	return m->wanted + m->held <= (unsigned __int128) normal * s->numas.least / s->numas.all;
 }
 
 unsigned numa_memory_limits(const struct shape *shape, const struct numa_memory *m, unsigned cores,
 			    const uint64_t *free_cores, struct score_limit *out, unsigned room)
 {
-	uint64_t left = 0, excess = 0;
+	uint64_t left = 0, excess = 0, normal = normal_memory(shape, m);
 	unsigned n = 0;
 
-	if (!m->wanted || !shape->numas.count || is_plenty(shape, m))
+	if (!m->wanted || !shape->numas.count || is_plenty(shape, m, normal))
 		return 0;
 	for (unsigned i = 0; i < shape->numas.count; i++) {
-		struct numa_state s = state_of(shape, m, i);
+		struct numa_state s = state_of(shape, m, normal, i);
 
 		left += s.has > s.used ? s.has - s.used : 0;
 		excess += s.used > s.has ? s.used - s.has : 0;
 	}
 	for (unsigned i = 0; i < shape->numas.count && n < room; i++) {
-		struct numa_state s = state_of(shape, m, i);
+		struct numa_state s = state_of(shape, m, normal, i);
 		uint64_t own = s.has > s.used ? s.has - s.used : 0, fit;
 
 		if (excess)

@@ -11,6 +11,8 @@
  * NUMA nodes of its cores, in proportion to its cores there. Independent of Slurm.
  *
  * The memory that Slurm may allocate on a node is divided among its NUMA nodes in proportion to what the shape states.
+ * It is that of the first tier that a NUMA node has (shape/tier.h), DRAM before HBM; other tiers, which no task gets
+ * unless it asks for them, are set aside.
  * If jobs exceed one of them, the excess is in the others, in proportion to what these have free.
  */
 

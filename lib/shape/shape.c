@@ -33,6 +33,12 @@ struct walk {
 static int read_branch(struct walk *w);
 static int read_memories(struct walk *w, bool *numa);
 
+/* (name=value name=value): those that are read, 0 without. */
+struct attributes {
+	unsigned long long memory;
+	unsigned tier, kind;
+};
+
 static int syntax_error(struct walk *w, const char *what)
 {
 	return err_set(w->err, "%s at '%.24s' in shape '%.120s'", what, w->at, w->text);
@@ -63,7 +69,24 @@ static void domain_close(struct walk *w)
 	w->parent = d->parent;
 }
 
-static int core_add(struct walk *w, unsigned threads)
+/* Until a core is of another kind than 0 there is no list. */
+static int kind_add(struct walk *w, unsigned core, unsigned kind)
+{
+	struct shape *s = w->shape;
+	size_t has = s->kinds ? core : 0;
+
+	if (!kind && !s->kinds)
+		return 0;
+	if (array_reserve(s->kinds, has, core + 1 - has))
+		return syntax_error(w, "out of memory");
+	memset(s->kinds + has, 0, core - has);
+	s->kinds[core] = kind;
+	if (s->nkinds <= kind)
+		s->nkinds = kind + 1;
+	return 0;
+}
+
+static int core_add(struct walk *w, unsigned threads, unsigned kind)
 {
 	struct shape *s = w->shape;
 
@@ -73,18 +96,18 @@ static int core_add(struct walk *w, unsigned threads)
 		return syntax_error(w, "out of memory");
 	s->threads[s->cores++] = threads;
 	s->pus += threads;
-	return 0;
+	return kind_add(w, s->cores - 1, kind);
 }
 
 /* A core's own memory is a domain around the core: there are no levels within a core. */
-static int core_walk(struct walk *w)
+static int core_walk(struct walk *w, unsigned kind)
 {
 	unsigned core = w->shape->cores;
 	bool numa = false;
 
 	if (w->in_core)
 		return syntax_error(w, "core inside a core");
-	if (read_memories(w, &numa) || domain_open(w, LEVEL_CORE) || core_add(w, 0))
+	if (read_memories(w, &numa) || domain_open(w, LEVEL_CORE) || core_add(w, 0, kind))
 		return -1;
 	w->in_core = true;
 	if (read_branch(w))
@@ -113,22 +136,25 @@ static int pu_walk(struct walk *w, unsigned count)
 		return 0;
 	}
 	while (count--) {
-		if (domain_open(w, LEVEL_CORE) || core_add(w, 1))
+		if (domain_open(w, LEVEL_CORE) || core_add(w, 1, 0))
 			return -1;
 		domain_close(w);
 	}
 	return 0;
 }
 
-static int object_walk(struct walk *w, int level, unsigned long long memory)
+static int object_walk(struct walk *w, int level, const struct attributes *a)
 {
 	if (level == LEVEL_CORE)
-		return core_walk(w);
+		return core_walk(w, a->kind);
 	if (level == NO_LEVEL || w->in_core)
 		return read_branch(w);
 	if (domain_open(w, level))
 		return -1;
-	w->shape->domains[w->parent].memory = level == LEVEL_NUMA ? memory : 0;
+	if (level == LEVEL_NUMA) {
+		w->shape->domains[w->parent].memory = a->memory;
+		w->shape->domains[w->parent].tier = a->tier;
+	}
 	if (read_branch(w))
 		return -1;
 	domain_close(w);
@@ -164,20 +190,65 @@ static int read_size(struct walk *w, const char *text, unsigned long long *bytes
 	return syntax_error(w, "expected a memory unit");
 }
 
-/* (name=value name=value); only memory is read; *memory stays 0 without it. */
-static int read_attributes(struct walk *w, unsigned long long *memory)
+static int read_memory(struct walk *w, const char *text, struct attributes *out)
 {
-	static const char key[] = "memory=";
+	return read_size(w, text, &out->memory);
+}
+
+static int read_tier(struct walk *w, const char *text, struct attributes *out)
+{
+	size_t n = strcspn(text, " )");
+	char word[8] = "";
+	int tier;
+
+	if (n < sizeof(word))
+		memcpy(word, text, n);
+	if ((tier = tier_parse(word)) < 0)
+		return syntax_error(w, "expected a tier of memory (dram, hbm, cxl, nvm, gpu)");
+	out->tier = tier;
+	return 0;
+}
+
+static int read_kind(struct walk *w, const char *text, struct attributes *out)
+{
+	unsigned kind = *text - '0';
+
+	if (kind >= SHAPE_MAX_KINDS || !strchr(" )", text[1]))
+		return syntax_error(w, "expected a kind of core from 0 to 7");
+	out->kind = kind;
+	return 0;
+}
+
+static const struct {
+	const char *key;
+	int (*read)(struct walk *w, const char *text, struct attributes *out);
+} attributes[] = {
+	{ "memory=", read_memory }, { "tier=", read_tier }, { "kind=", read_kind },
+};
+
+static int read_attribute(struct walk *w, struct attributes *out)
+{
+	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
+		size_t len = strlen(attributes[i].key);
+
+		if (!strncasecmp(w->at, attributes[i].key, len))
+			return attributes[i].read(w, w->at + len, out);
+	}
+	return 0;
+}
+
+static int read_attributes(struct walk *w, struct attributes *out)
+{
 	const char *end = w->at + strcspn(w->at, ")");
 
-	*memory = 0;
+	*out = (struct attributes){0};
 	if (*w->at != '(')
 		return 0;
 	if (!*end)
 		return syntax_error(w, "missing ')' after attributes");
 	do {
 		w->at++;
-		if (!strncasecmp(w->at, key, strlen(key)) && read_size(w, w->at + strlen(key), memory))
+		if (read_attribute(w, out))
 			return -1;
 		w->at += strcspn(w->at, " )");
 	} while (w->at < end);
@@ -209,7 +280,7 @@ static int type_level(const char *type)
 /* Type:N[(attributes)], followed by the contents of each of the N objects. */
 static int read_element(struct walk *w)
 {
-	unsigned long long memory;
+	struct attributes attrs;
 	unsigned long count;
 	const char *rest;
 	char type[24], *end;
@@ -222,13 +293,13 @@ static int read_element(struct walk *w)
 	if (count < 1 || count > SHAPE_MAX_CORES)
 		return syntax_error(w, "count out of range");
 	w->at = end;
-	if (read_attributes(w, &memory))
+	if (read_attributes(w, &attrs))
 		return -1;
 	if (!strcasecmp(type, "PU"))
 		return pu_walk(w, count);
 	for (rest = w->at; count; count--) {
 		w->at = rest;
-		if (object_walk(w, type_level(type), memory))
+		if (object_walk(w, type_level(type), &attrs))
 			return -1;
 		w->work += OBJECT_WORK + (w->at - rest);
 		if (w->work > MAX_WORK)
@@ -237,35 +308,54 @@ static int read_element(struct walk *w)
 	return 0;
 }
 
-/* The domain of the NUMA nodes attached to the current object: one for all, because their cores are the same. */
-static int numa_add(struct walk *w, unsigned long long bytes, bool *numa)
+static int bytes_add(struct walk *w, unsigned long long bytes, unsigned long long *sum)
 {
-	unsigned long long *memory;
+	return __builtin_add_overflow(*sum, bytes, sum) ? syntax_error(w, "memory size out of range") : 0;
+}
+
+/*
+ * The domain of the NUMA nodes attached to the current object: one for all, because their cores are the same. Its
+ * memory is that of its first tier.
+ */
+static int numa_add(struct walk *w, const struct attributes *a, bool *numa)
+{
+	unsigned long long *others = &w->shape->numas.others;
+	struct shape_domain *d;
 
 	if (w->in_core)
 		return 0;
 	if (!*numa && domain_open(w, LEVEL_NUMA))
 		return -1;
+	d = &w->shape->domains[w->parent];
+	if (!*numa)
+		d->tier = a->tier;
 	*numa = true;
-	memory = &w->shape->domains[w->parent].memory;
-	return __builtin_add_overflow(*memory, bytes, memory) ? syntax_error(w, "memory size out of range") : 0;
+	if (a->tier > d->tier)
+		return bytes_add(w, a->memory, others);
+	if (a->tier < d->tier) {
+		if (bytes_add(w, d->memory, others))
+			return -1;
+		d->memory = 0;
+		d->tier = a->tier;
+	}
+	return bytes_add(w, a->memory, &d->memory);
 }
 
 /* [NUMANode(attributes)], any number of them; *numa: whether their domain exists already. */
 static int read_memories(struct walk *w, bool *numa)
 {
-	unsigned long long bytes;
+	struct attributes attrs;
 	char type[24];
 
 	for (skip_space(w); *w->at == '['; skip_space(w)) {
 		w->at++;
-		if (read_type(w, type, sizeof(type)) || read_attributes(w, &bytes))
+		if (read_type(w, type, sizeof(type)) || read_attributes(w, &attrs))
 			return -1;
 		skip_space(w);
 		if (*w->at != ']')
 			return syntax_error(w, "missing ']' after memory");
 		w->at++;
-		if (type_level(type) == LEVEL_NUMA && numa_add(w, bytes, numa))
+		if (type_level(type) == LEVEL_NUMA && numa_add(w, &attrs, numa))
 			return -1;
 	}
 	return 0;
@@ -393,12 +483,15 @@ static int numas_find(struct walk *w)
 	for (size_t d = 0; d < s->ndomains; d++) {
 		const struct shape_domain *at = &s->domains[d];
 
-		if (!is_inner_numa(s, d))
+		if (!is_inner_numa(s, d)) {
+			if (at->tier && bytes_add(w, at->memory, &n->others))
+				return -1;
 			continue;
+		}
 		if (array_reserve(n->domains, n->count, 1))
 			return syntax_error(w, "out of memory");
-		if (__builtin_add_overflow(n->all, at->memory, &n->all))
-			return syntax_error(w, "memory size out of range");
+		if (bytes_add(w, at->memory, &n->all))
+			return -1;
 		n->least = !n->count || at->memory < n->least ? at->memory : n->least;
 		n->domains[n->count++] = d;
 		cores += at->cores;
@@ -418,6 +511,7 @@ struct shape *shape_parse(const char *text, struct err *e)
 		err_set(e, "out of memory");
 		goto error;
 	}
+	s->nkinds = 1;
 	if (domain_open(&w, LEVEL_NODE) || read_branch(&w))
 		goto error;
 	domain_close(&w);
@@ -432,6 +526,7 @@ struct shape *shape_parse(const char *text, struct err *e)
 	array_shrink((void **) &s->threads, s->cores, sizeof(*s->threads));
 	array_shrink((void **) &s->domains, s->ndomains, sizeof(*s->domains));
 	array_shrink((void **) &s->devices, s->ndevices, sizeof(*s->devices));
+	array_shrink((void **) &s->kinds, s->kinds ? s->cores : 0, sizeof(*s->kinds));
 	return s;
 error:
 	shape_free(s);
@@ -444,6 +539,7 @@ void shape_free(struct shape *s)
 		return;
 	free(s->text);
 	free(s->threads);
+	free(s->kinds);
 	free(s->domains);
 	free(s->numas.domains);
 	free(s->devices);

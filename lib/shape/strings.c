@@ -6,17 +6,19 @@
 #include <string.h>
 
 #include "shape/cells.h"
+#include "shape/core_kind.h"
 #include "shape/devices.h"
 #include "delta/field_layout.h"
 #include "shape/indexes.h"
 #include "shape/outline.h"
+#include "shape/tiers.h"
 
 static void memory_nominally(const struct tree *t, size_t numa, struct buf *out)
 {
 	unsigned long long bytes = tree_number(&t->objects[numa], "local_memory", 0);
 
 	if (bytes)
-		buf_printf(out, "memory=%llu", memory_nominal(bytes));
+		buf_printf(out, "memory=%llu", field_memory_nominal(bytes));
 }
 
 /* hwloc reads memorysidecachesize from 2.10 on. */
@@ -48,9 +50,15 @@ static int detail_write(const struct tree *t, const struct tree_extent *s, struc
 
 static int allocation_write(const struct tree *t, const struct tree_extent *s, struct buf *out)
 {
-	static const struct outline how = { .all = false, .memory = memory_nominally };
+	unsigned char *tiers = tiers_find(t, s), *kinds = core_kinds_find(t, s);
+	struct outline how = { .all = false, .memory = memory_nominally, .tiers = tiers, .kinds = kinds };
+	int rc = -1;
 
-	return outline_append(t, s, &how, out) || devices_append(t, s, out) ? -1 : 0;
+	if (tiers && kinds)
+		rc = outline_append(t, s, &how, out) || devices_append(t, s, out) ? -1 : 0;
+	free(tiers);
+	free(kinds);
+	return rc;
 }
 
 /* Each begins with a blank, which is removed. */

@@ -13,8 +13,8 @@
  *	cores		NUMANode:2 Core:16 PU:2
  *	hierarchy	Package:2 [NUMANode] L3Cache:2 Core:8 PU:2
  *	detail		Package:2 [NUMANode(memory=67108864000)] L3Cache:2(size=33554432) Core:8 PU:2(indexes=2*32:1*2)
- *	allocation	the hierarchy, the nominal memory of each NUMA node (memory_nominal), the devices and the cores
- *			near each:
+ *	allocation	the hierarchy, the nominal memory of each NUMA node (memory_nominal) and its tier unless it is
+ *			DRAM, the kind of each core if there are several, the devices and the cores near each:
  *			Package:2 [NUMANode(memory=68719476736)] L3Cache:2 Core:8 PU:2 + GPU@0-15 NIC@16-31
  *
  * See shape/cells.h, outline.h, indexes.h and devices.h.

@@ -45,7 +45,8 @@ _topiary_values() {
 	map:--explain) echo json ;;
 	map:--effort) echo fast normal high ;;
 	map:--fill) echo auto compact spread ;;
-	record:--set | top:--set) echo sw cpu ;;
+	move:--to) echo local ;;
+	record:--set | top:--set) echo sw cpu power net gpu cpu+power+net+gpu ;;
 	trace:--level | top:--level) echo Machine Package NUMANode L3Cache L2Cache Core PU ;;
 	replay:--policies) echo stock block prefer prefer:l3 prefer:mem=off require:l3 spread ;;
 	esac
@@ -123,7 +124,7 @@ _topiary() {
 	shape | pack | snapshot | matrix)
 		_topiary_offer FILE "$current"
 		;;
-	advise | why)
+	advise | why | memory | move)
 		_topiary_offer "$(_topiary_jobs)" "$current"
 		;;
 	top)

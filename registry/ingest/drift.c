@@ -12,9 +12,8 @@
 static json_t *change_json(const struct change *c)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "severity", severity_name(c->severity), "direction",
-			 direction_name(c->direction), "object", c->object, "what", c->what, "from", c->from, "to",
-				 c->to,
-			 "words", c->words);
+			 change_direction_name(c->direction), "object", c->object, "what", c->what, "from", c->from,
+			 "to", c->to, "words", c->words);
 }
 
 static void add_value(const struct line_index *text, const struct field *f, struct buf *out)

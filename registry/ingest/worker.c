@@ -113,7 +113,7 @@ static int op_canon(struct work *w, struct err *e)
 static json_t *change_json(const struct change *c)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "severity", severity_name(c->severity),
-			 "direction", direction_name(c->direction), "object", c->object, "what", c->what, "from",
+			 "direction", change_direction_name(c->direction), "object", c->object, "what", c->what, "from",
 				 c->from,
 			 "to", c->to, "words", c->words);
 }

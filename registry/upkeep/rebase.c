@@ -110,12 +110,12 @@ static int delete_unused(struct upkeep_run *p, const char *sql, bool bases, stru
 	return 0;
 }
 
-int delete_unused_bases(struct upkeep_run *p, struct err *e)
+int rebase_delete_unused(struct upkeep_run *p, struct err *e)
 {
 	return delete_unused(p, UNUSED_LAYOUTS, false, e) || delete_unused(p, UNUSED_BASES, true, e) ? -1 : 0;
 }
 
-int refresh_bases(struct upkeep_run *p, struct err *e)
+int rebase_refresh(struct upkeep_run *p, struct err *e)
 {
 	return bases_verify(p->bases, p->db, e) || bases_refresh(p->bases, p->db, e) ? -1 : 0;
 }

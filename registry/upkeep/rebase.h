@@ -39,9 +39,9 @@ int baseline_vote_run(struct upkeep_run *p, struct err *e);
 int rebase_accepted(struct upkeep_run *p, struct err *e);
 
 /* Delete layouts and bases that no document uses, an hour after they were made. */
-int delete_unused_bases(struct upkeep_run *p, struct err *e);
+int rebase_delete_unused(struct upkeep_run *p, struct err *e);
 
 /* Follow other topiaryd: cache bases and layouts that they added, drop those they deleted. Needs no lock. */
-int refresh_bases(struct upkeep_run *p, struct err *e);
+int rebase_refresh(struct upkeep_run *p, struct err *e);
 
 #endif

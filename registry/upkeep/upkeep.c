@@ -54,7 +54,7 @@ static const struct step {
 	{ "matching adapters of the fabric with nodes", ON_INTERVAL, match_fabric },
 	{ "deleting old history", ON_INTERVAL, delete_history },
 	{ "checking stored documents", ON_INTERVAL, fsck_run },
-	{ "deleting unused bases", ON_INTERVAL, delete_unused_bases },
+	{ "deleting unused bases", ON_INTERVAL, rebase_delete_unused },
 	{ "vacuuming tables", ON_INTERVAL | ON_ACCEPT, vacuum_run },
 };
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
@@ -192,7 +192,7 @@ static unsigned run_upkeep(struct upkeep *u, unsigned wanted)
 	struct upkeep_run p = { .settings = u->settings, .db = db_acquire(u->pool, &e), .bases = u->bases,
 				.parser = u->parser,
 			  .pace = &u->pace, .full = wanted & ON_INTERVAL };
-	int rc = p.db ? refresh_bases(&p, &e) : -1, locked = 0;
+	int rc = p.db ? rebase_refresh(&p, &e) : -1, locked = 0;
 	unsigned again = wanted & ~ON_INTERVAL;
 
 	if (rc == 0 && (locked = try_lock(p.db, &e)) < 0)

@@ -111,8 +111,8 @@ static void add_node_if_needed(void)
 {
 	struct err e;
 
-	if ((!options.bind.nic && !options.bind.report && !options.monitor.hz && options.bind.place != PLACE_GPU) ||
-	    step.launcher)
+	if (!options.bind.mems && ((!options.bind.nic && !options.bind.report && !options.monitor.hz &&
+				    options.bind.place != PLACE_GPU) || step.launcher))
 		return;
 	step.has_node = !add_node_topology(&e);
 	if (!step.has_node)

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "bind/gpu.h"
 #include "bind/memory.h"
+#include "bind/memory_nodes.h"
 #include "bind/nic.h"
 #include "hwview/machine.h"
 #include "options.h"
@@ -89,15 +90,24 @@ static void format_numa(const struct task_state *s, char *out)
 
 	if (!near)
 		return;
-	memory_local_nodes(t, s->cpus, near);
-	hwloc_bitmap_list_snprintf(out, CELL, near);
+	if (!memory_nodes_choose(t, MEMORY_LOCAL, s->cpus, near, NULL))
+		hwloc_bitmap_list_snprintf(out, CELL, near);
 	hwloc_bitmap_free(near);
 }
 
+/* "preferred:8 hbm" */
 static void format_memory(const struct task_state *s, char *out)
 {
-	(void) s;
+	hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
+	const char *list;
+	char tiers[64];
+
 	memory_policy_text(out, CELL, NULL);
+	if (s->node && nodes && (list = strchr(out, ':')) && !hwloc_bitmap_list_sscanf(nodes, list + 1)) {
+		memory_nodes_tiers(s->node, nodes, tiers, sizeof(tiers));
+		snprintf(out + strlen(out), CELL - strlen(out), "%s%s", *tiers ? " " : "", tiers);
+	}
+	hwloc_bitmap_free(nodes);
 }
 
 static void format_nic(const struct task_state *s, char *out)

@@ -11,9 +11,11 @@
 #include "base/printable.h"
 #include "bind/huge.h"
 #include "bind/memory.h"
+#include "bind/memory_nodes.h"
 #include "bind/nic.h"
 #include "bind/omp.h"
 #include "hwview/image.h"
+#include "hwview/restrict.h"
 #include "options.h"
 #include "report.h"
 #include "step/affinity.h"
@@ -119,6 +121,18 @@ static int bind_cpus(struct task *t, struct err *e)
 	return affinity_get(own, t->rebind ? e : NULL) || !t->rebind ? -1 : 0;
 }
 
+/* Whether the memory of the request is local to no PU of an earlier task, which then has said so for all. */
+static bool was_said(const struct task *t)
+{
+	hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
+	bool said = false;
+
+	for (unsigned i = 0; nodes && i < t->local && !said; i++)
+		said = memory_nodes_choose(t->topology, options.bind.memory, t->masks[i], nodes, NULL);
+	hwloc_bitmap_free(nodes);
+	return said;
+}
+
 static int bind_memory(struct task *t, struct err *e)
 {
 	char now[256];
@@ -129,7 +143,37 @@ static int bind_memory(struct task *t, struct err *e)
 		return -1;
 	if (strcmp(now, "default"))
 		return err_set(e, "--topo-membind is not applied: the task already has the memory policy %s", now);
-	return memory_bind(t->topology, &options.bind, t->masks[t->local], e);
+	if (!memory_bind(t->topology, &options.bind, t->masks[t->local], e))
+		return 0;
+	return was_said(t) ? 0 : -1;
+}
+
+/*
+ * --topo-mems: what has a policy already, the user's or that of --topo-membind, keeps it. That of the whole job is
+ * right for what a task starts, too.
+ */
+static int follow_job(struct task *t, struct err *e)
+{
+	hwloc_topology_t node;
+	hwloc_bitmap_t pus;
+	char *cores = NULL, now[256];
+	int rc = -1;
+
+	if (!options.bind.mems)
+		return 0;
+	if (memory_policy_text(now, sizeof(now), e))
+		return -1;
+	if (strcmp(now, "default"))
+		return 0;
+	if (spank_get_item(t->sp, S_JOB_ALLOC_CORES, &cores) || !cores || !*cores)
+		return err_set(e, "--topo-mems is not applied: Slurm does not provide the job's cores");
+	if (step_adopt_node(&node, e))
+		return err_within(e, "--topo-mems is not applied");
+	if ((pus = restrict_cpus(node, cores, e)))
+		rc = memory_follow(node, options.bind.mems, pus, e);
+	hwloc_bitmap_free(pus);
+	hwloc_topology_destroy(node);
+	return rc ? err_within(e, "--topo-mems is not applied") : 0;
 }
 
 static int set_threads(struct task *t, struct err *e)
@@ -205,22 +249,40 @@ static const struct {
 	int (*run)(struct task *t, struct err *e);
 	bool once;		/* it fails for the same reason on all of the node's tasks: log it once */
 } actions[] = {
-	{ bind_cpus, false }, { bind_memory, false }, { set_threads, false }, { set_huge, true }, { set_nics, true },
+	{ bind_cpus, false }, { bind_memory, false }, { follow_job, true }, { set_threads, false }, { set_huge, true },
+	{ set_nics, true },
 };
 
-/* Batch scripts and the steps that Slurm makes for itself are left alone. */
+/* Batch scripts, the steps that Slurm makes for itself and launchers are left alone but for --topo-mems. */
+static bool has_tasks(void)
+{
+	return step.id < SLURM_MAX_NORMAL_STEP_ID && !step.launcher;
+}
+
 static bool has_actions(void)
 {
 	const struct bind_request *b = &options.bind;
 
-	return step.dir >= 0 && step.id < SLURM_MAX_NORMAL_STEP_ID && !step.launcher &&
-	       (b->place || b->memory || b->omp || b->huge || b->nic || b->report || step.follows_map);
+	return step.dir >= 0 && (b->mems || (has_tasks() && (b->place || b->memory || b->omp || b->huge || b->nic ||
+							     b->report || step.follows_map)));
+}
+
+static void run(int (*action)(struct task *t, struct err *e), bool once, struct task *t)
+{
+	struct err e;
+
+	if (action(t, &e))
+		(once ? warn_once : warn)(t, &e);
 }
 
 static void run_actions(struct task *t)
 {
 	struct err e;
 
+	if (!has_tasks()) {
+		run(follow_job, true, t);
+		return;
+	}
 	if (image_adopt_alone(step.path, &t->topology, &e) || task_alloc_masks(t, &e)) {
 		warn_once(t, &e);
 		return;
@@ -228,8 +290,7 @@ static void run_actions(struct task *t)
 	if (task_fill_masks(t))
 		return;
 	for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++)
-		if (actions[i].run(t, &e))
-			(actions[i].once ? warn_once : warn)(t, &e);
+		run(actions[i].run, actions[i].once, t);
 }
 
 int task_prepare(spank_t sp, int argc, char **argv)
@@ -249,7 +310,7 @@ int task_prepare(spank_t sp, int argc, char **argv)
 	else if (!step.is_local && !t.local)
 		slurm_spank_log("topiary: step %s: tasks run without --topo-*: TopologyFile is of another machine",
 				step.name);
-	if (report_task(&t, &e))
+	if (has_tasks() && report_task(&t, &e))
 		warn(&t, &e);
 	task_free(&t);
 	return 0;

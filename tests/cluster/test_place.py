@@ -152,6 +152,19 @@ def test_memory_policy_outlives_exec(cluster):
     assert dict(re.findall(r"(\d) .*?(0x\d+)", said)) == {"0": "0x1", "1": "0x2"}, said
 
 
+def test_a_rank_under_gdb_keeps_its_place(cluster):
+    """As the user guide has it: one rank in gdb, the others as they are."""
+    ask = "grep Cpus_allowed_list /proc/self/status; head -1 /proc/self/numa_maps"
+    said = step(cluster, "-w", "cn5", "-n2", "-c1", "--topo-place=scatter", "--topo-membind=bind", "--label",
+                script=f"[ $SLURM_PROCID = 0 ] && exec gdb -q -batch -ex run --args sh -c '{ask}'; exec sh -c '{ask}'",
+                ).stdout
+    rank = {r: re.findall(rf"^{r}: +(.*)$", said, re.M) for r in (0, 1)}
+    assert any("exited normally" in line for line in rank[0]), said
+    for r in rank:
+        assert [line.split()[1] for line in rank[r] if line.startswith("Cpus_allowed_list")] == [str(r)], said
+        assert [line.split()[1] for line in rank[r] if re.match("[0-9a-f]{8,} ", line)] == ["bind:0"], said
+
+
 @pytest.mark.parametrize("policy, kernel", [("bind", "bind:0"), ("interleave", "interleave:0"), ("local", "local")])
 def test_pages_follow_the_policy(cluster, policy, kernel):
     said = step(cluster, "-w", "cn5", "-n1", f"--topo-membind={policy}", script="touch").stdout

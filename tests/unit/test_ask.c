@@ -10,10 +10,13 @@ static void values_of_the_option(void **state)
 	static const struct { const char *value, *set; unsigned hz; } rows[] = {
 		{ "off", "sw", 0 }, { "sw", "sw", 1 }, { "on", "cpu", 1 }, { "sw,hz=100", "sw", 100 },
 		{ "on,hz=20", "cpu", 20 }, { "on,set=sw", "sw", 1 }, { "sw,set=cpu,hz=2", "cpu", 2 },
+		{ "on,set=cpu+power+net+gpu", "cpu+power+net+gpu", 1 }, { "sw,set=net,hz=5", "net", 5 },
 	};
 	static const char *const bad[] = {
 		"", ",", "SW", "sw,", "sw,,hz=1", "sw,hz=", "sw,hz=0", "sw,hz=101", "sw,hz=+1", "sw,hz=1x", "sw,hz=01",
-		"sw,hz=99999999999999999999", "sw,set=", "sw,set=none", "sw,rate=1", "off,hz=1", "hz=1", " sw", "sw ",
+		"sw,hz=99999999999999999999", "sw,set=", "sw,set=none", "sw,set=net+", "sw,set=net+none",
+		"sw,rate=1", "off,hz=1",
+		"hz=1", " sw", "sw ",
 		"sw,hz=1,hz=2,hz=3,hz=4,hz=5,hz=6,hz=7,hz=8,hz=9,hz=10,hz=11,hz=12,hz=13",
 	};
 
@@ -49,6 +52,7 @@ static void only_what_is_written_is_read(void **state)
 	};
 	static const struct monitor_ask asks[] = {
 		{ 0, { 0, "sw" } }, { 1000, { 1, "cpu" } }, { 4294967294, { 100, "sw" } },
+		{ 7, { 1, "sw+cpu+power+net+gpu" } },
 	};
 
 	(void) state;

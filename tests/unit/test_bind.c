@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "bind/pages.h"
 #include "bind/request.h"
 
 static const struct {
@@ -24,9 +25,20 @@ static const struct {
 	{ "topo-membind", "interleave", { .memory = MEMORY_INTERLEAVE } },
 	{ "topo-membind", "interleave:task", { .memory = MEMORY_INTERLEAVE } },
 	{ "topo-membind", "interleave:job", { .memory = MEMORY_INTERLEAVE, .scope = SCOPE_JOB } },
+	{ "topo-membind", "hbm", { .memory = MEMORY_HBM } },
+	{ "topo-membind", "hbm,strict", { .memory = MEMORY_HBM, .memory_strict = true } },
+	{ "topo-membind", "dram:job", { .memory = MEMORY_DRAM, .scope = SCOPE_JOB } },
+	{ "topo-membind", "capacity:task", { .memory = MEMORY_CAPACITY } },
+	{ "topo-membind", "bandwidth:job,strict",
+	  { .memory = MEMORY_BANDWIDTH, .scope = SCOPE_JOB, .memory_strict = true } },
+	{ "topo-membind", "latency", { .memory = MEMORY_LATENCY } },
+	{ "topo-mems", "off", { .mems = MEMS_OFF } },
+	{ "topo-mems", "prefer", { .mems = MEMS_PREFER } },
+	{ "topo-mems", "strict", { .mems = MEMS_STRICT } },
 	{ "topo-omp", "auto", { .omp = OMP_AUTO } },
 	{ "topo-omp", "kmp", { .omp = OMP_KMP } },
 	{ "topo-hugepages", "thp", { .huge = HUGE_THP } },
+	{ "topo-hugepages", "1G", { .huge = HUGE_1G } },
 	{ "topo-nic", "auto", { .nic = NIC_AUTO } },
 	{ "topo-nic", "all,strict", { .nic = NIC_ALL, .strict = true } },
 	{ "topo-report", NULL, { .report = REPORT_TABLE } },
@@ -51,6 +63,15 @@ static const struct {
 	{ "topo-place", "of", "invalid value, expected one of" },
 	{ "topo-membind", "interleave:node", "expected one of: off, local, bind, interleave[:job|task]" },
 	{ "topo-membind", "bind:job", "invalid value, expected one of" },
+	{ "topo-membind", "bind,strict", "invalid value, expected one of" },
+	{ "topo-membind", "interleave:job,strict", "invalid value, expected one of" },
+	{ "topo-membind", "hbm:node", "invalid value, expected one of" },
+	{ "topo-membind", "hbm,strict:job", "invalid value, expected one of" },
+	{ "topo-membind", "hbm:jobjobjob", "invalid value, expected one of" },
+	{ "topo-membind", "hbm:", "invalid value, expected one of" },
+	{ "topo-membind", "hbm,", "invalid value, expected one of" },
+	{ "topo-membind", "mcdram", "hbm, dram, capacity, bandwidth, latency, each optionally followed by :job" },
+	{ "topo-mems", "require", "--topo-mems=require: invalid value, expected one of: off, prefer, strict" },
 	{ "topo-nic", "off,strict", "invalid value, expected one of" },
 	{ "topo-nic", "one,strictly", "invalid value, expected one of" },
 	{ "topo-hwloc", "1", "--topo-hwloc=1: invalid value, expected one of: on, off" },
@@ -99,9 +120,30 @@ static void test_again(void **state)
 	assert_int_equal(bind_request_set(&r, "topo-place", "mem", &e), 0);
 	assert_int_equal(r.place, mem.place);
 	assert_string_equal(r.level, "");
+	assert_int_equal(bind_request_set(&r, "topo-membind", "hbm:job,strict", &e), 0);
+	assert_int_equal(bind_request_set(&r, "topo-membind", "local", &e), 0);
+	assert_int_equal(r.scope, SCOPE_TASK);
+	assert_false(r.memory_strict);
 	assert_int_equal(bind_request_set(&r, "topo-nic", "all,strict", &e), 0);
 	assert_int_equal(bind_request_set(&r, "topo-nic", "off", &e), 0);
 	assert_false(r.strict);
+}
+
+static void pages_by_numa_node(void **state)
+{
+	static const char maps[] =
+		"55e127000000 default file=/bin/N1=7 mapped=1 N0=1 kernelpagesize_kB=4\n"
+		"55e128000000 bind:1 heap anon=3 dirty=3 N1=2 N10=1 kernelpagesize_kB=4\n"
+		"7f0000000000 default file=/dev/hugepages/x huge anon=2 dirty=2 N1=2 kernelpagesize_kB=2048\n"
+		"7f1000000000 default\n"
+		"7f2000000000 default anon=1 N4000000000=1 N1=x kernelpagesize_kB=4\n"
+		"7f3000000000 default anon=1 N1=5";
+	struct pages sum = { .kib = { [0] = 100 } };
+
+	(void) state;
+	pages_add(maps, &sum);
+	for (unsigned i = 0; i < PAGES_NODES; i++)
+		assert_int_equal(sum.kib[i], i == 0 ? 104 : i == 1 ? 8 + 4096 : i == 10 ? 4 : 0);
 }
 
 int main(void)
@@ -110,6 +152,7 @@ int main(void)
 		cmocka_unit_test(test_right),
 		cmocka_unit_test(test_wrong),
 		cmocka_unit_test(test_again),
+		cmocka_unit_test(pages_by_numa_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

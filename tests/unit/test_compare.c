@@ -148,8 +148,8 @@ static char *sentences(const struct tree *a, const struct tree *b)
 		fail_msg("%s", e.text);
 	buf_puts(&out, "");
 	for (size_t i = 0; i < c.n; i++)
-		buf_printf(&out, "%s %s|%s\n", severity_name(c.list[i].severity), direction_name(c.list[i].direction),
-			   c.list[i].words);
+		buf_printf(&out, "%s %s|%s\n", severity_name(c.list[i].severity),
+			   change_direction_name(c.list[i].direction), c.list[i].words);
 	changes_free(&c);
 	return out.data;
 }

@@ -53,9 +53,19 @@ static void impossible_values_do_not_hold(void **state)
 
 static void sets_have_names(void **state)
 {
+	static const char *const good[] = { "sw", "cpu", "power", "net", "gpu", "cpu+net", "sw+cpu+power+net+gpu",
+					    "CPU" };
+	static const char *const bad[] = { "", "+", "cpu+", "+cpu", "cpu++net", "cp", "cpus", "cpu net", "cpu,net" };
+
 	(void) state;
-	assert_true(monitor_set_exists("sw") && monitor_set_exists("cpu"));
-	assert_false(monitor_set_exists("") || monitor_set_exists("gpu"));
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		assert_true(monitor_sets_exist(good[i]));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(monitor_sets_exist(bad[i]));
+	assert_true(monitor_set_has("cpu+net", "sw") && monitor_set_has("cpu+net", "cpu") &&
+		    monitor_set_has("cpu+net", "net") && monitor_set_has("sw", "sw"));
+	assert_false(monitor_set_has("cpu+net", "gpu") || monitor_set_has("sw", "cpu") ||
+		     monitor_set_has("cpux", "cpu"));
 	assert_string_equal(monitor_events[0].name, "busy");
 }
 

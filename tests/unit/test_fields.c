@@ -139,6 +139,29 @@ static void accepts_valid_field_values(void **state)
 	line_index_free(&base);
 }
 
+/* The shape depends on them: shape/tier.h, shape/core_kind.h. */
+static void refuses_another_kind_of_memory_or_core(void **state)
+{
+	static const struct edit rows[] = {
+		{ "name=\"City\"", "name=\"DAXType\"" }, { "name=\"City\"", "name=\"CoreType\"" },
+		{ "name=\"City\"", "name=\"LinuxCapacity\"" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf text = node((struct edit[]){ rows[i], {0} }),
+			   doc = node((struct edit[]){ rows[i], { CITY, "value=\"other\"" }, {0} });
+		struct line_index base = lines_of(text.data);
+		struct field_layout wider = {0}, none = {0};
+		bool widened;
+
+		assert_int_equal(field_layout_widen(&none, &base, doc.data, doc.len, &wider, &widened), 1);
+		line_index_free(&base);
+		buf_free(&doc);
+		buf_free(&text);
+	}
+}
+
 static void refuses_what_is_more(void **state)
 {
 	static const struct edit rows[] = {
@@ -506,8 +529,8 @@ static void rounds_memory(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++)
-		if (memory_nominal(rows[i][0]) != rows[i][1])
-			fail_msg("%llu rounds to %llu", rows[i][0], memory_nominal(rows[i][0]));
+		if (field_memory_nominal(rows[i][0]) != rows[i][1])
+			fail_msg("%llu rounds to %llu", rows[i][0], field_memory_nominal(rows[i][0]));
 }
 
 /* --- the base cache --- */
@@ -656,6 +679,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(accepts_valid_field_values),
+		cmocka_unit_test(refuses_another_kind_of_memory_or_core),
 		cmocka_unit_test(refuses_what_is_more),
 		cmocka_unit_test(stores_few_bytes),
 		cmocka_unit_test(wider_layouts_fit_all_before),

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "bind/huge.h"
 #include "bind/memory.h"
+#include "bind/memory_nodes.h"
 #include "table.h"
 
 static hwloc_topology_t load(const char *synthetic)
@@ -55,11 +56,126 @@ static void finds_near_memory(void **state)
 		hwloc_bitmap_t pus = list(rows[i].pus), near = hwloc_bitmap_alloc();
 		char told[64];
 
-		memory_local_nodes(t, pus, near);
+		assert_int_equal(memory_nodes_choose(t, MEMORY_LOCAL, pus, near, NULL), 0);
 		hwloc_bitmap_list_snprintf(told, sizeof(told), near);
 		assert_string_equal(told, rows[i].nodes);
 		hwloc_bitmap_free(pus);
 		hwloc_bitmap_free(near);
+		hwloc_topology_destroy(t);
+	}
+}
+
+/* Machines of tests/rig/made_machines.py, smaller: for each NUMA node by its logical number. */
+static const struct machine {
+	const char *synthetic;
+	struct {
+		const char *subtype;	/* NULL: none */
+		unsigned bandwidth, latency;	/* 0: the topology does not state it */
+	} nodes[4];
+} knl = { "[numa(memory=96GiB)] [numa(memory=16GiB)] core:4 pu:1", { { NULL, 115, 130 }, { "MCDRAM", 460, 155 } } },
+  knl_unmeasured = { "[numa(memory=96GiB)] [numa(memory=16GiB)] core:4 pu:1", { { NULL, 0, 0 }, { "MCDRAM", 0, 0 } } },
+  hbm_first = { "[numa(memory=16GiB)] [numa(memory=96GiB)] core:4 pu:1", { { "HBM", 460, 155 }, { NULL, 115, 130 } } },
+  max = { "pack:2 [numa(memory=64GiB)] [numa(memory=16GiB)] core:2 pu:1",
+	  { { "DRAM", 76, 110 }, { "HBM", 256, 130 }, { "DRAM", 76, 110 }, { "HBM", 256, 130 } } },
+  max_plain = { "pack:2 [numa(memory=64GiB)] [numa(memory=16GiB)] core:2 pu:1",
+		{ { NULL, 76, 110 }, { NULL, 256, 130 }, { NULL, 76, 110 }, { NULL, 256, 130 } } },
+  grace = { "[numa(memory=480GiB)] [numa(memory=960GiB)] core:4 pu:1",
+	    { { NULL, 500, 700 }, { "GPUMemory", 900, 200 } } },
+  cxl = { "[numa(memory=128GiB)] [numa(memory=256GiB)] core:4 pu:1", { { NULL, 300, 100 }, { "CXL-DRAM", 50, 250 } } },
+  nvm = { "pack:2 [numa(memory=700GiB)] group:2 [numa(memory=96GiB)] core:2 pu:1", { { NULL, 0, 0 } } },
+  plain = { "pack:2 [numa(memory=8GiB)] core:2 pu:1", { { NULL, 0, 0 } } };
+
+static hwloc_topology_t load_machine(const struct machine *m)
+{
+	hwloc_topology_t t = load(m->synthetic);
+	int n = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_NUMANODE);
+
+	for (int i = 0; i < n && i < (int) ROWS(m->nodes); i++) {
+		hwloc_obj_t node = hwloc_get_obj_by_type(t, HWLOC_OBJ_NUMANODE, i);
+		struct hwloc_location near = { .type = HWLOC_LOCATION_TYPE_CPUSET, .location.cpuset = node->cpuset };
+
+		if (m->nodes[i].subtype)
+			node->subtype = strdup(m->nodes[i].subtype);
+		if (m->nodes[i].bandwidth)
+			assert_int_equal(hwloc_memattr_set_value(t, HWLOC_MEMATTR_ID_BANDWIDTH, node, &near, 0,
+								 m->nodes[i].bandwidth), 0);
+		if (m->nodes[i].latency)
+			assert_int_equal(hwloc_memattr_set_value(t, HWLOC_MEMATTR_ID_LATENCY, node, &near, 0,
+								 m->nodes[i].latency), 0);
+	}
+	return t;
+}
+
+static void chooses_a_tier_by_its_facts(void **state)
+{
+	static const struct {
+		const struct machine *machine;
+		const char *pus;
+		enum bind_memory wanted;
+		const char *nodes, *error;	/* nodes: by their logical number */
+	} rows[] = {
+		{ &knl, "0", MEMORY_LOCAL, "0", NULL }, { &knl, "0", MEMORY_BIND, "0", NULL },
+		{ &knl, "0-3", MEMORY_HBM, "1", NULL }, { &knl, "0-3", MEMORY_DRAM, "0", NULL },
+		{ &knl, "0-3", MEMORY_CAPACITY, "0", NULL }, { &knl, "0-3", MEMORY_BANDWIDTH, "1", NULL },
+		{ &knl, "0-3", MEMORY_LATENCY, "0", NULL },
+		{ &hbm_first, "0", MEMORY_LOCAL, "1", NULL }, { &hbm_first, "2-3", MEMORY_INTERLEAVE, "1", NULL },
+		{ &hbm_first, "0", MEMORY_HBM, "0", NULL }, { &hbm_first, "0", MEMORY_DRAM, "1", NULL },
+		{ &knl_unmeasured, "0", MEMORY_HBM, "1", NULL },
+		{ &knl_unmeasured, "0", MEMORY_BANDWIDTH, "", "does not state the bandwidth of all memory" },
+		{ &knl_unmeasured, "0", MEMORY_LATENCY, "", "does not state the latency of all memory" },
+		{ &max, "0-1", MEMORY_HBM, "1", NULL }, { &max, "1-2", MEMORY_HBM, "1,3", NULL },
+		{ &max, "3", MEMORY_BANDWIDTH, "3", NULL }, { &max, "0,3", MEMORY_LATENCY, "0,2", NULL },
+		{ &max, "2", MEMORY_BIND, "2", NULL },
+		{ &max_plain, "0-1", MEMORY_HBM, "1", NULL }, { &max_plain, "0-3", MEMORY_DRAM, "0,2", NULL },
+		/* GPU memory is nobody's unless named to the kernel, however large and fast. */
+		{ &grace, "0", MEMORY_LOCAL, "0", NULL }, { &grace, "0", MEMORY_CAPACITY, "0", NULL },
+		{ &grace, "0", MEMORY_BANDWIDTH, "0", NULL }, { &grace, "0", MEMORY_LATENCY, "0", NULL },
+		{ &grace, "0", MEMORY_HBM, "", "no HBM is local to its cores" },
+		{ &cxl, "0", MEMORY_CAPACITY, "1", NULL }, { &cxl, "0", MEMORY_BANDWIDTH, "0", NULL },
+		{ &cxl, "0", MEMORY_DRAM, "0", NULL },
+		{ &nvm, "0", MEMORY_CAPACITY, "2", NULL }, { &nvm, "0-7", MEMORY_LOCAL, "0-1,3-4", NULL },
+		{ &plain, "0", MEMORY_BANDWIDTH, "0", NULL }, { &plain, "0,3", MEMORY_LATENCY, "0-1", NULL },
+		{ &plain, "0", MEMORY_HBM, "", "no HBM is local to its cores" },
+		{ &plain, "", MEMORY_LOCAL, "", NULL }, { &plain, "", MEMORY_CAPACITY, "", "no memory is local" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		hwloc_topology_t t = load_machine(rows[i].machine);
+		hwloc_bitmap_t pus = list(rows[i].pus), nodes = hwloc_bitmap_alloc();
+		struct err e = {""};
+		char told[64];
+		int rc = memory_nodes_choose(t, rows[i].wanted, pus, nodes, &e);
+
+		hwloc_bitmap_list_snprintf(told, sizeof(told), nodes);
+		if (rc != (rows[i].error ? -1 : 0) || (rows[i].error && !strstr(e.text, rows[i].error)) ||
+		    (!rc && strcmp(told, rows[i].nodes)))
+			fail_msg("row %zu: %d, nodes '%s', '%s'", i, rc, told, e.text);
+		hwloc_bitmap_free(pus);
+		hwloc_bitmap_free(nodes);
+		hwloc_topology_destroy(t);
+	}
+}
+
+static void names_the_tiers(void **state)
+{
+	static const struct {
+		const struct machine *machine;
+		const char *nodes, *text;
+	} rows[] = {
+		{ &knl, "0", "dram" }, { &knl, "1", "hbm" }, { &knl, "0-1", "dram+hbm" }, { &max_plain, "3", "hbm" },
+		{ &grace, "1", "gpu" }, { &cxl, "1", "cxl" }, { &plain, "0", "" }, { &knl, "", "" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		hwloc_topology_t t = load_machine(rows[i].machine);
+		hwloc_bitmap_t nodes = list(rows[i].nodes);
+		char told[64];
+
+		memory_nodes_tiers(t, nodes, told, sizeof(told));
+		assert_string_equal(told, rows[i].text);
+		hwloc_bitmap_free(nodes);
 		hwloc_topology_destroy(t);
 	}
 }
@@ -100,13 +216,17 @@ static int check(hwloc_topology_t t, const struct bind_request *r, const char *w
 	struct err e = {""};
 	char *p = NULL;
 
-	if (!memory_bind(t, r, hwloc_topology_get_topology_cpuset(t), &e) && !memory_policy_text(now, sizeof(now), &e))
+	if (!(r->mems ? memory_follow(t, r->mems, hwloc_topology_get_topology_cpuset(t), &e) :
+			memory_bind(t, r, hwloc_topology_get_topology_cpuset(t), &e)) &&
+	    !memory_policy_text(now, sizeof(now), &e))
 		p = map_apart(size);
 	if (p) {
 		memset(p, 1, size);
 		policy_of(p, page, sizeof(page));
 	}
-	if (!strcmp(now, wanted) && !strncmp(page, wanted, strlen(wanted)))
+	/* numa_maps says "prefer" for both kinds of preference. */
+	if (!strcmp(now, wanted) && (!strncmp(page, wanted, strlen(wanted)) ||
+				     (!strncmp(wanted, "prefer", 6) && !strncmp(page, "prefer", 6))))
 		return 0;
 	print_error("'%s' and '%s', not '%s' %s\n", now, page, wanted, e.text);
 	return 1;
@@ -122,6 +242,11 @@ static void sets_what_the_kernel_tells(void **state)
 		{ { .memory = MEMORY_BIND }, "bind", ":" },
 		{ { .memory = MEMORY_INTERLEAVE }, "interleave", ":" },
 		{ { .memory = MEMORY_INTERLEAVE, .scope = SCOPE_JOB }, "interleave", ":" },
+		{ { .memory = MEMORY_DRAM }, "preferred", ":" },
+		{ { .memory = MEMORY_CAPACITY, .scope = SCOPE_JOB }, "preferred", ":" },
+		{ { .memory = MEMORY_DRAM, .memory_strict = true }, "bind", ":" },
+		{ { .mems = MEMS_PREFER }, "preferred", ":" },
+		{ { .mems = MEMS_STRICT }, "bind", ":" },
 	};
 	hwloc_topology_t t = load(NULL);
 	hwloc_bitmap_t near = hwloc_bitmap_alloc();
@@ -130,7 +255,7 @@ static void sets_what_the_kernel_tells(void **state)
 	(void) state;
 	if (syscall(SYS_get_mempolicy, NULL, NULL, 0UL, NULL, 0UL) && errno == ENOSYS)
 		skip();
-	memory_local_nodes(t, hwloc_topology_get_topology_cpuset(t), near);
+	assert_int_equal(memory_nodes_choose(t, MEMORY_LOCAL, hwloc_topology_get_topology_cpuset(t), near, NULL), 0);
 	hwloc_bitmap_list_snprintf(nodes, sizeof(nodes), near);
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		int status;
@@ -216,12 +341,19 @@ static void wants_huge_pages_that_are_there(void **state)
 	assert_int_equal(huge_tunables(HUGE_TLB, NULL, out, sizeof(out), &e), -1);
 	assert_non_null(strstr(e.text, "no huge pages are free"));
 	assert_string_equal(out, "before");
+#define POOL_1G "/sys/kernel/mm/hugepages/hugepages-1048576kB/"
+	if (has(POOL_1G "nr_hugepages", "0\n") || access(POOL_1G, R_OK)) {
+		assert_int_equal(huge_tunables(HUGE_1G, NULL, out, sizeof(out), &e), -1);
+		assert_non_null(strstr(e.text, "no huge pages of 1 GiB are free"));
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_near_memory),
+		cmocka_unit_test(chooses_a_tier_by_its_facts),
+		cmocka_unit_test(names_the_tiers),
 		cmocka_unit_test(sets_what_the_kernel_tells),
 		cmocka_unit_test(refuses_memory_of_others),
 		cmocka_unit_test(adds_to_tunables),

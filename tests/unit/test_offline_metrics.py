@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from rig.paths import BUILD, ROOT
@@ -14,7 +15,7 @@ from rig.processes import Daemon, wait_until
 
 DASHBOARD = json.loads((ROOT / "packaging" / "monitoring" / "grafana-nodes.json").read_text())
 QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
-SAMPLE = re.compile(r'^(\w+)(?:\{domain="(\w+)"(?:,jobid="(\d+)")?\})? (\S+)$', re.M)
+SAMPLE = re.compile(r'^(\w+)(?:\{domain="(\w+)"(?:,device="([^"]+)")?(?:,jobid="\d+")?\})? (\S+)$', re.M)
 
 
 @pytest.fixture(name="monitor")
@@ -33,14 +34,14 @@ def fixture_monitor(tmp_path):
 
 
 def samples(path):
-    """{(metric, domain): value}, of a file that promtool accepts."""
+    """{(metric, domain or device): value}, of a file that promtool accepts."""
     text = path.read_text()
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=60,
                           check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (text.count("\n") == len(text.splitlines())
             == len(SAMPLE.findall(text)) + text.count("# HELP ") + text.count("# TYPE "))
-    return {(metric, domain): float(value) for metric, domain, _, value in SAMPLE.findall(text)}
+    return {(metric, device or domain): float(value) for metric, domain, device, value in SAMPLE.findall(text)}
 
 
 def busy_of_the_machine():
@@ -113,7 +114,9 @@ def test_steps_are_recorded_without_it(monitor, tmp_path, line, said):
     assert daemon.alive() and (tmp_path / "log").read_text().count(said) == 1
 
 
-@pytest.mark.parametrize("line, said", [("MonitorMetricsSet=all", "MonitorMetricsSet=all: expected sw or cpu"),
+@pytest.mark.parametrize("line, said", [("MonitorMetricsSet=all", "MonitorMetricsSet=all: expected sw, cpu, power, "
+                                         "net or gpu, or several joined by +"),
+                                        ("MonitorMetricsSet=cpu+", "MonitorMetricsSet=cpu+: expected sw"),
                                         ("MonitorMetricsInterval=0", "MonitorMetricsInterval=0"),
                                         ("MonitorMetricsJobs=1", "expected yes or no")])
 def test_bad_setting_is_refused(tmp_path, line, said):
@@ -122,6 +125,30 @@ def test_bad_setting_is_refused(tmp_path, line, said):
     done = subprocess.run([BUILD / "topiary-monitor", "--config", conf], capture_output=True, text=True, timeout=60,
                           check=False)
     assert done.returncode == 1 and said in done.stderr and done.stderr.count("\n") == 1
+
+
+def physical_devices():
+    """The Ethernet devices that are hardware, as they were before each of the values of the file."""
+    net = Path("/sys/class/net")
+    return [path.name for path in net.iterdir() if (path / "device").exists()
+            and (path / "type").read_text().strip() == "1"]
+
+
+def test_network_devices_are_the_kernels(monitor, tmp_path):
+    """All that this machine's devices transfer is in the values: none is lost between two of them."""
+    path = tmp_path / "topiary.prom"
+    monitor(f"MonitorMetrics={path}", "MonitorMetricsSet=power+net+gpu")
+    assert wait_until(path.exists, 30, 0.01)
+    found = samples(path)
+    devices = {device for (metric, device) in found if metric == "topiary_node_net_received_bytes_per_second"}
+    assert devices == set(physical_devices())
+    for way in ("received", "sent"):
+        assert (sum(found[f"topiary_node_net_{way}_bytes_per_second", device] for device in devices)
+                == pytest.approx(found.get((f"topiary_node_ethernet_{way}_bytes_per_second", "machine"), 0),
+                                 rel=0.2, abs=10000))
+    log = (tmp_path / "log").read_text()
+    if not Path("/sys/bus/event_source/devices/power").exists() and not Path("/sys/class/powercap").exists():
+        assert log.count("; no power: no PMU power, no powercap") == 1
 
 
 # --- the dashboard
@@ -144,7 +171,12 @@ def test_queried_metrics_exist(monitor, tmp_path):
     source = (ROOT / "lib" / "monitor" / "events.c").read_text()
     events = re.findall(r'^\t\{ "(\w+)", "\w*", [SH]W\(', source, re.M)
     assert len(events) >= 8 and events[0] == "busy"
-    can_be = {f"topiary_node_{name}_per_second" for name in events[1:]} | {"topiary_node_job_pus"}
+    sources = "\n".join(path.read_text() for path in (ROOT / "lib" / "monitor").glob("source_*.c"))
+    above = re.findall(r'"((?:memory|disk|net|ethernet|package|dram|gpu)_\w+)"', sources)
+    assert len(set(above)) == 15
+    can_be = ({f"topiary_node_{name}_per_second" for name in events[1:]} | {"topiary_node_job_pus"}
+              | {f"topiary_node_{name}_{unit}" for name in above
+                 for unit in ("bytes", "bytes_per_second", "watts", "ratio")})
     told = {metric for metric, _ in samples(path)}
     asked = set(re.findall(r"\btopiary_\w+", "\n".join([*QUERIES, json.dumps(DASHBOARD["templating"])])))
     assert asked <= told | can_be

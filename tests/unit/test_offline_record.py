@@ -100,6 +100,36 @@ def test_events_that_a_machine_does_not_have_are_left_out(tmp_path):
         assert name not in found or totals(tmp_path)[name, 0] is not None
 
 
+def interface_bytes(way):
+    """Of the Ethernet devices that are hardware."""
+    return {path.name: int((path / "statistics" / f"{way}_bytes").read_text())
+            for path in Path("/sys/class/net").iterdir()
+            if (path / "device").exists() and (path / "type").read_text().strip() == "1"}
+
+
+def test_what_lies_above_the_pu(tmp_path):
+    """Memory, disks and network of this machine, if all its PUs are ours; a source with nothing here has its reason."""
+    before = {way: interface_bytes(way) for way in ("rx", "tx")}
+    done = record(tmp_path, "sh", "-c", "dd if=/dev/zero of=file bs=1M count=8 oflag=dsync 2> /dev/null",
+                  options=["--set=power+net+gpu", "--hz=10"])
+    after = {way: interface_bytes(way) for way in ("rx", "tx")}
+    assert done.returncode == 0
+    found = totals(tmp_path)
+    if len(PUS) != os.cpu_count():
+        assert "no net: the job has only a part of the node" in done.stderr
+        return
+    assert ("memory_used", 0) in found
+    for event, way in (("net_received", "rx"), ("net_sent", "tx")):
+        for device, counted in before[way].items():
+            name = re.sub(r"[^\w.:]", "_", device)
+            assert found[f"{event}.{name}", 0] <= after[way][device] - counted
+    if "no disk_read" not in done.stderr:
+        assert found["disk_written", 0] > 0 or os.stat(tmp_path).st_dev >> 8 == 0, "a file system in memory"
+    told = done.stderr.splitlines()
+    assert sum("no gpu: " in line for line in told) == 1 or any(name.startswith("gpu_") for name, _ in found)
+    assert sum("no power: " in line for line in told) == 1 or any(name.endswith("_energy") for name, _ in found)
+
+
 @pytest.mark.skipif(os.geteuid() != 0 or PARANOID != 2, reason="needs root, and kernel.perf_event_paranoid of 2")
 def test_user_who_may_not_count_in_the_kernel(tmp_path):
     """A count of context switches without the kernel is always 0: it is left out, not shown."""
@@ -218,7 +248,8 @@ def test_process_that_runs_already(tmp_path, ended_by):
 @pytest.mark.parametrize("options, why", [
     ([], "expected a COMMAND, or --pid"),
     (["--pid=1", "true"], "expected a COMMAND, or --pid"),
-    (["--set=gpu", "true"], "--set=gpu: expected sw or cpu"),
+    (["--set=all", "true"], "--set=all: expected sw, cpu, power, net or gpu, or several joined by +"),
+    (["--set=cpu+", "true"], "--set=cpu+: expected sw"),
     (["--hz=0", "true"], "--hz"),
     ([f"--pid={2**31 - 1}"], f"process {2**31 - 1}: No such process"),
 ])

@@ -305,7 +305,7 @@ def test_time_from_event_to_screen(counts):
 @pytest.mark.parametrize("args, status, why", [
     ([], 64, "expected a COMMAND, or --pid"),
     (["--pid=1", "true"], 64, "expected a COMMAND, or --pid"),
-    (["--set=gpu", "true"], 64, "--set=gpu: expected sw or cpu"),
+    (["--set=all", "true"], 64, "--set=all: expected sw, cpu, power, net or gpu, or several"),
     ([f"--pid={2**31 - 1}"], 1, f"process {2**31 - 1}: No such process"),
     (["/no/such/trace"], 127, "topiary: top: /no/such/trace: No such file or directory\n"),
     (["no.trace"], 127, "topiary: top: no.trace: no such file, command, job or node\n"),

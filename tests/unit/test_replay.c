@@ -527,7 +527,7 @@ static void judges_placements(void **state)
 		for (size_t k = 0; k < JUDGED_LEVELS; k++)
 			if (r.split_own[k] != rows[i].own[k] || r.split_any[k] != rows[i].any[k])
 				fail_msg("row %zu: split %zu, %zu of %s", i, r.split_own[k], r.split_any[k],
-					 level_name(judged_level(k)));
+					 level_name(judge_level(k)));
 		if (r.dominated != rows[i].dominated || r.exact_possible != rows[i].possible ||
 		    r.exact_had != rows[i].had || r.broken != rows[i].broken)
 			fail_msg("row %zu: dominated %zu, exact %zu of %zu, broken %zu", i, r.dominated, r.exact_had,
@@ -576,7 +576,7 @@ static uint64_t touch_of(const struct drawing *d, unsigned chosen)
 
 		for (unsigned left = chosen; left; left &= left - 1)
 			seen |= 1ull << d->around[__builtin_ctz(left)][lane];
-		touch += __builtin_popcountll(seen) * touch_one(lane);
+		touch += __builtin_popcountll(seen) * front_touch_one(lane);
 	}
 	return touch;
 }
@@ -617,7 +617,7 @@ static void check_fronts(const struct drawing *d, struct fronts *f, const struct
 		assert_true(front.n <= FRONT_MAX);
 		for (size_t i = 0; i < front.n; i++) {
 			met[k - 1][i] |= is_uncut(d, chosen) && front.list[i] == touch;
-			within |= touch_within(front.list[i], touch);
+			within |= front_touch_within(front.list[i], touch);
 		}
 		if (!within)
 			fail_msg("%s: %x of %llx is in no front", d->shape, chosen, (unsigned long long) free_cores);

@@ -77,6 +77,10 @@ static void reads_memory(void **state)
 		{ "Package:2 NUMANode:2(memory=5) L3:2 Core:2", 5 },
 		{ "Core:2 [NUMANode(memory=9)] PU:2", 9 },
 		{ "[NUMANode(memory=18446744073709551615)] Core:1", ~0ull },
+		{ "[NUMANode(memory=8)] [NUMANode(memory=16 tier=hbm)] Core:2", 8 },
+		{ "[NUMANode(memory=16 tier=HBM)] [NUMANode(memory=8)] [NUMANode(memory=4 tier=dram)] Core:2", 12 },
+		{ "[NUMANode(tier=gpu memory=16)] [NUMANode(memory=8 tier=nvm)] Core:2", 8 },
+		{ "NUMANode:2(memory=5 tier=hbm) Core:2", 5 },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -90,6 +94,37 @@ static void reads_memory(void **state)
 			assert_true(++d < s->ndomains);
 		if (s->domains[d].memory != rows[i].memory)
 			fail_msg("%s: %llu bytes", rows[i].text, s->domains[d].memory);
+		shape_free(s);
+	}
+	(void) state;
+}
+
+static void reads_kinds(void **state)
+{
+	static const struct {
+		const char *text, *kinds;	/* "": all of one */
+		unsigned nkinds;
+	} rows[] = {
+		{ "Core:4", "", 1 },
+		{ "Core:2(kind=0) PU:2", "", 1 },
+		{ "Core:2(kind=1) PU:2", "11", 2 },
+		{ "Package:2 { Core:2(kind=1) PU:2 | Core:2 }", "11001100", 2 },
+		{ "{ Core:1(kind=2) | Core:1(size=7 kind=1) | PU:3 }", "21000", 3 },
+		{ "{ PU:70 | Core:1(kind=7) }",
+		  "00000000000000000000000000000000000000000000000000000000000000000000007", 8 },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		char text[128] = "";
+		struct err e;
+		struct shape *s = shape_parse(rows[i].text, &e);
+
+		if (!s)
+			fail_msg("%s: %s", rows[i].text, e.text);
+		for (unsigned c = 0; s->kinds && c < s->cores; c++)
+			text[c] = '0' + s->kinds[c];
+		assert_string_equal(text, rows[i].kinds);
+		assert_int_equal(s->nkinds, rows[i].nkinds);
 		shape_free(s);
 	}
 	(void) state;
@@ -176,6 +211,10 @@ static void refuses(void **state)
 		"[NUMANode(memory=1PB)] Core:1", "[NUMANode(memory=18446744073709551616)] Core:1",
 		"[NUMANode(memory=18446744073709551615kB)] Core:1",
 		"[NUMANode(memory=18446744073709551615)] [NUMANode(memory=1)] Core:1", "[NUMANode(memory=1 Core:1",
+		"[NUMANode(memory=1)] [NUMANode(memory=1 tier=hbm)] [NUMANode(memory=18446744073709551615 tier=nvm)]"
+			       " Core:1",
+		"[NUMANode(tier=)] Core:1", "[NUMANode(tier=fast)] Core:1", "[NUMANode(tier=hbmhbmhbmhbm)] Core:1",
+		"Core:1(kind=)", "Core:1(kind=8)", "Core:1(kind=10)", "Core:1(kind=-1)", "Core:1(kind=a)",
 		"Core:4 +", "Core:4 + GPU", "Core:4 + GPU@", "Core:4 + GPU@4", "Core:4 + GPU@0-4", "Core:4 + GPU@2-1",
 		"Core:4 + GPU@-1", "Core:4 + GPU@0,1", "Core:4 + GPU@0 +", "Core:4 + @0", "Core:4 + ABCDEFGH@0",
 		"+ GPU@0", "{ Core:4 + GPU@0 }", "{ Core:4 | Core:2 + GPU@0 }", "Core:4 + GPU@99999999999999999999999",
@@ -234,6 +273,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_shapes),
 		cmocka_unit_test(reads_memory),
+		cmocka_unit_test(reads_kinds),
 		cmocka_unit_test(reads_devices),
 		cmocka_unit_test(cuts_at_nothing_within_a_core),
 		cmocka_unit_test(nests_domains),

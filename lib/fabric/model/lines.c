@@ -55,7 +55,7 @@ int lines_wrong(const struct lines *l, const char *fmt, ...)
 	return err_set(l->err, "%s:%u: %s", l->name, l->line, what);
 }
 
-char *word_next(char **at)
+char *lines_word_next(char **at)
 {
 	char *word = *at + strspn(*at, blanks);
 
@@ -67,7 +67,7 @@ char *word_next(char **at)
 	return word;
 }
 
-bool word_number(const char *word, unsigned max, unsigned *out)
+bool lines_word_number(const char *word, unsigned max, unsigned *out)
 {
 	unsigned long n;
 	char *end;

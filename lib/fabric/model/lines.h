@@ -27,8 +27,8 @@ char *lines_next(struct lines *l);
 int lines_wrong(const struct lines *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* The next word of *at, NUL-terminated in place; NULL at the end. */
-char *word_next(char **at);
+char *lines_word_next(char **at);
 /* Parses a decimal number that is the whole word, at most max. False otherwise. */
-bool word_number(const char *word, unsigned max, unsigned *out);
+bool lines_word_number(const char *word, unsigned max, unsigned *out);
 
 #endif

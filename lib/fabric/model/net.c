@@ -185,16 +185,16 @@ int net_add_hosts(const struct net *n, struct hierarchy *h, const unsigned *grou
 	return 0;
 }
 
-unsigned sets_root(unsigned *parent, unsigned i)
+unsigned net_sets_root(unsigned *parent, unsigned i)
 {
 	while (parent[i] != i)
 		i = parent[i] = parent[parent[i]];
 	return i;
 }
 
-void sets_join(unsigned *parent, unsigned a, unsigned b)
+void net_sets_join(unsigned *parent, unsigned a, unsigned b)
 {
-	a = sets_root(parent, a);
-	b = sets_root(parent, b);
+	a = net_sets_root(parent, a);
+	b = net_sets_root(parent, b);
 	parent[a < b ? b : a] = a < b ? a : b;
 }

@@ -49,8 +49,8 @@ int net_dragonfly(const struct net *n, struct hierarchy **out);
 int net_graph(const struct net *n, struct hierarchy **out);
 
 /* Disjoint sets (union-find): initially parent[i] is i. The root of a set is its lowest element. */
-unsigned sets_root(unsigned *parent, unsigned i);
-void sets_join(unsigned *parent, unsigned a, unsigned b);
+unsigned net_sets_root(unsigned *parent, unsigned i);
+void net_sets_join(unsigned *parent, unsigned a, unsigned b);
 
 enum { COST_HOST = 100, COST_CLIMB = 100, COST_HOP = 200 };
 

@@ -14,14 +14,14 @@ static void join_switches(const struct fabric *f, unsigned *parent)
 		const struct fabric_link *l = &f->links[i];
 
 		if (l->b < f->nswitches)
-			sets_join(parent, l->a, l->b);
+			net_sets_join(parent, l->a, l->b);
 	}
 }
 
 static void number_switches(struct fabric *f, unsigned *parent)
 {
 	for (unsigned i = 0; i < f->nswitches; i++) {
-		unsigned root = sets_root(parent, i);
+		unsigned root = net_sets_root(parent, i);
 
 		f->nodes[i].plane = root == i ? f->nplanes++ : f->nodes[root].plane;
 	}

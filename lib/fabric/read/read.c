@@ -47,7 +47,7 @@ static const char *first_line(struct lines *l)
 	char *line;
 
 	while ((line = lines_next(l)))
-		if (!is_chatter(line))
+		if (!reader_is_chatter(line))
 			return line;
 	return NULL;
 }

@@ -88,7 +88,7 @@ static unsigned read_speed(char *comment)
 
 	if (!width || !(speed = strchr(++width, 'x')))
 		return 0;
-	return ib_mbps(width, speed + 1);
+	return reader_ib_mbps(width, speed + 1);
 }
 
 static int read_cable(struct lines *l, struct fabric_draft *m, const struct record *r, char *at)
@@ -118,12 +118,12 @@ static int read_cable(struct lines *l, struct fabric_draft *m, const struct reco
 
 static int read_head(struct lines *l, struct fabric_draft *m, struct record *r, char start, char *at)
 {
-	const char *ports = word_next(&at);
+	const char *ports = lines_word_next(&at);
 	char *id = ports ? read_quoted(&at) : NULL, *comment;
 	unsigned ignored;
 	int end;
 
-	if (!id || !word_number(ports, 65535, &ignored))
+	if (!id || !lines_word_number(ports, 65535, &ignored))
 		return lines_wrong(l, "expected a number of ports and \"ID\"");
 	comment = strchr(at, '#');
 	if (id[0] != start)
@@ -154,7 +154,7 @@ static int read_line(struct lines *l, struct fabric_draft *m, struct record *r, 
 		return read_cable(l, m, r, line);
 	if (is_fact(line))
 		return 0;
-	type = word_next(&at);
+	type = lines_word_next(&at);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (!strcmp(type, types[i].word))
 			return read_head(l, m, r, types[i].start, at);
@@ -167,7 +167,7 @@ int read_discovered(struct lines *l, struct fabric_draft *m)
 	char *line;
 
 	while ((line = lines_next(l)))
-		if (!is_chatter(line) && read_line(l, m, &r, line))
+		if (!reader_is_chatter(line) && read_line(l, m, &r, line))
 			return -1;
 	return 0;
 }

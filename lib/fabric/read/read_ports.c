@@ -18,7 +18,7 @@ struct port {
 	uint64_t guid;
 };
 
-bool is_chatter(const char *line)
+bool reader_is_chatter(const char *line)
 {
 	static const char *const starts[] = { "#", "DR path ", "ibwarn: ", "src/", "Chassis ", "Non-Chassis " };
 
@@ -30,7 +30,7 @@ bool is_chatter(const char *line)
 	return false;
 }
 
-unsigned ib_mbps(const char *width, const char *speed)
+unsigned reader_ib_mbps(const char *width, const char *speed)
 {
 	static const struct {
 		const char *name;
@@ -64,13 +64,13 @@ static int read_port(struct lines *l, char **at, struct port *p)
 	const char *lid, *port, *guid;
 	unsigned ignored;
 
-	p->type = word_next(at);
-	lid = word_next(at);
-	port = word_next(at);
-	guid = word_next(at);
+	p->type = lines_word_next(at);
+	lid = lines_word_next(at);
+	port = lines_word_next(at);
+	guid = lines_word_next(at);
 	if (!p->type || (strcmp(p->type, "SW") && strcmp(p->type, "CA") && strcmp(p->type, "RT")))
 		return lines_wrong(l, "expected SW, CA or RT");
-	if (!guid || !word_number(lid, 0xffffff, &ignored) || !word_number(port, 255, &p->port) ||
+	if (!guid || !lines_word_number(lid, 0xffffff, &ignored) || !lines_word_number(port, 255, &p->port) ||
 	    !read_guid(guid, &p->guid))
 		return lines_wrong(l, "expected lid, port and GUID after %s", p->type);
 	return 0;
@@ -118,12 +118,12 @@ static int read_line(struct lines *l, struct fabric_draft *m, char *at)
 
 	if (read_port(l, &at, &near))
 		return -1;
-	width = word_next(&at);
-	speed = word_next(&at);
+	width = lines_word_next(&at);
+	speed = lines_word_next(&at);
 	if (!speed)
 		return lines_wrong(l, "expected width and speed after the GUID");
 	at += strspn(at, " \t");
-	linked = at[0] == '-' && word_next(&at);
+	linked = at[0] == '-' && lines_word_next(&at);
 	if ((linked && read_port(l, &at, &far)) || read_texts(l, at, text, len) ||
 	    add_port(l, m, &near, text[0], len[0]))
 		return -1;
@@ -131,7 +131,7 @@ static int read_line(struct lines *l, struct fabric_draft *m, char *at)
 		return 0;
 	if (add_port(l, m, &far, text[1], len[1]))
 		return -1;
-	if (draft_cable(m, near.end, near.port, far.end, far.port, ib_mbps(width, speed)))
+	if (draft_cable(m, near.end, near.port, far.end, far.port, reader_ib_mbps(width, speed)))
 		return lines_wrong(l, "out of memory");
 	return 0;
 }
@@ -141,7 +141,7 @@ int read_ports(struct lines *l, struct fabric_draft *m)
 	char *line;
 
 	while ((line = lines_next(l)))
-		if (!is_chatter(line) && read_line(l, m, line))
+		if (!reader_is_chatter(line) && read_line(l, m, line))
 			return -1;
 	return 0;
 }

@@ -31,7 +31,7 @@ static int read_record(struct slurm *s, char *line)
 	struct slurm_record r = {0};
 	char *word;
 
-	while ((word = word_next(&line))) {
+	while ((word = lines_word_next(&line))) {
 		size_t len = strcspn(word, "=");
 		char **field = field_of(&r, word, len), *end;
 

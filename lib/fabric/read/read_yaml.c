@@ -173,7 +173,7 @@ static int read_xyz(struct yaml *y, const yaml_node_t *of, const char *key, unsi
 	for (unsigned d = 0; d < GRID_DIMS; d++) {
 		const char *number = scalar_text(value_of(y, map, known[d]));
 
-		if (!number || !word_number(number, GRID_MAX, &out[d]) || out[d] < min)
+		if (!number || !lines_word_number(number, GRID_MAX, &out[d]) || out[d] < min)
 			return wrong_at(y, map, "expected a number for each of x, y and z");
 	}
 	return 0;

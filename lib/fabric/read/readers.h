@@ -13,9 +13,9 @@ int read_slurm(struct lines *l, struct fabric_draft *m);		/* topology.conf */
 int read_yaml(struct lines *l, struct fabric_draft *m);		/* topology.yaml */
 
 /* Output of ibnetdiscover that is not part of the fabric: comments, and its path when verbose. */
-bool is_chatter(const char *line);
+bool reader_is_chatter(const char *line);
 
 /* Data rate in Mbit/s of "4x" and "QDR"; 0: unknown. */
-unsigned ib_mbps(const char *width, const char *speed);
+unsigned reader_ib_mbps(const char *width, const char *speed);
 
 #endif

@@ -87,7 +87,7 @@ static int read_sizes(struct slurm *s, char *list)
 	for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
 		unsigned last = s->nsizes ? s->sizes[s->nsizes - 1] : 0, size;
 
-		if (!word_number(word, 1u << 24, &size) || size <= last || (last && size % last))
+		if (!lines_word_number(word, 1u << 24, &size) || size <= last || (last && size % last))
 			return lines_wrong(s->lines, "BlockSizes: '%.40s': not a multiple of the previous size", word);
 		if (s->nsizes == SLURM_BLOCK_SIZES)
 			return lines_wrong(s->lines, "BlockSizes: more than %u sizes", SLURM_BLOCK_SIZES);

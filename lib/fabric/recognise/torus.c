@@ -62,10 +62,10 @@ static void find_parts(struct product *p)
 				unsigned from_v = 0, from_w = 0;
 
 				if (common_neighbours(n, u, n->adj[i], n->adj[j], &from_v, &from_w) == 1) {
-					sets_join(p->parent, n->link[i], from_w);
-					sets_join(p->parent, n->link[j], from_v);
+					net_sets_join(p->parent, n->link[i], from_w);
+					net_sets_join(p->parent, n->link[j], from_v);
 				} else {
-					sets_join(p->parent, n->link[i], n->link[j]);
+					net_sets_join(p->parent, n->link[i], n->link[j]);
 				}
 			}
 }
@@ -76,7 +76,7 @@ static bool number_parts(struct product *p)
 	const struct net *n = p->net;
 
 	for (unsigned i = 0; i < n->row[n->n]; i++) {
-		unsigned root = sets_root(p->parent, n->link[i]), part = 0;
+		unsigned root = net_sets_root(p->parent, n->link[i]), part = 0;
 
 		while (part < p->nparts && p->root[part] != root)
 			part++;

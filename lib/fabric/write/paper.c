@@ -26,19 +26,19 @@ struct shape {
 
 static int read_shape(struct parser *p, char **at, unsigned most, struct shape *s)
 {
-	char *word = word_next(at);
+	char *word = lines_word_next(at);
 
-	if (!word || !word_number(word, most, &s->dims) || !s->dims)
+	if (!word || !lines_word_number(word, most, &s->dims) || !s->dims)
 		return lines_wrong(&p->lines, "expected a number of dimensions, 1 to %u", most);
 	s->product = 1;
 	for (unsigned d = 0; d < s->dims; d++) {
-		char *size = word_next(at), *cost = word_next(at);
+		char *size = lines_word_next(at), *cost = lines_word_next(at);
 
-		if (!size || !word_number(size, MAX_SIZE, &s->size[d]) || !s->size[d] ||
+		if (!size || !lines_word_number(size, MAX_SIZE, &s->size[d]) || !s->size[d] ||
 		    s->size[d] > MAX_SIZE / s->product)
 			return lines_wrong(&p->lines, "dimension %u: expected a size (product of all sizes at most %u)",
 					   d + 1, MAX_SIZE);
-		if (!cost || !word_number(cost, MAX_COST, &s->cost[d]))
+		if (!cost || !lines_word_number(cost, MAX_COST, &s->cost[d]))
 			return lines_wrong(&p->lines, "dimension %u: expected a cost, 0 to %u", d + 1, MAX_COST);
 		s->product *= s->size[d];
 	}
@@ -48,27 +48,27 @@ static int read_shape(struct parser *p, char **at, unsigned most, struct shape *
 /* "-1" or "COUNT INDEX ...": a list of indices, ascending; for -1, NULL and the count of all. */
 static int read_indices(struct parser *p, char **at, unsigned product, unsigned **list, unsigned *count)
 {
-	char *word = word_next(at);
+	char *word = lines_word_next(at);
 	unsigned *indices;
 
 	if (word && !strcmp(word, "-1")) {
 		*list = NULL;
 		*count = product;
-		return word_next(at) ? lines_wrong(&p->lines, "unexpected text after -1") : 0;
+		return lines_word_next(at) ? lines_wrong(&p->lines, "unexpected text after -1") : 0;
 	}
-	if (!word || !word_number(word, product, count) || !*count || *count > strlen(*at))
+	if (!word || !lines_word_number(word, product, count) || !*count || *count > strlen(*at))
 		return lines_wrong(&p->lines, "expected -1, or a count from 1 to %u followed by as many indices",
 				   product);
 	if (!(indices = calloc(*count, sizeof(*indices))))
 		return lines_wrong(&p->lines, "out of memory");
 	for (unsigned i = 0; i < *count; i++)
-		if (!(word = word_next(at)) || !word_number(word, product - 1, &indices[i]) ||
+		if (!(word = lines_word_next(at)) || !lines_word_number(word, product - 1, &indices[i]) ||
 		    (i && indices[i] <= indices[i - 1])) {
 			free(indices);
 			return lines_wrong(&p->lines, "index %u of %u: must be below %u and above the previous one",
 					   i + 1, *count, product);
 		}
-	if (word_next(at)) {
+	if (lines_word_next(at)) {
 		free(indices);
 		return lines_wrong(&p->lines, "more than %u indices", *count);
 	}
@@ -148,7 +148,7 @@ static int add_group(struct parser *p, unsigned level, unsigned above, const uns
 
 static int parse_host(struct parser *p, char *at, unsigned level, unsigned group, const unsigned *place)
 {
-	char *name = word_next(&at), *form = word_next(&at);
+	char *name = lines_word_next(&at), *form = lines_word_next(&at);
 	struct hierarchy_inner inner = {0};
 	struct hierarchy_host *host;
 	struct shape s;
@@ -219,18 +219,18 @@ static int parse_hops(struct parser *p, struct hierarchy_level *level)
 	if (!(level->hops = calloc(n * n, sizeof(*level->hops))))
 		return lines_wrong(&p->lines, "out of memory");
 	for (size_t a = 1; a < n; a++) {
-		char *at = next_line(p, "hops"), *word = at ? word_next(&at) : NULL;
+		char *at = next_line(p, "hops"), *word = at ? lines_word_next(&at) : NULL;
 
 		if (!word || strcmp(word, "hops"))
 			return at ? lines_wrong(&p->lines, "expected 'hops ...'") : -1;
 		for (size_t b = 0; b < a; b++) {
 			unsigned *hops = &level->hops[a * n + b];
 
-			if (!(word = word_next(&at)) || !word_number(word, MAX_HOPS, hops) || !*hops)
+			if (!(word = lines_word_next(&at)) || !lines_word_number(word, MAX_HOPS, hops) || !*hops)
 				return lines_wrong(&p->lines, "expected %zu hop counts, 1 to %u each", a, MAX_HOPS);
 			level->hops[b * n + a] = *hops;
 		}
-		if (word_next(&at))
+		if (lines_word_next(&at))
 			return lines_wrong(&p->lines, "more than %zu hop counts", a);
 	}
 	return 0;
@@ -270,7 +270,7 @@ static int parse_block(struct parser *p, unsigned level, unsigned group, unsigne
 
 	if (!line)
 		return -1;
-	word = word_next(&line);
+	word = lines_word_next(&line);
 	if (!strcmp(word, "node"))
 		return parse_host(p, line, level, group, place);
 	if (!strcmp(word, "tree"))

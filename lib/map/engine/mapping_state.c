@@ -68,9 +68,10 @@ static inline double rank_change(const struct mapping_state *t, unsigned rank, s
 		unsigned to = goes_to(at->slot, a, b);
 
 		if (to == SLOT_NONE)
-			sum += m->weight[i] * spots_distance(s, there, at);
+			sum += m->weight[i] * slot_place_distance(s, there, at);
 		else
-			sum += m->weight[i] * (spots_distance(s, there, &s->spot[to]) + spots_distance(s, own, at)) / 2;
+			sum += m->weight[i] *
+				(slot_place_distance(s, there, &s->spot[to]) + slot_place_distance(s, own, at)) / 2;
 	}
 	return sum - t->pays[rank];
 }
@@ -149,9 +150,9 @@ static double partners_move(struct mapping_state *t, unsigned rank, struct slot_
 
 	for (size_t i = m->row[rank]; i < m->row[rank + 1]; i++) {
 		const struct slot_place *at = &t->at[m->adj[i]];
-		double pays = m->weight[i] * spots_distance(t->s, &to, at);
+		double pays = m->weight[i] * slot_place_distance(t->s, &to, at);
 
-		t->pays[m->adj[i]] += pays - m->weight[i] * spots_distance(t->s, &from, at);
+		t->pays[m->adj[i]] += pays - m->weight[i] * slot_place_distance(t->s, &from, at);
 		sum += pays;
 	}
 	return sum;

@@ -142,8 +142,8 @@ static int digits_fill(struct reading *r, unsigned level, int low)
 }
 
 /*
- * Slots that share a place have one code. Bit 0 is always 0, so that spots_distance has a bit for equal codes. At a
- * level with a table, the rest of the code is the row.
+ * Slots that share a place have one code. Bit 0 is always 0, so that slot_place_distance has a bit for equal codes. At
+ * a level with a table, the rest of the code is the row.
  */
 static int codes_fill(struct reading *r)
 {

@@ -62,7 +62,7 @@ struct slots {
 struct slots *slots_new(const struct places *p, struct err *e);
 void slots_free(struct slots *s);
 
-static inline double spots_distance(const struct slots *s, const struct slot_place *a, const struct slot_place *b)
+static inline double slot_place_distance(const struct slots *s, const struct slot_place *a, const struct slot_place *b)
 {
 	double cost = a->cost[63 - __builtin_clzll((a->code ^ b->code) | 1)];
 
@@ -71,7 +71,7 @@ static inline double spots_distance(const struct slots *s, const struct slot_pla
 
 static inline double slots_distance(const struct slots *s, unsigned a, unsigned b)
 {
-	return spots_distance(s, &s->spot[a], &s->spot[b]);
+	return slot_place_distance(s, &s->spot[a], &s->spot[b]);
 }
 
 /* Whether a rank may move from one of two slots to the other. */

@@ -12,7 +12,7 @@
 
 #define MAX_BYTES ((size_t) 2 << 30)
 
-int entries_add(struct matrix_entries *f, unsigned a, unsigned b, double weight)
+int matrix_entries_add(struct matrix_entries *f, unsigned a, unsigned b, double weight)
 {
 	if (a == b || weight == 0)
 		return 0;
@@ -126,14 +126,14 @@ static bool looks_graph(const char *text)
 
 static int scan_any(struct matrix_scan *s)
 {
-	line_seek(s);
+	matrix_line_seek(s);
 	if (!strncasecmp(s->at, "%%MatrixMarket", 14))
-		return market_read(s);
-	if (!line_seek_past(s, "#%"))
+		return matrix_market_read(s);
+	if (!matrix_line_seek_past(s, "#%"))
 		return 0;
-	if (prof_looks(s))
-		return prof_read(s);
-	return looks_graph(s->at) ? graph_read(s) : dense_read(s);
+	if (matrix_prof_looks(s))
+		return matrix_prof_read(s);
+	return looks_graph(s->at) ? matrix_graph_read(s) : matrix_dense_read(s);
 }
 
 /* text[len] must be a NUL, as a struct buf has it. */

@@ -8,27 +8,27 @@ static int row_read(struct matrix_scan *s, unsigned row)
 {
 	unsigned col;
 
-	for (col = 0; !line_ends(s); col++) {
+	for (col = 0; !matrix_line_ends(s); col++) {
 		double weight;
 
 		if (row ? col == s->ranks : col == MATRIX_MAX_RANKS)
-			return scan_wrong(s, row ? "the row is longer than the first" : "more than 65536 ranks");
-		if (weight_read(s, &weight) || pair_add(s, row, col, weight))
+			return matrix_scan_wrong(s, row ? "the row is longer than the first" : "more than 65536 ranks");
+		if (matrix_weight_read(s, &weight) || matrix_pair_add(s, row, col, weight))
 			return -1;
 	}
 	if (!row)
 		s->ranks = col;
-	return col < s->ranks ? scan_wrong(s, "the row is shorter than the first") : 0;
+	return col < s->ranks ? matrix_scan_wrong(s, "the row is shorter than the first") : 0;
 }
 
-int dense_read(struct matrix_scan *s)
+int matrix_dense_read(struct matrix_scan *s)
 {
 	unsigned row;
 
-	for (row = 0; line_seek_past(s, comments); row++)
+	for (row = 0; matrix_line_seek_past(s, comments); row++)
 		if (row && row == s->ranks)
-			return scan_wrong(s, "more rows than columns");
+			return matrix_scan_wrong(s, "more rows than columns");
 		else if (row_read(s, row))
 			return -1;
-	return row < s->ranks ? scan_wrong(s, "fewer rows than columns") : 0;
+	return row < s->ranks ? matrix_scan_wrong(s, "fewer rows than columns") : 0;
 }

@@ -15,8 +15,8 @@ struct graph {
 /* A graph's numbers may be on any line. */
 static int graph_count(struct matrix_scan *s, double min, double max, const char *what, unsigned *out)
 {
-	line_seek(s);
-	return count_read(s, min, max, what, out);
+	matrix_line_seek(s);
+	return matrix_count_read(s, min, max, what, out);
 }
 
 static int graph_header(struct matrix_scan *s, struct graph *g)
@@ -25,12 +25,13 @@ static int graph_header(struct matrix_scan *s, struct graph *g)
 
 	if (graph_count(s, 0, 0, "the version must be 0", &version))
 		return -1;
-	line_seek(s);
-	if (ranks_read(s, &s->ranks) || graph_count(s, 0, UINT32_MAX, "the number of arcs is out of range", &g->arcs) ||
+	matrix_line_seek(s);
+	if (matrix_ranks_read(s, &s->ranks) ||
+	    graph_count(s, 0, UINT32_MAX, "the number of arcs is out of range", &g->arcs) ||
 	    graph_count(s, 0, 1, "the base must be 0 or 1", &g->base) || graph_count(s, 0, 11, no_such_flags, &flags))
 		return -1;
 	if (flags % 10 > 1)
-		return scan_wrong(s, no_such_flags);
+		return matrix_scan_wrong(s, no_such_flags);
 	g->vertex_loads = flags % 10;
 	g->edge_loads = flags / 10;
 	return 0;
@@ -42,14 +43,14 @@ static int graph_arc(struct matrix_scan *s, const struct graph *g, unsigned from
 	unsigned to = 0;
 
 	if (g->edge_loads) {
-		line_seek(s);
-		if (weight_read(s, &weight))
+		matrix_line_seek(s);
+		if (matrix_weight_read(s, &weight))
 			return -1;
 	}
 	if (graph_count(s, g->base, s->ranks - 1 + g->base, "vertex out of range", &to))
 		return -1;
 	/* An edge is written at both of its ends. */
-	return pair_add(s, from, to - g->base, weight / 2);
+	return matrix_pair_add(s, from, to - g->base, weight / 2);
 }
 
 static int graph_vertex(struct matrix_scan *s, struct graph *g, unsigned vertex)
@@ -66,7 +67,7 @@ static int graph_vertex(struct matrix_scan *s, struct graph *g, unsigned vertex)
 	return 0;
 }
 
-int graph_read(struct matrix_scan *s)
+int matrix_graph_read(struct matrix_scan *s)
 {
 	struct graph g = {0};
 
@@ -76,6 +77,6 @@ int graph_read(struct matrix_scan *s)
 		if (graph_vertex(s, &g, v))
 			return -1;
 	if (g.arcs)
-		return scan_wrong(s, "fewer arcs than the header says");
-	return line_seek(s) ? scan_wrong(s, "text after the last vertex") : 0;
+		return matrix_scan_wrong(s, "fewer arcs than the header says");
+	return matrix_line_seek(s) ? matrix_scan_wrong(s, "text after the last vertex") : 0;
 }

@@ -23,14 +23,14 @@ static int banner_read(struct matrix_scan *s, struct market *k)
 	snprintf(text, sizeof(text), "%.*s", (int) (len < sizeof(text) ? len : sizeof(text) - 1), s->at);
 	if (sscanf(text, "%%%%MatrixMarket %15s %15s %15s %15s", object, layout, field, symmetry) != 4 ||
 	    strcasecmp(object, "matrix") || strcasecmp(layout, "coordinate"))
-		return scan_wrong(s, "expected '%%MatrixMarket matrix coordinate'");
+		return matrix_scan_wrong(s, "expected '%%MatrixMarket matrix coordinate'");
 	k->pattern = !strcasecmp(field, "pattern");
 	if (!k->pattern && strcasecmp(field, "real") && strcasecmp(field, "integer"))
-		return scan_wrong(s, "the field must be real, integer or pattern");
+		return matrix_scan_wrong(s, "the field must be real, integer or pattern");
 	k->times = strcasecmp(symmetry, "symmetric") ? 1 : 2;
 	if (k->times == 1 && strcasecmp(symmetry, "general"))
-		return scan_wrong(s, "the symmetry must be general or symmetric");
-	line_skip(s);
+		return matrix_scan_wrong(s, "the symmetry must be general or symmetric");
+	matrix_line_skip(s);
 	return 0;
 }
 
@@ -38,15 +38,15 @@ static int sizes_read(struct matrix_scan *s, unsigned *entries)
 {
 	unsigned cols;
 
-	line_seek_past(s, comments);
-	if (ranks_read(s, &s->ranks) || ranks_read(s, &cols) ||
-	    count_read(s, 0, UINT32_MAX, "the number of entries is out of range", entries))
+	matrix_line_seek_past(s, comments);
+	if (matrix_ranks_read(s, &s->ranks) || matrix_ranks_read(s, &cols) ||
+	    matrix_count_read(s, 0, UINT32_MAX, "the number of entries is out of range", entries))
 		return -1;
 	if (cols != s->ranks)
-		return scan_wrong(s, "the matrix is not square");
-	if (!line_ends(s))
-		return scan_wrong(s, "text after the sizes");
-	line_skip(s);
+		return matrix_scan_wrong(s, "the matrix is not square");
+	if (!matrix_line_ends(s))
+		return matrix_scan_wrong(s, "text after the sizes");
+	matrix_line_skip(s);
 	return 0;
 }
 
@@ -55,17 +55,17 @@ static int entry_read(struct matrix_scan *s, const struct market *k)
 	double weight = 1;
 	unsigned a, b;
 
-	if (count_read(s, 1, s->ranks, "row out of range", &a) ||
-	    count_read(s, 1, s->ranks, "column out of range", &b) ||
-	    (!k->pattern && weight_read(s, &weight)))
+	if (matrix_count_read(s, 1, s->ranks, "row out of range", &a) ||
+	    matrix_count_read(s, 1, s->ranks, "column out of range", &b) ||
+	    (!k->pattern && matrix_weight_read(s, &weight)))
 		return -1;
-	if (!line_ends(s))
-		return scan_wrong(s, "text after the entry");
-	line_skip(s);
-	return pair_add(s, a - 1, b - 1, k->times * weight);
+	if (!matrix_line_ends(s))
+		return matrix_scan_wrong(s, "text after the entry");
+	matrix_line_skip(s);
+	return matrix_pair_add(s, a - 1, b - 1, k->times * weight);
 }
 
-int market_read(struct matrix_scan *s)
+int matrix_market_read(struct matrix_scan *s)
 {
 	struct market k = {0};
 	unsigned entries;
@@ -73,9 +73,9 @@ int market_read(struct matrix_scan *s)
 	if (banner_read(s, &k) || sizes_read(s, &entries))
 		return -1;
 	for (; entries; entries--)
-		if (!line_seek_past(s, comments))
-			return scan_wrong(s, "fewer entries than the header says");
+		if (!matrix_line_seek_past(s, comments))
+			return matrix_scan_wrong(s, "fewer entries than the header says");
 		else if (entry_read(s, &k))
 			return -1;
-	return line_seek_past(s, comments) ? scan_wrong(s, "more entries than the header says") : 0;
+	return matrix_line_seek_past(s, comments) ? matrix_scan_wrong(s, "more entries than the header says") : 0;
 }

@@ -25,7 +25,7 @@ struct matrix_entries {
 };
 
 /* Adds to the weight of a and b, in either order; the diagonal and zeros are ignored. 0, or -1: no memory. */
-int entries_add(struct matrix_entries *f, unsigned a, unsigned b, double weight);
+int matrix_entries_add(struct matrix_entries *f, unsigned a, unsigned b, double weight);
 
 /* The matrix of these entries, which are sorted and merged in place. NULL when memory is short. */
 struct matrix *matrix_build(unsigned ranks, struct matrix_entries *f);
@@ -42,32 +42,32 @@ struct matrix_scan {
 };
 
 /* One reader for each format: reads the whole file into found and ranks. 0, or -1 with an error of file and line. */
-int dense_read(struct matrix_scan *s);
-int market_read(struct matrix_scan *s);
-int graph_read(struct matrix_scan *s);
-int prof_read(struct matrix_scan *s);
-bool prof_looks(const struct matrix_scan *s);
+int matrix_dense_read(struct matrix_scan *s);
+int matrix_market_read(struct matrix_scan *s);
+int matrix_graph_read(struct matrix_scan *s);
+int matrix_prof_read(struct matrix_scan *s);
+bool matrix_prof_looks(const struct matrix_scan *s);
 
 /* Sets an error with the line; always -1. */
-int scan_wrong(struct matrix_scan *s, const char *what);
+int matrix_scan_wrong(struct matrix_scan *s, const char *what);
 
 /*
- * line_ends: whether only blanks are left on the line. Then: to the next line; to the first line that is not blank,
- * false at the end of the text.
+ * matrix_line_ends: whether only blanks are left on the line. Then: to the next line; to the first line that is not
+ * blank, false at the end of the text.
  */
-static inline bool line_ends(struct matrix_scan *s)
+static inline bool matrix_line_ends(struct matrix_scan *s)
 {
 	while (*s->at == ' ' || *s->at == '\t' || *s->at == '\r')
 		s->at++;
 	return *s->at == '\n' || s->at == s->end;
 }
 
-void line_skip(struct matrix_scan *s);
-bool line_seek(struct matrix_scan *s);
+void matrix_line_skip(struct matrix_scan *s);
+bool matrix_line_seek(struct matrix_scan *s);
 /* The same, also skipping lines that begin with one of these characters. */
-bool line_seek_past(struct matrix_scan *s, const char *comments);
+bool matrix_line_seek_past(struct matrix_scan *s, const char *comments);
 
-static inline bool number_ends(char c)
+static inline bool matrix_number_ends(char c)
 {
 	return !c || c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -79,16 +79,16 @@ static inline bool number_ends(char c)
  * Reads a short integer after blanks, the most frequent form in large files. False for anything else; only the blanks
  * are then consumed.
  */
-static inline bool whole_read(struct matrix_scan *s, uint64_t *out)
+static inline bool matrix_whole_read(struct matrix_scan *s, uint64_t *out)
 {
 	const char *p;
 	uint64_t v = 0;
 
-	if (line_ends(s))
+	if (matrix_line_ends(s))
 		return false;
 	for (p = s->at; *p >= '0' && *p <= '9' && p - s->at < EXACT_DIGITS; p++)
 		v = v * 10 + (uint64_t) (*p - '0');
-	if (p == s->at || !number_ends(*p))
+	if (p == s->at || !matrix_number_ends(*p))
 		return false;
 	s->at = p;
 	*out = v;
@@ -96,26 +96,26 @@ static inline bool whole_read(struct matrix_scan *s, uint64_t *out)
 }
 
 /* Reads a number on this line, followed by a blank or its end. 0 or -1. */
-int weight_read_any(struct matrix_scan *s, double *out);
-int count_read(struct matrix_scan *s, unsigned min, unsigned max, const char *what, unsigned *out);
-int ranks_read(struct matrix_scan *s, unsigned *out);
+int matrix_weight_read_any(struct matrix_scan *s, double *out);
+int matrix_count_read(struct matrix_scan *s, unsigned min, unsigned max, const char *what, unsigned *out);
+int matrix_ranks_read(struct matrix_scan *s, unsigned *out);
 
-static inline int weight_read(struct matrix_scan *s, double *out)
+static inline int matrix_weight_read(struct matrix_scan *s, double *out)
 {
 	uint64_t whole;
 
-	if (!whole_read(s, &whole))
-		return weight_read_any(s, out);
+	if (!matrix_whole_read(s, &whole))
+		return matrix_weight_read_any(s, out);
 	*out = whole;
 	return 0;
 }
 
-/* entries_add with the error set; most values of a dense text are 0. */
-int pair_keep(struct matrix_scan *s, unsigned a, unsigned b, double weight);
+/* matrix_entries_add with the error set; most values of a dense text are 0. */
+int matrix_pair_keep(struct matrix_scan *s, unsigned a, unsigned b, double weight);
 
-static inline int pair_add(struct matrix_scan *s, unsigned a, unsigned b, double weight)
+static inline int matrix_pair_add(struct matrix_scan *s, unsigned a, unsigned b, double weight)
 {
-	return weight == 0 ? 0 : pair_keep(s, a, b, weight);
+	return weight == 0 ? 0 : matrix_pair_keep(s, a, b, weight);
 }
 
 #endif

@@ -12,15 +12,15 @@ static int traffic_read(struct matrix_scan *s)
 	unsigned from, to, most;
 	double bytes;
 
-	if (count_read(s, 0, MATRIX_MAX_RANKS - 1, no_such_rank, &from) ||
-	    count_read(s, 0, MATRIX_MAX_RANKS - 1, no_such_rank, &to) || weight_read(s, &bytes))
+	if (matrix_count_read(s, 0, MATRIX_MAX_RANKS - 1, no_such_rank, &from) ||
+	    matrix_count_read(s, 0, MATRIX_MAX_RANKS - 1, no_such_rank, &to) || matrix_weight_read(s, &bytes))
 		return -1;
-	if (line_ends(s) || strncmp(s->at, "bytes", 5))
-		return scan_wrong(s, "expected 'bytes' after the number");
+	if (matrix_line_ends(s) || strncmp(s->at, "bytes", 5))
+		return matrix_scan_wrong(s, "expected 'bytes' after the number");
 	most = from > to ? from : to;
 	if (s->ranks <= most)
 		s->ranks = most + 1;
-	return pair_add(s, from, to, bytes);
+	return matrix_pair_add(s, from, to, bytes);
 }
 
 /* "D MPI_COMM_WORLD procs: 0,1,2": in order, so that the last is the largest. The other communicators are subsets. */
@@ -29,14 +29,14 @@ static int communicator_read(struct matrix_scan *s)
 	static const char world[] = "MPI_COMM_WORLD";
 	unsigned last;
 
-	if (line_ends(s) || strncmp(s->at, world, strlen(world)))
+	if (matrix_line_ends(s) || strncmp(s->at, world, strlen(world)))
 		return 0;
 	for (size_t len = strcspn(s->at, "\r\n"); len && strchr("0123456789", s->at[len - 1]); len--)
 		if (len == 1 || !strchr("0123456789", s->at[len - 2])) {
 			s->at += len - 1;
 			break;
 		}
-	if (count_read(s, 0, MATRIX_MAX_RANKS - 1, no_such_rank, &last))
+	if (matrix_count_read(s, 0, MATRIX_MAX_RANKS - 1, no_such_rank, &last))
 		return -1;
 	if (s->ranks <= last)
 		s->ranks = last + 1;
@@ -70,20 +70,19 @@ static int line_kind(const struct matrix_scan *s)
 	return -1;
 }
 
-bool prof_looks(const struct matrix_scan *s)
+bool matrix_prof_looks(const struct matrix_scan *s)
 {
 	return line_kind(s) >= 0;
 }
 
-int prof_read(struct matrix_scan *s)
+int matrix_prof_read(struct matrix_scan *s)
 {
-	for (; line_seek_past(s, "#"); line_skip(s)) {
+	for (; matrix_line_seek_past(s, "#"); matrix_line_skip(s)) {
 		int kind = line_kind(s);
 
 		if (kind < 0)
-			return scan_wrong(s,
-					  "not a line of Open MPI's monitoring: expected E, I, S, R, C, D, O2A, A2O"
-					  " or A2A");
+			return matrix_scan_wrong(s, "not a line of Open MPI's monitoring: expected E, I, S, R, C, D, "
+						    "O2A, A2O or A2A");
 		s->at += strlen(lines[kind].name);
 		if (lines[kind].read(s))
 			return -1;

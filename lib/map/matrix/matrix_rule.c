@@ -63,7 +63,7 @@ static int stencil_neighbour(struct rule *g, unsigned rank, unsigned which)
 	}
 	if ((away > 1 && g->points <= 2 * g->sides + 1) || !grid_step(g, rank, step, &to) || to <= rank)
 		return 0;
-	return entries_add(&g->found, rank, to, 2 * each_way);
+	return matrix_entries_add(&g->found, rank, to, 2 * each_way);
 }
 
 static int stencil_make(struct rule *g)
@@ -84,10 +84,10 @@ static int pencils_make(struct rule *g)
 
 	for (unsigned r = 0; r < g->ranks; r++) {
 		for (unsigned to = r + 1; to % cols; to++)
-			if (entries_add(&g->found, r, to, 2 * TRANSPOSE_BYTES / cols))
+			if (matrix_entries_add(&g->found, r, to, 2 * TRANSPOSE_BYTES / cols))
 				return -1;
 		for (unsigned to = r + cols; to < g->ranks; to += cols)
-			if (entries_add(&g->found, r, to, 2 * TRANSPOSE_BYTES / rows))
+			if (matrix_entries_add(&g->found, r, to, 2 * TRANSPOSE_BYTES / rows))
 				return -1;
 	}
 	return 0;
@@ -96,7 +96,7 @@ static int pencils_make(struct rule *g)
 static int ring_make(struct rule *g)
 {
 	for (unsigned r = 0; r < g->ranks; r++)
-		if (entries_add(&g->found, r, (r + 1) % g->ranks, 2 * RING_BYTES))
+		if (matrix_entries_add(&g->found, r, (r + 1) % g->ranks, 2 * RING_BYTES))
 			return -1;
 	return 0;
 }
@@ -121,7 +121,7 @@ static int square_link(struct rule *g, const struct square *q, unsigned rank, un
 {
 	for (unsigned to = q->first[cell]; to < g->ranks; to = q->next[to])
 		if (to < rank && hypot(q->x[to] - q->x[rank], q->y[to] - q->y[rank]) <= q->reach &&
-		    entries_add(&g->found, rank, to, draw_bytes(&g->seed)))
+		    matrix_entries_add(&g->found, rank, to, draw_bytes(&g->seed)))
 			return -1;
 	return 0;
 }
@@ -179,7 +179,7 @@ static int powerlaw_make(struct rule *g)
 
 			if (to == r)
 				continue;
-			rc = entries_add(&g->found, r, to, draw_bytes(&g->seed));
+			rc = matrix_entries_add(&g->found, r, to, draw_bytes(&g->seed));
 			ends[n++] = to;
 			ends[n++] = r;
 		}

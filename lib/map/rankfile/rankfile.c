@@ -8,7 +8,7 @@
 
 static void leaves_write(const struct rankfile_writer *w, unsigned rank)
 {
-	const struct place *place = place_of(w, rank);
+	const struct place *place = rankfile_place_of(w, rank);
 
 	for (unsigned i = 0; i < place->leaves; i++)
 		buf_printf(w->out, "%s%u", i ? "," : "", w->places->leaf[place->leaf + i]);
@@ -19,7 +19,7 @@ static int plain_file(const struct rankfile_writer *w, struct err *e)
 {
 	(void) e;
 	for (unsigned r = 0; r < w->mapping->ranks; r++) {
-		buf_printf(w->out, "%u %s ", r, host_of(w, r));
+		buf_printf(w->out, "%u %s ", r, rankfile_host_of(w, r));
 		leaves_write(w, r);
 	}
 	return 0;
@@ -29,7 +29,7 @@ static int openmpi_file(const struct rankfile_writer *w, struct err *e)
 {
 	(void) e;
 	for (unsigned r = 0; r < w->mapping->ranks; r++) {
-		buf_printf(w->out, "rank %u=%s slot=", r, host_of(w, r));
+		buf_printf(w->out, "rank %u=%s slot=", r, rankfile_host_of(w, r));
 		leaves_write(w, r);
 	}
 	return 0;
@@ -47,7 +47,7 @@ static int openmpi_seq_file(const struct rankfile_writer *w, struct err *e)
 {
 	(void) e;
 	for (unsigned r = 0; r < w->mapping->ranks; r++) {
-		buf_printf(w->out, "%s ", host_of(w, r));
+		buf_printf(w->out, "%s ", rankfile_host_of(w, r));
 		leaves_write(w, r);
 	}
 	return 0;
@@ -77,11 +77,11 @@ static const struct format {
 	{ "openmpi", openmpi_file, openmpi_env, false },
 	{ "openmpi-seq", openmpi_seq_file, openmpi_seq_env, false },
 	{ "openmpi5", openmpi_file, no_env, false },
-	{ "mpich", hydra_file, hydra_env, true },
-	{ "intelmpi", intel_file, intel_env, true },
-	{ "mvapich2", mvapich_file, mvapich_env, true },
-	{ "cray", cray_file, cray_env, false },
-	{ "srun", srun_file, srun_env, false },
+	{ "mpich", rankfile_hydra_file, rankfile_hydra_env, true },
+	{ "intelmpi", rankfile_intel_file, rankfile_intel_env, true },
+	{ "mvapich2", rankfile_mvapich_file, rankfile_mvapich_env, true },
+	{ "cray", rankfile_cray_file, rankfile_cray_env, false },
+	{ "srun", rankfile_srun_file, rankfile_srun_env, false },
 };
 
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))

@@ -23,15 +23,18 @@ static int seat_compare(const void *a, const void *b)
  * The launcher fills node after node, each from its first core on: writes the ranks in that order, a line for each
  * node.
  */
-int cray_file(const struct rankfile_writer *w, struct err *e)
+int rankfile_cray_file(const struct rankfile_writer *w, struct err *e)
 {
 	unsigned ranks = w->mapping->ranks;
 	struct seat *seats = malloc(((size_t) ranks + 1) * sizeof(*seats));
 
 	if (!seats)
 		return err_set(e, "out of memory");
-	for (unsigned r = 0; r < ranks; r++)
-		seats[r] = (struct seat){ place_of(w, r)->host, w->places->leaf[place_of(w, r)->leaf], r };
+	for (unsigned r = 0; r < ranks; r++) {
+		const struct place *place = rankfile_place_of(w, r);
+
+		seats[r] = (struct seat){ place->host, w->places->leaf[place->leaf], r };
+	}
 	qsort(seats, ranks, sizeof(*seats), seat_compare);
 	for (unsigned i = 0; i < ranks; i++)
 		buf_printf(w->out, "%u%s", seats[i].rank,
@@ -40,7 +43,7 @@ int cray_file(const struct rankfile_writer *w, struct err *e)
 	return 0;
 }
 
-int cray_env(const struct rankfile_writer *w, struct err *e)
+int rankfile_cray_env(const struct rankfile_writer *w, struct err *e)
 {
 	(void) e;
 	buf_printf(w->out, "MPICH_RANK_REORDER_METHOD=3\nMPICH_RANK_REORDER_FILE=%s\n", w->path);

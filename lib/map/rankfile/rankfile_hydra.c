@@ -9,31 +9,31 @@ static int hydra_line(const struct rankfile_writer *w, unsigned first, unsigned 
 {
 	size_t before = w->out->len;
 
-	buf_printf(w->out, "%s:%u binding=user:", host_of(w, first), end - first);
+	buf_printf(w->out, "%s:%u binding=user:", rankfile_host_of(w, first), end - first);
 	for (unsigned r = first; r < end; r++) {
 		buf_puts(w->out, r > first ? "," : "");
-		if (pus_write(w, r, "+", w->out))
+		if (rankfile_pus_write(w, r, "+", w->out))
 			return err_set(e, "out of memory");
 	}
 	buf_puts(w->out, "\n");
 	if (w->out->len - before > HYDRA_LINE)
 		return err_set(
 			e, "ranks %u to %u, side by side on %s, need a line longer than the %d bytes that Hydra reads",
-			first, end - 1, host_of(w, first), HYDRA_LINE);
+			first, end - 1, rankfile_host_of(w, first), HYDRA_LINE);
 	return 0;
 }
 
-int hydra_file(const struct rankfile_writer *w, struct err *e)
+int rankfile_hydra_file(const struct rankfile_writer *w, struct err *e)
 {
 	for (unsigned r = 0, end; r < w->mapping->ranks; r = end) {
-		end = run_end(w, r);
+		end = rankfile_run_end(w, r);
 		if (hydra_line(w, r, end, e))
 			return -1;
 	}
 	return 0;
 }
 
-int hydra_env(const struct rankfile_writer *w, struct err *e)
+int rankfile_hydra_env(const struct rankfile_writer *w, struct err *e)
 {
 	(void) e;
 	buf_printf(w->out, "HYDRA_HOST_FILE=%s\n", w->path);

@@ -15,14 +15,14 @@ struct rankfile_writer {
 	struct buf *out;
 };
 
-static inline const struct place *place_of(const struct rankfile_writer *w, unsigned rank)
+static inline const struct place *rankfile_place_of(const struct rankfile_writer *w, unsigned rank)
 {
 	return &w->places->place[w->mapping->place[rank]];
 }
 
-static inline const char *host_of(const struct rankfile_writer *w, unsigned rank)
+static inline const char *rankfile_host_of(const struct rankfile_writer *w, unsigned rank)
 {
-	return w->places->hosts[place_of(w, rank)->host];
+	return w->places->hosts[rankfile_place_of(w, rank)->host];
 }
 
 /*
@@ -34,28 +34,28 @@ struct rankfile_locals {
 };
 
 /* 0, or -1: memory. */
-int local_ranks_make(const struct rankfile_writer *w, struct rankfile_locals *l, struct err *e);
-void local_ranks_free(struct rankfile_locals *l);
+int rankfile_local_ranks_make(const struct rankfile_writer *w, struct rankfile_locals *l, struct err *e);
+void rankfile_local_ranks_free(struct rankfile_locals *l);
 
 /* The first rank after this one that is on another host: launchers merge adjacent lines of one host. */
-unsigned run_end(const struct rankfile_writer *w, unsigned rank);
+unsigned rankfile_run_end(const struct rankfile_writer *w, unsigned rank);
 
 /* The OS numbers of the PUs of a rank's cores. Returns their number; pu has room for that many, or is NULL to ask. */
-unsigned pus_of(const struct rankfile_writer *w, unsigned rank, unsigned *pu);
+unsigned rankfile_pus_of(const struct rankfile_writer *w, unsigned rank, unsigned *pu);
 
 /* Appends them, separated by mark. 0, or -1: memory. */
-int pus_write(const struct rankfile_writer *w, unsigned rank, const char *mark, struct buf *out);
+int rankfile_pus_write(const struct rankfile_writer *w, unsigned rank, const char *mark, struct buf *out);
 
 /* One part for each launcher: the file, and the lines of the environment. */
-int hydra_file(const struct rankfile_writer *w, struct err *e);
-int hydra_env(const struct rankfile_writer *w, struct err *e);
-int intel_file(const struct rankfile_writer *w, struct err *e);
-int intel_env(const struct rankfile_writer *w, struct err *e);
-int mvapich_file(const struct rankfile_writer *w, struct err *e);
-int mvapich_env(const struct rankfile_writer *w, struct err *e);
-int cray_file(const struct rankfile_writer *w, struct err *e);
-int cray_env(const struct rankfile_writer *w, struct err *e);
-int srun_file(const struct rankfile_writer *w, struct err *e);
-int srun_env(const struct rankfile_writer *w, struct err *e);
+int rankfile_hydra_file(const struct rankfile_writer *w, struct err *e);
+int rankfile_hydra_env(const struct rankfile_writer *w, struct err *e);
+int rankfile_intel_file(const struct rankfile_writer *w, struct err *e);
+int rankfile_intel_env(const struct rankfile_writer *w, struct err *e);
+int rankfile_mvapich_file(const struct rankfile_writer *w, struct err *e);
+int rankfile_mvapich_env(const struct rankfile_writer *w, struct err *e);
+int rankfile_cray_file(const struct rankfile_writer *w, struct err *e);
+int rankfile_cray_env(const struct rankfile_writer *w, struct err *e);
+int rankfile_srun_file(const struct rankfile_writer *w, struct err *e);
+int rankfile_srun_env(const struct rankfile_writer *w, struct err *e);
 
 #endif

@@ -16,14 +16,14 @@ static int leaf_compare(const void *a, const void *b)
 
 static int same_pus(const struct rankfile_writer *w, unsigned a, unsigned b, bool *same)
 {
-	unsigned n = pus_of(w, a, NULL), *pu = malloc((2 * (size_t) n + 1) * sizeof(*pu));
+	unsigned n = rankfile_pus_of(w, a, NULL), *pu = malloc((2 * (size_t) n + 1) * sizeof(*pu));
 
 	if (!pu)
 		return -1;
-	*same = pus_of(w, b, NULL) == n;
+	*same = rankfile_pus_of(w, b, NULL) == n;
 	if (*same) {
-		pus_of(w, a, pu);
-		pus_of(w, b, pu + n);
+		rankfile_pus_of(w, a, pu);
+		rankfile_pus_of(w, b, pu + n);
 		qsort(pu, n, sizeof(*pu), leaf_compare);
 		qsort(pu + n, n, sizeof(*pu), leaf_compare);
 		*same = !memcmp(pu, pu + n, n * sizeof(*pu));
@@ -80,13 +80,13 @@ static int pins_find(const struct rankfile_writer *w, bool equal, struct rankfil
 {
 	int rc = 0;
 
-	if (local_ranks_make(w, l, e))
+	if (rankfile_local_ranks_make(w, l, e))
 		return -1;
 	*host = longest_list(w, l);
 	for (unsigned h = 0; !rc && h < w->places->nhosts; h++)
 		rc = (equal && check_equal(w, l, h, *host, e)) || check_host(w, l, h, *host, e) ? -1 : 0;
 	if (rc)
-		local_ranks_free(l);
+		rankfile_local_ranks_free(l);
 	return rc;
 }
 
@@ -97,7 +97,7 @@ static int pins_check(const struct rankfile_writer *w, bool equal, struct err *e
 
 	if (pins_find(w, equal, &l, &host, e))
 		return -1;
-	local_ranks_free(&l);
+	rankfile_local_ranks_free(&l);
 	return 0;
 }
 
@@ -118,11 +118,11 @@ static void mask_write(const unsigned *pu, unsigned n, struct buf *out)
 
 static int intel_mask(const struct rankfile_writer *w, unsigned rank)
 {
-	unsigned n = pus_of(w, rank, NULL), *pu = malloc((n + 1) * sizeof(*pu));
+	unsigned n = rankfile_pus_of(w, rank, NULL), *pu = malloc((n + 1) * sizeof(*pu));
 
 	if (!pu)
 		return -1;
-	pus_of(w, rank, pu);
+	rankfile_pus_of(w, rank, pu);
 	buf_puts(w->out, "0x");
 	mask_write(pu, n, w->out);
 	free(pu);
@@ -131,7 +131,7 @@ static int intel_mask(const struct rankfile_writer *w, unsigned rank)
 
 static int mvapich_cpus(const struct rankfile_writer *w, unsigned rank)
 {
-	return pus_write(w, rank, ",", w->out);
+	return rankfile_pus_write(w, rank, ",", w->out);
 }
 
 struct list {
@@ -154,23 +154,23 @@ static int pins_write(const struct rankfile_writer *w, const struct list *list, 
 		rc = list->put(w, l.rank[i]);
 	}
 	buf_puts(w->out, list->end);
-	local_ranks_free(&l);
+	rankfile_local_ranks_free(&l);
 	return rc ? err_set(e, "out of memory") : 0;
 }
 
-int intel_file(const struct rankfile_writer *w, struct err *e)
+int rankfile_intel_file(const struct rankfile_writer *w, struct err *e)
 {
 	if (pins_check(w, true, e))
 		return -1;
 	for (unsigned r = 0, end; r < w->mapping->ranks; r = end) {
-		end = run_end(w, r);
-		buf_printf(w->out, "%s:%u\n", host_of(w, r), end - r);
+		end = rankfile_run_end(w, r);
+		buf_printf(w->out, "%s:%u\n", rankfile_host_of(w, r), end - r);
 	}
 	return 0;
 }
 
 /* Domains, because a list of processors has only one for each rank. */
-int intel_env(const struct rankfile_writer *w, struct err *e)
+int rankfile_intel_env(const struct rankfile_writer *w, struct err *e)
 {
 	static const struct list domains = { "I_MPI_PIN_DOMAIN=[", ",", "]\n", intel_mask, true };
 
@@ -178,12 +178,12 @@ int intel_env(const struct rankfile_writer *w, struct err *e)
 }
 
 /* One host a line, as for srun. */
-int mvapich_file(const struct rankfile_writer *w, struct err *e)
+int rankfile_mvapich_file(const struct rankfile_writer *w, struct err *e)
 {
-	return pins_check(w, false, e) ? -1 : srun_file(w, e);
+	return pins_check(w, false, e) ? -1 : rankfile_srun_file(w, e);
 }
 
-int mvapich_env(const struct rankfile_writer *w, struct err *e)
+int rankfile_mvapich_env(const struct rankfile_writer *w, struct err *e)
 {
 	static const struct list cpus = { "MV2_ENABLE_AFFINITY=1\nMV2_CPU_MAPPING=", ":", "\n", mvapich_cpus, false };
 

@@ -4,18 +4,18 @@
 
 #include "map/rankfile/rankfile_parts.h"
 
-int srun_file(const struct rankfile_writer *w, struct err *e)
+int rankfile_srun_file(const struct rankfile_writer *w, struct err *e)
 {
 	(void) e;
 	for (unsigned r = 0; r < w->mapping->ranks; r++)
-		buf_printf(w->out, "%s\n", host_of(w, r));
+		buf_printf(w->out, "%s\n", rankfile_host_of(w, r));
 	return 0;
 }
 
 /* "0-2+5" */
 static void leaves_write(const struct rankfile_writer *w, unsigned rank, struct buf *out)
 {
-	const struct place *place = place_of(w, rank);
+	const struct place *place = rankfile_place_of(w, rank);
 	const unsigned *leaf = &w->places->leaf[place->leaf];
 
 	for (unsigned i = 0, last; i < place->leaves; i = last + 1) {
@@ -31,7 +31,7 @@ static int places_put_words(const struct rankfile_writer *w, struct buf *out, st
 	struct rankfile_locals l;
 	const char *between = "";
 
-	if (local_ranks_make(w, &l, e))
+	if (rankfile_local_ranks_make(w, &l, e))
 		return -1;
 	for (unsigned h = 0; h < w->places->nhosts; h++) {
 		if (l.first[h] == l.first[h + 1])
@@ -43,11 +43,11 @@ static int places_put_words(const struct rankfile_writer *w, struct buf *out, st
 		}
 		between = "/";
 	}
-	local_ranks_free(&l);
+	rankfile_local_ranks_free(&l);
 	return out->failed ? err_set(e, "out of memory") : 0;
 }
 
-int srun_env(const struct rankfile_writer *w, struct err *e)
+int rankfile_srun_env(const struct rankfile_writer *w, struct err *e)
 {
 	struct buf words = {0};
 	int rc = places_put_words(w, &words, e);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "hwcmp/compare_set.h"
+#include "hwxml/xml_set.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define ENDLESS "0xf...f"
 
-int compare_set_parse(const char *text, struct compare_set *out)
+int xml_set_parse(const char *text, struct xml_set *out)
 {
-	struct compare_set s = {0};
+	struct xml_set s = {0};
 	size_t commas = 0;
 
 	if (text && !strncmp(text, ENDLESS, strlen(ENDLESS))) {
@@ -28,13 +28,13 @@ int compare_set_parse(const char *text, struct compare_set *out)
 	return 0;
 }
 
-void compare_set_free(struct compare_set *s)
+void xml_set_free(struct xml_set *s)
 {
 	free(s->words);
-	*s = (struct compare_set){0};
+	*s = (struct xml_set){0};
 }
 
-bool compare_set_has(const struct compare_set *s, long bit)
+bool xml_set_has(const struct xml_set *s, long bit)
 {
 	if (bit < 0)
 		return false;
@@ -43,7 +43,7 @@ bool compare_set_has(const struct compare_set *s, long bit)
 	return s->words[bit / 32] >> (bit % 32) & 1;
 }
 
-size_t compare_set_count(const struct compare_set *s)
+size_t xml_set_count(const struct xml_set *s)
 {
 	size_t count = 0;
 

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "monitor/nvml.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+
+#define LIBRARY "libnvidia-ml.so.1"
+
+static struct {
+	struct nvml calls;
+	void *library;
+	unsigned users;
+} nvml;
+
+static const struct {
+	const char *name;
+	size_t offset;
+} symbols[] = {
+	{ "nvmlInit_v2", offsetof(struct nvml, init) },
+	{ "nvmlShutdown", offsetof(struct nvml, shutdown) },
+	{ "nvmlDeviceGetCount_v2", offsetof(struct nvml, count) },
+	{ "nvmlDeviceGetHandleByIndex_v2", offsetof(struct nvml, by_index) },
+	{ "nvmlDeviceGetUtilizationRates", offsetof(struct nvml, utilization) },
+	{ "nvmlDeviceGetMemoryInfo", offsetof(struct nvml, memory) },
+	{ "nvmlDeviceGetPowerUsage", offsetof(struct nvml, power) },
+	{ "nvmlDeviceGetPciInfo_v3", offsetof(struct nvml, pci) },
+	{ "nvmlErrorString", offsetof(struct nvml, error) },
+};
+
+static int library_load(struct err *e)
+{
+	int rc;
+
+	if (!(nvml.library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL)))
+		return err_set(e, "no " LIBRARY);
+	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+		void *symbol = dlsym(nvml.library, symbols[i].name);
+
+		if (!symbol) {
+			err_set(e, LIBRARY " lacks %s", symbols[i].name);
+			goto error;
+		}
+		*(void **) ((char *) &nvml.calls + symbols[i].offset) = symbol;
+	}
+	if ((rc = nvml.calls.init())) {
+		err_set(e, LIBRARY ": %s", nvml.calls.error(rc));
+		goto error;
+	}
+	return 0;
+error:
+	dlclose(nvml.library);
+	return -1;
+}
+
+const struct nvml *nvml_use(struct err *e)
+{
+	if (!nvml.users && library_load(e))
+		return NULL;
+	nvml.users++;
+	return &nvml.calls;
+}
+
+void nvml_drop(void)
+{
+	if (--nvml.users)
+		return;
+	nvml.calls.shutdown();
+	dlclose(nvml.library);
+}

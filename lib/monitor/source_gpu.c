@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "monitor/nvml.h"
+#include "monitor/source.h"
+#include "monitor/sysfs.h"
+#include "trace/block.h"
+
+/*
+ * How busy GPUs are, the memory in use and their power. NVIDIA's by NVML; AMD's by the files of the kernel's driver,
+ * which ROCm SMI reads, too (Documentation/gpu/amdgpu/thermal.rst). A GPU counts at the NUMA node of its PCI device.
+ */
+#define WATTS_MOST 5000.0
+#define MICRO 1e6
+
+/* The reader's GPUs are given as PCI addresses, "0000:3b:00.0,0000:5e:00.0". */
+static bool gpu_is_own(const struct sources *s, const char *address)
+{
+	size_t n = strlen(address);
+
+	for (const char *at = s->gpus; at && *at; at += strcspn(at, ","), at += *at == ',')
+		if (strcspn(at, ",") == n && !strncasecmp(at, address, n))
+			return true;
+	return !s->gpus;
+}
+
+static struct source_meter gpu_meter(const struct sources *s, const char *device, const char *address)
+{
+	struct source_meter m = { .kind = TRACE_GAUGE, .level = "NUMANode", .os_index = -1, .fd = -1 };
+	char path[SYSFS_PATH];
+	long long node;
+
+	if (sysfs_path(path, s->root, "/sys/bus/pci/devices/%s/numa_node", address) && sysfs_number(path, &node))
+		m.os_index = node;
+	snprintf(m.device, sizeof(m.device), "%s", device);
+	return m;
+}
+
+/* --- NVIDIA --- */
+
+static const struct nvml *nvml;
+
+static uint64_t read_busy(struct source_meter *m)
+{
+	struct nvml_utilization u;
+
+	return nvml->utilization(m->handle, &u) ? TRACE_ABSENT : u.gpu;
+}
+
+static uint64_t read_memory(struct source_meter *m)
+{
+	struct nvml_memory memory;
+
+	if (nvml->memory(m->handle, &memory) || memory.used > memory.total)
+		return TRACE_ABSENT;
+	return memory.used;
+}
+
+static uint64_t read_power(struct source_meter *m)
+{
+	unsigned milliwatts;
+
+	return nvml->power(m->handle, &milliwatts) ? TRACE_ABSENT : milliwatts * UINT64_C(1000);
+}
+
+static const struct {
+	const char *name, *unit;
+	uint64_t (*read)(struct source_meter *m);
+	double most;
+} readings[] = {
+	{ "gpu_busy", "%", read_busy, 100 },
+	{ "gpu_memory_used", "B", read_memory, 0 },
+	{ "gpu_power", "uW", read_power, WATTS_MOST * MICRO },
+};
+
+/* NVML has 8 digits of the domain, the kernel 4. */
+static bool address_of(void *device, char address[static 32])
+{
+	struct nvml_pci pci;
+
+	if (nvml->pci(device, &pci))
+		return false;
+	pci.bus_id[sizeof(pci.bus_id) - 1] = '\0';
+	snprintf(address, 32, "%s", pci.bus_id + (strlen(pci.bus_id) > 12 ? strlen(pci.bus_id) - 12 : 0));
+	for (char *p = address; *p; p++)
+		*p = tolower((unsigned char) *p);
+	return true;
+}
+
+static void nvidia_add(struct sources *s, unsigned index)
+{
+	char name[16], address[32];
+	struct source_meter m;
+	void *device;
+
+	if (nvml->by_index(index, &device) || !address_of(device, address) || !gpu_is_own(s, address))
+		return;
+	snprintf(name, sizeof(name), "nvml%u", index);
+	m = gpu_meter(s, name, address);
+	m.handle = device;
+	for (size_t i = 0; i < sizeof(readings) / sizeof(readings[0]); i++) {
+		m.name = readings[i].name;
+		m.unit = readings[i].unit;
+		m.read = readings[i].read;
+		m.bounds.most = readings[i].most;
+		/* What a model, or one that is divided (MIG), does not have. */
+		if (m.read(&m) != TRACE_ABSENT)
+			source_add(s, &m);
+	}
+}
+
+static void nvidia_find(struct sources *s, struct err *e)
+{
+	unsigned n, before = s->nmeters;
+
+	if (!(nvml = nvml_use(e)))
+		return;
+	if (nvml->count(&n))
+		n = 0;
+	for (unsigned i = 0; i < n; i++)
+		nvidia_add(s, i);
+	if (s->nmeters > before) {
+		s->uses_nvml = true;
+		return;
+	}
+	err_set(e, n ? "no NVIDIA GPU is the job's, or none can be read" : "no NVIDIA GPU");
+	nvml_drop();
+}
+
+/* --- AMD --- */
+
+static void amd_power_add(void *user, const char *hwmon)
+{
+	static const char *const inputs[] = { "power1_average", "power1_input" };
+	const struct { struct sources *s; struct source_meter *m; const char *folder; } *w = user;
+	char path[SYSFS_PATH];
+
+	for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++)
+		if (sysfs_path(path, "", "%s/hwmon/%s/%s", w->folder, hwmon, inputs[i]) &&
+		    source_add_file(w->s, *w->m, path))
+			return;
+}
+
+static void amd_add(void *user, const char *card)
+{
+	char folder[SYSFS_PATH], path[SYSFS_PATH], real[PATH_MAX], vendor[16];
+	struct sources *s = user;
+	struct source_meter m;
+	struct { struct sources *s; struct source_meter *m; const char *folder; } power = { s, &m, folder };
+	long long total;
+
+	/* "card0-DP-1" is a connector. */
+	if (strchr(card, '-') || !sysfs_path(folder, s->root, "/sys/class/drm/%s/device", card) ||
+	    !sysfs_path(path, "", "%s/vendor", folder) || !sysfs_text(path, vendor, sizeof(vendor)) ||
+	    strcmp(vendor, "0x1002") || !realpath(folder, real) || !gpu_is_own(s, strrchr(real, '/') + 1))
+		return;
+	m = gpu_meter(s, card, strrchr(real, '/') + 1);
+	m.name = "gpu_busy";
+	m.unit = "%";
+	m.bounds.most = 100;
+	if (sysfs_path(path, "", "%s/gpu_busy_percent", folder))
+		source_add_file(s, m, path);
+	m.name = "gpu_memory_used";
+	m.unit = "B";
+	m.bounds.most = sysfs_path(path, "", "%s/mem_info_vram_total", folder) && sysfs_number(path, &total) ? total
+														: 0;
+	if (sysfs_path(path, "", "%s/mem_info_vram_used", folder))
+		source_add_file(s, m, path);
+	m.name = "gpu_power";
+	m.unit = "uW";
+	m.bounds.most = WATTS_MOST * MICRO;
+	if (sysfs_path(path, "", "%s/hwmon", folder))
+		sysfs_each(path, "hwmon", amd_power_add, &power);
+}
+
+int source_gpus(struct sources *s, struct err *e)
+{
+	unsigned before = s->nmeters;
+	char path[SYSFS_PATH];
+	struct err why;
+
+	if (s->gpus && !*s->gpus)
+		return err_set(e, "the job has no GPU of its own");
+	nvidia_find(s, &why);
+	if (sysfs_path(path, s->root, "/sys/class/drm"))
+		sysfs_each(path, "card", amd_add, s);
+	return s->nmeters > before ? 0 : err_set(e, "%s, no AMD GPU", why.text);
+}

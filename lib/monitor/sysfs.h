@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_MONITOR_SYSFS_H
+#define TOPIARY_MONITOR_SYSFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Small text files of sysfs(5) and proc(5) below a root directory: "" is this machine, tests have one of their own. For
+ * the sources (monitor/source.h).
+ */
+#define SYSFS_PATH 512
+#define SYSFS_TEXT 4096u	/* bytes that are read of a file */
+
+/* The whole text, at most size - 1 bytes, without the line end after it. False, with text "", if it cannot be read. */
+bool sysfs_text(const char *path, char *text, size_t size);
+
+/* The number that the file begins with, decimal. False if there is none. */
+bool sysfs_number(const char *path, long long *number);
+
+/* root and a path made from a format; false if it is too long. */
+bool sysfs_path(char path[static SYSFS_PATH], const char *root, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Call each() with the names in a directory that begin with a prefix, in the order of strverscmp(3). */
+void sysfs_each(const char *path, const char *prefix, void (*each)(void *user, const char *name), void *user);
+
+#endif

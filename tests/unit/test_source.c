@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <errno.h>
+#include <hwloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "monitor/events.h"
+#include "monitor/perf_pmu.h"
+#include "monitor/source.h"
+#include "table.h"
+#include "trace/block.h"
+
+/*
+ * The sources on machines that this is not: their files in a folder of the test's own, with values that change between
+ * two readings as the kernel changes them. PMUs of a package count this machine's CPU 0 by the software PMU, which any
+ * kernel has.
+ */
+#define SECOND UINT64_C(1000000000)
+#define ABSENT TRACE_ABSENT
+#define ROWS(table) (sizeof(table) / sizeof((table)[0]))
+
+struct machine {
+	char root[64];
+	struct trace_head head;
+	struct sources sources;
+	struct buf why;
+	uint64_t values[512];
+};
+
+static void put(const struct machine *m, const char *path, const char *text)
+{
+	char full[512];
+	FILE *f;
+
+	snprintf(full, sizeof(full), "%s%s", m->root, path);
+	for (char *slash = full + 1; (slash = strchr(slash, '/')); slash++) {
+		*slash = '\0';
+		mkdir(full, 0755);
+		*slash = '/';
+	}
+	if (!(f = fopen(full, "w")) || fputs(text, f) < 0 || fclose(f))
+		fail_msg("%s: %s", full, strerror(errno));
+}
+
+static void link_to(const struct machine *m, const char *path, const char *target)
+{
+	char full[512];
+
+	snprintf(full, sizeof(full), "%s%s", m->root, path);
+	assert_int_equal(symlink(target, full), 0);
+}
+
+/* Two packages, each one NUMA node of four PUs. */
+static void machine_make(struct machine *m)
+{
+	memset(m, 0, sizeof(*m));
+	strcpy(m->root, "/tmp/topiary-source-XXXXXX");
+	assert_non_null(mkdtemp(m->root));
+	put(m, "/sys/devices/system/cpu/online", "0-7\n");
+	put(m, "/sys/devices/system/node/node0/cpulist", "0-3\n");
+	put(m, "/sys/devices/system/node/node1/cpulist", "4-7\n");
+	for (int cpu = 0; cpu < 8; cpu++) {
+		char path[128];
+
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/physical_package_id", cpu);
+		put(m, path, cpu < 4 ? "0\n" : "1\n");
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/package_cpus_list", cpu);
+		put(m, path, cpu < 4 ? "0-3\n" : "4-7\n");
+	}
+}
+
+static void machine_close(struct machine *m)
+{
+	sources_close(&m->sources);
+	trace_head_free(&m->head);
+	buf_free(&m->why);
+}
+
+static void machine_remove(struct machine *m)
+{
+	char command[128];
+
+	machine_close(m);
+	snprintf(command, sizeof(command), "rm -r %s", m->root);
+	assert_int_equal(system(command), 0);
+}
+
+/* pus: the reader's ("0-3"), NULL: all. */
+static void machine_open(struct machine *m, const char *sets, const char *pus, const char *gpus)
+{
+	struct source_request how = { .sets = sets, .root = m->root, .gpus = gpus };
+	hwloc_bitmap_t own = hwloc_bitmap_alloc();
+	hwloc_topology_t t;
+	struct err e;
+
+	assert_int_equal(hwloc_topology_init(&t), 0);
+	assert_int_equal(hwloc_topology_set_synthetic(t, "Package:2 [numa] Core:2 PU:2"), 0);
+	assert_int_equal(hwloc_topology_load(t), 0);
+	if (pus)
+		assert_int_equal(hwloc_bitmap_list_sscanf(own, pus), 0);
+	how.pus = pus ? own : NULL;
+	if (trace_head_tree(&m->head, t, how.pus, &e))
+		fail_msg("%s", e.text);
+	if (monitor_events_head((const struct monitor_event *const[]){ &monitor_events[0] }, 1, &m->head, &e) ||
+	    sources_open(&m->sources, &how, &m->head, &m->why, &e) || trace_head_check(&m->head, &e))
+		fail_msg("%s", e.text);
+	assert_true(m->head.columns <= ROWS(m->values));
+	hwloc_topology_destroy(t);
+	hwloc_bitmap_free(own);
+}
+
+static void machine_tick(struct machine *m, uint64_t ns)
+{
+	sources_read(&m->sources, &m->head, ns, m->values);
+}
+
+/* The value of an event at an object; 1 if the machine has no such event or object. */
+static uint64_t value(const struct machine *m, const char *event, const char *level, unsigned object)
+{
+	int i = trace_head_event(&m->head, event);
+
+	if (i < 0 || (int) m->head.events[i].level != trace_head_level(&m->head, level) ||
+	    object >= m->head.levels[m->head.events[i].level].n)
+		return 1;
+	return m->values[m->head.events[i].column + object];
+}
+
+#define assert_value(m, event, level, object, expected) assert_int_equal(value(m, event, level, object), expected)
+#define assert_no_event(m, event) assert_int_equal(trace_head_event(&(m)->head, event), -1)
+#define assert_why(m, text) assert_non_null(strstr((m)->why.data ? (m)->why.data : "", text))
+
+/* --- energy --- */
+
+static void powercap_make(const struct machine *m)
+{
+	static const char *const zones[][4] = {
+		{ "intel-rapl:0", "package-0\n", "1000000\n", "262143328850\n" },
+		{ "intel-rapl:0:0", "core\n", "5\n", "262143328850\n" },
+		{ "intel-rapl:0:1", "dram\n", "2000000\n", "65712999613\n" },
+		{ "intel-rapl:1", "package-1-die-0\n", "3000000\n", "262143328850\n" },
+		{ "intel-rapl:2", "package-1-die-1\n", "4000000\n", "262143328850\n" },
+		{ "intel-rapl:3", "psys\n", "9000000\n", "262143328850\n" },
+	};
+
+	for (size_t i = 0; i < ROWS(zones); i++)
+		for (int k = 1; k < 4; k++) {
+			static const char *const files[] = { "", "name", "energy_uj", "max_energy_range_uj" };
+			char path[128];
+
+			snprintf(path, sizeof(path), "/sys/class/powercap/%s/%s", zones[i][0], files[k]);
+			put(m, path, zones[i][k]);
+		}
+}
+
+static void energy_of_powercap(void **state)
+{
+	struct machine m;
+
+	(void) state;
+	machine_make(&m);
+	powercap_make(&m);
+	machine_open(&m, "power", NULL, NULL);
+	put(&m, "/sys/class/powercap/intel-rapl:0/energy_uj", "201000000\n");
+	put(&m, "/sys/class/powercap/intel-rapl:0:1/energy_uj", "32000000\n");
+	put(&m, "/sys/class/powercap/intel-rapl:1/energy_uj", "53000000\n");
+	put(&m, "/sys/class/powercap/intel-rapl:2/energy_uj", "74000000\n");
+	machine_tick(&m, SECOND);
+	assert_value(&m, "package_energy", "Package", 0, 200000000);
+	assert_value(&m, "package_energy", "Package", 1, 120000000);	/* both dies */
+	assert_value(&m, "dram_energy", "Package", 0, 30000000);
+	assert_value(&m, "dram_energy", "Package", 1, ABSENT);
+	/* Past the end of its range, standing still, going backwards, and gone. */
+	put(&m, "/sys/class/powercap/intel-rapl:0/energy_uj", "262143328000\n");
+	machine_tick(&m, SECOND);
+	assert_value(&m, "package_energy", "Package", 0, ABSENT);	/* 261 kW */
+	put(&m, "/sys/class/powercap/intel-rapl:0/energy_uj", "100000000\n");
+	machine_tick(&m, SECOND);
+	assert_value(&m, "package_energy", "Package", 0, 100000850);
+	assert_value(&m, "package_energy", "Package", 1, ABSENT);
+	put(&m, "/sys/class/powercap/intel-rapl:0/energy_uj", "");
+	machine_tick(&m, SECOND);
+	assert_value(&m, "package_energy", "Package", 0, ABSENT);
+	put(&m, "/sys/class/powercap/intel-rapl:0/energy_uj", "400000000\n");
+	machine_tick(&m, SECOND);
+	assert_value(&m, "package_energy", "Package", 0, ABSENT);	/* of two ticks */
+	put(&m, "/sys/class/powercap/intel-rapl:0/energy_uj", "450000000\n");
+	machine_tick(&m, SECOND);
+	assert_value(&m, "package_energy", "Package", 0, 50000000);
+	machine_remove(&m);
+}
+
+static void energy_of_a_pmu(void **state)
+{
+	struct perf_pmu_event clock;
+	struct machine m;
+	struct err e;
+	int fd;
+
+	(void) state;
+	machine_make(&m);
+	powercap_make(&m);
+	put(&m, "/sys/bus/event_source/devices/power/type", "1\n");
+	put(&m, "/sys/bus/event_source/devices/power/cpumask", "0\n");
+	put(&m, "/sys/bus/event_source/devices/power/format/event", "config:0-7\n");
+	put(&m, "/sys/bus/event_source/devices/power/events/energy-pkg", "event=0x00\n");	/* cpu-clock */
+	put(&m, "/sys/bus/event_source/devices/power/events/energy-pkg.scale", "1e-7\n");
+	put(&m, "/sys/bus/event_source/devices/power/events/energy-pkg.unit", "Joules\n");
+	assert_int_equal(perf_pmu_event(m.root, "power", "energy-pkg", &clock, &e), 0);
+	fd = perf_pmu_open(&clock, 0);
+	machine_open(&m, "power", NULL, NULL);
+	if (fd < 0) {
+		/* Where the kernel lets us count nothing, the next way is used. */
+		machine_tick(&m, SECOND / 1000);
+		assert_value(&m, "dram_energy", "Package", 0, 0);
+	} else {
+		uint64_t joules;
+
+		close(fd);
+		usleep(200000);
+		machine_tick(&m, SECOND / 5);
+		joules = value(&m, "package_energy", "Package", 0) / 1000000;
+		assert_true(joules >= 20 && joules < 10000);	/* 100 W, for as long as this was */
+		assert_value(&m, "package_energy", "Package", 1, ABSENT);
+		assert_no_event(&m, "dram_energy");
+	}
+	machine_remove(&m);
+}
+
+static void power_of_hwmon(void **state)
+{
+	struct machine m;
+
+	(void) state;
+	machine_make(&m);
+	put(&m, "/sys/class/hwmon/hwmon0/name", "nvme\n");
+	put(&m, "/sys/class/hwmon/hwmon1/name", "power_meter\n");
+	put(&m, "/sys/class/hwmon/hwmon1/power1_oem_info", "Module Power Socket 0\n");
+	put(&m, "/sys/class/hwmon/hwmon1/power1_average", "500000000\n");
+	put(&m, "/sys/class/hwmon/hwmon2/name", "power_meter\n");
+	put(&m, "/sys/class/hwmon/hwmon2/power1_oem_info", "Grace Power Socket 1\n");
+	put(&m, "/sys/class/hwmon/hwmon2/power1_average", "250000000\n");
+	put(&m, "/sys/class/hwmon/hwmon3/name", "amd_energy\n");
+	put(&m, "/sys/class/hwmon/hwmon3/energy1_label", "Ecore000\n");
+	put(&m, "/sys/class/hwmon/hwmon3/energy1_input", "1\n");
+	put(&m, "/sys/class/hwmon/hwmon3/energy2_label", "Esocket0\n");
+	put(&m, "/sys/class/hwmon/hwmon3/energy2_input", "7000000\n");
+	machine_open(&m, "power", NULL, NULL);
+	put(&m, "/sys/class/hwmon/hwmon3/energy2_input", "97000000\n");
+	machine_tick(&m, SECOND);
+	assert_value(&m, "package_power", "Package", 0, ABSENT);
+	assert_value(&m, "package_power", "Package", 1, 250000000);
+	assert_value(&m, "package_energy", "Package", 0, 90000000);
+	put(&m, "/sys/class/hwmon/hwmon2/power1_average", "25000000000000\n");
+	machine_tick(&m, SECOND);
+	assert_value(&m, "package_power", "Package", 1, ABSENT);
+	assert_value(&m, "package_energy", "Package", 0, ABSENT);	/* stands still */
+	machine_remove(&m);
+}
+
+/* --- memory --- */
+
+static void memory_in_use(void **state)
+{
+	struct machine m;
+
+	(void) state;
+	machine_make(&m);
+	put(&m, "/sys/devices/system/node/node0/meminfo",
+	    "Node 0 MemTotal:       1000 kB\nNode 0 MemFree:         600 kB\nNode 0 MemUsed:         400 kB\n");
+	put(&m, "/sys/devices/system/node/node1/meminfo",
+	    "Node 1 MemTotal:       0 kB\nNode 1 MemFree:         0 kB\nNode 1 MemUsed:         0 kB\n");
+	machine_open(&m, "sw", NULL, NULL);
+	machine_tick(&m, SECOND);
+	assert_value(&m, "memory_used", "NUMANode", 0, 400 << 10);
+	assert_value(&m, "memory_used", "NUMANode", 1, ABSENT);
+	put(&m, "/sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 1000 kB\nNode 0 MemUsed: 1001 kB\n");
+	machine_tick(&m, SECOND);
+	assert_value(&m, "memory_used", "NUMANode", 0, ABSENT);
+	machine_remove(&m);
+}
+
+static void traffic_of_memory_controllers(void **state)
+{
+	struct perf_pmu_event x;
+	struct machine m;
+	struct err e;
+
+	(void) state;
+	machine_make(&m);
+	put(&m, "/sys/bus/event_source/devices/amd_umc_0/type", "24\n");
+	put(&m, "/sys/bus/event_source/devices/amd_umc_0/format/event", "config:0-7\n");
+	put(&m, "/sys/bus/event_source/devices/amd_umc_0/format/rdwrmask", "config:8-9\n");
+	assert_int_equal(perf_pmu_event(m.root, "amd_umc_0", "event=0x0a,rdwrmask=2", &x, &e), 0);
+	assert_true(x.type == 24 && x.config == 0x20a && x.scale == 1 && !*x.unit);
+	assert_int_equal(perf_pmu_event(m.root, "amd_umc_0", "event=0x0a,rdwrmask=4", &x, &e), -1);
+	assert_int_equal(perf_pmu_event(m.root, "amd_umc_0", "event=0x0a,umask=1", &x, &e), -1);
+	assert_int_equal(perf_pmu_event(m.root, "amd_umc_0", "cas_count_read", &x, &e), -1);
+	assert_int_equal(perf_pmu_event(m.root, "amd_umc_1", "event=0x0a", &x, &e), -1);
+	/* A format in parts, as of amd_df, and one that is not understood. */
+	put(&m, "/sys/bus/event_source/devices/amd_df/type", "25\n");
+	put(&m, "/sys/bus/event_source/devices/amd_df/format/event", "config:0-7,32-35\n");
+	put(&m, "/sys/bus/event_source/devices/amd_df/format/other", "config1:0-7\n");
+	assert_int_equal(perf_pmu_event(m.root, "amd_df", "event=0x107", &x, &e), 0);
+	assert_true(x.config == 0x100000007);
+	assert_int_equal(perf_pmu_event(m.root, "amd_df", "event=0x1007", &x, &e), -1);
+	assert_int_equal(perf_pmu_event(m.root, "amd_df", "event=7,other=1", &x, &e), -1);
+	/* Two of Intel's controllers, that count this CPU's clock. */
+	for (int i = 0; i < 2; i++) {
+		static const struct { const char *file, *text; } files[] = {
+			{ "type", "1\n" }, { "cpumask", "0\n" }, { "format/event", "config:0-7\n" },
+			{ "events/cas_count_read", "event=0x00\n" },
+			{ "events/cas_count_read.scale", "6.103515625e-5\n" },
+			{ "events/cas_count_read.unit", "MiB\n" },
+		};
+
+		for (size_t k = 0; k < ROWS(files); k++) {
+			char path[128];
+
+			snprintf(path, sizeof(path), "/sys/bus/event_source/devices/uncore_imc_%d/%s", i,
+				 files[k].file);
+			put(&m, path, files[k].text);
+		}
+	}
+	machine_open(&m, "cpu", NULL, NULL);
+	if (trace_head_event(&m.head, "memory_read") < 0) {
+		assert_why(&m, "; no memory_read and memory_written: ");
+	} else {
+		usleep(100000);
+		machine_tick(&m, SECOND / 10);
+		/* 64 bytes a nanosecond, of both. */
+		assert_true(value(&m, "memory_read", "Package", 0) >= 2 * 64 * UINT64_C(100000000));
+		assert_value(&m, "memory_read", "Package", 1, ABSENT);
+	}
+	machine_remove(&m);
+}
+
+/* --- network --- */
+
+static void ports_make(const struct machine *m)
+{
+	put(m, "/sys/class/infiniband/mlx5_0/device/numa_node", "1\n");
+	put(m, "/sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+	put(m, "/sys/class/infiniband/mlx5_0/ports/1/rate", "100 Gb/sec (4X EDR)\n");
+	put(m, "/sys/class/infiniband/mlx5_0/ports/1/counters/unicast_rcv_packets", "1\n");
+	put(m, "/sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "5000000000\n");
+	put(m, "/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data", "7\n");
+	/* One of 32 bits, at its old place; one that is down; Omni-Path. */
+	put(m, "/sys/class/infiniband/mthca0/device/numa_node", "0\n");
+	put(m, "/sys/class/infiniband/mthca0/ports/2/state", "4: ACTIVE\n");
+	put(m, "/sys/class/infiniband/mthca0/ports/2/rate", "10 Gb/sec (4X)\n");
+	put(m, "/sys/class/infiniband/mthca0/ports/2/counters/port_rcv_data", "4294967200\n");
+	put(m, "/sys/class/infiniband/mthca0/ports/2/counters/port_xmit_data", "100\n");
+	put(m, "/sys/class/infiniband/mlx5_1/ports/1/state", "1: DOWN\n");
+	put(m, "/sys/class/infiniband/mlx5_1/ports/1/counters/port_rcv_data", "1\n");
+	put(m, "/sys/class/infiniband/mlx5_1/ports/1/counters/port_xmit_data", "1\n");
+	put(m, "/sys/class/infiniband/hfi1_0/device/numa_node", "-1\n");
+	put(m, "/sys/class/infiniband/hfi1_0/ports/1/counters_ext/port_rcv_data_64", "10\n");
+	put(m, "/sys/class/infiniband/hfi1_0/ports/1/counters_ext/port_xmit_data_64", "20\n");
+	put(m, "/sys/class/cxi/cxi0/device/numa_node", "0\n");
+	put(m, "/sys/class/cxi/cxi0/device/telemetry/hni_sts_rx_ok_octets", "1000@1700000000.123456789\n");
+	put(m, "/sys/class/cxi/cxi0/device/telemetry/hni_sts_tx_ok_octets", "2000@1700000000.123456789\n");
+	put(m, "/sys/class/net/hsn-0/device/numa_node", "0\n");
+	put(m, "/sys/class/net/hsn-0/type", "1\n");
+	put(m, "/sys/class/net/hsn-0/speed", "1000\n");
+	put(m, "/sys/class/net/hsn-0/statistics/rx_bytes", "0\n");
+	put(m, "/sys/class/net/hsn-0/statistics/tx_bytes", "0\n");
+	/* No hardware, and IP over InfiniBand. */
+	put(m, "/sys/class/net/lo/type", "772\n");
+	put(m, "/sys/class/net/lo/statistics/rx_bytes", "5\n");
+	put(m, "/sys/class/net/veth1/type", "1\n");
+	put(m, "/sys/class/net/veth1/statistics/rx_bytes", "5\n");
+	put(m, "/sys/class/net/ib0/type", "32\n");
+	put(m, "/sys/class/net/ib0/device/numa_node", "0\n");
+	put(m, "/sys/class/net/ib0/statistics/rx_bytes", "5\n");
+}
+
+static void traffic_of_network_devices(void **state)
+{
+	struct machine m;
+
+	(void) state;
+	machine_make(&m);
+	ports_make(&m);
+	machine_open(&m, "net", NULL, NULL);
+	put(&m, "/sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "6000000000\n");
+	put(&m, "/sys/class/infiniband/mthca0/ports/2/counters/port_rcv_data", "100\n");
+	put(&m, "/sys/class/infiniband/mthca0/ports/2/counters/port_xmit_data", "1100\n");
+	put(&m, "/sys/class/infiniband/hfi1_0/ports/1/counters_ext/port_xmit_data_64", "21\n");
+	put(&m, "/sys/class/cxi/cxi0/device/telemetry/hni_sts_rx_ok_octets", "9000@1700000001.5\n");
+	put(&m, "/sys/class/net/hsn-0/statistics/rx_bytes", "1000000\n");
+	put(&m, "/sys/class/net/hsn-0/statistics/tx_bytes", "10000000000\n");
+	machine_tick(&m, SECOND);
+	assert_value(&m, "net_received.mlx5_0", "NUMANode", 1, 4000000000);
+	assert_value(&m, "net_received.mlx5_0", "NUMANode", 0, 0);	/* it is not there */
+	assert_value(&m, "net_sent.mlx5_0", "NUMANode", 1, 0);
+	assert_value(&m, "net_received.mthca0:2", "NUMANode", 0, ABSENT);	/* passed 32 bits, or was reset */
+	assert_value(&m, "net_sent.mthca0:2", "NUMANode", 0, 4000);
+	assert_value(&m, "net_received.hfi1_0", "Machine", 0, 0);
+	assert_value(&m, "net_sent.hfi1_0", "Machine", 0, 4);
+	assert_value(&m, "net_received.cxi0", "NUMANode", 0, 8000);
+	assert_value(&m, "net_received.hsn_0", "NUMANode", 0, 1000000);
+	assert_value(&m, "net_sent.hsn_0", "NUMANode", 0, ABSENT);	/* ten times its rate */
+	assert_no_event(&m, "net_received.mlx5_1");
+	assert_no_event(&m, "net_received.veth1");
+	assert_no_event(&m, "net_received.lo");
+	assert_no_event(&m, "net_received.ib0");
+	assert_value(&m, "ethernet_received", "Machine", 0, 1000000);
+	/* All ones of 32 bits: the counter has stopped. */
+	put(&m, "/sys/class/infiniband/mthca0/ports/2/counters/port_rcv_data", "4294967295\n");
+	put(&m, "/sys/class/infiniband/mthca0/ports/2/counters/port_xmit_data", "4294967295\n");
+	machine_tick(&m, 100 * SECOND);
+	assert_value(&m, "net_received.mthca0:2", "NUMANode", 0, ABSENT);
+	assert_value(&m, "net_sent.mthca0:2", "NUMANode", 0, ABSENT);
+	sources_hide(&m.sources, &m.head, m.values);
+	assert_value(&m, "net_received.mlx5_0", "NUMANode", 1, ABSENT);
+	assert_value(&m, "net_received.mlx5_0", "NUMANode", 0, ABSENT);
+	machine_remove(&m);
+}
+
+static void traffic_of_disks(void **state)
+{
+	struct machine m;
+
+	(void) state;
+	machine_make(&m);
+	put(&m, "/sys/block/nvme0n1/device/x", "");
+	put(&m, "/sys/block/nvme0n1/stat", "     10        0      100        0       20        0    2000  0 0 0 0\n");
+	put(&m, "/sys/block/sda/device/x", "");
+	put(&m, "/sys/block/sda/stat", "      1        0       10        0        2        0     200  0 0 0 0\n");
+	put(&m, "/sys/block/dm-0/stat", "      1        0       10        0        2        0     200  0 0 0 0\n");
+	machine_open(&m, "sw", NULL, NULL);
+	put(&m, "/sys/block/nvme0n1/stat", "     11        0      108        0       20        0    2000  0 0 0 0\n");
+	put(&m, "/sys/block/sda/stat", "      2        0       11        0        3        0     300  0 0 0 0\n");
+	put(&m, "/sys/block/dm-0/stat", "      1        0     9999        0        2        0    9999  0 0 0 0\n");
+	machine_tick(&m, SECOND);
+	assert_value(&m, "disk_read", "Machine", 0, 9 * 512);
+	assert_value(&m, "disk_written", "Machine", 0, 100 * 512);
+	machine_remove(&m);
+}
+
+/* --- GPUs --- */
+
+static void gpus_of_amd(void **state)
+{
+	struct machine m;
+
+	(void) state;
+	machine_make(&m);
+	put(&m, "/sys/devices/pci/0000:c1:00.0/vendor", "0x1002\n");
+	put(&m, "/sys/devices/pci/0000:c1:00.0/gpu_busy_percent", "63\n");
+	put(&m, "/sys/devices/pci/0000:c1:00.0/mem_info_vram_total", "68702699520\n");
+	put(&m, "/sys/devices/pci/0000:c1:00.0/mem_info_vram_used", "34351349760\n");
+	put(&m, "/sys/devices/pci/0000:c1:00.0/hwmon/hwmon5/power1_average", "420000000\n");
+	put(&m, "/sys/devices/pci/0000:03:00.0/vendor", "0x1a03\n");
+	put(&m, "/sys/bus/pci/devices/0000:c1:00.0/numa_node", "1\n");
+	put(&m, "/sys/class/drm/version", "drm 1.1.0\n");
+	put(&m, "/sys/class/drm/card0/dev", "226:0\n");
+	put(&m, "/sys/class/drm/card1/dev", "226:1\n");
+	put(&m, "/sys/class/drm/card1-DP-1/status", "disconnected\n");
+	link_to(&m, "/sys/class/drm/card0/device", "../../../devices/pci/0000:03:00.0");
+	link_to(&m, "/sys/class/drm/card1/device", "../../../devices/pci/0000:c1:00.0");
+	machine_open(&m, "gpu", NULL, NULL);
+	machine_tick(&m, SECOND);
+	assert_value(&m, "gpu_busy.card1", "NUMANode", 1, 63);
+	assert_value(&m, "gpu_busy.card1", "NUMANode", 0, 0);
+	assert_value(&m, "gpu_memory_used.card1", "NUMANode", 1, 34351349760);
+	assert_value(&m, "gpu_power.card1", "NUMANode", 1, 420000000);
+	put(&m, "/sys/devices/pci/0000:c1:00.0/gpu_busy_percent", "101\n");
+	put(&m, "/sys/devices/pci/0000:c1:00.0/mem_info_vram_used", "68702699521\n");
+	put(&m, "/sys/devices/pci/0000:c1:00.0/hwmon/hwmon5/power1_average", "-1\n");
+	machine_tick(&m, SECOND);
+	assert_value(&m, "gpu_busy.card1", "NUMANode", 1, ABSENT);
+	assert_value(&m, "gpu_memory_used.card1", "NUMANode", 1, ABSENT);
+	assert_value(&m, "gpu_power.card1", "NUMANode", 1, ABSENT);
+	/* The job's own alone, wherever its PUs are. */
+	machine_close(&m);
+	machine_open(&m, "gpu", "0-3", "0000:c2:00.0");
+	assert_no_event(&m, "gpu_busy.card1");
+	machine_close(&m);
+	machine_open(&m, "gpu", "0-3", "");
+	assert_no_event(&m, "gpu_busy.card1");
+	assert_why(&m, "the job has no GPU of its own");
+	machine_close(&m);
+	put(&m, "/sys/devices/pci/0000:c1:00.0/gpu_busy_percent", "64\n");
+	machine_open(&m, "gpu", "0-3", "0000:01:00.0,0000:C1:00.0");
+	machine_tick(&m, SECOND);
+	assert_value(&m, "gpu_busy.card1", "Machine", 0, 64);	/* its NUMA node has no PU of the job */
+	machine_remove(&m);
+}
+
+/* --- whose it is --- */
+
+/* Who has one package of two, one PU too few of it, or all. */
+static void only_what_is_wholly_the_readers(void **state)
+{
+	static const struct { const char *pus; bool package[2], machine; } rows[] = {
+		{ "0-7", { true, true }, true },
+		{ "0-3", { true, false }, false },
+		{ "4-7", { false, true }, false },
+		{ "0-2", { false, false }, false },
+		{ "0-6", { true, false }, false },
+		{ "3-4", { false, false }, false },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct machine m;
+
+		machine_make(&m);
+		powercap_make(&m);
+		ports_make(&m);
+		put(&m, "/sys/block/sda/device/x", "");
+		put(&m, "/sys/block/sda/stat", "1 0 10 0 2 0 200 0 0 0 0\n");
+		put(&m, "/sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 9 kB\nNode 0 MemUsed: 1 kB\n");
+		put(&m, "/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal: 9 kB\nNode 1 MemUsed: 1 kB\n");
+		machine_open(&m, "power+net", rows[i].pus, "");
+		put(&m, "/sys/class/powercap/intel-rapl:0/energy_uj", "1000002\n");
+		put(&m, "/sys/class/powercap/intel-rapl:1/energy_uj", "3000002\n");
+		put(&m, "/sys/class/powercap/intel-rapl:2/energy_uj", "4000002\n");
+		machine_tick(&m, SECOND / 100);
+		for (unsigned p = 0; p < 2; p++) {
+			int l = trace_head_level(&m.head, "Package");
+			bool energy = false, memory = false;
+
+			for (unsigned k = 0; k < m.head.levels[l].n; k++)
+				if (m.head.levels[l].objects[k].os_index == p) {
+					energy = value(&m, "package_energy", "Package", k) == (p ? 4 : 2);
+					memory = value(&m, "memory_used", "NUMANode", k) == 1024;
+				}
+			if (energy != rows[i].package[p] || memory != rows[i].package[p])
+				fail_msg("PUs %s: package %u", rows[i].pus, p);
+		}
+		if ((trace_head_event(&m.head, "net_received.mlx5_0") >= 0) != rows[i].machine ||
+		    (trace_head_event(&m.head, "ethernet_sent") >= 0) != rows[i].machine ||
+		    (trace_head_event(&m.head, "disk_read") >= 0) != rows[i].machine)
+			fail_msg("PUs %s: the machine", rows[i].pus);
+		if (!rows[i].machine)
+			assert_why(&m, "; no net: the job has only a part of the node");
+		machine_remove(&m);
+	}
+}
+
+/* Nothing is there: each has one reason, and the sets that were not asked for have none. */
+static void reasons(void **state)
+{
+	struct machine m;
+
+	(void) state;
+	machine_make(&m);
+	machine_open(&m, "power+net+gpu", NULL, "");
+	assert_int_equal(m.head.nevents, 1);
+	assert_string_equal(m.why.data, "; no memory_used: no NUMA node; no disk_read and disk_written: no disks; "
+			    "no ethernet_received and ethernet_sent: no Ethernet device; no power: no PMU power, no "
+			    "powercap, no sensor of a package; no net: no network device; no gpu: the job has no GPU "
+			    "of its own");
+	machine_remove(&m);
+}
+
+/* Names and numbers that no kernel writes. */
+static void odd_files(void **state)
+{
+	static const char *const odd[] = { "", "\n", "x", "-1", "18446744073709551616", "18446744073709551615", " ",
+					   "1e9x" };
+
+	(void) state;
+	for (size_t i = 0; i < ROWS(odd); i++) {
+		struct machine m;
+
+		machine_make(&m);
+		powercap_make(&m);
+		ports_make(&m);
+		put(&m, "/sys/class/powercap/intel-rapl:9/name", odd[i]);
+		put(&m, "/sys/class/powercap/intel-rapl:1/name", odd[i]);
+		put(&m, "/sys/class/powercap/intel-rapl:0/max_energy_range_uj", odd[i]);
+		put(&m, "/sys/class/infiniband/mlx5_0/device/numa_node", odd[i]);
+		put(&m, "/sys/class/infiniband/mlx5_0/ports/1/rate", odd[i]);
+		put(&m, "/sys/devices/system/node/node0/meminfo", odd[i]);
+		put(&m, "/sys/bus/event_source/devices/power/type", odd[i]);
+		machine_open(&m, "power+net", NULL, NULL);
+		put(&m, "/sys/class/powercap/intel-rapl:0/energy_uj", odd[i]);
+		put(&m, "/sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", odd[i]);
+		machine_tick(&m, SECOND);
+		assert_value(&m, "package_energy", "Package", 0, ABSENT);
+		for (unsigned k = 0; k < m.head.nevents; k++)
+			if (!strcmp(m.head.events[k].name, "net_received.mlx5_0"))
+				assert_int_not_equal(m.values[m.head.events[k].column], 1);
+		machine_remove(&m);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(energy_of_powercap),
+		cmocka_unit_test(energy_of_a_pmu),
+		cmocka_unit_test(power_of_hwmon),
+		cmocka_unit_test(memory_in_use),
+		cmocka_unit_test(traffic_of_memory_controllers),
+		cmocka_unit_test(traffic_of_network_devices),
+		cmocka_unit_test(traffic_of_disks),
+		cmocka_unit_test(gpus_of_amd),
+		cmocka_unit_test(only_what_is_wholly_the_readers),
+		cmocka_unit_test(reasons),
+		cmocka_unit_test(odd_files),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
