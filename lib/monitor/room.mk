@@ -2,5 +2,8 @@
 $(eval $(call archive,monitor,$(wildcard lib/monitor/*.c),hwloc))
 $(eval $(call unit,test_events,tests/unit/test_events.c,monitor base,,))
 $(eval $(call unit,test_ask,tests/unit/test_ask.c,monitor base,,))
+# NVML for machines without it.
+UNITS += $(BUILD)/tests/libnvidia-ml.so.1
+$(eval $(call linked,nvml,$(BUILD)/tests/libnvidia-ml.so.1,tests/rig/nvml.c,,,,-shared -Wl$(comma)-soname=libnvidia-ml.so.1))
 $(eval $(call unit,test_source,tests/unit/test_source.c,monitor trace base,hwloc jansson libzstd libcrypto inih,-lm))
 $(eval $(call unit,test_live,tests/unit/test_live.c,monitor trace base,hwloc jansson libzstd,))

@@ -72,6 +72,7 @@ struct source_request {
 	const char *root;		/* "": this machine (monitor/sysfs.h) */
 	hwloc_const_bitmap_t pus;	/* the reader's, by the kernel's numbers; NULL: it may read all */
 	const char *gpus;		/* the reader's, as PCI addresses ("0000:3b:00.0,..."); NULL: all it can open */
+					/* a list is ignored if all PUs of the node are the reader's */
 };
 
 /*

@@ -19,7 +19,7 @@
 #define WATTS_MOST 5000.0
 #define MICRO 1e6
 
-/* The reader's GPUs are given as PCI addresses, "0000:3b:00.0,0000:5e:00.0". */
+/* All are the reader's if the node is. */
 static bool gpu_is_own(const struct sources *s, const char *address)
 {
 	size_t n = strlen(address);
@@ -185,8 +185,10 @@ int source_gpus(struct sources *s, struct err *e)
 	char path[SYSFS_PATH];
 	struct err why;
 
+	if (source_owns_object(s, "Machine", 0))
+		s->gpus = NULL;
 	if (s->gpus && !*s->gpus)
-		return err_set(e, "the job has no GPU of its own");
+		return err_set(e, "the job has only a part of the node");
 	nvidia_find(s, &why);
 	if (sysfs_path(path, s->root, "/sys/class/drm"))
 		sysfs_each(path, "card", amd_add, s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include <dlfcn.h>
 #include <errno.h>
 #include <hwloc.h>
 #include <stdio.h>
@@ -483,13 +484,74 @@ static void gpus_of_amd(void **state)
 	machine_close(&m);
 	machine_open(&m, "gpu", "0-3", "");
 	assert_no_event(&m, "gpu_busy.card1");
-	assert_why(&m, "the job has no GPU of its own");
+	assert_why(&m, "; no gpu: the job has only a part of the node");
+	machine_close(&m);
+	machine_open(&m, "gpu", "0-7", "");
+	machine_tick(&m, SECOND);
+	assert_value(&m, "gpu_memory_used.card1", "NUMANode", 1, ABSENT);
 	machine_close(&m);
 	put(&m, "/sys/devices/pci/0000:c1:00.0/gpu_busy_percent", "64\n");
 	machine_open(&m, "gpu", "0-3", "0000:01:00.0,0000:C1:00.0");
 	machine_tick(&m, SECOND);
 	assert_value(&m, "gpu_busy.card1", "Machine", 0, 64);	/* its NUMA node has no PU of the job */
 	machine_remove(&m);
+}
+
+/* NVML is not here: a stand-in with its functions, as the loader finds it by its name once it is loaded. */
+static void gpus_of_nvidia(void **state)
+{
+	char path[512] = "";
+	unsigned (*users)(void);
+	struct machine m, other;
+	void *library;
+	ssize_t n;
+
+	(void) state;
+	n = readlink("/proc/self/exe", path, sizeof(path) - 32);
+	assert_true(n > 0);
+	path[n] = '\0';
+	strcpy(strrchr(path, '/'), "/libnvidia-ml.so.1");
+	if (!(library = dlopen(path, RTLD_NOW)))
+		fail_msg("%s", dlerror());
+	*(void **) &users = dlsym(library, "nvml_users");
+	machine_make(&m);
+	put(&m, "/sys/bus/pci/devices/0000:3b:00.0/numa_node", "0\n");
+	put(&m, "/sys/bus/pci/devices/0000:86:00.0/numa_node", "1\n");
+	machine_open(&m, "gpu", NULL, NULL);
+	machine_tick(&m, SECOND);
+	assert_value(&m, "gpu_busy.nvml0", "NUMANode", 0, 80);
+	assert_value(&m, "gpu_memory_used.nvml0", "NUMANode", 0, 8589934592);
+	assert_value(&m, "gpu_memory_used.nvml0", "NUMANode", 1, 0);
+	assert_value(&m, "gpu_power.nvml0", "NUMANode", 0, 300000000);
+	assert_no_event(&m, "gpu_busy.nvml1");
+	assert_value(&m, "gpu_power.nvml1", "NUMANode", 1, 70000000);
+	setenv("NVML_BROKEN", "values", 1);
+	machine_tick(&m, SECOND);
+	assert_value(&m, "gpu_busy.nvml0", "NUMANode", 0, ABSENT);
+	assert_value(&m, "gpu_memory_used.nvml0", "NUMANode", 0, ABSENT);
+	assert_value(&m, "gpu_power.nvml0", "NUMANode", 0, ABSENT);
+	unsetenv("NVML_BROKEN");
+	/* Two traces; the job's own GPU alone; the last one lets go of the driver. */
+	machine_make(&other);
+	machine_open(&other, "gpu", "4-7", "0000:86:00.0");
+	assert_no_event(&other, "gpu_power.nvml0");
+	assert_true(trace_head_event(&other.head, "gpu_power.nvml1") >= 0);
+	assert_int_equal(users(), 1);
+	machine_close(&m);
+	assert_int_equal(users(), 1);
+	machine_close(&other);
+	assert_int_equal(users(), 0);
+	machine_open(&m, "gpu", "4-7", "0000:99:00.0");
+	assert_why(&m, "; no gpu: no NVIDIA GPU is the job's, or none can be read, no AMD GPU");
+	assert_int_equal(users(), 0);
+	machine_close(&m);
+	setenv("NVML_BROKEN", "init", 1);
+	machine_open(&m, "gpu", NULL, NULL);
+	assert_why(&m, "; no gpu: libnvidia-ml.so.1: Driver Not Loaded, no AMD GPU");
+	unsetenv("NVML_BROKEN");
+	machine_remove(&m);
+	machine_remove(&other);
+	dlclose(library);
 }
 
 /* --- whose it is --- */
@@ -551,12 +613,11 @@ static void reasons(void **state)
 
 	(void) state;
 	machine_make(&m);
-	machine_open(&m, "power+net+gpu", NULL, "");
+	machine_open(&m, "power+net", NULL, NULL);
 	assert_int_equal(m.head.nevents, 1);
 	assert_string_equal(m.why.data, "; no memory_used: no NUMA node; no disk_read and disk_written: no disks; "
 			    "no ethernet_received and ethernet_sent: no Ethernet device; no power: no PMU power, no "
-			    "powercap, no sensor of a package; no net: no network device; no gpu: the job has no GPU "
-			    "of its own");
+			    "powercap, no sensor of a package; no net: no network device");
 	machine_remove(&m);
 }
 
@@ -603,6 +664,7 @@ int main(void)
 		cmocka_unit_test(traffic_of_network_devices),
 		cmocka_unit_test(traffic_of_disks),
 		cmocka_unit_test(gpus_of_amd),
+		cmocka_unit_test(gpus_of_nvidia),
 		cmocka_unit_test(only_what_is_wholly_the_readers),
 		cmocka_unit_test(reasons),
 		cmocka_unit_test(odd_files),
