@@ -25,6 +25,7 @@
 #define VALUES_MAX 40u		/* of the hardware tree: a site has many nodes, and one Prometheus */
 #define DEVICES_MAX 40u		/* of network devices and GPUs beside, where MonitorMetricsSet has them */
 #define JOBS_MAX 40u		/* rows of jobs beside */
+#define RECLAIM_NS (600 * SECOND)	/* from giving way to a job's own events */
 #define SUFFIX ".prom"		/* node_exporter reads no other file */
 
 struct metrics_domain {
@@ -45,6 +46,7 @@ struct monitor_metrics {
 	unsigned ndomains, nshown;		/* nshown: without those of devices */
 	uint64_t last, due;
 	bool has_failed;			/* and that was logged */
+	uint64_t given_way;			/* when; 0: the counters are ours */
 };
 
 /* --- what there is --- */
@@ -165,7 +167,6 @@ static int path_check(const char *path, struct err *e)
 struct monitor_metrics *monitor_metrics_new(const struct settings *s, struct err *e)
 {
 	struct monitor_metrics *m = calloc(1, sizeof(*m));
-	char why[PU_COUNTERS_WHY];
 	struct buf absent = {0};
 
 	if (!m) {
@@ -174,15 +175,14 @@ struct monitor_metrics *monitor_metrics_new(const struct settings *s, struct err
 	}
 	m->settings = s;
 	if (path_check(s->monitor_metrics, e) || node_tree(&m->head, e) || read_cpus(m, e) ||
-	    pu_counters_open(&m->counters, s->monitor_metrics_set, m->cpus, m->ncpus, why, e) ||
+	    pu_counters_open(&m->counters, s->monitor_metrics_set, m->cpus, m->ncpus, &absent, e) ||
 	    read_sources(m, &absent, e) || choose_domains(m, e))
 		goto error;
 	unlink(s->monitor_metrics);
 	m->last = clock_nanoseconds(CLOCK_MONOTONIC);
 	m->due = m->last + s->monitor_metrics_interval * SECOND;
-	log_info("%s: written every %u s, %u events of %u domains%s%s%s", s->monitor_metrics,
-		 s->monitor_metrics_interval, m->counters.nevents, m->ndomains, *why ? "; " : "", why,
-		 absent.data ? absent.data : "");
+	log_info("%s: written every %u s, %u events of %u domains%s", s->monitor_metrics,
+		 s->monitor_metrics_interval, m->counters.nevents, m->ndomains, absent.data ? absent.data : "");
 	buf_free(&absent);
 	return m;
 error:
@@ -405,6 +405,19 @@ static void write_steps(const struct monitor_metrics *m, const struct monitor_st
 
 /* --- the file --- */
 
+/* The counters that jobs use, and that they may have left by now. */
+static void counters_share(struct monitor_metrics *m, uint64_t now)
+{
+	if (m->counters.has_given_way && !m->given_way) {
+		log_info("%s: hardware counters are given up for %u s: others use them", m->settings->monitor_metrics,
+			 (unsigned) (RECLAIM_NS / SECOND));
+		m->given_way = now;
+	} else if (m->given_way && now - m->given_way >= RECLAIM_NS) {
+		pu_counters_reclaim(&m->counters);
+		m->given_way = 0;
+	}
+}
+
 static void write_text(struct monitor_metrics *m, const struct monitor_steps *steps, uint64_t ns, struct buf *out)
 {
 	struct metrics_family written = { "topiary_monitor_written_timestamp_seconds",
@@ -437,6 +450,7 @@ int64_t monitor_metrics_tick(struct monitor_metrics *m, const struct monitor_ste
 		return m->due - now;
 	write_text(m, steps, now - m->last, &text);
 	m->last = now;
+	counters_share(m, now);
 	rc = text.failed ? err_set(&e, "%s: out of memory", m->settings->monitor_metrics) :
 		file_refresh(m->settings->monitor_metrics, text.data, text.len, 0644, &e);
 	if (rc && !m->has_failed)

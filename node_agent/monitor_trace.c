@@ -35,6 +35,7 @@ struct monitor_trace {
 	struct sources sources;
 	unsigned *cpus, ncpus;		/* of the head's PUs */
 	hwloc_bitmap_t pus;		/* the same */
+	bool has_given_way;		/* and that was logged */
 	uint64_t *values;
 	uint64_t begun, last, due, period, flushed;	/* begun: time 0 of the trace */
 	off_t next_half;		/* bytes at which the period doubles */
@@ -163,7 +164,6 @@ struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct 
 {
 	const struct monitor_request *how = &ask->request;
 	struct monitor_trace *t = calloc(1, sizeof(*t));
-	char why[PU_COUNTERS_WHY];
 	struct buf absent = {0};
 
 	if (!t) {
@@ -178,7 +178,7 @@ struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct 
 	gethostname(t->head.node, sizeof(t->head.node) - 1);
 	t->head.node[strcspn(t->head.node, ".")] = '\0';
 	if (trace_head_tree(&t->head, topology, NULL, e) || read_cpus(t, e) ||
-	    pu_counters_open(&t->counters, how->set, t->cpus, t->ncpus, why, e) ||
+	    pu_counters_open(&t->counters, how->set, t->cpus, t->ncpus, &absent, e) ||
 	    monitor_events_head(t->counters.events, t->counters.nevents, &t->head, e) ||
 	    sources_begin(t, how->set, &absent, e) ||
 	    trace_head_check(&t->head, e) || file_open(t, dir, e))
@@ -191,8 +191,8 @@ struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct 
 	t->flushed = t->last;
 	t->due = due_next(t, t->last);
 	live_open(t, dir, ask->uid);
-	log_info("step %s: recorded at %u Hz, %u PUs, %u events%s%s%s", t->name, how->hz, t->ncpus, t->head.nevents,
-		 *why ? "; " : "", why, absent.data ? absent.data : "");
+	log_info("step %s: recorded at %u Hz, %u PUs, %u events%s", t->name, how->hz, t->ncpus, t->head.nevents,
+		 absent.data ? absent.data : "");
 	buf_free(&absent);
 	return t;
 error:
@@ -211,6 +211,9 @@ uint64_t monitor_trace_due(const struct monitor_trace *t)
 static void values_read(struct monitor_trace *t, uint64_t ns, hwloc_const_bitmap_t shared)
 {
 	pu_counters_read(&t->counters, ns, t->values);
+	if (t->counters.has_given_way && !t->has_given_way)
+		log_info("step %s: hardware counters are given up: others use them", t->name);
+	t->has_given_way = t->counters.has_given_way;
 	for (unsigned i = 0; i < t->ncpus; i++)
 		for (unsigned x = 0; hwloc_bitmap_isset(shared, t->cpus[i]) && x < t->counters.nevents; x++)
 			t->values[(size_t) x * t->ncpus + i] = TRACE_ABSENT;

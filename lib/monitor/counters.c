@@ -17,6 +17,7 @@
 #include "trace/block.h"
 
 #define SPARE_FILES 64u		/* descriptors beside the counters' */
+#define PROCESS_GENERAL 4u	/* general counters; Intel has as many for a thread of two on a core */
 
 static int event_open(const struct monitor_event *event, pid_t task, unsigned cpu, bool waits_for_exec, bool kernel)
 {
@@ -45,42 +46,47 @@ static int event_open_allowed(const struct monitor_event *event, pid_t task, uns
 	return fd;
 }
 
-/* The kernel's setting, for a message; or what else keeps us from counting. */
-static const char *refusal(int error)
-{
-	static char text[160];
-	FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
-	int level = 0;
+struct openable {
+	pid_t pid;
+	unsigned cpu;
+};
 
-	if ((error != EACCES && error != EPERM) || !f || fscanf(f, "%d", &level) != 1)
-		snprintf(text, sizeof(text), "%s",
-			 error == ENOENT || error == EOPNOTSUPP ? "this machine has no such counter" : strerror(error));
-	else
-		snprintf(text, sizeof(text), "%s; kernel.perf_event_paranoid is %d", strerror(error), level);
-	if (f)
-		fclose(f);
-	return text;
+/* Only opening one shows it. */
+static int can_open(void *user, const struct monitor_event *event)
+{
+	const struct openable *o = user;
+	int fd = event_open_allowed(event, o->pid, o->cpu, true);
+
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? errno : 0;
 }
 
-/* Which events of the sets can be counted. Only opening one shows it. */
-static int choose_events(struct counters *c, pid_t pid, const char *set, struct err *e)
+/* The first reason: "; busy is not counted: REASON, nor context_switches". */
+static const char *refusal(char *why)
 {
-	for (unsigned i = 0; i < monitor_nevents; i++) {
-		const struct monitor_event *event = &monitor_events[i];
-		int fd;
+	char *nor = strstr(why, ", nor ");
 
-		if (!monitor_set_has(set, event->set))
-			continue;
-		fd = event_open_allowed(event, pid, c->cpus[0], true);
-		if (fd >= 0) {
-			close(fd);
-			c->events[c->nevents++] = event;
-		} else if (!c->nevents)
-			return err_set(e, "perf_event_open: %s", refusal(errno));
-		else
-			log_info("%s is not counted: %s", event->name, refusal(errno));
-	}
-	return 0;
+	if (nor)
+		*nor = '\0';
+	return strchr(why, ':') + 2;
+}
+
+/* Which events of the sets can be counted: the process is the user's own, and so are all its counters. */
+static int choose_events(struct counters *c, pid_t pid, const char *sets, struct err *e)
+{
+	struct openable first = { pid, c->cpus[0] };
+	struct monitor_choice how = { sets, monitor_this_cpu(), PROCESS_GENERAL, can_open, &first };
+	struct buf why = {0};
+	int rc = 0;
+
+	c->nevents = monitor_events_choose(&how, c->events, &why);
+	if (!c->nevents || strcmp(c->events[0]->name, monitor_events[0].name))
+		rc = err_set(e, "perf_event_open: %s", why.data ? refusal(why.data) : "out of memory");
+	else if (why.data)
+		log_info("%s", why.data + strlen("; "));
+	buf_free(&why);
+	return rc;
 }
 
 /* The threads of a process; *n of them. NULL on error. */
@@ -132,7 +138,7 @@ static int open_task(struct counters *c, struct counter *at, pid_t task, bool wa
 			at->fd = event_open_allowed(c->events[i], task, c->cpus[p], waits_for_exec);
 			if (at->fd < 0 && errno != ESRCH)
 				return err_set(e, "perf_event_open of %s on PU %u: %s", c->events[i]->name, c->cpus[p],
-					       refusal(errno));
+					       strerror(errno));
 		}
 	return 0;
 }

@@ -15,7 +15,7 @@
  * and the CPU. Works without privileges where kernel.perf_event_paranoid is 2 or less. For monitor/recorder.c.
  */
 struct counters {
-	const struct monitor_event *events[16];	/* those that can be counted here, busy first */
+	const struct monitor_event *events[MONITOR_EVENTS_MAX];	/* those that can be counted here, busy first */
 	unsigned nevents;
 	const unsigned *cpus;			/* the kernel's numbers; borrowed */
 	unsigned ncpus;

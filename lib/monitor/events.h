@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "trace/head.h"
 
@@ -19,14 +20,24 @@ struct monitor_event {
 	const char *set;
 	uint32_t type;			/* of struct perf_event_attr */
 	uint64_t config;
+	const char *msr;		/* or of the PMU `msr` by its name there: a register that always counts */
 	bool hardware;
+	uint8_t on, not_on, fixed_on;	/* kinds of CPU; on 0: any */
+	uint8_t general;		/* counters of a PU that it occupies, except fixed_on, where it has its own */
 	bool in_kernel;			/* happens in the kernel alone: a count without the kernel is always 0 */
 	double most;			/* per nanosecond of run time, more is impossible; 0: unknown */
 	bool never_zero;		/* a PU that ran for MONITOR_RAN_NS has counted some */
 };
 
 #define MONITOR_RAN_NS 1000000u
+#define MONITOR_EVENTS_MAX 32u
 
+/* Kinds of CPU by what their counters are called. */
+enum { MONITOR_AMD = 1, MONITOR_ZEN2 = 2, MONITOR_ZEN3 = 4 /* and later */, MONITOR_INTEL = 8, MONITOR_XEON = 16 };
+unsigned monitor_cpu_kinds(const char *vendor, unsigned family, unsigned model);
+unsigned monitor_this_cpu(void);
+
+/* Rows of the same name follow each other, and are alternatives. */
 extern const struct monitor_event monitor_events[];
 extern const unsigned monitor_nevents;
 
@@ -40,6 +51,21 @@ extern const char monitor_set_names[];
 
 /* Append n of them to the events of a head (base/array.h), whose levels are there. 0 or -1. */
 int monitor_events_head(const struct monitor_event *const *events, unsigned n, struct trace_head *h, struct err *e);
+
+/*
+ * Choose the events that can be counted on this machine, in the order of monitor_events, each name once, at most
+ * MONITOR_EVENTS_MAX. Those left out are appended to why, each reason after "; ". What is chosen holds until the
+ * process ends. general: so many of the general hardware counters of a PU may be occupied; of a job's own events those
+ * that do not fit beside are not counted at all, and perf says nothing. Returns how many are chosen.
+ */
+#define MONITOR_GENERAL 2u
+struct monitor_choice {
+	const char *sets;
+	unsigned cpu, general;		/* cpu: kinds */
+	int (*can_open)(void *user, const struct monitor_event *event);	/* 0 or errno */
+	void *user;
+};
+unsigned monitor_events_choose(const struct monitor_choice *how, const struct monitor_event **chosen, struct buf *why);
 
 /*
  * Can this be what an event counted while tasks ran for ran_ns nanoseconds on the PU? Counters of virtual machines give

@@ -29,25 +29,15 @@ static int event_open(const struct monitor_event *event, unsigned cpu)
 	return syscall(SYS_perf_event_open, &a, -1, (int) cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* Only opening one shows which events can be counted. */
-static void choose_events(struct pu_counters *c, const char *set, char *why)
+/* Only opening one shows which events can be counted. Busy is the kernel's own. */
+static int can_open(void *user, const struct monitor_event *event)
 {
-	*why = '\0';
-	c->events[c->nevents++] = &monitor_events[0];
-	for (unsigned i = 1; i < monitor_nevents; i++) {
-		const struct monitor_event *event = &monitor_events[i];
-		int fd;
+	const struct pu_counters *c = user;
+	int fd = !strcmp(event->name, monitor_events[0].name) ? 0 : event_open(event, c->cpus[0]);
 
-		if (!monitor_set_has(set, event->set))
-			continue;
-		if ((fd = event_open(event, c->cpus[0])) >= 0) {
-			close(fd);
-			c->events[c->nevents++] = event;
-		} else if (!*why) {
-			snprintf(why, PU_COUNTERS_WHY, "%s is not counted: perf_event_open: %s", event->name,
-				 strerror(errno));
-		}
-	}
+	if (fd > 0)
+		close(fd);
+	return fd < 0 ? errno : 0;
 }
 
 /* 0, or -1 with an error. */
@@ -87,14 +77,15 @@ static int read_busy(const struct pu_counters *c, uint64_t *busy)
 	return f ? 0 : -1;
 }
 
-int pu_counters_open(struct pu_counters *c, const char *set, const unsigned *cpus, unsigned ncpus,
-		     char why[static PU_COUNTERS_WHY], struct err *e)
+int pu_counters_open(struct pu_counters *c, const char *sets, const unsigned *cpus, unsigned ncpus, struct buf *why,
+		     struct err *e)
 {
+	const struct monitor_choice how = { sets, monitor_this_cpu(), MONITOR_GENERAL, can_open, c };
 	uint64_t *busy = calloc(ncpus, sizeof(*busy));
 	size_t n;
 
 	*c = (struct pu_counters){ .cpus = cpus, .ncpus = ncpus };
-	choose_events(c, set, why);
+	c->nevents = monitor_events_choose(&how, c->events, why);
 	n = (size_t) ncpus * c->nevents;
 	c->all = busy ? calloc(n, sizeof(*c->all)) : NULL;
 	if (!c->all) {
@@ -122,8 +113,12 @@ error:
 	return -1;
 }
 
-/* The increase of a counter, TRACE_ABSENT if it cannot be read or was not on the hardware all the time. */
-static uint64_t counter_read(struct pu_counter *at, const struct monitor_event *event, uint64_t ns, uint64_t busy)
+/*
+ * The increase of a counter, TRACE_ABSENT if it cannot be read or was not on the hardware all the time; is_crowded:
+ * because others use the counters.
+ */
+static uint64_t counter_read(struct pu_counter *at, const struct monitor_event *event, uint64_t ns, uint64_t busy,
+			     bool *is_crowded)
 {
 	uint64_t now[3], value, enabled, running;	/* value, time enabled, time running */
 	bool idle = busy < MONITOR_RAN_NS;
@@ -134,8 +129,10 @@ static uint64_t counter_read(struct pu_counter *at, const struct monitor_event *
 	enabled = now[1] - at->enabled;
 	running = now[2] - at->running;
 	*at = (struct pu_counter){ at->fd, now[0], now[1], now[2] };
-	if (event->hardware && running < enabled - enabled / 100)
+	if (event->hardware && running < enabled - enabled / 100) {
+		*is_crowded = true;
 		return TRACE_ABSENT;
+	}
 	/* A PU that idles may count nothing. */
 	return (idle && !value) || monitor_value_holds(event, value, ns, ns) ? value : TRACE_ABSENT;
 }
@@ -151,10 +148,31 @@ static uint64_t busy_since(struct pu_counter *at, uint64_t now, uint64_t ns)
 	return busy < ns ? busy : ns;
 }
 
+/* A job that counts events itself comes first. */
+static void give_way(struct pu_counters *c)
+{
+	for (size_t i = 0; i < (size_t) c->ncpus * c->nevents; i++) {
+		if (!c->events[i % c->nevents]->general || c->all[i].fd < 0)
+			continue;
+		close(c->all[i].fd);
+		c->all[i].fd = -1;
+		c->has_given_way = true;
+	}
+}
+
+void pu_counters_reclaim(struct pu_counters *c)
+{
+	for (size_t i = 0; c->has_given_way && i < (size_t) c->ncpus * c->nevents; i++)
+		if (c->events[i % c->nevents]->general)
+			c->all[i] = (struct pu_counter){ .fd = event_open(c->events[i % c->nevents],
+									  c->cpus[i / c->nevents]) };
+	c->has_given_way = false;
+}
+
 void pu_counters_read(struct pu_counters *c, uint64_t ns, uint64_t *values)
 {
 	/* The first row holds what the kernel has counted until it is replaced by the increase. */
-	bool failed = read_busy(c, values);
+	bool failed = read_busy(c, values), is_crowded = false;
 
 	for (unsigned p = 0; p < c->ncpus; p++) {
 		struct pu_counter *at = c->all + (size_t) p * c->nevents;
@@ -162,8 +180,11 @@ void pu_counters_read(struct pu_counters *c, uint64_t ns, uint64_t *values)
 		values[p] = busy_since(at, failed ? OFFLINE : values[p], ns);
 		for (unsigned i = 1; i < c->nevents; i++)
 			values[(size_t) i * c->ncpus + p] =
-				counter_read(at + i, c->events[i], ns, values[p] == TRACE_ABSENT ? 0 : values[p]);
+				counter_read(at + i, c->events[i], ns, values[p] == TRACE_ABSENT ? 0 : values[p],
+					     &is_crowded);
 	}
+	if (is_crowded)
+		give_way(c);
 }
 
 void pu_counters_close(struct pu_counters *c)
