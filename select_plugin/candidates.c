@@ -188,21 +188,13 @@ bool candidates_find_on(struct candidate_set *s, uint32_t tasks, int node, struc
 	return candidate_weigh(s, out);
 }
 
-void candidates_find(struct candidate_set *s, uint32_t tasks, const bool *but)
+void candidates_find(struct candidate_set *s, uint32_t tasks, uint32_t or_tasks, const bool *but)
 {
 	s->count = 0;
 	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1))
 		if (node_record_table_ptr[i] && !(but && but[i]) &&
-		    candidates_find_on(s, tasks, i, &s->list[s->count]))
-			s->count++;
-}
-
-void candidates_find_either(struct candidate_set *s, const struct chooser_share share[2])
-{
-	s->count = 0;
-	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1))
-		if (node_record_table_ptr[i] && (candidates_find_on(s, share[0].tasks, i, &s->list[s->count]) ||
-						 candidates_find_on(s, share[1].tasks, i, &s->list[s->count])))
+		    (candidates_find_on(s, tasks, i, &s->list[s->count]) ||
+		     (or_tasks && candidates_find_on(s, or_tasks, i, &s->list[s->count]))))
 			s->count++;
 }
 

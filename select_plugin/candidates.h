@@ -40,13 +40,11 @@ void candidates_end(struct candidate_set *s);
 void candidates_budget(struct candidate_set *s);
 
 /*
- * Finds all candidates for `tasks` tasks, or, with 0, for as many tasks as each node holds. The list then has only
- * these, in the order of the nodes. Nodes set in `but` (by node, or NULL) are skipped.
+ * Finds all candidates for `tasks` tasks, or, with 0, for as many tasks as each node holds; on a node that has none,
+ * for or_tasks unless that is 0. The list then has only these, in the order of the nodes. Nodes set in `but` (by node,
+ * or NULL) are skipped.
  */
-void candidates_find(struct candidate_set *s, uint32_t tasks, const bool *but);
-
-/* Finds on each node a candidate for the larger of two shares or, if it cannot take that, for the smaller. */
-void candidates_find_either(struct candidate_set *s, const struct chooser_share share[2]);
+void candidates_find(struct candidate_set *s, uint32_t tasks, uint32_t or_tasks, const bool *but);
 
 /*
  * For requirements that do not depend on shares of tasks: finds on each node the largest free domain that meets the

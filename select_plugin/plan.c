@@ -10,7 +10,7 @@ static unsigned nodes_find(void *user, uint32_t tasks, const bool *chosen)
 {
 	struct candidate_set *s = user;
 
-	candidates_find(s, tasks, chosen);
+	candidates_find(s, tasks, 0, chosen);
 	return s->count;
 }
 

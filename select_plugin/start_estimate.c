@@ -82,7 +82,7 @@ static int released_begin(struct released *g, struct candidate_set *s)
 	g->holding = candidates_domains(s);
 	for (unsigned i = 0; i < s->count; i++)
 		g->capacity[s->list[i].node] = s->list[i].tasks;
-	candidates_find(s, s->req->share[0].tasks, NULL);
+	candidates_find(s, s->req->share[0].tasks, 0, NULL);
 	for (unsigned i = 0; i < s->count; i++)
 		bit_set(g->seated, s->list[i].node);
 	return 0;

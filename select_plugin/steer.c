@@ -270,32 +270,50 @@ static bool starts_now(const struct attempt *a)
 	return SELECT_IS_MODE_RUN_NOW(a->call->mode);
 }
 
-/*
- * For uneven shares in a network: Slurm chooses the nodes, among all that hold a share; then these are divided among
- * the shares. Nothing has changed when the job cannot have these.
- */
-static bool try_uneven(struct attempt *a, struct candidate_set *s, struct plan *p)
+/* Slurm chooses nodes among all candidates for either share; then these are divided among the shares. */
+static bool try_either(struct attempt *a, struct candidate_set *s, struct plan *p)
 {
 	const struct call *c = a->call;
-	unsigned nodes = s->req->share[0].nodes + s->req->share[1].nodes;
-	bool fresh = a->preemptees && c->preempted && !*c->preempted, good;
-	bitstr_t *all;
+	const struct chooser_share *share = s->req->share;
+	bool fresh = a->preemptees && c->preempted && !*c->preempted;
 
-	if (!s->req->share[1].nodes || s->nodes != c->nodes || !slurm_picks_nodes(s))
+	candidates_find(s, share[0].tasks, share[1].tasks, NULL);
+	if (!try_choice(a, s, s->list, s->count, share[0].nodes + share[1].nodes))
 		return false;
-	all = bit_copy(c->nodes);
-	candidates_find_either(s, s->req->share);
-	good = try_choice(a, s, s->list, s->count, nodes);
+	if (!starts_now(a))
+		return true;
+	if (fresh)
+		FREE_NULL_LIST(*c->preempted);
+	return plan_make(p, s) && try_plan(a, s, p);
+}
+
+/* For uneven shares in a network. When the job cannot have what Slurm chooses, only the budget has changed. */
+static bool try_uneven(struct attempt *a, struct candidate_set *s, struct plan *p)
+{
+	struct chooser_share share[] = { s->req->share[0], s->req->share[1] };
+	struct candidate_set either = *s;
+	struct plan plan = {0};
+	bitstr_t *all;
+	bool good;
+
+	if (!share[1].nodes || s->nodes != a->call->nodes || !slurm_picks_nodes(s) ||
+	    !(either.list = malloc((s->candidates + 1) * sizeof(*either.list))))
+		return false;
+	all = bit_copy(a->call->nodes);
+	good = try_either(a, &either, &plan);
+	s->budget = either.budget;
 	if (good && starts_now(a)) {
-		if (fresh)
-			FREE_NULL_LIST(*c->preempted);
 		plan_end(p);
-		good = plan_make(p, s) && try_plan(a, s, p);
+		free(s->list);
+		*p = plan;
+		*s = either;
+	} else {
+		plan_end(&plan);
+		free(either.list);
 	}
 	if (!good) {
-		bit_copybits(c->nodes, all);
-		plan_end(p);
-		plan_make(p, s);
+		bit_copybits(a->call->nodes, all);
+		memcpy(s->req->share, share, sizeof(share));
 	}
 	FREE_NULL_BITMAP(all);
 	return good;
