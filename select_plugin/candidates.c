@@ -142,10 +142,15 @@ static void need_limit(struct candidate_set *s, int node, uint64_t wanted, const
 static void candidate_cost(struct candidate_set *s, const struct shape *shape, const struct score_need *need,
 			   struct candidate_node *candidate)
 {
+	bool mixes = false;
+
 	candidate->cost = s->devices.name ? cost_near(s, candidate->node, shape, need, candidate->tasks,
 						      &candidate->fit) : NULL;
 	if (!candidate->cost && !s->local_only)
-		candidate->cost = fit_cost(&candidates_cache, shape, s->free_cores, need, &candidate->fit);
+		candidate->cost = fit_cost_of_kind(&candidates_cache, shape, s->free_cores, need, s->sets,
+						   &candidate->fit, &mixes);
+	/* All cores of a node have its kinds. */
+	candidate->mixes_kinds = mixes && !s->req->whole_nodes;
 }
 
 /* Computes the cost of the candidate; false when the tasks do not fit. Cheap checks come first. */

@@ -24,6 +24,10 @@
  *			or the largest of them if its CPUs fit into that. Where this would leave a task too few CPUs
  *			that has enough otherwise: compact:numa
  *
+ * On nodes with several kinds of core (shape/core_kind.h) no task has cores of two, as long as they hold all tasks so:
+ * tasks fill the most performant kind, in order, then the next; each kind as above. Tasks that share out all cores do
+ * so in proportion to the cores of each kind.
+ *
  * Cores are divided where whole ones do not suffice for all tasks. masks[0 .. ntasks-1] are the caller's, allocated
  * and empty. cpus: per task; 0: not set, which means 1, except for mem, where tasks then share out all cores. If more
  * CPUs are requested than there are, tasks share PUs evenly. 0, or -1 with an error: a level that this topology does

@@ -146,7 +146,7 @@ int gpu_place(const struct gpu_places *how, hwloc_bitmap_t *masks, uint64_t *gpu
 	struct gpu_placing x = { .how = how };
 	int rc = -1;
 
-	if (pu_tree_new(how->topology, &x.tree, e))
+	if (pu_tree_new(how->topology, NULL, &x.tree, e))
 		return -1;
 	if (!x.tree.npus || !how->ntasks || !how->ngpus)
 		err_set(e, "cannot place %u tasks on %u PUs near %u GPUs", how->ntasks, x.tree.npus, how->ngpus);

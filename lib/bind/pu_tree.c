@@ -24,14 +24,14 @@ static void add_pu(struct pu_tree *p, hwloc_obj_t o, bool in_core)
 		p->core[p->ncores++] = (struct pu_range){ p->npus - 1, p->npus };
 }
 
-static void add_object(struct pu_tree *p, hwloc_obj_t o, bool in_core)
+static void add_object(struct pu_tree *p, hwloc_obj_t o, bool in_core, hwloc_const_bitmap_t only)
 {
 	unsigned self = p->n++, first = p->npus;
 
-	if (o->type == HWLOC_OBJ_PU)
+	if (o->type == HWLOC_OBJ_PU && (!only || hwloc_bitmap_isset(only, o->os_index)))
 		add_pu(p, o, in_core);
 	for (hwloc_obj_t c = o->first_child; c; c = c->next_sibling)
-		add_object(p, c, in_core || o->type == HWLOC_OBJ_CORE);
+		add_object(p, c, in_core || o->type == HWLOC_OBJ_CORE, only);
 	if (first == p->npus) {
 		p->n = self;
 		return;
@@ -41,7 +41,7 @@ static void add_object(struct pu_tree *p, hwloc_obj_t o, bool in_core)
 		p->core[p->ncores++] = p->object[self].pus;
 }
 
-int pu_tree_new(hwloc_topology_t t, struct pu_tree *out, struct err *e)
+int pu_tree_new(hwloc_topology_t t, hwloc_const_bitmap_t only, struct pu_tree *out, struct err *e)
 {
 	hwloc_obj_t root = hwloc_get_root_obj(t);
 	unsigned n = objects_below(root);
@@ -52,7 +52,7 @@ int pu_tree_new(hwloc_topology_t t, struct pu_tree *out, struct err *e)
 		pu_tree_free(&p);
 		return err_set(e, "out of memory");
 	}
-	add_object(&p, root, false);
+	add_object(&p, root, false, only);
 	p.core_depth = hwloc_get_type_depth(t, machine_core_type(t));
 	*out = p;
 	return 0;

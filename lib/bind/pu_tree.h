@@ -30,8 +30,8 @@ struct pu_tree {
 	int core_depth;
 };
 
-/* 0, or -1: memory. Free with pu_tree_free. */
-int pu_tree_new(hwloc_topology_t t, struct pu_tree *out, struct err *e);
+/* The PUs of a set, or with NULL all. 0, or -1: memory. Free with pu_tree_free. */
+int pu_tree_new(hwloc_topology_t t, hwloc_const_bitmap_t only, struct pu_tree *out, struct err *e);
 void pu_tree_free(struct pu_tree *p);
 
 /*

@@ -15,6 +15,7 @@ struct placement {
 	struct candidate_node *list;	/* space for one choice */
 	struct score_limit *limits;	/* space for those of one node */
 	unsigned nlimits;
+	uint64_t *cores;		/* space for those of one node */
 };
 
 /* One choice: the state of the chooser's callbacks. */
@@ -28,15 +29,19 @@ struct search {
 struct placement *placement_new(const struct cluster *c)
 {
 	struct placement *l = calloc(1, sizeof(*l));
+	unsigned words = 0;
 
 	if (!l)
 		return NULL;
 	*l = (struct placement){ .cluster = c, .list = calloc(c->n, sizeof(*l->list)) };
-	for (size_t i = 0; i < c->nkinds; i++)
+	for (size_t i = 0; i < c->nkinds; i++) {
 		if (c->kinds[i].shape->numas.count > l->nlimits)
 			l->nlimits = c->kinds[i].shape->numas.count;
+		words = c->kinds[i].words > words ? c->kinds[i].words : words;
+	}
 	l->limits = calloc(l->nlimits + 1, sizeof(*l->limits));
-	if (l->list && l->limits)
+	l->cores = calloc(words + 1, sizeof(*l->cores));
+	if (l->list && l->limits && l->cores)
 		return l;
 	placement_free(l);
 	return NULL;
@@ -49,6 +54,7 @@ void placement_free(struct placement *l)
 	fit_cache_clear(&l->cache);
 	free(l->list);
 	free(l->limits);
+	free(l->cores);
 	free(l);
 }
 
@@ -67,6 +73,13 @@ static void need_limit(const struct search *s, unsigned node, struct score_need 
 	need->limits = s->placement->limits;
 }
 
+static void node_cost(const struct search *s, unsigned node, const struct score_need *need, struct candidate_node *out)
+{
+	out->cost = fit_cost_of_kind(&s->placement->cache, s->room->cluster->nodes[node].kind->shape,
+				     cluster_room_node(s->room, node), need, s->placement->cores, &out->fit,
+				     &out->mixes_kinds);
+}
+
 static bool node_score(const struct search *s, unsigned node, uint32_t tasks, struct candidate_node *out)
 {
 	const struct cluster_kind *kind = s->room->cluster->nodes[node].kind;
@@ -79,12 +92,11 @@ static bool node_score(const struct search *s, unsigned node, uint32_t tasks, st
 		return false;
 	need_limit(s, node, &need);
 	*out = (struct candidate_node){ .node = node, .tasks = tasks, .need_cores = need.cores };
-	out->cost = fit_cost(&s->placement->cache, kind->shape, cluster_room_node(s->room, node), &need, &out->fit);
+	node_cost(s, node, &need, out);
 	if (!out->cost && need.nlimits && s->want->memory == FIT_PREFER) {
 		need.nlimits = 0;
 		out->memory_far = true;
-		out->cost = fit_cost(&s->placement->cache, kind->shape, cluster_room_node(s->room, node), &need,
-				     &out->fit);
+		node_cost(s, node, &need, out);
 	}
 	return out->cost;
 }

@@ -352,6 +352,8 @@ static int request_compare(const struct request *a, const struct request *b)
 		return a->memory < b->memory ? -1 : 1;
 	if (a->path.steps != b->path.steps)
 		return a->path.steps < b->path.steps ? -1 : 1;
+	if (a->path.kind != b->path.kind)
+		return a->path.kind < b->path.kind ? -1 : 1;
 	for (unsigned i = 0; i < a->path.steps; i++) {
 		const struct request_step *x = &a->path.step[i], *y = &b->path.step[i];
 

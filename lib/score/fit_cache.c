@@ -57,6 +57,8 @@ static struct key key_of(const struct shape *shape, const struct score_need *nee
 	k.nlimits = table ? 0 : need->nlimits;
 	if (!table && need->path)
 		memcpy(k.path.step, need->path->step, (k.path.steps = need->path->steps) * sizeof(k.path.step[0]));
+	if (k.path.steps)
+		k.path.kind = need->path->kind;
 	return k;
 }
 
@@ -241,6 +243,29 @@ const struct score_cost *fit_cost(struct fit_cache *c, const struct shape *shape
 	if (cost)
 		*fit = f;
 	return cost;
+}
+
+const struct score_cost *fit_cost_of_kind(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
+					  const struct score_need *need, uint64_t *scratch, struct node_fit **fit,
+					  bool *mixes)
+{
+	unsigned words = core_set_words(shape->cores);
+	const struct score_cost *best = NULL, *cost;
+	struct node_fit *found;
+
+	for (unsigned kind = shape->kinds ? shape->nkinds : 0; kind-- > 0;) {
+		memcpy(scratch, free_cores, words * sizeof(*scratch));
+		score_keep_kind(shape, kind, scratch);
+		if (core_set_count(scratch, words) < need->cores)
+			continue;
+		cost = fit_cost(c, shape, scratch, need, &found);
+		if (!cost || (best && score_compare(cost, best) >= 0))
+			continue;
+		best = cost;
+		*fit = found;
+	}
+	*mixes = shape->kinds && !best;
+	return best ? best : fit_cost(c, shape, free_cores, need, fit);
 }
 
 /* If a cost of a table keeps within one domain, it is also the least cost of FIT_REQUIRE, with the same cores. */

@@ -35,6 +35,15 @@ const struct score_cost *fit_cost(struct fit_cache *c, const struct shape *shape
 				  const struct score_need *need, struct node_fit **fit);
 
 /*
+ * The same with the cores of one kind alone (struct shape), of which that with the lowest cost, of equal ones the most
+ * performant, where the shape has several kinds and one is enough; otherwise with all. *mixes: the cores are of several
+ * kinds. scratch: core_set_words(shape->cores) words.
+ */
+const struct score_cost *fit_cost_of_kind(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
+					  const struct score_need *need, uint64_t *scratch, struct node_fit **fit,
+					  bool *mixes);
+
+/*
  * The cores that score_pick chooses for a need of so many cores whose cost fit_cost or fit_most returned with this
  * entry. Borrowed like the cost; NULL when the allowance is used up, or memory is short.
  */

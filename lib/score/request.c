@@ -92,6 +92,25 @@ static int set_level(const struct option *o, struct request *r, const char *valu
 	return 0;
 }
 
+static const char *const kinds[] = {
+	[REQUEST_ANY_KIND] = "", [REQUEST_PERFORMANCE] = ":performance", [REQUEST_EFFICIENCY] = ":efficiency",
+};
+
+/* Cuts ":performance" or ":efficiency" off a name. */
+static int kind_read(char *name, enum request_kind *kind, struct err *e)
+{
+	char *suffix = name + strcspn(name, ":");
+
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+		if (strcasecmp(suffix, kinds[k]))
+			continue;
+		*suffix = '\0';
+		*kind = k;
+		return 0;
+	}
+	return err_set(e, "invalid kind '%s', expected core:performance or core:efficiency", suffix + 1);
+}
+
 static int add_step(struct request_path *p, const char *name, unsigned count, struct err *e)
 {
 	int level = level_parse(name);
@@ -113,16 +132,18 @@ static int add_step(struct request_path *p, const char *name, unsigned count, st
 static int set_path(const struct option *o, struct request *r, const char *value, struct err *e)
 {
 	struct request_path path = {0};
-	char name[16], count[6];
+	char name[24], count[6];
 	int used;
 
 	(void) o;
 	do {
 		used = 0;
-		if (sscanf(value, "/%15[a-zA-Z0-9]=%5[0-9]%n", name, count, &used) != 2 || !strchr("/", value[used]))
+		if (sscanf(value, "/%23[a-zA-Z0-9:]=%5[0-9]%n", name, count, &used) != 2 || !strchr("/", value[used]))
 			return err_set(e, "not of the form /package=1/l3=2/core=4");
-		if (add_step(&path, name, atoi(count), e))
+		if (kind_read(name, &path.kind, e) || add_step(&path, name, atoi(count), e))
 			return -1;
+		if (path.kind && path.step[path.steps - 1].level != LEVEL_CORE)
+			return err_set(e, "only cores have a kind: core%s", kinds[path.kind]);
 	} while (*(value += used));
 	if (path.step[path.steps - 1].level != LEVEL_CORE)
 		return err_set(e, "the last level must be core");
@@ -213,7 +234,8 @@ size_t request_path_text(const struct request_path *path, char *text, size_t siz
 	for (unsigned i = 0; i < path->steps; i++) {
 		size_t at = len < size ? len : size;
 
-		len += snprintf(text + at, size - at, "/%s=%u", level_name(path->step[i].level), path->step[i].count);
+		len += snprintf(text + at, size - at, "/%s%s=%u", level_name(path->step[i].level),
+				i + 1 < path->steps ? "" : kinds[path->kind], path->step[i].count);
 	}
 	return len;
 }

@@ -24,8 +24,10 @@ enum fit {
 /*
  * --topo-request=/package=1/l3=2/core=4: on each node one package, in it two L3 caches, of each four cores. Levels go
  * inwards, from package to core, each at most once, the last is core. The syntax follows OAR's (oarsub -l
- * /cpu=1/core=4).
+ * /cpu=1/core=4). core:performance and core:efficiency are cores of the last or the first kind of the node
+ * (shape/shape.h); cores of a node with one kind are performance cores.
  */
+enum request_kind { REQUEST_ANY_KIND, REQUEST_PERFORMANCE, REQUEST_EFFICIENCY };
 #define PATH_STEPS_MAX (LEVEL_COUNT - 1)
 struct request_path {
 	unsigned steps;		/* 0: none */
@@ -33,6 +35,7 @@ struct request_path {
 		enum level level;
 		unsigned count;	/* at least 1 */
 	} step[PATH_STEPS_MAX];
+	enum request_kind kind;	/* of the cores */
 };
 
 /*

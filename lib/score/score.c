@@ -58,6 +58,35 @@ static int pick_spread(const struct score_tree *t, const struct score_need *need
 	return score_spread(t, need->cores / t->task_cores, chosen, cost, arena);
 }
 
+void score_keep_kind(const struct shape *shape, unsigned kind, uint64_t *cores)
+{
+	for (unsigned c = 0; c < shape->cores; c++)
+		if ((shape->kinds ? shape->kinds[c] : 0) != kind)
+			core_set_remove(cores, c);
+}
+
+/* The free cores of the kind that a path names: a copy, or all. NULL when memory is short. */
+static const uint64_t *cores_of_kind(const struct shape *shape, const uint64_t *free_cores,
+				     const struct request_path *path, struct score_arena *arena)
+{
+	bool performance = path && path->kind == REQUEST_PERFORMANCE;
+	size_t bytes = core_set_words(shape->cores) * sizeof(*free_cores);
+	uint64_t *cores;
+
+	if (!path || !path->steps || !path->kind || (performance && shape->nkinds == 1))
+		return free_cores;
+	if (!(cores = score_arena_get(arena, bytes)))
+		return NULL;
+	memcpy(cores, free_cores, bytes);
+	if (performance)
+		score_keep_kind(shape, shape->nkinds - 1, cores);
+	else if (shape->nkinds > 1)
+		score_keep_kind(shape, 0, cores);
+	else
+		memset(cores, 0, bytes);
+	return cores;
+}
+
 static int placement_pick(const struct shape *shape, const uint64_t *free_cores, const struct score_need *need,
 			  uint64_t *chosen, struct score_cost *cost, struct score_arena *arena)
 {
@@ -69,7 +98,8 @@ static int placement_pick(const struct shape *shape, const uint64_t *free_cores,
 	struct score_tree t;
 	int rc;
 
-	if (!set || score_tree_init(&t, shape, free_cores, need->task_cores, level, arena))
+	if (!set || !(free_cores = cores_of_kind(shape, free_cores, need->path, arena)) ||
+	    score_tree_init(&t, shape, free_cores, need->task_cores, level, arena))
 		return -1;
 	score_tree_limit(&t, need);
 	if (!need->cores || need->cores > t.have || need->cores > t.parts->can)

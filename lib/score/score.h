@@ -79,6 +79,9 @@ struct score_need {
 	unsigned nlimits;
 };
 
+/* Keeps of a set of cores those of a kind. */
+void score_keep_kind(const struct shape *shape, unsigned kind, uint64_t *cores);
+
 /*
  * Chooses need->cores of the cores in free_cores[] into chosen[], both of core_set_words(shape->cores) words.
  *

@@ -2,13 +2,11 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "shape/core_kind.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hwxml/xml_set.h"
-
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define FACTS_MAX 64u
 
 /* A measure of a kind, greater for faster cores; -1: not known. */
 typedef long measure_fn(const struct core_kind_facts *f);
@@ -68,10 +66,10 @@ static unsigned rank_by(const long *measure, unsigned n, unsigned slack, unsigne
 
 unsigned core_kinds_rank(const struct core_kind_facts *facts, unsigned n, unsigned char *kinds)
 {
-	long measure[FACTS_MAX];
+	long measure[CORE_KINDS_HWLOC];
 
 	memset(kinds, 0, n);
-	if (n > FACTS_MAX)
+	if (n > CORE_KINDS_HWLOC)
 		return 1;
 	for (size_t c = 0; c < COUNT(criteria); c++) {
 		unsigned known = 0;
@@ -84,89 +82,12 @@ unsigned core_kinds_rank(const struct core_kind_facts *facts, unsigned n, unsign
 	return 1;
 }
 
-/* --- of a tree --- */
-
-struct kind_list {
-	struct core_kind_facts facts[FACTS_MAX];
-	struct xml_set pus[FACTS_MAX];
-	unsigned char kinds[FACTS_MAX];
-	unsigned n;
-	bool failed;
-};
-
-static void info_read(struct core_kind_facts *f, const char *name, const char *value)
+void core_kind_read(struct core_kind_facts *f, const char *name, const char *value)
 {
-	if (!name || !value)
-		return;
 	if (!strcmp(name, "CoreType"))
 		f->type = value;
 	else if (!strcmp(name, "LinuxCapacity"))
 		f->capacity = value;
 	else if (!strncmp(name, "Frequency", strlen("Frequency")))
 		f->frequency = true;
-}
-
-/* The infos of a kind follow it. */
-static void list_read(const struct tree *t, struct kind_list *l)
-{
-	bool inside = false;
-
-	for (size_t i = 0; i < t->nextras && !l->failed; i++) {
-		const struct tree_extra *x = &t->extras[i];
-		const char *efficiency = tree_extra_attr(x, "forced_efficiency");
-
-		if (inside && x->element->tag == TAG_INFO) {
-			info_read(&l->facts[l->n - 1], tree_extra_attr(x, "name"), tree_extra_attr(x, "value"));
-			continue;
-		}
-		inside = x->element->tag == TAG_CPUKIND && l->n < FACTS_MAX;
-		if (!inside)
-			continue;
-		l->facts[l->n].efficiency = efficiency ? strtol(efficiency, NULL, 10) : -1;
-		l->failed = xml_set_parse(tree_extra_attr(x, "cpuset"), &l->pus[l->n++]);
-	}
-}
-
-/* The number of hwloc's kind that has the PU, or -1. */
-static long kind_of_pu(const struct kind_list *l, long pu)
-{
-	for (unsigned i = 0; i < l->n; i++)
-		if (xml_set_has(&l->pus[i], pu))
-			return i;
-	return -1;
-}
-
-/* A core is of the kind of its first PU. */
-static bool cores_mark(const struct tree *t, const struct tree_extent *s, const struct kind_list *l,
-		       unsigned char *kinds)
-{
-	for (size_t i = t->n; i-- > 0;) {
-		long core = s[i].core, kind;
-
-		if (!tree_object_is(t, i, "PU"))
-			continue;
-		if ((kind = kind_of_pu(l, t->objects[i].os_index)) < 0)
-			return false;
-		kinds[core] = l->kinds[kind];
-	}
-	return true;
-}
-
-unsigned char *core_kinds_find(const struct tree *t, const struct tree_extent *extents)
-{
-	struct kind_list *l = calloc(1, sizeof(*l));
-	unsigned char *kinds = calloc(t->n, sizeof(*kinds));
-
-	if (l)
-		list_read(t, l);
-	if (l && kinds && core_kinds_rank(l->facts, l->n, l->kinds) > 1 && !cores_mark(t, extents, l, kinds))
-		memset(kinds, 0, t->n);
-	if (!l || l->failed) {
-		free(kinds);
-		kinds = NULL;
-	}
-	for (unsigned i = 0; l && i < l->n; i++)
-		xml_set_free(&l->pus[i]);
-	free(l);
-	return kinds;
 }

@@ -5,8 +5,6 @@
 
 #include <stdbool.h>
 
-#include "hwxml/extents.h"
-
 /*
  * The kinds of a node's cores: performance and efficiency cores of hybrid x86 processors, big and LITTLE ones of ARM. A
  * kind is a number from 0, the most efficient.
@@ -20,7 +18,8 @@ struct core_kind_facts {
 	long efficiency;		/* -1: not known */
 };
 
-#define CORE_KINDS_MAX 8u		/* the last of more is of all that follow */
+#define CORE_KINDS_MAX 8u	/* the last of more is of all that follow */
+#define CORE_KINDS_HWLOC 64u	/* hwloc's kinds; if there are more, all cores are of one */
 
 /*
  * The kind of each of n, into kinds[]: by IntelAtom and IntelCore if all are one of these, else by capacity, of which
@@ -29,10 +28,7 @@ struct core_kind_facts {
  */
 unsigned core_kinds_rank(const struct core_kind_facts *facts, unsigned n, unsigned char *kinds);
 
-/*
- * The kind of each core of a tree, by the index of its object, 0 for other objects, and for all cores unless each has a
- * kind. Malloc'ed; NULL when memory is short.
- */
-unsigned char *core_kinds_find(const struct tree *t, const struct tree_extent *extents);
+/* Reads an info of hwloc's kind, of which only some matter. The value is borrowed. */
+void core_kind_read(struct core_kind_facts *f, const char *name, const char *value);
 
 #endif

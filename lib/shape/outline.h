@@ -17,7 +17,7 @@ struct outline {
 	/* The attributes of a NUMA node, appended to out without parentheses; NULL for none. */
 	void (*memory)(const struct tree *t, size_t numa, struct buf *out);
 	const unsigned char *tiers;	/* by object: write those of NUMA nodes (tiers.h); NULL for none */
-	const unsigned char *kinds;	/* by object: write those of cores (core_kind.h); NULL for none */
+	const unsigned char *kinds;	/* by object: write those of cores (core_kinds.h); NULL for none */
 };
 
 int outline_append(const struct tree *t, const struct tree_extent *extents, const struct outline *how, struct buf *out);

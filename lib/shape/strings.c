@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "shape/cells.h"
-#include "shape/core_kind.h"
+#include "shape/core_kinds.h"
 #include "shape/devices.h"
 #include "delta/field_layout.h"
 #include "shape/indexes.h"

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Tiers of memory on nodes with the topologies of real machines, as the kernel's policy of each task; and policies that
-follow the job's NUMA nodes."""
+"""Tiers of memory on nodes with the topologies of real machines, as the kernel's policy of each task; policies that
+follow the job's NUMA nodes; and kinds of core."""
 import json
 import re
 
 import pytest
 from rig import Cluster
+from rig.ask import cores_of, wait_running
 from rig.made_machines import made_machine
 
-MACHINES = {"cn1": "knl-flat", "cn2": "xeon-max", "cn3": "mi300a", "cn4": "gh200", "cn5": "xeon-max-plain"}
+MACHINES = {"cn1": "knl-flat", "cn2": "xeon-max", "cn3": "mi300a", "cn4": "gh200", "cn5": "xeon-max-plain",
+            "cn6": "hybrid"}
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +59,47 @@ def test_a_tier_that_is_not_there_is_said_once(cluster, node, tasks):
     policies, said = step(cluster, "-w", node, *tasks.split(), "--topo-place=compact", "--topo-membind=hbm")
     assert policies == ["default"] * 4
     assert len(said) == 1 and "--topo-membind is not applied: no HBM is local to its cores" in said[0], said
+
+
+@pytest.fixture
+def cores(cluster):
+    """Submits a job to the hybrid node, which stays until the test ends: the cores that it gets. 0 to 7 are performance
+    cores, 8 to 15 efficiency cores."""
+    started = []
+
+    def one(*options):
+        number = cluster.batch("exec sleep 300", "--output=/dev/null", "-N1", "-w", "cn6", *options).stdout.strip()
+        started.append(number)
+        wait_running(cluster, number)
+        return cores_of(cluster, number)["cn6"]
+
+    yield one
+    cluster.command(["scancel", "--quiet", *started])
+
+
+def test_a_job_gets_cores_of_one_kind(cores):
+    assert cores("-n4") == [0, 1, 2, 3]
+    # Four performance cores and two of the others would do, too.
+    assert cores("-n6") == [8, 9, 10, 11, 12, 13]
+    assert cores("-n5") == [4, 5, 6, 7, 14]
+
+
+def test_a_job_gets_the_kind_that_it_requests(cores):
+    assert cores("-n4", "--topo-request=/core:efficiency=4") == [8, 9, 10, 11]
+    assert cores("-n2", "--topo-request=/core:performance=2") == [0, 1]
+
+
+@pytest.mark.parametrize("node, path", [("cn6", "/core:performance=9"), ("cn3", "/core:efficiency=4")])
+def test_a_kind_that_no_node_has_enough_of_is_refused(cluster, node, path):
+    refused = cluster.batch("true", "-N1", "-w", node, f"-n{path.rpartition('=')[2]}", f"--topo-request={path}",
+                            check=False)
+    assert refused.returncode and "configuration is not available" in refused.stderr, refused
+
+
+def test_no_task_has_cores_of_two_kinds(cluster):
+    _, _, output = cluster.job("srun --topo-place=mem --topo-report=json true", "-w", "cn6", "-n3", "--exclusive")
+    tasks = [json.loads(line) for line in output.split("\n") if line.startswith("{")]
+    assert [task["cpus_os"] for task in sorted(tasks, key=lambda task: task["rank"])] == ["0-3", "4-7", "8-15"], output
 
 
 # The mode and the first 64 NUMA nodes of the policy, by libc's syscall(2): get_mempolicy is 239 on x86-64.

@@ -185,7 +185,7 @@ static void requires(void **state)
 	(void) state;
 }
 
-#define PATH(n, ...) { n, { __VA_ARGS__ } }
+#define PATH(n, ...) { .steps = n, .step = { __VA_ARGS__ } }
 
 static void follows_paths(void **state)
 {
@@ -297,6 +297,41 @@ static void refusals_leave_all_as_it_was(void **state)
 	}
 	shape_free(s);
 	(void) state;
+}
+
+static void a_path_chooses_the_kind_of_core(void **state)
+{
+	static const char hybrid[] = "Package:1 { L2Cache:4 Core:1(kind=1) PU:2 | L2Cache:1 Core:4 PU:1 }";
+	static const struct {
+		const char *shape;
+		uint64_t free_cores;
+		enum request_kind kind;
+		unsigned cores;
+		uint64_t chosen;	/* 0: not available */
+	} rows[] = {
+		{ hybrid, 0xff, REQUEST_PERFORMANCE, 2, 0x03 }, { hybrid, 0xff, REQUEST_PERFORMANCE, 5, 0 },
+		{ hybrid, 0xff, REQUEST_EFFICIENCY, 2, 0x30 }, { hybrid, 0xf1, REQUEST_PERFORMANCE, 2, 0 },
+		{ hybrid, 0x8f, REQUEST_EFFICIENCY, 1, 0x80 }, { hybrid, 0xff, REQUEST_ANY_KIND, 8, 0xff },
+		{ "Package:2 Core:4", 0xff, REQUEST_PERFORMANCE, 4, 0x0f },
+		{ "Package:2 Core:4", 0xff, REQUEST_EFFICIENCY, 1, 0 },
+		{ "{ Core:2(kind=2) | Core:2(kind=1) | Core:2 }", 0x3f, REQUEST_PERFORMANCE, 2, 0x03 },
+		{ "{ Core:2(kind=2) | Core:2(kind=1) | Core:2 }", 0x3f, REQUEST_EFFICIENCY, 2, 0x30 },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct shape *s = shape_of(rows[i].shape);
+		struct request_path path = PATH(1, { LEVEL_CORE, rows[i].cores });
+		struct score_need need = { .cores = rows[i].cores, .task_cores = 1, .fit = FIT_REQUIRE, .path = &path };
+		uint64_t chosen = 0;
+		struct score_cost cost;
+
+		path.kind = rows[i].kind;
+		assert_int_equal(score_pick(s, &rows[i].free_cores, &need, &chosen, &cost), !rows[i].chosen);
+		if (chosen != rows[i].chosen)
+			fail_msg("row %zu: %#lx", i, (unsigned long) chosen);
+		shape_free(s);
+	}
 }
 
 /* Of two nodes the first is to be the better one, by the row and level that are named. */
@@ -1015,6 +1050,7 @@ int main(void)
 		cmocka_unit_test(follows_paths),
 		cmocka_unit_test(spreads),
 		cmocka_unit_test(refusals_leave_all_as_it_was),
+		cmocka_unit_test(a_path_chooses_the_kind_of_core),
 		cmocka_unit_test(ranks),
 		cmocka_unit_test(counts_what_there_is),
 		cmocka_unit_test(takes_large_shapes),

@@ -158,9 +158,46 @@ static void keeps_what_is_used(void **state)
 	shape_free(shape);
 }
 
+static void prefers_cores_of_one_kind(void **state)
+{
+	static const char hybrid[] = "Package:1 { Core:4(kind=1) PU:1 | Core:4 PU:1 }";
+	static const struct {
+		const char *shape;
+		uint64_t free_cores;
+		unsigned cores;
+		uint64_t chosen;
+		bool mixes;
+	} rows[] = {
+		{ hybrid, 0xff, 3, 0x07, false }, { hybrid, 0xff, 4, 0x0f, false }, { hybrid, 0xff, 5, 0x1f, true },
+		{ hybrid, 0xfc, 3, 0x70, false }, { hybrid, 0x3c, 3, 0x1c, true }, { hybrid, 0x3c, 2, 0x0c, false },
+		{ "Package:2 Core:4", 0xfc, 3, 0x70, false }, { "Package:1 Core:8", 0xfc, 3, 0x1c, false },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct shape *s = shape_parse(rows[i].shape, NULL);
+		struct score_need need = { .cores = rows[i].cores, .task_cores = 1, .fit = FIT_PREFER };
+		struct fit_cache c = {0};
+		struct node_fit *fit = NULL;
+		const uint64_t *chosen;
+		uint64_t scratch[1];
+		bool mixes = false;
+
+		fit_cache_begin(&c, 1);
+		fit_cache_allow(&c, 100);
+		assert_non_null(fit_cost_of_kind(&c, s, &rows[i].free_cores, &need, scratch, &fit, &mixes));
+		chosen = fit_cores(&c, fit, need.cores);
+		if (!chosen || *chosen != rows[i].chosen || mixes != rows[i].mixes)
+			fail_msg("row %zu: %#lx, mixes %d", i, chosen ? (unsigned long) *chosen : 0ul, mixes);
+		fit_cache_clear(&c);
+		shape_free(s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(prefers_cores_of_one_kind),
 		cmocka_unit_test(returns_the_computed_cost),
 		cmocka_unit_test(is_emptied_with_a_new_view),
 		cmocka_unit_test(size_is_bounded),

@@ -147,6 +147,76 @@ static void places_by_rule(void **state)
  * for the same machine; SAME: as ours; CRASHES: it ended by SIGSEGV.
  */
 #define SAME ""
+/* One of hwloc's kinds of CPU. */
+static void register_kind(hwloc_topology_t t, const char *pus, const char *name, const char *value)
+{
+	hwloc_bitmap_t set = hwloc_bitmap_alloc();
+	struct hwloc_info_s info = { (char *) name, (char *) value };
+
+	assert_int_equal(hwloc_bitmap_list_sscanf(set, pus), 0);
+#if HWLOC_API_VERSION >= 0x00030000
+	assert_int_equal(hwloc_cpukinds_register(t, set, -1, &(struct hwloc_infos_s){ &info, 1, 0 }, 0), 0);
+#else
+	assert_int_equal(hwloc_cpukinds_register(t, set, -1, 1, &info, 0), 0);
+#endif
+	hwloc_bitmap_free(set);
+}
+
+/* Eight cores of two PUs, eight of one. */
+#define PERFORMANCE "0-15"
+#define EFFICIENCY "16,18,20,22,24,26,28,30"
+
+static const struct kinds {
+	const char *name, *values[3], *pus[3];	/* of each; unused ones NULL */
+} raptor = { "CoreType", { "IntelCore", "IntelAtom" }, { PERFORMANCE, EFFICIENCY } },
+  little = { "LinuxCapacity", { "1024", "1000", "530" }, { "0-7", "8-15", EFFICIENCY } },
+  /* Favoured cores, as of servers, are of one kind. */
+  favoured = { "FrequencyMaxMHz", { "3800", "4100" }, { PERFORMANCE, EFFICIENCY } };
+
+static void keeps_a_task_on_one_kind_of_core(void **state)
+{
+	static const struct {
+		const struct kinds *kinds;
+		const char *cpus;
+		unsigned ntasks, each;
+		const char *how, *masks;
+	} rows[] = {
+		{ &raptor, PERFORMANCE "," EFFICIENCY, 3, 4, "compact", "0-7;8-15;16,18,20,22" },
+		{ &little, PERFORMANCE "," EFFICIENCY, 3, 4, "compact", "0-7;8-15;16,18,20,22" },
+		{ &raptor, PERFORMANCE "," EFFICIENCY, 4, 3, "compact", "0-5;6-11;16,18,20;22,24,26" },
+		{ &favoured, PERFORMANCE "," EFFICIENCY, 4, 3, "compact", "0-5;6-11;12-16;18,20,22" },
+		{ &raptor, PERFORMANCE "," EFFICIENCY, 2, 8, "compact", "0-15;" EFFICIENCY },
+		/* SMT siblings of performance cores, before two kinds. */
+		{ &raptor, PERFORMANCE "," EFFICIENCY, 3, 8, "compact", "0-7;8-15;" EFFICIENCY },
+		{ &raptor, PERFORMANCE "," EFFICIENCY, 2, 12, "compact", "0-11;12-16,18,20,22,24,26,28,30" },
+		/* Who shares out all cores leaves none. */
+		{ &raptor, PERFORMANCE "," EFFICIENCY, 4, 0, "mem", "0,2,4,6;8,10,12,14;16,18,20,22;24,26,28,30" },
+		{ &raptor, PERFORMANCE "," EFFICIENCY, 1, 0, "mem", "0,2,4,6,8,10,12,14" },
+		{ &raptor, PERFORMANCE "," EFFICIENCY, 2, 1, "scatter", "0-1;2-3" },
+		{ &raptor, "0-7,16,18,20,22", 4, 2, "compact", "0-3;4-7;16,18;20,22" },
+		{ &raptor, EFFICIENCY, 2, 4, "compact", "16,18,20,22;24,26,28,30" },
+		{ &raptor, PERFORMANCE "," EFFICIENCY, 30, 1, "compact",
+		  "0;0;1;1;2;2;3;3;4;4;5;5;6;7;8;9;10;11;12;13;14;15;16;18;20;22;24;26;28;30" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		hwloc_topology_t t = load("numa:1 core:16 pu:2", NULL, NULL);
+		hwloc_bitmap_t set = hwloc_bitmap_alloc();
+		char out[512];
+
+		for (unsigned k = 0; k < 3 && rows[i].kinds->pus[k]; k++)
+			register_kind(t, rows[i].kinds->pus[k], rows[i].kinds->name, rows[i].kinds->values[k]);
+		assert_int_equal(hwloc_bitmap_list_sscanf(set, rows[i].cpus), 0);
+		assert_int_equal(hwloc_topology_restrict(t, set, HWLOC_RESTRICT_FLAG_REMOVE_CPULESS), 0);
+		placed(t, rows[i].how, rows[i].ntasks, rows[i].each, out, sizeof(out));
+		if (strcmp(out, rows[i].masks))
+			fail_msg("row %zu: %s, not %s", i, out, rows[i].masks);
+		hwloc_bitmap_free(set);
+		hwloc_topology_destroy(t);
+	}
+}
+
 #define CRASHES NULL
 
 static const struct beside {
@@ -178,8 +248,8 @@ static const struct beside {
 		SAME },
 	{ "machines/arm-2x64.xml", "0-3,30-37,64-67", 2, 0, "0-3,30-31;32-37,64-67", "0-3,30-37;64-67" },
 	{ "machines/intel-2x8.xml", NULL, 4, 0, "0-3;4-7;8-11;12-15", CRASHES },
-	{ "machines/uneven-2x6.xml", NULL, 4, 0, "0,2;8,10;4,6,12;14,16,18", "0,2;8,10;0,2,8,10;20,22" },
-	{ "machines/uneven-2x6.xml", NULL, 5, 4, "0-3;8-11;4-7,12-13;14-19;20-23", "0-3;8-11;0-3;8-11;20-23" },
+	{ "machines/uneven-2x6.xml", NULL, 4, 0, "12,14,16,18;20,22;0,2,8,10;4,6", "0,2;8,10;0,2,8,10;20,22" },
+	{ "machines/uneven-2x6.xml", NULL, 5, 4, "12-15;16-19;20-23;0-3;4-7", "0-3;8-11;0-3;8-11;20-23" },
 	{ "machines/uneven-4x3.xml", NULL, 6, 4, "4,8;5,9;2,13;6,10;3,11;7", SAME },
 	{ CORPUS "64intel64-fakeKNL-SNC4-hybrid.xml", NULL, 4, 0,
 		"0-3;4-7;8-11;12-15",
@@ -323,6 +393,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(places_by_rule),
+		cmocka_unit_test(keeps_a_task_on_one_kind_of_core),
 		cmocka_unit_test(places_beside_mpibind),
 		cmocka_unit_test(places_anything),
 	};
