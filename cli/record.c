@@ -28,7 +28,7 @@ struct args {
 
 void record_check(const struct record_request *r, struct argp_state *state)
 {
-	if (!r->command.n == !r->pid)
+	if (r->command.n && r->pid)
 		argp_error(state, "expected a COMMAND, or --pid");
 	if (!monitor_sets_exist(r->set))
 		argp_error(state, "--set=%s: expected %s", r->set, monitor_set_names);
@@ -36,7 +36,11 @@ void record_check(const struct record_request *r, struct argp_state *state)
 
 static void check_together(void *args, struct argp_state *state)
 {
-	record_check(&((struct args *) args)->record, state);
+	const struct record_request *r = &((struct args *) args)->record;
+
+	if (!r->command.n && !r->pid)
+		argp_error(state, "expected a COMMAND, or --pid");
+	record_check(r, state);
 }
 
 static const struct cmd_option options[] = {
@@ -171,7 +175,7 @@ static bool wait_for_tick(const struct target *t, uint64_t until)
 		if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP)
 			kill(t->pid, info.ssi_signo);
 	}
-	return t->is_child || is_running(t->pid);
+	return t->is_child || !t->pid || is_running(t->pid);
 }
 
 /* Tick until the process ends. A trace that cannot be written is given up with a warning; the process goes on. */
@@ -251,7 +255,7 @@ static int record_command(const struct record_request *request, int *status, str
 
 int record_run(const struct record_request *r, int *status, struct err *e)
 {
-	return r->pid ? record_process(r, e) : record_command(r, status, e);
+	return r->command.n ? record_command(r, status, e) : record_process(r, e);
 }
 
 int cmd_record(struct cmd *c, int argc, char **argv, struct err *e)

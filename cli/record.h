@@ -8,7 +8,10 @@
 #include "base/err.h"
 #include "options.h"
 
-/* What `topiary record` and `topiary top` record: a command that is started, or a process that runs already. */
+/*
+ * What `topiary record` and `topiary top` record: a command that is started, a process that runs already, or neither:
+ * all of this node.
+ */
 struct record_request {
 	struct cmd_words command;	/* n 0: none, but pid */
 	unsigned pid, hz;
@@ -20,7 +23,7 @@ struct record_request {
 #define RECORD_DEFAULTS { .hz = 1, .set = "sw" }
 #define RECORD_HZ_MAX 1000u
 
-/* For the check of a command line: exactly one of command and pid, a set that exists. */
+/* For the check of a command line: not both of command and pid, sets that exist. */
 void record_check(const struct record_request *r, struct argp_state *state);
 
 /*

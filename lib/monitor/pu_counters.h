@@ -11,7 +11,8 @@
 
 /*
  * What some PUs of this machine do, whoever runs there: their busy time from proc_stat(5), in hundredths of a second,
- * and perf events by CPU (perf_event_open(2) without a task), which need CAP_PERFMON. For node_agent/monitor_steps.c.
+ * and perf events by CPU (perf_event_open(2) without a task), which need CAP_PERFMON. For
+ * node_agent/monitor_trace.c and monitor/recorder.c.
  */
 struct pu_counters {
 	const struct monitor_event *events[MONITOR_EVENTS_MAX];	/* busy, then those that can be counted here */

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "monitor/counters.h"
+#include "monitor/pu_counters.h"
 #include "monitor/source.h"
 #include "trace/writer.h"
 
@@ -23,7 +24,9 @@ struct recorder {
 	const char *output;
 	struct trace_head head;
 	struct trace_writer *writer;	/* NULL after an error */
-	struct counters counters;
+	struct counters counters;	/* of a process, */
+	struct pu_counters node;	/* or of all there are */
+	bool is_node;
 	struct sources sources;		/* where all PUs of the domain are ours */
 	hwloc_bitmap_t pus;
 	unsigned *cpus, ncpus;		/* of the trace's PUs */
@@ -74,6 +77,24 @@ static int sources_begin(struct recorder *r, const char *sets, struct err *e)
 	return rc;
 }
 
+/* What it may not count is worth a line: a user who looks at a node asked for all of it. */
+static int node_open(struct recorder *r, const char *sets, struct err *e)
+{
+	struct buf why = {0};
+	int rc = pu_counters_open(&r->node, sets, r->cpus, r->ncpus, &why, e);
+
+	if (rc == 0 && why.data)
+		log_warning("%s", why.data + strlen("; "));
+	buf_free(&why);
+	return rc ? -1 : monitor_events_head(r->node.events, r->node.nevents, &r->head, e);
+}
+
+static int process_open(struct recorder *r, const struct recorder_request *how, struct err *e)
+{
+	return counters_open(&r->counters, how->pid, how->waits_for_exec, how->set, r->cpus, r->ncpus, e) ? -1 :
+	       monitor_events_head(r->counters.events, r->counters.nevents, &r->head, e);
+}
+
 static int start_writing(struct recorder *r, struct err *e)
 {
 	int fd = open(r->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -90,6 +111,7 @@ static int start_writing(struct recorder *r, struct err *e)
 static void recorder_free(struct recorder *r)
 {
 	counters_close(&r->counters);
+	pu_counters_close(&r->node);
 	sources_close(&r->sources);
 	hwloc_bitmap_free(r->pus);
 	trace_head_free(&r->head);
@@ -109,11 +131,11 @@ struct recorder *recorder_new(const struct recorder_request *how, struct err *e)
 	}
 	r->output = how->output;
 	r->is_live = how->is_live;
+	r->is_node = !how->pid;
 	r->head.period = how->period;
 	gethostname(r->head.node, sizeof(r->head.node) - 1);
 	if (!head_levels(&r->head, e) && !read_cpus(r, e) &&
-	    !counters_open(&r->counters, how->pid, how->waits_for_exec, how->set, r->cpus, r->ncpus, e) &&
-	    !monitor_events_head(r->counters.events, r->counters.nevents, &r->head, e) &&
+	    !(r->is_node ? node_open(r, how->set, e) : process_open(r, how, e)) &&
 	    !sources_begin(r, how->set, e) && !start_writing(r, e))
 		return r;
 	trace_writer_close(r->writer, &unheard);
@@ -127,7 +149,10 @@ int recorder_tick(struct recorder *r, struct err *e)
 
 	if (now == r->last)
 		return 0;
-	r->absent += counters_read(&r->counters, r->values);
+	if (r->is_node)
+		pu_counters_read(&r->node, now - r->last, r->values);
+	else
+		r->absent += counters_read(&r->counters, r->values);
 	sources_read(&r->sources, &r->head, now - r->last, r->values);
 	r->last = now;
 	if (trace_writer_tick(r->writer, now - r->begun, r->values, e))

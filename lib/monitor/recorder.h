@@ -9,11 +9,14 @@
 
 #include "base/err.h"
 
-/* Record what a process does on each PU of this machine into a trace (trace/writer.h). For cli/record.c. */
+/*
+ * Record what a process, or all there are, does on each PU of this machine into a trace (trace/writer.h). For
+ * cli/record.c.
+ */
 struct recorder;
 
 struct recorder_request {
-	pid_t pid;
+	pid_t pid;		/* 0: all, by what monitor/pu_counters.h may count */
 	bool waits_for_exec;	/* a child of the caller that has not called exec(3) yet */
 	const char *set;	/* of monitor/events.h, beside sw */
 	uint64_t period;	/* nanoseconds between two ticks */

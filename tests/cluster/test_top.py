@@ -188,6 +188,19 @@ def test_killed_top_ends_the_readers(live, job):
     assert wait_until(lambda: "topiary-top" not in live.steps(), 30)
 
 
+def test_node_in_a_pipe(live, job):
+    """The user's jobs on that node, and nobody else's."""
+    top = Lines(live, "cn2")
+    ticks = top.wait(5)
+    job.end()
+    assert top.end() == (0, "")
+    for tick in ticks:
+        assert tick["node"] == "cn2"
+        assert [row["name"] for row in tick["values"] if row["level"] == "Machine"] == [f"job {job.id}"]
+    other = live.top("cn2", user=OTHER)
+    assert other.returncode == 1 and other.stderr.startswith("topiary: top: node cn2: none of your jobs runs there")
+
+
 def test_next_step_is_followed(live):
     step = "srun -Q -n3 --topo-monitor=sw,hz=5 sleep 3\n"
     job = live.submit(step + step)

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -295,6 +296,32 @@ def test_live_lines(counts, tmp_path):
             and len(lines) == json.loads(summary.stdout)["ticks"] > 5)
 
 
+@pytest.mark.parametrize("user", [[], ["setpriv", "--reuid=65534", "--clear-groups"]], ids=["own", "nobody"])
+def test_this_node(user, tmp_path):
+    """All that runs here, for everybody as far as the kernel lets them count; until a signal."""
+    if user and os.geteuid():
+        pytest.skip("only root becomes another user")
+    program = shutil.copy(TOPIARY, tmp_path)    # the checkout may be out of nobody's reach
+    tmp_path.chmod(0o755)
+    for folder in tmp_path.parents:
+        if folder.owner() == "root" and folder != folder.parent and str(folder).startswith("/tmp/pytest"):
+            folder.chmod(0o755)
+    burner = subprocess.Popen([sys.executable, "-c", BURN.format(600)])
+    try:
+        top = subprocess.Popen([*user, program, "top", "--hz=5", "--json", "--level=PU"], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, cwd="/", start_new_session=True)
+        ticks = [json.loads(top.stdout.readline()) for _ in range(5)]
+        os.killpg(top.pid, signal.SIGINT)   # as from a terminal
+        _, said = top.communicate(timeout=60)
+    finally:
+        burner.kill()
+        burner.wait()
+    assert top.returncode == 0 and ticks[0]["metric"] == "busy" and said.count("\n") <= 1
+    assert not said or "is not counted" in said
+    assert all(tick["values"][0]["level"] == "Machine" for tick in ticks)
+    assert max(row["value"] for tick in ticks for row in tick["values"] if row["value"] is not None) >= 50
+
+
 def test_time_from_event_to_screen(counts):
     period = 0.25
     p95 = delays(hz=4, events=20)[18]
@@ -303,7 +330,6 @@ def test_time_from_event_to_screen(counts):
 
 
 @pytest.mark.parametrize("args, status, why", [
-    ([], 64, "expected a COMMAND, or --pid"),
     (["--pid=1", "true"], 64, "expected a COMMAND, or --pid"),
     (["--set=all", "true"], 64, "--set=all: expected sw, cpu, power, net or gpu, or several"),
     ([f"--pid={2**31 - 1}"], 1, f"process {2**31 - 1}: No such process"),
