@@ -119,8 +119,9 @@ int memory_follow(hwloc_topology_t t, enum bind_mems mems, hwloc_const_bitmap_t 
 		rc = -1;
 	else if (hwloc_bitmap_iszero(wanted))
 		rc = err_set(e, "the cpuset has no NUMA node local to the job's cores");
-	else
-		rc = mems == MEMS_STRICT ? set_policy(MPOL_BIND, wanted, e) : prefer(wanted, false, e);
+	else if ((rc = mems == MEMS_STRICT ? set_policy(MPOL_BIND, wanted, e) : prefer(wanted, false, e)) &&
+		 mems == MEMS_PREFER && errno == EINVAL)
+		err_set(e, "the kernel cannot prefer several NUMA nodes; Linux 5.15 and later can");
 	hwloc_bitmap_free(wanted);
 	return rc;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CAPACITY_MAX (1L << 30)	/* Linux' is 1024 for the most performant */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* A measure of a kind, greater for faster cores; -1: not known. */
@@ -23,7 +24,9 @@ static long by_type(const struct core_kind_facts *f)
 
 static long by_capacity(const struct core_kind_facts *f)
 {
-	return f->capacity ? strtol(f->capacity, NULL, 10) : -1;
+	long capacity = f->capacity ? strtol(f->capacity, NULL, 10) : -1;
+
+	return capacity < CAPACITY_MAX ? capacity : CAPACITY_MAX;
 }
 
 static long by_efficiency(const struct core_kind_facts *f)

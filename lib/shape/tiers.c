@@ -22,11 +22,19 @@ static struct memory_node node_read(const struct tree *t, const struct tree_exte
 	};
 }
 
+static int by_object(const void *object, const void *node)
+{
+	long a = *(const long *) object, b = ((const struct memory_node *) node)->object;
+
+	return a < b ? -1 : a > b;
+}
+
 static void bandwidth_add(struct memory_node *nodes, size_t n, long object, unsigned long long value)
 {
-	for (size_t i = 0; i < n; i++)
-		if ((long) nodes[i].object == object && nodes[i].facts.bandwidth < value)
-			nodes[i].facts.bandwidth = value;
+	struct memory_node *node = bsearch(&object, nodes, n, sizeof(*nodes), by_object);
+
+	if (node && node->facts.bandwidth < value)
+		node->facts.bandwidth = value;
 }
 
 static unsigned long long number_in(const struct tree_extra *x, const char *name)
