@@ -299,7 +299,7 @@ static int gather(struct top_job *j, int fd, enum top_gather_end *how, struct er
 		j->cmd->settings.topiary_command, "top", "--feed", j->feed, config ? "--config" : NULL, config, NULL,
 	};
 	const struct top_gather_request r = {
-		.command = command, .expected = j->expected, .type = j->is_node ? "Node" : "Job", .name = j->name,
+		.command = command, .expected = j->expected, .type = j->is_node ? "Jobs" : "Job", .name = j->name,
 		.of = j->is_node ? "job " : "", .fd = fd, .goes_on = goes_on, .user = j,
 	};
 	struct hostset *set = hostset_parse(j->nodes, e);
