@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "map/engine/anneal.h"
 #include "map/engine/node_anneal.h"
@@ -24,15 +25,32 @@
 /* The first temperature of annealing: see anneal.h. */
 #define WARM 0.1
 
+/*
+ * Keeps the cheapest trial; of equal ones that with the least loaded network adapter, then the first. So the result is
+ * never worse than the first trials, block and cyclic.
+ */
+void improve_measure(struct search *x, struct search_trial *t)
+{
+	unsigned *slot = x->best.slot;
+
+	t->cost = slots_cost(x->b.m, x->b.s, t->slot);
+	t->nic = slots_busiest(x->b.m, x->b.s, t->slot, x->load);
+	if (x->best.name && (t->cost > x->best.cost || (t->cost == x->best.cost && t->nic >= x->best.nic)))
+		return;
+	memcpy(slot, t->slot, x->b.m->ranks * sizeof(*slot));
+	x->best = *t;
+	x->best.slot = slot;
+}
+
 static int trial_polish(struct search *x, struct search_trial *t)
 {
 	unsigned long long most = POLISH * x->work, left = most;
 
 	if (swaps_polish(x->b.m, x->b.s, &left, t->slot))
-		return search_no_memory(x);
+		return err_set(x->b.err, "mapping: out of memory");
 	x->left -= most - left;
 	t->polished = true;
-	search_measure(x, t);
+	improve_measure(x, t);
 	return 0;
 }
 
@@ -58,7 +76,7 @@ static int step_run(struct search *x, const struct step *step, struct search_tri
 	x->left -= work;
 	if (step->improve(x->b.m, x->b.s, x->b.seed + x->turn++, work, t->slot, x->b.err))
 		return -1;
-	search_measure(x, t);
+	improve_measure(x, t);
 	return 0;
 }
 

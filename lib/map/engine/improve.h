@@ -12,4 +12,7 @@
  */
 int improve_trials(struct search *x);
 
+/* Computes a trial's cost, and keeps it if it is the best. Called by solve.c. */
+void improve_measure(struct search *x, struct search_trial *t);
+
 #endif

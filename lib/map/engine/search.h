@@ -42,9 +42,4 @@ struct search {
 	struct mapping *out;
 };
 
-int search_no_memory(struct search *x);
-
-/* Computes a trial's cost, and keeps it if it is the best. */
-void search_measure(struct search *x, struct search_trial *t);
-
 #endif

@@ -59,7 +59,7 @@ static int try_candidate(struct search *x, const struct candidate *c, unsigned t
 	if (c->map(&b, t->slot))
 		return -1;
 	x->left -= candidate_work(c, &b);
-	search_measure(x, t);
+	improve_measure(x, t);
 	x->ntrials++;
 	return 0;
 }
@@ -104,7 +104,7 @@ static int solve_search(struct search *x)
 	x->load = malloc((x->b.s->hosts + 1) * sizeof(*x->load));
 	x->out->place = malloc(n * sizeof(*x->out->place));
 	if (!slots || !x->load || !x->out->place) {
-		rc = search_no_memory(x);
+		rc = err_set(x->b.err, "mapping: out of memory");
 	} else {
 		x->best.slot = slots;
 		for (unsigned i = 0; i < MAX_TRIALS; i++)
