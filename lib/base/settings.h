@@ -33,7 +33,7 @@ struct settings {
 	char *topo_monitor;	/* TopoMonitor: default of --topo-monitor (monitor/ask.h) */
 	char *monitor_metrics;	/* MonitorMetrics: topiary-monitor's file for Prometheus' node_exporter; empty: none */
 	unsigned monitor_metrics_interval;	/* MonitorMetricsInterval: seconds between two writes of it */
-	char *monitor_metrics_set;	/* MonitorMetricsSet: sw or cpu, what it has beside (monitor/events.h) */
+	char *monitor_metrics_set;	/* MonitorMetricsSet: what it has (monitor/events.h) */
 	char *monitor_metrics_jobs;	/* MonitorMetricsJobs: yes or no: does it name the node's jobs? */
 	char *topiary_command;	/* TopiaryCommand: the path of topiary, run as the user to make a rank file */
 	unsigned map_timeout;	/* MapTimeout: seconds it may take */

@@ -71,7 +71,8 @@ static int sources_begin(struct recorder *r, const char *sets, struct err *e)
 	for (unsigned i = 0; i < r->ncpus; i++)
 		hwloc_bitmap_set(r->pus, r->cpus[i]);
 	rc = sources_open(&r->sources, &how, &r->head, &absent, e);
-	if (rc == 0 && absent.data)
+	/* Who did not ask for a set does not miss what it lacks. */
+	if (rc == 0 && absent.data && strcasecmp(sets, "sw"))
 		log_info("%s", absent.data + strlen("; "));
 	buf_free(&absent);
 	return rc;

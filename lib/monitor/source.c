@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "monitor/source.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -99,6 +100,10 @@ void source_add(struct sources *s, const struct source_meter *m)
 	}
 	*added = *m;
 	added->event = -1;
+	/* Linux allows quotes in a name, which is a label in Prometheus. */
+	for (char *p = added->device; *p; p++)
+		if (!isalnum((unsigned char) *p) && !strchr("._:-", *p))
+			*p = '_';
 	added->before = m->kind == TRACE_COUNTER ? m->read(added) : 0;
 }
 

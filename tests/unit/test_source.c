@@ -369,6 +369,10 @@ static void ports_make(const struct machine *m)
 	put(m, "/sys/class/net/hsn-0/speed", "1000\n");
 	put(m, "/sys/class/net/hsn-0/statistics/rx_bytes", "0\n");
 	put(m, "/sys/class/net/hsn-0/statistics/tx_bytes", "0\n");
+	put(m, "/sys/class/net/x\"y\\/device/numa_node", "0\n");
+	put(m, "/sys/class/net/x\"y\\/type", "1\n");
+	put(m, "/sys/class/net/x\"y\\/statistics/rx_bytes", "0\n");
+	put(m, "/sys/class/net/x\"y\\/statistics/tx_bytes", "0\n");
 	/* No hardware, and IP over InfiniBand. */
 	put(m, "/sys/class/net/lo/type", "772\n");
 	put(m, "/sys/class/net/lo/statistics/rx_bytes", "5\n");
@@ -405,6 +409,9 @@ static void traffic_of_network_devices(void **state)
 	assert_value(&m, "net_received.cxi0", "NUMANode", 0, 8000);
 	assert_value(&m, "net_received.hsn_0", "NUMANode", 0, 1000000);
 	assert_value(&m, "net_sent.hsn_0", "NUMANode", 0, ABSENT);	/* ten times its rate */
+	assert_value(&m, "net_received.x_y_", "NUMANode", 0, 0);
+	for (unsigned i = 0; i < m.sources.nevents; i++)
+		assert_null(strpbrk(m.sources.events[i].device, "\"\\"));
 	assert_no_event(&m, "net_received.mlx5_1");
 	assert_no_event(&m, "net_received.veth1");
 	assert_no_event(&m, "net_received.lo");
