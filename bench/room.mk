@@ -39,7 +39,7 @@ bench-$(1): bench-$(1)-needs
 endif
 endef
 
-$(eval $(call bench_of,select,select_plugin,time hostile trace memory controller))
+$(eval $(call bench_of,select,select_plugin,time hostile trace memory gpu controller))
 
 # Mapping's own: bench-map writes what bench-map-table, bench-map-time and bench-map-sim tell, bench-map-best searches for hours and
 # keeps what it found, bench-map-ablate leaves out each start and each stage in turn. SimGrid (libsimgrid-dev) is for bench-map-sim

@@ -10,6 +10,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("bench", "tests")]
 
 import select_controller  # noqa: E402
+import select_gpu  # noqa: E402
 import select_hostile  # noqa: E402
 import select_memory  # noqa: E402
 import select_time  # noqa: E402
@@ -59,6 +60,11 @@ def parser():
     t.add_argument("--load", type=int, default=80, help="percent of all cores that they ask for")
     t.add_argument("--run", type=float, default=12, help="seconds that a job runs, mean")
     t.add_argument("--repeat", type=int, default=1, help="the same jobs so many times")
+    t = commands.add_parser("gpu", help="jobs with and without GPUs: whose cores are near them", **how)
+    t.add_argument("--jobs", type=int, default=600, help="so many")
+    t.add_argument("--load", type=int, default=80, help="percent of all cores that they ask for")
+    t.add_argument("--run", type=float, default=12, help="seconds that a job runs, mean")
+    t.add_argument("--repeat", type=int, default=1, help="the same jobs so many times")
     t = commands.add_parser("controller",
                             help="the same jobs with and without us: a submission's RPC and slurmctld's CPU time",
                             **how)
@@ -75,8 +81,8 @@ def parser():
 
 
 PLANS = ("time --svg docs/decision-time.svg", "time --topology tree --nodes 10000 --loads 80 --asked 2x16 4x32",
-         "hostile", "trace --repeat 3", "memory --repeat 2", "controller --nodes 12 --repeat 3",
-         "controller --nodes 1000 10000 --jobs 200 --run 8 --repeat 3")
+         "hostile", "trace --repeat 3", "memory --repeat 2", "gpu --jobs 200 --run 5 --load 120",
+         "controller --nodes 12 --repeat 3", "controller --nodes 1000 10000 --jobs 200 --run 8 --repeat 3")
 
 
 def every(sheet, args):
@@ -87,7 +93,7 @@ def every(sheet, args):
 
 
 COMMANDS = {"time": select_time.run, "hostile": select_hostile.run, "trace": select_trace.run,
-            "memory": select_memory.run, "controller": select_controller.run, "all": every}
+            "memory": select_memory.run, "gpu": select_gpu.run, "controller": select_controller.run, "all": every}
 
 
 def main():

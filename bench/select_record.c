@@ -6,6 +6,7 @@
  * job that gets cores and each that gives them back, so that what was free at any decision can be reckoned exactly. A
  * line each:
  *	start TIME JOB offered=NODE,... NODE:CORES ...	offered: the nodes to choose from; abstract core indices
+ *	gpus TIME JOB NODE:GPUS ...			before start, of a job with GPUs: their indices
  *	end TIME JOB
  *	test MODE NANOSECONDS RC				how long a decision took, of the thread's processor time
  */
@@ -100,6 +101,37 @@ static void write_cores(const job_resources_t *r)
 	}
 }
 
+static int has_name(void *gres, void *name)
+{
+	return !xstrcmp(((gres_state_t *) gres)->gres_name, name);
+}
+
+static void write_gpus(const job_record_t *job)
+{
+	gres_state_t *gpus = job->gres_list_alloc ? list_find_first(job->gres_list_alloc, has_name, "gpu") : NULL;
+	const gres_job_state_t *g = gpus ? gpus->gres_data : NULL;
+	int nth = 0;
+
+	if (!g || !g->gres_bit_alloc)
+		return;
+	fprintf(record(), "gpus %.6f %s", now(CLOCK_REALTIME), job->name);
+	for (int i = 0; i < node_record_count; i++) {
+		const char *between = ":";
+		bitstr_t *mine;
+
+		if (!bit_test(job->job_resrcs->node_bitmap, i))
+			continue;
+		mine = g->gres_bit_alloc[nth++];
+		fprintf(record(), " %s", node_record_table_ptr[i]->name);
+		for (int k = 0; mine && k < bit_size(mine); k++)
+			if (bit_test(mine, k)) {
+				fprintf(record(), "%s%d", between, k);
+				between = ",";
+			}
+	}
+	fprintf(record(), "\n");
+}
+
 MINE int select_g_select_nodeinfo_set(job_record_t *job)
 {
 	static int (*real)(job_record_t *);
@@ -109,6 +141,7 @@ MINE int select_g_select_nodeinfo_set(job_record_t *job)
 		real = next("select_g_select_nodeinfo_set");
 	rc = real(job);
 	if (IS_JOB_RUNNING(job) && job->job_resrcs) {
+		write_gpus(job);
 		fprintf(record(), "start %.6f %s", now(CLOCK_REALTIME), job->name);
 		write_offered();
 		write_cores(job->job_resrcs);

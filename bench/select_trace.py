@@ -27,7 +27,7 @@ SIZES = {(1, 1): 14, (1, 2): 14, (1, 3): 6, (1, 4): 16, (1, 5): 3, (1, 6): 9, (1
          (1, 32): 3, (1, 48): 1, (1, 64): 1, (2, 2): 4, (2, 4): 5, (2, 6): 2, (2, 8): 3, (3, 4): 2, (4, 4): 2,
          (2, 16): 1, (4, 8): 1}
 # Tasks and MB on each node; seconds.
-Job = collections.namedtuple("Job", "name at run nodes tasks task_cpus memory", defaults=[None])
+Job = collections.namedtuple("Job", "name at run nodes tasks task_cpus memory gpus", defaults=[None, None])
 
 
 def make_trace(jobs, load, mean_run, seed):
@@ -51,10 +51,10 @@ def make_trace(jobs, load, mean_run, seed):
 class Recorded(Cluster):
     """A cluster whose slurmctld writes down who gets and gives back what."""
 
-    def __init__(self, folder, block=False, **how):
+    def __init__(self, folder, block=False, settings="", **how):
         machines = {node: synthetic(machine) for node, machine in NODES.items()}
         super().__init__(folder, machines, registry=False, **how)
-        self.block = block
+        self.block, self.settings = block, settings
 
     def _configure(self):
         super()._configure()
@@ -64,6 +64,8 @@ class Recorded(Cluster):
         if self.block:
             text = text.replace("CR_Core_Memory", "CR_Core_Memory,CR_CORE_DEFAULT_DIST_BLOCK")
         conf.write_text(text)
+        with open(self.folder / "etc" / "topiary.conf", "a", encoding="utf-8") as ours:
+            ours.write(self.settings)
 
     def start_slurmctld(self):
         env = self.env(LD_PRELOAD=str(self.build / "bench" / "select_record.so"), RECORD_FILE=str(self.record))
@@ -84,7 +86,8 @@ class Recorded(Cluster):
             submitted[job.name] = time.time()
             command = ["sbatch", "-Q", "-J", job.name, "-t", "1", "-D", "/", "-o", "/dev/null", "-N", str(job.nodes),
                        f"--ntasks-per-node={job.tasks}", "-c", str(job.task_cpus),
-                       *([f"--mem={job.memory}"] if job.memory else []), str(script), str(job.run)]
+                       *([f"--mem={job.memory}"] if job.memory else []),
+                       *([f"--gres=gpu:{job.gpus}"] if job.gpus else []), str(script), str(job.run)]
             subprocess.run(as_user(JOB_USER, command), env=self.env(), check=True, stdout=subprocess.DEVNULL)
         if not wait_until(lambda: not self.command(["squeue", "-h"]).stdout, 300, 1):
             raise RuntimeError(f"jobs are left: {self.command(['squeue', '-h']).stdout}")

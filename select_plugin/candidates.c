@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "candidates.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "exclusion.h"
@@ -17,6 +18,7 @@ int candidates_begin(struct candidate_set *s)
 
 	s->limits_max = most * 64 / 2;
 	s->gpus = glue_wants_gpus(s->job);
+	s->spare_gpus &= !device_wants_gpus(s->job);
 	device_locality_read(s->job, s->nodes, s->req, &s->devices);
 	s->candidates = bit_set_count((bitstr_t *) s->nodes);
 	candidates_budget(s);
@@ -81,15 +83,17 @@ static bool has_memory(const struct candidate_set *s, int node, uint64_t wanted)
 	return !wanted || wanted + held <= n->real_memory;
 }
 
-/* The cheapest of the sets of cores near the node's devices. */
+/* The cheapest of the sets of cores near the node's devices; *known: there are such sets. */
 static const struct score_cost *cost_near(struct candidate_set *s, int node, const struct shape *shape,
-					  const struct score_need *need, uint32_t tasks, struct node_fit **fit)
+					  const struct score_need *need, uint32_t tasks, struct node_fit **fit,
+					  bool *known)
 {
 	unsigned words = core_set_words(shape->cores), n = device_locality_sets(&s->devices, tasks, node, shape,
 										s->sets);
 	const struct score_cost *best = NULL, *c;
 	struct node_fit *found;
 
+	*known = n;
 	for (uint64_t *cores = s->sets; n--; cores += words) {
 		core_set_intersect(cores, s->free_cores, words);
 		c = fit_cost(&candidates_cache, shape, cores, need, &found);
@@ -142,10 +146,11 @@ static void need_limit(struct candidate_set *s, int node, uint64_t wanted, const
 static void candidate_cost(struct candidate_set *s, const struct shape *shape, const struct score_need *need,
 			   struct candidate_node *candidate)
 {
-	bool mixes = false;
+	bool mixes = false, known = false;
 
 	candidate->cost = s->devices.name ? cost_near(s, candidate->node, shape, need, candidate->tasks,
-						      &candidate->fit) : NULL;
+						      &candidate->fit, &known) : NULL;
+	candidate->devices_far = known && !candidate->cost;
 	if (!candidate->cost && !s->local_only)
 		candidate->cost = fit_cost_of_kind(&candidates_cache, shape, s->free_cores, need, s->sets,
 						   &candidate->fit, &mixes);
@@ -316,12 +321,92 @@ bool candidates_unknown(const struct candidate_set *s)
 	return false;
 }
 
+/* The largest domains that these cores are; 0: a core is in none of several cores. */
+static unsigned limits_none_of(const struct shape *shape, const uint64_t *cores, struct score_limit *out, unsigned room)
+{
+	unsigned next = 0, n = 0, covered = 0;
+
+	for (size_t i = 0; i < shape->ndomains && n < room; i++) {
+		const struct shape_domain *d = &shape->domains[i];
+		unsigned c = d->first;
+
+		while (c < d->first + d->cores && core_set_has(cores, c))
+			c++;
+		if (d->first < next || d->cores < 2 || c < d->first + d->cores)
+			continue;
+		out[n++] = (struct score_limit){ d->first, d->cores, 0 };
+		covered += d->cores;
+		next = d->first + d->cores;
+	}
+	return covered == core_set_count(cores, core_set_words(shape->cores)) ? n : 0;
+}
+
+static bool in_common(const uint64_t *a, const uint64_t *b, unsigned words)
+{
+	for (unsigned w = 0; w < words; w++)
+		if (a[w] & b[w])
+			return true;
+	return false;
+}
+
+/*
+ * Cores that cost the same, but are not near free GPUs, or near fewer of them; else these. The cost of a choice within
+ * limits is exact, too, so that equal costs mean equally good cores.
+ */
+static const uint64_t *cores_sparing_gpus(struct candidate_set *s, const struct candidate_node *candidate,
+					  const uint64_t *cores)
+{
+	const struct shape *shape = node_shape(candidate->node);
+	unsigned words = core_set_words(shape->cores), devices[DEVICE_SETS_MAX], least = 0, n;
+	bool refused = candidates_cache.refused;
+	struct score_need need;
+
+	n = device_free_gpus(candidate->node, shape, s->sets, devices);
+	candidate_need(s->req, candidate, &need);
+	read_free(s, candidate->node);
+	if (n)
+		need_limit(s, candidate->node, memory_on(s, candidate->node, candidate->tasks), shape, &need);
+	/* Of several kinds of core the best one was chosen before, among fewer cores than all. */
+	if (!n || n == DEVICE_SETS_MAX || need.nlimits || need.fit == FIT_SPREAD || shape->nkinds > 1)
+		return cores;
+	/* The last set is the sum of those with more free GPUs than `least`: all of them first. */
+	for (uint64_t *near = s->sets + (DEVICE_SETS_MAX - 1) * words;;) {
+		const struct score_cost *cost;
+		unsigned fewest = UINT_MAX;
+		struct node_fit *fit;
+
+		memset(near, 0, words * sizeof(*near));
+		for (unsigned i = 0; i < n; i++) {
+			for (unsigned w = 0; devices[i] > least && w < words; w++)
+				near[w] |= s->sets[i * words + w];
+			fewest = devices[i] > least ? MIN(fewest, devices[i]) : fewest;
+		}
+		if (fewest == UINT_MAX || !in_common(near, cores, words))
+			break;
+		need.limits = s->limits;
+		need.nlimits = limits_none_of(shape, near, s->limits, s->limits_max);
+		cost = need.nlimits ? fit_cost(&candidates_cache, shape, s->free_cores, &need, &fit) : NULL;
+		if (cost && !score_compare(cost, candidate->cost)) {
+			const uint64_t *other = fit_cores(&candidates_cache, fit, need.cores);
+
+			cores = other ? other : cores;
+			break;
+		}
+		least = fewest;
+	}
+	candidates_cache.refused = refused;
+	return cores;
+}
+
 const uint64_t *candidate_cores(struct candidate_set *s, const struct candidate_node *candidate)
 {
 	struct candidate_node again = *candidate;
+	const uint64_t *cores;
 
 	/* If only some devices were considered so far, consider all. */
 	if (!again.fit && !candidate_weigh(s, &again))
 		return NULL;
-	return fit_cores(&candidates_cache, again.fit, again.need_cores);
+	cores = fit_cores(&candidates_cache, again.fit, again.need_cores);
+	return cores && s->spare_gpus && !s->req->whole_nodes && !s->devices.name ?
+	       cores_sparing_gpus(s, &again, cores) : cores;
 }

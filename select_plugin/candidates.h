@@ -17,6 +17,7 @@ struct candidate_set {
 	struct device_need devices;
 	bool gpus;			/* it may have the cores of RestrictedCoresPerGPU */
 	bool local_only;			/* only candidates near the devices */
+	bool spare_gpus;		/* of equally good cores those not near free GPUs, if the job has none */
 	struct candidate_node *list;
 	unsigned count, candidates;	/* candidates: nodes to search; the wrapped plugin changes nodes */
 	unsigned room;			/* of these, nodes with room for the job now: for the verdict */
@@ -75,8 +76,8 @@ uint32_t candidates_capacity(const struct candidate_set *s);
 bool candidates_unknown(const struct candidate_set *s);
 
 /*
- * The cores of a candidate, valid as long as its cost. NULL when memory is short or the allowance of costs is used up.
- * Nothing is computed twice.
+ * The cores of a candidate, valid as long as its cost; with spare_gpus, others of the same cost where these leave more
+ * GPUs their cores. NULL when memory is short or the allowance of costs is used up. Nothing is computed twice.
  */
 const uint64_t *candidate_cores(struct candidate_set *s, const struct candidate_node *candidate);
 

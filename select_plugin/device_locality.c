@@ -4,9 +4,13 @@
 
 #include <strings.h>
 
-/* Devices of a node that are near the same cores. */
+/*
+ * Devices of a node that are near the same cores or, by_socket, cores of the same socket: of these Slurm grants the
+ * first free ones, whichever of the socket's cores the job has.
+ */
 struct group {
-	const bitstr_t *near;	/* NULL: near all */
+	const bitstr_t *near;	/* of the first; NULL: near all */
+	int socket;		/* -1: they are near cores of several, or grouped by cores */
 	uint64_t left;		/* free devices */
 };
 
@@ -103,50 +107,99 @@ static bool tells_cores(const gres_node_state_t *ns)
 	return false;
 }
 
-static unsigned group_devices(const gres_node_state_t *ns, uint32_t type, struct group *groups)
+/* Free devices of a line of gres.conf. */
+static uint64_t left_of(const gres_node_state_t *ns, uint32_t type, unsigned line)
+{
+	uint64_t have = ns->topo_gres_cnt_avail[line], gone = ns->topo_gres_cnt_alloc[line];
+
+	return have <= gone || (type && ns->topo_type_id && ns->topo_type_id[line] != type) ? 0 : have - gone;
+}
+
+static int socket_of(const bitstr_t *near, unsigned each)
+{
+	int first = near && each ? bit_ffs((bitstr_t *) near) : -1;
+
+	return first >= 0 && first / each == bit_fls((bitstr_t *) near) / each ? (int) (first / each) : -1;
+}
+
+static bool is_of_group(const struct group *g, const bitstr_t *near, int socket)
+{
+	return g->socket == socket && (socket >= 0 || same_cores(g->near, near));
+}
+
+/* each: cores of a socket; 0: by cores. */
+static unsigned group_devices(const gres_node_state_t *ns, uint32_t type, unsigned each, struct group *groups)
 {
 	unsigned n = 0, g;
 
 	for (unsigned t = 0; t < ns->topo_cnt; t++) {
 		const bitstr_t *near = ns->topo_core_bitmap[t];
-		uint64_t have = ns->topo_gres_cnt_avail[t], gone = ns->topo_gres_cnt_alloc[t];
+		int socket = socket_of(near, each);
 
-		if (have <= gone || (type && ns->topo_type_id && ns->topo_type_id[t] != type))
+		if (!left_of(ns, type, t))
 			continue;
-		for (g = 0; g < n && !same_cores(groups[g].near, near); g++)
+		for (g = 0; g < n && !is_of_group(&groups[g], near, socket); g++)
 			;
 		if (g == DEVICE_SETS_MAX)
 			continue;
 		if (g == n)
-			groups[n++] = (struct group){ .near = near };
-		groups[g].left += have - gone;
+			groups[n++] = (struct group){ .near = near, .socket = socket };
+		groups[g].left += left_of(ns, type, t);
 	}
 	return n;
 }
 
-/* Each group with enough devices; else the fewest groups that together have enough. */
-static unsigned sets_of_groups(struct group *groups, unsigned n, uint64_t want, unsigned ncores, uint64_t *cores)
+/* The cores near the first so many free devices of a group. */
+static void add_near(const gres_node_state_t *ns, uint32_t type, unsigned each, const struct group *g, uint64_t want,
+		     unsigned ncores, uint64_t *cores)
 {
-	unsigned sets = 0;
+	for (unsigned t = 0; t < ns->topo_cnt && want; t++) {
+		const bitstr_t *near = ns->topo_core_bitmap[t];
+		uint64_t left = left_of(ns, type, t);
+
+		if (!left || !is_of_group(g, near, socket_of(near, each)))
+			continue;
+		add_cores(near, ncores, cores);
+		want -= MIN(want, left);
+	}
+}
+
+/* One group with those that have most, until they have enough devices together. False: they never have. */
+static bool join_groups(const gres_node_state_t *ns, uint32_t type, unsigned each, struct group *groups, unsigned n,
+			unsigned first, uint64_t want, unsigned ncores, uint64_t *cores)
+{
+	bool joined[DEVICE_SETS_MAX] = {0};
+
+	for (unsigned next = first; next < n;) {
+		const struct group *g = &groups[next];
+
+		add_near(ns, type, each, g, want, ncores, cores);
+		if (g->left >= want)
+			return true;
+		want -= g->left;
+		joined[next] = true;
+		next = n;
+		for (unsigned i = 0; i < n; i++)
+			if (!joined[i] && (next == n || groups[i].left > groups[next].left))
+				next = i;
+	}
+	return false;
+}
+
+/* Each group with enough devices; if none has, each with others. */
+static unsigned sets_of_groups(const gres_node_state_t *ns, uint32_t type, unsigned each, uint64_t want,
+			       unsigned ncores, uint64_t *cores)
+{
+	struct group groups[DEVICE_SETS_MAX];
+	unsigned n = group_devices(ns, type, each, groups), sets = 0;
 
 	for (unsigned g = 0; g < n; g++)
 		if (groups[g].left >= want)
-			add_cores(groups[g].near, ncores, cores + sets++ * core_set_words(ncores));
-	while (!sets && want) {
-		struct group *most = NULL;
-
-		for (unsigned g = 0; g < n; g++)
-			if (groups[g].left && (!most || groups[g].left > most->left))
-				most = &groups[g];
-		if (!most)
+			add_near(ns, type, each, &groups[g], want, ncores, cores + sets++ * core_set_words(ncores));
+	for (unsigned g = 0; !sets && g < n; g++)
+		if (!join_groups(ns, type, each, groups, n, g, want, ncores, cores + g * core_set_words(ncores)))
 			return 0;
-		add_cores(most->near, ncores, cores);
-		if (most->left >= want)
-			return 1;
-		want -= most->left;
-		most->left = 0;
-	}
-	return sets;
+	return sets ? sets : n;
 }
 
 /* The first free devices, with their places from the snapshot, if it has as many devices as Slurm. */
@@ -175,14 +228,84 @@ unsigned device_locality_sets(const struct device_need *need, uint32_t tasks, in
 {
 	const gres_node_state_t *ns = need->name ? node_devices(node, need->name) : NULL;
 	uint64_t want = need->per_task ? need->per_task * tasks : need->per_node;
-	struct group groups[DEVICE_SETS_MAX];
 
 	if (!ns || !want)
 		return 0;
 	memset(cores, 0, DEVICE_SETS_MAX * core_set_words(shape->cores) * sizeof(*cores));
 	if (!tells_cores(ns))
 		return set_of_shape(need, ns, want, shape, cores);
-	return sets_of_groups(groups, group_devices(ns, need->type, groups), want, shape->cores, cores);
+	return sets_of_groups(ns, need->type, node_record_table_ptr[node]->cores, want, shape->cores, cores);
+}
+
+bool device_wants_gpus(const job_record_t *job)
+{
+	return job->gres_list_req && list_find_first(job->gres_list_req, has_name, "gpu");
+}
+
+/* Add a device to the set of the same cores. n: sets so far. */
+static unsigned add_to_sets(const uint64_t *near, unsigned words, uint64_t count, unsigned n, uint64_t *cores,
+			    unsigned *devices)
+{
+	unsigned i = 0;
+
+	while (i < n && memcmp(cores + i * words, near, words * sizeof(*near)))
+		i++;
+	if (i == DEVICE_SETS_MAX - 1)
+		return DEVICE_SETS_MAX;
+	if (i == n) {
+		memcpy(cores + n * words, near, words * sizeof(*near));
+		devices[n++] = 0;
+	}
+	devices[i] += count;
+	return n;
+}
+
+static unsigned free_of_slurm(const gres_node_state_t *ns, const struct shape *shape, uint64_t *cores,
+			      unsigned *devices)
+{
+	unsigned words = core_set_words(shape->cores), n;
+	struct group groups[DEVICE_SETS_MAX];
+
+	n = group_devices(ns, 0, 0, groups);
+	for (unsigned g = 0; g < n; g++) {
+		if (!groups[g].near || n == DEVICE_SETS_MAX)
+			return 0;
+		add_cores(groups[g].near, shape->cores, cores + g * words);
+		devices[g] = groups[g].left;
+	}
+	return n;
+}
+
+static unsigned free_of_shape(const gres_node_state_t *ns, const struct shape *shape, uint64_t *cores,
+			      unsigned *devices)
+{
+	unsigned words = core_set_words(shape->cores), n = 0;
+	uint64_t count = 0, nth = 0, *near = cores + (DEVICE_SETS_MAX - 1) * words;
+
+	for (size_t i = 0; i < shape->ndevices; i++)
+		count += !strcasecmp(shape->devices[i].type, "gpu");
+	if (!ns->gres_bit_alloc || (uint64_t) bit_size(ns->gres_bit_alloc) != count)
+		return 0;
+	for (size_t i = 0; i < shape->ndevices && n < DEVICE_SETS_MAX; i++) {
+		const struct shape_device *d = &shape->devices[i];
+
+		if (strcasecmp(d->type, "gpu") || bit_test(ns->gres_bit_alloc, nth++))
+			continue;
+		memset(near, 0, words * sizeof(*near));
+		core_set_add_range(near, d->first, d->cores);
+		n = add_to_sets(near, words, 1, n, cores, devices);
+	}
+	return n;
+}
+
+unsigned device_free_gpus(int node, const struct shape *shape, uint64_t *cores, unsigned *devices)
+{
+	const gres_node_state_t *ns = node_devices(node, "gpu");
+
+	if (!ns)
+		return 0;
+	memset(cores, 0, DEVICE_SETS_MAX * core_set_words(shape->cores) * sizeof(*cores));
+	return tells_cores(ns) ? free_of_slurm(ns, shape, cores, devices) : free_of_shape(ns, shape, cores, devices);
 }
 
 /* Of --gpus, the other nodes have at least one each. */

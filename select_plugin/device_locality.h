@@ -35,6 +35,16 @@ void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct
 unsigned device_locality_sets(const struct device_need *need, uint32_t tasks, int node, const struct shape *shape,
 			      uint64_t *cores);
 
+/* Whether the job asks for GPUs, in whatever way. */
+bool device_wants_gpus(const job_record_t *job);
+
+/*
+ * The cores near the free GPUs of a node, as sets in cores[] as above, at most DEVICE_SETS_MAX - 1, and how many GPUs
+ * each set is near to. Returns their number; 0 when none is free, or where they are is unknown. With DEVICE_SETS_MAX
+ * there are more than it can tell.
+ */
+unsigned device_free_gpus(int node, const struct shape *shape, uint64_t *cores, unsigned *devices);
+
 /*
  * The memory that the job's devices bring to a node with so many tasks, in MB; 0: the job's memory is not by device. If
  * Slurm may give a node more or fewer of them, for the most.

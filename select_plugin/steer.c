@@ -30,10 +30,13 @@ static int settings_check(const char *path, struct err *e)
 {
 	if (job_request_defaults(&settings, &site, e))
 		return err_within(e, "%s", path);
-	if (!strcasecmp(settings.without_snapshot, "run") || !strcasecmp(settings.without_snapshot, "wait"))
-		return 0;
-	return err_set(e, "%s: WithoutSnapshot=%s: invalid value, expected one of: run, wait", path,
-		       settings.without_snapshot);
+	if (strcasecmp(settings.without_snapshot, "run") && strcasecmp(settings.without_snapshot, "wait"))
+		return err_set(e, "%s: WithoutSnapshot=%s: invalid value, expected one of: run, wait", path,
+			       settings.without_snapshot);
+	if (strcasecmp(settings.topo_gpu_cores, "spare") && strcasecmp(settings.topo_gpu_cores, "ignore"))
+		return err_set(e, "%s: TopoGpuCores=%s: invalid value, expected one of: spare, ignore", path,
+			       settings.topo_gpu_cores);
+	return 0;
 }
 
 static int settings_read(struct err *e)
@@ -566,7 +569,8 @@ static int job_steer(const struct call *c, struct job_request *req, struct snaps
 {
 	bool test = SELECT_IS_MODE_TEST_ONLY(c->mode);
 	struct candidate_set s = { .job = c->job, .req = req, .nodes = candidate_nodes(c->job, req, c->nodes),
-			   .excluded = test ? NULL : c->excluded };
+			   .excluded = test ? NULL : c->excluded,
+			   .spare_gpus = !strcasecmp(settings.topo_gpu_cores, "spare") };
 	int rc;
 
 	fit_cache_begin(&candidates_cache, snapshot_view_serial(v));

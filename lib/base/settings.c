@@ -25,6 +25,7 @@ static const struct conf_item items[] = {
 	TEXT("TopoFit", topo_fit, "prefer"),
 	TEXT("TopoLevel", topo_level, "node"),
 	TEXT("TopoMem", topo_mem, "prefer"),
+	TEXT("TopoGpuCores", topo_gpu_cores, "spare"),
 	TEXT("WithoutSnapshot", without_snapshot, "run"),
 	TEXT("TopoTasks", topo_tasks, "off"),
 	TEXT("TopoPlace", topo_place, "off"),

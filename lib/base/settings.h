@@ -24,6 +24,7 @@ struct settings {
 	char *topo_fit;		/* TopoFit: default of --topo-fit: off, prefer or require (score/request.h) */
 	char *topo_level;	/* TopoLevel: default of --topo-level: package, die, numa, l3, l2 or node */
 	char *topo_mem;		/* TopoMem: default of --topo-mem: off, prefer or require */
+	char *topo_gpu_cores;	/* TopoGpuCores: for jobs without GPUs, the cores near free ones: spare or ignore */
 	char *without_snapshot;	/* WithoutSnapshot: run or wait, for jobs with fit require, without a snapshot */
 	char *topo_tasks;	/* TopoTasks: default of --topo-tasks: off or auto */
 	char *topo_place;	/* TopoPlace: default of --topo-place; likewise the next three (bind/request.h) */

@@ -20,6 +20,7 @@ struct candidate_node {
 	uint64_t weight;		/* set by the administrator: lighter nodes come first whatever their shape */
 	bool memory_far;		/* the NUMA nodes of the cores cannot hold the job's memory */
 	bool mixes_kinds;		/* the cores are of several kinds */
+	bool devices_far;		/* the cores are not all near the devices, though these have a known place */
 	bool shares_cores;		/* tasks would share cores here */
 	unsigned spare;			/* cores of a job of whole nodes that its tasks do not need */
 	const struct score_cost *cost;	/* borrowed from the cache, as fit is */
@@ -28,7 +29,8 @@ struct candidate_node {
 
 /*
  * As strcmp: below 0 if a is better. The order: required nodes, lighter nodes, memory in the cores' own NUMA nodes,
- * cores of one kind, more tasks, no tasks that share cores, fewer spare cores, lower cost, lower index.
+ * cores of one kind, cores near the devices, more tasks, no tasks that share cores, fewer spare cores, lower cost,
+ * lower index.
  */
 int candidate_node_compare(const struct candidate_node *a, const struct candidate_node *b);
 

@@ -4,8 +4,9 @@
 import re
 
 import pytest
-from rig.ask import expand, fields
+from rig.ask import expand, fields, jobs
 from rig.cluster import SLURM_RELEASE
+from rig.processes import wait_until
 
 from .conftest import GPUS, KEPT
 from .pair import cores, cuts, running
@@ -63,6 +64,27 @@ def test_cores_are_at_the_gpu_that_is_left(rich, node):
 def test_two_gpus_have_the_cores_of_both(rich, node):
     ours, _ = rich.fates([f"-N1 -w {node} -n32 --gres=gpu:2"])
     assert packages(cores(rich.ours, ours[0])[node]) == set(gpus(ours[0]))
+
+
+@TOLD_BY
+def test_job_without_gpus_spares_the_cores_near_free_ones(rich, node):
+    """Four cores are left beside a free GPU and beside one that is in use: by the cores alone one is as good as the
+    other, and the first would be taken."""
+    ours = rich.ours
+
+    def place(*words):
+        number, at = running(ours, "-N1", "-w", node, *words)
+        return number, packages(at[node])
+
+    first, at = place("-n12", "--gres=gpu:1")
+    assert at == {0}
+    assert place("-n12", "--gres=gpu:1")[1] == {1}
+    ours.command(["scancel", first])
+    assert wait_until(lambda: fields(jobs(ours, first)[0])["JobState"] == "CANCELLED", 10)
+    assert place("-n12")[1] == {0}
+    assert place("-n4")[1] == {1}
+    last, at = place("-n4", "--gres=gpu:1")
+    assert at == {0} and gpus(jobs(ours, last)[0]) == [0]
 
 
 @pytest.mark.parametrize("submissions", [

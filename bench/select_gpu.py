@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""
+Jobs with and without GPUs, the same on three clusters side by side: Slurm with gres.conf's Cores=, Topiary, and Topiary
+that takes the cores near free GPUs for other jobs, too. A judge that shares nothing with the plugin asks of each job
+with GPUs whether all its cores are near these, and whether others were that could have been.
+"""
+import collections
+import itertools
+import random
+import statistics
+
+import sheet as sheets
+from select_trace import NODES, Story, make_trace, run_all
+
+CLUSTERS = {"Slurm": {"stock": True}, "Topiary": {}, "ignore": {"settings": "TopoGpuCores = ignore\n"}}
+SMALL = 8           # cores of a job that may have GPUs
+WITH_GPUS = 0.6     # of these
+# A GPU for each NUMA node: its cores.
+GPUS = {node: [set(domain) for domain in machine.domains(1)] for node, machine in NODES.items()}
+
+
+def with_gpus(trace, seed):
+    chance = random.Random(seed)
+    return [job._replace(gpus=chance.choices((1, 2), (3, 1))[0])
+            if job.nodes == 1 and job.tasks * job.task_cpus <= SMALL and chance.random() < WITH_GPUS else job
+            for job in trace]
+
+
+def configured():
+    lines = [f"NodeName={node} Name=gpu File={{folder}}/{node}gpu{i} Cores={min(near)}-{max(near)}\n"
+             for node, all_near in GPUS.items() for i, near in enumerate(all_near)]
+    return {"conf": "GresTypes=gpu\n", "files": {"gres.conf": "".join(lines)},
+            "nodes": {node: f"Gres=gpu:{len(near)}" for node, near in GPUS.items()}}
+
+
+class GpuStory(Story):
+    """Which jobs have GPUs that are far from their cores, and which of these need not."""
+
+    def __init__(self, trace, record, submitted, cycles):
+        self.asked = {job.name: job for job in trace}
+        self.cores = {node: set(range(machine.cores)) for node, machine in NODES.items()}
+        self.gpus = {node: set(range(len(near))) for node, near in GPUS.items()}
+        self.held, self.far, self.needless = {}, set(), set()
+        self.granted = {}
+        for line in record.splitlines():
+            words = line.split()
+            if words[0] == "gpus":
+                self.granted[words[2]] = {node: set(map(int, text.split(",")))
+                                          for node, text in (word.split(":") for word in words[3:])}
+        super().__init__(trace, record, submitted, cycles)
+
+    def could_be_near(self, node, count, gpus):
+        """Whether free GPUs of a node have so many free cores near them."""
+        return any(len(self.cores[node] & set().union(*(GPUS[node][i] for i in some))) >= count
+                   for some in itertools.combinations(sorted(self.gpus[node]), gpus))
+
+    def start(self, judge, words):
+        name, offered = words[2], words[3].removeprefix("offered=").split(",")
+        for job in [job for job in self.held if job in self.ended]:
+            for node, cores, gpus in self.held.pop(job):
+                self.cores[node] |= cores
+                self.gpus[node] |= gpus
+        cores = {node: set(map(int, text.split(","))) for node, text in (word.split(":") for word in words[4:])}
+        granted = self.granted.get(name, {})
+        for node, mine in granted.items():
+            if not cores[node] <= set().union(*(GPUS[node][i] for i in mine)):
+                self.far.add(name)
+                if any(self.could_be_near(n, len(cores[node]), len(mine)) for n in offered):
+                    self.needless.add(name)
+        self.held[name] = [(node, mine, granted.get(node, set())) for node, mine in cores.items()]
+        for node, mine, gpus in self.held[name]:
+            self.cores[node] -= mine
+            self.gpus[node] -= gpus
+        self.started[name], self.placed[name] = float(words[1]), cores
+
+    def wait(self, with_gpus_only):
+        return statistics.fmean(self.started[name] - at for name, at in self.submitted.items()
+                                if bool(self.asked[name].gpus) == with_gpus_only)
+
+
+FIGURES = {
+    "utilisation": ("%", Story.utilisation),
+    "waiting time of jobs with GPUs, mean": ("s", lambda story: story.wait(True)),
+    "waiting time of jobs without, mean": ("s", lambda story: story.wait(False)),
+}
+
+
+def run(sheet, args):
+    trace = with_gpus(make_trace(args.jobs, args.load, args.run, args.seed), args.seed)
+    told = collections.defaultdict(list)
+    for _ in range(args.repeat):
+        for name, record in run_all(trace, None, CLUSTERS, **configured()).items():
+            told[name].append(GpuStory(trace, *record))
+    total = args.repeat * sum(bool(job.gpus) for job in trace)
+
+    def beside(value):
+        return f"{sheets.shown(value('Slurm'))} Slurm, {sheets.shown(value('ignore'))} with TopoGpuCores=ignore"
+
+    def count(jobs):
+        return lambda name: sum(len(getattr(story, jobs)) for story in told[name])
+
+    for what, jobs in (("jobs with GPUs, all cores near these", None),
+                       ("jobs with GPUs, some cores far although others were near", "needless")):
+        value = count(jobs) if jobs else lambda name: total - count("far")(name)
+        sheet.add(what, value("Topiary"), f"of {total}", goal="0" if jobs else "", beside=beside(value))
+    for what, (unit, figure) in FIGURES.items():
+        def median(name, figure=figure):
+            return statistics.median(map(figure, told[name]))
+        sheet.add(what, median("Topiary"), unit, beside=beside(median))
