@@ -107,6 +107,13 @@ void source_add(struct sources *s, const struct source_meter *m)
 	added->before = m->kind == TRACE_COUNTER ? m->read(added) : 0;
 }
 
+void source_drop(struct sources *s, unsigned n)
+{
+	while (s->nmeters > n)
+		if (s->meters[--s->nmeters].fd >= 0)
+			close(s->meters[s->nmeters].fd);
+}
+
 static uint64_t read_text(struct source_meter *m)
 {
 	char text[SYSFS_TEXT], *at = text, *end;
@@ -236,9 +243,7 @@ int sources_open(struct sources *s, const struct source_request *how, struct tra
 
 void sources_close(struct sources *s)
 {
-	for (unsigned i = 0; i < s->nmeters; i++)
-		if (s->meters[i].fd >= 0)
-			close(s->meters[i].fd);
+	source_drop(s, 0);
 	if (s->uses_nvml)
 		nvml_drop();
 	free(s->meters);

@@ -111,6 +111,8 @@ bool source_owns_object(const struct sources *s, const char *level, long os_inde
 
 /* Add a meter; its descriptor is closed by sources_close, and on failure. */
 void source_add(struct sources *s, const struct source_meter *m);
+/* Close and forget those after the first n. */
+void source_drop(struct sources *s, unsigned n);
 /* Add a meter that reads a file, if that can be opened. False with errno if not. */
 bool source_add_file(struct sources *s, struct source_meter m, const char *path);
 

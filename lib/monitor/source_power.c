@@ -41,7 +41,11 @@ static uint64_t read_perf(struct source_meter *m)
 	return value > TRACE_VALUE_MAX ? TRACE_ABSENT : (uint64_t) value;
 }
 
-/* Begin to count an event of a PMU on each package that is the reader's. -1 if that counts on none. */
+/*
+ * Begin to count an event of a PMU on each package that is the reader's. -1, counting on none, if it cannot be counted
+ * on one of them: a package may have several dies, and a part of it is not to be shown as the whole. e is set if
+ * nothing is counted.
+ */
 static int pmu_add(struct sources *s, const char *pmu, const struct perf_pmu_event *x, struct source_meter m,
 		   struct err *e)
 {
@@ -49,7 +53,7 @@ static int pmu_add(struct sources *s, const char *pmu, const struct perf_pmu_eve
 	char path[SYSFS_PATH], list[SYSFS_TEXT];
 	unsigned before = s->nmeters;
 	long long package;
-	int cpu = -1;
+	int cpu = -1, rc = 0;
 
 	err_set(e, "no package is wholly the job's");
 	if (cpus && sysfs_path(path, s->root, DEVICES "/%s/cpumask", pmu) && sysfs_text(path, list, sizeof(list)) &&
@@ -62,15 +66,17 @@ static int pmu_add(struct sources *s, const char *pmu, const struct perf_pmu_eve
 			m.level = "Package";
 			m.os_index = package;
 			m.read = read_perf;
-			if ((m.fd = perf_pmu_open(x, cpu)) >= 0)
-				source_add(s, &m);
-			else
-				err_set(e, "PMU %s: %s", pmu, strerror(errno));
+			if ((m.fd = perf_pmu_open(x, cpu)) < 0) {
+				rc = err_set(e, "PMU %s: %s", pmu, strerror(errno));
+				source_drop(s, before);
+				break;
+			}
+			source_add(s, &m);
 		}
 	else
-		err_set(e, "PMU %s has no cpumask", pmu);
+		rc = err_set(e, "PMU %s has no cpumask", pmu);
 	hwloc_bitmap_free(cpus);
-	return s->nmeters > before ? 0 : -1;
+	return rc;
 }
 
 /* --- energy --- */
@@ -243,6 +249,7 @@ static const struct {
 struct bandwidth_walk {
 	struct sources *s;
 	size_t kind;		/* of controllers */
+	bool has_failed;	/* one of them cannot be read: the sum would be wrong */
 	struct err why;
 };
 
@@ -261,7 +268,7 @@ static void controller_add(void *user, const char *pmu)
 		if (perf_pmu_event(w->s->root, pmu, directions[i].event, &x, &w->why))
 			continue;
 		m.scale = strcmp(x.unit, "MiB") ? CAS : x.scale * (1 << 20);
-		pmu_add(w->s, pmu, &x, m, &w->why);
+		w->has_failed |= pmu_add(w->s, pmu, &x, m, &w->why);
 	}
 }
 
@@ -275,5 +282,7 @@ int source_bandwidth(struct sources *s, struct err *e)
 	for (w.kind = 0; w.kind < sizeof(controllers) / sizeof(controllers[0]); w.kind++)
 		if (sysfs_path(path, s->root, DEVICES))
 			sysfs_each(path, controllers[w.kind].pmu, controller_add, &w);
+	if (w.has_failed)
+		source_drop(s, before);
 	return s->nmeters > before ? 0 : err_set(e, "%s", w.why.text);
 }
