@@ -6,24 +6,24 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "cmd.h"
 #include "hwbench/hwbench.h"
-#include "map/places/places.h"
 #include "progress.h"
 #include "table.h"
 
-#define SCALE 10u	/* of --costs: these are integers */
 #define ENOUGH 0.95	/* part of a domain's bandwidth with which more cores bring nothing */
 
 struct args {
 	unsigned milliseconds;
 	bool is_costs;
-	const char *what;
+	const char *what, *from;
 };
 
 static const struct cmd_option options[] = {
 	{ "time", 0, "MS", CMD_NUMBER(milliseconds, 1, 10000), "Milliseconds for each value; default 100" },
-	{ "costs", 0, NULL, CMD_FLAG(is_costs), "Print costs by level for `topiary map --costs` alone" },
+	{ "from", 0, "FILE", CMD_TEXT(from), "Measure nothing: read what `--json` printed on some node" },
+	{ "costs", 0, NULL, CMD_FLAG(is_costs), "Print the costs for `topiary map --costs` alone" },
 	{0},
 };
 
@@ -67,38 +67,12 @@ static void warn_busy(unsigned cores)
 		fprintf(stderr, "topiary bench: this node has a load of %.1f: it is slower than when idle\n", load);
 }
 
-/* --- costs --- */
-
-/*
- * The nearest cores that were measured cost what they cost by default, others in proportion to the time that they take;
- * cores farther away cost no less, and what was not measured keeps its default.
- */
-static void costs_write(const struct hwbench *b, struct buf *out)
-{
-	double unit = 0, least = 0;
-	unsigned cost[LEVEL_COUNT];
-
-	for (int level = LEVEL_CORE; level >= LEVEL_NODE; level--) {
-		const struct hwbench_handover *h = &b->handovers[level];
-		double own = SCALE * places_default_cost[level];
-
-		if (level != LEVEL_NODE && h->pairs) {
-			unit = unit ? unit : own / h->seconds;
-			own = h->seconds * unit;
-		}
-		cost[level] = lround(fmax(own, least));
-		least = cost[level];
-	}
-	for (int level = LEVEL_NODE; level < LEVEL_COUNT; level++)
-		buf_printf(out, "%s%s=%u", level ? "," : "", level_name(level), cost[level]);
-}
-
 static int print_costs(const struct hwbench *b, struct err *e)
 {
 	struct buf out = {0};
 	int rc;
 
-	costs_write(b, &out);
+	hwbench_costs(b, &out);
 	buf_puts(&out, "\n");
 	rc = out.failed ? err_set(e, "out of memory") : cmd_write(NULL, &out, e);
 	buf_free(&out);
@@ -134,6 +108,32 @@ static int print_handovers(const struct hwbench *b, struct err *e)
 		number_cell(t, h->seconds * 1e9, "ns");
 		n++;
 	}
+	if (n)
+		return table_finish(t, e) || putchar('\n') == EOF ? -1 : 0;
+	table_free(t);
+	return 0;
+}
+
+static int print_between(const struct hwbench *b, struct err *e)
+{
+	static const struct table_column columns[] = {
+		{ "CORES OF NUMA NODE", TABLE_RIGHT }, { "AND OF NUMA NODE", TABLE_RIGHT },
+		{ "CACHE LINE PASSED IN", TABLE_RIGHT }, { NULL, 0 },
+	};
+	struct table *t = table_new(columns);
+	unsigned n = 0;
+
+	for (unsigned from = 0; from < b->numas; from++)
+		for (unsigned to = from + 1; to < b->numas; to++) {
+			double seconds = b->between[from * b->numas + to];
+
+			if (isnan(seconds))
+				continue;
+			table_cell(t, "%u", b->os_index[from]);
+			table_cell(t, "%u", b->os_index[to]);
+			number_cell(t, seconds * 1e9, "ns");
+			n++;
+		}
 	if (n)
 		return table_finish(t, e) || putchar('\n') == EOF ? -1 : 0;
 	table_free(t);
@@ -187,65 +187,12 @@ static int print_domains(const struct hwbench *b, struct err *e)
 	return 0;
 }
 
-/* --- JSON --- */
-
-static json_t *value_json(double value)
-{
-	return isnan(value) ? json_null() : json_real(value);
-}
-
-static json_t *memory_json(const struct hwbench *b)
-{
-	json_t *list = json_array();
-
-	for (unsigned i = 0; i < b->numas * b->numas; i++)
-		json_array_append_new(list, json_pack("{s:I, s:I, s:o, s:o}", "from",
-						      (json_int_t) b->os_index[i / b->numas], "to",
-						      (json_int_t) b->os_index[i % b->numas], "latency_seconds",
-						      value_json(b->latency[i]), "bytes_per_second",
-						      value_json(b->bandwidth[i])));
-	return list;
-}
-
-static json_t *domains_json(const struct hwbench *b)
-{
-	json_t *list = json_array();
-
-	for (const struct hwbench_domain *d = b->domains; d < b->domains + b->ndomains; d++)
-		for (unsigned i = 0; i < d->n; i++)
-			json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:o}", "level", level_name(d->level),
-							      "cores", (json_int_t) d->cores, "used",
-							      (json_int_t) d->used[i], "bytes_per_second",
-							      value_json(d->bandwidth[i])));
-	return list;
-}
-
-static json_t *handovers_json(const struct hwbench *b)
-{
-	json_t *list = json_array();
-
-	for (int level = LEVEL_PACKAGE; level < LEVEL_COUNT; level++)
-		if (b->handovers[level].pairs)
-			json_array_append_new(list, json_pack("{s:s, s:I, s:f}", "level", level_name(level), "pairs",
-							      (json_int_t) b->handovers[level].pairs, "seconds",
-							      b->handovers[level].seconds));
-	return list;
-}
-
 static int print_json(const struct hwbench *b, struct err *e)
 {
-	struct buf costs = {0};
-	json_t *j;
-	int rc;
+	json_t *j = hwbench_to_json(b);
+	int rc = j ? cmd_print_json(j, e) : err_set(e, "out of memory");
 
-	costs_write(b, &costs);
-	j = costs.failed ? NULL :
-	    json_pack("{s:I, s:I, s:o, s:o, s:o, s:s}", "cores", (json_int_t) b->cores, "numa_nodes",
-		      (json_int_t) b->numas, "cache_line", handovers_json(b), "memory", memory_json(b), "domains",
-		      domains_json(b), "costs", costs.data);
-	rc = j ? cmd_print_json(j, e) : err_set(e, "out of memory");
 	json_decref(j);
-	buf_free(&costs);
 	return rc;
 }
 
@@ -260,24 +207,54 @@ static void tell_progress(void *user, unsigned done, unsigned all)
 	progress_step(p, 1);
 }
 
-int cmd_bench(struct cmd *c, int argc, char **argv, struct err *e)
+static int node_measure(const struct args *a, struct hwbench *b, struct err *e)
 {
-	struct args a = { .milliseconds = 100 };
+	hwloc_topology_t t = discover(e);
 	struct progress progress;
-	struct hwbench b = {0};
-	hwloc_topology_t t;
 	int rc;
 
-	if (cmd_parse(c, &syntax, &a, argc, argv, e) || !(t = discover(e)))
+	if (!t)
 		return -1;
 	warn_busy(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE));
 	progress_start(&progress, "measuring", 0);
-	rc = hwbench_run(&b, t, a.milliseconds * 1e-3, tell_progress, &progress, e);
+	rc = hwbench_run(b, t, a->milliseconds * 1e-3, tell_progress, &progress, e);
 	progress_end(&progress);
-	if (rc == 0)
-		rc = c->json ? print_json(&b, e) : a.is_costs ? print_costs(&b, e) :
-		     print_handovers(&b, e) || print_memory(&b, e) || print_domains(&b, e) ? -1 : 0;
-	hwbench_free(&b);
 	hwloc_topology_destroy(t);
+	return rc;
+}
+
+static int file_result(const char *path, struct hwbench *b, struct err *e)
+{
+	struct buf text = {0};
+	json_error_t why;
+	json_t *j = NULL;
+	int rc = file_read(path, HWBENCH_JSON_MAX, &text, e);
+
+	if (rc == 0 && !(j = json_loadb(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES, &why)))
+		rc = err_set(e, "%s: line %d: %s", path, why.line, why.text);
+	if (rc == 0 && (rc = hwbench_from_json(b, j, e)))
+		err_within(e, "%s", path);
+	json_decref(j);
+	buf_free(&text);
+	return rc;
+}
+
+static int print_tables(const struct hwbench *b, struct err *e)
+{
+	return print_handovers(b, e) || print_between(b, e) || print_memory(b, e) || print_domains(b, e) ? -1 : 0;
+}
+
+int cmd_bench(struct cmd *c, int argc, char **argv, struct err *e)
+{
+	struct args a = { .milliseconds = 100 };
+	struct hwbench b = {0};
+	int rc;
+
+	if (cmd_parse(c, &syntax, &a, argc, argv, e))
+		return -1;
+	rc = a.from ? file_result(a.from, &b, e) : node_measure(&a, &b, e);
+	if (rc == 0)
+		rc = c->json ? print_json(&b, e) : a.is_costs ? print_costs(&b, e) : print_tables(&b, e);
+	hwbench_free(&b);
 	return rc;
 }

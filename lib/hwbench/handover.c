@@ -133,6 +133,16 @@ static unsigned pairs_find(hwloc_topology_t t, enum level level, hwloc_obj_t pai
 	return n;
 }
 
+int handover_pair(hwloc_topology_t t, hwloc_obj_t from, hwloc_obj_t to, double seconds, double *out, struct err *e)
+{
+	struct handover h = { .topology = t, .from = from, .to = to, .seconds = seconds };
+
+	if (pair_measure(&h, e))
+		return -1;
+	*out = h.best / 2;
+	return 0;
+}
+
 int handover_measure(hwloc_topology_t t, enum level level, double seconds, struct hwbench_handover *out,
 		     struct err *e)
 {
@@ -140,14 +150,9 @@ int handover_measure(hwloc_topology_t t, enum level level, double seconds, struc
 	double times[HANDOVER_PAIRS];
 
 	out->pairs = pairs_find(t, level, pairs);
-	for (unsigned i = 0; i < out->pairs; i++) {
-		struct handover h = { .topology = t, .from = pairs[i][0], .to = pairs[i][1],
-				      .seconds = seconds / out->pairs };
-
-		if (pair_measure(&h, e))
+	for (unsigned i = 0; i < out->pairs; i++)
+		if (handover_pair(t, pairs[i][0], pairs[i][1], seconds / out->pairs, &times[i], e))
 			return -1;
-		times[i] = h.best / 2;
-	}
 	qsort(times, out->pairs, sizeof(*times), by_time);
 	out->seconds = out->pairs ? times[out->pairs / 2] : 0;
 	return 0;

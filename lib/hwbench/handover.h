@@ -15,4 +15,7 @@
 int handover_measure(hwloc_topology_t t, enum level level, double seconds, struct hwbench_handover *out,
 		     struct err *e);
 
+/* The same of one pair. */
+int handover_pair(hwloc_topology_t t, hwloc_obj_t from, hwloc_obj_t to, double seconds, double *out, struct err *e);
+
 #endif

@@ -89,6 +89,34 @@ static hwloc_obj_t core_in(const struct run *r, hwloc_const_cpuset_t set, unsign
 	return hwloc_get_obj_inside_cpuset_by_type(r->t, set, HWLOC_OBJ_CORE, i);
 }
 
+/* --- cache lines --- */
+
+/* The first core that a NUMA node is the nearest to; NULL: it has memory alone. */
+static hwloc_obj_t own_core(const struct run *r, unsigned numa)
+{
+	hwloc_obj_t core = core_in(r, numa_at(r, numa)->cpuset, 0);
+
+	return core && team_numa(r->t, core) == numa_at(r, numa) ? core : NULL;
+}
+
+static int handovers_between(struct run *r)
+{
+	struct hwbench *b = r->b;
+
+	for (unsigned from = 0; from < b->numas; from++)
+		for (unsigned to = from + 1; to < b->numas; to++, step(r)) {
+			hwloc_obj_t x = own_core(r, from), y = own_core(r, to);
+			double *way = &b->between[from * b->numas + to];
+
+			if (!x || !y)
+				continue;
+			if (handover_pair(r->t, x, y, r->seconds, way, r->err))
+				return -1;
+			b->between[to * b->numas + from] = *way;
+		}
+	return 0;
+}
+
 /* --- latency --- */
 
 /* One cycle through all lines in random order (Sattolo): each holds the address of the next. */
@@ -293,23 +321,16 @@ static int domains_begin(struct run *r, hwloc_obj_t objects[static MEASURED])
 
 static int begin(struct run *r)
 {
-	struct hwbench *b = r->b;
 	int numas = hwloc_get_nbobjs_by_type(r->t, HWLOC_OBJ_NUMANODE), cores = hwloc_get_nbobjs_by_type(r->t,
 												 HWLOC_OBJ_CORE);
-	size_t pairs = numas > 0 ? (size_t) numas * numas : 0;
 
 	if (cores < 1 || numas < 1)
 		return err_set(r->err, "this process may use none of the cores or NUMA nodes that hwloc finds");
-	*b = (struct hwbench){ .cores = cores, .numas = numas, .os_index = calloc(numas, sizeof(*b->os_index)),
-			       .latency = calloc(pairs, sizeof(*b->latency)),
-			       .bandwidth = calloc(pairs, sizeof(*b->bandwidth)) };
-	if (!b->os_index || !b->latency || !b->bandwidth)
-		return err_set(r->err, "out of memory");
-	for (size_t i = 0; i < pairs; i++)
-		b->latency[i] = b->bandwidth[i] = NAN;
+	if (hwbench_init(r->b, cores, numas, r->err))
+		return -1;
 	for (int i = 0; i < numas; i++)
-		b->os_index[i] = numa_at(r, i)->os_index;
-	r->all = 2 * pairs + LEVEL_COUNT;
+		r->b->os_index[i] = numa_at(r, i)->os_index;
+	r->all = 2 * numas * numas + numas * (numas - 1) / 2 + LEVEL_COUNT;
 	return 0;
 }
 
@@ -327,6 +348,8 @@ int hwbench_run(struct hwbench *b, hwloc_topology_t t, double seconds,
 		if (handover_measure(t, level, seconds, &b->handovers[level], e))
 			return -1;
 	}
+	if (handovers_between(&r))
+		return -1;
 	for (unsigned to = 0; to < b->numas; to++)
 		if (latencies_to(&r, to) || bandwidths_to(&r, to))
 			return -1;
@@ -334,17 +357,4 @@ int hwbench_run(struct hwbench *b, hwloc_topology_t t, double seconds,
 		if (domain_measure(&r, &b->domains[i], objects[i]))
 			return -1;
 	return 0;
-}
-
-void hwbench_free(struct hwbench *b)
-{
-	for (unsigned i = 0; i < b->ndomains; i++) {
-		free(b->domains[i].used);
-		free(b->domains[i].bandwidth);
-	}
-	free(b->domains);
-	free(b->os_index);
-	free(b->latency);
-	free(b->bandwidth);
-	*b = (struct hwbench){0};
 }

@@ -5,6 +5,16 @@
 #include <stddef.h>
 #include <strings.h>
 
+const double level_default_cost[LEVEL_COUNT] = {
+	[LEVEL_NODE] = 100,
+	[LEVEL_PACKAGE] = 20,
+	[LEVEL_DIE] = 14,
+	[LEVEL_NUMA] = 12,
+	[LEVEL_L3] = 8,
+	[LEVEL_L2] = 4,
+	[LEVEL_CORE] = 2,
+};
+
 /* The first name of each level is the one that is printed; the others are those of hwloc and Slurm. */
 static const struct {
 	const char *name;

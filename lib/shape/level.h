@@ -18,6 +18,9 @@ enum level {
 	LEVEL_COUNT,
 };
 
+/* Default cost of a unit of traffic between cores that are first in different domains of a level, from the node in. */
+extern const double level_default_cost[LEVEL_COUNT];
+
 /* The level of a name in any case ("l3", "L3Cache", "package", "socket", ...), or -1. */
 int level_parse(const char *name);
 

@@ -16,10 +16,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!p)
 		abort();
-	if (places_costs(p, words, NULL) && memcmp(p->cost, places_default_cost, sizeof(p->cost)))
+	if (places_costs(p, words, NULL) && memcmp(p->cost, level_default_cost, sizeof(p->cost)))
 		abort();
 	for (int i = 0; i < LEVEL_COUNT; i++)
-		if (p->cost[i] > 1000000)
+		if (!(p->cost[i] >= 0 && p->cost[i] <= 1000000))
 			abort();
 	places_free(p);
 	free(words);

@@ -141,8 +141,9 @@ static void refuses_places(void **state)
 
 static void sets_costs(void **state)
 {
-	static const char *const bad[] = { "x=1", "node", "node=", "node=x", "node=-1", "node=1000001", "l3=5,node=1.5",
-					   "=3" };
+	static const char *const bad[] = { "x=1", "node", "node=", "node=x", "node=-1", "node=1000001", "=3",
+					   "l3=5,node=1.5.2", "node=nan", "node=0x5", "node=.", "0-1=1,0-2=1", "0-0=1",
+					   "0-64=1", "0-1=" };
 	struct places *p = places_new();
 	struct err e;
 
@@ -157,6 +158,66 @@ static void sets_costs(void **state)
 	add(p, "b", "L3Cache:2 Core:2", NULL, 1);
 	assert_true(places_distance(p, 0, 2) == 1000000 && places_distance(p, 0, 4) == 7);
 	places_free(p);
+	(void) state;
+}
+
+/* Costs between NUMA nodes: those within 10 % are one level; what is no tree is averaged; the rest is as before. */
+static void costs_of_numa_nodes(void **state)
+{
+	static const char shape[] = "Package:2 [NUMANode] Core:8", halves[] = "Package:2 NUMANode:2 Core:2";
+	static const struct {
+		const char *shape, *costs;
+		unsigned a, b;
+		double cost;
+	} rows[] = {
+		{ shape, "package=20,core=2,0-1=31", 0, 8, 31 }, { shape, "core=3,0-1=31", 0, 1, 3 },
+		/* Near within the packages, far between: measured with noise. */
+		{ halves, "0-1=10,0-2=30,0-3=31,1-2=30,1-3=29,2-3=10.5", 0, 2, 10.25 },
+		{ halves, "0-1=10,0-2=30,0-3=31,1-2=30,1-3=29,2-3=10.5", 0, 4, 30 },
+		{ halves, "0-1=10,0-2=30,0-3=31,1-2=30,1-3=29,2-3=10.5", 2, 6, 30 },
+		/* Nodes of different packages are the nearest. */
+		{ halves, "0-1=40,0-2=10,0-3=40,1-2=40,1-3=10,2-3=40", 0, 4, 10 },
+		{ halves, "0-1=40,0-2=10,0-3=40,1-2=40,1-3=10,2-3=40", 0, 2, 40 },
+		{ halves, "0-1=40,0-2=10,0-3=40,1-2=40,1-3=10,2-3=40", 0, 6, 40 },
+		/* One package's nodes are farther apart than the other's. */
+		{ halves, "0-1=10,0-2=80,0-3=80,1-2=80,1-3=80,2-3=30", 0, 2, 10 },
+		{ halves, "0-1=10,0-2=80,0-3=80,1-2=80,1-3=80,2-3=30", 4, 6, 30 },
+		/* A ring is no tree. */
+		{ halves, "0-1=10,1-2=10,2-3=10,0-3=10,0-2=20,1-3=20", 0, 4, 15 },
+	};
+	struct places *p;
+	struct shape *s;
+	struct err e;
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		double cost = -1, back = -1;
+
+		p = places_new();
+		assert_int_equal(places_costs(p, rows[i].costs, &e), 0);
+		add(p, "x", rows[i].shape, NULL, 1);
+		for (unsigned a = 0; a < p->nplaces; a++)
+			for (unsigned b = 0; b < p->nplaces; b++)
+				if (p->core[p->place[a].leaf] == rows[i].a && p->core[p->place[b].leaf] == rows[i].b) {
+					cost = places_distance(p, a, b);
+					back = places_distance(p, b, a);
+				}
+		if (cost != rows[i].cost || back != cost)
+			fail_msg("row %zu: %g and %g, expected %g", i, cost, back, rows[i].cost);
+		places_free(p);
+	}
+	/* Another node of the job without them, and one with other NUMA nodes. */
+	p = places_new();
+	assert_int_equal(places_costs(p, "node=100,0-1=31", &e), 0);
+	add(p, "x", shape, NULL, 1);
+	assert_non_null(s = shape_parse(halves, &e));
+	assert_int_equal(places_add(p, "y", s, "0-7", 1, &e), -1);
+	assert_non_null(strstr(e.text, "y: costs between 2 NUMA nodes, but cores of the node are in 4"));
+	assert_int_equal(places_costs(p, "package=20", &e), 0);
+	add(p, "z", shape, NULL, 1);
+	assert_true(places_distance(p, 0, 8) == 31 && places_distance(p, 16, 24) == 20);
+	assert_true(places_distance(p, 0, 16) == 100);
+	places_free(p);
+	shape_free(s);
 	(void) state;
 }
 
@@ -326,6 +387,7 @@ int main(void)
 		cmocka_unit_test(computes_distances_of_several_cores),
 		cmocka_unit_test(refuses_places),
 		cmocka_unit_test(sets_costs),
+		cmocka_unit_test(costs_of_numa_nodes),
 		cmocka_unit_test(uses_networks),
 		cmocka_unit_test(joins_networks_and_shapes),
 		cmocka_unit_test(uses_given_distances),

@@ -2,23 +2,15 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "map/places/places.h"
 
-#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "map/matrix/numbers.h"
 #include "map/places/places_room.h"
-
-const unsigned places_default_cost[LEVEL_COUNT] = {
-	[LEVEL_NODE] = 100,
-	[LEVEL_PACKAGE] = 20,
-	[LEVEL_DIE] = 14,
-	[LEVEL_NUMA] = 12,
-	[LEVEL_L3] = 8,
-	[LEVEL_L2] = 4,
-	[LEVEL_CORE] = 2,
-};
 
 #define MAX_COST 1000000
 
@@ -27,7 +19,7 @@ struct places *places_new(void)
 	struct places *p = calloc(1, sizeof(*p));
 
 	if (p)
-		memcpy(p->cost, places_default_cost, sizeof(p->cost));
+		memcpy(p->cost, level_default_cost, sizeof(p->cost));
 	return p;
 }
 
@@ -46,40 +38,93 @@ void places_free(struct places *p)
 	free(p->core);
 	free(p->kinds);
 	free(p->distance);
+	numa_tree_free(&p->numas);
 	free(p);
 }
 
-static int cost_set(unsigned *cost, char *word, struct err *e)
+/* Costs as they are read: those that were not named are the former ones, or NAN. */
+struct cost_words {
+	double level[LEVEL_COUNT];
+	double pair[NUMA_TREE_MAX * NUMA_TREE_MAX];
+	unsigned numas;
+};
+
+static bool is_number(const char *text)
 {
-	char *value = strchr(word, '='), *end;
-	int level;
-	unsigned long n;
+	size_t digits = strspn(text, "0123456789"), all = strspn(text, "0123456789.");
+
+	return digits && !text[all] && all <= digits + 1 + strspn(text + digits + (text[digits] == '.'), "0123456789");
+}
+
+/* "A-B", two NUMA nodes: 0, 1 when it is none, -1. */
+static int pair_set(struct cost_words *c, const char *word, double cost, struct err *e)
+{
+	unsigned a, b;
+	int used = 0;
+
+	if (sscanf(word, "%2u-%2u%n", &a, &b, &used) != 2 || word[used])
+		return 1;
+	if (a >= NUMA_TREE_MAX || b >= NUMA_TREE_MAX || a == b)
+		return err_set(e, "costs: '%s': expected two NUMA nodes, 0 to %u", word, NUMA_TREE_MAX - 1);
+	c->pair[a * NUMA_TREE_MAX + b] = c->pair[b * NUMA_TREE_MAX + a] = cost;
+	c->numas = fmax(c->numas, fmax(a, b) + 1);
+	return 0;
+}
+
+static int cost_set(struct cost_words *c, char *word, struct err *e)
+{
+	char *value = strchr(word, '=');
+	int level, rc;
 
 	if (!value)
 		return err_set(e, "costs: '%s': expected LEVEL=COST", word);
 	*value++ = '\0';
+	if (!is_number(value) || strtod(value, NULL) > MAX_COST)
+		return err_set(e, "costs: %s=%s: expected a number up to %u", word, value, MAX_COST);
+	if ((rc = pair_set(c, word, strtod(value, NULL), e)) <= 0)
+		return rc;
 	if ((level = level_parse(word)) < 0)
 		return err_set(e, "costs: '%s': unknown level", word);
-	errno = 0;
-	n = strtoul(value, &end, 10);
-	if (errno || end == value || *end || *value == '-' || n > MAX_COST)
-		return err_set(e, "costs: %s=%s: expected an integer up to %u", word, value, MAX_COST);
-	cost[level] = n;
+	c->level[level] = strtod(value, NULL);
+	return 0;
+}
+
+/* Of all pairs, in rows without gaps. */
+static int pairs_close(struct cost_words *c, struct err *e)
+{
+	for (unsigned a = 0; a < c->numas; a++)
+		for (unsigned b = 0; b < c->numas; b++) {
+			double cost = a == b ? 0 : c->pair[a * NUMA_TREE_MAX + b];
+
+			if (isnan(cost))
+				return err_set(e, "costs: between the NUMA nodes %u and %u: missing", a, b);
+			c->pair[a * c->numas + b] = cost;
+		}
 	return 0;
 }
 
 int places_costs(struct places *p, const char *words, struct err *e)
 {
 	char *copy = strdup(words), *save = NULL;
-	unsigned cost[LEVEL_COUNT];
-	int rc = copy ? 0 : err_set(e, "out of memory");
+	struct cost_words *c = calloc(1, sizeof(*c));
+	struct numa_tree numas = {0};
+	int rc = copy && c ? 0 : err_set(e, "out of memory");
 
-	memcpy(cost, p->cost, sizeof(cost));
-	for (char *word = copy ? strtok_r(copy, ",", &save) : NULL; word && rc == 0; word = strtok_r(NULL, ",", &save))
-		rc = cost_set(cost, word, e);
-	free(copy);
+	for (unsigned i = 0; rc == 0 && i < NUMA_TREE_MAX * NUMA_TREE_MAX; i++)
+		c->pair[i] = NAN;
 	if (rc == 0)
-		memcpy(p->cost, cost, sizeof(cost));
+		memcpy(c->level, p->cost, sizeof(c->level));
+	for (char *word = rc ? NULL : strtok_r(copy, ",", &save); word && rc == 0; word = strtok_r(NULL, ",", &save))
+		rc = cost_set(c, word, e);
+	if (rc == 0 && (rc = pairs_close(c, e)) == 0)
+		rc = numa_tree_make(c->pair, c->numas, &numas, e);
+	if (rc == 0) {
+		memcpy(p->cost, c->level, sizeof(c->level));
+		numa_tree_free(&p->numas);
+		p->numas = numas;
+	}
+	free(copy);
+	free(c);
 	return rc;
 }
 

@@ -8,17 +8,19 @@
 #include "base/err.h"
 #include "fabric/model/fabric.h"
 #include "map/matrix/matrix.h"
+#include "map/places/numa_tree.h"
 #include "shape/shape.h"
 
 /*
  * The places of a job. A place is what one rank gets: a core or, when a task has several CPUs, several cores side by
  * side.
  *
- * A place's path leads from the top of the network down to it, a number for each level. Two places differ at the first
- * level where their paths do, and the cost of a unit between them is that level's: on a torus the sum over its
- * dimensions of hops times the dimension's cost (Goglin et al., Euro-Par 2017, section 5.1). Levels are those of the
- * network, if it is known, then those of the nodes: either node, package, ... core, or those that the network's file
- * states for its hosts. A place of several cores is in those domains that hold all of them.
+ * A place's path leads from the top of the network down to it, a number for each level. Two places differ at the
+ * first level where their paths do, and the cost of a unit between them is that level's: on a torus the sum over
+ * its dimensions of hops times the dimension's cost (Goglin et al., Euro-Par 2017, section 5.1). Levels are those
+ * of the network, if it is known, then those of the nodes: either node, groups of NUMA nodes (numa_tree.h),
+ * package ... core, or those that the network's file states for its hosts. A place of several cores is in those
+ * domains that hold all of them.
  */
 enum { PLACES_LEVELS = HIERARCHY_LEVELS + HIERARCHY_INNER };
 
@@ -35,7 +37,7 @@ struct place {
 
 /* The cost of a pair by the first level at which it differs; hosts of one kind share it. */
 struct places_kind {
-	unsigned cost[PLACES_LEVELS];
+	double cost[PLACES_LEVELS];
 };
 
 struct places {
@@ -51,19 +53,19 @@ struct places {
 	unsigned nkinds;
 	const struct hierarchy *network;	/* borrowed, or NULL; set it before hosts are added */
 	const struct fabric *planes;		/* borrowed or NULL: all planes, for errors about a host in another */
-	unsigned cost[LEVEL_COUNT];	/* of the levels of nodes; set it before hosts are added */
+	double cost[LEVEL_COUNT];	/* of the levels of nodes; set it before hosts are added */
+	struct numa_tree numas;		/* instead, between NUMA nodes; without levels: unknown. Owned */
 	double *distance;		/* added * added, by id: overrides all other costs; NULL or owned */
 };
 
-/* Documented defaults: node 100, package 20, die 14, numa 12, l3 8, l2 4, core 2. */
-extern const unsigned places_default_cost[LEVEL_COUNT];
-
+/* Costs by level are those of level_default_cost. */
 struct places *places_new(void);
 void places_free(struct places *p);
 
 /*
- * Sets costs from text: "node=100,l3=6", names as in level_parse. 0, or -1 with an error and nothing set: an unknown
- * level, or not a number up to 1000000.
+ * Sets costs of the nodes added next from text: "node=100,l3=6.5", names as in level_parse, and "0-1=12,0-2=30,1-2=30"
+ * between the cores of two NUMA nodes, which are numbered by their first cores: of all pairs or of
+ * none. 0, or -1 with an error and nothing set: an unknown level, not a number up to 1000000, a missing pair.
  */
 int places_costs(struct places *p, const char *words, struct err *e);
 

@@ -18,9 +18,20 @@ struct node {
 	unsigned *nleft;		/* by domain */
 	unsigned *leaf_of;		/* by core; cores not in the list have NO_LEAF */
 	unsigned *domain_of;		/* by core */
+	const struct numa_tree *numas;
+	unsigned *numa_of;		/* by core, if there are groups of NUMA nodes */
 };
 
 #define NO_LEAF (~0u)
+
+/* The levels of a node's path: the node, groups of NUMA nodes, then all from the package to the core. */
+enum { NODE_PATH = NUMA_TREE_LEVELS + LEVEL_COUNT };
+_Static_assert((int) NODE_PATH <= (int) HIERARCHY_INNER, "a path has room for them");
+
+static unsigned path_level(enum level level)
+{
+	return level == LEVEL_NODE ? 0 : NUMA_TREE_LEVELS + level;
+}
 
 static unsigned domain_at(const struct shape *s, int d, enum level level)
 {
@@ -37,28 +48,37 @@ static unsigned domain_at(const struct shape *s, int d, enum level level)
  */
 static void core_path(const struct node *n, unsigned core, unsigned *path)
 {
-	path[LEVEL_NODE] = 0;
+	unsigned around = 0;
+
+	path[0] = 0;
+	for (unsigned g = 0; g < NUMA_TREE_LEVELS; g++)
+		path[1 + g] = g < n->numas->levels ? n->numas->group[g * n->numas->numas + n->numa_of[core]] : 0;
 	for (int l = LEVEL_NODE + 1; l < LEVEL_COUNT; l++) {
-		path[l] = domain_at(n->shape, n->domain_of[core], l);
-		if (path[l] < path[l - 1])
-			path[l] = path[l - 1];
+		unsigned own = domain_at(n->shape, n->domain_of[core], l);
+
+		around = own < around ? around : own;
+		path[path_level(l)] = around;
 	}
 }
 
 /* Below the domains that hold all its cores a place has numbers of its own. */
 static void path_fill(const struct node *n, struct place *place, const unsigned *core)
 {
-	unsigned *path = place->path + n->levels, other[LEVEL_COUNT];
+	unsigned *path = place->path + n->levels, other[NODE_PATH];
 
 	if (n->above)
 		memcpy(place->path, n->above, n->levels * sizeof(*path));
 	core_path(n, core[0], path);
 	for (unsigned i = 1; i < n->each; i++) {
+		unsigned l = 0;
+
 		core_path(n, core[i], other);
-		for (int l = LEVEL_COUNT - 1; l >= 0 && path[l] != other[l]; l--)
+		while (l < NODE_PATH && path[l] == other[l])
+			l++;
+		for (; l < NODE_PATH; l++)
 			path[l] = n->shape->ndomains + place->id;
 	}
-	path[LEVEL_NODE] = n->host;
+	path[0] = n->host;
 }
 
 static void place_make(const struct node *n, struct places *p, const unsigned *core)
@@ -140,6 +160,30 @@ static int not_there(const struct places *p, const char *host, struct err *e)
 	return err_set(e, "%s: this node is not in the network", host);
 }
 
+/* NUMA nodes are numbered by their first cores; a core without one counts as one, too. Returns their number. */
+static unsigned numas_number(const struct node *n, unsigned *numa_of)
+{
+	unsigned numas = 0, last = 0;
+
+	for (unsigned core = 0; core < n->shape->cores; core++) {
+		unsigned own = domain_at(n->shape, n->domain_of[core], LEVEL_NUMA);
+
+		numas += !core || own != last;
+		last = own;
+		numa_of[core] = numas - 1;
+	}
+	return numas;
+}
+
+/* With costs between NUMA nodes there must be as many. */
+static int numas_fill(struct node *n, struct err *e)
+{
+	unsigned numas = n->numas->levels ? numas_number(n, n->numa_of) : 0;
+
+	return !numas || numas == n->numas->numas ? 0 :
+	       err_set(e, "costs between %u NUMA nodes, but cores of the node are in %u", n->numas->numas, numas);
+}
+
 static int node_init(struct node *n, const struct places *p, const char *host, const char *cores, struct err *e)
 {
 	unsigned char *wanted = calloc(n->shape->cores, 1);
@@ -150,7 +194,8 @@ static int node_init(struct node *n, const struct places *p, const char *host, c
 	n->nleft = calloc(n->shape->ndomains + 1, sizeof(*n->nleft));
 	n->leaf_of = calloc(n->shape->cores + 1, sizeof(*n->leaf_of));
 	n->domain_of = calloc(n->shape->cores + 1, sizeof(*n->domain_of));
-	if (!wanted || !n->left || !n->nleft || !n->leaf_of || !n->domain_of)
+	n->numa_of = calloc(n->shape->cores + 1, sizeof(*n->numa_of));
+	if (!wanted || !n->left || !n->nleft || !n->leaf_of || !n->domain_of || !n->numa_of)
 		rc = err_set(e, "%s: out of memory", host);
 	else if ((rc = cores_parse(cores, wanted, n->shape->cores, e)))
 		err_within(e, "%s", host);
@@ -159,6 +204,8 @@ static int node_init(struct node *n, const struct places *p, const char *host, c
 	for (unsigned d = 0; rc == 0 && d < n->shape->ndomains; d++)
 		if (n->shape->domains[d].level == LEVEL_CORE)
 			n->domain_of[n->shape->domains[d].first] = d;
+	if (rc == 0 && (rc = numas_fill(n, e)))
+		err_within(e, "%s", host);
 	free(wanted);
 	if (rc == 0 && p->network) {
 		const struct hierarchy_host *at = hierarchy_find(p->network, host);
@@ -175,6 +222,7 @@ static void node_free(struct node *n)
 	free(n->nleft);
 	free(n->leaf_of);
 	free(n->domain_of);
+	free(n->numa_of);
 }
 
 /* Tasks of several CPUs get whole cores; tasks of one CPU may share the PUs of a core. */
@@ -189,13 +237,15 @@ static void node_measure(struct node *n, unsigned cpus)
 int places_add(struct places *p, const char *host, const struct shape *shape, const char *cores, unsigned cpus,
 	       struct err *e)
 {
-	struct node n = { .shape = shape, .host = p->nhosts };
+	struct node n = { .shape = shape, .host = p->nhosts, .numas = &p->numas };
 	unsigned nplaces = p->nplaces, nleaves = p->nleaves;
 	struct places_kind kind;
 	int found, rc = -1;
 
 	n.levels = places_above(p, &kind);
-	memcpy(&kind.cost[n.levels], p->cost, sizeof(p->cost));
+	for (int l = 0; l < LEVEL_COUNT; l++)
+		kind.cost[n.levels + path_level(l)] = p->cost[l];
+	memcpy(&kind.cost[n.levels + 1], p->numas.cost, sizeof(p->numas.cost));
 	node_measure(&n, cpus);
 	if (places_host_new(p, host, e))
 		return -1;
@@ -239,7 +289,8 @@ int places_add_inner(struct places *p, const struct hierarchy_host *host, struct
 	if (places_host_new(p, host->name, e))
 		return -1;
 	levels = places_above(p, &kind);
-	memcpy(&kind.cost[levels], inner->cost, inner->levels * sizeof(*inner->cost));
+	for (unsigned l = 0; l < inner->levels; l++)
+		kind.cost[levels + l] = inner->cost[l];
 	if (places_room(p, n, n) || (found = places_kind_find(p, &kind)) < 0) {
 		places_host_drop(p, p->nplaces, p->nleaves);
 		return err_set(e, "%s: out of memory", host->name);
