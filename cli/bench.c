@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <hwloc.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "bench_node.h"
+#include "client/claim.h"
 #include "cmd.h"
 #include "hwbench/hwbench.h"
 #include "progress.h"
@@ -16,30 +19,46 @@
 
 struct args {
 	unsigned milliseconds;
-	bool is_costs;
-	const char *what, *from;
+	bool is_costs, send;
+	const char *from, *node;
+	struct cmd_words words;	/* the verb, and the node to show */
 };
 
 static const struct cmd_option options[] = {
 	{ "time", 0, "MS", CMD_NUMBER(milliseconds, 1, 10000), "Milliseconds for each value; default 100" },
 	{ "from", 0, "FILE", CMD_TEXT(from), "Measure nothing: read what `--json` printed on some node" },
 	{ "costs", 0, NULL, CMD_FLAG(is_costs), "Print the costs for `topiary map --costs` alone" },
+	{ "send", 0, NULL, CMD_FLAG(send), "Send the result to the registry, as root of the node or an administrator" },
+	{ "node", 0, "NAME", CMD_TEXT(node),
+	  "With --send: the node's name in Slurm (default: $SLURMD_NODENAME, or this host's)" },
 	{0},
 };
 
-static void check(void *args, struct argp_state *state)
+static void check_together(void *args, struct argp_state *state)
 {
 	const struct args *a = args;
+	const char *verb = a->words.n ? a->words.list[0] : "";
 
-	if (strcmp(a->what, "node"))
-		argp_error(state, "%s: unknown, expected: node", a->what);
+	if (strcmp(verb, "node") && strcmp(verb, "show"))
+		argp_error(state, "%s%sexpected node or show", verb, *verb ? ": unknown, " : "");
+	if (a->words.n != 1 + !strcmp(verb, "show"))
+		argp_error(state, "expected %s", !strcmp(verb, "show") ? "show NODE" : "node");
+	if (a->send && a->is_costs)
+		argp_error(state, "--send and --costs exclude each other");
+	if (a->node && !a->send)
+		argp_error(state, "--node requires --send");
+	if (!strcmp(verb, "show") && (a->send || a->is_costs || a->from))
+		argp_error(state, "--send, --costs and --from require node");
+	if (a->node && !claim_node_valid(a->node))
+		argp_error(state, "--node=%s: not the name of a node", a->node);
 }
 
 static const struct cmd_syntax syntax = {
-	options, "node",
+	options, "node\nshow NODE",
 	"Measure latency and bandwidth of memory between NUMA nodes, bandwidth by number of cores, and how long cores"
-	" take to pass a cache line to each other, on the cores and memory that this process may use.",
-	CMD_TEXT(what), "node", check,
+	" take to pass a cache line to each other, on the cores and memory that this process may use; or show what the "
+	"registry has of a node, beside its class.",
+	CMD_WORDS(words), NULL, check_together,
 };
 
 static hwloc_topology_t discover(struct err *e)
@@ -244,6 +263,16 @@ static int print_tables(const struct hwbench *b, struct err *e)
 	return print_handovers(b, e) || print_between(b, e) || print_memory(b, e) || print_domains(b, e) ? -1 : 0;
 }
 
+static int result_send(const struct cmd *c, const struct args *a, const struct hwbench *b, struct err *e)
+{
+	const char *node = a->node ? a->node : getenv("SLURMD_NODENAME");
+	char host[HOST_NAME_MAX + 1] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	host[strcspn(host, ".")] = '\0';
+	return bench_node_send(c, node ? node : host, b, e);
+}
+
 int cmd_bench(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = { .milliseconds = 100 };
@@ -252,9 +281,12 @@ int cmd_bench(struct cmd *c, int argc, char **argv, struct err *e)
 
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
+	if (a.words.n > 1)
+		return bench_node_show(c, a.words.list[1], e);
 	rc = a.from ? file_result(a.from, &b, e) : node_measure(&a, &b, e);
 	if (rc == 0)
-		rc = c->json ? print_json(&b, e) : a.is_costs ? print_costs(&b, e) : print_tables(&b, e);
+		rc = a.send ? result_send(c, &a, &b, e) : c->json ? print_json(&b, e) :
+		      a.is_costs ? print_costs(&b, e) : print_tables(&b, e);
 	hwbench_free(&b);
 	return rc;
 }

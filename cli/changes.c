@@ -94,8 +94,10 @@ json_t *changes_counts(const struct changes *c)
 {
 	json_t *o = json_object();
 
+	/* Of a comparison, which finds no slow node. */
 	for (int s = SEVERITY_COUNT - 1; o && s >= 0; s--)
-		json_object_set_new(o, severity_name(s), json_integer(changes_count(c, s)));
+		if (s != SEVERITY_SLOW)
+			json_object_set_new(o, severity_name(s), json_integer(changes_count(c, s)));
 	return o;
 }
 
@@ -112,6 +114,7 @@ void change_print(const struct change *c, FILE *out)
 		[SEVERITY_IDENTITY] = "\033[2m",
 		[SEVERITY_COSMETIC] = "",
 		[SEVERITY_WIRING] = "\033[33m",
+		[SEVERITY_SLOW] = "\033[33m",
 		[SEVERITY_CAPACITY] = "\033[31m",
 	};
 	bool coloured = isatty(fileno(out)) && *colours[c->severity];

@@ -20,7 +20,7 @@ int changes_from_json(const json_t *list, struct changes *out, struct err *e);
 json_t *changes_counts(const struct changes *c);
 size_t changes_count(const struct changes *c, enum severity s);
 
-/* A severity that counts as drift: cosmetic, wiring or capacity; -1 for other words. */
+/* A severity that counts as drift: cosmetic, wiring, slow or capacity; -1 for other words. */
 int drift_severity_parse(const char *name);
 
 /* "capacity  NUMA node 3: memory 64 GiB -> 48 GiB", coloured on a terminal; control characters become spaces. */

@@ -120,8 +120,8 @@ static void report_readiness(struct doctor *d, const json_t *answer)
 		  "migrations" },
 		{ "munge", "start munged on the registry's host" },
 		{ "disk",
-		  "free space in the directories of SnapshotFile and FabricFile, which topiaryd's user must be "
-		  "able to write" },
+		  "free space in the directories of SnapshotFile, FabricFile and CostsFile, which topiaryd's user "
+		  "must be able to write" },
 		{ "workers", "read topiaryd's log: its parser workers do not run" },
 	};
 

@@ -16,8 +16,8 @@ struct args {
 };
 
 static const struct cmd_option options[] = {
-	{ "severity", 0, "SEVERITY", CMD_KEYWORD(severity, drift_severity_parse, "cosmetic, wiring, capacity"),
-	  "Only nodes whose most severe change is this: cosmetic, wiring or capacity" },
+	{ "severity", 0, "SEVERITY", CMD_KEYWORD(severity, drift_severity_parse, "cosmetic, wiring, slow, capacity"),
+	  "Only nodes whose most severe change is this: cosmetic, wiring, slow or capacity" },
 	{0},
 };
 
@@ -103,8 +103,8 @@ static void print_total(const struct groups *g)
 		if (severity >= 0)
 			nodes[severity] += g->list[i].n;
 	}
-	printf("%zu node%s with drift: %zu capacity, %zu wiring, %zu cosmetic\n", all, all == 1 ? "" : "s",
-	       nodes[SEVERITY_CAPACITY], nodes[SEVERITY_WIRING], nodes[SEVERITY_COSMETIC]);
+	printf("%zu node%s with drift: %zu capacity, %zu slow, %zu wiring, %zu cosmetic\n", all, all == 1 ? "" : "s",
+	       nodes[SEVERITY_CAPACITY], nodes[SEVERITY_SLOW], nodes[SEVERITY_WIRING], nodes[SEVERITY_COSMETIC]);
 }
 
 static int print_table(const json_t *drift, struct err *e)

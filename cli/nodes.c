@@ -23,7 +23,7 @@ static bool is_filtered(const struct args *a)
 static void set_drift(void *args, const char *severity, struct argp_state *state)
 {
 	if (severity && strcmp(severity, "any") && drift_severity_parse(severity) < 0)
-		argp_error(state, "--drift=%s: invalid value, expected one of: cosmetic, wiring, capacity, any",
+		argp_error(state, "--drift=%s: invalid value, expected one of: cosmetic, wiring, slow, capacity, any",
 			   severity);
 	((struct args *) args)->drift = severity ? severity : "any";
 }
@@ -32,7 +32,7 @@ static const struct cmd_option options[] = {
 	{ "shape", 0, "SHAPE", CMD_TEXT(shape), "Only nodes of this shape" },
 	{ "class", 0, "CLASS", CMD_TEXT(class), "Only nodes of this class" },
 	{ "drift", 0, "SEVERITY", CMD_OPTIONAL(set_drift),
-	  "Only nodes that have drifted from the baseline of their class: cosmetic, wiring, "
+	  "Only nodes that have drifted from the baseline of their class: cosmetic, wiring, slow, "
 	  "capacity or any (default)" },
 	{ "names", 0, NULL, CMD_FLAG(names), "Print only names, one per line" },
 	{0},

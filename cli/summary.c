@@ -80,6 +80,7 @@ int summary_print(const json_t *node, const json_t *drift, struct err *e)
 	row_text(t, "allocation", node, "allocation");
 	describe_time(t, "last boot", node, "last_boot");
 	describe_time(t, "topology since", node, "topology_since");
+	describe_time(t, "costs measured", node, "costs_measured");
 	describe_storage(t, node);
 	row_text(t, "SHA-256", node, "sha256");
 	return table_finish(t, e);

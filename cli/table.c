@@ -87,8 +87,8 @@ void table_severity(struct table *t, const char *severity)
 {
 	table_colour(t,
 		     !strcmp(severity, "capacity")	   ? COLOUR_RED
-			     : !strcmp(severity, "wiring") ? COLOUR_YELLOW
-							   : COLOUR_NONE);
+			     : !strcmp(severity, "wiring") || !strcmp(severity, "slow") ? COLOUR_YELLOW
+									      : COLOUR_NONE);
 }
 
 void table_label(struct table *t, const char *label)

@@ -12,8 +12,13 @@
 #include "target.h"
 #include "hwcmp/compare.h"
 
-/* Smaller values are severities: identity (0: none), cosmetic 1, wiring 2, capacity 3. */
 #define STATUS_UNKNOWN 4
+
+/* The exit status by severity. */
+static const int statuses[SEVERITY_COUNT] = {
+	[SEVERITY_COSMETIC] = 1, [SEVERITY_WIRING] = 2, [SEVERITY_SLOW] = 5, [SEVERITY_CAPACITY] = 3,
+};
+
 #define SECONDS 10
 
 struct args {
@@ -27,8 +32,8 @@ static const struct cmd_option options[] = {
 	  CMD_KEYWORD(mode, verify_mode_parse, "strict, allow-extra, allow-missing, ignore"),
 	  "strict (default), allow-extra, allow-missing or ignore" },
 	{ "against", 0, "FILE", CMD_TEXT(against), "Compare with this XML file, without the registry" },
-	{ "severity", 0, "SEVERITY", CMD_KEYWORD(least, drift_severity_parse, "cosmetic, wiring, capacity"),
-	  "Ignore changes below cosmetic, wiring (default) or capacity" },
+	{ "severity", 0, "SEVERITY", CMD_KEYWORD(least, drift_severity_parse, "cosmetic, wiring, slow, capacity"),
+	  "Ignore changes below cosmetic, wiring (default), slow or capacity" },
 	{ "verbose", 0, NULL, CMD_FLAG(verbose), "Also report success" },
 	{0},
 };
@@ -36,7 +41,8 @@ static const struct cmd_option options[] = {
 static const struct cmd_syntax syntax = {
 	options, "[NODE]\n--against FILE [FILE]",
 	"Check a node against its class, or a topology against a file, for Slurm's HealthCheckProgram.\v"
-	"The exit status is 0 for no change, 1 for cosmetic changes, 2 for wiring, 3 for capacity, 4 on an error.",
+	"The exit status is 0 for no change, 1 for cosmetic changes, 2 for wiring, 5 for a slow node, 3 for capacity, "
+	"4 on an error.",
 	CMD_TEXT(name), NULL, NULL,
 };
 
@@ -115,7 +121,7 @@ static int changes_report(struct cmd *c, const struct args *a, const char *name,
 	verdict = changes_verdict(changes, a->mode);
 	rc = c->json ? print_json(name, changes, verdict, e) : print_words(name, changes, a->verbose, e);
 	if (!rc)
-		c->status = verdict < 0 ? 0 : verdict;
+		c->status = verdict < 0 ? 0 : statuses[verdict];
 	return rc;
 }
 

@@ -144,8 +144,8 @@ static int service_start(struct service *s, struct err *e)
 	    !(s->gate = gate_new(DOCUMENTS_PER_CPU * (cpus > 0 ? cpus : 1), s->settings.storm_rate)))
 		return err_set(e, "out of memory");
 	if (!(s->committer = committer_start(s->pool, &s->settings, s->bases, s->verified, COMMITTERS, e)) ||
-	    !(s->publisher = publisher_start(s->pool, s->settings.snapshot_file, s->settings.fabric_file, e)) ||
-	    !(s->upkeep = upkeep_start(&s->settings, s->pool, s->bases, s->parser, e)) ||
+	    !(s->publisher = publisher_start(s->pool, &s->settings, e)) ||
+	    !(s->upkeep = upkeep_start(&s->settings, s->pool, s->bases, s->parser, s->publisher, e)) ||
 	    !(s->readiness = readiness_start(s, e)))
 		return -1;
 	return 0;

@@ -18,6 +18,7 @@
 static const struct conf_item items[] = {
 	TEXT("SnapshotFile", snapshot_file, "/var/lib/topiary/snapshot"),
 	TEXT("FabricFile", fabric_file, "/var/lib/topiary/fabric"),
+	TEXT("CostsFile", costs_file, "/var/lib/topiary/costs"),
 	UINT("SnapshotPoll", snapshot_poll, "10", 1, 86400),
 	TEXT("RunDir", run_dir, "/run/topiary"),
 	TEXT("TopologyFile", topology_file, "/run/topiary/topology.xml"),

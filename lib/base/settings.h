@@ -16,6 +16,7 @@
  */
 struct settings {
 	char *snapshot_file;	/* SnapshotFile: shapes and nodes, for slurmctld */
+	char *costs_file;	/* CostsFile: measured costs of the nodes, for topiary map */
 	char *fabric_file;	/* FabricFile: the levels of the network above the nodes, for topiary map */
 	unsigned snapshot_poll;	/* SnapshotPoll: seconds between two looks at it */
 	char *run_dir;		/* RunDir: root's own folder on a node, below it JOB.STEP/ */

@@ -30,6 +30,7 @@ struct claim {
 #define CLAIM_FSCK "fsck"	/* by an administrator: check what is stored */
 #define CLAIM_JOB "job"		/* by a user: this is what the job did */
 #define CLAIM_READ "read"	/* by whoever reads what is not for everybody */
+#define CLAIM_COSTS "costs"	/* by root of a node, or an administrator: the node was measured */
 #define CLAIM_FABRIC "fabric"	/* by an administrator: this is the fabric */
 
 /* The one line of text that is signed. 0, or -1 when the claim is none that can be. */

@@ -20,11 +20,12 @@ enum severity {
 	SEVERITY_IDENTITY,	/* differs between identical nodes: names, serial numbers, addresses, pages */
 	SEVERITY_COSMETIC,	/* versions of kernel, firmware, drivers; unknown infos: no effect on jobs */
 	SEVERITY_WIRING,	/* same parts elsewhere: bus, locality, link, numbering, distances, groups */
+	SEVERITY_SLOW,		/* measured to be slower than its class; never found by comparing topologies */
 	SEVERITY_CAPACITY,	/* other resources: cores, memory, caches, GPUs, NICs, disks, models */
 	SEVERITY_COUNT,
 };
 
-/* "identity", "cosmetic", "wiring", "capacity": constants; severity_parse gives -1 for another name. */
+/* "identity", "cosmetic", "wiring", "slow", "capacity": constants; severity_parse gives -1 for another name. */
 const char *severity_name(enum severity s);
 int severity_parse(const char *name);
 

@@ -12,7 +12,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static const char *const severities[] = { "identity", "cosmetic", "wiring", "capacity" };
+static const char *const severities[] = { "identity", "cosmetic", "wiring", "slow", "capacity" };
 static const char *const directions[] = { "gone", "extra", "changed" };
 static const char *const modes[] = { "strict", "allow-extra", "allow-missing", "ignore" };
 

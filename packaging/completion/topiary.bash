@@ -33,15 +33,16 @@ _topiary_jobs() {
 # The values of an option as words, "FILE" for files; nothing for what has no list.
 _topiary_values() {
 	case $1:$2 in
-	*:--config | *:--output | *:-o | *:--matrix | map:--arch | map:--distances | *:--against | map:--snapshot | map:--env | replay:--snapshot | *:--formulas) echo FILE ;;
-	nodes:--drift) echo cosmetic wiring capacity any ;;
-	*:--severity) echo cosmetic wiring capacity ;;
+	*:--config | *:--output | *:-o | *:--matrix | map:--arch | map:--distances | *:--against | map:--snapshot | map:--env | replay:--snapshot | bench:--from | *:--formulas) echo FILE ;;
+	nodes:--drift) echo cosmetic wiring slow capacity any ;;
+	*:--severity) echo cosmetic wiring slow capacity ;;
 	*:--mode) echo strict allow-extra allow-missing ignore ;;
 	show:--synthetic) echo hierarchy cores detail allocation ;;
 	map:--format) echo plain openmpi openmpi-seq openmpi5 mpich intelmpi mvapich2 cray srun ;;
 	matrix:--format) echo mm dense grf ;;
 	fabric:--xml) echo FILE ;;
 	fabric:--format) echo slurm slurm-yaml paper scotch json ;;
+	map:--costs) echo measured default ;;
 	map:--explain) echo json ;;
 	map:--effort) echo fast normal high ;;
 	map:--fill) echo auto compact spread ;;

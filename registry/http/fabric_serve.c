@@ -32,31 +32,9 @@ int fabric_admit(struct call *c)
 	return 0;
 }
 
-/* The signed document. NULL with the reply filled. */
-static json_t *body_decompress(struct call *c)
-{
-	struct buf text = {0};
-	char sha256[HASH_HEX];
-	json_error_t why;
-	json_t *j = NULL;
-	struct err e;
-
-	if (zip_open(c->body.data ? c->body.data : "", c->body.len, c->claim.length, &text, &e)) {
-		call_fail(c, 422, "%s: %s", c->node, e.text);
-		return NULL;
-	}
-	hash_hex(text.data, text.len, sha256);
-	if (text.len != c->claim.length || strcmp(sha256, c->claim.sha256))
-		call_fail(c, 422, "%s: the body differs from the document that was signed", c->node);
-	else if (!(j = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, &why)))
-		call_fail(c, 422, "%s: line %d: %s", c->node, why.line, why.text);
-	buf_free(&text);
-	return j;
-}
-
 static struct fabric *read_body(struct call *c)
 {
-	json_t *j = body_decompress(c);
+	json_t *j = call_body_json(c);
 	struct fabric *f = NULL;
 	struct err e;
 

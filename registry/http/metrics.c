@@ -14,7 +14,7 @@
 #include "store/identity.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define ROUTES_MAX 32
+#define ROUTES_MAX 48
 #define CLASSES 5	/* of status: 1xx to 5xx */
 #define CACHE_SECONDS 5	/* how long results of SQL are reused */
 
@@ -154,9 +154,9 @@ static void add_database(struct buf *out, struct identity *i)
 
 /* Values that only the database has. */
 static const char counts_sql[] =
-	"SELECT (SELECT count(*) FROM node), (SELECT count(*) FROM drift WHERE severity = 'cosmetic'),"
-	" (SELECT count(*) FROM drift WHERE severity = 'wiring'), (SELECT count(*) FROM drift WHERE severity ="
-	" 'capacity'),"
+	"SELECT (SELECT count(*) FROM node), (SELECT count(*) FROM node_drift WHERE severity = 'cosmetic'),"
+	" (SELECT count(*) FROM node_drift WHERE severity = 'wiring'), (SELECT count(*) FROM node_drift WHERE severity"
+	" = 'slow'), (SELECT count(*) FROM node_drift WHERE severity = 'capacity'), (SELECT count(*) FROM node_costs),"
 	" (SELECT count(*) FROM class), (SELECT count(*) FROM base), (SELECT count(*) FROM past),"
 	" (SELECT coalesce(sum(octet_length(diff)), 0) FROM node), (SELECT coalesce(sum(octet_length(bytes)), 0) FROM"
 	" base),"
@@ -172,7 +172,9 @@ static const struct sql_metric {
 	{ "nodes_drifted", "{severity=\"cosmetic\"}", "Nodes that have drifted from their class, by highest"
 						      " severity." },
 	{ "nodes_drifted", "{severity=\"wiring\"}", NULL },
+	{ "nodes_drifted", "{severity=\"slow\"}", NULL },
 	{ "nodes_drifted", "{severity=\"capacity\"}", NULL },
+	{ "nodes_measured", "", "Nodes whose latency and bandwidth were measured." },
 	{ "classes", "", "Classes of nodes that are expected to be identical but for serial numbers and addresses." },
 	{ "bases", "", "Base documents, stored as a whole." },
 	{ "history_entries", "", "Former exports stored." },

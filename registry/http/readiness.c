@@ -72,7 +72,7 @@ static int check_workers(struct service *s, struct err *e)
 /* Replacing a file needs space beside the old one. */
 static int check_disk(struct service *s, struct err *e)
 {
-	const char *files[] = { s->settings.snapshot_file, s->settings.fabric_file };
+	const char *files[] = { s->settings.snapshot_file, s->settings.fabric_file, s->settings.costs_file };
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		const char *slash = strrchr(files[i], '/');

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "accept.h"
+#include "costs_serve.h"
 #include "document_reads.h"
 #include "fabric_serve.h"
 #include "fsck_serve.h"
@@ -48,6 +49,9 @@ static const struct route routes[] = {
 	{ "GET", "/v1/nodes/*/history", "limit", access_admit, NULL, read_history, 0, CLAIM_READ },
 	{ "GET", "/v1/nodes/*/facts", "fact", access_admit_facts, NULL, read_node_facts, 0, CLAIM_READ },
 	{ "GET", "/v1/nodes/*/drift", NULL, NULL, NULL, read_node_drift, 0, NULL },
+	{ "PUT", "/v1/nodes/*/costs", NULL, costs_admit, costs_admit_peer, costs_put, COSTS_ZSTD_MAX, CLAIM_COSTS },
+	{ "GET", "/v1/nodes/*/costs", NULL, NULL, NULL, read_node_costs, 0, NULL },
+	{ "GET", "/v1/costs", NULL, NULL, NULL, read_costs, 0, NULL },
 	{ "GET", "/v1/drift", "severity", NULL, NULL, read_drift, 0, NULL },
 	{ "GET", "/v1/facts", "fact hosts value", access_admit_facts, NULL, read_facts, 0, CLAIM_READ },
 	{ "GET", "/v1/shapes", NULL, NULL, NULL, read_shapes, 0, NULL },

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "delta/pack.h"
 
 #define RETRY_SECONDS 10	/* at most, at random: clients refused together do not return together */
 
@@ -79,6 +80,27 @@ static struct db *pool_acquire(struct call *c, struct db_pool *pool)
 	if (!db)
 		call_fail(c, 503, "%s%s%s", c->node, *c->node ? ": " : "", e.text);
 	return db;
+}
+
+json_t *call_body_json(struct call *c)
+{
+	struct buf text = {0};
+	char sha256[HASH_HEX];
+	json_error_t why;
+	json_t *j = NULL;
+	struct err e;
+
+	if (zip_open(c->body.data ? c->body.data : "", c->body.len, c->claim.length, &text, &e)) {
+		call_fail(c, 422, "%s: %s", c->node, e.text);
+		return NULL;
+	}
+	hash_hex(text.data, text.len, sha256);
+	if (text.len != c->claim.length || strcmp(sha256, c->claim.sha256))
+		call_fail(c, 422, "%s: the body differs from the document that was signed", c->node);
+	else if (!(j = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, &why)))
+		call_fail(c, 422, "%s: line %d: %s", c->node, why.line, why.text);
+	buf_free(&text);
+	return j;
 }
 
 struct db *call_acquire_writer(struct call *c)

@@ -107,6 +107,9 @@ void call_body(struct call *c, const char *type, struct buf *body);
  */
 int call_check_credential(struct call *c);
 
+/* The JSON that the verified claim was signed for, from a zstd body. NULL with the reply filled. */
+json_t *call_body_json(struct call *c);
+
 /* A connection to PostgreSQL for writing. NULL with the reply filled. */
 struct db *call_acquire_writer(struct call *c);
 /*

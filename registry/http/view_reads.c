@@ -35,10 +35,11 @@ static const char nodes_sql[] = NODE_SELECT " FROM topiary_nodes"
 static const struct json_column node_columns[] = {
 	NODE_COLUMNS, { "boot_id", COLUMN_TEXT }, { "seq", COLUMN_PLAIN }, { "cores_only", COLUMN_TEXT },
 		{ "hierarchy", COLUMN_TEXT },
-	{ "allocation", COLUMN_TEXT }, { "detail", COLUMN_TEXT }, {0},
+	{ "allocation", COLUMN_TEXT }, { "detail", COLUMN_TEXT }, { "costs_measured", COLUMN_TEXT }, {0},
 };
 static const char node_sql[] = NODE_SELECT
-	", boot_id, seq, cores_only, hierarchy, allocation, detail FROM topiary_nodes WHERE node = $1";
+	", boot_id, seq, cores_only, hierarchy, allocation, detail, " RFC3339("costs_measured")
+	" FROM topiary_nodes WHERE node = $1";
 
 static const struct json_column node_facts_columns[] = { { "object", COLUMN_TEXT }, { "fact", COLUMN_TEXT },
 							 { "value", COLUMN_TEXT }, {0} };
@@ -60,9 +61,16 @@ static const struct json_column drift_columns[] = {
 };
 #define DRIFT_SELECT \
 	"SELECT n.node, n.class, d.severity, " RFC3339_US("d.since") ", coalesce(d.changes, '[]') FROM topiary_nodes n "
-static const char node_drift_sql[] = DRIFT_SELECT "LEFT JOIN drift d ON d.node = n.node WHERE n.node = $1";
+static const char node_drift_sql[] = DRIFT_SELECT "LEFT JOIN node_drift d ON d.node = n.node WHERE n.node = $1";
 static const char drift_sql[] = DRIFT_SELECT
-	"JOIN drift d ON d.node = n.node WHERE ($1::text IS NULL OR d.severity = $1) ORDER BY n.node";
+	"JOIN node_drift d ON d.node = n.node WHERE ($1::text IS NULL OR d.severity = $1) ORDER BY n.node";
+
+static const struct json_column costs_columns[] = {
+	{ "quantity", COLUMN_TEXT }, { "value", COLUMN_PLAIN }, { "median", COLUMN_PLAIN }, { "nodes", COLUMN_PLAIN },
+	{ "limit", COLUMN_PLAIN }, { "slow", COLUMN_PLAIN }, {0},
+};
+static const char node_costs_sql[] = "SELECT quantity, value, median, nodes, \"limit\", to_json(slow)"
+	" FROM topiary_node_costs WHERE node = $1 ORDER BY line";
 
 static const struct json_column shapes_columns[] = {
 	{ "shape", COLUMN_TEXT }, { "nodes", COLUMN_PLAIN }, { "cores", COLUMN_PLAIN }, { "pus", COLUMN_PLAIN },
@@ -189,6 +197,17 @@ void read_node_facts(struct call *c)
 	reply_list(c, first.failed ? "" : first.data, "facts", node_facts_columns, node_facts_sql, 3,
 	     (struct db_value[]){ DB_TEXT(c->node), DB_TEXT(call_param(c, "fact")),
 				  DB_TEXT(access_sees_serials(c) ? "t" : "f") });
+	buf_free(&first);
+}
+
+void read_node_costs(struct call *c)
+{
+	struct buf first = {0};
+
+	if (!node_known(c))
+		return;
+	buf_printf(&first, "\"node\":\"%s\",", c->node);
+	reply_list(c, first.failed ? "" : first.data, "costs", costs_columns, node_costs_sql, 1, &DB_TEXT(c->node));
 	buf_free(&first);
 }
 

@@ -10,6 +10,7 @@ void read_nodes(struct call *c);
 void read_node(struct call *c);
 void read_node_facts(struct call *c);
 void read_node_drift(struct call *c);
+void read_node_costs(struct call *c);
 void read_facts(struct call *c);
 void read_drift(struct call *c);
 void read_shapes(struct call *c);

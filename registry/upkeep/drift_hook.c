@@ -175,18 +175,38 @@ static int hook_run(const struct upkeep_run *p, const PGresult *r, int row, stru
 	return rc;
 }
 
-/* --- the table drift --- */
+/* --- the tables drift and slow_node --- */
 
+/*
+ * A batch of those never tried ($1), or of those that failed. Drift of a node's very first export waits for a full run
+ * ($2): the baseline vote may find that the node is right and its baseline wrong.
+ */
+#define UNREPORTED(table, is_due) "SELECT d.node, d.severity, 'c' || b.class, d.changes::text, d.xmin::text FROM " \
+	table " d JOIN node n ON n.name = d.node JOIN layout f ON f.id = n.layout JOIN base b ON b.id = f.base" \
+	" WHERE NOT d.reported AND (d.tries = 0) = $1::bool AND ($2::bool OR " is_due ")" \
+	" ORDER BY array_position('{capacity,slow,wiring,cosmetic}'::text[], d.severity), d.since, d.node LIMIT " BATCH
 /* The row's version is compared: a node that changed while the hook ran is reported again. */
-#define MARK_TOLD "UPDATE drift SET reported = true, tries = 0 WHERE node = $1 AND xmin::text = $2 RETURNING reported"
-#define MARK_FAILED "UPDATE drift SET reported = tries + 1 >= " TRIES ", tries = (tries + 1) % " TRIES \
+#define TOLD(table) "UPDATE " table " SET reported = true, tries = 0 WHERE node = $1 AND xmin::text = $2" \
+	" RETURNING reported"
+#define FAILED(table) "UPDATE " table " SET reported = tries + 1 >= " TRIES ", tries = (tries + 1) % " TRIES \
 	" WHERE node = $1 AND xmin::text = $2 RETURNING reported"
+#define SKIPPED(table) "UPDATE " table " SET reported = true WHERE NOT reported"
 
-static int record_result(struct upkeep_run *p, const PGresult *r, int row, int failed, const struct err *why,
-			 struct err *e)
+static const struct drift_table {
+	const char *unreported, *told, *failed, *skipped;
+} tables[] = {
+	{ UNREPORTED("drift", "EXISTS (SELECT 1 FROM past o WHERE o.node = d.node)"), TOLD("drift"), FAILED("drift"),
+	  SKIPPED("drift") },
+	{ UNREPORTED("slow_node", "true"), TOLD("slow_node"), FAILED("slow_node"),
+	  SKIPPED("slow_node") },
+};
+#define TABLES (sizeof(tables) / sizeof(tables[0]))
+
+static int record_result(struct upkeep_run *p, const struct drift_table *t, const PGresult *r, int row, int failed,
+			 const struct err *why, struct err *e)
 {
 	const char *node = PQgetvalue(r, row, NODE);
-	PGresult *noted = db_query(p->db, e, failed ? MARK_FAILED : MARK_TOLD, 2,
+	PGresult *noted = db_query(p->db, e, failed ? t->failed : t->told, 2,
 				   (struct db_value[]){ DB_TEXT(node), DB_TEXT(PQgetvalue(r, row, VERSION)) });
 	bool exhausted = noted && PQntuples(noted) && *PQgetvalue(noted, 0, 0) == 't';
 
@@ -197,20 +217,11 @@ static int record_result(struct upkeep_run *p, const PGresult *r, int row, int f
 	return noted ? 0 : -1;
 }
 
-/*
- * A batch of those never tried, or of those that failed. Drift of a node's very first export waits for a full run: the
- * baseline vote may find that the node is right and its baseline wrong. The number of rows, or -1.
- */
-static int run_batch(struct upkeep_run *p, const char *fresh, double until, struct err *e)
+/* The number of rows, or -1. */
+static int run_batch(struct upkeep_run *p, const struct drift_table *t, const char *fresh, double until, struct err *e)
 {
-	PGresult *r = db_query(p->db, e, "SELECT d.node, d.severity, 'c' || b.class, d.changes::text, d.xmin::text"
-					 " FROM drift d"
-			       " JOIN node n ON n.name = d.node JOIN layout f ON f.id = n.layout JOIN base b ON b.id ="
-			       " f.base WHERE NOT d.reported AND (d.tries = 0) = $1::bool"
-			       " AND ($2::bool OR EXISTS (SELECT 1 FROM past o WHERE o.node = d.node))"
-			       " ORDER BY array_position('{capacity,wiring,cosmetic}'::text[], d.severity), d.since,"
-			       " d.node"
-			       " LIMIT " BATCH, 2, (struct db_value[]){ DB_TEXT(fresh), DB_TEXT(p->full ? "t" : "f") });
+	PGresult *r = db_query(p->db, e, t->unreported, 2,
+			       (struct db_value[]){ DB_TEXT(fresh), DB_TEXT(p->full ? "t" : "f") });
 	int rows = r ? PQntuples(r) : -1, rc = rows;
 
 	for (int i = 0; i < rows && rc == rows; i++) {
@@ -222,7 +233,7 @@ static int run_batch(struct upkeep_run *p, const char *fresh, double until, stru
 			rc = 0;
 		} else if ((ran = hook_run(p, r, i, &why)) > 0) {
 			rc = 0;
-		} else if (record_result(p, r, i, ran, &why, e)) {
+		} else if (record_result(p, t, r, i, ran, &why, e)) {
 			rc = -1;
 		}
 	}
@@ -233,25 +244,34 @@ static int run_batch(struct upkeep_run *p, const char *fresh, double until, stru
 /* Without a hook, drift is marked as reported, also for a hook configured later. */
 static int skip_all(struct upkeep_run *p, struct err *e)
 {
-	PGresult *r = db_query(p->db, e, "UPDATE drift SET reported = true WHERE NOT reported", 0, NULL);
+	for (size_t i = 0; i < TABLES; i++)
+		if (db_execute(p->db, e, tables[i].skipped, 0, NULL))
+			return -1;
+	return 0;
+}
 
-	PQclear(r);
-	return r ? 0 : -1;
+static int run_table(struct upkeep_run *p, const struct drift_table *t, double until, struct err *e)
+{
+	int rows;
+
+	if (p->full && run_batch(p, t, "false", until, e) < 0)
+		return -1;
+	do
+		rows = run_batch(p, t, "true", until, e);
+	while (rows > 0 && upkeep_continues(p));
+	return rows < 0 ? -1 : 0;
 }
 
 int drift_hook_run(struct upkeep_run *p, struct err *e)
 {
 	double until = clock_now() + RUN_SECONDS;
-	int rows;
 
 	if (!*p->settings->drift_hook)
 		return skip_all(p, e);
 	if (hook_check(p->settings->drift_hook, e))
 		return -1;
-	if (p->full && run_batch(p, "false", until, e) < 0)
-		return -1;
-	do
-		rows = run_batch(p, "true", until, e);
-	while (rows > 0 && upkeep_continues(p));
-	return rows < 0 ? -1 : 0;
+	for (size_t i = 0; i < TABLES; i++)
+		if (run_table(p, &tables[i], until, e))
+			return -1;
+	return 0;
 }

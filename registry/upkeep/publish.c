@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "store/costs_store.h"
 #include "store/fabric_store.h"
 #include "shape/inventory.h"
 #include "shape/snapshot.h"
@@ -31,7 +32,7 @@ struct publisher {
 	pthread_cond_t wake;
 	bool nudged, stop;
 	struct db_pool *pool;
-	struct published_file snapshot, fabric;
+	struct published_file snapshot, fabric, costs;
 	char version[FABRIC_VERSION_NAME];	/* the fabric that was published; empty: none */
 	double looked;		/* time of publishing it, in clock_now */
 	bool nodes_changed;	/* since then */
@@ -93,12 +94,13 @@ static void report_error(struct published_file *p, int rc, const struct err *e)
 	snprintf(p->complaint, sizeof(p->complaint), "%s", now);
 }
 
-static int refresh_snapshot(struct publisher *p, struct db *db, struct err *e)
+static int refresh_text(struct published_file *p, struct db *db, int (*make)(struct db *, struct buf *, struct err *),
+			struct err *e)
 {
 	struct buf text = {0};
 
-	if (publish_text(db, &text, e) == 0)
-		return write_new(&p->snapshot, &text, e);
+	if (make(db, &text, e) == 0)
+		return write_new(p, &text, e);
 	buf_free(&text);
 	return -1;
 }
@@ -140,18 +142,21 @@ static void publisher_refresh(struct publisher *p)
 {
 	struct err e;
 	struct db *db = db_acquire(p->pool, &e);
-	int rc = db ? refresh_snapshot(p, db, &e) : -1;
+	int rc = db ? refresh_text(&p->snapshot, db, publish_text, &e) : -1;
 
 	report_error(&p->snapshot, rc, &e);
 	p->nodes_changed |= rc == 1;
-	if (db)
+	if (db) {
 		report_error(&p->fabric, refresh_fabric(p, db, &e), &e);
+		report_error(&p->costs, refresh_text(&p->costs, db, costs_text, &e), &e);
+	}
 	db_release(p->pool, db);
 }
 
 static bool wait_due(struct publisher *p)
 {
-	double until = clock_now() + (*p->snapshot.complaint || *p->fabric.complaint ? MIN_INTERVAL : INTERVAL);
+	double until = clock_now() + (*p->snapshot.complaint || *p->fabric.complaint || *p->costs.complaint ?
+					     MIN_INTERVAL : INTERVAL);
 	bool again;
 
 	pthread_mutex_lock(&p->lock);
@@ -185,7 +190,7 @@ static void *publisher_run(void *user)
 	return NULL;
 }
 
-struct publisher *publisher_start(struct db_pool *pool, const char *snapshot, const char *fabric, struct err *e)
+struct publisher *publisher_start(struct db_pool *pool, const struct settings *s, struct err *e)
 {
 	struct publisher *p = calloc(1, sizeof(*p));
 
@@ -194,12 +199,13 @@ struct publisher *publisher_start(struct db_pool *pool, const char *snapshot, co
 		return NULL;
 	}
 	p->pool = pool;
-	p->snapshot.path = snapshot;
-	p->fabric.path = fabric;
+	p->snapshot.path = s->snapshot_file;
+	p->fabric.path = s->fabric_file;
+	p->costs.path = s->costs_file;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->wake, NULL);
 	if (pthread_create(&p->thread, NULL, publisher_run, p)) {
-		err_set(e, "cannot create a thread to write %s", snapshot);
+		err_set(e, "cannot create a thread to write %s", s->snapshot_file);
 		free(p);
 		return NULL;
 	}
@@ -225,5 +231,6 @@ void publisher_stop(struct publisher *p)
 	pthread_join(p->thread, NULL);
 	buf_free(&p->snapshot.last);
 	buf_free(&p->fabric.last);
+	buf_free(&p->costs.last);
 	free(p);
 }

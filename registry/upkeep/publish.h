@@ -3,7 +3,7 @@
 #ifndef TOPIARY_REGISTRY_UPKEEP_PUBLISH_H
 #define TOPIARY_REGISTRY_UPKEEP_PUBLISH_H
 
-#include "base/buf.h"
+#include "base/settings.h"
 #include "store/db.h"
 
 /*
@@ -13,13 +13,15 @@
 int publish_text(struct db *db, struct buf *out, struct err *e);
 
 /*
- * A thread that keeps two files up to date with the database, the snapshot and the fabric's levels (fabric_store.h; no
- * file until a fabric was imported): within a second of a request, and every half minute, because another topiaryd may
- * write to the same database. A file is replaced only when its content changes.
+ * A thread that keeps three files up to date with the database: the snapshot, the fabric's levels (fabric_store.h;
+ * no file until a fabric was imported), and the nodes' costs (costs_store.h; no nodes in it until one was
+ * measured). Within a second of a request, and every half minute, because another topiaryd may write to the same
+ * database. A file is replaced only when its content changes.
  */
 struct publisher;
 
-struct publisher *publisher_start(struct db_pool *pool, const char *snapshot, const char *fabric, struct err *e);
+/* Pool and settings are borrowed until publisher_stop. NULL with an error. */
+struct publisher *publisher_start(struct db_pool *pool, const struct settings *s, struct err *e);
 void publisher_request(struct publisher *p);
 /* Writes what was requested and stops. Accepts NULL. */
 void publisher_stop(struct publisher *p);

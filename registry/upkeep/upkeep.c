@@ -13,6 +13,8 @@
 #include "fsck.h"
 #include "drift_hook.h"
 #include "rebase.h"
+#include "publish.h"
+#include "store/costs_store.h"
 #include "store/fabric_store.h"
 #include "vacuum.h"
 
@@ -28,9 +30,20 @@
 #define PATCHES_WAIT 2		/* seconds in which further patches are collected */
 #define PATCHES_INTERVAL 30		/* seconds between runs requested by patches */
 
-enum occasion { ON_INTERVAL = 1, ON_DRIFT = 2, ON_ACCEPT = 4, ON_START = 8 };
+enum occasion { ON_INTERVAL = 1, ON_DRIFT = 2, ON_ACCEPT = 4, ON_START = 8, ON_COSTS = 16 };
 
 static int delete_history(struct upkeep_run *p, struct err *e);
+
+/* A class may be measured within a minute, node by node: the next run follows after as long as this one took. */
+static int compare_costs(struct upkeep_run *p, struct err *e)
+{
+	int rc = costs_refresh(p->db, e);
+
+	if (rc > 0)
+		publisher_request(p->publisher);
+	upkeep_pause(p);
+	return rc < 0 ? -1 : 0;
+}
 
 static int match_fabric(struct upkeep_run *p, struct err *e)
 {
@@ -49,7 +62,8 @@ static const struct step {
 	{ "finding bases for nodes stored as patches", ON_INTERVAL, rebase_patches },
 	{ "voting on baselines of classes", ON_INTERVAL | ON_START, baseline_vote_run },
 	{ "moving nodes to accepted classes", ON_INTERVAL | ON_ACCEPT, rebase_accepted },
-	{ "running the drift hook", ON_INTERVAL | ON_DRIFT, drift_hook_run },
+	{ "comparing measured costs of nodes", ON_INTERVAL | ON_ACCEPT | ON_COSTS, compare_costs },
+	{ "running the drift hook", ON_INTERVAL | ON_DRIFT | ON_COSTS, drift_hook_run },
 	{ "moving documents to newer field layouts", ON_INTERVAL, rebase_layouts },
 	{ "matching adapters of the fabric with nodes", ON_INTERVAL, match_fabric },
 	{ "deleting old history", ON_INTERVAL, delete_history },
@@ -68,6 +82,7 @@ struct upkeep {
 	struct db_pool *pool;
 	struct bases *bases;
 	struct parser *parser;
+	struct publisher *publisher;
 	char complaint[STEPS + 1][sizeof(((struct err *) 0)->text)];
 };
 
@@ -190,7 +205,7 @@ static unsigned run_upkeep(struct upkeep *u, unsigned wanted)
 {
 	struct err e = {0};
 	struct upkeep_run p = { .settings = u->settings, .db = db_acquire(u->pool, &e), .bases = u->bases,
-				.parser = u->parser,
+				.parser = u->parser, .publisher = u->publisher,
 			  .pace = &u->pace, .full = wanted & ON_INTERVAL };
 	int rc = p.db ? rebase_refresh(&p, &e) : -1, locked = 0;
 	unsigned again = wanted & ~ON_INTERVAL;
@@ -268,6 +283,11 @@ void upkeep_notify_drift(struct upkeep *u)
 		upkeep_want(u, ON_DRIFT);
 }
 
+void upkeep_notify_costs(struct upkeep *u)
+{
+	upkeep_want(u, ON_COSTS);
+}
+
 void upkeep_notify_accept(struct upkeep *u)
 {
 	upkeep_want(u, ON_ACCEPT);
@@ -289,7 +309,7 @@ void upkeep_notify_patch(struct upkeep *u)
 }
 
 struct upkeep *upkeep_start(const struct settings *s, struct db_pool *pool, struct bases *b, struct parser *p,
-			    struct err *e)
+			    struct publisher *publisher, struct err *e)
 {
 	struct upkeep *u = calloc(1, sizeof(*u));
 
@@ -301,6 +321,7 @@ struct upkeep *upkeep_start(const struct settings *s, struct db_pool *pool, stru
 	u->pool = pool;
 	u->bases = b;
 	u->parser = p;
+	u->publisher = publisher;
 	u->next_full = clock_now() + s->upkeep_interval;
 	u->last_full = clock_now() - PATCHES_INTERVAL;
 	pacing_init(&u->pace);

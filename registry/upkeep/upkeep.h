@@ -13,6 +13,7 @@
  * works, so that booting nodes do not notice it. Of several topiaryd on one database one at a time runs it. A failure
  * is logged once and retried in the next run. Called by topiaryd.c and http.
  */
+struct publisher;
 struct upkeep;
 
 /*
@@ -20,7 +21,7 @@ struct upkeep;
  * an error.
  */
 struct upkeep *upkeep_start(const struct settings *s, struct db_pool *pool, struct bases *b, struct parser *p,
-			    struct err *e);
+			    struct publisher *publisher, struct err *e);
 void upkeep_stop(struct upkeep *u);
 
 /*
@@ -30,6 +31,8 @@ void upkeep_stop(struct upkeep *u);
 void upkeep_notify_drift(struct upkeep *u);
 /* A node was accepted: move matching nodes to its class now (rebase.h). */
 void upkeep_notify_accept(struct upkeep *u);
+/* A node was measured: compare it with its class. */
+void upkeep_notify_costs(struct upkeep *u);
 /* A node was stored as a patch. Many since the last run start one soon, as they may need a base. */
 void upkeep_notify_patch(struct upkeep *u);
 

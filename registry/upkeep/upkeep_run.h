@@ -29,6 +29,7 @@ struct upkeep_run {
 	struct db *db;
 	struct bases *bases;
 	struct parser *parser;
+	struct publisher *publisher;
 	struct upkeep_pacing *pace;
 	bool full;		/* the interval is over; else it was requested */
 	bool unfinished;	/* set by a step that wants to continue soon */

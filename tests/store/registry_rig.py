@@ -72,9 +72,11 @@ class Registry:
         self.munge_socket = self.folder / "munge" / "socket"
         self.snapshot = self.folder / "state" / "snapshot"
         self.fabric = self.folder / "state" / "fabric"
+        self.costs = self.folder / "state" / "costs"
         self.config = self.folder / "topiary.conf"
         self.config.write_text(
-            f"SnapshotFile={self.snapshot}\nFabricFile={self.fabric}\nRunDir={self.folder}/run\n"
+            f"SnapshotFile={self.snapshot}\nFabricFile={self.fabric}\nCostsFile={self.costs}\n"
+            f"RunDir={self.folder}/run\n"
             f"TopologyFile={self.folder}/run/topology.xml\n"
             f"RegistryURL=http://127.0.0.1:{self.port}\nRegistryUser={USER}\nMungeSocket={self.munge_socket}\n"
             f"Listen=127.0.0.1:{self.port}\nDatabase=host={self.folder}/pg dbname=topiary user={USER}\n"

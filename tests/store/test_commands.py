@@ -262,14 +262,14 @@ def test_drift_folds_equal_changes(cluster):
     assert re.match(r"capacity .* 1  .*gone +cn10$", lines[1])
     cosmetic = [line for line in lines if line.startswith("cosmetic")]
     assert len(cosmetic) == 1 and re.search(r" 2  machine: OSRelease 6.1.0-12 -> 6.1.0-13 +cn\[8-9\]$", cosmetic[0])
-    assert lines[-1] == "3 nodes with drift: 1 capacity, 0 wiring, 2 cosmetic"
+    assert lines[-1] == "3 nodes with drift: 1 capacity, 0 slow, 0 wiring, 2 cosmetic"
 
 
 def test_drift_of_some(cluster):
     assert (cluster.table("drift", "--severity", "cosmetic")[-1]
-            == "2 nodes with drift: 0 capacity, 0 wiring, 2 cosmetic")
+            == "2 nodes with drift: 0 capacity, 0 slow, 0 wiring, 2 cosmetic")
     assert [d["node"] for d in cluster.json("drift", "cn[1-8]")["drift"]] == ["cn8"]
-    assert cluster.table("drift", "cn[1-7]")[-1] == "0 nodes with drift: 0 capacity, 0 wiring, 0 cosmetic"
+    assert cluster.table("drift", "cn[1-7]")[-1] == "0 nodes with drift: 0 capacity, 0 slow, 0 wiring, 0 cosmetic"
 
 
 # --- accept

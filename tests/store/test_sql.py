@@ -52,6 +52,8 @@ EXPECTED = {
     "How much memory has each NUMA node of one node?": [["NUMA node 0", "34330173440"], ["NUMA node 1", "34359738368"]],
     "Where is the GPU with this serial number?": [["cn2", "cuda0"]],
     "Which nodes have not booted for a month?": [],
+    "Which nodes are slower than their class, and by how much?": [],  # test_costs.py has one
+    "Which nodes were not measured, or with other hardware?": [[f"cn{i}", "c1", ""] for i in range(1, 7)],
     "Which trunks have fewer cables than before?": [["leaf1", "spine", "1", "2"]],
     "Which nodes are below which leaf switch?": [["leaf1", "2", "cn1,cn2"], ["leaf2", "1", "cn3"]],
     "Which nodes are in no fabric?": [["cn4"], ["cn5"], ["cn6"]],

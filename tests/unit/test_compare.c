@@ -411,8 +411,9 @@ static void facts_become_changes(void **state)
 static void verdict_modes_tolerate_changes(void **state)
 {
 	static const struct { enum severity s; enum change_direction d; int verdicts[4]; } verdicts[] = {
-		{ SEVERITY_CAPACITY, CHANGE_GONE, { 3, 3, -1, -1 } },
-		{ SEVERITY_CAPACITY, CHANGE_EXTRA, { 3, -1, 3, -1 } },
+		{ SEVERITY_CAPACITY, CHANGE_GONE, { SEVERITY_CAPACITY, SEVERITY_CAPACITY, -1, -1 } },
+		{ SEVERITY_CAPACITY, CHANGE_EXTRA, { SEVERITY_CAPACITY, -1, SEVERITY_CAPACITY, -1 } },
+		{ SEVERITY_SLOW, CHANGE_CHANGED, { SEVERITY_SLOW, SEVERITY_SLOW, SEVERITY_SLOW, -1 } },
 		{ SEVERITY_WIRING, CHANGE_CHANGED, { 2, 2, 2, -1 } },
 		{ SEVERITY_COSMETIC, CHANGE_CHANGED, { 1, 1, 1, -1 } },
 		{ SEVERITY_IDENTITY, CHANGE_GONE, { -1, -1, -1, -1 } },

@@ -90,7 +90,10 @@ def test_tables():
 
 
 @pytest.mark.parametrize("options, words", [
-    (["cluster"], "cluster: unknown, expected: node"), ([], "node"), (["node", "--time=0"], "--time=0"),
+    (["cluster"], "cluster: unknown, expected node or show"), ([], "node"), (["node", "--time=0"], "--time=0"),
+    (["show"], "expected show NODE"), (["node", "--node=x"], "--node requires --send"),
+    (["node", "--send", "--node=a b"], "not the name of a node"), (["node", "--send", "--costs"], "exclude each other"),
+    (["show", "cn1", "--send"], "require node"),
 ])
 def test_bad_input(options, words):
     done = bench(*options)

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "costs_store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "shape/hostlist.h"
+
+#define LIST_DIGITS 16
+#define REFRESH_SECONDS 600	/* 1.6 million values, of 10,000 nodes of 8 NUMA nodes, need 15 */
+
+/* A result as SQL arrays, and the text that the list is named after. */
+struct listing {
+	struct buf names, values, text;
+};
+
+static int listing_add(void *user, const char *name, double value)
+{
+	struct listing *l = user;
+	char number[32];
+
+	snprintf(number, sizeof(number), "%.7g", value);
+	db_array_text(&l->names, name);
+	db_array_text(&l->values, number);
+	buf_printf(&l->text, "%s\n", name);
+	return 0;
+}
+
+#define ADD_LIST "INSERT INTO cost_list (name, quantity) VALUES ($1, $2::text[]) ON CONFLICT DO NOTHING"
+#define SAVE "INSERT INTO node_costs (node, uid, shape, list, value)" \
+	" SELECT n.name, $2::bigint, f.shape, $3, $4::real[]" \
+	" FROM node n JOIN layout f ON f.id = n.layout JOIN shape s ON s.name = f.shape" \
+	" WHERE n.name = $1 AND s.cores = $5::integer" \
+	" ON CONFLICT (node) DO UPDATE SET measured = excluded.measured, uid = excluded.uid, shape = excluded.shape," \
+	" list = excluded.list, value = excluded.value RETURNING 1"
+#define CORES "SELECT s.cores FROM node n JOIN layout f ON f.id = n.layout JOIN shape s ON s.name = f.shape" \
+	" WHERE n.name = $1"
+
+static enum costs_result why_not(struct db *db, const char *node, const struct hwbench *b, struct err *e)
+{
+	char cores[DB_KEY];
+	int rc = db_query_key(db, cores, e, CORES, 1, &DB_TEXT(node));
+
+	if (rc < 0)
+		return COSTS_FAILED;
+	if (!rc) {
+		err_set(e, "%s: not in the registry", node);
+		return COSTS_ABSENT;
+	}
+	err_set(e, "%s: measured on %u cores, but the node has %s: let the process use the whole node", node, b->cores,
+		cores);
+	return COSTS_BAD;
+}
+
+static enum costs_result listing_save(struct db *db, const char *node, unsigned uid, const struct hwbench *b,
+				      const struct listing *l, struct err *e)
+{
+	char hex[HASH_HEX], list[LIST_DIGITS + 1], user[16], cores[16], one[DB_KEY];
+	struct db_value values[] = { DB_TEXT(node), DB_TEXT(user), DB_TEXT(list), DB_TEXT(l->values.data),
+				     DB_TEXT(cores) };
+	int rc;
+
+	hash_hex(l->text.data, l->text.len, hex);
+	snprintf(list, sizeof(list), "%.*s", LIST_DIGITS, hex);
+	snprintf(user, sizeof(user), "%u", uid);
+	snprintf(cores, sizeof(cores), "%u", b->cores);
+	if (db_execute(db, e, ADD_LIST, 2, (struct db_value[]){ DB_TEXT(list), DB_TEXT(l->names.data) }))
+		return COSTS_FAILED;
+	rc = db_query_key(db, one, e, SAVE, 5, values);
+	return rc > 0 ? COSTS_OK : rc < 0 ? COSTS_FAILED : why_not(db, node, b, e);
+}
+
+enum costs_result costs_save(struct db *db, const char *node, unsigned uid, const struct hwbench *b, struct err *e)
+{
+	enum costs_result rc = COSTS_FAILED;
+	struct listing l = {0};
+
+	db_array(&l.names);
+	db_array(&l.values);
+	hwbench_each(b, listing_add, &l);
+	db_array_end(&l.names);
+	db_array_end(&l.values);
+	if (l.names.failed || l.values.failed || (l.text.len && l.text.failed))
+		err_set(e, "out of memory");
+	else if (l.text.len)
+		rc = listing_save(db, node, uid, b, &l, e);
+	else if (err_set(e, "%s: the result has no value", node))
+		rc = COSTS_BAD;
+	buf_free(&l.names);
+	buf_free(&l.values);
+	buf_free(&l.text);
+	return rc;
+}
+
+int costs_refresh(struct db *db, struct err *e)
+{
+	PGresult *r = db_limit(db, REFRESH_SECONDS, e) ? NULL : db_query(db, e, "SELECT costs_refresh()", 0, NULL);
+	int rc = r ? *PQgetvalue(r, 0, 0) == 't' : -1;
+
+	PQclear(r);
+	return rc >= 0 && db_limit(db, DB_SECONDS, e) ? -1 : rc;
+}
+
+/* --- for topiary map --- */
+
+enum { NAMES, QUANTITIES, MEDIANS, QUANTITY_COUNT };
+#define PUBLISHED "SELECT names, array_to_string(quantity, E'\\n'), array_to_string(median, ' ')," \
+	" cardinality(quantity) FROM published_costs ORDER BY class, shape"
+
+/* Both have n elements; quantities is cut into pieces. */
+static int row_result(char *quantities, char *medians, size_t n, struct hwbench *out, struct err *e)
+{
+	const char **names = calloc(n + 1, sizeof(*names));
+	double *values = calloc(n + 1, sizeof(*values));
+	int rc;
+
+	for (size_t i = 0; names && values && i < n; i++) {
+		names[i] = quantities ? strsep(&quantities, "\n") : "";
+		values[i] = strtod(medians, &medians);
+	}
+	rc = names && values ? hwbench_of_values(out, names, values, n, e) : err_set(e, "out of memory");
+	free(names);
+	free(values);
+	return rc;
+}
+
+static int row_write(const PGresult *r, int row, struct buf *out, struct err *e)
+{
+	struct hwbench b = {0};
+	int rc = hostlist_fold(PQgetvalue(r, row, NAMES), out, e);
+
+	if (rc == 0)
+		rc = row_result(PQgetvalue(r, row, QUANTITIES), PQgetvalue(r, row, MEDIANS),
+				strtoul(PQgetvalue(r, row, QUANTITY_COUNT), NULL, 10), &b, e);
+	if (rc == 0) {
+		buf_puts(out, " ");
+		hwbench_costs(&b, out);
+		buf_puts(out, "\n");
+	}
+	hwbench_free(&b);
+	return rc;
+}
+
+int costs_text(struct db *db, struct buf *out, struct err *e)
+{
+	PGresult *r = db_query(db, e, PUBLISHED, 0, NULL);
+	int rc = r ? 0 : -1;
+
+	if (r)
+		buf_puts(out, "# Costs of nodes as measured: median of the class. See topiary(1), map --costs.\n");
+	for (int i = 0; rc == 0 && i < PQntuples(r); i++)
+		rc = row_write(r, i, out, e);
+	if (rc == 0 && out->failed)
+		rc = err_set(e, "out of memory");
+	PQclear(r);
+	return rc;
+}
