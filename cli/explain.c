@@ -11,9 +11,10 @@ static double gain(double from, double to)
 	return from > 0 ? 100 * (from - to) / from : 0;
 }
 
-static int as_json(const struct mapping *m, const struct places *p, FILE *out, struct err *e)
+static int as_json(const struct mapping *m, const struct places *p, const char *costs, FILE *out, struct err *e)
 {
-	json_t *j = json_pack("{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f}",
+	json_t *j = json_pack("{s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f}",
+			      "costs", costs,
 			      "ranks", (int) m->ranks, "places", (int) p->nplaces, "hosts", (int) p->nhosts,
 			      "network_levels", (int) (p->network ? p->network->nlevels : 0), "cost", m->cost,
 			      "block", m->block, "cyclic", m->cyclic, "scotch", m->scotch,
@@ -30,7 +31,7 @@ static const struct table_column columns[] = {
 	{ "MAPPING", TABLE_LEFT }, { "COST", TABLE_RIGHT }, { "GAIN %", TABLE_RIGHT }, {0},
 };
 
-static int as_table(const struct mapping *m, const struct places *p, FILE *out, struct err *e)
+static int as_table(const struct mapping *m, const struct places *p, const char *costs, FILE *out, struct err *e)
 {
 	const struct {
 		const char *name;
@@ -52,11 +53,19 @@ static int as_table(const struct mapping *m, const struct places *p, FILE *out, 
 		return err_set(e, "cannot write the costs");
 	fprintf(out, "%u ranks on %u places of %u nodes, mapped in %.2f s; gain: relative to the chosen mapping\n",
 		m->ranks, p->nplaces, p->nhosts, m->seconds);
+	fprintf(out, "costs %s\n", costs);
 	fprintf(out, "busiest node: %.6g bytes exchanged with other nodes, %.6g with block\n", m->nic, m->nic_block);
 	return 0;
 }
 
-int explain_mapping(const struct mapping *m, const struct places *p, bool json, FILE *out, struct err *e)
+int explain_mapping(const struct mapping *m, const struct places *p, const struct costs *c, bool json, FILE *out,
+		    struct err *e)
 {
-	return json ? as_json(m, p, out, e) : as_table(m, p, out, e);
+	struct buf costs = {0};
+	int rc;
+
+	costs_describe(c, &costs);
+	rc = costs.failed ? err_set(e, "out of memory") : (json ? as_json : as_table)(m, p, costs.data, out, e);
+	buf_free(&costs);
+	return rc;
 }

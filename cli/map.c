@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "cmd.h"
+#include "costs.h"
 #include "explain.h"
 #include "place.h"
 #include "published.h"
@@ -93,9 +94,9 @@ static const struct cmd_option options[] = {
 	{ "fill", 0, "HOW", CMD_KEYWORD(fill, places_fill_parse, "compact, spread, auto"),
 	  "If there are more places than ranks, use the first ones (compact), the same number per node (spread), or "
 	  "the cheapest (auto, default)" },
-	{ "costs", 0, "LEVEL=N,...", CMD_TEXT(costs),
-	  "Cost of a unit of traffic across a level (default: node=100,package=20,die=14,numa=12,l3=8,"
-	  "l2=4,core=2)" },
+	{ "costs", 0, "COSTS", CMD_TEXT(costs),
+	  "Costs of a unit of traffic within nodes: measured (default if the registry has them), default, LEVEL=N,..., "
+	  "or FILE" },
 	{ "effort", 0, "HOW", CMD_KEYWORD(effort, mapping_effort_parse, "fast, normal, high"),
 	  "Search effort: fast, normal (default) or high" },
 	{ "seed", 0, "N", CMD_NUMBER(seed, 0, UINT32_MAX),
@@ -244,11 +245,12 @@ static int make_room(const struct place_job *job, const struct args *a, unsigned
 }
 
 static int write_mapping(const struct cmd *c, const struct args *a, const struct place_job *job,
-			 const struct mapping *m, struct err *e)
+			 const struct costs *costs, const struct mapping *m, struct err *e)
 {
 	if (rankfile_output_write(c, &a->output, job->places, m, e))
 		return -1;
-	return a->explain ? explain_mapping(m, job->places, a->explain_json, a->output.file ? stdout : stderr, e) : 0;
+	return a->explain ? explain_mapping(m, job->places, costs, a->explain_json, a->output.file ? stdout : stderr, e)
+			  : 0;
 }
 
 static unsigned hosts_connected(const struct fabric *f)
@@ -278,7 +280,8 @@ static const struct hierarchy *network_of(const struct fabric *f, const struct a
 	return NULL;
 }
 
-static int map_job(const struct cmd *c, const struct args *a, struct place_job *job, struct err *e)
+static int map_job(const struct cmd *c, const struct args *a, struct place_job *job, const struct costs *costs,
+		   struct err *e)
 {
 	struct matrix *m = load_matrix(a->matrix, a->ranks ? a->ranks : job->tasks, e);
 	int (*solve)(const struct matrix *, const struct places *, enum mapping_effort, unsigned, struct mapping *,
@@ -288,7 +291,7 @@ static int map_job(const struct cmd *c, const struct args *a, struct place_job *
 
 	if (m && make_room(job, a, m->ranks, e) == 0 && solve(m, job->places, a->effort, a->seed, &mapping, e) == 0) {
 		if (!a->explain || !isnan(mapping.scotch) || mapping_compare(m, job->places, a->seed, &mapping, e) == 0)
-			rc = write_mapping(c, a, job, &mapping, e);
+			rc = write_mapping(c, a, job, costs, &mapping, e);
 		mapping_free(&mapping);
 	}
 	matrix_free(m);
@@ -304,6 +307,7 @@ int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 	struct hierarchy *published = NULL;
 	struct fabric *fabric = NULL;
 	struct place_job job = {0};
+	struct costs costs = {0};
 	int rc = -1;
 
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
@@ -314,12 +318,19 @@ int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 		goto out;
 	if (!a.arch && !a.distances && !a.snapshot)
 		site.network = published = published_network(c);
+	if (costs_load(c, !a.costs && (a.snapshot || a.distances) ? "default" : a.costs, &costs, e))
+		goto out;
 	site.planes = fabric;
-	site.costs = a.costs;
+	site.costs = &costs;
 	site.cpus = a.cpus;
-	if ((published ? load_published : load_job)(c, &a, &site, &job, e) == 0)
-		rc = map_job(c, &a, &job, e);
+	if ((published ? load_published : load_job)(c, &a, &site, &job, e) == 0) {
+		if (a.costs && !strcmp(a.costs, "measured") && costs.without)
+			log_warning("%u of %u nodes were not measured: they have default costs", costs.without,
+				    costs.used + costs.without);
+		rc = map_job(c, &a, &job, &costs, e);
+	}
 out:
+	costs_free(&costs);
 	places_free(job.places);
 	hierarchy_free(published);
 	fabric_free(fabric);

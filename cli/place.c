@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cores.h"
+#include "costs.h"
 #include "shape/directory.h"
 #include "shape/hostlist.h"
 
@@ -49,10 +50,7 @@ static struct places *places_begin(const struct place_site *s, const struct hier
 	}
 	p->network = network;
 	p->planes = s->planes;
-	if (!s->costs || places_costs(p, s->costs, e) == 0)
-		return p;
-	places_free(p);
-	return NULL;
+	return p;
 }
 
 static int is_connected(void *network, const char *host, const char *cores, struct err *e)
@@ -69,16 +67,36 @@ static const struct hierarchy *network_for(const struct place_site *s, const str
 	return network && s->without && from->hosts(from->what, is_connected, network, s->without) ? NULL : network;
 }
 
+static int add_with_costs(const struct filling *f, const char *host, const struct shape *shape, const char *cores,
+			  const char *costs, struct err *e)
+{
+	struct places *p = f->places;
+	double between = p->cost[LEVEL_NODE];
+
+	memcpy(p->cost, level_default_cost, sizeof(p->cost));
+	if (places_costs(p, costs ? costs : "", e))
+		return -1;
+	/* Between two nodes the cost is the same both ways: that of the first node, for all. */
+	if (p->nhosts)
+		p->cost[LEVEL_NODE] = between;
+	return places_add(p, host, shape, cores, f->cpus, e);
+}
+
 static int add_host(void *data, const char *host, const char *cores, struct err *e)
 {
 	struct filling *f = data;
 	const struct shape *shape = shape_of(f, host, e);
+	const char *costs = f->site->costs ? costs_of(f->site->costs, host) : NULL;
 	char all[32];
+	int rc;
 
 	if (!shape)
 		return -1;
 	snprintf(all, sizeof(all), "0-%u", shape->cores - 1);
-	return places_add(f->places, host, shape, cores ? cores : all, f->cpus, e);
+	rc = add_with_costs(f, host, shape, cores ? cores : all, costs, e);
+	if (rc && costs && f->places->numas.levels && costs_reject(f->site->costs, e))
+		rc = add_with_costs(f, host, shape, cores ? cores : all, NULL, e);
+	return rc;
 }
 
 static int place_fill(struct filling *f, const struct source *from, struct place_job *out, struct err *e)

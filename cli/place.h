@@ -10,13 +10,15 @@
 #include "map/places/places.h"
 #include "shape/snapshot.h"
 
+struct costs;
+
 /* What the places of a job are built from, apart from the job itself. */
 struct place_site {
 	const struct snapshot *snapshot;	/* the nodes' shapes */
 	const struct hierarchy *network;	/* the levels above the nodes, or NULL */
 	const struct fabric *planes;		/* what the network is a plane of, or NULL */
 	struct err *without;			/* NULL: a node missing in the network is an error; else the reason */
-	const char *costs;			/* of the nodes' levels, as places_costs has them, or NULL */
+	struct costs *costs;			/* within the nodes, or NULL */
 	unsigned cpus;				/* of a task; 0: the job's, or 1 */
 };
 

@@ -98,6 +98,58 @@ def test_distances_alone(topiary, tmp_path):
     assert json.loads(told.stderr)["cost"] == 8
 
 
+FOUR = "topiary-snapshot 1\nshape A Package:2 NUMANode:2 Core:2 PU:1\nnodes cn[1-3] A\nend\n"
+NEAR = "node=100,package=20,numa=12,core=2"
+
+
+def test_costs_of_a_file(topiary, tmp_path):
+    """By node; what the others have is said, too."""
+    (tmp_path / "four").write_text(FOUR)
+    (tmp_path / "costs").write_text(f"# measured\n\ncn[1,7] {NEAR},0-1=12,0-2=20,0-3=20,1-2=20,1-3=20,2-3=12\n")
+
+    def explained(nodes, costs, *options):
+        told = topiary("--snapshot=four", "--matrix=ring4", f"--nodes={nodes}", f"--costs={costs}", "--explain=json",
+                       *options)
+        assert told.returncode == 0, told.stderr
+        return json.loads(told.stderr.split("\n")[-2])
+    assert explained("cn1=0,2,4,6", "./costs")["costs"] == "within nodes: of 1 node from ./costs"
+    assert (explained("cn[1-2]=0-1", "./costs")["costs"]
+            == "within nodes: of 1 node from ./costs, default for 1 node")
+    (tmp_path / "costs").write_text("cn1 core=7\n* core=9,node=50\n")
+    one, two = explained("cn2=0-1", "./costs", "--ranks=2"), explained("cn1=0-1", "./costs", "--ranks=2")
+    assert (one["cost"], two["cost"]) == (18, 14)
+    assert explained("cn1=0-1", "default", "--ranks=2")["costs"] == "within nodes: default for 1 node"
+
+
+def test_ranks_follow_the_nearer_numa_nodes(topiary, tmp_path):
+    """By default two NUMA nodes of a package are nearest; as measured it is those of different packages."""
+    (tmp_path / "four").write_text(FOUR)
+    (tmp_path / "pairs").write_text("0 0 9 0\n0 0 0 9\n9 0 0 0\n0 9 0 0\n")
+    odd = f"{NEAR},0-1=90,0-2=12,0-3=90,1-2=90,1-3=12,2-3=90"
+
+    def costs(*options):
+        told = topiary("--snapshot=four", "--matrix=pairs", "--nodes=cn1=0,2,4,6", "--explain=json", *options)
+        return [leaves[0] for _, leaves in seats(told)], json.loads(told.stderr)
+    for apart, options in ((1, ()), (2, (f"--costs={odd}",))):
+        found, told = costs(*options)
+        assert told["cost"] == 2 * 18 * 12
+        assert [abs(found[a] - found[b]) for a, b in ((0, 2), (1, 3))] == [apart, apart]
+
+
+@pytest.mark.parametrize("text, words", [
+    ("cn1", "costs:1: expected a host list and costs"), ("cn1 core=x", "costs:1: costs: core=x"),
+    ("cn1 core=1\n\ncn[1-2] core=2", "costs:3: cn1: node given twice"),
+    ("* core=1\n* core=2", "costs:2: *: given twice"),
+    ("cn[1 core=1", "costs:1: "), ("cn1 core=1\0", "not a text file"),
+    ("cn1 0-1=3", "cn1: costs between 2 NUMA nodes, but cores of the node are in 4"), ("cn1 0-1=3,0-2=4", "missing"),
+])
+def test_bad_files_of_costs(topiary, tmp_path, text, words):
+    (tmp_path / "four").write_text(FOUR)
+    (tmp_path / "costs").write_text(text)
+    told = topiary("--snapshot=four", "--matrix=ring4", "--nodes=cn1=0,2,4,6", "--costs=./costs")
+    assert told.returncode == 1 and words in told.stderr and not told.stdout
+
+
 def test_costs_are_what_is_asked_for(topiary):
     told = topiary("--snapshot=snapshot", "--matrix=ring4", "--nodes=cn1=0-3", "--costs=core=7", "--explain=json")
     assert json.loads(told.stderr)["cost"] == 2 * 4 * 7
@@ -141,7 +193,7 @@ def test_same_bytes_again(topiary, effort):
     (["--matrix=ring4", "--nodes=cn1", "--fill=some"],
      "--fill=some: invalid value, expected one of: compact, spread, auto"),
     (["--matrix=ring4", "--nodes=cn1", "--effort=9"], "--effort=9: invalid value, expected one of: fast, normal, high"),
-    (["--matrix=ring4", "--nodes=cn1", "--costs=numa"], "'numa': expected LEVEL=COST"),
+    (["--matrix=ring4", "--nodes=cn1", "--costs=numa"], "--costs: numa: No such file"),
     (["--matrix=ring4", "--nodes=cn1", "--arch=torus"], "cn1: this node is not in the network"),
     (["--matrix=ring4", "--nodes=cn1", "--arch=none"], "none: "),
     (["--matrix=ring4", "--nodes=cn1", "--plane=0"], "--plane requires --arch"),
