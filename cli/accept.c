@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include <string.h>
+
+#include "base/log.h"
 #include "client/claim.h"
 #include "cmd.h"
 
@@ -20,6 +23,8 @@ static char *accept_sign(const struct cmd *c, const char *node, struct err *e)
 	json_t *known = cmd_get_node(c, node, "", e);
 	char *credential = known ? cmd_sign(c, CLAIM_ACCEPT, node, cmd_text(known, "sha256"), 0, e) : NULL;
 
+	if (credential && !strcmp(cmd_text(known, "drift"), "slow"))
+		log_warning("%s: it remains slow until it is measured again: see topiary bench", node);
 	json_decref(known);
 	return credential;
 }

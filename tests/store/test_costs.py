@@ -106,6 +106,7 @@ def test_one_slow_node_of_twenty(registry):
     rows = [row.split("|") for row in registry.sql(query).splitlines()]
     assert {row[2] for row in rows} == {f"memory bandwidth, NUMA node {i} to 1" for i in (0, 1)}
     assert all(row[:2] == [odd, "c1"] and -30 < float(row[5]) < -20 for row in rows)
+    assert "remains slow until it is measured again" in topiary(registry, "accept", odd).stderr
     assert wait_until(lambda: calls(registry) == [f"{odd} slow"], PATIENCE), calls(registry)
     shown = topiary(registry, "bench", "show", odd).stdout
     assert f"{CLASS} of its nodes measured" in shown and shown.count(" slow\n") == 2
