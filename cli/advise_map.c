@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "costs.h"
 #include "map/engine/solve.h"
 #include "map/matrix/matrix.h"
 #include "place.h"
@@ -125,11 +126,14 @@ static int places_load(const struct cmd *c, const struct advise_map *a, struct h
 {
 	struct err without = {""};
 	struct snapshot *s = published_snapshot(c, a->snapshot, e);
-	struct place_site site = { .snapshot = s, .network = network, .without = &without };
+	struct costs costs = {0};
+	struct place_site site = { .snapshot = s, .network = network, .without = &without, .costs = &costs };
 	struct buf words = {0};
-	int rc = s && !words_make(a, &words, e) ? job_from_words(words.data ? words.data : "", &site, job, e) : -1;
+	int rc = s && !costs_load(c, a->snapshot ? "default" : NULL, &costs, e) && !words_make(a, &words, e) ?
+		 job_from_words(words.data ? words.data : "", &site, job, e) : -1;
 
 	buf_free(&words);
+	costs_free(&costs);
 	snapshot_free(s);
 	return rc;
 }

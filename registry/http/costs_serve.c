@@ -62,7 +62,7 @@ void costs_put(struct call *c)
 	json_decref(j);
 }
 
-void read_costs(struct call *c)
+void costs_read(struct call *c)
 {
 	struct db *db = call_acquire_reader(c);
 	struct buf text = {0};

@@ -17,6 +17,6 @@ int costs_admit_peer(struct call *c);
 void costs_put(struct call *c);
 
 /* CostsFile. The values of a node are read by view_reads.h. */
-void read_costs(struct call *c);
+void costs_read(struct call *c);
 
 #endif

@@ -51,7 +51,7 @@ static const struct route routes[] = {
 	{ "GET", "/v1/nodes/*/drift", NULL, NULL, NULL, read_node_drift, 0, NULL },
 	{ "PUT", "/v1/nodes/*/costs", NULL, costs_admit, costs_admit_peer, costs_put, COSTS_ZSTD_MAX, CLAIM_COSTS },
 	{ "GET", "/v1/nodes/*/costs", NULL, NULL, NULL, read_node_costs, 0, NULL },
-	{ "GET", "/v1/costs", NULL, NULL, NULL, read_costs, 0, NULL },
+	{ "GET", "/v1/costs", NULL, NULL, NULL, costs_read, 0, NULL },
 	{ "GET", "/v1/drift", "severity", NULL, NULL, read_drift, 0, NULL },
 	{ "GET", "/v1/facts", "fact hosts value", access_admit_facts, NULL, read_facts, 0, CLAIM_READ },
 	{ "GET", "/v1/shapes", NULL, NULL, NULL, read_shapes, 0, NULL },
