@@ -54,7 +54,7 @@ static const struct reader readers[] = {
 	{ "commands", "the commands and daemons", NULL, NULL, path_of_commands },
 	{ "select", "the select plugin",
 	  "correct this line, then restart slurmctld: jobs are placed as without Topiary",
-	  "SnapshotFile SnapshotPoll TopoFit TopoLevel TopoMem WithoutSnapshot", path_of_select },
+	  "SnapshotFile SnapshotPoll TopoFit TopoLevel TopoMem TopoGpuCores WithoutSnapshot", path_of_select },
 	{ "spank", "the SPANK plugin", "correct this line: steps have no topology meanwhile",
 	  "RunDir TopologyFile TopoTasks TopoPlace TopoMembind TopoMems TopoOmp TopoNic TopoHwloc TopoMonitor "
 	  "TopiaryCommand MapTimeout NicPlanes",
