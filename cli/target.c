@@ -112,7 +112,8 @@ void target_path(const struct target *t, const char *form, struct buf *out)
 	cmd_query(out, "form", form);
 }
 
-struct tree *tree_of_text(struct buf *xml, const char *name, struct err *e)
+/* Frees the text. */
+static struct tree *tree_of_text(struct buf *xml, const char *name, struct err *e)
 {
 	struct tree *t = tree_parse(xml->data ? xml->data : "", xml->len, name, e);
 

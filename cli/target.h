@@ -35,10 +35,8 @@ int target_parse(const char *text, struct target *out, struct err *e);
 void target_path(const struct target *t, const char *form, struct buf *out);
 
 /*
- * The topology of a text, which is freed, of a file, and of a node in the registry. NULL with an error that names it
- * (name, path, the node).
+ * The topology of a file, and of a node in the registry. NULL with an error that names it (path, the node).
  */
-struct tree *tree_of_text(struct buf *xml, const char *name, struct err *e);
 struct tree *tree_of_file(const char *path, struct err *e);
 struct tree *tree_of_target(const struct cmd *c, const struct target *t, struct err *e);
 

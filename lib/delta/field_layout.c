@@ -23,7 +23,8 @@ bool field_span_is_ascii(struct delta_span s)
 	return true;
 }
 
-bool field_is_hex_digit(char c)
+/* 0-9a-f */
+static bool is_hex_digit(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
@@ -33,7 +34,7 @@ size_t field_digits_count(struct delta_span s)
 	size_t n = 0;
 
 	for (size_t i = 0; i < s.len; i++)
-		n += field_is_hex_digit(s.at[i]);
+		n += is_hex_digit(s.at[i]);
 	return n;
 }
 
@@ -42,7 +43,7 @@ bool field_digits_match(struct delta_span was, struct delta_span is)
 	if (was.len != is.len)
 		return false;
 	for (size_t i = 0; i < was.len; i++)
-		if (field_is_hex_digit(was.at[i]) ? !field_is_hex_digit(is.at[i]) : was.at[i] != is.at[i])
+		if (is_hex_digit(was.at[i]) ? !is_hex_digit(is.at[i]) : was.at[i] != is.at[i])
 			return false;
 	return true;
 }
@@ -51,9 +52,9 @@ bool field_digits_match(struct delta_span was, struct delta_span is)
 static bool digits_equal(struct delta_span a, struct delta_span b)
 {
 	for (;;) {
-		while (a.len && !field_is_hex_digit(*a.at))
+		while (a.len && !is_hex_digit(*a.at))
 			a = span_cut(a, 1, 0);
-		while (b.len && !field_is_hex_digit(*b.at))
+		while (b.len && !is_hex_digit(*b.at))
 			b = span_cut(b, 1, 0);
 		if (!a.len || !b.len)
 			return a.len == b.len;
@@ -196,7 +197,7 @@ static void digits_write(const struct field_layout *layout, const struct values 
 		struct delta_span middle = field_middle(f, v->is[i]);
 
 		for (size_t k = 0; field_is_stored(f) && f->digits && k < middle.len; k++) {
-			if (!field_is_hex_digit(middle.at[k]))
+			if (!is_hex_digit(middle.at[k]))
 				continue;
 			byte = byte << 4 | digit_value(middle.at[k]);
 			if (n++ % 2)
@@ -313,7 +314,7 @@ static bool hex_write(struct decoder *d, struct delta_span was, size_t digit)
 		return false;
 	at = d->out->data + start;
 	for (size_t k = 0; k < was.len; k++) {
-		if (!field_is_hex_digit(at[k]))
+		if (!is_hex_digit(at[k]))
 			continue;
 		at[k] = "0123456789abcdef"[(unsigned char)d->digits.at[digit / 2] >> (digit % 2 ? 0 : 4) & 0xf];
 		digit++;

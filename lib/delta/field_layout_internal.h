@@ -19,8 +19,6 @@ static inline struct delta_span field_middle(const struct field *f, struct delta
 
 bool field_span_is_ascii(struct delta_span s);
 
-/* 0-9a-f */
-bool field_is_hex_digit(char c);
 size_t field_digits_count(struct delta_span s);
 
 /* Same length, hex digits at the same positions, all other characters equal? */

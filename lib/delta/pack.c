@@ -5,7 +5,6 @@
 #include <string.h>
 #include <zstd.h>
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Levels and windows by measurement on real nodes: above these, time grows and size does not shrink. */
 #define LEVEL_WIRE 3
@@ -15,23 +14,6 @@
 #define WINDOW_LOG_MAX 25	/* a base and a document */
 #define RATIO_MAX 200
 #define STEP (128u << 10)
-
-static const char *const kind_names[] = {
-	[PACK_BASE] = "base", [PACK_PATCH] = "patch",
-};
-
-const char *pack_kind_name(enum pack_kind kind)
-{
-	return kind_names[kind];
-}
-
-int pack_kind_parse(const char *name)
-{
-	for (size_t i = 0; i < COUNT(kind_names); i++)
-		if (!strcmp(name, kind_names[i]))
-			return i;
-	return -1;
-}
 
 struct bytes {
 	const char *at;
@@ -204,7 +186,7 @@ int pack_open(enum pack_kind kind, const char *packed, size_t packed_len, const 
 	}
 	if (zstd_open(in, from, max, &doc, e)) {
 		buf_free(&doc);
-		return err_within(e, "%s", pack_kind_name(kind));
+		return err_within(e, kind == PACK_PATCH ? "patch" : "base");
 	}
 	*out = doc;
 	return 0;

@@ -20,10 +20,6 @@ struct pack {
 	struct buf bytes;
 };
 
-/* "base", "patch": constants, as the registry stores them; -1 for another name. */
-const char *pack_kind_name(enum pack_kind kind);
-int pack_kind_parse(const char *name);
-
 /*
  * Pack doc against base, or by itself when base is NULL. Every pack is unpacked again and compared before it is given
  * out. 0, or -1 with out untouched. The caller frees out->bytes.

@@ -198,7 +198,8 @@ unsigned cluster_job_cores(const struct past_job *job, unsigned tasks, const str
 	return cores < SCORE_MAX_CORES ? cores : SCORE_MAX_CORES + 1;
 }
 
-unsigned cluster_job_node_tasks(const struct past_job *job)
+/* The most tasks of the job on a node. */
+static unsigned job_node_tasks(const struct past_job *job)
 {
 	return (job->tasks + job->nodes - 1) / job->nodes;
 }
@@ -367,7 +368,7 @@ bool cluster_room_holds(const struct cluster_room *r, unsigned node, const struc
 {
 	const struct cluster_kind *kind = r->cluster->nodes[node].kind;
 	const struct cluster_ranges *at = &kind->at[within];
-	unsigned cores = cluster_job_cores(job, cluster_job_node_tasks(job), kind);
+	unsigned cores = cluster_job_cores(job, job_node_tasks(job), kind);
 
 	if (r->count[node] < cores || !cluster_room_has_memory(r, node, job->memory))
 		return false;
@@ -383,7 +384,7 @@ bool cluster_room_can(const struct cluster_room *r, const struct past_job *job, 
 
 	for (size_t i = 0; i < r->cluster->nkinds; i++) {
 		const struct cluster_kind *kind = &r->cluster->kinds[i];
-		unsigned cores = cluster_job_cores(job, cluster_job_node_tasks(job), kind);
+		unsigned cores = cluster_job_cores(job, job_node_tasks(job), kind);
 
 		nodes += cores <= kind->shape->cores ? r->reach[i][cores] : 0;
 	}

@@ -82,8 +82,6 @@ struct cluster_shares *cluster_seats_new(const struct cluster *c, const struct p
 unsigned cluster_job_task_cores(const struct past_job *job, const struct cluster_kind *kind);
 /* Cores used by so many of its tasks: Slurm allocates whole ones. */
 unsigned cluster_job_cores(const struct past_job *job, unsigned tasks, const struct cluster_kind *kind);
-/* The most tasks of the job on a node. */
-unsigned cluster_job_node_tasks(const struct past_job *job);
 
 /* The free cores and the memory that jobs hold. */
 struct cluster_room {

@@ -38,8 +38,11 @@ static int by_rank(const void *a, const void *b)
 	return candidate_node_compare(a, b);
 }
 
-/* Most jobs want one node, and clusters have ten thousand: do not sort them all for the first one. */
-void candidate_nodes_sort(struct candidate_node *list, unsigned count, unsigned n)
+/*
+ * Moves the best n to the front, in order; the rest is unordered. Most jobs want one node, and clusters have ten
+ * thousand: do not sort them all for the first one.
+ */
+static void candidate_nodes_sort(struct candidate_node *list, unsigned count, unsigned n)
 {
 	unsigned best = 0;
 	struct candidate_node first;

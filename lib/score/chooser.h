@@ -34,8 +34,6 @@ struct candidate_node {
  */
 int candidate_node_compare(const struct candidate_node *a, const struct candidate_node *b);
 
-/* Moves the best n to the front, in order; the rest is unordered. */
-void candidate_nodes_sort(struct candidate_node *list, unsigned count, unsigned n);
 
 /* A number of nodes with a number of tasks each. */
 struct chooser_share {

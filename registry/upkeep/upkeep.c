@@ -88,7 +88,7 @@ struct upkeep {
 
 /* --- pauses --- */
 
-void pacing_init(struct upkeep_pacing *p)
+static void pacing_init(struct upkeep_pacing *p)
 {
 	*p = (struct upkeep_pacing){0};
 	pthread_mutex_init(&p->lock, NULL);

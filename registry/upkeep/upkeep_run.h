@@ -21,7 +21,6 @@ struct upkeep_pacing {
 	bool stop;
 	double worked_since;	/* in clock_now */
 };
-void pacing_init(struct upkeep_pacing *p);
 
 /* A run of upkeep, passed by upkeep.c to its steps. */
 struct upkeep_run {
