@@ -41,22 +41,20 @@ static const struct cmd_syntax syntax = {
 
 /* --- a step --- */
 
-/* A trace that cannot be judged, for example of a short step, is one warning; where its tasks were, that is judged. */
-static int node_advise(struct trace_advised *a, const struct step_node *node, const struct trace_tasks *tasks)
+/* Where a trace cannot be judged, for example that of a short step, it is still known where the tasks were. */
+static int node_advise(struct trace_advised *a, const struct step_node *node, const struct trace_tasks *tasks,
+		       struct err *e)
 {
-	struct err e = {""};
-	struct trace *t = node->trace ? trace_open(node->trace, &e) : NULL;
+	struct trace *t = node->trace ? trace_open(node->trace, e) : NULL;
 	const char *name = node->trace;
-	int rc = -1;
+	int rc = t ? advise_found_add(a, &(struct advice_node){ &t, &name, 1, tasks }, node->name, e) : -1;
 
-	if (t)
-		rc = advise_found_add(a, &(struct advice_node){ &t, &name, 1, tasks }, node->name, &e);
-	if (rc && node->trace)
-		log_warning("%s", e.text);
-	if (rc && tasks && (rc = advise_found_add(a, &(struct advice_node){ NULL, NULL, 0, tasks }, node->name, &e)))
-		log_warning("%s", e.text);
 	trace_close(t);
-	return rc;
+	if (!rc || !tasks)
+		return rc;
+	if (node->trace)
+		log_warning("%s", e->text);
+	return advise_found_add(a, &(struct advice_node){ .tasks = tasks }, node->name, e);
 }
 
 struct step {
@@ -92,6 +90,7 @@ static int step_check_mapping(const struct cmd *c, const struct args *a, struct 
 
 static int step_advise(const struct cmd *c, const struct args *a, struct step *s, struct err *e)
 {
+	struct err why = {"its list of tasks cannot be read"};
 	unsigned judged = 0;
 
 	if (!(s->tasks = calloc(s->files->n, sizeof(*s->tasks))))
@@ -100,8 +99,13 @@ static int step_advise(const struct cmd *c, const struct args *a, struct step *s
 		const struct step_node *node = &s->files->nodes[i];
 
 		s->tasks[i] = node->tasks ? trace_advise_tasks(node->tasks) : NULL;
-		judged += !node_advise(&s->found, node, s->tasks[i]);
+		if (!node_advise(&s->found, node, s->tasks[i], &why))
+			judged++;
+		else if (s->files->n > 1)
+			log_warning("%s", why.text);
 	}
+	if (!judged && s->files->n == 1)
+		return err_set(e, "%s", why.text);
 	if (!judged)
 		return err_set(e, "%s: nothing in it can be judged", s->files->name);
 	/* At a step's end neither a registry nor the time of a mapping is worth waiting for. */
@@ -153,8 +157,10 @@ static int steps_advise(const struct cmd *c, const struct args *a, const struct 
 		struct step s = { .files = &files[i] };
 		int rc = step_advise(c, a, &s, &why);
 
-		if (rc)
+		if (rc && n > 1)
 			log_warning("%s", why.text);
+		else if (rc)
+			err_set(e, "%s", why.text);
 		else if (c->json)
 			json_array_append_new(rows, step_json(&s));
 		else if (a->brief)
@@ -164,7 +170,9 @@ static int steps_advise(const struct cmd *c, const struct args *a, const struct 
 		judged += !rc;
 		step_free(&s);
 	}
-	return judged ? 0 : err_set(e, "%s: none of its %u step(s) can be judged", a->what, n);
+	if (!judged && n > 1)
+		err_set(e, "%s: none of its %u steps can be judged", a->what, n);
+	return judged ? 0 : -1;
 }
 
 int cmd_advise(struct cmd *c, int argc, char **argv, struct err *e)
@@ -175,7 +183,11 @@ int cmd_advise(struct cmd *c, int argc, char **argv, struct err *e)
 	unsigned n;
 	int rc;
 
-	if (cmd_parse(c, &syntax, &a, argc, argv, e) || step_files_find(a.what, &files, &n, e))
+	if (cmd_parse(c, &syntax, &a, argc, argv, e))
+		return -1;
+	if (a.brief)
+		log_set_level("error");
+	if (step_files_find(a.what, &files, &n, e))
 		return -1;
 	rows = json_array();
 	all = json_pack("{s:o}", "steps", rows);

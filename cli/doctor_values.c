@@ -57,7 +57,7 @@ static const struct reader readers[] = {
 	  "SnapshotFile SnapshotPoll TopoFit TopoLevel TopoMem TopoGpuCores WithoutSnapshot", path_of_select },
 	{ "spank", "the SPANK plugin", "correct this line: steps have no topology meanwhile",
 	  "RunDir TopologyFile TopoTasks TopoPlace TopoMembind TopoMems TopoOmp TopoNic TopoHwloc TopoMonitor "
-	  "TopiaryCommand MapTimeout NicPlanes",
+	  "MonitorSummaries TopiaryCommand MapTimeout NicPlanes",
 	  path_of_spank },
 };
 

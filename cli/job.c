@@ -3,10 +3,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "client/claim.h"
 #include "cmd.h"
 #include "delta/pack.h"
+#include "step_files.h"
 #include "table.h"
 #include "trace/summary.h"
 #include "trace_advise.h"
@@ -25,14 +27,14 @@ static void check_together(void *args, struct argp_state *state)
 	a->send = !strcmp(verb, "send");
 	if (!a->send && strcmp(verb, "show"))
 		argp_error(state, "expected show or send");
-	if (a->send ? a->words.n < 3 : a->words.n != 2)
-		argp_error(state, "expected %s", a->send ? "send JOB[.STEP] FILE..." : "show JOB[.STEP]");
+	if (a->send ? a->words.n < 2 : a->words.n != 2)
+		argp_error(state, "expected %s", a->send ? "send JOB[.STEP] [FOLDER | FILE...]" : "show JOB[.STEP]");
 	if (!claim_node_valid(a->words.list[1]))
 		argp_error(state, "%s: expected JOB or JOB.STEP", a->words.list[1]);
 }
 
 static const struct cmd_syntax syntax = {
-	NULL, "show JOB[.STEP]\nsend JOB[.STEP] FILE...",
+	NULL, "show JOB[.STEP]\nsend JOB[.STEP] [FOLDER | FILE...]",
 	"Show what your job did on the hardware, as the registry has it, or send it there: one summary of the job's "
 	"traces, of any number of nodes.\vA summary belongs to the user who sent it; administrators read all.",
 	CMD_WORDS(words), NULL, check_together,
@@ -128,19 +130,56 @@ static json_t *summary_send(const struct cmd *c, const char *job, const struct b
 	return answer;
 }
 
+/* The traces of the one step that is meant by the job's own id or by its folder; each path is of `steps`. */
+static int step_traces(const char *what, struct step_files **steps, unsigned *nsteps, char ***paths, unsigned *n,
+		       struct err *e)
+{
+	if (step_files_find(what, steps, nsteps, e))
+		return -1;
+	if (*nsteps > 1)
+		return err_set(e, "%s: it has %u steps with traces: name one, for example %s", what, *nsteps,
+			       (*steps)->name);
+	if (!(*paths = calloc((*steps)->n, sizeof(**paths))))
+		return err_set(e, "out of memory");
+	for (unsigned i = 0; i < (*steps)->n; i++)
+		if ((*steps)->nodes[i].trace)
+			(*paths)[(*n)++] = (*steps)->nodes[i].trace;
+	return *n ? 0 : err_set(e, "%s: no traces in it", what);
+}
+
+static int words_summarize(const struct args *a, struct buf *out, unsigned *n, struct err *e)
+{
+	char **words = a->words.list + 1, **paths = NULL;
+	unsigned nwords = a->words.n - 1, nsteps = 0;
+	struct step_files *steps = NULL;
+	struct stat st;
+	int rc;
+
+	*n = 0;
+	if (nwords > 2 || (nwords == 2 && (stat(words[1], &st) || !S_ISDIR(st.st_mode)))) {
+		*n = nwords - 1;
+		return files_summarize(words + 1, *n, out, e);
+	}
+	rc = step_traces(words[nwords - 1], &steps, &nsteps, &paths, n, e) || files_summarize(paths, *n, out, e);
+	free(paths);
+	step_files_free(steps, nsteps);
+	return rc ? -1 : 0;
+}
+
 static int job_send(const struct cmd *c, const struct args *a, struct err *e)
 {
 	const char *job = a->words.list[1];
 	struct buf text = {0};
 	json_t *answer = NULL;
-	int rc = files_summarize(a->words.list + 2, a->words.n - 2, &text, e);
+	unsigned n;
+	int rc = words_summarize(a, &text, &n, e);
 
 	if (rc == 0 && !(answer = summary_send(c, job, &text, e)))
 		rc = -1;
 	if (answer && c->json)
 		rc = cmd_print_json(answer, e);
 	else if (answer)
-		printf("%s: summary of %d trace(s) sent, %zu bytes\n", job, a->words.n - 2, text.len);
+		printf("%s: summary of %u trace(s) sent, %zu bytes\n", job, n, text.len);
 	json_decref(answer);
 	buf_free(&text);
 	return rc;

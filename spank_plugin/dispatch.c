@@ -14,6 +14,7 @@ SPANK_PLUGIN(topiary, 1)
 #include "options.h"
 #include "step/capture.h"
 #include "step/monitor.h"
+#include "step/step_end.h"
 #include "step/step.h"
 #include "task/report.h"
 #include "task/task.h"
@@ -54,11 +55,14 @@ static actions on_post_opt = {
 	[S_CTX_REMOTE] = { step_identify, options_resolve, launchers_detect, rank_file_unset_env, step_open,
 		report_open, task_gpus_open, capture_open, monitor_open },
 };
-static actions on_local_user = { [S_CTX_LOCAL] = { srun_warn_launcher } };
+static actions on_local_user = { [S_CTX_LOCAL] = { srun_warn_launcher, step_end_note } };
 static actions on_task_privileged = { [S_CTX_REMOTE] = { step_mount_user_dir } };
 static actions on_task = { [S_CTX_REMOTE] = { rank_file_make, capture_begin, launchers_prepare, task_prepare } };
 static actions on_task_exit = { [S_CTX_REMOTE] = { capture_end, step_warn_unused_options, monitor_task_exit } };
-static actions on_step_exit = { [S_CTX_REMOTE] = { monitor_close, step_close } };
+static actions on_step_exit = {
+	[S_CTX_LOCAL] = { step_end_srun },
+	[S_CTX_REMOTE] = { monitor_close, step_close },
+};
 
 static int dispatch(actions hook, spank_t sp, int argc, char **argv)
 {

@@ -74,7 +74,7 @@ static const struct {
 	{ "topo-hugepages", "KIND", "huge pages for malloc(3): off, thp, hugetlb or 1G", 1, BIND },
 	{ "topo-nic", "RAILS", "network devices near each task: off, auto, one, local or all[,strict]", 1, BIND },
 	{ "topo-hwloc", "SWITCH", "let hwloc in the job's programs load the step's topology: on or off", 1, BIND },
-	{ "topo-monitor", "WHAT", "record what the job does on the hardware: off, sw or on[,hz=N][,set=NAME]", 1,
+	{ "topo-monitor", "WHAT", "record what the job does: off, sw or on[,hz=N][,set=NAME][,advise]", 1,
 		set_monitor, set_monitor, NULL, 0 },
 	{ "topo-report", "[=json]", "print each task's CPUs, memory policy, NIC, GPU and threads", 2, BIND },
 };

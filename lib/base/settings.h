@@ -33,6 +33,7 @@ struct settings {
 	char *topo_mems;	/* TopoMems: default of --topo-mems: off, prefer or strict */
 	char *topo_hwloc;	/* TopoHwloc: default of --topo-hwloc: on or off */
 	char *topo_monitor;	/* TopoMonitor: default of --topo-monitor (monitor/ask.h) */
+	char *monitor_summaries;	/* MonitorSummaries: yes or no: does a recorded step send its summary? */
 	char *monitor_metrics;	/* MonitorMetrics: topiary-monitor's file for Prometheus' node_exporter; empty: none */
 	unsigned monitor_metrics_interval;	/* MonitorMetricsInterval: seconds between two writes of it */
 	char *monitor_metrics_set;	/* MonitorMetricsSet: what it has (monitor/events.h) */

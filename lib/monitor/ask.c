@@ -9,7 +9,7 @@
 #include "monitor/events.h"
 
 #define FORM "topiary monitor 1\nuid %u\nhz %u\nset %s\n"
-#define EXPECTED "off, sw or on, followed by ,hz=1 to 100 and ,set=%s"
+#define EXPECTED "off, sw or on, followed by ,hz=1 to 100, ,set=%s and ,advise"
 
 static const struct {
 	const char *word, *set;
@@ -41,6 +41,10 @@ static int set_set(struct monitor_request *r, const char *value)
 
 static int part_parse(struct monitor_request *r, const char *part)
 {
+	if (!strcmp(part, "advise")) {
+		r->advise = true;
+		return 0;
+	}
 	if (!strncmp(part, "hz=", 3))
 		return set_hz(r, part + 3);
 	return strncmp(part, "set=", 4) ? -1 : set_set(r, part + 4);

@@ -3,6 +3,7 @@
 #ifndef TOPIARY_MONITOR_ASK_H
 #define TOPIARY_MONITOR_ASK_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -24,10 +25,11 @@
 #define ASK_SIZE 128u			/* bytes of ASK_FILE, at most */
 #define ASK_HZ_MAX 100u
 
-/* Value of --topo-monitor and TopoMonitor: off|sw|on[,hz=N][,set=NAME[+NAME...]]. */
+/* Value of --topo-monitor and TopoMonitor: off|sw|on[,hz=N][,set=NAME[+NAME...]][,advise]. */
 struct monitor_request {
 	unsigned hz;			/* 0: off; ticks a second */
 	char set[32];			/* of monitor/events.h, beside sw */
+	bool advise;			/* a line of advice at the step's end; no matter of topiary-monitor's */
 };
 
 /* name: of the option or key, for errors. 0, or -1 with *out unchanged. */

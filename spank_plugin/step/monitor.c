@@ -4,10 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <jansson.h>
 #include <limits.h>
-#include <pwd.h>
 #include <slurm/slurm.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,6 +24,7 @@
 #include "options.h"
 #include "run_dir.h"
 #include "step.h"
+#include "step_end.h"
 #include "task_env.h"
 #include "task_lines.h"
 
@@ -160,15 +159,6 @@ static int fail(int fd, const char *what)
 	return 1;
 }
 
-static int drop_root(void)
-{
-	struct passwd *pw = getpwuid(step.user.uid);
-
-	return (pw ? initgroups(pw->pw_name, step.user.gid) : setgroups(0, NULL)) ||
-		setresgid(step.user.gid, step.user.gid, step.user.gid) ||
-		setresuid(step.user.uid, step.user.uid, step.user.uid);
-}
-
 static int copy_all(int from, int to)
 {
 	ssize_t n;
@@ -220,7 +210,7 @@ static int copy_child(int fd, void *arg)
 	int from = *(int *) arg, folder, to;
 	char name[sizeof(monitor.node) + 8];
 
-	if (drop_root() || user_confine(&step.user, NULL))
+	if (user_become(&step.user) || user_confine(&step.user, NULL))
 		return fail(fd, "dropping root's rights");
 	child_keep((int[]){ fd, from, -1 });
 	if (mkdir(monitor.folder, 0777) && errno != EEXIST)
@@ -260,6 +250,10 @@ int monitor_close(spank_t sp, int argc, char **argv)
 	/* Where nobody asked, and nothing was recorded, a folder would be a surprise. */
 	if (fd >= 0 || options_set_by_user("topo-monitor"))
 		files_write(fd);
+	/* A script that ran steps by srun: they had theirs, and its own trace is of the same cores. */
+	if (fd >= 0 && step.id == SLURM_BATCH_SCRIPT &&
+	    faccessat(step.dir, STEP_SRUN_MARK, F_OK, AT_SYMLINK_NOFOLLOW))
+		step_end_run(step.name, monitor.folder, &options.monitor, true, options_set_by_user("topo-monitor"));
 	if (fd >= 0)
 		close(fd);
 	return 0;

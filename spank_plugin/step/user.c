@@ -3,6 +3,8 @@
 #include "user.h"
 
 #include <errno.h>
+#include <grp.h>
+#include <pwd.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -17,6 +19,14 @@ int user_check(const struct user *u, struct err *e)
 	if (r != u->uid || f != u->uid || s != u->uid || rg != u->gid || eg != u->gid || sg != u->gid)
 		return err_set(e, "this process does not run as the job's user");
 	return 0;
+}
+
+int user_become(const struct user *u)
+{
+	struct passwd *pw = getpwuid(u->uid);
+
+	return (pw ? initgroups(pw->pw_name, u->gid) : setgroups(0, NULL)) || setresgid(u->gid, u->gid, u->gid) ||
+		setresuid(u->uid, u->uid, u->uid) ? -1 : 0;
 }
 
 int user_confine(const struct user *u, struct err *e)

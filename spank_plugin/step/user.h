@@ -20,6 +20,9 @@ struct user {
  */
 int user_confine(const struct user *u, struct err *e);
 
+/* In a child of root's: become that user for good, with all of his groups. 0, or -1 with errno. */
+int user_become(const struct user *u);
+
 /* Has root been dropped permanently for that user? 0, or -1 with an error. */
 int user_check(const struct user *u, struct err *e);
 

@@ -298,6 +298,80 @@ def test_sites_default(cluster, monitor, folder):
         conf.write_text(text)
 
 
+WANDERS = ("sh", "-c", "taskset -pc 1 $$ >/dev/null; end=$(($(date +%s) + 2)); while [ $(date +%s) -lt $end ]; do "
+           "i=0; while [ $i -lt 2000 ]; do i=$((i + 1)); done; done")
+
+
+def advice(err):
+    return [line.partition("topiary: ")[2] for line in err.splitlines() if "topiary: " in line]
+
+
+def test_a_line_of_advice_at_the_end(cluster, monitor, folder):
+    """By srun, of the thread that left its rank's core; and none for a step without a fault, or without the word."""
+    if os.cpu_count() < 2:
+        pytest.skip("needs two PUs")
+    for value in ("sw,hz=20,advise", "sw,hz=20"):
+        done = cluster.command(["salloc", "-Q", "-w", NODE, "--exclusive", "srun", "-Q", "-n1", "--topo-place=compact",
+                                f"--topo-monitor={value}", *WANDERS], user=USER, cwd=folder)
+        job = max(int(path.name.split("-")[1].split(".")[0]) for path in folder.iterdir())
+        said = advice(done.stderr)
+        if "advise" not in value:
+            assert said == []
+            continue
+        assert len(said) == 1 and re.match(rf"step {job}\.0: 1 of \d+ PUs that no rank is bound to worked, P#1 for "
+                                           rf"\d+ % of the time on {NODE}: keep threads on their rank's cores: --topo",
+                                           said[0]), done.stderr
+
+
+def test_a_line_of_advice_of_a_batch_script(cluster, monitor, folder):
+    """By a process that is the user, where the script starts its program without srun; with srun, of the step alone."""
+    for line, steps in ((f"{WANDERS[0]} {WANDERS[1]} '{WANDERS[2]}'", ["batch"]), ("srun -Q sleep 2", ["0"])):
+        out = folder / f"out.{steps[0]}"
+        script = folder / "job.sh"
+        script.write_text(f"#!/bin/sh\n{line}\n")
+        cluster.command(["sbatch", "-W", "-Q", "-w", NODE, "--exclusive", "--topo-monitor=sw,hz=20,advise",
+                         f"--output={out}", script], user=USER, cwd=folder)
+        found = re.findall(r"topiary: step \d+\.(\w+): (.*)", out.read_text())
+        assert "batch" not in dict(found) if steps == ["0"] else list(dict(found)) == steps, out.read_text()
+
+
+def test_advice_that_cannot_be_given_is_one_line(cluster, monitor, folder):
+    script = folder / "job.sh"
+    script.write_text("#!/bin/sh\ntrue\n")
+    cluster.command(["sbatch", "-W", "-Q", "-w", NODE, "-n1", "--topo-monitor=sw,advise", f"--output={folder}/out",
+                     script], user=USER, cwd=folder)
+    said = (folder / "out").read_text()
+    assert said.count("\n") == 1 and "no advice: " in said and "ticks: advice needs 10" in said
+
+
+def test_summary_is_sent_where_the_site_wants_it(cluster, monitor, folder):
+    """By the user, once a step; a registry that does not answer is one line, and the job does not notice."""
+    conf = cluster.folder / "etc" / "topiary.conf"
+    text = conf.read_text()
+    topiary = cluster.folder / "bin" / "topiary"
+
+    def sent(job):
+        return json.loads(cluster.command([topiary, "job", "show", job, "--json"], user=USER).stdout)["summaries"]
+    try:
+        conf.write_text(f"{text}MonitorSummaries = yes\n")
+        done = run(cluster, folder, "-n1", "--topo-monitor=sw,hz=20",
+                   command=("sh", "-c", "echo $SLURM_JOB_ID; sleep 1"))
+        row, = sent(done.stdout.strip())
+        assert (done.stderr, row["step"], row["summary"]["nodes"]) == ("", "0", 1)
+        assert len(json.dumps(row["summary"])) < 4000
+        script = folder / "job.sh"
+        script.write_text("#!/bin/sh\necho $SLURM_JOB_ID\nsleep 1\n")
+        cluster.command(["sbatch", "-W", "-Q", "-w", NODE, "-n1", "--topo-monitor=sw,hz=20", f"--output={folder}/out",
+                         script], user=USER, cwd=folder)
+        assert [row["step"] for row in sent((folder / "out").read_text().strip())] == ["batch"]
+        conf.write_text(f"{text}MonitorSummaries = yes\nRegistryURL = http://127.0.0.1:1\n")
+        done = run(cluster, folder, "-n1", "--topo-monitor=sw,hz=20", command=("sleep", "1"))
+        assert done.returncode == 0 and done.stderr.count("\n") == 1
+        assert "its summary was not sent to the registry" in done.stderr
+    finally:
+        conf.write_text(text)
+
+
 def test_metrics_name_the_job_where_the_site_asks(cluster, monitor, folder):
     """As the unit runs it: without a capability to write elsewhere."""
     conf = cluster.folder / "etc" / "topiary.conf"

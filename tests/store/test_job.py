@@ -138,7 +138,7 @@ def test_bad_files(registry, traces, tmp_path):
     for files, word in (((traces["cn0"], tmp_path / "gone"), "gone"), ((other,), "no.trace")):
         assert word in job(registry, "send", "33", *files, status=1).stderr
     assert not shown(registry, "33")
-    for words in (("show",), ("send", "1"), ("show", "1", "2"), ("tell", "1"), ("show", "../nodes")):
+    for words in (("show",), ("send",), ("show", "1", "2"), ("tell", "1"), ("show", "../nodes")):
         job(registry, *words, status=64)
 
 

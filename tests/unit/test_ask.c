@@ -7,15 +7,17 @@
 
 static void values_of_the_option(void **state)
 {
-	static const struct { const char *value, *set; unsigned hz; } rows[] = {
-		{ "off", "sw", 0 }, { "sw", "sw", 1 }, { "on", "cpu", 1 }, { "sw,hz=100", "sw", 100 },
-		{ "on,hz=20", "cpu", 20 }, { "on,set=sw", "sw", 1 }, { "sw,set=cpu,hz=2", "cpu", 2 },
-		{ "on,set=cpu+power+net+gpu", "cpu+power+net+gpu", 1 }, { "sw,set=net,hz=5", "net", 5 },
+	static const struct { const char *value, *set; unsigned hz; bool advise; } rows[] = {
+		{ "off", "sw", 0, false }, { "sw", "sw", 1, false }, { "on", "cpu", 1, false },
+		{ "sw,hz=100", "sw", 100, false }, { "on,hz=20", "cpu", 20, false }, { "on,set=sw", "sw", 1, false },
+		{ "sw,set=cpu,hz=2", "cpu", 2, false }, { "sw,advise", "sw", 1, true },
+		{ "on,advise,hz=5", "cpu", 5, true }, { "sw,set=net,hz=5", "net", 5, false },
+		{ "on,set=cpu+power+net+gpu", "cpu+power+net+gpu", 1, false },
 	};
 	static const char *const bad[] = {
 		"", ",", "SW", "sw,", "sw,,hz=1", "sw,hz=", "sw,hz=0", "sw,hz=101", "sw,hz=+1", "sw,hz=1x", "sw,hz=01",
 		"sw,hz=99999999999999999999", "sw,set=", "sw,set=none", "sw,set=net+", "sw,set=net+none",
-		"sw,rate=1", "off,hz=1",
+		"sw,rate=1", "sw,advise=", "off,advise", "off,hz=1",
 		"hz=1", " sw", "sw ",
 		"sw,hz=1,hz=2,hz=3,hz=4,hz=5,hz=6,hz=7,hz=8,hz=9,hz=10,hz=11,hz=12,hz=13",
 	};
@@ -28,9 +30,10 @@ static void values_of_the_option(void **state)
 		assert_int_equal(monitor_request_parse("o", rows[i].value, &r, &e), 0);
 		assert_int_equal(r.hz, rows[i].hz);
 		assert_string_equal(r.set, rows[i].set);
+		assert_int_equal(r.advise, rows[i].advise);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct monitor_request r = { 7, "kept" };
+		struct monitor_request r = { 7, "kept", false };
 		struct err e;
 
 		if (!monitor_request_parse("TopoMonitor", bad[i], &r, &e))
@@ -51,8 +54,8 @@ static void only_what_is_written_is_read(void **state)
 		"topiary monitor 1\nuid 1\nhz 1\nset swswswswswswswswsw\n",
 	};
 	static const struct monitor_ask asks[] = {
-		{ 0, { 0, "sw" } }, { 1000, { 1, "cpu" } }, { 4294967294, { 100, "sw" } },
-		{ 7, { 1, "sw+cpu+power+net+gpu" } },
+		{ 0, { 0, "sw", false } }, { 1000, { 1, "cpu", false } }, { 4294967294, { 100, "sw", false } },
+		{ 7, { 1, "sw+cpu+power+net+gpu", false } },
 	};
 
 	(void) state;
@@ -70,7 +73,7 @@ static void only_what_is_written_is_read(void **state)
 		buf_free(&text);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct monitor_ask a = { 7, { 7, "kept" } };
+		struct monitor_ask a = { 7, { 7, "kept", false } };
 		struct err e;
 
 		if (!monitor_ask_parse(bad[i], &a, &e))

@@ -164,7 +164,7 @@ def test_mapping_is_not_judged(folder, change, words, missing):
 def test_matrix_that_was_named_is_an_error(folder, tasks, words, error):
     leave(folder, "cn1", tasks)
     done = advise(folder, "7", *words, status=1)
-    assert error in done.stderr and done.stdout == "" and "none of its 1 step(s) can be judged" in done.stderr
+    assert error in done.stderr and done.stdout == "" and done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("text, error", [
