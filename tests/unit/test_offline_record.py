@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from rig.paths import BUILD
+from rig.processes import wait_until
 
 TOPIARY = BUILD / "topiary"
 BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
@@ -225,6 +226,11 @@ def test_signal_to_end_reaches_the_command(tmp_path):
     assert totals(tmp_path)
 
 
+def cpu_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
 @pytest.mark.parametrize("ended_by", ["its own end", "SIGINT"])
 def test_process_that_runs_already(tmp_path, ended_by):
     threads = ("import threading\ndef burn():\n    while True: sum(range(10000))\nfor _ in range(3): "
@@ -233,6 +239,8 @@ def test_process_that_runs_already(tmp_path, ended_by):
     try:
         recorder = start(tmp_path, options=["--hz=50", f"--pid={watched.pid}"])
         wait_for_ticks(tmp_path, 60)
+        used = cpu_seconds(watched.pid)
+        assert wait_until(lambda: cpu_seconds(watched.pid) > used + 0.3, 60)
         if ended_by == "SIGINT":
             recorder.send_signal(signal.SIGINT)
         else:
