@@ -70,6 +70,12 @@ UNITS += $(BUILD)/bench/trace_walk
 $(eval $(call linked,trace_walk,$(BUILD)/bench/trace_walk,bench/trace_walk.c,,hwloc,-lpthread,))
 $(eval $(call bench_of,trace,trace,size summary overhead display))
 
-bench: bench-registry bench-select bench-map bench-topology bench-trace
+# What jobs are recorded by: the monitor itself on as many PUs as no machine of ours has, and whole clusters of nodes that are this one.
+BENCH_monitor_NEEDS = $(BUILD)/bench/monitor_tick
+$(eval $(call linked,monitor_tick,$(BUILD)/bench/monitor_tick,bench/monitor_tick.c node_agent/monitor_trace.c,monitor trace hwview base,\
+hwloc libzstd jansson inih libcrypto,-lm,-Xlinker --wrap=syscall))
+$(eval $(call bench_of,monitor,monitor,cost start live))
+
+bench: bench-registry bench-select bench-map bench-topology bench-trace bench-monitor
 
 .PHONY: bench bench-registry $(BENCH) $(BENCH_TARGETS)

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""The figures of recorded jobs in BENCHMARKS.md, each one command: what topiary-monitor takes of a node, what a step's
+start costs, and how soon topiary top of a job shows what happens on its nodes."""
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("bench", "tests")]
+
+import sheet as sheets  # noqa: E402
+from rig import Cluster  # noqa: E402
+from rig.cluster import as_user  # noqa: E402
+from rig.paths import BUILD  # noqa: E402
+from rig.processes import wait_until  # noqa: E402
+from rig.terminal import Terminal  # noqa: E402
+
+USER = "nobody"
+GOALS = {1: 0.002, 10: 0.02, 100: 0.1}
+EVENT = "major_faults"      # few in what else runs here
+MANY = 200                  # a second
+
+# Between "fault" and "rest" on its input it reads pages that it has just dropped from memory.
+FAULTS = """import mmap, os, select, sys
+path = sys.argv[1]
+os.nice(-15)
+with open(path, "wb") as f:
+    f.write(bytes(16 << 20))
+    os.fsync(f.fileno())
+fd = os.open(path, os.O_RDONLY)
+faults = False
+print("ready", flush=True)
+while True:
+    if not faults or select.select([0], [], [], 0)[0]:
+        faults = os.read(0, 99).endswith(b"fault")
+    elif faults:
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as pages:
+            pages.madvise(mmap.MADV_RANDOM)
+            for at in range(0, 16 << 20, 4096):
+                pages[at]
+                if not at % (256 << 10) and select.select([0], [], [], 0)[0]:
+                    break
+"""
+
+
+class Nodes:
+    """So many nodes that all are this machine, each with a topiary-monitor of its own."""
+
+    def __init__(self, n):
+        self.names = [f"cn{i + 1}" for i in range(n)]
+        self.folder = Path(tempfile.mkdtemp(prefix="topiary_bench_", dir="/tmp"))
+        self.cluster = Cluster(self.folder / "c", dict.fromkeys(self.names), registry=False)
+
+    def __enter__(self):
+        self.folder.chmod(0o755)
+        self.cluster.start()
+        program = shutil.copy(BUILD / "topiary-monitor", self.cluster.folder / "bin")
+        for node in self.names:
+            self.cluster.run_daemon(f"monitor.{node}", self.cluster.on_node(node, [
+                program, "--config", self.cluster.folder / "etc" / "topiary.conf"]))
+        self.own = self.cluster.folder / "work" / "own"
+        self.own.mkdir()
+        self.own.chmod(0o777)
+        return self
+
+    def __exit__(self, *_):
+        self.cluster.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run(self, *command):
+        return self.cluster.command(command, user=USER, cwd=self.own).stdout.strip()
+
+    def pages(self, step):
+        return sum((self.cluster.folder / "nodes" / node / "run" / step / "monitor.live").exists()
+                   for node in self.names)
+
+
+def cost(sheet, args):
+    for hz, goal in GOALS.items():
+        shares, slowed = [], False
+        for _ in range(args.runs):
+            with tempfile.TemporaryDirectory() as folder:
+                done = subprocess.run([BUILD / "bench" / "monitor_tick", folder, str(hz), str(args.seconds)],
+                                      check=True, capture_output=True, text=True)
+            shares.append(float(done.stdout))
+            slowed |= "costs too much" in done.stderr
+        sheet.add(f"CPU time of topiary-monitor at {hz} Hz, 256 PUs, set sw, of the node", f"{min(shares):.4f}", "%",
+                  f"<= {goal}", beside=f"least of {args.runs}" + ("; it has doubled the interval" if slowed else ""))
+
+
+def start(sheet, args):
+    with Nodes(1) as nodes:
+        step = ["srun", "-Q", "--overlap", "-n1", "true"]
+        script = nodes.own / "pairs.py"
+        script.write_text(f"""import subprocess, time
+step = {step}
+def seconds(*more):
+    begun = time.perf_counter()
+    subprocess.run([*step[:-1], *more, "true"], check=True)
+    return time.perf_counter() - begun
+seconds(), seconds("--topo-monitor=sw")
+for turn in range({args.pairs}):
+    how = [["--topo-monitor=sw"], ["--topo-monitor=off"]][::-1 if turn % 2 else 1]
+    times = [seconds(*more) for more in how][::-1 if turn % 2 else 1]
+    print(times[0] - times[1])
+""")
+        said = nodes.run("salloc", "-Q", "-n1", sys.executable, script)
+        more = sorted(float(line) * 1e3 for line in said.splitlines())
+    low, _, high = statistics.quantiles(more, n=4)
+    sheet.add("time of `srun true` with --topo-monitor=sw beyond without", round(statistics.median(more), 1), "ms",
+              "<= 1 at its start", beside=f"median of {len(more)} pairs, quartiles {low:.1f}, {high:.1f}; with the "
+              "end, when the trace is completed and copied")
+
+
+def live(sheet, args):
+    with Nodes(8) as nodes:
+        for hz in (1, 10):
+            times = delays(nodes, hz, args.events)
+            median = statistics.median(times)
+            sheet.add(f"from an event to the screen of `topiary top JOB`, 8 nodes at {hz} Hz, p95",
+                      round(times[int(0.95 * (args.events - 1))], 2), "s",
+                      f"<= {1 / hz + 0.5:.1f}: the period and 0.5 s",
+                      beside=f"of {args.events}, median {median:.2f}; until all nodes show it")
+
+
+def delays(nodes, hz, events):
+    """Seconds, sorted, of events at equal distances over the period between two ticks."""
+    go = nodes.own / f"go.{hz}"
+    script = nodes.own / f"job.{hz}"
+    script.write_text(f"#!/bin/sh\nsrun -Q -n8 --topo-monitor=sw,hz={hz} sh -c "
+                      f"'until [ -e {go} ]; do sleep 0.5; done'\n")
+    script.chmod(0o755)
+    job = nodes.run("sbatch", "--parsable", "--output=/dev/null", "-N8", "-n8", "--ntasks-per-node=1", script)
+    assert wait_until(lambda: nodes.pages(f"{job}.0") == 8, 120)
+    program = subprocess.Popen([sys.executable, "-c", FAULTS, nodes.own / "pages"], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)
+    screen, times = None, []
+    try:
+        assert program.stdout.readline() == b"ready\n"
+        screen = Terminal(*map(str, as_user(USER, ["topiary", "top", f"--metric={EVENT}", job])),
+                          **nodes.cluster.env())
+
+        def values():
+            found = [value for name, (value, *_) in screen.boxes().items() if name.startswith("cn")]
+            return found if len(found) == 8 else []
+        for i in range(events):
+            screen.wait(lambda: values() and max(values()) < MANY, seconds=120)
+            later = time.monotonic() + i / events / hz
+            while time.monotonic() < later:
+                screen.read(0.01)
+            begun = time.monotonic()
+            os.write(program.stdin.fileno(), b"fault")
+            screen.wait(lambda: values() and min(values()) > MANY, quiet=0, seconds=120)
+            times.append(time.monotonic() - begun)
+            os.write(program.stdin.fileno(), b"rest")
+    finally:
+        program.kill()
+        program.wait()
+        if screen:
+            screen.press("q")
+            screen.end()
+            screen.close()
+        go.touch()
+        assert wait_until(nodes.cluster.nodes_idle, 120)
+    return sorted(times)
+
+
+PARTS = {"cost": cost, "start": start, "live": live}
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    p.add_argument("command", choices=[*PARTS, "all"])
+    p.add_argument("--seconds", type=int, default=10, help="that the monitor records")
+    p.add_argument("--runs", type=int, default=3, help="the least of so many")
+    p.add_argument("--pairs", type=int, default=100, help="of steps with and without --topo-monitor")
+    p.add_argument("--events", type=int, default=40, help="that are to be seen on the screen")
+    sheets.options(p)
+    args = p.parse_args()
+    sheet = sheets.Sheet("monitor.py", "## Recorded jobs, in short\n", quiet=args.json or args.markdown)
+    for name in PARTS if args.command == "all" else [args.command]:
+        sheet.begin(name)
+        PARTS[name](sheet, args)
+    sheet.finish(args)
+
+
+if __name__ == "__main__":
+    main()
