@@ -156,12 +156,13 @@ static void format_nic_far(const struct task_state *s, char *out)
 	char value[CELL];
 	struct nics devices;
 
-	if (!s->node || nics_find(s->node, &devices, NULL))
-		return;
-	for (const char *const *name = nics_variables; *name && !*out; name++)
-		if (spank_getenv(s->task->sp, *name, value, sizeof(value)) == ESPANK_SUCCESS)
+	/* Few tasks have such a variable, and to find devices takes longer than the rest. */
+	for (const char *const *name = nics_variables; s->node && *name && !*out; name++)
+		if (spank_getenv(s->task->sp, *name, value, sizeof(value)) == ESPANK_SUCCESS &&
+		    !nics_find(s->node, &devices, NULL)) {
 			nics_describe_far(&devices, value, s->cpus, out, CELL);
-	nics_free(&devices);
+			nics_free(&devices);
+		}
 }
 
 static const struct column {
