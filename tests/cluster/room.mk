@@ -53,7 +53,6 @@ SMOKE := tests/unit/test_decide.c \
 	$(call smoke, place, tasks_run_where_requested tasks_stay_within_the_users_binding memory_policy memory_policy_outlives_exec \
 		pages_follow_the_policy large_pages threads_stay_within_their_task variables_of_the_user_are_kept report_equals_the_kernels_state \
 		report_is_a_table_of_all_nodes report_lists_gpus_in_order_with_locality batch_script_is_left_alone) \
-	$(call smoke, tiers, memory_follows_the_jobs_numa_nodes a_job_gets_cores_of_one_kind) \
 	$(call smoke, nic, libfabric_keeps_to_the_device ucx_keeps_to_the_device exports_what_the_user_left_open report_names_the_device \
 		each_task_has_the_device_near_to_it) \
 	$(call smoke, rank_file, each_rank_is_where_the_file_says plain_mpirun_starts_every_rank \
