@@ -17,23 +17,41 @@
 #define SPARE_FILES 256u	/* descriptors beside the counters' */
 #define OFFLINE UINT64_MAX
 
-static int event_open(const struct monitor_event *event, unsigned cpu)
+/* group: the descriptor of its leader, -1: none. */
+static int event_open(const struct monitor_event *event, unsigned cpu, int group)
 {
 	struct perf_event_attr a = {
 		.size = sizeof(a),
 		.type = event->type,
 		.config = event->config,
-		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+		.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
 	};
 
-	return syscall(SYS_perf_event_open, &a, -1, (int) cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return syscall(SYS_perf_event_open, &a, -1, (int) cpu, group, PERF_FLAG_FD_CLOEXEC);
+}
+
+/*
+ * Events of the kernel itself are one group, which one read(2), and one interrupt of another PU, brings. Counters of
+ * the hardware are alone: a group is on the hardware as a whole or not at all.
+ */
+static void counter_open(const struct pu_counters *c, struct pu_counter *pu, unsigned i, unsigned cpu)
+{
+	unsigned leader = i;
+
+	for (unsigned k = 1; k < i && leader == i && !c->events[i]->hardware; k++)
+		if (!c->events[k]->hardware && pu[k].fd >= 0 && pu[k].leader == k)
+			leader = k;
+	pu[i] = (struct pu_counter){ .fd = event_open(c->events[i], cpu, leader == i ? -1 : pu[leader].fd),
+				     .leader = leader };
+	if (pu[i].fd < 0 && leader != i)
+		pu[i] = (struct pu_counter){ .fd = event_open(c->events[i], cpu, -1), .leader = i };
 }
 
 /* Only opening one shows which events can be counted. Busy is the kernel's own. */
 static int can_open(void *user, const struct monitor_event *event)
 {
 	const struct pu_counters *c = user;
-	int fd = !strcmp(event->name, monitor_events[0].name) ? 0 : event_open(event, c->cpus[0]);
+	int fd = !strcmp(event->name, monitor_events[0].name) ? 0 : event_open(event, c->cpus[0], -1);
 
 	if (fd > 0)
 		close(fd);
@@ -103,7 +121,7 @@ int pu_counters_open(struct pu_counters *c, const char *sets, const unsigned *cp
 	for (unsigned p = 0; p < ncpus; p++) {
 		c->all[(size_t) p * c->nevents].value = busy[p];
 		for (unsigned i = 1; i < c->nevents; i++)
-			c->all[(size_t) p * c->nevents + i].fd = event_open(c->events[i], cpus[p]);
+			counter_open(c, c->all + (size_t) p * c->nevents, i, cpus[p]);
 	}
 	free(busy);
 	return 0;
@@ -113,22 +131,41 @@ error:
 	return -1;
 }
 
+struct reading {
+	bool is_read;
+	uint64_t value, enabled, running;
+};
+
+/* Of all events of a PU. */
+static void groups_read(const struct pu_counters *c, const struct pu_counter *pu, struct reading *out)
+{
+	for (unsigned i = 1; i < c->nevents; i++) {
+		uint64_t got[3 + MONITOR_EVENTS_MAX];	/* their number, time enabled, time running, their counts */
+		unsigned n = 0;
+
+		if (pu[i].fd < 0 || pu[i].leader != i ||
+		    read(pu[i].fd, got, sizeof(got)) < (ssize_t) (4 * sizeof(*got)))
+			continue;
+		for (unsigned k = i; k < c->nevents && n < got[0]; k++)
+			if (pu[k].fd >= 0 && pu[k].leader == i)
+				out[k] = (struct reading){ true, got[3 + n++], got[1], got[2] };
+	}
+}
+
 /*
  * The increase of a counter, TRACE_ABSENT if it cannot be read or was not on the hardware all the time; is_crowded:
  * because others use the counters.
  */
-static uint64_t counter_read(struct pu_counter *at, const struct monitor_event *event, uint64_t ns, uint64_t busy,
-			     bool *is_crowded)
+static uint64_t counter_increase(struct pu_counter *at, const struct reading *now, const struct monitor_event *event,
+				 uint64_t ns, uint64_t busy, bool *is_crowded)
 {
-	uint64_t now[3], value, enabled, running;	/* value, time enabled, time running */
+	uint64_t value = now->value - at->value, enabled = now->enabled - at->enabled;
+	uint64_t running = now->running - at->running;
 	bool idle = busy < MONITOR_RAN_NS;
 
-	if (at->fd < 0 || read(at->fd, now, sizeof(now)) != sizeof(now))
+	if (!now->is_read)
 		return TRACE_ABSENT;
-	value = now[0] - at->value;
-	enabled = now[1] - at->enabled;
-	running = now[2] - at->running;
-	*at = (struct pu_counter){ at->fd, now[0], now[1], now[2] };
+	*at = (struct pu_counter){ at->fd, at->leader, now->value, now->enabled, now->running };
 	if (event->hardware && running < enabled - enabled / 100) {
 		*is_crowded = true;
 		return TRACE_ABSENT;
@@ -164,8 +201,7 @@ void pu_counters_reclaim(struct pu_counters *c)
 {
 	for (size_t i = 0; c->has_given_way && i < (size_t) c->ncpus * c->nevents; i++)
 		if (c->events[i % c->nevents]->general)
-			c->all[i] = (struct pu_counter){ .fd = event_open(c->events[i % c->nevents],
-									  c->cpus[i / c->nevents]) };
+			counter_open(c, c->all + i - i % c->nevents, i % c->nevents, c->cpus[i / c->nevents]);
 	c->has_given_way = false;
 }
 
@@ -176,12 +212,14 @@ void pu_counters_read(struct pu_counters *c, uint64_t ns, uint64_t *values)
 
 	for (unsigned p = 0; p < c->ncpus; p++) {
 		struct pu_counter *at = c->all + (size_t) p * c->nevents;
+		struct reading now[MONITOR_EVENTS_MAX] = {0};
 
+		groups_read(c, at, now);
 		values[p] = busy_since(at, failed ? OFFLINE : values[p], ns);
 		for (unsigned i = 1; i < c->nevents; i++)
 			values[(size_t) i * c->ncpus + p] =
-				counter_read(at + i, c->events[i], ns, values[p] == TRACE_ABSENT ? 0 : values[p],
-					     &is_crowded);
+				counter_increase(at + i, now + i, c->events[i], ns,
+						 values[p] == TRACE_ABSENT ? 0 : values[p], &is_crowded);
 	}
 	if (is_crowded)
 		give_way(c);

@@ -21,6 +21,7 @@ struct pu_counters {
 	unsigned ncpus;
 	struct pu_counter {
 		int fd;				/* -1 of busy */
+		unsigned leader;		/* of its group: an event before it, or itself */
 		uint64_t value, enabled, running;	/* at the last reading */
 	} *all;					/* [cpu * nevents + event] */
 	bool has_given_way;			/* the general counters were closed */
