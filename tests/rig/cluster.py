@@ -77,6 +77,7 @@ PartitionName=main Nodes=ALL Default=YES State=UP
 TOPIARY_CONF = """\
 SnapshotFile = {folder}/registry/snapshot
 FabricFile = {folder}/registry/fabric
+CostsFile = {folder}/registry/costs
 SnapshotPoll = 1
 RunDir = {folder}/nodes/%h/run
 TopologyFile = {folder}/nodes/%h/run/topology.xml
