@@ -16,7 +16,9 @@ MACHINES = {"cn1": "knl-flat", "cn2": "xeon-max", "cn3": "mi300a", "cn4": "gh200
 
 @pytest.fixture(scope="module")
 def whole(folders):
-    with Cluster(folders(), {node: made_machine(name) for node, name in MACHINES.items()}, registry=False) as made:
+    # Newer releases leave out efficiency cores unless told, and `slurmd -C` reads no slurm.conf.
+    with Cluster(folders(), {node: made_machine(name) for node, name in MACHINES.items()}, registry=False,
+                 conf="SlurmdParameters=allow_ecores\n", nodes={"cn6": "CoresPerSocket=16"}) as made:
         yield made
 
 
