@@ -139,7 +139,8 @@ static int by_step(const void *a, const void *b)
 
 /*
  * By scontrol(1), or sacct(1), which knows jobs that slurmctld has forgotten: as commands, because libslurm ends the
- * process where Slurm is not set up, as on a laptop to which a job's files were copied. "": neither knows it.
+ * process where Slurm is not set up, as on a laptop to which a job's files were copied. Without a controller they try
+ * for a minute each, which is longer than anybody waits. "": neither knows it.
  */
 static void job_directory(uint32_t job, char *out, size_t size)
 {
@@ -147,8 +148,8 @@ static void job_directory(uint32_t job, char *out, size_t size)
 	FILE *from;
 
 	*out = '\0';
-	snprintf(command, sizeof(command), "{ scontrol show job %u | sed -n 's/^ *WorkDir=//p'; "
-		 "sacct -nPX -j %u -o WorkDir; } 2>/dev/null", job, job);
+	snprintf(command, sizeof(command), "{ timeout 10 scontrol show job %u | sed -n 's/^ *WorkDir=//p'; "
+		 "timeout 10 sacct -nPX -j %u -o WorkDir; } 2>/dev/null", job, job);
 	if (!(from = popen(command, "re")))
 		return;
 	if (fgets(out, size, from))
