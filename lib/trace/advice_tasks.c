@@ -7,6 +7,7 @@
 
 #define OUTSIDE 0.25		/* of a PU's time; what the system does on it is far below */
 
+#define SHARE 64
 #define SAY(...) (snprintf(out, size, __VA_ARGS__), true)
 
 /* "core 3", "cores 0-3" */
@@ -18,12 +19,22 @@ static void cores_name(hwloc_const_bitmap_t cores, char *out, size_t size)
 	snprintf(out, size, "%s %s", hwloc_bitmap_weight(cores) == 1 ? "core" : "cores", list);
 }
 
-/* " (3 of 8 ranks)", or "" of one. */
-static void share_name(unsigned n, unsigned all, char *out, size_t size)
+/* The first task that is far, NULL: none; share: " (3 of 8 ranks are as far)", or "" of one. */
+static const struct trace_task *first_task(const struct trace_tasks *all, bool (*is_far)(const struct trace_task *),
+					   char share[static SHARE])
 {
-	*out = '\0';
+	const struct trace_task *first = NULL;
+	unsigned n = 0;
+
+	for (const struct trace_task *t = all->list; t < all->list + all->n; t++)
+		if (is_far(t)) {
+			first = first ? first : t;
+			n++;
+		}
+	*share = '\0';
 	if (n > 1)
-		snprintf(out, size, " (%u of %u ranks are as far)", n, all);
+		snprintf(share, SHARE, " (%u of %u ranks are as far)", n, all->n);
+	return first;
 }
 
 /* All of its GPUs are far. A task that sees near and far ones may use the near. */
@@ -34,39 +45,28 @@ static bool has_far_gpus(const struct trace_task *t)
 
 bool advice_far_gpu(const struct advice_facts *f, char *out, size_t size)
 {
-	const struct trace_tasks *all = f->tasks;
-	const struct trace_task *first = NULL;
-	char cores[96], share[64];
-	unsigned n = 0;
+	const struct trace_task *first;
+	char cores[96], share[SHARE];
 
-	for (const struct trace_task *t = all->list; t < all->list + all->n; t++)
-		if (has_far_gpus(t)) {
-			first = first ? first : t;
-			n++;
-		}
-	if (!first)
+	if (!(first = first_task(f->tasks, has_far_gpus, share)))
 		return false;
 	cores_name(first->cores, cores, sizeof(cores));
-	share_name(n, all->n, share, sizeof(share));
 	return SAY("rank %u is on %s and has GPU %.60s%s", first->rank, cores, first->gpu, share);
+}
+
+static bool has_far_nic(const struct trace_task *t)
+{
+	return *t->nic_far;
 }
 
 bool advice_far_nic(const struct advice_facts *f, char *out, size_t size)
 {
-	const struct trace_tasks *all = f->tasks;
-	const struct trace_task *first = NULL;
-	char cores[96], share[64];
-	unsigned n = 0;
+	const struct trace_task *first;
+	char cores[96], share[SHARE];
 
-	for (const struct trace_task *t = all->list; t < all->list + all->n; t++)
-		if (*t->nic_far) {
-			first = first ? first : t;
-			n++;
-		}
-	if (!first)
+	if (!(first = first_task(f->tasks, has_far_nic, share)))
 		return false;
 	cores_name(first->cores, cores, sizeof(cores));
-	share_name(n, all->n, share, sizeof(share));
 	return SAY("rank %u is on %s and uses the far %.80s%s", first->rank, cores, first->nic_far, share);
 }
 
@@ -151,21 +151,13 @@ static bool is_bound_far(const struct trace_task *t)
 
 bool advice_far_policy(const struct advice_facts *f, char *out, size_t size)
 {
-	const struct trace_tasks *all = f->tasks;
-	const struct trace_task *first = NULL;
-	char numa[64], memory[64], share[64];
-	unsigned n = 0;
+	const struct trace_task *first;
+	char numa[64], memory[64], share[SHARE];
 
-	for (const struct trace_task *t = all->list; t < all->list + all->n; t++)
-		if (is_bound_far(t)) {
-			first = first ? first : t;
-			n++;
-		}
-	if (!first)
+	if (!(first = first_task(f->tasks, is_bound_far, share)))
 		return false;
 	hwloc_bitmap_list_snprintf(numa, sizeof(numa), first->numa);
 	hwloc_bitmap_list_snprintf(memory, sizeof(memory), first->memory);
-	share_name(n, all->n, share, sizeof(share));
 	return SAY("rank %u is at NUMA node %s, and its memory is bound to %s%s", first->rank, numa, memory, share);
 }
 
