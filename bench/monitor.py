@@ -184,12 +184,7 @@ def main():
     p.add_argument("--pairs", type=int, default=100, help="of steps with and without --topo-monitor")
     p.add_argument("--events", type=int, default=40, help="that are to be seen on the screen")
     sheets.options(p)
-    args = p.parse_args()
-    sheet = sheets.Sheet("monitor.py", "## Recorded jobs, in short\n", quiet=args.json or args.markdown)
-    for name in PARTS if args.command == "all" else [args.command]:
-        sheet.begin(name)
-        PARTS[name](sheet, args)
-    sheet.finish(args)
+    sheets.run("monitor.py", "## Recorded jobs, in short\n", PARTS, p.parse_args())
 
 
 if __name__ == "__main__":

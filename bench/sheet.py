@@ -59,6 +59,15 @@ def options(parser):
     parser.add_argument("--into", type=Path, metavar="FILE", help="put these tables in the place of FILE's")
 
 
+def run(program, mark, parts, args):
+    """The part that the command line names, or all of them."""
+    sheet = Sheet(program, mark, quiet=args.json or args.markdown)
+    for name in parts if args.command == "all" else [args.command]:
+        sheet.begin(name)
+        parts[name](sheet, args)
+    sheet.finish(args)
+
+
 def shown(value):
     if value is None:
         return "-"

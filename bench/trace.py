@@ -138,12 +138,7 @@ def main():
     p.add_argument("--events", type=int, default=40, help="that are to be seen on the screen")
     p.add_argument("--passes", type=int, default=80, help="over 96 MB in each run")
     sheets.options(p)
-    args = p.parse_args()
-    sheet = sheets.Sheet("trace.py", "## Traces, in short\n", quiet=args.json or args.markdown)
-    for name in PARTS if args.command == "all" else [args.command]:
-        sheet.begin(name)
-        PARTS[name](sheet, args)
-    sheet.finish(args)
+    sheets.run("trace.py", "## Traces, in short\n", PARTS, p.parse_args())
 
 
 if __name__ == "__main__":
