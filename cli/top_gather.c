@@ -379,7 +379,7 @@ static bool node_holds(struct node *x, double now)
 	if (x->is_silent && !was_silent && x->state == BEGUN)
 		log_warning("%s: nothing for %.0f s", x->name, now - x->arrived);
 	else if (!x->is_silent && was_silent)
-		log_info("%s: is there again", x->name);
+		log_info("%s: answers again", x->name);
 	return !x->is_silent;
 }
 

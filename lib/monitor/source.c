@@ -33,7 +33,8 @@ static const struct {
 
 /* --- whose it is --- */
 
-bool source_owns(const struct sources *s, const char *list)
+/* Are all of the PUs of a list ("0-3,8") the reader's? */
+static bool owns_list(const struct sources *s, const char *list)
 {
 	hwloc_bitmap_t all = hwloc_bitmap_alloc();
 	bool is_own = all && !hwloc_bitmap_list_sscanf(all, list) && !hwloc_bitmap_iszero(all) &&
@@ -61,7 +62,8 @@ static long pu_of_package(const struct sources *s, long package)
 	return cpu;
 }
 
-bool source_pus(const struct sources *s, const char *level, long os_index, char *list, size_t size)
+/* The PUs of an object as such a list. False if the kernel does not know them. */
+static bool pus_list(const struct sources *s, const char *level, long os_index, char *list, size_t size)
 {
 	char path[SYSFS_PATH];
 	long cpu;
@@ -83,7 +85,7 @@ bool source_owns_object(const struct sources *s, const char *level, long os_inde
 {
 	char list[SYSFS_TEXT];
 
-	return !s->pus || (source_pus(s, level, os_index, list, sizeof(list)) && source_owns(s, list));
+	return !s->pus || (pus_list(s, level, os_index, list, sizeof(list)) && owns_list(s, list));
 }
 
 /* --- meters --- */

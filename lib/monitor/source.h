@@ -18,8 +18,8 @@
  * hardware tree it counts. Several meters of one event at one object add up. The table of sources is in source.c. For
  * monitor/recorder.c, node_agent/monitor_trace.c and node_agent/monitor_metrics.c.
  *
- * Counters that whoever runs on the domain moves are read only if all PUs of the domain are the reader's (source_owns).
- * A network device is the whole node's, because every process may use it.
+ * Counters that whoever runs on the domain moves are read only if all PUs of the domain are the reader's
+ * (source_owns_object). A network device is the whole node's, because every process may use it.
  */
 struct source_bounds {
 	double most;		/* of a counter, a second; of a gauge, ever. 0: unknown */
@@ -102,11 +102,7 @@ uint64_t source_increase(const struct source_bounds *b, uint64_t before, uint64_
 
 /* --- for the sources --- */
 
-/* Are all of the PUs of a list ("0-3,8") the reader's? */
-bool source_owns(const struct sources *s, const char *list);
-/* The PUs of a package, NUMA node or the machine, as such a list. False if the kernel does not know them. */
-bool source_pus(const struct sources *s, const char *level, long os_index, char *list, size_t size);
-/* Both: is the object the reader's? */
+/* Are all PUs of a package, NUMA node or the machine the reader's? Not if the kernel does not know them. */
 bool source_owns_object(const struct sources *s, const char *level, long os_index);
 
 /* Add a meter; its descriptor is closed by sources_close, and on failure. */

@@ -73,6 +73,8 @@ static int kinds_make(struct cluster *c, const struct snapshot *s, struct err *e
 			return err_set(e, "shape %s has more than %u cores", shape->name, CLUSTER_NODE_CORES);
 		c->kinds[i].index = i;
 		c->nkinds++;
+		if (shape->shape->numas.count > c->numas_max)
+			c->numas_max = shape->shape->numas.count;
 		if (kind_init(&c->kinds[i], shape->shape))
 			return err_set(e, "out of memory");
 	}

@@ -46,6 +46,7 @@ struct cluster_node {
 struct cluster {
 	struct cluster_kind *kinds;
 	size_t nkinds;
+	unsigned numas_max;		/* of all kinds, the most NUMA nodes whose memory counts (shape_numas) */
 	struct cluster_node *nodes;
 	size_t n;
 	size_t words;

@@ -101,15 +101,11 @@ static int samples_find(struct judge *j)
 struct judge *judge_new(const struct cluster *c)
 {
 	struct judge *j = calloc(1, sizeof(*j));
-	size_t numas = 1;
 
 	if (!j)
 		return NULL;
-	for (size_t i = 0; i < c->nkinds; i++)
-		if (c->kinds[i].shape->numas.count > numas)
-			numas = c->kinds[i].shape->numas.count;
 	*j = (struct judge){ .cluster = c, .fronts = fronts_new(c), .taken = calloc(c->n, sizeof(*j->taken)),
-			     .left = calloc(numas, sizeof(*j->left)) };
+			     .left = calloc(c->numas_max + 1, sizeof(*j->left)) };
 	if (j->fronts && j->taken && j->left && !cluster_room_init(&j->empty, c, false) && !samples_find(j) &&
 	    !wholes_find(j))
 		return j;

@@ -14,7 +14,6 @@ struct placement {
 	struct fit_cache cache;
 	struct candidate_node *list;	/* space for one choice */
 	struct score_limit *limits;	/* space for those of one node */
-	unsigned nlimits;
 	uint64_t *cores;		/* space for those of one node */
 };
 
@@ -34,12 +33,9 @@ struct placement *placement_new(const struct cluster *c)
 	if (!l)
 		return NULL;
 	*l = (struct placement){ .cluster = c, .list = calloc(c->n, sizeof(*l->list)) };
-	for (size_t i = 0; i < c->nkinds; i++) {
-		if (c->kinds[i].shape->numas.count > l->nlimits)
-			l->nlimits = c->kinds[i].shape->numas.count;
+	for (size_t i = 0; i < c->nkinds; i++)
 		words = c->kinds[i].words > words ? c->kinds[i].words : words;
-	}
-	l->limits = calloc(l->nlimits + 1, sizeof(*l->limits));
+	l->limits = calloc(c->numas_max + 1, sizeof(*l->limits));
 	l->cores = calloc(words + 1, sizeof(*l->cores));
 	if (l->list && l->limits && l->cores)
 		return l;
@@ -69,7 +65,7 @@ static void need_limit(const struct search *s, unsigned node, struct score_need 
 	if (s->want->memory == FIT_OFF)
 		return;
 	need->nlimits = numa_memory_limits(n->kind->shape, &m, need->cores, cluster_room_node(s->room, node),
-					   s->placement->limits, s->placement->nlimits);
+					   s->placement->limits, s->placement->cluster->numas_max);
 	need->limits = s->placement->limits;
 }
 
