@@ -27,14 +27,6 @@ static void list_read(struct gpu_list *l, const char *text)
 		l->id[l->n++] = id;
 }
 
-static bool list_has(const struct gpu_list *l, const char *id)
-{
-	for (unsigned i = 0; i < l->n; i++)
-		if (!strcmp(l->id[i], id))
-			return true;
-	return false;
-}
-
 static bool is_number(const char *text)
 {
 	return *text && strspn(text, "0123456789") == strlen(text) && strlen(text) < 6;
@@ -43,17 +35,6 @@ static bool is_number(const char *text)
 static bool is_mig(const char *id)
 {
 	return !strncmp(id, MIG, strlen(MIG));
-}
-
-/* Visible numbers are global only if all of them are among the step's. */
-static const char *global_id(const struct gpu_list *visible, const struct gpu_list *all, unsigned i)
-{
-	const char *id = visible->id[i];
-
-	for (unsigned k = 0; k < visible->n; k++)
-		if (!list_has(all, visible->id[k]))
-			return is_number(id) && (unsigned) atoi(id) < all->n ? all->id[atoi(id)] : id;
-	return id;
 }
 
 static bool has_number(hwloc_obj_t o, const char *id)
@@ -238,18 +219,13 @@ int gpu_localities(hwloc_topology_t node, const char *list, hwloc_bitmap_t *near
 	return 0;
 }
 
-void gpu_describe(hwloc_topology_t node, const char *visible, const char *all, hwloc_const_bitmap_t cpus, char *out,
-	size_t size)
+void gpu_describe(hwloc_topology_t node, const char *list, hwloc_const_bitmap_t cpus, char *out, size_t size)
 {
-	struct gpu_list mine, step;
+	struct gpu_list l;
 	size_t n = 0;
 
-	list_read(&mine, visible);
-	list_read(&step, all);
+	list_read(&l, list);
 	*out = '\0';
-	for (unsigned i = 0; i < mine.n && n < size; i++) {
-		const char *id = global_id(&mine, &step, i);
-
-		n += snprintf(out + n, size - n, "%s%.40s%s", i ? "," : "", id, locality(node, id, cpus));
-	}
+	for (unsigned i = 0; i < l.n && n < size; i++)
+		n += snprintf(out + n, size - n, "%s%.40s%s", i ? "," : "", l.id[i], locality(node, l.id[i], cpus));
 }

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "bind/gpu.h"
+#include "gpus.h"
 #include "options.h"
 #include "step/step.h"
 #include "step/task_env.h"
@@ -17,11 +18,6 @@
 
 enum { LIST = GPU_LIST_SIZE, MAX_TASKS = 65536, POLL_NS = 100000 };
 #define WAIT_SECONDS 1.0
-
-/* The variables that Slurm sets (src/interfaces/gpu.c and gres_common.c); the first that is set has the task's GPUs. */
-static const char *const variables[] = {
-	"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "GPU_DEVICE_ORDINAL",
-};
 
 /* The user's own numbers count within those of ROCR_VISIBLE_DEVICES: that is not narrowed then. */
 #define OWN_NUMBERS "HIP_VISIBLE_DEVICES"
@@ -137,8 +133,6 @@ static int find_all(struct step_gpus *s, const struct task *t, struct err *e)
 
 static int find_near(struct step_gpus *s, struct err *e)
 {
-	if (step_adopt_node(&s->node, e))
-		return -1;
 	if (!(s->near = calloc(s->n, sizeof(*s->near))))
 		return err_set(e, "out of memory");
 	for (unsigned i = 0; i < s->n; i++)
@@ -154,10 +148,10 @@ static void narrow_variables(const struct task *t, const struct step_gpus *s)
 
 	if (s->fixed || task_env_has(t->sp, OWN_NUMBERS))
 		return;
-	for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
-		if (!spank_getenv(t->sp, variables[i], list, sizeof(list)) && gpu_count(list) == s->n &&
+	for (const char *const *name = gpus_variables; *name; name++)
+		if (!spank_getenv(t->sp, *name, list, sizeof(list)) && gpu_count(list) == s->n &&
 		    !gpu_subset(list, s->gpus[t->local], mine, sizeof(mine)))
-			spank_setenv(t->sp, variables[i], mine, 1);
+			spank_setenv(t->sp, *name, mine, 1);
 }
 
 /* For the choice of network devices. GPUs without a locality of their own say nothing. */
@@ -204,22 +198,15 @@ static int step_gpus_place(struct step_gpus *s, struct task *t, hwloc_bitmap_t *
 int task_places_from_gpus(struct task *t, hwloc_bitmap_t *places, struct err *e)
 {
 	struct step_gpus s = {0};
-	char visible[LIST] = "";
+	char visible[LIST];
 	int rc;
 
-	for (size_t i = 0; !*visible && i < sizeof(variables) / sizeof(*variables); i++)
-		if (spank_getenv(t->sp, variables[i], visible, sizeof(visible)))
-			*visible = '\0';
-	/*
-	 * The node's numbers, also where cgroups hide other GPUs and the visible ones count from 0. Of MIG instances
-	 * Slurm's numbers are those of instances.
-	 */
-	if (!strncmp(visible, "MIG-", 4) || spank_getenv(t->sp, "SLURM_STEP_GPUS", s.own, sizeof(s.own)))
-		snprintf(s.own, sizeof(s.own), "%s", visible);
+	gpus_visible(t->sp, visible, sizeof(visible));
 	/* Slurm sets NoDevFiles where the step has none. */
-	if (!gpu_count(s.own) || !gpu_count(visible) || !strcmp(visible, "NoDevFiles"))
+	if (!gpu_count(visible) || !strcmp(visible, "NoDevFiles"))
 		return 0;
-	rc = step_gpus_place(&s, t, places, e);
+	rc = step_adopt_node(&s.node, e) || gpus_of_task(t->sp, s.node, s.own, sizeof(s.own), e) ? -1 :
+	     step_gpus_place(&s, t, places, e);
 	step_gpus_free(&s);
 	return rc;
 }

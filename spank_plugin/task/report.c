@@ -16,6 +16,7 @@
 #include "bind/memory.h"
 #include "bind/memory_nodes.h"
 #include "bind/nic.h"
+#include "gpus.h"
 #include "hwview/machine.h"
 #include "options.h"
 #include "step/affinity.h"
@@ -117,13 +118,13 @@ static void format_nic(const struct task_state *s, char *out)
 
 static void format_gpu(const struct task_state *s, char *out)
 {
-	static const char *const names[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK" };
-	char visible[CELL] = "", all[CELL] = "";
+	const struct task *t = s->task;
+	char own[CELL];
 
-	spank_getenv(s->task->sp, "SLURM_STEP_GPUS", all, sizeof(all));
-	for (size_t i = 0; !*visible && i < sizeof(names) / sizeof(*names); i++)
-		spank_getenv(s->task->sp, names[i], visible, sizeof(visible));
-	gpu_describe(s->node, visible, all, s->cpus, out, CELL);
+	if (t->gpus ? gpu_subset(t->gpus, t->which_gpus[t->local], own, sizeof(own)) :
+	    gpus_of_task(t->sp, s->node, own, sizeof(own), NULL))
+		return;
+	gpu_describe(s->node, own, s->cpus, out, CELL);
 }
 
 static void format_threads(const struct task_state *s, char *out)

@@ -3,11 +3,15 @@
 """--topo-tasks=auto and --topo-place=gpu: each task has a GPU of the step's and cores near it, and never one that is
 not its own."""
 import json
+import os
 import re
+from pathlib import Path
 
 import pytest
 from rig import Cluster
-from rig.ask import advised, expand
+from rig.ask import advised, expand, wait_running
+from rig.cluster import SLURM_RELEASE
+from rig.node import cgroups_removed
 
 # A GPU at the first package, two at the second.
 AT = {"0": 0, "1": 1, "2": 1}
@@ -137,6 +141,77 @@ def test_more_tasks_than_cores(cluster):
     assert len(found) == 40 and said == []
     per_gpu = [sum(gpus == gpu for gpus, *_ in found.values()) for gpu in AT]
     assert sorted(per_gpu) == [13, 13, 14]
+
+
+DEVICES = Path("/sys/fs/cgroup/devices")
+# What the kernel has of the GPUs of cn3: their addresses, in the order of the bus, and their device files.
+FUNCTIONS = ["0000:03:00.0", "0000:83:00.0", "0000:84:00.0"]
+RENDER = "/dev/dri/renderD{}"
+
+
+class Constrained(Cluster):
+    """The node's GPUs have device files, and tasks those of their own GPUs only. A cgroup's name has the node's in it,
+    and is the machine's and not the cluster's."""
+
+    def __init__(self, folder):
+        self.node = f"gpus{os.getpid()}"
+        super().__init__(folder, {self.node: "intel-2x8"}, registry=False,
+                         conf="GresTypes=gpu\nTaskPlugin=task/cgroup\n", nodes={self.node: "Gres=gpu:3"},
+                         files={"cgroup.conf": "CgroupPlugin=cgroup/v1\nConstrainDevices=yes\n",
+                                "gres.conf": "".join(f"Name=gpu File={RENDER.format(i)} Cores={cores}\n"
+                                                     for i, cores in enumerate(["0-7", "8-15", "8-15"]))})
+        self.maker = VARIABLES[0]
+
+    def on_node(self, node, command):
+        made = "".join(f" && mkdir -p /sys/bus/pci/devices/{function}/drm/renderD{i} && "
+                       f"mknod -m 666 {RENDER.format(i)} c 226 {128 + i}" for i, function in enumerate(FUNCTIONS))
+        return super().on_node(node, ["unshare", "--mount", "sh", "-c",
+                                      "mount -t tmpfs tmpfs /sys/bus/pci/devices && mount -t tmpfs tmpfs /dev/dri"
+                                      f'{made} && exec "$@"', "sh", *command])
+
+
+@pytest.fixture(scope="module")
+def constrained(folders):
+    if not os.access(DEVICES / "devices.deny", os.W_OK):
+        pytest.skip("no devices controller of cgroup v1 is mounted here")
+    made = Constrained(folders())
+    own = not Path("/dev/dri").exists()
+    os.makedirs("/dev/dri", exist_ok=True)
+    try:
+        with cgroups_removed(DEVICES, made.node), made:
+            yield made
+            made.assert_at_rest()
+    finally:
+        if own:
+            os.rmdir("/dev/dri")
+
+
+def opened(cluster, gpus, *options):
+    """Of each rank: the GPUs whose device files it can open, those of its report, and the packages of its CPUs."""
+    script = "; ".join(f"cat {RENDER.format(i)} 2>&1 | grep -q permitted || echo $SLURM_PROCID {i}" for i in range(3))
+    done = cluster.command(["salloc", "-Q", f"--gres=gpu:{gpus}", *options, "srun", "-Q", "--topo-report=json",
+                            "--topo-tasks=auto", "sh", "-c", script], user="nobody")
+    reports = sorted((json.loads(line) for line in done.stderr.splitlines()), key=lambda task: task["rank"])
+    return [([int(gpu) for rank, gpu in map(str.split, sorted(done.stdout.splitlines())) if rank == str(task["rank"])],
+             task["gpu"], {cpu // PACKAGE for cpu in expand(task["cpus_logical"])}) for task in reports]
+
+
+@pytest.mark.parametrize("bind, wanted", [
+    ("--gpus-per-task=1", [0, 1, 2]), ("--gpu-bind=single:1", [0, 1, 2]), ("--gpu-bind=map_gpu:2,0,1", [2, 0, 1]),
+    *([("--tres-per-task=gres/gpu:1", [0, 1, 2])] if SLURM_RELEASE >= (24, 5) else [])])
+def test_gpus_that_slurm_bound_by_cgroup(constrained, bind, wanted):
+    """Each task sees one, number 0; SLURM_STEP_GPUS is 0 of all."""
+    found = opened(constrained, 3, "-n3", "--exclusive", bind)
+    assert found == [([gpu], f"{gpu} near", {AT[str(gpu)]}) for gpu in wanted]
+
+
+def test_gpus_that_a_cgroup_hides(constrained):
+    """Slurm numbers the GPUs of a step from 0: these are 1 and 2 of the node."""
+    holder = constrained.batch("sleep 300", "-n1", "--gres=gpu:1", "--output=/dev/null").stdout.strip()
+    wait_running(constrained, holder)
+    found = [opened(constrained, 2, "-n2"), opened(constrained, 2, "-n2", "--gpus-per-task=1")]
+    constrained.command(["scancel", holder])
+    assert found == [[([1, 2], "1 near", {1}), ([1, 2], "2 near", {1})], [([1], "1 near", {1}), ([2], "2 near", {1})]]
 
 
 def test_advice_about_far_gpus(cluster):

@@ -18,7 +18,7 @@ import pytest
 from rig import Cluster
 from rig.ask import wait_running
 from rig.cluster import JOB_USER, SLURM_RELEASE, as_user
-from rig.node import STAMP, little_room, log_of, own_disk
+from rig.node import STAMP, cgroups_removed, little_room, log_of, own_disk
 from rig.paths import ROOT, SLURM_PREFIX
 from rig.processes import Daemon, descendants, wait_until
 
@@ -723,54 +723,33 @@ CPUSETS = Path("/sys/fs/cgroup/cpuset")
 UNIFIED = Path("/sys/fs/cgroup/unified")  # of cgroup v2, beside v1: it groups processes, its controllers are v1's
 
 
-class Fenced(Cluster):
-    """Steps are confined by the kernel."""
-    plugins = {"TaskPlugin": "task/cgroup,task/affinity"}
-    cgroup = "CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\nConstrainCores=yes\n"
-
-    def _configure(self):
-        super()._configure()
-        conf = self.folder / "etc" / "slurm.conf"
-        text = conf.read_text()
-        for key, value in self.plugins.items():
-            text = re.sub(f"^{key}=.*", f"{key}={value}", text, flags=re.M)
-        conf.write_text(text)
-        (self.folder / "etc" / "cgroup.conf").write_text(self.cgroup)
-
-
-class Unified(Fenced):
+class Unified(Cluster):
     """Steps are cgroups of v2, by which Slurm finds and ends their processes."""
-    plugins = {"TaskPlugin": "task/affinity", "ProctrackType": "proctrack/cgroup"}
-    cgroup = f"CgroupPlugin=cgroup/v2\nCgroupMountpoint={UNIFIED}\nIgnoreSystemd=yes\n"
 
     def prepare(self):
         super().prepare()
         compiled("hostile_unified.c", self.folder / "bin" / "unified.so")
-        (UNIFIED / "system.slice").mkdir(exist_ok=True)
 
     def node_env(self, node):
         return {**super().node_env(node), "LD_PRELOAD": f"{self.folder}/bin/unified.so"}
 
 
 @contextmanager
-def fence(kind, folder, above):
-    """Its node's name is the cgroup's, which is the machine's and not the folder's."""
+def fence(kind, folder, above, conf, cgroup):
     node = f"fenced{os.getpid()}"
-    try:
-        with kind(folder, {node: None}, registry=False) as cluster:
-            yield cluster
-            cluster.assert_at_rest()
-    finally:
-        for made in above.glob(f"*{node}*"):
-            for inner, _, _ in os.walk(made, topdown=False):
-                os.rmdir(inner)
+    with (cgroups_removed(above, node),
+          kind(folder, {node: None}, registry=False, conf=conf, files={"cgroup.conf": cgroup}) as cluster):
+        yield cluster
+        cluster.assert_at_rest()
 
 
 @pytest.fixture
 def fenced(folders):
+    """Steps are confined by the kernel."""
     if not os.access(CPUSETS / "cpuset.cpus", os.R_OK) or len(os.sched_getaffinity(0)) < 2:
         pytest.skip("no cpuset controller of cgroup v1 is mounted here, or there is one CPU only")
-    with fence(Fenced, folders(), CPUSETS) as cluster:
+    with fence(Cluster, folders(), CPUSETS, "TaskPlugin=task/cgroup,task/affinity\n",
+               "CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\nConstrainCores=yes\n") as cluster:
         yield cluster
 
 
@@ -778,8 +757,11 @@ def fenced(folders):
 def unified(folders):
     if not os.access(UNIFIED / "cgroup.procs", os.W_OK):
         pytest.skip("no cgroup v2 is mounted beside v1 here")
+    (UNIFIED / "system.slice").mkdir(exist_ok=True)
     try:
-        with fence(Unified, folders(), UNIFIED / "system.slice") as cluster:
+        with fence(Unified, folders(), UNIFIED / "system.slice",
+                   "TaskPlugin=task/affinity\nProctrackType=proctrack/cgroup\n",
+                   f"CgroupPlugin=cgroup/v2\nCgroupMountpoint={UNIFIED}\nIgnoreSystemd=yes\n") as cluster:
             yield cluster
     finally:
         with suppress(OSError):

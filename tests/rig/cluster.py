@@ -294,13 +294,14 @@ class Cluster:
             "" if self.stock else f"optional {self.folder}/plugins/spank_topiary.so config={etc}/topiary.conf\n")
         (etc / "topiary.conf").write_text(TOPIARY_CONF.format(
             folder=self.folder, http_port=self.ports["http"], registry_user=REGISTRY_USER))
-        # Named, so that slurmd does not look for a mounted one: nothing here uses cgroups, and a chroot may have none.
-        (etc / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+        # Named, so that slurmd does not look for a mounted one: most tests use no cgroups, and a chroot may have none.
+        if "cgroup.conf" not in self.files:
+            (etc / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
 
     def _make_devices(self):
-        """The files that gres.conf names: Slurm accepts character devices only, and any does."""
-        for file in re.findall(r"\bFile=(\S+)", self.files.get("gres.conf", "").replace("{folder}", str(self.folder))):
-            os.mknod(file, 0o666 | stat.S_IFCHR, os.stat("/dev/null").st_rdev)
+        """The files that gres.conf names here: Slurm accepts character devices only, and any does."""
+        for file in re.findall(r"\bFile=\{folder\}/(\S+)", self.files.get("gres.conf", "")):
+            os.mknod(self.folder / file, 0o666 | stat.S_IFCHR, os.stat("/dev/null").st_rdev)
 
     def node_line(self, node):
         """The NodeName line that slurmd itself gives for this hardware."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """A node from the inside: its log, and its RunDir without room."""
+import os
 import re
 import subprocess
 from contextlib import contextmanager
@@ -34,6 +35,17 @@ def log_of(cluster, node):
     with open(path, errors="replace", newline="\n") as log:
         log.seek(size)
         lines += whole_lines(log.read())
+
+
+@contextmanager
+def cgroups_removed(above, node):
+    """Slurm leaves a node's own cgroup: its name has the node's in it, so that no other cluster's is meant."""
+    try:
+        yield
+    finally:
+        for made in above.glob(f"*{node}*"):
+            for inner, _, _ in os.walk(made, topdown=False):
+                os.rmdir(inner)
 
 
 @contextmanager
