@@ -12,6 +12,41 @@
 
 struct fit_cache candidates_cache;
 
+/*
+ * Kept between decisions: what they need grows with the nodes, and each large block that is allocated and freed costs
+ * as much as many nodes.
+ */
+static struct {
+	int nodes;
+	struct fit_memo *memos;		/* by node */
+	struct candidate_node *list;	/* NULL while a decision has it */
+} kept;
+
+void candidates_clear(void)
+{
+	free(kept.memos);
+	free(kept.list);
+	memset(&kept, 0, sizeof(kept));
+	fit_cache_clear(&candidates_cache);
+}
+
+struct candidate_node *candidates_list_new(void)
+{
+	return malloc((node_record_count + 1) * sizeof(struct candidate_node));
+}
+
+static int kept_begin(struct candidate_set *s)
+{
+	if (kept.nodes != node_record_count) {
+		candidates_clear();
+		kept.memos = calloc(node_record_count + 1, sizeof(*kept.memos));
+		kept.nodes = kept.memos ? node_record_count : 0;
+	}
+	s->list = kept.list ? kept.list : candidates_list_new();
+	kept.list = NULL;
+	return kept.memos && s->list ? 0 : -1;
+}
+
 int candidates_begin(struct candidate_set *s)
 {
 	unsigned most = occupancy_node_words();
@@ -22,11 +57,10 @@ int candidates_begin(struct candidate_set *s)
 	device_locality_read(s->job, s->nodes, s->req, &s->devices);
 	s->candidates = bit_set_count((bitstr_t *) s->nodes);
 	candidates_budget(s);
-	s->list = malloc((s->candidates + 1) * sizeof(*s->list));
 	s->free_cores = malloc((most + 1) * sizeof(*s->free_cores));
 	s->sets = malloc((most + 1) * DEVICE_SETS_MAX * sizeof(*s->sets));
 	s->limits = malloc((s->limits_max + 1) * sizeof(*s->limits));
-	return s->list && s->free_cores && s->sets && s->limits ? 0 : -1;
+	return !kept_begin(s) && s->free_cores && s->sets && s->limits ? 0 : -1;
 }
 
 void candidates_budget(struct candidate_set *s)
@@ -37,7 +71,8 @@ void candidates_budget(struct candidate_set *s)
 
 void candidates_end(struct candidate_set *s)
 {
-	free(s->list);
+	if (s->list)
+		kept.list = s->list;
 	free(s->free_cores);
 	free(s->sets);
 	free(s->limits);
@@ -153,7 +188,7 @@ static void candidate_cost(struct candidate_set *s, const struct shape *shape, c
 	candidate->devices_far = known && !candidate->cost;
 	if (!candidate->cost && !s->local_only)
 		candidate->cost = fit_cost_of_kind(&candidates_cache, shape, s->free_cores, need, s->sets,
-						   &candidate->fit, &mixes);
+						   &kept.memos[candidate->node], &candidate->fit, &mixes);
 	/* All cores of a node have its kinds. */
 	candidate->mixes_kinds = mixes && !s->req->whole_nodes;
 }

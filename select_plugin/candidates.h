@@ -37,6 +37,12 @@ extern struct fit_cache candidates_cache;
 int candidates_begin(struct candidate_set *s);
 void candidates_end(struct candidate_set *s);
 
+/* Space for a list of all nodes, as s->list is: either may become the other. */
+struct candidate_node *candidates_list_new(void);
+
+/* Frees the cost cache and all that is kept between decisions. */
+void candidates_clear(void);
+
 /* Starts a new budget and a new allowance of costs; candidates_begin sets the first. */
 void candidates_budget(struct candidate_set *s);
 

@@ -124,13 +124,23 @@ static unsigned cores_on(const job_record_t *job, int node)
 	return 0;
 }
 
+/* For one node, as most jobs have, without a look at all of them. */
+static void nodes_write(bitstr_t *nodes, int last, const char *cores, struct buf *out)
+{
+	char *names = bit_ffs(nodes) == last ? NULL : bitmap2node_name(nodes);
+
+	buf_printf(out, "%s:%s", names ? names : node_record_table_ptr[last]->name, cores);
+	xfree(names);
+}
+
 /* The job's core bitmap has its nodes one after another; nodes with the same cores are written together. */
 static void cores_write(const job_record_t *job, size_t most, struct buf *out)
 {
 	const job_resources_t *r = job->job_resrcs;
 	bitstr_t *nodes = bit_alloc(node_record_count);
-	char last[128] = "", cores[128], *names;
+	char last[128] = "", cores[128];
 	unsigned at = 0;
+	int before = -1;
 
 	/* Each name is searched among all nodes: stop when the verdict is full. */
 	for (int i = glue_next(r->node_bitmap, 0); i >= 0 && out->len < most; i = glue_next(r->node_bitmap, i + 1)) {
@@ -144,17 +154,16 @@ static void cores_write(const job_record_t *job, size_t most, struct buf *out)
 		bit_fmt(cores, sizeof(cores), own);
 		FREE_NULL_BITMAP(own);
 		if (*last && strcmp(cores, last)) {
-			names = bitmap2node_name(nodes);
-			buf_printf(out, "%s:%s ", names, last);
-			xfree(names);
+			nodes_write(nodes, before, last, out);
+			buf_puts(out, " ");
 			bit_clear_all(nodes);
 		}
 		bit_set(nodes, i);
+		before = i;
 		snprintf(last, sizeof(last), "%s", cores);
 	}
-	names = bitmap2node_name(nodes);
-	buf_printf(out, "%s:%s", names, last);
-	xfree(names);
+	if (before >= 0)
+		nodes_write(nodes, before, last, out);
 	FREE_NULL_BITMAP(nodes);
 }
 

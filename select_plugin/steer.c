@@ -77,7 +77,7 @@ void steer_stop(void)
 	started = false;
 	comment_end();
 	occupancy_end();
-	fit_cache_clear(&candidates_cache);
+	candidates_clear();
 	node_shapes_clear();
 }
 
@@ -300,7 +300,7 @@ static bool try_uneven(struct attempt *a, struct candidate_set *s, struct plan *
 	bool good;
 
 	if (!share[1].nodes || s->nodes != a->call->nodes || !slurm_picks_nodes(s) ||
-	    !(either.list = malloc((s->candidates + 1) * sizeof(*either.list))))
+	    !(either.list = candidates_list_new()))
 		return false;
 	all = bit_copy(a->call->nodes);
 	good = try_either(a, &either, &plan);

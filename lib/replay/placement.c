@@ -72,8 +72,8 @@ static void need_limit(const struct search *s, unsigned node, struct score_need 
 static void node_cost(const struct search *s, unsigned node, const struct score_need *need, struct candidate_node *out)
 {
 	out->cost = fit_cost_of_kind(&s->placement->cache, s->room->cluster->nodes[node].kind->shape,
-				     cluster_room_node(s->room, node), need, s->placement->cores, &out->fit,
-				     &out->mixes_kinds);
+				     cluster_room_node(s->room, node), need, s->placement->cores,
+				     &(struct fit_memo){0}, &out->fit, &out->mixes_kinds);
 }
 
 static bool node_score(const struct search *s, unsigned node, uint32_t tasks, struct candidate_node *out)

@@ -3,6 +3,7 @@
 #include "score/chooser.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Each examines all nodes. The counts can only be wrong for paths, on nodes with different threads per core. */
 #define TRIES 4
@@ -38,25 +39,29 @@ static int by_rank(const void *a, const void *b)
 	return candidate_node_compare(a, b);
 }
 
-/*
- * Moves the best n to the front, in order; the rest is unordered. Most jobs want one node, and clusters have ten
- * thousand: do not sort them all for the first one.
- */
-static void candidate_nodes_sort(struct candidate_node *list, unsigned count, unsigned n)
-{
-	unsigned best = 0;
-	struct candidate_node first;
+/* Most jobs want few nodes, and clusters have ten thousand: do not sort them all for these. */
+#define FEW 64
 
-	if (n > 1)
+void candidate_nodes_sort(struct candidate_node *list, unsigned count, unsigned n)
+{
+	if (n > FEW) {
 		qsort(list, count, sizeof(*list), by_rank);
-	if (n != 1 || !count)
 		return;
-	for (unsigned i = 1; i < count; i++)
-		if (candidate_node_compare(&list[i], &list[best]) < 0)
-			best = i;
-	first = list[best];
-	list[best] = list[0];
-	list[0] = first;
+	}
+	/* The first n of those before i are at the front, in order. */
+	for (unsigned i = 1; n && i < count; i++) {
+		unsigned last = i < n ? i : n, at = last;
+		struct candidate_node c = list[i];
+
+		while (at && candidate_node_compare(&c, &list[at - 1]) < 0)
+			at--;
+		if (at == last)
+			continue;
+		if (i >= n)
+			list[i] = list[n - 1];
+		memmove(&list[at + 1], &list[at], ((i < n ? i : n - 1) - at) * sizeof(*list));
+		list[at] = c;
+	}
 }
 
 bool shares_divide(struct chooser_share share[2], uint32_t tasks, uint32_t nodes)
@@ -90,7 +95,7 @@ void choice_add(struct choice *out, const struct candidate_node *c)
 	out->chosen[c->node] = true;
 }
 
-static void choice_clear(struct choice *out)
+void choice_clear(struct choice *out)
 {
 	while (out->count)
 		out->chosen[out->list[--out->count].node] = false;

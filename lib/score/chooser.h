@@ -34,6 +34,8 @@ struct candidate_node {
  */
 int candidate_node_compare(const struct candidate_node *a, const struct candidate_node *b);
 
+/* Moves the best n to the front, in order; the rest is unordered. */
+void candidate_nodes_sort(struct candidate_node *list, unsigned count, unsigned n);
 
 /* A number of nodes with a number of tasks each. */
 struct chooser_share {
@@ -80,6 +82,7 @@ struct choice {
 int choice_init(struct choice *out, unsigned nodes);
 void choice_free(struct choice *out);
 void choice_add(struct choice *out, const struct candidate_node *c);
+void choice_clear(struct choice *out);
 
 /*
  * Chooses by even shares of the tasks, for one number of nodes after another; if none fits and more nodes are allowed,

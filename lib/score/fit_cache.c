@@ -229,25 +229,49 @@ static struct node_fit *fit_get(struct fit_cache *c, const struct shape *shape, 
 	return f;
 }
 
-const struct score_cost *fit_cost(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
-				  const struct score_need *need, struct node_fit **fit)
+static const struct score_cost *entry_cost(const struct node_fit *f, const struct score_need *need)
 {
-	struct node_fit *f = need->cores ? fit_get(c, shape, free_cores, need, by_table(need)) : NULL;
+	const struct score_cost *cost = f->table ? score_table_cost(f->table, need->cores) : f->fits ? &f->cost : NULL;
+
+	return f->table && cost && need->fit == FIT_REQUIRE && score_count(cost, SCORE_BEYOND, LEVEL_NODE) ?
+	       NULL : cost;
+}
+
+/* Whether the memo has the entry that a search would find: one of a table, whatever the number of cores. */
+static bool memo_answers(const struct fit_cache *c, const struct fit_memo *m, const struct shape *shape,
+			 const uint64_t *free_cores, const struct score_need *need)
+{
+	const struct node_fit *f = m->turn == c->turn ? m->fit : NULL;
+
+	return f && f->table && by_table(need) && f->key.shape == shape && f->key.task_cores == need->task_cores &&
+	       f->key.level == need->level &&
+	       !memcmp(f->cores, free_cores, core_set_words(shape->cores) * sizeof(*free_cores));
+}
+
+const struct score_cost *fit_cost_on(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
+				     const struct score_need *need, struct fit_memo *m, struct node_fit **fit)
+{
 	const struct score_cost *cost;
 
-	if (!f)
-		return NULL;
-	cost = f->table ? score_table_cost(f->table, need->cores) : f->fits ? &f->cost : NULL;
-	if (f->table && cost && need->fit == FIT_REQUIRE && score_count(cost, SCORE_BEYOND, LEVEL_NODE))
-		cost = NULL;
+	if (!memo_answers(c, m, shape, free_cores, need)) {
+		m->fit = need->cores ? fit_get(c, shape, free_cores, need, by_table(need)) : NULL;
+		m->turn = c->turn;
+	}
+	cost = m->fit ? entry_cost(m->fit, need) : NULL;
 	if (cost)
-		*fit = f;
+		*fit = m->fit;
 	return cost;
 }
 
+const struct score_cost *fit_cost(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
+				  const struct score_need *need, struct node_fit **fit)
+{
+	return fit_cost_on(c, shape, free_cores, need, &(struct fit_memo){0}, fit);
+}
+
 const struct score_cost *fit_cost_of_kind(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
-					  const struct score_need *need, uint64_t *scratch, struct node_fit **fit,
-					  bool *mixes)
+					  const struct score_need *need, uint64_t *scratch, struct fit_memo *m,
+					  struct node_fit **fit, bool *mixes)
 {
 	unsigned words = core_set_words(shape->cores);
 	const struct score_cost *best = NULL, *cost;
@@ -265,7 +289,7 @@ const struct score_cost *fit_cost_of_kind(struct fit_cache *c, const struct shap
 		*fit = found;
 	}
 	*mixes = shape->kinds && !best;
-	return best ? best : fit_cost(c, shape, free_cores, need, fit);
+	return best ? best : fit_cost_on(c, shape, free_cores, need, m, fit);
 }
 
 /* If a cost of a table keeps within one domain, it is also the least cost of FIT_REQUIRE, with the same cores. */
@@ -346,6 +370,7 @@ void fit_cache_clear(struct fit_cache *c)
 {
 	table_free(&c->recent);
 	table_free(&c->older);
+	c->turn++;
 }
 
 size_t fit_cache_bytes(const struct fit_cache *c)
@@ -363,6 +388,7 @@ void fit_cache_begin(struct fit_cache *c, unsigned long serial)
 	table_free(&c->older);
 	c->older = c->recent;
 	c->recent = (struct fit_table){0};
+	c->turn++;
 }
 
 void fit_cache_allow(struct fit_cache *c, unsigned scores)

@@ -20,7 +20,7 @@ struct fit_cache {
 		struct node_fit **slots;
 		size_t nslots, used, bytes;
 	} recent, older;
-	unsigned long serial;
+	unsigned long serial, turn;	/* turn: grows when entries were freed, or became older */
 	struct {
 		unsigned costs, choices;
 	} left;			/* that may still be computed */
@@ -35,13 +35,26 @@ const struct score_cost *fit_cost(struct fit_cache *c, const struct shape *shape
 				  const struct score_need *need, struct node_fit **fit);
 
 /*
+ * What the caller keeps of each node, {0} at first: the entry found there last. Most nodes are as they were, and most
+ * requests differ by the number of cores alone, so that this entry is mostly the one to be found.
+ */
+struct fit_memo {
+	struct node_fit *fit;
+	unsigned long turn;
+};
+
+/* The same on a node, by its memo: with the same result, without a search. */
+const struct score_cost *fit_cost_on(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
+				     const struct score_need *need, struct fit_memo *m, struct node_fit **fit);
+
+/*
  * The same with the cores of one kind alone (struct shape), of which that with the lowest cost, of equal ones the most
  * performant, where the shape has several kinds and one is enough; otherwise with all. *mixes: the cores are of several
  * kinds. scratch: core_set_words(shape->cores) words.
  */
 const struct score_cost *fit_cost_of_kind(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
-					  const struct score_need *need, uint64_t *scratch, struct node_fit **fit,
-					  bool *mixes);
+					  const struct score_need *need, uint64_t *scratch, struct fit_memo *m,
+					  struct node_fit **fit, bool *mixes);
 
 /*
  * The cores that score_pick chooses for a need of so many cores whose cost fit_cost or fit_most returned with this

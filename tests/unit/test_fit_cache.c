@@ -8,6 +8,7 @@
 #include "table.h"
 
 static struct fit_cache cache;
+static struct fit_memo memos[61];
 
 static const struct request_path path = { .steps = 2, .step = { { LEVEL_L3, 2 }, { LEVEL_CORE, 2 } } };
 
@@ -26,7 +27,7 @@ static const struct score_need needs[] = {
 static void check(const struct shape *shape, uint64_t cores, const struct score_need *need)
 {
 	struct node_fit *fit = NULL;
-	const struct score_cost *told = fit_cost(&cache, shape, &cores, need, &fit);
+	const struct score_cost *told = fit_cost_on(&cache, shape, &cores, need, &memos[cores % ROWS(memos)], &fit);
 	uint64_t expected = 0;
 	struct score_cost cost;
 	int rc = score_pick(shape, &cores, need, &expected, &cost);
@@ -133,6 +134,7 @@ static void keeps_what_is_used(void **state)
 	struct score_need need = { .cores = 8, .task_cores = 1, .fit = FIT_PREFER, .level = LEVEL_NODE };
 	uint64_t used[2] = { 0xff, 0xff }, cores[2] = { 0xff00, 0 };
 	unsigned turned = 0;
+	struct fit_memo memo = {0};
 	struct node_fit *fit;
 	size_t before = 0;
 
@@ -146,7 +148,7 @@ static void keeps_what_is_used(void **state)
 		fit_cache_begin(&cache, 4);
 		turned += fit_cache_bytes(&cache) < before;
 		fit_cache_allow(&cache, 0);
-		assert_non_null(fit_cost(&cache, shape, used, &need, &fit));
+		assert_non_null(fit_cost_on(&cache, shape, used, &need, &memo, &fit));
 		assert_false(cache.refused);
 		fit_cache_allow(&cache, 1);
 		cores[1] = 0x9e3779b97f4a7c15u * (i + 1);
@@ -180,12 +182,13 @@ static void prefers_cores_of_one_kind(void **state)
 		struct fit_cache c = {0};
 		struct node_fit *fit = NULL;
 		const uint64_t *chosen;
+		struct fit_memo memo = {0};
 		uint64_t scratch[1];
 		bool mixes = false;
 
 		fit_cache_begin(&c, 1);
 		fit_cache_allow(&c, 100);
-		assert_non_null(fit_cost_of_kind(&c, s, &rows[i].free_cores, &need, scratch, &fit, &mixes));
+		assert_non_null(fit_cost_of_kind(&c, s, &rows[i].free_cores, &need, scratch, &memo, &fit, &mixes));
 		chosen = fit_cores(&c, fit, need.cores);
 		if (!chosen || *chosen != rows[i].chosen || mixes != rows[i].mixes)
 			fail_msg("row %zu: %#lx, mixes %d", i, chosen ? (unsigned long) *chosen : 0ul, mixes);
