@@ -9,6 +9,7 @@
 #include "slurm_glue.h"
 
 #include "inner.h"
+#include "leaf.h"
 #include "occupancy.h"
 #include "snapshot_watch.h"
 #include "steer.h"
@@ -46,7 +47,7 @@ int select_p_job_test JOB_TEST_PARMS;
 	X(int, job_resized, (job_record_t *j, node_record_t *n), (j, n), occupancy_forget()) \
 	X(int, job_suspend, (job_record_t *j, bool indefinite), (j, indefinite), occupancy_forget()) \
 	X(int, job_resume, (job_record_t *j, bool indefinite), (j, indefinite), occupancy_forget()) \
-	X(int, reconfigure, (void), (), occupancy_forget())
+	X(int, reconfigure, (void), (), (occupancy_forget(), leaf_forget()))
 
 #if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25, 5, 0)
 #define UNTIL_2505(X) \

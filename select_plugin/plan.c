@@ -2,7 +2,10 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "plan.h"
 
+#include <stdlib.h>
+
 #include "exclusion.h"
+#include "leaf.h"
 
 /* --- callbacks of the chooser --- */
 
@@ -27,6 +30,28 @@ static uint32_t nodes_capacity(void *user)
 	return candidates_capacity(user);
 }
 
+/* Of the last plan, empty: its size is that of the cluster. */
+static struct choice kept;
+static int kept_nodes;
+
+void plans_clear(void)
+{
+	choice_free(&kept);
+}
+
+static int choice_begin(struct choice *out)
+{
+	bool fits = kept.list && kept.chosen && kept_nodes == node_record_count;
+
+	if (!fits) {
+		choice_free(&kept);
+		return choice_init(out, node_record_count);
+	}
+	*out = kept;
+	kept = (struct choice){0};
+	return 0;
+}
+
 bool plan_make(struct plan *p, struct candidate_set *s)
 {
 	struct job_request *a = s->req;
@@ -39,7 +64,7 @@ bool plan_make(struct plan *p, struct candidate_set *s)
 	bool good;
 
 	*p = (struct plan){0};
-	good = !choice_init(&p->choice, node_record_count) && chooser_run(&c, &p->choice);
+	good = !choice_begin(&p->choice) && chooser_run(&c, &p->choice);
 	s->count = c.count;
 	return good;
 }
@@ -50,7 +75,7 @@ bool plan_given(struct plan *p, struct candidate_set *s)
 	unsigned at = 0;
 
 	*p = (struct plan){ .given = true };
-	if (!r || choice_init(&p->choice, node_record_count))
+	if (!r || choice_begin(&p->choice))
 		return false;
 	for (int i = glue_next(r->node_bitmap, 0); i >= 0; at += glue_cores(i), i = glue_next(r->node_bitmap, i + 1)) {
 		unsigned cores = bit_set_count_range(r->core_bitmap, at, at + glue_cores(i));
@@ -65,14 +90,69 @@ bool plan_given(struct plan *p, struct candidate_set *s)
 
 void plan_end(struct plan *p)
 {
-	choice_free(&p->choice);
+	choice_clear(&p->choice);
+	choice_free(&kept);
+	kept = p->choice;
+	kept_nodes = node_record_count;
+	p->choice = (struct choice){0};
+}
+
+/* Slurm takes the lightest nodes first, and named ones always; both may be anywhere. */
+static bool all_alike(const struct candidate_set *s)
+{
+	if (s->job->details->req_node_bitmap || s->job->details->contiguous || glue_network_alone(s->job) ||
+	    glue_segments(s->job))
+		return false;
+	for (unsigned i = 1; i < s->count; i++)
+		if (s->list[i].weight != s->list[0].weight)
+			return false;
+	return true;
+}
+
+/* The leaf with the fewest candidates of those with enough; of several the one with the best of the first. */
+static uint32_t leaf_choose(const struct candidate_set *s, unsigned leaves, unsigned nodes)
+{
+	unsigned *count = calloc(leaves, sizeof(*count));
+	uint32_t best = LEAF_NONE, leaf;
+
+	for (unsigned i = 0; count && i < s->count; i++)
+		if ((leaf = leaf_of(s->list[i].node)) != LEAF_NONE)
+			count[leaf]++;
+	for (unsigned i = 0; count && i < s->count; i++)
+		if ((leaf = leaf_of(s->list[i].node)) != LEAF_NONE && count[leaf] >= nodes &&
+		    (best == LEAF_NONE || count[leaf] < count[best]))
+			best = leaf;
+	free(count);
+	return best;
+}
+
+bool plan_in_leaf(struct plan *p, struct candidate_set *s)
+{
+	unsigned leaves = all_alike(s) ? leaf_count(s->job) : 0, nodes = p->choice.count, in = 0;
+	uint32_t leaf = leaves ? leaf_choose(s, leaves, nodes) : LEAF_NONE;
+
+	if (leaf == LEAF_NONE)
+		return false;
+	for (unsigned i = 0; i < s->count; i++)
+		if (leaf_of(s->list[i].node) == leaf) {
+			struct candidate_node c = s->list[i];
+
+			s->list[i] = s->list[in];
+			s->list[in++] = c;
+		}
+	candidate_nodes_sort(s->list, in, nodes);
+	choice_clear(&p->choice);
+	for (unsigned i = 0; i < nodes; i++)
+		choice_add(&p->choice, &s->list[i]);
+	p->leaf = in;
+	return true;
 }
 
 const struct candidate_node *plan_beside(const struct plan *p, const struct candidate_set *s)
 {
 	const struct candidate_node *best = NULL, *last = &p->choice.list[p->choice.count - 1];
 
-	for (unsigned i = 0; !p->given && i < s->count; i++)
+	for (unsigned i = 0, n = p->leaf ? p->leaf : s->count; !p->given && i < n; i++)
 		if (!p->choice.chosen[s->list[i].node] && s->list[i].weight == last->weight &&
 		    (!best || candidate_node_compare(&s->list[i], best) < 0))
 			best = &s->list[i];

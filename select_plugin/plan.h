@@ -9,6 +9,7 @@
 struct plan {
 	struct choice choice;
 	bool given;		/* plan_given: Slurm chose the nodes */
+	unsigned leaf;		/* plan_in_leaf: the first so many candidates are those of the leaf; else 0 */
 };
 
 /*
@@ -18,10 +19,20 @@ struct plan {
 bool plan_make(struct plan *p, struct candidate_set *s);
 
 /*
+ * After plan_make, for an even share: chooses the best nodes of one leaf switch or block (leaf.h), as Slurm would of
+ * the one with the fewest candidates of those with enough. Their order changes. False, with p as it was, if no leaf has
+ * enough, or the job asks for more of its network than nearness.
+ */
+bool plan_in_leaf(struct plan *p, struct candidate_set *s);
+
+/*
  * Chooses the best cores on the nodes that the job was just given, as many on each. False when there is no such choice.
  */
 bool plan_given(struct plan *p, struct candidate_set *s);
 void plan_end(struct plan *p);
+
+/* Frees what is kept between decisions. */
+void plans_clear(void);
 
 /*
  * The best candidate for the last share that was not chosen, among those of the same weight, so that only costs

@@ -28,6 +28,7 @@
 #else
 #include "src/common/gres.h"
 #include "src/common/select.h"
+#include "src/common/slurm_topology.h"
 #endif
 
 /* Types that releases name differently, derived from what returns them. */
@@ -103,6 +104,17 @@ static inline int glue_nodes(const char *names, bitstr_t **nodes)
 /* Whether Slurm counts only those devices of a node that are near free cores. */
 #define GLUE_GRES_NEAR (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0))
 
+/* Whether a value of 16 or 32 bits was set. */
+static inline bool glue_given16(uint16_t n)
+{
+	return n && n != NO_VAL16 && n != INFINITE16;
+}
+
+static inline uint32_t glue_known(uint32_t n, uint32_t otherwise)
+{
+	return n && n != NO_VAL && n != INFINITE ? n : otherwise;
+}
+
 /*
  * Whether Slurm knows a network between the nodes of the job's partition. Since 25.05 topology.yaml wins over
  * TopologyPlugin and a partition may have a topology of its own; a flat one has no records.
@@ -123,6 +135,55 @@ static inline bool glue_network(const job_record_t *job)
 		if (!strcmp(plugin, flat[i]))
 			plugin = NULL;
 	return plugin;
+#endif
+}
+
+/*
+ * Whether the job's partition has the cluster's own network; an address of a node in that, "top.leaf1.cn1", with its
+ * pattern "switch.switch.node", both to be freed; and what scontrol has set of the node's place (25.05), or NULL.
+ */
+static inline bool glue_cluster_network(const job_record_t *job)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
+	return job->part_ptr && job->part_ptr->topology_idx == 0;
+#else
+	(void) job;
+	return true;
+#endif
+}
+
+static inline int glue_network_address(const node_record_t *node, char **address, char **pattern)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
+	return topology_g_get_node_addr(node->name, address, pattern);
+#elif SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 2, 0)
+	return slurm_topo_get_node_addr(node->name, address, pattern);
+#else
+	(void) node;
+	(void) address;
+	(void) pattern;
+	return SLURM_ERROR;
+#endif
+}
+
+static inline const char *glue_network_place(const node_record_t *node)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
+	return node ? node->topology_str : NULL;
+#else
+	(void) node;
+	return NULL;
+#endif
+}
+
+/* Whether the job's nodes come in segments, each in a block (24.05). */
+static inline bool glue_segments(const job_record_t *job)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
+	return glue_given16(job->details->segment_size);
+#else
+	(void) job;
+	return false;
 #endif
 }
 
@@ -150,17 +211,6 @@ static inline void glue_add_network_alone(const job_record_t *job, bitstr_t *nod
 	(void) job;
 	(void) nodes;
 #endif
-}
-
-/* Whether a value of 16 or 32 bits was set. */
-static inline bool glue_given16(uint16_t n)
-{
-	return n && n != NO_VAL16 && n != INFINITE16;
-}
-
-static inline uint32_t glue_known(uint32_t n, uint32_t otherwise)
-{
-	return n && n != NO_VAL && n != INFINITE ? n : otherwise;
 }
 
 /*

@@ -9,6 +9,7 @@
 #include "base/settings.h"
 #include "comment.h"
 #include "exclusion.h"
+#include "leaf.h"
 #include "node_shape.h"
 #include "start_estimate.h"
 #include "occupancy.h"
@@ -79,6 +80,8 @@ void steer_stop(void)
 	occupancy_end();
 	candidates_clear();
 	node_shapes_clear();
+	leaf_forget();
+	plans_clear();
 }
 
 /* The arguments of one call of job_test. */
@@ -256,13 +259,16 @@ static bool slurm_picks_nodes(const struct candidate_set *s)
 	       ((several || glue_network_alone(s->job)) && glue_network(s->job));
 }
 
-/* Tries the best nodes; if Slurm cannot use these, it may choose among all that fit, each with its best cores. */
+/*
+ * Tries the best nodes, in a network those of one leaf; if Slurm cannot use these, it may choose among all that fit,
+ * each with its best cores.
+ */
 static bool try_all(struct attempt *a, struct candidate_set *s, struct plan *p)
 {
 	bool even = !s->req->share[1].nodes && p->choice.count == s->req->share[0].nodes,
 	     slurm_picks = even && slurm_picks_nodes(s);
 
-	if (!slurm_picks && try_plan(a, s, p))
+	if ((!slurm_picks || plan_in_leaf(p, s)) && try_plan(a, s, p))
 		return true;
 	return even && s->count > (slurm_picks ? p->choice.count - 1 : p->choice.count) &&
 		try_choice(a, s, s->list, s->count, p->choice.count);

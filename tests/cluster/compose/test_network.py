@@ -35,6 +35,12 @@ def test_the_network_comes_before_the_shape(network):
     assert not cuts(ours)
 
 
+def test_the_best_nodes_of_a_switch(network):
+    halves = [f"-N1 -w {node} -n8 -c2" for node in ("mid4", "mid5")]
+    ours, _ = last_of(network, ["-N1 -w mid1 -n16 -c2", *halves, "-N2 -n16 --ntasks-per-core=1 --ntasks-per-node=8"])
+    assert set(ours) == {"mid4", "mid5"}, "mid3, whose packages are all free, is left for others"
+
+
 # The halves that are in use leave packages free that fit best, but lie on both leaves.
 @pytest.mark.parametrize("words", ["-N2 -n15", "-N3 -n19", f"-N2 -n15 {REQUIRED}"],
                          ids=["two nodes", "three nodes", "required"])
