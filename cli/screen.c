@@ -18,7 +18,9 @@
 
 #define LINES_MIN 6
 #define COLUMNS_MIN 40
-#define FRAME_MS 100		/* the trace is followed, and the picture replaced, no more often */
+#define FOLLOW_MS 10		/* between two looks for a new tick, or keys */
+#define FRAME_SECONDS 0.1	/* between two pictures without a new tick */
+#define TICK_SECONDS 0.05	/* the same with one, at least */
 #define BOX_WIDTH 24		/* of the narrowest level's boxes, side by side */
 #define INDENT 2
 #define HEAD_LINES 2		/* title and time; the last line has the keys */
@@ -402,31 +404,47 @@ static int play(struct display *d)
 	return rc < 0 ? -1 : 0;
 }
 
-static int display_loop(struct display *d)
+/* All keys that were pressed. */
+static int press_all(struct display *d, bool *any)
 {
 	int key;
+
+	timeout(FOLLOW_MS);
+	for (*any = false; (key = getch()) != ERR; timeout(0)) {
+		*any = true;
+		if (press_handle(d, key))
+			return -1;
+		if (d->has_ended || is_signalled || key == KEY_RESIZE)
+			break;
+	}
+	return 0;
+}
+
+static int display_loop(struct display *d)
+{
+	bool is_pressed = true;
+	double drawn = 0;
 
 	clock_start(d);
 	d->grown = d->clock_from;
 	while (!d->has_ended && !is_signalled) {
+		double now = clock_now();
+
 		if (player_follow(d->player, d->e) || (!d->is_paused && play(d)))
 			return -1;
 		if (d->ticks != d->player->trace->ticks) {
 			d->ticks = d->player->trace->ticks;
-			d->grown = clock_now();
+			d->grown = now;
 		}
 		if (d->player->recorder && d->player->is_complete &&
 		    !(d->player->stays && !player_recorder_has_failed(d->player->recorder)))
 			return 0;
-		draw(d);
-		for (key = getch(); key != ERR; key = getch()) {
-			if (press_handle(d, key))
-				return -1;
-			if (d->has_ended || is_signalled || key == KEY_RESIZE)
-				break;
-			timeout(0);
+		if (is_pressed || now - drawn > (d->grown > drawn ? TICK_SECONDS : FRAME_SECONDS)) {
+			draw(d);
+			drawn = now;
 		}
-		timeout(FRAME_MS);
+		if (press_all(d, &is_pressed))
+			return -1;
 	}
 	return 0;
 }
@@ -469,7 +487,6 @@ int screen_run(struct player *p, double speed, struct err *e)
 	set_escdelay(25);
 	curs_set(0);
 	colours_start();
-	timeout(FRAME_MS);
 	rc = boxes_make(&d) || display_loop(&d) ? -1 : 0;
 	endwin();
 	delscreen(terminal);

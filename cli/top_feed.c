@@ -23,8 +23,10 @@
 
 #define PIECE 648u		/* bytes of a line before they are encoded: a multiple of 3 */
 #define BEGIN_SECONDS 3.0	/* for topiary-monitor to begin, or to come back */
-#define POLL_NS 50000000u	/* between two looks, or less for a step of many ticks */
-#define SHOWN_NS (900000000u / FEED_HZ)
+#define POLL_NS 50000000u	/* between two looks, or less, */
+#define DUE_NS 5000000u		/* about when a tick is due */
+#define FEED_NS (1000000000u / FEED_HZ)
+#define SHOWN_NS (FEED_NS - FEED_NS / 10)	/* between two that are shown, at least */
 #define SOURCES_MAX 64u
 #define NAME_MAX_BYTES 128u
 #define WHY 640
@@ -213,15 +215,27 @@ static int source_parse(struct source *s, char *text, struct err *e)
 	return 0;
 }
 
-/* Between two looks: a part of the shortest time between two ticks, so that what is shown is not late. */
+/* Ticks are at whole multiples of their period: look just then, until the tick is there, or is not to be expected. */
+static uint64_t source_pause(const struct source *s)
+{
+	uint64_t period = s->live->head.period < FEED_NS ? FEED_NS : s->live->head.period;
+	uint64_t since = clock_nanoseconds(CLOCK_REALTIME) % period, left = period - since;
+
+	if (since < POLL_NS && clock_nanoseconds(CLOCK_MONOTONIC) - s->shown > since)
+		return DUE_NS;
+	return left < DUE_NS ? DUE_NS : left;
+}
+
 static uint64_t pause_of(const struct source *all, unsigned n)
 {
-	uint64_t ns = POLL_NS;
+	uint64_t least = POLL_NS;
 
-	for (unsigned i = 0; i < n; i++)
-		if (all[i].state == OPEN && all[i].live->head.period / 8 < ns)
-			ns = all[i].live->head.period / 8;
-	return ns < POLL_NS / 10 ? POLL_NS / 10 : ns;
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t ns = all[i].state == OPEN ? source_pause(&all[i]) : POLL_NS;
+
+		least = ns < least ? ns : least;
+	}
+	return least;
 }
 
 /* Until all are over, or nobody reads. */
