@@ -35,6 +35,7 @@ struct monitor_trace {
 	struct sources sources;
 	unsigned *cpus, ncpus;		/* of the head's PUs */
 	hwloc_bitmap_t pus;		/* the same */
+	char gpus[ASK_GPUS];		/* of the step */
 	bool has_given_way;		/* and that was logged */
 	uint64_t *values;
 	uint64_t begun, last, due, period, flushed;	/* begun: time 0 of the trace */
@@ -57,10 +58,10 @@ static int read_cpus(struct monitor_trace *t, struct err *e)
 	return 0;
 }
 
-/* What is counted above the PU is read where all of it is the step's. */
+/* What is counted above the PU is read where all of it is the step's; GPUs also if Slurm has granted them to it. */
 static int sources_begin(struct monitor_trace *t, const char *sets, struct buf *why, struct err *e)
 {
-	struct source_request how = { .sets = sets, .root = "", .pus = t->pus, .gpus = "" };
+	struct source_request how = { .sets = sets, .root = "", .pus = t->pus, .gpus = t->gpus };
 
 	for (unsigned i = 0; t->pus && i < t->ncpus; i++)
 		hwloc_bitmap_set(t->pus, t->cpus[i]);
@@ -173,6 +174,7 @@ struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct 
 	t->fd = -1;
 	t->pus = hwloc_bitmap_alloc();
 	snprintf(t->name, sizeof(t->name), "%s", name);
+	memcpy(t->gpus, ask->gpus, sizeof(t->gpus));
 	t->period = t->head.period = SECOND / how->hz;
 	t->next_half = BYTES_MAX / 2;
 	gethostname(t->head.node, sizeof(t->head.node) - 1);

@@ -9,6 +9,7 @@
 #include "monitor/events.h"
 
 #define FORM "topiary monitor 1\nuid %u\nhz %u\nset %s\n"
+#define FORM_GPUS "gpus %s\n"
 #define EXPECTED "off, sw or on, followed by ,hz=1 to 100, ,set=%s and ,advise"
 
 static const struct {
@@ -80,6 +81,8 @@ int monitor_request_parse(const char *name, const char *value, struct monitor_re
 void monitor_ask_write(const struct monitor_ask *a, struct buf *out)
 {
 	buf_printf(out, FORM, (unsigned) a->uid, a->request.hz, a->request.set);
+	if (*a->gpus)
+		buf_printf(out, FORM_GPUS, a->gpus);
 }
 
 int monitor_ask_parse(const char *text, struct monitor_ask *out, struct err *e)
@@ -88,9 +91,11 @@ int monitor_ask_parse(const char *text, struct monitor_ask *out, struct err *e)
 	struct buf again = {0};
 	unsigned uid;
 	char set[sizeof(a.request.set)];
-	int rc = sscanf(text, "topiary monitor 1 uid %10u hz %3u set %31s", &uid, &a.request.hz, set) == 3 ? 0 : -1;
+	int n = sscanf(text, "topiary monitor 1 uid %10u hz %3u set %31s gpus %255s", &uid, &a.request.hz, set, a.gpus);
+	int rc = 0;
 
-	if (rc || a.request.hz > ASK_HZ_MAX || set_set(&a.request, set))
+	if (n < 3 || a.request.hz > ASK_HZ_MAX || set_set(&a.request, set) ||
+	    strspn(a.gpus, "0123456789,") != strlen(a.gpus))
 		return err_set(e, "not what slurmstepd writes");
 	a.uid = uid;
 	monitor_ask_write(&a, &again);

@@ -22,7 +22,8 @@
 #define ASK_TRACE "monitor.trace"
 #define ASK_DONE "monitor.done"
 #define ASK_LOCK "monitor.lock"		/* in RunDir: held by topiary-monitor (flock(2)) */
-#define ASK_SIZE 128u			/* bytes of ASK_FILE, at most */
+#define ASK_SIZE 512u			/* bytes of ASK_FILE, at most */
+#define ASK_GPUS 256u			/* of its list of GPUs */
 #define ASK_HZ_MAX 100u
 
 /* Value of --topo-monitor and TopoMonitor: off|sw|on[,hz=N][,set=NAME[+NAME...]][,advise]. */
@@ -38,6 +39,7 @@ int monitor_request_parse(const char *name, const char *value, struct monitor_re
 struct monitor_ask {
 	uid_t uid;			/* the step's user */
 	struct monitor_request request;	/* also of steps that are not recorded: whose PUs they are matters */
+	char gpus[ASK_GPUS];		/* that Slurm granted it here, by its numbers ("0,2"); "" if none is known */
 };
 
 void monitor_ask_write(const struct monitor_ask *a, struct buf *out);

@@ -3,6 +3,7 @@
 #include "monitor/nvml.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define LIBRARY "libnvidia-ml.so.1"
@@ -16,16 +17,18 @@ static struct {
 static const struct {
 	const char *name;
 	size_t offset;
+	bool may_lack;
 } symbols[] = {
-	{ "nvmlInit_v2", offsetof(struct nvml, init) },
-	{ "nvmlShutdown", offsetof(struct nvml, shutdown) },
-	{ "nvmlDeviceGetCount_v2", offsetof(struct nvml, count) },
-	{ "nvmlDeviceGetHandleByIndex_v2", offsetof(struct nvml, by_index) },
-	{ "nvmlDeviceGetUtilizationRates", offsetof(struct nvml, utilization) },
-	{ "nvmlDeviceGetMemoryInfo", offsetof(struct nvml, memory) },
-	{ "nvmlDeviceGetPowerUsage", offsetof(struct nvml, power) },
-	{ "nvmlDeviceGetPciInfo_v3", offsetof(struct nvml, pci) },
-	{ "nvmlErrorString", offsetof(struct nvml, error) },
+	{ "nvmlInit_v2", offsetof(struct nvml, init), false },
+	{ "nvmlShutdown", offsetof(struct nvml, shutdown), false },
+	{ "nvmlDeviceGetCount_v2", offsetof(struct nvml, count), false },
+	{ "nvmlDeviceGetHandleByIndex_v2", offsetof(struct nvml, by_index), false },
+	{ "nvmlDeviceGetUtilizationRates", offsetof(struct nvml, utilization), false },
+	{ "nvmlDeviceGetMemoryInfo", offsetof(struct nvml, memory), false },
+	{ "nvmlDeviceGetPowerUsage", offsetof(struct nvml, power), false },
+	{ "nvmlDeviceGetPciInfo_v3", offsetof(struct nvml, pci), false },
+	{ "nvmlDeviceGetMigMode", offsetof(struct nvml, mig), true },
+	{ "nvmlErrorString", offsetof(struct nvml, error), false },
 };
 
 static int library_load(struct err *e)
@@ -37,7 +40,7 @@ static int library_load(struct err *e)
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
 		void *symbol = dlsym(nvml.library, symbols[i].name);
 
-		if (!symbol) {
+		if (!symbol && !symbols[i].may_lack) {
 			err_set(e, LIBRARY " lacks %s", symbols[i].name);
 			goto error;
 		}

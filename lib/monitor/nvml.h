@@ -30,6 +30,7 @@ struct nvml {
 	int (*memory)(void *device, struct nvml_memory *m);
 	int (*power)(void *device, unsigned *milliwatts);
 	int (*pci)(void *device, struct nvml_pci *pci);
+	int (*mig)(void *device, unsigned *is_on, unsigned *pending);	/* NULL: a driver without MIG */
 	const char *(*error)(int result);
 };
 

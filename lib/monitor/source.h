@@ -71,8 +71,11 @@ struct source_request {
 	const char *sets;		/* of monitor/events.h */
 	const char *root;		/* "": this machine (monitor/sysfs.h) */
 	hwloc_const_bitmap_t pus;	/* the reader's, by the kernel's numbers; NULL: it may read all */
-	const char *gpus;		/* the reader's, as PCI addresses ("0000:3b:00.0,..."); NULL: all it can open */
-					/* a list is ignored if all PUs of the node are the reader's */
+	/*
+	 * The reader's by their numbers in the order of PCI addresses ("0,2"), as Slurm has them; NULL, or all PUs of
+	 * the node are the reader's: all it can open.
+	 */
+	const char *gpus;
 };
 
 /*

@@ -20,12 +20,10 @@
 #define MICRO 1e6
 
 /* All are the reader's if the node is. */
-static bool gpu_is_own(const struct sources *s, const char *address)
+static bool gpu_is_own(const struct sources *s, unsigned number)
 {
-	size_t n = strlen(address);
-
 	for (const char *at = s->gpus; at && *at; at += strcspn(at, ","), at += *at == ',')
-		if (strcspn(at, ",") == n && !strncasecmp(at, address, n))
+		if (strtoul(at, NULL, 10) == number)
 			return true;
 	return !s->gpus;
 }
@@ -40,6 +38,88 @@ static struct source_meter gpu_meter(const struct sources *s, const char *device
 		m.os_index = node;
 	snprintf(m.device, sizeof(m.device), "%s", device);
 	return m;
+}
+
+/* --- AMD --- */
+
+struct amd_order {
+	const struct sources *s;
+	const char *address;		/* NULL: after all */
+	unsigned before;
+};
+
+/* The directory and PCI address of a card. False for another maker's, and for "card0-DP-1", a connector. */
+static bool amd_card(const struct sources *s, const char *card, char folder[static SYSFS_PATH],
+		     char address[static PATH_MAX])
+{
+	char path[SYSFS_PATH], vendor[16];
+
+	if (strchr(card, '-') || !sysfs_path(folder, s->root, "/sys/class/drm/%s/device", card) ||
+	    !sysfs_path(path, "", "%s/vendor", folder) || !sysfs_text(path, vendor, sizeof(vendor)) ||
+	    strcmp(vendor, "0x1002") || !realpath(folder, address))
+		return false;
+	memmove(address, strrchr(address, '/') + 1, strlen(strrchr(address, '/')));
+	return true;
+}
+
+static void amd_compare(void *user, const char *card)
+{
+	char folder[SYSFS_PATH], address[PATH_MAX];
+	struct amd_order *o = user;
+
+	o->before += amd_card(o->s, card, folder, address) && (!o->address || strcmp(address, o->address) < 0);
+}
+
+/* How many of AMD's are before a PCI address: the number of the one that has it. */
+static unsigned amd_before(const struct sources *s, const char *address)
+{
+	struct amd_order o = { s, address, 0 };
+	char path[SYSFS_PATH];
+
+	if (sysfs_path(path, s->root, "/sys/class/drm"))
+		sysfs_each(path, "card", amd_compare, &o);
+	return o.before;
+}
+
+static void amd_power_add(void *user, const char *hwmon)
+{
+	static const char *const inputs[] = { "power1_average", "power1_input" };
+	const struct { struct sources *s; struct source_meter *m; const char *folder; } *w = user;
+	char path[SYSFS_PATH];
+
+	for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++)
+		if (sysfs_path(path, "", "%s/hwmon/%s/%s", w->folder, hwmon, inputs[i]) &&
+		    source_add_file(w->s, *w->m, path))
+			return;
+}
+
+static void amd_add(void *user, const char *card)
+{
+	char folder[SYSFS_PATH], path[SYSFS_PATH], address[PATH_MAX];
+	struct sources *s = user;
+	struct source_meter m;
+	struct { struct sources *s; struct source_meter *m; const char *folder; } power = { s, &m, folder };
+	long long total;
+
+	if (!amd_card(s, card, folder, address) || !gpu_is_own(s, amd_before(s, address)))
+		return;
+	m = gpu_meter(s, card, address);
+	m.name = "gpu_busy";
+	m.unit = "%";
+	m.bounds.most = 100;
+	if (sysfs_path(path, "", "%s/gpu_busy_percent", folder))
+		source_add_file(s, m, path);
+	m.name = "gpu_memory_used";
+	m.unit = "B";
+	m.bounds.most = sysfs_path(path, "", "%s/mem_info_vram_total", folder) && sysfs_number(path, &total) ? total
+														: 0;
+	if (sysfs_path(path, "", "%s/mem_info_vram_used", folder))
+		source_add_file(s, m, path);
+	m.name = "gpu_power";
+	m.unit = "uW";
+	m.bounds.most = WATTS_MOST * MICRO;
+	if (sysfs_path(path, "", "%s/hwmon", folder))
+		sysfs_each(path, "hwmon", amd_power_add, &power);
 }
 
 /* --- NVIDIA --- */
@@ -93,13 +173,30 @@ static bool address_of(void *device, char address[static 32])
 	return true;
 }
 
-static void nvidia_add(struct sources *s, unsigned index)
+/* NVML promises no order. UINT_MAX: not known, as where GPUs are divided, and Slurm's numbers are of their parts. */
+static unsigned nvidia_number(const char *address, unsigned n)
+{
+	unsigned before = 0, is_divided, pending;
+	char other[32];
+	void *device;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (nvml->by_index(i, &device) || !address_of(device, other) ||
+		    (nvml->mig && !nvml->mig(device, &is_divided, &pending) && is_divided))
+			return UINT_MAX;
+		before += strcmp(other, address) < 0;
+	}
+	return before;
+}
+
+static void nvidia_add(struct sources *s, unsigned index, unsigned n)
 {
 	char name[16], address[32];
 	struct source_meter m;
 	void *device;
 
-	if (nvml->by_index(index, &device) || !address_of(device, address) || !gpu_is_own(s, address))
+	if (nvml->by_index(index, &device) || !address_of(device, address) ||
+	    !gpu_is_own(s, nvidia_number(address, n)))
 		return;
 	snprintf(name, sizeof(name), "nvml%u", index);
 	m = gpu_meter(s, name, address);
@@ -123,60 +220,16 @@ static void nvidia_find(struct sources *s, struct err *e)
 		return;
 	if (nvml->count(&n))
 		n = 0;
+	if (n && s->gpus && amd_before(s, NULL))
+		s->gpus = "";	/* a number may be of either maker's */
 	for (unsigned i = 0; i < n; i++)
-		nvidia_add(s, i);
+		nvidia_add(s, i, n);
 	if (s->nmeters > before) {
 		s->uses_nvml = true;
 		return;
 	}
 	err_set(e, n ? "no NVIDIA GPU is the job's, or none can be read" : "no NVIDIA GPU");
 	nvml_drop();
-}
-
-/* --- AMD --- */
-
-static void amd_power_add(void *user, const char *hwmon)
-{
-	static const char *const inputs[] = { "power1_average", "power1_input" };
-	const struct { struct sources *s; struct source_meter *m; const char *folder; } *w = user;
-	char path[SYSFS_PATH];
-
-	for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++)
-		if (sysfs_path(path, "", "%s/hwmon/%s/%s", w->folder, hwmon, inputs[i]) &&
-		    source_add_file(w->s, *w->m, path))
-			return;
-}
-
-static void amd_add(void *user, const char *card)
-{
-	char folder[SYSFS_PATH], path[SYSFS_PATH], real[PATH_MAX], vendor[16];
-	struct sources *s = user;
-	struct source_meter m;
-	struct { struct sources *s; struct source_meter *m; const char *folder; } power = { s, &m, folder };
-	long long total;
-
-	/* "card0-DP-1" is a connector. */
-	if (strchr(card, '-') || !sysfs_path(folder, s->root, "/sys/class/drm/%s/device", card) ||
-	    !sysfs_path(path, "", "%s/vendor", folder) || !sysfs_text(path, vendor, sizeof(vendor)) ||
-	    strcmp(vendor, "0x1002") || !realpath(folder, real) || !gpu_is_own(s, strrchr(real, '/') + 1))
-		return;
-	m = gpu_meter(s, card, strrchr(real, '/') + 1);
-	m.name = "gpu_busy";
-	m.unit = "%";
-	m.bounds.most = 100;
-	if (sysfs_path(path, "", "%s/gpu_busy_percent", folder))
-		source_add_file(s, m, path);
-	m.name = "gpu_memory_used";
-	m.unit = "B";
-	m.bounds.most = sysfs_path(path, "", "%s/mem_info_vram_total", folder) && sysfs_number(path, &total) ? total
-														: 0;
-	if (sysfs_path(path, "", "%s/mem_info_vram_used", folder))
-		source_add_file(s, m, path);
-	m.name = "gpu_power";
-	m.unit = "uW";
-	m.bounds.most = WATTS_MOST * MICRO;
-	if (sysfs_path(path, "", "%s/hwmon", folder))
-		sysfs_each(path, "hwmon", amd_power_add, &power);
 }
 
 int source_gpus(struct sources *s, struct err *e)
@@ -188,7 +241,7 @@ int source_gpus(struct sources *s, struct err *e)
 	if (source_owns_object(s, "Machine", 0))
 		s->gpus = NULL;
 	if (s->gpus && !*s->gpus)
-		return err_set(e, "the job has only a part of the node");
+		return err_set(e, "the job has only a part of the node, and no GPU known to be its own");
 	nvidia_find(s, &why);
 	if (sysfs_path(path, s->root, "/sys/class/drm"))
 		sysfs_each(path, "card", amd_add, s);

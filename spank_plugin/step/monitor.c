@@ -20,7 +20,9 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "child.h"
+#include "granted_gpus.h"
 #include "monitor/ask.h"
+#include "monitor/events.h"
 #include "options.h"
 #include "run_dir.h"
 #include "step.h"
@@ -42,7 +44,7 @@ static struct {
 	char folder[PATH_MAX];		/* where the trace goes: the user's word */
 } monitor;
 
-static int ask_link(struct err *e)
+static int ask_link(spank_t sp, struct err *e)
 {
 	struct monitor_ask ask = { .uid = step.user.uid, .request = options.monitor };
 	struct buf text = {0};
@@ -50,6 +52,8 @@ static int ask_link(struct err *e)
 
 	if (fd < 0)
 		return -1;
+	if (monitor_set_has(ask.request.set, "gpu"))
+		granted_gpus(sp, ask.gpus, sizeof(ask.gpus));
 	monitor_ask_write(&ask, &text);
 	if (text.failed || file_write(fd, text.data, text.len))
 		err_set(e, ASK_FILE ": %s", strerror(errno));
@@ -124,7 +128,7 @@ int monitor_open(spank_t sp, int argc, char **argv)
 		report_unrecorded("its topology describes other hardware than this machine's");
 	} else if (options.monitor.hz && !folder_name(sp)) {
 		report_unrecorded("Slurm does not tell the directory that the job was submitted from");
-	} else if (ask_link(&e)) {
+	} else if (ask_link(sp, &e)) {
 		report_unrecorded(e.text);
 	} else if ((monitor.is_asked = options.monitor.hz)) {
 		phases_set(sp);

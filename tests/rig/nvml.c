@@ -8,7 +8,8 @@
 /*
  * A stand-in for libnvidia-ml.so.1 with two GPUs, for machines that have none: its functions have the names and
  * prototypes of NVML's API reference. The second GPU has no utilization, as where it is divided (MIG). NVML_BROKEN in
- * the environment: the driver is gone (init), or every reading is impossible (values).
+ * the environment: the driver is gone (init), every reading is impossible (values), the second GPU is divided
+ * (divided), or they are not in the order of their addresses (order).
  */
 #define API __attribute__((visibility("default")))
 #define NOT_SUPPORTED 3
@@ -32,6 +33,7 @@ API int nvmlDeviceGetUtilizationRates(void *device, struct nvml_utilization *u);
 API int nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *m);
 API int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts);
 API int nvmlDeviceGetPciInfo_v3(void *device, struct nvml_pci *pci);
+API int nvmlDeviceGetMigMode(void *device, unsigned *is_on, unsigned *pending);
 API const char *nvmlErrorString(int result);
 API unsigned nvml_users(void);
 
@@ -57,7 +59,7 @@ int nvmlDeviceGetCount_v2(unsigned *n)
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
 {
-	*device = &gpus[index];
+	*device = &gpus[is_broken("order") ? 1 - index : index];
 	return 0;
 }
 
@@ -86,6 +88,14 @@ int nvmlDeviceGetPciInfo_v3(void *device, struct nvml_pci *pci)
 {
 	memset(pci, 0, sizeof(*pci));
 	strcpy(pci->bus_id, device == &gpus[0] ? "00000000:3B:00.0" : "00000000:86:00.0");
+	return 0;
+}
+
+int nvmlDeviceGetMigMode(void *device, unsigned *is_on, unsigned *pending)
+{
+	if (device == &gpus[0])
+		return NOT_SUPPORTED;
+	*is_on = *pending = is_broken("divided");
 	return 0;
 }
 

@@ -5,6 +5,9 @@
 #include "monitor/ask.h"
 #include "table.h"
 
+#define SW "topiary monitor 1\nuid 1\nhz 1\nset sw\n"
+#define SIXTEEN "10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,"
+
 static void values_of_the_option(void **state)
 {
 	static const struct { const char *value, *set; unsigned hz; bool advise; } rows[] = {
@@ -52,10 +55,13 @@ static void only_what_is_written_is_read(void **state)
 		"topiary monitor 1\nuid 1\nhz 1\nset sw\n\n", "topiary monitor 1 uid 1 hz 1 set sw\n",
 		"topiary monitor 1\nuid 01\nhz 1\nset sw\n", "topiary monitor 1\nuid 99999999999\nhz 1\nset sw\n",
 		"topiary monitor 1\nuid 1\nhz 1\nset swswswswswswswswsw\n",
+		SW "gpus \n", SW "gpus nvml0\n", SW "gpus 0", SW "gpus 0 1\n", SW "gpus -1\n", SW "gpus 0\n\n",
 	};
 	static const struct monitor_ask asks[] = {
-		{ 0, { 0, "sw", false } }, { 1000, { 1, "cpu", false } }, { 4294967294, { 100, "sw", false } },
-		{ 7, { 1, "sw+cpu+power+net+gpu", false } },
+		{ 0, { 0, "sw", false }, "" }, { 1000, { 1, "cpu", false }, "" },
+		{ 4294967294, { 100, "sw", false }, "" }, { 7, { 1, "sw+cpu+power+net+gpu", false }, "" },
+		{ 7, { 1, "sw+gpu", false }, "0" },
+		{ 4294967294, { 100, "sw+cpu+power+net+gpu", false }, SIXTEEN SIXTEEN SIXTEEN SIXTEEN "64,65" },
 	};
 
 	(void) state;
@@ -70,10 +76,11 @@ static void only_what_is_written_is_read(void **state)
 		assert_int_equal(a.uid, asks[i].uid);
 		assert_int_equal(a.request.hz, asks[i].request.hz);
 		assert_string_equal(a.request.set, asks[i].request.set);
+		assert_string_equal(a.gpus, asks[i].gpus);
 		buf_free(&text);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct monitor_ask a = { 7, { 7, "kept", false } };
+		struct monitor_ask a = { 7, { 7, "kept", false }, "" };
 		struct err e;
 
 		if (!monitor_ask_parse(bad[i], &a, &e))

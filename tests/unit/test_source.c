@@ -481,6 +481,10 @@ static void gpus_of_amd(void **state)
 	put(&m, "/sys/class/drm/card0/dev", "226:0\n");
 	put(&m, "/sys/class/drm/card1/dev", "226:1\n");
 	put(&m, "/sys/class/drm/card1-DP-1/status", "disconnected\n");
+	put(&m, "/sys/devices/pci/0000:21:00.0/vendor", "0x1002\n");
+	put(&m, "/sys/devices/pci/0000:21:00.0/gpu_busy_percent", "7\n");
+	put(&m, "/sys/class/drm/card2/dev", "226:2\n");
+	link_to(&m, "/sys/class/drm/card2/device", "../../../devices/pci/0000:21:00.0");
 	link_to(&m, "/sys/class/drm/card0/device", "../../../devices/pci/0000:03:00.0");
 	link_to(&m, "/sys/class/drm/card1/device", "../../../devices/pci/0000:c1:00.0");
 	machine_open(&m, "gpu", NULL, NULL);
@@ -498,21 +502,22 @@ static void gpus_of_amd(void **state)
 	assert_value(&m, "gpu_power.card1", "NUMANode", 1, ABSENT);
 	/* The job's own alone, wherever its PUs are. */
 	machine_close(&m);
-	machine_open(&m, "gpu", "0-3", "0000:c2:00.0");
+	machine_open(&m, "gpu", "0-3", "0,2");
 	assert_no_event(&m, "gpu_busy.card1");
 	machine_close(&m);
 	machine_open(&m, "gpu", "0-3", "");
 	assert_no_event(&m, "gpu_busy.card1");
-	assert_why(&m, "; no gpu: the job has only a part of the node");
+	assert_why(&m, "; no gpu: the job has only a part of the node, and no GPU known to be its own");
 	machine_close(&m);
 	machine_open(&m, "gpu", "0-7", "");
 	machine_tick(&m, SECOND);
 	assert_value(&m, "gpu_memory_used.card1", "NUMANode", 1, ABSENT);
 	machine_close(&m);
 	put(&m, "/sys/devices/pci/0000:c1:00.0/gpu_busy_percent", "64\n");
-	machine_open(&m, "gpu", "0-3", "0000:01:00.0,0000:C1:00.0");
+	machine_open(&m, "gpu", "0-3", "1,17");
 	machine_tick(&m, SECOND);
 	assert_value(&m, "gpu_busy.card1", "Machine", 0, 64);	/* its NUMA node has no PU of the job */
+	assert_no_event(&m, "gpu_busy.card2");
 	machine_remove(&m);
 }
 
@@ -552,7 +557,7 @@ static void gpus_of_nvidia(void **state)
 	unsetenv("NVML_BROKEN");
 	/* Two traces; the job's own GPU alone; the last one lets go of the driver. */
 	machine_make(&other);
-	machine_open(&other, "gpu", "4-7", "0000:86:00.0");
+	machine_open(&other, "gpu", "4-7", "1");
 	assert_no_event(&other, "gpu_power.nvml0");
 	assert_true(trace_head_event(&other.head, "gpu_power.nvml1") >= 0);
 	assert_int_equal(users(), 1);
@@ -560,14 +565,33 @@ static void gpus_of_nvidia(void **state)
 	assert_int_equal(users(), 1);
 	machine_close(&other);
 	assert_int_equal(users(), 0);
-	machine_open(&m, "gpu", "4-7", "0000:99:00.0");
+	machine_open(&m, "gpu", "4-7", "2,3");
 	assert_why(&m, "; no gpu: no NVIDIA GPU is the job's, or none can be read, no AMD GPU");
 	assert_int_equal(users(), 0);
 	machine_close(&m);
+	/* By its number in the order of addresses; not if numbers may be of parts of GPUs, or of other makers'. */
+	setenv("NVML_BROKEN", "order", 1);
+	machine_open(&m, "gpu", "4-7", "1");
+	machine_tick(&m, SECOND);
+	assert_value(&m, "gpu_power.nvml0", "NUMANode", 0, 70000000);
+	assert_no_event(&m, "gpu_power.nvml1");
+	machine_close(&m);
+	setenv("NVML_BROKEN", "divided", 1);
+	machine_open(&m, "gpu", "4-7", "0,1");
+	assert_why(&m, "; no gpu: no NVIDIA GPU is the job's");
+	machine_close(&m);
+	unsetenv("NVML_BROKEN");
 	setenv("NVML_BROKEN", "init", 1);
 	machine_open(&m, "gpu", NULL, NULL);
 	assert_why(&m, "; no gpu: libnvidia-ml.so.1: Driver Not Loaded, no AMD GPU");
 	unsetenv("NVML_BROKEN");
+	machine_close(&m);
+	put(&m, "/sys/devices/pci/0000:21:00.0/vendor", "0x1002\n");
+	put(&m, "/sys/devices/pci/0000:21:00.0/gpu_busy_percent", "7\n");
+	put(&m, "/sys/class/drm/card2/dev", "226:2\n");
+	link_to(&m, "/sys/class/drm/card2/device", "../../../devices/pci/0000:21:00.0");
+	machine_open(&m, "gpu", "4-7", "0,1");
+	assert_why(&m, "; no gpu: no NVIDIA GPU is the job's");
 	machine_remove(&m);
 	machine_remove(&other);
 	dlclose(library);
