@@ -92,7 +92,7 @@ Q := $(if $(V),,@)
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
-	$(Q)$(CC) $(CFLAGS_ALL) -I$(firstword $(subst /, ,$<)) $(PKG_CFLAGS) $(ROOM_CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(CFLAGS_ALL) -I$(firstword $(subst /, ,$<)) $(PKG_CFLAGS) $(ROOM_CFLAGS) -MT $@ -c -o $@ $<
 
 all: $(PROGRAMS) $(PLUGINS)
 units: $(UNITS)
