@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "map/places/places.h"
@@ -30,15 +31,8 @@ static int add_name(const char *name, void *user)
 		return err_set(a->err, "out of memory");
 	if (i < before)
 		return err_set(a->err, "%s: node given twice", name);
-	if (i >= c->room) {
-		size_t room = c->room ? 2 * c->room : 64;
-		const char **more = realloc(c->of, room * sizeof(*more));
-
-		if (!more)
-			return err_set(a->err, "out of memory");
-		c->of = more;
-		c->room = room;
-	}
+	if (array_reserve(c->of, i, 1))
+		return err_set(a->err, "out of memory");
 	c->of[i] = a->words;
 	return 0;
 }

@@ -22,7 +22,6 @@ struct costs {
 	char *text;			/* cut into pieces */
 	struct string_map names;
 	const char **of;		/* by the number of the name; borrowed from text */
-	size_t room;
 	const char *others;		/* of nodes without own costs, or NULL */
 	const char *source;		/* for the user, in words: "--costs", a path, ... */
 	bool is_published;		/* by the registry: costs that do not fit a node are left out */

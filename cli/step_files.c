@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 
 #define PREFIX "topiary-"
 
@@ -50,16 +51,13 @@ void step_files_free(struct step_files *list, unsigned n)
 
 static struct step_node *node_of(struct step_files *s, const char *name, size_t len)
 {
-	struct step_node *nodes;
-
 	for (unsigned i = 0; i < s->n; i++)
 		if (strlen(s->nodes[i].name) == len && !memcmp(s->nodes[i].name, name, len))
 			return &s->nodes[i];
-	if (!(nodes = realloc(s->nodes, (s->n + 1) * sizeof(*nodes))))
+	if (array_reserve(s->nodes, s->n, 1))
 		return NULL;
-	s->nodes = nodes;
-	nodes[s->n] = (struct step_node){ .name = strndup(name, len) };
-	return nodes[s->n].name ? &nodes[s->n++] : NULL;
+	s->nodes[s->n] = (struct step_node){ .name = strndup(name, len) };
+	return s->nodes[s->n].name ? &s->nodes[s->n++] : NULL;
 }
 
 /* NODE.trace or NODE.tasks; other files are ignored. */
@@ -84,7 +82,7 @@ static int by_name(const void *a, const void *b)
 /* Adds a step if the folder has its files. */
 static int folder_add(const char *folder, const char *name, struct step_files **list, unsigned *n, struct err *e)
 {
-	struct step_files s = { .name = strdup(name) }, *more;
+	struct step_files s = { .name = strdup(name) };
 	DIR *dir = opendir(folder);
 	struct dirent *d;
 	int rc = s.name ? 0 : -1;
@@ -96,10 +94,9 @@ static int folder_add(const char *folder, const char *name, struct step_files **
 	while (rc == 0 && (d = readdir(dir)))
 		rc = file_add(&s, folder, d->d_name);
 	closedir(dir);
-	if (rc == 0 && s.n && (more = realloc(*list, (*n + 1) * sizeof(*more)))) {
+	if (rc == 0 && s.n && array_reserve(*list, *n, 1) == 0) {
 		qsort(s.nodes, s.n, sizeof(*s.nodes), by_name);
-		*list = more;
-		more[(*n)++] = s;
+		(*list)[(*n)++] = s;
 		return 0;
 	}
 	if (s.n || rc)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "cmd.h"
 #include "table.h"
@@ -18,18 +19,6 @@ static const char *const results[] = {
 };
 
 /* --- over nodes --- */
-
-static int checks_add(struct trace_advised *a, unsigned n)
-{
-	struct trace_advised_check *checks = realloc(a->checks, (a->n + n) * sizeof(*checks));
-
-	if (!checks)
-		return -1;
-	a->checks = checks;
-	memset(checks + a->n, 0, n * sizeof(*checks));
-	a->n += n;
-	return 0;
-}
 
 /* A check that was made on any node was made; the first node that it found something on is shown. */
 static void check_add(struct trace_advised_check *c, const struct advice *advice, const char *node)
@@ -50,7 +39,7 @@ int advise_found_add(struct trace_advised *a, const struct advice_node *node, co
 
 	if (!list)
 		return -1;
-	if (!a->n && checks_add(a, n)) {
+	if (!a->n && !array_append(a->checks, a->n, n)) {
 		free(list);
 		return err_set(e, "out of memory");
 	}
@@ -69,10 +58,12 @@ int advise_found_add(struct trace_advised *a, const struct advice_node *node, co
 
 int advise_found_add_step(struct trace_advised *a, const struct advice *advice, struct err *e)
 {
-	if (checks_add(a, 1))
+	struct trace_advised_check *c = array_add(a->checks, a->n);
+
+	if (!c)
 		return err_set(e, "out of memory");
-	a->checks[a->n - 1].advice = *advice;
-	a->checks[a->n - 1].nodes = advice->result == ADVICE_FOUND;
+	c->advice = *advice;
+	c->nodes = advice->result == ADVICE_FOUND;
 	return 0;
 }
 

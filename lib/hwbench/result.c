@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define NAME_MAX_BYTES 64
 #define CACHE_LINE "cache line, "
 #define BETWEEN CACHE_LINE "NUMA node %u to %u"
@@ -368,8 +370,8 @@ static int read_handover(struct hwbench *b, const json_t *row, struct err *e)
 static int read_domain(struct hwbench *b, const json_t *row, struct err *e)
 {
 	struct hwbench_domain *d = b->ndomains ? &b->domains[b->ndomains - 1] : NULL;
-	unsigned cores, used, *more;
-	double value = NAN, *values;
+	unsigned cores, used;
+	double value = NAN;
 	int level = 0;
 
 	if (read_level(row, &level, e) || read_number(row, "cores", UINT16_MAX, &cores, e) ||
@@ -384,12 +386,8 @@ static int read_domain(struct hwbench *b, const json_t *row, struct err *e)
 	}
 	if (d->n && used <= d->used[d->n - 1])
 		return err_set(e, "used: expected increasing numbers of cores");
-	if (!(more = realloc(d->used, (d->n + 1) * sizeof(*more))))
+	if (array_reserve(d->used, d->n, 1) || array_reserve(d->bandwidth, d->n, 1))
 		return err_set(e, "out of memory");
-	d->used = more;
-	if (!(values = realloc(d->bandwidth, (d->n + 1) * sizeof(*values))))
-		return err_set(e, "out of memory");
-	d->bandwidth = values;
 	d->used[d->n] = used;
 	d->bandwidth[d->n++] = value;
 	return 0;

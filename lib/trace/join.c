@@ -7,38 +7,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* --- levels: of each type one, with the objects of all nodes */
 
 static struct trace_level *level_insert(struct trace_head *h, unsigned at, const char *type)
 {
-	struct trace_level *all = realloc(h->levels, (h->nlevels + 1) * sizeof(*all));
+	struct trace_level *l;
 
-	if (!all)
+	if (array_reserve(h->levels, h->nlevels, 1))
 		return NULL;
-	h->levels = all;
-	memmove(all + at + 1, all + at, (h->nlevels - at) * sizeof(*all));
-	h->nlevels++;
-	all[at] = (struct trace_level){0};
-	snprintf(all[at].type, sizeof(all[at].type), "%s", type);
-	return &all[at];
+	l = &h->levels[at];
+	memmove(l + 1, l, (h->nlevels++ - at) * sizeof(*l));
+	*l = (struct trace_level){0};
+	snprintf(l->type, sizeof(l->type), "%s", type);
+	return l;
 }
 
 static int level_append(struct trace_level *to, const struct trace_level *from, unsigned pus, const char *name)
 {
-	struct trace_object *all = realloc(to->objects, (to->n + from->n) * sizeof(*all));
-	char (*names)[TRACE_NAME];
-
-	if (!all)
+	if (array_reserve(to->objects, to->n, from->n) || (name && array_reserve(to->names, to->n, from->n)))
 		return -1;
-	to->objects = all;
-	if (name) {
-		if (!(names = realloc(to->names, (to->n + from->n) * sizeof(*names))))
-			return -1;
-		to->names = names;
-	}
 	for (unsigned i = 0; i < from->n; i++, to->n++) {
-		all[to->n] = from->objects[i];
-		all[to->n].first += pus;
+		to->objects[to->n] = from->objects[i];
+		to->objects[to->n].first += pus;
 		if (name)
 			snprintf(to->names[to->n], TRACE_NAME, "%s", name);
 	}
@@ -88,15 +80,12 @@ static struct trace_event *event_find(const struct trace_head *h, const char *na
 static int events_add(struct trace_head *out, const struct trace_head *h)
 {
 	for (unsigned i = 0; i < h->nevents; i++) {
-		struct trace_event *more;
-
 		if (event_find(out, h->events[i].name))
 			continue;
-		if (!(more = realloc(out->events, (out->nevents + 1) * sizeof(*more))))
+		if (array_reserve(out->events, out->nevents, 1))
 			return -1;
-		out->events = more;
-		more[out->nevents] = h->events[i];
-		more[out->nevents++].level = trace_head_level(out, h->levels[h->events[i].level].type);
+		out->events[out->nevents] = h->events[i];
+		out->events[out->nevents++].level = trace_head_level(out, h->levels[h->events[i].level].type);
 	}
 	return 0;
 }

@@ -35,12 +35,12 @@ static int compare_ends(const void *a, const void *b)
 
 static int level_add_objects(struct trace_level *to, const struct trace_level *from)
 {
-	struct trace_object *all = realloc(to->objects, (to->n + from->n) * sizeof(*all));
+	struct trace_object *all;
 	unsigned n = 0;
 
-	if (!all)
+	if (array_reserve(to->objects, to->n, from->n))
 		return -1;
-	to->objects = all;
+	all = to->objects;
 	memcpy(all + to->n, from->objects, from->n * sizeof(*all));
 	qsort(all, to->n + from->n, sizeof(*all), compare_indexes);
 	for (unsigned i = 0; i < to->n + from->n; i++)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/printable.h"
 
@@ -106,18 +107,12 @@ static int head_read(const json_t *o, struct trace_tasks *t, struct err *e)
 static int task_add(const json_t *o, struct trace_tasks *t, struct err *e)
 {
 	json_int_t rank = json_integer_value(json_object_get(o, "rank"));
-	struct trace_task *list;
 
 	if (!json_is_integer(json_object_get(o, "rank")) || rank < 0 || rank > UINT32_MAX)
 		return err_set(e, "a task without a rank");
 	if (t->n == TRACE_TASKS_MAX)
 		return err_set(e, "more than %u tasks", TRACE_TASKS_MAX);
-	if ((t->n & (t->n - 1)) == 0) {
-		if (!(list = realloc(t->list, (t->n ? 2 * t->n : 1) * sizeof(*list))))
-			return err_set(e, "out of memory");
-		t->list = list;
-	}
-	if (task_read(o, &t->list[t->n]))
+	if (array_reserve(t->list, t->n, 1) || task_read(o, &t->list[t->n]))
 		return err_set(e, "out of memory");
 	t->n++;
 	return 0;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* All that was counted at an object, without the ticks that are absent. */
 struct view_state {
 	uint64_t counted[FORMULA_EVENTS];
@@ -111,7 +113,7 @@ static int metric_resolve(const struct trace_head *h, struct trace_metric *m)
 
 int trace_view_add(struct trace_view *v, struct formula *f, struct err *e)
 {
-	struct trace_metric m = { .formula = *f }, *more;
+	struct trace_metric m = { .formula = *f };
 	int level = trace_head_level(v->head, f->level);
 	size_t sums;
 
@@ -127,13 +129,12 @@ int trace_view_add(struct trace_view *v, struct formula *f, struct err *e)
 		err_set(e, "%s: more than %u sums a tick", m.formula.name, TRACE_VIEW_MAX);
 		goto error;
 	}
-	if (metric_resolve(v->head, &m) || !(more = realloc(v->metrics, (v->n + 1) * sizeof(*more)))) {
+	if (metric_resolve(v->head, &m) || array_reserve(v->metrics, v->n, 1)) {
 		err_set(e, "out of memory");
 		goto error;
 	}
-	v->metrics = more;
 	v->nsums += sums;
-	more[v->n++] = m;
+	v->metrics[v->n++] = m;
 	return 0;
 error:
 	metric_free(&m);
