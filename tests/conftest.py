@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("TOPIARY_BUILD", ROOT / "build"))
 PROGRAMS_AT_ONCE = ThreadPoolExecutor(max(2, os.cpu_count()))
 UNIT_TIMEOUT = int(os.environ.get("TOPIARY_UNIT_TIMEOUT", "300"))  # seconds, of one program
+# Those that look for displays load X11 and OpenCL each time: half of the time of programs that read many machines.
+NO_DISPLAYS = {"HWLOC_PLUGINS_BLACKLIST": "hwloc_gl.so,hwloc_opencl.so"}
 SKIPS = ROOT / "tests" / "skips.txt"
 LISTED_CASE = re.compile(r"^\s*cmocka_unit_test\w*\(\s*(\w+)", re.M)
 RESULT = re.compile(r"^(not ok|ok) (\d+) (?:- |# (SKIP) )(\S+)", re.M)  # cmocka's, in which a skipped case is "not ok"
@@ -54,8 +56,9 @@ class Program(pytest.File):
     def run(self):
         program = BUILD / "tests" / self.path.stem
         try:
-            done = subprocess.run([str(program)], cwd=ROOT, env={**os.environ, "CMOCKA_MESSAGE_OUTPUT": "TAP"},
-                                  timeout=UNIT_TIMEOUT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            done = subprocess.run([str(program)], cwd=ROOT, timeout=UNIT_TIMEOUT,
+                                  env={**os.environ, **NO_DISPLAYS, "CMOCKA_MESSAGE_OUTPUT": "TAP"},
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                   errors="replace", check=False)
         except FileNotFoundError:
             return f"{program} was not built", ""

@@ -32,9 +32,10 @@ sanitized: all units
 # The unit tests and lint without root, network or set-up, in about a minute once built. Without Slurm's source, which set-up brings, neither
 # the command nor the select plugin can be built: then only the unit programs run that need neither. Two programs switch users, as root.
 FAST_PROGRAMS = $(filter-out $(addprefix %/test_,run_dir step_topology $(if $(SLURM_SRC),,decide)),$(filter $(BUILD)/tests/test_%,$(UNITS)))
-# Of the Python tests two connect to a server on the loopback interface.
-FAST_PYTHON = $(if $(SLURM_SRC),$(filter-out %/test_snapshot_watch.py,$(wildcard tests/unit/test_*.py)) \
-	--deselect tests/unit/test_offline_diff.py::test_verify_does_not_wait_for_ever)
+# Of the Python tests two connect to a server on the loopback interface, and others record busy programs for as long as these run.
+FAST_PYTHON = $(if $(SLURM_SRC),$(filter-out %/test_snapshot_watch.py %/test_offline_record.py,$(wildcard tests/unit/test_*.py)) \
+	--deselect tests/unit/test_offline_diff.py::test_verify_does_not_wait_for_ever \
+	--deselect tests/unit/test_offline_top.py::test_time_from_event_to_screen)
 check-fast: $(if $(SLURM_SRC),all units,$(FAST_PROGRAMS))
 	@$(MAKE) --no-print-directory -j2 fast-tests lint
 fast-tests:
