@@ -152,12 +152,14 @@ static void groups_read(const struct pu_counters *c, const struct pu_counter *pu
 	}
 }
 
-/*
- * The increase of a counter, TRACE_ABSENT if it cannot be read or was not on the hardware all the time; is_crowded:
- * because others use the counters.
- */
+struct trouble {
+	bool is_crowded;		/* others use the counters of the hardware */
+	bool has_stood;			/* the kernel has taken events off their PU, which was offline */
+};
+
+/* The increase of a counter, TRACE_ABSENT if it cannot be read or did not count all the time. */
 static uint64_t counter_increase(struct pu_counter *at, const struct reading *now, const struct monitor_event *event,
-				 uint64_t ns, uint64_t busy, bool *is_crowded)
+				 uint64_t ns, uint64_t busy, struct trouble *t)
 {
 	uint64_t value = now->value - at->value, enabled = now->enabled - at->enabled;
 	uint64_t running = now->running - at->running;
@@ -166,8 +168,12 @@ static uint64_t counter_increase(struct pu_counter *at, const struct reading *no
 	if (!now->is_read)
 		return TRACE_ABSENT;
 	*at = (struct pu_counter){ at->fd, at->leader, now->value, now->enabled, now->running };
+	if (!enabled) {
+		t->has_stood = true;
+		return TRACE_ABSENT;
+	}
 	if (event->hardware && running < enabled - enabled / 100) {
-		*is_crowded = true;
+		t->is_crowded = true;
 		return TRACE_ABSENT;
 	}
 	/* A PU that idles may count nothing. */
@@ -197,6 +203,21 @@ static void give_way(struct pu_counters *c)
 	}
 }
 
+/* After a PU was offline, its events count nothing any more, and the kernel does not say so. */
+static void pu_open_again(struct pu_counters *c, unsigned p)
+{
+	struct pu_counter *pu = c->all + (size_t) p * c->nevents;
+
+	for (unsigned i = 1; i < c->nevents; i++) {
+		if (pu[i].fd >= 0)
+			close(pu[i].fd);
+		pu[i].fd = -1;
+	}
+	for (unsigned i = 1; i < c->nevents; i++)
+		if (!c->has_given_way || !c->events[i]->general)
+			counter_open(c, pu, i, c->cpus[p]);
+}
+
 void pu_counters_reclaim(struct pu_counters *c)
 {
 	for (size_t i = 0; c->has_given_way && i < (size_t) c->ncpus * c->nevents; i++)
@@ -213,13 +234,17 @@ void pu_counters_read(struct pu_counters *c, uint64_t ns, uint64_t *values)
 	for (unsigned p = 0; p < c->ncpus; p++) {
 		struct pu_counter *at = c->all + (size_t) p * c->nevents;
 		struct reading now[MONITOR_EVENTS_MAX] = {0};
+		struct trouble t = {0};
 
 		groups_read(c, at, now);
 		values[p] = busy_since(at, failed ? OFFLINE : values[p], ns);
 		for (unsigned i = 1; i < c->nevents; i++)
 			values[(size_t) i * c->ncpus + p] =
 				counter_increase(at + i, now + i, c->events[i], ns,
-						 values[p] == TRACE_ABSENT ? 0 : values[p], &is_crowded);
+						 values[p] == TRACE_ABSENT ? 0 : values[p], &t);
+		if (t.has_stood && values[p] != TRACE_ABSENT)
+			pu_open_again(c, p);
+		is_crowded |= t.is_crowded;
 	}
 	if (is_crowded)
 		give_way(c);

@@ -36,8 +36,9 @@ int pu_counters_open(struct pu_counters *c, const char *sets, const unsigned *cp
 
 /*
  * Read all: values[event * ncpus + cpu] is the increase since the last reading, TRACE_ABSENT where it cannot be true
- * (monitor_value_holds), or where the PU is offline. ns: the time since then. If others use so many counters of a PU
- * that ours are not on the hardware all the time, the general ones are closed, and has_given_way is set.
+ * (monitor_value_holds), or where the PU is offline. ns: the time since then. The events of a PU that comes back are
+ * opened again. If others use so many counters of a PU that ours are not on the hardware all the time, the general ones
+ * are closed, and has_given_way is set.
  */
 void pu_counters_read(struct pu_counters *c, uint64_t ns, uint64_t *values);
 
