@@ -26,6 +26,7 @@ USER = "nobody"
 GOALS = {1: 0.002, 10: 0.02, 100: 0.1}
 EVENT = "major_faults"      # few in what else runs here
 MANY = 200                  # a second
+HOOKS = ("slurm_spank_init", "slurm_spank_init_post_opt", "slurm_spank_task_init")
 
 # Between "fault" and "rest" on its input it reads pages that it has just dropped from memory.
 FAULTS = """import mmap, os, select, sys
@@ -78,6 +79,22 @@ class Nodes:
     def run(self, *command):
         return self.cluster.command(command, user=USER, cwd=self.own).stdout.strip()
 
+    def clock(self):
+        """The file that a plugin around ours writes what its hooks take into, of all steps from now on."""
+        etc, file = self.cluster.folder / "etc", self.own / "clock"
+        shutil.copy(BUILD / "bench" / "topology_clock.so", self.cluster.folder / "bin")
+        file.write_text("")
+        file.chmod(0o666)
+        (etc / "plugstack.conf").write_text(
+            f"optional {self.cluster.folder}/bin/topology_clock.so {self.cluster.folder}/plugins/spank_topiary.so "
+            f"{file} config={etc}/topiary.conf\n")
+        return file
+
+    def monitor_seconds(self):
+        """CPU time of the first node's topiary-monitor."""
+        pid = self.cluster.daemons[f"monitor.{self.names[0]}"].pid
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
     def pages(self, step):
         return sum((self.cluster.folder / "nodes" / node / "run" / step / "monitor.live").exists()
                    for node in self.names)
@@ -98,6 +115,7 @@ def cost(sheet, args):
 
 def start(sheet, args):
     with Nodes(1) as nodes:
+        clock = nodes.clock()
         step = ["srun", "-Q", "--overlap", "-n1", "true"]
         script = nodes.own / "pairs.py"
         script.write_text(f"""import subprocess, time
@@ -112,12 +130,34 @@ for turn in range({args.pairs}):
     times = [seconds(*more) for more in how][::-1 if turn % 2 else 1]
     print(times[0] - times[1])
 """)
+        busy = nodes.monitor_seconds()
         said = nodes.run("salloc", "-Q", "-n1", "/usr/bin/python3", script)   # this one may be out of the user's reach
-        more = sorted(float(line) * 1e3 for line in said.splitlines())
+        busy = nodes.monitor_seconds() - busy
+        starts = hook_times(clock.read_text())[2:]
+    assert len(starts) == 2 * args.pairs, clock
+    (walls, cpus), (plain_walls, plain_cpus) = (zip(*starts[i::4], *starts[j::4]) for i, j in ((0, 3), (1, 2)))
+    wall, cpu = (statistics.median(a) - statistics.median(b) for a, b in ((walls, plain_walls), (cpus, plain_cpus)))
+    sheet.add("CPU time of the plugin at the start of `srun true` with --topo-monitor=sw, beyond without",
+              f"{cpu:.2f}", "ms", "<= 1", beside=f"{wall:.2f} ms on the wall's clock; medians of {args.pairs} steps "
+              f"each, {statistics.median(plain_cpus):.2f} without: all hooks until the program begins")
+    sheet.add("CPU time of topiary-monitor for a step with --topo-monitor=sw, its end included",
+              f"{busy * 1e3 / (args.pairs + 1):.2f}", "ms", beside=f"mean of {args.pairs + 1}; beside the step's start")
+    more = sorted(float(line) * 1e3 for line in said.splitlines())
     low, _, high = statistics.quantiles(more, n=4)
     sheet.add("time of `srun true` with --topo-monitor=sw beyond without", round(statistics.median(more), 1), "ms",
-              "<= 1 at its start", beside=f"median of {len(more)} pairs, quartiles {low:.1f}, {high:.1f}; with the "
-              "end, when the trace is completed and copied")
+              beside=f"median of {len(more)} pairs, quartiles {low:.1f}, {high:.1f}; with the end, when the trace is "
+              "completed and copied")
+
+
+def hook_times(text):
+    """Milliseconds of the hooks until the program begins, and of CPU time, of each step in turn (topology_clock.c)."""
+    steps = []
+    for hook, context, *took in map(str.split, text.splitlines()):
+        if hook in HOOKS and context == "2":    # in slurmstepd, S_CTX_REMOTE
+            if hook == HOOKS[0]:
+                steps.append((0, 0))
+            steps[-1] = tuple(sum(two) for two in zip(steps[-1], (float(us) / 1e3 for us in took)))
+    return steps
 
 
 def live(sheet, args):

@@ -71,7 +71,7 @@ $(eval $(call linked,trace_walk,$(BUILD)/bench/trace_walk,bench/trace_walk.c,,hw
 $(eval $(call bench_of,trace,trace,size summary overhead display))
 
 # What jobs are recorded by: the monitor itself on as many PUs as no machine of ours has, and whole clusters of nodes that are this one.
-BENCH_monitor_NEEDS = $(BUILD)/bench/monitor_tick
+BENCH_monitor_NEEDS = $(addprefix $(BUILD)/bench/,monitor_tick topology_clock.so)
 $(eval $(call linked,monitor_tick,$(BUILD)/bench/monitor_tick,bench/monitor_tick.c node_agent/monitor_trace.c,monitor trace hwview base,\
 hwloc libzstd jansson inih libcrypto,-lm,-Xlinker --wrap=syscall))
 $(eval $(call bench_of,monitor,monitor,cost start live))

@@ -32,7 +32,8 @@
 
 #define DONE_SECONDS 1.0	/* for topiary-monitor to complete the trace */
 #define COPY_SECONDS 10		/* Slurm drains a node whose steps do not end */
-#define POLL_NS 2000000
+#define FIRST_NS 100000		/* the pauses meanwhile double, as it mostly answers at once */
+#define LAST_NS 2000000
 #define MAX_OUTPUT 512
 
 static struct {
@@ -148,12 +149,15 @@ static int open_file(const char *name)
 static int trace_open_ended(void)
 {
 	double until = clock_now() + DONE_SECONDS;
+	long pause = FIRST_NS;
 	int fd = -1;
 
 	unlinkat(step.dir, ASK_FILE, 0);
 	while ((fd = open_file(ASK_DONE)) < 0 && !faccessat(step.dir, ASK_TRACE, F_OK, AT_SYMLINK_NOFOLLOW) &&
-	       clock_now() < until)
-		nanosleep(&(struct timespec){ 0, POLL_NS }, NULL);
+	       clock_now() < until) {
+		nanosleep(&(struct timespec){ 0, pause }, NULL);
+		pause = pause < LAST_NS / 2 ? 2 * pause : LAST_NS;
+	}
 	return fd >= 0 ? fd : open_file(ASK_TRACE);
 }
 

@@ -62,6 +62,8 @@ int step_identify(spank_t sp, int argc, char **argv)
 		step.id = SLURM_EXTERN_CONT;
 		return 0;
 	}
+	if (spank_get_item(sp, S_JOB_SUPPLEMENTARY_GIDS, &step.user.groups, &step.user.ngroups))
+		step.user.ngroups = 0;
 	name_step();
 	step.user_binds = user_binds(sp);
 	return 0;

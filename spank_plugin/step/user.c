@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <grp.h>
-#include <pwd.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -23,9 +22,7 @@ int user_check(const struct user *u, struct err *e)
 
 int user_become(const struct user *u)
 {
-	struct passwd *pw = getpwuid(u->uid);
-
-	return (pw ? initgroups(pw->pw_name, u->gid) : setgroups(0, NULL)) || setresgid(u->gid, u->gid, u->gid) ||
+	return setgroups(u->ngroups, u->groups) || setresgid(u->gid, u->gid, u->gid) ||
 		setresuid(u->uid, u->uid, u->uid) ? -1 : 0;
 }
 

@@ -7,10 +7,11 @@
 
 #include "base/err.h"
 
-/* A job's user. For step.c, capture.c and launch/rank_file.c. */
+/* A job's user, with the supplementary groups of its tasks. For step.c, capture.c and launch/rank_file.c. */
 struct user {
 	uid_t uid;
-	gid_t gid;
+	gid_t gid, *groups;		/* Slurm's own memory */
+	int ngroups;
 };
 
 /*
@@ -20,7 +21,10 @@ struct user {
  */
 int user_confine(const struct user *u, struct err *e);
 
-/* In a child of root's: become that user for good, with all of his groups. 0, or -1 with errno. */
+/*
+ * In a child of root's: become that user for good, with these groups. No directory service is asked, which takes long
+ * or blocks in a child of a process with threads. 0, or -1 with errno.
+ */
 int user_become(const struct user *u);
 
 /* Has root been dropped permanently for that user? 0, or -1 with an error. */
