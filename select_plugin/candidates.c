@@ -153,9 +153,23 @@ static bool whole_need(const struct candidate_set *s, unsigned have, struct cand
 	return true;
 }
 
-static void candidate_need(const struct job_request *a, const struct candidate_node *candidate, struct score_need *need)
+/* What so many tasks need on a node: the same wherever a core has as many threads. */
+static const struct candidate_tasks *tasks_need(struct candidate_set *s, uint32_t tasks, int node)
 {
-	job_request_need(a, candidate->tasks, candidate->node, need);
+	struct candidate_tasks *n = &s->need;
+	uint16_t threads = node_record_table_ptr[node]->tpc;
+
+	if (n->tasks == tasks && n->threads == threads && n->tasks_per_core == s->req->tasks_per_core)
+		return n;
+	*n = (struct candidate_tasks){ .tasks = tasks, .threads = threads, .tasks_per_core = s->req->tasks_per_core,
+				  .shares_cores = job_request_shares_cores(s->req, tasks, node) };
+	job_request_need(s->req, tasks, node, &n->need);
+	return n;
+}
+
+static void candidate_need(struct candidate_set *s, const struct candidate_node *candidate, struct score_need *need)
+{
+	*need = tasks_need(s, candidate->tasks, candidate->node)->need;
 	if (candidate->cores) {
 		need->cores = candidate->cores;
 		need->task_cores = 1;
@@ -202,9 +216,8 @@ static bool candidate_weigh(struct candidate_set *s, struct candidate_node *cand
 	uint64_t memory = memory_on(s, node, candidate->tasks);
 	unsigned have;
 
-	candidate_need(s->req, candidate, &need);
-	if ((!s->taken && glue_cores(node) - occupancy_busy_cores(node) < need.cores) ||
-	    (!candidate->cores && !has_memory(s, node, memory)) || !(shape = node_shape(node)))
+	candidate_need(s, candidate, &need);
+	if ((!candidate->cores && !has_memory(s, node, memory)) || !(shape = node_shape(node)))
 		return false;
 	have = read_free(s, node);
 	if (have < need.cores || !whole_need(s, have, candidate, &need))
@@ -226,9 +239,12 @@ bool candidates_find_on(struct candidate_set *s, uint32_t tasks, int node, struc
 
 	if (!tasks && !(tasks = job_request_capacity(s->req, read_free(s, node), node)))
 		return false;
+	/* Most nodes of a full cluster: nothing else of them is read. */
+	if (!s->taken && glue_cores(node) - occupancy_busy_cores(node) < tasks_need(s, tasks, node)->need.cores)
+		return false;
 	*out = (struct candidate_node){ .node = node, .tasks = tasks,
 					.weight = node_record_table_ptr[node]->sched_weight,
-			      .shares_cores = job_request_shares_cores(s->req, tasks, node),
+			      .shares_cores = tasks_need(s, tasks, node)->shares_cores,
 			      .required = required && bit_test((bitstr_t *) required, node) };
 	return candidate_weigh(s, out);
 }
@@ -397,7 +413,7 @@ static const uint64_t *cores_sparing_gpus(struct candidate_set *s, const struct 
 	struct score_need need;
 
 	n = device_free_gpus(candidate->node, shape, s->sets, devices);
-	candidate_need(s->req, candidate, &need);
+	candidate_need(s, candidate, &need);
 	read_free(s, candidate->node);
 	if (n)
 		need_limit(s, candidate->node, memory_on(s, candidate->node, candidate->tasks), shape, &need);

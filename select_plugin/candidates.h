@@ -7,6 +7,14 @@
 #include "budget.h"
 #include "device_locality.h"
 
+/* Of the tasks of a node with so many threads per core; 0 tasks: of none. */
+struct candidate_tasks {
+	uint32_t tasks;
+	uint16_t threads, tasks_per_core;
+	bool shares_cores;
+	struct score_need need;
+};
+
 /* All candidates of one job among some nodes. */
 struct candidate_set {
 	const job_record_t *job;
@@ -22,6 +30,7 @@ struct candidate_set {
 	unsigned count, candidates;	/* candidates: nodes to search; the wrapped plugin changes nodes */
 	unsigned room;			/* of these, nodes with room for the job now: for the verdict */
 	struct budget budget;
+	struct candidate_tasks need;		/* the last one */
 	uint64_t *free_cores, *sets;	/* space for one node */
 	struct score_limit *limits;
 	unsigned limits_max;

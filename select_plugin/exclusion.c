@@ -26,13 +26,26 @@ void exclusion_apply(const slurm_exclusion_t *x, int node, uint64_t *cores)
 		clear_from(x->exc_cores[node], 0, node, cores);
 }
 
+/* An array of all nodes without any bitmap, of the exclusion freed last: most concern few nodes. */
+static bitstr_t **kept;
+static int kept_nodes;
+
+static bitstr_t **cores_new(void)
+{
+	bitstr_t **cores = kept_nodes == node_record_count ? kept : NULL;
+
+	if (cores)
+		kept = NULL;
+	return cores ? cores : xcalloc(node_record_count, sizeof(*cores));
+}
+
 slurm_exclusion_t *exclusion_copy(const slurm_exclusion_t *came)
 {
 	slurm_exclusion_t *x = xmalloc(sizeof(*x));
 
 	if (came)
 		*x = *came;
-	x->exc_cores = xcalloc(node_record_count, sizeof(*x->exc_cores));
+	x->exc_cores = cores_new();
 	for (int i = 0; came && came->exc_cores && i < node_record_count; i++)
 		if (came->exc_cores[i])
 			x->exc_cores[i] = bit_copy(came->exc_cores[i]);
@@ -43,8 +56,15 @@ void exclusion_free(slurm_exclusion_t *x)
 {
 	for (int i = 0; i < node_record_count; i++)
 		FREE_NULL_BITMAP(x->exc_cores[i]);
-	xfree(x->exc_cores);
+	xfree(kept);
+	kept = x->exc_cores;
+	kept_nodes = node_record_count;
 	xfree(x);
+}
+
+void exclusion_clear(void)
+{
+	xfree(kept);
 }
 
 void exclusion_keep(slurm_exclusion_t *x, int node, const uint64_t *keep)
@@ -72,6 +92,10 @@ slurm_exclusion_t *exclusion_copy(const slurm_exclusion_t *came)
 void exclusion_free(slurm_exclusion_t *x)
 {
 	FREE_NULL_BITMAP(x);
+}
+
+void exclusion_clear(void)
+{
 }
 
 void exclusion_keep(slurm_exclusion_t *x, int node, const uint64_t *keep)

@@ -17,6 +17,7 @@ void exclusion_apply(const slurm_exclusion_t *x, int node, uint64_t *cores);
 /* A copy of the exclusion passed by Slurm, to add to. Free with exclusion_free. */
 slurm_exclusion_t *exclusion_copy(const slurm_exclusion_t *came);
 void exclusion_free(slurm_exclusion_t *x);
+void exclusion_clear(void);	/* frees what is kept between decisions */
 
 /* Excludes all cores of a node except those in keep[]. */
 void exclusion_keep(slurm_exclusion_t *x, int node, const uint64_t *keep);

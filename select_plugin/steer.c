@@ -82,6 +82,7 @@ void steer_stop(void)
 	node_shapes_clear();
 	leaf_forget();
 	plans_clear();
+	exclusion_clear();
 }
 
 /* The arguments of one call of job_test. */

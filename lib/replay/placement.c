@@ -73,7 +73,7 @@ static void node_cost(const struct search *s, unsigned node, const struct score_
 {
 	out->cost = fit_cost_of_kind(&s->placement->cache, s->room->cluster->nodes[node].kind->shape,
 				     cluster_room_node(s->room, node), need, s->placement->cores,
-				     &(struct fit_memo){0}, &out->fit, &out->mixes_kinds);
+				     NULL, &out->fit, &out->mixes_kinds);
 }
 
 static bool node_score(const struct search *s, unsigned node, uint32_t tasks, struct candidate_node *out)

@@ -229,44 +229,85 @@ static struct node_fit *fit_get(struct fit_cache *c, const struct shape *shape, 
 	return f;
 }
 
-static const struct score_cost *entry_cost(const struct node_fit *f, const struct score_need *need)
+static const struct score_cost *entry_cost(const struct node_fit *f, unsigned cores)
 {
-	const struct score_cost *cost = f->table ? score_table_cost(f->table, need->cores) : f->fits ? &f->cost : NULL;
+	return f->table ? score_table_cost(f->table, cores) : f->fits ? &f->cost : NULL;
+}
 
-	return f->table && cost && need->fit == FIT_REQUIRE && score_count(cost, SCORE_BEYOND, LEVEL_NODE) ?
-	       NULL : cost;
+/* A table has no requirement: this cost of it, or NULL. */
+static const struct score_cost *cost_required(const struct score_cost *cost, const struct score_need *need)
+{
+	return cost && need->fit == FIT_REQUIRE && score_count(cost, SCORE_BEYOND, LEVEL_NODE) ? NULL : cost;
 }
 
 /* Whether the memo has the entry that a search would find: one of a table, whatever the number of cores. */
 static bool memo_answers(const struct fit_cache *c, const struct fit_memo *m, const struct shape *shape,
 			 const uint64_t *free_cores, const struct score_need *need)
 {
-	const struct node_fit *f = m->turn == c->turn ? m->fit : NULL;
+	return m->fit && m->turn == c->turn && m->shape == shape && m->task_cores == need->task_cores &&
+	       m->level == need->level && by_table(need) &&
+	       !memcmp(m->cores, free_cores, core_set_words(shape->cores) * sizeof(*free_cores));
+}
 
-	return f && f->table && by_table(need) && f->key.shape == shape && f->key.task_cores == need->task_cores &&
-	       f->key.level == need->level &&
-	       !memcmp(f->cores, free_cores, core_set_words(shape->cores) * sizeof(*free_cores));
+static void memo_set(const struct fit_cache *c, const uint64_t *free_cores, struct node_fit *f, struct fit_memo *m)
+{
+	unsigned words = core_set_words(f->key.shape->cores);
+
+	m->fit = f->table && words <= FIT_MEMO_WORDS ? f : NULL;
+	m->shape = f->key.shape;
+	m->turn = c->turn;
+	m->task_cores = f->key.task_cores;
+	m->level = f->key.level;
+	m->asked = 0;
+	m->has = false;
+	if (m->fit)
+		memcpy(m->cores, free_cores, words * sizeof(*free_cores));
+}
+
+/* With the cost of another number of cores if the memo may be written. */
+static const struct score_cost *memo_cost(const struct fit_cache *c, struct fit_memo *m, const struct score_need *need)
+{
+	const struct score_cost *cost;
+
+	if (m->asked != need->cores) {
+		cost = score_table_cost(m->fit->table, need->cores);
+		if (m->decision == c->decision)
+			return cost;
+		m->asked = need->cores;
+		m->has = cost;
+		if (cost)
+			m->cost = *cost;
+	}
+	m->decision = c->decision;
+	return m->has ? &m->cost : NULL;
 }
 
 const struct score_cost *fit_cost_on(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
 				     const struct score_need *need, struct fit_memo *m, struct node_fit **fit)
 {
+	bool answers = m && memo_answers(c, m, shape, free_cores, need);
+	bool table = by_table(need);
+	struct node_fit *f = answers ? m->fit : need->cores ? fit_get(c, shape, free_cores, need, table) : NULL;
 	const struct score_cost *cost;
 
-	if (!memo_answers(c, m, shape, free_cores, need)) {
-		m->fit = need->cores ? fit_get(c, shape, free_cores, need, by_table(need)) : NULL;
-		m->turn = c->turn;
+	if (!f)
+		return NULL;
+	if (!answers && m && m->decision != c->decision) {
+		memo_set(c, free_cores, f, m);
+		answers = m->fit;
 	}
-	cost = m->fit ? entry_cost(m->fit, need) : NULL;
+	cost = answers ? memo_cost(c, m, need) : entry_cost(f, need->cores);
+	if (table)
+		cost = cost_required(cost, need);
 	if (cost)
-		*fit = m->fit;
+		*fit = f;
 	return cost;
 }
 
 const struct score_cost *fit_cost(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
 				  const struct score_need *need, struct node_fit **fit)
 {
-	return fit_cost_on(c, shape, free_cores, need, &(struct fit_memo){0}, fit);
+	return fit_cost_on(c, shape, free_cores, need, NULL, fit);
 }
 
 const struct score_cost *fit_cost_of_kind(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
@@ -380,6 +421,7 @@ size_t fit_cache_bytes(const struct fit_cache *c)
 
 void fit_cache_begin(struct fit_cache *c, unsigned long serial)
 {
+	c->decision++;
 	if (c->serial != serial)
 		fit_cache_clear(c);
 	c->serial = serial;

@@ -20,7 +20,8 @@ struct fit_cache {
 		struct node_fit **slots;
 		size_t nslots, used, bytes;
 	} recent, older;
-	unsigned long serial, turn;	/* turn: grows when entries were freed, or became older */
+	unsigned long serial;
+	unsigned turn, decision;	/* turn: grows when entries were freed, or became older */
 	struct {
 		unsigned costs, choices;
 	} left;			/* that may still be computed */
@@ -35,15 +36,24 @@ const struct score_cost *fit_cost(struct fit_cache *c, const struct shape *shape
 				  const struct score_need *need, struct node_fit **fit);
 
 /*
- * What the caller keeps of each node, {0} at first: the entry found there last. Most nodes are as they were, and most
- * requests differ by the number of cores alone, so that this entry is mostly the one to be found.
+ * What the caller keeps of each node, {0} at first: the entry found there last and one of its costs. Most nodes are as
+ * they were, and most requests differ by the number of cores alone, so that this entry is mostly the one to be found.
+ * All that is compared is in the memo itself, because entries lie scattered in memory. Written at most once between two
+ * calls of fit_cache_begin, so that a cost in it stays valid as long as those in the cache.
  */
+#define FIT_MEMO_WORDS 4	/* nodes with more cores have no memo */
+
 struct fit_memo {
 	struct node_fit *fit;
-	unsigned long turn;
+	const struct shape *shape;
+	unsigned turn, decision, task_cores, asked;	/* asked: the number of cores of the cost */
+	enum level level;
+	bool has;					/* there is a cost */
+	uint64_t cores[FIT_MEMO_WORDS];
+	struct score_cost cost;
 };
 
-/* The same on a node, by its memo: with the same result, without a search. */
+/* The same on a node, by its memo (or NULL): with the same result, without a search. */
 const struct score_cost *fit_cost_on(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
 				     const struct score_need *need, struct fit_memo *m, struct node_fit **fit);
 
