@@ -98,7 +98,7 @@ static int file_continue(struct monitor_trace *t, int dir, struct err *e)
 			since = old->end + 1;
 		t->begun = clock_nanoseconds(CLOCK_MONOTONIC) - since;
 		t->head.start = old->head.start;
-		t->writer = trace_writer_continue(dup(t->fd), ASK_TRACE, &t->head, old, e);
+		t->writer = trace_writer_continue(dup(t->fd), ASK_TRACE, &t->head, old, since, e);
 		rc = t->writer ? 0 : -1;
 	}
 	trace_close(old);

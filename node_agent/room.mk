@@ -6,3 +6,5 @@ $(eval $(call unit,test_deliver,tests/unit/test_deliver.c node_agent/deliver.c,c
 libzstd libcurl jansson munge libcrypto,))
 $(eval $(call unit,test_metrics,tests/unit/test_metrics.c node_agent/monitor_metrics.c,monitor trace base,\
 hwloc libzstd jansson inih libcrypto,-lm))
+$(eval $(call unit,test_monitor_trace,tests/unit/test_monitor_trace.c node_agent/monitor_trace.c,monitor trace base,\
+hwloc libzstd jansson inih libcrypto,-lm -Wl$(comma)--wrap=clock_nanoseconds))

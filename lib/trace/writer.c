@@ -79,17 +79,17 @@ static void writer_free(struct trace_writer *w)
 }
 
 /* After the last complete block. */
-static int go_on(struct trace_writer *w, const struct trace *t, struct err *e)
+static int go_on(struct trace_writer *w, const struct trace *t, uint64_t begin, struct err *e)
 {
 	trace_index(t, &w->index, &w->offset);
-	w->last = t->end;
+	w->last = begin;
 	if (ftruncate(w->fd, w->offset) || lseek(w->fd, w->offset, SEEK_SET) < 0)
 		return err_set(e, "%s: %s", w->name, strerror(errno));
 	return w->index.failed ? err_set(e, "out of memory") : 0;
 }
 
 struct trace_writer *trace_writer_continue(int fd, const char *name, struct trace_head *h, const struct trace *t,
-					   struct err *e)
+					   uint64_t begin, struct err *e)
 {
 	struct trace_writer *w = calloc(1, sizeof(*w));
 
@@ -99,7 +99,7 @@ struct trace_writer *trace_writer_continue(int fd, const char *name, struct trac
 	}
 	w->fd = fd;
 	w->head = h;
-	if (trace_head_check(h, e) || block_prepare(w, e) || (t ? go_on(w, t, e) : write_head(w, e)))
+	if (trace_head_check(h, e) || block_prepare(w, e) || (t ? go_on(w, t, begin, e) : write_head(w, e)))
 		goto error;
 	return w;
 error:
@@ -111,7 +111,7 @@ error:
 
 struct trace_writer *trace_writer_new(int fd, const char *name, struct trace_head *h, struct err *e)
 {
-	return trace_writer_continue(fd, name, h, NULL, e);
+	return trace_writer_continue(fd, name, h, NULL, 0, e);
 }
 
 /* The columns of a block that is not full move together. */

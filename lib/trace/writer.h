@@ -23,10 +23,11 @@ struct trace_writer *trace_writer_new(int fd, const char *name, struct trace_hea
 
 /*
  * The same for a trace with an open end, whose recorder was killed: t is the file, h a head equal to its own. What
- * follows the last complete block is cut off.
+ * follows the last complete block is cut off. The next tick's interval begins at `begin`, at t->end at the earliest:
+ * what is between was not recorded.
  */
 struct trace_writer *trace_writer_continue(int fd, const char *name, struct trace_head *h, const struct trace *t,
-					   struct err *e);
+					   uint64_t begin, struct err *e);
 
 /*
  * Add a tick: its time in nanoseconds since the trace's start, greater than the last one's, and head->columns values

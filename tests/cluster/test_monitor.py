@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from rig.cluster import as_user
+from rig.node import own_disk
 from rig.paths import ROOT
 from rig.processes import Daemon, wait_until
 
@@ -205,6 +206,44 @@ def test_monitor_that_is_gone_at_the_end(cluster, monitor, folder, running):
     done = run(cluster, folder, "-n1", "--topo-monitor=sw")
     assert done.returncode == 0 and "topiary-monitor did not begin a trace; does it run there?" in done.stderr
     monitor.start()
+
+
+def fill(path):
+    """The file takes all the room that is left."""
+    with open(path, "wb", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+
+
+def test_run_dir_that_fills(cluster, monitor, folder):
+    """The step goes on, what was recorded until then is there, and with room the next step is recorded again."""
+    monitor.stop()
+    with own_disk(monitor.run_dir, "2m"):
+        monitor.start()
+        filler, before, go = monitor.run_dir / "filler", len(monitor.said()), folder / "step.go"
+        with subprocess.Popen([str(w) for w in as_user(USER, [
+                "srun", "-Q", "-w", NODE, "-n1", "--topo-monitor=sw,hz=100", "sh", "-c", LONG, folder / "step"])],
+                              env=cluster.env(), cwd=folder, stderr=subprocess.PIPE, text=True) as step:
+            assert wait_until(lambda: grown(monitor, 0), 30)
+            size = monitor.step_files("monitor.trace")[0].stat().st_size
+            assert wait_until(lambda: grown(monitor, size), 30)
+            fill(filler)
+            assert wait_until(lambda: "recording ends, the step goes on" in monitor.said()[before:], 30)
+            assert "No space left on device" in monitor.said()[before:] and monitor.daemon.alive()
+            full = run(cluster, folder, "-n1", "--overlap", "--topo-monitor=sw")
+            assert full.returncode == 0 and full.stderr.count("\n") <= 1, full.stderr
+            filler.unlink()
+            go.touch()
+            _, err = step.communicate(timeout=90)
+        found, _ = summary(cluster, next(folder.glob("*/*.trace")))
+        assert (step.returncode, err) == (0, "") and found["ticks"] >= 60
+        assert run(cluster, folder, "-n1", "--topo-monitor=sw,hz=20").stderr == ""
+        monitor.stop()
+    monitor.start()
+    assert len(list(folder.glob("*/*.trace"))) == 2
 
 
 def test_only_root_reads_what_is_recorded(cluster, monitor, running):
