@@ -70,16 +70,17 @@ static void describes_what_hwloc_can_express(void **state)
 			"[NUMANode(memory=1073741824)] Package:2 Group:2 L2Cache:2(size=1048576) L1Cache:1(size=32768) "
 			"L1iCache:1(size=16384) Core:1 PU:4",
 			"[NUMANode(memory=1073741824)] Package:2 L2Cache:4 Core:1 PU:4" } },
-		{ "package:1 die:2 [numa] [numa] core:4 pu:4", {
+		/* Without sizes versions 2 and 3 of hwloc differ. */
+		{ "package:1 die:2 [numa(memory=1GiB)] [numa(memory=1GiB)] core:4 pu:4", {
 			"NUMANode:2 Core:4 PU:4",
 			"Package:1 Die:2 [NUMANode] [NUMANode] Core:4 PU:4",
-			"Package:1 Die:2 [NUMANode] [NUMANode] Core:4 PU:4",
-			"Package:1 Die:2 [NUMANode] [NUMANode] Core:4 PU:4" } },
-		{ "package:2 group:2 [numa] group:2 core:2 pu:1", {
+			"Package:1 Die:2 [NUMANode(memory=1073741824)] [NUMANode(memory=1073741824)] Core:4 PU:4",
+			"Package:1 Die:2 [NUMANode(memory=1073741824)] [NUMANode(memory=1073741824)] Core:4 PU:4" } },
+		{ "package:2 group:2 [numa(memory=1GiB)] group:2 core:2 pu:1", {
 			"NUMANode:4 Core:4 PU:1",
 			"Package:2 Group:2 [NUMANode] Core:4 PU:1",
-			"Package:2 Group:2 [NUMANode] Group:2 Core:2 PU:1",
-			"Package:2 Group:2 [NUMANode] Core:4 PU:1" } },
+			"Package:2 Group:2 [NUMANode(memory=1073741824)] Group:2 Core:2 PU:1",
+			"Package:2 Group:2 [NUMANode(memory=1073741824)] Core:4 PU:1" } },
 		{ "[numa(memory=1GiB)] pu:4", {
 			"NUMANode:1 Core:4 PU:1",
 			"[NUMANode] Core:4 PU:1",
