@@ -61,6 +61,7 @@ void doctor_check_task(struct doctor *d);
 void doctor_check_mpi(struct doctor *d);
 void doctor_check_submit(struct doctor *d);
 void doctor_check_loaded(struct doctor *d);
+void doctor_check_hwloc(struct doctor *d);
 void doctor_check_plugstack(struct doctor *d);
 void doctor_check_recorders(struct doctor *d);
 void doctor_check_values(struct doctor *d);
@@ -73,6 +74,5 @@ void doctor_check_exports(struct doctor *d);
 void doctor_check_topology(struct doctor *d);
 void doctor_check_run_dir(struct doctor *d);
 void doctor_check_monitor(struct doctor *d);
-void doctor_check_hwloc(struct doctor *d);
 
 #endif

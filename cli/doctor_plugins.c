@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <glob.h>
+#include <hwloc.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,23 +234,36 @@ void doctor_check_submit(struct doctor *d)
 			   plugins);
 }
 
-/* The pid in SlurmctldPidFile, if that is a slurmctld; 0 where none runs. */
-static int controller_pid(const struct doctor *d)
+/* The pid in a daemon's file, where %h and %n are this host, if that is one; 0 where none runs. */
+static int daemon_pid(const struct doctor *d, const char *name, const char *file)
 {
-	const char *file = doctor_slurm(d, "slurmctldpidfile");
-	struct buf text = { 0 };
+	struct buf path = { 0 }, text = { 0 };
+	size_t n = strlen(name);
 	char comm[64];
 	struct err e;
 	int pid = 0;
 
-	if (file_read(*file ? file : "/var/run/slurmctld.pid", MAX_BYTES, &text, &e) == 0 && text.len)
+	for (const char *p = file; *p; p++)
+		if (*p == '%' && (p[1] == 'h' || p[1] == 'n'))
+			buf_puts(&path, d->host), p++;
+		else
+			buf_add(&path, p, 1);
+	if (!path.failed && file_read(path.data, MAX_BYTES, &text, &e) == 0 && text.len)
 		pid = atoi(text.data);
 	text.len = 0;
 	snprintf(comm, sizeof(comm), "/proc/%d/comm", pid);
-	if (file_read(comm, MAX_BYTES, &text, &e) || text.len < 9 || memcmp(text.data, "slurmctld", 9))
+	if (file_read(comm, MAX_BYTES, &text, &e) || text.len < n || memcmp(text.data, name, n))
 		pid = 0;
+	buf_free(&path);
 	buf_free(&text);
 	return pid;
+}
+
+static int controller_pid(const struct doctor *d)
+{
+	const char *file = doctor_slurm(d, "slurmctldpidfile");
+
+	return daemon_pid(d, "slurmctld", *file ? file : "/var/run/slurmctld.pid");
 }
 
 /* What a slurmctld of this host has mapped, against the file that it would load now. */
@@ -278,6 +292,45 @@ void doctor_check_loaded(struct doctor *d)
 	else
 		doctor_add(d, DOCTOR_OK, NULL, "slurmctld (pid %d) runs with %s", pid, ours);
 	buf_free(&text);
+}
+
+#define HWLOC "/libhwloc.so."
+
+/* The number in the name of a loaded hwloc (15 of hwloc 2) that is not other_than; -1: none, or not readable. */
+static int loaded_hwloc(int pid, int other_than)
+{
+	struct buf text = { 0 };
+	const char *at = NULL;
+	int number = -1;
+	char maps[64];
+	struct err e;
+
+	snprintf(maps, sizeof(maps), "/proc/%d/maps", pid);
+	if (pid && file_read(maps, MAX_BYTES, &text, &e) == 0)
+		at = text.data;
+	while (at && (at = memmem(at, text.data + text.len - at, HWLOC, strlen(HWLOC))))
+		if ((number = atoi(at += strlen(HWLOC))) != other_than)
+			break;
+	buf_free(&text);
+	return number == other_than ? -1 : number;
+}
+
+void doctor_check_hwloc(struct doctor *d)
+{
+	const char *file = doctor_slurm(d, "slurmdpidfile");
+	int pid = daemon_pid(d, "slurmd", *file ? file : "/var/run/slurmd.pid");
+	int own = loaded_hwloc(getpid(), -1), slurms = loaded_hwloc(pid, own);
+	unsigned built = HWLOC_API_VERSION >> 16, runs = hwloc_get_api_version() >> 16;
+
+	if (built != runs)
+		doctor_add(d, DOCTOR_ERROR, "install packages of Topiary that were built for this host's hwloc",
+			   "built with hwloc %u, runs with %u", built, runs);
+	else if (own >= 0 && slurms >= 0)
+		doctor_add(d, DOCTOR_ERROR, "build Topiary with the hwloc that Slurm is built with",
+			   "slurmd (pid %d) has libhwloc.so.%d loaded, Topiary has libhwloc.so.%d: steps run without "
+			   "their topology", pid, slurms, own);
+	else
+		doctor_add(d, DOCTOR_OK, NULL, "hwloc %u", runs);
 }
 
 /* The file of Topiary's line, which may be relative to PluginDir. False without a line. */

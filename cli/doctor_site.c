@@ -496,14 +496,3 @@ void doctor_check_monitor(struct doctor *d)
 			   runs ? "runs" : "does not run");
 	check_metrics(d, runs);
 }
-
-void doctor_check_hwloc(struct doctor *d)
-{
-	unsigned built = HWLOC_API_VERSION >> 16, runs = hwloc_get_api_version() >> 16;
-
-	if (built != runs)
-		doctor_add(d, DOCTOR_ERROR, "install packages of Topiary that were built for this host's hwloc",
-			   "built with hwloc %u, runs with %u", built, runs);
-	else
-		doctor_add(d, DOCTOR_OK, NULL, "hwloc %u", runs);
-}

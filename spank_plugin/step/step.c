@@ -210,11 +210,24 @@ static void mark_batch_step(void)
 		close(fd);
 }
 
+/*
+ * A Slurm that is linked with another major version of hwloc has it in this process, and its functions come first:
+ * they would be called with structures of ours.
+ */
+static int check_hwloc(struct err *e)
+{
+	unsigned loaded = hwloc_get_api_version() >> 16, own = HWLOC_API_VERSION >> 16;
+
+	return loaded == own ? 0 :
+	       err_set(e, "spank_topiary.so was built with hwloc %u, and slurmstepd has hwloc %u loaded: build Topiary "
+		       "with the hwloc of Slurm", own, loaded);
+}
+
 static int prepare(spank_t sp, int argc, char **argv, struct err *e)
 {
 	char *cores = NULL;
 
-	if (step_configure(argc, argv, e))
+	if (step_configure(argc, argv, e) || check_hwloc(e))
 		return -1;
 	if (spank_get_item(sp, S_STEP_ALLOC_CORES, &cores) || !cores || !*cores)
 		return err_set(e, "Slurm does not provide the step's cores");

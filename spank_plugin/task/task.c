@@ -293,12 +293,29 @@ static void run_actions(struct task *t)
 		run(actions[i].run, actions[i].once, t);
 }
 
+/* slurmd's log says why; the user's own line is for what was requested. */
+static void warn_without_topology(spank_t sp)
+{
+	struct buf list = {0};
+	uint32_t local = 1;
+
+	if (spank_get_item(sp, S_TASK_ID, &local) || local)
+		return;
+	options_list_per_task(&list);
+	if (list.len && !list.failed)
+		slurm_spank_log("topiary: step %s: tasks run without %s: this node has no topology for them; its "
+				"administrator finds the reason in slurmd's log", step.name, list.data);
+	buf_free(&list);
+}
+
 int task_prepare(spank_t sp, int argc, char **argv)
 {
 	struct task t = { .sp = sp, .vars = { env_has, env_set, sp } };
 	struct err e;
 
 	(void) argc, (void) argv;
+	if (step.dir < 0 && has_tasks())
+		warn_without_topology(sp);
 	if (!has_actions() && !task_lines_are_open())
 		return 0;
 	if (task_identify(&t, &e)) {

@@ -4,6 +4,7 @@
 import os
 import re
 import shutil
+import subprocess
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from rig.ask import cores_of, expand, hwloc_cpus
 from rig.cluster import JOB_USER
 from rig.node import little_room, log_of
 from rig.paths import ROOT
+from rig.processes import wait_until
 
 SHOW = "cat $HWLOC_XMLFILE"
 FILES = "stat -c %n:%i:%a:%U $TOPIARY_STEP_DIR/topology.shm $TOPIARY_STEP_DIR/topology.xml"
@@ -256,10 +258,37 @@ def test_export_of_a_later_hwloc_is_one_warning_and_stock(cluster):
     finally:
         file.write_bytes(own)
     warnings = [line for line in log if "runs without its topology" in line]
-    assert output == "0\n2\n"
+    assert re.fullmatch(r"0\ntopiary: step \d+\.0: tasks run without --topo-place: this node has no topology for "
+                        r"them; .*\n2\n", output), output
     assert [re.search(r"step \d+\.(\w+) ", line).group(1) for line in warnings] == ["batch", "0"], log
     assert all("topology.xml: XML of hwloc 3, and this is hwloc 2: set ExportFormat=2" in line
                for line in warnings), warnings
+
+
+def test_a_slurm_with_another_hwloc_is_one_warning_and_stock(cluster, monkeypatch):
+    """Its functions come first in slurmstepd: the plugin calls none of them with its own structures."""
+    preload = cluster.folder / "bin" / "other_hwloc.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", preload, ROOT / "tests/cluster/other_hwloc.c"], check=True)
+    own = cluster.node_env
+    try:
+        with monkeypatch.context() as with_other:
+            with_other.setattr(cluster, "node_env", lambda node: {
+                **own(node), "LD_PRELOAD": " ".join([str(preload), *filter(None, [own(node).get("LD_PRELOAD")])])})
+            cluster.end("slurmd.cn4")
+            cluster.start_slurmd("cn4")
+        wait_until(cluster.nodes_idle, 60)
+        with log_of(cluster, "cn4") as log:
+            done = cluster.command(["srun", "-Q", "-w", "cn4", "-n2", "--topo-place=compact", "sh", "-c",
+                                    "env | grep -c -e TOPIARY_STEP_DIR -e HWLOC_XMLFILE || true"], user="nobody")
+    finally:
+        cluster.end("slurmd.cn4")
+        cluster.start_slurmd("cn4")
+        wait_until(cluster.nodes_idle, 60)
+    warnings = [line for line in log if "runs without its topology" in line]
+    assert len(warnings) == 1 and re.search(
+        r"spank_topiary.so was built with hwloc \d, and slurmstepd has hwloc \d loaded: build Topiary with the hwloc "
+        r"of Slurm$", warnings[0]), log
+    assert done.stdout == "0\n0\n" and "tasks run without --topo-place: this node has no topology" in done.stderr
 
 
 def test_exports_come_back_byte_for_byte(cluster):
