@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "job_summary.h"
+#include "handlers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,6 @@
 #include "store/json_rows.h"
 
 #define SUMMARY_MAX 2560u	/* bytes: trace/summary.h */
-#define LIST_MAX (4u << 20)
 #define JOB_DIGITS 10u
 
 /* JOB or JOB.STEP as Slurm writes them: the numbers of its steps, or a word. */
@@ -140,28 +139,14 @@ void read_job_summary(struct call *c)
 		{ "step", COLUMN_TEXT }, { "uid", COLUMN_PLAIN }, { "stored", COLUMN_TEXT },
 		{ "summary", COLUMN_PLAIN }, {0},
 	};
-	struct db *db = call_acquire_reader(c);
-	struct buf out = {0};
+	char uid[16], first[JOB_DIGITS + 16];
 	struct job_step j;
-	char uid[16];
-	struct err e;
-	bool more;
 
-	if (!db)
+	if (job_step_parse(c, &j))
 		return;
 	snprintf(uid, sizeof(uid), "%u", (unsigned) c->signer);
-	if (job_step_parse(c, &j) == 0) {
-		struct db_value values[] = { DB_TEXT(j.job), DB_TEXT(j.step),
-					     DB_TEXT(c->reader == ACCESS_ADMIN ? NULL : uid) };
-
-		buf_printf(&out, "{\"job\":%s,\"summaries\":", j.job);
-		if (json_rows_list(db, &out, LIST_MAX, &more, columns, READ_SQL, 3, values, &e)) {
-			buf_free(&out);
-			call_fail(c, 503, "%s: %s", c->node, e.text);
-		} else {
-			buf_printf(&out, ",\"truncated\":%s}\n", more ? "true" : "false");
-			call_body(c, "application/json", &out);
-		}
-	}
-	call_release(c, db);
+	snprintf(first, sizeof(first), "\"job\":%s,", j.job);
+	reply_rows(c, first, "summaries", columns, READ_SQL, 3,
+		   (struct db_value[]){ DB_TEXT(j.job), DB_TEXT(j.step),
+					DB_TEXT(c->reader == ACCESS_ADMIN ? NULL : uid) });
 }

@@ -5,19 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "accept.h"
-#include "costs_serve.h"
-#include "document_reads.h"
-#include "fabric_serve.h"
-#include "fsck_serve.h"
-#include "exports.h"
-#include "job_summary.h"
+#include "handlers.h"
 #include "metrics.h"
 #include "peer.h"
 #include "query.h"
 #include "access.h"
 #include "readiness.h"
-#include "view_reads.h"
 
 #define BODY_MAX (4u << 20)	/* of zstd: four times the usual size of the largest XML allowed */
 

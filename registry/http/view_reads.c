@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "view_reads.h"
+#include "handlers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -109,9 +109,8 @@ static PGresult *view_query(struct call *c, struct db *db, const char *sql, unsi
 	return r;
 }
 
-/* {FIRST"name":[rows],"truncated":false}; first: members before it, each followed by a comma. */
-static void reply_list(struct call *c, const char *first, const char *name, const struct json_column *columns,
-		       const char *sql, unsigned n, const struct db_value *values)
+void reply_rows(struct call *c, const char *first, const char *name, const struct json_column *columns, const char *sql,
+		unsigned n, const struct db_value *values)
 {
 	struct db *db = call_acquire_reader(c);
 	struct buf out = {0};
@@ -136,7 +135,7 @@ void read_nodes(struct call *c)
 	struct buf hosts = {0};
 
 	if (query_hosts(c, &hosts) == 0)
-		reply_list(c, "", "nodes", nodes_columns, nodes_sql, 4,
+		reply_rows(c, "", "nodes", nodes_columns, nodes_sql, 4,
 		     (struct db_value[]){ DB_TEXT(hosts.data), DB_TEXT(call_param(c, "shape")),
 					  DB_TEXT(call_param(c, "class")),
 					  DB_TEXT(call_param(c, "drift")) });
@@ -187,28 +186,28 @@ static bool node_known(struct call *c)
 	return known;
 }
 
-void read_node_facts(struct call *c)
+static void reply_node_rows(struct call *c, const char *name, const struct json_column *columns, const char *sql,
+			    unsigned n, const struct db_value *values)
 {
 	struct buf first = {0};
 
 	if (!node_known(c))
 		return;
 	buf_printf(&first, "\"node\":\"%s\",", c->node);
-	reply_list(c, first.failed ? "" : first.data, "facts", node_facts_columns, node_facts_sql, 3,
-	     (struct db_value[]){ DB_TEXT(c->node), DB_TEXT(call_param(c, "fact")),
-				  DB_TEXT(access_sees_serials(c) ? "t" : "f") });
+	reply_rows(c, first.failed ? "" : first.data, name, columns, sql, n, values);
 	buf_free(&first);
+}
+
+void read_node_facts(struct call *c)
+{
+	reply_node_rows(c, "facts", node_facts_columns, node_facts_sql, 3,
+			(struct db_value[]){ DB_TEXT(c->node), DB_TEXT(call_param(c, "fact")),
+					     DB_TEXT(access_sees_serials(c) ? "t" : "f") });
 }
 
 void read_node_costs(struct call *c)
 {
-	struct buf first = {0};
-
-	if (!node_known(c))
-		return;
-	buf_printf(&first, "\"node\":\"%s\",", c->node);
-	reply_list(c, first.failed ? "" : first.data, "costs", costs_columns, node_costs_sql, 1, &DB_TEXT(c->node));
-	buf_free(&first);
+	reply_node_rows(c, "costs", costs_columns, node_costs_sql, 1, &DB_TEXT(c->node));
 }
 
 #define FACT_NAME "SELECT name FROM fact WHERE name = $1 UNION ALL SELECT name FROM fact WHERE lower(name) =" \
@@ -242,7 +241,7 @@ void read_facts(struct call *c)
 		buf_puts(&first, "\"fact\":");
 		json_rows_string(&first, fact);
 		buf_puts(&first, ",");
-		reply_list(c, first.failed ? "" : first.data, "facts", facts_columns,
+		reply_rows(c, first.failed ? "" : first.data, "facts", facts_columns,
 			   value ? facts_value_sql : facts_sql, value ? 3 : 2,
 		     (struct db_value[]){ DB_TEXT(fact), DB_TEXT(hosts.data), DB_TEXT(value) });
 	}
@@ -253,7 +252,7 @@ void read_facts(struct call *c)
 
 void read_drift(struct call *c)
 {
-	reply_list(c, "", "drift", drift_columns, drift_sql, 1, &DB_TEXT(call_param(c, "severity")));
+	reply_rows(c, "", "drift", drift_columns, drift_sql, 1, &DB_TEXT(call_param(c, "severity")));
 }
 
 /* A row whose last column is names, as an object whose last member is hosts. */

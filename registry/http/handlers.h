@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_REGISTRY_HTTP_HANDLERS_H
+#define TOPIARY_REGISTRY_HTTP_HANDLERS_H
+
+#include "service.h"
+
+/*
+ * What route.c runs for each route, by the file that has it. Every function fills the reply. Those that admit run
+ * before the body is read: 0, or -1 with the reply filled.
+ */
+
+/* --- exports.c: PUT /v1/nodes/NAME/boot and .../topology, sent by topiary-agent --- */
+
+int export_admit(struct call *c);
+int export_admit_zstd(struct call *c);
+void export_boot(struct call *c);
+void export_topology(struct call *c);
+
+/*
+ * --- accept.c: POST /v1/nodes/NODE/accept: accept the node's present topology as a baseline ---
+ *
+ * It becomes the baseline of a new class, and the node no longer drifts. Nodes of its former class with the same drift,
+ * which differ from it in identity alone, follow soon (rebase.h), so a change of the whole cluster is accepted once.
+ * Nodes that do not drift stay; accepting one changes nothing. Signed by an administrator (admin.h) for CLAIM_ACCEPT
+ * with the hash of the accepted document.
+ */
+int accept_admit(struct call *c);
+void accept_node(struct call *c);
+
+/*
+ * --- fsck_serve.c: POST /v1/fsck and /v1/fsck/repair: check a batch of stored documents (fsck.h) ---
+ *
+ * From ?after=, which is `next` of the previous reply. Signed by an administrator (admin.h) with FSCK_CLAIM or
+ * FSCK_REPAIR_CLAIM in place of a node and the hash of the text of `after`.
+ */
+#define FSCK_CLAIM "fsck"
+#define FSCK_REPAIR_CLAIM "fsck-repair"
+int fsck_admit(struct call *c);
+int fsck_repair_admit(struct call *c);
+void fsck_post(struct call *c);
+
+/*
+ * --- costs_serve.c: PUT /v1/nodes/NODE/costs: what `topiary bench node --json` printed on the node ---
+ *
+ * A false measurement marks nodes as slow and misplaces ranks, so that it is accepted as an export is, from root of the
+ * node itself, or from an administrator (admin.h).
+ */
+#define COSTS_ZSTD_MAX (256u << 10)	/* bytes of the body */
+int costs_admit(struct call *c);
+int costs_admit_peer(struct call *c);
+void costs_put(struct call *c);
+
+/* CostsFile; the values of one node are in view_reads.c. */
+void costs_read(struct call *c);
+
+/*
+ * --- fabric_serve.c: PUT /v1/fabric: import the present fabric (fabric/model/json.h), and GET, open to all ---
+ *
+ * Stored as a new version when it differs from the last. Signed by an administrator (admin.h) with FABRIC_CLAIM in
+ * place of a node.
+ */
+#define FABRIC_CLAIM "fabric"
+int fabric_admit(struct call *c);
+void fabric_put(struct call *c);
+void read_fabric(struct call *c);
+void read_fabric_levels(struct call *c);
+void read_fabric_history(struct call *c);
+
+/*
+ * --- job_summary.c: summaries of jobs' traces (lib/trace/summary.h), signed by the job's user ---
+ *
+ * JOB or JOB.STEP in the path, in c->node. A row belongs to the user who signed it; other users neither replace nor
+ * read it, administrators read all. The registry does not ask Slurm whose the job is: who lies fills rows of his own.
+ */
+#define JOB_SUMMARY_ZSTD_MAX 4096u	/* bytes of the body; SUMMARY_MAX of trace/summary.h, uncompressed */
+int job_summary_admit(struct call *c);
+void job_summary_put(struct call *c);
+int job_summary_admit_read(struct call *c);
+void read_job_summary(struct call *c);
+
+/* --- document_reads.c: GET of whole documents: a node's present or former topology, its history with changes --- */
+
+void read_topology(struct call *c);
+void read_history(struct call *c);
+
+/* --- view_reads.c: GET of nodes, facts, drift, shapes and classes from PostgreSQL's views (sql/0002_views.sql) --- */
+
+void read_nodes(struct call *c);
+void read_node(struct call *c);
+void read_node_facts(struct call *c);
+void read_node_drift(struct call *c);
+void read_node_costs(struct call *c);
+void read_facts(struct call *c);
+void read_drift(struct call *c);
+void read_shapes(struct call *c);
+void read_classes(struct call *c);
+void read_snapshot(struct call *c);
+
+/* {FIRST"name":[rows],"truncated":false}; first: members before it, each followed by a comma. */
+struct db_value;
+struct json_column;
+void reply_rows(struct call *c, const char *first, const char *name, const struct json_column *columns, const char *sql,
+		unsigned n, const struct db_value *values);
+
+#endif
