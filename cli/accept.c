@@ -13,7 +13,7 @@ struct args {
 static const struct cmd_syntax syntax = {
 	NULL, "NODE...",
 	"Accept the current state of a node as the baseline of its class.\v"
-	"Only Admins may, from AdminHosts (topiary.conf(5)).",
+	"Only users in Admins may, from hosts in AdminHosts (topiary.conf(5)).",
 	CMD_WORDS(nodes), "at least one node", NULL,
 };
 

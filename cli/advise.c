@@ -24,18 +24,18 @@ static void check_together(void *args, struct argp_state *state)
 
 static const struct cmd_option options[] = {
 	{ "matrix", 0, "FILE", CMD_TEXT(matrix),
-	  "Whether this communication matrix would map better than the ranks are (default: that of "
+	  "Compare the ranks' places with a mapping by this communication matrix (default: the matrix of "
 	  "--topo-capture)" },
 	{ "snapshot", 0, "FILE", CMD_TEXT(snapshot), "The nodes' hardware, instead of SnapshotFile or the registry" },
-	{ "brief", 'b', NULL, CMD_FLAG(brief), "One line a step, of what was found first; nothing if nothing was" },
+	{ "brief", 'b', NULL, CMD_FLAG(brief), "Print the first finding of each step, one line a step" },
 	{0},
 };
 
 static const struct cmd_syntax syntax = {
 	options, "JOB[.STEP]\nFOLDER",
 	"Find what in the placement of a job cost it time, from what --topo-monitor left of its steps: traces, and "
-	"where its tasks were.\vOf a JOB the folders topiary-JOB.STEP are read, in the current directory or in the "
-	"job's own. Nothing is said without evidence.",
+	"where its tasks were.\vA JOB's folders topiary-JOB.STEP are read in the current directory or the job's own. "
+	"Each finding is printed with its evidence.",
 	CMD_TEXT(what), "JOB, JOB.STEP or FOLDER", check_together,
 };
 

@@ -26,8 +26,8 @@ struct args {
 
 static const struct cmd_option options[] = {
 	{ "time", 0, "MS", CMD_NUMBER(milliseconds, 1, 10000), "Milliseconds for each value; default 100" },
-	{ "from", 0, "FILE", CMD_TEXT(from), "Measure nothing: read what `--json` printed on some node" },
-	{ "costs", 0, NULL, CMD_FLAG(is_costs), "Print the costs for `topiary map --costs` alone" },
+	{ "from", 0, "FILE", CMD_TEXT(from), "Read what `topiary bench node --json` printed, instead of measuring" },
+	{ "costs", 0, NULL, CMD_FLAG(is_costs), "Print only the costs, as `topiary map --costs` reads them" },
 	{ "send", 0, NULL, CMD_FLAG(send), "Send the result to the registry, as root of the node or an administrator" },
 	{ "node", 0, "NAME", CMD_TEXT(node),
 	  "With --send: the node's name in Slurm (default: $SLURMD_NODENAME, or this host's)" },
@@ -56,8 +56,8 @@ static void check_together(void *args, struct argp_state *state)
 static const struct cmd_syntax syntax = {
 	options, "node\nshow NODE",
 	"Measure latency and bandwidth of memory between NUMA nodes, bandwidth by number of cores, and how long cores"
-	" take to pass a cache line to each other, on the cores and memory that this process may use; or show what the "
-	"registry has of a node, beside its class.",
+	" take to pass a cache line to each other, on the cores and memory that this process may use; or show a "
+	"node's values in the registry beside the medians of its class.",
 	CMD_WORDS(words), NULL, check_together,
 };
 
@@ -266,10 +266,9 @@ static int print_tables(const struct hwbench *b, struct err *e)
 static int result_send(const struct cmd *c, const struct args *a, const struct hwbench *b, struct err *e)
 {
 	const char *node = a->node ? a->node : getenv("SLURMD_NODENAME");
-	char host[HOST_NAME_MAX + 1] = "";
+	char host[HOST_NAME_MAX + 1];
 
-	gethostname(host, sizeof(host) - 1);
-	host[strcspn(host, ".")] = '\0';
+	settings_host(host, sizeof(host));
 	return bench_node_send(c, node ? node : host, b, e);
 }
 

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/settings.h"
-#include "options.h"
+#include "base/cmd_line.h"
 
 /* What every subcommand gets. */
 struct cmd {

@@ -21,6 +21,33 @@
 #define TIMEOUT 60	/* seconds */
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
+static void set_verbose(void *args, const char *text, struct argp_state *state)
+{
+	(void) args, (void) text, (void) state;
+	log_set_level("debug");
+}
+
+static const struct cmd_option common_options[] = {
+	{ NULL, 'v', NULL, CMD_SET(set_verbose), "Report each request to the registry on standard error" },
+	{ "config", 0, "FILE", { ARG_TEXT, .at = offsetof(struct cmd, config) },
+	  "Read this file instead of topiary.conf" },
+	{ "url", 0, "URL", { ARG_TEXT, .at = offsetof(struct cmd, url) }, "Use the registry at this address" },
+	{ "json", 0, NULL, { ARG_FLAG, .at = offsetof(struct cmd, json) }, "Print JSON" },
+	{0},
+};
+static const struct cmd_syntax common_syntax = { .options = common_options };
+
+int cmd_parse_common(struct cmd *c, int argc, char **argv)
+{
+	return cmd_line_parse_first(&common_syntax, c, argc, argv);
+}
+
+int cmd_parse(struct cmd *c, const struct cmd_syntax *s, void *args, int argc, char **argv, struct err *e)
+{
+	cmd_line_parse(s, args, &common_syntax, c, argc, argv);
+	return settings_load(c->config, &c->settings, e);
+}
+
 /* The subject to sign for a path with restricted read access (registry/http/access.h); NULL for others. malloc'ed. */
 static char *read_about(const char *path)
 {

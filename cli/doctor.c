@@ -144,8 +144,7 @@ int cmd_doctor(struct cmd *c, int argc, char **argv, struct err *e)
 	struct doctor d = { .cmd = c, .findings = json_array() };
 	int rc;
 
-	gethostname(d.host, sizeof(d.host) - 1);
-	d.host[strcspn(d.host, ".")] = '\0';
+	settings_host(d.host, sizeof(d.host));
 	rc = parse(&d, argc, argv, e);
 	for (size_t i = 0; rc == 0 && i < sizeof(checks) / sizeof(checks[0]); i++) {
 		d.group = checks[i].group;

@@ -81,8 +81,10 @@ static const struct cmd_option options[] = {
 	{ "svg", 0, NULL, CMD_FLAG(svg), "show: draw it" },
 	{ "nodes", 0, "HOSTLIST", CMD_TEXT(nodes),
 	  "show --svg: highlight these; export: write only these (Slurm formats)" },
-	{ "job", 0, "ID", CMD_NUMBER(job, 1, UINT32_MAX), "The same, for the nodes of this job" },
-	{ "xml", 0, "FILE.xml", CMD_SET(add_export), "A node's exported XML, to name its GUIDs; may be repeated" },
+	{ "job", 0, "ID", CMD_NUMBER(job, 1, UINT32_MAX),
+	  "show --svg: highlight the nodes of this job; export: write only these (Slurm formats)" },
+	{ "xml", 0, "FILE.xml", CMD_SET(add_export),
+	  "A node's exported XML, which has the names of its adapters' GUIDs; may be repeated" },
 	{ "format", 0, "NAME", CMD_TEXT(format),
 	  "export: slurm (topology.conf), slurm-yaml (topology.yaml), paper (levels as text), "
 	  "scotch (architecture) or json" },

@@ -90,7 +90,7 @@ static const struct cmd_option options[] = {
 	  "Map N ranks (default: the job's tasks, or all ranks of the matrix)" },
 	{ "tasks-per-node", 0, "LIST", CMD_TEXT(per_node), "At most so many ranks on each node, e.g. \"6(x2),5\" "
 	  "(default: $SLURM_TASKS_PER_NODE inside the job)" },
-	{ "cpus-per-task", 0, "N", CMD_NUMBER(cpus, 1, UINT32_MAX), "CPUs per place (default: the job's, or 1)" },
+	{ "cpus-per-task", 0, "N", CMD_NUMBER(cpus, 1, UINT32_MAX), "CPUs of each rank (default: the job's, or 1)" },
 	{ "fill", 0, "HOW", CMD_KEYWORD(fill, places_fill_parse, "compact, spread, auto"),
 	  "If there are more places than ranks, use the first ones (compact), the same number per node (spread), or "
 	  "the cheapest (auto, default)" },

@@ -73,8 +73,8 @@ static const struct cmd_syntax syntax = {
 };
 static const struct cmd_syntax move_syntax = {
 	move_options, "JOB[.STEP] --to=NUMA|local\n--pid=PID --to=NUMA|local",
-	"Move the memory of a running job of yours, or of one of your processes, to other NUMA nodes.\vMemory that is "
-	"touched later is where the task's memory policy says.",
+	"Move the memory of a running job of yours, or of one of your processes, to other NUMA nodes.\vPages that are "
+	"touched later are placed by the task's memory policy.",
 	CMD_TEXT(job), NULL, check_move,
 };
 

@@ -44,7 +44,7 @@ static void check_together(void *args, struct argp_state *state)
 }
 
 static const struct cmd_option options[] = {
-	{ "hz", 'r', "N", CMD_NUMBER(record.hz, 1, RECORD_HZ_MAX), "Read the counters so often a second (default: 1)" },
+	{ "hz", 'r', "N", CMD_NUMBER(record.hz, 1, RECORD_HZ_MAX), "Read the counters N times a second (default: 1)" },
 	{ "set", 's', "SET", CMD_TEXT(record.set),
 	  "What to count beside run time, context switches, migrations, page faults, memory, disks and network (sw, "
 	  "the default): cpu (cycles, instructions, cache misses, memory traffic), power, net (each network device), "
@@ -60,7 +60,7 @@ static const struct cmd_option options[] = {
 static const struct cmd_syntax syntax = {
 	options, "COMMAND [ARGUMENT...]\n--pid=PID",
 	"Run a command, or watch a process, and record what it does on each PU into a trace for topiary trace. The "
-	"command runs, and ends, as without.",
+	"command runs and ends as if it were not recorded.",
 	CMD_COMMAND(record.command), NULL, check_together,
 };
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "options.h"
+#include "base/cmd_line.h"
 
 /*
  * What `topiary record` and `topiary top` record: a command that is started, a process that runs already, or neither:

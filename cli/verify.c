@@ -128,7 +128,7 @@ static int changes_report(struct cmd *c, const struct args *a, const char *name,
 int cmd_verify(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = { .mode = VERIFY_STRICT, .least = SEVERITY_WIRING };
-	char host[HOST_NAME_MAX + 1] = "";
+	char host[HOST_NAME_MAX + 1];
 	struct changes changes;
 	const char *name;
 	int rc;
@@ -138,8 +138,7 @@ int cmd_verify(struct cmd *c, int argc, char **argv, struct err *e)
 		return -1;
 	signal(SIGALRM, on_alarm);
 	alarm(SECONDS);
-	gethostname(host, sizeof(host) - 1);
-	host[strcspn(host, ".")] = '\0';
+	settings_host(host, sizeof(host));
 	name = a.name ? a.name : a.against ? c->settings.topology_file : host;
 	rc = a.against ? changes_of_files(name, a.against, &changes, e) : changes_of_node(c, name, &changes, e);
 	if (rc)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <argp.h>
 #include <errno.h>
 #include <hwloc.h>
 #include <limits.h>
@@ -12,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cmd_line.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "deliver.h"
@@ -24,78 +24,38 @@ __attribute__((visibility("default"))) const char *argp_program_version = "topia
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
-struct options {
+struct args {
 	const char *config, *input, *node;
 	unsigned deadline;	/* seconds, 0: none */
 	bool once, local, recheck, verbose;
 };
 
-static const struct argp_option option_list[] = {
-	{ "config", 'c', "FILE", 0, "Read FILE instead of the usual topiary.conf", 0 },
-	{ "input", 'i', "XML", 0, "Export this file instead of discovering the hardware", 0 },
-	{ "node", 'n', "NAME", 0, "Node name (default: the short host name)", 0 },
-	{ "deadline", 'd', "SECONDS", 0, "Give up if the registry has not acknowledged by then", 0 },
-	{ "verbose", 'v', NULL, 0, "Log at level debug, whatever LogLevel is", 0 },
-	{ "once", '1', NULL, 0, "Make one attempt only", 0 },
-	{ "local", 'l', NULL, 0, "Write the local topology file and send nothing", 0 },
-	{ "recheck", 'r', NULL, 0, "Ask whether the registry still has the local file's topology; send it if not", 0 },
+static const struct cmd_option options[] = {
+	{ "config", 'c', "FILE", CMD_TEXT(config), "Read FILE instead of the usual topiary.conf" },
+	{ "input", 'i', "XML", CMD_TEXT(input), "Export this file instead of discovering the hardware" },
+	{ "node", 'n', "NAME", CMD_TEXT(node), "Node name (default: the short host name)" },
+	{ "deadline", 'd', "SECONDS", CMD_NUMBER(deadline, 1, 86400 * 7),
+	  "Give up if the registry has not acknowledged by then" },
+	{ "verbose", 'v', NULL, CMD_FLAG(verbose), "Log at level debug, whatever LogLevel is" },
+	{ "once", '1', NULL, CMD_FLAG(once), "Make one attempt only" },
+	{ "local", 'l', NULL, CMD_FLAG(local), "Write the local topology file and send nothing" },
+	{ "recheck", 'r', NULL, CMD_FLAG(recheck),
+	  "Ask whether the registry still has the local file's topology; send it if not" },
 	{0},
 };
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static void check_together(void *args, struct argp_state *state)
 {
-	struct options *o = state->input;
-	char *end;
+	const struct args *o = args;
 
-	switch (key) {
-	case 'c':
-		o->config = value;
-		return 0;
-	case 'i':
-		o->input = value;
-		return 0;
-	case 'n':
-		o->node = value;
-		return 0;
-	case 'd':
-		o->deadline = strtoul(value, &end, 10);
-		if (*end || !o->deadline || o->deadline > 86400 * 7)
-			argp_error(state, "--deadline=%s: expected a number of seconds from 1 to 604800", value);
-		return 0;
-	case 'v':
-		o->verbose = true;
-		return 0;
-	case '1':
-		o->once = true;
-		return 0;
-	case 'l':
-		o->local = true;
-		return 0;
-	case 'r':
-		o->recheck = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "unexpected argument");
-		return 0;
-	case ARGP_KEY_END:
-		if (o->recheck && (o->local || o->input))
-			argp_error(state, "--recheck checks the local topology file: it excludes --input and --local");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
+	if (o->recheck && (o->local || o->input))
+		argp_error(state, "--recheck checks the local topology file: it excludes --input and --local");
 }
 
-static const struct argp argp = { option_list, parse_option, NULL,
-	"Export this node's hardware topology: to a file for its own jobs, and to the registry.", NULL, NULL, NULL };
-
-static const char *short_host(char *space, size_t size)
-{
-	if (gethostname(space, size - 1))
-		return "";
-	space[size - 1] = '\0';
-	space[strcspn(space, ".")] = '\0';
-	return space;
-}
+static const struct cmd_syntax syntax = {
+	.options = options, .check = check_together,
+	.help = "Export this node's hardware topology: to a file for its own jobs, and to the registry.",
+};
 
 /*
  * Creates the folder of the file if it is in our own run folder, because /run is empty after a boot. The file is
@@ -141,7 +101,7 @@ static time_t deadline_after(unsigned seconds)
 	return t.tv_sec + seconds;
 }
 
-static int send_until_done(struct delivery *d, const struct options *o)
+static int send_until_done(struct delivery *d, const struct args *o)
 {
 	struct err e;
 
@@ -220,7 +180,7 @@ static int discover_boot(char boot_id[static 37], struct err *e)
  * The document to export: discovered or read (--input), and kept in the node's own file; for a recheck that file
  * itself.
  */
-static int read_document(const struct options *o, const struct settings *s, struct buf *xml, struct err *e)
+static int read_document(const struct args *o, const struct settings *s, struct buf *xml, struct err *e)
 {
 	if (o->recheck)
 		return file_read(s->topology_file, CANON_MAX_BYTES, xml, e);
@@ -229,12 +189,13 @@ static int read_document(const struct options *o, const struct settings *s, stru
 	return keep_locally(s, xml, e);
 }
 
-static int agent_run(const struct options *o, const struct settings *s, struct buf *xml)
+static int agent_run(const struct args *o, const struct settings *s, struct buf *xml)
 {
 	char host[HOST_NAME_MAX + 1];
-	struct delivery d = { .settings = s, .node = o->node ? o->node : short_host(host, sizeof(host)), .xml = xml };
+	struct delivery d = { .settings = s, .node = o->node ? o->node : host, .xml = xml };
 	struct err e;
 
+	settings_host(host, sizeof(host));
 	if (!claim_node_valid(d.node)) {
 		log_error("'%s' is not a node name: expected letters, digits, '.', '_' and '-'", d.node);
 		return -1;
@@ -248,14 +209,14 @@ static int agent_run(const struct options *o, const struct settings *s, struct b
 
 int main(int argc, char **argv)
 {
-	struct options o = {0};
+	struct args o = {0};
 	struct settings s;
 	struct buf xml = {0};
 	struct err e;
 	int rc;
 
 	log_open("topiary-agent");
-	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	cmd_line_parse(&syntax, &o, NULL, NULL, argc, argv);
 	if (settings_load(o.config, &s, &e)) {
 		log_error("%s", e.text);
 		return EXIT_FAILURE;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cmd_line.h"
 #include "base/log.h"
 #include "base/settings.h"
 #include "hwview/image.h"
@@ -27,38 +27,22 @@
 /* Declared by libc. */
 __attribute__((visibility("default"))) const char *argp_program_version = "topiary-monitor " TOPIARY_VERSION;
 
-struct options {
+struct args {
 	const char *config;
 	bool verbose;
 };
 
-static const struct argp_option option_list[] = {
-	{ "config", 'c', "FILE", 0, "Read FILE instead of the usual topiary.conf", 0 },
-	{ "verbose", 'v', NULL, 0, "Log at level debug, whatever LogLevel is", 0 },
+static const struct cmd_option options[] = {
+	{ "config", 'c', "FILE", CMD_TEXT(config), "Read FILE instead of the usual topiary.conf" },
+	{ "verbose", 'v', NULL, CMD_FLAG(verbose), "Log at level debug, whatever LogLevel is" },
 	{0},
 };
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-	struct options *o = state->input;
-
-	switch (key) {
-	case 'c':
-		o->config = value;
-		return 0;
-	case 'v':
-		o->verbose = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "unexpected argument");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = { option_list, parse_option, NULL,
-	"Record what the steps of this node's jobs do on the hardware, where --topo-monitor asks for it.", NULL, NULL,
-	NULL };
+static const struct cmd_syntax syntax = {
+	.options = options,
+	.help = "Record what steps of jobs with --topo-monitor do on this node's hardware, and write metrics of the "
+		"node for Prometheus if MonitorMetrics names a file (topiary.conf(5)).",
+};
 
 /* One topiary-monitor a node. The descriptor that holds the lock, or -1 with an error. */
 static int lock_take(const char *run_dir, struct err *e)
@@ -135,7 +119,7 @@ static void run(struct monitor_steps *m, struct monitor_metrics *metrics)
 
 int main(int argc, char **argv)
 {
-	struct options o = {0};
+	struct args o = {0};
 	struct monitor_metrics *metrics;
 	struct monitor_steps *m;
 	struct settings s;
@@ -143,7 +127,7 @@ int main(int argc, char **argv)
 	int lock;
 
 	log_open("topiary-monitor");
-	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	cmd_line_parse(&syntax, &o, NULL, NULL, argc, argv);
 	if (settings_load(o.config, &s, &e)) {
 		log_error("%s", e.text);
 		return EXIT_FAILURE;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <argp.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cmd_line.h"
 #include "base/log.h"
 #include "ingest/gate.h"
 #include "http/pg_servers.h"
@@ -26,40 +26,21 @@
 /* Declared by libc. */
 __attribute__((visibility("default"))) const char *argp_program_version = "topiaryd " TOPIARY_VERSION;
 
-struct options {
+struct args {
 	const char *config;
 	bool migrate, verbose;
 };
 
-static const struct argp_option option_list[] = {
-	{ "config", 'c', "FILE", 0, "Read FILE instead of the default topiary.conf", 0 },
-	{ "verbose", 'v', NULL, 0, "Log at level debug, whatever LogLevel is", 0 },
-	{ "migrate", 'm', NULL, 0, "Apply missing migrations to the database and exit", 0 },
+static const struct cmd_option options[] = {
+	{ "config", 'c', "FILE", CMD_TEXT(config), "Read FILE instead of the default topiary.conf" },
+	{ "verbose", 'v', NULL, CMD_FLAG(verbose), "Log at level debug, whatever LogLevel is" },
+	{ "migrate", 'm', NULL, CMD_FLAG(migrate), "Apply missing migrations to the database and exit" },
 	{0},
 };
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-	struct options *o = state->input;
-
-	switch (key) {
-	case 'c':
-		o->config = value;
-		return 0;
-	case 'v':
-		o->verbose = true;
-		return 0;
-	case 'm':
-		o->migrate = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "unexpected argument");
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static const struct argp argp = { option_list, parse_option, NULL, "Registry of the nodes' hardware topologies.", NULL,
-				  NULL, NULL };
+static const struct cmd_syntax syntax = {
+	.options = options, .help = "Registry of the nodes' hardware topologies.",
+};
 
 static int prepare_writer(struct db *db, void *user, struct err *e)
 {
@@ -190,7 +171,7 @@ static int service_run(struct service *s, struct err *e)
 
 int main(int argc, char **argv)
 {
-	struct options o = {0};
+	struct args o = {0};
 	struct service s = {0};
 	struct err e = {0};
 	int rc;
@@ -204,7 +185,7 @@ int main(int argc, char **argv)
 	mallopt(M_TRIM_THRESHOLD, 64 << 20);
 	mallopt(M_ARENA_MAX, 4);
 	signal(SIGPIPE, SIG_IGN);
-	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	cmd_line_parse(&syntax, &o, NULL, NULL, argc, argv);
 	if (settings_load(o.config, &s.settings, &e)) {
 		log_error("%s", e.text);
 		return EXIT_FAILURE;

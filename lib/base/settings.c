@@ -72,16 +72,23 @@ static const struct conf_item items[] = {
 	{0},
 };
 
+void settings_host(char *host, size_t size)
+{
+	if (gethostname(host, size))
+		*host = '\0';
+	host[size - 1] = '\0';
+	host[strcspn(host, ".")] = '\0';
+}
+
 static int expand_host(char **text)
 {
-	char host[HOST_NAME_MAX + 1] = "";
+	char host[HOST_NAME_MAX + 1];
 	struct buf b = {0};
 	char *p = *text, *at;
 
 	if (!strstr(p, "%h"))
 		return 0;
-	gethostname(host, sizeof(host) - 1);
-	host[strcspn(host, ".")] = '\0';
+	settings_host(host, sizeof(host));
 	for (; (at = strstr(p, "%h")); p = at + 2) {
 		buf_add(&b, p, at - p);
 		buf_puts(&b, host);

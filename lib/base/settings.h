@@ -85,4 +85,7 @@ bool settings_yes(const char *value);
 
 void settings_free(struct settings *s);
 
+/* The short host name, which is "%h" in paths. */
+void settings_host(char *host, size_t size);
+
 #endif

@@ -115,15 +115,12 @@ static void report_unrecorded(const char *why)
 int monitor_open(spank_t sp, int argc, char **argv)
 {
 	struct err e;
-	char name[HOST_NAME_MAX + 1] = "";
 
 	(void) argc, (void) argv;
 	if (step.dir < 0 || (!step.is_local && !options.monitor.hz))
 		return 0;
-	gethostname(name, sizeof(name) - 1);
-	name[strcspn(name, ".")] = '\0';
 	if (spank_getenv(sp, "SLURMD_NODENAME", monitor.node, sizeof(monitor.node)))
-		snprintf(monitor.node, sizeof(monitor.node), "%s", name);
+		settings_host(monitor.node, sizeof(monitor.node));
 	spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &monitor.tasks);
 	if (!step.is_local) {
 		report_unrecorded("its topology describes other hardware than this machine's");

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "options.h"
+#include "base/cmd_line.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-
-#include "base/log.h"
-#include "cmd.h"
 
 #define OPTIONS_MAX 24
 #define KEY_FIRST 0x100		/* of options without a letter: above all letters */
@@ -19,22 +16,6 @@ struct parser {
 	struct parser *common;		/* NULL in the common one itself */
 	int operands;
 };
-
-static void set_verbose(void *args, const char *text, struct argp_state *state)
-{
-	(void) args, (void) text, (void) state;
-	log_set_level("debug");
-}
-
-static const struct cmd_option common_options[] = {
-	{ NULL, 'v', NULL, CMD_SET(set_verbose), "Report each request to the registry on standard error" },
-	{ "config", 0, "FILE", { ARG_TEXT, .at = offsetof(struct cmd, config) },
-	  "Read this file instead of topiary.conf" },
-	{ "url", 0, "URL", { ARG_TEXT, .at = offsetof(struct cmd, url) }, "Use the registry at this address" },
-	{ "json", 0, NULL, { ARG_FLAG, .at = offsetof(struct cmd, json) }, "Print JSON" },
-	{0},
-};
-static const struct cmd_syntax common_syntax = { .options = common_options };
 
 uint64_t cmd_arg_number(struct argp_state *state, const char *what, const char *text, uint64_t min, uint64_t max)
 {
@@ -164,28 +145,30 @@ static void options_convert(const struct cmd_syntax *s, int group, struct argp_o
 	out[n] = (struct argp_option){0};
 }
 
-int cmd_parse_common(struct cmd *c, int argc, char **argv)
+void cmd_line_parse(const struct cmd_syntax *s, void *args, const struct cmd_syntax *common, void *common_args,
+		    int argc, char **argv)
+{
+	struct argp_option own_options[OPTIONS_MAX], common_options[OPTIONS_MAX];
+	const struct argp of_common = { common_options, key_parse, NULL, NULL, NULL, NULL, NULL };
+	const struct argp_child children[] = { { &of_common, 0, NULL, 0 }, {0} };
+	const struct argp own = { own_options, key_parse, s->operands, s->help, common ? children : NULL, NULL, NULL };
+	struct parser for_common = { common, common_args, NULL, 0 };
+	struct parser p = { s, args, common ? &for_common : NULL, 0 };
+
+	options_convert(s, 0, own_options);
+	if (common)
+		options_convert(common, GROUP_COMMON, common_options);
+	argp_parse(&own, argc, argv, s->operand.form == ARG_COMMAND ? ARGP_IN_ORDER : 0, NULL, &p);
+}
+
+int cmd_line_parse_first(const struct cmd_syntax *s, void *args, int argc, char **argv)
 {
 	struct argp_option options[OPTIONS_MAX];
 	const struct argp argp = { options, key_parse, NULL, NULL, NULL, NULL, NULL };
-	struct parser p = { &common_syntax, c, NULL, 0 };
-	int command = argc;
+	struct parser p = { s, args, NULL, 0 };
+	int first = argc;
 
-	options_convert(&common_syntax, GROUP_COMMON, options);
-	argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, &command, &p);
-	return command;
-}
-
-int cmd_parse(struct cmd *c, const struct cmd_syntax *s, void *args, int argc, char **argv, struct err *e)
-{
-	struct argp_option own_options[OPTIONS_MAX], options[OPTIONS_MAX];
-	const struct argp common = { options, key_parse, NULL, NULL, NULL, NULL, NULL };
-	const struct argp_child children[] = { { &common, 0, NULL, 0 }, {0} };
-	const struct argp own = { own_options, key_parse, s->operands, s->help, children, NULL, NULL };
-	struct parser for_common = { &common_syntax, c, NULL, 0 }, p = { s, args, &for_common, 0 };
-
-	options_convert(s, 0, own_options);
-	options_convert(&common_syntax, GROUP_COMMON, options);
-	argp_parse(&own, argc, argv, s->operand.form == ARG_COMMAND ? ARGP_IN_ORDER : 0, NULL, &p);
-	return settings_load(c->config, &c->settings, e);
+	options_convert(s, 0, options);
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, &first, &p);
+	return first;
 }

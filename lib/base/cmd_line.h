@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_OPTIONS_H
-#define TOPIARY_CLI_OPTIONS_H
+#ifndef TOPIARY_BASE_CMD_LINE_H
+#define TOPIARY_BASE_CMD_LINE_H
 
 #include <argp.h>
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /*
- * The command line of a subcommand as a table, on top of argp: each option names the member of the command's
+ * The command line of a daemon or subcommand as a table, on top of argp: each option names the member of the program's
  * `struct args` that receives its value. Every usage error ends the process, as argp does.
  */
 
@@ -67,6 +67,13 @@ struct cmd_syntax {
 	/* Called last: reports what the table cannot express with argp_error, and may adjust args. */
 	void (*check)(void *args, struct argp_state *state);
 };
+
+/* Parse argv into args, and what `common` has, unless NULL, into common_args. */
+void cmd_line_parse(const struct cmd_syntax *s, void *args, const struct cmd_syntax *common, void *common_args,
+		    int argc, char **argv);
+
+/* Parse the options before the first operand: its index in argv, or argc if there is none. */
+int cmd_line_parse_first(const struct cmd_syntax *s, void *args, int argc, char **argv);
 
 /* The number in text, from min to max; otherwise a usage error that names `what` ("--job", "SLURM_JOB_ID"). */
 uint64_t cmd_arg_number(struct argp_state *state, const char *what, const char *text, uint64_t min, uint64_t max);
