@@ -71,10 +71,13 @@ $(eval $(call linked,trace_walk,$(BUILD)/bench/trace_walk,bench/trace_walk.c,,hw
 $(eval $(call bench_of,trace,trace,size summary overhead display))
 
 # What jobs are recorded by: the monitor itself on as many PUs as no machine of ours has, and whole clusters of nodes that are this one.
-BENCH_monitor_NEEDS = $(addprefix $(BUILD)/bench/,monitor_tick topology_clock.so)
+BENCH_monitor_NEEDS = $(addprefix $(BUILD)/bench/,monitor_tick monitor_group topology_clock.so)
 $(eval $(call linked,monitor_tick,$(BUILD)/bench/monitor_tick,bench/monitor_tick.c node_agent/monitor_trace.c,monitor trace hwview base,\
 hwloc libzstd jansson inih libcrypto,-lm,-Xlinker --wrap=syscall))
-$(eval $(call bench_of,monitor,monitor,cost start live))
+UNITS += $(BUILD)/bench/monitor_group
+$(eval $(call linked,monitor_group,$(BUILD)/bench/monitor_group,bench/monitor_group.c,monitor trace base,\
+hwloc libzstd jansson inih libcrypto,-lm))
+$(eval $(call bench_of,monitor,monitor,cost start live group))
 
 bench: bench-registry bench-select bench-map bench-topology bench-trace bench-monitor
 

@@ -61,7 +61,9 @@ SMOKE := tests/unit/test_decide.c \
 		deleted_folder_is_one_warning killed_job_keeps_what_it_recorded) \
 	$(call smoke, gpus, gpus_that_slurm_bound_by_cgroup each_task_is_near_its_gpu what_slurm_bound_stays without_gpus_memory_comes_first) \
 	$(call smoke, top, job_in_a_pipe other_user_reads_nothing) \
-	$(call smoke, monitor, step_has_a_trace both_steps_of_a_batch_job node_without_a_monitor phases_are_beside_the_trace) \
+	$(call smoke, monitor, step_has_a_trace both_steps_of_a_batch_job node_without_a_monitor phases_are_beside_the_trace \
+		a_line_of_advice_at_the_end) \
+	$(call smoke, monitor_gpus, only_the_gpus_that_slurm_granted what_a_user_claims_is_not_believed) \
 	$(call smoke, fabric, slurmctld_reports_the_same_topology slurmctld_accepts_the_export a_job_that_needs_one_switch_gets_one \
 		a_job_is_mapped_by_the_registrys_fabric) \
 	$(call smoke, bad_input, option_is_refused_at_submission deleted_matrix_is_one_warning) \
