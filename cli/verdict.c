@@ -155,6 +155,18 @@ static void describe_memory(const struct verdict *v, struct buf *out)
 		   v->memory_far, v->nodes, v->nodes == 1 ? "" : "s");
 }
 
+static void describe_gpus(const struct verdict *v, struct buf *out)
+{
+	if (v->gpus && !v->gpus_far && !v->cores_far)
+		buf_printf(out, "%u, near its cores", v->gpus);
+	if (v->gpus_far)
+		buf_printf(out, "%u of %u %s far from all of its cores", v->gpus_far, v->gpus,
+			   v->gpus_far == 1 ? "is" : "are");
+	if (v->cores_far)
+		buf_printf(out, "%s%u of its cores %s far from all of its GPUs", v->gpus_far ? ", " : "", v->cores_far,
+			   v->cores_far == 1 ? "is" : "are");
+}
+
 /* The smallest domain that has all the cores, or the packages if no single domain has. */
 static enum level holding_level(const struct verdict *v)
 {
@@ -292,6 +304,7 @@ void verdict_add_rows(const struct verdict *v, struct table *t)
 	add_described(t, "level", describe_beyond, v);
 	add_described(t, "tasks", describe_cuts, v);
 	add_described(t, "memory", describe_memory, v);
+	add_described(t, "GPUs", describe_gpus, v);
 	add_described(t, "leaves", describe_left, v);
 	add_described(t, "choice", describe_room, v);
 	add_described(t, "beside", describe_beside, v);
@@ -357,14 +370,17 @@ json_t *verdict_json(const struct verdict *v)
 	char path[VERDICT_TEXT];
 	bool has_path = request_path_text(&v->request.path, path, sizeof(path)), placed = v->outcome == VERDICT_PLACED;
 
-	return json_pack("{s:s, s:s, s:s, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:s?, s:o, s:o, s:b, s:s?}",
+	return json_pack("{s:s, s:s, s:s, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I,"
+			 " s:o, s:s?, s:o, s:o, s:b, s:s?}",
 			 "outcome", outcome_name(v->outcome), "fit", fit_name(v->request.fit),
 			 "level", level_name(v->request.level), "request", has_path ? path : NULL,
 			 "nodes", (json_int_t) v->nodes, "tasks_per_node", (json_int_t) v->tasks,
 			 "cores_per_task", (json_int_t) v->task_cores, "cores_per_node",
 			 (json_int_t) v->cores_per_node, "memory_far",
-			 (json_int_t) v->memory_far, "candidates", (json_int_t) v->candidates,
-			 "room", (json_int_t) v->room, "counts", placed ? counts_json(v) : json_null(),
+			 (json_int_t) v->memory_far, "gpus", (json_int_t) v->gpus, "gpus_far",
+			 (json_int_t) v->gpus_far, "cores_far", (json_int_t) v->cores_far,
+			 "candidates", (json_int_t) v->candidates, "room", (json_int_t) v->room,
+			 "counts", placed ? counts_json(v) : json_null(),
 			 "beside", *v->beside ? v->beside : NULL, "decided", decided_json(v), "cores", cores_json(v),
 			 "cores_cut", (int) (len >= cut && !strcmp(v->cores + len - cut, "...")),
 			 "reason", *v->reason ? v->reason : NULL);

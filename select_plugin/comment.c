@@ -11,8 +11,7 @@
  */
 static struct {
 	const job_record_t *job;
-	struct buf line;
-	bool own_cores;
+	struct verdict verdict;
 } decided;
 
 /* Replaces the previous line with a new one, or with none (""). */
@@ -40,38 +39,33 @@ static void comment_write(job_record_t *job, const char *line)
 	buf_free(&b);
 }
 
-static void comment_set(job_record_t *job, const struct verdict *v)
+static void verdict_put(job_record_t *job, const struct verdict *v)
 {
 	struct buf line = {0};
 
 	verdict_write(v, &line);
-	if (line.failed || v->outcome == VERDICT_WAITS) {
-		comment_write(job, line.failed ? "" : line.data);
-		buf_free(&line);
-		return;
-	}
-	buf_free(&decided.line);
-	decided.job = job;
-	decided.line = line;
-	decided.own_cores = v->own_cores;
+	comment_write(job, line.failed ? "" : line.data);
+	buf_free(&line);
 }
 
-void comment_started(job_record_t *job)
+static void comment_set(job_record_t *job, const struct verdict *v)
 {
-	if (decided.job == job)
-		comment_write(job, decided.line.data);
-	comment_end();
+	if (v->outcome == VERDICT_WAITS) {
+		verdict_put(job, v);
+		return;
+	}
+	decided.job = job;
+	decided.verdict = *v;
 }
 
 void comment_end(void)
 {
-	buf_free(&decided.line);
 	decided.job = NULL;
 }
 
 bool comment_clear(job_record_t *job, bool waits)
 {
-	bool undone = decided.job == job && decided.own_cores;
+	bool undone = decided.job == job && decided.verdict.own_cores;
 	struct verdict v;
 
 	if (decided.job == job)
@@ -187,7 +181,6 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 {
 	struct verdict v = verdict_begin(req, s, VERDICT_PLACED);
 	const struct candidate_node *worst = plan_worst(p);
-	struct buf cores = {0};
 
 	v.nodes = p->choice.count;
 	v.tasks = p->choice.list[0].tasks;
@@ -197,12 +190,28 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 		v.memory_far += p->choice.list[i].memory_far;
 	v.cores_per_node = cores_on(job, p->choice.list[0].node);
 	runner_up_set(&v, worst, plan_beside(p, s));
-	if (job->job_resrcs && job->job_resrcs->core_bitmap)
-		cores_write(job, sizeof(v.cores), &cores);
-	if (cores.data)
-		snprintf(v.cores, sizeof(v.cores), "%s", cores.data);
-	buf_free(&cores);
 	comment_set(job, &v);
+}
+
+void comment_started(job_record_t *job, const struct device_distance *d)
+{
+	struct verdict *v = &decided.verdict;
+	struct buf cores = {0};
+
+	if (decided.job != job) {
+		comment_end();
+		return;
+	}
+	if (v->outcome == VERDICT_PLACED && job->job_resrcs && job->job_resrcs->core_bitmap)
+		cores_write(job, sizeof(v->cores), &cores);
+	if (cores.data)
+		snprintf(v->cores, sizeof(v->cores), "%s", cores.data);
+	buf_free(&cores);
+	v->gpus = d->gpus;
+	v->gpus_far = d->gpus_far;
+	v->cores_far = d->cores_far;
+	verdict_put(job, v);
+	comment_end();
 }
 
 void comment_reason(job_record_t *job, const struct job_request *req, const struct candidate_set *s,

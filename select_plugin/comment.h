@@ -24,10 +24,10 @@ void comment_reason(job_record_t *job, const struct job_request *req, const stru
 		    enum verdict_outcome outcome, const char *reason);
 
 /*
- * slurmctld has started the job. A verdict for another job, which it did not start, is discarded. comment_end: at
- * unloading.
+ * slurmctld has started the job, with its GPUs as far from its cores as d states. A verdict for another job, which it
+ * did not start, is discarded. comment_end: at unloading.
  */
-void comment_started(job_record_t *job);
+void comment_started(job_record_t *job, const struct device_distance *d);
 void comment_end(void);
 
 /*

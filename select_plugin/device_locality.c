@@ -2,7 +2,10 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "device_locality.h"
 
+#include <stdlib.h>
 #include <strings.h>
+
+#include "node_shape.h"
 
 /*
  * Devices of a node that are near the same cores or, by_socket, cores of the same socket: of these Slurm grants the
@@ -276,15 +279,22 @@ static unsigned free_of_slurm(const gres_node_state_t *ns, const struct shape *s
 	return n;
 }
 
+static uint64_t gpus_of(const struct shape *shape)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < shape->ndevices; i++)
+		count += !strcasecmp(shape->devices[i].type, "gpu");
+	return count;
+}
+
 static unsigned free_of_shape(const gres_node_state_t *ns, const struct shape *shape, uint64_t *cores,
 			      unsigned *devices)
 {
 	unsigned words = core_set_words(shape->cores), n = 0;
-	uint64_t count = 0, nth = 0, *near = cores + (DEVICE_SETS_MAX - 1) * words;
+	uint64_t nth = 0, *near = cores + (DEVICE_SETS_MAX - 1) * words;
 
-	for (size_t i = 0; i < shape->ndevices; i++)
-		count += !strcasecmp(shape->devices[i].type, "gpu");
-	if (!ns->gres_bit_alloc || (uint64_t) bit_size(ns->gres_bit_alloc) != count)
+	if (!ns->gres_bit_alloc || (uint64_t) bit_size(ns->gres_bit_alloc) != gpus_of(shape))
 		return 0;
 	for (size_t i = 0; i < shape->ndevices && n < DEVICE_SETS_MAX; i++) {
 		const struct shape_device *d = &shape->devices[i];
@@ -306,6 +316,77 @@ unsigned device_free_gpus(int node, const struct shape *shape, uint64_t *cores, 
 		return 0;
 	memset(cores, 0, DEVICE_SETS_MAX * core_set_words(shape->cores) * sizeof(*cores));
 	return tells_cores(ns) ? free_of_slurm(ns, shape, cores, devices) : free_of_shape(ns, shape, cores, devices);
+}
+
+/* Adds the cores near one GPU of a node. False when they are unknown. */
+static bool add_near_gpu(int node, const gres_node_state_t *ns, int gpu, uint64_t *cores)
+{
+	const struct shape *shape = node_shape(node);
+	uint64_t nth = 0;
+
+	for (unsigned t = 0; tells_cores(ns) && ns->topo_gres_bitmap && t < ns->topo_cnt; t++) {
+		bitstr_t *those = ns->topo_gres_bitmap[t];
+
+		if (!those || gpu >= bit_size(those) || !bit_test(those, gpu))
+			continue;
+		add_cores(ns->topo_core_bitmap[t], glue_cores(node), cores);
+		return true;
+	}
+	if (tells_cores(ns) || !shape || gpus_of(shape) != ns->gres_cnt_avail)
+		return false;
+	for (size_t i = 0; i < shape->ndevices; i++)
+		if (!strcasecmp(shape->devices[i].type, "gpu") && nth++ == (uint64_t) gpu)
+			core_set_add_range(cores, shape->devices[i].first, shape->devices[i].cores);
+	return true;
+}
+
+/* mine: the job's cores on the node. cores: space for two sets. */
+static void distance_on(int node, bitstr_t *granted, const uint64_t *mine, uint64_t *cores, struct device_distance *out)
+{
+	const gres_node_state_t *ns = node_devices(node, "gpu");
+	unsigned words = core_set_words(glue_cores(node)), known = 0;
+	uint64_t *near = cores, *any = cores + words;
+
+	memset(any, 0, words * sizeof(*any));
+	for (int gpu = ns ? glue_next(granted, 0) : -1; gpu >= 0; gpu = glue_next(granted, gpu + 1)) {
+		memset(near, 0, words * sizeof(*near));
+		if (!add_near_gpu(node, ns, gpu, near))
+			continue;
+		for (unsigned w = 0; w < words; w++)
+			any[w] |= near[w];
+		core_set_intersect(near, mine, words);
+		out->gpus_far += !core_set_count(near, words);
+		known++;
+	}
+	out->gpus += known;
+	core_set_intersect(any, mine, words);
+	out->cores_far += known ? core_set_count(mine, words) - core_set_count(any, words) : 0;
+}
+
+struct device_distance device_distance(const job_record_t *job)
+{
+	gres_state_t *s = job->gres_list_alloc ? list_find_first(job->gres_list_alloc, has_name, "gpu") : NULL;
+	const gres_job_state_t *g = s ? s->gres_data : NULL;
+	const job_resources_t *r = job->job_resrcs;
+	struct device_distance d = {0};
+	unsigned at = 0, nth = 0;
+
+	if (!g || !g->gres_bit_alloc || !r || !r->node_bitmap || !r->core_bitmap)
+		return d;
+	for (int i = glue_next(r->node_bitmap, 0); i >= 0 && nth < g->node_cnt; i = glue_next(r->node_bitmap, i + 1)) {
+		unsigned n = glue_cores(i), words = core_set_words(n);
+		bitstr_t *granted = g->gres_bit_alloc[nth++];
+		uint64_t *mine = granted ? calloc(3 * words + 1, sizeof(*mine)) : NULL;
+
+		for (unsigned c = 0; mine && c < n && at + c < bit_size(r->core_bitmap); c++)
+			if (bit_test(r->core_bitmap, at + c))
+				core_set_add(mine, c);
+		if (mine)
+			distance_on(i, granted, mine, mine + words, &d);
+		free(mine);
+		at += n;
+	}
+	return d;
 }
 
 /* Of --gpus, the other nodes have at least one each. */

@@ -46,6 +46,16 @@ bool device_wants_gpus(const job_record_t *job);
 unsigned device_free_gpus(int node, const struct shape *shape, uint64_t *cores, unsigned *devices);
 
 /*
+ * How far the GPUs that a running job was granted are from its cores, on all its nodes; of those whose near cores are
+ * known. Call node_shapes_begin before.
+ */
+struct device_distance {
+	unsigned gpus, gpus_far;	/* far: none of the job's cores there is near it */
+	unsigned cores_far;		/* of the job, on nodes with such GPUs, that are near none of these */
+};
+struct device_distance device_distance(const job_record_t *job);
+
+/*
  * The memory that the job's devices bring to a node with so many tasks, in MB; 0: the job's memory is not by device. If
  * Slurm may give a node more or fewer of them, for the most.
  */

@@ -591,9 +591,16 @@ static int job_steer(const struct call *c, struct job_request *req, struct snaps
 
 void steer_started(job_record_t *job)
 {
+	struct snapshot_view *v = started && device_wants_gpus(job) ? snapshot_view_get() : NULL;
+	struct device_distance d = {0};
+
 	occupancy_add(job);
+	if (v && !node_shapes_begin(v))
+		d = device_distance(job);
+	if (v)
+		snapshot_view_release(v);
 	if (started)
-		comment_started(job);
+		comment_started(job, &d);
 }
 
 /*

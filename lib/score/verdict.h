@@ -39,6 +39,8 @@ struct verdict {
 	unsigned cores_per_node;		/* for these tasks, which may share cores (SMT); 0: unknown */
 	unsigned own_cores;			/* 1: spread tasks were given whole cores without requesting them */
 	unsigned memory_far;			/* nodes where the NUMA nodes of its cores cannot hold its memory */
+	unsigned gpus, gpus_far;		/* those granted whose near cores are known; near none of its cores */
+	unsigned cores_far;			/* beside such GPUs, its cores that are near none of them */
 	unsigned candidates, room;		/* nodes that Slurm offered; of these, those with room for the cores */
 	struct score_cost cost;			/* on the worst of the nodes chosen; VERDICT_PLACED only */
 	char beside[64];			/* the best node that was not chosen; "" when all were */

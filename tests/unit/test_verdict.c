@@ -301,7 +301,8 @@ static void is_never_long(void **state)
 {
 	struct verdict v = {
 		.outcome = VERDICT_PLACED, .nodes = 100000, .tasks = 65535, .task_cores = 65535, .candidates = 100000,
-		.room = 100000, .decided_row = SCORE_TOUCHED, .decided_level = LEVEL_PACKAGE,
+		.room = 100000, .decided_row = SCORE_TOUCHED, .decided_level = LEVEL_PACKAGE, .gpus = 1000000,
+		.gpus_far = 1000000, .cores_far = 100000000,
 	};
 	struct buf b;
 

@@ -108,6 +108,16 @@ static void prints_text(void **state)
 		  "wanted   5 tasks on 3 cores, up to 2 per core, on each of 2 nodes\n"
 		  "touches  1 package, 1 NUMA node, 1 L3 cache on the worst node\n"
 		  "leaves   exact fit, no core left in its package\n" },
+		{ "topiary:1 placed fit=prefer nodes=1 tasks=1x1 gpus=2 end",
+		  "asked   the fewest hardware boundaries crossed (fit prefer)\n"
+		  "wanted  1 task of 1 core on one node\n"
+		  "GPUs    2, near its cores\n" },
+		{ "topiary:1 left fit=off gpus=4 gpus_far=1 end",
+		  "asked  Slurm's own choice (fit off)\n"
+		  "GPUs   1 of 4 is far from all of its cores\n" },
+		{ "topiary:1 left fit=off gpus=4 gpus_far=2 cores_far=1 end",
+		  "asked  Slurm's own choice (fit off)\n"
+		  "GPUs   2 of 4 are far from all of its cores, 1 of its cores is far from all of its GPUs\n" },
 		{ "topiary:1 waits fit=require level=l3 nodes=1 tasks=12x1 candidates=4 reason=no_L3_has_12_cores end",
 		  "asked    within one L3 cache on each node, otherwise wait (fit require, level l3)\n"
 		  "wanted   12 tasks of 1 core on one node\n"
@@ -166,11 +176,12 @@ static void prints_json(void **state)
 	static const struct {
 		const char *line, *json;
 	} rows[] = {
-		{ "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 candidates=12 room=9 beyond=1"
-		  " touched=1,1,1,2,8 left=32,24,24,8,0,0 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7;cn3:8,9;... end",
+		{ "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 gpus=2 cores_far=3 candidates=12 room=9"
+		  " beyond=1 touched=1,1,1,2,8 left=32,24,24,8,0,0"
+		  " beside=cn7 decided=open:l3 cores=cn[1-2]:0-7;cn3:8,9;... end",
 		  "{\"outcome\": \"placed\", \"fit\": \"prefer\", \"level\": \"l3\", \"request\": null, \"nodes\": 2, "
 		  "\"tasks_per_node\": 8, \"cores_per_task\": 1, \"cores_per_node\": 0, \"memory_far\": 0,"
-		  " \"candidates\": 12, \"room\":"
+		  " \"gpus\": 2, \"gpus_far\": 0, \"cores_far\": 3, \"candidates\": 12, \"room\":"
 		  " 9, \"counts\": {\"beyond\": {\"l3\": 1}, \"cuts\": {}, "
 		  "\"touched\": {\"package\": 1, \"die\": 1, \"numa\": 1, \"l3\": 2, \"l2\": 8}, "
 		  "\"open\": {}, \"broken\": {}, "
@@ -180,7 +191,7 @@ static void prints_json(void **state)
 		{ "topiary:1 waits fit=require request=/l3=1/core=4 nodes=1 tasks=1x4 candidates=3 reason=no_room end",
 		  "{\"outcome\": \"waits\", \"fit\": \"require\", \"level\": \"node\", \"request\": \"/l3=1/core=4\","
 		  " \"nodes\": 1, \"tasks_per_node\": 1, \"cores_per_task\": 4, \"cores_per_node\": 0,"
-		  " \"memory_far\": 0,"
+		  " \"memory_far\": 0, \"gpus\": 0, \"gpus_far\": 0, \"cores_far\": 0,"
 		  " \"candidates\":"
 		  " 3, \"room\": 0, \"counts\": null, \"beside\": null, "
 		  "\"decided\": null, \"cores\": [], \"cores_cut\": false, \"reason\": \"no room\"}" },

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """GPUs and other countable things: granted and waited for as under stock Slurm; the cores of a job are near its GPU."""
+import json
 import re
 
 import pytest
@@ -85,6 +86,25 @@ def test_job_without_gpus_spares_the_cores_near_free_ones(rich, node):
     assert place("-n4")[1] == {1}
     last, at = place("-n4", "--gres=gpu:1")
     assert at == {0} and gpus(jobs(ours, last)[0]) == [0]
+
+
+@TOLD_BY
+def test_why_names_gpus_that_are_far(rich, node):
+    ours = rich.ours
+
+    def placed(*words):
+        number, _ = running(ours, "-N1", "-w", node, *words)
+        (told,) = json.loads(ours.topiary("why", "--json", number).stdout)["jobs"]
+        return number, [told["verdict"][name] for name in ("gpus", "gpus_far", "cores_far")]
+
+    number, told = placed("-n8", "--gres=gpu:1")
+    assert told == [1, 0, 0] and "GPUs     1, near its cores\n" in ours.topiary("why", number).stdout
+    assert placed("-n1", "-c32", "--gres=gpu:1")[1] == [1, 0, BESIDE_GPU]
+    assert placed("-n20")[1] == [0, 0, 0]
+    number, told = placed("-n4", "--gres=gpu:2")
+    (record,) = jobs(ours, number)
+    assert told == [2, 2, 4] and not packages(cores(ours, record)[node]) & set(gpus(record))
+    assert "2 of 2 are far from all of its cores, 4 of its cores are far" in ours.topiary("why", number).stdout
 
 
 @pytest.mark.parametrize("submissions", [
