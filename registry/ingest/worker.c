@@ -69,8 +69,9 @@ static int check_count(const char *text, size_t len, const char *word, const cha
 	unsigned n = 0;
 
 	for (; (text = memmem(text, end - text, word, strlen(word))); text += strlen(word))
-		n++;
-	return n > FACTS_MAX ? err_set(e, "%u %s, at most %u are allowed", n, what, FACTS_MAX) : 0;
+		if (++n > FACTS_MAX)
+			return err_set(e, "more than %u %s, which is the most that is allowed", FACTS_MAX, what);
+	return 0;
 }
 
 static int op_parse(struct work *w, struct err *e)
@@ -88,7 +89,7 @@ static int op_parse(struct work *w, struct err *e)
 	tree_facts(t, &facts);
 	if (facts.failed)
 		return err_set(e, "out of memory");
-	if (check_count(facts.data, facts.len, "\n", "facts", e))
+	if (facts.len && check_count(facts.data, facts.len, "\n", "facts", e))
 		return -1;
 	w->reply.ncores = s.ncores;
 	w->reply.npus = s.npus;
