@@ -193,6 +193,7 @@ def tell_sizes(sheet, r, report, before):
 
 
 def size(sheet, args):
+    sheet.of = "" if args.variants else "no structural variants: "
     with registry(**AT_ONCE) as r:
         before, start = sizes(r), storms.memory_of(r.daemons["topiaryd"].pid)
         report = load(sheet, r, args, args.base, f"{args.nodes} nodes boot", args.nodes, **kinds(args))

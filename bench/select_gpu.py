@@ -82,7 +82,7 @@ class GpuStory(Story):
 FIGURES = {
     "utilisation": ("%", Story.utilisation),
     "waiting time of jobs with GPUs, mean": ("s", lambda story: story.wait(True)),
-    "waiting time of jobs without, mean": ("s", lambda story: story.wait(False)),
+    "waiting time of jobs without GPUs, mean": ("s", lambda story: story.wait(False)),
 }
 
 

@@ -80,8 +80,8 @@ def report(sheet, nodes, what, costs, args):
               beside=f"of the same, or of its median one ({sheets.shown(usual)} ms) where that is longer; "
               f"{worst[0].mode}, "
                      f"{sheets.shown(worst[0].ours)} ms: {worst[0].request}")
-    sheet.add(f"{nodes} nodes: {what}s of hostile requests above {GOAL:.2f}", sum(r > GOAL for r in ratio.values()),
-              f"of {len(costs)}", goal="0",
+    sheet.add(f"{nodes} nodes: {what}s of hostile requests above {GOAL:.2f} times Slurm's",
+              sum(r > GOAL for r in ratio.values()), f"of {len(costs)}", goal="0",
               beside=f"{sum(ratio[c] > GOAL and c.now == (0, 1) for c in costs)} of them of what Slurm would start at "
               "once, and what "
                      "is required is not free")

@@ -116,9 +116,9 @@ def tell_replayed(sheet, trace):
     told = replayed(trace)
     for what, key, goal in (("memory is far although other cores had it near", "memory_needless_percent", "0"),
                             ("memory is far", "memory_far_percent", "")):
-        sheet.add(f"the same jobs in topiary replay: {what}", told["prefer"][key], "% of jobs", goal=goal,
+        sheet.add(f"jobs with memory, in topiary replay: {what}", told["prefer"][key], "% of jobs", goal=goal,
                   beside=f"{sheets.shown(told['stock'][key])} Slurm")
-    sheet.add("the same jobs in topiary replay: utilisation", told["prefer"]["utilisation_percent"], "%",
+    sheet.add("jobs with memory, in topiary replay: utilisation", told["prefer"]["utilisation_percent"], "%",
               beside=f"{sheets.shown(told['stock']['utilisation_percent'])} Slurm")
 
 

@@ -51,9 +51,9 @@ def summary(sheet, args):
         make(path, args.ticks)
         formulas.write_text(FORMULAS)
         runs = [min(timed("summary", path, *how) for _ in range(args.runs)) for how in ([], ["--formulas", formulas])]
-    of = f"{args.ticks} ticks of 256 PUs and six counters"
-    sheet.add(f"summary of {of}, by machine", round(runs[0], 2), "s", "<= 5 for 86400")
-    sheet.add("the same and three formulas, by PU, L3 and NUMA node", round(runs[1], 2), "s")
+    of = f"summary of {args.ticks} ticks of 256 PUs and six counters"
+    sheet.add(f"{of}, by machine", round(runs[0], 2), "s", "<= 5 for 86400")
+    sheet.add(f"{of}, with three formulas by PU, L3 and NUMA node", round(runs[1], 2), "s")
 
 
 def seconds_of(*command):

@@ -10,7 +10,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define PATIENCE 1	/* seconds; the kernel answers at once */
+#define REPLY_SECONDS 1	/* the kernel answers at once */
 
 struct request {
 	struct nlmsghdr head;
@@ -68,7 +68,7 @@ bool sock_owner(int fd, const struct sockaddr *peer, uid_t *uid)
 
 	if (!request_make(fd, peer, &q) || (s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)) < 0)
 		return false;
-	setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = PATIENCE }, sizeof(struct timeval));
+	setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = REPLY_SECONDS }, sizeof(struct timeval));
 	if (send(s, &q, sizeof(q), 0) == sizeof(q))
 		n = recv(s, &answer, sizeof(answer), 0);
 	close(s);
