@@ -11,7 +11,7 @@
  * Linked with all of topiaryd into build/bench/topiaryd_ablate, for `bench/registry.py ablate`: the linker's --wrap
  * redirects the functions below here, and the environment's TOPIARY_WITHOUT names the one part that does nothing. So
  * topiaryd itself needs no switch. Prototypes are repeated, since rooms do not include each other; registry/upkeep/
- * rebase.h, reencode.h and registry/store/bases.h have them.
+ * upkeep_steps.h, reencode.h and registry/store/bases.h have them.
  */
 
 struct upkeep_run;

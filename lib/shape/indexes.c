@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "shape/indexes.h"
+#include "shape/strings_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void pus_gather(const struct tree *t, struct indexes *x)
 
 /*
  * Whether the object has its memory in the text, or it is written as that of the core or the object around
- * (shape/outline.h).
+ * (strings_parts.h).
  */
 static bool keeps_memory(const struct tree *t, const struct tree_extent *s, size_t object)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "shape/outline.h"
+#include "shape/strings_parts.h"
 
 #include <stdlib.h>
 
 #include "shape/runs.h"
-#include "shape/tier.h"
 
 #define MAX_DEPTH 64
 

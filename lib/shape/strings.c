@@ -5,13 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shape/cells.h"
-#include "shape/core_kinds.h"
-#include "shape/devices.h"
 #include "delta/field_layout.h"
-#include "shape/indexes.h"
-#include "shape/outline.h"
-#include "shape/tiers.h"
+#include "shape/strings_parts.h"
 
 static void memory_nominally(const struct tree *t, size_t numa, struct buf *out)
 {

@@ -21,9 +21,9 @@ void export_topology(struct call *c);
  * --- accept.c: POST /v1/nodes/NODE/accept: accept the node's present topology as a baseline ---
  *
  * It becomes the baseline of a new class, and the node no longer drifts. Nodes of its former class with the same drift,
- * which differ from it in identity alone, follow soon (rebase.h), so a change of the whole cluster is accepted once.
- * Nodes that do not drift stay; accepting one changes nothing. Signed by an administrator (admin.h) for CLAIM_ACCEPT
- * with the hash of the accepted document.
+ * which differ from it in identity alone, follow soon (upkeep_steps.h), so a change of the whole cluster is accepted
+ * once. Nodes that do not drift stay; accepting one changes nothing. Signed by an administrator (admin.h) for
+ * CLAIM_ACCEPT with the hash of the accepted document.
  */
 int accept_admit(struct call *c);
 void accept_node(struct call *c);

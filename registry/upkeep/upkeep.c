@@ -11,12 +11,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "fsck.h"
-#include "drift_hook.h"
-#include "rebase.h"
+#include "upkeep_steps.h"
 #include "publish.h"
 #include "store/costs_store.h"
 #include "store/fabric_store.h"
-#include "vacuum.h"
 
 /* An arbitrary constant, other than those in migrate.c and encode.c. */
 #define LOCK "SELECT pg_try_advisory_lock(1953460331)"

@@ -25,11 +25,11 @@ struct upkeep *upkeep_start(const struct settings *s, struct db_pool *pool, stru
 void upkeep_stop(struct upkeep *u);
 
 /*
- * There is new drift: run the drift hook (drift_hook.h) without waiting for the next run. Any thread may call these;
+ * There is new drift: run the drift hook (upkeep_steps.h) without waiting for the next run. Any thread may call these;
  * NULL does nothing.
  */
 void upkeep_notify_drift(struct upkeep *u);
-/* A node was accepted: move matching nodes to its class now (rebase.h). */
+/* A node was accepted: move matching nodes to its class now (upkeep_steps.h). */
 void upkeep_notify_accept(struct upkeep *u);
 /* A node was measured: compare it with its class. */
 void upkeep_notify_costs(struct upkeep *u);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "vacuum.h"
+#include "upkeep_steps.h"
 
 #include <stdio.h>
 #include <string.h>

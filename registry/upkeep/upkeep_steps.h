@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_UPKEEP_REBASE_H
-#define TOPIARY_REGISTRY_UPKEEP_REBASE_H
+#ifndef TOPIARY_REGISTRY_UPKEEP_STEPS_H
+#define TOPIARY_REGISTRY_UPKEEP_STEPS_H
 
 #include "upkeep_run.h"
 
+/* Steps of upkeep, called by upkeep.c. Each returns 0, or -1 with an error; what was changed until then stays. */
+
 /*
- * Steps of upkeep that choose bases again, with more nodes known than when each was stored. Each returns 0, or -1 with
- * an error; what was moved until then stays. Documents, their times and their drift do not change. Called by upkeep.c.
+ * --- rebase.c and its parts: choose bases again, with more nodes known than when each was stored ---
+ *
+ * Documents, their times and their drift do not change.
  */
 
 /*
@@ -43,5 +46,23 @@ int rebase_delete_unused(struct upkeep_run *p, struct err *e);
 
 /* Follow other topiaryd: cache bases and layouts that they added, drop those they deleted. Needs no lock. */
 int rebase_refresh(struct upkeep_run *p, struct err *e);
+
+/* --- drift_hook.c, vacuum.c --- */
+
+/*
+ * Runs DriftHook once for each node that newly drifts from its class, most severe first: DriftHook NODE SEVERITY, the
+ * changes as JSON on standard input (parser_compare), and TOPIARY_NODE, TOPIARY_SEVERITY and TOPIARY_CLASS in an
+ * otherwise empty environment. Its output is logged. When it fails or takes more than half a minute, it is run again in
+ * later runs of upkeep, three times in all. Marked as reported only afterwards: a hook interrupted by topiaryd's stop
+ * is run again. An error: the program is missing, or writable by others.
+ */
+int drift_hook_run(struct upkeep_run *p, struct err *e);
+
+/*
+ * The last step of a run: vacuums tables of which a large part was moved or deleted, so that their space is reused, and
+ * rebuilds a bloated index of nodes, which takes some tenths of a second for 100,000 nodes. Where the role may not do
+ * so, autovacuum does it some time, and the index stays.
+ */
+int vacuum_run(struct upkeep_run *p, struct err *e);
 
 #endif
