@@ -118,26 +118,49 @@ static bool has_memory(const struct candidate_set *s, int node, uint64_t wanted)
 	return !wanted || wanted + held <= n->real_memory;
 }
 
-/* The cheapest of the sets of cores near the node's devices; *known: there are such sets. */
-static const struct score_cost *cost_near(struct candidate_set *s, int node, const struct shape *shape,
-					  const struct score_need *need, uint32_t tasks, struct node_fit **fit,
-					  bool *known)
+/* The cheapest of the sets of cores near the node's devices. shared: each device has its share of the tasks near it. */
+static const struct score_cost *cost_of_sets(struct candidate_set *s, const struct shape *shape,
+					     const struct score_need *need, const struct device_set *sets, unsigned n,
+					     bool shared, struct node_fit **fit)
 {
-	unsigned words = core_set_words(shape->cores), n = device_locality_sets(&s->devices, tasks, node, shape,
-										s->sets);
+	unsigned words = core_set_words(shape->cores);
 	const struct score_cost *best = NULL, *c;
 	struct node_fit *found;
 
-	*known = n;
-	for (uint64_t *cores = s->sets; n--; cores += words) {
-		core_set_intersect(cores, s->free_cores, words);
-		c = fit_cost(&candidates_cache, shape, cores, need, &found);
+	for (unsigned i = 0; i < n; i++) {
+		const uint64_t *cores = s->sets + i * words;
+		struct score_need own = *need;
+
+		if (shared)
+			own.nlimits = device_share_limits(shape, cores, need, sets[i].share, sets[i].n, s->limits);
+		if (own.nlimits)
+			own.limits = s->limits;
+		else
+			own = *need;
+		c = fit_cost(&candidates_cache, shape, cores, &own, &found);
 		if (!c || (best && score_compare(c, best) >= 0))
 			continue;
 		best = c;
 		*fit = found;
 	}
 	return best;
+}
+
+/* *known: there are sets of cores near the node's devices. */
+static const struct score_cost *cost_near(struct candidate_set *s, int node, const struct shape *shape,
+					  const struct score_need *need, uint32_t tasks, struct node_fit **fit,
+					  bool *known)
+{
+	struct device_set sets[DEVICE_SETS_MAX];
+	unsigned words = core_set_words(shape->cores), n = device_locality_sets(&s->devices, tasks, node, shape,
+										s->sets, sets);
+	const struct score_cost *c;
+
+	*known = n;
+	for (unsigned i = 0; i < n; i++)
+		core_set_intersect(s->sets + i * words, s->free_cores, words);
+	c = cost_of_sets(s, shape, need, sets, n, true, fit);
+	return c ? c : cost_of_sets(s, shape, need, sets, n, false, fit);
 }
 
 /* A whole node is available only if no other job has any of it; then all its cores are the job's. */
@@ -266,6 +289,7 @@ void candidates_find(struct candidate_set *s, uint32_t tasks, uint32_t or_tasks,
 static void find_largest(struct candidate_set *s, const struct shape *shape, struct candidate_node *candidate)
 {
 	unsigned words = core_set_words(shape->cores), n, most;
+	struct device_set sets[DEVICE_SETS_MAX];
 	const struct score_cost *cost;
 	struct score_need need;
 	struct node_fit *fit;
@@ -276,7 +300,7 @@ static void find_largest(struct candidate_set *s, const struct shape *shape, str
 	if (!s->local_only)
 		candidate->cores = fit_most(&candidates_cache, shape, s->free_cores, &need, &candidate->cost,
 					    &candidate->fit);
-	n = s->local_only ? device_locality_sets(&s->devices, 1, candidate->node, shape, s->sets) : 0;
+	n = s->local_only ? device_locality_sets(&s->devices, 1, candidate->node, shape, s->sets, sets) : 0;
 	for (uint64_t *cores = s->sets; n--; cores += words) {
 		core_set_intersect(cores, s->free_cores, words);
 		if ((most = fit_most(&candidates_cache, shape, cores, &need, &cost, &fit)) <= candidate->cores)

@@ -152,9 +152,40 @@ static unsigned group_devices(const gres_node_state_t *ns, uint32_t type, unsign
 	return n;
 }
 
+/* Devices that are near the same cores are added up. */
+static void add_share(struct device_set *s, unsigned first, unsigned cores, unsigned devices)
+{
+	unsigned at = 0;
+
+	while (at < s->n && s->share[at].first + s->share[at].cores <= first)
+		at++;
+	if (at < s->n && s->share[at].first == first && s->share[at].cores == cores) {
+		s->share[at].devices += devices;
+		return;
+	}
+	s->odd |= s->n == DEVICE_SHARES_MAX || (at < s->n && s->share[at].first < first + cores);
+	if (s->odd) {
+		s->n = 0;
+		return;
+	}
+	memmove(&s->share[at + 1], &s->share[at], (s->n++ - at) * sizeof(*s->share));
+	s->share[at] = (struct device_share){ first, cores, devices };
+}
+
+static void add_share_of(struct device_set *s, const bitstr_t *near, unsigned devices)
+{
+	int first = near ? bit_ffs((bitstr_t *) near) : -1, cores = first < 0 ? 0 : bit_set_count((bitstr_t *) near);
+
+	s->odd |= first < 0 || bit_fls((bitstr_t *) near) - first + 1 != cores;
+	if (!s->odd)
+		add_share(s, first, cores, devices);
+	else
+		s->n = 0;
+}
+
 /* The cores near the first so many free devices of a group. */
 static void add_near(const gres_node_state_t *ns, uint32_t type, unsigned each, const struct group *g, uint64_t want,
-		     unsigned ncores, uint64_t *cores)
+		     unsigned ncores, uint64_t *cores, struct device_set *set)
 {
 	for (unsigned t = 0; t < ns->topo_cnt && want; t++) {
 		const bitstr_t *near = ns->topo_core_bitmap[t];
@@ -163,20 +194,21 @@ static void add_near(const gres_node_state_t *ns, uint32_t type, unsigned each, 
 		if (!left || !is_of_group(g, near, socket_of(near, each)))
 			continue;
 		add_cores(near, ncores, cores);
+		add_share_of(set, near, MIN(want, left));
 		want -= MIN(want, left);
 	}
 }
 
 /* One group with those that have most, until they have enough devices together. False: they never have. */
 static bool join_groups(const gres_node_state_t *ns, uint32_t type, unsigned each, struct group *groups, unsigned n,
-			unsigned first, uint64_t want, unsigned ncores, uint64_t *cores)
+			unsigned first, uint64_t want, unsigned ncores, uint64_t *cores, struct device_set *set)
 {
 	bool joined[DEVICE_SETS_MAX] = {0};
 
 	for (unsigned next = first; next < n;) {
 		const struct group *g = &groups[next];
 
-		add_near(ns, type, each, g, want, ncores, cores);
+		add_near(ns, type, each, g, want, ncores, cores, set);
 		if (g->left >= want)
 			return true;
 		want -= g->left;
@@ -191,23 +223,27 @@ static bool join_groups(const gres_node_state_t *ns, uint32_t type, unsigned eac
 
 /* Each group with enough devices; if none has, each with others. */
 static unsigned sets_of_groups(const gres_node_state_t *ns, uint32_t type, unsigned each, uint64_t want,
-			       unsigned ncores, uint64_t *cores)
+			       unsigned ncores, uint64_t *cores, struct device_set *sets)
 {
+	unsigned words = core_set_words(ncores), n, enough = 0;
 	struct group groups[DEVICE_SETS_MAX];
-	unsigned n = group_devices(ns, type, each, groups), sets = 0;
 
-	for (unsigned g = 0; g < n; g++)
-		if (groups[g].left >= want)
-			add_near(ns, type, each, &groups[g], want, ncores, cores + sets++ * core_set_words(ncores));
-	for (unsigned g = 0; !sets && g < n; g++)
-		if (!join_groups(ns, type, each, groups, n, g, want, ncores, cores + g * core_set_words(ncores)))
+	n = group_devices(ns, type, each, groups);
+	for (unsigned g = 0; g < n; g++) {
+		if (groups[g].left < want)
+			continue;
+		add_near(ns, type, each, &groups[g], want, ncores, cores + enough * words, &sets[enough]);
+		enough++;
+	}
+	for (unsigned g = 0; !enough && g < n; g++)
+		if (!join_groups(ns, type, each, groups, n, g, want, ncores, cores + g * words, &sets[g]))
 			return 0;
-	return sets ? sets : n;
+	return enough ? enough : n;
 }
 
 /* The first free devices, with their places from the snapshot, if it has as many devices as Slurm. */
 static unsigned set_of_shape(const struct device_need *need, const gres_node_state_t *ns, uint64_t want,
-			     const struct shape *shape, uint64_t *cores)
+			     const struct shape *shape, uint64_t *cores, struct device_set *set)
 {
 	uint64_t count = 0, nth = 0;
 
@@ -221,13 +257,14 @@ static unsigned set_of_shape(const struct device_need *need, const gres_node_sta
 		if (strcasecmp(d->type, need->name) || bit_test(ns->gres_bit_alloc, nth++))
 			continue;
 		core_set_add_range(cores, d->first, d->cores);
+		add_share(set, d->first, d->cores, 1);
 		want--;
 	}
 	return want == 0;
 }
 
 unsigned device_locality_sets(const struct device_need *need, uint32_t tasks, int node, const struct shape *shape,
-			      uint64_t *cores)
+			      uint64_t *cores, struct device_set *sets)
 {
 	const gres_node_state_t *ns = need->name ? node_devices(node, need->name) : NULL;
 	uint64_t want = need->per_task ? need->per_task * tasks : need->per_node;
@@ -235,9 +272,10 @@ unsigned device_locality_sets(const struct device_need *need, uint32_t tasks, in
 	if (!ns || !want)
 		return 0;
 	memset(cores, 0, DEVICE_SETS_MAX * core_set_words(shape->cores) * sizeof(*cores));
+	memset(sets, 0, DEVICE_SETS_MAX * sizeof(*sets));
 	if (!tells_cores(ns))
-		return set_of_shape(need, ns, want, shape, cores);
-	return sets_of_groups(ns, need->type, node_record_table_ptr[node]->cores, want, shape->cores, cores);
+		return set_of_shape(need, ns, want, shape, cores, sets);
+	return sets_of_groups(ns, need->type, node_record_table_ptr[node]->cores, want, shape->cores, cores, sets);
 }
 
 bool device_wants_gpus(const job_record_t *job)

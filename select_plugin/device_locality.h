@@ -4,13 +4,21 @@
 #define TOPIARY_SELECT_DEVICE_LOCALITY_H
 
 #include "job_request.h"
+#include "score/device_share.h"
 
 /*
  * The cores near the devices (GRES) that a job would get on a node. Where gres.conf states which cores a device is near
  * (Cores=, AutoDetect), Slurm grants devices near the cores that the job gets, so there is a choice. Otherwise Slurm
  * grants the first free ones, and the snapshot's devices of that kind, in its order, state where these are.
  */
-#define DEVICE_SETS_MAX 16
+#define DEVICE_SETS_MAX DEVICE_SHARES_MAX
+
+/* The ranges of cores that the devices of a set are near, ascending and disjoint. */
+struct device_set {
+	unsigned n;		/* 0 if odd */
+	bool odd;		/* there are no such ranges */
+	struct device_share share[DEVICE_SHARES_MAX];
+};
 
 /* One kind of device that a job requests; count 0: none with a locality. */
 struct device_need {
@@ -30,10 +38,11 @@ void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct
 
 /*
  * Writes sets of cores, at most DEVICE_SETS_MAX, each near enough free devices, one after another into cores[],
- * core_set_words(shape->cores) words each. Returns the number of sets; 0 when the locality is unknown.
+ * core_set_words(shape->cores) words each, and which of the devices are near which of them into sets[]. Returns the
+ * number of sets; 0 when the locality is unknown.
  */
 unsigned device_locality_sets(const struct device_need *need, uint32_t tasks, int node, const struct shape *shape,
-			      uint64_t *cores);
+			      uint64_t *cores, struct device_set *sets);
 
 /* Whether the job asks for GPUs, in whatever way. */
 bool device_wants_gpus(const job_record_t *job);

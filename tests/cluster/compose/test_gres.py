@@ -68,6 +68,24 @@ def test_two_gpus_have_the_cores_of_both(rich, node):
 
 
 @TOLD_BY
+@pytest.mark.parametrize("words, wanted", [
+    ("-n3 --gpus=3", [1, 1, 1]), ("-n8 --gres=gpu:4", [2] * 4), ("-n3 -c4 --gpus-per-task=1", [4] * 3),
+    ("-n6 --gres=gpu:2", [3, 3]), ("-n1 -c4 --gpus=3", [4])])
+def test_each_of_several_gpus_has_its_share_of_the_cores(rich, node, words, wanted):
+    """A task alone is not divided."""
+    ours, _ = rich.fates([f"-N1 -w {node} {words}"])
+    at = [core // BESIDE_GPU for core in cores(rich.ours, ours[0])[node]]
+    assert sorted(at.count(package) for package in set(at)) == sorted(wanted) and set(at) <= set(gpus(ours[0]))
+
+
+@TOLD_BY
+def test_gpu_with_few_free_cores_leaves_its_share_to_the_others(rich, node):
+    ours, _ = rich.fates([f"-N1 -w {node} -n14", f"-N1 -w {node} -n16 --gpus={GPUS}"])
+    at = [core // BESIDE_GPU for core in cores(rich.ours, ours[1])[node]]
+    assert sorted(at.count(package) for package in range(GPUS)) == [2, 4, 5, 5]
+
+
+@TOLD_BY
 def test_job_without_gpus_spares_the_cores_near_free_ones(rich, node):
     """Four cores are left beside a free GPU and beside one that is in use: by the cores alone one is as good as the
     other, and the first would be taken."""

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "score/device_share.h"
+#include "table.h"
+
+static const char four[] = "Package:2 NUMANode:2 Core:4 PU:1";
+
+/* The limits as text: "first+cores<=most ...". */
+static const struct {
+	const char *why;
+	unsigned cores, task_cores;
+	struct device_share shares[4];
+	unsigned n;
+	uint64_t busy;
+	const char *limits;
+} rows[] = {
+	{ "one device each", 2, 1, { { 0, 8, 1 }, { 8, 8, 1 } }, 2, 0, "0+8<=1 8+8<=1 " },
+	{ "two of three at the second package", 6, 2, { { 0, 8, 1 }, { 8, 8, 2 } }, 2, 0, "0+8<=2 8+8<=4 " },
+	{ "a remainder", 4, 1, { { 0, 8, 1 }, { 8, 8, 2 } }, 2, 0, "0+8<=1 8+8<=3 " },
+	{ "the first comes first", 3, 1, { { 0, 8, 1 }, { 8, 8, 1 } }, 2, 0, "0+8<=2 8+8<=1 " },
+	{ "none is without a task", 3, 1, { { 0, 4, 6 }, { 4, 4, 1 }, { 8, 4, 1 } }, 3, 0,
+	  "0+4<=1 4+4<=1 8+4<=1 " },
+	{ "NUMA nodes of three packages' devices", 8, 1, { { 0, 4, 2 }, { 4, 4, 1 }, { 12, 4, 1 } }, 3, 0,
+	  "0+4<=4 4+4<=2 12+4<=2 " },
+	{ "one has no room for more", 8, 2, { { 0, 4, 1 }, { 4, 4, 1 }, { 8, 8, 1 } }, 3, 0x6,
+	  "0+4<=2 4+4<=4 8+8<=2 " },
+	{ "a set that is no domain", 6, 2, { { 0, 4, 1 }, { 4, 8, 1 } }, 2, 0, "" },
+	{ "one has no room for a whole task", 6, 2, { { 0, 8, 1 }, { 8, 8, 1 } }, 2, 0x7f, "0+8<=0 8+8<=6 " },
+	{ "all that there is", 8, 1, { { 0, 4, 1 }, { 4, 4, 1 } }, 2, 0, "" },
+	{ "more than there is", 7, 1, { { 0, 4, 1 }, { 4, 4, 1 } }, 2, 0x3, "" },
+	{ "one task", 4, 4, { { 0, 8, 1 }, { 8, 8, 1 } }, 2, 0, "" },
+	{ "one set", 4, 1, { { 0, 8, 2 } }, 1, 0, "" },
+	{ "no set", 4, 1, .n = 0, .limits = "" },
+	{ "parts of tasks", 5, 2, { { 0, 8, 1 }, { 8, 8, 1 } }, 2, 0, "" },
+};
+
+static void shares_are_in_proportion(void **state)
+{
+	struct shape *s = shape_parse(four, NULL);
+
+	(void) state;
+	assert_non_null(s);
+	for (size_t r = 0; r < ROWS(rows); r++) {
+		struct score_need need = { .cores = rows[r].cores, .task_cores = rows[r].task_cores,
+					   .fit = FIT_PREFER };
+		uint64_t free_cores = 0xffff & ~rows[r].busy;
+		struct score_limit limits[4];
+		char text[256] = "";
+		unsigned n = device_share_limits(s, &free_cores, &need, rows[r].shares, rows[r].n, limits);
+
+		for (unsigned i = 0; i < n; i++)
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%u+%u<=%u ", limits[i].first,
+				 limits[i].cores, limits[i].most);
+		if (strcmp(text, rows[r].limits))
+			fail_msg("%s: wanted '%s', got '%s'", rows[r].why, rows[r].limits, text);
+	}
+	shape_free(s);
+}
+
+static void other_limits_come_first(void **state)
+{
+	static const struct device_share shares[] = { { 0, 8, 1 }, { 8, 8, 1 } };
+	const struct request_path path = { .steps = 1, .step = { { LEVEL_CORE, 2 } } };
+	struct score_limit limit = { 0, 4, 1 }, out[2];
+	struct shape *s = shape_parse(four, NULL);
+	uint64_t free_cores = 0xffff;
+	struct score_need need = { .cores = 2, .task_cores = 1 };
+
+	(void) state;
+	assert_int_equal(device_share_limits(s, &free_cores, &need, shares, 2, out), 2);
+	need.path = &path;
+	assert_int_equal(device_share_limits(s, &free_cores, &need, shares, 2, out), 0);
+	need.path = NULL;
+	need.limits = &limit;
+	need.nlimits = 1;
+	assert_int_equal(device_share_limits(s, &free_cores, &need, shares, 2, out), 0);
+	shape_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shares_are_in_proportion),
+		cmocka_unit_test(other_limits_come_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
