@@ -206,15 +206,6 @@ static int print_domains(const struct hwbench *b, struct err *e)
 	return 0;
 }
 
-static int print_json(const struct hwbench *b, struct err *e)
-{
-	json_t *j = hwbench_to_json(b);
-	int rc = j ? cmd_print_json(j, e) : err_set(e, "out of memory");
-
-	json_decref(j);
-	return rc;
-}
-
 /* --- */
 
 static void tell_progress(void *user, unsigned done, unsigned all)
@@ -284,7 +275,7 @@ int cmd_bench(struct cmd *c, int argc, char **argv, struct err *e)
 		return bench_node_show(c, a.words.list[1], e);
 	rc = a.from ? file_result(a.from, &b, e) : node_measure(&a, &b, e);
 	if (rc == 0)
-		rc = a.send ? result_send(c, &a, &b, e) : c->json ? print_json(&b, e) :
+		rc = a.send ? result_send(c, &a, &b, e) : c->json ? cmd_print_new(hwbench_to_json(&b), e) :
 		      a.is_costs ? print_costs(&b, e) : print_tables(&b, e);
 	hwbench_free(&b);
 	return rc;

@@ -7,22 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-
 json_t *changes_to_json(const struct changes *c)
 {
 	json_t *list = json_array();
 
-	for (size_t i = 0; list && i < c->n; i++) {
-		const struct change *x = &c->list[i];
-		json_t *o = json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "severity", severity_name(x->severity),
-				      "direction", change_direction_name(x->direction), "object", x->object, "what",
-				      x->what, "from", x->from, "to", x->to, "words", x->words);
-
-		if (json_array_append_new(list, o)) {
+	for (size_t i = 0; list && i < c->n; i++)
+		if (json_array_append_new(list, change_to_json(&c->list[i]))) {
 			json_decref(list);
 			return NULL;
 		}
-	}
 	return list;
 }
 

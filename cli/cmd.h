@@ -101,6 +101,8 @@ json_int_t cmd_number(const json_t *o, const char *key);
 
 /* Print JSON on stdout, indented. */
 int cmd_print_json(const json_t *j, struct err *e);
+/* The same of what was made for it, and free it. NULL, of a json_pack that failed, is an error. */
+int cmd_print_new(json_t *j, struct err *e);
 
 /* Print an answer of cmd_get_list, as JSON or its list as a table, and free it. 0 or -1. */
 int cmd_print_list(const struct cmd *c, json_t *answer, const char *list,

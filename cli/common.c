@@ -301,6 +301,14 @@ int cmd_print_json(const json_t *j, struct err *e)
 	return 0;
 }
 
+int cmd_print_new(json_t *j, struct err *e)
+{
+	int rc = j ? cmd_print_json(j, e) : err_set(e, "cannot print JSON: out of memory, or a name is not UTF-8");
+
+	json_decref(j);
+	return rc;
+}
+
 int cmd_print_list(const struct cmd *c, json_t *answer, const char *list,
 		   int (*print_table)(const json_t *rows, struct err *e), struct err *e)
 {

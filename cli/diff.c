@@ -71,17 +71,8 @@ static int diff_status(const struct changes *c)
 
 static int print_json(const struct end ends[2], const struct changes *c, struct err *e)
 {
-	json_t *list = changes_to_json(c), *counts = changes_counts(c), *j = NULL;
-	int rc;
-
-	if (list && counts)
-		j = json_pack("{s:s,s:s,s:O,s:O}", "from", ends[0].name, "to", ends[1].name, "changes", list,
-			      "counts", counts);
-	rc = j ? cmd_print_json(j, e) : err_set(e, "%s: not UTF-8, or out of memory", ends[0].name);
-	json_decref(j);
-	json_decref(list);
-	json_decref(counts);
-	return rc;
+	return cmd_print_new(json_pack("{s:s,s:s,s:o,s:o}", "from", ends[0].name, "to", ends[1].name, "changes",
+				       changes_to_json(c), "counts", changes_counts(c)), e);
 }
 
 static void print_counts(const struct changes *c)

@@ -115,12 +115,8 @@ static int report(struct doctor *d, struct err *e)
 {
 	if (!d->cmd->json)
 		return print_table(d, e);
-	json_t *all =
-		json_pack("{s:s, s:s, s:O}", "host", d->host, "result", levels[d->worst].word, "checks", d->findings);
-	int rc = cmd_print_json(all, e);
-
-	json_decref(all);
-	return rc;
+	return cmd_print_new(json_pack("{s:s, s:s, s:O}", "host", d->host, "result", levels[d->worst].word, "checks",
+				       d->findings), e);
 }
 
 /* A topiary.conf that cannot be read is a finding; the rest is then checked with the defaults. */

@@ -153,15 +153,9 @@ static void kind_compare(struct change_list *t, const struct kind *k, const stru
 
 static int changes_print(const struct cmd *c, const struct change_list *t, const char *const names[2], struct err *e)
 {
-	json_t *j;
-	int rc;
-
 	if (!c->json)
 		return t->text.len ? cmd_write(NULL, &t->text, e) : 0;
-	j = json_pack("{s:s, s:s, s:O}", "from", names[0], "to", names[1], "changes", t->list);
-	rc = j ? cmd_print_json(j, e) : err_set(e, "%s: not UTF-8, or out of memory", names[0]);
-	json_decref(j);
-	return rc;
+	return cmd_print_new(json_pack("{s:s, s:s, s:O}", "from", names[0], "to", names[1], "changes", t->list), e);
 }
 
 int fabric_diff(const struct cmd *c, const struct fabric *const f[2], const char *const names[2], struct err *e)

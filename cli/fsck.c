@@ -105,8 +105,8 @@ int cmd_fsck(struct cmd *c, int argc, char **argv, struct err *e)
 	c->status = argp_err_exit_status = STATUS_UNKNOWN;
 	if (cmd_parse(c, &syntax, &a, argc, argv, e) || (checked = check_all(c, a.repair, found, e)) < 0)
 		goto done;
-	rc = c->json ? cmd_print_json(json_pack("{s:I, s:b, s:O}", "checked", checked, "repaired", a.repair,
-						"unreadable", found), e) :
+	rc = c->json ? cmd_print_new(json_pack("{s:I, s:b, s:O}", "checked", checked, "repaired", a.repair,
+					       "unreadable", found), e) :
 		       print_table(found, checked, a.repair, e);
 	if (rc == 0)
 		c->status = json_array_size(found) ? STATUS_FOUND : 0;

@@ -51,18 +51,18 @@ static json_t *json_of_file(const struct packing *p, const struct packed *f)
 static int print_json(const struct packing *p, struct err *e)
 {
 	struct totals t = totals_of(p);
-	json_t *files = json_array(), *all;
-	int rc = 0;
+	json_t *files = json_array();
 
 	for (size_t i = 0; i < p->n; i++)
-		rc |= json_array_append_new(files, json_of_file(p, &p->files[i]));
-	all = json_pack("{so s{sI sI sI sI sI sI sI}}", "files", files, "totals", "nodes", (json_int_t) p->n,
-			"bases", (json_int_t) t.bases, "diffs", (json_int_t) t.diffs,
-			"diff_bytes", (json_int_t) t.diff_bytes, "base_bytes", (json_int_t) t.base_bytes,
-			"xml_bytes", (json_int_t) t.xml_bytes, "form_bytes", (json_int_t) p->layout_bytes);
-	rc = rc || !all ? err_set(e, "a file name is not UTF-8, or out of memory") : cmd_print_json(all, e);
-	json_decref(all);
-	return rc;
+		if (json_array_append_new(files, json_of_file(p, &p->files[i]))) {
+			json_decref(files);
+			return cmd_print_new(NULL, e);
+		}
+	return cmd_print_new(json_pack("{so s{sI sI sI sI sI sI sI}}", "files", files, "totals", "nodes",
+				       (json_int_t) p->n, "bases", (json_int_t) t.bases, "diffs", (json_int_t) t.diffs,
+				       "diff_bytes", (json_int_t) t.diff_bytes, "base_bytes", (json_int_t) t.base_bytes,
+				       "xml_bytes", (json_int_t) t.xml_bytes, "form_bytes",
+				       (json_int_t) p->layout_bytes), e);
 }
 
 /* --- for people --- */

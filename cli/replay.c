@@ -300,12 +300,8 @@ static int print_table(const struct stage *s, double f[][FIGURES], struct err *e
 
 static int print_json(const struct stage *s, double f[][FIGURES], struct err *e)
 {
-	json_t *policies = json_array(), *answer;
-	int rc;
+	json_t *policies = json_array();
 
-	answer = json_pack("{s:I, s:I, s:I, s:I, s:o}", "jobs", (json_int_t) s->jobs.n, "skipped",
-			   (json_int_t) s->jobs.skipped, "nodes", (json_int_t) s->cluster->n, "cores",
-			   (json_int_t) s->cluster->cores, "policies", policies);
 	for (size_t i = 0; i < s->npolicies; i++) {
 		json_t *p = json_pack("{s:s}", "policy", s->policies[i].name);
 
@@ -315,9 +311,9 @@ static int print_json(const struct stage *s, double f[][FIGURES], struct err *e)
 										  : json_integer(f[i][row]));
 		json_array_append_new(policies, p);
 	}
-	rc = answer ? cmd_print_json(answer, e) : err_set(e, "out of memory");
-	json_decref(answer);
-	return rc;
+	return cmd_print_new(json_pack("{s:I, s:I, s:I, s:I, s:o}", "jobs", (json_int_t) s->jobs.n, "skipped",
+				       (json_int_t) s->jobs.skipped, "nodes", (json_int_t) s->cluster->n, "cores",
+				       (json_int_t) s->cluster->cores, "policies", policies), e);
 }
 
 int cmd_replay(struct cmd *c, int argc, char **argv, struct err *e)

@@ -237,17 +237,14 @@ static json_t *object_json(const struct trace_view *v, unsigned metric, unsigned
 
 static int print_json(const struct trace *t, const struct trace_view *v, struct err *e)
 {
-	json_t *rows = json_array(), *all;
-	int rc;
+	json_t *rows = json_array();
 
 	for (unsigned m = 0; m < v->n; m++)
 		for (unsigned i = 0; i < v->metrics[m].n; i++)
 			json_array_append_new(rows, object_json(v, m, i));
-	all = json_pack("{s:s, s:s, s:I, s:f, s:b, s:o}", "node", t->head.node, "topology", t->head.topology, "ticks",
-			(json_int_t) t->ticks, "seconds", t->end * 1e-9, "complete", !t->open_end, "metrics", rows);
-	rc = all ? cmd_print_json(all, e) : err_set(e, "out of memory");
-	json_decref(all);
-	return rc;
+	return cmd_print_new(json_pack("{s:s, s:s, s:I, s:f, s:b, s:o}", "node", t->head.node, "topology",
+				       t->head.topology, "ticks", (json_int_t) t->ticks, "seconds", t->end * 1e-9,
+				       "complete", !t->open_end, "metrics", rows), e);
 }
 
 static int print_table(const struct trace *t, const struct trace_view *v, struct err *e)

@@ -172,19 +172,14 @@ struct trace_tasks *trace_advise_tasks(const char *path)
 
 static int node_print(const struct trace_advised *a, const struct trace *t, bool as_json, struct err *e)
 {
-	json_t *all;
 	char what[32];
-	int rc;
 
 	if (!as_json) {
 		snprintf(what, sizeof(what), "%u trace%s", a->traces, a->traces > 1 ? "s" : "");
 		return advise_found_print(a, *t->head.node ? t->head.node : "node", what, e);
 	}
-	all = json_pack("{s:s, s:I, s:f, s:o}", "node", t->head.node, "traces", (json_int_t) a->traces, "seconds",
-			a->seconds, "checks", advise_found_json(a));
-	rc = all ? cmd_print_json(all, e) : err_set(e, "out of memory");
-	json_decref(all);
-	return rc;
+	return cmd_print_new(json_pack("{s:s, s:I, s:f, s:o}", "node", t->head.node, "traces", (json_int_t) a->traces,
+				       "seconds", a->seconds, "checks", advise_found_json(a)), e);
 }
 
 int trace_advise(struct trace *const *t, const char *const *names, unsigned n, bool as_json, struct err *e)

@@ -68,16 +68,13 @@ static json_t *phase_json(const struct trace_phase *x, int64_t ticks)
 
 static int print_json(const struct trace *t, const struct trace_phases *p, const int64_t *ticks, struct err *e)
 {
-	json_t *rows = json_array(), *all;
-	int rc;
+	json_t *rows = json_array();
 
 	for (unsigned i = 0; i < p->n; i++)
 		json_array_append_new(rows, phase_json(&p->list[i], ticks[i]));
-	all = json_pack("{s:s, s:I, s:f, s:I, s:o}", "node", t->head.node, "processes", (json_int_t) p->processes,
-			"seconds", t->end * 1e-9, "ticks", (json_int_t) t->ticks, "phases", rows);
-	rc = all ? cmd_print_json(all, e) : err_set(e, "out of memory");
-	json_decref(all);
-	return rc;
+	return cmd_print_new(json_pack("{s:s, s:I, s:f, s:I, s:o}", "node", t->head.node, "processes",
+				       (json_int_t) p->processes, "seconds", t->end * 1e-9, "ticks",
+				       (json_int_t) t->ticks, "phases", rows), e);
 }
 
 /* Times are a process's: the mean, and those of the processes that have least and most. */

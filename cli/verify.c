@@ -92,16 +92,8 @@ static void changes_keep(struct changes *c, const struct args *a)
 
 static int print_json(const char *name, const struct changes *c, int verdict, struct err *e)
 {
-	const char *severity = verdict < 0 ? NULL : severity_name(verdict);
-	json_t *list = changes_to_json(c), *j = NULL;
-	int rc;
-
-	if (list)
-		j = json_pack("{s:s,s:s?,s:O}", "checked", name, "severity", severity, "changes", list);
-	rc = j ? cmd_print_json(j, e) : err_set(e, "%s: not UTF-8, or out of memory", name);
-	json_decref(j);
-	json_decref(list);
-	return rc;
+	return cmd_print_new(json_pack("{s:s,s:s?,s:o}", "checked", name, "severity",
+				       verdict < 0 ? NULL : severity_name(verdict), "changes", changes_to_json(c)), e);
 }
 
 static int print_words(const char *name, const struct changes *c, bool verbose, struct err *e)

@@ -223,14 +223,11 @@ static json_t *record_json(const struct record *record)
 
 static int print_json(const struct record *list, size_t n, struct err *e)
 {
-	json_t *jobs = json_array(), *answer = json_pack("{s:o}", "jobs", jobs);
-	int rc;
+	json_t *jobs = json_array();
 
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(jobs, record_json(&list[i]));
-	rc = cmd_print_json(answer, e);
-	json_decref(answer);
-	return rc;
+	return cmd_print_new(json_pack("{s:o}", "jobs", jobs), e);
 }
 
 static bool any_verdict(const struct record *list, size_t n)

@@ -60,6 +60,8 @@ enum severity compare_fact(const char *name);
 int change_of_fact(const char *object, const char *name, const char *from, const char *to, struct change *out,
 		   struct err *e);
 void change_free(struct change *c);
+/* As an object of jansson's (change_json.c), all members text; NULL on error. */
+struct json_t *change_to_json(const struct change *c);
 
 /*
  * The most severe change that a mode does not tolerate, or -1. Modes as in Flux's resource.verify: allow-extra

@@ -9,13 +9,6 @@
 
 #include "hwcmp/compare.h"
 
-static json_t *change_json(const struct change *c)
-{
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "severity", severity_name(c->severity), "direction",
-			 change_direction_name(c->direction), "object", c->object, "what", c->what, "from", c->from,
-			 "to", c->to, "words", c->words);
-}
-
 static void add_value(const struct line_index *text, const struct field *f, struct buf *out)
 {
 	const char *value = text->text + text->starts[f->line] + f->start;
@@ -42,7 +35,7 @@ static int field_drift(const struct cached_base *cached, size_t i, const struct 
 	else if (strcmp(from.data, to.data) &&
 		 (rc = change_of_fact(fact->object, fact->name, from.data, to.data, &c, e)) == 0) {
 		if (c.severity > SEVERITY_IDENTITY)
-			json_array_append_new(list, change_json(&c));
+			json_array_append_new(list, change_to_json(&c));
 		*worst = c.severity > *worst ? c.severity : *worst;
 		change_free(&c);
 	}

@@ -111,21 +111,13 @@ static int op_canon(struct work *w, struct err *e)
 	return 0;
 }
 
-static json_t *change_json(const struct change *c)
-{
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "severity", severity_name(c->severity),
-			 "direction", change_direction_name(c->direction), "object", c->object, "what", c->what, "from",
-				 c->from,
-			 "to", c->to, "words", c->words);
-}
-
 /* In place of the changes beyond CHANGES_MAX. */
 static json_t *rest_json(const struct changes *c, size_t from, size_t n)
 {
 	char words[64];
 
 	snprintf(words, sizeof(words), "%zu more changes", n);
-	return change_json(&(struct change){ .severity = c->list[from].severity, .direction = CHANGE_CHANGED,
+	return change_to_json(&(struct change){ .severity = c->list[from].severity, .direction = CHANGE_CHANGED,
 					     .object = "machine",
 					     .what = "", .from = "", .to = "", .words = words });
 }
@@ -141,7 +133,7 @@ static char *changes_json(const struct changes *c, bool drift)
 		n--;
 	listed = n > CHANGES_MAX ? CHANGES_MAX : n;
 	for (size_t i = 0; i < listed; i++)
-		failed |= json_array_append_new(list, change_json(&c->list[i]));
+		failed |= json_array_append_new(list, change_to_json(&c->list[i]));
 	if (listed < n)
 		failed |= json_array_append_new(list, rest_json(c, listed, n - listed));
 	return failed ? NULL : json_dumps(list, JSON_COMPACT);
