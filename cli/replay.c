@@ -88,26 +88,6 @@ static int read_cluster(struct stage *s, const char *path, struct err *e)
 	return (s->cluster = cluster_new(s->snapshot, e)) ? 0 : err_within(e, "%s", path);
 }
 
-static int read_stdin(struct buf *out, struct err *e)
-{
-	struct buf b = {0};
-	char *at;
-
-	while (b.len < RECORD_MAX_BYTES && (at = buf_reserve(&b, 65536))) {
-		size_t n = fread(at, 1, 65536, stdin);
-
-		b.len += n;
-		if (n)
-			continue;
-		if (ferror(stdin))
-			break;
-		*out = b;
-		return 0;
-	}
-	buf_free(&b);
-	return err_set(e, "standard input: %s", ferror(stdin) ? strerror(errno) : "input is too large");
-}
-
 static bool node_known(const void *cluster, const char *name)
 {
 	return cluster_has(cluster, name);
@@ -116,13 +96,13 @@ static bool node_known(const void *cluster, const char *name)
 static int read_jobs(struct stage *s, const char *path, struct err *e)
 {
 	const struct jobs_nodes nodes = { node_known, s->cluster };
-	bool piped = !strcmp(path, "-");
+	const char *name;
 	struct buf text;
 	int rc;
 
-	if (piped ? read_stdin(&text, e) : file_read(path, RECORD_MAX_BYTES, &text, e))
+	if (file_read_input(path, RECORD_MAX_BYTES, &name, &text, e))
 		return -1;
-	rc = jobs_read(&s->jobs, text.data, text.len, piped ? "standard input" : path, &nodes, e);
+	rc = jobs_read(&s->jobs, text.data, text.len, name, &nodes, e);
 	buf_free(&text);
 	return rc;
 }

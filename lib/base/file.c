@@ -59,6 +59,31 @@ error:
 	return -1;
 }
 
+int file_read_input(const char *path, size_t max, const char **name, struct buf *out, struct err *e)
+{
+	struct buf b = {0};
+	size_t n = 1;
+	char *at;
+
+	*name = path;
+	if (strcmp(path, "-"))
+		return file_read(path, max, out, e);
+	*name = "standard input";
+	while (n && b.len <= max && (at = buf_reserve(&b, 65536))) {
+		n = fread(at, 1, 65536, stdin);
+		at[n] = '\0';
+		b.len += n;
+	}
+	if (ferror(stdin) || b.failed || b.len > max) {
+		err_set(e, "standard input: %s (limit %zu bytes)",
+			strerror(b.failed ? ENOMEM : b.len > max ? EFBIG : errno), max);
+		buf_free(&b);
+		return -1;
+	}
+	*out = b;
+	return 0;
+}
+
 int file_write(int fd, const void *from, size_t len)
 {
 	const char *data = from;

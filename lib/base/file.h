@@ -14,6 +14,9 @@
  */
 int file_read(const char *path, size_t max, struct buf *out, struct err *e);
 
+/* The same, with "-" for all of standard input, which may be a pipe. *name is what messages call it. */
+int file_read_input(const char *path, size_t max, const char **name, struct buf *out, struct err *e);
+
 /*
  * Replace path by these bytes, whole or not at all: a temporary file beside it, fsync, rename, fsync of the folder.
  * A symbolic link at path is replaced, never followed. 0, or -1 with the old file untouched.

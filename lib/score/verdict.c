@@ -3,12 +3,12 @@
 #include "score/verdict.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "score/score_cost.h"
 
 #define MARK "topiary:"
@@ -56,20 +56,6 @@ struct word {
 	enum score_row row;
 };
 
-static int read_count(const char *text, unsigned max, unsigned *out, char **end)
-{
-	unsigned long n;
-
-	if (*text < '0' || *text > '9')
-		return -1;
-	errno = 0;
-	n = strtoul(text, end, 10);
-	if (errno || n > max)
-		return -1;
-	*out = n;
-	return 0;
-}
-
 static unsigned *number_at(const struct verdict *v, const struct word *w)
 {
 	return (unsigned *) ((char *) v + w->at);
@@ -83,9 +69,7 @@ static void write_number(const struct verdict *v, const struct word *w, struct b
 
 static int read_number(struct verdict *v, const struct word *w, const char *value)
 {
-	char *end;
-
-	return read_count(value, UINT32_MAX, number_at(v, w), &end) || *end ? -1 : 0;
+	return number_read(&value, UINT32_MAX, number_at(v, w)) || *value ? -1 : 0;
 }
 
 static void write_tasks(const struct verdict *v, const struct word *w, struct buf *out)
@@ -97,12 +81,10 @@ static void write_tasks(const struct verdict *v, const struct word *w, struct bu
 
 static int read_tasks(struct verdict *v, const struct word *w, const char *value)
 {
-	char *end;
-
 	(void) w;
-	if (read_count(value, UINT32_MAX, &v->tasks, &end) || *end != 'x')
+	if (number_read(&value, UINT32_MAX, &v->tasks) || *value++ != 'x')
 		return -1;
-	return read_count(end + 1, UINT32_MAX, &v->task_cores, &end) || *end ? -1 : 0;
+	return number_read(&value, UINT32_MAX, &v->task_cores) || *value ? -1 : 0;
 }
 
 static void write_fit(const struct verdict *v, const struct word *w, struct buf *out)
@@ -156,13 +138,11 @@ static int read_row(struct verdict *v, const struct word *w, const char *value)
 {
 	for (enum level level = rows[w->row].first; level <= rows[w->row].last; level++) {
 		unsigned count;
-		char *end;
 
-		if (read_count(value, SCORE_MAX_CORES, &count, &end) ||
-		    *end != (level < rows[w->row].last ? ',' : '\0'))
+		if (number_read(&value, SCORE_MAX_CORES, &count) ||
+		    *value++ != (level < rows[w->row].last ? ',' : '\0'))
 			return -1;
 		cost_set(&v->cost, w->row, level, count);
-		value = end + 1;
 	}
 	return 0;
 }

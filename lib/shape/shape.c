@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "base/array.h"
+#include "base/number.h"
 
 #define MAX_THREADS 1024u
 #define NO_LEVEL (-1)		/* an object that is not a level */
@@ -410,28 +411,23 @@ static int read_branch(struct walk *w)
 static int read_device(struct walk *w)
 {
 	struct shape *s = w->shape;
-	unsigned long first, last;
 	struct shape_device d;
-	char *end;
+	unsigned last;
 
 	if (read_type(w, d.type, sizeof(d.type)))
 		return -1;
 	if (*w->at != '@' || !isdigit((unsigned char) w->at[1]))
 		return syntax_error(w, "missing core list of a device");
-	first = last = strtoul(w->at + 1, &end, 10);
-	if (*end == '-' && isdigit((unsigned char) end[1]))
-		last = strtoul(end + 1, &end, 10);
-	if (first > last || last >= s->cores)
+	w->at++;
+	if (!s->cores || number_read_range(&w->at, s->cores - 1, &d.first, &last))
 		return syntax_error(w, "core of a device out of range");
-	w->at = end;
-	if (*end && !isspace((unsigned char) *end))
+	if (*w->at && !isspace((unsigned char) *w->at))
 		return syntax_error(w, "unexpected text after a device");
 	if (s->ndevices == SHAPE_MAX_DEVICES)
 		return syntax_error(w, "too many devices");
 	if (array_reserve(s->devices, s->ndevices, 1))
 		return syntax_error(w, "out of memory");
-	d.first = first;
-	d.cores = last - first + 1;
+	d.cores = last - d.first + 1;
 	s->devices[s->ndevices++] = d;
 	return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "base/printable.h"
 
 char *trace_tasks_path(const char *trace)
@@ -21,31 +22,14 @@ char *trace_tasks_path(const char *trace)
 	return asprintf(&path, "%.*s.tasks", (int) n, trace) < 0 ? NULL : path;
 }
 
-static const char *range_read(const char *at, unsigned *first, unsigned *last)
-{
-	char *end;
-	unsigned long value = strtoul(at, &end, 10);
-
-	if (*at < '0' || *at > '9' || value > TRACE_TASKS_INDEX)
-		return NULL;
-	*first = *last = value;
-	if (*end != '-')
-		return end;
-	at = end + 1;
-	value = strtoul(at, &end, 10);
-	if (*at < '0' || *at > '9' || value > TRACE_TASKS_INDEX || value < *first)
-		return NULL;
-	*last = value;
-	return end;
-}
-
 /* "0-3,8"; "" and what is no list are empty. hwloc's own parser sets no bound to an index. NULL: no memory. */
 static hwloc_bitmap_t list_read(const char *text)
 {
 	hwloc_bitmap_t set = hwloc_bitmap_alloc();
 	unsigned first, last;
 
-	for (const char *at = text; set && at && (at = range_read(at, &first, &last)); at = *at == ',' ? at + 1 : NULL)
+	for (const char *at = text; set && at && !number_read_range(&at, TRACE_TASKS_INDEX, &first, &last);
+	     at = *at == ',' ? at + 1 : NULL)
 		if (hwloc_bitmap_set_range(set, first, last)) {
 			hwloc_bitmap_free(set);
 			return NULL;

@@ -2,9 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "map_places.h"
 
-#include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/number.h"
 
 enum { MAX_CORE = 65535 };
 
@@ -21,32 +21,6 @@ static const char *find_host(const char *places, const char *host)
 	return NULL;
 }
 
-static int read_core(const char **at, unsigned *core)
-{
-	unsigned long n;
-	char *end;
-
-	if (!isdigit((unsigned char) **at))
-		return -1;
-	n = strtoul(*at, &end, 10);
-	if (n > MAX_CORE)
-		return -1;
-	*core = n;
-	*at = end;
-	return 0;
-}
-
-static int read_run(const char **at, unsigned *first, unsigned *last)
-{
-	if (read_core(at, first))
-		return -1;
-	*last = *first;
-	if (**at != '-')
-		return 0;
-	++*at;
-	return read_core(at, last) || *last < *first ? -1 : 0;
-}
-
 int map_places_parse(const char *places, const char *host, map_places_fn *each, void *data, struct err *e)
 {
 	const char *at = find_host(places, host);
@@ -55,7 +29,7 @@ int map_places_parse(const char *places, const char *host, map_places_fn *each, 
 	if (!at)
 		return 0;
 	for (;; at++) {
-		if (read_run(&at, &first, &last) || (*at && !strchr("+,/", *at)))
+		if (number_read_range(&at, MAX_CORE, &first, &last) || (*at && !strchr("+,/", *at)))
 			return err_set(e, "the rank map (TOPIARY_PLACES) has a syntax error at '%.20s'", at);
 		if (each(data, task, first, last, e))
 			return -1;

@@ -2,12 +2,12 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "fabric/model/lines.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/number.h"
 
 static const char blanks[] = " \t\r\f\v";
 
@@ -69,12 +69,9 @@ char *lines_word_next(char **at)
 
 bool lines_word_number(const char *word, unsigned max, unsigned *out)
 {
-	unsigned long n;
-	char *end;
+	unsigned n;
 
-	errno = 0;
-	n = strtoul(word, &end, 10);
-	if (!isdigit((unsigned char) *word) || *end || errno || n > max)
+	if (number_read(&word, max, &n) || *word)
 		return false;
 	*out = n;
 	return true;

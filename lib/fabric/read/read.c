@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,27 +109,11 @@ struct fabric *fabric_parse(const char *text, size_t len, const char *name, cons
 	return f;
 }
 
-/* All of standard input, which may be a pipe. */
-static int read_stdin(struct buf *out, struct err *e)
-{
-	size_t n = 1;
-	char *room;
-
-	while (n && out->len <= MAX_BYTES && (room = buf_reserve(out, 65536)))
-		out->len += n = fread(room, 1, 65536, stdin);
-	if (out->failed)
-		return err_set(e, "standard input: out of memory");
-	if (ferror(stdin))
-		return err_set(e, "standard input: %s", strerror(errno));
-	return out->len > MAX_BYTES ? err_set(e, "standard input: more than %zu bytes", MAX_BYTES) : 0;
-}
-
 static int read_path(const char *path, struct fabric_draft *m, struct hierarchy **given, struct err *e)
 {
-	bool piped = !strcmp(path, "-");
-	struct source s = { .name = piped ? "standard input" : path };
+	struct source s = {0};
 	struct buf b = {0};
-	int rc = piped ? read_stdin(&b, e) : file_read(path, MAX_BYTES, &b, e);
+	int rc = file_read_input(path, MAX_BYTES, &s.name, &b, e);
 
 	s.text = b.data ? b.data : "";
 	s.len = b.len;
