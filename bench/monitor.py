@@ -24,32 +24,24 @@ from rig.terminal import Terminal  # noqa: E402
 
 USER = "nobody"
 GOALS = {1: 0.002, 10: 0.02, 100: 0.1}
-EVENT = "major_faults"      # few in what else runs here
+EVENT = "migrations"        # few in what else runs here
+MANY = 500                  # a second
 NO_EVENTS = 77              # exit status of monitor_group
-MANY = 200                  # a second
 HOOKS = ("slurm_spank_init", "slurm_spank_init_post_opt", "slurm_spank_task_init")
 
-# Between "fault" and "rest" on its input it reads pages that it has just dropped from memory.
-FAULTS = """import mmap, os, select, sys
-path = sys.argv[1]
+# Between "move" and "rest" on its input it goes from one PU to another, some thousand times a second.
+MOVES = """import os, select, time
+pus = sorted(os.sched_getaffinity(0))[:2]
 os.nice(-15)
-with open(path, "wb") as f:
-    f.write(bytes(16 << 20))
-    os.fsync(f.fileno())
-fd = os.open(path, os.O_RDONLY)
-faults = False
+moves = False
 print("ready", flush=True)
 while True:
-    if not faults or select.select([0], [], [], 0)[0]:
-        faults = os.read(0, 99).endswith(b"fault")
-    elif faults:
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as pages:
-            pages.madvise(mmap.MADV_RANDOM)
-            for at in range(0, 16 << 20, 4096):
-                pages[at]
-                if not at % (256 << 10) and select.select([0], [], [], 0)[0]:
-                    break
+    if not moves or select.select([0], [], [], 0)[0]:
+        moves = os.read(0, 99).endswith(b"move")
+    elif moves:
+        for pu in pus:
+            os.sched_setaffinity(0, {pu})
+        time.sleep(2e-4)
 """
 
 
@@ -179,7 +171,7 @@ def tell_p95(sheet, what, times, goal="", how=""):
 
 def delays(nodes, hz, events):
     """Seconds of events at equal distances over the period between two ticks, and of each from the tick before it is
-    seen. A tick is at a whole multiple of the period. The job has all PUs, as the program's place is the kernel's."""
+    seen. A tick is at a whole multiple of the period. The job has all PUs, as the program is on two."""
     go = nodes.own / f"go.{hz}"
     script = nodes.own / f"job.{hz}"
     script.write_text(f"#!/bin/sh\nsrun -Q -n8 --topo-monitor=sw,hz={hz} sh -c "
@@ -188,7 +180,7 @@ def delays(nodes, hz, events):
     job = nodes.run("sbatch", "--parsable", "--output=/dev/null", "-N8", "-n8", "--ntasks-per-node=1", "--exclusive",
                     script)
     assert wait_until(lambda: nodes.pages(f"{job}.0") == 8, 120)
-    program = subprocess.Popen([sys.executable, "-c", FAULTS, nodes.own / "pages"], stdin=subprocess.PIPE,
+    program = subprocess.Popen([sys.executable, "-c", MOVES], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE)
     screen, times, ticks = None, [], []
     try:
@@ -205,7 +197,7 @@ def delays(nodes, hz, events):
             while time.monotonic() < later:
                 screen.read(0.01)
             begun = time.monotonic()
-            os.write(program.stdin.fileno(), b"fault")
+            os.write(program.stdin.fileno(), b"move")
             screen.wait(lambda: values() and min(values()) > MANY, quiet=0, seconds=120)
             times.append(time.monotonic() - begun)
             ticks.append(time.time() % (1 / hz))

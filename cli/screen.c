@@ -18,7 +18,7 @@
 
 #define LINES_MIN 6
 #define COLUMNS_MIN 40
-#define FOLLOW_MS 10		/* between two looks for a new tick, or keys */
+#define FOLLOW_MS 25		/* between two looks for a new tick, or keys */
 #define FRAME_SECONDS 0.1	/* between two pictures without a new tick */
 #define TICK_SECONDS 0.05	/* the same with one, at least */
 #define BOX_WIDTH 24		/* of the narrowest level's boxes, side by side */
