@@ -4,6 +4,7 @@
 it."""
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -146,6 +147,17 @@ def test_folder_that_the_user_may_not_write(cluster, monitor, folder):
     done = run(cluster, folder, "-n1", "--topo-monitor=sw")
     assert done.returncode == 0 and done.stderr.count("was not written to") == 1 and "Permission denied" in done.stderr
     assert not list(folder.iterdir())
+
+
+def test_folder_that_only_a_group_of_the_user_may_write(cluster, monitor, folder):
+    """Debian's postgres is in the group ssl-cert, too."""
+    own = pwd.getpwnam("postgres").pw_gid
+    others = set(os.getgrouplist("postgres", own)) - {own}
+    assert others, "needs a user with a second group"
+    os.chown(folder, 0, others.pop())
+    folder.chmod(0o775)
+    assert run(cluster, folder, "-n1", "--topo-monitor=sw,hz=20", user="postgres").stderr == ""
+    assert {path.suffix for path in folder.glob("*/*")} == {".trace", ".tasks"}
 
 
 def test_link_in_place_of_the_trace(cluster, monitor, folder):
