@@ -75,6 +75,12 @@ static int task_read(const json_t *o, struct trace_task *t)
 	return -1;
 }
 
+static uint64_t task_bits(const struct trace_task *t)
+{
+	return hwloc_bitmap_last(t->pus) + hwloc_bitmap_last(t->cores) + hwloc_bitmap_last(t->numa) +
+		(t->memory ? hwloc_bitmap_last(t->memory) : -1) + UINT64_C(4);
+}
+
 static int head_read(const json_t *o, struct trace_tasks *t, struct err *e)
 {
 	json_int_t nodes = json_integer_value(json_object_get(o, "nodes"));
@@ -98,8 +104,8 @@ static int task_add(const json_t *o, struct trace_tasks *t, struct err *e)
 		return err_set(e, "more than %u tasks", TRACE_TASKS_MAX);
 	if (array_reserve(t->list, t->n, 1) || task_read(o, &t->list[t->n]))
 		return err_set(e, "out of memory");
-	t->n++;
-	return 0;
+	t->bits += task_bits(&t->list[t->n++]);
+	return t->bits > TRACE_TASKS_BITS ? err_set(e, "its lists of PUs, cores and NUMA nodes are too long") : 0;
 }
 
 static int line_read(const char *line, size_t len, bool is_first, struct trace_tasks *t, struct err *e)

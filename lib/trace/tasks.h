@@ -4,6 +4,7 @@
 #define TOPIARY_TRACE_TASKS_H
 
 #include <hwloc.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -19,6 +20,7 @@
 #define TRACE_TASKS_BYTES (64u << 20)	/* of the file */
 #define TRACE_TASKS_MAX 65536u
 #define TRACE_TASKS_INDEX 65535u	/* of a PU, core or NUMA node */
+#define TRACE_TASKS_BITS (256u << 20)	/* of all tasks' sets, 32 MiB */
 
 struct trace_task {
 	unsigned rank;
@@ -33,6 +35,7 @@ struct trace_tasks {
 	hwloc_bitmap_t cores;		/* of the step on this node */
 	struct trace_task *list;	/* by rank */
 	unsigned n;
+	uint64_t bits;			/* of the sets of all */
 };
 
 /* The file beside a trace: with .tasks in place of .trace. NULL: no memory. Free it. */

@@ -171,6 +171,8 @@ def test_matrix_that_was_named_is_an_error(folder, tasks, words, error):
     ("", "not a list of a step's tasks"), ("{}\n", "not a list of a step's tasks"), ("[1]\n", "not a list"),
     ('{"tasks":1}\n{"rank":"x"}\n', "line 2: a task without a rank"),
     ('{"tasks":1}\n{"rank":0}\n{"rank":0}\n', "rank 0 twice"),
+    ('{"tasks":1}\n' + "".join(f'{{"rank":{i},"cpus_os":"65535","cores":"65535"}}\n' for i in range(4000)),
+     "line 2050: its lists of PUs, cores and NUMA nodes are too long"),
     ('{"tasks":1}\nx\n', "line 2: not a list"), ('{"tasks":2}\n', "line 1: not a list"),
 ])
 def test_damaged_tasks_are_one_warning(folder, text, error):
