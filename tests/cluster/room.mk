@@ -68,9 +68,11 @@ SMOKE := tests/unit/test_decide.c \
 		a_job_is_mapped_by_the_registrys_fabric) \
 	$(call smoke, bad_input, option_is_refused_at_submission deleted_matrix_is_one_warning) \
 	$(call smoke, slurm_upgrade, jobs_live_on_and_are_placed_again) \
+	tests/cluster/test_auth_slurm.py \
 	$(addprefix tests/cluster/compose/test_,daemons.py::test_to_stock_and_back_with_running_jobs gres.py::test_cores_are_at_the_gpu \
 		gres.py::test_job_without_gpus_spares_the_cores_near_free_ones \
-		network.py::test_one_switch_holds_the_job \
+		gres.py::test_why_names_gpus_that_are_far network.py::test_one_switch_holds_the_job \
+		network.py::test_the_best_nodes_of_a_switch \
 		network.py::test_uneven_shares_stay_on_one_switch) \
 	$(if $(findstring /26.05.,$(SLURM_SRC)),$(SMOKE_2605))
 ifeq ($(SLURM),)
