@@ -2,18 +2,17 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "hwcmp/hwdiff.h"
 
-#include <errno.h>
 #include <hwloc.h>
 #include <hwloc/diff.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "base/child.h"
 #include "base/file.h"
 
 #define CPU_SECONDS 60
+#define SECONDS 600		/* whatever else the machine does */
+#define MAX_BYTES (64u << 20)
 
 enum { EXIT_DIFF, EXIT_COMPLEX, EXIT_NO_LOAD, EXIT_NO_EXPORT };
 
@@ -36,18 +35,26 @@ static hwloc_topology_t topology_load(const char *xml, size_t len)
 	return hwloc_topology_set_xmlbuffer(t, copy.data, copy.len + 1) || hwloc_topology_load(t) ? NULL : t;
 }
 
+struct difference {
+	const char *a, *b;
+	size_t alen, blen;
+};
+
 /* In the child, which the exit frees of all it holds. */
-static int difference_write(const char *a, size_t alen, const char *b, size_t blen, int fd)
+static int difference_write(int fd, void *arg)
 {
+	const struct difference *d = arg;
 	hwloc_topology_diff_t diff = NULL;
 	hwloc_topology_t x, y;
 	char *xml;
 	int len, rc;
 
+	setrlimit(RLIMIT_CPU, &(struct rlimit){ CPU_SECONDS, CPU_SECONDS });
+	setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
 	unsetenv("HWLOC_COMPONENTS");
 	unsetenv("HWLOC_DEBUG_CHECK");
 	setenv("HWLOC_HIDE_ERRORS", "2", 1);
-	if (!(x = topology_load(a, alen)) || !(y = topology_load(b, blen)))
+	if (!(x = topology_load(d->a, d->alen)) || !(y = topology_load(d->b, d->blen)))
 		return EXIT_NO_LOAD;
 	rc = hwloc_topology_diff_build(x, y, 0, &diff);
 	if (rc)
@@ -57,56 +64,16 @@ static int difference_write(const char *a, size_t alen, const char *b, size_t bl
 	return EXIT_DIFF;
 }
 
-static int status_read(int status, struct err *e)
-{
-	if (WIFSIGNALED(status))
-		return err_set(e, "hwloc crashed on these topologies: %s", strsignal(WTERMSIG(status)));
-	if (WEXITSTATUS(status) <= EXIT_COMPLEX)
-		return WEXITSTATUS(status);
-	return err_set(e, "%s", WEXITSTATUS(status) <= EXIT_NO_EXPORT ? reasons[WEXITSTATUS(status)] :
-		       "hwloc terminated the comparison");
-}
-
-static int output_read(int fd, struct buf *out)
-{
-	ssize_t n = 1;
-	char *at;
-
-	while (n && (at = buf_reserve(out, 65536))) {
-		if ((n = read(fd, at, 65536)) < 0 && errno != EINTR)
-			return -1;
-		out->len += n > 0 ? n : 0;
-	}
-	if (!out->failed)
-		out->data[out->len] = '\0';
-	return out->failed ? -1 : 0;
-}
-
 int hwdiff_xml(const char *a, size_t alen, const char *b, size_t blen, struct buf *out, struct err *e)
 {
+	struct difference d = { a, b, alen, blen };
 	struct buf got = {0};
-	int pipes[2], status = 0, rc;
-	pid_t child;
+	int rc = child_run(difference_write, &d, SECONDS, MAX_BYTES, &got, e);
 
-	if (pipe(pipes))
-		return err_set(e, "pipe: %s", strerror(errno));
-	if ((child = fork()) < 0) {
-		close(pipes[0]);
-		close(pipes[1]);
-		return err_set(e, "fork: %s", strerror(errno));
-	}
-	if (!child) {
-		setrlimit(RLIMIT_CPU, &(struct rlimit){ CPU_SECONDS, CPU_SECONDS });
-		setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
-		close(pipes[0]);
-		_exit(difference_write(a, alen, b, blen, pipes[1]));
-	}
-	close(pipes[1]);
-	rc = output_read(pipes[0], &got);
-	close(pipes[0]);
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	rc = rc ? err_set(e, "the output of hwloc: out of memory") : status_read(status, e);
+	if (rc < 0)
+		return err_within(e, "hwloc, on these topologies");
+	if (rc > EXIT_COMPLEX)
+		rc = err_set(e, "%s", rc <= EXIT_NO_EXPORT ? reasons[rc] : "hwloc terminated the comparison");
 	if (!rc)
 		buf_add(out, got.data, got.len);
 	buf_free(&got);

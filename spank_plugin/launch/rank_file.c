@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/printable.h"
 #include "options.h"
-#include "step/child.h"
 #include "step/step.h"
 #include "step/task_env.h"
 #include "step/user.h"

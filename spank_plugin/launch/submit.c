@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "score/request.h"
-#include "step/child.h"
 #include "step/step.h"
 
 static int resolve_matrix(const char *value, char *out, size_t size, struct err *e)

@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/printable.h"
-#include "child.h"
 #include "options.h"
 #include "run_dir.h"
 #include "step.h"

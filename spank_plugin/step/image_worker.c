@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/file.h"
-#include "child.h"
 #include "confine.h"
 #include "hwview/image.h"
 #include "hwview/machine.h"

@@ -16,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/printable.h"
-#include "child.h"
 #include "granted_gpus.h"
 #include "monitor/ask.h"
 #include "monitor/events.h"

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/printable.h"
-#include "child.h"
 #include "options.h"
 #include "step.h"
 

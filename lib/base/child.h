@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SPANK_CHILD_H
-#define TOPIARY_SPANK_CHILD_H
+#ifndef TOPIARY_BASE_CHILD_H
+#define TOPIARY_BASE_CHILD_H
 
 #include <stddef.h>
 
@@ -9,13 +9,13 @@
 #include "base/err.h"
 
 /*
- * Child processes of slurmstepd with a time limit and bounded output. For image_worker.c, capture.c,
- * launch/rank_file.c and launch/submit.c. The child's function writes to fd and returns its exit status.
+ * Child processes with a time limit and bounded output: what slurmstepd does for the user, and what hwloc or a command
+ * of Slurm may crash or hang on. The child's function writes to fd and returns its exit status.
  */
 typedef int child_fn(int fd, void *arg);
 
 /*
- * Run fn in a child with a process group of its own, so that its failure cannot affect slurmstepd. Its output, at most
+ * Run fn in a child with a process group of its own, so that its failure cannot affect the caller. Its output, at most
  * max bytes, is stored in out, which the caller frees. The exit status, or -1 with an error when the child was killed
  * by a signal, took more than `seconds` or wrote more; then the group is killed, and a process that the kernel does
  * not release is not waited for.
