@@ -113,9 +113,9 @@ static uint64_t memory_on(const struct candidate_set *s, int node, uint32_t task
 static bool has_memory(const struct candidate_set *s, int node, uint64_t wanted)
 {
 	const node_record_t *n = node_record_table_ptr[node];
-	uint64_t held = n->mem_spec_limit + (s->taken ? 0 : occupancy_memory(node));
 
-	return !wanted || wanted + held <= n->real_memory;
+	return !wanted ||
+	       wanted + n->mem_spec_limit + (s->taken ? 0 : occupancy_memory(node)) <= n->real_memory;
 }
 
 /* The cheapest of the sets of cores near the node's devices. shared: each device has its share of the tasks near it. */
@@ -204,13 +204,14 @@ static void need_limit(struct candidate_set *s, int node, uint64_t wanted, const
 		       struct score_need *need)
 {
 	const node_record_t *n = node_record_table_ptr[node];
-	struct numa_memory m = {
+	struct numa_memory m;
+
+	if (!wanted || s->req->request.memory == FIT_OFF || s->req->whole_nodes)
+		return;
+	m = (struct numa_memory){
 		.capacity = n->real_memory > n->mem_spec_limit ? n->real_memory - n->mem_spec_limit : 0,
 		.held = occupancy_memory(node), .used = occupancy_core_memory(s->taken, node), .wanted = wanted,
 	};
-
-	if (s->req->request.memory == FIT_OFF || s->req->whole_nodes)
-		return;
 	need->nlimits = numa_memory_limits(shape, &m, need->cores, s->free_cores, s->limits, s->limits_max);
 	need->limits = s->limits;
 }
