@@ -9,8 +9,10 @@ import collections
 import itertools
 import random
 import statistics
+import sys
 
 import sheet as sheets
+from rig.cluster import SLURM_RELEASE
 from select_trace import NODES, Story, make_trace, run_all
 
 CLUSTERS = {"Slurm": {"stock": True}, "Topiary": {}, "ignore": {"settings": "TopoGpuCores = ignore\n"}}
@@ -20,24 +22,35 @@ WITH_GPUS = 0.6     # of these
 GPUS = {node: [set(domain) for domain in machine.domains(1)] for node, machine in NODES.items()}
 
 
-def with_gpus(trace, seed):
+def with_gpus(trace, seed, kept):
+    """Without jobs that no node has enough cores for beside those kept for GPUs."""
     chance = random.Random(seed)
+    most = max(machine.cores - kept * len(GPUS[node]) for node, machine in NODES.items())
+    trace = [job for job in trace if job.tasks * job.task_cpus <= most]
     return [job._replace(gpus=chance.choices((1, 2), (3, 1))[0])
             if job.nodes == 1 and job.tasks * job.task_cpus <= SMALL and chance.random() < WITH_GPUS else job
             for job in trace]
 
 
-def configured():
+def configured(kept):
+    """Since 24.11 Slurm refuses Cores= that are not whole sockets: there NUMA nodes are its sockets, as at sites."""
+    restricted = f" RestrictedCoresPerGPU={kept}" if kept else ""
     lines = [f"NodeName={node} Name=gpu File={{folder}}/{node}gpu{i} Cores={min(near)}-{max(near)}\n"
              for node, all_near in GPUS.items() for i, near in enumerate(all_near)]
-    return {"conf": "GresTypes=gpu\n", "files": {"gres.conf": "".join(lines)},
-            "nodes": {node: f"Gres=gpu:{len(near)}" for node, near in GPUS.items()}}
+    conf, words = "GresTypes=gpu\n", {node: f"Gres=gpu:{len(near)}" for node, near in GPUS.items()}
+    if SLURM_RELEASE >= (24, 11):
+        conf += "SlurmdParameters=numa_node_as_socket\n"
+        words = {node: f"{said} Sockets={len(GPUS[node])} CoresPerSocket={len(GPUS[node][0])}{restricted}"
+                 for node, said in words.items()}
+    return {"conf": conf, "files": {"gres.conf": "".join(lines)}, "nodes": words}
 
 
 class GpuStory(Story):
-    """Which jobs have GPUs that are far from their cores, and which of these need not."""
+    """Which jobs have GPUs that are far from their cores, and which of these need not; and which without GPUs leave one
+    fewer cores than are kept for it."""
 
-    def __init__(self, trace, record, submitted, cycles):
+    def __init__(self, trace, kept, record, submitted, cycles):
+        self.kept, self.intruders = kept, set()
         self.asked = {job.name: job for job in trace}
         self.cores = {node: set(range(machine.cores)) for node, machine in NODES.items()}
         self.gpus = {node: set(range(len(near))) for node, near in GPUS.items()}
@@ -72,7 +85,14 @@ class GpuStory(Story):
         for node, mine, gpus in self.held[name]:
             self.cores[node] -= mine
             self.gpus[node] -= gpus
+            if not granted and any(len(near & self.without_gpus(node)) > len(near) - self.kept for near in GPUS[node]):
+                self.intruders.add(name)
         self.started[name], self.placed[name] = float(words[1]), cores
+
+    def without_gpus(self, node):
+        """The cores there of jobs without GPUs."""
+        return {core for held in self.held.values() if not any(gpus for *_, gpus in held)
+                for at, mine, _ in held if at == node for core in mine}
 
     def wait(self, with_gpus_only):
         return statistics.fmean(self.started[name] - at for name, at in self.submitted.items()
@@ -87,11 +107,14 @@ FIGURES = {
 
 
 def run(sheet, args):
-    trace = with_gpus(make_trace(args.jobs, args.load, args.run, args.seed), args.seed)
+    kept = args.restricted
+    if kept and SLURM_RELEASE < (24, 11):
+        sys.exit("select_plugin.py: --restricted needs Slurm 24.11 or later: make bench-select-gpu SLURM=26.05")
+    trace = with_gpus(make_trace(args.jobs, args.load, args.run, args.seed), args.seed, kept)
     told = collections.defaultdict(list)
     for _ in range(args.repeat):
-        for name, record in run_all(trace, None, CLUSTERS, **configured()).items():
-            told[name].append(GpuStory(trace, *record))
+        for name, record in run_all(trace, None, CLUSTERS, **configured(kept)).items():
+            told[name].append(GpuStory(trace, kept, *record))
     total = args.repeat * sum(bool(job.gpus) for job in trace)
 
     def beside(value):
@@ -104,6 +127,10 @@ def run(sheet, args):
                        ("jobs with GPUs, some cores far although others were near", "needless")):
         value = count(jobs) if jobs else lambda name: total - count("far")(name)
         sheet.add(what, value("Topiary"), f"of {total}", goal="0" if jobs else "", beside=beside(value))
+    if kept:
+        value = count("intruders")
+        sheet.add(f"jobs without GPUs that left a GPU fewer than {kept} cores", value("Topiary"), "", goal="0",
+                  beside=beside(value))
     for what, (unit, figure) in FIGURES.items():
         def median(name, figure=figure):
             return statistics.median(map(figure, told[name]))

@@ -16,6 +16,7 @@ import select_memory  # noqa: E402
 import select_time  # noqa: E402
 import select_trace  # noqa: E402
 import sheet as sheets  # noqa: E402
+from rig.cluster import SLURM_RELEASE  # noqa: E402
 from rig.paths import BUILD  # noqa: E402
 
 
@@ -65,6 +66,8 @@ def parser():
     t.add_argument("--load", type=int, default=80, help="percent of all cores that they ask for")
     t.add_argument("--run", type=float, default=12, help="seconds that a job runs, mean")
     t.add_argument("--repeat", type=int, default=1, help="the same jobs so many times")
+    t.add_argument("--restricted", type=int, default=0, metavar="CORES",
+                   help="so many cores of each GPU are kept for jobs with GPUs (RestrictedCoresPerGPU; Slurm 24.11)")
     t = commands.add_parser("controller",
                             help="the same jobs with and without us: a submission's RPC and slurmctld's CPU time",
                             **how)
@@ -82,6 +85,7 @@ def parser():
 
 PLANS = ("time --svg docs/decision-time.svg", "time --topology tree --nodes 10000 --loads 80 --asked 2x16 4x32",
          "hostile", "trace --repeat 3", "memory --repeat 2", "gpu --jobs 200 --run 5 --load 120",
+         *(["gpu --jobs 200 --run 5 --load 120 --restricted 2"] if SLURM_RELEASE >= (24, 11) else []),
          "controller --nodes 12 --repeat 3", "controller --nodes 1000 10000 --jobs 200 --run 8 --repeat 3")
 
 
