@@ -156,7 +156,7 @@ def launch(hosts, launcher, nodes, weights, *options):
         pytest.skip(f"NOT TESTED: {why}")
     count = ["-n", str(len(hosts.expected(nodes, weights, *options)))] if launcher != "openmpi-5" else []
     ran = subprocess.run([str(c) for c in [*command, *count, hosts.file("seat")]], env={**os.environ, **env, **told},
-                         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+                         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
     found = re.findall(r"^rank (\d+) host (\S+) cpus (\S+)$", ran.stdout, re.M)
     print(ran.stdout, ran.stderr, file=sys.stderr)
     assert ran.returncode == 0
