@@ -151,7 +151,7 @@ static int map_check(const struct cmd *c, const struct advise_map *a, const char
 		return -1;
 	if (ranks > whole->ranks)
 		err_set(e, "%s: the matrix has %u ranks, the step %u", name, whole->ranks, ranks);
-	else if (!(m = matrix_head(whole, ranks)))
+	else if (!(m = matrix_range(whole, 0, ranks)))
 		err_set(e, "out of memory");
 	network = m && !a->snapshot ? published_network(c) : NULL;
 	if (m && !places_load(c, a, network, &job, e))

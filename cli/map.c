@@ -174,7 +174,7 @@ static struct matrix *load_matrix(const char *path, unsigned ranks, struct err *
 		return whole;
 	if (ranks > whole->ranks)
 		err_set(e, "%s: the matrix has %u ranks, but the job has %u tasks", path, whole->ranks, ranks);
-	else if (!(head = matrix_head(whole, ranks)))
+	else if (!(head = matrix_range(whole, 0, ranks)))
 		err_set(e, "%s: out of memory", path);
 	matrix_free(whole);
 	return head;

@@ -274,7 +274,7 @@ static void headers_allocate_nothing(void **state)
 
 static void keeps_the_first_ranks(void **state)
 {
-	struct matrix *m = matrix_of("0 1 2 4\n1 0 3 5\n2 3 0 6\n4 5 6 0\n"), *head = matrix_head(m, 3);
+	struct matrix *m = matrix_of("0 1 2 4\n1 0 3 5\n2 3 0 6\n4 5 6 0\n"), *head = matrix_range(m, 0, 3);
 
 	assert_int_equal(head->ranks, 3);
 	assert_int_equal(head->row[3], 6);

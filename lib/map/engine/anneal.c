@@ -4,226 +4,252 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "map/engine/annealing.h"
+#include "map/engine/mapping_state.h"
+#include "map/engine/order.h"
 #include "map/engine/quotient.h"
+#include "map/engine/split.h"
+#include "map/matrix/draw.h"
 
+/* The first temperature, that of ranks, and the last, relative to the average change of a move; their number. */
+#define WARM 0.5
+#define WARM_RANKS 0.1
+#define COLD 0.003
+#define STEPS 200
+/* The number of random moves that set the first one. */
+#define SAMPLES 512
+/* The resolution of random thresholds and distances. */
+#define CHANCES 1024
 /*
- * Temperatures relative to the average change of a move: at SETTLED the assignment to nodes hardly changes any more, at
- * COLD annealing ends.
+ * The probability that a rank moves to a partner's own domain; otherwise the nearest other is as likely as the next two
+ * together, or the next four, and so on.
  */
-#define SETTLED 0.03
-#define COLD 0.001
-/* The share of the work that is used above SETTLED. */
-#define SLOW 0.7
-/* One in so many units of work is spent on exchanging whole domains. */
-#define DOMAIN_PART 8
-/* One move in so many goes to a random domain. */
-#define ANYWHERE 8
-/* The number of additional slots tried in the cell that a rank is to move to. */
-#define OTHERS 9
-/* The cost of drawing a move, or a slot, and of trying it besides its edges, in edge evaluations. */
-#define DRAW_WORK 4
-#define MOVE_WORK 12
-
-/*
- * Of domains: the number of levels that are annealed, their least number of domains, and the least average number of
- * slots in each; the first temperature is high, so that much is rearranged.
- */
-#define STRATA 3
-#define LEAST_DOMAINS 4
+#define THERE 0.5
+/* The number of slots tried in that domain. */
+#define LOOKS 16
+/* The work of a move besides its edges. */
+#define MOVE_WORK 24
+/* The least average number of slots in a domain that is annealed; of levels of domains, the number annealed. */
 #define LEAST_SLOTS 3
-#define DOMAIN_WARM 0.5
+#define STRATA 3
 
-struct slot_annealing {
-	struct annealing a;		/* first */
+struct annealing {
+	struct mapping_state state;
+	const struct slot_level *cells;
 	double warm;			/* the first temperature, relative to the average change of a move */
-	unsigned long long domain_work;	/* work spent on exchanging domains */
+	unsigned *best;			/* by rank: its slot in the cheapest mapping so far */
+	double cost, least;		/* of the present mapping and of the best, relative to the start */
+	double warmth;			/* the temperature */
+	uint64_t chance;
+	unsigned *near;			/* near[cell * n ..]: all cells, the nearest to it first */
+	unsigned reach[CHANCES];	/* random indices into that */
+	double chances[CHANCES];	/* -log of a random number: logarithms are slow */
 };
 
-/* The ranks on two ranges of slots of equal length are exchanged; empty: no move. */
+/* Two slots; to == SLOT_NONE: no move. */
 struct move {
-	struct slot_range from, to;
+	unsigned from, to;
+	double change;
 };
 
-static unsigned draw_between(struct annealing *a, unsigned first, unsigned end)
+/* A partner's own cell has no place for a rank if it is a single slot. */
+static void tables_fill(struct annealing *a)
 {
-	return first + draw_below(&a->chance, end - first);
+	size_t n = a->cells->n;
+	double there = a->state.s->n > n ? THERE : 0;
+
+	for (size_t c = 0; c < n; c++)
+		order_by(&a->state.between[c * n], n, &a->near[c * n]);
+	for (unsigned i = 0; i < CHANCES; i++) {
+		double chance = (i + 0.5) / CHANCES, far = pow(n, (chance - there) / (1 - there));
+
+		a->chances[i] = -log(chance);
+		a->reach[i] = chance < there ? 0 : far < n ? far : n - 1;
+	}
 }
 
-/* A random domain of the level within a domain of a wider level. */
-static unsigned domain_within(struct annealing *a, const struct slot_level *t, const struct slot_level *wide,
-			      unsigned domain)
+static int annealing_init(struct annealing *a, const struct matrix *m, const struct slots *s, const unsigned *slot)
 {
-	return draw_between(a, t->of[wide->first[domain]], t->of[wide->first[domain + 1] - 1] + 1);
+	size_t n = a->cells->n;
+
+	a->near = malloc(n * n * sizeof(*a->near));
+	a->best = malloc(m->ranks * sizeof(*a->best));
+	if (mapping_state_init(&a->state, m, s, a->cells, slot) || !a->near || !a->best)
+		return -1;
+	memcpy(a->best, slot, m->ranks * sizeof(*slot));
+	tables_fill(a);
+	return 0;
 }
 
-/*
- * A domain of the level nearer to one of the rank's partners: within a wider domain of the partner that the rank is not
- * in; occasionally any. SLOT_NONE: the rank is already as near as that.
- */
-static unsigned domain_draw(struct annealing *a, unsigned rank, unsigned level)
+static void annealing_free(struct annealing *a)
+{
+	mapping_state_free(&a->state);
+	free(a->near);
+	free(a->best);
+}
+
+/* A cell near that of one of the rank's partners. */
+static unsigned cell_draw(struct annealing *a, unsigned rank)
 {
 	const struct matrix *m = a->state.m;
-	const struct slot_level *own = &a->state.s->level[level];
-	size_t degree = m->row[rank + 1] - m->row[rank];
-	unsigned mine = a->state.at[rank].slot, his;
+	unsigned degree = m->row[rank + 1] - m->row[rank];
+	unsigned partner = degree ? m->adj[m->row[rank] + draw_below(&a->chance, degree)] : rank;
+	size_t his = a->cells->of[a->state.at[partner]];
 
-	if (!level || !degree || !draw_below(&a->chance, ANYWHERE))
-		return draw_below(&a->chance, own->n);
-	his = a->state.at[m->adj[m->row[rank] + draw_below(&a->chance, degree)]].slot;
-	for (unsigned t = 0; t < level; t++) {
-		const struct slot_level *wide = &a->state.s->level[t += draw_below(&a->chance, level - t)];
-
-		if (wide->of[his] != wide->of[mine])
-			return domain_within(a, own, wide, wide->of[his]);
-	}
-	return SLOT_NONE;
+	return a->near[his * a->cells->n + a->reach[draw_below(&a->chance, CHANCES)]];
 }
 
-/* A random range of as many slots in it. */
-static struct slot_range run_draw(struct annealing *a, const struct slot_level *t, unsigned domain, unsigned count)
+/* The slot of the cell whose rank can move to `from` at the least cost, among several adjacent ones. */
+static struct move move_choose(struct annealing *a, unsigned from, unsigned cell)
 {
-	unsigned first = t->first[domain], end = t->first[domain + 1];
+	unsigned first = a->cells->first[cell], count = a->cells->first[cell + 1] - first;
+	unsigned looks = count < LOOKS ? count : LOOKS, at = draw_below(&a->chance, count);
+	struct move v = { from, SLOT_NONE, INFINITY };
 
-	return (struct slot_range){ count < end - first ? draw_between(a, first, end - count + 1) : first, count };
-}
+	for (unsigned i = 0; i < looks; i++) {
+		double change = mapping_state_costs_more(&a->state, first + at, from);
 
-static bool may_exchange(const struct annealing *a, struct slot_range one, struct slot_range other)
-{
-	for (unsigned i = 0; i < one.count; i++)
-		if (!slots_alike(a->state.s, one.first + i, other.first + i))
-			return false;
-	return true;
-}
-
-static struct move move_draw(struct annealing *a, unsigned level)
-{
-	const struct slot_level *t = &a->state.s->level[level];
-	unsigned rank = draw_below(&a->chance, a->state.m->ranks), own = t->of[a->state.at[rank].slot];
-	unsigned other = domain_draw(a, rank, level), count, space;
-	struct move v;
-
-	if (other == SLOT_NONE || other == own)
-		return (struct move){0};
-	count = t->first[own + 1] - t->first[own];
-	space = t->first[other + 1] - t->first[other];
-	if (space < count)
-		count = space;
-	v = (struct move){ run_draw(a, t, own, count), run_draw(a, t, other, count) };
-	return may_exchange(a, v.from, v.to) ? v : (struct move){0};
-}
-
-/* As mapping_state_swap_change. */
-static double move_change(struct annealing *a, struct move v, double limit)
-{
-	if (v.from.count > 1)
-		return mapping_state_change(&a->state, v.from, v.to);
-	return v.from.count ? mapping_state_swap_change(&a->state, v.from.first, v.to.first, limit) : 0;
-}
-
-static double move_sample(struct annealing *a)
-{
-	return move_change(a, move_draw(a, a->state.s->nlevels - 1), INFINITY);
-}
-
-/* Moves a rank to the best of some slots of the drawn cell: with the cost table, trying them is cheap. */
-static double move_choose(struct annealing *a, struct move *v, double limit)
-{
-	const struct slot_level *cells = a->state.s->cells;
-	unsigned cell = cells->of[v->to.first], first = cells->first[cell], end = cells->first[cell + 1];
-	double least = move_change(a, *v, limit);
-
-	if (v->from.count > 1 || !a->state.costs.cells)
-		return least;
-	for (unsigned i = 0; i < OTHERS && i + 1 < end - first; i++) {
-		struct slot_range to = { draw_between(a, first, end), 1 };
-		double change = mapping_state_swap_change(&a->state, v->from.first, to.first, limit);
-
-		a->state.work += DRAW_WORK;
-		if (change < least && may_exchange(a, v->from, to)) {
-			least = change;
-			v->to = to;
+		if (change < v.change && slots_alike(a->state.s, first + at, from)) {
+			v.change = change;
+			v.to = first + at;
 		}
+		if (++at == count)
+			at = 0;
 	}
-	return least;
+	a->state.work += looks;
+	return v;
 }
 
-static void move_try(struct annealing *a, unsigned level)
+/* Limited like mapping_state_change. */
+static struct move move_draw(struct annealing *a, double limit)
 {
-	struct move v = move_draw(a, level);
-	double limit, change;
+	unsigned rank = draw_below(&a->chance, a->state.m->ranks), from = a->state.at[rank];
+	unsigned cell = cell_draw(a, rank);
+	struct move v = { from, SLOT_NONE, INFINITY };
 
-	a->state.work += DRAW_WORK;
-	if (!v.from.count)
-		return;
 	a->state.work += MOVE_WORK;
-	limit = annealing_limit(a);
-	change = move_choose(a, &v, limit);
-	if (change >= limit)
-		return;
-	a->cost += change;
-	if (v.from.count > 1)
-		mapping_state_exchange(&a->state, v.from, v.to);
-	else
-		mapping_state_swap(&a->state, v.from.first, v.to.first);
+	if (cell == a->cells->of[from])
+		return v;
+	v = move_choose(a, from, cell);
+	if (v.to == SLOT_NONE)
+		return v;
+	v.change += mapping_state_costs_more(&a->state, from, v.to);
+	if (v.change < limit)
+		v.change = mapping_state_change(&a->state, v.from, v.to, limit);
+	return v;
 }
 
-/* A move of a single rank or, for their share of the work, of a whole domain. */
-static void anneal_step(struct annealing *a)
+/* The average absolute change in cost of random moves that change anything. */
+static double change_sample(struct annealing *a)
 {
-	struct slot_annealing *x = (struct slot_annealing *) a;
-	unsigned last = a->state.s->nlevels - 1;
-	unsigned long long work = a->state.work;
+	double sum = 0;
+	unsigned n = 0;
 
-	if (!last || x->domain_work * DOMAIN_PART > work) {
-		move_try(a, last);
-		return;
+	for (unsigned i = 0; i < SAMPLES; i++) {
+		struct move v = move_draw(a, INFINITY);
+
+		if (v.to == SLOT_NONE || v.change == 0)
+			continue;
+		sum += fabs(v.change);
+		n++;
 	}
-	move_try(a, draw_below(&a->chance, last));
-	x->domain_work += a->state.work - work;
+	return n ? sum / n : 0;
 }
 
-static double anneal_warmth(const struct annealing *a, double change, double done)
+/* A move that is dearer by `more` is accepted with the probability exp(-more / temperature). */
+static void move_try(struct annealing *a)
 {
-	double warm = ((const struct slot_annealing *) a)->warm;
+	double limit = a->warmth * a->chances[draw_below(&a->chance, CHANCES)];
+	struct move v = move_draw(a, limit);
 
-	if (done < SLOW)
-		return change * (warm * pow(SETTLED / warm, done / SLOW));
-	return change * (SETTLED * pow(COLD / SETTLED, (done - SLOW) / (1 - SLOW)));
+	if (v.change >= limit)
+		return;
+	mapping_state_swap(&a->state, v.from, v.to);
+	a->cost += v.change;
 }
 
-int anneal_slots(const struct matrix *m, const struct slots *s, uint64_t seed, double warm, unsigned long long work,
-		 unsigned *slot, struct err *e)
+static void annealing_run(struct annealing *a, unsigned long long work)
 {
-	static const struct annealing_way way = { move_sample, anneal_step, anneal_warmth, 1e-9 };
-	struct slot_annealing x = { .warm = warm };
-	int rc = annealing_init(&x.a, m, s, s->cells, seed, slot) ? err_set(e, "mapping: out of memory") : 0;
+	double change = change_sample(a);
 
-	if (rc == 0) {
-		x.a.cost = x.a.least = slots_cost(m, s, slot);
-		if (s->nlevels && m->ranks > 1)
-			annealing_run(&x.a, &way, work);
-		memcpy(slot, x.a.best, m->ranks * sizeof(*slot));
+	for (unsigned i = 0; i < STEPS && change > 0; i++) {
+		a->warmth = change * a->warm * pow(COLD / a->warm, (double) i / (STEPS - 1));
+		while (a->state.work < work * (i + 1) / STEPS)
+			move_try(a);
+		if (a->cost >= a->least)
+			continue;
+		a->least = a->cost;
+		memcpy(a->best, a->state.at, a->state.m->ranks * sizeof(*a->best));
 	}
-	annealing_free(&x.a);
+}
+
+/* Anneals with these cells, and maps anew inside them if they are domains of a level of s that has levels below. */
+static int cells_anneal(const struct matrix *m, const struct slots *s, const struct slot_level *cells, double warm,
+			bool insides, uint64_t seed, unsigned long long work, unsigned *slot, struct err *e)
+{
+	struct annealing a = { .cells = cells, .warm = warm, .chance = seed };
+	int rc = 0;
+
+	if (m->ranks < 2 || !mapping_state_is_worth(m, cells))
+		return 0;
+	if (annealing_init(&a, m, s, slot)) {
+		rc = err_set(e, "mapping: out of memory");
+	} else {
+		annealing_run(&a, work);
+		rc = insides ? split_insides(m, s, cells - s->level, seed, a.best, e) : 0;
+	}
+	if (rc == 0 && slots_cost(m, s, a.best) < slots_cost(m, s, slot))
+		memcpy(slot, a.best, m->ranks * sizeof(*slot));
+	annealing_free(&a);
 	return rc;
 }
 
-/* --- domains --- */
+/* The level of the nodes, or the next wider one; NULL: not worth it. */
+static const struct slot_level *nodes_find(const struct matrix *m, const struct slots *s)
+{
+	const struct slot_level *found = NULL;
+
+	for (unsigned t = 0; t + 1 < s->nlevels; t++) {
+		const struct slot_level *own = &s->level[t];
+
+		if (!own->is_shaped || own->n < 2 || own->n * LEAST_SLOTS >= m->ranks ||
+		    !mapping_state_is_worth(m, own))
+			continue;
+		found = own;
+		if (own->n >= s->hosts)
+			break;
+	}
+	return found;
+}
+
+int anneal_nodes(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work, unsigned *slot,
+		 struct err *e)
+{
+	const struct slot_level *nodes = nodes_find(m, s);
+
+	return nodes ? cells_anneal(m, s, nodes, WARM, true, seed, work, slot, e) : 0;
+}
+
+int anneal_ranks(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work, unsigned *slot,
+		 struct err *e)
+{
+	return cells_anneal(m, s, s->cells, WARM_RANKS, false, seed, work, slot, e);
+}
 
 static bool level_is_worth(const struct slot_level *t)
 {
-	return t->is_shaped && t->n >= LEAST_DOMAINS && t->first[t->n] >= LEAST_SLOTS * t->n;
+	return t->is_shaped && t->n > 1 && t->first[t->n] >= LEAST_SLOTS * t->n;
 }
 
 static int level_anneal(const struct matrix *m, const struct slots *s, unsigned level, uint64_t seed,
 			unsigned long long work, unsigned *slot, struct err *e)
 {
 	struct quotient c;
-	int rc = quotient_init(&c, m, s, level, slot) ? err_set(e, "mapping: out of memory") :
-							anneal_slots(&c.m, &c.s, seed, DOMAIN_WARM, work, c.slot, e);
+	int rc = quotient_init(&c, m, s, level, slot) ?
+		err_set(e, "mapping: out of memory") :
+		cells_anneal(c.m, &c.s, c.s.cells, WARM, false, seed, work, c.slot, e);
 
 	if (rc == 0)
 		quotient_apply(&c, m->ranks, slot);

@@ -51,8 +51,8 @@ static int cutting_init(struct cutting *c)
 	c->degree = c->mode[0] + MODES * n;
 	c->key = c->degree + n;
 	for (unsigned i = 0; i < n; i++)
-		for (size_t a = c->h->row[i]; a < c->h->row[i + 1]; a++)
-			c->degree[i] += c->h->weight[a];
+		for (size_t a = c->h->m->row[i]; a < c->h->m->row[i + 1]; a++)
+			c->degree[i] += c->h->m->weight[a];
 	return 0;
 }
 
@@ -86,8 +86,8 @@ static void cut_in_order(struct cutting *c)
 
 		h->second[rank] = false;
 		more -= h->bias[rank];
-		for (size_t a = h->row[rank]; a < h->row[rank + 1]; a++)
-			more += h->second[h->adj[a]] ? h->weight[a] : -h->weight[a];
+		for (size_t a = h->m->row[rank]; a < h->m->row[rank + 1]; a++)
+			more += h->second[h->m->adj[a]] ? h->m->weight[a] : -h->m->weight[a];
 		if (i < first || more < least) {
 			least = more;
 			first = i < first ? first : i + 1;
@@ -106,7 +106,7 @@ static void cut_by_key(struct cutting *c)
 	unsigned n = c->h->ranks;
 
 	order_by(c->key, n, c->order);
-	c->h->work += 2 * c->h->row[c->h->n] + SORT_WORK * (unsigned long long) n;
+	c->h->work += 2 * c->h->m->row[c->h->n] + SORT_WORK * (unsigned long long) n;
 	cut_in_order(c);
 	for (unsigned i = 0; i < n / 2; i++) {
 		unsigned other = c->order[i];
@@ -134,7 +134,7 @@ static void cut_along(struct cutting *c, unsigned direction)
 static int cut_all(struct cutting *c)
 {
 	struct bisection *h = c->h;
-	struct spectral_graph w = { h->ranks, h->row, h->adj, h->weight, c->degree };
+	struct spectral_graph w = { h->ranks, h->m->row, h->m->adj, h->m->weight, c->degree };
 	unsigned n = h->n;
 
 	if (spectral_modes(&w, &c->chance, c->mode, &h->work))

@@ -6,92 +6,62 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "map/engine/slots.h"
-
 /* Exchanges without gain after which a pass ends; number of repetitions. */
-#define METROPOLIS_STEPS 8
+#define IDLE_EXCHANGES 8
 #define PASSES 12
-/* Ranks in a block of gain_buckets. */
-#define BLOCK 16
-#define WAYS 4
 /* Differences below this share of the total weight are treated as rounding errors. */
 #define ROUNDING 1e-12
-/* The cost of updating a partner in the buckets, and of a rank, in edge evaluations. */
-#define ARC_WORK 4
+/* The cost of updating a partner's gain, and of a rank, in edge evaluations. */
+#define EDGE_WORK 4
 #define RANK_WORK 8
 
-static int alloc_all(struct bisection *h, size_t arcs)
+static int alloc_all(struct bisection *h)
 {
-	size_t n = h->n, slots;
+	size_t n = h->n;
 
-	h->blocks = h->n / BLOCK + 1;
-	slots = (size_t) h->blocks * BLOCK;
-	h->row = malloc((n + 1) * sizeof(*h->row));
-	h->adj = malloc((arcs + 1) * sizeof(*h->adj));
-	h->weight = malloc((arcs + 1) * sizeof(*h->weight));
+	for (h->leaves = 1; h->leaves < n; h->leaves *= 2)
+		;
 	h->bias = calloc(2 * n + 1, sizeof(*h->bias));
 	h->second = calloc(2 * n + 1, sizeof(*h->second));
-	h->swapped = malloc(2 * n * sizeof(*h->swapped));
-	h->buckets[0].gain = malloc(2 * (slots + h->blocks) * sizeof(double));
-	h->buckets[0].stale = malloc(2 * (size_t) h->blocks);
-	if (!h->row || !h->adj || !h->weight || !h->bias || !h->second || !h->swapped || !h->buckets[0].gain ||
-	    !h->buckets[0].stale)
+	h->swapped = malloc((2 * n + 1) * sizeof(*h->swapped));
+	h->most[0] = malloc(4 * (size_t) h->leaves * sizeof(double));
+	if (!h->bias || !h->second || !h->swapped || !h->most[0])
 		return -1;
 	h->gain = h->bias + n;
 	h->locked = h->second + n;
-	h->buckets[1].gain = h->buckets[0].gain + slots;
-	h->buckets[0].most = h->buckets[1].gain + slots;
-	h->buckets[1].most = h->buckets[0].most + h->blocks;
-	h->buckets[1].stale = h->buckets[0].stale + h->blocks;
+	h->most[1] = h->most[0] + 2 * (size_t) h->leaves;
 	return 0;
 }
 
 int bisection_init(struct bisection *h, const struct matrix *m, const struct matrix_ranks *some, unsigned empty)
 {
-	size_t arcs = 0;
-
-	*h = (struct bisection){ .n = some->n + empty, .ranks = some->n };
-	for (unsigned i = 0; i < h->ranks; i++)
-		arcs += m->row[some->rank[i] + 1] - m->row[some->rank[i]];
-	if (alloc_all(h, arcs))
+	*h = (struct bisection){ .n = some->n + empty, .ranks = some->n, .m = matrix_some(m, some, empty) };
+	if (!h->m || alloc_all(h))
 		return -1;
-	arcs = 0;
-	for (unsigned i = 0; i < h->ranks; i++) {
-		h->row[i] = arcs;
-		for (size_t a = m->row[some->rank[i]]; a < m->row[some->rank[i] + 1]; a++)
-			if (some->local[m->adj[a]] < h->ranks) {
-				h->adj[arcs] = some->local[m->adj[a]];
-				h->grain += ROUNDING * m->weight[a];
-				h->weight[arcs++] = m->weight[a];
-			}
-	}
-	for (unsigned i = h->ranks; i <= h->n; i++)
-		h->row[i] = arcs;
+	for (size_t a = 0; a < h->m->row[h->n]; a++)
+		h->grain += ROUNDING * h->m->weight[a];
 	return 0;
 }
 
 void bisection_free(struct bisection *h)
 {
-	free(h->row);
-	free(h->adj);
-	free(h->weight);
+	matrix_free(h->m);
 	free(h->bias);
 	free(h->second);
 	free(h->swapped);
-	free(h->buckets[0].gain);
-	free(h->buckets[0].stale);
+	free(h->most[0]);
 }
 
 double bisection_cut(struct bisection *h)
 {
 	double between = 0, pulled = 0;
 
-	h->work += 2 * h->row[h->n] + (unsigned long long) RANK_WORK * h->n;
+	h->work += 2 * h->m->row[h->n] + (unsigned long long) RANK_WORK * h->n;
 	for (unsigned i = 0; i < h->n; i++) {
 		double own = 0, other = 0;
 
-		for (size_t a = h->row[i]; a < h->row[i + 1]; a++)
-			*(h->second[i] == h->second[h->adj[a]] ? &own : &other) += h->weight[a];
+		for (size_t a = h->m->row[i]; a < h->m->row[i + 1]; a++)
+			*(h->second[i] == h->second[h->m->adj[a]] ? &own : &other) += h->m->weight[a];
 		h->gain[i] = other - own + (h->second[i] ? h->bias[i] : -h->bias[i]);
 		between += other;
 		pulled += h->second[i] ? h->bias[i] : 0;
@@ -99,42 +69,25 @@ double bisection_cut(struct bisection *h)
 	return between / 2 + pulled;
 }
 
-static double block_most(const double *gain)
-{
-	double most[WAYS] = { gain[0], gain[1], gain[2], gain[3] };
-
-	for (unsigned i = WAYS; i < BLOCK; i += WAYS)
-		for (unsigned k = 0; k < WAYS; k++)
-			most[k] = gain[i + k] > most[k] ? gain[i + k] : most[k];
-	for (unsigned k = 1; k < WAYS; k++)
-		most[0] = most[k] > most[0] ? most[k] : most[0];
-	return most[0];
-}
-
 /* The first of the ranks with the largest gain. */
-static unsigned best_gain(struct bisection *h, unsigned half)
+static unsigned best_gain(const struct bisection *h, unsigned half)
 {
-	struct bisection_buckets *c = &h->buckets[half];
-	unsigned won = 0, i;
+	const double *most = h->most[half];
+	unsigned at = 1;
 
-	for (unsigned b = 0; b < h->blocks; b++) {
-		if (c->stale[b])
-			c->most[b] = block_most(&c->gain[b * BLOCK]);
-		c->stale[b] = false;
-		if (c->most[b] > c->most[won])
-			won = b;
-	}
-	for (i = won * BLOCK; i + 1 < h->n && c->gain[i] != c->most[won];)
-		i++;
-	return i;
+	while (at < h->leaves)
+		at = 2 * at + (most[2 * at] < most[1]);
+	return at - h->leaves;
 }
 
 static void gain_enter(struct bisection *h, unsigned i)
 {
-	struct bisection_buckets *c = &h->buckets[h->second[i]];
+	double *most = h->most[h->second[i]];
+	unsigned at = h->leaves + i;
 
-	c->gain[i] = h->locked[i] ? -INFINITY : h->gain[i];
-	c->stale[i / BLOCK] = true;
+	most[at] = h->locked[i] ? -INFINITY : h->gain[i];
+	while (at /= 2)
+		most[at] = most[2 * at] > most[2 * at + 1] ? most[2 * at] : most[2 * at + 1];
 }
 
 /* Unlocks all ranks. Returns the number of pairs. */
@@ -142,17 +95,17 @@ static unsigned pairs_begin(struct bisection *h)
 {
 	unsigned second = 0;
 
-	for (unsigned half = 0; half < 2; half++) {
-		for (unsigned i = 0; i < h->blocks * BLOCK; i++)
-			h->buckets[half].gain[i] = -INFINITY;
-		memset(h->buckets[half].stale, true, h->blocks);
-	}
+	for (size_t i = 0; i < 4 * (size_t) h->leaves; i++)
+		h->most[0][i] = -INFINITY;
 	memset(h->locked, 0, h->n * sizeof(*h->locked));
 	for (unsigned i = 0; i < h->n; i++) {
-		gain_enter(h, i);
+		h->most[h->second[i]][h->leaves + i] = h->gain[i];
 		second += h->second[i];
 	}
-	h->work += 4 * (unsigned long long) h->n;
+	for (unsigned at = h->leaves; --at;)
+		for (unsigned half = 0; half < 2; half++)
+			h->most[half][at] = fmax(h->most[half][2 * at], h->most[half][2 * at + 1]);
+	h->work += EDGE_WORK * (unsigned long long) h->n;
 	return second < h->n - second ? second : h->n - second;
 }
 
@@ -160,9 +113,9 @@ static void change_sides(struct bisection *h, unsigned i)
 {
 	h->second[i] = !h->second[i];
 	h->gain[i] = -h->gain[i];
-	for (size_t a = h->row[i]; a < h->row[i + 1]; a++)
-		h->gain[h->adj[a]] += h->second[h->adj[a]] == h->second[i] ? -2 * h->weight[a] : 2 * h->weight[a];
-	h->work += h->row[i + 1] - h->row[i];
+	for (size_t a = h->m->row[i]; a < h->m->row[i + 1]; a++)
+		h->gain[h->m->adj[a]] += (h->second[h->m->adj[a]] == h->second[i] ? -2 : 2) * h->m->weight[a];
+	h->work += h->m->row[i + 1] - h->m->row[i];
 }
 
 /* Moves the rank and locks it. */
@@ -173,9 +126,9 @@ static double rank_move(struct bisection *h, unsigned i)
 	h->locked[i] = true;
 	gain_enter(h, i);
 	change_sides(h, i);
-	for (size_t a = h->row[i]; a < h->row[i + 1]; a++)
-		gain_enter(h, h->adj[a]);
-	h->work += ARC_WORK * (h->row[i + 1] - h->row[i]) + h->blocks + RANK_WORK;
+	for (size_t a = h->m->row[i]; a < h->m->row[i + 1]; a++)
+		gain_enter(h, h->m->adj[a]);
+	h->work += EDGE_WORK * (h->m->row[i + 1] - h->m->row[i]) + h->n / 16 + 1 + RANK_WORK;
 	return gain;
 }
 
@@ -184,7 +137,7 @@ double bisection_exchange(struct bisection *h)
 	unsigned pairs = pairs_begin(h), done = 0, keep = 0;
 	double sum = 0, most = 0;
 
-	for (; done < keep + METROPOLIS_STEPS && done < pairs; done++) {
+	for (; done < keep + IDLE_EXCHANGES && done < pairs; done++) {
 		for (unsigned half = 0; half < 2; half++) {
 			h->swapped[2 * done + half] = best_gain(h, half);
 			sum += rank_move(h, h->swapped[2 * done + half]);

@@ -8,28 +8,25 @@
 
 #include "map/matrix/matrix.h"
 
-/* The ranks of a half that may still move: the gain of each, and the largest gain of each block of ranks. */
-struct bisection_buckets {
-	double *gain, *most;		/* -INFINITY: locked */
-	bool *stale;			/* by block: gains changed since `most` was computed */
-};
-
 /*
  * Some ranks in two halves, and their communication. The bias of a rank is its additional cost in the second half due
  * to partners in neither half, in the unit of the weights. Halves of variable size also contain empty slots, which
  * communicate with nobody and change sides like ranks: so a half of fixed size holds any number of ranks.
  */
 struct bisection {
-	unsigned n, ranks, blocks;	/* the first of n are ranks, then empty slots; blocks: of gain_buckets */
-	size_t *row;			/* by rank, row[n + 1]: its partners among them */
-	unsigned *adj;
-	double *weight;
+	unsigned n, ranks;		/* the first of n are ranks, then empty slots */
+	struct matrix *m;		/* of all n */
 	double *bias, *gain;		/* gain: decrease of the cut if the rank changed sides */
 	double grain;			/* smaller differences are rounding errors */
 	bool *second;			/* by rank: its half */
 	bool *locked;
 	unsigned *swapped;
-	struct bisection_buckets buckets[2];
+	/*
+	 * By half, its largest gain, above those of its two parts, and so on down to those of the ranks, from `leaves`
+	 * on; -INFINITY: locked or in the other half.
+	 */
+	double *most[2];
+	unsigned leaves;
 	unsigned long long work;	/* edge evaluations so far, or equivalent work */
 };
 

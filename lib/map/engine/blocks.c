@@ -13,32 +13,6 @@ struct blocks {
 	unsigned *place, *block;	/* by rank: the result; the block mapping */
 };
 
-/* The communication among these ranks. */
-static struct matrix *matrix_of(const struct matrix *m, unsigned first, unsigned n)
-{
-	struct matrix *part = calloc(1, sizeof(*part));
-	size_t arcs = m->row[first + n] - m->row[first], at = 0;
-
-	if (!part)
-		return NULL;
-	*part = (struct matrix){ n, calloc((size_t) n + 1, sizeof(*part->row)), malloc((arcs + 1) * sizeof(*part->adj)),
-				 malloc((arcs + 1) * sizeof(*part->weight)) };
-	if (!part->row || !part->adj || !part->weight) {
-		matrix_free(part);
-		return NULL;
-	}
-	for (unsigned r = 0; r < n; r++) {
-		for (size_t i = m->row[first + r]; i < m->row[first + r + 1]; i++) {
-			if (m->adj[i] < first || m->adj[i] >= first + n)
-				continue;
-			part->adj[at] = m->adj[i] - first;
-			part->weight[at++] = m->weight[i];
-		}
-		part->row[r + 1] = at;
-	}
-	return part;
-}
-
 /* The places of one host, as those of a job on one host. */
 static struct place *places_of(const struct places *p, unsigned first, unsigned n)
 {
@@ -54,7 +28,7 @@ static struct place *places_of(const struct places *p, unsigned first, unsigned 
 /* Maps the ranks from `rank` on to the n places from `first` on. */
 static int solve_host(const struct blocks *b, unsigned rank, unsigned ranks, unsigned first, unsigned n, struct err *e)
 {
-	struct matrix *m = matrix_of(b->m, rank, ranks);
+	struct matrix *m = matrix_range(b->m, rank, ranks);
 	struct place *own = places_of(b->p, first, n);
 	struct places p = *b->p;
 	struct mapping found;

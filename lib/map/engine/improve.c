@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "map/engine/anneal.h"
-#include "map/engine/node_anneal.h"
 #include "map/engine/neighbourhood.h"
 #include "map/engine/swaps.h"
 
@@ -22,8 +21,6 @@
 #define ROUND 0.25
 /* In each round one in so many is kept. */
 #define KEPT 3
-/* The first temperature of annealing: see anneal.h. */
-#define WARM 0.1
 
 /*
  * Keeps the cheapest trial; of equal ones that with the least loaded network adapter, then the first. So the result is
@@ -54,19 +51,13 @@ static int trial_polish(struct search *x, struct search_trial *t)
 	return 0;
 }
 
-static int anneal_ranks(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
-			unsigned *slot, struct err *e)
-{
-	return anneal_slots(m, s, seed, WARM, work, slot, e);
-}
-
 /* The improvement steps, from whole domains to single ranks. */
 static const struct step {
 	int (*improve)(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
 		       unsigned *slot, struct err *e);
 	double share;			/* share of the work */
 	bool rests;			/* skipped once it gained nothing in a round: the others get its share */
-} steps[] = { { anneal_domains, 0.1, false }, { node_anneal, 0.4, true }, { neighbourhood_search, 0.45, false },
+} steps[] = { { anneal_domains, 0.1, false }, { anneal_nodes, 0.4, true }, { neighbourhood_search, 0.45, false },
 	      { anneal_ranks, 0.05, false } };
 
 #define STEPS (sizeof(steps) / sizeof(steps[0]))

@@ -5,95 +5,75 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number of cells of the cost table updated in the time of one edge evaluation. */
+/* The largest table, 2 MiB: beyond this, updates from memory are too slow. */
+#define MOST (1u << 18)
+/* The number of cells updated in the time of one edge evaluation. */
 #define CELLS_WORK 8
-/* The work of evaluating a rank's move besides its edges. */
-#define RANK_WORK 6
+
+bool mapping_state_is_worth(const struct matrix *m, const struct slot_level *cells)
+{
+	return (size_t) m->ranks * cells->n <= MOST;
+}
+
+static void between_fill(struct mapping_state *t)
+{
+	const unsigned *first = t->cells->first;
+	size_t n = t->cells->n;
+
+	for (unsigned a = 0; a < n; a++)
+		for (unsigned b = 0; b < n; b++) {
+			unsigned to = a == b && first[a + 1] - first[a] > 1 ? first[a] + 1 : first[b];
+
+			t->between[a * n + b] = slots_distance(t->s, first[a], to);
+		}
+}
+
+static void row_add(double *restrict row, const double *restrict more, double weight, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		row[i] += weight * more[i];
+}
+
+/* Adds to the costs of the rank's partners what its presence in a cell costs them, given by cell. */
+static void partners_add(struct mapping_state *t, unsigned rank, const double *more)
+{
+	const struct matrix *m = t->m;
+
+	for (size_t i = m->row[rank]; i < m->row[rank + 1]; i++)
+		row_add(&t->cost[(size_t) m->adj[i] * t->cells->n], more, m->weight[i], t->cells->n);
+	t->work += (m->row[rank + 1] - m->row[rank]) * (1 + t->cells->n / CELLS_WORK);
+}
 
 int mapping_state_init(struct mapping_state *t, const struct matrix *m, const struct slots *s,
 		       const struct slot_level *cells, const unsigned *slot)
 {
-	*t = (struct mapping_state){ .m = m, .s = s };
+	size_t n = cells->n;
+
+	*t = (struct mapping_state){ .m = m, .s = s, .cells = cells };
 	t->at = malloc(m->ranks * sizeof(*t->at));
-	t->pays = malloc(m->ranks * sizeof(*t->pays));
 	t->rank = malloc(s->n * sizeof(*t->rank));
-	if (!t->at || !t->pays || !t->rank)
+	t->between = malloc(n * n * sizeof(*t->between));
+	t->change = malloc(n * sizeof(*t->change));
+	t->cost = calloc(m->ranks * n, sizeof(*t->cost));
+	if (!t->at || !t->rank || !t->between || !t->change || !t->cost)
 		return -1;
+	between_fill(t);
+	memcpy(t->at, slot, m->ranks * sizeof(*slot));
 	memset(t->rank, 0xff, s->n * sizeof(*t->rank));
 	for (unsigned r = 0; r < m->ranks; r++) {
-		t->at[r] = s->spot[slot[r]];
 		t->rank[slot[r]] = r;
+		partners_add(t, r, &t->between[cells->of[slot[r]] * n]);
 	}
-	if (domain_costs_is_worth(m, cells) && domain_costs_init(&t->costs, m, s, cells, slot))
-		return -1;
-	for (unsigned r = 0; r < m->ranks; r++)
-		t->pays[r] = t->costs.cells ? domain_costs_pays(&t->costs, r, slot[r]) :
-						slots_rank_cost(m, s, slot, r, slot[r]);
 	return 0;
 }
 
 void mapping_state_free(struct mapping_state *t)
 {
 	free(t->at);
-	free(t->pays);
 	free(t->rank);
-	domain_costs_free(&t->costs);
-}
-
-void mapping_state_slots(const struct mapping_state *t, unsigned *slot)
-{
-	for (unsigned r = 0; r < t->m->ranks; r++)
-		slot[r] = t->at[r].slot;
-}
-
-/* The slot of a slot's rank after the ranges are exchanged; SLOT_NONE: it stays. */
-static inline unsigned goes_to(unsigned slot, struct slot_range a, struct slot_range b)
-{
-	if (slot - a.first < a.count)
-		return slot - a.first + b.first;
-	return slot - b.first < b.count ? slot - b.first + a.first : SLOT_NONE;
-}
-
-/* A pair within the ranges is seen from both ends, and counts half at each. */
-static inline double rank_change(const struct mapping_state *t, unsigned rank, struct slot_range a, struct slot_range b)
-{
-	const struct matrix *m = t->m;
-	const struct slots *s = t->s;
-	const struct slot_place *own = &t->at[rank], *there = &s->spot[own->slot - a.first + b.first];
-	size_t end = m->row[rank + 1];
-	double sum = 0;
-
-	for (size_t i = m->row[rank]; i < end; i++) {
-		const struct slot_place *at = &t->at[m->adj[i]];
-		unsigned to = goes_to(at->slot, a, b);
-
-		if (to == SLOT_NONE)
-			sum += m->weight[i] * slot_place_distance(s, there, at);
-		else
-			sum += m->weight[i] *
-				(slot_place_distance(s, there, &s->spot[to]) + slot_place_distance(s, own, at)) / 2;
-	}
-	return sum - t->pays[rank];
-}
-
-static inline double run_change(struct mapping_state *t, struct slot_range a, struct slot_range b)
-{
-	double change = 0;
-
-	for (unsigned at = a.first; at < a.first + a.count; at++) {
-		unsigned rank = t->rank[at];
-
-		if (rank == SLOT_NONE)
-			continue;
-		t->work += t->m->row[rank + 1] - t->m->row[rank] + RANK_WORK;
-		change += rank_change(t, rank, a, b);
-	}
-	return change;
-}
-
-double mapping_state_change(struct mapping_state *t, struct slot_range a, struct slot_range b)
-{
-	return run_change(t, a, b) + run_change(t, b, a);
+	free(t->between);
+	free(t->change);
+	free(t->cost);
 }
 
 static double weight_between(const struct matrix *m, unsigned a, unsigned b)
@@ -113,70 +93,32 @@ static double weight_between(const struct matrix *m, unsigned a, unsigned b)
 	return 0;
 }
 
-/* The cost table assumes that a rank's partner stays: corrects for two partners that exchange places. */
-static double change_by_table(struct mapping_state *t, unsigned a, unsigned b, double limit)
+/* The table assumes that a rank's partner stays: corrects for two partners that exchange places. */
+double mapping_state_change(struct mapping_state *t, unsigned a, unsigned b, double limit)
 {
-	const struct domain_costs *costs = &t->costs;
-	unsigned x = t->rank[a], y = t->rank[b], own = costs->cell[a], other = costs->cell[b];
+	unsigned x = t->rank[a], y = t->rank[b], n = t->cells->n;
+	size_t own = t->cells->of[a], other = t->cells->of[b];
 	double change;
 
 	t->work++;
 	if (own == other)
 		return 0;
-	change = mapping_state_pays_more(t, a, b) + mapping_state_pays_more(t, b, a);
+	change = mapping_state_costs_more(t, a, b) + mapping_state_costs_more(t, b, a);
 	if (change >= limit || x == SLOT_NONE || y == SLOT_NONE)
 		return change;
 	return change + weight_between(t->m, x, y) *
-		(2 * domain_costs_between(costs, own, other) - domain_costs_between(costs, own, own) -
-		 domain_costs_between(costs, other, other));
-}
-
-double mapping_state_swap_change(struct mapping_state *t, unsigned a, unsigned b, double limit)
-{
-	struct slot_range own = { a, 1 }, other = { b, 1 };
-	double pays = t->rank[b] == SLOT_NONE ? 0 : t->pays[t->rank[b]], change;
-
-	if (t->costs.cells)
-		return change_by_table(t, a, b, limit);
-	change = run_change(t, own, other);
-	return change - pays >= limit ? change - pays : change + run_change(t, other, own);
-}
-
-/* While a partner is still on that slot, its distance is 0. */
-static double partners_move(struct mapping_state *t, unsigned rank, struct slot_place from, struct slot_place to)
-{
-	const struct matrix *m = t->m;
-	double sum = 0;
-
-	for (size_t i = m->row[rank]; i < m->row[rank + 1]; i++) {
-		const struct slot_place *at = &t->at[m->adj[i]];
-		double pays = m->weight[i] * slot_place_distance(t->s, &to, at);
-
-		t->pays[m->adj[i]] += pays - m->weight[i] * slot_place_distance(t->s, &from, at);
-		sum += pays;
-	}
-	return sum;
-}
-
-static double partners_move_toll(struct mapping_state *t, unsigned rank, unsigned from, unsigned to)
-{
-	const struct matrix *m = t->m;
-
-	t->work += (m->row[rank + 1] - m->row[rank]) * t->costs.cells / CELLS_WORK;
-	domain_costs_move(&t->costs, m, rank, from, to);
-	for (size_t i = m->row[rank]; i < m->row[rank + 1]; i++)
-		t->pays[m->adj[i]] = domain_costs_pays(&t->costs, m->adj[i], t->at[m->adj[i]].slot);
-	return domain_costs_pays(&t->costs, rank, to);
+		(2 * t->between[own * n + other] - t->between[own * n + own] - t->between[other * n + other]);
 }
 
 static void rank_move(struct mapping_state *t, unsigned rank, unsigned to)
 {
-	struct slot_place from = t->at[rank];
+	size_t n = t->cells->n;
+	const double *old = &t->between[t->cells->of[t->at[rank]] * n], *new = &t->between[t->cells->of[to] * n];
 
-	t->work += t->m->row[rank + 1] - t->m->row[rank];
-	t->at[rank] = t->s->spot[to];
-	t->pays[rank] =
-		t->costs.cells ? partners_move_toll(t, rank, from.slot, to) : partners_move(t, rank, from, t->at[rank]);
+	for (unsigned c = 0; c < n; c++)
+		t->change[c] = new[c] - old[c];
+	partners_add(t, rank, t->change);
+	t->at[rank] = to;
 }
 
 void mapping_state_swap(struct mapping_state *t, unsigned a, unsigned b)
@@ -189,10 +131,4 @@ void mapping_state_swap(struct mapping_state *t, unsigned a, unsigned b)
 		rank_move(t, y, a);
 	t->rank[a] = y;
 	t->rank[b] = x;
-}
-
-void mapping_state_exchange(struct mapping_state *t, struct slot_range a, struct slot_range b)
-{
-	for (unsigned i = 0; i < a.count; i++)
-		mapping_state_swap(t, a.first + i, b.first + i);
 }

@@ -3,95 +3,6 @@
 #include "map/engine/quotient.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-/* Edges while they are gathered, domain by domain, one for each pair. */
-struct gathering {
-	const struct matrix *m;
-	const unsigned *slot;
-	struct quotient *c;
-	unsigned *on;			/* the rank on each slot, or SLOT_NONE */
-	size_t *seen;			/* by domain: 1 + the arc to it; outside the current row: none */
-	size_t end;
-	unsigned *adj;
-	double *weight;
-};
-
-static void rank_gather(struct gathering *g, unsigned rank, unsigned own)
-{
-	const struct matrix *m = g->m;
-
-	for (size_t a = m->row[rank]; a < m->row[rank + 1]; a++) {
-		unsigned other = g->c->domains->of[g->slot[m->adj[a]]];
-
-		if (other == own)
-			continue;
-		if (g->seen[other] <= g->c->m.row[own]) {
-			g->adj[g->end] = other;
-			g->weight[g->end] = 0;
-			g->seen[other] = ++g->end;
-		}
-		g->weight[g->seen[other] - 1] += m->weight[a];
-	}
-}
-
-/* Each edge is also seen from its other end: appended in this order, the edges of each domain are sorted. */
-static void arcs_sort(struct gathering *g)
-{
-	struct matrix *m = &g->c->m;
-
-	for (unsigned k = 0; k < m->ranks; k++)
-		g->seen[k] = m->row[k];
-	for (unsigned k = 0; k < m->ranks; k++)
-		for (size_t a = m->row[k]; a < m->row[k + 1]; a++) {
-			size_t to = g->seen[g->adj[a]]++;
-
-			m->adj[to] = k;
-			m->weight[to] = g->weight[a];
-		}
-}
-
-static void quotient_gather(struct gathering *g)
-{
-	const struct slot_level *t = g->c->domains;
-	struct matrix *m = &g->c->m;
-
-	memset(g->on, 0xff, t->first[t->n] * sizeof(*g->on));
-	memset(g->seen, 0, m->ranks * sizeof(*g->seen));
-	for (unsigned r = 0; r < g->m->ranks; r++)
-		g->on[g->slot[r]] = r;
-	for (unsigned k = 0; k < m->ranks; k++) {
-		m->row[k] = g->end;
-		for (unsigned i = t->first[k]; i < t->first[k + 1]; i++)
-			if (g->on[i] != SLOT_NONE)
-				rank_gather(g, g->on[i], k);
-	}
-	m->row[m->ranks] = g->end;
-	arcs_sort(g);
-}
-
-static int matrix_fill(struct quotient *c, const struct matrix *m, const unsigned *slot)
-{
-	struct gathering g = { .m = m, .slot = slot, .c = c };
-	size_t arcs = m->row[m->ranks] + 1, n = c->domains->n;
-	int rc = -1;
-
-	c->m = (struct matrix){ n, malloc((n + 1) * sizeof(size_t)), malloc(arcs * sizeof(unsigned)),
-				malloc(arcs * sizeof(double)) };
-	g.on = malloc(c->domains->first[n] * sizeof(*g.on));
-	g.seen = malloc(n * sizeof(*g.seen));
-	g.adj = malloc(arcs * sizeof(*g.adj));
-	g.weight = malloc(arcs * sizeof(*g.weight));
-	if (c->m.row && c->m.adj && c->m.weight && g.on && g.seen && g.adj && g.weight) {
-		quotient_gather(&g);
-		rc = 0;
-	}
-	free(g.on);
-	free(g.seen);
-	free(g.adj);
-	free(g.weight);
-	return rc;
-}
 
 /* The domains of a wider level, as ranges of these. */
 static int level_fill(struct slot_level *to, const struct slot_level *wide, const struct slot_level *t)
@@ -131,9 +42,15 @@ static int slots_fill(struct quotient *c, const struct slots *s, unsigned level)
 int quotient_init(struct quotient *c, const struct matrix *m, const struct slots *s, unsigned level,
 		  const unsigned *slot)
 {
+	unsigned *domain = malloc((m->ranks + 1) * sizeof(*domain));
+
 	*c = (struct quotient){ .domains = &s->level[level] };
-	c->slot = malloc(c->domains->n * sizeof(*c->slot));
-	if (!c->slot || slots_fill(c, s, level) || matrix_fill(c, m, slot))
+	for (unsigned r = 0; domain && r < m->ranks; r++)
+		domain[r] = c->domains->of[slot[r]];
+	if (domain)
+		c->m = matrix_contract(m, domain, c->domains->n);
+	free(domain);
+	if (!c->m || slots_fill(c, s, level) || !(c->slot = malloc(c->domains->n * sizeof(*c->slot))))
 		return -1;
 	for (unsigned i = 0; i < c->domains->n; i++)
 		c->slot[i] = i;
@@ -147,9 +64,7 @@ void quotient_free(struct quotient *c)
 		free(c->s.level[t].of);
 	}
 	free(c->s.spot);
-	free(c->m.row);
-	free(c->m.adj);
-	free(c->m.weight);
+	matrix_free(c->m);
 	free(c->slot);
 }
 

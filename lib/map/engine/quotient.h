@@ -12,10 +12,10 @@
  * few sums give the change when two exchange their ranks.
  */
 struct quotient {
-	struct matrix m;
+	struct matrix *m;
 	struct slots s;
 	const struct slot_level *domains;
-	unsigned *slot;			/* slot[m.ranks]: initially each vertex is on its own domain */
+	unsigned *slot;			/* slot[m->ranks]: initially each vertex is on its own domain */
 };
 
 /* The level must be shaped (is_shaped). 0, or -1 when memory is short; quotient_free may be called in either case. */

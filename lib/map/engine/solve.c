@@ -19,8 +19,8 @@
  */
 static const struct crowd {
 	double ranks, work;
-} crowds[] = { { 0, 8e6 }, { 96, 34e6 }, { 192, 290e6 }, { 384, 490e6 }, { 768, 505e6 }, { 1024, 510e6 },
-	       { 4096, 4400e6 } };
+} crowds[] = { { 0, 8e6 }, { 96, 36e6 }, { 192, 310e6 }, { 384, 525e6 }, { 768, 540e6 }, { 1024, 545e6 },
+	       { 4096, 4200e6 } };
 
 static const struct search_effort efforts[] = {
 	[EFFORT_FAST] = { "fast", true, 1, 256, 2, 1, 1.0 / 16 },

@@ -8,8 +8,8 @@
 
 /*
  * Deterministic local search: exchange the contents of two domains of one shape, for every level from the top to single
- * slots, as long as that gains; a slot may be free, so that ranks also move. All exchanges are tried or, where that
- * takes too long, those with domains near the ranks' partners. Ends at a local optimum or after *work edge evaluations,
+ * slots, as long as that gains; a slot may be free, so that ranks also move. Levels whose cost table would be too
+ * large (mapping_state.h) are left out. Ends at a local optimum or after *work edge evaluations,
  * from which those used are subtracted: counted, not timed, so that a busy machine gives the same result.
  * slot[m->ranks], at most one rank a slot, before and after. Returns 0, or -1 when memory is short, slot then
  * unchanged.

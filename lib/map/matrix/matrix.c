@@ -62,7 +62,7 @@ static int entries_sort(struct matrix_entries *f, unsigned ranks)
 	return other && first ? 0 : -1;
 }
 
-static struct matrix *matrix_new(unsigned ranks, size_t arcs)
+struct matrix *matrix_new(unsigned ranks, size_t arcs)
 {
 	struct matrix *m = calloc(1, sizeof(*m));
 
@@ -266,23 +266,6 @@ struct matrix *matrix_read(const char *path, struct err *e)
 	struct matrix_files one = { .path = paths, .n = 1 };
 
 	return matrix_sum(&one, e);
-}
-
-struct matrix *matrix_head(const struct matrix *m, unsigned n)
-{
-	struct matrix *head = matrix_new(n, m->row[n]);
-	size_t arcs = 0;
-
-	if (!head)
-		return NULL;
-	for (unsigned r = 0; r < n; r++) {
-		for (size_t i = m->row[r]; i < m->row[r + 1] && m->adj[i] < n; i++) {
-			head->adj[arcs] = m->adj[i];
-			head->weight[arcs++] = m->weight[i];
-		}
-		head->row[r + 1] = arcs;
-	}
-	return head;
 }
 
 void matrix_free(struct matrix *m)

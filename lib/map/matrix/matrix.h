@@ -53,8 +53,6 @@ struct matrix_files {
 };
 struct matrix *matrix_sum(struct matrix_files *f, struct err *e);
 
-/* The matrix of the first n ranks; n <= m->ranks. NULL when memory is short. */
-struct matrix *matrix_head(const struct matrix *m, unsigned n);
 
 /*
  * Writes a matrix: "dense", "mm" (Matrix Market, symmetric) or "grf" (Scotch). It reads back as the same matrix, except
@@ -83,5 +81,14 @@ struct matrix_ranks {
 	const unsigned *rank, *local;
 	unsigned n;
 };
+
+/*
+ * The matrix of some ranks, and of so many more that communicate with nobody; that of the ranks first .. first+n-1; and
+ * that of groups of ranks, whose weights are the sums between two groups: group[ranks] < groups. NULL when memory is
+ * short.
+ */
+struct matrix *matrix_some(const struct matrix *m, const struct matrix_ranks *some, unsigned silent);
+struct matrix *matrix_range(const struct matrix *m, unsigned first, unsigned n);
+struct matrix *matrix_contract(const struct matrix *m, const unsigned *group, unsigned groups);
 
 #endif

@@ -27,6 +27,9 @@ struct matrix_entries {
 /* Adds to the weight of a and b, in either order; the diagonal and zeros are ignored. 0, or -1: no memory. */
 int matrix_entries_add(struct matrix_entries *f, unsigned a, unsigned b, double weight);
 
+/* Without weights yet. NULL when memory is short. */
+struct matrix *matrix_new(unsigned ranks, size_t arcs);
+
 /* The matrix of these entries, which are sorted and merged in place. NULL when memory is short. */
 struct matrix *matrix_build(unsigned ranks, struct matrix_entries *f);
 
