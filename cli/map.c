@@ -13,7 +13,6 @@
 #include "rankfile.h"
 #include "fabric/model/fabric.h"
 #include "fabric/model/hierarchy.h"
-#include "map/engine/blocks.h"
 #include "map/matrix/matrix.h"
 #include "map/engine/solve.h"
 

@@ -8,7 +8,7 @@
 #include "map/engine/anneal.h"
 #include "map/engine/attempts.h"
 #include "map/matrix/draw.h"
-#include "map/engine/bisect.h"
+#include "map/engine/bisection.h"
 #include "map/engine/spectral.h"
 #include "map/engine/neighbourhood.h"
 #include "map/engine/split.h"
@@ -114,7 +114,7 @@ static void cuts_grids(void **state)
 			double cut;
 
 			open_some(&h, m, 1, 0);
-			assert_int_equal(bisect_run(&h, rows[i].first, (struct bisect_way){ .seed = seed }), 0);
+			assert_int_equal(bisection_run(&h, rows[i].first, (struct bisection_way){ .seed = seed }), 0);
 			cut = bisection_cut(&h);
 			if (cut != rows[i].cut || firsts(&h) != rows[i].first)
 				fail_msg("row %zu, seed %u: %g cut, %u", i, (unsigned) seed, cut, firsts(&h));
@@ -134,8 +134,8 @@ static void halves_have_exact_sizes(void **state)
 			struct bisection h;
 
 			open_some(&h, m, step, 0);
-			assert_int_equal(bisect_run(&h, first,
-						    (struct bisect_way){ .quick = first % 2, .loose = 0.2,
+			assert_int_equal(bisection_run(&h, first,
+						    (struct bisection_way){ .quick = first % 2, .loose = 0.2,
 									 .seed = first }), 0);
 			assert_int_equal(firsts(&h), first);
 			bisection_free(&h);
@@ -160,8 +160,8 @@ static void free_sizes_minimise_the_cut(void **state)
 			unsigned empty = 0;
 
 			open_some(&h, m, 1, rows[i].empty);
-			assert_int_equal(bisect_run(&h, rows[i].first,
-						    (struct bisect_way){ .quick = seed % 2, .seed = seed }), 0);
+			assert_int_equal(bisection_run(&h, rows[i].first,
+						    (struct bisection_way){ .quick = seed % 2, .seed = seed }), 0);
 			for (unsigned k = h.ranks; k < h.n; k++)
 				empty += !h.second[k];
 			assert_int_equal(firsts(&h) + empty, rows[i].first);
@@ -210,15 +210,15 @@ static void improves_existing_halves(void **state)
 	open_some(&h, m, 1, 0);
 	for (unsigned i = 0; i < h.n; i++)
 		h.second[i] = i % 2;
-	assert_int_equal(bisect_again(&h, 16, (struct bisect_way){ .quick = true, .seed = 1 }), 1);
+	assert_int_equal(bisection_again(&h, 16, (struct bisection_way){ .quick = true, .seed = 1 }), 1);
 	assert_true(bisection_cut(&h) == 4);
 	memcpy(best, h.second, sizeof(best));
-	assert_int_equal(bisect_again(&h, 16, (struct bisect_way){ .quick = true, .seed = 2 }), 0);
+	assert_int_equal(bisection_again(&h, 16, (struct bisection_way){ .quick = true, .seed = 2 }), 0);
 	assert_memory_equal(h.second, best, sizeof(best));
 	/* Ranks with a bias towards the second half move there, for the same cut. */
 	for (unsigned i = 0; i < h.n; i++)
 		h.bias[i] = best[i] ? 1 : -1;
-	assert_int_equal(bisect_again(&h, 16, (struct bisect_way){ .quick = true, .seed = 3 }), 1);
+	assert_int_equal(bisection_again(&h, 16, (struct bisection_way){ .quick = true, .seed = 3 }), 1);
 	for (unsigned i = 0; i < h.n; i++)
 		assert_int_equal(h.second[i], !best[i]);
 	bisection_free(&h);

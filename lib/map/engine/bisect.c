@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "map/engine/bisect.h"
+#include "map/engine/bisection.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -175,13 +175,13 @@ static void refine_best(struct cutting *c, double loose)
 	memcpy(c->h->second, c->cut[0].second, c->h->n);
 }
 
-static int cutting_open(struct cutting *c, struct bisection *h, unsigned first, struct bisect_way way)
+static int cutting_open(struct cutting *c, struct bisection *h, unsigned first, struct bisection_way way)
 {
 	*c = (struct cutting){ .h = h, .first = first, .much = way.quick ? quick : thorough, .chance = way.seed };
 	return cutting_init(c);
 }
 
-int bisect_run(struct bisection *h, unsigned first, struct bisect_way way)
+int bisection_run(struct bisection *h, unsigned first, struct bisection_way way)
 {
 	struct cutting c;
 	int rc = cutting_open(&c, h, first, way);
@@ -192,7 +192,7 @@ int bisect_run(struct bisection *h, unsigned first, struct bisect_way way)
 	return rc;
 }
 
-int bisect_again(struct bisection *h, unsigned first, struct bisect_way way)
+int bisection_again(struct bisection *h, unsigned first, struct bisection_way way)
 {
 	bool *was = malloc(h->n + 1);
 	struct cutting c;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "map/engine/blocks.h"
+#include "map/engine/solve.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -45,4 +45,13 @@ int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_e
 int mapping_compare(const struct matrix *m, const struct places *p, unsigned seed, struct mapping *out, struct err *e);
 void mapping_free(struct mapping *m);
 
+/*
+ * For launchers that number ranks node after node, as MPICH's and Intel MPI's do within Slurm: each rank stays on its
+ * host of the block mapping, and the place of each rank is solved host by host. The cost of pairs on two hosts is then
+ * fixed, so the hosts are independent problems. Of out, only ranks, place, cost and block are set. 0, or -1 with out
+ * untouched. Free with mapping_free.
+ */
+int mapping_blocks(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed,
+		   struct mapping *out, struct err *e);
+
 #endif

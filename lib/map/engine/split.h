@@ -23,8 +23,8 @@ struct split_way {
 	enum split_by by;
 	enum split_sizes sizes;
 	bool halved;
-	bool quick;		/* of bisect.h */
-	double loose;		/* of bisect.h */
+	bool quick;		/* of bisection.h */
+	double loose;		/* of bisection.h */
 };
 
 /*

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "map/engine/bisect.h"
+#include "map/engine/bisection.h"
 #include "map/engine/split_parts.h"
 
 /* The least share of the cost of a separated pair that is attributed to the separation. */
@@ -57,14 +57,14 @@ static void empties_part(struct bisection *h, unsigned first)
 
 static int pair_halve(struct split *x, struct bisection *h, const struct split_halves *p, bool quick)
 {
-	struct bisect_way way = { .quick = quick, .loose = x->way.loose, .seed = ++x->seed };
+	struct bisection_way way = { .quick = quick, .loose = x->way.loose, .seed = ++x->seed };
 
 	if (p->from == SPLIT_ANEW)
-		return bisect_run(h, p->most, way) ? -1 : 1;
+		return bisection_run(h, p->most, way) ? -1 : 1;
 	memcpy(h->second, p->second, h->ranks);
 	empties_part(h, p->most);
 	if (p->from == SPLIT_BEAT)
-		return bisect_again(h, p->most, way);
+		return bisection_again(h, p->most, way);
 	bisection_cut(h);
 	bisection_refine(h);
 	return 1;

@@ -68,8 +68,8 @@ struct split_halves {
 };
 
 /*
- * Orders rank[n] so that those of the first range come first. quick as in bisect.h. Returns 1; 0 when nothing beats the
- * existing halves, rank[] then unchanged; or -1 with an error.
+ * Orders rank[n] so that those of the first range come first. quick as in bisection.h. Returns 1; 0 when nothing beats
+ * the existing halves, rank[] then unchanged; or -1 with an error.
  */
 int split_pair(struct split *x, struct split_halves *p, unsigned *rank, bool quick);
 
