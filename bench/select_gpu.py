@@ -54,7 +54,7 @@ class GpuStory(Story):
         self.asked = {job.name: job for job in trace}
         self.cores = {node: set(range(machine.cores)) for node, machine in NODES.items()}
         self.gpus = {node: set(range(len(near))) for node, near in GPUS.items()}
-        self.held, self.far, self.needless = {}, set(), set()
+        self.held, self.far, self.needless, self.bare = {}, set(), set(), set()
         self.granted = {}
         for line in record.splitlines():
             words = line.split()
@@ -77,6 +77,8 @@ class GpuStory(Story):
         cores = {node: set(map(int, text.split(","))) for node, text in (word.split(":") for word in words[4:])}
         granted = self.granted.get(name, {})
         for node, mine in granted.items():
+            if self.asked[name].tasks >= len(mine) and any(not cores[node] & GPUS[node][i] for i in mine):
+                self.bare.add(name)
             if not cores[node] <= set().union(*(GPUS[node][i] for i in mine)):
                 self.far.add(name)
                 if any(self.could_be_near(n, len(cores[node]), len(mine)) for n in offered):
@@ -124,9 +126,10 @@ def run(sheet, args):
         return lambda name: sum(len(getattr(story, jobs)) for story in told[name])
 
     for what, jobs in (("jobs with GPUs, all cores near these", None),
-                       ("jobs with GPUs, some cores far although others were near", "needless")):
+                       ("jobs with GPUs, some cores far although others were near", "needless"),
+                       ("jobs with GPUs and as many tasks, no core near one of the GPUs", "bare")):
         value = count(jobs) if jobs else lambda name: total - count("far")(name)
-        sheet.add(what, value("Topiary"), f"of {total}", goal="0" if jobs else "", beside=beside(value))
+        sheet.add(what, value("Topiary"), f"of {total}", goal="0" if jobs == "needless" else "", beside=beside(value))
     if kept:
         value = count("intruders")
         sheet.add(f"jobs without GPUs that left a GPU fewer than {kept} cores", value("Topiary"), "", goal="0",

@@ -12,6 +12,7 @@ import subprocess
 import pytest
 from rig import Cluster
 from rig.cluster import REGISTRY_USER, STOCK_PLUGINS
+from rig.node import preloaded
 from rig.paths import BUILD, ROOT
 from rig.processes import wait_until
 
@@ -283,23 +284,12 @@ def test_plugin_that_was_replaced_under_slurmctld_is_found(site):
         assert wait_until(lambda: site.command(["scontrol", "ping"], check=False).returncode == 0, 30)
 
 
-def test_a_slurm_with_another_hwloc_is_found(site, tmp_path, monkeypatch):
+def test_a_slurm_with_another_hwloc_is_found(site):
     """The names of two major versions differ, and so do their structures."""
     library = site.folder / "bin" / "libhwloc.so.99"
     subprocess.run(["gcc", "-shared", "-o", library, "-x", "c", "/dev/null"], check=True)
-    own = site.node_env
-    try:
-        with monkeypatch.context() as with_other:
-            with_other.setattr(site, "node_env", lambda node: {
-                **own(node), "LD_PRELOAD": " ".join([str(library), *filter(None, [own(node).get("LD_PRELOAD")])])})
-            site.end("slurmd.cn1")
-            site.start_slurmd("cn1")
-        assert wait_until(site.nodes_idle, 60)
+    with preloaded(site, "cn1", library):
         found = doctor(site, site.env(), "cn1", "hwloc")
-    finally:
-        site.end("slurmd.cn1")
-        site.start_slurmd("cn1")
-        assert wait_until(site.nodes_idle, 60)
     assert len(found) == 1 and "libhwloc.so.99 loaded" in found[0]["finding"], found
     assert "built with" in found[0]["remedy"] and doctor(site, site.env(), "cn1", "hwloc") == []
 

@@ -13,9 +13,8 @@ import pytest
 from rig import Cluster, MachineError, os_indexes
 from rig.ask import cores_of, expand, hwloc_cpus
 from rig.cluster import JOB_USER
-from rig.node import little_room, log_of
+from rig.node import little_room, log_of, preloaded
 from rig.paths import ROOT
-from rig.processes import wait_until
 
 SHOW = "cat $HWLOC_XMLFILE"
 FILES = "stat -c %n:%i:%a:%U $TOPIARY_STEP_DIR/topology.shm $TOPIARY_STEP_DIR/topology.xml"
@@ -265,25 +264,13 @@ def test_export_of_a_later_hwloc_is_one_warning_and_stock(cluster):
                for line in warnings), warnings
 
 
-def test_a_slurm_with_another_hwloc_is_one_warning_and_stock(cluster, monkeypatch):
+def test_a_slurm_with_another_hwloc_is_one_warning_and_stock(cluster):
     """Its functions come first in slurmstepd: the plugin calls none of them with its own structures."""
-    preload = cluster.folder / "bin" / "other_hwloc.so"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", preload, ROOT / "tests/cluster/other_hwloc.c"], check=True)
-    own = cluster.node_env
-    try:
-        with monkeypatch.context() as with_other:
-            with_other.setattr(cluster, "node_env", lambda node: {
-                **own(node), "LD_PRELOAD": " ".join([str(preload), *filter(None, [own(node).get("LD_PRELOAD")])])})
-            cluster.end("slurmd.cn4")
-            cluster.start_slurmd("cn4")
-        wait_until(cluster.nodes_idle, 60)
-        with log_of(cluster, "cn4") as log:
-            done = cluster.command(["srun", "-Q", "-w", "cn4", "-n2", "--topo-place=compact", "sh", "-c",
-                                    "env | grep -c -e TOPIARY_STEP_DIR -e HWLOC_XMLFILE || true"], user="nobody")
-    finally:
-        cluster.end("slurmd.cn4")
-        cluster.start_slurmd("cn4")
-        wait_until(cluster.nodes_idle, 60)
+    library = cluster.folder / "bin" / "other_hwloc.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, ROOT / "tests/cluster/other_hwloc.c"], check=True)
+    with preloaded(cluster, "cn4", library), log_of(cluster, "cn4") as log:
+        done = cluster.command(["srun", "-Q", "-w", "cn4", "-n2", "--topo-place=compact", "sh", "-c",
+                                "env | grep -c -e TOPIARY_STEP_DIR -e HWLOC_XMLFILE || true"], user="nobody")
     warnings = [line for line in log if "runs without its topology" in line]
     assert len(warnings) == 1 and re.search(
         r"spank_topiary.so was built with hwloc \d, and slurmstepd has hwloc \d loaded: build Topiary with the hwloc "

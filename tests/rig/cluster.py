@@ -450,10 +450,10 @@ class Cluster:
         self.run_daemon("slurmctld", ["slurmctld", "-D", "-f", f"{self.folder}/etc/slurm.conf"],
                         log=self.folder / "log" / "slurmctld.out")
 
-    def start_slurmd(self, node):
+    def start_slurmd(self, node, env=None):
         self.run_daemon(f"slurmd.{node}", self.on_node(node, ["slurmd", "-D", "-N", node, "-f",
                                                               f"{self.folder}/etc/slurm.conf"]),
-                        env=self.node_env(node), log=self.folder / "log" / f"slurmd.{node}.out")
+                        env=env or self.node_env(node), log=self.folder / "log" / f"slurmd.{node}.out")
 
     def add_node(self, node, what, words):
         """
@@ -467,7 +467,7 @@ class Cluster:
         self.run_daemon(f"slurmd.{node}",
                         self.on_node(node, ["slurmd", "-D", "-Z", "-N", node, "-f", f"{self.folder}/etc/slurm.conf",
                                             "--conf", words]),
-                        env=self.node_env(node), log=self.folder / "log" / f"slurmd.{node}.out")
+                        env=env or self.node_env(node), log=self.folder / "log" / f"slurmd.{node}.out")
 
     def remove_node(self, node):
         self.end(f"slurmd.{node}")

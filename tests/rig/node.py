@@ -6,6 +6,8 @@ import re
 import subprocess
 from contextlib import contextmanager
 
+from .processes import wait_until
+
 STAMP = re.compile(r"\[\d{4}-\d\d-\d\dT[\d:.]+\] ")
 
 
@@ -46,6 +48,22 @@ def cgroups_removed(above, node):
         for made in above.glob(f"*{node}*"):
             for inner, _, _ in os.walk(made, topdown=False):
                 os.rmdir(inner)
+
+
+@contextmanager
+def preloaded(cluster, node, library):
+    """The node's slurmd is started again with this library, and at the end without it."""
+    def restart(env):
+        cluster.end(f"slurmd.{node}")
+        cluster.start_slurmd(node, env)
+        assert wait_until(cluster.nodes_idle, 60)
+
+    own = cluster.node_env(node)
+    try:
+        restart({**own, "LD_PRELOAD": " ".join([str(library), *filter(None, [own.get("LD_PRELOAD")])])})
+        yield
+    finally:
+        restart(own)
 
 
 @contextmanager
