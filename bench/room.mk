@@ -79,6 +79,13 @@ $(eval $(call linked,monitor_group,$(BUILD)/bench/monitor_group,bench/monitor_gr
 hwloc libzstd jansson inih libcrypto,-lm))
 $(eval $(call bench_of,monitor,monitor,cost start live group))
 
-bench: bench-registry bench-select bench-map bench-topology bench-trace bench-monitor
+# Copies between each GPU and each NUMA node: B=MIB for blocks of another size than 256 MiB. The tests have a driver of their own for it.
+UNITS += $(BUILD)/bench/gpu
+$(eval $(call linked,bench_gpu,$(BUILD)/bench/gpu,bench/gpu.c,base,hwloc,))
+BENCH_TARGETS += bench-gpu
+bench-gpu: built
+	@$(BUILD)/bench/gpu $(B); status=$$?; test $$status = 77 || exit $$status
+
+bench: bench-registry bench-select bench-map bench-topology bench-trace bench-monitor bench-gpu
 
 .PHONY: bench bench-registry $(BENCH) $(BENCH_TARGETS)
