@@ -467,7 +467,7 @@ class Cluster:
         self.run_daemon(f"slurmd.{node}",
                         self.on_node(node, ["slurmd", "-D", "-Z", "-N", node, "-f", f"{self.folder}/etc/slurm.conf",
                                             "--conf", words]),
-                        env=env or self.node_env(node), log=self.folder / "log" / f"slurmd.{node}.out")
+                        env=self.node_env(node), log=self.folder / "log" / f"slurmd.{node}.out")
 
     def remove_node(self, node):
         self.end(f"slurmd.{node}")
