@@ -77,7 +77,7 @@ class GpuStory(Story):
         cores = {node: set(map(int, text.split(","))) for node, text in (word.split(":") for word in words[4:])}
         granted = self.granted.get(name, {})
         for node, mine in granted.items():
-            if self.asked[name].tasks >= len(mine) and any(not cores[node] & GPUS[node][i] for i in mine):
+            if self.asked[name].tasks >= len(mine) > 1 and any(not cores[node] & GPUS[node][i] for i in mine):
                 self.bare.add(name)
             if not cores[node] <= set().union(*(GPUS[node][i] for i in mine)):
                 self.far.add(name)
@@ -127,7 +127,7 @@ def run(sheet, args):
 
     for what, jobs in (("jobs with GPUs, all cores near these", None),
                        ("jobs with GPUs, some cores far although others were near", "needless"),
-                       ("jobs with GPUs and as many tasks, no core near one of the GPUs", "bare")):
+                       ("jobs of several GPUs and as many tasks, one of the GPUs without a core near it", "bare")):
         value = count(jobs) if jobs else lambda name: total - count("far")(name)
         sheet.add(what, value("Topiary"), f"of {total}", goal="0" if jobs == "needless" else "", beside=beside(value))
     if kept:
