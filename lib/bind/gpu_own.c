@@ -108,16 +108,16 @@ int gpu_own(hwloc_topology_t node, const char *root, const struct gpu_lists *l, 
 	uint64_t denied = 0, unknown = 0, which;
 	char allowed[GPU_LIST_SIZE];
 
+	/* Of MIG instances Slurm's numbers are those of instances. */
+	if (!*l->task || is_mig(l->visible)) {
+		snprintf(out, size, "%s", l->visible);
+		return 0;
+	}
 	for (unsigned i = 0; node && i < n; i++) {
 		enum access found = gpu_access(root, gpu_function(node, l->step, i));
 
 		denied |= (uint64_t) (found == DENIED) << i;
 		unknown |= (uint64_t) (found == UNKNOWN) << i;
-	}
-	/* Of MIG instances Slurm's numbers are those of instances. */
-	if (!*l->task || is_mig(l->visible)) {
-		snprintf(out, size, "%s", l->visible);
-		return 0;
 	}
 	which = by_index(l->visible, n);
 	if (!which || (!denied && !strcmp(l->step, l->step_visible))) {
