@@ -156,9 +156,9 @@ static void warn_incomplete(const char *path, const struct trace *t, const struc
 		log_warning("%s: has no index: it is still being written, or was cut short; read %llu complete ticks",
 			    path, (unsigned long long) t->ticks);
 	for (const struct trace_metric *m = v->metrics; m < v->metrics + v->n; m++)
-		if (m->missing >= 0)
+		if (*m->missing)
 			log_warning("%s: %s is absent: %s is not counted at or below level %s", path, m->formula.name,
-				    m->formula.events[m->missing], v->head->levels[m->level].type);
+				    m->missing, v->head->levels[m->level].type);
 }
 
 /* All events, each at `level` or its own, and the formulas. NULL on error. */

@@ -74,7 +74,7 @@ static int levels_add(struct trace_tree *t, const struct formula *f, int deepest
 		}
 		if (formula_copy(f, order[i]->type, &here, e) || trace_view_add(t->view, &here, e))
 			rc = -1;
-		else if (t->view->metrics[t->view->n - 1].missing >= 0 && t->n)
+		else if (*t->view->metrics[t->view->n - 1].missing && t->n)
 			break;
 		else
 			t->levels[t->n++].level = order[i];

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ struct formula_text {
 	const char *name;
 	unsigned line, depth;
 	struct formula *into;
+	bool is_in_part;
 	struct err *e;
 };
 
@@ -106,8 +108,48 @@ static int parse_number(struct formula_text *t)
 	return step(t, (struct formula_step){ .op = FORMULA_NUMBER, .number = number });
 }
 
+static int formula_prepare(struct formula *f, struct err *e)
+{
+	f->steps = calloc(FORMULA_STEPS, sizeof(*f->steps));
+	return f->steps ? 0 : err_set(e, "out of memory");
+}
+
+static int part_fault(const struct formula_text *t, const char *what)
+{
+	return err_set(t->e, "%s:%u: %s: %s", t->name, t->line, t->into->name, what);
+}
+
+/* What is in the parentheses of min(), max() or avg(). */
+static int parse_part(struct formula_text *t, enum formula_over over)
+{
+	struct formula *f = t->into;
+	struct formula_part *p;
+	int rc;
+
+	if (t->is_in_part)
+		return part_fault(t, "min, max and avg are not nested");
+	if (f->nparts == FORMULA_PARTS)
+		return part_fault(t, "too many of min, max and avg");
+	if (!(p = array_add(f->parts, f->nparts)))
+		return err_set(t->e, "out of memory");
+	p->over = over;
+	if (formula_prepare(&p->of, t->e))
+		return -1;
+	strcpy(p->of.name, f->name);
+	t->at++;
+	t->into = &p->of;
+	t->is_in_part = true;
+	rc = parse_sum(t) || expect(t, ')', "')'") ? -1 : 0;
+	t->is_in_part = false;
+	t->into = f;
+	if (rc == 0 && !p->of.nevents)
+		return part_fault(t, "min, max and avg are of events");
+	return rc ? rc : step(t, (struct formula_step){ .op = FORMULA_EVENT, .event = FORMULA_EVENTS + f->nparts - 1 });
+}
+
 static int parse_operand(struct formula_text *t)
 {
+	static const char *const over[] = { [FORMULA_MIN] = "min", [FORMULA_MAX] = "max", [FORMULA_AVG] = "avg" };
 	char name[TRACE_NAME], c = next(t);
 
 	if (c == '(') {
@@ -118,6 +160,9 @@ static int parse_operand(struct formula_text *t)
 		return parse_number(t);
 	if (word(t, name, "an event, a number or '('"))
 		return -1;
+	for (unsigned i = 0; next(t) == '(' && i < sizeof(over) / sizeof(over[0]); i++)
+		if (!strcmp(name, over[i]))
+			return parse_part(t, i);
 	return strcmp(name, "seconds") ? event_step(t, name) : step(t, (struct formula_step){ .op = FORMULA_SECONDS });
 }
 
@@ -201,12 +246,6 @@ double formula_value(const struct formula *f, const double *values, double secon
 
 /* --- a file of them --- */
 
-static int formula_prepare(struct formula *f, struct err *e)
-{
-	f->steps = calloc(FORMULA_STEPS, sizeof(*f->steps));
-	return f->steps ? 0 : err_set(e, "out of memory");
-}
-
 static int parse_formula(struct formula_text *t, struct formula *f)
 {
 	if (formula_prepare(f, t->e))
@@ -263,18 +302,32 @@ int formula_of_event(const char *event, const char *level, struct formula *out, 
 
 int formula_copy(const struct formula *f, const char *level, struct formula *out, struct err *e)
 {
-	*out = *f;
-	if (!(out->steps = malloc(f->nsteps * sizeof(*f->steps)))) {
-		*out = (struct formula){0};
-		return err_set(e, "out of memory");
-	}
-	memcpy(out->steps, f->steps, f->nsteps * sizeof(*f->steps));
+	struct formula copy = *f;
+
+	copy.steps = malloc(f->nsteps * sizeof(*f->steps));
+	copy.parts = f->nparts ? calloc(f->nparts, sizeof(*f->parts)) : NULL;
+	copy.nparts = copy.parts ? f->nparts : 0;
+	*out = copy;
+	if (!copy.steps || copy.nparts != f->nparts)
+		goto error;
+	memcpy(copy.steps, f->steps, f->nsteps * sizeof(*f->steps));
 	snprintf(out->level, sizeof(out->level), "%s", level);
+	for (unsigned i = 0; i < f->nparts; i++) {
+		copy.parts[i].over = f->parts[i].over;
+		if (formula_copy(&f->parts[i].of, level, &copy.parts[i].of, e))
+			goto error;
+	}
 	return 0;
+error:
+	formula_free(out);
+	return err_set(e, "out of memory");
 }
 
 void formula_free(struct formula *f)
 {
+	for (unsigned i = 0; i < f->nparts; i++)
+		formula_free(&f->parts[i].of);
+	free(f->parts);
 	free(f->steps);
 	*f = (struct formula){0};
 }

@@ -20,6 +20,8 @@ struct metric_own {
 	struct view_run {
 		unsigned first, n;			/* of the event's leaves; n 0: none is below the object */
 	} *runs;						/* runs[object * nevents + event] */
+	struct trace_metric *parts;				/* the formula's, each where its events are counted */
+	struct view_run *part_runs;				/* part_runs[object * nparts + part] */
 	struct view_state *states;				/* of each object */
 };
 
@@ -34,7 +36,11 @@ struct trace_view *trace_view_new(const struct trace_head *h, enum trace_mode mo
 
 static void metric_free(struct trace_metric *m)
 {
+	for (unsigned k = 0; m->own && m->own->parts && k < m->formula.nparts; k++)
+		metric_free(&m->own->parts[k]);
 	if (m->own) {
+		free(m->own->parts);
+		free(m->own->part_runs);
 		free(m->own->runs);
 		free(m->own->states);
 	}
@@ -80,18 +86,34 @@ static struct view_run run_of(const struct trace_level *leaves, const struct tra
 	return (struct view_run){ low, n };
 }
 
-static int metric_resolve(const struct trace_head *h, struct trace_metric *m)
+/* Where the events of a part are counted, the widest level of several; -1: one of them is not. */
+static int part_level(const struct trace_head *h, const struct formula *f, char missing[static TRACE_NAME])
+{
+	int level = -1;
+
+	for (unsigned k = 0; k < f->nevents; k++) {
+		int event = trace_head_event(h, f->events[k]);
+
+		if (event < 0) {
+			strcpy(missing, f->events[k]);
+			return -1;
+		}
+		if (level < 0 || h->levels[h->events[event].level].n < h->levels[level].n)
+			level = h->events[event].level;
+	}
+	return level;
+}
+
+static struct view_run run_at(const struct trace_head *h, unsigned level, const struct trace_metric *m, unsigned object)
+{
+	return level == m->level ? (struct view_run){ object, 1 } :
+		run_of(&h->levels[level], &h->levels[m->level].objects[object]);
+}
+
+static void resolve_events(const struct trace_head *h, struct trace_metric *m)
 {
 	const struct formula *f = &m->formula;
-	const struct trace_level *at = &h->levels[m->level];
-	size_t runs = (size_t) m->n * f->nevents + 1;
 
-	if (!(m->own = calloc(1, sizeof(*m->own))) || !(m->own->runs = calloc(runs, sizeof(*m->own->runs))) ||
-	    !(m->own->states = calloc(m->n, sizeof(*m->own->states))))
-		return -1;
-	m->missing = -1;
-	for (unsigned i = 0; i < m->n; i++)
-		m->own->states[i].min = m->own->states[i].max = NAN;
 	for (unsigned k = 0; k < f->nevents; k++) {
 		int event = trace_head_event(h, f->events[k]);
 		const struct trace_event *x = event < 0 ? NULL : &h->events[event];
@@ -101,42 +123,87 @@ static int metric_resolve(const struct trace_head *h, struct trace_metric *m)
 		for (unsigned i = 0; x && i < m->n; i++) {
 			struct view_run *r = &m->own->runs[(size_t) i * f->nevents + k];
 
-			*r = x->level == m->level ? (struct view_run){ i, 1 }
-						  : run_of(&h->levels[x->level], &at->objects[i]);
+			*r = run_at(h, x->level, m, i);
 			found |= r->n;
 		}
 		if (!found)
-			m->missing = k;
+			strcpy(m->missing, f->events[k]);
+	}
+}
+
+static int metric_make(struct trace_view *v, struct trace_metric *m, int level, struct err *e);
+
+static int resolve_parts(struct trace_view *v, struct trace_metric *m, struct err *e)
+{
+	const struct formula *f = &m->formula;
+
+	for (unsigned k = 0; k < f->nparts; k++) {
+		int level = part_level(v->head, &f->parts[k].of, m->missing);
+		struct trace_metric *part = &m->own->parts[k];
+		unsigned found = 0;
+
+		if (level < 0)
+			continue;
+		if (formula_copy(&f->parts[k].of, v->head->levels[level].type, &part->formula, e) ||
+		    metric_make(v, part, level, e))
+			return -1;
+		for (unsigned i = 0; i < m->n; i++) {
+			struct view_run *r = &m->own->part_runs[(size_t) i * f->nparts + k];
+
+			*r = run_at(v->head, level, m, i);
+			found |= r->n;
+		}
+		if (!found)
+			strcpy(m->missing, *f->parts[k].of.events);
 	}
 	return 0;
+}
+
+/* m has its formula, and is to be freed on failure, too. */
+static int metric_make(struct trace_view *v, struct trace_metric *m, int level, struct err *e)
+{
+	const struct formula *f = &m->formula;
+	size_t sums;
+
+	m->level = level;
+	m->n = v->head->levels[level].n;
+	sums = (size_t) m->n * (f->nevents + f->nparts + 1);
+	if (sums > TRACE_VIEW_MAX - v->nsums)
+		return err_set(e, "%s: more than %u sums a tick", f->name, TRACE_VIEW_MAX);
+	v->nsums += sums;
+	if (!(m->own = calloc(1, sizeof(*m->own))) ||
+	    !(m->own->runs = calloc((size_t) m->n * f->nevents + 1, sizeof(*m->own->runs))) ||
+	    !(m->own->parts = calloc(f->nparts + 1, sizeof(*m->own->parts))) ||
+	    !(m->own->part_runs = calloc((size_t) m->n * f->nparts + 1, sizeof(*m->own->part_runs))) ||
+	    !(m->own->states = calloc(m->n, sizeof(*m->own->states))))
+		return err_set(e, "out of memory");
+	for (unsigned i = 0; i < m->n; i++)
+		m->own->states[i].min = m->own->states[i].max = NAN;
+	resolve_events(v->head, m);
+	return resolve_parts(v, m, e);
 }
 
 int trace_view_add(struct trace_view *v, struct formula *f, struct err *e)
 {
 	struct trace_metric m = { .formula = *f };
 	int level = trace_head_level(v->head, f->level);
-	size_t sums;
+	unsigned nsums = v->nsums;
 
 	*f = (struct formula){0};
 	if (level < 0) {
 		err_set(e, "%s: the trace has no level '%s'", m.formula.name, m.formula.level);
 		goto error;
 	}
-	m.level = level;
-	m.n = v->head->levels[level].n;
-	sums = (size_t) m.n * (m.formula.nevents + 1);
-	if (sums > TRACE_VIEW_MAX - v->nsums) {
-		err_set(e, "%s: more than %u sums a tick", m.formula.name, TRACE_VIEW_MAX);
+	if (metric_make(v, &m, level, e))
 		goto error;
-	}
-	if (metric_resolve(v->head, &m) || array_reserve(v->metrics, v->n, 1)) {
+	if (array_reserve(v->metrics, v->n, 1)) {
 		err_set(e, "out of memory");
 		goto error;
 	}
-	v->nsums += sums;
 	v->metrics[v->n++] = m;
 	return 0;
 error:
+	v->nsums = nsums;
 	metric_free(&m);
 	return -1;
 }
@@ -198,14 +265,42 @@ static double operand(enum trace_mode mode, const struct trace_event *x, uint64_
 	return mode == TRACE_RATE ? now / seconds : (double) (before + now);
 }
 
-static double tick_value(const struct trace_view *v, const struct trace_metric *m, struct view_state *s,
-			 const uint64_t *sums, unsigned stride, double seconds)
+/* The least, greatest or mean of a part's values, one after another; absent if one is. */
+static double part_join(enum formula_over over, double so_far, double x)
+{
+	if (isnan(x) || isnan(so_far) || over == FORMULA_AVG)
+		return so_far + x;
+	return over == FORMULA_MIN ? fmin(so_far, x) : fmax(so_far, x);
+}
+
+static double part_value(const struct trace_metric *m, unsigned object, unsigned k, unsigned stride, unsigned tick)
+{
+	const struct trace_metric *part = &m->own->parts[k];
+	struct view_run r = m->own->part_runs[(size_t) object * m->formula.nparts + k];
+	enum formula_over over = m->formula.parts[k].over;
+	double x = NAN;
+
+	for (unsigned i = 0; i < r.n; i++) {
+		double of = part->values[(size_t) (r.first + i) * stride + tick];
+
+		x = i ? part_join(over, x, of) : of;
+	}
+	return over == FORMULA_AVG ? x / r.n : x;
+}
+
+static double tick_value(const struct trace_view *v, const struct trace_metric *m, unsigned object, unsigned tick,
+			 unsigned stride, double seconds)
 {
 	const struct formula *f = &m->formula;
-	double operands[FORMULA_EVENTS];
+	struct view_state *s = &m->own->states[object];
+	const uint64_t *sums = v->sums + tick;
+	double operands[FORMULA_OPERANDS];
 
 	for (unsigned k = 0; k < f->nevents; k++)
 		if (!m->own->events[k] || sums[k * stride] == TRACE_ABSENT)
+			return NAN;
+	for (unsigned k = 0; k < f->nparts; k++)
+		if (isnan(operands[FORMULA_EVENTS + k] = part_value(m, object, k, stride, tick)))
 			return NAN;
 	for (unsigned k = 0; k < f->nevents; k++) {
 		operands[k] = operand(v->mode, m->own->events[k], sums[k * stride], s->counted[k], seconds);
@@ -228,13 +323,28 @@ static void object_block(struct trace_view *v, struct trace_metric *m, unsigned 
 				   v->sums + (size_t) k * b->n);
 	for (unsigned t = 0; t < b->n; t++) {
 		double seconds = (b->times[t] - (t ? b->times[t - 1] : b->begin)) * 1e-9;
-		double x = values[t] = tick_value(v, m, s, v->sums + t, b->n, seconds);
+		double x = values[t] = tick_value(v, m, object, t, b->n, seconds);
 
 		s->absent += isnan(x);
 		/* fmin and fmax prefer a number to NAN. */
 		s->min = fmin(s->min, x);
 		s->max = fmax(s->max, x);
 	}
+}
+
+static int metric_block(struct trace_view *v, struct trace_metric *m, const struct trace_block *b, struct err *e)
+{
+	double *values = realloc(m->values, ((size_t) m->n * b->n + 1) * sizeof(*values));
+
+	if (!values)
+		return err_set(e, "out of memory");
+	m->values = values;
+	for (unsigned k = 0; k < m->formula.nparts; k++)
+		if (metric_block(v, &m->own->parts[k], b, e))
+			return -1;
+	for (unsigned i = 0; i < m->n; i++)
+		object_block(v, m, i, b);
+	return 0;
 }
 
 int trace_view_block(struct trace_view *v, const struct trace_block *b, struct err *e)
@@ -244,31 +354,45 @@ int trace_view_block(struct trace_view *v, const struct trace_block *b, struct e
 	if (!sums)
 		return err_set(e, "out of memory");
 	v->sums = sums;
-	for (struct trace_metric *m = v->metrics; m < v->metrics + v->n; m++) {
-		double *values = realloc(m->values, (size_t) m->n * b->n * sizeof(*values));
-
-		if (!values)
-			return err_set(e, "out of memory");
-		m->values = values;
-		for (unsigned i = 0; i < m->n; i++)
-			object_block(v, m, i, b);
-	}
+	for (struct trace_metric *m = v->metrics; m < v->metrics + v->n; m++)
+		if (metric_block(v, m, b, e))
+			return -1;
 	return 0;
 }
 
-struct trace_statistics trace_view_statistics(const struct trace_view *v, unsigned metric, unsigned object)
+static struct trace_statistics metric_statistics(const struct trace_view *v, const struct trace_metric *m,
+						 unsigned object);
+
+/* A part of what was counted over all blocks. */
+static double part_average(const struct trace_view *v, const struct trace_metric *m, unsigned object, unsigned k)
 {
-	const struct trace_metric *m = &v->metrics[metric];
+	struct view_run r = m->own->part_runs[(size_t) object * m->formula.nparts + k];
+	enum formula_over over = m->formula.parts[k].over;
+	double x = NAN;
+
+	for (unsigned i = 0; i < r.n; i++) {
+		double of = metric_statistics(v, &m->own->parts[k], r.first + i).average;
+
+		x = i ? part_join(over, x, of) : of;
+	}
+	return over == FORMULA_AVG ? x / r.n : x;
+}
+
+static struct trace_statistics metric_statistics(const struct trace_view *v, const struct trace_metric *m,
+						 unsigned object)
+{
 	const struct view_state *s = &m->own->states[object];
 	/* What one tick, one second or the whole trace is a part of. */
 	double parts = v->mode == TRACE_RATE ? s->seconds : v->mode == TRACE_PER_TICK ? s->ticks : 1;
-	double operands[FORMULA_EVENTS];
+	double operands[FORMULA_OPERANDS];
 
 	for (unsigned k = 0; k < m->formula.nevents; k++) {
 		const struct trace_event *x = m->own->events[k];
 
 		operands[k] = s->ticks ? s->counted[k] / (x->kind == TRACE_GAUGE ? (double) s->ticks : parts) : NAN;
 	}
+	for (unsigned k = 0; s->ticks && k < m->formula.nparts; k++)
+		operands[FORMULA_EVENTS + k] = part_average(v, m, object, k);
 	return (struct trace_statistics){
 		.min = s->min, .max = s->max, .absent = s->absent,
 		.average = s->ticks ? formula_value(&m->formula, operands, s->seconds / parts) : NAN,
@@ -276,4 +400,9 @@ struct trace_statistics trace_view_statistics(const struct trace_view *v, unsign
 			     m->own->events[0]->kind == TRACE_COUNTER && s->ticks,
 		.total = s->counted[0],
 	};
+}
+
+struct trace_statistics trace_view_statistics(const struct trace_view *v, unsigned metric, unsigned object)
+{
+	return metric_statistics(v, &v->metrics[metric], object);
 }

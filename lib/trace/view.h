@@ -16,7 +16,7 @@
  * the sums. A sum is absent if one of its parts is. For a live display, the summary and the exports; blocks are given
  * in the order of time.
  */
-#define TRACE_VIEW_MAX (1u << 20)	/* sums a tick: of each metric its objects times one more than its events */
+#define TRACE_VIEW_MAX (1u << 20)	/* sums a tick: of each metric its objects times one more than its operands */
 
 enum trace_mode {
 	TRACE_RATE,		/* counters per second */
@@ -35,7 +35,7 @@ struct trace_statistics {
 struct trace_metric {
 	struct formula formula;
 	unsigned level, n;	/* and its objects */
-	int missing;		/* one of the formula's events that the trace lacks below this level; -1: none */
+	char missing[TRACE_NAME];	/* one of the formula's events that the trace lacks below it; "": none */
 	double *values;		/* of the block: values[object * ticks + tick], NAN: absent */
 	struct metric_own *own;
 };

@@ -430,10 +430,10 @@ static void sums_go_up_the_tree(void **state)
 	assert_true(value_of(v, 5, 0, &b, 0) == 300);
 	/* What is counted above a level is not known there, nor is what was not counted. */
 	assert_true(isnan(value_of(v, 6, 0, &b, 0)));
-	assert_int_equal(v->metrics[6].missing, 0);
+	assert_string_equal(v->metrics[6].missing, "fills");
 	assert_true(isnan(value_of(v, 7, 2, &b, 0)) && value_of(v, 7, 3, &b, 0) == 4);
-	assert_int_equal(v->metrics[8].missing, 0);
-	assert_int_equal(v->metrics[7].missing, -1);
+	assert_string_equal(v->metrics[8].missing, "unknown");
+	assert_string_equal(v->metrics[7].missing, "");
 	assert_true(value_of(v, 9, 0, &b, 0) == 7);
 	s = trace_view_statistics(v, 2, 0);
 	assert_true(s.has_total && s.total == 36 && s.min == 36 && s.max == 36 && s.average == 36 && s.absent == 0);
@@ -441,6 +441,56 @@ static void sums_go_up_the_tree(void **state)
 	assert_true(!s.has_total && isnan(s.min) && isnan(s.average) && s.absent == 1);
 	trace_block_free(&b);
 	trace_view_free(v);
+	trace_close(t);
+	trace_head_free(&h);
+}
+
+/* min, max and avg are over the objects where their events are counted; the same values of two ticks. */
+static void least_greatest_and_mean(void **state)
+{
+	static const struct {
+		const char *formula;
+		double first, second;	/* of the level's first and second object */
+		const char *missing;
+	} rows[] = {
+		{ "{Package, max(cycles)}", 4, 8, "" }, { "{Package, min(cycles)}", 1, 5, "" },
+		{ "{Package, avg(cycles)}", 2.5, 6.5, "" },
+		{ "{Package, max(cycles) / avg(cycles)}", 1.6, 8 / 6.5, "" },
+		{ "{Package, cycles - max(cycles)}", 6, 18, "" }, { "{PU, min(cycles)}", 1, 2, "" },
+		{ "{Package, max(instructions / cycles)}", 2, NAN, "" }, { "{Package, avg(instructions)}", 5, NAN, "" },
+		{ "{numa, max(cycles / fills)}", .1, .13, "" }, { "{Package, max(fills) - min(fills)}", 0, 0, "" },
+		{ "{PU, max(fills)}", NAN, NAN, "fills" }, { "{PU, max(cycles + unknown)}", NAN, NAN, "unknown" },
+	};
+	struct trace_head h = head_of("Package:2 [numa] Core:2 PU:2", NULL);
+	uint64_t values[2 * (8 + 8 + 2 + 1)] = {
+		1, 2, 3, 4, 5, 6, 7, 8, 2, 4, 6, 8, 10, 12, 14, TRACE_ABSENT, 100, 200, 7,
+		1, 2, 3, 4, 5, 6, 7, 8, 2, 4, 6, 8, 10, 12, 14, TRACE_ABSENT, 100, 200, 7,
+	};
+	struct trace *t = record(&h, values, 2, true, NULL);
+	struct trace_block b = {0};
+	struct err e;
+
+	(void) state;
+	assert_int_equal(trace_read(t, 0, &b, &e), 0);
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct trace_view *v = trace_view_new(&t->head, TRACE_RATE);
+		char text[64];
+
+		snprintf(text, sizeof(text), "f %s", rows[i].formula);
+		add_formulas(v, text);
+		assert_string_equal(v->metrics[0].missing, rows[i].missing);
+		assert_int_equal(trace_view_block(v, &b, &e), 0);
+		for (unsigned object = 0; object < 2; object++) {
+			struct trace_statistics s = trace_view_statistics(v, 0, object);
+			double wanted = object ? rows[i].second : rows[i].first, found = value_of(v, 0, object, &b, 1);
+
+			if (isnan(wanted) ? !isnan(found) || !isnan(s.average) || s.absent != 2 :
+			    !(fabs(found - wanted) < 1e-12 && fabs(s.average - wanted) < 1e-12 && !s.has_total))
+				fail_msg("%s: %g, average %g", rows[i].formula, found, s.average);
+		}
+		trace_view_free(v);
+	}
+	trace_block_free(&b);
 	trace_close(t);
 	trace_head_free(&h);
 }
@@ -638,7 +688,7 @@ static void formulas(void **state)
 {
 	static const struct {
 		const char *text;
-		double value;		/* a is 6, b 0, c absent, over 2 seconds */
+		double value;		/* a is 6, b 0, c absent, parts 5, 4, 17, over 2 seconds */
 		const char *error;
 	} rows[] = {
 		{ "1 + 2 * 3", 7, NULL }, { "(1 + 2) * 3", 9, NULL }, { "10 - 4 - 3", 3, NULL },
@@ -649,12 +699,16 @@ static void formulas(void **state)
 		{ "(1", 0, "expected ')'" }, { "1 2", 0, "expected an operator" }, { "a b", 0, "expected an operator" },
 		{ "1x", 0, "expected a number" }, { ".", 0, "expected a number" },
 		{ "a $ b", 0, "expected an operator" }, { "system(a)", 0, "expected an operator" },
+		{ "min * max", NAN, NULL }, { "max(a) - 4", 1, NULL }, { "max(a / b) / max (b) + min(a)", 18.25, NULL },
+		{ "max(1)", 0, "min, max and avg are of events" }, { "max(a", 0, "expected ')'" },
+		{ "max()", 0, "expected an event" }, { "max(a + min(b))", 0, "not nested" }, { "max a", 0, "operator" },
+		{ "max(a)+max(a)+max(a)+max(a)+max(a)+max(a)+max(a)+max(a)+max(a)", 0, "too many" },
 	};
 	struct err e;
 
 	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		double x, values[3];
+		double x, values[FORMULA_OPERANDS] = { [FORMULA_EVENTS] = 5, 4, 17 };
 		struct formula_list l;
 		char text[128];
 		int rc;
@@ -716,6 +770,7 @@ int main(void)
 		cmocka_unit_test(damaged_heads),
 		cmocka_unit_test(hostile_heads_are_refused),
 		cmocka_unit_test(sums_go_up_the_tree),
+		cmocka_unit_test(least_greatest_and_mean),
 		cmocka_unit_test(modes_and_statistics),
 		cmocka_unit_test(part_of_a_node),
 		cmocka_unit_test(level_without_traced_pus),
