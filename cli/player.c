@@ -3,6 +3,7 @@
 #include "player.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -116,11 +117,18 @@ static const char *next_metric(const struct player *p)
 
 int player_next_metric(struct player *p, struct err *e)
 {
+	const char *rest = p->how.metric ? strchr(p->how.metric, ',') : NULL;
 	struct trace_tree_request how = p->how;
 	struct trace_tree next;
+	char *metric;
+	int rc;
 
-	how.metric = next_metric(p);
-	if (trace_tree_make(&next, &p->trace->head, &how, e))
+	if (asprintf(&metric, "%s%s", next_metric(p), rest ? rest : "") < 0)
+		return err_set(e, "out of memory");
+	how.metric = metric;
+	rc = trace_tree_make(&next, &p->trace->head, &how, e);
+	free(metric);
+	if (rc)
 		return -1;
 	trace_tree_free(&p->tree);
 	p->tree = next;

@@ -44,7 +44,7 @@ int player_step(struct player *p, int by, struct err *e);
 int player_first(struct player *p, struct err *e);
 int player_last(struct player *p, struct err *e);
 
-/* Show the next metric: the events in turn, then the formulas. 0 or -1. */
+/* Show the next metric, with those that were wanted beside: the events in turn, then the formulas. 0 or -1. */
 int player_next_metric(struct player *p, struct err *e);
 
 /* Seconds since the trace's start: the interval that the tick was counted over. */

@@ -21,7 +21,8 @@
 #define FOLLOW_MS 25		/* between two looks for a new tick, or keys */
 #define FRAME_SECONDS 0.1	/* between two pictures without a new tick */
 #define TICK_SECONDS 0.05	/* the same with one, at least */
-#define BOX_WIDTH 24		/* of the narrowest level's boxes, side by side */
+#define BOX_WIDTH 24		/* of the narrowest level's boxes, side by side, with one value */
+#define VALUE_WIDTH 10		/* of each other value */
 #define INDENT 2
 #define HEAD_LINES 2		/* title and time; the last line has the keys */
 #define SILENT 3			/* seconds without a tick that are worth a word */
@@ -83,17 +84,27 @@ static int by_value(const void *x, const void *y, void *tree)
 	return left > right ? -1 : 1;
 }
 
+/* With a value of each metric, as far as there is room. */
+static int box_width(const struct trace_tree *t, int width)
+{
+	int wanted = BOX_WIDTH;
+
+	while ((t = t->beside) && wanted + VALUE_WIDTH <= width)
+		wanted += VALUE_WIDTH;
+	return wanted;
+}
+
 /* Boxes of the narrowest level shown are side by side within the same parent. Returns the number of lines. */
 static int boxes_place(struct display *d, int folds, int width)
 {
 	const struct trace_tree *t = &d->player->tree;
 	const struct box *last = NULL;
-	int height = 0;
+	int height = 0, narrow = box_width(t, width);
 
 	d->nboxes = 0;
 	for (unsigned i = 0; i < t->nrows; i++) {
 		const struct trace_tree_row *r = &t->rows[d->order[i]];
-		int x = fmin(INDENT * r->depth, width - BOX_WIDTH);
+		int x = fmin(INDENT * r->depth, width - narrow);
 		struct box *b;
 
 		if ((int) r->level >= folds)
@@ -101,10 +112,10 @@ static int boxes_place(struct display *d, int folds, int width)
 		b = &d->boxes[d->nboxes++];
 		*b = (struct box){ d->order[i], height, x, width - x };
 		if ((int) r->level == folds - 1 && r->depth) {
-			b->width = BOX_WIDTH;
+			b->width = narrow;
 			if (last && t->rows[last->row].level == r->level && t->rows[last->row].parent == r->parent &&
-			    last->x + 2 * BOX_WIDTH + 1 <= width) {
-				b->x = last->x + BOX_WIDTH + 1;
+			    last->x + 2 * narrow + 1 <= width) {
+				b->x = last->x + narrow + 1;
 				b->line = last->line;
 			}
 		}
@@ -164,19 +175,24 @@ static attr_t shade(double part)
 	return COLOR_PAIRS > SHADES ? COLOR_PAIR(1 + (int) lround(part * (SHADES - 1))) : A_REVERSE;
 }
 
-/* [name       value], with the bar as background. */
+/* [name       value     value], with the bar of the first as background. */
 static void box_draw(const struct display *d, const struct box *b, int line)
 {
 	const struct trace_tree *t = &d->player->tree;
 	const struct trace_tree_row *r = &t->rows[b->row];
 	double part = trace_tree_part(t, r);
 	char number[TRACE_NUMBER];
-	const char *value = trace_tree_number(trace_tree_value(t, r), number);
-	int room = b->width - 2, bar = lround(part * room), name_room = room - (int) strlen(value);
-	struct buf name = {0}, text = {0};
+	int room = b->width - 2, bar = lround(part * room), name_room;
+	struct buf name = {0}, text = {0}, values = {0};
 
 	trace_tree_name(t, r, &name);
-	buf_printf(&text, "%-*.*s%s", name_room, name_room - 1, name.data ? name.data : "", value);
+	buf_puts(&values, trace_tree_number(trace_tree_value(t, r), number));
+	for (const struct trace_tree *other = t->beside; other && (int) values.len + VALUE_WIDTH <= room - VALUE_WIDTH;
+	     other = other->beside)
+		buf_printf(&values, "%*s", VALUE_WIDTH,
+			   trace_tree_number(trace_tree_value_of(other, t, r), number));
+	name_room = room - (int) values.len;
+	buf_printf(&text, "%-*.*s%s", name_room, name_room - 1, name.data ? name.data : "", values.data);
 	mvaddch(line, b->x, '[');
 	if (!text.failed) {
 		attrset(shade(part));
@@ -186,6 +202,7 @@ static void box_draw(const struct display *d, const struct box *b, int line)
 	}
 	buf_free(&name);
 	buf_free(&text);
+	buf_free(&values);
 	mvaddch(line, b->x + room + 1, ']');
 }
 
@@ -227,6 +244,7 @@ static void draw(struct display *d)
 	char date[32] = "", state[64];
 	const char *phase = player_is_empty(p) ? NULL : player_phase(p);
 	int room = LINES - HEAD_LINES - 1;
+	struct buf title = {0};
 	struct tm tm;
 
 	if (!player_is_empty(p))
@@ -239,8 +257,9 @@ static void draw(struct display *d)
 		refresh();
 		return;
 	}
-	text_draw(0, A_BOLD, "%s: %s%s%s", *h->node ? h->node : "node", p->tree.metric, *p->tree.unit.text ? ", " : "",
-		  p->tree.unit.text);
+	trace_tree_title(&p->tree, &title);
+	text_draw(0, A_BOLD, "%s: %s", *h->node ? h->node : "node", title.failed ? "" : title.data);
+	buf_free(&title);
 	if (player_is_empty(p))
 		text_draw(1, A_NORMAL, "%s  no tick yet", date);
 	else

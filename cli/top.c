@@ -72,7 +72,8 @@ static void check_together(void *args, struct argp_state *state)
 }
 
 static const struct cmd_option options[] = {
-	{ "metric", 'm', "NAME", CMD_TEXT(show.metric), "Show this event or formula (default: the first event)" },
+	{ "metric", 'm', "NAME[,NAME...]", CMD_TEXT(show.metric),
+	  "Show this event or formula, and the values of up to 3 others beside (default: the first event)" },
 	{ "level", 'l', "TYPE", CMD_TEXT(show.level),
 	  "Show the tree down to this level (default: PU; L3Cache if lines are printed)" },
 	{ "formulas", 'f', "FILE", CMD_TEXT(show.formulas),
@@ -98,10 +99,22 @@ static const struct cmd_syntax syntax = {
 static json_t *row_json(const struct trace_tree *t, const struct trace_tree_row *r)
 {
 	const struct trace_level *l = t->levels[r->level].level;
-	double x = trace_tree_value(t, r);
+	json_t *beside = t->beside ? json_array() : NULL;
 
-	return json_pack("{s:s, s:I, s:s*, s:o}", "level", l->type, "object", (json_int_t) l->objects[r->object].index,
-			 "name", trace_head_name(l, r->object), "value", trace_json_value(x));
+	for (const struct trace_tree *b = t->beside; b; b = b->beside)
+		json_array_append_new(beside, trace_json_value(trace_tree_value_of(b, t, r)));
+	return json_pack("{s:s, s:I, s:s*, s:o, s:o*}", "level", l->type, "object",
+			 (json_int_t) l->objects[r->object].index, "name", trace_head_name(l, r->object), "value",
+			 trace_json_value(trace_tree_value(t, r)), "beside", beside);
+}
+
+static json_t *beside_json(const struct trace_tree *t)
+{
+	json_t *list = t->beside ? json_array() : NULL;
+
+	for (const struct trace_tree *b = t->beside; b; b = b->beside)
+		json_array_append_new(list, json_pack("{s:s, s:s}", "metric", b->metric, "unit", b->unit.text));
+	return list;
 }
 
 static int print_json(const struct player *p, struct err *e)
@@ -112,8 +125,9 @@ static int print_json(const struct player *p, struct err *e)
 
 	for (unsigned i = 0; i < t->nrows; i++)
 		json_array_append_new(rows, row_json(t, &t->rows[i]));
-	line = json_pack("{s:s, s:f, s:s*, s:s, s:s, s:o}", "node", t->head->node, "time", player_end(p), "phase",
-			 player_phase(p), "metric", t->metric, "unit", t->unit.text, "values", rows);
+	line = json_pack("{s:s, s:f, s:s*, s:s, s:s, s:o*, s:o}", "node", t->head->node, "time", player_end(p), "phase",
+			 player_phase(p), "metric", t->metric, "unit", t->unit.text, "beside", beside_json(t), "values",
+			 rows);
 	rc = !line || json_dumpf(line, stdout, JSON_COMPACT) || putchar('\n') == EOF || fflush(stdout) ?
 		err_set(e, "cannot write to standard output") : 0;
 	json_decref(line);

@@ -123,8 +123,9 @@ static const struct cmd_option options[] = {
 	  "for summary, L3Cache for show, PU for replay and html, the level where they are counted for export)" },
 	{ "formulas", 'f', "FILE", CMD_TEXT(formulas),
 	  "Metrics to compute too, each 'NAME {LEVEL, FORMULA}', instead of those that the trace has" },
-	{ "metric", 'm', "NAME", CMD_TEXT(metric),
-	  "show, replay, html: this event or formula (default: the first event; html: all)" },
+	{ "metric", 'm', "NAME[,NAME...]", CMD_TEXT(metric),
+	  "show, replay, html: this event or formula, and the values of up to 3 others beside (default: the first "
+	  "event; html: all)" },
 	{ "phase", 'p', "NAME", CMD_TEXT(phase),
 	  "Only the ticks at which at least half of the program's processes were in this phase, topiary_phase(3)" },
 	{ "at", 0, "SECONDS", CMD_SET(set_at), "show: the values at this time since the start (default: the average)" },

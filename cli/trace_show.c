@@ -40,9 +40,10 @@ static int read_values(struct trace_tree *t, const struct trace *from, double at
 	trace_block_free(&b);
 	if (rc == 0 && !is_found)
 		rc = err_set(e, "nothing at %.3f s: the trace ends at %.3f s", at, from->end * 1e-9);
-	for (unsigned l = 0; rc == 0 && isnan(at) && l < t->n; l++)
-		for (unsigned i = 0; i < t->levels[l].level->n; i++)
-			t->levels[l].value[i] = trace_unit_statistics(&t->unit, t->view, l, i).average;
+	for (; rc == 0 && isnan(at) && t; t = t->beside)
+		for (unsigned l = 0; l < t->n; l++)
+			for (unsigned i = 0; i < t->levels[l].level->n; i++)
+				t->levels[l].value[i] = trace_unit_statistics(&t->unit, t->view, l, i).average;
 	return rc;
 }
 
@@ -73,20 +74,27 @@ static void add_row(struct table *table, const struct trace_tree *t, const struc
 	trace_tree_cell(table, trace_tree_value(t, r));
 	trace_tree_cell(table, s.min);
 	trace_tree_cell(table, s.max);
+	for (const struct trace_tree *b = t->beside; b; b = b->beside)
+		trace_tree_cell(table, trace_tree_value_of(b, t, r));
 	bar_cell(table, trace_tree_part(t, r));
 }
 
-static const struct table_column columns[] = {
-	{ "OBJECT", TABLE_LEFT }, { "VALUE", TABLE_RIGHT }, { "MIN", TABLE_RIGHT }, { "MAX", TABLE_RIGHT },
-	{ "OF THE GREATEST AT ITS LEVEL", TABLE_LEFT }, {0},
-};
-
 int trace_show_tree(const struct trace_tree *t, const char *when, struct err *e)
 {
-	struct table *table = table_new(columns);
+	struct table_column columns[4 + TRACE_TREE_METRICS + 1] = {
+		{ "OBJECT", TABLE_LEFT }, { "VALUE", TABLE_RIGHT }, { "MIN", TABLE_RIGHT }, { "MAX", TABLE_RIGHT },
+	};
+	struct buf title = {0};
+	struct table *table;
+	unsigned n = 4;
 
-	printf("%s: %s%s%s, %s\n\n", *t->head->node ? t->head->node : "node", t->metric, *t->unit.text ? ", " : "",
-	       t->unit.text, when);
+	for (const struct trace_tree *b = t->beside; b; b = b->beside)
+		columns[n++] = (struct table_column){ b->metric, TABLE_RIGHT };
+	columns[n] = (struct table_column){ "OF THE GREATEST AT ITS LEVEL", TABLE_LEFT };
+	table = table_new(columns);
+	trace_tree_title(t, &title);
+	printf("%s: %s, %s\n\n", *t->head->node ? t->head->node : "node", title.failed ? "" : title.data, when);
+	buf_free(&title);
 	for (unsigned i = 0; i < t->nrows; i++)
 		add_row(table, t, &t->rows[i]);
 	return table_finish(table, e);

@@ -191,18 +191,20 @@ struct trace_statistics trace_unit_statistics(const struct trace_unit *u, const 
 	return s;
 }
 
-static int find_formula(struct trace_tree *t, const struct trace_tree_request *how, struct formula *f, struct err *e)
+/* metric: NULL for the first event. */
+static int find_formula(struct trace_tree *t, const struct trace_tree_request *how, const char *metric,
+			struct formula *f, struct err *e)
 {
 	const struct trace_head *h = t->head;
-	int event = how->metric ? trace_head_event(h, how->metric) : 0;
+	int event = metric ? trace_head_event(h, metric) : 0;
 	const struct trace_event *x;
 
 	t->unit = trace_unit_of(NULL, how->mode);
-	for (unsigned i = 0; how->metric && i < how->formulas.n; i++)
-		if (!strcmp(how->formulas.list[i].name, how->metric))
+	for (unsigned i = 0; metric && i < how->formulas.n; i++)
+		if (!strcmp(how->formulas.list[i].name, metric))
 			return formula_copy(&how->formulas.list[i], how->formulas.list[i].level, f, e);
 	if (event < 0)
-		return err_set(e, "no event or formula '%s'; `topiary trace summary` lists them", how->metric);
+		return err_set(e, "no event or formula '%s'; `topiary trace summary` lists them", metric);
 	x = &h->events[event];
 	t->unit = trace_unit_of(x, how->mode);
 	return formula_of_event(x->name, h->levels[x->level].type, f, e);
@@ -210,22 +212,45 @@ static int find_formula(struct trace_tree *t, const struct trace_tree_request *h
 
 /* --- */
 
+static int beside_make(struct trace_tree *t, const struct trace_tree_request *how, const char *rest, struct err *e)
+{
+	struct trace_tree_request own = *how;
+	unsigned more = 1;
+
+	for (const char *c = rest; (c = strchr(c, ',')); c++)
+		more++;
+	if (more >= TRACE_TREE_METRICS)
+		return err_set(e, "--metric=%s: more than %u metrics", how->metric, TRACE_TREE_METRICS);
+	own.metric = rest;
+	if (!(t->beside = calloc(1, sizeof(*t->beside))))
+		return err_set(e, "out of memory");
+	return trace_tree_make(t->beside, t->head, &own, e);
+}
+
 int trace_tree_make(struct trace_tree *t, const struct trace_head *h, const struct trace_tree_request *how,
 		    struct err *e)
 {
-	int deepest = trace_head_level(h, how->level), rc;
+	size_t len = how->metric ? strcspn(how->metric, ",") : 0;
+	char *metric = how->metric ? strndup(how->metric, len) : NULL;
+	int deepest = trace_head_level(h, how->level), rc = -1;
 	struct formula f = {0};
 
 	*t = (struct trace_tree){ .head = h };
-	if (deepest < 0)
-		return err_set(e, "the trace has no level '%s'", how->level);
-	if (find_formula(t, how, &f, e))
+	if (how->metric && !metric)
+		err_set(e, "out of memory");
+	else if (deepest < 0)
+		err_set(e, "the trace has no level '%s'", how->level);
+	else
+		rc = find_formula(t, how, metric, &f, e);
+	free(metric);
+	if (rc)
 		return -1;
 	snprintf(t->metric, sizeof(t->metric), "%s", f.name);
 	t->view = trace_view_new(h, how->mode);
 	t->levels = calloc(h->nlevels, sizeof(*t->levels));
 	rc = t->view && t->levels ? levels_add(t, &f, deepest, e) : err_set(e, "out of memory");
-	rc = rc || rows_make(t, e) ? -1 : 0;
+	rc = rc || rows_make(t, e) || (len && how->metric[len] && beside_make(t, how, how->metric + len + 1, e)) ?
+		-1 : 0;
 	formula_free(&f);
 	if (rc)
 		trace_tree_free(t);
@@ -234,6 +259,9 @@ int trace_tree_make(struct trace_tree *t, const struct trace_head *h, const stru
 
 void trace_tree_free(struct trace_tree *t)
 {
+	if (t->beside)
+		trace_tree_free(t->beside);
+	free(t->beside);
 	for (unsigned i = 0; i < t->n; i++)
 		free(t->levels[i].value);
 	free(t->levels);
@@ -249,7 +277,7 @@ int trace_tree_block(struct trace_tree *t, const struct trace_block *b, struct e
 	for (unsigned l = 0; l < t->n; l++)
 		for (unsigned i = 0; i < t->levels[l].level->n; i++)
 			t->levels[l].most = fmax(t->levels[l].most, trace_unit_statistics(&t->unit, t->view, l, i).max);
-	return 0;
+	return t->beside ? trace_tree_block(t->beside, b, e) : 0;
 }
 
 int trace_tree_read(struct trace_tree *t, const struct trace *from, unsigned i, struct trace_block *b, struct err *e)
@@ -263,6 +291,8 @@ void trace_tree_tick(struct trace_tree *t, const struct trace_block *b, unsigned
 		for (unsigned i = 0; i < t->levels[l].level->n; i++)
 			t->levels[l].value[i] = value_in_unit(&t->unit, &t->levels[l].level->objects[i],
 							      t->view->metrics[l].values[(size_t) i * b->n + tick]);
+	if (t->beside)
+		trace_tree_tick(t->beside, b, tick);
 }
 
 static void name_object(const struct trace_level *l, unsigned object, struct buf *out)
@@ -289,6 +319,32 @@ void trace_tree_name(const struct trace_tree *t, const struct trace_tree_row *r,
 double trace_tree_value(const struct trace_tree *t, const struct trace_tree_row *r)
 {
 	return t->levels[r->level].value[r->object];
+}
+
+static bool is_at(const struct trace_tree_level *l, const struct trace_level *level)
+{
+	bool found = l->level == level;
+
+	for (unsigned i = 0; i < l->nsame && !found; i++)
+		found = l->same[i] == level;
+	return found;
+}
+
+double trace_tree_value_of(const struct trace_tree *beside, const struct trace_tree *t, const struct trace_tree_row *r)
+{
+	for (unsigned l = 0; l < beside->n; l++)
+		if (is_at(&beside->levels[l], t->levels[r->level].level))
+			return beside->levels[l].value[r->object];
+	return NAN;
+}
+
+void trace_tree_title(const struct trace_tree *t, struct buf *out)
+{
+	buf_printf(out, "%s%s%s", t->metric, *t->unit.text ? ", " : "", t->unit.text);
+	if (t->beside) {
+		buf_puts(out, "; ");
+		trace_tree_title(t->beside, out);
+	}
 }
 
 double trace_tree_part(const struct trace_tree *t, const struct trace_tree_row *r)

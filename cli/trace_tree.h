@@ -13,6 +13,7 @@
  * the greatest value so far at each level, which bars and colours are relative to. For trace_show.c.
  */
 #define TRACE_TREE_SAME 8
+#define TRACE_TREE_METRICS 4		/* at most, of a box */
 
 /* What values are shown in: those of an event that counts time as a part of the time of the object's PUs. */
 struct trace_unit {
@@ -46,10 +47,11 @@ struct trace_tree {
 	unsigned nrows;
 	char metric[TRACE_NAME];
 	struct trace_unit unit;
+	struct trace_tree *beside;		/* of the next metric wanted; NULL: none */
 };
 
 struct trace_tree_request {
-	const char *metric;			/* an event or one of `formulas`; NULL: the first event */
+	const char *metric;			/* an event or one of `formulas`; NULL: the first; "A,B": some */
 	const char *level;			/* the deepest level */
 	enum trace_mode mode;
 	struct formula_list formulas;
@@ -58,7 +60,10 @@ struct trace_tree_request {
 /* The formulas of a file (trace/formula.h), or those of the trace if it is NULL. 0 or -1. */
 int trace_tree_formulas(const char *path, const struct trace_head *h, struct formula_list *out, struct err *e);
 
-/* h is borrowed. Values are absent. 0, or -1 with *t {0}. trace_tree_free leaves {0}. */
+/*
+ * h is borrowed. Values are absent. What is computed for a tree is for those beside it, too. 0, or -1 with *t {0}.
+ * trace_tree_free leaves {0}.
+ */
 int trace_tree_make(struct trace_tree *t, const struct trace_head *h, const struct trace_tree_request *how,
 		    struct err *e);
 void trace_tree_free(struct trace_tree *t);
@@ -73,7 +78,11 @@ void trace_tree_tick(struct trace_tree *t, const struct trace_block *b, unsigned
 
 /* "Package 0 + NUMANode 0", as in lstopo(1). Appended to out. */
 void trace_tree_name(const struct trace_tree *t, const struct trace_tree_row *r, struct buf *out);
+/* "busy, %; migrations, /s". Appended to out. */
+void trace_tree_title(const struct trace_tree *t, struct buf *out);
 double trace_tree_value(const struct trace_tree *t, const struct trace_tree_row *r);
+/* What a tree beside it has for the row's object. NAN: absent, or not of that level. */
+double trace_tree_value_of(const struct trace_tree *beside, const struct trace_tree *t, const struct trace_tree_row *r);
 /* The value as a part of the greatest, from 0 to 1; 0 if it is absent. */
 double trace_tree_part(const struct trace_tree *t, const struct trace_tree_row *r);
 

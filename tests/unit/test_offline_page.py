@@ -195,6 +195,23 @@ def test_browser_shows_the_tree_over_time(made, browser, tmp_path):
         path.append((x, y, w, h))
 
 
+def test_browser_shows_two_metrics_in_a_box(made, browser, tmp_path):
+    html = page(made, "--metric=cycles,memory_used")
+    cycles, memory = data(html)["metrics"]
+    assert (cycles["name"], memory["name"]) == ("cycles", "memory_used")
+    open_page(browser, tmp_path, html)
+    one = boxes(browser)
+    browser.run("at('beside').value = 1; at('beside').onchange()")
+    two = boxes(browser)
+    known = {row[2]: x / 1000 * memory["most"][row[1]] for row, x in zip(memory["rows"], memory["values"][0])}
+    assert list(one) == list(two) and set(known) < set(two)
+    for name, (value, part, hue) in two.items():
+        first, second = value.split(" · ")
+        assert first == one[name][0] and (part, hue) == pytest.approx(one[name][1:])
+        assert number(second.removesuffix("B")) == pytest.approx(known[name], rel=6e-3) if name in known \
+            else second == "-"
+
+
 def test_browser_plays(made, browser, tmp_path):
     open_page(browser, tmp_path, page(made))
     browser.run("at('speed').value = '60'; at('play').click()")

@@ -151,6 +151,46 @@ def test_metric_and_order_by_keys(made, terminal, tmp_path):
                 and set(screen.boxes()) == set(tree))
 
 
+def test_several_metrics_in_a_box(made, terminal, tmp_path):
+    """The first has the bar and the colour; m changes it, and the others stay."""
+    formulas = tmp_path / "formulas"
+    formulas.write_text("IPC {PU, instructions / cycles}\n")
+    screen = terminal("top", "--formulas", formulas, "--metric=cycles,memory_used,IPC", made, columns=120)
+    for first, unit in (("cycles", "/s"), ("instructions", "/s")):
+        screen.wait(lambda: screen.screen.display[0].startswith(f"made: {first}, {unit}; memory_used, B; IPC "))
+        screen.wait(lambda: "q Quit" in screen.screen.display[-1])
+        found = [re.match(r"\[(\w+ \d+).*?(\S+) +(\S+) +(\S+)\]", box)
+                 for line in screen.screen.display for box in re.findall(r"\[.*?\]", line)]
+        assert len(found) == 1 + 2 + 4 + 8 + 16 and all(found)
+        shown_values = {m[1]: [number(word) if word != "-" else None for word in m.groups()[1:]] for m in found}
+        for level in ("Machine", "Package", "Core"):
+            values = exported(made, level, first, TICKS)
+            memory = exported(made, level, "memory_used", TICKS)
+            assert {n: v[0] for n, v in shown_values.items() if n.startswith(level)} == pytest.approx(values, rel=5e-4)
+            assert all(v[1] == (pytest.approx(memory[n], rel=5e-4) if n in memory else None)
+                       for n, v in shown_values.items() if n.startswith(level))
+        cycles, instructions = (exported(made, "PU", name, TICKS) for name in ("cycles", "instructions"))
+        assert all(v[2] == pytest.approx(instructions[n] / cycles[n], abs=6e-3)
+                   for n, v in shown_values.items() if n.startswith("PU"))
+        screen.press("m")
+    screen.press("q")
+    assert screen.end()[0] == 0
+
+
+def test_metrics_beside_in_lines(made):
+    done = subprocess.run([TOPIARY, "top", "--metric=cycles,memory_used", "--level=Package", made],
+                          capture_output=True, text=True, timeout=60, check=True)
+    assert f"made: cycles, /s; memory_used, B, at {TICKS}.000 s" in done.stdout
+    rows = {m[1]: number(m[2]) for m in re.finditer(r"^ *(Package \d+)\D.* (\S+)  \S+$", done.stdout, re.M)}
+    done = subprocess.run([TOPIARY, "top", "--json", "--metric=cycles,memory_used", "--level=Package", made],
+                          capture_output=True, text=True, timeout=60, check=True)
+    line = json.loads(done.stdout)
+    assert line["beside"] == [{"metric": "memory_used", "unit": "B"}]
+    memory = {f"Package {v['object']}": v["beside"][0] for v in line["values"] if v["level"] == "Package"}
+    assert memory == pytest.approx(exported(made, "Package", "memory_used", TICKS)) and set(memory) == set(rows)
+    assert rows == pytest.approx(memory, rel=5e-4)
+
+
 def test_replay_has_speed_steps_and_pause(made, terminal):
     screen = terminal("trace", "replay", made, "--speed=20")
     screen.wait(lambda: second(screen) and second(screen) < 20)
@@ -338,6 +378,8 @@ def test_time_from_event_to_screen(counts):
     (["none"], 127, "topiary: top: none: not a Topiary trace, nor a command\n"),
     (["--output=/no/such/folder/x", "true"], 1, "/no/such/folder/x: No such file or directory"),
     (["--metric=nix", "{made}"], 1, "no event or formula 'nix'"),
+    (["--metric=cycles,nix", "{made}"], 1, "no event or formula 'nix'"),
+    (["--metric=cycles,b,c,d,e", "{made}"], 1, "--metric=cycles,b,c,d,e: more than 4 metrics"),
     (["{made}", "--metric=cycles"], 64, "one TRACE: options come before it"),
 ])
 def test_bad_input(made, tmp_path, args, status, why):
