@@ -66,8 +66,6 @@ $(eval $(call bench_of,topology,topology,start step))
 # Traces of what the hardware does: made ones, because no machine of ours has 256 PUs; and what recording costs a program.
 BENCH_trace_NEEDS = $(BUILD)/bench/trace_triad
 $(eval $(call linked,trace_triad,$(BUILD)/bench/trace_triad,bench/trace_triad.c,,,,))
-UNITS += $(BUILD)/bench/trace_walk
-$(eval $(call linked,trace_walk,$(BUILD)/bench/trace_walk,bench/trace_walk.c,,hwloc,-lpthread,))
 $(eval $(call bench_of,trace,trace,size summary overhead display))
 
 # What jobs are recorded by: the monitor itself on as many PUs as no machine of ours has, and whole clusters of nodes that are this one.

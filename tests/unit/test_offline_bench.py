@@ -90,7 +90,7 @@ def test_tables():
 
 
 @pytest.mark.parametrize("options, words", [
-    (["cluster"], "cluster: unknown, expected node or show"), ([], "node"), (["node", "--time=0"], "--time=0"),
+    (["cluster"], "cluster: unknown, expected node, show or walk"), ([], "node"), (["node", "--time=0"], "--time=0"),
     (["show"], "expected show NODE"), (["node", "--node=x"], "--node requires --send"),
     (["node", "--send", "--node=a b"], "not the name of a node"), (["node", "--send", "--costs"], "exclude each other"),
     (["show", "cn1", "--send"], "require node"),
@@ -107,3 +107,26 @@ def test_bad_result(text, words, tmp_path):
     (tmp_path / "result").write_text(text)
     done = bench("node", f"--from={tmp_path}/result")
     assert done.returncode == 1 and words in done.stderr and f"{tmp_path}/result" in done.stderr and not done.stdout
+
+
+@pytest.mark.parametrize("how", ["scattered", "packed"])
+def test_walk_is_recorded(how, tmp_path):
+    """Lists that do not fit into the cache are slower, and all eight threads run as long as they are to."""
+    done = subprocess.run([TOPIARY, "record", "-r", "20", "-o", tmp_path / "trace", TOPIARY, "bench", "walk", how,
+                           "--time=500", "--json"], capture_output=True, text=True, timeout=120, check=True)
+    walked = json.loads(done.stdout)
+    assert walked["threads"] == how and walked["small"] > walked["large"] > 0
+    if "not recorded" not in done.stderr:
+        done = subprocess.run([TOPIARY, "trace", "summary", tmp_path / "trace", "--json"], capture_output=True,
+                              text=True, timeout=60, check=True)
+        busy, = (m["total"] for m in json.loads(done.stdout)["metrics"] if m["metric"] == "busy")
+        assert busy > 0.3e9
+
+
+@pytest.mark.parametrize("words, error", [
+    (["walk"], "expected walk scattered or walk packed"), (["walk", "both"], "both: expected scattered or packed"),
+    (["walk", "packed", "--send"], "--send, --costs and --from require node"), (["run"], "run: unknown, expected node"),
+])
+def test_wrong_words(words, error):
+    done = bench(*words)
+    assert (done.returncode, done.stdout) == (64, "") and error in done.stderr

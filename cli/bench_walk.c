@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-/*
- * Usage: trace_walk scattered|packed [SECONDS]
- * The experiment of Denoyelle, Goglin and Jeannot, "A Topology-Aware Performance Monitoring Tool for Shared Resource
- * Management in Multicore Systems", section 5: threads that walk lists, linked at random so that nothing is prefetched.
- * Half of the threads have lists that fit into the last level cache together, the others lists of 16 times that. Of two
- * packages (L3 caches on a machine of one package) each has half of both kinds, or all of one kind. Prints the steps of
- * both kinds in SECONDS, 10 by default, after the lists are made.
- */
-#include <hwloc.h>
+#include "bench_walk.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,13 +15,14 @@ struct item {
 	char rest[LINE - sizeof(struct item *)];
 };
 
-static hwloc_topology_t topology;
+static hwloc_topology_t topology;	/* borrowed */
 static atomic_bool is_over;
 static pthread_barrier_t ready;
 static struct walker {
 	pthread_t thread;
 	hwloc_obj_t core;
 	size_t items;
+	struct item *list;	/* NULL: memory was short */
 	unsigned seed;
 	unsigned long steps;
 } walkers[THREADS];
@@ -41,8 +33,11 @@ static struct item *list_make(size_t n, unsigned seed)
 	struct item *items = malloc(n * sizeof(*items));
 	size_t *order = malloc(n * sizeof(*order));
 
-	if (!items || !order)
-		exit(1);
+	if (!items || !order) {
+		free(items);
+		free(order);
+		return NULL;
+	}
 	for (size_t i = 0; i < n; i++)
 		order[i] = i;
 	for (size_t i = n - 1; i > 0; i--) {
@@ -63,11 +58,11 @@ static void *walk(void *arg)
 	struct item *at;
 
 	hwloc_set_cpubind(topology, w->core->cpuset, HWLOC_CPUBIND_THREAD);
-	at = list_make(w->items, w->seed);
-	for (size_t i = 0; i < w->items; i++)
+	at = w->list = list_make(w->items, w->seed);
+	for (size_t i = 0; at && i < w->items; i++)
 		at = at->next;
 	pthread_barrier_wait(&ready);
-	while (!is_over)
+	while (at && !is_over)
 		for (int i = 0; i < 1024; i++, w->steps++)
 			at = at->next;
 	return at;
@@ -94,16 +89,11 @@ static size_t cache_size(void)
 	return l3 ? l3->attr->cache.size : 8 << 20;
 }
 
-int main(int argc, char **argv)
+int bench_walk(hwloc_topology_t on, bool is_packed, unsigned milliseconds, unsigned long steps[2], struct err *e)
 {
-	bool is_packed = argc > 1 && !strcmp(argv[1], "packed");
-	unsigned long steps[2] = {0};
+	int rc = 0;
 
-	if (argc < 2 || (!is_packed && strcmp(argv[1], "scattered")) || hwloc_topology_init(&topology) ||
-	    hwloc_topology_load(topology)) {
-		fprintf(stderr, "Usage: trace_walk scattered|packed [SECONDS]\n");
-		return 64;
-	}
+	topology = on;
 	pthread_barrier_init(&ready, NULL, THREADS + 1);
 	for (unsigned i = 0; i < THREADS; i++) {
 		unsigned is_large = i % 2, n = i / 2, domain = is_packed ? is_large : n % DOMAINS;
@@ -113,16 +103,19 @@ int main(int argc, char **argv)
 		walkers[i].core = core_of(domain, is_packed ? n : n / DOMAINS * 2 + is_large);
 		walkers[i].seed = i;
 		if (pthread_create(&walkers[i].thread, NULL, walk, &walkers[i]))
-			return 1;
+			return err_set(e, "cannot start %u threads", THREADS);	/* the process ends */
 	}
 	pthread_barrier_wait(&ready);
-	sleep(argc > 2 ? atoi(argv[2]) : 10);
+	usleep(milliseconds * 1000);
 	is_over = true;
+	steps[0] = steps[1] = 0;
 	for (unsigned i = 0; i < THREADS; i++) {
 		pthread_join(walkers[i].thread, NULL);
 		steps[i % 2] += walkers[i].steps;
+		if (!walkers[i].list)
+			rc = err_set(e, "memory is short: the large lists have %zu MiB each",
+				     walkers[1].items * LINE >> 20);
+		free(walkers[i].list);
 	}
-	printf("%s: %lu steps in small lists, %lu in large ones\n", argv[1], steps[0], steps[1]);
-	hwloc_topology_destroy(topology);
-	return 0;
+	return rc;
 }
