@@ -13,6 +13,7 @@
 #include "table.h"
 #include "trace/chunk.h"
 #include "trace/formula.h"
+#include "trace/phases.h"
 #include "trace/reader.h"
 #include "trace/view.h"
 #include "trace/writer.h"
@@ -759,6 +760,144 @@ static void hostile_formulas_are_bounded(void **state)
 	}
 }
 
+/* --- phases found --- */
+
+enum { PART_MAX = 60, PARTS = 6, COLUMNS = 8 + 8 + 2 + 1 };
+
+/* What PUs do in a phase of each kind: a part of the most that they can. */
+static double pace_of(unsigned kind, unsigned pu)
+{
+	switch (kind) {
+	case 0: return 1;			/* all compute */
+	case 1: return 0.3;			/* all wait */
+	case 2: return pu < 4 ? 1 : 0.01;	/* a half is idle */
+	default: return pu % 2 ? 1 : 0.01;	/* another half: the same sums */
+	}
+}
+
+/* Ticks of one phase. outliers: of a hundred ticks. */
+static void play_phase(const struct trace_head *h, struct dice *d, unsigned kind, unsigned ticks, double noise,
+		       unsigned outliers, uint64_t *values)
+{
+	for (unsigned t = 0; t < ticks; t++, values += h->columns) {
+		double by = dice_roll(d, 100) < outliers ? 5 : 1;
+
+		for (unsigned c = 0; c < COLUMNS; c++)
+			values[c] = 1e6 * by * (c < 16 ? pace_of(kind, c % 8) : 1) *
+				    (1 + noise * (dice_roll(d, 2001) / 1000. - 1));
+	}
+}
+
+/* Are the parts where they were planted, give or take a tick, and those of one kind one phase? */
+static bool is_found(const struct trace_phases *p, const unsigned *kinds, const unsigned *ends, unsigned n)
+{
+	unsigned phases[4] = { UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX };
+
+	if (p->nspans != n)
+		return false;
+	for (unsigned i = 0; i < n; i++) {
+		double off = (double) p->spans[i].end / SECOND - ends[i];
+
+		if (fabs(off) > 1.5 || (phases[kinds[i]] != UINT32_MAX && phases[kinds[i]] != p->spans[i].phase))
+			return false;
+		phases[kinds[i]] = p->spans[i].phase;
+	}
+	for (unsigned a = 0; a < 4; a++)
+		for (unsigned b = 0; b < a; b++)
+			if (phases[a] != UINT32_MAX && phases[a] == phases[b])
+				return false;
+	return true;
+}
+
+static void planted_phases_are_found(void **state)
+{
+	struct trace_head h = head_of("Package:2 [numa] Core:2 PU:2", NULL);
+	uint64_t *values = calloc((size_t) PARTS * PART_MAX * COLUMNS, sizeof(*values));
+	unsigned found = 0;
+	struct err e = {""};
+
+	(void) state;
+	assert_int_equal(h.columns, COLUMNS);
+	for (unsigned seed = 1; seed <= 200; seed++) {
+		struct dice d = { seed };
+		unsigned kinds[PARTS], ends[PARTS], n = 2 + dice_roll(&d, PARTS - 1), ticks = 0;
+		struct trace_phases *p;
+		struct trace *t;
+
+		for (unsigned i = 0; i < n; i++) {
+			unsigned length = 12 + dice_roll(&d, PART_MAX - 12);
+
+			kinds[i] = i ? (kinds[i - 1] + 1 + dice_roll(&d, 3)) % 4 : dice_roll(&d, 4);
+			play_phase(&h, &d, kinds[i], length, 0.15, 1, values + (size_t) ticks * COLUMNS);
+			ends[i] = ticks += length;
+		}
+		t = record(&h, values, ticks, true, NULL);
+		if (!(p = trace_phases_found(t, &e)))
+			fail_msg("%s", e.text);
+		found += is_found(p, kinds, ends, n);
+		trace_phases_free(p);
+		trace_close(t);
+	}
+	print_message("all planted phases found in %u of 200 traces\n", found);
+	assert_true(found >= 195);
+	free(values);
+	trace_head_free(&h);
+}
+
+static void one_phase_is_one(void **state)
+{
+	struct trace_head h = head_of("Package:2 [numa] Core:2 PU:2", NULL);
+	uint64_t *values = calloc((size_t) 300 * COLUMNS, sizeof(*values));
+	unsigned more = 0;
+	struct err e = {""};
+
+	(void) state;
+	for (unsigned seed = 1; seed <= 200; seed++) {
+		struct dice d = { seed };
+		unsigned ticks = 8 + dice_roll(&d, 292);
+		struct trace_phases *p;
+		struct trace *t;
+
+		play_phase(&h, &d, seed % 4, ticks, 0.3, seed % 5, values);
+		t = record(&h, values, ticks, true, NULL);
+		if (!(p = trace_phases_found(t, &e)))
+			fail_msg("%s", e.text);
+		more += p->n > 1;
+		trace_phases_free(p);
+		trace_close(t);
+	}
+	print_message("more than one phase in %u of 200 traces\n", more);
+	assert_true(more <= 2);
+	free(values);
+	trace_head_free(&h);
+}
+
+/* Absent values, no events that happen, and too few ticks. */
+static void phases_of_odd_traces(void **state)
+{
+	struct trace_head h = head_of("Package:2 [numa] Core:2 PU:2", NULL);
+	uint64_t *values = calloc((size_t) 100 * COLUMNS, sizeof(*values));
+	static const unsigned ticks[] = { 0, 7, 8, 100 };
+	struct trace_phases *p;
+	struct err e = {""};
+
+	(void) state;
+	for (unsigned absent = 0; absent < 2; absent++)
+		for (size_t i = 0; i < ROWS(ticks); i++) {
+			struct trace *t;
+
+			for (size_t c = 0; c < (size_t) 100 * COLUMNS; c++)
+				values[c] = absent ? TRACE_ABSENT : 0;
+			t = record(&h, values, ticks[i], true, NULL);
+			p = trace_phases_found(t, &e);
+			assert_true(ticks[i] < 8 ? !p && strstr(e.text, "in 8 at least") : p && p->n == 1);
+			trace_phases_free(p);
+			trace_close(t);
+		}
+	free(values);
+	trace_head_free(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -777,6 +916,9 @@ int main(void)
 		cmocka_unit_test(views_are_bounded),
 		cmocka_unit_test(memory_at_two_levels),
 		cmocka_unit_test(memory_without_pus),
+		cmocka_unit_test(planted_phases_are_found),
+		cmocka_unit_test(one_phase_is_one),
+		cmocka_unit_test(phases_of_odd_traces),
 		cmocka_unit_test(papers_example_is_read),
 		cmocka_unit_test(formulas),
 		cmocka_unit_test(hostile_formulas_are_bounded),
