@@ -54,7 +54,7 @@ class GpuStory(Story):
         self.asked = {job.name: job for job in trace}
         self.cores = {node: set(range(machine.cores)) for node, machine in NODES.items()}
         self.gpus = {node: set(range(len(near))) for node, near in GPUS.items()}
-        self.held, self.far, self.needless, self.bare = {}, set(), set(), set()
+        self.held, self.far, self.needless, self.bare, self.needless_bare = {}, set(), set(), set(), set()
         self.granted = {}
         for line in record.splitlines():
             words = line.split()
@@ -63,9 +63,10 @@ class GpuStory(Story):
                                           for node, text in (word.split(":") for word in words[3:])}
         super().__init__(trace, record, submitted, cycles)
 
-    def could_be_near(self, node, count, gpus):
-        """Whether free GPUs of a node have so many free cores near them."""
+    def could_be_near(self, node, count, gpus, each=False):
+        """Whether free GPUs of a node have so many free cores near them. each: and each of them has one."""
         return any(len(self.cores[node] & set().union(*(GPUS[node][i] for i in some))) >= count
+                   and not (each and any(not self.cores[node] & GPUS[node][i] for i in some))
                    for some in itertools.combinations(sorted(self.gpus[node]), gpus))
 
     def start(self, judge, words):
@@ -79,6 +80,8 @@ class GpuStory(Story):
         for node, mine in granted.items():
             if self.asked[name].tasks >= len(mine) > 1 and any(not cores[node] & GPUS[node][i] for i in mine):
                 self.bare.add(name)
+                if any(self.could_be_near(n, len(cores[node]), len(mine), True) for n in offered):
+                    self.needless_bare.add(name)
             if not cores[node] <= set().union(*(GPUS[node][i] for i in mine)):
                 self.far.add(name)
                 if any(self.could_be_near(n, len(cores[node]), len(mine)) for n in offered):
@@ -127,9 +130,11 @@ def run(sheet, args):
 
     for what, jobs in (("jobs with GPUs, all cores near these", None),
                        ("jobs with GPUs, some cores far although others were near", "needless"),
-                       ("jobs of several GPUs and as many tasks, one of the GPUs without a core near it", "bare")):
+                       ("jobs of several GPUs and as many tasks, one of the GPUs without a core near it", "bare"),
+                       ("of these, jobs where each GPU could have had one, all cores near", "needless_bare")):
         value = count(jobs) if jobs else lambda name: total - count("far")(name)
-        sheet.add(what, value("Topiary"), f"of {total}", goal="0" if jobs == "needless" else "", beside=beside(value))
+        sheet.add(what, value("Topiary"), f"of {total}", goal="0" if "needless" in (jobs or "") else "",
+                  beside=beside(value))
     if kept:
         value = count("intruders")
         sheet.add(f"jobs without GPUs that left a GPU fewer than {kept} cores", value("Topiary"), "", goal="0",

@@ -84,7 +84,7 @@ def parser():
 
 
 PLANS = ("time --svg docs/decision-time.svg", "time --topology tree --nodes 10000 --loads 80 --asked 2x16 4x32",
-         "hostile", "trace --repeat 3", "memory --repeat 2", "gpu --jobs 200 --run 5 --load 120",
+         "hostile", "trace --repeat 3", "memory --repeat 2", "gpu --jobs 200 --run 5 --load 120 --repeat 3",
          *(["gpu --jobs 200 --run 5 --load 120 --restricted 2"] if SLURM_RELEASE >= (24, 11) else []),
          "controller --nodes 12 --repeat 3", "controller --nodes 1000 10000 --jobs 200 --run 8 --repeat 3")
 

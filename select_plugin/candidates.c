@@ -58,7 +58,7 @@ int candidates_begin(struct candidate_set *s)
 	s->candidates = bit_set_count((bitstr_t *) s->nodes);
 	candidates_budget(s);
 	s->free_cores = malloc((most + 1) * sizeof(*s->free_cores));
-	s->sets = malloc((most + 1) * DEVICE_SETS_MAX * sizeof(*s->sets));
+	s->sets = malloc((most + 1) * (DEVICE_SHARES_MAX + 1) * sizeof(*s->sets));
 	s->limits = malloc((s->limits_max + 1) * sizeof(*s->limits));
 	return !kept_begin(s) && s->free_cores && s->sets && s->limits ? 0 : -1;
 }
@@ -118,21 +118,24 @@ static bool has_memory(const struct candidate_set *s, int node, uint64_t wanted)
 	       wanted + n->mem_spec_limit + (s->taken ? 0 : occupancy_memory(node)) <= n->real_memory;
 }
 
-/* The cheapest of the sets of cores near the node's devices. shared: each device has its share of the tasks near it. */
+/* The cheapest of the node's sets of devices. shared: each device has its share of the tasks near it. */
 static const struct score_cost *cost_of_sets(struct candidate_set *s, const struct shape *shape,
-					     const struct score_need *need, const struct device_set *sets, unsigned n,
-					     bool shared, struct node_fit **fit)
+					     const struct score_need *need, const struct device_groups *groups,
+					     const struct device_set *sets, unsigned n, bool shared,
+					     struct candidate_node *candidate)
 {
-	unsigned words = core_set_words(shape->cores);
+	unsigned words = core_set_words(shape->cores), want = device_count(&s->devices, candidate->tasks);
+	uint64_t *cores = s->sets + DEVICE_SHARES_MAX * words;
 	const struct score_cost *best = NULL, *c;
+	struct device_share shares[DEVICE_SHARES_MAX];
 	struct node_fit *found;
 
-	for (unsigned i = 0; i < n; i++) {
-		const uint64_t *cores = s->sets + i * words;
+	for (unsigned i = 0; i < n && (!best || sets[i].bare <= candidate->devices_bare); i++) {
+		unsigned nshares = device_choice_shares(groups, &sets[i], want, s->free_cores, words, cores, shares);
 		struct score_need own = *need;
 
 		if (shared)
-			own.nlimits = device_share_limits(shape, cores, need, sets[i].share, sets[i].n, s->limits);
+			own.nlimits = device_share_limits(shape, cores, need, shares, nshares, s->limits);
 		if (own.nlimits)
 			own.limits = s->limits;
 		else
@@ -141,26 +144,27 @@ static const struct score_cost *cost_of_sets(struct candidate_set *s, const stru
 		if (!c || (best && score_compare(c, best) >= 0))
 			continue;
 		best = c;
-		*fit = found;
+		candidate->fit = found;
+		candidate->devices_bare = sets[i].bare;
 	}
 	return best;
 }
 
 /* *known: there are sets of cores near the node's devices. */
-static const struct score_cost *cost_near(struct candidate_set *s, int node, const struct shape *shape,
-					  const struct score_need *need, uint32_t tasks, struct node_fit **fit,
+static const struct score_cost *cost_near(struct candidate_set *s, const struct shape *shape,
+					  const struct score_need *need, struct candidate_node *candidate,
 					  bool *known)
 {
-	struct device_set sets[DEVICE_SETS_MAX];
-	unsigned words = core_set_words(shape->cores), n = device_locality_sets(&s->devices, tasks, node, shape,
-										s->sets, sets);
+	struct device_set sets[DEVICE_SHARES_MAX];
+	struct device_groups groups;
 	const struct score_cost *c;
+	unsigned n;
 
+	device_groups_read(s->devices.name, s->devices.type, candidate->node, shape, s->sets, &groups);
+	n = device_choice_sets(shape, &groups, device_count(&s->devices, candidate->tasks), s->free_cores, need, sets);
 	*known = n;
-	for (unsigned i = 0; i < n; i++)
-		core_set_intersect(s->sets + i * words, s->free_cores, words);
-	c = cost_of_sets(s, shape, need, sets, n, true, fit);
-	return c ? c : cost_of_sets(s, shape, need, sets, n, false, fit);
+	c = cost_of_sets(s, shape, need, &groups, sets, n, true, candidate);
+	return c ? c : cost_of_sets(s, shape, need, &groups, sets, n, false, candidate);
 }
 
 /* A whole node is available only if no other job has any of it; then all its cores are the job's. */
@@ -221,8 +225,8 @@ static void candidate_cost(struct candidate_set *s, const struct shape *shape, c
 {
 	bool mixes = false, known = false;
 
-	candidate->cost = s->devices.name ? cost_near(s, candidate->node, shape, need, candidate->tasks,
-						      &candidate->fit, &known) : NULL;
+	candidate->devices_bare = 0;
+	candidate->cost = s->devices.name ? cost_near(s, shape, need, candidate, &known) : NULL;
 	candidate->devices_far = known && !candidate->cost;
 	if (!candidate->cost && !s->local_only)
 		candidate->cost = fit_cost_of_kind(&candidates_cache, shape, s->free_cores, need, s->sets,
@@ -241,7 +245,8 @@ static bool candidate_weigh(struct candidate_set *s, struct candidate_node *cand
 	unsigned have;
 
 	candidate_need(s, candidate, &need);
-	if ((!candidate->cores && !has_memory(s, node, memory)) || !(shape = node_shape(node)))
+	if ((!candidate->cores && !has_memory(s, node, memory)) ||
+	    !device_fits(&s->devices, candidate->tasks, node, !s->taken) || !(shape = node_shape(node)))
 		return false;
 	have = read_free(s, node);
 	if (have < need.cores || !whole_need(s, have, candidate, &need))
@@ -283,32 +288,45 @@ void candidates_find(struct candidate_set *s, uint32_t tasks, uint32_t or_tasks,
 			s->count++;
 }
 
+/* The largest number of cores in one domain, near the node's devices. */
+static void find_largest_near(struct candidate_set *s, const struct shape *shape, const struct score_need *need,
+			      struct candidate_node *candidate)
+{
+	unsigned words = core_set_words(shape->cores), want = device_count(&s->devices, 1), n, most;
+	uint64_t *cores = s->sets + DEVICE_SHARES_MAX * words;
+	struct device_share shares[DEVICE_SHARES_MAX];
+	struct device_set sets[DEVICE_SHARES_MAX];
+	const struct score_cost *cost;
+	struct device_groups groups;
+	struct node_fit *fit;
+
+	device_groups_read(s->devices.name, s->devices.type, candidate->node, shape, s->sets, &groups);
+	n = device_choice_sets(shape, &groups, want, s->free_cores, need, sets);
+	for (unsigned i = 0; i < n; i++) {
+		device_choice_shares(&groups, &sets[i], want, s->free_cores, words, cores, shares);
+		if ((most = fit_most(&candidates_cache, shape, cores, need, &cost, &fit)) <= candidate->cores)
+			continue;
+		candidate->cores = most;
+		candidate->cost = cost;
+	}
+}
+
 /*
  * Finds the largest number of cores in one domain, near the devices if required. With devices, the cores are chosen
  * again among all sets near them once the number is known.
  */
 static void find_largest(struct candidate_set *s, const struct shape *shape, struct candidate_node *candidate)
 {
-	unsigned words = core_set_words(shape->cores), n, most;
-	struct device_set sets[DEVICE_SETS_MAX];
-	const struct score_cost *cost;
 	struct score_need need;
-	struct node_fit *fit;
 
 	job_request_need(s->req, 1, candidate->node, &need);
 	need.task_cores = 1;
 	read_free(s, candidate->node);
-	if (!s->local_only)
+	if (s->local_only)
+		find_largest_near(s, shape, &need, candidate);
+	else
 		candidate->cores = fit_most(&candidates_cache, shape, s->free_cores, &need, &candidate->cost,
 					    &candidate->fit);
-	n = s->local_only ? device_locality_sets(&s->devices, 1, candidate->node, shape, s->sets, sets) : 0;
-	for (uint64_t *cores = s->sets; n--; cores += words) {
-		core_set_intersect(cores, s->free_cores, words);
-		if ((most = fit_most(&candidates_cache, shape, cores, &need, &cost, &fit)) <= candidate->cores)
-			continue;
-		candidate->cores = most;
-		candidate->cost = cost;
-	}
 	candidate->need_cores = candidate->cores;
 	if (s->devices.name)
 		candidate->fit = NULL;
@@ -319,7 +337,7 @@ bool candidates_domain_on(struct candidate_set *s, int node, struct candidate_no
 	const struct shape *shape = s->req->request.path.steps ? NULL : node_shape(node);
 	struct candidate_node candidate = { .node = node };
 
-	if (shape)
+	if (shape && device_fits(&s->devices, 1, node, !s->taken))
 		find_largest(s, shape, &candidate);
 	candidate.tasks = candidate.cores ? job_request_capacity(s->req, candidate.cores, node) : 0;
 	if (!candidate.cores || !(candidate.tasks || s->req->overcommit))
@@ -433,29 +451,32 @@ static const uint64_t *cores_sparing_gpus(struct candidate_set *s, const struct 
 					  const uint64_t *cores)
 {
 	const struct shape *shape = node_shape(candidate->node);
-	unsigned words = core_set_words(shape->cores), devices[DEVICE_SETS_MAX], least = 0, n;
+	unsigned words = core_set_words(shape->cores), least = 0;
 	bool refused = candidates_cache.refused;
+	struct device_groups free_gpus;
 	struct score_need need;
 
-	n = device_free_gpus(candidate->node, shape, s->sets, devices);
+	device_groups_read("gpu", 0, candidate->node, shape, s->sets, &free_gpus);
 	candidate_need(s, candidate, &need);
 	read_free(s, candidate->node);
-	if (n)
+	if (free_gpus.n)
 		need_limit(s, candidate->node, memory_on(s, candidate->node, candidate->tasks), shape, &need);
 	/* Of several kinds of core the best one was chosen before, among fewer cores than all. */
-	if (!n || n == DEVICE_SETS_MAX || need.nlimits || need.fit == FIT_SPREAD || shape->nkinds > 1)
+	if (!free_gpus.n || need.nlimits || need.fit == FIT_SPREAD || shape->nkinds > 1)
 		return cores;
-	/* The last set is the sum of those with more free GPUs than `least`: all of them first. */
-	for (uint64_t *near = s->sets + (DEVICE_SETS_MAX - 1) * words;;) {
+	/* The set after the groups is the sum of those with more free GPUs than `least`: all of them first. */
+	for (uint64_t *near = s->sets + DEVICE_SHARES_MAX * words;;) {
 		const struct score_cost *cost;
 		unsigned fewest = UINT_MAX;
 		struct node_fit *fit;
 
 		memset(near, 0, words * sizeof(*near));
-		for (unsigned i = 0; i < n; i++) {
-			for (unsigned w = 0; devices[i] > least && w < words; w++)
-				near[w] |= s->sets[i * words + w];
-			fewest = devices[i] > least ? MIN(fewest, devices[i]) : fewest;
+		for (unsigned i = 0; i < free_gpus.n; i++) {
+			unsigned gpus = free_gpus.devices[i];
+
+			for (unsigned w = 0; gpus > least && w < words; w++)
+				near[w] |= free_gpus.cores[i * words + w];
+			fewest = gpus > least ? MIN(fewest, gpus) : fewest;
 		}
 		if (fewest == UINT_MAX || !in_common(near, cores, words))
 			break;

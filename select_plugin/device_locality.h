@@ -4,21 +4,12 @@
 #define TOPIARY_SELECT_DEVICE_LOCALITY_H
 
 #include "job_request.h"
-#include "score/device_share.h"
+#include "score/device_choice.h"
 
 /*
- * The cores near the devices (GRES) that a job would get on a node. Where gres.conf states which cores a device is near
- * (Cores=, AutoDetect), Slurm grants devices near the cores that the job gets, so there is a choice. Otherwise Slurm
- * grants the first free ones, and the snapshot's devices of that kind, in its order, state where these are.
+ * Where the devices (GRES) of a node are: near the cores that gres.conf states (Cores=, AutoDetect). Where it states
+ * none, the snapshot's devices of that kind, in its order, state it.
  */
-#define DEVICE_SETS_MAX DEVICE_SHARES_MAX
-
-/* The ranges of cores that the devices of a set are near, ascending and disjoint. */
-struct device_set {
-	unsigned n;		/* 0 if odd */
-	bool odd;		/* there are no such ranges */
-	struct device_share share[DEVICE_SHARES_MAX];
-};
 
 /* One kind of device that a job requests; count 0: none with a locality. */
 struct device_need {
@@ -36,33 +27,31 @@ struct device_need {
 void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct job_request *req,
 			  struct device_need *out);
 
-/*
- * Writes sets of cores, at most DEVICE_SETS_MAX, each near enough free devices, one after another into cores[],
- * core_set_words(shape->cores) words each, and which of the devices are near which of them into sets[]. Returns the
- * number of sets; 0 when the locality is unknown.
- */
-unsigned device_locality_sets(const struct device_need *need, uint32_t tasks, int node, const struct shape *shape,
-			      uint64_t *cores, struct device_set *sets);
+/* How many of them such a job with so many tasks on a node needs there. */
+uint64_t device_count(const struct device_need *need, uint32_t tasks);
+
+/* Whether the node has that many, of the right type. now: free ones. */
+bool device_fits(const struct device_need *need, uint32_t tasks, int node, bool now);
 
 /* Whether the job asks for GPUs, in whatever way. */
 bool device_wants_gpus(const job_record_t *job);
 
 /*
- * The cores near the free GPUs of a node, as sets in cores[] as above, at most DEVICE_SETS_MAX - 1, and how many GPUs
- * each set is near to. Returns their number; 0 when none is free, or where they are is unknown. With DEVICE_SETS_MAX
- * there are more than it can tell.
+ * The free devices of a kind and type (0: any) on a node, grouped by the cores near them, which are written to cores[]:
+ * space for DEVICE_SHARES_MAX + 1 sets. No group where this is unknown.
  */
-unsigned device_free_gpus(int node, const struct shape *shape, uint64_t *cores, unsigned *devices);
+void device_groups_read(const char *name, uint32_t type, int node, const struct shape *shape, uint64_t *cores,
+			struct device_groups *out);
 
-/*
- * How far the GPUs that a running job was granted are from its cores, on all its nodes; of those whose near cores are
- * known. Call node_shapes_begin before.
- */
-struct device_distance {
-	unsigned gpus, gpus_far;	/* far: none of the job's cores there is near it */
-	unsigned cores_far;		/* of the job, on nodes with such GPUs, that are near none of these */
-};
-struct device_distance device_distance(const job_record_t *job);
+/* Adds the cores near the nth device of a kind on a node to cores[]. False where they are unknown. */
+bool device_near(int node, const char *name, unsigned device, uint64_t *cores);
+
+/* Slurm's records of a kind on a node, or NULL; the number of the nth device's type, 0 for none. */
+const gres_node_state_t *device_state(int node, const char *name);
+uint32_t device_type(const gres_node_state_t *ns, unsigned device);
+
+/* For list_find_first: whether a gres_state_t has this name. */
+int device_has_name(void *gres, void *name);
 
 /*
  * The memory that the job's devices bring to a node with so many tasks, in MB; 0: the job's memory is not by device. If

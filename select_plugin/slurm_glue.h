@@ -241,6 +241,17 @@ static inline const bitstr_t *glue_without_gpus(int node)
 #endif
 }
 
+/* Whether the job may not have some devices, or only some: those of reservations (23.11). */
+static inline bool glue_reserves_devices(const slurm_exclusion_t *x)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+	return x && (x->gres_list_exc || x->gres_list_inc);
+#else
+	(void) x;
+	return false;
+#endif
+}
+
 static inline unsigned glue_cores(int node)
 {
 	return node_record_table_ptr[node] ? node_record_table_ptr[node]->tot_cores : 0;

@@ -8,6 +8,7 @@
 
 #include "base/settings.h"
 #include "comment.h"
+#include "device_grant.h"
 #include "exclusion.h"
 #include "leaf.h"
 #include "node_shape.h"
@@ -585,6 +586,8 @@ static int job_steer(const struct call *c, struct job_request *req, struct snaps
 		rc = without_memory(c, req);
 	else
 		rc = test ? test_only(c, &s) : job_decide(c, &s);
+	if (rc == SLURM_SUCCESS && SELECT_IS_MODE_RUN_NOW(c->mode) && !glue_reserves_devices(c->excluded))
+		device_grant_choose(c->job);
 	candidates_end(&s);
 	return rc;
 }
@@ -641,6 +644,8 @@ int steer_job_test(slurm_job_test_t inner, job_record_t *job, bitstr_t *nodes, u
 	struct job_request req;
 	int rc;
 
+	if (job->magic == JOB_MAGIC && SELECT_IS_MODE_RUN_NOW(mode))
+		device_grant_forget(job);
 	if (!started || !steered_mode(mode))
 		return inner JOB_TEST_ARGS;
 	if (job->magic == JOB_MAGIC && IS_JOB_PENDING(job))

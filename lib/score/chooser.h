@@ -21,6 +21,7 @@ struct candidate_node {
 	bool memory_far;		/* the NUMA nodes of the cores cannot hold the job's memory */
 	bool mixes_kinds;		/* the cores are of several kinds */
 	bool devices_far;		/* the cores are not all near the devices, though these have a known place */
+	unsigned devices_bare;		/* sets of devices with no core for a task near, of tasks enough */
 	bool shares_cores;		/* tasks would share cores here */
 	unsigned spare;			/* cores of a job of whole nodes that its tasks do not need */
 	const struct score_cost *cost;	/* borrowed from the cache, as fit is */
@@ -29,8 +30,8 @@ struct candidate_node {
 
 /*
  * As strcmp: below 0 if a is better. The order: required nodes, lighter nodes, memory in the cores' own NUMA nodes,
- * cores of one kind, cores near the devices, more tasks, no tasks that share cores, fewer spare cores, lower cost,
- * lower index.
+ * cores of one kind, cores near the devices, cores near all of these, more tasks, no tasks that share cores, fewer
+ * spare cores, lower cost, lower index.
  */
 int candidate_node_compare(const struct candidate_node *a, const struct candidate_node *b);
 

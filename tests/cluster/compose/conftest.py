@@ -65,10 +65,11 @@ GPUS = 4      # one to each package of a big machine
 
 class WithGpus(Cluster):
     """The machines' XML has no GPUs: the snapshot is told of them, as a person may write it."""
+    gpus, beside = GPUS, 16
 
     def write_offline(self):
         super().write_offline()
-        devices = " ".join(f"GPU@{16 * i}-{16 * i + 15}" for i in range(GPUS))
+        devices = " ".join(f"GPU@{self.beside * i}-{self.beside * (i + 1) - 1}" for i in range(self.gpus))
         lines = [line for line in self.snapshot_file.read_text().split("\n") if line and line != "sealed"
                  and not line.startswith("end")]
         told = [f"{line} + {devices}" if line.startswith("shape") and "PU:1" in line else line for line in lines]
@@ -105,6 +106,39 @@ def rich_pair(pairs):
 def rich(rich_pair):
     yield rich_pair
     rich_pair.clean()
+
+
+# --- GPUs at NUMA nodes: two to each package of a big machine
+
+FINE_GPUS = 8
+
+
+class WithFineGpus(WithGpus):
+    gpus, beside = FINE_GPUS, 8
+
+
+def fine_line(node, gpu):
+    near = f" Cores={8 * gpu}-{8 * gpu + 7}" if node == "fine1" and SLURM_RELEASE < (24, 11) else ""
+    return f"NodeName={node} Name=gpu File={{folder}}/{node}.{gpu}{near}\n"
+
+
+FINE_NODES = {"fine1": "amd-4x16", "fine2": "amd-4x16", "mid1": "intel-2x8"}
+FINE = {
+    "nodes": {node: f"Gres=gpu:{FINE_GPUS} Feature=fine" for node in ("fine1", "fine2")},
+    "files": {"gres.conf": "".join(fine_line(node, gpu) for node in ("fine1", "fine2") for gpu in range(FINE_GPUS))},
+    "conf": "GresTypes=gpu\n",
+}
+
+
+@pytest.fixture(scope="session")
+def fine_pair(pairs):
+    return pairs(FINE_NODES, kind=WithFineGpus, **FINE)
+
+
+@pytest.fixture
+def fine(fine_pair):
+    yield fine_pair
+    fine_pair.clean()
 
 
 # --- cores that are kept for jobs with GPUs: the first two of each package

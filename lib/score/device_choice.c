@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "score/device_choice.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* --- sets of groups --- */
+
+/* Of 16 devices that are all near different cores there are more sets; then the last ones are left out. */
+#define TRIES 1024u
+#define AREAS_MAX (2 * DEVICE_SHARES_MAX)
+
+struct search {
+	const struct device_groups *g;
+	const struct score_need *need;
+	unsigned want, tries, room[DEVICE_SHARES_MAX];	/* room: free cores */
+	/* What the groups have in common: domains, smallest first, and the groups in each. */
+	struct area {
+		uint32_t groups;
+		unsigned cores;
+	} areas[AREAS_MAX];
+	unsigned nareas, n;
+	uint64_t rank[DEVICE_SHARES_MAX];	/* of each set; the lower, the better */
+	struct device_set *out;
+};
+
+static void areas_add(struct search *s, uint32_t groups, unsigned cores)
+{
+	unsigned at = 0;
+
+	for (unsigned i = 0; i < s->nareas; i++)
+		if (s->areas[i].groups == groups) {
+			s->areas[i].cores = s->areas[i].cores < cores ? s->areas[i].cores : cores;
+			return;
+		}
+	if (s->nareas == AREAS_MAX)
+		return;
+	while (at < s->nareas && s->areas[at].cores <= cores)
+		at++;
+	memmove(&s->areas[at + 1], &s->areas[at], (s->nareas++ - at) * sizeof(*s->areas));
+	s->areas[at] = (struct area){ groups, cores };
+}
+
+static void areas_read(struct search *s, const struct shape *shape)
+{
+	unsigned words = core_set_words(shape->cores), first[DEVICE_SHARES_MAX], last[DEVICE_SHARES_MAX];
+
+	for (unsigned g = 0; g < s->g->n; g++) {
+		first[g] = UINT_MAX;
+		last[g] = 0;
+		core_set_each(c, s->g->cores + g * words, words) {
+			first[g] = first[g] < (unsigned) c ? first[g] : (unsigned) c;
+			last[g] = c;
+		}
+	}
+	for (size_t i = 0; i < shape->ndomains; i++) {
+		const struct shape_domain *d = &shape->domains[i];
+		uint32_t in = 0;
+
+		for (unsigned g = 0; g < s->g->n; g++)
+			if (first[g] >= d->first && last[g] < d->first + d->cores)
+				in |= 1u << g;
+		if (in & (in - 1))
+			areas_add(s, in, d->cores);
+	}
+}
+
+/* Cores of the smallest domain with all these groups. */
+static unsigned area_of(const struct search *s, uint32_t groups)
+{
+	for (unsigned i = 0; i < s->nareas; i++)
+		if (!(groups & ~s->areas[i].groups))
+			return s->areas[i].cores;
+	return groups & (groups - 1) ? UINT_MAX : 0;
+}
+
+static bool lacks_cores(uint64_t rank)
+{
+	return rank >> 40;
+}
+
+static void set_add(struct search *s, uint32_t groups)
+{
+	unsigned room = 0, bare = 0, n = 0, at = s->n;
+	uint64_t rank;
+
+	for (unsigned g = 0; g < s->g->n; g++) {
+		if (!(groups & 1u << g))
+			continue;
+		room += s->room[g];
+		bare += s->room[g] < s->need->task_cores;
+		n++;
+	}
+	rank = (uint64_t) (room < s->need->cores) << 40 | (uint64_t) bare << 32 | area_of(s, groups);
+	while (at && s->rank[at - 1] > rank)
+		at--;
+	if (at == DEVICE_SHARES_MAX)
+		return;
+	s->n -= s->n == DEVICE_SHARES_MAX;
+	memmove(&s->rank[at + 1], &s->rank[at], (s->n - at) * sizeof(*s->rank));
+	memmove(&s->out[at + 1], &s->out[at], (s->n++ - at) * sizeof(*s->out));
+	s->rank[at] = rank;
+	s->out[at] = (struct device_set){ groups, s->need->cores / s->need->task_cores >= n ? bare : 0 };
+}
+
+/* All sets that begin with these groups: with no more than have enough devices, and enough cores near them. */
+static void sets_add(struct search *s, uint32_t groups, unsigned from, unsigned devices, unsigned room)
+{
+	if (devices >= s->want) {
+		s->tries--;
+		set_add(s, groups);
+		if (room >= s->need->cores || (unsigned) __builtin_popcount(groups) == s->want)
+			return;
+	}
+	for (unsigned g = from; g < s->g->n && s->tries; g++)
+		sets_add(s, groups | 1u << g, g + 1, devices + s->g->devices[g], room + s->room[g]);
+}
+
+unsigned device_choice_sets(const struct shape *shape, const struct device_groups *g, unsigned want,
+			    const uint64_t *free_cores, const struct score_need *need, struct device_set *out)
+{
+	struct search s = { .g = g, .need = need, .want = want, .tries = TRIES, .out = out };
+	unsigned words = core_set_words(shape->cores);
+
+	for (unsigned i = 0; i < g->n; i++)
+		for (unsigned w = 0; w < words; w++)
+			s.room[i] += __builtin_popcountll(g->cores[i * words + w] & free_cores[w]);
+	if (want > 1)
+		areas_read(&s, shape);
+	sets_add(&s, 0, 0, 0, 0);
+	while (s.n > 1 && lacks_cores(s.rank[s.n - 1]))
+		s.n--;
+	return s.n;
+}
+
+/* False if the group is no range of cores, or shares some with those before. */
+static bool share_add(const uint64_t *near, unsigned words, unsigned devices, struct device_share *out, unsigned n)
+{
+	int first = core_set_next(near, words, 0);
+	unsigned cores = core_set_count(near, words), at = n;
+
+	for (unsigned c = first; first >= 0 && c < first + cores; c++)
+		if (c >= words * 64 || !core_set_has(near, c))
+			return false;
+	while (at && out[at - 1].first > (unsigned) first)
+		at--;
+	if (first < 0 || (at && out[at - 1].first + out[at - 1].cores > (unsigned) first) ||
+	    (at < n && out[at].first < first + cores))
+		return false;
+	memmove(&out[at + 1], &out[at], (n - at) * sizeof(*out));
+	out[at] = (struct device_share){ first, cores, devices };
+	return true;
+}
+
+unsigned device_choice_shares(const struct device_groups *g, const struct device_set *set, unsigned want,
+			      const uint64_t *free_cores, unsigned words, uint64_t *cores,
+			      struct device_share out[static DEVICE_SHARES_MAX])
+{
+	unsigned n = 0, more = __builtin_popcount(set->groups);
+	bool odd = false;
+
+	memset(cores, 0, words * sizeof(*cores));
+	for (unsigned i = 0; i < g->n; i++) {
+		const uint64_t *near = g->cores + i * words;
+		unsigned devices;
+
+		if (!(set->groups & 1u << i))
+			continue;
+		/* At least one of each group. */
+		devices = want - --more;
+		devices = g->devices[i] < devices ? g->devices[i] : devices;
+		for (unsigned w = 0; w < words; w++)
+			cores[w] |= near[w] & free_cores[w];
+		if (!odd && share_add(near, words, devices, out, n))
+			n++;
+		else
+			odd = true;
+		want -= devices;
+	}
+	return odd ? 0 : n;
+}
+
+/* --- the devices near a job's cores --- */
+
+/* Cores of mine[] near a device; without those near a chosen one if `more`. */
+static unsigned cores_near(const struct device_list *l, unsigned device, const uint64_t *mine, const bool *chosen,
+			   bool more)
+{
+	unsigned count = 0;
+
+	for (unsigned w = 0; w < l->words; w++) {
+		uint64_t cores = mine[w] & l->near[device * l->words + w];
+
+		for (unsigned d = 0; more && d < l->n; d++)
+			if (chosen[d])
+				cores &= ~l->near[d * l->words + w];
+		count += __builtin_popcountll(cores);
+	}
+	return count;
+}
+
+/* Chosen devices that share cores with this one. */
+static unsigned devices_beside(const struct device_list *l, unsigned device, const bool *chosen)
+{
+	unsigned count = 0;
+
+	for (unsigned d = 0; d < l->n; d++)
+		for (unsigned w = 0; chosen[d] && w < l->words; w++)
+			if (l->near[d * l->words + w] & l->near[device * l->words + w]) {
+				count++;
+				break;
+			}
+	return count;
+}
+
+/* A device for the next cores that have none or, if all have one, where the most cores share one. n: none is left. */
+static unsigned next_device(const struct device_list *l, const uint64_t *mine, const bool *before, const bool *chosen)
+{
+	uint64_t best_rank = 0;
+	unsigned best = l->n;
+
+	for (unsigned d = 0; d < l->n; d++) {
+		unsigned each = cores_near(l, d, mine, chosen, false) * 1024 / (devices_beside(l, d, chosen) + 1);
+		uint64_t rank = (uint64_t) cores_near(l, d, mine, chosen, true) << 40 | (uint64_t) each << 1 |
+				before[d];
+
+		if (chosen[d] || !(l->usable[d] || before[d]) || (best < l->n && rank <= best_rank))
+			continue;
+		best = d;
+		best_rank = rank;
+	}
+	return best;
+}
+
+struct device_misfit device_choice_misfit(const struct device_list *l, const uint64_t *mine, const bool *chosen)
+{
+	struct device_misfit m = { .cores = core_set_count(mine, l->words) };
+
+	for (unsigned w = 0; w < l->words; w++) {
+		uint64_t near = 0;
+
+		for (unsigned d = 0; d < l->n; d++)
+			near |= chosen[d] ? l->near[d * l->words + w] : 0;
+		m.cores -= __builtin_popcountll(near & mine[w]);
+	}
+	for (unsigned d = 0; d < l->n; d++)
+		m.devices += chosen[d] && !cores_near(l, d, mine, chosen, false);
+	return m;
+}
+
+bool device_choice_improve(const struct device_list *l, const uint64_t *mine, bool *chosen)
+{
+	bool other[DEVICE_LIST_MAX] = {0};
+	struct device_misfit was, is;
+	unsigned want = 0;
+
+	if (l->n > DEVICE_LIST_MAX)
+		return false;
+	for (unsigned d = 0; d < l->n; d++)
+		want += chosen[d];
+	for (unsigned d; want; want--) {
+		d = next_device(l, mine, chosen, other);
+		other[d] = true;
+	}
+	was = device_choice_misfit(l, mine, chosen);
+	is = device_choice_misfit(l, mine, other);
+	if (is.cores > was.cores || (is.cores == was.cores && is.devices >= was.devices))
+		return false;
+	memcpy(chosen, other, l->n * sizeof(*chosen));
+	return true;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_SCORE_DEVICE_CHOICE_H
+#define TOPIARY_SCORE_DEVICE_CHOICE_H
+
+#include "score/device_share.h"
+
+/*
+ * Which of a node's free devices a job gets: before its cores are chosen, the sets of devices worth a try; when it has
+ * its cores, the devices near these. Called by the select plugin. Independent of Slurm.
+ */
+
+/* Free devices, grouped by the cores that they are near: n sets of core_set_words(shape->cores) words, disjoint. */
+struct device_groups {
+	unsigned n, devices[DEVICE_SHARES_MAX];
+	const uint64_t *cores;
+};
+
+/* Some of the groups, one bit each, that have enough devices together. */
+struct device_set {
+	uint32_t groups;
+	unsigned bare;		/* groups near which no task has room, if there is a task for each group; else 0 */
+};
+
+/*
+ * Writes sets of groups with `want` devices together to out, at most DEVICE_SHARES_MAX, the best first: those near
+ * enough free cores; of these, with the fewest groups that no task has room near; of these, in the smallest domain. If
+ * none is near enough free cores, one set. Returns their number; 0 if there are fewer devices.
+ */
+unsigned device_choice_sets(const struct shape *shape, const struct device_groups *g, unsigned want,
+			    const uint64_t *free_cores, const struct score_need *need, struct device_set *out);
+
+/*
+ * The cores near a set of groups that are also in free_cores[], written to cores[]; and the ranges of which `want`
+ * devices are near, ascending, written to out. Returns the number of these: 0 if a group is no range of cores.
+ */
+unsigned device_choice_shares(const struct device_groups *g, const struct device_set *set, unsigned want,
+			      const uint64_t *free_cores, unsigned words, uint64_t *cores,
+			      struct device_share out[static DEVICE_SHARES_MAX]);
+
+/* The devices of a node, and the cores near each: n sets of so many words, empty if unknown. */
+struct device_list {
+	unsigned n, words;
+	const uint64_t *near;
+	const bool *usable;	/* by device: whether the job may get it */
+};
+
+#define DEVICE_LIST_MAX 64u
+
+/* Of some devices and cores: the cores that are near none of the devices, the devices near none of the cores. */
+struct device_misfit {
+	unsigned cores, devices;
+};
+struct device_misfit device_choice_misfit(const struct device_list *l, const uint64_t *mine, const bool *chosen);
+
+/*
+ * Replaces chosen devices by as many usable ones that are nearer to the cores mine[]: with fewer cores far from all of
+ * them or, with as many, fewer devices far from all cores. Returns whether chosen, of at most DEVICE_LIST_MAX devices,
+ * has changed.
+ */
+bool device_choice_improve(const struct device_list *l, const uint64_t *mine, bool *chosen);
+
+#endif

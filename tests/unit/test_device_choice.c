@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "score/device_choice.h"
+#include "table.h"
+
+/* Eight NUMA nodes of four cores in two packages. */
+static const char eight[] = "Package:2 NUMANode:4 Core:4 PU:1";
+#define NUMA 8u
+#define EACH 4u
+
+static struct shape *shape;
+
+static int start(void **state)
+{
+	(void) state;
+	return (shape = shape_parse(eight, NULL)) ? 0 : -1;
+}
+
+static int end(void **state)
+{
+	(void) state;
+	shape_free(shape);
+	return 0;
+}
+
+/* devices: free devices of each NUMA node, by a digit. Groups are in that order; cores: space for 8 sets. */
+static struct device_groups groups_of(const char *devices, uint64_t *cores)
+{
+	struct device_groups g = { .cores = cores };
+
+	for (unsigned i = 0; devices[i]; i++) {
+		if (devices[i] == '0')
+			continue;
+		cores[g.n] = (uint64_t) 0xf << i * EACH;
+		g.devices[g.n++] = devices[i] - '0';
+	}
+	return g;
+}
+
+/* free: free cores of each NUMA node, by a digit. */
+static uint64_t free_of(const char *text)
+{
+	uint64_t cores = 0;
+
+	for (unsigned i = 0; text[i]; i++)
+		for (int c = 0; c < text[i] - '0'; c++)
+			core_set_add(&cores, i * EACH + c);
+	return cores;
+}
+
+/* --- sets of devices --- */
+
+/* The sets as text: the NUMA nodes of each, "01 23(1)" with the number of groups without room for a task. */
+static void sets_text(const char *devices, const struct device_set *sets, unsigned n, char *text)
+{
+	unsigned numa[NUMA], groups = 0;
+
+	for (unsigned i = 0; devices[i]; i++)
+		if (devices[i] != '0')
+			numa[groups++] = i;
+	for (unsigned i = 0; i < n; i++) {
+		text += sprintf(text, "%s", i ? " " : "");
+		for (unsigned g = 0; g < groups; g++)
+			if (sets[i].groups & 1u << g)
+				text += sprintf(text, "%u", numa[g]);
+		if (sets[i].bare)
+			text += sprintf(text, "(%u)", sets[i].bare);
+	}
+	*text = '\0';
+}
+
+static const struct {
+	const char *why, *devices, *free;
+	unsigned want, cores, task_cores;
+	const char *sets;
+} set_rows[] = {
+	{ "any free one with enough cores", "11111111", "04442444", 1, 4, 1, "1 2 3 5 6 7" },
+	{ "each with cores before one without", "11110000", "04444444", 2, 2, 1, "12 13 23 01(1) 02(1) 03(1)" },
+	{ "across packages where one has none", "10001000", "44444444", 2, 2, 1, "04" },
+	{ "a package before two", "01010100", "44444444", 2, 2, 1, "13 15 35" },
+	{ "one without cores where there is no other", "11000000", "04000000", 2, 2, 1, "01(1)" },
+	{ "a single task is not divided", "11000000", "04000000", 2, 4, 4, "01" },
+	{ "half a task is none", "11100000", "14440000", 2, 4, 2, "12 01(1) 02(1)" },
+	{ "not enough cores near any", "11000000", "22444444", 1, 4, 1, "0" },
+	{ "enough near two alone", "11100000", "22344444", 2, 5, 1, "02 12" },
+	{ "several near the same cores", "20010000", "44444444", 2, 4, 1, "0" },
+	{ "of several near the same cores one, where it takes more cores", "20020000", "44444444", 2, 7, 1, "03" },
+	{ "too few devices", "11000000", "44444444", 3, 1, 1, "" },
+	{ "no device", "00000000", "44444444", 1, 1, 1, "" },
+};
+
+static void sets_are_the_best(void **state)
+{
+	(void) state;
+	for (size_t r = 0; r < ROWS(set_rows); r++) {
+		struct score_need need = { .cores = set_rows[r].cores, .task_cores = set_rows[r].task_cores };
+		uint64_t cores[NUMA], free_cores = free_of(set_rows[r].free);
+		struct device_groups g = groups_of(set_rows[r].devices, cores);
+		struct device_set sets[DEVICE_SHARES_MAX];
+		char text[512];
+
+		sets_text(set_rows[r].devices, sets,
+			  device_choice_sets(shape, &g, set_rows[r].want, &free_cores, &need, sets), text);
+		if (strcmp(text, set_rows[r].sets))
+			fail_msg("%s: wanted '%s', got '%s'", set_rows[r].why, set_rows[r].sets, text);
+	}
+}
+
+static void more_sets_than_there_is_room_for(void **state)
+{
+	struct score_need need = { .cores = 4, .task_cores = 1 };
+	uint64_t cores[NUMA], free_cores = free_of("00004444");
+	struct device_groups g = groups_of("11111111", cores);
+	struct device_set sets[DEVICE_SHARES_MAX];
+	unsigned n = device_choice_sets(shape, &g, 3, &free_cores, &need, sets);
+
+	(void) state;
+	assert_int_equal(n, DEVICE_SHARES_MAX);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(sets[i].bare, 0);
+	for (unsigned i = 4; i < n; i++)
+		assert_int_equal(sets[i].bare, 1);
+}
+
+static void shares_are_ranges(void **state)
+{
+	uint64_t near[] = { 0xf0, 0xf, 0x0f00, 0xf0f000 }, all = UINT64_MAX, cores;
+	struct device_groups g = { .n = 4, .devices = { 2, 1, 4, 1 }, .cores = near };
+	struct device_share out[DEVICE_SHARES_MAX];
+
+	(void) state;
+	assert_int_equal(device_choice_shares(&g, &(struct device_set){ .groups = 7 }, 4, &all, 1, &cores, out), 3);
+	assert_int_equal(cores, 0xfff);
+	assert_memory_equal(out, ((struct device_share[]){ { 0, 4, 1 }, { 4, 4, 2 }, { 8, 4, 1 } }), 3 * sizeof(*out));
+	assert_int_equal(device_choice_shares(&g, &(struct device_set){ .groups = 9 }, 3, &all, 1, &cores, out), 0);
+	assert_int_equal(cores, 0xf0f0f0);
+	assert_int_equal(device_choice_shares(&g, &(struct device_set){ .groups = 5 }, 3, &all, 1, &cores, out), 2);
+	assert_memory_equal(out, ((struct device_share[]){ { 4, 4, 2 }, { 8, 4, 1 } }), 2 * sizeof(*out));
+	assert_int_equal(device_choice_shares(&g, &(struct device_set){ .groups = 5 }, 2, &all, 1, &cores, out), 2);
+	assert_memory_equal(out, ((struct device_share[]){ { 4, 4, 1 }, { 8, 4, 1 } }), 2 * sizeof(*out));
+	near[1] = 0x1f;
+	assert_int_equal(device_choice_shares(&g, &(struct device_set){ .groups = 3 }, 3, &all, 1, &cores, out), 0);
+}
+
+/* --- the devices near a job's cores --- */
+
+static bool better(struct device_misfit a, struct device_misfit b)
+{
+	return a.cores < b.cores || (a.cores == b.cores && a.devices < b.devices);
+}
+
+static struct device_misfit least(const struct device_list *l, uint64_t mine, const bool *before, unsigned want)
+{
+	struct device_misfit best = { 99, 99 };
+
+	for (unsigned mask = 0; mask < 1u << l->n; mask++) {
+		bool chosen[DEVICE_LIST_MAX] = {0};
+		bool may = (unsigned) __builtin_popcount(mask) == want;
+		struct device_misfit m;
+
+		for (unsigned d = 0; d < l->n; d++) {
+			chosen[d] = mask & 1u << d;
+			may &= !chosen[d] || l->usable[d] || before[d];
+		}
+		m = device_choice_misfit(l, &mine, chosen);
+		if (may && better(m, best))
+			best = m;
+	}
+	return best;
+}
+
+/* Against all choices, for devices of which two may be near the same cores. */
+static void choice_is_the_nearest(void **state)
+{
+	unsigned changes = 0;
+
+	(void) state;
+	srandom(1);
+	for (unsigned round = 0; round < 2000; round++) {
+		bool usable[NUMA], chosen[DEVICE_LIST_MAX] = {0}, was[DEVICE_LIST_MAX];
+		uint64_t near[NUMA], mine = 0;
+		struct device_list l = { .n = NUMA, .words = 1, .near = near, .usable = usable };
+		unsigned want = 0;
+		struct device_misfit m;
+
+		for (unsigned d = 0; d < NUMA; d++) {
+			near[d] = (uint64_t) 0xf << (random() % NUMA) * EACH;
+			usable[d] = random() % 2;
+			want += chosen[d] = random() % 4 == 0;
+		}
+		for (unsigned n = random() % 8 + 1; n; n--)
+			core_set_add(&mine, random() % (NUMA * EACH));
+		memcpy(was, chosen, sizeof(was));
+		m = device_choice_misfit(&l, &mine, was);
+		if (device_choice_improve(&l, &mine, chosen)) {
+			assert_true(better(device_choice_misfit(&l, &mine, chosen), m));
+			m = device_choice_misfit(&l, &mine, chosen);
+			changes++;
+		} else {
+			assert_memory_equal(chosen, was, sizeof(was));
+		}
+		assert_false(better(least(&l, mine, was, want), m));
+		for (unsigned d = 0; d < NUMA; d++) {
+			assert_true(!chosen[d] || usable[d] || was[d]);
+			want -= chosen[d];
+		}
+		assert_int_equal(want, 0);
+	}
+	assert_true(changes > 500);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sets_are_the_best),
+		cmocka_unit_test(more_sets_than_there_is_room_for),
+		cmocka_unit_test(shares_are_ranges),
+		cmocka_unit_test(choice_is_the_nearest),
+	};
+
+	return cmocka_run_group_tests(tests, start, end);
+}
