@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bind/locality.h"
+
 #define MIG "MIG-"
 
 enum { MAX_GPUS = GPU_MATCH_GPUS, DISPLAY = 0x03, ASPEED = 0x1a03, MATROX = 0x102b };
@@ -143,13 +145,6 @@ static hwloc_const_bitmap_t local_pus(hwloc_topology_t node, const char *id)
 	return o ? hwloc_get_non_io_ancestor_obj(node, o)->cpuset : NULL;
 }
 
-static const char *locality(hwloc_topology_t node, const char *id, hwloc_const_bitmap_t cpus)
-{
-	hwloc_const_bitmap_t near = local_pus(node, id);
-
-	return !near ? "" : hwloc_bitmap_intersects(near, cpus) ? " near" : " far";
-}
-
 hwloc_obj_t gpu_function(hwloc_topology_t node, const char *list, unsigned i)
 {
 	struct gpu_list l;
@@ -221,11 +216,15 @@ int gpu_localities(hwloc_topology_t node, const char *list, hwloc_bitmap_t *near
 
 void gpu_describe(hwloc_topology_t node, const char *list, hwloc_const_bitmap_t cpus, char *out, size_t size)
 {
+	char where[LOCALITY_SIZE] = "";
 	struct gpu_list l;
 	size_t n = 0;
 
 	list_read(&l, list);
 	*out = '\0';
-	for (unsigned i = 0; i < l.n && n < size; i++)
-		n += snprintf(out + n, size - n, "%s%.40s%s", i ? "," : "", l.id[i], locality(node, l.id[i], cpus));
+	for (unsigned i = 0; i < l.n && n < size; i++) {
+		if (node)
+			locality_describe(node, local_pus(node, l.id[i]), cpus, where);
+		n += snprintf(out + n, size - n, "%s%.40s%s", i ? "," : "", l.id[i], where);
+	}
 }

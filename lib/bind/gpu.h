@@ -52,7 +52,8 @@ struct gpu_places {
 int gpu_place(const struct gpu_places *how, hwloc_bitmap_t *masks, uint64_t *gpus, struct err *e);
 
 /*
- * A task's GPUs in its order, each with its locality to the task's CPUs: "2 near,0 far". For --topo-report.
+ * A task's GPUs in its order, each with its locality to the task's CPUs: "2 near,0 far", and "1 near 3 of 8 cores"
+ * where it is near some of their cores alone. For --topo-report.
  *
  * list: by the node's numbers (gpu_own.h). A number is that of the vendor's OS device in the topology (nvml2, rsmi2)
  * or, where there is none of any GPU, that of the display adapter in the order of PCI bus ids, management controllers

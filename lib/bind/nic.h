@@ -54,6 +54,13 @@ extern const char *const nics_variables[];
  */
 void nics_describe_far(const struct nics *n, const char *value, hwloc_const_bitmap_t cpus, char *out, size_t size);
 
+/*
+ * Labels of devices, "mlx5_0,mlx5_1", each with its locality to some PUs: "mlx5_0 near,mlx5_1 far" (bind/locality.h).
+ * For --topo-report. topology: of the whole node.
+ */
+void nics_describe(hwloc_topology_t topology, const struct nics *n, const char *labels, hwloc_const_bitmap_t pus,
+		   char *out, size_t size);
+
 /* A device's name, else its interface, else "". */
 const char *nic_label(const struct nic *n);
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bind/locality.h"
 #include "bind/nic.h"
 
 const char *const nics_variables[] = {
@@ -43,4 +44,28 @@ void nics_describe_far(const struct nics *n, const char *value, hwloc_const_bitm
 			near = d;
 	if (near)
 		snprintf(out, size, "%s (%s is near)", nic_label(named), nic_label(near));
+}
+
+static const struct nic *labelled(const struct nics *n, const char *label, size_t len)
+{
+	for (const struct nic *d = n->nic; d < n->nic + n->n; d++)
+		if (strlen(nic_label(d)) == len && !memcmp(nic_label(d), label, len))
+			return d;
+	return NULL;
+}
+
+void nics_describe(hwloc_topology_t topology, const struct nics *n, const char *labels, hwloc_const_bitmap_t pus,
+		   char *out, size_t size)
+{
+	size_t at = 0;
+
+	*out = '\0';
+	for (size_t len; *labels && at < size; labels += len + (labels[len] != '\0')) {
+		const struct nic *d = labelled(n, labels, len = strcspn(labels, ","));
+		char where[LOCALITY_SIZE] = "";
+
+		if (d)
+			locality_describe(topology, d->near, pus, where);
+		at += snprintf(out + at, size - at, "%s%.*s%s", at ? "," : "", (int) len, labels, where);
+	}
 }

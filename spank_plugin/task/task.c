@@ -221,6 +221,8 @@ static int export_nics(struct task *t, hwloc_topology_t node, struct buf *names,
 		return -1;
 	r.beside = beside = t->gpus ? nics_beside_gpus(node, &devices, t->gpus, t->which_gpus, t->nlocal) : NULL;
 	rc = nics_export(&r, &t->vars, names, e);
+	if (names->len)
+		nics_describe(node, &devices, names->data, t->masks[t->local], t->nic, sizeof(t->nic));
 	free(beside);
 	nics_free(&devices);
 	return rc;
@@ -237,8 +239,6 @@ static int set_nics(struct task *t, struct err *e)
 	if (step_adopt_node(&node, e))
 		return err_within(e, "--topo-nic is not applied");
 	rc = export_nics(t, node, &names, e);
-	if (names.len)
-		snprintf(t->nic, sizeof(t->nic), "%s", names.data);
 	buf_free(&names);
 	hwloc_topology_destroy(node);
 	return rc;

@@ -23,7 +23,7 @@ struct task {
 	hwloc_bitmap_t *masks;		/* the PUs of each local task, by its local number */
 	bool rebind;			/* the masks are Topiary's, not Slurm's: bind to them */
 	struct bind_vars vars;		/* the task's environment */
-	char nic[256];			/* its network devices, or "" */
+	char nic[256];			/* its network devices and where they are, or "" */
 	hwloc_bitmap_t *near;		/* the PUs near the GPUs of each local task; NULL: not known */
 	char *gpus;			/* all GPUs of the step here, by the node's numbers; NULL: not placed by GPU */
 	uint64_t *which_gpus;		/* of these, each local task's */

@@ -84,6 +84,15 @@ def test_a_task_with_all_gpus(cluster):
     assert said == [] and found[0][0] == "0,1,2"
 
 
+def test_report_says_which_cores_a_gpu_is_near(cluster):
+    """One of all cores is not enough for "near"."""
+    told = "0 near 8 of 16 cores,1 near 8 of 16 cores,2 near 8 of 16 cores"
+    found, said = tasks(cluster, "cn3", 3, "-n1", "-c32", "--topo-place=compact")
+    assert said == [] and found[0][2]["gpu"] == told
+    found, said = tasks(cluster, "cn3", 1, "-n2", "-c16", "--topo-place=scatter:package")
+    assert said == [] and sorted(task["gpu"] for _, _, task, _ in found.values()) == ["0 far", "0 near"]
+
+
 def test_tasks_with_several_gpus(cluster):
     """Two at the second package are together, and the one at the first is alone."""
     found, said = tasks(cluster, "cn3", 3, "-n2", "--topo-tasks=auto")

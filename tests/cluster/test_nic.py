@@ -100,7 +100,7 @@ def test_exports_what_the_user_left_open(cluster, option, env, want):
 
 
 @pytest.mark.usefixtures("loopback")
-@pytest.mark.parametrize("option, want", [("auto", "lo"), ("off", None)])
+@pytest.mark.parametrize("option, want", [("auto", "lo near"), ("off", None)])
 def test_report_names_the_device(cluster, option, want):
     _, err = srun(cluster, "-w", "cn5", f"--topo-nic={option}", "--topo-report=json", "true")
     assert [json.loads(line)["nic"] for line in err.splitlines() if line.startswith("{")] == [want]

@@ -304,6 +304,40 @@ static void finds_devices(void **state)
 	}
 }
 
+/* One PU a core. */
+static const struct {
+	const char *labels;
+	unsigned first, last;
+	const char *want;
+} described[] = {
+	{ "hfi1_0", 0, 7, "hfi1_0 near" },
+	{ "hfi1_0,hfi1_2", 2, 3, "hfi1_0 near,hfi1_2 far" },
+	{ "hfi1_2,hfi1_1", 5, 9, "hfi1_2 near 2 of 5 cores,hfi1_1 near 3 of 5 cores" },
+	{ "eth7", 0, 1, "eth7" },
+	{ "", 0, 1, "" },
+};
+
+static void tells_how_near_they_are(void **state)
+{
+	hwloc_topology_t t = node_of(two_and_two_hfi, false);
+	hwloc_bitmap_t pus = hwloc_bitmap_alloc();
+	struct nics n;
+
+	(void) state;
+	assert_int_equal(nics_find(t, &n, NULL), 0);
+	for (size_t i = 0; i < ROWS(described); i++) {
+		char got[128];
+
+		hwloc_bitmap_zero(pus);
+		hwloc_bitmap_set_range(pus, described[i].first, described[i].last);
+		nics_describe(t, &n, described[i].labels, pus, got, sizeof(got));
+		assert_string_equal(got, described[i].want);
+	}
+	nics_free(&n);
+	hwloc_bitmap_free(pus);
+	hwloc_topology_destroy(t);
+}
+
 /* --- what is near --- */
 
 static const struct {
@@ -905,6 +939,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_devices),
+		cmocka_unit_test(tells_how_near_they_are),
 		cmocka_unit_test(divides_by_the_innermost_memory),
 		cmocka_unit_test(chooses_devices),
 		cmocka_unit_test(devices_are_beside_the_gpus),
