@@ -115,25 +115,37 @@ static const char *next_metric(const struct player *p)
 	return l->n ? l->list[0].name : h->events[0].name;
 }
 
-int player_next_metric(struct player *p, struct err *e)
+/* Show this metric, and those that were wanted beside the first. The position stays. */
+static int tree_show(struct player *p, const char *metric, struct err *e)
 {
 	const char *rest = p->how.metric ? strchr(p->how.metric, ',') : NULL;
 	struct trace_tree_request how = p->how;
 	struct trace_tree next;
-	char *metric;
+	char *metrics;
 	int rc;
 
-	if (asprintf(&metric, "%s%s", next_metric(p), rest ? rest : "") < 0)
+	if (asprintf(&metrics, "%s%s", metric, rest ? rest : "") < 0)
 		return err_set(e, "out of memory");
-	how.metric = metric;
+	how.metric = metrics;
 	rc = trace_tree_make(&next, &p->trace->head, &how, e);
-	free(metric);
+	free(metrics);
 	if (rc)
 		return -1;
 	trace_tree_free(&p->tree);
 	p->tree = next;
 	p->seen = 0;
 	return read_new(p, e);
+}
+
+int player_next_metric(struct player *p, struct err *e)
+{
+	return tree_show(p, next_metric(p), e);
+}
+
+int player_next_mode(struct player *p, struct err *e)
+{
+	p->how.mode = p->how.mode == TRACE_RATE ? TRACE_ACCUMULATED : TRACE_RATE;
+	return tree_show(p, p->tree.metric, e);
 }
 
 double player_begin(const struct player *p)

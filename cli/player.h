@@ -46,6 +46,8 @@ int player_last(struct player *p, struct err *e);
 
 /* Show the next metric, with those that were wanted beside: the events in turn, then the formulas. 0 or -1. */
 int player_next_metric(struct player *p, struct err *e);
+/* Counters since the trace's start instead of per second, or back. 0 or -1. */
+int player_next_mode(struct player *p, struct err *e);
 
 /* Seconds since the trace's start: the interval that the tick was counted over. */
 double player_begin(const struct player *p);

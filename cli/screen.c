@@ -28,7 +28,8 @@
 #define SILENT 3			/* seconds without a tick that are worth a word */
 #define SHADES 11		/* from green over yellow to red */
 
-static const char help[] = "q Quit  Space Pause  m Metric  s Sort  -/+ Levels  Left/Right Step  F Follow  </> Speed";
+static const char help[] =
+	"q Quit  Space Pause  m Metric  a Sum  s Sort  -/+ Levels  Left/Right Step  F Follow  </> Speed";
 
 struct box {
 	unsigned row;		/* of the tree */
@@ -258,7 +259,8 @@ static void draw(struct display *d)
 		return;
 	}
 	trace_tree_title(&p->tree, &title);
-	text_draw(0, A_BOLD, "%s: %s", *h->node ? h->node : "node", title.failed ? "" : title.data);
+	text_draw(0, A_BOLD, "%s: %s%s", *h->node ? h->node : "node", title.failed ? "" : title.data,
+		  p->how.mode == TRACE_ACCUMULATED ? ", accumulated" : "");
 	buf_free(&title);
 	if (player_is_empty(p))
 		text_draw(1, A_NORMAL, "%s  no tick yet", date);
@@ -284,83 +286,68 @@ static void clock_start(struct display *d)
 	d->trace_from = player_is_empty(d->player) ? 0 : player_begin(d->player);
 }
 
-static int press_quit(struct display *d)
+static int press_quit(struct display *d, int by)
 {
+	(void) by;
 	d->has_ended = true;
 	return 0;
 }
 
-static int press_pause(struct display *d)
+static int press_pause(struct display *d, int by)
 {
+	(void) by;
 	d->is_paused = !d->is_paused;
 	clock_start(d);
 	return 0;
 }
 
-static int step(struct display *d, int by)
+static int press_step(struct display *d, int by)
 {
 	d->is_paused = true;
 	return player_step(d->player, by, d->e) < 0 ? -1 : 0;
 }
 
-static int press_back(struct display *d)
-{
-	return step(d, -1);
-}
-
-static int press_forward(struct display *d)
-{
-	return step(d, 1);
-}
-
-static int press_first(struct display *d)
+static int press_end(struct display *d, int at)
 {
 	d->is_paused = true;
-	return player_first(d->player, d->e);
+	return at < 0 ? player_first(d->player, d->e) : player_last(d->player, d->e);
 }
 
-static int press_last(struct display *d)
+static int press_follow(struct display *d, int by)
 {
-	d->is_paused = true;
-	return player_last(d->player, d->e);
-}
-
-static int press_follow(struct display *d)
-{
+	(void) by;
 	d->is_paused = false;
 	d->speed = INFINITY;
 	return player_last(d->player, d->e);
 }
 
-static int speed_multiply(struct display *d, double by)
+static int press_speed(struct display *d, int by)
 {
-	d->speed = isinf(d->speed) ? 1 : d->speed * by;
+	d->speed = isinf(d->speed) ? 1 : ldexp(d->speed, by);
 	clock_start(d);
 	return 0;
 }
 
-static int press_slower(struct display *d)
+static int press_metric(struct display *d, int by)
 {
-	return speed_multiply(d, 0.5);
-}
-
-static int press_faster(struct display *d)
-{
-	return speed_multiply(d, 2);
-}
-
-static int press_metric(struct display *d)
-{
+	(void) by;
 	return player_next_metric(d->player, d->e) || boxes_make(d) ? -1 : 0;
 }
 
-static int press_sort(struct display *d)
+static int press_accumulate(struct display *d, int by)
 {
+	(void) by;
+	return player_next_mode(d->player, d->e) || boxes_make(d) ? -1 : 0;
+}
+
+static int press_sort(struct display *d, int by)
+{
+	(void) by;
 	d->is_sorted = !d->is_sorted;
 	return 0;
 }
 
-static int fold(struct display *d, int by)
+static int press_fold(struct display *d, int by)
 {
 	int folds = d->shown_folds + by;
 
@@ -369,44 +356,29 @@ static int fold(struct display *d, int by)
 	return 0;
 }
 
-static int press_fold(struct display *d)
+static int press_scroll(struct display *d, int by)
 {
-	return fold(d, -1);
-}
-
-static int press_unfold(struct display *d)
-{
-	return fold(d, 1);
-}
-
-static int press_up(struct display *d)
-{
-	d->scroll--;
-	return 0;
-}
-
-static int press_down(struct display *d)
-{
-	d->scroll++;
+	d->scroll += by;
 	return 0;
 }
 
 static const struct {
 	int key;
-	int (*press)(struct display *d);
+	int (*press)(struct display *d, int by);
+	int by;
 } keys[] = {
-	{ 'q', press_quit }, { KEY_F(10), press_quit }, { ' ', press_pause }, { KEY_LEFT, press_back },
-	{ KEY_RIGHT, press_forward }, { KEY_HOME, press_first }, { KEY_END, press_last }, { 'F', press_follow },
-	{ '<', press_slower }, { '>', press_faster }, { 'm', press_metric }, { 's', press_sort }, { '-', press_fold },
-	{ '+', press_unfold }, { '=', press_unfold },
-	{ KEY_UP, press_up }, { KEY_DOWN, press_down },
+	{ 'q', press_quit, 0 }, { KEY_F(10), press_quit, 0 }, { ' ', press_pause, 0 }, { KEY_LEFT, press_step, -1 },
+	{ KEY_RIGHT, press_step, 1 }, { KEY_HOME, press_end, -1 }, { KEY_END, press_end, 1 }, { 'F', press_follow, 0 },
+	{ '<', press_speed, -1 }, { '>', press_speed, 1 }, { 'm', press_metric, 0 }, { 'a', press_accumulate, 0 },
+	{ 's', press_sort, 0 }, { '-', press_fold, -1 }, { '+', press_fold, 1 }, { '=', press_fold, 1 },
+	{ KEY_UP, press_scroll, -1 }, { KEY_DOWN, press_scroll, 1 },
 };
 
 static int press_handle(struct display *d, int key)
 {
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (keys[i].key == key)
-			return keys[i].press(d);
+			return keys[i].press(d, keys[i].by);
 	return 0;
 }
 

@@ -78,6 +78,8 @@ static const struct cmd_option options[] = {
 	  "Show the tree down to this level (default: PU; L3Cache if lines are printed)" },
 	{ "formulas", 'f', "FILE", CMD_TEXT(show.formulas),
 	  "Metrics to offer too, each 'NAME {LEVEL, FORMULA}', instead of those that the trace has" },
+	{ "accumulate", 'a', NULL, CMD_CONSTANT(show.mode, TRACE_ACCUMULATED),
+	  "Show counters since the start (default: per second)" },
 	{ "hz", 'r', "N", CMD_NUMBER(record.hz, 1, RECORD_HZ_MAX), "Read the counters so often a second (default: 1)" },
 	{ "set", 's', "SET", CMD_TEXT(record.set), "What to count, as in topiary record (default: sw)" },
 	{ "output", 'o', "FILE", CMD_TEXT(record.output), "Keep the trace in this file (default: it is not kept)" },
@@ -171,7 +173,7 @@ int top_show(struct trace *t, const struct top_request *how, pid_t recorder, str
 {
 	bool on_screen = !how->json && screen_is_possible();
 	const char *level = how->level ? how->level : on_screen ? "PU" : trace_show_level(&t->head);
-	struct trace_tree_request wanted = { how->metric, level, TRACE_RATE, {0} };
+	struct trace_tree_request wanted = { how->metric, level, how->mode, {0} };
 	struct player p = {0};
 	int rc = -1;
 

@@ -11,6 +11,7 @@ struct top_request {
 	bool from_start;			/* at the first tick instead of the last */
 	bool json;
 	bool stays;				/* screen.h */
+	int mode;				/* enum trace_mode */
 	const struct trace_phases *phases;	/* NULL: none; borrowed */
 };
 

@@ -49,7 +49,7 @@ static const struct trace_verb {
 	{ "summary", run_summary, MODE | LEVEL | PHASE, false },
 	{ "phases", run_phases, 0, true },
 	{ "show", run_show, AT | METRIC | MODE | LEVEL | PHASE, true },
-	{ "replay", run_replay, METRIC | SPEED | LEVEL, true },
+	{ "replay", run_replay, METRIC | SPEED | MODE | LEVEL, true },
 	{ "html", run_html, METRIC | LEVEL | PHASE, true },
 	{ "advise", run_advise, PHASE, false },
 	{ "export", run_export, MODE | FORMAT | LEVEL | PHASE, true },
@@ -62,7 +62,7 @@ static const struct {
 	{ AT, "--at applies to show only" },
 	{ METRIC, "--metric applies to show, replay and html only" },
 	{ SPEED, "--speed applies to replay only" },
-	{ MODE, "--accumulate and --per-tick apply to summary, show and export only" },
+	{ MODE, "--accumulate and --per-tick apply to summary, show, replay and export only" },
 	{ LEVEL, "--level and --formulas do not apply to advise and phases" },
 	{ PHASE, "--phase does not apply to replay and phases" },
 	{ FORMAT, "--csv, --paje and --openmetrics apply to export only" },
@@ -137,9 +137,9 @@ static const struct cmd_option options[] = {
 	{ "at", 0, "SECONDS", CMD_SET(set_at), "show: the values at this time since the start (default: the average)" },
 	{ "speed", 0, "N", CMD_SET(set_speed), "replay: seconds of the trace a second (default: 1)" },
 	{ "accumulate", 'a', NULL, CMD_CONSTANT(mode, TRACE_ACCUMULATED),
-	  "summary, show, export: counters since the trace's start (default: per second)" },
+	  "summary, show, replay, export: counters since the trace's start (default: per second)" },
 	{ "per-tick", 0, NULL, CMD_CONSTANT(mode, TRACE_PER_TICK),
-	  "summary, show, export: counters since the tick before (default: per second)" },
+	  "summary, show, replay, export: counters since the tick before (default: per second)" },
 	{ "csv", 0, NULL, CMD_CONSTANT(format, TRACE_CSV), "export: a line per tick, metric and object (default)" },
 	{ "paje", 0, NULL, CMD_CONSTANT(format, TRACE_PAJE), "export: Paje's trace format" },
 	{ "openmetrics", 0, NULL, CMD_CONSTANT(format, TRACE_OPENMETRICS),
@@ -295,7 +295,7 @@ static int run_replay(const struct args *a, struct trace *t, struct err *e)
 {
 	struct trace_phases *phases = trace_phases_beside(t, a->words.list[1], a->is_found);
 	struct top_request how = { a->metric, a->level, a->formulas, a->speed > 0 ? a->speed : 1, true,
-				   a->format == TRACE_JSON, false, phases };
+				   a->format == TRACE_JSON, false, a->mode, phases };
 	int rc = top_show(t, &how, 0, e);
 
 	trace_phases_free(phases);

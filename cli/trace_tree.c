@@ -280,9 +280,26 @@ int trace_tree_block(struct trace_tree *t, const struct trace_block *b, struct e
 	return t->beside ? trace_tree_block(t->beside, b, e) : 0;
 }
 
+static void tree_restart(struct trace_tree *t)
+{
+	trace_view_restart(t->view);
+	if (t->beside)
+		tree_restart(t->beside);
+}
+
 int trace_tree_read(struct trace_tree *t, const struct trace *from, unsigned i, struct trace_block *b, struct err *e)
 {
-	return trace_read(from, i, b, e) || trace_tree_block(t, b, e) ? -1 : 0;
+	unsigned first = i;
+
+	if (t->view->mode == TRACE_ACCUMULATED && i != t->next) {
+		tree_restart(t);
+		first = 0;
+	}
+	t->next = i + 1;
+	for (; first <= i; first++)
+		if (trace_read(from, first, b, e) || trace_tree_block(t, b, e))
+			return -1;
+	return 0;
 }
 
 void trace_tree_tick(struct trace_tree *t, const struct trace_block *b, unsigned tick)

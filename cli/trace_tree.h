@@ -47,6 +47,7 @@ struct trace_tree {
 	unsigned nrows;
 	char metric[TRACE_NAME];
 	struct trace_unit unit;
+	unsigned next;				/* block, of accumulated values */
 	struct trace_tree *beside;		/* of the next metric wanted; NULL: none */
 };
 
@@ -70,7 +71,7 @@ void trace_tree_free(struct trace_tree *t);
 
 /* Compute the values of a block, for trace_tree_tick, and raise the greatest ones. 0 or -1. */
 int trace_tree_block(struct trace_tree *t, const struct trace_block *b, struct err *e);
-/* The same for block i of the trace, which is read into b. 0 or -1. */
+/* The same for block i of the trace, which is read into b; in any order, also if values are accumulated. 0 or -1. */
 int trace_tree_read(struct trace_tree *t, const struct trace *from, unsigned i, struct trace_block *b, struct err *e);
 
 /* Set the values to those of a tick of the last block. */

@@ -159,6 +159,21 @@ static int resolve_parts(struct trace_view *v, struct trace_metric *m, struct er
 	return 0;
 }
 
+static void metric_restart(struct trace_metric *m)
+{
+	for (unsigned i = 0; i < m->n; i++)
+		m->own->states[i] = (struct view_state){ .min = NAN, .max = NAN };
+	for (unsigned k = 0; k < m->formula.nparts; k++)
+		if (m->own->parts[k].own)
+			metric_restart(&m->own->parts[k]);
+}
+
+void trace_view_restart(struct trace_view *v)
+{
+	for (unsigned i = 0; i < v->n; i++)
+		metric_restart(&v->metrics[i]);
+}
+
 /* m has its formula, and is to be freed on failure, too. */
 static int metric_make(struct trace_view *v, struct trace_metric *m, int level, struct err *e)
 {
@@ -177,8 +192,7 @@ static int metric_make(struct trace_view *v, struct trace_metric *m, int level, 
 	    !(m->own->part_runs = calloc((size_t) m->n * f->nparts + 1, sizeof(*m->own->part_runs))) ||
 	    !(m->own->states = calloc(m->n, sizeof(*m->own->states))))
 		return err_set(e, "out of memory");
-	for (unsigned i = 0; i < m->n; i++)
-		m->own->states[i].min = m->own->states[i].max = NAN;
+	metric_restart(m);
 	resolve_events(v->head, m);
 	return resolve_parts(v, m, e);
 }

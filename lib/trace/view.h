@@ -66,6 +66,9 @@ int trace_view_add_events(struct trace_view *v, const char *level, struct err *e
 /* Compute the values of all metrics for a block, and go on with statistics and accumulated values. 0 or -1. */
 int trace_view_block(struct trace_view *v, const struct trace_block *b, struct err *e);
 
+/* Forget all blocks so far: the next one is the first. */
+void trace_view_restart(struct trace_view *v);
+
 /* Of one object over all blocks so far. */
 struct trace_statistics trace_view_statistics(const struct trace_view *v, unsigned metric, unsigned object);
 

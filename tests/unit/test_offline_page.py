@@ -137,7 +137,7 @@ def test_absent_values_are_null(made, tmp_path):
 @pytest.mark.parametrize("args, status, why", [
     (["{made}", "--metric=nix"], 1, "{made}: no event or formula 'nix'"),
     (["{made}", "--level=nix"], 1, "{made}: the trace has no level 'nix'"),
-    (["{made}", "--accumulate"], 64, "--accumulate and --per-tick apply to summary, show and export only"),
+    (["{made}", "--accumulate"], 64, "--accumulate and --per-tick apply to summary, show, replay and export only"),
     (["{empty}"], 1, "{empty}: has no ticks"),
 ])
 def test_bad_input(made, tmp_path, args, status, why):

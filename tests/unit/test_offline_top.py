@@ -151,6 +151,37 @@ def test_metric_and_order_by_keys(made, terminal, tmp_path):
                 and set(screen.boxes()) == set(tree))
 
 
+def test_accumulated_values(made, terminal):
+    """Since the start, whichever way a tick is reached; and the average of a formula is that of what was counted."""
+    done = subprocess.run([TOPIARY, "trace", "export", "--accumulate", "--level=Package", made], capture_output=True,
+                          text=True, timeout=60, check=True)
+    wanted = {(float(r["time"]), f"Package {r['object']}"): float(r["value"])
+              for r in csv.DictReader(done.stdout.splitlines()) if r["metric"] == "cycles"}
+
+    def is_right(screen):
+        return shown(screen, "Package") == pytest.approx(
+            {name: value for (at, name), value in wanted.items() if at == second(screen)}, rel=5e-4)
+    screen = terminal("top", made)
+    screen.wait(lambda: "q Quit" in screen.screen.display[-1])
+    screen.press("a")
+    screen.wait(lambda: screen.screen.display[0].startswith("made: cycles, accumulated"))
+    assert second(screen) == TICKS and is_right(screen)
+    for key, at in (("home", 1), ("right", 2), ("end", TICKS), ("left", TICKS - 1), *(("left", n) for n in
+                                                                                     range(TICKS - 2, TICKS - 14, -1))):
+        screen.press(key)
+        screen.wait(lambda: second(screen) == at)   # noqa: B023
+        assert is_right(screen)
+    screen.press("a")
+    screen.wait(lambda: screen.screen.display[0].startswith("made: cycles, /s"))
+    assert shown(screen, "Package") == pytest.approx(exported(made, "Package", "cycles", TICKS - 13), rel=5e-4)
+    done = subprocess.run([TOPIARY, "trace", "replay", "-a", "--json", "--level=Package", made], capture_output=True,
+                          text=True, timeout=60, check=True)
+    for line in map(json.loads, done.stdout.splitlines()):
+        for row in line["values"]:
+            if row["level"] == "Package":
+                assert row["value"] == pytest.approx(wanted[round(line["time"]), f"Package {row['object']}"])
+
+
 def test_several_metrics_in_a_box(made, terminal, tmp_path):
     """The first has the bar and the colour; m changes it, and the others stay."""
     formulas = tmp_path / "formulas"

@@ -305,7 +305,7 @@ def test_mistyped_file_is_one_line(made, verb, name, tmp_path):
     (["export", "{made}", "--metric=cycles"], "--metric applies to show, replay and html only"),
     (["show", "{made}", "--speed=2"], "--speed applies to replay only"),
     (["replay", "{made}", "--speed=0"], "--speed=0: expected seconds of the trace a second"),
-    (["replay", "{made}", "--per-tick"], "--accumulate and --per-tick apply to summary, show and export only"),
+    (["html", "{made}", "--per-tick"], "--accumulate and --per-tick apply to summary, show, replay and export only"),
     (["advise", "{made}", "--level=PU"], "--level and --formulas do not apply to advise"),
 ])
 def test_wrong_command_line(made, args, error):
