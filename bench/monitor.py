@@ -4,7 +4,10 @@
 """The figures of recorded jobs in BENCHMARKS.md, each one command: what topiary-monitor takes of a node, what a step's
 start costs, how soon topiary top of a job shows what happens on its nodes, and what a user's own counters have left."""
 import argparse
+import json
+import math
 import os
+import random
 import shutil
 import statistics
 import subprocess
@@ -104,6 +107,78 @@ def cost(sheet, args):
             slowed |= "costs too much" in done.stderr
         sheet.add(f"CPU time of topiary-monitor at {hz} Hz, 256 PUs, set sw, of the node", f"{min(shares):.4f}", "%",
                   f"<= {goal}", beside=f"least of {args.runs}" + ("; it has doubled the interval" if slowed else ""))
+
+
+def trimmed(values, part=0.1):
+    cut = int(len(values) * part)
+    return statistics.mean(sorted(values)[cut:len(values) - cut])
+
+
+def beside(sheet, args):
+    """Many short pairs: the wall's clock and the CPU time of one pair vary by some percent where others share the
+    hardware. What the recording takes itself is no estimate."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([BUILD / "bench" / "monitor_beside", folder, "10", str(args.slices), "500"], check=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    ratios, own = zip(*(map(float, line.split()) for line in done.stdout.splitlines()))
+    ratios = [math.log(x) for x in ratios if math.isfinite(x) and x > 0]
+    again = sorted(trimmed(random.choices(ratios, k=len(ratios))) for _ in range(2000))
+    low, high = (math.exp(again[int(len(again) * x)]) for x in (0.025, 0.975))
+    sheet.add("CPU time of a program that waits for memory, for the same work, recorded at 10 Hz relative to without",
+              f"{math.exp(trimmed(ratios)):.4f}", "times", "<= 1.001", beside=f"95 % interval {low:.4f} to {high:.4f}; "
+              f"trimmed mean of {len(ratios)} pairs of 0.5 s, one process on each PU")
+    sheet.add("CPU time that the recording takes meanwhile, of the program's PUs",
+              f"{100 * statistics.mean(own):.3f}", "%", "<= 0.1: the run time if it is all taken from the program",
+              beside=f"of {os.cpu_count()} PUs, standard error {100 * statistics.stdev(own) / len(own) ** 0.5:.4f}")
+
+
+def cpu_of(*command, seconds):
+    """CPU seconds of a recorder that is ended after so long, without its first second."""
+    recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    spent = []
+    for wait in (1, seconds):
+        time.sleep(wait)
+        if recorder.poll() is None:
+            spent.append(sum(int(Path(f"/proc/{recorder.pid}/task/{task}/schedstat").read_text().split()[0])
+                             for task in os.listdir(f"/proc/{recorder.pid}/task")) / 1e9)
+    ended = recorder.poll() is not None
+    recorder.terminate()
+    said = recorder.communicate()[1].strip().splitlines()
+    return (None, said[-1] if said else "it ended") if ended else (spent[1] - spent[0], "")
+
+
+def collector_files(folder, hz):
+    """cc-metric-collector's, for what the set sw has."""
+    files = {"sinks": {"out": {"type": "stdout"}}, "receivers": {}, "router": {},
+             "collectors": {name: {} for name in ("cpustat", "memstat", "numastats", "diskstat", "netstat")}}
+    config = {f"{name}-file": str(folder / f"{name}.json") for name in files}
+    config["main"] = {"interval": f"{1000 // hz}ms", "duration": f"{1000 // hz}ms"}
+    for name, value in (*files.items(), ("config", config)):
+        (folder / f"{name}.json").write_text(json.dumps(value))
+    return folder / "config.json"
+
+
+def peers(sheet, args):
+    """Recorders of all PUs of this machine, beside each other. The sets of values are alike, not the same."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for hz in (1, 10):
+            done = subprocess.run([BUILD / "bench" / "monitor_tick", folder, str(hz), str(args.seconds), "here"],
+                                  check=True, capture_output=True, text=True)
+            sheet.add(f"CPU time of topiary-monitor at {hz} Hz, the {os.cpu_count()} PUs of this machine, set sw",
+                      f"{float(done.stdout) * os.cpu_count():.3f}", "% of one PU")
+            for what, *command in (
+                    ("perf stat -a -A -I, the same four events", "perf", "stat", "-a", "-A", "-I", str(1000 // hz),
+                     "-o", folder / "perf", "-e", "context-switches,migrations,minor-faults,major-faults"),
+                    ("cc-metric-collector, cpustat, memstat, numastats, diskstat, netstat", "cc-metric-collector",
+                     "-config", collector_files(folder, hz)),
+                    ("likwid-perfctr -t", "likwid-perfctr", "-c", "0", "-g", "CLOCK", "-t", f"{1000 // hz}ms", "sleep",
+                     str(args.seconds + 9))):
+                spent, why = cpu_of(*map(str, command), seconds=args.seconds) if shutil.which(command[0]) else \
+                    (None, "it is not installed")
+                sheet.add(f"CPU time of {what}, at {hz} Hz",
+                          None if spent is None else f"{100 * spent / args.seconds:.3f}", "% of one PU",
+                          beside=f"not measured: {why}" if spent is None else "")
 
 
 def start(sheet, args):
@@ -228,7 +303,7 @@ def group(sheet, args):
                   f"{'; topiary-monitor has given its general counters up' if given else ''}")
 
 
-PARTS = {"cost": cost, "start": start, "live": live, "group": group}
+PARTS = {"cost": cost, "beside": beside, "peers": peers, "start": start, "live": live, "group": group}
 
 
 def main():
@@ -236,6 +311,7 @@ def main():
     p.add_argument("command", choices=[*PARTS, "all"])
     p.add_argument("--seconds", type=int, default=10, help="that the monitor records")
     p.add_argument("--runs", type=int, default=3, help="the least of so many")
+    p.add_argument("--slices", type=int, default=900, help="pairs of 0.5 s with and without a recording")
     p.add_argument("--pairs", type=int, default=100, help="of steps with and without --topo-monitor")
     p.add_argument("--events", type=int, default=40, help="that are to be seen on the screen")
     sheets.options(p)

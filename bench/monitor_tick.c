@@ -2,9 +2,10 @@
  * Copyright (C) 2026 The Topiary authors */
 
 /*
- * monitor_tick FOLDER HZ SECONDS: record 256 PUs as topiary-monitor does, by its own code, and print the part of their
- * CPU time that it takes, in percent. Events of PUs that this machine lacks are opened on those that it has. The busy
- * time of these is absent, and /proc/stat is as short as this machine's: the rest is as on a node of 256 PUs.
+ * monitor_tick FOLDER HZ SECONDS [here]: record 256 PUs, or those of this machine, as topiary-monitor does, by its own
+ * code, and print the part of their CPU time that it takes, in percent. Events of PUs that this machine lacks are
+ * opened on those that it has. The busy time of these is absent, and /proc/stat is as short as this machine's: the rest
+ * is as on a node of 256 PUs.
  */
 #include <fcntl.h>
 #include <hwloc.h>
@@ -19,7 +20,6 @@
 #include "base/clock.h"
 
 #define NODE "Package:2 [numa] L3Cache:16 Core:4 PU:2"
-#define PUS 256
 
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
@@ -41,16 +41,17 @@ long __wrap_syscall(long number, ...)
 
 int main(int argc, char **argv)
 {
-	int dir = argc == 4 ? open(argv[1], O_RDONLY | O_DIRECTORY) : -1;
-	struct monitor_ask ask = { .request = { .hz = argc == 4 ? atoi(argv[2]) : 0, .set = "sw" } };
+	int dir = argc >= 4 ? open(argv[1], O_RDONLY | O_DIRECTORY) : -1;
+	struct monitor_ask ask = { .request = { .hz = argc >= 4 ? atoi(argv[2]) : 0, .set = "sw" } };
 	hwloc_bitmap_t shared = hwloc_bitmap_alloc();
 	struct monitor_trace *t = NULL;
-	struct err e = {"usage: monitor_tick FOLDER HZ SECONDS"};
+	struct err e = {"usage: monitor_tick FOLDER HZ SECONDS [here]"};
 	hwloc_topology_t topology;
 	uint64_t cpu, end;
 
 	hwloc_topology_init(&topology);
-	hwloc_topology_set_synthetic(topology, NODE);
+	if (argc < 5)
+		hwloc_topology_set_synthetic(topology, NODE);
 	hwloc_topology_load(topology);
 	if (dir < 0 || !(t = monitor_trace_new(dir, "1.0", &ask, topology, &e))) {
 		fprintf(stderr, "%s\n", e.text);
@@ -65,7 +66,7 @@ int main(int argc, char **argv)
 		monitor_trace_tick(t, shared);
 	}
 	cpu = clock_nanoseconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-	printf("%.6f\n", 100 * (cpu * 1e-9 / atoi(argv[3]) / PUS));
+	printf("%.6f\n", 100 * (cpu * 1e-9 / atoi(argv[3]) / hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU)));
 	monitor_trace_end(t, dir, shared);
 	hwloc_topology_destroy(topology);
 	hwloc_bitmap_free(shared);

@@ -66,16 +66,18 @@ $(eval $(call bench_of,topology,topology,start step))
 # Traces of what the hardware does: made ones, because no machine of ours has 256 PUs; and what recording costs a program.
 BENCH_trace_NEEDS = $(BUILD)/bench/trace_triad
 $(eval $(call linked,trace_triad,$(BUILD)/bench/trace_triad,bench/trace_triad.c,,,,))
-$(eval $(call bench_of,trace,trace,size summary overhead display))
+$(eval $(call bench_of,trace,trace,size summary overhead totals display))
 
 # What jobs are recorded by: the monitor itself on as many PUs as no machine of ours has, and whole clusters of nodes that are this one.
-BENCH_monitor_NEEDS = $(addprefix $(BUILD)/bench/,monitor_tick monitor_group topology_clock.so)
+BENCH_monitor_NEEDS = $(addprefix $(BUILD)/bench/,monitor_tick monitor_beside monitor_group topology_clock.so)
 $(eval $(call linked,monitor_tick,$(BUILD)/bench/monitor_tick,bench/monitor_tick.c node_agent/monitor_trace.c,monitor trace hwview base,\
 hwloc libzstd jansson inih libcrypto,-lm,-Xlinker --wrap=syscall))
+$(eval $(call linked,monitor_beside,$(BUILD)/bench/monitor_beside,bench/monitor_beside.c node_agent/monitor_trace.c,monitor trace hwview base,\
+hwloc libzstd jansson inih libcrypto,-lm))
 UNITS += $(BUILD)/bench/monitor_group
 $(eval $(call linked,monitor_group,$(BUILD)/bench/monitor_group,bench/monitor_group.c,monitor trace base,\
 hwloc libzstd jansson inih libcrypto,-lm))
-$(eval $(call bench_of,monitor,monitor,cost start live group))
+$(eval $(call bench_of,monitor,monitor,cost beside peers start live group))
 
 # Copies between each GPU and each NUMA node: B=MIB for blocks of another size than 256 MiB. The tests have a driver of their own for it.
 UNITS += $(BUILD)/bench/gpu

@@ -4,8 +4,10 @@
 """The figures of traces in BENCHMARKS.md, each one command: size, time of a summary, cost of recording, and of
 display."""
 import argparse
+import json
 import resource
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -95,6 +97,54 @@ def overhead(sheet, args):
             sheet.add(f"start of a program, with {name}, beyond without", round(1e3 * start, 1), "ms")
 
 
+# On a line of its input: 50,000 page faults, and 300 times to sleep.
+BUSY = """import mmap, time
+print("ready", flush=True)
+input()
+pages = mmap.mmap(-1, 4096 * 50000)
+pages.madvise(mmap.MADV_NOHUGEPAGE)
+for i in range(50000):
+    pages[4096 * i] = 1
+for _ in range(300):
+    time.sleep(1e-3)
+print("done", flush=True)
+input()
+"""
+
+
+def totals(sheet, _):
+    """What perf stat and topiary record count of one process at the same time."""
+    if not shutil.which("perf"):
+        print("perf is not installed: not measured")
+        return
+    names = {"task-clock": "busy", "minor-faults": "minor_faults", "context-switches": "context_switches"}
+    with tempfile.TemporaryDirectory() as folder, \
+            subprocess.Popen([sys.executable, "-c", BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             text=True) as process:
+        process.stdout.readline()
+        recorders = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for command in (
+            ["perf", "stat", "-x,", "-o", f"{folder}/perf", "-e", ",".join(names), "-p", str(process.pid)],
+            [BUILD / "topiary", "record", "-r", "10", "-o", f"{folder}/trace", "-p", str(process.pid)])]
+        time.sleep(1)
+        print("go", file=process.stdin, flush=True)
+        process.stdout.readline()
+        time.sleep(0.3)
+        for recorder in recorders:
+            recorder.send_signal(signal.SIGINT)
+            recorder.wait()
+        process.kill()
+        rows = [line.split(",") for line in Path(folder, "perf").read_text().splitlines() if "," in line]
+        perf = {names[row[2].partition(":")[0]]: float(row[0]) for row in rows if not row[0].startswith("<")}
+        done = subprocess.run([BUILD / "topiary", "trace", "summary", f"{folder}/trace", "--json"], check=True,
+                              stdout=subprocess.PIPE)
+    ours = {m["metric"]: m["total"] for m in json.loads(done.stdout)["metrics"]}
+    perf["busy"] *= 1e6     # milliseconds
+    for name in names.values():
+        sheet.add(f"{name} of a process by topiary record, relative to perf stat of the same time",
+                  f"{100 * (ours[name] / perf[name] - 1):+.4f}", "%", "<= 0.1",
+                  beside=f"{ours[name]:,} and {perf[name]:,.0f}")
+
+
 def display(sheet, args):
     """The end of a trace as it is recorded: from an event to the screen, and what the screen costs; and a trace as a
     page."""
@@ -126,7 +176,7 @@ RECORDERS = [
     ("`perf stat -I 100` of the same events", "", "perf", "stat", "-I", "100", "-o", "{folder}/perf", "-e",
      "task-clock,context-switches,migrations,minor-faults,major-faults"),
 ]
-PARTS = {"size": size, "summary": summary, "overhead": overhead, "display": display}
+PARTS = {"size": size, "summary": summary, "overhead": overhead, "totals": totals, "display": display}
 
 
 def main():
