@@ -169,6 +169,22 @@ def test_link_in_place_of_the_trace(cluster, monitor, folder):
     assert "was not written to" in done.stderr and target.read_text() == "whole"
 
 
+@pytest.mark.parametrize("script, why", [
+    (f"mkfifo {{}}/{NODE}.trace", "No such device or address"), (f"mkdir {{}}/{NODE}.trace", "Is a directory"),
+    ("rmdir {0} && ln -s /etc {0}", "Permission denied"), ("rmdir {0} && touch {0}", "Not a directory"),
+    (f"touch {{0}}/{NODE}.trace && chmod 400 {{0}}/{NODE}.trace", "Permission denied"),
+    (f"ln -s /dev/full {{0}}/{NODE}.tasks", "Too many levels of symbolic links"),
+], ids=["fifo", "folder", "link of the folder", "file", "read only", "link of the tasks"])
+def test_what_a_user_puts_in_place_of_the_files(cluster, monitor, folder, script, why):
+    """One line, the step's own status, and nothing written elsewhere; whatever the job's name is."""
+    made = "topiary-$SLURM_JOB_ID.0"
+    done = run(cluster, folder, "-n1", "--topo-monitor=sw", "-J", "\x1b[31m%s%n/../$(id)`id`\n",
+               command=("sh", "-c", f"mkdir {made}; {script.format(made, made)}; exit 3"), check=False)
+    assert done.returncode == 3 and done.stderr.count("was not written to") == 1 and why in done.stderr, done.stderr
+    assert not list(Path("/etc").glob(f"{NODE}.*"))
+    assert monitor.daemon.alive()
+
+
 @pytest.fixture(name="running")
 def fixture_running(cluster, folder):
     """A step that lasts until it is told to end: (process, end)."""
