@@ -51,32 +51,6 @@ struct monitor_metrics {
 
 /* --- what there is --- */
 
-static int node_tree(struct trace_head *h, struct err *e)
-{
-	hwloc_topology_t t;
-	int rc;
-
-	if (hwloc_topology_init(&t))
-		return err_set(e, "hwloc: %s", strerror(errno));
-	if (hwloc_topology_set_flags(t, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) || hwloc_topology_load(t))
-		rc = err_set(e, "hwloc cannot discover this machine: %s", strerror(errno));
-	else
-		rc = trace_head_tree(h, t, NULL, e);
-	hwloc_topology_destroy(t);
-	return rc;
-}
-
-static int read_cpus(struct monitor_metrics *m, struct err *e)
-{
-	const struct trace_level *pus = &m->head.levels[trace_head_level(&m->head, "PU")];
-
-	if (!(m->cpus = calloc(pus->n, sizeof(*m->cpus))))
-		return err_set(e, "out of memory");
-	for (m->ncpus = 0; m->ncpus < pus->n; m->ncpus++)
-		m->cpus[m->ncpus] = pus->objects[m->ncpus].os_index;
-	return 0;
-}
-
 static void domain_fill(struct metrics_domain *d, const char *level, const struct trace_object *o)
 {
 	*d = (struct metrics_domain){ .os_index = o->os_index, .first = o->first, .count = o->count };
@@ -174,7 +148,8 @@ struct monitor_metrics *monitor_metrics_new(const struct settings *s, struct err
 		return NULL;
 	}
 	m->settings = s;
-	if (path_check(s->monitor_metrics, e) || node_tree(&m->head, e) || read_cpus(m, e) ||
+	if (path_check(s->monitor_metrics, e) || trace_head_machine(&m->head, true, e) ||
+	    !(m->cpus = trace_head_cpus(&m->head, &m->ncpus, e)) ||
 	    pu_counters_open(&m->counters, s->monitor_metrics_set, m->cpus, m->ncpus, &absent, e) ||
 	    read_sources(m, &absent, e) || choose_domains(m, e))
 		goto error;

@@ -46,18 +46,6 @@ struct monitor_trace {
 
 /* --- the head --- */
 
-static int read_cpus(struct monitor_trace *t, struct err *e)
-{
-	int level = trace_head_level(&t->head, "PU");
-	const struct trace_level *pus = level < 0 ? NULL : &t->head.levels[level];
-
-	if (!pus || !(t->cpus = calloc(pus->n, sizeof(*t->cpus))))
-		return err_set(e, pus ? "out of memory" : "its topology has no PUs");
-	for (t->ncpus = 0; t->ncpus < pus->n; t->ncpus++)
-		t->cpus[t->ncpus] = pus->objects[t->ncpus].os_index;
-	return 0;
-}
-
 /* What is counted above the PU is read where all of it is the step's; GPUs also if Slurm has granted them to it. */
 static int sources_begin(struct monitor_trace *t, const char *sets, struct buf *why, struct err *e)
 {
@@ -179,7 +167,8 @@ struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct 
 	t->next_half = BYTES_MAX / 2;
 	gethostname(t->head.node, sizeof(t->head.node) - 1);
 	t->head.node[strcspn(t->head.node, ".")] = '\0';
-	if (trace_head_tree(&t->head, topology, NULL, e) || read_cpus(t, e) ||
+	if (trace_head_tree(&t->head, topology, NULL, e) ||
+	    !(t->cpus = trace_head_cpus(&t->head, &t->ncpus, e)) ||
 	    pu_counters_open(&t->counters, how->set, t->cpus, t->ncpus, &absent, e) ||
 	    monitor_events_head(t->counters.events, t->counters.nevents, &t->head, e) ||
 	    sources_begin(t, how->set, &absent, e) ||

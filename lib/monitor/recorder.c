@@ -36,30 +36,6 @@ struct recorder {
 	uint64_t flushed;		/* time */
 };
 
-static int head_levels(struct trace_head *h, struct err *e)
-{
-	hwloc_topology_t t;
-	int rc;
-
-	if (hwloc_topology_init(&t))
-		return err_set(e, "hwloc cannot be initialized");
-	rc = hwloc_topology_load(t) ? err_set(e, "hwloc cannot load this machine's topology")
-				    : trace_head_tree(h, t, NULL, e);
-	hwloc_topology_destroy(t);
-	return rc;
-}
-
-static int read_cpus(struct recorder *r, struct err *e)
-{
-	const struct trace_level *pus = &r->head.levels[trace_head_level(&r->head, "PU")];
-
-	if (!(r->cpus = calloc(pus->n, sizeof(*r->cpus))))
-		return err_set(e, "out of memory");
-	for (; r->ncpus < pus->n; r->ncpus++)
-		r->cpus[r->ncpus] = pus->objects[r->ncpus].os_index;
-	return 0;
-}
-
 static int sources_begin(struct recorder *r, const char *sets, struct err *e)
 {
 	struct source_request how = { .sets = sets, .root = "", .pus = r->pus = hwloc_bitmap_alloc() };
@@ -135,7 +111,7 @@ struct recorder *recorder_new(const struct recorder_request *how, struct err *e)
 	r->is_node = !how->pid;
 	r->head.period = how->period;
 	gethostname(r->head.node, sizeof(r->head.node) - 1);
-	if (!head_levels(&r->head, e) && !read_cpus(r, e) &&
+	if (!trace_head_machine(&r->head, false, e) && (r->cpus = trace_head_cpus(&r->head, &r->ncpus, e)) &&
 	    !(r->is_node ? node_open(r, how->set, e) : process_open(r, how, e)) &&
 	    !sources_begin(r, how->set, e) && !start_writing(r, e))
 		return r;

@@ -42,6 +42,21 @@ int trace_head_level(const struct trace_head *h, const char *type)
 	return -1;
 }
 
+unsigned *trace_head_cpus(const struct trace_head *h, unsigned *n, struct err *e)
+{
+	int level = trace_head_level(h, "PU");
+	const struct trace_level *pus = level < 0 ? NULL : &h->levels[level];
+	unsigned *cpus = pus ? calloc(pus->n, sizeof(*cpus)) : NULL;
+
+	if (!cpus) {
+		err_set(e, pus ? "out of memory" : "its topology has no PUs");
+		return NULL;
+	}
+	for (*n = 0; *n < pus->n; ++*n)
+		cpus[*n] = pus->objects[*n].os_index;
+	return cpus;
+}
+
 int trace_head_event(const struct trace_head *h, const char *name)
 {
 	/* papi_avail(1) */

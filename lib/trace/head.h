@@ -4,6 +4,7 @@
 #define TOPIARY_TRACE_HEAD_H
 
 #include <hwloc.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -69,6 +70,12 @@ struct trace_head {
  * An object that is partly among them has only those PUs. 0 or -1.
  */
 int trace_head_tree(struct trace_head *h, hwloc_topology_t topology, hwloc_const_bitmap_t pus, struct err *e);
+
+/* Those of this machine, of the PUs that this process may use or of all. 0 or -1. */
+int trace_head_machine(struct trace_head *h, bool all, struct err *e);
+
+/* The operating system's numbers of its PUs, n of them; free(3) it. NULL on error. */
+unsigned *trace_head_cpus(const struct trace_head *h, unsigned *n, struct err *e);
 
 /* The name of an object, or NULL. */
 const char *trace_head_name(const struct trace_level *l, unsigned object);

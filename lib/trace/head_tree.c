@@ -102,3 +102,18 @@ int trace_head_tree(struct trace_head *h, hwloc_topology_t t, hwloc_const_bitmap
 	free(pus.list);
 	return rc;
 }
+
+int trace_head_machine(struct trace_head *h, bool all, struct err *e)
+{
+	hwloc_topology_t t;
+	int rc;
+
+	if (hwloc_topology_init(&t))
+		return err_set(e, "hwloc cannot be initialized");
+	if (hwloc_topology_set_flags(t, all ? HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED : 0) || hwloc_topology_load(t))
+		rc = err_set(e, "hwloc cannot load this machine's topology");
+	else
+		rc = trace_head_tree(h, t, NULL, e);
+	hwloc_topology_destroy(t);
+	return rc;
+}
