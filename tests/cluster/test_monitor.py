@@ -185,6 +185,17 @@ def test_what_a_user_puts_in_place_of_the_files(cluster, monitor, folder, script
     assert monitor.daemon.alive()
 
 
+def test_folder_without_room(cluster, monitor, folder):
+    """What a job has filled itself: one line, and the step's own status."""
+    with own_disk(folder, "64k"):
+        folder.chmod(0o777)
+        fill(folder / "filler")
+        done = run(cluster, folder, "-n1", "--topo-monitor=sw", command=("sh", "-c", "exit 3"), check=False)
+        assert done.returncode == 3 and done.stderr.count("was not written to") == 1
+        assert "No space left on device" in done.stderr, done.stderr
+    assert monitor.daemon.alive()
+
+
 @pytest.fixture(name="running")
 def fixture_running(cluster, folder):
     """A step that lasts until it is told to end: (process, end)."""
