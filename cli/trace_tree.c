@@ -16,11 +16,6 @@ static bool is_numa(const struct trace_level *l)
 	return !strcmp(l->type, "NUMANode");
 }
 
-static unsigned end_of(const struct trace_object *o)
-{
-	return o->first + o->count;
-}
-
 /* Memory hangs beside the tree, but has PUs: it is shown between the levels of more and of fewer PUs an object. */
 static bool is_wider(const struct trace_level *a, const struct trace_level *b)
 {
@@ -130,7 +125,7 @@ static int rows_make(struct trace_tree *t, struct err *e)
 		for (unsigned i = 0; i < t->levels[l].level->n; i++) {
 			const struct trace_object *o = &t->levels[l].level->objects[i];
 
-			t->rows[t->nrows++] = (struct trace_tree_row){ l, i, o->first, end_of(o), 0, 0 };
+			t->rows[t->nrows++] = (struct trace_tree_row){ l, i, o->first, trace_object_end(o), 0, 0 };
 		}
 	qsort(t->rows, t->nrows, sizeof(*t->rows), by_place);
 	rows_nest(t);

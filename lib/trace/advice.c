@@ -56,9 +56,9 @@ static double rate_of(const struct advice_facts *f, enum advice_role r, const st
 	double sum = 0;
 	unsigned found = 0;
 
-	for (unsigned i = is_pu ? o->first : 0; i < (is_pu ? o->first + o->count : leaves->n); i++)
+	for (unsigned i = is_pu ? o->first : 0; i < (is_pu ? trace_object_end(o) : leaves->n); i++)
 		if (leaves->objects[i].first >= o->first &&
-		    leaves->objects[i].first + leaves->objects[i].count <= o->first + o->count) {
+		    trace_object_end(&leaves->objects[i]) <= trace_object_end(o)) {
 			sum += f->rate[event->column + i];
 			found++;
 		}
@@ -105,7 +105,7 @@ static double domain_busy(const struct advice_facts *f, const struct trace_objec
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < cores->n; i++)
-		n += cores->objects[i].first >= o->first && cores->objects[i].first < o->first + o->count;
+		n += cores->objects[i].first >= o->first && cores->objects[i].first < trace_object_end(o);
 	return n ? busy_of(f, o) / n : NAN;
 }
 
@@ -172,7 +172,7 @@ static bool find_siblings(const struct advice_facts *f, char *out, size_t size)
 		const struct trace_object *core = &cores->objects[i];
 		unsigned working = 0;
 
-		for (unsigned pu = core->first; pu < core->first + core->count; pu++)
+		for (unsigned pu = core->first; pu < trace_object_end(core); pu++)
 			working += busy_of(f, &(struct trace_object){ .first = pu, .count = 1 }) >= WORKING;
 		shared += working > 1;
 	}

@@ -143,7 +143,7 @@ static unsigned cores_working(const struct advice_facts *f, const struct timelin
 		const struct trace_object *core = &cores->objects[i];
 		double busy = 0;
 
-		for (unsigned pu = core->first; pu < core->first + core->count; pu++)
+		for (unsigned pu = core->first; pu < trace_object_end(core); pu++)
 			busy = fmax(busy, time->busy[(size_t) pu * time->n + interval]);
 		n += busy >= WORKING * time->length;
 	}

@@ -81,11 +81,16 @@ size_t trace_name_length(const char *text)
 	return n;
 }
 
-static bool in_order(const struct trace_object *a, const struct trace_object *b)
+int trace_object_compare(const void *x, const void *y)
 {
-	unsigned enda = a->first + a->count, endb = b->first + b->count;
+	const struct trace_object *a = x, *b = y;
+	unsigned enda = trace_object_end(a), endb = trace_object_end(b);
 
-	return enda < endb || (enda == endb && a->first >= b->first);
+	if (enda != endb)
+		return enda < endb ? -1 : 1;
+	if (a->first != b->first)
+		return a->first > b->first ? -1 : 1;
+	return a->index < b->index ? -1 : a->index > b->index;
 }
 
 static int level_check(const struct trace_head *h, const struct trace_level *l, struct err *e)
@@ -105,7 +110,7 @@ static int level_check(const struct trace_head *h, const struct trace_level *l, 
 		if (!o->count || o->first >= h->pus || o->count > h->pus - o->first)
 			return err_set(e, "%s %u: its PUs are not among the %u of the trace", l->type, o->index,
 				       h->pus);
-		if (i && !in_order(o - 1, o))
+		if (i && trace_object_compare(o - 1, o) > 0)
 			return err_set(e, "%s %u: objects are not in order", l->type, o->index);
 		if ((pus += o->count) > (uint64_t) SHARED_MAX * h->pus)
 			return err_set(e, "%s: objects overlap more than %u times", l->type, SHARED_MAX);

@@ -32,6 +32,14 @@ struct trace_object {
 	unsigned first, count;		/* PUs */
 };
 
+static inline unsigned trace_object_end(const struct trace_object *o)
+{
+	return o->first + o->count;
+}
+
+/* For qsort(3): the order of a level's objects. */
+int trace_object_compare(const void *a, const void *b);
+
 /* One type of object, by hwloc's name for it ("L3Cache"). Objects are in post-order: by last PU, smaller ones first. */
 struct trace_level {
 	char type[TRACE_NAME];

@@ -40,18 +40,6 @@ static bool object_make(const struct tree_pus *pus, hwloc_obj_t o, struct trace_
 	return out->count;
 }
 
-static int by_last_pu(const void *x, const void *y)
-{
-	const struct trace_object *a = x, *b = y;
-	unsigned enda = a->first + a->count, endb = b->first + b->count;
-
-	if (enda != endb)
-		return enda < endb ? -1 : 1;
-	if (a->first != b->first)
-		return a->first > b->first ? -1 : 1;
-	return a->index < b->index ? -1 : a->index > b->index;
-}
-
 /* The objects of one depth as a new level, if any has PUs of the trace. */
 static int level_add(struct trace_head *h, hwloc_topology_t t, int depth, const struct tree_pus *pus, struct err *e)
 {
@@ -68,7 +56,7 @@ static int level_add(struct trace_head *h, hwloc_topology_t t, int depth, const 
 		free(l->objects);
 		return 0;
 	}
-	qsort(l->objects, l->n, sizeof(*l->objects), by_last_pu);
+	qsort(l->objects, l->n, sizeof(*l->objects), trace_object_compare);
 	TYPE_NAME(l->type, sizeof(l->type), hwloc_get_obj_by_depth(t, depth, 0));
 	h->nlevels++;
 	return 0;

@@ -24,15 +24,6 @@ static struct trace_object *object_find(struct trace_level *l, unsigned index)
 	return bsearch(&key, l->objects, l->n, sizeof(key), compare_indexes);
 }
 
-/* In post-order, as in any head. */
-static int compare_ends(const void *a, const void *b)
-{
-	const struct trace_object *x = a, *y = b;
-	unsigned endx = x->first + x->count, endy = y->first + y->count;
-
-	return endx != endy ? (endx > endy) - (endx < endy) : (x->first < y->first) - (x->first > y->first);
-}
-
 static int level_add_objects(struct trace_level *to, const struct trace_level *from)
 {
 	struct trace_object *all;
@@ -67,7 +58,7 @@ static void level_set_pus(struct trace_head *out, struct trace_level *to, const 
 		for (unsigned pu = from->objects[i].first; pu < from->objects[i].first + from->objects[i].count; pu++) {
 			struct trace_level *pus = &out->levels[trace_head_level(out, "PU")];
 			unsigned at = object_find(pus, pus_of(h)->objects[pu].index) - pus->objects;
-			unsigned end = o->count ? o->first + o->count : at + 1;
+			unsigned end = o->count ? trace_object_end(o) : at + 1;
 
 			o->first = o->count && o->first < at ? o->first : at;
 			o->count = (end > at + 1 ? end : at + 1) - o->first;
@@ -100,7 +91,7 @@ static int levels_merge(struct trace_head *out, const struct trace_head *const *
 			level_set_pus(out, &out->levels[trace_head_level(out, heads[t]->levels[i].type)], heads[t],
 				      &heads[t]->levels[i]);
 	for (unsigned i = 0; i < out->nlevels; i++)
-		qsort(out->levels[i].objects, out->levels[i].n, sizeof(struct trace_object), compare_ends);
+		qsort(out->levels[i].objects, out->levels[i].n, sizeof(struct trace_object), trace_object_compare);
 	return 0;
 }
 

@@ -204,18 +204,19 @@ static double variance(const struct finding *f, unsigned feature, unsigned begin
 	return fmax(1, mean(f->squares + (size_t) feature * f->n, begin, end) - m * m);
 }
 
-/* How much two parts differ, in what those of one phase may differ by; in the feature that has most of it. */
+/* How much two parts differ, in what those of one phase may differ by: in the feature that has most of it. */
 static double unlikeness(const struct finding *f, const struct found_part *a, const struct found_part *b, double noises)
 {
 	double most = 0;
 
 	for (unsigned m = 0; m < f->nfeatures; m++) {
 		const double *x = f->x + (size_t) m * f->n;
-		double by = fabs(mean(x, a->begin, a->end) - mean(x, b->begin, b->end));
+		double by = fabs(mean(x, a->begin, a->end) - mean(x, b->begin, b->end)), noise;
 
-		if (by > most * f->alike[m])
-			most = fmax(most, by / fmax(f->alike[m], noises * sqrt((variance(f, m, a->begin, a->end) +
-								variance(f, m, b->begin, b->end)) / 2)));
+		if (by <= most * f->alike[m])
+			continue;	/* whatever the noise is */
+		noise = sqrt((variance(f, m, a->begin, a->end) + variance(f, m, b->begin, b->end)) / 2);
+		most = fmax(most, by / fmax(f->alike[m], noises * noise));
 	}
 	return most;
 }

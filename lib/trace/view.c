@@ -62,11 +62,6 @@ void trace_view_free(struct trace_view *v)
 
 /* --- metrics --- */
 
-static unsigned end_of(const struct trace_object *o)
-{
-	return o->first + o->count;
-}
-
 /* In post-order the objects below another follow each other. */
 static struct view_run run_of(const struct trace_level *leaves, const struct trace_object *o)
 {
@@ -75,13 +70,13 @@ static struct view_run run_of(const struct trace_level *leaves, const struct tra
 	while (low < high) {
 		unsigned middle = low + (high - low) / 2;
 
-		if (end_of(&leaves->objects[middle]) <= o->first)
+		if (trace_object_end(&leaves->objects[middle]) <= o->first)
 			low = middle + 1;
 		else
 			high = middle;
 	}
 	while (low + n < leaves->n && leaves->objects[low + n].first >= o->first &&
-	       end_of(&leaves->objects[low + n]) <= end_of(o))
+	       trace_object_end(&leaves->objects[low + n]) <= trace_object_end(o))
 		n++;
 	return (struct view_run){ low, n };
 }
