@@ -108,7 +108,8 @@ def test_thousand_short_steps(run_dir):
     for home in run_dir.path.glob("*.0"):
         shutil.rmtree(home)     # as slurmstepd does
     assert wait_until(lambda: run_dir.descriptors() <= descriptors, 30), run_dir.descriptors()
-    assert run_dir.kilobytes() < kilobytes + 8192
+    # The address sanitizer keeps what was freed.
+    assert "ASAN_OPTIONS" in os.environ or run_dir.kilobytes() < kilobytes + 8192
     assert "not recorded" not in run_dir.said()
     print(f"{len(done) - 2} of 1000 steps were recorded, the others ended before")
 
