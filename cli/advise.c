@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <stdlib.h>
-#include <string.h>
 
 #include "advise_map.h"
 #include "base/log.h"

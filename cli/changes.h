@@ -4,7 +4,6 @@
 #define TOPIARY_CLI_CHANGES_H
 
 #include <jansson.h>
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "hwcmp/compare.h"

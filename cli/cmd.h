@@ -5,7 +5,6 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "base/buf.h"
 #include "base/err.h"

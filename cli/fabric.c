@@ -3,7 +3,6 @@
 #include "fabric.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cores.h"

@@ -3,8 +3,6 @@
 #ifndef TOPIARY_CLI_FABRIC_H
 #define TOPIARY_CLI_FABRIC_H
 
-#include <stdint.h>
-
 #include "cmd.h"
 #include "fabric/write/export.h"
 #include "fabric/model/json.h"

@@ -2,10 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "place.h"
 
-#include <errno.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #ifndef TOPIARY_CLI_TABLE_H
 #define TOPIARY_CLI_TABLE_H
 
-#include <stddef.h>
 #include <stdio.h>
 
 #include "base/err.h"

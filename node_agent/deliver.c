@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "deliver.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdbool.h>

@@ -3,7 +3,6 @@
 #include "handlers.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "access.h"
 #include "store/json_rows.h"

@@ -3,7 +3,6 @@
 #include "handlers.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "admin.h"

@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"

@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "handlers.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "upkeep/publish.h"
 #include "query.h"
 #include "access.h"

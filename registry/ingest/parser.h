@@ -3,7 +3,6 @@
 #ifndef TOPIARY_REGISTRY_INGEST_PARSER_H
 #define TOPIARY_REGISTRY_INGEST_PARSER_H
 
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/buf.h"

@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "upkeep_steps.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "fabric/model/json.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const char *form_name(enum hierarchy_form form)

@@ -3,8 +3,6 @@
 #ifndef TOPIARY_MAP_PLACES_PLACES_H
 #define TOPIARY_MAP_PLACES_PLACES_H
 
-#include <stddef.h>
-
 #include "base/err.h"
 #include "fabric/model/fabric.h"
 #include "map/matrix/matrix.h"
