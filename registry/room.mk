@@ -1,6 +1,6 @@
 TOPIARYD = $(wildcard registry/*.c registry/*/*.c)
 TOPIARYD_ARCHIVES = hwbench client fabric $(TOPOLOGY)
-TOPIARYD_PKGS = libmicrohttpd libpq libseccomp jansson munge libxml-2.0 libzstd inih libcrypto
+TOPIARYD_PKGS = libmicrohttpd libpq libseccomp jansson munge hwloc libxml-2.0 libzstd inih libcrypto
 $(eval $(call program,topiaryd,$(TOPIARYD),$(TOPIARYD_ARCHIVES),$(TOPIARYD_PKGS),-lslurm -lm))
 # topiaryd with one part switched off, for bench-registry-ablate: see bench/registry_ablate.c.
 ABLATED = rebase_patches baseline_vote_run rebase_accepted rebase_layouts bases_match base_encode pack_make

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hwxml/xml_set.h"
-
 /* "0207 [15b3:101b] [119f:1bc5] 00": class, vendor and device, without which it is another card. */
 #define PCI_CARD 16
 
@@ -18,6 +16,15 @@ size_t compare_tree_end(const struct tree *t, size_t object)
 	while (end < t->n && t->objects[end].depth > t->objects[object].depth)
 		end++;
 	return end;
+}
+
+hwloc_bitmap_t compare_set_parse(const char *text)
+{
+	hwloc_bitmap_t set = hwloc_bitmap_alloc();
+
+	if (set && text)
+		hwloc_bitmap_sscanf(set, text);
+	return set;
 }
 
 const char *compare_match_exporter(const struct tree *t)
@@ -331,18 +338,18 @@ struct census {
 	unsigned pus, paired, offline;
 };
 
-static void census_pu(const struct compare_side *s, size_t pu, const struct xml_set *all,
-		      const struct xml_set *usable, struct census *out)
+static void census_pu(const struct compare_side *s, size_t pu, hwloc_const_bitmap_t all, hwloc_const_bitmap_t usable,
+		      struct census *out)
 {
 	long os = s->t->objects[pu].os_index;
 
 	out->pus = 1;
 	out->paired = !is_free(s, pu);
-	out->offline = is_free(s, pu) && xml_set_has(all, os) && !xml_set_has(usable, os);
+	out->offline = is_free(s, pu) && os >= 0 && hwloc_bitmap_isset(all, os) && !hwloc_bitmap_isset(usable, os);
 }
 
 /* Children come after their parents. */
-static void census_collect(struct compare_side *s, const struct xml_set *all, const struct xml_set *usable,
+static void census_collect(struct compare_side *s, hwloc_const_bitmap_t all, hwloc_const_bitmap_t usable,
 			   struct census *list)
 {
 	for (size_t i = s->t->n; i-- > 0;) {
@@ -364,17 +371,15 @@ static void census_collect(struct compare_side *s, const struct xml_set *all, co
 static int side_survey(struct compare_side *s, const struct tree_object *other_root)
 {
 	struct census *list = calloc(s->t->n, sizeof(*list));
-	struct xml_set all = {0}, usable = {0};
-	int rc = -1;
+	hwloc_bitmap_t all = compare_set_parse(tree_attr(other_root, "complete_cpuset"));
+	hwloc_bitmap_t usable = compare_set_parse(tree_attr(other_root, "cpuset"));
+	int rc = list && all && usable ? 0 : -1;
 
-	if (list && !xml_set_parse(tree_attr(other_root, "complete_cpuset"), &all) &&
-	    !xml_set_parse(tree_attr(other_root, "cpuset"), &usable)) {
-		census_collect(s, &all, &usable, list);
-		rc = 0;
-	}
+	if (rc == 0)
+		census_collect(s, all, usable, list);
 	free(list);
-	xml_set_free(&all);
-	xml_set_free(&usable);
+	hwloc_bitmap_free(all);
+	hwloc_bitmap_free(usable);
 	return rc;
 }
 

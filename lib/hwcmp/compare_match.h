@@ -3,6 +3,7 @@
 #ifndef TOPIARY_HWCMP_COMPARE_MATCH_H
 #define TOPIARY_HWCMP_COMPARE_MATCH_H
 
+#include <hwloc/bitmap.h>
 #include <stdbool.h>
 
 #include "hwxml/tree.h"
@@ -38,6 +39,9 @@ const char *compare_match_exporter(const struct tree *t);
  * some infos of hwloc 2. An info that only the earlier one has is a difference.
  */
 bool compare_match_by_format(const struct compare_match *m, const char *name, const char *from, const char *to);
+
+/* A set of CPUs or NUMA nodes as hwloc writes it, empty for NULL. Freed by the caller; NULL when memory is short. */
+hwloc_bitmap_t compare_set_parse(const char *text);
 
 /* The index after the last object of the subtree that begins at object. */
 size_t compare_tree_end(const struct tree *t, size_t object);

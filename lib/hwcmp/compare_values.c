@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "hwcmp/compare_parts.h"
-#include "hwxml/xml_set.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -183,24 +182,26 @@ static void compare_allowed_set(struct comparison *c, const struct allowed *is)
 	const struct tree_object *x = &c->m.side[0].t->objects[0], *y = &c->m.side[1].t->objects[0];
 	const char *from = tree_attr(x, is->allowed), *to = tree_attr(y, is->allowed);
 	const char *all = tree_attr(x, is->all), *all_to = tree_attr(y, is->all);
-	struct xml_set a = {0}, b = {0};
+	hwloc_bitmap_t a, b;
 	struct buf tail = {0};
 
 	if (!from || !to || !strcmp(from, to) || !all || !all_to || strcmp(all, all_to))
 		return;
-	if (xml_set_parse(from, &a) || xml_set_parse(to, &b)) {
+	a = compare_set_parse(from);
+	b = compare_set_parse(to);
+	if (!a || !b) {
 		c->r.failed = true;
-	} else if (xml_set_count(&a) == xml_set_count(&b)) {
+	} else if (hwloc_bitmap_weight(a) == hwloc_bitmap_weight(b)) {
 		compare_value_tail(is->what, from, to, &tail);
 		comparison_remark(c, c->m.side[0].t, 0, SEVERITY_WIRING, CHANGE_CHANGED, is->what, from, to, &tail);
 	} else {
-		buf_printf(&tail, ": %s %zu -> %zu", is->what, xml_set_count(&a), xml_set_count(&b));
+		buf_printf(&tail, ": %s %d -> %d", is->what, hwloc_bitmap_weight(a), hwloc_bitmap_weight(b));
 		comparison_remark(c, c->m.side[0].t, 0, SEVERITY_CAPACITY,
-				  xml_set_count(&a) > xml_set_count(&b) ? CHANGE_GONE : CHANGE_EXTRA,
+				  hwloc_bitmap_weight(a) > hwloc_bitmap_weight(b) ? CHANGE_GONE : CHANGE_EXTRA,
 				  is->what, from, to, &tail);
 	}
-	xml_set_free(&a);
-	xml_set_free(&b);
+	hwloc_bitmap_free(a);
+	hwloc_bitmap_free(b);
 }
 
 void compare_allowed(struct comparison *c)

@@ -11,8 +11,6 @@
 #include <string.h>
 
 #include "hwxml/xml_error.h"
-#include "hwxml/xml_grammar.h"
-#include "hwxml/xml_ids.h"
 
 #define MAX_DEPTH 64
 #define MAX_OBJECTS 200000u
@@ -29,22 +27,17 @@ struct frame {
 	bool filled;			/* its start tag was completed */
 };
 
-struct attr {
-	const struct xml_attr *is;
-	const char *value;		/* as passed by libxml2, '&' written as "&#38;" */
-	size_t len;
-};
-
 #define MAX_ATTRS 32
 
 struct reader {
 	xmlParserCtxtPtr xml;
 	const char *name;
+	const struct canon_sink *sink;	/* NULL: none */
 	struct err *e;
 	bool failed;
 	struct frame frames[MAX_DEPTH];
 	size_t depth;
-	struct attr attrs[MAX_ATTRS];	/* of the current element */
+	struct canon_attr attrs[MAX_ATTRS];	/* of the current element */
 	size_t nattrs;
 	struct buf out, text;
 	struct xml_ids ids;
@@ -109,22 +102,18 @@ static size_t piece_len(const char *s, size_t len, size_t *step)
 	return piece;
 }
 
-static void write_value(struct buf *out, const struct attr *a)
+static void write_value(struct buf *out, const struct canon_attr *a)
 {
 	for (size_t at = 0, step; at < a->len; at += step)
 		write_escaped(out, a->value + at, piece_len(a->value + at, a->len - at, &step), escapes);
 }
 
-static char *value_dup(const struct attr *a)
+char *canon_attr_copy(const struct canon_attr *a, char *to)
 {
-	struct buf plain = {0};
-
-	buf_add(&plain, "", 0);
 	for (size_t at = 0, step; at < a->len; at += step)
-		buf_add(&plain, a->value + at, piece_len(a->value + at, a->len - at, &step));
-	if (plain.failed)
-		buf_free(&plain);
-	return plain.data;
+		to = mempcpy(to, a->value + at, piece_len(a->value + at, a->len - at, &step));
+	*to = '\0';
+	return to + 1;
 }
 
 static void write_number(struct buf *out, unsigned n)
@@ -136,7 +125,7 @@ static void write_number(struct buf *out, unsigned n)
 
 /* --- the meaning of elements --- */
 
-static const struct attr *attr_get(const struct reader *r, const char *name)
+static const struct canon_attr *attr_get(const struct reader *r, const char *name)
 {
 	for (size_t i = 0; i < r->nattrs; i++)
 		if (!strcmp(r->attrs[i].is->name, name))
@@ -146,7 +135,7 @@ static const struct attr *attr_get(const struct reader *r, const char *name)
 
 static bool attr_is(const struct reader *r, const char *name, const char *value)
 {
-	const struct attr *a = attr_get(r, name);
+	const struct canon_attr *a = attr_get(r, name);
 
 	return a && a->len == strlen(value) && !memcmp(a->value, value, a->len);
 }
@@ -154,7 +143,7 @@ static bool attr_is(const struct reader *r, const char *name, const char *value)
 static int topology_start(struct reader *r)
 {
 	static const char *const versions[XML_FORMATS] = { [XML_HWLOC2] = "2.", [XML_HWLOC3] = "3." };
-	const struct attr *version = attr_get(r, "version");
+	const struct canon_attr *version = attr_get(r, "version");
 
 	for (int i = 0; i < XML_FORMATS; i++)
 		if (version->len >= 3 && !memcmp(version->value, versions[i], 2)) {
@@ -214,7 +203,7 @@ static int object_place(struct reader *r, const struct xml_type *type)
 /* hwloc 3 writes an object's number twice, and reads the last. */
 static int id_check(struct reader *r, unsigned long long gp)
 {
-	const struct attr *id = attr_get(r, "id");
+	const struct canon_attr *id = attr_get(r, "id");
 
 	if (id && strtoull(id->value + strlen(ID), NULL, 10) != gp)
 		return refuse(r, "gp_index %llu has the other id %.*s", gp, (int)id->len, id->value);
@@ -223,7 +212,7 @@ static int id_check(struct reader *r, unsigned long long gp)
 
 static int object_start(struct reader *r, struct frame *f)
 {
-	const struct attr *type = attr_get(r, "type");
+	const struct canon_attr *type = attr_get(r, "type");
 	unsigned long long gp = strtoull(attr_get(r, "gp_index")->value, NULL, 10);
 
 	f->type = xml_type_find(type->value, type->len);
@@ -253,12 +242,15 @@ static int object_end(struct reader *r, const struct frame *f)
 static int host_note(struct reader *r)
 {
 	static const enum xml_tag around[] = { [1] = TAG_TOPOLOGY, [2] = TAG_OBJECT };
+	const struct canon_attr *value;
 
 	if (r->depth > 2 || r->frames[r->depth - 1].el->tag != around[r->depth] || r->host ||
 	    !attr_is(r, "name", "HostName"))
 		return 0;
-	if (!(r->host = value_dup(attr_get(r, "value"))))
+	value = attr_get(r, "value");
+	if (!(r->host = malloc(value->len + 1)))
 		return refuse(r, "out of memory");
+	canon_attr_copy(value, r->host);
 	return 0;
 }
 
@@ -334,7 +326,7 @@ static int indexes_end(struct reader *r)
 
 /* --- the start of an element --- */
 
-static int attr_write(struct reader *r, const struct attr *a)
+static int attr_write(struct reader *r, const struct canon_attr *a)
 {
 	struct buf *out = &r->out;
 	int rc = 0;
@@ -362,7 +354,7 @@ static int attrs_read(struct reader *r, const struct xml_element *el, size_t n, 
 	if (n > MAX_ATTRS)
 		return refuse(r, "element %s has too many attributes (%zu)", el->name, n);
 	for (r->nattrs = 0; r->nattrs < n; r->nattrs++, given += 5) {
-		struct attr *a = &r->attrs[r->nattrs];
+		struct canon_attr *a = &r->attrs[r->nattrs];
 
 		a->value = (const char *)given[3];
 		a->len = given[4] - given[3];
@@ -413,6 +405,8 @@ static int element_start(struct reader *r, const char *name, size_t n, const xml
 	*f = (struct frame){ .el = el };
 	if (attrs_read(r, el, n, given) || element_begin(r, f) || tag_write(r, el))
 		return -1;
+	if (r->sink && r->sink->start(r->sink->user, el, xmlByteConsumed(r->xml), r->attrs, r->nattrs))
+		return refuse(r, "out of memory");
 	r->depth++;
 	r->text.len = 0;
 	return 0;
@@ -427,6 +421,8 @@ static int element_end(struct reader *r)
 		return -1;
 	if (renumbered && indexes_end(r))
 		return -1;
+	if (r->sink)
+		r->sink->end(r->sink->user);
 	r->depth--;
 	if (!renumbered && r->text.len) {
 		buf_add(&r->out, ">", 1);
@@ -485,10 +481,13 @@ static void on_text(void *ctx, const xmlChar *text, int len)
 
 	if (r->failed)
 		return;
-	if (r->depth && r->frames[r->depth - 1].el->text)
+	if (r->depth && r->frames[r->depth - 1].el->text) {
 		buf_add(&r->text, text, len);
-	else if (strspn((const char *)text, " \t\r\n") < (size_t)len)
+		if (r->sink)
+			r->sink->text(r->sink->user, (const char *)text, len);
+	} else if (strspn((const char *)text, " \t\r\n") < (size_t)len) {
 		refuse(r, "unexpected text in %s", r->depth ? r->frames[r->depth - 1].el->name : "the document");
+	}
 }
 
 static void on_cdata(void *ctx, const xmlChar *text, int len)
@@ -615,9 +614,10 @@ static int canon_move(struct reader *r, struct canon *out)
 		return refuse(r, "the topology has no PU");
 	if (r->out.failed || r->text.failed)
 		return refuse(r, "out of memory");
-	*out = (struct canon){ .xml = r->out, .host = r->host };
+	*out = (struct canon){ .xml = r->out, .host = r->host, .ids = r->ids };
 	r->out = (struct buf){0};
 	r->host = NULL;
+	r->ids = (struct xml_ids){0};
 	return 0;
 }
 
@@ -652,7 +652,8 @@ static struct reader *reader_new(const char *xml, size_t len, const char *name, 
 	return r;
 }
 
-int canon_parse(const char *xml, size_t len, const char *name, struct canon *out, struct err *e)
+int canon_read(const char *xml, size_t len, const char *name, const struct canon_sink *sink, struct canon *out,
+	       struct err *e)
 {
 	struct reader *r;
 	int rc;
@@ -661,6 +662,7 @@ int canon_parse(const char *xml, size_t len, const char *name, struct canon *out
 		return -1;
 	if (!(r = reader_new(xml, len, name, e)))
 		return err_set(e, "%s: out of memory", name);
+	r->sink = sink;
 	rc = document_read(r);
 	if (!rc)
 		rc = canon_move(r, out);
@@ -672,5 +674,6 @@ void canon_free(struct canon *c)
 {
 	buf_free(&c->xml);
 	free(c->host);
+	xml_ids_free(&c->ids);
 	*c = (struct canon){0};
 }

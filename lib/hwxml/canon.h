@@ -7,6 +7,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "hwxml/xml_grammar.h"
+#include "hwxml/xml_ids.h"
 
 /*
  * The canonical form of hwloc's topology XML (hwloc 2.x and 3.0, hwloc2.dtd), and the strict validation before it.
@@ -23,12 +25,40 @@
 struct canon {
 	struct buf xml;
 	char *host;		/* the HostName in the document, or NULL */
+	struct xml_ids ids;	/* of its objects */
+};
+
+/* An attribute as libxml2 passes it, with '&' written as "&#38;". */
+struct canon_attr {
+	const struct xml_attr *is;
+	const char *value;
+	size_t len;
+};
+
+/* Copies the value, unescaped and with a NUL, to where there is space for len + 1 bytes. Returns the end of the copy. */
+char *canon_attr_copy(const struct canon_attr *a, char *to);
+
+/*
+ * For tree.c, which builds its objects while the document is validated: the elements that were accepted, from the
+ * outside in; `at` is the offset of the end of the start tag, `text` the text or a part of it. start: 0, or -1 when
+ * memory is short.
+ */
+struct canon_sink {
+	int (*start)(void *user, const struct xml_element *el, long at, const struct canon_attr *attrs, size_t n);
+	void (*text)(void *user, const char *text, size_t len);
+	void (*end)(void *user);
+	void *user;
 };
 
 #define CANON_MAX_BYTES (16u << 20)
 
-/* name is for errors. 0, or -1 with out untouched. Free with canon_free. */
-int canon_parse(const char *xml, size_t len, const char *name, struct canon *out, struct err *e);
+/* name is for errors; sink may be NULL. 0, or -1 with out untouched. Free with canon_free. */
+int canon_read(const char *xml, size_t len, const char *name, const struct canon_sink *sink, struct canon *out,
+	       struct err *e);
+static inline int canon_parse(const char *xml, size_t len, const char *name, struct canon *out, struct err *e)
+{
+	return canon_read(xml, len, name, NULL, out, e);
+}
 void canon_free(struct canon *c);
 
 #endif

@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "hwxml/tree.h"
 
-#include <libxml/SAX2.h>
-#include <libxml/parser.h>
-#include <libxml/parserInternals.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +9,6 @@
 #include "base/array.h"
 #include "hwxml/canon.h"
 #include "hwxml/tree_hwloc3.h"
-#include "hwxml/xml_error.h"
-#include "hwxml/xml_ids.h"
 
 #define MAX_DEPTH 64
 
@@ -36,7 +31,6 @@ struct frame {
 };
 
 struct builder {
-	xmlParserCtxtPtr xml;
 	struct tree *t;
 	struct tree_own *own;
 	const char *given, *counted;	/* the XML, and the end of the lines counted so far */
@@ -51,32 +45,15 @@ struct builder {
 		const struct xml_type *type;
 		unsigned n;
 	} seen[32];			/* the number of objects of each type so far; there are fewer types */
-	bool failed;
 };
-
-static int builder_fail(struct builder *b)
-{
-	b->failed = true;
-	xmlStopParser(b->xml);
-	return -1;
-}
 
 /* --- strings --- */
 
-static const char AMP[] = "&#38;";
-
-/* libxml2 passes '&' in attributes as AMP. */
-static const char *keep_value(struct builder *b, const char *s, const char *end)
+static const char *keep_value(struct builder *b, const struct canon_attr *a)
 {
 	char *start = b->to;
-	const char *amp;
 
-	while ((amp = memmem(s, end - s, AMP, strlen(AMP)))) {
-		b->to = (char *)mempcpy(b->to, s, amp + 1 - s);
-		s = amp + strlen(AMP);
-	}
-	b->to = (char *)mempcpy(b->to, s, end - s);
-	*b->to++ = '\0';
+	b->to = canon_attr_copy(a, start);
 	return start;
 }
 
@@ -90,9 +67,8 @@ static const char *keep_pages(struct builder *b, const char *size)
 }
 
 /* libxml2's line numbers stop at 65535. The parser is at the end of the start tag, which contains no other '<'. */
-static unsigned line_of_tag(struct builder *b)
+static unsigned line_of_tag(struct builder *b, long at)
 {
-	long at = xmlByteConsumed(b->xml);
 	const char *end = b->given + (at < 0 ? 0 : (size_t)at < b->len ? (size_t)at : b->len);
 	const char *tag = memrchr(b->given, '<', end - b->given);
 
@@ -112,17 +88,10 @@ static const char *pair_get(const struct tree_pair *pairs, size_t n, const char 
 	return NULL;
 }
 
-/* SAX2 passes five pointers for each attribute: name, prefix, URI, value, end of the value. */
-static void attrs_keep(struct builder *b, const struct xml_element *el, unsigned line, size_t n, const xmlChar **given,
-		       struct tree_pair *to)
+static void attrs_keep(struct builder *b, unsigned line, size_t n, const struct canon_attr *given, struct tree_pair *to)
 {
-	size_t at = 0;
-
-	for (; n; n--, given += 5, to++) {
-		to->name = xml_attr_find(el, (const char *)given[0], &at)->name;
-		to->value = keep_value(b, (const char *)given[3], (const char *)given[4]);
-		to->line = line;
-	}
+	for (; n; n--, given++, to++)
+		*to = (struct tree_pair){ given->is->name, keep_value(b, given), line };
 }
 
 static unsigned logical_next(struct builder *b, const struct xml_type *type)
@@ -140,20 +109,20 @@ static int info_keep(struct builder *b, unsigned owner, const char *name, const 
 	struct loose *l = array_add(b->loose, b->infos);
 
 	if (!l)
-		return builder_fail(b);
+		return -1;
 	*l = (struct loose){ .pair = { name, value, line }, .owner = owner };
 	return 0;
 }
 
-static int object_add(struct builder *b, struct frame *f, unsigned line, size_t n, const xmlChar **given)
+static int object_add(struct builder *b, struct frame *f, unsigned line, size_t n, const struct canon_attr *given)
 {
 	struct tree_object *o = array_add(b->t->objects, b->t->n);
 	struct tree_pair *pairs = array_append(b->own->object_attrs, b->object_attrs, n);
 	const char *text;
 
 	if (!o || !pairs)
-		return builder_fail(b);
-	attrs_keep(b, f->el, line, n, given, pairs);
+		return -1;
+	attrs_keep(b, line, n, given, pairs);
 	tree_attrs_translate(pairs, n, *b->t->version == '3');
 	text = pair_get(pairs, n, "type");
 	o->type = xml_type_find(text, strlen(text));
@@ -164,32 +133,31 @@ static int object_add(struct builder *b, struct frame *f, unsigned line, size_t 
 	o->line = line;
 	o->nattrs = n;
 	f->object = b->t->n - 1;
-	if ((text = pair_get(pairs, n, "cache_inclusive")) && info_keep(b, f->object, "Inclusive", text, line))
-		return -1;
-	return xml_ids_add(&b->own->ids, strtoull(pair_get(pairs, n, "gp_index"), NULL, 10)) ? 0 : builder_fail(b);
+	text = pair_get(pairs, n, "cache_inclusive");
+	return text ? info_keep(b, f->object, "Inclusive", text, line) : 0;
 }
 
 static int info_add(struct builder *b, const struct frame *f, unsigned owner, unsigned line, size_t n,
-		    const xmlChar **given)
+		    const struct canon_attr *given)
 {
 	bool pages = f->el->tag == TAG_PAGE_TYPE;
 	struct tree_pair own[2];
 	const char *value;
 
-	attrs_keep(b, f->el, line, n, given, own);
+	attrs_keep(b, line, n, given, own);
 	value = pair_get(own, n, pages ? "count" : "value");
 	return info_keep(b, owner, pages ? keep_pages(b, pair_get(own, n, "size")) : pair_get(own, n, "name"),
 			 value ? value : "0", line);
 }
 
-static int extra_add(struct builder *b, struct frame *f, unsigned line, size_t n, const xmlChar **given)
+static int extra_add(struct builder *b, struct frame *f, unsigned line, size_t n, const struct canon_attr *given)
 {
 	struct tree_extra *x = array_add(b->t->extras, b->t->nextras);
 	struct tree_pair *pairs = array_append(b->own->extra_attrs, b->extra_attrs, n);
 
 	if (!x || !pairs)
-		return builder_fail(b);
-	attrs_keep(b, f->el, line, n, given, pairs);
+		return -1;
+	attrs_keep(b, line, n, given, pairs);
 	x->element = f->el;
 	x->line = line;
 	x->nattrs = n;
@@ -200,13 +168,13 @@ static int extra_add(struct builder *b, struct frame *f, unsigned line, size_t n
 	return 0;
 }
 
-static int element_add(struct builder *b, struct frame *f, unsigned line, size_t n, const xmlChar **given)
+static int element_add(struct builder *b, struct frame *f, unsigned line, size_t n, const struct canon_attr *given)
 {
 	const struct frame *in = b->depth ? &b->frames[b->depth - 1] : NULL;
 
 	switch (f->el->tag) {
 	case TAG_TOPOLOGY:
-		b->t->version = keep_value(b, (const char *)given[3], (const char *)given[4]);
+		b->t->version = keep_value(b, given);
 		return 0;
 	case TAG_SUPPORT:
 	case TAG_USERDATA:
@@ -229,60 +197,36 @@ static int element_add(struct builder *b, struct frame *f, unsigned line, size_t
 	return extra_add(b, f, line, n, given);
 }
 
-/* --- callbacks of libxml2; canon_parse has refused everything that hwloc does not write --- */
+/* --- what canon.c calls; it has refused everything that hwloc does not write --- */
 
-static void on_start(void *ctx, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri, int nns,
-		     const xmlChar **ns, int nattrs, int ndefaulted, const xmlChar **attrs)
+static int on_start(void *user, const struct xml_element *el, long at, const struct canon_attr *attrs, size_t n)
 {
-	struct builder *b = ctx;
+	struct builder *b = user;
 	struct frame *f = &b->frames[b->depth];
 
-	(void)prefix, (void)uri, (void)nns, (void)ns, (void)ndefaulted;
-	if (b->failed)
-		return;
-	*f = (struct frame){ .el = xml_element_find((const char *)name), .object = -1, .extra = -1 };
-	if (element_add(b, f, line_of_tag(b), nattrs, attrs) == 0)
-		b->depth++;
+	*f = (struct frame){ .el = el, .object = -1, .extra = -1 };
+	if (element_add(b, f, line_of_tag(b, at), n, attrs))
+		return -1;
+	b->depth++;
+	return 0;
 }
 
-static void on_end(void *ctx, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri)
+static void on_end(void *user)
 {
-	struct builder *b = ctx;
+	struct builder *b = user;
+	const struct frame *f = &b->frames[--b->depth];
 
-	(void)name, (void)prefix, (void)uri;
-	if (b->failed)
-		return;
-	b->depth--;
-	if (b->frames[b->depth].extra >= 0 && b->frames[b->depth].el->text)
+	if (f->extra >= 0 && f->el->text)
 		*b->to++ = '\0';
 }
 
-static void on_text(void *ctx, const xmlChar *text, int len)
+static void on_text(void *user, const char *text, size_t len)
 {
-	struct builder *b = ctx;
-	const struct frame *f = b->depth ? &b->frames[b->depth - 1] : NULL;
+	struct builder *b = user;
 
-	if (!b->failed && f && f->extra >= 0 && f->el->text)
-		b->to = (char *)mempcpy(b->to, text, len);
+	if (b->frames[b->depth - 1].extra >= 0)
+		b->to = mempcpy(b->to, text, len);
 }
-
-static void on_error(void *ctx, xml_error *error)
-{
-	xmlParserCtxtPtr xml = error->ctxt;
-
-	(void)ctx;
-	if (xml && error->level >= XML_ERR_ERROR)
-		builder_fail(xml->userData);
-}
-
-static const xmlSAXHandler handler = {
-	.initialized = XML_SAX2_MAGIC,
-	.startElementNs = on_start,
-	.endElementNs = on_end,
-	.characters = on_text,
-	.ignorableWhitespace = on_text,
-	.serror = on_error,
-};
 
 /* --- interface --- */
 
@@ -316,23 +260,6 @@ static int pairs_share(struct builder *b)
 	return 0;
 }
 
-static int document_read(struct builder *b)
-{
-	uint64_t twice;
-
-	if (!(b->own->strings = malloc(b->len + 1)) || !(b->xml = xmlCreateMemoryParserCtxt(b->given, b->len)))
-		return -1;
-	xmlCtxtUseOptions(b->xml, XML_PARSE_NONET);
-	*b->xml->sax = handler;
-	b->xml->userData = b;
-	b->to = b->own->strings;
-	b->counted = b->given;
-	xmlParseDocument(b->xml);
-	if (b->failed || !b->xml->wellFormed)
-		return -1;
-	return xml_ids_seal(&b->own->ids, &twice) || pairs_share(b) ? -1 : 0;
-}
-
 static struct tree *tree_new(void)
 {
 	struct tree *t = calloc(1, sizeof(*t));
@@ -346,28 +273,28 @@ static struct tree *tree_new(void)
 
 struct tree *tree_parse(const char *xml, size_t len, const char *name, struct err *e)
 {
-	struct builder b = { .given = xml, .len = len };
+	struct builder b = { .t = tree_new(), .given = xml, .counted = xml, .len = len };
+	const struct canon_sink sink = { on_start, on_text, on_end, &b };
 	struct canon c;
 	int rc;
 
-	if (canon_parse(xml, len, name, &c, e))
-		return NULL;
-	if (!(b.t = tree_new())) {
-		canon_free(&c);
+	if (!b.t || !(b.to = b.t->own->strings = malloc(len + 1))) {
+		tree_free(b.t);
 		err_set(e, "%s: out of memory", name);
 		return NULL;
 	}
 	b.own = b.t->own;
-	b.t->canonical = c.xml;
-	c.xml = (struct buf){0};
-	canon_free(&c);
-	rc = document_read(&b);
-	xmlFreeParserCtxt(b.xml);
+	if ((rc = canon_read(xml, len, name, &sink, &c, e)) == 0) {
+		b.t->canonical = c.xml;
+		b.own->ids = c.ids;
+		free(c.host);
+		if ((rc = pairs_share(&b)))
+			err_set(e, "%s: out of memory", name);
+	}
 	free(b.loose);
 	if (!rc)
 		return b.t;
 	tree_free(b.t);
-	err_set(e, "%s: out of memory", name);
 	return NULL;
 }
 

@@ -2,14 +2,13 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "shape/strings_parts.h"
 
+#include <hwloc/bitmap.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hwxml/xml_set.h"
-
 struct kind_list {
 	struct core_kind_facts facts[CORE_KINDS_HWLOC];
-	struct xml_set pus[CORE_KINDS_HWLOC];
+	hwloc_bitmap_t pus[CORE_KINDS_HWLOC];
 	unsigned char kinds[CORE_KINDS_HWLOC];
 	unsigned n;
 	bool failed;
@@ -32,15 +31,17 @@ static void list_read(const struct tree *t, struct kind_list *l)
 		if (!inside)
 			continue;
 		l->facts[l->n].efficiency = efficiency ? strtol(efficiency, NULL, 10) : -1;
-		l->failed = xml_set_parse(tree_extra_attr(x, "cpuset"), &l->pus[l->n++]);
+		l->failed = !(l->pus[l->n] = hwloc_bitmap_alloc());
+		if (!l->failed)
+			hwloc_bitmap_sscanf(l->pus[l->n++], tree_extra_attr(x, "cpuset"));
 	}
 }
 
 /* The number of hwloc's kind that has the PU, or -1. */
 static long kind_of_pu(const struct kind_list *l, long pu)
 {
-	for (unsigned i = 0; i < l->n; i++)
-		if (xml_set_has(&l->pus[i], pu))
+	for (unsigned i = 0; pu >= 0 && i < l->n; i++)
+		if (hwloc_bitmap_isset(l->pus[i], pu))
 			return i;
 	return -1;
 }
@@ -75,7 +76,7 @@ unsigned char *core_kinds_find(const struct tree *t, const struct tree_extent *e
 		kinds = NULL;
 	}
 	for (unsigned i = 0; l && i < l->n; i++)
-		xml_set_free(&l->pus[i]);
+		hwloc_bitmap_free(l->pus[i]);
 	free(l);
 	return kinds;
 }
