@@ -57,16 +57,6 @@ static void accept_reply(struct call *c, struct db *db, const char *class)
 	PQclear(r);
 }
 
-static int new_class(struct db *db, const char *from, char class[static 16], struct err *e)
-{
-	PGresult *r = db_query(db, e, "INSERT INTO class (accepted_from) VALUES ($1) RETURNING id", 1, &DB_TEXT(from));
-
-	if (r)
-		snprintf(class, 16, "%s", PQgetvalue(r, 0, 0));
-	PQclear(r);
-	return r ? 0 : -1;
-}
-
 /* The node is its base byte for byte: the base moves to the new class, with all nodes stored against it. */
 static int move_base(struct db *db, const PGresult *r, const char *class, struct err *e)
 {
@@ -108,8 +98,8 @@ static bool is_base(const PGresult *r)
 }
 
 /* The node's row is locked and read again: an export may have been committed meanwhile. */
-static int run_transaction(struct call *c, struct db *db, const struct accepted_document *d, char class[static 16],
-			   struct err *e)
+static int run_transaction(struct call *c, struct db *db, const struct accepted_document *d,
+			   char class[static DB_KEY], struct err *e)
 {
 	PGresult *r = NULL;
 	int rc = -1;
@@ -124,7 +114,8 @@ static int run_transaction(struct call *c, struct db *db, const struct accepted_
 		err_set(e, "the node was stored differently meanwhile; retry");
 		goto done;
 	}
-	if (new_class(db, PQgetvalue(r, 0, CLASS), class, e) ||
+	if (db_query_key(db, class, e, "INSERT INTO class (accepted_from) VALUES ($1) RETURNING id", 1,
+			 &DB_TEXT(PQgetvalue(r, 0, CLASS))) != 1 ||
 	    (is_base(r) ? move_base(db, r, class, e) : create_base(db, c->node, r, class, d, e)) ||
 	    db_execute(db, e, "DELETE FROM drift WHERE node = $1", 1, &DB_TEXT(c->node)) ||
 		    db_execute(db, e, "COMMIT", 0, NULL))
@@ -161,7 +152,7 @@ static int base_refresh(struct call *c, struct db *db, const PGresult *r, struct
 static void accept_drifted(struct call *c, struct db *db, const PGresult *r)
 {
 	struct accepted_document d = {0};
-	char class[16];
+	char class[DB_KEY];
 	struct err e;
 	int rc = is_base(r) ? 0 : read_document(c, db, &d, &e);
 

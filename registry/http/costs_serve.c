@@ -14,14 +14,8 @@ static const unsigned status_of[] = { [COSTS_ABSENT] = 404, [COSTS_BAD] = 422, [
 
 int costs_admit(struct call *c)
 {
-	if (!c->encoding || strcasecmp(c->encoding, "zstd"))
-		return call_fail(c, 415, "%s: the body must be zstd (Content-Encoding)", c->node);
-	if (call_check_credential(c) || admin_check_claim(c))
-		return -1;
-	if (c->claim.length > HWBENCH_JSON_MAX)
-		return call_fail(c, 413, "%s: %llu bytes, at most %u are allowed", c->node,
-				 (unsigned long long) c->claim.length, HWBENCH_JSON_MAX);
-	return 0;
+	return call_check_zstd(c) || call_check_credential(c) || admin_check_claim(c) ||
+	       call_check_length(c, HWBENCH_JSON_MAX) ? -1 : 0;
 }
 
 int costs_admit_peer(struct call *c)

@@ -32,9 +32,8 @@ int export_admit(struct call *c)
 				 (unsigned) c->signer);
 	if (strcmp(c->claim.node, c->node))
 		return call_fail(c, 403, "%s: the credential was signed for node %s", c->node, c->claim.node);
-	if (c->claim.length > CANON_MAX_BYTES)
-		return call_fail(c, 413, "%s: %llu bytes of XML, at most %u are allowed", c->node,
-				 (unsigned long long) c->claim.length, CANON_MAX_BYTES);
+	if (call_check_length(c, CANON_MAX_BYTES))
+		return -1;
 	if (c->claim.seq > INT64_MAX)
 		return call_fail(c, 400, "%s: the sequence number is out of range", c->node);
 	return 0;
@@ -44,9 +43,7 @@ int export_admit_zstd(struct call *c)
 {
 	unsigned pause;
 
-	if (!c->encoding || strcasecmp(c->encoding, "zstd"))
-		return call_fail(c, 415, "%s: the body must be zstd (Content-Encoding)", c->node);
-	if (export_admit(c))
+	if (call_check_zstd(c) || export_admit(c))
 		return -1;
 	if (!(pause = gate_backoff(c->service->gate, c->node)))
 		return 0;
@@ -143,24 +140,6 @@ void export_boot(struct call *c)
 	reply_result(c, rc, &r, &e);
 }
 
-/*
- * The length is signed, so decompression stops at the size that the node's root vouched for. 0, or -1 with the reply
- * filled.
- */
-static int body_decompress(struct call *c, struct buf *xml)
-{
-	char sha256[HASH_HEX];
-	struct err e;
-
-	if (zip_open(c->body.data ? c->body.data : "", c->body.len, c->claim.length, xml, &e))
-		return call_fail(c, 422, "%s: %s", c->node, e.text);
-	log_debug("%s: decompressed %zu bytes to %zu", c->node, c->body.len, xml->len);
-	hash_hex(xml->data, xml->len, sha256);
-	if (xml->len != c->claim.length || strcmp(sha256, c->claim.sha256))
-		return call_fail(c, 422, "%s: the body differs from the document that was signed", c->node);
-	return 0;
-}
-
 static int export_encode(struct call *c, int class, const struct buf *xml, struct encoded *out)
 {
 	static const unsigned status[] = { [ENCODE_REFUSED] = 422, [ENCODE_FAILED] = 503 };
@@ -228,7 +207,7 @@ static int read_and_encode(struct call *c, int class, struct document *d, struct
 
 	if (enter_gate(c, &slot))
 		return -1;
-	rc = (!d->held && body_decompress(c, &d->xml)) || export_encode(c, class, &d->xml, out) ? -1 : 0;
+	rc = (!d->held && call_body_text(c, &d->xml)) || export_encode(c, class, &d->xml, out) ? -1 : 0;
 	document_retain(c, d);
 	if (c->reply.status == 422)
 		gate_refused(c->service->gate, c->node);

@@ -21,14 +21,7 @@ static const unsigned status_of[] = { [FABRIC_ABSENT] = 404, [FABRIC_BAD] = 400,
 int fabric_admit(struct call *c)
 {
 	snprintf(c->node, sizeof(c->node), "%s", FABRIC_CLAIM);
-	if (!c->encoding || strcasecmp(c->encoding, "zstd"))
-		return call_fail(c, 415, "%s: the body must be zstd (Content-Encoding)", c->node);
-	if (admin_admit(c, "import a fabric"))
-		return -1;
-	if (c->claim.length > DOCUMENT_MAX)
-		return call_fail(c, 413, "%s: %llu bytes, at most %zu are allowed", c->node,
-				 (unsigned long long) c->claim.length, DOCUMENT_MAX);
-	return 0;
+	return call_check_zstd(c) || admin_admit(c, "import a fabric") || call_check_length(c, DOCUMENT_MAX) ? -1 : 0;
 }
 
 static struct fabric *read_body(struct call *c)

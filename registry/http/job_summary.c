@@ -42,27 +42,15 @@ int job_summary_admit(struct call *c)
 {
 	struct job_step j;
 
-	if (!c->encoding || strcasecmp(c->encoding, "zstd"))
-		return call_fail(c, 415, "%s: the body must be zstd (Content-Encoding)", c->node);
-	if (job_step_parse(c, &j) || call_check_credential(c) || admin_check_claim(c))
-		return -1;
-	if (c->claim.length > SUMMARY_MAX)
-		return call_fail(c, 413, "%s: %llu bytes, a summary has at most %u", c->node,
-				 (unsigned long long) c->claim.length, SUMMARY_MAX);
-	return 0;
+	return call_check_zstd(c) || job_step_parse(c, &j) || call_check_credential(c) || admin_check_claim(c) ||
+	       call_check_length(c, SUMMARY_MAX) ? -1 : 0;
 }
 
 /* The signed text, which PostgreSQL parses: of characters that need no escape in JSON or on a terminal. */
 static int summary_decompress(struct call *c, struct buf *text)
 {
-	char sha256[HASH_HEX];
-	struct err e;
-
-	if (zip_open(c->body.data ? c->body.data : "", c->body.len, c->claim.length, text, &e))
-		return call_fail(c, 422, "%s: %s", c->node, e.text);
-	hash_hex(text->data, text->len, sha256);
-	if (text->len != c->claim.length || strcmp(sha256, c->claim.sha256))
-		return call_fail(c, 422, "%s: the body differs from the summary that was signed", c->node);
+	if (call_body_text(c, text))
+		return -1;
 	for (size_t i = 0; i < text->len; i++)
 		if (text->data[i] < ' ' || text->data[i] > '~' || text->data[i] == '\\')
 			return call_fail(c, 422, "%s: byte %zu of the summary is not printable ASCII, or a backslash",

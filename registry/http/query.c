@@ -23,43 +23,20 @@ struct value_rule {
 	const char *words;
 };
 
-static size_t utf8_length(const unsigned char *p)
-{
-	static const struct { unsigned char mask, lead, low; } form[] = {
-		{ 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0 }, { 0xf0, 0xe0, 0 }, { 0xf8, 0xf0, 0 },
-	};
-
-	for (size_t n = 0; n < 4; n++) {
-		if ((p[0] & form[n].mask) != form[n].lead)
-			continue;
-		for (size_t i = 1; i <= n; i++)
-			if ((p[i] & 0xc0) != 0x80)
-				return 0;
-		return n + 1;
-	}
-	return 0;
-}
-
-/* Overlong encodings, surrogates and code points beyond Unicode, which PostgreSQL refuses. */
-static bool utf8_invalid(const unsigned char *p, size_t len)
-{
-	static const unsigned char least[] = { [3] = 0xa0, [4] = 0x90 };
-
-	return (len == 2 && p[0] < 0xc2) || (len == 3 && p[0] == 0xe0 && p[1] < least[3]) ||
-	       (len == 3 && p[0] == 0xed && p[1] >= 0xa0) ||
-	       (len == 4 && p[0] == 0xf0 && p[1] < least[4]) ||
-		       (len == 4 && (p[0] > 0xf4 || (p[0] == 0xf4 && p[1] >= 0x90)));
-}
-
+/* Without control characters, and valid UTF-8, as PostgreSQL requires: jansson accepts no other. */
 static bool is_text(const char *value, const struct value_rule *rule)
 {
-	size_t n = 0, len;
+	json_t *utf8 = json_string(value);
+	bool valid = utf8;
+	size_t n = 0;
 
-	for (const unsigned char *p = (const unsigned char *) value; *p; p += len, n++)
-		if (*p < ' ' || *p == 0x7f || !(len = utf8_length(p)) || utf8_invalid(p, len))
-			return false;
 	(void) rule;
-	return n && n <= TEXT_MAX;
+	for (const char *p = value; *p && valid; p++) {
+		valid = (unsigned char) *p >= ' ' && *p != 0x7f;
+		n += (*p & 0xc0) != 0x80;
+	}
+	json_decref(utf8);
+	return valid && n && n <= TEXT_MAX;
 }
 
 static bool word_listed(const char *known, const char *name)

@@ -82,22 +82,40 @@ static struct db *pool_acquire(struct call *c, struct db_pool *pool)
 	return db;
 }
 
+int call_check_zstd(struct call *c)
+{
+	return c->encoding && !strcasecmp(c->encoding, "zstd") ? 0 :
+	       call_fail(c, 415, "%s: the body must be zstd (Content-Encoding)", c->node);
+}
+
+int call_check_length(struct call *c, size_t max)
+{
+	return c->claim.length <= max ? 0 :
+	       call_fail(c, 413, "%s: %llu bytes, at most %zu are allowed", c->node,
+			 (unsigned long long) c->claim.length, max);
+}
+
+int call_body_text(struct call *c, struct buf *out)
+{
+	char sha256[HASH_HEX];
+	struct err e;
+
+	if (zip_open(c->body.data ? c->body.data : "", c->body.len, c->claim.length, out, &e))
+		return call_fail(c, 422, "%s: %s", c->node, e.text);
+	log_debug("%s: decompressed %zu bytes to %zu", c->node, c->body.len, out->len);
+	hash_hex(out->data, out->len, sha256);
+	if (out->len != c->claim.length || strcmp(sha256, c->claim.sha256))
+		return call_fail(c, 422, "%s: the body differs from the document that was signed", c->node);
+	return 0;
+}
+
 json_t *call_body_json(struct call *c)
 {
 	struct buf text = {0};
-	char sha256[HASH_HEX];
 	json_error_t why;
 	json_t *j = NULL;
-	struct err e;
 
-	if (zip_open(c->body.data ? c->body.data : "", c->body.len, c->claim.length, &text, &e)) {
-		call_fail(c, 422, "%s: %s", c->node, e.text);
-		return NULL;
-	}
-	hash_hex(text.data, text.len, sha256);
-	if (text.len != c->claim.length || strcmp(sha256, c->claim.sha256))
-		call_fail(c, 422, "%s: the body differs from the document that was signed", c->node);
-	else if (!(j = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, &why)))
+	if (call_body_text(c, &text) == 0 && !(j = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, &why)))
 		call_fail(c, 422, "%s: line %d: %s", c->node, why.line, why.text);
 	buf_free(&text);
 	return j;

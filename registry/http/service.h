@@ -107,7 +107,15 @@ void call_body(struct call *c, const char *type, struct buf *body);
  */
 int call_check_credential(struct call *c);
 
-/* The JSON that the verified claim was signed for, from a zstd body. NULL with the reply filled. */
+/* Refuses a body that is not zstd, and a document longer than max that was signed. Each 0, or -1 with the reply filled. */
+int call_check_zstd(struct call *c);
+int call_check_length(struct call *c, size_t max);
+
+/*
+ * The document that the verified claim was signed for, from a zstd body: decompression stops at the signed length. 0,
+ * or -1 with the reply filled. call_body_json: NULL with the reply filled.
+ */
+int call_body_text(struct call *c, struct buf *out);
 json_t *call_body_json(struct call *c);
 
 /* A connection to PostgreSQL for writing. NULL with the reply filled. */
