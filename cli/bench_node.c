@@ -5,43 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "client/claim.h"
-#include "delta/pack.h"
 #include "table.h"
 #include "target.h"
 
 /* --- send --- */
 
-static json_t *text_send(const struct cmd *c, const char *node, const char *text, size_t len, struct err *e)
-{
-	char sha256[HASH_HEX], *credential;
-	struct buf body = {0}, path = {0};
-	json_t *answer = NULL;
-
-	hash_hex(text, len, sha256);
-	cmd_node_path(&path, node, "/costs");
-	if (path.failed)
-		err_set(e, "out of memory");
-	else if ((credential = cmd_sign(c, CLAIM_COSTS, node, sha256, len, e))) {
-		if (zip_make(text, len, &body, e) == 0)
-			answer = cmd_put(c, path.data, credential, &body, e);
-		free(credential);
-	}
-	buf_free(&body);
-	buf_free(&path);
-	return answer;
-}
-
 int bench_node_send(const struct cmd *c, const char *node, const struct hwbench *b, struct err *e)
 {
 	json_t *j = hwbench_to_json(b), *answer = NULL;
 	char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+	struct buf path = {0};
 	int rc = 0;
 
+	cmd_node_path(&path, node, "/costs");
 	if (!text)
 		rc = err_set(e, "out of memory");
-	else if (!(answer = text_send(c, node, text, strlen(text), e)))
+	else if (!(answer = cmd_put(c, &path, CLAIM_COSTS, node, text, strlen(text), e)))
 		rc = -1;
 	else if (c->json)
 		rc = cmd_print_json(answer, e);

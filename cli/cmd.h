@@ -80,11 +80,13 @@ char *cmd_sign(const struct cmd *c, const char *purpose, const char *what, const
 	       struct err *e);
 
 /*
- * POST path without a body, or PUT a zstd body, authorized by a munge credential: the JSON of the answer, or NULL with
- * an error. cmd_post frees path and credential; a credential of NULL is cmd_sign's error.
+ * POST path without a body, authorized by a munge credential, or PUT a text, compressed and signed for this purpose and
+ * subject: the JSON of the answer, or NULL with an error. Both free path; cmd_post also the credential, of which NULL is
+ * cmd_sign's error.
  */
 json_t *cmd_post(const struct cmd *c, struct buf *path, char *credential, struct err *e);
-json_t *cmd_put(const struct cmd *c, const char *path, const char *credential, const struct buf *body, struct err *e);
+json_t *cmd_put(const struct cmd *c, struct buf *path, const char *purpose, const char *what, const char *text,
+		size_t len, struct err *e);
 
 /* Append "/v1/nodes/NODE" and tail; append "?key=value" or "&key=value", nothing when value is NULL. Both escape. */
 void cmd_node_path(struct buf *path, const char *node, const char *tail);

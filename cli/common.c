@@ -17,6 +17,7 @@
 #include "base/user.h"
 #include "client/cred.h"
 #include "client/http.h"
+#include "delta/pack.h"
 
 #define TIMEOUT 60	/* seconds */
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
@@ -234,10 +235,24 @@ json_t *cmd_post(const struct cmd *c, struct buf *path, char *credential, struct
 	return answer;
 }
 
-json_t *cmd_put(const struct cmd *c, const char *path, const char *credential, const struct buf *body, struct err *e)
+json_t *cmd_put(const struct cmd *c, struct buf *path, const char *purpose, const char *what, const char *text,
+		size_t len, struct err *e)
 {
-	return request_signed(c, (struct http_request){ .method = "PUT", .path = path, .content_encoding = "zstd",
-						    .body = body->data, .length = body->len }, credential, e);
+	char sha256[HASH_HEX], *credential = NULL;
+	struct buf body = {0};
+	json_t *answer = NULL;
+
+	hash_hex(text, len, sha256);
+	if (path->failed)
+		err_set(e, "out of memory");
+	else if (zip_make(text, len, &body, e) == 0 && (credential = cmd_sign(c, purpose, what, sha256, len, e)))
+		answer = request_signed(c, (struct http_request){ .method = "PUT", .path = path->data,
+								  .content_encoding = "zstd", .body = body.data,
+								  .length = body.len }, credential, e);
+	free(credential);
+	buf_free(&body);
+	buf_free(path);
+	return answer;
 }
 
 static void add_escaped(struct buf *path, const char *text)

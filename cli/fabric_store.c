@@ -3,12 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "client/claim.h"
 #include "fabric.h"
 #include "table.h"
 #include "target.h"
-#include "delta/pack.h"
 
 #define PATH "/v1/fabric"
 #define CLAIM "fabric"	/* the subject of the signature instead of a node: registry/http/fabric_serve.h */
@@ -27,23 +25,6 @@ struct fabric *fabric_fetch(const struct cmd *c, const char *when, struct err *e
 	return f;
 }
 
-static json_t *document_send(const struct cmd *c, const char *document, struct err *e)
-{
-	size_t length = strlen(document);
-	char sha256[HASH_HEX], *credential;
-	struct buf body = {0};
-	json_t *answer = NULL;
-
-	hash_hex(document, length, sha256);
-	if (!(credential = cmd_sign(c, CLAIM_FABRIC, CLAIM, sha256, length, e)))
-		return NULL;
-	if (zip_make(document, length, &body, e) == 0)
-		answer = cmd_put(c, PATH, credential, &body, e);
-	buf_free(&body);
-	free(credential);
-	return answer;
-}
-
 static void print_import(const json_t *answer)
 {
 #define N "%" JSON_INTEGER_FORMAT
@@ -57,11 +38,13 @@ int fabric_send(const struct cmd *c, const struct fabric *f, struct err *e)
 {
 	json_t *j = fabric_json_parts(f), *answer = NULL;
 	char *document = j ? json_dumps(j, JSON_COMPACT) : NULL;
+	struct buf path = {0};
 	int rc = 0;
 
+	buf_puts(&path, PATH);
 	if (!document)
 		err_set(e, "out of memory");
-	else if ((answer = document_send(c, document, e)) && c->json)
+	else if ((answer = cmd_put(c, &path, CLAIM_FABRIC, CLAIM, document, strlen(document), e)) && c->json)
 		rc = cmd_print_json(answer, e);
 	else if (answer)
 		print_import(answer);

@@ -7,7 +7,6 @@
 
 #include "client/claim.h"
 #include "cmd.h"
-#include "delta/pack.h"
 #include "step_files.h"
 #include "table.h"
 #include "trace/summary.h"
@@ -113,23 +112,6 @@ static int files_summarize(char *const *paths, unsigned n, struct buf *out, stru
 	return rc;
 }
 
-static json_t *summary_send(const struct cmd *c, const char *job, const struct buf *text, struct err *e)
-{
-	char sha256[HASH_HEX], path[sizeof("/v1/jobs/") + 255], *credential;
-	struct buf body = {0};
-	json_t *answer = NULL;
-
-	hash_hex(text->data, text->len, sha256);
-	snprintf(path, sizeof(path), "/v1/jobs/%s", job);
-	if (!(credential = cmd_sign(c, CLAIM_JOB, job, sha256, text->len, e)))
-		return NULL;
-	if (zip_make(text->data, text->len, &body, e) == 0)
-		answer = cmd_put(c, path, credential, &body, e);
-	buf_free(&body);
-	free(credential);
-	return answer;
-}
-
 /* The traces of the one step that is meant by the job's own id or by its folder; each path is of `steps`. */
 static int step_traces(const char *what, struct step_files **steps, unsigned *nsteps, char ***paths, unsigned *n,
 		       struct err *e)
@@ -169,18 +151,20 @@ static int words_summarize(const struct args *a, struct buf *out, unsigned *n, s
 static int job_send(const struct cmd *c, const struct args *a, struct err *e)
 {
 	const char *job = a->words.list[1];
-	struct buf text = {0};
+	struct buf text = {0}, path = {0};
 	json_t *answer = NULL;
 	unsigned n;
 	int rc = words_summarize(a, &text, &n, e);
 
-	if (rc == 0 && !(answer = summary_send(c, job, &text, e)))
+	buf_printf(&path, "/v1/jobs/%s", job);
+	if (rc == 0 && !(answer = cmd_put(c, &path, CLAIM_JOB, job, text.data, text.len, e)))
 		rc = -1;
 	if (answer && c->json)
 		rc = cmd_print_json(answer, e);
 	else if (answer)
 		printf("%s: summary of %u trace(s) sent, %zu bytes\n", job, n, text.len);
 	json_decref(answer);
+	buf_free(&path);
 	buf_free(&text);
 	return rc;
 }
