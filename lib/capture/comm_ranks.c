@@ -132,16 +132,17 @@ static struct comm_ranks *translate_comm(MPI_Comm comm)
 	return remote;
 }
 
-static struct comm_ranks *cached_of_comm(MPI_Comm comm)
+static struct comm_ranks *cached_of_comm(handle comm)
 {
 	struct comm_ranks *p;
 	int found = 0;
 
-	return PMPI(MPI_Comm_get_attr)(comm, key, &p, &found) == MPI_SUCCESS && found ? p : NULL;
+	return PMPI(MPI_Comm_get_attr)((MPI_Comm) comm, key, &p, &found) == MPI_SUCCESS && found ? p : NULL;
 }
 
-static struct comm_ranks *new_of_comm(MPI_Comm comm)
+static struct comm_ranks *new_of_comm(handle h)
 {
+	MPI_Comm comm = (MPI_Comm) h;
 	struct comm_ranks *p = translate_comm(comm);
 
 	if (p && PMPI(MPI_Comm_set_attr)(comm, key, p) == MPI_SUCCESS)
@@ -150,16 +151,17 @@ static struct comm_ranks *new_of_comm(MPI_Comm comm)
 	return NULL;
 }
 
-static struct comm_ranks *cached_of_window(MPI_Win window)
+static struct comm_ranks *cached_of_window(handle window)
 {
 	struct comm_ranks *p;
 	int found = 0;
 
-	return PMPI(MPI_Win_get_attr)(window, window_key, &p, &found) == MPI_SUCCESS && found ? p : NULL;
+	return PMPI(MPI_Win_get_attr)((MPI_Win) window, window_key, &p, &found) == MPI_SUCCESS && found ? p : NULL;
 }
 
-static struct comm_ranks *new_of_window(MPI_Win window)
+static struct comm_ranks *new_of_window(handle h)
 {
+	MPI_Win window = (MPI_Win) h;
 	struct comm_ranks *p;
 	MPI_Group group;
 
@@ -174,36 +176,30 @@ static struct comm_ranks *new_of_window(MPI_Win window)
 /* Setting the attribute a second time would free the first value while another thread uses it. */
 static pthread_mutex_t creating = PTHREAD_MUTEX_INITIALIZER;
 
-const struct comm_ranks *comm_ranks_of(handle h)
+static const struct comm_ranks *ranks_find(handle h, struct comm_ranks *(*cached)(handle h),
+					   struct comm_ranks *(*new)(handle h))
 {
-	MPI_Comm comm = (MPI_Comm) h;
 	struct comm_ranks *p;
 
 	if (!counters_active() || key == MPI_KEYVAL_INVALID)
 		return NULL;
-	if ((p = cached_of_comm(comm)))
+	if ((p = cached(h)))
 		return p;
 	pthread_mutex_lock(&creating);
-	if (!(p = cached_of_comm(comm)))
-		p = new_of_comm(comm);
+	if (!(p = cached(h)))
+		p = new(h);
 	pthread_mutex_unlock(&creating);
 	return p;
 }
 
+const struct comm_ranks *comm_ranks_of(handle h)
+{
+	return ranks_find(h, cached_of_comm, new_of_comm);
+}
+
 const struct comm_ranks *comm_ranks_of_window(handle h)
 {
-	MPI_Win window = (MPI_Win) h;
-	struct comm_ranks *p;
-
-	if (!counters_active() || key == MPI_KEYVAL_INVALID)
-		return NULL;
-	if ((p = cached_of_window(window)))
-		return p;
-	pthread_mutex_lock(&creating);
-	if (!(p = cached_of_window(window)))
-		p = new_of_window(window);
-	pthread_mutex_unlock(&creating);
-	return p;
+	return ranks_find(h, cached_of_window, new_of_window);
 }
 
 uint64_t datatype_bytes(MPI_Count count, handle type)

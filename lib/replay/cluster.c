@@ -34,15 +34,6 @@ static int ranges_find(const struct shape *s, enum level level, struct cluster_r
 	return 0;
 }
 
-static int ranges_copy(const struct cluster_ranges *from, struct cluster_ranges *to)
-{
-	if (!(to->list = malloc(from->n * sizeof(*to->list))))
-		return -1;
-	memcpy(to->list, from->list, from->n * sizeof(*to->list));
-	to->n = from->n;
-	return 0;
-}
-
 static int kind_init(struct cluster_kind *k, const struct shape *s)
 {
 	k->shape = s;
@@ -56,8 +47,7 @@ static int kind_init(struct cluster_kind *k, const struct shape *s)
 		if (k->at[level].n)
 			continue;
 		free(k->at[level].list);
-		if (ranges_copy(&k->at[level - 1], &k->at[level]))
-			return -1;
+		k->at[level] = k->at[level - 1];	/* shared */
 	}
 	return 0;
 }
@@ -169,7 +159,8 @@ void cluster_free(struct cluster *c)
 		return;
 	for (size_t i = 0; i < c->nkinds; i++)
 		for (size_t level = 0; level < LEVEL_CORE; level++)
-			free(c->kinds[i].at[level].list);
+			if (!level || c->kinds[i].at[level].list != c->kinds[i].at[level - 1].list)
+				free(c->kinds[i].at[level].list);
 	for (size_t i = 0; i < c->n; i++)
 		free(c->nodes[i].name);
 	free(c->kinds);
