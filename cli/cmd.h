@@ -80,9 +80,9 @@ char *cmd_sign(const struct cmd *c, const char *purpose, const char *what, const
 	       struct err *e);
 
 /*
- * POST path without a body, authorized by a munge credential, or PUT a text, compressed and signed for this purpose and
- * subject: the JSON of the answer, or NULL with an error. Both free path; cmd_post also the credential, of which NULL is
- * cmd_sign's error.
+ * POST path without a body, authorized by a munge credential, or PUT a text, compressed and signed for this purpose
+ * and subject: the JSON of the answer, or NULL with an error. Both free path; cmd_post also the credential, where NULL
+ * is an error of cmd_sign.
  */
 json_t *cmd_post(const struct cmd *c, struct buf *path, char *credential, struct err *e);
 json_t *cmd_put(const struct cmd *c, struct buf *path, const char *purpose, const char *what, const char *text,

@@ -5,8 +5,7 @@
 
 #include "cmd.h"
 #include "cores.h"
-#include "facts.h"
-#include "summary.h"
+#include "show.h"
 #include "target.h"
 #include "base/hash.h"
 #include "hwview/draw.h"

@@ -2,6 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/settings.h"
 
+#include <errno.h>
+#include <ini.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +12,20 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/conf.h"
 
-#define TEXT(key, field, fallback) { key, CONF_STRING, offsetof(struct settings, field), fallback, 0, 0 }
-#define UINT(key, field, fallback, min, max) { key, CONF_UINT, offsetof(struct settings, field), fallback, min, max }
+/* One key of a Key=Value file, as Slurm's own files are written: keys in any case, '#' starts a comment line. */
+struct item {
+	const char *key;
+	enum { ITEM_TEXT, ITEM_NUMBER } type;	/* char *, malloc'ed; unsigned, from min to max */
+	size_t offset;
+	const char *fallback;	/* the value if the file does not have the key */
+	unsigned min, max;
+};
 
-static const struct conf_item items[] = {
+#define TEXT(key, field, fallback) { key, ITEM_TEXT, offsetof(struct settings, field), fallback, 0, 0 }
+#define UINT(key, field, fallback, min, max) { key, ITEM_NUMBER, offsetof(struct settings, field), fallback, min, max }
+
+static const struct item items[] = {
 	TEXT("SnapshotFile", snapshot_file, "/var/lib/topiary/snapshot"),
 	TEXT("FabricFile", fabric_file, "/var/lib/topiary/fabric"),
 	TEXT("CostsFile", costs_file, "/var/lib/topiary/costs"),
@@ -71,6 +81,98 @@ static const struct conf_item items[] = {
 	TEXT("DriftHook", drift_hook, ""),
 	{0},
 };
+
+/* --- the file --- */
+
+struct load {
+	struct settings *settings;
+	unsigned *lines, line;	/* line: that was read last */
+	FILE *file;
+	char why[256];
+};
+
+static int key_set(const struct item *item, struct settings *s, const char *value, char *why, size_t size)
+{
+	void *field = (char *) s + item->offset;
+	unsigned long n;
+	char *end;
+
+	if (item->type == ITEM_TEXT) {
+		char *copy = strdup(value);
+
+		if (!copy)
+			return -1;
+		free(*(char **) field);
+		*(char **) field = copy;
+		return 0;
+	}
+	errno = 0;
+	n = strtoul(value, &end, 10);
+	if (errno || end == value || *end || *value == '-' || n < item->min || n > item->max) {
+		snprintf(why, size, "%s=%s: expected a number from %u to %u", item->key, value, item->min, item->max);
+		return -1;
+	}
+	*(unsigned *) field = n;
+	return 0;
+}
+
+static int on_value(void *user, const char *section, const char *key, const char *value)
+{
+	struct load *l = user;
+
+	for (const struct item *i = items; i->key && !*section; i++) {
+		if (strcasecmp(i->key, key))
+			continue;
+		if (l->lines)
+			l->lines[i - items] = l->line;
+		return key_set(i, l->settings, value, l->why, sizeof(l->why)) == 0;
+	}
+	if (!*l->why)
+		snprintf(l->why, sizeof(l->why), "unknown key '%s%s%s'", section, *section ? "." : "", key);
+	return 0;
+}
+
+/* inih counts lines, too, but names none to on_value. */
+static char *next_line(char *text, int size, void *user)
+{
+	struct load *l = user;
+
+	l->line++;
+	return fgets(text, size, l->file);
+}
+
+/* Sets every field from the fallbacks, then from path where it exists. lines: settings_each. */
+static int file_load(const char *path, struct settings *s, unsigned *lines, struct err *e)
+{
+	struct load l = { .settings = s, .lines = lines };
+	int line = 0;
+
+	for (const struct item *i = items; i->key; i++) {
+		if (lines)
+			lines[i - items] = 0;
+		if (i->type == ITEM_TEXT)
+			*(char **) ((char *) s + i->offset) = NULL;
+		if (key_set(i, s, i->fallback, l.why, sizeof(l.why)))
+			goto error;
+	}
+	if (!(l.file = fopen(path, "re"))) {
+		if (errno == ENOENT)
+			return 0;
+		snprintf(l.why, sizeof(l.why), "%s", strerror(errno));
+		goto error;
+	}
+	line = ini_parse_stream(next_line, &l, on_value, &l);
+	fclose(l.file);
+	if (!line)
+		return 0;
+error:
+	settings_free(s);
+	if (line > 0)
+		return err_set(e, "%s:%d: %s", path, line, *l.why ? l.why : "not a Key=Value line");
+	return err_set(e, "%s: %s", path, *l.why ? l.why : "cannot be read");
+}
+
+/* --- values --- */
 
 void settings_host(char *host, size_t size)
 {
@@ -172,14 +274,14 @@ bool settings_yes(const char *value)
 
 static int load(const char *path, struct settings *s, unsigned *lines, struct err *e)
 {
-	if (conf_load(path, items, s, lines, e))
+	if (file_load(path, s, lines, e))
 		return -1;
 	if (check_choices(s, path, e)) {
 		settings_free(s);
 		return -1;
 	}
-	for (const struct conf_item *i = items; i->key; i++) {
-		if (i->type != CONF_STRING || !expand_host((char **) ((char *) s + i->offset)))
+	for (const struct item *i = items; i->key; i++) {
+		if (i->type != ITEM_TEXT || !expand_host((char **) ((char *) s + i->offset)))
 			continue;
 		settings_free(s);
 		return err_set(e, "%s: out of memory", path);
@@ -202,13 +304,13 @@ int settings_each(const char *path, void (*each)(void *user, const char *key, co
 
 	if (load(path, &s, lines, e))
 		return -1;
-	for (const struct conf_item *i = items; i->key; i++) {
+	for (const struct item *i = items; i->key; i++) {
 		const void *field = (const char *) &s + i->offset;
 		char number[16];
 
-		if (i->type == CONF_UINT)
+		if (i->type == ITEM_NUMBER)
 			snprintf(number, sizeof(number), "%u", *(const unsigned *) field);
-		each(user, i->key, i->type == CONF_UINT ? number : *(char *const *) field, lines[i - items]);
+		each(user, i->key, i->type == ITEM_NUMBER ? number : *(char *const *) field, lines[i - items]);
 	}
 	settings_free(&s);
 	return 0;
@@ -216,5 +318,12 @@ int settings_each(const char *path, void (*each)(void *user, const char *key, co
 
 void settings_free(struct settings *s)
 {
-	conf_free(items, s);
+	for (const struct item *i = items; i->key; i++) {
+		char **field = (char **) ((char *) s + i->offset);
+
+		if (i->type == ITEM_TEXT) {
+			free(*field);
+			*field = NULL;
+		}
+	}
 }

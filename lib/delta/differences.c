@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "delta/differences.h"
+#include "delta/field_layout_internal.h"
 
 #include <limits.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "hwbench/handover.h"
+#include "hwbench/hwbench_parts.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "hwbench/team.h"
 
 #define ROUNDS 1000u	/* between two looks at the clock */
 #define SPINS 1000000u	/* without an answer: the other core has something else to do */

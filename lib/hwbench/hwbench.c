@@ -7,8 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "hwbench/handover.h"
-#include "hwbench/team.h"
+#include "hwbench/hwbench_parts.h"
 
 #define LINE 64u		/* bytes */
 #define MIB ((size_t) 1 << 20)

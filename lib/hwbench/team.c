@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "hwbench/team.h"
+#include "hwbench/hwbench_parts.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "hwcmp/compare.h"
-#include "hwcmp/compare_words.h"
+#include "hwcmp/compare_parts.h"
 #include "delta/field_layout.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

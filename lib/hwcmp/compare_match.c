@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "hwcmp/compare_match.h"
+#include "hwcmp/compare_parts.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>

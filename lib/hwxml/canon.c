@@ -5,12 +5,11 @@
 #include <libxml/SAX2.h>
 #include <libxml/parser.h>
 #include <libxml/parserInternals.h>
+#include <libxml/xmlerror.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "hwxml/xml_error.h"
 
 #define MAX_DEPTH 64
 #define MAX_OBJECTS 200000u
@@ -525,6 +524,13 @@ static xmlEntityPtr on_entity(void *ctx, const xmlChar *name)
 	refuse(ctx, "entity declarations are not supported: %.40s", (const char *)name);
 	return NULL;
 }
+
+/* The type that libxml2 passes to error handlers: const since its release 2.12. */
+#if LIBXML_VERSION >= 21200
+typedef const xmlError xml_error;
+#else
+typedef xmlError xml_error;
+#endif
 
 static void on_error(void *ctx, xml_error *error)
 {

@@ -35,7 +35,7 @@ struct canon_attr {
 	size_t len;
 };
 
-/* Copies the value, unescaped and with a NUL, to where there is space for len + 1 bytes. Returns the end of the copy. */
+/* Copies the value, unescaped and with a NUL, to where there is space for len + 1 bytes. Returns the copy's end. */
 char *canon_attr_copy(const struct canon_attr *a, char *to);
 
 /*

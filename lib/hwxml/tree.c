@@ -8,7 +8,6 @@
 
 #include "base/array.h"
 #include "hwxml/canon.h"
-#include "hwxml/tree_hwloc3.h"
 
 #define MAX_DEPTH 64
 
@@ -94,6 +93,66 @@ static void attrs_keep(struct builder *b, unsigned line, size_t n, const struct 
 		*to = (struct tree_pair){ given->is->name, keep_value(b, given), line };
 }
 
+/* --- attributes of hwloc 3 --- */
+
+/* "0200 [15b3:1017] [15b3:0003] 00": class, vendor and device twice, revision. */
+#define PCI_TYPE 31
+#define NONE "99"	/* of no known type: hwloc 2 omits it */
+
+/* hwloc_obj_osdev_types_t of hwloc 3 */
+enum {
+	STORAGE = 1 << 0, MEMORY = 1 << 1, GPU = 1 << 2, COPROC = 1 << 3, NETWORK = 1 << 4, OPENFABRICS = 1 << 5,
+	DMA = 1 << 6,
+};
+
+/* As hwloc 3.0 exports them in the format of hwloc 2 (hwloc/topology-xml.c); the first match counts. */
+static const struct {
+	unsigned long types;		/* any of them */
+	const char *attr, *begins;	/* NULL: any */
+	const char *type;		/* hwloc_obj_osdev_type_t of hwloc 2 */
+} osdev_types[] = {
+	{ STORAGE | MEMORY, NULL, NULL, "0" },
+	{ OPENFABRICS, NULL, NULL, "3" },
+	{ NETWORK, "subtype", "BXI", "3" },
+	{ NETWORK, NULL, NULL, "2" },
+	{ DMA, NULL, NULL, "4" },
+	{ COPROC, "name", "nvml", "1" },
+	{ COPROC, "name", "rsmi", "1" },
+	{ COPROC, NULL, NULL, "5" },
+	{ GPU, NULL, NULL, "1" },
+};
+
+static const char *osdev_type(const struct tree_pair *attrs, size_t n, unsigned long types)
+{
+	for (size_t i = 0; i < sizeof(osdev_types) / sizeof(osdev_types[0]); i++) {
+		const char *begins = osdev_types[i].begins;
+		const char *value = begins ? pair_get(attrs, n, osdev_types[i].attr) : NULL;
+
+		if (types & osdev_types[i].types && (!begins || (value && !strncmp(value, begins, strlen(begins)))))
+			return osdev_types[i].type;
+	}
+	return NONE;
+}
+
+/*
+ * Translates an object's attributes to the values of hwloc 2. osdev_type: hwloc 3 has a set of types where hwloc 2 has
+ * one. pci_type: hwloc 3 appends the programming interface, also if it exports the format of hwloc 2; it is shortened
+ * in place.
+ */
+static void attrs_translate(struct tree_pair *attrs, size_t n, bool hwloc3)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct tree_pair *a = &attrs[i];
+
+		if (!strcmp(a->name, "pci_type") && strlen(a->value) > PCI_TYPE)
+			((char *)a->value)[PCI_TYPE] = '\0';
+		else if (hwloc3 && !strcmp(a->name, "osdev_type"))
+			a->value = osdev_type(attrs, n, strtoul(a->value, NULL, 10));
+	}
+}
+
+/* --- objects and the others --- */
+
 static unsigned logical_next(struct builder *b, const struct xml_type *type)
 {
 	struct seen *s = b->seen;
@@ -123,7 +182,7 @@ static int object_add(struct builder *b, struct frame *f, unsigned line, size_t 
 	if (!o || !pairs)
 		return -1;
 	attrs_keep(b, line, n, given, pairs);
-	tree_attrs_translate(pairs, n, *b->t->version == '3');
+	attrs_translate(pairs, n, *b->t->version == '3');
 	text = pair_get(pairs, n, "type");
 	o->type = xml_type_find(text, strlen(text));
 	o->parent = b->depth > 1 ? b->frames[b->depth - 1].object : -1;

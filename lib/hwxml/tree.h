@@ -14,7 +14,7 @@
  * Independent of hwloc: registries and people compare what the document states. Reads only what canon_parse, which is
  * called first, accepts. All strings belong to the tree.
  *
- * Attributes have the form of hwloc 2; those of hwloc 3 are translated (tree_hwloc3.c): its infos of the topology
+ * Attributes have the form of hwloc 2; those of hwloc 3 are translated: its infos of the topology
  * become infos of the root, and values that hwloc derives (memory tiers, PCI localities) are left out. Values of infos
  * remain as in the text, because fields of it are decoded into them.
  */

@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "replay/placement.h"
-#include "replay/stock.h"
-#include "replay/tally.h"
+#include "replay/replay_parts.h"
 
 /* A job in the simulation. */
 struct turn {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "replay/tally.h"
+#include "replay/replay_parts.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "shape/runs.h"
 
 /* For each core, the innermost object around it that has memory of its own, or -1: holder[] by the core's object. */
 static long *holders_of(const struct tree *t, const struct tree_extent *s)

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "shape/runs.h"
 
 #define MAX_DEPTH 64
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "shape/runs.h"
+#include "shape/strings_parts.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "sock_owner.h"
 #include "shape/hostlist.h"
 #include "base/string_map.h"
 

@@ -4,8 +4,10 @@
 #define TOPIARY_REGISTRY_HTTP_PEER_H
 
 #include <arpa/inet.h>
-
 #include <netinet/in.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/types.h>
 
 #include "service.h"
 
@@ -47,5 +49,12 @@ bool peer_is_host(struct call *c, const char *host);
  * address, in which a host may use any address. All zeros when it is no internet address.
  */
 struct in6_addr peer_source(const struct sockaddr *a);
+
+/*
+ * The user of the process at the other end of a TCP connection. The kernel knows it when that end is on this host (in
+ * this network namespace), and no credential need be trusted for it. fd is the connection, peer its other end. True
+ * with *uid; false when the other end is on another host, or sock_diag(7) is not available.
+ */
+bool sock_owner(int fd, const struct sockaddr *peer, uid_t *uid);
 
 #endif

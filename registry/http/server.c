@@ -9,16 +9,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "reply.h"
+#include "server_parts.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "deadline.h"
-#include "listen.h"
 #include "metrics.h"
 #include "peer.h"
 #include "query.h"
-#include "route.h"
 
 /* beyond CONNECTIONS (deadline.h): health checks are answered, other requests get 503 */
 #define SPARE_CONNECTIONS 128

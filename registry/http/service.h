@@ -4,16 +4,41 @@
 #define TOPIARY_REGISTRY_HTTP_SERVICE_H
 
 #include <jansson.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/socket.h>
 
 #include "base/settings.h"
-#include "store/bases.h"
 #include "client/cred.h"
 #include "ingest/commit.h"
-#include "store/db.h"
 #include "ingest/parser.h"
-#include "server_budget.h"
+#include "store/bases.h"
+#include "store/db.h"
 #include "upkeep/publish.h"
+
+/* An amount that all connections share: bytes, or requests in progress. */
+struct server_budget {
+	atomic_size_t used;
+	size_t max;
+};
+
+/* Acquire the whole amount or none. */
+static inline bool server_budget_acquire(struct server_budget *b, size_t amount)
+{
+	size_t used = atomic_load(&b->used);
+
+	do {
+		if (amount > b->max || used > b->max - amount)
+			return false;
+	} while (!atomic_compare_exchange_weak(&b->used, &used, used + amount));
+	return true;
+}
+
+static inline void server_budget_release(struct server_budget *b, size_t amount)
+{
+	atomic_fetch_sub(&b->used, amount);
+}
 
 struct gate;
 struct pg_servers;
@@ -107,7 +132,7 @@ void call_body(struct call *c, const char *type, struct buf *body);
  */
 int call_check_credential(struct call *c);
 
-/* Refuses a body that is not zstd, and a document longer than max that was signed. Each 0, or -1 with the reply filled. */
+/* Refuse a body that is not zstd, and a signed document longer than max. Each 0, or -1 with the reply filled. */
 int call_check_zstd(struct call *c);
 int call_check_length(struct call *c, size_t max);
 

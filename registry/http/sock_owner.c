@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "sock_owner.h"
+#include "peer.h"
 
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>

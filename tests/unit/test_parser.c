@@ -19,7 +19,7 @@
 
 #include "../../registry/ingest/validate.h"
 #include "../../registry/ingest/parser.h"
-#include "../../registry/ingest/sandbox.h"
+#include "../../registry/ingest/worker.h"
 #include "table.h"
 #include "hwxml/canon.h"
 #include "hwcmp/compare.h"

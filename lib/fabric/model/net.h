@@ -54,4 +54,10 @@ void net_sets_join(unsigned *parent, unsigned a, unsigned b);
 
 enum { COST_HOST = 100, COST_CLIMB = 100, COST_HOP = 200 };
 
+/*
+ * Numbers the planes of a fabric with complete nodes and links, most hosts first, and fills in everything but their
+ * kind. 0 or -1 (memory).
+ */
+int planes_find(struct fabric *f);
+
 #endif

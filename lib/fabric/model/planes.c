@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "fabric/model/planes.h"
+#include "fabric/model/net.h"
 
 #include <stdlib.h>
 
-#include "fabric/model/net.h"
 
 static void join_switches(const struct fabric *f, unsigned *parent)
 {

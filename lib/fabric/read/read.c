@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "base/file.h"
-#include "fabric/recognise/given.h"
+#include "fabric/recognise/draft.h"
 #include "fabric/read/readers.h"
 
 #define MAX_BYTES ((size_t) 256 << 20)

@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fabric/recognise/given.h"
-#include "fabric/model/json.h"
 #include "fabric/recognise/draft.h"
+#include "fabric/model/json.h"
 #include "fabric/model/names.h"
 
 enum { MAX_NAME = 255, MAX_CABLES = 1 << 20 };	/* of all links together */

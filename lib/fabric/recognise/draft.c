@@ -9,8 +9,7 @@
 #include "base/array.h"
 #include "base/string_map.h"
 #include "fabric/model/names.h"
-#include "fabric/model/planes.h"
-#include "fabric/recognise/recognise.h"
+#include "fabric/model/net.h"
 
 struct end {
 	enum draft_end_kind kind;

@@ -41,4 +41,13 @@ int draft_cable(struct fabric_draft *m, unsigned a, unsigned port_a, unsigned b,
 /* NULL when memory is short. m remains the caller's. */
 struct fabric *draft_finish(const struct fabric_draft *m, const struct fabric_names *names, struct err *e);
 
+/* Sets the kind and the levels of every plane, and the rank of every switch. 0 or -1 (memory). */
+int fabric_recognise(struct fabric *f);
+
+/*
+ * The fabric of levels that a file states: a switch for each group. Takes ownership of h, which is freed on failure,
+ * too. NULL: memory.
+ */
+struct fabric *fabric_given(struct hierarchy *h, struct err *e);
+
 #endif

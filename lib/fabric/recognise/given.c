@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "fabric/recognise/given.h"
+#include "fabric/recognise/draft.h"
 
 #include <stdlib.h>
 
-#include "fabric/recognise/draft.h"
 
 /* Adds the switches and hosts of a hierarchy, as cables from each group to its elements. */
 static int hierarchy_unfold(const struct hierarchy *h, struct fabric_draft *m)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "fabric/recognise/recognise.h"
+#include "fabric/recognise/draft.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "fabric/model/net.h"
-#include "fabric/write/draw_grid.h"
 #include "fabric/write/draw_parts.h"
 
 enum {

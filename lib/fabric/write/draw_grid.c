@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "fabric/write/draw_grid.h"
+#include "fabric/write/draw_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/write/draw_parts.h"
 
 enum { DIMS = 3, CELL_GAP = 30, SLICE_GAP = 46, STUB = 11, LANE = 7, TWO_COLUMNS = 8, CELLS = 1 << 16 };
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_HTTP_ROUTE_H
-#define TOPIARY_REGISTRY_HTTP_ROUTE_H
+#ifndef TOPIARY_REGISTRY_HTTP_SERVER_PARTS_H
+#define TOPIARY_REGISTRY_HTTP_SERVER_PARTS_H
 
+#include <microhttpd.h>
+#include <stdbool.h>
+
+#include "base/err.h"
 #include "service.h"
 
 /* The routes: docs/openapi.yaml in C. */
@@ -26,5 +30,17 @@ bool route_is_health(const struct route *r);
 /* The i-th route, NULL after the last; the number of a route, the number of all for NULL. */
 const struct route *route_at(size_t i);
 size_t route_number(const struct route *r);
+
+/*
+ * Queue the reply; libmicrohttpd owns its body afterwards. A successful GET carries an ETag, and is answered 304 when
+ * If-None-Match names it (RFC 9110, sections 8.8.3 and 13.1.2). Called by server.c.
+ */
+enum MHD_Result reply_send(struct MHD_Connection *conn, struct call *c, bool read);
+
+/* A non-blocking listening socket on ADDRESS:PORT ([ADDRESS]:PORT for IPv6). -1 with an error. */
+int listen_on(const char *address, struct err *e);
+
+/* Is it bound to a loopback address? */
+bool listen_is_loopback(int fd);
 
 #endif
