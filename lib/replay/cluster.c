@@ -67,6 +67,8 @@ static int kinds_make(struct cluster *c, const struct snapshot *s, struct err *e
 			c->numas_max = shape->shape->numas.count;
 		if (kind_init(&c->kinds[i], shape->shape))
 			return err_set(e, "out of memory");
+		if (c->kinds[i].words > c->words_max)
+			c->words_max = c->kinds[i].words;
 	}
 	return 0;
 }

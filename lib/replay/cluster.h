@@ -47,6 +47,7 @@ struct cluster {
 	struct cluster_kind *kinds;
 	size_t nkinds;
 	unsigned numas_max;		/* of all kinds, the most NUMA nodes whose memory counts (shape_numas) */
+	unsigned words_max;		/* the most of a kind */
 	struct cluster_node *nodes;
 	size_t n;
 	size_t words;

@@ -363,14 +363,11 @@ static void tables_free(struct fronts *f)
 struct fronts *fronts_new(const struct cluster *c)
 {
 	struct fronts *f = calloc(1, sizeof(*f));
-	unsigned words = 0;
 
 	if (!f)
 		return NULL;
-	for (size_t i = 0; i < c->nkinds; i++)
-		words = c->kinds[i].words > words ? c->kinds[i].words : words;
 	*f = (struct fronts){ .cluster = c, .maps = calloc(c->nkinds, sizeof(*f->maps)),
-			      .key = malloc((words + 1) * sizeof(*f->key)) };
+			      .key = malloc((c->words_max + 1) * sizeof(*f->key)) };
 	if (!f->maps || !f->key)
 		goto error;
 	for (size_t i = 0; i < c->nkinds; i++)

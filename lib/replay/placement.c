@@ -28,15 +28,12 @@ struct search {
 struct placement *placement_new(const struct cluster *c)
 {
 	struct placement *l = calloc(1, sizeof(*l));
-	unsigned words = 0;
 
 	if (!l)
 		return NULL;
 	*l = (struct placement){ .cluster = c, .list = calloc(c->n, sizeof(*l->list)) };
-	for (size_t i = 0; i < c->nkinds; i++)
-		words = c->kinds[i].words > words ? c->kinds[i].words : words;
 	l->limits = calloc(c->numas_max + 1, sizeof(*l->limits));
-	l->cores = calloc(words + 1, sizeof(*l->cores));
+	l->cores = calloc(c->words_max + 1, sizeof(*l->cores));
 	if (l->list && l->limits && l->cores)
 		return l;
 	placement_free(l);

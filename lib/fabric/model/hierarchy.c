@@ -76,29 +76,29 @@ const struct hierarchy_host *hierarchy_find(const struct hierarchy *h, const cha
 	return NULL;
 }
 
-static unsigned torus_distance(const struct hierarchy_level *level, unsigned a, unsigned b)
+static double torus_cost(const struct hierarchy_level *level, unsigned a, unsigned b)
 {
-	unsigned sum = 0;
+	double sum = 0;
 
 	for (unsigned d = 0; d < level->dims; d++) {
 		unsigned x = a % level->dim[d], y = b % level->dim[d], hops = x < y ? y - x : x - y;
 
 		if (hops > level->dim[d] - hops)
 			hops = level->dim[d] - hops;
-		sum += hops * level->cost[d];
+		sum += (double) hops * level->cost[d];
 		a /= level->dim[d];
 		b /= level->dim[d];
 	}
 	return sum;
 }
 
-static unsigned level_distance(const struct hierarchy_level *level, unsigned a, unsigned b)
+double hierarchy_level_cost(const struct hierarchy_level *level, unsigned a, unsigned b)
 {
 	switch (level->form) {
 	case HIERARCHY_TORUS:
-		return torus_distance(level, a, b);
+		return torus_cost(level, a, b);
 	case HIERARCHY_GRAPH:
-		return level->hops[(size_t) a * level->size + b] * level->cost[0];
+		return (double) level->hops[(size_t) a * level->size + b] * level->cost[0];
 	case HIERARCHY_TREE:
 		break;
 	}
@@ -109,6 +109,6 @@ unsigned hierarchy_distance(const struct hierarchy *h, const struct hierarchy_ho
 {
 	for (unsigned l = 0; l < h->nlevels; l++)
 		if (a->at[l] != b->at[l])
-			return level_distance(&h->level[l], a->at[l], b->at[l]);
+			return hierarchy_level_cost(&h->level[l], a->at[l], b->at[l]);
 	return 0;
 }

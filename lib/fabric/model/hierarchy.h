@@ -75,7 +75,8 @@ void hierarchy_free(struct hierarchy *h);
 /* The host of this name, or NULL if the fabric does not have it. Borrowed. */
 const struct hierarchy_host *hierarchy_find(const struct hierarchy *h, const char *name);
 
-/* The cost of a unit between two hosts; 0 for a host and itself. */
+/* The cost of a unit between two positions of a level; between two hosts, 0 for a host and itself. */
+double hierarchy_level_cost(const struct hierarchy_level *level, unsigned a, unsigned b);
 unsigned hierarchy_distance(const struct hierarchy *h, const struct hierarchy_host *a, const struct hierarchy_host *b);
 
 /*

@@ -7,15 +7,11 @@
 #include <string.h>
 
 #include "base/array.h"
-
-struct name {
-	uint64_t guid;
-	char *host;
-};
+#include "base/string_map.h"
 
 struct fabric_names {
-	struct name *list;
-	size_t n;
+	struct string_map guids;
+	char **hosts;			/* by the number of the GUID */
 };
 
 struct fabric_names *fabric_names_new(void)
@@ -27,56 +23,38 @@ void fabric_names_free(struct fabric_names *n)
 {
 	if (!n)
 		return;
-	for (size_t i = 0; i < n->n; i++)
-		free(n->list[i].host);
-	free(n->list);
+	for (size_t i = 0; i < n->guids.count; i++)
+		free(n->hosts[i]);
+	free(n->hosts);
+	string_map_free(&n->guids);
 	free(n);
-}
-
-/* The index of the GUID, or where it would be inserted. */
-static size_t names_place(const struct fabric_names *n, uint64_t guid)
-{
-	size_t low = 0, high = n->n;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (n->list[middle].guid < guid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
 }
 
 int fabric_names_add(struct fabric_names *n, uint64_t guid, const char *host, struct err *e)
 {
-	size_t at = names_place(n, guid);
+	size_t known = n->guids.count, at;
 	char *copy;
 
 	if (!names_fit(host))
 		return err_set(e, "'%.100s': invalid host name", host);
-	if (at < n->n && n->list[at].guid == guid) {
-		if (!strcmp(n->list[at].host, host))
-			return 0;
-		return err_set(e, "GUID %016llx belongs to both %s and %s", (unsigned long long) guid, n->list[at].host,
-			       host);
-	}
-	if (array_reserve(n->list, n->n, 1) || !(copy = strdup(host)))
+	if ((at = string_map_find_bytes(&n->guids, &guid, sizeof(guid))) != STRING_MAP_NONE)
+		return strcmp(n->hosts[at], host) ? err_set(e, "GUID %016llx belongs to both %s and %s",
+							    (unsigned long long) guid, n->hosts[at], host) : 0;
+	if (array_reserve(n->hosts, known, 1) || !(copy = strdup(host)))
 		return err_set(e, "out of memory");
-	memmove(n->list + at + 1, n->list + at, (n->n++ - at) * sizeof(*n->list));
-	n->list[at] = (struct name){ guid, copy };
+	if (string_map_add_bytes(&n->guids, &guid, sizeof(guid)) == STRING_MAP_NONE) {
+		free(copy);
+		return err_set(e, "out of memory");
+	}
+	n->hosts[known] = copy;
 	return 0;
 }
 
 const char *names_find(const struct fabric_names *n, uint64_t guid)
 {
-	size_t at;
+	size_t at = n && guid ? string_map_find_bytes(&n->guids, &guid, sizeof(guid)) : STRING_MAP_NONE;
 
-	if (!n || !guid)
-		return NULL;
-	at = names_place(n, guid);
-	return at < n->n && n->list[at].guid == guid ? n->list[at].host : NULL;
+	return at == STRING_MAP_NONE ? NULL : n->hosts[at];
 }
 
 static bool is_name_char(unsigned char c)

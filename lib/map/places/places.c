@@ -202,33 +202,13 @@ unsigned places_above(const struct places *p, struct places_kind *kind)
 	return p->network->nlevels;
 }
 
-/*
- * Scotch's numbering of a torus, also used by the fabric: the first dimension varies fastest. Distances are the shorter
- * way round.
- */
-static double torus_distance(const struct hierarchy_level *l, unsigned a, unsigned b)
-{
-	double sum = 0;
-
-	for (unsigned d = 0; d < l->dims; d++) {
-		unsigned x = a % l->dim[d], y = b % l->dim[d], hops = x > y ? x - y : y - x;
-
-		sum += (double) l->cost[d] * (hops > l->dim[d] - hops ? l->dim[d] - hops : hops);
-		a /= l->dim[d];
-		b /= l->dim[d];
-	}
-	return sum;
-}
-
+/* In a tree the cost is the same for all of a kind, whose levels go on within the node. */
 static double level_distance(const struct places *p, const struct place *a, const struct place *b, unsigned l)
 {
 	const struct hierarchy_level *level = p->network && l < p->network->nlevels ? &p->network->level[l] : NULL;
 
-	if (level && level->form == HIERARCHY_TORUS)
-		return torus_distance(level, a->path[l], b->path[l]);
-	if (level && level->form == HIERARCHY_GRAPH)
-		return (double) level->cost[0] * level->hops[(size_t) a->path[l] * level->size + b->path[l]];
-	return p->kinds[a->kind].cost[l];
+	return level && level->form != HIERARCHY_TREE ? hierarchy_level_cost(level, a->path[l], b->path[l])
+						      : p->kinds[a->kind].cost[l];
 }
 
 double places_distance(const struct places *p, unsigned a, unsigned b)
