@@ -20,7 +20,6 @@
 #include "delta/pack.h"
 
 #define TIMEOUT 60	/* seconds */
-#define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 static void set_verbose(void *args, const char *text, struct argp_state *state)
 {
@@ -49,7 +48,7 @@ int cmd_parse(struct cmd *c, const struct cmd_syntax *s, void *args, int argc, c
 	return settings_load(c->config, &c->settings, e);
 }
 
-/* The subject to sign for a path with restricted read access (registry/http/access.h); NULL for others. malloc'ed. */
+/* The subject to sign for a path with restricted read access (registry/http/access.c); NULL for others. malloc'ed. */
 static char *read_about(const char *path)
 {
 	static const char *const tails[] = { "/facts", "/topology", "/history" };
@@ -88,7 +87,7 @@ static char *read_authorization(const struct cmd *c, const char *path, struct er
 static int answer_error(const char *url, const char *path, const struct http_answer *a, const char *unsigned_why,
 			struct err *e)
 {
-	json_t *j = json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
+	json_t *j = http_json(a);
 	const char *why = json_string_value(json_object_get(j, "error"));
 
 	if (why)
@@ -190,19 +189,16 @@ char *cmd_sign(const struct cmd *c, const char *purpose, const char *what, const
 	       struct err *e)
 {
 	struct claim claim = { .length = length };
-	struct buf boot = {0};
 	struct timespec now;
 	uid_t reader;
 
-	if (user_uid(c->settings.registry_user, &reader, e) || file_read(BOOT_ID, 64, &boot, e))
+	if (user_uid(c->settings.registry_user, &reader, e) || claim_boot_id(claim.boot_id, e))
 		return NULL;
 	clock_gettime(CLOCK_REALTIME, &now);
 	claim.seq = now.tv_sec * 1000000000ull + now.tv_nsec;
 	snprintf(claim.purpose, sizeof(claim.purpose), "%s", purpose);
 	snprintf(claim.node, sizeof(claim.node), "%s", what);
-	snprintf(claim.boot_id, sizeof(claim.boot_id), "%.36s", boot.data);
 	snprintf(claim.sha256, sizeof(claim.sha256), "%s", sha256);
-	buf_free(&boot);
 	return cred_sign(&claim, reader, c->settings.munge_socket, e);
 }
 

@@ -15,7 +15,6 @@
 
 #include "base/file.h"
 #include "base/user.h"
-#include "client/claim.h"
 #include "client/cred.h"
 #include "client/http.h"
 #include "doctor.h"
@@ -57,23 +56,8 @@ void doctor_check_account(struct doctor *d)
 
 static int encode_and_decode(const struct doctor *d, struct buf *out, struct err *e)
 {
-	struct claim claim = { .purpose = "doctor",
-			       .node = "doctor",
-			       .boot_id = "00000000-0000-0000-0000-000000000000",
-			       .seq = time(NULL) },
-		     got;
-	const char *socket = d->cmd->settings.munge_socket;
-	uid_t signer;
-	char *cred;
-	int rc;
-
-	hash_hex("", 0, claim.sha256);
-	if (!(cred = cred_sign(&claim, geteuid(), socket, e)))
-		return -1;
-	rc = cred_check(cred, socket, &got, &signer, e);
-	free(cred);
 	buf_puts(out, "encoded and decoded a credential");
-	return rc;
+	return cred_test("doctor", d->cmd->settings.munge_socket, e);
 }
 
 void doctor_check_munge(struct doctor *d)
@@ -102,11 +86,6 @@ static int get(const struct doctor *d, const char *path, struct http_answer *a, 
 					       .ca = c->settings.tls_ca,
 					       .timeout = DOCTOR_SECONDS },
 		       a, e);
-}
-
-static json_t *body_json(const struct http_answer *a)
-{
-	return json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
 }
 
 static void report_readiness(struct doctor *d, const json_t *answer)
@@ -146,7 +125,7 @@ void doctor_check_registry(struct doctor *d)
 				  "must agree, and no "
 				  "firewall may block the port",
 				  "%s", e.text);
-	ready = body_json(&a);
+	ready = http_json(&a);
 	doctor_compare_clock(d, "the registry", a.date);
 	if (!json_is_object(json_object_get(ready, "checks"))) {
 		doctor_add(d, DOCTOR_ERROR, "correct RegistryURL: something else than topiaryd answers there",
@@ -227,7 +206,7 @@ void doctor_check_exports(struct doctor *d)
 	if (!d->registry || !d->nodes)
 		return;
 	if (get(d, "/v1/nodes", &a, &e) == 0)
-		answer = body_json(&a);
+		answer = http_json(&a);
 	if (json_is_array(json_object_get(answer, "nodes")) && !json_is_true(json_object_get(answer, "truncated")))
 		compare_exports(d, json_object_get(answer, "nodes"));
 	json_decref(answer);

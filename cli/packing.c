@@ -224,20 +224,16 @@ static int groups_decide(struct packer *p, struct err *e)
 
 static int as_fields(const struct cached_base *base, const struct buf *xml, struct packed *f, struct err *e)
 {
-	struct buf diff = {0}, again = {0};
+	struct buf diff = {0};
 	int rc = field_layout_encode(&base->layout, &base->lines, xml->data, xml->len, &diff);
 
 	if (rc)
 		err_set(e, rc > 0 ? "does not fit the field layout that was learned from it" : "out of memory");
 	else
-		rc = field_layout_decode(&base->layout, &base->lines, diff.data ? diff.data : "", diff.len, xml->len,
-					 &again, e);
-	if (!rc && (again.len != xml->len || memcmp(again.data, xml->data, xml->len)))
-		rc = err_set(e, "its encoding does not decode to the file");
+		rc = cached_base_check(base, &diff, xml->data, xml->len, e);
 	f->kind = PACKED_FIELDS;
 	f->bytes = diff.len;
 	buf_free(&diff);
-	buf_free(&again);
 	return rc ? -1 : 0;
 }
 

@@ -127,7 +127,7 @@ static bool is_passing(long status)
 
 static enum deliver_result answer_refused(struct delivery *d, const struct http_answer *a, struct err *e)
 {
-	json_t *j = json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
+	json_t *j = http_json(a);
 	const char *why = json_string_value(json_object_get(j, "error"));
 
 	err_set(e, "the registry answered %ld: %s", a->status, why ? why : "no reason given");
@@ -158,7 +158,7 @@ static enum deliver_result check_ack(struct delivery *d, const struct claim *c, 
 			d->settings->registry_user, (unsigned) signer);
 		return DELIVER_AGAIN;
 	}
-	j = json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
+	j = http_json(a);
 	snprintf(d->outcome, sizeof(d->outcome), "shape %.16s, %.8s",
 		 json_string_value(json_object_get(j, "shape")) ?: "?",
 		 json_string_value(json_object_get(j, "stored")) ?: "?");
@@ -169,7 +169,7 @@ static enum deliver_result check_ack(struct delivery *d, const struct claim *c, 
 /* If the deadline is within the window, half of the time left is reserved for sending. */
 static void spread_wait(const struct delivery *d, const struct http_answer *a)
 {
-	json_t *j = json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
+	json_t *j = http_json(a);
 	json_int_t announced = json_integer_value(json_object_get(j, "spread"));
 	unsigned window = announced < 0 ? 0 : announced > SPREAD_MAX ? SPREAD_MAX : announced;
 	unsigned left = deliver_left(d), ms = random_below(1000 * (window < left ? window : left / 2));
@@ -199,7 +199,7 @@ static enum deliver_result send_document(struct delivery *d, struct err *e)
  */
 static bool catch_up(struct delivery *d, const struct http_answer *a)
 {
-	json_t *j = a->status == 409 ? json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL) : NULL;
+	json_t *j = a->status == 409 ? http_json(a) : NULL;
 	json_int_t last = json_integer_value(json_object_get(j, "last"));
 	bool ahead = last > 0 && last < SEQ_MAX && (uint64_t) last >= d->seq;
 

@@ -13,7 +13,7 @@
 struct delivery {
 	const struct settings *settings;
 	const char *node;
-	char boot_id[37];
+	char boot_id[CLAIM_BOOT_ID];
 	const struct buf *xml;
 	time_t until;			/* in CLOCK_BOOTTIME: everything must end by then; 0: no deadline */
 	uint64_t seq;			/* of the last attempt: ns since the boot, but above the registry's last */

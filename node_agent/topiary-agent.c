@@ -21,8 +21,6 @@
 /* Declared by libc. */
 __attribute__((visibility("default"))) const char *argp_program_version = "topiary-agent " TOPIARY_VERSION;
 
-#define BOOT_ID "/proc/sys/kernel/random/boot_id"
-
 struct args {
 	const char *config, *input, *node;
 	unsigned deadline;	/* seconds, 0: none */
@@ -165,16 +163,6 @@ static int discover_xml(const char *format, struct buf *out, struct err *e)
 	return rc;
 }
 
-static int discover_boot(char boot_id[static 37], struct err *e)
-{
-	FILE *f = fopen(BOOT_ID, "re");
-	int n = f ? fscanf(f, "%36s", boot_id) : 0;
-
-	if (f)
-		fclose(f);
-	return n == 1 && strlen(boot_id) == 36 ? 0 : err_set(e, "%s: not a boot ID", BOOT_ID);
-}
-
 /*
  * The document to export: discovered or read (--input), and kept in the node's own file; for a recheck that file
  * itself.
@@ -199,7 +187,7 @@ static int agent_run(const struct args *o, const struct settings *s, struct buf 
 		log_error("'%s' is not a node name: expected letters, digits, '.', '_' and '-'", d.node);
 		return -1;
 	}
-	if (discover_boot(d.boot_id, &e) || read_document(o, s, xml, &e)) {
+	if (claim_boot_id(d.boot_id, &e) || read_document(o, s, xml, &e)) {
 		log_error("%s: %s", d.node, e.text);
 		return -1;
 	}

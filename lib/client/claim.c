@@ -68,3 +68,14 @@ int claim_parse(const char *text, struct claim *out)
 	*out = c;
 	return 0;
 }
+
+int claim_boot_id(char out[static CLAIM_BOOT_ID], struct err *e)
+{
+	static const char path[] = "/proc/sys/kernel/random/boot_id";
+	FILE *f = fopen(path, "re");
+	int n = f ? fscanf(f, "%36s", out) : 0;
+
+	if (f)
+		fclose(f);
+	return n == 1 && strlen(out) == CLAIM_BOOT_ID - 1 ? 0 : err_set(e, "%s: not a boot ID", path);
+}

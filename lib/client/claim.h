@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/hash.h"
 
 /*
@@ -13,10 +14,12 @@
  * itself is never inside (munge's limit is 1 MiB). The purpose keeps a credential from being taken for another request
  * than it was made for.
  */
+#define CLAIM_BOOT_ID 37
+
 struct claim {
 	char purpose[16];	/* one of CLAIM_*, or another word of a-z */
 	char node[256];
-	char boot_id[37];	/* /proc/sys/kernel/random/boot_id */
+	char boot_id[CLAIM_BOOT_ID];
 	uint64_t seq;		/* grows with each attempt of a boot */
 	uint64_t length;	/* bytes of the document, uncompressed */
 	char sha256[HASH_HEX];	/* of the document, uncompressed */
@@ -38,6 +41,9 @@ int claim_write(const struct claim *c, char text[static CLAIM_MAX]);
 
 /* Only the spelling that claim_write has is read, and no claim of another version. 0, or -1 with *out untouched. */
 int claim_parse(const char *text, struct claim *out);
+
+/* The id of this boot, from the kernel. 0 or -1. */
+int claim_boot_id(char out[static CLAIM_BOOT_ID], struct err *e);
 
 /* A name that a node may have: 1 to 255 of A-Z a-z 0-9 . _ - and not beginning with '.' or '-'. */
 bool claim_node_valid(const char *name);

@@ -21,4 +21,7 @@ char *cred_sign(const struct claim *c, uid_t reader, const char *socket, struct 
  */
 int cred_check(const char *cred, const char *socket, struct claim *c, uid_t *signer, struct err *e);
 
+/* Signs and verifies a credential of the caller's own, for this purpose: does munged work? 0 or -1. */
+int cred_test(const char *purpose, const char *socket, struct err *e);
+
 #endif

@@ -3,6 +3,7 @@
 #ifndef TOPIARY_CLIENT_HTTP_H
 #define TOPIARY_CLIENT_HTTP_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include <time.h>
 
@@ -34,6 +35,12 @@ struct http_answer {
 /* One exchange. 0 whatever the status; -1 when there was no answer. Free with http_free. */
 int http_do(const struct http_request *r, struct http_answer *a, struct err *e);
 void http_free(struct http_answer *a);
+
+/* The body as JSON; NULL if it is none. */
+static inline json_t *http_json(const struct http_answer *a)
+{
+	return json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
+}
 
 /* Escape one path segment (RFC 3986); malloc'ed. */
 char *http_escape(const char *segment);

@@ -165,6 +165,17 @@ void base_cache_release(struct base_cache *c, const struct cached_base *b)
 	pthread_mutex_unlock(&c->lock);
 }
 
+int cached_base_check(const struct cached_base *b, const struct buf *diff, const char *doc, size_t len, struct err *e)
+{
+	struct buf again = {0};
+	int rc = field_layout_decode(&b->layout, &b->lines, diff->data ? diff->data : "", diff->len, len, &again, e);
+
+	if (rc == 0 && (again.len != len || memcmp(again.data, doc, len)))
+		rc = err_set(e, "base %d: the encoded document does not decode to the original", b->base);
+	buf_free(&again);
+	return rc;
+}
+
 /* --- matching a document --- */
 
 static unsigned lines_count(const char *doc, size_t len)

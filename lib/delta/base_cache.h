@@ -42,6 +42,9 @@ void base_cache_each(struct base_cache *c, void (*each)(const struct cached_base
 const struct cached_base *base_cache_acquire(struct base_cache *c, int base);
 void base_cache_release(struct base_cache *c, const struct cached_base *b);
 
+/* Check that the base's layout reproduces doc from diff, byte for byte: 0, or -1 with an error. */
+int cached_base_check(const struct cached_base *b, const struct buf *diff, const char *doc, size_t len, struct err *e);
+
 /*
  * Find a base from which doc differs only in the values of fields. 0: the layout of *match fits, and what it stores of
  * doc was appended to *diff. 1: the layout must be widened to *wider first (free with field_layout_free); diff

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "admin.h"
 #include "base/log.h"
 #include "ingest/base_insert.h"
 #include "store/document.h"

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "access.h"
+#include "handlers.h"
 
 #include <string.h>
 #include <strings.h>
 
-#include "admin.h"
 #include "hwxml/redact.h"
 
 int access_admit(struct call *c)

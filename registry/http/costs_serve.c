@@ -4,7 +4,6 @@
 
 #include <strings.h>
 
-#include "admin.h"
 #include "base/log.h"
 #include "peer.h"
 #include "store/costs_store.h"

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "access.h"
 #include "store/json_rows.h"
 #include "store/document.h"
 #include "hwxml/redact.h"

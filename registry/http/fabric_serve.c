@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "admin.h"
 #include "base/log.h"
 #include "fabric/model/json.h"
 #include "store/fabric_store.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "admin.h"
 #include "upkeep/fsck.h"
 #include "ingest/gate.h"
 

@@ -22,7 +22,7 @@ void export_topology(struct call *c);
  *
  * It becomes the baseline of a new class, and the node no longer drifts. Nodes of its former class with the same drift,
  * which differ from it in identity alone, follow soon (upkeep_steps.h), so a change of the whole cluster is accepted
- * once. Nodes that do not drift stay; accepting one changes nothing. Signed by an administrator (admin.h) for
+ * once. Nodes that do not drift stay; accepting one changes nothing. Signed by an administrator (admin_check) for
  * CLAIM_ACCEPT with the hash of the accepted document.
  */
 int accept_admit(struct call *c);
@@ -31,7 +31,7 @@ void accept_node(struct call *c);
 /*
  * --- fsck_serve.c: POST /v1/fsck and /v1/fsck/repair: check a batch of stored documents (fsck.h) ---
  *
- * From ?after=, which is `next` of the previous reply. Signed by an administrator (admin.h) with FSCK_CLAIM or
+ * From ?after=, which is `next` of the previous reply. Signed by an administrator (admin_check) with FSCK_CLAIM or
  * FSCK_REPAIR_CLAIM in place of a node and the hash of the text of `after`.
  */
 #define FSCK_CLAIM "fsck"
@@ -44,7 +44,7 @@ void fsck_post(struct call *c);
  * --- costs_serve.c: PUT /v1/nodes/NODE/costs: what `topiary bench node --json` printed on the node ---
  *
  * A false measurement marks nodes as slow and misplaces ranks, so that it is accepted as an export is, from root of the
- * node itself, or from an administrator (admin.h).
+ * node itself, or from an administrator (admin_check).
  */
 #define COSTS_ZSTD_MAX (256u << 10)	/* bytes of the body */
 int costs_admit(struct call *c);
@@ -57,7 +57,7 @@ void costs_read(struct call *c);
 /*
  * --- fabric_serve.c: PUT /v1/fabric: import the present fabric (fabric/model/json.h), and GET, open to all ---
  *
- * Stored as a new version when it differs from the last. Signed by an administrator (admin.h) with FABRIC_CLAIM in
+ * Stored as a new version when it differs from the last. Signed by an administrator (admin_check) with FABRIC_CLAIM in
  * place of a node.
  */
 #define FABRIC_CLAIM "fabric"
@@ -102,5 +102,46 @@ struct db_value;
 struct json_column;
 void reply_rows(struct call *c, const char *first, const char *name, const struct json_column *columns, const char *sql,
 		unsigned n, const struct db_value *values);
+
+/* --- admin.c, access.c, query.c: who may do or read what, and the parameters of a request --- */
+
+/*
+ * Admit an administrator's request: signed for the route's purpose by one of Admins or the user who runs topiaryd,
+ * recently, for c->node, and sent from the registry's own host or one of AdminHosts (root of any node can sign as any
+ * user). `what` completes the refusal: "accept a node". 0, or -1 with the reply filled. May wait for the resolver.
+ */
+int admin_admit(struct call *c, const char *what);
+
+/* Is the verified claim about c->node, and recent? For requests of any user. 0, or -1 with the reply filled. */
+int admin_check_claim(struct call *c);
+
+/* Checks user and host alone, after the credential was verified; fills no reply. */
+bool admin_check(struct call *c);
+
+/*
+ * Access control of reads. A GET may carry a credential signed for CLAIM_READ and the node in the path, or ACCESS_CLAIM
+ * where the path has none. Without one the reader is anonymous; with one it is a user, or an administrator. What
+ * Linux shows to root alone (hwxml/redact.h) goes to administrators only, unless PublishSerials is yes; ReadFacts
+ * selects who may read facts. Each returns 0, or -1 with the reply filled.
+ */
+#define ACCESS_CLAIM "registry"
+int access_admit(struct call *c);
+int access_admit_facts(struct call *c);
+
+/* Whether the reader may see what is redacted for others. */
+bool access_sees_serials(const struct call *c);
+
+/*
+ * Add a parameter of the query string to the call: one of `known` (names separated by blanks), at most once, with a
+ * value valid as in docs/openapi.yaml. 0, or -1 with the reply filled. value may hold NUL bytes; NULL when there is no
+ * '='.
+ */
+int query_add_param(struct call *c, const char *known, const char *name, const char *value, size_t len);
+
+/*
+ * The parameter hosts as a PostgreSQL text[], appended to out, which stays empty without it. 0, or -1 with the reply
+ * filled.
+ */
+int query_hosts(struct call *c, struct buf *out);
 
 #endif

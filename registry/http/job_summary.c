@@ -7,8 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "access.h"
-#include "admin.h"
 #include "base/log.h"
 #include "delta/pack.h"
 #include "ingest/quota.h"

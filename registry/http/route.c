@@ -8,8 +8,6 @@
 #include "handlers.h"
 #include "metrics.h"
 #include "peer.h"
-#include "query.h"
-#include "access.h"
 #include "readiness.h"
 
 #define BODY_MAX (4u << 20)	/* of zstd: four times the usual size of the largest XML allowed */

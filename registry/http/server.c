@@ -16,7 +16,7 @@
 #include "deadline.h"
 #include "metrics.h"
 #include "peer.h"
-#include "query.h"
+#include "handlers.h"
 
 /* beyond CONNECTIONS (deadline.h): health checks are answered, other requests get 503 */
 #define SPARE_CONNECTIONS 128

@@ -12,7 +12,7 @@
 /* The routes: docs/openapi.yaml in C. */
 struct route {
 	const char *method, *pattern;	/* '*' in the pattern matches one segment of the path: a node's name */
-	const char *params;		/* query parameters allowed (query.h), or NULL */
+	const char *params;		/* query parameters allowed (query_add_param), or NULL */
 	int (*admit)(struct call *);	/* run before the body is read, or NULL */
 	int (*admit_peer)(struct call *);
 	void (*handle)(struct call *);

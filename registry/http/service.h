@@ -91,7 +91,7 @@ struct call_parameter {
 };
 #define PARAMS_MAX 8
 
-/* What a reader may see (access.h). */
+/* What a reader may see (access_admit). */
 enum call_access { ACCESS_ANYONE, ACCESS_USER, ACCESS_ADMIN };
 
 /* A request, from its headers to its reply. */

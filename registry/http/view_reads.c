@@ -3,8 +3,6 @@
 #include "handlers.h"
 
 #include "upkeep/publish.h"
-#include "query.h"
-#include "access.h"
 #include "store/json_rows.h"
 #include "shape/hostlist.h"
 #include "hwxml/redact.h"

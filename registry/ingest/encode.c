@@ -81,7 +81,8 @@ static int encoded_set_fields(const struct encode_job *j, const struct cached_ba
 {
 	const struct base_metadata *meta = base_metadata(cached);
 
-	if (base_check_diff(cached, diff, j->xml, e) || drift_of_fields(cached, j->xml, &out->drift, e))
+	if (cached_base_check(cached, diff, j->xml->data, j->xml->len, e) ||
+	    drift_of_fields(cached, j->xml, &out->drift, e))
 		return -1;
 	out->layout = meta->layout;
 	snprintf(out->shape, sizeof(out->shape), "%s", meta->shape);

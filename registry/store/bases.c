@@ -525,17 +525,6 @@ int bases_invalidate(struct bases *b, struct db *db, int base, struct err *e)
 
 /* --- decoding --- */
 
-int base_check_diff(const struct cached_base *cached, const struct buf *diff, const struct buf *xml, struct err *e)
-{
-	struct buf again = {0};
-	int rc = field_layout_decode(&cached->layout, &cached->lines, diff->data, diff->len, xml->len, &again, e);
-
-	if (rc == 0 && (again.len != xml->len || memcmp(again.data, xml->data, xml->len)))
-		rc = err_set(e, "base %d: the encoded document does not decode to the original", cached->base);
-	buf_free(&again);
-	return rc;
-}
-
 int decoder_open(struct bases *b, struct db *db, const char *layout, struct base_decoder *out, struct err *e)
 {
 	enum { BASE, KIND, MARK, SHA256 };

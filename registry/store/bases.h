@@ -98,9 +98,6 @@ int bases_widen(struct bases *b, struct db *db, const struct cached_base *cached
  */
 int bases_invalidate(struct bases *b, struct db *db, int base, struct err *e);
 
-/* Check that the base's layout reproduces the document from diff, byte for byte: 0, or -1 with an error. */
-int base_check_diff(const struct cached_base *cached, const struct buf *diff, const struct buf *xml, struct err *e);
-
 /* Decoder of documents stored by one layout, of any age. Close with decoder_close. */
 struct base_decoder {
 	const struct cached_base *cached;	/* the base */

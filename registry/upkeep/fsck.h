@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "upkeep_run.h"
+#include "upkeep_steps.h"
 
 /*
  * Rebuilds stored documents, present and past, and compares hash and shape. With `record`, those that cannot be rebuilt

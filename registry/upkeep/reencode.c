@@ -89,7 +89,7 @@ static int encode_fields(struct upkeep_run *p, const struct cached_base *cached,
 
 	if (rc == 0) {
 		f->layout = base_metadata(cached)->layout;
-		return base_check_diff(cached, &f->diff, xml, e);
+		return cached_base_check(cached, &f->diff, xml->data, xml->len, e);
 	}
 	f->diff.len = 0;
 	if (rc > 0)

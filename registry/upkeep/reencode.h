@@ -3,7 +3,7 @@
 #ifndef TOPIARY_REGISTRY_UPKEEP_MOVES_H
 #define TOPIARY_REGISTRY_UPKEEP_MOVES_H
 
-#include "upkeep_run.h"
+#include "upkeep_steps.h"
 
 /*
  * Stores documents in another layout; the documents stay the same. A row is changed only after its new diff was decoded
