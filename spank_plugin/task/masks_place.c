@@ -62,13 +62,27 @@ static int tasks_place(struct task *t, hwloc_bitmap_t *places, struct err *e)
 	return 1;
 }
 
+/*
+ * A binding that the user asked Slurm for takes precedence over the site's default and over --topo-tasks; that
+ * --hint=nomultithread is one, too, is not obvious.
+ */
+static bool binding_wins(const struct task *t)
+{
+	if (!step.user_binds || options_set_by_user("topo-place"))
+		return false;
+	if (options_set_by_user("topo-tasks") && !t->local)
+		slurm_spank_log("topiary: step %s: --topo-tasks: tasks keep the CPUs and GPUs of Slurm's own binding "
+				"(--cpu-bind, --hint, --threads-per-core or DefCpuBind); --topo-place=gpu as well "
+				"places them within it", step.name);
+	return true;
+}
+
 int task_masks_from_option(struct task *t, struct err *e)
 {
 	hwloc_bitmap_t *places;
 	int rc;
 
-	/* A binding of the user's takes precedence over the site's default. */
-	if (!options.bind.place || (step.user_binds && !options_set_by_user("topo-place")))
+	if (!options.bind.place || binding_wins(t))
 		return 0;
 	if (!(places = calloc(t->nlocal, sizeof(*places))))
 		return err_set(e, "out of memory");

@@ -116,6 +116,16 @@ def test_options_of_the_user_win(cluster):
     assert [found[r][2]["cpus_os"] for r in range(3)] == [plain[r][2]["cpus_os"] for r in range(3)]
 
 
+@pytest.mark.parametrize("option", ["--cpu-bind=none", "--hint=nomultithread", "--threads-per-core=1"])
+def test_a_binding_of_slurm_that_stays_is_said(cluster, option):
+    found, said = tasks(cluster, "cn3", 3, "-n3", option, "--topo-tasks=auto")
+    assert {gpus for gpus, *_ in found.values()} == {"0,1,2"}
+    assert len([line for line in said if "tasks keep the CPUs and GPUs of Slurm's own binding" in line]) == 1, said
+    found, said = tasks(cluster, "cn3", 3, "-n3", option, "--topo-tasks=auto", "--topo-place=gpu")
+    assert [found[rank][0] for rank in range(3)] == ["0", "1", "2"] and not any("topiary" in line for line in said)
+    assert_near(found)
+
+
 def test_own_numbers_of_the_user_stay(cluster):
     found, said = tasks(cluster, "cn3", 3, "-n3", "--topo-tasks=auto", HIP_VISIBLE_DEVICES="1")
     assert said == [] and {gpus for gpus, *_ in found.values()} == {"0,1,2"}
