@@ -47,6 +47,28 @@ static int kept_begin(struct candidate_set *s)
 	return kept.memos && s->list ? 0 : -1;
 }
 
+/*
+ * Nodes with the same free cores and devices have the same choice, and there are many: 16 of them are kept for the
+ * decision. The free cores follow, then the groups' sets.
+ */
+#define NEAR_MEMOS 16u
+
+struct near_memo {
+	struct near_key {
+		const struct shape *shape;
+		unsigned cores, task_cores, fit, level, want, groups, devices[DEVICE_SHARES_MAX];
+	} key;
+	const struct score_cost *cost;
+	struct node_fit *fit;
+	unsigned bare, sets;
+	uint64_t seen[];
+};
+
+static size_t memo_size(void)
+{
+	return sizeof(struct near_memo) + (occupancy_node_words() + 1) * (DEVICE_SHARES_MAX + 1) * sizeof(uint64_t);
+}
+
 int candidates_begin(struct candidate_set *s)
 {
 	unsigned most = occupancy_node_words();
@@ -60,6 +82,7 @@ int candidates_begin(struct candidate_set *s)
 	s->free_cores = malloc((most + 1) * sizeof(*s->free_cores));
 	s->sets = malloc((most + 1) * (DEVICE_SHARES_MAX + 1) * sizeof(*s->sets));
 	s->limits = malloc((s->limits_max + 1) * sizeof(*s->limits));
+	s->near = s->devices.name ? calloc(NEAR_MEMOS, memo_size()) : NULL;
 	return !kept_begin(s) && s->free_cores && s->sets && s->limits ? 0 : -1;
 }
 
@@ -76,6 +99,7 @@ void candidates_end(struct candidate_set *s)
 	free(s->free_cores);
 	free(s->sets);
 	free(s->limits);
+	free(s->near);
 }
 
 /* usable: NULL for all cores. */
@@ -150,21 +174,70 @@ static const struct score_cost *cost_of_sets(struct candidate_set *s, const stru
 	return best;
 }
 
+static void key_make(const struct shape *shape, const struct score_need *need, const struct device_groups *g,
+		     unsigned want, struct near_key *out)
+{
+	*out = (struct near_key){ .shape = shape, .cores = need->cores, .task_cores = need->task_cores,
+				  .fit = need->fit, .level = need->level, .want = want, .groups = g->n };
+	memcpy(out->devices, g->devices, g->n * sizeof(*g->devices));
+}
+
+/* The memo that a node has or may have; NULL: none. *known: it has it. */
+static struct near_memo *memo_find(struct candidate_set *s, const struct near_key *key, const struct device_groups *g,
+				   bool *known)
+{
+	unsigned words = core_set_words(key->shape->cores);
+	uint64_t hash = key->groups;
+	struct near_memo *m;
+
+	if (!s->near)
+		return NULL;
+	for (unsigned w = 0; w < words; w++)
+		hash = (hash ^ s->free_cores[w]) * 0x9e3779b97f4a7c15u;
+	m = (struct near_memo *) ((char *) s->near + (hash >> 60) % NEAR_MEMOS * memo_size());
+	*known = !memcmp(&m->key, key, sizeof(*key)) && !memcmp(m->seen, s->free_cores, words * sizeof(*m->seen)) &&
+		 !memcmp(m->seen + words, g->cores, g->n * words * sizeof(*m->seen));
+	if (!*known) {
+		m->key = *key;
+		memcpy(m->seen, s->free_cores, words * sizeof(*m->seen));
+		memcpy(m->seen + words, g->cores, g->n * words * sizeof(*m->seen));
+	}
+	return m;
+}
+
 /* *known: there are sets of cores near the node's devices. */
 static const struct score_cost *cost_near(struct candidate_set *s, const struct shape *shape,
 					  const struct score_need *need, struct candidate_node *candidate,
 					  bool *known)
 {
+	unsigned want = device_count(&s->devices, candidate->tasks), n;
+	bool limited = need->nlimits || (need->path && need->path->steps), seen = false;
 	struct device_set sets[DEVICE_SHARES_MAX];
 	struct device_groups groups;
 	const struct score_cost *c;
-	unsigned n;
+	struct near_memo *m;
+	struct near_key key;
 
 	device_groups_read(s->devices.name, s->devices.type, candidate->node, shape, s->sets, &groups);
-	n = device_choice_sets(shape, &groups, device_count(&s->devices, candidate->tasks), s->free_cores, need, sets);
+	key_make(shape, need, &groups, want, &key);
+	m = limited ? NULL : memo_find(s, &key, &groups, &seen);
+	if (seen) {
+		*known = m->sets;
+		candidate->fit = m->fit;
+		candidate->devices_bare = m->bare;
+		return m->cost;
+	}
+	n = device_choice_sets(shape, &groups, want, s->free_cores, need, sets);
 	*known = n;
-	c = cost_of_sets(s, shape, need, &groups, sets, n, true, candidate);
-	return c ? c : cost_of_sets(s, shape, need, &groups, sets, n, false, candidate);
+	if (!(c = cost_of_sets(s, shape, need, &groups, sets, n, true, candidate)))
+		c = cost_of_sets(s, shape, need, &groups, sets, n, false, candidate);
+	if (m) {
+		m->cost = c;
+		m->fit = candidate->fit;
+		m->bare = candidate->devices_bare;
+		m->sets = n;
+	}
+	return c;
 }
 
 /* A whole node is available only if no other job has any of it; then all its cores are the job's. */

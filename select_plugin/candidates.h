@@ -32,6 +32,7 @@ struct candidate_set {
 	struct budget budget;
 	struct candidate_tasks need;		/* the last one */
 	uint64_t *free_cores, *sets;	/* space for one node */
+	struct near_memo *near;		/* what devices of such nodes cost, of some nodes before; or NULL */
 	struct score_limit *limits;
 	unsigned limits_max;
 };
