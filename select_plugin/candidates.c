@@ -142,6 +142,37 @@ static bool has_memory(const struct candidate_set *s, int node, uint64_t wanted)
 	       wanted + n->mem_spec_limit + (s->taken ? 0 : occupancy_memory(node)) <= n->real_memory;
 }
 
+/* Whether a node keeps cores for the GPUs that the job is to get, which are not all of the node's. */
+static bool keeps_cores(const struct candidate_set *s, int node)
+{
+	return s->devices.name && !strcasecmp(s->devices.name, "gpu") && !s->req->whole_nodes &&
+	       glue_without_gpus(node);
+}
+
+/*
+ * Leaves of the cores kept for GPUs those that the job's own GPUs may have. With others Slurm (24.11 to 26.05) finds
+ * no GPU for them on their socket, logs an error, and starts the job without any.
+ */
+static void keep_for_own(const struct candidate_set *s, int node, const struct device_share *shares, unsigned n,
+			 uint64_t *cores)
+{
+	const bitstr_t *open = keeps_cores(s, node) ? glue_without_gpus(node) : NULL;
+	unsigned words = core_set_words(glue_cores(node)), at = 0, left = 0;
+
+	if (!open)
+		return;
+	core_set_each(c, cores, words) {
+		for (; at < n && (unsigned) c >= shares[at].first; at++)
+			left = shares[at].devices * glue_cores_per_gpu(node);
+		if (bit_test((bitstr_t *) open, c))
+			continue;
+		if (left)
+			left--;
+		else
+			core_set_remove(cores, c);
+	}
+}
+
 /* The cheapest of the node's sets of devices. shared: each device has its share of the tasks near it. */
 static const struct score_cost *cost_of_sets(struct candidate_set *s, const struct shape *shape,
 					     const struct score_need *need, const struct device_groups *groups,
@@ -158,6 +189,7 @@ static const struct score_cost *cost_of_sets(struct candidate_set *s, const stru
 		unsigned nshares = device_choice_shares(groups, &sets[i], want, s->free_cores, words, cores, shares);
 		struct score_need own = *need;
 
+		keep_for_own(s, candidate->node, shares, nshares, cores);
 		if (shared)
 			own.nlimits = device_share_limits(shape, cores, need, shares, nshares, s->limits);
 		if (own.nlimits)
@@ -211,7 +243,8 @@ static const struct score_cost *cost_near(struct candidate_set *s, const struct 
 					  bool *known)
 {
 	unsigned want = device_count(&s->devices, candidate->tasks), n;
-	bool limited = need->nlimits || (need->path && need->path->steps), seen = false;
+	bool limited = need->nlimits || (need->path && need->path->steps) || keeps_cores(s, candidate->node);
+	bool seen = false;
 	struct device_set sets[DEVICE_SHARES_MAX];
 	struct device_groups groups;
 	const struct score_cost *c;
@@ -301,6 +334,8 @@ static void candidate_cost(struct candidate_set *s, const struct shape *shape, c
 	candidate->devices_bare = 0;
 	candidate->cost = s->devices.name ? cost_near(s, shape, need, candidate, &known) : NULL;
 	candidate->devices_far = known && !candidate->cost;
+	if (!candidate->cost)
+		keep_for_own(s, candidate->node, NULL, 0, s->free_cores);
 	if (!candidate->cost && !s->local_only)
 		candidate->cost = fit_cost_of_kind(&candidates_cache, shape, s->free_cores, need, s->sets,
 						   &kept.memos[candidate->node], &candidate->fit, &mixes);
@@ -376,7 +411,8 @@ static void find_largest_near(struct candidate_set *s, const struct shape *shape
 	device_groups_read(s->devices.name, s->devices.type, candidate->node, shape, s->sets, &groups);
 	n = device_choice_sets(shape, &groups, want, s->free_cores, need, sets);
 	for (unsigned i = 0; i < n; i++) {
-		device_choice_shares(&groups, &sets[i], want, s->free_cores, words, cores, shares);
+		keep_for_own(s, candidate->node, shares,
+			     device_choice_shares(&groups, &sets[i], want, s->free_cores, words, cores, shares), cores);
 		if ((most = fit_most(&candidates_cache, shape, cores, need, &cost, &fit)) <= candidate->cores)
 			continue;
 		candidate->cores = most;
@@ -395,6 +431,8 @@ static void find_largest(struct candidate_set *s, const struct shape *shape, str
 	job_request_need(s->req, 1, candidate->node, &need);
 	need.task_cores = 1;
 	read_free(s, candidate->node);
+	if (!s->local_only)
+		keep_for_own(s, candidate->node, NULL, 0, s->free_cores);
 	if (s->local_only)
 		find_largest_near(s, shape, &need, candidate);
 	else

@@ -241,6 +241,17 @@ static inline const bitstr_t *glue_without_gpus(int node)
 #endif
 }
 
+/* How many of these cores a job may have of each of its GPUs. */
+static inline unsigned glue_cores_per_gpu(int node)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
+	return node_record_table_ptr[node]->res_cores_per_gpu;
+#else
+	(void) node;
+	return 0;
+#endif
+}
+
 /* Whether the job may not have some devices, or only some: those of reservations (23.11). */
 static inline bool glue_reserves_devices(const slurm_exclusion_t *x)
 {

@@ -177,6 +177,20 @@ if SLURM_RELEASE >= (24, 5):
         if "spread" not in words:
             assert not cuts(ours)
 
+    def test_a_job_with_gpus_has_no_core_that_is_kept_for_others(restricted):
+        """GPU 1 is in use by a job with cores at GPU 0, so that all cores beside GPU 1 are free. Near a free GPU are
+        only those kept for it."""
+        ours, beside = restricted.ours, None
+        running(ours, "-n1", "-c2", "--gres=gpu:2")
+        for _ in range(GPUS):
+            number, placed = running(ours, f"-n{FREE}", "--topo-fit=require", "--topo-level=package")
+            beside = number if packages(placed["big1"]) == {1} else beside
+        ours.command(["scancel", beside])
+        assert wait_until(lambda: fields(jobs(ours, beside)[0])["JobState"] == "CANCELLED", 10)
+        number, placed = running(ours, "-n4", "--gres=gpu:1")
+        assert len(gpus(jobs(ours, number)[0])) == 1
+        assert not {core for core in placed["big1"] if core // BESIDE_GPU == 1 and core % BESIDE_GPU < KEPT}
+
     @pytest.mark.parametrize("submissions", [
         [f"-n{GPUS * FREE}", "-n1", "-n2 --gres=gpu:1", "-n4 --gres=gpu:2", "-n2 --gres=gpu:1"],
         [f"-n{GPUS * FREE + 1}", "-n8"],
