@@ -19,7 +19,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("be
 
 import sheet as sheets  # noqa: E402
 from rig.event_to_screen import delays  # noqa: E402
-from rig.paths import BUILD  # noqa: E402
+from rig.paths import BUILD, ROOT  # noqa: E402
 from rig.terminal import Terminal  # noqa: E402
 
 NODE = "[numa] Package:2 L3:16 Core:4 PU:2"
@@ -39,6 +39,22 @@ def size(sheet, args):
         each = path.stat().st_size / (args.ticks * PUS)
     sheet.add("size of a made trace of six counters per PU and tick", round(each, 2), "B", "<= 8",
               {"counters of 8 bytes": COUNTERS * 8 / each})
+    recorded_size(sheet)
+
+
+def recorded_size(sheet):
+    """Of tools/lint, which starts hundreds of processes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace"
+        subprocess.run([BUILD / "topiary", "record", "-r", "20", "-o", path, ROOT / "tools" / "lint"], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        found = json.loads(subprocess.run([BUILD / "topiary", "trace", "summary", path, "--level=PU", "--json"],
+                                          check=True, stdout=subprocess.PIPE).stdout)
+        head = 40 + int.from_bytes(path.read_bytes()[16:20], "little")
+        values = found["ticks"] * len(found["metrics"])
+        each = COUNTERS * (path.stat().st_size - head) / values
+    sheet.add("size of six values of a recorded trace, without its head", round(each, 2), "B", "<= 8",
+              {"counters of 8 bytes": COUNTERS * 8 / each}, f"{found['ticks']} ticks at 20 Hz of tools/lint")
 
 
 def timed(*command):
