@@ -87,47 +87,12 @@ static int map_scotch(const struct map_problem *b, unsigned *slot)
 /* Randomness of the bisections in starts that are to differ. */
 #define LOOSE 0.2
 
-static int map_split(const struct map_problem *b, unsigned *slot, struct split_way way)
+int candidate_map(const struct candidate *c, const struct map_problem *b, unsigned *slot)
 {
+	struct split_way way = c->way;
+
 	way.loose = b->loose ? LOOSE : 0;
-	return split_map(b->m, b->s, way, b->seed, slot, b->err);
-}
-
-static int map_whole(const struct map_problem *b, unsigned *slot)
-{
-	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_SCOTCH });
-}
-
-static int map_halved(const struct map_problem *b, unsigned *slot)
-{
-	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_SCOTCH, .halved = true });
-}
-
-static int map_packed(const struct map_problem *b, unsigned *slot)
-{
-	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_SCOTCH, .halved = true, .sizes = SPLIT_PACKED });
-}
-
-static int map_halves(const struct map_problem *b, unsigned *slot)
-{
-	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_FREE });
-}
-
-static int map_halves_packed(const struct map_problem *b, unsigned *slot)
-{
-	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_PACKED });
-}
-
-static int map_halves_alone(const struct map_problem *b, unsigned *slot)
-{
-	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES_ALONE, .halved = true,
-						      .sizes = SPLIT_FREE });
-}
-
-static int map_halves_alone_packed(const struct map_problem *b, unsigned *slot)
-{
-	return map_split(b, slot, (struct split_way){ .by = SPLIT_BY_HALVES_ALONE, .halved = true,
-						      .sizes = SPLIT_PACKED });
+	return c->map ? c->map(b, slot) : split_map(b->m, b->s, way, b->seed, slot, b->err);
 }
 
 /* The work for a rank, in edge evaluations. */
@@ -165,16 +130,19 @@ unsigned long long candidate_work(const struct candidate *c, const struct map_pr
  * external bias.
  */
 const struct candidate candidates[] = {
-	[CANDIDATE_BLOCK] = { "block", map_block, 0, 0 },
-	[CANDIDATE_CYCLIC] = { "cyclic", map_cyclic, 0, 0 },
-	[CANDIDATE_SCOTCH] = { "scotch", map_scotch, MAY_TAKE_LONG, 45 },
-	{ "split", map_whole, 0, 16 },
-	{ "split-halved", map_halved, HAS_CUTS, 22 },
-	{ "split-packed", map_packed, HAS_ROOM, 16 },
-	{ "halves", map_halves, MAY_TAKE_LONG, 70 },
-	{ "halves-packed", map_halves_packed, MAY_TAKE_LONG | HAS_ROOM, 70 },
-	{ "halves-alone", map_halves_alone, MAY_TAKE_LONG | HAS_CUTS, 70 },
-	{ "halves-alone-packed", map_halves_alone_packed, MAY_TAKE_LONG | HAS_CUTS | HAS_ROOM, 70 },
+	[CANDIDATE_BLOCK] = { .name = "block", .map = map_block },
+	[CANDIDATE_CYCLIC] = { .name = "cyclic", .map = map_cyclic },
+	[CANDIDATE_SCOTCH] = { .name = "scotch", .map = map_scotch, .needs = MAY_TAKE_LONG, .takes = 45 },
+	{ "split", NULL, 0, 16, { .by = SPLIT_BY_SCOTCH } },
+	{ "split-halved", NULL, HAS_CUTS, 22, { .by = SPLIT_BY_SCOTCH, .halved = true } },
+	{ "split-packed", NULL, HAS_ROOM, 16, { .by = SPLIT_BY_SCOTCH, .halved = true, .sizes = SPLIT_PACKED } },
+	{ "halves", NULL, MAY_TAKE_LONG, 70, { .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_FREE } },
+	{ "halves-packed", NULL, MAY_TAKE_LONG | HAS_ROOM, 70,
+	  { .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_PACKED } },
+	{ "halves-alone", NULL, MAY_TAKE_LONG | HAS_CUTS, 70,
+	  { .by = SPLIT_BY_HALVES_ALONE, .halved = true, .sizes = SPLIT_FREE } },
+	{ "halves-alone-packed", NULL, MAY_TAKE_LONG | HAS_CUTS | HAS_ROOM, 70,
+	  { .by = SPLIT_BY_HALVES_ALONE, .halved = true, .sizes = SPLIT_PACKED } },
 };
 
 const unsigned ncandidates = sizeof(candidates) / sizeof(candidates[0]);

@@ -56,7 +56,7 @@ static int try_candidate(struct search *x, const struct candidate *c, unsigned t
 	b.seed = x->b.seed + turn * 0x9e3779b9u;
 	b.loose = turn;
 	t->name = c->name;
-	if (c->map(&b, t->slot))
+	if (candidate_map(c, &b, t->slot))
 		return -1;
 	x->left -= candidate_work(c, &b);
 	improve_measure(x, t);
@@ -164,7 +164,7 @@ int mapping_compare(const struct matrix *m, const struct places *p, unsigned see
 		return -1;
 	if (!(slot = malloc(m->ranks * sizeof(*slot))))
 		err_set(e, "mapping: out of memory");
-	else if ((rc = candidates[CANDIDATE_SCOTCH].map(&b, slot)) == 0)
+	else if ((rc = candidate_map(&candidates[CANDIDATE_SCOTCH], &b, slot)) == 0)
 		out->scotch = slots_cost(m, s, slot);
 	free(slot);
 	slots_free(s);
