@@ -12,28 +12,7 @@
 #include "map/engine/quotient.h"
 #include "map/engine/split.h"
 #include "map/matrix/draw.h"
-
-/* The first temperature, that of ranks, and the last, relative to the average change of a move; their number. */
-#define WARM 0.5
-#define WARM_RANKS 0.1
-#define COLD 0.003
-#define STEPS 200
-/* The number of random moves that set the first one. */
-#define SAMPLES 512
-/* The resolution of random thresholds and distances. */
-#define CHANCES 1024
-/*
- * The probability that a rank moves to a partner's own domain; otherwise the nearest other is as likely as the next two
- * together, or the next four, and so on.
- */
-#define THERE 0.5
-/* The number of slots tried in that domain. */
-#define LOOKS 16
-/* The work of a move besides its edges. */
-#define MOVE_WORK 24
-/* The least average number of slots in a domain that is annealed; of levels of domains, the number annealed. */
-#define LEAST_SLOTS 3
-#define STRATA 3
+#include "map/engine/tuning.h"
 
 struct annealing {
 	struct mapping_state state;
@@ -44,8 +23,8 @@ struct annealing {
 	double warmth;			/* the temperature */
 	uint64_t chance;
 	unsigned *near;			/* near[cell * n ..]: all cells, the nearest to it first */
-	unsigned reach[CHANCES];	/* random indices into that */
-	double chances[CHANCES];	/* -log of a random number: logarithms are slow */
+	unsigned reach[ANNEAL_CHANCES];	/* random indices into that */
+	double chances[ANNEAL_CHANCES];	/* -log of a random number: logarithms are slow */
 };
 
 /* Two slots; to == SLOT_NONE: no move. */
@@ -58,12 +37,12 @@ struct move {
 static void tables_fill(struct annealing *a)
 {
 	size_t n = a->cells->n;
-	double there = a->state.s->n > n ? THERE : 0;
+	double there = a->state.s->n > n ? ANNEAL_THERE : 0;
 
 	for (size_t c = 0; c < n; c++)
 		order_by(&a->state.between[c * n], n, &a->near[c * n]);
-	for (unsigned i = 0; i < CHANCES; i++) {
-		double chance = (i + 0.5) / CHANCES, far = pow(n, (chance - there) / (1 - there));
+	for (unsigned i = 0; i < ANNEAL_CHANCES; i++) {
+		double chance = (i + 0.5) / ANNEAL_CHANCES, far = pow(n, (chance - there) / (1 - there));
 
 		a->chances[i] = -log(chance);
 		a->reach[i] = chance < there ? 0 : far < n ? far : n - 1;
@@ -98,14 +77,14 @@ static unsigned cell_draw(struct annealing *a, unsigned rank)
 	unsigned partner = degree ? m->adj[m->row[rank] + draw_below(&a->chance, degree)] : rank;
 	size_t his = a->cells->of[a->state.at[partner]];
 
-	return a->near[his * a->cells->n + a->reach[draw_below(&a->chance, CHANCES)]];
+	return a->near[his * a->cells->n + a->reach[draw_below(&a->chance, ANNEAL_CHANCES)]];
 }
 
 /* The slot of the cell whose rank can move to `from` at the least cost, among several adjacent ones. */
 static struct move move_choose(struct annealing *a, unsigned from, unsigned cell)
 {
 	unsigned first = a->cells->first[cell], count = a->cells->first[cell + 1] - first;
-	unsigned looks = count < LOOKS ? count : LOOKS, at = draw_below(&a->chance, count);
+	unsigned looks = count < ANNEAL_LOOKS ? count : ANNEAL_LOOKS, at = draw_below(&a->chance, count);
 	struct move v = { from, SLOT_NONE, INFINITY };
 
 	for (unsigned i = 0; i < looks; i++) {
@@ -129,7 +108,7 @@ static struct move move_draw(struct annealing *a, double limit)
 	unsigned cell = cell_draw(a, rank);
 	struct move v = { from, SLOT_NONE, INFINITY };
 
-	a->state.work += MOVE_WORK;
+	a->state.work += WORK_MOVE;
 	if (cell == a->cells->of[from])
 		return v;
 	v = move_choose(a, from, cell);
@@ -147,7 +126,7 @@ static double change_sample(struct annealing *a)
 	double sum = 0;
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < SAMPLES; i++) {
+	for (unsigned i = 0; i < ANNEAL_SAMPLES; i++) {
 		struct move v = move_draw(a, INFINITY);
 
 		if (v.to == SLOT_NONE || v.change == 0)
@@ -161,7 +140,7 @@ static double change_sample(struct annealing *a)
 /* A move that is dearer by `more` is accepted with the probability exp(-more / temperature). */
 static void move_try(struct annealing *a)
 {
-	double limit = a->warmth * a->chances[draw_below(&a->chance, CHANCES)];
+	double limit = a->warmth * a->chances[draw_below(&a->chance, ANNEAL_CHANCES)];
 	struct move v = move_draw(a, limit);
 
 	if (v.change >= limit)
@@ -174,9 +153,9 @@ static void annealing_run(struct annealing *a, unsigned long long work)
 {
 	double change = change_sample(a);
 
-	for (unsigned i = 0; i < STEPS && change > 0; i++) {
-		a->warmth = change * a->warm * pow(COLD / a->warm, (double) i / (STEPS - 1));
-		while (a->state.work < work * (i + 1) / STEPS)
+	for (unsigned i = 0; i < ANNEAL_STEPS && change > 0; i++) {
+		a->warmth = change * a->warm * pow(ANNEAL_COLD / a->warm, (double) i / (ANNEAL_STEPS - 1));
+		while (a->state.work < work * (i + 1) / ANNEAL_STEPS)
 			move_try(a);
 		if (a->cost >= a->least)
 			continue;
@@ -214,7 +193,7 @@ static const struct slot_level *nodes_find(const struct matrix *m, const struct 
 	for (unsigned t = 0; t + 1 < s->nlevels; t++) {
 		const struct slot_level *own = &s->level[t];
 
-		if (!own->is_shaped || own->n < 2 || own->n * LEAST_SLOTS >= m->ranks ||
+		if (!own->is_shaped || own->n < 2 || own->n * ANNEAL_SLOTS >= m->ranks ||
 		    !mapping_state_is_worth(m, own))
 			continue;
 		found = own;
@@ -229,18 +208,18 @@ int anneal_nodes(const struct matrix *m, const struct slots *s, uint64_t seed, u
 {
 	const struct slot_level *nodes = nodes_find(m, s);
 
-	return nodes ? cells_anneal(m, s, nodes, WARM, true, seed, work, slot, e) : 0;
+	return nodes ? cells_anneal(m, s, nodes, ANNEAL_WARM, true, seed, work, slot, e) : 0;
 }
 
 int anneal_ranks(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work, unsigned *slot,
 		 struct err *e)
 {
-	return cells_anneal(m, s, s->cells, WARM_RANKS, false, seed, work, slot, e);
+	return cells_anneal(m, s, s->cells, ANNEAL_WARM_RANKS, false, seed, work, slot, e);
 }
 
 static bool level_is_worth(const struct slot_level *t)
 {
-	return t->is_shaped && t->n > 1 && t->first[t->n] >= LEAST_SLOTS * t->n;
+	return t->is_shaped && t->n > 1 && t->first[t->n] >= ANNEAL_SLOTS * t->n;
 }
 
 static int level_anneal(const struct matrix *m, const struct slots *s, unsigned level, uint64_t seed,
@@ -249,7 +228,7 @@ static int level_anneal(const struct matrix *m, const struct slots *s, unsigned 
 	struct quotient c;
 	int rc = quotient_init(&c, m, s, level, slot) ?
 		err_set(e, "mapping: out of memory") :
-		cells_anneal(c.m, &c.s, c.s.cells, WARM, false, seed, work, c.slot, e);
+		cells_anneal(c.m, &c.s, c.s.cells, ANNEAL_WARM, false, seed, work, c.slot, e);
 
 	if (rc == 0)
 		quotient_apply(&c, m->ranks, slot);
@@ -265,8 +244,8 @@ int anneal_domains(const struct matrix *m, const struct slots *s, uint64_t seed,
 
 	for (unsigned t = 0; t < s->nlevels; t++)
 		worth += level_is_worth(&s->level[t]);
-	if (worth > STRATA)
-		worth = STRATA;
+	if (worth > ANNEAL_LEVELS)
+		worth = ANNEAL_LEVELS;
 	for (unsigned t = s->nlevels, done = 0; t-- && done < worth && rc == 0;)
 		if (level_is_worth(&s->level[t])) {
 			rc = level_anneal(m, s, t, seed + done, work / worth, slot, e);

@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "map/matrix/draw.h"
+#include "map/engine/tuning.h"
 
-/* Capacity of the hash table; a collision replaces the earlier entry. */
-#define MEMORY 4096
-
+/* In a hash table, where a collision replaces the earlier entry. */
 struct attempt {
 	unsigned level, one, other, when;
 };
@@ -21,7 +20,7 @@ int attempts_init(struct attempts *a, const struct slots *s)
 		a->domains += s->level[t].n;
 	a->changed[0] = calloc(a->domains + 1, sizeof(*a->changed[0]));
 	a->kept = calloc(a->domains + 1, sizeof(*a->kept));
-	a->memory = calloc(MEMORY, sizeof(*a->memory));
+	a->memory = calloc(PAIR_MEMORY, sizeof(*a->memory));
 	if (!a->changed[0] || !a->kept || !a->memory)
 		return -1;
 	for (unsigned t = 1; t < s->nlevels; t++)
@@ -40,7 +39,7 @@ bool attempts_add(struct attempts *a, unsigned level, unsigned one, unsigned oth
 {
 	struct attempt now = { level, one < other ? one : other, one < other ? other : one, ++a->now };
 	uint64_t key = ((uint64_t) now.one << 32 | now.other) + ((uint64_t) level << 56);
-	struct attempt *last = &a->memory[draw_below(&key, MEMORY)];
+	struct attempt *last = &a->memory[draw_below(&key, PAIR_MEMORY)];
 	bool in_vain = last->level == level && last->one == now.one && last->other == now.other &&
 		last->when > a->changed[level][one] && last->when > a->changed[level][other];
 

@@ -9,16 +9,14 @@
 #include "map/matrix/draw.h"
 #include "map/engine/spectral.h"
 #include "map/engine/order.h"
+#include "map/engine/tuning.h"
 
-enum { MAX_DIRECTIONS = 8, MAX_CUTS = 2 * (MAX_DIRECTIONS + 2) + 1 };
+enum { MAX_CUTS = 2 * (CUT_DIRECTIONS + 2) + 1 };
 
 /* Number of directions, the first of which are the eigenvectors themselves; number of cuts that are fully refined. */
 static const struct thoroughness {
 	unsigned directions, refined;
-} thorough = { MAX_DIRECTIONS, 4 }, quick = { 3, 3 };
-
-/* The cost of sorting a rank, and of assigning it to its half, in edge evaluations. */
-#define SORT_WORK 40
+} thorough = { CUT_DIRECTIONS, CUT_REFINED }, quick = { CUT_QUICK, CUT_QUICK };
 
 struct cut {
 	double cost;
@@ -106,7 +104,7 @@ static void cut_by_key(struct cutting *c)
 	unsigned n = c->h->ranks;
 
 	order_by(c->key, n, c->order);
-	c->h->work += 2 * c->h->m->row[c->h->n] + SORT_WORK * (unsigned long long) n;
+	c->h->work += 2 * c->h->m->row[c->h->n] + WORK_SORT * (unsigned long long) n;
 	cut_in_order(c);
 	for (unsigned i = 0; i < n / 2; i++) {
 		unsigned other = c->order[i];

@@ -6,14 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Exchanges without gain after which a pass ends; number of repetitions. */
-#define IDLE_EXCHANGES 8
-#define PASSES 12
-/* Differences below this share of the total weight are treated as rounding errors. */
-#define ROUNDING 1e-12
-/* The cost of updating a partner's gain, and of a rank, in edge evaluations. */
-#define EDGE_WORK 4
-#define RANK_WORK 8
+#include "map/engine/tuning.h"
 
 static int alloc_all(struct bisection *h)
 {
@@ -56,7 +49,7 @@ double bisection_cut(struct bisection *h)
 {
 	double between = 0, pulled = 0;
 
-	h->work += 2 * h->m->row[h->n] + (unsigned long long) RANK_WORK * h->n;
+	h->work += 2 * h->m->row[h->n] + (unsigned long long) WORK_VALUE * h->n;
 	for (unsigned i = 0; i < h->n; i++) {
 		double own = 0, other = 0;
 
@@ -105,7 +98,7 @@ static unsigned pairs_begin(struct bisection *h)
 	for (unsigned at = h->leaves; --at;)
 		for (unsigned half = 0; half < 2; half++)
 			h->most[half][at] = fmax(h->most[half][2 * at], h->most[half][2 * at + 1]);
-	h->work += EDGE_WORK * (unsigned long long) h->n;
+	h->work += WORK_GATHER * (unsigned long long) h->n;
 	return second < h->n - second ? second : h->n - second;
 }
 
@@ -128,7 +121,7 @@ static double rank_move(struct bisection *h, unsigned i)
 	change_sides(h, i);
 	for (size_t a = h->m->row[i]; a < h->m->row[i + 1]; a++)
 		gain_enter(h, h->m->adj[a]);
-	h->work += EDGE_WORK * (h->m->row[i + 1] - h->m->row[i]) + h->n / 16 + 1 + RANK_WORK;
+	h->work += WORK_GATHER * (h->m->row[i + 1] - h->m->row[i]) + h->n / 16 + 1 + WORK_VALUE;
 	return gain;
 }
 
@@ -137,7 +130,7 @@ double bisection_exchange(struct bisection *h)
 	unsigned pairs = pairs_begin(h), done = 0, keep = 0;
 	double sum = 0, most = 0;
 
-	for (; done < keep + IDLE_EXCHANGES && done < pairs; done++) {
+	for (; done < keep + CUT_IDLE && done < pairs; done++) {
 		for (unsigned half = 0; half < 2; half++) {
 			h->swapped[2 * done + half] = best_gain(h, half);
 			sum += rank_move(h, h->swapped[2 * done + half]);
@@ -157,7 +150,7 @@ double bisection_refine(struct bisection *h)
 {
 	double all = 0, less;
 
-	for (unsigned i = 0; i < PASSES; i++) {
+	for (unsigned i = 0; i < CUT_PASSES; i++) {
 		all += less = bisection_exchange(h);
 		if (less <= 0)
 			break;

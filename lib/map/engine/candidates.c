@@ -7,6 +7,7 @@
 #include "map/engine/repair.h"
 #include "map/engine/scotch.h"
 #include "map/engine/split.h"
+#include "map/engine/tuning.h"
 
 static int no_memory(const struct map_problem *b)
 {
@@ -85,7 +86,6 @@ static int map_scotch(const struct map_problem *b, unsigned *slot)
 }
 
 /* Randomness of the bisections in starts that are to differ. */
-#define LOOSE 0.2
 
 int candidate_map(const struct candidate *c, const struct map_problem *b, unsigned *slot)
 {
@@ -96,7 +96,6 @@ int candidate_map(const struct candidate *c, const struct map_problem *b, unsign
 }
 
 /* The work for a rank, in edge evaluations. */
-#define RANK_ARCS 12
 
 enum need { MAY_TAKE_LONG = 1, HAS_ROOM = 2, HAS_CUTS = 4 };
 
@@ -122,7 +121,7 @@ unsigned long long candidate_work(const struct candidate *c, const struct map_pr
 
 	while (b->s->n >> levels)
 		levels++;
-	return (b->m->row[b->m->ranks] + RANK_ARCS * (unsigned long long) b->m->ranks) * levels * c->takes;
+	return (b->m->row[b->m->ranks] + WORK_RANK * (unsigned long long) b->m->ranks) * levels * c->takes;
 }
 
 /*

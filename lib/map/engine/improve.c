@@ -9,18 +9,7 @@
 #include "map/engine/anneal.h"
 #include "map/engine/neighbourhood.h"
 #include "map/engine/swaps.h"
-
-/* The largest share of the work for polishing one mapping; as much is reserved for what follows. */
-#define POLISH (1.0 / 256)
-#define REST 0.25
-/*
- * The share of the work for rearranging all starts, and in each round the share of the rest for improving those that
- * are kept.
- */
-#define LAYOUT 0.08
-#define ROUND 0.25
-/* In each round one in so many is kept. */
-#define KEPT 3
+#include "map/engine/tuning.h"
 
 /*
  * Keeps the cheapest trial; of equal ones that with the least loaded network adapter, then the first. So the result is
@@ -41,7 +30,7 @@ void improve_measure(struct search *x, struct search_trial *t)
 
 static int trial_polish(struct search *x, struct search_trial *t)
 {
-	unsigned long long most = POLISH * x->work, left = most;
+	unsigned long long most = SHARE_POLISH * x->work, left = most;
 
 	if (swaps_polish(x->b.m, x->b.s, &left, t->slot))
 		return err_set(x->b.err, "mapping: out of memory");
@@ -139,9 +128,9 @@ static int trials_begin(struct search *x)
 	for (unsigned i = 0; i < x->ntrials; i++)
 		if (trial_polish(x, &x->trial[i]))
 			return -1;
-	if (x->left < REST * x->work)
-		x->left = REST * x->work;
-	work = work_each(x, LAYOUT);
+	if (x->left < SHARE_REST * x->work)
+		x->left = SHARE_REST * x->work;
+	work = work_each(x, SHARE_LAYOUT);
 	for (unsigned i = 0; i < x->ntrials; i++)
 		if (step_run(x, &steps[0], &x->trial[i], work))
 			return -1;
@@ -156,12 +145,12 @@ int improve_trials(struct search *x)
 		return -1;
 	keep_cheapest(x, x->effort->starts);
 	do {
-		double work = work_each(x, x->ntrials > 1 ? ROUND : 1);
+		double work = work_each(x, x->ntrials > 1 ? SHARE_ROUND : 1);
 
 		kept = x->ntrials;
 		if (improve_all(x, work))
 			return -1;
-		keep_cheapest(x, (kept + KEPT - 1) / KEPT);
+		keep_cheapest(x, (kept + ROUND_KEEPS - 1) / ROUND_KEEPS);
 	} while (kept > 1);
 	return 0;
 }

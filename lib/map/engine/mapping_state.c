@@ -5,14 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The largest table, 2 MiB: beyond this, updates from memory are too slow. */
-#define MOST (1u << 18)
-/* The number of cells updated in the time of one edge evaluation. */
-#define CELLS_WORK 8
+#include "map/engine/tuning.h"
 
 bool mapping_state_is_worth(const struct matrix *m, const struct slot_level *cells)
 {
-	return (size_t) m->ranks * cells->n <= MOST;
+	return (size_t) m->ranks * cells->n <= COST_TABLE;
 }
 
 static void between_fill(struct mapping_state *t)
@@ -41,7 +38,7 @@ static void partners_add(struct mapping_state *t, unsigned rank, const double *m
 
 	for (size_t i = m->row[rank]; i < m->row[rank + 1]; i++)
 		row_add(&t->cost[(size_t) m->adj[i] * t->cells->n], more, m->weight[i], t->cells->n);
-	t->work += (m->row[rank + 1] - m->row[rank]) * (1 + t->cells->n / CELLS_WORK);
+	t->work += (m->row[rank + 1] - m->row[rank]) * (1 + t->cells->n / CELLS_AN_EDGE);
 }
 
 int mapping_state_init(struct mapping_state *t, const struct matrix *m, const struct slots *s,

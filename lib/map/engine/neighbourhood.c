@@ -9,26 +9,7 @@
 #include "map/engine/attempts.h"
 #include "map/matrix/draw.h"
 #include "map/engine/split_parts.h"
-
-/*
- * Larger pairs take too long, and the gain of smaller ones is found by moving single ranks, unless they are a good part
- * of all.
- */
-#define MOST_RANKS 256
-#define LEAST_RANKS 8
-#define GOOD_PART 4
-/* The work of drawing a pair. */
-#define DRAW_WORK 100
-/* The number of times that an edge is read to compare costs and to compute biases. */
-#define ARC_WORK 4
-/* After so many draws in a row without a pair to try, the search has converged. */
-#define IDLE 40
-/* Then a random pair is repartitioned, with halves whose cut may be dearer by up to this share. */
-#define LOOSE 0.2
-/* The gain per work that is initially assumed for each level; and the work that a draw counts as. */
-#define FIRST_GAIN 1e-3
-#define FIRST_WORK 1e6
-#define TURN_WORK 1000
+#include "map/engine/tuning.h"
 
 /* The gain of repartitioning at a level, and the work for it. */
 struct yield {
@@ -72,7 +53,7 @@ static void draw_level(struct neighbourhood *r)
 	const struct yield *a = &r->yield[one], *b = &r->yield[other];
 
 	r->level = &r->x.s->level[b->gain * a->work > a->gain * b->work ? other : one];
-	yield_of(r)->work += TURN_WORK;
+	yield_of(r)->work += LEVEL_DRAW;
 }
 
 /* The domains of a rank and one of its partners. */
@@ -81,7 +62,7 @@ static bool draw_domains(struct neighbourhood *r)
 	const struct matrix *m = r->x.m;
 	unsigned rank = draw_rank(r), degree = m->row[rank + 1] - m->row[rank];
 
-	r->x.work += DRAW_WORK;
+	r->x.work += WORK_DRAW;
 	draw_level(r);
 	if (!degree)
 		return false;
@@ -114,7 +95,7 @@ static void pair_gather(struct neighbourhood *r)
 
 static bool is_worth(const struct neighbourhood *r)
 {
-	return r->n <= MOST_RANKS && (r->n >= LEAST_RANKS || r->n * GOOD_PART >= r->x.m->ranks);
+	return r->n <= PAIR_MOST && (r->n >= PAIR_LEAST || r->n * PAIR_PART >= r->x.m->ranks);
 }
 
 static void set_sizes(struct neighbourhood *r)
@@ -140,7 +121,7 @@ static double cost_of(struct neighbourhood *r)
 		for (size_t a = x->m->row[rank]; a < x->m->row[rank + 1]; a++)
 			*(x->local[x->m->adj[a]] == SLOT_NONE ? &others : &among) +=
 				x->m->weight[a] * slots_distance(x->s, x->slot[rank], x->slot[x->m->adj[a]]);
-		r->x.work += ARC_WORK * (x->m->row[rank + 1] - x->m->row[rank]);
+		r->x.work += WORK_GATHER * (x->m->row[rank + 1] - x->m->row[rank]);
 	}
 	for (unsigned i = 0; i < r->n; i++)
 		x->local[r->drawn[i]] = SLOT_NONE;
@@ -249,10 +230,10 @@ static void keep_best(struct neighbourhood *r)
  */
 static int pair_next(struct neighbourhood *r)
 {
-	bool anew = r->idle >= IDLE;
+	bool anew = r->idle >= PAIR_IDLE;
 	int rc;
 
-	if (r->idle++ == IDLE)
+	if (r->idle++ == PAIR_IDLE)
 		keep_best(r);
 	if (!draw_domains(r))
 		return 0;
@@ -283,7 +264,7 @@ static int renewal_init(struct neighbourhood *r)
 	r->best = r->last + ranks;
 	memcpy(r->best, r->x.slot, ranks * sizeof(*r->best));
 	for (unsigned t = 0; t < s->nlevels; t++)
-		r->yield[t] = (struct yield){ FIRST_GAIN * cost, FIRST_WORK };
+		r->yield[t] = (struct yield){ LEVEL_GAIN * cost, LEVEL_WORK };
 	sit_down(r);
 	return 0;
 }

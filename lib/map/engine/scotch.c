@@ -9,17 +9,14 @@
 
 #include <scotch.h>
 
+#include "map/engine/tuning.h"
+
 /*
  * Scotch sums weight x distance in SCOTCH_Num, 32 bits in most packages, and does not detect overflows. The weights of
  * all edges are scaled to this sum, which leaves room for the largest distance.
  */
 #define WEIGHT_SUM (1 << 21)
 #define MAX_DISTANCE 512
-
-/* Above this size a padded tree costs Scotch more time than its finest levels are worth. */
-#define TREE_LEAVES (1u << 18)
-
-#define IMBALANCE 0.01
 
 /* Recursive bisection by the multilevel method: the first part of Scotch's own strategies. */
 static const char bisection[] = "r{job=t,map=t,poli=S,bal=0.01,"
@@ -111,7 +108,7 @@ static int tree_init(struct tree *t, const struct slots *s)
 	for (unsigned i = 0; i < s->nlevels; i++)
 		if (!s->level[i].is_cut)
 			t->used[all++] = &s->level[i];
-	for (nlevels = all; tree_measure(t, all, s->n, nlevels) > TREE_LEAVES && nlevels; nlevels--)
+	for (nlevels = all; tree_measure(t, all, s->n, nlevels) > SCOTCH_LEAVES && nlevels; nlevels--)
 		;
 	for (SCOTCH_Num l = 0; l < t->levels; l++)
 		for (unsigned i = 0; i < s->n; i++)
@@ -232,7 +229,7 @@ static int map_tree(const struct arcs *arcs, const struct tree *t, unsigned nslo
 	SCOTCH_archInit(&some);
 	SCOTCH_stratInit(&strat);
 	rc = SCOTCH_archTleaf(&whole, t->levels, t->arity, t->cost) || SCOTCH_archSub(&some, &whole, nslots, t->leaf) ||
-	     SCOTCH_stratGraphMapBuild(&strat, SCOTCH_STRATQUALITY, arcs->vertices, IMBALANCE) || map_graph(&c);
+	     SCOTCH_stratGraphMapBuild(&strat, SCOTCH_STRATQUALITY, arcs->vertices, SCOTCH_IMBALANCE) || map_graph(&c);
 	SCOTCH_stratExit(&strat);
 	SCOTCH_archExit(&some);
 	SCOTCH_archExit(&whole);

@@ -7,16 +7,7 @@
 #include <string.h>
 
 #include "map/matrix/draw.h"
-
-/* Graphs of so few vertices are not contracted, nor those where contraction would keep more than this share. */
-#define FEW 8
-#define LEFT 0.85
-/* Number of smoothing rounds: for random initial vectors, and for those from a coarser graph. */
-#define DRAWN_SMOOTHINGS 60
-#define SMOOTHINGS 3
-/* The work of matching one edge and contracting it, and of smoothing one value, in edge evaluations. */
-#define ARC_WORK 6
-#define NUMBER_WORK 8
+#include "map/engine/tuning.h"
 
 #define NOBODY (~0u)
 
@@ -76,7 +67,7 @@ static int smooth_all(const struct spectral_graph *w, unsigned times, double *co
 				vector_project(w, mode[k], mode[j]);
 			vector_normalise(w, mode[k]);
 		}
-	*work += MODES * times * (w->row[w->n] + NUMBER_WORK * (unsigned long long) w->n);
+	*work += MODES * times * (w->row[w->n] + WORK_VALUE * (unsigned long long) w->n);
 	free(next);
 	return 0;
 }
@@ -87,7 +78,7 @@ static int modes_draw(const struct spectral_graph *w, uint64_t *chance, double *
 	for (unsigned k = 0; k < MODES; k++)
 		for (unsigned i = 0; i < w->n; i++)
 			mode[k][i] = 2 * draw_unit(chance) - 1;
-	return smooth_all(w, DRAWN_SMOOTHINGS, mode, work);
+	return smooth_all(w, SMOOTH_DRAWN, mode, work);
 }
 
 /* A coarser graph, and the coarse vertex of each vertex. */
@@ -206,8 +197,8 @@ static int modes_from_coarser(struct coarser *c, const struct spectral_graph *w,
 	if (coarser_alloc(c, w))
 		return -1;
 	pair_up(c, w, chance);
-	*work += ARC_WORK * w->row[w->n];
-	if (c->w.n > LEFT * w->n)
+	*work += WORK_MATCH * w->row[w->n];
+	if (c->w.n > CONTRACT_LEFT * w->n)
 		return 1;
 	graph_contract(c, w);
 	if (spectral_modes(&c->w, chance, c->mode, work))
@@ -215,14 +206,14 @@ static int modes_from_coarser(struct coarser *c, const struct spectral_graph *w,
 	for (unsigned k = 0; k < MODES; k++)
 		for (unsigned i = 0; i < w->n; i++)
 			mode[k][i] = c->mode[k][c->into[i]];
-	return smooth_all(w, SMOOTHINGS, mode, work);
+	return smooth_all(w, SMOOTH_CONTRACTED, mode, work);
 }
 
 int spectral_modes(const struct spectral_graph *w, uint64_t *chance, double *const mode[MODES],
 		   unsigned long long *work)
 {
 	struct coarser c = { .into = NULL };
-	int rc = w->n > FEW ? modes_from_coarser(&c, w, chance, mode, work) : 1;
+	int rc = w->n > CONTRACT_FEW ? modes_from_coarser(&c, w, chance, mode, work) : 1;
 
 	coarser_free(&c);
 	return rc > 0 ? modes_draw(w, chance, mode, work) : rc;

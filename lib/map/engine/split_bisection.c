@@ -5,19 +5,15 @@
 
 #include "map/engine/bisection.h"
 #include "map/engine/split_parts.h"
-
-/* The least share of the cost of a separated pair that is attributed to the separation. */
-#define LEAST_MORE 0.125
-/* The work of gathering an edge and computing its bias, in edge evaluations. */
-#define ARC_WORK 4
+#include "map/engine/tuning.h"
 
 /* The additional cost of each rank in the second half due to ranks in neither half, in the unit of the weights. */
 static void bias_fill(const struct split *x, struct bisection *h, const struct split_halves *p, const unsigned *rank)
 {
 	double apart = slots_distance(x->s, p->middle[0], p->middle[1]), more = apart - p->inner;
 
-	if (more < LEAST_MORE * apart)
-		more = LEAST_MORE * apart;
+	if (more < LEAST_APART * apart)
+		more = LEAST_APART * apart;
 	for (unsigned i = 0; i < h->ranks && more > 0; i++)
 		for (size_t a = x->m->row[rank[i]]; a < x->m->row[rank[i] + 1]; a++) {
 			unsigned other = x->m->adj[a], at = x->at[other];
@@ -79,7 +75,7 @@ int split_pair(struct split *x, struct split_halves *p, unsigned *rank, bool qui
 
 	for (unsigned i = 0; i < n; i++) {
 		x->local[rank[i]] = i;
-		x->work += ARC_WORK * (x->m->row[rank[i] + 1] - x->m->row[rank[i]]);
+		x->work += WORK_GATHER * (x->m->row[rank[i] + 1] - x->m->row[rank[i]]);
 	}
 	if (was && bisection_init(&h, x->m, &some, p->most - p->least) == 0) {
 		if (x->way.by != SPLIT_BY_HALVES_ALONE)

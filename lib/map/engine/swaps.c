@@ -7,13 +7,7 @@
 
 #include "map/engine/quotient.h"
 #include "map/engine/mapping_state.h"
-
-/* The most passes over all levels; most problems need three or four. */
-#define ROUNDS 20
-/* Relative to the whole cost. Smaller gains may be rounding errors, which could recur for ever. */
-#define LEAST_GAIN 1e-12
-/* The number of cells evaluated in the time of one edge. */
-#define CELLS_WORK 8
+#include "map/engine/tuning.h"
 
 /* The exchanges at one level, whose domains are the slots here. */
 struct polish {
@@ -31,7 +25,7 @@ static bool try_cells(struct polish *p, unsigned rank)
 	unsigned own = t->at[rank], best = own;
 	double least = -p->gain, present = cost[cells->of[own]];
 
-	t->work += cells->n / CELLS_WORK + 1;
+	t->work += cells->n / CELLS_AN_EDGE + 1;
 	for (unsigned c = 0; c < cells->n; c++)
 		for (unsigned i = cells->first[c]; i < cells->first[c + 1] && cost[c] < present; i++) {
 			double change = slots_alike(t->s, own, i) ? mapping_state_change(t, own, i, least) : 0;
@@ -88,12 +82,12 @@ static int domains_polish(struct polish *p, const struct matrix *m, const struct
 
 int swaps_polish(const struct matrix *m, const struct slots *s, unsigned long long *work, unsigned *slot)
 {
-	struct polish p = { .limit = *work, .gain = LEAST_GAIN * slots_cost(m, s, slot) };
+	struct polish p = { .limit = *work, .gain = ROUNDING * slots_cost(m, s, slot) };
 	unsigned last = s->nlevels - 1;
 	int rc = 0;
 
 	/* Until only the last one that gained is left to try. */
-	for (unsigned i = 0, idle = 0; rc >= 0 && p.limit && idle < s->nlevels && i < ROUNDS * s->nlevels; i++) {
+	for (unsigned i = 0, idle = 0; rc >= 0 && p.limit && idle < s->nlevels; i++) {
 		unsigned t = i % s->nlevels;
 
 		rc = t == last			  ? slots_polish(&p, m, s, slot)
