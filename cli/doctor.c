@@ -2,11 +2,20 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "doctor.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/child.h"
+#include "base/file.h"
 #include "table.h"
+
+#define MAX_BYTES (256u << 20)	/* of scontrol about all nodes */
+#define MUNGE_TTL 300		/* seconds that a credential is valid for: MUNGE_DEFAULT_TTL of munged */
 
 static const struct cmd_syntax syntax = {
 	.operands = "",
@@ -69,6 +78,86 @@ void doctor_add(struct doctor *d, enum doctor_level level, const char *remedy, c
 	free(text);
 	if (level > d->worst)
 		d->worst = level;
+}
+
+/* --- what checks ask of the host --- */
+
+const char *doctor_beside(const struct doctor *d, const char *name, char path[static PATH_MAX])
+{
+	const char *slash = strrchr(d->slurm_conf, '/');
+
+	snprintf(path, PATH_MAX, "%.*s%s", slash ? (int) (slash - d->slurm_conf) + 1 : 0, d->slurm_conf, name);
+	return path;
+}
+
+struct probe {
+	const char *const *argv; /* or NULL: work */
+	int (*work)(const struct doctor *d, struct buf *out, struct err *e);
+	const struct doctor *doctor;
+};
+
+static int probe_run(int to, void *arg)
+{
+	const struct probe *p = arg;
+	struct buf out = {0};
+	struct err e = {""};
+	int rc;
+
+	if (p->argv) {
+		dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+		dup2(to, STDOUT_FILENO);
+		dup2(to, STDERR_FILENO);
+		execvp(p->argv[0], (char **) p->argv);
+		dprintf(to, "%s: %s", p->argv[0], strerror(errno));
+		return 127;
+	}
+	rc = p->work(p->doctor, &out, &e);
+	file_write(to, rc ? e.text : out.data, rc ? strlen(e.text) : out.len);
+	return rc ? 1 : 0;
+}
+
+static int run(struct probe *p, struct buf *out, struct err *e)
+{
+	int rc = child_run(probe_run, p, DOCTOR_SECONDS, MAX_BYTES, out, e);
+
+	if (rc > 0)
+		err_set(e, "%.*s", out->len ? (int) strcspn(out->data, "\n") : 6, out->len ? out->data : "failed");
+	return rc ? -1 : 0;
+}
+
+int doctor_run(const char *const argv[], struct buf *out, struct err *e)
+{
+	return run(&(struct probe){ .argv = argv }, out, e);
+}
+
+int doctor_limited(int (*work)(const struct doctor *d, struct buf *out, struct err *e), const struct doctor *d,
+		   struct buf *out, struct err *e)
+{
+	return run(&(struct probe){ .work = work, .doctor = d }, out, e);
+}
+
+time_t doctor_seconds(const char *text, bool utc)
+{
+	struct tm tm = { .tm_isdst = -1 };
+
+	if (!strptime(text, "%Y-%m-%dT%H:%M:%S", &tm))
+		return 0;
+	return utc ? timegm(&tm) : mktime(&tm);
+}
+
+void doctor_compare_clock(struct doctor *d, const char *whose, time_t theirs)
+{
+	long ahead = (long) (time(NULL) - theirs);
+
+	if (!theirs)
+		return;
+	if (labs(ahead) > DOCTOR_CLOCK_LIMIT)
+		doctor_add(d, labs(ahead) >= MUNGE_TTL ? DOCTOR_ERROR : DOCTOR_WARNING,
+			   "synchronise the clocks (chrony, NTP): munge rejects credentials from 300 s on",
+			   "the clock of %s is %ld s %s %s's", d->host, labs(ahead), ahead > 0 ? "ahead of" : "behind",
+			   whose);
+	else
+		doctor_add(d, DOCTOR_OK, NULL, "the clock differs by %ld s from %s's", labs(ahead), whose);
 }
 
 static enum table_colour colour_of(const char *word)

@@ -3,6 +3,7 @@
 #ifndef TOPIARY_CLI_DOCTOR_H
 #define TOPIARY_CLI_DOCTOR_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <time.h>
 
@@ -34,6 +35,9 @@ void doctor_add(struct doctor *d, enum doctor_level level, const char *remedy, c
 
 /* A key of slurm.conf, from the file, else from slurmctld; "" where neither has it. */
 const char *doctor_slurm(const struct doctor *d, const char *key);
+
+/* The path of a file beside slurm.conf. */
+const char *doctor_beside(const struct doctor *d, const char *name, char path[static PATH_MAX]);
 
 /*
  * Run argv, both outputs to out, which the caller frees; killed after DOCTOR_SECONDS. 0, or -1 unless it exited with 0.

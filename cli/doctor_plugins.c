@@ -381,12 +381,11 @@ static void check_line(struct doctor *d, const char *stack, const char *word)
 
 void doctor_check_plugstack(struct doctor *d)
 {
-	const char *set = doctor_slurm(d, "plugstackconfig"), *slash = strrchr(d->slurm_conf, '/');
+	const char *set = doctor_slurm(d, "plugstackconfig");
 	char stack[PATH_MAX], word[16] = "";
 	struct err e;
 
-	snprintf(stack, sizeof(stack), "%.*s/plugstack.conf", slash ? (int) (slash - d->slurm_conf) : 1,
-		 slash ? d->slurm_conf : ".");
+	doctor_beside(d, "plugstack.conf", stack);
 	if (*set)
 		snprintf(stack, sizeof(stack), "%s", set);
 	if (read_plugstack(d, stack, word, &e))

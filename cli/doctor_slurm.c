@@ -222,14 +222,13 @@ void doctor_check_task(struct doctor *d)
 void doctor_check_mpi(struct doctor *d)
 {
 	static const char *const yes[] = { "true", "yes", "up", "1" };
-	const char *slash = strrchr(d->slurm_conf, '/'), *share;
+	const char *share;
 	json_t *keys = json_object();
 	char path[PATH_MAX];
 	bool shares = false;
 	struct err e;
 
-	snprintf(path, sizeof(path), "%.*smpi.conf", slash ? (int) (slash - d->slurm_conf) + 1 : 0, d->slurm_conf);
-	if (access(path, F_OK) == 0 && read_conf(keys, path, 0, &e))
+	if (access(doctor_beside(d, "mpi.conf", path), F_OK) == 0 && read_conf(keys, path, 0, &e))
 		doctor_add(d, DOCTOR_WARNING, "make it readable: srun and slurmstepd read it", "%s", e.text);
 	share = json_string_value(json_object_get(keys, "pmixshareservertopology"));
 	for (size_t i = 0; share && i < sizeof(yes) / sizeof(yes[0]); i++)

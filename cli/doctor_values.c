@@ -17,9 +17,7 @@ struct reader {
 
 static const char *beside_slurm_conf(const struct doctor *d, char path[static PATH_MAX])
 {
-	const char *slash = strrchr(d->slurm_conf, '/');
-
-	snprintf(path, PATH_MAX, "%.*stopiary.conf", slash ? (int) (slash - d->slurm_conf) + 1 : 0, d->slurm_conf);
+	doctor_beside(d, "topiary.conf", path);
 	return "beside slurm.conf";
 }
 

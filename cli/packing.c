@@ -10,6 +10,7 @@
 #include "hwxml/canon.h"
 #include "delta/base_cache.h"
 #include "shape/strings.h"
+#include "xml.h"
 
 #define NEAREST 6	/* bases that a group is tried against: those of the most similar length */
 
@@ -41,26 +42,13 @@ static int read_xml(const char *path, struct buf *out, struct err *e)
 	return 0;
 }
 
-/* XML of hwloc 1 has no version, or a version of its own. */
-static bool is_old(const struct buf *xml)
-{
-	static const char ROOT[] = "<topology", VERSION[] = " version=\"";
-	const char *root = memmem(xml->data, xml->len, ROOT, strlen(ROOT)), *end, *version;
-
-	if (!root || !(end = memchr(root, '>', xml->data + xml->len - root)))
-		return false;
-	version = memmem(root, end - root, VERSION, strlen(VERSION));
-	return root[strlen(ROOT)] == '>' ||
-		(root[strlen(ROOT)] == ' ' && (!version || !strncmp(version + strlen(VERSION), "1.", 2)));
-}
-
 static int read_shape(const struct buf *xml, const char *path, char out[static SHAPE_NAME], struct err *e)
 {
 	struct strings s;
 	struct tree *t;
 	int rc;
 
-	if (is_old(xml)) {
+	if (xml_is_of_hwloc1(xml)) {
 		strcpy(out, "-");
 		return 0;
 	}

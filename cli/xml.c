@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "xml.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -30,12 +29,16 @@ static int hwloc1_convert(const void *given, struct buf *out, struct err *e)
 	return t ? machine_export(t, out, e) : -1;
 }
 
-/* Since hwloc 2 the root element has a version. */
-static bool is_of_hwloc1(const struct buf *xml)
+bool xml_is_of_hwloc1(const struct buf *xml)
 {
-	const char *root = xml->data ? strstr(xml->data, "<topology") : NULL;
+	static const char ROOT[] = "<topology", VERSION[] = " version=\"";
+	const char *root = xml->data ? memmem(xml->data, xml->len, ROOT, strlen(ROOT)) : NULL, *end, *version;
 
-	return root && root[strlen("<topology")] == '>';
+	if (!root || !(end = memchr(root, '>', xml->data + xml->len - root)))
+		return false;
+	version = memmem(root, end - root, VERSION, strlen(VERSION));
+	return root[strlen(ROOT)] == '>' ||
+		(root[strlen(ROOT)] == ' ' && (!version || !strncmp(version + strlen(VERSION), "1.", 2)));
 }
 
 static int read_xml(const char *file, struct buf *out, struct err *e)
@@ -45,7 +48,7 @@ static int read_xml(const char *file, struct buf *out, struct err *e)
 
 	if (file_read(file, CANON_MAX_BYTES, &given, e))
 		return -1;
-	if (!is_of_hwloc1(&given)) {
+	if (!xml_is_of_hwloc1(&given)) {
 		*out = given;
 		return 0;
 	}

@@ -28,7 +28,6 @@ enum xml_tag {
 	TAG_CPUKIND,
 	TAG_MEMTIER,
 	TAG_PCI_LOCALITY,
-	TAG_COUNT,
 };
 
 enum xml_value {

@@ -580,9 +580,22 @@ void decoder_close(struct bases *b, struct base_decoder *d)
 	*d = (struct base_decoder){0};
 }
 
-int decoder_run(const struct base_decoder *d, const char *diff, size_t len, size_t max, struct buf *out, struct err *e)
+int decoder_run(const struct base_decoder *d, const struct buf *diff, size_t max, const char *sha256, struct buf *out,
+		struct err *e)
 {
-	if (d->patch)
-		return pack_open(PACK_PATCH, diff, len, d->cached->text, d->cached->len, max, out, e);
-	return field_layout_decode(d->latest ? &d->cached->layout : &d->own, &d->cached->lines, diff, len, max, out, e);
+	const char *data = diff->data ? diff->data : "";
+	char found[HASH_HEX];
+	int rc = d->patch
+		? pack_open(PACK_PATCH, data, diff->len, d->cached->text, d->cached->len, max, out, e)
+		: field_layout_decode(d->latest ? &d->cached->layout : &d->own, &d->cached->lines, data, diff->len, max,
+				      out, e);
+
+	if (rc == 0) {
+		hash_hex(out->data, out->len, found);
+		if (strcmp(found, sha256))
+			rc = err_set(e, "the hash of the rebuilt document differs from the one that the node signed");
+	}
+	if (rc)
+		buf_free(out);
+	return rc;
 }

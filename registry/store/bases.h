@@ -110,7 +110,11 @@ int decoder_open(struct bases *b, struct db *db, const char *layout, struct base
 bool decoder_open_cached(struct bases *b, int base, const struct layout_key *layout, struct base_decoder *out);
 void decoder_close(struct bases *b, struct base_decoder *d);
 
-/* Decode diff: at most max bytes, appended to out. 0 or -1. */
-int decoder_run(const struct base_decoder *d, const char *diff, size_t len, size_t max, struct buf *out, struct err *e);
+/*
+ * Decode diff to out, which is empty: at most max bytes, whose hash is to be sha256, the one that the node signed.
+ * 0, or -1 with out empty.
+ */
+int decoder_run(const struct base_decoder *d, const struct buf *diff, size_t max, const char *sha256, struct buf *out,
+		struct err *e);
 
 #endif

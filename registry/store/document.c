@@ -73,22 +73,12 @@ int document_rebuild(struct bases *b, struct db *db, const struct document_row *
 {
 	struct buf xml = {0};
 	struct base_decoder o = {0};
-	char sha256[HASH_HEX];
 	int rc = row->base &&
 		decoder_open_cached(b, row->base, &row->layout, &o) ? 0 : decoder_open(b, db, row->layout.id, &o, e);
 
 	if (rc == 0)
-		rc = decoder_run(&o, row->diff.data ? row->diff.data : "", row->diff.len, row->xml_bytes, &xml, e);
-	if (rc == 0) {
-		hash_hex(xml.data, xml.len, sha256);
-		if (strcmp(sha256, row->sha256))
-			rc = err_set(e, "the hash of the rebuilt document differs from the one that the node signed");
-	}
+		rc = decoder_run(&o, &row->diff, row->xml_bytes, row->sha256, out ? out : &xml, e);
 	decoder_close(b, &o);
-	if (rc == 0 && out) {
-		*out = xml;
-		return 0;
-	}
 	buf_free(&xml);
 	return rc;
 }

@@ -19,7 +19,7 @@ struct document_row {
 	int base;			/* of the layout; 0: not known, then the mark may be empty */
 };
 
-/* Rebuild the document, appended to out unless that is NULL. 0, or -1 and the reason. */
+/* Rebuild the document to out, which is empty or NULL. 0, or -1 and the reason. */
 int document_rebuild(struct bases *b, struct db *db, const struct document_row *row, struct buf *out, struct err *e);
 
 /*

@@ -149,6 +149,16 @@ def test_hwloc_expresses_most_shapes(told):
             and said["detail"] >= 0.3 * len(told)), said
 
 
+@pytest.mark.parametrize("version", ["", ' version="1.0"'])
+def test_hwloc1(version, tmp_path):
+    """XML of hwloc 1 has no version, or a version of its own."""
+    path, synthetic = tmp_path / "old.xml", ("--input", "pack:2 core:2 pu:1")
+    old = lstopo(*synthetic, "--export-xml-flags", "1").decode()
+    assert "<topology>" in old
+    path.write_text(old.replace("<topology>", f"<topology{version}>"))
+    assert shapes(path)[path]["cores"]["text"] == "NUMANode:1 Core:4 PU:1"
+
+
 def test_table_for_people():
     path = documents()[0]
     done = topiary("shape", path)
