@@ -17,8 +17,8 @@ from map_run import bed
 from map_table import high
 from rig.paths import BUILD
 
-STARTS = ("scotch", "split", "split-halved", "split-packed", "halves", "halves-packed", "halves-alone",
-          "halves-alone-packed")
+STARTS = ("scotch", "split", "split-halved", "split-packed", "bisection", "bisection-packed", "bisection-unbiased",
+          "bisection-unbiased-packed")
 STAGES = ("layout", "nodes", "neighbourhood", "ranks", "polish")
 HEAD = ("Left out | Cost above the best: mean | median | p90 | Mean, more than with all, points | Cheaper | "
         "More expensive | More expensive than block or cyclic | CPU time")

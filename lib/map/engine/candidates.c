@@ -135,13 +135,13 @@ const struct candidate candidates[] = {
 	{ "split", NULL, 0, 16, { .by = SPLIT_BY_SCOTCH } },
 	{ "split-halved", NULL, HAS_CUTS, 22, { .by = SPLIT_BY_SCOTCH, .halved = true } },
 	{ "split-packed", NULL, HAS_ROOM, 16, { .by = SPLIT_BY_SCOTCH, .halved = true, .sizes = SPLIT_PACKED } },
-	{ "halves", NULL, MAY_TAKE_LONG, 70, { .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_FREE } },
-	{ "halves-packed", NULL, MAY_TAKE_LONG | HAS_ROOM, 70,
-	  { .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_PACKED } },
-	{ "halves-alone", NULL, MAY_TAKE_LONG | HAS_CUTS, 70,
-	  { .by = SPLIT_BY_HALVES_ALONE, .halved = true, .sizes = SPLIT_FREE } },
-	{ "halves-alone-packed", NULL, MAY_TAKE_LONG | HAS_CUTS | HAS_ROOM, 70,
-	  { .by = SPLIT_BY_HALVES_ALONE, .halved = true, .sizes = SPLIT_PACKED } },
+	{ "bisection", NULL, MAY_TAKE_LONG, 70, { .by = SPLIT_BY_BISECTION, .halved = true, .sizes = SPLIT_FREE } },
+	{ "bisection-packed", NULL, MAY_TAKE_LONG | HAS_ROOM, 70,
+	  { .by = SPLIT_BY_BISECTION, .halved = true, .sizes = SPLIT_PACKED } },
+	{ "bisection-unbiased", NULL, MAY_TAKE_LONG | HAS_CUTS, 70,
+	  { .by = SPLIT_BY_BISECTION_UNBIASED, .halved = true, .sizes = SPLIT_FREE } },
+	{ "bisection-unbiased-packed", NULL, MAY_TAKE_LONG | HAS_CUTS | HAS_ROOM, 70,
+	  { .by = SPLIT_BY_BISECTION_UNBIASED, .halved = true, .sizes = SPLIT_PACKED } },
 };
 
 const unsigned ncandidates = sizeof(candidates) / sizeof(candidates[0]);

@@ -272,7 +272,7 @@ static int renewal_init(struct neighbourhood *r)
 int neighbourhood_search(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
 			 unsigned *slot, struct err *e)
 {
-	struct split_way way = { .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_FREE, .quick = true };
+	struct split_way way = { .by = SPLIT_BY_BISECTION, .halved = true, .sizes = SPLIT_FREE, .quick = true };
 	struct neighbourhood r = { .chance = seed };
 	int rc = split_open(&r.x, m, s, way, seed, slot, e) || renewal_init(&r) ? -1 : 0;
 

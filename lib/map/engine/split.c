@@ -73,8 +73,8 @@ static int map_parts(struct split *x, const struct split_cut *c)
 static int map_cut(struct split *x, unsigned level, unsigned first, unsigned end, unsigned *rank, unsigned n)
 {
 	static int (*const by[])(struct split *x, struct split_cut *c) = {
-		[SPLIT_BY_SCOTCH] = split_by_scotch, [SPLIT_BY_HALVES] = split_by_halves,
-		[SPLIT_BY_HALVES_ALONE] = split_by_halves,
+		[SPLIT_BY_SCOTCH] = split_by_scotch, [SPLIT_BY_BISECTION] = split_by_bisection,
+		[SPLIT_BY_BISECTION_UNBIASED] = split_by_bisection,
 	};
 	const struct slot_level *t = &x->s->level[level];
 	unsigned domain = t->of[first];
@@ -155,7 +155,7 @@ static int map_insides(struct split *x, unsigned level, unsigned *rank)
 int split_insides(const struct matrix *m, const struct slots *s, unsigned level, uint64_t seed, unsigned *slot,
 		  struct err *e)
 {
-	struct split_way way = { .by = SPLIT_BY_HALVES, .halved = true, .sizes = SPLIT_FREE, .quick = true };
+	struct split_way way = { .by = SPLIT_BY_BISECTION, .halved = true, .sizes = SPLIT_FREE, .quick = true };
 	unsigned *rank = malloc(m->ranks * sizeof(*rank));
 	struct split x;
 	int rc = split_open(&x, m, s, way, seed, slot, e) || split_remember(&x) ? -1 : 0;

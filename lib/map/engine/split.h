@@ -11,7 +11,7 @@
 #include "map/engine/slots.h"
 
 /* The method of partitioning: Scotch, or bisection with or without the external bias. */
-enum split_by { SPLIT_BY_SCOTCH, SPLIT_BY_HALVES, SPLIT_BY_HALVES_ALONE };
+enum split_by { SPLIT_BY_SCOTCH, SPLIT_BY_BISECTION, SPLIT_BY_BISECTION_UNBIASED };
 
 /*
  * With fewer ranks than slots: each domain gets an equal share, or as few as possible get any, or whatever cuts least

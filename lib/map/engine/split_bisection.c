@@ -78,7 +78,7 @@ int split_pair(struct split *x, struct split_halves *p, unsigned *rank, bool qui
 		x->work += WORK_GATHER * (x->m->row[rank[i] + 1] - x->m->row[rank[i]]);
 	}
 	if (was && bisection_init(&h, x->m, &some, p->most - p->least) == 0) {
-		if (x->way.by != SPLIT_BY_HALVES_ALONE)
+		if (x->way.by != SPLIT_BY_BISECTION_UNBIASED)
 			bias_fill(x, &h, p, rank);
 		rc = pair_halve(x, &h, p, quick);
 	}
@@ -168,7 +168,7 @@ static int bisect_parts(struct split *x, struct split_cut *c, unsigned first, un
 	return bisect_parts(x, c, middle, end, rank + p.size[0], p.size[1]);
 }
 
-int split_by_halves(struct split *x, struct split_cut *c)
+int split_by_bisection(struct split *x, struct split_cut *c)
 {
 	if (bisect_parts(x, c, 0, c->parts, c->rank, c->n))
 		return -1;

@@ -50,7 +50,7 @@ struct split_cut {
 
 /* 0, or -1 with an error. */
 int split_by_scotch(struct split *x, struct split_cut *c);
-int split_by_halves(struct split *x, struct split_cut *c);
+int split_by_bisection(struct split *x, struct split_cut *c);
 
 /* The use of existing halves: ignored, to be beaten, or only refined. */
 enum split_from { SPLIT_ANEW, SPLIT_BEAT, SPLIT_MEND };
