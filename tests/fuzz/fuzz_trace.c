@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "trace/advice.h"
 #include "trace/chunk.h"
+#include "trace/phases.h"
 #include "trace/reader.h"
 #include "trace/view.h"
 
@@ -39,6 +40,7 @@ static void read_all(const void *bytes, size_t len)
 			break;
 	trace_block_free(&b);
 	trace_view_free(v);
+	trace_phases_free(trace_phases_found(t, &e));
 	free(advice_list(&(struct advice_node){ &t, &(const char *){ "fuzz" }, 1, NULL }, &n, &e));
 	trace_close(t);
 }
