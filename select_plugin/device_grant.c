@@ -173,6 +173,7 @@ static void forget(const job_record_t *job, gres_state_t *s)
 	(void) job;
 	for (uint32_t i = 0; g->gres_bit_select && i < g->total_node_cnt; i++)
 		FREE_NULL_BITMAP(g->gres_bit_select[i]);
+	xfree(g->gres_bit_select);	/* Slurm makes one for as many nodes as there are by then */
 }
 
 void device_grant_forget(job_record_t *job)
