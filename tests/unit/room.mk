@@ -29,7 +29,7 @@ sanitized: all units
 	@$(ASAN_ENV) $(PYTEST) $(call NAMED,tests/unit tests/store); status=$$?; \
 	for r in $(ASAN_REPORTS)/*; do test ! -e "$$r" || { cat "$$r"; status=1; }; done; exit $$status
 
-# The unit tests and lint without root, network or set-up, in about a minute once built. Without Slurm's source, which set-up brings, neither
+# The unit tests and lint without root, network or set-up, in a minute and a half on two cores once built. Without Slurm's source, which set-up brings, neither
 # the command nor the select plugin can be built: then only the unit programs run that need neither. Two programs switch users, as root.
 FAST_PROGRAMS = $(filter-out $(addprefix %/test_,run_dir step_topology $(if $(SLURM_SRC),,decide)),$(filter $(BUILD)/tests/test_%,$(UNITS)))
 # Of the Python tests two connect to a server on the loopback interface, and others record busy programs for as long as these run.
