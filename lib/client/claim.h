@@ -9,13 +9,13 @@
 #include "base/err.h"
 #include "base/hash.h"
 
+#define CLAIM_BOOT_ID 37	/* bytes of a boot ID, with its NUL */
+
 /*
  * What is signed with munge: what for, which node and which document, at which boot and in which order. The document
  * itself is never inside (munge's limit is 1 MiB). The purpose keeps a credential from being taken for another request
  * than it was made for.
  */
-#define CLAIM_BOOT_ID 37
-
 struct claim {
 	char purpose[16];	/* one of CLAIM_*, or another word of a-z */
 	char node[256];

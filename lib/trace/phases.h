@@ -45,7 +45,7 @@ struct trace_phases *trace_phases_read(const char *path, const struct trace *t, 
 /*
  * Of a program that named none: parts of the trace in which its events are alike, and differ from those before and
  * after. A, B, ... in the order in which they come first, as phases of one process. NULL on error, also if there are
- * less than 8 ticks.
+ * fewer than 8 ticks.
  */
 struct trace_phases *trace_phases_found(const struct trace *t, struct err *e);
 void trace_phases_free(struct trace_phases *p);

@@ -12,9 +12,9 @@
 #include "trace/block.h"
 
 /*
- * Features of a tick are, of each event, the sum, the greatest object, and three sums in which the objects have signs
- * by chance: these change where work moves from one object to another. Of a long trace some ticks are a step. A median
- * of five steps takes single outliers out. A phase ends where the steps before and after differ in one feature by a
+ * Features of a tick are, of each event, the sum, the greatest object, and three sums in which the objects have random
+ * signs: these change where work moves from one object to another. In a long trace a step is several ticks. A median
+ * of five steps removes single outliers. A phase ends where the steps before and after differ in one feature by a
  * part of its greatest value, and by more than they differ among themselves; in short windows first, then in longer
  * ones. Parts that are alike are one phase.
  */
@@ -33,9 +33,9 @@ enum { SUM, MOST, SIGNED, FEATURES = SIGNED + 3 };	/* of an event */
 
 struct finding {
 	unsigned n, merged, least, nfeatures;	/* steps; ticks of each but the last; steps of a part; features */
-	double *x;			/* [feature * n + step]: in noises, summed from step 0 on */
+	double *x;			/* [feature * n + step]: in units of the noise, summed from step 0 on */
 	double *squares;		/* the same way */
-	double *alike;			/* of each feature, in noises */
+	double *alike;			/* of each feature, in units of the noise */
 	struct found_part {
 		unsigned begin, end;	/* steps */
 		unsigned phase;
@@ -145,7 +145,7 @@ static double greatest(const double *x, unsigned n)
 	return most;
 }
 
-/* In noises of most of the trace. */
+/* To units of the noise, which is estimated from the median difference of successive steps. */
 static void scale(double *x, double *squares, double *copy, unsigned n, double most, double *alike)
 {
 	double noise;
@@ -205,7 +205,8 @@ static double variance(const struct finding *f, unsigned feature, unsigned begin
 }
 
 /* How much two parts differ, in what those of one phase may differ by: in the feature that has most of it. */
-static double unlikeness(const struct finding *f, const struct found_part *a, const struct found_part *b, double noises)
+static double dissimilarity(const struct finding *f, const struct found_part *a, const struct found_part *b,
+			    double noises)
 {
 	double most = 0;
 
@@ -231,7 +232,7 @@ static void mark_edges(const struct finding *f, bool *is_edge, double *scores, u
 		if (is_edge[i])
 			since = i;
 		else if (i >= since + 2 * w)	/* the window around i - w */
-			scores[i - w] = unlikeness(f, &(struct found_part){ i - 2 * w, i - w, 0 },
+			scores[i - w] = dissimilarity(f, &(struct found_part){ i - 2 * w, i - w, 0 },
 						   &(struct found_part){ i - w, i, 0 }, EDGE_NOISE);
 	}
 	for (;;) {
@@ -276,7 +277,7 @@ static void join_parts(struct finding *f, double slack)
 	unsigned n = 0;
 
 	for (unsigned i = 1; i < f->nparts; i++)
-		if (unlikeness(f, &f->parts[n], &f->parts[i], ALIKE_NOISE) <= slack)
+		if (dissimilarity(f, &f->parts[n], &f->parts[i], ALIKE_NOISE) <= slack)
 			f->parts[n].end = f->parts[i].end;
 		else
 			f->parts[++n] = f->parts[i];
@@ -291,7 +292,7 @@ static unsigned name_parts(struct finding *f, double slack)
 	for (unsigned i = 0; i < f->nparts; i++) {
 		unsigned k = 0;
 
-		while (k < i && unlikeness(f, &f->parts[i], &f->parts[k], ALIKE_NOISE) > slack)
+		while (k < i && dissimilarity(f, &f->parts[i], &f->parts[k], ALIKE_NOISE) > slack)
 			k++;
 		f->parts[i].phase = k < i ? f->parts[k].phase : n++;
 	}

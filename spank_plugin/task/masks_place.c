@@ -72,8 +72,8 @@ static bool binding_wins(const struct task *t)
 		return false;
 	if (options_set_by_user("topo-tasks") && !t->local)
 		slurm_spank_log("topiary: step %s: --topo-tasks: tasks keep the CPUs and GPUs of Slurm's own binding "
-				"(--cpu-bind, --hint, --threads-per-core or DefCpuBind); --topo-place=gpu as well "
-				"places them within it", step.name);
+				"(--cpu-bind, --hint, --threads-per-core or DefCpuBind); add --topo-place=gpu "
+				"to place them within it", step.name);
 	return true;
 }
 
