@@ -401,16 +401,25 @@ def test_a_line_of_advice_at_the_end(cluster, monitor, folder):
                                            said[0]), done.stderr
 
 
+MIGRATES = ("end=$(($(date +%s) + 3)); while [ $(date +%s) -lt $end ]; do for i in 0 1; do "
+            "taskset -pc $i $$ >/dev/null; sleep 0.02; done; done")
+
+
 def test_a_line_of_advice_of_a_batch_script(cluster, monitor, folder):
     """By a process that is the user, where the script starts its program without srun; with srun, of the step alone."""
-    for line, steps in ((f"{WANDERS[0]} {WANDERS[1]} '{WANDERS[2]}'", ["batch"]), ("srun -Q sleep 2", ["0"])):
+    if os.cpu_count() < 2:
+        pytest.skip("needs two PUs")
+    live = monitor.run_dir / "$SLURM_JOB_ID.batch" / "monitor.live"
+    begun = f"n=0; until [ -e {live} ] || [ $n -ge 600 ]; do sleep 0.1; n=$((n + 1)); done"
+    for line, steps in ((MIGRATES, ["batch"]), ("srun -Q sleep 2", ["0"])):
         out = folder / f"out.{steps[0]}"
         script = folder / "job.sh"
-        script.write_text(f"#!/bin/sh\n{line}\n")
+        script.write_text(f"#!/bin/sh\n{begun}\n{line}\n")
         cluster.command(["sbatch", "-W", "-Q", "-w", NODE, "--exclusive", "--topo-monitor=sw,hz=20,advise",
                          f"--output={out}", script], user=USER, cwd=folder)
         found = re.findall(r"topiary: step \d+\.(\w+): (.*)", out.read_text())
-        assert "batch" not in dict(found) if steps == ["0"] else list(dict(found)) == steps, out.read_text()
+        assert "batch" not in dict(found) if steps == ["0"] else list(dict(found)) == steps, (
+            out.read_text() + monitor.said()[-2000:])
 
 
 def test_advice_that_cannot_be_given_is_one_line(cluster, monitor, folder):
