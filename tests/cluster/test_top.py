@@ -153,12 +153,12 @@ def test_job_on_a_terminal(live, job):
     screen = Terminal(*map(str, as_user(USER, ["topiary", "top", job.id])), **live.cluster.env())
     try:
         screen.wait(lambda: any(name.startswith("cn3") for name in screen.boxes()))
-        assert screen.screen.display[0].startswith(f"job {job.id}: busy")
+        assert screen.display[0].startswith(f"job {job.id}: busy")
         assert next(iter(screen.boxes())).startswith(f"job {job.id}")
         screen.press("m")
-        screen.wait(lambda: ": busy" not in screen.screen.display[0])
+        screen.wait(lambda: ": busy" not in screen.display[0])
         job.end()
-        screen.wait(lambda: "complete" in screen.screen.display[1])
+        screen.wait(lambda: "complete" in screen.display[1])
         assert any(name.startswith("cn1") for name in screen.boxes()), "the last state stays"
         assert screen.process.poll() is None
         screen.press("q")

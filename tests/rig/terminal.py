@@ -27,8 +27,8 @@ class Terminal:
 
     def __init__(self, *command, lines=30, columns=120, term="linux", **env):
         self.master, slave = pty.openpty()
-        self.resize(lines, columns)
         self.screen = pyte.Screen(columns, lines)
+        self.resize(lines, columns)
         self.stream = pyte.ByteStream(self.screen)
         self.bytes = b""
         self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
@@ -37,6 +37,8 @@ class Terminal:
 
     def resize(self, lines, columns):
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self.screen.resize(lines, columns)
+        self.lines = None
 
     def read(self, seconds=0.1):
         """What comes until then, or the end. False at the end."""
@@ -47,14 +49,21 @@ class Terminal:
         except OSError:     # the other side is closed
             new = b""
         self.bytes += new
+        self.lines = None
         self.stream.feed(new)
         return bool(new)
+
+    @property
+    def display(self):
+        """The lines of the screen; pyte makes them anew each time, which takes milliseconds."""
+        self.lines = self.lines or self.screen.display
+        return self.lines
 
     def wait(self, condition, seconds=30, quiet=0.05):
         """Until the condition holds, and nothing more comes for a moment, as a picture comes in parts; its value."""
         until = time.monotonic() + seconds
         while not (found := condition()) or quiet and select.select([self.master], [], [], quiet)[0]:
-            assert (self.read() or found) and time.monotonic() < until, "\n".join(self.screen.display)
+            assert (self.read() or found) and time.monotonic() < until, "\n".join(self.display)
         return found
 
     def press(self, key):
@@ -75,7 +84,7 @@ class Terminal:
     def boxes(self):
         """{name: (value, part of the box that is coloured, its colour)}, in the order of the screen."""
         found = {}
-        for y, line in enumerate(self.screen.display):
+        for y, line in enumerate(self.display):
             for match in BOX.finditer(line):
                 colours = [self.screen.buffer[y][x].bg for x in range(match.start() + 1, match.end() - 1)]
                 bar = [c for c in colours if c != "default" and not c == "black"]
