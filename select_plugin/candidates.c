@@ -60,7 +60,7 @@ struct near_memo {
 	} key;
 	const struct score_cost *cost;
 	struct node_fit *fit;
-	unsigned bare, sets;
+	unsigned unserved, sets;
 	uint64_t seen[];
 };
 
@@ -185,7 +185,7 @@ static const struct score_cost *cost_of_sets(struct candidate_set *s, const stru
 	struct device_share shares[DEVICE_SHARES_MAX];
 	struct node_fit *found;
 
-	for (unsigned i = 0; i < n && (!best || sets[i].bare <= candidate->devices_bare); i++) {
+	for (unsigned i = 0; i < n && (!best || sets[i].unserved <= candidate->devices_unserved); i++) {
 		unsigned nshares = device_choice_shares(groups, &sets[i], want, s->free_cores, words, cores, shares);
 		struct score_need own = *need;
 
@@ -201,7 +201,7 @@ static const struct score_cost *cost_of_sets(struct candidate_set *s, const stru
 			continue;
 		best = c;
 		candidate->fit = found;
-		candidate->devices_bare = sets[i].bare;
+		candidate->devices_unserved = sets[i].unserved;
 	}
 	return best;
 }
@@ -257,7 +257,7 @@ static const struct score_cost *cost_near(struct candidate_set *s, const struct 
 	if (seen) {
 		*known = m->sets;
 		candidate->fit = m->fit;
-		candidate->devices_bare = m->bare;
+		candidate->devices_unserved = m->unserved;
 		return m->cost;
 	}
 	n = device_choice_sets(shape, &groups, want, s->free_cores, need, sets);
@@ -267,7 +267,7 @@ static const struct score_cost *cost_near(struct candidate_set *s, const struct 
 	if (m) {
 		m->cost = c;
 		m->fit = candidate->fit;
-		m->bare = candidate->devices_bare;
+		m->unserved = candidate->devices_unserved;
 		m->sets = n;
 	}
 	return c;
@@ -331,7 +331,7 @@ static void candidate_cost(struct candidate_set *s, const struct shape *shape, c
 {
 	bool mixes = false, known = false;
 
-	candidate->devices_bare = 0;
+	candidate->devices_unserved = 0;
 	candidate->cost = s->devices.name ? cost_near(s, shape, need, candidate, &known) : NULL;
 	candidate->devices_far = known && !candidate->cost;
 	if (!candidate->cost)

@@ -184,21 +184,23 @@ static void compare_allowed_set(struct comparison *c, const struct allowed *is)
 	const char *all = tree_attr(x, is->all), *all_to = tree_attr(y, is->all);
 	hwloc_bitmap_t a, b;
 	struct buf tail = {0};
+	int before, after;	/* -1: endless, in a document that no hwloc wrote */
 
 	if (!from || !to || !strcmp(from, to) || !all || !all_to || strcmp(all, all_to))
 		return;
 	a = compare_set_parse(from);
 	b = compare_set_parse(to);
+	before = a ? hwloc_bitmap_weight(a) : 0;
+	after = b ? hwloc_bitmap_weight(b) : 0;
 	if (!a || !b) {
 		c->r.failed = true;
-	} else if (hwloc_bitmap_weight(a) == hwloc_bitmap_weight(b)) {
+	} else if (before == after || before < 0 || after < 0) {
 		compare_value_tail(is->what, from, to, &tail);
 		comparison_remark(c, c->m.side[0].t, 0, SEVERITY_WIRING, CHANGE_CHANGED, is->what, from, to, &tail);
 	} else {
-		buf_printf(&tail, ": %s %d -> %d", is->what, hwloc_bitmap_weight(a), hwloc_bitmap_weight(b));
+		buf_printf(&tail, ": %s %d -> %d", is->what, before, after);
 		comparison_remark(c, c->m.side[0].t, 0, SEVERITY_CAPACITY,
-				  hwloc_bitmap_weight(a) > hwloc_bitmap_weight(b) ? CHANGE_GONE : CHANGE_EXTRA,
-				  is->what, from, to, &tail);
+				  before > after ? CHANGE_GONE : CHANGE_EXTRA, is->what, from, to, &tail);
 	}
 	hwloc_bitmap_free(a);
 	hwloc_bitmap_free(b);

@@ -24,8 +24,8 @@ int candidate_node_compare(const struct candidate_node *a, const struct candidat
 		return a->mixes_kinds ? 1 : -1;
 	if (a->devices_far != b->devices_far)
 		return a->devices_far ? 1 : -1;
-	if (a->devices_bare != b->devices_bare)
-		return a->devices_bare < b->devices_bare ? -1 : 1;
+	if (a->devices_unserved != b->devices_unserved)
+		return a->devices_unserved < b->devices_unserved ? -1 : 1;
 	if (a->tasks != b->tasks)
 		return a->tasks > b->tasks ? -1 : 1;
 	if (a->shares_cores != b->shares_cores)

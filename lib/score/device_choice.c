@@ -82,17 +82,17 @@ static bool lacks_cores(uint64_t rank)
 
 static void set_add(struct search *s, uint32_t groups)
 {
-	unsigned room = 0, bare = 0, n = 0, at = s->n;
+	unsigned room = 0, unserved = 0, n = 0, at = s->n;
 	uint64_t rank;
 
 	for (unsigned g = 0; g < s->g->n; g++) {
 		if (!(groups & 1u << g))
 			continue;
 		room += s->room[g];
-		bare += s->room[g] < s->need->task_cores;
+		unserved += s->room[g] < s->need->task_cores;
 		n++;
 	}
-	rank = (uint64_t) (room < s->need->cores) << 40 | (uint64_t) bare << 32 | area_of(s, groups);
+	rank = (uint64_t) (room < s->need->cores) << 40 | (uint64_t) unserved << 32 | area_of(s, groups);
 	while (at && s->rank[at - 1] > rank)
 		at--;
 	if (at == DEVICE_SHARES_MAX)
@@ -101,7 +101,7 @@ static void set_add(struct search *s, uint32_t groups)
 	memmove(&s->rank[at + 1], &s->rank[at], (s->n - at) * sizeof(*s->rank));
 	memmove(&s->out[at + 1], &s->out[at], (s->n++ - at) * sizeof(*s->out));
 	s->rank[at] = rank;
-	s->out[at] = (struct device_set){ groups, s->need->cores / s->need->task_cores >= n ? bare : 0 };
+	s->out[at] = (struct device_set){ groups, s->need->cores / s->need->task_cores >= n ? unserved : 0 };
 }
 
 /* All sets that begin with these groups: with no more than have enough devices, and enough cores near them. */

@@ -19,7 +19,7 @@ struct device_groups {
 /* Some of the groups, one bit each, that have enough devices together. */
 struct device_set {
 	uint32_t groups;
-	unsigned bare;		/* groups near which no task has room, if there is a task for each group; else 0 */
+	unsigned unserved;	/* groups near which no task has room, if there is a task for each group; else 0 */
 };
 
 /*

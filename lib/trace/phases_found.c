@@ -356,7 +356,7 @@ struct trace_phases *trace_phases_found(const struct trace *t, struct err *e)
 	if (!p || !(p->list = calloc(TRACE_PHASES_MAX, sizeof(*p->list))))
 		err_set(e, "out of memory");
 	else if (t->ticks < 2 * PART_STEPS)
-		err_set(e, "%llu ticks: phases are found in %u at least", (unsigned long long) t->ticks,
+		err_set(e, "%llu ticks: too few to find phases, at least %u are needed", (unsigned long long) t->ticks,
 			2 * PART_STEPS);
 	else if ((ticks = trace_intervals(t, e)))
 		rc = find(&f, t, e) || fill(p, &f, ticks, t->ticks, e) ? -1 : 0;

@@ -298,6 +298,10 @@ static const struct row {
 	{ "allowed", NODE, {{0}}, {{ REPLACE, "type=\"Machine\"", "allowed_cpuset=\"0xffffffff",
 				     "allowed_cpuset=\"0x0000ffff" }},
 	  "capacity gone|machine: allowed PUs 32 -> 16\n", "capacity extra|machine: allowed PUs 16 -> 32\n" },
+	{ "allowed without end", NODE, {{0}}, {{ REPLACE, "type=\"Machine\"", "allowed_cpuset=\"0xffffffff",
+						 "allowed_cpuset=\"0xf...f" }},
+	  "wiring changed|machine: allowed PUs 0xffffffff -> 0xf...f\n",
+	  "wiring changed|machine: allowed PUs 0xf...f -> 0xffffffff\n" },
 	{ "memory module", NODE, {{ INSERT, "type=\"Package\" os_index=\"1\"", NULL,
 				    "    <object type=\"Misc\" gp_index=\"7777\">\n"
 	  INFO("Type", "MemoryModule") INFO("DeviceLocation", "DIMM_A1") "    </object>\n" }},

@@ -67,8 +67,8 @@ static void sets_text(const char *devices, const struct device_set *sets, unsign
 		for (unsigned g = 0; g < groups; g++)
 			if (sets[i].groups & 1u << g)
 				text += sprintf(text, "%u", numa[g]);
-		if (sets[i].bare)
-			text += sprintf(text, "(%u)", sets[i].bare);
+		if (sets[i].unserved)
+			text += sprintf(text, "(%u)", sets[i].unserved);
 	}
 	*text = '\0';
 }
@@ -121,9 +121,9 @@ static void more_sets_than_there_is_room_for(void **state)
 	(void) state;
 	assert_int_equal(n, DEVICE_SHARES_MAX);
 	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(sets[i].bare, 0);
+		assert_int_equal(sets[i].unserved, 0);
 	for (unsigned i = 4; i < n; i++)
-		assert_int_equal(sets[i].bare, 1);
+		assert_int_equal(sets[i].unserved, 1);
 }
 
 static void shares_are_ranges(void **state)

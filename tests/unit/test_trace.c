@@ -890,7 +890,7 @@ static void phases_of_odd_traces(void **state)
 				values[c] = absent ? TRACE_ABSENT : 0;
 			t = record(&h, values, ticks[i], true, NULL);
 			p = trace_phases_found(t, &e);
-			assert_true(ticks[i] < 8 ? !p && strstr(e.text, "in 8 at least") : p && p->n == 1);
+			assert_true(ticks[i] < 8 ? !p && strstr(e.text, "at least 8 are needed") : p && p->n == 1);
 			trace_phases_free(p);
 			trace_close(t);
 		}
