@@ -32,11 +32,13 @@ def parser():
     t.add_argument("--count", type=int, default=1000, help="at most so many decisions about each")
     t.add_argument("--modes", nargs="+", choices=select_time.MODES, default=list(select_time.MODES),
                    help="which decisions")
-    t.add_argument("--asked", nargs="+", choices=select_time.ALL, default=list(select_time.ALL),
-                   help="about which jobs")
+    t.add_argument("--asked", nargs="+", choices={**select_time.ALL, **select_time.GPU_ASKED},
+                   help="about which jobs; without this, about all that fit the nodes")
     t.add_argument("--topology", choices=select_time.TOPOLOGIES, default="flat",
                    help="how Slurm knows the network: not, by topology/tree, topology/block (23.11) or topology.yaml"
                         " (25.05)")
+    t.add_argument("--gpus", action="store_true",
+                   help="nodes have GPUs, jobs that run have some, and other jobs are asked about")
     t.add_argument("--placed-by", choices=("ours", "stock"), default="ours", help="who places the jobs that hold them")
     t.add_argument("--svg", type=Path, help="draw the times into this file")
     t = commands.add_parser("hostile", help="how long decisions about hostile requests take, "
@@ -84,6 +86,7 @@ def parser():
 
 
 PLANS = ("time --svg docs/decision-time.svg", "time --topology tree --nodes 10000 --loads 80 --asked 2x16 4x32",
+         "time --gpus --nodes 1000 10000 --loads 50 80 95 --ms 800",
          "hostile", "trace --repeat 3", "memory --repeat 2", "gpu --jobs 200 --run 5 --load 120 --repeat 3",
          *(["gpu --jobs 200 --run 5 --load 120 --restricted 2"] if SLURM_RELEASE >= (24, 11) else []),
          "controller --nodes 12 --repeat 3", "controller --nodes 1000 10000 --jobs 200 --run 8 --repeat 3")

@@ -24,6 +24,15 @@ NodeName=n[1-{nodes}] NodeAddr=127.0.0.1 NodeHostname=n[1-{nodes}]
 MaxJobCount=1000000
 MaxArraySize=100001
 """
+# With GPUs: eight a node, one for each NUMA node, which is a socket of Slurm's as at sites. slurmctld reads gres.conf
+# itself for nodes of a cloud alone; of others it learns what their slurmds say.
+GPUS = 8
+GPU_NODES_CONF = NODES_CONF.replace("Sockets=2 CoresPerSocket=64", f"Gres=gpu:{GPUS} Sockets=8 CoresPerSocket=16"
+                                    ).replace("State=DOWN", "State=CLOUD") + """\
+GresTypes=gpu
+ResumeProgram=/bin/true
+SuspendProgram=/bin/true
+"""
 # How slurmctld knows the network, in which it chooses the nodes of a job of several among all that Topiary offers it:
 # lines of slurm.conf. topology.yaml (25.05) wins over what these say.
 TOPOLOGIES = {"flat": "", "tree": "TopologyPlugin=topology/tree\n", "block": "TopologyPlugin=topology/block\n",
@@ -31,6 +40,8 @@ TOPOLOGIES = {"flat": "", "tree": "TopologyPlugin=topology/tree\n", "block": "To
 LEAF, SPINE = 40, 16
 # What runs: nodes x cores on each, all as likely.
 LOAD = ("1x1", "1x4", "1x8", "1x8", "1x16", "1x24", "1x32", "1x64", "2x16", "2x64", "4x32")
+# With GPUs: and of these on each node.
+GPU_LOAD = {"1x4": (0, 1), "1x8": (0, 1), "1x16": (0, 1, 2), "1x32": (0, 4), "2x16": (0, 2), "2x64": (0, 4)}
 # What is asked for. "whole" is a quarter of the cluster, and waits.
 ASKED = {
     "4": ("-n4",), "8": ("-n8",), "12": ("-n3", "-c4"), "32": ("-n32",), "64": ("-n64",),
@@ -43,6 +54,12 @@ REQUIRED = {
     "8 in an L3": ("-n8", "--comment=topo-fit=require topo-level=l3"),
     "32 in a package": ("-n32", "--comment=topo-fit=require topo-level=package"),
 }
+GPU_ASKED = {
+    "8 and a GPU": ("-N1", "-n8", "--gpus=1"), "4x4 and 4 GPUs": ("-N1", "-n4", "-c4", "--gpus-per-task=1"),
+    "4 and 4 GPUs": ("-n4", "--gpus=4"), "2x32 and 2x4 GPUs": ("-N2", "--ntasks-per-node=32", "--gpus-per-node=4"),
+    "8 beside GPUs": ("-n8",),
+    "whole with GPUs": ("-N{quarter}", f"--ntasks-per-node={CORES}", f"--gpus-per-node={GPUS}"),
+}
 ALL = {**ASKED, **REQUIRED}
 MODES = {"run": "RUN_NOW", "will": "WILL_RUN", "test": "TEST_ONLY"}
 GOAL = 1.10
@@ -54,9 +71,12 @@ Cell = collections.namedtuple("Cell", "nodes load jobs asks mode outcome")
 class Controller(Cluster):
     """slurmctld alone, its nodes in its mind only."""
 
-    def __init__(self, folder, nodes, topology="flat"):
-        super().__init__(folder, {}, registry=False, conf=NODES_CONF.format(nodes=nodes) + TOPOLOGIES[topology])
-        self.nodes, self.topology = nodes, topology
+    def __init__(self, folder, nodes, topology="flat", gpus=False):
+        files = {"gres.conf": "".join(f"Name=gpu File={folder}/gpu{i} Cores={16 * i}-{16 * i + 15}\n"
+                                      for i in range(GPUS))}
+        super().__init__(folder, {}, registry=False, files=files if gpus else {},
+                         conf=(GPU_NODES_CONF if gpus else NODES_CONF).format(nodes=nodes) + TOPOLOGIES[topology])
+        self.nodes, self.topology, self.gpus = nodes, topology, gpus
 
     def _configure(self):
         super()._configure()
@@ -101,11 +121,13 @@ class Controller(Cluster):
         super().stop()
 
     def submit_all(self):
-        for kind in LOAD:
+        load = [(k, n) for k, some in GPU_LOAD.items() for n in some] if self.gpus else [(k, 0) for k in LOAD]
+        for kind, gpus in load:
             nodes, cores = kind.split("x")
-            self.batch("sleep 1\n", "-H", "-J", f"fill-{kind}", f"--array=0-{2 * self.nodes + 600}", "-t", "1440",
-                       "-N", nodes, f"--ntasks-per-node={cores}")
-        for name, options in ALL.items():
+            self.batch("sleep 1\n", "-H", "-J", f"fill-{kind}-{gpus}", f"--array=0-{2 * self.nodes + 600}",
+                       "-t", "1440", "-N", nodes, f"--ntasks-per-node={cores}",
+                       *([f"--gpus-per-node={gpus}"] if gpus else []))
+        for name, options in (GPU_ASKED if self.gpus else ALL).items():
             self.batch("sleep 1\n", "-H", "-J", job_name(name), "-t", "60",
                        *(o.format(quarter=self.nodes // 4) for o in options))
 
@@ -169,9 +191,9 @@ def job_name(name):
 
 
 @contextmanager
-def controller(nodes, topology="flat"):
+def controller(nodes, topology="flat", gpus=False):
     with tempfile.TemporaryDirectory(prefix="tps", dir="/tmp") as folder:
-        c = Controller(folder, nodes, topology)
+        c = Controller(folder, nodes, topology, gpus)
         try:
             yield c.start()
         finally:
@@ -194,14 +216,14 @@ def outcome(a):
 def measure(nodes, args, tell):
     """{Cell: [Answer]} of one cluster, as the load grows."""
     found = collections.defaultdict(list)
-    with controller(nodes, args.topology) as c:
+    with controller(nodes, args.topology, args.gpus) as c:
         c.submit_all()
         c.order(f"begin {args.seed}")
         time.sleep(2)       # the plugin has read its snapshot
         for load in sorted(args.loads):
             jobs, cores = map(int, c.order(f"fill {load} {args.placed_by}").split())
             tell(f"{nodes} nodes: {jobs} jobs hold {cores} of {nodes * CORES} cores")
-            for mode, name in itertools.product(args.modes, args.asked):
+            for mode, name in itertools.product(args.modes, args.asked or (GPU_ASKED if args.gpus else ALL)):
                 for answer in c.timed(mode, name, args.count, args.ms):
                     asks = "require" if name in REQUIRED else "prefer"
                     found[Cell(nodes, load, jobs, asks, mode, outcome(answer))].append(answer)
@@ -253,8 +275,9 @@ def row(cell, t):
               for text in (f"{sheets.shown(t.stock[i])} ms", f"{sheets.shown(t.ours[i])} ms", ratios[i])))
 
 
-def named(nodes, topology):
+def named(nodes, topology, gpus):
     words = "" if topology == "flat" else ", topology.yaml" if topology == "yaml" else f", topology/{topology}"
+    words += ", GPUs" if gpus else ""
     return f"{nodes} nodes{words}"
 
 
@@ -301,7 +324,7 @@ def run(sheet, args):
     rows, plain = [], {}
     for nodes in args.nodes:
         found = measure(nodes, args, lambda line: sheet.quiet or print(line, flush=True))
-        more, times = tell(sheet, named(nodes, args.topology), found)
+        more, times = tell(sheet, named(nodes, args.topology, args.gpus), found)
         rows += more
         plain.update(times)
     text = sheets.lines(HEAD, "---:|---:|---:|---|---|---|---:|---:|---:|---:|---:|---:|---:", rows)
