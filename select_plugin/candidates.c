@@ -512,7 +512,7 @@ uint32_t candidates_range_on(struct candidate_set *s, int node, uint32_t *least)
 	return few;
 }
 
-bool candidates_unknown(const struct candidate_set *s)
+int candidates_unknown(const struct candidate_set *s)
 {
 	struct score_need need;
 
@@ -521,9 +521,9 @@ bool candidates_unknown(const struct candidate_set *s)
 			continue;
 		job_request_need(s->req, s->req->share[0].tasks, i, &need);
 		if (need.cores <= glue_cores(i))
-			return true;
+			return i;
 	}
-	return false;
+	return -1;
 }
 
 /* The largest domains that these cores are; 0: a core is in none of several cores. */

@@ -88,8 +88,8 @@ bool candidates_find_on(struct candidate_set *s, uint32_t tasks, int node, struc
 uint32_t candidates_range_on(struct candidate_set *s, int node, uint32_t *least);
 uint32_t candidates_capacity(const struct candidate_set *s);
 
-/* Whether large enough nodes are missing from the snapshot: these may have candidates. */
-bool candidates_unknown(const struct candidate_set *s);
+/* The first large enough node that has no usable shape in the snapshot, and so no candidate; -1: none. */
+int candidates_unknown(const struct candidate_set *s);
 
 /*
  * The cores of a candidate, valid as long as its cost; with spare_gpus, others of the same cost where these leave more

@@ -60,7 +60,8 @@ static const struct shape *read_shape(const node_record_t *node)
 		return shape;
 	if (snapshot_view_first(view, node->name))
 		error("topiary: node %s: the snapshot has %u cores and %u threads, but Slurm has %u sockets, %u cores"
-		      " and %u threads a core: jobs are placed on it as without Topiary", node->name, shape->cores,
+		      " and %u threads a core: jobs are placed on it as without Topiary, and those that require a"
+		      " placement do not start on it", node->name, shape->cores,
 		      shape->pus, node->tot_sockets, node->tot_cores, node->threads);
 	return NULL;
 }

@@ -505,15 +505,18 @@ static int leave_to_slurm(const struct call *c, const struct job_request *req, c
 static int wait_for(struct attempt *a, struct candidate_set *s)
 {
 	const struct call *c = a->call;
-	char text[REQUIREMENT_TEXT], reason[REQUIREMENT_TEXT + 48];
+	char text[REQUIREMENT_TEXT], reason[REQUIREMENT_TEXT + 256];
+	int unknown;
 
 	a->later = true;
 	if (SELECT_IS_MODE_WILL_RUN(c->mode) && !(c->job->bit_flags & TEST_NOW_ONLY) &&
 	    start_estimate_find(s, try_place, a))
 		return SLURM_SUCCESS;
-	snprintf(reason, sizeof(reason), "%s %s",
+	unknown = candidates_unknown(s);
+	snprintf(reason, sizeof(reason), "%s %s%s%s",
 		 candidates_cache.refused ? "not all nodes have been scored yet for" : "it requires",
-		 requirement_text(s, text));
+		 requirement_text(s, text), unknown < 0 ? "" : "; not in the snapshot, or different there: node ",
+		 unknown < 0 ? "" : node_record_table_ptr[unknown]->name);
 	comment_reason(c->job, s->req, s, VERDICT_WAITS, reason);
 	debug_job(c->job, reason);
 	return SLURM_ERROR;
@@ -545,7 +548,7 @@ static int test_only(const struct call *c, struct candidate_set *s)
 {
 	char text[REQUIREMENT_TEXT];
 
-	if (!start_estimate_possible(s) && !candidates_unknown(s) && !candidates_cache.refused)
+	if (!start_estimate_possible(s) && candidates_unknown(s) < 0 && !candidates_cache.refused)
 		return job_refuse(c, requirement_text(s, text));
 	return call_inner(c, c->nodes, c->preemptees, c->excluded);
 }

@@ -46,7 +46,7 @@ struct verdict {
 	char beside[64];			/* the best node that was not chosen; "" when all were */
 	int decided_row, decided_level;		/* where the choice is better (score_differ); -1: equal, lower index */
 	char cores[VERDICT_TEXT];		/* "cn[1-2]:0-7 cn3:8-11"; truncated after a word: ends with "..." */
-	char reason[128];			/* part of a sentence: "no L3 has 12 cores" */
+	char reason[192];			/* part of a sentence: "no L3 has 12 cores" */
 };
 
 /* "placed", "left", "waits" and "beyond", "cuts", "touched", "open", "broken", "left": constants. */

@@ -34,6 +34,14 @@ class Waiting(WithoutSnapshot):
     site = "wait"
 
 
+class Missing(Unread):
+    """The snapshot is another cluster's."""
+
+    def write_offline(self):
+        super().write_offline()
+        self.snapshot_file.write_text("topiary-snapshot 1\nshape E Core:8\nnodes dn1 E\nend\n")
+
+
 def started(folders, kind=Cluster, **more):
     return kind(folders(), {"cn1": "intel-2x8"}, registry=False, **more)
 
@@ -79,4 +87,14 @@ def test_required_placement_waits_for_a_snapshot_if_configured(folders):
         kept = cluster.snapshot_file.with_suffix(".kept")
         kept.rename(cluster.snapshot_file)
         wait_running(cluster, number, 120)
+        cluster.command(["scancel", number, other])
+
+
+def test_required_placement_on_a_node_that_the_snapshot_lacks_waits_and_names_it(folders):
+    with started(folders, kind=Missing) as cluster:
+        number, other = (cluster.batch("exec sleep 60", "-n2", "--output=/dev/null", *options).stdout.strip()
+                         for options in (REQUIRED, ()))
+        wait_running(cluster, other)
+        assert wait_until(lambda: "not in the snapshot, or different there: node cn1" in
+                          cluster.topiary("why", number, check=False).stdout, 60, 0.2)
         cluster.command(["scancel", number, other])
