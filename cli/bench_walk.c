@@ -86,7 +86,8 @@ static size_t cache_size(void)
 {
 	hwloc_obj_t l3 = hwloc_get_obj_by_type(topology, HWLOC_OBJ_L3CACHE, 0);
 
-	return l3 ? l3->attr->cache.size : 8 << 20;
+	/* Virtual machines have caches of size 0. */
+	return l3 && l3->attr->cache.size >= THREADS * LINE ? l3->attr->cache.size : 8 << 20;
 }
 
 int bench_walk(hwloc_topology_t on, bool is_packed, unsigned milliseconds, unsigned long steps[2], struct err *e)

@@ -22,6 +22,7 @@
 #include "trace/writer.h"
 
 #define PIECE 648u		/* bytes of a line before they are encoded: a multiple of 3 */
+#define PIECE_TEXT (PIECE / 3 * 4)
 #define BEGIN_SECONDS 3.0	/* for topiary-monitor to begin, or to come back */
 #define POLL_NS 50000000u	/* between two looks, or less, */
 #define DUE_NS 5000000u		/* about when a tick is due */
@@ -51,14 +52,14 @@ struct source {
 static int line_put(const struct source *s, const char *kind, const char *text)
 {
 	char line[FEED_LINE + 2];
-	int n = snprintf(line, sizeof(line), "%s %s%s%.840s\n", s->name, kind, *text ? " " : "", text);
+	int n = snprintf(line, sizeof(line), "%s %s%s%.*s\n", s->name, kind, *text ? " " : "", (int) PIECE_TEXT, text);
 
 	return file_write(STDOUT_FILENO, line, n);
 }
 
 static int bytes_put(const struct source *s, const uint8_t *bytes, size_t n)
 {
-	char text[PIECE / 3 * 4 + 1];
+	char text[PIECE_TEXT + 1];
 
 	for (size_t at = 0, piece; at < n; at += piece) {
 		piece = n - at < PIECE ? n - at : PIECE;

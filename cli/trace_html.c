@@ -173,7 +173,9 @@ static void add_metric(struct buf *out, const struct html *p, const struct html_
 		struct buf name = {0};
 
 		trace_tree_name(t, &t->rows[i], &name);
-		buf_printf(out, "%s[%u,%u,\"%s\"]", i ? "," : "", t->rows[i].depth, t->rows[i].level, name.data);
+		buf_printf(out, "%s[%u,%u,", i ? "," : "", t->rows[i].depth, t->rows[i].level);
+		add_string(out, name.data ? name.data : "");
+		buf_puts(out, "]");
 		buf_free(&name);
 	}
 	buf_puts(out, "],\n\"values\":[");

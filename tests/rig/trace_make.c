@@ -2,11 +2,11 @@
  * Copyright (C) 2026 The Topiary authors */
 
 /*
- * Usage: trace_make FILE TOPOLOGY TICKS [NODE]
+ * Usage: trace_make FILE TOPOLOGY TICKS [NODE [NAME]]
  * A trace of a made node, whose topology is a synthetic string or an XML file; the same for the same arguments: one
  * tick a second, six counters of each PU and memory_used of each NUMA node. PUs differ in pace by 2 % and each sample
  * by 0.3 %, as recorded ones do: copies of one PU would compress to nothing. Prints the exact sums of cycles and
- * l3_misses.
+ * l3_misses. NAME: what the Machine is shown as.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -58,7 +58,15 @@ static hwloc_topology_t topology_make(const char *from)
 	return hwloc_topology_init(&t) || set(t, from) || hwloc_topology_load(t) ? NULL : t;
 }
 
-static int head_make(struct trace_head *h, const char *from, const char *node, struct err *e)
+static int name_give(struct trace_level *l, const char *name)
+{
+	if (!(l->names = calloc(l->n + 1, sizeof(*l->names))))
+		return -1;
+	snprintf(l->names[0], sizeof(l->names[0]), "%s", name);
+	return 0;
+}
+
+static int head_make(struct trace_head *h, const char *from, const char *node, const char *name, struct err *e)
 {
 	hwloc_topology_t t = topology_make(from);
 
@@ -66,7 +74,8 @@ static int head_make(struct trace_head *h, const char *from, const char *node, s
 		return err_set(e, "%s: hwloc cannot load this topology", from);
 	snprintf(h->node, sizeof(h->node), "%s", node);
 	h->period = 1000000000;
-	if (trace_head_tree(h, t, NULL, e) || !(h->events = malloc(sizeof(events))))
+	if (trace_head_tree(h, t, NULL, e) || (name && name_give(&h->levels[0], name)) ||
+	    !(h->events = malloc(sizeof(events))))
 		return -1;
 	memcpy(h->events, events, sizeof(events));
 	h->nevents = EVENTS;
@@ -103,7 +112,8 @@ int main(int argc, char **argv)
 	if (argc < 4 || (fd = open(argv[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0)
 		return 2;
 	srand48(1);
-	if (head_make(&h, argv[2], argc > 4 ? argv[4] : "made", &e) || !(w = trace_writer_new(fd, argv[1], &h, &e))) {
+	if (head_make(&h, argv[2], argc > 4 ? argv[4] : "made", argc > 5 ? argv[5] : NULL, &e) ||
+	    !(w = trace_writer_new(fd, argv[1], &h, &e))) {
 		fprintf(stderr, "trace_make: %s\n", e.text);
 		return 1;
 	}

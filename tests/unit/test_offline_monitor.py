@@ -2,6 +2,7 @@
 # Copyright (C) 2026 The Topiary authors
 """topiary-monitor and a RunDir, without Slurm: many steps, steps that overlap, and what else is in such a folder; and
 kernels that let nobody count."""
+import base64
 import errno
 import json
 import os
@@ -212,3 +213,21 @@ def test_record_without_perf(tmp_path, error):
                           preexec_fn=forbid("perf_event_open", error))
     assert (done.returncode, done.stdout) == (3, "out\n")
     assert done.stderr.count("\n") == 1 and "not recorded: " in done.stderr and os.strerror(error) in done.stderr
+
+
+def test_feed_of_a_large_node_is_whole(run_dir):
+    """What `topiary top` reads from a node: of 128 PUs it takes several lines a tick."""
+    run_dir.tree = subprocess.run(["lstopo-no-graphics", "--input", "package:2 core:32 pu:2", "--of", "xml", "-"],
+                                  capture_output=True, timeout=60, check=True).stdout
+    home = run_dir.begin("7.0", hz=20)
+    assert wait_until((home / "monitor.live").exists, 30), run_dir.said()
+    with subprocess.Popen([BUILD / "topiary", "top", "--feed", "cn1=7.0", "--config", run_dir.conf],
+                          stdout=subprocess.PIPE, text=True) as feed:
+        words = [feed.stdout.readline().split() for _ in range(20)]
+        feed.kill()
+    run_dir.end(home)
+    assert any(word == ["cn1", "data"] for word, in ([w[:2]] for w in words)), words
+    trace = home.parent.parent / "fed"
+    trace.write_bytes(b"".join(base64.b64decode(w[2]) for w in words if w[1] in ("data", "tick")))
+    found, _ = totals(trace)
+    assert found["ticks"] > 0

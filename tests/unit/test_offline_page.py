@@ -15,9 +15,9 @@ TICKS = 130
 HOSTILE = "</script><img src=x onerror=\"document.title='hit'\"><!--<script>'\\\\n&amp;\u2028\u00e9"
 
 
-def make(path, topology="Package:2 [numa] L3:2 Core:2 PU:2", ticks=TICKS, node="made"):
-    subprocess.run([BUILD / "tests" / "trace_make", path, topology, str(ticks), node], capture_output=True,
-                   timeout=120, check=True)
+def make(path, topology="Package:2 [numa] L3:2 Core:2 PU:2", ticks=TICKS, node="made", name=None):
+    subprocess.run([BUILD / "tests" / "trace_make", path, topology, str(ticks), node, *([name] if name else [])],
+                   capture_output=True, timeout=120, check=True)
     return path
 
 
@@ -108,6 +108,13 @@ def test_hostile_names_stay_text(tmp_path):
     html = page(make(tmp_path / "t", ticks=2, node=HOSTILE))
     assert data(html)["node"] == HOSTILE
     assert html.count("<script") == 2 and html.count("</script") == 2 and "<img" not in html and "<!--" not in html
+
+
+def test_hostile_name_of_an_object_stays_text(tmp_path):
+    name = "</script><script>alert(1)//\"\\"
+    html = page(make(tmp_path / "t", ticks=2, name=name))
+    assert [row for _, _, row in data(html)["metrics"][0]["rows"] if "<" in row] == [name]
+    assert html.count("<script") == 2 and html.count("</script") == 2
 
 
 def test_lost_blocks_are_a_step_of_their_own(made, tmp_path):
