@@ -1,6 +1,6 @@
 # The nodes that tests and benchmarks are made of, and a storm of them. Each figure of BENCHMARKS.md is one command:
 # make bench-registry runs all of them, make bench-registry-storm one; B="--agents 1000" are options for them.
-CLONES_PKGS = inih libcrypto
+CLONES_PKGS = libcrypto
 UNITS += $(BUILD)/tests/clone $(BUILD)/bench/storm
 $(eval $(call linked,clone,$(BUILD)/tests/clone,tests/rig/clone.c bench/clones.c,base,$(CLONES_PKGS),,))
 $(eval $(call linked,storm,$(BUILD)/bench/storm,$(addprefix bench/,storm.c agenda.c wire.c clones.c),client $(TOPOLOGY),\
@@ -71,12 +71,12 @@ $(eval $(call bench_of,trace,trace,size summary overhead totals display))
 # What jobs are recorded by: the monitor itself on as many PUs as no machine of ours has, and whole clusters of nodes that are this one.
 BENCH_monitor_NEEDS = $(addprefix $(BUILD)/bench/,monitor_tick monitor_beside monitor_group topology_clock.so)
 $(eval $(call linked,monitor_tick,$(BUILD)/bench/monitor_tick,bench/monitor_tick.c node_agent/monitor_trace.c,monitor trace hwview base,\
-hwloc libzstd jansson inih libcrypto,-lm,-Xlinker --wrap=syscall))
+hwloc libzstd jansson libcrypto,-lm,-Xlinker --wrap=syscall))
 $(eval $(call linked,monitor_beside,$(BUILD)/bench/monitor_beside,bench/monitor_beside.c node_agent/monitor_trace.c,monitor trace hwview base,\
-hwloc libzstd jansson inih libcrypto,-lm))
+hwloc libzstd jansson libcrypto,-lm))
 UNITS += $(BUILD)/bench/monitor_group
 $(eval $(call linked,monitor_group,$(BUILD)/bench/monitor_group,bench/monitor_group.c,monitor trace base,\
-hwloc libzstd jansson inih libcrypto,-lm))
+hwloc libzstd jansson libcrypto,-lm))
 $(eval $(call bench_of,monitor,monitor,cost beside peers start live group))
 
 # Copies between each GPU and each NUMA node: B=MIB for blocks of another size than 256 MiB. The tests have a driver of their own for it.

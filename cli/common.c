@@ -45,7 +45,7 @@ int cmd_parse_common(struct cmd *c, int argc, char **argv)
 int cmd_parse(struct cmd *c, const struct cmd_syntax *s, void *args, int argc, char **argv, struct err *e)
 {
 	cmd_line_parse(s, args, &common_syntax, c, argc, argv);
-	return settings_load(c->config, &c->settings, e);
+	return settings_load_named(c->config, &c->settings, e);
 }
 
 /* The subject to sign for a path with restricted read access (registry/http/access.c); NULL for others. malloc'ed. */

@@ -68,23 +68,28 @@ static bool reads(const struct reader *r, const char *key)
 }
 
 struct values {
+	struct doctor *doctor;
 	const struct reader *reader;
 	const char *path, *chosen; /* chosen: how */
 	json_t *all; /* key: its value, where it is from, and whether that is the file */
 };
 
-static void keep(void *user, const char *key, const char *value, unsigned line)
+static void keep(void *user, const char *key, const char *value, struct settings_origin at)
 {
 	struct values *v = user;
 	char origin[PATH_MAX + 16] = "default";
 
 	if (!reads(v->reader, key))
 		return;
-	if (line)
-		snprintf(origin, sizeof(origin), "%s:%u", v->path, line);
+	if (at.line)
+		snprintf(origin, sizeof(origin), "%s:%u", v->path, at.line);
 	if (strstr(value, "password"))
 		value = "(not shown: it has a password)";
-	json_object_set_new(v->all, key, json_pack("{s:s, s:s, s:b}", "value", value, "from", origin, "set", line > 0));
+	if (at.before)
+		doctor_add(v->doctor, DOCTOR_WARNING, "remove one of the two lines",
+			   "%s:%u: %s=%s replaces the value of line %u", v->path, at.line, key, value, at.before);
+	json_object_set_new(v->all, key, json_pack("{s:s, s:s, s:b}", "value", value, "from", origin, "set",
+						   at.line > 0));
 }
 
 static void report(struct doctor *d, const struct values *v)
@@ -133,7 +138,7 @@ void doctor_check_values(struct doctor *d)
 
 	for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
 		const char *chosen = readers[i].path(d, path);
-		struct values v = { &readers[i], path, chosen, i ? json_object() : json_incref(commands) };
+		struct values v = { d, &readers[i], path, chosen, i ? json_object() : json_incref(commands) };
 		struct err e;
 
 		d->key = readers[i].key;

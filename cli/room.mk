@@ -1,5 +1,5 @@
 TOPIARY_ARCHIVES = hwbench bind monitor trace map fabric client replay $(SCORE)
-TOPIARY_PKGS = hwloc libxml-2.0 libzstd libcurl jansson yaml-0.1 munge inih libcrypto ncursesw tinfo
+TOPIARY_PKGS = hwloc libxml-2.0 libzstd libcurl jansson yaml-0.1 munge libcrypto ncursesw tinfo
 TOPIARY_LIBS = -lslurm -lscotch -lscotcherr -lm
 $(eval $(call program,topiary,$(wildcard cli/*.c),$(TOPIARY_ARCHIVES),$(TOPIARY_PKGS),$(TOPIARY_LIBS)))
 # topiary with starts and stages of the mapping engine left out, for bench-map-ablate: see bench/map_ablate.c.

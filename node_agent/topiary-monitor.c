@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 
 	log_open("topiary-monitor");
 	cmd_line_parse(&syntax, &o, NULL, NULL, argc, argv);
-	if (settings_load(o.config, &s, &e)) {
+	if (settings_load_named(o.config, &s, &e)) {
 		log_error("%s", e.text);
 		return EXIT_FAILURE;
 	}

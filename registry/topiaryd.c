@@ -186,7 +186,7 @@ int main(int argc, char **argv)
 	mallopt(M_ARENA_MAX, 4);
 	signal(SIGPIPE, SIG_IGN);
 	cmd_line_parse(&syntax, &o, NULL, NULL, argc, argv);
-	if (settings_load(o.config, &s.settings, &e)) {
+	if (settings_load_named(o.config, &s.settings, &e)) {
 		log_error("%s", e.text);
 		return EXIT_FAILURE;
 	}

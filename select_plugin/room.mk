@@ -3,7 +3,7 @@ SELECT_SLURM := $(addprefix select_plugin/,hooks.c inner.c steer.c job_request.c
 SELECT_PURE := select_plugin/snapshot_watch.c
 SELECT_MAP := select_plugin/exports.map
 
-$(eval $(call plugin,select_cons_tres,$(SELECT_SLURM) $(SELECT_PURE),$(SCORE),libcrypto inih,\
+$(eval $(call plugin,select_cons_tres,$(SELECT_SLURM) $(SELECT_PURE),$(SCORE),libcrypto,\
 -z lazy -Wl$(comma)--version-script=$(SELECT_MAP)))
 $(eval $(call plugin,job_submit_topiary,select_plugin/job_submit.c,base,,-z lazy))
 

@@ -28,26 +28,15 @@ static void log_snapshot(bool trouble, const char *line)
 		info("topiary: %s", line);
 }
 
-static int settings_check(const char *path, struct err *e)
-{
-	if (job_request_defaults(&settings, &site, e))
-		return err_within(e, "%s", path);
-	if (strcasecmp(settings.without_snapshot, "run") && strcasecmp(settings.without_snapshot, "wait"))
-		return err_set(e, "%s: WithoutSnapshot=%s: invalid value, expected one of: run, wait", path,
-			       settings.without_snapshot);
-	if (strcasecmp(settings.topo_gpu_cores, "spare") && strcasecmp(settings.topo_gpu_cores, "ignore"))
-		return err_set(e, "%s: TopoGpuCores=%s: invalid value, expected one of: spare, ignore", path,
-			       settings.topo_gpu_cores);
-	return 0;
-}
-
 static int settings_read(struct err *e)
 {
 	char *path = get_extra_conf_path("topiary.conf");
 	int rc = settings_load(path, &settings, e);
 
-	if (rc == 0 && (rc = settings_check(path, e)))
+	if (rc == 0 && (rc = job_request_defaults(&settings, &site, e))) {
+		err_within(e, "%s", path);
 		settings_free(&settings);
+	}
 	xfree(path);
 	return rc;
 }

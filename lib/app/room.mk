@@ -8,4 +8,4 @@ $(LIBTOPIARY): lib/app/exports.map
 $(BUILD)/libtopiary.so: $(LIBTOPIARY)
 	@ln -sf $(<F) $@
 all: $(BUILD)/libtopiary.so
-$(eval $(call unit,test_image,tests/unit/test_image.c lib/app/load.c,$(TOPOLOGY),hwloc libxml-2.0 libzstd libcrypto inih,))
+$(eval $(call unit,test_image,tests/unit/test_image.c lib/app/load.c,$(TOPOLOGY),hwloc libxml-2.0 libzstd libcrypto,))

@@ -3,7 +3,6 @@
 #include "base/settings.h"
 
 #include <errno.h>
-#include <ini.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,31 +12,42 @@
 
 #include "base/buf.h"
 
-/* One key of a Key=Value file, as Slurm's own files are written: keys in any case, '#' starts a comment line. */
+/* One key of a Key=Value file, as Slurm's own files are written, in any case. */
 struct item {
 	const char *key;
-	enum { ITEM_TEXT, ITEM_NUMBER } type;	/* char *, malloc'ed; unsigned, from min to max */
+	enum {
+		ITEM_TEXT,	/* char *, malloc'ed; so are the next three */
+		ITEM_PATH,	/* absolute, or empty if it is so by default */
+		ITEM_WORD,	/* one of words */
+		ITEM_WORDS,	/* or several of them, joined by '+' */
+		ITEM_NUMBER,	/* unsigned, from min to max */
+	} type;
 	size_t offset;
 	const char *fallback;	/* the value if the file does not have the key */
 	unsigned min, max;
+	const char *words[6];	/* NULL after the last */
 };
 
-#define TEXT(key, field, fallback) { key, ITEM_TEXT, offsetof(struct settings, field), fallback, 0, 0 }
-#define UINT(key, field, fallback, min, max) { key, ITEM_NUMBER, offsetof(struct settings, field), fallback, min, max }
+#define TEXT(key, field, fallback) { key, ITEM_TEXT, offsetof(struct settings, field), fallback, 0, 0, {0} }
+#define PATH(key, field, fallback) { key, ITEM_PATH, offsetof(struct settings, field), fallback, 0, 0, {0} }
+#define WORD(key, field, fallback, ...) \
+	{ key, ITEM_WORD, offsetof(struct settings, field), fallback, 0, 0, { __VA_ARGS__ } }
+#define UINT(key, field, fallback, min, max) \
+	{ key, ITEM_NUMBER, offsetof(struct settings, field), fallback, min, max, {0} }
 
 static const struct item items[] = {
-	TEXT("SnapshotFile", snapshot_file, "/var/lib/topiary/snapshot"),
-	TEXT("FabricFile", fabric_file, "/var/lib/topiary/fabric"),
-	TEXT("CostsFile", costs_file, "/var/lib/topiary/costs"),
+	PATH("SnapshotFile", snapshot_file, "/var/lib/topiary/snapshot"),
+	PATH("FabricFile", fabric_file, "/var/lib/topiary/fabric"),
+	PATH("CostsFile", costs_file, "/var/lib/topiary/costs"),
 	UINT("SnapshotPoll", snapshot_poll, "10", 1, 86400),
-	TEXT("RunDir", run_dir, "/run/topiary"),
-	TEXT("TopologyFile", topology_file, "/run/topiary/topology.xml"),
-	TEXT("ExportFormat", export_format, "own"),
+	PATH("RunDir", run_dir, "/run/topiary"),
+	PATH("TopologyFile", topology_file, "/run/topiary/topology.xml"),
+	WORD("ExportFormat", export_format, "own", "own", "2", "3"),
 	TEXT("TopoFit", topo_fit, "prefer"),
 	TEXT("TopoLevel", topo_level, "node"),
 	TEXT("TopoMem", topo_mem, "prefer"),
-	TEXT("TopoGpuCores", topo_gpu_cores, "spare"),
-	TEXT("WithoutSnapshot", without_snapshot, "run"),
+	WORD("TopoGpuCores", topo_gpu_cores, "spare", "spare", "ignore"),
+	WORD("WithoutSnapshot", without_snapshot, "run", "run", "wait"),
 	TEXT("TopoTasks", topo_tasks, "off"),
 	TEXT("TopoPlace", topo_place, "off"),
 	TEXT("TopoMembind", topo_membind, "off"),
@@ -46,29 +56,30 @@ static const struct item items[] = {
 	TEXT("TopoNic", topo_nic, "off"),
 	TEXT("TopoHwloc", topo_hwloc, "on"),
 	TEXT("TopoMonitor", topo_monitor, "off"),
-	TEXT("MonitorSummaries", monitor_summaries, "no"),
+	WORD("MonitorSummaries", monitor_summaries, "no", "yes", "no"),
 	TEXT("MonitorMetrics", monitor_metrics, ""),
 	UINT("MonitorMetricsInterval", monitor_metrics_interval, "15", 1, 3600),
-	TEXT("MonitorMetricsSet", monitor_metrics_set, "sw"),
-	TEXT("MonitorMetricsJobs", monitor_metrics_jobs, "no"),
-	TEXT("TopiaryCommand", topiary_command, "/usr/bin/topiary"),
+	{ "MonitorMetricsSet", ITEM_WORDS, offsetof(struct settings, monitor_metrics_set), "sw", 0, 0,
+	  { "sw", "cpu", "power", "net", "gpu" } },
+	WORD("MonitorMetricsJobs", monitor_metrics_jobs, "no", "yes", "no"),
+	PATH("TopiaryCommand", topiary_command, "/usr/bin/topiary"),
 	UINT("MapTimeout", map_timeout, "60", 1, 3600),
 	UINT("NicPlanes", nic_planes, "1", 1, 64),
 	TEXT("RegistryURL", registry_url, "http://127.0.0.1:6824"),
 	TEXT("RegistryUser", registry_user, "topiary"),
-	TEXT("MungeSocket", munge_socket, ""),
-	TEXT("TlsCA", tls_ca, ""),
-	TEXT("TlsCertificate", tls_certificate, ""),
-	TEXT("TlsKey", tls_key, ""),
+	PATH("MungeSocket", munge_socket, ""),
+	PATH("TlsCA", tls_ca, ""),
+	PATH("TlsCertificate", tls_certificate, ""),
+	PATH("TlsKey", tls_key, ""),
 	TEXT("Listen", listen, "127.0.0.1:6824"),
 	TEXT("Database", database, "dbname=topiary"),
 	TEXT("ReadDatabase", read_database, ""),
-	TEXT("SchemaDir", schema_dir, "/usr/share/topiary/sql"),
+	PATH("SchemaDir", schema_dir, "/usr/share/topiary/sql"),
 	UINT("StormRate", storm_rate, "200", 1, 100000),
 	UINT("BodyMemory", body_memory, "64", 8, 4096),
-	TEXT("PeerCheck", peer_check, "refuse"),
-	TEXT("PublishSerials", publish_serials, "no"),
-	TEXT("ReadFacts", read_facts, "users"),
+	WORD("PeerCheck", peer_check, "refuse", "off", "warn", "refuse"),
+	WORD("PublishSerials", publish_serials, "no", "yes", "no"),
+	WORD("ReadFacts", read_facts, "users", "anyone", "users", "admins"),
 	TEXT("KnownNodes", known_nodes, ""),
 	TEXT("Admins", admins, "root"),
 	TEXT("AdminHosts", admin_hosts, ""),
@@ -77,102 +88,170 @@ static const struct item items[] = {
 	UINT("JobSummaries", job_summaries, "10000", 0, 1000000),
 	UINT("KeepHistory", keep_history, "365", 0, 36500),
 	UINT("UpkeepInterval", upkeep_interval, "600", 1, 86400),
-	TEXT("LogLevel", log_level, "info"),
-	TEXT("DriftHook", drift_hook, ""),
+	WORD("LogLevel", log_level, "info", "error", "warning", "info", "debug"),
+	PATH("DriftHook", drift_hook, ""),
 	{0},
 };
 
-/* --- the file --- */
+/* --- values --- */
 
-struct load {
-	struct settings *settings;
-	unsigned *lines, line;	/* line: that was read last */
-	FILE *file;
-	char why[256];
-};
+static bool is_chosen(const char *const *words, const char *value, size_t len)
+{
+	while (*words && (strlen(*words) != len || strncasecmp(value, *words, len)))
+		words++;
+	return *words;
+}
 
-static int key_set(const struct item *item, struct settings *s, const char *value, char *why, size_t size)
+static bool text_fits(const struct item *item, const char *value)
+{
+	size_t len;
+
+	switch (item->type) {
+	case ITEM_PATH:
+		return *value == '/' || (!*value && !*item->fallback);
+	case ITEM_WORD:
+		return is_chosen(item->words, value, strlen(value));
+	case ITEM_WORDS:
+		while (is_chosen(item->words, value, len = strcspn(value, "+")) && value[len])
+			value += len + 1;
+		return is_chosen(item->words, value, len);
+	default:
+		return true;
+	}
+}
+
+static int refuse(const struct item *item, const char *value, struct err *e)
+{
+	struct buf words = {0};
+
+	if (item->type == ITEM_NUMBER)
+		return err_set(e, "%s=%s: expected a number from %u to %u", item->key, value, item->min, item->max);
+	if (item->type == ITEM_PATH)
+		return err_set(e, "%s=%s: expected an absolute path", item->key, value);
+	for (const char *const *word = item->words; *word; word++)
+		buf_printf(&words, "%s%s", word == item->words ? "" : word[1] ? ", " : " or ", *word);
+	err_set(e, "%s=%s: expected %s%s", item->key, value, words.data ? words.data : "another value",
+		item->type == ITEM_WORDS ? ", or several joined by +" : "");
+	buf_free(&words);
+	return -1;
+}
+
+static int key_set(const struct item *item, struct settings *s, const char *value, struct err *e)
 {
 	void *field = (char *) s + item->offset;
 	unsigned long n;
 	char *end;
 
-	if (item->type == ITEM_TEXT) {
-		char *copy = strdup(value);
+	if (item->type != ITEM_NUMBER) {
+		char *copy;
 
-		if (!copy)
-			return -1;
+		if (!text_fits(item, value))
+			return refuse(item, value, e);
+		if (!(copy = strdup(value)))
+			return err_set(e, "out of memory");
 		free(*(char **) field);
 		*(char **) field = copy;
 		return 0;
 	}
 	errno = 0;
 	n = strtoul(value, &end, 10);
-	if (errno || end == value || *end || *value == '-' || n < item->min || n > item->max) {
-		snprintf(why, size, "%s=%s: expected a number from %u to %u", item->key, value, item->min, item->max);
-		return -1;
-	}
+	if (errno || end == value || *end || *value == '-' || n < item->min || n > item->max)
+		return refuse(item, value, e);
 	*(unsigned *) field = n;
 	return 0;
 }
 
-static int on_value(void *user, const char *section, const char *key, const char *value)
-{
-	struct load *l = user;
+/* --- the file --- */
 
-	for (const struct item *i = items; i->key && !*section; i++) {
+#define BLANKS " \t\r\n\v\f"
+
+struct load {
+	struct settings *settings;
+	struct settings_origin *origins;	/* in the order of items, or NULL */
+	unsigned line;
+};
+
+static void comment_cut(char *text)
+{
+	char *at = text;
+
+	while (*(at += strcspn(at, "#;")) && at > text && !strchr(BLANKS, at[-1]))
+		at++;
+	*at = '\0';
+}
+
+static char *trim(char *text)
+{
+	char *end;
+
+	text += strspn(text, BLANKS);
+	for (end = text + strlen(text); end > text && strchr(BLANKS, end[-1]);)
+		*--end = '\0';
+	return text;
+}
+
+static int line_load(const struct load *l, char *text, struct err *e)
+{
+	char *key, *value;
+
+	comment_cut(text);
+	key = trim(text);
+	value = strchr(key, '=');
+	if (!*key)
+		return 0;
+	if (*key == '[')
+		return err_set(e, "a section header, %s: topiary.conf has none", key);
+	if (!value || value == key)
+		return err_set(e, "not a Key=Value line");
+	*value++ = '\0';
+	key = trim(key);
+	for (const struct item *i = items; i->key; i++) {
 		if (strcasecmp(i->key, key))
 			continue;
-		if (l->lines)
-			l->lines[i - items] = l->line;
-		return key_set(i, l->settings, value, l->why, sizeof(l->why)) == 0;
+		if (l->origins)
+			l->origins[i - items] = (struct settings_origin){ l->line, l->origins[i - items].line };
+		return key_set(i, l->settings, trim(value), e);
 	}
-	if (!*l->why)
-		snprintf(l->why, sizeof(l->why), "unknown key '%s%s%s'", section, *section ? "." : "", key);
-	return 0;
+	return err_set(e, "unknown key '%s'", key);
 }
 
-/* inih counts lines, too, but names none to on_value. */
-static char *next_line(char *text, int size, void *user)
+static int stream_load(struct load *l, FILE *f, struct err *e)
 {
-	struct load *l = user;
+	char *text = NULL;
+	size_t size = 0;
+	ssize_t len;
+	int rc = 0;
 
-	l->line++;
-	return fgets(text, size, l->file);
+	while (rc == 0 && (len = getline(&text, &size, f)) >= 0) {
+		size_t mark = !l->line++ && !strncmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;	/* UTF-8's */
+
+		rc = strlen(text) < (size_t) len ? err_set(e, "not text: it has a NUL byte") :
+		     line_load(l, text + mark, e);
+	}
+	free(text);
+	return rc;
 }
 
-/* Sets every field from the fallbacks, then from path where it exists. lines: settings_each. */
-static int file_load(const char *path, struct settings *s, unsigned *lines, struct err *e)
+/* Sets every field from the fallbacks, then from path where it exists. origins: NULL, or those of all items. */
+static int file_load(const char *path, struct settings *s, struct settings_origin *origins, struct err *e)
 {
-	struct load l = { .settings = s, .lines = lines };
-	int line = 0;
+	struct load l = { .settings = s, .origins = origins };
+	FILE *f;
+	int rc = 0;
 
-	for (const struct item *i = items; i->key; i++) {
-		if (lines)
-			lines[i - items] = 0;
-		if (i->type == ITEM_TEXT)
-			*(char **) ((char *) s + i->offset) = NULL;
-		if (key_set(i, s, i->fallback, l.why, sizeof(l.why)))
-			goto error;
-	}
-	if (!(l.file = fopen(path, "re"))) {
-		if (errno == ENOENT)
-			return 0;
-		snprintf(l.why, sizeof(l.why), "%s", strerror(errno));
-		goto error;
-	}
-	line = ini_parse_stream(next_line, &l, on_value, &l);
-	fclose(l.file);
-	if (!line)
-		return 0;
-error:
-	settings_free(s);
-	if (line > 0)
-		return err_set(e, "%s:%d: %s", path, line, *l.why ? l.why : "not a Key=Value line");
-	return err_set(e, "%s: %s", path, *l.why ? l.why : "cannot be read");
+	memset(s, 0, sizeof(*s));
+	for (const struct item *i = items; i->key && rc == 0; i++)
+		rc = key_set(i, s, i->fallback, e);
+	if (rc || (!(f = fopen(path, "re")) && errno == ENOENT))
+		return rc;
+	if (f && (rc = stream_load(&l, f, e)))
+		err_within(e, "%s:%u", path, l.line);
+	else if (!f || ferror(f))
+		rc = err_set(e, "%s: %s", path, strerror(errno));
+	if (f)
+		fclose(f);
+	return rc;
 }
-
-/* --- values --- */
 
 void settings_host(char *host, size_t size)
 {
@@ -216,77 +295,21 @@ const char *settings_path(char *space, size_t size)
 	return space;
 }
 
-/* The values of keys that are one of a few words. */
-static const struct {
-	const char *key;
-	size_t offset;
-	const char *words[6];	/* NULL after the last */
-	bool is_list;		/* or several of them, joined by '+' */
-} choices[] = {
-	{ "ExportFormat", offsetof(struct settings, export_format), { "own", "2", "3" }, false },
-	{ "MonitorMetricsSet", offsetof(struct settings, monitor_metrics_set), { "sw", "cpu", "power", "net", "gpu" },
-	  true },
-	{ "MonitorMetricsJobs", offsetof(struct settings, monitor_metrics_jobs), { "yes", "no" }, false },
-	{ "MonitorSummaries", offsetof(struct settings, monitor_summaries), { "yes", "no" }, false },
-	{ "PublishSerials", offsetof(struct settings, publish_serials), { "yes", "no" }, false },
-	{ "ReadFacts", offsetof(struct settings, read_facts), { "anyone", "users", "admins" }, false },
-	{ "PeerCheck", offsetof(struct settings, peer_check), { "off", "warn", "refuse" }, false },
-	{ "LogLevel", offsetof(struct settings, log_level), { "error", "warning", "info", "debug" }, false },
-};
-
-/* Each part of the value is a word. */
-static bool is_chosen(const char *const *words, const char *value, bool is_list)
-{
-	for (;; value++) {
-		size_t n = is_list ? strcspn(value, "+") : strlen(value);
-		const char *const *word = words;
-
-		while (*word && (strlen(*word) != n || strncasecmp(value, *word, n)))
-			word++;
-		if (!*word || !*(value += n))
-			return *word;
-	}
-}
-
-static int check_choices(const struct settings *s, const char *path, struct err *e)
-{
-	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
-		const char *value = *(char *const *) ((const char *) s + choices[i].offset);
-		struct buf words = {0};
-
-		if (is_chosen(choices[i].words, value, choices[i].is_list))
-			continue;
-		for (const char *const *word = choices[i].words; *word; word++)
-			buf_printf(&words, "%s%s", word == choices[i].words ? "" : word[1] ? ", " : " or ", *word);
-		err_set(e, "%s: %s=%s: expected %s%s", path, choices[i].key, value,
-			words.data ? words.data : "another value",
-			choices[i].is_list ? ", or several joined by +" : "");
-		buf_free(&words);
-		return -1;
-	}
-	return 0;
-}
-
 bool settings_yes(const char *value)
 {
 	return !strcasecmp(value, "yes");
 }
 
-static int load(const char *path, struct settings *s, unsigned *lines, struct err *e)
+static int load(const char *path, struct settings *s, struct settings_origin *origins, struct err *e)
 {
-	if (file_load(path, s, lines, e))
-		return -1;
-	if (check_choices(s, path, e)) {
+	int rc = file_load(path, s, origins, e);
+
+	for (const struct item *i = items; i->key && rc == 0; i++)
+		if (i->type != ITEM_NUMBER && expand_host((char **) ((char *) s + i->offset)))
+			rc = err_set(e, "%s: out of memory", path);
+	if (rc)
 		settings_free(s);
-		return -1;
-	}
-	for (const struct item *i = items; i->key; i++) {
-		if (i->type != ITEM_TEXT || !expand_host((char **) ((char *) s + i->offset)))
-			continue;
-		settings_free(s);
-		return err_set(e, "%s: out of memory", path);
-	}
-	return 0;
+	return rc;
 }
 
 int settings_load(const char *path, struct settings *s, struct err *e)
@@ -296,13 +319,21 @@ int settings_load(const char *path, struct settings *s, struct err *e)
 	return load(path ? path : settings_path(space, sizeof(space)), s, NULL, e);
 }
 
-int settings_each(const char *path, void (*each)(void *user, const char *key, const char *value, unsigned line),
-		  void *user, struct err *e)
+int settings_load_named(const char *config, struct settings *s, struct err *e)
 {
-	unsigned lines[sizeof(items) / sizeof(items[0])];
+	const char *named = config ? config : getenv("TOPIARY_CONF");
+
+	if (named && access(named, F_OK))
+		return err_set(e, "%s, named by %s: %s", named, config ? "--config" : "TOPIARY_CONF", strerror(errno));
+	return settings_load(config, s, e);
+}
+
+int settings_each(const char *path, settings_each_fn *each, void *user, struct err *e)
+{
+	struct settings_origin origins[sizeof(items) / sizeof(items[0])] = {0};
 	struct settings s;
 
-	if (load(path, &s, lines, e))
+	if (load(path, &s, origins, e))
 		return -1;
 	for (const struct item *i = items; i->key; i++) {
 		const void *field = (const char *) &s + i->offset;
@@ -310,7 +341,7 @@ int settings_each(const char *path, void (*each)(void *user, const char *key, co
 
 		if (i->type == ITEM_NUMBER)
 			snprintf(number, sizeof(number), "%u", *(const unsigned *) field);
-		each(user, i->key, i->type == ITEM_NUMBER ? number : *(char *const *) field, lines[i - items]);
+		each(user, i->key, i->type == ITEM_NUMBER ? number : *(char *const *) field, origins[i - items]);
 	}
 	settings_free(&s);
 	return 0;
@@ -321,7 +352,7 @@ void settings_free(struct settings *s)
 	for (const struct item *i = items; i->key; i++) {
 		char **field = (char **) ((char *) s + i->offset);
 
-		if (i->type == ITEM_TEXT) {
+		if (i->type != ITEM_NUMBER) {
 			free(*field);
 			*field = NULL;
 		}

@@ -68,18 +68,25 @@ struct settings {
 };
 
 /*
- * Load path, or, when it is NULL, settings_path. A daemon or plugin that must not read its environment names the path.
- * 0, or -1 with nothing held. Free with settings_free.
+ * Load path, or, when it is NULL, settings_path; a file that does not exist has no keys. A daemon or plugin that must
+ * not read its environment names the path. 0, or -1 with nothing held and an error that begins with FILE:LINE. Free
+ * with settings_free.
  */
 int settings_load(const char *path, struct settings *s, struct err *e);
+/* The same for commands and daemons: a file that --config (config, or NULL) or TOPIARY_CONF names must exist. */
+int settings_load_named(const char *config, struct settings *s, struct err *e);
 /* $TOPIARY_CONF, or topiary.conf beside $SLURM_CONF, or /etc/slurm/topiary.conf; in space or longer lived. */
 const char *settings_path(char *space, size_t size);
 /*
- * For `topiary doctor`: calls each() with every key, its value as settings_load(path) would set it, and the line of the
- * file that it is from, 0 for the default. 0, or -1 before any call.
+ * For `topiary doctor`: calls each() with every key, its value as settings_load(path) would set it, and where that is
+ * from. 0, or -1 before any call.
  */
-int settings_each(const char *path, void (*each)(void *user, const char *key, const char *value, unsigned line),
-		  void *user, struct err *e);
+struct settings_origin {
+	unsigned line;		/* of the file; 0: the default */
+	unsigned before;	/* the line whose value it replaced; 0: none */
+};
+typedef void settings_each_fn(void *user, const char *key, const char *value, struct settings_origin origin);
+int settings_each(const char *path, settings_each_fn *each, void *user, struct err *e);
 /* Is a value "yes"? What is neither that nor "no" is found out by settings_load. */
 bool settings_yes(const char *value);
 

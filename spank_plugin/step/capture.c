@@ -188,7 +188,7 @@ static void exec_merge(const struct merge *m)
 {
 	const char *command = step.settings.topiary_command;
 	/* `topiary matrix -o` needs no settings, and the user may not be able to read topiary.conf. */
-	char *env[] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TOPIARY_CONF=/nonexistent", NULL };
+	char *env[] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TOPIARY_CONF=/dev/null", NULL };
 
 	execle(command, command, "matrix", "-o", options.capture, m->directory, NULL, env);
 	dprintf(STDERR_FILENO, "%s: %s\n", command, strerror(errno));

@@ -81,8 +81,10 @@ class Copy:
         path.write_text(text.replace(old, new))
 
     def line(self, name, text):
-        path = self.folder / name
-        path.write_text(path.read_text() + text + "\n")
+        """Add it, or replace that of the same key."""
+        path, key = self.folder / name, text.partition(" = ")[0]
+        kept = [line for line in path.read_text().splitlines() if line.partition(" = ")[0] != key]
+        path.write_text("\n".join([*kept, text, ""]))
 
     def file(self, name, text):
         path = self.folder / name
@@ -151,6 +153,8 @@ STOCK = str(STOCK_PLUGINS)
 FAULTS = {
     "unknown key": (lambda c: c.line("topiary.conf", "TopoFoo = 1"), None, "settings", "TopoFoo",
                     ["correct this line"]),
+    "key twice": (lambda c: c.sub("topiary.conf", "RunDir = ", "RunDir = /elsewhere\nRunDir = "), None, "commands",
+                  "replaces the value of line", ["remove one of the two lines"]),
     "number out of range": (lambda c: c.line("topiary.conf", "SnapshotPoll = 0"), None, "settings", "SnapshotPoll",
                             ["topiary.conf(5)"]),
     "no command": (lambda c: c.line("topiary.conf", "TopiaryCommand = /nonexistent"), None, "settings", "/nonexistent",

@@ -3,7 +3,7 @@
 FUZZ = $(FUZZ_CC) -std=gnu11 -g -O1 -fsanitize=$(1),address,undefined -fno-sanitize-recover=undefined -D_GNU_SOURCE -Ilib -MMD -MP \
 	$(call pkg_cflags,$(FUZZ_PKGS))
 FUZZ_CC ?= clang
-FUZZ_PKGS = libxml-2.0 libzstd hwloc inih libcrypto yaml-0.1 jansson
+FUZZ_PKGS = libxml-2.0 libzstd hwloc libcrypto yaml-0.1 jansson
 FUZZ_OBJECTS = $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(wildcard lib/base/*.c lib/hwxml/*.c lib/delta/*.c lib/shape/*.c lib/hwcmp/*.c \
 	lib/hwview/*.c lib/score/*.c lib/replay/*.c lib/trace/*.c lib/fabric/*/*.c lib/map/matrix/*.c lib/map/places/*.c) lib/client/claim.c)
 FUZZERS = $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))

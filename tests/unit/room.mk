@@ -1,12 +1,12 @@
 # The watch as slurmctld has it: there is no Slurm in it.
-$(eval $(call unit,test_watch,tests/unit/test_watch.c select_plugin/snapshot_watch.c,$(TOPOLOGY),libcrypto inih,-pthread))
+$(eval $(call unit,test_watch,tests/unit/test_watch.c select_plugin/snapshot_watch.c,$(TOPOLOGY),libcrypto,-pthread))
 $(eval $(call unit,test_step_topology,tests/unit/test_step_topology.c $(addprefix spank_plugin/step/,topology.c export.c affinity.c image_cache.c image_worker.c \
-	confine.c run_dir.c),$(TOPOLOGY),hwloc libxml-2.0 libzstd libcrypto inih,))
-$(eval $(call unit,test_run_dir,tests/unit/test_run_dir.c spank_plugin/step/run_dir.c,base,libcrypto inih,))
+	confine.c run_dir.c),$(TOPOLOGY),hwloc libxml-2.0 libzstd libcrypto,))
+$(eval $(call unit,test_run_dir,tests/unit/test_run_dir.c spank_plugin/step/run_dir.c,base,libcrypto,))
 # What decisions cost, counted. Slurm's tables of nodes are those of its own library; slurmctld's are the test's.
 DECIDE_COUNTED = fit_cost job_request_need job_request_capacity score_pick score_table_new
 $(eval $(call unit,test_decide,tests/unit/test_decide.c $(filter-out %/hooks.c %/inner.c,$(SELECT_SLURM)) $(SELECT_PURE),$(SCORE),\
-	libcrypto inih,-pthread -L$(SLURM_OWN_PLUGINDIR) -lslurmfull -Wl$(comma)-rpath=$(SLURM_OWN_PLUGINDIR) \
+	libcrypto,-pthread -L$(SLURM_OWN_PLUGINDIR) -lslurmfull -Wl$(comma)-rpath=$(SLURM_OWN_PLUGINDIR) \
 	$(addprefix -Wl$(comma)--wrap=,$(DECIDE_COUNTED))))
 $(call objects,tests/unit/test_decide.c): ROOM_CFLAGS = -DNDEBUG -Wno-unused-parameter -isystem \
 	$(checked_slurm_src)

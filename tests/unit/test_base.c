@@ -108,12 +108,89 @@ static void reads_settings(void **state)
 	(void) state;
 }
 
-static void note_origin(void *user, const char *key, const char *value, unsigned line)
+/* A line is one line, whatever its length, and where it begins; what is longest is a comment that would set a key. */
+static void reads_lines(void **state)
+{
+	static const struct {
+		const char *before;
+		unsigned filler;	/* bytes of 'x' between the two */
+		const char *after, *admins;
+		unsigned history;
+	} rows[] = {
+		{ "# ", 197, "KeepHistory=1\n", "root", 365 },
+		{ "# ", 100000, "KeepHistory=1\nAdmins=b", "b", 365 },
+		{ "", 0, "Admins=a\n\tKeepHistory=7\n", "a", 7 },
+		{ "", 0, "Admins=a\n  b=c\n", NULL, 0 },
+		{ "", 0, "\xef\xbb\xbf" "Admins=a\r\n\r\nKeepHistory = 7 \r\n", "a", 7 },
+		{ "", 0, "Admins=a#b;c # d\nKeepHistory=7\t;x=y\n", "a#b;c", 7 },
+		{ "", 0, "Admins=a=b\nAdmins=\n", "", 365 },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		char *text = malloc(rows[i].filler + 200);
+		struct settings s;
+		struct err e;
+		int rc;
+
+		sprintf(text, "%s%*s%s", rows[i].before, (int) rows[i].filler, "", rows[i].after);
+		memset(text + strlen(rows[i].before), 'x', rows[i].filler);
+		put(text);
+		free(text);
+		rc = settings_load(path, &s, &e);
+		if (rc != (rows[i].admins ? 0 : -1))
+			fail_msg("row %zu: %s", i, rc ? e.text : "accepted");
+		if (rc)
+			continue;
+		if (strcmp(s.admins, rows[i].admins) || s.keep_history != rows[i].history)
+			fail_msg("row %zu: Admins=%s KeepHistory=%u", i, s.admins, s.keep_history);
+		settings_free(&s);
+	}
+	(void) state;
+}
+
+static void reads_long_values(void **state)
+{
+	char text[6000] = "Database=";
+	struct settings s;
+	struct err e;
+
+	memset(text + 9, 'd', 5000);
+	put(text);
+	if (settings_load(path, &s, &e))
+		fail_msg("%s", e.text);
+	assert_string_equal(s.database, text + 9);
+	settings_free(&s);
+	(void) state;
+}
+
+static void a_named_file_exists(void **state)
+{
+	struct settings s;
+	struct err e;
+
+	assert_int_equal(settings_load_named("/nowhere/c.conf", &s, &e), -1);
+	assert_string_equal(e.text, "/nowhere/c.conf, named by --config: No such file or directory");
+	setenv("TOPIARY_CONF", "/nowhere/t.conf", 1);
+	assert_int_equal(settings_load_named(NULL, &s, &e), -1);
+	assert_string_equal(e.text, "/nowhere/t.conf, named by TOPIARY_CONF: No such file or directory");
+	assert_int_equal(settings_load_named("/", &s, &e), -1);
+	assert_string_equal(e.text, "/: Is a directory");
+	assert_int_equal(settings_load_named("/dev/null", &s, &e), 0);
+	settings_free(&s);
+	unsetenv("TOPIARY_CONF");
+	setenv("SLURM_CONF", "/nowhere/slurm.conf", 1);
+	assert_int_equal(settings_load_named(NULL, &s, &e), 0);
+	settings_free(&s);
+	unsetenv("SLURM_CONF");
+	(void) state;
+}
+
+static void note_origin(void *user, const char *key, const char *value, struct settings_origin origin)
 {
 	struct buf *b = user;
 
-	if (line || !strcmp(key, "MapTimeout"))
-		buf_printf(b, "%s=%s:%u ", key, value, line);
+	if (origin.line || !strcmp(key, "MapTimeout"))
+		buf_printf(b, "%s=%s:%u(%u) ", key, value, origin.line, origin.before);
 }
 
 static void names_the_line_of_each_value(void **state)
@@ -121,10 +198,10 @@ static void names_the_line_of_each_value(void **state)
 	struct buf b = {0};
 	struct err e;
 
-	put("# a comment\n\n; another\nTopoFit=off\nsnapshotpoll = 3\n");
+	put("# a comment\n\n; another\nTopoFit=prefer\nsnapshotpoll = 3\nTopoFit=off\n");
 	if (settings_each(path, note_origin, &b, &e))
 		fail_msg("%s", e.text);
-	assert_string_equal(b.data, "SnapshotPoll=3:5 TopoFit=off:4 MapTimeout=60:0 ");
+	assert_string_equal(b.data, "SnapshotPoll=3:5(0) TopoFit=off:6(4) MapTimeout=60:0(0) ");
 	buf_free(&b);
 	put("TopoFits=off\n");
 	b = (struct buf){0};
@@ -150,7 +227,17 @@ static void refuses_settings(void **state)
 		{ "UpkeepInterval=0\n", ":1: UpkeepInterval=0: expected a number from 1" },
 		{ "BodyMemory=7\n", ":1: BodyMemory=7: expected a number from 8" },
 		{ "StormRate=100001\n", ":1: StormRate=100001: expected a number from 1" },
-		{ "[section]\nSnapshotPoll=5\n", ":2: unknown key 'section.SnapshotPoll'" },
+		{ "\n[section]\nSnapshotPoll=5\n", ":2: a section header, [section]: topiary.conf has none" },
+		{ "=5\n", ":1: not a Key=Value line" },
+		{ "Admins\n=5\n", ":1: not a Key=Value line" },
+		{ "\n\nPeerCheck=no\n", ":3: PeerCheck=no: expected off, warn or refuse" },
+		{ "MonitorMetricsSet=cpu+swap\n",
+		  ":1: MonitorMetricsSet=cpu+swap: expected sw, cpu, power, net or gpu, or several joined by +" },
+		{ "MonitorMetricsSet=cpu+\n", ":1: MonitorMetricsSet=cpu+: expected" },
+		{ "WithoutSnapshot=maybe\n", ":1: WithoutSnapshot=maybe: expected run or wait" },
+		{ "TopoGpuCores=on\n", ":1: TopoGpuCores=on: expected spare or ignore" },
+		{ "SnapshotFile=\n", ":1: SnapshotFile=: expected an absolute path" },
+		{ "\nDriftHook=hook\n", ":2: DriftHook=hook: expected an absolute path" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -260,6 +347,9 @@ int main(void)
 		cmocka_unit_test(replaces_links_and_never_follows),
 		cmocka_unit_test(hashes),
 		cmocka_unit_test(reads_settings),
+		cmocka_unit_test(reads_lines),
+		cmocka_unit_test(reads_long_values),
+		cmocka_unit_test(a_named_file_exists),
 		cmocka_unit_test(names_the_line_of_each_value),
 		cmocka_unit_test(refuses_settings),
 		cmocka_unit_test(prefixes_errors),
