@@ -1,5 +1,5 @@
 $(eval $(call program,topiary-agent,$(addprefix node_agent/,topiary-agent.c deliver.c),client $(TOPOLOGY),\
-hwloc libzstd libcurl jansson munge libcrypto,))
+hwloc libxml-2.0 libzstd libcurl jansson munge libcrypto,))
 $(eval $(call program,topiary-monitor,$(addprefix node_agent/,topiary-monitor.c monitor_steps.c monitor_trace.c monitor_metrics.c),monitor trace hwview base,\
 hwloc libzstd jansson libcrypto,-lm))
 $(eval $(call unit,test_deliver,tests/unit/test_deliver.c node_agent/deliver.c,client $(TOPOLOGY),\

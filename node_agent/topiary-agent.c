@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/cmd_line.h"
 #include "base/file.h"
@@ -54,6 +55,13 @@ static const struct cmd_syntax syntax = {
 	.help = "Export this node's hardware topology: to a file for its own jobs, and to the registry.",
 };
 
+/* Beside TopologyFile, where that has no serial numbers: the complete document, for root and for --recheck. */
+static const char *complete_file(const struct settings *s, char path[static PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s.complete", s->topology_file);
+	return path;
+}
+
 /*
  * Creates the folder of the file if it is in our own run folder, because /run is empty after a boot. The file is
  * world-readable: what Linux shows to root alone is sent to the registry only.
@@ -61,12 +69,18 @@ static const struct cmd_syntax syntax = {
 static int keep_locally(const struct settings *s, const struct buf *xml, struct err *e)
 {
 	struct buf public = {0};
+	char complete[PATH_MAX];
 	int rc;
 
 	if (mkdir(s->run_dir, 0755) && errno != EEXIST)
 		return err_set(e, "%s: %s", s->run_dir, strerror(errno));
-	if (settings_yes(s->publish_serials))
+	complete_file(s, complete);
+	if (settings_yes(s->publish_serials)) {
+		unlink(complete);
 		return file_replace(s->topology_file, xml->data, xml->len, 0644, e);
+	}
+	if (file_replace(complete, xml->data, xml->len, 0600, e))
+		return -1;
 	redact_xml(xml->data, xml->len, &public);
 	if (public.failed)
 		rc = err_set(e, "%s: out of memory", s->topology_file);
@@ -123,17 +137,34 @@ static int send_until_done(struct delivery *d, const struct args *o)
 }
 
 /*
- * hwloc 1 wrote another DTD and no version. Checked here, because the registry's reply would come after the node's file
- * is replaced.
+ * Checked here, because the registry's reply would come after the node's file is replaced. hwloc 1 wrote another DTD
+ * and no version.
  */
 static int read_input(const char *path, struct buf *xml, struct err *e)
 {
+	struct canon c;
+
 	if (file_read(path, CANON_MAX_BYTES, xml, e))
 		return -1;
 	if (strstr(xml->data, "SYSTEM \"hwloc.dtd\"") || strstr(xml->data, "<topology>"))
 		return err_set(e, "%s: XML of hwloc 1, expected hwloc 2 or 3; convert it with: "
 			       "lstopo --input %s new.xml", path, path);
+	if (canon_parse(xml->data, xml->len, path, &c, e))
+		return -1;
+	canon_free(&c);
 	return 0;
+}
+
+/* What the last export of this boot was. 1 if only the file without serial numbers is there. */
+static int read_kept(const struct settings *s, struct buf *xml, struct err *e)
+{
+	char complete[PATH_MAX];
+
+	if (access(complete_file(s, complete), F_OK) == 0)
+		return file_read(complete, CANON_MAX_BYTES, xml, e);
+	if (file_read(s->topology_file, CANON_MAX_BYTES, xml, e))
+		return -1;
+	return !settings_yes(s->publish_serials);
 }
 
 /* Whatever cgroup the agent runs in, all cores of the node count: slurmd uses the same flag. */
@@ -164,16 +195,16 @@ static int discover_xml(const char *format, struct buf *out, struct err *e)
 }
 
 /*
- * The document to export: discovered or read (--input), and kept in the node's own file; for a recheck that file
- * itself.
+ * The document to export: discovered or read (--input), and kept in this node's own file unless it is another node's;
+ * for a recheck what was kept, or 1 if there is nothing to ask about.
  */
-static int read_document(const struct args *o, const struct settings *s, struct buf *xml, struct err *e)
+static int read_document(const struct args *o, const struct settings *s, bool own, struct buf *xml, struct err *e)
 {
 	if (o->recheck)
-		return file_read(s->topology_file, CANON_MAX_BYTES, xml, e);
+		return read_kept(s, xml, e);
 	if (o->input ? read_input(o->input, xml, e) : discover_xml(s->export_format, xml, e))
 		return -1;
-	return keep_locally(s, xml, e);
+	return own || o->local ? keep_locally(s, xml, e) : 0;
 }
 
 static int agent_run(const struct args *o, const struct settings *s, struct buf *xml)
@@ -181,17 +212,21 @@ static int agent_run(const struct args *o, const struct settings *s, struct buf 
 	char host[HOST_NAME_MAX + 1];
 	struct delivery d = { .settings = s, .node = o->node ? o->node : host, .xml = xml };
 	struct err e;
+	int rc;
 
 	settings_host(host, sizeof(host));
 	if (!claim_node_valid(d.node)) {
 		log_error("'%s' is not a node name: expected letters, digits, '.', '_' and '-'", d.node);
 		return -1;
 	}
-	if (claim_boot_id(d.boot_id, &e) || read_document(o, s, xml, &e)) {
+	if (claim_boot_id(d.boot_id, &e) || (rc = read_document(o, s, !strcmp(d.node, host), xml, &e)) < 0) {
 		log_error("%s: %s", d.node, e.text);
 		return -1;
 	}
-	return o->local ? 0 : send_until_done(&d, o);
+	if (rc)
+		log_info("%s: not rechecked: an earlier release of topiary-agent kept no complete topology at this "
+			 "boot; it is kept at the next boot, or by \"systemctl restart topiary-agent\"", d.node);
+	return o->local || rc ? 0 : send_until_done(&d, o);
 }
 
 int main(int argc, char **argv)

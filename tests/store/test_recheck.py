@@ -19,11 +19,14 @@ def unit_options():
 
 
 class Node:
+    """By default, which this registry's other nodes have changed, its TopologyFile has no serial numbers."""
+
     def __init__(self, registry, name, serial):
         self.registry, self.name = registry, name
         self.file = registry.folder / "run" / f"{name}.xml"
         self.config = registry.folder / f"{name}.conf"
-        self.config.write_text(registry.config.read_text().replace("run/topology.xml", f"run/{name}.xml"))
+        self.config.write_text(registry.config.read_text().replace("run/topology.xml", f"run/{name}.xml")
+                               .replace("PublishSerials=yes\n", ""))
         self.boot(serial)
 
     def agent(self, *options):
@@ -34,8 +37,9 @@ class Node:
         self.xml = machine(SMALL, self.name, serial)
         source = self.registry.folder / "source.xml"
         source.write_bytes(self.xml)
-        done = self.agent("--input", source, "--once")
-        assert done.returncode == 0, done.stderr
+        for how in "--local", "--once":     # another node's file is written only if that is asked for
+            done = self.agent("--input", source, how)
+            assert done.returncode == 0, done.stderr
 
     def is_there(self):
         return self.registry.get(f"/v1/nodes/{self.name}/topology").body == self.xml
@@ -100,6 +104,30 @@ def test_asking_looks_at_no_hardware(registry):
     assert len(re.findall(r'"/sys/(?:devices|class|bus)', opened)) <= 2, opened
 
 
+def test_serial_numbers_stay(registry):
+    """The file for everybody has none; that for root alone is asked about. One of an earlier release is not sent."""
+    node = Node(registry, "serial", 81)
+    complete = node.file.with_suffix(".xml.complete")
+    assert b"DMIProductSerial" not in node.file.read_bytes() and complete.stat().st_mode & 0o777 == 0o600
+    assert (node.agent(*unit_options()).stderr, node.is_there()) == ("", True)
+    complete.unlink()
+    done = node.agent(*unit_options())
+    assert done.returncode == 0 and "not rechecked: an earlier release" in done.stderr and node.is_there()
+
+
+def test_file_of_another_node_is_left_alone(registry, tmp_path):
+    node = Node(registry, "other", 82)
+    before = node.file.read_bytes()
+    for bad, text in (("empty", b""), ("cut", node.xml[:2000]), ("text", b"hello")):
+        (tmp_path / bad).write_bytes(text)
+        for how in "--once", "--local":
+            done = node.agent("--input", tmp_path / bad, how)
+            assert done.returncode == 1 and str(tmp_path / bad) in done.stderr and done.stderr.count("\n") == 1
+    (tmp_path / "good").write_bytes(machine(SMALL, "other", 83))
+    assert node.agent("--input", tmp_path / "good", "--once").returncode == 0
+    assert node.file.read_bytes() == before
+
+
 @pytest.mark.parametrize("options", [["--recheck", "--local"], ["--recheck", "--input", "x.xml"]])
 def test_conflicting_options(registry, options):
     done = subprocess.run([BUILD / "topiary-agent", "--config", registry.config, *options], capture_output=True,
@@ -109,6 +137,7 @@ def test_conflicting_options(registry, options):
 
 def test_node_without_its_file(registry):
     node = Node(registry, "bare", 90)
-    node.file.unlink()
+    for file in node.file, node.file.with_suffix(".xml.complete"):
+        file.unlink()
     done = node.agent(*unit_options())
     assert done.returncode == 1 and str(node.file) in done.stderr and done.stderr.count("\n") == 1
