@@ -56,10 +56,10 @@ static void accept_reply(struct call *c, struct db *db, const char *class)
 	PQclear(r);
 }
 
-/* The node is its base byte for byte: the base moves to the new class, with all nodes stored against it. */
-static int move_base(struct db *db, const PGresult *r, const char *class, struct err *e)
+/* The node is this base byte for byte: the base moves to the new class, with all nodes stored against it. */
+static int move_base(struct db *db, const char *base, const char *class, struct err *e)
 {
-	struct db_value v[] = { DB_TEXT(PQgetvalue(r, 0, BASE)), DB_TEXT(class) };
+	struct db_value v[] = { DB_TEXT(base), DB_TEXT(class) };
 
 	return db_execute(db, e, "SELECT 1 FROM base WHERE id = $1 FOR UPDATE", 1, v) ||
 	       db_execute(db, e, "UPDATE base SET class = $2, drift = NULL WHERE id = $1", 2, v) ||
@@ -72,23 +72,62 @@ struct accepted_document {
 	struct parsed parsed;
 };
 
-static int create_base(struct db *db, const char *node, const PGresult *r, const char *class,
-		       const struct accepted_document *d, struct err *e)
+static int node_to_layout(struct db *db, const char *node, const char *layout, struct err *e)
+{
+	struct db_value v[] = { DB_TEXT(node), DB_TEXT(layout) };
+
+	return db_execute(db, e, "UPDATE node SET layout = $2, diff = '' WHERE name = $1", 2, v) ||
+	       db_execute(db, e, "DELETE FROM node_fact WHERE node = $1", 1, v) ? -1 : 0;
+}
+
+/* A base with the node's document exists, as that of a repaired node does. */
+#define SAME_BASE "SELECT b.id, b.class, c.baseline = b.id FROM base b JOIN class c ON c.id = b.class" \
+	" WHERE b.sha256 = decode($1, 'hex') FOR UPDATE OF b"
+
+#define BASE_LAYOUT "WITH found AS (SELECT id FROM layout WHERE base = $1::int AND kind = 'base' ORDER BY id" \
+	" LIMIT 1), made AS (INSERT INTO layout (base, kind, shape) SELECT $1::int, 'base', $2 WHERE NOT EXISTS" \
+	" (SELECT FROM found) RETURNING id) SELECT id FROM found UNION ALL SELECT id FROM made"
+
+/* The node becomes that base, in its class if it is the baseline there: then the new class is not needed. */
+static int join_base(struct db *db, const char *node, const PGresult *r, char class[static DB_KEY],
+		     int *moved, struct err *e)
+{
+	PGresult *same = db_query(db, e, SAME_BASE, 1, &DB_TEXT(PQgetvalue(r, 0, SHA256)));
+	const char *base = same && PQntuples(same) ? PQgetvalue(same, 0, 0) : NULL;
+	char layout[DB_KEY];
+	int rc = -1;
+
+	if (!base) {
+		if (same)
+			err_set(e, "the base of this document was removed meanwhile; retry");
+	} else if (db_query_key(db, layout, e, BASE_LAYOUT, 2,
+				(struct db_value[]){ DB_TEXT(base), DB_TEXT(PQgetvalue(r, 0, SHAPE)) }) == 1 &&
+		   !node_to_layout(db, node, layout, e)) {
+		if (*PQgetvalue(same, 0, 2) != 't') {
+			*moved = atoi(base);
+			rc = move_base(db, base, class, e);
+		} else if (!(rc = db_execute(db, e, "DELETE FROM class WHERE id = $1", 1, &DB_TEXT(class)))) {
+			snprintf(class, DB_KEY, "%s", PQgetvalue(same, 0, 1));
+		}
+	}
+	PQclear(same);
+	return rc;
+}
+
+static int create_base(struct db *db, const char *node, const PGresult *r, char class[static DB_KEY],
+		       const struct accepted_document *d, int *moved, struct err *e)
 {
 	struct base_insertion n = { .class = class, .shape = PQgetvalue(r, 0, SHAPE), .node = node, .xml = &d->xml,
 			      .parsed = &d->parsed };
 	char base[DB_KEY];
 	struct layout_key layout;
-	struct db_value to_layout[] = { DB_TEXT(node), DB_TEXT(layout.id) };
 	int rc = base_insert(db, &n, base, &layout, e);
 
 	if (rc)
-		return rc < 0 ? -1 : err_set(e, "another node with the same document was stored as a base meanwhile;"
-						" retry");
+		return rc < 0 ? -1 : join_base(db, node, r, class, moved, e);
 	return db_execute(db, e, "UPDATE class SET baseline = $1 WHERE id = $2", 2,
 			  (struct db_value[]){ DB_TEXT(base), DB_TEXT(class) }) ||
-	       db_execute(db, e, "UPDATE node SET layout = $2, diff = '' WHERE name = $1", 2, to_layout) ||
-	       db_execute(db, e, "DELETE FROM node_fact WHERE node = $1", 1, to_layout) ? -1 : 0;
+	       node_to_layout(db, node, layout.id, e) ? -1 : 0;
 }
 
 static bool is_base(const PGresult *r)
@@ -96,9 +135,12 @@ static bool is_base(const PGresult *r)
 	return *PQgetvalue(r, 0, EXACT) == 't';
 }
 
-/* The node's row is locked and read again: an export may have been committed meanwhile. */
+/*
+ * The node's row is locked and read again: an export may have been committed meanwhile. moved: the base that is in
+ * another class now, unchanged if none.
+ */
 static int run_transaction(struct call *c, struct db *db, const struct accepted_document *d,
-			   char class[static DB_KEY], struct err *e)
+			   char class[static DB_KEY], int *moved, struct err *e)
 {
 	PGresult *r = NULL;
 	int rc = -1;
@@ -115,7 +157,8 @@ static int run_transaction(struct call *c, struct db *db, const struct accepted_
 	}
 	if (db_query_key(db, class, e, "INSERT INTO class (accepted_from) VALUES ($1) RETURNING id", 1,
 			 &DB_TEXT(PQgetvalue(r, 0, CLASS))) != 1 ||
-	    (is_base(r) ? move_base(db, r, class, e) : create_base(db, c->node, r, class, d, e)) ||
+	    (is_base(r) ? move_base(db, PQgetvalue(r, 0, BASE), class, e) :
+			  create_base(db, c->node, r, class, d, moved, e)) ||
 	    db_execute(db, e, "DELETE FROM drift WHERE node = $1", 1, &DB_TEXT(c->node)) ||
 		    db_execute(db, e, "COMMIT", 0, NULL))
 		goto done;
@@ -141,24 +184,19 @@ static int read_document(struct call *c, struct db *db, struct accepted_document
 	return 0;
 }
 
-static int base_refresh(struct call *c, struct db *db, const PGresult *r, struct err *e)
-{
-	struct bases *b = c->service->bases;
-
-	return is_base(r) ? bases_invalidate(b, db, atoi(PQgetvalue(r, 0, BASE)), e) : bases_refresh(b, db, e);
-}
-
 static void accept_drifted(struct call *c, struct db *db, const PGresult *r)
 {
 	struct accepted_document d = {0};
 	char class[DB_KEY];
+	struct bases *b = c->service->bases;
 	struct err e;
+	int moved = is_base(r) ? atoi(PQgetvalue(r, 0, BASE)) : 0;
 	int rc = is_base(r) ? 0 : read_document(c, db, &d, &e);
 
 	if (rc == 0)
-		rc = run_transaction(c, db, &d, class, &e);
+		rc = run_transaction(c, db, &d, class, &moved, &e);
 	if (rc == 0)
-		rc = base_refresh(c, db, r, &e);
+		rc = moved ? bases_invalidate(b, db, moved, &e) : bases_refresh(b, db, &e);
 	if (rc < 0)
 		call_fail(c, 503, "%s: %s", c->node, e.text);
 	if (rc == 0) {

@@ -311,6 +311,20 @@ def test_accept_reports_nodes_done_before_an_error(cluster, worn):
             and "nope: not in the registry" in done.stderr)
 
 
+def test_accept_after_a_repair(cluster):
+    """What the node says then is the baseline of the class that it came from."""
+    whole, half = "Package:4 [NUMANode] L3:3 Core:3 PU:1", "Package:4 [NUMANode] L3:3 Core:2 PU:1"
+    for node in "mended", "healthy":
+        cluster.put(node, document(node, 90, synthetic=whole))
+    cluster.put("mended", document("mended", 90, synthetic=half))
+    assert "(1 nodes)" in cluster.topiary("accept", "mended").stdout
+    cluster.put("mended", document("mended", 90, synthetic=whole))
+    assert cluster.names("mended,healthy", "--drift") == ["mended"]
+    assert "(2 nodes)" in cluster.topiary("accept", "mended").stdout
+    assert cluster.names("mended,healthy", "--drift") == []
+    assert cluster.topiary("verify", "mended").stdout == ""
+
+
 # --- bad lines
 
 @pytest.mark.parametrize("words, why", [
