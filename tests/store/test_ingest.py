@@ -23,10 +23,13 @@ SHAPES = {
 def test_agent_first_boot_then_hash_only(registry, tmp_path):
     file = tmp_path / "cn1.xml"
     file.write_bytes(machine(SHAPES["two"], "cn1", 11))
+    (registry.folder / "run/topology.xml").unlink(missing_ok=True)
     first = registry.agent("cn1", file, "--once")
     assert first.returncode == 0, first.stderr
     assert "acknowledged" in first.stderr and "base" in first.stderr
     assert registry.get("/v1/nodes/cn1/topology").body == file.read_bytes()
+    assert not (registry.folder / "run/topology.xml").exists(), "another node's"
+    assert registry.agent("cn1", file, "--local").returncode == 0
     assert (registry.folder / "run/topology.xml").read_bytes() == file.read_bytes()
     assert (registry.folder / "run/topology.xml").stat().st_mode & 0o777 == 0o644
     again = registry.agent("cn1", file, "--once")
