@@ -65,15 +65,14 @@ void comment_end(void)
 
 bool comment_clear(job_record_t *job, bool waits)
 {
-	bool undone = decided.job == job && decided.verdict.own_cores;
 	struct verdict v;
 
 	if (decided.job == job)
 		comment_end();
 	if (verdict_read(job->system_comment, &v, NULL) || (!waits && v.outcome == VERDICT_WAITS))
-		return undone;
+		return false;
 	comment_write(job, "");
-	return v.own_cores || undone;
+	return v.own_cores;
 }
 
 /* A task's cores depend on the node's threads: a verdict has them for the first candidate. */
@@ -193,14 +192,14 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 	comment_set(job, &v);
 }
 
-void comment_started(job_record_t *job, const struct device_distance *d)
+bool comment_started(job_record_t *job, const struct device_distance *d)
 {
 	struct verdict *v = &decided.verdict;
 	struct buf cores = {0};
 
 	if (decided.job != job) {
 		comment_end();
-		return;
+		return false;
 	}
 	if (v->outcome == VERDICT_PLACED && job->job_resrcs && job->job_resrcs->core_bitmap)
 		cores_write(job, sizeof(v->cores), &cores);
@@ -212,6 +211,7 @@ void comment_started(job_record_t *job, const struct device_distance *d)
 	v->cores_far = d->cores_far;
 	verdict_put(job, v);
 	comment_end();
+	return v->own_cores;
 }
 
 void comment_reason(job_record_t *job, const struct job_request *req, const struct candidate_set *s,

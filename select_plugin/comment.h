@@ -26,9 +26,9 @@ void comment_reason(job_record_t *job, const struct job_request *req, const stru
 
 /*
  * slurmctld has started the job, with its GPUs as far from its cores as d states. A verdict for another job, which it
- * did not start, is discarded. comment_end: at unloading.
+ * did not start, is discarded. Returns whether its tasks were given cores of their own. comment_end: at unloading.
  */
-void comment_started(job_record_t *job, const struct device_distance *d);
+bool comment_started(job_record_t *job, const struct device_distance *d);
 void comment_end(void);
 
 /*

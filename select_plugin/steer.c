@@ -188,8 +188,7 @@ static bool try_shares(const struct attempt *a, struct candidate_set *s, const s
 		c->job->start_time = start;
 		c->job->best_switch = switches;
 	}
-	/* Kept for a job that starts: its steps distribute cores by it. */
-	if (per_core && !(good && SELECT_IS_MODE_RUN_NOW(c->mode)))
+	if (per_core)
 		*per_core = was;
 	FREE_NULL_BITMAP(in);
 	return good;
@@ -210,26 +209,28 @@ static bool try_candidates(const struct attempt *a, struct candidate_set *s, con
 	       try_shares(a, s, list, count, nodes, 0);
 }
 
-/* Whether --contiguous can be met: so many of these nodes in a row. */
-static bool has_row(const struct candidate_set *s, const struct candidate_node *list, unsigned count, unsigned nodes)
+/* For --contiguous: the most of these nodes in a row; otherwise all of them. */
+static unsigned longest_row(const struct candidate_set *s, const struct candidate_node *list, unsigned count)
 {
-	bitstr_t *in = s->job->details->contiguous && nodes > 1 ? bit_alloc(node_record_count) : NULL;
-	unsigned row = in ? 0 : nodes;
+	bitstr_t *in = s->job->details->contiguous ? bit_alloc(node_record_count) : NULL;
+	unsigned row = 0, longest = in ? 0 : count;
 	int last = -1;
 
 	for (unsigned i = 0; in && i < count; i++)
 		bit_set(in, list[i].node);
-	for (int i = in ? glue_next(in, 0) : -1; i >= 0 && row < nodes; last = i, i = glue_next(in, i + 1))
+	for (int i = in ? glue_next(in, 0) : -1; i >= 0; last = i, i = glue_next(in, i + 1)) {
 		row = i == last + 1 ? row + 1 : 1;
+		longest = MAX(longest, row);
+	}
 	FREE_NULL_BITMAP(in);
-	return row >= nodes;
+	return longest;
 }
 
 /* An attempt that others may substitute: within the budget. */
 static bool try_choice(struct attempt *a, struct candidate_set *s, const struct candidate_node *list, unsigned count,
 		       unsigned nodes)
 {
-	return has_row(s, list, count, nodes) && budget_draw(&s->budget, count) &&
+	return longest_row(s, list, count) >= nodes && budget_draw(&s->budget, count) &&
 		try_candidates(a, s, list, count, nodes);
 }
 
@@ -364,10 +365,10 @@ static bool cores_refine(struct attempt *a, struct candidate_set *s, unsigned no
  */
 static unsigned try_numbers(struct attempt *a, struct candidate_set *s)
 {
-	unsigned most = a->call->job->gres_list_req ? MIN(s->count, s->req->max_nodes) : 0;
+	unsigned most = a->call->job->gres_list_req ? MIN(longest_row(s, s->list, s->count), s->req->max_nodes) : 0;
 
-	for (unsigned nodes = s->req->min_nodes; nodes <= most; nodes++)
-		if (try_choice(a, s, s->list, s->count, nodes))
+	for (unsigned nodes = s->req->min_nodes; nodes <= most && budget_draw(&s->budget, s->count); nodes++)
+		if (try_candidates(a, s, s->list, s->count, nodes))
 			return nodes;
 	return 0;
 }
@@ -571,14 +572,16 @@ static int job_steer(const struct call *c, struct job_request *req, struct snaps
 	struct candidate_set s = { .job = c->job, .req = req, .nodes = candidate_nodes(c->job, req, c->nodes),
 			   .excluded = test ? NULL : c->excluded,
 			   .spare_gpus = !strcasecmp(settings.topo_gpu_cores, "spare") };
+	bool ready;
 	int rc;
 
 	fit_cache_begin(&candidates_cache, snapshot_view_serial(v));
-	if (occupancy_sync() || node_shapes_begin(v) || candidates_begin(&s))
+	ready = !occupancy_sync() && !node_shapes_begin(v) && !candidates_begin(&s);
+	if (!ready)
 		rc = without_memory(c, req);
 	else
 		rc = test ? test_only(c, &s) : job_decide(c, &s);
-	if (rc == SLURM_SUCCESS && SELECT_IS_MODE_RUN_NOW(c->mode) && !glue_reserves_devices(c->excluded))
+	if (ready && rc == SLURM_SUCCESS && SELECT_IS_MODE_RUN_NOW(c->mode) && !glue_reserves_devices(c->excluded))
 		device_grant_choose(c->job);
 	candidates_end(&s);
 	return rc;
@@ -594,8 +597,9 @@ void steer_started(job_record_t *job)
 		d = device_distance(job);
 	if (v)
 		snapshot_view_release(v);
-	if (started)
-		comment_started(job, &d);
+	/* Its steps distribute its cores by that. Not before: the rest of an array has been split off by now. */
+	if (started && comment_started(job, &d))
+		job->details->mc_ptr->ntasks_per_core = 1;
 }
 
 /*

@@ -103,3 +103,15 @@ def test_a_job_that_runs_again_shares_cores_where_it_must(smt):
     smt.ours.command(["scontrol", "update", f"JobId={number}", "StartTime=now"], check=False)
     wait_running(smt.ours, number, 60)
     assert len(held(smt.ours, jobs(smt.ours, number)[0], threads(smt.ours))["smt1"]) == 2
+
+
+def test_the_rest_of_an_array_shares_cores_where_it_must(smt):
+    """Its record is split off while its first task starts with cores of its own."""
+    if smt.setting == "one task a core":
+        pytest.skip("tasks share no core there")
+    placed(smt.ours, "-N1", "-n1", "-c20", "-w", "smt1")
+    array = submit(smt.ours, "-N1", "-n4", "-w", "smt1", "--array=0-1", "--topo-fit=spread", "--topo-level=package",
+                   script="exec sleep 300")
+    assert wait_until(lambda: sum("JobState=RUNNING" in job for job in jobs(smt.ours, array)) == 2, 40, 0.2), \
+        jobs(smt.ours, array)
+    assert sorted(len(held(smt.ours, job, threads(smt.ours))["smt1"]) for job in jobs(smt.ours, array)) == [2, 4]
