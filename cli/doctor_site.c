@@ -460,13 +460,11 @@ void doctor_check_monitor(struct doctor *d)
 	const char *value = d->cmd->settings.topo_monitor;
 	bool runs = monitor_runs(d->cmd->settings.run_dir);
 	struct monitor_request r;
-	struct err e;
 
 	if (!is_node(d))
 		return;
-	if (monitor_request_parse("TopoMonitor", value, &r, &e))
-		doctor_add(d, DOCTOR_ERROR, "correct it in topiary.conf: steps are not recorded by default meanwhile",
-			   "%s", e.text);
+	if (monitor_request_parse("TopoMonitor", value, &r, NULL))
+		;	/* doctor_check_values reports it */
 	else if (r.hz && !runs)
 		doctor_add(d, DOCTOR_WARNING, "systemctl enable --now topiary-monitor, or TopoMonitor=off",
 			   "TopoMonitor=%s, but topiary-monitor does not run: steps are not recorded", value);

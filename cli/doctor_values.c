@@ -5,7 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/settings_here.h"
+#include "base/user.h"
+#include "bind/request.h"
 #include "doctor.h"
+#include "monitor/ask.h"
+#include "score/request.h"
+#include "shape/hostlist.h"
+
+#define SELECT_OFF "correct this line, then restart slurmctld: jobs are placed as without Topiary"
+#define DEFAULT_OFF "correct this line: it is ignored meanwhile"
+#define REGISTRY_OFF "correct this line: topiaryd does not start"
 
 /* Who reads topiary.conf, from which file, and which keys. */
 struct reader {
@@ -51,7 +61,7 @@ static const struct reader readers[] = {
 	/* Its errors are reported where the command line is read. */
 	{ "commands", "the commands and daemons", NULL, NULL, path_of_commands },
 	{ "select", "the select plugin",
-	  "correct this line, then restart slurmctld: jobs are placed as without Topiary",
+	  SELECT_OFF,
 	  "SnapshotFile SnapshotPoll TopoFit TopoLevel TopoMem TopoGpuCores WithoutSnapshot", path_of_select },
 	{ "spank", "the SPANK plugin", "correct this line: steps have no topology meanwhile",
 	  "RunDir TopologyFile TopoTasks TopoPlace TopoMembind TopoMems TopoOmp TopoNic TopoHwloc TopoMonitor "
@@ -67,10 +77,90 @@ static bool reads(const struct reader *r, const char *key)
 	return at && (!r->keys || ((at == r->keys || at[-1] == ' ') && (!at[n] || at[n] == ' ')));
 }
 
+/* --- values that are checked where they are used, by the same functions --- */
+
+static int check_request(const char *key, const char *value, struct err *e)
+{
+	struct request r = {0};
+
+	return request_set(&r, key, value, e);
+}
+
+static int check_bind(const char *key, const char *value, struct err *e)
+{
+	struct bind_request r = {0};
+
+	return bind_request_set(&r, key, value, e);
+}
+
+static int check_monitor(const char *key, const char *value, struct err *e)
+{
+	struct monitor_request r;
+
+	return monitor_request_parse(key, value, &r, e);
+}
+
+static int ignore_node(const char *name, void *user)
+{
+	(void) name, (void) user;
+	return 0;
+}
+
+static int check_nodes(const char *key, const char *value, struct err *e)
+{
+	return *value && hostlist_expand(value, ignore_node, NULL, e) ? err_within(e, "%s", key) : 0;
+}
+
+static const struct {
+	const char *key;
+	int (*check)(const char *key, const char *value, struct err *e);
+	const char *remedy;
+} checks[] = {
+	{ "TopoFit", check_request, SELECT_OFF },
+	{ "TopoLevel", check_request, SELECT_OFF },
+	{ "TopoMem", check_request, SELECT_OFF },
+	{ "TopoTasks", check_bind, DEFAULT_OFF },
+	{ "TopoPlace", check_bind, DEFAULT_OFF },
+	{ "TopoMembind", check_bind, DEFAULT_OFF },
+	{ "TopoMems", check_bind, DEFAULT_OFF },
+	{ "TopoOmp", check_bind, DEFAULT_OFF },
+	{ "TopoNic", check_bind, DEFAULT_OFF },
+	{ "TopoHwloc", check_bind, DEFAULT_OFF },
+	{ "TopoMonitor", check_monitor, DEFAULT_OFF },
+	{ "KnownNodes", check_nodes, REGISTRY_OFF },
+};
+
+static void check_value(struct doctor *d, const char *path, unsigned line, const char *key, const char *value)
+{
+	struct err e;
+
+	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+		if (!strcmp(checks[i].key, key) && checks[i].check(key, value, &e))
+			doctor_add(d, DOCTOR_ERROR, checks[i].remedy, "%s:%u: %s", path, line, e.text);
+}
+
+static void report_here(void *user, const char *finding)
+{
+	doctor_add(user, DOCTOR_WARNING, "correct it in topiary.conf, then restart topiaryd", "%s", finding);
+}
+
+/* Only where topiaryd is installed: other hosts need not have its users and files. */
+static void check_here(struct doctor *d)
+{
+	const struct settings *s = &d->cmd->settings;
+	uid_t uid;
+
+	if (access(s->schema_dir, F_OK) == 0 && user_uid(s->registry_user, &uid, NULL) == 0)
+		settings_check_here(s, uid, report_here, d);
+}
+
+/* --- the files --- */
+
 struct values {
 	struct doctor *doctor;
 	const struct reader *reader;
 	const char *path, *chosen; /* chosen: how */
+	bool first; /* no reader before this one has this file */
 	json_t *all; /* key: its value, where it is from, and whether that is the file */
 };
 
@@ -85,7 +175,9 @@ static void keep(void *user, const char *key, const char *value, struct settings
 		snprintf(origin, sizeof(origin), "%s:%u", v->path, at.line);
 	if (strstr(value, "password"))
 		value = "(not shown: it has a password)";
-	if (at.before)
+	if (v->first && at.line)
+		check_value(v->doctor, v->path, at.line, key, value);
+	if (v->first && at.before)
 		doctor_add(v->doctor, DOCTOR_WARNING, "remove one of the two lines",
 			   "%s:%u: %s=%s replaces the value of line %u", v->path, at.line, key, value, at.before);
 	json_object_set_new(v->all, key, json_pack("{s:s, s:s, s:b}", "value", value, "from", origin, "set",
@@ -138,14 +230,17 @@ void doctor_check_values(struct doctor *d)
 
 	for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
 		const char *chosen = readers[i].path(d, path);
-		struct values v = { d, &readers[i], path, chosen, i ? json_object() : json_incref(commands) };
+		struct values v = { d, &readers[i], path, chosen, !i || strcmp(path, first),
+				    i ? json_object() : json_incref(commands) };
 		struct err e;
 
 		d->key = readers[i].key;
 		if (chosen && settings_each(path, keep, &v, &e) == 0) {
 			report(d, &v);
 			compare(d, &v, commands);
-		} else if (chosen && i && strcmp(path, first)) {
+			if (i == 0)
+				check_here(d);
+		} else if (chosen && i && v.first) {
 			doctor_add(d, DOCTOR_ERROR, readers[i].remedy, "%s", e.text);
 		}
 		if (i == 0)

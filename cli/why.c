@@ -112,7 +112,8 @@ static void record_read(struct record *t)
 			"it requires");
 	else if (t->rc > 0)
 		err_set(&t->why, "no verdict: it was placed by Slurm with topo-fit off (its own, or the site's TopoFit)"
-			", or when slurmctld had not loaded Topiary's select plugin");
+			", when slurmctld had not loaded Topiary's select plugin, or when that had refused topiary.conf"
+			" (`topiary doctor` on the controller names the line)");
 }
 
 /* The selected records, ordered by task and component; the caller frees them. 0 or -1. */

@@ -8,6 +8,7 @@
 
 #include "base/cmd_line.h"
 #include "base/log.h"
+#include "base/settings_here.h"
 #include "ingest/gate.h"
 #include "http/pg_servers.h"
 #include "store/identity.h"
@@ -116,6 +117,12 @@ static int wait_for_end(const sigset_t *signals, const struct parser *parser, st
 	return signal == SIGCHLD ? err_set(e, "the parser process ended unexpectedly; restart topiaryd") : 0;
 }
 
+static void warn(void *user, const char *finding)
+{
+	(void) user;
+	log_warning("topiary.conf: %s", finding);
+}
+
 /* In the order of their dependencies. */
 static int service_start(struct service *s, struct err *e)
 {
@@ -158,10 +165,13 @@ static int service_run(struct service *s, struct err *e)
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
-	if ((s->hosts = pg_servers_start(s->settings.database, invalidate_connections, s, e)) &&
-	    open_database(s, e) == 0 && service_start(s, e) == 0 &&
-	    (server = server_start(s, s->settings.listen, e))) {
+	/* What can be refused is checked before the database or a file is changed. */
+	if ((server = server_open(s, e)) &&
+	    (s->hosts = pg_servers_start(s->settings.database, invalidate_connections, s, e)) &&
+	    open_database(s, e) == 0 && service_start(s, e) == 0 && server_start(server, e) == 0) {
 		log_info("listening on %s", s->settings.listen);
+		/* Not before: names of hosts may take seconds. */
+		settings_check_here(&s->settings, geteuid(), warn, NULL);
 		rc = wait_for_end(&signals, s->parser, e);
 	}
 	server_stop(server);

@@ -176,20 +176,20 @@ int options_resolve(spank_t sp, int argc, char **argv)
 
 void options_apply_site(const struct settings *s)
 {
-	const struct { const char *key, *option, *value; } defaults[] = {
-		{ "TopoTasks", "topo-tasks", s->topo_tasks },
-		{ "TopoPlace", "topo-place", s->topo_place },
-		{ "TopoMembind", "topo-membind", s->topo_membind },
-		{ "TopoMems", "topo-mems", s->topo_mems },
-		{ "TopoOmp", "topo-omp", s->topo_omp },
-		{ "TopoNic", "topo-nic", s->topo_nic },
-		{ "TopoHwloc", "topo-hwloc", s->topo_hwloc },
+	const struct { const char *key, *value; } defaults[] = {
+		{ "TopoTasks", s->topo_tasks },
+		{ "TopoPlace", s->topo_place },
+		{ "TopoMembind", s->topo_membind },
+		{ "TopoMems", s->topo_mems },
+		{ "TopoOmp", s->topo_omp },
+		{ "TopoNic", s->topo_nic },
+		{ "TopoHwloc", s->topo_hwloc },
 	};
 	struct err e;
 
 	for (size_t i = 0; i < sizeof(defaults) / sizeof(*defaults); i++)
-		if (bind_request_set(&options.bind, defaults[i].option, defaults[i].value, &e))
-			slurm_error("topiary: %s in topiary.conf is ignored: %s", defaults[i].key, e.text);
+		if (bind_request_set(&options.bind, defaults[i].key, defaults[i].value, &e))
+			slurm_error("topiary: topiary.conf: %s; ignored", e.text);
 	if (monitor_request_parse("TopoMonitor", s->topo_monitor, &options.monitor, &e))
 		slurm_error("topiary: topiary.conf: %s; ignored", e.text);
 }

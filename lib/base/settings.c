@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,9 @@
 struct item {
 	const char *key;
 	enum {
-		ITEM_TEXT,	/* char *, malloc'ed; so are the next three */
+		ITEM_TEXT,	/* char *, malloc'ed; so are the next four */
 		ITEM_PATH,	/* absolute, or empty if it is so by default */
+		ITEM_ADDRESS,	/* ADDRESS:PORT */
 		ITEM_WORD,	/* one of words */
 		ITEM_WORDS,	/* or several of them, joined by '+' */
 		ITEM_NUMBER,	/* unsigned, from min to max */
@@ -71,7 +73,7 @@ static const struct item items[] = {
 	PATH("TlsCA", tls_ca, ""),
 	PATH("TlsCertificate", tls_certificate, ""),
 	PATH("TlsKey", tls_key, ""),
-	TEXT("Listen", listen, "127.0.0.1:6824"),
+	{ "Listen", ITEM_ADDRESS, offsetof(struct settings, listen), "127.0.0.1:6824", 0, 0, {0} },
 	TEXT("Database", database, "dbname=topiary"),
 	TEXT("ReadDatabase", read_database, ""),
 	PATH("SchemaDir", schema_dir, "/usr/share/topiary/sql"),
@@ -95,6 +97,24 @@ static const struct item items[] = {
 
 /* --- values --- */
 
+int settings_address(const char *address, char host[static 256], const char **port)
+{
+	const char *colon = strrchr(address, ':');
+	size_t len = colon ? colon - address : 0;
+
+	if (len > 1 && *address == '[' && address[len - 1] == ']') {
+		address++;
+		len -= 2;
+	}
+	if (!colon || !colon[1] || strlen(colon + 1) > 5 || strspn(colon + 1, "0123456789") != strlen(colon + 1) ||
+	    atoi(colon + 1) > UINT16_MAX || !len || len > 255)
+		return -1;
+	memcpy(host, address, len);
+	host[len] = '\0';
+	*port = colon + 1;
+	return 0;
+}
+
 static bool is_chosen(const char *const *words, const char *value, size_t len)
 {
 	while (*words && (strlen(*words) != len || strncasecmp(value, *words, len)))
@@ -104,9 +124,13 @@ static bool is_chosen(const char *const *words, const char *value, size_t len)
 
 static bool text_fits(const struct item *item, const char *value)
 {
+	char host[256];
+	const char *port;
 	size_t len;
 
 	switch (item->type) {
+	case ITEM_ADDRESS:
+		return settings_address(value, host, &port) == 0;
 	case ITEM_PATH:
 		return *value == '/' || (!*value && !*item->fallback);
 	case ITEM_WORD:
@@ -128,6 +152,8 @@ static int refuse(const struct item *item, const char *value, struct err *e)
 		return err_set(e, "%s=%s: expected a number from %u to %u", item->key, value, item->min, item->max);
 	if (item->type == ITEM_PATH)
 		return err_set(e, "%s=%s: expected an absolute path", item->key, value);
+	if (item->type == ITEM_ADDRESS)
+		return err_set(e, "%s=%s: expected ADDRESS:PORT with a port from 0 to 65535", item->key, value);
 	for (const char *const *word = item->words; *word; word++)
 		buf_printf(&words, "%s%s", word == item->words ? "" : word[1] ? ", " : " or ", *word);
 	err_set(e, "%s=%s: expected %s%s", item->key, value, words.data ? words.data : "another value",

@@ -90,6 +90,9 @@ int settings_each(const char *path, settings_each_fn *each, void *user, struct e
 /* Is a value "yes"? What is neither that nor "no" is found out by settings_load. */
 bool settings_yes(const char *value);
 
+/* Splits ADDRESS:PORT, [ADDRESS]:PORT for IPv6; port remains part of address. 0, or -1 if it is neither. */
+int settings_address(const char *address, char host[static 256], const char **port);
+
 void settings_free(struct settings *s);
 
 /* The short host name, which is "%h" in paths. */

@@ -19,18 +19,19 @@ struct keyword {
 #define KEYWORDS_MAX 9
 
 static const struct bind_option {
-	const char *name;
+	const char *name, *key;	/* key: of topiary.conf, or NULL */
 	size_t field;		/* of struct bind_request, an enum */
 	const char *values;
 	struct keyword keywords[KEYWORDS_MAX];
 } options[] = {
-	{ "topo-tasks", offsetof(struct bind_request, tasks), "off, auto", {
+	{ "topo-tasks", "TopoTasks", offsetof(struct bind_request, tasks), "off, auto", {
 		{ "off", TASKS_OFF, 0 }, { "auto", TASKS_AUTO, 0 } } },
-	{ "topo-place", offsetof(struct bind_request, place), "off, compact[:LEVEL], scatter[:LEVEL], mem, gpu", {
+	{ "topo-place", "TopoPlace", offsetof(struct bind_request, place),
+		"off, compact[:LEVEL], scatter[:LEVEL], mem, gpu", {
 		{ "off", PLACE_OFF, 0 }, { "compact", PLACE_COMPACT, SUFFIX_LEVEL },
 			{ "scatter", PLACE_SCATTER, SUFFIX_LEVEL },
 		{ "mem", PLACE_MEM, 0 }, { "gpu", PLACE_GPU, 0 } } },
-	{ "topo-membind", offsetof(struct bind_request, memory),
+	{ "topo-membind", "TopoMembind", offsetof(struct bind_request, memory),
 		"off, local, bind, interleave[:job|task], or hbm, dram, capacity, bandwidth, latency, each optionally "
 		"followed by :job or :task and by ,strict", {
 		{ "off", MEMORY_OFF, 0 }, { "local", MEMORY_LOCAL, 0 }, { "bind", MEMORY_BIND, 0 },
@@ -38,21 +39,21 @@ static const struct bind_option {
 		{ "hbm", MEMORY_HBM, SUFFIX_TIER }, { "dram", MEMORY_DRAM, SUFFIX_TIER },
 		{ "capacity", MEMORY_CAPACITY, SUFFIX_TIER }, { "bandwidth", MEMORY_BANDWIDTH, SUFFIX_TIER },
 		{ "latency", MEMORY_LATENCY, SUFFIX_TIER } } },
-	{ "topo-mems", offsetof(struct bind_request, mems), "off, prefer, strict", {
+	{ "topo-mems", "TopoMems", offsetof(struct bind_request, mems), "off, prefer, strict", {
 		{ "off", MEMS_OFF, 0 }, { "prefer", MEMS_PREFER, 0 }, { "strict", MEMS_STRICT, 0 } } },
-	{ "topo-omp", offsetof(struct bind_request, omp), "off, auto, gomp, kmp", {
+	{ "topo-omp", "TopoOmp", offsetof(struct bind_request, omp), "off, auto, gomp, kmp", {
 		{ "off", OMP_OFF, 0 }, { "auto", OMP_AUTO, 0 }, { "gomp", OMP_GOMP, 0 }, { "kmp", OMP_KMP, 0 } } },
-	{ "topo-hugepages", offsetof(struct bind_request, huge), "off, thp, hugetlb, 1G", {
+	{ "topo-hugepages", NULL, offsetof(struct bind_request, huge), "off, thp, hugetlb, 1G", {
 		{ "off", HUGE_OFF, 0 }, { "thp", HUGE_THP, 0 }, { "hugetlb", HUGE_TLB, 0 },
 		{ "1G", HUGE_1G, 0 } } },
-	{ "topo-nic", offsetof(struct bind_request, nic),
+	{ "topo-nic", "TopoNic", offsetof(struct bind_request, nic),
 		"off, auto, one, local, all, each but off optionally followed by ,strict", {
 		{ "off", NIC_OFF, 0 }, { "auto", NIC_AUTO, SUFFIX_STRICT }, { "one", NIC_ONE, SUFFIX_STRICT },
 		{ "local", NIC_LOCAL, SUFFIX_STRICT }, { "all", NIC_ALL, SUFFIX_STRICT } } },
-	{ "topo-report", offsetof(struct bind_request, report), "table, json, off, or no value", {
+	{ "topo-report", NULL, offsetof(struct bind_request, report), "table, json, off, or no value", {
 		{ "", REPORT_TABLE, 0 }, { "table", REPORT_TABLE, 0 }, { "json", REPORT_JSON, 0 },
 			{ "off", REPORT_OFF, 0 } } },
-	{ "topo-hwloc", offsetof(struct bind_request, hwloc), "on, off",
+	{ "topo-hwloc", "TopoHwloc", offsetof(struct bind_request, hwloc), "on, off",
 		{ { "on", HWLOC_STEP, 0 }, { "off", HWLOC_OWN, 0 } } },
 };
 
@@ -131,11 +132,13 @@ int bind_request_set(struct bind_request *r, const char *name, const char *value
 	struct bind_request new = *r;
 
 	for (const struct bind_option *o = options; o < options + COUNT; o++) {
-		if (strcmp(name, o->name))
+		bool is_option = !strcmp(name, o->name);
+
+		if (!is_option && (!o->key || strcmp(name, o->key)))
 			continue;
 		if (set_option(o, &new, value ? value : ""))
-			return err_set(e, "--%s=%.60s: invalid value, expected one of: %s", name, value ? value : "",
-			       o->values);
+			return err_set(e, "%s%s=%.60s: invalid value, expected one of: %s", is_option ? "--" : "", name,
+				       value ? value : "", o->values);
 		*r = new;
 		return 0;
 	}

@@ -44,8 +44,8 @@ struct bind_request {
 };
 
 /*
- * Set one option by its name without dashes, "topo-place"; value is NULL or "" where it has none. 0, or -1 with r
- * unchanged and an error that begins with the option and lists its values.
+ * Set one option by its name without dashes, "topo-place", or by its key of topiary.conf, "TopoPlace"; value is NULL or
+ * "" where it has none. 0, or -1 with r unchanged and an error that begins with the option and lists its values.
  */
 int bind_request_set(struct bind_request *r, const char *name, const char *value, struct err *e);
 

@@ -9,13 +9,15 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/settings_here.h"
 #include "peer.h"
 
 #define CLOCKS_APART 300	/* seconds; munge detects a replay for as long */
 
 /* By name or number. */
-static bool is_user(struct call *c, const char *user)
+static bool is_user(void *call, const char *user)
 {
+	const struct call *c = call;
 	char space[4096], *end;
 	struct passwd pw, *found = NULL;
 	unsigned long uid = strtoul(user, &end, 10);
@@ -23,23 +25,6 @@ static bool is_user(struct call *c, const char *user)
 	if (!*end)
 		return uid == c->signer;
 	return getpwnam_r(user, &pw, space, sizeof(space), &found) == 0 && found && pw.pw_uid == c->signer;
-}
-
-/* Does the predicate hold for a word of the list, separated by commas and blanks? */
-static bool list_any(struct call *c, const char *list, bool (*is)(struct call *, const char *))
-{
-	char word[256];
-
-	for (size_t len; *(list += strspn(list, ", \t")); list += len) {
-		len = strcspn(list, ", \t");
-		if (len >= sizeof(word))
-			continue;
-		memcpy(word, list, len);
-		word[len] = '\0';
-		if (is(c, word))
-			return true;
-	}
-	return false;
 }
 
 /* A refused attempt may be an attack, so it is logged, too. */
@@ -51,12 +36,12 @@ static int admin_refuse(struct call *c, const char *why, const char *what)
 
 static bool is_admin(struct call *c)
 {
-	return c->signer == geteuid() || list_any(c, c->service->settings.admins, is_user);
+	return c->signer == geteuid() || settings_list_any(c->service->settings.admins, is_user, c);
 }
 
 static bool is_admin_host(struct call *c)
 {
-	return peer_is_here(c) || list_any(c, c->service->settings.admin_hosts, peer_is_host);
+	return peer_is_here(c) || settings_list_any(c->service->settings.admin_hosts, peer_is_host, c);
 }
 
 bool admin_check(struct call *c)

@@ -217,8 +217,9 @@ bool peer_is_here(const struct call *c)
 	return c->peer && sock_owner(c->fd, c->peer, &owner) && may_speak(c, owner);
 }
 
-bool peer_is_host(struct call *c, const char *host)
+bool peer_is_host(void *call, const char *host)
 {
+	const struct call *c = call;
 	struct in6_addr peer;
 	struct resolved a;
 	uid_t owner;

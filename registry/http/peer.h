@@ -42,7 +42,7 @@ bool peer_first_warning(struct peers *p, const char *what, const char *node);
 bool peer_is_here(const struct call *c);
 
 /* Does the sender have an address of the host, and is that another host than this one? */
-bool peer_is_host(struct call *c, const char *host);
+bool peer_is_host(void *call, const char *host);
 
 /*
  * The source to which connections are counted: the address; all loopback addresses as one; the /64 network of an IPv6

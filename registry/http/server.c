@@ -2,11 +2,13 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "server.h"
 
+#include <errno.h>
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "server_parts.h"
@@ -37,6 +39,10 @@ struct server {
 	struct service *service;
 	struct deadlines *deadlines;
 	struct server_budget reads, lists, checks;	/* requests in progress */
+	struct tls {
+		struct buf certificate, key;	/* PEM; both empty without TLS */
+	} tls;
+	int fd;			/* until daemon has it */
 };
 
 /* A request between libmicrohttpd's calls of on_request. */
@@ -328,11 +334,6 @@ static void allow_descriptors(void)
 	setrlimit(RLIMIT_NOFILE, &r);
 }
 
-/* Certificate and key as PEM text; both empty without TLS. */
-struct tls {
-	struct buf certificate, key;
-};
-
 static void tls_free(struct tls *t)
 {
 	if (t->key.data)
@@ -359,58 +360,92 @@ static int tls_read(const struct settings *s, struct tls *out, struct err *e)
 	return 0;
 }
 
-static struct MHD_Daemon *listen_mhd(struct server *s, int fd, const struct tls *tls)
+struct tls_options {
+	struct MHD_OptionItem list[4];
+};
+
+static struct tls_options tls_options(const struct tls *t)
 {
-	const unsigned how = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL;
-	struct MHD_OptionItem options[] = {
-		{ MHD_OPTION_HTTPS_MEM_CERT, 0, tls->certificate.data },
-		{ MHD_OPTION_HTTPS_MEM_KEY, 0, tls->key.data },
+	if (!t->key.data)
+		return (struct tls_options){ { { MHD_OPTION_END, 0, NULL } } };
+	return (struct tls_options){ {
+		{ MHD_OPTION_HTTPS_MEM_CERT, 0, t->certificate.data },
+		{ MHD_OPTION_HTTPS_MEM_KEY, 0, t->key.data },
 		{ MHD_OPTION_HTTPS_PRIORITIES, 0, TLS_PRIORITIES },
 		{ MHD_OPTION_END, 0, NULL },
-	};
+	} };
+}
 
-	if (!tls->key.data)
-		options[0] = (struct MHD_OptionItem){ MHD_OPTION_END, 0, NULL };
-	return MHD_start_daemon(how | (tls->key.data ? MHD_USE_TLS : 0), 0, NULL, NULL,
-		on_request, s, MHD_OPTION_ARRAY, options, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK,
-			on_line, s,
+/* libmicrohttpd reads the PEM files when it starts; this one listens nowhere. */
+static int tls_check(struct server *s, struct err *e)
+{
+	struct tls_options options = tls_options(&s->tls);
+	struct MHD_Daemon *trial;
+
+	if (!s->tls.key.data)
+		return 0;
+	trial = MHD_start_daemon(MHD_USE_TLS | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_request, s,
+				 MHD_OPTION_ARRAY, options.list, MHD_OPTION_END);
+	if (!trial)
+		return err_set(e, "TlsCertificate=%s: cannot be used; check that it and TlsKey=%s belong together",
+			       s->service->settings.tls_certificate, s->service->settings.tls_key);
+	MHD_stop_daemon(trial);
+	return 0;
+}
+
+static struct MHD_Daemon *listen_mhd(struct server *s)
+{
+	const unsigned how = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL;
+	struct tls_options options = tls_options(&s->tls);
+
+	return MHD_start_daemon(how | (s->tls.key.data ? MHD_USE_TLS : 0), 0, NULL, NULL,
+		on_request, s, MHD_OPTION_ARRAY, options.list, MHD_OPTION_LISTEN_SOCKET, s->fd,
+			MHD_OPTION_URI_LOG_CALLBACK, on_line, s,
 		MHD_OPTION_NOTIFY_COMPLETED, on_done, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
 		MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS + SPARE_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
 			IDLE_SECONDS,
 		MHD_OPTION_THREAD_STACK_SIZE, (size_t) 512 << 10, MHD_OPTION_END);
 }
 
-struct server *server_start(struct service *service, const char *address, struct err *e)
+struct server *server_open(struct service *service, struct err *e)
 {
+	const struct settings *settings = &service->settings;
 	struct server *s = calloc(1, sizeof(*s));
-	struct tls tls = {0};
-	int fd = -1;
 
 	if (!s) {
 		err_set(e, "out of memory");
 		return NULL;
 	}
+	s->fd = -1;
 	s->service = service;
 	s->reads.max = s->lists.max = READS_AT_ONCE;
 	s->checks.max = CHECKS_AT_ONCE;
 	allow_descriptors();
-	if (service_prepare(service, e) || tls_read(&service->settings, &tls, e) ||
-	    !(s->deadlines = deadlines_start(e)) ||
-	    (fd = listen_on(address, e)) < 0)
-		goto error;
-	if (!tls.key.data && !listen_is_loopback(fd))
-		log_warning("Listen=%s: without TlsCertificate all traffic on the network is unencrypted", address);
-	if ((s->daemon = listen_mhd(s, fd, &tls))) {
-		tls_free(&tls);
-		return s;
+	if (service_prepare(service, e) || tls_read(settings, &s->tls, e) || tls_check(s, e) ||
+	    (s->fd = listen_bind(settings->listen, e)) < 0) {
+		server_stop(s);
+		return NULL;
 	}
-	err_set(e, "Listen=%s: cannot start the HTTP server%s", address,
-		tls.key.data ? "; check that TlsCertificate and TlsKey belong together" : "");
-	close(fd);
-error:
-	tls_free(&tls);
-	server_stop(s);
-	return NULL;
+	if (!s->tls.key.data && !listen_is_loopback(s->fd))
+		log_warning("Listen=%s: without TlsCertificate all traffic on the network is unencrypted",
+			    settings->listen);
+	return s;
+}
+
+int server_start(struct server *s, struct err *e)
+{
+	const char *address = s->service->settings.listen;
+
+	if (!(s->deadlines = deadlines_start(e)))
+		return -1;
+	if (listen(s->fd, SOMAXCONN))
+		return err_set(e, "Listen=%s: %s", address, strerror(errno));
+	if (!(s->daemon = listen_mhd(s)))
+		return err_set(e, "Listen=%s: cannot start the HTTP server", address);
+	s->fd = -1;
+	tls_free(&s->tls);
+	s->tls = (struct tls){0};
+	return 0;
 }
 
 void server_stop(struct server *s)
@@ -419,6 +454,9 @@ void server_stop(struct server *s)
 		return;
 	if (s->daemon)
 		MHD_stop_daemon(s->daemon);
+	if (s->fd >= 0)
+		close(s->fd);
+	tls_free(&s->tls);
 	deadlines_stop(s->deadlines);
 	metrics_free(s->service->metrics);
 	peers_free(s->service->peers);

@@ -12,7 +12,10 @@
  */
 struct server;
 
-struct server *server_start(struct service *s, const char *listen, struct err *e);
+/* Checks the settings and binds the address, before anything is changed anywhere. NULL with an error. */
+struct server *server_open(struct service *s, struct err *e);
+/* Listens. 0 or -1. */
+int server_start(struct server *server, struct err *e);
 /* Finishes the requests in progress. Accepts NULL. */
 void server_stop(struct server *s);
 

@@ -37,8 +37,8 @@ size_t route_number(const struct route *r);
  */
 enum MHD_Result reply_send(struct MHD_Connection *conn, struct call *c, bool read);
 
-/* A non-blocking listening socket on ADDRESS:PORT ([ADDRESS]:PORT for IPv6). -1 with an error. */
-int listen_on(const char *address, struct err *e);
+/* A non-blocking socket bound to ADDRESS:PORT ([ADDRESS]:PORT for IPv6), on which listen(2) waits. -1 with an error. */
+int listen_bind(const char *address, struct err *e);
 
 /* Is it bound to a loopback address? */
 bool listen_is_loopback(int fd);

@@ -67,7 +67,7 @@ struct service {
 	struct publisher *publisher;
 	struct upkeep *upkeep;
 	struct readiness *readiness;
-	/* From here on: made by server_start. */
+	/* From here on: made by server_open. */
 	struct metrics *metrics;
 	struct peers *peers;
 	/* bytes of each; documents: exports that wait for their commit */

@@ -11,13 +11,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/param.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/settings_here.h"
 
 #define TRIES "3"
 #define HOOK_SECONDS 30
@@ -29,22 +29,6 @@
 enum { NODE, SEVERITY, CLASS, CHANGES, VERSION };
 
 /* --- the program --- */
-
-/* A program that others may write would run their code as topiaryd. */
-static int hook_check(const char *path, struct err *e)
-{
-	struct stat st;
-
-	if (*path != '/')
-		return err_set(e, "%s: the path must be absolute", path);
-	if (stat(path, &st))
-		return err_set(e, "%s: %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return err_set(e, "%s: not a regular file", path);
-	if (st.st_mode & (S_IWGRP | S_IWOTH) || (st.st_uid && st.st_uid != geteuid()))
-		return err_set(e, "%s: writable by others than root and topiaryd's user", path);
-	return 0;
-}
 
 /* The changes as a file positioned at its start: a pipe would block on a hook that does not read. */
 static int hook_input(const char *changes)
@@ -267,7 +251,7 @@ int drift_hook_run(struct upkeep_run *p, struct err *e)
 
 	if (!*p->settings->drift_hook)
 		return skip_all(p, e);
-	if (hook_check(p->settings->drift_hook, e))
+	if (settings_check_hook(p->settings->drift_hook, geteuid(), e))
 		return -1;
 	for (size_t i = 0; i < TABLES; i++)
 		if (run_table(p, &tables[i], until, e))

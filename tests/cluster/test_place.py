@@ -285,7 +285,7 @@ def test_user_option_overrides_the_sites(cluster):
         assert told(cluster, *options, "--topo-membind=off", "--topo-place=off")[0]["memory"] == "default"
     finally:
         conf.write_text(plain)
-    assert ("TopoOmp in topiary.conf is ignored"
+    assert ("topiary.conf: TopoOmp=everywhere: invalid value, expected one of: off, auto, gomp, kmp; ignored"
             in (cluster.folder / "log" / "slurmd.cn1.log").read_text(errors="replace"))
 
 

@@ -13,7 +13,8 @@ import uuid
 
 import pytest
 from registry_rig import BUILD, SMALL, machine, zstd
-from rig.processes import descendants, wait_until
+from rig.cluster import as_user, free_ports
+from rig.processes import Daemon, descendants, wait_until
 from upkeep_rig import memory_below
 
 XML = machine(SMALL, "bad", 2)
@@ -407,6 +408,46 @@ def test_invalid_address(registry, tmp_path, address):
     done = subprocess.run([BUILD / "topiaryd", "--config", config], capture_output=True, text=True, timeout=60,
                           check=False)
     assert done.returncode == 1 and f"Listen={address}: expected ADDRESS:PORT" in done.stderr, done.stderr
+
+
+def other_config(registry, name, **values):
+    """That of the registry with other values, and files of its own, in a folder where topiaryd may write."""
+    folder = registry.folder / name
+    folder.mkdir()
+    folder.chmod(0o777)
+    values = {"Listen": f"127.0.0.1:{free_ports(1)[0]}", "SnapshotFile": folder / "snapshot",
+              "CostsFile": folder / "costs", **values}
+    kept = [line for line in registry.config.read_text().splitlines() if line.partition("=")[0] not in values]
+    config = folder / "topiary.conf"
+    config.write_text("\n".join([*kept, *(f"{key}={value}" for key, value in values.items()), ""]))
+    return config
+
+
+@pytest.mark.parametrize("key, value, words", [
+    ("Listen", None, "Listen=.*: Address already in use"), ("KnownNodes", "cn[1-", "KnownNodes: "),
+    ("TlsKey", "/nonexistent", "TlsCertificate and TlsKey must be set together")])
+def test_refused_settings_change_nothing(registry, key, value, words):
+    config = other_config(registry, key, **{key: value or f"127.0.0.1:{registry.port}"})
+    done = subprocess.run(as_user("daemon", [registry.folder / "topiaryd", "--config", config]), capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert done.returncode == 1 and re.search(words, done.stderr), done.stderr
+    assert [f.name for f in config.parent.iterdir()] == ["topiary.conf"]
+
+
+def test_doubtful_settings_are_warned_of(registry):
+    config = other_config(registry, "doubtful", Admins="root, nobodyatall", AdminHosts="127.0.0.1,256.256.256.256",
+                          DriftHook="/nonexistent/hook", RegistryUser="root")
+    log = config.parent / "log"
+    daemon = Daemon.run("other", as_user("daemon", [str(registry.folder / "topiaryd"), "--config", str(config)]), log)
+    try:
+        assert wait_until(lambda: "DriftHook" in log.read_text(), 60), log.read_text()
+    finally:
+        daemon.stop()
+    warned = re.findall("topiary.conf: (.*)", log.read_text())
+    assert warned == [
+        "RegistryUser=root: another user runs topiaryd, and agents accept the acknowledgements of RegistryUser only",
+        "Admins=nobodyatall: no such user on this host", "AdminHosts=256.256.256.256: Name or service not known",
+        "DriftHook: /nonexistent/hook: No such file or directory"], warned
 
 
 # --- the agent

@@ -77,6 +77,8 @@ static const struct {
 	{ "topo-hwloc", "1", "--topo-hwloc=1: invalid value, expected one of: on, off" },
 	{ "topo-report", "xml", "--topo-report=xml: invalid value, expected one of" },
 	{ "topo-omp", NULL, "--topo-omp=: invalid value, expected one of" },
+	{ "TopoOmp", "everywhere", "TopoOmp=everywhere: invalid value, expected one of: off, auto, gomp, kmp" },
+	{ "TopoReport", "table", "TopoReport: unknown Topiary option" },
 	{ "topo-shade", "off", "--topo-shade: unknown Topiary option" },
 };
 
