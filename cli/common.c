@@ -91,7 +91,7 @@ static int answer_error(const char *url, const char *path, const struct http_ans
 	const char *why = json_string_value(json_object_get(j, "error"));
 
 	if (why)
-		err_set(e, "%.300s%s%.100s (registry %s, HTTP status %ld)", why,
+		err_set(e, "%.200s%s%.200s (registry %s, HTTP status %ld)", why,
 			a->status == 401 && *unsigned_why ? "; " : "", a->status == 401 ? unsigned_why : "", url,
 			a->status);
 	else

@@ -120,8 +120,13 @@ static int run(struct probe *p, struct buf *out, struct err *e)
 {
 	int rc = child_run(probe_run, p, DOCTOR_SECONDS, MAX_BYTES, out, e);
 
+	/* All lines: the first of several is often not the one with the reason. */
+	while (rc > 0 && out->len && out->data[out->len - 1] == '\n')
+		out->data[--out->len] = '\0';
+	for (char *end; rc > 0 && out->len && (end = strchr(out->data, '\n'));)
+		*end = ';';
 	if (rc > 0)
-		err_set(e, "%.*s", out->len ? (int) strcspn(out->data, "\n") : 6, out->len ? out->data : "failed");
+		err_set(e, "%s", out->len ? out->data : "failed");
 	return rc ? -1 : 0;
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/user.h"
 #include "client/cred.h"
 #include "client/http.h"
@@ -24,6 +25,8 @@
 
 #define ROOM_LIMIT (16u << 20) /* bytes that RunDir should have free */
 #define XML_MAX (64u << 20)
+#define MEANWHILE "slurmctld continues with the last good snapshot that it has read; after a restart Slurm places " \
+	"jobs as without Topiary"
 #define NAMED 3 /* nodes that a finding names */
 
 void doctor_check_settings(struct doctor *d)
@@ -76,13 +79,20 @@ void doctor_check_munge(struct doctor *d)
 	buf_free(&out);
 }
 
-static int get(const struct doctor *d, const char *path, struct http_answer *a, struct err *e)
+static const char *url_of(const struct doctor *d)
+{
+	return d->cmd->url ? d->cmd->url : d->cmd->settings.registry_url;
+}
+
+static int get(const struct doctor *d, const char *path, const char *authorization, struct http_answer *a,
+	       struct err *e)
 {
 	const struct cmd *c = d->cmd;
 
 	return http_do(&(struct http_request){ .method = "GET",
-					       .base = c->url ? c->url : c->settings.registry_url,
+					       .base = url_of(d),
 					       .path = path,
+					       .authorization = authorization,
 					       .ca = c->settings.tls_ca,
 					       .timeout = DOCTOR_SECONDS },
 		       a, e);
@@ -107,10 +117,75 @@ static void report_readiness(struct doctor *d, const json_t *answer)
 	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++) {
 		const char *state = cmd_text(json_object_get(answer, "checks"), remedies[i].part);
 
+		/* Without the database nothing is known of its schema. */
+		if (!strcmp(remedies[i].part, "schema") &&
+		    strcmp(cmd_text(json_object_get(answer, "checks"), "database"), "ok"))
+			continue;
 		if (strcmp(state, "ok"))
 			doctor_add(d, DOCTOR_ERROR, remedies[i].remedy, "topiaryd is not ready: %s: %s",
 				   remedies[i].part, state);
 	}
+}
+
+/* What the agent and commands sign is for RegistryUser only. Failures to sign are reported by other checks. */
+static int read_signed(const struct doctor *d, struct buf *out, struct err *e)
+{
+	char sha256[HASH_HEX], *credential;
+	struct buf path = { 0 }, authorization = { 0 };
+	struct http_answer a = { 0 };
+	int rc = 0;
+
+	(void) out;
+	hash_hex("", 0, sha256);
+	if (!(credential = cmd_sign(d->cmd, CLAIM_READ, d->host, sha256, 0, e)))
+		return 0;
+	cmd_node_path(&path, d->host, "/history");
+	buf_printf(&authorization, "Munge %s", credential);
+	if (!path.failed && !authorization.failed && get(d, path.data, authorization.data, &a, e) == 0 &&
+	    a.status == 401) {
+		json_t *answer = http_json(&a);
+
+		rc = err_set(e, "topiaryd rejects credentials of this host: %s", cmd_text(answer, "error"));
+		json_decref(answer);
+	}
+	http_free(&a);
+	free(credential);
+	buf_free(&authorization);
+	buf_free(&path);
+	return rc;
+}
+
+static void check_credential(struct doctor *d)
+{
+	struct buf out = { 0 };
+	struct err e;
+
+	if (doctor_limited(read_signed, d, &out, &e))
+		doctor_add(d, DOCTOR_ERROR,
+			   "set RegistryUser to the user who runs topiaryd, or to that uid; if that is right, compare "
+			   "munge's keys and the clocks: nothing is exported",
+			   "%s", e.text);
+	buf_free(&out);
+}
+
+static void report_unreachable(struct doctor *d, const char *why)
+{
+	const char *ca = d->cmd->settings.tls_ca;
+
+	if (*ca && access(ca, R_OK))
+		return doctor_add(d, DOCTOR_ERROR,
+				  "correct TlsCA, or install the CA file on this host, readable by all", "TlsCA=%s: %s",
+				  ca, strerror(errno));
+	if (!strncmp(url_of(d), "https:", 6))
+		return doctor_add(d, DOCTOR_ERROR,
+				  "start topiaryd; RegistryURL here and Listen on the registry's host must agree, no "
+				  "firewall may block the port, and TlsCA must name a PEM file with the CA of "
+				  "topiaryd's certificate",
+				  "%s; TlsCA=%s", why, ca);
+	doctor_add(d, DOCTOR_ERROR,
+		   "start topiaryd; RegistryURL here and Listen on the registry's host must agree, and no firewall may "
+		   "block the port",
+		   "%s", why);
 }
 
 void doctor_check_registry(struct doctor *d)
@@ -119,12 +194,8 @@ void doctor_check_registry(struct doctor *d)
 	struct err e;
 	json_t *ready;
 
-	if (get(d, "/readyz", &a, &e))
-		return doctor_add(d, DOCTOR_ERROR,
-				  "start topiaryd; RegistryURL here and Listen on the registry's host "
-				  "must agree, and no "
-				  "firewall may block the port",
-				  "%s", e.text);
+	if (get(d, "/readyz", NULL, &a, &e))
+		return report_unreachable(d, e.text);
 	ready = http_json(&a);
 	doctor_compare_clock(d, "the registry", a.date);
 	if (!json_is_object(json_object_get(ready, "checks"))) {
@@ -142,6 +213,7 @@ void doctor_check_registry(struct doctor *d)
 				   "topiaryd is %s, this command %s", cmd_text(ready, "version"), TOPIARY_VERSION);
 		if (a.status == 200)
 			doctor_add(d, DOCTOR_OK, NULL, "topiaryd %s is ready", cmd_text(ready, "version"));
+		check_credential(d);
 	}
 	json_decref(ready);
 	http_free(&a);
@@ -186,12 +258,10 @@ static void compare_exports(struct doctor *d, const json_t *list)
 		doctor_add(d, DOCTOR_WARNING,
 			   "on these nodes: systemctl enable --now topiary-agent; journalctl -u "
 			   "topiary-agent has the reason",
-			   "%zu nodes of slurm.conf never exported their topology: %s", never.n, never.text);
+			   "of slurm.conf these nodes never exported their topology: %s (%zu)", never.text, never.n);
 	if (old.n)
 		doctor_add(d, DOCTOR_WARNING, "on these nodes: systemctl restart topiary-agent",
-			   "%zu nodes have not "
-			   "exported since their boot: %s",
-			   old.n, old.text);
+			   "not exported since their boot: %s (%zu)", old.text, old.n);
 	if (!never.n && !old.n)
 		doctor_add(d, DOCTOR_OK, NULL, "all %zu nodes of slurm.conf have exported their topology",
 			   json_object_size(d->nodes));
@@ -205,7 +275,7 @@ void doctor_check_exports(struct doctor *d)
 
 	if (!d->registry || !d->nodes)
 		return;
-	if (get(d, "/v1/nodes", &a, &e) == 0)
+	if (get(d, "/v1/nodes", NULL, &a, &e) == 0)
 		answer = http_json(&a);
 	if (json_is_array(json_object_get(answer, "nodes")) && !json_is_true(json_object_get(answer, "truncated")))
 		compare_exports(d, json_object_get(answer, "nodes"));
@@ -256,21 +326,21 @@ static void compare_snapshot(struct doctor *d, const struct snapshot *s)
 			   "export these nodes (systemctl restart topiary-agent there): Slurm "
 			   "places jobs on them as without "
 			   "Topiary",
-			   "%s lacks %zu nodes of slurm.conf: %s", d->cmd->settings.snapshot_file, lacking.n,
-			   lacking.text);
+			   "%s lacks nodes of slurm.conf: %s (%zu)", d->cmd->settings.snapshot_file, lacking.text,
+			   lacking.n);
 	if (other.n)
 		doctor_add(d, DOCTOR_WARNING,
 			   "compare with `slurmd -C` on these nodes and correct their NodeName "
 			   "lines in slurm.conf",
-			   "%s and slurm.conf differ in the number of cores of %zu nodes: %s",
-			   d->cmd->settings.snapshot_file, other.n, other.text);
+			   "%s and slurm.conf differ in the number of cores of nodes: %s (%zu)",
+			   d->cmd->settings.snapshot_file, other.text, other.n);
 }
 
 static bool same_as_registry(const struct doctor *d, const struct buf *text)
 {
 	struct http_answer a = { 0 };
 	struct err e;
-	bool same = !d->registry || get(d, "/v1/snapshot", &a, &e) || a.status != 200 ||
+	bool same = !d->registry || get(d, "/v1/snapshot", NULL, &a, &e) || a.status != 200 ||
 		(a.body.len == text->len && !memcmp(a.body.data, text->data, text->len));
 
 	http_free(&a);
@@ -319,15 +389,12 @@ void doctor_check_snapshot(struct doctor *d)
 		return;
 	if (file_read(path, SNAPSHOT_MAX_BYTES, &text, &e))
 		return doctor_add(d, DOCTOR_ERROR,
-				  "start topiary-snapshot on the controller, or correct SnapshotFile; "
-				  "jobs are placed by stock "
-				  "Slurm meanwhile",
+				  "start topiary-snapshot on the controller, or correct SnapshotFile; " MEANWHILE,
 				  "%s", e.text);
 	if (!(s = snapshot_parse(text.data, text.len, path, &e))) {
 		doctor_add(d, DOCTOR_ERROR,
 			   "remove the file and restart topiary-snapshot; if you edit it by hand, "
-			   "remove `sealed` and the checksum "
-			   "after `end`",
+			   "remove `sealed` and the checksum after `end`; " MEANWHILE,
 			   "%s", e.text);
 	} else {
 		check_age(d, s, &text);

@@ -144,6 +144,8 @@ static void compare_running(struct doctor *d, json_t *running)
 				   "and run scontrol reconfigure",
 				   "slurmctld runs with %s=%s, %s has %s", keys[i], now, d->slurm_conf, file);
 	}
+	/* A path of the controller's host, which is there by default. */
+	json_object_del(running, "plugstackconfig");
 	json_object_update_missing(d->in_file, running);
 }
 

@@ -156,7 +156,9 @@ done:
 	if (rc == CURLE_OK) {
 		*a = got;
 	} else {
-		err_set(e, "no answer from %s: %s", r->base, *why ? why : curl_easy_strerror(rc));
+		err_set(e, "no answer from %s: %s%s", r->base, *why ? why : curl_easy_strerror(rc),
+			rc == CURLE_GOT_NOTHING && !strncasecmp(r->base, "http:", 5) ?
+			"; if the registry has a TlsCertificate, RegistryURL begins with https" : "");
 		http_free(&got);
 	}
 	curl_slist_free_all(headers);

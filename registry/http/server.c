@@ -387,8 +387,8 @@ static int tls_check(struct server *s, struct err *e)
 	trial = MHD_start_daemon(MHD_USE_TLS | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_request, s,
 				 MHD_OPTION_ARRAY, options.list, MHD_OPTION_END);
 	if (!trial)
-		return err_set(e, "TlsCertificate=%s: cannot be used; check that it and TlsKey=%s belong together",
-			       s->service->settings.tls_certificate, s->service->settings.tls_key);
+		return err_set(e, "TlsCertificate=%s cannot be used; check that TlsCertificate and TlsKey "
+			       "belong together", s->service->settings.tls_certificate);
 	MHD_stop_daemon(trial);
 	return 0;
 }
