@@ -50,8 +50,9 @@ int cmd_accept(struct cmd *c, int argc, char **argv, struct err *e)
 
 		rc = answer ? 0 : -1;
 		if (answer && !c->json)
-			printf("%s: accepted as the baseline of class %s (%" JSON_INTEGER_FORMAT " nodes)\n",
-			       a.nodes.list[i], cmd_text(answer, "class"), cmd_number(answer, "nodes"));
+			printf("%s: accepted as the baseline of class %s (%" JSON_INTEGER_FORMAT " node%s)\n",
+			       a.nodes.list[i], cmd_text(answer, "class"), cmd_number(answer, "nodes"),
+			       cmd_number(answer, "nodes") == 1 ? "" : "s");
 		if (answer)
 			json_array_append_new(accepted, answer);
 	}

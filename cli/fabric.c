@@ -65,7 +65,7 @@ static void check_together(void *args, struct argp_state *state)
 	if (!a->words.n)
 		argp_error(state, "%s is required", VERBS);
 	if (!(v = a->verb = verb_of(a->words.list[0])))
-		return;
+		argp_error(state, "'%s': invalid command, expected one of: " VERBS, a->words.list[0]);
 	a->files = (const char *const *) a->words.list + 1;
 	a->nfiles = a->words.n - 1;
 	if (a->nfiles < v->least || a->nfiles > v->most)
@@ -74,6 +74,8 @@ static void check_together(void *args, struct argp_state *state)
 		argp_error(state, "--nodes and --job exclude each other");
 	if (!strcmp(v->name, "export") != !!a->format)
 		argp_error(state, a->format ? "--format applies to export only" : "export requires --format");
+	if (a->format && !fabric_format_exists(a->format))
+		argp_error(state, "unknown format '%s': expected " FABRIC_FORMATS, a->format);
 }
 
 static const struct cmd_option options[] = {
@@ -278,8 +280,7 @@ int cmd_fabric(struct cmd *c, int argc, char **argv, struct err *e)
 	int rc = cmd_parse(c, &syntax, &a, argc, argv, e);
 
 	if (rc == 0)
-		rc = a.verb ? a.verb->run(c, &a, e) :
-			      err_set(e, "'%s': invalid command, expected one of: " VERBS, a.words.list[0]);
+		rc = a.verb->run(c, &a, e);
 	buf_free(&a.exports);
 	return rc;
 }

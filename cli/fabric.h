@@ -20,6 +20,8 @@ struct fabric_wish {
 int fabric_print(const struct fabric *f, struct err *e);
 int fabric_write_json(const struct fabric_wish *w, struct buf *out, struct err *e);
 int fabric_export(const struct fabric_wish *w, struct buf *out, struct err *e);
+#define FABRIC_FORMATS "slurm, slurm-yaml, paper, scotch or json"
+bool fabric_format_exists(const char *name);
 
 /*
  * The registry's fabric now (when "") or at a time that when_parse (target.h) returned; import one; print the history.

@@ -49,18 +49,30 @@ static int write_scotch(const struct fabric_wish *w, struct buf *out, struct err
 	return h ? fabric_write_scotch(h, out, e) : -1;
 }
 
+static const struct {
+	const char *name;
+	int (*write)(const struct fabric_wish *w, struct buf *out, struct err *e);
+} formats[] = {
+	{ "slurm", write_slurm }, { "slurm-yaml", write_yaml }, { "paper", write_paper },
+	{ "scotch", write_scotch }, { "json", fabric_write_json },
+};
+#define FORMATS (sizeof(formats) / sizeof(formats[0]))
+
+static size_t format_find(const char *name)
+{
+	size_t i = 0;
+
+	while (i < FORMATS && strcmp(name, formats[i].name))
+		i++;
+	return i;
+}
+
+bool fabric_format_exists(const char *name)
+{
+	return format_find(name) < FORMATS;
+}
+
 int fabric_export(const struct fabric_wish *w, struct buf *out, struct err *e)
 {
-	static const struct {
-		const char *name;
-		int (*write)(const struct fabric_wish *w, struct buf *out, struct err *e);
-	} formats[] = {
-		{ "slurm", write_slurm }, { "slurm-yaml", write_yaml }, { "paper", write_paper },
-		{ "scotch", write_scotch }, { "json", fabric_write_json },
-	};
-
-	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
-		if (!strcmp(w->format, formats[i].name))
-			return formats[i].write(w, out, e) ? err_within(e, "%s", formats[i].name) : 0;
-	return err_set(e, "unknown format '%s': expected slurm, slurm-yaml, paper, scotch or json", w->format);
+	return formats[format_find(w->format)].write(w, out, e) ? err_within(e, "%s", w->format) : 0;
 }

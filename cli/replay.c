@@ -36,7 +36,7 @@ static const struct cmd_syntax syntax = {
 	options, "JOBS...",
 	"Replay past jobs offline on the nodes of a snapshot under several placement policies, and compare the "
 	"results. JOBS is the output of `sacct --parsable2`, or a plain list (topiary(1)); '-' is standard input.",
-	CMD_WORDS(files), "at least one JOBS", NULL,
+	CMD_WORDS(files), "at least one file of JOBS", NULL,
 };
 
 /* --- inputs --- */

@@ -33,6 +33,9 @@ static void check_together(void *args, struct argp_state *state)
 
 	if (a->offline != (a->pairs.n > 0))
 		argp_error(state, "--offline requires NODES=FILE arguments, and they require --offline");
+	for (int i = 0; i < a->pairs.n; i++)
+		if (!strchr(a->pairs.list[i], '=') || *a->pairs.list[i] == '=')
+			argp_error(state, "'%s': expected NODES=FILE", a->pairs.list[i]);
 	if (a->watch && (a->offline || !a->output))
 		argp_error(state, "--watch requires --output and excludes --offline");
 	if (a->interval && !a->watch)
@@ -52,8 +55,6 @@ static int add_file(struct inventory *v, const char *pair, struct err *e)
 	char *nodes;
 	int rc;
 
-	if (!file || file == pair)
-		return err_set(e, "'%s': expected NODES=FILE", pair);
 	if (!(nodes = strndup(pair, file++ - pair)))
 		return err_set(e, "%s: out of memory", pair);
 	rc = xml_file_strings(file, &strings, e);

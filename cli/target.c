@@ -70,6 +70,8 @@ int when_parse(const char *words, char out[static WHEN_MAX], struct err *e)
 			e, "'%.100s': expected a time such as 2026-11-20, '2026-11-20 14:00' or 2026-11-20T14:00:00Z",
 			words);
 	t = local ? mktime(&tm) : timegm(&tm) - east;
+	if (t > time(NULL) + 1)
+		return err_set(e, "'%.100s' is in the future", words);
 	gmtime_r(&t, &tm);
 	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
 	snprintf(out, WHEN_MAX, "%.31s.%sZ", text, fraction);

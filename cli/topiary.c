@@ -57,13 +57,16 @@ static int command_run(const struct command *command, struct cmd *c, int argc, c
 {
 	struct err e = {""};
 	char name[32];
+	size_t n = strlen(command->name);
 	int rc;
 
 	snprintf(name, sizeof(name), "topiary %s", command->name);
 	argv[0] = name;
 	rc = command->run(c, argc, argv, &e);
 	settings_free(&c->settings);
-	if (rc)
+	if (rc && !strncmp(e.text, command->name, n) && e.text[n] == ':')	/* the registry's "fabric: ..." */
+		log_error("%s", e.text);
+	else if (rc)
 		log_error("%s: %s", command->name, e.text);
 	return rc && !c->status ? EXIT_FAILURE : c->status;
 }
@@ -76,7 +79,7 @@ int main(int argc, char **argv)
 	log_open("topiary");
 	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-?")))
 		return usage(stdout);
-	if (argc > 1 && !strcmp(argv[1], "--version"))
+	if (argc > 1 && (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")))
 		return puts("topiary " TOPIARY_VERSION) == EOF ? EXIT_FAILURE : EXIT_SUCCESS;
 	if ((at = cmd_parse_common(&c, argc, argv)) == argc)
 		return usage(stderr);

@@ -218,9 +218,6 @@ def test_a_nodes_export_tells_its_guids(tmp_path):
     (["show", "{folder}/bad"], "{folder}/bad:2: expected SW, CA or RT"),
     (["show", "{folder}/good", "{folder}/tree"],
      "{folder}/tree:0: a file of this format cannot be combined with others"),
-    (["paint", "{folder}/good"], "'paint': invalid command, expected one of: show, export, import, history or diff"),
-    (["export", "--format=dot", "{folder}/good"],
-     "unknown format 'dot': expected slurm, slurm-yaml, paper, scotch or json"),
     (["export", "--format=paper", "--plane=1", "{folder}/good"], "paper: plane 1: no such plane with hosts"),
     (["export", "--format=slurm", "--nodes=x[1-2]", "{folder}/good"], "slurm: no switch has a host with a known name"),
     (["show", "--svg", "--nodes=x[1-", "{folder}/good"], "invalid host list"),
@@ -233,6 +230,16 @@ def test_bad_input_is_one_clear_error(tmp_path, args, error):
     done = topiary(*(arg.format(folder=tmp_path) for arg in args))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert error.format(folder=tmp_path) in done.stderr
+
+
+@pytest.mark.parametrize("args, error", [
+    (["paint"], "'paint': invalid command, expected one of: show, export, import, history or diff"),
+    (["export", "--format=dot"], "unknown format 'dot': expected slurm, slurm-yaml, paper, scotch or json"),
+])
+def test_wrong_usage(args, error):
+    """Found before the registry is asked."""
+    done = topiary(*args)
+    assert (done.returncode, done.stdout) == (64, "") and error in done.stderr
 
 
 SIMULATED = """\

@@ -172,7 +172,7 @@ def refused(done, where, says):
 
 
 def test_usage(snapshot):
-    assert "at least one JOBS is required" in topiary("--snapshot", snapshot).stderr
+    assert "at least one file of JOBS is required" in topiary("--snapshot", snapshot).stderr
     for limit in ("0", "-1", "x", "1x"):
         assert topiary("--limit", limit, "jobs").returncode == 64
 
