@@ -32,6 +32,14 @@ static enum call_access facts_reader(const char *read_facts)
 	return least;
 }
 
+int access_admit_fact(struct call *c, const char *fact)
+{
+	if (redact_applies(fact) && !access_sees_serials(c))
+		return call_fail(c, 403, "%s: only administrators may read %s (PublishSerials)",
+				 *c->node ? c->node : "facts", fact);
+	return 0;
+}
+
 int access_admit_facts(struct call *c)
 {
 	enum call_access least = facts_reader(c->service->settings.read_facts);
@@ -44,9 +52,7 @@ int access_admit_facts(struct call *c)
 	if (c->reader < least)
 		return call_fail(c, 403, "%s: only administrators may read facts (ReadFacts), and uid %u is not one",
 				 about, (unsigned) c->signer);
-	if (fact && redact_applies(fact) && !access_sees_serials(c))
-		return call_fail(c, 403, "%s: only administrators may read %s (PublishSerials)", about, fact);
-	return 0;
+	return fact ? access_admit_fact(c, fact) : 0;
 }
 
 bool access_sees_serials(const struct call *c)

@@ -2,6 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "handlers.h"
 
+#include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,19 +46,74 @@ int job_summary_admit(struct call *c)
 	       call_check_length(c, SUMMARY_MAX) ? -1 : 0;
 }
 
-/* The signed text, which PostgreSQL parses: of characters that need no escape in JSON or on a terminal. */
+/* jsonb writes numbers out in full: 1e131071 has as many digits. */
+static bool numbers_are_short(const json_t *j)
+{
+	double x = fabs(json_number_value(j));
+	const char *name;
+	json_t *member;
+	size_t i;
+
+	json_object_foreach((json_t *) j, name, member)
+		if (!numbers_are_short(member))
+			return false;
+	json_array_foreach(j, i, member)
+		if (!numbers_are_short(member))
+			return false;
+	return !x || (x > 1e-30 && x < 1e30);
+}
+
+/* The members of which the view topiary_job_metrics makes numbers. */
+static bool numbers_are_numbers(const json_t *j, const char *const *names)
+{
+	const json_t *x;
+
+	for (; *names; names++)
+		if ((x = json_object_get(j, *names)) && !json_is_null(x) && !json_is_number(x))
+			return false;
+	return true;
+}
+
+static bool is_summary(const json_t *j)
+{
+	static const char *const own[] = { "nodes", "seconds", NULL };
+	static const char *const of_metric[] = { "total", "average", "least", "most", NULL };
+	const json_t *nodes = json_object_get(j, "nodes"), *metric;
+	size_t i;
+
+	if (!json_is_object(j) || !numbers_are_numbers(j, own) || !numbers_are_short(j) ||
+	    (nodes && (!json_is_integer(nodes) || json_integer_value(nodes) < 0 ||
+		       json_integer_value(nodes) > INT_MAX)))
+		return false;
+	json_array_foreach(json_object_get(j, "metrics"), i, metric)
+		if (!numbers_are_numbers(metric, of_metric))
+			return false;
+	return true;
+}
+
+/* The signed text: of characters that need no escape in JSON or on a terminal. */
 static int summary_decompress(struct call *c, struct buf *text)
 {
+	json_error_t why;
+	json_t *j;
+	bool good;
+
 	if (call_body_text(c, text))
 		return -1;
 	for (size_t i = 0; i < text->len; i++)
 		if (text->data[i] < ' ' || text->data[i] > '~' || text->data[i] == '\\')
 			return call_fail(c, 422, "%s: byte %zu of the summary is not printable ASCII, or a backslash",
 					 c->node, i);
-	return 0;
+	j = json_loadb(text->data, text->len, JSON_REJECT_DUPLICATES, &why);
+	good = j && is_summary(j);
+	if (!good)
+		call_fail(c, 422, "%s: not the summary of a job: %s", c->node,
+			  j ? "no object, or a number in it is none or out of range" : why.text);
+	json_decref(j);
+	return good ? 0 : -1;
 }
 
-/* A user who sent JobSummaries in 24 hours waits; replacing one's own row counts, too. */
+/* A user who has JobSummaries of the last 24 hours waits. */
 #define STORE_SQL "INSERT INTO job_summary (job, step, uid, summary)" \
 	" SELECT $1::bigint, $2::text, $3::bigint, $4::jsonb" \
 	" WHERE (SELECT count(*) FROM (SELECT FROM job_summary WHERE uid = $3::bigint" \

@@ -111,7 +111,11 @@ def test_each_user_has_rows_of_his_own(registry):
     (b'{"a":"\x1b[2J"}', 422, "printable"), ('{"a":"é"}'.encode(), 422, "printable"),
     (b'{"a":"' + 2560 * b"x" + b'"}', 413, "at most 2560"),
     (b'[' * 2560, 422, "not the summary"), (b'{"a":1e999999}', 422, "not the summary"),
-], ids=["cut", "no object", "empty", "NUL", "escape", "UTF-8", "long", "nested", "number"])
+    (b'{"a":[1e200]}', 422, "out of range"), (b'{"a":1e-99}', 422, "out of range"),
+    (b'{"nodes":"x"}', 422, "out of range"), (b'{"nodes":1.5}', 422, "out of range"),
+    (b'{"metrics":[{"total":"x"}]}', 422, "out of range"), (b'{"nodes":1,"nodes":2}', 422, "duplicate"),
+], ids=["cut", "no object", "empty", "NUL", "escape", "UTF-8", "long", "nested", "number", "large", "small", "word",
+        "part of a node", "word of a metric", "twice"])
 def test_bad_summary(registry, body, status, why):
     answer = put(registry, "30", body)
     assert answer.status == status and why in answer.json()["error"]
