@@ -30,28 +30,38 @@ uint64_t device_count(const struct device_need *need, uint32_t tasks)
 	return need->per_task ? need->per_task * tasks : need->per_node;
 }
 
-bool device_fits(const struct device_need *need, uint32_t tasks, int node, bool now)
+/* The devices of a type, or of all (0), that a node has, and those of them that jobs have. */
+static void devices_count(const gres_node_state_t *ns, uint32_t type, uint64_t *have, uint64_t *gone)
 {
-	const gres_node_state_t *ns = need->name ? device_state(node, need->name) : NULL;
-	uint64_t have = ns ? ns->gres_cnt_avail : 0, gone = ns ? ns->gres_cnt_alloc : 0;
-
-	for (unsigned t = 0; ns && need->type && t < ns->type_cnt; t++)
-		if (ns->type_id[t] == need->type) {
-			have = ns->type_cnt_avail[t];
-			gone = ns->type_cnt_alloc[t];
+	*have = ns && !type ? ns->gres_cnt_avail : 0;
+	*gone = ns && !type ? ns->gres_cnt_alloc : 0;
+	for (unsigned t = 0; ns && type && t < ns->type_cnt; t++)
+		if (ns->type_id[t] == type) {
+			*have = ns->type_cnt_avail[t];
+			*gone = ns->type_cnt_alloc[t];
 		}
-	return !need->name || have >= device_count(need, tasks) + (now ? gone : 0);
 }
 
-/* The fewest of these nodes that can have so many devices, by the node with the most. */
-static uint32_t fewest_nodes(const bitstr_t *nodes, const char *name, uint64_t devices)
+bool device_fits(const struct device_need *need, uint32_t tasks, int node, bool now)
+{
+	uint64_t have, gone;
+
+	if (!need->name)
+		return true;
+	devices_count(device_state(node, need->name), need->type, &have, &gone);
+	return have >= device_count(need, tasks) + (now ? gone : 0);
+}
+
+/* The fewest of these nodes that can have so many devices of a type, by the node with the most. */
+static uint32_t fewest_nodes(const bitstr_t *nodes, const char *name, uint32_t type, uint64_t devices)
 {
 	uint64_t most = 0;
 
 	for (int i = glue_next(nodes, 0); i >= 0 && most < devices; i = glue_next(nodes, i + 1)) {
-		const gres_node_state_t *has = device_state(i, name);
+		uint64_t have, gone;
 
-		most = has ? MAX(most, has->gres_cnt_avail) : most;
+		devices_count(device_state(i, name), type, &have, &gone);
+		most = MAX(most, have);
 	}
 	return most ? (devices + most - 1) / most : 1;
 }
@@ -90,7 +100,7 @@ void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct
 		req->min_cpus = MAX(req->min_cpus, cpus * MAX(out->per_node, out->per_task));
 		if (g->gres_per_job)
 			req->max_nodes = MAX(req->min_nodes, MIN(req->max_nodes, g->gres_per_job));
-		job_request_at_least(req, fewest_nodes(nodes, out->name,
+		job_request_at_least(req, fewest_nodes(nodes, out->name, out->type,
 						       MAX(g->gres_per_job, g->gres_per_task * req->tasks)));
 	}
 	list_iterator_destroy(it);

@@ -141,6 +141,27 @@ def fine(fine_pair):
     fine_pair.clean()
 
 
+# --- nodes with GPUs of different types
+
+TYPED = {
+    "nodes": {"old1": "Gres=gpu:old:2", "young1": "Gres=gpu:young:2"},
+    "files": {"gres.conf": "".join(f"NodeName={kind}1 Name=gpu Type={kind} File={{folder}}/{kind}.{i}\n"
+                                   for kind in ("old", "young") for i in (0, 1))},
+    "conf": "GresTypes=gpu\n",
+}
+
+
+@pytest.fixture(scope="session")
+def typed_pair(pairs):
+    return pairs({"old1": "amd-4x16", "young1": "amd-4x16"}, kind=WithGpus, **TYPED)
+
+
+@pytest.fixture
+def typed(typed_pair):
+    yield typed_pair
+    typed_pair.clean()
+
+
 # --- cores that are kept for jobs with GPUs: the first two of each package
 
 KEPT = 2

@@ -142,3 +142,11 @@ def test_a_job_that_is_requeued_gives_its_gpu_back(fine):
     wait_running(ours, first, 60)
     (record,) = jobs(ours, first)
     assert set(cores(ours, record)["fine2"]) < NEAR[1] and len(gpus(record) - {1}) == 1
+
+
+@pytest.mark.parametrize("words", ["--gres=gpu:young:1", "--gpus=young:1", "--gpus-per-task=young:1 -n1 -c8",
+                                   "--gres=gpu:young:1 --topo-request=/package=1/core=8"])
+def test_a_node_with_gpus_of_another_type_is_no_candidate(typed, words):
+    number, node, _, granted = place(typed.ours, *f"-n8 {words}".split())
+    assert node == "young1" and len(granted) == 1
+    assert "1 of 2 nodes offered by Slurm had room" in typed.ours.topiary("why", number).stdout
