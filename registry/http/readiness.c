@@ -29,6 +29,19 @@ static int check_database(struct service *s, struct err *e)
 	return rc;
 }
 
+static int check_writes(struct service *s, struct err *e)
+{
+	struct db *db = db_acquire(s->checks, e);
+	PGresult *r = db ? db_query(db, e, "SELECT current_setting('transaction_read_only')", 0, NULL) : NULL;
+	int rc = r ? 0 : -1;
+
+	if (r && strcmp(PQgetvalue(r, 0, 0), "off"))
+		rc = err_set(e, "PostgreSQL accepts no writes: look for default_transaction_read_only");
+	PQclear(r);
+	db_release(s->checks, db);
+	return rc;
+}
+
 static int check_schema(struct service *s, struct err *e)
 {
 	struct db *db = db_acquire(s->checks, e);
@@ -57,23 +70,18 @@ static int check_workers(struct service *s, struct err *e)
 	return rc == PARSER_FAILED ? -1 : 0;
 }
 
-/* Replacing a file needs space beside the old one. */
+/* Replacing the snapshot needs space beside the old one. Exports are accepted whatever becomes of the other files. */
 static int check_disk(struct service *s, struct err *e)
 {
-	const char *files[] = { s->settings.snapshot_file, s->settings.fabric_file, s->settings.costs_file };
+	const char *file = s->settings.snapshot_file, *slash = strrchr(file, '/');
+	struct statvfs fs;
+	char folder[4096];
 
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		const char *slash = strrchr(files[i], '/');
-		struct statvfs fs;
-		char folder[4096];
-
-		snprintf(folder, sizeof(folder), "%.*s", slash ? (int) (slash - files[i]) + 1 : 1,
-			 slash ? files[i] : ".");
-		if (access(folder, W_OK | X_OK) || statvfs(folder, &fs))
-			return err_set(e, "%s: %s", folder, strerror(errno));
-		if (fs.f_bavail * (unsigned long long) fs.f_frsize < SNAPSHOT_MAX_BYTES)
-			return err_set(e, "%s: less than %u MiB free", folder, SNAPSHOT_MAX_BYTES >> 20);
-	}
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int) (slash - file) + 1 : 1, slash ? file : ".");
+	if (access(folder, W_OK | X_OK) || statvfs(folder, &fs))
+		return err_set(e, "%s: %s", folder, strerror(errno));
+	if (fs.f_bavail * (unsigned long long) fs.f_frsize < SNAPSHOT_MAX_BYTES)
+		return err_set(e, "%s: less than %u MiB free", folder, SNAPSHOT_MAX_BYTES >> 20);
 	return 0;
 }
 
@@ -81,7 +89,7 @@ static const struct check {
 	const char *name;
 	int (*run)(struct service *s, struct err *e);
 } checks[] = {
-	{ "database", check_database }, { "schema", check_schema }, { "munge", check_munge }, { "disk", check_disk },
+	{ "database", check_writes }, { "schema", check_schema }, { "munge", check_munge }, { "disk", check_disk },
 	{ "workers", check_workers },
 };
 #define CHECKS (sizeof(checks) / sizeof(checks[0]))
@@ -106,6 +114,8 @@ static void run_check(struct readiness *r, size_t i)
 	pthread_mutex_lock(&r->lock);
 	if (rc && !*r->found[i].error)
 		log_error("not ready: %s: %s", checks[i].name, e.text);
+	else if (!rc && *r->found[i].error)
+		log_info("ready again: %s", checks[i].name);
 	snprintf(r->found[i].error, sizeof(r->found[i].error), "%s", rc ? e.text : "");
 	r->found[i].at = clock_now();
 	pthread_mutex_unlock(&r->lock);
