@@ -94,16 +94,16 @@ int select_p_job_test JOB_TEST_PARMS;
 #define SINCE_2605(X)
 #endif
 
-#define PASSED_ON(X) ALWAYS(X) UNTIL_2505(X) UNTIL_2302(X) SINCE_2605(X)
+#define PASSED_ON(X) ALWAYS(X) UNTIL_2505(X) UNTIL_2302(X)
 
 #define NAME(result, name, parms, args) "select_p_" #name,
 #define OBSERVED_NAME(result, name, parms, args, learn) "select_p_" #name,
-static const char *const names[] = { PASSED_ON(NAME) OBSERVED(OBSERVED_NAME) "select_p_node_init",
+static const char *const names[] = { PASSED_ON(NAME) SINCE_2605(NAME) OBSERVED(OBSERVED_NAME) "select_p_node_init",
 				     "select_p_job_test" };
 
 #define INDEX(result, name, parms, args) AT_##name,
 #define OBSERVED_INDEX(result, name, parms, args, learn) AT_##name,
-enum { PASSED_ON(INDEX) OBSERVED(OBSERVED_INDEX) AT_node_init, AT_job_test, AT_COUNT };
+enum { PASSED_ON(INDEX) SINCE_2605(INDEX) OBSERVED(OBSERVED_INDEX) AT_node_init, AT_job_test, AT_COUNT };
 
 static void *inner, *pointers[AT_COUNT];
 
@@ -122,6 +122,16 @@ PASSED_ON(PASS)
 		return rc; \
 	}
 OBSERVED(OBSERVE)
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+/* Of a running job, whose record tells its memory later: all is read again at the next decision. */
+void select_p_job_mem_reduce(job_record_t *job);
+void select_p_job_mem_reduce(job_record_t *job)
+{
+	((void (*)(job_record_t *)) pointers[AT_job_mem_reduce])(job);
+	occupancy_forget();
+}
+#endif
 
 int select_p_node_init(void)
 {
