@@ -122,6 +122,6 @@ def test_the_agent_exports_in_the_format_that_is_configured(value, tmp_path):
         assert shape(file)
         return
     said = f"n1: ExportFormat=3: hwloc {major} cannot export XML of hwloc 3" if value == "3" else \
-        f"{config}: ExportFormat={value}: expected own, 2 or 3"
+        f"{config}:3: ExportFormat={value}: expected own, 2 or 3"
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and said in done.stderr
     assert not file.exists()
