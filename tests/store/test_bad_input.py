@@ -464,7 +464,7 @@ def test_agent_gives_up_at_its_deadline(restartable, tmp_path):
 
 
 @pytest.mark.parametrize("node, xml, words", [
-    ("a/b", XML, "'a/b' is not a node name"), ("refused", b"no xml", "refused: .*n.xml: "),
+    ("a/b", XML, "'a/b' is not a node name"), ("refused", b"no xml", "refused: .*n.xml:1: "),
     ("absent", None, "absent: .*No such file")])
 def test_agent_stops_at_permanent_errors(intact, tmp_path, node, xml, words):
     file = tmp_path / "n.xml"
