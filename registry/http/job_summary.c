@@ -91,11 +91,15 @@ static bool is_summary(const json_t *j)
 	return true;
 }
 
-/* The signed text: of characters that need no escape in JSON or on a terminal. */
+/*
+ * The signed text: of characters that need no escape in JSON or on a terminal. It is stored as it was read here, where
+ * 1e-16383 is 0.
+ */
 static int summary_decompress(struct call *c, struct buf *text)
 {
 	json_error_t why;
 	json_t *j;
+	char *read;
 	bool good;
 
 	if (call_body_text(c, text))
@@ -109,7 +113,16 @@ static int summary_decompress(struct call *c, struct buf *text)
 	if (!good)
 		call_fail(c, 422, "%s: not the summary of a job: %s", c->node,
 			  j ? "no object, or a number in it is none or out of range" : why.text);
+	read = good ? json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
 	json_decref(j);
+	buf_free(text);
+	*text = (struct buf){0};
+	if (read)
+		buf_puts(text, read);
+	if (good && (!read || text->failed))
+		call_fail(c, 503, "out of memory");
+	good = good && read && !text->failed;
+	free(read);
 	return good ? 0 : -1;
 }
 

@@ -122,6 +122,14 @@ def test_bad_summary(registry, body, status, why):
     assert put(registry, "30", GOOD).status == 200
 
 
+def test_numbers_that_are_written_out(registry):
+    """jsonb would keep thousands of digits of them."""
+    for number in (b"1e-16383", b"0e-16383", b"1e-400", b"0e131071"):
+        assert put(registry, "34", b'{"seconds":%s,"metrics":[{}]}' % number).status == 200
+        assert registry.sql("SELECT summary->>'seconds' FROM job_summary WHERE job = 34") in ("0", "0.0")
+        assert registry.sql("SELECT seconds FROM topiary_job_metrics WHERE job = 34") == "0"
+
+
 @pytest.mark.parametrize("name", ["0", "x", "1.", "1.x y", "1.0.0", "12345678901", "1.aaaaaaaaaaaaaaaa"])
 def test_bad_job(registry, name):
     assert put(registry, name.replace(" ", "%20"), GOOD, about="1").status == 400
