@@ -29,11 +29,13 @@ static int listing_add(void *user, const char *name, double value)
 	return 0;
 }
 
-#define ADD_LIST "INSERT INTO cost_list (name, quantity) VALUES ($1, $2::text[]) ON CONFLICT DO NOTHING"
-#define SAVE "INSERT INTO node_costs (node, uid, shape, list, value)" \
-	" SELECT n.name, $2::bigint, f.shape, $3, $4::real[]" \
-	" FROM node n JOIN layout f ON f.id = n.layout JOIN shape s ON s.name = f.shape" \
-	" WHERE n.name = $1 AND s.cores = $5::integer" \
+/* The list only with the measurement: others would fill the database with lists. */
+#define SAVE "WITH measured AS (SELECT n.name, f.shape FROM node n JOIN layout f ON f.id = n.layout" \
+	" JOIN shape s ON s.name = f.shape WHERE n.name = $1 AND s.cores = $5::integer)," \
+	" added AS (INSERT INTO cost_list (name, quantity) SELECT $3, $6::text[] FROM measured ON CONFLICT DO" \
+	" NOTHING)" \
+	" INSERT INTO node_costs (node, uid, shape, list, value)" \
+	" SELECT name, $2::bigint, shape, $3, $4::real[] FROM measured" \
 	" ON CONFLICT (node) DO UPDATE SET measured = excluded.measured, uid = excluded.uid, shape = excluded.shape," \
 	" list = excluded.list, value = excluded.value RETURNING 1"
 #define CORES "SELECT s.cores FROM node n JOIN layout f ON f.id = n.layout JOIN shape s ON s.name = f.shape" \
@@ -60,16 +62,14 @@ static enum costs_result listing_save(struct db *db, const char *node, unsigned 
 {
 	char hex[HASH_HEX], list[LIST_DIGITS + 1], user[16], cores[16], one[DB_KEY];
 	struct db_value values[] = { DB_TEXT(node), DB_TEXT(user), DB_TEXT(list), DB_TEXT(l->values.data),
-				     DB_TEXT(cores) };
+				     DB_TEXT(cores), DB_TEXT(l->names.data) };
 	int rc;
 
 	hash_hex(l->text.data, l->text.len, hex);
 	snprintf(list, sizeof(list), "%.*s", LIST_DIGITS, hex);
 	snprintf(user, sizeof(user), "%u", uid);
 	snprintf(cores, sizeof(cores), "%u", b->cores);
-	if (db_execute(db, e, ADD_LIST, 2, (struct db_value[]){ DB_TEXT(list), DB_TEXT(l->names.data) }))
-		return COSTS_FAILED;
-	rc = db_query_key(db, one, e, SAVE, 5, values);
+	rc = db_query_key(db, one, e, SAVE, 6, values);
 	return rc > 0 ? COSTS_OK : rc < 0 ? COSTS_FAILED : why_not(db, node, b, e);
 }
 
@@ -95,10 +95,16 @@ enum costs_result costs_save(struct db *db, const char *node, unsigned uid, cons
 	return rc;
 }
 
+#define DELETE_LISTS "DELETE FROM cost_list l WHERE NOT EXISTS (SELECT FROM node_costs n WHERE n.list = l.name)" \
+	" AND NOT EXISTS (SELECT FROM class_costs k WHERE k.list = l.name)"
+
 int costs_refresh(struct db *db, struct err *e)
 {
 	PGresult *r = db_limit(db, REFRESH_SECONDS, e) ? NULL : db_query(db, e, "SELECT costs_refresh()", 0, NULL);
 	int rc = r ? *PQgetvalue(r, 0, 0) == 't' : -1;
+
+	if (r && db_execute(db, e, DELETE_LISTS, 0, NULL))
+		rc = -1;
 
 	PQclear(r);
 	return rc >= 0 && db_limit(db, DB_SECONDS, e) ? -1 : rc;

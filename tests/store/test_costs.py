@@ -71,6 +71,18 @@ def calls(registry):
     return file.read_text().split("\n")[:-1] if file.exists() else []
 
 
+def test_lists_that_no_measurement_has_are_deleted(registry):
+    """Each could have names of its own."""
+    lists = "SELECT count(*) FROM cost_list"
+    measure(registry, 0)
+    before = int(registry.sql(lists))
+    assert put(registry, name(0), result(8, PACKAGES)).status == 422 and int(registry.sql(lists)) == before
+    registry.sql("INSERT INTO cost_list VALUES ('unused', '{}')")
+    measure(registry, 0)
+    assert wait_until(lambda: registry.sql(f"{lists} WHERE name = 'unused'") == "0", PATIENCE)
+    assert int(registry.sql(lists)) == before
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_noise_is_not_slow(registry, seed):
     for i in range(CLASS):
