@@ -465,7 +465,8 @@ void doctor_check_run_dir(struct doctor *d)
 	if (!is_node(d))
 		return;
 	if (lstat(path, &st) || statfs(path, &fs))
-		doctor_add(d, DOCTOR_ERROR, "systemctl restart run-topiary.mount topiary-agent, or correct RunDir",
+		doctor_add(d, DOCTOR_ERROR,
+			   "systemctl start run-topiary.mount, then systemctl restart topiary-agent, or correct RunDir",
 			   "RunDir=%s: %s", path, strerror(errno));
 	else if (!S_ISDIR(st.st_mode))
 		doctor_add(d, DOCTOR_ERROR, "replace it by a directory of root's: symbolic links are not followed",
