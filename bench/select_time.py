@@ -25,7 +25,7 @@ MaxJobCount=1000000
 MaxArraySize=100001
 """
 # With GPUs: eight a node, one for each NUMA node, which is a socket of Slurm's as at sites. slurmctld reads gres.conf
-# itself for nodes of a cloud alone; of others it learns what their slurmds say.
+# itself only for cloud nodes; other nodes register their GPUs.
 GPUS = 8
 GPU_NODES_CONF = NODES_CONF.replace("Sockets=2 CoresPerSocket=64", f"Gres=gpu:{GPUS} Sockets=8 CoresPerSocket=16"
                                     ).replace("State=DOWN", "State=CLOUD") + """\

@@ -528,15 +528,15 @@ void doctor_check_monitor(struct doctor *d)
 	const char *value = d->cmd->settings.topo_monitor;
 	bool runs = monitor_runs(d->cmd->settings.run_dir);
 	struct monitor_request r;
+	bool valid;	/* otherwise doctor_check_values reports it */
 
 	if (!is_node(d))
 		return;
-	if (monitor_request_parse("TopoMonitor", value, &r, NULL))
-		;	/* doctor_check_values reports it */
-	else if (r.hz && !runs)
+	valid = !monitor_request_parse("TopoMonitor", value, &r, NULL);
+	if (valid && r.hz && !runs)
 		doctor_add(d, DOCTOR_WARNING, "systemctl enable --now topiary-monitor, or TopoMonitor=off",
 			   "TopoMonitor=%s, but topiary-monitor does not run: steps are not recorded", value);
-	else
+	else if (valid)
 		doctor_add(d, DOCTOR_OK, NULL, "TopoMonitor=%s, topiary-monitor %s", value,
 			   runs ? "runs" : "does not run");
 	check_metrics(d, runs);

@@ -64,7 +64,7 @@ static const char *complete_file(const struct settings *s, char path[static PATH
 
 /*
  * Creates the folder of the file if it is in our own run folder, because /run is empty after a boot. The file is
- * world-readable: what Linux shows to root alone is sent to the registry only.
+ * world-readable: what Linux shows to root alone is in the complete one, for root, and sent to the registry.
  */
 static int keep_locally(const struct settings *s, const struct buf *xml, struct err *e)
 {

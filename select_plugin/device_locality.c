@@ -31,7 +31,7 @@ uint64_t device_count(const struct device_need *need, uint32_t tasks)
 }
 
 /* The devices of a type, or of all (0), that a node has, and those of them that jobs have. */
-static void devices_count(const gres_node_state_t *ns, uint32_t type, uint64_t *have, uint64_t *gone)
+static void devices_of_type(const gres_node_state_t *ns, uint32_t type, uint64_t *have, uint64_t *gone)
 {
 	*have = ns && !type ? ns->gres_cnt_avail : 0;
 	*gone = ns && !type ? ns->gres_cnt_alloc : 0;
@@ -48,7 +48,7 @@ bool device_fits(const struct device_need *need, uint32_t tasks, int node, bool 
 
 	if (!need->name)
 		return true;
-	devices_count(device_state(node, need->name), need->type, &have, &gone);
+	devices_of_type(device_state(node, need->name), need->type, &have, &gone);
 	return have >= device_count(need, tasks) + (now ? gone : 0);
 }
 
@@ -60,7 +60,7 @@ static uint32_t fewest_nodes(const bitstr_t *nodes, const char *name, uint32_t t
 	for (int i = glue_next(nodes, 0); i >= 0 && most < devices; i = glue_next(nodes, i + 1)) {
 		uint64_t have, gone;
 
-		devices_count(device_state(i, name), type, &have, &gone);
+		devices_of_type(device_state(i, name), type, &have, &gone);
 		most = MAX(most, have);
 	}
 	return most ? (devices + most - 1) / most : 1;

@@ -124,7 +124,7 @@ PASSED_ON(PASS)
 OBSERVED(OBSERVE)
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
-/* Of a running job, whose record tells its memory later: all is read again at the next decision. */
+/* A running job gives memory back; its record is updated afterwards, so all jobs are read again for a decision. */
 void select_p_job_mem_reduce(job_record_t *job);
 void select_p_job_mem_reduce(job_record_t *job)
 {

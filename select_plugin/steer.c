@@ -496,17 +496,21 @@ static int wait_for(struct attempt *a, struct candidate_set *s)
 {
 	const struct call *c = a->call;
 	char text[REQUIREMENT_TEXT], reason[REQUIREMENT_TEXT + 256];
+	size_t len;
 	int unknown;
 
 	a->later = true;
 	if (SELECT_IS_MODE_WILL_RUN(c->mode) && !(c->job->bit_flags & TEST_NOW_ONLY) &&
 	    start_estimate_find(s, try_place, a))
 		return SLURM_SUCCESS;
-	unknown = candidates_unknown(s);
-	snprintf(reason, sizeof(reason), "%s %s%s%s",
+	snprintf(reason, sizeof(reason), "%s %s",
 		 candidates_cache.refused ? "not all nodes have been scored yet for" : "it requires",
-		 requirement_text(s, text), unknown < 0 ? "" : "; not in the snapshot, or different there: node ",
-		 unknown < 0 ? "" : node_record_table_ptr[unknown]->name);
+		 requirement_text(s, text));
+	if ((unknown = candidates_unknown(s)) >= 0) {
+		len = strlen(reason);
+		snprintf(reason + len, sizeof(reason) - len, "; not in the snapshot, or different there: node %s",
+			 node_record_table_ptr[unknown]->name);
+	}
 	comment_reason(c->job, s->req, s, VERDICT_WAITS, reason);
 	debug_job(c->job, reason);
 	return SLURM_ERROR;

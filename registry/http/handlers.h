@@ -127,6 +127,7 @@ bool admin_check(struct call *c);
 #define ACCESS_CLAIM "registry"
 int access_admit(struct call *c);
 int access_admit_facts(struct call *c);
+/* The same for one fact, by its name as it is stored. */
 int access_admit_fact(struct call *c, const char *fact);
 
 /* Whether the reader may see what is redacted for others. */

@@ -64,7 +64,7 @@ static bool numbers_are_short(const json_t *j)
 }
 
 /* The members of which the view topiary_job_metrics makes numbers. */
-static bool numbers_are_numbers(const json_t *j, const char *const *names)
+static bool members_are_numbers(const json_t *j, const char *const *names)
 {
 	const json_t *x;
 
@@ -81,12 +81,12 @@ static bool is_summary(const json_t *j)
 	const json_t *nodes = json_object_get(j, "nodes"), *metric;
 	size_t i;
 
-	if (!json_is_object(j) || !numbers_are_numbers(j, own) || !numbers_are_short(j) ||
+	if (!json_is_object(j) || !members_are_numbers(j, own) || !numbers_are_short(j) ||
 	    (nodes && (!json_is_integer(nodes) || json_integer_value(nodes) < 0 ||
 		       json_integer_value(nodes) > INT_MAX)))
 		return false;
 	json_array_foreach(json_object_get(j, "metrics"), i, metric)
-		if (!numbers_are_numbers(metric, of_metric))
+		if (!members_are_numbers(metric, of_metric))
 			return false;
 	return true;
 }
@@ -100,7 +100,6 @@ static int summary_decompress(struct call *c, struct buf *text)
 	json_error_t why;
 	json_t *j;
 	char *read;
-	bool good;
 
 	if (call_body_text(c, text))
 		return -1;
@@ -109,21 +108,20 @@ static int summary_decompress(struct call *c, struct buf *text)
 			return call_fail(c, 422, "%s: byte %zu of the summary is not printable ASCII, or a backslash",
 					 c->node, i);
 	j = json_loadb(text->data, text->len, JSON_REJECT_DUPLICATES, &why);
-	good = j && is_summary(j);
-	if (!good)
+	if (!j || !is_summary(j)) {
 		call_fail(c, 422, "%s: not the summary of a job: %s", c->node,
-			  j ? "no object, or a number in it is none or out of range" : why.text);
-	read = good ? json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+			  j ? "not an object, or a number in it is of another type or out of range" :
+			      why.text);
+		json_decref(j);
+		return -1;
+	}
+	read = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(15));
 	json_decref(j);
 	buf_free(text);
-	*text = (struct buf){0};
 	if (read)
 		buf_puts(text, read);
-	if (good && (!read || text->failed))
-		call_fail(c, 503, "out of memory");
-	good = good && read && !text->failed;
 	free(read);
-	return good ? 0 : -1;
+	return text->len && !text->failed ? 0 : call_fail(c, 503, "out of memory");
 }
 
 /* A user who has JobSummaries of the last 24 hours waits. */

@@ -20,35 +20,39 @@
 #define NAME "readyz"
 
 /* Each returns 0, or -1 with an error. */
-static int check_database(struct service *s, struct err *e)
+static int check_connection(struct service *s, int (*run)(struct db *db, struct err *e), struct err *e)
 {
 	struct db *db = db_acquire(s->checks, e);
-	int rc = db ? db_execute(db, e, "SELECT 1", 0, NULL) : -1;
+	int rc = db ? run(db, e) : -1;
 
 	db_release(s->checks, db);
 	return rc;
 }
 
-static int check_writes(struct service *s, struct err *e)
+static int query_nothing(struct db *db, struct err *e)
 {
-	struct db *db = db_acquire(s->checks, e);
-	PGresult *r = db ? db_query(db, e, "SELECT current_setting('transaction_read_only')", 0, NULL) : NULL;
+	return db_execute(db, e, "SELECT 1", 0, NULL);
+}
+
+static int query_read_only(struct db *db, struct err *e)
+{
+	PGresult *r = db_query(db, e, "SELECT current_setting('transaction_read_only')", 0, NULL);
 	int rc = r ? 0 : -1;
 
 	if (r && strcmp(PQgetvalue(r, 0, 0), "off"))
 		rc = err_set(e, "PostgreSQL accepts no writes: look for default_transaction_read_only");
 	PQclear(r);
-	db_release(s->checks, db);
 	return rc;
+}
+
+static int check_writes(struct service *s, struct err *e)
+{
+	return check_connection(s, query_read_only, e);
 }
 
 static int check_schema(struct service *s, struct err *e)
 {
-	struct db *db = db_acquire(s->checks, e);
-	int rc = db ? db_check(db, e) : -1;
-
-	db_release(s->checks, db);
-	return rc;
+	return check_connection(s, db_check, e);
 }
 
 static int check_munge(struct service *s, struct err *e)
@@ -180,7 +184,7 @@ void read_health(struct call *c)
 {
 	struct err e;
 
-	if (check_database(c->service, &e) || check_schema(c->service, &e))
+	if (check_connection(c->service, query_nothing, &e) || check_schema(c->service, &e))
 		call_fail(c, 503, "%s", e.text);
 	else
 		read_alive(c);

@@ -29,7 +29,7 @@ static int listing_add(void *user, const char *name, double value)
 	return 0;
 }
 
-/* The list only with the measurement: others would fill the database with lists. */
+/* A list is stored only with its measurement: refused measurements would fill the database with lists. */
 #define SAVE "WITH measured AS (SELECT n.name, f.shape FROM node n JOIN layout f ON f.id = n.layout" \
 	" JOIN shape s ON s.name = f.shape WHERE n.name = $1 AND s.cores = $5::integer)," \
 	" added AS (INSERT INTO cost_list (name, quantity) SELECT $3, $6::text[] FROM measured ON CONFLICT DO" \
@@ -105,7 +105,6 @@ int costs_refresh(struct db *db, struct err *e)
 
 	if (r && db_execute(db, e, DELETE_LISTS, 0, NULL))
 		rc = -1;
-
 	PQclear(r);
 	return rc >= 0 && db_limit(db, DB_SECONDS, e) ? -1 : rc;
 }
