@@ -86,15 +86,34 @@ static int read_params(struct call *c, struct MHD_Connection *conn, const char *
 	return t.rc;
 }
 
-/* The body's bytes are acquired before any is read; a body without a length counts as the longest allowed. */
+static enum MHD_Result count_length(void *user, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	unsigned *n = user;
+
+	(void) kind, (void) value;
+	*n += !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) || !strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+	return MHD_YES;
+}
+
+/*
+ * The body's bytes are acquired before any is read; a body without a length counts as the longest allowed. Two headers
+ * of its length may contradict each other (RFC 9112, section 6.3).
+ */
 static int reserve_body(struct pending *p, struct MHD_Connection *conn, size_t max)
 {
 	const char *length = request_header(conn, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	unsigned long long n = length ? strtoull(length, NULL, 10) :
 			       request_header(conn, MHD_HTTP_HEADER_TRANSFER_ENCODING) ? max : 0;
 	struct call *c = &p->call;
+	unsigned lengths = 0;
 
+	MHD_get_connection_values(conn, MHD_HEADER_KIND, count_length, &lengths);
 	p->at_once = true;
+	if (lengths > 1) {
+		c->reply.close = true;
+		return call_fail(c, 400, "%s%sthe request has several of the headers Content-Length and"
+				 " Transfer-Encoding; send one", c->node, *c->node ? ": " : "");
+	}
 	if (n > max)
 		return call_fail(c, 413, "%s%sthe body has %s bytes, at most %zu are allowed", c->node,
 				 *c->node ? ": " : "", length, max);

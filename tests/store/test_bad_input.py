@@ -206,6 +206,20 @@ def test_streamed_body_too_large(intact):
     assert b" 413 " in raw(intact, head.encode() + 80 * chunk + b"0\r\n\r\n").split(b"\r\n")[0]
 
 
+@pytest.mark.parametrize("lengths", ["Content-Length: 0\r\nTransfer-Encoding: chunked",
+                                     "Transfer-Encoding: chunked\r\nContent-Length: 0",
+                                     "Transfer-Encoding: chunked\r\nContent-Length: 5",
+                                     "Content-Length: 0\r\nContent-Length: 5",
+                                     "Content-Length: 5\r\nContent-Length: 0"])
+def test_body_of_two_lengths(intact, lengths):
+    """Refused, and the connection closed (RFC 9112, 6.3): which of them BodyMemory was to count is not known."""
+    cred = intact.sign(intact.claim("bad", XML))
+    head = (f"PUT /v1/nodes/bad/topology HTTP/1.1\r\nHost: x\r\nAuthorization: Munge {cred}\r\n"
+            f"Content-Encoding: zstd\r\n{lengths}\r\n\r\n")
+    got = raw(intact, head.encode())
+    assert b" 400 " in got.split(b"\r\n")[0] and b"onnection: close" in got, got
+
+
 def test_body_on_boot(intact):
     cred = intact.sign(intact.claim("bad", XML))
     refused(intact.request("PUT", "/v1/nodes/bad/boot", b"x" * 10, Authorization=f"Munge {cred}"), 413, "bad")
