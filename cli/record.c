@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "cmd.h"
 #include "monitor/events.h"
@@ -96,30 +97,61 @@ static void phases_set(const struct record_request *r)
 	free(file);
 }
 
-/*
- * Start the child, which calls exec(3) once the descriptor returned is closed. Its limits and signals are those of the
- * caller. -1 on error.
- */
-static int child_start(pid_t *child, const struct record_request *r, struct err *e)
+/* A child before its exec(3), with the caller's limits and signals. */
+struct child {
+	pid_t pid;
+	int go;			/* closed: it calls exec */
+	int failed;		/* readable: exec failed; closed: it did not */
+};
+
+static bool read_byte(int fd)
+{
+	ssize_t n;
+	char byte;
+
+	while ((n = read(fd, &byte, 1)) < 0 && errno == EINTR)
+		;
+	return n > 0;
+}
+
+static int child_main(const struct record_request *r, int go, int failed)
 {
 	char **command = r->command.list;
-	int go[2], error;
-	char nothing;
+	int error;
 
-	if (pipe2(go, O_CLOEXEC) || (*child = fork()) < 0)
-		return err_set(e, "%s: %s", *command, strerror(errno));
-	if (*child) {
-		close(go[0]);
-		return go[1];
-	}
-	close(go[1]);
-	while (read(go[0], &nothing, 1) < 0 && errno == EINTR)
-		;
+	read_byte(go);
 	phases_set(r);
 	execvp(*command, command);
 	error = errno;
 	log_error("%s: %s", *command, strerror(error));
-	_exit(error == ENOENT ? 127 : 126);
+	file_write(failed, "", 1);
+	return error == ENOENT ? 127 : 126;
+}
+
+static int child_start(struct child *c, const struct record_request *r, struct err *e)
+{
+	int go[2], failed[2];
+
+	if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC) || (c->pid = fork()) < 0)
+		return err_set(e, "%s: %s", *r->command.list, strerror(errno));
+	close(go[c->pid ? 0 : 1]);
+	close(failed[c->pid ? 1 : 0]);
+	if (!c->pid)
+		_exit(child_main(r, go[0], failed[1]));
+	c->go = go[1];
+	c->failed = failed[0];
+	return 0;
+}
+
+/* Let it call exec: false if that failed, which it has reported. */
+static bool child_go(struct child *c)
+{
+	bool has_failed;
+
+	close(c->go);
+	has_failed = read_byte(c->failed);
+	close(c->failed);
+	return !has_failed;
 }
 
 /* As a shell has it. */
@@ -226,6 +258,10 @@ static int record_process(const struct record_request *request, struct err *e)
 
 	if (!(r = recorder_new(&how, e)))
 		return -1;
+	if (recorder_begin(r, e)) {
+		recorder_free(r);
+		return -1;
+	}
 	t.signals = block_signals();
 	record(r, how.period, &t);
 	return 0;
@@ -236,19 +272,25 @@ static int record_command(const struct record_request *request, int *status, str
 	struct target t = { .is_child = true };
 	struct recorder_request how;
 	struct recorder *r;
-	int go;
+	struct child child;
 
-	if ((go = child_start(&t.pid, request, e)) < 0)
+	if (child_start(&child, request, e))
 		return -1;
+	t.pid = child.pid;
 	t.signals = block_signals();
 	how = request_of(request, t.pid);
-	if (!(r = recorder_new(&how, e)))
-		log_warning("not recorded: %s", e->text);
-	close(go);
-	if (r)
-		record(r, how.period, &t);
-	else
-		wait_for_tick(&t, UINT64_MAX);
+	r = recorder_new(&how, e);
+	/* A trace is worth its file only if the command runs. */
+	if (child_go(&child)) {
+		if (r && recorder_begin(r, e) == 0) {
+			record(r, how.period, &t);
+			r = NULL;
+		} else {
+			log_warning("not recorded: %s", e->text);
+			wait_for_tick(&t, UINT64_MAX);
+		}
+	}
+	recorder_free(r);
 	*status = child_status(t.pid);
 	return 0;
 }

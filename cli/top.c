@@ -19,6 +19,7 @@
 #include "top_feed.h"
 #include "top_job.h"
 #include "trace/json.h"
+#include "trace/writer.h"
 #include "trace_show.h"
 
 #define POLL_US 50000u
@@ -289,6 +290,8 @@ static int show_recorded(const struct recording *r, const struct top_request *sh
 		t = trace_wait(fd, path, recorder);
 	if (!is_kept)
 		unlink(path);
+	else if (!t)
+		trace_file_discard(path);
 	if (recorder < 0)
 		return -1;
 	if (!r->is_job)
@@ -307,10 +310,10 @@ static int show_recording(const struct recording *r, const struct top_request *s
 			  struct err *e)
 {
 	char path[] = "/tmp/topiary.XXXXXX";
-	int fd = output ? open(output, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : mkostemp(path, O_CLOEXEC), rc;
+	int fd = output ? trace_file_create(output, e) : mkostemp(path, O_CLOEXEC), rc;
 
 	if (fd < 0)
-		return err_set(e, "%s: %s", output ? output : path, strerror(errno));
+		return output ? -1 : err_set(e, "%s: %s", path, strerror(errno));
 	if (!output)
 		log_set_level("warning");
 	rc = show_recorded(r, show, fd, output ? output : path, output, status, e);

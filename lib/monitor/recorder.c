@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "monitor/recorder.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <hwloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,21 +70,30 @@ static int process_open(struct recorder *r, const struct recorder_request *how, 
 	       monitor_events_head(r->counters.events, r->counters.nevents, &r->head, e);
 }
 
-static int start_writing(struct recorder *r, struct err *e)
+int recorder_begin(struct recorder *r, struct err *e)
 {
-	int fd = open(r->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int fd = trace_file_create(r->output, e);
+	struct err unheard;
 
 	if (fd < 0)
-		return err_set(e, "%s: %s", r->output, strerror(errno));
+		return -1;
 	r->head.start = clock_nanoseconds(CLOCK_REALTIME);
 	r->begun = r->last = clock_nanoseconds(CLOCK_MONOTONIC);
 	r->writer = trace_writer_new(fd, r->output, &r->head, e);
-	r->values = r->writer ? calloc(r->head.columns, sizeof(*r->values)) : NULL;
-	return r->values ? 0 : r->writer ? err_set(e, "out of memory") : -1;
+	if (r->writer && (r->values = calloc(r->head.columns, sizeof(*r->values))))
+		return 0;
+	if (r->writer) {
+		err_set(e, "out of memory");
+		trace_writer_close(r->writer, &unheard);
+	}
+	trace_file_discard(r->output);
+	return -1;
 }
 
-static void recorder_free(struct recorder *r)
+void recorder_free(struct recorder *r)
 {
+	if (!r)
+		return;
 	counters_close(&r->counters);
 	pu_counters_close(&r->node);
 	sources_close(&r->sources);
@@ -100,7 +107,6 @@ static void recorder_free(struct recorder *r)
 struct recorder *recorder_new(const struct recorder_request *how, struct err *e)
 {
 	struct recorder *r = calloc(1, sizeof(*r));
-	struct err unheard;
 
 	if (!r) {
 		err_set(e, "out of memory");
@@ -113,9 +119,8 @@ struct recorder *recorder_new(const struct recorder_request *how, struct err *e)
 	gethostname(r->head.node, sizeof(r->head.node) - 1);
 	if (!trace_head_machine(&r->head, false, e) && (r->cpus = trace_head_cpus(&r->head, &r->ncpus, e)) &&
 	    !(r->is_node ? node_open(r, how->set, e) : process_open(r, how, e)) &&
-	    !sources_begin(r, how->set, e) && !start_writing(r, e))
+	    !sources_begin(r, how->set, e))
 		return r;
-	trace_writer_close(r->writer, &unheard);
 	recorder_free(r);
 	return NULL;
 }
@@ -142,11 +147,14 @@ int recorder_tick(struct recorder *r, struct err *e)
 
 int recorder_close(struct recorder *r, struct err *e)
 {
-	int rc = recorder_tick(r, e);
+	int rc = recorder_tick(r, e) || trace_writer_flush(r->writer, e) ? -1 : 0;
+	bool is_empty = trace_writer_is_empty(r->writer);
 
 	if (trace_writer_close(r->writer, e) || rc)
 		rc = -1;
-	else {
+	if (is_empty)
+		trace_file_discard(r->output);
+	if (rc == 0) {
 		log_info("%s: recorded %u events of %u PUs for %.1f s", r->output, r->head.nevents, r->head.pus,
 			 (r->last - r->begun) * 1e-9);
 		if (r->absent)

@@ -25,13 +25,25 @@ struct recorder_request {
 	bool is_live;
 };
 
-/* The machine is the one that hwloc finds: in a Slurm job the job's part of the node. NULL on error. */
+/*
+ * Prepare to count; no file is touched yet. The machine is the one that hwloc finds: in a Slurm job the job's part of
+ * the node. NULL on error.
+ */
 struct recorder *recorder_new(const struct recorder_request *how, struct err *e);
+
+/* Create the output; the time of the first tick begins. 0, or -1 with nothing left of it. */
+int recorder_begin(struct recorder *r, struct err *e);
 
 /* Read the counters into one tick, of the time since the last. 0 or -1. */
 int recorder_tick(struct recorder *r, struct err *e);
 
-/* One last tick, if the last one wrote well; then complete the file, log what it holds, free. 0 or -1. */
+/*
+ * One last tick, if the last one wrote well; then complete the file, log what it holds, free. A file without any tick
+ * is removed. 0 or -1.
+ */
 int recorder_close(struct recorder *r, struct err *e);
+
+/* Free one that has not begun; NULL is accepted. */
+void recorder_free(struct recorder *r);
 
 #endif

@@ -3,8 +3,10 @@
 #include "trace/writer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -21,6 +23,28 @@ struct trace_writer {
 	uint64_t offset;		/* end of the file */
 	struct buf index;
 };
+
+int trace_file_create(const char *path, struct err *e)
+{
+	/* Reading, too: a pipe that is opened to be written only must have a reader. */
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+	struct stat st;
+
+	if (fd < 0)
+		return err_set(e, "%s: %s", path, strerror(errno));
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return fd;
+	close(fd);
+	return err_set(e, "%s: not a regular file", path);
+}
+
+void trace_file_discard(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+		unlink(path);
+}
 
 /* All of it, or the file is as it was. */
 static int append(struct trace_writer *w, const struct buf *bytes, struct err *e)
@@ -160,6 +184,11 @@ int trace_writer_flush(struct trace_writer *w, struct err *e)
 	chunk_put_number(&w->index, at);
 	chunk_put_header(&c, &w->index);
 	return 0;
+}
+
+bool trace_writer_is_empty(const struct trace_writer *w)
+{
+	return !w->index.len;
 }
 
 int trace_writer_tick(struct trace_writer *w, uint64_t time, const uint64_t *values, struct err *e)

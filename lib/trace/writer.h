@@ -3,6 +3,7 @@
 #ifndef TOPIARY_TRACE_WRITER_H
 #define TOPIARY_TRACE_WRITER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -14,6 +15,15 @@
  * that is killed loses the last block alone. For topiary-monitor and whoever makes traces.
  */
 struct trace_writer;
+
+/*
+ * Create or empty a trace's file: the descriptor, or -1 with an error. What is no regular file is refused, a pipe
+ * without waiting for its reader.
+ */
+int trace_file_create(const char *path, struct err *e);
+
+/* Remove a file that nothing, or a head alone, was written to; what only links to it stays. */
+void trace_file_discard(const char *path);
 
 /*
  * fd becomes the writer's, which closes it, on failure too; name is for errors. The head is checked, written and
@@ -37,6 +47,9 @@ int trace_writer_tick(struct trace_writer *w, uint64_t time, const uint64_t *val
 
 /* Write what was collected, before the block is full. 0 or -1 as above. */
 int trace_writer_flush(struct trace_writer *w, struct err *e);
+
+/* No block was written: the file has a head at most. */
+bool trace_writer_is_empty(const struct trace_writer *w);
 
 /* Write the last block and the index, and free the writer in any case; NULL is accepted. 0 or -1. */
 int trace_writer_close(struct trace_writer *w, struct err *e);

@@ -164,20 +164,31 @@ static int fail(int fd, const char *what)
 	return 1;
 }
 
-static int copy_all(int from, int to)
-{
-	ssize_t n;
-
-	while ((n = sendfile(to, from, NULL, 1 << 20)) > 0)
-		;
-	return n < 0 || close(to) ? -1 : 0;
-}
-
 /* NODE and what it ends in: no link is followed, and no pipe waited for. */
 static int file_create(int folder, const char *end, char *name, size_t size)
 {
 	snprintf(name, size, "%s%s", monitor.node, end);
 	return openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+}
+
+/* What fits on a full disk stays, but no empty file. */
+static int fail_file(int fd, int folder, const char *name, int to)
+{
+	fail(fd, name);
+	if (to >= 0 && lseek(to, 0, SEEK_CUR) == 0)
+		unlinkat(folder, name, 0);
+	return 1;
+}
+
+static int trace_write(int fd, int folder, int from)
+{
+	char name[sizeof(monitor.node) + 8];
+	int to = file_create(folder, ".trace", name, sizeof(name));
+	ssize_t n = to < 0 ? -1 : 1;
+
+	while (n > 0)
+		n = sendfile(to, from, NULL, 1 << 20);
+	return n < 0 || close(to) ? fail_file(fd, folder, name, to) : 0;
 }
 
 static void tasks_format(struct buf *out)
@@ -204,7 +215,7 @@ static int tasks_write(int fd, int folder)
 	tasks_format(&text);
 	if (text.len && !text.failed)
 		rc = (to = file_create(folder, ".tasks", name, sizeof(name))) < 0 ||
-			file_write(to, text.data, text.len) || close(to) ? fail(fd, name) : 0;
+			file_write(to, text.data, text.len) || close(to) ? fail_file(fd, folder, name, to) : 0;
 	buf_free(&text);
 	return rc;
 }
@@ -212,8 +223,7 @@ static int tasks_write(int fd, int folder)
 /* As the user, who may have made the path lead anywhere. */
 static int copy_child(int fd, void *arg)
 {
-	int from = *(int *) arg, folder, to;
-	char name[sizeof(monitor.node) + 8];
+	int from = *(int *) arg, folder;
 
 	if (user_become(&step.user) || user_confine(&step.user, NULL))
 		return fail(fd, "dropping root's rights");
@@ -222,8 +232,8 @@ static int copy_child(int fd, void *arg)
 		return fail(fd, monitor.folder);
 	if ((folder = open(monitor.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
 		return fail(fd, monitor.folder);
-	if (from >= 0 && ((to = file_create(folder, ".trace", name, sizeof(name))) < 0 || copy_all(from, to)))
-		return fail(fd, name);
+	if (from >= 0 && trace_write(fd, folder, from))
+		return 1;
 	return task_lines_are_open() ? tasks_write(fd, folder) : 0;
 }
 

@@ -193,6 +193,7 @@ def test_folder_without_room(cluster, monitor, folder):
         done = run(cluster, folder, "-n1", "--topo-monitor=sw", command=("sh", "-c", "exit 3"), check=False)
         assert done.returncode == 3 and done.stderr.count("was not written to") == 1
         assert "No space left on device" in done.stderr, done.stderr
+        assert not list(folder.glob("*/*"))
     assert monitor.daemon.alive()
 
 

@@ -147,12 +147,40 @@ def test_user_who_may_not_count_in_the_kernel(tmp_path):
 
 @pytest.mark.parametrize("options, why", [
     (["--output", "/no/such/folder/trace"], "not recorded: /no/such/folder/trace: No such file or directory"),
-    (["--output", "/dev/full"], "/dev/full: No space left on device"),
+    (["--output", "/dev/full"], "not recorded: /dev/full: not a regular file"),
 ])
 def test_command_does_not_notice_that_nothing_is_recorded(tmp_path, options, why):
     done = record(tmp_path, "sh", "-c", "sleep 0.3; echo out; exit 4", options=[*options, "--hz=1000"])
     assert (done.returncode, done.stdout) == (4, "out\n")
     assert why in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+@pytest.mark.parametrize("command, status", [
+    (["record", "-o", "pipe", "sh", "-c", "exit 4"], 4), (["record", "-o", "pipe", f"--pid={os.getpid()}"], 1),
+    (["top", "-o", "pipe", "true"], 1),
+], ids=["record", "record --pid", "top"])
+def test_pipe_without_a_reader_is_refused(tmp_path, command, status):
+    os.mkfifo(tmp_path / "pipe")
+    done = subprocess.run([TOPIARY, *command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == status, done.stderr
+    assert done.stderr.endswith(": pipe: not a regular file\n") and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("before", [None, "a trace"])
+def test_command_that_does_not_run_leaves_the_file_alone(tmp_path, before):
+    if before:
+        (tmp_path / "trace").write_text(before)
+    assert record(tmp_path, "no-such-program").stderr == "topiary: no-such-program: No such file or directory\n"
+    assert (tmp_path / "trace").read_text() == before if before else not (tmp_path / "trace").exists()
+
+
+@pytest.mark.parametrize("command", ["record", "top"])
+def test_full_disk_leaves_no_empty_trace(tmp_path, command):
+    done = subprocess.run([TOPIARY, command, "-o", "trace", "echo", "out"], cwd=tmp_path, capture_output=True,
+                          text=True, timeout=60, check=False,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+    assert "trace: File too large" in done.stderr and "out" in done.stdout + done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_too_few_descriptors_for_the_counters(tmp_path):
@@ -170,6 +198,7 @@ def test_trace_at_the_limit_of_a_files_size(tmp_path, status):
                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (head + 50, head + 50)))
     assert (done.returncode, done.stdout) == (status, "out\n")
     assert "trace: File too large" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+    assert not (tmp_path / "trace").exists()
 
 
 def test_caller_that_ignores_sigchld(tmp_path):
