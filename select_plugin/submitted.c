@@ -173,28 +173,47 @@ static bool may_hold(const struct job_request *req, const struct finding *f)
 	return from <= MIN(to, req->tasks / f->least);
 }
 
+static const char *plural(unsigned n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* need: cores of one task on the named node, or of the job's `each` tasks on a node. */
+static int refuse_path(const struct job_request *req, const struct finding *f, const char *path, uint32_t each,
+		       unsigned need, struct err *e)
+{
+	unsigned cores = request_path_cores(&req->request.path);
+
+	if (f->named >= 0 && !f->named_cores)
+		return err_set(e, "--topo-request=%s: node %s does not have these domains", path,
+			       node_record_table_ptr[f->named]->name);
+	if (f->holding.nodes < req->min_nodes && (f->holding.nodes || !f->largest))
+		return err_set(e, "--topo-request=%s: the job needs %u node%s with these domains, but only %u %s them",
+			       path, req->min_nodes, plural(req->min_nodes), f->holding.nodes,
+			       f->holding.nodes == 1 ? "has" : "have");
+	if (need == cores)
+		return err_set(e, "--topo-request=%s requests %u core%s on each node, but the job's %u tasks cannot be"
+			       " divided evenly among nodes", path, cores, plural(cores), req->tasks);
+	return err_set(e, "--topo-request=%s requests exactly %u core%s on each node, but %u task%s %u there: request"
+		       " as many cores as the tasks need", path, cores, plural(cores), each,
+		       each == 1 ? " needs" : "s need", need);
+}
+
 static int refusal_write(const struct job_request *req, const struct finding *f, struct err *e)
 {
 	const char *level = level_name(req->request.level);
 	uint32_t nodes = MAX(req->min_nodes, MIN(req->max_nodes, f->holding.nodes)),
-		 each = (req->tasks + nodes - 1) / nodes;
+		 each = f->named >= 0 ? 1 : (req->tasks + nodes - 1) / nodes;
 	struct score_need need;
 	char path[128];
 
-	if (f->named >= 0) {
-		job_request_need(req, 1, f->named, &need);
-		return err_set(e, "node %s cannot meet the requirement: a task needs %u cores in one %s, but its"
-			       " largest has %u", node_record_table_ptr[f->named]->name, need.cores, level,
-			       f->named_cores);
-	}
-	job_request_need(req, each, f->node, &need);
-	if (request_path_text(&req->request.path, path, sizeof(path))) {
-		if (f->holding.nodes >= req->min_nodes)
-			return err_set(e, "--topo-request=%s: %u cores on each node, but the job's tasks need %u", path,
-				       request_path_cores(&req->request.path), need.cores);
-		return err_set(e, "--topo-request=%s: the job needs %u nodes with these domains, but only %u have them",
-			       path, req->min_nodes, f->holding.nodes);
-	}
+	job_request_need(req, each, f->named >= 0 ? f->named : f->node, &need);
+	if (request_path_text(&req->request.path, path, sizeof(path)))
+		return refuse_path(req, f, path, each, need.cores, e);
+	if (f->named >= 0)
+		return err_set(e, "node %s cannot meet the requirement: a task needs %u core%s in one %s, but its"
+			       " largest has %u", node_record_table_ptr[f->named]->name, need.cores,
+			       plural(need.cores), level, f->named_cores);
 	if (req->max_nodes > f->holding.nodes && f->holding.nodes >= req->min_nodes)
 		return err_set(e, "--topo-fit=require --topo-level=%s: one %s of each node holds %llu of the job's %u"
 			       " tasks; the largest has %u cores", level, level, (unsigned long long) f->holding.tasks,
@@ -235,7 +254,8 @@ int submitted_ignored(const job_desc_msg_t *job, const char *why, struct err *e)
 	return 1;
 }
 
-int submitted_check(const job_desc_msg_t *job, const struct request *site, struct snapshot_view *v, struct err *e)
+static int placement_check(const job_desc_msg_t *job, const struct request *site, struct snapshot_view *v,
+			   struct err *e)
 {
 	struct finding f;
 	const char *why;
@@ -269,4 +289,12 @@ int submitted_check(const job_desc_msg_t *job, const struct request *site, struc
 	FREE_NULL_BITMAP(named);
 	FREE_NULL_BITMAP(nodes);
 	return f.known && !may_hold(&req, &f) ? refusal_write(&req, &f, e) : 0;
+}
+
+int submitted_check(const job_desc_msg_t *job, const struct request *site, struct snapshot_view *v, struct err *e)
+{
+	int rc = placement_check(job, site, v, e);
+
+	/* Comments are free text, so such a word is no reason to refuse the job. */
+	return rc ? rc : request_comment_unknown(job->comment, e) != 0;
 }

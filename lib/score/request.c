@@ -216,6 +216,24 @@ int request_comment(struct request *r, const char *comment, struct err *e)
 	return 0;
 }
 
+int request_comment_unknown(const char *comment, struct err *e)
+{
+	char word[LONGEST_VALUE], text[65];
+	size_t len;
+
+	for (const char *at = comment ? comment : ""; *(at += strspn(at, SEPARATORS)); at += len) {
+		size_t dashes = strncmp(at, "--", 2) ? 0 : 2;
+
+		len = strcspn(at, SEPARATORS);
+		if (strncmp(at + dashes, "topo-", 5) || option_of(at + dashes, len - dashes))
+			continue;
+		snprintf(word, sizeof(word), "%.*s", (int) len, at);
+		return err_set(e, "--comment: '%s' has no effect, expected topo-fit=, topo-level=, topo-request= or"
+			       " topo-mem=", printable(word, text));
+	}
+	return 0;
+}
+
 unsigned request_path_cores(const struct request_path *path)
 {
 	unsigned cores = path->steps > 0;

@@ -71,6 +71,9 @@ int request_set(struct request *r, const char *name, const char *value, struct e
  */
 int request_comment(struct request *r, const char *comment, struct err *e);
 
+/* Returns -1 with a sentence if a word of the comment begins as an option ("topo-", "--topo-") and is none; else 0. */
+int request_comment_unknown(const char *comment, struct err *e);
+
 /* The cores of a path on each node: the product of its counts; 0 for a path without steps. */
 unsigned request_path_cores(const struct request_path *path);
 

@@ -234,6 +234,26 @@ def test_path_that_no_node_has_is_refused(cluster):
     assert refused.returncode and "configuration is not available" in refused.stderr, refused
 
 
+@pytest.mark.parametrize("options, why", [
+    ([*ON, "-n9", "--topo-request=/l3=9/core=1"], "/l3=9/core=1: node cn1 does not have these domains"),
+    ([*ON, "-c9", "--topo-request=/l3=1/core=8"],
+     "/l3=1/core=8 requests exactly 8 cores on each node, but 1 task needs 9 there: "),
+    ([*ON, "-n1", "--topo-request=/l3=1/core=8"],
+     "/l3=1/core=8 requests exactly 8 cores on each node, but 1 task needs 1 there: "),
+    (["-N1", "-x", "cn3,cn4,cn5", "-c9", "--topo-request=/l3=1/core=8"],
+     "/l3=1/core=8 requests exactly 8 cores on each node, but 1 task needs 9 there: "),
+    (["-N3", "-x", "cn5", "-n24", "--topo-request=/package=4/core=2"],
+     "/package=4/core=2: the job needs 3 nodes with these domains, but only 2 have them"),
+    (["-N2", "-x", "cn5", "-n5", "--topo-request=/core=3"],
+     "/core=3 requests 3 cores on each node, but the job's 5 tasks cannot be divided evenly among nodes"),
+    ([*ON, "-c9", *WITHIN_L3], "node cn1 cannot meet the requirement: a task needs 9 cores in one l3, but its largest"
+                               " has 8"),
+], ids=str)
+def test_refusal_states_what_was_requested_and_what_is_needed(cluster, options, why):
+    refused = cluster.batch("true", *options, check=False)
+    assert refused.returncode and why in refused.stderr, refused
+
+
 # --- the words
 
 @pytest.mark.parametrize("option", ["--topo-fit=always", "--topo-fit=", "--topo-request=l3=2/core=4",
@@ -248,6 +268,12 @@ def test_invalid_values_are_refused_at_submission(cluster, option):
 
 def test_comment_equals_options(place):
     assert len(domains(place(*ON, "-n8", "--comment=run 7, topo-fit=spread; for the paper"), L3)) == 8
+
+
+def test_unknown_word_of_a_comment_is_reported(cluster):
+    done = cluster.batch("true", *ON, "--comment=run 7, topo-foo; for the paper")
+    cluster.wait_job(done.stdout.strip())
+    assert "--comment: 'topo-foo' has no effect" in done.stderr, done.stderr
 
 
 def test_required_by_a_comment(cluster, submit, crumbs):

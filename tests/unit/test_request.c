@@ -214,6 +214,33 @@ static void refuses_comments(void **state)
 	(void) state;
 }
 
+static void reports_unknown_words_of_comments(void **state)
+{
+	static const struct {
+		const char *comment, *word;	/* NULL: none is reported */
+	} rows[] = {
+		{ NULL, NULL },
+		{ "run 7, topo-fit=off --topo-level=l3;topo-mem=prefer", NULL },
+		{ "mytopo-fit=off -topo-x ---topo-x topo Topo-fit=off TopoFit=off", NULL },
+		{ "topo-fit=off, topo-foo", "topo-foo" },
+		{ "--topo-place=compact", "--topo-place=compact" },
+		{ "topo-fit;topo-x", "topo-fit" },
+		{ "topo-", "topo-" },
+		{ "topo-l3\033[2J", "topo-l3?[2J" },
+	};
+	char wanted[256];
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct err e = {""};
+
+		assert_int_equal(request_comment_unknown(rows[i].comment, &e), rows[i].word ? -1 : 0);
+		snprintf(wanted, sizeof(wanted), "--comment: '%s' has no effect, expected topo-fit=, topo-level=,"
+			 " topo-request= or topo-mem=", rows[i].word);
+		assert_string_equal(e.text, rows[i].word ? wanted : "");
+	}
+	(void) state;
+}
+
 /* Values and comments of any length get a complete error message. */
 static void long_values_get_an_error(void **state)
 {
@@ -275,6 +302,7 @@ int main(void)
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(reads_comments),
 		cmocka_unit_test(refuses_comments),
+		cmocka_unit_test(reports_unknown_words_of_comments),
 		cmocka_unit_test(long_values_get_an_error),
 		cmocka_unit_test(writes_paths),
 	};
