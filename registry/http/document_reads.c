@@ -13,12 +13,29 @@
 
 static const unsigned status_of[] = { [DOCUMENT_ABSENT] = 404, [DOCUMENT_BAD_TIME] = 400, [DOCUMENT_FAILED] = 503 };
 
+/* 0, or -1 with the reply filled. */
+static int acquire_parser(struct call *c)
+{
+	return server_budget_acquire(&c->service->parsing_reads, 1) ? 0 :
+	       call_fail(c, 503, "%s: too many reads need the parser; try again later", c->node);
+}
+
+static void release_parser(struct call *c)
+{
+	server_budget_release(&c->service->parsing_reads, 1);
+}
+
 static int document_canonical(struct call *c, struct buf *xml)
 {
+	enum parser_result rc;
 	struct buf canon;
 	struct err e;
 
-	if (parser_canon(c->service->parser, c->node, xml, &canon, &e) != PARSER_OK)
+	if (acquire_parser(c))
+		return -1;
+	rc = parser_canon(c->service->parser, c->node, xml, &canon, &e);
+	release_parser(c);
+	if (rc != PARSER_OK)
 		return call_fail(c, 503, "%s", e.text);
 	buf_free(xml);
 	*xml = canon;
@@ -133,7 +150,7 @@ static void add_entries(struct buf *out, struct call *c, struct db *db, const PG
 	buf_free(&newer);
 }
 
-void read_history(struct call *c)
+static void reply_history(struct call *c)
 {
 	const char *limit = call_param(c, "limit") ? call_param(c, "limit") : ENTRIES;
 	struct db *db = call_acquire_reader(c);
@@ -155,4 +172,12 @@ void read_history(struct call *c)
 	}
 	PQclear(r);
 	call_release(c, db);
+}
+
+void read_history(struct call *c)
+{
+	if (acquire_parser(c))
+		return;
+	reply_history(c);
+	release_parser(c);
 }

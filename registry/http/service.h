@@ -72,6 +72,7 @@ struct service {
 	struct peers *peers;
 	/* bytes of each; documents: exports that wait for their commit */
 	struct server_budget bodies, documents, replies;
+	struct server_budget parsing_reads;	/* one fewer than parser workers: exports always find one */
 };
 
 struct call_reply {

@@ -26,12 +26,13 @@
 struct parser {
 	int control;
 	pid_t pid;
+	unsigned workers;
 	sem_t free;
 };
 
 /* --- the parent of the workers --- */
 
-static unsigned workers_at_once(void)
+static unsigned workers_for_cpus(void)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -74,7 +75,8 @@ struct parser *parser_start(struct err *e)
 		free(p);
 		return NULL;
 	}
-	sem_init(&p->free, 0, workers_at_once());
+	p->workers = workers_for_cpus();
+	sem_init(&p->free, 0, p->workers);
 	return p;
 }
 
@@ -91,6 +93,11 @@ void parser_stop(struct parser *p)
 pid_t parser_pid(const struct parser *p)
 {
 	return p->pid;
+}
+
+unsigned parser_workers(const struct parser *p)
+{
+	return p->workers;
 }
 
 /* --- requests and replies --- */

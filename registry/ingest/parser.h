@@ -20,6 +20,8 @@ struct parser *parser_start(struct err *e);
 void parser_stop(struct parser *p);
 /* The parent's process id, for the receiver of SIGCHLD. */
 pid_t parser_pid(const struct parser *p);
+/* How many documents it parses or compares at once. */
+unsigned parser_workers(const struct parser *p);
 
 /*
  * PARSER_REFUSED: the document is invalid. PARSER_FAILED: no worker, or no reply in time, which may be due to load.

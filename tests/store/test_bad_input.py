@@ -10,6 +10,7 @@ import struct
 import subprocess
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from registry_rig import BUILD, SMALL, machine, zstd
@@ -313,6 +314,27 @@ def test_a_stopped_parser_costs_one_answer(intact):
         refused(intact.put("bad", UNSEEN), 503, "bad: .*time")
     finally:
         os.kill(pid, signal.SIGCONT)
+
+
+def test_reads_leave_a_parser_worker_to_exports(intact):
+    """Whatever the number of reads that need the parser: those beyond it are refused at once, and all others
+    answered."""
+    workers = max(4, 2 * os.cpu_count())  # parser.c
+    cred = intact.sign(intact.claim("bad", UNSEEN))
+    pid = parser_of(intact)
+    with ThreadPoolExecutor(workers + 5) as pool:
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            reads = [pool.submit(intact.get, "/v1/nodes/witness/topology?form=canonical") for _ in range(workers + 4)]
+            assert wait_until(lambda: sum(r.done() for r in reads) == 5, 3)
+            assert all(int(r.result().headers["Retry-After"]) > 0 for r in reads if r.done())
+            refused(intact.get("/v1/nodes/witness/history"), 503, "witness: too many reads need the parser")
+            export = pool.submit(intact.put, "bad", UNSEEN, cred)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert sorted(r.result().status for r in reads) == [200] * (workers - 1) + [503] * 5
+        assert export.result().status == 200
+    assert intact.get("/v1/nodes/witness/history").status == 200
 
 
 # --- HTTP
