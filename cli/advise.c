@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include <math.h>
 #include <stdlib.h>
 
 #include "advise_map.h"
@@ -46,14 +47,17 @@ static int node_advise(struct trace_advised *a, const struct step_node *node, co
 {
 	struct trace *t = node->trace ? trace_open(node->trace, e) : NULL;
 	const char *name = node->trace;
-	int rc = t ? advise_found_add(a, &(struct advice_node){ &t, &name, 1, tasks }, node->name, e) : -1;
+	struct advice_node only = { .tasks = tasks, .lack = node->trace ? "a trace that can be judged" : NULL };
+	int rc = t ? advise_found_add(a, &(struct advice_node){ &t, &name, 1, tasks, NULL }, node->name, e) : -1;
+	double seconds = t ? t->end * 1e-9 : 0;
 
 	trace_close(t);
 	if (!rc || !tasks)
 		return rc;
 	if (node->trace)
 		log_warning("%s", e->text);
-	return advise_found_add(a, &(struct advice_node){ .tasks = tasks }, node->name, e);
+	a->seconds = fmax(a->seconds, seconds);
+	return advise_found_add(a, &only, node->name, e);
 }
 
 struct step {
@@ -73,7 +77,8 @@ static void step_free(struct step *s)
 static int step_check_mapping(const struct cmd *c, const struct args *a, struct step *s, struct err *e)
 {
 	struct trace_tasks **known = calloc(s->files->n, sizeof(*known));
-	struct advise_map how = { .matrix = a->matrix, .snapshot = a->snapshot, .nodes = known };
+	struct advise_map how = { .step = s->files->name, .matrix = a->matrix, .snapshot = a->snapshot,
+				  .nodes = known };
 	struct advice advice;
 	int rc;
 
@@ -131,10 +136,13 @@ static void print_brief(const struct step *s)
 
 static int print_step(const struct step *s, unsigned number, struct err *e)
 {
-	char name[300], what[32];
+	const unsigned all = s->files->n;
+	char name[300], what[64], judged[32] = "";
 
 	snprintf(name, sizeof(name), "%s%.256s", step_files_is_id(s->files->name) ? "step " : "", s->files->name);
-	snprintf(what, sizeof(what), "%u node%s", s->found.nodes, s->found.nodes == 1 ? "" : "s");
+	if (s->found.nodes < all)
+		snprintf(judged, sizeof(judged), "%u of ", s->found.nodes);
+	snprintf(what, sizeof(what), "%s%u node%s", judged, all, all == 1 ? "" : "s");
 	if (number)
 		putchar('\n');
 	return advise_found_print(&s->found, name, what, e);

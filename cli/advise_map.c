@@ -27,13 +27,15 @@ static unsigned count_ranks(const struct advise_map *a)
 static int check_ranks(const struct advise_map *a, unsigned ranks, struct err *e)
 {
 	if (!ranks)
-		return err_set(e, "tasks");
+		return err_set(e, "%s: no ranks in its files NODE.tasks, which --topo-monitor writes", a->step);
 	if (a->n < a->nodes[0]->nodes)
-		return err_set(e, "tasks of %u of %u nodes", a->nodes[0]->nodes - a->n, a->nodes[0]->nodes);
+		return err_set(e, "%s: NODE.tasks of %u of its %u nodes is missing", a->step, a->nodes[0]->nodes - a->n,
+			       a->nodes[0]->nodes);
 	for (unsigned i = 0; i < a->n; i++)
 		for (unsigned t = 0; t < a->nodes[i]->n; t++)
 			if (a->nodes[i]->list[t].rank >= ranks)
-				return err_set(e, "ranks up to %u", a->nodes[i]->list[t].rank);
+				return err_set(e, "%s: %s.tasks has rank %u, and all nodes have %u ranks together",
+					       a->step, a->nodes[i]->node, a->nodes[i]->list[t].rank, ranks);
 	return 0;
 }
 
@@ -52,7 +54,8 @@ static int words_make(const struct advise_map *a, struct buf *words, struct err 
 			if (!hwloc_bitmap_iszero(t->list[k].cores))
 				hwloc_bitmap_set(firsts, hwloc_bitmap_first(t->list[k].cores));
 		if ((unsigned) hwloc_bitmap_weight(firsts) < t->n)
-			rc = err_set(e, "ranks bound to cores of their own");
+			rc = err_set(e, "%s: the ranks of %s are not bound to cores of their own, see --topo-place",
+				     a->step, t->node);
 		else if (hwloc_bitmap_list_asprintf(&list, firsts) < 0)
 			rc = err_set(e, "out of memory");
 		else if (t->n)
@@ -87,7 +90,8 @@ static unsigned *places_now(const struct advise_map *a, const struct places *p, 
 				place[t->rank] = at;
 				continue;
 			}
-			err_set(e, "core %d of %s", hwloc_bitmap_first(t->cores), a->nodes[i]->node);
+			err_set(e, "%s: core %d of rank %u is not in the snapshot's shape of %s", a->step,
+				hwloc_bitmap_first(t->cores), t->rank, a->nodes[i]->node);
 			free(place);
 			place = NULL;
 		}

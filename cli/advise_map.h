@@ -11,6 +11,7 @@
  * places, by `topiary map`'s costs and the nodes' shapes, beside that of the best mapping that it finds.
  */
 struct advise_map {
+	const char *step;		/* for errors */
 	const char *matrix;		/* --matrix; NULL: the file of the job's --topo-capture, if there is one */
 	const char *snapshot;		/* --snapshot, or NULL */
 	struct trace_tasks *const *nodes;	/* of the step */

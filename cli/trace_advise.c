@@ -130,10 +130,10 @@ static int print_found(const struct trace_advised *a, struct err *e)
 	return table_finish(table, e);
 }
 
-/* "not checked, for lack of: far memory (near_fills), bandwidth (l3_misses)" */
+/* "not checked, for lack of the event, trace or file: far memory (near_fills), bandwidth (l3_misses)" */
 static void print_unknown(const struct trace_advised *a)
 {
-	const char *before = "not checked, for lack of the event or file: ";
+	const char *before = "not checked, for lack of the event, trace or file: ";
 
 	for (const struct trace_advised_check *c = a->checks; c < a->checks + a->n; c++)
 		if (c->advice.result == ADVICE_UNKNOWN) {
@@ -187,7 +187,7 @@ int trace_advise(struct trace *const *t, const char *const *names, unsigned n, b
 	char *path = trace_tasks_path(names[0]);
 	struct trace_tasks *tasks = path ? trace_advise_tasks(path) : NULL;
 	struct trace_advised a = {0};
-	int rc = advise_found_add(&a, &(struct advice_node){ t, names, n, tasks }, t[0]->head.node, e);
+	int rc = advise_found_add(&a, &(struct advice_node){ t, names, n, tasks, NULL }, t[0]->head.node, e);
 
 	if (rc == 0)
 		rc = node_print(&a, t[0], as_json, e);

@@ -476,13 +476,14 @@ static const struct rule {
 
 #define RULES (sizeof(rules) / sizeof(rules[0]))
 
-static void rule_apply(const struct advice_facts *f, const struct rule *r, struct advice *out)
+static void rule_apply(const struct advice_facts *f, const struct rule *r, const char *lack, struct advice *out)
 {
 	*out = (struct advice){ .kind = r->kind, .remedy = r->remedy };
 	for (size_t i = 0; i < sizeof(r->needs) / sizeof(r->needs[0]) && out->result != ADVICE_UNKNOWN; i++)
 		if (!has(f, r->needs[i])) {
 			out->result = ADVICE_UNKNOWN;
-			snprintf(out->evidence, sizeof(out->evidence), "%s", role_names[r->needs[i]]);
+			snprintf(out->evidence, sizeof(out->evidence), "%s",
+				 lack && r->needs[i] != TASKS ? lack : role_names[r->needs[i]]);
 		}
 	if (out->result != ADVICE_UNKNOWN && r->find(f, out->evidence, sizeof(out->evidence)))
 		out->result = ADVICE_FOUND;
@@ -502,7 +503,7 @@ struct advice *advice_list(const struct advice_node *node, unsigned *n, struct e
 		return NULL;
 	}
 	for (*n = 0; *n < RULES; ++*n)
-		rule_apply(&f, &rules[*n], &list[*n]);
+		rule_apply(&f, &rules[*n], node->lack, &list[*n]);
 	facts_free(&f);
 	return list;
 }

@@ -215,8 +215,8 @@ static int traces_check(struct trace *const *traces, const char *const *names, u
 			return err_set(e, "%s: %u PUs: advice is about nodes of %u at most", names[t],
 				       traces[t]->head.pus, ADVICE_PUS);
 		if (traces[t]->ticks < ADVICE_TICKS)
-			return err_set(e, "%s: %llu ticks: advice needs %u at least; record longer, or with more --hz",
-				       names[t], (unsigned long long) traces[t]->ticks, ADVICE_TICKS);
+			return err_set(e, "%s: %llu ticks, advice needs at least %u; run longer, or record more often "
+				       "(hz)", names[t], (unsigned long long) traces[t]->ticks, ADVICE_TICKS);
 	}
 	return 0;
 }

@@ -496,7 +496,7 @@ static void one_trace(enum fault fault, struct score *score)
 	t = run_trace(&r, &h, 1);
 	tasks = tasks_make(&h, fault);
 	free(r.values);
-	if (!(list = advice_list(&(struct advice_node){ &t, &(const char *){ "made" }, 1, tasks }, &n, &e)))
+	if (!(list = advice_list(&(struct advice_node){ &t, &(const char *){ "made" }, 1, tasks, NULL }, &n, &e)))
 		fail_msg("%s", e.text);
 	score->made++;
 	for (unsigned i = 0; i < n; i++) {
@@ -565,8 +565,8 @@ static void ranks_are_one_program(void **state)
 			hwloc_bitmap_free(pus);
 			each[k] = run_trace(&r, &part[k], 1 + (ranks - 1) / level_of(&h, "NUMANode")->n);
 		}
-		whole = advice_list(&(struct advice_node){ &t, names, 1, NULL }, &n, &e);
-		parts = advice_list(&(struct advice_node){ each, names, ranks, NULL }, &nparts, &e);
+		whole = advice_list(&(struct advice_node){ &t, names, 1, NULL, NULL }, &n, &e);
+		parts = advice_list(&(struct advice_node){ each, names, ranks, NULL, NULL }, &nparts, &e);
 		if (!whole || !parts || n != nparts)
 			fail_msg("%s", e.text);
 		for (unsigned k = 0; k < n; k++)
@@ -611,7 +611,7 @@ static void traces_must_belong_together(void **state)
 		strcpy(b.events[0].name, rows[i].event);
 		b.start = rows[i].start;
 		t[1] = run_trace(&r, &b, 1);
-		list = advice_list(&(struct advice_node){ t, (const char *[]){ "a", "b" }, 2, NULL }, &n, &e);
+		list = advice_list(&(struct advice_node){ t, (const char *[]){ "a", "b" }, 2, NULL, NULL }, &n, &e);
 		assert_int_equal(!list, rows[i].error != NULL);
 		if (rows[i].error)
 			assert_string_equal(e.text, rows[i].error);
@@ -655,7 +655,7 @@ static void scattered_or_packed(void **state)
 		}
 		run_make(&r, &h, &p);
 		t = run_trace(&r, &h, 1);
-		list = advice_list(&(struct advice_node){ &t, &(const char *){ "walk" }, 1, NULL }, &n, &e);
+		list = advice_list(&(struct advice_node){ &t, &(const char *){ "walk" }, 1, NULL, NULL }, &n, &e);
 		assert_non_null(list);
 		for (unsigned k = 0; k < n; k++) {
 			bool is_due = rows[i].is_packed && !strcmp(list[k].kind, "bandwidth");

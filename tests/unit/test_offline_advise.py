@@ -82,7 +82,7 @@ def test_nodes_of_a_step(folder):
     said = advise(folder, "7.0").stdout
     assert said.startswith("step 7.0: 3 nodes, 23.0 s: 2 of 22 checks found something\n")
     assert "far GPU     cn2: rank 4 is on cores 0-3 and has GPU 1 far (on 2 of 3 nodes)\n" in said
-    assert said.splitlines()[-1].startswith("not checked, for lack of the event or file: outside threads (busy)")
+    assert said.splitlines()[-1].startswith("not checked, for lack of the event, trace or file: outside threads (busy)")
     assert advise(folder, "topiary-7.0", "--brief").stdout == (
         "step 7.0: rank 4 is on cores 0-3 and has GPU 1 far on cn2: give each rank the GPU near its cores: "
         "--topo-tasks=auto (and 1 more: topiary advise 7.0)\n")
@@ -145,7 +145,8 @@ def test_gain_is_that_of_map(folder):
 @pytest.mark.parametrize("change, words, missing", [
     (lambda f: leave(f, "cn1", [task(r, [r]) for r in range(8)], 2), [], "--matrix"),
     (lambda f: leave(f, "cn1", [task(r, [r]) for r in range(8)], capture=f"{f}/none"), [], "--matrix"),
-    (lambda f: leave(f, "cn1", [task(r, [r]) for r in range(8)], 2, capture=f"{f}/ring"), [], "tasks of 1 of 2 nodes"),
+    (lambda f: leave(f, "cn1", [task(r, [r]) for r in range(8)], 2, capture=f"{f}/ring"), [],
+     "7.0: NODE.tasks of 1 of its 2 nodes is missing"),
     (lambda f: leave(f, "cn1", [task(r, range(8)) for r in range(8)], capture=f"{f}/ring"), [],
      "no snapshot, neither from the file"),
 ])
@@ -157,9 +158,13 @@ def test_mapping_is_not_judged(folder, change, words, missing):
 
 @pytest.mark.parametrize("tasks, words, error", [
     ([task(r, [r]) for r in range(8)], ["--matrix=none"], "none: No such file or directory"),
-    ([task(r, [0]) for r in range(8)], ["--matrix=ring", "--snapshot=snapshot"], "ranks bound to cores of their own"),
-    ([task(r, [r + 1]) for r in range(8)], ["--matrix=ring", "--snapshot=snapshot"], "core"),
-    ([task(8 * r, [r]) for r in range(8)], ["--matrix=ring", "--snapshot=snapshot"], "ranks up to 8"),
+    ([task(r, [0]) for r in range(8)], ["--matrix=ring", "--snapshot=snapshot"],
+     "7.0: the ranks of cn1 are not bound to cores of their own"),
+    ([task(r, [r + 1]) for r in range(8)], ["--matrix=ring", "--snapshot=snapshot"],
+     "cn1: core list '1-8': invalid at '8' (the node has 8 cores)"),
+    ([task(8 * r, [r]) for r in range(8)], ["--matrix=ring", "--snapshot=snapshot"],
+     "7.0: cn1.tasks has rank 8, and all nodes have 8 ranks together"),
+    ([], ["--matrix=ring", "--snapshot=snapshot"], "7.0: no ranks in its files NODE.tasks"),
 ])
 def test_matrix_that_was_named_is_an_error(folder, tasks, words, error):
     leave(folder, "cn1", tasks)
@@ -185,8 +190,17 @@ def test_damaged_tasks_are_one_warning(folder, text, error):
 def test_short_trace_is_one_warning(folder):
     leave(folder, "cn1", [task(0, [0], gpu="1 far")], trace=3)
     done = advise(folder, "7")
-    assert "3 ticks: advice needs 10 at least" in done.stderr and done.stderr.count("\n") == 1
-    assert "far GPU" in done.stdout
+    assert "cn1.trace: 3 ticks, advice needs at least 10; run longer, or record more often (hz)\n" in done.stderr
+    assert done.stderr.count("\n") == 1 and "far GPU" in done.stdout
+    assert "step 7.0: 1 node, 3.0 s: 1 of 22" in done.stdout
+    assert "idle cores (a trace that can be judged)" in done.stdout
+
+
+def test_node_that_cannot_be_judged_is_counted(folder):
+    leave(folder, "cn1", [], nodes=2, trace=20)
+    (leave(folder, "cn2", [], nodes=2, trace=3) / "cn2.tasks").unlink()
+    done = advise(folder, "7")
+    assert done.stdout.startswith("step 7.0: 1 of 2 nodes, 20.0 s: ") and "cn2.trace: 3 ticks" in done.stderr
 
 
 def test_steps_of_a_job_in_order(folder):

@@ -353,4 +353,4 @@ def test_short_trace_is_no_evidence(tmp_path):
     subprocess.run([BUILD / "tests" / "trace_make", tmp_path / "short", "Core:2 PU:1", "3"], capture_output=True,
                    timeout=60, check=True)
     done = trace("advise", tmp_path / "short")
-    assert done.returncode == 1 and "3 ticks: advice needs 10 at least" in done.stderr
+    assert done.returncode == 1 and "3 ticks, advice needs at least 10" in done.stderr
