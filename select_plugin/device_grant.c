@@ -183,28 +183,49 @@ void device_grant_forget(job_record_t *job)
 
 /* --- the distance --- */
 
+/* The GPUs of all types that the job has on its nth node: Slurm has a record of each type. NULL: none. To be freed. */
+static bitstr_t *gpus_on(const job_record_t *job, unsigned nth)
+{
+	slurm_iterator_t it = list_iterator_create(job->gres_list_alloc);
+	bitstr_t *out = NULL;
+	gres_state_t *s;
+
+	while ((s = list_next(it))) {
+		const gres_job_state_t *g = s->gres_data;
+		bitstr_t *of_type = g->gres_bit_alloc && nth < g->node_cnt && device_has_name(s, "gpu") ?
+					    g->gres_bit_alloc[nth] : NULL;
+
+		if (of_type && !out)
+			out = bit_copy(of_type);
+		else if (of_type && bit_size(of_type) == bit_size(out))
+			bit_or(out, of_type);
+	}
+	list_iterator_destroy(it);
+	return out;
+}
+
 struct device_distance device_distance(const job_record_t *job)
 {
-	gres_state_t *s = job->gres_list_alloc ? list_find_first(job->gres_list_alloc, device_has_name, "gpu") : NULL;
-	const gres_job_state_t *g = s ? s->gres_data : NULL;
 	const job_resources_t *r = job->job_resrcs;
 	struct device_distance d = {0};
 	unsigned at = 0, nth = 0;
 
-	if (!g || !g->gres_bit_alloc || !r || !r->node_bitmap || !r->core_bitmap)
+	if (!job->gres_list_alloc || !r || !r->node_bitmap || !r->core_bitmap)
 		return d;
-	for (int i = glue_next(r->node_bitmap, 0); i >= 0 && nth < g->node_cnt;
+	for (int i = glue_next(r->node_bitmap, 0); i >= 0;
 	     at += glue_cores(i), nth++, i = glue_next(r->node_bitmap, i + 1)) {
+		bitstr_t *gpus = gpus_on(job, nth);
 		struct device_misfit m;
 		struct on_node on;
 
-		if (!g->gres_bit_alloc[nth] || !read_node(&on, r, at, i, "gpu", g->gres_bit_alloc[nth]))
-			continue;
-		m = device_choice_misfit(&on.list, on.mine, on.chosen);
-		d.gpus += on.known;
-		d.gpus_far += m.devices;
-		d.cores_far += on.known ? m.cores : 0;
-		free(on.mine);
+		if (gpus && read_node(&on, r, at, i, "gpu", gpus)) {
+			m = device_choice_misfit(&on.list, on.mine, on.chosen);
+			d.gpus += on.known;
+			d.gpus_far += m.devices;
+			d.cores_far += on.known ? m.cores : 0;
+			free(on.mine);
+		}
+		FREE_NULL_BITMAP(gpus);
 	}
 	return d;
 }

@@ -144,16 +144,16 @@ def fine(fine_pair):
 # --- nodes with GPUs of different types
 
 TYPED = {
-    "nodes": {"old1": "Gres=gpu:old:2", "young1": "Gres=gpu:young:2"},
-    "files": {"gres.conf": "".join(f"NodeName={kind}1 Name=gpu Type={kind} File={{folder}}/{kind}.{i}\n"
-                                   for kind in ("old", "young") for i in (0, 1))},
+    "nodes": {"old1": "Gres=gpu:old:2", "young1": "Gres=gpu:young:2", "both1": "Gres=gpu:old:2,gpu:young:2"},
+    "files": {"gres.conf": "".join(f"NodeName={node} Name=gpu Type={kind} File={{folder}}/{node}.{kind}.{i}\n"
+                                   for kind in ("old", "young") for node in (f"{kind}1", "both1") for i in (0, 1))},
     "conf": "GresTypes=gpu\n",
 }
 
 
 @pytest.fixture(scope="session")
 def typed_pair(pairs):
-    return pairs({"old1": "amd-4x16", "young1": "amd-4x16"}, kind=WithGpus, **TYPED)
+    return pairs({"old1": "amd-4x16", "young1": "amd-4x16", "both1": "amd-4x16"}, kind=WithGpus, **TYPED)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 """GPUs at NUMA nodes, several to a socket: of a node's free ones a job gets those near its cores, though Slurm alone
 grants the first ones of a socket."""
 import itertools
+import json
 import random
 import re
 
@@ -147,6 +148,14 @@ def test_a_job_that_is_requeued_gives_its_gpu_back(fine):
 @pytest.mark.parametrize("words", ["--gres=gpu:young:1", "--gpus=young:1", "--gpus-per-task=young:1 -n1 -c8",
                                    "--gres=gpu:young:1 --topo-request=/package=1/core=8"])
 def test_a_node_with_gpus_of_another_type_is_no_candidate(typed, words):
-    number, node, _, granted = place(typed.ours, *f"-n8 {words}".split())
+    number, node, _, granted = place(typed.ours, *f"-x both1 -n8 {words}".split())
     assert node == "young1" and len(granted) == 1
     assert "1 of 2 nodes offered by Slurm had room" in typed.ours.topiary("why", number).stdout
+
+
+@pytest.mark.parametrize("words", ["--gres=gpu:old:2,gpu:young:2", "--gres=gpu:4"])
+def test_distance_counts_gpus_of_all_types(typed, words):
+    """Of a node with two types: each GPU is at a package of its own, and each package has cores of the job."""
+    number, _, mine, _ = place(typed.ours, "-w", "both1", "-n64", *words.split())
+    verdict = json.loads(typed.ours.topiary("why", "--json", number).stdout)["jobs"][0]["verdict"]
+    assert len(mine) == 64 and [verdict[name] for name in ("gpus", "gpus_far", "cores_far")] == [4, 0, 0]
