@@ -380,7 +380,7 @@ bool candidates_find_on(struct candidate_set *s, uint32_t tasks, int node, struc
 	if (!s->taken && glue_cores(node) - occupancy_busy_cores(node) < tasks_need(s, tasks, node)->need.cores)
 		return false;
 	*out = (struct candidate_node){ .node = node, .tasks = tasks,
-					.weight = node_record_table_ptr[node]->sched_weight,
+					.weight = glue_weight(node_record_table_ptr[node], s->starts),
 			      .shares_cores = tasks_need(s, tasks, node)->shares_cores,
 			      .required = required && bit_test((bitstr_t *) required, node) };
 	return candidate_weigh(s, out);

@@ -23,6 +23,7 @@ struct candidate_set {
 	const slurm_exclusion_t *excluded;
 	const uint64_t *taken;		/* allocated cores and their memory (occupancy_copy); NULL: as now */
 	struct device_need devices;
+	bool starts;			/* the job is to start now, not planned */
 	bool gpus;			/* it may have the cores of RestrictedCoresPerGPU */
 	bool local_only;			/* only candidates near the devices */
 	bool spare_gpus;		/* of equally good cores those not near free GPUs, if the job has none */

@@ -263,6 +263,18 @@ static inline bool glue_reserves_devices(const slurm_exclusion_t *x)
 #endif
 }
 
+/*
+ * The administrator's weight of a node; nodes that must boot are above all others. When a job is to start, slurmctld
+ * has just set sched_weight, and cons_tres changes its last byte on nodes that it is offered. In a plan it is that of
+ * earlier decisions, and cons_tres writes another unit there (24.11).
+ */
+static inline uint64_t glue_weight(const node_record_t *n, bool starts)
+{
+	bool boots = IS_NODE_POWERED_DOWN(n) || IS_NODE_POWERING_DOWN(n) || IS_NODE_POWERING_UP(n);
+
+	return starts ? n->sched_weight >> 8 : (uint64_t) boots << 32 | n->config_ptr->weight;
+}
+
 static inline unsigned glue_cores(int node)
 {
 	return node_record_table_ptr[node] ? node_record_table_ptr[node]->tot_cores : 0;

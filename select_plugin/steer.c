@@ -574,7 +574,7 @@ static int job_steer(const struct call *c, struct job_request *req, struct snaps
 {
 	bool test = SELECT_IS_MODE_TEST_ONLY(c->mode);
 	struct candidate_set s = { .job = c->job, .req = req, .nodes = candidate_nodes(c->job, req, c->nodes),
-			   .excluded = test ? NULL : c->excluded,
+			   .excluded = test ? NULL : c->excluded, .starts = SELECT_IS_MODE_RUN_NOW(c->mode),
 			   .spare_gpus = !strcasecmp(settings.topo_gpu_cores, "spare") };
 	bool ready;
 	int rc;

@@ -72,7 +72,8 @@ SMOKE := tests/unit/test_decide.c \
 	$(addprefix tests/cluster/compose/test_,daemons.py::test_to_stock_and_back_with_running_jobs gres.py::test_cores_are_at_the_gpu \
 		gres.py::test_job_without_gpus_spares_the_cores_near_free_ones \
 		gres.py::test_why_names_gpus_that_are_far gres_choice.py::test_none_of_several_gpus_is_without_cores \
-		gres_choice.py::test_a_job_that_is_requeued_gives_its_gpu_back network.py::test_one_switch_holds_the_job \
+		gres_choice.py::test_a_job_that_is_requeued_gives_its_gpu_back \
+		gres_choice.py::test_a_plan_does_not_change_the_weights_of_nodes network.py::test_one_switch_holds_the_job \
 		network.py::test_the_best_nodes_of_a_switch \
 		network.py::test_uneven_shares_stay_on_one_switch) \
 	$(if $(findstring /26.05.,$(SLURM_SRC)),$(SMOKE_2605))

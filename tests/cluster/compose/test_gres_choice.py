@@ -96,6 +96,20 @@ def test_a_node_without_a_free_gpu_is_no_candidate(fine):
     assert "near its cores" in ours.topiary("why", number).stdout
 
 
+@pytest.mark.parametrize("before", [[], ["-w", "fine2"]], ids=["nothing before", "another node before"])
+def test_a_plan_does_not_change_the_weights_of_nodes(fine, before):
+    """In a plan Slurm writes another unit (24.11) or the GPUs near free cores into the weights of nodes that it is
+    offered. They are the same again when a job starts."""
+    def planned(*words):
+        said = fine.ours.batch("true", "--test-only", "-C", "fine", "-n8", "--gres=gpu:1", *words)
+        return re.search(r"on nodes? (\S+)", said.stderr).group(1)
+
+    place(fine.ours, "-w", "mid1", "-n1")
+    if before:
+        planned(*before)
+    assert [planned() for _ in range(3)] == ["fine1"] * 3
+
+
 def test_no_job_is_needlessly_far_from_its_gpus(fine):
     """As the benchmark judges them, of jobs one after another that come and end by lot."""
     ours, chance = fine.ours, random.Random(1)
