@@ -62,12 +62,14 @@ static int lock_take(const char *run_dir, struct err *e)
 	return -1;
 }
 
-static volatile sig_atomic_t is_stopped;
+static volatile sig_atomic_t is_stopped, is_hung_up;
 
-static void stop(int signal)
+static void on_signal(int signal)
 {
-	(void) signal;
-	is_stopped = 1;
+	if (signal == SIGHUP)
+		is_hung_up = 1;
+	else
+		is_stopped = 1;
 }
 
 /* -1: never. */
@@ -93,22 +95,26 @@ static struct monitor_metrics *metrics_open(const struct settings *s)
 static void run(struct monitor_steps *m, struct monitor_metrics *metrics)
 {
 	struct pollfd p = { .fd = monitor_steps_fd(m), .events = POLLIN };
-	struct sigaction action = { .sa_handler = stop };
+	static const int handled[] = { SIGTERM, SIGINT, SIGHUP };
+	struct sigaction action = { .sa_handler = on_signal };
 	sigset_t blocked, none;
 	int64_t waited = 0;	/* since the last look */
 
 	sigemptyset(&blocked);
 	sigemptyset(&none);
-	sigaddset(&blocked, SIGTERM);
-	sigaddset(&blocked, SIGINT);
+	for (size_t i = 0; i < sizeof(handled) / sizeof(handled[0]); i++)
+		sigaddset(&blocked, handled[i]);
 	sigprocmask(SIG_BLOCK, &blocked, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGINT, &action, NULL);
+	for (size_t i = 0; i < sizeof(handled) / sizeof(handled[0]); i++)
+		sigaction(handled[i], &action, NULL);
 	monitor_steps_look(m);
 	while (!is_stopped) {
 		int64_t ns = sooner(sooner(LOOK_NS, monitor_steps_tick(m)), monitor_metrics_tick(metrics, m));
 		int n = ppoll(&p, 1, &(struct timespec){ ns / 1000000000, ns % 1000000000 }, &none);
 
+		if (is_hung_up)
+			log_warning("SIGHUP ignored: restart topiary-monitor to apply changes of topiary.conf");
+		is_hung_up = 0;
 		waited += n == 0 ? ns : 0;
 		if (n > 0 || waited >= LOOK_NS) {
 			monitor_steps_look(m);

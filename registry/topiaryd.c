@@ -113,7 +113,10 @@ static int wait_for_end(const sigset_t *signals, const struct parser *parser, st
 
 	do {
 		signal = sigwaitinfo(signals, NULL);
-	} while (signal < 0 || (signal == SIGCHLD && waitpid(parser_pid(parser), NULL, WNOHANG) == 0));
+		if (signal == SIGHUP)
+			log_warning("SIGHUP ignored: restart topiaryd to apply changes of topiary.conf");
+	} while (signal < 0 || signal == SIGHUP ||
+		 (signal == SIGCHLD && waitpid(parser_pid(parser), NULL, WNOHANG) == 0));
 	return signal == SIGCHLD ? err_set(e, "the parser process ended unexpectedly; restart topiaryd") : 0;
 }
 
@@ -163,6 +166,7 @@ static int service_run(struct service *s, struct err *e)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	/* What can be refused is checked before the database or a file is changed. */

@@ -247,7 +247,8 @@ _Noreturn void worker_parent(int control, const struct sandbox *s)
 	prctl(PR_SET_NAME, "topiaryd-parse");
 	signal(SIGCHLD, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	/* Ctrl-C on a terminal signals the whole group; topiaryd stops the parent when its requests are done. */
+	/* A terminal signals the whole group; topiaryd stops the parent when its requests are done. */
+	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	if (sandbox_prepare())

@@ -3,6 +3,7 @@
 """Log levels of topiaryd, topiary-agent and topiary: what each level says, and that -v means debug."""
 import os
 import re
+import signal
 import subprocess
 import uuid
 
@@ -70,6 +71,14 @@ def test_a_level_that_does_not_exist(registry, configured):
     with pytest.raises(RuntimeError, match="LogLevel=loud: .*error, warning, info or debug"):
         configured(LogLevel="loud")
     registry.daemons.pop("topiaryd", None)
+
+
+def test_hangup_is_logged_and_ignored(registry):
+    """By topiaryd and by its parser, which a terminal signals, too."""
+    mark, daemon = len(registry.log("topiaryd")), registry.daemons["topiaryd"]
+    os.killpg(daemon.pid, signal.SIGHUP)
+    assert wait_until(lambda: "SIGHUP ignored: restart topiaryd" in since(registry, mark) or not daemon.alive(), 30)
+    assert daemon.alive() and registry.put("hangup", document("hangup", 9)).status == 200
 
 
 def test_priorities_under_systemd(registry):

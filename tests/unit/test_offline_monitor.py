@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -124,6 +125,14 @@ def test_steps_that_overlap_have_the_same_counts(run_dir):
         run_dir.end(home)
     assert all(recorded(home) for home in homes)
     assert all(totals(home / "monitor.done")[1]["busy"] >= 0.4e9 for home in homes)
+
+
+def test_hangup_is_logged_and_ignored(run_dir):
+    assert wait_until((run_dir.begin("7.0") / "monitor.trace").exists, 30)
+    os.kill(run_dir.daemon.pid, signal.SIGHUP)
+    assert wait_until(lambda: "SIGHUP ignored: restart topiary-monitor" in run_dir.said(), 30), run_dir.said()
+    assert wait_until((run_dir.begin("7.1") / "monitor.trace").exists, 30), "it goes on"
+    assert run_dir.said().count("SIGHUP") == 1
 
 
 def test_what_else_is_in_run_dir(run_dir, tmp_path):
