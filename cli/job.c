@@ -172,9 +172,9 @@ static int job_send(const struct cmd *c, const struct args *a, struct err *e)
 /* --- show --- */
 
 static const struct table_column columns[] = {
-	{ "METRIC", TABLE_LEFT },  { "LEVEL", TABLE_LEFT }, { "TOTAL", TABLE_RIGHT }, { "AVERAGE", TABLE_RIGHT },
-	{ "LEAST", TABLE_RIGHT },  { "AT", TABLE_LEFT },    { "MOST", TABLE_RIGHT },  { "AT", TABLE_LEFT },
-	{0},
+	{ "METRIC", TABLE_LEFT }, { "LEVEL", TABLE_LEFT }, { "AVERAGE", TABLE_RIGHT }, { "LEAST", TABLE_RIGHT },
+	{ "AT", TABLE_LEFT },	  { "MOST", TABLE_RIGHT }, { "AT", TABLE_LEFT },       { "UNIT", TABLE_LEFT },
+	{ "TOTAL", TABLE_RIGHT }, {0},
 };
 
 static double number_of(const json_t *row, const char *key)
@@ -186,14 +186,21 @@ static double number_of(const json_t *row, const char *key)
 
 static void metric_row(struct table *table, const json_t *row)
 {
+	const json_t *unit = json_object_get(row, "unit"), *total = json_object_get(row, "total");
+	const char *text = json_is_string(unit) ? json_string_value(unit) : "";
+	struct trace_unit of_total = trace_unit_named(text);
+	char number[TRACE_TOTAL];
+
 	table_cell(table, "%s", cmd_text(row, "metric"));
 	table_cell(table, "%s", cmd_text(row, "level"));
-	trace_tree_cell(table, number_of(row, "total"));
 	trace_tree_cell(table, number_of(row, "average"));
 	trace_tree_cell(table, number_of(row, "least"));
 	table_cell(table, "%s", cmd_text(row, "least_at"));
 	trace_tree_cell(table, number_of(row, "most"));
 	table_cell(table, "%s", cmd_text(row, "most_at"));
+	table_cell(table, "%s", text);
+	table_cell(table, "%s", !json_is_integer(total) ? "-" :
+		   trace_unit_total(&of_total, json_integer_value(total), number));
 }
 
 static int print_summary(const char *job, const json_t *row, struct err *e)

@@ -213,6 +213,7 @@ static void object_row(struct table *table, const struct trace_view *v, unsigned
 	/* The events come first (view_make), then the formulas. */
 	struct trace_unit unit = trace_unit_of(metric < v->head->nevents ? &v->head->events[metric] : NULL, v->mode);
 	struct trace_statistics s = trace_unit_statistics(&unit, v, metric, object);
+	char total[TRACE_TOTAL];
 
 	table_cell(table, "%s", m->formula.name);
 	table_cell(table, "%s", l->type);
@@ -221,12 +222,7 @@ static void object_row(struct table *table, const struct trace_view *v, unsigned
 	trace_tree_cell(table, s.average);
 	trace_tree_cell(table, s.max);
 	table_cell(table, "%s", unit.text);
-	if (s.has_total && *unit.total)
-		table_cell(table, "%.3f %s", s.total * unit.total_factor, unit.total);
-	else if (s.has_total)
-		table_cell(table, "%llu", (unsigned long long) s.total);
-	else
-		table_cell(table, "-");
+	table_cell(table, "%s", s.has_total ? trace_unit_total(&unit, s.total, total) : "-");
 	table_cell(table, "%llu", (unsigned long long) s.absent);
 }
 

@@ -149,43 +149,6 @@ int trace_tree_formulas(const char *path, const struct trace_head *h, struct for
 	return rc;
 }
 
-struct trace_unit trace_unit_of(const struct trace_event *x, enum trace_mode mode)
-{
-	/* Where people have another unit than the trace, whose values are integers. */
-	static const struct { const char *unit; enum trace_kind kind; struct trace_unit is; } others[] = {
-		{ "ns", TRACE_COUNTER, { "%", 1e-7, true, "s", 1e-9 } },
-		{ "uJ", TRACE_COUNTER, { "W", 1e-6, false, "J", 1e-6 } },
-		{ "uW", TRACE_GAUGE, { "W", 1e-6, false, "", 0 } },
-	};
-	struct trace_unit u = { .factor = 1 };
-
-	if (!x)
-		return u;
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (x->kind == others[i].kind && (x->kind == TRACE_GAUGE || mode == TRACE_RATE) &&
-		    !strcmp(x->unit, others[i].unit))
-			return others[i].is;
-	snprintf(u.text, sizeof(u.text), "%s%s", x->unit, x->kind != TRACE_GAUGE && mode == TRACE_RATE ? "/s" : "");
-	return u;
-}
-
-static double value_in_unit(const struct trace_unit *u, const struct trace_object *o, double value)
-{
-	return value * u->factor / (u->is_by_pus ? o->count : 1);
-}
-
-struct trace_statistics trace_unit_statistics(const struct trace_unit *u, const struct trace_view *v, unsigned metric,
-					      unsigned object)
-{
-	const struct trace_object *o = &v->head->levels[v->metrics[metric].level].objects[object];
-	struct trace_statistics s = trace_view_statistics(v, metric, object);
-
-	s.min = value_in_unit(u, o, s.min);
-	s.max = value_in_unit(u, o, s.max);
-	s.average = value_in_unit(u, o, s.average);
-	return s;
-}
-
 /* metric: NULL for the first event. */
 static int find_formula(struct trace_tree *t, const struct trace_tree_request *how, const char *metric,
 			struct formula *f, struct err *e)
@@ -301,7 +264,7 @@ void trace_tree_tick(struct trace_tree *t, const struct trace_block *b, unsigned
 {
 	for (unsigned l = 0; l < t->n; l++)
 		for (unsigned i = 0; i < t->levels[l].level->n; i++)
-			t->levels[l].value[i] = value_in_unit(&t->unit, &t->levels[l].level->objects[i],
+			t->levels[l].value[i] = trace_unit_value(&t->unit, &t->levels[l].level->objects[i],
 							      t->view->metrics[l].values[(size_t) i * b->n + tick]);
 	if (t->beside)
 		trace_tree_tick(t->beside, b, tick);

@@ -6,6 +6,7 @@
 #include "table.h"
 #include "trace/formula.h"
 #include "trace/reader.h"
+#include "trace/unit.h"
 #include "trace/view.h"
 
 /*
@@ -14,15 +15,6 @@
  */
 #define TRACE_TREE_SAME 8
 #define TRACE_TREE_METRICS 4		/* at most, of a box */
-
-/* What values are shown in: those of an event that counts time as a part of the time of the object's PUs. */
-struct trace_unit {
-	char text[2 * TRACE_NAME];		/* "%", "B", "/s"; "" for a formula, and for numbers without */
-	double factor;				/* of what was counted */
-	bool is_by_pus;				/* and divided by the PUs of the object */
-	char total[TRACE_NAME];			/* of a total, "" for a count */
-	double total_factor;
-};
 
 struct trace_tree_level {			/* widest first */
 	const struct trace_level *level;
@@ -86,12 +78,6 @@ double trace_tree_value(const struct trace_tree *t, const struct trace_tree_row 
 double trace_tree_value_of(const struct trace_tree *beside, const struct trace_tree *t, const struct trace_tree_row *r);
 /* The value as a part of the greatest, from 0 to 1; 0 if it is absent. */
 double trace_tree_part(const struct trace_tree *t, const struct trace_tree_row *r);
-
-/* x: NULL for a formula. */
-struct trace_unit trace_unit_of(const struct trace_event *x, enum trace_mode mode);
-/* What a view (trace/view.h) has of one of its objects, in this unit; the total stays as counted. */
-struct trace_statistics trace_unit_statistics(const struct trace_unit *u, const struct trace_view *v, unsigned metric,
-					      unsigned object);
 
 /* "12.35M", in at most 9 characters: "-" if it is absent. trace_tree_cell: in a table. */
 #define TRACE_NUMBER 16

@@ -10,14 +10,14 @@
 #include "base/array.h"
 #include "trace/advice.h"
 #include "trace/json.h"
-#include "trace/view.h"
+#include "trace/unit.h"
 
 #define DIGITS 6		/* of a number */
 #define LEVEL "NUMANode"
 #define AT 160			/* bytes of an object's name */
 
 struct summary_metric {
-	char name[TRACE_NAME], level[TRACE_NAME];
+	char name[TRACE_NAME], level[TRACE_NAME], unit[2 * TRACE_NAME];
 	bool has_total;
 	uint64_t total;
 	double sum, least, most;	/* of the objects' averages; NAN: absent in all */
@@ -84,11 +84,14 @@ static int view_add(struct trace_summary *s, const struct trace_view *v, struct 
 	for (unsigned i = 0; i < v->n; i++) {
 		const struct trace_level *l = &v->head->levels[v->metrics[i].level];
 		struct summary_metric *m = metric_find(s, v->metrics[i].formula.name, l->type);
+		/* The events come first (view_fill), then the formulas. */
+		struct trace_unit unit = trace_unit_of(i < v->head->nevents ? &v->head->events[i] : NULL, v->mode);
 
 		if (!m)
 			return err_set(e, "out of memory");
+		snprintf(m->unit, sizeof(m->unit), "%s", unit.text);
 		for (unsigned object = 0; object < v->metrics[i].n; object++) {
-			struct trace_statistics x = trace_view_statistics(v, i, object);
+			struct trace_statistics x = trace_unit_statistics(&unit, v, i, object);
 
 			object_add(m, v->head, l->objects[object].index, &x);
 		}
@@ -148,7 +151,8 @@ static void node_check(struct trace_summary *s, struct trace *const *traces, con
 
 static json_t *metric_json(const struct summary_metric *m)
 {
-	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:s, s:o, s:s}", "metric", m->name, "level", m->level, "total",
+	return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o, s:s, s:o, s:s}", "metric", m->name, "level", m->level,
+			 "unit", *m->unit ? m->unit : NULL, "total",
 			 m->has_total ? json_integer(m->total) : json_null(), "average",
 			 trace_json_value(m->objects ? m->sum / m->objects : NAN), "least", trace_json_value(m->least),
 			 "least_at", m->least_at, "most", trace_json_value(m->most), "most_at", m->most_at);

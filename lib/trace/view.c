@@ -227,8 +227,11 @@ int trace_view_add_list(struct trace_view *v, struct formula_list *l, struct err
 	return rc;
 }
 
+/* What is counted of the machine as a whole is of no part of it, even of one with all its PUs. */
 static bool is_counted_below(const struct trace_head *h, const struct trace_event *x, unsigned level)
 {
+	if (!x->level)
+		return false;
 	return x->level == level || run_of(&h->levels[x->level], &h->levels[level].objects[h->levels[level].n - 1]).n;
 }
 

@@ -84,6 +84,11 @@ def test_table(registry, traces):
     lines = job(registry, "show", "18", user="nobody").stdout.splitlines()
     assert lines[0].startswith("18 by uid 65534: 1 node(s), 8 PUs, 20.0 s")
     assert any(line.split()[0] == "cycles" and "cn0 NUMANode" in line for line in lines[3:])
+    metric = {"metric": "busy", "level": "NUMANode", "unit": "%", "total": 1500000000, "average": 75.0, "least": 50.0,
+              "least_at": "cn0 NUMANode 0", "most": 100.0, "most_at": "cn0 NUMANode 1"}
+    assert put(registry, "18.1", json.dumps({"nodes": 1, "metrics": [metric]}).encode()).status == 200
+    assert job(registry, "show", "18.1", user="nobody").stdout.splitlines()[-1].split() == [
+        *"busy NUMANode 75.00 50.00 cn0 NUMANode 0 100.00 cn0 NUMANode 1 % 1.500 s".split()]
 
 
 def test_ranks_of_a_node_are_one_node(registry, traces):
