@@ -62,14 +62,17 @@ static int can_open(void *user, const struct monitor_event *event)
 	return fd < 0 ? errno : 0;
 }
 
-/* The first reason: "; busy is not counted: REASON, nor context_switches". */
+/* The first reason: "; busy and minor_faults are not counted: REASON; flops is not counted: ANOTHER". */
 static const char *refusal(char *why)
 {
-	char *nor = strstr(why, ", nor ");
+	static const char before[] = " not counted: ";
+	char *first = strstr(why, before) + strlen(before), *next = strstr(first, before);
 
-	if (nor)
-		*nor = '\0';
-	return strchr(why, ':') + 2;
+	for (; next && next > first && strncmp(next, "; ", 2); next--)
+		;
+	if (next)
+		*next = '\0';
+	return first;
 }
 
 /* Which events of the sets can be counted: the process is the user's own, and so are all its counters. */

@@ -125,26 +125,44 @@ static const struct monitor_event *row_choose(unsigned i, unsigned end, const st
 	return NULL;
 }
 
+/* Events that follow each other, refused for one reason. */
+struct refused {
+	const char *names[MONITOR_EVENTS_MAX];
+	unsigned n;
+	int error;
+};
+
+/* "; near_fills, far_fills and flops are not counted: REASON" */
+static void refused_report(struct refused *r, const struct monitor_choice *how, struct buf *why)
+{
+	char text[192];
+
+	reason(r->error, how, text, sizeof(text));
+	for (unsigned i = 0; i < r->n; i++)
+		buf_printf(why, "%s%s", !i ? "; " : i + 1 < r->n ? ", " : " and ", r->names[i]);
+	if (r->n)
+		buf_printf(why, " %s not counted: %s", r->n > 1 ? "are" : "is", text);
+	r->n = 0;
+}
+
 unsigned monitor_events_choose(const struct monitor_choice *how, const struct monitor_event **chosen, struct buf *why)
 {
 	unsigned n = 0, left = how->general;
-	int error, told = 0;
+	struct refused refused = {0};
+	int error;
 
 	table_fill();
 	for (unsigned i = 0, end; i < monitor_nevents; i = end) {
-		char text[192];
-
 		for (end = i + 1; end < monitor_nevents && !strcmp(table[i].name, table[end].name);)
 			end++;
 		if (!monitor_set_has(how->sets, table[i].set) ||
 		    ((chosen[n] = row_choose(i, end, how, &left, &error)) && ++n))
 			continue;
-		reason(error, how, text, sizeof(text));
-		if (error == told)
-			buf_printf(why, ", nor %s", table[i].name);
-		else
-			buf_printf(why, "; %s is not counted: %s", table[i].name, text);
-		told = error;
+		if (error != refused.error)
+			refused_report(&refused, how, why);
+		refused.error = error;
+		refused.names[refused.n++] = table[i].name;
 	}
+	refused_report(&refused, how, why);
 	return n;
 }

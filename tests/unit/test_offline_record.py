@@ -97,7 +97,7 @@ def test_events_that_a_machine_does_not_have_are_left_out(tmp_path):
     assert done.returncode == 0
     found = {metric for metric, _ in totals(tmp_path)}
     for name in ("cycles", "instructions", "near_fills", "far_fills", "l3_misses", "flops"):
-        assert (name in found) != bool(re.search(f"(nor {name}|{name} is not counted)", done.stderr))
+        assert (name in found) != bool(re.search(rf"\b{name}\b[^:]* not counted: ", done.stderr))
         assert name not in found or totals(tmp_path)[name, 0] is not None
 
 
@@ -139,7 +139,7 @@ def test_user_who_may_not_count_in_the_kernel(tmp_path):
         folder.chmod(folder.stat().st_mode | 0o011)
     done = record(tmp_path, "sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", user="nobody",
                   group="nogroup", extra_groups=[])
-    assert (done.returncode == 0 and "context_switches is not counted: " in done.stderr
+    assert (done.returncode == 0 and "context_switches and migrations are not counted: " in done.stderr
             and "perf_event_paranoid is 2" in done.stderr)
     found = totals(tmp_path)
     assert found["busy", 0] > 0.05e9 and found["minor_faults", 0] > 0 and ("context_switches", 0) not in found

@@ -192,8 +192,8 @@ static int can_open(void *user, const struct monitor_event *event)
 	return !event->hardware ? 0 : (event->msr ? p->has_msr : p->has_hardware) ? 0 : p->error;
 }
 
-#define MORE_THAN_2 " is not counted: that would be more than 2 of a PU's general counters"
-#define NOT_KNOWN " is not counted: it is not known for this CPU"
+#define MORE_THAN_2 " not counted: that would be more than 2 of a PU's general counters"
+#define NOT_KNOWN " not counted: it is not known for this CPU"
 
 /* "a b c" of what is chosen, without the kernel's own. */
 static void general_counters_are_few(void **state)
@@ -206,26 +206,26 @@ static void general_counters_are_few(void **state)
 	} rows[] = {
 		/* Zen 3: registers of its own for the first two. */
 		{ "AuthenticAMD", 0x19, 0x01, 2, { true, true, 0 }, "cycles instructions near_fills far_fills",
-		  "; l3_misses" MORE_THAN_2 ", nor flops" },
+		  "; l3_misses and flops are" MORE_THAN_2 },
 		{ "AuthenticAMD", 0x19, 0x11, 2, { false, true, ENOENT }, "cycles instructions",
-		  "; near_fills" MORE_THAN_2 ", nor far_fills, nor l3_misses, nor flops" },
+		  "; near_fills, far_fills, l3_misses and flops are" MORE_THAN_2 },
 		{ "AuthenticAMD", 0x1a, 0x02, 5, { true, true, 0 },
 		  "cycles instructions near_fills far_fills l3_misses flops", "" },
 		{ "AuthenticAMD", 0x17, 0x31, 2, { true, true, 0 }, "cycles instructions near_fills far_fills",
-		  "; l3_misses" NOT_KNOWN "; flops" MORE_THAN_2 },
+		  "; l3_misses is" NOT_KNOWN "; flops is" MORE_THAN_2 },
 		{ "AuthenticAMD", 0x17, 0x01, 2, { true, true, 0 }, "cycles instructions",
-		  "; near_fills" NOT_KNOWN ", nor far_fills, nor l3_misses, nor flops" },
+		  "; near_fills, far_fills, l3_misses and flops are" NOT_KNOWN },
 		{ "GenuineIntel", 6, 0x8f, 2, { false, true, 0 }, "cycles instructions near_fills far_fills",
-		  "; l3_misses" MORE_THAN_2 "; flops" NOT_KNOWN },
+		  "; l3_misses is" MORE_THAN_2 "; flops is" NOT_KNOWN },
 		{ "GenuineIntel", 6, 0x9e, 2, { false, true, 0 }, "cycles instructions l3_misses",
-		  "; near_fills" NOT_KNOWN ", nor far_fills, nor flops" },
+		  "; near_fills, far_fills and flops are" NOT_KNOWN },
 		{ "", 0, 0, 2, { false, true, 0 }, "cycles instructions", NULL },
 		{ "AuthenticAMD", 0x19, 0x01, 2, { true, false, ENOENT }, "cycles instructions", NULL },
 		{ "AuthenticAMD", 0x19, 0x01, 0, { true, true, 0 }, "cycles instructions", NULL },
 		{ "GenuineIntel", 6, 0x55, 0, { false, true, 0 }, "cycles instructions", NULL },
 		{ "GenuineIntel", 6, 0x55, 2, { false, false, ENOENT }, "",
-		  "; cycles is not counted: this machine has no such counter, nor instructions, nor near_fills, nor "
-		  "far_fills, nor l3_misses; flops" NOT_KNOWN },
+		  "; cycles, instructions, near_fills, far_fills and l3_misses are not counted: this machine has no "
+		  "such counter; flops is" NOT_KNOWN },
 	};
 
 	(void) state;
