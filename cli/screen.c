@@ -263,7 +263,7 @@ static void draw(struct display *d)
 		  p->how.mode == TRACE_ACCUMULATED ? ", accumulated" : "");
 	buf_free(&title);
 	if (player_is_empty(p))
-		text_draw(1, A_NORMAL, "%s  no tick yet", date);
+		text_draw(1, A_NORMAL, "%s  no tick  %s", date, state_text(d, state));
 	else
 		text_draw(1, A_NORMAL, "%s  %.3f of %.3f s  %s%s%s%s", date, player_end(p), p->trace->end * 1e-9,
 			  state_text(d, state), d->is_sorted ? "  sorted" : "", phase ? "  " : "", phase ? phase : "");

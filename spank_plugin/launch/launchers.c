@@ -194,12 +194,9 @@ static int export_binding(const struct task *ranks, struct err *e)
 /* This node's ranks are placed as if they were the step's tasks. */
 static int export_places(struct task *ranks, const char *places, struct err *e)
 {
-	char host[256];
-	int n;
+	int n = map_places_parse(places, step.node, check_rank, NULL, e);
 
-	if (spank_getenv(ranks->sp, "SLURMD_NODENAME", host, sizeof(host)))
-		return err_set(e, "SLURMD_NODENAME is not set");
-	if ((n = map_places_parse(places, host, check_rank, NULL, e)) <= 0)
+	if (n <= 0)
 		return n;
 	ranks->nlocal = n;
 	if (task_alloc_masks(ranks, e))

@@ -41,7 +41,6 @@ static struct {
 	uint32_t tasks, ended;		/* of the step on this node */
 	uint32_t nodes;			/* of the step */
 	char cores[4096];		/* of the step on this node, as Slurm lists them */
-	char node[256];
 	char folder[PATH_MAX];		/* where the trace goes: the user's word */
 } monitor;
 
@@ -79,9 +78,9 @@ static bool folder_name(spank_t sp)
 /* Beside the trace to come. A program with libtopiary_phase creates folder and file, as the user. */
 static void phases_set(spank_t sp)
 {
-	char path[PATH_MAX + sizeof(monitor.node) + 16];
+	char path[PATH_MAX + sizeof(step.node) + 16];
 
-	snprintf(path, sizeof(path), "%s/%s.phases", monitor.folder, monitor.node);
+	snprintf(path, sizeof(path), "%s/%s.phases", monitor.folder, step.node);
 	task_env_set(sp, "TOPIARY_PHASES", path);
 }
 
@@ -104,7 +103,7 @@ static void report_unrecorded(const char *why)
 {
 	struct err e;
 
-	err_set(&e, "step %s is not recorded on %s: %s", step.name, monitor.node, why);
+	err_set(&e, "step %s is not recorded on %s: %s", step.name, step.node, why);
 	if (options_set_by_user("topo-monitor"))
 		slurm_spank_log("topiary: %s", printable(e.text));
 	else
@@ -119,8 +118,6 @@ int monitor_open(spank_t sp, int argc, char **argv)
 	(void) argc, (void) argv;
 	if (step.dir < 0 || (!step.is_local && !options.monitor.hz))
 		return 0;
-	if (spank_getenv(sp, "SLURMD_NODENAME", monitor.node, sizeof(monitor.node)))
-		settings_host(monitor.node, sizeof(monitor.node));
 	spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &monitor.tasks);
 	if (!step.is_local) {
 		report_unrecorded("its topology describes other hardware than this machine's");
@@ -167,7 +164,7 @@ static int fail(int fd, const char *what)
 /* NODE and what it ends in: no link is followed, and no pipe waited for. */
 static int file_create(int folder, const char *end, char *name, size_t size)
 {
-	snprintf(name, size, "%s%s", monitor.node, end);
+	snprintf(name, size, "%s%s", step.node, end);
 	return openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
 }
 
@@ -182,7 +179,7 @@ static int fail_file(int fd, int folder, const char *name, int to)
 
 static int trace_write(int fd, int folder, int from)
 {
-	char name[sizeof(monitor.node) + 8];
+	char name[sizeof(step.node) + 8];
 	int to = file_create(folder, ".trace", name, sizeof(name));
 	ssize_t n = to < 0 ? -1 : 1;
 
@@ -193,7 +190,7 @@ static int trace_write(int fd, int folder, int from)
 
 static void tasks_format(struct buf *out)
 {
-	json_t *head = json_pack("{s:i, s:s, s:s, s:I, s:s, s:s*}", "tasks", 1, "step", step.name, "node", monitor.node,
+	json_t *head = json_pack("{s:i, s:s, s:s, s:I, s:s, s:s*}", "tasks", 1, "step", step.name, "node", step.node,
 				 "nodes", (json_int_t) monitor.nodes, "cores", monitor.cores, "capture",
 				 *options.capture ? options.capture : NULL);
 	char *text = head ? json_dumps(head, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
@@ -208,7 +205,7 @@ static void tasks_format(struct buf *out)
 
 static int tasks_write(int fd, int folder)
 {
-	char name[sizeof(monitor.node) + 8];
+	char name[sizeof(step.node) + 8];
 	struct buf text = {0};
 	int to, rc = 0;
 
@@ -247,7 +244,7 @@ static void files_write(int from)
 	if (rc > 0)
 		err_set(&e, "%s", said.len ? said.data : "the copying process failed without a message");
 	if (rc)
-		slurm_spank_log("topiary: step %s: the trace of %s was not written to %s: %s", step.name, monitor.node,
+		slurm_spank_log("topiary: step %s: the trace of %s was not written to %s: %s", step.name, step.node,
 				printable(monitor.folder), printable(e.text));
 	buf_free(&said);
 }

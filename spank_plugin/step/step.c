@@ -6,6 +6,7 @@
 #include <slurm/slurm.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,6 +30,17 @@ static void name_step(void)
 	default:
 		snprintf(step.name, sizeof(step.name), "%u.%u", step.job, step.id);
 	}
+}
+
+/* slurmd's word, in slurmstepd's own environment. The step's has the name of the node that srun was started on. */
+static void name_node(void)
+{
+	const char *node = getenv("SLURMD_NODENAME");
+
+	if (node && *node)
+		snprintf(step.node, sizeof(step.node), "%s", node);
+	else
+		settings_host(step.node, sizeof(step.node));
 }
 
 /*
@@ -65,6 +77,7 @@ int step_identify(spank_t sp, int argc, char **argv)
 	if (spank_get_item(sp, S_JOB_SUPPLEMENTARY_GIDS, &step.user.groups, &step.user.ngroups))
 		step.user.ngroups = 0;
 	name_step();
+	name_node();
 	step.user_binds = user_binds(sp);
 	return 0;
 }

@@ -23,6 +23,7 @@ struct step {
 	uint32_t job, id;		/* S_JOB_ID, S_JOB_STEPID */
 	struct user user;
 	char name[32];			/* "7.0", "7.batch", "7.interactive" */
+	char node[HOST_NAME_MAX + 1];	/* as slurm.conf names it */
 	char path[PATH_MAX];		/* of the directory */
 	struct settings settings;
 	bool configured;		/* the settings have been read */

@@ -71,13 +71,10 @@ static int add_cores(void *data, unsigned task, unsigned first, unsigned last, s
 int task_masks_from_places(struct task *t, const char *places, struct err *e)
 {
 	struct core_index c = { .task = t };
-	char host[256];
 	int tasks = -1;
 
-	if (spank_getenv(t->sp, "SLURMD_NODENAME", host, sizeof(host)))
-		return err_set(e, "SLURMD_NODENAME is not set");
 	if (!find_cores(&c, e))
-		tasks = map_places_parse(places, host, add_cores, &c, e);
+		tasks = map_places_parse(places, step.node, add_cores, &c, e);
 	free(c.at);
 	if (tasks < 0 || tasks == (int) t->nlocal)
 		return tasks < 0 ? -1 : 1;

@@ -62,7 +62,8 @@ struct task_state {
 
 static void format_node(const struct task_state *s, char *out)
 {
-	spank_getenv(s->task->sp, "SLURMD_NODENAME", out, CELL);
+	(void) s;
+	snprintf(out, CELL, "%s", step.node);
 }
 
 static void format_logical(const struct task_state *s, char *out)

@@ -3,6 +3,7 @@
 """topiary top of jobs: what topiary-monitor records on several nodes, live, for the job's user and nobody else."""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -153,6 +154,7 @@ def test_job_on_a_terminal(live, job):
     screen = Terminal(*map(str, as_user(USER, ["topiary", "top", job.id])), **live.cluster.env())
     try:
         screen.wait(lambda: any(name.startswith("cn3") for name in screen.boxes()))
+        screen.wait(lambda: "no tick" not in screen.display[1])
         assert screen.display[0].startswith(f"job {job.id}: busy")
         assert next(iter(screen.boxes())).startswith(f"job {job.id}")
         screen.press("m")
@@ -197,6 +199,23 @@ def test_node_in_a_pipe(live, job):
     assert "cn1" not in done.stdout
     other = live.top("cn2", user=OTHER)
     assert other.returncode == 1 and other.stderr.startswith("topiary: top: node cn2: none of your jobs runs there")
+
+
+@pytest.mark.parametrize("launch", ["srun -Q", "SLURMD_NODENAME=../evil srun -Q", "srun -Q -N2 -n2 -x cn1"])
+def test_each_node_of_a_scripts_step_leaves_its_trace(live, launch):
+    """Under its own name: the script's environment, which srun passes on, has the name of the script's node."""
+    job = live.submit(f"{launch} --topo-monitor=sw,hz=10 --topo-report "
+                      "sh -c 'sleep 1.5; echo $SLURMD_NODENAME; echo $TOPIARY_PHASES' >out 2>&1\n", "-W")
+    nodes = NODES[1:] if "-x cn1" in launch else NODES
+    folder, out = live.own / f"topiary-{job}.0", (live.own / "out").read_text()
+    files = sorted(path.name for path in folder.iterdir())
+    assert files == sorted(f"{node}.{kind}" for node in nodes for kind in ("trace", "tasks")), out
+    for node in nodes:
+        assert f"{folder}/{node}.phases" in out
+        assert re.search(rf"^rank \d+ +node {node} ", out, re.M), out
+        head = json.loads((folder / f"{node}.tasks").read_text().splitlines()[0])
+        assert (head["node"], head["nodes"]) == (node, len(nodes))
+    assert "not written" not in out and "not recorded" not in out
 
 
 def test_next_step_is_followed(live):
