@@ -62,7 +62,7 @@ static int file_open(void)
 	if (!(slash = strrchr(folder, '/')))
 		return -1;
 	*slash = '\0';
-	return mkdir(folder, 0777) && errno != EEXIST ? -1 : open(path, flags, 0666);
+	return mkdir(folder, 0755) && errno != EEXIST ? -1 : open(path, flags, 0666);
 }
 
 /* What cannot be written ends the marks, not the program. */

@@ -140,9 +140,8 @@ static bool is_record(const char *name)
 }
 
 /* Remove the ranks' records, also those of an earlier run of a requeued job. Other files stay. */
-static void remove_records(const char *path)
+static void remove_records(int fd)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *dir = run_dir_list(fd);
 	struct dirent *d;
 
@@ -153,24 +152,19 @@ static void remove_records(const char *path)
 		closedir(dir);
 }
 
-static bool is_users_directory(const char *path)
-{
-	struct stat st;
-
-	return !lstat(path, &st) && S_ISDIR(st.st_mode) && !access(path, W_OK | X_OK);
-}
-
 static int make_directory(const char *path, struct err *e)
 {
+	int fd;
+
 	if (user_check(&step.user, e))
 		return -1;
 	if (*path != '/')
 		return err_set(e, "--topo-capture=%.200s: not an absolute path", path);
 	if (mkdir(path, 0700) && errno != EEXIST)
 		return err_set(e, "%s: %s", path, strerror(errno));
-	if (!is_users_directory(path))
-		return err_set(e, "%s: not a directory that the user may write to", path);
-	remove_records(path);
+	if ((fd = user_open_directory(&step.user, path, e)) < 0)
+		return -1;
+	remove_records(fd);
 	return 0;
 }
 
@@ -238,19 +232,18 @@ static void merge_records(void)
 {
 	struct merge m = {0};
 	struct err e;
-	int rc;
+	int fd, rc;
 
 	name_directory(m.directory, sizeof(m.directory));
-	if (!is_users_directory(m.directory))
-		return;
-	if ((rc = run_merge(&m, &e)))
+	fd = user_open_directory(&step.user, m.directory, &e);
+	if ((rc = fd < 0 || run_merge(&m, &e)))
 		err_within(&e, "job %u: %.200s was not written", step.job, options.capture);
 	else if (m.output.len)
 		err_set(&e, "job %u: %s", step.job, m.output.data);
 	if (rc || m.output.len)
 		dprintf(STDERR_FILENO, "topiary: %s\n", printable(e.text));
 	if (!rc)
-		remove_records(m.directory);
+		remove_records(fd);
 	rmdir(m.directory);
 }
 

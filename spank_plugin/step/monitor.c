@@ -152,7 +152,10 @@ static int trace_open_ended(void)
 		nanosleep(&(struct timespec){ 0, pause }, NULL);
 		pause = pause < LAST_NS / 2 ? 2 * pause : LAST_NS;
 	}
-	return fd >= 0 ? fd : open_file(ASK_TRACE);
+	/* topiary-monitor may rename it just now: in this order one of them is found. */
+	if (fd < 0 && (fd = open_file(ASK_TRACE)) < 0)
+		fd = open_file(ASK_DONE);
+	return fd;
 }
 
 static int fail(int fd, const char *what)
@@ -221,14 +224,17 @@ static int tasks_write(int fd, int folder)
 static int copy_child(int fd, void *arg)
 {
 	int from = *(int *) arg, folder;
+	struct err e;
 
 	if (user_become(&step.user) || user_confine(&step.user, NULL))
 		return fail(fd, "dropping root's rights");
 	child_keep((int[]){ fd, from, -1 });
-	if (mkdir(monitor.folder, 0777) && errno != EEXIST)
+	if (mkdir(monitor.folder, 0755) && errno != EEXIST)
 		return fail(fd, monitor.folder);
-	if ((folder = open(monitor.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
-		return fail(fd, monitor.folder);
+	if ((folder = user_open_directory(&step.user, monitor.folder, &e)) < 0) {
+		dprintf(fd, "%s", e.text);
+		return 1;
+	}
 	if (from >= 0 && trace_write(fd, folder, from))
 		return 1;
 	return task_lines_are_open() ? tasks_write(fd, folder) : 0;

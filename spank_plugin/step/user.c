@@ -3,9 +3,11 @@
 #include "user.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int user_check(const struct user *u, struct err *e)
@@ -24,6 +26,24 @@ int user_become(const struct user *u)
 {
 	return setgroups(u->ngroups, u->groups) || setresgid(u->gid, u->gid, u->gid) ||
 		setresuid(u->uid, u->uid, u->uid) ? -1 : 0;
+}
+
+int user_open_directory(const struct user *u, const char *path, struct err *e)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) || faccessat(fd, ".", W_OK | X_OK, 0))
+		err_set(e, "%s: %s", path, strerror(errno));
+	else if (st.st_uid != u->uid)
+		err_set(e, "%s: the directory is another user's", path);
+	else if (st.st_mode & S_IWOTH)
+		err_set(e, "%s: all users may write to the directory", path);
+	else
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
 }
 
 int user_confine(const struct user *u, struct err *e)

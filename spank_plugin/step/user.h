@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 
-/* A job's user, with the supplementary groups of its tasks. For step.c, capture.c and launch/rank_file.c. */
+/* A job's user, with the supplementary groups of its tasks. For step.c, capture.c, monitor.c and launch/rank_file.c. */
 struct user {
 	uid_t uid;
 	gid_t gid, *groups;		/* Slurm's own memory */
@@ -26,6 +26,12 @@ int user_confine(const struct user *u, struct err *e);
  * or blocks in a child of a process with threads. 0, or -1 with errno.
  */
 int user_become(const struct user *u);
+
+/*
+ * As the user: open a directory to write to, under a name that others can guess. -1 with an error for a link, and if it
+ * is another user's or all may write to it: files there could be read or replaced.
+ */
+int user_open_directory(const struct user *u, const char *path, struct err *e);
 
 /* Has root been dropped permanently for that user? 0, or -1 with an error. */
 int user_check(const struct user *u, struct err *e);

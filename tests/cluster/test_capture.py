@@ -115,7 +115,6 @@ def test_job_of_another_mpi_is_captured(cluster, lab, mpich):
     # Slurm 25.05 leaves SIGCHLD blocked in a step, and dash's wait needs it.
     (LOADED + "bash -c 'mpirun exchange ways & mpirun exchange ways & wait'", "COMPLETED", None),
     ("echo x > ${TOPIARY_CAPTURE}.0.prof", "COMPLETED", "rank.0.prof:1: not a number"),
-    ("rm -r $(dirname $TOPIARY_CAPTURE)", "COMPLETED", None),
 ])
 def test_job_ends_as_without_capture(cluster, lab, script, state, words):
     ended, output, file, _ = capture(cluster, lab, script, *(("-w", "cn1", "-n8") if script.startswith(LOADED) else ()))
@@ -180,6 +179,34 @@ def test_deleted_folder_is_one_warning(cluster, lab):
     assert cluster.wait_job(number) == "COMPLETED"
     assert (output.read_text()
             == f"topiary: job {number} is not captured: {folder}/m.{number}: No such file or directory\n")
+
+
+@pytest.mark.parametrize("script, words", [
+    ("rm -r {0}", "No such file or directory"), ("mv {0} {0}.old; ln -s {0}.old {0}", "Not a directory"),
+    ("chmod 777 {0}", "all users may write to the directory"),
+], ids=["removed", "link", "writable by all"])
+def test_folder_that_the_job_replaces_is_one_warning(cluster, lab, script, words):
+    file = lab / f"replaced.{time.monotonic_ns()}"
+    _, state, output = cluster.job(f"mpirun exchange ways; {script.format(f'{file}.$SLURM_JOB_ID')}", "-w", "cn1",
+                                   "-n2", f"--topo-capture={file}")
+    assert state == "COMPLETED" and len(said(output)) == 1, output
+    assert f"{file} was not written: {file}." in output and words in output
+    assert not file.exists()
+
+
+def test_folder_of_another_user_is_one_warning(cluster, lab):
+    file = lab / f"foreign.{time.monotonic_ns()}"
+    number = cluster.batch("mpirun exchange ways", "-H", "-w", "cn1", "-n2", f"--topo-capture={file}",
+                           f"--output={file}.out").stdout.strip()
+    folder = Path(f"{file}.{number}")
+    folder.mkdir()
+    folder.chmod(0o777)
+    shutil.chown(folder, "games")
+    cluster.command(["scontrol", "release", number])
+    assert cluster.wait_job(number) == "COMPLETED"
+    assert (Path(f"{file}.out").read_text()
+            == f"topiary: job {number} is not captured: {folder}: the directory is another user's\n")
+    assert not list(folder.iterdir())
 
 
 def test_full_disk_is_one_warning(cluster, lab, full_disk):

@@ -171,10 +171,11 @@ def test_link_in_place_of_the_trace(cluster, monitor, folder):
 
 @pytest.mark.parametrize("script, why", [
     (f"mkfifo {{}}/{NODE}.trace", "No such device or address"), (f"mkdir {{}}/{NODE}.trace", "Is a directory"),
-    ("rmdir {0} && ln -s /etc {0}", "Permission denied"), ("rmdir {0} && touch {0}", "Not a directory"),
+    ("rmdir {0} && ln -s /etc {0}", "Not a directory"), ("rmdir {0} && touch {0}", "Not a directory"),
     (f"touch {{0}}/{NODE}.trace && chmod 400 {{0}}/{NODE}.trace", "Permission denied"),
     (f"ln -s /dev/full {{0}}/{NODE}.tasks", "Too many levels of symbolic links"),
-], ids=["fifo", "folder", "link of the folder", "file", "read only", "link of the tasks"])
+    ("chmod 777 {0}", "all users may write to the directory"),
+], ids=["fifo", "folder", "link of the folder", "file", "read only", "link of the tasks", "writable by all"])
 def test_what_a_user_puts_in_place_of_the_files(cluster, monitor, folder, script, why):
     """One line, the step's own status, and nothing written elsewhere; whatever the job's name is."""
     made = "topiary-$SLURM_JOB_ID.0"
@@ -183,6 +184,23 @@ def test_what_a_user_puts_in_place_of_the_files(cluster, monitor, folder, script
     assert done.returncode == 3 and done.stderr.count("was not written to") == 1 and why in done.stderr, done.stderr
     assert not list(Path("/etc").glob(f"{NODE}.*"))
     assert monitor.daemon.alive()
+
+
+def test_folder_that_another_user_made(cluster, monitor, folder):
+    """Whoever guesses the job's number: the trace is not for him to read or replace."""
+    script = folder / "job.sh"
+    script.write_text("#!/bin/sh\nsleep 1\n")
+    job = cluster.command(["sbatch", "-H", "--parsable", "-w", NODE, "-n1", "--topo-monitor=sw,hz=20",
+                           f"--output={folder}/out", script], user=USER, cwd=folder).stdout.strip()
+    made = folder / f"topiary-{job}.batch"
+    made.mkdir()
+    made.chmod(0o777)
+    shutil.chown(made, "games")
+    cluster.command(["scontrol", "release", job])
+    assert cluster.wait_job(job) == "COMPLETED"
+    said = (folder / "out").read_text()
+    assert said.count("\n") == 1 and f"{made}: the directory is another user's" in said
+    assert not list(made.iterdir())
 
 
 def test_folder_without_room(cluster, monitor, folder):
@@ -488,8 +506,8 @@ def test_phases_are_beside_the_trace(cluster, monitor, folder):
     program = shutil.copy(cluster.build / "tests" / "phases", cluster.folder / "bin")
     library = shutil.copy(cluster.build / "libtopiary_phase.so.0", cluster.folder / "bin")
     done = run(cluster, folder, "-n1", "--topo-monitor=sw,hz=20",
-               command=("env", f"LD_LIBRARY_PATH={os.path.dirname(library)}", program, "400", "3"))
-    assert done.stderr == ""
+               command=("sh", "-c", f"umask 0; LD_LIBRARY_PATH={os.path.dirname(library)} {program} 400 3"))
+    assert done.stderr == "", "the folder that the program makes is not for all to write to"
     trace, = folder.glob("topiary-*.0/*.trace")
     marks = trace.with_suffix(".phases")
     assert marks.name == f"{NODE}.phases" and marks.stat().st_uid == trace.stat().st_uid != 0

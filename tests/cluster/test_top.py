@@ -218,6 +218,15 @@ def test_each_node_of_a_scripts_step_leaves_its_trace(live, launch):
     assert "not written" not in out and "not recorded" not in out
 
 
+def test_nodes_that_mpirun_reaches_leave_their_traces(live):
+    """By the step of its daemons, which it starts by srun from the script; the script's node by the script's step."""
+    job = live.submit("mpirun --allow-run-as-root sh -c 'sleep 2; echo $SLURMD_NODENAME' >out 2>&1\n", "-W",
+                      "--topo-monitor=sw,hz=10")
+    found = {step: sorted(path.name for path in (live.own / f"topiary-{job}.{step}").iterdir())
+             for step in ("batch", "0")}
+    assert found == {"batch": ["cn1.trace"], "0": ["cn2.trace", "cn3.trace"]}, (live.own / "out").read_text()
+
+
 def test_next_step_is_followed(live):
     step = "srun -Q -n3 --topo-monitor=sw,hz=5 sleep 3\n"
     job = live.submit(step + step)
