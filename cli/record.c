@@ -272,7 +272,7 @@ static int record_command(const struct record_request *request, int *status, str
 	struct target t = { .is_child = true };
 	struct recorder_request how;
 	struct recorder *r;
-	struct child child;
+	struct child child = {0};
 
 	if (child_start(&child, request, e))
 		return -1;
