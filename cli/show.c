@@ -42,24 +42,6 @@ static const struct precision *precision_find(const char *name)
 	return NULL;
 }
 
-static void set_form(struct args *a, int form, struct argp_state *state)
-{
-	if (a->form != FORM_SUMMARY && a->form != form)
-		argp_error(state, "--xml, --canonical, --svg, --synthetic and --facts exclude each other");
-	a->form = form;
-}
-
-#define SETTER(name, form) \
-	static void name(void *args, const char *text, struct argp_state *state) \
-	{ \
-		(void) text; \
-		set_form(args, form, state); \
-	}
-SETTER(set_xml, FORM_XML)
-SETTER(set_canonical, FORM_CANONICAL)
-SETTER(set_svg, FORM_SVG)
-SETTER(set_facts, FORM_FACTS)
-
 static void set_synthetic(void *args, const char *text, struct argp_state *state)
 {
 	struct args *a = args;
@@ -67,7 +49,6 @@ static void set_synthetic(void *args, const char *text, struct argp_state *state
 	if (!(a->precision = precision_find(text ? text : "hierarchy")))
 		argp_error(state, "--synthetic=%s: invalid value, expected one of: hierarchy, cores, detail, "
 			   "allocation", text);
-	set_form(a, FORM_SYNTHETIC, state);
 }
 
 static void check_together(void *args, struct argp_state *state)
@@ -77,6 +58,10 @@ static void check_together(void *args, struct argp_state *state)
 
 	if (target_parse(a->node, &a->target, &e))
 		argp_error(state, "%s", e.text);
+	if (a->precision && a->form)
+		argp_error(state, "--synthetic excludes --xml, --canonical, --svg and --facts");
+	if (a->precision)
+		a->form = FORM_SYNTHETIC;
 	if (a->cores && a->form != FORM_SVG)
 		argp_error(state, "--cores requires --svg");
 	if (a->job && a->form != FORM_SVG)
@@ -86,14 +71,14 @@ static void check_together(void *args, struct argp_state *state)
 }
 
 static const struct cmd_option options[] = {
-	{ "xml", 0, NULL, CMD_SET(set_xml), "The exported XML, as the node sent it" },
-	{ "canonical", 0, NULL, CMD_SET(set_canonical),
+	{ "xml", 0, NULL, CMD_CONSTANT(form, FORM_XML), "The exported XML, as the node sent it" },
+	{ "canonical", 0, NULL, CMD_CONSTANT(form, FORM_CANONICAL),
 	  "The XML without what changes between exports of one unchanged node" },
-	{ "svg", 0, NULL, CMD_SET(set_svg), "A drawing" },
+	{ "svg", 0, NULL, CMD_CONSTANT(form, FORM_SVG), "A drawing" },
 	{ "synthetic", 0, "PRECISION", CMD_OPTIONAL(set_synthetic),
 	  "The topology as a synthetic string: hierarchy (default), cores, "
 	  "detail or allocation" },
-	{ "facts", 0, NULL, CMD_SET(set_facts), "Serial numbers, addresses, memory, versions" },
+	{ "facts", 0, NULL, CMD_CONSTANT(form, FORM_FACTS), "Serial numbers, addresses, memory, versions" },
 	{ "cores", 0, "LIST", CMD_TEXT(cores), "Highlight these cores in the drawing, e.g. 0-3,8" },
 	{ "job", 0, "ID", CMD_NUMBER(job, 1, UINT32_MAX),
 	  "Highlight the cores of this running job; with --cores, label them as this job's" },

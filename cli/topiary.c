@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include <errno.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "cmd.h"
@@ -71,12 +74,25 @@ static int command_run(const struct command *command, struct cmd *c, int argc, c
 	return rc && !c->status ? EXIT_FAILURE : c->status;
 }
 
+/* At the end of each command that reports no error: its output was written whole, or that is one. */
+static void check_output(int status, void *unused)
+{
+	bool is_used = __fpending(stdout), has_failed = ferror(stdout), is_closed = fclose(stdout) == 0;
+
+	(void) unused;
+	if (status || (!has_failed && (is_closed || (!is_used && errno == EBADF))))
+		return;
+	log_error("standard output: %s", is_closed ? "a part could not be written" : strerror(errno));
+	_exit(EXIT_FAILURE);
+}
+
 int main(int argc, char **argv)
 {
 	struct cmd c = {0};
 	int at;
 
 	log_open("topiary");
+	on_exit(check_output, NULL);
 	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-?")))
 		return usage(stdout);
 	if (argc > 1 && (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")))

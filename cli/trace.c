@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 
 #include "base/log.h"
 #include "cmd.h"
@@ -348,6 +349,10 @@ int cmd_trace(struct cmd *c, int argc, char **argv, struct err *e)
 
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
+	if (c->json && a.format) {
+		c->status = EX_USAGE;
+		return err_set(e, "--json excludes --csv, --paje and --openmetrics");
+	}
 	if (c->json)
 		a.format = TRACE_JSON;
 	if (!(t = trace_open(a.words.list[1], e)))

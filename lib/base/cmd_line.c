@@ -51,6 +51,20 @@ static void keyword_store(const struct cmd_option *o, int *to, const char *text,
 	*to = n;
 }
 
+static bool option_ends(const struct cmd_option *o)
+{
+	return !o || (!o->name && !o->letter);
+}
+
+static void constant_store(const struct parser *p, const struct cmd_option *o, int *to, struct argp_state *state)
+{
+	for (const struct cmd_option *x = p->syntax->options; !option_ends(x); x++)
+		if (x != o && x->value.form == ARG_CONSTANT && x->value.at == o->value.at &&
+		    *to == (int) x->value.min)
+			argp_error(state, "--%s and --%s exclude each other", x->name, o->name);
+	*to = o->value.min;
+}
+
 static void option_store(const struct parser *p, const struct cmd_option *o, const char *text, struct argp_state *state)
 {
 	void *to = (char *) p->args + o->value.at;
@@ -63,7 +77,7 @@ static void option_store(const struct parser *p, const struct cmd_option *o, con
 		*(bool *) to = true;
 		break;
 	case ARG_CONSTANT:
-		*(int *) to = o->value.min;
+		constant_store(p, o, to, state);
 		break;
 	case ARG_NUMBER:
 		number_store(o, to, text, state);
@@ -96,11 +110,6 @@ static error_t operands_store(struct parser *p, const struct argp_state *state)
 		*(struct cmd_words *) to = words;
 	p->operands = words.n;
 	return 0;
-}
-
-static bool option_ends(const struct cmd_option *o)
-{
-	return !o || (!o->name && !o->letter);
 }
 
 static int option_key(const struct cmd_syntax *s, const struct cmd_option *o)

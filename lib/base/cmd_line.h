@@ -26,7 +26,7 @@ struct cmd_arg {
 		ARG_WORDS,	/* struct cmd_words; operands only */
 		ARG_COMMAND,	/* struct cmd_words; operands only, the first and all that follows it, options too */
 		ARG_FLAG,	/* bool, becomes true */
-		ARG_CONSTANT,	/* int, becomes min */
+		ARG_CONSTANT,	/* int, becomes min; options with other constants of the member are refused */
 		ARG_NUMBER,	/* unsigned or uint64_t, from min to max */
 		ARG_KEYWORD,	/* int >= 0, what parse returns for the text */
 		ARG_SET,	/* set is called */

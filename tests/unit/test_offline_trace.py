@@ -304,6 +304,9 @@ def test_mistyped_file_is_one_line(made, verb, name, tmp_path):
     (["summary", "{made}", "--at=1"], "--at applies to show only"),
     (["export", "{made}", "--metric=cycles"], "--metric applies to show, replay and html only"),
     (["show", "{made}", "--speed=2"], "--speed applies to replay only"),
+    (["summary", "{made}", "--accumulate", "--per-tick"], "--accumulate and --per-tick exclude each other"),
+    (["export", "{made}", "--paje", "--csv"], "--paje and --csv exclude each other"),
+    (["export", "{made}", "--csv", "--json"], "--json excludes --csv, --paje and --openmetrics"),
     (["replay", "{made}", "--speed=0"], "--speed=0: expected seconds of the trace a second"),
     (["html", "{made}", "--per-tick"], "--accumulate and --per-tick apply to summary, show, replay and export only"),
     (["advise", "{made}", "--level=PU"], "--level and --formulas do not apply to advise"),
@@ -335,6 +338,25 @@ def test_a_full_disk_is_reported(made, form):
         done = subprocess.run([BUILD / "topiary", "trace", "export", made[0], *form], stdout=full,
                               stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     assert done.returncode == 1 and "cannot write the export" in done.stderr
+
+
+@pytest.mark.parametrize("words, redirection, why", [
+    (["-V"], ">/dev/full", "topiary: standard output: No space left on device\n"),
+    (["-V"], ">&-", "topiary: standard output: Bad file descriptor\n"),
+    (["--help"], ">/dev/full", "topiary: standard output: No space left on device\n"),
+    (["trace", "--help"], ">/dev/full", "topiary: standard output: No space left on device\n"),
+    (["trace", "advise"], ">/dev/full", "cannot write the table to standard output\n"),
+    (["trace", "show"], ">/dev/full", "cannot write the table to standard output\n"),
+    (["trace", "phases"], ">/dev/full", "cannot write the table to standard output\n"),
+    (["record", "-o/dev/null", "true"], ">&-", None),
+], ids=str)
+def test_output_that_cannot_be_written_is_an_error(made, words, redirection, why):
+    """Of each command, once; one that writes nothing needs no standard output."""
+    files = [made[0]] if words[0] == "trace" and "--help" not in words else []
+    done = subprocess.run(["sh", "-c", f'exec "$@" {redirection}', "sh", BUILD / "topiary", *words, *files],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == (why is not None), done.stderr
+    assert not why or (done.stderr.endswith(why) and done.stderr.count("\n") == 1)
 
 
 def test_advice_says_what_it_cannot_tell(made):
