@@ -69,6 +69,11 @@ static size_t memo_size(void)
 	return sizeof(struct near_memo) + (occupancy_node_words() + 1) * (DEVICE_SHARES_MAX + 1) * sizeof(uint64_t);
 }
 
+static bool limits_cpus(const job_record_t *job)
+{
+	return job->part_ptr && glue_known(job->part_ptr->max_cpus_per_node, 0);
+}
+
 int candidates_begin(struct candidate_set *s)
 {
 	unsigned most = occupancy_node_words();
@@ -83,6 +88,7 @@ int candidates_begin(struct candidate_set *s)
 	s->sets = malloc((most + 1) * (DEVICE_SHARES_MAX + 1) * sizeof(*s->sets));
 	s->limits = malloc((s->limits_max + 1) * sizeof(*s->limits));
 	s->near = s->devices.name ? calloc(NEAR_MEMOS, memo_size()) : NULL;
+	s->of_partition = limits_cpus(s->job) ? occupancy_of_partition(s->job->part_ptr) : NULL;
 	return !kept_begin(s) && s->free_cores && s->sets && s->limits ? 0 : -1;
 }
 
@@ -100,6 +106,7 @@ void candidates_end(struct candidate_set *s)
 	free(s->sets);
 	free(s->limits);
 	free(s->near);
+	free(s->of_partition);
 }
 
 /* usable: NULL for all cores. */
@@ -138,8 +145,22 @@ static bool has_memory(const struct candidate_set *s, int node, uint64_t wanted)
 {
 	const node_record_t *n = node_record_table_ptr[node];
 
-	return !wanted ||
-	       wanted + n->mem_spec_limit + (s->taken ? 0 : occupancy_memory(node)) <= n->real_memory;
+	/* Of jobs that do not say how much, Slurm gives each all memory of its nodes. */
+	if (!wanted)
+		return !s->req->counts_memory || s->taken || !occupancy_memory(node);
+	return wanted + n->mem_spec_limit + (s->taken ? 0 : occupancy_memory(node)) <= n->real_memory;
+}
+
+/* The most tasks that so many free cores of a node hold, within what MaxCPUsPerNode leaves to the partition there. */
+static uint32_t tasks_on(const struct candidate_set *s, unsigned cores, int node)
+{
+	uint32_t most = job_request_capacity(s->req, cores, node), limit, used;
+
+	if (!s->of_partition)
+		return most;
+	limit = s->job->part_ptr->max_cpus_per_node;
+	used = s->taken ? 0 : s->of_partition[node] * node_record_table_ptr[node]->tpc;
+	return used + s->req->min_cpus > limit ? 0 : MIN(most, (limit - used) / s->req->cpus_per_task);
 }
 
 /* Whether a node keeps cores for the GPUs that the job is to get, which are not all of the node's. */
@@ -374,7 +395,9 @@ bool candidates_find_on(struct candidate_set *s, uint32_t tasks, int node, struc
 {
 	const bitstr_t *required = s->job->details->req_node_bitmap;
 
-	if (!tasks && !(tasks = job_request_capacity(s->req, read_free(s, node), node)))
+	if (!tasks && !(tasks = tasks_on(s, read_free(s, node), node)))
+		return false;
+	if (s->of_partition && tasks > tasks_on(s, glue_cores(node), node))
 		return false;
 	/* Most nodes of a full cluster: nothing else of them is read. */
 	if (!s->taken && glue_cores(node) - occupancy_busy_cores(node) < tasks_need(s, tasks, node)->need.cores)
@@ -450,7 +473,7 @@ bool candidates_domain_on(struct candidate_set *s, int node, struct candidate_no
 
 	if (shape && device_fits(&s->devices, 1, node, !s->taken))
 		find_largest(s, shape, &candidate);
-	candidate.tasks = candidate.cores ? job_request_capacity(s->req, candidate.cores, node) : 0;
+	candidate.tasks = candidate.cores ? tasks_on(s, candidate.cores, node) : 0;
 	if (!candidate.cores || !(candidate.tasks || s->req->overcommit))
 		return false;
 	*out = candidate;
@@ -481,14 +504,14 @@ uint32_t candidates_capacity(const struct candidate_set *s)
 
 	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1))
 		if (node_record_table_ptr[i])
-			most = MAX(most, job_request_capacity(s->req, glue_cores(i), i));
+			most = MAX(most, tasks_on(s, glue_cores(i), i));
 	return most;
 }
 
 uint32_t candidates_range_on(struct candidate_set *s, int node, uint32_t *least)
 {
 	unsigned path = request_path_cores(&s->req->request.path), have = node_shape(node) ? read_free(s, node) : 0;
-	uint32_t few = 0, most = path > have ? 0 : job_request_capacity(s->req, path ? path : have, node);
+	uint32_t few = 0, most = path > have ? 0 : tasks_on(s, path ? path : have, node);
 	struct candidate_node candidate;
 
 	if (s->req->node_tasks)

@@ -22,6 +22,7 @@ struct candidate_set {
 	const bitstr_t *nodes;		/* the nodes to search */
 	const slurm_exclusion_t *excluded;
 	const uint64_t *taken;		/* allocated cores and their memory (occupancy_copy); NULL: as now */
+	uint32_t *of_partition;		/* by node: cores of the jobs of a partition with MaxCPUsPerNode; else NULL */
 	struct device_need devices;
 	bool starts;			/* the job is to start now, not planned */
 	bool gpus;			/* it may have the cores of RestrictedCoresPerGPU */

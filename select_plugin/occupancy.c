@@ -355,6 +355,26 @@ void occupancy_without(const job_record_t *job, uint64_t *copy)
 	}
 }
 
+uint32_t *occupancy_of_partition(const part_record_t *part)
+{
+	uint32_t *cores = calloc(all.count + 1, sizeof(*cores));
+	slurm_iterator_t it = list_iterator_create(job_list);
+	struct held **found;
+	job_record_t *job;
+
+	while (cores && (job = list_next(it))) {
+		found = job->part_ptr == part ? held_find(job->job_id) : NULL;
+		for (unsigned i = 0; found && i < (*found)->nparts; i++) {
+			const struct part *p = &(*found)->parts[i];
+
+			if (!p->suspended)
+				cores[p->node] += core_set_count(p->cores, core_set_words(all.rooms[p->node].cores));
+		}
+	}
+	list_iterator_destroy(it);
+	return cores;
+}
+
 void occupancy_end(void)
 {
 	held_clear();

@@ -33,6 +33,9 @@ uint64_t occupancy_memory(int node);		/* MB */
  * By core of the node, the memory that its jobs asked for, in units of score/numa_memory.h; in a copy, or NULL for now.
  */
 const uint32_t *occupancy_core_memory(const uint64_t *copy, int node);
+/* By node, the cores that jobs of a partition hold. NULL when memory is short. The caller frees it. */
+uint32_t *occupancy_of_partition(const part_record_t *part);
+
 uint32_t occupancy_offset(int node);		/* cores of all nodes before it; of node_record_count: of all */
 unsigned occupancy_node_words(void);		/* words of the busy cores of the node with the most cores */
 

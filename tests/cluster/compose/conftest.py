@@ -43,6 +43,7 @@ PartitionName=forced Nodes=big1 OverSubscribe=FORCE:2
 PartitionName=shared Nodes=big1 OverSubscribe=YES:2
 PartitionName=whole Nodes=ALL OverSubscribe=EXCLUSIVE
 PartitionName=own Nodes=mid1 ExclusiveUser=YES
+PartitionName=capped Nodes=ALL MaxCPUsPerNode=8
 """,
 }
 

@@ -97,6 +97,26 @@ def test_heavier_node_is_used_when_the_lighter_is_full(plain):
     assert not cuts(cores(plain.ours, ours[1]))
 
 
+@pytest.mark.parametrize("submissions, nodes", [
+    (["-n16 -C wide"], ["big1", "big2"]), (["-n8 -c2"], ["big1", "big2"]),
+    (["-n6 -w big1", "-N1 -n8"], ["big2"]), (["-n6 -w big1", "-n10 -x mid1,mid2"], ["big1", "big2"]),
+], ids=str)
+def test_what_a_partition_may_have_of_a_node_is_kept(plain, submissions, nodes):
+    """MaxCPUsPerNode: of all jobs of the partition."""
+    ours, _ = plain.fates([f"-p capped {words}" for words in submissions])
+    placed = cores(plain.ours, ours[-1])
+    assert sorted(placed) == nodes and not cuts(placed)
+    assert "placed by Topiary" in plain.ours.topiary("why", fields(ours[-1])["JobId"]).stdout
+
+
+def test_node_with_a_job_is_none_for_all_of_its_memory(plain):
+    running(plain.ours, "-n5", "-w", "big1")
+    told = [plain.ours.topiary("why", running(plain.ours, "--mem=0", *words.split())[0]).stdout
+            for words in ("-N1 -n6", "-N2 -n9")]
+    assert "3 of 4 nodes offered by Slurm had room" in told[0] and "beside   mid1" in told[0]
+    assert "placed by Topiary" in told[1]
+
+
 @pytest.mark.parametrize("partition, share", [("forced", ""), ("shared", "-s")])
 def test_oversubscription_follows_the_partition(plain_pair, partition, share):
     plain_pair.fates([f"-n64 -p {partition} {share}"] * 3)
