@@ -193,7 +193,7 @@ static bool find_shared(const struct advice_facts *f, char *out, size_t size)
 
 static bool find_migrations(const struct advice_facts *f, char *out, size_t size)
 {
-	double moves = total_of(f, MIGRATIONS);
+	double moves = f->tasks && facts_at_pus(f, MIGRATIONS) ? advice_free_moves(f) : total_of(f, MIGRATIONS);
 	unsigned active = count_cores(f, ACTIVE);
 
 	return active && moves * f->seconds >= MOVES_LEAST && moves / active >= MOVES &&

@@ -287,6 +287,11 @@ int facts_read(struct advice_facts *f, const struct advice_node *node, struct er
 	return -1;
 }
 
+bool facts_at_pus(const struct advice_facts *f, enum advice_role r)
+{
+	return (int) f->h->events[f->event[r]].level == trace_head_level(f->h, "PU");
+}
+
 double facts_rate(const struct advice_facts *f, enum advice_role r, hwloc_const_bitmap_t pus)
 {
 	const struct trace_event *event = &f->h->events[f->event[r]];

@@ -42,6 +42,9 @@ struct advice_facts {
 int facts_read(struct advice_facts *f, const struct advice_node *node, struct err *e);
 void facts_free(struct advice_facts *f);
 
+/* Is the event, which is there, counted at PUs? */
+bool facts_at_pus(const struct advice_facts *f, enum advice_role r);
+
 /* A counter of the PUs in a set of the system's indices, a second. The event is there, and counted at PUs. */
 double facts_rate(const struct advice_facts *f, enum advice_role r, hwloc_const_bitmap_t pus);
 
@@ -52,6 +55,9 @@ bool advice_far_nic(const struct advice_facts *f, char *out, size_t size);
 bool advice_shared_cores(const struct advice_facts *f, char *out, size_t size);
 bool advice_outside(const struct advice_facts *f, char *out, size_t size);
 bool advice_far_policy(const struct advice_facts *f, char *out, size_t size);
+
+/* Migrations a second on PUs of ranks with several cores: those with one core have none that cost. */
+double advice_free_moves(const struct advice_facts *f);
 
 /* Of the tasks with `least` memory accesses a second that with the greatest part to far NUMA nodes; -1: none. */
 int advice_far_task(const struct advice_facts *f, double least, double *part);

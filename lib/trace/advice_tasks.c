@@ -161,12 +161,25 @@ bool advice_far_policy(const struct advice_facts *f, char *out, size_t size)
 	return SAY("rank %u is at NUMA node %s, and its memory is bound to %s%s", first->rank, numa, memory, share);
 }
 
+double advice_free_moves(const struct advice_facts *f)
+{
+	hwloc_bitmap_t free = hwloc_bitmap_alloc();
+	double moves = 0;
+
+	for (unsigned t = 0; free && t < f->tasks->n; t++)
+		if (hwloc_bitmap_weight(f->tasks->list[t].cores) > 1)
+			hwloc_bitmap_or(free, free, f->tasks->list[t].pus);
+	if (free)
+		moves = facts_rate(f, MIGRATIONS, free);
+	hwloc_bitmap_free(free);
+	return moves;
+}
+
 int advice_far_task(const struct advice_facts *f, double least, double *part)
 {
-	int pus = trace_head_level(f->h, "PU"), worst = -1;
+	int worst = -1;
 
-	if (!f->tasks || (int) f->h->events[f->event[FAR]].level != pus ||
-	    (int) f->h->events[f->event[NEAR]].level != pus)
+	if (!f->tasks || !facts_at_pus(f, FAR) || !facts_at_pus(f, NEAR))
 		return -1;
 	for (unsigned i = 0; i < f->tasks->n; i++) {
 		double far = facts_rate(f, FAR, f->tasks->list[i].pus),

@@ -331,7 +331,8 @@ static struct trace_tasks *tasks_make(const struct trace_head *h, enum fault fau
 
 	do
 		share = 1 + below(cores->n);
-	while (cores->n % share || cores->n / share < least || cores->n / share % least);
+	while (cores->n % share || cores->n / share < least || cores->n / share % least ||
+	       (fault == MOVING && share == 1));
 	ranks = cores->n / share;
 	bad = below(ranks);
 	fprintf(to, "{\"tasks\":1,\"step\":\"7.0\",\"node\":\"cn1\",\"nodes\":1,\"cores\":\"0-%u\"}\n", cores->n - 1);
@@ -492,9 +493,12 @@ static void one_trace(enum fault fault, struct score *score)
 
 	program_make(&p, &h);
 	fault_plant(&p, &h, fault);
+	tasks = tasks_make(&h, fault);
+	/* Of ranks with one core each it is other programs that move. */
+	if (fault == CLEAN && hwloc_bitmap_weight(tasks->list[0].cores) == 1)
+		fault_plant(&p, &h, MOVING);
 	run_make(&r, &h, &p);
 	t = run_trace(&r, &h, 1);
-	tasks = tasks_make(&h, fault);
 	free(r.values);
 	if (!(list = advice_list(&(struct advice_node){ &t, &(const char *){ "made" }, 1, tasks, NULL }, &n, &e)))
 		fail_msg("%s", e.text);
