@@ -6,8 +6,9 @@
 #include <stdbool.h>
 
 /*
- * Text of others', which is to stay one line and must not control a terminal. Control characters are those of ASCII,
- * and U+0080 to U+009F, which UTF-8 writes as C2 80 to C2 9F and terminals obey as ESC and a letter.
+ * Text of others', which is to stay one line and must not control a terminal. Control characters are those of ASCII;
+ * U+0080 to U+009F, which terminals obey as ESC and a letter; and Unicode's of format, which are invisible or change
+ * the order of what follows: zero width spaces and joiners, separators of lines, marks and overrides of direction.
  */
 
 bool is_printable(const char *text);
