@@ -60,17 +60,16 @@ static int command_run(const struct command *command, struct cmd *c, int argc, c
 {
 	struct err e = {""};
 	char name[32];
-	size_t n = strlen(command->name);
 	int rc;
 
 	snprintf(name, sizeof(name), "topiary %s", command->name);
 	argv[0] = name;
 	rc = command->run(c, argc, argv, &e);
 	settings_free(&c->settings);
-	if (rc && !strncmp(e.text, command->name, n) && e.text[n] == ':')	/* the registry's "fabric: ..." */
+	if (rc) {
+		err_within(&e, "%s", command->name);
 		log_error("%s", e.text);
-	else if (rc)
-		log_error("%s: %s", command->name, e.text);
+	}
 	return rc && !c->status ? EXIT_FAILURE : c->status;
 }
 

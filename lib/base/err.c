@@ -34,6 +34,9 @@ int err_within(struct err *e, const char *fmt, ...)
 	vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
 	n = strlen(e->text);
-	snprintf(e->text + n, sizeof(e->text) - n, ": %s", inner);
+	if (!strncmp(inner, e->text, n) && inner[n] == ':')
+		memcpy(e->text, inner, sizeof(inner));
+	else
+		snprintf(e->text + n, sizeof(e->text) - n, ": %s", inner);
 	return -1;
 }

@@ -16,7 +16,7 @@ struct err {
  */
 int err_set(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Put "context: " before the text of e. Always returns -1. */
+/* Put "context: " before the text of e, unless it begins with it already. Always returns -1. */
 int err_within(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -260,6 +260,10 @@ static void prefixes_errors(void **state)
 	assert_int_equal(err_set(&e, "line %d", 3), -1);
 	assert_int_equal(err_within(&e, "file %s", "x"), -1);
 	assert_string_equal(e.text, "file x: line 3");
+	err_within(&e, "file x");
+	assert_string_equal(e.text, "file x: line 3");
+	err_within(&e, "file");
+	assert_string_equal(e.text, "file: file x: line 3");
 	assert_int_equal(err_set(NULL, "nobody listens"), -1);
 	(void) state;
 }
