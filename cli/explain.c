@@ -51,8 +51,9 @@ static int as_table(const struct mapping *m, const struct places *p, const char 
 	table_free(t);
 	if (rc)
 		return err_set(e, "cannot write the costs");
-	fprintf(out, "%u ranks on %u places of %u nodes, mapped in %.2f s; gain: relative to the chosen mapping\n",
-		m->ranks, p->nplaces, p->nhosts, m->seconds);
+	fprintf(out, "%u rank%s on %u place%s of %u node%s, mapped in %.2f s; gain: relative to the chosen mapping\n",
+		m->ranks, m->ranks == 1 ? "" : "s", p->nplaces, p->nplaces == 1 ? "" : "s", p->nhosts,
+		p->nhosts == 1 ? "" : "s", m->seconds);
 	fprintf(out, "costs %s\n", costs);
 	fprintf(out, "busiest node: %.6g bytes exchanged with other nodes, %.6g with block\n", m->nic, m->nic_block);
 	return 0;

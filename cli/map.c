@@ -221,7 +221,8 @@ static int fit_tasks(struct places *p, const struct args *a, struct err *e)
 		return err_set(e, "out of memory");
 	memset(tasks, 0xff, p->nhosts * sizeof(*tasks));
 	if (a->per_node && read_tasks(a->per_node, tasks, p->nhosts))
-		rc = err_set(e, "--tasks-per-node='%s' does not fit a job of %u nodes", a->per_node, p->nhosts);
+		rc = err_set(e, "--tasks-per-node='%s' does not fit a job of %u node%s", a->per_node, p->nhosts,
+			     p->nhosts == 1 ? "" : "s");
 	else
 		rc = places_fit(p, tasks, a->fill, e);
 	free(tasks);

@@ -190,15 +190,13 @@ int trace_tree_make(struct trace_tree *t, const struct trace_head *h, const stru
 {
 	size_t len = how->metric ? strcspn(how->metric, ",") : 0;
 	char *metric = how->metric ? strndup(how->metric, len) : NULL;
-	int deepest = trace_head_level(h, how->level), rc = -1;
+	int deepest = -1, rc = -1;
 	struct formula f = {0};
 
 	*t = (struct trace_tree){ .head = h };
 	if (how->metric && !metric)
 		err_set(e, "out of memory");
-	else if (deepest < 0)
-		err_set(e, "the trace has no level '%s'", how->level);
-	else
+	else if ((deepest = trace_head_level_named(h, how->level, e)) >= 0)
 		rc = find_formula(t, how, metric, &f, e);
 	free(metric);
 	if (rc)

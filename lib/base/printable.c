@@ -9,7 +9,7 @@ static const struct { const char *before; unsigned char low, high; } controls[] 
 	{ "", 0x01, 0x1f }, { "", 0x7f, 0x7f },
 	{ "\xc2", 0x80, 0x9f },						/* U+0080 to U+009F */
 	{ "\xd8", 0x9c, 0x9c },						/* U+061C */
-	{ "\xe2\x80", 0x8b, 0x8f }, { "\xe2\x80", 0xa8, 0xae },	/* U+200B to U+200F, U+2028 to U+202E */
+	{ "\xe2\x80", 0x8b, 0x8f }, { "\xe2\x80", 0xaa, 0xae },	/* U+200B to U+200F, U+202A to U+202E */
 	{ "\xe2\x81", 0xa0, 0xaf },					/* U+2060 to U+206F */
 	{ "\xef\xbb", 0xbf, 0xbf },					/* U+FEFF */
 };

@@ -8,7 +8,7 @@
 /*
  * Text of others', which is to stay one line and must not control a terminal. Control characters are those of ASCII;
  * U+0080 to U+009F, which terminals obey as ESC and a letter; and Unicode's of format, which are invisible or change
- * the order of what follows: zero width spaces and joiners, separators of lines, marks and overrides of direction.
+ * the order of what follows: zero width spaces and joiners, marks and overrides of direction.
  */
 
 bool is_printable(const char *text);

@@ -2,10 +2,10 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "bind/request.h"
 
-#include <hwloc.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* What may follow a keyword. */
 enum suffix { SUFFIX_NONE, SUFFIX_LEVEL, SUFFIX_SCOPE, SUFFIX_TIER, SUFFIX_STRICT };
@@ -27,7 +27,8 @@ static const struct bind_option {
 	{ "topo-tasks", "TopoTasks", offsetof(struct bind_request, tasks), "off, auto", {
 		{ "off", TASKS_OFF, 0 }, { "auto", TASKS_AUTO, 0 } } },
 	{ "topo-place", "TopoPlace", offsetof(struct bind_request, place),
-		"off, compact[:LEVEL], scatter[:LEVEL], mem, gpu", {
+		"off, compact[:LEVEL], scatter[:LEVEL], mem, gpu; LEVEL is machine, package, die, numa, l4, l3, l2, "
+		"l1, core or pu", {
 		{ "off", PLACE_OFF, 0 }, { "compact", PLACE_COMPACT, SUFFIX_LEVEL },
 			{ "scatter", PLACE_SCATTER, SUFFIX_LEVEL },
 		{ "mem", PLACE_MEM, 0 }, { "gpu", PLACE_GPU, 0 } } },
@@ -67,18 +68,23 @@ static int no_suffix(struct bind_request *r, const char *text)
 	return *text ? -1 : 0;
 }
 
+/* hwloc_type_sscanf(3) takes what begins with a name, too. */
 static int level_suffix(struct bind_request *r, const char *text)
 {
-	hwloc_obj_type_t type;
+	static const char *const levels[] = {
+		"machine", "package", "socket", "die", "group", "numa", "numanode", "l4", "l4cache", "l3", "l3cache",
+		"l2", "l2cache", "l1", "l1cache", "l1d", "l1dcache", "core", "pu",
+	};
 
 	memset(r->level, 0, sizeof(r->level));
 	if (!*text)
 		return 0;
-	if (*text != ':' || strlen(text + 1) >= sizeof(r->level) || hwloc_type_sscanf(text + 1, &type, NULL, 0) ||
-	    hwloc_obj_type_is_io(type) || type == HWLOC_OBJ_MISC)
-		return -1;
-	snprintf(r->level, sizeof(r->level), "%s", text + 1);
-	return 0;
+	for (size_t i = 0; *text == ':' && i < sizeof(levels) / sizeof(levels[0]); i++)
+		if (!strcasecmp(text + 1, levels[i])) {
+			strcpy(r->level, text + 1);
+			return 0;
+		}
+	return -1;
 }
 
 static int scope_suffix(struct bind_request *r, const char *text)

@@ -21,6 +21,8 @@ enum level {
 /* Default cost of a unit of traffic between cores that are first in different domains of a level, from the node in. */
 extern const double level_default_cost[LEVEL_COUNT];
 
+#define LEVEL_NAMES "node, package, die, numa, l3, l2 or core"
+
 /* The level of a name in any case ("l3", "L3Cache", "package", "socket", ...), or -1. */
 int level_parse(const char *name);
 

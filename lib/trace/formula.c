@@ -29,7 +29,9 @@ static int bad(struct formula_text *t, const char *expected)
 	for (; n < 24 && t->at[n] && t->at[n] != '\n'; n++)
 		found[n] = (unsigned char) t->at[n] < ' ' || t->at[n] == 127 ? '?' : t->at[n];
 	found[n] = '\0';
-	return err_set(t->e, "%s:%u: expected %s at '%s'", t->name, t->line, expected, found);
+	return n ? err_set(t->e, "%s:%u: expected %s at '%s'", t->name, t->line, expected, found) :
+		   err_set(t->e, "%s:%u: expected %s at the end of the %s", t->name, t->line, expected,
+			   t->at[n] ? "line" : "text");
 }
 
 static char next(struct formula_text *t)

@@ -3,6 +3,7 @@
 #include "trace/head.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -40,6 +41,20 @@ int trace_head_level(const struct trace_head *h, const char *type)
 		if (!strcasecmp(h->levels[l].type, wanted))
 			return l;
 	return -1;
+}
+
+int trace_head_level_named(const struct trace_head *h, const char *type, struct err *e)
+{
+	int level = trace_head_level(h, type);
+	char known[256] = "";
+	size_t n = 0;
+
+	if (level >= 0)
+		return level;
+	for (unsigned l = 0; l < h->nlevels && n < sizeof(known); l++)
+		n += snprintf(known + n, sizeof(known) - n, "%s%s", !l ? "" : l + 1 < h->nlevels ? ", " : " and ",
+			      h->levels[l].type);
+	return err_set(e, "the trace has no level '%.64s', but %s", type, known);
 }
 
 unsigned *trace_head_cpus(const struct trace_head *h, unsigned *n, struct err *e)

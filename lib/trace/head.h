@@ -90,6 +90,8 @@ const char *trace_head_name(const struct trace_level *l, unsigned object);
 
 /* A level by hwloc's name or a usual other one ("L3", "NUMA", "Socket"), in any case of letters; -1: none. */
 int trace_head_level(const struct trace_head *h, const char *type);
+/* The same for what a user named: -1 with an error that lists the levels. */
+int trace_head_level_named(const struct trace_head *h, const char *type, struct err *e);
 /* An event by its name or its PAPI preset ("PAPI_TOT_CYC" for "cycles"); -1: none. */
 int trace_head_event(const struct trace_head *h, const char *name);
 

@@ -195,12 +195,12 @@ static int metric_make(struct trace_view *v, struct trace_metric *m, int level, 
 int trace_view_add(struct trace_view *v, struct formula *f, struct err *e)
 {
 	struct trace_metric m = { .formula = *f };
-	int level = trace_head_level(v->head, f->level);
+	int level = trace_head_level_named(v->head, f->level, e);
 	unsigned nsums = v->nsums;
 
 	*f = (struct formula){0};
 	if (level < 0) {
-		err_set(e, "%s: the trace has no level '%s'", m.formula.name, m.formula.level);
+		err_within(e, "%s", m.formula.name);
 		goto error;
 	}
 	if (metric_make(v, &m, level, e))
@@ -238,10 +238,10 @@ static bool is_counted_below(const struct trace_head *h, const struct trace_even
 int trace_view_add_events(struct trace_view *v, const char *level, struct err *e)
 {
 	const struct trace_head *h = v->head;
-	int wanted = level ? trace_head_level(h, level) : -1;
+	int wanted = level ? trace_head_level_named(h, level, e) : -1;
 
 	if (level && wanted < 0)
-		return err_set(e, "the trace has no level '%s'", level);
+		return -1;
 	for (unsigned i = 0; i < h->nevents; i++) {
 		const struct trace_event *x = &h->events[i];
 		unsigned at = wanted >= 0 && is_counted_below(h, x, wanted) ? (unsigned) wanted : x->level;

@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -227,6 +228,14 @@ static int run_merge(struct merge *m, struct err *e)
 	return rc ? -1 : 0;
 }
 
+/* What ranks could not write is an empty or a missing record, which does not show why. */
+static bool is_full(int fd)
+{
+	struct statvfs s;
+
+	return fd >= 0 && fstatvfs(fd, &s) == 0 && !s.f_bavail;
+}
+
 /* The user may have removed or replaced the directory: then there is nothing to merge. */
 static void merge_records(void)
 {
@@ -237,7 +246,8 @@ static void merge_records(void)
 	name_directory(m.directory, sizeof(m.directory));
 	fd = user_open_directory(&step.user, m.directory, &e);
 	if ((rc = fd < 0 || run_merge(&m, &e)))
-		err_within(&e, "job %u: %.200s was not written", step.job, options.capture);
+		err_within(&e, "job %u: %.200s was not written%s", step.job, options.capture,
+			   is_full(fd) ? ", its file system is full" : "");
 	else if (m.output.len)
 		err_set(&e, "job %u: %s", step.job, m.output.data);
 	if (rc || m.output.len)

@@ -30,7 +30,8 @@ int map_places_parse(const char *places, const char *host, map_places_fn *each, 
 		return 0;
 	for (;; at++) {
 		if (number_read_range(&at, MAX_CORE, &first, &last) || (*at && !strchr("+,/", *at)))
-			return err_set(e, "the rank map (TOPIARY_PLACES) has a syntax error at '%.20s'", at);
+			return err_set(e, *at ? "the rank map (TOPIARY_PLACES) has a syntax error at '%.20s'" :
+					       "the rank map (TOPIARY_PLACES) ends in a syntax error", at);
 		if (each(data, task, first, last, e))
 			return -1;
 		if (!*at || *at == '/')

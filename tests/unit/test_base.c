@@ -312,9 +312,9 @@ static void controls_are_seen(void **state)
 	} rows[] = {
 		{ "", "" }, { "cn1", "cn1" }, { "\x1b[2J\n", "?[2J?" }, { "a\x7f", "a?" },
 		{ "\xc2\x9b" "2J", "??2J" }, { "\xc2\x80\xc2\x9f", "????" },
-		/* Overrides, isolates and marks of direction, what is invisible, ends of lines. */
+		/* Overrides, isolates and marks of direction, what is invisible. */
 		{ "\xe2\x80\xae" "cn1", "???cn1" }, { "\xe2\x81\xa6\xe2\x81\xa9", "??????" }, { "\xd8\x9c", "??" },
-		{ "c\xe2\x80\x8bn\xef\xbb\xbf", "c???n???" }, { "\xe2\x80\xa8", "???" },
+		{ "c\xe2\x80\x8bn\xef\xbb\xbf", "c???n???" }, { "\xe2\x80\xa8", "\xe2\x80\xa8" },
 		{ "\xe2\x80\x93\xe2\x80\xa6\xe2\x82\xac\xd8\x9b\xe2\x80",
 		  "\xe2\x80\x93\xe2\x80\xa6\xe2\x82\xac\xd8\x9b\xe2\x80" },
 		/* A letter, a space that does not break, and what was cut off within a character. */

@@ -53,6 +53,9 @@ static const struct {
 	{ "topo-place", "", "--topo-place=: invalid value, expected one of: off, compact[:LEVEL], scatter[:LEVEL],"
 	  " mem" },
 	{ "topo-place", "compact:", "--topo-place=compact:: invalid value, expected one of" },
+	{ "topo-place", "compact:num\xc3\xa4", "LEVEL is machine, package, die, numa, l4, l3, l2, l1, core or pu" },
+	{ "topo-place", "scatter:packages", "invalid value, expected one of" },
+	{ "topo-place", "compact:l3x", "invalid value, expected one of" },
 	{ "topo-place", "compact:pci", "invalid value, expected one of" },
 	{ "topo-place", "scatter:misc", "invalid value, expected one of" },
 	{ "topo-place", "compact:shelf", "--topo-place=compact:shelf: invalid value, expected one of" },

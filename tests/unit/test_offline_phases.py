@@ -258,7 +258,7 @@ def test_advice_is_about_the_phase(made, marks):
     found = json.loads(printed("advise", made, "--phase=a", "--json"))
     assert found["seconds"] == pytest.approx(30) and len(found["checks"]) == 21
     done = topiary("trace", "advise", made, "--phase=short")
-    assert done.returncode == 1 and "5 ticks: advice needs 10 at least" in done.stderr
+    assert done.returncode == 1 and "5 ticks, advice needs at least 10" in done.stderr
 
 
 # --- the library

@@ -266,20 +266,26 @@ def test_absent_events_are_reported(made, tmp_path):
     assert {r["value"] for r in csv.DictReader(done.stdout.splitlines()) if r["metric"] in ("near", "flops")} == {""}
 
 
+LEVELS = "but Machine, Package, L3Cache, Core, PU and NUMANode"
+
+
 @pytest.mark.parametrize("args,error", [
     (["summary", "/nowhere"], "/nowhere: No such file or directory"),
     (["export", "/dev/null"], "/dev/null: not a regular file"),
-    (["export", "{made}", "--level", "Rack"], "{made}: the trace has no level 'Rack'"),
+    (["export", "{made}", "--level", "Rack"], "{made}: the trace has no level 'Rack', " + LEVELS),
     (["export", "{made}", "--formulas", "{bad}"], "{made}: {bad}:2: expected '{{' at '= cycles'"),
+    (["export", "{made}", "--formulas", "{cut}"], "{made}: {cut}:2: expected a level at the end of the text"),
     (["export", "{bad}"], "{bad}: not a Topiary trace"),
     (["show", "{made}", "--metric=nix"], "{made}: no event or formula 'nix'; `topiary trace summary` lists them"),
-    (["show", "{made}", "--level=nix"], "{made}: the trace has no level 'nix'"),
+    (["show", "{made}", "--level=nix"], "{made}: the trace has no level 'nix', " + LEVELS),
     (["show", "{made}", "--at=1000"], "{made}: nothing at 1000.000 s: the trace ends at 130.000 s"),
 ])
 def test_bad_input_is_one_error(made, tmp_path, args, error):
     bad = tmp_path / "bad"
     bad.write_text("ok {PU, cycles}\nIPC = cycles\n" + "#" * 100)
-    words = {"made": made[0], "bad": bad}
+    cut = tmp_path / "cut"
+    cut.write_text("ok {PU, cycles}\nIPC {")
+    words = {"made": made[0], "bad": bad, "cut": cut}
     done = trace(*(a.format(**words) for a in args))
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "topiary: trace: " + error.format(**words) + "\n")
 

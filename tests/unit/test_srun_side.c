@@ -154,9 +154,9 @@ static void reads_places(void **state)
 		{ "cn11:1/cn1:0", "cn1", 1, "0:0-0 " },
 		{ "cn1:0", "cn2", 0, "" },
 		{ "", "cn1", 0, "" },
-		{ "cn1:", "cn1", -1, "the rank map (TOPIARY_PLACES) has a syntax error at ''" },
-		{ "cn1:0,", "cn1", -1, "the rank map (TOPIARY_PLACES) has a syntax error at ''" },
-		{ "cn1:3-1", "cn1", -1, "the rank map (TOPIARY_PLACES) has a syntax error at ''" },
+		{ "cn1:", "cn1", -1, "the rank map (TOPIARY_PLACES) ends in a syntax error" },
+		{ "cn1:0,", "cn1", -1, "the rank map (TOPIARY_PLACES) ends in a syntax error" },
+		{ "cn1:3-1", "cn1", -1, "the rank map (TOPIARY_PLACES) ends in a syntax error" },
 		{ "cn1:0;1", "cn1", -1, "the rank map (TOPIARY_PLACES) has a syntax error at ';1'" },
 		{ "cn1:-1", "cn1", -1, "the rank map (TOPIARY_PLACES) has a syntax error at '-1'" },
 		{ "cn1:99999999999999999999", "cn1", -1, "the rank map (TOPIARY_PLACES) has a syntax error at"

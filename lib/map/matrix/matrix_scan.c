@@ -48,6 +48,8 @@ static int number_read(struct matrix_scan *s, double *out)
 	if (!*s->at || !strchr("+-.0123456789", *s->at))
 		return matrix_scan_wrong(s, "not a number");
 	v = strtod(s->at, &stop);
+	if (*stop == ',' || *stop == ';')
+		return matrix_scan_wrong(s, "numbers are separated by blanks, not by commas");
 	if (stop == s->at || !matrix_number_ends(*stop) || !isfinite(v) || memchr(s->at, 'x', stop - s->at) ||
 	    memchr(s->at, 'X', stop - s->at))
 		return matrix_scan_wrong(s, "not a finite number");

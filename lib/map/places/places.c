@@ -84,7 +84,7 @@ static int cost_set(struct cost_words *c, char *word, struct err *e)
 	if ((rc = pair_set(c, word, strtod(value, NULL), e)) <= 0)
 		return rc;
 	if ((level = level_parse(word)) < 0)
-		return err_set(e, "costs: '%s': unknown level", word);
+		return err_set(e, "costs: '%s': unknown level, expected " LEVEL_NAMES, word);
 	c->level[level] = strtod(value, NULL);
 	return 0;
 }
