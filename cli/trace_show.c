@@ -2,6 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "trace_show.h"
 
+#include <langinfo.h>
+#include <locale.h>
 #include <math.h>
 #include <string.h>
 
@@ -47,16 +49,28 @@ static int read_values(struct trace_tree *t, const struct trace *from, double at
 	return rc;
 }
 
+/* Of the user's locale: batch jobs have C, and what shows their output may know no other characters. */
+static bool is_utf8(void)
+{
+	locale_t user = newlocale(LC_CTYPE_MASK, "", 0);
+	bool found = user && !strcmp(nl_langinfo_l(CODESET, user), "UTF-8");
+
+	if (user)
+		freelocale(user);
+	return found;
+}
+
 /* Green, yellow and red thirds, in characters that are a full and a half column wide. */
 static void bar_cell(struct table *table, double part)
 {
+	const char *full = is_utf8() ? "\u2588" : "#", *half = is_utf8() ? "\u258c" : "-";
 	unsigned halves = lround(part * BAR * 2);
 	struct buf bar = {0};
 
 	for (unsigned i = 0; i < halves / 2; i++)
-		buf_puts(&bar, "\u2588");
+		buf_puts(&bar, full);
 	if (halves % 2)
-		buf_puts(&bar, "\u258c");
+		buf_puts(&bar, half);
 	table_cell(table, "%.*s", (int) bar.len, bar.len ? bar.data : "");
 	table_colour(table, part > 2 / 3. ? COLOUR_RED : part > 1 / 3. ? COLOUR_YELLOW : COLOUR_GREEN);
 	buf_free(&bar);

@@ -22,8 +22,8 @@ def trace(*args, **how):
                           check=False, **how)
 
 
-def printed(*args):
-    done = trace(*args)
+def printed(*args, **how):
+    done = trace(*args, **how)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -64,8 +64,9 @@ def test_totals_are_exact_at_every_level(made, level, objects):
 def shown(*args):
     """[(depth, type, object, value, min, max, width of the bar)] of the rows of show, one for each type that shares a
     row."""
-    found = re.findall(r"^( *)(\w+ \d+(?: \+ \w+ \d+)*) +(\S+) +(\S+) +(\S+) *([█▌]*) *$",
-                       printed("show", *args), re.M)
+    text = printed("show", *args, env={"LC_ALL": "C.UTF-8"})
+    assert printed("show", *args, env={"LC_ALL": "C"}) == text.replace("█", "#").replace("▌", "-")
+    found = re.findall(r"^( *)(\w+ \d+(?: \+ \w+ \d+)*) +(\S+) +(\S+) +(\S+) *([█▌]*) *$", text, re.M)
     return [(len(indent) // 2, name.split()[0], int(name.split()[1]), *map(number, numbers),
              bar.count("█") + bar.count("▌") / 2)
             for indent, names, *numbers, bar in found for name in names.split(" + ")]
