@@ -86,9 +86,12 @@ static struct move move_choose(struct annealing *a, unsigned from, unsigned cell
 	unsigned first = a->cells->first[cell], count = a->cells->first[cell + 1] - first;
 	unsigned looks = count < ANNEAL_LOOKS ? count : ANNEAL_LOOKS, at = draw_below(&a->chance, count);
 	struct move v = { from, SLOT_NONE, INFINITY };
+	const double *here = a->state.cost + a->cells->of[from], *there = a->state.cost + cell;
+	const unsigned *ranks = a->state.rank + first;
 
 	for (unsigned i = 0; i < looks; i++) {
-		double change = mapping_state_costs_more(&a->state, first + at, from);
+		size_t row = (size_t) ranks[at] * a->cells->n;
+		double change = ranks[at] == SLOT_NONE ? 0 : here[row] - there[row];
 
 		if (change < v.change && slots_alike(a->state.s, first + at, from)) {
 			v.change = change;
