@@ -33,6 +33,7 @@ int cmd_facts(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_diff(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_drift(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_accept(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_forget(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_verify(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_shape(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_pack(struct cmd *c, int argc, char **argv, struct err *e);

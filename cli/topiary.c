@@ -24,6 +24,7 @@ static const struct command {
 	{ "drift", "List nodes that have drifted from their class", cmd_drift },
 	{ "verify", "Check a node against its class, for a health check", cmd_verify },
 	{ "accept", "Accept a node's current state as the baseline of its class", cmd_accept },
+	{ "forget", "Remove decommissioned nodes from the registry", cmd_forget },
 	{ "fsck", "Check that every stored document can be rebuilt", cmd_fsck },
 	{ "shape", "Print synthetic strings of XML files, offline", cmd_shape },
 	{ "pack", "Encode XML files as the registry would, offline", cmd_pack },

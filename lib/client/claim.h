@@ -30,6 +30,7 @@ struct claim {
 #define CLAIM_EXPORT "export"	/* by an agent: this is the node's topology */
 #define CLAIM_ACK "ack"		/* by the registry: it is kept */
 #define CLAIM_ACCEPT "accept"	/* by an administrator: the node is as its class shall be */
+#define CLAIM_FORGET "forget"	/* by an administrator: the node is gone */
 #define CLAIM_FSCK "fsck"	/* by an administrator: check what is stored */
 #define CLAIM_JOB "job"		/* by a user: this is what the job did */
 #define CLAIM_READ "read"	/* by whoever reads what is not for everybody */

@@ -92,7 +92,7 @@ _topiary() {
 		return
 	fi
 	case $command in
-	nodes | drift | show | history | facts | accept)
+	nodes | drift | show | history | facts | accept | forget)
 		mapfile -t COMPREPLY < <(_topiary_nodes "$program" "$current")
 		;;
 	diff | verify)

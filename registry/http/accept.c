@@ -16,29 +16,11 @@ int accept_admit(struct call *c)
 }
 
 /* The node's present state. */
-enum { LAYOUT, BASE, SHAPE, CLASS, EXACT, DRIFTS, SHA256 };
+enum { LAYOUT, BASE, SHAPE, CLASS, EXACT, DRIFTS, SHA256 };	/* admin_query_node */
 #define NODE_STATE "SELECT n.layout, b.id, f.shape, b.class, n.sha256 = b.sha256, d.node IS NOT NULL," \
 	" encode(n.sha256, 'hex')" \
 	" FROM node n JOIN layout f ON f.id = n.layout JOIN base b ON b.id = f.base LEFT JOIN drift d ON d.node =" \
 	" n.name WHERE n.name = $1"
-
-/* NULL when the reply is filled already. */
-static PGresult *query_node(struct call *c, struct db *db, const char *sql)
-{
-	struct err e;
-	PGresult *r = db_query(db, &e, sql, 1, &DB_TEXT(c->node));
-
-	if (!r)
-		call_fail(c, 503, "%s: %s", c->node, e.text);
-	else if (!PQntuples(r))
-		call_fail(c, 404, "%s: not in the registry", c->node);
-	else if (strcmp(PQgetvalue(r, 0, SHA256), c->claim.sha256))
-		call_fail(c, 409, "%s: the node's topology has changed meanwhile; look at it again", c->node);
-	else
-		return r;
-	PQclear(r);
-	return NULL;
-}
 
 static void accept_reply(struct call *c, struct db *db, const char *class)
 {
@@ -147,7 +129,7 @@ static int run_transaction(struct call *c, struct db *db, const struct accepted_
 
 	if (db_execute(db, e, "BEGIN", 0, NULL))
 		goto done;
-	if (!(r = query_node(c, db, NODE_STATE " FOR UPDATE OF n"))) {
+	if (!(r = admin_query_node(c, db, NODE_STATE " FOR UPDATE OF n"))) {
 		rc = 1;
 		goto done;
 	}
@@ -211,7 +193,7 @@ static void accept_drifted(struct call *c, struct db *db, const PGresult *r)
 void accept_node(struct call *c)
 {
 	struct db *db = call_acquire_writer(c);
-	PGresult *r = db ? query_node(c, db, NODE_STATE) : NULL;
+	PGresult *r = db ? admin_query_node(c, db, NODE_STATE) : NULL;
 
 	if (r && *PQgetvalue(r, 0, DRIFTS) == 't')
 		accept_drifted(c, db, r);

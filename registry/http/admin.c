@@ -71,3 +71,20 @@ int admin_admit(struct call *c, const char *what)
 		return admin_refuse(c, "is on a host that is not one of AdminHosts and", what);
 	return admin_check_claim(c);
 }
+
+PGresult *admin_query_node(struct call *c, struct db *db, const char *sql)
+{
+	struct err e;
+	PGresult *r = db_query(db, &e, sql, 1, &DB_TEXT(c->node));
+
+	if (!r)
+		call_fail(c, 503, "%s: %s", c->node, e.text);
+	else if (!PQntuples(r))
+		call_fail(c, 404, "%s: not in the registry", c->node);
+	else if (strcmp(PQgetvalue(r, 0, PQnfields(r) - 1), c->claim.sha256))
+		call_fail(c, 409, "%s: the node's topology has changed meanwhile; look at it again", c->node);
+	else
+		return r;
+	PQclear(r);
+	return NULL;
+}

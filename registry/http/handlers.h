@@ -29,6 +29,15 @@ int accept_admit(struct call *c);
 void accept_node(struct call *c);
 
 /*
+ * --- forget.c: POST /v1/nodes/NODE/forget: remove a decommissioned node with all that is stored of it ---
+ *
+ * Bases and classes that nothing else uses are deleted by upkeep. A node that exports again is a new one. Signed by an
+ * administrator (admin_check) for CLAIM_FORGET with the hash of its current document.
+ */
+int forget_admit(struct call *c);
+void forget_node(struct call *c);
+
+/*
  * --- fsck_serve.c: POST /v1/fsck and /v1/fsck/repair: check a batch of stored documents (fsck.h) ---
  *
  * From ?after=, which is `next` of the previous reply. Signed by an administrator (admin_check) with FSCK_CLAIM or
@@ -114,6 +123,12 @@ int admin_admit(struct call *c, const char *what);
 
 /* Is the verified claim about c->node, and recent? For requests of any user. 0, or -1 with the reply filled. */
 int admin_check_claim(struct call *c);
+
+/*
+ * A query about c->node whose last column is the hash of its document: that which the claim was signed for. NULL with
+ * the reply filled.
+ */
+PGresult *admin_query_node(struct call *c, struct db *db, const char *sql);
 
 /* Checks user and host alone, after the credential was verified; fills no reply. */
 bool admin_check(struct call *c);

@@ -32,6 +32,7 @@ static const struct route routes[] = {
 	{ "PUT", "/v1/nodes/*/boot", NULL, export_admit, peer_admit, export_boot, 0, CLAIM_EXPORT },
 	{ "PUT", "/v1/nodes/*/topology", NULL, export_admit_zstd, peer_admit, export_topology, BODY_MAX, CLAIM_EXPORT },
 	{ "POST", "/v1/nodes/*/accept", NULL, accept_admit, NULL, accept_node, 0, CLAIM_ACCEPT },
+	{ "POST", "/v1/nodes/*/forget", NULL, forget_admit, NULL, forget_node, 0, CLAIM_FORGET },
 	{ "POST", "/v1/fsck", "after", fsck_admit, NULL, fsck_post, 0, CLAIM_FSCK },
 	{ "POST", "/v1/fsck/repair", "after", fsck_repair_admit, NULL, fsck_post, 0, CLAIM_FSCK },
 	{ "GET", "/v1/nodes", "hosts shape class drift", NULL, NULL, read_nodes, 0, NULL },

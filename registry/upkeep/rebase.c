@@ -82,12 +82,19 @@ int rebase_layouts(struct upkeep_run *p, struct err *e)
 	" AND NOT EXISTS (SELECT 1 FROM node n WHERE n.layout = f.id) AND NOT EXISTS (SELECT 1 FROM past o WHERE" \
 	" o.layout = f.id)" \
 	" ORDER BY f.id LIMIT " DELETED_AT_ONCE ") RETURNING base"
-#define UNUSED_BASES "DELETE FROM base WHERE id IN (SELECT b.id FROM base b WHERE b.created < now() - " AGE \
-	" AND NOT EXISTS (SELECT 1 FROM class c WHERE c.baseline = b.id) AND NOT EXISTS (SELECT 1 FROM layout f WHERE" \
-	" f.base = b.id AND" \
+#define UNUSED_BASE "b.created < now() - " AGE " AND NOT EXISTS (SELECT 1 FROM layout f WHERE f.base = b.id AND" \
 	" (f.created >= now() - " AGE " OR EXISTS (SELECT 1 FROM node n WHERE n.layout = f.id)" \
-	" OR EXISTS (SELECT 1 FROM past o WHERE o.layout = f.id)))" \
+	" OR EXISTS (SELECT 1 FROM past o WHERE o.layout = f.id)))"
+#define UNUSED_BASES "DELETE FROM base WHERE id IN (SELECT b.id FROM base b WHERE " UNUSED_BASE \
+	" AND NOT EXISTS (SELECT 1 FROM class c WHERE c.baseline = b.id)" \
 	" ORDER BY b.id LIMIT " DELETED_AT_ONCE ") RETURNING id"
+/* A class without nodes, and its baseline; not one that was accepted, or from which one was: nodes may follow there. */
+#define UNUSED_CLASSES "WITH unused AS (SELECT c.id FROM class c WHERE c.created < now() - " AGE \
+	" AND c.accepted_from IS NULL AND NOT EXISTS (SELECT 1 FROM class a WHERE a.accepted_from = c.id)" \
+	" AND NOT EXISTS (SELECT 1 FROM base b WHERE b.class = c.id AND NOT (" UNUSED_BASE "))" \
+	" ORDER BY c.id LIMIT " DELETED_AT_ONCE ")," \
+	" gone AS (DELETE FROM class WHERE id IN (SELECT id FROM unused))" \
+	" DELETE FROM base WHERE class IN (SELECT id FROM unused) RETURNING id"
 
 /* An export committed meanwhile wins by its foreign key: then all rows stay until the next run. */
 static int delete_unused(struct upkeep_run *p, const char *sql, bool bases, struct err *e)
@@ -111,7 +118,8 @@ static int delete_unused(struct upkeep_run *p, const char *sql, bool bases, stru
 
 int rebase_delete_unused(struct upkeep_run *p, struct err *e)
 {
-	return delete_unused(p, UNUSED_LAYOUTS, false, e) || delete_unused(p, UNUSED_BASES, true, e) ? -1 : 0;
+	return delete_unused(p, UNUSED_LAYOUTS, false, e) || delete_unused(p, UNUSED_BASES, true, e) ||
+	       delete_unused(p, UNUSED_CLASSES, true, e) ? -1 : 0;
 }
 
 int rebase_refresh(struct upkeep_run *p, struct err *e)

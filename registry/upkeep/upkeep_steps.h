@@ -79,7 +79,7 @@ int baseline_vote_run(struct upkeep_run *p, struct err *e);
  */
 int rebase_accepted(struct upkeep_run *p, struct err *e);
 
-/* Delete layouts and bases that no document uses, an hour after they were made. */
+/* Delete layouts, bases and classes that no document uses, an hour after they were made. */
 int rebase_delete_unused(struct upkeep_run *p, struct err *e);
 
 /* Follow other topiaryd: cache bases and layouts that they added, drop those they deleted. Needs no lock. */

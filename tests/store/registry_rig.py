@@ -173,9 +173,12 @@ class Registry:
         return self.request("PUT", f"/v1/nodes/{node}/topology", zstd(xml) if body is None else body, at=at,
                             Authorization=f"Munge {cred}", Content_Encoding=encoding)
 
-    def accept(self, node, xml, cred=None, at="127.0.0.1", user=None, **other):
-        cred = cred or self.sign(self.claim(node, xml, **{"purpose": "accept", "seq": time.time_ns(), **other}), user)
-        return self.request("POST", f"/v1/nodes/{node}/accept", at=at, Authorization=f"Munge {cred}")
+    def accept(self, node, xml, cred=None, at="127.0.0.1", user=None, action="accept", **other):
+        cred = cred or self.sign(self.claim(node, xml, **{"purpose": action, "seq": time.time_ns(), **other}), user)
+        return self.request("POST", f"/v1/nodes/{node}/{action}", at=at, Authorization=f"Munge {cred}")
+
+    def forget(self, node, xml, **how):
+        return self.accept(node, xml, action="forget", **how)
 
     def agent_command(self, node, file, *options):
         return [str(c) for c in (BUILD / "topiary-agent", "--config", self.config, "--node", node, "--input",

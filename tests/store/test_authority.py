@@ -40,6 +40,7 @@ def test_a_credential_serves_one_purpose(registry):
         "export": [lambda **c: registry.ask("purpose", xml, **c), lambda **c: registry.put("purpose", xml, **c)],
         "accept": [lambda **c: registry.accept("purpose", xml, **c)],
         "fabric": [lambda **c: import_fabric(registry, **c)],
+        "forget": [lambda **c: registry.forget("purpose", xml, **c)],
     }
     assert registry.put("purpose", xml).status == 200
     for wanted, sends in requests.items():
@@ -148,6 +149,22 @@ def test_administrators_are_users_on_listed_hosts(two_hosts, elsewhere):
         two_hosts(AdminHosts=f"nowhere.invalid, {elsewhere.there}")
         assert [a.status for a in try_all(far)] == [200, 200]
         assert [a.status for a in try_all(far, user="nobody")] == [403, 403]
+
+
+def test_who_may_remove_a_node(two_hosts, elsewhere):
+    registry = two_hosts()
+    old, xml = machine(SMALL, "leaving", 1), machine(SMALL, "leaving", 2)
+    assert registry.put("leaving", old).status == registry.put("leaving", xml).status == 200
+    with elsewhere.threads(1) as far:
+        assert far.submit(registry.forget, "leaving", xml, at=elsewhere.here).result().status == 403
+    answer = registry.forget("leaving", xml, user="nobody")
+    assert answer.status == 403 and "leaving: uid 65534 is not one of Admins and may not remove a node" in words(answer)
+    answer = registry.forget("leaving", old)
+    assert answer.status == 409 and "leaving: the node's topology has changed meanwhile" in words(answer)
+    assert registry.forget("unknown", xml).status == 404
+    assert registry.get("/v1/nodes/leaving/topology").body == xml
+    assert registry.forget("leaving", xml, user=USER).json() == {"node": "leaving", "history": 1}
+    assert registry.get("/v1/nodes/leaving").status == 404
 
 
 def test_admins(registry, configured):

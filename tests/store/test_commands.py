@@ -22,6 +22,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from registry_rig import BUILD, ROOT, SMALL, machine, run
 from rig.cluster import as_user
+from rig.processes import wait_until
 
 LESS = "Package:2 [NUMANode] L3Cache:2 L2Cache:3 Core:1 PU:2"
 WIDE = "Package:4 [NUMANode] Core:16 PU:1"
@@ -295,13 +296,15 @@ def test_accept(cluster, worn):
     assert cluster.json("accept", worn)[0]["node"] == worn
 
 
-def test_accept_requires_an_administrator(cluster, worn):
+def test_administrators_alone_change_nodes(cluster, worn):
     folder = cluster.registry.folder
     shutil.copy(TOPIARY, folder)
-    done = subprocess.run(as_user("nobody", [str(folder / "topiary"), "accept", worn, "--config",
-                                             str(cluster.registry.config)]),
-                          capture_output=True, text=True, timeout=60, check=False, cwd="/")
-    assert done.returncode == 1 and re.search(rf"^topiary: accept: .*{worn}.*status 403\)$", done.stderr), done.stderr
+    for command in "accept", "forget":
+        done = subprocess.run(as_user("nobody", [str(folder / "topiary"), command, worn, "--config",
+                                                 str(cluster.registry.config)]),
+                              capture_output=True, text=True, timeout=60, check=False, cwd="/")
+        assert (done.returncode == 1
+                and re.search(rf"^topiary: {command}: .*{worn}.*status 403\)$", done.stderr)), done.stderr
     assert cluster.names(worn, "--drift") == [worn]
 
 
@@ -323,6 +326,29 @@ def test_accept_after_a_repair(cluster):
     assert "(2 nodes)" in cluster.topiary("accept", "mended").stdout
     assert cluster.names("mended,healthy", "--drift") == []
     assert cluster.topiary("verify", "mended").stdout == ""
+
+
+# --- forget
+
+def test_forget(cluster):
+    """All that is stored of the nodes is removed, or nothing if a name is mistyped; one that exports again is new."""
+    for i in (1, 2):
+        cluster.put(f"gone{i}", document(f"gone{i}", 60 + i))
+    cluster.put("gone2", document("gone2", 62, NEW))
+    done = cluster.topiary("forget", "gone[1-3]", status=1)
+    assert "gone3: not in the registry" in done.stderr and "no node was removed" in done.stderr and not done.stdout
+    assert cluster.names("gone[1-2]") == ["gone1", "gone2"]
+    assert wait_until(lambda: "gone[1-2]" in cluster.registry.snapshot_text(), 30)
+    assert cluster.names("gone[1-2]", "--drift") == ["gone2"]
+    told = cluster.topiary("forget", "gone1", "gone[1-2]").stdout
+    assert told == "gone[1-2]: removed (2 nodes, 1 former export)\n"
+    assert "gone2: removed by uid 0, with 1 former exports" in cluster.registry.log("topiaryd")
+    for table, node in (("node", "name"), ("past", "node"), ("drift", "node"), ("node_fact", "node")):
+        assert cluster.registry.sql(f"SELECT count(*) FROM {table} WHERE {node} LIKE 'gone%'") == "0", table
+    assert wait_until(lambda: "gone" not in cluster.registry.snapshot_text(), 30)
+    cluster.put("gone1", document("gone1", 61))
+    assert len(cluster.json("history", "gone1")["history"]) == 1
+    assert cluster.json("forget", "gone1") == [{"node": "gone1", "history": 0}]
 
 
 # --- bad lines
@@ -348,7 +374,7 @@ def test_accept_after_a_repair(cluster):
     (["facts"], "a NODE or --fact=NAME is required"), (["facts", "cn1", "--value", "x"], "--value requires --fact"),
     (["drift", "--severity", "identity"], "invalid value, expected one of: cosmetic"),
     (["nodes", "--drift=grave"], "invalid value, expected one of: cosmetic"),
-    (["accept"], "at least one node is required"),
+    (["accept"], "at least one node is required"), (["forget"], "at least one node is required"),
 ])
 def test_wrong_usage(cluster, words, why):
     assert re.search(why, cluster.topiary(*words, status=64).stderr)
@@ -359,6 +385,7 @@ def test_wrong_usage(cluster, words, why):
     (["drift", "cn[1-"], "invalid host list"),
     (["show", "nope"], "nope: not in the registry"), (["history", "nope"], "nope: not in the registry"),
     (["facts", "nope"], "nope: not in the registry"), (["accept", "nope"], "nope: not in the registry"),
+    (["forget", "nope"], "nope: not in the registry"), (["forget", "cn[1-"], "invalid host list"),
 ])
 def test_errors_are_one_line(cluster, words, why):
     done = cluster.topiary(*words, status=1)

@@ -227,6 +227,7 @@ def test_separate_roles(registry, reader):
         assert psql(registry, READER,
                     "SELECT count(*) FILTER (WHERE until IS NULL), count(*) FROM topiary_fabric_links",
                     "apart") == [["1", "2"]]
+        assert registry.forget("cn3", NODES["cn3"].encode()).status == 200
         with pytest.raises(AssertionError, match="must be owner"):
             psql(registry, USER, "ALTER TABLE node ADD COLUMN mine int", "apart")
     finally:

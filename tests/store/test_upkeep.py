@@ -6,6 +6,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from registry_rig import SMALL, machine
 from rig.processes import wait_until
 from upkeep_rig import (INTERVAL, alike, all_there, at_rest, clone, holding, kill_topiaryd, name, number, relinked,
                         session, start_second, upkeep_ran, upkeep_tried, upkept)
@@ -118,6 +119,27 @@ def test_what_is_gone_is_learned_again(registry, documents, shared):
     for node, xml in shared.items():
         assert registry.put(node, xml).status == 200
     assert wait_until(lambda: number(registry, PATCHES) == 0, PATIENCE), registry.log("topiaryd")
+    assert all_there(registry, documents)
+
+
+def test_a_class_without_nodes_is_deleted(registry, documents):
+    """Unless somebody accepted it: nodes that change alike follow there."""
+    lone = {node: machine(SMALL.replace("Core:1", f"Core:{cores}"), node) for node, cores in (("lone", 3), ("kept", 5))}
+    classes = "SELECT string_agg(g.node, ' ' ORDER BY g.node) FROM class c JOIN base g ON g.id = c.baseline"
+    others = registry.sql(classes)
+    for node, xml in lone.items():
+        assert registry.put(node, xml).status == 200
+    registry.sql("UPDATE class SET accepted_from = 1 WHERE baseline = (SELECT id FROM base WHERE node = 'kept')")
+    for node, xml in lone.items():
+        assert registry.forget(node, xml).status == 200
+    upkeep_ran(registry)
+    assert registry.sql(classes) == f"{others} kept lone", "not within an hour"
+    for table in "class", "base", "layout":
+        registry.sql(f"UPDATE {table} SET created = created - interval '2 hours'")
+    assert wait_until(lambda: registry.sql(classes) == f"{others} kept", PATIENCE), registry.log("topiaryd")
+    assert number(registry, "SELECT count(*) FROM base WHERE node = 'lone'") == 0
+    assert registry.put("lone", lone["lone"]).json()["stored"] == "base"
+    assert registry.forget("lone", lone["lone"]).status == 200
     assert all_there(registry, documents)
 
 
