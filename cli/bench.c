@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "bench_node.h"
 #include "bench_walk.h"
 #include "client/claim.h"
@@ -94,13 +95,13 @@ static hwloc_topology_t discover(struct err *e)
 	return NULL;
 }
 
-/* Others use the node: of its cores, what they use is not this program's. */
+/* Others use the node: of its cores, what they use is not this program's. A load below 1 is what came before. */
 static void warn_busy(unsigned cores)
 {
 	double load;
 
-	if (getloadavg(&load, 1) == 1 && load > 0.1 * cores)
-		fprintf(stderr, "topiary bench: this node has a load of %.1f: it is slower than when idle\n", load);
+	if (getloadavg(&load, 1) == 1 && load > fmax(1, 0.1 * cores))
+		log_warning("bench: this node has a load of %.1f: it is slower than when idle", load);
 }
 
 static int print_costs(const struct hwbench *b, struct err *e)

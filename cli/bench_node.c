@@ -73,13 +73,17 @@ static int print_costs(const json_t *list, struct err *e)
 static int print_node(const struct cmd *c, const char *node, const json_t *list, struct err *e)
 {
 	json_t *about = cmd_get_node(c, node, "", e);
+	json_int_t measured = cmd_number(json_array_get(list, 0), "nodes");
 	char when[WHEN_MAX];
 
 	if (!about)
 		return -1;
-	printf("%s: measured %s; class %s, %" JSON_INTEGER_FORMAT " of its nodes measured\n\n", node,
-	       when_local(cmd_text(about, "costs_measured"), when), cmd_text(about, "class"),
-	       cmd_number(json_array_get(list, 0), "nodes"));
+	printf("%s: measured %s; class %s, ", node, when_local(cmd_text(about, "costs_measured"), when),
+	       cmd_text(about, "class"));
+	if (measured)
+		printf("%" JSON_INTEGER_FORMAT " of its nodes measured\n\n", measured);
+	else
+		puts("whose medians topiaryd has not computed yet\n");
 	json_decref(about);
 	return print_costs(list, e);
 }

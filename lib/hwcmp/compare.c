@@ -3,6 +3,7 @@
 #include "hwcmp/compare.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "hwcmp/compare_parts.h"
 
@@ -19,13 +20,19 @@ void comparison_remark(struct comparison *c, const struct tree *t, size_t object
 static void compare_formats(struct comparison *c)
 {
 	const struct tree *a = c->m.side[0].t, *b = c->m.side[1].t;
+	const char *from = compare_match_exporter(a), *to = compare_match_exporter(b);
 	struct buf tail = {0};
 
 	if (c->m.newer < 0)
 		return;
+	if (!strcmp(a->version, b->version)) {
+		buf_printf(&tail, ": hwloc %s -> %s, export format %s", from, to, a->version);
+		comparison_remark(c, a, 0, SEVERITY_IDENTITY, CHANGE_CHANGED, "hwloc", from, to, &tail);
+		return;
+	}
 	buf_printf(&tail, ": export format %s -> %s", a->version, b->version);
-	if (*compare_match_exporter(a) && *compare_match_exporter(b))
-		buf_printf(&tail, " (hwloc %s -> %s)", compare_match_exporter(a), compare_match_exporter(b));
+	if (*from && *to && strcmp(from, to))
+		buf_printf(&tail, " (hwloc %s -> %s)", from, to);
 	comparison_remark(c, a, 0, SEVERITY_IDENTITY, CHANGE_CHANGED, "export format", a->version, b->version, &tail);
 }
 

@@ -83,6 +83,17 @@ def test_lists_that_no_measurement_has_are_deleted(registry):
     assert int(registry.sql(lists)) == before
 
 
+def test_class_without_medians_is_shown(registry):
+    measure(registry, 0)
+
+    def is_said():
+        registry.sql("DELETE FROM class_costs")     # as before the next pass of the upkeep
+        said = topiary(registry, "bench", "show", name(0)).stdout
+        return "class c1, whose medians topiaryd has not computed yet\n" in said
+    assert wait_until(is_said, PATIENCE)
+    compared(registry)
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_noise_is_not_slow(registry, seed):
     for i in range(CLASS):
