@@ -66,6 +66,9 @@ int cred_check(const char *cred, const char *socket, struct claim *c, uid_t *sig
 	if (rc == EMUNGE_CRED_UNAUTHORIZED)
 		err_set(e, "munge: %s: the credential is restricted to another user; RegistryUser must be uid %u on "
 			"every host", munge_reason(ctx, rc), (unsigned) geteuid());
+	else if (rc == EMUNGE_CRED_EXPIRED || rc == EMUNGE_CRED_REWOUND)
+		err_set(e, "munge: %s: the clocks of this host and the sender's differ by minutes: synchronize them",
+			munge_reason(ctx, rc));
 	else if (rc != EMUNGE_SUCCESS)
 		err_set(e, "munge: %s", munge_reason(ctx, rc));
 	else if (!payload || memchr(payload, '\0', len) || claim_parse(payload, c))

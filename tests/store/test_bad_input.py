@@ -57,7 +57,8 @@ def test_replayed_credential(intact):
 def test_expired_credential(intact):
     cred = intact.sign(intact.claim("bad", XML), ttl=1)
     time.sleep(2.5)
-    refused(intact.ask("bad", XML, cred), 401, "(?i)expired")
+    refused(intact.ask("bad", XML, cred), 401,
+            "(?i)expired credential: the clocks of this host and the sender's differ")
 
 
 def test_credential_of_another_user(intact):
