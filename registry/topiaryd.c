@@ -102,7 +102,7 @@ static int open_database(const struct service *s, struct err *e)
 		return 0;
 	if (migrations_refused(s->migrations))
 		return -1;
-	log_warning("%s; exports and reads are answered with 503 until PostgreSQL can be reached", e->text);
+	log_warning("%s; exports and reads are answered with 503, and topiaryd tries again", e->text);
 	return 0;
 }
 

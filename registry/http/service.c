@@ -3,15 +3,19 @@
 #include "service.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "delta/pack.h"
 
+#define REPORT_SECONDS 60	/* between two lines about requests that fail alike */
+#define REASONS 8		/* that are told apart at a time */
 #define RETRY_SECONDS 10	/* at most, at random: clients refused together do not return together */
 
 const char *call_param(const struct call *c, const char *name)
@@ -39,6 +43,51 @@ void call_json(struct call *c, unsigned status, json_t *json)
 	c->reply.type = "application/json";
 }
 
+/* Why requests fail, without the node's name: for the same reason all of them do while PostgreSQL is down. */
+static struct failure {
+	char reason[256];
+	double logged;		/* in clock_now */
+	unsigned long more;	/* since then */
+} failures[REASONS];
+static pthread_mutex_t failures_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* That of this reason, or the one logged longest ago to be replaced by it. */
+static struct failure *find_failure(const char *reason)
+{
+	struct failure *oldest = failures;
+
+	for (struct failure *f = failures; f < failures + REASONS; f++) {
+		if (!strncmp(f->reason, reason, sizeof(f->reason) - 1))
+			return f;
+		if (f->logged < oldest->logged)
+			oldest = f;
+	}
+	*oldest = (struct failure){0};
+	snprintf(oldest->reason, sizeof(oldest->reason), "%.*s", (int) sizeof(oldest->reason) - 1, reason);
+	return oldest;
+}
+
+static void log_failure(const char *node, const char *text)
+{
+	size_t len = strlen(node);
+	double now = clock_now();
+	struct failure *f;
+
+	pthread_mutex_lock(&failures_lock);
+	f = find_failure(len && !strncmp(text, node, len) && text[len] == ':' ? text + len : text);
+	if (f->logged && now < f->logged + REPORT_SECONDS) {
+		f->more++;
+	} else {
+		if (f->more)
+			log_error("%s (%lu more requests failed so in %.0f s)", text, f->more, now - f->logged);
+		else
+			log_error("%s", text);
+		f->logged = now;
+		f->more = 0;
+	}
+	pthread_mutex_unlock(&failures_lock);
+}
+
 int call_fail(struct call *c, unsigned status, const char *fmt, ...)
 {
 	char text[768];
@@ -52,7 +101,7 @@ int call_fail(struct call *c, unsigned status, const char *fmt, ...)
 		if ((unsigned char) *p < ' ' || (unsigned char) *p > '~')
 			*p = '?';
 	if (status >= 500)
-		log_error("%s", text);
+		log_failure(c->node, text);
 	c->reply.retry_after = status == 503 ? 1 + random() % RETRY_SECONDS : 0;
 	call_json(c, status, json_pack("{s:s}", "error", text));
 	return -1;

@@ -31,6 +31,7 @@ struct migration {
 struct migrations {
 	size_t n;
 	atomic_bool refused;
+	const struct migration *started;	/* that was logged last */
 	struct migration all[];
 };
 
@@ -165,11 +166,14 @@ int migrations_check(struct db *db, struct migrations *m, struct err *e)
 
 /* --- applying --- */
 
-static int run_script(struct db *db, const struct migration *m, struct err *e)
+/* One that fails is tried again at each connect. */
+static int run_script(struct db *db, struct migrations *all, const struct migration *m, struct err *e)
 {
 	double begun = clock_now();
 
-	log_info("migration %s: started; exports wait until it is done", m->name);
+	if (all->started != m)
+		log_info("migration %s: started; exports wait until it is done", m->name);
+	all->started = m;
 	if (db_script(db, e, m->script.data))
 		return -1;
 	log_info("migration %s: done after %.0f s", m->name, clock_now() - begun);
@@ -180,7 +184,7 @@ static int run_script(struct db *db, const struct migration *m, struct err *e)
 #define APPLIED "INSERT INTO topiary_migration (name, sha256, works_with) VALUES ($1, $2, nullif($3, ''))" \
 	" ON CONFLICT (name) DO UPDATE SET sha256 = coalesce(topiary_migration.sha256, excluded.sha256)"
 
-static int apply_migration(struct db *db, const struct migration *m, struct err *e)
+static int apply_migration(struct db *db, struct migrations *all, const struct migration *m, struct err *e)
 {
 	struct db_value v[] = { DB_TEXT(m->name), DB_TEXT(m->sha256), DB_TEXT(m->works_with) };
 	char one[DB_KEY];
@@ -189,7 +193,7 @@ static int apply_migration(struct db *db, const struct migration *m, struct err 
 	if (db_execute(db, e, "BEGIN", 0, NULL) || db_execute(db, e, LOCK, 0, NULL) || db_script(db, e, RECORD) ||
 	    (done = db_query_key(db, one, e, IS_APPLIED, 1, v)) < 0)
 		goto error;
-	if ((done || run_script(db, m, e) == 0) && db_execute(db, e, APPLIED, 3, v) == 0 &&
+	if ((done || run_script(db, all, m, e) == 0) && db_execute(db, e, APPLIED, 3, v) == 0 &&
 	    db_execute(db, e, "COMMIT", 0, NULL) == 0)
 		return 0;
 error:
@@ -197,12 +201,12 @@ error:
 	return err_within(e, "migration %s", m->name);
 }
 
-int migrations_apply(struct db *db, const struct migrations *m, struct err *e)
+int migrations_apply(struct db *db, struct migrations *m, struct err *e)
 {
 	int rc = db_limit(db, 0, e);
 
 	for (size_t i = 0; i < m->n && rc == 0; i++)
-		rc = apply_migration(db, &m->all[i], e);
+		rc = apply_migration(db, m, &m->all[i], e);
 	db_limit(db, DB_SECONDS, NULL);
 	return rc;
 }

@@ -26,7 +26,7 @@ int migrations_check(struct db *db, struct migrations *m, struct err *e);
  * Apply the missing migrations in order, each in a transaction without time limit, recorded with its hash in
  * topiary_migration; several daemons may try at once. 0 or -1.
  */
-int migrations_apply(struct db *db, const struct migrations *m, struct err *e);
+int migrations_apply(struct db *db, struct migrations *m, struct err *e);
 
 /* Was the schema refused when last compared? Waiting does not help then. */
 bool migrations_refused(const struct migrations *m);

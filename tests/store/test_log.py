@@ -81,6 +81,19 @@ def test_hangup_is_logged_and_ignored(registry):
     assert daemon.alive() and registry.put("hangup", document("hangup", 9)).status == 200
 
 
+def test_requests_that_fail_alike_are_one_line(registry):
+    """As exports of all nodes do while PostgreSQL is down."""
+    registry.stop("postgres", signal.SIGINT)
+    mark = len(registry.log("topiaryd"))
+    try:
+        for i in range(12):
+            assert registry.put(f"down{i}", document(f"down{i}", i)).status == 503
+    finally:
+        registry.start_postgres()
+    lines = re.findall(r"^topiaryd: (?:down\d+: )?PostgreSQL: .*", since(registry, mark), re.M)
+    assert len(lines) == 1, lines
+
+
 def test_priorities_under_systemd(registry):
     """Each line begins with its priority for the journal (sd-daemon(3))."""
     command = [BUILD / "topiary-agent", "-v", "--local", "--config", registry.config, "--node", "local",

@@ -81,6 +81,19 @@ def test_migration_that_meets_a_lock_gives_way(registry):
         psql.communicate("ROLLBACK;\n", timeout=10)
 
 
+def test_migration_that_fails_is_announced_once(registry):
+    """It is tried again at each connect; why it fails is said at the start, and that topiaryd tries again."""
+    with without_topiaryd(registry), with_migration(registry, "0900_broken.sql", "SELECT 1 / 0;\n"):
+        mark = len(registry.log("topiaryd"))
+        registry.start_topiaryd()
+        answers = [registry.get("/healthz") for _ in range(4)]
+        registry.stop("topiaryd")
+    log = registry.log("topiaryd")[mark:]
+    assert all("division by zero" in answer.json()["error"] for answer in answers), answers[0].body
+    assert log.count("migration 0900_broken.sql: started") == 1, log
+    assert "division by zero; exports and reads are answered with 503, and topiaryd tries again" in log, log
+
+
 REFUSED = {
     "newer": ("INSERT INTO topiary_migration (name, sha256) VALUES ('0999_later.sql', 'x')",
               "0999_later.sql .*does not know"),
