@@ -102,6 +102,14 @@ static int read_xml(const struct cmd *c, const struct args *a, struct buf *out, 
 	return rc;
 }
 
+/* Without the fraction by which a second is all of it (target.h). */
+static json_t *time_json(const char *at)
+{
+	size_t n = strcspn(at, ".");
+
+	return strcmp(at + n, "." WHEN_END "Z") ? json_string(at) : json_sprintf("%.*sZ", (int) n, at);
+}
+
 /*
  * A node in the past, computed here from the document that the registry has for that time: in the format of the
  * registry's answers about a node and about its facts, with the time as "at". NULL with an error.
@@ -115,8 +123,8 @@ static json_t *past_describe(const struct buf *xml, const struct tree *tree, con
 	if (strings_make(tree, &s, e))
 		return NULL;
 	hash_hex(xml->data, xml->len, sha256);
-	j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:s}", "node", t->node, "at", t->at, "hierarchy",
-		      s.hierarchy, "cores_only", s.cores, "detail", s.detail, "allocation", s.allocation,
+	j = json_pack("{s:s, s:o, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:s}", "node", t->node, "at", time_json(t->at),
+		      "hierarchy", s.hierarchy, "cores_only", s.cores, "detail", s.detail, "allocation", s.allocation,
 		      "cores", (int) s.ncores, "pus", (int) s.npus, "xml_bytes", (json_int_t) xml->len,
 		      "sha256", sha256);
 	strings_free(&s);
@@ -142,7 +150,7 @@ static json_t *past_facts(const struct tree *tree, const struct target *t, struc
 						      "value", line));
 	}
 	if (!text.failed)
-		j = json_pack("{s:s, s:s, s:O}", "node", t->node, "at", t->at, "facts", list);
+		j = json_pack("{s:s, s:o, s:O}", "node", t->node, "at", time_json(t->at), "facts", list);
 	if (!j)
 		err_set(e, "out of memory");
 	json_decref(list);

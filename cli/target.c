@@ -55,7 +55,7 @@ static const char *read_clock(const char *at, struct tm *tm, char fraction[stati
 int when_parse(const char *words, char out[static WHEN_MAX], struct err *e)
 {
 	struct tm tm = { .tm_isdst = -1 };
-	char fraction[7] = "999999", text[WHEN_MAX];
+	char fraction[7] = WHEN_END, text[WHEN_MAX];
 	const char *at = strptime(words, "%Y-%m-%d", &tm);
 	bool local = true;
 	long east = 0;

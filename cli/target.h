@@ -7,6 +7,7 @@
 #include "hwxml/tree.h"
 
 #define WHEN_MAX 40
+#define WHEN_END "999999"	/* the fraction of a time that was given without one */
 
 /*
  * Parse a time on the command line: "2026-11-20" (midnight), "2026-11-20 14:00", "2026-11-20 14:00:05", in local time,

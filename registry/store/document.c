@@ -134,8 +134,7 @@ enum document_result document_load(struct bases *b, struct db *db, const char *n
 		return DOCUMENT_BAD_TIME;
 	}
 	if (!PQntuples(r)) {
-		err_set(e, "%s: %s%.80s", node, when ? "no topology stored at " : "not in the registry",
-			when ? when : "");
+		err_set(e, "%s: %s", node, when ? "no topology stored at that time" : "not in the registry");
 		rc = DOCUMENT_ABSENT;
 	} else if (decode_row(b, db, r, out, e)) {
 		err_within(e, "%s", node);

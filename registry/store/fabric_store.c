@@ -87,7 +87,7 @@ enum fabric_result fabric_document(struct db *db, const char *when, struct buf *
 	if (!r)
 		return FABRIC_FAILED;
 	if (!PQntuples(r)) {
-		err_set(e, "fabric: no fabric was imported%s%.80s", when ? " by " : "", when ? when : "");
+		err_set(e, "fabric: no fabric was imported%s", when ? " by that time" : "");
 		rc = FABRIC_ABSENT;
 	} else {
 		buf_printf(out, "%s\n", PQgetvalue(r, 0, 0));
