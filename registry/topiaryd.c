@@ -66,6 +66,8 @@ static void invalidate_connections(void *user)
 	db_pool_invalidate(s->readers);
 	db_pool_invalidate(s->lists);
 	db_pool_invalidate(s->checks);
+	if (s->read_checks)
+		db_pool_invalidate(s->read_checks);
 }
 
 /* Nothing is connected yet. */
@@ -74,14 +76,16 @@ static int pools_new(struct service *s, struct err *e)
 	const char *database = s->settings.database,
 		*read = *s->settings.read_database ? s->settings.read_database : database;
 
-	if (!(s->migrations = migrations_load(s->settings.schema_dir, e)))
+	if (db_conninfo_check("Database", database, e) || db_conninfo_check("ReadDatabase", read, e) ||
+	    !(s->migrations = migrations_load(s->settings.schema_dir, e)))
 		return -1;
 	if (!(s->bases = bases_new(BASES_AT_HAND)) ||
 	    !(s->identity = identity_new(s->migrations, s->bases, invalidate_connections, s)) ||
 	    !(s->pool = db_pool_new(database, CONNECTIONS, true, prepare_writer, s)) ||
 	    !(s->readers = db_pool_new(read, READERS, false, prepare_reader, s)) ||
 	    !(s->lists = db_pool_new(read, LISTS, false, prepare_reader, s)) ||
-	    !(s->checks = db_pool_new(database, CHECKS, true, prepare_writer, s)))
+	    !(s->checks = db_pool_new(database, CHECKS, true, prepare_writer, s)) ||
+	    (read != database && !(s->read_checks = db_pool_new(read, 1, false, prepare_reader, s))))
 		return err_set(e, "out of memory");
 	return 0;
 }
@@ -96,14 +100,23 @@ static int update_schema(struct db_pool *pool, struct err *e)
 }
 
 /* An incompatible schema is fatal. A PostgreSQL that is not up yet is waited for. */
-static int open_database(const struct service *s, struct err *e)
+static int try_database(const struct service *s, struct db_pool *pool, const char *setting, const char *requests,
+			struct err *e)
 {
-	if (update_schema(s->pool, e) == 0)
+	if (update_schema(pool, e) == 0)
 		return 0;
 	if (migrations_refused(s->migrations))
 		return -1;
-	log_warning("%s; exports and reads are answered with 503, and topiaryd tries again", e->text);
+	log_warning("%s=: %s; %s are answered with 503, and topiaryd tries again", setting, e->text, requests);
 	return 0;
+}
+
+static int open_databases(const struct service *s, struct err *e)
+{
+	bool both = s->read_checks;
+
+	return try_database(s, s->pool, "Database", both ? "exports" : "exports and reads", e) ||
+	       (both && try_database(s, s->read_checks, "ReadDatabase", "reads", e)) ? -1 : 0;
 }
 
 /* Wait for SIGTERM or SIGINT: 0, or -1 when the parser ended instead, without which no export can be parsed. */
@@ -172,7 +185,7 @@ static int service_run(struct service *s, struct err *e)
 	/* What can be refused is checked before the database or a file is changed. */
 	if ((server = server_open(s, e)) &&
 	    (s->hosts = pg_servers_start(s->settings.database, invalidate_connections, s, e)) &&
-	    open_database(s, e) == 0 && service_start(s, e) == 0 && server_start(server, e) == 0) {
+	    open_databases(s, e) == 0 && service_start(s, e) == 0 && server_start(server, e) == 0) {
 		log_info("listening on %s", s->settings.listen);
 		/* Not before: names of hosts may take seconds. */
 		settings_check_here(&s->settings, geteuid(), warn, NULL);
@@ -211,6 +224,7 @@ int main(int argc, char **argv)
 		rc = o.migrate ? update_schema(s.pool, &e) : service_run(&s, &e);
 	if (rc)
 		log_error("%s", e.text);
+	db_pool_free(s.read_checks);
 	db_pool_free(s.checks);
 	db_pool_free(s.lists);
 	db_pool_free(s.readers);

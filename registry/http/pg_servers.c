@@ -227,19 +227,15 @@ static void *pg_servers_thread(void *user)
 
 struct pg_servers *pg_servers_start(const char *conninfo, void (*on_split)(void *user), void *user, struct err *e)
 {
-	char *why = NULL;
-	PQconninfoOption *options = PQconninfoParse(conninfo, &why);
+	PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
 	unsigned n = options ? count_servers(options) : 0;
 	struct pg_servers *s = options ? calloc(1, sizeof(*s) + n * sizeof(s->all[0])) : NULL;
 	bool failed = !s;
 
-	if (!options)
-		err_set(e, "Database=: %.*s", (int) strcspn(why ? why : "", "\n"), why ? why : "out of memory");
-	else if (failed)
+	if (failed) {
 		err_set(e, "out of memory");
-	PQfreemem(why);
-	if (failed)
 		goto done;
+	}
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->wake, NULL);
 	s->on_split = on_split;

@@ -20,12 +20,12 @@
 #define NAME "readyz"
 
 /* Each returns 0, or -1 with an error. */
-static int check_connection(struct service *s, int (*run)(struct db *db, struct err *e), struct err *e)
+static int check_connection(struct db_pool *pool, int (*run)(struct db *db, struct err *e), struct err *e)
 {
-	struct db *db = db_acquire(s->checks, e);
+	struct db *db = db_acquire(pool, e);
 	int rc = db ? run(db, e) : -1;
 
-	db_release(s->checks, db);
+	db_release(pool, db);
 	return rc;
 }
 
@@ -47,12 +47,17 @@ static int query_read_only(struct db *db, struct err *e)
 
 static int check_writes(struct service *s, struct err *e)
 {
-	return check_connection(s, query_read_only, e);
+	return check_connection(s->checks, query_read_only, e);
 }
 
 static int check_schema(struct service *s, struct err *e)
 {
-	return check_connection(s, db_check, e);
+	return check_connection(s->checks, db_check, e);
+}
+
+static int check_reads(struct service *s, struct err *e)
+{
+	return s->read_checks ? check_connection(s->read_checks, query_nothing, e) : 0;
 }
 
 static int check_munge(struct service *s, struct err *e)
@@ -93,8 +98,8 @@ static const struct check {
 	const char *name;
 	int (*run)(struct service *s, struct err *e);
 } checks[] = {
-	{ "database", check_writes }, { "schema", check_schema }, { "munge", check_munge }, { "disk", check_disk },
-	{ "workers", check_workers },
+	{ "database", check_writes }, { "schema", check_schema }, { "reads", check_reads }, { "munge", check_munge },
+	{ "disk", check_disk }, { "workers", check_workers },
 };
 #define CHECKS (sizeof(checks) / sizeof(checks[0]))
 
@@ -184,7 +189,7 @@ void read_health(struct call *c)
 {
 	struct err e;
 
-	if (check_connection(c->service, query_nothing, &e) || check_schema(c->service, &e))
+	if (check_connection(c->service->checks, query_nothing, &e) || check_schema(c->service, &e))
 		call_fail(c, 503, "%s", e.text);
 	else
 		read_alive(c);

@@ -56,6 +56,7 @@ struct service {
 	struct db_pool *readers;	/* for reads of one node */
 	struct db_pool *lists;		/* for lists */
 	struct db_pool *checks;		/* for health checks: separate pools, so that none starves another */
+	struct db_pool *read_checks;	/* for those of ReadDatabase; NULL without it */
 	struct migrations *migrations;
 	struct pg_servers *hosts;
 	struct identity *identity;

@@ -46,6 +46,18 @@ struct db_pool {
 	struct db db[];
 };
 
+int db_conninfo_check(const char *setting, const char *conninfo, struct err *e)
+{
+	char *why = NULL;
+	PQconninfoOption *options = PQconninfoParse(conninfo, &why);
+	int rc = options ? 0 : err_set(e, "%s=: %.*s", setting, (int) strcspn(why ? why : "", "\n"),
+				       why ? why : "out of memory");
+
+	PQfreemem(why);
+	PQconninfoFree(options);
+	return rc;
+}
+
 struct db_pool *db_pool_new(const char *conninfo, unsigned size, bool writes,
 			    int (*prepare)(struct db *db, void *user, struct err *e), void *user)
 {

@@ -17,6 +17,9 @@
 struct db_pool;
 struct db;
 
+/* Is it a connection string? 0, or -1 with an error that names the setting. */
+int db_conninfo_check(const char *setting, const char *conninfo, struct err *e);
+
 /*
  * writes: commits must survive a crash of the server. Sessions wait for the disk (synchronous_commit at least on), and
  * a server with fsync=off is refused. prepare is called with each new connection and may refuse it. conninfo and user

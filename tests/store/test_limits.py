@@ -5,6 +5,7 @@ more connections than there are; more reads than PostgreSQL can do at once."""
 import contextlib
 import http.client
 import os
+import re
 import resource
 import signal
 import socket
@@ -14,7 +15,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from registry_rig import BUILD, SMALL, machine, superuser
+from registry_rig import BUILD, SMALL, USER, machine, superuser
 from rig.elsewhere import ip
 from rig.limits import limits
 from rig.processes import wait_until
@@ -258,6 +259,18 @@ def without_room(registry):
     registry.snapshot.parent.chmod(0o555)
     yield {"disk"}
     registry.snapshot.parent.chmod(0o755)
+
+
+def test_read_database_is_checked(registry, configured):
+    """At the start and all the time, as Database is; exports are accepted without it."""
+    mark = len(registry.log("topiaryd"))
+    configured(ReadDatabase=f"host={registry.folder}/nowhere dbname=topiary")
+    assert re.search("ReadDatabase=: PostgreSQL: .*; reads are answered with 503, and topiaryd tries again",
+                     registry.log("topiaryd")[mark:])
+    assert wait_until(lambda: checks(registry) == {"reads"}, 120), registry.get("/readyz").body
+    assert registry.put("cn1", machine(SMALL, "cn1", 1)).status == 200
+    configured(ReadDatabase=f"host={registry.folder}/pg dbname=topiary user={USER}")
+    assert wait_until(lambda: not checks(registry), 120), registry.get("/readyz").body
 
 
 def without_schema(registry):
