@@ -46,25 +46,29 @@ static const char *map_of_job(void)
 	return strstr(hosts, folder) ? hosts : NULL;
 }
 
-static unsigned long count_lines(const char *file)
+/* 0: with an error. */
+static unsigned long count_ranks(const char *hosts, struct err *e)
 {
 	struct buf text = {0};
 	unsigned long n = 0;
 
-	if (!file_read(file, MAX_HOSTS, &text, NULL))
-		for (size_t i = 0; i < text.len; i++)
-			n += text.data[i] == '\n';
+	if (file_read(hosts, MAX_HOSTS, &text, e))
+		return 0;
+	for (size_t i = 0; i < text.len; i++)
+		n += text.data[i] == '\n';
 	buf_free(&text);
+	if (!n)
+		err_set(e, "%s: no hosts", hosts);
 	return n;
 }
 
 static int check_counts(const char *hosts, struct err *e)
 {
-	unsigned long ranks = count_lines(hosts);
+	unsigned long ranks = count_ranks(hosts, e);
 	bool counted = false;
 
 	if (!ranks)
-		return err_set(e, "%s: no hosts", hosts);
+		return -1;
 	for (size_t i = 0; i < COUNT(counts); i++) {
 		const char *value = getenv(counts[i]);
 

@@ -355,6 +355,13 @@ def test_srun_with_other_options_ignores_the_map(cluster, matrix, seat, how, why
     assert plain(ours) == plain(stock)
 
 
+def test_map_that_cannot_be_read_is_reported(cluster, matrix, seat):
+    script = f"export TOPIARY_HOSTFILE=/none/$SLURM_JOB_ID.batch/hosts; srun {seat}"
+    _, state, output = cluster.job(script, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}")
+    assert state == "COMPLETED"
+    assert re.search(r"not follow the job's rank map: /none/\d+\.batch/hosts: No such file or directory$", output, re.M)
+
+
 def test_heterogeneous_job_reports_that_srun_follows_no_map(cluster, matrix, seat):
     _, state, output = cluster.job(f"test -s $TOPIARY_HOSTFILE && srun {seat}", "-w", "cn1", "-n2",
                                    f"--topo-matrix={matrix(2)}", ":", "-w", "cn2", "-n2")
