@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
--- Roles for a site that separates duties; run by the database's superuser with psql, before topiaryd first starts or later. topiaryd
--- also works with one role that owns everything: name it with `-v owner=ROLE`, and its tables are opened to topiary_read.
+-- Roles for a site that separates duties; run by the database's superuser with psql, before topiaryd first starts or later, and again
+-- for another database or to restore grants. topiaryd also works with one role that owns everything: name it with `-v owner=ROLE`, and
+-- its tables are opened to topiary_read.
 --
 --	topiary_owner	owns the tables; its members apply migrations: topiaryd --migrate
 --	topiary_ingest	topiaryd: keeps exports, but changes no table
@@ -12,10 +13,9 @@
 \if :{?owner}
 \else
 \set owner topiary_owner
-CREATE ROLE topiary_owner NOLOGIN;
+SELECT 'CREATE ROLE topiary_owner NOLOGIN' WHERE to_regrole('topiary_owner') IS NULL \gexec
 \endif
-CREATE ROLE topiary_ingest NOLOGIN;
-CREATE ROLE topiary_read NOLOGIN;
+SELECT format('CREATE ROLE %I NOLOGIN', r) FROM unnest(ARRAY['topiary_ingest', 'topiary_read']) r WHERE to_regrole(r) IS NULL \gexec
 
 GRANT CREATE, USAGE ON SCHEMA public TO :"owner";
 GRANT USAGE ON SCHEMA public TO topiary_ingest, topiary_read;
