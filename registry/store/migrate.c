@@ -130,6 +130,24 @@ static int check_row(const struct migrations *m, const PGresult *r, int row, str
 	return !*sha256;
 }
 
+/* Each is applied on those before it: one that is missing below the last was lost, and cannot be applied any more. */
+static int check_gaps(const struct migrations *m, const PGresult *r, struct err *e)
+{
+	int rows = PQntuples(r);
+	const char *last = rows ? PQgetvalue(r, rows - 1, R_NAME) : "";
+
+	for (size_t i = 0; i < m->n && strcmp(m->all[i].name, last) < 0; i++) {
+		int row = 0;
+
+		while (row < rows && strcmp(PQgetvalue(r, row, R_NAME), m->all[i].name))
+			row++;
+		if (row == rows)
+			return err_set(e, "the database lacks migration %s, but has %s: restore it from a backup",
+				       m->all[i].name, last);
+	}
+	return 0;
+}
+
 static int check_rows(const struct migrations *m, const PGresult *r, struct err *e)
 {
 	size_t known = 0;
@@ -143,7 +161,7 @@ static int check_rows(const struct migrations *m, const PGresult *r, struct err 
 		todo |= rc;
 		known += find_migration(m, PQgetvalue(r, i, R_NAME)) != NULL;
 	}
-	return todo || known < m->n;
+	return check_gaps(m, r, e) ? -1 : todo || known < m->n;
 }
 
 int migrations_check(struct db *db, struct migrations *m, struct err *e)

@@ -99,6 +99,8 @@ REFUSED = {
               "0999_later.sql .*does not know"),
     "newer, works with a later one": ("INSERT INTO topiary_migration (name, sha256, works_with)"
                                       " VALUES ('0999_later.sql', 'x', '0998')", "0999_later.sql .*does not know"),
+    "a gap": ("DELETE FROM topiary_migration WHERE name = '0002_views.sql'",
+              "lacks migration 0002_views.sql, but has .*: restore it from a backup"),
     "edited": ("UPDATE topiary_migration SET sha256 = repeat('0', 64) WHERE name = '0002_views.sql'",
                "0002_views.sql was edited"),
 }
