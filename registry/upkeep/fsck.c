@@ -99,6 +99,29 @@ static bool restore_base(struct fsck *f, int base)
 	return rc == 1;
 }
 
+/* Of a patch the shape may differ from the base's. */
+#define RESTORE_SHAPE "WITH s AS (SELECT name FROM shape WHERE name = $2)," \
+	" b AS (UPDATE base b SET shape = s.name FROM s WHERE b.id = $3::int AND b.shape <> s.name AND $4 <> 'patch')" \
+	" UPDATE layout f SET shape = s.name FROM s WHERE f.id = $1::int AND f.shape <> s.name RETURNING f.id"
+#define HAS_SHAPE "SELECT id FROM layout WHERE id = $1::int AND shape = $2"
+
+/* The document is whole, so that what is stored of its shape was damaged: is it that of the document now? */
+static bool restore_shape(struct fsck *f, const PGresult *r, int row, const char *shape)
+{
+	struct db_value v[] = { DB_TEXT(PQgetvalue(r, row, LAYOUT)), DB_TEXT(shape), DB_TEXT(PQgetvalue(r, row, BASE)),
+				DB_TEXT(PQgetvalue(r, row, KIND)) };
+	char layout[DB_KEY];
+
+	if (!f->record)
+		return false;
+	if (db_query_key(f->db, layout, NULL, RESTORE_SHAPE, 4, v) > 0) {
+		log_warning("layout %s: shape %s was stored instead of %s, and was corrected", layout,
+			    PQgetvalue(r, row, SHAPE), shape);
+		bases_invalidate(f->bases, f->db, atoi(PQgetvalue(r, row, BASE)), NULL);
+	}
+	return db_query_key(f->db, layout, NULL, HAS_SHAPE, 2, v) == 1;
+}
+
 static int document_repair(struct fsck *f, const struct document_row *s, struct buf *xml, struct err *e)
 {
 	int rc = document_rebuild(f->stored, f->db, s, xml, e);
@@ -118,7 +141,7 @@ static int check_document(struct fsck *f, struct shape_cache *known, const PGres
 	if (rc)
 		return db_execute(f->db, NULL, "SELECT 1", 0, NULL) ? -1 : 1;
 	rc = document_shape(f, known, r, row, &xml, shape, e);
-	if (rc == 0 && strcmp(shape, PQgetvalue(r, row, SHAPE))) {
+	if (rc == 0 && strcmp(shape, PQgetvalue(r, row, SHAPE)) && !restore_shape(f, r, row, shape)) {
 		err_set(e, "its shape is %s, but %s is stored", shape, PQgetvalue(r, row, SHAPE));
 		rc = 1;
 	}
