@@ -50,8 +50,11 @@ static int lock_take(const char *run_dir, struct err *e)
 	char path[PATH_MAX];
 	int fd;
 
-	if (mkdir(run_dir, 0755) && errno != EEXIST)
-		return err_set(e, "%s: %s", run_dir, strerror(errno));
+	if (mkdir(run_dir, 0755) == 0)
+		log_warning("RunDir=%s: created; if it is mistyped, or its file system is not mounted, correct "
+			    "topiary.conf or mount it and restart topiary-monitor", run_dir);
+	else if (errno != EEXIST)
+		return err_set(e, "RunDir=%s: %s", run_dir, strerror(errno));
 	snprintf(path, sizeof(path), "%s/" ASK_LOCK, run_dir);
 	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)

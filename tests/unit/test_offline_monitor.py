@@ -127,6 +127,20 @@ def test_steps_that_overlap_have_the_same_counts(run_dir):
     assert all(totals(home / "monitor.done")[1]["busy"] >= 0.4e9 for home in homes)
 
 
+def test_run_dir_that_is_not_there(run_dir):
+    """It is created below a directory that exists, and that is said."""
+    assert f"RunDir={run_dir.path}: created; if it is mistyped" in run_dir.said()
+    run_dir.daemon.stop()
+    run_dir.conf.write_text(f"RunDir={run_dir.path}/no/run\n")
+    done = subprocess.run([BUILD / "topiary-monitor", "--config", run_dir.conf], capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 1 and f"RunDir={run_dir.path}/no/run: No such file or directory" in done.stderr, done
+    run_dir.conf.write_text(f"RunDir={run_dir.path}\n")
+    before = len(run_dir.said())
+    run_dir.start()
+    assert "created" not in run_dir.said()[before:]
+
+
 def test_hangup_is_logged_and_ignored(run_dir):
     assert wait_until((run_dir.begin("7.0") / "monitor.trace").exists, 30)
     os.kill(run_dir.daemon.pid, signal.SIGHUP)
