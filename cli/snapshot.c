@@ -20,7 +20,8 @@ struct args {
 
 static const struct cmd_option options[] = {
 	{ "offline", 'O', NULL, CMD_FLAG(offline), "Build it from XML files, without a registry" },
-	{ "output", 'o', "FILE", CMD_TEXT(output), "Write to FILE, atomically, instead of standard output" },
+	{ "output", 'o', "FILE", CMD_TEXT(output),
+	  "Write to FILE, atomically (default: standard output; with --watch SnapshotFile)" },
 	{ "watch", 'w', NULL, CMD_FLAG(watch), "Keep FILE up to date with the registry until terminated" },
 	{ "interval", 'i', "SECONDS", CMD_NUMBER(interval, 1, MAX_INTERVAL),
 	  "Seconds between requests (default: SnapshotPoll)" },
@@ -36,8 +37,8 @@ static void check_together(void *args, struct argp_state *state)
 	for (int i = 0; i < a->pairs.n; i++)
 		if (!strchr(a->pairs.list[i], '=') || *a->pairs.list[i] == '=')
 			argp_error(state, "'%s': expected NODES=FILE", a->pairs.list[i]);
-	if (a->watch && (a->offline || !a->output))
-		argp_error(state, "--watch requires --output and excludes --offline");
+	if (a->watch && a->offline)
+		argp_error(state, "--watch and --offline exclude each other");
 	if (a->interval && !a->watch)
 		argp_error(state, "--interval requires --watch");
 }
@@ -111,7 +112,8 @@ int cmd_snapshot(struct cmd *c, int argc, char **argv, struct err *e)
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
 	if (a.watch)
-		watch_snapshot(c->url ? c->url : c->settings.registry_url, a.output,
+		watch_snapshot(c->url ? c->url : c->settings.registry_url,
+			       a.output ? a.output : c->settings.snapshot_file,
 			       a.interval ? a.interval : c->settings.snapshot_poll);
 	rc = a.offline ? from_files(&a, &out, e) : cmd_get(c, "/v1/snapshot", &out, e);
 	if (rc == 0)

@@ -2,6 +2,8 @@
 # Copyright (C) 2026 The Topiary authors
 """A machine that packaging/setup prepared has all that the packages are built with."""
 import re
+import shutil
+import subprocess
 
 from rig.paths import ROOT
 
@@ -25,3 +27,15 @@ def test_example_says_what_the_recipe_says():
                      re.MULTILINE)[1].split()
     example = (ROOT / "packaging" / "examples" / "topiary.conf").read_text().split("\n")
     assert told and set(told) <= set(example)
+
+
+def test_documents_are_installed_under_their_names(tmp_path):
+    """debhelper compresses others of this size, and the manuals name them without .gz."""
+    shutil.copytree(ROOT / "packaging/debian", tmp_path / "debian")
+    installed = tmp_path / "debian/topiary-registry/usr/share/doc/topiary"
+    names = {"operations.md", "openapi.yaml", "alerts.yml", "grafana.json"}
+    installed.mkdir(parents=True)
+    for name in names:
+        (installed / name).write_bytes(bytes(65536))
+    subprocess.run(["make", "-f", "debian/rules", "override_dh_compress"], cwd=tmp_path, check=True, timeout=60)
+    assert {path.name for path in installed.iterdir()} == names

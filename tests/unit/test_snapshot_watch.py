@@ -45,11 +45,12 @@ def registry():
 
 @pytest.fixture
 def watch(registry, tmp_path):
-    path, log = tmp_path / "snapshot", tmp_path / "log"
+    """As its unit runs it: topiary.conf names the file."""
+    path, log, config = tmp_path / "files/snapshot", tmp_path / "files/log", tmp_path / "topiary.conf"
+    path.parent.mkdir()
+    config.write_text(f"SnapshotFile={path}\nSnapshotPoll=1\nRegistryURL=http://127.0.0.1:{registry.server_port}\n")
     with open(log, "w", encoding="utf-8") as stderr:
-        process = subprocess.Popen([BUILD / "topiary", "snapshot", "--watch", "--interval", "1", "-o", path,
-                                    "--config", "/dev/null", "--url", f"http://127.0.0.1:{registry.server_port}"],
-                                   stderr=stderr)
+        process = subprocess.Popen([BUILD / "topiary", "snapshot", "--watch", "--config", config], stderr=stderr)
     process.path, process.log = path, log
     yield process
     process.kill()
