@@ -224,8 +224,9 @@ static int agent_run(const struct args *o, const struct settings *s, struct buf 
 		return -1;
 	}
 	if (rc)
-		log_info("%s: not rechecked: an earlier release of topiary-agent kept no complete topology at this "
-			 "boot; it is kept at the next boot, or by \"systemctl restart topiary-agent\"", d.node);
+		log_info("%s: not rechecked: %s.complete was not written at this boot, because topiary-agent was of an "
+			 "earlier release or PublishSerials was yes; the next boot or \"systemctl restart "
+			 "topiary-agent\" writes it", d.node, s->topology_file);
 	return o->local || rc ? 0 : send_until_done(&d, o);
 }
 

@@ -105,14 +105,21 @@ def test_asking_looks_at_no_hardware(registry):
 
 
 def test_serial_numbers_stay(registry):
-    """The file for everybody has none; that for root alone is asked about. One of an earlier release is not sent."""
+    """The file for everybody has none; that for root alone is asked about. One of an earlier release, or without a
+    complete one because PublishSerials was yes, is not sent."""
     node = Node(registry, "serial", 81)
     complete = node.file.with_suffix(".xml.complete")
     assert b"DMIProductSerial" not in node.file.read_bytes() and complete.stat().st_mode & 0o777 == 0o600
     assert (node.agent(*unit_options()).stderr, node.is_there()) == ("", True)
-    complete.unlink()
+    kept = node.config.read_text()
+    node.config.write_text(kept + "PublishSerials=yes\n")
+    node.boot(81)
+    assert not complete.exists()
+    node.config.write_text(kept)
     done = node.agent(*unit_options())
-    assert done.returncode == 0 and "not rechecked: an earlier release" in done.stderr and node.is_there()
+    assert done.returncode == 0 and node.is_there()
+    assert re.search(f"serial: not rechecked: {complete} was not written at this boot, because topiary-agent was of an "
+                     "earlier release or PublishSerials was yes; .*restart", done.stderr), done.stderr
 
 
 def test_file_of_another_node_is_left_alone(registry, tmp_path):
