@@ -3,6 +3,7 @@
 #include "options.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/printable.h"
@@ -123,6 +124,90 @@ static const char *value_of(const char *value)
 	return value && strcmp(value, "(null)") ? value : "";
 }
 
+/* --- components of a heterogeneous job, on the submit side --- */
+
+/*
+ * sbatch, salloc and srun read the options of one component after another. Slurm keeps a plugin's options from one to
+ * the next; sbatch and salloc even set them again from the environment, after those in the script.
+ */
+static struct {
+	bool of_user;		/* the environment had it from the beginning: for all components */
+	bool repeated;		/* that of the component before has been set again */
+	char *value, *before;	/* of this component, or NULL; the last one of those before, or NULL */
+} given[OPTIONS];
+static unsigned component;
+
+#define ENVIRONMENT "SLURM_SPANK_"
+#define VARIABLE_SIZE 96
+
+/* As Slurm names it (src/common/plugstack.c, _opt_env_name); in the job's control environment without ENVIRONMENT. */
+static const char *variable_of(size_t which, char name[static VARIABLE_SIZE])
+{
+	int at = snprintf(name, VARIABLE_SIZE, ENVIRONMENT "_SLURM_SPANK_OPTION_topiary_%s", rows[which].name);
+
+	while (at--)
+		name[at] = name[at] == '-' ? '_' : name[at];
+	return name;
+}
+
+static bool is_repeated(int which, const char *value)
+{
+	char name[VARIABLE_SIZE];
+	const char *set = getenv(variable_of(which, name));
+	bool is = component && !given[which].of_user && !given[which].repeated && set && value && !strcmp(set, value);
+
+	given[which].repeated |= is;
+	return is;
+}
+
+static void keep_given(int which, const char *value)
+{
+	free(given[which].value);
+	given[which].value = strdup(value ? value : "(null)");
+}
+
+static bool applies_to_tasks(size_t which)
+{
+	return rows[which].remote == set_bind || rows[which].remote == set_monitor;
+}
+
+/* srun passes one value of each option to the tasks of all components: the last. */
+static void warn_one_value(size_t which)
+{
+	const char *value = given[which].value, *before = given[which].before;
+
+	if (spank_context() == S_CTX_LOCAL && component && value && applies_to_tasks(which) &&
+	    (!before || strcmp(value, before)))
+		slurm_error("topiary: --%s%s%s applies to all components of this step: use an srun for each"
+			    " --het-group", rows[which].name, *value_of(value) ? "=" : "", value_of(value));
+}
+
+static void component_end(spank_t sp, size_t which)
+{
+	char name[VARIABLE_SIZE];
+	const char *variable = variable_of(which, name) + strlen(ENVIRONMENT);
+
+	if (component && given[which].value)
+		spank_job_control_setenv(sp, variable, given[which].value, 1);
+	else if (component && !given[which].of_user)
+		spank_job_control_unsetenv(sp, variable);
+	if (given[which].value) {
+		free(given[which].before);
+		given[which].before = given[which].value;
+	}
+	given[which].value = NULL;
+	given[which].repeated = false;
+}
+
+unsigned options_end_component(spank_t sp)
+{
+	for (size_t i = 0; i < OPTIONS; i++) {
+		warn_one_value(i);
+		component_end(sp, i);
+	}
+	return component++;
+}
+
 static int option_store(int which, const char *value, int remote, struct err *e)
 {
 	const char *name = rows[which].name;
@@ -138,6 +223,10 @@ static int option_set(int which, const char *value, int remote)
 	static bool warned[OPTIONS];
 	struct err e;
 
+	if (!remote && is_repeated(which, value))
+		return 0;
+	if (!remote)
+		keep_given(which, value);
 	if (!option_store(which, value_of(value), remote, &e)) {
 		set_by_user[which] = true;
 		return 0;
@@ -151,6 +240,8 @@ static int option_set(int which, const char *value, int remote)
 
 int options_register(spank_t sp, options_path_fn *resolve)
 {
+	char name[VARIABLE_SIZE];
+
 	resolve_path = resolve;
 	for (size_t i = 0; i < OPTIONS; i++) {
 		struct spank_option o = { (char *) rows[i].name, (char *) rows[i].argument, (char *) rows[i].help,
@@ -158,6 +249,7 @@ int options_register(spank_t sp, options_path_fn *resolve)
 
 		if (spank_option_register(sp, &o) != ESPANK_SUCCESS)
 			slurm_error("topiary: --%s: not registered; another plugin may define it", rows[i].name);
+		given[i].of_user = getenv(variable_of(i, name));
 	}
 	return 0;
 }

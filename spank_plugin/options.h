@@ -44,6 +44,12 @@ options_path_fn options_copy_path;
 int options_register(spank_t sp, options_path_fn *resolve);
 
 /*
+ * On the submit side, when all options of a component of a heterogeneous job have been read: the job's control
+ * environment has those of this component alone. Returns its number, 0 for the first one and for all other jobs.
+ */
+unsigned options_end_component(spank_t sp);
+
+/*
  * slurm_spank_init_post_opt, called by dispatch.c: with --topo-tasks=auto, set the options that the user has not.
  * Always 0.
  */

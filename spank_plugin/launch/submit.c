@@ -140,14 +140,41 @@ static void pass_rank_count(spank_t sp, int argc, char **argv)
 	buf_free(&answer);
 }
 
-int submit_options(spank_t sp, int argc, char **argv)
+static void pass_paths(spank_t sp)
 {
-	pass_rank_count(sp, argc, argv);
 	for (size_t i = 0; i < sizeof(carried) / sizeof(*carried); i++)
 		if (*carried[i].value && (setenv(carried[i].env, carried[i].value, 1) ||
 					  spank_job_control_setenv(sp, carried[i].env, carried[i].value,
 					  1) != ESPANK_SUCCESS))
 			slurm_error("topiary: --%s=%s cannot be passed to the job", carried[i].option,
 				carried[i].value);
+}
+
+/* The batch script runs on the nodes of the first component, and maps and records its ranks alone. */
+static void refuse_paths(spank_t sp, unsigned component)
+{
+	spank_job_control_unsetenv(sp, REQUEST_MATRIX_RANKS);
+	for (size_t i = 0; i < sizeof(carried) / sizeof(*carried); i++) {
+		if (!*carried[i].value)
+			continue;
+		slurm_error("topiary: --%s=%s has no effect on component %u of a heterogeneous job: give it to the"
+			    " first one", carried[i].option, carried[i].value, component);
+		spank_job_control_unsetenv(sp, carried[i].env);
+	}
+}
+
+int submit_options(spank_t sp, int argc, char **argv)
+{
+	unsigned component = options_end_component(sp);
+
+	if (component && is_sbatch()) {
+		refuse_paths(sp, component);
+	} else {
+		pass_rank_count(sp, argc, argv);
+		pass_paths(sp);
+	}
+	/* Of this component. */
+	if (is_sbatch())
+		*options.matrix = *options.capture = '\0';
 	return 0;
 }

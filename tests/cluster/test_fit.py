@@ -2,11 +2,14 @@
 # Copyright (C) 2026 The Topiary authors
 """What a job asks of its place: kept within a boundary or the job waits, each task apart, a path of domains, the
 smallest machine."""
+import json
+import subprocess
 import time
 from datetime import datetime
 
 import pytest
 from rig.ask import cores_of, fields, given_too_often, jobs, wait_running
+from rig.cluster import as_user
 from rig.processes import wait_until
 
 L2, L3, PACKAGE = 2, 8, 16     # cores of these on cn1 and cn2; an L3 is a NUMA node's
@@ -287,6 +290,62 @@ def test_option_overrides_the_comment(place):
 
 def test_off_is_stock(place):
     assert len(domains(place(*ON, "-n8", "--topo-fit=off"), L3)) > 1
+
+
+# --- heterogeneous jobs
+
+SPREAD, L3_LEVEL = "--topo-fit=spread", "--topo-level=l3"
+
+
+def numbers(cluster):
+    """Of all jobs that wait or run, the first component's first."""
+    return sorted(cluster.command(["squeue", "-h", "-o", "%A"]).stdout.split(), key=int)
+
+
+def asked(cluster, number):
+    """The fit and level of each component."""
+    wait_running(cluster, number)
+    told = json.loads(cluster.topiary("why", "--json", number).stdout)["jobs"]
+    return [f"{job['verdict']['fit']} {job['verdict']['level']}" for job in told]
+
+
+@pytest.mark.parametrize("words, expected", [
+    ([":", SPREAD, ":"], ["prefer node", "spread node", "prefer node"]),
+    ([SPREAD, L3_LEVEL, ":", SPREAD, ":", L3_LEVEL], ["spread l3", "spread node", "prefer l3"]),
+], ids=" ".join)
+@pytest.mark.parametrize("where", ["sbatch", "script", "salloc", "srun"])
+def test_each_component_has_its_own_options(cluster, where, words, expected):
+    path = cluster.folder / "work" / f"script.{time.monotonic_ns()}"
+    lines = " ".join(words).split(":")
+    path.write_text("#!/bin/sh\n" + "#SBATCH hetjob\n".join(f"#SBATCH -n1 {line}\n" for line in lines)
+                    + "exec sleep 300\n" if where == "script" else "#!/bin/sh\nexec sleep 300\n")
+    path.chmod(0o755)
+    words = [word for line in lines for word in (":", "-n1", *line.split())][1:]
+    command = {"sbatch": ["sbatch", "--parsable", "--output=/dev/null", *words, path],
+               "script": ["sbatch", "--parsable", "--output=/dev/null", path],
+               "salloc": ["salloc", "--no-shell", *words],
+               "srun": ["srun", "-Q", *" ".join(words).replace(" :", f" {path} :").split(), path]}[where]
+    with subprocess.Popen(as_user("nobody", [str(word) for word in command]), env=cluster.env(),
+                          cwd=cluster.folder / "work", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        try:
+            assert wait_until(lambda: len(numbers(cluster)) == len(expected), 20, 0.1)
+            assert asked(cluster, numbers(cluster)[0]) == expected
+        finally:
+            cluster.command(["scancel", *numbers(cluster)])
+            running.wait(30)
+
+
+def test_matrix_of_the_first_component_is_not_for_the_others(cluster, matrix):
+    number, _, _ = cluster.job("true", "-n2", f"--topo-matrix={matrix(2)}", ":", "-n4")
+    assert number.isdigit()
+    done = cluster.batch("true", "-n2", ":", "-n4", f"--topo-matrix={matrix(4)}")
+    cluster.wait_job(done.stdout.strip())
+    assert f"--topo-matrix={matrix(4)} has no effect on component 1" in done.stderr, done.stderr
+
+
+def test_srun_says_that_components_share_an_option_for_tasks(cluster):
+    done = cluster.command(["srun", "-n1", "true", ":", "-n1", "--topo-place=compact", "true"], user="nobody")
+    assert done.stderr.count("--topo-place=compact applies to all components of this step") == 1, done.stderr
 
 
 # --- whole nodes
