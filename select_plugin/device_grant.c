@@ -124,6 +124,8 @@ static void choose_on(const job_record_t *job, gres_state_t *s, int node, unsign
 	int links;
 
 	if (was && read_node(&on, job->job_resrcs, at, node, s->gres_name, was)) {
+		/* Each task has devices of its own: as many at a socket as its tasks need. */
+		on.list.socket_cores = g->gres_per_task ? node_record_table_ptr[node]->cores : 0;
 		links = links_among(ns, &on);
 		if (on.known == (unsigned) bit_set_count(was) && on.known == g->gres_cnt_node_select[node] &&
 		    read_usable(ns, &on) && device_choice_improve(&on.list, on.mine, on.chosen) &&

@@ -214,17 +214,46 @@ static unsigned devices_beside(const struct device_list *l, unsigned device, con
 	return count;
 }
 
+/* The socket that a device is at; UINT_MAX if it is near cores of several, or of none that is known. */
+static unsigned socket_of(const struct device_list *l, unsigned device)
+{
+	const uint64_t *near = l->near + device * l->words;
+	int first = core_set_next(near, l->words, 0);
+	unsigned socket = first < 0 ? UINT_MAX : first / l->socket_cores;
+
+	core_set_each(c, near, l->words)
+		if ((unsigned) c / l->socket_cores != socket)
+			return UINT_MAX;
+	return socket;
+}
+
+/* Whether enough of `want` devices are at the device's socket already. */
+static bool socket_has_share(const struct device_list *l, unsigned device, const uint64_t *mine, const bool *chosen,
+			     unsigned want)
+{
+	unsigned socket = l->socket_cores ? socket_of(l, device) : UINT_MAX, cores = 0, devices = 0;
+
+	if (socket == UINT_MAX)
+		return false;
+	core_set_each(c, mine, l->words)
+		cores += (unsigned) c / l->socket_cores == socket;
+	for (unsigned d = 0; d < l->n; d++)
+		devices += chosen[d] && socket_of(l, d) == socket;
+	return (uint64_t) devices * core_set_count(mine, l->words) >= (uint64_t) cores * want;
+}
+
 /* A device for the next cores that have none or, if all have one, where the most cores share one. n: none is left. */
-static unsigned next_device(const struct device_list *l, const uint64_t *mine, const bool *before, const bool *chosen)
+static unsigned next_device(const struct device_list *l, const uint64_t *mine, const bool *before, const bool *chosen,
+			    unsigned want)
 {
 	uint64_t best_rank = 0;
 	unsigned best = l->n;
 
 	for (unsigned d = 0; d < l->n; d++) {
 		unsigned each = cores_near(l, d, mine, chosen, false) * 1024 / (devices_beside(l, d, chosen) + 1);
-		uint64_t rank = (uint64_t) cores_near(l, d, mine, chosen, true) << 40 | (uint64_t) each << 1 |
-				before[d];
+		uint64_t rank = (uint64_t) cores_near(l, d, mine, chosen, true) << 40 | (uint64_t) each << 1;
 
+		rank = (socket_has_share(l, d, mine, chosen, want) ? 0 : rank) | before[d];
 		if (chosen[d] || !(l->usable[d] || before[d]) || (best < l->n && rank <= best_rank))
 			continue;
 		best = d;
@@ -259,10 +288,8 @@ bool device_choice_improve(const struct device_list *l, const uint64_t *mine, bo
 		return false;
 	for (unsigned d = 0; d < l->n; d++)
 		want += chosen[d];
-	for (unsigned d; want; want--) {
-		d = next_device(l, mine, chosen, other);
-		other[d] = true;
-	}
+	for (unsigned n = 0; n < want; n++)
+		other[next_device(l, mine, chosen, other, want)] = true;
 	was = device_choice_misfit(l, mine, chosen);
 	is = device_choice_misfit(l, mine, other);
 	if (is.cores > was.cores || (is.cores == was.cores && is.devices >= was.devices))

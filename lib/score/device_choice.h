@@ -43,6 +43,7 @@ struct device_list {
 	unsigned n, words;
 	const uint64_t *near;
 	const bool *usable;	/* by device: whether the job may get it */
+	unsigned socket_cores;	/* of a socket, each of which gets its share by mine[]; 0: no such limit */
 };
 
 #define DEVICE_LIST_MAX 64u
@@ -55,8 +56,8 @@ struct device_misfit device_choice_misfit(const struct device_list *l, const uin
 
 /*
  * Replaces chosen devices by as many usable ones that are nearer to the cores mine[]: with fewer cores far from all of
- * them or, with as many, fewer devices far from all cores. Returns whether chosen, of at most DEVICE_LIST_MAX devices,
- * has changed.
+ * them or, with as many, fewer devices far from all cores; a socket gets no more than its share. Returns whether
+ * chosen, of at most DEVICE_LIST_MAX devices, has changed.
  */
 bool device_choice_improve(const struct device_list *l, const uint64_t *mine, bool *chosen);
 

@@ -213,6 +213,44 @@ static void choice_is_the_nearest(void **state)
 	assert_true(changes > 500);
 }
 
+/* A digit for each device or core. Cores: how many of each NUMA node; near: the NUMA node that a device is near. */
+static const struct {
+	const char *why, *near, *mine;
+	unsigned socket_cores;
+	const char *before, *after;
+} socket_rows[] = {
+	{ "no socket: near any core", "00456", "10002100", 0, "10111", "11110" },
+	{ "one task at the first socket, three at the second", "00456", "10002100", 16, "10111", "10111" },
+	{ "no socket: more cores have one", "014", "44002222", 0, "101", "110" },
+	{ "one task of eight cores at each socket", "014", "44002222", 16, "101", "101" },
+	{ "nearer ones at the same socket", "01234567", "00400040", 16, "10001000", "00100010" },
+	{ "the first ones, of a wrong socket", "01234567", "00003300", 16, "11000000", "00001100" },
+};
+
+static void each_socket_has_its_share(void **state)
+{
+	const bool usable[DEVICE_LIST_MAX] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+
+	(void) state;
+	for (size_t r = 0; r < ROWS(socket_rows); r++) {
+		uint64_t near[NUMA], mine = free_of(socket_rows[r].mine);
+		struct device_list l = { .n = strlen(socket_rows[r].near), .words = 1, .near = near, .usable = usable,
+					 .socket_cores = socket_rows[r].socket_cores };
+		bool chosen[DEVICE_LIST_MAX];
+		char after[NUMA + 1] = "";
+
+		for (unsigned d = 0; d < l.n; d++) {
+			near[d] = (uint64_t) 0xf << (socket_rows[r].near[d] - '0') * EACH;
+			chosen[d] = socket_rows[r].before[d] == '1';
+		}
+		device_choice_improve(&l, &mine, chosen);
+		for (unsigned d = 0; d < l.n; d++)
+			after[d] = '0' + chosen[d];
+		if (strcmp(after, socket_rows[r].after))
+			fail_msg("%s: wanted %s, got %s", socket_rows[r].why, socket_rows[r].after, after);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +258,7 @@ int main(void)
 		cmocka_unit_test(more_sets_than_there_is_room_for),
 		cmocka_unit_test(shares_are_ranges),
 		cmocka_unit_test(choice_is_the_nearest),
+		cmocka_unit_test(each_socket_has_its_share),
 	};
 
 	return cmocka_run_group_tests(tests, start, end);
