@@ -4,25 +4,27 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "store/json_rows.h"
 #include "store/document.h"
 #include "hwxml/redact.h"
 
 #define COMPARED 20	/* entries of a history; each comparison costs a worker some milliseconds */
 #define ENTRIES "100"
+#define WAIT_SECONDS 4	/* of a read, for its turn of the parser */
 
 static const unsigned status_of[] = { [DOCUMENT_ABSENT] = 404, [DOCUMENT_BAD_TIME] = 400, [DOCUMENT_FAILED] = 503 };
 
 /* 0, or -1 with the reply filled. */
 static int acquire_parser(struct call *c)
 {
-	return server_budget_acquire(&c->service->parsing_reads, 1) ? 0 :
+	return clock_take(&c->service->parsing_reads, clock_now() + WAIT_SECONDS) == 0 ? 0 :
 	       call_fail(c, 503, "%s: too many reads need the parser; try again later", c->node);
 }
 
 static void release_parser(struct call *c)
 {
-	server_budget_release(&c->service->parsing_reads, 1);
+	sem_post(&c->service->parsing_reads);
 }
 
 static int document_canonical(struct call *c, struct buf *xml)

@@ -331,7 +331,7 @@ static int service_prepare(struct service *s, struct err *e)
 	s->bodies.max = (size_t) s->settings.body_memory << 20;
 	s->documents.max = s->bodies.max;
 	s->replies.max = REPLY_MEMORY;
-	s->parsing_reads.max = parser_workers(s->parser) - 1;
+	sem_init(&s->parsing_reads, 0, parser_workers(s->parser) - 1);
 	s->metrics = metrics_new();
 	if (!s->metrics)
 		return err_set(e, "out of memory");

@@ -4,6 +4,7 @@
 #define TOPIARY_REGISTRY_HTTP_SERVICE_H
 
 #include <jansson.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,7 +74,7 @@ struct service {
 	struct peers *peers;
 	/* bytes of each; documents: exports that wait for their commit */
 	struct server_budget bodies, documents, replies;
-	struct server_budget parsing_reads;	/* one fewer than parser workers: exports always find one */
+	sem_t parsing_reads;	/* one fewer than parser workers: exports always find one */
 };
 
 struct call_reply {
