@@ -101,7 +101,7 @@ def test_a_plan_does_not_change_the_weights_of_nodes(fine, before):
     """In a plan Slurm writes another unit (24.11) or the GPUs near free cores into the weights of nodes that it is
     offered. They are the same again when a job starts."""
     def planned(*words):
-        said = fine.ours.batch("true", "--test-only", "-C", "fine", "-n8", "--gres=gpu:1", *words)
+        said = fine.ours.batch("true", "--test-only", "-C", "fine", "-N1", "-n8", "--gres=gpu:1", *words)
         return re.search(r"on nodes? (\S+)", said.stderr).group(1)
 
     place(fine.ours, "-w", "mid1", "-n1")
