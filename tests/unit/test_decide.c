@@ -97,12 +97,15 @@ static FILE *file_of(const char *name)
 	return f;
 }
 
+static config_record_t config = { .weight = 1 };
+
 /* No two nodes have the same cores free: some of each are specialised. */
 static void node_make(unsigned i)
 {
 	node_record_t *node = node_record_table_ptr[i] = xcalloc(1, sizeof(*node));
 
 	node->name = xstrdup_printf("n%u", i);
+	node->config_ptr = &config;
 	node->tot_cores = cores_of(i % SHAPES);
 	node->tot_sockets = 2;
 	node->threads = node->tpc = 1;
