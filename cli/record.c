@@ -79,22 +79,19 @@ static const char *default_output(pid_t pid)
 	return name;
 }
 
-/* In the child: what it names goes beside the trace, whatever directory it changes to. Marks of an earlier run go. */
-static void phases_set(const struct record_request *r)
+/* For what the command names: beside the trace, whatever directory it changes to. NULL: none. */
+static char *phases_path(const struct record_request *r, pid_t pid)
 {
-	const char *output = r->output ? r->output : default_output(getpid());
-	char *file = r->has_no_phases ? NULL : trace_phases_path(output), *folder = NULL, *path = NULL;
+	char *file = r->has_no_phases ? NULL : trace_phases_path(r->output ? r->output : default_output(pid));
+	char *folder, *path = NULL;
 
-	unsetenv("TOPIARY_PHASES");
-	if (file && *file != '/' && (folder = getcwd(NULL, 0)) && asprintf(&path, "%s/%s", folder, file) < 0)
+	if (!file || *file == '/')
+		return file;
+	if ((folder = getcwd(NULL, 0)) && asprintf(&path, "%s/%s", folder, file) < 0)
 		path = NULL;
-	if (file && (path || *file == '/')) {
-		unlink(path ? path : file);
-		setenv("TOPIARY_PHASES", path ? path : file, 1);
-	}
 	free(folder);
-	free(path);
 	free(file);
+	return path;
 }
 
 /* A child before its exec(3), with the caller's limits and signals. */
@@ -116,11 +113,14 @@ static bool read_byte(int fd)
 
 static int child_main(const struct record_request *r, int go, int failed)
 {
-	char **command = r->command.list;
+	char **command = r->command.list, *phases = phases_path(r, getpid());
 	int error;
 
 	read_byte(go);
-	phases_set(r);
+	if (phases)
+		setenv("TOPIARY_PHASES", phases, 1);
+	else
+		unsetenv("TOPIARY_PHASES");
 	execvp(*command, command);
 	error = errno;
 	log_error("%s: %s", *command, strerror(error));
@@ -143,14 +143,21 @@ static int child_start(struct child *c, const struct record_request *r, struct e
 	return 0;
 }
 
-/* Let it call exec: false if that failed, which it has reported. */
-static bool child_go(struct child *c)
+/* Let it call exec: false if that failed, which it has reported. Only a command that runs replaces earlier phases. */
+static bool child_go(struct child *c, const struct record_request *r)
 {
-	bool has_failed;
+	char *phases = phases_path(r, c->pid), *earlier = NULL;
+	bool is_aside = phases && asprintf(&earlier, "%s~", phases) > 0 && rename(phases, earlier) == 0, has_failed;
 
 	close(c->go);
 	has_failed = read_byte(c->failed);
 	close(c->failed);
+	if (is_aside && has_failed)
+		rename(earlier, phases);
+	else if (is_aside)
+		unlink(earlier);
+	free(earlier);
+	free(phases);
 	return !has_failed;
 }
 
@@ -281,7 +288,7 @@ static int record_command(const struct record_request *request, int *status, str
 	how = request_of(request, t.pid);
 	r = recorder_new(&how, e);
 	/* A trace is worth its file only if the command runs. */
-	if (child_go(&child)) {
+	if (child_go(&child, request)) {
 		if (r && recorder_begin(r, e) == 0) {
 			record(r, how.period, &t);
 			r = NULL;

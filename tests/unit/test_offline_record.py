@@ -170,8 +170,10 @@ def test_pipe_without_a_reader_is_refused(tmp_path, command, status):
 def test_command_that_does_not_run_leaves_the_file_alone(tmp_path, before):
     if before:
         (tmp_path / "trace").write_text(before)
+        (tmp_path / "trace.phases").write_text("its phases")
     assert record(tmp_path, "no-such-program").stderr == "topiary: no-such-program: No such file or directory\n"
-    assert (tmp_path / "trace").read_text() == before if before else not (tmp_path / "trace").exists()
+    left = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert left == ({"trace": before, "trace.phases": "its phases"} if before else {})
 
 
 @pytest.mark.parametrize("command", ["record", "top"])
