@@ -14,7 +14,7 @@ struct readiness;
 struct readiness *readiness_start(struct service *s, struct err *e);
 void readiness_stop(struct readiness *r);	/* accepts NULL */
 
-/* GET /livez: the process runs; /healthz: PostgreSQL answers; /readyz: all checks pass. */
+/* GET /livez: the process runs; /healthz: PostgreSQL answers; /readyz: exports can be accepted. */
 void read_alive(struct call *c);
 void read_health(struct call *c);
 void read_ready(struct call *c);
