@@ -131,7 +131,7 @@ static const char *value_of(const char *value)
  * the next; sbatch and salloc even set them again from the environment, after those in the script.
  */
 static struct {
-	bool of_user;		/* the environment had it from the beginning: for all components */
+	char *of_user;		/* what the environment had from the beginning, for all components; or NULL */
 	bool repeated;		/* that of the component before has been set again */
 	char *value, *before;	/* of this component, or NULL; the last one of those before, or NULL */
 } given[OPTIONS];
@@ -154,7 +154,7 @@ static bool is_repeated(int which, const char *value)
 {
 	char name[VARIABLE_SIZE];
 	const char *set = getenv(variable_of(which, name));
-	bool is = component && !given[which].of_user && !given[which].repeated && set && value && !strcmp(set, value);
+	bool is = component && !given[which].repeated && set && value && !strcmp(set, value);
 
 	given[which].repeated |= is;
 	return is;
@@ -171,15 +171,35 @@ static bool applies_to_tasks(size_t which)
 	return rows[which].remote == set_bind || rows[which].remote == set_monitor;
 }
 
-/* srun passes one value of each option to the tasks of all components: the last. */
+/*
+ * srun passes one value of each option to the tasks of all components: the last. Those of sbatch and salloc are for
+ * what these run, on the nodes of the first component.
+ */
 static void warn_one_value(size_t which)
 {
 	const char *value = given[which].value, *before = given[which].before;
+	const char *name = rows[which].name, *sign = *value_of(value) ? "=" : "";
 
-	if (spank_context() == S_CTX_LOCAL && component && value && applies_to_tasks(which) &&
-	    (!before || strcmp(value, before)))
+	if (!component || !value || !applies_to_tasks(which) || (before && !strcmp(value, before)))
+		return;
+	if (spank_context() == S_CTX_LOCAL)
 		slurm_error("topiary: --%s%s%s applies to all components of this step: use an srun for each"
-			    " --het-group", rows[which].name, *value_of(value) ? "=" : "", value_of(value));
+			    " --het-group", name, sign, value_of(value));
+	else
+		slurm_error("topiary: --%s%s%s has no effect on component %u of a heterogeneous job: give it to srun"
+			    " --het-group=%u", name, sign, value_of(value), component, component);
+}
+
+static void first_one_keep(size_t which, const char *variable)
+{
+	const char *first = given[which].before;
+
+	free(given[which].value);
+	given[which].value = first ? strdup(first) : NULL;
+	if (first)
+		setenv(variable, first, 1);
+	else
+		unsetenv(variable);
 }
 
 static void component_end(spank_t sp, size_t which)
@@ -187,6 +207,8 @@ static void component_end(spank_t sp, size_t which)
 	char name[VARIABLE_SIZE];
 	const char *variable = variable_of(which, name) + strlen(ENVIRONMENT);
 
+	if (component && spank_context() == S_CTX_ALLOCATOR && applies_to_tasks(which))
+		first_one_keep(which, variable);
 	if (component && given[which].value)
 		spank_job_control_setenv(sp, variable, given[which].value, 1);
 	else if (component && !given[which].of_user)
@@ -223,7 +245,7 @@ static int option_set(int which, const char *value, int remote)
 	static bool warned[OPTIONS];
 	struct err e;
 
-	if (!remote && is_repeated(which, value))
+	if (!remote && is_repeated(which, value) && (!(value = given[which].of_user) || rows[which].path))
 		return 0;
 	if (!remote)
 		keep_given(which, value);
@@ -241,6 +263,7 @@ static int option_set(int which, const char *value, int remote)
 int options_register(spank_t sp, options_path_fn *resolve)
 {
 	char name[VARIABLE_SIZE];
+	const char *set;
 
 	resolve_path = resolve;
 	for (size_t i = 0; i < OPTIONS; i++) {
@@ -249,7 +272,8 @@ int options_register(spank_t sp, options_path_fn *resolve)
 
 		if (spank_option_register(sp, &o) != ESPANK_SUCCESS)
 			slurm_error("topiary: --%s: not registered; another plugin may define it", rows[i].name);
-		given[i].of_user = getenv(variable_of(i, name));
+		set = getenv(variable_of(i, name));
+		given[i].of_user = set ? strdup(set) : NULL;
 	}
 	return 0;
 }

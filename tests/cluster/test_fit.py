@@ -335,6 +335,16 @@ def test_each_component_has_its_own_options(cluster, where, words, expected):
             running.wait(30)
 
 
+def test_component_without_an_option_has_that_of_the_environment(cluster):
+    """As of a job that submits another one; what is given for the first component is for that alone."""
+    number = cluster.batch("exec sleep 300", "-n1", L3_LEVEL, ":", "-n1", "--output=/dev/null",
+                           variables={"SLURM_SPANK__SLURM_SPANK_OPTION_topiary_topo_level": "numa"}).stdout.strip()
+    try:
+        assert asked(cluster, number) == ["prefer l3", "prefer numa"]
+    finally:
+        cluster.command(["scancel", number])
+
+
 def test_matrix_of_the_first_component_is_not_for_the_others(cluster, matrix):
     number, _, _ = cluster.job("true", "-n2", f"--topo-matrix={matrix(2)}", ":", "-n4")
     assert number.isdigit()
@@ -346,6 +356,16 @@ def test_matrix_of_the_first_component_is_not_for_the_others(cluster, matrix):
 def test_srun_says_that_components_share_an_option_for_tasks(cluster):
     done = cluster.command(["srun", "-n1", "true", ":", "-n1", "--topo-place=compact", "true"], user="nobody")
     assert done.stderr.count("--topo-place=compact applies to all components of this step") == 1, done.stderr
+
+
+@pytest.mark.parametrize("first", [[], ["--topo-place=scatter"]])
+def test_what_salloc_runs_has_the_options_of_the_first_component(cluster, first):
+    done = cluster.command(["salloc", "-n1", *first, ":", "-n1", "--topo-place=compact", "--topo-omp=off", ":", "-n1",
+                            *first, "env"], user="nobody")
+    told = [line.split("=", 1)[1] for line in done.stdout.split() if "_OPTION_topiary_topo_" in line]
+    assert told == 2 * [word.split("=")[1] for word in first]
+    assert done.stderr.count("has no effect on component") == 2, done.stderr
+    assert "--topo-place=compact has no effect on component 1 of a heterogeneous job" in done.stderr
 
 
 # --- whole nodes
