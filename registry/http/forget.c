@@ -18,6 +18,9 @@ int forget_admit(struct call *c)
 	" damaged AS (DELETE FROM unreadable WHERE node = $1)," \
 	" adapters AS (UPDATE fabric_adapter SET node = NULL, device = NULL WHERE node = $1)," \
 	" old AS (DELETE FROM past WHERE node = $1 RETURNING 1) SELECT count(*) FROM old"
+/* A GUID that another node has, too, is now that one's: upkeep matches if a topology is newer than the last match. */
+#define REMATCH "UPDATE registry SET matched = least(matched, (SELECT max(since) FROM node) - interval '1 second')" \
+	" WHERE EXISTS (SELECT FROM fabric)"
 
 /* The number of former exports in `past`: 0, or -1 with the reply filled. */
 static int delete_node(struct call *c, struct db *db, char past[static DB_KEY])
@@ -30,7 +33,8 @@ static int delete_node(struct call *c, struct db *db, char past[static DB_KEY])
 	if (!(r = admin_query_node(c, db, HOLD)))
 		return -1;
 	PQclear(r);
-	if (db_query_key(db, past, &e, FORGET, 1, &DB_TEXT(c->node)) != 1 || db_execute(db, &e, "COMMIT", 0, NULL))
+	if (db_query_key(db, past, &e, FORGET, 1, &DB_TEXT(c->node)) != 1 || db_execute(db, &e, REMATCH, 0, NULL) ||
+	    db_execute(db, &e, "COMMIT", 0, NULL))
 		return call_fail(c, 503, "%s: %s", c->node, e.text);
 	return 0;
 }

@@ -428,3 +428,16 @@ def test_upkeep_keeps_the_match(filled):
         kept = f"SELECT node FROM fabric_adapter WHERE host = '{host}'"
         assert wait_until(lambda kept=kept, node=node: filled.sql(kept) == node, 60)
         assert filled.sql(f"SELECT node FROM topiary_fabric_hosts WHERE host = '{host}'") == node
+
+
+def test_a_twin_that_is_removed_leaves_its_adapter(filled):
+    """Though no node has a new topology."""
+    host, own = filled.sql("SELECT a.host, n.diff FROM fabric_adapter a JOIN node n ON n.name = a.node WHERE "
+                           "node = 'copy7'").split("|")
+    filled.sql(f"UPDATE node SET since = now() - interval '1 hour', diff = CASE name WHEN 'copy8' THEN '{own}' "
+               "ELSE diff END; SELECT fabric_match()")
+    kept = f"SELECT node FROM fabric_adapter WHERE host = '{host}'"
+    assert filled.sql(kept) == ""
+    sha256 = filled.sql("SELECT encode(sha256, 'hex') FROM node WHERE name = 'copy8'")
+    assert filled.forget("copy8", b"", sha256=sha256).status == 200
+    assert wait_until(lambda: filled.sql(kept) == "copy7", 60)
