@@ -228,12 +228,15 @@ static int run_merge(struct merge *m, struct err *e)
 	return rc ? -1 : 0;
 }
 
-/* What ranks could not write is an empty or a missing record, which does not show why. */
+/*
+ * What ranks could not write is an empty or a missing record, which does not show why. A file system without a limit
+ * has 0 blocks.
+ */
 static bool is_full(int fd)
 {
 	struct statvfs s;
 
-	return fd >= 0 && fstatvfs(fd, &s) == 0 && !s.f_bavail;
+	return fd >= 0 && fstatvfs(fd, &s) == 0 && s.f_blocks && !s.f_bavail;
 }
 
 /* The user may have removed or replaced the directory: then there is nothing to merge. */

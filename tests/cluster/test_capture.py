@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from rig import mpi
+from rig.node import own_disk
 from rig.paths import BUILD, ROOT
 from rig.processes import wait_until
 
@@ -216,6 +217,16 @@ def test_full_disk_is_one_warning(cluster, lab, full_disk):
     why = r"/m was not written, its file system is full: .*/rank\.[^/]*\.prof: empty"
     assert len(said(output)) == 1 and re.search(why, output), output
     assert not (full_disk / "m").exists()
+
+
+def test_disk_without_a_size_is_not_full(cluster, lab):
+    folder = lab / "unlimited"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with own_disk(folder, "0"):
+        _, state, output = cluster.job("echo x > ${TOPIARY_CAPTURE}.0.prof", "-w", "cn1", "-n2",
+                                       f"--topo-capture={folder}/m")
+    assert state == "COMPLETED" and f"{folder}/m was not written: " in output and "not a number" in output, output
 
 
 def test_killed_job_leaves_no_file_and_no_folder(cluster, lab):
