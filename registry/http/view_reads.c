@@ -252,15 +252,16 @@ void read_drift(struct call *c)
 	reply_rows(c, "", "drift", drift_columns, drift_sql, 1, &DB_TEXT(call_param(c, "severity")));
 }
 
-/* A row whose last column is names, as an object whose last member is hosts. */
+/* A row whose last column is names, or NULL, as an object whose last member is hosts. */
 static int add_group(struct buf *out, const PGresult *r, int row, const struct json_column *columns, struct err *e)
 {
+	const char *names = PQgetvalue(r, row, PQnfields(r) - 1);
 	struct buf hosts = {0};
 	int rc;
 
 	buf_puts(out, row ? ",{" : "{");
 	json_rows_members(out, r, row, columns);
-	rc = hostlist_fold(PQgetvalue(r, row, PQnfields(r) - 1), &hosts, e);
+	rc = *names ? hostlist_fold(names, &hosts, e) : 0;
 	buf_puts(out, ",\"hosts\":");
 	json_rows_string(out, hosts.data ? hosts.data : "");
 	buf_puts(out, "}");

@@ -134,6 +134,8 @@ def test_a_class_without_nodes_is_deleted(registry, documents):
         assert registry.forget(node, xml).status == 200
     upkeep_ran(registry)
     assert registry.sql(classes) == f"{others} kept lone", "not within an hour"
+    empty = [c for c in registry.get("/v1/classes").json()["classes"] if c["baseline"] in lone]
+    assert [(c["nodes"], c["hosts"]) for c in empty] == [(0, ""), (0, "")]
     for table in "class", "base", "layout":
         registry.sql(f"UPDATE {table} SET created = created - interval '2 hours'")
     assert wait_until(lambda: registry.sql(classes) == f"{others} kept", PATIENCE), registry.log("topiaryd")
