@@ -80,7 +80,8 @@ static int pools_new(struct service *s, struct err *e)
 	    !(s->migrations = migrations_load(s->settings.schema_dir, e)))
 		return -1;
 	if (!(s->bases = bases_new(BASES_AT_HAND)) ||
-	    !(s->identity = identity_new(s->migrations, s->bases, invalidate_connections, s)) ||
+	    !(s->identity = identity_new(s->migrations, s->bases, *s->settings.read_database, invalidate_connections,
+				     s)) ||
 	    !(s->pool = db_pool_new(database, CONNECTIONS, true, prepare_writer, s)) ||
 	    !(s->readers = db_pool_new(read, READERS, false, prepare_reader, s)) ||
 	    !(s->lists = db_pool_new(read, LISTS, false, prepare_reader, s)) ||

@@ -22,6 +22,7 @@ struct identity {
 	pthread_mutex_t lock;
 	struct migrations *migrations;
 	struct bases *bases;
+	bool reads_elsewhere;
 	void (*on_change)(void *user);
 	void *user;
 	struct server_identity server;	/* the latest */
@@ -29,7 +30,8 @@ struct identity {
 	struct identity_counts counts;
 };
 
-struct identity *identity_new(struct migrations *m, struct bases *b, void (*on_change)(void *user), void *user)
+struct identity *identity_new(struct migrations *m, struct bases *b, bool reads_elsewhere,
+			      void (*on_change)(void *user), void *user)
 {
 	struct identity *i = calloc(1, sizeof(*i));
 
@@ -38,6 +40,7 @@ struct identity *identity_new(struct migrations *m, struct bases *b, void (*on_c
 	pthread_mutex_init(&i->lock, NULL);
 	i->migrations = m;
 	i->bases = b;
+	i->reads_elsewhere = reads_elsewhere;
 	i->on_change = on_change;
 	i->user = user;
 	return i;
@@ -90,6 +93,12 @@ static int read_tables(struct db *db, char out[static 96], struct err *e)
 static bool same_server(const struct server_identity *a, const struct server_identity *b)
 {
 	return !strcmp(a->system, b->system) && !strcmp(a->database, b->database) && a->timeline == b->timeline;
+}
+
+/* Of any timeline. Not every role may read the system's identifier. */
+static bool same_database(const struct server_identity *a, const struct server_identity *b)
+{
+	return !strcmp(a->database, b->database) && (!*a->system || !*b->system || !strcmp(a->system, b->system));
 }
 
 static bool is_old_primary(const struct server_identity *seen, const struct server_identity *now)
@@ -146,6 +155,10 @@ static int check_server(struct identity *i, struct db *db, bool reads_only, stru
 		return -1;
 	if (old || now.standby)
 		return 0;
+	if (reads_only && i->reads_elsewhere && *i->tables && !same_database(&i->server, &now))
+		return err_set(e, "PostgreSQL: this is another database (system %s, oid %s) than that of Database"
+				  " (system %s, oid %s): correct ReadDatabase", now.system, now.database,
+			       i->server.system, i->server.database);
 	if (read_tables(db, tables, e))
 		return -1;
 	if (!same_server(&i->server, &now) || strcmp(i->tables, tables))

@@ -19,15 +19,16 @@
 struct identity;
 
 /*
- * on_change is called when the database is another one, since open connections may go to the former. All is borrowed.
- * NULL when out of memory.
+ * on_change is called when the database is another one, since open connections may go to the former. reads_elsewhere:
+ * reads have a connection string of their own, ReadDatabase. All is borrowed. NULL when out of memory.
  */
-struct identity *identity_new(struct migrations *m, struct bases *b, void (*on_change)(void *user), void *user);
+struct identity *identity_new(struct migrations *m, struct bases *b, bool reads_elsewhere,
+			      void (*on_change)(void *user), void *user);
 void identity_free(struct identity *i);
 
 /*
  * Check the database of a connection. reads_only: it is not written to; an old primary is accepted, and a schema that
- * is not up to date is an error. 0 or -1.
+ * is not up to date is an error, as is a primary of ReadDatabase that is another database than Database. 0 or -1.
  */
 int identity_check(struct identity *i, struct db *db, bool reads_only, struct err *e);
 

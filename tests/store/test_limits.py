@@ -15,7 +15,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from registry_rig import BUILD, SMALL, USER, machine, superuser
+from registry_rig import BUILD, SMALL, USER, machine, run, superuser
+from rig.cluster import as_user
 from rig.elsewhere import ip
 from rig.limits import limits
 from rig.processes import wait_until
@@ -262,6 +263,17 @@ def without_room(registry):
     registry.snapshot.parent.chmod(0o755)
 
 
+@contextlib.contextmanager
+def another_database(registry):
+    """Of a registry, on the same server."""
+    superuser(registry, f"CREATE DATABASE another OWNER {USER}")
+    config = registry.folder / "another.conf"
+    config.write_text(registry.config.read_text().replace("dbname=topiary", "dbname=another"))
+    run(as_user(USER, [registry.folder / "topiaryd", "--config", config, "--migrate"]), cwd="/")
+    yield f"host={registry.folder}/pg dbname=another user={USER}"
+    superuser(registry, "DROP DATABASE another WITH (FORCE)")
+
+
 def test_read_database_is_checked(registry, configured):
     """At the start and all the time, as Database is; exports are accepted without it."""
     mark = len(registry.log("topiaryd"))
@@ -270,6 +282,11 @@ def test_read_database_is_checked(registry, configured):
                      registry.log("topiaryd")[mark:])
     assert wait_until(lambda: checks(registry) == {"reads"}, 120), registry.get("/readyz").body
     assert registry.put("cn1", machine(SMALL, "cn1", 1)).status == 200
+    with another_database(registry) as conninfo:
+        configured(ReadDatabase=conninfo)
+        assert wait_until(lambda: checks(registry) == {"reads"}, 120), registry.get("/readyz").body
+        assert "correct ReadDatabase" in registry.get("/readyz").json()["checks"]["reads"]
+        assert registry.put("cn1", machine(SMALL, "cn1", 2)).status == 200
     configured(ReadDatabase=f"host={registry.folder}/pg dbname=topiary user={USER}")
     assert wait_until(lambda: not checks(registry), 120), registry.get("/readyz").body
 
