@@ -151,6 +151,11 @@ static bool has_memory(const struct candidate_set *s, int node, uint64_t wanted)
 	return wanted + n->mem_spec_limit + (s->taken ? 0 : occupancy_memory(node)) <= n->real_memory;
 }
 
+uint32_t candidates_partition_cpus(const struct candidate_set *s, int node)
+{
+	return s->of_partition[node] * node_record_table_ptr[node]->tpc;
+}
+
 /* The most tasks that so many free cores of a node hold, within what MaxCPUsPerNode leaves to the partition there. */
 static uint32_t tasks_on(const struct candidate_set *s, unsigned cores, int node)
 {
@@ -159,7 +164,7 @@ static uint32_t tasks_on(const struct candidate_set *s, unsigned cores, int node
 	if (!s->of_partition)
 		return most;
 	limit = s->job->part_ptr->max_cpus_per_node;
-	used = s->taken ? 0 : s->of_partition[node] * node_record_table_ptr[node]->tpc;
+	used = s->taken ? 0 : candidates_partition_cpus(s, node);
 	return used + s->req->min_cpus > limit ? 0 : MIN(most, (limit - used) / s->req->cpus_per_task);
 }
 
@@ -544,6 +549,18 @@ int candidates_unknown(const struct candidate_set *s)
 			continue;
 		job_request_need(s->req, s->req->share[0].tasks, i, &need);
 		if (need.cores <= glue_cores(i))
+			return i;
+	}
+	return -1;
+}
+
+int candidates_capped(const struct candidate_set *s)
+{
+	for (int i = s->of_partition ? glue_next(s->nodes, 0) : -1; i >= 0; i = glue_next(s->nodes, i + 1)) {
+		unsigned free_cores = node_record_table_ptr[i] && s->of_partition[i] ? read_free(s, i) : 0;
+
+		if (free_cores && tasks_on(s, free_cores, i) < MIN(job_request_capacity(s->req, free_cores, i),
+								    s->req->share[0].tasks))
 			return i;
 	}
 	return -1;

@@ -93,6 +93,12 @@ uint32_t candidates_capacity(const struct candidate_set *s);
 /* The first large enough node that has no usable shape in the snapshot, and so no candidate; -1: none. */
 int candidates_unknown(const struct candidate_set *s);
 
+/* The first node with free cores for tasks that MaxCPUsPerNode and the partition's jobs there exclude; -1: none. */
+int candidates_capped(const struct candidate_set *s);
+
+/* CPUs of a node that the jobs of a partition with MaxCPUsPerNode have. */
+uint32_t candidates_partition_cpus(const struct candidate_set *s, int node);
+
 /*
  * The cores of a candidate, valid as long as its cost; with spare_gpus, others of the same cost where these leave more
  * GPUs their cores. NULL when memory is short or the allowance of costs is used up. Nothing is computed twice.

@@ -497,7 +497,7 @@ static int wait_for(struct attempt *a, struct candidate_set *s)
 	const struct call *c = a->call;
 	char text[REQUIREMENT_TEXT], reason[REQUIREMENT_TEXT + 256];
 	size_t len;
-	int unknown;
+	int unknown, capped;
 
 	a->later = true;
 	if (SELECT_IS_MODE_WILL_RUN(c->mode) && !(c->job->bit_flags & TEST_NOW_ONLY) &&
@@ -510,6 +510,11 @@ static int wait_for(struct attempt *a, struct candidate_set *s)
 		len = strlen(reason);
 		snprintf(reason + len, sizeof(reason) - len, "; not in the snapshot, or different there: node %s",
 			 node_record_table_ptr[unknown]->name);
+	} else if ((capped = candidates_capped(s)) >= 0) {
+		len = strlen(reason);
+		snprintf(reason + len, sizeof(reason) - len, "; jobs of partition %s have %u CPUs of node %s, with"
+			 " MaxCPUsPerNode=%u", c->job->part_ptr->name, candidates_partition_cpus(s, capped),
+			 node_record_table_ptr[capped]->name, c->job->part_ptr->max_cpus_per_node);
 	}
 	comment_reason(c->job, s->req, s, VERDICT_WAITS, reason);
 	debug_job(c->job, reason);
@@ -526,7 +531,7 @@ static int job_decide(const struct call *c, struct candidate_set *s)
 		return wait_for(&a, s);
 	return leave_to_slurm(c, s->req, s, s->budget.refused || candidates_cache.refused ?
 			      "the search for a topology-aware placement was cut short to keep the decision about as"
-			      " cheap as Slurm's own" :
+			      " cheap as that of Slurm" :
 			      "no topology-aware placement can start now");
 }
 

@@ -4,6 +4,7 @@
 its own to choose."""
 import pytest
 from rig.ask import fields
+from rig.processes import wait_until
 
 from .pair import cores, cuts, running, settled, submit
 
@@ -107,6 +108,15 @@ def test_what_a_partition_may_have_of_a_node_is_kept(plain, submissions, nodes):
     placed = cores(plain.ours, ours[-1])
     assert sorted(placed) == nodes and not cuts(placed)
     assert "placed by Topiary" in plain.ours.topiary("why", fields(ours[-1])["JobId"]).stdout
+
+
+def test_job_that_waits_for_the_limit_of_its_partition(plain):
+    running(plain.ours, "-n5", "-p", "capped", "-w", "big1")
+    number = submit(plain.ours, *"-N1 -n8 -p capped -w big1 --comment=topo-fit=require,topo-level=l3".split())
+    settled(plain.ours, number)
+    assert wait_until(lambda: not plain.ours.topiary("why", number, check=False).returncode, 30)
+    assert ("because  it requires 1 node with 8 cores in one l3; jobs of partition capped have 5 CPUs of node big1,"
+            " with MaxCPUsPerNode=8\n" in plain.ours.topiary("why", number).stdout)
 
 
 def test_node_with_a_job_is_none_for_all_of_its_memory(plain):
