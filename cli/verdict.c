@@ -122,7 +122,9 @@ static void describe_beyond(const struct verdict *v, struct buf *out)
 
 	if (level == LEVEL_NODE || v->outcome != VERDICT_PLACED)
 		return;
-	if (v->request.fit == FIT_SPREAD && n == 1)
+	if (v->whole_nodes)
+		buf_puts(out, "not considered: the job has all cores of its nodes");
+	else if (v->request.fit == FIT_SPREAD && n == 1)
 		buf_printf(out, "each task has its own %s", nouns[level].one);
 	else if (v->request.fit == FIT_SPREAD)
 		buf_printf(out, "up to %u tasks share one %s", n, nouns[level].one);

@@ -185,6 +185,7 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 	v.tasks = p->choice.list[0].tasks;
 	v.cost = *worst->cost;
 	v.own_cores = req->own_cores;
+	v.whole_nodes = req->whole_nodes;
 	for (unsigned i = 0; i < p->choice.count; i++)
 		v.memory_far += p->choice.list[i].memory_far;
 	v.cores_per_node = cores_on(job, p->choice.list[0].node);

@@ -229,7 +229,7 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 	if (job->magic != JOB_MAGIC || !d)
 		return "slurmctld's job record is of another release of Slurm";
 	if (read_request(job->comment, job->spank_job_env, job->spank_job_env_size, &a, NULL))
-		return "unknown Topiary option in --comment or the job's environment";
+		return "unknown Topiary option in --comment or the environment of the job";
 	a.cpus_per_task = glue_given16(d->cpus_per_task) ? d->cpus_per_task : 1;
 	a.node_tasks = glue_given16(d->ntasks_per_node) ? d->ntasks_per_node : 0;
 	a.tasks = count_tasks(&a, d->num_tasks, d->min_cpus);

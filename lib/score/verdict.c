@@ -235,6 +235,7 @@ static const struct word words[] = {
 	{ "tasks", write_tasks, read_tasks, .at = 0 },
 	NUMBER(cores_per_node),
 	NUMBER(own_cores),
+	NUMBER(whole_nodes),
 	NUMBER(memory_far),
 	NUMBER(gpus),
 	NUMBER(gpus_far),

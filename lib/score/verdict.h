@@ -38,6 +38,7 @@ struct verdict {
 	unsigned nodes, tasks, task_cores;	/* tasks on each node, the most if nodes differ */
 	unsigned cores_per_node;		/* for these tasks, which may share cores (SMT); 0: unknown */
 	unsigned own_cores;			/* 1: spread tasks were given whole cores without requesting them */
+	unsigned whole_nodes;			/* 1: all cores of its nodes are the job's, whatever its request */
 	unsigned memory_far;			/* nodes where the NUMA nodes of its cores cannot hold its memory */
 	unsigned gpus, gpus_far;		/* those granted whose near cores are known; near none of its cores */
 	unsigned cores_far;			/* beside such GPUs, its cores that are near none of them */

@@ -116,6 +116,21 @@ def test_job_left_to_slurm(cluster, submit):
     assert rows["because"]
 
 
+def test_comment_changed_to_an_unknown_option(cluster, submit):
+    number = submit("-w", "cn1", "-n4", "--hold")
+    cluster.command(["scontrol", "update", f"job={number}", "comment=topo-fit=maybe"])
+    cluster.command(["scontrol", "release", number])
+    wait_running(cluster, number)
+    assert (told(cluster, number)["because"]
+            == "unknown Topiary option in --comment or the environment of the job")
+
+
+def test_whole_node_is_within_no_domain(cluster, submit):
+    rows = told(cluster, placed(cluster, submit, "-n4", "--exclusive", "--topo-fit=require", "--topo-level=l3"))
+    assert rows["touches"].startswith("4 packages")
+    assert rows["level"] == "not considered: the job has all cores of its nodes"
+
+
 def test_json(cluster, submit):
     number = placed(cluster, submit, "-n8")
     job, = json.loads(why(cluster, number, "--json").stdout)["jobs"]

@@ -103,6 +103,13 @@ static void prints_text(void **state)
 		  "level    up to 2 tasks share one package\n"
 		  "leaves   no core of its packages is used by other jobs\n"
 		  "beside   cn2: more tasks would share one package there\n" },
+		{ "topiary:1 placed fit=require level=l3 nodes=1 tasks=4x1 cores_per_node=16 whole_nodes=1"
+		  " touched=2,2,2,2,16 end",
+		  "asked    within one L3 cache on each node, otherwise wait (fit require, level l3)\n"
+		  "wanted   4 tasks of 1 core on one node\n"
+		  "touches  2 packages, 2 NUMA nodes, 2 L3 caches\n"
+		  "level    not considered: the job has all cores of its nodes\n"
+		  "leaves   exact fit, no core left in its packages\n" },
 		{ "topiary:1 placed fit=prefer nodes=2 tasks=5x1 cores_per_node=3 touched=1,1,1,1,3 end",
 		  "asked    the fewest hardware boundaries crossed (fit prefer)\n"
 		  "wanted   5 tasks on 3 cores, up to 2 per core, on each of 2 nodes\n"
