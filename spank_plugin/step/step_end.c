@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <slurm/slurm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,15 +107,16 @@ void step_end_run(const char *name, const char *folder, const struct monitor_req
 
 /* --- srun --- */
 
-static char srun_step[32];
+enum { MAX_COMPONENTS = 128 };	/* MAX_HET_JOB_COMPS of Slurm */
 
+static uint32_t srun_job, srun_id = NO_VAL;
+
+/* Of a step with several components, the job of any one: srun calls this once. */
 int step_end_note(spank_t sp, int argc, char **argv)
 {
-	uint32_t job, id;
-
 	(void) argc, (void) argv;
-	if (!spank_get_item(sp, S_JOB_ID, &job) && !spank_get_item(sp, S_JOB_STEPID, &id))
-		snprintf(srun_step, sizeof(srun_step), "%u.%u", job, id);
+	if (spank_get_item(sp, S_JOB_ID, &srun_job) || spank_get_item(sp, S_JOB_STEPID, &srun_id))
+		srun_id = NO_VAL;
 	return 0;
 }
 
@@ -126,18 +128,39 @@ static int request_find(struct monitor_request *out)
 		monitor_request_parse("TopoMonitor", step.settings.topo_monitor, out, NULL);
 }
 
+static void component_end(unsigned long job, const struct monitor_request *r)
+{
+	char name[32], folder[PATH_MAX];
+
+	snprintf(name, sizeof(name), "%lu.%u", job, srun_id);
+	snprintf(folder, sizeof(folder), "%s/topiary-%s", getenv("SLURM_SUBMIT_DIR"), name);
+	/* Where nothing was recorded, the nodes have said why; or the component has no part in the step. */
+	if (!access(folder, F_OK))
+		step_end_run(name, folder, r, false, options_set_by_user("topo-monitor"));
+}
+
+/*
+ * Each component of a heterogeneous job is a job with a folder of its own; no two of its steps have one number. Slurm
+ * names them by HET_GROUP, too, but not where srun itself made the allocation.
+ */
 int step_end_srun(spank_t sp, int argc, char **argv)
 {
-	const char *from = getenv("SLURM_SUBMIT_DIR");
 	struct monitor_request r;
-	char folder[PATH_MAX];
+	char variable[48];
 
 	(void) sp;
-	if (!*srun_step || !from || step_configure(argc, argv, NULL) || request_find(&r) || !r.hz)
+	if (srun_id == NO_VAL || !getenv("SLURM_SUBMIT_DIR") || step_configure(argc, argv, NULL) || request_find(&r) ||
+	    !r.hz)
 		return 0;
-	snprintf(folder, sizeof(folder), "%s/topiary-%s", from, srun_step);
-	/* Where nothing was recorded, the nodes have said why. */
-	if (!access(folder, F_OK))
-		step_end_run(srun_step, folder, &r, false, options_set_by_user("topo-monitor"));
+	component_end(srun_job, &r);
+	for (unsigned i = 0; i < MAX_COMPONENTS; i++) {
+		const char *job;
+
+		snprintf(variable, sizeof(variable), "SLURM_JOB_ID_PACK_GROUP_%u", i);
+		if (!(job = getenv(variable)))
+			break;
+		if (strtoul(job, NULL, 10) != srun_job)
+			component_end(strtoul(job, NULL, 10), &r);
+	}
 	return 0;
 }

@@ -465,6 +465,14 @@ def test_summary_is_sent_where_the_site_wants_it(cluster, monitor, folder):
         row, = sent(done.stdout.strip())
         assert (done.stderr, row["step"], row["summary"]["nodes"]) == ("", "0", 1)
         assert len(json.dumps(row["summary"])) < 4000
+        for in_salloc in (True, False):
+            parts, step = ["-w", NODE, "-n1"], ["--topo-monitor=sw,hz=20", "sh", "-c", "echo $SLURM_JOB_ID; sleep 1"]
+            done = cluster.command(
+                ["salloc", "-Q", *parts, ":", "-w", "cn4", "-n1", "srun", "--het-group=0,1", *step] if in_salloc
+                else ["srun", *parts, *step, ":", "-w", "cn4", "-n1", "sleep", "1"], user=USER, cwd=folder)
+            first, = set(done.stdout.split())
+            assert [row["step"] for row in sent(first)] == ["0"]
+            assert f"step {int(first) + 1}.0: its summary was not sent" in done.stderr, "cn4 has no topiary-monitor"
         script = folder / "job.sh"
         script.write_text("#!/bin/sh\necho $SLURM_JOB_ID\nsleep 1\n")
         cluster.command(["sbatch", "-W", "-Q", "-w", NODE, "-n1", "--topo-monitor=sw,hz=20", f"--output={folder}/out",
