@@ -94,6 +94,12 @@ def test_class_without_medians_is_shown(registry):
     compared(registry)
 
 
+def test_last_node_of_a_class_is_removed_before_its_medians_are_computed(registry):
+    measure(registry, 0)
+    refresh = "SELECT class_costs_refresh(999, shape, list, 1, 1) FROM node_costs LIMIT 1"
+    assert registry.sql(f"{refresh}; SELECT count(*) FROM class_costs WHERE class = 999") == "0"
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_noise_is_not_slow(registry, seed):
     for i in range(CLASS):
