@@ -29,9 +29,12 @@ static int listing_add(void *user, const char *name, double value)
 	return 0;
 }
 
-/* A list is stored only with its measurement: refused measurements would fill the database with lists. */
+/*
+ * A list is stored only with its measurement: refused measurements would fill the database with lists. The node's row
+ * is locked, so that a node that is being removed is absent afterwards.
+ */
 #define SAVE "WITH measured AS (SELECT n.name, f.shape FROM node n JOIN layout f ON f.id = n.layout" \
-	" JOIN shape s ON s.name = f.shape WHERE n.name = $1 AND s.cores = $5::integer)," \
+	" JOIN shape s ON s.name = f.shape WHERE n.name = $1 AND s.cores = $5::integer FOR KEY SHARE OF n)," \
 	" added AS (INSERT INTO cost_list (name, quantity) SELECT $3, $6::text[] FROM measured ON CONFLICT DO" \
 	" NOTHING)" \
 	" INSERT INTO node_costs (node, uid, shape, list, value)" \

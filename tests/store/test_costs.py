@@ -5,13 +5,14 @@ import json
 import re
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from registry_rig import BUILD, ROOT, USER, zstd
 from rig.cluster import as_user
 from rig.processes import wait_until
 from rig.results import result, slowed
-from upkeep_rig import INTERVAL, clone, name, upkept
+from upkeep_rig import INTERVAL, clone, name, session, upkept
 
 PATIENCE = 20 * INTERVAL
 CORES, PACKAGES = 16, (0, 1)  # of upkeep_rig.BASE
@@ -252,6 +253,16 @@ def test_map_uses_the_medians(registry, tmp_path):
 def test_nodes_not_in_the_registry(registry):
     assert put(registry, "nowhere", result(CORES, PACKAGES)).status == 404
     assert registry.get("/v1/nodes/nowhere/costs").status == 404
+
+
+def test_node_is_removed_meanwhile(registry):
+    node = name(CLASS + 3)
+    with session(registry, f"BEGIN; DELETE FROM node WHERE name = '{node}'") as remover, ThreadPoolExecutor() as pool:
+        answer = pool.submit(put, registry, node, result(CORES, PACKAGES))
+        assert wait_until(lambda: registry.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+                          != "0", 10)
+        remover.tell("COMMIT")
+        assert answer.result().status == 404, answer.result().body
 
 
 def test_administrator_sends_for_any_node(registry):
