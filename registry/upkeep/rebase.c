@@ -83,8 +83,8 @@ int rebase_layouts(struct upkeep_run *p, struct err *e)
 	" o.layout = f.id)" \
 	" ORDER BY f.id LIMIT " DELETED_AT_ONCE ") RETURNING base"
 #define UNUSED_BASE "b.created < now() - " AGE " AND NOT EXISTS (SELECT 1 FROM layout f WHERE f.base = b.id AND" \
-	" (f.created >= now() - " AGE " OR f.id IN (SELECT n.layout FROM node n)" \
-	" OR EXISTS (SELECT 1 FROM past o WHERE o.layout = f.id)))"
+	" (f.created >= now() - " AGE " OR f.id IN (SELECT DISTINCT n.layout FROM node n)" \
+	" OR f.id IN (SELECT DISTINCT o.layout FROM past o)))"
 #define UNUSED_BASES "DELETE FROM base WHERE id IN (SELECT b.id FROM base b WHERE " UNUSED_BASE \
 	" AND NOT EXISTS (SELECT 1 FROM class c WHERE c.baseline = b.id)" \
 	" ORDER BY b.id LIMIT " DELETED_AT_ONCE ") RETURNING id"
