@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "group.h"
 #include "hosts.h"
 #include "table.h"
@@ -125,6 +126,9 @@ int cmd_facts(struct cmd *c, int argc, char **argv, struct err *e)
 	if (a.fact && a.hosts)
 		rc = hosts_keep(c, a.hosts, answer, "facts", false, e);
 	facts = json_object_get(answer, "facts");
+	if (rc == 0 && a.fact && !json_array_size(facts))
+		log_warning("%s: %s has this fact%s; `topiary facts NODE` prints the facts of a node", a.fact,
+			    a.hosts ? "none of these nodes" : "no node", a.value ? " with this value" : "");
 	if (rc == 0)
 		rc = c->json ? cmd_print_json(answer, e) : a.fact ? print_groups(facts, e) : facts_print(facts, e);
 	json_decref(answer);

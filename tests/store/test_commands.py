@@ -259,6 +259,16 @@ def test_facts_are_grouped_by_value(cluster):
     assert cluster.table("facts", "--fact=DMIProductSerial", "cn3")[1].split() == ["machine", "C000003", "1", "cn3"]
 
 
+@pytest.mark.parametrize("words, says", [
+    (["OSRelaese"], "OSRelaese: no node has this fact; `topiary facts NODE` prints"),
+    (["OSRelease", "--value=1"], "OSRelease: no node has this fact with this value; "),
+    (["OSRelaese", "cn[7-8]"], "OSRelaese: none of these nodes has this fact; "),
+])
+def test_facts_that_no_node_has(cluster, words, says):
+    done = cluster.topiary("facts", "--fact", *words)
+    assert says in done.stderr and done.stdout.split() == ["OBJECT", "VALUE", "NODES", "HOSTS"]
+
+
 def test_drift_folds_equal_changes(cluster):
     lines = cluster.table("drift")
     assert lines[0].split() == ["SEVERITY", "CLASS", "SINCE", "NODES", "CHANGE", "HOSTS"]
