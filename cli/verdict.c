@@ -70,13 +70,13 @@ static void describe_asked(const struct verdict *v, struct buf *out)
 
 static void describe_wanted(const struct verdict *v, struct buf *out)
 {
-	bool sharing = v->cores_per_node && v->task_cores == 1 && v->cores_per_node < v->tasks;
+	bool sharing = v->cores_per_node && v->cores_per_node < v->tasks * v->task_cores;
 
 	if (!v->nodes)
 		return;
 	buf_printf(out, "%u task%s %s ", v->tasks, v->tasks == 1 ? "" : "s", sharing ? "on" : "of");
 	add_counted(out, sharing ? v->cores_per_node : v->task_cores, LEVEL_CORE);
-	if (sharing)
+	if (sharing && v->task_cores == 1)
 		buf_printf(out, ", up to %u per core,", (v->tasks + v->cores_per_node - 1) / v->cores_per_node);
 	if (v->nodes > 1)
 		buf_printf(out, " on each of %u nodes", v->nodes);

@@ -288,6 +288,17 @@ static unsigned cpus_per_core(const struct job_request *a, int node)
 	return n ? n : 1;
 }
 
+/*
+ * The CPUs of a task's cores: only tasks of whole cores leave the last core's other threads unused (_allocate_sc() of
+ * cons_tres); else the next task has these.
+ */
+static unsigned task_cpus(const struct job_request *a, unsigned per)
+{
+	bool whole = a->tasks_per_core == 1 || a->request.fit == FIT_SPREAD;
+
+	return whole && a->cpus_per_task > per ? divide_up(a->cpus_per_task, per) * per : a->cpus_per_task;
+}
+
 void job_request_own_cores(struct job_request *a, bool own)
 {
 	if (own || a->own_cores)
@@ -303,8 +314,7 @@ bool job_request_shares_cores(const struct job_request *a, uint32_t tasks, int n
 void job_request_need(const struct job_request *a, uint32_t tasks, int node, struct score_need *out)
 {
 	unsigned per = cpus_per_core(a, node), each = a->cpus_per_task > per ? divide_up(a->cpus_per_task, per) : 1;
-	unsigned cores = each > 1 ? divide_up((uint64_t) tasks * each, 1) :
-					divide_up((uint64_t) tasks * a->cpus_per_task, per);
+	unsigned cores = divide_up((uint64_t) tasks * task_cpus(a, per), per);
 
 	cores = MAX(cores, divide_up(a->min_cpus, per));
 	*out = (struct score_need){ .cores = cores, .task_cores = each, .fit = a->request.fit,
@@ -318,8 +328,7 @@ uint32_t job_request_capacity(const struct job_request *a, unsigned free_cores, 
 
 	if (free_cores * per < a->min_cpus)
 		return 0;
-	return a->cpus_per_task > per ? free_cores / divide_up(a->cpus_per_task, per) :
-	       free_cores * per / a->cpus_per_task;
+	return free_cores * per / task_cpus(a, per);
 }
 
 uint32_t job_request_fewest(const struct job_request *a, unsigned cores, int node)

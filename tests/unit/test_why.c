@@ -115,6 +115,12 @@ static void prints_text(void **state)
 		  "wanted   5 tasks on 3 cores, up to 2 per core, on each of 2 nodes\n"
 		  "touches  1 package, 1 NUMA node, 1 L3 cache on the worst node\n"
 		  "leaves   exact fit, no core left in its package\n" },
+		{ "topiary:1 placed fit=prefer nodes=1 tasks=5x2 cores_per_node=8 touched=1,1,1,1,8 end",
+		  "asked    the fewest hardware boundaries crossed (fit prefer)\n"
+		  "wanted   5 tasks on 8 cores on one node\n"
+		  "touches  1 package, 1 NUMA node, 1 L3 cache\n"
+		  "tasks    none is split\n"
+		  "leaves   exact fit, no core left in its package\n" },
 		{ "topiary:1 placed fit=prefer nodes=1 tasks=1x1 gpus=2 end",
 		  "asked   the fewest hardware boundaries crossed (fit prefer)\n"
 		  "wanted  1 task of 1 core on one node\n"
