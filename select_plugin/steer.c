@@ -503,9 +503,10 @@ static int wait_for(struct attempt *a, struct candidate_set *s)
 	if (SELECT_IS_MODE_WILL_RUN(c->mode) && !(c->job->bit_flags & TEST_NOW_ONLY) &&
 	    start_estimate_find(s, try_place, a))
 		return SLURM_SUCCESS;
-	snprintf(reason, sizeof(reason), "%s %s",
+	snprintf(reason, sizeof(reason), "%s %s%s%s",
 		 candidates_cache.refused ? "not all nodes have been scored yet for" : "it requires",
-		 requirement_text(s, text));
+		 requirement_text(s, text), s->req->unweighed ? ", and of Slurm: " : "",
+		 s->req->unweighed ? s->req->unweighed : "");
 	if ((unknown = candidates_unknown(s)) >= 0) {
 		len = strlen(reason);
 		snprintf(reason + len, sizeof(reason) - len, "; not in the snapshot, or different there: node %s",
