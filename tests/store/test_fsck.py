@@ -41,6 +41,12 @@ def damaged():
         yield r
 
 
+def start_over(registry):
+    """Nothing is stored, or cached by topiaryd."""
+    registry.sql("TRUNCATE node, past, class, base, layout, shape, unreadable CASCADE")
+    kill_topiaryd(registry)
+
+
 # What topiaryd has at hand is as it was.
 RUNNING = [what for what in DAMAGES if what not in ("half a base", "another base", "a field that went")]
 
@@ -50,8 +56,7 @@ def test_damage(damaged, what, again):
     damage, words = DAMAGES[what]
     r = damaged
     documents = nodes("a") | nodes("b")
-    r.sql("TRUNCATE node, past, class, base, layout, shape, unreadable CASCADE")
-    kill_topiaryd(r)
+    start_over(r)
     boot(r, documents)
     since = dict(row.split("|") for row in r.sql("SELECT name, since FROM node").split("\n"))
     r.sql(damage)
@@ -80,8 +85,7 @@ def test_base_at_hand(damaged, what):
     """Only the database's copy is damaged: fsck tells of it, and writes it again from memory."""
     r = damaged
     documents = nodes("a") | nodes("b")
-    r.sql("TRUNCATE node, past, class, base, layout, shape, unreadable CASCADE")
-    kill_topiaryd(r)
+    start_over(r)
     boot(r, documents)
     r.sql(DAMAGES[what][0])
     assert {one["node"] for one in fsck(r, status=1)["unreadable"]} == set(nodes("a"))
@@ -96,8 +100,7 @@ def test_another_shape(damaged, again):
     """The document says what its shape is."""
     r = damaged
     documents = nodes("a") | nodes("b")
-    r.sql("TRUNCATE node, past, class, base, layout, shape, unreadable CASCADE")
-    kill_topiaryd(r)
+    start_over(r)
     boot(r, documents)
     shapes = r.sql("SELECT name, shape FROM node JOIN layout ON id = layout ORDER BY name")
     r.sql("WITH b AS (UPDATE base SET shape = (SELECT shape FROM base WHERE node LIKE 'b%' LIMIT 1)"
@@ -125,8 +128,7 @@ def test_history(damaged):
     """A former document that cannot be rebuilt is reported; nobody can send it again, and fsck goes through both tables
     in parts."""
     r = damaged
-    r.sql("TRUNCATE node, past, class, base, layout, shape, unreadable CASCADE")
-    kill_topiaryd(r)
+    start_over(r)
     for number in range(70):
         assert r.put(name(number), clone(number)).status == 200
         assert r.put(name(number), relinked(clone(number))).status == 200
