@@ -95,7 +95,7 @@ static hwloc_topology_t discover(struct err *e)
 	return NULL;
 }
 
-/* Others use the node: of its cores, what they use is not this program's. A load below 1 is what came before. */
+/* Others use the node: of its cores, what they use is not this program's. One below 1 may be left from before. */
 static void warn_busy(unsigned cores)
 {
 	double load;

@@ -79,7 +79,7 @@ static const char *default_output(pid_t pid)
 	return name;
 }
 
-/* For what the command names: beside the trace, whatever directory it changes to. NULL: none. */
+/* The file of the phases that the command marks: beside the trace, whatever directory it changes to. NULL: none. */
 static char *phases_path(const struct record_request *r, pid_t pid)
 {
 	char *file = r->has_no_phases ? NULL : trace_phases_path(r->output ? r->output : default_output(pid));

@@ -505,7 +505,7 @@ static int wait_for(struct attempt *a, struct candidate_set *s)
 		return SLURM_SUCCESS;
 	snprintf(reason, sizeof(reason), "%s %s%s%s",
 		 candidates_cache.refused ? "not all nodes have been scored yet for" : "it requires",
-		 requirement_text(s, text), s->req->unweighed ? ", and of Slurm: " : "",
+		 requirement_text(s, text), s->req->unweighed ? "; within that Slurm decides: " : "",
 		 s->req->unweighed ? s->req->unweighed : "");
 	if ((unknown = candidates_unknown(s)) >= 0) {
 		len = strlen(reason);

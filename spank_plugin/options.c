@@ -175,7 +175,7 @@ static bool applies_to_tasks(size_t which)
  * srun passes one value of each option to the tasks of all components: the last. Those of sbatch and salloc are for
  * what these run, on the nodes of the first component.
  */
-static void warn_one_value(size_t which)
+static void warn_task_option(size_t which)
 {
 	const char *value = given[which].value, *before = given[which].before;
 	const char *name = rows[which].name, *sign = *value_of(value) ? "=" : "";
@@ -190,7 +190,7 @@ static void warn_one_value(size_t which)
 			    " --het-group=%u", name, sign, value_of(value), component, component);
 }
 
-static void first_one_keep(size_t which, const char *variable)
+static void keep_first(size_t which, const char *variable)
 {
 	const char *first = given[which].before;
 
@@ -208,7 +208,7 @@ static void component_end(spank_t sp, size_t which)
 	const char *variable = variable_of(which, name) + strlen(ENVIRONMENT);
 
 	if (component && spank_context() == S_CTX_ALLOCATOR && applies_to_tasks(which))
-		first_one_keep(which, variable);
+		keep_first(which, variable);
 	if (component && given[which].value)
 		spank_job_control_setenv(sp, variable, given[which].value, 1);
 	else if (component && !given[which].of_user)
@@ -224,7 +224,7 @@ static void component_end(spank_t sp, size_t which)
 unsigned options_end_component(spank_t sp)
 {
 	for (size_t i = 0; i < OPTIONS; i++) {
-		warn_one_value(i);
+		warn_task_option(i);
 		component_end(sp, i);
 	}
 	return component++;

@@ -20,7 +20,7 @@ enum advice_result { ADVICE_NONE, ADVICE_FOUND, ADVICE_UNKNOWN };
 struct advice {
 	const char *kind;		/* "idle", "siblings" ... */
 	enum advice_result result;
-	char evidence[256];		/* with the figures; ADVICE_UNKNOWN: what is missing, an event, "tasks", lack */
+	char evidence[256];		/* with the figures; ADVICE_UNKNOWN: what is missing */
 	const char *remedy;		/* options of srun(1) and Topiary, or what to look at */
 };
 
@@ -30,7 +30,7 @@ struct advice_node {
 	const char *const *names;	/* of their files, for errors */
 	unsigned n;			/* may be 0 where tasks are known */
 	const struct trace_tasks *tasks;	/* or NULL */
-	const char *lack;		/* n 0: what the checks of events lack; NULL: each its event */
+	const char *lack;		/* of n 0: why there are no events, as evidence; NULL: their names are */
 };
 
 /* One entry for each rule, in the order of the table, *n of them; free(3) it. NULL on error. */

@@ -29,7 +29,7 @@ double trace_unit_value(const struct trace_unit *u, const struct trace_object *o
 struct trace_statistics trace_unit_statistics(const struct trace_unit *u, const struct trace_view *v, unsigned metric,
 					      unsigned object);
 
-/* "1.500 s", "1500": total in its unit, of at most 32 bytes. Returns text. */
+/* The total in its unit: "1.500 s", or "1500" of a count. Returns text. */
 #define TRACE_TOTAL (32 + TRACE_NAME)
 const char *trace_unit_total(const struct trace_unit *u, uint64_t total, char text[static TRACE_TOTAL]);
 

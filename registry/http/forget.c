@@ -18,7 +18,7 @@ int forget_admit(struct call *c)
 	" damaged AS (DELETE FROM unreadable WHERE node = $1)," \
 	" adapters AS (UPDATE fabric_adapter SET node = NULL, device = NULL WHERE node = $1)," \
 	" old AS (DELETE FROM past WHERE node = $1 RETURNING 1) SELECT count(*) FROM old"
-/* A GUID that another node has, too, is now that one's: upkeep matches if a topology is newer than the last match. */
+/* If another node has the same GUID, the adapter is now that node's: upkeep matches what is newer than its last run. */
 #define REMATCH "UPDATE registry SET matched = least(matched, (SELECT max(since) FROM node) - interval '1 second')" \
 	" WHERE EXISTS (SELECT FROM fabric)"
 

@@ -79,7 +79,8 @@ static void log_failure(const char *node, const char *text)
 		f->more++;
 	} else {
 		if (f->more)
-			log_error("%s (%lu more requests failed so in %.0f s)", text, f->more, now - f->logged);
+			log_error("%s (%lu more requests failed for this reason within %.0f s)", text, f->more,
+				  now - f->logged);
 		else
 			log_error("%s", text);
 		f->logged = now;

@@ -32,7 +32,7 @@ static void name_step(void)
 	}
 }
 
-/* slurmd's word, in slurmstepd's own environment. The step's has the name of the node that srun was started on. */
+/* slurmd sets it in slurmstepd's own environment. The step's has the name of the node that srun was started on. */
 static void name_node(void)
 {
 	const char *node = getenv("SLURMD_NODENAME");

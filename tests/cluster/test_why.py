@@ -107,7 +107,8 @@ def test_waiting_job_that_also_requests_sockets(cluster, submit):
     number = submit("-w", "cn1", "-N1", "-n4", "-B2:2", "--topo-fit=require", "--topo-level=package")
     assert wait_until(lambda: not why(cluster, number, check=False).returncode, 30)
     assert (told(cluster, number)["because"]
-            == "it requires 1 node with 4 cores in one package, and of Slurm: the requested sockets, cores or threads")
+            == "it requires 1 node with 4 cores in one package;"
+               " within that Slurm decides: the requested sockets, cores or threads")
 
 
 def test_path(cluster, submit):
