@@ -11,7 +11,6 @@ import signal
 import socket
 import stat
 import subprocess
-import threading
 import time
 from pathlib import Path
 
@@ -557,26 +556,27 @@ def port_open(port):
         return s.connect_ex(("127.0.0.1", port)) == 0
 
 
-promised = set()     # to this process's clusters, which may not listen yet
-promising = threading.Lock()    # clusters are also begun side by side
+reserved = {}     # port: the abstract Unix socket of its number, which this process has until it ends
 
 
-def is_free(port):
-    with socket.socket() as s:
+def reserve(port):
+    """Whether nobody listens on the port, and no other process of this machine reserved it, in whatever root."""
+    marker = socket.socket(socket.AF_UNIX)
+    with socket.socket() as listener:
         try:
-            s.bind(("127.0.0.1", port))
+            marker.bind(f"\0topiary-port-{port}")
+            listener.bind(("127.0.0.1", port))
         except OSError:
+            marker.close()
             return False
+    reserved[port] = marker
     return True
 
 
 def free_ports(count):
-    """Ports that nobody listens on, below those that the kernel gives to clients."""
+    """Ports for the daemons of this process, below those that the kernel gives to clients."""
     start = os.getpid() * 31 % len(PORTS)
-    with promising:
-        free = (port for port in [*PORTS[start:], *PORTS[:start]] if port not in promised and is_free(port))
-        found = list(itertools.islice(free, count))
-        promised.update(found)
+    found = list(itertools.islice(filter(reserve, [*PORTS[start:], *PORTS[:start]]), count))
     if len(found) == count:
         return found
     raise RigError("ports", f"no {count} free ports between {PORTS[0]} and {PORTS[-1]}")
