@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from rig.cluster import as_user
 from rig.node import own_disk
-from rig.paths import ROOT
 from rig.processes import Daemon, wait_until
+from rig.unit import confined, setting
 
 NODE = "cn5"  # of this machine's own hardware
 USER = "nobody"
@@ -25,9 +25,8 @@ LONG = "end=$(($(date +%s)+60)); while [ ! -e $0.go ] && [ $(date +%s) -lt $end 
 
 @pytest.fixture(scope="module", name="monitor")
 def fixture_monitor(whole_cluster):
-    """With the capabilities of its unit alone, where this machine has them to give."""
-    unit = (ROOT / "packaging/systemd/topiary-monitor.service").read_text()
-    wanted = re.search("^CapabilityBoundingSet=(.*)$", unit, re.M)[1].split()
+    """With the system calls of its unit alone, and its capabilities, where this machine has them to give."""
+    wanted = setting("topiary-monitor", "CapabilityBoundingSet")[0].split()
     bounding = int(re.search(r"CapBnd:\s+(\w+)", Path("/proc/self/status").read_text())[1], 16)
     bounded = ["setpriv", "--bounding-set",
                "-all" + "".join(f",+{name.removeprefix('CAP_').lower()}" for name in wanted), "--inh-caps", "-all",
@@ -35,6 +34,7 @@ def fixture_monitor(whole_cluster):
     assert wanted == ["CAP_PERFMON"]
     if not bounding >> CAP_PERFMON & 1 or not shutil.which("setpriv"):
         bounded = []
+    bounded += confined("topiary-monitor", whole_cluster.folder)
 
     class Monitor:
         """The daemon of the node that is this machine."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from rig.cluster import as_user, free_ports, port_open
 from rig.paths import BUILD, ROOT
 from rig.processes import Daemon, wait_until
+from rig.unit import confined
 
 POSTGRES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
 USER = "daemon"  # who runs topiaryd
@@ -122,8 +123,8 @@ class Registry:
                     self.munge_socket.exists)
 
     def start_topiaryd(self):
-        self.daemon("topiaryd", as_user(USER, [str(self.folder / "topiaryd"), "--config", str(self.config)]),
-                    self.listening)
+        self.daemon("topiaryd", [*confined("topiaryd", self.folder),
+                                 *as_user(USER, [self.folder / "topiaryd", "--config", self.config])], self.listening)
 
     def listening(self):
         return port_open(self.port)
@@ -181,8 +182,8 @@ class Registry:
         return self.accept(node, xml, action="forget", **how)
 
     def agent_command(self, node, file, *options):
-        return [str(c) for c in (BUILD / "topiary-agent", "--config", self.config, "--node", node, "--input",
-                                 file, *options)]
+        return [str(c) for c in (*confined("topiary-agent", self.folder), BUILD / "topiary-agent", "--config",
+                                 self.config, "--node", node, "--input", file, *options)]
 
     def agent(self, node, file, *options):
         return subprocess.run(self.agent_command(node, file, *options), capture_output=True, text=True, timeout=300,

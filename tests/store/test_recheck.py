@@ -7,15 +7,15 @@ import subprocess
 import time
 
 import pytest
-from registry_rig import BUILD, POSTGRES, ROOT, SMALL, USER, machine, run
+from registry_rig import BUILD, POSTGRES, SMALL, USER, machine, run
 from rig.cluster import as_user
 from rig.processes import wait_until
+from rig.unit import confined, setting
 
 
 def unit_options():
     """What the timer's unit gives the agent."""
-    text = (ROOT / "packaging/systemd/topiary-recheck.service").read_text(encoding="utf-8")
-    return re.search(r"^ExecStart=/usr/sbin/topiary-agent (.*)$", text, re.M).group(1).split()
+    return setting("topiary-recheck", "ExecStart")[0].split()[1:]
 
 
 class Node:
@@ -30,7 +30,8 @@ class Node:
         self.boot(serial)
 
     def agent(self, *options):
-        return subprocess.run([BUILD / "topiary-agent", "--config", self.config, "--node", self.name, *options],
+        return subprocess.run([*confined("topiary-recheck", self.registry.folder), BUILD / "topiary-agent",
+                               "--config", self.config, "--node", self.name, *options],
                               capture_output=True, text=True, timeout=120, check=False)
 
     def boot(self, serial):

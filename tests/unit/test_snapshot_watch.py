@@ -10,6 +10,7 @@ import pytest
 
 from rig.paths import BUILD
 from rig.processes import wait_until
+from rig.unit import confined
 
 GOOD = "topiary-snapshot 1\nshape s1 Package:2 Core:4 PU:2\nnodes cn[1-9] s1\nend\n"
 BETTER = GOOD.replace("cn[1-9]", "cn[1-99]")
@@ -50,7 +51,8 @@ def watch(registry, tmp_path):
     path.parent.mkdir()
     config.write_text(f"SnapshotFile={path}\nSnapshotPoll=1\nRegistryURL=http://127.0.0.1:{registry.server_port}\n")
     with open(log, "w", encoding="utf-8") as stderr:
-        process = subprocess.Popen([BUILD / "topiary", "snapshot", "--watch", "--config", config], stderr=stderr)
+        process = subprocess.Popen([*confined("topiary-snapshot", tmp_path), BUILD / "topiary", "snapshot", "--watch",
+                                    "--config", config], stderr=stderr)
     process.path, process.log = path, log
     yield process
     process.kill()
