@@ -16,19 +16,14 @@ struct args {
 	struct buf exports;		/* const char *[]: XML files of nodes */
 	const char *nodes, *format, *output;
 	unsigned job, plane, limit;
-	bool svg;
 };
-
-/* diff(1) */
-enum { STATUS_DIFFERENT = 1, STATUS_TROUBLE };
 
 static int run_write(struct cmd *c, const struct args *a, struct err *e);
 static int run_import(struct cmd *c, const struct args *a, struct err *e);
 static int run_history(struct cmd *c, const struct args *a, struct err *e);
-static int run_diff(struct cmd *c, const struct args *a, struct err *e);
 
 #define ANY ((size_t) -1)
-#define VERBS "show, export, import, history or diff"
+#define VERBS "show, export, import or history"
 
 static const struct verb {
 	const char *name;
@@ -40,7 +35,6 @@ static const struct verb {
 	{ "export", run_write, 0, ANY, "" },
 	{ "import", run_import, 1, ANY, "import: at least one FILE is required" },
 	{ "history", run_history, 0, 0, "history takes no file: it lists the versions in the registry" },
-	{ "diff", run_diff, 1, 2, "diff takes one or two of FILE or @WHEN; one is compared with the present fabric" },
 };
 
 static const struct verb *verb_of(const char *name)
@@ -79,16 +73,14 @@ static void check_together(void *args, struct argp_state *state)
 }
 
 static const struct cmd_option options[] = {
-	{ "svg", 0, NULL, CMD_FLAG(svg), "show: draw it" },
-	{ "nodes", 0, "HOSTLIST", CMD_TEXT(nodes),
-	  "show --svg: highlight these; export: write only these (Slurm formats)" },
+	{ "nodes", 0, "HOSTLIST", CMD_TEXT(nodes), "export: colour these (dot), write only these (Slurm formats)" },
 	{ "job", 0, "ID", CMD_NUMBER(job, 1, UINT32_MAX),
-	  "show --svg: highlight the nodes of this job; export: write only these (Slurm formats)" },
+	  "export: colour the nodes of this job (dot), write only these (Slurm formats)" },
 	{ "xml", 0, "FILE.xml", CMD_SET(add_export),
 	  "A node's exported XML, which has the names of its adapters' GUIDs; may be repeated" },
 	{ "format", 0, "NAME", CMD_TEXT(format),
 	  "export: slurm (topology.conf), slurm-yaml (topology.yaml), paper (levels as text), "
-	  "scotch (architecture) or json" },
+	  "scotch (architecture), dot (Graphviz) or json" },
 	{ "plane", 0, "N", CMD_NUMBER(plane, 0, UINT32_MAX),
 	  "export: the plane to write, from 0, in formats with a single plane (default: 0, the plane with the most "
 	  "hosts)" },
@@ -99,8 +91,8 @@ static const struct cmd_option options[] = {
 
 static const struct cmd_syntax syntax = {
 	options,
-	"show [FILE...|@WHEN]\nexport --format=NAME [FILE...|@WHEN]\nimport FILE...\nhistory\ndiff A [B]",
-	"Show, draw, convert, import or compare a network fabric. It is read from ibnetdiscover's output, Slurm's "
+	"show [FILE...|@WHEN]\nexport --format=NAME [FILE...|@WHEN]\nimport FILE...\nhistory",
+	"Show, convert or import a network fabric. It is read from ibnetdiscover's output, Slurm's "
 	"topology.conf or topology.yaml, or a tree or torus in text; without a file, from the registry.",
 	CMD_WORDS(words), NULL, check_together,
 };
@@ -160,7 +152,7 @@ static int names_learn(struct fabric_names *names, const char *path, struct err 
 	return rc;
 }
 
-static struct fabric *read_files(const struct args *a, const char *const *files, size_t n, struct err *e)
+static struct fabric *read_files(const struct args *a, struct err *e)
 {
 	struct fabric_names *names = fabric_names_new();
 	struct fabric *f = NULL;
@@ -170,30 +162,21 @@ static struct fabric *read_files(const struct args *a, const char *const *files,
 	for (size_t i = 0; i < a->exports.len / sizeof(*exports) && rc == 0; i++)
 		rc = names_learn(names, exports[i], e);
 	if (rc == 0)
-		f = fabric_read(files, n, names, e);
+		f = fabric_read(a->files, a->nfiles, names, e);
 	fabric_names_free(names);
 	return f;
 }
 
 /* Files, or "@WHEN" (the registry's at that time), or none (the registry's now). */
-static struct fabric *fabric_load(const struct cmd *c, const struct args *a, const char *const *files, size_t n,
-				  struct err *e)
+static struct fabric *fabric_load(const struct cmd *c, const struct args *a, struct err *e)
 {
 	char when[WHEN_MAX] = "";
 
-	if (n > 1 || (n && *files[0] != '@'))
-		return read_files(a, files, n, e);
-	if (n && when_parse(files[0] + 1, when, e))
+	if (a->nfiles > 1 || (a->nfiles && *a->files[0] != '@'))
+		return read_files(a, e);
+	if (a->nfiles && when_parse(a->files[0] + 1, when, e))
 		return NULL;
 	return fabric_fetch(c, when, e);
-}
-
-static int fabric_show(const struct cmd *c, const struct args *a, const struct fabric_wish *w, struct buf *out,
-		       struct err *e)
-{
-	if (a->svg)
-		return fabric_draw(w->fabric, w->chosen, out, e);
-	return c->json ? fabric_write_json(w, out, e) : fabric_print(w->fabric, e);
 }
 
 static bool hosts_has(const char *host, void *user)
@@ -221,13 +204,15 @@ static struct hostset *hosts_of_job(uint32_t job, struct err *e)
 static int write_wish(const struct cmd *c, const struct args *a, const struct hostset *hosts, struct err *e)
 {
 	const struct fabric_hosts chosen = { hosts_has, (void *) hosts };
-	struct fabric *f = fabric_load(c, a, a->files, a->nfiles, e);
+	struct fabric *f = fabric_load(c, a, e);
 	const struct fabric_wish w = { f, hosts ? &chosen : NULL, a->format, a->plane };
 	struct buf out = {0};
 	int rc = -1;
 
-	if (f)
-		rc = a->format ? fabric_export(&w, &out, e) : fabric_show(c, a, &w, &out, e);
+	if (f && a->format)
+		rc = fabric_export(&w, &out, e);
+	else if (f)
+		rc = c->json ? fabric_write_json(&w, &out, e) : fabric_print(f, e);
 	if (rc == 0 && out.len)
 		rc = cmd_write(a->output, &out, e);
 	buf_free(&out);
@@ -249,7 +234,7 @@ static int run_write(struct cmd *c, const struct args *a, struct err *e)
 
 static int run_import(struct cmd *c, const struct args *a, struct err *e)
 {
-	struct fabric *f = read_files(a, a->files, a->nfiles, e);
+	struct fabric *f = read_files(a, e);
 	int rc = f ? fabric_send(c, f, e) : -1;
 
 	fabric_free(f);
@@ -259,19 +244,6 @@ static int run_import(struct cmd *c, const struct args *a, struct err *e)
 static int run_history(struct cmd *c, const struct args *a, struct err *e)
 {
 	return fabric_history(c, a->limit, e);
-}
-
-static int run_diff(struct cmd *c, const struct args *a, struct err *e)
-{
-	const char *const names[2] = { a->files[0], a->nfiles > 1 ? a->files[1] : "now" };
-	struct fabric *from = fabric_load(c, a, a->files, 1, e),
-		      *to = from ? fabric_load(c, a, a->files + 1, a->nfiles - 1, e) : NULL;
-	int rc = to ? fabric_diff(c, (const struct fabric *const[]){ from, to }, names, e) : -1;
-
-	c->status = rc < 0 ? STATUS_TROUBLE : rc ? STATUS_DIFFERENT : 0;
-	fabric_free(from);
-	fabric_free(to);
-	return rc < 0 ? -1 : 0;
 }
 
 int cmd_fabric(struct cmd *c, int argc, char **argv, struct err *e)

@@ -20,7 +20,7 @@ struct fabric_wish {
 int fabric_print(const struct fabric *f, struct err *e);
 int fabric_write_json(const struct fabric_wish *w, struct buf *out, struct err *e);
 int fabric_export(const struct fabric_wish *w, struct buf *out, struct err *e);
-#define FABRIC_FORMATS "slurm, slurm-yaml, paper, scotch or json"
+#define FABRIC_FORMATS "slurm, slurm-yaml, paper, scotch, dot or json"
 bool fabric_format_exists(const char *name);
 
 /*
@@ -29,11 +29,5 @@ bool fabric_format_exists(const char *name);
 struct fabric *fabric_fetch(const struct cmd *c, const char *when, struct err *e);
 int fabric_send(const struct cmd *c, const struct fabric *f, struct err *e);
 int fabric_history(const struct cmd *c, unsigned limit, struct err *e);	/* limit 0: the registry's */
-
-/*
- * Print what was added, removed and changed from one fabric to the other, called names[0] and names[1]. 1: they differ;
- * 0; -1.
- */
-int fabric_diff(const struct cmd *c, const struct fabric *const f[2], const char *const names[2], struct err *e);
 
 #endif

@@ -49,12 +49,17 @@ static int write_scotch(const struct fabric_wish *w, struct buf *out, struct err
 	return h ? fabric_write_scotch(h, out, e) : -1;
 }
 
+static int write_dot(const struct fabric_wish *w, struct buf *out, struct err *e)
+{
+	return fabric_write_dot(w->fabric, w->chosen, out, e);
+}
+
 static const struct {
 	const char *name;
 	int (*write)(const struct fabric_wish *w, struct buf *out, struct err *e);
 } formats[] = {
 	{ "slurm", write_slurm }, { "slurm-yaml", write_yaml }, { "paper", write_paper },
-	{ "scotch", write_scotch }, { "json", fabric_write_json },
+	{ "scotch", write_scotch }, { "dot", write_dot }, { "json", fabric_write_json },
 };
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))
 

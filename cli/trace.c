@@ -66,7 +66,7 @@ static const struct {
 	{ MODE, "--accumulate and --per-tick apply to summary, show, replay and export only" },
 	{ LEVEL, "--level and --formulas do not apply to advise and phases" },
 	{ PHASE, "--phase does not apply to replay and phases" },
-	{ FORMAT, "--csv, --paje and --openmetrics apply to export only" },
+	{ FORMAT, "--csv and --paje apply to export only" },
 };
 
 static void set_at(void *args, const char *text, struct argp_state *state)
@@ -143,16 +143,13 @@ static const struct cmd_option options[] = {
 	  "summary, show, replay, export: counters since the tick before (default: per second)" },
 	{ "csv", 0, NULL, CMD_CONSTANT(format, TRACE_CSV), "export: a line per tick, metric and object (default)" },
 	{ "paje", 0, NULL, CMD_CONSTANT(format, TRACE_PAJE), "export: Paje's trace format" },
-	{ "openmetrics", 0, NULL, CMD_CONSTANT(format, TRACE_OPENMETRICS),
-	  "export: OpenMetrics text, for promtool tsdb create-blocks-from openmetrics" },
 	{0},
 };
 
 static const struct cmd_syntax syntax = {
 	options, "summary FILE\nphases FILE\nshow FILE\nreplay FILE\nhtml FILE\nadvise FILE...\nexport FILE",
 	"Summarize a trace of a node's hardware events, show or replay it on the hardware tree, find what in the "
-	"placement cost time, or write it to standard output as a page of HTML, as CSV, JSON, OpenMetrics or in Paje's "
-	"format.",
+	"placement cost time, or write it to standard output as a page of HTML, as CSV, JSON or in Paje's format.",
 	CMD_WORDS(words), NULL, check_together,
 };
 
@@ -351,7 +348,7 @@ int cmd_trace(struct cmd *c, int argc, char **argv, struct err *e)
 		return -1;
 	if (c->json && a.format) {
 		c->status = EX_USAGE;
-		return err_set(e, "--json excludes --csv, --paje and --openmetrics");
+		return err_set(e, "--json excludes --csv and --paje");
 	}
 	if (c->json)
 		a.format = TRACE_JSON;

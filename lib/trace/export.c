@@ -45,9 +45,12 @@ static void csv_block(const struct trace_view *v, const struct trace_block *b, b
 
 const struct export_form export_csv = { csv_begin, csv_block, NULL };
 
-static int export_streamed(const struct export_form *form, const struct trace *t, struct trace_view *v, FILE *out,
-			   struct err *e)
+int trace_export(const struct trace *t, struct trace_view *v, enum trace_format format, FILE *out, struct err *e)
 {
+	static const struct export_form *const forms[] = {
+		[TRACE_CSV] = &export_csv, [TRACE_JSON] = &export_json, [TRACE_PAJE] = &export_paje,
+	};
+	const struct export_form *form = forms[format];
 	struct trace_block b = {0};
 	int rc = 0;
 
@@ -60,17 +63,7 @@ static int export_streamed(const struct export_form *form, const struct trace *t
 	trace_block_free(&b);
 	if (rc == 0 && form->end)
 		form->end(t, out);
-	return rc;
-}
-
-int trace_export(const struct trace *t, struct trace_view *v, enum trace_format format, FILE *out, struct err *e)
-{
-	static const struct export_form *const streamed[] = {
-		[TRACE_CSV] = &export_csv, [TRACE_JSON] = &export_json, [TRACE_PAJE] = &export_paje,
-	};
-
-	if (format == TRACE_OPENMETRICS ? export_openmetrics(t, v, out, e) :
-	    export_streamed(streamed[format], t, v, out, e))
+	if (rc)
 		return -1;
 	return fflush(out) || ferror(out) ? err_set(e, "cannot write the export: %s", strerror(errno)) : 0;
 }

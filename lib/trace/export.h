@@ -15,12 +15,9 @@
  *	json	one object: the metrics with their objects, and the samples
  *	paje	Paje's trace format (Schnorr, "Paje trace file format", 1.2.5): a container for the node and one for
  *		each object, a variable for each metric
- *	openmetrics	OpenMetrics 1.0 text, a gauge for each metric, with the node, level and object as labels: what
- *		promtool(1) makes blocks of Prometheus' own of. It needs a temporary file, 8 bytes a value, in TMPDIR
- * An absent value is an empty field, null, or not written. Times are seconds since the trace's start; in OpenMetrics
- * they are since 1970.
+ * An absent value is an empty field, null, or not written. Times are seconds since the trace's start.
  */
-enum trace_format { TRACE_CSV = 1, TRACE_JSON, TRACE_PAJE, TRACE_OPENMETRICS };
+enum trace_format { TRACE_CSV = 1, TRACE_JSON, TRACE_PAJE };
 
 /* 0, or -1 with out written in part. */
 int trace_export(const struct trace *t, struct trace_view *v, enum trace_format format, FILE *out, struct err *e);

@@ -14,10 +14,6 @@ struct export_form {
 
 extern const struct export_form export_csv, export_json, export_paje;
 
-/* Apart from the others, as its values are not in the trace's order. 0, or -1 with out written in part. */
-#define EXPORT_NAME (TRACE_NAME + 32)	/* bytes of a metric's name there */
-int export_openmetrics(const struct trace *t, struct trace_view *v, FILE *out, struct err *e);
-
 /* A finite number, in full precision and independent of the locale. */
 void export_number(double x, FILE *out);
 

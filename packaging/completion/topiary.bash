@@ -41,7 +41,7 @@ _topiary_values() {
 	map:--format) echo plain openmpi openmpi-seq openmpi5 mpich intelmpi mvapich2 cray srun ;;
 	matrix:--format) echo mm dense grf ;;
 	fabric:--xml) echo FILE ;;
-	fabric:--format) echo slurm slurm-yaml paper scotch json ;;
+	fabric:--format) echo slurm slurm-yaml paper scotch dot json ;;
 	map:--costs) echo measured default ;;
 	map:--explain) echo json ;;
 	map:--effort) echo fast normal high ;;
@@ -101,7 +101,7 @@ _topiary() {
 		;;
 	fabric)
 		if ((COMP_CWORD == 2)); then
-			_topiary_offer "show export import history diff" "$current"
+			_topiary_offer "show export import history" "$current"
 		else
 			_topiary_offer FILE "$current"
 		fi

@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 	fabric_write_slurm(f, NULL, &out, NULL);
 	fabric_write_slurm_yaml(f, NULL, &out, NULL);
-	fabric_draw(f, NULL, &out, NULL);
+	fabric_write_dot(f, NULL, &out, NULL);
 	fabric_list_anomalies(f, &out);
 	buf_free(&out);
 	fabric_free(f);

@@ -177,63 +177,6 @@ def test_paje_is_read_by_pj_dump(made, paper, tmp_path):
         assert value == pytest.approx(values[container, metric, start], rel=1e-6, abs=1e-6)
 
 
-def prometheus(path, folder):
-    """{(metric, labels): [(milliseconds, value)]} of the database that promtool makes of it."""
-    done = subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics", path, folder],
-                          capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    (folder / "wal").mkdir()  # promtool opens it to dump, as a server would have made it
-    done = subprocess.run(["promtool", "tsdb", "dump", folder], capture_output=True, text=True, timeout=120, check=True)
-    found = {}
-    for labels, value, at in re.findall(r"^\{(.*)\} (\S+) (\d+)$", done.stdout, re.M):
-        named = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels))
-        found.setdefault((named.pop("__name__"), tuple(sorted(named.items()))), []).append((int(at), float(value)))
-    return found
-
-
-@pytest.mark.parametrize("mode, suffix",
-                         [([], "_per_second"), (["--per-tick"], "_per_tick"), (["--accumulate"], "_accumulated")])
-def test_openmetrics_is_read_by_prometheus(made, paper, tmp_path, mode, suffix):
-    options = ["--level=L3", "-f", paper, *mode]
-    path = tmp_path / "made.om"
-    path.write_text(printed("export", made[0], "--openmetrics", *options))
-    due = {}
-    for row in rows(made[0], *options):
-        counted = "MISS" in row["metric"] or row["metric"] in ("cycles", "instructions", "l3_misses", "near_fills",
-                                                               "far_fills", "context_switches")
-        labels = (("level", row["level"]), ("node", "made"), ("object", row["object"]))
-        due.setdefault((f"topiary_trace_{row['metric']}{suffix if counted else ''}", labels), []).append(
-            (round(float(row["time"]) * 1000), pytest.approx(float(row["value"]), rel=1e-12)))
-    assert prometheus(path, tmp_path / "data") == due
-
-
-def test_openmetrics_has_its_series_together(made):
-    """As the format requires, and Prometheus' own parser does not check."""
-    lines = printed("export", made[0], "--openmetrics").splitlines()
-    assert lines[-1] == "# EOF" and len(lines) == TICKS * (6 * 16 + 2) + 7 + 1
-    series = [line.rpartition("}")[0] for line in lines[:-1]]
-    began = [name for number, name in enumerate(series) if number == 0 or series[number - 1] != name]
-    assert len([name for name in began if name]) == len(set(began) - {""})
-
-
-def test_openmetrics_of_odd_names(tmp_path):
-    path, formulas = tmp_path / "odd", tmp_path / "formulas"
-    subprocess.run([BUILD / "tests" / "trace_make", path, "Core:2 PU:1", "3", 'a"b\\c'], capture_output=True,
-                   timeout=60, check=True)
-    formulas.write_text("a.b {PU, cycles / 2}\na.b {Core, cycles / 2}\n")
-    om = tmp_path / "odd.om"
-    om.write_text(printed("export", path, "--openmetrics", "-f", formulas))
-    found = prometheus(om, tmp_path / "data")
-    assert {name for name, _ in found} >= {"topiary_trace_a_b"}
-    assert {dict(labels)["node"] for _, labels in found} == {'a\\"b\\\\c'}
-    formulas.write_text("a.b {PU, cycles / 2}\na:b {PU, cycles / 2}\n")
-    done = trace("export", path, "--openmetrics", "-f", formulas)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "a.b and a:b are both topiary_trace_a_b at level PU" in done.stderr
-    done = trace("export", path, "--openmetrics", env={"TMPDIR": "/nonexistent"})
-    assert (done.returncode, done.stdout) == (1, "") and f"{path}: /nonexistent/topiary-export-" in done.stderr
-
-
 def test_cut_trace_is_read_up_to_the_cut(made, tmp_path):
     cut = tmp_path / "cut"
     cut.write_bytes(made[0].read_bytes()[:-600])
@@ -313,7 +256,7 @@ def test_mistyped_file_is_one_line(made, verb, name, tmp_path):
     (["show", "{made}", "--speed=2"], "--speed applies to replay only"),
     (["summary", "{made}", "--accumulate", "--per-tick"], "--accumulate and --per-tick exclude each other"),
     (["export", "{made}", "--paje", "--csv"], "--paje and --csv exclude each other"),
-    (["export", "{made}", "--csv", "--json"], "--json excludes --csv, --paje and --openmetrics"),
+    (["export", "{made}", "--csv", "--json"], "--json excludes --csv and --paje"),
     (["replay", "{made}", "--speed=0"], "--speed=0: expected seconds of the trace a second"),
     (["html", "{made}", "--per-tick"], "--accumulate and --per-tick apply to summary, show, replay and export only"),
     (["advise", "{made}", "--level=PU"], "--level and --formulas do not apply to advise"),
@@ -339,7 +282,7 @@ def test_damage_is_one_error(made, tmp_path):
     assert refused > 90
 
 
-@pytest.mark.parametrize("form", [[], ["--json"], ["--paje"], ["--openmetrics"]], ids=str)
+@pytest.mark.parametrize("form", [[], ["--json"], ["--paje"]], ids=str)
 def test_a_full_disk_is_reported(made, form):
     with open("/dev/full", "w", encoding="ascii") as full:
         done = subprocess.run([BUILD / "topiary", "trace", "export", made[0], *form], stdout=full,

@@ -16,8 +16,8 @@ struct fabric_hosts {
 };
 
 /*
- * Writes Slurm's topology.conf(5) for topology/tree, leaf switches first. Switches that act as one are one; a torus, a
- * dragonfly or a graph is written as the tree of its levels. Hosts without a name or a switch are left out. A host in
+ * Writes Slurm's topology.conf(5) for topology/tree, leaf switches first. Switches that act as one are one; a torus or
+ * a graph is written as the tree of its levels. Hosts without a name or a switch are left out. A host in
  * several planes is written once, because a Slurm node has one place. Each returns 0, or -1 with out undefined.
  */
 int fabric_write_slurm(const struct fabric *f, const struct fabric_hosts *c, struct buf *out, struct err *e);
@@ -32,9 +32,9 @@ int fabric_write_slurm_yaml(const struct fabric *f, const struct fabric_hosts *c
 int fabric_write_scotch(const struct hierarchy *h, struct buf *out, struct err *e);
 
 /*
- * Draws it as SVG: a picture for each plane, grey switches with their hosts below them, spines above, the number of
- * cables at trunks; chosen hosts are coloured.
+ * Writes it for Graphviz: a table for each switch with its hosts, a host a line; an edge for each trunk with the number
+ * of its cables; chosen hosts are coloured. dot(1) draws trees with the spines above, by name; all else as sfdp(1).
  */
-int fabric_draw(const struct fabric *f, const struct fabric_hosts *c, struct buf *out, struct err *e);
+int fabric_write_dot(const struct fabric *f, const struct fabric_hosts *c, struct buf *out, struct err *e);
 
 #endif
