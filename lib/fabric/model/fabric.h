@@ -44,12 +44,12 @@ struct fabric_adapter {
 	uint64_t guid, port;	/* of the adapter, of its port; 0: unknown */
 };
 
-enum fabric_kind { FABRIC_EMPTY, FABRIC_ONE_SWITCH, FABRIC_FAT_TREE, FABRIC_TORUS, FABRIC_DRAGONFLY, FABRIC_GRAPH };
+enum fabric_kind { FABRIC_EMPTY, FABRIC_ONE_SWITCH, FABRIC_FAT_TREE, FABRIC_TORUS, FABRIC_GRAPH };
 
 /*
- * levels: the recognised hierarchy: of a fat tree the switches by their distance, of a torus the coordinates (as a
- * product of rings), of a dragonfly the groups, else the hops from switch to switch. Hosts of other planes are not in
- * it; for a host on several switches of the plane the first counts.
+ * levels: the recognised hierarchy: of a fat tree the switches by their distance, else the hops from switch to switch
+ * (of a torus or a dragonfly, too; FABRIC_TORUS is one that a file of hierarchy.h states). Hosts of other planes are
+ * not in it; for a host on several switches of the plane the first counts.
  */
 struct fabric_plane {
 	unsigned switches, hosts, links, cables;	/* links: pairs of nodes */

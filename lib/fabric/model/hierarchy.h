@@ -19,8 +19,8 @@
  *   HIERARCHY_GRAPH  hops[a * size + b] times cost[0]; only at level 0, above the hosts of one switch
  * So a fat tree of leaf switches is { which leaf switch, which host }, a fabric of one switch is { which host }.
  *
- * Costs have no unit. Recognition sets: 100 below one switch (places.h uses the same for the network); in a tree and a
- * dragonfly 100 more for every level that is climbed, times the level's pruning; 200 for a hop of a torus or graph.
+ * Costs have no unit. Recognition sets: 100 below one switch (places.h uses the same for the network); in a tree 100
+ * more for every level that is climbed, times the level's pruning; 200 for a hop of a graph.
  */
 enum { HIERARCHY_LEVELS = 8, HIERARCHY_DIMS = 6, HIERARCHY_INNER = 12 };
 

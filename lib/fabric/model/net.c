@@ -184,17 +184,3 @@ int net_add_hosts(const struct net *n, struct hierarchy *h, const unsigned *grou
 	hierarchy_sort(h);
 	return 0;
 }
-
-unsigned net_sets_root(unsigned *parent, unsigned i)
-{
-	while (parent[i] != i)
-		i = parent[i] = parent[parent[i]];
-	return i;
-}
-
-void net_sets_join(unsigned *parent, unsigned a, unsigned b)
-{
-	a = net_sets_root(parent, a);
-	b = net_sets_root(parent, b);
-	parent[a < b ? b : a] = a < b ? a : b;
-}

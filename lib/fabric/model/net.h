@@ -44,13 +44,7 @@ int net_add_hosts(const struct net *n, struct hierarchy *h, const unsigned *grou
  * accepts a single switch, too. net_graph accepts all planes, up to a size.
  */
 int net_tree(const struct net *n, struct hierarchy **out);
-int net_torus(const struct net *n, struct hierarchy **out);
-int net_dragonfly(const struct net *n, struct hierarchy **out);
 int net_graph(const struct net *n, struct hierarchy **out);
-
-/* Disjoint sets (union-find): initially parent[i] is i. The root of a set is its lowest element. */
-unsigned net_sets_root(unsigned *parent, unsigned i);
-void net_sets_join(unsigned *parent, unsigned a, unsigned b);
 
 enum { COST_HOST = 100, COST_CLIMB = 100, COST_HOP = 200 };
 

@@ -15,13 +15,12 @@ static const struct {
 	bool fewer;
 	int (*recognise)(const struct net *n, struct hierarchy **out);
 } recognisers[] = {
-	{ FABRIC_FAT_TREE, false, net_tree }, { FABRIC_FAT_TREE, true, net_tree }, { FABRIC_TORUS, false, net_torus },
-	{ FABRIC_DRAGONFLY, false, net_dragonfly }, { FABRIC_GRAPH, false, net_graph },
+	{ FABRIC_FAT_TREE, false, net_tree }, { FABRIC_FAT_TREE, true, net_tree }, { FABRIC_GRAPH, false, net_graph },
 };
 
 const char *fabric_kind_name(enum fabric_kind kind)
 {
-	static const char *const names[] = { "no hosts", "one switch", "fat tree", "torus", "dragonfly", "graph" };
+	static const char *const names[] = { "no hosts", "one switch", "fat tree", "torus", "graph" };
 
 	return names[kind];
 }
