@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "odd_machine.h"
 #include "synthetic.h"
 #include "table.h"
 #include "hwview/machine.h"
@@ -211,6 +212,57 @@ static void restricts_real_machines(void **state)
 	(void) state;
 }
 
+/* Judged by the tables that the machine was made from. */
+static void restrict_odd(unsigned seed, bool whole)
+{
+	struct odd_machine m;
+	struct buf out = {0}, list = {0};
+	uint64_t pus = 0, nodes = 0, some = 0, all = 0, memory = 0, stated = 0;
+	hwloc_topology_t t;
+	struct err e = {""};
+
+	odd_make(&m, seed);
+	assert_non_null(t = machine_load(m.xml.data, m.xml.len, &e));
+	assert_int_equal(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE), m.cores);
+	for (unsigned i = 0, least = odd_random(&m, m.cores); i < m.cores; i++) {
+		unsigned core = hwloc_get_obj_by_type(t, HWLOC_OBJ_CORE, i)->os_index;
+
+		all |= m.core[core].pus;
+		if (!whole && i != least && odd_random(&m, 2))
+			continue;
+		buf_printf(&list, "%s%u", list.len ? "," : "", i);
+		pus |= m.core[core].pus;
+	}
+	hwloc_topology_destroy(t);
+	for (unsigned i = 0; i < m.numas; i++) {
+		some |= UINT64_C(1) << i;
+		stated |= m.numa[i].memory;
+		nodes |= (m.numa[i].pus & pus) || pus == all ? UINT64_C(1) << i : 0;
+		memory |= m.numa[i].pus & pus ? m.numa[i].memory : 0;
+	}
+	if (stated ? !memory : !nodes)
+		nodes = some;
+	if (restrict_xml(m.xml.data, m.xml.len, list.data, &out, &e))
+		fail_msg("seed %u, cores %s: %s", seed, list.data, e.text);
+	t = load_plain(&out);
+	if (hwloc_bitmap_to_ith_ulong(hwloc_get_root_obj(t)->cpuset, 0) != pus)
+		fail_msg("seed %u, cores %s: other PUs", seed, list.data);
+	if (hwloc_bitmap_to_ith_ulong(hwloc_get_root_obj(t)->nodeset, 0) != nodes ||
+	    hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_NUMANODE) != __builtin_popcountl(nodes))
+		fail_msg("seed %u, cores %s: other NUMA nodes", seed, list.data);
+	hwloc_topology_destroy(t);
+	buf_free(&m.xml);
+	buf_free(&list);
+	buf_free(&out);
+}
+
+static void restricts_odd_machines(void **state)
+{
+	for (unsigned seed = 0; seed < 300; seed++)
+		restrict_odd(seed, seed % 3 == 0);
+	(void) state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +270,7 @@ int main(void)
 		cmocka_unit_test(restricts),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(restricts_again),
+		cmocka_unit_test(restricts_odd_machines),
 		cmocka_unit_test(restricts_real_machines),
 	};
 
