@@ -76,7 +76,20 @@ static int host_cores(const job_resources_t *r, uint32_t first, uint32_t count, 
 	return out->failed ? err_set(e, "out of memory") : 0;
 }
 
-int cores_each(const job_info_t *job, int (*each)(void *data, const char *host, const char *cores, struct err *e),
+/*
+ * ThreadsPerCore in slurm.conf may be less than the hardware has, and the job may use fewer threads yet. Slurm counts
+ * whole cores, unless it allocates single CPUs: then those that the job has.
+ */
+static unsigned host_threads(const job_info_t *job, uint32_t host, uint32_t cores)
+{
+	unsigned cpus = job->job_resrcs->cpus ? job->job_resrcs->cpus[host] : 0;
+	unsigned threads = cores ? (cpus + cores - 1) / cores : 0;
+
+	return job->threads_per_core && job->threads_per_core < threads ? job->threads_per_core : threads;
+}
+
+int cores_each(const job_info_t *job,
+	       int (*each)(void *data, const char *host, const char *cores, unsigned threads, struct err *e),
 	       void *data, struct err *e)
 {
 	const job_resources_t *r = job->job_resrcs;
@@ -94,7 +107,8 @@ int cores_each(const job_info_t *job, int (*each)(void *data, const char *host, 
 		struct buf cores = {0};
 
 		if ((rc = host_cores(r, first, count, &cores, e)) == 0)
-			rc = each(data, host, cores.len ? cores.data : "", e);
+			rc = each(data, host, cores.len ? cores.data : "",
+				  host_threads(job, i, bit_set_count_range(r->core_bitmap, first, first + count)), e);
 		else
 			err_within(e, "%s", host);
 		buf_free(&cores);

@@ -17,10 +17,11 @@ int cores_load(uint32_t id, job_info_msg_t **out);
 int cores_job(uint32_t id, int (*with)(void *data, const job_info_t *job, struct err *e), void *data, struct err *e);
 
 /*
- * Call each for every host of a job, in the job's order, with the job's cores there ("0-5,12", abstract indices), until
- * one fails. 0 or -1.
+ * Call each for every host of a job, in the job's order, with the job's cores there ("0-5,12", abstract indices) and
+ * the CPUs that the job has of each of them, until one fails. 0 or -1.
  */
-int cores_each(const job_info_t *job, int (*each)(void *data, const char *host, const char *cores, struct err *e),
+int cores_each(const job_info_t *job,
+	       int (*each)(void *data, const char *host, const char *cores, unsigned threads, struct err *e),
 	       void *data, struct err *e);
 
 #endif

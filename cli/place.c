@@ -20,8 +20,8 @@ struct filling {
 	unsigned cpus;			/* of a task */
 };
 
-/* Called for each host of a job with its cores there; NULL: all cores. */
-typedef int host_each(void *data, const char *host, const char *cores, struct err *e);
+/* Called for each host of a job with its cores there; NULL: all cores. threads: of a core, 0: as it has PUs. */
+typedef int host_each(void *data, const char *host, const char *cores, unsigned threads, struct err *e);
 
 /* Where hosts come from: the command line, or Slurm's record of a job. */
 struct source {
@@ -51,9 +51,9 @@ static struct places *places_begin(const struct place_site *s, const struct hier
 	return p;
 }
 
-static int is_connected(void *network, const char *host, const char *cores, struct err *e)
+static int is_connected(void *network, const char *host, const char *cores, unsigned threads, struct err *e)
 {
-	(void) cores;
+	(void) cores, (void) threads;
 	return hierarchy_find(network, host) ? 0 : err_set(e, "%s: this node is not in the network", host);
 }
 
@@ -80,7 +80,7 @@ static int add_with_costs(const struct filling *f, const char *host, const struc
 	return places_add(p, host, shape, cores, f->cpus, e);
 }
 
-static int add_host(void *data, const char *host, const char *cores, struct err *e)
+static int add_host(void *data, const char *host, const char *cores, unsigned threads, struct err *e)
 {
 	struct filling *f = data;
 	const struct shape *shape = shape_of(f, host, e);
@@ -90,6 +90,7 @@ static int add_host(void *data, const char *host, const char *cores, struct err 
 
 	if (!shape)
 		return -1;
+	f->places->threads = threads;
 	snprintf(all, sizeof(all), "0-%u", shape->cores - 1);
 	rc = add_with_costs(f, host, shape, cores ? cores : all, costs, e);
 	if (rc && costs && f->places->numas.levels && costs_reject(f->site->costs, e))
@@ -123,7 +124,7 @@ static int item_host(const char *host, void *data)
 {
 	const struct item *i = data;
 
-	return i->each(i->data, host, i->cores, i->err);
+	return i->each(i->data, host, i->cores, 0, i->err);
 }
 
 static int item_hosts(char *item, host_each *each, void *data, struct err *e)

@@ -116,6 +116,10 @@ int task_masks_from_map(struct task *t, struct err *e)
 {
 	int rc;
 
+	if (step.follows_map && step.user_binds && !t->local)
+		slurm_spank_log("topiary: step %s: --topo-matrix: tasks are on the nodes of the rank map, but keep the "
+				"CPUs of Slurm's own binding (--cpu-bind, --hint, --threads-per-core or DefCpuBind)",
+				step.name);
 	if (!step.follows_map || step.user_binds)
 		return 0;
 	rc = step.is_local ? masks_from_env(t, e) : err_set(e, "TopologyFile describes another machine");

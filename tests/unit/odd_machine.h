@@ -25,8 +25,8 @@ struct odd_numa {
 
 struct odd_machine {
 	uint64_t seed;
-	struct { int package, domain; uint64_t pus, all; } core[ODD_PUS];	/* by os_index, in the order of the XML */
-	struct odd_numa numa[ODD_PUS];						/* by os_index */
+	struct { int package, domain; uint64_t pus, all; } core[ODD_PUS];	/* by os_index, in XML's order */
+	struct odd_numa numa[ODD_PUS];	/* by os_index */
 	unsigned cores, numas, packages, domains, gp;
 	struct buf xml;
 };
@@ -151,9 +151,9 @@ static inline uint64_t odd_nodes(const struct odd_machine *m, int package, int d
 
 	for (unsigned i = 0; i < m->numas; i++) {
 		const struct odd_numa *n = &m->numa[i];
-		bool around = !n->cpuless && (n->package == ODD_ROOT || (n->package == package && n->domain == ODD_ALL));
+		bool wide = n->package == ODD_ROOT || (n->package == package && n->domain == ODD_ALL);
 
-		if (around || package == ODD_ROOT ||
+		if ((wide && !n->cpuless) || package == ODD_ROOT ||
 		    (n->package == package && (domain == ODD_ALL || n->domain == domain)))
 			nodes |= UINT64_C(1) << i;
 	}

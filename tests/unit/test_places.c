@@ -3,6 +3,8 @@
 #include "base/buf.h"
 #include "made.h"
 #include "map/rankfile/rankfile.h"
+#include "odd_machine.h"
+#include "shape/strings.h"
 
 static void computes_distances(void **state)
 {
@@ -68,6 +70,9 @@ static void numbers_places(void **state)
 		{ "Core:5 PU:2", "0-4", 4, "0 cn 0,1\n1 cn 2,3\n" },
 		{ "Core:5 PU:2", "0-4", 3, "0 cn 0,1\n1 cn 2,3\n" },
 		{ "Core:2 PU:2", "0-1", 2, "0 cn 0\n1 cn 1\n" },
+		/* Cores with a PU that is offline, performance and efficiency cores. */
+		{ "{ Core:1 PU:1 | Core:3 PU:2 }", "0-3", 2, "0 cn 1\n1 cn 2\n2 cn 3\n" },
+		{ "{ Core:2 PU:2 | L2Cache:1 Core:4 PU:1 }", "0-5", 2, "0 cn 0\n1 cn 1\n2 cn 2,3\n3 cn 4,5\n" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -81,6 +86,69 @@ static void numbers_places(void **state)
 		buf_free(&text);
 		places_free(p);
 	}
+	(void) state;
+}
+
+/* Each place has the CPUs of a task and no core more, and what is left over would not make another. */
+static void places_odd(unsigned seed)
+{
+	struct odd_machine m;
+	struct places *p = places_new();
+	struct strings texts;
+	struct buf cores = {0};
+	unsigned cpus, left = 0, threads, used[ODD_PUS], has[ODD_PUS] = {0};
+	struct tree *t;
+	struct shape *s;
+	struct err e = {""};
+
+	odd_make(&m, seed);
+	assert_non_null(t = tree_parse(m.xml.data, m.xml.len, "odd", &e));
+	assert_int_equal(strings_make(t, &texts, &e), 0);
+	if (!(s = shape_parse(texts.allocation, &e)))
+		fail_msg("seed %u: %s", seed, e.text);
+	p->threads = threads = odd_random(&m, 3);
+	cpus = 1 + odd_random(&m, 5);
+	for (unsigned i = 0; i < m.cores; i++)
+		if (odd_random(&m, 4)) {
+			buf_printf(&cores, "%s%u", cores.len ? "," : "", i);
+			left += has[i] = threads ? threads : (unsigned) __builtin_popcountl(m.core[i].pus);
+		}
+	memcpy(used, has, sizeof(used));
+	if (!cores.len || places_add(p, "cn", s, cores.data, cpus, &e)) {
+		if (left >= cpus)
+			fail_msg("seed %u: %s", seed, e.text);
+	}
+	for (unsigned i = 0; i < p->nplaces; i++) {
+		const struct place *place = &p->place[i];
+		unsigned sum = 0, last = 0;
+
+		for (unsigned k = 0; k < place->leaves; k++) {
+			unsigned core = p->core[place->leaf + k];
+
+			if (!used[core])
+				fail_msg("seed %u: core %u is in two places, or not of the job", seed, core);
+			sum += last = used[core];
+			left -= used[core];
+			used[core] = 0;
+		}
+		if (sum < cpus || sum - last >= cpus)
+			fail_msg("seed %u: place %u has %u CPUs for a task of %u", seed, i, sum, cpus);
+		assert_int_equal(place->takes, place->leaves > 1 ? 1 : sum / cpus);
+	}
+	if (left >= cpus)
+		fail_msg("seed %u: %u CPUs are in no place, and a task has %u", seed, left, cpus);
+	places_free(p);
+	shape_free(s);
+	strings_free(&texts);
+	tree_free(t);
+	buf_free(&cores);
+	buf_free(&m.xml);
+}
+
+static void fills_odd_machines(void **state)
+{
+	for (unsigned seed = 0; seed < 1000; seed++)
+		places_odd(seed);
 	(void) state;
 }
 
@@ -118,7 +186,7 @@ static void refuses_places(void **state)
 		{ "cn9", "-1", 1, "cn9" },
 		{ "cn9", "1,,2", 1, "cn9" },
 		{ "cn0", "0", 1, "cn0: node given twice" },
-		{ "cn9", "0-1", 3, "cn9: the job has fewer cores on this node than the 3 that a task of 3 CPUs needs" },
+		{ "cn9", "0-1", 3, "cn9: the job's cores on this node have fewer than the 3 CPUs of a task" },
 	};
 	struct shape *s = shape_parse("Package:2 Core:4", NULL);
 	struct places *p = places_of(1, "Core:2", "0");
@@ -384,6 +452,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(computes_distances),
 		cmocka_unit_test(numbers_places),
+		cmocka_unit_test(fills_odd_machines),
 		cmocka_unit_test(computes_distances_of_several_cores),
 		cmocka_unit_test(refuses_places),
 		cmocka_unit_test(sets_costs),

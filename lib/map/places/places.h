@@ -51,6 +51,7 @@ struct places {
 	unsigned nkinds;
 	const struct hierarchy *network;	/* borrowed, or NULL; set it before hosts are added */
 	const struct fabric *planes;		/* borrowed or NULL: all planes, for errors about a host in another */
+	unsigned threads;		/* CPUs of a core of the nodes added next, as Slurm counts them; 0: its PUs */
 	double cost[LEVEL_COUNT];	/* of the levels of nodes; set it before hosts are added */
 	struct numa_tree numas;		/* instead, between NUMA nodes; without levels: unknown. Owned */
 	double *distance;		/* added * added, by id: overrides all other costs; NULL or owned */
@@ -68,9 +69,10 @@ void places_free(struct places *p);
 int places_costs(struct places *p, const char *words, struct err *e);
 
 /*
- * Adds a node of that shape, and those of its cores that are in the list ("0-5,12"). Groups of cpus CPUs become places,
- * as few as possible across the boundary of a domain; left over cores are not used. A leaf is a core's index within the
- * list. 0, or -1 with an error naming the host: added twice, not in the network, no core, fewer CPUs than cpus.
+ * Adds a node of that shape, and those of its cores that are in the list ("0-5,12"). Cores that have together the CPUs
+ * of a task become places, as few as possible across the boundary of a domain; left over cores are not used. A leaf is
+ * a core's index within the list. 0, or -1 with an error naming the host: added twice, not in the network, no core,
+ * fewer CPUs than a task has.
  */
 int places_add(struct places *p, const char *host, const struct shape *shape, const char *cores, unsigned cpus,
 	       struct err *e);

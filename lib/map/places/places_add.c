@@ -12,8 +12,8 @@ struct node {
 	const unsigned *above;		/* its path through the network, or NULL */
 	unsigned levels;		/* of the network */
 	unsigned host, kind;
-	unsigned each;			/* cores of a place */
-	unsigned takes;			/* ranks that a core takes; 0: as many as it has PUs */
+	unsigned cpus;			/* of a task */
+	unsigned threads;		/* CPUs of each core; 0: as many as it has PUs */
 	unsigned *left;			/* cores not in a place yet, by domain at its first core */
 	unsigned *nleft;		/* by domain */
 	unsigned *leaf_of;		/* by core; cores not in the list have NO_LEAF */
@@ -62,14 +62,14 @@ static void core_path(const struct node *n, unsigned core, unsigned *path)
 }
 
 /* Below the domains that hold all its cores a place has numbers of its own. */
-static void path_fill(const struct node *n, struct place *place, const unsigned *core)
+static void path_fill(const struct node *n, struct place *place, const unsigned *core, unsigned cores)
 {
 	unsigned *path = place->path + n->levels, other[NODE_PATH];
 
 	if (n->above)
 		memcpy(place->path, n->above, n->levels * sizeof(*path));
 	core_path(n, core[0], path);
-	for (unsigned i = 1; i < n->each; i++) {
+	for (unsigned i = 1; i < cores; i++) {
 		unsigned l = 0;
 
 		core_path(n, core[i], other);
@@ -81,21 +81,27 @@ static void path_fill(const struct node *n, struct place *place, const unsigned 
 	path[0] = n->host;
 }
 
-static void place_make(const struct node *n, struct places *p, const unsigned *core)
+static unsigned core_cpus(const struct node *n, unsigned core)
 {
-	struct place *place = places_append(p, n->kind, n->takes ? n->takes : n->shape->threads[core[0]]);
+	return n->threads ? n->threads : n->shape->threads[core];
+}
 
-	for (unsigned i = 0; i < n->each; i++, p->nleaves++) {
+/* Tasks share a core only if each has all its CPUs there. */
+static void place_make(const struct node *n, struct places *p, const unsigned *core, unsigned cores)
+{
+	struct place *place = places_append(p, n->kind, cores > 1 ? 1 : core_cpus(n, core[0]) / n->cpus);
+
+	for (unsigned i = 0; i < cores; i++, p->nleaves++) {
 		p->leaf[p->nleaves] = n->leaf_of[core[i]];
 		p->core[p->nleaves] = core[i];
 	}
-	place->leaves = n->each;
-	path_fill(n, place, core);
+	place->leaves = cores;
+	path_fill(n, place, core, cores);
 }
 
 /*
- * Makes as many places as possible of the cores left over by the domain's parts; the rest is passed to the domain
- * around it.
+ * Makes as many places as possible of the cores left over by the domain's parts, each of as many cores as have the CPUs
+ * of a task; the rest is passed to the domain around it.
  */
 static void domain_fill(struct node *n, struct places *p, int domain)
 {
@@ -104,8 +110,13 @@ static void domain_fill(struct node *n, struct places *p, int domain)
 
 	if (d->level == LEVEL_CORE && n->leaf_of[d->first] != NO_LEAF)
 		core[count++] = d->first;
-	for (; count - from >= n->each; from += n->each)
-		place_make(n, p, core + from);
+	for (unsigned i = 0, cpus = 0; i < count; i++) {
+		if ((cpus += core_cpus(n, core[i])) < n->cpus)
+			continue;
+		place_make(n, p, core + from, i + 1 - from);
+		from = i + 1;
+		cpus = 0;
+	}
 	if (d->parent < 0)
 		return;
 	/* Moves towards the front, never past what is read: the parts of a domain are stored one after another. */
@@ -225,19 +236,11 @@ static void node_free(struct node *n)
 	free(n->numa_of);
 }
 
-/* Tasks of several CPUs get whole cores; tasks of one CPU may share the PUs of a core. */
-static void node_measure(struct node *n, unsigned cpus)
-{
-	unsigned threads = n->shape->threads[0];
-
-	n->each = (cpus + threads - 1) / threads;
-	n->takes = cpus == 1 ? 0 : n->each > 1 ? 1 : threads / cpus;
-}
-
 int places_add(struct places *p, const char *host, const struct shape *shape, const char *cores, unsigned cpus,
 	       struct err *e)
 {
-	struct node n = { .shape = shape, .host = p->nhosts, .numas = &p->numas };
+	struct node n = { .shape = shape, .host = p->nhosts, .cpus = cpus, .threads = p->threads,
+			  .numas = &p->numas };
 	unsigned nplaces = p->nplaces, nleaves = p->nleaves;
 	struct places_kind kind;
 	int found, rc = -1;
@@ -246,7 +249,6 @@ int places_add(struct places *p, const char *host, const struct shape *shape, co
 	for (int l = 0; l < LEVEL_COUNT; l++)
 		kind.cost[n.levels + path_level(l)] = p->cost[l];
 	memcpy(&kind.cost[n.levels + 1], p->numas.cost, sizeof(p->numas.cost));
-	node_measure(&n, cpus);
 	if (places_host_new(p, host, e))
 		return -1;
 	if (node_init(&n, p, host, cores, e))
@@ -261,8 +263,7 @@ int places_add(struct places *p, const char *host, const struct shape *shape, co
 	if (p->nplaces > nplaces)
 		rc = 0;
 	else
-		err_set(e, "%s: the job has fewer cores on this node than the %u that a task of %u CPUs needs", host,
-			n.each, cpus);
+		err_set(e, "%s: the job's cores on this node have fewer than the %u CPUs of a task", host, cpus);
 out:
 	node_free(&n);
 	if (rc)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""What a step gets on machines of which slurm.conf or hwloc says less, or other, than usual."""
+import json
+import re
+import subprocess
+
+import pytest
+from rig import Cluster
+from rig.ask import expand, ring
+
+
+def drawn(synthetic):
+    return subprocess.run(["lstopo-no-graphics", "-i", synthetic, "--of", "xml", "-"], check=True, timeout=60,
+                          text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+
+
+def with_cpuless(xml):
+    """One NUMA node more, without CPUs, as hwloc has CXL memory and that of some GPUs."""
+    node = ('<object type="Group" cpuset="0x0" complete_cpuset="0x0" nodeset="0x2" complete_nodeset="0x2" '
+            'gp_index="901" kind="1001" subkind="0">\n<object type="NUMANode" os_index="1" cpuset="0x0" '
+            'complete_cpuset="0x0" nodeset="0x2" complete_nodeset="0x2" gp_index="902" '
+            'local_memory="4294967296"/>\n</object>\n')
+    machine = re.search(r'<object type="Machine".*?>\n', xml)[0]
+    xml = xml.replace(machine, machine.replace('nodeset="0x00000001"', 'nodeset="0x00000003"'))
+    at = xml.rindex("</object>")
+    return xml[:at] + node + xml[at:]
+
+
+MACHINES = {
+    "cn1": "intel-2x8",
+    "cn3": "intel-2x8",
+    "cn2": with_cpuless(drawn("[NUMANode(memory=8GiB)] Package:1 Core:4 PU:1")),
+}
+WORDS = {"cn1": "ThreadsPerCore=1"}
+
+
+@pytest.fixture(scope="module")
+def whole(folders):
+    with Cluster(folders(), MACHINES, registry=False, nodes=WORDS) as made:
+        yield made
+
+
+@pytest.fixture
+def cluster(whole):
+    yield whole
+    whole.assert_at_rest()
+
+
+def told(output):
+    """The report by rank, and all other lines."""
+    lines = [line for line in output.split("\n") if line]
+    tasks = {task["rank"]: task for task in map(json.loads, (line for line in lines if line.startswith("{")))}
+    return [task for _, task in sorted(tasks.items())], [line for line in lines if not line.startswith("{")]
+
+
+def report(cluster, *options):
+    return told(cluster.command(["srun", "-Q", "--topo-report=json", *options, "true"], user="nobody").stderr)
+
+
+@pytest.mark.parametrize("cores, kept", [("-n4", True), ("-n2", False)])
+def test_numa_node_without_cpus(cluster, cores, kept):
+    """hwloc ends a program that removes it where nothing else is removed."""
+    tasks, said = report(cluster, "-w", "cn2", cores, "--topo-place=compact")
+    assert [task["cpus_os"] for task in tasks] == [str(cpu) for cpu in range(len(tasks))] and not said
+    nodes = cluster.command(["srun", "-Q", "-w", "cn2", cores, "sh", "-c", "grep -c NUMANode.*local $HWLOC_XMLFILE"],
+                            user="nobody").stdout.split()
+    assert nodes == [str(1 + kept)] * len(tasks)
+
+
+@pytest.mark.parametrize("node, ranks, options", [
+    ("cn1", 4, "-c2"), ("cn1", 8, "-c1"), ("cn1", 8, ""), ("cn1", 2, "-c4"),
+    ("cn3", 4, "-c4"),
+])
+def test_map_uses_all_cores_where_slurm_hides_threads(cluster, node, ranks, options):
+    matrix = cluster.folder / "work" / "ring"
+    matrix.write_text(ring(ranks))
+    _, state, output = cluster.job("srun --topo-report=json true", "-w", node, f"--topo-matrix={matrix}", f"-n{ranks}",
+                                   *options.split())
+    tasks, said = told(output)
+    assert state == "COMPLETED" and len(tasks) == ranks, output
+    assert not [line for line in said if "not bound" in line or "no rank file" in line], said
+    cpus = [expand(task["cpus_os"]) for task in tasks]
+    # PUs n and n + 16 are of one core.
+    cores = [{cpu % 16 for cpu in of} for of in cpus]
+    assert [len(of) for of in cores] == [8 // ranks] * ranks, cpus
+    assert len(set.union(*cores)) == 8, cpus
+
+
+@pytest.mark.parametrize("option", ["--threads-per-core=1", "--hint=nomultithread"])
+def test_map_of_a_job_that_uses_one_thread_of_each_core(cluster, option):
+    """Slurm binds the tasks of srun itself then; the rank file is for mpirun."""
+    matrix = cluster.folder / "work" / "ring"
+    matrix.write_text(ring(4))
+    _, state, output = cluster.job("cat $TOPIARY_RANKFILE; srun true", "-w", "cn3", f"--topo-matrix={matrix}", "-n4",
+                                   "-c2", option)
+    slots = re.findall(r"^rank \d+=cn3 slot=(\S+)$", output, re.M)
+    assert state == "COMPLETED" and [len(expand(of)) for of in slots] == [2] * 4, output
+    assert output.count("tasks are on the nodes of the rank map, but keep the CPUs of Slurm's own binding") == 1
+
+
+@pytest.mark.parametrize("place, tasks, cpus", [("compact", 4, 2), ("scatter", 2, 3), ("mem", 8, 1)])
+def test_tasks_use_all_cores_where_slurm_hides_threads(cluster, place, tasks, cpus):
+    of, said = report(cluster, "-w", "cn1", f"-n{tasks}", f"-c{cpus}", f"--topo-place={place}")
+    cores = [{cpu % 16 for cpu in expand(task["cpus_os"])} for task in of]
+    assert len(of) == tasks and all(len(own) >= cpus for own in cores), (of, said)
+    assert len(set.union(*cores)) == sum(map(len, cores))
