@@ -167,6 +167,9 @@ static void describe_gpus(const struct verdict *v, struct buf *out)
 	if (v->cores_far)
 		buf_printf(out, "%s%u of its cores %s far from all of its GPUs", v->gpus_far ? ", " : "", v->cores_far,
 			   v->cores_far == 1 ? "is" : "are");
+	if (v->gpus_unknown)
+		buf_printf(out, "%sof %u it is not known which cores are near (neither Cores= in gres.conf nor the"
+			   " snapshot says it)", v->gpus ? "; " : "", v->gpus_unknown);
 }
 
 /* The smallest domain that has all the cores, or the packages if no single domain has. */
@@ -372,7 +375,7 @@ json_t *verdict_json(const struct verdict *v)
 	char path[VERDICT_TEXT];
 	bool has_path = request_path_text(&v->request.path, path, sizeof(path)), placed = v->outcome == VERDICT_PLACED;
 
-	return json_pack("{s:s, s:s, s:s, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I,"
+	return json_pack("{s:s, s:s, s:s, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I,"
 			 " s:o, s:s?, s:o, s:o, s:b, s:s?}",
 			 "outcome", outcome_name(v->outcome), "fit", fit_name(v->request.fit),
 			 "level", level_name(v->request.level), "request", has_path ? path : NULL,
@@ -380,9 +383,9 @@ json_t *verdict_json(const struct verdict *v)
 			 "cores_per_task", (json_int_t) v->task_cores, "cores_per_node",
 			 (json_int_t) v->cores_per_node, "memory_far",
 			 (json_int_t) v->memory_far, "gpus", (json_int_t) v->gpus, "gpus_far",
-			 (json_int_t) v->gpus_far, "cores_far", (json_int_t) v->cores_far,
-			 "candidates", (json_int_t) v->candidates, "room", (json_int_t) v->room,
-			 "counts", placed ? counts_json(v) : json_null(),
+			 (json_int_t) v->gpus_far, "gpus_unknown", (json_int_t) v->gpus_unknown,
+			 "cores_far", (json_int_t) v->cores_far, "candidates", (json_int_t) v->candidates,
+			 "room", (json_int_t) v->room, "counts", placed ? counts_json(v) : json_null(),
 			 "beside", *v->beside ? v->beside : NULL, "decided", decided_json(v), "cores", cores_json(v),
 			 "cores_cut", (int) (len >= cut && !strcmp(v->cores + len - cut, "...")),
 			 "reason", *v->reason ? v->reason : NULL);

@@ -209,6 +209,7 @@ bool comment_started(job_record_t *job, const struct device_distance *d)
 	buf_free(&cores);
 	v->gpus = d->gpus;
 	v->gpus_far = d->gpus_far;
+	v->gpus_unknown = d->gpus_unknown;
 	v->cores_far = d->cores_far;
 	verdict_put(job, v);
 	comment_end();

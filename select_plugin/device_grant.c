@@ -223,6 +223,7 @@ struct device_distance device_distance(const job_record_t *job)
 		if (gpus && read_node(&on, r, at, i, "gpu", gpus)) {
 			m = device_choice_misfit(&on.list, on.mine, on.chosen);
 			d.gpus += on.known;
+			d.gpus_unknown += bit_set_count(gpus) - on.known;
 			d.gpus_far += m.devices;
 			d.cores_far += on.known ? m.cores : 0;
 			free(on.mine);

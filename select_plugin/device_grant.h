@@ -22,9 +22,10 @@ void device_grant_choose(job_record_t *job);
 /* Forgets such a choice for a job that has not started. Slurm itself only replaces it where it knows the cores. */
 void device_grant_forget(job_record_t *job);
 
-/* Of a running job's GPUs whose near cores are known, on all its nodes. */
+/* Of a running job's GPUs, on all its nodes. */
 struct device_distance {
-	unsigned gpus, gpus_far;	/* far: none of the job's cores there is near it */
+	unsigned gpus, gpus_far;	/* whose near cores are known; far: none of the job's cores there is near it */
+	unsigned gpus_unknown;		/* whose near cores are not known */
 	unsigned cores_far;		/* of the job, on nodes with such GPUs, that are near none of these */
 };
 struct device_distance device_distance(const job_record_t *job);

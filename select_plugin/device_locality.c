@@ -185,33 +185,67 @@ static void groups_of_slurm(const gres_node_state_t *ns, uint32_t type, unsigned
 	}
 }
 
-/* Whether the snapshot has as many devices of the kind as Slurm, so that its order is Slurm's. */
-static bool same_devices(const gres_node_state_t *ns, const char *name, const struct shape *shape)
+/*
+ * The snapshot's devices of a kind by number, which is Slurm's index. False: not all numbers are known, or Slurm has
+ * more or fewer of them, so that its numbers may be others.
+ */
+static bool numbered(const gres_node_state_t *ns, const char *name, const struct shape *shape,
+		     const struct shape_device *by_number[static DEVICE_LIST_MAX])
 {
-	uint64_t count = 0;
+	unsigned count = 0;
 
-	for (size_t i = 0; i < shape->ndevices; i++)
-		count += !strcasecmp(shape->devices[i].type, name);
+	memset(by_number, 0, DEVICE_LIST_MAX * sizeof(*by_number));
+	for (size_t i = 0; i < shape->ndevices; i++) {
+		const struct shape_device *d = &shape->devices[i];
+
+		if (strcasecmp(d->type, name) || d->number < 0)
+			continue;
+		if (d->number >= (int) DEVICE_LIST_MAX || by_number[d->number])
+			return false;
+		by_number[d->number] = d;
+		count++;
+	}
+	for (unsigned n = 0; n < count; n++)
+		if (!by_number[n])
+			return false;
 	return ns->gres_bit_alloc && count == ns->gres_cnt_avail && (uint64_t) bit_size(ns->gres_bit_alloc) == count;
 }
 
 static void groups_of_shape(const gres_node_state_t *ns, const char *name, uint32_t type, const struct shape *shape,
 			    uint64_t *cores, struct device_groups *g)
 {
-	unsigned words = core_set_words(shape->cores), nth = 0;
+	const struct shape_device *by_number[DEVICE_LIST_MAX];
+	unsigned words = core_set_words(shape->cores);
 
-	for (size_t i = 0; same_devices(ns, name, shape) && i < shape->ndevices; i++) {
-		const struct shape_device *d = &shape->devices[i];
-
-		if (strcasecmp(d->type, name))
+	if (!numbered(ns, name, shape, by_number))
+		return;
+	for (unsigned n = 0; n < ns->gres_cnt_avail; n++) {
+		if (bit_test(ns->gres_bit_alloc, n) || !is_of_type(ns, type, line_of(ns, n)))
 			continue;
-		if (!bit_test(ns->gres_bit_alloc, nth) && is_of_type(ns, type, line_of(ns, nth))) {
-			memset(cores + g->n * words, 0, words * sizeof(*cores));
-			core_set_add_range(cores + g->n * words, d->first, d->cores);
-			group_add(g, cores, words, 1);
-		}
-		nth++;
+		memset(cores + g->n * words, 0, words * sizeof(*cores));
+		core_set_add_range(cores + g->n * words, by_number[n]->first, by_number[n]->cores);
+		group_add(g, cores, words, 1);
 	}
+}
+
+/* By their first cores, so that of equally good sets the one with the lowest cores comes first. */
+static void groups_sort(struct device_groups *g, uint64_t *cores, unsigned words)
+{
+	uint64_t *spare = cores + DEVICE_SHARES_MAX * words;
+
+	for (unsigned i = 1; i < g->n; i++)
+		for (unsigned k = i; k; k--) {
+			uint64_t *a = cores + (k - 1) * words, *b = a + words;
+			unsigned devices = g->devices[k];
+
+			if (core_set_next(a, words, 0) <= core_set_next(b, words, 0))
+				break;
+			memcpy(spare, a, words * sizeof(*a));
+			memcpy(a, b, words * sizeof(*a));
+			memcpy(b, spare, words * sizeof(*a));
+			g->devices[k] = g->devices[k - 1];
+			g->devices[k - 1] = devices;
+		}
 }
 
 void device_groups_read(const char *name, uint32_t type, int node, const struct shape *shape, uint64_t *cores,
@@ -224,6 +258,7 @@ void device_groups_read(const char *name, uint32_t type, int node, const struct 
 		groups_of_slurm(ns, type, shape->cores, cores, out);
 	else if (ns)
 		groups_of_shape(ns, name, type, shape, cores, out);
+	groups_sort(out, cores, core_set_words(shape->cores));
 }
 
 bool device_wants_gpus(const job_record_t *job)
@@ -233,17 +268,19 @@ bool device_wants_gpus(const job_record_t *job)
 
 bool device_near(int node, const char *name, unsigned device, uint64_t *cores)
 {
+	const struct shape_device *by_number[DEVICE_LIST_MAX];
 	const gres_node_state_t *ns = device_state(node, name);
 	const struct shape *shape = node_shape(node);
-	unsigned line = ns ? line_of(ns, device) : 0, nth = 0;
+	unsigned line = ns ? line_of(ns, device) : 0;
 
-	if (ns && tells_cores(ns) && line < ns->topo_cnt)
-		add_cores(ns->topo_core_bitmap[line], glue_cores(node), cores);
-	if (!ns || tells_cores(ns) || !shape || !same_devices(ns, name, shape))
-		return ns && tells_cores(ns) && line < ns->topo_cnt;
-	for (size_t i = 0; i < shape->ndevices; i++)
-		if (!strcasecmp(shape->devices[i].type, name) && nth++ == device)
-			core_set_add_range(cores, shape->devices[i].first, shape->devices[i].cores);
+	if (ns && tells_cores(ns)) {
+		if (line < ns->topo_cnt)
+			add_cores(ns->topo_core_bitmap[line], glue_cores(node), cores);
+		return line < ns->topo_cnt;
+	}
+	if (!ns || !shape || !numbered(ns, name, shape, by_number) || device >= ns->gres_cnt_avail)
+		return false;
+	core_set_add_range(cores, by_number[device]->first, by_number[device]->cores);
 	return true;
 }
 

@@ -8,7 +8,8 @@
 
 /*
  * Where the devices (GRES) of a node are: near the cores that gres.conf states (Cores=, AutoDetect). Where it states
- * none, the snapshot's devices of that kind, in its order, state it.
+ * none, the snapshot's devices of that kind with the numbers of Slurm's (shape/gpu_number.h) state it; without a number
+ * it is not known.
  */
 
 /* One kind of device that a job requests; count 0: none with a locality. */

@@ -8,10 +8,11 @@
 #include <string.h>
 
 #include "bind/locality.h"
+#include "shape/gpu_number.h"
 
 #define MIG "MIG-"
 
-enum { MAX_GPUS = GPU_MATCH_GPUS, DISPLAY = 0x03, ASPEED = 0x1a03, MATROX = 0x102b };
+enum { MAX_GPUS = GPU_MATCH_GPUS };
 
 struct gpu_list {
 	char text[GPU_LIST_SIZE];
@@ -39,19 +40,6 @@ static bool is_mig(const char *id)
 	return !strncmp(id, MIG, strlen(MIG));
 }
 
-static bool has_number(hwloc_obj_t o, const char *id)
-{
-	static const char *const drivers[] = { "nvml", "rsmi", "ze" };
-
-	for (size_t i = 0; o->name && i < sizeof(drivers) / sizeof(*drivers); i++) {
-		size_t n = strlen(drivers[i]);
-
-		if (!strncmp(o->name, drivers[i], n) && !strcmp(o->name + n, id))
-			return true;
-	}
-	return false;
-}
-
 /* "GPU-2b4a...", and "MIG-GPU-2b4a.../3/0" as drivers before 470 name an instance of it. */
 static bool has_uuid(hwloc_obj_t o, const char *id)
 {
@@ -68,71 +56,91 @@ static bool has_uuid(hwloc_obj_t o, const char *id)
 	return false;
 }
 
-/* *any: the topology has numbers of some GPUs. */
-static hwloc_obj_t find_os_device(hwloc_topology_t node, const char *id, bool *any)
-{
-	hwloc_obj_t o = NULL;
+/* The node's GPUs. The caller frees both arrays. */
+struct node_gpus {
+	hwloc_obj_t *function;
+	struct gpu_card *card;
+	size_t n;
+};
 
-	*any = false;
-	while ((o = hwloc_get_next_osdev(node, o))) {
-		*any |= has_number(o, "0");
-		if (is_number(id) ? has_number(o, id) : has_uuid(o, id))
-			break;
+#if HWLOC_API_VERSION >= 0x00030000
+#define OSDEV_IS(o, what) ((o)->attr->osdev.types & (what))
+#else
+#define OSDEV_IS(o, what) ((o)->attr->osdev.type == (what))
+#endif
+
+static void os_devices_read(hwloc_obj_t o, struct gpu_card *c)
+{
+	for (hwloc_obj_t d = o->io_first_child; d; d = d->next_sibling) {
+		if (d->type == HWLOC_OBJ_OS_DEVICE)
+			gpu_card_add(c, OSDEV_IS(d, HWLOC_OBJ_OSDEV_GPU), OSDEV_IS(d, HWLOC_OBJ_OSDEV_COPROC),
+				     d->name);
+		os_devices_read(d, c);
 	}
-	return o;
 }
 
-static bool is_gpu(hwloc_obj_t o)
+static void node_gpus_find(hwloc_topology_t node, struct node_gpus *out)
 {
-	return o->attr->pcidev.class_id >> 8 == DISPLAY && o->attr->pcidev.vendor_id != ASPEED &&
-	       o->attr->pcidev.vendor_id != MATROX;
-}
+	int all = hwloc_get_nbobjs_by_type(node, HWLOC_OBJ_PCI_DEVICE);
 
-static unsigned long long bus_of(hwloc_obj_t o)
-{
-	const struct hwloc_pcidev_attr_s *p = &o->attr->pcidev;
+	*out = (struct node_gpus){ calloc(all + 1, sizeof(*out->function)), calloc(all + 1, sizeof(*out->card)), 0 };
+	for (hwloc_obj_t o = NULL; out->function && out->card && (o = hwloc_get_next_pcidev(node, o));) {
+		const struct hwloc_pcidev_attr_s *p = &o->attr->pcidev;
+		struct gpu_card c = { .class = p->class_id, .vendor = p->vendor_id, .driver = -1,
+				      .bus = (unsigned long long) p->domain << 24 | p->bus << 16 | p->dev << 8 |
+					     p->func };
 
-	return (unsigned long long) p->domain << 24 | p->bus << 16 | p->dev << 8 | p->func;
-}
-
-static hwloc_obj_t find_adapter(hwloc_topology_t node, unsigned number)
-{
-	hwloc_obj_t o = NULL;
-
-	while ((o = hwloc_get_next_pcidev(node, o))) {
-		unsigned before = 0;
-
-		for (hwloc_obj_t p = NULL; is_gpu(o) && (p = hwloc_get_next_pcidev(node, p));)
-			before += is_gpu(p) && bus_of(p) < bus_of(o);
-		if (is_gpu(o) && before == number)
-			return o;
+		os_devices_read(o, &c);
+		if (!gpu_card_is_gpu(&c))
+			continue;
+		out->function[out->n] = o;
+		out->card[out->n++] = c;
 	}
-	return NULL;
+	gpu_cards_number(out->card, out->n);
 }
 
-/* NULL: it is not in the topology. */
+static void node_gpus_free(struct node_gpus *g)
+{
+	free(g->function);
+	free(g->card);
+}
+
+/* The PCI function, or the OS device that has the UUID; NULL: it is not in the topology, or its number not known. */
 static hwloc_obj_t find_gpu(hwloc_topology_t node, const char *id)
 {
-	bool numbered = true;
-	hwloc_obj_t o = node ? find_os_device(node, id, &numbered) : NULL;
+	hwloc_obj_t o = NULL;
+	struct node_gpus g;
 
-	return !o && !numbered && is_number(id) ? find_adapter(node, atoi(id)) : o;
+	if (!node)
+		return NULL;
+	if (!is_number(id)) {
+		while ((o = hwloc_get_next_osdev(node, o)) && !has_uuid(o, id))
+			;
+		return o;
+	}
+	node_gpus_find(node, &g);
+	for (size_t i = 0; i < g.n && !o; i++)
+		o = g.card[i].number == atoi(id) ? g.function[i] : NULL;
+	node_gpus_free(&g);
+	return o;
 }
 
 /* The UUID of a MIG instance does not say whose it is: it is local to what all GPUs are local to. */
 static hwloc_const_bitmap_t common_pus(hwloc_topology_t node)
 {
 	hwloc_const_bitmap_t common = NULL;
-	hwloc_obj_t o;
+	struct node_gpus g;
+	bool alike = true;
 
-	for (unsigned i = 0; (o = find_adapter(node, i)); i++) {
-		hwloc_const_bitmap_t pus = hwloc_get_non_io_ancestor_obj(node, o)->cpuset;
+	node_gpus_find(node, &g);
+	for (size_t i = 0; i < g.n; i++) {
+		hwloc_const_bitmap_t pus = hwloc_get_non_io_ancestor_obj(node, g.function[i])->cpuset;
 
-		if (common && !hwloc_bitmap_isequal(common, pus))
-			return NULL;
+		alike &= !common || hwloc_bitmap_isequal(common, pus);
 		common = pus;
 	}
-	return common;
+	node_gpus_free(&g);
+	return alike ? common : NULL;
 }
 
 /* The PUs local to a GPU; NULL: not known. */
@@ -207,6 +215,8 @@ int gpu_localities(hwloc_topology_t node, const char *list, hwloc_bitmap_t *near
 
 		if (!pus)
 			return err_set(e, is_mig(l.id[i]) ? "the node's topology does not say where %.40s is" :
+				       is_number(l.id[i]) ?
+				       "the node's topology does not say which GPU is number %.40s" :
 				       "GPU %.40s is not in the node's topology", l.id[i]);
 		if (hwloc_bitmap_copy(near[i], pus))
 			return err_set(e, "out of memory");

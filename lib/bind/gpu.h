@@ -55,9 +55,8 @@ int gpu_place(const struct gpu_places *how, hwloc_bitmap_t *masks, uint64_t *gpu
  * A task's GPUs in its order, each with its locality to the task's CPUs: "2 near,0 far", and "1 near 3 of 8 cores"
  * where it is near some of their cores alone. For --topo-report.
  *
- * list: by the node's numbers (gpu_own.h). A number is that of the vendor's OS device in the topology (nvml2, rsmi2)
- * or, where there is none of any GPU, that of the display adapter in the order of PCI bus ids, management controllers
- * not counted. A GPU that is not in the topology has no locality. node: the whole node's topology, or NULL.
+ * list: by the node's numbers (gpu_own.h), as in shape/gpu_number.h. A GPU that is not in the topology, or of which the
+ * number is not known, has no locality. node: the whole node's topology, or NULL.
  */
 void gpu_describe(hwloc_topology_t node, const char *list, hwloc_const_bitmap_t cpus, char *out, size_t size);
 

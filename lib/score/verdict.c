@@ -239,6 +239,7 @@ static const struct word words[] = {
 	NUMBER(memory_far),
 	NUMBER(gpus),
 	NUMBER(gpus_far),
+	NUMBER(gpus_unknown),
 	NUMBER(cores_far),
 	NUMBER(candidates),
 	NUMBER(room),

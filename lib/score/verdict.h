@@ -41,7 +41,8 @@ struct verdict {
 	unsigned whole_nodes;			/* 1: all cores of its nodes are the job's, whatever its request */
 	unsigned memory_far;			/* nodes where the NUMA nodes of its cores cannot hold its memory */
 	unsigned gpus, gpus_far;		/* those granted whose near cores are known; near none of its cores */
-	unsigned cores_far;			/* beside such GPUs, its cores that are near none of them */
+	unsigned gpus_unknown;			/* granted ones whose near cores are not known */
+	unsigned cores_far;			/* beside GPUs of known place, its cores that are near none of them */
 	unsigned candidates, room;		/* nodes that Slurm offered; of these, those with room for the cores */
 	struct score_cost cost;			/* on the worst of the nodes chosen; VERDICT_PLACED only */
 	char beside[64];			/* the best node that was not chosen; "" when all were */

@@ -407,15 +407,22 @@ static int read_branch(struct walk *w)
 	return 0;
 }
 
-/* TYPE@FIRST-LAST or TYPE@CORE */
+/* TYPE@FIRST-LAST or TYPE@CORE, with a number after the type or none. */
 static int read_device(struct walk *w)
 {
 	struct shape *s = w->shape;
 	struct shape_device d;
 	unsigned last;
+	char *digits;
 
 	if (read_type(w, d.type, sizeof(d.type)))
 		return -1;
+	for (digits = d.type + strlen(d.type); digits > d.type && isdigit((unsigned char) digits[-1]); digits--)
+		;
+	if (digits == d.type)
+		return syntax_error(w, "missing type of a device");
+	d.number = *digits ? atoi(digits) : -1;
+	*digits = '\0';
 	if (*w->at != '@' || !isdigit((unsigned char) w->at[1]))
 		return syntax_error(w, "missing core list of a device");
 	w->at++;
@@ -430,6 +437,27 @@ static int read_device(struct walk *w)
 	d.cores = last - d.first + 1;
 	s->devices[s->ndevices++] = d;
 	return 0;
+}
+
+/* Which of a type is which does not matter where all are near the same cores: these are numbered in their order. */
+static void devices_number(struct shape *s)
+{
+	for (size_t i = 0; i < s->ndevices && s->ndevices <= 64; i++) {
+		struct shape_device *d = &s->devices[i];
+		int before = 0;
+		bool alike = true;
+
+		for (size_t k = 0; k < s->ndevices; k++) {
+			const struct shape_device *o = &s->devices[k];
+
+			if (strcasecmp(o->type, d->type))
+				continue;
+			alike &= o->first == d->first && o->cores == d->cores && (o->number < 0 || k < i);
+			before += k < i;
+		}
+		if (alike && d->number < 0)
+			d->number = before;
+	}
 }
 
 static int read_devices(struct walk *w)
@@ -519,6 +547,7 @@ struct shape *shape_parse(const char *text, struct err *e)
 	}
 	if (numas_find(&w))
 		goto error;
+	devices_number(s);
 	array_shrink((void **) &s->threads, s->cores, sizeof(*s->threads));
 	array_shrink((void **) &s->domains, s->ndomains, sizeof(*s->domains));
 	array_shrink((void **) &s->devices, s->ndevices, sizeof(*s->devices));

@@ -25,7 +25,7 @@
  * memory=N of a NUMA node, with hwloc's units (kB is 1000 bytes, KiB 1024, and so on to TB and TiB), tier=WORD of a
  * NUMA node (shape/tier.h), dram without it, and kind=N of a core, from 0, the most efficient. After the tree, devices
  * follow with the cores that they are near:
- *	Package:2 [NUMANode(memory=64GiB)] Core:16 PU:2 + GPU@0-15 GPU@16-31 NIC@3
+ *	Package:2 [NUMANode(memory=64GiB)] Core:16 PU:2 + GPU0@16-31 GPU1@0-15 NIC@3
  *	Package:2 [NUMANode(memory=64GiB)] [NUMANode(memory=16GiB tier=hbm)] Core:16 PU:2
  *	Package:1 { L2Cache:8 Core:1(kind=1) PU:2 | L2Cache:4 Core:4 PU:1 }
  * topiary-shape(7) is the reference for users.
@@ -53,6 +53,7 @@ struct shape_numas {
 
 struct shape_device {
 	char type[8];		/* "GPU", "NIC" */
+	int number;		/* the driver's and Slurm's (shape/gpu_number.h); -1: not known */
 	unsigned first, cores;	/* near the cores first .. first+cores-1 */
 };
 

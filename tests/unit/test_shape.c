@@ -136,11 +136,14 @@ static void reads_devices(void **state)
 		const char *text, *devices;
 	} rows[] = {
 		{ "Core:4", "" },
-		{ "Core:4 + GPU@0", "GPU 0 1;" },
-		{ "Core:4 +GPU@0-3", "GPU 0 4;" },
-		{ "  Package:2 Core:2 PU:1  +  GPU@0-1   GPU@2-3 NIC@3 ", "GPU 0 2;GPU 2 2;NIC 3 1;" },
-		{ "{ Core:2 PU:2 | Core:2 PU:1 } + nvme0@1-2", "nvme0 1 2;" },
-		{ "PU:4 + GPU@3", "GPU 3 1;" },
+		{ "Core:4 + GPU0@0", "GPU 0 0 1;" },
+		{ "Core:4 +GPU2@0-3", "GPU 2 0 4;" },
+		{ "  Package:2 Core:2 PU:1  +  GPU1@0-1   GPU0@2-3 NIC@3 ", "GPU 1 0 2;GPU 0 2 2;NIC 0 3 1;" },
+		{ "{ Core:2 PU:2 | Core:2 PU:1 } + nvme0@1-2", "nvme 0 1 2;" },
+		/* without numbers: which is which only matters where they are near different cores */
+		{ "PU:4 + GPU@3", "GPU 0 3 1;" },
+		{ "PU:4 + GPU@0-3 NIC@0 GPU@0-3 NIC@1", "GPU 0 0 4;NIC -1 0 1;GPU 1 0 4;NIC -1 1 1;" },
+		{ "PU:4 + GPU@0-1 GPU@2-3", "GPU -1 0 2;GPU -1 2 2;" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -151,8 +154,8 @@ static void reads_devices(void **state)
 		if (!s)
 			fail_msg("%s: %s", rows[i].text, e.text);
 		for (size_t d = 0; d < s->ndevices; d++)
-			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s %u %u;", s->devices[d].type,
-				 s->devices[d].first, s->devices[d].cores);
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s %d %u %u;", s->devices[d].type,
+				 s->devices[d].number, s->devices[d].first, s->devices[d].cores);
 		assert_string_equal(text, rows[i].devices);
 		shape_free(s);
 	}
@@ -217,6 +220,7 @@ static void refuses(void **state)
 		"Core:1(kind=)", "Core:1(kind=8)", "Core:1(kind=10)", "Core:1(kind=-1)", "Core:1(kind=a)",
 		"Core:4 +", "Core:4 + GPU", "Core:4 + GPU@", "Core:4 + GPU@4", "Core:4 + GPU@0-4", "Core:4 + GPU@2-1",
 		"Core:4 + GPU@-1", "Core:4 + GPU@0,1", "Core:4 + GPU@0 +", "Core:4 + @0", "Core:4 + ABCDEFGH@0",
+		"Core:4 + 4@0",
 		"+ GPU@0", "{ Core:4 + GPU@0 }", "{ Core:4 | Core:2 + GPU@0 }", "Core:4 + GPU@99999999999999999999999",
 		"Core:1 %s%n", "A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1 A:1"
 			       " A:1 A:1 A:1 A:1 A:1 A:1 "

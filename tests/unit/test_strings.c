@@ -142,7 +142,9 @@ static struct buf document(const char *objects)
 #define CORE2(n, m) "Core{" PU(n) PU(m) "}"
 #define CORE(n) "Core{" PU(n) "}"
 #define NUMA(n, bytes) "NUMANode os_index=\"" #n "\" local_memory=\"" #bytes "\";"
-#define PCI(class, speed, inside) "Bridge{PCIDev pci_type=\"" class " [1:1] [1:1] 0\"" \
+#define PCI(class, speed, inside) PCI_AT("1", class, speed, inside)
+#define PCI_AT(bus, class, speed, inside) \
+	"Bridge{PCIDev pci_busid=\"0000:" bus ":00.0\" pci_type=\"" class " [1:1] [1:1] 0\"" \
 	" pci_link_speed=\"" speed "\"{" inside "}}"
 #define OS(type, name) "OSDev osdev_type=\"" #type "\" name=\"" name "\";"
 
@@ -218,10 +220,10 @@ static void counts_devices(void **state)
 	} rows[] = {
 		{ "", "" },
 		/* one board with several faces counts once */
-		{ PCI("0302", "15.7", OS(5, "cuda0") OS(1, "nvml0") OS(5, "opencl0d0")), " + GPU@2-3" },
-		{ PCI("0380", "31.5", OS(1, "rsmi0")), " + GPU@2-3" },
-		{ PCI("0300", "31.5", OS(1, "card1") OS(1, "renderD128")), " + GPU@2-3" },
-		{ PCI("0302", "8.0", ""), " + GPU@2-3" },
+		{ PCI("0302", "15.7", OS(5, "cuda0") OS(1, "nvml0") OS(5, "opencl0d0")), " + GPU0@2-3" },
+		{ PCI("0380", "31.5", OS(1, "rsmi0")), " + GPU0@2-3" },
+		{ PCI("0300", "31.5", OS(1, "card1") OS(1, "renderD128")), " + GPU0@2-3" },
+		{ PCI("0302", "8.0", ""), " + GPU0@2-3" },
 		/* the display of a management controller; an OpenCL that is no board; a disk */
 		{ PCI("0300", "0.0", OS(1, "card0") OS(1, "controlD64")), "" },
 		{ OS(5, "opencl0d0"), "" },
@@ -232,8 +234,8 @@ static void counts_devices(void **state)
 		{ PCI("0200", "4.0", OS(2, "eth0")) PCI("0200", "4.0", OS(2, "eth1")), " + NIC@2-3 NIC@2-3" },
 		{ PCI("0200", "31.5", OS(2, "hsn0")) PCI("0200", "2.0", OS(2, "eno1")), " + NIC@2-3" },
 		{ PCI("0c03", "8.0", OS(2, "usb0")), "" },
-		{ PCI("0200", "8.0", OS(2, "e")) PCI("1200", "8.0", "") PCI("0302", "8.0", ""),
-		  " + GPU@2-3 GPU@2-3 NIC@2-3" },
+		{ PCI("0200", "8.0", OS(2, "e")) PCI("1200", "8.0", "") PCI_AT("2", "0302", "8.0", ""),
+		  " + GPU0@2-3 GPU1@2-3 NIC@2-3" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -256,10 +258,10 @@ static void counts_devices(void **state)
 static void places_devices(void **state)
 {
 	struct buf xml = document("Machine{Package{" CORE(0) "}Package{" CORE(1) "Core{L1Cache{"
-				  PU(2) PCI("0302", "8", "") "}}" "}" PCI("0302", "8", "") "}");
+				  PU(2) PCI("0302", "8", "") "}}" "}" PCI_AT("2", "0302", "8", "") "}");
 	struct strings s = strings_of(&xml, "devices");
 
-	assert_non_null(strstr(s.allocation, " + GPU@0-2 GPU@2"));
+	assert_non_null(strstr(s.allocation, " + GPU0@2 GPU1@0-2"));
 	strings_free(&s);
 	buf_free(&xml);
 	(void) state;

@@ -125,6 +125,11 @@ static void prints_text(void **state)
 		  "asked   the fewest hardware boundaries crossed (fit prefer)\n"
 		  "wanted  1 task of 1 core on one node\n"
 		  "GPUs    2, near its cores\n" },
+		{ "topiary:1 placed fit=prefer nodes=1 tasks=1x1 gpus_unknown=2 end",
+		  "asked   the fewest hardware boundaries crossed (fit prefer)\n"
+		  "wanted  1 task of 1 core on one node\n"
+		  "GPUs    of 2 it is not known which cores are near (neither Cores= in gres.conf nor the snapshot "
+		  "says it)\n" },
 		{ "topiary:1 left fit=off gpus=4 gpus_far=1 end",
 		  "asked  Slurm's own choice (fit off)\n"
 		  "GPUs   1 of 4 is far from all of its cores\n" },
@@ -194,7 +199,7 @@ static void prints_json(void **state)
 		  " beside=cn7 decided=open:l3 cores=cn[1-2]:0-7;cn3:8,9;... end",
 		  "{\"outcome\": \"placed\", \"fit\": \"prefer\", \"level\": \"l3\", \"request\": null, \"nodes\": 2, "
 		  "\"tasks_per_node\": 8, \"cores_per_task\": 1, \"cores_per_node\": 0, \"memory_far\": 0,"
-		  " \"gpus\": 2, \"gpus_far\": 0, \"cores_far\": 3, \"candidates\": 12, \"room\":"
+		  " \"gpus\": 2, \"gpus_far\": 0, \"gpus_unknown\": 0, \"cores_far\": 3, \"candidates\": 12, \"room\":"
 		  " 9, \"counts\": {\"beyond\": {\"l3\": 1}, \"cuts\": {}, "
 		  "\"touched\": {\"package\": 1, \"die\": 1, \"numa\": 1, \"l3\": 2, \"l2\": 8}, "
 		  "\"open\": {}, \"broken\": {}, "
@@ -204,7 +209,7 @@ static void prints_json(void **state)
 		{ "topiary:1 waits fit=require request=/l3=1/core=4 nodes=1 tasks=1x4 candidates=3 reason=no_room end",
 		  "{\"outcome\": \"waits\", \"fit\": \"require\", \"level\": \"node\", \"request\": \"/l3=1/core=4\","
 		  " \"nodes\": 1, \"tasks_per_node\": 1, \"cores_per_task\": 4, \"cores_per_node\": 0,"
-		  " \"memory_far\": 0, \"gpus\": 0, \"gpus_far\": 0, \"cores_far\": 0,"
+		  " \"memory_far\": 0, \"gpus\": 0, \"gpus_far\": 0, \"gpus_unknown\": 0, \"cores_far\": 0,"
 		  " \"candidates\":"
 		  " 3, \"room\": 0, \"counts\": null, \"beside\": null, "
 		  "\"decided\": null, \"cores\": [], \"cores_cut\": false, \"reason\": \"no room\"}" },

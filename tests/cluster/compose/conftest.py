@@ -65,12 +65,13 @@ GPUS = 4      # one to each package of a big machine
 
 
 class WithGpus(Cluster):
-    """The machines' XML has no GPUs: the snapshot is told of them, as a person may write it."""
-    gpus, beside = GPUS, 16
+    """The machines' XML has no GPUs: the snapshot is told of them, as a person may write it. at: where GPU i is, in
+    parts of `beside` cores."""
+    beside, at = 16, range(GPUS)
 
     def write_offline(self):
         super().write_offline()
-        devices = " ".join(f"GPU@{self.beside * i}-{self.beside * (i + 1) - 1}" for i in range(self.gpus))
+        devices = " ".join(f"GPU{i}@{self.beside * at}-{self.beside * (at + 1) - 1}" for i, at in enumerate(self.at))
         lines = [line for line in self.snapshot_file.read_text().split("\n") if line and line != "sealed"
                  and not line.startswith("end")]
         told = [f"{line} + {devices}" if line.startswith("shape") and "PU:1" in line else line for line in lines]
@@ -112,14 +113,15 @@ def rich(rich_pair):
 # --- GPUs at NUMA nodes: two to each package of a big machine
 
 FINE_GPUS = 8
+FINE_AT = [6, 7, 2, 3, 0, 1, 5, 4]      # the NUMA node of each GPU: as on many a machine, not in order
 
 
 class WithFineGpus(WithGpus):
-    gpus, beside = FINE_GPUS, 8
+    beside, at = 8, FINE_AT
 
 
 def fine_line(node, gpu):
-    near = f" Cores={8 * gpu}-{8 * gpu + 7}" if node == "fine1" and SLURM_RELEASE < (24, 11) else ""
+    near = f" Cores={8 * FINE_AT[gpu]}-{8 * FINE_AT[gpu] + 7}" if node == "fine1" and SLURM_RELEASE < (24, 11) else ""
     return f"NodeName={node} Name=gpu File={{folder}}/{node}.{gpu}{near}\n"
 
 

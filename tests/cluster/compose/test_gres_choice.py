@@ -12,11 +12,11 @@ from rig.ask import expand, fields, jobs, wait_running
 from rig.cluster import SLURM_RELEASE
 from rig.processes import wait_until
 
-from .conftest import FINE_GPUS
+from .conftest import FINE_AT, FINE_GPUS
 from .pair import cores, running, submit
 
 BESIDE = 8      # cores of the NUMA node that a GPU is at
-NEAR = [set(range(BESIDE * i, BESIDE * (i + 1))) for i in range(FINE_GPUS)]
+NEAR = [set(range(BESIDE * at, BESIDE * (at + 1))) for at in FINE_AT]
 # Since 24.11 Slurm refuses Cores= of less than a socket: then fine1 is told by the snapshot, too.
 TOLD_BY = pytest.mark.parametrize("node", ["fine1", "fine2"][SLURM_RELEASE >= (24, 11):])
 
@@ -49,9 +49,8 @@ def end(cluster, number):
                                    "-n8 --gpus-per-node=1", "-n6 --gres=gpu:1 --gres-flags=enforce-binding"])
 def test_the_gpu_is_near_the_cores_where_the_first_free_one_is_not(fine, node, words):
     ours, _ = fine.fates([f"-N1 -w {node} -n8", f"-N1 -w {node} {words}"])
-    assert set(cores(fine.ours, ours[0])[node]) == NEAR[0]
-    mine = set(cores(fine.ours, ours[1])[node])
-    assert not mine & NEAR[0] and mine <= near(gpus(ours[1]))
+    first, mine = (set(cores(fine.ours, job)[node]) for job in ours)
+    assert first == set(range(BESIDE)) and not mine & first and mine <= near(gpus(ours[1]))
 
 
 @TOLD_BY
@@ -92,7 +91,7 @@ def test_a_node_without_a_free_gpu_is_no_candidate(fine):
     for _ in range(FINE_GPUS - 1):
         place(ours, "-w", "fine2", "-n7", "--topo-fit=require", "--topo-level=l3")
     number, node, mine, granted = place(ours, "-n5", "--gres=gpu:1")
-    assert node == "fine2" and granted == {FINE_GPUS - 1} and mine <= near(granted)
+    assert node == "fine2" and granted == {FINE_AT.index(FINE_GPUS - 1)} and mine <= near(granted)
     assert "near its cores" in ours.topiary("why", number).stdout
 
 
@@ -147,16 +146,17 @@ def test_a_job_that_is_requeued_gives_its_gpu_back(fine):
     ours = fine.ours
     place(ours, "-w", "fine2", "-n8")
     first, *_, granted = place(ours, "-w", "fine2", "-n4", "--gres=gpu:1", "--requeue")
-    assert granted == {1}
+    second = {FINE_AT.index(1)}
+    assert granted == second
     ours.command(["scontrol", "requeuehold", first])
     assert wait_until(lambda: fields(jobs(ours, first)[0])["JobState"] == "PENDING", 30, 0.1)
-    assert place(ours, "-w", "fine2", "-n4", "--gres=gpu:1")[3] == {1}
+    assert place(ours, "-w", "fine2", "-n4", "--gres=gpu:1")[3] == second
     place(ours, "-w", "fine2", f"-n{BESIDE * (FINE_GPUS - 2)}")
     ours.command(["scontrol", "update", f"JobId={first}", "StartTime=now"])
     ours.command(["scontrol", "release", first])
     wait_running(ours, first, 60)
     (record,) = jobs(ours, first)
-    assert set(cores(ours, record)["fine2"]) < NEAR[1] and len(gpus(record) - {1}) == 1
+    assert set(cores(ours, record)["fine2"]) < near(second) and len(gpus(record) - second) == 1
 
 
 @pytest.mark.parametrize("words", ["--gres=gpu:young:1", "--gpus=young:1", "--gpus-per-task=young:1 -n1 -c8",
