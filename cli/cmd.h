@@ -111,6 +111,7 @@ int cmd_print_list(const struct cmd *c, json_t *answer, const char *list,
 		   int (*print_table)(const json_t *rows, struct err *e), struct err *e);
 
 /* Write bytes to a file, atomically; directly into a device or pipe; to stdout when path is NULL. */
+bool cmd_is_device(const char *path);
 int cmd_write(const char *path, const struct buf *b, struct err *e);
 
 #endif

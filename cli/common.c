@@ -109,12 +109,11 @@ static int request_send(const struct cmd *c, struct http_request r, struct buf *
 	int rc;
 
 	r.base = c->url ? c->url : c->settings.registry_url;
-	r.ca = c->settings.tls_ca;
 	r.timeout = TIMEOUT;
 	if (own)
 		r.authorization = own;
 	begun = clock_now();
-	rc = http_do(&r, &a, e);
+	rc = http_do(&c->settings, &r, &a, e);
 	free(own);
 	if (rc)
 		return -1;
@@ -333,7 +332,7 @@ int cmd_print_list(const struct cmd *c, json_t *answer, const char *list,
  * Renaming onto a device replaces the device itself: as root, -o /dev/null made it a regular file. /dev/stdout may link
  * to a file.
  */
-static bool is_device(const char *path)
+bool cmd_is_device(const char *path)
 {
 	struct stat st;
 
@@ -352,7 +351,7 @@ static int device_write(const char *path, const struct buf *b, struct err *e)
 int cmd_write(const char *path, const struct buf *b, struct err *e)
 {
 	if (path)
-		return is_device(path) ? device_write(path, b, e) : file_replace(path, b->data, b->len, 0644, e);
+		return cmd_is_device(path) ? device_write(path, b, e) : file_replace(path, b->data, b->len, 0644, e);
 	if (fwrite(b->data, 1, b->len, stdout) != b->len || fflush(stdout))
 		return err_set(e, "stdout: %s", strerror(errno));
 	return 0;

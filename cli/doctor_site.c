@@ -89,11 +89,11 @@ static int get(const struct doctor *d, const char *path, const char *authorizati
 {
 	const struct cmd *c = d->cmd;
 
-	return http_do(&(struct http_request){ .method = "GET",
+	return http_do(&c->settings,
+		       &(struct http_request){ .method = "GET",
 					       .base = url_of(d),
 					       .path = path,
 					       .authorization = authorization,
-					       .ca = c->settings.tls_ca,
 					       .timeout = DOCTOR_SECONDS },
 		       a, e);
 }

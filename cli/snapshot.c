@@ -12,7 +12,7 @@
 #define MAX_INTERVAL 86400
 
 struct args {
-	bool offline, watch;
+	bool offline, watch, force;
 	unsigned interval;	/* 0: SnapshotPoll */
 	const char *output;
 	struct cmd_words pairs;
@@ -22,6 +22,7 @@ static const struct cmd_option options[] = {
 	{ "offline", 'O', NULL, CMD_FLAG(offline), "Build it from XML files, without a registry" },
 	{ "output", 'o', "FILE", CMD_TEXT(output),
 	  "Write to FILE, atomically (default: standard output; with --watch SnapshotFile)" },
+	{ "force", 'f', NULL, CMD_FLAG(force), "With --output: replace a snapshot that has nodes by one without" },
 	{ "watch", 'w', NULL, CMD_FLAG(watch), "Keep FILE up to date with the registry until terminated" },
 	{ "interval", 'i', "SECONDS", CMD_NUMBER(interval, 1, MAX_INTERVAL),
 	  "Seconds between requests (default: SnapshotPoll)" },
@@ -39,6 +40,8 @@ static void check_together(void *args, struct argp_state *state)
 			argp_error(state, "'%s': expected NODES=FILE", a->pairs.list[i]);
 	if (a->watch && a->offline)
 		argp_error(state, "--watch and --offline exclude each other");
+	if (a->force && (a->watch || !a->output))
+		argp_error(state, "--force requires --output, without --watch");
 	if (a->interval && !a->watch)
 		argp_error(state, "--interval requires --watch");
 }
@@ -112,14 +115,17 @@ int cmd_snapshot(struct cmd *c, int argc, char **argv, struct err *e)
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
 	if (a.watch)
-		watch_snapshot(c->url ? c->url : c->settings.registry_url,
+		watch_snapshot(&c->settings, c->url ? c->url : c->settings.registry_url,
 			       a.output ? a.output : c->settings.snapshot_file,
 			       a.interval ? a.interval : c->settings.snapshot_poll);
 	rc = a.offline ? from_files(&a, &out, e) : cmd_get(c, "/v1/snapshot", &out, e);
 	if (rc == 0)
 		rc = snapshot_check(&out, e);
 	if (rc == 0)
-		rc = c->json && !a.output ? print_json(&out, e) : cmd_write(a.output, &out, e);
+		rc = c->json && !a.output ? print_json(&out, e) :
+		     a.output && !cmd_is_device(a.output) ? snapshot_replace(a.output, &out, a.force, e) :
+							    cmd_write(a.output, &out, e);
+	rc = rc < 0 ? -1 : 0;
 	buf_free(&out);
 	return rc;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "client/http.h"
 #include "shape/snapshot.h"
@@ -17,8 +18,10 @@
 #define MAX_BACKOFF 60u
 
 struct watch {
+	const struct settings *settings;
 	const char *url, *path;
 	char *etag;		/* of the answer written to path, or NULL */
+	char sha256[HASH_HEX];	/* of these bytes */
 	unsigned wait;		/* backoff in seconds after an error, or 0 */
 };
 
@@ -39,7 +42,7 @@ static void signals_handle(void)
 }
 
 /* Signals are blocked only while the temporary file exists. */
-static int snapshot_replace(const char *path, const struct buf *text, struct err *e)
+static int answer_write(const struct watch *w, const struct buf *text, struct err *e)
 {
 	sigset_t held, before;
 	int rc;
@@ -48,61 +51,48 @@ static int snapshot_replace(const char *path, const struct buf *text, struct err
 	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
 		sigaddset(&held, endings[i]);
 	sigprocmask(SIG_BLOCK, &held, &before);
-	rc = file_replace(path, text->data, text->len, 0644, e);
+	rc = snapshot_replace(w->path, text, false, e);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	if (rc == 0)
-		log_info("%s: written, %zu bytes", path, text->len);
-	return rc;
+	if (rc > 0)
+		log_info("%s: written, %zu bytes", w->path, text->len);
+	return rc < 0 ? -1 : 0;
 }
 
-static bool file_equals(const char *path, const struct buf *text)
+/* Does the file still have the bytes that came with the ETag? One that was removed or damaged is written again. */
+static bool file_is_known(const struct watch *w)
 {
+	char sha256[HASH_HEX];
 	struct buf now = {0};
-	bool same = file_read(path, SNAPSHOT_MAX_BYTES, &now, NULL) == 0 && now.len == text->len &&
-		    !memcmp(now.data, text->data, text->len);
+	bool known;
 
+	if (!w->etag || file_read(w->path, SNAPSHOT_MAX_BYTES, &now, NULL))
+		return false;
+	hash_hex(now.data ? now.data : "", now.len, sha256);
+	known = !strcmp(sha256, w->sha256);
 	buf_free(&now);
-	return same;
-}
-
-static int snapshot_accept(const struct watch *w, const struct buf *text, struct err *e)
-{
-	struct snapshot *s = snapshot_parse(text->data ? text->data : "", text->len, "the registry's snapshot", e);
-
-	snapshot_free(s);
-	if (!s)
-		return -1;
-	return file_equals(w->path, text) ? 0 : snapshot_replace(w->path, text, e);
-}
-
-static int answer_apply(struct watch *w, struct http_answer *a, struct err *e)
-{
-	if (a->status == 304)
-		return 0;
-	if (a->status != 200)
-		return err_set(e, "the registry at %s answered /v1/snapshot with HTTP status %ld", w->url, a->status);
-	if (snapshot_accept(w, &a->body, e))
-		return -1;
-	free(w->etag);
-	w->etag = a->etag;
-	a->etag = NULL;
-	return 0;
+	return known;
 }
 
 /* 0, or -1 with the minimum number of seconds to wait, from Retry-After. */
 static int snapshot_poll(struct watch *w, unsigned *least, struct err *e)
 {
-	/* A file that was removed is written again. */
-	const char *known = access(w->path, F_OK) == 0 ? w->etag : NULL;
 	const struct http_request r = {
-		.method = "GET", .base = w->url, .path = "/v1/snapshot", .if_none_match = known, .timeout = TIMEOUT,
+		.method = "GET", .base = w->url, .path = "/v1/snapshot", .timeout = TIMEOUT,
+		.if_none_match = file_is_known(w) ? w->etag : NULL,
 	};
 	struct http_answer a = {0};
-	int rc = http_do(&r, &a, e);
+	int rc = 0;
 
-	if (rc == 0) {
-		rc = answer_apply(w, &a, e);
-		*least = a.retry_after;
+	if (http_do(w->settings, &r, &a, e))
+		return -1;
+	*least = a.retry_after;
+	if (a.status != 200 && a.status != 304)
+		rc = err_set(e, "the registry at %s answered /v1/snapshot with HTTP status %ld", w->url, a.status);
+	else if (a.status == 200 && (rc = answer_write(w, &a.body, e)) == 0) {
+		hash_hex(a.body.data, a.body.len, w->sha256);
+		free(w->etag);
+		w->etag = a.etag;
+		a.etag = NULL;
 	}
 	http_free(&a);
 	return rc;
@@ -127,9 +117,9 @@ static void error_end(struct watch *w)
 	w->wait = 0;
 }
 
-_Noreturn void watch_snapshot(const char *url, const char *path, unsigned interval)
+_Noreturn void watch_snapshot(const struct settings *s, const char *url, const char *path, unsigned interval)
 {
-	struct watch w = { .url = url, .path = path };
+	struct watch w = { .settings = s, .url = url, .path = path };
 
 	signals_handle();
 	for (;;) {

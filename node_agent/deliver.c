@@ -77,8 +77,7 @@ static int export_send(struct delivery *d, const char *what, const struct buf *b
 		       struct http_answer *a, struct err *e)
 {
 	unsigned left = deliver_left(d);
-	struct http_request r = { .method = "PUT", .base = d->settings->registry_url, .ca = d->settings->tls_ca,
-				  .timeout = left < TIMEOUT ? left + 1 : TIMEOUT };
+	struct http_request r = { .method = "PUT", .timeout = left < TIMEOUT ? left + 1 : TIMEOUT };
 	struct buf path = {0}, authorization = {0};
 	char *cred = NULL;
 	uid_t reader;
@@ -101,7 +100,7 @@ static int export_send(struct delivery *d, const char *what, const struct buf *b
 		r.body = body->data;
 		r.length = body->len;
 	}
-	rc = http_do(&r, a, e);
+	rc = http_do(d->settings, &r, a, e);
 	if (rc == 0)
 		log_debug("%s: PUT %s, %zu bytes: status %ld", d->node, path.data, r.length, a->status);
 done:

@@ -97,8 +97,8 @@ static int add_header(struct curl_slist **list, const char *name, const char *va
 	return 0;
 }
 
-static void set_options(CURL *curl, const struct http_request *r, const char *url, struct curl_slist *headers,
-			struct http_answer *a, struct source *body, char *why)
+static void set_options(CURL *curl, const struct http_request *r, const char *ca, const char *url,
+			struct curl_slist *headers, struct http_answer *a, struct source *body, char *why)
 {
 	curl_easy_setopt(curl, CURLOPT_URL, url);
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
@@ -112,8 +112,8 @@ static void set_options(CURL *curl, const struct http_request *r, const char *ur
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long) (CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
 	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2);
-	if (r->ca && *r->ca)
-		curl_easy_setopt(curl, CURLOPT_CAINFO, r->ca);
+	if (*ca)
+		curl_easy_setopt(curl, CURLOPT_CAINFO, ca);
 	curl_easy_setopt(curl, CURLOPT_PROXY, "");
 	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
@@ -130,11 +130,12 @@ static void set_options(CURL *curl, const struct http_request *r, const char *ur
 	}
 }
 
-int http_do(const struct http_request *r, struct http_answer *a, struct err *e)
+int http_do(const struct settings *s, const struct http_request *r, struct http_answer *a, struct err *e)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct source body = { r->body, r->length };
 	struct curl_slist *headers = NULL;
+	const char *base = r->base ? r->base : s->registry_url;
 	struct http_answer got = {0};
 	char why[CURL_ERROR_SIZE] = "";
 	struct buf url = {0};
@@ -143,21 +144,21 @@ int http_do(const struct http_request *r, struct http_answer *a, struct err *e)
 
 	pthread_once(&once, curl_start);
 	curl = curl_easy_init();
-	buf_printf(&url, "%.*s%s", (int) (strlen(r->base) - (*r->base && r->base[strlen(r->base) - 1] == '/')),
-		   r->base, r->path);
+	buf_printf(&url, "%.*s%s", (int) (strlen(base) - (*base && base[strlen(base) - 1] == '/')), base,
+		   r->path);
 	if (!curl || url.failed || add_header(&headers, "Authorization", r->authorization) ||
 	    add_header(&headers, "Content-Encoding", r->content_encoding) ||
 	    add_header(&headers, "If-None-Match", r->if_none_match) || add_header(&headers, "Expect", ""))
 		goto done;
-	set_options(curl, r, url.data, headers, &got, &body, why);
+	set_options(curl, r, s->tls_ca, url.data, headers, &got, &body, why);
 	if ((rc = curl_easy_perform(curl)) == CURLE_OK)
 		curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &got.status);
 done:
 	if (rc == CURLE_OK) {
 		*a = got;
 	} else {
-		err_set(e, "no answer from %s: %s%s", r->base, *why ? why : curl_easy_strerror(rc),
-			rc == CURLE_GOT_NOTHING && !strncasecmp(r->base, "http:", 5) ?
+		err_set(e, "no answer from %s: %s%s", base, *why ? why : curl_easy_strerror(rc),
+			rc == CURLE_GOT_NOTHING && !strncasecmp(base, "http:", 5) ?
 			"; if the registry has a TlsCertificate, RegistryURL begins with https" : "");
 		http_free(&got);
 	}

@@ -9,11 +9,11 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/settings.h"
 
 struct http_request {
 	const char *method;		/* "GET", "PUT" */
-	const char *base;		/* "http://HOST:PORT" or "https://HOST:PORT" */
-	const char *ca;			/* PEM file of the CAs for the server's certificate; NULL or "": the system's */
+	const char *base;		/* "http://HOST:PORT" or "https://HOST:PORT"; NULL: RegistryURL */
 	const char *path;		/* "/v1/..." */
 	const char *authorization;	/* or NULL */
 	const char *content_encoding;	/* or NULL */
@@ -32,8 +32,11 @@ struct http_answer {
 	unsigned retry_after;		/* seconds, 0 when the server said none */
 };
 
-/* One exchange. 0 whatever the status; -1 when there was no answer. Free with http_free. */
-int http_do(const struct http_request *r, struct http_answer *a, struct err *e);
+/*
+ * One exchange with the registry, whose certificate is checked by TlsCA. 0 whatever the status; -1 when there was no
+ * answer. Free with http_free.
+ */
+int http_do(const struct settings *s, const struct http_request *r, struct http_answer *a, struct err *e);
 void http_free(struct http_answer *a);
 
 /* The body as JSON; NULL if it is none. */

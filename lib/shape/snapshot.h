@@ -51,6 +51,13 @@ struct snapshot {
 struct snapshot *snapshot_parse(const char *text, size_t len, const char *name, struct err *e);
 void snapshot_free(struct snapshot *s);
 
+/*
+ * Replaces the file at path by this text, unless it has the same bytes: 1 when written, 0, or -1. Refused are text that
+ * slurmctld's parser does not accept, and, without force, text without nodes in place of a snapshot that has some: an
+ * empty database is nearly always the wrong one, and jobs that require a placement would wait for ever.
+ */
+int snapshot_replace(const char *path, const struct buf *text, bool force, struct err *e);
+
 #define SNAPSHOT_MAX_BYTES (16u << 20)
 /* Of all shapes together, some 250 MB: a line of 20 bytes can describe 65536 cores. */
 #define SNAPSHOT_MAX_DOMAINS (8u << 20)

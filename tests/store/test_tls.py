@@ -10,6 +10,7 @@ import subprocess
 import pytest
 from registry_rig import SMALL, USER, machine, run
 from rig.paths import BUILD
+from rig.processes import wait_until
 
 
 class Authority:
@@ -68,6 +69,18 @@ def test_agent_and_commands(secure, tmp_path):
     shown = command(registry, "show", "--xml", "safe")
     assert shown.stdout == file.read_text(), shown.stderr
     assert command(registry, "accept", "safe").returncode == 0
+
+
+def test_snapshot_watch(secure, tmp_path):
+    """As a controller that is not the registry's host runs it."""
+    registry, path = secure(), tmp_path / "snapshot"
+    watch = subprocess.Popen([BUILD / "topiary", "snapshot", "--watch", "-o", path, "--config", registry.config],
+                             stderr=subprocess.PIPE, text=True)
+    try:
+        assert wait_until(path.exists, 20)
+    finally:
+        watch.kill()
+        watch.communicate()
 
 
 def test_only_certificates_of_the_ca(secure, authority, tmp_path):

@@ -13,6 +13,7 @@ from rig.processes import wait_until
 from rig.unit import confined
 
 GOOD = "topiary-snapshot 1\nshape s1 Package:2 Core:4 PU:2\nnodes cn[1-9] s1\nend\n"
+EMPTY = "topiary-snapshot 1\nend\n"
 BETTER = GOOD.replace("cn[1-9]", "cn[1-99]")
 
 
@@ -82,6 +83,8 @@ def test_follows_the_registry(registry, watch):
     wait_for(lambda: holds(watch, BETTER))
     watch.path.unlink()
     wait_for(lambda: holds(watch, BETTER))
+    watch.path.write_text(BETTER.replace("9", "8", 1))
+    wait_for(lambda: holds(watch, BETTER))
 
 
 def test_leaves_an_equal_file_alone(registry, watch):
@@ -99,6 +102,7 @@ def test_leaves_an_equal_file_alone(registry, watch):
 @pytest.mark.parametrize("answer, says", [
     ((503, "{}"), "status 503"),
     ((200, BETTER.replace("end\n", "")), "truncated"),
+    ((200, EMPTY), "topiary snapshot --force -o"),
 ])
 def test_keeps_the_file_in_trouble(registry, watch, answer, says):
     wait_for(lambda: holds(watch, GOOD))
@@ -111,6 +115,18 @@ def test_keeps_the_file_in_trouble(registry, watch, answer, says):
     log = watch.log.read_text()
     assert log.count(says) == 1 and log.count("answers again") == 1
     assert sorted(entry.name for entry in watch.path.parent.iterdir()) == ["log", "snapshot"]
+
+
+def test_empty_only_by_force(registry, tmp_path):
+    path = tmp_path / "snapshot"
+    command = [BUILD / "topiary", "snapshot", "-o", path, "--config", "/dev/null", "--url",
+               f"http://127.0.0.1:{registry.server_port}"]
+    subprocess.run(command, check=True)
+    registry.answer = (200, EMPTY)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "without nodes" in done.stderr and path.read_text() == GOOD
+    subprocess.run([*command, "--force"], check=True)
+    assert path.read_text() == EMPTY
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
