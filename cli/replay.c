@@ -251,7 +251,9 @@ static void print_head(const struct stage *s)
 {
 	printf("%zu jobs on %zu nodes with %llu cores", s->jobs.n, s->cluster->n, s->cluster->cores);
 	if (s->jobs.skipped)
-		printf("; %zu more skipped (not started or not ended)", s->jobs.skipped);
+		printf("; %zu more skipped (they never ran, or still run)", s->jobs.skipped);
+	if (s->jobs.unreadable)
+		printf("; %zu rows with too few values (line breaks in comments?)", s->jobs.unreadable);
 	puts("\n");
 }
 
@@ -290,8 +292,8 @@ static int print_json(const struct stage *s, double f[][FIGURES], struct err *e)
 										  : json_integer(f[i][row]));
 		json_array_append_new(policies, p);
 	}
-	return cmd_print_new(json_pack("{s:I, s:I, s:I, s:I, s:o}", "jobs", (json_int_t) s->jobs.n, "skipped",
-				       (json_int_t) s->jobs.skipped, "nodes", (json_int_t) s->cluster->n, "cores",
+	return cmd_print_new(json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "jobs", (json_int_t) s->jobs.n, "skipped",
+				       (json_int_t) s->jobs.skipped, "unreadable", (json_int_t) s->jobs.unreadable, "nodes", (json_int_t) s->cluster->n, "cores",
 				       (json_int_t) s->cluster->cores, "policies", policies), e);
 }
 

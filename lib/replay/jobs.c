@@ -127,8 +127,13 @@ static int read_head(struct reader *r, char *const *words, size_t n)
 	return check_needed(r) ? -1 : 1;
 }
 
+/* 0; 1 for a row of sacct that is cut by a line break in a comment; -1. A comment in the last column may have '|'. */
 static int read_values(struct reader *r, char *const *words, size_t n)
 {
+	if (n > r->ncolumns && r->order[r->ncolumns - 1] == COMMENT)
+		n = r->ncolumns;
+	if (n < r->ncolumns && *r->separators == '|')
+		return 1;
 	if (n != r->ncolumns)
 		return err_set(r->err, "%s:%u: %zu values for %zu columns", r->name, r->line, n, r->ncolumns);
 	for (size_t c = 0; c < COLUMN_COUNT; c++)
@@ -189,6 +194,8 @@ static int read_count(struct reader *r, enum column column, unsigned *out)
 	if (!*text)
 		return 0;
 	n = strtoul(text, &end, 10);
+	if ((*end == 'K' || *end == 'M') && !end[1])	/* sacct's AllocNodes without --noconvert */
+		n <<= *end++ == 'K' ? 10 : 20;
 	if (!isdigit((unsigned char) *text) || *end || n > TASKS_MAX)
 		return line_error(r, "invalid count:", text);
 	*out = n;
@@ -298,8 +305,8 @@ static int read_request(struct reader *r, struct past_job *job)
 	struct request *q = &job->request;
 
 	*q = (struct request){ .fit = FIT_PREFER, .level = LEVEL_NODE, .memory = FIT_PREFER };
-	if (request_comment(q, r->values[COMMENT], r->err))
-		return err_within(r->err, "%s:%u", r->name, r->line);
+	if (request_comment(q, r->values[COMMENT], NULL))
+		r->values[COMMENT] = "";
 	job->asks = q->fit != FIT_PREFER || q->level != LEVEL_NODE || strcasestr(r->values[COMMENT], "topo-fit=");
 	job->asks_memory = strcasestr(r->values[COMMENT], "topo-mem=");
 	return set_word(r, job, "topo-fit", FIT) || set_word(r, job, "topo-level", LEVEL);
@@ -319,7 +326,7 @@ static int read_size(struct reader *r, struct past_job *job)
 	if (cpus && job->tasks && cpus % job->tasks == 0)
 		job->task_cpus = cpus / job->tasks;
 	else if (cpus)
-		job->tasks = cpus, job->task_cpus = 1;
+		job->tasks = cpus < job->nodes ? job->nodes : cpus, job->task_cpus = 1;
 	job->task_cpus += !job->task_cpus;
 	if (!job->nodes || job->tasks < job->nodes)
 		return err_set(r->err, "%s:%u: job %s has %u tasks on %u nodes", r->name, r->line, job->name,
@@ -358,10 +365,11 @@ static bool is_step(const char *id)
 	return strchr(id, '.') != NULL;
 }
 
-/* False for "Unknown" and "None": it did not start or end. */
+/* "Unknown" and "None" are times of jobs that did not start or end; sacct's NNodes may be what was only requested. */
 static bool job_ran(const struct reader *r)
 {
-	return isdigit((unsigned char) *r->values[START]) && isdigit((unsigned char) *r->values[END]);
+	return isdigit((unsigned char) *r->values[START]) && isdigit((unsigned char) *r->values[END]) &&
+	       strcmp(r->values[NODES], "0") && strcmp(r->values[NODE_LIST], "None assigned");
 }
 
 static int read_job(struct reader *r, struct past_job *job)
@@ -370,8 +378,6 @@ static int read_job(struct reader *r, struct past_job *job)
 
 	if (read_time(r, SUBMIT, &job->submit) || read_time(r, START, &start) || read_time(r, END, &end))
 		return -1;
-	if (end < start)
-		return err_set(r->err, "%s:%u: job %s ended before it started", r->name, r->line, job->name);
 	job->run = end - start;
 	return read_size(r, job) || read_memory(r, job) || read_limit(r, job) || read_request(r, job) ||
 	       check_nodes(r, job->name);
@@ -391,7 +397,13 @@ static int add_job(struct reader *r, struct jobs *jobs)
 	}
 	if (!(job = array_add(jobs->list, jobs->n)) || !(job->name = strdup(r->values[JOB])))
 		return line_error(r, "out of memory at", r->values[JOB]);
-	return read_job(r, job);
+	if (read_job(r, job))
+		return -1;
+	if (job->run < 0) {	/* a clock that was set back */
+		jobs_cut(jobs, jobs->n - 1);
+		jobs->skipped++;
+	}
+	return 0;
 }
 
 static int read_line(struct reader *r, struct jobs *jobs, char *line)
@@ -412,7 +424,9 @@ static int read_line(struct reader *r, struct jobs *jobs, char *line)
 	}
 	if (head)
 		return head < 0 ? -1 : 0;
-	return read_values(r, words, n) || add_job(r, jobs);
+	if ((head = read_values(r, words, n)) > 0)
+		jobs->unreadable++;
+	return head < 0 ? -1 : head ? 0 : add_job(r, jobs);
 }
 
 static int read_lines(struct reader *r, struct jobs *jobs, const char *text, size_t len)
@@ -446,7 +460,7 @@ int jobs_read(struct jobs *jobs, const char *text, size_t len, const char *name,
 	      struct err *e)
 {
 	struct reader r = { .name = name, .nodes = nodes, .err = e };
-	size_t had = jobs->n, skipped = jobs->skipped;
+	size_t had = jobs->n, skipped = jobs->skipped, unreadable = jobs->unreadable;
 
 	if (memchr(text, '\0', len))
 		return err_set(e, "%s: not a text file", name);
@@ -454,6 +468,7 @@ int jobs_read(struct jobs *jobs, const char *text, size_t len, const char *name,
 		return 0;
 	jobs_cut(jobs, had);
 	jobs->skipped = skipped;
+	jobs->unreadable = unreadable;
 	return -1;
 }
 

@@ -24,7 +24,8 @@ struct past_job {
 struct jobs {
 	struct past_job *list;
 	size_t n;
-	size_t skipped;		/* never started, or still running */
+	size_t skipped;		/* never ran, or still running */
+	size_t unreadable;	/* rows of sacct with too few values: a line break in a comment */
 };
 
 /* Whether the cluster has a node of this name. NULL in jobs_read: not checked. */
@@ -49,6 +50,8 @@ struct jobs_nodes {
  *	fit, level			as for --topo-fit and --topo-level, "-" for none
  *	Comment				the same options in it
  *	NodeList			names that the cluster must have
+ * A job without a start or an end, without nodes (refused at submission, or cancelled while it waited), or that ended
+ * before it started, is counted as skipped. A comment that is no valid request is no request, as in slurmctld.
  * Blank lines and those that begin with '#' are ignored. name is for errors, which state the line. 0, or -1 with jobs
  * untouched.
  */

@@ -155,7 +155,7 @@ static void reads_records(void **state)
 {
 	static const struct {
 		const char *text;
-		size_t n, skipped;
+		size_t n, skipped;	/* skipped: unreadable ones, too */
 		struct past_job last;
 	} rows[] = {
 		/* ours, with a line of names and without, in seconds and parts of them */
@@ -177,6 +177,24 @@ static void reads_records(void **state)
 		  "14|2026-11-20T10:00:00|2026-11-20T10:00:00|Unknown|1|1|RUNNING\n"
 		  "15|2026-11-20T10:00:00|None|2026-11-20T10:00:00|1|1|CANCELLED by 0\n", 1, 3,
 		  { .name = "12_3", .run = 3600000, .nodes = 1, .tasks = 4, .task_cpus = 1,
+		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		/* each state, and a comment with a line break, one with '|' and one that slurmctld ignores */
+		{ "JobID|State|Submit|Start|End|NNodes|NCPUS|ReqMem|Timelimit|NodeList|Comment\n"
+		  "1|FAILED|" S_TIMES "|0|0|0|UNLIMITED|None assigned|refused\n"
+		  "2|CANCELLED by 1000|2026-11-20T10:00:00|None|2026-11-20T10:00:01|4|4|4G|01:00:00|None assigned|\n"
+		  "3|CANCELLED by 0|" S_TIMES "|4|4|4G|01:00:00|None assigned|Start = End in 22.05\n"
+		  "4_[1-9%2]|PENDING|2026-11-20T10:00:00|Unknown|Unknown|1|1|4G|Partition_Limit|None assigned|\n"
+		  "5|RUNNING|2026-11-20T10:00:00|2026-11-20T10:00:00|Unknown|1|1|0|01:00:00|cn1|\n"
+		  "6|SUSPENDED|2026-11-20T10:00:00|2026-11-20T10:00:00|Unknown|1|1|0|01:00:00|cn1|\n"
+		  "7|NODE_FAIL|2026-11-20T10:00:00|2026-11-20T11:00:00|2026-11-20T10:00:00|1|1|0|01:00:00|cn1|\n"
+		  "8|REQUEUED|" S_TIMES "|1|1|0|01:00:00|cn1|\n9|PREEMPTED|" S_TIMES "|1|1|0|01:00:00|cn1|a\nb\n"
+		  "10|OUT_OF_MEMORY|" S_TIMES "|1|1|0|01:00:00|cn1|a|b|c\n11|DEADLINE|" S_TIMES "|1|1|0|1:0:0|cn1|\n"
+		  "12|BOOT_FAIL|" S_TIMES "|1|1|0|01:00:00|cn1|\n13+0|TIMEOUT|" S_TIMES "|1|1|0|01:00:00|cn1|\n"
+		  "14|RESIZING|" S_TIMES "|2|1|0|01:00:00|cn[1-2]|topo-level=x\n", 7, 8,
+		  { .name = "14", .run = 3600000, .limit = 3600000, .nodes = 2, .tasks = 2, .task_cpus = 1,
+		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		{ SACCT "12|" S_TIMES "|2K|2048|COMPLETED\n", 1, 0,
+		  { .name = "12", .run = 3600000, .nodes = 2048, .tasks = 2048, .task_cpus = 1,
 		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
 		{ "JobIDRaw|Start|End|Submit|AllocCPUS|ReqCPUS|NTasks|NNodes|Timelimit|NodeList|Comment|\n"
 		  "12|100|200|90|0|12|4|2|1-02:03:04|cn[1-2]|run 7, topo-fit=require topo-level=numa|\n", 1, 0,
@@ -218,8 +236,9 @@ static void reads_records(void **state)
 
 		if (jobs_read(&jobs, rows[i].text, strlen(rows[i].text), "file", &cn_nodes, &e))
 			fail_msg("row %zu: %s", i, e.text);
-		if (jobs.n != rows[i].n || jobs.skipped != rows[i].skipped)
-			fail_msg("row %zu: %zu jobs, %zu skipped", i, jobs.n, jobs.skipped);
+		if (jobs.n != rows[i].n || jobs.skipped + jobs.unreadable != rows[i].skipped)
+			fail_msg("row %zu: %zu jobs, %zu skipped, %zu unreadable", i, jobs.n, jobs.skipped,
+				 jobs.unreadable);
 		job = &jobs.list[jobs.n - 1];
 		assert_string_equal(job->name, want->name);
 		if (job->run != want->run || job->limit != want->limit || job->nodes != want->nodes ||
@@ -252,15 +271,12 @@ static void refuses_bad_records(void **state)
 		{ "JobID|Submit|Start|End|NNodes\n", "file:1: missing column 'NCPUS'" },
 		{ "What|Submit|Start|End|NNodes|NCPUS\n", "file:1: missing column 'JobID'" },
 		{ "7 10 20 30 2 8 3 prefer\n", "file:1: 8 values for 9 columns" },
-		{ SACCT "1|2|3\n", "file:2: 3 values for 7 columns" },
 		{ SACCT "1|yesterday|0|1|1|1|\n", "file:2: invalid time: 'yesterday'" },
 		{ SACCT "1|2026-11-20T10:00|0|1|1|1|\n", "file:2: invalid time: '2026-11-20T10:00'" },
 		{ SACCT "1|0|0|99999999999999999999|1|1|\n", "file:2: invalid time: '99999999999999999999'" },
-		{ SACCT "1|0|2|1|1|1|\n", "file:2: job 1 ended before it started" },
-		{ SACCT "1|0|0|1|1K|1|\n", "file:2: invalid count: '1K'" },
+		{ SACCT "1|0|0|1|1X|1|\n", "file:2: invalid count: '1X'" },
 		{ SACCT "1|0|0|1|-1|1|\n", "file:2: invalid count: '-1'" },
-		{ SACCT "1|0|0|1|0|1|\n", "file:2: job 1 has 1 tasks on 0 nodes" },
-		{ SACCT "1|0|0|1|4|3|\n", "file:2: job 1 has 3 tasks on 4 nodes" },
+		{ "7 10 20 30 4 3 1 - -\n", "file:1: job 7 has 3 tasks on 4 nodes" },
 		{ SACCT "|0|0|1|4|3|\n", "file:2: a job without a name" },
 		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|1:2:3:4\n",
 		  "file:2: invalid time limit: '1:2:3:4'" },
@@ -270,7 +286,6 @@ static void refuses_bad_records(void **state)
 		  "file:2: invalid time limit: '1-2x'" },
 		{ "7 10 20 30 2 8 3 prefer cache\n", "file:1: --topo-level=cache" },
 		{ "7 10 20 30 2 8 3 maybe -\n", "file:1: --topo-fit=maybe" },
-		{ "job|submit|start|end|nodes|ncpus|comment\n1|0|0|1|1|8|topo-level=x\n", "file:2: --topo-level=x" },
 		{ "job|submit|start|end|nodes|ncpus|nodelist\n1|0|0|1|1|8|cn1\n2|0|0|1|2|8|cn[1-2],gpu3\n",
 		  "file:3: job 2 ran on gpu3, which the snapshot does not have" },
 		{ "job submit start end nodes tasks memory\n7 0 0 1 2 8 4X\n", "file:2: invalid memory: '4X'" },
