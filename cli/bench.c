@@ -275,10 +275,8 @@ static int print_tables(const struct hwbench *b, struct err *e)
 static int result_send(const struct cmd *c, const struct args *a, const struct hwbench *b, struct err *e)
 {
 	const char *node = a->node ? a->node : getenv("SLURMD_NODENAME");
-	char host[HOST_NAME_MAX + 1];
 
-	settings_host(host, sizeof(host));
-	return bench_node_send(c, node ? node : host, b, e);
+	return bench_node_send(c, node ? node : c->settings.node_name, b, e);
 }
 
 static int run_walk(const struct cmd *c, const struct args *a, struct err *e)

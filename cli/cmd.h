@@ -48,6 +48,8 @@ int cmd_job(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_memory(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_move(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_bench(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_enable(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_disable(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_doctor(struct cmd *c, int argc, char **argv, struct err *e);
 
 /*

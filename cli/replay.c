@@ -293,7 +293,9 @@ static int print_json(const struct stage *s, double f[][FIGURES], struct err *e)
 		json_array_append_new(policies, p);
 	}
 	return cmd_print_new(json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "jobs", (json_int_t) s->jobs.n, "skipped",
-				       (json_int_t) s->jobs.skipped, "unreadable", (json_int_t) s->jobs.unreadable, "nodes", (json_int_t) s->cluster->n, "cores",
+				       (json_int_t) s->jobs.skipped, "unreadable",
+				       (json_int_t) s->jobs.unreadable, "nodes",
+				       (json_int_t) s->cluster->n, "cores",
 				       (json_int_t) s->cluster->cores, "policies", policies), e);
 }
 

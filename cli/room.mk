@@ -9,6 +9,8 @@ $(TOPIARY_PKGS),$(TOPIARY_LIBS),$(addprefix -Xlinker --wrap=,$(MAP_WRAPPED))))
 $(eval $(call unit,test_why,tests/unit/test_why.c cli/verdict.c cli/table.c,$(SCORE),jansson libcrypto,))
 $(BUILD)/obj/cli/cores.o: ROOM_CFLAGS = -DNDEBUG -isystem \
 	$(checked_slurm_src)
+$(BUILD)/obj/cli/enable.o: ROOM_CFLAGS = -DSLURM_PLUGINDIR='"$(SLURM_PLUGINDIR)"' \
+	-DSLURM_OWN_PLUGINDIR='"$(SLURM_OWN_PLUGINDIR)"'
 # The page as a C string, a line of it a line.
 $(BUILD)/gen/trace_page.inc: cli/trace_page.html
 	@mkdir -p $(@D)

@@ -42,6 +42,8 @@ static const struct command {
 	{ "memory", "Show on which NUMA nodes the memory of a job's ranks is", cmd_memory },
 	{ "move", "Move the memory of a running job to other NUMA nodes", cmd_move },
 	{ "bench", "Measure memory and caches of this node", cmd_bench },
+	{ "enable", "Add Topiary to slurm.conf and plugstack.conf", cmd_enable },
+	{ "disable", "Remove Topiary from slurm.conf and plugstack.conf", cmd_disable },
 	{ "doctor", "Check this host's part of the installation", cmd_doctor },
 };
 

@@ -119,7 +119,6 @@ static int changes_report(struct cmd *c, const struct args *a, const char *name,
 int cmd_verify(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = { .mode = VERIFY_STRICT, .least = SEVERITY_WIRING };
-	char host[HOST_NAME_MAX + 1];
 	struct changes changes;
 	const char *name;
 	int rc;
@@ -129,8 +128,7 @@ int cmd_verify(struct cmd *c, int argc, char **argv, struct err *e)
 		return -1;
 	signal(SIGALRM, on_alarm);
 	alarm(SECONDS);
-	settings_host(host, sizeof(host));
-	name = a.name ? a.name : a.against ? c->settings.topology_file : host;
+	name = a.name ? a.name : a.against ? c->settings.topology_file : c->settings.node_name;
 	rc = a.against ? changes_of_files(name, a.against, &changes, e) : changes_of_node(c, name, &changes, e);
 	if (rc)
 		return -1;

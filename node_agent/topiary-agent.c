@@ -31,7 +31,7 @@ struct args {
 static const struct cmd_option options[] = {
 	{ "config", 'c', "FILE", CMD_TEXT(config), "Read FILE instead of the usual topiary.conf" },
 	{ "input", 'i', "XML", CMD_TEXT(input), "Export this file instead of discovering the hardware" },
-	{ "node", 'n', "NAME", CMD_TEXT(node), "Node name (default: the short host name)" },
+	{ "node", 'n', "NAME", CMD_TEXT(node), "Node name (default: NodeName)" },
 	{ "deadline", 'd', "SECONDS", CMD_NUMBER(deadline, 1, 86400 * 7),
 	  "Give up if the registry has not acknowledged by then" },
 	{ "verbose", 'v', NULL, CMD_FLAG(verbose), "Log at level debug, whatever LogLevel is" },
@@ -209,17 +209,15 @@ static int read_document(const struct args *o, const struct settings *s, bool ow
 
 static int agent_run(const struct args *o, const struct settings *s, struct buf *xml)
 {
-	char host[HOST_NAME_MAX + 1];
-	struct delivery d = { .settings = s, .node = o->node ? o->node : host, .xml = xml };
+	struct delivery d = { .settings = s, .node = o->node ? o->node : s->node_name, .xml = xml };
 	struct err e;
 	int rc;
 
-	settings_host(host, sizeof(host));
 	if (!claim_node_valid(d.node)) {
 		log_error("'%s' is not a node name: expected letters, digits, '.', '_' and '-'", d.node);
 		return -1;
 	}
-	if (claim_boot_id(d.boot_id, &e) || (rc = read_document(o, s, !strcmp(d.node, host), xml, &e)) < 0) {
+	if (claim_boot_id(d.boot_id, &e) || (rc = read_document(o, s, !strcmp(d.node, s->node_name), xml, &e)) < 0) {
 		log_error("%s: %s", d.node, e.text);
 		return -1;
 	}

@@ -67,6 +67,7 @@ static const struct item items[] = {
 	PATH("TopiaryCommand", topiary_command, "/usr/bin/topiary"),
 	UINT("MapTimeout", map_timeout, "60", 1, 3600),
 	UINT("NicPlanes", nic_planes, "1", 1, 64),
+	TEXT("NodeName", node_name, "%h"),
 	TEXT("RegistryURL", registry_url, "http://127.0.0.1:6824"),
 	TEXT("RegistryUser", registry_user, "topiary"),
 	PATH("MungeSocket", munge_socket, ""),

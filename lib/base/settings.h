@@ -44,6 +44,7 @@ struct settings {
 	char *registry_url;	/* RegistryURL: where agents and commands find topiaryd */
 	char *registry_user;	/* RegistryUser: name or uid of the user who runs topiaryd and signs acknowledgements */
 	char *munge_socket;	/* MungeSocket: empty for munge's own */
+	char *node_name;	/* NodeName of this host in slurm.conf */
 	char *tls_ca;		/* TlsCA: PEM file of the CAs for the registry's certificate; empty: the system's */
 	char *tls_certificate, *tls_key;	/* TlsCertificate, TlsKey: topiaryd's PEM files; empty: plain HTTP */
 	char *listen;		/* Listen: topiaryd's ADDRESS:PORT */

@@ -34,6 +34,7 @@ _topiary_jobs() {
 _topiary_values() {
 	case $1:$2 in
 	*:--config | *:--output | *:-o | *:--matrix | map:--arch | map:--distances | *:--against | map:--snapshot | map:--env | replay:--snapshot | bench:--from | *:--formulas) echo FILE ;;
+	enable:--plugins | enable:--slurm-plugins | disable:--plugins | disable:--slurm-plugins) echo FILE ;;
 	nodes:--drift) echo cosmetic wiring slow capacity any ;;
 	*:--severity) echo cosmetic wiring slow capacity ;;
 	*:--mode) echo strict allow-extra allow-missing ignore ;;

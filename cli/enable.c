@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "cmd.h"
+#include "slurm_conf.h"
+
+/*
+ * `topiary enable` and `topiary disable` change slurm.conf and plugstack.conf, and the files that these include, where
+ * a site has settings of its own: an element of a list is added or removed, all else stays byte for byte. A file is
+ * replaced by rename; the former one is beside it.
+ */
+#define MARK " # added by topiary enable"
+#define BACKUP ".before-topiary"
+#define SELECT "select_cons_tres.so"
+#define SPANK "spank_topiary.so"
+
+enum part { PLACEMENT = 1, OPTIONS = 2, MESSAGES = 4 };
+
+static const struct {
+	const char *name;
+	enum part part, disables;	/* job_submit/topiary asks the select plugin */
+} parts[] = {
+	{ "placement", PLACEMENT, PLACEMENT | MESSAGES },
+	{ "options", OPTIONS, OPTIONS },
+	{ "messages", MESSAGES, MESSAGES },
+};
+
+struct args {
+	bool dry_run;
+	const char *ours, *theirs;	/* directories of PluginDir */
+	struct cmd_words parts;
+};
+
+static const struct cmd_option options[] = {
+	{ "dry-run", 'n', NULL, CMD_FLAG(dry_run), "Only print what would be changed" },
+	{ "plugins", 0, "DIR", CMD_TEXT(ours), "Topiary's directory for PluginDir (default: " SLURM_PLUGINDIR ")" },
+	{ "slurm-plugins", 0, "DIR", CMD_TEXT(theirs),
+	  "Slurm's own directory, where PluginDir is not set (default: " SLURM_OWN_PLUGINDIR ")" },
+	{0},
+};
+
+static void check_parts(void *args, struct argp_state *state)
+{
+	const struct args *a = args;
+
+	for (int i = 0; i < a->parts.n; i++) {
+		size_t k = 0;
+
+		while (k < sizeof(parts) / sizeof(parts[0]) && strcmp(parts[k].name, a->parts.list[i]))
+			k++;
+		if (k == sizeof(parts) / sizeof(parts[0]))
+			argp_error(state, "'%s': expected placement, options or messages", a->parts.list[i]);
+	}
+}
+
+static const struct cmd_syntax enable_syntax = {
+	options, "[placement] [options] [messages]",
+	"Enable Topiary in slurm.conf and plugstack.conf: the placement of jobs (PluginDir) and the options --topo-... "
+	"(plugstack.conf) by default; messages about refused jobs (JobSubmitPlugins).",
+	CMD_WORDS(parts), NULL, check_parts,
+};
+static const struct cmd_syntax disable_syntax = {
+	options, "[placement] [options] [messages]",
+	"Remove Topiary from slurm.conf and plugstack.conf: everything by default; with the placement the messages.",
+	CMD_WORDS(parts), NULL, check_parts,
+};
+
+/* --- edits of a text --- */
+
+struct edit {
+	size_t file, at, len;	/* bytes that are removed */
+	char *insert;		/* or NULL */
+	size_t order;		/* of edits at one place */
+};
+
+struct edits {
+	struct slurm_conf conf;
+	struct edit *list;
+	size_t n;
+};
+
+static int edit_add(struct edits *x, size_t file, size_t at, size_t len, const char *insert, struct err *e)
+{
+	struct edit *edit = array_add(x->list, x->n);
+
+	if (!edit)
+		return err_set(e, "out of memory");
+	*edit = (struct edit){ file, at, len, insert ? strdup(insert) : NULL, x->n };
+	return insert && !edit->insert ? err_set(e, "out of memory") : 0;
+}
+
+/* A line at the end of the first file, which may end with a line that is continued, or with none. */
+static int edit_append(struct edits *x, const char *line, struct err *e)
+{
+	const struct buf *t = &x->conf.files[0].text;
+	bool again = x->n && x->list[x->n - 1].file == 0 && x->list[x->n - 1].at == t->len;
+	bool ended = !t->len || (t->data[t->len - 1] == '\n' && (t->len < 2 || t->data[t->len - 2] != '\\'));
+	const char *before = again || ended ? "" : "\n";
+	struct buf b = {0};
+	int rc;
+
+	buf_printf(&b, "%s%s\n", before, line);
+	rc = b.failed ? err_set(e, "out of memory") : edit_add(x, 0, t->len, 0, b.data, e);
+	buf_free(&b);
+	return rc;
+}
+
+/* Removes a key with its value, and its line if nothing of the site's is left in it. */
+static int edit_remove_key(struct edits *x, const struct conf_key *k, struct err *e)
+{
+	const struct buf *t = &x->conf.files[k->file].text;
+	size_t from = k->begin, to = k->at + k->len, begin = from, end = to;
+
+	while (begin > 0 && (t->data[begin - 1] == ' ' || t->data[begin - 1] == '\t'))
+		begin--;
+	if (t->len - end >= strlen(MARK) && !memcmp(t->data + end, MARK, strlen(MARK)))
+		end += strlen(MARK);
+	end += strspn(t->data + end, " \t\r");
+	if ((begin == 0 || t->data[begin - 1] == '\n') && (end == t->len || t->data[end] == '\n'))
+		from = begin, to = end + (end < t->len);
+	return edit_add(x, k->file, from, to - from, NULL, e);
+}
+
+/* An element of a list in a value: from its separator on. The text may have quotes and continued lines. */
+struct element {
+	size_t at, len;			/* with one separator */
+	bool alone;			/* no other is in the list */
+	bool first;
+};
+
+static bool element_find(const struct edits *x, const struct conf_key *k, char separator, const char *const names[],
+			 struct element *out)
+{
+	const char *text = x->conf.files[k->file].text.data;
+	size_t end = k->at + k->len;
+	bool found = false;
+	unsigned count = 0;
+
+	for (size_t at = k->at, next; at <= end; at = next + 1, count++) {
+		const char *stop = memchr(text + at, separator, end - at);
+		size_t from = at, to = next = stop ? (size_t) (stop - text) : end;
+
+		while (from < to && strchr("\"\\\n\r \t", text[from]))
+			from++;
+		while (to > from && strchr("\"\\\n\r \t/", text[to - 1]))
+			to--;
+		for (size_t i = 0; names[i] && !found; i++)
+			if (strlen(names[i]) == to - from && !memcmp(names[i], text + from, to - from)) {
+				*out = (struct element){ .at = count ? at - 1 : from, .first = !count };
+				out->len = (count ? next == end && text[end - 1] == '"' ? end - 1 : next :
+						    stop ? next + 1 : to) - out->at;
+				found = true;
+			}
+	}
+	if (found)
+		out->alone = count == 1;
+	return found;
+}
+
+/* Of a key given twice only the last counts, which Slurm reports in slurmctld's log alone. */
+static const struct conf_key *find_last(const struct slurm_conf *c, const char *name)
+{
+	const struct conf_key *last = slurm_conf_find(c, name);
+
+	for (size_t i = 0; last && i < c->nkeys; i++)
+		if (!strcasecmp(c->keys[i].name, name) && &c->keys[i] != last)
+			fprintf(stderr,
+				"topiary: %s:%u: %s=%s has no effect: %s:%u sets it again; make one line of both\n",
+				c->files[c->keys[i].file].path, c->keys[i].line, name, c->keys[i].value,
+				c->files[last->file].path, last->line);
+	return last;
+}
+
+/* --- the parts --- */
+
+static int check_plugin(const char *dir, const char *file, const char *advice, struct err *e)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	return access(path, F_OK) ? err_set(e, "%s: %s: %s", path, strerror(errno), advice) : 0;
+}
+
+static int enable_placement(struct edits *x, const struct args *a, struct err *e)
+{
+	const struct conf_key *k = find_last(&x->conf, "PluginDir");
+	const char *names[] = { a->ours, NULL };
+	struct element had;
+	struct buf b = {0};
+	int rc = 0;
+
+	if (check_plugin(a->ours, SELECT, "install topiary-slurm on this host, or use --plugins", e) ||
+	    (!k && check_plugin(a->theirs, SELECT, "where Slurm's own plugins are, is for --slurm-plugins", e)))
+		return -1;
+	if (!k) {
+		buf_printf(&b, "PluginDir=%s:%s%s", a->ours, a->theirs, MARK);
+		rc = b.failed ? err_set(e, "out of memory") : edit_append(x, b.data, e);
+	} else if (!element_find(x, k, ':', names, &had) || !had.first) {
+		if (element_find(x, k, ':', names, &had))
+			rc = edit_add(x, k->file, had.at, had.len, NULL, e);
+		buf_printf(&b, "%s:", a->ours);
+		if (rc == 0)
+			rc = edit_add(x, k->file, k->at + (x->conf.files[k->file].text.data[k->at] == '"'), 0, b.data,
+				      e);
+	}
+	buf_free(&b);
+	return rc;
+}
+
+static int enable_messages(struct edits *x, const struct args *a, struct err *e)
+{
+	static const char *const names[] = { "topiary", "job_submit/topiary", NULL };
+	const struct conf_key *k = find_last(&x->conf, "JobSubmitPlugins");
+	struct element had;
+	size_t end;
+
+	(void) a;
+	if (!k)
+		return edit_append(x, "JobSubmitPlugins=topiary" MARK, e);
+	end = k->at + k->len;
+	if (element_find(x, k, ',', names, &had))
+		return 0;
+	return edit_add(x, k->file, end - (x->conf.files[k->file].text.data[end - 1] == '"'), 0, ",topiary", e);
+}
+
+/* Removes an element wherever it is; a value that this command wrote, and one that would be empty, with its key. */
+static int list_remove(struct edits *x, const char *name, char separator, const char *const elements[],
+		       const char *added, struct err *e)
+{
+	struct element had;
+
+	for (size_t i = 0; i < x->conf.nkeys; i++) {
+		const struct conf_key *k = &x->conf.keys[i];
+		const struct buf *t = &x->conf.files[k->file].text;
+		size_t end = k->at + k->len;
+		bool marked = t->len - end >= strlen(MARK) && !memcmp(t->data + end, MARK, strlen(MARK));
+
+		if (strcasecmp(k->name, name) || !element_find(x, k, separator, elements, &had))
+			continue;
+		if (had.alone || (marked && !strcmp(k->value, added)) ? edit_remove_key(x, k, e) :
+								       edit_add(x, k->file, had.at, had.len, NULL, e))
+			return -1;
+	}
+	return 0;
+}
+
+static int disable_placement(struct edits *x, const struct args *a, struct err *e)
+{
+	const char *const names[] = { a->ours, NULL };
+	char added[2 * PATH_MAX];
+
+	snprintf(added, sizeof(added), "%s:%s", a->ours, a->theirs);
+	return list_remove(x, "PluginDir", ':', names, added, e);
+}
+
+static int disable_messages(struct edits *x, const struct args *a, struct err *e)
+{
+	static const char *const names[] = { "topiary", "job_submit/topiary", NULL };
+
+	(void) a;
+	return list_remove(x, "JobSubmitPlugins", ',', names, "topiary", e);
+}
+
+/* The lines with our plugin; the first one may stay. */
+static int stack_remove(struct edits *x, bool keep_first, bool *kept, struct err *e)
+{
+	*kept = false;
+	for (size_t i = 0; i < x->conf.nkeys; i++) {
+		const struct conf_key *k = &x->conf.keys[i];
+		const char *found = strstr(k->value, SPANK);
+
+		if (!found || memchr(k->value, ' ', found - k->value))
+			continue;
+		if (keep_first && !*kept)
+			*kept = true;
+		else if (edit_remove_key(x, k, e))
+			return -1;
+	}
+	return 0;
+}
+
+static int change_stack(struct edits *x, const struct args *a, const char *config, bool enable, struct err *e)
+{
+	struct buf b = {0};
+	bool kept;
+	int rc;
+
+	if (stack_remove(x, enable, &kept, e))
+		return -1;
+	if (kept || !enable)
+		return 0;
+	if (check_plugin(a->ours, SPANK, "install topiary-slurm on this host, or use --plugins", e))
+		return -1;
+	buf_printf(&b, "optional %s/" SPANK "%s%s", a->ours, config ? " config=" : "", config ? config : "");
+	rc = b.failed ? err_set(e, "out of memory") : edit_append(x, b.data, e);
+	buf_free(&b);
+	return rc;
+}
+
+/* --- files --- */
+
+static int edit_compare(const void *a, const void *b)
+{
+	const struct edit *x = a, *y = b;
+
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	return x->order < y->order ? -1 : 1;
+}
+
+static void edits_apply(const struct edits *x, size_t file, struct buf *out)
+{
+	const struct buf *t = &x->conf.files[file].text;
+	size_t at = 0;
+
+	for (size_t i = 0; i < x->n; i++) {
+		const struct edit *edit = &x->list[i];
+
+		if (edit->file != file)
+			continue;
+		buf_add(out, t->data + at, edit->at - at);
+		if (edit->insert)
+			buf_puts(out, edit->insert);
+		at = edit->at + edit->len;
+	}
+	if (at < t->len)
+		buf_add(out, t->data + at, t->len - at);
+}
+
+/* What diff(1) prints of the file and its new text. */
+static void print_diff(const char *path, const struct buf *new)
+{
+	int fd = memfd_create("topiary", 0);
+	char text[32];
+	pid_t pid;
+
+	snprintf(text, sizeof(text), "/dev/fd/%d", fd);
+	fflush(stdout);
+	if (fd < 0 || file_write(fd, new->data, new->len) || (pid = fork()) < 0) {
+		printf("%s: diff cannot be started\n", path);
+	} else if (!pid) {
+		lseek(fd, 0, SEEK_SET);
+		execlp("diff", "diff", "-u", "--label", path, "--label", path, access(path, F_OK) ? "/dev/null" : path,
+		       text, NULL);
+		_exit(127);
+	} else {
+		waitpid(pid, NULL, 0);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* With the owner and mode of the file that it replaces, or a copy of. */
+static int write_like(const char *path, const struct buf *text, const struct stat *like, struct err *e)
+{
+	char new[PATH_MAX + 16];
+
+	snprintf(new, sizeof(new), "%s.topiary-new", path);
+	if (file_replace(new, text->data ? text->data : "", text->len, like->st_mode & 07777, e))
+		return -1;
+	if (chown(new, like->st_uid, like->st_gid) || rename(new, path)) {
+		err_set(e, "%s: %s", path, strerror(errno));
+		unlink(new);
+		return -1;
+	}
+	return 0;
+}
+
+/* A symbolic link stays one. */
+static int file_change(const struct conf_file *f, const struct buf *new, struct err *e)
+{
+	struct stat like = { .st_mode = 0644, .st_uid = geteuid(), .st_gid = getegid() };
+	char real[PATH_MAX], backup[PATH_MAX + sizeof(BACKUP)];
+	bool is_new = !realpath(f->path, real);
+
+	if (is_new)
+		snprintf(real, sizeof(real), "%s", f->path);
+	snprintf(backup, sizeof(backup), "%s" BACKUP, real);
+	if ((!is_new && stat(real, &like)) || (!is_new && write_like(backup, &f->text, &like, e)))
+		return is_new ? -1 : err_within(e, "not changed");
+	if (write_like(real, new, &like, e))
+		return -1;
+	if (is_new)
+		printf("%s: written\n", real);
+	else
+		printf("%s: changed; the former file is %s\n", real, backup);
+	return 0;
+}
+
+/* 1 if something is changed, 0, -1. */
+static int edits_finish(struct edits *x, bool dry_run, struct err *e)
+{
+	int rc = 0;
+
+	if (x->n)
+		qsort(x->list, x->n, sizeof(*x->list), edit_compare);
+	for (size_t file = 0; rc >= 0 && file < x->conf.nfiles; file++) {
+		struct buf new = {0};
+		bool touched = false;
+
+		for (size_t i = 0; i < x->n; i++)
+			touched |= x->list[i].file == file;
+		if (!touched)
+			continue;
+		edits_apply(x, file, &new);
+		if (new.failed)
+			rc = err_set(e, "out of memory");
+		else {
+			print_diff(x->conf.files[file].path, &new);
+			rc = dry_run ? 1 : file_change(&x->conf.files[file], &new, e) ? -1 : 1;
+		}
+		buf_free(&new);
+	}
+	return rc;
+}
+
+static void edits_free(struct edits *x)
+{
+	for (size_t i = 0; i < x->n; i++)
+		free(x->list[i].insert);
+	free(x->list);
+	slurm_conf_free(&x->conf);
+}
+
+/* plugstack.conf, which need not exist. */
+static int stack_read(const struct slurm_conf *slurm, const char *path, struct edits *x, struct err *e)
+{
+	const struct conf_key *named = slurm_conf_find(slurm, "PlugStackConfig");
+	char *stack = slurm_conf_beside(path, named ? named->value : "plugstack.conf");
+	int rc = stack ? 0 : err_set(e, "out of memory");
+
+	if (rc == 0 && access(stack, F_OK) == 0) {
+		rc = slurm_conf_read(&x->conf, stack, CONF_PLUGSTACK, e);
+	} else if (rc == 0) {
+		if (!array_add(x->conf.files, x->conf.nfiles))
+			rc = err_set(e, "out of memory");
+		else {
+			x->conf.files[0].path = stack;
+			stack = NULL;
+		}
+	}
+	free(stack);
+	return rc;
+}
+
+static int change(struct cmd *c, struct args *a, bool enable, struct err *e)
+{
+	const char *path = slurm_conf_path();
+	struct edits slurm = {0}, stack = {0};
+	int which = a->parts.n ? 0 : enable ? PLACEMENT | OPTIONS : PLACEMENT | OPTIONS | MESSAGES, rc, more = 0;
+
+	for (int i = 0; i < a->parts.n; i++)
+		for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
+			if (!strcmp(parts[k].name, a->parts.list[i]))
+				which |= enable ? parts[k].part : parts[k].disables;
+	a->ours = a->ours ? a->ours : SLURM_PLUGINDIR;
+	a->theirs = a->theirs ? a->theirs : SLURM_OWN_PLUGINDIR;
+	if (!strcmp(path, SLURM_CONF_CONFIGLESS))
+		return err_set(e, "%s comes from the controller: run this command there", path);
+	rc = slurm_conf_read(&slurm.conf, path, CONF_SLURM, e);
+	if (rc == 0 && which & PLACEMENT)
+		rc = enable ? enable_placement(&slurm, a, e) : disable_placement(&slurm, a, e);
+	if (rc == 0 && which & MESSAGES)
+		rc = enable ? enable_messages(&slurm, a, e) : disable_messages(&slurm, a, e);
+	if (rc == 0 && which & OPTIONS && (rc = stack_read(&slurm.conf, path, &stack, e)) == 0)
+		rc = change_stack(&stack, a, c->config, enable, e);
+	if (rc == 0)
+		rc = edits_finish(&slurm, a->dry_run, e);
+	if (rc >= 0 && (more = edits_finish(&stack, a->dry_run, e)) < 0)
+		rc = -1;
+	if (rc == 0 && !more)
+		puts("nothing to change");
+	else if (rc > 0 && !a->dry_run)
+		puts("If hosts have copies of these files, copy them; then on each controller: "
+		     "systemctl restart slurmctld; and once: scontrol reconfigure");
+	edits_free(&slurm);
+	edits_free(&stack);
+	return rc < 0 ? -1 : 0;
+}
+
+int cmd_enable(struct cmd *c, int argc, char **argv, struct err *e)
+{
+	struct args a = {0};
+
+	return cmd_parse(c, &enable_syntax, &a, argc, argv, e) ? -1 : change(c, &a, true, e);
+}
+
+int cmd_disable(struct cmd *c, int argc, char **argv, struct err *e)
+{
+	struct args a = {0};
+
+	return cmd_parse(c, &disable_syntax, &a, argc, argv, e) ? -1 : change(c, &a, false, e);
+}

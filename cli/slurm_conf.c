@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "slurm_conf.h"
+
+#include <ctype.h>
+#include <glob.h>
+#include <regex.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/file.h"
+
+#define CONF_MAX (64u << 20)
+#define FILES_MAX 256	/* a file that includes itself ends here */
+
+static const char *const patterns[] = {
+	[CONF_SLURM] = "^[[:space:]]*([[:alnum:]_.]+)[[:space:]]*[-+*/]?=[[:space:]]*(\"[^\"]*\"|[^[:space:]]+)"
+		       "([[:space:]]|$)",
+	[CONF_PLUGSTACK] = "^[[:space:]]*(optional|required)[[:space:]]+([^[:space:]].*)$",
+};
+
+struct reader {
+	struct slurm_conf *conf;
+	enum conf_kind kind;
+	regex_t key, include;
+};
+
+/* A line as Slurm sees it: no comment, continued lines joined; from[i] is where in the text text[i] is. */
+struct joined {
+	char *text;
+	size_t *from, n;
+	unsigned line, lines;	/* number of the first, and how many */
+};
+
+static int file_add(struct reader *r, const char *path, struct err *e);
+
+/* The text's end at a comment or a line break, with the position after the line in *next. */
+static size_t line_end(const char *text, size_t at, size_t len, size_t *next)
+{
+	const char *stop = memchr(text + at, '\n', len - at);
+	size_t end = stop ? (size_t) (stop - text) : len;
+	bool escaped = false;
+
+	*next = stop ? end + 1 : len;
+	for (size_t i = at; i < end; i++) {
+		if (text[i] == '#' && !escaped)
+			return i;
+		escaped = text[i] == '\\' && !escaped;
+	}
+	return end;
+}
+
+/* Is the line continued? Then *end is where its last backslash is. */
+static bool is_continued(const char *text, size_t at, size_t *end)
+{
+	size_t last = *end, slashes = 0;
+
+	while (last > at && isspace((unsigned char) text[last - 1]))
+		last--;
+	while (last > at + slashes && text[last - 1 - slashes] == '\\')
+		slashes++;
+	if (slashes % 2 == 0)
+		return false;
+	*end = last - 1;
+	return true;
+}
+
+/* The line at *at, which is advanced. 0, or -1 when memory is short. */
+static int line_join(const struct buf *b, size_t *at, struct joined *out)
+{
+	bool more = true;
+
+	out->line += out->lines;
+	out->n = out->lines = 0;
+	while (more && *at < b->len) {
+		size_t next, end = line_end(b->data, *at, b->len, &next);
+
+		more = is_continued(b->data, *at, &end);
+		if (array_reserve(out->text, out->n, end - *at + 1))
+			return -1;
+		if (array_reserve(out->from, out->n, end - *at + 1))
+			return -1;
+		for (size_t i = *at; i < end; i++) {
+			out->text[out->n] = b->data[i];
+			out->from[out->n++] = i;
+		}
+		out->lines++;
+		*at = next;
+	}
+	if (array_reserve(out->text, out->n, 1))
+		return -1;
+	out->text[out->n] = '\0';
+	return 0;
+}
+
+static int key_add(struct reader *r, size_t file, const struct joined *l, const regmatch_t *m, size_t offset,
+		   struct err *e)
+{
+	size_t from = offset + m[2].rm_so, to = offset + m[2].rm_eo;
+	struct conf_key *k;
+	bool quoted;
+
+	while (to > from + 1 && isspace((unsigned char) l->text[to - 1]))
+		to--;
+	quoted = l->text[from] == '"' && to > from + 1 && l->text[to - 1] == '"';
+	if (!(k = array_add(r->conf->keys, r->conf->nkeys)))
+		return err_set(e, "out of memory");
+	*k = (struct conf_key){
+		.name = strndup(l->text + offset + m[1].rm_so, m[1].rm_eo - m[1].rm_so),
+		.value = strndup(l->text + from + quoted, to - from - 2 * quoted),
+		.file = file, .begin = l->from[offset + m[1].rm_so], .at = l->from[from],
+		.len = l->from[to - 1] + 1 - l->from[from], .line = l->line,
+	};
+	return k->name && k->value ? 0 : err_set(e, "out of memory");
+}
+
+static bool is_record(const char *name)
+{
+	static const char *const records[] = { "NodeName", "PartitionName", "NodeSet", "DownNodes", "FrontendName" };
+
+	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++)
+		if (!strcasecmp(records[i], name))
+			return true;
+	return false;
+}
+
+static int include(struct reader *r, size_t file, const char *name, struct err *e)
+{
+	char *pattern = slurm_conf_beside(r->conf->files[file].path, name);
+	glob_t found = {0};
+	int rc = pattern ? 0 : err_set(e, "out of memory");
+
+	if (rc == 0 && glob(pattern, GLOB_NOMAGIC, NULL, &found) == 0)
+		for (size_t i = 0; i < found.gl_pathc && rc == 0; i++)
+			rc = file_add(r, found.gl_pathv[i], e);
+	globfree(&found);
+	free(pattern);
+	return rc;
+}
+
+static int line_read(struct reader *r, size_t file, const struct joined *l, struct err *e)
+{
+	regmatch_t m[4];
+	char *name;
+	int rc;
+
+	if (regexec(&r->include, l->text, 4, m, 0) == 0) {
+		if (!(name = strndup(l->text + m[1].rm_so, m[1].rm_eo - m[1].rm_so)))
+			return err_set(e, "out of memory");
+		rc = include(r, file, name, e);
+		free(name);
+		return rc;
+	}
+	for (size_t at = 0; at <= l->n && regexec(&r->key, l->text + at, 4, m, 0) == 0; at += m[2].rm_eo) {
+		if (key_add(r, file, l, m, at, e))
+			return -1;
+		if (is_record(r->conf->keys[r->conf->nkeys - 1].name))
+			break;
+	}
+	return 0;
+}
+
+static int file_add(struct reader *r, const char *path, struct err *e)
+{
+	struct slurm_conf *c = r->conf;
+	struct joined l = { .line = 1 };
+	size_t file = c->nfiles, at = 0;
+	struct conf_file *f;
+	int rc = 0;
+
+	if (file == FILES_MAX)
+		return err_set(e, "%s: more than %d files are included", path, FILES_MAX);
+	if (!(f = array_add(c->files, c->nfiles)))
+		return err_set(e, "out of memory");
+	*f = (struct conf_file){ .path = strdup(path) };
+	if (!f->path)
+		return err_set(e, "out of memory");
+	if (file_read(path, CONF_MAX, &f->text, e))
+		return -1;
+	while (rc == 0 && at < c->files[file].text.len)
+		rc = line_join(&c->files[file].text, &at, &l) ? err_set(e, "out of memory") : line_read(r, file, &l, e);
+	free(l.text);
+	free(l.from);
+	return rc;
+}
+
+int slurm_conf_read(struct slurm_conf *c, const char *path, enum conf_kind kind, struct err *e)
+{
+	struct reader r = { .conf = c, .kind = kind };
+	int rc;
+
+	*c = (struct slurm_conf){0};
+	if (regcomp(&r.key, patterns[kind], REG_EXTENDED | REG_ICASE))
+		return err_set(e, "out of memory");
+	if (regcomp(&r.include, "^[[:space:]]*include[[:space:]]+([^[:space:]]+)", REG_EXTENDED | REG_ICASE)) {
+		regfree(&r.key);
+		return err_set(e, "out of memory");
+	}
+	rc = file_add(&r, path, e);
+	regfree(&r.key);
+	regfree(&r.include);
+	return rc;
+}
+
+void slurm_conf_free(struct slurm_conf *c)
+{
+	for (size_t i = 0; i < c->nkeys; i++) {
+		free(c->keys[i].name);
+		free(c->keys[i].value);
+	}
+	for (size_t i = 0; i < c->nfiles; i++) {
+		free(c->files[i].path);
+		buf_free(&c->files[i].text);
+	}
+	free(c->keys);
+	free(c->files);
+	*c = (struct slurm_conf){0};
+}
+
+const struct conf_key *slurm_conf_find(const struct slurm_conf *c, const char *name)
+{
+	for (size_t i = c->nkeys; i-- > 0;)
+		if (!strcasecmp(c->keys[i].name, name))
+			return &c->keys[i];
+	return NULL;
+}
+
+const char *slurm_conf_path(void)
+{
+	static const char usual[] = "/etc/slurm/slurm.conf";
+	const char *named = getenv("SLURM_CONF");
+
+	return named ? named : access(usual, F_OK) && access(SLURM_CONF_CONFIGLESS, F_OK) == 0 ?
+	       SLURM_CONF_CONFIGLESS : usual;
+}
+
+char *slurm_conf_beside(const char *path, const char *name)
+{
+	const char *slash = strrchr(path, '/');
+	struct buf b = {0};
+
+	buf_printf(&b, "%.*s%s", *name == '/' || !slash ? 0 : (int) (slash - path) + 1, path, name);
+	if (b.failed)
+		buf_free(&b);
+	return b.data;
+}
