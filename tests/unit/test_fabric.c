@@ -56,6 +56,12 @@ static void derives_names_from_descriptions(void **state)
 		{ "cn001.example mlx5_bond_0", "cn001.example", "cn001.example-mlx5_bond_0" },
 		{ "cn001", "cn001", "cn001" },
 		{ "localhost HCA-1", NULL, "localhost-HCA-1" },
+		{ "localhost.localdomain mlx5_0", NULL, "localhost.localdomain-mlx5_0" },
+		{ "ubuntu mlx5_0", NULL, "ubuntu-mlx5_0" },
+		{ "ubuntu7 mlx5_0", "ubuntu7", "ubuntu7-mlx5_0" },
+		{ "mlx5_0", NULL, "mlx5_0" },
+		{ "MT4123", NULL, "MT4123" },
+		{ "MT4123x", "MT4123x", "MT4123x" },
 		{ "localhost1 HCA-1", "localhost1", "localhost1-HCA-1" },
 		{ "MT25408 ConnectX Mellanox Technologies", NULL, "MT25408-ConnectX-Mellanox-Technologies" },
 		{ "Mellanox Technologies Aggregation Node", NULL, "Mellanox-Technologies-Aggregation-Node" },
@@ -70,7 +76,7 @@ static void derives_names_from_descriptions(void **state)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf host = {0}, name = {0};
 
-		assert_int_equal(names_host(rows[i].description, &host), rows[i].host != NULL);
+		assert_int_equal(names_host(rows[i].description, &host) != NULL, rows[i].host != NULL);
 		if (rows[i].host)
 			assert_string_equal(host.data, rows[i].host);
 		assert_int_equal(names_switch(rows[i].description, &name), rows[i].as_switch != NULL);
@@ -763,6 +769,65 @@ static void lists_anomalies(void **state)
 	(void) state;
 }
 
+/* Of each: hosts by the adapters' descriptions, on switches a, b, c ... below a spine: "HOST DEVICE@SWITCHES". */
+static void hosts_are_told_apart(void **state)
+{
+	static const struct {
+		const char *adapters[12], *slurm, *odd;
+	} rows[] = {
+		/* an image that gives every host its name; the default one */
+		{ { "n1 mlx5_0@a", "web mlx5_0@a", "web mlx5_0@b", "n2 mlx5_0@b" },
+		  "SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2\nSwitchName=spine Switches=a,b\n",
+		  "adapters of unknown hosts: H-0000000000001001 H-0000000000001002\n"
+		  "adapters that have the host and device of others in their description: "
+		  "H-0000000000001001 (web) H-0000000000001002 (web)\n" },
+		/* where most of those beside it are */
+		{ { "n1@a", "n1@b", "n2@b" }, "SwitchName=b Nodes=n[1-2]\n",
+		  "hosts on several switches of a plane: n1\n" },
+		{ { "x@a", "x@a", "x@a", "x@a", "x@a", "x@a", "x@b", "x@b", "x@b", "n1@b" },
+		  "SwitchName=b Nodes=n1\n", "" },
+		/* the domain is cut, unless it distinguishes */
+		{ { "n1.lan mlx5_0@a", "n1.lan mlx5_1@a", "n2.lan mlx5_0@b", "n3.ib mlx5_0@b", "n3.lan mlx5_0@b" },
+		  "SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2,n3.ib,n3.lan\nSwitchName=spine Switches=a,b\n", "" },
+		/* what sums in a switch is no host */
+		{ { "n1 mlx5_0@a", "n2 mlx5_0@b", "Mellanox Technologies Aggregation Node@a" },
+		  "SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2\nSwitchName=spine Switches=a,b\n", "" },
+		/* rails: n2 has lost its first link */
+		{ { "n1 mlx5_0@a", "n1 mlx5_1@b", "n2 mlx5_1@b", "n3 mlx5_0@a", "n3 mlx5_1@b", "n4 mlx5_0@c",
+		    "n4 mlx5_1@d", "n5 mlx5_0@c", "n5 mlx5_1@d" },
+		  "SwitchName=a Nodes=n[1-3]\nSwitchName=c Nodes=n[4-5]\nSwitchName=spine Switches=a,c\n",
+		  "hosts on several switches of a plane: n1 n3 n4 n5\n" },
+		/* two hosts have lost one each */
+		{ { "n1 mlx5_1@b", "n1 mlx5_2@c", "n2 mlx5_0@a", "n2 mlx5_2@c", "n3 mlx5_0@a", "n3 mlx5_1@b",
+		    "n3 mlx5_2@c", "n4 mlx5_0@d" },
+		  "SwitchName=a Nodes=n[1-3]\nSwitchName=d Nodes=n4\nSwitchName=spine Switches=a,d\n", NULL },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct buf text = {0}, slurm = {0}, odd = {0};
+		struct fabric *f;
+
+		for (unsigned k = 0; k < 12 && rows[i].adapters[k]; k++) {
+			int len = strcspn(rows[i].adapters[k], "@"), s = rows[i].adapters[k][len + 1];
+
+			buf_printf(&text, "SW 1 1 0x%x 4x EDR - SW 2 %u 0xf ( '%c' - 'spine' )\n"
+				   "CA 3 1 0x%x 4x EDR - SW 1 %u 0x%x ( '%.*s' - '%c' )\n", s, s - 'a' + 1, s,
+				   0x1000 + k, 20 + k, s, len, rows[i].adapters[k], s);
+		}
+		f = fabric_of(text.data);
+		assert_int_equal(fabric_write_slurm(f, NULL, &slurm, NULL), 0);
+		assert_string_equal(slurm.data, rows[i].slurm);
+		fabric_list_anomalies(f, &odd);
+		if (rows[i].odd && *rows[i].odd)
+			assert_string_equal(odd.data, rows[i].odd);
+		fabric_free(f);
+		buf_free(&text);
+		buf_free(&slurm);
+		buf_free(&odd);
+	}
+	(void) state;
+}
+
 static void switches_of_one_name_stay_apart(void **state)
 {
 	struct fabric *f = fabric_of("SW 1 1 0xa1 4x EDR - SW 1 1 0xa2 ( 'SwitchX - Mellanox' - 'SwitchX - Mellanox'"
@@ -806,6 +871,7 @@ int main(void)
 		cmocka_unit_test(a_torus_that_lacks_a_link_is_a_graph),
 		cmocka_unit_test(recognises_a_fat_tree),
 		cmocka_unit_test(lists_anomalies),
+		cmocka_unit_test(hosts_are_told_apart),
 		cmocka_unit_test(switches_of_one_name_stay_apart),
 	};
 

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/array.h"
 #include "base/string_map.h"
@@ -81,7 +82,27 @@ static bool is_device(const char *word, size_t len)
 	return len > 1 && isalpha((unsigned char) word[0]) && isdigit((unsigned char) word[len - 1]);
 }
 
-bool names_host(const char *description, struct buf *out)
+/* Names that images and firmware have before somebody gives a host its own. */
+static bool is_default(const char *name, size_t len)
+{
+	static const char *const names[] = { "localhost", "ubuntu", "debian", "linux", "none" };
+	/* models ("MT4123") and devices, with a number behind */
+	static const char *const numbered[] = { "MT", "mlx4_", "mlx5_", "mthca", "qib", "hfi1_", "opa", "HCA-" };
+	size_t first = strcspn(name, ".");
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strlen(names[i]) == (first < len ? first : len) && !strncasecmp(name, names[i], strlen(names[i])))
+			return true;
+	for (size_t i = 0; i < sizeof(numbered) / sizeof(numbered[0]); i++) {
+		size_t word = strlen(numbered[i]);
+
+		if (word < len && !strncmp(name, numbered[i], word) && strspn(name + word, "0123456789") >= len - word)
+			return true;
+	}
+	return false;
+}
+
+const char *names_host(const char *description, struct buf *out)
 {
 	size_t len = strcspn(description, " "), rest;
 	const char *device = description + len + strspn(description + len, " ");
@@ -89,13 +110,24 @@ bool names_host(const char *description, struct buf *out)
 	rest = strcspn(device, " ");
 	for (size_t i = 0; i < len; i++)
 		if (!is_name_char(description[i]))
-			return false;
-	if (!len || !isalnum((unsigned char) description[0]) || device[rest] || (rest && !is_device(device, rest)))
-		return false;
-	if (!strncmp(description, "localhost", len) && len == strlen("localhost"))
-		return false;
+			return NULL;
+	if (!len || !isalnum((unsigned char) description[0]) || device[rest] || (rest && !is_device(device, rest)) ||
+	    is_default(description, len))
+		return NULL;
 	buf_add(out, description, len);
-	return true;
+	return device;
+}
+
+size_t names_short(const char *name)
+{
+	size_t len = strcspn(name, ".");
+
+	return name[len] && strspn(name, "0123456789") < len ? len : strlen(name);
+}
+
+bool names_serve_network(const char *description)
+{
+	return strstr(description, "Aggregation Node") != NULL;
 }
 
 /* The length of an annotation beside the name: the GUID of a chassis, or Mellanox's mark of a managed switch. */

@@ -5,9 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
+enum { MAX_RAILS = 32 };	/* switches of a host that are compared */
+
 void net_free(struct net *n)
 {
 	free(n->node);
+	free(n->of);
+	free(n->ends);
 	free(n->row);
 	free(n->adj);
 	free(n->link);
@@ -21,64 +27,61 @@ const char *net_name(const struct net *n, unsigned s)
 	return n->fabric->nodes[n->node[s]].name;
 }
 
-static bool is_between_switches(const struct fabric *f, const struct fabric_link *l, unsigned plane)
-{
-	return l->b < f->nswitches && f->nodes[l->a].plane == plane;
-}
-
-/* Links are sorted by a, then b. Added for b first, then for a, each switch gets its neighbours in ascending order. */
-static void add_neighbours(struct net *n, unsigned plane, const unsigned *local)
+/* Links are added for b first, then for a. Those between switches that act as one are left out. */
+static void add_graph(struct net *n)
 {
 	const struct fabric *f = n->fabric;
-	unsigned *fill = n->row + 1;
+	unsigned sum = 0, *fill = n->row + 1;
 
-	for (unsigned way = 0; way < 2; way++)
+	for (unsigned way = 0; way < 3; way++) {	/* 0: count, 1 and 2: fill */
 		for (unsigned i = 0; i < f->nlinks; i++) {
 			const struct fabric_link *l = &f->links[i];
-			unsigned from, to;
+			unsigned a = l->a < f->nswitches ? n->of[l->a] : NET_NONE;
+			unsigned b = l->b < f->nswitches ? n->of[l->b] : NET_NONE;
 
-			if (!is_between_switches(f, l, plane))
+			if (a == NET_NONE || b == NET_NONE || a == b)
 				continue;
-			from = local[way ? l->a : l->b];
-			to = local[way ? l->b : l->a];
-			n->adj[fill[from]] = to;
-			n->link[fill[from]++] = i;
+			if (way == 0) {
+				n->row[a + 1]++;
+				n->row[b + 1]++;
+				continue;
+			}
+			n->adj[fill[way == 2 ? a : b]] = way == 2 ? b : a;
+			n->link[fill[way == 2 ? a : b]++] = i;
 		}
+		for (unsigned i = 1; way == 0 && i <= n->n; i++) {
+			unsigned degree = n->row[i];
+
+			n->row[i] = sum;
+			sum += degree;
+		}
+	}
 }
 
-static void add_graph(struct net *n, unsigned plane, const unsigned *local)
+/* A host belongs to that of its switches which most hosts have a link to. */
+static int add_homes(struct net *n)
 {
 	const struct fabric *f = n->fabric;
-	unsigned sum = 0;
+	unsigned *last = calloc(n->n + 1, sizeof(*last)), *linked = calloc(n->n + 1, sizeof(*linked));
+	unsigned hosts = f->nnodes - f->nswitches;
 
-	for (unsigned i = 0; i < f->nlinks; i++)
-		if (is_between_switches(f, &f->links[i], plane)) {
-			n->row[local[f->links[i].a] + 1]++;
-			n->row[local[f->links[i].b] + 1]++;
+	for (unsigned pass = 0; last && linked && pass < 2; pass++)
+		for (unsigned i = 0; i < n->nends; i++) {
+			unsigned s = n->of[n->ends[i].of], host = n->ends[i].host;
+
+			if (pass == 0) {	/* ends are sorted by host */
+				linked[s] += last[s] != host + 1;
+				last[s] = host + 1;
+			} else if (n->home[host] == NET_NONE || linked[n->home[host]] < linked[s]) {
+				n->home[host] = s;
+			}
 		}
-	for (unsigned i = 1; i <= n->n; i++) {
-		unsigned degree = n->row[i];
-
-		n->row[i] = sum;
-		sum += degree;
-	}
-	add_neighbours(n, plane, local);
-}
-
-static void add_homes(struct net *n, unsigned plane, const unsigned *local)
-{
-	const struct fabric *f = n->fabric;
-
-	memset(n->home, 0xff, (f->nnodes - f->nswitches) * sizeof(*n->home));
-	for (unsigned i = 0; i < f->nlinks; i++) {
-		const struct fabric_link *l = &f->links[i];
-		unsigned *home = l->b >= f->nswitches ? &n->home[l->b - f->nswitches] : NULL;
-
-		if (!home || l->a >= f->nswitches || f->nodes[l->a].plane != plane || *home != NET_NONE)
-			continue;
-		*home = local[l->a];
-		n->hosts[*home]++;
-	}
+	for (unsigned i = 0; last && linked && i < hosts; i++)
+		if (n->home[i] != NET_NONE)
+			n->hosts[n->home[i]]++;
+	free(last);
+	free(linked);
+	return last && linked ? 0 : -1;
 }
 
 void net_find_leaves(struct net *n, bool any)
@@ -98,43 +101,107 @@ void net_find_leaves(struct net *n, bool any)
 	}
 }
 
-static int net_allocate(struct net *n)
+static int ends_compare(const void *a, const void *b)
+{
+	const struct net_host_end *x = a, *y = b;
+
+	if (x->host != y->host)
+		return x->host < y->host ? -1 : 1;
+	return (x->of > y->of) - (x->of < y->of);
+}
+
+/* The links of the plane's hosts, by host. */
+static int find_ends(struct net *n, unsigned plane)
 {
 	const struct fabric *f = n->fabric;
 
-	n->row = calloc(n->n + 2, sizeof(*n->row));
-	n->adj = calloc(2 * (size_t) f->nlinks + 1, sizeof(*n->adj));
-	n->link = calloc(2 * (size_t) f->nlinks + 1, sizeof(*n->link));
-	n->hosts = calloc(n->n + 1, sizeof(*n->hosts));
-	n->home = calloc(f->nnodes - f->nswitches + 1, sizeof(*n->home));
-	n->leaf = calloc(n->n + 1, sizeof(*n->leaf));
-	return n->row && n->adj && n->link && n->hosts && n->home && n->leaf ? 0 : -1;
+	if (!(n->ends = calloc(f->nlinks + 1, sizeof(*n->ends))))
+		return -1;
+	for (unsigned i = 0; i < f->nlinks; i++) {
+		const struct fabric_link *l = &f->links[i];
+
+		if (l->a < f->nswitches && l->b >= f->nswitches && f->nodes[l->a].plane == plane)
+			n->ends[n->nends++] = (struct net_host_end){ l->b - f->nswitches, l->a };
+	}
+	qsort(n->ends, n->nends, sizeof(*n->ends), ends_compare);
+	return 0;
+}
+
+/*
+ * Switches that share more than half of the hosts of each act as one: the rails of a rail-optimised fabric, or two for
+ * redundancy. Otherwise a host whose link to the first of them is dead would be of another leaf switch than the hosts
+ * beside it. root: of each switch of the fabric, that which has its place.
+ */
+static int join_rails(const struct net *n, unsigned *root)
+{
+	const struct fabric *f = n->fabric;
+	unsigned *hosts = calloc(f->nswitches + 1, sizeof(*hosts)), npairs = 0;
+	struct net_host_end *pairs = NULL;		/* of two switches, for each host that has a link to both */
+	int rc = hosts ? 0 : -1;
+
+	for (unsigned i = 0, first = 0; rc == 0 && i < n->nends; i++) {
+		if (n->ends[i].host != n->ends[first].host)
+			first = i;
+		hosts[n->ends[i].of]++;
+		for (unsigned k = first; k < i && i - first < MAX_RAILS && rc == 0; k++) {
+			if ((rc = array_reserve(pairs, npairs, 1)) == 0)
+				pairs[npairs++] = (struct net_host_end){ n->ends[k].of, n->ends[i].of };
+		}
+	}
+	if (npairs)
+		qsort(pairs, npairs, sizeof(*pairs), ends_compare);
+	for (unsigned i = 0; i < f->nswitches; i++)
+		root[i] = i;
+	for (unsigned i = 0, past; rc == 0 && i < npairs; i = past) {
+		unsigned a = pairs[i].host, b = pairs[i].of, most = hosts[a] > hosts[b] ? hosts[a] : hosts[b];
+
+		for (past = i + 1; past < npairs && !ends_compare(&pairs[i], &pairs[past]);)
+			past++;
+		if (2 * (past - i) > most)
+			net_sets_join(root, a, b);
+	}
+	free(pairs);
+	free(hosts);
+	return rc;
 }
 
 int net_make(const struct fabric *f, unsigned plane, struct net *out)
 {
-	unsigned *local = calloc(f->nswitches + 1, sizeof(*local));
-	struct net n = { .fabric = f };
+	struct net n = { .fabric = f, .of = calloc(f->nswitches + 1, sizeof(*n.of)) };
+	unsigned *root = calloc(f->nswitches + 1, sizeof(*root)), hosts = f->nnodes - f->nswitches;
 	int rc = -1;
 
 	n.node = calloc(f->planes[plane].switches + 1, sizeof(*n.node));
-	if (local && n.node) {
-		for (unsigned i = 0; i < f->nswitches; i++)
-			if (f->nodes[i].plane == plane) {
-				local[i] = n.n;
-				n.node[n.n++] = i;
-			}
-		rc = net_allocate(&n);
+	n.home = calloc(hosts + 1, sizeof(*n.home));
+	if (!root || !n.of || !n.node || !n.home || find_ends(&n, plane) || join_rails(&n, root))
+		goto end;
+	for (unsigned i = 0; i < f->nswitches; i++) {
+		unsigned first = net_sets_root(root, i);
+
+		n.of[i] = NET_NONE;
+		if (f->nodes[i].plane != plane)
+			continue;
+		if (first == i)
+			n.node[n.n++] = i;
+		n.of[i] = first == i ? n.n - 1 : n.of[first];
 	}
-	if (rc == 0) {
-		add_graph(&n, plane, local);
-		add_homes(&n, plane, local);
-		net_find_leaves(&n, false);
-		*out = n;
-	} else {
+	n.row = calloc(n.n + 2, sizeof(*n.row));
+	n.adj = calloc(2 * (size_t) f->nlinks + 1, sizeof(*n.adj));
+	n.link = calloc(2 * (size_t) f->nlinks + 1, sizeof(*n.link));
+	n.hosts = calloc(n.n + 1, sizeof(*n.hosts));
+	n.leaf = calloc(n.n + 1, sizeof(*n.leaf));
+	if (!n.row || !n.adj || !n.link || !n.hosts || !n.leaf)
+		goto end;
+	memset(n.home, 0xff, hosts * sizeof(*n.home));
+	add_graph(&n);
+	if ((rc = add_homes(&n)))
+		goto end;
+	net_find_leaves(&n, false);
+	*out = n;
+end:
+	free(root);
+	if (rc)
 		net_free(&n);
-	}
-	free(local);
 	return rc;
 }
 
@@ -183,4 +250,18 @@ int net_add_hosts(const struct net *n, struct hierarchy *h, const unsigned *grou
 							     .pruned = 100 };
 	hierarchy_sort(h);
 	return 0;
+}
+
+unsigned net_sets_root(unsigned *parent, unsigned i)
+{
+	while (parent[i] != i)
+		i = parent[i] = parent[parent[i]];
+	return i;
+}
+
+void net_sets_join(unsigned *parent, unsigned a, unsigned b)
+{
+	a = net_sets_root(parent, a);
+	b = net_sets_root(parent, b);
+	parent[a < b ? b : a] = a < b ? a : b;
 }

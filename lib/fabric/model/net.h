@@ -5,19 +5,34 @@
 
 #include "fabric/model/fabric.h"
 
-/* The switches of one plane as a graph, numbered from 0 in the fabric's order: the input of the recognisers. */
+/* A link of a host, less nswitches, to a switch; both indices of the fabric. */
+struct net_host_end {
+	unsigned host, of;
+};
+
+/*
+ * The switches of one plane as a graph, numbered from 0 in the fabric's order: the input of the recognisers. Leaf
+ * switches that share their hosts, as the rails of a group of nodes do, are one.
+ */
 struct net {
 	const struct fabric *fabric;
 	unsigned n;
-	unsigned *node;			/* of each switch: its index in the fabric */
-	unsigned *row, *adj, *link;	/* neighbours adj[row[i]] .. adj[row[i + 1] - 1], ascending, and their links */
-	unsigned *hosts;		/* of each switch: hosts whose first link in this plane is to it */
+	unsigned *node;			/* of each switch: its index in the fabric, the first of those that are one */
+	unsigned *of;			/* of each switch of the fabric: its number here; NET_NONE: of another plane */
+	struct net_host_end *ends;		/* of the plane's hosts, sorted */
+	unsigned nends;
+	unsigned *row, *adj, *link;	/* neighbours adj[row[i]] .. adj[row[i + 1] - 1], one a link, and the links */
+	unsigned *hosts;		/* of each switch: the hosts at home there */
 	unsigned *home;			/* of each host, fabric index less nswitches: that switch, or NET_NONE */
 	bool *leaf;			/* has hosts and is not a spine */
 	unsigned nleaves;
 };
 
 #define NET_NONE (~0u)
+
+/* Disjoint sets (union-find): initially parent[i] is i. The root of a set is its lowest element. */
+unsigned net_sets_root(unsigned *parent, unsigned i);
+void net_sets_join(unsigned *parent, unsigned a, unsigned b);
 
 int net_make(const struct fabric *f, unsigned plane, struct net *out);
 void net_free(struct net *n);

@@ -4,21 +4,6 @@
 
 #include <stdlib.h>
 
-/* Disjoint sets (union-find): initially parent[i] is i. The root of a set is its lowest element. */
-static unsigned sets_root(unsigned *parent, unsigned i)
-{
-	while (parent[i] != i)
-		i = parent[i] = parent[parent[i]];
-	return i;
-}
-
-static void sets_join(unsigned *parent, unsigned a, unsigned b)
-{
-	a = sets_root(parent, a);
-	b = sets_root(parent, b);
-	parent[a < b ? b : a] = a < b ? a : b;
-}
-
 static void join_switches(const struct fabric *f, unsigned *parent)
 {
 	for (unsigned i = 0; i < f->nswitches; i++)
@@ -27,14 +12,14 @@ static void join_switches(const struct fabric *f, unsigned *parent)
 		const struct fabric_link *l = &f->links[i];
 
 		if (l->b < f->nswitches)
-			sets_join(parent, l->a, l->b);
+			net_sets_join(parent, l->a, l->b);
 	}
 }
 
 static void number_switches(struct fabric *f, unsigned *parent)
 {
 	for (unsigned i = 0; i < f->nswitches; i++) {
-		unsigned root = sets_root(parent, i);
+		unsigned root = net_sets_root(parent, i);
 
 		f->nodes[i].plane = root == i ? f->nplanes++ : f->nodes[root].plane;
 	}

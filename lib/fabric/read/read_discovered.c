@@ -56,7 +56,7 @@ static int add_end(struct lines *l, struct fabric_draft *m, const char *id, cons
 	end = draft_end(m, id[0] == 'S' ? END_SWITCH : END_ADAPTER, id);
 	if (end < 0 || (text && draft_describe(m, end, text, strlen(text))))
 		return lines_wrong(l, "out of memory");
-	draft_guid(m, end, id_guid(id), 0);
+	draft_guid(m, end, id_guid(id), 0, 0);
 	return end;
 }
 
@@ -109,8 +109,8 @@ static int read_cable(struct lines *l, struct fabric_draft *m, const struct reco
 	far = add_end(l, m, id, text);
 	if (far < 0)
 		return -1;
-	draft_guid(m, r->end, 0, near_guid);
-	draft_guid(m, far, 0, far_guid);
+	draft_guid(m, r->end, 0, near_guid, 0);
+	draft_guid(m, far, 0, far_guid, 0);
 	if (draft_cable(m, r->end, near_port, far, far_port, mbps))
 		return lines_wrong(l, "out of memory");
 	return 0;

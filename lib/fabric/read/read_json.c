@@ -84,7 +84,7 @@ static int read_switch(struct reading *r, const json_t *o)
 
 	if (!name || read_guid(r, o, "guid", &guid) || (end = begin_end(r, o, END_SWITCH, name)) < 0)
 		return -1;
-	draft_guid(r->draft, end, guid, 0);
+	draft_guid(r->draft, end, guid, 0, 0);
 	return draft_name(r->draft, end, name) ? item_error(r, "out of memory") : 0;
 }
 
@@ -96,7 +96,7 @@ static int read_adapter(struct reading *r, const json_t *o, int end, const char 
 		return -1;
 	if (!guid && !port)
 		return item_error(r, "adapter without a GUID");
-	draft_guid(r->draft, end, guid, port);
+	draft_guid(r->draft, end, guid, port, 0);
 	return host && draft_name(r->draft, end, host) ? item_error(r, "out of memory") : 0;
 }
 

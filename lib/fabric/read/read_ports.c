@@ -86,7 +86,7 @@ static int add_port(struct lines *l, struct fabric_draft *m, struct port *p, con
 	end = draft_end(m, is_switch ? END_SWITCH : END_ADAPTER, key);
 	if (end < 0 || draft_describe(m, end, text, len))
 		return lines_wrong(l, "out of memory");
-	draft_guid(m, end, is_switch ? p->guid : 0, is_switch ? 0 : p->guid);
+	draft_guid(m, end, is_switch ? p->guid : 0, is_switch ? 0 : p->guid, is_switch ? 0 : p->port);
 	p->end = end;
 	return 0;
 }

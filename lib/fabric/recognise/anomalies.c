@@ -2,7 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <stdlib.h>
 
-#include "fabric/model/fabric.h"
+#include "fabric/model/names.h"
 
 enum { NAMES = 8 };	/* listed by name; beyond that, their number */
 
@@ -36,6 +36,24 @@ static void list_unnamed(const struct fabric *f, struct buf *out)
 	for (unsigned i = f->nswitches; i < f->nnodes; i++)
 		if (!f->nodes[i].named)
 			list_name(&l, f->nodes[i].name);
+	list_end(&l);
+}
+
+/* Descriptions that name one device of one host several times. */
+static void list_alike(const struct fabric *f, struct buf *out)
+{
+	struct listing l = { out, "adapters that have the host and device of others in their description", 0 };
+
+	for (unsigned i = f->nswitches; i < f->nnodes; i++) {
+		struct buf name = {0};
+
+		buf_printf(&name, "%s (", f->nodes[i].name);
+		if (!f->nodes[i].named && f->nodes[i].description && names_host(f->nodes[i].description, &name)) {
+			buf_puts(&name, ")");
+			list_name(&l, name.failed ? f->nodes[i].name : name.data);
+		}
+		buf_free(&name);
+	}
 	list_end(&l);
 }
 
@@ -98,11 +116,20 @@ static void list_planes(const struct fabric *f, struct buf *out)
 static void list_spines(const struct fabric *f, struct buf *out)
 {
 	struct listing l = { out, "hosts on a spine", 0 };
+	bool *beside = calloc(f->nnodes + 1, sizeof(*beside));	/* those with a link to a leaf switch, too */
 
+	if (!beside) {
+		out->failed = true;
+		return;
+	}
 	for (unsigned i = 0; i < f->nlinks; i++)
-		if (f->links[i].a < f->nswitches && f->links[i].b >= f->nswitches && f->nodes[f->links[i].a].rank)
-			list_name(&l, f->nodes[f->links[i].b].name);
+		if (f->links[i].a < f->nswitches && !f->nodes[f->links[i].a].rank)
+			beside[f->links[i].b] = true;
+	for (unsigned i = f->nswitches; i < f->nnodes; i++)
+		if (f->nodes[i].plane != FABRIC_NO_PLANE && !beside[i])
+			list_name(&l, f->nodes[i].name);
 	list_end(&l);
+	free(beside);
 }
 
 static int counts_compare(const void *a, const void *b)
@@ -195,7 +222,8 @@ static void list_slow(const struct fabric *f, struct buf *out)
 void fabric_list_anomalies(const struct fabric *f, struct buf *out)
 {
 	static void (*const tell[])(const struct fabric *f, struct buf *out) = {
-		list_unnamed, list_unconnected, list_idle, list_dual, list_planes, list_spines, list_thin, list_slow,
+		list_unnamed, list_alike, list_unconnected, list_idle, list_dual, list_planes, list_spines, list_thin,
+		list_slow,
 	};
 
 	for (size_t i = 0; i < sizeof(tell) / sizeof(tell[0]); i++)

@@ -11,10 +11,13 @@
 #include "fabric/model/names.h"
 #include "fabric/model/net.h"
 
+enum { MAX_ADAPTERS = 8 };	/* of one host, described without the device */
+
 struct end {
 	enum draft_end_kind kind;
 	char *key, *text, *name;	/* key: its NUL is followed by the kind; name: given; else derived from text */
 	uint64_t guid, port;
+	unsigned number;		/* of its port, if the file has an end for each; 0: unknown */
 };
 
 struct cable {
@@ -102,8 +105,9 @@ int draft_name(struct fabric_draft *m, unsigned end, const char *name)
 	return 0;
 }
 
-void draft_guid(struct fabric_draft *m, unsigned end, uint64_t guid, uint64_t port)
+void draft_guid(struct fabric_draft *m, unsigned end, uint64_t guid, uint64_t port, unsigned number)
 {
+	m->ends[end].number = number;
 	if (guid)
 		m->ends[end].guid = guid;
 	if (port)
@@ -122,11 +126,12 @@ int draft_cable(struct fabric_draft *m, unsigned a, unsigned port_a, unsigned b,
 	return 0;
 }
 
-/* An end with its final name. */
+/* An end with its final name. device: of a name that its description has, what follows there; else "". */
 struct titled {
 	char *name;
-	unsigned end;
-	bool is_switch, named;
+	const char *device;
+	unsigned end, number;
+	bool is_switch, named, described;
 };
 
 static bool title_switch(const struct end *end, struct buf *out)
@@ -139,7 +144,12 @@ static bool title_switch(const struct end *end, struct buf *out)
 	return false;
 }
 
-static bool title_host(const struct end *end, const struct fabric_names *names, struct buf *out)
+static void title_by_guid(const struct end *end, struct buf *out)
+{
+	buf_printf(out, "H-%016llx", (unsigned long long) (end->guid ? end->guid : end->port));
+}
+
+static bool title_host(const struct end *end, const struct fabric_names *names, struct titled *t, struct buf *out)
 {
 	const char *known = names_find(names, end->guid);
 
@@ -153,9 +163,12 @@ static bool title_host(const struct end *end, const struct fabric_names *names, 
 		buf_puts(out, known);
 		return true;
 	}
-	if (end->text && names_host(end->text, out))
+	if (end->text && (t->device = names_host(end->text, out))) {
+		t->described = true;
+		t->number = end->number;
 		return true;
-	buf_printf(out, "H-%016llx", (unsigned long long) (end->guid ? end->guid : end->port));
+	}
+	title_by_guid(end, out);
 	return false;
 }
 
@@ -166,22 +179,117 @@ static int titles_compare(const void *a, const void *b)
 
 	if (!order)
 		order = strverscmp(x->name, y->name);
+	if (!order)
+		order = strcmp(x->device, y->device);
+	if (!order)
+		order = (x->number > y->number) - (x->number < y->number);
 	return order ? order : (x->end > y->end) - (x->end < y->end);
 }
 
-static int titles_make(const struct fabric_draft *m, const struct fabric_names *names, struct titled *out)
+/*
+ * "cn001.cluster.example" becomes "cn001", as Slurm's nodes are called, unless there is another host of that name. What
+ * Slurm's own files, the registry and the paper's format have stays.
+ */
+static int cut_domains(const struct fabric_draft *m, struct titled *t, unsigned n)
 {
+	struct string_map shorts = {0};
+	unsigned *first = calloc(n + 1, sizeof(*first));
+	bool *several = calloc(n + 1, sizeof(*several));
+	int rc = first && several ? 0 : -1;
+
+	for (unsigned pass = 0; pass < 2 && rc == 0; pass++)
+		for (unsigned i = 0; i < n && rc == 0; i++) {
+			const struct end *end = &m->ends[t[i].end];
+			size_t len = names_short(t[i].name), known = shorts.count, at;
+
+			if (end->kind != END_ADAPTER || end->name || !t[i].named)
+				continue;
+			if ((at = string_map_add_bytes(&shorts, t[i].name, len)) == STRING_MAP_NONE)
+				rc = -1;
+			else if (at == known)
+				first[at] = i;
+			else if (pass == 0)
+				several[at] |= strcmp(t[first[at]].name, t[i].name) != 0;
+			else if (first[at] != i && !several[at])
+				t[i].name[len] = '\0';
+		}
+	for (size_t at = 0; at < shorts.count && rc == 0; at++)
+		if (!several[at])
+			t[first[at]].name[names_short(t[first[at]].name)] = '\0';
+	string_map_free(&shorts);
+	free(first);
+	free(several);
+	return rc;
+}
+
+/*
+ * Whether adapters described as one host's are of several: the same device is there twice, or so many have no device.
+ * Images that were copied to many hosts, and defaults of vendors, look like this.
+ */
+static bool are_several_hosts(const struct titled *t, unsigned n)
+{
+	unsigned run = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		bool again = i && t[i].described && t[i - 1].described && t[i].number == t[i - 1].number &&
+			!strcmp(t[i].device, t[i - 1].device);
+
+		run = again ? run + 1 : 0;
+		if (run >= (*t[i].device ? 1 : MAX_ADAPTERS))
+			return true;
+	}
+	return false;
+}
+
+static bool same_name(const struct titled *t, unsigned i, unsigned n)
+{
+	return i < n && t[i].is_switch == t[i - 1].is_switch && !strcmp(t[i].name, t[i - 1].name);
+}
+
+/* Adapters that are no host's get no title. */
+static int titles_make(const struct fabric_draft *m, const struct fabric_names *names, struct titled *out,
+		       unsigned *count)
+{
+	unsigned n = 0;
+
 	for (unsigned i = 0; i < m->nends; i++) {
 		const struct end *end = &m->ends[i];
+		struct titled *t = &out[n];
 		struct buf name = {0};
 
-		out[i] = (struct titled){ .end = i, .is_switch = end->kind == END_SWITCH };
-		out[i].named = out[i].is_switch ? title_switch(end, &name) : title_host(end, names, &name);
-		out[i].name = name.data;
+		if (end->kind == END_ADAPTER && !end->name && end->text && names_serve_network(end->text))
+			continue;
+		*t = (struct titled){ .end = i, .is_switch = end->kind == END_SWITCH, .device = "" };
+		t->named = t->is_switch ? title_switch(end, &name) : title_host(end, names, t, &name);
+		t->name = name.data;
 		if (name.failed)
 			return -1;
+		n++;
 	}
-	qsort(out, m->nends, sizeof(*out), titles_compare);
+	*count = n;
+	if (cut_domains(m, out, n))
+		return -1;
+	qsort(out, n, sizeof(*out), titles_compare);
+	for (unsigned i = 0, past; i < n; i = past) {
+		for (past = i + 1; same_name(out, past, n);)
+			past++;
+		if (out[i].is_switch || !are_several_hosts(&out[i], past - i))
+			continue;
+		for (unsigned k = i; k < past; k++) {
+			struct buf name = {0};
+
+			if (!out[k].described)
+				continue;
+			title_by_guid(&m->ends[out[k].end], &name);
+			if (name.failed)
+				return -1;
+			free(out[k].name);
+			out[k].name = name.data;
+			out[k].device = "";
+			out[k].named = false;
+		}
+	}
+	qsort(out, n, sizeof(*out), titles_compare);
 	return 0;
 }
 
@@ -202,7 +310,7 @@ static char *name_apart(const struct titled *t, unsigned n, const struct end *en
 /* Hosts keep their names; titles of switches come before those of hosts. */
 static bool host_has(const struct titled *t, unsigned n, const char *name)
 {
-	const struct titled wanted = { .name = (char *) name };
+	const struct titled wanted = { .name = (char *) name, .device = "" };
 	unsigned low = 0, high = n;
 
 	while (low < high) {
@@ -216,17 +324,12 @@ static bool host_has(const struct titled *t, unsigned n, const char *name)
 	return low < n && !t[low].is_switch && !strcmp(t[low].name, name);
 }
 
-static bool same_name(const struct titled *t, unsigned i, unsigned n)
+static int add_switches(struct fabric *f, const struct fabric_draft *m, struct titled *t, unsigned n, unsigned *node_of)
 {
-	return i < n && t[i].is_switch == t[i - 1].is_switch && !strcmp(t[i].name, t[i - 1].name);
-}
-
-static int add_switches(struct fabric *f, const struct fabric_draft *m, struct titled *t, unsigned *node_of)
-{
-	for (unsigned i = 0; i < m->nends && t[i].is_switch; i++) {
+	for (unsigned i = 0; i < n && t[i].is_switch; i++) {
 		const struct end *end = &m->ends[t[i].end];
-		bool alone = !same_name(t, i + 1, m->nends) && !(i && same_name(t, i, m->nends)) &&
-			!host_has(t, m->nends, t[i].name);
+		bool alone = !same_name(t, i + 1, n) && !(i && same_name(t, i, n)) &&
+			!host_has(t, n, t[i].name);
 		struct fabric_node *node = &f->nodes[f->nnodes];
 
 		*node = (struct fabric_node){ .guid = end->guid, .is_switch = true, .named = t[i].named };
@@ -240,12 +343,12 @@ static int add_switches(struct fabric *f, const struct fabric_draft *m, struct t
 	return 0;
 }
 
-static int add_hosts(struct fabric *f, const struct fabric_draft *m, struct titled *t, unsigned *node_of)
+static int add_hosts(struct fabric *f, const struct fabric_draft *m, struct titled *t, unsigned n, unsigned *node_of)
 {
-	for (unsigned i = f->nswitches; i < m->nends; i++) {
+	for (unsigned i = f->nswitches; i < n; i++) {
 		const struct end *end = &m->ends[t[i].end];
 
-		if (i == f->nswitches || !same_name(t, i, m->nends)) {
+		if (i == f->nswitches || !same_name(t, i, n)) {
 			struct fabric_node *node = &f->nodes[f->nnodes++];
 
 			*node = (struct fabric_node){ .name = strdup(t[i].name), .guid = end->guid,
@@ -293,7 +396,7 @@ static void add_cables(struct fabric *f, struct cable *c, unsigned n, const unsi
 				c[i + 1].mbps = c[i].mbps;
 			continue;
 		}
-		if (a != b)
+		if (a != b && a != NET_NONE && b != NET_NONE)
 			f->links[f->nlinks++] = (struct fabric_link){ a < b ? a : b, a < b ? b : a, 1, c[i].mbps };
 	}
 }
@@ -336,16 +439,20 @@ static int fabric_fill(struct fabric *f, const struct fabric_draft *m, struct ti
 {
 	unsigned *node_of = calloc(m->nends + 1, sizeof(*node_of));
 	struct cable *cables = calloc(m->ncables + 1, sizeof(*cables));
+	unsigned n;
 	int rc = -1;
 
-	if (node_of && cables && titles_make(m, names, t) == 0 && add_switches(f, m, t, node_of) == 0 &&
-	    add_hosts(f, m, t, node_of) == 0) {
+	if (node_of && cables && titles_make(m, names, t, &n) == 0) {
+		memset(node_of, 0xff, m->nends * sizeof(*node_of));
+		if (add_switches(f, m, t, n, node_of) || add_hosts(f, m, t, n, node_of))
+			goto end;
 		if (m->ncables)
 			memcpy(cables, m->cables, m->ncables * sizeof(*cables));
 		add_cables(f, cables, m->ncables, node_of);
 		join_trunks(f);
 		rc = planes_find(f) || fabric_recognise(f) ? -1 : 0;
 	}
+end:
 	free(node_of);
 	free(cables);
 	return rc;

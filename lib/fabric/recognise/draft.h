@@ -33,7 +33,8 @@ int draft_describe(struct fabric_draft *m, unsigned end, const char *text, size_
 /* The name of an end in the fabric, otherwise derived from its description. 0 or -1 (memory). */
 int draft_name(struct fabric_draft *m, unsigned end, const char *name);
 
-void draft_guid(struct fabric_draft *m, unsigned end, uint64_t guid, uint64_t port);
+/* GUIDs of the adapter and its port, 0: unknown; number: the port's, if each port is an end of its own, else 0. */
+void draft_guid(struct fabric_draft *m, unsigned end, uint64_t guid, uint64_t port, unsigned number);
 
 /* A cable between two ends, from port to port; with ports of 0 each call adds a cable. mbps 0: unknown. 0 or -1. */
 int draft_cable(struct fabric_draft *m, unsigned a, unsigned port_a, unsigned b, unsigned port_b, unsigned mbps);

@@ -49,6 +49,9 @@ static int set_ranks(struct fabric *f, const struct net *n)
 	for (unsigned s = 0; s < n->n; s++)
 		if (f->nodes[n->node[s]].rank == NET_NONE)
 			f->nodes[n->node[s]].rank = 0;
+	for (unsigned i = 0; i < f->nswitches; i++)
+		if (n->of[i] != NET_NONE)
+			f->nodes[i].rank = f->nodes[n->node[n->of[i]]].rank;
 	free(queue);
 	return 0;
 }

@@ -299,7 +299,8 @@ static unsigned pruning_of(const struct tree *t, unsigned k, const unsigned *mem
 	for (unsigned i = 0; i < f->nlinks; i++) {
 		unsigned home = f->links[i].b < f->nswitches ? NET_NONE : n->home[f->links[i].b - f->nswitches];
 
-		if (home != NET_NONE && n->node[home] == f->links[i].a && t->reach[member[home]] <= k)
+		if (home != NET_NONE && f->links[i].a < f->nswitches && n->of[f->links[i].a] == home &&
+		    t->reach[member[home]] <= k)
 			down += f->links[i].mbps;
 	}
 	return up && down > up ? down * 100 / up : 100;
