@@ -63,6 +63,8 @@ static void reads_every_format(void **state)
 		"%%MatrixMarket matrix coordinate real general\n% a comment\n3 3 3\n1 2 4\n2 1 1.0\n3 2 2\n",
 		"%%MatrixMarket matrix coordinate integer general\n3 3 4\n1 2 5\n\n2 3 1\n2 3 1\n1 1 7\n",
 		"%%MatrixMarket matrix coordinate real symmetric\n3 3 2\n2 1 2.5\n3 2 1\n",
+		"% matrixmarket MATRIX Coordinate Real Symmetric\n3 3 2\n2 1 2.5\n3 2 1\n",
+		"\xef\xbb\xbf%MatrixMarket matrix coordinate real symmetric\n3 3 2\n2 1 2.5\n3 2 1\n",
 		"0\n3 4\n0 010\n1 5 1\n2 5 0 2 2\n1 2 1\n",
 		"0\n3\t4\n1 011\n8 1 5 2\n9 2 5 1 2 3\n7 1 2 2\n",
 	};

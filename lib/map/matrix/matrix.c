@@ -4,13 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/array.h"
-#include "base/file.h"
 #include "map/matrix/matrix_parts.h"
-
-#define MAX_BYTES ((size_t) 2 << 30)
 
 int matrix_entries_add(struct matrix_entries *f, unsigned a, unsigned b, double weight)
 {
@@ -47,7 +43,7 @@ static void entries_merge(struct matrix_entries *f)
 	f->n = n;
 }
 
-static int entries_sort(struct matrix_entries *f, unsigned ranks)
+int matrix_entries_sort(struct matrix_entries *f, unsigned ranks)
 {
 	struct matrix_entry *other = malloc(f->n * sizeof(*other));
 	size_t *first = malloc((ranks + 1) * sizeof(*first));
@@ -109,163 +105,10 @@ struct matrix *matrix_build(unsigned ranks, struct matrix_entries *f)
 	size_t *next = calloc(ranks, sizeof(*next));
 	struct matrix *m = NULL;
 
-	if (next && (!f->n || !entries_sort(f, ranks)) && (m = matrix_new(ranks, 2 * f->n)))
+	if (next && (!f->n || !matrix_entries_sort(f, ranks)) && (m = matrix_new(ranks, 2 * f->n)))
 		rows_fill(m, f, next);
 	free(next);
 	return m;
-}
-
-/* The first line of a Scotch graph is its version alone; so is the only line of a dense matrix of one rank. */
-static bool looks_graph(const char *text)
-{
-	if (*text != '0')
-		return false;
-	text += 1 + strspn(text + 1, " \t\r");
-	return *text == '\n' && text[strspn(text, " \t\r\n")];
-}
-
-static int scan_any(struct matrix_scan *s)
-{
-	matrix_line_seek(s);
-	if (!strncasecmp(s->at, "%%MatrixMarket", 14))
-		return matrix_market_read(s);
-	if (!matrix_line_seek_past(s, "#%"))
-		return 0;
-	if (matrix_prof_looks(s))
-		return matrix_prof_read(s);
-	return looks_graph(s->at) ? matrix_graph_read(s) : matrix_dense_read(s);
-}
-
-/* text[len] must be a NUL, as a struct buf has it. */
-static int scan_text(struct matrix_scan *s, const char *text, size_t len)
-{
-	s->at = text;
-	s->end = text + len;
-	s->line = 1;
-	if (len && scan_any(s))
-		return -1;
-	return s->ranks ? 0 : err_set(s->err, "%s: empty", s->name);
-}
-
-static struct matrix *matrix_from_entries(const char *name, unsigned ranks, struct matrix_entries *f, struct err *e)
-{
-	struct matrix *m = matrix_build(ranks, f);
-
-	if (!m)
-		err_set(e, "%s: out of memory", name);
-	return m;
-}
-
-struct matrix *matrix_parse(const char *text, size_t len, const char *name, struct err *e)
-{
-	struct matrix_entries found = {0};
-	struct matrix_scan s = { .name = name, .found = &found, .err = e };
-	struct matrix *m = NULL;
-	struct buf copy = {0};
-
-	buf_add(&copy, text, len);
-	if (copy.failed)
-		err_set(e, "%s: out of memory", name);
-	else if (!scan_text(&s, copy.data, len))
-		m = matrix_from_entries(name, s.ranks, &found, e);
-	buf_free(&copy);
-	free(found.entry);
-	return m;
-}
-
-/* The sum of the files so far. */
-struct sum {
-	struct matrix_entries found;
-	unsigned ranks;
-	const char *sure;	/* a file that states the number of ranks, or NULL */
-	size_t merge_at;	/* entries are merged at this number */
-};
-
-#define MERGE_AT ((size_t) 1 << 20)
-
-/* Limits memory for thousands of files to about twice that of one. */
-static int merge_when_many(struct sum *sum)
-{
-	if (sum->found.n < sum->merge_at)
-		return 0;
-	if (entries_sort(&sum->found, sum->ranks))
-		return -1;
-	sum->merge_at = 2 * sum->found.n + MERGE_AT;
-	return 0;
-}
-
-/* Drops the files before file i. */
-static void forget_files(struct matrix_files *f, size_t i)
-{
-	if (f->used)
-		memset(f->used, 0, i * sizeof(*f->used));
-}
-
-/* The file's entries begin at `first`. Entries of smaller runs are dropped. Returns 1: the file counts. */
-static int runs_differ(struct sum *sum, struct matrix_files *f, size_t i, const struct matrix_scan *s, size_t first)
-{
-	if (!f->largest)
-		return err_set(s->err, "%s: %u ranks, but %s has %u: they are of different runs", s->name, s->ranks,
-			       sum->sure, sum->ranks);
-	if (s->ranks < sum->ranks) {
-		sum->found.n = first;
-		return 0;
-	}
-	sum->found.n -= first;
-	memmove(sum->found.entry, sum->found.entry + first, sum->found.n * sizeof(*sum->found.entry));
-	forget_files(f, i);
-	sum->ranks = s->ranks;
-	sum->sure = s->name;
-	return 1;
-}
-
-/* Returns 1: the file counts, 0: it does not, -1: error. */
-static int file_add(struct sum *sum, struct matrix_files *f, size_t i, struct err *e)
-{
-	struct matrix_scan s = { .name = f->path[i], .found = &sum->found, .err = e };
-	size_t first = sum->found.n;
-	struct buf text;
-	int rc;
-
-	if (file_read(s.name, MAX_BYTES, &text, e))
-		return -1;
-	rc = scan_text(&s, text.data, text.len);
-	buf_free(&text);
-	if (rc)
-		return -1;
-	if (s.sure && sum->sure && s.ranks != sum->ranks)
-		return runs_differ(sum, f, i, &s, first);
-	if (s.sure)
-		sum->sure = s.name;
-	if (sum->ranks < s.ranks)
-		sum->ranks = s.ranks;
-	return 1;
-}
-
-struct matrix *matrix_sum(struct matrix_files *f, struct err *e)
-{
-	struct sum sum = { .merge_at = MERGE_AT };
-	struct matrix *m = NULL;
-	int rc = 0;
-
-	for (size_t i = 0; i < f->n && rc >= 0; i++) {
-		if ((rc = file_add(&sum, f, i, e)) >= 0 && f->used)
-			f->used[i] = rc;
-		if (rc >= 0 && merge_when_many(&sum))
-			rc = err_set(e, "%s: out of memory", f->path[i]);
-	}
-	if (f->n && rc >= 0)
-		m = matrix_from_entries(f->path[0], sum.ranks, &sum.found, e);
-	free(sum.found.entry);
-	return m;
-}
-
-struct matrix *matrix_read(const char *path, struct err *e)
-{
-	char *paths[] = { (char *) path };
-	struct matrix_files one = { .path = paths, .n = 1 };
-
-	return matrix_sum(&one, e);
 }
 
 void matrix_free(struct matrix *m)
@@ -276,4 +119,58 @@ void matrix_free(struct matrix *m)
 	free(m->adj);
 	free(m->weight);
 	free(m);
+}
+
+struct matrix *matrix_some(const struct matrix *m, const struct matrix_ranks *some, unsigned silent)
+{
+	struct matrix *part;
+	size_t arcs = 0;
+
+	for (unsigned r = 0; r < some->n; r++)
+		arcs += m->row[some->rank[r] + 1] - m->row[some->rank[r]];
+	if (!(part = matrix_new(some->n + silent, arcs)))
+		return NULL;
+	arcs = 0;
+	for (unsigned r = 0; r < some->n; r++) {
+		for (size_t i = m->row[some->rank[r]]; i < m->row[some->rank[r] + 1]; i++) {
+			if (some->local[m->adj[i]] >= some->n)
+				continue;
+			part->adj[arcs] = some->local[m->adj[i]];
+			part->weight[arcs++] = m->weight[i];
+		}
+		part->row[r + 1] = arcs;
+	}
+	for (unsigned r = 0; r < silent; r++)
+		part->row[some->n + r + 1] = arcs;
+	return part;
+}
+
+struct matrix *matrix_range(const struct matrix *m, unsigned first, unsigned n)
+{
+	unsigned *rank = malloc((2 * (size_t) m->ranks + 1) * sizeof(*rank));
+	struct matrix *part = NULL;
+
+	for (unsigned r = 0; rank && r < m->ranks; r++) {
+		rank[r] = first + r;
+		rank[m->ranks + r] = r - first;
+	}
+	if (rank)
+		part = matrix_some(m, &(struct matrix_ranks){ rank, rank + m->ranks, n }, 0);
+	free(rank);
+	return part;
+}
+
+struct matrix *matrix_contract(const struct matrix *m, const unsigned *group, unsigned groups)
+{
+	struct matrix_entries f = { malloc((m->row[m->ranks] / 2 + 1) * sizeof(*f.entry)), 0 };
+	struct matrix *contracted = NULL;
+
+	for (unsigned r = 0; f.entry && r < m->ranks; r++)
+		for (size_t i = m->row[r]; i < m->row[r + 1]; i++)
+			if (group[r] < group[m->adj[i]])
+				f.entry[f.n++] = (struct matrix_entry){ group[r], group[m->adj[i]], m->weight[i] };
+	if (f.entry)
+		contracted = matrix_build(groups, &f);
+	free(f.entry);
+	return contracted;
 }
