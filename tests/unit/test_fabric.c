@@ -257,6 +257,8 @@ static const struct {
 	  "SwitchName=s5 \\\nSwitches=s[3,4]\n",
 	  "SwitchName=s0 Nodes=dev[0-5]\nSwitchName=s1 Nodes=dev[6-11]\nSwitchName=s2 Nodes=dev[12-13]\n"
 	  "SwitchName=s4 Nodes=io[1-2]\nSwitchName=s3 Switches=s[0-2]\nSwitchName=s5 Switches=s[3-4]\n" },
+	{ "SwitchName=a Nodes=n[1-2],\\\nn4\nSwitchName=b \\\n  Nodes=n3\nSwitchName=top\\\n Switches=a,b\n",
+	  "SwitchName=a Nodes=n[1-2,4]\nSwitchName=b Nodes=n3\nSwitchName=top Switches=a,b\n" },
 	{ "SwitchName=top Switches=a,b\nSwitchName=a Nodes=\"n[1-2]\"\nSwitchName=b Nodes=n3\n",
 	  "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n3\nSwitchName=top Switches=a,b\n" },
 	{ "SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=m[1-2]\n", "SwitchName=a Nodes=n[1-3]\n"
@@ -325,6 +327,11 @@ static const struct {
 	  "            nodes: n[1-4]\n", NULL, FABRIC_GRAPH },
 	{ "RingName=r0 Nodes=n[1-8]\n", NULL, FABRIC_GRAPH },
 	{ "---\n- topology: r\n  ring:\n    rings:\n      - ring: r0\n        nodes: n[1-8]\n", NULL, FABRIC_GRAPH },
+	/* Names as lists, or folded; the default one says so first, without a line of its own before. */
+	{ "- cluster_default: true\n  topology: t\n  tree:\n    switches:\n    - switch: s1\n      nodes:\n      - n1\n"
+	  "      - n[2-3]\n    - switch: s2\n      nodes: >-\n        n4,\n        n[5-6]\n    - switch: top\n"
+	  "      children: [s1, s2]\n",
+	  "SwitchName=s1 Nodes=n[1-3]\nSwitchName=s2 Nodes=n[4-6]\nSwitchName=top Switches=s[1-2]\n", FABRIC_FAT_TREE },
 	/* As scontrol tells what slurmctld runs with. */
 	{ "%YAML 1.1\n---\n- topology: two\n  cluster_default: true\n  block: {}\n  flat: {}\n  ring: {}\n"
 	  "  torus3d: {}\n  tree:\n    switches:\n    - switch: top\n      children: s[1-2]\n      nodes:\n"
@@ -535,7 +542,10 @@ static void refuses_what_is_malformed(void **state)
 		{ "graph 1 2 1 -1\nhops 1 2\nnode a tree 1 1 1 -1\n", "test:2: more than 1 hop counts" },
 		{ "---\n", "test:1: expected a list of topologies" },
 		{ "---\n- topology: [\n", "test:3: did not find expected node content" },
-		{ "---\n- topology: a\n  flat: true\n", "test:2: expected a topology of tree, block, torus3d or ring" },
+		{ "---\n- topology: a\n  flat: true\n", "test:2: topology/flat: it has no switches" },
+		{ "Include a.conf\n", "test:1: Include is not followed: name the included file instead" },
+		{ "---\n- topology: a\n  tree:\n    switches:\n    - switch: s\n      nodes:\n      - {a: b}\n",
+		  "test:7: expected names of hosts or switches, as text or as a list" },
 		{ "---\n- topology: a\n  tree:\n    switch: a\n", "test:4: switch: unknown key" },
 		{ "---\n- topology: a\n  tree: {}\n", "test:2: expected a topology of tree, block, torus3d or ring" },
 		{ "---\n- topology: a\n  tree: {switches: a}\n", "test:3: expected a list of switches" },

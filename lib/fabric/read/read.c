@@ -23,7 +23,8 @@ static const struct {
 	{ "Ca\t", read_discovered }, { "Ca ", read_discovered },
 	{ "SwitchName=", read_slurm }, { "Switches=", read_slurm }, { "Nodes=", read_slurm },
 	{ "BlockName=", read_slurm }, { "BlockSizes=", read_slurm }, { "RingName=", read_slurm },
-	{ "---", read_yaml }, { "%YAML", read_yaml }, { "- topology", read_yaml },
+	{ "Include ", read_slurm },
+	{ "---", read_yaml }, { "%YAML", read_yaml }, { "- ", read_yaml },
 	{ "tree ", read_paper }, { "torus ", read_paper }, { "graph ", read_paper }, { "node ", read_paper },
 };
 

@@ -35,6 +35,8 @@ static int read_record(struct slurm *s, char *line)
 		size_t len = strcspn(word, "=");
 		char **field = field_of(&r, word, len), *end;
 
+		if (!strcasecmp(word, "Include"))
+			return lines_wrong(s->lines, "Include is not followed: name the included file instead");
 		if (!word[len] || !word[len + 1])
 			return lines_wrong(s->lines, "'%.60s': expected Key=Value", word);
 		if (!field)
@@ -62,11 +64,11 @@ static char *record_next(struct slurm *s)
 	line[strcspn(line, "#")] = '\0';
 	while ((len = strlen(line)) && line[len - 1] == '\\') {
 		line[len - 1] = '\0';
-		if (!(more = lines_next(s->lines)))
+		more = s->lines->at;	/* with the blanks in front, as Slurm joins them: a list goes on without */
+		if (!lines_next(s->lines))
 			break;
 		more[strcspn(more, "#")] = '\0';
-		line[len - 1] = ' ';
-		memmove(line + len, more, strlen(more) + 1);
+		memmove(line + len - 1, more, strlen(more) + 1);
 	}
 	return line;
 }

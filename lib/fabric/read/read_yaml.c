@@ -63,6 +63,33 @@ static yaml_node_t *value_of(struct yaml *y, const yaml_node_t *map, const char 
 	return NULL;
 }
 
+/*
+ * The host list of a key of a mapping: text, without the breaks of a folded or literal block, or the items of a list,
+ * put together into out. NULL: there is none, or an error in y->lines->err.
+ */
+static const char *hosts_of(struct yaml *y, const yaml_node_t *map, const char *key, struct buf *out)
+{
+	const yaml_node_t *value = value_of(y, map, key);
+	bool list = value && value->type == YAML_SEQUENCE_NODE;
+	size_t n = list ? value->data.sequence.items.top - value->data.sequence.items.start : value ? 1 : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *text = scalar_text(list ? node_of(y, value->data.sequence.items.start[i]) : value);
+
+		if (!text) {
+			wrong_at(y, value, "expected names of hosts or switches, as text or as a list");
+			return NULL;
+		}
+		buf_puts(out, i ? "," : "");
+		for (; *text; text++)
+			if (!strchr(" \t\r\n", *text))
+				buf_add(out, text, 1);
+	}
+	if (out->failed)
+		lines_wrong(y->lines, "out of memory");
+	return out->failed || !n ? NULL : out->data;
+}
+
 /* The list of a key of a mapping, or NULL with an error. */
 static yaml_node_t *list_of(struct yaml *y, const yaml_node_t *map, const char *key)
 {
@@ -105,29 +132,38 @@ static int items_each(struct yaml *y, const yaml_node_t *list,
 	return 0;
 }
 
-static int add_switch(struct yaml *y, const yaml_node_t *item, void *slurm)
+static int add_record(struct yaml *y, const yaml_node_t *item, void *slurm, const char *what)
 {
-	static const char *const known[] = { "switch", "children", "nodes", NULL };
-	const struct slurm_record r = { .name = scalar_text(value_of(y, item, "switch")),
-					.switches = scalar_text(value_of(y, item, "children")),
-					.nodes = scalar_text(value_of(y, item, "nodes")) };
+	const bool is_switch = !strcmp(what, "switch");
+	const char *const known[] = { what, "nodes", is_switch ? "children" : NULL, NULL };
+	struct slurm_record r = {0};
+	struct buf nodes = {0}, children = {0};
+	char *name = scalar_text(value_of(y, item, what));
+	int rc = -1;
 
 	if (check_keys(y, item, known))
 		return -1;
+	*(is_switch ? &r.name : &r.block) = name;
+	if ((value_of(y, item, "nodes") && !(r.nodes = (char *) hosts_of(y, item, "nodes", &nodes))) ||
+	    (is_switch && value_of(y, item, "children") &&
+	     !(r.switches = (char *) hosts_of(y, item, "children", &children))))
+		goto end;
 	y->lines->line = item->start_mark.line + 1;
-	return r.name ? slurm_add(slurm, &r) : lines_wrong(y->lines, "expected switch, a name");
+	rc = name ? slurm_add(slurm, &r) : lines_wrong(y->lines, "expected %s, a name", what);
+end:
+	buf_free(&nodes);
+	buf_free(&children);
+	return rc;
+}
+
+static int add_switch(struct yaml *y, const yaml_node_t *item, void *slurm)
+{
+	return add_record(y, item, slurm, "switch");
 }
 
 static int add_block(struct yaml *y, const yaml_node_t *item, void *slurm)
 {
-	static const char *const known[] = { "block", "nodes", NULL };
-	const struct slurm_record r = { .block = scalar_text(value_of(y, item, "block")),
-					.nodes = scalar_text(value_of(y, item, "nodes")) };
-
-	if (check_keys(y, item, known))
-		return -1;
-	y->lines->line = item->start_mark.line + 1;
-	return r.block ? slurm_add(slurm, &r) : lines_wrong(y->lines, "expected block, a name");
+	return add_record(y, item, slurm, "block");
 }
 
 static int add_size(struct yaml *y, const yaml_node_t *item, void *slurm)
@@ -183,10 +219,17 @@ static int read_xyz(struct yaml *y, const yaml_node_t *of, const char *key, unsi
 static int set_nodes(struct yaml *y, const yaml_node_t *of, struct grid *g, const unsigned *anchor,
 		     const unsigned *dims)
 {
-	const char *nodes = scalar_text(value_of(y, of, "nodes"));
+	struct buf list = {0};
+	const char *nodes = hosts_of(y, of, "nodes", &list);
+	int rc = -1;
 
 	y->lines->line = of->start_mark.line + 1;
-	return nodes ? grid_place(g, y->lines, nodes, anchor, dims) : lines_wrong(y->lines, "expected nodes");
+	if (nodes)
+		rc = grid_place(g, y->lines, nodes, anchor, dims);
+	else if (!value_of(y, of, "nodes"))
+		rc = lines_wrong(y->lines, "expected nodes");
+	buf_free(&list);
+	return rc;
 }
 
 static int set_region(struct yaml *y, const yaml_node_t *item, void *user)
@@ -226,15 +269,21 @@ static int add_torus(struct yaml *y, const yaml_node_t *item, void *user)
 static int add_ring(struct yaml *y, const yaml_node_t *item, void *user)
 {
 	static const char *const known[] = { "ring", "nodes", NULL };
-	const char *name = scalar_text(value_of(y, item, "ring")), *nodes = scalar_text(value_of(y, item, "nodes"));
+	const char *name = scalar_text(value_of(y, item, "ring")), *nodes;
+	struct buf list = {0};
+	int rc = -1;
 
 	(void) user;
 	if (check_keys(y, item, known))
 		return -1;
+	nodes = hosts_of(y, item, "nodes", &list);
 	y->lines->line = item->start_mark.line + 1;
-	if (!name || !nodes)
-		return lines_wrong(y->lines, "expected ring, a name, and nodes");
-	return grid_ring(y->lines, y->draft, name, nodes);
+	if (name && nodes)
+		rc = grid_ring(y->lines, y->draft, name, nodes);
+	else if (!name || !value_of(y, item, "nodes"))
+		rc = lines_wrong(y->lines, "expected ring, a name, and nodes");
+	buf_free(&list);
+	return rc;
 }
 
 static int read_toruses(struct yaml *y, const yaml_node_t *torus)
@@ -266,6 +315,8 @@ static int read_topology(struct yaml *y, const yaml_node_t *topology)
 		if (of)
 			return kinds[i].read(y, of);
 	}
+	if (value_of(y, topology, "flat"))
+		return wrong_at(y, topology, "topology/flat: it has no switches");
 	return wrong_at(y, topology, "expected a topology of tree, block, torus3d or ring");
 }
 
