@@ -27,7 +27,6 @@ struct args {
 	const char *level, *formulas, *metric, *phase;
 	double at, speed;
 	int mode, format;
-	bool is_found;			/* phases are found in the trace */
 };
 
 /* Options that apply to some verbs only. */
@@ -117,9 +116,6 @@ static void check_together(void *args, struct argp_state *state)
 			argp_error(state, "%s", misplaced[i].error);
 	if (a->phase && a->words.n > 2)
 		argp_error(state, "--phase applies to one FILE");
-	if (a->is_found && !a->phase && a->verb && a->verb->run != run_phases && a->verb->run != run_replay &&
-	    a->verb->run != run_html)
-		argp_error(state, "--found applies to phases, replay, html and --phase");
 }
 
 static const struct cmd_option options[] = {
@@ -133,8 +129,6 @@ static const struct cmd_option options[] = {
 	  "event; html: all)" },
 	{ "phase", 'p', "NAME", CMD_TEXT(phase),
 	  "Only the ticks at which at least half of the program's processes were in this phase, topiary_phase(3)" },
-	{ "found", 0, NULL, CMD_FLAG(is_found),
-	  "phases, replay, html, --phase: phases A, B, ... found in the trace, also where the program named some" },
 	{ "at", 0, "SECONDS", CMD_SET(set_at), "show: the values at this time since the start (default: the average)" },
 	{ "speed", 0, "N", CMD_SET(set_speed), "replay: seconds of the trace a second (default: 1)" },
 	{ "accumulate", 'a', NULL, CMD_CONSTANT(mode, TRACE_ACCUMULATED),
@@ -273,7 +267,7 @@ static int run_summary(const struct args *a, struct trace *t, struct err *e)
 
 static int run_phases(const struct args *a, struct trace *t, struct err *e)
 {
-	return trace_phases_print(t, a->words.list[1], a->is_found, a->format == TRACE_JSON, e);
+	return trace_phases_print(t, a->words.list[1], a->format == TRACE_JSON, e);
 }
 
 static int run_show(const struct args *a, struct trace *t, struct err *e)
@@ -287,7 +281,7 @@ static int run_show(const struct args *a, struct trace *t, struct err *e)
 
 static int run_replay(const struct args *a, struct trace *t, struct err *e)
 {
-	struct trace_phases *phases = trace_phases_beside(t, a->words.list[1], a->is_found);
+	struct trace_phases *phases = trace_phases_beside(t, a->words.list[1]);
 	struct top_request how = { a->metric, a->level, a->formulas, a->speed > 0 ? a->speed : 1, true,
 				   a->format == TRACE_JSON, false, a->mode, phases };
 	int rc = top_show(t, &how, 0, e);
@@ -299,7 +293,7 @@ static int run_replay(const struct args *a, struct trace *t, struct err *e)
 static int run_html(const struct args *a, struct trace *t, struct err *e)
 {
 	struct trace_tree_request how = { a->metric, a->level ? a->level : "PU", TRACE_RATE, {0} };
-	struct trace_phases *phases = trace_phases_beside(t, a->words.list[1], a->is_found);
+	struct trace_phases *phases = trace_phases_beside(t, a->words.list[1]);
 	int rc = trace_tree_formulas(a->formulas, &t->head, &how.formulas, e);
 
 	if (rc == 0)
@@ -354,7 +348,7 @@ int cmd_trace(struct cmd *c, int argc, char **argv, struct err *e)
 		a.format = TRACE_JSON;
 	if (!(t = trace_open(a.words.list[1], e)))
 		return -1;
-	rc = a.phase ? trace_phases_choose(t, a.words.list[1], a.phase, a.is_found, !a.verb->has_times, e) : 0;
+	rc = a.phase ? trace_phases_choose(t, a.words.list[1], a.phase, !a.verb->has_times, e) : 0;
 	if (rc == 0)
 		rc = a.verb->run(&a, t, e);
 	if (rc && (a.verb->run != run_advise || a.phase))

@@ -4,54 +4,47 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "cmd.h"
 #include "table.h"
 
-/* is_found: whether or not the program named some; what they are is set. */
-static struct trace_phases *phases_read(const struct trace *t, const char *path, bool *is_found, struct err *e)
+static struct trace_phases *phases_read(const struct trace *t, const char *path, bool is_optional, struct err *e)
 {
 	char *file = trace_phases_path(path);
 	struct trace_phases *p = NULL;
 
 	if (!file)
 		err_set(e, "out of memory");
-	else if (*is_found |= access(file, F_OK) && errno == ENOENT)
-		p = trace_phases_found(t, e);
-	else if ((p = trace_phases_read(file, t, e)) && p->left_out)
+	else if (access(file, F_OK) && errno == ENOENT && !is_optional)
+		err_set(e, "%s: %s: the program named no phase, topiary_phase(3)", file, strerror(ENOENT));
+	else if (access(file, F_OK) == 0 && (p = trace_phases_read(file, t, e)) && p->left_out)
 		log_warning("%s: %llu lines are left out: they are incomplete, or there are more than %u names", file,
 			    (unsigned long long) p->left_out, TRACE_PHASES_MAX);
 	free(file);
 	return p;
 }
 
-struct trace_phases *trace_phases_beside(const struct trace *t, const char *path, bool is_wanted)
+struct trace_phases *trace_phases_beside(const struct trace *t, const char *path)
 {
-	bool is_found = is_wanted;
-	struct trace_phases *p;
-	char *file = trace_phases_path(path);
-	struct err e;
+	struct err e = {""};
+	struct trace_phases *p = phases_read(t, path, true, &e);
 
-	if (!is_wanted && (!file || access(file, F_OK)))
-		p = NULL;
-	else if (!(p = phases_read(t, path, &is_found, &e)))
+	if (!p && *e.text)
 		log_warning("%s", e.text);
-	free(file);
 	return p;
 }
 
-int trace_phases_choose(struct trace *t, const char *path, const char *phase, bool is_found, bool is_joined,
-			struct err *e)
+int trace_phases_choose(struct trace *t, const char *path, const char *phase, bool is_joined, struct err *e)
 {
-	struct trace_phases *p = phases_read(t, path, &is_found, e);
+	struct trace_phases *p = phases_read(t, path, false, e);
 	int at = p ? trace_phases_find(p, phase) : -1, rc = -1;
 
 	if (p && at < 0)
-		err_set(e, "no phase '%s'; `topiary trace phases%s` lists them", phase, is_found ? " --found" : "");
+		err_set(e, "no phase '%s'; `topiary trace phases` lists them", phase);
 	else if (p)
 		rc = trace_phases_restrict(p, at, t, is_joined, e);
 	trace_phases_free(p);
@@ -74,21 +67,19 @@ static json_t *phase_json(const struct trace_phase *x, int64_t ticks)
 			 "greatest", x->greatest, "ticks", (json_int_t) ticks);
 }
 
-static int print_json(const struct trace *t, const struct trace_phases *p, const int64_t *ticks, bool is_found,
-		      struct err *e)
+static int print_json(const struct trace *t, const struct trace_phases *p, const int64_t *ticks, struct err *e)
 {
 	json_t *rows = json_array();
 
 	for (unsigned i = 0; i < p->n; i++)
 		json_array_append_new(rows, phase_json(&p->list[i], ticks[i]));
-	return cmd_print_new(json_pack("{s:s, s:b, s:I, s:f, s:I, s:o}", "node", t->head.node, "found", is_found,
-				       "processes", (json_int_t) p->processes, "seconds", t->end * 1e-9, "ticks",
+	return cmd_print_new(json_pack("{s:s, s:I, s:f, s:I, s:o}", "node", t->head.node, "processes",
+				       (json_int_t) p->processes, "seconds", t->end * 1e-9, "ticks",
 				       (json_int_t) t->ticks, "phases", rows), e);
 }
 
 /* Times are a process's: the mean, and those of the processes that have least and most. */
-static int print_table(const struct trace *t, const struct trace_phases *p, const int64_t *ticks, bool is_found,
-		       struct err *e)
+static int print_table(const struct trace *t, const struct trace_phases *p, const int64_t *ticks, struct err *e)
 {
 	struct table *table = table_new(columns);
 
@@ -104,12 +95,8 @@ static int print_table(const struct trace *t, const struct trace_phases *p, cons
 		table_cell(table, "%.3f", x->greatest);
 		table_cell(table, "%lld", (long long) ticks[i]);
 	}
-	printf("%s: ", *t->head.node ? t->head.node : "node");
-	if (is_found)
-		printf("phases found in the trace");
-	else
-		printf("%u processes", p->processes);
-	printf(", %llu ticks in %.1f s\n\n", (unsigned long long) t->ticks, t->end * 1e-9);
+	printf("%s: %u processes, %llu ticks in %.1f s\n\n", *t->head.node ? t->head.node : "node", p->processes,
+	       (unsigned long long) t->ticks, t->end * 1e-9);
 	return table_finish(table, e);
 }
 
@@ -127,14 +114,14 @@ static int count_ticks(const struct trace *t, const struct trace_phases *p, int6
 	return rc;
 }
 
-int trace_phases_print(const struct trace *t, const char *path, bool is_found, bool as_json, struct err *e)
+int trace_phases_print(const struct trace *t, const char *path, bool as_json, struct err *e)
 {
-	struct trace_phases *p = phases_read(t, path, &is_found, e);
+	struct trace_phases *p = phases_read(t, path, false, e);
 	int64_t ticks[TRACE_PHASES_MAX];
 	int rc = p ? count_ticks(t, p, ticks, e) : -1;
 
 	if (rc == 0)
-		rc = as_json ? print_json(t, p, ticks, is_found, e) : print_table(t, p, ticks, is_found, e);
+		rc = as_json ? print_json(t, p, ticks, e) : print_table(t, p, ticks, e);
 	trace_phases_free(p);
 	return rc;
 }

@@ -7,19 +7,15 @@
 
 #include "trace/phases.h"
 
-/*
- * For cli/trace.c. path: of the trace, beside which the phases are that the program named; without such a file, or if
- * is_found, they are found in the trace. 0 or -1.
- */
+/* For cli/trace.c. path: of the trace, beside which the phases are that the program named. 0 or -1. */
 
 /* Print them. */
-int trace_phases_print(const struct trace *t, const char *path, bool is_found, bool as_json, struct err *e);
+int trace_phases_print(const struct trace *t, const char *path, bool as_json, struct err *e);
 
 /* Leave the ticks of a phase in the trace. */
-int trace_phases_choose(struct trace *t, const char *path, const char *phase, bool is_found, bool is_joined,
-			struct err *e);
+int trace_phases_choose(struct trace *t, const char *path, const char *phase, bool is_joined, struct err *e);
 
-/* Found if they are wanted, else those of the file. NULL: there are none, or there is an error, which is a warning. */
-struct trace_phases *trace_phases_beside(const struct trace *t, const char *path, bool is_wanted);
+/* Those of the file. NULL: there is none, or there is an error, which is a warning. */
+struct trace_phases *trace_phases_beside(const struct trace *t, const char *path);
 
 #endif

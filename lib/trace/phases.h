@@ -10,7 +10,7 @@
 #include "trace/reader.h"
 
 /*
- * The phases of a recorded program: found in its trace, or those that its processes named, by libtopiary_phase
+ * The phases of a recorded program that its processes named, by libtopiary_phase
  * (lib/phase/phase.c has the format of the file, which may be anybody's). Times are of the trace. Processes that began
  * more than 10 s before it are of an earlier run of a job that was requeued: they are ignored. A moment belongs to a
  * phase if at least half of the processes that the file is of are in it. For `topiary trace`.
@@ -42,12 +42,6 @@ char *trace_phases_path(const char *trace);
 
 /* NULL on error, also if the file has no phases. Free with trace_phases_free, which accepts NULL. */
 struct trace_phases *trace_phases_read(const char *path, const struct trace *t, struct err *e);
-/*
- * Of a program that named none: parts of the trace in which its events are alike, and differ from those before and
- * after. A, B, ... in the order in which they come first, as phases of one process. NULL on error, also if there are
- * fewer than 8 ticks.
- */
-struct trace_phases *trace_phases_found(const struct trace *t, struct err *e);
 void trace_phases_free(struct trace_phases *p);
 
 /* -1: none. */

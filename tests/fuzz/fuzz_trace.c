@@ -40,7 +40,6 @@ static void read_all(const void *bytes, size_t len)
 			break;
 	trace_block_free(&b);
 	trace_view_free(v);
-	trace_phases_free(trace_phases_found(t, &e));
 	free(advice_list(&(struct advice_node){ &t, &(const char *){ "fuzz" }, 1, NULL }, &n, &e));
 	trace_close(t);
 }

@@ -198,7 +198,8 @@ def test_names_are_bounded_and_control_nothing(made, marks):
 
 
 @pytest.mark.parametrize("args, text, error", [
-    (["summary", "--phase=C"], None, "no phase 'C'; `topiary trace phases --found` lists them"),
+    (["summary", "--phase=C"], None,
+     "{phases}: No such file or directory: the program named no phase, topiary_phase(3)"),
     (["phases"], "", "{phases}: has no phases"),
     (["phases"], "P 1 00000001 1 0 77 77\n", "{phases}: has no phases"),
     (["summary", "--phase=y"], "P 1 00000001 1 0 0 0\nB 00000001 1 5 x\n",
@@ -215,39 +216,11 @@ def test_bad_input_is_one_error(made, args, text, error):
     assert done.stderr.splitlines()[-1] == f"topiary: trace: {made}: " + error.format(phases=path)
 
 
-def test_phases_are_found_where_the_program_named_none(made, marks):
-    """The made trace has a phase a minute, in which the other half of the PUs waits for memory: the sums are alike."""
-    marks.phase("named", 0, 50)
-    assert phases(made)[0]["found"] is False and set(phases(made)[1]) == {"named"}
-    named = made.with_suffix(".phases").read_text()
-    for words in (["--found"], []):
-        if not words:
-            made.with_suffix(".phases").unlink()
-        found = json.loads(printed("phases", made, "--json", *words))
-        assert found["found"] is True and {p["phase"]: p["ticks"] for p in found["phases"]} == {"A": 70, "B": 60}
-    assert "phases found in the trace" in printed("phases", made)
-    whole, every = totals(made)
-    parts = [totals(made, f"--phase={name}") for name in "AB"]
-    assert [part["seconds"] for part, _ in parts] == pytest.approx([70, 60]) and whole["ticks"] == 130
-    for key in every:
-        if every[key] is not None:
-            assert sum(part[key] for _, part in parts) == pytest.approx(every[key], rel=2e-3), key
-    shown = [json.loads(line).get("phase") for line in printed("replay", made, "--json", "--found").splitlines()]
-    assert shown == 60 * ["A"] + 60 * ["B"] + 10 * ["A"]
-    assert '"phases":["A","B"]' in printed("html", made, "--found") and '"phases":[]' in printed("html", made)
-    made.with_suffix(".phases").write_text(named)
-
-
 @pytest.mark.parametrize("args, error", [(["replay", "{made}"], "--phase does not apply to replay and phases"),
                                          (["advise", "{made}", "{made}"], "--phase applies to one FILE")])
 def test_wrong_command_line(made, args, error):
     done = topiary("trace", *(a.format(made=made) for a in args), "--phase=x")
     assert (done.returncode, done.stdout) == (64, "") and error in done.stderr
-
-
-def test_found_needs_phases(made):
-    done = topiary("trace", "summary", made, "--found")
-    assert (done.returncode, done.stdout) == (64, "") and "--found applies to phases, replay, html and" in done.stderr
 
 
 def test_advice_is_about_the_phase(made, marks):

@@ -297,7 +297,6 @@ def test_a_full_disk_is_reported(made, form):
     (["trace", "--help"], ">/dev/full", "topiary: standard output: No space left on device\n"),
     (["trace", "advise"], ">/dev/full", "cannot write the table to standard output\n"),
     (["trace", "show"], ">/dev/full", "cannot write the table to standard output\n"),
-    (["trace", "phases"], ">/dev/full", "cannot write the table to standard output\n"),
     (["record", "-o/dev/null", "true"], ">&-", None),
 ], ids=str)
 def test_output_that_cannot_be_written_is_an_error(made, words, redirection, why):
