@@ -202,6 +202,13 @@ def test_browser_shows_the_tree_over_time(made, browser, tmp_path):
         path.append((x, y, w, h))
 
 
+@pytest.mark.parametrize("topology, level", [("Core:1 PU:1", "Machine"), ("Core:1 PU:2", "PU"),
+                                             ("Package:2 [numa] L3:2 Core:2 PU:2", "PU")])
+def test_letters_of_few_boxes_are_no_larger_than_those_of_many(browser, tmp_path, topology, level):
+    open_page(browser, tmp_path, page(make(tmp_path / "few.trace", topology, 8), f"--level={level}"))
+    assert 5 < browser.run("boxes[0].value.getBoundingClientRect().height") < 25
+
+
 def test_browser_shows_two_metrics_in_a_box(made, browser, tmp_path):
     html = page(made, "--metric=cycles,memory_used")
     cycles, memory = data(html)["metrics"]
