@@ -47,11 +47,12 @@ class Program(pytest.File):
 
     def start(self):
         self.running = self.running or PROGRAMS_AT_ONCE.submit(self.run)
+        return self.running
 
     @property
     def output(self):
         """How the program ended, None for status 0, and its TAP."""
-        return self.running.result()
+        return self.start().result()
 
     def run(self):
         program = BUILD / "tests" / self.path.stem
@@ -67,9 +68,14 @@ class Program(pytest.File):
         return how_it_ended(done.returncode), done.stdout
 
 
+def is_worker(config):
+    """One of several processes of xdist, which run the tests of some files each."""
+    return hasattr(config, "workerinput")
+
+
 def pytest_runtestloop(session):
     """Starts the unit programs, which need no other test; each is reported in its turn."""
-    if not session.config.option.collectonly:
+    if not session.config.option.collectonly and not is_worker(session.config):
         for item in session.items:
             if isinstance(item, UnitItem):
                 item.parent.start()
@@ -173,7 +179,7 @@ def record(target, counts):
 
 
 def pytest_unconfigure(config):
-    if not config.option.collectonly:
+    if not config.option.collectonly and not is_worker(config):
         counts = ", ".join(f"{count} {outcome}" for outcome, count in totals.items())
         if "TOPIARY_RECORD" in os.environ:
             record(os.environ["TOPIARY_RECORD"], counts)

@@ -17,7 +17,12 @@ $(eval $(call linked,job_submit_site,$(BUILD)/tests/job_submit_site.so,tests/rig
 $(call objects,tests/rig/job_submit_site.c): ROOM_CFLAGS = -DNDEBUG -Iselect_plugin -isystem $(SLURM_SRC)
 
 RIG_ENV = CACHE=$(CACHE) TOPIARY_CACHE=$(CACHE) TOPIARY_BUILD=$(abspath $(BUILD)) PYTHONDONTWRITEBYTECODE=1
-PYTEST = $(RIG_ENV) python3 -m pytest -c tests/pytest.ini --rootdir=.
+# Debian's, for which setup brings what is needed: a user's own may come first in PATH.
+PYTHON ?= /usr/bin/python3
+PYTEST = $(RIG_ENV) $(PYTHON) -m pytest -c tests/pytest.ini --rootdir=.
+# Tests that start daemons wait most of the time: so many files of tests at once, each with clusters of its own (about 1 GB).
+WORKERS ?= $(shell awk -v cores=$$(nproc) '/^MemAvailable/ { n = int($$2 / 3000000); m = 3 * cores; print n < 1 ? 1 : n > m ? m : n }' /proc/meminfo)
+SIDE_BY_SIDE = $(PYTEST) -n $(WORKERS) --dist loadfile
 
 setup:
 	@$(RIG_ENV) packaging/setup $(SETUP)
@@ -25,10 +30,17 @@ built: setup
 	@$(MAKE) --no-print-directory all units
 # The releases of Slurm that `make check` tries besides this machine's; of another one at a time, all: make check-cluster SLURM=25.11.
 CHECK_RELEASES ?= 24.11 26.05
+# Side by side; more targets in MORE, as .ci/run names them. The logs are in $(BUILD)/lanes.
 check: built
-	@TOPIARY_RECORD=check $(PYTEST) tests/unit tests/store tests/cluster
+	@$(RIG_ENV) tools/lanes $(CHECK_RELEASES:%=check-release-%) $(MORE) check-tests check-programs check-suite
+check-programs:
+	@$(PYTEST) $(wildcard tests/unit/test_*.c)
+check-tests:
+	@TOPIARY_RECORD=check $(SIDE_BY_SIDE) --ignore-glob='*.c' tests/cluster tests/store tests/unit
+check-suite:
 	@$(RIG_ENV) tests/suite/slurm_suite.py --telling
-	@$(RIG_ENV) packaging/check-releases check-smoke $(CHECK_RELEASES)
+check-release-%:
+	@$(RIG_ENV) packaging/check-releases check-smoke $*
 # What was tested here last with each release.
 releases:
 	@$(RIG_ENV) packaging/check-releases
@@ -36,7 +48,7 @@ releases:
 check-battery: built
 	@TOPIARY_BATTERY=whole $(PYTEST) tests/cluster/compose/test_battery.py
 check-store: built
-	@$(PYTEST) tests/store
+	@$(SIDE_BY_SIDE) tests/store
 
 # What only releases from 26.05 on have all of.
 SMOKE_2605 := $(addprefix tests/cluster/compose/test_,metrics.py exclusive_topology.py::test_blocks)
@@ -79,9 +91,10 @@ SMOKE := tests/unit/test_decide.c \
 	$(if $(findstring /26.05.,$(SLURM_SRC)),$(SMOKE_2605))
 ifeq ($(SLURM),)
 check-cluster: built
-	@TOPIARY_RECORD=check-cluster $(PYTEST) tests/cluster
+	@TOPIARY_RECORD=check-cluster $(SIDE_BY_SIDE) tests/cluster
 check-smoke: built
-	@$(PYTEST) $(SMOKE)
+	@$(PYTEST) $(filter %.c,$(SMOKE))
+	@$(SIDE_BY_SIDE) $(filter-out %.c,$(SMOKE))
 # Slurm's own test suite, with stock Slurm and with Topiary: about half an hour in three clusters of each side.
 check-slurm-suite: built
 	@set -f; $(RIG_ENV) tests/suite/slurm_suite.py --shards 3 $(T)
@@ -96,4 +109,4 @@ demo:
 demo-down:
 	@$(RIG_ENV) tools/demo down
 
-.PHONY: setup built check check-store check-battery check-cluster check-smoke check-slurm-suite releases demo demo-down
+.PHONY: setup built check check-programs check-tests check-suite check-store check-battery check-cluster check-smoke check-slurm-suite releases demo demo-down

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from .machines import MachineError, individual, machine, memory_indexes, os_indexes
 from .paths import SLURM_PREFIX
-from .processes import Daemon, descendants, patience, wait_until
+from .postgres import POSTGRES, as_user, copied_data
+from .processes import Daemon, end_steps, guarded, patience, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,7 +30,6 @@ STOCK_PLUGINS = stock_plugins(SLURM_PREFIX)
 SLURM_RELEASE = tuple(map(int, subprocess.run([SLURM_PREFIX / "sbin/slurmctld" if SLURM_PREFIX else "slurmctld", "-V"],
                                               check=True, capture_output=True,
                                               text=True).stdout.split()[-1].split(".")[:2]))
-POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1:]
 REGISTRY_USER = "daemon"
 JOB_USER = "nobody"
 LONGEST_FOLDER = 60     # a Unix socket's path has at most 107 bytes
@@ -160,27 +160,9 @@ class Cluster:
 
     def stop(self):
         if any(name.startswith("slurmd.") for name in self.daemons):
-            self._end_steps()
+            end_steps(self.folder)
         for name in reversed(list(self.daemons)):
             self.end(name, signal.SIGINT if name == "postgres" else signal.SIGTERM)
-
-    def _end_steps(self):
-        """slurmstepd outlives its slurmd: end those of this cluster, which hold its slurmd's log open, and what runs
-        below them."""
-        for entry in os.listdir("/proc"):
-            try:
-                command = Path(f"/proc/{entry}/cmdline").read_bytes() if entry.isdigit() else b""
-                files = ([os.readlink(file) for file in Path(f"/proc/{entry}/fd").iterdir()]
-                         if b"slurmstepd" in command else [])
-            except (FileNotFoundError, ProcessLookupError, PermissionError):
-                continue
-            if not any(file.startswith(f"{self.folder}/") for file in files):
-                continue
-            for pid in descendants(int(entry)) + [int(entry)]:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
 
     def run_daemon(self, name, command, env=None, log=None):
         log = log or self.folder / "log" / f"{name}.log"
@@ -226,6 +208,7 @@ class Cluster:
     def prepare(self):
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
+        guarded(self.folder)
         for name in ("bin", "etc", "log", "munge", "plugins", "doors", "registry", "postgres", "state", "nodes", "cpus",
                      "work", "shm"):
             (self.folder / name).mkdir(exist_ok=True)
@@ -366,9 +349,8 @@ class Cluster:
         os.chown(home, postgres.pw_uid, postgres.pw_gid)
         fresh = not (home / "data").exists()
         if fresh:
-            self._as_postgres([f"{POSTGRES[0]}/initdb", "-D", f"{home}/data", "-A", "peer", "-E", "UTF8",
-                               "--locale=C.UTF-8"])
-        self.run_daemon("postgres", as_user("postgres", [f"{POSTGRES[0]}/postgres", "-D", f"{home}/data",
+            copied_data(home / "data")
+        self.run_daemon("postgres", as_user("postgres", [f"{POSTGRES}/postgres", "-D", f"{home}/data",
                                                          "-k", str(home), "-c", "listen_addresses="]))
         self._expect("postgres", lambda: self._psql_ready(home), 30)
         if fresh:
@@ -376,7 +358,7 @@ class Cluster:
             self._as_postgres(["createdb", "-h", str(home), "-O", REGISTRY_USER, "topiary"])
 
     def _psql_ready(self, home):
-        return not subprocess.run([f"{POSTGRES[0]}/pg_isready", "-q", "-h", str(home)], check=False).returncode
+        return not subprocess.run([f"{POSTGRES}/pg_isready", "-q", "-h", str(home)], check=False).returncode
 
     def _as_postgres(self, command):
         log = self.folder / "log" / "postgres-setup.log"
@@ -543,11 +525,6 @@ class Cluster:
 
     def slurm_alive(self):
         return all(d.alive() for name, d in self.daemons.items() if name.startswith("slurm"))
-
-
-def as_user(user, command):
-    who = pwd.getpwnam(user)
-    return ["setpriv", f"--reuid={who.pw_uid}", f"--regid={who.pw_gid}", "--clear-groups", *command]
 
 
 def port_open(port):

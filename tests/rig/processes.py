@@ -1,10 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Processes that the rig started, remembered by pid and start time, so that nobody else's is ever ended."""
+"""
+Processes that the rig started, remembered by pid and start time, so that nobody else's is ever ended. As a program:
+reads lines "PID START" and folders of clusters until its standard input ends, and then ends what is left of them.
+"""
 import os
 import signal
 import subprocess
+import sys
+import threading
 import time
+from pathlib import Path
+
+guardian = None
+guardian_lock = threading.Lock()
+
+
+def guarded(line):
+    """A daemon or folder of this process's ends with it, even if it is killed. Only with pytest: a demo goes on. A
+    parent-death signal would not do: the kernel sends it when the thread ends that started the daemon."""
+    global guardian
+    if "pytest" not in sys.modules:
+        return
+    with guardian_lock:
+        guardian = guardian or subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, text=True,
+                                                stdout=subprocess.DEVNULL, start_new_session=True)
+        guardian.stdin.write(f"{line}\n")
+        guardian.stdin.flush()
 
 
 def start_time(pid):
@@ -30,6 +52,7 @@ class Daemon:
                                      start_new_session=True)
         daemon = cls(name, child.pid, start_time(child.pid), str(log))
         daemon.child = child
+        guarded(f"{daemon.pid} {daemon.start}")
         return daemon
 
     def alive(self):
@@ -66,6 +89,28 @@ def descendants(pid):
     return below
 
 
+def end_steps(folder):
+    """slurmstepd outlives its slurmd: end those of the cluster in this folder, which hold its slurmd's log open, and
+    what runs below them."""
+    for entry in os.listdir("/proc"):
+        try:
+            command = Path(f"/proc/{entry}/cmdline").read_bytes() if entry.isdigit() else b""
+            files = ([os.readlink(file) for file in Path(f"/proc/{entry}/fd").iterdir()]
+                     if b"slurmstepd" in command else [])
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        if any(file.startswith(f"{folder}/") for file in files):
+            kill(descendants(int(entry)) + [int(entry)])
+
+
+def kill(pids):
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
 def patience(seconds):
     """How long to wait for what takes so many seconds on a quiet machine: a slow machine is slow, not broken."""
     return max(seconds, min(20 * seconds, 300))
@@ -79,3 +124,18 @@ def wait_until(true, seconds, pause=0.05):
             return False
         time.sleep(pause)
     return True
+
+
+def main():
+    lines = sys.stdin.read().splitlines()
+    for line in lines:
+        if line.startswith("/"):
+            end_steps(line)
+        else:
+            pid, start = line.split()
+            if start == str(start_time(int(pid))):
+                kill([*descendants(int(pid)), int(pid)])
+
+
+if __name__ == "__main__":
+    main()

@@ -15,12 +15,12 @@ import time
 import uuid
 from pathlib import Path
 
-from rig.cluster import as_user, free_ports, port_open
+from rig.cluster import free_ports, port_open
 from rig.paths import BUILD, ROOT
+from rig.postgres import POSTGRES, as_user, copied_data
 from rig.processes import Daemon, wait_until
 from rig.unit import confined
 
-POSTGRES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
 USER = "daemon"  # who runs topiaryd
 SMALL = "Package:2 [NUMANode] L3Cache:2 L2Cache:4 Core:1 PU:2"
 
@@ -87,8 +87,7 @@ class Registry:
         # What runs as other users is copied: the checkout may be out of their reach.
         shutil.copytree(ROOT / "sql", self.folder / "sql")
         shutil.copy(BUILD / "topiaryd", self.folder)
-        run(as_user("postgres", [POSTGRES / "initdb", "-D", self.folder / "pg/data", "-A", "peer", "-E", "UTF8",
-                                 "--locale=C.UTF-8"]), cwd="/")
+        copied_data(self.folder / "pg/data")
         key = self.folder / "munge" / "key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o600)

@@ -345,7 +345,8 @@ def test_unknown_method_or_path(intact, method, path, status):
 
 
 @pytest.mark.parametrize("data", [b"\0" * 1000, b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", os.urandom(5000),
-                                  b"GET / HTTP/1.1\r\n" * 3000, b"GET /healthz HTTP/1.1\r\nContent-Length: -5\r\n\r\n"])
+                                  b"GET / HTTP/1.1\r\n" * 3000, b"GET /healthz HTTP/1.1\r\nContent-Length: -5\r\n\r\n"],
+                         ids=["zeros", "no version", "TLS", "random", "many requests", "negative length"])
 def test_garbage_on_the_port(intact, data):
     assert b" 200 " not in raw(intact, data, wait=2).split(b"\r\n")[0]
 

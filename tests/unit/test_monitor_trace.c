@@ -25,13 +25,12 @@
 
 static int64_t monotonic, real;
 
-uint64_t __real_clock_nanoseconds(clockid_t clock);
 uint64_t __wrap_clock_nanoseconds(clockid_t clock);
 
 uint64_t __wrap_clock_nanoseconds(clockid_t clock)
 {
-	return clock == CLOCK_MONOTONIC ? (uint64_t) monotonic : clock == CLOCK_REALTIME ? (uint64_t) real :
-		__real_clock_nanoseconds(clock);
+	/* CPU time stands: on a machine under load a tick may cost so much that the monitor doubles its period. */
+	return clock == CLOCK_MONOTONIC ? (uint64_t) monotonic : clock == CLOCK_REALTIME ? (uint64_t) real : 0;
 }
 
 struct step {
