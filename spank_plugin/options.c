@@ -82,6 +82,15 @@ static const struct {
 
 #define OPTIONS (sizeof(rows) / sizeof(*rows))
 
+const struct option *options_names(void)
+{
+	static struct option names[OPTIONS + 1];
+
+	for (size_t i = 0; i < OPTIONS; i++)
+		names[i] = (struct option){ .name = rows[i].name, .has_arg = rows[i].has_argument };
+	return names;
+}
+
 static bool set_by_user[OPTIONS];
 static options_path_fn *resolve_path = options_copy_path;
 

@@ -3,6 +3,7 @@
 #ifndef TOPIARY_SPANK_OPTIONS_H
 #define TOPIARY_SPANK_OPTIONS_H
 
+#include <getopt.h>
 #include <slurm/spank.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,6 +31,9 @@ extern struct options options;
 
 /* Did the user set this option ("topo-place"), as opposed to the site's default? */
 bool options_set_by_user(const char *name);
+
+/* All options for getopt_long(3), with an entry of zeros at the end. */
+const struct option *options_names(void);
 
 /* Append the options of the user's that apply to single tasks: "--topo-omp, --topo-nic". */
 void options_list_per_task(struct buf *out);

@@ -130,44 +130,76 @@ static const struct want {
 	[MEMORY_LATENCY] = { latency, ANY_BUT_GPU, "memory" },
 };
 
-static bool is_better(const struct node *a, struct merit am, const struct node *b, struct merit bm)
+/* A machine that states the memory of no NUMA node has some in each. */
+static bool has_memory(const struct node_list *l, const struct node *node)
+{
+	return node->obj->attr->numanode.local_memory || !hwloc_get_root_obj(l->t)->total_memory;
+}
+
+static bool serves(const struct node_list *l, const struct want *w, const struct node *node, hwloc_obj_t pu)
+{
+	return w->tiers & TIER(node->tier) && has_memory(l, node) &&
+	       hwloc_bitmap_isset(node->obj->cpuset, pu->os_index);
+}
+
+/* Less than 0: a is better; 0: both serve equally. */
+static int compare(const struct node *a, struct merit am, const struct node *b, struct merit bm)
 {
 	int inner = hwloc_bitmap_weight(a->obj->cpuset) - hwloc_bitmap_weight(b->obj->cpuset);
 
 	if (am.value != bm.value)
-		return am.value > bm.value;
-	return inner ? inner < 0 : a->tier < b->tier;
+		return am.value > bm.value ? -1 : 1;
+	return inner ? inner : (int) a->tier - (int) b->tier;
 }
 
-/* *best: NULL where the PU has none. -1 if several cannot be compared. */
-static int best_for(const struct node_list *l, const struct want *w, hwloc_obj_t pu, const struct node **best)
+/* Adds a PU's best node, of several that serve equally all. Their number, or -1 if they cannot be compared. */
+static int add_best(const struct node_list *l, const struct want *w, hwloc_obj_t pu, hwloc_bitmap_t out)
 {
-	struct merit most = {0};
+	const struct node *best = NULL;
+	struct merit most = {0}, m;
 	bool known = true;
-	unsigned n = 0;
+	int n = 0, added = 0;
 
-	*best = NULL;
-	for (unsigned i = 0; i < l->n; i++) {
-		const struct node *node = &l->list[i];
-		struct merit m;
-
-		if (!(w->tiers & TIER(node->tier)) || !hwloc_bitmap_isset(node->obj->cpuset, pu->os_index))
-			continue;
-		m = w->merit(l->t, node, pu);
-		known &= m.known;
-		if (!n++ || is_better(node, m, *best, most)) {
-			*best = node;
-			most = m;
+	for (unsigned i = 0; i < l->n; i++)
+		if (serves(l, w, &l->list[i], pu)) {
+			m = w->merit(l->t, &l->list[i], pu);
+			known &= m.known;
+			if (!n++ || compare(&l->list[i], m, best, most) < 0) {
+				best = &l->list[i];
+				most = m;
+			}
 		}
-	}
-	return n > 1 && !known ? -1 : 0;
+	if (n > 1 && !known)
+		return -1;
+	for (unsigned i = 0; n && i < l->n; i++)
+		if (serves(l, w, &l->list[i], pu) &&
+		    !compare(&l->list[i], w->merit(l->t, &l->list[i], pu), best, most)) {
+			hwloc_bitmap_set(out, l->list[i].obj->os_index);
+			added++;
+		}
+	return added;
+}
+
+/*
+ * Where all memory that is local to a PU is none, the kernel has it from another NUMA node: from the nearest of those
+ * that a policy names, so that it names all of the first tier.
+ */
+static void add_remote(const struct node_list *l, hwloc_bitmap_t out)
+{
+	enum tier first = TIER_COUNT;
+
+	for (unsigned i = 0; i < l->n; i++)
+		if (has_memory(l, &l->list[i]) && l->list[i].tier < first)
+			first = l->list[i].tier;
+	for (unsigned i = 0; i < l->n; i++)
+		if (has_memory(l, &l->list[i]) && l->list[i].tier == first)
+			hwloc_bitmap_set(out, l->list[i].obj->os_index);
 }
 
 int memory_nodes_choose(hwloc_topology_t t, enum bind_memory wanted, hwloc_const_bitmap_t pus, hwloc_bitmap_t out,
 	struct err *e)
 {
 	const struct want *w = &wants[wanted];
-	const struct node *best;
 	struct node_list l;
 	hwloc_obj_t pu = NULL;
 	int rc = 0;
@@ -176,13 +208,15 @@ int memory_nodes_choose(hwloc_topology_t t, enum bind_memory wanted, hwloc_const
 	if (list_read(t, &l))
 		return err_set(e, "out of memory");
 	while (!rc && (pu = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_PU, pu))) {
+		int n;
+
 		if (!hwloc_bitmap_isset(pus, pu->os_index))
 			continue;
-		if (best_for(&l, w, pu, &best))
+		if ((n = add_best(&l, w, pu, out)) < 0)
 			rc = err_set(e, "the topology does not state the %s of all memory that is local to its cores",
 				     wanted == MEMORY_LATENCY ? "latency" : "bandwidth");
-		else if (best)
-			hwloc_bitmap_set(out, best->obj->os_index);
+		else if (!n && !w->name)
+			add_remote(&l, out);
 	}
 	if (!rc && w->name && hwloc_bitmap_iszero(out))
 		rc = err_set(e, "no %s is local to its cores", w->name);

@@ -14,11 +14,12 @@
  * (shape/tier.h) follow from hwloc's subtypes, infos and memory attributes, not from the order of the nodes.
  *
  * For each PU, of the NUMA nodes that it is local to, by what is wanted:
- *	local, bind, interleave	the innermost, and of several with the same PUs the one of the first tier: DRAM
+ *	local, bind, interleave	the innermost, and of several with the same PUs those of the first tier: DRAM
  *	hbm, dram		the innermost of that tier
  *	capacity		the largest
  *	bandwidth, latency	the best by hwloc's memory attributes
- * The last three never choose GPU memory.
+ * The last three never choose GPU memory. Of several NUMA nodes that serve equally all are chosen, and none that has no
+ * memory. For local, bind and interleave PUs without local memory get all NUMA nodes of the first tier of the topology.
  *
  * Replaces the contents of out, which is the caller's. 0, or -1 with an error: none has such memory, the topology does
  * not state how several differ, memory. For local, bind and interleave no node is no error.

@@ -328,7 +328,7 @@ static int numa_add(struct walk *w, const struct attributes *a, bool *numa)
 	if (!*numa && domain_open(w, LEVEL_NUMA))
 		return -1;
 	d = &w->shape->domains[w->parent];
-	if (!*numa)
+	if (!*numa || (a->memory && !d->memory))
 		d->tier = a->tier;
 	*numa = true;
 	if (a->tier > d->tier)
@@ -483,16 +483,22 @@ static void array_shrink(void **array, size_t used, size_t size)
 		*array = smaller;
 }
 
-/* Whether domain d is a NUMA node with memory that has no other inside. */
+/*
+ * Whether domain d is the NUMA node of its cores: the innermost with memory, or one without memory whose cores have
+ * none that has.
+ */
 static bool is_inner_numa(const struct shape *s, size_t d)
 {
 	const struct shape_domain *at = &s->domains[d];
 	unsigned end = at->first + at->cores;
 
-	if (at->level != LEVEL_NUMA || !at->memory)
+	if (at->level != LEVEL_NUMA)
 		return false;
+	for (int around = at->parent; !at->memory && around >= 0; around = s->domains[around].parent)
+		if (s->domains[around].memory)
+			return false;
 	for (d++; d < s->ndomains && s->domains[d].first < end; d++)
-		if (s->domains[d].level == LEVEL_NUMA)
+		if (s->domains[d].level == LEVEL_NUMA && (s->domains[d].memory || !at->memory))
 			return false;
 	return true;
 }
@@ -521,7 +527,7 @@ static int numas_find(struct walk *w)
 		cores += at->cores;
 		single |= at->cores < 2;
 	}
-	if (n->count < 2 || cores != s->cores || single)
+	if (n->count < 2 || cores != s->cores || single || !n->all)
 		n->count = 0;
 	return 0;
 }

@@ -41,8 +41,9 @@ struct shape_domain {
 };
 
 /*
- * The NUMA nodes with the memory of the cores: those with no other inside, in order. None unless there are at least
- * two, each of several cores, and together they have all cores.
+ * The NUMA nodes of the cores: those with memory and no other such inside, and those without memory that are in none,
+ * in order. None unless there are at least two, each of several cores, together they have all cores, and one has
+ * memory.
  */
 struct shape_numas {
 	unsigned *domains;	/* indexes into the shape's domains */

@@ -90,7 +90,8 @@ static const struct row {
 		{ "x11", 0, OPTIONAL, KEEP },
 };
 
-enum { ROWS = sizeof(rows) / sizeof(rows[0]), FIRST_LONG = 256 };
+/* FIRST_OWN: the options of this plugin, none of which changes the layout. */
+enum { ROWS = sizeof(rows) / sizeof(rows[0]), FIRST_LONG = 256, FIRST_OWN = FIRST_LONG + ROWS, OWN_MAX = 64 };
 
 /* Where srun reads the job's own value from; unset: the value when none of these is set, or NULL. */
 static const struct {
@@ -103,8 +104,10 @@ static const struct {
 	{ "tasks-per-node", { "SLURM_NTASKS_PER_NODE", NULL }, NULL },
 };
 
-static void tables_fill(char *letters, struct option *names)
+static void tables_fill(char *letters, struct option *names, const struct option *own)
 {
+	int n = ROWS;
+
 	/* Stop at the first non-option: srun's options end where its command begins. */
 	*letters++ = '+';
 	for (int i = 0; i < ROWS; i++) {
@@ -116,7 +119,9 @@ static void tables_fill(char *letters, struct option *names)
 			*letters++ = ':';
 	}
 	*letters = '\0';
-	names[ROWS] = (struct option){0};
+	for (; own->name && n < ROWS + OWN_MAX; own++, n++)
+		names[n] = (struct option){ own->name, own->has_arg, NULL, FIRST_OWN };
+	names[n] = (struct option){0};
 }
 
 static const struct row *row_of(int what)
@@ -200,16 +205,18 @@ static int check_option(int what, const char *word, struct err *e)
 				     err_set(e, "--%s changes the layout of the tasks", row->name);
 }
 
-static int check_options(int argc, char **argv, struct err *e)
+static int check_options(int argc, char **argv, const struct option *own, struct err *e)
 {
 	char letters[3 * ROWS + 2];
-	struct option names[ROWS + 1];
+	struct option names[ROWS + OWN_MAX + 1];
 	bool ambiguous = false;
 
-	tables_fill(letters, names);
+	tables_fill(letters, names, own);
 	for (;;) {
 		int what = getopt_long(argc, argv, letters, names, NULL);
 
+		if (what == FIRST_OWN)
+			continue;
 		if (what >= 0 && check_option(what, argv[optind - 1], e))
 			return -1;
 		if (what == '?')
@@ -233,13 +240,13 @@ static bool has_components(int argc, char **argv)
 	return false;
 }
 
-int srun_check_options(int argc, char **argv, struct err *e)
+int srun_check_options(int argc, char **argv, const struct option *own, struct err *e)
 {
 	int index = optind, errors = opterr, rc;
 
 	optind = opterr = 0;
 	rc = has_components(argc, argv) ? err_set(e, "the step has several components (:)") :
-		check_options(argc, argv, e);
+		check_options(argc, argv, own, e);
 	optind = index;
 	opterr = errors;
 	return rc;

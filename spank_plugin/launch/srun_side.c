@@ -142,7 +142,7 @@ int srun_follow_map(spank_t sp, int argc, char **argv)
 	line = read_command_line(&n);
 	if (!line || !n)
 		err_set(&e, "/proc/self/cmdline cannot be read");
-	if (line && n && !check_environment(hosts, &e) && !srun_check_options(n, line, &e))
+	if (line && n && !check_environment(hosts, &e) && !srun_check_options(n, line, options_names(), &e))
 		setenv("SLURM_HOSTFILE", hosts, 1);
 	else if (!line || !starts_launcher(n, line))
 		slurm_spank_log("topiary: srun does not follow the job's rank map: %s", printable(e.text));

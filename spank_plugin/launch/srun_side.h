@@ -3,6 +3,7 @@
 #ifndef TOPIARY_SPANK_SRUN_SIDE_H
 #define TOPIARY_SPANK_SRUN_SIDE_H
 
+#include <getopt.h>
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
 #include <stdbool.h>
@@ -31,9 +32,10 @@ int srun_warn_launcher(spank_t sp, int argc, char **argv);
 
 /*
  * srun_options.c: do srun's own options on this command line leave the number and place of tasks as the job has them?
- * 0, or -1 with the option that does not, or that is ambiguous or unknown.
+ * own: the options of this plugin (options_names), which do. 0, or -1 with the option that does not, or that is
+ * ambiguous or unknown.
  */
-int srun_check_options(int argc, char **argv, struct err *e);
+int srun_check_options(int argc, char **argv, const struct option *own, struct err *e);
 
 /* Does this value of --export pass all of srun's environment to the tasks? */
 bool srun_exports_all(const char *value);

@@ -30,6 +30,9 @@ def with_cpuless(xml):
 MACHINES = {
     "cn1": "intel-2x8",
     "cn3": "intel-2x8",
+    "cn4": re.sub(r'(<object type="NUMANode" os_index="1".*?) local_memory="\d+"', r"\1",
+                  drawn("Package:2 [NUMANode(memory=8GiB)] Core:4 PU:1")),
+    "cn5": drawn("[NUMANode(memory=4GiB)] [NUMANode(memory=4GiB)] Package:1 Core:4 PU:1"),
     "cn2": with_cpuless(drawn("[NUMANode(memory=8GiB)] Package:1 Core:4 PU:1")),
 }
 WORDS = {"cn1": "ThreadsPerCore=1"}
@@ -75,8 +78,8 @@ def test_numa_node_without_cpus(cluster, cores, kept):
 def test_map_uses_all_cores_where_slurm_hides_threads(cluster, node, ranks, options):
     matrix = cluster.folder / "work" / "ring"
     matrix.write_text(ring(ranks))
-    _, state, output = cluster.job("srun --topo-report=json true", "-w", node, f"--topo-matrix={matrix}", f"-n{ranks}",
-                                   *options.split())
+    _, state, output = cluster.job("srun --topo-report=json python3 -c pass -m mod", "-w", node, f"-n{ranks}",
+                                   f"--topo-matrix={matrix}", *options.split())
     tasks, said = told(output)
     assert state == "COMPLETED" and len(tasks) == ranks, output
     assert not [line for line in said if "not bound" in line or "no rank file" in line], said
@@ -105,3 +108,18 @@ def test_tasks_use_all_cores_where_slurm_hides_threads(cluster, place, tasks, cp
     cores = [{cpu % 16 for cpu in expand(task["cpus_os"])} for task in of]
     assert len(of) == tasks and all(len(own) >= cpus for own in cores), (of, said)
     assert len(set.union(*cores)) == sum(map(len, cores))
+
+
+@pytest.mark.parametrize("options, wanted", [
+    ("-w cn4 -n8 --topo-membind=bind", ["bind:0"] * 8),
+    ("-w cn4 -n8 --topo-membind=interleave", ["interleave:0"] * 8),
+    ("-w cn4 -n8 --topo-mems=strict", ["bind:0"] * 8),
+    ("-w cn5 -n2 --topo-membind=bind", ["bind:0-1"] * 2),
+    ("-w cn5 -n2 --topo-membind=interleave", ["interleave:0-1"] * 2),
+    ("-w cn5 -n2 --topo-mems=strict", ["bind:0-1"] * 2),
+    ("-w cn5 -n2 --topo-membind=dram,strict", ["bind:0-1"] * 2),
+])
+def test_memory_of_numa_nodes_without_and_of_several(cluster, options, wanted):
+    """A NUMA node without memory is in no policy; several of one tier with the same cores are all."""
+    tasks, said = report(cluster, "--topo-place=compact", *options.split())
+    assert [task["memory"] for task in tasks] == wanted and not said

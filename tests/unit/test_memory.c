@@ -14,6 +14,8 @@
 #include "bind/huge.h"
 #include "bind/memory.h"
 #include "bind/memory_nodes.h"
+#include "hwview/machine.h"
+#include "odd_machine.h"
 #include "table.h"
 
 static hwloc_topology_t load(const char *synthetic)
@@ -45,9 +47,10 @@ static void finds_near_memory(void **state)
 		{ "pack:2 numa:2 core:2 pu:2", "0,15", "0,3" },
 		{ "pack:2 numa:2 core:2 pu:2", "", "" },
 		{ "core:4 pu:1", "2", "0" },
-		/* DRAM and HBM of the same cores. */
-		{ "pack:2 [numa(memory=1GB)] [numa(memory=100MB)] core:2 pu:1", "0", "0" },
-		{ "pack:2 [numa(memory=1GB)] [numa(memory=100MB)] core:2 pu:1", "0-3", "0,2" },
+		/* Several of the same cores and of one tier. */
+		{ "pack:2 [numa(memory=1GB)] [numa(memory=100MB)] core:2 pu:1", "0", "0-1" },
+		{ "pack:2 [numa(memory=1GB)] [numa(memory=100MB)] core:2 pu:1", "0-3", "0-3" },
+		{ "[numa(memory=1GB)] [numa(memory=1GB)] pack:2 core:2 pu:1", "3", "0-1" },
 	};
 
 	(void) state;
@@ -63,6 +66,62 @@ static void finds_near_memory(void **state)
 		hwloc_bitmap_free(near);
 		hwloc_topology_destroy(t);
 	}
+}
+
+/*
+ * By the tables that the machine was made from: for each PU the NUMA nodes with memory of the narrowest domain around
+ * it, or if none is around it all that have memory.
+ */
+static void memory_of_odd_machine(unsigned seed)
+{
+	struct odd_machine m;
+	uint64_t pus, wanted = 0, all = 0, stated = 0;
+	hwloc_bitmap_t task, out = hwloc_bitmap_alloc();
+	hwloc_topology_t t;
+	struct err e = {""};
+
+	odd_make(&m, seed);
+	assert_non_null(t = machine_load(m.xml.data, m.xml.len, &e));
+	task = hwloc_bitmap_alloc();
+	pus = 0;
+	for (unsigned c = 0; c < m.cores; c++)
+		pus |= odd_random(&m, 2) ? m.core[c].pus : 0;
+	for (unsigned i = 0; i < ODD_PUS; i++)
+		if (pus >> i & 1)
+			hwloc_bitmap_set(task, i);
+	for (unsigned i = 0; i < m.numas; i++)
+		stated |= m.numa[i].memory;
+	for (unsigned i = 0; i < m.numas; i++)
+		all |= m.numa[i].memory || !stated ? UINT64_C(1) << i : 0;
+	for (unsigned c = 0; c < m.cores; c++) {
+		uint64_t near = 0;
+		unsigned least = ODD_PUS + 1;
+
+		if (!(m.core[c].pus & pus))
+			continue;
+		for (unsigned i = 0; i < m.numas; i++) {
+			unsigned size = __builtin_popcountl(m.numa[i].pus);
+
+			if (!(all >> i & 1) || !(m.numa[i].pus & m.core[c].pus) || size > least)
+				continue;
+			near = (size < least ? 0 : near) | UINT64_C(1) << i;
+			least = size;
+		}
+		wanted |= near ? near : all;
+	}
+	if (memory_nodes_choose(t, MEMORY_BIND, task, out, &e) || hwloc_bitmap_to_ith_ulong(out, 0) != wanted)
+		fail_msg("seed %u: %lx, expected %lx", seed, hwloc_bitmap_to_ith_ulong(out, 0), (unsigned long) wanted);
+	hwloc_bitmap_free(task);
+	hwloc_bitmap_free(out);
+	hwloc_topology_destroy(t);
+	buf_free(&m.xml);
+}
+
+static void finds_memory_of_odd_machines(void **state)
+{
+	for (unsigned seed = 0; seed < 300; seed++)
+		memory_of_odd_machine(seed);
+	(void) state;
 }
 
 /* Machines of tests/rig/made_machines.py, smaller: for each NUMA node by its logical number. */
@@ -352,6 +411,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_near_memory),
+		cmocka_unit_test(finds_memory_of_odd_machines),
 		cmocka_unit_test(chooses_a_tier_by_its_facts),
 		cmocka_unit_test(names_the_tiers),
 		cmocka_unit_test(sets_what_the_kernel_tells),

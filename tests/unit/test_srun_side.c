@@ -10,6 +10,10 @@
 #include "base/buf.h"
 #include "table.h"
 
+static const struct option own[] = {
+	{ "topo-place", required_argument, NULL, 0 }, { "topo-report", optional_argument, NULL, 0 }, {0},
+};
+
 static bool follows(const char *line, struct err *e)
 {
 	char *copy = strdup(line), *argv[32], *save = NULL;
@@ -19,7 +23,7 @@ static bool follows(const char *line, struct err *e)
 	for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
 	argv[argc] = NULL;
-	rc = srun_check_options(argc, argv, e);
+	rc = srun_check_options(argc, argv, own, e);
 	free(copy);
 	return !rc;
 }
@@ -40,6 +44,12 @@ static void knows_a_plain_srun(void **state)
 		{ "srun --export=ALL,A=1 ./app", true },
 		{ "srun --export ALL ./app", true },
 		{ "srun -- ./app -n4", true },
+		{ "srun --topo-report python3 -m mod", true },
+		{ "srun --topo-report=json python3 -m mod", true },
+		{ "srun --topo-place compact python3 -m mod", true },
+		{ "srun --topo-place=compact --topo-report -l python3 -w cn1", true },
+		{ "srun --topo-report -m cyclic python3", false },
+		{ "srun --topo-place compact -n4 ./app", false },
 		{ "srun -n1 ./app", false },
 		{ "srun -n 1 ./app", false },
 		{ "srun -ln4 ./app", false },
