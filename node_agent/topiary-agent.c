@@ -194,14 +194,41 @@ static int discover_xml(const char *format, struct buf *out, struct err *e)
 	return rc;
 }
 
+/* What went offline after the export is not in it; steps on this node use the rest. */
+static void warn_offline(const struct buf *xml)
+{
+	hwloc_topology_t t = machine_load(xml->data, xml->len, NULL);
+	hwloc_bitmap_t present = machine_cpus("present", NULL), online = machine_cpus("online", NULL);
+	hwloc_bitmap_t gone = hwloc_bitmap_alloc();
+	char list[256] = "";
+
+	if (t && present && online && gone &&
+	    hwloc_bitmap_isincluded(hwloc_topology_get_topology_cpuset(t), present) &&
+	    !hwloc_bitmap_andnot(gone, hwloc_topology_get_topology_cpuset(t), online) && !hwloc_bitmap_iszero(gone)) {
+		hwloc_bitmap_list_snprintf(list, sizeof(list), gone);
+		log_warning("CPUs %s went offline after the topology was exported, and Slurm still allocates them: set "
+			    "them online (chcpu --enable %s), or restart slurmd and topiary-agent", list, list);
+	}
+	hwloc_bitmap_free(gone);
+	hwloc_bitmap_free(online);
+	hwloc_bitmap_free(present);
+	if (t)
+		hwloc_topology_destroy(t);
+}
+
 /*
  * The document to export: discovered or read (--input), and kept in this node's own file unless it is another node's;
  * for a recheck what was kept, or 1 if there is nothing to ask about.
  */
 static int read_document(const struct args *o, const struct settings *s, bool own, struct buf *xml, struct err *e)
 {
-	if (o->recheck)
-		return read_kept(s, xml, e);
+	if (o->recheck) {
+		int rc = read_kept(s, xml, e);
+
+		if (rc >= 0)
+			warn_offline(xml);
+		return rc;
+	}
 	if (o->input ? read_input(o->input, xml, e) : discover_xml(s->export_format, xml, e))
 		return -1;
 	return own || o->local ? keep_locally(s, xml, e) : 0;

@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "hwview/restrict.h"
 
 /*
@@ -101,6 +103,23 @@ int machine_export_as(hwloc_topology_t topology, unsigned format, struct buf *ou
 hwloc_obj_type_t machine_core_type(hwloc_topology_t topology)
 {
 	return hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
+}
+
+hwloc_bitmap_t machine_cpus(const char *state, struct err *e)
+{
+	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+	struct buf list = {0};
+	char path[64];
+	int rc;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/%s", state);
+	if ((rc = file_read(path, 65536, &list, e)) == 0 && (!cpus || hwloc_bitmap_list_sscanf(cpus, list.data)))
+		rc = err_set(e, "%s: not a list of CPUs", path);
+	buf_free(&list);
+	if (!rc)
+		return cpus;
+	hwloc_bitmap_free(cpus);
+	return NULL;
 }
 
 unsigned char *machine_select(hwloc_topology_t topology, const char *cores, unsigned *count, struct err *e)

@@ -30,6 +30,12 @@ int machine_export_as(hwloc_topology_t topology, unsigned format, struct buf *ou
  */
 hwloc_obj_type_t machine_core_type(hwloc_topology_t topology);
 
+/*
+ * The CPUs that the kernel has in a state: "online", or "present", which has those that are offline, too. NULL with an
+ * error; free with hwloc_bitmap_free.
+ */
+hwloc_bitmap_t machine_cpus(const char *state, struct err *e);
+
 /* One byte for each core, 1 for those in the list; *count is the number of cores. malloc'ed; NULL on error. */
 unsigned char *machine_select(hwloc_topology_t topology, const char *cores, unsigned *count, struct err *e);
 

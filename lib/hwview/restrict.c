@@ -82,6 +82,11 @@ int restrict_topology(hwloc_topology_t t, const char *cores, struct err *e)
 	return rc;
 }
 
+int restrict_to_cpus(hwloc_topology_t t, hwloc_const_bitmap_t cpus, struct err *e)
+{
+	return topology_cut(t, cpus) ? err_set(e, "hwloc cannot restrict the topology: %s", strerror(errno)) : 0;
+}
+
 int restrict_xml(const char *xml, size_t len, const char *cores, struct buf *out, struct err *e)
 {
 	hwloc_topology_t t = machine_load(xml, len, e);

@@ -11,6 +11,7 @@
 
 #include "affinity.h"
 #include "base/file.h"
+#include "hwview/machine.h"
 #include "hwxml/canon.h"
 
 enum {
@@ -53,53 +54,45 @@ int export_list_cpus(hwloc_topology_t t, struct export *out)
 	       format_list(hwloc_topology_get_complete_cpuset(t), out->complete, sizeof(out->complete)) ? -1 : 0;
 }
 
-static int add_online(hwloc_bitmap_t cpus)
-{
-	struct buf list = {0};
-	int rc = 0;
-
-	if (!file_read("/sys/devices/system/cpu/online", 65536, &list, NULL))
-		rc = hwloc_bitmap_list_sscanf(cpus, list.data);
-	buf_free(&list);
-	return rc;
-}
-
-static int add_affinity(hwloc_bitmap_t cpus)
-{
-	hwloc_bitmap_t own = hwloc_bitmap_alloc();
-	int rc = !own || affinity_get(own, NULL) || hwloc_bitmap_or(cpus, cpus, own);
-
-	hwloc_bitmap_free(own);
-	return rc ? -1 : 0;
-}
-
 /*
  * On real hardware the process's affinity adds nothing to the CPUs that are online; where a preloaded library emulates
  * hardware, it is the only source.
  */
-hwloc_bitmap_t export_cpus_online(struct err *e)
+int export_cpus_read(struct export_cpus *out, struct err *e)
 {
-	hwloc_bitmap_t online = hwloc_bitmap_alloc();
+	hwloc_bitmap_t own = hwloc_bitmap_alloc();
+	int rc = -1;
 
-	if (online && !add_online(online) && !add_affinity(online))
-		return online;
-	hwloc_bitmap_free(online);
-	err_set(e, "the CPUs that are online: %s", strerror(errno));
-	return NULL;
+	*out = (struct export_cpus){0};
+	if (!own)
+		err_set(e, "out of memory");
+	else if ((out->present = machine_cpus("present", e)) && (out->online = machine_cpus("online", e)) &&
+		 !affinity_get(own, e))
+		rc = hwloc_bitmap_or(out->online, out->online, own) ||
+		     hwloc_bitmap_or(out->present, out->present, out->online) ? err_set(e, "out of memory") : 0;
+	hwloc_bitmap_free(own);
+	return rc;
+}
+
+void export_cpus_free(struct export_cpus *cpus)
+{
+	hwloc_bitmap_free(cpus->present);
+	hwloc_bitmap_free(cpus->online);
 }
 
 /*
- * Each PU of the export must be online now, or bindings would fail, and each CPU that is online must be in the
- * export's complete cpuset, or the export is of another machine.
+ * Each PU of the export must be a CPU that the kernel has, and each CPU that is online must be in the export's complete
+ * cpuset, or the export is of another machine. CPUs may go offline after the export: a machine without SMT, or a fault.
  */
-bool export_is_local(const struct export *x, hwloc_const_bitmap_t online)
+bool export_is_local(const struct export *x, const struct export_cpus *cpus, bool *offline)
 {
-	hwloc_bitmap_t cpus = hwloc_bitmap_alloc(), complete = hwloc_bitmap_alloc();
-	bool local = online && cpus && complete && !hwloc_bitmap_list_sscanf(cpus, x->cpus) &&
-		    !hwloc_bitmap_list_sscanf(complete, x->complete) && hwloc_bitmap_isincluded(cpus, online) &&
-		    hwloc_bitmap_isincluded(online, complete);
+	hwloc_bitmap_t own = hwloc_bitmap_alloc(), complete = hwloc_bitmap_alloc();
+	bool local = own && complete && !hwloc_bitmap_list_sscanf(own, x->cpus) &&
+		     !hwloc_bitmap_list_sscanf(complete, x->complete) && hwloc_bitmap_isincluded(own, cpus->present) &&
+		     hwloc_bitmap_isincluded(cpus->online, complete);
 
-	hwloc_bitmap_free(cpus);
+	*offline = local && !hwloc_bitmap_isincluded(own, cpus->online);
+	hwloc_bitmap_free(own);
 	hwloc_bitmap_free(complete);
 	return local;
 }

@@ -30,11 +30,20 @@ int export_read(int fd, struct buf *xml, struct export *out, struct err *e);
 /* Set out->cpus and out->complete from the topology. 0, or -1: the lists are too long. */
 int export_list_cpus(hwloc_topology_t t, struct export *out);
 
-/* The CPUs that the kernel has online. NULL with an error; the caller frees it. */
-hwloc_bitmap_t export_cpus_online(struct err *e);
+/* The CPUs that the kernel has, and those of them that are online. */
+struct export_cpus {
+	hwloc_bitmap_t present, online;
+};
 
-/* Does it describe the machine with these CPUs? Only then may its CPU numbers be bound to. */
-bool export_is_local(const struct export *x, hwloc_const_bitmap_t online);
+/* 0, or -1 with an error. The caller frees out with export_cpus_free in any case. */
+int export_cpus_read(struct export_cpus *out, struct err *e);
+void export_cpus_free(struct export_cpus *cpus);
+
+/*
+ * Does the export describe the machine with these CPUs? Only then may its CPU numbers be bound to; *offline: not to all
+ * of them, because some of the export's are offline now.
+ */
+bool export_is_local(const struct export *x, const struct export_cpus *cpus, bool *offline);
 
 /* The name of the record in the cache directory. */
 #define EXPORT_RECORD "export"

@@ -77,14 +77,17 @@ static int make_image(const struct worker *w, hwloc_topology_t t, struct convers
 static int export_convert(const struct worker *w, struct conversion *p, struct err *e)
 {
 	hwloc_topology_t t = machine_load(w->request->xml->data, w->request->xml->len, e);
+	bool offline = false;
 	int rc;
 
 	if (!t)
 		return -1;
 	if ((rc = export_list_cpus(t, &p->export)))
 		err_set(e, "the list of its CPUs is too long");
-	p->is_local = !rc && export_is_local(&p->export, w->request->cpus);
-	rc = rc || (w->request->cores && restrict_topology(t, w->request->cores, e)) || make_image(w, t, p, e);
+	p->is_local = !rc && export_is_local(&p->export, w->request->cpus, &offline);
+	rc = rc || (w->request->cores && (restrict_topology(t, w->request->cores, e) ||
+					  (offline && restrict_to_cpus(t, w->request->cpus->online, e)))) ||
+	     make_image(w, t, p, e);
 	hwloc_topology_destroy(t);
 	return rc ? -1 : 0;
 }

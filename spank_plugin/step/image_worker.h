@@ -15,7 +15,7 @@
 struct image_request {
 	const struct buf *xml;		/* the node's export */
 	const char *cores;		/* to keep (hwview/restrict.h); NULL: all */
-	hwloc_const_bitmap_t cpus;	/* that the kernel has online */
+	const struct export_cpus *cpus;
 };
 
 /* The files to write: new and empty, open for reading and writing. */
@@ -24,9 +24,9 @@ struct image_files {
 };
 
 /*
- * Restrict the node's export to some of its cores in a sandboxed child process (confine.h), and write it as XML and as
- * image (hwview/image.h) to those files, verified. Sets the CPU lists of x; *is_local: the image may be bound to. 0,
- * or -1 with an error.
+ * Restrict the node's export to some of its cores, less the CPUs that are offline, in a sandboxed child process
+ * (confine.h), and write it as XML and as image (hwview/image.h) to those files, verified. Sets the CPU lists of x;
+ * *is_local: the image may be bound to. 0, or -1 with an error.
  */
 int image_worker_run(const struct image_request *r, const struct image_files *into, struct export *x, bool *is_local,
 	struct err *e);

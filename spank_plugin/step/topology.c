@@ -14,15 +14,20 @@
 struct topology_job {
 	const char *cores;
 	int export, cache, dir;	/* cache may be -1: then each step makes its own */
-	hwloc_bitmap_t cpus;		/* that the kernel has */
+	struct export_cpus cpus;
 	struct stat st;
 	struct export x;
 	struct image_cache_key key;
 };
 
+/* A step's topology without CPUs that are offline is not for other steps: these may be online again. */
 static int link_cached(struct topology_job *j, bool *is_local)
 {
-	*is_local = export_is_local(&j->x, j->cpus);
+	bool offline;
+
+	*is_local = export_is_local(&j->x, &j->cpus, &offline);
+	if (offline && j->cores)
+		return 0;
 	j->key = image_cache_key(&j->x, j->cores, *is_local);
 	return image_cache_link(j->cache, &j->key, j->dir);
 }
@@ -34,8 +39,9 @@ static int name_files(const struct image_files *made, int dir, struct err *e)
 
 static int make_files(struct topology_job *j, const struct buf *xml, bool *is_local, struct err *e)
 {
-	const struct image_request request = { .xml = xml, .cores = j->cores, .cpus = j->cpus };
+	const struct image_request request = { .xml = xml, .cores = j->cores, .cpus = &j->cpus };
 	struct image_files made = { .xml = run_dir_file(j->dir, e), .shm = -1 };
+	bool offline;
 	int rc = -1;
 
 	if (made.xml >= 0 && (made.shm = run_dir_file(j->dir, e)) >= 0)
@@ -43,7 +49,8 @@ static int make_files(struct topology_job *j, const struct buf *xml, bool *is_lo
 	if (!rc) {
 		j->key = image_cache_key(&j->x, j->cores, *is_local);
 		export_record(j->cache, &j->st, &j->x);
-		image_cache_add(j->cache, &j->key, &made);
+		if (!export_is_local(&j->x, &j->cpus, &offline) || !offline || !j->cores)
+			image_cache_add(j->cache, &j->key, &made);
 	}
 	if (made.shm >= 0)
 		close(made.shm);
@@ -85,10 +92,10 @@ int topology_write(const char *file, const char *cores, int root, int dir, bool 
 	if ((j.export = export_open(file, &j.st, e)) < 0)
 		return -1;
 	j.cache = image_cache_open(root);
-	rc = (j.cpus = export_cpus_online(e)) ? write_topology(&j, is_local, e) : -1;
+	rc = export_cpus_read(&j.cpus, e) ? -1 : write_topology(&j, is_local, e);
 	if (rc)
 		err_within(e, "%s", file);
-	hwloc_bitmap_free(j.cpus);
+	export_cpus_free(&j.cpus);
 	if (j.cache >= 0)
 		close(j.cache);
 	close(j.export);

@@ -17,6 +17,7 @@ struct core_index {
 	struct task *task;
 	int *at;		/* for each core of the job, its index among the step's; -1: not in the step */
 	unsigned n;
+	unsigned own;		/* cores of the step */
 };
 
 static int index_cores(struct core_index *c, const char *job, const char *own, unsigned char *in_job,
@@ -29,11 +30,13 @@ static int index_cores(struct core_index *c, const char *job, const char *own, u
 	for (unsigned i = 0; i < MAX_CORES; at += in_step[i++])
 		if (in_job[i])
 			c->at[c->n++] = in_step[i] ? at : -1;
+	c->own = at;
 	return 0;
 }
 
 static int find_cores(struct core_index *c, struct err *e)
 {
+	hwloc_topology_t t = c->task->topology;
 	unsigned char *in = malloc(2 * MAX_CORES);
 	char *job = NULL, *own = NULL;
 	spank_t sp = c->task->sp;
@@ -47,6 +50,8 @@ static int find_cores(struct core_index *c, struct err *e)
 		rc = err_set(e, "Slurm does not provide the cores of the job or the step");
 	else
 		rc = index_cores(c, job, own, in, in + MAX_CORES, e);
+	if (!rc && c->own != (unsigned) hwloc_get_nbobjs_by_type(t, machine_core_type(t)))
+		rc = err_set(e, "a core of the step is offline");
 	free(in);
 	return rc;
 }

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 from rig import Cluster
 from rig.ask import expand, ring
+from rig.processes import wait_until
 
 
 def drawn(synthetic):
@@ -123,3 +124,43 @@ def test_memory_of_numa_nodes_without_and_of_several(cluster, options, wanted):
     """A NUMA node without memory is in no policy; several of one tier with the same cores are all."""
     tasks, said = report(cluster, "--topo-place=compact", *options.split())
     assert [task["memory"] for task in tasks] == wanted and not said
+
+
+@pytest.fixture
+def offline(cluster):
+    """CPUs of a node go offline: offline(node, CPUs). slurmd was started before and still has them."""
+    changed = []
+
+    def go(node, gone):
+        env = cluster.node_env(node)
+        cluster.end(f"slurmd.{node}")
+        changed.append(node)
+        cpus = [cpu for cpu in expand(env["RIG_CPUS"]) if cpu not in gone]
+        cluster.start_slurmd(node, {**env, "RIG_PRESENT": env["RIG_CPUS"], "RIG_CPUS": ",".join(map(str, cpus))})
+        assert wait_until(cluster.nodes_idle, 60)
+
+    yield go
+    for node in changed:
+        cluster.end(f"slurmd.{node}")
+        cluster.start_slurmd(node)
+        assert wait_until(cluster.nodes_idle, 60)
+
+
+def test_cpus_that_went_offline_are_left_out(cluster, offline):
+    """The others of the step are used: without SMT siblings, without a whole core, and again when they are back."""
+    before, said = report(cluster, "-w", "cn3", "-n4", "-c4", "--topo-place=compact")
+    assert [task["cpus_os"] for task in before] == ["0-1,16-17", "2-3,18-19", "4-5,20-21", "6-7,22-23"] and not said
+    offline("cn3", range(16, 32))
+    tasks, said = report(cluster, "-w", "cn3", "-n4", "-c4", "--topo-place=compact")
+    assert [task["cpus_os"] for task in tasks] == ["0-1", "2-3", "4-5", "6-7"] and not said
+    offline("cn3", [3, 19])
+    tasks, said = report(cluster, "-w", "cn3", "-n1", "-c8", "--topo-place=compact")
+    assert [task["cpus_os"] for task in tasks] == ["0-2,16-18"] and not said
+
+
+def test_a_map_with_a_core_offline_is_not_followed(cluster, offline):
+    matrix = cluster.folder / "work" / "ring"
+    matrix.write_text(ring(8))
+    offline("cn3", [9, 25])
+    _, state, output = cluster.job("srun true", "-w", "cn3", "-n8", "-c4", f"--topo-matrix={matrix}")
+    assert state == "COMPLETED" and "not bound by it on this node: a core of the step is offline" in output, output

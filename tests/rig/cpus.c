@@ -5,7 +5,8 @@
  * LD_PRELOAD: the affinity calls of a machine that has other CPUs and NUMA nodes than this host, for clusters of real
  * machines' topologies on one machine. A mask is recorded in a file of its thread under $RIG_CPUS_DIR, a memory policy
  * in another, and both are inherited as the kernel would: from the process, then from its parent. What was never bound
- * may run on the CPUs of the list in $RIG_CPUS ("0-63,128") and use the NUMA nodes of the list in $RIG_MEMS.
+ * may run on the CPUs of the list in $RIG_CPUS ("0-63,128") and use the NUMA nodes of the list in $RIG_MEMS. The list
+ * in $RIG_PRESENT has CPUs that are offline, too.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -226,4 +228,22 @@ __attribute__((visibility("default"))) long syscall(long number, ...)
 	if (getenv("RIG_MEMS") && number == SYS_get_mempolicy && !(a[4] & MPOL_F_ADDR))
 		return get_policy((int *) a[0], (unsigned long *) a[1], a[2], a[4]);
 	return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+__attribute__((visibility("default"))) int open(const char *path, int flags, ...)
+{
+	int (*real)(const char *, int, ...) = (int (*)(const char *, int, ...)) dlsym(RTLD_NEXT, "open");
+	const char *present = getenv("RIG_PRESENT");
+	va_list args;
+	int mode, fd;
+
+	va_start(args, flags);
+	mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(args, int) : 0;
+	va_end(args);
+	if (!present || strcmp(path, "/sys/devices/system/cpu/present"))
+		return real(path, flags, mode);
+	if ((fd = memfd_create("present", MFD_CLOEXEC)) >= 0 &&
+	    (write(fd, present, strlen(present)) < 0 || lseek(fd, 0, SEEK_SET)))
+		close(fd), fd = -1;
+	return fd;
 }
