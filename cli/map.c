@@ -174,6 +174,9 @@ static struct matrix *load_matrix(const char *path, unsigned ranks, struct err *
 		err_set(e, "%s: the matrix has %u ranks, but the job has %u tasks", path, whole->ranks, ranks);
 	else if (!(head = matrix_range(whole, 0, ranks)))
 		err_set(e, "%s: out of memory", path);
+	else
+		log_warning("%s: the matrix has %u ranks, the job %u tasks: the first %u are mapped", path,
+			    whole->ranks, ranks, ranks);
 	matrix_free(whole);
 	return head;
 }

@@ -22,12 +22,6 @@ SPANK_PLUGIN(topiary, 1)
 
 typedef int action_fn(spank_t sp, int argc, char **argv);
 
-static int init_submit(spank_t sp, int argc, char **argv)
-{
-	(void) argc, (void) argv;
-	return options_register(sp, submit_resolve_path);
-}
-
 /* The site's defaults first: Slurm passes the user's options afterwards. */
 static int init_node(spank_t sp, int argc, char **argv)
 {
@@ -45,8 +39,8 @@ enum { CONTEXTS = S_CTX_JOB_SCRIPT + 1, MAX_ACTIONS = 11 };
 typedef action_fn *const actions[CONTEXTS][MAX_ACTIONS];
 
 static actions on_init = {
-	[S_CTX_LOCAL] = { init_submit, srun_follow_map },
-	[S_CTX_ALLOCATOR] = { init_submit },
+	[S_CTX_LOCAL] = { submit_init, srun_follow_map },
+	[S_CTX_ALLOCATOR] = { submit_init },
 	[S_CTX_REMOTE] = { init_node },
 };
 /* launchers_detect looks for variables of a surrounding step, which step_open removes. */

@@ -96,6 +96,13 @@ static int run_map(struct map *m, struct err *e)
 		return err_within(e, "%s", step.settings.topiary_command);
 	if (rc > 0)
 		err_set(e, "%.*s", output.len ? (int) strcspn(output.data, "\n") : 0, output.len ? output.data : "");
+	else if (output.len && m->kind == &whole) {
+		static const char name[] = "topiary: ";
+		char *line = output.data + (strncmp(output.data, name, strlen(name)) ? 0 : strlen(name));
+
+		line[strcspn(line, "\n")] = '\0';
+		slurm_spank_log("topiary: job %u: %s", step.job, printable(line));
+	}
 	buf_free(&output);
 	if (rc > 0)
 		return *e->text ? -1 : err_set(e, "%s: exit status %d", step.settings.topiary_command, rc);

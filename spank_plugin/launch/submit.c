@@ -16,6 +16,54 @@
 #include "score/request.h"
 #include "step/step.h"
 
+#define COUNT_SECONDS 10
+
+static int plugin_argc;
+static char **plugin_argv;
+static unsigned matrix_ranks;		/* 0: not known */
+
+int submit_init(spank_t sp, int argc, char **argv)
+{
+	plugin_argc = argc;
+	plugin_argv = argv;
+	return options_register(sp, submit_resolve_path);
+}
+
+/* Runs as the user who submits. */
+static int count_child(int fd, void *path)
+{
+	int null = open("/dev/null", O_RDWR);
+
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
+		return 127;
+	execl(step.settings.topiary_command, "topiary", "matrix", "--json", path, NULL);
+	return 127;
+}
+
+/*
+ * Reads the matrix: a file that is none is refused, and job_submit/topiary refuses a job of more tasks than it has
+ * ranks. What cannot be read on this host or within the time limit is checked when the job starts.
+ */
+static int count_ranks(const char *value, char *path, struct err *e)
+{
+	static const char key[] = "\"ranks\":", name[] = "topiary: matrix: ";
+	struct buf answer = {0};
+	const char *at = NULL;
+	int rc = step_configure(plugin_argc, plugin_argv, NULL) ? -1 :
+		 child_run(count_child, path, COUNT_SECONDS, 65536, &answer, NULL);
+
+	matrix_ranks = 0;
+	if (!rc && answer.data && (at = strstr(answer.data, key)))
+		matrix_ranks = strtoul(at + strlen(key), NULL, 10);
+	if (rc == EXIT_FAILURE && answer.data && !strncmp(answer.data, name, strlen(name)))
+		rc = err_set(e, "--topo-matrix=%s: not a communication matrix: %.*s", value,
+			     (int) strcspn(answer.data + strlen(name), "\n"), answer.data + strlen(name));
+	else
+		rc = 0;
+	buf_free(&answer);
+	return rc;
+}
+
 static int resolve_matrix(const char *value, char *out, size_t size, struct err *e)
 {
 	char path[PATH_MAX];
@@ -29,6 +77,8 @@ static int resolve_matrix(const char *value, char *out, size_t size, struct err 
 		return err_set(e, "--topo-matrix=%s: %s", value, strerror(errno));
 	if (strlen(path) >= size)
 		return err_set(e, "--topo-matrix=%s: %s", value, strerror(ENAMETOOLONG));
+	if (count_ranks(value, path, e))
+		return -1;
 	memcpy(out, path, strlen(path) + 1);
 	return 0;
 }
@@ -106,38 +156,13 @@ int submit_resolve_path(const char *name, const char *value, char *out, size_t s
 	return (strcmp(name, "topo-matrix") ? resolve_capture : resolve_matrix)(value, out, size, e);
 }
 
-#define COUNT_SECONDS 10
-
-/* Runs as the user who submits. */
-static int count_child(int fd, void *path)
+static void pass_rank_count(spank_t sp)
 {
-	int null = open("/dev/null", O_RDWR);
+	char ranks[16];
 
-	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
-		return 127;
-	execl(step.settings.topiary_command, "topiary", "matrix", "--json", path, NULL);
-	return 127;
-}
-
-/*
- * Pass the matrix's number of ranks with the job: job_submit/topiary refuses a job with more tasks. A matrix that
- * cannot be read on this host or within the time limit is checked when the job starts.
- */
-static void pass_rank_count(spank_t sp, int argc, char **argv)
-{
-	static const char key[] = "\"ranks\":";
-	struct buf answer = {0};
-	const char *at;
-
-	if (*options.matrix && step_configure(argc, argv, NULL) == 0 &&
-	    child_run(count_child, options.matrix, COUNT_SECONDS, 65536, &answer, NULL) == 0 && answer.data &&
-	    (at = strstr(answer.data, key))) {
-		char ranks[16];
-
-		snprintf(ranks, sizeof(ranks), "%u", (unsigned) strtoul(at + strlen(key), NULL, 10));
+	snprintf(ranks, sizeof(ranks), "%u", matrix_ranks);
+	if (*options.matrix && matrix_ranks)
 		spank_job_control_setenv(sp, REQUEST_MATRIX_RANKS, ranks, 1);
-	}
-	buf_free(&answer);
 }
 
 static void pass_paths(spank_t sp)
@@ -167,10 +192,11 @@ int submit_options(spank_t sp, int argc, char **argv)
 {
 	unsigned component = options_end_component(sp);
 
+	(void) argc, (void) argv;
 	if (component && is_sbatch()) {
 		refuse_paths(sp, component);
 	} else {
-		pass_rank_count(sp, argc, argv);
+		pass_rank_count(sp);
 		pass_paths(sp);
 	}
 	/* Of this component. */

@@ -61,19 +61,30 @@ def test_matrix_of_too_few_ranks_is_refused_at_submission(cluster, matrix, optio
 def test_matrix_of_more_ranks_is_accepted(cluster, matrix):
     _, state, output = cluster.job("echo file=$TOPIARY_RANKFILE", "-w", "cn1", "-n2", f"--topo-matrix={matrix(4)}")
     assert state == "COMPLETED" and "/rankfile" in output, output
+    assert output.count("the matrix has 4 ranks, the job 2 tasks: the first 2 are mapped") == 1, output
 
 
-@pytest.mark.parametrize("text", ["", "hello\n", "0 1\n1\n", "0 -1\n-1 0\n",
+@pytest.mark.parametrize("text", ["", "hello\n", "#include <stdio.h>\nint main(void) { return 0; }\n", "\0\1\2",
+                                  "0 1\n1\n", "0 -1\n-1 0\n",
                                   "%%MatrixMarket matrix coordinate real general\n9 9 99\n1 1\n", ],
-                         ids=["empty", "words", "short row", "negative", "cut"])
-def test_bad_matrix_is_one_warning(cluster, matrix, text):
+                         ids=["empty", "words", "source", "bytes", "short row", "negative", "cut"])
+def test_file_that_is_no_matrix_is_refused_at_submission(cluster, matrix, text):
     path = matrix(text=text)
+    refused = cluster.batch("true", "-w", "cn1", "-n4", f"--topo-matrix={path}", check=False)
+    assert refused.returncode and not refused.stdout, refused
+    assert refused.stderr.count(f"--topo-matrix={path}: not a communication matrix: ") == 1, refused.stderr
+
+
+def test_matrix_that_changes_after_submission_is_one_warning(cluster, matrix):
+    path, output = matrix(4), cluster.folder / "work" / "changed.out"
     script = f"echo file=$TOPIARY_RANKFILE$OMPI_MCA_orte_default_hostfile; mpirun {cluster.folder}/bin/where | wc -l"
-    _, state, output = cluster.job(script, "-w", "cn1", "-n4", f"--topo-matrix={path}")
-    warnings = [line for line in output.split("\n") if str(path) in line]
-    assert state == "COMPLETED", output
-    assert len(warnings) == 1, output
-    assert "file=\n4\n" in output, output
+    number = cluster.batch(script, "-H", "-w", "cn1", "-n4", f"--topo-matrix={path}",
+                           f"--output={output}").stdout.strip()
+    path.write_text("hello\n")
+    cluster.command(["scontrol", "release", number])
+    assert cluster.wait_job(number) == "COMPLETED"
+    said = output.read_text()
+    assert said.count(str(path)) == 1 and "file=\n4\n" in said, said
 
 
 def test_deleted_matrix_is_one_warning(cluster, matrix):
