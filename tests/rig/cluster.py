@@ -161,8 +161,13 @@ class Cluster:
     def stop(self):
         if any(name.startswith("slurmd.") for name in self.daemons):
             end_steps(self.folder)
-        for name in reversed(list(self.daemons)):
-            self.end(name, signal.SIGINT if name == "postgres" else signal.SIGTERM)
+        for _, names in itertools.groupby(reversed(list(self.daemons)), lambda name: name.partition(".")[0]):
+            names = list(names)
+            how = signal.SIGINT if names == ["postgres"] else signal.SIGTERM
+            for name in names:      # a node's slurmd does not wait for another's
+                self.daemons[name].send(how)
+            for name in names:
+                self.end(name, how)
 
     def run_daemon(self, name, command, env=None, log=None):
         log = log or self.folder / "log" / f"{name}.log"

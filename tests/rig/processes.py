@@ -61,9 +61,12 @@ class Daemon:
             return False
         return self.start is not None and start_time(self.pid) == self.start
 
-    def stop(self, how=signal.SIGTERM, seconds=10):
+    def send(self, how):
         if self.alive():
             os.kill(self.pid, how)
+
+    def stop(self, how=signal.SIGTERM, seconds=10):
+        self.send(how)
         if not wait_until(lambda: not self.alive(), seconds) and self.alive():
             os.kill(self.pid, signal.SIGKILL)
             wait_until(lambda: not self.alive(), 5)
