@@ -27,7 +27,7 @@ SIDE_BY_SIDE = $(PYTEST) -n $(WORKERS) --dist loadfile
 setup:
 	@$(RIG_ENV) packaging/setup $(SETUP)
 built: setup
-	@$(MAKE) --no-print-directory all units
+	@$(MAKE) --no-print-directory -j$$(nproc) all units
 # The releases of Slurm that `make check` tries besides this machine's; of another one at a time, all: make check-cluster SLURM=25.11.
 CHECK_RELEASES ?= 24.11 26.05
 # Side by side; more targets in MORE, as .ci/run names them. The logs are in $(BUILD)/lanes.
