@@ -6,22 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-	const char *one, *many;
-} nouns[LEVEL_COUNT] = {
-	[LEVEL_NODE] = { "node", "nodes" }, [LEVEL_PACKAGE] = { "package", "packages" },
-	[LEVEL_DIE] = { "die", "dies" }, [LEVEL_NUMA] = { "NUMA node", "NUMA nodes" },
-	[LEVEL_L3] = { "L3 cache", "L3 caches" },
-	[LEVEL_L2] = { "L2 cache", "L2 caches" }, [LEVEL_CORE] = { "core", "cores" },
-};
-
 static const char *const outcomes[VERDICT_COUNT] = {
 	[VERDICT_PLACED] = "placed by Topiary", [VERDICT_LEFT] = "left to Slurm", [VERDICT_WAITS] = "waits",
 };
 
 static void add_counted(struct buf *out, unsigned n, enum level level)
 {
-	buf_printf(out, "%u %s", n, n == 1 ? nouns[level].one : nouns[level].many);
+	buf_printf(out, "%u %s", n, level_noun(level, n));
 }
 
 static unsigned count_at(const struct verdict *v, enum score_row row, enum level level)
@@ -63,25 +54,33 @@ static void describe_asked(const struct verdict *v, struct buf *out)
 	if (level == LEVEL_NODE || r->fit == FIT_OFF)
 		buf_puts(out, asked[r->fit].any);
 	else
-		buf_printf(out, "%s%s%s", asked[r->fit].before, nouns[level].one, asked[r->fit].after);
+		buf_printf(out, "%s%s%s", asked[r->fit].before, level_noun(level, 1), asked[r->fit].after);
 	buf_printf(out, " (fit %s%s%s)", fit_name(r->fit), r->level == LEVEL_NODE ? "" : ", level ",
 		   r->level == LEVEL_NODE ? "" : level_name(r->level));
 }
 
+/* The tasks of all nodes, if the verdict has them, and what of them a node has. */
 static void describe_wanted(const struct verdict *v, struct buf *out)
 {
+	unsigned all = v->all_tasks ? v->all_tasks : v->nodes == 1 ? v->tasks : 0, each = all ? all : v->tasks;
 	bool sharing = v->cores_per_node && v->cores_per_node < v->tasks * v->task_cores;
+	bool even = all && v->tasks && (uint64_t) v->tasks * v->nodes == all;
 
-	if (!v->nodes)
+	if (!v->nodes || !each)
 		return;
-	buf_printf(out, "%u task%s %s ", v->tasks, v->tasks == 1 ? "" : "s", sharing ? "on" : "of");
-	add_counted(out, sharing ? v->cores_per_node : v->task_cores, LEVEL_CORE);
-	if (sharing && v->task_cores == 1)
-		buf_printf(out, ", up to %u per core,", (v->tasks + v->cores_per_node - 1) / v->cores_per_node);
-	if (v->nodes > 1)
-		buf_printf(out, " on each of %u nodes", v->nodes);
+	buf_printf(out, "%s%u task%s of ", all ? "" : "up to ", each, each == 1 ? "" : "s");
+	add_counted(out, v->task_cores, LEVEL_CORE);
+	if (v->nodes > 1 || v->more_nodes)
+		buf_printf(out, " on %s%u%s node%s", all ? "" : "each of ", v->nodes, v->more_nodes ? " or more" : "",
+			   v->nodes == 1 && !v->more_nodes ? "" : "s");
 	else
 		buf_puts(out, " on one node");
+	if (all && v->tasks && v->nodes > 1)
+		buf_printf(out, ", %s%u on each", even ? "" : "at most ", v->tasks);
+	if (sharing) {
+		buf_puts(out, v->nodes > 1 ? "; those of a node share " : "; they share ");
+		add_counted(out, v->cores_per_node, LEVEL_CORE);
+	}
 }
 
 static void describe_reason(const struct verdict *v, struct buf *out)
@@ -125,13 +124,14 @@ static void describe_beyond(const struct verdict *v, struct buf *out)
 	if (v->whole_nodes)
 		buf_puts(out, "not considered: the job has all cores of its nodes");
 	else if (v->request.fit == FIT_SPREAD && n == 1)
-		buf_printf(out, "each task has its own %s", nouns[level].one);
+		buf_printf(out, "each task has its own %s", level_noun(level, 1));
 	else if (v->request.fit == FIT_SPREAD)
-		buf_printf(out, "up to %u tasks share one %s", n, nouns[level].one);
+		buf_printf(out, "up to %u tasks share one %s", n, level_noun(level, 1));
 	else if (n == 1)
-		buf_printf(out, "satisfied: all within one %s", nouns[level].one);
+		buf_printf(out, "satisfied: all within one %s%s", level_noun(level, 1), v->nodes > 1 ? " on each node" : "");
 	else
-		buf_printf(out, "not satisfied: in %u %s", n, nouns[level].many);
+		buf_printf(out, "not satisfied: in %u %s%s", n, level_noun(level, 2),
+			   v->nodes > 1 ? " on the worst node" : "");
 }
 
 static void describe_cuts(const struct verdict *v, struct buf *out)
@@ -143,9 +143,11 @@ static void describe_cuts(const struct verdict *v, struct buf *out)
 
 		if (cuts)
 			buf_printf(out, "%s%u split%s between %s", out->len > from ? ", " : "", cuts,
-				   cuts == 1 ? "" : "s", nouns[level].many);
+				   cuts == 1 ? "" : "s", level_noun(level, 2));
 	}
-	if (out->len == from && v->task_cores > 1)
+	if (out->len > from && v->nodes > 1)
+		buf_puts(out, " on the worst node");
+	if (out->len == from && v->whole_tasks)
 		buf_puts(out, "none is split");
 }
 
@@ -153,7 +155,7 @@ static void describe_memory(const struct verdict *v, struct buf *out)
 {
 	if (!v->memory_far)
 		return;
-	buf_printf(out, "on %u of %u node%s, more than the NUMA nodes of its cores have free: part of it is far",
+	buf_printf(out, "on %u of %u node%s, it requests more than the NUMA nodes of its cores have free: part of it may be far",
 		   v->memory_far, v->nodes, v->nodes == 1 ? "" : "s");
 }
 
@@ -191,22 +193,23 @@ static void describe_left(const struct verdict *v, struct buf *out)
 {
 	enum level level = v->request.fit == FIT_SPREAD ? level_of(&v->request) : holding_level(v);
 	unsigned left = count_at(v, SCORE_LEFT, level), domains = count_at(v, SCORE_TOUCHED, level);
-	const char *name = domains == 1 ? nouns[level].one : nouns[level].many;
+	const char *name = level_noun(level, domains);
 
 	if (!domains)
 		return;
 	if (left)
 		buf_printf(out, "%u ", left);
-	if (v->request.fit == FIT_SPREAD) {
-		buf_printf(out, "%score%s of its %s %s used by other jobs", left ? "" : "no ", left > 1 ? "s" : "",
-			   name, left > 1 ? "are" : "is");
-		return;
-	}
-	buf_printf(out, "%score%s left in its %s", left ? "free " : "exact fit, no ", left > 1 ? "s" : "", name);
-	if (left && domains == 1)
-		buf_puts(out,
-			 count_at(v, SCORE_BROKEN, level) ? ", which was entirely free"
-						       : ", which was partly used before");
+	if (v->request.fit == FIT_SPREAD)
+		buf_printf(out, "%score%s of its %s %s used or reserved by others", left ? "" : "no ",
+			   left > 1 ? "s" : "", name, left > 1 ? "are" : "is");
+	else
+		buf_printf(out, "%score%s left in its %s", left ? "free " : "exact fit, no free ", left > 1 ? "s" : "",
+			   name);
+	if (left && domains == 1 && v->request.fit != FIT_SPREAD)
+		buf_puts(out, count_at(v, SCORE_BROKEN, level) ? ", which was entirely free"
+							       : ", of which a part was not free before");
+	if (v->nodes > 1)
+		buf_puts(out, " on the worst node");
 }
 
 static void describe_room(const struct verdict *v, struct buf *out)
@@ -216,7 +219,21 @@ static void describe_room(const struct verdict *v, struct buf *out)
 	buf_printf(out, "%u of ", v->room);
 	add_counted(out, v->candidates, LEVEL_NODE);
 	buf_puts(out, " offered by Slurm had room");
+	if (v->unknown)
+		buf_printf(out, "; %u %s not in the snapshot, or different there", v->unknown,
+			   v->unknown == 1 ? "is" : "are");
 }
+
+static const struct {
+	const char *name, *words;
+} better[BETTER_COUNT] = {
+	[BETTER_MEMORY] = { "memory", "less of its memory would be near its cores there" },
+	[BETTER_KINDS] = { "kinds", "it would have cores of several kinds there" },
+	[BETTER_DEVICES] = { "devices", "fewer of its cores and devices would be near each other there" },
+	[BETTER_SHARING] = { "sharing", "its tasks would share cores there" },
+	[BETTER_SPARE] = { "spare", "more of its cores would have no task there" },
+	[BETTER_ORDER] = { "order", NULL },
+};
 
 /* How the next best node compares. */
 static void describe_beside(const struct verdict *v, struct buf *out)
@@ -237,32 +254,23 @@ static void describe_beside(const struct verdict *v, struct buf *out)
 
 	if (!*v->beside)
 		return;
-	if (v->decided_row < 0)
-		buf_printf(out, "%s is equally good; the first node in Slurm's order was chosen", v->beside);
+	if (v->better < BETTER_COUNT && better[v->better].words)
+		buf_printf(out, "%s: %s", v->beside, better[v->better].words);
+	else if (v->decided_row < 0)
+		buf_printf(out, "%s is equally good%s", v->beside, v->better == BETTER_ORDER ?
+			   "; the first node in Slurm's order was chosen" : "");
 	else if (spread && row == SCORE_BEYOND)
-		buf_printf(out, "%s: more tasks would share one %s there", v->beside, nouns[level].one);
+		buf_printf(out, "%s: more tasks would share one %s there", v->beside, level_noun(level, 1));
 	else if (spread && row == SCORE_LEFT)
-		buf_printf(out, "%s: other jobs use more cores of its %s", v->beside, nouns[level].many);
+		buf_printf(out, "%s: more cores of its %s are used or reserved by others", v->beside, level_noun(level, 2));
 	else
-		buf_printf(out, "%s: %s%s%s there", v->beside, worse[row].before, nouns[level].many, worse[row].after);
+		buf_printf(out, "%s: %s%s%s there", v->beside, worse[row].before, level_noun(level, 2), worse[row].after);
 }
-
-typedef void describe_fn(const struct verdict *v, struct buf *out);
 
 static void add_row(struct table *t, const char *head, const char *words)
 {
 	table_label(t, head);
 	table_cell(t, "%s", words);
-}
-
-static void add_described(struct table *t, const char *head, describe_fn *describe, const struct verdict *v)
-{
-	struct buf words = {0};
-
-	describe(v, &words);
-	if (words.failed || words.len)
-		add_row(t, head, words.failed ? "out of memory" : words.data);
-	buf_free(&words);
 }
 
 /* One item of the list of cores: "cn[1-2]:0-7", or "..." for the rest. */
@@ -301,18 +309,27 @@ static void add_cores(struct table *t, const struct verdict *v)
 
 void verdict_add_rows(const struct verdict *v, struct table *t)
 {
-	add_described(t, "asked", describe_asked, v);
-	add_described(t, "wanted", describe_wanted, v);
-	add_described(t, "because", describe_reason, v);
-	add_cores(t, v);
-	add_described(t, "touches", describe_touched, v);
-	add_described(t, "level", describe_beyond, v);
-	add_described(t, "tasks", describe_cuts, v);
-	add_described(t, "memory", describe_memory, v);
-	add_described(t, "GPUs", describe_gpus, v);
-	add_described(t, "leaves", describe_left, v);
-	add_described(t, "choice", describe_room, v);
-	add_described(t, "beside", describe_beside, v);
+	static const struct {
+		const char *head;
+		void (*describe)(const struct verdict *v, struct buf *out);	/* NULL: the cores */
+	} rows[] = {
+		{ "asked", describe_asked }, { "wanted", describe_wanted }, { "because", describe_reason },
+		{ "cores", NULL }, { "touches", describe_touched }, { "level", describe_beyond },
+		{ "tasks", describe_cuts }, { "memory", describe_memory }, { "GPUs", describe_gpus },
+		{ "leaves", describe_left }, { "choice", describe_room }, { "beside", describe_beside },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct buf words = {0};
+
+		if (rows[i].describe)
+			rows[i].describe(v, &words);
+		else
+			add_cores(t, v);
+		if (words.failed || words.len)
+			add_row(t, rows[i].head, words.failed ? "out of memory" : words.data);
+		buf_free(&words);
+	}
 }
 
 const char *verdict_outcome(const struct verdict *v)
@@ -374,19 +391,22 @@ json_t *verdict_json(const struct verdict *v)
 	size_t len = strlen(v->cores), cut = strlen("...");
 	char path[VERDICT_TEXT];
 	bool has_path = request_path_text(&v->request.path, path, sizeof(path)), placed = v->outcome == VERDICT_PLACED;
+	json_t *j = json_pack("{s:s, s:s, s:s, s:s?, s:I, s:I}", "outcome", outcome_name(v->outcome), "fit",
+			      fit_name(v->request.fit), "level", level_name(v->request.level), "request",
+			      has_path ? path : NULL, "tasks_per_node", (json_int_t) v->tasks, "cores_per_task",
+			      (json_int_t) v->task_cores);
 
-	return json_pack("{s:s, s:s, s:s, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I,"
-			 " s:o, s:s?, s:o, s:o, s:b, s:s?}",
-			 "outcome", outcome_name(v->outcome), "fit", fit_name(v->request.fit),
-			 "level", level_name(v->request.level), "request", has_path ? path : NULL,
-			 "nodes", (json_int_t) v->nodes, "tasks_per_node", (json_int_t) v->tasks,
-			 "cores_per_task", (json_int_t) v->task_cores, "cores_per_node",
-			 (json_int_t) v->cores_per_node, "memory_far",
-			 (json_int_t) v->memory_far, "gpus", (json_int_t) v->gpus, "gpus_far",
-			 (json_int_t) v->gpus_far, "gpus_unknown", (json_int_t) v->gpus_unknown,
-			 "cores_far", (json_int_t) v->cores_far, "candidates", (json_int_t) v->candidates,
-			 "room", (json_int_t) v->room, "counts", placed ? counts_json(v) : json_null(),
-			 "beside", *v->beside ? v->beside : NULL, "decided", decided_json(v), "cores", cores_json(v),
-			 "cores_cut", (int) (len >= cut && !strcmp(v->cores + len - cut, "...")),
-			 "reason", *v->reason ? v->reason : NULL);
+	for (unsigned i = 0; i < verdict_word_count; i++)
+		if (verdict_words[i].kind == WORD_NUMBER && strcmp(verdict_words[i].name, "better"))
+			json_object_set_new(j, verdict_words[i].name,
+					    json_integer(verdict_number(v, &verdict_words[i])));
+	json_object_set_new(j, "counts", placed ? counts_json(v) : json_null());
+	json_object_set_new(j, "beside", *v->beside ? json_string(v->beside) : json_null());
+	json_object_set_new(j, "decided", decided_json(v));
+	json_object_set_new(j, "better_by", v->better < BETTER_COUNT && better[v->better].name ?
+			    json_string(better[v->better].name) : json_null());
+	json_object_set_new(j, "cores", cores_json(v));
+	json_object_set_new(j, "cores_cut", json_boolean(len >= cut && !strcmp(v->cores + len - cut, "...")));
+	json_object_set_new(j, "reason", *v->reason ? json_string(v->reason) : json_null());
+	return j;
 }

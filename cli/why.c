@@ -98,7 +98,8 @@ static int record_compare(const void *a, const void *b)
 
 static void record_read(struct record *t)
 {
-	bool pending = (t->job->job_state & JOB_STATE_BASE) == JOB_PENDING;
+	uint32_t state = t->job->job_state & JOB_STATE_BASE;
+	bool pending = state == JOB_PENDING, started = t->job->nodes && *t->job->nodes;
 
 	t->rc = verdict_read(t->job->system_comment, &t->verdict, &t->why);
 	/*
@@ -110,10 +111,12 @@ static void record_read(struct record *t)
 	if (t->rc > 0 && pending)
 		err_set(&t->why, "no verdict: it is pending; one is written when it starts, or when it waits for what "
 			"it requires");
+	else if (t->rc > 0 && state > JOB_SUSPENDED && !started)
+		err_set(&t->why, "no verdict: it ended before it started");
 	else if (t->rc > 0)
-		err_set(&t->why, "no verdict: it was placed by Slurm with topo-fit off (its own, or the site's TopoFit)"
-			", when slurmctld had not loaded Topiary's select plugin, or when that had refused topiary.conf"
-			" (`topiary doctor` on the controller names the line)");
+		err_set(&t->why, "no verdict: Slurm placed it when the site's TopoFit was off, when slurmctld had not"
+			" loaded Topiary's select plugin, or when that had refused topiary.conf (`topiary doctor` on"
+			" the controller names the line)");
 }
 
 /* The selected records, ordered by task and component; the caller frees them. 0 or -1. */
@@ -168,11 +171,13 @@ static int print_one(const struct record *record, struct err *e)
 {
 	static const struct table_column columns[] = { { "", TABLE_LEFT }, { "", TABLE_LEFT }, {0} };
 	struct table *t = table_new(columns);
+	const char *state = state_of(record->job);
 	struct buf name = {0};
 
 	name_of(record->job, &name);
 	table_label(t, "job");
-	table_cell(t, "%s, %s: %s", name.failed ? "?" : name.data, state_of(record->job),
+	table_cell(t, "%s, %s: %s", name.failed ? "?" : name.data, state,
+		   record->verdict.outcome == VERDICT_WAITS && !strcmp(state, "ended") ? "waited" :
 		   verdict_outcome(&record->verdict));
 	table_colour(t, COLOUR_BOLD);
 	buf_free(&name);

@@ -83,6 +83,8 @@ int candidates_begin(struct candidate_set *s)
 	s->spare_gpus &= !device_wants_gpus(s->job);
 	device_locality_read(s->job, s->nodes, s->req, &s->devices);
 	s->candidates = bit_set_count((bitstr_t *) s->nodes);
+	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1))
+		s->unknown += node_record_table_ptr[i] && !node_shape(i);
 	candidates_budget(s);
 	s->free_cores = malloc((most + 1) * sizeof(*s->free_cores));
 	s->sets = malloc((most + 1) * (DEVICE_SHARES_MAX + 1) * sizeof(*s->sets));

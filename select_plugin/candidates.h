@@ -31,6 +31,7 @@ struct candidate_set {
 	struct candidate_node *list;
 	unsigned count, candidates;	/* candidates: nodes to search; the wrapped plugin changes nodes */
 	unsigned room;			/* of these, nodes with room for the job now: for the verdict */
+	unsigned unknown;		/* of these, nodes without a usable shape */
 	struct budget budget;
 	struct candidate_tasks need;		/* the last one */
 	uint64_t *free_cores, *sets;	/* space for one node */

@@ -14,10 +14,10 @@ static struct {
 	struct verdict verdict;
 } decided;
 
-/* Replaces the previous line with a new one, or with none (""). */
-static void comment_write(job_record_t *job, const char *line)
+/* Replaces the previous line in a comment with a new one, or with none (""). */
+static void comment_write(char **comment, const char *line)
 {
-	const char *old = job->system_comment ? job->system_comment : "";
+	const char *old = *comment ? *comment : "";
 	size_t start = strlen(old), len = 0;
 	struct buf b = {0};
 
@@ -33,8 +33,8 @@ static void comment_write(job_record_t *job, const char *line)
 	buf_puts(&b, line);
 	buf_puts(&b, old + start + len);
 	if (!b.failed) {
-		xfree(job->system_comment);
-		job->system_comment = b.len ? xstrdup(b.data) : NULL;
+		xfree(*comment);
+		*comment = b.len ? xstrdup(b.data) : NULL;
 	}
 	buf_free(&b);
 }
@@ -44,7 +44,7 @@ static void verdict_put(job_record_t *job, const struct verdict *v)
 	struct buf line = {0};
 
 	verdict_write(v, &line);
-	comment_write(job, line.failed ? "" : line.data);
+	comment_write(&job->system_comment, line.failed ? "" : line.data);
 	buf_free(&line);
 }
 
@@ -71,33 +71,28 @@ bool comment_clear(job_record_t *job, bool waits)
 		comment_end();
 	if (verdict_read(job->system_comment, &v, NULL) || (!waits && v.outcome == VERDICT_WAITS))
 		return false;
-	comment_write(job, "");
+	comment_write(&job->system_comment, "");
 	return v.own_cores;
-}
-
-/* A task's cores depend on the node's threads: a verdict has them for the first candidate. */
-static struct score_need need_of(const struct job_request *req, const struct candidate_set *s)
-{
-	int node = s && s->count ? s->list[0].node : s ? glue_next(s->nodes, 0) : -1;
-	struct score_need need = { .task_cores = req->cpus_per_task };
-
-	if (node >= 0)
-		job_request_need(req, req->share[0].tasks, node, &need);
-	return need;
 }
 
 static struct verdict verdict_begin(const struct job_request *req, const struct candidate_set *s,
 				    enum verdict_outcome outcome)
 {
-	struct score_need need = need_of(req, s);
-	struct verdict v = { .outcome = outcome, .request = req->request,
-			     .nodes = req->share[0].nodes + req->share[1].nodes,
-			     .tasks = req->share[0].tasks, .task_cores = need.task_cores, .cores_per_node = need.cores,
+	/* A task's cores depend on the node's threads: a verdict has them for the first candidate. */
+	int node = s && s->count ? s->list[0].node : s ? glue_next(s->nodes, 0) : -1;
+	struct score_need need = { .task_cores = req->cpus_per_task };
+	struct verdict v = { .outcome = outcome, .request = req->request, .nodes = req->min_nodes,
+			     .more_nodes = req->max_nodes > req->min_nodes, .all_tasks = req->tasks,
 			     .decided_row = -1, .decided_level = -1 };
 
-	if (s) {
+	if (node >= 0)
+		job_request_need(req, 1, node, &need);
+	v.task_cores = need.task_cores;
+	/* If the search was cut short, it is not known how many have room. */
+	if (s && !s->budget.refused && !candidates_cache.refused) {
 		v.candidates = s->candidates;
 		v.room = s->room;
+		v.unknown = s->unknown;
 	}
 	return v;
 }
@@ -160,36 +155,98 @@ static void cores_write(const job_record_t *job, size_t most, struct buf *out)
 	FREE_NULL_BITMAP(nodes);
 }
 
-/* Records what decided against the best node that was not chosen. */
-static void runner_up_set(struct verdict *v, const struct candidate_node *worst, const struct candidate_node *beside)
+/*
+ * Records why its nodes are better than the best other one, in the order of candidate_node_compare. Where the other is
+ * better, because Slurm chose the nodes, nothing is recorded. in_order: they were chosen by that comparison.
+ */
+static void runner_up_set(struct verdict *v, const struct candidate_node *own, const struct candidate_node *other,
+			  bool in_order)
 {
+	const struct {
+		enum verdict_better better;
+		int more;	/* of the other one */
+	} by[] = {
+		{ BETTER_MEMORY, other->memory_far - own->memory_far },
+		{ BETTER_KINDS, other->mixes_kinds - own->mixes_kinds },
+		{ BETTER_DEVICES, other->devices_far - own->devices_far },
+		{ BETTER_DEVICES, (int) other->devices_unserved - (int) own->devices_unserved },
+		{ BETTER_SHARING, other->shares_cores - own->shares_cores },
+		{ BETTER_SPARE, (int) other->spare - (int) own->spare },
+		{ BETTER_BY_COST, score_compare(other->cost, own->cost) },
+		{ in_order ? BETTER_ORDER : BETTER_BY_COST, 1 },
+	};
 	enum score_row row;
 	enum level level;
+	size_t i = 0;
 
-	if (!beside)
+	while (!by[i].more)
+		i++;
+	if (by[i].more < 0)
 		return;
-	snprintf(v->beside, sizeof(v->beside), "%s", node_record_table_ptr[beside->node]->name);
-	if (!score_differ(worst->cost, beside->cost, &row, &level))
+	snprintf(v->beside, sizeof(v->beside), "%s", node_record_table_ptr[other->node]->name);
+	v->better = by[i].better;
+	if (v->better || !score_differ(own->cost, other->cost, &row, &level))
 		return;
 	v->decided_row = row;
 	v->decided_level = level;
 }
 
+/* The candidates of a plan and the others that it was chosen from: NULL for one that occurs twice. */
+static const struct candidate_node *candidate_at(const struct plan *p, const struct candidate_set *s, unsigned i)
+{
+	const struct candidate_node *c = i < p->choice.count ? &p->choice.list[i] : &s->list[i - p->choice.count];
+
+	return i >= p->choice.count && p->choice.chosen[c->node] ? NULL : c;
+}
+
 void comment_placed(job_record_t *job, const struct job_request *req, const struct candidate_set *s,
 		    const struct plan *p)
 {
+	const struct candidate_node *c, *first = NULL, *worst = NULL, *own = NULL, *other = NULL,
+				    *last = &p->choice.list[p->choice.count - 1];
+	unsigned count = p->choice.count + (p->given ? 0 : s->count), others = p->leaf ? p->leaf : s->count, room = 0;
 	struct verdict v = verdict_begin(req, s, VERDICT_PLACED);
-	const struct candidate_node *worst = plan_worst(p);
+	const bitstr_t *got = job->job_resrcs ? job->job_resrcs->node_bitmap : NULL;
+	bool as_planned = true;
+	struct score_need need;
 
-	v.nodes = p->choice.count;
-	v.tasks = p->choice.list[0].tasks;
+	v.nodes = v.more_nodes = 0;
+	for (unsigned i = 0; got && i < count; i++) {
+		if (!(c = candidate_at(p, s, i)))
+			continue;
+		room++;
+		if (!bit_test((bitstr_t *) got, c->node)) {
+			as_planned &= i >= p->choice.count;
+			if (i >= p->choice.count && i - p->choice.count < others && !c->required &&
+			    c->tasks == last->tasks && (!other || candidate_node_compare(c, other) < 0))
+				other = c;
+			continue;
+		}
+		v.nodes++;
+		v.memory_far += c->memory_far;
+		if (!first || c->tasks > first->tasks)
+			first = c;
+		if (!worst || score_compare(c->cost, worst->cost) > 0)
+			worst = c;
+		/* Named nodes are not compared with others. */
+		if (!c->required && c->tasks == last->tasks && (!own || candidate_node_compare(c, own) > 0))
+			own = c;
+	}
+	if (!first)
+		return;
+	job_request_need(req, first->tasks, first->node, &need);
+	v.tasks = first->tasks;
+	v.task_cores = need.task_cores;
+	v.cores_per_node = cores_on(job, first->node);
 	v.cost = *worst->cost;
 	v.own_cores = req->own_cores;
 	v.whole_nodes = req->whole_nodes;
-	for (unsigned i = 0; i < p->choice.count; i++)
-		v.memory_far += p->choice.list[i].memory_far;
-	v.cores_per_node = cores_on(job, p->choice.list[0].node);
-	runner_up_set(&v, worst, plan_beside(p, s));
+	v.whole_tasks = !p->given && !req->whole_nodes && need.task_cores > 1 &&
+			first->tasks * need.task_cores == v.cores_per_node;
+	if (!p->given && !s->taken && v.candidates)
+		v.room = room;
+	if (own && other && own->weight == other->weight)
+		runner_up_set(&v, own, other, as_planned && own->node < other->node);
 	comment_set(job, &v);
 }
 
@@ -207,6 +264,10 @@ bool comment_started(job_record_t *job, const struct device_distance *d)
 	if (cores.data)
 		snprintf(v->cores, sizeof(v->cores), "%s", cores.data);
 	buf_free(&cores);
+	if (v->outcome == VERDICT_LEFT && job->job_resrcs) {
+		v->nodes = job->job_resrcs->nhosts;
+		v->more_nodes = 0;
+	}
 	v->gpus = d->gpus;
 	v->gpus_far = d->gpus_far;
 	v->gpus_unknown = d->gpus_unknown;

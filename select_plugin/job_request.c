@@ -146,9 +146,9 @@ static const char *left_there(const job_record_t *job)
 {
 	if (!(consumable_flags(job) & CR_CORE))
 		return "SelectTypeParameters does not allocate cores";
-	return shares_cores(job->part_ptr)
-		? "the partition oversubscribes its cores or allocates whole nodes (OverSubscribe)"
-		: NULL;
+	if (job->part_ptr && !job->part_ptr->max_share)
+		return "the partition allocates whole nodes (OverSubscribe=EXCLUSIVE)";
+	return shares_cores(job->part_ptr) ? "jobs share cores in the partition (OverSubscribe)" : NULL;
 }
 
 /*
@@ -229,7 +229,7 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 	if (job->magic != JOB_MAGIC || !d)
 		return "slurmctld's job record is of another release of Slurm";
 	if (read_request(job->comment, job->spank_job_env, job->spank_job_env_size, &a, NULL))
-		return "unknown Topiary option in --comment or the environment of the job";
+		return "unknown Topiary option, or value of one, in --comment or the environment of the job";
 	a.cpus_per_task = glue_given16(d->cpus_per_task) ? d->cpus_per_task : 1;
 	a.node_tasks = glue_given16(d->ntasks_per_node) ? d->ntasks_per_node : 0;
 	a.tasks = count_tasks(&a, d->num_tasks, d->min_cpus);

@@ -148,27 +148,6 @@ bool plan_in_leaf(struct plan *p, struct candidate_set *s)
 	return true;
 }
 
-const struct candidate_node *plan_beside(const struct plan *p, const struct candidate_set *s)
-{
-	const struct candidate_node *best = NULL, *last = &p->choice.list[p->choice.count - 1];
-
-	for (unsigned i = 0, n = p->leaf ? p->leaf : s->count; !p->given && i < n; i++)
-		if (!p->choice.chosen[s->list[i].node] && s->list[i].weight == last->weight &&
-		    (!best || candidate_node_compare(&s->list[i], best) < 0))
-			best = &s->list[i];
-	return best;
-}
-
-const struct candidate_node *plan_worst(const struct plan *p)
-{
-	const struct candidate_node *worst = p->choice.list;
-
-	for (unsigned i = 1; i < p->choice.count; i++)
-		if (score_compare(p->choice.list[i].cost, worst->cost) > 0)
-			worst = &p->choice.list[i];
-	return worst;
-}
-
 slurm_exclusion_t *plan_exclusion(struct candidate_set *s, const struct candidate_node *list, unsigned count)
 {
 	slurm_exclusion_t *x = exclusion_copy(s->excluded);

@@ -35,15 +35,6 @@ void plan_end(struct plan *p);
 void plans_clear(void);
 
 /*
- * The best candidate for the last share that was not chosen, among those of the same weight, so that only costs
- * decided. Or NULL.
- */
-const struct candidate_node *plan_beside(const struct plan *p, const struct candidate_set *s);
-
-/* The worst of the chosen candidates. */
-const struct candidate_node *plan_worst(const struct plan *p);
-
-/*
  * The exclusion passed by Slurm, and on each candidate all cores but its own. NULL when memory is short. Free with
  * exclusion_free.
  */

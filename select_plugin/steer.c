@@ -388,6 +388,8 @@ static bool try_domains(struct attempt *a, struct candidate_set *s, bool last)
 
 		s->local_only = near;
 		h = candidates_domains(s);
+		if (s->req->unweighed && !s->taken)
+			s->room = s->count;
 		good = job_request_may_hold(s->req, &h) && (budget_draw(&s->budget, s->count) || (last && !near)) &&
 		       (try_candidates(a, s, s->list, s->count, 0) || (nodes = try_numbers(a, s)));
 	}
@@ -447,32 +449,57 @@ static const bitstr_t *candidate_nodes(const job_record_t *job, const struct job
 	return required && (uint32_t) bit_set_count(required) >= most ? required : nodes;
 }
 
-#define REQUIREMENT_TEXT 160
-
 /*
- * The requirement in words: "2 nodes with 8 cores in one l3". The number of cores is that for the first node searched.
+ * Appends the requirement in words: "2 nodes with 8 cores in one L3 cache", where the number of cores is that for the
+ * first node searched; if the job may have several numbers of nodes, "16 tasks of 1 CPU, those of each node in one L3
+ * cache".
  */
-static const char *requirement_text(const struct candidate_set *s, char text[static REQUIREMENT_TEXT])
+static void add_requirement(const struct candidate_set *s, struct buf *out)
 {
 	const struct job_request *req = s->req;
-	uint32_t nodes = req->share[0].nodes + req->share[1].nodes;
+	bool required = req->request.fit == FIT_REQUIRE, each = req->min_nodes != req->max_nodes;
+	struct chooser_share share[2];
 	struct score_need need = {0};
-	const char *where;
-	size_t len;
-	char path[64] = "";
 	int first = glue_next(s->nodes, 0);
+	char path[128];
 
+	shares_divide(share, req->tasks, req->min_nodes);
 	if (first >= 0)
-		job_request_need(req, req->share[0].tasks, first, &need);
-	request_path_text(&req->request.path, path, sizeof(path));
-	where = *path ? path : req->request.fit == FIT_REQUIRE ? level_name(req->request.level) : "";
-	snprintf(text, REQUIREMENT_TEXT, "%u node%s with %u cores%s%s", nodes, nodes > 1 ? "s" : "", need.cores,
-		 *path ? " at " : *where ? " in one " : "", where);
-	len = strlen(text);
+		job_request_need(req, share[0].tasks, first, &need);
+	each |= !need.cores;
+	if (each)
+		buf_printf(out, "%u task%s of %u CPU%s", req->tasks, req->tasks == 1 ? "" : "s", req->cpus_per_task,
+			   req->cpus_per_task == 1 ? "" : "s");
+	else
+		buf_printf(out, "%u node%s with %s%u core%s", req->min_nodes, req->min_nodes == 1 ? "" : "s",
+			   share[1].nodes ? "up to " : "", need.cores, need.cores == 1 ? "" : "s");
+	if (request_path_text(&req->request.path, path, sizeof(path)))
+		buf_printf(out, "%s at %s", each ? ", those of each node" : "", path);
+	else if (required && req->request.level != LEVEL_NODE)
+		buf_printf(out, "%s in one %s", each ? ", those of each node" : "", level_noun(req->request.level, 1));
 	if (req->request.memory == FIT_REQUIRE)
-		snprintf(text + len, REQUIREMENT_TEXT - len, " and %llu MB free in their NUMA nodes",
-			 (unsigned long long) job_request_memory(req, req->share[0].tasks));
-	return text;
+		buf_printf(out, " and %llu MB%s free in their NUMA nodes", (unsigned long long)
+			   (each ? req->memory : job_request_memory(req, share[0].tasks)),
+			   each && req->memory_per_cpu ? " for each CPU" : "");
+}
+
+/* Appends what else than other jobs keeps nodes from being chosen. */
+static void add_obstacles(const struct candidate_set *s, struct buf *out)
+{
+	const part_record_t *part = s->job->part_ptr;
+	int node = candidates_unknown(s);
+
+	if (!s->candidates)
+		buf_puts(out, "; Slurm offers no node now");
+	if (node >= 0 && s->unknown == 1)
+		buf_printf(out, "; node %s is not in the snapshot, or different there", node_record_table_ptr[node]->name);
+	else if (node >= 0)
+		buf_printf(out, "; %u of %u nodes are not in the snapshot, or different there, %s among them", s->unknown,
+			   s->candidates, node_record_table_ptr[node]->name);
+	else if ((node = candidates_capped(s)) >= 0)
+		buf_printf(out, "; jobs of partition %s have %u CPUs of node %s, with MaxCPUsPerNode=%u", part->name,
+			   candidates_partition_cpus(s, node), node_record_table_ptr[node]->name,
+			   part->max_cpus_per_node);
 }
 
 static void debug_job(const job_record_t *job, const char *what)
@@ -485,7 +512,8 @@ static int leave_to_slurm(const struct call *c, const struct job_request *req, c
 {
 	int rc = call_inner(c, c->nodes, c->preemptees, c->excluded);
 
-	if (rc == SLURM_SUCCESS && SELECT_IS_MODE_RUN_NOW(c->mode) && req->request.fit != FIT_OFF)
+	/* Where the site has switched placement off, most jobs need no verdict. */
+	if (rc == SLURM_SUCCESS && SELECT_IS_MODE_RUN_NOW(c->mode) && (req->request.fit != FIT_OFF || req->asked))
 		comment_reason(c->job, req, s, VERDICT_LEFT, why);
 	debug_job(c->job, why);
 	return rc;
@@ -495,45 +523,45 @@ static int leave_to_slurm(const struct call *c, const struct job_request *req, c
 static int wait_for(struct attempt *a, struct candidate_set *s)
 {
 	const struct call *c = a->call;
-	char text[REQUIREMENT_TEXT], reason[REQUIREMENT_TEXT + 256];
-	size_t len;
-	int unknown, capped;
+	struct buf reason = {0};
 
 	a->later = true;
 	if (SELECT_IS_MODE_WILL_RUN(c->mode) && !(c->job->bit_flags & TEST_NOW_ONLY) &&
 	    start_estimate_find(s, try_place, a))
 		return SLURM_SUCCESS;
-	snprintf(reason, sizeof(reason), "%s %s%s%s",
-		 candidates_cache.refused ? "not all nodes have been scored yet for" : "it requires",
-		 requirement_text(s, text), s->req->unweighed ? "; within that Slurm decides: " : "",
-		 s->req->unweighed ? s->req->unweighed : "");
-	if ((unknown = candidates_unknown(s)) >= 0) {
-		len = strlen(reason);
-		snprintf(reason + len, sizeof(reason) - len, "; not in the snapshot, or different there: node %s",
-			 node_record_table_ptr[unknown]->name);
-	} else if ((capped = candidates_capped(s)) >= 0) {
-		len = strlen(reason);
-		snprintf(reason + len, sizeof(reason) - len, "; jobs of partition %s have %u CPUs of node %s, with"
-			 " MaxCPUsPerNode=%u", c->job->part_ptr->name, candidates_partition_cpus(s, capped),
-			 node_record_table_ptr[capped]->name, c->job->part_ptr->max_cpus_per_node);
-	}
-	comment_reason(c->job, s->req, s, VERDICT_WAITS, reason);
-	debug_job(c->job, reason);
+	buf_puts(&reason, candidates_cache.refused ? "not all nodes have been scored yet for " : "it requires ");
+	add_requirement(s, &reason);
+	if (s->req->unweighed)
+		buf_printf(&reason, "; within that Slurm decides: %s", s->req->unweighed);
+	add_obstacles(s, &reason);
+	comment_reason(c->job, s->req, s, VERDICT_WAITS, reason.failed ? "slurmctld is out of memory" : reason.data);
+	debug_job(c->job, reason.failed ? "out of memory" : reason.data);
+	buf_free(&reason);
 	return SLURM_ERROR;
 }
 
 static int job_decide(const struct call *c, struct candidate_set *s)
 {
 	struct attempt a = { .call = c };
+	struct buf why = {0};
+	int rc;
 
 	if (try_place(&a, s, true) || (job_request_waits(s->req) && try_preempting(&a, s)))
 		return SLURM_SUCCESS;
 	if (job_request_waits(s->req))
 		return wait_for(&a, s);
-	return leave_to_slurm(c, s->req, s, s->budget.refused || candidates_cache.refused ?
-			      "the search for a topology-aware placement was cut short to keep the decision about as"
-			      " cheap as that of Slurm" :
-			      "no topology-aware placement can start now");
+	if (s->budget.refused || candidates_cache.refused)
+		buf_puts(&why, "the search for a topology-aware placement was cut short to keep the decision about as"
+			       " cheap as that of Slurm");
+	else if (s->unknown && s->unknown == s->candidates)
+		buf_puts(&why, "the snapshot has none of its nodes, or different hardware for them");
+	else
+		buf_puts(&why, "no topology-aware placement can start now");
+	if (s->unknown != s->candidates)
+		add_obstacles(s, &why);
+	rc = leave_to_slurm(c, s->req, s, why.failed ? "slurmctld is out of memory" : why.data);
+	buf_free(&why);
+	return rc;
 }
 
 /* A requirement that can never be met: logged here; submitted.h reports it to the user. */
@@ -546,10 +574,14 @@ static int job_refuse(const struct call *c, const char *why)
 /* Whether a job with a requirement can ever run. Slurm only looks at counts, so the requirement is checked first. */
 static int test_only(const struct call *c, struct candidate_set *s)
 {
-	char text[REQUIREMENT_TEXT];
+	struct buf text = {0};
 
-	if (!start_estimate_possible(s) && candidates_unknown(s) < 0 && !candidates_cache.refused)
-		return job_refuse(c, requirement_text(s, text));
+	if (!start_estimate_possible(s) && candidates_unknown(s) < 0 && !candidates_cache.refused) {
+		add_requirement(s, &text);
+		job_refuse(c, text.failed ? "out of memory" : text.data);
+		buf_free(&text);
+		return SLURM_ERROR;
+	}
 	return call_inner(c, c->nodes, c->preemptees, c->excluded);
 }
 

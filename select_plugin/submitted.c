@@ -201,7 +201,7 @@ static int refuse_path(const struct job_request *req, const struct finding *f, c
 
 static int refusal_write(const struct job_request *req, const struct finding *f, struct err *e)
 {
-	const char *level = level_name(req->request.level);
+	const char *level = level_name(req->request.level), *domain = level_noun(req->request.level, 1);
 	uint32_t nodes = MAX(req->min_nodes, MIN(req->max_nodes, f->holding.nodes)),
 		 each = f->named >= 0 ? 1 : (req->tasks + nodes - 1) / nodes;
 	struct score_need need;
@@ -213,16 +213,18 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 	if (f->named >= 0)
 		return err_set(e, "node %s cannot meet the requirement: a task needs %u core%s in one %s, but its"
 			       " largest has %u", node_record_table_ptr[f->named]->name, need.cores,
-			       plural(need.cores), level, f->named_cores);
+			       plural(need.cores), domain, f->named_cores);
 	if (req->max_nodes > f->holding.nodes && f->holding.nodes >= req->min_nodes)
-		return err_set(e, "--topo-fit=require --topo-level=%s: one %s of each node holds %llu of the job's %u"
-			       " tasks; the largest has %u cores", level, level, (unsigned long long) f->holding.tasks,
-			       req->tasks, f->largest);
+		return err_set(e, "--topo-fit=require --topo-level=%s: with the tasks of each node in one %s there is room"
+			       " for %llu of the job's %u; the largest %s has %u core%s", level, domain,
+			       (unsigned long long) f->holding.tasks, req->tasks, domain, f->largest,
+			       plural(f->largest));
 	if (need.cores > f->largest)
-		return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u cores in one %s, but the"
-			       " largest has %u", level, need.cores, level, f->largest);
-	return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u nodes with %u cores in one %s, but only"
-		       " %u have one", level, req->min_nodes, need.cores, level, f->holding.nodes);
+		return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u core%s in one %s, but the"
+			       " largest has %u", level, need.cores, plural(need.cores), domain, f->largest);
+	return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u node%s with %u core%s in one %s, but"
+		       " only %u %s", level, req->min_nodes, plural(req->min_nodes), need.cores, plural(need.cores),
+		       domain, f->holding.nodes, f->holding.nodes == 1 ? "has" : "have");
 }
 
 /* Cores or memory (CR_CORE, CR_MEMORY), in at least one of its partitions. */

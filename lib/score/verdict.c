@@ -43,108 +43,54 @@ const char *score_row_name(enum score_row row)
 	return row < SCORE_ROWS ? rows[row].name : "?";
 }
 
-/*
- * A word of the line, name=value. The writer appends the value, or nothing to omit the word; the reader returns 0 or
- * -1.
- */
-struct word {
-	const char *name;
-	void (*write)(const struct verdict *v, const struct word *w, struct buf *out);
-	int (*read)(struct verdict *v, const struct word *w, const char *value);
-	size_t at, size;	/* of the field */
-	char blank;		/* replaces blanks in a text */
-	enum score_row row;
-};
+#define FIELD(field) .at = offsetof(struct verdict, field), .size = sizeof(((struct verdict *) NULL)->field)
+#define NUMBER(field) { #field, WORD_NUMBER, FIELD(field) }
+#define COUNTS(name, which) { name, WORD_COUNTS, .row = which }
+#define OTHER(name, kind) { name, kind, .at = 0 }
 
-static unsigned *number_at(const struct verdict *v, const struct word *w)
+/* The cores are last, because they use the remaining room. */
+const struct verdict_word verdict_words[] = {
+	OTHER("fit", WORD_FIT),
+	OTHER("level", WORD_LEVEL),
+	OTHER("request", WORD_PATH),
+	NUMBER(nodes),
+	NUMBER(more_nodes),
+	OTHER("tasks", WORD_TASKS),
+	NUMBER(all_tasks),
+	NUMBER(cores_per_node),
+	NUMBER(own_cores),
+	NUMBER(whole_nodes),
+	NUMBER(whole_tasks),
+	NUMBER(memory_far),
+	NUMBER(gpus),
+	NUMBER(gpus_far),
+	NUMBER(gpus_unknown),
+	NUMBER(cores_far),
+	NUMBER(candidates),
+	NUMBER(room),
+	NUMBER(unknown),
+	COUNTS("beyond", SCORE_BEYOND),
+	COUNTS("cuts", SCORE_CUTS),
+	COUNTS("touched", SCORE_TOUCHED),
+	COUNTS("open", SCORE_OPEN),
+	COUNTS("broken", SCORE_BROKEN),
+	COUNTS("left", SCORE_LEFT),
+	{ "beside", WORD_TEXT, FIELD(beside) },
+	NUMBER(better),
+	OTHER("decided", WORD_DECIDED),
+	{ "reason", WORD_TEXT, FIELD(reason), .blank = '_' },
+	{ "cores", WORD_TEXT, FIELD(cores), .blank = ';' },
+};
+const unsigned verdict_word_count = sizeof(verdict_words) / sizeof(verdict_words[0]);
+
+static unsigned *number_at(const struct verdict *v, const struct verdict_word *w)
 {
 	return (unsigned *) ((char *) v + w->at);
 }
 
-static void write_number(const struct verdict *v, const struct word *w, struct buf *out)
+unsigned verdict_number(const struct verdict *v, const struct verdict_word *w)
 {
-	if (*number_at(v, w))
-		buf_printf(out, "%u", *number_at(v, w));
-}
-
-static int read_number(struct verdict *v, const struct word *w, const char *value)
-{
-	return number_read(&value, UINT32_MAX, number_at(v, w)) || *value ? -1 : 0;
-}
-
-static void write_tasks(const struct verdict *v, const struct word *w, struct buf *out)
-{
-	(void) w;
-	if (v->tasks)
-		buf_printf(out, "%ux%u", v->tasks, v->task_cores);
-}
-
-static int read_tasks(struct verdict *v, const struct word *w, const char *value)
-{
-	(void) w;
-	if (number_read(&value, UINT32_MAX, &v->tasks) || *value++ != 'x')
-		return -1;
-	return number_read(&value, UINT32_MAX, &v->task_cores) || *value ? -1 : 0;
-}
-
-static void write_fit(const struct verdict *v, const struct word *w, struct buf *out)
-{
-	(void) w;
-	buf_puts(out, fit_name(v->request.fit));
-}
-
-static void write_level(const struct verdict *v, const struct word *w, struct buf *out)
-{
-	(void) w;
-	if (v->request.level != LEVEL_NODE)
-		buf_puts(out, level_name(v->request.level));
-}
-
-static void write_path(const struct verdict *v, const struct word *w, struct buf *out)
-{
-	char text[VERDICT_TEXT];
-
-	(void) w;
-	request_path_text(&v->request.path, text, sizeof(text));
-	buf_puts(out, text);
-}
-
-/* These have the names of the options. */
-static int read_request(struct verdict *v, const struct word *w, const char *value)
-{
-	char option[32];
-
-	snprintf(option, sizeof(option), "topo-%s", w->name);
-	return request_set(&v->request, option, value, NULL);
-}
-
-static bool has_none(const struct score_cost *c, enum score_row row)
-{
-	for (enum level level = rows[row].first; level <= rows[row].last; level++)
-		if (score_count(c, row, level))
-			return false;
-	return true;
-}
-
-static void write_row(const struct verdict *v, const struct word *w, struct buf *out)
-{
-	if (has_none(&v->cost, w->row))
-		return;
-	for (enum level level = rows[w->row].first; level <= rows[w->row].last; level++)
-		buf_printf(out, "%s%u", level > rows[w->row].first ? "," : "", score_count(&v->cost, w->row, level));
-}
-
-static int read_row(struct verdict *v, const struct word *w, const char *value)
-{
-	for (enum level level = rows[w->row].first; level <= rows[w->row].last; level++) {
-		unsigned count;
-
-		if (number_read(&value, SCORE_MAX_CORES, &count) ||
-		    *value++ != (level < rows[w->row].last ? ',' : '\0'))
-			return -1;
-		cost_set(&v->cost, w->row, level, count);
-	}
-	return 0;
+	return *number_at(v, w);
 }
 
 static bool has_levels(enum score_row row)
@@ -152,35 +98,20 @@ static bool has_levels(enum score_row row)
 	return row < SCORE_ROWS && rows[row].first < rows[row].last;
 }
 
-static void write_decided(const struct verdict *v, const struct word *w, struct buf *out)
+static void write_counts(const struct verdict *v, enum score_row row, struct buf *out)
 {
-	(void) w;
-	if (!*v->beside || v->decided_row < 0)
-		return;
-	buf_puts(out, score_row_name(v->decided_row));
-	if (has_levels(v->decided_row))
-		buf_printf(out, ":%s", level_name(v->decided_level));
+	unsigned all = 0;
+
+	for (enum level level = rows[row].first; level <= rows[row].last; level++)
+		all |= score_count(&v->cost, row, level);
+	for (enum level level = rows[row].first; all && level <= rows[row].last; level++)
+		buf_printf(out, "%s%u", level > rows[row].first ? "," : "", score_count(&v->cost, row, level));
 }
 
-static int read_decided(struct verdict *v, const struct word *w, const char *value)
+/* Of the cores as many nodes as there is room for: the line ends after them. */
+static void write_text(const struct verdict *v, const struct verdict_word *w, struct buf *out)
 {
-	size_t len = strcspn(value, ":");
-	int row = 0, level = value[len] ? level_parse(value + len + 1) : LEVEL_NODE;
-
-	(void) w;
-	while (row < SCORE_ROWS && (strlen(rows[row].name) != len || memcmp(rows[row].name, value, len)))
-		row++;
-	if (row == SCORE_ROWS || has_levels(row) != (value[len] != '\0'))
-		return -1;
-	if (level < (int) rows[row].first || level > (int) rows[row].last)
-		return -1;
-	v->decided_row = row;
-	v->decided_level = level;
-	return 0;
-}
-
-static void write_text(const struct verdict *v, const struct word *w, struct buf *out)
-{
+	size_t max = VERDICT_TEXT - strlen(" " END), from = out->len;
 	const char *text = (const char *) v + w->at;
 
 	for (size_t i = 0; i < w->size && text[i]; i++) {
@@ -189,9 +120,82 @@ static void write_text(const struct verdict *v, const struct word *w, struct buf
 
 		buf_add(out, &c, 1);
 	}
+	if (out->failed || out->len <= max || w != &verdict_words[verdict_word_count - 1])
+		return;
+	max -= max < strlen(CUT) ? max : strlen(CUT);
+	while (out->len > from && (out->len > max || out->data[out->len - 1] != w->blank))
+		out->len--;
+	buf_puts(out, CUT);
 }
 
-static int read_text(struct verdict *v, const struct word *w, const char *value)
+/* Appends the value, or nothing to omit the word. */
+static void write_value(const struct verdict *v, const struct verdict_word *w, struct buf *out)
+{
+	char path[VERDICT_TEXT];
+
+	switch (w->kind) {
+	case WORD_NUMBER:
+		if (verdict_number(v, w))
+			buf_printf(out, "%u", verdict_number(v, w));
+		break;
+	case WORD_TEXT:
+		write_text(v, w, out);
+		break;
+	case WORD_FIT:
+		buf_puts(out, fit_name(v->request.fit));
+		break;
+	case WORD_LEVEL:
+		if (v->request.level != LEVEL_NODE)
+			buf_puts(out, level_name(v->request.level));
+		break;
+	case WORD_PATH:
+		request_path_text(&v->request.path, path, sizeof(path));
+		buf_puts(out, path);
+		break;
+	case WORD_TASKS:
+		if (v->tasks || v->task_cores)
+			buf_printf(out, "%ux%u", v->tasks, v->task_cores);
+		break;
+	case WORD_COUNTS:
+		write_counts(v, w->row, out);
+		break;
+	case WORD_DECIDED:
+		if (*v->beside && v->decided_row >= 0)
+			buf_printf(out, "%s%s%s", score_row_name(v->decided_row), has_levels(v->decided_row) ? ":" : "",
+				   has_levels(v->decided_row) ? level_name(v->decided_level) : "");
+		break;
+	}
+}
+
+static int read_counts(struct verdict *v, enum score_row row, const char *value)
+{
+	for (enum level level = rows[row].first; level <= rows[row].last; level++) {
+		unsigned count;
+
+		if (number_read(&value, SCORE_MAX_CORES, &count) ||
+		    *value++ != (level < rows[row].last ? ',' : '\0'))
+			return -1;
+		cost_set(&v->cost, row, level, count);
+	}
+	return 0;
+}
+
+static int read_decided(struct verdict *v, const char *value)
+{
+	size_t len = strcspn(value, ":");
+	int row = 0, level = value[len] ? level_parse(value + len + 1) : LEVEL_NODE;
+
+	while (row < SCORE_ROWS && (strlen(rows[row].name) != len || memcmp(rows[row].name, value, len)))
+		row++;
+	if (row == SCORE_ROWS || has_levels(row) != (value[len] != '\0') || level < (int) rows[row].first ||
+	    level > (int) rows[row].last)
+		return -1;
+	v->decided_row = row;
+	v->decided_level = level;
+	return 0;
+}
+
+static int read_text(struct verdict *v, const struct verdict_word *w, const char *value)
 {
 	char *text = (char *) v + w->at;
 
@@ -207,63 +211,35 @@ static int read_text(struct verdict *v, const struct word *w, const char *value)
 	return 0;
 }
 
-/* Writes as many nodes as there is room for. The line ends after them. */
-static void write_cores(const struct verdict *v, const struct word *w, struct buf *out)
+static int read_value(struct verdict *v, const struct verdict_word *w, const char *value)
 {
-	size_t max = VERDICT_TEXT - strlen(" " END), from = out->len;
+	char option[32];
 
-	write_text(v, w, out);
-	if (out->failed || out->len <= max)
-		return;
-	max -= max < strlen(CUT) ? max : strlen(CUT);
-	while (out->len > from && (out->len > max || out->data[out->len - 1] != w->blank))
-		out->len--;
-	buf_puts(out, CUT);
+	switch (w->kind) {
+	case WORD_NUMBER:
+		return number_read(&value, UINT32_MAX, number_at(v, w)) || *value ? -1 : 0;
+	case WORD_TEXT:
+		return read_text(v, w, value);
+	case WORD_TASKS:
+		return number_read(&value, UINT32_MAX, &v->tasks) || *value++ != 'x' ||
+		       number_read(&value, UINT32_MAX, &v->task_cores) || *value ? -1 : 0;
+	case WORD_COUNTS:
+		return read_counts(v, w->row, value);
+	case WORD_DECIDED:
+		return read_decided(v, value);
+	default:	/* these have the names of the options */
+		snprintf(option, sizeof(option), "topo-%s", w->name);
+		return request_set(&v->request, option, value, NULL);
+	}
 }
 
-#define FIELD(field) .at = offsetof(struct verdict, field), .size = sizeof(((struct verdict *) NULL)->field)
-#define REQUEST(name, write) { name, write, read_request, .at = 0 }
-#define NUMBER(field) { #field, write_number, read_number, FIELD(field) }
-#define COUNTS(name, which) { name, write_row, read_row, .row = which }
-
-/* In the order in which they are written; the cores are last, because they use the remaining room. */
-static const struct word words[] = {
-	REQUEST("fit", write_fit),
-	REQUEST("level", write_level),
-	REQUEST("request", write_path),
-	NUMBER(nodes),
-	{ "tasks", write_tasks, read_tasks, .at = 0 },
-	NUMBER(cores_per_node),
-	NUMBER(own_cores),
-	NUMBER(whole_nodes),
-	NUMBER(memory_far),
-	NUMBER(gpus),
-	NUMBER(gpus_far),
-	NUMBER(gpus_unknown),
-	NUMBER(cores_far),
-	NUMBER(candidates),
-	NUMBER(room),
-	COUNTS("beyond", SCORE_BEYOND),
-	COUNTS("cuts", SCORE_CUTS),
-	COUNTS("touched", SCORE_TOUCHED),
-	COUNTS("open", SCORE_OPEN),
-	COUNTS("broken", SCORE_BROKEN),
-	COUNTS("left", SCORE_LEFT),
-	{ "beside", write_text, read_text, FIELD(beside) },
-	{ "decided", write_decided, read_decided, .at = 0 },
-	{ "reason", write_text, read_text, FIELD(reason), .blank = '_' },
-	{ "cores", write_cores, read_text, FIELD(cores), .blank = ';' },
-};
-
-#define WORDS (sizeof(words) / sizeof(words[0]))
-
-static void write_word(const struct verdict *v, const struct word *w, struct buf *line)
+static void write_word(const struct verdict *v, const struct verdict_word *w, struct buf *line)
 {
 	size_t from = line->len, value;
 
 	buf_printf(line, " %s=", w->name);
 	value = line->len;
-	w->write(v, w, line);
+	write_value(v, w, line);
 	if (line->failed || line->len > value)
 		return;
 	line->len = from;
@@ -275,8 +251,8 @@ void verdict_write(const struct verdict *v, struct buf *out)
 	struct buf line = {0};
 
 	buf_printf(&line, VERSION " %s", outcome_name(v->outcome));
-	for (size_t i = 0; i < WORDS; i++)
-		write_word(v, &words[i], &line);
+	for (size_t i = 0; i < verdict_word_count; i++)
+		write_word(v, &verdict_words[i], &line);
 	buf_puts(&line, " " END);
 	if (line.failed)
 		out->failed = true;
@@ -333,31 +309,27 @@ static int read_outcome(struct verdict *v, const char *word, size_t len)
 	return -1;
 }
 
-static const struct word *word_of(const char *text, size_t len)
-{
-	for (const struct word *w = words; w < words + WORDS; w++)
-		if (strlen(w->name) < len && text[strlen(w->name)] == '=' && !memcmp(text, w->name, strlen(w->name)))
-			return w;
-	return NULL;
-}
-
 static int read_word(struct verdict *v, const char *text, size_t len, unsigned *seen, struct err *e)
 {
-	const struct word *w = word_of(text, len);
+	size_t name = strcspn(text, "= "), nth = 0;
+	const struct verdict_word *w;
 	char value[VERDICT_TEXT];
 
-	if (!w)
+	while (nth < verdict_word_count &&
+	       (strlen(verdict_words[nth].name) != name || memcmp(verdict_words[nth].name, text, name)))
+		nth++;
+	if (nth == verdict_word_count || name >= len)
 		return 0;
-	if (*seen & 1u << (w - words))
+	w = &verdict_words[nth];
+	if (*seen & 1u << nth)
 		return err_set(e, "'%s' occurs twice", w->name);
-	*seen |= 1u << (w - words);
-	text += strlen(w->name) + 1;
-	len -= strlen(w->name) + 1;
+	*seen |= 1u << nth;
+	len -= name + 1;
 	if (len < sizeof(value)) {
-		memcpy(value, text, len);
+		memcpy(value, text + name + 1, len);
 		value[len] = '\0';
 	}
-	return len >= sizeof(value) || w->read(v, w, value) ? err_set(e, "'%s' cannot be read", w->name) : 0;
+	return len >= sizeof(value) || read_value(v, w, value) ? err_set(e, "'%s' cannot be read", w->name) : 0;
 }
 
 /* Reads the words of a line from the second on, without the end. */

@@ -44,3 +44,15 @@ const char *level_name(enum level level)
 			return names[i].name;
 	return "?";
 }
+
+const char *level_noun(enum level level, unsigned long n)
+{
+	static const char *const nouns[LEVEL_COUNT][2] = {
+		[LEVEL_NODE] = { "node", "nodes" }, [LEVEL_PACKAGE] = { "package", "packages" },
+		[LEVEL_DIE] = { "die", "dies" }, [LEVEL_NUMA] = { "NUMA node", "NUMA nodes" },
+		[LEVEL_L3] = { "L3 cache", "L3 caches" }, [LEVEL_L2] = { "L2 cache", "L2 caches" },
+		[LEVEL_CORE] = { "core", "cores" },
+	};
+
+	return nouns[level][n != 1];
+}

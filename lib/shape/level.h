@@ -29,4 +29,7 @@ int level_parse(const char *name);
 /* "node", "package", "die", "numa", "l3", "l2", "core": a constant. */
 const char *level_name(enum level level);
 
+/* In a sentence, so many of them: "L3 cache", "NUMA nodes"; a constant. */
+const char *level_noun(enum level level, unsigned long n);
+
 #endif

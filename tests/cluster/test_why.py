@@ -55,7 +55,7 @@ def test_placed_job(cluster, submit):
     assert {node: expand(cores)} == cores_of(cluster, number)
     assert rows["touches"].startswith("1 package, 1 NUMA node, 1 L3 cache")
     assert rows["level"] == "satisfied: all within one L3 cache"
-    assert rows["leaves"].startswith("exact fit, no core left in its ")
+    assert rows["leaves"].startswith("exact fit, no free core left in its ")
     assert rows["choice"] == "1 of 1 node offered by Slurm had room"
     picture = cluster.topiary("show", "cn1", "--svg", "--job", number, user=JOB_USER).stdout
     assert f"Dark green: cores {cores} of job {number}" in picture
@@ -66,8 +66,8 @@ def test_cores_left_over(cluster, submit):
     second = placed(cluster, submit, "-n1")
     third = placed(cluster, submit, "-n2")
     assert told(cluster, first)["leaves"] == "3 free cores left in its NUMA node, which was entirely free"
-    assert told(cluster, second)["leaves"].startswith("exact fit, no core left in its L2 cache")
-    assert told(cluster, third)["leaves"].startswith("exact fit, no core left in its ")
+    assert told(cluster, second)["leaves"].startswith("exact fit, no free core left in its L2 cache")
+    assert told(cluster, third)["leaves"].startswith("exact fit, no free core left in its ")
 
 
 def test_level_that_cannot_be_kept(cluster, submit):
@@ -79,7 +79,7 @@ def test_spread_job(cluster, submit):
     number = placed(cluster, submit, "-n8", "--topo-fit=spread", "--topo-level=l3")
     rows = told(cluster, number)
     assert rows["level"] == "each task has its own L3 cache"
-    assert rows["leaves"] == "no core of its L3 caches is used by other jobs"
+    assert rows["leaves"] == "no core of its L3 caches is used or reserved by others"
 
 
 def test_best_other_node(cluster, submit):
@@ -130,7 +130,7 @@ def test_comment_changed_to_an_unknown_option(cluster, submit):
     cluster.command(["scontrol", "release", number])
     wait_running(cluster, number)
     assert (told(cluster, number)["because"]
-            == "unknown Topiary option in --comment or the environment of the job")
+            == "unknown Topiary option, or value of one, in --comment or the environment of the job")
 
 
 def test_whole_node_is_within_no_domain(cluster, submit):
@@ -187,10 +187,36 @@ def test_job_that_slurmctld_does_not_know(cluster):
 
 
 def test_job_with_fit_off(cluster, submit):
-    number = placed(cluster, submit, "-n8", "--topo-fit=off")
+    rows = told(cluster, placed(cluster, submit, "-n8", "--topo-fit=off"))
+    assert rows["job"].endswith(", running: left to Slurm") and rows["because"] == "topo-fit is off"
+    assert rows["wanted"] == "8 tasks of 1 core on one node"
+
+
+def test_job_that_ended_before_it_started(cluster, submit):
+    number = submit("--hold", "-n1")
+    cluster.command(["scancel", number])
     refused = why(cluster, number, check=False)
-    assert refused.returncode == 1 and refused.stderr.count("\n") == 1, refused.stderr
-    assert "topo-fit off" in refused.stderr and "pending" not in refused.stderr
+    assert refused.returncode == 1 and refused.stderr.endswith("no verdict: it ended before it started\n"), refused.stderr
+    waits = submit("-w", "cn1", "-N1", "-n4", "-B2:2", "--topo-fit=require", "--topo-level=package")
+    assert wait_until(lambda: not why(cluster, waits, check=False).returncode, 30)
+    assert told(cluster, waits)["choice"] == "1 of 1 node offered by Slurm had room"
+    cluster.command(["scancel", waits])
+    assert told(cluster, waits)["job"] == f"{waits}, ended: waited"
+
+
+def test_named_node_is_not_compared_with_others(cluster, submit):
+    """The other one is: it is what was chosen."""
+    number = submit("-w", "cn2", "-N2", "-n16", "--exclude=cn3,cn4,cn5")
+    wait_running(cluster, number)
+    assert "beside" not in told(cluster, number)
+
+
+def test_tasks_that_cannot_be_divided_evenly(cluster, submit):
+    number = submit("-n70", "--exclude=cn3,cn4,cn5")
+    wait_running(cluster, number)
+    rows, cores = told(cluster, number), [len(cores) for cores in cores_of(cluster, number).values()]
+    assert rows["wanted"] == f"70 tasks of 1 core on 2 nodes, at most {max(cores)} on each"
+    assert sum(cores) == 70 and rows["choice"] == "2 of 2 nodes offered by Slurm had room"
 
 
 @pytest.mark.parametrize("words", [[], ["x"], ["12.0"], ["0"], ["-1"], ["12_"], ["12+"], ["12_3+1"], ["1", "2"],

@@ -41,11 +41,11 @@ static void prints_text(void **state)
 		{ "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 candidates=12 room=9 touched=1,1,1,1,8"
 		  " broken=0,0,0,1,8 left=32,24,24,8,0,0 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7 end",
 		  "asked    within one L3 cache if possible (fit prefer, level l3)\n"
-		  "wanted   8 tasks of 1 core on each of 2 nodes\n"
+		  "wanted   up to 8 tasks of 1 core on each of 2 nodes\n"
 		  "cores    cn[1-2] 0-7\n"
 		  "touches  1 package, 1 NUMA node, 1 L3 cache on the worst node\n"
-		  "level    satisfied: all within one L3 cache\n"
-		  "leaves   exact fit, no core left in its L3 cache\n"
+		  "level    satisfied: all within one L3 cache on each node\n"
+		  "leaves   exact fit, no free core left in its L3 cache on the worst node\n"
 		  "choice   9 of 12 nodes offered by Slurm had room\n"
 		  "beside   cn7: free cores would be left in more L3 caches there\n" },
 		{ "topiary:1 placed fit=prefer nodes=1 tasks=5x1 candidates=1 room=1 touched=1,1,1,1,5"
@@ -56,9 +56,9 @@ static void prints_text(void **state)
 		  "         cn2 0-4\n"
 		  "         ...\n"
 		  "touches  1 package, 1 NUMA node, 1 L3 cache\n"
-		  "leaves   3 free cores left in its package, which was partly used before\n"
+		  "leaves   3 free cores left in its package, of which a part was not free before\n"
 		  "choice   1 of 1 node offered by Slurm had room\n"
-		  "beside   cn3 is equally good; the first node in Slurm's order was chosen\n" },
+		  "beside   cn3 is equally good\n" },
 		{ "topiary:1 placed fit=prefer nodes=1 tasks=5x1 touched=1,1,1,1,3 open=1,1,1,1,1 broken=1,1,1,1,1 "
 		  "left=59,11,11,3,3,1 end",
 		  "asked    the fewest hardware boundaries crossed (fit prefer)\n"
@@ -81,8 +81,7 @@ static void prints_text(void **state)
 		  "wanted   2 tasks of 4 cores on one node\n"
 		  "cores    cn1 0-7\n"
 		  "touches  1 package, 1 NUMA node, 2 L3 caches\n"
-		  "tasks    none is split\n"
-		  "leaves   1 free core left in its NUMA node, which was partly used before\n"
+		  "leaves   1 free core left in its NUMA node, of which a part was not free before\n"
 		  "beside   cn2: more free cores would be left in its nodes there\n" },
 		{ "topiary:1 placed fit=spread nodes=1 tasks=4x2 touched=1,1,2,4,4 left=3,2,2,2,2,1 beside=cn2 "
 		  "decided=left:l3 cores=cn1:0-7 end",
@@ -91,9 +90,8 @@ static void prints_text(void **state)
 		  "cores    cn1 0-7\n"
 		  "touches  1 package, 2 NUMA nodes, 4 L3 caches, 4 L2 caches\n"
 		  "level    each task has its own L3 cache\n"
-		  "tasks    none is split\n"
-		  "leaves   2 cores of its L3 caches are used by other jobs\n"
-		  "beside   cn2: other jobs use more cores of its L3 caches\n" },
+		  "leaves   2 cores of its L3 caches are used or reserved by others\n"
+		  "beside   cn2: more cores of its L3 caches are used or reserved by others\n" },
 		{ "topiary:1 placed fit=spread level=package nodes=1 tasks=3x1 beyond=1 touched=2,2,2,2,3 beside=cn2"
 		  " decided=beyond cores=cn1:0-2 end",
 		  "asked    one package per task if possible (fit spread, level package)\n"
@@ -101,7 +99,7 @@ static void prints_text(void **state)
 		  "cores    cn1 0-2\n"
 		  "touches  2 packages, 2 NUMA nodes, 2 L3 caches\n"
 		  "level    up to 2 tasks share one package\n"
-		  "leaves   no core of its packages is used by other jobs\n"
+		  "leaves   no core of its packages is used or reserved by others\n"
 		  "beside   cn2: more tasks would share one package there\n" },
 		{ "topiary:1 placed fit=require level=l3 nodes=1 tasks=4x1 cores_per_node=16 whole_nodes=1"
 		  " touched=2,2,2,2,16 end",
@@ -109,18 +107,42 @@ static void prints_text(void **state)
 		  "wanted   4 tasks of 1 core on one node\n"
 		  "touches  2 packages, 2 NUMA nodes, 2 L3 caches\n"
 		  "level    not considered: the job has all cores of its nodes\n"
-		  "leaves   exact fit, no core left in its packages\n" },
+		  "leaves   exact fit, no free core left in its packages\n" },
 		{ "topiary:1 placed fit=prefer nodes=2 tasks=5x1 cores_per_node=3 touched=1,1,1,1,3 end",
 		  "asked    the fewest hardware boundaries crossed (fit prefer)\n"
-		  "wanted   5 tasks on 3 cores, up to 2 per core, on each of 2 nodes\n"
+		  "wanted   up to 5 tasks of 1 core on each of 2 nodes; those of a node share 3 cores\n"
 		  "touches  1 package, 1 NUMA node, 1 L3 cache on the worst node\n"
-		  "leaves   exact fit, no core left in its package\n" },
+		  "leaves   exact fit, no free core left in its package on the worst node\n" },
 		{ "topiary:1 placed fit=prefer nodes=1 tasks=5x2 cores_per_node=8 touched=1,1,1,1,8 end",
 		  "asked    the fewest hardware boundaries crossed (fit prefer)\n"
-		  "wanted   5 tasks on 8 cores on one node\n"
+		  "wanted   5 tasks of 2 cores on one node; they share 8 cores\n"
 		  "touches  1 package, 1 NUMA node, 1 L3 cache\n"
-		  "tasks    none is split\n"
-		  "leaves   exact fit, no core left in its package\n" },
+		  "leaves   exact fit, no free core left in its package\n" },
+		{ "topiary:1 placed fit=prefer nodes=2 tasks=64x1 all_tasks=70 cores_per_node=64 room=3 candidates=4"
+		  " unknown=1 beside=cn3 better=6 end",
+		  "asked   the fewest hardware boundaries crossed (fit prefer)\n"
+		  "wanted  70 tasks of 1 core on 2 nodes, at most 64 on each\n"
+		  "choice  3 of 4 nodes offered by Slurm had room; 1 is not in the snapshot, or different there\n"
+		  "beside  cn3 is equally good; the first node in Slurm's order was chosen\n" },
+		{ "topiary:1 placed fit=prefer nodes=2 tasks=4x2 all_tasks=8 whole_tasks=1 cores_per_node=8 beside=cn3"
+		  " better=1 end",
+		  "asked   the fewest hardware boundaries crossed (fit prefer)\n"
+		  "wanted  8 tasks of 2 cores on 2 nodes, 4 on each\n"
+		  "tasks   none is split\n"
+		  "beside  cn3: less of its memory would be near its cores there\n" },
+		{ "topiary:1 placed fit=prefer nodes=2 tasks=4x2 all_tasks=8 whole_tasks=1 cuts=0,1 memory_far=1 end",
+		  "asked   the fewest hardware boundaries crossed (fit prefer)\n"
+		  "wanted  8 tasks of 2 cores on 2 nodes, 4 on each\n"
+		  "tasks   1 split between L3 caches on the worst node\n"
+		  "memory  on 1 of 2 nodes, it requests more than the NUMA nodes of its cores have free: part of it may"
+		  " be far\n" },
+		{ "topiary:1 waits fit=require level=l3 nodes=1 more_nodes=1 tasks=0x2 all_tasks=8 end",
+		  "asked   within one L3 cache on each node, otherwise wait (fit require, level l3)\n"
+		  "wanted  8 tasks of 2 cores on 1 or more nodes\n" },
+		{ "topiary:1 left fit=prefer nodes=3 tasks=0x1 all_tasks=1 better=99 beside=n1 end",
+		  "asked   the fewest hardware boundaries crossed (fit prefer)\n"
+		  "wanted  1 task of 1 core on 3 nodes\n"
+		  "beside  n1 is equally good\n" },
 		{ "topiary:1 placed fit=prefer nodes=1 tasks=1x1 gpus=2 end",
 		  "asked   the fewest hardware boundaries crossed (fit prefer)\n"
 		  "wanted  1 task of 1 core on one node\n"
@@ -194,25 +216,30 @@ static void prints_json(void **state)
 	static const struct {
 		const char *line, *json;
 	} rows[] = {
-		{ "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 gpus=2 cores_far=3 candidates=12 room=9"
-		  " beyond=1 touched=1,1,1,2,8 left=32,24,24,8,0,0"
+		{ "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 all_tasks=16 gpus=2 cores_far=3 candidates=12"
+		  " room=9 beyond=1 touched=1,1,1,2,8 left=32,24,24,8,0,0"
 		  " beside=cn7 decided=open:l3 cores=cn[1-2]:0-7;cn3:8,9;... end",
-		  "{\"outcome\": \"placed\", \"fit\": \"prefer\", \"level\": \"l3\", \"request\": null, \"nodes\": 2, "
-		  "\"tasks_per_node\": 8, \"cores_per_task\": 1, \"cores_per_node\": 0, \"memory_far\": 0,"
-		  " \"gpus\": 2, \"gpus_far\": 0, \"gpus_unknown\": 0, \"cores_far\": 3, \"candidates\": 12, \"room\":"
-		  " 9, \"counts\": {\"beyond\": {\"l3\": 1}, \"cuts\": {}, "
+		  "{\"outcome\": \"placed\", \"fit\": \"prefer\", \"level\": \"l3\", \"request\": null,"
+		  " \"tasks_per_node\": 8, \"cores_per_task\": 1, \"nodes\": 2, \"more_nodes\": 0, \"all_tasks\": 16,"
+		  " \"cores_per_node\": 0, \"own_cores\": 0, \"whole_nodes\": 0, \"whole_tasks\": 0, \"memory_far\": 0,"
+		  " \"gpus\": 2, \"gpus_far\": 0, \"gpus_unknown\": 0, \"cores_far\": 3,"
+		  " \"candidates\": 12, \"room\": 9, \"unknown\": 0,"
+		  " \"counts\": {\"beyond\": {\"l3\": 1}, \"cuts\": {}, "
 		  "\"touched\": {\"package\": 1, \"die\": 1, \"numa\": 1, \"l3\": 2, \"l2\": 8}, "
 		  "\"open\": {}, \"broken\": {}, "
 		  "\"left\": {\"node\": 32, \"package\": 24, \"die\": 24, \"numa\": 8}}, \"beside\": \"cn7\", "
-		  "\"decided\": {\"row\": \"open\", \"level\": \"l3\"}, \"cores\": [{\"nodes\": \"cn[1-2]\", \"cores\":"
-		  " \"0-7\"}, {\"nodes\": \"cn3\", \"cores\": \"8,9\"}], \"cores_cut\": true, \"reason\": null}" },
-		{ "topiary:1 waits fit=require request=/l3=1/core=4 nodes=1 tasks=1x4 candidates=3 reason=no_room end",
+		  "\"decided\": {\"row\": \"open\", \"level\": \"l3\"}, \"better_by\": null, \"cores\": ["
+		  "{\"nodes\": \"cn[1-2]\", \"cores\": \"0-7\"}, {\"nodes\": \"cn3\", \"cores\": \"8,9\"}],"
+		  " \"cores_cut\": true, \"reason\": null}" },
+		{ "topiary:1 waits fit=require request=/l3=1/core=4 nodes=1 tasks=1x4 candidates=3 better=1 beside=n"
+		  " reason=no_room end",
 		  "{\"outcome\": \"waits\", \"fit\": \"require\", \"level\": \"node\", \"request\": \"/l3=1/core=4\","
-		  " \"nodes\": 1, \"tasks_per_node\": 1, \"cores_per_task\": 4, \"cores_per_node\": 0,"
-		  " \"memory_far\": 0, \"gpus\": 0, \"gpus_far\": 0, \"gpus_unknown\": 0, \"cores_far\": 0,"
-		  " \"candidates\":"
-		  " 3, \"room\": 0, \"counts\": null, \"beside\": null, "
-		  "\"decided\": null, \"cores\": [], \"cores_cut\": false, \"reason\": \"no room\"}" },
+		  " \"tasks_per_node\": 1, \"cores_per_task\": 4, \"nodes\": 1, \"more_nodes\": 0, \"all_tasks\": 0,"
+		  " \"cores_per_node\": 0, \"own_cores\": 0, \"whole_nodes\": 0, \"whole_tasks\": 0, \"memory_far\": 0,"
+		  " \"gpus\": 0, \"gpus_far\": 0, \"gpus_unknown\": 0, \"cores_far\": 0,"
+		  " \"candidates\": 3, \"room\": 0, \"unknown\": 0,"
+		  " \"counts\": null, \"beside\": \"n\", \"decided\": null, \"better_by\": \"memory\", \"cores\": [],"
+		  " \"cores_cut\": false, \"reason\": \"no room\"}" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {

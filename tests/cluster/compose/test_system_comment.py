@@ -104,7 +104,7 @@ def test_placed_requeued_and_placed_again(cluster):
 
 def test_left_to_slurm(cluster):
     assert comment(cluster, start(cluster, "-n4", "--overcommit")) == f"{BEFORE} [left]"
-    assert comment(cluster, start(cluster, "-n4", "--topo-fit=off")) == BEFORE
+    assert comment(cluster, start(cluster, "-n4", "--topo-fit=off")) == f"{BEFORE} [left]"
 
 
 def test_waits_and_is_placed(cluster):
