@@ -62,7 +62,8 @@ static const struct reader readers[] = {
 	{ "commands", "the commands and daemons", NULL, NULL, path_of_commands },
 	{ "select", "the select plugin",
 	  SELECT_OFF,
-	  "SnapshotFile SnapshotPoll TopoFit TopoLevel TopoMem TopoGpuCores WithoutSnapshot", path_of_select },
+	  "SnapshotFile SnapshotPoll TopoFit TopoLevel TopoMem TopoGpuCores TopoVerdicts WithoutSnapshot",
+	  path_of_select },
 	{ "spank", "the SPANK plugin", "correct this line: steps have no topology meanwhile",
 	  "RunDir TopologyFile TopoTasks TopoPlace TopoMembind TopoMems TopoOmp TopoNic TopoHwloc TopoMonitor "
 	  "MonitorSummaries TopiaryCommand MapTimeout NicPlanes",

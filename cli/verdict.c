@@ -128,7 +128,8 @@ static void describe_beyond(const struct verdict *v, struct buf *out)
 	else if (v->request.fit == FIT_SPREAD)
 		buf_printf(out, "up to %u tasks share one %s", n, level_noun(level, 1));
 	else if (n == 1)
-		buf_printf(out, "satisfied: all within one %s%s", level_noun(level, 1), v->nodes > 1 ? " on each node" : "");
+		buf_printf(out, "satisfied: all within one %s%s", level_noun(level, 1),
+			   v->nodes > 1 ? " on each node" : "");
 	else
 		buf_printf(out, "not satisfied: in %u %s%s", n, level_noun(level, 2),
 			   v->nodes > 1 ? " on the worst node" : "");
@@ -155,7 +156,8 @@ static void describe_memory(const struct verdict *v, struct buf *out)
 {
 	if (!v->memory_far)
 		return;
-	buf_printf(out, "on %u of %u node%s, it requests more than the NUMA nodes of its cores have free: part of it may be far",
+	buf_printf(out, "on %u of %u node%s, it requests more than the NUMA nodes of its cores have free: part of it"
+		   " may be far",
 		   v->memory_far, v->nodes, v->nodes == 1 ? "" : "s");
 }
 
@@ -262,9 +264,11 @@ static void describe_beside(const struct verdict *v, struct buf *out)
 	else if (spread && row == SCORE_BEYOND)
 		buf_printf(out, "%s: more tasks would share one %s there", v->beside, level_noun(level, 1));
 	else if (spread && row == SCORE_LEFT)
-		buf_printf(out, "%s: more cores of its %s are used or reserved by others", v->beside, level_noun(level, 2));
+		buf_printf(out, "%s: more cores of its %s are used or reserved by others", v->beside,
+			   level_noun(level, 2));
 	else
-		buf_printf(out, "%s: %s%s%s there", v->beside, worse[row].before, level_noun(level, 2), worse[row].after);
+		buf_printf(out, "%s: %s%s%s there", v->beside, worse[row].before, level_noun(level, 2),
+			   worse[row].after);
 }
 
 static void add_row(struct table *t, const char *head, const char *words)

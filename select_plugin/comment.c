@@ -14,6 +14,14 @@ static struct {
 	struct verdict verdict;
 } decided;
 
+static bool in_admin = true, in_system;
+
+void comment_begin(const char *place)
+{
+	in_admin = !strcasecmp(place, "admin");
+	in_system = !strcasecmp(place, "system");
+}
+
 /* Replaces the previous line in a comment with a new one, or with none (""). */
 static void comment_write(char **comment, const char *line)
 {
@@ -39,19 +47,34 @@ static void comment_write(char **comment, const char *line)
 	buf_free(&b);
 }
 
-static void verdict_put(job_record_t *job, const struct verdict *v)
+/* In one place only, although TopoVerdicts may have changed since the last. */
+static void verdict_put(job_record_t *job, const char *line)
+{
+	comment_write(&job->admin_comment, in_admin ? line : "");
+	comment_write(&job->system_comment, in_system ? line : "");
+}
+
+static void verdict_put_new(job_record_t *job, const struct verdict *v)
 {
 	struct buf line = {0};
 
 	verdict_write(v, &line);
-	comment_write(&job->system_comment, line.failed ? "" : line.data);
+	verdict_put(job, line.failed ? "" : line.data);
 	buf_free(&line);
+}
+
+/* Reads the job's verdict. Returns 0, or 1 or -1 as verdict_read. */
+static int verdict_get(const job_record_t *job, struct verdict *out)
+{
+	int rc = verdict_read(job->admin_comment, out, NULL);
+
+	return rc > 0 ? verdict_read(job->system_comment, out, NULL) : rc;
 }
 
 static void comment_set(job_record_t *job, const struct verdict *v)
 {
 	if (v->outcome == VERDICT_WAITS) {
-		verdict_put(job, v);
+		verdict_put_new(job, v);
 		return;
 	}
 	decided.job = job;
@@ -69,9 +92,9 @@ bool comment_clear(job_record_t *job, bool waits)
 
 	if (decided.job == job)
 		comment_end();
-	if (verdict_read(job->system_comment, &v, NULL) || (!waits && v.outcome == VERDICT_WAITS))
+	if (verdict_get(job, &v) || (!waits && v.outcome == VERDICT_WAITS))
 		return false;
-	comment_write(&job->system_comment, "");
+	verdict_put(job, "");
 	return v.own_cores;
 }
 
@@ -272,7 +295,7 @@ bool comment_started(job_record_t *job, const struct device_distance *d)
 	v->gpus_far = d->gpus_far;
 	v->gpus_unknown = d->gpus_unknown;
 	v->cores_far = d->cores_far;
-	verdict_put(job, v);
+	verdict_put_new(job, v);
 	comment_end();
 	return v->own_cores;
 }
@@ -283,6 +306,6 @@ void comment_reason(job_record_t *job, const struct job_request *req, const stru
 	struct verdict v = verdict_begin(req, s, outcome), old;
 
 	snprintf(v.reason, sizeof(v.reason), "%s", reason);
-	if (verdict_read(job->system_comment, &old, NULL) || old.outcome != outcome || strcmp(old.reason, v.reason))
+	if (verdict_get(job, &old) || old.outcome != outcome || strcmp(old.reason, v.reason))
 		comment_set(job, &v);
 }

@@ -8,10 +8,14 @@
 #include "plan.h"
 
 /*
- * The verdict (score/verdict.h) in the job's SystemComment, replacing the previous one; text by others is kept. Slurm
- * stores it with the job, shows it (scontrol show job) and sends it to accounting, so Topiary writes no file. The
- * verdict of a job that is about to start is written when it has started: comment_started.
+ * The verdict (score/verdict.h) in the job's AdminComment or SystemComment, replacing the previous one; text by others
+ * is kept. Slurm stores both with the job and shows them (scontrol show job), so Topiary writes no file; AdminComment
+ * alone is sent to accounting when the job ends (jobacct_storage_p_job_complete() of accounting_storage/slurmdbd, 22.05
+ * to 26.05). The verdict of a job that is about to start is written when it has started: comment_started.
  */
+
+/* place: the value of TopoVerdicts. */
+void comment_begin(const char *place);
 
 /* The job was placed by this plan; its own record has the cores that it got. */
 void comment_placed(job_record_t *job, const struct job_request *req, const struct candidate_set *s,

@@ -54,6 +54,7 @@ void steer_start(void)
 		settings_free(&settings);
 	} else {
 		started = true;
+		comment_begin(settings.topo_verdicts);
 	}
 	if (started && !(slurm_conf.select_type_param & CR_CORE))
 		error("topiary: SelectTypeParameters does not allocate cores (CR_Core): jobs are placed as without"
@@ -492,10 +493,11 @@ static void add_obstacles(const struct candidate_set *s, struct buf *out)
 	if (!s->candidates)
 		buf_puts(out, "; Slurm offers no node now");
 	if (node >= 0 && s->unknown == 1)
-		buf_printf(out, "; node %s is not in the snapshot, or different there", node_record_table_ptr[node]->name);
+		buf_printf(out, "; node %s is not in the snapshot, or different there",
+			   node_record_table_ptr[node]->name);
 	else if (node >= 0)
-		buf_printf(out, "; %u of %u nodes are not in the snapshot, or different there, %s among them", s->unknown,
-			   s->candidates, node_record_table_ptr[node]->name);
+		buf_printf(out, "; %u of %u nodes are not in the snapshot, or different there, %s among them",
+			   s->unknown, s->candidates, node_record_table_ptr[node]->name);
 	else if ((node = candidates_capped(s)) >= 0)
 		buf_printf(out, "; jobs of partition %s have %u CPUs of node %s, with MaxCPUsPerNode=%u", part->name,
 			   candidates_partition_cpus(s, node), node_record_table_ptr[node]->name,

@@ -215,8 +215,8 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 			       " largest has %u", node_record_table_ptr[f->named]->name, need.cores,
 			       plural(need.cores), domain, f->named_cores);
 	if (req->max_nodes > f->holding.nodes && f->holding.nodes >= req->min_nodes)
-		return err_set(e, "--topo-fit=require --topo-level=%s: with the tasks of each node in one %s there is room"
-			       " for %llu of the job's %u; the largest %s has %u core%s", level, domain,
+		return err_set(e, "--topo-fit=require --topo-level=%s: with the tasks of each node in one %s there is"
+			       " room for %llu of the job's %u; the largest %s has %u core%s", level, domain,
 			       (unsigned long long) f->holding.tasks, req->tasks, domain, f->largest,
 			       plural(f->largest));
 	if (need.cores > f->largest)

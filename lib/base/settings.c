@@ -49,6 +49,7 @@ static const struct item items[] = {
 	TEXT("TopoLevel", topo_level, "node"),
 	TEXT("TopoMem", topo_mem, "prefer"),
 	WORD("TopoGpuCores", topo_gpu_cores, "spare", "spare", "ignore"),
+	WORD("TopoVerdicts", topo_verdicts, "admin", "admin", "system", "off"),
 	WORD("WithoutSnapshot", without_snapshot, "run", "run", "wait"),
 	TEXT("TopoTasks", topo_tasks, "off"),
 	TEXT("TopoPlace", topo_place, "off"),

@@ -26,6 +26,7 @@ struct settings {
 	char *topo_level;	/* TopoLevel: default of --topo-level: package, die, numa, l3, l2 or node */
 	char *topo_mem;		/* TopoMem: default of --topo-mem: off, prefer or require */
 	char *topo_gpu_cores;	/* TopoGpuCores: for jobs without GPUs, the cores near free ones: spare or ignore */
+	char *topo_verdicts;	/* TopoVerdicts: the comment of a job that has its verdict: admin, system or off */
 	char *without_snapshot;	/* WithoutSnapshot: run or wait, for jobs with fit require, without a snapshot */
 	char *topo_tasks;	/* TopoTasks: default of --topo-tasks: off or auto */
 	char *topo_place;	/* TopoPlace: default of --topo-place; likewise the next three (bind/request.h) */

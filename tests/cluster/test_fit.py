@@ -249,8 +249,8 @@ def test_path_that_no_node_has_is_refused(cluster):
      "/package=4/core=2: the job needs 3 nodes with these domains, but only 2 have them"),
     (["-N2", "-x", "cn5", "-n5", "--topo-request=/core=3"],
      "/core=3 requests 3 cores on each node, but the job's 5 tasks cannot be divided evenly among nodes"),
-    ([*ON, "-c9", *WITHIN_L3], "node cn1 cannot meet the requirement: a task needs 9 cores in one L3 cache, but its largest"
-                               " has 8"),
+    ([*ON, "-c9", *WITHIN_L3], "node cn1 cannot meet the requirement: a task needs 9 cores in one L3 cache, but its"
+                               " largest has 8"),
 ], ids=str)
 def test_refusal_states_what_was_requested_and_what_is_needed(cluster, options, why):
     refused = cluster.batch("true", *options, check=False)

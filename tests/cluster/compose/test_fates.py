@@ -118,8 +118,8 @@ def test_job_that_waits_for_the_limit_of_its_partition(plain):
     number = submit(plain.ours, *"-N1 -n8 -p capped -w big1 --comment=topo-fit=require,topo-level=l3".split())
     settled(plain.ours, number)
     assert wait_until(lambda: not plain.ours.topiary("why", number, check=False).returncode, 30)
-    assert ("because  it requires 1 node with 8 cores in one L3 cache; jobs of partition capped have 5 CPUs of node big1,"
-            " with MaxCPUsPerNode=8\n" in plain.ours.topiary("why", number).stdout)
+    assert ("because  it requires 1 node with 8 cores in one L3 cache; jobs of partition capped have 5 CPUs of node"
+            " big1, with MaxCPUsPerNode=8\n" in plain.ours.topiary("why", number).stdout)
 
 
 def test_node_with_a_job_is_none_for_all_of_its_memory(plain):

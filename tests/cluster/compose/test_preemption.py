@@ -24,7 +24,7 @@ def beside(pair, lower, words):
     """What becomes of a lower job and of an urgent one after it: the lower one's state; the urgent one is packed."""
     ours, stock = pair.both(lambda c: urgent(c, running(c, *lower.split())[0], *words.split()))
     assert ours[1:] == stock[1:]
-    assert "SystemComment=topiary:1 placed " in ours[0], ours[0]
+    assert "AdminComment=topiary:1 placed " in ours[0], ours[0]
     assert not cuts(cores(pair.ours, ours[0]))
     return ours[1]
 

@@ -21,6 +21,8 @@ class WithSitePlugin(Cluster):
 
     def prepare(self):
         super().prepare()
+        with open(self.folder / "etc" / "topiary.conf", "a", encoding="utf-8") as f:
+            f.write("TopoVerdicts = system\n")
         shutil.copy(self.build / "tests" / "job_submit_site.so", self.folder / "doors")
         conf = self.folder / "etc" / "slurm.conf"
         conf.write_text(conf.read_text().replace("JobSubmitPlugins=topiary\n", "JobSubmitPlugins=topiary,site\n"))
