@@ -72,9 +72,9 @@ static bool shares_cores(const part_record_t *part)
 	return part && (part->max_share & ~SHARED_FORCE) != 1;
 }
 
-static uint32_t consumable_flags(const job_record_t *job)
+static uint32_t consumable_flags(const part_record_t *part)
 {
-	return job->part_ptr && job->part_ptr->cr_type ? job->part_ptr->cr_type : slurm_conf.select_type_param;
+	return part && part->cr_type ? part->cr_type : slurm_conf.select_type_param;
 }
 
 /* Requests of a job by which Slurm itself decides where its cores are. */
@@ -141,14 +141,13 @@ static const char *left_alone(const struct slurm_options *m)
 	return NULL;
 }
 
-/* The reason from where the job is to run. */
-static const char *left_there(const job_record_t *job)
+const char *job_request_left_there(const part_record_t *part)
 {
-	if (!(consumable_flags(job) & CR_CORE))
-		return "SelectTypeParameters does not allocate cores";
-	if (job->part_ptr && !job->part_ptr->max_share)
+	if (!(consumable_flags(part) & CR_CORE))
+		return "SelectTypeParameters does not allocate cores (CR_Core)";
+	if (part && !part->max_share)
 		return "the partition allocates whole nodes (OverSubscribe=EXCLUSIVE)";
-	return shares_cores(job->part_ptr) ? "jobs share cores in the partition (OverSubscribe)" : NULL;
+	return shares_cores(part) ? "jobs may share cores in the partition (OverSubscribe)" : NULL;
 }
 
 /*
@@ -210,7 +209,7 @@ static void read_memory(const job_record_t *job, struct job_request *a)
 {
 	const slurm_job_details_t *d = job->details;
 
-	a->counts_memory = consumable_flags(job) & CR_MEMORY;
+	a->counts_memory = consumable_flags(job->part_ptr) & CR_MEMORY;
 	if (!a->counts_memory)
 		return;
 	a->memory_per_cpu = d->pn_min_memory & MEM_PER_CPU;
@@ -250,7 +249,7 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 	a.overcommit = slurm.overcommit;
 	why = unsupported_reason(&a, &slurm);
 	*out = a;
-	return why ? why : left_there(job);
+	return why ? why : job_request_left_there(job->part_ptr);
 }
 
 int job_request_read_submitted(const job_desc_msg_t *job, const struct request *site, struct job_request *out,

@@ -60,6 +60,9 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 int job_request_read_submitted(const job_desc_msg_t *job, const struct request *site, struct job_request *out,
 			       const char **why, struct err *e);
 
+/* The reason why jobs in a partition are left to Slurm alone, or NULL. part may be NULL. */
+const char *job_request_left_there(const part_record_t *part);
+
 /*
  * What some of the tasks need on one node: whole cores for each task of several CPUs, as dist_tasks.c of cons_tres
  * counts.

@@ -91,16 +91,6 @@ static inline bool glue_whole_nodes(const slurm_job_details_t *d)
 #endif
 }
 
-/* The known nodes of a list. Returns 0, or Slurm's error. */
-static inline int glue_nodes(const char *names, bitstr_t **nodes)
-{
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
-	return node_name2bitmap((char *) names, true, nodes, NULL);
-#else
-	return node_name2bitmap((char *) names, true, nodes);
-#endif
-}
-
 /* Whether Slurm counts only those devices of a node that are near free cores. */
 #define GLUE_GRES_NEAR (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0))
 

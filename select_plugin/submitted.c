@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "node_shape.h"
+#include "shape/hostset.h"
 
 /*
  * The largest number of cores in one domain. Where a level is missing, or missing in part, the next level out counts
@@ -93,17 +94,26 @@ static bitstr_t *nodes_of(const job_desc_msg_t *job)
 
 /*
  * Removes nodes that the job excludes; keeps only those that it names if it may have no others. Returns the named
- * nodes, or NULL.
+ * nodes, or NULL. Lists are not expanded: those with names that Slurm does not know are refused by Slurm, later.
  */
-static bitstr_t *keep_named(const job_desc_msg_t *job, uint32_t max_nodes, bitstr_t *nodes)
+static struct hostset *keep_named(const job_desc_msg_t *job, uint32_t max_nodes, bitstr_t *nodes)
 {
-	bitstr_t *named = NULL;
+	struct hostset *named = job->req_nodes ? hostset_parse(job->req_nodes, NULL) : NULL,
+		       *excluded = job->exc_nodes ? hostset_parse(job->exc_nodes, NULL) : NULL;
+	uint32_t count = 0;
 
-	if (job->exc_nodes && !glue_nodes(job->exc_nodes, &named))
-		bit_and_not(nodes, named);
-	FREE_NULL_BITMAP(named);
-	if (job->req_nodes && !glue_nodes(job->req_nodes, &named) && (uint32_t) bit_set_count(named) >= max_nodes)
-		bit_and(nodes, named);
+	for (int i = glue_next(nodes, 0); i >= 0 && (named || excluded); i = glue_next(nodes, i + 1)) {
+		const node_record_t *node = node_record_table_ptr[i];
+
+		if (!node || !node->name || (excluded && hostset_has(excluded, node->name)))
+			bit_clear(nodes, i);
+		else if (named && hostset_has(named, node->name))
+			count++;
+	}
+	for (int i = glue_next(nodes, 0); i >= 0 && named && count >= max_nodes; i = glue_next(nodes, i + 1))
+		if (!hostset_has(named, node_record_table_ptr[i]->name))
+			bit_clear(nodes, i);
+	hostset_free(excluded);
 	return named;
 }
 
@@ -122,7 +132,7 @@ struct finding {
 
 /* Nothing is known when memory is short. */
 static struct finding finding_search(const struct job_request *req, struct snapshot_view *v, const bitstr_t *nodes,
-				     const bitstr_t *named)
+				     const struct hostset *named)
 {
 	struct finding f = { .least = UINT32_MAX, .node = -1, .named = -1 };
 	struct answers answers;
@@ -147,7 +157,7 @@ static struct finding finding_search(const struct job_request *req, struct snaps
 		if (path && tasks)
 			f.least = MIN(f.least, job_request_fewest(req, cores, i));
 		f.known += shape != NULL;
-		if (shape && !tasks && !req->overcommit && named && bit_test((bitstr_t *) named, i)) {
+		if (shape && !tasks && !req->overcommit && named && hostset_has(named, node->name)) {
 			f.named = i;
 			f.named_cores = cores;
 		}
@@ -227,20 +237,28 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 		       domain, f->holding.nodes, f->holding.nodes == 1 ? "has" : "have");
 }
 
-/* Cores or memory (CR_CORE, CR_MEMORY), in at least one of its partitions. */
-static bool is_allocated(const job_desc_msg_t *job, uint32_t what)
+/* Why no partition of the job can have the placement, in the words for one of them; NULL if one can. */
+static const char *partitions_check(const job_desc_msg_t *job, const char *(*check)(const part_record_t *part))
 {
 	char *names = xstrdup(job->partition), *rest = names, *name;
-	bool is = slurm_conf.select_type_param & what;
+	const char *why = names ? NULL : check(default_part_loc);
+	bool can = false;
 	part_record_t *part;
 
-	if (!names && default_part_loc && default_part_loc->cr_type)
-		is = default_part_loc->cr_type & what;
 	while (rest && (name = strsep(&rest, ",")))
-		if ((part = find_part_record(name)) && part->cr_type)
-			is = part->cr_type & what;
+		if ((part = find_part_record(name))) {
+			why = check(part);
+			can |= !why;
+		}
 	xfree(names);
-	return is;
+	return can ? NULL : why;
+}
+
+static const char *memory_there(const part_record_t *part)
+{
+	uint32_t flags = part && part->cr_type ? part->cr_type : slurm_conf.select_type_param;
+
+	return flags & CR_MEMORY ? NULL : "SelectTypeParameters does not allocate memory (CR_Core_Memory)";
 }
 
 int submitted_ignored(const job_desc_msg_t *job, const char *why, struct err *e)
@@ -262,7 +280,8 @@ static int placement_check(const job_desc_msg_t *job, const struct request *site
 	struct finding f;
 	const char *why;
 	struct job_request req;
-	bitstr_t *nodes, *named;
+	struct hostset *named;
+	bitstr_t *nodes;
 	bool near;
 
 	if (job_request_read_submitted(job, site, &req, &why, e))
@@ -270,10 +289,10 @@ static int placement_check(const job_desc_msg_t *job, const struct request *site
 	near = req.asked_memory && req.request.memory == FIT_REQUIRE && !req.whole_nodes;
 	if (req.request.fit == FIT_OFF && !near)
 		return 0;
-	if ((req.asked || near) && !is_allocated(job, CR_CORE))
-		why = "SelectTypeParameters does not allocate cores (CR_Core)";
-	if (near && !why && !is_allocated(job, CR_MEMORY))
-		why = "SelectTypeParameters does not allocate memory (CR_Core_Memory)";
+	if ((req.asked || near) && partitions_check(job, job_request_left_there))
+		why = partitions_check(job, job_request_left_there);
+	if (near && !why)
+		why = partitions_check(job, memory_there);
 	if (near && why)
 		return err_set(e, "--topo-mem=require cannot be met: %s", why);
 	if (why && req.request.fit != FIT_REQUIRE)
@@ -288,7 +307,7 @@ static int placement_check(const job_desc_msg_t *job, const struct request *site
 	nodes = nodes_of(job);
 	named = keep_named(job, req.max_nodes, nodes);
 	f = finding_search(&req, v, nodes, named);
-	FREE_NULL_BITMAP(named);
+	hostset_free(named);
 	FREE_NULL_BITMAP(nodes);
 	return f.known && !may_hold(&req, &f) ? refusal_write(&req, &f, e) : 0;
 }

@@ -39,6 +39,6 @@ char *printable(char *text)
 {
 	for (char *c = text; *c; c++)
 		for (unsigned n = control_length(c); n; n--)
-			c[n - 1] = '?';
+			c[n - 1] = strchr("\t\r\n", *c) ? ' ' : '?';
 	return text;
 }

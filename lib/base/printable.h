@@ -13,7 +13,10 @@
 
 bool is_printable(const char *text);
 
-/* Replace control characters by '?' in place: each of their bytes. Returns text. */
+/*
+ * Replace control characters in place, each of their bytes: by '?', and tabs and ends of lines by blanks, so that lines
+ * that are joined remain words. Returns text.
+ */
 char *printable(char *text);
 
 #endif

@@ -48,12 +48,19 @@ static unsigned cpus_requested(spank_t sp)
 
 static int task_identify(struct task *t, struct err *e)
 {
+	char rank[16], *end;
 	int local = -1;
 
 	if (spank_get_item(t->sp, S_TASK_ID, &local) || spank_get_item(t->sp, S_TASK_GLOBAL_ID, &t->global) ||
 	    spank_get_item(t->sp, S_JOB_LOCAL_TASK_COUNT, &t->nlocal))
 		return err_set(e, "Slurm does not provide the ids of this task");
 	t->local = local;
+	/* In a step of several components Slurm's item counts from 0 in each; the task's own variable has its rank. */
+	if (spank_getenv(t->sp, "SLURM_PROCID", rank, sizeof(rank)) == ESPANK_SUCCESS && *rank) {
+		unsigned long id = strtoul(rank, &end, 10);
+
+		t->global = *end ? t->global : id;
+	}
 	if (t->local >= t->nlocal || t->nlocal > MAX_TASKS)
 		return err_set(e, "Slurm reports local task %d of %u", local, t->nlocal);
 	t->cpus = cpus_requested(t->sp);

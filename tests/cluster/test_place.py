@@ -240,6 +240,11 @@ def test_report_names_both_numbers(cluster):
             == [("0-3", "0-1,16-17"), ("4-7", "2-3,18-19")])
 
 
+def test_report_of_several_components_has_the_ranks_of_the_step(cluster):
+    tasks = told(cluster, "-w", "cn1", "-n1", ":", "--topo-report=json", "-w", "cn3", "-n2")
+    assert {rank: task["node"] for rank, task in tasks.items()} == {0: "cn1", 1: "cn3", 2: "cn3"}
+
+
 def test_report_is_a_table_of_all_nodes(cluster):
     said = step(cluster, "-w", "cn1,cn3", "-N2", "-n4", "-c2", "-m", "cyclic", "--topo-place=compact",
                 "--topo-omp=auto", "--topo-report").stderr

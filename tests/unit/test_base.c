@@ -310,7 +310,8 @@ static void controls_are_seen(void **state)
 	static const struct {
 		const char *text, *printed;
 	} rows[] = {
-		{ "", "" }, { "cn1", "cn1" }, { "\x1b[2J\n", "?[2J?" }, { "a\x7f", "a?" },
+		{ "", "" }, { "cn1", "cn1" }, { "\x1b[2J\n", "?[2J " },
+		{ "no\tsuch\r\nnode", "no such  node" }, { "a\x7f", "a?" },
 		{ "\xc2\x9b" "2J", "??2J" }, { "\xc2\x80\xc2\x9f", "????" },
 		/* Overrides, isolates and marks of direction, what is invisible. */
 		{ "\xe2\x80\xae" "cn1", "???cn1" }, { "\xe2\x81\xa6\xe2\x81\xa9", "??????" }, { "\xd8\x9c", "??" },

@@ -286,7 +286,7 @@ static void decide(const struct hostile *h, uint16_t mode, const char *when, uns
 #endif
 	judge(h, when, nodes, (SELECT_IS_MODE_WILL_RUN(mode) ? LATER_LOOKS : LOOKS) * nodes, SCORES(nodes));
 	FREE_NULL_BITMAP(all);
-	xfree(job.system_comment);
+	xfree(job.admin_comment);
 }
 
 static void run(unsigned nodes)

@@ -136,6 +136,15 @@ def test_oversubscription_follows_the_partition(plain_pair, partition, share):
     plain_pair.clean(times=2)
 
 
+@pytest.mark.parametrize("partition, why", [("forced", "jobs may share cores in the partition (OverSubscribe)"),
+                                            ("whole", "the partition allocates whole nodes (OverSubscribe=EXCLUSIVE)")])
+def test_requirement_that_the_partition_cannot_meet_is_refused(plain, partition, why):
+    required = ("-n4", "--comment=topo-fit=require,topo-level=l3")
+    refused = plain.ours.batch("true", "-p", partition, *required, check=False)
+    assert refused.returncode and f"--topo-fit=require cannot be met: {why}" in refused.stderr, refused
+    plain.ours.batch("true", "-p", f"{partition},weighed", "--output=/dev/null", *required)
+
+
 def test_users_may_share_no_node_of_an_exclusive_user(plain):
     def run(cluster):
         first = running(cluster, "-n4", "-p", "own", user="nobody")[1]
