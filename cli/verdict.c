@@ -199,6 +199,8 @@ static void describe_left(const struct verdict *v, struct buf *out)
 
 	if (!domains)
 		return;
+	if (v->nodes > 1)
+		buf_puts(out, "on the worst node, ");
 	if (left)
 		buf_printf(out, "%u ", left);
 	if (v->request.fit == FIT_SPREAD)
@@ -210,8 +212,6 @@ static void describe_left(const struct verdict *v, struct buf *out)
 	if (left && domains == 1 && v->request.fit != FIT_SPREAD)
 		buf_puts(out, count_at(v, SCORE_BROKEN, level) ? ", which was entirely free"
 							       : ", of which a part was not free before");
-	if (v->nodes > 1)
-		buf_puts(out, " on the worst node");
 }
 
 static void describe_room(const struct verdict *v, struct buf *out)

@@ -119,22 +119,39 @@ static struct hostset *keep_named(const job_desc_msg_t *job, uint32_t max_nodes,
 
 /*
  * The result of a search of all nodes. A node that is missing from the snapshot may be a single domain. A path has a
- * fixed number of cores on a node, hence a least number of tasks.
+ * fixed number of cores on a node, hence a least and a largest number of tasks, by the threads of a core.
  */
+#define RANGES_MAX 8
+
 struct finding {
 	struct job_holding holding;
 	unsigned known, largest;	/* cores of the largest domain */
-	uint32_t least;			/* tasks on a node of a path */
+	struct task_range {
+		uint32_t least, most, nodes;
+	} range[RANGES_MAX];		/* of a path */
+	unsigned ranges;		/* more than RANGES_MAX: not all are known */
 	int node;			/* the node with the largest */
 	int named;			/* a node that the job names and that holds no task; -1: none */
 	unsigned named_cores;		/* of its largest domain */
 };
 
+static void range_add(struct finding *f, uint32_t least, uint32_t most)
+{
+	unsigned i = 0;
+
+	while (i < f->ranges && i < RANGES_MAX && (f->range[i].least != least || f->range[i].most != most))
+		i++;
+	if (i == f->ranges && f->ranges++ < RANGES_MAX)
+		f->range[i] = (struct task_range){ least, most, 0 };
+	if (i < RANGES_MAX)
+		f->range[i].nodes++;
+}
+
 /* Nothing is known when memory is short. */
 static struct finding finding_search(const struct job_request *req, struct snapshot_view *v, const bitstr_t *nodes,
 				     const struct hostset *named)
 {
-	struct finding f = { .least = UINT32_MAX, .node = -1, .named = -1 };
+	struct finding f = { .node = -1, .named = -1 };
 	struct answers answers;
 
 	if (!answers_begin(&answers, v))
@@ -155,7 +172,8 @@ static struct finding finding_search(const struct job_request *req, struct snaps
 		tasks = job_request_capacity(req, cores, i);
 		job_request_hold(req, 0, tasks, &f.holding);
 		if (path && tasks)
-			f.least = MIN(f.least, job_request_fewest(req, cores, i));
+			range_add(&f, job_request_fewest(req, cores, i),
+				  req->node_tasks ? MIN(tasks, req->node_tasks) : tasks);
 		f.known += shape != NULL;
 		if (shape && !tasks && !req->overcommit && named && hostset_has(named, node->name)) {
 			f.named = i;
@@ -170,17 +188,39 @@ static struct finding finding_search(const struct job_request *req, struct snaps
 	return f;
 }
 
-/* For a path, whether the tasks can be divided evenly over any allowed number of nodes. */
+static bool range_has(const struct task_range *r, const struct chooser_share *share)
+{
+	return share->nodes && share->tasks >= r->least && share->tasks <= r->most;
+}
+
+/* Whether the tasks can be divided evenly over so many nodes, with the tasks of each just those of the path. */
+static bool path_divides(const struct finding *f, uint32_t tasks, uint32_t nodes)
+{
+	uint32_t one = 0, other = 0, either = 0;
+	struct chooser_share share[2];
+
+	if (!shares_divide(share, tasks, nodes))
+		return false;
+	for (const struct task_range *r = f->range; r < f->range + f->ranges; r++) {
+		one += range_has(r, &share[0]) ? r->nodes : 0;
+		other += range_has(r, &share[1]) ? r->nodes : 0;
+		either += range_has(r, &share[0]) || range_has(r, &share[1]) ? r->nodes : 0;
+	}
+	return one >= share[0].nodes && other >= share[1].nodes && either >= nodes;
+}
+
 static bool may_hold(const struct job_request *req, const struct finding *f)
 {
-	uint32_t from = req->min_nodes, to = MIN(req->max_nodes, f->holding.nodes);
+	uint32_t to = MIN(MIN(req->max_nodes, f->holding.nodes), req->tasks);
 
 	if (f->named >= 0 || !job_request_may_hold(req, &f->holding))
 		return false;
-	if (!req->request.path.steps || req->overcommit)
+	if (!req->request.path.steps || req->overcommit || f->ranges > RANGES_MAX)
 		return true;
-	from = MAX(from, (req->tasks + f->holding.most - 1) / f->holding.most);
-	return from <= MIN(to, req->tasks / f->least);
+	for (uint32_t nodes = req->min_nodes; nodes <= to; nodes++)
+		if (path_divides(f, req->tasks, nodes))
+			return true;
+	return false;
 }
 
 static const char *plural(unsigned n)
@@ -201,9 +241,10 @@ static int refuse_path(const struct job_request *req, const struct finding *f, c
 		return err_set(e, "--topo-request=%s: the job needs %u node%s with these domains, but only %u %s them",
 			       path, req->min_nodes, plural(req->min_nodes), f->holding.nodes,
 			       f->holding.nodes == 1 ? "has" : "have");
-	if (need == cores)
+	if (need == cores || (req->tasks > 1 && req->min_nodes != req->max_nodes))
 		return err_set(e, "--topo-request=%s requests %u core%s on each node, but the job's %u tasks cannot be"
-			       " divided evenly among nodes", path, cores, plural(cores), req->tasks);
+			       " divided evenly among nodes that have these domains so that those of each need as many",
+			       path, cores, plural(cores), req->tasks);
 	return err_set(e, "--topo-request=%s requests exactly %u core%s on each node, but %u task%s %u there: request"
 		       " as many cores as the tasks need", path, cores, plural(cores), each,
 		       each == 1 ? " needs" : "s need", need);

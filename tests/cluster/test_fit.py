@@ -249,6 +249,8 @@ def test_path_that_no_node_has_is_refused(cluster):
      "/package=4/core=2: the job needs 3 nodes with these domains, but only 2 have them"),
     (["-N2", "-x", "cn5", "-n5", "--topo-request=/core=3"],
      "/core=3 requests 3 cores on each node, but the job's 5 tasks cannot be divided evenly among nodes"),
+    (["-n9", "-x", "cn5", "--topo-request=/l3=2/core=2"],
+     "/l3=2/core=2 requests 4 cores on each node, but the job's 9 tasks cannot be divided evenly among nodes"),
     ([*ON, "-c9", *WITHIN_L3], "node cn1 cannot meet the requirement: a task needs 9 cores in one L3 cache, but its"
                                " largest has 8"),
 ], ids=str)

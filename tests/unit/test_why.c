@@ -45,7 +45,7 @@ static void prints_text(void **state)
 		  "cores    cn[1-2] 0-7\n"
 		  "touches  1 package, 1 NUMA node, 1 L3 cache on the worst node\n"
 		  "level    satisfied: all within one L3 cache on each node\n"
-		  "leaves   exact fit, no free core left in its L3 cache on the worst node\n"
+		  "leaves   on the worst node, exact fit, no free core left in its L3 cache\n"
 		  "choice   9 of 12 nodes offered by Slurm had room\n"
 		  "beside   cn7: free cores would be left in more L3 caches there\n" },
 		{ "topiary:1 placed fit=prefer nodes=1 tasks=5x1 candidates=1 room=1 touched=1,1,1,1,5"
@@ -112,7 +112,7 @@ static void prints_text(void **state)
 		  "asked    the fewest hardware boundaries crossed (fit prefer)\n"
 		  "wanted   up to 5 tasks of 1 core on each of 2 nodes; those of a node share 3 cores\n"
 		  "touches  1 package, 1 NUMA node, 1 L3 cache on the worst node\n"
-		  "leaves   exact fit, no free core left in its package on the worst node\n" },
+		  "leaves   on the worst node, exact fit, no free core left in its package\n" },
 		{ "topiary:1 placed fit=prefer nodes=1 tasks=5x2 cores_per_node=8 touched=1,1,1,1,8 end",
 		  "asked    the fewest hardware boundaries crossed (fit prefer)\n"
 		  "wanted   5 tasks of 2 cores on one node; they share 8 cores\n"
