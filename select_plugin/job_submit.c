@@ -96,7 +96,8 @@ static int check_matrix(const job_desc_msg_t *job, struct err *e)
 
 	if (!path || !n || job->num_tasks == NO_VAL || n >= job->num_tasks)
 		return 0;
-	return err_set(e, "--topo-matrix=%.200s: a matrix of %lu ranks for a job of %u tasks", path, n, job->num_tasks);
+	return err_set(e, "--topo-matrix=%.200s: the matrix has %lu rank%s, but the job has %u tasks", path,
+		       n, n == 1 ? "" : "s", job->num_tasks);
 }
 
 int job_submit(job_desc_msg_t *job, uint32_t submitter, char **message)

@@ -499,8 +499,9 @@ static void add_obstacles(const struct candidate_set *s, struct buf *out)
 		buf_printf(out, "; %u of %u nodes are not in the snapshot, or different there, %s among them",
 			   s->unknown, s->candidates, node_record_table_ptr[node]->name);
 	else if ((node = candidates_capped(s)) >= 0)
-		buf_printf(out, "; jobs of partition %s have %u CPUs of node %s, with MaxCPUsPerNode=%u", part->name,
-			   candidates_partition_cpus(s, node), node_record_table_ptr[node]->name,
+		buf_printf(out, "; jobs of partition %s have %u CPU%s of node %s, with MaxCPUsPerNode=%u", part->name,
+			   candidates_partition_cpus(s, node), candidates_partition_cpus(s, node) == 1 ? "" : "s",
+			   node_record_table_ptr[node]->name,
 			   part->max_cpus_per_node);
 }
 

@@ -54,7 +54,7 @@ def test_matrix_of_too_few_ranks_is_refused_at_submission(cluster, matrix, optio
     path = matrix(2)
     refused = cluster.batch("true", "-w", "cn1", *options, f"--topo-matrix={path}", check=False)
     tasks = re.search(r"(\d+)", " ".join(o for o in options if o.startswith(("-n", "--ntasks")))).group(1)
-    assert (refused.returncode and f"--topo-matrix={path}: a matrix of 2 ranks for a job of {tasks} tasks"
+    assert (refused.returncode and f"--topo-matrix={path}: the matrix has 2 ranks, but the job has {tasks} tasks"
             in refused.stderr), refused.stderr
 
 

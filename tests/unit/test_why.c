@@ -211,6 +211,103 @@ static void prints_what_decided(void **state)
 	(void) state;
 }
 
+/*
+ * What is said of chosen cores against the cores themselves: two packages, each a NUMA node of two L3 caches of four
+ * cores, some of which are not free.
+ */
+enum { CORES = 16, TRIES = 3000 };
+#define PICKED "Package:2 [NUMANode] L3Cache:2 Core:4 PU:1"
+
+static const struct {
+	const char *one, *many;
+	unsigned cores;
+} domains[] = {
+	{ "package", "packages", 8 }, { "NUMA node", "NUMA nodes", 8 }, { "L3 cache", "L3 caches", 4 },
+	{ "L2 cache", "L2 caches", 1 },
+};
+
+/* Of the domains of so many cores that have a core of `own`: their number, and with `all` the cores of it in them. */
+static unsigned count_domains(uint64_t own, unsigned cores, uint64_t all, unsigned *in)
+{
+	uint64_t mask = (1u << cores) - 1;
+	unsigned n = 0;
+
+	*in = 0;
+	for (unsigned c = 0; c < CORES; c += cores)
+		if (own >> c & mask) {
+			n++;
+			*in += __builtin_popcountll(all >> c & mask);
+		}
+	return n;
+}
+
+static void check_leaves(const char *words, uint64_t own, uint64_t cores_free)
+{
+	const char *at = strstr(words, "leaves "), *in = at ? strstr(at, " left in its ") : NULL;
+	unsigned left = 0, n, rest, size;
+
+	assert_non_null(in);
+	in += strlen(" left in its ");
+	sscanf(at, "leaves %u free core", &left);
+	for (size_t i = 0; i < ROWS(domains); i++) {
+		n = count_domains(own, domains[i].cores, cores_free & ~own, &rest);
+		if (strncmp(in, n == 1 ? domains[i].one : domains[i].many, strlen(domains[i].one) - 1 + (n > 1)))
+			continue;
+		if (left != rest)
+			fail_msg("%#x of %#x: %u are left:\n%s", (unsigned) own, (unsigned) cores_free, rest, words);
+		count_domains(own, domains[i].cores, cores_free, &rest);
+		count_domains(own, domains[i].cores, (1u << CORES) - 1, &size);
+		if (!!strstr(in, "entirely free") != (left && n == 1 && rest == size))
+			fail_msg("%#x of %#x:\n%s", (unsigned) own, (unsigned) cores_free, words);
+		return;
+	}
+	fail_msg("no domain: %s", words);
+}
+
+static void tells_the_truth_of_chosen_cores(void **state)
+{
+	struct shape *shape = shape_parse(PICKED, NULL);
+	unsigned seed = 7, checked = 0;
+
+	assert_non_null(shape);
+	for (unsigned i = 0; i < TRIES; i++) {
+		uint64_t cores_free = (rand_r(&seed) | rand_r(&seed)) & ((1u << CORES) - 1), own = 0;
+		unsigned task_cores = 1 + rand_r(&seed) % 4, tasks = 1 + rand_r(&seed) % 6, packages, l3, any;
+		struct verdict v = { .outcome = VERDICT_PLACED, .request = { .fit = FIT_PREFER, .level = LEVEL_L3 },
+				     .nodes = 1, .tasks = tasks, .task_cores = task_cores, .all_tasks = tasks,
+				     .cores_per_node = tasks * task_cores, .whole_tasks = task_cores > 1,
+				     .decided_row = -1 };
+		struct score_need need = { .cores = tasks * task_cores, .task_cores = task_cores, .fit = FIT_PREFER,
+					   .level = LEVEL_L3 };
+		char touched[96], level[64], *words;
+		bool whole = true;
+
+		if (score_pick(shape, &cores_free, &need, &own, &v.cost))
+			continue;
+		checked++;
+		words = words_of(&v);
+		packages = count_domains(own, 8, 0, &any);
+		l3 = count_domains(own, 4, 0, &any);
+		snprintf(touched, sizeof(touched), "%u package%s, %u NUMA node%s", packages, packages > 1 ? "s" : "",
+			 packages, packages > 1 ? "s" : "");
+		if (l3 < need.cores)
+			snprintf(touched + strlen(touched), 24, ", %u L3 cache%s\n", l3, l3 > 1 ? "s" : "");
+		assert_non_null(strstr(words, touched));
+		snprintf(level, sizeof(level), l3 == 1 ? "  satisfied: all within one L3 cache\n" :
+			 "  not satisfied: in %u L3 caches\n", l3);
+		assert_non_null(strstr(words, level));
+		check_leaves(words, own, cores_free);
+		for (unsigned c = 0; c < CORES; c += 4)
+			whole &= __builtin_popcountll(own >> c & 15) % task_cores == 0;
+		if (task_cores > 1 && !!strstr(words, "none is split") != whole)
+			fail_msg("%#x, tasks of %u:\n%s", (unsigned) own, task_cores, words);
+		free(words);
+	}
+	assert_true(checked > TRIES / 4);
+	shape_free(shape);
+	(void) state;
+}
+
 static void prints_json(void **state)
 {
 	static const struct {
@@ -281,6 +378,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(prints_text),
 		cmocka_unit_test(prints_what_decided),
+		cmocka_unit_test(tells_the_truth_of_chosen_cores),
 		cmocka_unit_test(prints_json),
 		cmocka_unit_test(prints_a_summary),
 	};
