@@ -68,8 +68,11 @@ static void describe_wanted(const struct verdict *v, struct buf *out)
 
 	if (!v->nodes || !each)
 		return;
-	buf_printf(out, "%s%u task%s of ", all ? "" : "up to ", each, each == 1 ? "" : "s");
-	add_counted(out, v->task_cores, LEVEL_CORE);
+	buf_printf(out, "%s%u task%s", all ? "" : "up to ", each, each == 1 ? "" : "s");
+	if (!sharing) {
+		buf_puts(out, " of ");
+		add_counted(out, v->task_cores, LEVEL_CORE);
+	}
 	if (v->nodes > 1 || v->more_nodes)
 		buf_printf(out, " on %s%u%s node%s", all ? "" : "each of ", v->nodes, v->more_nodes ? " or more" : "",
 			   v->nodes == 1 && !v->more_nodes ? "" : "s");

@@ -110,12 +110,12 @@ static void prints_text(void **state)
 		  "leaves   exact fit, no free core left in its packages\n" },
 		{ "topiary:1 placed fit=prefer nodes=2 tasks=5x1 cores_per_node=3 touched=1,1,1,1,3 end",
 		  "asked    the fewest hardware boundaries crossed (fit prefer)\n"
-		  "wanted   up to 5 tasks of 1 core on each of 2 nodes; those of a node share 3 cores\n"
+		  "wanted   up to 5 tasks on each of 2 nodes; those of a node share 3 cores\n"
 		  "touches  1 package, 1 NUMA node, 1 L3 cache on the worst node\n"
 		  "leaves   on the worst node, exact fit, no free core left in its package\n" },
 		{ "topiary:1 placed fit=prefer nodes=1 tasks=5x2 cores_per_node=8 touched=1,1,1,1,8 end",
 		  "asked    the fewest hardware boundaries crossed (fit prefer)\n"
-		  "wanted   5 tasks of 2 cores on one node; they share 8 cores\n"
+		  "wanted   5 tasks on one node; they share 8 cores\n"
 		  "touches  1 package, 1 NUMA node, 1 L3 cache\n"
 		  "leaves   exact fit, no free core left in its package\n" },
 		{ "topiary:1 placed fit=prefer nodes=2 tasks=64x1 all_tasks=70 cores_per_node=64 room=3 candidates=4"
