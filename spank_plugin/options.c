@@ -25,6 +25,21 @@ static int set_bind(const char *name, const char *value, struct err *e)
 	return bind_request_set(&options.bind, name, value, e);
 }
 
+/* Said once, by what the user started. */
+static int set_mems(const char *name, const char *value, struct err *e)
+{
+	static const char *const now[] = {
+		[MEMS_OFF] = "off", [MEMS_PREFER] = "prefer,job", [MEMS_STRICT] = "bind,job",
+	};
+
+	if (set_bind(name, value, e))
+		return -1;
+	if (!getenv("SLURM_JOB_ID"))
+		slurm_error("topiary: --topo-mems=%s is now --topo-membind=%s; the former name ends with the next "
+			    "release", value, now[options.bind.mems]);
+	return 0;
+}
+
 static int set_monitor(const char *name, const char *value, struct err *e)
 {
 	char option[32];
@@ -69,8 +84,8 @@ static const struct {
 	{ "topo-tasks", "SWITCH", "each task's cores, GPUs, memory and NIC near each other: off or auto", 1, BIND },
 	{ "topo-place", "PLACE", "CPU binding of tasks: off, compact[:LEVEL], scatter[:LEVEL], mem or gpu", 1, BIND },
 	{ "topo-membind", "POLICY", "memory of tasks: off, local, bind, interleave, hbm, dram, capacity, bandwidth, "
-		"latency", 1, BIND },
-	{ "topo-mems", "FIT", "keep tasks' memory in the job's NUMA nodes: off, prefer or strict", 1, BIND },
+		"latency; of all that the job runs: prefer,job or bind,job", 1, BIND },
+	{ "topo-mems", "FIT", "former name of --topo-membind=prefer,job and bind,job", 1, set_mems, set_bind, NULL, 0 },
 	{ "topo-omp", "FORM", "OpenMP thread count and places of each task: off, auto, gomp or kmp", 1, BIND },
 	{ "topo-hugepages", "KIND", "huge pages for malloc(3): off, thp, hugetlb or 1G", 1, BIND },
 	{ "topo-nic", "RAILS", "network devices near each task: off, auto, one, local or all[,strict]", 1, BIND },
@@ -312,8 +327,10 @@ void options_apply_site(const struct settings *s)
 	};
 	struct err e;
 
+	/* TopoMems is the former name of a part of TopoMembind, which comes before it. */
 	for (size_t i = 0; i < sizeof(defaults) / sizeof(*defaults); i++)
-		if (bind_request_set(&options.bind, defaults[i].key, defaults[i].value, &e))
+		if ((strcmp(defaults[i].key, "TopoMems") || strcmp(defaults[i].value, "off")) &&
+		    bind_request_set(&options.bind, defaults[i].key, defaults[i].value, &e))
 			slurm_error("topiary: topiary.conf: %s; ignored", e.text);
 	if (monitor_request_parse("TopoMonitor", s->topo_monitor, &options.monitor, &e))
 		slurm_error("topiary: topiary.conf: %s; ignored", e.text);

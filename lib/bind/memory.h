@@ -20,8 +20,8 @@
 int memory_bind(hwloc_topology_t t, const struct bind_request *r, hwloc_const_bitmap_t task, struct err *e);
 
 /*
- * The same for --topo-mems: prefer, or bind to, the normal memory of the job's PUs. Linux before 5.15 cannot prefer
- * several NUMA nodes: then the policy is unchanged, and there is an error.
+ * The same for --topo-membind=...,job: prefer, or bind to, the normal memory of the job's PUs. Linux before 5.15 cannot
+ * prefer several NUMA nodes: then the policy is unchanged, and there is an error.
  */
 int memory_follow(hwloc_topology_t t, enum bind_mems mems, hwloc_const_bitmap_t job, struct err *e);
 

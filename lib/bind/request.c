@@ -34,12 +34,13 @@ static const struct bind_option {
 		{ "mem", PLACE_MEM, 0 }, { "gpu", PLACE_GPU, 0 } } },
 	{ "topo-membind", "TopoMembind", offsetof(struct bind_request, memory),
 		"off, local, bind, interleave[:job|task], or hbm, dram, capacity, bandwidth, latency, each optionally "
-		"followed by :job or :task and by ,strict", {
+		"followed by :job or :task and by ,strict; or prefer,job or bind,job", {
 		{ "off", MEMORY_OFF, 0 }, { "local", MEMORY_LOCAL, 0 }, { "bind", MEMORY_BIND, 0 },
 		{ "interleave", MEMORY_INTERLEAVE, SUFFIX_SCOPE },
 		{ "hbm", MEMORY_HBM, SUFFIX_TIER }, { "dram", MEMORY_DRAM, SUFFIX_TIER },
 		{ "capacity", MEMORY_CAPACITY, SUFFIX_TIER }, { "bandwidth", MEMORY_BANDWIDTH, SUFFIX_TIER },
 		{ "latency", MEMORY_LATENCY, SUFFIX_TIER } } },
+	/* The former name of topo-membind=prefer,job and bind,job. */
 	{ "topo-mems", "TopoMems", offsetof(struct bind_request, mems), "off, prefer, strict", {
 		{ "off", MEMS_OFF, 0 }, { "prefer", MEMS_PREFER, 0 }, { "strict", MEMS_STRICT, 0 } } },
 	{ "topo-omp", "TopoOmp", offsetof(struct bind_request, omp), "off, auto, gomp, kmp", {
@@ -117,9 +118,22 @@ static suffix_fn *const suffixes[] = {
 		[SUFFIX_TIER] = tier_suffix, [SUFFIX_STRICT] = strict_suffix,
 };
 
+/* The policies of --topo-membind for all that the job runs. */
+enum { JOB_POLICIES = 3 };
+static const struct { const char *value; enum bind_mems mems; } of_job[JOB_POLICIES] = {
+	{ "off", MEMS_OFF }, { "prefer,job", MEMS_PREFER }, { "bind,job", MEMS_STRICT },
+};
+
 static int set_option(const struct bind_option *o, struct bind_request *r, const char *value)
 {
 	size_t len = strcspn(value, ":,");
+
+	for (size_t i = 0; o->field == offsetof(struct bind_request, memory) && i < JOB_POLICIES; i++)
+		if (!strcmp(value, of_job[i].value)) {
+			r->mems = of_job[i].mems;
+			value = "off";
+			len = strlen(value);
+		}
 
 	/* The suffix of an earlier value is reset with it. */
 	for (const struct keyword *w = o->keywords; w < o->keywords + KEYWORDS_MAX && w->word; w++)

@@ -34,7 +34,7 @@ struct bind_request {
 	enum bind_memory memory;
 	enum bind_scope scope;	/* the NUMA nodes of the task's cores, or of the step's */
 	bool memory_strict;	/* bind to the chosen tier instead of preferring it */
-	enum bind_mems mems;	/* tasks without another policy: the NUMA nodes of the job's cores */
+	enum bind_mems mems;	/* what has no other policy: the NUMA nodes of the job's cores */
 	enum bind_omp omp;
 	enum bind_huge huge;
 	enum bind_nic nic;

@@ -156,8 +156,8 @@ static int bind_memory(struct task *t, struct err *e)
 }
 
 /*
- * --topo-mems: what has a policy already, the user's or that of --topo-membind, keeps it. That of the whole job is
- * right for what a task starts, too.
+ * --topo-membind=...,job: what has a policy already, the user's or the site's for tasks, keeps it. That of the whole
+ * job is right for what a task starts, too.
  */
 static int follow_job(struct task *t, struct err *e)
 {
@@ -173,14 +173,14 @@ static int follow_job(struct task *t, struct err *e)
 	if (strcmp(now, "default"))
 		return 0;
 	if (spank_get_item(t->sp, S_JOB_ALLOC_CORES, &cores) || !cores || !*cores)
-		return err_set(e, "--topo-mems is not applied: Slurm does not provide the job's cores");
+		return err_set(e, "--topo-membind=...,job is not applied: Slurm does not provide the job's cores");
 	if (step_adopt_node(&node, e))
-		return err_within(e, "--topo-mems is not applied");
+		return err_within(e, "--topo-membind=...,job is not applied");
 	if ((pus = restrict_cpus(node, cores, e)))
 		rc = memory_follow(node, options.bind.mems, pus, e);
 	hwloc_bitmap_free(pus);
 	hwloc_topology_destroy(node);
-	return rc ? err_within(e, "--topo-mems is not applied") : 0;
+	return rc ? err_within(e, "--topo-membind=...,job is not applied") : 0;
 }
 
 static int set_threads(struct task *t, struct err *e)
@@ -260,7 +260,7 @@ static const struct {
 	{ set_nics, true },
 };
 
-/* Batch scripts, the steps that Slurm makes for itself and launchers are left alone but for --topo-mems. */
+/* Batch scripts, the steps that Slurm makes for itself and launchers are left alone but for this. */
 static bool has_tasks(void)
 {
 	return step.id < SLURM_MAX_NORMAL_STEP_ID && !step.launcher;

@@ -114,10 +114,11 @@ def test_tasks_use_all_cores_where_slurm_hides_threads(cluster, place, tasks, cp
 @pytest.mark.parametrize("options, wanted", [
     ("-w cn4 -n8 --topo-membind=bind", ["bind:0"] * 8),
     ("-w cn4 -n8 --topo-membind=interleave", ["interleave:0"] * 8),
-    ("-w cn4 -n8 --topo-mems=strict", ["bind:0"] * 8),
+    ("-w cn4 -n8 --topo-membind=bind,job", ["bind:0"] * 8),
     ("-w cn5 -n2 --topo-membind=bind", ["bind:0-1"] * 2),
     ("-w cn5 -n2 --topo-membind=interleave", ["interleave:0-1"] * 2),
-    ("-w cn5 -n2 --topo-mems=strict", ["bind:0-1"] * 2),
+    ("-w cn5 -n2 --topo-membind=bind,job", ["bind:0-1"] * 2),
+    ("-w cn5 -n2 --topo-membind=off", ["default"] * 2),
     ("-w cn5 -n2 --topo-membind=dram,strict", ["bind:0-1"] * 2),
 ])
 def test_memory_of_numa_nodes_without_and_of_several(cluster, options, wanted):
@@ -164,3 +165,9 @@ def test_a_map_with_a_core_offline_is_not_followed(cluster, offline):
     offline("cn3", [9, 25])
     _, state, output = cluster.job("srun true", "-w", "cn3", "-n8", "-c4", f"--topo-matrix={matrix}")
     assert state == "COMPLETED" and "not bound by it on this node: a core of the step is offline" in output, output
+
+
+def test_former_name_of_an_option_is_said_once(cluster):
+    tasks, said = report(cluster, "-w", "cn5", "-n2", "--topo-mems=strict")
+    assert [task["memory"] for task in tasks] == ["bind:0-1"] * 2
+    assert len(said) == 1 and "--topo-mems=strict is now --topo-membind=bind,job" in said[0], said
