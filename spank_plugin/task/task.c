@@ -67,6 +67,27 @@ static int task_identify(struct task *t, struct err *e)
 	return 0;
 }
 
+/*
+ * Since 22.05 srun does not read the job's -c from SLURM_CPUS_PER_TASK, which is in the tasks' environment. For users
+ * of our options alone.
+ */
+static void warn_fewer_cpus(const struct task *t)
+{
+	struct buf asked = {0};
+	char cpus[16] = "";
+	unsigned long job;
+
+	if (t->global || t->cpus > 1 || step.follows_map ||
+	    spank_getenv(t->sp, "SLURM_CPUS_PER_TASK", cpus, sizeof(cpus)))
+		return;
+	job = strtoul(cpus, NULL, 10);
+	options_list_per_task(&asked);
+	if (asked.len && job > 1 && job < NO_VAL16)
+		slurm_spank_log("topiary: step %s: each task has 1 CPU, and the job was submitted with -c%lu, which "
+				"srun does not use: srun -c%lu", step.name, job, job);
+	buf_free(&asked);
+}
+
 int task_alloc_masks(struct task *t, struct err *e)
 {
 	if (!(t->masks = calloc(t->nlocal, sizeof(*t->masks))))
@@ -294,6 +315,7 @@ static void run_actions(struct task *t)
 		warn_once(t, &e);
 		return;
 	}
+	warn_fewer_cpus(t);
 	if (task_fill_masks(t))
 		return;
 	for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++)

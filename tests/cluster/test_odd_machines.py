@@ -171,3 +171,11 @@ def test_former_name_of_an_option_is_said_once(cluster):
     tasks, said = report(cluster, "-w", "cn5", "-n2", "--topo-mems=strict")
     assert [task["memory"] for task in tasks] == ["bind:0-1"] * 2
     assert len(said) == 1 and "--topo-mems=strict is now --topo-membind=bind,job" in said[0], said
+
+
+@pytest.mark.parametrize("options, fewer", [("", True), ("-c1", False), ("-c4", False)])
+def test_step_without_the_cpus_of_its_job_is_told(cluster, options, fewer):
+    _, state, output = cluster.job(f"env -u SRUN_CPUS_PER_TASK srun {options} --topo-place=compact true", "-w", "cn3",
+                                   "-n2", "-c4")
+    assert state == "COMPLETED"
+    assert output.count("each task has 1 CPU, and the job was submitted with -c4") == fewer, output
