@@ -56,6 +56,7 @@ static int kept_begin(struct candidate_set *s)
 struct near_memo {
 	struct near_key {
 		const struct shape *shape;
+		struct score_task task;
 		unsigned cores, task_cores, fit, level, want, groups, devices[DEVICE_SHARES_MAX];
 	} key;
 	const struct score_cost *cost;
@@ -238,7 +239,7 @@ static void key_make(const struct shape *shape, const struct score_need *need, c
 		     unsigned want, struct near_key *out)
 {
 	*out = (struct near_key){ .shape = shape, .cores = need->cores, .task_cores = need->task_cores,
-				  .fit = need->fit, .level = need->level, .want = want, .groups = g->n };
+				  .task = need->task, .fit = need->fit, .level = need->level, .want = want, .groups = g->n };
 	memcpy(out->devices, g->devices, g->n * sizeof(*g->devices));
 }
 
@@ -334,6 +335,7 @@ static void candidate_need(struct candidate_set *s, const struct candidate_node 
 	if (candidate->cores) {
 		need->cores = candidate->cores;
 		need->task_cores = 1;
+		need->task = (struct score_task){0};
 	}
 }
 
@@ -460,6 +462,7 @@ static void find_largest(struct candidate_set *s, const struct shape *shape, str
 
 	job_request_need(s->req, 1, candidate->node, &need);
 	need.task_cores = 1;
+	need.task = (struct score_task){0};
 	read_free(s, candidate->node);
 	if (!s->local_only)
 		keep_for_own(s, candidate->node, NULL, 0, s->free_cores);

@@ -87,21 +87,21 @@ void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct
 	it = list_iterator_create(job->gres_list_req);
 	while ((s = list_next(it))) {
 		const gres_job_state_t *g = s->gres_data;
-		bool single = req->max_nodes == 1;
+		bool single;
 		uint64_t cpus = g->cpus_per_gres ? g->cpus_per_gres : g->def_cpus_per_gres;
 
 		if (g->gres_per_socket || !has_amount(g) || (out->name && strcasecmp(s->gres_name, "gpu")))
 			continue;
 		*out = (struct device_need){ .name = s->gres_name, .type = g->type_id, .per_task = g->gres_per_task,
 					   .each = memory_each(job, req, g), .total = g->gres_per_job,
-					   .on_each_node = g->gres_per_node,
-					   .per_node = g->gres_per_node ? g->gres_per_node :
-							single ? g->gres_per_job : 1 };
-		req->min_cpus = MAX(req->min_cpus, cpus * MAX(out->per_node, out->per_task));
+					   .on_each_node = g->gres_per_node };
 		if (g->gres_per_job)
 			req->max_nodes = MAX(req->min_nodes, MIN(req->max_nodes, g->gres_per_job));
 		job_request_at_least(req, fewest_nodes(nodes, out->name, out->type,
 						       MAX(g->gres_per_job, g->gres_per_task * req->tasks)));
+		single = req->max_nodes == 1 || (req->first == 1 && req->last == 1);
+		out->per_node = g->gres_per_node ? g->gres_per_node : single && g->gres_per_job ? g->gres_per_job : 1;
+		req->min_cpus = MAX(req->min_cpus, cpus * MAX(out->per_node, out->per_task));
 	}
 	list_iterator_destroy(it);
 }

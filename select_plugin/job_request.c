@@ -313,10 +313,10 @@ bool job_request_shares_cores(const struct job_request *a, uint32_t tasks, int n
 void job_request_need(const struct job_request *a, uint32_t tasks, int node, struct score_need *out)
 {
 	unsigned per = cpus_per_core(a, node), each = a->cpus_per_task > per ? divide_up(a->cpus_per_task, per) : 1;
-	unsigned cores = divide_up((uint64_t) tasks * task_cpus(a, per), per);
+	unsigned cpus = task_cpus(a, per), cores = divide_up((uint64_t) tasks * cpus, per);
 
 	cores = MAX(cores, divide_up(a->min_cpus, per));
-	*out = (struct score_need){ .cores = cores, .task_cores = each, .fit = a->request.fit,
+	*out = (struct score_need){ .cores = cores, .task_cores = each, .task = { cpus, per }, .fit = a->request.fit,
 				    .level = a->request.level,
 				    .path = &a->request.path };
 }

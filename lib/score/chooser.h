@@ -21,7 +21,7 @@ struct candidate_node {
 	bool memory_far;		/* the NUMA nodes of the cores cannot hold the job's memory */
 	bool mixes_kinds;		/* the cores are of several kinds */
 	bool devices_far;		/* the cores are not all near the devices, though these have a known place */
-	unsigned devices_unserved;	/* sets of devices with no core for a task near, of tasks enough */
+	unsigned devices_unserved;	/* sets of devices without room for a task or, with fewer tasks, a core near */
 	bool shares_cores;		/* tasks would share cores here */
 	unsigned spare;			/* cores of a job of whole nodes that its tasks do not need */
 	const struct score_cost *cost;	/* borrowed from the cache, as fit is */

@@ -80,17 +80,20 @@ static bool lacks_cores(uint64_t rank)
 	return rank >> 40;
 }
 
+/* A task for each group is whole there; fewer tasks have cores near several. */
 static void set_add(struct search *s, uint32_t groups)
 {
-	unsigned room = 0, unserved = 0, n = 0, at = s->n;
+	unsigned room = 0, unserved = 0, at = s->n;
+	struct score_task task = score_task_of(s->need);
 	uint64_t rank;
 
+	if (score_task_room(task, s->need->cores) < (unsigned) __builtin_popcount(groups))
+		task = (struct score_task){ 1, 1 };
 	for (unsigned g = 0; g < s->g->n; g++) {
 		if (!(groups & 1u << g))
 			continue;
 		room += s->room[g];
-		unserved += s->room[g] < s->need->task_cores;
-		n++;
+		unserved += !score_task_room(task, s->room[g]);
 	}
 	rank = (uint64_t) (room < s->need->cores) << 40 | (uint64_t) unserved << 32 | area_of(s, groups);
 	while (at && s->rank[at - 1] > rank)
@@ -101,7 +104,7 @@ static void set_add(struct search *s, uint32_t groups)
 	memmove(&s->rank[at + 1], &s->rank[at], (s->n - at) * sizeof(*s->rank));
 	memmove(&s->out[at + 1], &s->out[at], (s->n++ - at) * sizeof(*s->out));
 	s->rank[at] = rank;
-	s->out[at] = (struct device_set){ groups, s->need->cores / s->need->task_cores >= n ? unserved : 0 };
+	s->out[at] = (struct device_set){ groups, unserved };
 }
 
 /* All sets that begin with these groups: with no more than have enough devices, and enough cores near them. */

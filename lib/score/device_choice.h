@@ -19,12 +19,12 @@ struct device_groups {
 /* Some of the groups, one bit each, that have enough devices together. */
 struct device_set {
 	uint32_t groups;
-	unsigned unserved;	/* groups near which no task has room, if there is a task for each group; else 0 */
+	unsigned unserved;	/* groups near which no task has room or, with fewer tasks than groups, no core is free */
 };
 
 /*
  * Writes sets of groups with `want` devices together to out, at most DEVICE_SHARES_MAX, the best first: those near
- * enough free cores; of these, with the fewest groups that no task has room near; of these, in the smallest domain. If
+ * enough free cores; of these, with the fewest groups unserved; of these, in the smallest domain. If
  * none is near enough free cores, one set. Returns their number; 0 if there are fewer devices.
  */
 unsigned device_choice_sets(const struct shape *shape, const struct device_groups *g, unsigned want,

@@ -19,9 +19,11 @@ struct device_share {
 
 /*
  * The limits by which the cores near each of n devices' sets, ascending and disjoint, have tasks in proportion to their
- * devices, at least one, as far as there are free cores for them. Written to out, which has room for n. Tasks are not
- * divided. Returns their number: 0 if there is nothing to divide, as with one set, fewer tasks than sets, or as many
- * tasks as there is room for; if a set is no domain of the shape; or if the need has a path or limits of its own.
+ * devices, at least one, as far as there are free cores for them; with fewer tasks than sets, cores in proportion: a
+ * task with several devices has cores near each. Written to out, which has room for n. Otherwise tasks are not divided,
+ * but where two share a core, one of them may have one CPU in the set before. Returns their number: 0 if there is
+ * nothing to divide, as with one set or too few free cores; if a set is no domain of the shape; or if the need has a
+ * path or limits of its own.
  */
 unsigned device_share_limits(const struct shape *shape, const uint64_t *free_cores, const struct score_need *need,
 			     const struct device_share *shares, unsigned n, struct score_limit *out);

@@ -12,6 +12,7 @@
 struct key {
 	const struct shape *shape;
 	unsigned cores, task_cores;
+	struct score_task task;
 	enum fit fit;
 	enum level level;
 	unsigned nlimits;
@@ -52,6 +53,7 @@ static struct key key_of(const struct shape *shape, const struct score_need *nee
 	k.shape = shape;
 	k.cores = table ? 0 : need->cores;
 	k.task_cores = need->task_cores;
+	k.task = need->task;
 	k.fit = table ? FIT_PREFER : need->fit;
 	k.level = need->level;
 	k.nlimits = table ? 0 : need->nlimits;
@@ -75,6 +77,7 @@ static uint64_t hash_of(const struct key *k, const uint64_t *cores, unsigned wor
 	uint64_t h = hash_mix((uintptr_t) k->shape,
 			      ((uint64_t) k->cores << 32 | k->task_cores) + ((uint64_t) k->fit << 8 | k->level) + 1);
 
+	h = hash_mix(h, (uint64_t) k->task.cpus << 32 | k->task.core_cpus);
 	for (unsigned i = 0; i < k->path.steps; i++)
 		h = hash_mix(h, (uint64_t) k->path.step[i].level << 32 | k->path.step[i].count);
 	for (unsigned i = 0; i < words; i++)
@@ -175,7 +178,7 @@ static struct node_fit *fit_new(const struct key *k, uint64_t hash, const uint64
 	if (limits)
 		memcpy(f->limits, need->limits, limits);
 	if (table)
-		rc = (f->table = score_table_new(k->shape, cores, need->task_cores, need->level)) ? 0 : -1;
+		rc = (f->table = score_table_new(k->shape, cores, need)) ? 0 : -1;
 	else
 		rc = score_pick(k->shape, cores, need, f->chosen, &f->cost);
 	if (rc < 0) {
@@ -245,7 +248,7 @@ static bool memo_answers(const struct fit_cache *c, const struct fit_memo *m, co
 			 const uint64_t *free_cores, const struct score_need *need)
 {
 	return m->fit && m->turn == c->turn && m->shape == shape && m->task_cores == need->task_cores &&
-	       m->level == need->level && by_table(need) &&
+	       !memcmp(&m->task, &need->task, sizeof(m->task)) && m->level == need->level && by_table(need) &&
 	       !memcmp(m->cores, free_cores, core_set_words(shape->cores) * sizeof(*free_cores));
 }
 
@@ -257,6 +260,7 @@ static void memo_set(const struct fit_cache *c, const uint64_t *free_cores, stru
 	m->shape = f->key.shape;
 	m->turn = c->turn;
 	m->task_cores = f->key.task_cores;
+	m->task = f->key.task;
 	m->level = f->key.level;
 	m->asked = 0;
 	m->has = false;
@@ -336,8 +340,8 @@ const struct score_cost *fit_cost_of_kind(struct fit_cache *c, const struct shap
 /* If a cost of a table keeps within one domain, it is also the least cost of FIT_REQUIRE, with the same cores. */
 static struct choice_entry *choice_new(const struct node_fit *f, unsigned cores)
 {
-	struct score_need need = { .cores = cores, .task_cores = f->key.task_cores, .fit = f->key.fit,
-				   .level = f->key.level };
+	struct score_need need = { .cores = cores, .task_cores = f->key.task_cores, .task = f->key.task,
+				   .fit = f->key.fit, .level = f->key.level };
 	struct choice_entry *e = malloc(choice_bytes(f));
 	struct score_cost cost;
 

@@ -47,6 +47,7 @@ struct fit_memo {
 	struct node_fit *fit;
 	const struct shape *shape;
 	unsigned turn, decision, task_cores, asked;	/* asked: the number of cores of the cost */
+	struct score_task task;
 	enum level level;
 	bool has;					/* there is a cost */
 	uint64_t cores[FIT_MEMO_WORDS];

@@ -99,7 +99,7 @@ static int placement_pick(const struct shape *shape, const uint64_t *free_cores,
 	int rc;
 
 	if (!set || !(free_cores = cores_of_kind(shape, free_cores, need->path, arena)) ||
-	    score_tree_init(&t, shape, free_cores, need->task_cores, level, arena))
+	    score_tree_init(&t, shape, free_cores, need, level, arena))
 		return -1;
 	score_tree_limit(&t, need);
 	if (!need->cores || need->cores > t.have || need->cores > t.parts->can)

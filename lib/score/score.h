@@ -35,7 +35,7 @@
  *
  * The pieces of a domain are the least number of tasks to which its chosen cores can belong. The number of cuts is the
  * sum of the pieces less the number of tasks, also for tasks larger than the domain: so that nodes compare, a task in
- * two NUMA nodes is cut on any node.
+ * two NUMA nodes is cut on any node. Tasks of which a core holds a whole number are never cut.
  *
  * The choice is the optimum, not a greedy one: no other set of as many free cores has a lower cost, hence none touches
  * fewer domains of one level and no more of the others.
@@ -68,16 +68,43 @@ struct score_limit {
 	unsigned first, cores, most;
 };
 
+/*
+ * The size of a task that shares a core with the next one: so many CPUs, of which each core has so many. On two-way SMT
+ * tasks of 7 CPUs have 3.5 cores each: two have 7 together, though one alone needs 4. {0}: whole cores.
+ */
+struct score_task {
+	unsigned cpus, core_cpus;
+};
+
 /* What a job needs on one node. */
 struct score_need {
 	unsigned cores;		/* how many; for a path its own number, for spread tasks * task_cores */
-	unsigned task_cores;	/* cores of each task, at least 1: tasks of one core are never cut */
+	unsigned task_cores;	/* cores of each task alone, at least 1 */
+	struct score_task task;
 	enum fit fit;		/* FIT_PREFER, FIT_REQUIRE or FIT_SPREAD */
 	enum level level;	/* LEVEL_NODE: none */
 	const struct request_path *path;	/* NULL or without steps: none. Only with FIT_REQUIRE */
 	const struct score_limit *limits;	/* nlimits of them, ascending and disjoint */
 	unsigned nlimits;
 };
+
+/* The task in CPUs, {task_cores, 1} for whole cores; how many tasks the cores have room for, and need for so many. */
+static inline struct score_task score_task_of(const struct score_need *need)
+{
+	unsigned whole = need->task_cores ? need->task_cores : 1;
+
+	return need->task.cpus ? need->task : (struct score_task){ whole, 1 };
+}
+
+static inline unsigned score_task_room(struct score_task t, unsigned cores)
+{
+	return (uint64_t) cores * t.core_cpus / t.cpus;
+}
+
+static inline unsigned score_task_span(struct score_task t, unsigned tasks)
+{
+	return ((uint64_t) tasks * t.cpus + t.core_cpus - 1) / t.core_cpus;
+}
 
 /* Keeps of a set of cores those of a kind. */
 void score_keep_kind(const struct shape *shape, unsigned kind, uint64_t *cores);
@@ -107,12 +134,12 @@ int score_pick(const struct shape *shape, const uint64_t *free_cores, const stru
 
 /*
  * The costs of all numbers of cores at once, for repeated queries of the same node (FIT_PREFER, and FIT_REQUIRE without
- * a path: then the cost must have "beyond" 0). NULL when memory is short or the shape has too many cores. Does not own
- * its arguments.
+ * a path: then the cost must have "beyond" 0), for the need's tasks and level. NULL when memory is short or the shape
+ * has too many cores. Does not own its arguments.
  */
 struct score_table;
-struct score_table *score_table_new(const struct shape *shape, const uint64_t *free_cores, unsigned task_cores,
-				    enum level level);
+struct score_table *score_table_new(const struct shape *shape, const uint64_t *free_cores,
+				    const struct score_need *need);
 void score_table_free(struct score_table *t);
 size_t score_table_bytes(const struct score_table *t);
 

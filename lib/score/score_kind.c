@@ -12,7 +12,7 @@ static void kind_init(const struct score_tree *t, struct score_kind *kind, unsig
 		cost_count(&kind->some, SCORE_OPEN, l, 1);
 		cost_count(&kind->intact, SCORE_BROKEN, l, 1);
 		cost_count(&kind->left, SCORE_LEFT, l, 1);
-		if (t->task_cores > 1 && (l == LEVEL_NUMA || l == LEVEL_L3))
+		if (t->cuts && (l == LEVEL_NUMA || l == LEVEL_L3))
 			cost_count(&kind->piece, SCORE_CUTS, l, 1);
 	}
 	if (t->wanted != LEVEL_NODE && counts & BIT(t->wanted))
@@ -45,7 +45,7 @@ int score_kinds_set(struct score_tree *t, struct score_arena *arena)
 /* The parts have counted pieces: one for each task and one more for each cut. */
 static void cuts_finish(const struct score_tree *t, unsigned k, struct score_cost *cost)
 {
-	unsigned tasks = (k - 1) / t->task_cores + 1;
+	unsigned tasks = score_pieces(t, k);
 
 	for (int l = LEVEL_NUMA; l <= LEVEL_L3; l++)
 		cost_set(cost, SCORE_CUTS, l, score_count(cost, SCORE_CUTS, l) - tasks);
@@ -55,7 +55,7 @@ void score_finish(const struct score_tree *t, unsigned k, struct score_cost *cos
 {
 	if (t->wanted != LEVEL_NODE)
 		cost_set(cost, SCORE_BEYOND, LEVEL_NODE, score_count(cost, SCORE_BEYOND, LEVEL_NODE) - 1);
-	if (t->task_cores > 1)
+	if (t->cuts)
 		cuts_finish(t, k, cost);
 	cost_count(cost, SCORE_LEFT, LEVEL_NODE, t->have - k);
 }

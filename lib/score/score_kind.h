@@ -30,15 +30,17 @@ static inline void score_domain_add(const struct score_tree *t, const struct sco
 	cost_add(sum, taken == part->cores ? &kind->all : part->have < part->cores ? &kind->some : &kind->intact);
 	if (left)
 		cost_add_times(sum, &kind->left, left);
-	if (t->task_cores > 1)
-		cost_add_times(sum, &kind->piece, (taken - 1) / t->task_cores + 1);
+	if (t->cuts)
+		cost_add_times(sum, &kind->piece, score_pieces(t, taken));
 }
 
-/* The cost of so many cores of a run: each is the only core of its domains, and a piece of a task. */
-static inline void score_run_add(const struct score_part *part, unsigned taken, struct score_cost *sum)
+/* The cost of so many cores of a run: each is the only core of its domains. */
+static inline void score_run_add(const struct score_tree *t, const struct score_part *part, unsigned taken,
+				 struct score_cost *sum)
 {
 	cost_add_times(sum, &part->kind->all, taken);
-	cost_add_times(sum, &part->kind->piece, taken);
+	if (t->cuts)
+		cost_add_times(sum, &part->kind->piece, taken * score_pieces(t, 1));
 }
 
 /* Converts the sum over all parts to the cost of k cores. */

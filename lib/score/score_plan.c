@@ -56,10 +56,10 @@ static struct score_plan *plan_run(struct planner *p, const struct plan_bounds *
 		return NULL;
 	plan->run = p->at++;
 	plan->cost[0] = (struct score_cost){0};
-	score_run_add(part, plan->least, &plan->cost[0]);
+	score_run_add(p->tree, part, plan->least, &plan->cost[0]);
 	for (unsigned i = 1; i <= plan->most - plan->least; i++) {
 		plan->cost[i] = plan->cost[i - 1];
-		score_run_add(part, 1, &plan->cost[i]);
+		score_run_add(p->tree, part, 1, &plan->cost[i]);
 	}
 	return plan;
 }

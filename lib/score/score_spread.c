@@ -188,7 +188,7 @@ static int chosen_cost(const struct spread *s, const uint64_t *chosen, struct sc
 		if (part->kids)
 			score_domain_add(t, part, taken, part->cores - part->have, cost);
 		else
-			score_run_add(part, taken, cost);
+			score_run_add(t, part, taken, cost);
 	}
 	score_finish(t, before[t->shape->cores], cost);
 	return 0;

@@ -26,8 +26,8 @@ static struct score_table *table_of(const struct score_tree *t, struct score_are
 	return table;
 }
 
-struct score_table *score_table_new(const struct shape *shape, const uint64_t *free_cores, unsigned task_cores,
-				    enum level level)
+struct score_table *score_table_new(const struct shape *shape, const uint64_t *free_cores,
+				    const struct score_need *need)
 {
 	struct score_table *table = NULL;
 	struct score_arena arena = {0};
@@ -35,7 +35,7 @@ struct score_table *score_table_new(const struct shape *shape, const uint64_t *f
 
 	if (shape->cores > SCORE_MAX_CORES)
 		return NULL;
-	if (!score_tree_init(&tree, shape, free_cores, task_cores, level, &arena))
+	if (!score_tree_init(&tree, shape, free_cores, need, need->level, &arena))
 		table = table_of(&tree, &arena);
 	score_arena_free(&arena);
 	return table;

@@ -183,13 +183,15 @@ static unsigned cover_wanted(enum level level)
 	}
 }
 
-int score_tree_init(struct score_tree *t, const struct shape *shape, const uint64_t *free_cores, unsigned task_cores,
-		    enum level level, struct score_arena *arena)
+int score_tree_init(struct score_tree *t, const struct shape *shape, const uint64_t *free_cores,
+		    const struct score_need *need, enum level level, struct score_arena *arena)
 {
+	struct score_task task = score_task_of(need);
 	struct growth g = { .tree = t };
 
 	*t = (struct score_tree){
-		.shape = shape, .free_cores = free_cores, .task_cores = task_cores ? task_cores : 1,
+		.shape = shape, .free_cores = free_cores, .task_cores = need->task_cores ? need->task_cores : 1,
+		.task = task, .cuts = task.core_cpus % task.cpus,
 		.wanted = cover_wanted(level), .parts = score_arena_get(arena, shape->ndomains * sizeof(*t->parts)),
 	};
 	g.sprouts = score_arena_get(arena, shape->ndomains * sizeof(*g.sprouts));
@@ -197,6 +199,8 @@ int score_tree_init(struct score_tree *t, const struct shape *shape, const uint6
 	if (!t->parts || !g.sprouts || !g.before)
 		return -1;
 	t->have = g.before[shape->cores];
+	/* Counts have 16 bits. */
+	t->cuts &= (uint64_t) shape->cores * score_pieces(t, 1) <= SCORE_MAX_CORES;
 	levels_inside(&g);
 	tree_grow(&g);
 	parts_link(t);

@@ -35,7 +35,9 @@ struct score_part {
 struct score_tree {
 	const struct shape *shape;
 	const uint64_t *free_cores;
-	unsigned task_cores;
+	unsigned task_cores;	/* for tasks that spread: whole ones */
+	struct score_task task;
+	bool cuts;		/* tasks can be cut: a core does not hold a whole number of them */
 	unsigned have;		/* free cores */
 	bool limited;		/* some part has fewer that it can choose than free ones */
 	unsigned wanted;	/* the cover that "beyond" counts; LEVEL_NODE: none */
@@ -49,8 +51,14 @@ struct score_tree {
  * Allocated in the arena, which the caller frees in either case; borrows shape and free_cores. 0, or -1 when memory is
  * short.
  */
-int score_tree_init(struct score_tree *t, const struct shape *shape, const uint64_t *free_cores, unsigned task_cores,
-		    enum level level, struct score_arena *arena);
+int score_tree_init(struct score_tree *t, const struct shape *shape, const uint64_t *free_cores,
+		    const struct score_need *need, enum level level, struct score_arena *arena);
+
+/* The least number of tasks to which so many cores, at least one, can belong. */
+static inline unsigned score_pieces(const struct score_tree *t, unsigned cores)
+{
+	return ((uint64_t) cores * t->task.core_cpus - 1) / t->task.cpus + 1;
+}
 
 /* Sets what each part can choose within the limits of the need; without this call, all that is free. */
 void score_tree_limit(struct score_tree *t, const struct score_need *need);

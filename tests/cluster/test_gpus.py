@@ -93,6 +93,19 @@ def test_report_says_which_cores_a_gpu_is_near(cluster):
     assert said == [] and sorted(task["gpu"] for _, _, task, _ in found.values()) == ["0 far", "0 near"]
 
 
+@pytest.mark.parametrize("words, wanted", [
+    ("-n1 -c8 --gpus=3", [1, 3]), ("-n2 -c8 --gpus=3", [4, 4]), ("-n3 -c5 --gres=gpu:3", [3, 5]),
+    ("-n6 -c3 --gres=gpu:3", [3, 6])])
+def test_cores_are_divided_as_the_gpus_are(cluster, words, wanted):
+    """One GPU is at the first package, two are at the second; a core has two CPUs, which two tasks may share."""
+    done = cluster.command(["salloc", "-Q", "-w", "cn3", *words.split(), "sh", "-c",
+                            "echo $SLURM_JOB_ID; scontrol -d show job $SLURM_JOB_ID"], user="nobody")
+    number, _, record = done.stdout.partition("\n")
+    mine = {cpu // 2 for cpu in expand(re.search(r"Nodes=cn3 CPU_IDs=(\S+)", record).group(1))}
+    assert [len([core for core in mine if core // 8 == package]) for package in (0, 1)] == wanted
+    assert "3, near its cores" in cluster.topiary("why", number).stdout
+
+
 def test_tasks_with_several_gpus(cluster):
     """Two at the second package are together, and the one at the first is alone."""
     found, said = tasks(cluster, "cn3", 3, "-n2", "--topo-tasks=auto")

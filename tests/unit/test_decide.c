@@ -64,7 +64,7 @@ COUNTED(looks, uint32_t, job_request_capacity, (const struct job_request *a, uns
 COUNTED(scores, int, score_pick, (const struct shape *s, const uint64_t *f, const struct score_need *n, uint64_t *o,
 	struct score_cost *c), (s, f, n, o, c))
 COUNTED(scores, struct score_table *, score_table_new,
-	(const struct shape *s, const uint64_t *f, unsigned t, enum level l), (s, f, t, l))
+	(const struct shape *s, const uint64_t *f, const struct score_need *n), (s, f, n))
 
 static bool accepts;
 

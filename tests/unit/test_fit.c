@@ -440,6 +440,7 @@ static void counts_what_there_is(void **state)
 
 static void takes_large_shapes(void **state)
 {
+	static const struct score_need one_core = { .task_cores = 1 };
 	static uint64_t free_cores[1024], chosen[1024];
 	struct shape *refused = shape_of("Package:2 Core:32768"), *flat = shape_of("Core:65535");
 	struct shape *s = shape_of("Package:5 L3Cache:4369 Core:3");
@@ -449,7 +450,7 @@ static void takes_large_shapes(void **state)
 
 	memset(free_cores, 0xff, sizeof(free_cores));
 	assert_int_equal(score_pick(refused, free_cores, &need, chosen, &cost), -1);
-	assert_null(score_table_new(refused, free_cores, 1, LEVEL_NODE));
+	assert_null(score_table_new(refused, free_cores, &one_core));
 	free_cores[1023] >>= 1;
 	assert_int_equal(score_pick(s, free_cores, &need, chosen, &cost), 0);
 	assert_memory_equal(chosen, free_cores, sizeof(chosen));
@@ -460,13 +461,13 @@ static void takes_large_shapes(void **state)
 	assert_int_equal(chosen[0], 0x7f);
 	assert_int_equal(score_count(&cost, SCORE_LEFT, LEVEL_PACKAGE), 3 * 4369 - 7);
 	assert_int_equal(score_count(&cost, SCORE_LEFT, LEVEL_NODE), 65535 - 7);
-	t = score_table_new(flat, free_cores, 1, LEVEL_NODE);
+	t = score_table_new(flat, free_cores, &one_core);
 	assert_non_null(t);
 	assert_int_equal(score_count(score_table_cost(t, 65535), SCORE_TOUCHED, LEVEL_L3), 65535);
 	assert_true(score_table_bytes(t) >= 65535 * sizeof(cost) && score_table_bytes(t) < 65540 * sizeof(cost));
 	score_table_free(t);
 	memset(free_cores, 0, sizeof(free_cores));
-	t = score_table_new(s, free_cores, 1, LEVEL_NODE);
+	t = score_table_new(s, free_cores, &one_core);
 	assert_non_null(t);
 	assert_null(score_table_cost(t, 0));
 	assert_null(score_table_cost(t, 1));
@@ -488,6 +489,7 @@ static void takes_large_shapes(void **state)
 struct judge {
 	const struct shape *shape;
 	unsigned free, task_cores;
+	struct score_task task;		/* in CPUs, of a core's */
 	enum level level;
 	unsigned domain[LEVEL_COUNT][SMALL];	/* of each level, that each core counts in */
 	unsigned within[SMALL];			/* the domain of "beyond" */
@@ -539,7 +541,8 @@ static unsigned counts_in(const struct shape *s, enum level level, unsigned core
 static void judge_init(struct judge *j, const struct shape *s, unsigned free_cores, unsigned task_cores,
 		       enum level level)
 {
-	*j = (struct judge){ .shape = s, .free = free_cores, .task_cores = task_cores, .level = level };
+	*j = (struct judge){ .shape = s, .free = free_cores, .task_cores = task_cores, .level = level,
+				.task = { task_cores, 1 } };
 	for (unsigned c = 0; c < s->cores; c++) {
 		unsigned *in[LEVEL_COUNT];
 
@@ -578,10 +581,20 @@ static unsigned domains_of(const unsigned *domain, unsigned set, unsigned *out)
 	return n;
 }
 
+/* The least number of tasks that have so many cores' CPUs. */
+static unsigned tasks_of(const struct judge *j, unsigned set)
+{
+	unsigned n = 0;
+
+	while (n * j->task.cpus < bits(set) * j->task.core_cpus)
+		n++;
+	return n;
+}
+
 /* All counts of a set, in the order in which they decide. */
 static void judge_cost(const struct judge *j, unsigned set, unsigned *counts)
 {
-	unsigned in[SMALL], n, tasks = (bits(set) + j->task_cores - 1) / j->task_cores;
+	unsigned in[SMALL], n, tasks = tasks_of(j, set);
 	unsigned *touched = counts + 3, *open = touched + SCORE_LEVELS, *broken = open + SCORE_LEVELS,
 		 *left = broken + SCORE_LEVELS;
 
@@ -598,11 +611,11 @@ static void judge_cost(const struct judge *j, unsigned set, unsigned *counts)
 			open[at] += (in[i] & ~set) != 0;
 			broken[at] += rest > 0 && (in[i] & j->free) == in[i];
 			left[at] += rest;
-			cut += (bits(in[i] & set) + j->task_cores - 1) / j->task_cores;
+			cut += tasks_of(j, in[i] & set);
 		}
 		if (l != LEVEL_NUMA && l != LEVEL_L3)
 			continue;
-		counts[l == LEVEL_NUMA ? 1 : 2] = j->task_cores > 1 ? cut - tasks : 0;
+		counts[l == LEVEL_NUMA ? 1 : 2] = j->task.core_cpus % j->task.cpus ? cut - tasks : 0;
 	}
 	counts[COUNTS - 1] = bits(j->free & ~set);
 }
@@ -702,16 +715,19 @@ static void choose_the_least_of_all(void **state)
 		struct judge j;
 
 		judge_init(&j, s, free_cores, 1 + up_to(3), up_to(LEVEL_CORE));
+		if (round % 2)
+			j.task = (struct score_task){ 1 + up_to(9), 1 + up_to(4) };
 		memset(best, 0xff, sizeof(best));
 		for (unsigned set = j.free; set; set = (set - 1) & j.free) {
 			judge_cost(&j, set, got);
 			if (counts_compare(got, best[bits(set)]) < 0)
 				memcpy(best[bits(set)], got, sizeof(got));
 		}
-		assert_non_null(t = score_table_new(s, &free_cores, j.task_cores, j.level));
+		assert_non_null(t = score_table_new(s, &free_cores, &(struct score_need){ .task_cores = j.task_cores, .task = j.task,
+							  .level = j.level }));
 		for (unsigned k = 1; k <= have; k++) {
-			struct score_need need = { .cores = k, .task_cores = j.task_cores, .fit = FIT_PREFER,
-						   .level = j.level };
+			struct score_need need = { .cores = k, .task_cores = j.task_cores, .task = j.task,
+						   .fit = FIT_PREFER, .level = j.level };
 
 			counts_read(score_table_cost(t, k), got);
 			expect_counts(&j, "table", k, best[k], got);

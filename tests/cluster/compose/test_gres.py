@@ -70,9 +70,9 @@ def test_two_gpus_have_the_cores_of_both(rich, node):
 @TOLD_BY
 @pytest.mark.parametrize("words, wanted", [
     ("-n3 --gpus=3", [1, 1, 1]), ("-n8 --gres=gpu:4", [2] * 4), ("-n3 -c4 --gpus-per-task=1", [4] * 3),
-    ("-n6 --gres=gpu:2", [3, 3]), ("-n1 -c4 --gpus=3", [4])])
+    ("-n6 --gres=gpu:2", [3, 3]), ("-n1 -c4 --gpus=3", [1, 1, 2])])
 def test_each_of_several_gpus_has_its_share_of_the_cores(rich, node, words, wanted):
-    """A task alone is not divided."""
+    """Fewer tasks than GPUs have cores near each."""
     ours, _ = rich.fates([f"-N1 -w {node} {words}"])
     at = [core // BESIDE_GPU for core in cores(rich.ours, ours[0])[node]]
     assert sorted(at.count(package) for package in set(at)) == sorted(wanted) and set(at) <= set(gpus(ours[0]))
