@@ -239,7 +239,8 @@ static void key_make(const struct shape *shape, const struct score_need *need, c
 		     unsigned want, struct near_key *out)
 {
 	*out = (struct near_key){ .shape = shape, .cores = need->cores, .task_cores = need->task_cores,
-				  .task = need->task, .fit = need->fit, .level = need->level, .want = want, .groups = g->n };
+				  .task = need->task, .fit = need->fit, .level = need->level, .want = want,
+				  .groups = g->n };
 	memcpy(out->devices, g->devices, g->n * sizeof(*g->devices));
 }
 
@@ -373,6 +374,35 @@ static void candidate_cost(struct candidate_set *s, const struct shape *shape, c
 	candidate->mixes_kinds = mixes && !s->req->whole_nodes;
 }
 
+/* Whether the devices are nearer or, as near, fewer tasks cut than on other cores of the same node. */
+static bool devices_nearer(const struct candidate_node *a, const struct candidate_node *b)
+{
+	if (a->devices_far != b->devices_far)
+		return b->devices_far;
+	if (a->devices_unserved != b->devices_unserved)
+		return a->devices_unserved < b->devices_unserved;
+	return score_count(a->cost, SCORE_CUTS, LEVEL_NUMA) < score_count(b->cost, SCORE_CUTS, LEVEL_NUMA);
+}
+
+/*
+ * Where memory is preferred: gives it up if no cores have it or, of a job with devices, if these are nearer to other
+ * cores, or tasks whole there.
+ */
+static void prefer_memory(struct candidate_set *s, const struct shape *shape, struct score_need *need,
+			  struct candidate_node *candidate)
+{
+	struct candidate_node without = *candidate;
+
+	if (!need->nlimits || s->req->request.memory != FIT_PREFER || (candidate->cost && !s->devices.name))
+		return;
+	need->nlimits = 0;
+	without.memory_far = true;
+	read_free(s, candidate->node);	/* candidate_cost may have taken some out */
+	candidate_cost(s, shape, need, &without);
+	if (!candidate->cost || (without.cost && devices_nearer(&without, candidate)))
+		*candidate = without;
+}
+
 /* Computes the cost of the candidate; false when the tasks do not fit. Cheap checks come first. */
 static bool candidate_weigh(struct candidate_set *s, struct candidate_node *candidate)
 {
@@ -392,11 +422,7 @@ static bool candidate_weigh(struct candidate_set *s, struct candidate_node *cand
 	candidate->need_cores = need.cores;
 	need_limit(s, node, memory, shape, &need);
 	candidate_cost(s, shape, &need, candidate);
-	if (!candidate->cost && need.nlimits && s->req->request.memory == FIT_PREFER) {
-		need.nlimits = 0;
-		candidate->memory_far = true;
-		candidate_cost(s, shape, &need, candidate);
-	}
+	prefer_memory(s, shape, &need, candidate);
 	return candidate->cost;
 }
 

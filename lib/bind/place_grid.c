@@ -9,9 +9,9 @@
 
 /*
  * compact and scatter: a grid of equal slots. The PUs are divided into slots, each as large as a task needs, of units
- * that stay whole: one core for each CPU; if that does not yield enough slots, cores counted by their PUs; then single
- * PUs. Slots within a domain are made first; the units left over form further slots that cross as few domain
- * boundaries as possible. Then tasks are assigned to slots.
+ * that stay whole: one core for each CPU; if that does not yield enough slots, for every two CPUs, and so on, as its
+ * PUs allow; then single PUs. Slots within a domain are made first; the units left over form further slots that cross
+ * as few domain boundaries as possible. Then tasks are assigned to slots.
  */
 struct place_slot {
 	unsigned id;		/* from 1 */
@@ -24,7 +24,7 @@ struct place_layout {
 	const struct pu_tree *p;
 	struct pu_range *unit;	/* PUs of each */
 	unsigned nunits;
-	bool whole;		/* a unit counts as one CPU, however many PUs it has */
+	unsigned most;		/* CPUs that a unit counts as, however many PUs it has */
 	struct pu_range *domain;
 	unsigned ndomains;
 	unsigned *slot_of;	/* for each unit its slot's id, or 0 */
@@ -67,7 +67,7 @@ static void make_slots(struct place_layout *h, struct pu_range pus, unsigned dom
 			continue;
 		if (!got)
 			first = g;
-		got += h->whole ? 1 : pu_range_size(h->unit[g]);
+		got += pu_range_size(h->unit[g]) < h->most ? pu_range_size(h->unit[g]) : h->most;
 		if (got < cpus)
 			continue;
 		add_slot(h, first, g, domain, crosses);
@@ -121,23 +121,27 @@ static bool has_enough_slots(const struct place_layout *h, unsigned ntasks, bool
 	return n >= ntasks;
 }
 
-/* The first layout with enough slots; otherwise as many slots as PUs, at least one, which tasks share. */
+/*
+ * The first layout with enough slots, within domains if there is one; otherwise as many slots as PUs, at least one,
+ * which tasks share.
+ */
 static void choose_layout(struct place_layout *h, unsigned ntasks, unsigned cpus)
 {
-	static const struct {
-		bool cores, whole, within;
-	} layouts[] = {
-		{ true, true, true }, { true, false, true }, { true, true, false }, { true, false, false },
-			{ false, false, false },
-	};
+	unsigned threads = 1;
 
-	for (size_t i = 0; i < sizeof(layouts) / sizeof(*layouts); i++) {
-		use_units(h, layouts[i].cores);
-		h->whole = layouts[i].whole;
-		fill_layout(h, cpus);
-		if (has_enough_slots(h, ntasks, layouts[i].within))
-			return;
-	}
+	use_units(h, true);
+	for (unsigned g = 0; g < h->nunits; g++)
+		threads = pu_range_size(h->unit[g]) > threads ? pu_range_size(h->unit[g]) : threads;
+	for (int within = 1; within >= 0; within--)
+		for (h->most = 1; h->most <= threads; h->most++) {
+			fill_layout(h, cpus);
+			if (has_enough_slots(h, ntasks, within))
+				return;
+		}
+	use_units(h, false);
+	fill_layout(h, cpus);
+	if (has_enough_slots(h, ntasks, false))
+		return;
 	use_units(h, h->p->ncores >= ntasks);
 	fill_evenly(h, ntasks);
 }

@@ -18,14 +18,14 @@ int candidate_node_compare(const struct candidate_node *a, const struct candidat
 		return a->required ? -1 : 1;
 	if (a->weight != b->weight)
 		return a->weight < b->weight ? -1 : 1;
-	if (a->memory_far != b->memory_far)
-		return a->memory_far ? 1 : -1;
-	if (a->mixes_kinds != b->mixes_kinds)
-		return a->mixes_kinds ? 1 : -1;
 	if (a->devices_far != b->devices_far)
 		return a->devices_far ? 1 : -1;
 	if (a->devices_unserved != b->devices_unserved)
 		return a->devices_unserved < b->devices_unserved ? -1 : 1;
+	if (a->memory_far != b->memory_far)
+		return a->memory_far ? 1 : -1;
+	if (a->mixes_kinds != b->mixes_kinds)
+		return a->mixes_kinds ? 1 : -1;
 	if (a->tasks != b->tasks)
 		return a->tasks > b->tasks ? -1 : 1;
 	if (a->shares_cores != b->shares_cores)

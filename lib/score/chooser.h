@@ -21,7 +21,7 @@ struct candidate_node {
 	bool memory_far;		/* the NUMA nodes of the cores cannot hold the job's memory */
 	bool mixes_kinds;		/* the cores are of several kinds */
 	bool devices_far;		/* the cores are not all near the devices, though these have a known place */
-	unsigned devices_unserved;	/* sets of devices without room for a task or, with fewer tasks, a core near */
+	unsigned devices_unserved;	/* of struct device_set */
 	bool shares_cores;		/* tasks would share cores here */
 	unsigned spare;			/* cores of a job of whole nodes that its tasks do not need */
 	const struct score_cost *cost;	/* borrowed from the cache, as fit is */
@@ -29,9 +29,9 @@ struct candidate_node {
 };
 
 /*
- * As strcmp: below 0 if a is better. The order: required nodes, lighter nodes, memory in the cores' own NUMA nodes,
- * cores of one kind, cores near the devices, cores near all of these, more tasks, no tasks that share cores, fewer
- * spare cores, lower cost, lower index.
+ * As strcmp: below 0 if a is better. The order: required nodes, lighter nodes, cores near the devices, cores near all
+ * of these, memory in the cores' own NUMA nodes, cores of one kind, more tasks, no tasks that share cores, fewer spare
+ * cores, lower cost, lower index.
  */
 int candidate_node_compare(const struct candidate_node *a, const struct candidate_node *b);
 

@@ -19,7 +19,7 @@ struct device_groups {
 /* Some of the groups, one bit each, that have enough devices together. */
 struct device_set {
 	uint32_t groups;
-	unsigned unserved;	/* groups near which no task has room or, with fewer tasks than groups, no core is free */
+	unsigned unserved;	/* groups without room for a task; of fewer tasks than groups, without a free core */
 };
 
 /*

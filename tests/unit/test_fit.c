@@ -723,8 +723,9 @@ static void choose_the_least_of_all(void **state)
 			if (counts_compare(got, best[bits(set)]) < 0)
 				memcpy(best[bits(set)], got, sizeof(got));
 		}
-		assert_non_null(t = score_table_new(s, &free_cores, &(struct score_need){ .task_cores = j.task_cores, .task = j.task,
-							  .level = j.level }));
+		t = score_table_new(s, &free_cores, &(struct score_need){ .task_cores = j.task_cores, .task = j.task,
+									  .level = j.level });
+		assert_non_null(t);
 		for (unsigned k = 1; k <= have; k++) {
 			struct score_need need = { .cores = k, .task_cores = j.task_cores, .task = j.task,
 						   .fit = FIT_PREFER, .level = j.level };

@@ -91,6 +91,10 @@ static void places_by_rule(void **state)
 		{ NODE, NULL, 3, 5, "compact:numa", "0-5;8-13;16-21" },
 		{ NODE, NULL, 6, 5, "compact:numa", "0-4;5-7,13-14;8-12;16-20;21-23,29-30;24-28" },
 		{ NODE, NULL, 3, 16, "compact:l3", "0-11;12-21;22-31" },
+		/* All cores before more of their PUs than needed. */
+		{ "numa:2 core:4 pu:4", NULL, 2, 8, "compact:numa", "0-15;16-31" },
+		{ "numa:2 core:4 pu:4", NULL, 2, 8, "scatter", "0-15;16-31" },
+		{ "numa:2 core:5 pu:4", NULL, 4, 5, "scatter", "0-7;20-27;8-15;28-35" },
 		/* Cores are split, then shared. */
 		{ NODE, NULL, 20, 1, "compact", "0;1;2;3;4;5;6;7;8;9;10;11;12;13;14;15;16;17;18;19" },
 		{ "core:2 pu:2", NULL, 6, 1, "compact", "0;0;1;1;2;3" },

@@ -71,6 +71,17 @@ def test_the_gpu_follows_cores_that_are_not_all_near_one(fine, node):
     assert len(mine & near(granted)) == max(len(mine & some) for some in NEAR) >= 6
 
 
+@TOLD_BY
+def test_near_gpus_and_whole_tasks_come_before_memory(fine, node):
+    """Two NUMA nodes do not have so much memory; tasks over more of them would be cut and far from their GPUs."""
+    record = fine.ours.command(["scontrol", "show", "node", node]).stdout
+    most = int(re.search(r"RealMemory=(\d+)", record).group(1)) * 7 // 10
+    number, _, mine, granted = place(fine.ours, "-w", node, "-n2", "-c8", "--gpus-per-task=1", f"--mem={most}")
+    assert len(granted) == 2 and mine == near(granted)
+    told = fine.ours.topiary("why", number).stdout
+    assert "GPUs     2, near its cores" in told and "part of it is far" in told and "none is split" in told
+
+
 def test_gpus_are_granted_once_and_all_of_them(fine):
     """Each choice is Slurm's to count: eight jobs get eight GPUs of a node, the next one waits."""
     def fill(cluster):
