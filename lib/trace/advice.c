@@ -487,6 +487,8 @@ static void rule_apply(const struct advice_facts *f, const struct rule *r, const
 		}
 	if (out->result != ADVICE_UNKNOWN && r->find(f, out->evidence, sizeof(out->evidence)))
 		out->result = ADVICE_FOUND;
+	if (r->find == advice_far_gpu && f->tasks && f->tasks->n && f->tasks->list[0].by_gpu)
+		out->remedy = "let the step have cores near each GPU: srun without -c and --exact has all of the job's";
 }
 
 struct advice *advice_list(const struct advice_node *node, unsigned *n, struct err *e)

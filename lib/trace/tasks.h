@@ -4,6 +4,7 @@
 #define TOPIARY_TRACE_TASKS_H
 
 #include <hwloc.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -27,6 +28,7 @@ struct trace_task {
 	hwloc_bitmap_t pus, cores, numa;	/* by the system's index, logical index, the system's index */
 	hwloc_bitmap_t memory;		/* the NUMA nodes that its memory is bound to; NULL: to none */
 	char gpu[256], nic_far[160];	/* printable; "": not known */
+	bool by_gpu;			/* --topo-tasks=auto or --topo-place=gpu placed it */
 };
 
 struct trace_tasks {

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "bind/gpu.h"
+#include "hwview/restrict.h"
 #include "gpus.h"
 #include "options.h"
 #include "step/step.h"
@@ -172,6 +173,34 @@ static void keep_near(struct task *t, const struct step_gpus *s, const hwloc_bit
 	}
 }
 
+/* Slurm chooses a step's cores without regard to GPUs. Says so where the job has nearer ones than the step. */
+static void warn_far(const struct task *t, const struct step_gpus *s, const hwloc_bitmap_t *places)
+{
+	hwloc_bitmap_t near = hwloc_bitmap_alloc(), job = NULL;
+	char *cores = NULL;
+	unsigned far = 0;
+
+	if (!t->local && near && !spank_get_item(t->sp, S_JOB_ALLOC_CORES, &cores) && cores && *cores)
+		job = restrict_cpus(s->node, cores, NULL);
+	for (unsigned i = 0; job && i < t->nlocal; i++) {
+		hwloc_bitmap_zero(near);
+		for (unsigned k = 0; k < s->n; k++)
+			if (s->gpus[i] >> k & 1)
+				hwloc_bitmap_or(near, near, s->near[k]);
+		if (hwloc_bitmap_intersects(near, places[i]))
+			continue;
+		hwloc_bitmap_and(near, near, job);
+		far += !hwloc_bitmap_isincluded(near, hwloc_topology_get_topology_cpuset(t->topology));
+	}
+	if (far)
+		slurm_spank_log("topiary: step %s: %u of the %u tasks of this node %s far from %s GPUs: the job has "
+				"cores near these, but Slurm did not give them to the step; srun without -c and "
+				"--exact gives a step all cores of its job", step.name, far, t->nlocal,
+				far == 1 ? "is" : "are", far == 1 ? "its" : "their");
+	hwloc_bitmap_free(near);
+	hwloc_bitmap_free(job);
+}
+
 static int step_gpus_place(struct step_gpus *s, struct task *t, hwloc_bitmap_t *places, struct err *e)
 {
 	struct gpu_places how = { .topology = t->topology, .ntasks = t->nlocal, .cpus = t->cpus };
@@ -186,6 +215,7 @@ static int step_gpus_place(struct step_gpus *s, struct task *t, hwloc_bitmap_t *
 	how.fixed = s->fixed;
 	if (gpu_place(&how, places, s->gpus, e))
 		return -1;
+	warn_far(t, s, places);
 	narrow_variables(t, s);
 	keep_near(t, s, places);
 	t->gpus = s->all;

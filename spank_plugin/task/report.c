@@ -128,6 +128,12 @@ static void format_gpu(const struct task_state *s, char *out)
 	gpu_describe(s->node, own, s->cpus, out, CELL);
 }
 
+static void format_placed(const struct task_state *s, char *out)
+{
+	if (s->task->gpus)
+		snprintf(out, CELL, "gpu");
+}
+
 static void format_threads(const struct task_state *s, char *out)
 {
 	spank_getenv(s->task->sp, "OMP_NUM_THREADS", out, CELL);
@@ -183,9 +189,10 @@ static const struct column {
 	/* For NODE.tasks only. */
 	{ NULL, "cores", format_cores },
 	{ NULL, "nic_far", format_nic_far },
+	{ NULL, "placed", format_placed },
 };
 
-enum { ALL_COLUMNS = sizeof(columns) / sizeof(*columns), COLUMNS = ALL_COLUMNS - 2 };
+enum { ALL_COLUMNS = sizeof(columns) / sizeof(*columns), COLUMNS = ALL_COLUMNS - 3 };
 
 static void record_json(char (*cells)[CELL], unsigned n_columns, char *out)
 {

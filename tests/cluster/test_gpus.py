@@ -106,6 +106,14 @@ def test_cores_are_divided_as_the_gpus_are(cluster, words, wanted):
     assert "3, near its cores" in cluster.topiary("why", number).stdout
 
 
+def test_a_step_that_slurm_gave_far_cores(cluster):
+    """With -c a step has some of its job's cores, the first ones: two of the GPUs are at the others."""
+    found, said = tasks(cluster, "cn3", 3, "-n3", "-c2", "--topo-tasks=auto")
+    far = sum(" far" in report["gpu"] for *_, report, _ in found.values())
+    wanted = [f"{far} of the 3 tasks of this node {'is' if far == 1 else 'are'} far from"] if far else []
+    assert far and len(said) == 1 and wanted[0] in said[0] and "srun without -c" in said[0]
+
+
 def test_tasks_with_several_gpus(cluster):
     """Two at the second package are together, and the one at the first is alone."""
     found, said = tasks(cluster, "cn3", 3, "-n2", "--topo-tasks=auto")

@@ -107,6 +107,12 @@ def test_where_tasks_were(folder, kind, tasks, evidence):
     assert found[kind]["evidence"] == evidence
 
 
+def test_advice_is_not_the_option_that_was_given(folder):
+    leave(folder, "cn1", [task(0, [0], gpu="0 far", placed="gpu")])
+    remedy = checks(folder, "7.0")["far GPU"]["remedy"]
+    assert "srun without -c" in remedy and "--topo-tasks" not in remedy
+
+
 @pytest.mark.parametrize("tasks", [
     [task(r, range(8)) for r in range(4)], [task(r, [r % 8]) for r in range(16)], [task(0, [0, 1])],
     [task(0, [0], gpu="0 far,1 near")], [task(0, [0, 4], memory="bind:1")], [task(0, [0], memory="interleave:1")],
