@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "shape/directory.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -50,6 +51,13 @@ void directory_free(struct directory *d)
 const struct shape *directory_shape(const struct directory *d, const char *node)
 {
 	size_t i = string_map_find(&d->names, node);
+	char name[HOSTLIST_MAX_NAME + 1];
 
+	/* The registry has lower case, and usually no domain, whatever slurm.conf has. */
+	for (int domain = 1; i == STRING_MAP_NONE && domain >= 0; domain--) {
+		snprintf(name, sizeof(name), "%s", node);
+		if (hostlist_name_canonical(name, domain))
+			i = string_map_find(&d->names, name);
+	}
 	return i == STRING_MAP_NONE ? NULL : d->shape[i];
 }

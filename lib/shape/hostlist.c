@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "shape/hostlist.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -340,4 +341,28 @@ int hostlist_fold(const char *list, struct buf *out, struct err *e)
 		free((char *) all.hosts[i].name);
 	free(all.hosts);
 	return rc;
+}
+
+static bool is_number(const char *name)
+{
+	bool hex = !strncmp(name, "0x", 2);
+
+	return !name[hex ? 2 + strspn(name + 2, "0123456789abcdef") : strspn(name, "0123456789")];
+}
+
+bool hostlist_name_canonical(char *name, bool domain)
+{
+	size_t len = strlen(name);
+	struct in_addr a;
+
+	while (len && name[len - 1] == '.')
+		name[--len] = '\0';
+	for (char *p = name; *p; p++)
+		if (*p >= 'A' && *p <= 'Z')
+			*p += 'a' - 'A';
+	if (inet_aton(name, &a))
+		return false;
+	if (!domain)
+		name[strcspn(name, ".")] = '\0';
+	return !is_number(name);
 }

@@ -3,6 +3,7 @@
 #ifndef TOPIARY_SHAPE_HOSTLIST_H
 #define TOPIARY_SHAPE_HOSTLIST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -44,6 +45,12 @@ int hostlist_runs(const char *list, int (*each)(const char *first, unsigned long
  * -1.
  */
 int hostlist_fold(const char *list, struct buf *out, struct err *e);
+
+/*
+ * The one spelling of a host's name: lower case, no '.' at its end and, unless `domain`, nothing from its first '.' on.
+ * False if it is a form of an address, as getaddrinfo(3) reads 10.1.2.3, 0306.19.65.2, 0xc6134102 and 3322102018.
+ */
+bool hostlist_name_canonical(char *name, bool domain);
 
 /* A name in the order of sorting and folding: the text before its last number, and the number. */
 struct hostlist_name {

@@ -41,11 +41,12 @@ int export_admit(struct call *c)
 
 int export_admit_zstd(struct call *c)
 {
+	char host[INET6_ADDRSTRLEN];
 	unsigned pause;
 
 	if (call_check_zstd(c) || export_admit(c))
 		return -1;
-	if (!(pause = gate_backoff(c->service->gate, c->node)))
+	if (!(pause = gate_backoff(c->service->gate, peer_host(c, host) ?: c->node)))
 		return 0;
 	call_fail(c, 429, "%s: too many documents of this node were refused; retry in %u s", c->node, pause);
 	c->reply.retry_after = pause;
@@ -66,6 +67,7 @@ static void receipt_reply(struct call *c, const struct commit_receipt *r)
 		upkeep_notify_patch(c->service->upkeep);
 	/* Already stored: an agent without an acknowledgement repeats the request, and its document is known then. */
 	memcpy(ack.purpose, CLAIM_ACK, sizeof(CLAIM_ACK));
+	memcpy(ack.node, c->signed_name, sizeof(ack.node));
 	c->reply.ack = cred_sign(&ack, c->signer, c->service->settings.munge_socket, &e);
 	if (!c->reply.ack) {
 		call_fail(c, 503, "%s: %s", c->node, e.text);
@@ -133,9 +135,10 @@ static void reply_result(struct call *c, enum commit_result rc, const struct com
 
 void export_boot(struct call *c)
 {
+	char host[INET6_ADDRSTRLEN];
 	struct commit_receipt r;
 	struct err e;
-	enum commit_result rc = commit_export(c->service->committer, &c->claim, NULL, &r, &e);
+	enum commit_result rc = commit_export(c->service->committer, &c->claim, peer_host(c, host), NULL, &r, &e);
 
 	reply_result(c, rc, &r, &e);
 }
@@ -144,9 +147,10 @@ static int export_encode(struct call *c, int class, const struct buf *xml, struc
 {
 	static const unsigned status[] = { [ENCODE_REFUSED] = 422, [ENCODE_FAILED] = 503 };
 	const struct service *s = c->service;
+	char host[INET6_ADDRSTRLEN];
 	struct err e;
-	enum encode_result rc = encode_document(&s->settings, s->bases, s->pool, s->parser, c->node, class, xml, out,
-						&e);
+	enum encode_result rc = encode_document(&s->settings, s->bases, s->pool, s->parser, c->node, peer_host(c, host),
+						class, xml, out, &e);
 
 	if (rc == ENCODE_OK)
 		return 0;
@@ -202,6 +206,7 @@ static void document_free(struct call *c, struct document *d)
 /* Encode the document, decompressed first unless it is held, in a slot of the gate. 0, or -1 with the reply filled. */
 static int read_and_encode(struct call *c, int class, struct document *d, struct encoded *out)
 {
+	char host[INET6_ADDRSTRLEN];
 	struct gate_slot slot;
 	int rc;
 
@@ -210,7 +215,7 @@ static int read_and_encode(struct call *c, int class, struct document *d, struct
 	rc = (!d->held && call_body_text(c, &d->xml)) || export_encode(c, class, &d->xml, out) ? -1 : 0;
 	document_retain(c, d);
 	if (c->reply.status == 422)
-		gate_refused(c->service->gate, c->node);
+		gate_refused(c->service->gate, peer_host(c, host) ?: c->node);
 	gate_leave(c->service->gate, &slot);
 	return rc;
 }
@@ -231,6 +236,7 @@ void export_topology(struct call *c)
 	enum commit_result rc = COMMIT_CLASS;
 	struct document document = {0};
 	struct commit_receipt r = {0};
+	char host[INET6_ADDRSTRLEN];
 	struct err e;
 
 	for (int i = 0; i < ENCODE_ATTEMPTS && (rc == COMMIT_CLASS || rc == COMMIT_GONE); i++) {
@@ -238,7 +244,7 @@ void export_topology(struct call *c)
 
 		if (read_and_encode(c, r.class, &document, &encoded))
 			goto done;
-		rc = commit_export(c->service->committer, &c->claim, &encoded, &r, &e);
+		rc = commit_export(c->service->committer, &c->claim, peer_host(c, host), &encoded, &r, &e);
 		if (rc == COMMIT_GONE)
 			revalidate_bases(c);
 		encoded_free(&encoded);

@@ -43,22 +43,27 @@ struct peers {
 	struct resolver_slot slots[SLOTS];
 };
 
-static int node_add(const char *name, void *nodes)
-{
-	return string_map_add(nodes, name) == STRING_MAP_NONE ? -1 : 0;
-}
+struct known_nodes {
+	struct string_map *names;
+	bool domain;
+	struct err *e;
+};
 
-static int nodes_parse(const char *list, struct string_map *out, struct err *e)
+static int node_add(const char *name, void *user)
 {
-	if (!*list)
-		return 0;
-	err_set(e, "out of memory");
-	return hostlist_expand(list, node_add, out, e) ? err_within(e, "KnownNodes") : 0;
+	const struct known_nodes *k = user;
+	char node[HOSTLIST_MAX_NAME + 1];
+
+	snprintf(node, sizeof(node), "%s", name);
+	if (!hostlist_name_canonical(node, k->domain))
+		return err_set(k->e, "%s: an address or a number is not a node's name", name);
+	return string_map_add(k->names, node) == STRING_MAP_NONE ? err_set(k->e, "out of memory") : 0;
 }
 
 struct peers *peers_new(const struct settings *s, struct err *e)
 {
 	struct peers *p = calloc(1, sizeof(*p));
+	struct known_nodes known;
 
 	if (!p) {
 		err_set(e, "out of memory");
@@ -67,8 +72,10 @@ struct peers *peers_new(const struct settings *s, struct err *e)
 	pthread_mutex_init(&p->lock, NULL);
 	while (p->check < PEER_REFUSE && strcasecmp(s->peer_check, check_words[p->check]))
 		p->check++;
-	if (nodes_parse(s->known_nodes, &p->nodes, e) == 0)
+	known = (struct known_nodes){ &p->nodes, !strcasecmp(s->node_names, "full"), e };
+	if (!*s->known_nodes || hostlist_expand(s->known_nodes, node_add, &known, e) == 0)
 		return p;
+	err_within(e, "KnownNodes");
 	peers_free(p);
 	return NULL;
 }
@@ -119,6 +126,17 @@ void peer_address(const struct call *c, char out[static INET6_ADDRSTRLEN])
 	*out = '\0';
 	if (!IN6_IS_ADDR_UNSPECIFIED(&a) && !IN6_IS_ADDR_LOOPBACK(&a))
 		inet_ntop(AF_INET6, &a, out, INET6_ADDRSTRLEN);
+}
+
+const char *peer_host(const struct call *c, char out[static INET6_ADDRSTRLEN])
+{
+	struct in6_addr a;
+
+	if (c->service->peers->check != PEER_REFUSE || !c->peer || address_mapped(c->peer, &a) || is_loopback(&a))
+		return NULL;
+	if (IN6_IS_ADDR_V4MAPPED(&a))
+		return inet_ntop(AF_INET, &a.s6_addr[12], out, INET6_ADDRSTRLEN);
+	return inet_ntop(AF_INET6, &a, out, INET6_ADDRSTRLEN);
 }
 
 static void node_resolve(const char *node, struct resolved *out)

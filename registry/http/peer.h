@@ -35,6 +35,13 @@ int peer_admit(struct call *c);
  */
 void peer_address(const struct call *c, char out[static INET6_ADDRSTRLEN]);
 
+/*
+ * The host that sent, for what is counted by host whatever names it uses: its address as text, in out. NULL if nothing
+ * is known of it: PeerCheck is not refuse, so that many may share an address, or it is this host by a loopback address,
+ * where root may export any node.
+ */
+const char *peer_host(const struct call *c, char out[static INET6_ADDRSTRLEN]);
+
 /* Is this the first such warning about the node? */
 bool peer_first_warning(struct peers *p, const char *what, const char *node);
 

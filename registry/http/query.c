@@ -126,9 +126,18 @@ int query_add_param(struct call *c, const char *known, const char *name, const c
 	return 0;
 }
 
+struct host_query {
+	const struct call *call;
+	struct buf *out;
+};
+
 static int add_name(const char *name, void *user)
 {
-	db_array_text(user, name);
+	const struct host_query *q = user;
+	char node[HOSTLIST_MAX_NAME + 1];
+
+	snprintf(node, sizeof(node), "%s", name);
+	db_array_text(q->out, call_node_canonical(q->call, node) ? node : name);
 	return 0;
 }
 
@@ -153,6 +162,7 @@ static int add_known(struct call *c, const struct hostset *wanted, struct buf *o
 int query_hosts(struct call *c, struct buf *out)
 {
 	const char *hosts = call_param(c, "hosts");
+	struct host_query query = { c, out };
 	struct hostset *wanted;
 	struct err e;
 	int rc = 0;
@@ -164,7 +174,7 @@ int query_hosts(struct call *c, struct buf *out)
 	db_array(out);
 	if (hostset_names(wanted) > HOSTS_SENT)
 		rc = add_known(c, wanted, out);
-	else if (hostlist_expand(hosts, add_name, out, &e))
+	else if (hostlist_expand(hosts, add_name, &query, &e))
 		rc = call_fail(c, 400, "hosts: %s", e.text);
 	hostset_free(wanted);
 	db_array_end(out);

@@ -133,6 +133,8 @@ static int request_admit(struct pending *p, struct MHD_Connection *conn, const s
 		c->node[0] = '\0';
 		return call_fail(c, 400, "invalid node name: only letters, digits, '.', '_' and '-' are allowed");
 	}
+	if (route_is_node(route) && !call_node_canonical(c, c->node))
+		return call_fail(c, 400, "%s: an address or a number is not a node's name", c->node);
 	if (read_params(c, conn, route->params) || (route->admit && route->admit(c)) ||
 	    (route->admit_peer && route->admit_peer(c)))
 		return -1;

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "delta/pack.h"
+#include "shape/hostlist.h"
 
 #define REPORT_SECONDS 60	/* between two lines about requests that fail alike */
 #define REASONS 8		/* that are told apart at a time */
@@ -191,9 +192,15 @@ void call_release(struct call *c, struct db *db)
 	db_release(pool_of(c), db);
 }
 
+bool call_node_canonical(const struct call *c, char *name)
+{
+	return hostlist_name_canonical(name, !strcasecmp(c->service->settings.node_names, "full"));
+}
+
 int call_check_credential(struct call *c)
 {
 	static const char scheme[] = "Munge ";
+	char name[sizeof(c->claim.node)];
 	struct err e;
 
 	if (!c->authorization || strncasecmp(c->authorization, scheme, sizeof(scheme) - 1))
@@ -201,6 +208,10 @@ int call_check_credential(struct call *c)
 	if (cred_check(c->authorization + sizeof(scheme) - 1, c->service->settings.munge_socket, &c->claim, &c->signer,
 		       &e))
 		return call_fail(c, errno == EHOSTDOWN ? 503 : 401, "%s: %s", c->node, e.text);
+	memcpy(name, c->claim.node, sizeof(name));
+	memcpy(c->signed_name, name, sizeof(name));
+	if (call_node_canonical(c, name) && !strcmp(name, c->node))
+		memcpy(c->claim.node, name, sizeof(name));
 	if (strcmp(c->claim.purpose, c->purpose))
 		return call_fail(c, 403, "%s: the credential was signed for '%s', but '%s' is required", c->node,
 				 c->claim.purpose, c->purpose);

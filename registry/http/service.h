@@ -110,7 +110,8 @@ struct call {
 	int fd;				/* of the connection */
 	const char *purpose;		/* of the credential that the route requires, or NULL */
 	unsigned busy;			/* open connections */
-	struct claim claim;		/* the verified claim, and who signed it */
+	struct claim claim;		/* the verified claim, with the node's name as in `node`, and who signed it */
+	char signed_name[256];		/* the node's name as it was signed */
 	uid_t signer;
 	enum call_access reader;
 	struct buf body;
@@ -128,6 +129,9 @@ void call_json(struct call *c, unsigned status, json_t *json);
 int call_fail(struct call *c, unsigned status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Sets the body, which the reply owns afterwards. */
 void call_body(struct call *c, const char *type, struct buf *body);
+
+/* A node's name as the registry stores it (NodeNames). False if it is none. */
+bool call_node_canonical(const struct call *c, char *name);
 
 /*
  * Verify the munge credential into claim and signer: 0, or -1 with the reply filled, also when it was signed for

@@ -31,6 +31,7 @@ enum export_action {
 /* An export, from its request to its reply. */
 struct pending_export {
 	const struct claim *claim;
+	const char *host;
 	const struct encoded *encoded;
 	enum export_action action;
 	enum commit_result result;
@@ -71,8 +72,10 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Columns of arrays with one element an export, as values of one statement. */
-enum column { NAME, BOOT, SEQ, SHA256, LAYOUT, MARK, XML_BYTES, DIFF, SEVERITY, CHANGES, REASON, COLUMN_COUNT };
-static const enum column all_columns[] = { NAME, BOOT, SEQ, SHA256, LAYOUT, MARK, XML_BYTES, DIFF };
+enum column { NAME, BOOT, SEQ, PEER, SHA256, LAYOUT, MARK, XML_BYTES, DIFF, SEVERITY, CHANGES, REASON, COLUMN_COUNT };
+static const enum column all_columns[] = { NAME, BOOT, SEQ, PEER, SHA256, LAYOUT, MARK, XML_BYTES, DIFF };
+
+static const enum column quota_columns[] = { NAME, PEER };
 
 static void add_hash(struct buf *b, const char *hex)
 {
@@ -97,6 +100,9 @@ static void add_value(struct buf *b, enum column column, const struct pending_ex
 		break;
 	case SEQ:
 		db_array_number(b, d->claim->seq);
+		break;
+	case PEER:
+		db_array_text(b, d->host);
 		break;
 	case SHA256:
 		add_hash(b, d->claim->sha256);
@@ -330,7 +336,7 @@ static int decide_quota(struct db *db, const struct batch *t, const struct setti
 {
 	PGresult *r;
 
-	if (query_exports(db, t, is_replaced, QUOTA_SQL, all_columns, 1, &r, e))
+	if (query_exports(db, t, is_replaced, QUOTA_SQL, quota_columns, 2, &r, e))
 		return -1;
 	for (int row = 0; r && row < PQntuples(r); row++)
 		if (quota_spent(s, r, row))
@@ -342,27 +348,30 @@ static int decide_quota(struct db *db, const struct batch *t, const struct setti
 /* --- statements --- */
 
 /* Stores nothing whose layout the database does not have by key and mark. */
-#define ROWS "unnest($1::text[], $2::uuid[], $3::bigint[], $4::bytea[], $5::int[], $6::uuid[], $7::int[]," \
-	" $8::bytea[])" \
-	" AS u(name, boot, seq, sha256, layout, mark, xml_bytes, diff) JOIN layout f ON " \
+#define ROWS "unnest($1::text[], $2::uuid[], $3::bigint[], $4::inet[], $5::bytea[], $6::int[], $7::uuid[]," \
+	" $8::int[], $9::bytea[])" \
+	" AS u(name, boot, seq, peer, sha256, layout, mark, xml_bytes, diff) JOIN layout f ON " \
 	LAYOUT_IS("u.layout", "u.mark")
 /* `seen` is updated once a boot, however often the agent asks. */
-#define TOUCH "UPDATE node n SET boot = u.boot, seq = u.seq, seen = CASE WHEN n.boot = u.boot THEN n.seen" \
+#define TOUCH "UPDATE node n SET boot = u.boot, seq = u.seq, peer = u.peer," \
+	" seen = CASE WHEN n.boot = u.boot THEN n.seen" \
 	" ELSE greatest(0, ceil(extract(epoch FROM clock_timestamp() - n.since))) END" \
-	" FROM unnest($1::text[], $2::uuid[], $3::bigint[]) AS u(name, boot, seq) WHERE n.name = u.name"
+	" FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::inet[]) AS u(name, boot, seq, peer)" \
+	" WHERE n.name = u.name"
 /* clock_timestamp, since the start of the transaction may precede the one that it waited for. */
 #define REPLACE "WITH u AS (SELECT c.t, u.* FROM clock_timestamp() AS c(t), " ROWS ")," \
 	" old AS (INSERT INTO past (since, until, layout, xml_bytes, sha256, node, diff)" \
 	" SELECT n.since, u.t, n.layout, n.xml_bytes, n.sha256, n.name, n.diff FROM node n JOIN u ON u.name = n.name)" \
-	" UPDATE node n SET since = u.t, seen = 0, boot = u.boot, seq = u.seq, sha256 = u.sha256, layout = u.layout," \
-	" xml_bytes = u.xml_bytes, diff = u.diff FROM u WHERE n.name = u.name RETURNING n.name, n.diff"
-#define INSERT "INSERT INTO node (since, seq, boot, layout, xml_bytes, sha256, name, diff)" \
-	" SELECT c.t, u.seq, u.boot, u.layout, u.xml_bytes, u.sha256, u.name, u.diff FROM clock_timestamp() AS c(t)," \
-	" " ROWS \
+	" UPDATE node n SET since = u.t, seen = 0, boot = u.boot, seq = u.seq, peer = u.peer, sha256 = u.sha256," \
+	" layout = u.layout, xml_bytes = u.xml_bytes, diff = u.diff FROM u" \
+	" WHERE n.name = u.name RETURNING n.name, n.diff"
+#define INSERT "INSERT INTO node (since, seq, boot, peer, layout, xml_bytes, sha256, name, diff)" \
+	" SELECT c.t, u.seq, u.boot, u.peer, u.layout, u.xml_bytes, u.sha256, u.name, u.diff FROM" \
+	" clock_timestamp() AS c(t), " ROWS \
 	" ON CONFLICT DO NOTHING RETURNING name, diff"
 #define REPAIR "UPDATE node n SET seen = greatest(0, ceil(extract(epoch FROM clock_timestamp() - n.since)))," \
-	" boot = u.boot, seq = u.seq, sha256 = u.sha256, layout = u.layout, xml_bytes = u.xml_bytes, diff = u.diff" \
-	" FROM " ROWS " WHERE n.name = u.name RETURNING n.name, n.diff"
+	" boot = u.boot, seq = u.seq, peer = u.peer, sha256 = u.sha256, layout = u.layout, xml_bytes = u.xml_bytes," \
+	" diff = u.diff FROM " ROWS " WHERE n.name = u.name RETURNING n.name, n.diff"
 #define REPAIRED "DELETE FROM unreadable u USING node n WHERE n.name = ANY($1::text[]) AND u.node = n.name AND" \
 	" u.since = n.since"
 #define UNREADABLE "INSERT INTO unreadable (node, since, reason) SELECT n.name, n.since, u.reason" \
@@ -448,7 +457,7 @@ static int commit_batch(struct db *db, struct batch *t, struct err *e)
 {
 	if (db_execute(db, e, "BEGIN", 0, NULL) || decide_all(db, t, e) ||
 	    decide_quota(db, t, t->committer->settings, e) ||
-	    query_exports(db, t, is_touched, TOUCH, all_columns, 3, NULL, e) ||
+	    query_exports(db, t, is_touched, TOUCH, all_columns, 4, NULL, e) ||
 	    query_exports(db, t, is_unreadable, UNREADABLE, unreadable_columns, 2, NULL, e) ||
 	    store_exports(db, t, is_replaced, REPLACE, e) || store_exports(db, t, is_repaired, REPAIR, e) ||
 		    store_exports(db, t, is_inserted, INSERT, e) ||
@@ -604,11 +613,10 @@ static void *run_committer(void *user)
 	return NULL;
 }
 
-enum commit_result commit_export(struct committer *c, const struct claim *claim, const struct encoded *encoded,
-				 struct commit_receipt *out,
-				 struct err *e)
+enum commit_result commit_export(struct committer *c, const struct claim *claim, const char *host,
+				 const struct encoded *encoded, struct commit_receipt *out, struct err *e)
 {
-	struct pending_export d = { .claim = claim, .encoded = encoded };
+	struct pending_export d = { .claim = claim, .host = host, .encoded = encoded };
 
 	sem_init(&d.done, 0, 0);
 	pthread_mutex_lock(&c->lock);

@@ -36,19 +36,19 @@ enum commit_result {
 	COMMIT_ABSENT,	/* not the node's last export, or what is stored of it cannot be rebuilt */
 	COMMIT_STALE,	/* seq does not exceed the last of that boot, which is in out->last */
 	COMMIT_CLASS,	/* the node is in another class, out->class: encode again for it */
-	COMMIT_QUOTA,	/* the node's daily quota is used up (quota.h) */
+	COMMIT_QUOTA,	/* the host's daily quota is used up (quota.h) */
 	COMMIT_GONE,	/* the database lacks the layout by which it was encoded: encode again */
 	COMMIT_FAILED,	/* PostgreSQL failed; when the connection broke, the export may be committed all the same */
 };
 
 /*
- * Store an encoded export or, when encoded is NULL, record that the node booted with its last export. COMMIT_OK only
- * after COMMIT, and after PostgreSQL returned the very bytes; for an unchanged export only when the stored document can
- * be rebuilt (store/document.h). One that cannot is recorded in the table unreadable, and repaired when the same
- * document is sent again.
+ * Store an encoded export or, when encoded is NULL, record that the node booted with its last export. host: the
+ * sender's address, or NULL (peer_host). COMMIT_OK only after COMMIT, and after PostgreSQL returned the very bytes; for
+ * an unchanged export only when the stored document can be rebuilt (store/document.h). One that cannot is recorded in
+ * the table unreadable, and repaired when the same document is sent again.
  */
-enum commit_result commit_export(struct committer *c, const struct claim *claim, const struct encoded *encoded,
-				 struct commit_receipt *out, struct err *e);
+enum commit_result commit_export(struct committer *c, const struct claim *claim, const char *host,
+				 const struct encoded *encoded, struct commit_receipt *out, struct err *e);
 
 /* For /metrics: since the start. */
 struct commit_counts {

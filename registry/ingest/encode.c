@@ -24,7 +24,7 @@
 
 struct encode_job {
 	struct db_pool *pool;
-	const char *node;
+	const char *node, *host;
 	const struct buf *xml;
 	int class;		/* 0: any */
 	struct drift_comparer with;	/* its db is acquired when first needed */
@@ -407,17 +407,17 @@ done:
 static enum encode_result check_quota(struct encode_job *j, const struct settings *s, struct err *e)
 {
 	static const enum encode_result result[] = { ENCODE_QUOTA, ENCODE_OK };
-	int left = job_connect(j, e) ? -1 : quota_left(j->with.db, s, j->node, e);
+	int left = job_connect(j, e) ? -1 : quota_left(j->with.db, s, j->node, j->host, e);
 
 	return left < 0 ? ENCODE_FAILED : result[left];
 }
 
 enum encode_result encode_document(const struct settings *s, struct bases *b, struct db_pool *pool,
-				   struct parser *parser, const char *node, int class, const struct buf *xml,
-				   struct encoded *out, struct err *e)
+				   struct parser *parser, const char *node, const char *host, int class,
+				   const struct buf *xml, struct encoded *out, struct err *e)
 {
 	static const enum encode_result parse_result[] = { ENCODE_OK, ENCODE_REFUSED, ENCODE_FAILED };
-	struct encode_job j = { .pool = pool, .node = node, .xml = xml, .class = class,
+	struct encode_job j = { .pool = pool, .node = node, .host = host, .xml = xml, .class = class,
 				.with = { .bases = b, .parser = parser } };
 	struct encoded encoded = {0};
 	enum encode_result result = ENCODE_OK;

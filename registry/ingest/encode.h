@@ -19,7 +19,7 @@ struct encoded {
 	struct drift drift;
 };
 
-/* ENCODE_QUOTA: the node's daily quota is used up (quota.h); not checked here for documents encoded as fields. */
+/* ENCODE_QUOTA: the host's daily quota is used up (quota.h); not checked here for documents encoded as fields. */
 enum encode_result { ENCODE_OK, ENCODE_REFUSED, ENCODE_FAILED, ENCODE_QUOTA };
 
 /*
@@ -28,12 +28,13 @@ enum encode_result { ENCODE_OK, ENCODE_REFUSED, ENCODE_FAILED, ENCODE_QUOTA };
  * nodes even if this document is never committed. The result was decoded again and compared with the document. Called
  * by http/exports.c.
  *
+ * host: the address of the sender, for its quota; NULL: the node alone counts.
  * class: the class expected of the node, 0 for a new node or when unknown; without it a document that equals another
  * class's would not be reported as a change.
  */
 enum encode_result encode_document(const struct settings *s, struct bases *b, struct db_pool *pool,
-				   struct parser *parser, const char *node, int class, const struct buf *xml,
-				   struct encoded *out, struct err *e);
+				   struct parser *parser, const char *node, const char *host, int class,
+				   const struct buf *xml, struct encoded *out, struct err *e);
 void encoded_free(struct encoded *p);
 
 #endif

@@ -25,7 +25,7 @@ struct bucket {
 	double level, at;
 };
 
-/* Keyed by the node's hash; a colliding node takes the entry over. */
+/* Keyed by the host's hash; a colliding host takes the entry over. */
 struct refusal_bucket {
 	uint32_t hash;
 	struct bucket bucket;
@@ -162,9 +162,9 @@ unsigned gate_window(struct gate *g)
 	return level / g->rate;
 }
 
-static double refusal_level(struct gate *g, const char *node, unsigned more)
+static double refusal_level(struct gate *g, const char *host, unsigned more)
 {
-	uint32_t h = string_hash(node);
+	uint32_t h = string_hash(host);
 	struct refusal_bucket *r = &g->refused[h % REFUSAL_SLOTS];
 	double level = 0;
 
@@ -177,14 +177,14 @@ static double refusal_level(struct gate *g, const char *node, unsigned more)
 	return level;
 }
 
-void gate_refused(struct gate *g, const char *node)
+void gate_refused(struct gate *g, const char *host)
 {
-	refusal_level(g, node, 1);
+	refusal_level(g, host, 1);
 }
 
-unsigned gate_backoff(struct gate *g, const char *node)
+unsigned gate_backoff(struct gate *g, const char *host)
 {
-	double over = refusal_level(g, node, 0) - REFUSALS_ALLOWED;
+	double over = refusal_level(g, host, 0) - REFUSALS_ALLOWED;
 
 	return over > 0 ? 1 + over * REFUSAL_SECONDS : 0;
 }

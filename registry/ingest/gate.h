@@ -11,7 +11,7 @@
 /*
  * Admission of documents, for clusters that boot all at once. Bounds the documents in progress, which bounds memory and
  * leaves processors to reads, and tells announcing nodes over how many seconds to spread their documents. A node has
- * one slot, an address at most a quarter, so that nobody takes the slots of others; a node whose documents are refused
+ * one slot, an address at most a quarter, so that nobody takes the slots of others; a host whose documents are refused
  * repeatedly has to wait. Called by topiaryd.c and http.
  */
 struct gate;
@@ -41,8 +41,8 @@ void gate_leave(struct gate *g, struct gate_slot *t);
 /* Counts one more announced document: the window, in seconds, over which it and the recent ones arrive at the rate. */
 unsigned gate_window(struct gate *g);
 
-/* Records a refused document of the node; seconds until it may send another, 0 when few were refused. */
-void gate_refused(struct gate *g, const char *node);
-unsigned gate_backoff(struct gate *g, const char *node);
+/* Records a refused document of the host; seconds until it may send another, 0 when few were refused. */
+void gate_refused(struct gate *g, const char *host);
+unsigned gate_backoff(struct gate *g, const char *host);
 
 #endif

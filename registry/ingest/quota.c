@@ -11,21 +11,26 @@ bool quota_spent(const struct settings *s, const PGresult *r, int row)
 		 strtoull(PQgetvalue(r, row, 2), NULL, 10) >= (unsigned long long) s->node_bytes << 20);
 }
 
-int quota_left(struct db *db, const struct settings *s, const char *node, struct err *e)
+int quota_left(struct db *db, const struct settings *s, const char *node, const char *host, struct err *e)
 {
-	struct buf names = {0};
+	const char *text[] = { node, host };
+	struct buf array[2] = {0};
 	PGresult *r = NULL;
 	int rc;
 
-	db_array(&names);
-	db_array_text(&names, node);
-	db_array_end(&names);
-	if (names.failed)
+	for (int i = 0; i < 2; i++) {
+		db_array(&array[i]);
+		db_array_text(&array[i], text[i]);
+		db_array_end(&array[i]);
+	}
+	if (array[0].failed || array[1].failed)
 		err_set(e, "out of memory");
 	else
-		r = db_query(db, e, QUOTA_SQL, 1, &DB_TEXT(names.data));
+		r = db_query(db, e, QUOTA_SQL, 2,
+			     (struct db_value[]){ DB_TEXT(array[0].data), DB_TEXT(array[1].data) });
 	rc = !r ? -1 : !PQntuples(r) || !quota_spent(s, r, 0);
 	PQclear(r);
-	buf_free(&names);
+	buf_free(&array[0]);
+	buf_free(&array[1]);
 	return rc;
 }

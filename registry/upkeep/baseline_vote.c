@@ -10,8 +10,9 @@
 #include "reencode.h"
 
 /*
- * Voters: drifting nodes that never exported anything else. The age is limited since KeepHistory may have deleted what
- * is older (settings.c). All other nodes of the class vote against.
+ * Voters: hosts of drifting nodes that never exported anything else. A host that exports under several names has one
+ * vote; where no address is known (peer_host of http/peer.h) each name has one. The age is limited since KeepHistory
+ * may have deleted what is older (settings.c). All other hosts of the class vote against.
  */
 #define VOTES_MIN "4"
 #define MAJORITY "2"
@@ -26,14 +27,16 @@
 /* --- the vote --- */
 
 #define STANDING " JOIN layout f ON f.id = n.layout JOIN base b ON b.id = f.base"
-#define ELECT "WITH voter AS (SELECT b.class, f.base, f.kind FROM drift d JOIN node n ON n.name = d.node" STANDING \
+#define HOST "coalesce(host(n.peer), n.name)"
+#define ELECT "WITH voter AS (SELECT b.class, f.base, f.kind, n.name, " HOST " AS host" \
+	" FROM drift d JOIN node n ON n.name = d.node" STANDING \
 	" WHERE n.since > now() - " VOTE_AGE " AND NOT EXISTS (SELECT 1 FROM past o WHERE o.node = n.name))," \
-	" won AS (SELECT class, base, count(*) AS votes FROM voter WHERE kind <> 'patch' GROUP BY class, base" \
-	" HAVING count(*) >= " VOTES_MIN ")" \
+	" won AS (SELECT class, base, count(DISTINCT host) AS votes FROM voter WHERE kind <> 'patch'" \
+	" GROUP BY class, base HAVING count(DISTINCT host) >= " VOTES_MIN ")" \
 	" SELECT DISTINCT ON (c.id) c.id, c.baseline, w.base, w.votes FROM won w JOIN class c ON c.id = w.class" \
 	" WHERE c.accepted_from IS NULL AND w.base <> c.baseline AND c.recompare_since IS DISTINCT FROM '-infinity'" \
-	" AND w.votes > " MAJORITY " * ((SELECT count(*) FROM node n" STANDING " WHERE b.class = c.id)" \
-	" - (SELECT count(*) FROM voter v WHERE v.class = c.id))" \
+	" AND w.votes > " MAJORITY " * (SELECT count(DISTINCT " HOST ") FROM node n" STANDING " WHERE b.class = c.id" \
+	" AND NOT EXISTS (SELECT FROM voter v WHERE v.class = c.id AND v.name = n.name))" \
 	" ORDER BY c.id, w.votes DESC, w.base"
 
 /* Locks the base's row: it may be being accepted, which moves it to another class. */

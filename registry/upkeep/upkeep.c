@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -48,6 +49,23 @@ static int match_fabric(struct upkeep_run *p, struct err *e)
 	return fabric_match(p->db, e);
 }
 
+/* Rows of a release that stored names as they were sent, or of another NodeNames. */
+static int canonical_names(struct upkeep_run *p, struct err *e)
+{
+	const char *domain = strcasecmp(p->settings->node_names, "full") ? "false" : "true";
+	PGresult *r = db_query(p->db, e, "SELECT * FROM node_names_canonical($1::boolean)", 1, &DB_TEXT(domain));
+	int n = r ? PQntuples(r) : 0;
+
+	for (int i = 0; i < n; i++)
+		log_info("%s: now %s%s (NodeNames)", PQgetvalue(r, i, 0), PQgetvalue(r, i, 1),
+			 *PQgetvalue(r, i, 2) == 't' ? "" : ", which has a later export; that of the former name was"
+							  " deleted");
+	if (n)
+		publisher_request(p->publisher);
+	PQclear(r);
+	return r ? 0 : -1;
+}
+
 /*
  * Ordered by urgency; the baseline vote needs the bases of patches, and layouts are unused only after their documents
  * moved.
@@ -57,6 +75,7 @@ static const struct step {
 	unsigned when;
 	int (*run)(struct upkeep_run *p, struct err *e);
 } steps[] = {
+	{ "changing names of nodes to those of NodeNames", ON_INTERVAL | ON_START, canonical_names },
 	{ "finding bases for nodes stored as patches", ON_INTERVAL, rebase_patches },
 	{ "voting on baselines of classes", ON_INTERVAL | ON_START, baseline_vote_run },
 	{ "moving nodes to accepted classes", ON_INTERVAL | ON_ACCEPT, rebase_accepted },

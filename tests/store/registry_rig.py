@@ -74,6 +74,8 @@ class Registry:
         self.snapshot = self.folder / "state" / "snapshot"
         self.fabric = self.folder / "state" / "fabric"
         self.costs = self.folder / "state" / "costs"
+        self.hosts = self.folder / "hosts"
+        self.hosts.write_text("127.0.0.1 localhost\n")
         self.config = self.folder / "topiary.conf"
         self.config.write_text(
             f"SnapshotFile={self.snapshot}\nFabricFile={self.fabric}\nCostsFile={self.costs}\n"
@@ -122,8 +124,15 @@ class Registry:
                     self.munge_socket.exists)
 
     def start_topiaryd(self):
-        self.daemon("topiaryd", [*confined("topiaryd", self.folder),
+        """Under its unit's system calls, with an /etc/hosts of its own."""
+        own_hosts = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', self.hosts]
+        self.daemon("topiaryd", [*own_hosts, *confined("topiaryd", self.folder),
                                  *as_user(USER, [self.folder / "topiaryd", "--config", self.config])], self.listening)
+
+    def name_host(self, address, *names):
+        """For topiaryd, which knows an address for a minute."""
+        with self.hosts.open("a") as f:
+            f.write(f"{address} {' '.join(names)}\n")
 
     def listening(self):
         return port_open(self.port)

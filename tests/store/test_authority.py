@@ -8,13 +8,16 @@ import pytest
 from registry_rig import SMALL, USER, machine, zstd
 from rig.cluster import as_user
 from rig.paths import ROOT
+from rig.processes import wait_until
 
 FABRIC = json.dumps({"planes": [], "switches": [], "hosts": [], "links": []}).encode()
 
 
 @pytest.fixture
 def two_hosts(registry, configured, elsewhere):
-    """topiaryd on all addresses, and a host beside it, whose name is its address."""
+    """topiaryd on all addresses, and a host beside it named far."""
+    registry.name_host(elsewhere.there, "far", "alias")
+
     def start(**settings):
         configured(Listen=f"0.0.0.0:{registry.port}", **settings)
         return registry
@@ -67,16 +70,75 @@ def test_acknowledgement_states_its_purpose(registry):
 def test_a_node_exports_itself_only(two_hosts, elsewhere):
     """With no word in topiary.conf about it."""
     registry = two_hosts()
-    own, other = elsewhere.there, "other"
+    own, other = "far", "other"
     xml, stolen = machine(SMALL, own, 1), machine(SMALL, other, 2)
     with elsewhere.threads(1) as far:
         answer = far.submit(registry.put, other, stolen, at=elsewhere.here).result()
-        assert answer.status == 403 and f"other: sent from {own}, which is not one of its addresses" in words(answer)
+        assert answer.status == 403
+        assert f"other: sent from {elsewhere.there}, which is not one of its addresses" in words(answer)
         assert far.submit(registry.ask, other, stolen, at=elsewhere.here).result().status == 403
         assert registry.get("/v1/nodes/other").status == 404
         assert far.submit(registry.put, own, xml, at=elsewhere.here).result().status == 200
     assert registry.put(other, stolen).status == 200, "root of the registry's own host"
     assert registry.put(other, machine(SMALL, other, 3), at=elsewhere.here).status == 200, "by any of its addresses"
+
+
+@pytest.mark.parametrize("how", ["{}.{}.{}.{}", "0{:o}.{}.{}.{}", "0x{:x}.{}.{}.{}", "0X{:X}.{}.{}.{}", "number",
+                                 "{}.{}.{}.{}."])
+def test_an_address_is_no_name(two_hosts, elsewhere, how):
+    """In any form that a resolver reads."""
+    registry = two_hosts()
+    parts = [int(n) for n in elsewhere.there.split(".")]
+    name = how.format(*parts) if how != "number" else str(int.from_bytes(bytes(parts)))
+    with elsewhere.threads(1) as far:
+        answer = far.submit(registry.put, name, machine(SMALL, "far", 1), at=elsewhere.here).result()
+    assert answer.status == 400 and "an address or a number is not a node's name" in words(answer)
+    assert registry.sql(f"SELECT name FROM node WHERE name = lower('{name}')") == ""
+
+
+def test_a_node_has_one_name(registry, configured):
+    """Without the domain and in lower case, unless NodeNames=full; each reply is for the name that asked."""
+    xml = machine(SMALL, "one", 1)
+    for i, name in enumerate(("one", "ONE", "one.", "One.cluster.example")):
+        answer = registry.put(name, xml) if i == 0 else registry.ask(name, xml)
+        assert answer.status == 200 and answer.json()["node"] == "one"
+        ack = subprocess.run(["unmunge", f"--socket={registry.munge_socket}", "--no-output", "--output=-"],
+                             input=answer.headers["Topiary-Ack"], text=True, capture_output=True, check=False).stdout
+        assert ack.split()[2] == name
+        assert registry.get(f"/v1/nodes/{name}/topology").body == xml
+        assert len(registry.get(f"/v1/nodes?hosts={name}").json()["nodes"]) == 1
+    assert registry.sql("SELECT name FROM node WHERE name LIKE 'on%'") == "one"
+    configured(NodeNames="full", KnownNodes="one.cluster.example")
+    assert registry.put("ONE.cluster.example.", xml).status == 200 and registry.put("one", xml).status == 403
+    assert registry.sql("SELECT name FROM node WHERE name LIKE 'one%' ORDER BY name") == "one\none.cluster.example"
+
+
+def test_names_of_an_earlier_release(registry, configured):
+    """The row that was exported last stays, with all that is stored of it."""
+    for i, name in enumerate(("before", "twice")):
+        for serial in (i, 10 + i):
+            assert registry.put(name, machine(SMALL, name, serial)).status == 200
+    registry.sql("UPDATE node SET name = 'Before' WHERE name = 'before'")
+    registry.sql("UPDATE past SET node = 'Before' WHERE node = 'before'")
+    registry.sql("UPDATE node SET name = 'twice.cluster.example' WHERE name = 'twice'")
+    xml = machine(SMALL, "twice", 20)
+    assert registry.put("twice", xml).status == 200
+    configured(UpkeepInterval=1)
+    assert wait_until(lambda: registry.sql("SELECT name FROM node WHERE name ~ '[A-Z.]'") == "", 30)
+    assert registry.get("/v1/nodes/BEFORE/topology").body == machine(SMALL, "before", 10)
+    assert len(registry.get("/v1/nodes/before/history").json()["history"]) == 2
+    assert registry.get("/v1/nodes/twice/topology").body == xml
+    assert "Before: now before (NodeNames)" in registry.log("topiaryd")
+
+
+def test_a_quota_is_a_hosts(two_hosts, elsewhere):
+    """Whatever names it has."""
+    registry = two_hosts(NodeDocuments=4)
+    with elsewhere.threads(1) as far:
+        answers = [far.submit(registry.put, name, machine(SMALL, name, 100 + i), at=elsewhere.here).result().status
+                   for i in range(4) for name in ("far", "alias")]
+    assert answers[0] == 200 and answers[-1] == 429 and answers.count(200) <= 5, answers
+    assert registry.put("near", machine(SMALL, "near", 100)).status == 200
 
 
 def test_users_of_the_registrys_host_cannot_relay(two_hosts):

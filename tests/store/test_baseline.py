@@ -265,3 +265,29 @@ def test_tables_of_another_owner_are_skipped():
         forget(registry, 1500)
         upkeep_ran(registry)
         assert vacuumed(registry) == "" and "past" not in registry.log("topiaryd"), registry.log("topiaryd")
+
+
+@pytest.mark.parametrize("first", ["honest", "false"])
+def test_a_host_has_one_vote(elsewhere, first):
+    """Whatever names it has: neither as voters nor as the nodes of the baseline do they outvote the others."""
+    false = [f"alias{i}" for i in range(43)]
+    with upkept(lambda r, _: r.name_host(elsewhere.there, *false), KeepHistory=7) as registry:
+        registry.stop("topiaryd")
+        registry.config.write_text(registry.config.read_text().replace(
+            f"Listen=127.0.0.1:{registry.port}", f"Listen=0.0.0.0:{registry.port}"))
+        registry.start_topiaryd()
+
+        def honest():
+            return [registry.put(name(i), clone(i)).status for i in range(12)]
+
+        def hostile():
+            with elsewhere.threads(1) as far:
+                return [far.submit(registry.put, node, clone(i, "nic"), at=elsewhere.here).result().status
+                        for i, node in enumerate(false)]
+        with at_rest(registry):
+            for put in (honest, hostile) if first == "honest" else (hostile, honest):
+                assert set(put()) == {200}
+        upkeep_ran(registry)
+        drifting = "SELECT name FROM drift JOIN node n ON n.name = node WHERE peer IS {} NULL"
+        assert wait_until(lambda: not registry.sql(drifting.format("")), PATIENCE), registry.log("topiaryd")
+        assert len(registry.sql(drifting.format("NOT")).split()) == len(false)

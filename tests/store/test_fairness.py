@@ -27,6 +27,7 @@ def infos(node, letter):
 
 @pytest.fixture
 def hostile_host(registry, configured, elsewhere):
+    registry.name_host(elsewhere.there, "far")
     configured(Listen=f"0.0.0.0:{registry.port}")
     return registry
 
@@ -35,7 +36,7 @@ def hostile_host(registry, configured, elsewhere):
 def test_a_hostile_node_does_not_block_others(hostile_host, elsewhere, make):
     """All others are acknowledged while root of one node sends documents over as many connections as it may; it is told
     at once that they are refused, or to come later, and never that the registry is busy."""
-    registry, own = hostile_host, elsewhere.there
+    registry, own = hostile_host, "far"
     documents = [make(own, letter) for letter in b"ABC"]
     done, told = threading.Event(), []
 

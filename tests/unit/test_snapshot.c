@@ -626,9 +626,35 @@ static void holds_a_large_cluster(void **state)
 	(void) state;
 }
 
+static void knows_one_spelling_of_a_host(void **state)
+{
+	static const struct {
+		const char *name, *is, *full;	/* NULL: refused */
+	} rows[] = {
+		{ "n5", "n5", "n5" }, { "N5", "n5", "n5" }, { "n5.", "n5", "n5" },
+		{ "N5.Cluster.example.", "n5", "n5.cluster.example" }, { "rack1.2", "rack1", "rack1.2" },
+		{ "1234.cluster.example", NULL, "1234.cluster.example" },
+		{ "10.1.2.3", NULL, NULL }, { "0306.19.65.2", NULL, NULL }, { "0xc6.0x13.1.2", NULL, NULL },
+		{ "0XC6134102", NULL, NULL }, { "3322102018", NULL, NULL }, { "10.1.2.3.", NULL, NULL },
+		{ ".", NULL, NULL },
+	};
+	char name[64];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (int full = 0; full < 2; full++) {
+			const char *is = full ? rows[i].full : rows[i].is;
+
+			snprintf(name, sizeof(name), "%s", rows[i].name);
+			if (hostlist_name_canonical(name, full) != !!is || (is && strcmp(name, is)))
+				fail_msg("%s: %s", rows[i].name, name);
+		}
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(knows_one_spelling_of_a_host),
 		cmocka_unit_test(expands_host_lists),
 		cmocka_unit_test(refuses_invalid_host_lists),
 		cmocka_unit_test(folds_host_lists),

@@ -147,6 +147,7 @@ static void finds_shapes_of_nodes(void **state)
 	assert_non_null(v);
 	assert_int_equal(snapshot_view_nodes(v), 4);
 	assert_int_equal(snapshot_view_shape(v, "cn3")->cores, 8);
+	assert_ptr_equal(snapshot_view_shape(v, "CN3.cluster.example"), snapshot_view_shape(v, "cn3"));
 	assert_null(snapshot_view_shape(v, "cn4"));
 	assert_null(snapshot_view_shape(v, ""));
 	shapes = snapshot_view_shapes(v, &n);
