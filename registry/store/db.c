@@ -362,6 +362,9 @@ void db_release(struct db_pool *p, struct db *db)
 	if (db_alive(db) && db->seconds != DB_SECONDS)
 		db_limit(db, DB_SECONDS, NULL);
 	db->seconds = DB_SECONDS;
+	/* Read-only by a setting of the role or database, a session stays so when the setting is gone. */
+	if (!strcmp(db->state, "25006"))
+		db_close(db);
 	pthread_mutex_lock(&p->lock);
 	db->busy = false;
 	pthread_cond_signal(&p->freed);
