@@ -259,6 +259,9 @@ void read_metrics(struct call *c)
 	add_metric(&out, "reply_body_bytes", "gauge", "Bytes of reply bodies in memory.",
 		   atomic_load(&s->replies.used));
 	add_snapshot_age(&out, s->settings.snapshot_file);
+	add_metric(&out, "snapshot_current", "gauge",
+		   "1 if the snapshot file is what the database has, 0 if it cannot be written or was kept.",
+		   publisher_is_current(s->publisher));
 	add_requests(&out, s->metrics);
 	add_durations(&out, s->metrics);
 	call_body(c, "text/plain; version=0.0.4; charset=utf-8", &out);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +19,12 @@
 #include "shape/snapshot.h"
 
 #define INTERVAL 30
+#define FILE_MAX (64u << 20)	/* bytes; a larger file is not ours, and is replaced */
 #define MIN_INTERVAL 1		/* seconds between two writes */
 
 struct published_file {
 	const char *path;
-	struct buf last;
+	atomic_bool unwritten;	/* the file is not what the database has */
 	char complaint[sizeof(((struct err *) 0)->text)];
 };
 
@@ -56,27 +58,40 @@ int publish_text(struct db *db, struct buf *out, struct err *e)
 	return rc;
 }
 
-/* Takes ownership of text: 1 when it is new and was written, 0, -1. */
-static int write_new(struct published_file *p, struct buf *text, struct err *e)
+static bool has_nodes(const struct buf *snapshot)
 {
+	return snapshot->len && memmem(snapshot->data, snapshot->len, "\nnodes ", 7);
+}
+
+/*
+ * Takes ownership of text: 1 when the file is another and was written, 0, -1. The file itself is compared, since it may
+ * have been damaged or deleted. A snapshot without nodes comes from a new or wrong database: with it, slurmctld would
+ * hold all jobs that require a placement.
+ */
+static int write_new(struct published_file *p, struct buf *text, bool is_snapshot, struct err *e)
+{
+	struct buf file = {0};
+	bool readable = file_read(p->path, FILE_MAX, &file, NULL) == 0;
 	int rc = 0;
 
-	if (text->len != p->last.len || !p->last.data || memcmp(text->data, p->last.data, text->len))
-		rc = file_replace(p->path, text->data, text->len, 0644, e) ? -1 : 1;
-	if (rc != 1) {
-		buf_free(text);
-		return rc;
+	if (!readable || file.len != text->len || memcmp(file.data, text->data, text->len)) {
+		if (is_snapshot && readable && has_nodes(&file) && !has_nodes(text))
+			rc = err_set(e, "the database has no nodes, and the file is kept; correct Database, or remove"
+				     " the file if its nodes are gone");
+		else
+			rc = file_replace(p->path, text->data, text->len, 0644, e) ? -1 : 1;
 	}
-	buf_free(&p->last);
-	p->last = *text;
-	log_info("%s: written, %zu bytes", p->path, text->len);
-	return 1;
+	atomic_store(&p->unwritten, rc < 0);
+	if (rc == 1)
+		log_info("%s: written, %zu bytes", p->path, text->len);
+	buf_free(&file);
+	buf_free(text);
+	return rc;
 }
 
 /* Removes the published file. */
 static int remove_published(struct published_file *p, struct err *e)
 {
-	buf_free(&p->last);
 	return unlink(p->path) && errno != ENOENT ? err_set(e, "%s: %s", p->path, strerror(errno)) : 0;
 }
 
@@ -100,7 +115,7 @@ static int refresh_text(struct published_file *p, struct db *db, int (*make)(str
 	struct buf text = {0};
 
 	if (make(db, &text, e) == 0)
-		return write_new(p, &text, e);
+		return write_new(p, &text, make == publish_text, e);
 	buf_free(&text);
 	return -1;
 }
@@ -108,7 +123,9 @@ static int refresh_text(struct published_file *p, struct db *db, int (*make)(str
 /* Must the fabric's file be rebuilt? New nodes may be hosts whose names were unknown, but they come by the hundred. */
 static bool fabric_due(struct publisher *p, const char *version)
 {
-	return strcmp(version, p->version) || (*version && p->nodes_changed && clock_now() >= p->looked + INTERVAL);
+	return strcmp(version, p->version) ||
+	       (*version && (access(p->fabric.path, F_OK) ||
+			     (p->nodes_changed && clock_now() >= p->looked + INTERVAL)));
 }
 
 static int refresh_fabric(struct publisher *p, struct db *db, struct err *e)
@@ -123,7 +140,7 @@ static int refresh_fabric(struct publisher *p, struct db *db, struct err *e)
 		return 0;
 	switch (fabric_levels(db, &text, e)) {
 	case FABRIC_OK:
-		rc = write_new(&p->fabric, &text, e);
+		rc = write_new(&p->fabric, &text, false, e);
 		break;
 	case FABRIC_ABSENT:
 		rc = remove_published(&p->fabric, e);
@@ -212,6 +229,11 @@ struct publisher *publisher_start(struct db_pool *pool, const struct settings *s
 	return p;
 }
 
+bool publisher_is_current(struct publisher *p)
+{
+	return !atomic_load(&p->snapshot.unwritten);
+}
+
 void publisher_request(struct publisher *p)
 {
 	pthread_mutex_lock(&p->lock);
@@ -229,8 +251,5 @@ void publisher_stop(struct publisher *p)
 	pthread_cond_signal(&p->wake);
 	pthread_mutex_unlock(&p->lock);
 	pthread_join(p->thread, NULL);
-	buf_free(&p->snapshot.last);
-	buf_free(&p->fabric.last);
-	buf_free(&p->costs.last);
 	free(p);
 }

@@ -233,7 +233,7 @@ def checks(registry):
     answer = registry.get("/readyz")
     told = answer.json()
     bad = {name for name, words in told["checks"].items() if words != "ok"}
-    waits = bad - {"reads"}  # exports are accepted without ReadDatabase
+    waits = bad - {"reads", "snapshot"}  # exports are accepted without
     assert answer.status == (503 if waits else 200) and told["status"] == ("not ready" if waits else "ok")
     assert not waits or int(answer.headers["Retry-After"]) > 0
     return bad
@@ -289,6 +289,29 @@ def test_read_database_is_checked(registry, configured):
         assert registry.put("cn1", machine(SMALL, "cn1", 2)).status == 200
     configured(ReadDatabase=f"host={registry.folder}/pg dbname=topiary user={USER}")
     assert wait_until(lambda: not checks(registry), 120), registry.get("/readyz").body
+
+
+def test_a_new_database_does_not_empty_the_snapshot(registry, configured):
+    """As one that Database names by mistake, or that was created anew; a full disk shows the same way."""
+    assert wait_until(lambda: "cn[0-3]" in registry.snapshot_text(), 30)
+    before = registry.snapshot_text()
+    with another_database(registry) as conninfo:
+        configured(Database=conninfo)
+        assert wait_until(lambda: checks(registry) == {"snapshot"}, 60), registry.get("/readyz").body
+        assert registry.snapshot_text() == before
+        assert "the database has no nodes, and the file is kept" in registry.log("topiaryd")
+        assert b"topiary_snapshot_current 0" in registry.get("/metrics").body
+        configured(Database=f"host={registry.folder}/pg dbname=topiary user={USER}")
+    assert wait_until(lambda: not checks(registry), 60), registry.get("/readyz").body
+    assert b"topiary_snapshot_current 1" in registry.get("/metrics").body
+
+
+def test_a_damaged_snapshot_is_written_anew(registry):
+    before = registry.snapshot_text(), registry.costs.read_text()
+    registry.snapshot.write_text("damaged")
+    registry.costs.unlink()
+    assert wait_until(lambda: registry.costs.exists()
+                      and (registry.snapshot_text(), registry.costs.read_text()) == before, 60)
 
 
 def without_schema(registry):
