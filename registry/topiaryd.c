@@ -191,6 +191,8 @@ static int service_run(struct service *s, struct err *e)
 		/* Not before: names of hosts may take seconds. */
 		settings_check_here(&s->settings, geteuid(), warn, NULL);
 		rc = wait_for_end(&signals, s->parser, e);
+		if (!rc)
+			server_drain(server);
 	}
 	server_stop(server);
 	service_stop(s);

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/queue.h>
 
 #include "base/clock.h"
@@ -13,13 +14,14 @@ struct source {
 	LIST_ENTRY(source) link;
 	struct in6_addr address;
 	unsigned n, held;	/* connections not shut down; all open ones, which keep this entry */
+	size_t bodies;		/* bytes acquired for their bodies */
 };
 
 struct deadline {
 	LIST_ENTRY(deadline) link;
 	struct source *source;
 	int fd;
-	bool shut, keep;
+	bool shut, keep, idle;	/* idle: between two requests */
 	double since, until;	/* in clock_now; until 0: not waiting for the client */
 };
 
@@ -151,6 +153,7 @@ struct deadline *deadline_add(struct deadlines *d, int fd, const struct sockaddr
 	if (!one)
 		return NULL;
 	one->fd = fd;
+	one->idle = true;
 	one->since = clock_now();
 	one->until = one->since + seconds;
 	pthread_mutex_lock(&d->lock);
@@ -188,12 +191,58 @@ void deadline_set(struct deadlines *d, struct deadline *one, unsigned seconds)
 	pthread_mutex_unlock(&d->lock);
 }
 
+void deadline_idle(struct deadlines *d, struct deadline *one, bool idle)
+{
+	if (!one)
+		return;
+	pthread_mutex_lock(&d->lock);
+	one->idle = idle;
+	pthread_mutex_unlock(&d->lock);
+}
+
+void deadlines_shut_idle(struct deadlines *d, double seconds)
+{
+	struct deadline *one;
+	double since;
+	int unread;
+
+	pthread_mutex_lock(&d->lock);
+	since = clock_now() - seconds;
+	LIST_FOREACH(one, &d->all, link)
+		if (one->idle && one->since <= since && !one->shut && !ioctl(one->fd, FIONREAD, &unread) && !unread)
+			connection_shut(d, one);
+	pthread_mutex_unlock(&d->lock);
+}
+
 void deadline_keep(struct deadlines *d, struct deadline *one, bool keep)
 {
 	if (!one)
 		return;
 	pthread_mutex_lock(&d->lock);
 	one->keep = keep;
+	pthread_mutex_unlock(&d->lock);
+}
+
+bool deadline_acquire_body(struct deadlines *d, struct deadline *one, size_t bytes, size_t share)
+{
+	struct source *s = one ? one->source : NULL;
+	bool may;
+
+	if (!s || IN6_IS_ADDR_LOOPBACK(&s->address))
+		return true;
+	pthread_mutex_lock(&d->lock);
+	may = !s->bodies || s->bodies + bytes <= share;
+	s->bodies += may ? bytes : 0;
+	pthread_mutex_unlock(&d->lock);
+	return may;
+}
+
+void deadline_release_body(struct deadlines *d, struct deadline *one, size_t bytes)
+{
+	if (!one || IN6_IS_ADDR_LOOPBACK(&one->source->address))
+		return;
+	pthread_mutex_lock(&d->lock);
+	one->source->bodies -= bytes;
 	pthread_mutex_unlock(&d->lock);
 }
 

@@ -35,8 +35,17 @@ unsigned deadlines_count(struct deadlines *d);
 struct deadline *deadline_add(struct deadlines *d, int fd, const struct sockaddr *peer, unsigned seconds);
 /* Set the deadline, in seconds from now; 0: none, it does not wait for its client. These functions accept NULL. */
 void deadline_set(struct deadlines *d, struct deadline *one, unsigned seconds);
+/* Is it between two requests, or before the first? Those that have been for so many seconds can be shut down. */
+void deadline_idle(struct deadlines *d, struct deadline *one, bool idle);
+void deadlines_shut_idle(struct deadlines *d, double seconds);
 /* Exempt it from being shut down to make room. */
 void deadline_keep(struct deadlines *d, struct deadline *one, bool keep);
+/*
+ * Bytes of a body that its source is about to send: false if the source would have more than `share` in all, of which
+ * one body may have more. Loopback addresses, which many share, have no limit. Release as many as were acquired.
+ */
+bool deadline_acquire_body(struct deadlines *d, struct deadline *one, size_t bytes, size_t share);
+void deadline_release_body(struct deadlines *d, struct deadline *one, size_t bytes);
 void deadline_remove(struct deadlines *d, struct deadline *one);
 
 #endif

@@ -47,7 +47,14 @@ static int query_read_only(struct db *db, struct err *e)
 
 static int check_writes(struct service *s, struct err *e)
 {
-	return check_connection(s->checks, query_read_only, e);
+	int rc = check_connection(s->checks, query_read_only, e);
+
+	/* New sessions may be writable: a setting of the role or database is read when one begins. */
+	if (rc) {
+		db_pool_invalidate(s->checks);
+		db_pool_invalidate(s->pool);
+	}
+	return rc;
 }
 
 static int check_schema(struct service *s, struct err *e)
@@ -94,6 +101,12 @@ static int check_disk(struct service *s, struct err *e)
 	return 0;
 }
 
+static int check_snapshot(struct service *s, struct err *e)
+{
+	return publisher_is_current(s->publisher) ? 0 :
+	       err_set(e, "%s is not what the database has: see topiaryd's log", s->settings.snapshot_file);
+}
+
 static const struct check {
 	const char *name;
 	int (*run)(struct service *s, struct err *e);
@@ -101,6 +114,7 @@ static const struct check {
 } checks[] = {
 	{ "database", check_writes, false }, { "schema", check_schema, false }, { "reads", check_reads, true },
 	{ "munge", check_munge, false }, { "disk", check_disk, false }, { "workers", check_workers, false },
+	{ "snapshot", check_snapshot, true },
 };
 #define CHECKS (sizeof(checks) / sizeof(checks[0]))
 
@@ -214,6 +228,10 @@ void read_ready(struct call *c)
 	json_t *all = json_object();
 	bool ready = true;
 
+	if (atomic_load(&c->service->ending)) {
+		ready = false;
+		json_object_set_new(all, "ending", json_string("topiaryd finishes what it has, and ends"));
+	}
 	pthread_mutex_lock(&r->lock);
 	for (size_t i = 0; i < CHECKS; i++)
 		json_object_set_new(all, checks[i].name, check_state(r, i, &ready));

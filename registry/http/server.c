@@ -3,12 +3,14 @@
 #include "server.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "server_parts.h"
@@ -27,7 +29,11 @@
 #define READS_AT_ONCE 64
 #define CHECKS_AT_ONCE 16	/* of health */
 #define SMALL_REPLY (64u << 10)	/* bytes; smaller replies are not counted */
+#define BODY_SHARE 4	/* of BodyMemory one address has at most one part in so many: a slow sender takes no other's */
 #define IDLE_SECONDS 15
+#define END_IDLE 0.5		/* seconds: a client that has just read a reply may be sending its next request */
+#define END_HANDSHAKE_MS 200	/* in which the last clients that connect have done so */
+#define END_SECONDS 20		/* for running requests when topiaryd ends; systemd waits for 90 */
 #define REQUEST_SECONDS 30
 #define PEM_MAX (1u << 20)
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"	/* gnutls_priority_init(3) */
@@ -43,6 +49,7 @@ struct server {
 		struct buf certificate, key;	/* PEM; both empty without TLS */
 	} tls;
 	int fd;			/* until daemon has it */
+	atomic_uint handed;	/* connections that libmicrohttpd has begun to serve, some time after it has them */
 };
 
 /* A request between libmicrohttpd's calls of on_request. */
@@ -60,6 +67,11 @@ struct pending {
 static const char *request_header(struct MHD_Connection *conn, const char *name)
 {
 	return MHD_lookup_connection_value(conn, MHD_HEADER_KIND, name);
+}
+
+static struct deadline *deadline_of(struct MHD_Connection *conn)
+{
+	return MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
 struct param_scan {
@@ -99,7 +111,7 @@ static enum MHD_Result count_length(void *user, enum MHD_ValueKind kind, const c
  * The body's bytes are acquired before any is read; a body without a length counts as the longest allowed. Two headers
  * of its length may contradict each other (RFC 9112, section 6.3).
  */
-static int reserve_body(struct pending *p, struct MHD_Connection *conn, size_t max)
+static int reserve_body(struct server *s, struct pending *p, struct MHD_Connection *conn, size_t max)
 {
 	const char *length = request_header(conn, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	unsigned long long n = length ? strtoull(length, NULL, 10) :
@@ -117,15 +129,20 @@ static int reserve_body(struct pending *p, struct MHD_Connection *conn, size_t m
 	if (n > max)
 		return call_fail(c, 413, "%s%sthe body has %s bytes, at most %zu are allowed", c->node,
 				 *c->node ? ": " : "", length, max);
-	if (n && !server_budget_acquire(&c->service->bodies, n))
+	if (!deadline_acquire_body(s->deadlines, deadline_of(conn), n, c->service->bodies.max / BODY_SHARE))
+		return call_fail(c, 503, "%s: too many documents are being received from its address; try again later",
+				 c->node);
+	if (n && !server_budget_acquire(&c->service->bodies, n)) {
+		deadline_release_body(s->deadlines, deadline_of(conn), n);
 		return call_fail(c, 503, "%s: too many documents are being received; try again later", c->node);
+	}
 	p->at_once = false;
 	p->body_held = n;
 	return 0;
 }
 
 /* Everything that is checked before the body: 0, or -1 with the reply filled. */
-static int request_admit(struct pending *p, struct MHD_Connection *conn, const struct route *route)
+static int request_admit(struct server *s, struct pending *p, struct MHD_Connection *conn, const struct route *route)
 {
 	struct call *c = &p->call;
 
@@ -138,12 +155,7 @@ static int request_admit(struct pending *p, struct MHD_Connection *conn, const s
 	if (read_params(c, conn, route->params) || (route->admit && route->admit(c)) ||
 	    (route->admit_peer && route->admit_peer(c)))
 		return -1;
-	return reserve_body(p, conn, route->body_max);
-}
-
-static struct deadline *deadline_of(struct MHD_Connection *conn)
-{
-	return MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+	return reserve_body(s, p, conn, route->body_max);
 }
 
 static void request_begin(struct pending *p, struct server *s, struct MHD_Connection *conn, const char *method,
@@ -177,7 +189,7 @@ static void request_begin(struct pending *p, struct server *s, struct MHD_Connec
 		call_fail(c, 503, "too many connections; try again later");
 		return;
 	}
-	if (request_admit(p, conn, route))
+	if (request_admit(s, p, conn, route))
 		return;
 	p->route = route;
 	deadline_keep(s->deadlines, deadline_of(conn), route->purpose && !strcmp(route->purpose, CLAIM_EXPORT));
@@ -211,6 +223,7 @@ static enum MHD_Result request_finish(struct server *s, struct MHD_Connection *c
 	else
 		call_fail(c, 503, "too many replies are being sent; try again later");
 	seconds = clock_now() - p->began;
+	c->reply.close |= atomic_load(&s->service->ending);
 	metrics_observe(s->service->metrics, p->counted, c->reply.status, seconds);
 	log_debug("%s %s: status %u, %zu bytes, %.1f ms", method, path, c->reply.status, c->reply.body.len,
 		  1000 * seconds);
@@ -287,6 +300,7 @@ static void *on_line(void *user, const char *line, struct MHD_Connection *conn)
 	for (const char *at = line; (at = strchr(at, '%')) && at < end; at++)
 		p->odd_path |= !strncasecmp(at, "%00", 3) || !strncasecmp(at, "%2f", 3);
 	deadline_set(s->deadlines, deadline_of(conn), REQUEST_SECONDS);
+	deadline_idle(s->deadlines, deadline_of(conn), false);
 	return p;
 }
 
@@ -298,9 +312,11 @@ static void on_done(void *user, struct MHD_Connection *conn, void **state, enum 
 	(void) code;
 	deadline_set(s->deadlines, deadline_of(conn), IDLE_SECONDS + REQUEST_SECONDS);
 	deadline_keep(s->deadlines, deadline_of(conn), false);
+	deadline_idle(s->deadlines, deadline_of(conn), true);
 	if (!p)
 		return;
 	server_budget_release(&s->service->bodies, p->body_held);
+	deadline_release_body(s->deadlines, deadline_of(conn), p->body_held);
 	server_budget_release(&s->service->replies, p->reply_held);
 	buf_free(&p->call.body);
 	buf_free(&p->call.reply.body);
@@ -323,6 +339,7 @@ static void on_connection(void *user, struct MHD_Connection *conn, void **contex
 	peer = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
 	fd = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 	*context = deadline_add(s->deadlines, fd, peer, REQUEST_SECONDS);
+	atomic_fetch_add(&s->handed, 1);
 }
 
 /* What requests share beside what topiaryd passed. */
@@ -417,7 +434,8 @@ static int tls_check(struct server *s, struct err *e)
 
 static struct MHD_Daemon *listen_mhd(struct server *s)
 {
-	const unsigned how = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL;
+	const unsigned how = MHD_USE_ITC | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION |
+			     MHD_USE_POLL;
 	struct tls_options options = tls_options(&s->tls);
 
 	return MHD_start_daemon(how | (s->tls.key.data ? MHD_USE_TLS : 0), 0, NULL, NULL,
@@ -468,6 +486,47 @@ int server_start(struct server *s, struct err *e)
 	tls_free(&s->tls);
 	s->tls = (struct tls){0};
 	return 0;
+}
+
+/*
+ * A socket that is closed resets the connections that the kernel has accepted for it: first there must be no more of
+ * them. Drops segments that begin a connection (SYN in the flags, byte 13 of the TCP header).
+ */
+static void listen_end(int fd)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 13), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 2, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, 0), BPF_STMT(BPF_RET | BPF_K, ~0u),
+	};
+
+	setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &(struct sock_fprog){ 4, code }, sizeof(struct sock_fprog));
+	nanosleep(&(struct timespec){ 0, END_HANDSHAKE_MS * 1000000 }, NULL);
+}
+
+void server_drain(struct server *s)
+{
+	double until = clock_now() + END_SECONDS;
+	struct sockaddr_storage peer;
+	socklen_t len = sizeof(peer);
+	unsigned wanted = 0;
+	int fd, one;
+
+	atomic_store(&s->service->ending, true);
+	listen_end(MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_LISTEN_FD)->listen_fd);
+	fd = MHD_quiesce_daemon(s->daemon);
+	atomic_store(&s->handed, 0);
+	for (; fd >= 0 && (one = accept4(fd, (struct sockaddr *) &peer, &len, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;
+	     len = sizeof(peer))
+		wanted += MHD_add_connection(s->daemon, one, (struct sockaddr *) &peer, len) == MHD_YES;
+	if (fd >= 0)
+		close(fd);
+	while ((deadlines_count(s->deadlines) || atomic_load(&s->handed) < wanted) && clock_now() < until) {
+		deadlines_shut_idle(s->deadlines, END_IDLE);
+		nanosleep(&(struct timespec){ 0, 10000000 }, NULL);
+	}
+	if (deadlines_count(s->deadlines))
+		log_warning("ending: %u connections are closed, which %d s were not enough for",
+			    deadlines_count(s->deadlines), END_SECONDS);
 }
 
 void server_stop(struct server *s)

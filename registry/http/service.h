@@ -74,6 +74,7 @@ struct service {
 	struct peers *peers;
 	/* bytes of each; documents: exports that wait for their commit */
 	struct server_budget bodies, documents, replies;
+	atomic_bool ending;	/* topiaryd finishes what it has, and is not ready for more */
 	sem_t parsing_reads;	/* one fewer than parser workers: exports always find one */
 };
 

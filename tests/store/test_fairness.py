@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """One node cannot take from the others what all of them share: turns, workers, room in the database."""
+import http.client
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from registry_rig import SMALL, machine
+from rig.processes import wait_until
 
 CONNECTIONS = 32  # of the hostile node
 MANY = 130000
@@ -56,6 +58,29 @@ def test_a_hostile_node_does_not_block_others(hostile_host, elsewhere, make):
     assert [a.status for a in answers] == [200] * 60, [a.body for a in answers if a.status != 200]
     assert {status for status, *_ in told} <= {422, 429}, {body for status, _, body in told if status not in (422, 429)}
     assert 422 in {status for status, *_ in told} and all(after for status, after, _ in told if status == 429)
+
+
+def test_slow_bodies_of_a_node_leave_memory_to_others(hostile_host, elsewhere):
+    """Twenty of the largest, of which a byte came: others are served, and the node's own have to come again."""
+    registry, xml = hostile_host, machine(SMALL, "far", 7)
+
+    def begin():
+        slow = http.client.HTTPConnection(elsewhere.here, registry.port, timeout=60)
+        slow.putrequest("PUT", "/v1/nodes/far/topology")
+        for name, value in {"Authorization": f"Munge {registry.sign(registry.claim('far', xml))}",
+                            "Content-Encoding": "zstd", "Content-Length": 4 << 20}.items():
+            slow.putheader(name, value)
+        slow.endheaders(b"x")
+        return slow
+    with elsewhere.threads(1) as far:
+        slow = [far.submit(begin).result() for _ in range(20)]
+        for i in range(5):
+            assert registry.put(f"beside{i}", machine(SMALL, f"beside{i}", i)).status == 200
+        refused = slow[-1].getresponse()
+        assert refused.status == 503 and b"from its address" in refused.read()
+        for one in slow:
+            one.close()
+        assert wait_until(lambda: far.submit(registry.put, "far", xml, at=elsewhere.here).result().status == 200, 60)
 
 
 # --- room in the database

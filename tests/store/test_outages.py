@@ -3,14 +3,17 @@
 """PostgreSQL without room, read-only, or gone while nodes boot: nothing is acknowledged that is not kept, and all is
 well afterwards."""
 import contextlib
+import http.client
 import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from registry_rig import BUILD, POSTGRES, run, superuser
+from registry_rig import BUILD, POSTGRES, USER, run, superuser
 from rig.cluster import as_user
 from rig.processes import descendants, wait_until
 from upkeep_rig import BASE, all_there, clone, memory_below, name, relinked, upkept
@@ -93,10 +96,14 @@ def test_disk_full(registry):
     assert known == set(documents), "nothing of what was refused"
 
 
-def test_read_only(registry):
-    """As a standby is, or a cluster that its administrator has stopped for a moment."""
+@pytest.mark.parametrize("where", ["SYSTEM", f"ROLE {USER}"])
+def test_read_only(registry, where):
+    """As a standby is, or a cluster that its administrator has stopped for a moment; of a role it holds for sessions
+    that begin meanwhile."""
+    assert registry.put(name(1), clone(1)).status == 200
     before = registry.get("/v1/nodes").json()
-    superuser(registry, "ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
+    cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'topiaryd'"
+    superuser(registry, f"ALTER {where} SET default_transaction_read_only = on", "SELECT pg_reload_conf()", cut)
     try:
         assert wait_until(lambda: registry.put(name(2000), clone(2000)).status == 503, 10)
         answer = registry.put(name(2000), clone(2000))
@@ -107,9 +114,47 @@ def test_read_only(registry):
         assert registry.get(f"/v1/nodes/{name(1)}/topology").body == clone(1)
     finally:
         superuser(registry, "SET default_transaction_read_only = off",
-                  "ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()")
+                  f"ALTER {where} RESET default_transaction_read_only", "SELECT pg_reload_conf()")
     assert wait_until(lambda: registry.put(name(2000), clone(2000)).status == 200, 10)
     assert all_there(registry, {name(2000): clone(2000)})
+
+
+def test_a_stop_cuts_no_request(registry):
+    """Ten stops under load: each request that was sent is answered; others find nobody who listens."""
+    xml, over, cut = clone(1), threading.Event(), []
+    registry.put(name(1), xml)
+
+    def load(keep):
+        one = None
+        while not over.is_set():
+            one = one or http.client.HTTPConnection("127.0.0.1", registry.port, timeout=60)
+            try:
+                one.connect() if one.sock is None else None
+            except ConnectionError:
+                one = None
+                continue
+            try:
+                one.request("GET", f"/v1/nodes/{name(1)}/topology")
+                answer = one.getresponse()
+                body = answer.read()
+                if answer.status == 200 and body != xml:
+                    cut.append(len(body))
+                if not keep or answer.will_close:
+                    one.close()
+                    one = None
+            except (OSError, http.client.HTTPException) as why:
+                cut.append(why)
+                one = None
+    with ThreadPoolExecutor(8) as pool:
+        for i in range(8):
+            pool.submit(load, i % 2)
+        try:
+            for _ in range(10):
+                registry.stop("topiaryd")
+                registry.start_topiaryd()
+        finally:
+            over.set()
+    assert not cut, (len(cut), cut[:5])
 
 
 def test_cut_connections(registry):
