@@ -114,6 +114,7 @@ static time_t deadline_after(unsigned seconds)
 
 static int send_until_done(struct delivery *d, const struct args *o)
 {
+	char logged[sizeof(((struct err *) 0)->text)] = "";
 	struct err e;
 
 	d->until = o->deadline ? deadline_after(o->deadline) : 0;
@@ -126,7 +127,10 @@ static int send_until_done(struct delivery *d, const struct args *o)
 				log_info("%s: acknowledged: %s", d->node, d->outcome);
 			return 0;
 		}
-		log_line(rc == DELIVER_REFUSED || o->once ? LOG_ERR : LOG_WARNING, "%s: %s", d->node, e.text);
+		/* A failure that lasts is logged once. */
+		log_line(rc == DELIVER_REFUSED || o->once ? LOG_ERR : strcmp(e.text, logged) ? LOG_WARNING : LOG_DEBUG,
+			 "%s: %s", d->node, e.text);
+		memcpy(logged, e.text, sizeof(logged));
 		if (rc == DELIVER_REFUSED || o->once)
 			return -1;
 		if (pause_before(d, attempt)) {

@@ -197,11 +197,16 @@ static PGresult *wait_result(struct db *db, int sent, double until, struct err *
 	return NULL;
 }
 
-enum { FSYNC, FULL_PAGE_WRITES };
+enum { FSYNC, FULL_PAGE_WRITES, USED };
 /* A server's default may not wait for the disk; one that waits for more (remote_apply) is kept. */
 #define SESSION "SELECT current_setting('fsync'), current_setting('full_page_writes')," \
+	" current_setting('topiary.session', true), set_config('topiary.session', 'used', false)," \
 	" set_config('synchronous_commit'," \
 	" CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)"
+/* Not as `options` of the connection, which PgBouncer refuses; those that conninfo has win. */
+#define LIMITS "SELECT set_config(name, v.value, false) FROM (VALUES ('statement_timeout', '10s')," \
+	" ('lock_timeout', '5s'), ('idle_in_transaction_session_timeout', '30s'), ('client_min_messages', 'warning')," \
+	" ('TimeZone', 'UTC')) v(name, value) JOIN pg_settings USING (name) WHERE source <> 'client'"
 /*
  * A server process that waits for a standby stays even when its client is gone: they would use up all connection slots.
  */
@@ -224,6 +229,9 @@ static atomic_bool warned_torn_pages;
 
 static int check_session(struct db_pool *p, const PGresult *r, struct err *e)
 {
+	if (*PQgetvalue(r, 0, USED))
+		return err_set(e, "PostgreSQL: the session is another client's, as with PgBouncer in transaction mode:"
+				  " set pool_mode=session and server_reset_query=DISCARD ALL");
 	if (!p->writes)
 		return 0;
 	if (strcmp(PQgetvalue(r, 0, FSYNC), "on"))
@@ -247,7 +255,7 @@ static int begin_session(struct db_pool *p, struct db *db, struct err *e)
 
 	PQsetnonblocking(db->conn, 1);
 	PQsetNoticeReceiver(db->conn, on_notice, db);
-	if (!(r = db_query(db, e, SESSION, 0, NULL)))
+	if (db_execute(db, e, LIMITS, 0, NULL) || !(r = db_query(db, e, SESSION, 0, NULL)))
 		return -1;
 	rc = check_session(p, r, e) || terminate_abandoned(db, e) || db_check(db, e) ? -1 : 0;
 	PQclear(r);
@@ -260,10 +268,8 @@ static int connection_reopen(struct db_pool *p, struct db *db, struct err *e)
 	/* Settings in conninfo override these. */
 	const char *keys[] = { "connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count",
 			       "tcp_user_timeout",
-		"application_name", "client_encoding", "options", "dbname", NULL };
+		"application_name", "client_encoding", "dbname", NULL };
 	const char *values[] = { "3", "10", "5", "3", "10000", "topiaryd", "UTF8",
-		"-c statement_timeout=10s -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s -c"
-		" client_min_messages=warning -c TimeZone=UTC",
 		p->conninfo, NULL };
 	bool unreachable;
 

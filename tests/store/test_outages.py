@@ -119,6 +119,18 @@ def test_read_only(registry, where):
     assert all_there(registry, {name(2000): clone(2000)})
 
 
+def test_sessions_of_other_clients(registry):
+    """What PgBouncer has in transaction mode: a session's settings, locks and statements are another client's."""
+    cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'topiaryd'"
+    superuser(registry, f"ALTER ROLE {USER} SET topiary.session = 'used'", cut)
+    try:
+        assert wait_until(lambda: registry.put(name(1), clone(1)).status == 503, 10)
+        assert "pool_mode=session" in registry.put(name(1), clone(1)).json()["error"]
+    finally:
+        superuser(registry, f"ALTER ROLE {USER} RESET topiary.session", cut)
+    assert wait_until(lambda: registry.put(name(1), clone(1)).status == 200, 10)
+
+
 def test_a_stop_cuts_no_request(registry):
     """Ten stops under load: each request that was sent is answered; others find nobody who listens."""
     xml, over, cut = clone(1), threading.Event(), []
