@@ -193,6 +193,13 @@ static void box_draw(const struct display *d, const struct box *b, int line)
 		buf_printf(&values, "%*s", VALUE_WIDTH,
 			   trace_tree_number(trace_tree_value_of(other, t, r), number));
 	name_room = room - (int) values.len;
+	/* "L2Cache 0 + Core 0 + PU 0": as many of them as there is room for, none in part */
+	for (char *last = NULL; !name.failed && (int) strlen(name.data) >= name_room; *last = '\0', last = NULL) {
+		for (char *at = name.data; (at = strstr(at, " + ")); at++)
+			last = at;
+		if (!last)
+			break;
+	}
 	buf_printf(&text, "%-*.*s%s", name_room, name_room - 1, name.data ? name.data : "", values.data);
 	mvaddch(line, b->x, '[');
 	if (!text.failed) {

@@ -104,6 +104,12 @@ def test_bars_and_colours_are_relative_to_the_greatest_at_the_level(made, termin
     assert found == colours     # every other PU has a tenth of the misses
 
 
+def test_names_of_boxes_are_not_cut_in_a_word(terminal, tmp_path):
+    screen = terminal("top", make(tmp_path / "t", "Package:2 [numa] L2:2 Core:1 PU:1", 3), columns=60)
+    screen.wait(lambda: len(screen.boxes()) == 7)
+    assert list(screen.boxes())[1:4] == ["Package 0 + NUMANode 0", "L2Cache 0", "L2Cache 1"], "\n".join(screen.display)
+
+
 def test_levels_fold_to_the_size_of_the_terminal(terminal, tmp_path):
     screen = terminal("top", make(tmp_path / "t", "Package:2 [numa] L3:8 Core:8 PU:2", 3), lines=60)
     levels = ["Machine", "Package", "L3Cache", "Core", "PU"]
