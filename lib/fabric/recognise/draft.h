@@ -45,10 +45,7 @@ struct fabric *draft_finish(const struct fabric_draft *m, const struct fabric_na
 /* Sets the kind and the levels of every plane, and the rank of every switch. 0 or -1 (memory). */
 int fabric_recognise(struct fabric *f);
 
-/*
- * The fabric of levels that a file states: a switch for each group. Takes ownership of h, which is freed on failure,
- * too. NULL: memory.
- */
+/* The fabric of levels that a file states: a switch for each group. Takes ownership of h. NULL: memory. */
 struct fabric *fabric_given(struct hierarchy *h, struct err *e);
 
 #endif
