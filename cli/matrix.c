@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "cmd.h"
-#include "map/matrix/matrix.h"
+#include "matrix_rule.h"
 
 struct args {
 	const char *format, *output, *rule;
@@ -145,7 +145,7 @@ static struct matrix *matrix_load(const struct args *a, struct err *e)
 	struct stat st;
 
 	if (a->rule)
-		return matrix_generate(a->rule, a->seed, e);
+		return matrix_rule_make(a->rule, a->seed, e);
 	if (files.n == 1 && !stat(files.path[0], &st) && S_ISDIR(st.st_mode))
 		return read_folder(files.path[0], e);
 	return matrix_sum(&files, e);

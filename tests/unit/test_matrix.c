@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "map/matrix/matrix.h"
+#include "../../cli/matrix_rule.h"
 #include "table.h"
 
 static struct matrix *matrix_of(const char *text)
@@ -458,7 +458,7 @@ static void generates_by_rule(void **state)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct err e = {""};
-		struct matrix *m = matrix_generate(rows[i].rule, 1, &e);
+		struct matrix *m = matrix_rule_make(rows[i].rule, 1, &e);
 
 		if (!m)
 			fail_msg("%s", e.text);
@@ -491,9 +491,9 @@ static void generates_random_matrices(void **state)
 	} rows[] = { { "random:4096", 14, 40 }, { "powerlaw:4096", 80, 1000 } };
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct matrix *m = matrix_generate(rows[i].rule, 7, NULL),
-			      *same = matrix_generate(rows[i].rule, 7, NULL);
-		struct matrix *other = matrix_generate(rows[i].rule, 8, NULL);
+		struct matrix *m = matrix_rule_make(rows[i].rule, 7, NULL),
+			      *same = matrix_rule_make(rows[i].rule, 7, NULL);
+		struct matrix *other = matrix_rule_make(rows[i].rule, 8, NULL);
 
 		check_form(m);
 		assert_same(m, same);
@@ -521,7 +521,7 @@ static void refuses_rules(void **state)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct err e = {""};
 
-		if (matrix_generate(rows[i], 1, &e))
+		if (matrix_rule_make(rows[i], 1, &e))
 			fail_msg("accepted: %s", rows[i]);
 		assert_non_null(strstr(e.text, "unknown rule"));
 	}

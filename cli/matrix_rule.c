@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include "matrix_rule.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,7 +247,7 @@ static int rule_read(const char *text, const struct kind *k, struct rule *g)
 	return g->points == k->points[0] || g->points == k->points[1] ? 0 : -1;
 }
 
-struct matrix *matrix_generate(const char *rule, uint64_t seed, struct err *e)
+struct matrix *matrix_rule_make(const char *rule, uint64_t seed, struct err *e)
 {
 	const struct kind *k = kind_named(rule);
 	struct rule g = { .seed = seed };
