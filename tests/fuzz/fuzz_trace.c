@@ -9,7 +9,6 @@
 #include "base/file.h"
 #include "trace/advice.h"
 #include "trace/chunk.h"
-#include "trace/phases.h"
 #include "trace/reader.h"
 #include "trace/view.h"
 
