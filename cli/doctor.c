@@ -42,9 +42,12 @@ static const struct check {
 	{ "topiary.conf", "commands", doctor_check_values },
 	{ "munge", "munge", doctor_check_munge },
 	{ "registry", "registry", doctor_check_registry },
+	{ "registry", "names", doctor_check_names },
 	{ "registry", "exports", doctor_check_exports },
 	{ "controller", "loaded", doctor_check_loaded },
 	{ "controller", "snapshot", doctor_check_snapshot },
+	{ "controller", "readable", doctor_check_readable },
+	{ "node", "name", doctor_check_name },
 	{ "node", "topology", doctor_check_topology },
 	{ "node", "rundir", doctor_check_run_dir },
 	{ "node", "monitor", doctor_check_monitor },
@@ -240,7 +243,7 @@ int cmd_doctor(struct cmd *c, int argc, char **argv, struct err *e)
 		d.key = checks[i].key;
 		/* Where nothing is known of Slurm, that is reported already. */
 		if (d.in_file && !json_object_size(d.in_file) && !strcmp(d.group, "slurm") &&
-		    strcmp(d.key, "controller"))
+		    (d.without_slurm || strcmp(d.key, "controller")))
 			continue;
 		checks[i].run(&d);
 	}

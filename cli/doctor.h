@@ -26,6 +26,7 @@ struct doctor {
 	char host[65];			/* short host name */
 	char spank[4096];		/* the file that plugstack.conf names, or "" */
 	char spank_config[4096];	/* of its line: config=, or "" */
+	bool without_slurm;		/* this host has none */
 	bool registry;			/* it answered */
 };
 
@@ -73,6 +74,9 @@ void doctor_check_settings(struct doctor *d);
 void doctor_check_account(struct doctor *d);
 void doctor_check_munge(struct doctor *d);
 void doctor_check_registry(struct doctor *d);
+void doctor_check_names(struct doctor *d);
+void doctor_check_name(struct doctor *d);
+void doctor_check_readable(struct doctor *d);
 void doctor_check_snapshot(struct doctor *d);
 void doctor_check_exports(struct doctor *d);
 void doctor_check_topology(struct doctor *d);

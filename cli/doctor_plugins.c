@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "doctor.h"
+#include "slurm_conf.h"
 
 #define SELECT "select_cons_tres.so"
 #define SUBMIT "job_submit_topiary.so"
@@ -153,6 +154,19 @@ static uint32_t installed_release(void)
 	return n;
 }
 
+/* Packages of two releases of Topiary on one host: lib/base/settings.c has the release in each program and plugin. */
+static void check_topiary_release(struct doctor *d, const char *path, const struct buf *b)
+{
+	const char *name = strrchr(path, '/') + 1, *at;
+
+	if (strcmp(name, SPANK) && strcmp(name, SELECT))
+		return;
+	at = memmem(b->data, b->len, SETTINGS_RELEASE, strlen(SETTINGS_RELEASE));
+	if (at && strcmp(at += strlen(SETTINGS_RELEASE), TOPIARY_VERSION))
+		doctor_add(d, DOCTOR_WARNING, "install topiary and topiary-slurm of one release",
+			   "%s is of Topiary %.20s, this command of " TOPIARY_VERSION, path, at);
+}
+
 /* Plugins name the release of Slurm in three bytes; SPANK compares only the first two (spank.c). */
 static bool check_release(struct doctor *d, const char *path, uint32_t slurm)
 {
@@ -166,6 +180,7 @@ static bool check_release(struct doctor *d, const char *path, uint32_t slurm)
 		return false;
 	}
 	version = plugin_version(&b);
+	check_topiary_release(d, path, &b);
 	buf_free(&b);
 	if (!version && strstr(path, "topiary"))
 		doctor_add(d, DOCTOR_ERROR, "reinstall topiary-slurm", "%s: not a plugin of Slurm", path);
@@ -245,7 +260,7 @@ static int daemon_pid(const struct doctor *d, const char *name, const char *file
 
 	for (const char *p = file; *p; p++)
 		if (*p == '%' && (p[1] == 'h' || p[1] == 'n'))
-			buf_puts(&path, d->host), p++;
+			buf_puts(&path, *++p == 'h' ? d->host : d->cmd->settings.node_name);
 		else
 			buf_add(&path, p, 1);
 	if (!path.failed && file_read(path.data, MAX_BYTES, &text, &e) == 0 && text.len)
@@ -333,29 +348,37 @@ void doctor_check_hwloc(struct doctor *d)
 		doctor_add(d, DOCTOR_OK, NULL, "hwloc %u", runs);
 }
 
-/* The file of Topiary's line, which may be relative to PluginDir. False without a line. */
+/* The file of Topiary's line, which may be relative to PluginDir; of several the first. False without a line. */
 static bool read_plugstack(struct doctor *d, const char *stack, char word[static 16], struct err *e)
 {
-	struct buf text = { 0 };
-	char *rest, *line, file[PATH_MAX];
-	const char *more;
-	bool found = false;
+	struct slurm_conf c;
+	unsigned first = 0;
 
-	if (file_read(stack, MAX_BYTES, &text, e))
+	if (slurm_conf_read(&c, stack, CONF_PLUGSTACK, e)) {
+		slurm_conf_free(&c);
 		return false;
+	}
 	err_set(e, "%s: no line with " SPANK, stack);
-	for (rest = text.data; !found && (line = strsep(&rest, "\n"));) {
-		if (sscanf(line, " %15s %4095s", word, file) != 2 || *word == '#' || !strstr(file, SPANK))
+	for (size_t i = 0; i < c.nkeys; i++) {
+		const char *value = c.keys[i].value, *more = strstr(value, "config=");
+		int len = strcspn(value, " \t");
+
+		if (!memmem(value, len, SPANK, strlen(SPANK)))
 			continue;
-		found = true;
-		if (*file == '/' || !find(d, SPANK, true, d->spank))
-			snprintf(d->spank, sizeof(d->spank), "%s", file);
-		if ((more = strstr(line, "config=")))
+		if (first++) {
+			doctor_add(d, DOCTOR_ERROR, "keep one of the lines: each step loads the plugin twice meanwhile",
+				   "%s:%u: another line with " SPANK, c.files[c.keys[i].file].path, c.keys[i].line);
+			continue;
+		}
+		snprintf(word, 16, "%s", c.keys[i].name);
+		if (*value == '/' || !find(d, SPANK, true, d->spank))
+			snprintf(d->spank, sizeof(d->spank), "%.*s", len, value);
+		if (more)
 			snprintf(d->spank_config, sizeof(d->spank_config), "%.*s", (int) strcspn(more + 7, " \t"),
 				 more + 7);
 	}
-	buf_free(&text);
-	return found;
+	slurm_conf_free(&c);
+	return first;
 }
 
 static void check_line(struct doctor *d, const char *stack, const char *word)

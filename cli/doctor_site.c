@@ -2,11 +2,16 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <hwloc.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -20,6 +25,7 @@
 #include "client/http.h"
 #include "doctor.h"
 #include "monitor/ask.h"
+#include "shape/hostlist.h"
 #include "shape/hostset.h"
 #include "shape/snapshot.h"
 
@@ -137,9 +143,9 @@ static int read_signed(const struct doctor *d, struct buf *out, struct err *e)
 
 	(void) out;
 	hash_hex("", 0, sha256);
-	if (!(credential = cmd_sign(d->cmd, CLAIM_READ, d->host, sha256, 0, e)))
+	if (!(credential = cmd_sign(d->cmd, CLAIM_READ, d->cmd->settings.node_name, sha256, 0, e)))
 		return 0;
-	cmd_node_path(&path, d->host, "/history");
+	cmd_node_path(&path, d->cmd->settings.node_name, "/history");
 	buf_printf(&authorization, "Munge %s", credential);
 	if (!path.failed && !authorization.failed && get(d, path.data, authorization.data, &a, e) == 0 &&
 	    a.status == 401) {
@@ -235,9 +241,97 @@ static void name_add(struct names *names, const char *name)
 		snprintf(names->text + len, sizeof(names->text) - len, ",...");
 }
 
+static bool is_this_host(const struct doctor *d, const char *name)
+{
+	size_t n = strcspn(name, "(.,");	/* SlurmctldHost may have an address in parentheses */
+
+	return n && n == strlen(d->host) && !strncasecmp(name, d->host, n);
+}
+
+/* The registry asks the resolver of its host for the addresses of each node that exports (PeerCheck). */
+static int resolve(const char *name, void *out)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo *list = NULL;
+	bool reached = false;
+
+	if (getaddrinfo(name, NULL, &hints, &list) == 0)
+		for (const struct addrinfo *a = list; a; a = a->ai_next)
+			reached |= a->ai_family == AF_INET6 ?
+				!IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *) a->ai_addr)->sin6_addr) :
+				ntohl(((const struct sockaddr_in *) a->ai_addr)->sin_addr.s_addr) >> 24 != 127;
+	if (list)
+		freeaddrinfo(list);
+	if (!reached)
+		buf_printf(out, "%s\n", name);
+	return 0;
+}
+
+static int resolve_all(const struct doctor *d, struct buf *out, struct err *e)
+{
+	const char *name, *known = d->cmd->settings.known_nodes;
+	struct http_answer a = { 0 };
+	json_t *answer = NULL, *node;
+	size_t i;
+
+	buf_puts(out, "");
+	json_object_foreach(d->nodes, name, node)
+		if (!is_this_host(d, name))
+			resolve(name, out);
+	if (!d->nodes && *known)
+		return hostlist_expand(known, resolve, out, e);
+	if (!d->nodes && d->registry && get(d, "/v1/nodes", NULL, &a, e) == 0)
+		answer = http_json(&a);
+	json_array_foreach(json_object_get(answer, "nodes"), i, node)
+		if (!is_this_host(d, cmd_text(node, "node")))
+			resolve(cmd_text(node, "node"), out);
+	json_decref(answer);
+	http_free(&a);
+	return 0;
+}
+
+/* Only where topiaryd is installed, for others: hosts may have other resolvers, and a host of its own is not asked. */
+void doctor_check_names(struct doctor *d)
+{
+	const struct settings *s = &d->cmd->settings;
+	struct names lacking = { 0 };
+	struct buf out = { 0 };
+	char *rest, *name;
+	uid_t uid;
+	struct err e;
+
+	if (access(s->schema_dir, F_OK) || user_uid(s->registry_user, &uid, NULL) || !strncmp(s->listen, "127.", 4) ||
+	    !strcmp(s->peer_check, "off"))
+		return;
+	if (doctor_limited(resolve_all, d, &out, &e)) {
+		doctor_add(d, DOCTOR_WARNING, "look at the resolver of this host: each export waits for it",
+			   "resolving the nodes' names: %s", e.text);
+		return buf_free(&out);
+	}
+	for (rest = out.data; rest && (name = strsep(&rest, "\n"));)
+		if (*name)
+			name_add(&lacking, name);
+	if (lacking.n)
+		doctor_add(d, strcmp(s->peer_check, "refuse") ? DOCTOR_WARNING : DOCTOR_ERROR,
+			   "add these nodes with their addresses to DNS, or to /etc/hosts of this host; for nodes "
+			   "behind NAT set PeerCheck=off",
+			   "names of nodes have no address here, or only the loopback's, so that exports are refused "
+			   "(403): %s (%zu)", lacking.text, lacking.n);
+	else
+		doctor_add(d, DOCTOR_OK, NULL, "the names of all nodes resolve");
+	buf_free(&out);
+}
+
+static bool is_other_name(const char *node, const char *host)
+{
+	size_t n = strcspn(host, ".");
+
+	return *host != '-' && (n != strcspn(node, ".") || strncasecmp(node, host, n));
+}
+
 static void compare_exports(struct doctor *d, const json_t *list)
 {
-	struct names never = { 0 }, old = { 0 };
+	struct names never = { 0 }, old = { 0 }, other = { 0 };
 	json_t *known = json_object(), *node;
 	const char *name;
 	size_t i;
@@ -249,7 +343,7 @@ static void compare_exports(struct doctor *d, const json_t *list)
 		time_t booted = doctor_seconds(cmd_text(node, "boottime"), false);
 
 		if (!exported)
-			name_add(&never, name);
+			name_add(is_other_name(name, cmd_text(node, "nodehostname")) ? &other : &never, name);
 		else if (booted && doctor_seconds(cmd_text(exported, "last_boot"), true) + DOCTOR_CLOCK_LIMIT < booted)
 			name_add(&old, name);
 	}
@@ -262,7 +356,13 @@ static void compare_exports(struct doctor *d, const json_t *list)
 	if (old.n)
 		doctor_add(d, DOCTOR_WARNING, "on these nodes: systemctl restart topiary-agent",
 			   "not exported since their boot: %s (%zu)", old.text, old.n);
-	if (!never.n && !old.n)
+	if (other.n)
+		doctor_add(d, DOCTOR_WARNING,
+			   "set NodeName in topiary.conf of these hosts to their name in slurm.conf, then systemctl "
+			   "restart topiary-agent",
+			   "of slurm.conf these nodes, whose hosts have other names, never exported their topology: %s "
+			   "(%zu)", other.text, other.n);
+	if (!never.n && !old.n && !other.n)
 		doctor_add(d, DOCTOR_OK, NULL, "all %zu nodes of slurm.conf have exported their topology",
 			   json_object_size(d->nodes));
 }
@@ -347,13 +447,76 @@ static bool same_as_registry(const struct doctor *d, const struct buf *text)
 	return same;
 }
 
-/* Perhaps with its address in parentheses. */
 bool doctor_is_controller(const struct doctor *d)
 {
-	const char *named = doctor_slurm(d, "slurmctldhost");
-	size_t n = strcspn(named, "(.");
+	const char *name = doctor_slurm(d, "slurmctldhost");
 
-	return n && n == strlen(d->host) && !strncmp(named, d->host, n);
+	for (; *name; name += strcspn(name, ","), name += *name == ',')
+		if (is_this_host(d, name))
+			return true;
+	return false;
+}
+
+/* A child process reads the files as SlurmUser does. */
+static int read_as_slurm(const struct doctor *d, struct buf *out, struct err *e)
+{
+	char user[64], conf[PATH_MAX];
+	const char *const files[] = { d->cmd->settings.snapshot_file, doctor_beside(d, "topiary.conf", conf) };
+	const struct passwd *pw;
+
+	snprintf(user, sizeof(user), "%.*s", (int) strcspn(doctor_slurm(d, "slurmuser"), "("),
+		 doctor_slurm(d, "slurmuser"));
+	if (!(pw = getpwnam(*user ? user : "root")))
+		return err_set(e, "SlurmUser=%s: no such user", user);
+	if (initgroups(pw->pw_name, pw->pw_gid) || setgid(pw->pw_gid) || setuid(pw->pw_uid))
+		return err_set(e, "cannot become %s: %s", pw->pw_name, strerror(errno));
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		int fd = open(files[i], O_RDONLY | O_CLOEXEC);
+
+		if (fd < 0 && errno != ENOENT)
+			return err_set(e, "%s, which slurmctld reads as %s: %s", files[i], pw->pw_name,
+				       strerror(errno));
+		if (fd >= 0)
+			close(fd);
+	}
+	buf_printf(out, "snapshot and topiary.conf, by %s", pw->pw_name);
+	return 0;
+}
+
+void doctor_check_readable(struct doctor *d)
+{
+	struct buf out = {0};
+	struct err e;
+
+	if (!doctor_is_controller(d))
+		return;
+	if (geteuid())
+		doctor_add(d, DOCTOR_OK, NULL, "not checked: only root can read files as SlurmUser");
+	else if (doctor_limited(read_as_slurm, d, &out, &e))
+		doctor_add(d, DOCTOR_ERROR, "chmod a+r the file, and a+x its directories", "%s", e.text);
+	else
+		doctor_add(d, DOCTOR_OK, NULL, "%s", out.data);
+	buf_free(&out);
+}
+
+/* The name that slurm.conf has for this host, if that is another than Topiary's. */
+void doctor_check_name(struct doctor *d)
+{
+	const char *own = d->cmd->settings.node_name, *name;
+	struct buf remedy = {0};
+	json_t *node;
+
+	if (!d->nodes || json_object_get(d->nodes, own))
+		return;
+	json_object_foreach(d->nodes, name, node) {
+		if (!is_this_host(d, cmd_text(node, "nodehostname")))
+			continue;
+		buf_printf(&remedy, "set NodeName=%s in topiary.conf of this host, then systemctl restart "
+			   "topiary-agent", name);
+		doctor_add(d, DOCTOR_ERROR, remedy.data, "slurm.conf calls this host %s, Topiary calls it %s", name,
+			   own);
+		return buf_free(&remedy);
+	}
 }
 
 static void check_age(struct doctor *d, const struct snapshot *s, const struct buf *text)
@@ -407,7 +570,7 @@ void doctor_check_snapshot(struct doctor *d)
 /* A compute node: one of slurm.conf, or where slurm.conf's nodes are unknown, one with a topology of its own. */
 static bool is_node(const struct doctor *d)
 {
-	return d->nodes ? json_object_get(d->nodes, d->host) != NULL
+	return d->nodes ? json_object_get(d->nodes, d->cmd->settings.node_name) != NULL
 			: access(d->cmd->settings.topology_file, F_OK) == 0;
 }
 

@@ -7,20 +7,27 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "doctor.h"
+#include "slurm_conf.h"
 
-#define CONF_MAX (64u << 20)
-#define DEPTH 4 /* of Include */
-
+/* Controllers have a key each, or in what slurmctld reports a number: SlurmctldHost[1]. The others replace a former. */
 static void set(json_t *keys, const char *key, const char *value)
 {
-	char low[64];
+	static const char *const hosts[] = { "slurmctldhost", "controlmachine", "backupcontroller" };
+	char low[64], list[1024];
+	const char *before;
 	size_t n = 0;
 
-	for (; key[n] && n < sizeof(low) - 1; n++)
+	for (; key[n] && key[n] != '[' && n < sizeof(low) - 1; n++)
 		low[n] = tolower((unsigned char) key[n]);
 	low[n] = '\0';
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
+		if (!strcmp(low, hosts[i])) {
+			before = json_string_value(json_object_get(keys, hosts[0]));
+			snprintf(list, sizeof(list), "%s%s%s", before ? before : "", before ? "," : "", value);
+			json_object_set_new(keys, hosts[0], json_string(list));
+			return;
+		}
 	json_object_set_new(keys, low, json_string(strcmp(value, "(null)") ? value : ""));
 }
 
@@ -30,47 +37,6 @@ static void trim(char *s)
 		s[n - 1] = '\0';
 }
 
-static int read_conf(json_t *keys, const char *path, int depth, struct err *e);
-
-/* Nodes and partitions have lines of several keys, which are those of `scontrol show nodes`. */
-static int read_line(json_t *keys, char *line, const char *path, int depth, struct err *e)
-{
-	char *value, other[PATH_MAX];
-
-	line[strcspn(line, "#")] = '\0';
-	line += strspn(line, " \t");
-	trim(line);
-	if (!strncasecmp(line, "Include", 7) && isspace((unsigned char) line[7])) {
-		const char *name = line + 7 + strspn(line + 7, " \t"), *slash = strrchr(path, '/');
-
-		snprintf(other, sizeof(other), "%.*s%s", *name == '/' || !slash ? 0 : (int) (slash - path) + 1, path,
-			 name);
-		return depth < DEPTH ? read_conf(keys, other, depth + 1, e) : 0;
-	}
-	if (!(value = strchr(line, '=')))
-		return 0;
-	*value++ = '\0';
-	trim(line);
-	if (strcasecmp(line, "NodeName") && strcasecmp(line, "PartitionName") && strcasecmp(line, "NodeSet"))
-		set(keys, line, value + strspn(value, " \t"));
-	return 0;
-}
-
-static int read_conf(json_t *keys, const char *path, int depth, struct err *e)
-{
-	struct buf text = { 0 };
-	char *rest, *line;
-	int rc = 0;
-
-	if (file_read(path, CONF_MAX, &text, e))
-		return -1;
-	rest = text.data;
-	while (rc == 0 && (line = strsep(&rest, "\n")))
-		rc = read_line(keys, line, path, depth, e);
-	buf_free(&text);
-	return rc;
-}
-
 const char *doctor_slurm(const struct doctor *d, const char *key)
 {
 	const char *s = json_string_value(json_object_get(d->in_file, key));
@@ -78,24 +44,59 @@ const char *doctor_slurm(const struct doctor *d, const char *key)
 	return s ? s : "";
 }
 
+static bool is_program(const char *name)
+{
+	const char *path = getenv("PATH");
+	char file[PATH_MAX];
+
+	for (const char *dir = path ? path : ""; *dir; dir += strcspn(dir, ":"), dir += *dir == ':') {
+		snprintf(file, sizeof(file), "%.*s/%s", (int) strcspn(dir, ":"), dir, name);
+		if (access(file, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Of these keys Slurm uses the last, and says so in slurmctld's log alone. */
+static void report_repeated(struct doctor *d, const struct slurm_conf *c)
+{
+	static const char *const once[] = { "PluginDir", "JobSubmitPlugins", "SelectType", "SelectTypeParameters",
+					    "TaskPlugin", "PlugStackConfig" };
+
+	for (size_t i = 0; i < c->nkeys; i++)
+		for (size_t k = 0; k < sizeof(once) / sizeof(once[0]); k++) {
+			const struct conf_key *key = &c->keys[i], *last = slurm_conf_find(c, once[k]);
+
+			if (!strcasecmp(key->name, once[k]) && key != last)
+				doctor_add(d, DOCTOR_ERROR, "make one line of both",
+					   "%s:%u: %s=%s has no effect: %s:%u sets it again to %s",
+					   c->files[key->file].path, key->line, once[k], key->value,
+					   c->files[last->file].path, last->line, last->value);
+		}
+}
+
 void doctor_check_slurm_conf(struct doctor *d)
 {
-	static const char configless[] = "/run/slurm/conf/slurm.conf";
-	const char *named = getenv("SLURM_CONF");
-	struct err e = { "" }, second;
+	struct slurm_conf c;
+	struct err e;
 
-	d->slurm_conf = named ? named : "/etc/slurm/slurm.conf";
+	d->slurm_conf = slurm_conf_path();
 	d->in_file = json_object();
-	if (read_conf(d->in_file, d->slurm_conf, 0, &e) == 0)
-		return doctor_add(d, DOCTOR_OK, NULL, "%s", d->slurm_conf);
-	if (!named && read_conf(d->in_file, configless, 0, &second) == 0) {
-		d->slurm_conf = configless;
-		return doctor_add(d, DOCTOR_OK, NULL, "%s, from the controller", configless);
+	if (slurm_conf_read(&c, d->slurm_conf, CONF_SLURM, &e) == 0) {
+		for (size_t i = 0; i < c.nkeys; i++)
+			set(d->in_file, c.keys[i].name, c.keys[i].value);
+		report_repeated(d, &c);
+		doctor_add(d, DOCTOR_OK, NULL, "%s%s", d->slurm_conf,
+			   strcmp(d->slurm_conf, SLURM_CONF_CONFIGLESS) ? "" : ", from the controller");
+	} else if (!getenv("SLURM_CONF") && access(d->slurm_conf, F_OK) && !is_program("scontrol")) {
+		d->without_slurm = true;
+		doctor_add(d, DOCTOR_OK, NULL, "no %s and no scontrol: a host without Slurm", d->slurm_conf);
+	} else {
+		doctor_add(d, DOCTOR_ERROR,
+			   "install this cluster's slurm.conf on this host, readable by everybody, or set SLURM_CONF",
+			   "%s", e.text);
 	}
-	doctor_add(d, DOCTOR_ERROR,
-		   "install this cluster's slurm.conf on this host, readable by everybody, or set "
-		   "SLURM_CONF",
-		   "%s", e.text);
+	slurm_conf_free(&c);
 }
 
 static void read_words(json_t *nodes, char *line)
@@ -225,14 +226,15 @@ void doctor_check_mpi(struct doctor *d)
 {
 	static const char *const yes[] = { "true", "yes", "up", "1" };
 	const char *share;
-	json_t *keys = json_object();
+	struct slurm_conf c = {0};
+	const struct conf_key *key;
 	char path[PATH_MAX];
 	bool shares = false;
 	struct err e;
 
-	if (access(doctor_beside(d, "mpi.conf", path), F_OK) == 0 && read_conf(keys, path, 0, &e))
+	if (access(doctor_beside(d, "mpi.conf", path), F_OK) == 0 && slurm_conf_read(&c, path, CONF_SLURM, &e))
 		doctor_add(d, DOCTOR_WARNING, "make it readable: srun and slurmstepd read it", "%s", e.text);
-	share = json_string_value(json_object_get(keys, "pmixshareservertopology"));
+	share = (key = slurm_conf_find(&c, "PMIxShareServerTopology")) ? key->value : NULL;
 	for (size_t i = 0; share && i < sizeof(yes) / sizeof(yes[0]); i++)
 		shares |= !strcasecmp(share, yes[i]);
 	if (shares)
@@ -240,5 +242,5 @@ void doctor_check_mpi(struct doctor *d)
 			   "remove PMIxShareServerTopology: PMIx then gives ranks the topology of the node, not of "
 			   "their step",
 			   "%s: PMIxShareServerTopology=%s", path, share);
-	json_decref(keys);
+	slurm_conf_free(&c);
 }

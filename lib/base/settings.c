@@ -37,6 +37,8 @@ struct item {
 #define UINT(key, field, fallback, min, max) \
 	{ key, ITEM_NUMBER, offsetof(struct settings, field), fallback, min, max, {0} }
 
+__attribute__((used)) static const char release[] = SETTINGS_RELEASE TOPIARY_VERSION;
+
 static const struct item items[] = {
 	PATH("SnapshotFile", snapshot_file, "/var/lib/topiary/snapshot"),
 	PATH("FabricFile", fabric_file, "/var/lib/topiary/fabric"),

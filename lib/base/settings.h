@@ -14,6 +14,9 @@
  * for users. In paths "%h" stands for the short host name, so that several nodes may live on one machine; settings_load
  * expands it.
  */
+/* Precedes the release of Topiary in the bytes of each program and plugin that reads topiary.conf. */
+#define SETTINGS_RELEASE "release of Topiary: "
+
 struct settings {
 	char *snapshot_file;	/* SnapshotFile: shapes and nodes, for slurmctld */
 	char *costs_file;	/* CostsFile: measured costs of the nodes, for topiary map */

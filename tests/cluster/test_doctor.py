@@ -91,20 +91,6 @@ class Copy:
         path.write_text(text)
         return path
 
-    def snapshot(self, change):
-        self.line("topiary.conf",
-                  f"SnapshotFile = {self.file('snapshot', change(self.site.snapshot_file.read_text()))}")
-
-    def topology(self, text):
-        self.line("topiary.conf", f"TopologyFile = {self.file('topology.xml', text)}")
-
-    def run_dir(self, mode, uid=0):
-        path = self.folder / "run"
-        path.mkdir()
-        path.chmod(mode)
-        os.chown(path, uid, 0)
-        self.line("topiary.conf", f"RunDir = {path}")
-
     def plugins(self, *folders):
         path = next(line for line in (self.folder / "slurm.conf").read_text().split("\n")
                     if line.startswith("PluginDir="))
@@ -117,166 +103,14 @@ class Copy:
         self.plugins(old, self.site.folder / "doors", STOCK)
         return old
 
-    def other_release(self):
-        old = self.copied_plugins()
-        release = self.site.command(["scontrol", "--version"]).stdout.split()[-1].split(".")
-        version = int(release[0]) << 16 | int(release[1]) << 8 | int(release[2])
-        file = old / "select_cons_tres.so"
-        file.write_bytes(file.read_bytes().replace(version.to_bytes(4, "little"), (version + 1).to_bytes(4, "little")))
-
-
-    def registry(self, sql, undo):
-        """What is wrong in the registry's database until the test ends."""
-        psql = ["psql", "-q", "-h", str(self.site.folder / "postgres"), "-d", "topiary", "-c"]
-        self.site.command([*psql, sql], user=REGISTRY_USER)
-        self.undo = lambda: self.site.command([*psql, undo], user=REGISTRY_USER)
-
-    def stack(self, text):
-        self.sub("slurm.conf", f"{self.site.folder}/etc/plugstack.conf", str(self.file("stack.conf", text)))
-
-    def stack_config(self, name, text):
-        self.stack(f"optional {self.site.folder}/plugins/spank_topiary.so config={self.file(name, text)}\n")
-
-    def environment(self, text):
-        """The commands read another file than the plugins."""
-        self.env = {"TOPIARY_CONF": str(self.file("environment.conf", text))}
-
-    def clock(self, seconds):
-        """The doctor's clock is ahead by so many seconds."""
-        self.env = {"SET_CLOCK": str(self.file("clock", "")), "LD_PRELOAD": f"{BUILD}/tests/set_clock.so"}
-        (self.folder / "clock").write_bytes(struct.pack("q", seconds))
-
 
 STOCK = str(STOCK_PLUGINS)
 
 # fault: what is broken, on which node (None: the controller), the check, a word of the finding, words of the remedy
 FAULTS = {
-    "unknown key": (lambda c: c.line("topiary.conf", "TopoFoo = 1"), None, "settings", "TopoFoo",
-                    ["correct this line"]),
-    "key twice": (lambda c: c.sub("topiary.conf", "RunDir = ", "RunDir = /elsewhere\nRunDir = "), None, "commands",
-                  "replaces the value of line", ["remove one of the two lines"]),
-    "number out of range": (lambda c: c.line("topiary.conf", "SnapshotPoll = 0"), None, "settings", "SnapshotPoll",
-                            ["topiary.conf(5)"]),
-    "no command": (lambda c: c.line("topiary.conf", "TopiaryCommand = /nonexistent"), None, "settings", "/nonexistent",
-                   ["TopiaryCommand"]),
-    "no account": (lambda c: c.line("topiary.conf", "RegistryUser = nobodyatall"), None, "account", "nobodyatall",
-                   ["topiary-common"]),
     "other account": (lambda c: c.line("topiary.conf", "RegistryUser = nobody"), None, "registry",
                       "RegistryUser must be uid", ["set RegistryUser"]),
-    "no CA": (lambda c: (c.line("topiary.conf", "RegistryURL = https://127.0.0.1:1"),
-                         c.line("topiary.conf", "TlsCA = /nonexistent")), None, "registry",
-              "TlsCA=/nonexistent: No such file", ["correct TlsCA"]),
-    "HTTPS": (lambda c: c.line("topiary.conf", "RegistryURL = https://127.0.0.1:1"), None, "registry", "TlsCA=",
-              ["TlsCA must name"]),
-    "no munged": (lambda c: c.line("topiary.conf", "MungeSocket = /nonexistent"), None, "munge", "/nonexistent",
-                  ["start munged"]),
-    "registry elsewhere": (lambda c: c.line("topiary.conf", "RegistryURL = http://127.0.0.1:1"), None, "registry",
-                           "127.0.0.1:1",
-                           ["start topiaryd", "RegistryURL"]),
-    "clock of the registry": (lambda c: c.clock(200), None, "registry", "s ahead of the registry's",
-                              ["chrony", "300 s"]),
-    "clock of the controller": (lambda c: c.clock(-200), "cn1", "controller", "s behind the controller's",
-                                ["chrony", "300 s"]),
-    "node that never exported": (lambda c: c.registry("UPDATE node SET name = 'cx2' WHERE name = 'cn2'",
-                                                      "UPDATE node SET name = 'cn2' WHERE name = 'cx2'"),
-                                 None, "exports", "of slurm.conf these nodes never exported their topology: cn2 (1)",
-                                 ["on these nodes", "enable --now topiary-agent"]),
-    "no export since the boot": (lambda c: c.registry("UPDATE node SET since = since - interval '1 year' WHERE "
-                                                      "name = 'cn1'",
-                                                      "UPDATE node SET since = since + interval '1 year' WHERE "
-                                                      "name = 'cn1'"), None,
-                                 "exports", "not exported since their boot: cn1",
-                                 ["on these nodes", "restart topiary-agent"]),
-    "no slurm.conf": (lambda c: (c.folder / "slurm.conf").unlink(), None, "slurm-conf", "slurm.conf", ["SLURM_CONF"]),
-    "no directory": (lambda c: c.plugins("/nonexistent", STOCK), None, "plugindir", "/nonexistent", ["topiary-common"]),
-    "without our directory": (lambda c: c.plugins(STOCK), None, "plugindir", STOCK,
-                              ["first in PluginDir", "topiary-slurm"]),
-    "stock first": (lambda c: c.plugins(STOCK, c.site.folder / "plugins", c.site.folder / "doors"), None, "plugindir",
-                    "comes first",
-                    ["before Slurm's"]),
-    "without stock": (lambda c: c.plugins(c.site.folder / "plugins", c.site.folder / "doors"), None,
-                      "plugindir", "of Slurm",
-                      ["after Topiary's"]),
-    "other release": (lambda c: c.other_release(), None, "plugins", "select_cons_tres.so was built for",
-                      ["exactly this release"]),
     "not loaded": (lambda c: c.copied_plugins(), None, "loaded", "has not loaded", ["restart slurmctld"]),
-    "controller has another file": (lambda c: c.plugins(STOCK), None, "controller", "plugindir", ["restart slurmctld"]),
-    "select/linear": (lambda c: c.sub("slurm.conf", "select/cons_tres", "select/linear"), None, "select",
-                      "select/linear",
-                      ["select/cons_tres"]),
-    "no cores": (lambda c: c.sub("slurm.conf", "CR_Core_Memory", "CR_Socket_Memory"), None, "select",
-                 "CR_Socket_Memory", ["CR_Core"]),
-    "task/none": (lambda c: c.sub("slurm.conf", "task/affinity", "task/none"), None, "task", "task/none",
-                  ["task/affinity"]),
-    "autobind": (lambda c: c.line("slurm.conf", "TaskPluginParam=autobind=threads"), None, "task", "autobind",
-                 ["TopoPlace"]),
-    "PMIx shares": (lambda c: c.file("mpi.conf", "PMIxShareServerTopology=yes\n"), None, "mpi",
-                    "PMIxShareServerTopology=yes",
-                    ["topology of the node"]),
-    "no job_submit": (lambda c: c.plugins(c.site.folder / "plugins", STOCK), None, "submit", "job_submit_topiary.so",
-                      ["JobSubmitPlugins"]),
-    "no snapshot": (lambda c: c.line("topiary.conf", "SnapshotFile = /nonexistent"), None, "snapshot", "/nonexistent",
-                    ["topiary-snapshot"]),
-    "damaged snapshot": (lambda c: c.snapshot(lambda t: t[:len(t) // 2]), None, "snapshot", "truncated",
-                         ["remove the file"]),
-    "unsealed snapshot": (lambda c: c.snapshot(lambda t: t.replace("sealed\n", "").partition(" sha256=")[0] + "\n"),
-                          None, "snapshot", "no seal", ["by hand"]),
-    "node not in snapshot": (lambda c: c.snapshot(lambda t: t.replace("sealed\n", "").replace("nodes cn2", "nodes cx2")
-                                                  .partition(" sha256=")[0] + "\n"), None, "snapshot", "lacks nodes",
-                             ["export"]),
-    "no topology": (lambda c: c.line("topiary.conf", "TopologyFile = /nonexistent"), "cn1", "topology", "/nonexistent",
-                    ["topiary-agent"]),
-    "half a topology": (lambda c: c.topology("<topology version=\"2.0\">"), "cn1", "topology", "not a complete",
-                        ["restart topiary-agent"]),
-    "hwloc 1": (lambda c: c.topology("<topology></topology>"), "cn1", "topology", "hwloc 2", ["restart topiary-agent"]),
-    "hwloc 3": (lambda c: c.topology((ROOT / "tests/data/hwloc3/vm.xml").read_text()), "cn1", "topology",
-                "XML of hwloc 3, and this host has hwloc 2",
-                ["ExportFormat=2", "restart topiary-agent"]),
-    "others' run directory": (lambda c: c.run_dir(0o755, 65534), "cn1", "rundir", "uid 65534", ["chown root"]),
-    "open run directory": (lambda c: c.run_dir(0o777), "cn1", "rundir", "0777", ["chmod 755"]),
-    "no run directory": (lambda c: c.line("topiary.conf", "RunDir = /nonexistent"), "cn1", "rundir", "/nonexistent",
-                         ["run-topiary.mount"]),
-    "no monitor": (lambda c: c.line("topiary.conf", "TopoMonitor = sw"), "cn1", "monitor",
-                   "topiary-monitor does not run",
-                   ["enable --now topiary-monitor"]),
-    "no metrics": (lambda c: c.line("topiary.conf", "MonitorMetrics = /tmp/topiary.prom"), "cn1", "monitor",
-                   "MonitorMetrics=/tmp/topiary.prom, but topiary-monitor does not run",
-                   ["enable --now topiary-monitor"]),
-    "bad TopoMonitor": (lambda c: c.line("topiary.conf", "TopoMonitor = sw,hz=0"), "cn1", "commands",
-                        "TopoMonitor=sw,hz=0: expected", ["correct this line"]),
-    "bad TopoFit": (lambda c: c.line("topiary.conf", "TopoFit = spread"), None, "commands",
-                    "TopoFit=spread: invalid value, expected one of: off, prefer, require", ["restart slurmctld"]),
-    "bad TopoFit beside slurm.conf": (lambda c: (c.environment(""), c.line("topiary.conf", "TopoFit = spread")), None,
-                                      "select", "TopoFit=spread: invalid value", ["restart slurmctld"]),
-    "bad TopoPlace": (lambda c: c.line("topiary.conf", "TopoPlace = near"), "cn1", "commands",
-                      "TopoPlace=near: invalid value, expected one of: off, compact", ["correct this line"]),
-    "bad KnownNodes": (lambda c: c.line("topiary.conf", "KnownNodes = cn[1-"), None, "commands", "KnownNodes: ",
-                       ["topiaryd does not start"]),
-    "nobody in Admins": (lambda c: c.line("topiary.conf", "Admins = root,nobodyatall"), None, "commands",
-                         "Admins=nobodyatall: no such user", ["restart topiaryd"]),
-    "no drift hook": (lambda c: c.line("topiary.conf", "DriftHook = /nonexistent/hook"), None, "commands",
-                      "DriftHook: /nonexistent/hook: No such file", ["restart topiaryd"]),
-    "relative path": (lambda c: c.line("topiary.conf", "CostsFile = costs"), None, "settings",
-                      "CostsFile=costs: expected an absolute path", ["topiary.conf(5)"]),
-    "no line": (lambda c: c.stack(""), "cn1", "plugstack", "no line", ["plugstack.conf"]),
-    "no plugin": (lambda c: c.stack("optional /nonexistent/spank_topiary.so\n"), "cn1", "plugstack", "/nonexistent",
-                  ["topiary-slurm"]),
-    "required": (lambda c: c.stack(f"required {c.site.folder}/plugins/spank_topiary.so\n"), "cn1",
-                 "plugstack", "required",
-                 ["optional"]),
-    "other RunDir for steps": (lambda c: c.stack_config("other.conf", "# by hand\nRunDir = /elsewhere\n"), "cn1",
-                               "spank", "other.conf:2) for the SPANK plugin",
-                               ["one file", "config="]),
-    "unknown key for steps": (lambda c: c.stack_config("other.conf", "TopoFoo = 1\n"), "cn1", "spank",
-                              "other.conf:1: unknown key 'TopoFoo'",
-                              ["correct this line", "steps"]),
-    "other topiary.conf in the environment": (lambda c: c.environment("TopoLevel = l3\n"), None, "select",
-                                              "TopoLevel=node (default) for the select plugin",
-                                              ["one file", "TOPIARY_CONF"]),
-    "unknown key beside slurm.conf": (lambda c: (c.environment(""), c.line("topiary.conf", "TopoFoo = 1")),
-                                      None, "select", "unknown key 'TopoFoo'", ["restart slurmctld"]),
-    "no config": (lambda c: c.stack(f"optional {c.site.folder}/plugins/spank_topiary.so config=/nonexistent\n"), "cn1",
-                  "plugstack", "/nonexistent", ["config="]),
 }
 
 

@@ -105,11 +105,13 @@ def test_included_files_links_and_owners_stay(site):
     site.write(real="include plugins.conf\nClusterName=x\n", plugins="PluginDir=THEIRS\nJobSubmitPlugins=lua\n")
     (site.etc / "slurm.conf").symlink_to("real.conf")
     plugins = site.etc / "plugins.conf"
-    os.chown(plugins, 65534, 65534)
     plugins.chmod(0o640)
+    if os.geteuid() == 0:
+        os.chown(plugins, 65534, 65534)
+    before = plugins.stat()
     assert site.run("enable", "placement", "messages").returncode == 0
     assert plugins.read_text() == site.expand("PluginDir=OURS:THEIRS\nJobSubmitPlugins=lua,topiary\n")
-    assert (plugins.stat().st_uid, plugins.stat().st_mode & 0o777) == (65534, 0o640)
+    assert (plugins.stat().st_uid, plugins.stat().st_mode) == (before.st_uid, before.st_mode)
     assert (site.etc / "slurm.conf").is_symlink()
     assert site.run("disable").returncode == 0
     assert plugins.read_text() == site.expand("PluginDir=THEIRS\nJobSubmitPlugins=lua\n")
