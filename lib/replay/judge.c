@@ -2,17 +2,32 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "replay/judge.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/array.h"
 #include "base/core_set.h"
-#include "replay/fronts.h"
+#include "score/fit_cache.h"
 #include "score/numa_memory.h"
+
+/*
+ * The number of domains that contain some cores, four counts in one word. The levels of the lanes, and the substitute
+ * for a core that has no domain of the level, which are also those of score.h.
+ */
+enum lane { LANE_PACKAGE, LANE_DIE, LANE_NUMA, LANE_L3, LANES };
+static const struct {
+	enum level level, instead;
+} lanes[] = {
+	[LANE_PACKAGE] = { LEVEL_PACKAGE, LEVEL_NODE },
+	[LANE_DIE] = { LEVEL_DIE, LEVEL_PACKAGE },
+	[LANE_NUMA] = { LEVEL_NUMA, LEVEL_DIE },
+	[LANE_L3] = { LEVEL_L3, LEVEL_L2 },
+};
 
 static const struct {
 	enum level level;
-	enum front_lane lane;
+	enum lane lane;
 } judged[] = {
 	[JUDGED_PACKAGE] = { LEVEL_PACKAGE, LANE_PACKAGE },
 	[JUDGED_NUMA] = { LEVEL_NUMA, LANE_NUMA },
@@ -33,7 +48,9 @@ struct whole {
 
 struct judge {
 	const struct cluster *cluster;
-	struct fronts *fronts;
+	struct fit_cache cache;
+	unsigned **around;		/* by kind and level: the domain that counts for each core */
+	unsigned *seen, now;		/* by domain: when it was last counted */
 	struct cluster_room empty;
 	long *sample;			/* a node of each kind, -1: none */
 	struct whole *wholes;
@@ -51,7 +68,96 @@ struct judged_share {
 	uint64_t touch;
 };
 
+static unsigned touch_count(uint64_t touch, enum lane lane)
+{
+	return touch >> 16 * lane & 0xffff;
+}
+
+/* Whether no lane of a exceeds that of b. */
+static bool touch_within(uint64_t a, uint64_t b)
+{
+	const uint64_t high = 0x8000800080008000ull;
+
+	return (((b | high) - a) & high) == high;
+}
+
+static uint64_t touch_least(uint64_t a, uint64_t b)
+{
+	uint64_t least = 0;
+
+	for (int lane = 0; lane < LANES; lane++) {
+		uint64_t x = touch_count(a, lane), y = touch_count(b, lane);
+
+		least |= (x < y ? x : y) << 16 * lane;
+	}
+	return least;
+}
+
+/* Packages, NUMA nodes and L3 caches together. */
+static unsigned touch_sum(uint64_t t)
+{
+	return touch_count(t, LANE_PACKAGE) + touch_count(t, LANE_NUMA) + touch_count(t, LANE_L3);
+}
+
 /* --- constants of the cluster --- */
+
+/* The innermost domain of a level around each core; if there is none, that of another level, or the core itself. */
+static int around_fill(struct judge *j, const struct cluster_kind *kind, enum level level, enum level instead)
+{
+	const struct shape *s = kind->shape;
+	unsigned **of_kind = &j->around[kind->index * LEVEL_CORE], *around = malloc(s->cores * sizeof(*around));
+
+	if (!(of_kind[level] = around))
+		return -1;
+	for (unsigned c = 0; c < s->cores; c++)
+		around[c] = instead == LEVEL_CORE ? s->ndomains + c : instead == LEVEL_NODE ? 0 : of_kind[instead][c];
+	for (size_t d = 0; d < s->ndomains; d++)
+		for (unsigned c = 0; s->domains[d].level == level && c < s->domains[d].cores; c++)
+			around[s->domains[d].first + c] = d;
+	return 0;
+}
+
+static int arounds_fill(struct judge *j)
+{
+	size_t domains = 0;
+
+	if (!(j->around = calloc(j->cluster->nkinds * LEVEL_CORE + 1, sizeof(*j->around))))
+		return -1;
+	for (size_t i = 0; i < j->cluster->nkinds; i++) {
+		const struct cluster_kind *kind = &j->cluster->kinds[i];
+
+		if (kind->shape->ndomains + kind->shape->cores > domains)
+			domains = kind->shape->ndomains + kind->shape->cores;
+		if (around_fill(j, kind, LEVEL_L2, LEVEL_CORE))
+			return -1;
+		for (int lane = 0; lane < LANES; lane++)
+			if (around_fill(j, kind, lanes[lane].level, lanes[lane].instead))
+				return -1;
+	}
+	return (j->seen = calloc(domains + 1, sizeof(*j->seen))) ? 0 : -1;
+}
+
+static unsigned level_count(struct judge *j, const struct cluster_kind *kind, enum level level, const uint64_t *cores)
+{
+	const unsigned *around = j->around[kind->index * LEVEL_CORE + level];
+	unsigned n = 0;
+
+	j->now++;
+	core_set_each(core, cores, kind->words) {
+		n += j->seen[around[core]] != j->now;
+		j->seen[around[core]] = j->now;
+	}
+	return n;
+}
+
+static uint64_t touch_of(struct judge *j, const struct cluster_kind *kind, const uint64_t *cores)
+{
+	uint64_t touch = 0;
+
+	for (int lane = 0; lane < LANES; lane++)
+		touch += (uint64_t) level_count(j, kind, lanes[lane].level, cores) << 16 * lane;
+	return touch;
+}
 
 static bool is_judged(enum level level)
 {
@@ -103,9 +209,9 @@ struct judge *judge_new(const struct cluster *c)
 
 	if (!j)
 		return NULL;
-	*j = (struct judge){ .cluster = c, .fronts = fronts_new(c), .taken = calloc(c->n, sizeof(*j->taken)),
+	*j = (struct judge){ .cluster = c, .taken = calloc(c->n, sizeof(*j->taken)),
 			     .left = calloc(c->numas_max + 1, sizeof(*j->left)) };
-	if (j->fronts && j->taken && j->left && !cluster_room_init(&j->empty, c, false) && !samples_find(j) &&
+	if (j->taken && j->left && !arounds_fill(j) && !cluster_room_init(&j->empty, c, false) && !samples_find(j) &&
 	    !wholes_find(j))
 		return j;
 	judge_free(j);
@@ -119,7 +225,11 @@ void judge_free(struct judge *j)
 	for (size_t i = 0; i < j->nwholes; i++)
 		free(j->wholes[i].mask);
 	free(j->wholes);
-	fronts_free(j->fronts);
+	for (size_t i = 0; j->around && i < j->cluster->nkinds * LEVEL_CORE; i++)
+		free(j->around[i]);
+	free(j->around);
+	free(j->seen);
+	fit_cache_clear(&j->cache);
 	if (j->empty.cluster)
 		cluster_room_free(&j->empty);
 	free(j->sample);
@@ -130,37 +240,69 @@ void judge_free(struct judge *j)
 
 /* --- other placements --- */
 
-/* What the share's tasks could touch on a node of a room. */
-static int front_on(const struct judged_share *h, const struct cluster_room *r, unsigned node, bool uncut,
-		    struct front *out)
+/* Is no task cut at a NUMA node or an L3 cache, as far as the kind has one that is large enough for a task? */
+static bool is_uncut(const struct judge *j, const struct cluster_kind *kind, const uint64_t *cores, unsigned task_cores)
 {
-	const struct cluster_kind *kind = r->cluster->nodes[node].kind;
-	unsigned cores = cluster_job_cores(h->job, h->seat->tasks, kind);
+	for (int lane = LANE_NUMA; task_cores > 1 && lane <= LANE_L3; lane++) {
+		const unsigned *around = j->around[kind->index * LEVEL_CORE + lanes[lane].level];
+		unsigned largest = 0, last = UINT_MAX, run = 0;
 
-	*out = (struct front){0};
-	if (r->count[node] < cores)
-		return 0;
-	return fronts_get(h->j->fronts, kind, cluster_room_node(r, node),
-			  uncut ? cluster_job_task_cores(h->job, kind) : 1, cores, out);
+		for (unsigned c = 0; c < kind->shape->cores; c++)
+			if (around[c] < kind->shape->ndomains && kind->shape->domains[around[c]].cores > largest)
+				largest = kind->shape->domains[around[c]].cores;
+		if (largest < task_cores)
+			continue;
+		core_set_each(core, cores, kind->words) {
+			if (around[core] != last && run % task_cores)
+				return false;
+			run = around[core] == last ? run + 1 : 1;
+			last = around[core];
+		}
+		if (run % task_cores)
+			return false;
+	}
+	return true;
+}
+
+/* What the share's tasks touch on a node by the cores that the score prefers: 1; 0 if they do not fit uncut; -1. */
+static int touch_best(const struct judged_share *h, const struct cluster_room *r, unsigned node, unsigned task_cores,
+		      uint64_t *out)
+{
+	static const struct request_path none;
+	const struct cluster_kind *kind = r->cluster->nodes[node].kind;
+	const struct score_need need = {
+		.cores = cluster_job_cores(h->job, h->seat->tasks, kind), .task_cores = task_cores, .fit = FIT_PREFER,
+		.level = LEVEL_NODE, .path = &none,
+	};
+	struct fit_cache *cache = &h->j->cache;
+	const uint64_t *cores;
+	struct node_fit *fit;
+
+	if (r->count[node] < need.cores || !fit_cost(cache, kind->shape, cluster_room_node(r, node), &need, &fit))
+		return cache->failed ? -1 : 0;
+	if (!(cores = fit_cores(cache, fit, need.cores)))
+		return -1;
+	*out = touch_of(h->j, kind, cores);
+	return is_uncut(h->j, kind, cores, task_cores);
 }
 
 /* The minimum of each lane, and the least sum of lanes, over the empty nodes of all kinds. */
-static int empty_least(const struct judged_share *h, uint64_t *lanes, unsigned *sum)
+static int empty_least(const struct judged_share *h, uint64_t *least, unsigned *sum)
 {
-	struct front f;
+	uint64_t touch;
 
-	*lanes = UINT64_MAX / 2;
-	*sum = front_touch_sum(h->touch);
+	*least = UINT64_MAX / 2;
+	*sum = touch_sum(h->touch);
 	for (size_t i = 0; i < h->j->cluster->nkinds; i++) {
-		if (h->j->sample[i] < 0)
-			continue;
-		if (front_on(h, &h->j->empty, h->j->sample[i], false, &f))
+		int rc = h->j->sample[i] < 0 ? 0 : touch_best(h, &h->j->empty, h->j->sample[i], 1, &touch);
+
+		if (rc < 0)
 			return -1;
-		for (size_t n = 0; n < f.n; n++) {
-			*lanes = front_touch_least(*lanes, f.list[n]);
-			if (front_touch_sum(f.list[n]) < *sum)
-				*sum = front_touch_sum(f.list[n]);
-		}
+		if (!rc)
+			continue;
+		*least = touch_least(*least, touch);
+		if (touch_sum(touch) < *sum)
+			*sum = touch_sum(touch);
 	}
 	return 0;
 }
@@ -168,24 +310,22 @@ static int empty_least(const struct judged_share *h, uint64_t *lanes, unsigned *
 static void note_splits(const struct judged_share *h, uint64_t least, bool split[JUDGED_LEVELS])
 {
 	for (size_t i = 0; i < JUDGED_LEVELS; i++)
-		split[i] |= front_touch_count(least, judged[i].lane) < front_touch_count(h->touch, judged[i].lane);
+		split[i] |= touch_count(least, judged[i].lane) < touch_count(h->touch, judged[i].lane);
 }
 
 /* Compares the share with placements on another node that the job does not have, or on its own. */
 static int compare_node(const struct judged_share *h, unsigned node, struct judgement *out)
 {
-	uint64_t least = h->touch;
-	struct front f;
+	const struct cluster_kind *kind = h->j->cluster->nodes[node].kind;
+	uint64_t touch;
+	int rc = touch_best(h, h->room, node, cluster_job_task_cores(h->job, kind), &touch);
 
-	if (front_on(h, h->room, node, true, &f))
-		return -1;
-	for (size_t i = 0; i < f.n; i++) {
-		out->dominated |= f.list[i] != h->touch && front_touch_within(f.list[i], h->touch);
-		least = front_touch_least(least, f.list[i]);
-	}
+	if (rc <= 0)
+		return rc;
+	out->dominated |= touch != h->touch && touch_within(touch, h->touch);
 	if (node == h->seat->node)
-		note_splits(h, least, out->split_own);
-	note_splits(h, least, out->split_any);
+		note_splits(h, touch, out->split_own);
+	note_splits(h, touch, out->split_any);
 	return 0;
 }
 
@@ -222,19 +362,14 @@ static bool stands_free(const struct judged_share *h, const struct whole *d)
 	return false;
 }
 
-/* Whether the domain is no worse than the share's cores. 1, 0, or -1. */
-static int fits_as_well(const struct judged_share *h, const struct whole *d)
+/* Whether the domain is no worse than the share's cores. */
+static bool fits_as_well(const struct judged_share *h, const struct whole *d)
 {
 	const struct cluster_kind *own = h->j->cluster->nodes[h->seat->node].kind;
-	struct fronts *f = h->j->fronts;
-	struct front front;
 
-	if (d->cores != cluster_job_cores(h->job, h->seat->tasks, d->kind))
-		return 0;
-	if (fronts_get(f, d->kind, d->mask, cluster_job_task_cores(h->job, d->kind), d->cores, &front))
-		return -1;
-	return front.n && front_touch_within(*front.list, h->touch) &&
-	       fronts_touch_l2(f, d->kind, d->mask) <= fronts_touch_l2(f, own, h->seat->mask);
+	return d->cores == cluster_job_cores(h->job, h->seat->tasks, d->kind) &&
+	       touch_within(touch_of(h->j, d->kind, d->mask), h->touch) &&
+	       level_count(h->j, d->kind, LEVEL_L2, d->mask) <= level_count(h->j, own, LEVEL_L2, h->seat->mask);
 }
 
 static bool seat_is_exact(const struct judged_share *h)
@@ -247,21 +382,17 @@ static bool seat_is_exact(const struct judged_share *h)
 	return false;
 }
 
-static int judge_exact(const struct judged_share *h, struct judgement *out)
+static void judge_exact(const struct judged_share *h, struct judgement *out)
 {
 	for (size_t i = 0; i < h->j->nwholes; i++) {
 		const struct whole *d = &h->j->wholes[i];
-		int rc = fits_as_well(h, d);
 
-		if (rc < 0)
-			return -1;
-		if (!rc || !stands_free(h, d))
+		if (!fits_as_well(h, d) || !stands_free(h, d))
 			continue;
 		out->exact_had = seat_is_exact(h) && (out->exact_had || !out->exact_possible);
 		out->exact_possible = true;
-		return 0;
+		return;
 	}
-	return 0;
 }
 
 /* --- memory --- */
@@ -357,13 +488,14 @@ static int judge_seat(const struct judged_share *h, struct judgement *out)
 
 	if (empty_least(h, &least, &sum))
 		return -1;
-	out->touched += front_touch_sum(h->touch);
+	out->touched += touch_sum(h->touch);
 	out->ideal += sum;
 	out->broken += packages_broken(h);
 	judge_memory(h, out);
 	if (h->touch != least && compare_all(h, out))
 		return -1;
-	return judge_exact(h, out);
+	judge_exact(h, out);
+	return 0;
 }
 
 int judge_seats(struct judge *j, const struct cluster_room *r, const struct past_job *job,
@@ -372,13 +504,14 @@ int judge_seats(struct judge *j, const struct cluster_room *r, const struct past
 	struct judgement v = {0};
 	int rc = 0;
 
-	fronts_trim(j->fronts);
+	fit_cache_begin(&j->cache, 0);
+	fit_cache_allow(&j->cache, UINT_MAX);
 	for (size_t i = 0; i < seats->n; i++)
 		j->taken[seats->list[i].node] = true;
 	for (size_t i = 0; !rc && i < seats->n; i++) {
 		const struct cluster_share *seat = &seats->list[i];
-		struct judged_share h = { j, r, job, seat, fronts_touch(j->fronts, j->cluster->nodes[seat->node].kind,
-									seat->mask) };
+		struct judged_share h = { j, r, job, seat, touch_of(j, j->cluster->nodes[seat->node].kind,
+								  seat->mask) };
 
 		rc = judge_seat(&h, &v);
 	}

@@ -6,12 +6,9 @@
 #include "replay/cluster.h"
 
 /*
- * Measures a placement against all that were possible at that moment. It is independent of the score: it computes the
- * numbers of domains that so many free cores of a node can touch, except those that are dominated, by combining those
- * of its parts.
- *
- * A level that a node lacks counts as in score.h. If tasks have several cores, another placement counts only if it cuts
- * no task at a NUMA node or an L3 cache, provided that the node has one that is large enough for a task.
+ * Measures a placement against those that the score (score.h) would have chosen at that moment on each node that the
+ * job could have had: the numbers of packages, dies, NUMA nodes and L3 caches that they touch. A level that a node
+ * lacks counts as in score.h.
  */
 enum judge_level { JUDGED_PACKAGE, JUDGED_NUMA, JUDGED_L3, JUDGED_LEVELS };
 enum level judge_level(enum judge_level j);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "replay/fronts.h"
 #include "replay/replay.h"
 #include "table.h"
 
@@ -572,121 +571,6 @@ static void sums_times(void **state)
 	stage_close(&stage);
 }
 
-/* --- what can be touched at all --- */
-
-/* A shape, and of each of its cores the package, die, NUMA node and L3 cache that counts. */
-struct drawing {
-	const char *shape;
-	unsigned cores, task_cores;
-	bool whole[LANES];		/* no task may be cut */
-	unsigned around[12][LANES];
-};
-
-static uint64_t touch_of(const struct drawing *d, unsigned chosen)
-{
-	uint64_t touch = 0;
-
-	for (int lane = 0; lane < LANES; lane++) {
-		uint64_t seen = 0;
-
-		for (unsigned left = chosen; left; left &= left - 1)
-			seen |= 1ull << d->around[__builtin_ctz(left)][lane];
-		touch += __builtin_popcountll(seen) * front_touch_one(lane);
-	}
-	return touch;
-}
-
-static bool is_uncut(const struct drawing *d, unsigned chosen)
-{
-	for (int lane = 0; lane < LANES; lane++)
-		for (unsigned at = 0; d->whole[lane] && at < d->cores; at++) {
-			unsigned in = 0;
-
-			for (unsigned c = 0; c < d->cores; c++)
-				in += d->around[c][lane] == at && chosen >> c & 1;
-			if (in % d->task_cores)
-				return false;
-		}
-	return true;
-}
-
-#define FRONT_MAX 64
-
-/*
- * Each choice of free cores is as much as something in the front, or more; each thing in the front is what some choice
- * touches.
- */
-static void check_fronts(const struct drawing *d, struct fronts *f, const struct cluster_kind *kind,
-			 uint64_t free_cores)
-{
-	bool met[12][FRONT_MAX] = {{0}};
-	struct front front;
-
-	for (unsigned chosen = free_cores; chosen; chosen = (chosen - 1) & free_cores) {
-		unsigned k = __builtin_popcount(chosen);
-		uint64_t touch = touch_of(d, chosen), set = chosen;
-		bool within = !is_uncut(d, chosen);
-
-		assert_true(fronts_touch(f, kind, &set) == touch);
-		assert_int_equal(fronts_get(f, kind, &free_cores, d->task_cores, k, &front), 0);
-		assert_true(front.n <= FRONT_MAX);
-		for (size_t i = 0; i < front.n; i++) {
-			met[k - 1][i] |= is_uncut(d, chosen) && front.list[i] == touch;
-			within |= front_touch_within(front.list[i], touch);
-		}
-		if (!within)
-			fail_msg("%s: %x of %llx is in no front", d->shape, chosen, (unsigned long long) free_cores);
-	}
-	for (int k = 1; k <= __builtin_popcountll(free_cores); k++) {
-		assert_int_equal(fronts_get(f, kind, &free_cores, d->task_cores, k, &front), 0);
-		for (size_t i = 0; i < front.n; i++)
-			if (!met[k - 1][i])
-				fail_msg("%s: no %d of %llx touch that", d->shape, k, (unsigned long long) free_cores);
-	}
-}
-
-static void fronts_are_complete(void **state)
-{
-	static const struct drawing rows[] = {
-		{ "Package:2 [NUMANode] L3Cache:2 Core:3 PU:1", 12, 1, {0},
-		  { { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 1 }, { 0, 0, 0, 1 }, { 0, 0, 0, 1 },
-		    { 1, 1, 1, 2 }, { 1, 1, 1, 2 }, { 1, 1, 1, 2 }, { 1, 1, 1, 3 }, { 1, 1, 1, 3 }, { 1, 1, 1, 3 } } },
-		{ "Package:2 [NUMANode] L3Cache:2 Core:3 PU:1", 12, 2, { [LANE_NUMA] = true, [LANE_L3] = true },
-		  { { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 1 }, { 0, 0, 0, 1 }, { 0, 0, 0, 1 },
-		    { 1, 1, 1, 2 }, { 1, 1, 1, 2 }, { 1, 1, 1, 2 }, { 1, 1, 1, 3 }, { 1, 1, 1, 3 }, { 1, 1, 1, 3 } } },
-		/* tasks that no L3 cache has room for are cut there by all */
-		{ "Package:1 NUMANode:2 L3Cache:2 Core:2 PU:1", 8, 3, { [LANE_NUMA] = true },
-		  { { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 1 }, { 0, 0, 0, 1 }, { 0, 0, 1, 2 }, { 0, 0, 1, 2 },
-		    { 0, 0, 1, 3 },
-		    { 0, 0, 1, 3 } } },
-		/* no NUMA node: the package; no L3 cache: a core by itself, or its L2 cache */
-		{ "{ Package:1 Core:3 PU:1 | Package:1 L2Cache:2 Core:2 PU:1 | "
-		  "Package:1 [NUMANode] { L3Cache:1 Core:3 | L3Cache:1 Core:2 } }", 12, 1, {0},
-		  { { 0, 0, 0, 0 }, { 0, 0, 0, 1 }, { 0, 0, 0, 2 }, { 1, 1, 1, 3 }, { 1, 1, 1, 3 }, { 1, 1, 1, 4 },
-		    { 1, 1, 1, 4 }, { 2, 2, 2, 5 }, { 2, 2, 2, 5 }, { 2, 2, 2, 5 }, { 2, 2, 2, 6 }, { 2, 2, 2, 6 } } },
-		{ "Package:2 Die:2 [NUMANode] { L3Cache:1 Core:2 PU:1 | Core:1 }", 12, 1, {0},
-		  { { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 1 }, { 0, 1, 1, 2 }, { 0, 1, 1, 2 }, { 0, 1, 1, 3 },
-		    { 1, 2, 2, 4 }, { 1, 2, 2, 4 }, { 1, 2, 2, 5 }, { 1, 3, 3, 6 }, { 1, 3, 3, 6 }, { 1, 3, 3, 7 } } },
-	};
-
-	(void) state;
-	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf nodes = {0};
-		struct fronts *f;
-		struct stage s;
-
-		buf_printf(&nodes, "shape A %s\nnodes cn1 A", rows[i].shape);
-		stage_open(&s, nodes.data, "");
-		assert_int_equal(s.cluster->cores, rows[i].cores);
-		assert_non_null(f = fronts_new(s.cluster));
-		for (uint64_t free_cores = 1; free_cores < 1ull << rows[i].cores; free_cores = free_cores * 5 / 3 + 1)
-			check_fronts(&rows[i], f, s.cluster->nodes[0].kind, free_cores);
-		fronts_free(f);
-		stage_close(&s);
-		buf_free(&nodes);
-	}
-}
-
 /* --- any trace --- */
 
 static unsigned chance(unsigned *seed, unsigned below)
@@ -812,7 +696,7 @@ static void memory_is_counted(void **state)
 	buf_free(&jobs);
 }
 
-/* The least cost is never dominated, and misses no exact fit: as one who does not know the score sees it. */
+/* The least cost misses no exact fit, and stock placements are judged worse. */
 static void least_cost_is_never_worse(void **state)
 {
 	(void) state;
@@ -847,7 +731,6 @@ int main(void)
 		cmocka_unit_test(backfills_without_delay),
 		cmocka_unit_test(judges_placements),
 		cmocka_unit_test(sums_times),
-		cmocka_unit_test(fronts_are_complete),
 		cmocka_unit_test(memory_is_counted),
 		cmocka_unit_test(least_cost_is_never_worse),
 	};
