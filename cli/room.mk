@@ -1,19 +1,19 @@
 TOPIARY_ARCHIVES = hwbench bind monitor trace map fabric client replay $(SCORE)
 TOPIARY_PKGS = hwloc libxml-2.0 libzstd libcurl jansson yaml-0.1 munge libcrypto ncursesw tinfo
 TOPIARY_LIBS = -lslurm -lscotch -lscotcherr -lm
-$(eval $(call program,topiary,$(wildcard cli/*.c),$(TOPIARY_ARCHIVES),$(TOPIARY_PKGS),$(TOPIARY_LIBS)))
+$(eval $(call program,topiary,$(wildcard cli/*.c cli/*/*.c),$(TOPIARY_ARCHIVES),$(TOPIARY_PKGS),$(TOPIARY_LIBS)))
 # topiary with starts and stages of the mapping engine left out, for bench-map-ablate: see bench/map_ablate.c.
 MAP_WRAPPED = candidate_is_worth improve_trials anneal_domains swaps_polish
-$(eval $(call linked,topiary_ablate,$(BUILD)/bench/topiary_ablate,$(wildcard cli/*.c) bench/map_ablate.c,$(TOPIARY_ARCHIVES),\
+$(eval $(call linked,topiary_ablate,$(BUILD)/bench/topiary_ablate,$(wildcard cli/*.c cli/*/*.c) bench/map_ablate.c,$(TOPIARY_ARCHIVES),\
 $(TOPIARY_PKGS),$(TOPIARY_LIBS),$(addprefix -Xlinker --wrap=,$(MAP_WRAPPED))))
-$(eval $(call unit,test_why,tests/unit/test_why.c cli/verdict.c cli/table.c,$(SCORE),jansson libcrypto,))
-$(BUILD)/obj/cli/cores.o: ROOM_CFLAGS = -DNDEBUG -isystem \
+$(eval $(call unit,test_why,tests/unit/test_why.c cli/place/verdict.c cli/table.c,$(SCORE),jansson libcrypto,))
+$(BUILD)/obj/cli/place/cores.o: ROOM_CFLAGS = -DNDEBUG -isystem \
 	$(checked_slurm_src)
-$(BUILD)/obj/cli/enable.o: ROOM_CFLAGS = -DSLURM_PLUGINDIR='"$(SLURM_PLUGINDIR)"' \
+$(BUILD)/obj/cli/doctor/enable.o: ROOM_CFLAGS = -DSLURM_PLUGINDIR='"$(SLURM_PLUGINDIR)"' \
 	-DSLURM_OWN_PLUGINDIR='"$(SLURM_OWN_PLUGINDIR)"'
 # The page as a C string, a line of it a line.
-$(BUILD)/gen/trace_page.inc: cli/trace_page.html
+$(BUILD)/gen/trace_page.inc: cli/watch/trace_page.html
 	@mkdir -p $(@D)
 	$(Q)sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
-$(BUILD)/obj/cli/trace_html.o: $(BUILD)/gen/trace_page.inc
-$(BUILD)/obj/cli/trace_html.o: ROOM_CFLAGS = -I$(BUILD)/gen
+$(BUILD)/obj/cli/watch/trace_html.o: $(BUILD)/gen/trace_page.inc
+$(BUILD)/obj/cli/watch/trace_html.o: ROOM_CFLAGS = -I$(BUILD)/gen

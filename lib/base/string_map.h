@@ -12,8 +12,7 @@
 /*
  * A hash map from strings, or keys of any bytes, to consecutive numbers: 0 for the first key added, 1 for the next.
  * Values are kept by the caller in an array indexed by that number. {0} is an empty map. Not thread-safe. Used by
- * lib/shape (directory, snapshot), lib/fabric (ends of cables), lib/replay (fronts by free cores) and topiaryd (known
- * nodes).
+ * lib/shape (directory, snapshot), lib/fabric (ends of cables) and topiaryd (known nodes).
  */
 struct string_map {
 	size_t count;

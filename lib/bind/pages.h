@@ -11,7 +11,7 @@
 
 /*
  * The memory of a process by NUMA node, as /proc/PID/numa_maps has it (proc(5)), and moving it (migrate_pages(2)). For
- * cli/memory.c. Pages that several processes map count for each.
+ * cli/watch/memory.c. Pages that several processes map count for each.
  */
 #define PAGES_NODES 1024u	/* MAX_NUMNODES of the kernel's largest configuration */
 

@@ -11,7 +11,7 @@
 /*
  * A document stored small: by itself (PACK_BASE), or as a zstd patch against a base that it differs from in more than
  * fields (delta/field_layout.h; PACK_PATCH). Exact to the byte. Called by the registry and `topiary pack`; zip_make and
- * zip_open also by topiary-agent and cli/fabric_store.c.
+ * zip_open also by topiary-agent and cli/place/fabric_store.c.
  */
 enum pack_kind { PACK_BASE, PACK_PATCH };
 

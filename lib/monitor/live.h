@@ -26,7 +26,7 @@
  *	then	16	for each column: the sum of a counter, or the last value of a gauge; how often it was absent
  * As these are sums, a reader that looks less often than there are ticks loses none of them.
  *
- * The writer is for node_agent/monitor_trace.c, the reader for cli/top_feed.c.
+ * The writer is for node_agent/monitor_trace.c, the reader for cli/watch/top_feed.c.
  */
 #define LIVE_FILE "monitor.live"
 #define LIVE_MAGIC "TOPLIVE1"

@@ -11,7 +11,7 @@
 
 /*
  * Record what a process, or all there are, does on each PU of this machine into a trace (trace/writer.h). For
- * cli/record.c.
+ * cli/watch/record.c.
  */
 struct recorder;
 

@@ -9,7 +9,7 @@
 /*
  * One head for traces of several nodes, which need not be alike: below one object for all of them the trees of the
  * nodes side by side, in the order given. The objects of "Machine" have the names of the nodes; all others keep the
- * index that they have on their node. Events are those of any node. For cli/top_gather.c.
+ * index that they have on their node. Events are those of any node. For cli/watch/top_gather.c.
  */
 struct trace_join {
 	struct trace_head head;

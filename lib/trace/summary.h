@@ -18,7 +18,7 @@
  *		which formulas do not have; absent values null
  *	omitted	the number of metrics that did not fit
  * Only printable ASCII without backslashes, so that the registry can check it without parsing it. Called by
- * cli/job.c.
+ * cli/watch/job.c.
  */
 #define SUMMARY_MAX 2560u
 

@@ -16,7 +16,7 @@
  * and the others about a task each, with the keys of --topo-report=json and two more:
  *	cores	logical indices of its cores on the whole node
  *	nic_far	the device that its environment names, where another one is near: "mlx5_0 (mlx5_1 is near)"
- * The file may be anybody's. For trace/advice.h and cli/advise_map.c.
+ * The file may be anybody's. For trace/advice.h and cli/watch/advise_map.c.
  */
 #define TRACE_TASKS_BYTES (64u << 20)	/* of the file */
 #define TRACE_TASKS_MAX 65536u

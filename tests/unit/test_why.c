@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../cli/verdict.h"
+#include "../../cli/place/verdict.h"
 #include "table.h"
 
 static struct verdict read_line(const char *line)

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "place/cores.h"
+#include "show.h"
+#include "target.h"
+#include "base/hash.h"
+#include "hwview/draw.h"
+#include "hwxml/tree.h"
+#include "shape/strings.h"
+
+#define LINE 512
+#define LEGEND "L#: hwloc's logical index. White: caches and PUs; pink: memory; grey: cores; olive: PCI devices"
+
+enum form { FORM_SUMMARY, FORM_XML, FORM_CANONICAL, FORM_SVG, FORM_SYNTHETIC, FORM_FACTS };
+
+/* Precisions, each with its member in the registry's answer. */
+static const struct precision {
+	const char *name, *member;
+} precisions[] = {
+	{ "hierarchy", "hierarchy" }, { "cores", "cores_only" }, { "detail", "detail" }, { "allocation", "allocation" },
+};
+#define PRECISIONS (sizeof(precisions) / sizeof(precisions[0]))
+
+struct args {
+	int form;		/* enum form */
+	const char *node;
+	struct target target;
+	const struct precision *precision;
+	const char *cores, *output;
+	unsigned job;		/* 0: none */
+};
+
+static const struct precision *precision_find(const char *name)
+{
+	for (size_t i = 0; i < PRECISIONS; i++)
+		if (!strcmp(precisions[i].name, name))
+			return &precisions[i];
+	return NULL;
+}
+
+static void set_synthetic(void *args, const char *text, struct argp_state *state)
+{
+	struct args *a = args;
+
+	if (!(a->precision = precision_find(text ? text : "hierarchy")))
+		argp_error(state, "--synthetic=%s: invalid value, expected one of: hierarchy, cores, detail, "
+			   "allocation", text);
+}
+
+static void check_together(void *args, struct argp_state *state)
+{
+	struct args *a = args;
+	struct err e;
+
+	if (target_parse(a->node, &a->target, &e))
+		argp_error(state, "%s", e.text);
+	if (a->precision && a->form)
+		argp_error(state, "--synthetic excludes --xml, --canonical, --svg and --facts");
+	if (a->precision)
+		a->form = FORM_SYNTHETIC;
+	if (a->cores && a->form != FORM_SVG)
+		argp_error(state, "--cores requires --svg");
+	if (a->job && a->form != FORM_SVG)
+		argp_error(state, "--job requires --svg");
+	if (a->output && (a->form == FORM_SUMMARY || a->form == FORM_FACTS))
+		argp_error(state, "--output requires --xml, --canonical, --svg or --synthetic");
+}
+
+static const struct cmd_option options[] = {
+	{ "xml", 0, NULL, CMD_CONSTANT(form, FORM_XML), "The exported XML, as the node sent it" },
+	{ "canonical", 0, NULL, CMD_CONSTANT(form, FORM_CANONICAL),
+	  "The XML without what changes between exports of one unchanged node" },
+	{ "svg", 0, NULL, CMD_CONSTANT(form, FORM_SVG), "A drawing" },
+	{ "synthetic", 0, "PRECISION", CMD_OPTIONAL(set_synthetic),
+	  "The topology as a synthetic string: hierarchy (default), cores, "
+	  "detail or allocation" },
+	{ "facts", 0, NULL, CMD_CONSTANT(form, FORM_FACTS), "Serial numbers, addresses, memory, versions" },
+	{ "cores", 0, "LIST", CMD_TEXT(cores), "Highlight these cores in the drawing, e.g. 0-3,8" },
+	{ "job", 0, "ID", CMD_NUMBER(job, 1, UINT32_MAX),
+	  "Highlight the cores of this running job; with --cores, label them as this job's" },
+	{ "output", 'o', "FILE", CMD_TEXT(output), "Write to FILE instead of standard output" },
+	{0},
+};
+
+static const struct cmd_syntax syntax = {
+	options, "NODE[@WHEN]", "Show one node, now or at a time in the past.", CMD_TEXT(node),
+	"a NODE", check_together,
+};
+
+static int read_xml(const struct cmd *c, const struct args *a, struct buf *out, struct err *e)
+{
+	struct buf path = {0};
+	int rc;
+
+	target_path(&a->target, a->form == FORM_CANONICAL ? "canonical" : NULL, &path);
+	rc = path.failed ? err_set(e, "out of memory") : cmd_get(c, path.data, out, e);
+	buf_free(&path);
+	return rc;
+}
+
+/* Without the fraction by which a second is all of it (target.h). */
+static json_t *time_json(const char *at)
+{
+	size_t n = strcspn(at, ".");
+
+	return strcmp(at + n, "." WHEN_END "Z") ? json_string(at) : json_sprintf("%.*sZ", (int) n, at);
+}
+
+/*
+ * A node in the past, computed here from the document that the registry has for that time: in the format of the
+ * registry's answers about a node and about its facts, with the time as "at". NULL with an error.
+ */
+static json_t *past_describe(const struct buf *xml, const struct tree *tree, const struct target *t, struct err *e)
+{
+	char sha256[HASH_HEX];
+	struct strings s;
+	json_t *j;
+
+	if (strings_make(tree, &s, e))
+		return NULL;
+	hash_hex(xml->data, xml->len, sha256);
+	j = json_pack("{s:s, s:o, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:s}", "node", t->node, "at", time_json(t->at),
+		      "hierarchy", s.hierarchy, "cores_only", s.cores, "detail", s.detail, "allocation", s.allocation,
+		      "cores", (int) s.ncores, "pus", (int) s.npus, "xml_bytes", (json_int_t) xml->len,
+		      "sha256", sha256);
+	strings_free(&s);
+	if (!j)
+		err_set(e, "out of memory");
+	return j;
+}
+
+static json_t *past_facts(const struct tree *tree, const struct target *t, struct err *e)
+{
+	json_t *list = json_array(), *j = NULL;
+	struct buf text = {0};
+	char *line, *rest;
+
+	tree_facts(tree, &text);
+	for (rest = text.data; rest && (line = strsep(&rest, "\n")) && *line;) {
+		const char *object, *name;
+
+		strsep(&line, "\t");
+		object = strsep(&line, "\t");
+		name = strsep(&line, "\t");
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "object", object, "fact", name,
+						      "value", line));
+	}
+	if (!text.failed)
+		j = json_pack("{s:s, s:o, s:O}", "node", t->node, "at", time_json(t->at), "facts", list);
+	if (!j)
+		err_set(e, "out of memory");
+	json_decref(list);
+	buf_free(&text);
+	return j;
+}
+
+static json_t *of_the_past(const struct cmd *c, const struct args *a, struct err *e)
+{
+	struct buf xml = {0};
+	struct tree *tree;
+	json_t *j = NULL;
+
+	if (read_xml(c, a, &xml, e))
+		return NULL;
+	if ((tree = tree_parse(xml.data, xml.len, a->target.node, e)))
+		j = a->form == FORM_FACTS ? past_facts(tree, &a->target, e) : past_describe(&xml, tree, &a->target, e);
+	tree_free(tree);
+	buf_free(&xml);
+	return j;
+}
+
+/* The registry's answer about a node, or its facts if these were requested. */
+static json_t *read_words(const struct cmd *c, const struct args *a, struct err *e)
+{
+	return *a->target.at ? of_the_past(c, a, e)
+			     : cmd_get_node(c, a->target.node, a->form == FORM_FACTS ? "/facts" : "", e);
+}
+
+static int show_summary(const struct cmd *c, const struct args *a, const json_t *node, struct err *e)
+{
+	json_t *drift = NULL;
+	int rc = -1;
+
+	if (*a->target.at || (drift = cmd_get_node(c, a->target.node, "/drift", e)))
+		rc = summary_print(node, drift, e);
+	json_decref(drift);
+	return rc;
+}
+
+static int show_synthetic(const struct cmd *c, const struct args *a, const json_t *node, struct err *e)
+{
+	const char *text = json_string_value(json_object_get(node, a->precision->member));
+	char *json = NULL;
+	struct buf line = {0};
+	json_t *j;
+	int rc;
+
+	if (!text)
+		return err_set(e, "%s: the registry's answer has no %s", a->target.node, a->precision->name);
+	if (c->json) {
+		j = json_pack("{s:s, s:s}", "node", a->target.node, a->precision->name, text);
+		line.failed = !(json = json_dumps(j, JSON_INDENT(2)));
+		json_decref(j);
+	}
+	buf_printf(&line, "%s\n", json ? json : text);
+	free(json);
+	rc = line.failed ? err_set(e, "out of memory") : cmd_write(a->output, &line, e);
+	buf_free(&line);
+	return rc;
+}
+
+static int show_words(const struct cmd *c, const struct args *a, struct err *e)
+{
+	json_t *words = read_words(c, a, e);
+	int rc;
+
+	if (!words)
+		return -1;
+	if (a->form == FORM_SYNTHETIC)
+		rc = show_synthetic(c, a, words, e);
+	else if (c->json)
+		rc = cmd_print_json(words, e);
+	else if (a->form == FORM_FACTS)
+		rc = facts_print(json_object_get(words, "facts"), e);
+	else
+		rc = show_summary(c, a, words, e);
+	json_decref(words);
+	return rc;
+}
+
+/* The cores of a job on one node, for cores_job. */
+struct cores_there {
+	const char *node;
+	struct buf cores;
+};
+
+static int add_cores(void *there, const char *host, const char *cores, unsigned threads, struct err *e)
+{
+	struct cores_there *t = there;
+
+	(void) threads;
+	if (!strcmp(host, t->node))
+		buf_puts(&t->cores, cores);
+	return t->cores.failed ? err_set(e, "out of memory") : 0;
+}
+
+static int load_cores(void *there, const job_info_t *job, struct err *e)
+{
+	struct cores_there *t = there;
+
+	if (cores_each(job, add_cores, there, e))
+		return -1;
+	return t->cores.len ? 0 : err_set(e, "the job has no cores on %s", t->node);
+}
+
+/* The node and the time of the drawing. */
+static int caption_node(const struct cmd *c, const struct args *a, char line[static LINE], struct err *e)
+{
+	char since[WHEN_MAX];
+	json_t *node;
+
+	if (*a->target.at) {
+		snprintf(line, LINE, "%s as of %s", a->target.node, when_local(a->target.at, since));
+		return 0;
+	}
+	if (!(node = cmd_get_node(c, a->target.node, "", e)))
+		return -1;
+	snprintf(line, LINE, "%s, unchanged since %s", a->target.node,
+		 when_local(cmd_text(node, "topology_since"), since));
+	json_decref(node);
+	return 0;
+}
+
+static int show_drawing(const struct cmd *c, const struct args *a, const struct buf *xml, struct err *e)
+{
+	struct cores_there job = { .node = a->target.node };
+	struct buf drawing = {0}, coloured = {0};
+	char of[LINE];
+	int rc = caption_node(c, a, of, e);
+
+	if (rc == 0 && a->job && !a->cores)
+		rc = cores_job(a->job, load_cores, &job, e);
+
+	const char *cores = a->cores ? a->cores : job.cores.data;
+	const char *caption[DRAW_LINES] = { of, LEGEND, NULL };
+
+	if (cores) {
+		buf_printf(&coloured, "Dark green: core%s %s", strpbrk(cores, ",-") ? "s" : "", cores);
+		if (a->job)
+			buf_printf(&coloured, " of job %u", a->job);
+		caption[1] = coloured.data;
+		caption[2] = LEGEND;
+	}
+	if (rc == 0 && (rc = coloured.failed ? err_set(e, "out of memory") : 0) == 0 &&
+	    draw_svg(xml->data, xml->len, cores, caption, &drawing, e))
+		rc = err_within(e, "%s", a->target.node);
+	if (rc == 0)
+		rc = cmd_write(a->output, &drawing, e);
+	buf_free(&job.cores);
+	buf_free(&coloured);
+	buf_free(&drawing);
+	return rc;
+}
+
+static int show_document(const struct cmd *c, const struct args *a, struct err *e)
+{
+	struct buf xml = {0};
+	int rc = read_xml(c, a, &xml, e);
+
+	if (rc == 0)
+		rc = a->form == FORM_SVG ? show_drawing(c, a, &xml, e) : cmd_write(a->output, &xml, e);
+	buf_free(&xml);
+	return rc;
+}
+
+int cmd_show(struct cmd *c, int argc, char **argv, struct err *e)
+{
+	struct args a = { .form = FORM_SUMMARY };
+
+	if (cmd_parse(c, &syntax, &a, argc, argv, e))
+		return -1;
+	return a.form == FORM_XML || a.form == FORM_CANONICAL || a.form == FORM_SVG ? show_document(c, &a, e)
+										    : show_words(c, &a, e);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_CLI_PLACE_CORES_H
+#define TOPIARY_CLI_PLACE_CORES_H
+
+#include <slurm/slurm.h>
+
+#include "base/err.h"
+
+/* slurm_load_job with all details; its parameters differ between releases. */
+int cores_load(uint32_t id, job_info_msg_t **out);
+
+/*
+ * Load a job's record from slurmctld, as any user may, and call `with` on it; the record is valid during the call. 0,
+ * or -1 with an error that names the job.
+ */
+int cores_job(uint32_t id, int (*with)(void *data, const job_info_t *job, struct err *e), void *data, struct err *e);
+
+/*
+ * Call each for every host of a job, in the job's order, with the job's cores there ("0-5,12", abstract indices) and
+ * the CPUs that the job has of each of them, until one fails. 0 or -1.
+ */
+int cores_each(const job_info_t *job,
+	       int (*each)(void *data, const char *host, const char *cores, unsigned threads, struct err *e),
+	       void *data, struct err *e);
+
+#endif

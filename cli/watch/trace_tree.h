@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_CLI_WATCH_TRACE_TREE_H
+#define TOPIARY_CLI_WATCH_TRACE_TREE_H
+
+#include "table.h"
+#include "trace/formula.h"
+#include "trace/reader.h"
+#include "trace/unit.h"
+#include "trace/view.h"
+
+/*
+ * The hardware tree of a trace with one metric: which objects are shown and in which order, their values at a tick, and
+ * the greatest value so far at each level, which bars and colours are relative to. For trace_show.c.
+ */
+#define TRACE_TREE_SAME 8
+#define TRACE_TREE_METRICS 4		/* at most, of a box */
+
+struct trace_tree_level {			/* widest first */
+	const struct trace_level *level;
+	const struct trace_level *same[TRACE_TREE_SAME];	/* narrower, with the same PUs: in the same rows */
+	unsigned nsame;
+	double *value;				/* of each object, NAN: absent */
+	double most;				/* of all objects at all ticks so far */
+};
+
+struct trace_tree_row {
+	unsigned level, object;			/* levels[level].value[object] */
+	unsigned first, end;			/* PUs */
+	unsigned depth, parent;			/* the parent is a row before; of the first, itself */
+};
+
+struct trace_tree {
+	const struct trace_head *head;		/* borrowed */
+	struct trace_view *view;		/* a metric for each level */
+	struct trace_tree_level *levels;
+	unsigned n;
+	struct trace_tree_row *rows;		/* what contains others comes before them */
+	unsigned nrows;
+	char metric[TRACE_NAME];
+	struct trace_unit unit;
+	unsigned next;				/* block, of accumulated values */
+	struct trace_tree *beside;		/* of the next metric wanted; NULL: none */
+};
+
+struct trace_tree_request {
+	const char *metric;			/* an event or one of `formulas`; NULL: the first; "A,B": some */
+	const char *level;			/* the deepest level */
+	enum trace_mode mode;
+	struct formula_list formulas;
+};
+
+/* The formulas of a file (trace/formula.h), or those of the trace if it is NULL. 0 or -1. */
+int trace_tree_formulas(const char *path, const struct trace_head *h, struct formula_list *out, struct err *e);
+
+/*
+ * h is borrowed. Values are absent. What is computed for a tree is for those beside it, too. 0, or -1 with *t {0}.
+ * trace_tree_free leaves {0}.
+ */
+int trace_tree_make(struct trace_tree *t, const struct trace_head *h, const struct trace_tree_request *how,
+		    struct err *e);
+void trace_tree_free(struct trace_tree *t);
+
+/* Compute the values of a block, for trace_tree_tick, and raise the greatest ones. 0 or -1. */
+int trace_tree_block(struct trace_tree *t, const struct trace_block *b, struct err *e);
+/* The same for block i of the trace, which is read into b; in any order, also if values are accumulated. 0 or -1. */
+int trace_tree_read(struct trace_tree *t, const struct trace *from, unsigned i, struct trace_block *b, struct err *e);
+
+/* Set the values to those of a tick of the last block. */
+void trace_tree_tick(struct trace_tree *t, const struct trace_block *b, unsigned tick);
+
+/* "Package 0 + NUMANode 0", as in lstopo(1). Appended to out. */
+void trace_tree_name(const struct trace_tree *t, const struct trace_tree_row *r, struct buf *out);
+/* "busy, %; migrations, /s". Appended to out. */
+void trace_tree_title(const struct trace_tree *t, struct buf *out);
+double trace_tree_value(const struct trace_tree *t, const struct trace_tree_row *r);
+/* What a tree beside it has for the row's object. NAN: absent, or not of that level. */
+double trace_tree_value_of(const struct trace_tree *beside, const struct trace_tree *t, const struct trace_tree_row *r);
+/* The value as a part of the greatest, from 0 to 1; 0 if it is absent. */
+double trace_tree_part(const struct trace_tree *t, const struct trace_tree_row *r);
+
+/* "12.35M", in at most 9 characters: "-" if it is absent. trace_tree_cell: in a table. */
+#define TRACE_NUMBER 16
+const char *trace_tree_number(double x, char text[static TRACE_NUMBER]);
+void trace_tree_cell(struct table *table, double x);
+
+#endif
