@@ -36,7 +36,7 @@ deb rpm: SETUP = packages slurm
 deb rpm: $(if $(filter file,$(origin SLURM_SRC)),setup)
 	@env $(if $(SLURM_PREFIX),SLURM_PREFIX=$(SLURM_PREFIX)) CACHE=$(CACHE) $(if $(SLURM_SRC),SLURM_SRC=$(SLURM_SRC)) packaging/make-$@ $(BUILD)/$@
 
-# README.md's recipe and the administrator's guide, with the packages, on four hosts with a Slurm of their own.
+# README.md's recipe and the administrator's guide, with the packages, on a site of six hosts, each with its own systemd.
 check-recipe: deb rpm
 	@$(RIG_ENV) packaging/site-root
 	@$(PYTEST) tests/recipe

@@ -3,13 +3,10 @@
 """RPM packages: their files, what they require, and their scriptlets in a root of their own."""
 import os
 import re
-import signal
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
-from hosts import Host
 from rig.paths import BUILD, ROOT
 
 RPMS = Path(os.environ.get("TOPIARY_RPMS", BUILD / "rpm"))
@@ -28,10 +25,8 @@ FILES = {
 }
 
 
-def rpm(*words, before=(), check=True):
-    # Debian's rpm installs only with --force-debian.
-    return subprocess.run([*before, "rpm", "--force-debian", *map(str, words)], capture_output=True, text=True,
-                          check=check, timeout=120)
+def rpm(*words):
+    return subprocess.run(["rpm", *map(str, words)], capture_output=True, text=True, check=True, timeout=120)
 
 
 def package(name):
@@ -44,28 +39,15 @@ def slurm_version():
     return re.search(r"Slurm (\S+)$", (RPMS / "build.log").read_text().split("\n")[0]).group(1)
 
 
-@pytest.fixture(scope="module")
-def host():
-    with tempfile.TemporaryDirectory(prefix="topiary-rpm-") as folder:
-        os.chmod(folder, 0o755)
-        host = Host("rpm", "198.18.0.1", "registry", Path(folder) / "rpm")
-        yield host
-        host.daemon.stop(signal.SIGKILL)
-
-
 @pytest.fixture
 def root(host):
-    """The root of a host on which nothing of Topiary is installed by rpm; `root(words)` is rpm on it."""
-    def on_root(*words, check=True):
-        # In the host's mount namespace, where its root is mounted, and with this machine's rpm.
-        return rpm("--root", host.folder / "root", "--dbpath=/var/lib/rpm", *words, check=check,
-                   before=["nsenter", f"--target={host.pid}", "--mount"])
+    """rpm on a host on which nothing of Topiary is installed by it."""
     host.run("rm -rf /etc/slurm && mkdir /etc/slurm")
-    yield on_root
-    installed = [name for name in FILES if on_root("-q", name, check=False).returncode == 0]
+    yield host.rpm
+    installed = [name for name in FILES if host.rpm("-q", name, check=False).returncode == 0]
     host.run("rm -rf /etc/slurm")
     if installed:
-        on_root("-e", *installed)
+        host.rpm("-e", *installed)
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -6,13 +6,11 @@ import functools
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
-from hosts import Host
 from rig.paths import CACHE, ROOT
 
 HOMES = sorted(path.parents[2] for path in CACHE.glob("slurm/[0-9]*/prefix/sbin/slurmd"))
@@ -46,13 +44,6 @@ def built(folder):
     return functools.cache(lambda kind: build(kind, folder / kind))
 
 
-@pytest.fixture(scope="module")
-def host(folder):
-    host = Host("site", "198.18.0.1", "compute", folder / "host")
-    yield host
-    host.daemon.stop(signal.SIGKILL)
-
-
 class Deb:
     """To unpack is what runs the script; the rest of topiary-slurm's dependencies are not on this host."""
 
@@ -72,22 +63,16 @@ class Deb:
 
 class Rpm:
     def __init__(self, host):
-        # In the host's mount namespace, where its root is mounted, and with this machine's rpm; Debian's installs only
-        # with --force-debian.
-        self.command = ["nsenter", f"--target={host.pid}", "--mount", "rpm", "--force-debian", "--root",
-                        host.folder / "root", "--dbpath=/var/lib/rpm"]
-
-    def run(self, *words):
-        return subprocess.run([*self.command, *words], capture_output=True, text=True, check=False, timeout=120)
+        self.host = host
 
     def install(self, package):
-        return self.run("-i", "--nodeps", package)
+        return self.host.rpm("-i", "--nodeps", package, check=False)
 
     def is_installed(self):
-        return self.run("-q", "topiary-slurm").returncode == 0
+        return self.host.rpm("-q", "topiary-slurm", check=False).returncode == 0
 
     def remove(self):
-        assert not self.run("-e", "topiary-slurm").returncode
+        self.host.rpm("-e", "topiary-slurm")
 
 
 @pytest.mark.parametrize("kind, tool", [("deb", Deb), ("rpm", Rpm)])

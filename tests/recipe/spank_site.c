@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+
+/*
+ * Two SPANK plugins as sites have them, for tests/recipe: spank_project.so has an option of its own, which each task
+ * sees in SITE_PROJECT; spank_scratch.so (-DSCRATCH) gives each task a mount namespace with an empty /var/tmp.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+
+#include <slurm/spank.h>
+
+#ifdef SCRATCH
+SPANK_PLUGIN(scratch, 1);
+
+int slurm_spank_task_init_privileged(spank_t spank, int argc, char **argv)
+{
+	(void) spank, (void) argc, (void) argv;
+	if (unshare(CLONE_NEWNS) || mount("", "/", NULL, MS_SLAVE | MS_REC, NULL) ||
+	    mount("scratch", "/var/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777"))
+		return ESPANK_ERROR;
+	return ESPANK_SUCCESS;
+}
+#else
+SPANK_PLUGIN(project, 1);
+
+static char *project;
+
+static int project_set(int value, const char *argument, int remote)
+{
+	(void) value, (void) remote;
+	free(project);
+	project = strdup(argument);
+	return project ? ESPANK_SUCCESS : ESPANK_ERROR;
+}
+
+int slurm_spank_init(spank_t spank, int argc, char **argv)
+{
+	static struct spank_option option = {"project", "NAME", "Project of the job", 1, 0, project_set};
+
+	(void) argc, (void) argv;
+	return spank_option_register(spank, &option);
+}
+
+int slurm_spank_task_init(spank_t spank, int argc, char **argv)
+{
+	(void) argc, (void) argv;
+	return spank_setenv(spank, "SITE_PROJECT", project ? project : "none", 1);
+}
+#endif
