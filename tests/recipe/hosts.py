@@ -40,12 +40,13 @@ class Host:
         self.start()
 
     def start(self):
-        """To be waited for by await_boot(). Not in a thread, whose end would be the host's."""
+        """To be waited for by await_boot(). Not in a thread, whose end would be the host's. It ends itself with this
+        process, and removes its cgroups then, which nobody else does."""
         for mark in ("ready", "network"):
             (self.folder / mark).unlink(missing_ok=True)
         self.daemon = Daemon.run(self.name, ["setpriv", "--pdeathsig", "TERM", HERE / "boot", self.name,
                                              f"{BASE}/site:{BASE}/minimal", BASE / "archives"],
-                                 self.folder / "boot.log", cwd=self.folder)
+                                 self.folder / "boot.log", cwd=self.folder, guard=False)
 
     def await_boot(self):
         ready = self.folder / "ready"

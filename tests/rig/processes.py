@@ -46,13 +46,14 @@ class Daemon:
         self.name, self.pid, self.start, self.log = name, pid, start, log
 
     @classmethod
-    def run(cls, name, command, log, env=None, cwd="/"):
+    def run(cls, name, command, log, env=None, cwd="/", guard=True):
         with open(log, "ab") as out:
             child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, cwd=cwd,
                                      start_new_session=True)
         daemon = cls(name, child.pid, start_time(child.pid), str(log))
         daemon.child = child
-        guarded(f"{daemon.pid} {daemon.start}")
+        if guard:
+            guarded(f"{daemon.pid} {daemon.start}")
         return daemon
 
     def alive(self):
