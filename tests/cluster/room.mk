@@ -4,7 +4,8 @@ $(eval $(call linked,cpus,$(BUILD)/tests/cpus.so,tests/rig/cpus.c,,,,-shared))
 $(eval $(call linked,where,$(BUILD)/tests/where,tests/rig/where.c,,ompi-c hwloc,,))
 UNITS += $(BUILD)/tests/set_clock.so
 $(eval $(call linked,set_clock,$(BUILD)/tests/set_clock.so,tests/rig/set_clock.c,,,,-shared))
-UNITS += $(BUILD)/tests/threads $(BUILD)/tests/touch
+UNITS += $(BUILD)/tests/threads $(BUILD)/tests/touch $(BUILD)/tests/saw
+$(eval $(call linked,saw,$(BUILD)/tests/saw,tests/rig/saw.c,,,,))
 $(eval $(call linked,threads,$(BUILD)/tests/threads,tests/rig/threads.c,,hwloc,,-fopenmp))
 $(call objects,tests/rig/threads.c): ROOM_CFLAGS := -fopenmp
 $(eval $(call linked,touch,$(BUILD)/tests/touch,tests/rig/touch.c,,,,))
@@ -36,7 +37,7 @@ check: built
 check-programs:
 	@$(PYTEST) $(wildcard tests/unit/test_*.c)
 check-tests:
-	@TOPIARY_RECORD=check $(SIDE_BY_SIDE) --ignore-glob='*.c' tests/cluster tests/store tests/unit
+	@TOPIARY_RECORD=check $(SIDE_BY_SIDE) --ignore-glob='*.c' tests/cluster tests/store tests/unit tests/whole
 check-suite:
 	@$(RIG_ENV) tests/suite/slurm_suite.py --telling
 check-release-%:
@@ -47,6 +48,9 @@ releases:
 # Every option set beside stock Slurm, as before a release; `make check` has a sample.
 check-battery: built
 	@TOPIARY_BATTERY=whole $(PYTEST) tests/cluster/compose/test_battery.py
+# Random machines, loads and requests, judged apart from the code: as many as N= says, drawn from SEED=.
+check-whole: built
+	@$(RIG_ENV) tests/whole/run.py $(if $(N),--cases $(N)) $(if $(SEED),--seed $(SEED))
 check-store: built
 	@$(SIDE_BY_SIDE) tests/store
 
@@ -109,4 +113,4 @@ demo:
 demo-down:
 	@$(RIG_ENV) tools/demo down
 
-.PHONY: setup built check check-programs check-tests check-suite check-store check-battery check-cluster check-smoke check-slurm-suite releases demo demo-down
+.PHONY: setup built check check-programs check-tests check-suite check-store check-battery check-whole check-cluster check-smoke check-slurm-suite releases demo demo-down

@@ -1,0 +1,699 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""
+What is true of a job, found apart from the code under test: from the nodes' XML, what slurmctld shows, and what the
+tasks saw. Each check yields faults: a kind, what was seen, what is true.
+"""
+import itertools
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rig.ask import expand, fields
+
+from .requests import Request
+
+LEVELS = {"package": "Package", "die": "Die", "l3": "L3Cache", "l2": "L2Cache"}
+NOUNS = {"package": "package", "die": "die", "NUMA node": "numa", "L3 cache": "l3", "L2 cache": "l2", "node": "node"}
+NOUN = r"(package|die|NUMA node|L3 cache|L2 cache|node)s?"
+IO = {"Bridge", "PCIDev", "OSDev"}
+PREFERRED, BIND, INTERLEAVE, LOCAL, PREFERRED_MANY = 1, 2, 3, 4, 5
+POLICIES = {"preferred": {PREFERRED, PREFERRED_MANY}, "bind": {BIND}, "interleave": {INTERLEAVE}, "local": {LOCAL},
+            "default": {0}}
+
+
+class Fault(NamedTuple):
+    kind: str
+    seen: str
+    true: str
+
+
+def bits(text):
+    """The members of a hwloc set."""
+    value = 0
+    for word in text.split(","):
+        value = value << 32 | int(word or "0", 16)
+    return frozenset(i for i in range(value.bit_length()) if value >> i & 1)
+
+
+def numbers(text):
+    return frozenset(expand(text)) if text else frozenset()
+
+
+class Memory(NamedTuple):
+    number: int
+    pus: frozenset
+    bytes: int
+    subtype: str
+
+
+class Hardware:
+    """A node by its XML: cores by hwloc's order, each a set of the operating system's PU numbers."""
+
+    def __init__(self, xml):
+        root = ET.fromstring(re.sub(r"<!DOCTYPE[^>]*>", "", xml)).find("object")
+        self.cores, self.memory, self.nics, self.pu_order = [], [], {}, []
+        self.found = {level: [] for level in LEVELS}
+        driver, cards = {}, []
+
+        def walk(thing, near, busid):
+            kind = thing.get("type")
+            mine = bits(thing.get("cpuset")) if kind not in IO else near
+            if kind == "Core":
+                self.cores.append(mine)
+            elif kind == "PU":
+                self.pu_order.append(int(thing.get("os_index")))
+            elif kind == "NUMANode":
+                self.memory.append(Memory(int(thing.get("os_index")), mine, int(thing.get("local_memory", 0)),
+                                          thing.get("subtype", "")))
+            elif kind == "PCIDev":
+                busid = thing.get("pci_busid")
+                if thing.get("pci_type").startswith("03") and "[1a03:" not in thing.get("pci_type"):
+                    cards.append((busid, mine))
+            elif kind == "OSDev":
+                number = re.fullmatch(r"(?:nvml|rsmi|ze)(\d+)", thing.get("name"))
+                if number:
+                    driver[int(number[1])] = mine
+                if thing.get("osdev_type") == "3":
+                    self.nics[thing.get("name")] = mine
+            for level, name in LEVELS.items():
+                if kind == name:
+                    self.found[level].append(mine)
+            for child in thing:
+                if child.tag == "object":
+                    walk(child, mine, busid)
+
+        walk(root, bits(root.get("cpuset")), None)
+        self.gpus = driver or dict(enumerate(near for _, near in sorted(cards)))
+        self.core_of = {pu: core for core, pus in enumerate(self.cores) for pu in pus}
+        self.logical = {pu: i for i, pu in enumerate(self.pu_order)}
+        self.found["numa"] = list(dict.fromkeys(node.pus for node in self.memory if node.pus))
+        self.found["node"] = [bits(root.get("cpuset"))]
+
+    def domains(self, level):
+        """The domains of a level as sets of cores; [] where the node does not have it."""
+        return [self.cores_of(pus) for pus in self.found[level]]
+
+    def cores_of(self, pus):
+        return frozenset(self.core_of[pu] for pu in pus if pu in self.core_of)
+
+    def pus_of(self, cores):
+        return frozenset(pu for core in cores if core < len(self.cores) for pu in self.cores[core])
+
+    def touched(self, level, cores):
+        return [domain for domain in self.domains(level) if domain & cores]
+
+    def near(self, gpus):
+        """Cores near any of these GPUs; None when one is unknown."""
+        if any(gpu not in self.gpus for gpu in gpus):
+            return None
+        return frozenset().union(*(self.cores_of(self.gpus[gpu]) for gpu in gpus)) if gpus else frozenset()
+
+    def memory_of(self, pus):
+        """NUMA nodes with memory that are local to any of the PUs."""
+        return [node for node in self.memory if node.pus & pus and node.bytes]
+
+
+class Conf(NamedTuple):
+    """What slurmctld has of a node."""
+    threads: int
+    cores: int
+    reserved: frozenset
+    gpus: int
+
+
+def conf_of(record):
+    told = fields(record)
+    threads = int(told["ThreadsPerCore"])
+    spec = told.get("CPUSpecList", "")
+    gpus = re.search(r"\bGres=gpu:(\d+)", record)
+    return Conf(threads, int(told["Sockets"]) * int(told["CoresPerSocket"]),
+                frozenset(cpu // threads for cpu in expand(spec)) if re.match(r"\d", spec) else frozenset(),
+                int(gpus[1]) if gpus else 0)
+
+
+def hosts(text):
+    """n[1-3,5],m1"""
+    found = []
+    for name, inner in re.findall(r"([^,\[\]]+)(?:\[([^\]]*)\])?", text):
+        found += [f"{name}{i}" for i in expand(inner)] if inner else [name]
+    return found
+
+
+class Record:
+    """A job as slurmctld shows it: {node: cores}, {node: GPUs}."""
+
+    def __init__(self, line, confs):
+        self.line, self.told = line, fields(line)
+        self.cores, self.gpus = {}, {}
+        for names, cpus, more in re.findall(r"Nodes=(\S+) CPU_IDs=(\S+) Mem=\d+ GRES=(\S*)", line):
+            for node in hosts(names):
+                self.cores[node] = frozenset(cpu // confs[node].threads for cpu in expand(cpus))
+                granted = re.search(r"gpu(?::\w+)?:\d+\(IDX:([\d,-]+)\)", more)
+                self.gpus[node] = numbers(granted[1]) if granted else frozenset()
+
+
+@dataclass
+class Case:
+    """All that was seen of a case."""
+    request: object
+    hardware: dict
+    confs: dict
+    order: list                                     # the group's nodes as Slurm orders them
+    loads: list = field(default_factory=list)       # records
+    records: list = field(default_factory=list)
+    why: str = ""
+    tasks: list = field(default_factory=list)       # what each saw
+    reports: list = field(default_factory=list)
+    said: list = field(default_factory=list)        # other lines on stderr
+    fate: str = ""
+    stock: str = ""                                 # the fate under stock Slurm; "": not tried
+
+    def used(self, node):
+        return frozenset().union(*(load.cores.get(node, frozenset()) for load in self.loads))
+
+    def free(self, node):
+        conf = self.confs[node]
+        return frozenset(range(conf.cores)) - self.used(node) - conf.reserved
+
+    def free_gpus(self, node):
+        return frozenset(range(self.confs[node].gpus)) - frozenset().union(
+            *(load.gpus.get(node, frozenset()) for load in self.loads))
+
+
+def judge(case):
+    faults = []
+    for check in (fate, plain, allocation, gpus_of_job, why, step, report, memory, threads, network):
+        faults += check(case)
+    return faults
+
+
+# --- the job
+
+def requires(request):
+    return any(request.value("topo-fit", part) == "require" or request.value("topo-mem", part) == "require"
+               or request.value("topo-request", part) for part in range(len(request.components)))
+
+
+def fate(case):
+    if case.fate == "ran" or case.fate == case.stock or case.stock == "refused":
+        return
+    if case.stock == "ran" and not requires(case.request):
+        yield Fault(f"job {case.fate}", case.fate + ": " + " / ".join(case.said[-3:]), "under stock Slurm it ran")
+    elif requires(case.request) and case.fate in ("waits", "refused") and may_be(case):
+        yield Fault(f"required placement {case.fate}", " / ".join(case.said[-2:]), may_be(case))
+
+
+def may_be(case):
+    """Where a required level could be had now; None also when the judge does not know."""
+    request, options = case.request, case.request.options
+    level = request.value("topo-level") or "node"
+    simple = ("-n", "-N", "-c", "-w", "--topo-fit", "--topo-level")
+    if not all(word.startswith(simple) for word in options) or len(request.components) > 1 or request.value("N") == "2":
+        return None
+    tasks, each = int(request.value("n")), int(request.value("c") or 1)
+    named = request.value("w")
+    for node in named.split(",") if named else case.order:
+        need = -(-tasks * each // case.confs[node].threads)
+        if each > case.confs[node].threads:
+            need = tasks * -(-each // case.confs[node].threads)
+        for domain in case.hardware[node].domains(level):
+            if len(domain & case.free(node)) >= need:
+                return f"{node} has {len(domain & case.free(node))} free cores in one {level}, {need} are needed"
+    return None
+
+
+def plain(case):
+    """Nothing is said in the output of a job that asked for nothing."""
+    told = [line for line in case.said if "topiary" in line]
+    if case.request.plain and case.fate == "ran" and (told or case.reports):
+        yield Fault("plain job's output", " / ".join(told), "it asked for nothing")
+
+
+def allocation(case):
+    for part, record in enumerate(case.records):
+        for node, cores in record.cores.items():
+            taken = cores & (case.used(node) | case.confs[node].reserved)
+            if taken:
+                yield Fault("cores given twice", f"{node}: {sorted(taken)}", "they are another job's or reserved")
+        request = case.request
+        index = 0 if request.array else part
+        level = request.value("topo-level", index)
+        exclusive = request.value("exclusive", index) is not None
+        if request.value("topo-fit", index) != "require" or exclusive or level in (None, "node"):
+            continue
+        for node, cores in record.cores.items():
+            if len(case.hardware[node].touched(level, cores)) > 1:
+                yield Fault("requirement broken", f"{node}: {sorted(cores)} in "
+                            f"{len(case.hardware[node].touched(level, cores))} {level}", "one was required")
+
+
+def gpus_of_job(case):
+    """Of all sets of free GPUs and free cores of its node, the job has one that is as near as any."""
+    request = case.request
+    if len(case.records) != 1 or request.array or request.value("exclusive") is not None or request.value(
+            "topo-fit") in ("off", "spread", "require") or request.value("topo-level") or request.value(
+            "topo-mem") or any(word.startswith(("--gres-flags", "--cpus-per-gpu", "--overcommit", "--spread-job"))
+            for word in request.options):
+        return
+    record = case.records[0]
+    for node, granted in record.gpus.items():
+        hardware, cores, free = case.hardware[node], record.cores[node], case.free(node)
+        if not granted or len(record.cores) > 1 or hardware.near(granted) is None:
+            continue
+
+        def cost(which, near, have):
+            far = len(have) if not which else max(0, len(cores) - len(near & have))
+            return far, sum(not hardware.near([gpu]) & have for gpu in which) if len(cores) >= len(which) else 0
+
+        mine = (len(cores - hardware.near(granted)),
+                sum(not hardware.near([gpu]) & cores for gpu in granted) if len(cores) >= len(granted) else 0)
+        if any(gpu not in hardware.gpus for gpu in case.free_gpus(node)):
+            continue
+        best = min((cost(which, hardware.near(which), free), which)
+                   for which in itertools.combinations(sorted(case.free_gpus(node)), len(granted)))
+        if mine[0] > best[0][0]:
+            yield Fault("job's cores far from its GPUs", f"{node}: {mine[0]} of cores {sorted(cores)} are far from "
+                        f"GPUs {sorted(granted)}", f"with free GPUs {best[1]} "
+                        f"{best[0][0]} would be; free {sorted(free)}")
+
+
+# --- topiary why
+
+def why(case):
+    if case.fate != "ran" or len(case.records) != 1 or not case.why:
+        return
+    record, request = case.records[0], case.request
+    rows, head = {}, ""
+    for line in case.why.splitlines():
+        label = re.match(r"(\w+) {2,}(.*)|(\w+) (.*)", line)
+        if line.startswith(" "):
+            rows.setdefault(head, []).append(line.strip())
+        elif label:
+            head = label[1] or label[3]
+            rows.setdefault(head, []).append(label[2] or label[4])
+    told = {name: " ".join(lines) for name, lines in rows.items()}
+    for check in (why_asked, why_wanted, why_because, why_cores, why_touches, why_level, why_tasks, why_gpus,
+                  why_leaves, why_choice):
+        for fault in check(case, record, request, told) or ():
+            yield Fault(f"why: {fault.kind}", fault.seen, fault.true)
+
+
+def why_asked(case, record, request, told):
+    found = re.search(r"\(fit (\w+)(?:, level (\w+))?\)", told.get("asked", ""))
+    fit, level = request.value("topo-fit") or "prefer", request.value("topo-level")
+    if found and (found[1] != fit or (found[2] or "node") != (level or "node")):
+        yield Fault("asked", told["asked"], f"fit {fit}, level {level}")
+
+
+def threads_used(request, conf):
+    """CPUs that a core of the node gives the job."""
+    each = int(request.value("c") or 1)
+    if request.value("hint") == "nomultithread" or request.value("threads-per-core") == "1":
+        return 1
+    if request.value("ntasks-per-core"):
+        return min(conf.threads, int(request.value("ntasks-per-core")) * each)
+    return conf.threads
+
+
+def why_wanted(case, record, request, told):
+    found = re.match(r"(\d+) tasks? (of|on) (\d+) cores?(?:, up to (\d+) per core,)? on "
+                     r"(?:one node|each of (\d+) nodes)", told.get("wanted", ""))
+    if not found:
+        return
+    tasks, cores, nodes = int(found[1]), int(found[3]), int(found[5] or 1)
+    if nodes != len(record.cores) and "placed" in told.get("job", ""):
+        yield Fault("number of nodes", told["wanted"], f"it has {len(record.cores)}")
+    elif nodes > 1 and tasks * nodes != int(request.value("n")) and request.value("ntasks-per-node") is None:
+        yield Fault("tasks on each node", told["wanted"], f"{request.value('n')} tasks in all")
+    elif nodes == 1 and tasks != int(request.value("n")):
+        yield Fault("number of tasks", told["wanted"], f"{request.value('n')} tasks")
+    for node, own in record.cores.items():
+        each = int(request.value("c") or 1)
+        need = -(-each // threads_used(request, case.confs[node]))
+        if found[2] == "of" and cores != need and request.value("topo-fit") != "spread" and nodes == 1:
+            yield Fault("cores of a task", told["wanted"], f"-c{each} are {need} cores of {node}")
+        if found[2] == "on" and cores != len(own) and nodes == 1:
+            yield Fault("cores of the job", told["wanted"], f"{node}: {sorted(own)}")
+
+
+def why_because(case, record, request, told):
+    """A job that is alone on its nodes, and asked for nothing odd, can have a placement when Slurm starts it."""
+    if "no topology-aware placement can start now" in told.get("because", ""):
+        odd = [w for w in request.options if not w.startswith(("-n", "-N", "-c", "-w", "--topo-fit", "--topo-level"))]
+        if not odd:
+            yield Fault("no placement can start", told["because"], "the job started, so it could have its cores")
+
+
+def why_cores(case, record, request, told):
+    said = {}
+    for item in re.findall(r"(\S+) ([\d,-]+)(?= |$)", told.get("cores", "")):
+        said.update({node: numbers(item[1]) for node in hosts(item[0])})
+    if said and said != record.cores and "..." not in told["cores"]:
+        yield Fault("cores", told["cores"], str({n: sorted(c) for n, c in record.cores.items()}))
+
+
+def why_touches(case, record, request, told):
+    counts = {NOUNS[noun]: int(count) for count, noun in re.findall(rf"(\d+) {NOUN}", told.get("touches", ""))}
+    for level, count in counts.items():
+        true = {len(case.hardware[node].touched(level, cores)) for node, cores in record.cores.items()}
+        if level == "node" or count in true:
+            continue
+        if 0 in true:
+            yield Fault("level that the node does not have", told["touches"], f"no {level} there")
+        else:
+            yield Fault("touches", told["touches"], f"{level}: {sorted(true)}")
+
+
+def why_level(case, record, request, told):
+    line = told.get("level", "")
+    for node, cores in record.cores.items() if len(record.cores) == 1 else ():
+        one = re.match(rf"satisfied: all within one {NOUN}", line)
+        many = re.match(rf"not satisfied: in (\d+) {NOUN}", line)
+        own = re.match(rf"each task has its own {NOUN}", line)
+        level = NOUNS[(one or own or many)[2 if many else 1]] if one or own or many else None
+        found = len(case.hardware[node].touched(level, cores)) if level else 0
+        if one and found > 1 or many and found and found != int(many[1]):
+            yield Fault("level", line, f"{node}: {sorted(cores)} are in {found} {level}")
+        if own and found and found < int(request.value("n")):
+            yield Fault("level", line, f"{node}: {request.value('n')} tasks in {found} {level}")
+        if level and not found and level != "node":
+            yield Fault("level that the node does not have", line, f"{node} has no {level}")
+
+
+def why_tasks(case, record, request, told):
+    if told.get("tasks") != "none is split" or len(record.cores) != 1 or request.value("overcommit") is not None:
+        return
+    (node, cores), = record.cores.items()
+    each = -(-int(request.value("c") or 1) // threads_used(request, case.confs[node]))
+    for level in ("numa", "l3"):
+        domains = [domain for domain in case.hardware[node].domains(level) if len(domain) >= each]
+        room = sum(len(domain & cores) // each for domain in domains)
+        if domains and room < int(request.value("n")) and each > 1:
+            yield Fault("none is split", f"{node}: {sorted(cores)}", f"{request.value('n')} tasks of {each} cores, but "
+                        f"the {level} domains hold {room}")
+            return
+
+
+def why_gpus(case, record, request, told):
+    line = told.get("GPUs", "")
+    far = cores_far = count = 0
+    for node, granted in record.gpus.items():
+        near = case.hardware[node].near(granted)
+        if near is None:
+            return
+        count += len(granted)
+        far += sum(not case.hardware[node].near([gpu]) & record.cores[node] for gpu in granted)
+        cores_far += len(record.cores[node] - near) if granted else 0
+    said = re.match(r"(\d+), near its cores", line)
+    said_far, said_cores = re.search(r"(\d+) of (\d+) (?:is|are) far", line), re.search(r"(\d+) of its cores", line)
+    if line and ((said and (far or cores_far or int(said[1]) != count)) or (not said and (
+            far != int(said_far[1] if said_far else 0) or cores_far != int(said_cores[1] if said_cores else 0)))):
+        yield Fault("GPUs", line, f"{ {n: sorted(g) for n, g in record.gpus.items()} }: {far} of {count} are far,"
+                    f" {cores_far} cores are far from all")
+
+
+def why_leaves(case, record, request, told):
+    line = told.get("leaves", "")
+    if len(record.cores) != 1 or not line or request.array or request.value("exclusive") is not None:
+        return
+    (node, cores), = record.cores.items()
+    hardware = case.hardware[node]
+    used = re.match(rf"(\d+|no) cores? of its {NOUN} (?:is|are) used by other jobs", line)
+    if used and hardware.touched(NOUNS[used[2]], cores):
+        true = len(frozenset().union(*hardware.touched(NOUNS[used[2]], cores)) & case.used(node))
+        if true != int(used[1] if used[1] != "no" else 0):
+            yield Fault("leaves, used by other jobs", line, f"{true}; reserved: {sorted(case.confs[node].reserved)}")
+    left = re.match(rf"(?:exact fit, no|(\d+) free) cores? left in its {NOUN}(, which was entirely free)?", line)
+    if not left or not hardware.touched(NOUNS[left[2]], cores):
+        return
+    domains = hardware.touched(NOUNS[left[2]], cores)
+    true = len(frozenset().union(*domains) & case.free(node) - cores)
+    if true != int(left[1] or 0):
+        yield Fault("leaves", line, f"{true} are free in {[sorted(d) for d in domains]}, the job has {sorted(cores)}")
+    elif left[3] and any(domain & (case.used(node) | case.confs[node].reserved) for domain in domains):
+        yield Fault("leaves, entirely free", line, f"in use before: {sorted(case.used(node))}")
+
+
+def why_choice(case, record, request, told):
+    found = re.match(r"(\d+) of (\d+) nodes? offered by Slurm had room", told.get("choice", ""))
+    named = request.value("w")
+    if found and int(found[2]) > len(case.order):
+        yield Fault("choice", told["choice"], f"the partition has {case.order}")
+    beside = re.match(r"(\S+?):? ", told.get("beside", ""))
+    if beside and (beside[1] not in case.order or beside[1] in record.cores):
+        yield Fault("beside", told["beside"], f"the job has {list(record.cores)} of {case.order}")
+    elif beside and "first node in Slurm's order" in told["beside"]:
+        if named:
+            yield Fault("first in Slurm's order", told["beside"], f"the job names {named}")
+        elif len(record.cores) == 1 and case.order.index(beside[1]) < case.order.index(*record.cores):
+            yield Fault("first in Slurm's order", told["beside"], f"the order is {case.order}")
+
+
+# --- the step
+
+class On(NamedTuple):
+    """The tasks of a step on a node, in the order of ranks; cores of the step there."""
+    node: str
+    hardware: Hardware
+    tasks: list
+    cores: frozenset
+    cpus: int          # -c; 0: none
+
+
+def steps(case):
+    """The tasks by node."""
+    if case.fate != "ran":
+        return []
+    mine = {}
+    for task in case.tasks:
+        mine.setdefault(task["SLURMD_NODENAME"], []).append(task)
+    each = case.request.step_value("c") if case.request.matrix else step_cpus(case.request)
+    found = []
+    for node, tasks in mine.items():
+        hardware = case.hardware[node]
+        handed = next((bits(task["step"]) for task in tasks if task.get("step")), None)
+        own = frozenset().union(*(record.cores.get(node, frozenset()) for record in case.records))
+        found.append(On(node, hardware, sorted(tasks, key=lambda task: task["rank"]),
+                        own if handed is None else hardware.cores_of(handed), int(each or 0)))
+    return found
+
+
+def step_cpus(request):
+    """-c of srun; from 22.05 on srun has one CPU where sbatch alone has -c."""
+    return Request([request.srun]).value("c") or request.value("c") and "1"
+
+
+def placing(case):
+    """The placement that is asked of the step; None when the user's own binding comes first."""
+    request = case.request
+    if request.matrix:
+        return "map"
+    place = request.step_value("topo-place")
+    if not place and request.step_value("topo-tasks") == "auto":
+        place = "auto"
+        if any(request.value(name) is not None for name in ("hint", "threads-per-core")):
+            return None
+    return None if place == "off" else place
+
+
+def step(case):
+    place = placing(case)
+    for on in steps(case):
+        job = frozenset().union(*(record.cores.get(on.node, frozenset()) for record in case.records))
+        if any(task.get("step") for task in on.tasks) and on.cores - job:
+            yield Fault("topology has cores of others", f"{on.node}: {sorted(on.cores)}", f"the job has {sorted(job)}")
+        if not any(task.get("step") for task in on.tasks):
+            yield Fault("no topology", f"{on.node}: HWLOC_XMLFILE is not set", f"hardware {sorted(on.cores)}")
+            continue
+        if not place:
+            continue
+        masks = [numbers(task["cpus"]) for task in on.tasks]
+        allowed = on.hardware.pus_of(on.cores)
+        if not all(mask <= allowed for mask in masks):
+            if not case.said:
+                yield Fault("placement not done and not said", f"{on.node}: {[sorted(m) for m in masks][:2]}",
+                            f"--topo-place={place} within {sorted(allowed)}")
+            continue
+        yield from shares(case, on, place, masks, allowed)
+        if place in ("gpu", "auto"):
+            yield from gpus_of_tasks(case, on, masks)
+
+
+def shares(case, on, place, masks, allowed):
+    """Ranks are disjoint and have what -c asked, where the step holds that."""
+    n, each = len(masks), on.cpus or 1
+    overlap = any(a & b for a, b in itertools.combinations(masks, 2))
+    sharing = place in ("mem", "auto", "gpu") and not on.cpus
+    where = f"{on.node}, {place}: {[','.join(map(str, sorted(m))) for m in masks][:6]}"
+    # A CPU of Slurm is a core, or a thread where the step has too few cores, or where memory comes first.
+    how, _, level = place.partition(":")
+    whole = n * each <= len(on.cores) and level not in ("core", "pu") and (
+        place not in ("mem", "auto", "map") or case.confs[on.node].threads == 1)
+    size = [len(on.hardware.cores_of(mask)) if whole else len(mask) for mask in masks]
+    if n * each > len(allowed):
+        return
+    if overlap and not sharing:
+        yield Fault("ranks overlap", where, f"{n} tasks of {each} CPUs, PUs {sorted(allowed)}")
+    if min(size) < each and not case.said:
+        yield Fault(f"rank has too few {'cores' if whole else 'CPUs'}", where, f"{each} each, PUs {sorted(allowed)}")
+    if n == 1 and not on.cpus and place == "mem" and masks[0] != allowed:
+        yield Fault("allocation not used", where, f"the step has {sorted(allowed)}")
+    if not level or level not in on.hardware.found or n * each > len(on.cores):
+        return
+    domains = [domain & on.cores for domain in on.hardware.domains(level) if domain & on.cores]
+    room = [len(domain) // each for domain in domains]
+    if how == "compact" and sum(room) >= n and any(
+            not any(on.hardware.cores_of(mask) <= domain for domain in domains) for mask in masks):
+        yield Fault("compact crosses a boundary", where, f"the {level} domains {[sorted(d) for d in domains]} hold {n} "
+                    f"tasks of {each} cores")
+    if how == "scatter" and domains and min(room) >= -(-n // len(domains)):
+        count = [sum(on.hardware.cores_of(mask) <= domain for mask in masks) for domain in domains]
+        if max(count) - min(count) > 1:
+            yield Fault("scatter is uneven", where, f"{level} domains {list(map(sorted, domains))} have {count} tasks")
+
+
+def gpus_of_task(task):
+    told = task.get("CUDA_VISIBLE_DEVICES") or task.get("ROCR_VISIBLE_DEVICES") or ""
+    return [int(one) for one in told.split(",") if one.isdigit()]
+
+
+def gpus_of_tasks(case, on, masks):
+    """As many tasks as can be are near all their GPUs."""
+    granted = [gpus_of_task(task) for task in on.tasks]
+    every = sorted({gpu for mine in granted for gpu in mine})
+    n, each = len(masks), on.cpus or 1
+    if not every or on.hardware.near(every) is None or case.said or n * each > len(on.cores):
+        return
+    cores = [on.hardware.cores_of(mask) for mask in masks]
+    near = sum(bool(mine) and own <= on.hardware.near(mine) for own, mine in zip(cores, granted))
+    if len(every) != n or any(len(mine) != 1 for mine in granted):
+        if len(every) > n > 1 and all(mine == every for mine in granted):
+            yield Fault("GPUs not divided", f"{on.node}: {granted}", f"{n} tasks and GPUs {every}")
+        return
+    room, best = {}, 0
+    for gpu in every:
+        room.setdefault(on.hardware.near([gpu]), []).append(gpu)
+    if any(a & b for a, b in itertools.combinations(room, 2)):
+        return
+    for domain, some in room.items():
+        best += min(len(some), len(domain & on.cores) // each)
+    if near < best:
+        yield Fault("tasks far from their GPUs", f"{on.node}: {list(zip(map(sorted, cores), granted))}",
+                    f"{best} of {n} can be near, {near} are; cores {sorted(on.cores)}, near: "
+                    f"{ {g: sorted(on.hardware.near([g])) for g in every} }")
+
+
+# --- --topo-report
+
+def report(case):
+    if case.fate != "ran" or not case.reports:
+        if case.fate == "ran" and case.tasks and case.request.step_value("topo-report") and not case.said:
+            yield Fault("no report", "nothing", "it was asked")
+        return
+    tasks = {task["rank"]: task for task in case.tasks}
+    ranks = sorted(line["rank"] for line in case.reports)
+    if ranks != sorted(tasks):
+        yield Fault("report: ranks", str(ranks), str(sorted(tasks)))
+        return
+    for line in case.reports:
+        task = tasks[line["rank"]]
+        for kind, true in report_line(case, line, task):
+            yield Fault(f"report: {kind}", str(line), true)
+
+
+def nearness(hardware, pus, cores):
+    near = len(hardware.cores_of(pus) & cores)
+    return " far" if not near else " near" if near == len(cores) else f" near {near} of {len(cores)} cores"
+
+
+def report_line(case, line, task):
+    node = task["SLURMD_NODENAME"]
+    hardware, mask = case.hardware[node], numbers(task["cpus"])
+    cores = hardware.cores_of(mask)
+    if line["node"] != node:
+        yield "node", node
+        return
+    if numbers(line["cpus_os"]) != mask:
+        yield "CPUs", task["cpus"]
+    if numbers(line["cpus_logical"] or "") != frozenset(hardware.logical[pu] for pu in mask if pu in hardware.logical):
+        yield "logical CPUs", f"of {sorted(mask)}"
+    local = frozenset(node.number for node in hardware.memory if node.pus & mask)
+    if not numbers(line["numa"] or "") <= local or not numbers(line["numa"] or ""):
+        yield "NUMA nodes", str(sorted(local))
+    word, _, nodes = (line["memory"] or "").split(" ")[0].partition(":")
+    if word in POLICIES and (task["mode"] not in POLICIES[word] or nodes and numbers(nodes) != numbers(task["mems"])):
+        yield "memory policy", f"mode {task['mode']}, nodes {task['mems']}"
+    if str(line["threads"] or "") != task.get("OMP_NUM_THREADS", ""):
+        yield "threads", task.get("OMP_NUM_THREADS", "none")
+    for one in (line["gpu"] or "").split(","):
+        number, blank, rest = one.partition(" ")
+        if number.isdigit() and int(number) in hardware.gpus and blank:
+            true = nearness(hardware, hardware.gpus[int(number)], cores)
+            if blank + rest != true:
+                yield "GPU", f"{number}{true}"
+    for one in (line["nic"] or "").split(","):
+        name, blank, rest = one.partition(" ")
+        if name in hardware.nics and blank and blank + rest != nearness(hardware, hardware.nics[name], cores):
+            yield "NIC", name + nearness(hardware, hardware.nics[name], cores)
+
+
+# --- memory, threads, network devices
+
+def memory(case):
+    asked = case.request.step_value("topo-membind") or ""
+    how, _, scope = asked.partition(":")
+    for on in steps(case):
+        job = on.hardware.pus_of(frozenset().union(*(r.cores.get(on.node, frozenset()) for r in case.records)))
+        usable = {node.number for node in on.hardware.memory_of(job)}
+        for task in on.tasks:
+            nodes = (numbers(task["mems"]) if task["mode"] in (PREFERRED, BIND, INTERLEAVE, PREFERRED_MANY)
+                     else frozenset())
+            if nodes - {node.number for node in on.hardware.memory if node.pus & job}:
+                yield Fault("memory of other nodes", f"{on.node}: mode {task['mode']}, {sorted(nodes)}", str(usable))
+            elif nodes - usable:
+                yield Fault("memory node without memory", f"{on.node}: {task['mode']}, {sorted(nodes)}", str(usable))
+            mask = numbers(task["cpus"])
+            if how in ("bind", "interleave") and task["mode"] in (BIND, INTERLEAVE):
+                within = on.hardware.pus_of(on.cores)
+                pus = within if scope == "job" else mask & within
+                local = on.hardware.memory_of(pus)
+                normal = [node.number for node in local if node.subtype != "HBM"]
+                if nodes != frozenset(normal):
+                    yield Fault("memory nodes of the cores", f"{on.node}: mode {task['mode']}, {sorted(nodes)}",
+                                f"{sorted(normal)} are local to {sorted(pus)}")
+            if how and not task["mode"] and not case.said:
+                yield Fault("memory policy not set and not said", f"{on.node}: {asked}", "a line, or a policy")
+
+
+def threads(case):
+    for on in steps(case):
+        for task in on.tasks:
+            mask, count = numbers(task["cpus"]), task.get("OMP_NUM_THREADS")
+            places = numbers(re.sub(r"[{}]", "", task.get("OMP_PLACES", ""))
+                             if re.fullmatch(r"[\d,{}-]*", task.get("OMP_PLACES", "")) else "")
+            if places - mask:
+                yield Fault("OMP_PLACES outside of the task", f"{on.node}: {task['OMP_PLACES']}", str(sorted(mask)))
+            if count and int(count) > max(len(mask), 1):
+                yield Fault("more threads than CPUs", f"{on.node}: {count}", str(sorted(mask)))
+
+
+def network(case):
+    """A device that is named is as near as any, unless the task's GPU decides."""
+    if not (case.request.step_value("topo-nic") or "").startswith(("one", "auto", "local")):
+        return
+    tasks = {task["rank"]: task for task in case.tasks}
+    for line in case.reports:
+        task = tasks.get(line["rank"])
+        if not task or not line["nic"] or gpus_of_task(task):
+            continue
+        hardware = case.hardware[task["SLURMD_NODENAME"]]
+        mask = numbers(task["cpus"])
+        near = [name for name, pus in hardware.nics.items() if pus & mask and pus != hardware.found["node"][0]]
+        names = [one.partition(" ")[0] for one in line["nic"].split(",")]
+        if near and not any(name in near for name in names) and all(name in hardware.nics for name in names):
+            pus = [hardware.nics[name] for name in names]
+            if not any(hardware.found["node"][0] == some for some in pus):
+                yield Fault("NIC is far", f"{task['SLURMD_NODENAME']}: {line['nic']} for {sorted(mask)}",
+                            f"{near} are near")

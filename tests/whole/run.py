@@ -1,0 +1,367 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""
+Random cases through real slurmctld and slurmd, each judged by what is true of it. Groups of nodes, a partition each,
+work side by side: a load, some jobs one after another, the next load. After some hundred cases the cluster starts
+anew with other machines. Whatever the seed and a case's name draw is the same each time.
+"""
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from rig import Cluster  # noqa: E402 (after the line above)
+from rig.machines import MachineError  # noqa: E402
+from whole import judge as judges  # noqa: E402
+from whole import machines, requests  # noqa: E402
+
+GROUPS, CASES_A_LOAD, LOADS_A_ROUND = 10, 4, 8
+EXAMPLES = 2             # of a kind of fault that are printed
+WAIT, LIMIT = 3, 40      # seconds until a job with a reason counts as waiting; of a case at most
+# Kinds of faults that are known and not mended: counted, and no failure.
+KNOWN = Path(__file__).with_name("known.txt")
+SCRIPT = """#!/bin/sh
+scontrol -d -o show job $SLURM_JOB_ID >{folder}/record.$SLURM_JOB_ID
+{why}
+srun {srun} {saw} >{folder}/out.$SLURM_JOB_ID 2>{folder}/err.$SLURM_JOB_ID
+echo $? >{folder}/rc.$SLURM_JOB_ID
+"""
+LOAD = "#!/bin/sh\nscontrol -d -o show job $SLURM_JOB_ID >{folder}/record.$SLURM_JOB_ID\nexec sleep 3000\n"
+
+
+class Site(Cluster):
+    """Nodes of drawn machines; what slurm.conf says of a node is slurmd's own line where that can describe it."""
+
+    def __init__(self, folder, drawn, groups, stock):
+        gres = "".join(f"NodeName={node} Name=gpu File={{folder}}/{node}gpu{i}"
+                       f"{f' Cores={near[0]}-{near[-1]}' if near else ''}\n"
+                       for node, one in drawn.items() for i, near in enumerate(one.gpus))
+        conf = "GresTypes=gpu\nSlurmdParameters=config_overrides\nMinJobAge=2\n" + "".join(
+            f"PartitionName={name} Nodes={','.join(nodes)} State=UP\n" for name, nodes in groups.items())
+        words = {node: " ".join([*(f"{name}={value}" for name, value in one.words.items()),
+                                 *([f"Gres=gpu:{len(one.gpus)}"] if one.gpus else [])]) for node, one in drawn.items()}
+        super().__init__(folder, {node: one.xml for node, one in drawn.items()}, stock=stock, registry=False,
+                         conf=conf, nodes=words, files={"gres.conf": gres})
+        self.given = {node: one.words for node, one in drawn.items()}
+
+    def node_line(self, node):
+        """Some machines slurmd cannot describe: their sites say that cores have one thread."""
+        words = self.given[node]
+        try:
+            if "Sockets" not in words:
+                return super().node_line(node)
+        except MachineError:
+            words = {"Sockets": 1, "CoresPerSocket": self.xml[node].count('type="Core"'), "ThreadsPerCore": 1}
+        return (f"NodeName={node} NodeAddr=127.0.0.1 NodeHostname={node} Port={self.ports[node]} RealMemory=16000 "
+                + " ".join(f"{key}={value}" for key, value in (
+                    words | dict(word.split("=", 1) for word in self.words[node].split())).items()))
+
+    def _install(self):
+        super()._install()
+        shutil.copy(self.build / "tests/saw", self.folder / "bin")
+
+    def watch(self):
+        """{job: (state, reason)} of all jobs that have not ended, anew several times a second."""
+        began, jobs = time.monotonic(), {}
+        told = self.command(["squeue", "-h", "-o", "%i|%T|%r"], check=False)
+        for line in told.stdout.splitlines():
+            name, state, reason = line.split("|", 2)
+            jobs.setdefault(re.split(r"[_+]", name)[0], []).append((state, reason))
+        if not told.returncode:
+            self.jobs, self.seen = jobs, began
+
+    def pending(self, job, since):
+        """Whether all of a job waits, and Slurm has said for what."""
+        states = self.jobs.get(job) if self.seen > since else None
+        return bool(states) and all(state == "PENDING" and reason not in ("None", "Priority")
+                                    for state, reason in states)
+
+
+class Round:
+    """A cluster with its groups, and a stock one for jobs that do not run."""
+
+    def __init__(self, folder, seed, number, only=None):
+        self.seed, self.number, self.only, self.folder = seed, number, only, Path(folder)
+        self.drawn, self.groups = {}, {}
+        for group in range(GROUPS):
+            rng = random.Random(f"{seed}/{number}/{group}")
+            names = [f"n{group}{letter}" for letter in "abc"[:rng.choices([1, 2, 3], [5, 3, 2])[0]]]
+            same = rng.random() < 0.5
+            for name in names:
+                self.drawn[name] = (self.drawn[names[0]] if same and name != names[0] else
+                                    self.draw(random.Random(f"{seed}/{number}/{name}")))
+            self.groups[f"g{group}"] = names
+        self.clusters, self.lock, self.stopped = {}, threading.Lock(), threading.Event()
+
+    @staticmethod
+    def draw(rng):
+        return machines.draw(rng)
+
+    def cluster(self, stock):
+        with self.lock:
+            if stock not in self.clusters:
+                self.clusters[stock] = self.start(stock)
+        return self.clusters[stock]
+
+    def start(self, stock):
+        site = Site(self.folder / ("stock" if stock else "ours"), self.drawn, self.groups, stock).__enter__()
+        site.watcher = threading.Thread(target=self.watch, args=(site,), daemon=True)
+        site.watch()
+        site.watcher.start()
+        lines = site.command(["scontrol", "-o", "show", "node"]).stdout.splitlines()
+        site.confs = {re.match(r"NodeName=(\S+)", line)[1]: judges.conf_of(line) for line in lines if line}
+        if not stock:
+            self.hardware = {node: judges.Hardware(site.topology_file(node).read_text()) for node in self.drawn}
+        return site
+
+    def watch(self, site):
+        while not self.stopped.wait(0.15):
+            site.watch()
+
+    def stop(self):
+        self.stopped.set()
+        for site in self.clusters.values():
+            site.watcher.join()
+            site.stop()
+
+    # --- jobs
+
+    def submit(self, site, folder, text, options, env=None):
+        """The job's number, or None with why it was refused."""
+        folder.mkdir(mode=0o777, exist_ok=True)
+        folder.chmod(0o777)
+        script = folder / "script"
+        script.write_text(text.format(folder=folder))
+        script.chmod(0o755)
+        done = site.command(["sbatch", "--parsable", "-o", folder / "batch", *options, script], user="nobody",
+                            check=False, env=site.env(**(env or {})))
+        return (done.stdout.strip() or None), done.stderr
+
+    def ended(self, site, job, since):
+        return site.seen > since and job not in site.jobs
+
+    def wait(self, site, job):
+        """How a job ended: ended, waits, or late."""
+        start, reasoned = time.monotonic(), None
+        while time.monotonic() < start + LIMIT:
+            time.sleep(0.05)
+            if site.seen < start:
+                continue
+            if job not in site.jobs:
+                return "ended"
+            reasoned = (reasoned or time.monotonic()) if site.pending(job, start) else None
+            if reasoned and time.monotonic() > reasoned + WAIT:
+                return "waits"
+        return "late"
+
+    def cancel(self, site, jobs):
+        if jobs:
+            site.command(["scancel", "--quiet", *jobs], check=False)
+            since = time.monotonic()
+            while not all(self.ended(site, job, since) for job in jobs) and time.monotonic() < since + 60:
+                time.sleep(0.05)
+
+    def load(self, site, folder, loads, group):
+        """Jobs that run until they are cancelled: their numbers and records."""
+        jobs, records = [], []
+        for nth, words in enumerate(loads):
+            words = words if not site.stock else requests.Request([words]).stock().options
+            job, _ = self.submit(site, folder / f"load{nth}", LOAD, ["-p", group, *words])
+            if not job:
+                continue
+            start = time.monotonic()
+            path = folder / f"load{nth}" / f"record.{job}"
+            while not (path.exists() and path.read_text().endswith("\n")) and not site.pending(job, start):
+                time.sleep(0.03)
+            if path.exists() and path.read_text().endswith("\n"):
+                jobs.append(job)
+                records.append(judges.Record(path.read_text(), site.confs))
+            else:
+                self.cancel(site, [job])      # there is no room for it
+        return jobs, records
+
+    def run(self, site, folder, group, request):
+        """A case: its fate, and its folder's files by the start of their names."""
+        srun, options = " ".join(request.srun), []
+        for nth, words in enumerate(request.components):
+            options += [":"] * bool(nth) + ["-p", group, *words]
+        if request.array:
+            options.insert(0, f"--array=0-{request.array - 1}")
+        if request.matrix and not site.stock:
+            folder.mkdir(mode=0o777, exist_ok=True)
+            (folder / "matrix").write_text("".join(
+                " ".join(str(int(abs(a - b) in (1, request.matrix - 1))) for b in range(request.matrix)) + "\n"
+                for a in range(request.matrix)))
+            options.insert(0, f"--topo-matrix={folder}/matrix")
+        text = SCRIPT.replace("{srun}", srun).replace("{saw}", f"{site.folder}/bin/saw").replace(
+            "{why}", "" if site.stock else "topiary why $SLURM_JOB_ID >{folder}/why.$SLURM_JOB_ID 2>&1")
+        job, refusal = self.submit(site, folder, text, options)
+        if not job:
+            return "refused", [{"batch": refusal}]
+        end = self.wait(site, job)
+        if end != "ended":
+            told = {"batch": str(site.jobs.get(job))}
+            if not site.stock:
+                told["why"] = site.topiary("why", job, check=False).stdout
+            self.cancel(site, [job])
+            return end, [told]
+        runs = {path.suffix for path in folder.glob("record.*")} or {".none"}
+        files = [{path.stem: path.read_text(errors="replace") for path in folder.glob(f"*{run}")} |
+                 {"batch": (folder / "batch").read_text(errors="replace") if (folder / "batch").exists() else ""}
+                 for run in sorted(runs)]
+        good = len(runs) == max(1, request.array) and all(told.get("rc", "").strip() == "0" for told in files)
+        return "ran" if good else "failed", files
+
+    # --- cases
+
+    def episode(self, group, number):
+        """A load and the jobs beside it."""
+        rng = random.Random(f"{self.seed}/{self.number}/{group}/{number}")
+        site, names = self.cluster(False), self.groups[group]
+        sizes = {name: (len(self.hardware[name].cores) - len(site.confs[name].reserved), site.confs[name].threads,
+                        site.confs[name].gpus) for name in names}
+        loads = requests.draw_loads(rng, sizes)
+        for words in loads:
+            cores, threads, gpus = sizes[words[0][2:]]
+            sizes[words[0][2:]] = (max(1, cores - int(words[2][2:]) // threads), threads, gpus)
+        idle = set(names) - {words[0][2:] for words in loads}
+        drawn = [requests.draw(random.Random(f"{self.seed}/{self.number}/{group}/{number}/{nth}"), sizes, idle)
+                 for nth in range(CASES_A_LOAD)]
+        folder = site.folder / "work" / f"{group}.{number}"
+        folder.mkdir(mode=0o755)
+        jobs, records = self.load(site, folder, loads, group)
+        for nth, request in enumerate(drawn):
+            name = f"{self.number}/{group[1:]}/{number}/{nth}"
+            if self.only and self.only != name:
+                continue
+            fate, runs = self.run(site, folder / str(nth), group, request)
+            stock = "" if fate == "ran" else self.as_stock(folder.name, group, loads, request, nth)
+            cases = [judges.Case(request, {node: self.hardware[node] for node in names}, site.confs, names, [*records],
+                                 fate=fate, stock=stock) for _ in runs]
+            for case, files in zip(cases, runs):
+                fill(case, files)
+            yield name, loads, cases
+        self.cancel(site, jobs)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def as_stock(self, name, group, loads, request, nth):
+        site = self.cluster(True)
+        folder = site.folder / "work" / f"{name}.{nth}"
+        folder.mkdir(mode=0o755)
+        jobs, _ = self.load(site, folder, loads, group)
+        told, _ = self.run(site, folder / "case", group, request.stock())
+        self.cancel(site, jobs)
+        return told
+
+
+def fill(case, files):
+    """What the files of a case have."""
+    case.records = [judges.Record(line, case.confs) for line in files.get("record", "").splitlines() if line]
+    case.why = files.get("why", "")
+    case.tasks = [json.loads(line) for line in files.get("out", "").splitlines() if line.startswith("{")]
+    for line in [*files.get("err", "").splitlines(), *files.get("batch", "").splitlines()]:
+        if line.startswith('{"rank"'):
+            case.reports.append(json.loads(line))
+        elif line:
+            case.said.append(line)
+
+
+def show(fault, name, seed, loads, case, drawn):
+    print(f"""
+fault: {fault.kind}
+  again: tests/whole/run.py --seed {seed} --only {name}
+  machine: {' | '.join(dict.fromkeys(drawn[node].what for node in case.order))}
+  slurm.conf: {' | '.join(f'{node} {drawn[node].words or "as slurmd -C"}' for node in case.order)}
+  load: {[' '.join(words) for words in loads]}, on { {n: sorted(case.used(n)) for n in case.order} }
+  request: {case.request.words()}{' with a matrix' if case.request.matrix else ''}
+  seen: {fault.seen}
+  true: {fault.true}
+  said: {' / '.join(case.said[-3:])}""", flush=True)
+
+
+def known():
+    return {line for line in KNOWN.read_text().splitlines() if line and not line.startswith("#")}
+
+
+def run(seed, cases, only=None, seconds=None, keep=False):
+    """{kind: number} of what was found; prints an example of each kind, and the figures."""
+    start, done, kinds, fates = time.monotonic(), 0, Counter(), Counter()
+    wanted = tuple(only.split("/")) if only else None
+    number, lock = int(wanted[0]) if wanted else 0, threading.Lock()
+    while done < cases and (not seconds or time.monotonic() < start + seconds):
+        folder = tempfile.mkdtemp(prefix="topiary_whole_", dir="/tmp")
+        os.chmod(folder, 0o755)
+        this = Round(folder, seed, number, only)
+        began = done
+
+        def work(group, this=this):
+            nonlocal done
+            for episode in [int(wanted[2])] if wanted else range(LOADS_A_ROUND):
+                if done >= cases or seconds and time.monotonic() > start + seconds:
+                    return
+                for name, loads, judged in this.episode(group, episode):
+                    found = [(fault, case) for case in judged for fault in judges.judge(case)]
+                    with lock:
+                        done += 1
+                        fates[judged[0].fate + (f" (stock {judged[0].stock})" if judged[0].stock else "")] += 1
+                        kinds.update({fault.kind for fault, _ in found})
+                        for fault, case in {fault.kind: (fault, case) for fault, case in reversed(found)}.values():
+                            if wanted or kinds[fault.kind] <= EXAMPLES:
+                                show(fault, name, seed, loads, case, this.drawn)
+                        for case in judged if wanted else ():
+                            print(case.why, case.records[:1] and case.records[0].line, *case.said, *case.reports,
+                                  *case.tasks, sep="\n")
+
+        try:
+            this.cluster(False)
+            ready = time.monotonic()
+            names = [f"g{wanted[1]}"] if wanted else list(this.groups)
+            with ThreadPoolExecutor(len(names)) as pool:
+                list(pool.map(work, names))
+            if not this.cluster(False).slurm_alive():
+                kinds["a daemon of Slurm ended"] += 1
+                keep = True
+        finally:
+            this.stop()
+        print(f"round {number}: {done - began} cases, {(done - began) * 60 / (time.monotonic() - ready):.0f} a minute",
+              flush=True)
+        number += 1
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+        if wanted:
+            break
+    took = time.monotonic() - start
+    print(f"\n{done} cases in {took:.0f} s, {done * 60 / took:.0f} a minute, seed {seed}")
+    print("fates: " + ", ".join(f"{count} {what}" for what, count in fates.most_common()))
+    for kind, count in kinds.most_common():
+        print(f"{count:6} {'known ' if kind in known() else '      '} {kind}")
+    return kinds
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=2000)
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--only", metavar="ROUND/GROUP/LOAD/CASE", help="one case, with all that it printed")
+    parser.add_argument("--keep", action="store_true", help="keep the cluster's folder")
+    given = parser.parse_args()
+    kinds = run(given.seed, 10**9 if given.only else given.cases, given.only, keep=given.keep)
+    return 1 if set(kinds) - known() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
