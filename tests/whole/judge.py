@@ -69,7 +69,7 @@ class Hardware:
                                           thing.get("subtype", "")))
             elif kind == "PCIDev":
                 busid = thing.get("pci_busid")
-                if thing.get("pci_type").startswith("03") and "[1a03:" not in thing.get("pci_type"):
+                if thing.get("pci_type").startswith("03") and not re.search(r"\[(1a03|102b):", thing.get("pci_type")):
                     cards.append((busid, mine))
             elif kind == "OSDev":
                 number = re.fullmatch(r"(?:nvml|rsmi|ze)(\d+)", thing.get("name"))
