@@ -275,7 +275,7 @@ def fill(case, files):
     for line in [*files.get("err", "").splitlines(), *files.get("batch", "").splitlines()]:
         if line.startswith('{"rank"'):
             case.reports.append(json.loads(line))
-        elif line:
+        elif "topiary" in line or case.fate != "ran":      # Slurm has lines of its own
             case.said.append(line)
 
 
@@ -296,22 +296,20 @@ def known():
     return {line for line in KNOWN.read_text().splitlines() if line and not line.startswith("#")}
 
 
-def run(seed, cases, only=None, seconds=None, keep=False):
+def run(seed, cases, only=None, keep=False):
     """{kind: number} of what was found; prints an example of each kind, and the figures."""
     start, done, kinds, fates = time.monotonic(), 0, Counter(), Counter()
     wanted = tuple(only.split("/")) if only else None
     number, lock = int(wanted[0]) if wanted else 0, threading.Lock()
-    while done < cases and (not seconds or time.monotonic() < start + seconds):
+    while done < cases:
         folder = tempfile.mkdtemp(prefix="topiary_whole_", dir="/tmp")
         os.chmod(folder, 0o755)
         this = Round(folder, seed, number, only)
-        began = done
+        began, loads_each = done, min(LOADS_A_ROUND, -(-(cases - done) // (GROUPS * CASES_A_LOAD)))
 
-        def work(group, this=this):
+        def work(group, this=this, loads_each=loads_each):
             nonlocal done
-            for episode in [int(wanted[2])] if wanted else range(LOADS_A_ROUND):
-                if done >= cases or seconds and time.monotonic() > start + seconds:
-                    return
+            for episode in [int(wanted[2])] if wanted else range(loads_each):
                 for name, loads, judged in this.episode(group, episode):
                     found = [(fault, case) for case in judged for fault in judges.judge(case)]
                     with lock:
