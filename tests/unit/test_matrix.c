@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "../../cli/matrix_rule.h"
+#include "../../cli/place/matrix_rule.h"
 #include "table.h"
 
 static struct matrix *matrix_of(const char *text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_MATRIX_RULE_H
-#define TOPIARY_CLI_MATRIX_RULE_H
+#ifndef TOPIARY_CLI_PLACE_MATRIX_RULE_H
+#define TOPIARY_CLI_PLACE_MATRIX_RULE_H
 
 #include "map/matrix/matrix.h"
 
