@@ -161,6 +161,8 @@ totals = {"passed": 0, "failed": 0, "skipped": 0}
 def pytest_runtest_logreport(report):
     if report.when == "call" or report.outcome != "passed":
         totals[report.outcome] += 1
+    if report.failed:
+        print(f"\nFAILED {report.nodeid} ({report.when}): {str(report.longrepr)[-300:]}", flush=True)
 
 
 def pytest_collectreport(report):
