@@ -18,7 +18,7 @@ SLURM_LIBDIR = $(patsubst %/,%,$(dir $(firstword $(wildcard $(addprefix $(SLURM_
 WARN := -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
 OPT  ?= -O2 -g
 CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -D_GNU_SOURCE -DTOPIARY_VERSION='"$(VERSION)"' \
-	-Ilib $(if $(SLURM_PREFIX),-isystem $(SLURM_PREFIX)/include) -MMD -MP $(SAN) $(CFLAGS)
+	-Ilib $(if $(SLURM_PREFIX),-isystem $(SLURM_PREFIX)/include) -MMD -MP $(SAN) $(CPPFLAGS) $(CFLAGS)
 LINKED_SLURM = $(if $(SLURM_PREFIX),-L$(SLURM_LIBDIR) -Wl$(comma)-rpath=$(SLURM_LIBDIR))
 
 # The plugins need the internal headers of the very micro release that loads them.
@@ -72,9 +72,11 @@ $(2): $(call objects,$(3)) $(call archives,$(4))
 	$$(Q)$(CC) $(7) $$(SAN) $$(LDFLAGS) $(if $(findstring -lslurm,$(6)),$$(LINKED_SLURM)) -o $$@.new $(call objects,$(3)) \
 		-Wl,--as-needed $(call archives,$(4)) $(call pkg_libs,$(5)) $(6) && mv $$@.new $$@
 endef
+# Plugins bind lazily: Slurm's clients load them too and lack the daemons' symbols. Whatever LDFLAGS has, programs do not.
 define program
 PROGRAMS += $(BUILD)/$(1)
-$(call linked,$(1),$(BUILD)/$(1),$(2),$(3),$(4),$(5),)
+$(call linked,$(1),$(BUILD)/$(1),$(2),$(3),$(4),$(5) -Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now,)
+$(BUILD)/$(1): Makefile
 endef
 define plugin
 PLUGINS += $(BUILD)/slurm/$(1).so

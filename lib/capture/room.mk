@@ -12,8 +12,8 @@ $(CAPTURE_MPICH): CAPTURE_CC = $(MPICC_MPICH)
 $(CAPTURE) $(CAPTURE_MPICH): $(CAPTURE_SOURCES) $(wildcard lib/capture/*.h) lib/base/array.h
 	@mkdir -p $(@D)
 	@echo "  MPICC   $@"
-	$(Q)$(CAPTURE_CC) -std=gnu11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -D_GNU_SOURCE -Ilib -shared $(LDFLAGS) -Wl,--as-needed \
-		-o $@.new $(CAPTURE_SOURCES) && mv $@.new $@
+	$(Q)$(CAPTURE_CC) -std=gnu11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -D_GNU_SOURCE -Ilib $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) \
+		-Wl,--as-needed -o $@.new $(CAPTURE_SOURCES) && mv $@.new $@
 capture: $(CAPTURE)
 all: $(CAPTURES)
 .PHONY: capture
