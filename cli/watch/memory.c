@@ -12,10 +12,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "bind/pages.h"
+#include "client/claim.h"
 #include "cmd.h"
 #include "place/cores.h"
 
-enum { ENVIRON_MAX = 4 << 20, JOB_MAX = 10 };
+enum { PROC_MAX = 4 << 20, JOB_MAX = 10 };
 
 struct args {
 	const char *job, *to;	/* JOB or JOB.STEP */
@@ -85,6 +86,7 @@ struct process {
 	char step[2 * JOB_MAX + 2];	/* "1234.0", or "" for --pid */
 	char node[HOST_NAME_MAX + 1];
 	unsigned rank;
+	bool is_held;	/* its cgroup is the job's */
 };
 
 static const char *variable(const struct buf *environ_of, const char *name)
@@ -106,10 +108,23 @@ static bool is_of_job(const char *step, const char *job)
 
 static void set_node(struct process *p, const char *name)
 {
-	if (*name)
+	if (claim_node_valid(name))
 		snprintf(p->node, sizeof(p->node), "%s", name);
 	else
 		gethostname(p->node, sizeof(p->node) - 1);
+}
+
+/* The job whose cgroup slurmstepd has moved the process to (".../job_7/step_0/..."), "": none. */
+static void read_cgroup_job(pid_t pid, char job[static JOB_MAX + 1])
+{
+	struct buf b = {0};
+	char path[64];
+	const char *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int) pid);
+	at = file_read(path, PROC_MAX, &b, NULL) || !b.data ? NULL : strstr(b.data, "/job_");
+	snprintf(job, JOB_MAX + 1, "%.*s", at ? (int) strspn(at + 5, "0123456789") : 0, at ? at + 5 : "");
+	buf_free(&b);
 }
 
 /*
@@ -120,11 +135,11 @@ static bool process_read(pid_t pid, const char *job, struct process *out)
 {
 	const char *here = getenv("SLURMD_NODENAME");
 	struct buf b = {0};
-	char path[64];
+	char path[64], held[JOB_MAX + 1];
 	bool is_task;
 
 	snprintf(path, sizeof(path), "/proc/%d/environ", (int) pid);
-	if (pid == getpid() || file_read(path, ENVIRON_MAX, &b, NULL))
+	if (pid == getpid() || file_read(path, PROC_MAX, &b, NULL))
 		return false;
 	*out = (struct process){ .pid = pid, .rank = strtoul(variable(&b, "SLURM_PROCID"), NULL, 10) };
 	snprintf(out->step, sizeof(out->step), "%.*s.%.*s", JOB_MAX, variable(&b, "SLURM_JOB_ID"), JOB_MAX,
@@ -133,7 +148,11 @@ static bool process_read(pid_t pid, const char *job, struct process *out)
 	is_task = is_job(out->step) && is_of_job(out->step, job) && *variable(&b, "SLURM_PROCID") &&
 		  (!here || !strcmp(here, out->node));
 	buf_free(&b);
-	return is_task;
+	if (!is_task)
+		return false;
+	read_cgroup_job(pid, held);
+	out->is_held = *held;
+	return !*held || (!strncmp(held, job, strlen(held)) && strcspn(job, ".") == strlen(held));
 }
 
 /* The step that srun started for this very command has no memory of its own to show. */
@@ -153,24 +172,34 @@ static int by_rank(const void *a, const void *b)
 	return step ? step : x->rank != y->rank ? (x->rank < y->rank ? -1 : 1) : x->pid - y->pid;
 }
 
+/* Everybody can claim to be of a job. Where Slurm holds jobs in cgroups, only those in the job's are. */
 static int find_processes(const char *job, struct process **out, size_t *n, struct err *e)
 {
 	DIR *proc = opendir("/proc");
+	char own[JOB_MAX + 1];
+	size_t found = 0;
+	bool by_cgroup;
 	struct dirent *d;
 	int rc = proc ? 0 : err_set(e, "/proc: %s", strerror(errno));
 
+	read_cgroup_job(getpid(), own);
+	by_cgroup = *own;
 	while (rc == 0 && (d = readdir(proc))) {
 		struct process p;
 
 		if (!process_read(atoi(d->d_name), job, &p) || is_own_step(&p))
 			continue;
-		if (array_reserve(*out, *n, 1))
+		by_cgroup |= p.is_held;
+		if (array_reserve(*out, found, 1))
 			rc = err_set(e, "out of memory");
 		else
-			(*out)[(*n)++] = p;
+			(*out)[found++] = p;
 	}
 	if (proc)
 		closedir(proc);
+	for (size_t i = 0; i < found; i++)
+		if ((*out)[i].is_held || !by_cgroup)
+			(*out)[(*n)++] = (*out)[i];
 	if (*n)
 		qsort(*out, *n, sizeof(**out), by_rank);
 	return rc;

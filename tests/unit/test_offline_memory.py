@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from rig.paths import BUILD
@@ -34,7 +35,8 @@ def start():
         return p
     yield go
     for p in running:
-        p.communicate(b"\n")
+        if p.returncode is None:
+            p.communicate(b"\n")
 
 
 def test_a_process(start):
@@ -71,6 +73,35 @@ def test_ranks_of_a_step(start):
     assert done.stdout == topiary("--json", "memory", "--here", STEP["SLURM_JOB_ID"]).stdout
     other = topiary("memory", "--here", STEP["SLURM_JOB_ID"] + ".4")
     assert not other.stdout and other.stderr.count("no process of yours") == 1 and other.returncode == 0
+
+
+def test_name_of_a_node_that_is_none(start):
+    start(0, mib=1, SLURMD_NODENAME="n1\x1b]0;x\x07")
+    done = topiary("memory", "--here", STEP["SLURM_JOB_ID"])
+    assert f"node {os.uname().nodename}  " in done.stdout and "\x1b" not in done.stdout
+
+
+@pytest.fixture
+def cgroup():
+    """Of a job, as slurmstepd makes it, in whichever hierarchy of this machine can be written."""
+    for root in ("devices", "pids", "freezer", "."):
+        path = Path("/sys/fs/cgroup", root, f"job_{STEP['SLURM_JOB_ID']}")
+        if (path.parent / "cgroup.procs").exists() and os.access(path.parent, os.W_OK):
+            path.mkdir()
+            yield path
+            path.rmdir()
+            return
+    pytest.skip("no cgroup can be made here")
+
+
+def test_processes_that_claim_to_be_of_a_job(cgroup, start):
+    """Where the job's processes are in a cgroup, its environment makes none of another one."""
+    task, other = start(0, mib=1), start(1, mib=1)
+    words = "--json", "move", "--to=local", "--here", STEP["SLURM_JOB_ID"]
+    assert {json.loads(line)["pid"] for line in topiary(*words).stdout.splitlines()} == {task.pid, other.pid}
+    (cgroup / "cgroup.procs").write_text(str(task.pid))
+    assert [json.loads(line)["pid"] for line in topiary(*words).stdout.splitlines()] == [task.pid]
+    task.communicate(b"\n")
 
 
 def test_pages_move(start):
