@@ -23,6 +23,7 @@
 #include "monitor_trace.h"
 
 #define STEPS_MAX 4096u
+#define OVERLAP_MAX 16u		/* recorded steps of one user on a PU (srun --overlap): each has descriptors for it */
 
 struct monitor_step {
 	char name[32];			/* of its directory: "7.0" */
@@ -64,28 +65,48 @@ static int ask_read(int dir, struct monitor_ask *ask, struct err *e)
 	return monitor_ask_parse(text, ask, e) ? err_within(e, ASK_FILE) : 1;
 }
 
-static void step_record(struct monitor_step *s, const char *run_dir, const struct monitor_ask *ask)
+/* Would it be one too many of its user's on some PU? Those that have ended are closed at the end of this look. */
+static bool overlap_is_full(const struct monitor_steps *m, const struct monitor_step *s)
+{
+	int n = hwloc_bitmap_last(s->cpus) + 1, pu;
+	unsigned *of_pu = n > 0 ? calloc(n, sizeof(*of_pu)) : NULL;
+	bool is_full = false;
+
+	for (const struct monitor_step *other = m->list; of_pu && other < m->list + m->n; other++)
+		if (other->trace && other->uid == s->uid &&
+		    !faccessat(other->dir, ASK_FILE, F_OK, AT_SYMLINK_NOFOLLOW))
+			for (pu = 0; pu < n; pu++)
+				if (hwloc_bitmap_isset(other->cpus, pu) && hwloc_bitmap_isset(s->cpus, pu))
+					is_full |= ++of_pu[pu] >= OVERLAP_MAX;
+	free(of_pu);
+	return is_full;
+}
+
+static void step_record(const struct monitor_steps *m, struct monitor_step *s, const struct monitor_ask *ask)
 {
 	char path[PATH_MAX];
 	hwloc_topology_t t;
 	struct err e;
 
 	s->uid = ask->uid;
-	snprintf(path, sizeof(path), "%s/%s", run_dir, s->name);
+	snprintf(path, sizeof(path), "%s/%s", m->run_dir, s->name);
 	if (image_adopt(path, &t, &e)) {
 		log_warning("step %s: not recorded: %s", s->name, e.text);
 		return;
 	}
 	s->cpus = hwloc_bitmap_dup(hwloc_topology_get_topology_cpuset(t));
 	s->shared = hwloc_bitmap_alloc();
-	if (ask->request.hz && s->cpus && s->shared &&
-	    !(s->trace = monitor_trace_new(s->dir, s->name, ask, t, &e)))
+	if (ask->request.hz && s->cpus && overlap_is_full(m, s))
+		log_warning("step %s: not recorded: %u steps of uid %u that share PUs with it are recorded already",
+			    s->name, OVERLAP_MAX, (unsigned) s->uid);
+	else if (ask->request.hz && s->cpus && s->shared &&
+		 !(s->trace = monitor_trace_new(s->dir, s->name, ask, t, &e)))
 		log_warning("step %s: not recorded: %s", s->name, e.text);
 	hwloc_topology_destroy(t);
 }
 
 /* Is it still in the directory? Its first complete ASK_FILE decides what is recorded. */
-static void step_look(struct monitor_step *s, const char *run_dir)
+static void step_look(const struct monitor_steps *m, struct monitor_step *s)
 {
 	struct monitor_ask ask;
 	struct err e;
@@ -100,7 +121,7 @@ static void step_look(struct monitor_step *s, const char *run_dir)
 	if (rc < 0)
 		log_warning("step %s: not recorded: %s", s->name, e.text);
 	else
-		step_record(s, run_dir, &ask);
+		step_record(m, s, &ask);
 }
 
 static void step_free(struct monitor_step *s)
@@ -171,7 +192,7 @@ static void steps_scan(struct monitor_steps *m)
 			s = step_add(m, d->d_name);
 		if (s) {
 			s->is_here = true;
-			step_look(s, m->run_dir);
+			step_look(m, s);
 		}
 	}
 	if (folder)

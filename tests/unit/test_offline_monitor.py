@@ -45,12 +45,12 @@ class RunDir:
     def said(self):
         return self.log.read_text(errors="replace")
 
-    def begin(self, name, hz=100, sets="sw"):
+    def begin(self, name, hz=100, sets="sw", uid=0):
         """As slurmstepd does: the topology first, then the request, complete from its first moment."""
         home = self.path / name
         home.mkdir(mode=0o755)
         (home / "topology.xml").write_bytes(self.tree)
-        (home / "new").write_text(ASK.format(uid=0, hz=hz, set=sets))
+        (home / "new").write_text(ASK.format(uid=uid, hz=hz, set=sets))
         os.link(home / "new", home / "monitor.ask")
         return home
 
@@ -125,6 +125,20 @@ def test_steps_that_overlap_have_the_same_counts(run_dir):
         run_dir.end(home)
     assert all(recorded(home) for home in homes)
     assert all(totals(home / "monitor.done")[1]["busy"] >= 0.4e9 for home in homes)
+
+
+def test_overlapping_steps_of_a_user_are_limited(run_dir):
+    """Each holds descriptors for all its PUs. Another user's is recorded, and so is one when there is room again."""
+    homes = [run_dir.begin(f"8.{i}", hz=1) for i in range(16)]
+    assert all(wait_until((home / "monitor.trace").exists, 30) for home in homes)
+    run_dir.begin("8.16", hz=1)
+    assert wait_until(lambda: "step 8.16: not recorded: 16 steps of uid 0" in run_dir.said(), 30)
+    other = run_dir.begin("9.0", hz=1, uid=65534)
+    assert wait_until((other / "monitor.trace").exists, 30)
+    run_dir.end(homes[0])
+    last = run_dir.begin("8.17", hz=1)
+    assert wait_until((last / "monitor.trace").exists, 30)
+    assert not (run_dir.path / "8.16" / "monitor.trace").exists()
 
 
 def test_run_dir_that_is_not_there(run_dir):
