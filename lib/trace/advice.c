@@ -19,14 +19,15 @@
 #define WAITING 0.5		/* mean of the active PUs */
 #define UNEQUAL 0.3		/* between the domains of a level, or the mean of the PUs and the busiest */
 #define CONTENDED 0.4		/* part of the intervals */
+#define MANY_SHARED 0.5		/* of the PUs */
 #define MOVES 0.5		/* a bound thread never migrates */
 #define MOVES_LEAST 20		/* in all: threads migrate when they start */
-#define SWAPPED 5		/* of all PUs: a fault waits for a disk, 0.1 to 10 ms */
 #define FAULTS 20000		/* about 1 us each: 2 % of the time */
 #define FAR_PART 0.2
 #define MANY_FILLS 1e6		/* 64 MB/s of a PU; below that, the memory is not what matters */
 #define ONE_DOMAIN 1.6		/* times the mean of all domains */
-#define SLOW_CLOCK 0.85		/* of the median */
+#define SLOW_CLOCK 0.85		/* of the median; more than an eighth of the cores are another kind of core */
+#define SLOW_CORES 8
 #define SLOW_IPC 0.7		/* of the best domain */
 #define ONE_MEMORY 0.8		/* of all memory */
 #define MANY_CORES 0.9		/* of the most cores that worked in any interval */
@@ -180,15 +181,31 @@ static bool find_siblings(const struct advice_facts *f, char *out, size_t size)
 		SAY("%u of %u cores ran threads on several of their PUs, while %u ran nothing", shared, cores->n, idle);
 }
 
-static bool find_shared(const struct advice_facts *f, char *out, size_t size)
+static unsigned count_contended(const struct advice_facts *f)
 {
-	unsigned shared = 0, idle = count_idle_cores(f);
+	unsigned n = 0;
 
 	for (unsigned pu = 0; pu < f->h->pus; pu++)
-		shared += f->contended[pu] >= CONTENDED * f->intervals;
+		n += f->contended[pu] >= CONTENDED * f->intervals;
+	return n;
+}
+
+static bool find_shared(const struct advice_facts *f, char *out, size_t size)
+{
+	unsigned shared = count_contended(f), idle = count_idle_cores(f);
+
 	return shared && idle &&
 		SAY("%u of %u PUs were full and switched between threads, while %u of %u cores ran nothing", shared,
 		    f->h->pus, idle, cores_of(f)->n);
+}
+
+/* Binding does not help these. */
+static bool find_too_many(const struct advice_facts *f, char *out, size_t size)
+{
+	unsigned shared = count_contended(f);
+
+	return shared >= MANY_SHARED * f->h->pus && !count_idle_cores(f) &&
+		SAY("%u of %u PUs were full and switched between threads, and no core was idle", shared, f->h->pus);
 }
 
 static bool find_migrations(const struct advice_facts *f, char *out, size_t size)
@@ -196,6 +213,8 @@ static bool find_migrations(const struct advice_facts *f, char *out, size_t size
 	double moves = f->tasks && facts_at_pus(f, MIGRATIONS) ? advice_free_moves(f) : total_of(f, MIGRATIONS);
 	unsigned active = count_cores(f, ACTIVE);
 
+	if (has(f, SWITCHES) && find_too_many(f, out, size))
+		return false;
 	return active && moves * f->seconds >= MOVES_LEAST && moves / active >= MOVES &&
 		SAY("threads moved between PUs %.0f times, %.1f times a second", moves * f->seconds, moves);
 }
@@ -232,28 +251,36 @@ static double active_busy(const struct advice_facts *f, const struct trace_objec
 	return busy >= ACTIVE ? busy : NAN;
 }
 
+/* While one PU worked alone, it was not the others' work that was uneven: the busiest has that time in its own. */
 static bool find_imbalance(const struct advice_facts *f, char *out, size_t size)
 {
+	double alone = f->alone / f->seconds;
 	struct range r;
 
-	return range_find(f, pus_of(f), active_busy, &r) && r.most >= WORKING && r.mean < (1 - UNEQUAL / 2) * r.most &&
+	return range_find(f, pus_of(f), active_busy, &r) && r.most >= WORKING &&
+		r.mean - alone / r.n < (1 - UNEQUAL / 2) * (r.most - alone) &&
 		SAY("the busiest PU worked for %.0f %% of the time, the mean of the %u that worked is %.0f %%",
 		    100 * r.most, r.n, 100 * r.mean);
 }
 
+/* A program that computes on GPUs waits for them. */
 static bool find_waiting(const struct advice_facts *f, char *out, size_t size)
 {
 	struct range r;
 
+	for (unsigned t = 0; f->tasks && t < f->tasks->n; t++)
+		if (*f->tasks->list[t].gpu)
+			return false;
 	return range_find(f, pus_of(f), active_busy, &r) && r.mean < WAITING &&
 		SAY("the %u PUs that worked did so for %.0f %% of the time, in the mean", r.n, 100 * r.mean);
 }
 
-static bool find_swapping(const struct advice_facts *f, char *out, size_t size)
+/* Programs and mapped files are read when they are first touched: that ends. */
+static bool find_disk_faults(const struct advice_facts *f, char *out, size_t size)
 {
-	double faults = total_of(f, MAJOR);
-
-	return faults >= SWAPPED && SAY("%.0f page faults a second waited for a disk", faults);
+	return 2 * f->disk_faults > f->intervals &&
+		SAY("%.0f page faults a second waited for a disk, in %u of %u parts of the run", total_of(f, MAJOR),
+		    f->disk_faults, f->intervals);
 }
 
 static bool find_faults(const struct advice_facts *f, char *out, size_t size)
@@ -343,11 +370,15 @@ static double median_clock(const struct advice_facts *f)
 
 static bool find_slow_clock(const struct advice_facts *f, char *out, size_t size)
 {
+	const struct trace_level *cores = cores_of(f);
 	double median = median_clock(f);
 	struct range r;
+	unsigned n = 0;
 	char slow[2 * TRACE_NAME];
 
-	if (!range_find(f, cores_of(f), clock_of, &r) || r.least >= SLOW_CLOCK * median)
+	for (unsigned i = 0; i < cores->n; i++)
+		n += clock_of(f, &cores->objects[i]) < SLOW_CLOCK * median;
+	if (!n || !range_find(f, cores, clock_of, &r) || (n > 1 && n * SLOW_CORES > r.n))
 		return false;
 	name_write(cores_of(f), r.low, slow, sizeof(slow));
 	return SAY("%s ran at %.2f GHz, the median core at %.2f GHz", slow, r.least, median);
@@ -452,13 +483,17 @@ static const struct rule {
 	{ "siblings", { BUSY }, find_siblings,
 	  "one thread a core: --hint=nomultithread, or --topo-place=scatter:core" },
 	{ "shared PU", { BUSY, SWITCHES }, find_shared, "bind each task to cores of its own: --topo-place=compact" },
+	{ "more threads than PUs", { BUSY, SWITCHES }, find_too_many,
+	  "start as many threads as the job has cores (--topo-omp=auto), or request more (-n, -c)" },
 	{ "migrations", { BUSY, MIGRATIONS }, find_migrations,
 	  "bind tasks and threads: --topo-place=compact --topo-omp=auto" },
 	{ "serial part", { BUSY }, find_alone, "run that part in parallel, or as a step with fewer cores" },
 	{ "uneven domains", { BUSY }, find_uneven, "place the tasks evenly: --topo-place=scatter" },
 	{ "load imbalance", { BUSY }, find_imbalance, "divide the work evenly, or give slow tasks more threads" },
-	{ "waiting", { BUSY }, find_waiting, "look at communication and I/O; fewer cores may do as well" },
-	{ "swapping", { BUSY, MAJOR }, find_swapping, "request more memory: --mem" },
+	{ "waiting", { BUSY }, find_waiting,
+	  "look at communication, I/O and other programs on these cores; fewer cores may do as well" },
+	{ "disk faults", { BUSY, MAJOR }, find_disk_faults,
+	  "if memory was short, request more: --mem; if files are mapped, read them from a faster file system" },
 	{ "page faults", { BUSY, MINOR }, find_faults, "use large pages: --topo-hugepages=thp" },
 	{ "far memory", { NEAR, FAR, FAR }, find_far,
 	  "keep memory where the task runs: --topo-place=compact --topo-membind=bind" },
@@ -489,6 +524,8 @@ static void rule_apply(const struct advice_facts *f, const struct rule *r, const
 		out->result = ADVICE_FOUND;
 	if (r->find == advice_far_gpu && f->tasks && f->tasks->n && f->tasks->list[0].by_gpu)
 		out->remedy = "let the step have cores near each GPU: srun without -c and --exact has all of the job's";
+	if (r->find == find_migrations && f->tasks && f->tasks->n)
+		out->remedy = "bind the threads of each rank: --topo-omp=auto";
 }
 
 struct advice *advice_list(const struct advice_node *node, unsigned *n, struct err *e)

@@ -21,7 +21,7 @@ struct timeline {
 	double start, end, length;	/* nanoseconds; length: of an interval */
 	unsigned n;
 	float *busy, *switches;		/* [pu * n + interval] */
-	float *misses, *instructions;	/* of all PUs: [interval] */
+	float *misses, *instructions, *major;	/* of all PUs: [interval] */
 };
 
 /* --- one trace */
@@ -81,6 +81,8 @@ static void block_add(const struct reading *r, const struct trace_block *b)
 		block_add_line(r, b, MISSES, r->time->misses, false);
 	if (r->f->event[INSTRUCTIONS] >= 0)
 		block_add_line(r, b, INSTRUCTIONS, r->time->instructions, false);
+	if (r->f->event[MAJOR] >= 0)
+		block_add_line(r, b, MAJOR, r->time->major, false);
 }
 
 /* Absent values count as the mean of the others. */
@@ -166,6 +168,7 @@ static void intervals_judge(struct advice_facts *f, const struct timeline *time)
 		}
 		if (most > WORKING * time->length && sum - most < WORKING * time->length)
 			f->alone += time->length * 1e-9;
+		f->disk_faults += time->major[i] >= DISK_FAULTS * time->length * 1e-9;
 		f->each[i] = (struct advice_interval){ cores_working(f, time, i), time->misses[i],
 						       time->instructions[i] };
 	}
@@ -233,9 +236,10 @@ static int traces_add(struct advice_facts *f, struct timeline *time, struct trac
 	time->switches = calloc((size_t) f->h->pus * time->n, sizeof(*time->switches));
 	time->misses = calloc(time->n, sizeof(*time->misses));
 	time->instructions = calloc(time->n, sizeof(*time->instructions));
+	time->major = calloc(time->n, sizeof(*time->major));
 	f->each = calloc(time->n, sizeof(*f->each));
 	if (!present || !f->rate || !f->contended || !f->each || !time->busy || !time->switches || !time->misses ||
-	    !time->instructions)
+	    !time->instructions || !time->major)
 		rc = err_set(e, "out of memory");
 	for (unsigned t = 0; rc == 0 && t < n; t++) {
 		struct reading r = { .f = f, .time = time, .t = traces[t], .column = f->merge.column[t] };
@@ -251,6 +255,7 @@ static int traces_add(struct advice_facts *f, struct timeline *time, struct trac
 	free(time->switches);
 	free(time->misses);
 	free(time->instructions);
+	free(time->major);
 	return rc;
 }
 

@@ -18,6 +18,8 @@ extern const char *const role_names[ROLES + 1];	/* of the events */
 #define FULL 0.9		/* other programs run now and then */
 #define SHARED_SWITCHES 30	/* a second: threads that share a PU get slices of 3 to 24 ms; one alone has below 5 */
 
+#define DISK_FAULTS 50		/* a second: a fault waits for a disk, 0.1 to 10 ms */
+
 /* An interval of the run. */
 struct advice_interval {
 	unsigned working;		/* cores */
@@ -31,6 +33,7 @@ struct advice_facts {
 	int event[ROLES];		/* -1: the traces do not have it, or it is mostly absent */
 	double *rate;			/* of each column: a counter's increase a second, a gauge's mean */
 	unsigned *contended;		/* of each PU: intervals in which it was full and switched threads */
+	unsigned disk_faults;		/* intervals with DISK_FAULTS or more a second, on all PUs */
 	struct advice_interval *each;
 	unsigned intervals;
 	double length;			/* of one, seconds */
