@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "node_shape.h"
+#include "score/score_cost.h"
+
 /*
  * The verdict of the job that slurmctld is about to start. Kept until then, because the record of an array task is
  * split off only after job_test.
@@ -98,12 +101,13 @@ bool comment_clear(job_record_t *job, bool waits)
 	return v.own_cores;
 }
 
-static struct verdict verdict_begin(const struct job_request *req, const struct candidate_set *s,
-				    enum verdict_outcome outcome)
+static struct verdict verdict_begin(const job_record_t *job, const struct job_request *req,
+				    const struct candidate_set *s, enum verdict_outcome outcome)
 {
-	/* A task's cores depend on the node's threads: a verdict has them for the first candidate. */
-	int node = s && s->count ? s->list[0].node : s ? glue_next(s->nodes, 0) : -1;
-	struct score_need need = { .task_cores = req->cpus_per_task };
+	const bitstr_t *got = outcome != VERDICT_WAITS && job->job_resrcs ? job->job_resrcs->node_bitmap : NULL;
+	/* A task's cores depend on the node's threads: a verdict has them for its first node or the first candidate. */
+	int node = got ? glue_next(got, 0) : s && s->count ? s->list[0].node : s ? glue_next(s->nodes, 0) : -1;
+	struct score_need need = {0};
 	struct verdict v = { .outcome = outcome, .request = req->request, .nodes = req->min_nodes,
 			     .more_nodes = req->max_nodes > req->min_nodes, .all_tasks = req->tasks,
 			     .decided_row = -1, .decided_level = -1 };
@@ -179,8 +183,36 @@ static void cores_write(const job_record_t *job, size_t most, struct buf *out)
 }
 
 /*
+ * Where the last core of the tasks has a thread to spare, the score takes it for a part of one more task: then the
+ * splits are known of a single task only.
+ */
+static void splits_set(struct verdict *v, const struct job_request *req, const struct candidate_node *worst)
+{
+	struct score_need need;
+
+	job_request_need(req, worst->tasks, worst->node, &need);
+	if ((uint64_t) need.cores * need.task.core_cpus == (uint64_t) worst->tasks * need.task.cpus)
+		return;
+	for (enum level level = LEVEL_NUMA; level <= LEVEL_L3; level++)
+		cost_set(&v->cost, SCORE_CUTS, level, worst->tasks > 1 || need.task_cores < 2 ? 0 :
+			 score_count(&v->cost, SCORE_TOUCHED, level) - 1);
+}
+
+/* The levels that a node has, as bits. */
+static unsigned levels_on(int node)
+{
+	const struct shape *shape = node_shape(node);
+	unsigned has = 0;
+
+	for (size_t i = 0; shape && i < shape->ndomains; i++)
+		has |= 1u << shape->domains[i].level;
+	return has;
+}
+
+/*
  * Records why its nodes are better than the best other one, in the order of candidate_node_compare. Where the other is
- * better, because Slurm chose the nodes, nothing is recorded. in_order: they were chosen by that comparison.
+ * better, because Slurm chose the nodes, nothing is recorded, nor where either node lacks the level that decided, or
+ * what else is free is not known. in_order: they were chosen by that comparison.
  */
 static void runner_up_set(struct verdict *v, const struct candidate_node *own, const struct candidate_node *other,
 			  bool in_order)
@@ -212,6 +244,10 @@ static void runner_up_set(struct verdict *v, const struct candidate_node *own, c
 		return;
 	v->decided_row = row;
 	v->decided_level = level;
+	if (row == SCORE_BEYOND)
+		level = v->request.fit == FIT_SPREAD && v->request.level == LEVEL_NODE ? LEVEL_L3 : v->request.level;
+	if (!(levels_on(own->node) & levels_on(other->node) & 1u << level) || (v->free_unknown && row >= SCORE_OPEN))
+		*v->beside = '\0';
 }
 
 /* The candidates of a plan and the others that it was chosen from: NULL for one that occurs twice. */
@@ -228,7 +264,7 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 	const struct candidate_node *c, *first = NULL, *worst = NULL, *own = NULL, *other = NULL,
 				    *last = &p->choice.list[p->choice.count - 1];
 	unsigned count = p->choice.count + (p->given ? 0 : s->count), others = p->leaf ? p->leaf : s->count, room = 0;
-	struct verdict v = verdict_begin(req, s, VERDICT_PLACED);
+	struct verdict v = verdict_begin(job, req, s, VERDICT_PLACED);
 	const bitstr_t *got = job->job_resrcs ? job->job_resrcs->node_bitmap : NULL;
 	bool as_planned = true;
 	struct score_need need;
@@ -262,10 +298,22 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 	v.task_cores = need.task_cores;
 	v.cores_per_node = cores_on(job, first->node);
 	v.cost = *worst->cost;
+	if (!p->given && !req->whole_nodes)
+		splits_set(&v, req, worst);
+	/* Of cores chosen among those near its devices, or of a kind, the cost does not know what else is free. */
+	v.free_unknown = s->devices.name || node_shape(worst->node)->nkinds > 1;
+	for (enum level level = LEVEL_NODE; v.free_unknown && level < LEVEL_CORE; level++)
+		for (enum score_row row = level ? SCORE_OPEN : SCORE_LEFT; row <= SCORE_LEFT; row++)
+			cost_set(&v.cost, row, level, 0);
+	for (enum level level = LEVEL_PACKAGE; level < LEVEL_CORE; level++)
+		if (!(levels_on(worst->node) & 1u << level))
+			snprintf(v.lacks + strlen(v.lacks), sizeof(v.lacks) - strlen(v.lacks), "%s%s",
+				 *v.lacks ? "," : "", level_name(level));
 	v.own_cores = req->own_cores;
 	v.whole_nodes = req->whole_nodes;
 	v.whole_tasks = !p->given && !req->whole_nodes && need.task_cores > 1 &&
-			first->tasks * need.task_cores == v.cores_per_node;
+			first->tasks * need.task_cores == v.cores_per_node &&
+			(worst->tasks == 1 || need.task.cpus % need.task.core_cpus == 0);
 	if (!p->given && !s->taken && v.candidates)
 		v.room = room;
 	if (own && other && own->weight == other->weight)
@@ -303,7 +351,7 @@ bool comment_started(job_record_t *job, const struct device_distance *d)
 void comment_reason(job_record_t *job, const struct job_request *req, const struct candidate_set *s,
 		    enum verdict_outcome outcome, const char *reason)
 {
-	struct verdict v = verdict_begin(req, s, outcome), old;
+	struct verdict v = verdict_begin(job, req, s, outcome), old;
 
 	snprintf(v.reason, sizeof(v.reason), "%s", reason);
 	if (verdict_get(job, &old) || old.outcome != outcome || strcmp(old.reason, v.reason))

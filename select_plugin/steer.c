@@ -558,6 +558,9 @@ static int job_decide(const struct call *c, struct candidate_set *s)
 			       " cheap as that of Slurm");
 	else if (s->unknown && s->unknown == s->candidates)
 		buf_puts(&why, "the snapshot has none of its nodes, or different hardware for them");
+	else if (s->req->request.fit == FIT_SPREAD)
+		buf_printf(&why, "its tasks cannot be spread over %s now", level_noun(s->req->request.level ==
+			   LEVEL_NODE ? LEVEL_L3 : s->req->request.level, 2));
 	else
 		buf_puts(&why, "no topology-aware placement can start now");
 	if (s->unknown != s->candidates)

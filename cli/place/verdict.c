@@ -69,7 +69,7 @@ static void describe_wanted(const struct verdict *v, struct buf *out)
 	if (!v->nodes || !each)
 		return;
 	buf_printf(out, "%s%u task%s", all ? "" : "up to ", each, each == 1 ? "" : "s");
-	if (!sharing) {
+	if (!sharing && v->task_cores) {
 		buf_puts(out, " of ");
 		add_counted(out, v->task_cores, LEVEL_CORE);
 	}
@@ -98,6 +98,8 @@ static bool adds_information(const struct verdict *v, enum level level)
 	unsigned given = v->cores_per_node ? v->cores_per_node : v->tasks * v->task_cores;
 	unsigned cores = path->steps ? request_path_cores(path) : given;
 
+	if (verdict_lacks(v, level))
+		return false;
 	if (level == LEVEL_DIE)
 		return count_at(v, SCORE_TOUCHED, LEVEL_DIE) != count_at(v, SCORE_TOUCHED, LEVEL_PACKAGE);
 	return level < LEVEL_L3 || count_at(v, SCORE_TOUCHED, level) < cores;
@@ -120,12 +122,17 @@ static void describe_touched(const struct verdict *v, struct buf *out)
 static void describe_beyond(const struct verdict *v, struct buf *out)
 {
 	unsigned n = count_at(v, SCORE_BEYOND, LEVEL_NODE) + 1;
-	enum level level = level_of(&v->request);
+	enum level wanted = level_of(&v->request), level = wanted;
 
 	if (level == LEVEL_NODE || v->outcome != VERDICT_PLACED)
 		return;
+	/* In its place the next level out was counted. */
+	while (level > LEVEL_NODE && verdict_lacks(v, level))
+		level--;
 	if (v->whole_nodes)
 		buf_puts(out, "not considered: the job has all cores of its nodes");
+	else if (level == LEVEL_NODE)
+		buf_puts(out, "not considered");
 	else if (v->request.fit == FIT_SPREAD && n == 1)
 		buf_printf(out, "each task has its own %s", level_noun(level, 1));
 	else if (v->request.fit == FIT_SPREAD)
@@ -136,22 +143,26 @@ static void describe_beyond(const struct verdict *v, struct buf *out)
 	else
 		buf_printf(out, "not satisfied: in %u %s%s", n, level_noun(level, 2),
 			   v->nodes > 1 ? " on the worst node" : "");
+	if (level != wanted && !v->whole_nodes)
+		buf_printf(out, "; %s node has no %s", v->nodes > 1 ? "the worst" : "the", level_noun(wanted, 2));
 }
 
 static void describe_cuts(const struct verdict *v, struct buf *out)
 {
 	size_t from = out->len;
+	unsigned all = 0;
 
 	for (enum level level = LEVEL_NUMA; level <= LEVEL_L3; level++) {
 		unsigned cuts = count_at(v, SCORE_CUTS, level);
 
-		if (cuts)
+		all += cuts;
+		if (cuts && !verdict_lacks(v, level))
 			buf_printf(out, "%s%u split%s between %s", out->len > from ? ", " : "", cuts,
 				   cuts == 1 ? "" : "s", level_noun(level, 2));
 	}
 	if (out->len > from && v->nodes > 1)
 		buf_puts(out, " on the worst node");
-	if (out->len == from && v->whole_tasks)
+	if (!all && v->whole_tasks)
 		buf_puts(out, "none is split");
 }
 
@@ -179,18 +190,20 @@ static void describe_gpus(const struct verdict *v, struct buf *out)
 			   " snapshot says it)", v->gpus ? "; " : "", v->gpus_unknown);
 }
 
-/* The smallest domain that has all the cores, or the packages if no single domain has. */
+/*
+ * The smallest domain that has all the cores, or the packages if no single domain has; of several that leave as many
+ * the largest.
+ */
 static enum level holding_level(const struct verdict *v)
 {
-	enum level level = LEVEL_L2, inner;
+	enum level level = LEVEL_L2;
 
-	while (level > LEVEL_PACKAGE && count_at(v, SCORE_TOUCHED, level) != 1)
+	while (level > LEVEL_PACKAGE && (count_at(v, SCORE_TOUCHED, level) != 1 || verdict_lacks(v, level)))
 		level--;
-	/* On a node without this level its counts equal those of the level above. */
-	for (inner = level;
-	     level > LEVEL_PACKAGE && count_at(v, SCORE_LEFT, level - 1) == count_at(v, SCORE_LEFT, inner);
-	     level--)
-		;
+	for (enum level outer = level;
+	     outer-- > LEVEL_PACKAGE && count_at(v, SCORE_LEFT, outer) == count_at(v, SCORE_LEFT, level);)
+		if (!verdict_lacks(v, outer))
+			level = outer;
 	return level;
 }
 
@@ -200,7 +213,7 @@ static void describe_left(const struct verdict *v, struct buf *out)
 	unsigned left = count_at(v, SCORE_LEFT, level), domains = count_at(v, SCORE_TOUCHED, level);
 	const char *name = level_noun(level, domains);
 
-	if (!domains)
+	if (!domains || v->free_unknown || verdict_lacks(v, level))
 		return;
 	if (v->nodes > 1)
 		buf_puts(out, "on the worst node, ");
@@ -219,7 +232,8 @@ static void describe_left(const struct verdict *v, struct buf *out)
 
 static void describe_room(const struct verdict *v, struct buf *out)
 {
-	if (!v->candidates)
+	/* Of tasks to be spread, room is for one in each domain; Slurm found room for the cores. */
+	if (!v->candidates || (v->outcome == VERDICT_LEFT && v->request.fit == FIT_SPREAD && !v->unknown))
 		return;
 	buf_printf(out, "%u of ", v->room);
 	add_counted(out, v->candidates, LEVEL_NODE);
@@ -408,6 +422,10 @@ json_t *verdict_json(const struct verdict *v)
 			json_object_set_new(j, verdict_words[i].name,
 					    json_integer(verdict_number(v, &verdict_words[i])));
 	json_object_set_new(j, "counts", placed ? counts_json(v) : json_null());
+	json_object_set_new(j, "lacks", json_array());
+	for (enum level level = LEVEL_PACKAGE; level < LEVEL_CORE; level++)
+		if (verdict_lacks(v, level))
+			json_array_append_new(json_object_get(j, "lacks"), json_string(level_name(level)));
 	json_object_set_new(j, "beside", *v->beside ? json_string(v->beside) : json_null());
 	json_object_set_new(j, "decided", decided_json(v));
 	json_object_set_new(j, "better_by", v->better < BETTER_COUNT && better[v->better].name ?

@@ -75,6 +75,8 @@ const struct verdict_word verdict_words[] = {
 	COUNTS("open", SCORE_OPEN),
 	COUNTS("broken", SCORE_BROKEN),
 	COUNTS("left", SCORE_LEFT),
+	NUMBER(free_unknown),
+	{ "lacks", WORD_TEXT, FIELD(lacks) },
 	{ "beside", WORD_TEXT, FIELD(beside) },
 	NUMBER(better),
 	OTHER("decided", WORD_DECIDED),
@@ -91,6 +93,11 @@ static unsigned *number_at(const struct verdict *v, const struct verdict_word *w
 unsigned verdict_number(const struct verdict *v, const struct verdict_word *w)
 {
 	return *number_at(v, w);
+}
+
+bool verdict_lacks(const struct verdict *v, enum level level)
+{
+	return strstr(v->lacks, level_name(level));
 }
 
 static bool has_levels(enum score_row row)

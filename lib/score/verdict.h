@@ -3,6 +3,7 @@
 #ifndef TOPIARY_SCORE_VERDICT_H
 #define TOPIARY_SCORE_VERDICT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -63,6 +64,8 @@ struct verdict {
 	unsigned candidates, room;		/* nodes that Slurm offered; of these, those with room for the cores */
 	unsigned unknown;			/* of candidates, those without a usable shape in the snapshot */
 	struct score_cost cost;			/* on the worst of its nodes; VERDICT_PLACED only */
+	unsigned free_unknown;			/* 1: "open", "broken" and "left" are not known */
+	char lacks[24];				/* levels that this node does not have: "die,l3" */
 	char beside[64];			/* the best node that it did not get; "": none to compare */
 	unsigned better;			/* enum verdict_better */
 	int decided_row, decided_level;		/* where its nodes are better (score_differ); -1: nowhere */
@@ -84,6 +87,9 @@ struct verdict_word {
 extern const struct verdict_word verdict_words[];
 extern const unsigned verdict_word_count;
 unsigned verdict_number(const struct verdict *v, const struct verdict_word *w);
+
+/* Whether the counts of a level are those of another (score.h), because the node does not have it. */
+bool verdict_lacks(const struct verdict *v, enum level level);
 
 /* "placed", "left", "waits" and "beyond", "cuts", "touched", "open", "broken", "left": constants. */
 const char *outcome_name(enum verdict_outcome outcome);

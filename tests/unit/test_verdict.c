@@ -12,7 +12,7 @@ static struct verdict placed = {
 	.outcome = VERDICT_PLACED,
 	.request = { .fit = FIT_PREFER, .level = LEVEL_L3 },
 	.nodes = 2, .tasks = 8, .task_cores = 1, .candidates = 12, .room = 9,
-	.beside = "cn7", .decided_row = SCORE_OPEN, .decided_level = LEVEL_L3,
+	.free_unknown = 1, .lacks = "die", .beside = "cn7", .decided_row = SCORE_OPEN, .decided_level = LEVEL_L3,
 	.cores = "cn[1-2]:0-7 cn3:8-11",
 };
 static const struct verdict waits = {
@@ -45,7 +45,8 @@ static const struct {
 	const char *line;
 } lines[] = {
 	{ &placed, "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 candidates=12 room=9 beyond=1 cuts=1,2 "
-	  "touched=1,1,1,2,8 left=24,8,8,8,0,0 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7;cn3:8-11 end" },
+	  "touched=1,1,1,2,8 left=24,8,8,8,0,0 free_unknown=1 lacks=die beside=cn7 decided=open:l3 "
+	  "cores=cn[1-2]:0-7;cn3:8-11 end" },
 	{ &waits, "topiary:1 waits fit=require request=/l3=1/core=12 nodes=1 tasks=4x3 candidates=4"
 	  " reason=no_L3_has_12_cores end" },
 	{ &left, "topiary:1 left fit=off reason=it_says_so end" },
@@ -302,7 +303,7 @@ static void is_never_long(void **state)
 	struct verdict v = {
 		.outcome = VERDICT_PLACED, .nodes = 100000, .tasks = 65535, .task_cores = 65535, .candidates = 100000,
 		.room = 100000, .decided_row = SCORE_TOUCHED, .decided_level = LEVEL_PACKAGE, .gpus = 1000000,
-		.gpus_far = 1000000, .cores_far = 100000000,
+		.gpus_far = 1000000, .cores_far = 100000000, .lacks = "die,l3",
 	};
 	struct buf b;
 

@@ -108,6 +108,32 @@ static void prints_text(void **state)
 		  "touches  2 packages, 2 NUMA nodes, 2 L3 caches\n"
 		  "level    not considered: the job has all cores of its nodes\n"
 		  "leaves   exact fit, no free core left in its packages\n" },
+		{ "topiary:1 placed fit=prefer nodes=1 tasks=1x3 all_tasks=1 cores_per_node=3 whole_tasks=1 cuts=0,1"
+		  " touched=1,1,1,2,2 left=9,3,3,9,1,1 lacks=die,l3 end",
+		  "asked    the fewest hardware boundaries crossed (fit prefer)\n"
+		  "wanted   1 task of 3 cores on one node\n"
+		  "touches  1 package, 1 NUMA node, 2 L2 caches\n"
+		  "leaves   9 free cores left in its NUMA node, of which a part was not free before\n" },
+		{ "topiary:1 placed fit=prefer nodes=1 tasks=3x1 touched=1,1,1,1,1 left=9,9,3,1,1,1 lacks=l3 end",
+		  "asked    the fewest hardware boundaries crossed (fit prefer)\n"
+		  "wanted   3 tasks of 1 core on one node\n"
+		  "touches  1 package, 1 NUMA node, 1 L2 cache\n"
+		  "leaves   1 free core left in its NUMA node, of which a part was not free before\n" },
+		{ "topiary:1 placed fit=prefer level=die nodes=1 tasks=3x1 beyond=1 touched=2,2,2,2,3 free_unknown=1"
+		  " lacks=die end",
+		  "asked    within one die if possible (fit prefer, level die)\n"
+		  "wanted   3 tasks of 1 core on one node\n"
+		  "touches  2 packages, 2 NUMA nodes, 2 L3 caches\n"
+		  "level    not satisfied: in 2 packages; the node has no dies\n" },
+		{ "topiary:1 placed fit=spread nodes=2 tasks=2x1 all_tasks=4 touched=2,2,2,2,2 lacks=die,l3,l2 end",
+		  "asked    one L3 cache per task if possible (fit spread)\n"
+		  "wanted   4 tasks of 1 core on 2 nodes, 2 on each\n"
+		  "touches  2 packages, 2 NUMA nodes on the worst node\n"
+		  "level    each task has its own NUMA node; the worst node has no L3 caches\n" },
+		{ "topiary:1 left fit=spread nodes=1 tasks=0x0 all_tasks=1 candidates=3 reason=it_says_so end",
+		  "asked    one L3 cache per task if possible (fit spread)\n"
+		  "wanted   1 task on one node\n"
+		  "because  it says so\n" },
 		{ "topiary:1 placed fit=prefer nodes=2 tasks=5x1 cores_per_node=3 touched=1,1,1,1,3 end",
 		  "asked    the fewest hardware boundaries crossed (fit prefer)\n"
 		  "wanted   up to 5 tasks on each of 2 nodes; those of a node share 3 cores\n"
@@ -315,16 +341,17 @@ static void prints_json(void **state)
 	} rows[] = {
 		{ "topiary:1 placed fit=prefer level=l3 nodes=2 tasks=8x1 all_tasks=16 gpus=2 cores_far=3 candidates=12"
 		  " room=9 beyond=1 touched=1,1,1,2,8 left=32,24,24,8,0,0"
-		  " beside=cn7 decided=open:l3 cores=cn[1-2]:0-7;cn3:8,9;... end",
+		  " lacks=die,l2 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7;cn3:8,9;... end",
 		  "{\"outcome\": \"placed\", \"fit\": \"prefer\", \"level\": \"l3\", \"request\": null,"
 		  " \"tasks_per_node\": 8, \"cores_per_task\": 1, \"nodes\": 2, \"more_nodes\": 0, \"all_tasks\": 16,"
 		  " \"cores_per_node\": 0, \"own_cores\": 0, \"whole_nodes\": 0, \"whole_tasks\": 0, \"memory_far\": 0,"
 		  " \"gpus\": 2, \"gpus_far\": 0, \"gpus_unknown\": 0, \"cores_far\": 3,"
-		  " \"candidates\": 12, \"room\": 9, \"unknown\": 0,"
+		  " \"candidates\": 12, \"room\": 9, \"unknown\": 0, \"free_unknown\": 0,"
 		  " \"counts\": {\"beyond\": {\"l3\": 1}, \"cuts\": {}, "
 		  "\"touched\": {\"package\": 1, \"die\": 1, \"numa\": 1, \"l3\": 2, \"l2\": 8}, "
 		  "\"open\": {}, \"broken\": {}, "
-		  "\"left\": {\"node\": 32, \"package\": 24, \"die\": 24, \"numa\": 8}}, \"beside\": \"cn7\", "
+		  "\"left\": {\"node\": 32, \"package\": 24, \"die\": 24, \"numa\": 8}}, \"lacks\": [\"die\", \"l2\"], "
+		  "\"beside\": \"cn7\", "
 		  "\"decided\": {\"row\": \"open\", \"level\": \"l3\"}, \"better_by\": null, \"cores\": ["
 		  "{\"nodes\": \"cn[1-2]\", \"cores\": \"0-7\"}, {\"nodes\": \"cn3\", \"cores\": \"8,9\"}],"
 		  " \"cores_cut\": true, \"reason\": null}" },
@@ -334,8 +361,9 @@ static void prints_json(void **state)
 		  " \"tasks_per_node\": 1, \"cores_per_task\": 4, \"nodes\": 1, \"more_nodes\": 0, \"all_tasks\": 0,"
 		  " \"cores_per_node\": 0, \"own_cores\": 0, \"whole_nodes\": 0, \"whole_tasks\": 0, \"memory_far\": 0,"
 		  " \"gpus\": 0, \"gpus_far\": 0, \"gpus_unknown\": 0, \"cores_far\": 0,"
-		  " \"candidates\": 3, \"room\": 0, \"unknown\": 0,"
-		  " \"counts\": null, \"beside\": \"n\", \"decided\": null, \"better_by\": \"memory\", \"cores\": [],"
+		  " \"candidates\": 3, \"room\": 0, \"unknown\": 0, \"free_unknown\": 0,"
+		  " \"counts\": null, \"lacks\": [], \"beside\": \"n\", \"decided\": null, \"better_by\": \"memory\","
+		  " \"cores\": [],"
 		  " \"cores_cut\": false, \"reason\": \"no room\"}" },
 	};
 

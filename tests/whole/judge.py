@@ -318,23 +318,23 @@ def threads_used(request, conf):
 
 
 def why_wanted(case, record, request, told):
-    found = re.match(r"(\d+) tasks? (of|on) (\d+) cores?(?:, up to (\d+) per core,)? on "
-                     r"(?:one node|each of (\d+) nodes)", told.get("wanted", ""))
+    found = re.match(r"(\d+) tasks?(?: of (\d+) cores?)? on (?:one|(\d+)) nodes?(?:, (at most )?(\d+) on each)?"
+                     r"(?:; they share (\d+) cores?)?", told.get("wanted", ""))
     if not found:
         return
-    tasks, cores, nodes = int(found[1]), int(found[3]), int(found[5] or 1)
+    tasks, nodes = int(found[1]), int(found[3] or 1)
     if nodes != len(record.cores) and "placed" in told.get("job", ""):
         yield Fault("number of nodes", told["wanted"], f"it has {len(record.cores)}")
-    elif nodes > 1 and tasks * nodes != int(request.value("n")) and request.value("ntasks-per-node") is None:
-        yield Fault("tasks on each node", told["wanted"], f"{request.value('n')} tasks in all")
-    elif nodes == 1 and tasks != int(request.value("n")):
+    elif tasks != int(request.value("n")):
         yield Fault("number of tasks", told["wanted"], f"{request.value('n')} tasks")
+    elif found[5] and (int(found[5]) * nodes < tasks or (not found[4] and int(found[5]) * nodes != tasks)):
+        yield Fault("tasks on each node", told["wanted"], f"{tasks} tasks in all")
     for node, own in record.cores.items():
         each = int(request.value("c") or 1)
         need = -(-each // threads_used(request, case.confs[node]))
-        if found[2] == "of" and cores != need and request.value("topo-fit") != "spread" and nodes == 1:
+        if found[2] and int(found[2]) != need and request.value("topo-fit") != "spread" and nodes == 1:
             yield Fault("cores of a task", told["wanted"], f"-c{each} are {need} cores of {node}")
-        if found[2] == "on" and cores != len(own) and nodes == 1:
+        if found[6] and int(found[6]) != len(own) and nodes == 1:
             yield Fault("cores of the job", told["wanted"], f"{node}: {sorted(own)}")
 
 
@@ -401,7 +401,7 @@ def why_gpus(case, record, request, told):
     far = cores_far = count = 0
     for node, granted in record.gpus.items():
         near = case.hardware[node].near(granted)
-        if near is None:
+        if near is None or "it is not known" in line:
             return
         count += len(granted)
         far += sum(not case.hardware[node].near([gpu]) & record.cores[node] for gpu in granted)
@@ -420,12 +420,13 @@ def why_leaves(case, record, request, told):
         return
     (node, cores), = record.cores.items()
     hardware = case.hardware[node]
-    used = re.match(rf"(\d+|no) cores? of its {NOUN} (?:is|are) used by other jobs", line)
+    used = re.match(rf"(\d+|no) cores? of its {NOUN} (?:is|are) used or reserved by others", line)
     if used and hardware.touched(NOUNS[used[2]], cores):
-        true = len(frozenset().union(*hardware.touched(NOUNS[used[2]], cores)) & case.used(node))
+        others = case.used(node) | case.confs[node].reserved
+        true = len(frozenset().union(*hardware.touched(NOUNS[used[2]], cores)) & others)
         if true != int(used[1] if used[1] != "no" else 0):
-            yield Fault("leaves, used by other jobs", line, f"{true}; reserved: {sorted(case.confs[node].reserved)}")
-    left = re.match(rf"(?:exact fit, no|(\d+) free) cores? left in its {NOUN}(, which was entirely free)?", line)
+            yield Fault("leaves, used by others", line, f"{true}; reserved: {sorted(case.confs[node].reserved)}")
+    left = re.match(rf"(?:exact fit, no free|(\d+) free) cores? left in its {NOUN}(, which was entirely free)?", line)
     if not left or not hardware.touched(NOUNS[left[2]], cores):
         return
     domains = hardware.touched(NOUNS[left[2]], cores)
