@@ -9,8 +9,10 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from rig.cluster import SLURM_PREFIX, STOCK_PLUGINS
@@ -157,10 +159,10 @@ class Site:
 
 
 @pytest.fixture(name="site")
-def fixture_site(tmp_path, registry):
-    for folder in (tmp_path, *tmp_path.parents[:3]):
-        folder.chmod(0o755)
-    return Site(tmp_path, registry)
+def fixture_site(registry):
+    with tempfile.TemporaryDirectory(prefix="topiary_doctor_", dir="/tmp") as folder:     # which other users may enter
+        os.chmod(folder, 0o755)
+        yield Site(Path(folder), registry)
 
 
 @pytest.mark.parametrize("node", [False, True], ids=["controller", "node"])

@@ -27,6 +27,9 @@ StorageUser=root
 StorageLoc=slurm
 """
 
+# Debian 12 and 13 have them in different folders.
+TABLES = Path("/usr/share").glob("m*/m*_system_tables.sql")
+
 
 class WithAccounting(Cluster):
     """MariaDB listens on a Unix socket alone, and writes nothing through to the disk."""
@@ -45,7 +48,7 @@ class WithAccounting(Cluster):
         server = ["mariadbd", "--no-defaults", f"--datadir={data}", "--user=root", "--innodb-log-file-size=8M",
                   "--innodb-flush-method=nosync"]
         data.mkdir()
-        tables = Path("/usr/share/mysql/mysql_system_tables.sql").read_text(encoding="utf-8")
+        tables = next(TABLES).read_text(encoding="utf-8")
         subprocess.run([*server, "--bootstrap"], check=True, capture_output=True, text=True,
                        input=f"create database mysql;\nuse mysql;\n{tables}")
         self.run_daemon("mariadbd", [*server, f"--socket={socket}", "--skip-networking", "--skip-grant-tables"],
