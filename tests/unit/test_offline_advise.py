@@ -185,7 +185,7 @@ def test_matrix_that_was_named_is_an_error(folder, tasks, words, error):
     ('{"tasks":1}\n' + "".join(f'{{"rank":{i},"cpus_os":"65535","cores":"65535"}}\n' for i in range(4000)),
      "line 2050: its lists of PUs, cores and NUMA nodes are too long"),
     ('{"tasks":1}\nx\n', "line 2: not a list"), ('{"tasks":2}\n', "line 1: not a list"),
-])
+], ids=["empty", "object", "list", "no rank", "rank twice", "long", "no list", "too few"])
 def test_damaged_tasks_are_one_warning(folder, text, error):
     leave(folder, "cn1", [], trace=20)
     (folder / "topiary-7.0" / "cn1.tasks").write_text(text)
