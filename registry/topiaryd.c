@@ -108,7 +108,7 @@ static int try_database(const struct service *s, struct db_pool *pool, const cha
 		return 0;
 	if (migrations_refused(s->migrations))
 		return -1;
-	log_warning("%s=: %s; %s are answered with 503, and topiaryd tries again", setting, e->text, requests);
+	log_warning("%s: %s; %s are answered with 503, and topiaryd tries again", setting, e->text, requests);
 	return 0;
 }
 

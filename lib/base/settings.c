@@ -87,7 +87,7 @@ static const struct item items[] = {
 	WORD("PublishSerials", publish_serials, "no", "yes", "no"),
 	WORD("ReadFacts", read_facts, "users", "anyone", "users", "admins"),
 	TEXT("KnownNodes", known_nodes, ""),
-	WORD("NodeNames", node_names, "short", "short", "full"),
+	WORD("NodeDomain", node_domain, "cut", "cut", "keep"),
 	TEXT("Admins", admins, "root"),
 	TEXT("AdminHosts", admin_hosts, ""),
 	UINT("NodeDocuments", node_documents, "24", 0, 1000000),

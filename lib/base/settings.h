@@ -60,7 +60,7 @@ struct settings {
 	char *peer_check;	/* PeerCheck: off, warn or refuse, if an export comes from no address of its node */
 	char *publish_serials;	/* PublishSerials: yes or no: export what only root may read (hwxml/redact.h)? */
 	char *read_facts;	/* ReadFacts: who may read facts: anyone, users (with a credential) or admins */
-	char *node_names;	/* NodeNames: short, or full with the domain, in the registry */
+	char *node_domain;	/* NodeDomain: cut from names of nodes in the registry, or keep */
 	char *known_nodes;	/* KnownNodes: the nodes that may be exported, as a host list; empty: any */
 	char *admins;		/* Admins: users, by name or uid, with administrative requests, beside topiaryd's own */
 	char *admin_hosts;	/* AdminHosts: hosts or addresses from which they may, beside the registry's own host */

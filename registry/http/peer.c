@@ -72,7 +72,7 @@ struct peers *peers_new(const struct settings *s, struct err *e)
 	pthread_mutex_init(&p->lock, NULL);
 	while (p->check < PEER_REFUSE && strcasecmp(s->peer_check, check_words[p->check]))
 		p->check++;
-	known = (struct known_nodes){ &p->nodes, !strcasecmp(s->node_names, "full"), e };
+	known = (struct known_nodes){ &p->nodes, !strcasecmp(s->node_domain, "keep"), e };
 	if (!*s->known_nodes || hostlist_expand(s->known_nodes, node_add, &known, e) == 0)
 		return p;
 	err_within(e, "KnownNodes");

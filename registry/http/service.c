@@ -194,7 +194,7 @@ void call_release(struct call *c, struct db *db)
 
 bool call_node_canonical(const struct call *c, char *name)
 {
-	return hostlist_name_canonical(name, !strcasecmp(c->service->settings.node_names, "full"));
+	return hostlist_name_canonical(name, !strcasecmp(c->service->settings.node_domain, "keep"));
 }
 
 int call_check_credential(struct call *c)

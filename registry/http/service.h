@@ -131,7 +131,7 @@ int call_fail(struct call *c, unsigned status, const char *fmt, ...) __attribute
 /* Sets the body, which the reply owns afterwards. */
 void call_body(struct call *c, const char *type, struct buf *body);
 
-/* A node's name as the registry stores it (NodeNames). False if it is none. */
+/* A node's name as the registry stores it (NodeDomain). False if it is none. */
 bool call_node_canonical(const struct call *c, char *name);
 
 /*

@@ -50,7 +50,7 @@ int db_conninfo_check(const char *setting, const char *conninfo, struct err *e)
 {
 	char *why = NULL;
 	PQconninfoOption *options = PQconninfoParse(conninfo, &why);
-	int rc = options ? 0 : err_set(e, "%s=: %.*s", setting, (int) strcspn(why ? why : "", "\n"),
+	int rc = options ? 0 : err_set(e, "%s: %.*s", setting, (int) strcspn(why ? why : "", "\n"),
 				       why ? why : "out of memory");
 
 	PQfreemem(why);

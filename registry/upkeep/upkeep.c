@@ -49,15 +49,15 @@ static int match_fabric(struct upkeep_run *p, struct err *e)
 	return fabric_match(p->db, e);
 }
 
-/* Rows of a release that stored names as they were sent, or of another NodeNames. */
+/* Rows of a release that stored names as they were sent, or of another NodeDomain. */
 static int canonical_names(struct upkeep_run *p, struct err *e)
 {
-	const char *domain = strcasecmp(p->settings->node_names, "full") ? "false" : "true";
+	const char *domain = strcasecmp(p->settings->node_domain, "keep") ? "false" : "true";
 	PGresult *r = db_query(p->db, e, "SELECT * FROM node_names_canonical($1::boolean)", 1, &DB_TEXT(domain));
 	int n = r ? PQntuples(r) : 0;
 
 	for (int i = 0; i < n; i++)
-		log_info("%s: now %s%s (NodeNames)", PQgetvalue(r, i, 0), PQgetvalue(r, i, 1),
+		log_info("%s: now %s%s (NodeDomain)", PQgetvalue(r, i, 0), PQgetvalue(r, i, 1),
 			 *PQgetvalue(r, i, 2) == 't' ? "" : ", which has a later export; that of the former name was"
 							  " deleted");
 	if (n)
@@ -75,7 +75,7 @@ static const struct step {
 	unsigned when;
 	int (*run)(struct upkeep_run *p, struct err *e);
 } steps[] = {
-	{ "changing names of nodes to those of NodeNames", ON_INTERVAL | ON_START, canonical_names },
+	{ "changing names of nodes to those of NodeDomain", ON_INTERVAL | ON_START, canonical_names },
 	{ "finding bases for nodes stored as patches", ON_INTERVAL, rebase_patches },
 	{ "voting on baselines of classes", ON_INTERVAL | ON_START, baseline_vote_run },
 	{ "moving nodes to accepted classes", ON_INTERVAL | ON_ACCEPT, rebase_accepted },

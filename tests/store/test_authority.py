@@ -97,7 +97,7 @@ def test_an_address_is_no_name(two_hosts, elsewhere, how):
 
 
 def test_a_node_has_one_name(registry, configured):
-    """Without the domain and in lower case, unless NodeNames=full; each reply is for the name that asked."""
+    """Without the domain and in lower case, unless NodeDomain=keep; each reply is for the name that asked."""
     xml = machine(SMALL, "one", 1)
     for i, name in enumerate(("one", "ONE", "one.", "One.cluster.example")):
         answer = registry.put(name, xml) if i == 0 else registry.ask(name, xml)
@@ -108,7 +108,7 @@ def test_a_node_has_one_name(registry, configured):
         assert registry.get(f"/v1/nodes/{name}/topology").body == xml
         assert len(registry.get(f"/v1/nodes?hosts={name}").json()["nodes"]) == 1
     assert registry.sql("SELECT name FROM node WHERE name LIKE 'on%'") == "one"
-    configured(NodeNames="full", KnownNodes="one.cluster.example")
+    configured(NodeDomain="keep", KnownNodes="one.cluster.example")
     assert registry.put("ONE.cluster.example.", xml).status == 200 and registry.put("one", xml).status == 403
     assert registry.sql("SELECT name FROM node WHERE name LIKE 'one%' ORDER BY name") == "one\none.cluster.example"
 
@@ -128,7 +128,7 @@ def test_names_of_an_earlier_release(registry, configured):
     assert registry.get("/v1/nodes/BEFORE/topology").body == machine(SMALL, "before", 10)
     assert len(registry.get("/v1/nodes/before/history").json()["history"]) == 2
     assert registry.get("/v1/nodes/twice/topology").body == xml
-    assert "Before: now before (NodeNames)" in registry.log("topiaryd")
+    assert "Before: now before (NodeDomain)" in registry.log("topiaryd")
 
 
 def test_a_quota_is_a_hosts(two_hosts, elsewhere):

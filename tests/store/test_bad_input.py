@@ -458,8 +458,8 @@ def other_config(registry, name, **values):
 @pytest.mark.parametrize("key, value, words", [
     ("Listen", None, "Listen=.*: Address already in use"), ("KnownNodes", "cn[1-", "KnownNodes: "),
     ("TlsKey", "/nonexistent", "TlsCertificate and TlsKey must be set together"),
-    ("Database", "password='two #words'", "Database=: unterminated quoted string"),
-    ("ReadDatabase", "dbname", 'ReadDatabase=: missing "="')])
+    ("Database", "password='two #words'", "Database: unterminated quoted string"),
+    ("ReadDatabase", "dbname", 'ReadDatabase: missing "="')])
 def test_refused_settings_change_nothing(registry, key, value, words):
     config = other_config(registry, key, **{key: value or f"127.0.0.1:{registry.port}"})
     done = subprocess.run(as_user("daemon", [registry.folder / "topiaryd", "--config", config]), capture_output=True,

@@ -278,7 +278,7 @@ def test_read_database_is_checked(registry, configured):
     """At the start and all the time, as Database is; exports are accepted without it."""
     mark = len(registry.log("topiaryd"))
     configured(ReadDatabase=f"host={registry.folder}/nowhere dbname=topiary")
-    assert re.search("ReadDatabase=: PostgreSQL: .*; reads are answered with 503, and topiaryd tries again",
+    assert re.search("ReadDatabase: PostgreSQL: .*; reads are answered with 503, and topiaryd tries again",
                      registry.log("topiaryd")[mark:])
     assert wait_until(lambda: checks(registry) == {"reads"}, 120), registry.get("/readyz").body
     assert registry.put("cn1", machine(SMALL, "cn1", 1)).status == 200

@@ -91,7 +91,7 @@ def test_migration_that_fails_is_announced_once(registry):
     log = registry.log("topiaryd")[mark:]
     assert all("division by zero" in answer.json()["error"] for answer in answers), answers[0].body
     assert log.count("migration 0900_broken.sql: started") == 1, log
-    assert "Database=: migration 0900_broken.sql: PostgreSQL: ERROR:  division by zero; exports and reads" in log, log
+    assert "Database: migration 0900_broken.sql: PostgreSQL: ERROR:  division by zero; exports and reads" in log, log
 
 
 REFUSED = {
