@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "client/claim.h"
 #include "cmd.h"
 #include "progress.h"
@@ -10,6 +13,7 @@
 
 #define STATUS_FOUND 1
 #define STATUS_UNKNOWN 2
+#define AGAIN_SECONDS 60	/* as long may PostgreSQL or topiaryd be away meanwhile */
 
 struct args {
 	bool repair;
@@ -40,6 +44,20 @@ static json_t *batch_check(const struct cmd *c, bool repair, const char *after, 
 	return cmd_post(c, &path, cmd_sign(c, CLAIM_FSCK, repair ? "fsck-repair" : "fsck", sha256, 0, e), e);
 }
 
+/* As batch_check, for all but the first: what has been checked is not lost by a restart. */
+static json_t *batch_retry(const struct cmd *c, bool repair, const char *after, struct err *e)
+{
+	double until = clock_now() + AGAIN_SECONDS;
+	json_t *answer;
+
+	for (bool said = false; !(answer = batch_check(c, repair, after, e)) && clock_now() < until; said = true) {
+		if (!said)
+			log_warning("%s; trying again for %d s", e->text, AGAIN_SECONDS);
+		sleep(1);
+	}
+	return answer;
+}
+
 /* Documents checked; those that cannot be rebuilt are appended to found. -1 with an error. */
 static json_int_t check_all(const struct cmd *c, bool repair, json_t *found, struct err *e)
 {
@@ -54,7 +72,7 @@ static json_int_t check_all(const struct cmd *c, bool repair, json_t *found, str
 		progress_step(&progress, cmd_number(answer, "checked"));
 		json_array_extend(found, json_object_get(answer, "unreadable"));
 		if ((next = json_string_value(json_object_get(answer, "next"))))
-			answer = batch_check(c, repair, next, e);
+			answer = batch_retry(c, repair, next, e);
 		if (next)
 			json_decref(last);
 	}

@@ -2,8 +2,11 @@
 # Copyright (C) 2026 The Topiary authors
 """What is stored is damaged: no node hears that its document is known, `topiary fsck` and upkeep tell, and the node's
 own document mends it."""
+import http.server
 import json
+import signal
 import subprocess
+import threading
 
 import pytest
 from registry_rig import BUILD, run
@@ -142,6 +145,34 @@ def test_history(damaged):
     assert fsck(r, "--repair", status=0)["checked"] == 140
     assert metric(r, "topiary_history_unreadable")[0] in (0, 2), "reported again in five seconds"
     assert r.sql("SELECT count(*) FROM unreadable") == "0"
+
+
+def test_goes_on_over_a_restart_of_postgresql(damaged):
+    """Which is away for one request, and not known to be back by the next."""
+    r = damaged
+    start_over(r)
+    boot(r, nodes("a"))
+    statuses = []
+
+    class Between(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):  # noqa: N802
+            if len(statuses) == 1:
+                r.stop("postgres", signal.SIGINT)
+            answer = r.request("POST", self.path, Authorization=self.headers["Authorization"])
+            if len(statuses) == 1:
+                r.start_postgres()
+            statuses.append(answer.status)
+            self.send_response(answer.status)
+            self.end_headers()
+            self.wfile.write(answer.body)
+
+        def log_message(self, *_):
+            pass
+    with http.server.HTTPServer(("127.0.0.1", 0), Between) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        told = fsck(r, "--url", f"http://127.0.0.1:{server.server_port}", status=0)
+        server.shutdown()
+    assert told["checked"] == len(nodes("a")) and statuses[:2] == [200, 503] and statuses[-1] == 200, statuses
 
 
 def test_permissions(damaged):
