@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include <errno.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -168,6 +173,29 @@ static void service_stop(struct service *s)
 	pg_servers_stop(s->hosts);
 }
 
+/* systemd waits for it, as for sd_notify(3): its socket has a path, or with @ an abstract name. */
+static void notify_ready(void)
+{
+	static const char state[] = "READY=1";
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	size_t len = path ? strlen(path) : 0;
+	int fd;
+
+	if (!len || len > sizeof(to.sun_path))
+		return;
+	memcpy(to.sun_path, path, len);
+	if (*path == '@')
+		to.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || sendto(fd, state, sizeof(state) - 1, 0, (const struct sockaddr *) &to,
+			     offsetof(struct sockaddr_un, sun_path) + len) < 0)
+		log_warning("NOTIFY_SOCKET=%s: %s; systemd does not know that topiaryd is ready", path,
+			    strerror(errno));
+	if (fd >= 0)
+		close(fd);
+}
+
 static int service_run(struct service *s, struct err *e)
 {
 	struct server *server = NULL;
@@ -188,6 +216,7 @@ static int service_run(struct service *s, struct err *e)
 	    (s->hosts = pg_servers_start(s->settings.database, invalidate_connections, s, e)) &&
 	    open_databases(s, e) == 0 && service_start(s, e) == 0 && server_start(server, e) == 0) {
 		log_info("listening on %s", s->settings.listen);
+		notify_ready();
 		/* Not before: names of hosts may take seconds. */
 		settings_check_here(&s->settings, geteuid(), warn, NULL);
 		rc = wait_for_end(&signals, s->parser, e);

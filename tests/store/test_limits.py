@@ -239,6 +239,20 @@ def checks(registry):
     return bad
 
 
+def test_systemd_hears_of_it_when_it_listens(registry, configured, monkeypatch):
+    """By a path and by an abstract name; until then `systemctl start` waits."""
+    path = registry.folder / "notify"
+    for name, where in ((str(path), str(path)), (f"@{path}", f"\0{path}")):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
+            notified.bind(where)
+            if not where.startswith("\0"):
+                path.chmod(0o777)
+            monkeypatch.setenv("NOTIFY_SOCKET", name)
+            configured()
+            notified.settimeout(60)
+            assert notified.recv(64) == b"READY=1" and registry.listening()
+
+
 def without_postgres(registry):
     registry.stop("postgres", signal.SIGINT)
     yield {"database", "schema"}
