@@ -103,7 +103,7 @@ static int answer_error(const char *url, const char *path, const struct http_ans
 static int request_send(const struct cmd *c, struct http_request r, struct buf *out, struct err *e)
 {
 	struct http_answer a = {0};
-	struct err unsigned_why = {0};
+	struct err unsigned_why = {0}, unknown;
 	char *own = r.authorization ? NULL : read_authorization(c, r.path, &unsigned_why);
 	double begun;
 	int rc;
@@ -112,6 +112,8 @@ static int request_send(const struct cmd *c, struct http_request r, struct buf *
 	r.timeout = TIMEOUT;
 	if (own)
 		r.authorization = own;
+	if (r.authorization && user_uid(c->settings.registry_user, &r.owner, &unknown))
+		r.owner = 0;
 	begun = clock_now();
 	rc = http_do(&c->settings, &r, &a, e);
 	free(own);

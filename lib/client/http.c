@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <strings.h>
 
 #define ANSWER_MAX (256u << 20)
@@ -97,6 +98,15 @@ static int add_header(struct curl_slist **list, const char *name, const char *va
 	return 0;
 }
 
+/* topiaryd knows root's own request from one that a proxy of root's forwards. Without CAP_CHOWN it remains root's. */
+static int on_socket(void *owner, curl_socket_t fd, curlsocktype purpose)
+{
+	(void) purpose;
+	if (*(const uid_t *) owner && !geteuid())
+		(void) !fchown(fd, *(const uid_t *) owner, -1);
+	return CURL_SOCKOPT_OK;
+}
+
 static void set_options(CURL *curl, const struct http_request *r, const char *ca, const char *url,
 			struct curl_slist *headers, struct http_answer *a, struct source *body, char *why)
 {
@@ -116,6 +126,8 @@ static void set_options(CURL *curl, const struct http_request *r, const char *ca
 		curl_easy_setopt(curl, CURLOPT_CAINFO, ca);
 	curl_easy_setopt(curl, CURLOPT_PROXY, "");
 	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(curl, CURLOPT_SOCKOPTFUNCTION, on_socket);
+	curl_easy_setopt(curl, CURLOPT_SOCKOPTDATA, &r->owner);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, &a->body);
 	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);

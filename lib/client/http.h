@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 #include <stddef.h>
+#include <sys/types.h>
 #include <time.h>
 
 #include "base/buf.h"
@@ -20,6 +21,7 @@ struct http_request {
 	const char *if_none_match;	/* an etag of an earlier answer, or NULL */
 	const void *body;		/* or NULL */
 	size_t length;
+	uid_t owner;			/* of the connection, if root makes it; 0: root */
 	unsigned timeout;		/* seconds for the whole exchange */
 };
 

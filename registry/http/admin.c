@@ -68,7 +68,7 @@ int admin_admit(struct call *c, const char *what)
 	if (!is_admin(c))
 		return admin_refuse(c, "is not one of Admins and", what);
 	if (!is_admin_host(c))
-		return admin_refuse(c, "is on a host that is not one of AdminHosts and", what);
+		return admin_refuse(c, "is on a host that is not one of AdminHosts, or behind a proxy, and", what);
 	return admin_check_claim(c);
 }
 

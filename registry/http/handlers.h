@@ -116,8 +116,9 @@ void reply_rows(struct call *c, const char *first, const char *name, const struc
 
 /*
  * Admit an administrator's request: signed for the route's purpose by one of Admins or the user who runs topiaryd,
- * recently, for c->node, and sent from the registry's own host or one of AdminHosts (root of any node can sign as any
- * user). `what` completes the refusal: "accept a node". 0, or -1 with the reply filled. May wait for the resolver.
+ * recently, for c->node, and sent from the registry's own host (peer_is_here) or one of AdminHosts: root of any node
+ * can sign as any user. `what` completes the refusal: "accept a node". 0, or -1 with the reply filled. May wait for the
+ * resolver.
  */
 int admin_admit(struct call *c, const char *what);
 

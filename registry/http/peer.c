@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -225,14 +226,15 @@ static int refuse_peer(struct call *c, const struct resolved *a)
 /* A user of this host could relay what root of some node signed. */
 static bool may_speak(const struct call *c, uid_t owner)
 {
-	return owner == 0 || owner == c->signer;
+	return owner == 0 || owner == geteuid() || owner == c->signer;
 }
 
 bool peer_is_here(const struct call *c)
 {
 	uid_t owner;
 
-	return c->peer && sock_owner(c->fd, c->peer, &owner) && may_speak(c, owner);
+	return c->peer && sock_owner(c->fd, c->peer, &owner) &&
+	       (owner == geteuid() || (owner && owner == c->signer));
 }
 
 bool peer_is_host(void *call, const char *host)

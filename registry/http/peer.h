@@ -45,7 +45,10 @@ const char *peer_host(const struct call *c, char out[static INET6_ADDRSTRLEN]);
 /* Is this the first such warning about the node? */
 bool peer_first_warning(struct peers *p, const char *what, const char *node);
 
-/* Is the sender a process on the registry's own host, of root or of the user who signed? */
+/*
+ * Is the sender on the registry's own host, with a connection of topiaryd's user, to whom root's `topiary` gives its
+ * own, or of the user who signed? Root's are not enough: a proxy that runs as root forwards what any host sent.
+ */
 bool peer_is_here(const struct call *c);
 
 /* Does the sender have an address of the host, and is that another host than this one? */

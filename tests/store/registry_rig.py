@@ -153,6 +153,9 @@ class Registry:
 
     def request(self, method, path, body=None, at="127.0.0.1", **headers):
         c = http.client.HTTPConnection(at, self.port, timeout=300)
+        c.connect()
+        if at == "127.0.0.1":  # as `topiary` does
+            os.fchown(c.sock.fileno(), pwd.getpwnam(USER).pw_uid, -1)
         c.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
         got = c.getresponse()
         answer = Answer(got.status, got.headers, got.read())
