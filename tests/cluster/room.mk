@@ -22,7 +22,7 @@ RIG_ENV = CACHE=$(CACHE) TOPIARY_CACHE=$(CACHE) TOPIARY_BUILD=$(abspath $(BUILD)
 PYTHON ?= /usr/bin/python3
 PYTEST = $(RIG_ENV) $(PYTHON) -m pytest -c tests/pytest.ini --rootdir=.
 # Tests that start daemons wait most of the time: so many files of tests at once, each with clusters of its own (about 1 GB).
-WORKERS ?= $(shell awk -v cores=$$(nproc) '/^MemAvailable/ { n = int($$2 / 3000000); m = 3 * cores; print (n < 1 ? 1 : n > m ? m : n) }' /proc/meminfo)
+WORKERS ?= $(shell awk -v cores=$$(nproc) '/^MemAvailable/ { n = int($$2 / 3000000); m = 2 * cores; print (n < 1 ? 1 : n > m ? m : n) }' /proc/meminfo)
 SIDE_BY_SIDE = $(PYTEST) -n $(WORKERS) --dist loadfile
 
 setup:
