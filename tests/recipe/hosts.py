@@ -264,10 +264,13 @@ class Site:
     def follow(self, steps, after=lambda host, line: None):
         """Steps of the documents, each (names of hosts, line); after(host, line) is called after each."""
         def step(host, line):
-            host.run(line)
+            # A controller that has just started, or that reconfigures for the other one, may answer none.
+            if not line.startswith("scontrol") or not wait_until(lambda: not host.run(line, check=False).returncode,
+                                                                 10, 0.5):
+                host.run(line)
             after(host, line)
         for names, line in steps:
-            if "slurmctld" in line:     # one controller after the other, the primary last
+            if "slurmctld" in line or line.startswith("scontrol"):     # one after the other, the primary last
                 for name in names:
                     step(self.hosts[name], line)
             else:
