@@ -4,10 +4,14 @@
 
 #include <ctype.h>
 #include <fnmatch.h>
+#include <hwloc.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/array.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define OPTIONS 20		/* devices that a distinct node has or has not */
@@ -29,7 +33,7 @@ struct place {
 struct clones {
 	struct buf xml;
 	struct place *places;	/* in the order of the text */
-	size_t n, cap;
+	size_t n;
 };
 
 /* --- the ways to vary */
@@ -178,12 +182,9 @@ struct lines {
 
 static bool begins(const struct lines *l, unsigned i, const char *word)
 {
-	const struct line *line = &l->list[i];
-	const char *p = l->text + line->at, *end = p + line->len;
+	const char *p = l->text + l->list[i].at;
 
-	while (p < end && *p == ' ')
-		p++;
-	return (size_t) (end - p) > strlen(word) && !memcmp(p, word, strlen(word));
+	return !strncmp(p + strspn(p, " "), word, strlen(word));
 }
 
 static bool closes_itself(const struct lines *l, unsigned i)
@@ -193,51 +194,29 @@ static bool closes_itself(const struct lines *l, unsigned i)
 	return line->len > 3 && !memcmp(l->text + line->at + line->len - 3, "/>\n", 3);
 }
 
-static int cut_lines(const struct buf *xml, struct lines *l)
+static int lines_make(const struct buf *xml, const char *name, struct lines *l, struct err *e)
 {
-	const char *p = xml->data, *end = p + xml->len;
-	unsigned cap = 0;
-
-	*l = (struct lines){ .text = xml->data };
-	while (p < end) {
-		const char *stop = memchr(p, '\n', end - p);
-
-		if (l->n == cap) {
-			struct line *more = realloc(l->list, (cap = 2 * cap + 256) * sizeof(*more));
-
-			if (!more)
-				return -1;
-			l->list = more;
-		}
-		stop = stop ? stop + 1 : end;
-		l->list[l->n] = (struct line){ .at = p - xml->data, .len = stop - p, .last = l->n };
-		l->n++;
-		p = stop;
-	}
-	return 0;
-}
-
-static int nest_lines(struct lines *l)
-{
+	size_t n = 1;
 	int open = -1;
 
-	for (unsigned i = 0; i < l->n; i++) {
-		l->list[i].parent = open;
-		if (begins(l, i, "<object ") && !closes_itself(l, i)) {
-			open = i;
-		} else if (begins(l, i, "</object>")) {
-			if (open < 0)
-				return -1;
-			l->list[open].last = i;
+	for (const char *p = xml->data; (p = strchr(p, '\n')); p++)
+		n++;
+	*l = (struct lines){ .text = xml->data, .list = calloc(n, sizeof(*l->list)) };
+	for (const char *p = xml->data; l->list && *p; l->n++) {
+		size_t len = strcspn(p, "\n");
+		struct line *line = &l->list[l->n];
+
+		len += p[len] == '\n';
+		*line = (struct line){ .at = p - xml->data, .len = len, .last = l->n, .parent = open };
+		p += len;
+		if (begins(l, l->n, "<object ") && !closes_itself(l, l->n)) {
+			open = l->n;
+		} else if (open >= 0 && begins(l, l->n, "</object>")) {
+			l->list[open].last = l->n;
 			open = l->list[open].parent;
 		}
 	}
-	return open;
-}
-
-static int lines_make(const struct buf *xml, const char *name, struct lines *l, struct err *e)
-{
-	if (cut_lines(xml, l) == 0 && nest_lines(l) == -1)
+	if (l->list && l->n && open == -1)
 		return 0;
 	free(l->list);
 	return err_set(e, "%s: not a topology with one element a line", name);
@@ -292,14 +271,11 @@ static unsigned page_line(const struct lines *l, unsigned numa)
 
 static int add_place(struct clones *c, struct place p)
 {
-	if (c->n == c->cap) {
-		struct place *more = realloc(c->places, (c->cap = 2 * c->cap + 64) * sizeof(p));
+	struct place *more = array_add(c->places, c->n);
 
-		if (!more)
-			return -1;
-		c->places = more;
-	}
-	c->places[c->n++] = p;
+	if (!more)
+		return -1;
+	*more = p;
 	return 0;
 }
 
@@ -493,84 +469,50 @@ static int lose_card(struct buf *xml, const struct lines *l, unsigned card)
 	return cut_object(xml, l, whole_of(l, card));
 }
 
-#define WORDS 64
-
-/*
- * A set as hwloc writes it (hwloc_bitmap_snprintf(3)): words of 32 bits, the highest first; lowest[0] is the last one.
- */
-static unsigned set_parse(const char *s, size_t len, uint32_t lowest[static WORDS])
+/* A set as hwloc writes it, in an attribute of line i: 0, -1 without it. */
+static int set_read(const struct lines *l, unsigned i, const char *name, struct span *s, hwloc_bitmap_t set)
 {
-	unsigned n = 0;
+	char *text = attribute(l, i, name, s) ? NULL : strndup(l->text + s->at, s->len);
+	int rc = text ? hwloc_bitmap_sscanf(set, text) : -1;
 
-	while (len && n < WORDS) {
-		size_t start = len;
-
-		while (start && s[start - 1] != ',')
-			start--;
-		lowest[n++] = strtoul(s + start, NULL, 16);
-		len = start ? start - 1 : 0;
-	}
-	return n;
-}
-
-static size_t set_print(const uint32_t *lowest, unsigned n, char *to)
-{
-	size_t len = 0;
-
-	while (n > 1 && !lowest[n - 1])
-		n--;
-	for (unsigned i = n; i-- > 0;) {
-		if (lowest[i])
-			len += sprintf(to + len, "0x%08x", lowest[i]);
-		else if (!i)
-			len += sprintf(to + len, "0x0");
-		if (i)
-			to[len++] = ',';
-	}
-	return len;
+	free(text);
+	return rc;
 }
 
 /* Take the CPUs `gone` out of one attribute of line i. */
-static int narrow(struct buf *xml, const struct lines *l, unsigned i, const char *name,
-		  const uint32_t gone[static WORDS])
+static int narrow(struct buf *xml, const struct lines *l, unsigned i, const char *name, hwloc_const_bitmap_t gone)
 {
-	uint32_t set[WORDS] = {0};
-	char text[WORDS * 11 + 1];
-	bool touched = false;
-	unsigned n;
+	hwloc_bitmap_t set = hwloc_bitmap_alloc();
+	char *text = NULL;
 	struct span s;
+	int rc = 0;
 
-	if (attribute(l, i, name, &s))
-		return 0;
-	n = set_parse(l->text + s.at, s.len, set);
-	for (unsigned w = 0; w < n; w++) {
-		touched |= set[w] & gone[w];
-		set[w] &= ~gone[w];
+	if (set_read(l, i, name, &s, set) == 0 && hwloc_bitmap_intersects(set, gone)) {
+		hwloc_bitmap_andnot(set, set, gone);
+		rc = hwloc_bitmap_asprintf(&text, set) < 0 ? -1 : splice(xml, s.at, s.len, text, strlen(text));
 	}
-	return touched ? splice(xml, s.at, s.len, text, set_print(set, n, text)) : 0;
+	free(text);
+	hwloc_bitmap_free(set);
+	return rc;
 }
 
 /* From the last line to the first, so that what is still to be read stands where it stood. */
 static int lose_core(struct buf *xml, const struct lines *l, unsigned core)
 {
 	static const char *const sets[] = { "initiator_cpuset", "allowed_cpuset", "cpuset" };
-	uint32_t gone[WORDS] = {0};
+	hwloc_bitmap_t gone = hwloc_bitmap_alloc();
 	unsigned top = whole_of(l, core);
 	struct span s;
+	int rc = set_read(l, core, "cpuset", &s, gone);
 
-	if (attribute(l, core, "cpuset", &s))
-		return -1;
-	set_parse(l->text + s.at, s.len, gone);
-	for (unsigned i = l->n; i-- > 0;) {
-		if (i == top && cut_object(xml, l, top))
-			return -1;
-		if (i >= top && i <= l->list[top].last)
-			continue;
-		for (size_t k = 0; k < COUNT(sets); k++)
-			if (narrow(xml, l, i, sets[k], gone))
-				return -1;
+	for (unsigned i = l->n; rc == 0 && i-- > 0;) {
+		if (i == top)
+			rc = cut_object(xml, l, top);
+		for (size_t k = 0; rc == 0 && (i < top || i > l->list[top].last) && k < COUNT(sets); k++)
+			rc = narrow(xml, l, i, sets[k], gone);
 	}
-	return 0;
+	hwloc_bitmap_free(gone);
+	return rc;
 }
 
 static int lose_memory(struct buf *xml, const struct lines *l, unsigned numa)
@@ -607,7 +549,7 @@ static int move_card(struct buf *xml, const struct lines *l, unsigned card)
 	return splice(xml, speed.at, speed.len, text, sprintf(text, "%f", strtod(l->text + speed.at, NULL) / 2));
 }
 
-static const struct {
+static const struct variant_kind {
 	const char *name, *what;
 	bool (*is)(const struct lines *l, unsigned i);
 	int (*change)(struct buf *xml, const struct lines *l, unsigned i);
@@ -627,31 +569,6 @@ int variant_parse(const char *name)
 	return -1;
 }
 
-static int change(struct buf *xml, const char *name, const struct clones_how *how, struct err *e)
-{
-	struct buf before = {0};
-	struct lines l;
-	int at, rc = -1;
-
-	if (!variants[how->variant].is)
-		return 0;
-	/* The lines are those of a copy: what is read must not move while it is edited. */
-	buf_add(&before, xml->data, xml->len);
-	if (before.failed || lines_make(&before, name, &l, e))
-		goto done;
-	at = pick(&l, variants[how->variant].is, how->which);
-	if (at < 0)
-		err_set(e, "%s: there is no %s", name, variants[how->variant].what);
-	else
-		rc = variants[how->variant].change(xml, &l, at)
-			? err_set(e, "%s: line %d cannot be changed", name, at + 1)
-			: 0;
-	free(l.list);
-done:
-	buf_free(&before);
-	return rc;
-}
-
 /* --- what a base may lack */
 
 struct growth {
@@ -661,79 +578,56 @@ struct growth {
 	int depth;
 };
 
-static void indent(struct growth *g, int more, const char *text)
+/* Lines, indented as deep as the host bridge. */
+__attribute__((format(printf, 2, 3))) static void add(struct growth *g, const char *fmt, ...)
 {
-	buf_printf(&g->text, "%*s%s", g->depth + more, "", text);
+	char text[2048], *save = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		buf_printf(&g->text, "%*s%s\n", g->depth, "", line);
 }
 
 static void open_device(struct growth *g, const char *type, const char *speed, const char *end)
 {
 	unsigned i = g->devices++;
 
-	indent(g, 2, "<object type=\"PCIDev\"");
-	buf_printf(&g->text, " gp_index=\"%llu\" pci_busid=\"%04x:%02x:%02x.%x\"", g->gp++, g->domain, 1 + i / 256,
-		   i / 8 % 32, i % 8);
-	buf_printf(&g->text, " pci_type=\"%s\" pci_link_speed=\"%s\"%s>\n", type, speed, end);
+	add(g, "  <object type=\"PCIDev\" gp_index=\"%llu\" pci_busid=\"%04x:%02x:%02x.%x\" pci_type=\"%s\" "
+	    "pci_link_speed=\"%s\"%s>", g->gp++, g->domain, 1 + i / 256, i / 8 % 32, i % 8, type, speed, end);
 }
 
-static void add_info(struct growth *g, int more, const char *name, const char *value)
-{
-	indent(g, more, "<info");
-	buf_printf(&g->text, " name=\"%s\" value=\"%s\"/>\n", name, value);
-}
+#define INFO(name, value) "<info name=\"" name "\" value=\"" value "\"/>\n"
 
-static void open_osdev(struct growth *g, const char *prefix, unsigned number, int type)
+static void add_cards(struct growth *g, unsigned package)
 {
-	indent(g, 4, "<object type=\"OSDev\"");
-	buf_printf(&g->text, " gp_index=\"%llu\" name=\"%s%u\" osdev_type=\"%d\">\n", g->gp++, prefix, number, type);
-}
+	unsigned high = 0x2a + package, low = 2 * package;
 
-static void close_at(struct growth *g, int more)
-{
-	indent(g, more, "</object>\n");
-}
-
-static void add_ethernet(struct growth *g, unsigned package)
-{
-	char address[24];
-
-	for (unsigned port = 0; port < 2; port++) {
-		snprintf(address, sizeof(address), "3c:ec:ef:%02x:5a:%02x", 16 + package, 2 * package + port);
+	for (unsigned port = low; port < low + 2; port++) {
 		open_device(g, "0200 [8086:1563] [15d9:0847] 01", "3.938462", "");
-		add_info(g, 4, "PCIVendor", "Intel Corporation");
-		add_info(g, 4, "PCIDevice", "Ethernet Controller X550");
-		open_osdev(g, "eth", 2 * package + port, 2);
-		add_info(g, 6, "Address", address);
-		close_at(g, 4);
-		close_at(g, 2);
+		add(g, "    " INFO("PCIVendor", "Intel Corporation") "    " INFO("PCIDevice", "Ethernet Controller X550")
+		    "    <object type=\"OSDev\" gp_index=\"%llu\" name=\"eth%u\" osdev_type=\"2\">\n"
+		    "      " INFO("Address", "3c:ec:ef:%02x:5a:%02x")
+		    "    </object>\n"
+		    "  </object>", g->gp++, port, 16 + package, port);
 	}
-}
-
-static void add_infiniband(struct growth *g, unsigned package)
-{
-	char guid[24], text[72];
-
-	snprintf(guid, sizeof(guid), "b859:9f03:00%02x:4c%02x", 0x2a + package, 2 * package);
 	open_device(g, "0207 [15b3:101b] [15b3:0007] 00", "31.507692", "");
-	add_info(g, 4, "PCIVendor", "Mellanox Technologies");
-	add_info(g, 4, "PCIDevice", "MT28908 Family [ConnectX-6]");
-	open_osdev(g, "ib", package, 2);
-	snprintf(text, sizeof(text), "00:00:10:29:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:%02x:4c:%02x", 0x2a + package,
-		 2 * package);
-	add_info(g, 6, "Address", text);
-	add_info(g, 6, "Port", "1");
-	close_at(g, 4);
-	open_osdev(g, "mlx5_", package, 3);
-	add_info(g, 6, "NodeGUID", guid);
-	add_info(g, 6, "SysImageGUID", guid);
-	add_info(g, 6, "Port1State", "4");
-	snprintf(text, sizeof(text), "0x%x", 0x100 + package);
-	add_info(g, 6, "Port1LID", text);
-	add_info(g, 6, "Port1LMC", "0");
-	snprintf(text, sizeof(text), "fe80:0000:0000:0000:%s", guid);
-	add_info(g, 6, "Port1GID0", text);
-	close_at(g, 4);
-	close_at(g, 2);
+	add(g, "    " INFO("PCIVendor", "Mellanox Technologies") "    " INFO("PCIDevice", "MT28908 Family [ConnectX-6]")
+	    "    <object type=\"OSDev\" gp_index=\"%llu\" name=\"ib%u\" osdev_type=\"2\">\n"
+	    "      " INFO("Address", "00:00:10:29:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:%02x:4c:%02x")
+	    "      " INFO("Port", "1")
+	    "    </object>", g->gp++, package, high, low);
+	add(g, "    <object type=\"OSDev\" gp_index=\"%llu\" name=\"mlx5_%u\" osdev_type=\"3\">\n"
+	    "      " INFO("NodeGUID", "b859:9f03:00%02x:4c%02x")
+	    "      " INFO("SysImageGUID", "b859:9f03:00%02x:4c%02x")
+	    "      " INFO("Port1State", "4")
+	    "      " INFO("Port1LID", "0x%x")
+	    "      " INFO("Port1LMC", "0")
+	    "      " INFO("Port1GID0", "fe80:0000:0000:0000:b859:9f03:00%02x:4c%02x")
+	    "    </object>\n"
+	    "  </object>", g->gp++, package, high, low, high, low, 0x100 + package, high, low);
 }
 
 /* What a processor shows of itself on PCI when everything is exported. */
@@ -741,17 +635,14 @@ static void add_filler(struct growth *g)
 {
 	static const char *const names[] = { "Home Agent", "QPI Link 0", "R3 QPI Link Monitor", "Power Control Unit",
 		"Integrated Memory Controller Channel Target Address Decoder", "Buffered Ring Agent" };
-	char slot[16], type[40], name[128];
+	unsigned n = g->devices;
+	char type[40];
 
-	snprintf(type, sizeof(type), "0880 [8086:6f%02x] [8086:6f%02x] 01", g->devices % 256, g->devices % 256);
-	snprintf(name, sizeof(name), "Xeon E7 v4/Xeon E5 v4/Xeon E3 v4/Xeon D %s %u", names[g->devices % COUNT(names)],
-		 g->devices / 8);
-	snprintf(slot, sizeof(slot), "%u", 2 + g->devices);
+	snprintf(type, sizeof(type), "0880 [8086:6f%02x] [8086:6f%02x] 01", n % 256, n % 256);
 	open_device(g, type, "0.000000", "");
-	add_info(g, 4, "PCISlot", slot);
-	add_info(g, 4, "PCIVendor", "Intel Corporation");
-	add_info(g, 4, "PCIDevice", name);
-	close_at(g, 2);
+	add(g, "    " INFO("PCISlot", "%u") "    " INFO("PCIVendor", "Intel Corporation")
+	    "    " INFO("PCIDevice", "Xeon E7 v4/Xeon E5 v4/Xeon E3 v4/Xeon D %s %u")
+	    "  </object>", 2 + n, names[n % COUNT(names)], n / 8);
 }
 
 static void add_option(struct growth *g)
@@ -769,14 +660,11 @@ static void grow_package(struct growth *g, unsigned package, bool cards, bool op
 
 	g->domain = 16 + package;
 	g->devices = 0;
-	indent(g, 0, "<object type=\"Bridge\"");
-	buf_printf(&g->text, " gp_index=\"%llu\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"%04x:[00-ff]\">\n",
-		   g->gp++, g->domain);
+	add(g, "<object type=\"Bridge\" gp_index=\"%llu\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"%04x:[00-ff]\">",
+	    g->gp++, g->domain);
 	empty = g->text.len;
-	if (cards) {
-		add_ethernet(g, package);
-		add_infiniband(g, package);
-	}
+	if (cards)
+		add_cards(g, package);
 	for (unsigned i = 0; options && i < OPTIONS; i++)
 		add_option(g);
 	while (!g->text.failed && g->text.len - from < pad)
@@ -784,7 +672,7 @@ static void grow_package(struct growth *g, unsigned package, bool cards, bool op
 	if (g->text.len == empty)
 		g->text.len = from;
 	else
-		close_at(g, 0);
+		add(g, "</object>");
 }
 
 static void grow_machine(struct growth *g, const char *xml)
@@ -800,13 +688,8 @@ static void grow_machine(struct growth *g, const char *xml)
 	for (size_t i = 0; i < COUNT(infos); i++) {
 		snprintf(key, sizeof(key), "<info name=\"%s\"", infos[i].name);
 		if (!strstr(xml, key))
-			add_info(g, 2, infos[i].name, infos[i].value);
+			add(g, "  <info name=\"%s\" value=\"%s\"/>", infos[i].name, infos[i].value);
 	}
-}
-
-static bool is_package(const struct lines *l, unsigned i)
-{
-	return is_object(l, i, "Package");
 }
 
 static bool is_machine(const struct lines *l, unsigned i)
@@ -835,14 +718,14 @@ static int grow(struct buf *xml, const struct lines *l, const struct clones_how 
 		unsigned long long gp = number_at(l, i, "gp_index");
 
 		g.gp = gp >= g.gp ? gp + 1 : g.gp;
-		packages += is_package(l, i);
+		packages += is_object(l, i, "Package");
 	}
 	if (machine < 0 || l->list[machine].last == (unsigned) machine)
 		return -1;
 	/* From the last to the first: the lines before stand where they stood. */
 	left = packages;
 	for (unsigned i = l->n; rc == 0 && left && i-- > 0;) {
-		if (!is_package(l, i))
+		if (!is_object(l, i, "Package"))
 			continue;
 		left--;
 		g.depth = strspn(l->text + l->list[i].at, " ") + 2;
@@ -856,15 +739,24 @@ static int grow(struct buf *xml, const struct lines *l, const struct clones_how 
 	return rc;
 }
 
-static int grow_lines(struct buf *xml, const char *name, const struct clones_how *how, struct err *e)
+static int change(struct buf *xml, const char *name, const struct clones_how *how, bool grows, struct err *e)
 {
+	const struct variant_kind *v = &variants[how->variant];
 	struct buf before = {0};
 	struct lines l;
-	int rc = -1;
+	int at = -1, rc = -1;
 
+	if (!grows && !v->is)
+		return 0;
+	/* The lines are those of a copy: what is read must not move while it is edited. */
 	buf_add(&before, xml->data, xml->len);
 	if (!before.failed && lines_make(&before, name, &l, e) == 0) {
-		rc = grow(xml, &l, how) ? err_set(e, "%s: no machine that could be cloned", name) : 0;
+		if (grows)
+			rc = grow(xml, &l, how) ? err_set(e, "%s: no machine that could be cloned", name) : 0;
+		else if ((at = pick(&l, v->is, how->which)) < 0)
+			err_set(e, "%s: there is no %s", name, v->what);
+		else
+			rc = v->change(xml, &l, at) ? err_set(e, "%s: line %d cannot be changed", name, at + 1) : 0;
 		free(l.list);
 	}
 	buf_free(&before);
@@ -881,7 +773,7 @@ struct clones *clones_new(const char *xml, size_t len, const char *name, const s
 	buf_add(&c->xml, xml, len);
 	if (c->xml.failed)
 		goto memory;
-	if (grow_lines(&c->xml, name, how, e) || change(&c->xml, name, how, e) || lines_make(&c->xml, name, &l, e))
+	if (change(&c->xml, name, how, true, e) || change(&c->xml, name, how, false, e) || lines_make(&c->xml, name, &l, e))
 		goto error;
 	if (find_places(c, &l, how->distinct)) {
 		free(l.list);

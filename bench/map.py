@@ -1,95 +1,435 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Mapping's figures in BENCHMARKS.md, each one command."""
-import argparse
+"""Mapping's figures in BENCHMARKS.md: what mappings cost, how long they take to compute, and what a network simulation
+makes of them. The cost is what map_judge computes from the problem's files and the rank file."""
+import csv
+import itertools
+import json
+import math
+import multiprocessing
 import os
+import random
+import statistics
+import subprocess
 import sys
+import tempfile
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("bench", "tests")]
+from common import Part, main, percentile, timed
+import map_judge as judge
+from map_problems import Problem, chosen, problems
+from rig.paths import BUILD
 
-import map_ablate  # noqa: E402
-import map_best  # noqa: E402
-import map_sim  # noqa: E402
-import map_table  # noqa: E402
-import map_time  # noqa: E402
-import sheet as sheets  # noqa: E402
-
-MARK = "## Mapping, in short\n"
-
-
-def parser():
-    p = argparse.ArgumentParser(description=__doc__)
-    commands = p.add_subparsers(dest="command", required=True)
-    how = {"formatter_class": argparse.ArgumentDefaultsHelpFormatter}
-    t = commands.add_parser("table", help="what mappings cost: ours, block, cyclic, other mappers, the best known",
-                            **how)
-    t.add_argument("--effort", choices=("fast", "normal", "high"), default="normal", help="ours")
-    t.add_argument("--seed", type=int, default=1, help="ours")
-    t.add_argument("--svg", type=Path, help="draw figure 4 of the paper anew into this file")
-    t.add_argument("--all", action="store_true", help="a line for each problem, too")
-    problems_of(t)
-    t = commands.add_parser("time", help="how long a mapping takes, by the number of ranks, on one core", **how)
-    t.add_argument("--ranks", type=int, nargs="+", default=[24, 48, 96, 192, 384, 768, 1024, 2048, 4096],
-                   help="so many")
-    t.add_argument("--repeat", type=int, default=3, help="times each, of which the least counts")
-    t.add_argument("--svg", type=Path, help="draw the times into this file")
-    t = commands.add_parser("sim", help="the run time that SimGrid tells of mappings, on the paper's fat tree", **how)
-    t.add_argument("--lots", type=int, default=3, help="mappings by lot beside the others")
-    problems_of(t)
-    t.set_defaults(most=192)
-    commands.add_parser("all", help="table, time and sim, as BENCHMARKS.md has them", **how)
-    t = commands.add_parser("best", help="search long, and keep the best that was found in bench/map_best.csv", **how)
-    t.add_argument("--seed", type=int, default=1, help="the first")
-    t.add_argument("--seeds", type=int, default=2, help="so many")
-    t.add_argument("--moves", type=int, default=100000, help="of the bench's own search, tried for each rank")
-    problems_of(t)
-    t = commands.add_parser("ablate", help="what mappings cost without each start and each stage of the engine", **how)
-    t.add_argument("--seed", type=int, default=1, help="ours")
-    t.add_argument("--every", type=int, default=5, metavar="N", help="one problem in N")
-    t.add_argument("--pairs", action="store_true", help="without each two of them, too")
-    problems_of(t)
-    t.set_defaults(least=96, most=1024)
-    for c in commands.choices.values():
-        sheets.options(c)
-    return p
+PEERS = {"scotch": "Scotch as netloc calls it", "treematch": "TreeMatch"}
+NAMES = {"ours": "Topiary", **PEERS, "block": "block", "cyclic": "cyclic"}
+PEER_LIMIT, OURS_LIMIT, SIM_LIMIT = 300, 1800, 600
+HERE = Path(__file__).resolve().parent
+ROUNDING = 1e-9
 
 
-def problems_of(p):
-    p.add_argument("--only", default="", metavar="WORD", help="problems with this in their names")
-    p.add_argument("--least", type=int, default=1, help="ranks that they have at least")
-    p.add_argument("--most", type=int, default=4096, help="and at most")
-    p.add_argument("--jobs", type=int, default=os.cpu_count(), help="so many at once")
+# --- any method on a problem
+
+@dataclass
+class Found:
+    """cost: None, if the method ended without a mapping."""
+    seats: list = None
+    cost: float = None
+    doubles: int = 0
+    seconds: float = 0.0
+    told: dict = None       # what --explain=json says
 
 
-PLANS = ("table --svg docs/mapping-gain.svg", "time --svg docs/mapping-time.svg", "sim")
+class Bed:
+    """A problem laid out in a folder."""
+
+    def __init__(self, problem, folder):
+        self.problem, self.folder = problem, folder
+        self.machine = judge.Machine(problem.fabric)
+        problem.write(folder)
+
+    def judged(self, text, **more):
+        seats = judge.read_plain(text, self.machine, self.problem.ranks)
+        return Found(seats, self.cost(seats), judge.doubles(seats), **more)
+
+    def cost(self, seats):
+        return judge.cost(self.problem.pairs, self.machine, seats)
+
+    def ours(self, effort="normal", seed=1, core=None, explain=True):
+        """`topiary map`, as a user calls it; seconds: of processor time, which with `explain` is also that of the
+        comparisons."""
+        words = [BUILD / "topiary", "map", f"--arch={self.folder}/fabric", f"--matrix={self.folder}/matrix", f"--effort={effort}",
+                 f"--seed={seed}"] + ["--explain=json"] * explain
+        done, seconds = timed(words, OURS_LIMIT, core)
+        if done.returncode:
+            raise judge.Broken(f"{self.problem.name}: {done.stderr.strip()}")
+        return self.judged(done.stdout, seconds=seconds, told=json.loads(done.stderr) if explain else None)
+
+    def peer(self, method):
+        try:
+            done, seconds = timed([sys.executable, HERE / "map_peers.py", method, self.folder], PEER_LIMIT)
+            return Found() if done.returncode else self.judged(done.stdout, seconds=seconds)
+        except (subprocess.TimeoutExpired, judge.Broken):
+            return Found()
 
 
-def every(sheet, _):
-    worst = 0
-    for plan in PLANS:
-        one = parser().parse_args(plan.split())
-        if one.command == "sim" and not map_sim.is_here():
-            continue
-        sheet.begin(plan)
-        worst = max(worst, COMMANDS[one.command](sheet, one) or 0)
-    return worst
+@contextmanager
+def bed(problem):
+    with tempfile.TemporaryDirectory(prefix="map") as folder:
+        yield Bed(problem, Path(folder))
 
 
-COMMANDS = {"table": map_table.run, "time": map_time.run, "sim": map_sim.run, "best": map_best.run,
-            "ablate": map_ablate.run, "all": every}
+def best_known(path=HERE / "map_best.csv"):
+    """{problem: the cheapest mapping that any method ever found}; another sha is another problem."""
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = {row["problem"]: row for row in csv.DictReader(file)}
+    return {p: float(rows[p.name]["cost"]) for p in problems() if p.name in rows and rows[p.name]["sha"] == p.sha}
 
 
-def main():
-    args = parser().parse_args()
-    sheet = sheets.Sheet("map.py", MARK, quiet=args.json or args.markdown)
-    if args.command != "all":
-        sheet.begin(" ".join(sys.argv[1:]))
-    failed = COMMANDS[args.command](sheet, args)
-    sheet.finish(args)
-    sys.exit(failed or 0)
+def keep_best(cases, path=HERE / "map_best.csv"):
+    """The file with what was cheaper in these cases; problems that are no more go."""
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = {row["problem"]: row for row in csv.DictReader(file)}
+    for case in cases:
+        if case.record is None or case.best < case.record:
+            method = min((m for m, cost in case.cost.items() if cost is not None), key=case.cost.get)
+            rows[case.problem.name] = {"problem": case.problem.name, "sha": case.problem.sha,
+                                       "cost": f"{case.best:.17g}", "method": NAMES[method]}
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        out = csv.DictWriter(file, ("problem", "sha", "cost", "method"), lineterminator="\n")
+        out.writeheader()
+        out.writerows(rows[p.name] for p in problems() if p.name in rows)
 
+
+# --- table: what mappings cost on all problems
+
+@dataclass
+class Case:
+    """One problem: what each method cost, None where it gave no mapping, and what of ours must never be."""
+    problem: Problem
+    cost: dict = field(default_factory=dict)
+    doubles: dict = field(default_factory=dict)
+    seconds: float = 0.0
+    broken: list = field(default_factory=list)
+    best: float = math.inf
+    record: float = None        # the best that was known before
+
+    def gap(self, method):
+        """Percent above the best known."""
+        return 100 * (self.cost[method] / self.best - 1) if self.best else 0.0
+
+    def gain(self, method, over):
+        """Percent of its cost that are saved."""
+        return 100 * (1 - self.cost[method] / self.cost[over]) if self.cost[over] else 0.0
+
+
+def measure_case(task):
+    which, effort, seed = task
+    case = Case(Problem(*which))
+    with bed(case.problem) as laid:
+        for name, deal in (("block", judge.block), ("cyclic", judge.cyclic)):
+            case.cost[name] = laid.cost(deal(laid.machine, case.problem.ranks))
+        try:
+            found = laid.ours(effort, seed)
+        except judge.Broken as e:
+            case.broken.append(str(e))
+            return case
+        for name in PEERS:
+            peer = laid.peer(name)
+            case.cost[name], case.doubles[name] = peer.cost, peer.doubles
+    case.cost["ours"], case.doubles["ours"], case.seconds = found.cost, found.doubles, found.seconds
+    case.broken += guaranteed(case, found.told)
+    case.problem = Problem(*which)      # without its texts
+    return case
+
+
+def guaranteed(case, told):
+    """What is promised and does not hold."""
+    cost = case.cost["ours"]
+    for name in ("block", "cyclic"):
+        if cost > case.cost[name] * (1 + ROUNDING):
+            yield f"costs {cost:.0f}, {name} {case.cost[name]:.0f}"
+        if not math.isclose(told[name], case.cost[name], rel_tol=ROUNDING):
+            yield f"{name} is said to cost {told[name]:.0f}, and costs {case.cost[name]:.0f}"
+    if not math.isclose(told["cost"], cost, rel_tol=ROUNDING):
+        yield f"is said to cost {told['cost']:.0f}, and costs {cost:.0f}"
+    if case.doubles["ours"]:
+        yield f"{case.doubles['ours']} ranks on a place that another has"
+
+
+def measure_all(args):
+    some, known = chosen(args), best_known()
+    tasks = sorted(((astuple(p), args.effort, args.seed) for p in some), key=lambda task: -task[0][2])
+    cases = []
+    with multiprocessing.Pool(args.jobs) as pool:
+        for case in pool.imap_unordered(measure_case, tasks):
+            case.record = known.get(case.problem)
+            case.best = min(cost for cost in (case.record, *case.cost.values()) if cost is not None)
+            cases.append(case)
+            if case.broken:
+                print(f"{case.problem.name}: {'; '.join(case.broken)}", flush=True)
+    return sorted(cases, key=lambda case: some.index(case.problem))
+
+
+def middle(values):
+    return statistics.median(values) if values else None
+
+
+def high(values, share=0.9):
+    return percentile(values, share) if values else None
+
+
+def percent(value):
+    return "-" if value is None else f"{value:.2f}"
+
+
+def done_by(method, cases):
+    return [case for case in cases if case.cost.get(method) is not None]
+
+
+def worse(method, cases):
+    return sum(case.cost[method] > min(case.cost["block"], case.cost["cyclic"]) * (1 + ROUNDING)
+               for case in done_by(method, cases))
+
+
+def gaps(method, cases):
+    return [case.gap(method) for case in done_by(method, cases)]
+
+
+def gains(method, cases, over="block"):
+    return [case.gain(method, over) for case in done_by(method, cases)]
+
+
+def doubled(method, cases):
+    return sum(case.doubles.get(method, 0) > 0 for case in done_by(method, cases))
+
+
+METHODS = ("Method", "mappings", "above the best, median %", "p90 %", "most %", "more expensive than block or cyclic",
+           "two ranks on a place", "gain over block, median %")
+FAMILIES = (
+    lambda p: {"fattree": "the paper's fat tree, 88 nodes of 24 cores", "epyc": "dual EPYC, 128 nodes of 128 cores",
+               "torus": "the paper's torus, 64 routers of 4 nodes of 32 places"}[p.arch],
+    lambda p: {"scattered": "whole nodes, scattered", "partial": "some nodes in part",
+               "spare": "a quarter more nodes than needed"}[p.how],
+    lambda p: p.pattern, lambda p: f"{p.ranks:,} ranks")
+FAMILY = ("By", "problems", "Topiary above the best, median %", "p90 %", "most %", "gain over block %", "over cyclic %",
+          "Scotch above Topiary %", "TreeMatch above Topiary %")
+
+
+def method_row(method, cases):
+    return (NAMES[method], f"{len(done_by(method, cases))} of {len(cases)}", percent(middle(gaps(method, cases))),
+            percent(high(gaps(method, cases))), percent(max(gaps(method, cases), default=None)), worse(method, cases),
+            doubled(method, cases), percent(middle(gains(method, cases))))
+
+
+def family_row(name, cases):
+    mine = gaps("ours", cases)
+    return (name, len(cases), percent(middle(mine)), percent(high(mine)), percent(max(mine)),
+            *(percent(middle(gains("ours", cases, over))) for over in ("block", "cyclic")),
+            *(percent(middle([100 * (case.cost[m] / case.cost["ours"] - 1) for case in done_by(m, cases)]))
+              for m in PEERS))
+
+
+def table(sheet, args):
+    """1 if what is guaranteed does not hold."""
+    cases = measure_all(args)
+    done = done_by("ours", cases)
+
+    def add(what, value, unit, goal, of):
+        """of(method, cases): the same of each peer."""
+        sheet.add(what, value, unit, goal, "; ".join(f"{of(m, cases)} {name}" for m, name in PEERS.items()) if of else "")
+
+    def of_percent(which, values):
+        return lambda m, some: f"{which(values(m, some)) or 0:.1f}"
+    add("problems mapped", len(done), f"of {len(cases)}", "all, at least 150", None)
+    add("mappings that cost more than block or cyclic", worse("ours", cases), f"of {len(done)}", "0", worse)
+    add("mappings with two ranks on one place", doubled("ours", cases), f"of {len(done)}", "0", doubled)
+    add("mappings whose reported cost differs from the bench's own",
+        sum("said" in text for case in done for text in case.broken), "costs", "0", None)
+    add("cost above the best known mapping, median", middle(gaps("ours", cases)), "%", "at most 0.1",
+        of_percent(middle, gaps))
+    add("cost above the best known mapping, p90", high(gaps("ours", cases)), "%", "at most 2.5", of_percent(high, gaps))
+    add("cost reduction compared with block, median", middle(gains("ours", cases)), "%", "at least 30",
+        of_percent(middle, gains))
+    for method in PEERS:
+        both = done_by(method, done)
+        sheet.add(f"mappings that cost more than {PEERS[method]}",
+                  sum(case.cost["ours"] > case.cost[method] * (1 + ROUNDING) for case in both), f"of {len(both)}",
+                  beside=f"at most {max((case.gain(method, 'ours') for case in both), default=0):.1f} %")
+    sheet.add("problems whose best known mapping this run improved",
+              sum(case.record is not None and case.best < case.record for case in cases), f"of {len(cases)}")
+    sheet.add("CPU time of all mappings", math.fsum(case.seconds for case in done), "s")
+    sheet.table(METHODS, [method_row(m, cases) for m in NAMES])
+    for family in FAMILIES:
+        groups = {}
+        for case in cases:
+            groups.setdefault(family(case.problem), []).append(case)
+        sheet.table(FAMILY, [family_row(*item) for item in groups.items()])
+    if args.keep:
+        keep_best(cases)
+    return int(any(case.broken for case in cases))
+
+
+# --- time: on one core, all of it: reading the files, too
+
+EFFORTS, PATTERNS = ("normal", "fast"), ("stencil3d", "dense")
+GOALS = {96: 0.1, 1024: 1.0, 4096: 8.0}     # ranks, seconds of `normal`
+FIRST_GROWN = 384       # below it, starting the program is part of what is seen
+
+
+def time(sheet, args):
+    core, found = min(os.sched_getaffinity(0)), {}
+    for ranks, pattern in itertools.product(args.ranks, PATTERNS):
+        with bed(Problem("epyc", pattern, ranks, "scattered")) as laid:
+            for effort in EFFORTS:
+                seconds = min(laid.ours(effort, core=core, explain=False).seconds for _ in range(args.repeat))
+                found[pattern, effort, ranks] = seconds
+                sheet.add(f"time to map {ranks} ranks, {pattern} of {len(laid.problem.pairs):,} pairs, "
+                          f"--effort={effort}", seconds, "s",
+                          f"at most {GOALS[ranks]:g}" if ranks in GOALS and effort == "normal" else "")
+    for pattern in PATTERNS:
+        times = [found[pattern, "normal", ranks] / found[pattern, "fast", ranks] for ranks in args.ranks
+                 if ranks >= FIRST_GROWN]
+        if times:
+            sheet.add(f"{pattern}: minimum speed-up of --effort=fast, from {FIRST_GROWN} ranks on", min(times), "times",
+                      "10")
+
+
+# --- sim: the time that SimGrid gives one exchange on the paper's fat tree: what the cost is worth as a yardstick
+
+# Bytes a second and seconds of what is above each, per direction. A core's share of its cache, a NUMA node's ring stop,
+# QPI: two Intel Xeon E5-2680 v3; InfiniBand QDR, and the 12 cables of it from a leaf switch upwards.
+LINKS = {"core": (8e9, 5e-8), "numa": (3e10, 5e-8), "package": (1.92e10, 1e-7), "node": (4e9, 7e-7),
+         "leaf": (12 * 4e9, 2e-7)}
+NUMA_CORES, PACKAGE_CORES = 6, 12
+# Flows share links max-min fairly and have no windows: an InfiniBand network is no TCP.
+CONFIG = ("--cfg=network/model:CM02", "--cfg=network/crosstraffic:0", "--cfg=network/TCP-gamma:0",
+          "--log=root.thres:error")
+
+
+def climbs(machine):
+    """(kind, element, what is above it) of all that a job's ranks can use."""
+    for host in machine.hosts:
+        leaf = f"leaf{machine.paths[host][0]}"
+        yield "node", host, leaf
+        for package in range(2):
+            yield "package", f"{host}p{package}", host
+        for core in machine.leaves[host]:
+            yield "core", core_name(host, core), f"{host}m{core // NUMA_CORES}"
+        for numa in range(24 // NUMA_CORES):
+            yield "numa", f"{host}m{numa}", f"{host}p{numa * NUMA_CORES // PACKAGE_CORES}"
+    for leaf in sorted({machine.paths[host][0] for host in machine.hosts}):
+        yield "leaf", f"leaf{leaf}", "spine"
+
+
+def core_name(host, core):
+    return f"{host}c{core}"
+
+
+def platform(machine):
+    """All of it as SimGrid reads it: cores are hosts, what is above them routers."""
+    elements, links, routes = ['<router id="spine"/>'], [], []
+    for kind, name, above in climbs(machine):
+        rate, delay = LINKS[kind]
+        elements.append(f'<host id="{name}" speed="1Gf"/>' if kind == "core" else f'<router id="{name}"/>')
+        links.append(f'<link id="{name}-up" bandwidth="{rate:.0f}Bps" latency="{delay:.2e}s" '
+                     'sharing_policy="SPLITDUPLEX"/>')
+        routes += [f'<route src="{a}" dst="{b}" symmetrical="NO"><link_ctn id="{name}-up" direction="{way}"/></route>'
+                   for a, b, way in ((name, above, "UP"), (above, name, "DOWN"))]
+    return ("<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+            '<platform version="4.1"><zone id="all" routing="DijkstraCache">\n' + "\n".join(elements + links + routes)
+            + "\n</zone></platform>\n")
+
+
+def job(problem, seats):
+    places = "".join(f"{core_name(*seat)}\n" for seat in seats)
+    return f"{problem.ranks} {len(problem.pairs)}\n{places}" + "".join(f"{a} {b} {w}\n" for a, b, w in problem.pairs)
+
+
+def simulated(laid, seats):
+    """Seconds."""
+    where, what = laid.folder / "platform.xml", laid.folder / "job"
+    if not where.exists():
+        where.write_text(platform(laid.machine))
+    what.write_text(job(laid.problem, seats))
+    done, _ = timed([BUILD / "bench" / "map_sim", where, what, *CONFIG], SIM_LIMIT)
+    if done.returncode:
+        raise judge.Broken(f"{laid.problem.name}: map_sim: {done.stderr.strip()}")
+    return float(done.stdout)
+
+
+def measure_simulated(task):
+    """{method: (cost, seconds)}"""
+    which, lots = task
+    with bed(Problem(*which)) as laid:
+        ranks = laid.problem.ranks
+        seats = {"block": judge.block(laid.machine, ranks), "cyclic": judge.cyclic(laid.machine, ranks),
+                 "ours": laid.ours().seats}
+        seats |= {peer: laid.peer(peer).seats for peer in PEERS}
+        seats |= {f"lot {i}": judge.by_lot(laid.machine, ranks, random.Random(i)) for i in range(lots)}
+        return which, {method: (laid.cost(some), simulated(laid, some)) for method, some in seats.items() if some}
+
+
+def pearson(points):
+    return (statistics.correlation(*zip(*points)) if len({x for x, _ in points}) > 1
+            and len({y for _, y in points}) > 1 else 1.0)
+
+
+def spearman(points):
+    return pearson(list(zip(*(ranking(values) for values in zip(*points)))))
+
+
+def ranking(values):
+    """Places in order, equal ones the mean of theirs."""
+    order = sorted(values)
+    return [order.index(v) + (order.count(v) - 1) / 2 for v in values]
+
+
+def gain(found, method):
+    return 100 * (1 - found[method][1] / found["block"][1])
+
+
+def sim(sheet, args):
+    if not (BUILD / "bench" / "map_sim").exists():
+        print("map.py sim: not measured: SimGrid is missing (apt-get install libsimgrid-dev)", file=sys.stderr)
+        return
+    some = [p for p in chosen(args) if p.arch == "fattree"]
+    tasks = sorted(((astuple(p), args.lots) for p in some), key=lambda task: -task[0][2])
+    with multiprocessing.Pool(args.jobs) as pool:
+        found = dict(pool.imap_unordered(measure_simulated, tasks))
+    every = [found[astuple(p)] for p in some]
+    mine = [gain(one, "ours") for one in every]
+    for what, of in (("median", statistics.median), ("minimum", min)):
+        sheet.add(f"reduction of simulated communication time compared with block, {what}", of(mine), "%", "",
+                  "; ".join(f"{of([gain(one, peer) for one in every if peer in one]):.1f} {name}"
+                            for peer, name in PEERS.items()))
+    sheet.add("problems simulated slower than block", sum(g < -0.01 for g in mine), f"of {len(mine)}")
+    points = [(c / one["block"][0], s / one["block"][1]) for one in every for c, s in one.values()]
+    mappings = f"of {len(points)} mappings, both as shares of block's"
+    sheet.add("correlation of cost and simulated time: Pearson", pearson(points), mappings)
+    sheet.add("correlation of cost and simulated time: Spearman", spearman(points), mappings)
+    sheet.table(("Problem", *(f"{name}, ms" for name in NAMES.values()), "gain in time over block %", "in cost %"),
+                [(p.name, *(f"{1000 * one[m][1]:.3f}" if m in one else "-" for m in NAMES), percent(gain(one, "ours")),
+                  percent(100 * (1 - one["ours"][0] / one["block"][0]))) for p, one in zip(some, every)])
+
+
+def problem_options(most):
+    return {"only": ("", "problems with this in their names"), "least": (1, "ranks that they have at least"),
+            "most": (most, "and at most"), "jobs": (os.cpu_count(), "so many at once")}
+
+
+PARTS = {
+    "table": Part(table, "what mappings cost: ours, block, cyclic, other mappers, the best known", {
+        "effort": ("normal", "ours", ("fast", "normal", "high")), "seed": (1, "ours"),
+        "keep": (False, "keep what is cheaper than the best known, in bench/map_best.csv"), **problem_options(4096)}),
+    "time": Part(time, "how long a mapping takes, by the number of ranks, on one core", {
+        "ranks": ([24, 48, 96, 192, 384, 768, 1024, 2048, 4096], "so many"),
+        "repeat": (3, "times each, of which the least counts")}),
+    "sim": Part(sim, "the run time that SimGrid gives mappings, on the paper's fat tree", {
+        "lots": (3, "mappings by lot beside the others"), **problem_options(192)}),
+}
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, PARTS, ("table", "time", "sim"), root=False)

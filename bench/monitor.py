@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The figures of recorded jobs in BENCHMARKS.md, each one command: what topiary-monitor takes of a node, what a step's
-start costs, how soon topiary top of a job shows what happens on its nodes, and what a user's own counters have left."""
-import argparse
+"""The figures of recording in BENCHMARKS.md: traces and their display, what topiary-monitor takes of a node, what a step's
+start costs, and how soon topiary top of a job shows what happens on its nodes."""
 import json
 import math
 import os
 import random
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -16,21 +16,142 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("bench", "tests")]
-
-import sheet as sheets  # noqa: E402
-from rig import Cluster  # noqa: E402
-from rig.cluster import as_user  # noqa: E402
-from rig.paths import BUILD  # noqa: E402
-from rig.processes import wait_until  # noqa: E402
-from rig.terminal import Terminal  # noqa: E402
+from common import Part, cpu_of_children, main
+from rig import Cluster
+from rig.cluster import as_user
+from rig.event_to_screen import delays as display_delays
+from rig.paths import BUILD, ROOT
+from rig.processes import wait_until
+from rig.terminal import Terminal
 
 USER = "nobody"
 GOALS = {1: 0.002, 10: 0.02, 100: 0.1}
 EVENT = "migrations"        # few in what else runs here
 MANY = 500                  # a second
-NO_EVENTS = 77              # exit status of monitor_group
 HOOKS = ("slurm_spank_init", "slurm_spank_init_post_opt", "slurm_spank_task_init")
+NODE = "[numa] Package:2 L3:16 Core:4 PU:2"
+PUS, COUNTERS = 256, 6
+
+
+# --- traces
+
+def make(path, ticks):
+    subprocess.run([BUILD / "tests" / "trace_make", path, NODE, str(ticks)], check=True, stdout=subprocess.DEVNULL)
+
+
+def size(sheet, args):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace"
+        make(path, args.ticks)
+        each = path.stat().st_size / (args.ticks * PUS)
+    sheet.add("size of a made trace of six counters per PU and tick", round(each, 2), "B", "<= 8",
+              f"{COUNTERS * 8 / each:.1f} times counters of 8 bytes")
+    recorded_size(sheet)
+
+
+def recorded_size(sheet):
+    """Of tools/lint, which starts hundreds of processes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace"
+        subprocess.run([BUILD / "topiary", "record", "-r", "20", "-o", path, ROOT / "tools" / "lint"], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        found = json.loads(subprocess.run([BUILD / "topiary", "trace", "summary", path, "--level=PU", "--json"],
+                                          check=True, stdout=subprocess.PIPE).stdout)
+        head = 40 + int.from_bytes(path.read_bytes()[16:20], "little")
+        values = found["ticks"] * len(found["metrics"])
+        each = COUNTERS * (path.stat().st_size - head) / values
+    sheet.add("size of six values of a recorded trace, without its head", round(each, 2), "B", "<= 8",
+              f"{found['ticks']} ticks at 20 Hz of tools/lint, {COUNTERS * 8 / each:.1f} times counters of 8 bytes")
+
+
+def trace_seconds(*command):
+    begun = time.perf_counter()
+    subprocess.run([BUILD / "topiary", "trace", *command], check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begun
+
+
+def summary(sheet, args):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace"
+        make(path, args.ticks)
+        seconds = min(trace_seconds("summary", path) for _ in range(args.runs))
+    sheet.add(f"summary of {args.ticks} ticks of 256 PUs and six counters, by machine", round(seconds, 2), "s",
+              "<= 5 for 86400")
+
+
+# On a line of its input: 50,000 page faults, and 300 times to sleep.
+BUSY = """import mmap, time
+print("ready", flush=True)
+input()
+pages = mmap.mmap(-1, 4096 * 50000)
+pages.madvise(mmap.MADV_NOHUGEPAGE)
+for i in range(50000):
+    pages[4096 * i] = 1
+for _ in range(300):
+    time.sleep(1e-3)
+print("done", flush=True)
+input()
+"""
+
+
+def totals(sheet, _):
+    """What perf stat and topiary record count of one process at the same time."""
+    if not shutil.which("perf"):
+        print("perf is not installed: not measured")
+        return
+    names = {"task-clock": "busy", "minor-faults": "minor_faults", "context-switches": "context_switches"}
+    with tempfile.TemporaryDirectory() as folder, \
+            subprocess.Popen([sys.executable, "-c", BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             text=True) as process:
+        process.stdout.readline()
+        recorders = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for command in (
+            ["perf", "stat", "-x,", "-o", f"{folder}/perf", "-e", ",".join(names), "-p", str(process.pid)],
+            [BUILD / "topiary", "record", "-r", "10", "-o", f"{folder}/trace", "-p", str(process.pid)])]
+        time.sleep(1)
+        print("go", file=process.stdin, flush=True)
+        process.stdout.readline()
+        time.sleep(0.3)
+        for recorder in recorders:
+            recorder.send_signal(signal.SIGINT)
+            recorder.wait()
+        process.kill()
+        rows = [line.split(",") for line in Path(folder, "perf").read_text().splitlines() if "," in line]
+        perf = {names[row[2].partition(":")[0]]: float(row[0]) for row in rows if not row[0].startswith("<")}
+        done = subprocess.run([BUILD / "topiary", "trace", "summary", f"{folder}/trace", "--json"], check=True,
+                              stdout=subprocess.PIPE)
+    ours = {m["metric"]: m["total"] for m in json.loads(done.stdout)["metrics"]}
+    perf["busy"] *= 1e6     # milliseconds
+    for name in names.values():
+        sheet.add(f"{name} of a process by topiary record, relative to perf stat of the same time",
+                  f"{100 * (ours[name] / perf[name] - 1):+.4f}", "%", "<= 0.1",
+                  beside=f"{ours[name]:,} and {perf[name]:,.0f}")
+
+
+def display(sheet, args):
+    """The end of a trace as it is recorded: from an event to the screen, and what the screen costs; and a trace as a
+    page."""
+    for hz in (1, 10):
+        times = display_delays(hz, args.events)
+        sheet.add(f"from an event to the screen of `topiary top` at {hz} Hz, p95",
+                  round(times[int(0.95 * (args.events - 1))], 2), "s", f"<= {1 / hz + 0.5:.1f}: the period and 0.5 s",
+                  beside=f"of {args.events}, median {statistics.median(times):.2f}")
+    before = cpu_of_children()
+    screen = Terminal(BUILD / "topiary", "top", "--hz=10", "sleep", "10")
+    screen.end()
+    spent = cpu_of_children() - before
+    sheet.add("CPU time of `topiary top` at 10 Hz, recorder and screen, beside a program that sleeps",
+              round(10 * spent, 2), "% of one PU")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace"
+        make(path, args.ticks)
+        seconds = min(trace_seconds("html", path) for _ in range(args.runs))
+        page = subprocess.run([BUILD / "topiary", "trace", "html", path], check=True, stdout=subprocess.PIPE).stdout
+    of = f"{args.ticks} ticks of 256 PUs and six counters"
+    sheet.add(f"page of {of}, all metrics: time to write it", round(seconds, 2), "s")
+    sheet.add(f"page of {of}, all metrics: size", round(len(page) / 1e6, 2), "MB", "<= 5")
+
+
+# --- recorded jobs
 
 # Between "move" and "rest" on its input it goes from one PU to another, some thousand times a second.
 MOVES = """import os, select, time
@@ -239,8 +360,7 @@ def live(sheet, args):
 
 
 def tell_p95(sheet, what, times, goal="", how=""):
-    times = sorted(times)
-    sheet.add(what, round(times[int(0.95 * (len(times) - 1))], 2), "s", goal, beside="; ".join(filter(None, (
+    sheet.add(what, round(sorted(times)[int(0.95 * (len(times) - 1))], 2), "s", goal, beside="; ".join(filter(None, (
         f"of {len(times)}, median {statistics.median(times):.2f}", how))))
 
 
@@ -289,34 +409,21 @@ def delays(nodes, hz, events):
     return times, ticks
 
 
-def group(sheet, args):
-    for n, goal in ((2, "100"), (4, ">= 99")):
-        done = subprocess.run([BUILD / "bench" / "monitor_group", str(n), str(args.seconds)], capture_output=True,
-                              text=True, check=False)
-        what = f"a user's own group of {n} hardware events while topiary-monitor counts the set cpu: counted after 1 s"
-        if done.returncode == NO_EVENTS:
-            sheet.add(what, None, "", goal, beside=f"not measured: {done.stderr.strip().split(';')[0]}")
-            continue
-        done.check_returncode()
-        first, after, *given = done.stdout.split()
-        sheet.add(what, float(after), "%", goal, beside=f"{first} % in the first second"
-                  f"{'; topiary-monitor has given its general counters up' if given else ''}")
-
-
-PARTS = {"cost": cost, "beside": beside, "peers": peers, "start": start, "live": live, "group": group}
-
-
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    p.add_argument("command", choices=[*PARTS, "all"])
-    p.add_argument("--seconds", type=int, default=10, help="that the monitor records")
-    p.add_argument("--runs", type=int, default=3, help="the least of so many")
-    p.add_argument("--slices", type=int, default=900, help="pairs of 0.5 s with and without a recording")
-    p.add_argument("--pairs", type=int, default=100, help="of steps with and without --topo-monitor")
-    p.add_argument("--events", type=int, default=40, help="that are to be seen on the screen")
-    sheets.options(p)
-    sheets.run("monitor.py", "## Recorded jobs, in short\n", PARTS, p.parse_args())
-
+TICKS = {"ticks": (86400, "seconds of the made trace"), "runs": (3, "the least of so many")}
+EVENTS = {"events": (40, "that are to be seen on the screen")}
+SECONDS = {"seconds": (10, "that the monitor records")}
+PARTS = {
+    "size": Part(size, "bytes of a trace", TICKS), "summary": Part(summary, "time of a summary", TICKS),
+    "totals": Part(totals, "what perf stat and topiary record count of one process", {}),
+    "display": Part(display, "from an event to the screen of topiary top; a trace as a page", {**TICKS, **EVENTS}),
+    "cost": Part(cost, "what topiary-monitor takes of a node", {**SECONDS, "runs": (3, "the least of so many")}),
+    "beside": Part(beside, "what recording costs a program that waits for memory",
+                   {"slices": (900, "pairs of 0.5 s with and without a recording")}),
+    "peers": Part(peers, "what other recorders take", SECONDS),
+    "start": Part(start, "what --topo-monitor adds to a step", {"pairs": (100, "of steps with and without")}),
+    "live": Part(live, "from an event to the screen of topiary top of a job", EVENTS),
+}
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, PARTS, ("size", "summary", "totals", "display", "cost", "beside", "peers", "start --pairs 60",
+                          "live --events 20"), needs=("monitor_tick", "topology_clock.so"))

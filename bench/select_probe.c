@@ -15,11 +15,7 @@
  *	time MODE NAME COUNT MS CHANGES
  *				ask COUNT times, or for MS milliseconds, with CHANGES jobs ended and started before
  *				each; answers "RC-OURS RC-STOCK NOW-OURS NOW-STOCK SAME NS-OURS NS-STOCK CPU-OURS
- *				CPU-STOCK LEAVES-OURS LEAVES-STOCK" a line, then "done"; leaves: the switches or
- *				blocks of PROBE_LEAF nodes, by the numbers in their names, that the job's nodes are in
- *	submit NAME COUNT COMMENT
- *				the same for what slurmctld asks when the job is submitted with this comment: ours by
- *				topiary_submitted() and, where that accepts it, in TEST_ONLY; Slurm's in TEST_ONLY
+ *				CPU-STOCK" a line, then "done"
  */
 #include "../select_plugin/steer.h"
 
@@ -50,7 +46,6 @@ typedef int (*job_call_t)(job_record_t *);
 struct plugin {
 	slurm_job_test_t test;
 	job_call_t set, fini;
-	typeof(topiary_submitted) *submitted;	/* NULL: Slurm's own */
 };
 
 /* What is submitted: an array held, whose tasks are split off one by one; those that ended wait for their next turn. */
@@ -102,7 +97,6 @@ static int plugin_find(struct plugin *p, const char *path)
 	p->test = (slurm_job_test_t) dlsym(handle, "select_p_job_test");
 	p->set = (job_call_t) dlsym(handle, "select_p_select_nodeinfo_set");
 	p->fini = (job_call_t) dlsym(handle, "select_p_job_fini");
-	p->submitted = (typeof(p->submitted)) dlsym(handle, "topiary_submitted");
 	return p->test && p->set && p->fini ? 0 : -1;
 }
 
@@ -300,7 +294,6 @@ struct told {
 	bool now;
 	uint64_t wall, cpu;
 	bitstr_t *nodes, *cores;
-	unsigned leaves;
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -311,34 +304,15 @@ static uint64_t clock_ns(clockid_t clock)
 	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-static unsigned leaves_of(const bitstr_t *nodes)
+static struct told ask_timed(const struct plugin *p, job_record_t *job, const bitstr_t *all, uint16_t mode)
 {
-	unsigned each = getenv("PROBE_LEAF") ? atoi(getenv("PROBE_LEAF")) : 0, count = 0;
-	bitstr_t *seen = each ? bit_alloc(node_record_count / each + 1) : NULL;
+	struct told t = { .nodes = bit_copy((bitstr_t *) all) };
+	uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = clock_ns(CLOCK_MONOTONIC);
 
-	for (int i = each ? glue_next(nodes, 0) : -1; i >= 0; i = glue_next(nodes, i + 1))
-		bit_set(seen, (atoi(node_record_table_ptr[i]->name + 1) - 1) / each);
-	count = each ? bit_set_count(seen) : 0;
-	FREE_NULL_BITMAP(seen);
-	return count;
-}
-
-/* With desc, the job is being submitted. */
-static struct told ask_timed(const struct plugin *p, job_record_t *job, const job_desc_msg_t *desc, const bitstr_t *all,
-			     uint16_t mode)
-{
-	struct told t = { .nodes = bit_copy((bitstr_t *) all), .rc = -1 };
-	struct err e;
-	uint64_t wall, cpu;
-
-	cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	wall = clock_ns(CLOCK_MONOTONIC);
-	if (!desc || !p->submitted || p->submitted(desc, &e) >= 0)
-		t.rc = ask(p, job, t.nodes, mode);
+	t.rc = ask(p, job, t.nodes, mode);
 	t.wall = clock_ns(CLOCK_MONOTONIC) - wall;
 	t.cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	t.now = t.rc == SLURM_SUCCESS && job->start_time <= time(NULL);
-	t.leaves = t.rc == SLURM_SUCCESS ? leaves_of(t.nodes) : 0;
 	if (job->job_resrcs && job->job_resrcs->core_bitmap)
 		t.cores = bit_copy(job->job_resrcs->core_bitmap);
 	return t;
@@ -363,43 +337,15 @@ static int find_by_name(void *x, void *key)
 	return IS_JOB_PENDING(job) && !xstrcmp(job->name, key);
 }
 
-/* What the job was submitted as, as far as topiary_submitted() reads it; now with a comment. */
-static void desc_make(job_desc_msg_t *desc, job_record_t *job, const char *comment)
-{
-	const slurm_job_details_t *d = job->details;
-
-	xfree(job->comment);
-	job->comment = xstrdup(comment);
-	slurm_init_job_desc_msg(desc);
-	desc->comment = job->comment;
-	desc->num_tasks = d->num_tasks;
-	desc->min_cpus = d->min_cpus;
-	desc->min_nodes = d->min_nodes;
-	desc->max_nodes = d->max_nodes ? d->max_nodes : NO_VAL;
-	desc->cpus_per_task = d->cpus_per_task;
-	desc->pn_min_cpus = d->pn_min_cpus;
-	desc->overcommit = d->overcommit;
-	desc->bitflags = job->bit_flags;
-	desc->ntasks_per_node = d->ntasks_per_node ? d->ntasks_per_node : NO_VAL16;
-	desc->ntasks_per_core = d->mc_ptr->ntasks_per_core;
-	desc->req_nodes = d->req_nodes;
-	desc->exc_nodes = d->exc_nodes;
-	if (d->whole_node == WHOLE_NODE_REQUIRED)
-		desc->shared = JOB_SHARED_NONE;
-}
-
-static void time_both(uint16_t mode, const char *name, char *comment, unsigned count, unsigned ms, unsigned changes)
+static void time_both(uint16_t mode, const char *name, unsigned count, unsigned ms, unsigned changes)
 {
 	job_record_t *job = list_find_first(job_list, find_by_name, (void *) name);
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + ms * UINT64_C(1000000);
-	job_desc_msg_t desc;
 	bitstr_t *all = bit_alloc(node_record_count);
 	struct told told[2];
 
 	if (!job)
 		fprintf(answer, "no job named %s\n", name);
-	else if (comment)
-		desc_make(&desc, job, comment);
 	bit_nset(all, 0, node_record_count - 1);
 	for (unsigned i = 0; job && i < count && (i < LEAST || clock_ns(CLOCK_MONOTONIC) < end); i++) {
 		for (unsigned c = 0; c < changes; c++)
@@ -407,11 +353,11 @@ static void time_both(uint16_t mode, const char *name, char *comment, unsigned c
 		for (int turn = 0; turn < 2; turn++) {
 			bool is_ours = (i + turn) % 2;
 
-			told[is_ours] = ask_timed(is_ours ? &ours : &stock, job, comment ? &desc : NULL, all, mode);
+			told[is_ours] = ask_timed(is_ours ? &ours : &stock, job, all, mode);
 		}
-		fprintf(answer, "%d %d %d %d %d %lu %lu %lu %lu %u %u\n", told[1].rc, told[0].rc, told[1].now,
+		fprintf(answer, "%d %d %d %d %d %lu %lu %lu %lu\n", told[1].rc, told[0].rc, told[1].now,
 			told[0].now, told_same(&told[1], &told[0]), told[1].wall, told[0].wall, told[1].cpu,
-			told[0].cpu, told[1].leaves, told[0].leaves);
+			told[0].cpu);
 		told_free(&told[0]);
 		told_free(&told[1]);
 	}
@@ -454,7 +400,7 @@ static void obey(const char *line)
 {
 	unsigned long seed;
 	unsigned percent, count, ms, changes;
-	char mode[8], name[64], comment[128] = "";
+	char mode[8], name[64];
 
 	if (sscanf(line, "begin %lu", &seed) == 1)
 		begin(seed);
@@ -462,9 +408,7 @@ static void obey(const char *line)
 		fill(percent, strcmp(mode, "ours") ? &stock : &ours);
 	else if (sscanf(line, "time %7s %63s %u %u %u", mode, name, &count, &ms, &changes) == 5 &&
 		 mode_parse(mode) >= 0)
-		time_both(mode_parse(mode), name, NULL, count, ms, changes);
-	else if (sscanf(line, "submit %63s %u %127[^\n]", name, &count, comment) >= 2)
-		time_both(SELECT_MODE_TEST_ONLY, name, comment, count, 0, 0);
+		time_both(mode_parse(mode), name, count, ms, changes);
 	else
 		fprintf(answer, "not understood: %s\n", line);
 	fflush(answer);

@@ -7,11 +7,12 @@ import math
 import os
 import random
 import signal
+import statistics
 import tempfile
 import time
 from contextlib import contextmanager
 
-import sheet as sheets
+from common import Part, percentile, shown
 from rig.cluster import STOCK_PLUGINS, Cluster, RigError
 from rig.processes import wait_until
 
@@ -33,11 +34,6 @@ GresTypes=gpu
 ResumeProgram=/bin/true
 SuspendProgram=/bin/true
 """
-# How slurmctld knows the network, in which it chooses the nodes of a job of several among all that Topiary offers it:
-# lines of slurm.conf. topology.yaml (25.05) wins over what these say.
-TOPOLOGIES = {"flat": "", "tree": "TopologyPlugin=topology/tree\n", "block": "TopologyPlugin=topology/block\n",
-              "yaml": ""}
-LEAF, SPINE = 40, 16
 # What runs: nodes x cores on each, all as likely.
 LOAD = ("1x1", "1x4", "1x8", "1x8", "1x16", "1x24", "1x32", "1x64", "2x16", "2x64", "4x32")
 # With GPUs: and of these on each node.
@@ -46,7 +42,7 @@ GPU_LOAD = {"1x4": (0, 1), "1x8": (0, 1), "1x16": (0, 1, 2), "1x32": (0, 4), "2x
 ASKED = {
     "4": ("-n4",), "8": ("-n8",), "12": ("-n3", "-c4"), "32": ("-n32",), "64": ("-n64",),
     "8 with 100 GB": ("-n8", "--mem=100000"),
-    "1x8": ("-N1", "-n8"), "1x64": ("-N1", "-n64"),     # one node, whatever may come: since 26.05 Slurm takes the first
+    "1x8": ("-N1", "-n8"),      # one node, whatever may come: since 26.05 Slurm takes the first
     "2x16": ("-N2", "--ntasks-per-node=16"), "4x32": ("-N4", "--ntasks-per-node=32"),
     "whole": ("-N{quarter}", f"--ntasks-per-node={CORES}"),
 }
@@ -62,10 +58,11 @@ GPU_ASKED = {
 }
 ALL = {**ASKED, **REQUIRED}
 MODES = {"run": "RUN_NOW", "will": "WILL_RUN", "test": "TEST_ONLY"}
-GOAL = 1.10
+GOAL, HOSTILE_GOAL = 1.10, 2.0
+GIVES_UP = 1.9e9     # _will_run_test() of cons_tres looks no further after 2 s by the clock
 Answer = collections.namedtuple("Answer", "rc_ours rc_stock now_ours now_stock same wall_ours wall_stock cpu_ours "
-                                "cpu_stock leaves_ours leaves_stock")
-Cell = collections.namedtuple("Cell", "nodes load jobs asks mode outcome")
+                                "cpu_stock")
+Case = collections.namedtuple("Case", "nodes load jobs asks mode outcome")
 
 
 class Controller(Cluster):
@@ -73,18 +70,17 @@ class Controller(Cluster):
 
     def __init__(self, folder, nodes, topology="flat", gpus=False):
         files = {"gres.conf": "".join(f"Name=gpu File={folder}/gpu{i} Cores={16 * i}-{16 * i + 15}\n"
-                                      for i in range(GPUS))}
-        super().__init__(folder, {}, registry=False, files=files if gpus else {},
-                         conf=(GPU_NODES_CONF if gpus else NODES_CONF).format(nodes=nodes) + TOPOLOGIES[topology])
-        self.nodes, self.topology, self.gpus = nodes, topology, gpus
+                                      for i in range(GPUS))} if gpus else {}
+        conf = (GPU_NODES_CONF if gpus else NODES_CONF).format(nodes=nodes)
+        if topology == "tree":
+            files["topology.conf"], conf = tree(nodes), conf + "TopologyPlugin=topology/tree\n"
+        super().__init__(folder, {}, registry=False, files=files, conf=conf)
+        self.nodes, self.gpus = nodes, gpus
 
     def _configure(self):
         super()._configure()
         conf = self.folder / "etc" / "slurm.conf"
         conf.write_text(conf.read_text().replace("SlurmctldDebug=debug", "SlurmctldDebug=info"))
-        if self.topology != "flat":
-            name = "topology.yaml" if self.topology == "yaml" else "topology.conf"
-            conf.with_name(name).write_text(NETWORKS[self.topology](self.nodes))
 
     def start(self):
         self.prepare()
@@ -96,20 +92,15 @@ class Controller(Cluster):
         if not wait_until(lambda: "UP" in self.command(["scontrol", "ping"], check=False).stdout, 60):
             raise RigError("slurmctld", "does not answer", self.folder / "log" / "slurmctld.log")
         self.orders, self.answers = open(self.folder / "orders", "w"), open(self.folder / "answers")
-        said = self.answers.readline().strip()
-        if said != "ready":
-            raise RigError("probe", said or "slurmctld ended", self.folder / "log" / "slurmctld.log")
-        self.come_first()
-        return self
-
-    def come_first(self):
-        """Before all other processes: whatever else runs empties the caches that a decision needs."""
+        if (said := self.answer()) != "ready":
+            raise RigError("probe", said, self.folder / "log" / "slurmctld.log")
+        # Before all other processes: whatever else runs empties the caches that a decision needs.
         for thread in os.listdir(f"/proc/{self.daemons['slurmctld'].pid}/task"):
             os.setpriority(os.PRIO_PROCESS, int(thread), -20)
+        return self
 
     def start_slurmctld(self):
         env = self.env(LD_PRELOAD=str(self.build / "bench" / "select_probe.so"), PROBE_FOLDER=str(self.folder),
-                       PROBE_LEAF=str(0 if self.topology == "flat" else LEAF),
                        PROBE_OURS=f"{self.folder}/plugins/select_cons_tres.so",
                        PROBE_STOCK=f"{STOCK_PLUGINS}/select_cons_tres.so")
         self.run_daemon("slurmctld", ["slurmctld", "-D", "-f", f"{self.folder}/etc/slurm.conf"], env=env,
@@ -142,48 +133,25 @@ class Controller(Cluster):
             raise RigError("probe", "slurmctld ended", self.folder / "log" / "slurmctld.log")
         return line
 
+    def fill(self, load):
+        """So many percent of the cores are held: the number of jobs."""
+        jobs, cores = map(int, self.order(f"fill {load} ours").split())
+        print(f"{self.nodes} nodes: {jobs} jobs hold {cores} of {self.nodes * CORES} cores", flush=True)
+        return jobs
+
     def timed(self, mode, name, count, ms):
-        yield from self.answers_to(f"time {mode} {job_name(name)} {count} {ms} 1")
-
-    def submitted(self, name, count, comment):
-        yield from self.answers_to(f"submit {job_name(name)} {count} {comment}")
-
-    def answers_to(self, order):
-        line = self.order(order)
+        line = self.order(f"time {mode} {job_name(name)} {count} {ms} 1")
         while line != "done":
             yield Answer(*map(int, line.split()))
             line = self.answer()
 
 
-def below(part, size, count):
-    """"0-15" of the numbers of part `part`."""
-    return f"{size * part}-{min(count, size * (part + 1)) - 1}"
-
-
-def switches(nodes):
-    """[(name, "nodes" or "children", which)]: leaves of 40 nodes, spines over 16 leaves each, one switch over these."""
-    leaves, spines = math.ceil(nodes / LEAF), math.ceil(nodes / LEAF / SPINE)
-    found = [(f"leaf{i}", "nodes", f"n[{LEAF * i + 1}-{min(nodes, LEAF * (i + 1))}]") for i in range(leaves)]
-    found += [(f"spine{i}", "children", f"leaf[{below(i, SPINE, leaves)}]") for i in range(spines)]
-    return [*found, ("core", "children", f"spine[0-{spines - 1}]")]
-
-
 def tree(nodes):
-    words = {"nodes": "Nodes", "children": "Switches"}
-    return "".join(f"SwitchName={name} {words[kind]}={which}\n" for name, kind, which in switches(nodes))
-
-
-def block(nodes):
-    leaves = [switch for switch in switches(nodes) if switch[1] == "nodes"]
-    return "".join(f"BlockName={name} Nodes={which}\n" for name, _, which in leaves) + f"BlockSizes={LEAF}\n"
-
-
-def yaml(nodes):
-    lines = [f'      - {{switch: {name}, {kind}: "{which}"}}' for name, kind, which in switches(nodes)]
-    return "\n".join(["- topology: net", "  cluster_default: true", "  tree:", "    switches:", *lines, ""])
-
-
-NETWORKS = {"tree": tree, "block": block, "yaml": yaml}
+    """Leaves of 40 nodes, spines over 16 leaves each, one switch over these."""
+    leaves, spines = math.ceil(nodes / 40), math.ceil(nodes / 640)
+    lines = [f"leaf{i} Nodes=n[{40 * i + 1}-{min(nodes, 40 * (i + 1))}]" for i in range(leaves)]
+    lines += [f"spine{i} Switches=leaf[{16 * i}-{min(leaves, 16 * (i + 1)) - 1}]" for i in range(spines)]
+    return "".join(f"SwitchName={line}\n" for line in (*lines, f"core Switches=spine[0-{spines - 1}]"))
 
 
 def job_name(name):
@@ -191,19 +159,21 @@ def job_name(name):
 
 
 @contextmanager
-def controller(nodes, topology="flat", gpus=False):
+def controller(*how):
     with tempfile.TemporaryDirectory(prefix="tps", dir="/tmp") as folder:
-        c = Controller(folder, nodes, topology, gpus)
+        c = Controller(folder, *how)
         try:
             yield c.start()
         finally:
             c.stop()
 
 
-# --- measuring
+def begin(c, seed):
+    c.order(f"begin {seed}")
+    time.sleep(2)       # the plugin has read its snapshot
 
-GIVES_UP = 1.9e9     # _will_run_test() of cons_tres looks no further after 2 s by the clock
 
+# --- time: all cases of a cluster, as the load grows
 
 def outcome(a):
     if (a.rc_stock and a.wall_stock > GIVES_UP) or (a.rc_ours and a.wall_ours > GIVES_UP):
@@ -213,192 +183,146 @@ def outcome(a):
     return "now" if a.now_stock and a.now_ours else "later" if not (a.now_stock or a.now_ours) else "differ"
 
 
-def measure(nodes, args, tell):
-    """{Cell: [Answer]} of one cluster, as the load grows."""
+def measure(nodes, args):
+    """{Case: [Answer]}"""
     found = collections.defaultdict(list)
     with controller(nodes, args.topology, args.gpus) as c:
         c.submit_all()
-        c.order(f"begin {args.seed}")
-        time.sleep(2)       # the plugin has read its snapshot
+        begin(c, args.seed)
         for load in sorted(args.loads):
-            jobs, cores = map(int, c.order(f"fill {load} {args.placed_by}").split())
-            tell(f"{nodes} nodes: {jobs} jobs hold {cores} of {nodes * CORES} cores")
-            for mode, name in itertools.product(args.modes, args.asked or (GPU_ASKED if args.gpus else ALL)):
+            jobs = c.fill(load)
+            asked = args.asked if args.asked != [""] else (GPU_ASKED if args.gpus else ALL)
+            for mode, name in itertools.product(args.modes, asked):
                 for answer in c.timed(mode, name, args.count, args.ms):
                     asks = "require" if name in REQUIRED else "prefer"
-                    found[Cell(nodes, load, jobs, asks, mode, outcome(answer))].append(answer)
+                    found[Case(nodes, load, jobs, asks, mode, outcome(answer))].append(answer)
     return found
 
 
-def percentile(values, share):
-    values = sorted(values)
-    return values[min(len(values) - 1, int(share * len(values)))]
-
-
-SHARES = (0.5, 0.99)
-RESAMPLES = 200
-
-
 class Times:
-    """Of one cell: milliseconds of processor time of the thread that decides; nothing in a decision waits."""
+    """Of one case: milliseconds of CPU time of the thread that decides; nothing in a decision waits."""
 
     def __init__(self, answers):
         self.count = len(answers)
         pairs = [(a.cpu_ours / 1e6, a.cpu_stock / 1e6) for a in answers]
-        self.ours, self.stock = zip(*(both(pairs, share) for share in SHARES))
+        self.ours, self.stock = zip(*(both(pairs, share) for share in (0.5, 0.99)))
         self.ratio = [mine / theirs for mine, theirs in zip(self.ours, self.stock)]
-        self.between = [self.interval(pairs, share) for share in SHARES]
+        self.between = [self.interval(pairs, share) for share in (0.5, 0.99)]
 
     def interval(self, pairs, share):
         """Where the ratio lies with 95 % certainty: the bootstrap (Efron 1979), by pairs."""
         chance = random.Random(self.count)
         ratios = sorted(mine / theirs for mine, theirs in (both(chance.choices(pairs, k=self.count), share)
-                                                           for _ in range(RESAMPLES)))
-        return ratios[RESAMPLES // 40], ratios[-RESAMPLES // 40 - 1]
+                                                           for _ in range(200)))
+        return ratios[5], ratios[-6]
 
 
 def both(pairs, share):
     return percentile([mine for mine, _ in pairs], share), percentile([theirs for _, theirs in pairs], share)
 
 
-# --- telling
-
-HEAD = ("Nodes | Load | Running jobs | Request | Mode | Starts | Times | Slurm p50 | Topiary p50 | Ratio | "
-        "Slurm p99 | Topiary p99 | Ratio, 95 % confidence")
+HEAD = ("Case", "times", "Slurm p50, ms", "Topiary p50, ms", "p50 ratio", "Slurm p99, ms", "Topiary p99, ms", "p99 ratio",
+        "p99 ratio, 95 % confidence")
 
 
-def row(cell, t):
-    ratios = f"{t.ratio[0]:.2f}", f"{t.ratio[1]:.2f}, {t.between[1][0]:.2f} to {t.between[1][1]:.2f}"
-    return (str(cell.nodes), f"{cell.load} %", f"{cell.jobs:,}", cell.asks, MODES[cell.mode], cell.outcome,
-            str(t.count),
-            *(text for i in (0, 1)
-              for text in (f"{sheets.shown(t.stock[i])} ms", f"{sheets.shown(t.ours[i])} ms", ratios[i])))
-
-
-def named(nodes, topology, gpus):
-    words = "" if topology == "flat" else ", topology.yaml" if topology == "yaml" else f", topology/{topology}"
-    words += ", GPUs" if gpus else ""
-    return f"{nodes} nodes{words}"
-
-
-def tell_worst(sheet, name, times):
-    """The goal is each cell's: the worst one tells, and how many are beyond it by more than chance."""
-    for i, share in enumerate(("p50", "p99")):
-        cell, t = max(times.items(), key=lambda item: item[1].ratio[i])
-        sheet.add(f"{name}: decision time relative to Slurm's, {share}, worst of {len(times)} cases", t.ratio[i],
-                  "times Slurm's", goal=f"at most {GOAL:.2f}",
-                  beside=f"{MODES[cell.mode]} at {cell.load} %, {cell.outcome}: {sheets.shown(t.ours[i])} ms; "
-                         f"95 % confidence: {t.between[i][0]:.2f} to {t.between[i][1]:.2f}")
-        sheet.add(f"{name}: cases above {GOAL:.2f} times Slurm's {share} (95 % confidence)",
-                  sum(t.between[i][0] > GOAL for t in times.values()), f"of {len(times)}", goal="0")
+def row(c, t):
+    return (f"{c.nodes} nodes, {c.load} %, {c.jobs:,} jobs, {c.asks}, {MODES[c.mode]}, {c.outcome}", t.count,
+            t.stock[0], t.ours[0], t.ratio[0], t.stock[1], t.ours[1], t.ratio[1],
+            f"{t.between[1][0]:.2f} to {t.between[1][1]:.2f}")
 
 
 def tell(sheet, name, found):
-    cells = {cell: Times(answers) for cell, answers in sorted(found.items())}
-    plain = {cell: t for cell, t in cells.items() if cell.asks == "prefer"
-             and cell.outcome not in ("differ", "given up") and t.count >= 20}
+    """The goal is each case's: the worst one is printed, and how many are beyond it by more than chance."""
+    times = {case: Times(answers) for case, answers in sorted(found.items())}
+    plain = {case: t for case, t in times.items() if case.asks == "prefer"
+             and case.outcome not in ("differ", "given up") and t.count >= 20}
     for outcome_, mode in (("now", "run"), ("now", "will"), ("later", "will")):
         most = [(c, t) for c, t in plain.items() if (c.outcome, c.mode) == (outcome_, mode)]
         if most:
-            cell, t = most[-1]
-            sheet.add(f"{name}, {cell.jobs:,} running jobs: decision time, {MODES[mode]}, job starts {outcome_}, p50",
-                      t.ours[0], "ms", beside=f"{t.ratio[0]:.2f} times Slurm's {sheets.shown(t.stock[0])} ms")
-    tell_worst(sheet, name, plain)
-    answers = [a for cell, some in found.items() if cell.asks == "prefer" for a in some]
+            case, t = most[-1]
+            sheet.add(f"{name}, {case.jobs:,} running jobs: decision time, {MODES[mode]}, job starts {outcome_}, p50",
+                      t.ours[0], "ms", beside=f"{t.ratio[0]:.2f} times Slurm's {shown(t.stock[0])} ms")
+    for i, share in enumerate(("p50", "p99") if plain else ()):
+        case, t = max(plain.items(), key=lambda item, i=i: item[1].ratio[i])
+        sheet.add(f"{name}: decision time relative to Slurm's, {share}, worst of {len(plain)} cases", t.ratio[i],
+                  "times Slurm's", f"at most {GOAL:.2f}",
+                  f"{MODES[case.mode]} at {case.load} %, {case.outcome}: {shown(t.ours[i])} ms; "
+                  f"95 % confidence: {t.between[i][0]:.2f} to {t.between[i][1]:.2f}")
+        sheet.add(f"{name}: cases above {GOAL:.2f} times Slurm's {share} (95 % confidence)",
+                  sum(t.between[i][0] > GOAL for t in plain.values()), f"of {len(plain)}", "0")
+    answers = [a for case, some in found.items() if case.asks == "prefer" for a in some]
     sheet.add(f"{name}: decisions that differ from Slurm's on whether a job starts",
-              sum(outcome(a) == "differ" for a in answers), f"of {len(answers)}", goal="0")
+              sum(outcome(a) == "differ" for a in answers), f"of {len(answers)}", "0")
     sheet.add(f"{name}: decisions that differ from Slurm's in nodes or cores", sum(not a.same for a in answers),
               f"of {len(answers)}")
-    tell_leaves(sheet, name, [a for some in found.values() for a in some if a.leaves_ours and a.leaves_stock])
-    return [row(cell, t) for cell, t in cells.items()], plain
-
-
-def tell_leaves(sheet, name, answers):
-    """Of the jobs that both placed, in a network."""
-    if answers:
-        sheet.add(f"{name}: jobs on more switches or blocks than Slurm's choice",
-                  sum(a.leaves_ours > a.leaves_stock for a in answers), f"of {len(answers)}", goal="0")
+    sheet.table(HEAD, [row(*item) for item in times.items()])
 
 
 def run(sheet, args):
-    rows, plain = [], {}
     for nodes in args.nodes:
-        found = measure(nodes, args, lambda line: sheet.quiet or print(line, flush=True))
-        more, times = tell(sheet, named(nodes, args.topology, args.gpus), found)
-        rows += more
-        plain.update(times)
-    text = sheets.lines(HEAD, "---:|---:|---:|---|---|---|---:|---:|---:|---:|---:|---:|---:", rows)
-    sheet.add_table(text)
-    if not sheet.quiet:
-        print(text)
-    if args.svg:
-        draw(args.svg, plain)
-        sheet.add_table(f"![How a decision grows with nodes and jobs]({args.svg})\n")
+        kind = (", topology/tree" if args.topology == "tree" else "") + (", GPUs" if args.gpus else "")
+        tell(sheet, f"{nodes} nodes{kind}", measure(nodes, args))
 
 
-# --- the picture
+# --- hostile: requests at the edges of what there is, and beyond
 
-COLOURS = {"stock": "#888888", "ours": "#1b7f3b"}
-WIDTH, HEIGHT = 320, 220
-
-
-def round_step(span):
-    """The step of 1, 2 or 5 times a power of ten that divides a span into three to seven parts."""
-    power = 10 ** math.floor(math.log10(span / 3))
-    return power * max(factor for factor in (1, 2, 5) if factor == 1 or factor * power <= span / 3)
+WORDS = ("", "topo-fit=prefer", "topo-fit=prefer topo-level=l3", "topo-fit=require topo-level=l3",
+         "topo-fit=require topo-level=numa", "topo-fit=require topo-level=package", "topo-fit=spread",
+         "topo-fit=spread topo-level=package", "topo-request=/core=1", "topo-request=/l3=2/core=1",
+         "topo-request=/package=2/l3=1/core=4", "topo-request=/package=1/core=64")
+OTHER = ("", "", "", "", "", "--contiguous", "--overcommit", "--exclusive", "--mem=0", "--spread-job", "-w n1",
+         "-x n[1-9]", "--mincpus=17", "--ntasks-per-node=1", "--ntasks-per-core=1", "--switches=1")
 
 
-class Axis:
-    """Where a value lies, as a share of the axis from its first tick to its last: powers of ten, or round numbers from
-    0."""
-
-    def __init__(self, values, log):
-        self.scale = math.log10 if log else float
-        if log:
-            first, last = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-            self.marks = [10 ** i for i in range(first, max(last, first + 1) + 1)]
-        else:
-            step = round_step(max(values) or 1)
-            self.marks = [round(step * i, 9) for i in range(math.ceil((max(values) or 1) / step) + 1)]
-        self.low, self.high = self.marks[0], self.marks[-1]
-
-    def at(self, value):
-        return (self.scale(value) - self.scale(self.low)) / (self.scale(self.high) - self.scale(self.low))
+def hostile_requests(nodes, count, seed):
+    """So many command lines, the same for a seed."""
+    chance = random.Random(seed)
+    for i in range(count):
+        least = chance.choice((1, 1, 1, 2, nodes // 2, nodes - 1, nodes))
+        most = chance.choice((least, nodes, nodes, 500000))
+        tasks = chance.choice((1, 7, nodes + 1, 40 * nodes + 1, 40 * nodes + 1, CORES * nodes - 1, CORES * nodes,
+                               2 ** 31 - 1))
+        cpus = chance.choice((1, 1, 1, 2, 3, 17, 64, 65533))
+        yield (f"-N{least}-{max(least, most)}", f"-n{max(tasks, least)}", f"-c{cpus}", *chance.choice(OTHER).split(),
+               f"--comment={WORDS[i % len(WORDS)]}")
 
 
-def draw(path, plain):
-    """Two panels, of WILL_RUN that starts now: by nodes at the highest load, and by running jobs of the largest
-    cluster."""
-    now = {c: t for c, t in plain.items() if (c.mode, c.outcome) == ("will", "now")}
-    load, nodes = max(c.load for c in now), max(c.nodes for c in now)
-    by_nodes = sorted((c.nodes, t) for c, t in now.items() if c.load == load)
-    by_jobs = sorted((c.jobs, t) for c, t in now.items() if c.nodes == nodes)
-    parts = [panel(60, f"nodes, {load} % of their cores allocated", by_nodes, True),
-             panel(500, f"running jobs on {nodes:,} nodes", by_jobs, False)]
-    path.write_text('<svg xmlns="http://www.w3.org/2000/svg" width="860" height="330" font-family="sans-serif" '
-                    'font-size="12">\n'
-                    '<rect width="100%" height="100%" fill="white"/>\n' + "\n".join(parts) + "\n</svg>\n",
-                    encoding="utf-8")
+def hostile(sheet, args):
+    """The goal is a ratio to Slurm's time for the same request, or for its median one where that is longer: requests
+    that Slurm rejects at once are no measure."""
+    for nodes in args.nodes:
+        costs = []
+        with controller(nodes) as c:
+            c.submit_all()
+            taken = {f"h{i}": words for i, words in enumerate(hostile_requests(nodes, args.requests, args.seed))
+                     if not c.command(["sbatch", "-H", "-J", f"ask-h{i}", "-t", "60", "-o", "/dev/null", *words,
+                                       "--wrap=true"], check=False).returncode}
+            begin(c, args.seed)
+            c.fill(args.load)
+            for name, mode in itertools.product(taken, MODES):
+                answers = list(c.timed(mode, name, 3, 0))
+                costs.append((*(statistics.median(getattr(a, f"cpu_{who}") for a in answers) / 1e6
+                                for who in ("ours", "stock")), f"{MODES[mode]} {' '.join(taken[name])}"))
+        usual = statistics.median(stock for _, stock, _ in costs)
+        ratios = sorted(((ours / max(stock, usual), ours, what) for ours, stock, what in costs), reverse=True)
+        sheet.add(f"{nodes} nodes: decisions of hostile requests above {HOSTILE_GOAL:.2f} times Slurm's",
+                  sum(ratio > HOSTILE_GOAL for ratio, *_ in ratios), f"of {len(costs)}", "0",
+                  f"the highest {ratios[0][0]:.2f}: {shown(ratios[0][1])} ms, {ratios[0][2]}")
+        sheet.table(("Request", "ratio", "Topiary, ms"), [(what, ratio, ours) for ratio, ours, what in ratios[:5]])
 
 
-def panel(left, title, points, log):
-    across = Axis([x for x, _ in points], log)
-    up = Axis([value for _, t in points for value in (*t.ours, *t.stock)], log)
-
-    def place(x, y):
-        return f"{left + WIDTH * across.at(x):.1f},{45 + HEIGHT * (1 - up.at(y)):.1f}"
-    text = [f'<text x="{left}" y="25">a decision, ms, by {title}</text>',
-            f'<path d="M{left} 45 v{HEIGHT} h{WIDTH}" fill="none" stroke="black"/>']
-    text += [f'<text x="{left - 8}" y="{49 + HEIGHT * (1 - up.at(y)):.0f}" text-anchor="end">{y:,.4g}</text>'
-             for y in up.marks]
-    text += [f'<text x="{left + WIDTH * across.at(x):.0f}" y="{63 + HEIGHT}" text-anchor="middle">{x:,.0f}</text>'
-             for x in across.marks]
-    for name, colour in COLOURS.items():
-        for share, dash in ((0, "none"), (1, "4 3")):
-            line = " ".join(place(x, getattr(t, name)[share]) for x, t in points)
-            text.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2" '
-                        f'stroke-dasharray="{dash}"/>')
-    text.append(f'<text x="{left}" y="315" fill="{COLOURS["stock"]}">Slurm</text>'
-                f'<text x="{left + 50}" y="315" fill="{COLOURS["ours"]}">Topiary before Slurm</text>'
-                f'<text x="{left + 190}" y="315">median, and p99 dashed</text>')
-    return "\n".join(text)
+NODES = ([100, 1000, 10000], "clusters of so many nodes")
+SEED = (1, "of all that is drawn")
+PARTS = {
+    "time": Part(run, "how long a decision takes, ours and Slurm's own side by side", {
+        "nodes": NODES, "loads": ([0, 50, 80, 95], "percent of the cores that jobs hold"),
+        "ms": (3000, "milliseconds for each mode and job, at most but for ten decisions"),
+        "count": (1000, "at most so many decisions about each"), "modes": (list(MODES), "which decisions", MODES),
+        "asked": ([""], "about which jobs; without this, about all that fit the nodes",
+                  {"": None, **ALL, **GPU_ASKED}),
+        "topology": ("flat", "how Slurm knows the network: not, or by topology/tree", ("flat", "tree")),
+        "gpus": (False, "nodes have GPUs, jobs that run have some, and other jobs are asked about"), "seed": SEED}),
+    "hostile": Part(hostile, "how long decisions about hostile requests take", {
+        "nodes": ([1000, 10000], NODES[1]), "load": (80, "percent of the cores that jobs hold"),
+        "requests": (500, "only the first so many"), "seed": SEED}),
+}

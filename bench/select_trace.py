@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The same jobs on three clusters side by side: Slurm, Slurm that fills sockets, Topiary; and a judge of every
-placement."""
+"""
+The same jobs on clusters side by side, with and without Topiary. Judges that share nothing with the plugin ask of every
+placement whether there was a better one: in its cores (select_judge), in the memory and in the GPUs near them. And what
+it costs slurmctld as a whole.
+"""
 import collections
-import json
+import functools
+import itertools
 import random
 import re
 import statistics
 import subprocess
-import tempfile
-import threading
+import sys
 import time
-from contextlib import ExitStack
 
-import sheet as sheets
-from rig.cluster import JOB_USER, Cluster, as_user
+from common import Part, cpu_seconds, shown, side_by_side
+from rig.cluster import JOB_USER, SLURM_RELEASE, Cluster, RigError, as_user
 from rig.processes import wait_until
 from select_judge import LEVELS, Judge, Machine, Placement
 
 MACHINES = {"a": Machine(2, 1, 1, 6), "b": Machine(4, 1, 1, 4), "c": Machine(2, 4, 2, 4)}
 NODES = {f"{kind}{number}": machine for kind, machine in MACHINES.items() for number in range(1, 5)}
-CLUSTERS = {"Slurm": {"stock": True}, "Slurm BLOCK": {"stock": True, "block": True}, "Topiary": {}}
 # Nodes x cores on each, and how often.
 SIZES = {(1, 1): 14, (1, 2): 14, (1, 3): 6, (1, 4): 16, (1, 5): 3, (1, 6): 9, (1, 8): 12, (1, 12): 6,
          (1, 16): 6, (1, 24): 2,
@@ -30,14 +31,14 @@ SIZES = {(1, 1): 14, (1, 2): 14, (1, 3): 6, (1, 4): 16, (1, 5): 3, (1, 6): 9, (1
 Job = collections.namedtuple("Job", "name at run nodes tasks task_cpus memory gpus", defaults=[None, None])
 
 
-def make_trace(jobs, load, mean_run, seed):
+def make_trace(args):
     """Arrivals of a Poisson process that asks for `load` percent of the cores; run times of a log-normal law, of 1 s at
     least."""
-    chance = random.Random(seed)
-    sizes = chance.choices(list(SIZES), weights=SIZES.values(), k=jobs)
-    runs = [max(1.0, round(chance.lognormvariate(0, 0.6) * mean_run / 1.2, 1)) for _ in sizes]
+    chance = random.Random(args.seed)
+    sizes = chance.choices(list(SIZES), weights=SIZES.values(), k=args.jobs)
+    runs = [max(1.0, round(chance.lognormvariate(0, 0.6) * args.run / 1.2, 1)) for _ in sizes]
     asked = sum(nodes * cores * run for (nodes, cores), run in zip(sizes, runs))
-    rate = jobs * sum(m.cores for m in NODES.values()) * load / 100 / asked
+    rate = args.jobs * sum(m.cores for m in NODES.values()) * args.load / 100 / asked
     at, trace = 0.0, []
     for number, ((nodes, cores), run) in enumerate(zip(sizes, runs)):
         at += chance.expovariate(rate)
@@ -48,36 +49,23 @@ def make_trace(jobs, load, mean_run, seed):
 
 # --- running it
 
-class Recorded(Cluster):
-    """A cluster whose slurmctld writes down who gets and gives back what."""
+def synthetic(machine):
+    return subprocess.run(["lstopo-no-graphics", "--input", machine.text, "--of", "xml", "-"], check=True,
+                          capture_output=True, text=True).stdout
 
-    def __init__(self, folder, block=False, settings="", **how):
-        machines = {node: synthetic(machine) for node, machine in NODES.items()}
-        super().__init__(folder, machines, registry=False, **how)
-        self.block, self.settings = block, settings
 
-    def _configure(self):
-        super()._configure()
+class Traced(Cluster):
+    """A cluster that a trace is submitted to."""
+
+    def change_conf(self, *changes):
         conf = self.folder / "etc" / "slurm.conf"
-        text = conf.read_text().replace("SlurmctldDebug=debug", "SlurmctldDebug=info")
-        text = text.replace("bf_interval=5", "bf_interval=1")
-        if self.block:
-            text = text.replace("CR_Core_Memory", "CR_Core_Memory,CR_CORE_DEFAULT_DIST_BLOCK")
+        text = conf.read_text()
+        for old, new in (("SlurmctldDebug=debug", "SlurmctldDebug=info"), ("bf_interval=5", "bf_interval=1"), *changes):
+            text = text.replace(old, new)
         conf.write_text(text)
-        with open(self.folder / "etc" / "topiary.conf", "a", encoding="utf-8") as ours:
-            ours.write(self.settings)
-
-    def start_slurmctld(self):
-        env = self.env(LD_PRELOAD=str(self.build / "bench" / "select_record.so"), RECORD_FILE=str(self.record))
-        self.run_daemon("slurmctld", ["slurmctld", "-D", "-f", f"{self.folder}/etc/slurm.conf"], env=env,
-                        log=self.folder / "log" / "slurmctld.out")
-
-    @property
-    def record(self):
-        return self.folder / "log" / "record"
 
     def run(self, trace):
-        """Submit each job at its time; when each was submitted."""
+        """Submit each job at its time and wait for the last to end: when each was submitted."""
         script = self.folder / "work" / "sleep"
         script.write_text('#!/bin/sh\nexec sleep "$1"\n')
         began, submitted = time.time(), {}
@@ -90,46 +78,56 @@ class Recorded(Cluster):
                        *([f"--gres=gpu:{job.gpus}"] if job.gpus else []), str(script), str(job.run)]
             subprocess.run(as_user(JOB_USER, command), env=self.env(), check=True, stdout=subprocess.DEVNULL)
         if not wait_until(lambda: not self.command(["squeue", "-h"]).stdout, 300, 1):
-            raise RuntimeError(f"jobs are left: {self.command(['squeue', '-h']).stdout}")
+            raise RigError("trace", "jobs are left", self.folder / "log" / "slurmctld.log")
         return submitted
 
     def cycles(self):
-        """What sdiag tells: microseconds of the scheduler's and of backfill's cycles, mean."""
-        told = self.command(["sdiag"]).stdout
-        return [int(n) for n in re.findall(r"Mean cycle:\s+(\d+)", told)]
+        """Milliseconds of the scheduler's and of backfill's cycles, mean, as sdiag reports them."""
+        return [int(n) / 1e3 for n in re.findall(r"Mean cycle:\s+(\d+)", self.command(["sdiag"]).stdout)]
 
 
-def synthetic(machine):
-    return subprocess.run(["lstopo-no-graphics", "--input", machine.text, "--of", "xml", "-"], check=True,
-                          capture_output=True, text=True).stdout
+class Recorded(Traced):
+    """Its slurmctld writes down who gets and gives back what."""
+
+    def __init__(self, folder, block=False, settings="", **how):
+        super().__init__(folder, {node: synthetic(machine) for node, machine in NODES.items()}, registry=False, **how)
+        self.block, self.settings = block, settings
+
+    def _configure(self):
+        super()._configure()
+        self.change_conf(*([("CR_Core_Memory", "CR_Core_Memory,CR_CORE_DEFAULT_DIST_BLOCK")] if self.block else []))
+        with open(self.folder / "etc" / "topiary.conf", "a", encoding="utf-8") as ours:
+            ours.write(self.settings)
+
+    def start_slurmctld(self):
+        env = self.env(LD_PRELOAD=str(self.build / "bench" / "select_record.so"),
+                       RECORD_FILE=str(self.folder / "log" / "record"))
+        self.run_daemon("slurmctld", ["slurmctld", "-D", "-f", f"{self.folder}/etc/slurm.conf"], env=env,
+                        log=self.folder / "log" / "slurmctld.out")
+
+    def recorded(self, trace):
+        submitted = self.run(trace)
+        return (self.folder / "log" / "record").read_text(), submitted, self.cycles()
 
 
-def run_all(trace, keep, which=CLUSTERS, **more):
-    """{cluster: (record, when each was submitted, cycles)}, of clusters that run at the same time and so disturb each
-    other alike."""
-    found, failures = {}, []
+CLUSTERS = {"Slurm": {"stock": True}, "Slurm BLOCK": {"stock": True, "block": True}, "Topiary": {}}
 
-    def one(name, cluster):
-        try:
-            submitted = cluster.run(trace)
-            found[name] = (cluster.record.read_text(), submitted, cluster.cycles())
-        except Exception as e:      # told by the thread that waits
-            failures.append(e)
-    with ExitStack() as stack:
-        clusters = {}
-        for name, how in which.items():
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tpt", dir="/tmp"))
-            clusters[name] = stack.enter_context(Recorded(folder, **how, **more))
-        threads = [threading.Thread(target=one, args=item) for item in clusters.items()]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if keep:
-            (keep / "snapshot").write_text(clusters["Topiary"].snapshot_file.read_text())
-    if failures:
-        raise failures[0]
-    return {name: found[name] for name in which}
+
+def stories(kind, trace, args, which, **more):
+    """{cluster: [what happened there in each repeat]}"""
+    told = collections.defaultdict(list)
+    for _ in range(args.repeat):
+        makers = {name: functools.partial(Recorded, **how, **more) for name, how in which.items()}
+        for name, record in side_by_side(makers, lambda cluster: cluster.recorded(trace)).items():
+            told[name].append(kind(trace, *record))
+    return told
+
+
+def increase(sheet, name, ours, stock, goal="within 2 %"):
+    more = [100 * (a / b - 1) for a, b in zip(ours, stock) if b]
+    if more:
+        sheet.add(f"{name}: increase over Slurm", statistics.median(more), "%", goal,
+                  f"{len(more)} runs: {min(more):+.1f} to {max(more):+.1f}" if len(more) > 1 else "")
 
 
 # --- judging it
@@ -204,7 +202,7 @@ def figures(story):
     out["decision time, p50"] = (statistics.median(story.tests), "ms")
     out["decision time, p99"] = (sorted(story.tests)[int(0.99 * len(story.tests))], "ms")
     for name, cycle in zip(("scheduler", "backfill"), story.cycles):
-        out[f"sdiag: {name} cycle, mean"] = (cycle / 1e3, "ms")
+        out[f"sdiag: {name} cycle, mean"] = (cycle, "ms")
     return out
 
 
@@ -224,68 +222,345 @@ def middle(repeats):
     return out
 
 
-def tell(sheet, told):
-    """told: {cluster: the figures of each run}."""
-    all_told = {name: middle(repeats) for name, repeats in told.items()}
-    for name, (value, unit) in all_told["Topiary"].items():
-        others = ", ".join(f"{sheets.shown(figures_[name][0])} {c}" for c, figures_ in all_told.items()
-                           if c != "Topiary")
+def trace_run(sheet, args):
+    told = {name: list(map(figures, some))
+            for name, some in stories(Story, make_trace(args), args, CLUSTERS).items()}
+    medians = {name: middle(repeats) for name, repeats in told.items()}
+    for name, (value, unit) in medians["Topiary"].items():
         within = GOALS.get(name, "").startswith("within")
-        sheet.add(name, value, unit, goal="" if within else GOALS.get(name, ""), beside=others)
+        sheet.add(name, value, unit, "" if within else GOALS.get(name, ""),
+                  ", ".join(f"{shown(medians[c][name][0])} {c}" for c in CLUSTERS if c != "Topiary"))
         if within:
-            more = [100 * (ours[name][0] / stock[name][0] - 1) for ours, stock in zip(told["Topiary"], told["Slurm"])
-                    if stock[name][0]]
-            spread = f"{len(more)} runs: {min(more):+.1f} to {max(more):+.1f}" if len(more) > 1 else ""
-            sheet.add(f"{name}: increase over Slurm", statistics.median(more), "%", goal=GOALS[name], beside=spread)
+            increase(sheet, name, *([run[name][0] for run in told[c]] for c in ("Topiary", "Slurm")))
 
 
-def tell_dominated(stories, trace):
-    """What was had and what could have been, the most frequent first."""
-    asked = {job.name: job for job in trace}
-    for cluster, story in stories.items():
-        worst = collections.Counter()
-        for j in story.judged:
-            if j.dominated or (j.exact_missed and not j.filled_rest):
-                job = asked[j.job]
-                could = j.by[0] if j.by else "be exact"
-                worst[f"{job.nodes}x{job.tasks * job.task_cpus}: got {j.touched} could {could}"] += 1
-        for what, times in worst.most_common(8):
-            print(f"{cluster}: {times} times {what} (packages, NUMA nodes, L3s)", flush=True)
+# --- memory: whose NUMA nodes can hold it
+
+MEMORY = 16000      # MB that Slurm may allocate on each node
+SLACK = 1           # MB: the plugin counts in sixteenths
+CORE_MEMORY = MEMORY * len(NODES) // sum(machine.cores for machine in NODES.values())      # MB for each core, on average
+HEAVY = 0.3         # of the jobs: more memory than their share of the cores
 
 
-def job_log(trace, story):
-    """The jobs as `topiary replay` reads them."""
-    first = min(story.submitted.values())
-    lines = ["job submit start end nodes tasks cpus_per_task"]
-    lines += [f"{j.name} {story.submitted[j.name] - first:.3f} {story.started[j.name] - first:.3f} "
-              f"{story.ended[j.name] - first:.3f} {j.nodes} {j.nodes * j.tasks} {j.task_cpus}" for j in trace]
-    return "\n".join(lines) + "\n"
+def with_memory(trace, seed):
+    chance = random.Random(seed)
+    factors = [chance.uniform(1.2, 2.5) if chance.random() < HEAVY else chance.uniform(0.1, 0.6) for _ in trace]
+    return [job._replace(memory=int(min(0.9 * MEMORY, factor * CORE_MEMORY * job.tasks * job.task_cpus)))
+            for job, factor in zip(trace, factors)]
 
 
-def records(trace, args):
-    """{cluster: what happened there} of each repeat: run now, or kept by an earlier run."""
-    for number in range(args.repeat):
-        files = {name: args.keep and args.keep / f"{number}-{name.split()[-1]}.json" for name in CLUSTERS}
-        if args.again:
-            yield {name: Story(trace, *json.loads(file.read_text())) for name, file in files.items()}
-            continue
-        found = run_all(trace, args.keep)
-        if args.keep:
-            for name, file in files.items():
-                file.write_text(json.dumps(found[name]))
-        yield {name: Story(trace, *found[name]) for name in CLUSTERS}
+class Memory:
+    """What the jobs of a node asked for, by NUMA node: each job's memory is divided among its cores."""
+
+    def __init__(self, machine):
+        self.domains = machine.domains(1)
+        self.has = MEMORY / len(self.domains)
+        self.free = set(range(machine.cores))
+        self.jobs = {}
+
+    def left(self):
+        """MB that each NUMA node has left; what one has too much is in the others, as much as these have left."""
+        used = [sum(memory / len(cores) * len(cores.intersection(domain)) for cores, memory in self.jobs.values())
+                for domain in self.domains]
+        left, excess = [max(0, self.has - n) for n in used], sum(max(0, n - self.has) for n in used)
+        return [n * max(0, 1 - excess / sum(left)) if sum(left) else 0 for n in left]
+
+    def total_left(self):
+        return MEMORY - sum(memory for _, memory in self.jobs.values())
+
+    def holds(self, cores, memory):
+        return all(memory / len(cores) * len(cores.intersection(domain)) <= left + SLACK
+                   for domain, left in zip(self.domains, self.left()))
+
+    def could_hold(self, count, memory):
+        if self.total_left() < memory:
+            return False
+        return sum(min(len(self.free.intersection(domain)), int(max(0, left - SLACK) * count / memory))
+                   for domain, left in zip(self.domains, self.left())) >= count
+
+    def start(self, job, cores, memory):
+        self.free -= cores
+        self.jobs[job] = cores, memory
+
+    def end(self, job):
+        self.free |= self.jobs.pop(job, (set(), 0))[0]
 
 
-def run(sheet, args):
-    trace = make_trace(args.jobs, args.load, args.run, args.seed)
-    told = collections.defaultdict(list)
-    if args.keep:
-        args.keep.mkdir(parents=True, exist_ok=True)
-    for stories in records(trace, args):
-        for name, story in stories.items():
-            told[name].append(figures(story))
-        if not sheet.quiet:
-            tell_dominated(stories, trace)
-        if args.keep:
-            (args.keep / "jobs").write_text(job_log(trace, stories["Slurm"]))
-    tell(sheet, told)
+class MemoryStory(Story):
+    """Which jobs have memory that is far, and which of these need not."""
+
+    def __init__(self, trace, record, submitted, cycles):
+        self.memory = {node: Memory(machine) for node, machine in NODES.items()}
+        self.asked = {job.name: job for job in trace}
+        self.far, self.needless = set(), set()
+        super().__init__(trace, record, submitted, cycles)
+
+    def start(self, judge, words):
+        name, offered = words[2], words[3].removeprefix("offered=").split(",")
+        memory = self.asked[name].memory
+        for node in self.memory.values():
+            for other in [job for job in node.jobs if job in self.ended]:
+                node.end(other)
+        cores = {node: set(map(int, text.split(","))) for node, text in (word.split(":") for word in words[4:])}
+        if not all(self.memory[node].holds(mine, memory) for node, mine in cores.items()):
+            count = len(next(iter(cores.values())))
+            self.far.add(name)
+            if sum(self.memory[node].could_hold(count, memory) for node in offered) >= len(cores):
+                self.needless.add(name)
+        for node, mine in cores.items():
+            self.memory[node].start(name, mine, memory)
+        self.started[name], self.placed[name] = float(words[1]), cores
+
+
+def memory_run(sheet, args):
+    told = stories(MemoryStory, with_memory(make_trace(args), args.seed), args,
+                   {name: CLUSTERS[name] for name in ("Slurm", "Topiary")},
+                   nodes=dict.fromkeys(NODES, f"RealMemory={MEMORY}"))
+    ours, stock = told["Topiary"], told["Slurm"]
+    for what, jobs, goal in (("jobs whose memory is far although other cores had it near", "needless", "0"),
+                             ("jobs whose memory is far", "far", "")):
+        sheet.add(what, sum(len(getattr(story, jobs)) for story in ours), f"of {args.jobs * args.repeat}", goal,
+                  f"{sum(len(getattr(story, jobs)) for story in stock)} Slurm")
+    increase(sheet, "utilisation", *([story.utilisation() for story in some] for some in (ours, stock)))
+
+
+# --- GPUs: whose cores are near them
+
+GPU_CLUSTERS = {"Slurm": {"stock": True}, "Topiary": {}, "ignore": {"settings": "TopoGpuCores = ignore\n"}}
+SMALL = 8           # cores of a job that may have GPUs
+WITH_GPUS = 0.6     # of these
+# A GPU for each NUMA node: its cores.
+GPUS = {node: [set(domain) for domain in machine.domains(1)] for node, machine in NODES.items()}
+
+
+def with_gpus(trace, seed, kept):
+    """Without jobs that no node has enough cores for beside those kept for GPUs."""
+    chance = random.Random(seed)
+    most = max(machine.cores - kept * len(GPUS[node]) for node, machine in NODES.items())
+    trace = [job for job in trace if job.tasks * job.task_cpus <= most]
+    return [job._replace(gpus=chance.choices((1, 2), (3, 1))[0])
+            if job.nodes == 1 and job.tasks * job.task_cpus <= SMALL and chance.random() < WITH_GPUS else job
+            for job in trace]
+
+
+def configured(kept):
+    """Since 24.11 Slurm refuses Cores= that are not whole sockets: there NUMA nodes are its sockets, as at sites."""
+    restricted = f" RestrictedCoresPerGPU={kept}" if kept else ""
+    lines = [f"NodeName={node} Name=gpu File={{folder}}/{node}gpu{i} Cores={min(near)}-{max(near)}\n"
+             for node, all_near in GPUS.items() for i, near in enumerate(all_near)]
+    conf, words = "GresTypes=gpu\n", {node: f"Gres=gpu:{len(near)}" for node, near in GPUS.items()}
+    if SLURM_RELEASE >= (24, 11):
+        conf += "SlurmdParameters=numa_node_as_socket\n"
+        words = {node: f"{said} Sockets={len(GPUS[node])} CoresPerSocket={len(GPUS[node][0])}{restricted}"
+                 for node, said in words.items()}
+    return {"conf": conf, "files": {"gres.conf": "".join(lines)}, "nodes": words}
+
+
+class GpuStory(Story):
+    """Which jobs have GPUs that are far from their cores, and which of these need not; and which without GPUs leave one
+    fewer cores than are kept for it."""
+
+    def __init__(self, trace, kept, record, submitted, cycles):
+        self.kept, self.intruders = kept, set()
+        self.asked = {job.name: job for job in trace}
+        self.cores = {node: set(range(machine.cores)) for node, machine in NODES.items()}
+        self.gpus = {node: set(range(len(near))) for node, near in GPUS.items()}
+        self.held, self.far, self.needless, self.bare, self.needless_bare = {}, set(), set(), set(), set()
+        self.granted = {}
+        for line in record.splitlines():
+            words = line.split()
+            if words[0] == "gpus":
+                self.granted[words[2]] = {node: set(map(int, text.split(",")))
+                                          for node, text in (word.split(":") for word in words[3:])}
+        super().__init__(trace, record, submitted, cycles)
+
+    def could_be_near(self, node, count, gpus, each=False):
+        """Whether free GPUs of a node have so many free cores near them. each: and each of them has one."""
+        return any(len(self.cores[node] & set().union(*(GPUS[node][i] for i in some))) >= count
+                   and not (each and any(not self.cores[node] & GPUS[node][i] for i in some))
+                   for some in itertools.combinations(sorted(self.gpus[node]), gpus))
+
+    def start(self, judge, words):
+        name, offered = words[2], words[3].removeprefix("offered=").split(",")
+        for job in [job for job in self.held if job in self.ended]:
+            for node, cores, gpus in self.held.pop(job):
+                self.cores[node] |= cores
+                self.gpus[node] |= gpus
+        cores = {node: set(map(int, text.split(","))) for node, text in (word.split(":") for word in words[4:])}
+        granted = self.granted.get(name, {})
+        for node, mine in granted.items():
+            if self.asked[name].tasks >= len(mine) > 1 and any(not cores[node] & GPUS[node][i] for i in mine):
+                self.bare.add(name)
+                if any(self.could_be_near(n, len(cores[node]), len(mine), True) for n in offered):
+                    self.needless_bare.add(name)
+            if not cores[node] <= set().union(*(GPUS[node][i] for i in mine)):
+                self.far.add(name)
+                if any(self.could_be_near(n, len(cores[node]), len(mine)) for n in offered):
+                    self.needless.add(name)
+        self.held[name] = [(node, mine, granted.get(node, set())) for node, mine in cores.items()]
+        for node, mine, gpus in self.held[name]:
+            self.cores[node] -= mine
+            self.gpus[node] -= gpus
+            if not granted and any(len(near & self.without_gpus(node)) > len(near) - self.kept for near in GPUS[node]):
+                self.intruders.add(name)
+        self.started[name], self.placed[name] = float(words[1]), cores
+
+    def without_gpus(self, node):
+        """The cores there of jobs without GPUs."""
+        return {core for held in self.held.values() if not any(gpus for *_, gpus in held)
+                for at, mine, _ in held if at == node for core in mine}
+
+    def wait(self, with_gpus_only):
+        return statistics.fmean(self.started[name] - at for name, at in self.submitted.items()
+                                if bool(self.asked[name].gpus) == with_gpus_only)
+
+
+def gpu_run(sheet, args):
+    kept = args.restricted
+    if kept and SLURM_RELEASE < (24, 11):
+        sys.exit("select_plugin.py: --restricted needs Slurm 24.11 or later: make bench-select-gpu SLURM=26.05")
+    trace = with_gpus(make_trace(args), args.seed, kept)
+    told = stories(lambda trace, *record: GpuStory(trace, kept, *record), trace, args, GPU_CLUSTERS, **configured(kept))
+    total = args.repeat * sum(bool(job.gpus) for job in trace)
+
+    def add(what, value, unit, goal=""):
+        sheet.add(what, value(told["Topiary"]), unit, goal, f"{shown(value(told['Slurm']))} Slurm, "
+                  f"{shown(value(told['ignore']))} with TopoGpuCores=ignore")
+
+    def count(jobs):
+        return lambda some: sum(len(getattr(story, jobs)) for story in some)
+    add("jobs with GPUs, all cores near these", lambda some: total - count("far")(some), f"of {total}")
+    for what, jobs, goal in (
+            ("jobs with GPUs, some cores far although others were near", "needless", "0"),
+            ("jobs of several GPUs and as many tasks, one of the GPUs without a core near it", "bare", ""),
+            ("of these, jobs where each GPU could have had one, all cores near", "needless_bare", "0"),
+            *([(f"jobs without GPUs that left a GPU fewer than {kept} cores", "intruders", "0")] if kept else [])):
+        add(what, count(jobs), f"of {total}", goal)
+    for what, unit, figure in (("utilisation", "%", Story.utilisation),
+                               ("waiting time of jobs with GPUs, mean", "s", lambda story: story.wait(True)),
+                               ("waiting time of jobs without GPUs, mean", "s", lambda story: story.wait(False))):
+        add(what, lambda some, figure=figure: statistics.median(map(figure, some)), unit)
+
+
+# --- the whole controller: the time of a submission's RPC and slurmctld's CPU time
+
+WHOLE = Machine(2, 4, 2, 4)
+SLURMD_NODES = 4 * 10**5      # slurmds x nodes in slurm.conf: a slurmd needs 5 MB with 1,000 of them, 20 MB with 10,000
+SUBMIT = r"REQUEST_SUBMIT_BATCH_JOB\s+\(\s*\d+\)\s+count:(\d+)\s+ave_time:(\d+)"
+FIGURES = (("submission RPC, mean", "ms"), ("slurmctld's CPU time", "s"), ("scheduler cycle, mean", "ms"),
+           ("backfill cycle, mean", "ms"))
+
+
+def slurmds_for(nodes):
+    """As many of the nodes have a slurmd as one machine can run; the others are DOWN."""
+    return min(nodes, SLURMD_NODES // nodes)
+
+
+class Controlled(Traced):
+    """Nodes of one kind."""
+
+    def __init__(self, folder, nodes, machine_xml, **how):
+        self.count = nodes
+        names = [f"n{i}" for i in range(1, slurmds_for(nodes) + 1)]
+        down = f"NodeName=n[{len(names) + 1}-{nodes}] {self.words_of(28000)} State=DOWN\n" if nodes > len(names) else ""
+        super().__init__(folder, dict.fromkeys(names, machine_xml), registry=False,
+                         conf=f"{down}SlurmdTimeout=3600\nTreeWidth=65533\n", **how)
+
+    @staticmethod
+    def words_of(port):
+        return (f"NodeAddr=127.0.0.1 Port={port} Sockets=2 CoresPerSocket={WHOLE.cores // 2} ThreadsPerCore=1 "
+                "RealMemory=64000")
+
+    def node_line(self, node):
+        return f"NodeName={node} NodeHostname={node} {self.words_of(self.ports[node])}"
+
+    def _configure(self):
+        super()._configure()
+        self.change_conf(("SlurmdDebug=debug", "SlurmdDebug=info"))
+        with open(self.folder / "etc" / "slurm.conf", "a", encoding="utf-8") as conf:
+            conf.write("SlurmdParameters=config_overrides\n")
+
+    def write_offline(self):
+        self.snapshot_file.write_text(f"topiary-snapshot 1\nshape E {WHOLE.text}\nnodes n[1-{self.count}] E\nend\n")
+
+    def knows_hardware(self):
+        return (self.stock or f"snapshot: {self.count} nodes of"
+                in (self.folder / "log" / "slurmctld.log").read_text(errors="replace"))
+
+    def run_daemon(self, name, command, **how):
+        """slurmctld before all other processes: on a busy machine an RPC takes several times as long."""
+        return super().run_daemon(name, ["nice", "-n", "-20" if name == "slurmctld" else "10", *command], **how)
+
+    def start_slurm(self):
+        for node in self.xml:
+            self.start_slurmd(node)
+        self.start_slurmctld()
+        if not wait_until(lambda: self.idle() == len(self.xml) and self.knows_hardware(), 300, 1):
+            raise RigError("slurmctld", f"{self.idle()} of {len(self.xml)} nodes are idle",
+                           self.folder / "log" / "slurmctld.log")
+
+    def save(self):
+        """Nobody attaches to this cluster: with a thousand daemons its state would be written a thousand times."""
+
+    def idle(self):
+        return int(self.command(["sinfo", "-h", "-t", "idle", "-o", "%D"], check=False).stdout.split("\n")[0] or 0)
+
+    def wait_quiet(self, seconds=5):
+        """After its start slurmctld asks every node for a registration, those that are DOWN too: minutes with 10,000
+        nodes."""
+        def is_quiet():
+            spent = self.spent()
+            time.sleep(seconds)
+            return self.spent() - spent < 0.01 * seconds
+        if not wait_until(is_quiet, 300):
+            raise RigError("slurmctld", "does not come to rest", self.folder / "log" / "slurmctld.log")
+
+    def spent(self):
+        return cpu_seconds(self.daemons["slurmctld"].pid)
+
+    def counted(self, trace):
+        """FIGURES of a trace, by sdiag and the kernel."""
+        self.wait_quiet()
+        self.command(["sdiag", "-r"])
+        before = self.spent()
+        self.run(trace)
+        spent = self.spent() - before
+        count, mean = map(int, re.search(SUBMIT, self.command(["sdiag"]).stdout).groups())
+        if count != len(trace):
+            raise RigError("trace", f"slurmctld counted {count} of {len(trace)} submissions",
+                           self.folder / "log" / "slurmctld.log")
+        return (mean / 1e3, spent, *self.cycles(), 0.0, 0.0)[:len(FIGURES)]
+
+
+def controller_run(sheet, args):
+    """On larger clusters the trace's jobs have more nodes. In memory: slurmctld writes each job's script while it has the
+    locks."""
+    xml = synthetic(WHOLE)
+    for nodes in args.nodes:
+        wider = max(1, slurmds_for(nodes) // 12)
+        trace = [job._replace(nodes=job.nodes * wider) for job in make_trace(args)]
+        makers = {name: functools.partial(Controlled, nodes=nodes, machine_xml=xml, **CLUSTERS[name])
+                  for name in ("Slurm", "Topiary")}
+        repeats = [side_by_side(makers, lambda cluster, trace=trace: cluster.counted(trace), "/dev/shm")
+                   for _ in range(args.repeat)]
+        sheet.of = f"{nodes} nodes, {args.jobs} jobs: "
+        for i, (figure, unit) in enumerate(FIGURES):
+            ours, stock = ([r[name][i] for r in repeats] for name in ("Topiary", "Slurm"))
+            sheet.add(figure, statistics.median(ours), unit, beside=f"{statistics.median(stock):.2f} {unit} Slurm")
+            ratios = [mine / theirs for mine, theirs in zip(ours, stock) if theirs]
+            if ratios and "cycle" not in figure:
+                sheet.add(f"{figure}, relative to Slurm's", statistics.median(ratios), "times", "at most 1.05",
+                          f"{len(ratios)} runs: {min(ratios):.2f} to {max(ratios):.2f}")
+
+
+TRACE = {"jobs": (600, "so many"), "load": (80, "percent of all cores that they ask for"),
+         "run": (12.0, "seconds that a job runs, mean"), "repeat": (1, "the same jobs so many times"),
+         "seed": (1, "of all that is drawn")}
+PARTS = {
+    "trace": Part(trace_run, "the same jobs with and without us, each placement judged", TRACE),
+    "memory": Part(memory_run, "jobs with and without much memory: whose NUMA nodes can hold it", TRACE),
+    "gpu": Part(gpu_run, "jobs with and without GPUs: whose cores are near them",
+                {**TRACE, "restricted": (0, "so many cores of each GPU are kept for jobs with GPUs (Slurm 24.11)")}),
+    "controller": Part(controller_run, "a submission's RPC and slurmctld's CPU time",
+                       {"nodes": ([12, 1000, 10000], "clusters of so many nodes"), **TRACE}),
+}

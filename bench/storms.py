@@ -14,52 +14,18 @@ import threading
 import time
 from pathlib import Path
 
-from registry_rig import BUILD, ROOT, USER, Registry
+from common import cpu_seconds, family, memory_of
+from registry_rig import BUILD, USER, Registry
 from rig.cluster import as_user, free_ports, port_open
+from rig.paths import CACHE
 from rig.processes import start_time, wait_until
 
-CACHE = Path(os.environ.get("TOPIARY_CACHE", ROOT / ".cache"))
-TICK = os.sysconf("SC_CLK_TCK")
 Export = collections.namedtuple("Export", "node boot seq sha256")
 
 
 def machines():
     """The machines that packaging/setup exported, one of each kind that has memory and cores as clusters have them."""
     return [CACHE / "machines" / f"{name}.xml" for name in ("intel-2x8", "amd-4x16", "arm-2x64", "power-2x4")]
-
-
-def family(pid):
-    """A process and all below it: {pid: fields of /proc/PID/stat from the state on}, in one pass."""
-    stats, below = {}, collections.defaultdict(list)
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{entry}/stat", encoding="latin-1") as f:
-                fields = f.read().rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        stats[int(entry)] = fields
-        below[int(fields[1])].append(int(entry))
-    members = [pid]
-    for one in members:
-        members += below[one]
-    return {one: stats[one] for one in members if one in stats}
-
-
-def seconds_of(pid):
-    """CPU seconds of a process and of all below it, those that ended included."""
-    return sum(sum(map(int, fields[11:15])) for fields in family(pid).values()) / TICK
-
-
-def memory_of(pid):
-    """Proportional set size of a process and all below it, in bytes: what they take of the machine together."""
-    total = 0
-    for one in family(pid):
-        try:
-            with open(f"/proc/{one}/smaps_rollup", encoding="ascii") as f:
-                total += sum(int(line.split()[1]) * 1024 for line in f if line.startswith("Pss:"))
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return total
 
 
 class Peak:
@@ -152,7 +118,7 @@ class Stormy(Registry):
     PARTS = ("topiaryd", "postgres", "munged", "node-munged")
 
     def cpu(self):
-        return {name: seconds_of(self.daemons[name].pid) for name in self.PARTS}
+        return {name: cpu_seconds(self.daemons[name].pid) for name in self.PARTS}
 
     def measured(self, work):
         """work(), the CPU seconds that each part took meanwhile, and topiaryd's most memory."""

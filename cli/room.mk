@@ -2,10 +2,6 @@ TOPIARY_ARCHIVES = hwbench bind monitor trace map fabric client replay $(SCORE)
 TOPIARY_PKGS = hwloc libxml-2.0 libzstd libcurl jansson yaml-0.1 munge libcrypto ncursesw tinfo
 TOPIARY_LIBS = -lslurm -lscotch -lscotcherr -lm
 $(eval $(call program,topiary,$(wildcard cli/*.c cli/*/*.c),$(TOPIARY_ARCHIVES),$(TOPIARY_PKGS),$(TOPIARY_LIBS)))
-# topiary with starts and stages of the mapping engine left out, for bench-map-ablate: see bench/map_ablate.c.
-MAP_WRAPPED = candidate_is_worth improve_trials anneal_domains swaps_polish
-$(eval $(call linked,topiary_ablate,$(BUILD)/bench/topiary_ablate,$(wildcard cli/*.c cli/*/*.c) bench/map_ablate.c,$(TOPIARY_ARCHIVES),\
-$(TOPIARY_PKGS),$(TOPIARY_LIBS),$(addprefix -Xlinker --wrap=,$(MAP_WRAPPED))))
 $(eval $(call unit,test_why,tests/unit/test_why.c cli/place/verdict.c cli/table.c,$(SCORE),jansson libcrypto,))
 $(BUILD)/obj/cli/place/cores.o: ROOM_CFLAGS = -DNDEBUG -isystem \
 	$(checked_slurm_src)

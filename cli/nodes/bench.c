@@ -9,7 +9,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "bench_node.h"
-#include "bench_walk.h"
 #include "client/claim.h"
 #include "cmd.h"
 #include "hwbench/hwbench.h"
@@ -17,19 +16,18 @@
 #include "table.h"
 
 #define TIME_NODE 100u	/* milliseconds of each value */
-#define TIME_WALK 10000u
 #define ENOUGH 0.95	/* part of a domain's bandwidth with which more cores bring nothing */
 
 struct args {
-	unsigned milliseconds;	/* 0: the default */
+	unsigned milliseconds;
 	bool is_costs, send;
 	const char *from, *node;
-	struct cmd_words words;	/* the verb, and the node to show or how to walk */
+	struct cmd_words words;	/* the verb, and the node to show */
 };
 
 static const struct cmd_option options[] = {
 	{ "time", 0, "MS", CMD_NUMBER(milliseconds, 1, 10000),
-	  "Milliseconds for each value (default: 100), or of the walk (default: 10000)" },
+	  "Milliseconds for each value (default: 100)" },
 	{ "from", 0, "FILE", CMD_TEXT(from), "Read what `topiary bench node --json` printed, instead of measuring" },
 	{ "costs", 0, NULL, CMD_FLAG(is_costs), "Print only the costs, as `topiary map --costs` reads them" },
 	{ "send", 0, NULL, CMD_FLAG(send), "Send the result to the registry, as root of the node or an administrator" },
@@ -38,16 +36,11 @@ static const struct cmd_option options[] = {
 	{0},
 };
 
-static bool is_walk(const struct args *a)
-{
-	return !strcmp(a->words.list[0], "walk");
-}
-
 static void check_together(void *args, struct argp_state *state)
 {
 	const struct args *a = args;
 	static const struct { const char *verb, *words; int n; } verbs[] = {
-		{ "node", "node", 1 }, { "show", "show NODE", 2 }, { "walk", "walk scattered or walk packed", 2 },
+		{ "node", "node", 1 }, { "show", "show NODE", 2 },
 	};
 	const char *verb = a->words.n ? a->words.list[0] : "";
 	unsigned i = 0;
@@ -55,11 +48,9 @@ static void check_together(void *args, struct argp_state *state)
 	while (i < sizeof(verbs) / sizeof(verbs[0]) && strcmp(verb, verbs[i].verb))
 		i++;
 	if (i == sizeof(verbs) / sizeof(verbs[0]))
-		argp_error(state, "%s%sexpected node, show or walk", verb, *verb ? ": unknown, " : "");
+		argp_error(state, "%s%sexpected node or show", verb, *verb ? ": unknown, " : "");
 	else if (a->words.n != verbs[i].n)
 		argp_error(state, "expected %s", verbs[i].words);
-	else if (is_walk(a) && strcmp(a->words.list[1], "scattered") && strcmp(a->words.list[1], "packed"))
-		argp_error(state, "%s: expected scattered or packed", a->words.list[1]);
 	if (a->send && a->is_costs)
 		argp_error(state, "--send and --costs exclude each other");
 	if (a->node && !a->send)
@@ -71,11 +62,10 @@ static void check_together(void *args, struct argp_state *state)
 }
 
 static const struct cmd_syntax syntax = {
-	options, "node\nshow NODE\nwalk scattered|packed",
+	options, "node\nshow NODE",
 	"Measure latency and bandwidth of memory between NUMA nodes, bandwidth by number of cores, and how long cores"
 	" take to pass a cache line to each other, on the cores and memory that this process may use; or show a "
-	"node's values in the registry beside the medians of its class; or run threads that walk small and large "
-	"lists, both kinds on each package or one kind on each, to be recorded by `topiary record`.",
+	"node's values in the registry beside the medians of its class.",
 	CMD_WORDS(words), NULL, check_together,
 };
 
@@ -245,7 +235,7 @@ static int node_measure(const struct args *a, struct hwbench *b, struct err *e)
 		return -1;
 	warn_busy(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE));
 	progress_start(&progress, "measuring", 0);
-	rc = hwbench_run(b, t, (a->milliseconds ? a->milliseconds : TIME_NODE) * 1e-3, tell_progress, &progress, e);
+	rc = hwbench_run(b, t, a->milliseconds * 1e-3, tell_progress, &progress, e);
 	progress_end(&progress);
 	hwloc_topology_destroy(t);
 	return rc;
@@ -279,35 +269,14 @@ static int result_send(const struct cmd *c, const struct args *a, const struct h
 	return bench_node_send(c, node ? node : c->settings.node_name, b, e);
 }
 
-static int run_walk(const struct cmd *c, const struct args *a, struct err *e)
-{
-	const char *how = a->words.list[1];
-	hwloc_topology_t t = discover(e);
-	unsigned long steps[2];
-	int rc;
-
-	if (!t)
-		return -1;
-	rc = bench_walk(t, !strcmp(how, "packed"), a->milliseconds ? a->milliseconds : TIME_WALK, steps, e);
-	hwloc_topology_destroy(t);
-	if (rc == 0 && c->json)
-		rc = cmd_print_new(json_pack("{s:s, s:I, s:I}", "threads", how, "small", (json_int_t) steps[0], "large",
-					     (json_int_t) steps[1]), e);
-	else if (rc == 0)
-		printf("%s: %lu steps in small lists, %lu in large ones\n", how, steps[0], steps[1]);
-	return rc;
-}
-
 int cmd_bench(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	struct args a = {0};
+	struct args a = { .milliseconds = TIME_NODE };
 	struct hwbench b = {0};
 	int rc;
 
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
-	if (is_walk(&a))
-		return run_walk(c, &a, e);
 	if (a.words.n > 1)
 		return bench_node_show(c, a.words.list[1], e);
 	rc = a.from ? file_result(a.from, &b, e) : node_measure(&a, &b, e);

@@ -672,7 +672,7 @@ static void traces_must_belong_together(void **state)
 }
 
 /*
- * The experiment of Denoyelle, Goglin and Jeannot, section 5 (cli/nodes/bench_walk.c): threads with small and large
+ * The experiment of Denoyelle, Goglin and Jeannot, section 5 (bench/walk.c): threads with small and large
  * lists on two packages. Packed, each cache has one kind, and that with the large lists more than twice the misses of
  * either cache when threads are scattered: this is found, and the scattered run has nothing.
  */

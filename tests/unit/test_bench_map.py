@@ -11,12 +11,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
-from map_best import Records  # noqa: E402
+from map import Case, best_known, guaranteed, high, keep_best, pearson, spearman  # noqa: E402
 from map_judge import Broken, Machine, block, by_lot, cost, cyclic, doubles, read_plain, shares  # noqa: E402
 from map_problems import ALLOCATIONS, ARCHS, Problem, allocate, problems  # noqa: E402
-from map_sim import pearson, spearman  # noqa: E402
-from map_table import Case, guaranteed, high  # noqa: E402
-from map_time import growth  # noqa: E402
 
 # Figure 5 of the paper, but that only five leaves of n210 are free.
 TORUS = """\
@@ -144,14 +141,16 @@ def test_gaps_and_gains():
 
 
 def test_records_only_improve(tmp_path):
-    problem, records = problems()[0], Records(tmp_path / "best.csv")
-    assert records.cost(problem) is None
-    assert records.improve(problem, 1e17 / 3, "one") and not records.improve(problem, 1e17 / 3, "two")
-    records.write()
-    again = Records(tmp_path / "best.csv")
-    assert again.cost(problem) == 1e17 / 3 and again.improve(problem, 5.0, "two")
-    again.rows[problem.name] = ("another sha", 5.0, "two")
-    assert again.cost(problem) is None
+    path, case = tmp_path / "best.csv", case_of(80.0)
+    case.problem = problems()[0]
+    path.write_text("problem,sha,cost,method\n")
+    assert best_known(path) == {}
+    for cost_, record, kept in ((1e17 / 3, None, 1e17 / 3), (1e17, 1e17 / 3, 1e17 / 3), (5.0, 1e17 / 3, 5.0)):
+        case.cost["ours"], case.best, case.record = cost_, min(cost_, record or cost_), record
+        keep_best([case], path)
+        assert best_known(path) == {case.problem: kept}
+    path.write_text(path.read_text().replace(case.problem.sha, "another sha"))
+    assert best_known(path) == {}
 
 
 def test_the_problems():
@@ -178,11 +177,6 @@ def test_what_ranks_exchange(pattern, pairs):
     found = Problem("torus", pattern, 24, "spare").pairs
     assert len(found) == len({(a, b) for a, b, _ in found}) == pairs
     assert all(0 <= b < a < 24 and weight > 0 for a, b, weight in found)
-
-
-def test_how_times_grow():
-    assert growth([(n, 3e-6 * n ** 1.5) for n in (96, 384, 1024, 4096)]) == pytest.approx(1.5)
-    assert growth([(1024, 1.0)]) is None
 
 
 def test_correlations():

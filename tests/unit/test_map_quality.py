@@ -3,7 +3,7 @@
 """
 A floor of quality for mappings of 192 to 768 ranks, on problems where the stages after the starts matter: without them
 the mapping is 10 to 13 % more expensive than the best that is known (bench/map_best.csv), with all of them -1.5 to 0.1
-% (seed 1, `make bench-map-ablate`).
+% (seed 1).
 """
 import sys
 from pathlib import Path
@@ -12,9 +12,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
-from map_best import Records  # noqa: E402
+from map import bed, best_known  # noqa: E402
 from map_problems import problems  # noqa: E402
-from map_run import bed  # noqa: E402
 
 MARGIN = 0.03     # for another Scotch or libm
 
@@ -26,4 +25,4 @@ def test_mapping_is_near_the_best_that_is_known(name):
     with bed(problem) as laid:
         found = laid.ours(explain=False)
     assert found.doubles == 0
-    assert found.cost <= Records().cost(problem) * (1 + MARGIN)
+    assert found.cost <= best_known()[problem] * (1 + MARGIN)

@@ -5,7 +5,7 @@
  * PUs that go and come, and counters that others need. Software events are the kernel's own. A machine without a PMU
  * has no hardware events, and no test may take a PU from the machine: hardware events are software events here, whose
  * time on the hardware is changed where it is read, and an event of a PU that was offline is one that was switched off.
- * How the kernel shares counters is not tested by this, but by bench/monitor_group.c where there is a PMU.
+ * How the kernel shares counters is not tested by this.
  */
 #include <errno.h>
 #include <linux/perf_event.h>

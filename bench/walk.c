@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "bench_walk.h"
 
+/*
+ * walk scattered|packed [MILLISECONDS]: the experiment of Denoyelle, Goglin and Jeannot, "A Topology-Aware Performance
+ * Monitoring Tool for Shared Resource Management in Multicore Systems", section 5, to be recorded by `topiary record`:
+ * eight threads that walk lists, linked at random so that nothing is prefetched. Half of the threads have lists that fit
+ * into the last level cache together, the others lists of 16 times that. Of two packages (L3 caches on a machine of one
+ * package) each has half of both kinds, or (packed) all of one kind. Prints how, the steps in small lists and in large
+ * ones, in this time after the lists were made.
+ */
+#include <err.h>
+#include <hwloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,14 +26,13 @@ struct item {
 	char rest[LINE - sizeof(struct item *)];
 };
 
-static hwloc_topology_t topology;	/* borrowed */
+static hwloc_topology_t topology;
 static atomic_bool is_over;
 static pthread_barrier_t ready;
 static struct walker {
 	pthread_t thread;
 	hwloc_obj_t core;
 	size_t items;
-	struct item *list;	/* NULL: memory was short */
 	unsigned seed;
 	unsigned long steps;
 } walkers[THREADS];
@@ -33,11 +43,8 @@ static struct item *list_make(size_t n, unsigned seed)
 	struct item *items = malloc(n * sizeof(*items));
 	size_t *order = malloc(n * sizeof(*order));
 
-	if (!items || !order) {
-		free(items);
-		free(order);
-		return NULL;
-	}
+	if (!items || !order)
+		err(1, "lists of %zu MiB", n * LINE >> 20);
 	for (size_t i = 0; i < n; i++)
 		order[i] = i;
 	for (size_t i = n - 1; i > 0; i--) {
@@ -58,11 +65,11 @@ static void *walk(void *arg)
 	struct item *at;
 
 	hwloc_set_cpubind(topology, w->core->cpuset, HWLOC_CPUBIND_THREAD);
-	at = w->list = list_make(w->items, w->seed);
-	for (size_t i = 0; at && i < w->items; i++)
+	at = list_make(w->items, w->seed);
+	for (size_t i = 0; i < w->items; i++)
 		at = at->next;
 	pthread_barrier_wait(&ready);
-	while (at && !is_over)
+	while (!is_over)
 		for (int i = 0; i < 1024; i++, w->steps++)
 			at = at->next;
 	return at;
@@ -90,11 +97,17 @@ static size_t cache_size(void)
 	return l3 && l3->attr->cache.size >= THREADS * LINE ? l3->attr->cache.size : 8 << 20;
 }
 
-int bench_walk(hwloc_topology_t on, bool is_packed, unsigned milliseconds, unsigned long steps[2], struct err *e)
+int main(int argc, char **argv)
 {
-	int rc = 0;
+	unsigned long milliseconds = argc > 2 ? strtoul(argv[2], NULL, 10) : 10000, steps[2] = {0};
+	bool is_packed = argc > 1 && !strcmp(argv[1], "packed");
 
-	topology = on;
+	if (argc < 2 || argc > 3 || !milliseconds || (!is_packed && strcmp(argv[1], "scattered")))
+		errx(64, "usage: walk scattered|packed [MILLISECONDS]");
+	if (hwloc_topology_init(&topology) ||
+	    hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM |
+				     HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING) || hwloc_topology_load(topology))
+		errx(1, "hwloc cannot discover this machine");
 	pthread_barrier_init(&ready, NULL, THREADS + 1);
 	for (unsigned i = 0; i < THREADS; i++) {
 		unsigned is_large = i % 2, n = i / 2, domain = is_packed ? is_large : n % DOMAINS;
@@ -104,19 +117,15 @@ int bench_walk(hwloc_topology_t on, bool is_packed, unsigned milliseconds, unsig
 		walkers[i].core = core_of(domain, is_packed ? n : n / DOMAINS * 2 + is_large);
 		walkers[i].seed = i;
 		if (pthread_create(&walkers[i].thread, NULL, walk, &walkers[i]))
-			return err_set(e, "cannot start %u threads", THREADS);	/* the process ends */
+			err(1, "cannot start %u threads", THREADS);
 	}
 	pthread_barrier_wait(&ready);
 	usleep(milliseconds * 1000);
 	is_over = true;
-	steps[0] = steps[1] = 0;
 	for (unsigned i = 0; i < THREADS; i++) {
 		pthread_join(walkers[i].thread, NULL);
 		steps[i % 2] += walkers[i].steps;
-		if (!walkers[i].list)
-			rc = err_set(e, "memory is short: the large lists have %zu MiB each",
-				     walkers[1].items * LINE >> 20);
-		free(walkers[i].list);
 	}
-	return rc;
+	printf("%s: %lu steps in small lists, %lu in large ones\n", argv[1], steps[0], steps[1]);
+	return 0;
 }
