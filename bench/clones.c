@@ -607,7 +607,8 @@ static void add_cards(struct growth *g, unsigned package)
 
 	for (unsigned port = low; port < low + 2; port++) {
 		open_device(g, "0200 [8086:1563] [15d9:0847] 01", "3.938462", "");
-		add(g, "    " INFO("PCIVendor", "Intel Corporation") "    " INFO("PCIDevice", "Ethernet Controller X550")
+		add(g, "    " INFO("PCIVendor", "Intel Corporation")
+		    "    " INFO("PCIDevice", "Ethernet Controller X550")
 		    "    <object type=\"OSDev\" gp_index=\"%llu\" name=\"eth%u\" osdev_type=\"2\">\n"
 		    "      " INFO("Address", "3c:ec:ef:%02x:5a:%02x")
 		    "    </object>\n"
@@ -773,7 +774,8 @@ struct clones *clones_new(const char *xml, size_t len, const char *name, const s
 	buf_add(&c->xml, xml, len);
 	if (c->xml.failed)
 		goto memory;
-	if (change(&c->xml, name, how, true, e) || change(&c->xml, name, how, false, e) || lines_make(&c->xml, name, &l, e))
+	if (change(&c->xml, name, how, true, e) || change(&c->xml, name, how, false, e) ||
+	    lines_make(&c->xml, name, &l, e))
 		goto error;
 	if (find_places(c, &l, how->distinct)) {
 		free(l.list);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""What all benchmarks share: the command line, figures as they are measured, results as CSV and in BENCHMARKS.md, CPU time
-and memory of processes, and clusters side by side."""
+"""What all benchmarks share: the command line, figures as they are measured, results as CSV and in BENCHMARKS.md, CPU
+time and memory of processes, and clusters side by side."""
 import argparse
 import collections
 import csv
@@ -189,8 +189,8 @@ def alternated(count, first, second):
 
 
 def side_by_side(makers, work, where="/tmp"):
-    """{name: what work() of its cluster returns}, of clusters that run at the same time and so disturb each other alike.
-    makers: {name: makes one in a folder}."""
+    """{name: what work() of its cluster returns}, of clusters that run at the same time and so disturb each other
+    alike. makers: {name: makes one in a folder}."""
     found, failures = {}, []
 
     def one(name, cluster):

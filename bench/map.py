@@ -60,8 +60,8 @@ class Bed:
     def ours(self, effort="normal", seed=1, core=None, explain=True):
         """`topiary map`, as a user calls it; seconds: of processor time, which with `explain` is also that of the
         comparisons."""
-        words = [BUILD / "topiary", "map", f"--arch={self.folder}/fabric", f"--matrix={self.folder}/matrix", f"--effort={effort}",
-                 f"--seed={seed}"] + ["--explain=json"] * explain
+        words = [BUILD / "topiary", "map", f"--arch={self.folder}/fabric", f"--matrix={self.folder}/matrix",
+                 f"--effort={effort}", f"--seed={seed}"] + ["--explain=json"] * explain
         done, seconds = timed(words, OURS_LIMIT, core)
         if done.returncode:
             raise judge.Broken(f"{self.problem.name}: {done.stderr.strip()}")
@@ -239,7 +239,8 @@ def table(sheet, args):
 
     def add(what, value, unit, goal, of):
         """of(method, cases): the same of each peer."""
-        sheet.add(what, value, unit, goal, "; ".join(f"{of(m, cases)} {name}" for m, name in PEERS.items()) if of else "")
+        peers = PEERS if of else {}
+        sheet.add(what, value, unit, goal, "; ".join(f"{of(m, cases)} {name}" for m, name in peers.items()))
 
     def of_percent(which, values):
         return lambda m, some: f"{which(values(m, some)) or 0:.1f}"

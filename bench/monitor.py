@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The figures of recording in BENCHMARKS.md: traces and their display, what topiary-monitor takes of a node, what a step's
-start costs, and how soon topiary top of a job shows what happens on its nodes."""
+"""The figures of recording in BENCHMARKS.md: traces and their display, what topiary-monitor takes of a node, what a
+step's start costs, and how soon topiary top of a job shows what happens on its nodes."""
 import json
 import math
 import os

@@ -43,7 +43,8 @@ def load(sheet, r, args, name, nodes, within=None, **how):
                                                      deadline=args.deadline, **how))
     done, ack, reads = report["acknowledged"], report["ack"] or {}, report["reads"]
     sheet.add(f"{name}: exports acknowledged", done, f"of {report['agents']}", "all", report["last_reason"])
-    sheet.add(f"{name}: time until the last acknowledgement", report["seconds"], "s", f"below {within}" if within else "")
+    sheet.add(f"{name}: time until the last acknowledgement", report["seconds"], "s",
+              f"below {within}" if within else "")
     sheet.add(f"{name}: nodes acknowledged per second", report["per_second"], "/s")
     sheet.add(f"{name}: exports retried", report["retries"])
     for part, seconds in {**cpu, "the simulated nodes": report["cpu_seconds"]}.items():
@@ -199,7 +200,8 @@ def by_hwloc(sheet, files, folder):
     seconds = time.monotonic() - began
     subprocess.run(["hwloc-compress-dir", "-R", packed, again], check=False, stdout=subprocess.DEVNULL)
     whole = sum((again / f.name).exists() and (again / f.name).read_bytes() == f.read_bytes() for f in files)
-    name, each = f"hwloc-compress-dir ({len(files)} nodes)", sum(f.stat().st_size for f in packed.iterdir()) / len(files)
+    name = f"hwloc-compress-dir ({len(files)} nodes)"
+    each = sum(f.stat().st_size for f in packed.iterdir()) / len(files)
     sheet.add(f"{name}: size", each, "B/node")
     sheet.add(f"{name}: time", seconds / len(files) * 1e3, "ms/node")
     sheet.add(f"{name}: restored byte for byte", whole, f"of {len(files)}")
@@ -270,7 +272,8 @@ PARTS = {
     "storm": Part(storm, "a cluster boots within 5 s", {"agents": (10000, "nodes that boot"), **VARIANTS}),
     "fleet": Part(fleet, "a large cluster boots twice; the size of the database",
                   {"nodes": (100000, "nodes that boot"), **VARIANTS}),
-    "compare": Part(compare, "the same documents stored in every way", {"nodes": (1000, "of each machine"), **VARIANTS}),
+    "compare": Part(compare, "the same documents stored in every way",
+                    {"nodes": (1000, "of each machine"), **VARIANTS}),
     "kill": Part(kill, "boot storms while topiaryd or PostgreSQL are killed",
                  {"times": (40, "kills"), "seed": (1, "of when and whom"), **EVERY}),
 }

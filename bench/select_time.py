@@ -221,8 +221,8 @@ def both(pairs, share):
     return percentile([mine for mine, _ in pairs], share), percentile([theirs for _, theirs in pairs], share)
 
 
-HEAD = ("Case", "times", "Slurm p50, ms", "Topiary p50, ms", "p50 ratio", "Slurm p99, ms", "Topiary p99, ms", "p99 ratio",
-        "p99 ratio, 95 % confidence")
+HEAD = ("Case", "times", "Slurm p50, ms", "Topiary p50, ms", "p50 ratio", "Slurm p99, ms", "Topiary p99, ms",
+        "p99 ratio", "p99 ratio, 95 % confidence")
 
 
 def row(c, t):

@@ -238,7 +238,7 @@ def trace_run(sheet, args):
 
 MEMORY = 16000      # MB that Slurm may allocate on each node
 SLACK = 1           # MB: the plugin counts in sixteenths
-CORE_MEMORY = MEMORY * len(NODES) // sum(machine.cores for machine in NODES.values())      # MB for each core, on average
+CORE_MEMORY = MEMORY * len(NODES) // sum(machine.cores for machine in NODES.values())  # MB for each core, on average
 HEAVY = 0.3         # of the jobs: more memory than their share of the cores
 
 
@@ -533,8 +533,8 @@ class Controlled(Traced):
 
 
 def controller_run(sheet, args):
-    """On larger clusters the trace's jobs have more nodes. In memory: slurmctld writes each job's script while it has the
-    locks."""
+    """On larger clusters the trace's jobs have more nodes. In memory: slurmctld writes each job's script while it has
+    the locks."""
     xml = synthetic(WHOLE)
     for nodes in args.nodes:
         wider = max(1, slurmds_for(nodes) // 12)

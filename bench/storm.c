@@ -46,8 +46,8 @@ enum mode { MODE_FULL, MODE_HASH, MODE_MIXED };
 
 struct args {
 	const char *config, *urls[URLS], *bases[BASES], *munge_socket, *log;
-	unsigned nurls, nbases, agents, first, threads, readers, reader_pause, window, deadline, pause_max, seed, generation,
-		 variants, pad;
+	unsigned nurls, nbases, agents, first, threads, readers, reader_pause, window, deadline, pause_max, seed,
+		 generation, variants, pad;
 	int mode;
 	bool distinct;
 };
@@ -566,8 +566,9 @@ static int report(struct reader *readers)
 		      "failed", (json_int_t) o.agents - acknowledged, "retries", (json_int_t) retries,
 		      "documents", (json_int_t) documents, "seconds", seconds,
 		      "per_second", seconds > 0 ? acknowledged / seconds : 0, "xml_bytes", (json_int_t) xml_bytes,
-		      "ack", percentiles(&acks), "reads", percentiles(&reads), "read_failures", (json_int_t) reads.failures,
-		      "cpu_seconds", u.ru_utime.tv_sec + u.ru_stime.tv_sec + (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6,
+		      "ack", percentiles(&acks), "reads", percentiles(&reads), "read_failures",
+		      (json_int_t) reads.failures, "cpu_seconds", u.ru_utime.tv_sec + u.ru_stime.tv_sec +
+		      (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6,
 		      "last_reason", last_reason.text);
 	if (!j || json_dumpf(j, stdout, JSON_REAL_PRECISION(6)) || printf("\n") < 0 || fflush(stdout))
 		return -1;

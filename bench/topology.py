@@ -156,8 +156,8 @@ def ways(folder, name):
 def measure(all_ways, processes, rounds):
     """{way: (microseconds, of the processors' time) of each round}"""
     lines = "".join(" ".join(map(str, [w.name, *w.env, "--", *w.command])) + "\n" for w in all_ways)
-    told = subprocess.run([BUILD / "bench" / "topology_start", str(processes), str(rounds)], input=lines, capture_output=True, text=True,
-                          check=False)
+    told = subprocess.run([BUILD / "bench" / "topology_start", str(processes), str(rounds)], input=lines,
+                          capture_output=True, text=True, check=False)
     if told.returncode:
         raise SystemExit(f"topology.py: {told.stderr.strip().rsplit(chr(10), 1)[-1]}")
     times = collections.defaultdict(list)
@@ -196,7 +196,7 @@ def tell_start(sheet, where, times):
     sheet.table(("From exec to a topology, by", "ms", "times an empty process", "times its CPU time"), rows)
 
 
-# --- step: what the plugin costs a step and a task: real slurmstepds, with it and without, and its own hooks by the clock
+# --- step: what the plugin costs a step and a task: real slurmstepds, with it and without, and its hooks by the clock
 
 REMOTE = "2"                # S_CTX_REMOTE as the clock tells contexts: in slurmstepd
 STEP = ("slurm_spank_init", "slurm_spank_init_post_opt", "slurm_spank_exit")

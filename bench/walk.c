@@ -4,10 +4,10 @@
 /*
  * walk scattered|packed [MILLISECONDS]: the experiment of Denoyelle, Goglin and Jeannot, "A Topology-Aware Performance
  * Monitoring Tool for Shared Resource Management in Multicore Systems", section 5, to be recorded by `topiary record`:
- * eight threads that walk lists, linked at random so that nothing is prefetched. Half of the threads have lists that fit
- * into the last level cache together, the others lists of 16 times that. Of two packages (L3 caches on a machine of one
- * package) each has half of both kinds, or (packed) all of one kind. Prints how, the steps in small lists and in large
- * ones, in this time after the lists were made.
+ * eight threads that walk lists, linked at random so that nothing is prefetched. Half of the threads have lists that
+ * fit into the last level cache together, the others lists of 16 times that. Of two packages (L3 caches on a machine of
+ * one package) each has half of both kinds, or (packed) all of one kind. Prints how, the steps in small lists and in
+ * large ones, in this time after the lists were made.
  */
 #include <err.h>
 #include <hwloc.h>

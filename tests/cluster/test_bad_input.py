@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """Bad input and missing services: one clear error or one warning, and no job, slurmd or slurmctld is harmed."""
-import re
 import signal
 import time
 
@@ -13,16 +12,8 @@ from rig.processes import wait_until
 
 @pytest.mark.parametrize("option, words", [
     ("--topo-fit=strict", ["--topo-fit=strict: ", "require"]),
-    ("--topo-fit=", ["--topo-fit=: "]),
     ("--topo-level=sockets", ["--topo-level=sockets: ", "package"]),
-    ("--topo-level=", ["--topo-level=: "]),
-    ("--topo-level=core", ["--topo-level=core: ", "l2"]),
-    ("--topo-level=off", ["--topo-level=off: ", "--topo-fit=off"]),
     ("--topo-request=l3", ["--topo-request=l3: ", "/package=1/l3=2/core=4"]),
-    ("--topo-request=/l3=0/core=4", ["--topo-request=/l3=0/core=4: ", "from 1"]),
-    ("--topo-request=/core=4/l3=1", ["--topo-request=/core=4/l3=1: ", "inwards"]),
-    ("--topo-request=/package=2", ["--topo-request=/package=2: ", "core"]),
-    ("--topo-request=/core=99999", ["--topo-request=/core=99999: ", "65536"]),
     ("--topo-matrix=/nonexistent/matrix", ["/nonexistent/matrix"]),
     ("--topo-matrix=/etc", ["/etc"]),
 ])
@@ -33,8 +24,8 @@ def test_option_is_refused_at_submission(cluster, option, words):
     assert all(word in lines[0] for word in words), lines
 
 
-@pytest.mark.parametrize("option", ["--topo-matrix=/etc/passwd", "--topo-capture=/tmp/capture"])
-@pytest.mark.parametrize("command", ["srun", "salloc"])
+@pytest.mark.parametrize("command, option", [("srun", "--topo-matrix=/etc/passwd"),
+                                             ("salloc", "--topo-capture=/tmp/capture")])
 def test_option_of_batch_jobs_is_refused_by_others(cluster, command, option):
     refused = cluster.command([command, "-w", "cn1", "-n1", option, "true"], user="nobody", check=False)
     lines = [line for line in refused.stderr.split("\n") if "error: topiary: " in line]
@@ -49,12 +40,10 @@ def test_salloc_in_a_mapped_job_runs(cluster, matrix):
 
 # --- matrices
 
-@pytest.mark.parametrize("options", [["-n4"], ["--ntasks=3", "-N1"], ["-N1", "-n8", "--topo-level=l3"]])
-def test_matrix_of_too_few_ranks_is_refused_at_submission(cluster, matrix, options):
+def test_matrix_of_too_few_ranks_is_refused_at_submission(cluster, matrix):
     path = matrix(2)
-    refused = cluster.batch("true", "-w", "cn1", *options, f"--topo-matrix={path}", check=False)
-    tasks = re.search(r"(\d+)", " ".join(o for o in options if o.startswith(("-n", "--ntasks")))).group(1)
-    assert (refused.returncode and f"--topo-matrix={path}: the matrix has 2 ranks, but the job has {tasks} tasks"
+    refused = cluster.batch("true", "-w", "cn1", "--ntasks=3", "-N1", f"--topo-matrix={path}", check=False)
+    assert (refused.returncode and f"--topo-matrix={path}: the matrix has 2 ranks, but the job has 3 tasks"
             in refused.stderr), refused.stderr
 
 
@@ -64,10 +53,8 @@ def test_matrix_of_more_ranks_is_accepted(cluster, matrix):
     assert output.count("the matrix has 4 ranks, the job 2 tasks: the first 2 are mapped") == 1, output
 
 
-@pytest.mark.parametrize("text", ["", "hello\n", "#include <stdio.h>\nint main(void) { return 0; }\n", "\0\1\2",
-                                  "0 1\n1\n", "0 -1\n-1 0\n",
-                                  "%%MatrixMarket matrix coordinate real general\n9 9 99\n1 1\n", ],
-                         ids=["empty", "words", "source", "bytes", "short row", "negative", "cut"])
+@pytest.mark.parametrize("text", ["#include <stdio.h>\nint main(void) { return 0; }\n", "\0\1\2"],
+                         ids=["source", "bytes"])
 def test_file_that_is_no_matrix_is_refused_at_submission(cluster, matrix, text):
     path = matrix(text=text)
     refused = cluster.batch("true", "-w", "cn1", "-n4", f"--topo-matrix={path}", check=False)
@@ -111,10 +98,6 @@ def corrupt(text):
     return text.replace("Core:2", "Core:3", 1)
 
 
-def without_checksum(text):
-    return text[:text.index(" sha256=")] + "\n"
-
-
 def said_of_snapshot(cluster):
     """What slurmctld logged of the snapshot file so far."""
     log = (cluster.folder / "log" / "slurmctld.log").read_text()
@@ -144,10 +127,8 @@ def snapshot(cluster):
 
 
 @pytest.mark.parametrize("damage, words", [
-    (cut, ": truncated"), (corrupt, ": checksum does not match "), (without_checksum, ": missing checksum"),
-    (lambda text: None, ": No such file"), (lambda text: "", ": truncated"),
-    (lambda text: "\0" * 4096, ": not a text file"),
-], ids=["cut in half", "corrupt", "without its checksum", "absent", "empty", "zeros"])
+    (cut, ": truncated"), (lambda text: None, ": No such file"),
+], ids=["cut in half", "absent"])
 def test_bad_snapshot_harms_no_job(cluster, snapshot, damage, words):
     replace, right = snapshot
     before = len(said_of_snapshot(cluster))
@@ -159,12 +140,11 @@ def test_bad_snapshot_harms_no_job(cluster, snapshot, damage, words):
     assert len({core // 8 for core in cores_of(cluster, number)["cn1"]}) == 1, "the last good snapshot is forgotten"
 
 
-@pytest.mark.parametrize("damage", [cut, corrupt, lambda text: None], ids=["cut in half", "corrupt", "absent"])
-def test_start_without_a_good_snapshot_is_stock(cluster, snapshot, damage):
+def test_start_without_a_good_snapshot_is_stock(cluster, snapshot):
     replace, right = snapshot
     cluster.end("slurmctld")
     before = len(said_of_snapshot(cluster))
-    replace(damage(right))
+    replace(corrupt(right))
     cluster.start_slurmctld()
     assert wait_until(cluster.nodes_idle, 30)
     number, state, _ = cluster.job("true", "-w", "cn1", "-n8")
@@ -240,9 +220,8 @@ def test_running_job_survives_munge(cluster, running_job):
 
 # --- a node's own file
 
-@pytest.mark.parametrize("content", [None, "", "<topology", "not xml\n",
-                                     '<?xml version="1.0"?>\n<topology version="2.0">\n</topology>\n'],
-                         ids=["absent", "empty", "cut", "words", "hollow"])
+@pytest.mark.parametrize("content", [None, '<?xml version="1.0"?>\n<topology version="2.0">\n</topology>\n'],
+                         ids=["absent", "hollow"])
 def test_broken_topology_file_harms_no_step(cluster, content):
     path = cluster.topology_file("cn3")
     right = path.read_bytes()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""What benchmarks write: a release's results and BENCHMARKS.md, whose figures are there, each by a command that exists."""
+"""What benchmarks write: a release's results and BENCHMARKS.md, whose figures are there, each with a command."""
 import csv
 import importlib
 import re

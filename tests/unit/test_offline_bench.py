@@ -115,8 +115,8 @@ def test_walk_is_recorded(how, tmp_path):
     """bench/walk: lists that do not fit into the cache are slower, where other programs leave it one of ten times; and
     all eight threads run as long as they are to."""
     for _ in range(10):
-        done = subprocess.run([TOPIARY, "record", "-r", "20", "-o", tmp_path / "trace", BUILD / "bench/walk", how, "500"],
-                              capture_output=True, text=True, timeout=120, check=True)
+        done = subprocess.run([TOPIARY, "record", "-r", "20", "-o", tmp_path / "trace", BUILD / "bench/walk", how,
+                               "500"], capture_output=True, text=True, timeout=120, check=True)
         small, large = map(int, re.fullmatch(rf"{how}: (\d+) steps in small lists, (\d+) in large ones\n",
                                              done.stdout).groups())
         assert large > 0

@@ -265,6 +265,8 @@ static void refuses_shapes_too_large_together(void **state)
 	assert_null(snapshot_parse(b.data, b.len, "large", &e));
 	assert_non_null(strstr(e.text, "together are too large"));
 	buf_free(&b);
+	assert_null(snapshot_parse((char[4096]){0}, 4096, "zeros", &e));
+	assert_string_equal(e.text, "zeros: not a text file: contains a NUL byte");
 	(void) state;
 }
 

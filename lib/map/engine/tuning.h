@@ -6,8 +6,8 @@
 /*
  * The numbers that trade the quality of mappings for time. Tables of their own are the work for a number of ranks and
  * the efforts (solve.c), the shares of the stages (improve.c) and the work of the starts (candidates.c). Judge a change
- * of any of them by `make bench-map-table` and `make bench-map-time` (quality at equal time); compare means of two seeds,
- * since one moves by 0.1 points from seed to seed.
+ * of any of them by `make bench-map-table` and `make bench-map-time` (quality at equal time); compare means of two
+ * seeds, since one moves by 0.1 points from seed to seed.
  *
  * Work is in edge evaluations: the time to read one weight of the matrix and the distance of its two ranks, 2 to 3 ns.
  */

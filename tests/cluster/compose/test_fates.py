@@ -10,29 +10,19 @@ from .pair import cores, cuts, running, settled, submit
 
 PACKED = {
     "tasks": ["-n8 -w big1"],
-    "cpus of a task": ["-n3 -w big1", "-n1 -c8 -w big1"],
     "tasks of several cpus": ["-n3 -w big1", "-n4 -c4 -w big1"],
-    "odd count": ["-n11 -w big1"],
     "two nodes": ["-N2 -n16 --ntasks-per-node=8 -C wide"],
-    "range of nodes": ["-N1-2 -n8 -C wide"],
     "minimum of cpus": ["-n1 --mincpus=8 -w big1"],
-    "feature": ["-n8 -C wide"],
     "node left out": ["-n8 -x big1 -C wide"],
-    "smt": ["-n8 -w mid1"],
-    "smt, one thread a core": ["-n8 -w mid1 --threads-per-core=1"],
-    "smt, no multithreading": ["-n8 -w mid1 --hint=nomultithread"],
-    "smt, a task a core": ["-n8 -w mid1 --ntasks-per-core=1"],
     "smt, tasks that share a core": ["-n2 -w mid1", "-n5 -c3 -N1 -w mid1"],
     "smt, tasks of whole cores": ["-n2 -w mid1", "-n4 -c3 -N1 -w mid1 --ntasks-per-core=1"],
     "smt, a required node": ["-n10 -c3 -N1 -w mid1 --comment=topo-fit=require"],
     "memory of one NUMA node": ["-n8 --mem=2000 -w big1"],
-    "memory of a cpu": ["-n8 --mem-per-cpu=250 -w big1"],
     "memory of several NUMA nodes": ["-n8 --mem=8000 --comment=topo-mem=off"],
     "memory of the partition": ["-n8 -p hungry --comment=topo-mem=off"],
     "all memory": ["-n8 --mem=0 -w big1"],
     "array": ["-n8 --array=0-5 -w big1"],
     "heterogeneous": ["-n8 -w big1 : -n4 -w big2 : -n2 -w mid1"],
-    "half a machine twice": ["-n32 -w big1", "-n32 -w big1"],
 }
 
 FATE = {
@@ -50,21 +40,13 @@ FATE = {
     "too many nodes now": ["--exclusive -w big1", "-N2 -C wide"],
     "later": ["-n8 -w big1 --begin=now+1hour"],
     "several partitions": ["-n64 -w big2", "-n8 -p weighed,hungry -w big2"],
-    "uneven over nodes": ["-N2 -n9 -C wide"],
-    "any node": ["-n100"],
     "spread over nodes": ["-n8 --spread-job"],
     "least nodes": ["-n70 --use-min-nodes -C wide"],
-    "contiguous": ["-N2 --contiguous -n4"],
-    "overcommit": ["-n16 -O -w big1"],
 }
 
 LEFT_TO_SLURM = {
-    "sockets of a node": ["-n8 --sockets-per-node=4 -w big1"],
-    "cores of a socket": ["-n8 --cores-per-socket=16 -w big1"],
     "geometry": ["-n8 -B 4:4:1 -w big1"],
-    "tasks of a socket": ["-n8 --ntasks-per-socket=2 -w big1"],
     "cyclic": ["-n8 --distribution=block:cyclic -w big1"],
-    "fully cyclic": ["-n8 --distribution=block:fcyclic -w big1"],
 }
 
 

@@ -45,8 +45,8 @@ def end(cluster, number):
 
 
 @TOLD_BY
-@pytest.mark.parametrize("words", ["-n8 --gres=gpu:1", "-n3 --gpus=1", "-n1 -c8 --gpus-per-task=1",
-                                   "-n8 --gpus-per-node=1", "-n6 --gres=gpu:1 --gres-flags=enforce-binding"])
+@pytest.mark.parametrize("words", ["-n8 --gpus-per-node=1", "-n1 -c8 --gpus-per-task=1",
+                                   "-n6 --gres=gpu:1 --gres-flags=enforce-binding"])
 def test_the_gpu_is_near_the_cores_where_the_first_free_one_is_not(fine, node, words):
     ours, _ = fine.fates([f"-N1 -w {node} -n8", f"-N1 -w {node} {words}"])
     first, mine = (set(cores(fine.ours, job)[node]) for job in ours)
@@ -54,8 +54,7 @@ def test_the_gpu_is_near_the_cores_where_the_first_free_one_is_not(fine, node, w
 
 
 @TOLD_BY
-@pytest.mark.parametrize("words, count", [("-n2 --gres=gpu:2", 2), ("-n6 --gpus=3", 3), ("-n4 --gpus-per-task=1", 4),
-                                          ("-n12 --gpus-per-node=2", 2)])
+@pytest.mark.parametrize("words, count", [("-n6 --gpus=3", 3), ("-n4 --gpus-per-task=1", 4)])
 def test_none_of_several_gpus_is_without_cores(fine, node, words, count):
     ours, _ = fine.fates([f"-N1 -w {node} -n8", f"-N1 -w {node} {words}"])
     mine, granted = set(cores(fine.ours, ours[1])[node]), gpus(ours[1])
@@ -170,7 +169,7 @@ def test_a_job_that_is_requeued_gives_its_gpu_back(fine):
     assert set(cores(ours, record)["fine2"]) < near(second) and len(gpus(record) - second) == 1
 
 
-@pytest.mark.parametrize("words", ["--gres=gpu:young:1", "--gpus=young:1", "--gpus-per-task=young:1 -n1 -c8",
+@pytest.mark.parametrize("words", ["--gpus-per-task=young:1 -n1 -c8",
                                    "--gres=gpu:young:1 --topo-request=/package=1/core=8"])
 def test_a_node_with_gpus_of_another_type_is_no_candidate(typed, words):
     number, node, _, granted = place(typed.ours, *f"-x both1 -n8 {words}".split())

@@ -19,6 +19,8 @@ SETTINGS = {"CR_Core": "", "one task a core": "SelectTypeParameters=CR_Core_Memo
 WORDS = {"": (1, 2), "--hint=nomultithread": (2, 2), "--threads-per-core=1": (2, 2), "--ntasks-per-core=1": (2, 2),
          "--ntasks-per-core=2": (1, 1),
          "--hint=multithread": (1, 2), "-c2": (2, 2)}     # cores of two tasks: under stock, and spread
+DEPENDS = ("", "--hint=nomultithread", "--ntasks-per-core=2")   # on the setting
+SHARING = pytest.mark.parametrize("smt_pair", ["CR_Core"], indirect=True)     # where tasks may share cores
 
 
 @pytest.fixture(scope="session", params=SETTINGS)
@@ -45,7 +47,8 @@ def packages(cores):
     return {core // PACKAGE for core in cores}
 
 
-@pytest.mark.parametrize("words", WORDS, ids=lambda words: words or "plain")
+@pytest.mark.parametrize("smt_pair, words", [(setting, words) for setting in SETTINGS for words in WORDS
+                                             if setting == "CR_Core" or words in DEPENDS], indirect=["smt_pair"])
 def test_cores_of_two_tasks(smt, words):
     options = ("-N1", "-n2", "-w", "smt1", *words.split())
     cores, spread = WORDS[words]
@@ -69,9 +72,8 @@ def test_steps_of_spread_tasks_are_apart(smt):
     assert int(re.search(r"CPUs=(\d+)", told[-1])[1]) == 4, told[-1]
 
 
-def test_spread_tasks_share_cores_where_there_is_no_room(smt_pair, smt):
-    if smt.setting == "one task a core":
-        pytest.skip("tasks share no core there")
+@SHARING
+def test_spread_tasks_share_cores_where_there_is_no_room(smt):
     placed(smt.ours, "-N1", "-n1", "-c28", "-w", "smt1")
     number, record, cores = placed(smt.ours, "-N1", "-n4", "-w", "smt1", "--topo-fit=spread", "--topo-level=package")
     assert len(cores["smt1"]) == 2
@@ -86,14 +88,14 @@ def test_why_counts_the_cores_that_were_given(smt):
             in told), told
 
 
+@SHARING
 def test_whole_cores_come_first(smt):
     """12 tasks: six cores with two threads, or twelve without."""
     assert list(placed(smt.ours, "-N1", "-n12")[2]) == ["one1"]
 
 
+@SHARING
 def test_a_job_that_runs_again_shares_cores_where_it_must(smt):
-    if smt.setting == "one task a core":
-        pytest.skip("tasks share no core there")
     number = placed(smt.ours, "-N1", "-n4", "-w", "smt1", "--topo-fit=spread", "--topo-level=package")[0]
     smt.ours.command(["scontrol", "requeuehold", number])
     assert wait_until(lambda: fields(jobs(smt.ours, number)[0])["JobState"] == "PENDING", 40, 0.1)
@@ -105,10 +107,9 @@ def test_a_job_that_runs_again_shares_cores_where_it_must(smt):
     assert len(held(smt.ours, jobs(smt.ours, number)[0], threads(smt.ours))["smt1"]) == 2
 
 
+@SHARING
 def test_the_rest_of_an_array_shares_cores_where_it_must(smt):
     """Its record is split off while its first task starts with cores of its own."""
-    if smt.setting == "one task a core":
-        pytest.skip("tasks share no core there")
     placed(smt.ours, "-N1", "-n1", "-c20", "-w", "smt1")
     array = submit(smt.ours, "-N1", "-n4", "-w", "smt1", "--array=0-1", "--topo-fit=spread", "--topo-level=package",
                    script="exec sleep 300")
