@@ -105,6 +105,10 @@ compile_commands.json:
 	@$(MAKE) --no-print-directory -nB V=1 $(sort $(call objects,$(ARCHIVE_SOURCES) $(SOURCES))) $(CAPTURES) $(FUZZERS) | \
 		tools/compile-commands >$@.new && mv $@.new $@
 
-.PHONY: all units clean compile_commands.json
+# The size of each room beside its budget; lint checks the budgets.
+house:
+	@tools/house
+
+.PHONY: all units clean compile_commands.json house
 .DEFAULT_GOAL := all
 -include $(patsubst %.c,$(BUILD)/obj/%.d,$(ARCHIVE_SOURCES) $(SOURCES))
