@@ -17,6 +17,7 @@ install: all
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/topiary docs/sql.md docs/openapi.yaml docs/user-guide.md docs/admin-guide.md docs/operations.md
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/topiary/monitoring packaging/monitoring/*
 	$(INSTALL) -D -m 644 packaging/completion/topiary.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/topiary
+	$(INSTALL) -D -m 644 packaging/completion/topiary-slurm.bash $(DESTDIR)$(SYSCONFDIR)/bash_completion.d/topiary-slurm
 	$(foreach n,1 3 5 7 8,$(if $(wildcard docs/*.$n),\
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$n $(wildcard docs/*.$n) &&)) true
 	# Never over a plugin that a daemon has mapped: beside it, then renamed.

@@ -258,6 +258,25 @@ def test_unavailable_binding_is_reported_once(cluster, option, words):
     assert done.stderr.count(words) == 1 and len(done.stdout.split()) == 4, done.stderr
 
 
+@pytest.mark.parametrize("words, offered", [
+    ("--topo-me", ["--topo-mem", "--topo-membind", "--topo-mems"]), ("--topo-fit = re", ["require"]),
+    ("--topo-place c", ["compact"]), ("--topo-level l", ["l3", "l2"]), ("--topo-membind = b", ["bind", "bandwidth"]),
+    ("--topo-report", ["--topo-report"]), ("--topo-matrix =", []), ("--mem", ["Slurm's own"]),
+])
+def test_completion_in_front_of_slurms_own(cluster, words, offered):
+    """COMPREPLY of the words of a line of srun, of which the last is being written."""
+    script = f"""
+        own() {{ COMPREPLY=("Slurm's own"); }}
+        complete -F own srun
+        . {ROOT}/packaging/completion/topiary-slurm.bash
+        COMP_WORDS=(srun "$@") COMP_CWORD=$#
+        _topiary_slurm srun
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    done = cluster.command(["bash", "-c", script, "bash", *words.split()])
+    assert not done.stderr and done.stdout.split("\n")[:-1] == (offered or [""])
+
+
 def test_batch_script_is_left_alone(cluster):
     options = ["-w", "cn1", "-n4", "--topo-place=scatter:package", "--topo-omp=auto", "--topo-membind=bind",
                "--topo-report"]

@@ -229,7 +229,7 @@ def test_advice_is_about_the_phase(made, marks):
     marks.phase("a", 100, 115)
     marks.phase("short", 50, 55)
     found = json.loads(printed("advise", made, "--phase=a", "--json"))
-    assert found["seconds"] == pytest.approx(30) and len(found["checks"]) == 21
+    assert found["seconds"] == pytest.approx(30) and "idle cores" in [check["kind"] for check in found["checks"]]
     done = topiary("trace", "advise", made, "--phase=short")
     assert done.returncode == 1 and "5 ticks, advice needs at least 10" in done.stderr
 
