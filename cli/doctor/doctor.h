@@ -24,63 +24,47 @@ struct doctor {
 	json_t *in_file;		/* its keys in lower case, or NULL; what scontrol reports fills the gaps */
 	json_t *nodes;			/* objects of `scontrol show nodes`: name to keys; NULL without a controller */
 	char host[65];			/* short host name */
-	char spank[4096];		/* the file that plugstack.conf names, or "" */
-	char spank_config[4096];	/* of its line: config=, or "" */
+	char spank[PATH_MAX];		/* the file that plugstack.conf names, or "" */
+	char spank_config[PATH_MAX];	/* of its line: config=, or "" */
 	bool without_slurm;		/* this host has none */
 	bool registry;			/* it answered */
 };
 
-/* One line of the report. remedy is NULL for what is in order. */
+/* A line of the report. remedy is NULL for what is in order. */
 void doctor_add(struct doctor *d, enum doctor_level level, const char *remedy, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+#define doctor_ok(d, ...) doctor_add(d, DOCTOR_OK, NULL, __VA_ARGS__)
+#define doctor_note(d, remedy, ...) doctor_add(d, DOCTOR_NOTE, remedy, __VA_ARGS__)
+#define doctor_warn(d, remedy, ...) doctor_add(d, DOCTOR_WARNING, remedy, __VA_ARGS__)
+#define doctor_error(d, remedy, ...) doctor_add(d, DOCTOR_ERROR, remedy, __VA_ARGS__)
 
 /* A key of slurm.conf, from the file, else from slurmctld; "" where neither has it. */
 const char *doctor_slurm(const struct doctor *d, const char *key);
-
 /* The path of a file beside slurm.conf. */
 const char *doctor_beside(const struct doctor *d, const char *name, char path[static PATH_MAX]);
-
-/*
- * Run argv, both outputs to out, which the caller frees; killed after DOCTOR_SECONDS. 0, or -1 unless it exited with 0.
- */
-int doctor_run(const char *const argv[], struct buf *out, struct err *e);
-/* The same for a function in a child process. */
-int doctor_limited(int (*work)(const struct doctor *d, struct buf *out, struct err *e), const struct doctor *d,
-		   struct buf *out, struct err *e);
-
+/* Is this the name of this host? SlurmctldHost may have an address behind it, in parentheses. */
+bool doctor_is_here(const struct doctor *d, const char *name);
 /* Does SlurmctldHost name this host? */
 bool doctor_is_controller(const struct doctor *d);
+
+/*
+ * Run argv, or a function, in a child process that is killed after DOCTOR_SECONDS; its output, of argv both, to out,
+ * which the caller frees. 0, or -1 unless it ended with 0.
+ */
+int doctor_run(const char *const argv[], struct buf *out, struct err *e);
+int doctor_limited(int (*work)(const struct doctor *d, struct buf *out, struct err *e), const struct doctor *d,
+		   struct buf *out, struct err *e);
 
 /* Seconds since the epoch of a time of the registry (RFC 3339, UTC) or of scontrol (local), 0 where it is none. */
 time_t doctor_seconds(const char *text, bool utc);
 /* Compare this host's clock with that of `whose` host, 0 where that is unknown, and add a line. */
 void doctor_compare_clock(struct doctor *d, const char *whose, time_t theirs);
 
-/* The checks; each adds its lines. */
-void doctor_check_slurm_conf(struct doctor *d);
-void doctor_check_controller(struct doctor *d);
-void doctor_check_plugindir(struct doctor *d);
-void doctor_check_plugins(struct doctor *d);
-void doctor_check_select(struct doctor *d);
-void doctor_check_task(struct doctor *d);
-void doctor_check_mpi(struct doctor *d);
-void doctor_check_submit(struct doctor *d);
-void doctor_check_loaded(struct doctor *d);
-void doctor_check_hwloc(struct doctor *d);
-void doctor_check_plugstack(struct doctor *d);
-void doctor_check_recorders(struct doctor *d);
-void doctor_check_values(struct doctor *d);
-void doctor_check_settings(struct doctor *d);
-void doctor_check_account(struct doctor *d);
-void doctor_check_munge(struct doctor *d);
-void doctor_check_registry(struct doctor *d);
-void doctor_check_names(struct doctor *d);
-void doctor_check_name(struct doctor *d);
-void doctor_check_readable(struct doctor *d);
-void doctor_check_snapshot(struct doctor *d);
-void doctor_check_exports(struct doctor *d);
-void doctor_check_topology(struct doctor *d);
-void doctor_check_run_dir(struct doctor *d);
-void doctor_check_monitor(struct doctor *d);
+/* The checks of doctor.c's table; each adds its lines. */
+typedef void doctor_check(struct doctor *d);
+doctor_check doctor_slurm_conf, doctor_controller, doctor_plugindir, doctor_plugins, doctor_select, doctor_task,
+	doctor_mpi, doctor_submit, doctor_plugstack, doctor_recorders, doctor_loaded, doctor_hwloc;
+doctor_check doctor_munge, doctor_registry, doctor_names, doctor_exports, doctor_snapshot, doctor_readable,
+	doctor_name, doctor_topology, doctor_run_dir, doctor_monitor;
 
 #endif

@@ -2,8 +2,10 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -25,20 +27,16 @@
 #define SPANK "spank_topiary.so"
 
 enum part { PLACEMENT = 1, OPTIONS = 2, MESSAGES = 4 };
-
 static const struct {
 	const char *name;
-	enum part part, disables;	/* job_submit/topiary asks the select plugin */
-} parts[] = {
-	{ "placement", PLACEMENT, PLACEMENT | MESSAGES },
-	{ "options", OPTIONS, OPTIONS },
-	{ "messages", MESSAGES, MESSAGES },
-};
+	enum part part;
+} parts[] = { { "placement", PLACEMENT }, { "options", OPTIONS }, { "messages", MESSAGES } };
 
 struct args {
 	bool dry_run;
 	const char *ours, *theirs;	/* directories of PluginDir */
 	struct cmd_words parts;
+	unsigned which;			/* enum part */
 };
 
 static const struct cmd_option options[] = {
@@ -51,14 +49,15 @@ static const struct cmd_option options[] = {
 
 static void check_parts(void *args, struct argp_state *state)
 {
-	const struct args *a = args;
+	struct args *a = args;
 
 	for (int i = 0; i < a->parts.n; i++) {
-		size_t k = 0;
+		unsigned before = a->which;
 
-		while (k < sizeof(parts) / sizeof(parts[0]) && strcmp(parts[k].name, a->parts.list[i]))
-			k++;
-		if (k == sizeof(parts) / sizeof(parts[0]))
+		for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
+			if (!strcmp(parts[k].name, a->parts.list[i]))
+				a->which |= parts[k].part;
+		if (a->which == before)
 			argp_error(state, "'%s': expected placement, options or messages", a->parts.list[i]);
 	}
 }
@@ -89,14 +88,23 @@ struct edits {
 	size_t n;
 };
 
-static int edit_add(struct edits *x, size_t file, size_t at, size_t len, const char *insert, struct err *e)
+/* Without a text only removes. */
+static int __attribute__((format(printf, 6, 7))) edit_add(struct edits *x, size_t file, size_t at, size_t len,
+							  struct err *e, const char *fmt, ...)
 {
 	struct edit *edit = array_add(x->list, x->n);
+	char *insert = NULL;
+	bool failed = !edit;
+	va_list ap;
 
-	if (!edit)
+	va_start(ap, fmt);
+	if (edit && *fmt)
+		failed = vasprintf(&insert, fmt, ap) < 0;
+	va_end(ap);
+	if (failed)
 		return err_set(e, "out of memory");
-	*edit = (struct edit){ file, at, len, insert ? strdup(insert) : NULL, x->n };
-	return insert && !edit->insert ? err_set(e, "out of memory") : 0;
+	*edit = (struct edit){ file, at, len, insert, x->n };
+	return 0;
 }
 
 /* A line at the end of the first file, which may end with a line that is continued, or with none. */
@@ -105,14 +113,13 @@ static int edit_append(struct edits *x, const char *line, struct err *e)
 	const struct buf *t = &x->conf.files[0].text;
 	bool again = x->n && x->list[x->n - 1].file == 0 && x->list[x->n - 1].at == t->len;
 	bool ended = !t->len || (t->data[t->len - 1] == '\n' && (t->len < 2 || t->data[t->len - 2] != '\\'));
-	const char *before = again || ended ? "" : "\n";
-	struct buf b = {0};
-	int rc;
 
-	buf_printf(&b, "%s%s\n", before, line);
-	rc = b.failed ? err_set(e, "out of memory") : edit_add(x, 0, t->len, 0, b.data, e);
-	buf_free(&b);
-	return rc;
+	return edit_add(x, 0, t->len, 0, e, "%s%s\n", again || ended ? "" : "\n", line);
+}
+
+static bool is_marked(const struct buf *t, size_t end)
+{
+	return t->len - end >= strlen(MARK) && !memcmp(t->data + end, MARK, strlen(MARK));
 }
 
 /* Removes a key with its value, and its line if nothing of the site's is left in it. */
@@ -123,13 +130,20 @@ static int edit_remove_key(struct edits *x, const struct conf_key *k, struct err
 
 	while (begin > 0 && (t->data[begin - 1] == ' ' || t->data[begin - 1] == '\t'))
 		begin--;
-	if (t->len - end >= strlen(MARK) && !memcmp(t->data + end, MARK, strlen(MARK)))
-		end += strlen(MARK);
+	end += is_marked(t, end) ? strlen(MARK) : 0;
 	end += strspn(t->data + end, " \t\r");
 	if ((begin == 0 || t->data[begin - 1] == '\n') && (end == t->len || t->data[end] == '\n'))
 		from = begin, to = end + (end < t->len);
-	return edit_add(x, k->file, from, to - from, NULL, e);
+	return edit_add(x, k->file, from, to - from, e, "%s", "");
 }
+
+/* --- elements of lists, in slurm.conf --- */
+
+/* The elements of ours in a list; names: any of them. */
+struct list {
+	const char *key, *names[3];
+	char separator;
+};
 
 /* An element of a list in a value: from its separator on. The text may have quotes and continued lines. */
 struct element {
@@ -138,8 +152,7 @@ struct element {
 	bool first;
 };
 
-static bool element_find(const struct edits *x, const struct conf_key *k, char separator, const char *const names[],
-			 struct element *out)
+static bool element_find(const struct edits *x, const struct conf_key *k, const struct list *l, struct element *out)
 {
 	const char *text = x->conf.files[k->file].text.data;
 	size_t end = k->at + k->len;
@@ -147,38 +160,70 @@ static bool element_find(const struct edits *x, const struct conf_key *k, char s
 	unsigned count = 0;
 
 	for (size_t at = k->at, next; at <= end; at = next + 1, count++) {
-		const char *stop = memchr(text + at, separator, end - at);
+		const char *stop = memchr(text + at, l->separator, end - at);
 		size_t from = at, to = next = stop ? (size_t) (stop - text) : end;
 
 		while (from < to && strchr("\"\\\n\r \t", text[from]))
 			from++;
 		while (to > from && strchr("\"\\\n\r \t/", text[to - 1]))
 			to--;
-		for (size_t i = 0; names[i] && !found; i++)
-			if (strlen(names[i]) == to - from && !memcmp(names[i], text + from, to - from)) {
+		for (size_t i = 0; l->names[i] && !found; i++)
+			if (strlen(l->names[i]) == to - from && !memcmp(l->names[i], text + from, to - from)) {
 				*out = (struct element){ .at = count ? at - 1 : from, .first = !count };
 				out->len = (count ? next == end && text[end - 1] == '"' ? end - 1 : next :
 						    stop ? next + 1 : to) - out->at;
 				found = true;
 			}
 	}
-	if (found)
-		out->alone = count == 1;
+	out->alone = found && count == 1;
 	return found;
 }
 
-/* Of a key given twice only the last counts, which Slurm reports in slurmctld's log alone. */
-static const struct conf_key *find_last(const struct slurm_conf *c, const char *name)
+static void repeated_report(void *user, const char *finding)
 {
-	const struct conf_key *last = slurm_conf_find(c, name);
+	(void) user;
+	fprintf(stderr, "topiary: %s; make one line of both\n", finding);
+}
 
-	for (size_t i = 0; last && i < c->nkeys; i++)
-		if (!strcasecmp(c->keys[i].name, name) && &c->keys[i] != last)
-			fprintf(stderr,
-				"topiary: %s:%u: %s=%s has no effect: %s:%u sets it again; make one line of both\n",
-				c->files[c->keys[i].file].path, c->keys[i].line, name, c->keys[i].value,
-				c->files[last->file].path, last->line);
-	return last;
+/* Our directory is the first of its list, our plugin the last; `whole` is the line where the site has none. */
+static int list_add(struct edits *x, const struct list *l, bool first, const char *whole, struct err *e)
+{
+	const struct conf_key *k = slurm_conf_find(&x->conf, l->key);
+	struct element had;
+	const char *text;
+	bool has;
+
+	slurm_conf_repeated(&x->conf, l->key, repeated_report, NULL);
+	if (!k)
+		return edit_append(x, whole, e);
+	text = x->conf.files[k->file].text.data;
+	has = element_find(x, k, l, &had);
+	if (has && (!first || had.first))
+		return 0;
+	if (has && edit_add(x, k->file, had.at, had.len, e, "%s", ""))
+		return -1;
+	if (first)
+		return edit_add(x, k->file, k->at + (text[k->at] == '"'), 0, e, "%s%c", l->names[0], l->separator);
+	return edit_add(x, k->file, k->at + k->len - (text[k->at + k->len - 1] == '"'), 0, e, "%c%s", l->separator,
+			l->names[0]);
+}
+
+/* Removes an element wherever it is; a value that this command wrote, and one that would be empty, with its key. */
+static int list_remove(struct edits *x, const struct list *l, const char *added, struct err *e)
+{
+	struct element had;
+
+	for (size_t i = 0; i < x->conf.nkeys; i++) {
+		const struct conf_key *k = &x->conf.keys[i];
+		bool marked = is_marked(&x->conf.files[k->file].text, k->at + k->len);
+
+		if (strcasecmp(k->name, l->key) || !element_find(x, k, l, &had))
+			continue;
+		if (had.alone || (marked && !strcmp(k->value, added)) ?
+		    edit_remove_key(x, k, e) : edit_add(x, k->file, had.at, had.len, e, "%s", ""))
+			return -1;
+	}
+	return 0;
 }
 
 /* --- the parts --- */
@@ -191,120 +236,55 @@ static int check_plugin(const char *dir, const char *file, const char *advice, s
 	return access(path, F_OK) ? err_set(e, "%s: %s: %s", path, strerror(errno), advice) : 0;
 }
 
-static int enable_placement(struct edits *x, const struct args *a, struct err *e)
-{
-	const struct conf_key *k = find_last(&x->conf, "PluginDir");
-	const char *names[] = { a->ours, NULL };
-	struct element had;
-	struct buf b = {0};
-	int rc = 0;
+#define INSTALL "install topiary-slurm on this host, or use --plugins"
 
-	if (check_plugin(a->ours, SELECT, "install topiary-slurm on this host, or use --plugins", e) ||
-	    (!k && check_plugin(a->theirs, SELECT, "where Slurm's own plugins are, is for --slurm-plugins", e)))
+static int change_placement(struct edits *x, const struct args *a, bool enable, struct err *e)
+{
+	const struct list list = { "PluginDir", { a->ours }, ':' };
+	char whole[2 * PATH_MAX + 64];
+
+	snprintf(whole, sizeof(whole), "PluginDir=%s:%s" MARK, a->ours, a->theirs);
+	if (!enable) {
+		whole[strlen(whole) - strlen(MARK)] = '\0';
+		return list_remove(x, &list, whole + strlen("PluginDir="), e);
+	}
+	if (check_plugin(a->ours, SELECT, INSTALL, e) ||
+	    (!slurm_conf_find(&x->conf, list.key) &&
+	     check_plugin(a->theirs, SELECT, "where Slurm's own plugins are, is for --slurm-plugins", e)))
 		return -1;
-	if (!k) {
-		buf_printf(&b, "PluginDir=%s:%s%s", a->ours, a->theirs, MARK);
-		rc = b.failed ? err_set(e, "out of memory") : edit_append(x, b.data, e);
-	} else if (!element_find(x, k, ':', names, &had) || !had.first) {
-		if (element_find(x, k, ':', names, &had))
-			rc = edit_add(x, k->file, had.at, had.len, NULL, e);
-		buf_printf(&b, "%s:", a->ours);
-		if (rc == 0)
-			rc = edit_add(x, k->file, k->at + (x->conf.files[k->file].text.data[k->at] == '"'), 0, b.data,
-				      e);
-	}
-	buf_free(&b);
-	return rc;
+	return list_add(x, &list, true, whole, e);
 }
 
-static int enable_messages(struct edits *x, const struct args *a, struct err *e)
+static int change_messages(struct edits *x, bool enable, struct err *e)
 {
-	static const char *const names[] = { "topiary", "job_submit/topiary", NULL };
-	const struct conf_key *k = find_last(&x->conf, "JobSubmitPlugins");
-	struct element had;
-	size_t end;
+	static const struct list list = { "JobSubmitPlugins", { "topiary", "job_submit/topiary" }, ',' };
 
-	(void) a;
-	if (!k)
-		return edit_append(x, "JobSubmitPlugins=topiary" MARK, e);
-	end = k->at + k->len;
-	if (element_find(x, k, ',', names, &had))
-		return 0;
-	return edit_add(x, k->file, end - (x->conf.files[k->file].text.data[end - 1] == '"'), 0, ",topiary", e);
+	return enable ? list_add(x, &list, false, "JobSubmitPlugins=topiary" MARK, e) :
+			list_remove(x, &list, "topiary", e);
 }
 
-/* Removes an element wherever it is; a value that this command wrote, and one that would be empty, with its key. */
-static int list_remove(struct edits *x, const char *name, char separator, const char *const elements[],
-		       const char *added, struct err *e)
+/* The line with our plugin in plugstack.conf; of several the first stays where it is enabled. */
+static int change_options(struct edits *x, const struct args *a, const char *config, bool enable, struct err *e)
 {
-	struct element had;
+	char line[2 * PATH_MAX + 64];
+	bool kept = false;
 
-	for (size_t i = 0; i < x->conf.nkeys; i++) {
-		const struct conf_key *k = &x->conf.keys[i];
-		const struct buf *t = &x->conf.files[k->file].text;
-		size_t end = k->at + k->len;
-		bool marked = t->len - end >= strlen(MARK) && !memcmp(t->data + end, MARK, strlen(MARK));
-
-		if (strcasecmp(k->name, name) || !element_find(x, k, separator, elements, &had))
-			continue;
-		if (had.alone || (marked && !strcmp(k->value, added)) ? edit_remove_key(x, k, e) :
-								       edit_add(x, k->file, had.at, had.len, NULL, e))
-			return -1;
-	}
-	return 0;
-}
-
-static int disable_placement(struct edits *x, const struct args *a, struct err *e)
-{
-	const char *const names[] = { a->ours, NULL };
-	char added[2 * PATH_MAX];
-
-	snprintf(added, sizeof(added), "%s:%s", a->ours, a->theirs);
-	return list_remove(x, "PluginDir", ':', names, added, e);
-}
-
-static int disable_messages(struct edits *x, const struct args *a, struct err *e)
-{
-	static const char *const names[] = { "topiary", "job_submit/topiary", NULL };
-
-	(void) a;
-	return list_remove(x, "JobSubmitPlugins", ',', names, "topiary", e);
-}
-
-/* The lines with our plugin; the first one may stay. */
-static int stack_remove(struct edits *x, bool keep_first, bool *kept, struct err *e)
-{
-	*kept = false;
 	for (size_t i = 0; i < x->conf.nkeys; i++) {
 		const struct conf_key *k = &x->conf.keys[i];
 		const char *found = strstr(k->value, SPANK);
 
 		if (!found || memchr(k->value, ' ', found - k->value))
 			continue;
-		if (keep_first && !*kept)
-			*kept = true;
+		if (enable && !kept)
+			kept = true;
 		else if (edit_remove_key(x, k, e))
 			return -1;
 	}
-	return 0;
-}
-
-static int change_stack(struct edits *x, const struct args *a, const char *config, bool enable, struct err *e)
-{
-	struct buf b = {0};
-	bool kept;
-	int rc;
-
-	if (stack_remove(x, enable, &kept, e))
-		return -1;
 	if (kept || !enable)
 		return 0;
-	if (check_plugin(a->ours, SPANK, "install topiary-slurm on this host, or use --plugins", e))
-		return -1;
-	buf_printf(&b, "optional %s/" SPANK "%s%s", a->ours, config ? " config=" : "", config ? config : "");
-	rc = b.failed ? err_set(e, "out of memory") : edit_append(x, b.data, e);
-	buf_free(&b);
-	return rc;
+	snprintf(line, sizeof(line), "optional %s/" SPANK "%s%s", a->ours, config ? " config=" : "",
+		 config ? config : "");
+	return check_plugin(a->ours, SPANK, INSTALL, e) ? -1 : edit_append(x, line, e);
 }
 
 /* --- files --- */
@@ -318,25 +298,6 @@ static int edit_compare(const void *a, const void *b)
 	if (x->at != y->at)
 		return x->at < y->at ? -1 : 1;
 	return x->order < y->order ? -1 : 1;
-}
-
-static void edits_apply(const struct edits *x, size_t file, struct buf *out)
-{
-	const struct buf *t = &x->conf.files[file].text;
-	size_t at = 0;
-
-	for (size_t i = 0; i < x->n; i++) {
-		const struct edit *edit = &x->list[i];
-
-		if (edit->file != file)
-			continue;
-		buf_add(out, t->data + at, edit->at - at);
-		if (edit->insert)
-			buf_puts(out, edit->insert);
-		at = edit->at + edit->len;
-	}
-	if (at < t->len)
-		buf_add(out, t->data + at, t->len - at);
 }
 
 /* What diff(1) prints of the file and its new text. */
@@ -407,17 +368,26 @@ static int edits_finish(struct edits *x, bool dry_run, struct err *e)
 	if (x->n)
 		qsort(x->list, x->n, sizeof(*x->list), edit_compare);
 	for (size_t file = 0; rc >= 0 && file < x->conf.nfiles; file++) {
-		struct buf new = {0};
+		const struct buf *t = &x->conf.files[file].text;
 		bool touched = false;
+		struct buf new = {0};
+		size_t at = 0;
 
-		for (size_t i = 0; i < x->n; i++)
-			touched |= x->list[i].file == file;
-		if (!touched)
-			continue;
-		edits_apply(x, file, &new);
+		for (size_t i = 0; i < x->n; i++) {
+			const struct edit *edit = &x->list[i];
+
+			if (edit->file != file)
+				continue;
+			buf_add(&new, t->data + at, edit->at - at);
+			buf_puts(&new, edit->insert ? edit->insert : "");
+			at = edit->at + edit->len;
+			touched = true;
+		}
+		if (touched && at < t->len)
+			buf_add(&new, t->data + at, t->len - at);
 		if (new.failed)
 			rc = err_set(e, "out of memory");
-		else {
+		else if (touched) {
 			print_diff(x->conf.files[file].path, &new);
 			rc = dry_run ? 1 : file_change(&x->conf.files[file], &new, e) ? -1 : 1;
 		}
@@ -455,34 +425,35 @@ static int stack_read(const struct slurm_conf *slurm, const char *path, struct e
 	return rc;
 }
 
-static int change(struct cmd *c, struct args *a, bool enable, struct err *e)
+static int change(struct cmd *c, const struct cmd_syntax *syntax, int argc, char **argv, bool enable, struct err *e)
 {
+	struct args a = { .ours = SLURM_PLUGINDIR, .theirs = SLURM_OWN_PLUGINDIR };
 	const char *path = slurm_conf_path();
 	struct edits slurm = {0}, stack = {0};
-	int which = a->parts.n ? 0 : enable ? PLACEMENT | OPTIONS : PLACEMENT | OPTIONS | MESSAGES, rc, more = 0;
+	int rc, more = 0;
 
-	for (int i = 0; i < a->parts.n; i++)
-		for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
-			if (!strcmp(parts[k].name, a->parts.list[i]))
-				which |= enable ? parts[k].part : parts[k].disables;
-	a->ours = a->ours ? a->ours : SLURM_PLUGINDIR;
-	a->theirs = a->theirs ? a->theirs : SLURM_OWN_PLUGINDIR;
+	if (cmd_parse(c, syntax, &a, argc, argv, e))
+		return -1;
 	if (!strcmp(path, SLURM_CONF_CONFIGLESS))
 		return err_set(e, "%s comes from the controller: run this command there", path);
+	if (!a.which)
+		a.which = PLACEMENT | OPTIONS | (enable ? 0 : MESSAGES);
+	if (!enable && a.which & PLACEMENT)	/* job_submit/topiary asks the select plugin */
+		a.which |= MESSAGES;
 	rc = slurm_conf_read(&slurm.conf, path, CONF_SLURM, e);
-	if (rc == 0 && which & PLACEMENT)
-		rc = enable ? enable_placement(&slurm, a, e) : disable_placement(&slurm, a, e);
-	if (rc == 0 && which & MESSAGES)
-		rc = enable ? enable_messages(&slurm, a, e) : disable_messages(&slurm, a, e);
-	if (rc == 0 && which & OPTIONS && (rc = stack_read(&slurm.conf, path, &stack, e)) == 0)
-		rc = change_stack(&stack, a, c->config, enable, e);
+	if (rc == 0 && a.which & PLACEMENT)
+		rc = change_placement(&slurm, &a, enable, e);
+	if (rc == 0 && a.which & MESSAGES)
+		rc = change_messages(&slurm, enable, e);
+	if (rc == 0 && a.which & OPTIONS && (rc = stack_read(&slurm.conf, path, &stack, e)) == 0)
+		rc = change_options(&stack, &a, c->config, enable, e);
 	if (rc == 0)
-		rc = edits_finish(&slurm, a->dry_run, e);
-	if (rc >= 0 && (more = edits_finish(&stack, a->dry_run, e)) < 0)
+		rc = edits_finish(&slurm, a.dry_run, e);
+	if (rc >= 0 && (more = edits_finish(&stack, a.dry_run, e)) < 0)
 		rc = -1;
 	if (rc == 0 && !more)
 		puts("nothing to change");
-	else if (rc > 0 && !a->dry_run)
+	else if (rc > 0 && !a.dry_run)
 		puts("If hosts have copies of these files, copy them; then on each controller: "
 		     "systemctl restart slurmctld; and once: scontrol reconfigure");
 	edits_free(&slurm);
@@ -492,14 +463,10 @@ static int change(struct cmd *c, struct args *a, bool enable, struct err *e)
 
 int cmd_enable(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	struct args a = {0};
-
-	return cmd_parse(c, &enable_syntax, &a, argc, argv, e) ? -1 : change(c, &a, true, e);
+	return change(c, &enable_syntax, argc, argv, true, e);
 }
 
 int cmd_disable(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	struct args a = {0};
-
-	return cmd_parse(c, &disable_syntax, &a, argc, argv, e) ? -1 : change(c, &a, false, e);
+	return change(c, &disable_syntax, argc, argv, false, e);
 }

@@ -25,7 +25,6 @@ static const char *const patterns[] = {
 
 struct reader {
 	struct slurm_conf *conf;
-	enum conf_kind kind;
 	regex_t key, include;
 };
 
@@ -38,38 +37,7 @@ struct joined {
 
 static int file_add(struct reader *r, const char *path, struct err *e);
 
-/* The text's end at a comment or a line break, with the position after the line in *next. */
-static size_t line_end(const char *text, size_t at, size_t len, size_t *next)
-{
-	const char *stop = memchr(text + at, '\n', len - at);
-	size_t end = stop ? (size_t) (stop - text) : len;
-	bool escaped = false;
-
-	*next = stop ? end + 1 : len;
-	for (size_t i = at; i < end; i++) {
-		if (text[i] == '#' && !escaped)
-			return i;
-		escaped = text[i] == '\\' && !escaped;
-	}
-	return end;
-}
-
-/* Is the line continued? Then *end is where its last backslash is. */
-static bool is_continued(const char *text, size_t at, size_t *end)
-{
-	size_t last = *end, slashes = 0;
-
-	while (last > at && isspace((unsigned char) text[last - 1]))
-		last--;
-	while (last > at + slashes && text[last - 1 - slashes] == '\\')
-		slashes++;
-	if (slashes % 2 == 0)
-		return false;
-	*end = last - 1;
-	return true;
-}
-
-/* The line at *at, which is advanced. 0, or -1 when memory is short. */
+/* The line at *at, which is advanced, with those that continue it. 0, or -1 when memory is short. */
 static int line_join(const struct buf *b, size_t *at, struct joined *out)
 {
 	bool more = true;
@@ -77,12 +45,25 @@ static int line_join(const struct buf *b, size_t *at, struct joined *out)
 	out->line += out->lines;
 	out->n = out->lines = 0;
 	while (more && *at < b->len) {
-		size_t next, end = line_end(b->data, *at, b->len, &next);
+		const char *stop = memchr(b->data + *at, '\n', b->len - *at);
+		size_t next = stop ? (size_t) (stop - b->data) + 1 : b->len, end = next - (stop != NULL), last;
+		size_t slashes = 0;
+		bool escaped = false;
 
-		more = is_continued(b->data, *at, &end);
-		if (array_reserve(out->text, out->n, end - *at + 1))
-			return -1;
-		if (array_reserve(out->from, out->n, end - *at + 1))
+		for (size_t i = *at; i < end; i++) {
+			if (b->data[i] == '#' && !escaped)
+				end = i;
+			else
+				escaped = b->data[i] == '\\' && !escaped;
+		}
+		/* It is continued by an odd number of backslashes, of which the last goes. */
+		for (last = end; last > *at && isspace((unsigned char) b->data[last - 1]);)
+			last--;
+		while (last > *at + slashes && b->data[last - 1 - slashes] == '\\')
+			slashes++;
+		if ((more = slashes % 2))
+			end = last - 1;
+		if (array_reserve(out->text, out->n, end - *at + 1) || array_reserve(out->from, out->n, end - *at + 1))
 			return -1;
 		for (size_t i = *at; i < end; i++) {
 			out->text[out->n] = b->data[i];
@@ -101,65 +82,49 @@ static int key_add(struct reader *r, size_t file, const struct joined *l, const 
 		   struct err *e)
 {
 	size_t from = offset + m[2].rm_so, to = offset + m[2].rm_eo;
-	struct conf_key *k;
+	struct conf_key *k = array_add(r->conf->keys, r->conf->nkeys);
 	bool quoted;
 
 	while (to > from + 1 && isspace((unsigned char) l->text[to - 1]))
 		to--;
 	quoted = l->text[from] == '"' && to > from + 1 && l->text[to - 1] == '"';
-	if (!(k = array_add(r->conf->keys, r->conf->nkeys)))
-		return err_set(e, "out of memory");
-	*k = (struct conf_key){
-		.name = strndup(l->text + offset + m[1].rm_so, m[1].rm_eo - m[1].rm_so),
-		.value = strndup(l->text + from + quoted, to - from - 2 * quoted),
-		.file = file, .begin = l->from[offset + m[1].rm_so], .at = l->from[from],
-		.len = l->from[to - 1] + 1 - l->from[from], .line = l->line,
-	};
-	return k->name && k->value ? 0 : err_set(e, "out of memory");
+	if (k)
+		*k = (struct conf_key){
+			.name = strndup(l->text + offset + m[1].rm_so, m[1].rm_eo - m[1].rm_so),
+			.value = strndup(l->text + from + quoted, to - from - 2 * quoted),
+			.file = file, .begin = l->from[offset + m[1].rm_so], .at = l->from[from],
+			.len = l->from[to - 1] + 1 - l->from[from], .line = l->line,
+		};
+	return k && k->name && k->value ? 0 : err_set(e, "out of memory");
 }
 
-static bool is_record(const char *name)
-{
-	static const char *const records[] = { "NodeName", "PartitionName", "NodeSet", "DownNodes", "FrontendName" };
-
-	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++)
-		if (!strcasecmp(records[i], name))
-			return true;
-	return false;
-}
-
-static int include(struct reader *r, size_t file, const char *name, struct err *e)
-{
-	char *pattern = slurm_conf_beside(r->conf->files[file].path, name);
-	glob_t found = {0};
-	int rc = pattern ? 0 : err_set(e, "out of memory");
-
-	if (rc == 0 && glob(pattern, GLOB_NOMAGIC, NULL, &found) == 0)
-		for (size_t i = 0; i < found.gl_pathc && rc == 0; i++)
-			rc = file_add(r, found.gl_pathv[i], e);
-	globfree(&found);
-	free(pattern);
-	return rc;
-}
-
+/* The keys of a line, of a node's or partition's only the first; or the files that it includes. */
 static int line_read(struct reader *r, size_t file, const struct joined *l, struct err *e)
 {
+	static const char *const records[] = { "NodeName", "PartitionName", "NodeSet", "DownNodes", "FrontendName" };
 	regmatch_t m[4];
-	char *name;
-	int rc;
 
 	if (regexec(&r->include, l->text, 4, m, 0) == 0) {
-		if (!(name = strndup(l->text + m[1].rm_so, m[1].rm_eo - m[1].rm_so)))
-			return err_set(e, "out of memory");
-		rc = include(r, file, name, e);
+		char *pattern = NULL, *name = strndup(l->text + m[1].rm_so, m[1].rm_eo - m[1].rm_so);
+		glob_t found = {0};
+		int rc = 0;
+
+		if (!name || !(pattern = slurm_conf_beside(r->conf->files[file].path, name)))
+			rc = err_set(e, "out of memory");
+		if (rc == 0 && glob(pattern, GLOB_NOMAGIC, NULL, &found) == 0)
+			for (size_t i = 0; i < found.gl_pathc && rc == 0; i++)
+				rc = file_add(r, found.gl_pathv[i], e);
+		globfree(&found);
+		free(pattern);
 		free(name);
 		return rc;
 	}
 	for (size_t at = 0; at <= l->n && regexec(&r->key, l->text + at, 4, m, 0) == 0; at += m[2].rm_eo) {
 		if (key_add(r, file, l, m, at, e))
 			return -1;
-		if (is_record(r->conf->keys[r->conf->nkeys - 1].name))
-			break;
+		for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++)
+			if (!strcasecmp(records[i], r->conf->keys[r->conf->nkeys - 1].name))
+				return 0;
 	}
 	return 0;
 }
@@ -174,10 +139,7 @@ static int file_add(struct reader *r, const char *path, struct err *e)
 
 	if (file == FILES_MAX)
 		return err_set(e, "%s: more than %d files are included", path, FILES_MAX);
-	if (!(f = array_add(c->files, c->nfiles)))
-		return err_set(e, "out of memory");
-	*f = (struct conf_file){ .path = strdup(path) };
-	if (!f->path)
+	if (!(f = array_add(c->files, c->nfiles)) || !(f->path = strdup(path)))
 		return err_set(e, "out of memory");
 	if (file_read(path, CONF_MAX, &f->text, e))
 		return -1;
@@ -190,7 +152,7 @@ static int file_add(struct reader *r, const char *path, struct err *e)
 
 int slurm_conf_read(struct slurm_conf *c, const char *path, enum conf_kind kind, struct err *e)
 {
-	struct reader r = { .conf = c, .kind = kind };
+	struct reader r = { .conf = c };
 	int rc;
 
 	*c = (struct slurm_conf){0};
@@ -227,6 +189,20 @@ const struct conf_key *slurm_conf_find(const struct slurm_conf *c, const char *n
 		if (!strcasecmp(c->keys[i].name, name))
 			return &c->keys[i];
 	return NULL;
+}
+
+void slurm_conf_repeated(const struct slurm_conf *c, const char *name, void (*report)(void *user, const char *finding),
+			 void *user)
+{
+	const struct conf_key *last = slurm_conf_find(c, name);
+	struct err e;
+
+	for (const struct conf_key *k = c->keys; last && k < last; k++)
+		if (!strcasecmp(k->name, name)) {
+			err_set(&e, "%s:%u: %s=%s has no effect: %s:%u sets it again to %s", c->files[k->file].path,
+				k->line, name, k->value, c->files[last->file].path, last->line, last->value);
+			report(user, e.text);
+		}
 }
 
 const char *slurm_conf_path(void)

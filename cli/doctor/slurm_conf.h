@@ -41,6 +41,9 @@ void slurm_conf_free(struct slurm_conf *c);
 
 /* The value that counts: the last one of that name. NULL: none. */
 const struct conf_key *slurm_conf_find(const struct slurm_conf *c, const char *name);
+/* Report former ones, which have no effect; Slurm says so in slurmctld's log alone. */
+void slurm_conf_repeated(const struct slurm_conf *c, const char *name, void (*report)(void *user, const char *finding),
+			 void *user);
 
 /* SLURM_CONF, else /etc/slurm/slurm.conf, else that of a configless host, else the former again. */
 const char *slurm_conf_path(void);
