@@ -205,7 +205,8 @@ static void check_settings(struct doctor *d)
 	const char *command = d->cmd->settings.topiary_command;
 
 	if (access(command, X_OK))
-		doctor_warn(d, "install the package topiary, or correct TopiaryCommand: jobs with --topo-matrix run unmapped",
+		doctor_warn(d, "install the package topiary, or correct TopiaryCommand: jobs with --topo-matrix run "
+			    "unmapped",
 			    "TopiaryCommand=%s: %s", command, strerror(errno));
 	else
 		doctor_ok(d, "TopiaryCommand=%s", command);

@@ -134,7 +134,8 @@ static void report_unreachable(struct doctor *d, const char *why)
 	const char *url = d->cmd->url ?: d->cmd->settings.registry_url, *ca = d->cmd->settings.tls_ca;
 
 	if (*ca && access(ca, R_OK))
-		doctor_error(d, "correct TlsCA, or install the CA file on this host, readable by all", "TlsCA=%s: %s", ca,
+		doctor_error(d, "correct TlsCA, or install the CA file on this host, readable by all", "TlsCA=%s: %s",
+			     ca,
 			     strerror(errno));
 	else if (!strncmp(url, "https:", 6))
 		doctor_error(d, PORTS "no firewall may block the port, and TlsCA must name a PEM file with the CA of "
@@ -153,7 +154,8 @@ static void report_readiness(struct doctor *d, const json_t *parts)
 		{ "schema", "install the release of topiaryd that fits the database, and restart it: it applies its "
 		  "migrations" },
 		{ "munge", "start munged on the registry's host" },
-		{ "disk", "free space in the directories of SnapshotFile, FabricFile and CostsFile, which topiaryd's user "
+		{ "disk", "free space in the directories of SnapshotFile, FabricFile and CostsFile, which topiaryd's "
+		 "user "
 		  "must be able to write" },
 		{ "workers", "read topiaryd's log: its parser workers do not run" },
 	};
@@ -180,7 +182,8 @@ void doctor_registry(struct doctor *d)
 	doctor_compare_clock(d, "the registry", a.date);
 	d->registry = json_is_object(json_object_get(ready, "checks"));
 	if (!d->registry) {
-		doctor_error(d, "correct RegistryURL: something else than topiaryd answers there", "%s: HTTP status %ld",
+		doctor_error(d, "correct RegistryURL: something else than topiaryd answers there", "%s: HTTP status "
+			     "%ld",
 			     d->cmd->settings.registry_url, a.status);
 		goto end;
 	}
@@ -192,7 +195,8 @@ void doctor_registry(struct doctor *d)
 	if (a.status == 200)
 		doctor_ok(d, "topiaryd %s is ready", version);
 	if (doctor_limited(read_signed, d, &out, &e))
-		doctor_error(d, "set RegistryUser to the user who runs topiaryd, or to that uid; if that is right, compare "
+		doctor_error(d, "set RegistryUser to the user who runs topiaryd, or to that uid; if that is right, "
+			     "compare "
 			     "munge's keys and the clocks: nothing is exported", "%s", e.text);
 	buf_free(&out);
 end:
@@ -262,8 +266,10 @@ void doctor_names(struct doctor *d)
 			name_add(&lacking, name);
 	if (lacking.n)
 		doctor_add(d, strcmp(s->peer_check, "refuse") ? DOCTOR_WARNING : DOCTOR_ERROR,
-			   "add these nodes with their addresses to DNS, or to /etc/hosts of this host; for nodes behind "
-			   "NAT set PeerCheck=off", "names of nodes have no address here, or only the loopback's, so that "
+			   "add these nodes with their addresses to DNS, or to /etc/hosts of this host; for nodes "
+			   "behind "
+			   "NAT set PeerCheck=off", "names of nodes have no address here, or only the loopback's, so "
+			   "that "
 			   "exports are refused (403): %s (%zu)", lacking.text, lacking.n);
 	else
 		doctor_ok(d, "the names of all nodes resolve");
@@ -299,7 +305,8 @@ void doctor_exports(struct doctor *d)
 		else if (booted && doctor_seconds(cmd_text(exported, "last_boot"), true) + DOCTOR_CLOCK_LIMIT < booted)
 			name_add(&old, name);
 	}
-	names_warn(d, &never, "on these nodes: systemctl enable --now topiary-agent; journalctl -u topiary-agent has the "
+	names_warn(d, &never, "on these nodes: systemctl enable --now topiary-agent; journalctl -u topiary-agent has "
+		   "the "
 		   "reason", "of slurm.conf these nodes never exported their topology");
 	names_warn(d, &old, "on these nodes: systemctl restart topiary-agent", "not exported since their boot");
 	names_warn(d, &other, "set NodeName in topiary.conf of these hosts to their name in slurm.conf, then systemctl "
@@ -346,7 +353,8 @@ static void compare_snapshot(struct doctor *d, const struct snapshot *s)
 		hostset_free(sets[i]);
 	free(sets);
 	snprintf(what, sizeof(what), "%s lacks nodes of slurm.conf", path);
-	names_warn(d, &lacking, "export these nodes (systemctl restart topiary-agent there): Slurm places jobs on them as "
+	names_warn(d, &lacking, "export these nodes (systemctl restart topiary-agent there): Slurm places jobs on them "
+		   "as "
 		   "without Topiary", what);
 	snprintf(what, sizeof(what), "%s and slurm.conf differ in the number of cores of nodes", path);
 	names_warn(d, &other, "compare with `slurmd -C` on these nodes and correct their NodeName lines in slurm.conf",
@@ -377,7 +385,8 @@ void doctor_snapshot(struct doctor *d)
 		return doctor_error(d, "start topiary-snapshot on the controller, or correct SnapshotFile; " MEANWHILE,
 				    "%s", e.text);
 	if (!(s = snapshot_parse(text.data, text.len, path, &e))) {
-		doctor_error(d, "remove the file and restart topiary-snapshot; if you edit it by hand, remove `sealed` and "
+		doctor_error(d, "remove the file and restart topiary-snapshot; if you edit it by hand, remove `sealed` "
+			     "and "
 			     "the checksum after `end`; " MEANWHILE, "%s", e.text);
 		return buf_free(&text);
 	}
@@ -413,7 +422,8 @@ static int read_as_slurm(const struct doctor *d, struct buf *out, struct err *e)
 		int fd = open(files[i], O_RDONLY | O_CLOEXEC);
 
 		if (fd < 0 && errno != ENOENT)
-			return err_set(e, "%s, which slurmctld reads as %s: %s", files[i], pw->pw_name, strerror(errno));
+			return err_set(e, "%s, which slurmctld reads as %s: %s", files[i], pw->pw_name,
+				       strerror(errno));
 		if (fd >= 0)
 			close(fd);
 	}
@@ -449,7 +459,8 @@ void doctor_name(struct doctor *d)
 	json_object_foreach(d->nodes, name, node) {
 		if (!doctor_is_here(d, cmd_text(node, "nodehostname")))
 			continue;
-		snprintf(remedy, sizeof(remedy), "set NodeName=%.100s in topiary.conf of this host, then systemctl restart "
+		snprintf(remedy, sizeof(remedy), "set NodeName=%.100s in topiary.conf of this host, then systemctl "
+			 "restart "
 			 "topiary-agent", name);
 		return doctor_error(d, remedy, "slurm.conf calls this host %s, Topiary calls it %s", name, own);
 	}
@@ -459,7 +470,8 @@ void doctor_name(struct doctor *d)
 
 void doctor_topology(struct doctor *d)
 {
-	static const char remedy[] = "systemctl restart topiary-agent; journalctl -u topiary-agent has the reason if it "
+	static const char remedy[] = "systemctl restart topiary-agent; journalctl -u topiary-agent has the reason if "
+	"it "
 				     "fails";
 	const char *path = d->cmd->settings.topology_file, *version;
 	const unsigned own = hwloc_get_api_version() >> 16;
@@ -477,7 +489,8 @@ void doctor_topology(struct doctor *d)
 		doctor_error(d, remedy, "%s: not a complete topology of hwloc 2 or 3", path);
 	else if ((format = strtoul(version + strlen(ROOT), NULL, 10)) > own)
 		doctor_error(d, "set ExportFormat=2 in topiary.conf, then systemctl restart topiary-agent",
-			     "%s: XML of hwloc %lu, and this host has hwloc %u: steps have no topology", path, format, own);
+			     "%s: XML of hwloc %lu, and this host has hwloc %u: steps have no topology", path, format,
+			     own);
 	else if (stat(path, &st) == 0 && st.st_uid)
 		doctor_error(d, "remove the file, then systemctl restart topiary-agent: only root may write it",
 			     "%s is owned by uid %u", path, (unsigned) st.st_uid);
@@ -545,7 +558,8 @@ void doctor_monitor(struct doctor *d)
 			    "MonitorMetrics=%s, but topiary-monitor does not run", metrics);
 	else if (*metrics && (stat(metrics, &st) ||
 			      st.st_mtime + 3 * (time_t) s->monitor_metrics_interval < time(NULL)))
-		doctor_warn(d, "journalctl -u topiary-monitor has the reason; restart it if it is older than the setting",
+		doctor_warn(d, "journalctl -u topiary-monitor has the reason; restart it if it is older than the "
+			    "setting",
 			    "%s: not written every %u s", metrics, s->monitor_metrics_interval);
 	else if (*metrics)
 		doctor_ok(d, "%s: written every %u s", metrics, s->monitor_metrics_interval);

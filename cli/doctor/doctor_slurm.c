@@ -86,7 +86,8 @@ void doctor_slurm_conf(struct doctor *d)
 		d->without_slurm = true;
 		doctor_ok(d, "no %s and no scontrol: a host without Slurm", d->slurm_conf);
 	} else {
-		doctor_error(d, "install this cluster's slurm.conf on this host, readable by everybody, or set SLURM_CONF",
+		doctor_error(d, "install this cluster's slurm.conf on this host, readable by everybody, or set "
+			     "SLURM_CONF",
 			     "%s", e.text);
 	}
 	slurm_conf_free(&c);
@@ -128,7 +129,8 @@ void doctor_controller(struct doctor *d)
 
 	if (doctor_run(argv, &out, &e)) {
 		doctor_error(d, "start slurmctld, or correct SlurmctldHost and the firewall; correct first what is "
-			     "reported about slurm.conf and PluginDir; after an authentication error compare the clocks "
+			     "reported about slurm.conf and PluginDir; after an authentication error compare the "
+			     "clocks "
 			     "and munge's keys", "scontrol show config: %s", e.text);
 		return buf_free(&out);
 	}
@@ -166,7 +168,8 @@ void doctor_select(struct doctor *d)
 	const char *type = doctor_slurm(d, "selecttype"), *how = doctor_slurm(d, "selecttypeparameters");
 
 	if (*type && strcasecmp(type, "select/cons_tres"))
-		doctor_error(d, "set SelectType=select/cons_tres in slurm.conf and restart slurmctld: only that plugin is "
+		doctor_error(d, "set SelectType=select/cons_tres in slurm.conf and restart slurmctld: only that plugin "
+			     "is "
 			     "extended", "%s: SelectType=%s", d->slurm_conf, type);
 	else if (!strcasestr(how, "CR_Core"))
 		doctor_warn(d, "set SelectTypeParameters=CR_Core_Memory: Topiary places jobs only where cores are "
@@ -183,7 +186,8 @@ void doctor_task(struct doctor *d)
 		doctor_warn(d, "set TaskPlugin=task/cgroup,task/affinity: otherwise tasks may run outside the cores of "
 			    "their job", "%s: TaskPlugin=%s", d->slurm_conf, *plugin ? plugin : "(not set)");
 	else if (strcasestr(param, "autobind"))
-		doctor_warn(d, "remove autobind from TaskPluginParam, and use TopoPlace for a default: tasks that Slurm "
+		doctor_warn(d, "remove autobind from TaskPluginParam, and use TopoPlace for a default: tasks that "
+			    "Slurm "
 			    "has bound are not placed", "%s: TaskPluginParam=%s", d->slurm_conf, param);
 	else
 		doctor_ok(d, "TaskPlugin=%s", plugin);
@@ -203,7 +207,8 @@ void doctor_mpi(struct doctor *d)
 	share = slurm_conf_find(&c, "PMIxShareServerTopology");
 	for (size_t i = 0; share && i < sizeof(yes) / sizeof(yes[0]); i++)
 		if (!strcasecmp(share->value, yes[i]))
-			doctor_warn(d, "remove PMIxShareServerTopology: PMIx then gives ranks the topology of the node, "
+			doctor_warn(d, "remove PMIxShareServerTopology: PMIx then gives ranks the topology of the "
+				    "node, "
 				    "not of their step", "%s: PMIxShareServerTopology=%s", path, share->value);
 	slurm_conf_free(&c);
 }
@@ -243,7 +248,8 @@ void doctor_plugindir(struct doctor *d)
 		if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 			continue;
 		missing = true;
-		doctor_error(d, "install topiary-common on this host, or create the directory: every Slurm program fails "
+		doctor_error(d, "install topiary-common on this host, or create the directory: every Slurm program "
+			     "fails "
 			     "without it", "%s: PluginDir names %s: no such directory", d->slurm_conf, path);
 	}
 	if (missing)
@@ -337,7 +343,8 @@ static bool plugin_is_good(struct doctor *d, const char *path, uint32_t slurm)
 	if (!version && strstr(path, "topiary"))
 		doctor_error(d, "reinstall topiary-slurm", "%s: not a plugin of Slurm", path);
 	else if (version && version >> shift != slurm >> shift)
-		doctor_error(d, "install topiary-slurm built for exactly this release; Slurm skips this plugin, or fails "
+		doctor_error(d, "install topiary-slurm built for exactly this release; Slurm skips this plugin, or "
+			     "fails "
 			     "at its start", "%s was built for Slurm " RELEASE ", but " RELEASE " is installed", path,
 			     RELEASE_PARTS(version), RELEASE_PARTS(slurm));
 	else
@@ -405,7 +412,8 @@ static bool read_plugstack(struct doctor *d, const struct slurm_conf *c, bool *o
 			continue;
 		if (found) {
 			doctor_error(d, "keep one of the lines: each step loads the plugin twice meanwhile",
-				     "%s:%u: another line with " SPANK, c->files[c->keys[i].file].path, c->keys[i].line);
+				     "%s:%u: another line with " SPANK, c->files[c->keys[i].file].path,
+				     c->keys[i].line);
 			continue;
 		}
 		found = true;

@@ -9,36 +9,26 @@
 #include "score/numa_memory.h"
 #include "shape/hostlist.h"
 
-/* --- kinds --- */
-
-static bool is_innermost(const struct shape *s, size_t domain)
-{
-	const struct shape_domain *d = &s->domains[domain];
-
-	for (size_t i = domain + 1; i < s->ndomains && s->domains[i].first < d->first + d->cores; i++)
-		if (s->domains[i].level == d->level)
-			return false;
-	return true;
-}
-
+/* The innermost domains of a level. */
 static int ranges_find(const struct shape *s, enum level level, struct cluster_ranges *out)
 {
-	struct cluster_range *list = malloc(s->ndomains * sizeof(*list));
-
-	if (!list)
+	if (!(out->list = malloc(s->ndomains * sizeof(*out->list))))
 		return -1;
-	out->list = list;
-	for (size_t i = 0; i < s->ndomains; i++)
-		if (s->domains[i].level == level && is_innermost(s, i))
-			list[out->n++] = (struct cluster_range){ s->domains[i].first, s->domains[i].cores };
+	for (size_t i = 0; i < s->ndomains; i++) {
+		const struct shape_domain *d = &s->domains[i], *inner = d + 1, *end = s->domains + s->ndomains;
+
+		while (inner < end && inner->first < d->first + d->cores && inner->level != level)
+			inner++;
+		if (d->level == level && (inner == end || inner->first >= d->first + d->cores))
+			out->list[out->n++] = (struct cluster_range){ d->first, d->cores };
+	}
 	return 0;
 }
 
-static int kind_init(struct cluster_kind *k, const struct shape *s)
+static int kind_init(struct cluster_kind *k, const struct shape *s, unsigned index)
 {
-	k->shape = s;
-	k->threads = s->pus / s->cores;
-	k->words = core_set_words(s->cores);
+	*k = (struct cluster_kind){ .shape = s, .index = index, .threads = s->pus / s->cores,
+				    .words = core_set_words(s->cores) };
 	for (size_t i = 0; i < s->ndomains; i++)
 		k->memory += s->domains[i].memory >> 20;
 	for (int level = LEVEL_NODE; level < LEVEL_CORE; level++) {
@@ -52,29 +42,6 @@ static int kind_init(struct cluster_kind *k, const struct shape *s)
 	return 0;
 }
 
-static int kinds_make(struct cluster *c, const struct snapshot *s, struct err *e)
-{
-	if (!(c->kinds = calloc(s->nshapes + 1, sizeof(*c->kinds))))
-		return err_set(e, "out of memory");
-	for (size_t i = 0; i < s->nshapes; i++) {
-		const struct snapshot_shape *shape = &s->shapes[i];
-
-		if (shape->shape->cores > CLUSTER_NODE_CORES)
-			return err_set(e, "shape %s has more than %u cores", shape->name, CLUSTER_NODE_CORES);
-		c->kinds[i].index = i;
-		c->nkinds++;
-		if (shape->shape->numas.count > c->numas_max)
-			c->numas_max = shape->shape->numas.count;
-		if (kind_init(&c->kinds[i], shape->shape))
-			return err_set(e, "out of memory");
-		if (c->kinds[i].words > c->words_max)
-			c->words_max = c->kinds[i].words;
-	}
-	return 0;
-}
-
-/* --- nodes --- */
-
 struct gathering {
 	struct cluster *cluster;
 	const struct cluster_kind *kind;
@@ -85,21 +52,12 @@ static int node_add(const char *name, void *user)
 {
 	struct gathering *g = user;
 	struct cluster *c = g->cluster;
-
 	char *copy;
 
 	if (array_reserve(c->nodes, c->n, 1) || !(copy = strdup(name)))
 		return err_set(g->err, "out of memory");
 	c->nodes[c->n++] = (struct cluster_node){ .name = copy, .kind = g->kind };
 	return 0;
-}
-
-static const struct cluster_kind *kind_of(const struct cluster *c, const struct shape *s)
-{
-	for (size_t i = 0; i < c->nkinds; i++)
-		if (c->kinds[i].shape == s)
-			return &c->kinds[i];
-	return NULL;
 }
 
 static int node_compare(const void *a, const void *b)
@@ -110,21 +68,32 @@ static int node_compare(const void *a, const void *b)
 	return host_compare(&x, &y);
 }
 
-static int nodes_gather(struct cluster *c, const struct snapshot *s, struct err *e)
+static int cluster_fill(struct cluster *c, const struct snapshot *s, struct err *e)
 {
 	struct gathering g = { .cluster = c, .err = e };
 	struct hostlist_usage usage = {0};
 
+	if (!(c->kinds = calloc(s->nshapes + 1, sizeof(*c->kinds))))
+		return err_set(e, "out of memory");
+	for (size_t i = 0; i < s->nshapes; i++) {
+		const struct shape *shape = s->shapes[i].shape;
+
+		if (shape->cores > CLUSTER_NODE_CORES)
+			return err_set(e, "shape %s has more than %u cores", s->shapes[i].name, CLUSTER_NODE_CORES);
+		c->nkinds++;
+		if (kind_init(&c->kinds[i], shape, i))
+			return err_set(e, "out of memory");
+		c->numas_max = shape->numas.count > c->numas_max ? shape->numas.count : c->numas_max;
+		c->words_max = c->kinds[i].words > c->words_max ? c->kinds[i].words : c->words_max;
+	}
 	for (size_t i = 0; i < s->nnodes; i++) {
-		g.kind = kind_of(c, s->nodes[i].shape);
+		for (g.kind = c->kinds; g.kind->shape != s->nodes[i].shape; g.kind++)
+			;
 		if (hostlist_expand_more(s->nodes[i].hosts, &usage, node_add, &g, e))
 			return -1;
 	}
-	return c->n ? 0 : err_set(e, "the snapshot lists no nodes");
-}
-
-static int nodes_order(struct cluster *c, struct err *e)
-{
+	if (!c->n)
+		return err_set(e, "the snapshot lists no nodes");
 	qsort(c->nodes, c->n, sizeof(*c->nodes), node_compare);
 	for (size_t i = 0; i < c->n; i++) {
 		struct cluster_node *node = &c->nodes[i];
@@ -143,14 +112,10 @@ struct cluster *cluster_new(const struct snapshot *s, struct err *e)
 {
 	struct cluster *c = calloc(1, sizeof(*c));
 
-	if (!c) {
+	if (!c)
 		err_set(e, "out of memory");
-		return NULL;
-	}
-	if (kinds_make(c, s, e) || nodes_gather(c, s, e) || nodes_order(c, e))
-		goto error;
-	return c;
-error:
+	if (c && cluster_fill(c, s, e) == 0)
+		return c;
 	cluster_free(c);
 	return NULL;
 }
@@ -193,81 +158,69 @@ unsigned cluster_job_cores(const struct past_job *job, unsigned tasks, const str
 	return cores < SCORE_MAX_CORES ? cores : SCORE_MAX_CORES + 1;
 }
 
-/* The most tasks of the job on a node. */
-static unsigned job_node_tasks(const struct past_job *job)
+/* Of the most tasks of the job on a node. */
+static unsigned most_cores(const struct past_job *job, const struct cluster_kind *kind)
 {
-	return (job->tasks + job->nodes - 1) / job->nodes;
+	return cluster_job_cores(job, (job->tasks + job->nodes - 1) / job->nodes, kind);
 }
 
-static size_t words_of(const struct cluster *c, const unsigned *nodes, size_t n)
+struct cluster_shares *cluster_shares_new(const struct cluster *c, const struct past_job *job, const unsigned *nodes)
 {
-	size_t words = 0;
+	size_t n = job->nodes, words = 0, head = sizeof(struct cluster_shares) + n * sizeof(struct cluster_share);
+	struct cluster_shares *s;
+	uint64_t *mask;
 
 	for (size_t i = 0; i < n; i++)
 		words += c->nodes[nodes[i]].kind->words;
-	return words;
-}
-
-struct cluster_shares *cluster_seats_new(const struct cluster *c, const struct past_job *job, const unsigned *nodes)
-{
-	size_t n = job->nodes, head = sizeof(struct cluster_shares) + n * sizeof(struct cluster_share);
-	struct cluster_shares *s = calloc(1, head + words_of(c, nodes, n) * sizeof(uint64_t));
-	uint64_t *words = s ? (uint64_t *) ((char *) s + head) : NULL;
-
-	if (!s)
+	if (!(s = calloc(1, head + words * sizeof(uint64_t))))
 		return NULL;
+	mask = (uint64_t *) ((char *) s + head);
 	s->n = n;
 	for (size_t i = 0; i < n; i++) {
 		const struct cluster_kind *kind = c->nodes[nodes[i]].kind;
 		unsigned tasks = job->tasks / job->nodes + (i < job->tasks % job->nodes);
 
-		s->list[i] = (struct cluster_share){ nodes[i], tasks, cluster_job_cores(job, tasks, kind), words,
-						    job->memory };
-		words += kind->words;
+		s->list[i] = (struct cluster_share){ nodes[i], tasks, cluster_job_cores(job, tasks, kind), mask,
+						     job->memory };
+		mask += kind->words;
 	}
 	return s;
 }
 
 /* --- rooms --- */
 
-static int reach_init(struct cluster_room *r)
-{
-	const struct cluster *c = r->cluster;
-
-	if (!(r->reach = calloc(c->nkinds, sizeof(*r->reach))))
-		return -1;
-	for (size_t i = 0; i < c->nkinds; i++)
-		if (!(r->reach[i] = calloc(c->kinds[i].shape->cores + 1, sizeof(**r->reach))))
-			return -1;
-	for (size_t i = 0; i < c->n; i++)
-		for (unsigned k = 0; k <= c->nodes[i].kind->shape->cores; k++)
-			r->reach[c->nodes[i].kind->index][k]++;
-	return 0;
-}
-
 int cluster_room_init(struct cluster_room *r, const struct cluster *c, bool with_reach)
 {
 	*r = (struct cluster_room){ .cluster = c, .words = calloc(c->words, sizeof(*r->words)),
 			    .count = calloc(c->n, sizeof(*r->count)), .total = c->cores,
-			    .held = calloc(c->n, sizeof(*r->held)), .used = calloc(c->cores, sizeof(*r->used)) };
-	if (!r->words || !r->count || !r->held || !r->used || (with_reach && reach_init(r))) {
-		cluster_room_free(r);
-		return -1;
-	}
+			    .held = calloc(c->n, sizeof(*r->held)), .used = calloc(c->cores, sizeof(*r->used)),
+			    .reach = with_reach ? calloc(c->nkinds, sizeof(*r->reach)) : NULL };
+	if (!r->words || !r->count || !r->held || !r->used || (with_reach && !r->reach))
+		goto error;
+	for (size_t i = 0; with_reach && i < c->nkinds; i++)
+		if (!(r->reach[i] = calloc(c->kinds[i].shape->cores + 1, sizeof(**r->reach))))
+			goto error;
 	for (size_t i = 0; i < c->n; i++) {
 		r->count[i] = c->nodes[i].kind->shape->cores;
 		core_set_fill(&r->words[c->nodes[i].word], r->count[i]);
+		for (unsigned k = 0; with_reach && k <= r->count[i]; k++)
+			r->reach[c->nodes[i].kind->index][k]++;
 	}
 	return 0;
+error:
+	cluster_room_free(r);
+	return -1;
 }
 
 void cluster_room_copy(struct cluster_room *to, const struct cluster_room *from)
 {
+	const struct cluster *c = from->cluster;
+
 	to->total = from->total;
-	memcpy(to->words, from->words, from->cluster->words * sizeof(*to->words));
-	memcpy(to->count, from->count, from->cluster->n * sizeof(*to->count));
-	memcpy(to->held, from->held, from->cluster->n * sizeof(*to->held));
-	memcpy(to->used, from->used, from->cluster->cores * sizeof(*to->used));
+	memcpy(to->words, from->words, c->words * sizeof(*to->words));
+	memcpy(to->count, from->count, c->n * sizeof(*to->count));
+	memcpy(to->held, from->held, c->n * sizeof(*to->held));
+	memcpy(to->used, from->used, c->cores * sizeof(*to->used));
 }
 
 void cluster_room_free(struct cluster_room *r)
@@ -289,58 +242,41 @@ bool cluster_room_has_memory(const struct cluster_room *r, unsigned node, unsign
 	return !mb || !has || r->held[node] + mb <= has;
 }
 
-static bool seat_is_free(const struct cluster_room *r, const struct cluster_share *s)
+/* From free to occupied (sign 1), or back. */
+static void shares_turn(struct cluster_room *r, const struct cluster_shares *s, int sign)
 {
-	const struct cluster_node *node = &r->cluster->nodes[s->node];
+	for (const struct cluster_share *h = s->list; h < s->list + s->n; h++) {
+		const struct cluster_node *node = &r->cluster->nodes[h->node];
+		unsigned long long each = h->memory * NUMA_MEMORY_UNIT / (h->cores + !h->cores);
+		unsigned low = r->count[h->node] - (sign > 0 ? h->cores : 0);
 
-	return core_set_is_within(s->mask, &r->words[node->word], node->kind->words) &&
-	       cluster_room_has_memory(r, s->node, s->memory);
-}
-
-/* Of free to occupied, or back. */
-static void seat_turn(struct cluster_room *r, const struct cluster_share *s, int sign)
-{
-	const struct cluster_node *node = &r->cluster->nodes[s->node];
-	unsigned long long each = s->memory * NUMA_MEMORY_UNIT / (s->cores + !s->cores);
-
-	for (unsigned w = 0; w < node->kind->words; w++)
-		r->words[node->word + w] ^= s->mask[w];
-	r->held[s->node] += sign * s->memory;
-	for (unsigned c = 0; each && c < node->kind->shape->cores; c++)
-		if (core_set_has(s->mask, c))
-			r->used[node->core + c] += sign * (uint32_t) each;
+		for (unsigned w = 0; w < node->kind->words; w++)
+			r->words[node->word + w] ^= h->mask[w];
+		r->held[h->node] += sign * h->memory;
+		for (unsigned c = 0; each && c < node->kind->shape->cores; c++)
+			if (core_set_has(h->mask, c))
+				r->used[node->core + c] += sign * (uint32_t) each;
+		for (unsigned k = 1; r->reach && k <= h->cores; k++)
+			r->reach[node->kind->index][low + k] -= sign;
+		r->count[h->node] -= sign * h->cores;
+		r->total -= sign * (long long) h->cores;
+	}
 }
 
 int cluster_room_occupy(struct cluster_room *r, const struct cluster_shares *s)
 {
-	for (size_t i = 0; i < s->n; i++)
-		if (!seat_is_free(r, &s->list[i]))
+	for (const struct cluster_share *h = s->list; h < s->list + s->n; h++)
+		if (!core_set_is_within(h->mask, cluster_room_node(r, h->node),
+					r->cluster->nodes[h->node].kind->words) ||
+		    !cluster_room_has_memory(r, h->node, h->memory))
 			return -1;
-	for (size_t i = 0; i < s->n; i++) {
-		const struct cluster_share *seat = &s->list[i];
-		unsigned *count = &r->count[seat->node];
-
-		seat_turn(r, seat, 1);
-		for (unsigned k = 0; r->reach && k < seat->cores; k++)
-			r->reach[r->cluster->nodes[seat->node].kind->index][*count - k]--;
-		*count -= seat->cores;
-		r->total -= seat->cores;
-	}
+	shares_turn(r, s, 1);
 	return 0;
 }
 
 void cluster_room_release(struct cluster_room *r, const struct cluster_shares *s)
 {
-	for (size_t i = 0; i < s->n; i++) {
-		const struct cluster_share *seat = &s->list[i];
-		unsigned *count = &r->count[seat->node];
-
-		seat_turn(r, seat, -1);
-		*count += seat->cores;
-		r->total += seat->cores;
-		for (unsigned k = 0; r->reach && k < seat->cores; k++)
-			r->reach[r->cluster->nodes[seat->node].kind->index][*count - k]++;
-	}
+	shares_turn(r, s, -1);
 }
 
 unsigned cluster_range_count(const uint64_t *words, struct cluster_range r)
@@ -363,7 +299,7 @@ bool cluster_room_holds(const struct cluster_room *r, unsigned node, const struc
 {
 	const struct cluster_kind *kind = r->cluster->nodes[node].kind;
 	const struct cluster_ranges *at = &kind->at[within];
-	unsigned cores = cluster_job_cores(job, job_node_tasks(job), kind);
+	unsigned cores = most_cores(job, kind);
 
 	if (r->count[node] < cores || !cluster_room_has_memory(r, node, job->memory))
 		return false;
@@ -379,7 +315,7 @@ bool cluster_room_can(const struct cluster_room *r, const struct past_job *job, 
 
 	for (size_t i = 0; i < r->cluster->nkinds; i++) {
 		const struct cluster_kind *kind = &r->cluster->kinds[i];
-		unsigned cores = cluster_job_cores(job, job_node_tasks(job), kind);
+		unsigned cores = most_cores(job, kind);
 
 		nodes += cores <= kind->shape->cores ? r->reach[i][cores] : 0;
 	}

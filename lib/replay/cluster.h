@@ -78,11 +78,10 @@ struct cluster_shares {
  * Shares of job->nodes nodes, in ascending order; its tasks are distributed, the masks are empty. NULL when memory is
  * short; free it with free(3).
  */
-struct cluster_shares *cluster_seats_new(const struct cluster *c, const struct past_job *job, const unsigned *nodes);
+struct cluster_shares *cluster_shares_new(const struct cluster *c, const struct past_job *job, const unsigned *nodes);
 
-/* Cores of each task of a job on a node; 1 if tasks may share a core. */
+/* Cores of each task of a job on a node, 1 if tasks may share a core; and of so many tasks: Slurm gives whole ones. */
 unsigned cluster_job_task_cores(const struct past_job *job, const struct cluster_kind *kind);
-/* Cores used by so many of its tasks: Slurm allocates whole ones. */
 unsigned cluster_job_cores(const struct past_job *job, unsigned tasks, const struct cluster_kind *kind);
 
 /* The free cores and the memory that jobs hold. */

@@ -31,12 +31,10 @@ static const struct {
 } names[] = {
 	{ "job", JOB }, { "JobID", JOB }, { "JobIDRaw", JOB }, { "submit", SUBMIT }, { "start", START }, { "end", END },
 	{ "nodes", NODES }, { "NNodes", NODES }, { "AllocNodes", NODES }, { "tasks", TASKS }, { "NTasks", TASKS },
-	{ "cpus_per_task", TASK_CPUS }, { "AllocCPUS", ALLOC_CPUS }, { "NCPUS", N_CPUS }, { "ReqCPUS",
-											    REQ_CPUS }, { "limit",
-													  LIMIT },
-	{ "Timelimit", TIME_LIMIT }, { "TimelimitRaw", MINUTES }, { "fit", FIT }, { "level", LEVEL }, { "Comment",
-													COMMENT },
-	{ "NodeList", NODE_LIST }, { "memory", MEMORY }, { "ReqMem", REQ_MEM },
+	{ "cpus_per_task", TASK_CPUS }, { "AllocCPUS", ALLOC_CPUS }, { "NCPUS", N_CPUS }, { "ReqCPUS", REQ_CPUS },
+	{ "limit", LIMIT }, { "Timelimit", TIME_LIMIT }, { "TimelimitRaw", MINUTES }, { "fit", FIT }, { "level",
+												       LEVEL },
+	{ "Comment", COMMENT }, { "NodeList", NODE_LIST }, { "memory", MEMORY }, { "ReqMem", REQ_MEM },
 };
 
 static const enum column usual[] = { JOB, SUBMIT, START, END, NODES, TASKS, TASK_CPUS, FIT, LEVEL };
@@ -48,9 +46,8 @@ static const struct {
 	unsigned any;
 	const char *called;
 } needed[] = {
-	{ BIT(JOB), "JobID" }, { BIT(SUBMIT), "Submit" }, { BIT(START), "Start" }, { BIT(END), "End" }, { BIT(NODES),
-													  "NNodes" },
-	{ BIT(TASKS) | BIT(ALLOC_CPUS) | BIT(N_CPUS) | BIT(REQ_CPUS), "NCPUS" },
+	{ BIT(JOB), "JobID" }, { BIT(SUBMIT), "Submit" }, { BIT(START), "Start" }, { BIT(END), "End" },
+	{ BIT(NODES), "NNodes" }, { BIT(TASKS) | BIT(ALLOC_CPUS) | BIT(N_CPUS) | BIT(REQ_CPUS), "NCPUS" },
 };
 
 struct reader {
@@ -98,21 +95,11 @@ static size_t line_split(const char *separators, char *line, char *words[COLUMNS
 	return n;
 }
 
-static int check_needed(struct reader *r)
-{
-	unsigned has = 0;
-
-	for (size_t i = 0; i < r->ncolumns; i++)
-		has |= BIT(r->order[i]);
-	for (size_t i = 0; i < COUNT(needed); i++)
-		if (!(has & needed[i].any))
-			return line_error(r, "missing column", needed[i].called);
-	return 0;
-}
-
 /* The first line: 1 if it names the columns, 0 if it is a job already, or -1. */
 static int read_head(struct reader *r, char *const *words, size_t n)
 {
+	unsigned has = 0;
+
 	if (*r->separators != '|' && column_of(words[0]) < 0) {
 		memcpy(r->order, usual, sizeof(usual));
 		r->ncolumns = COUNT(usual);
@@ -123,8 +110,12 @@ static int read_head(struct reader *r, char *const *words, size_t n)
 		int column = column_of(words[i]);
 
 		r->order[i] = column < 0 ? OTHER : (enum column) column;
+		has |= BIT(r->order[i]);
 	}
-	return check_needed(r) ? -1 : 1;
+	for (size_t i = 0; i < COUNT(needed); i++)
+		if (!(has & needed[i].any))
+			return line_error(r, "missing column", needed[i].called);
+	return 1;
 }
 
 /* 0; 1 for a row of sacct that is cut by a line break in a comment; -1. A comment in the last column may have '|'. */
@@ -145,42 +136,30 @@ static int read_values(struct reader *r, char *const *words, size_t n)
 
 /* --- values --- */
 
-/* Digits, then "." and more digits: in thousandths. Returns the end, or NULL. */
-static const char *read_decimal(const char *text, long long *ms)
+static bool is_digit(char c)
 {
-	long long n, unit = MS;
-	char *end;
-
-	if (!isdigit((unsigned char) *text))
-		return NULL;
-	n = strtoll(text, &end, 10);
-	if (n > SECONDS_MAX)
-		return NULL;
-	n *= MS;
-	if (*end == '.')
-		for (end++; isdigit((unsigned char) *end); end++)
-			n += (*end - '0') * (unit /= 10);
-	*ms = n;
-	return end;
+	return isdigit((unsigned char) c);
 }
 
-static bool read_date(const char *text, long long *ms)
-{
-	struct tm tm = { .tm_isdst = -1 };
-	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-
-	tm.tm_isdst = -1;
-	if (!end || *end)
-		return false;
-	*ms = mktime(&tm) * MS;
-	return *ms >= 0;
-}
-
+/* Seconds as digits, "." and more digits, or a date; in milliseconds. */
 static int read_time(struct reader *r, enum column column, long long *ms)
 {
-	const char *text = r->values[column], *end = read_decimal(text, ms);
+	const char *text = r->values[column], *end;
+	long long n, unit = MS;
+	struct tm tm = {0};
 
-	if ((end && !*end) || read_date(text, ms))
+	if (is_digit(*text)) {
+		n = strtoll(text, (char **) &end, 10);
+		*ms = n * (n <= SECONDS_MAX ? MS : 0);
+		if (*end == '.')
+			for (end++; is_digit(*end); end++)
+				*ms += (*end - '0') * (unit /= 10);
+		if (!*end && n <= SECONDS_MAX)
+			return 0;
+	}
+	end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+	tm.tm_isdst = -1;
+	if (end && !*end && (*ms = mktime(&tm) * MS) >= 0)
 		return 0;
 	return line_error(r, "invalid time:", text);
 }
@@ -196,40 +175,33 @@ static int read_count(struct reader *r, enum column column, unsigned *out)
 	n = strtoul(text, &end, 10);
 	if ((*end == 'K' || *end == 'M') && !end[1])	/* sacct's AllocNodes without --noconvert */
 		n <<= *end++ == 'K' ? 10 : 20;
-	if (!isdigit((unsigned char) *text) || *end || n > TASKS_MAX)
+	if (!is_digit(*text) || *end || n > TASKS_MAX)
 		return line_error(r, "invalid count:", text);
 	*out = n;
-	return 0;
-}
-
-/* Numbers separated by ':', at most three. Returns how many, 0 for anything else. */
-static size_t read_parts(const char *text, long long part[3])
-{
-	char *end;
-
-	for (size_t n = 0; n < 3; text = end + 1) {
-		if (!isdigit((unsigned char) *text) || (part[n++] = strtoll(text, &end, 10)) > LIMIT_MAX)
-			return 0;
-		if (*end != ':')
-			return *end ? 0 : n;
-	}
 	return 0;
 }
 
 /*
  * [DAYS-]HH:MM:SS, DAYS-HH, DAYS-HH:MM, MM:SS, MM (sbatch(1), --time); a word, such as UNLIMITED, is an unknown limit.
  */
-static int read_limit_words(struct reader *r, const char *text, long long *ms)
+static int read_limit_words(struct reader *r, long long *ms)
 {
 	static const long long units[][3] = { { 60 }, { 60, 1 }, { 3600, 60, 1 } };
-	const char *dash = strchr(text, '-');
+	const char *text = r->values[TIME_LIMIT], *dash = strchr(text, '-'), *at = dash ? dash + 1 : text;
 	char *end = (char *) dash;
 	long long part[3], days = dash ? strtoll(text, &end, 10) : 0;
-	size_t n = read_parts(dash ? dash + 1 : text, part);
+	bool good = end == dash && days >= 0 && days <= LIMIT_MAX;
+	size_t n = 0;
 
 	if (!*text || isalpha((unsigned char) *text))
 		return 0;
-	if (!n || end != dash || days < 0 || days > LIMIT_MAX)
+	for (; good; at = end + 1) {
+		good = n < 3 && is_digit(*at) && (part[n++] = strtoll(at, &end, 10)) <= LIMIT_MAX &&
+			(*end == ':' || !*end);
+		if (good && !*end)
+			break;
+	}
+	if (!good)
 		return line_error(r, "invalid time limit:", text);
 	*ms = days * 86400 * MS;
 	for (size_t i = 0; i < n; i++)
@@ -241,42 +213,33 @@ static int read_limit(struct reader *r, struct past_job *job)
 {
 	unsigned minutes = 0;
 
-	if (*r->values[LIMIT] && isdigit((unsigned char) *r->values[LIMIT]))
+	if (is_digit(*r->values[LIMIT]))
 		return read_time(r, LIMIT, &job->limit);
-	if (isdigit((unsigned char) *r->values[MINUTES])) {
+	if (is_digit(*r->values[MINUTES])) {
 		if (read_count(r, MINUTES, &minutes))
 			return -1;
 		job->limit = minutes * 60 * MS;
 	}
-	return job->limit ? 0 : read_limit_words(r, r->values[TIME_LIMIT], &job->limit);
+	return job->limit ? 0 : read_limit_words(r, &job->limit);
 }
 
-/* A number and a unit, in MB, rounded up; *end is what follows. */
-static bool read_megabytes(const char *text, double *mb, const char **end)
-{
-	static const char units[] = "KMGTP";
-	const char *unit;
-
-	if (!isdigit((unsigned char) *text))
-		return false;
-	*mb = strtod(text, (char **) end);
-	if (**end && (unit = strchr(units, toupper((unsigned char) **end)))) {
-		*mb = ldexp(*mb, 10 * (int) (unit - units - 1));
-		++*end;
-	}
-	return *mb <= MEMORY_MAX;
-}
-
-/* sacct's ReqMem is "0" or "" where a job requested none. */
+/* A number and a unit, in MB, rounded up. sacct's ReqMem is "0" or "" where a job requested none. */
 static int read_memory(struct reader *r, struct past_job *job)
 {
-	const char *text = *r->values[MEMORY] ? r->values[MEMORY] : r->values[REQ_MEM], *end;
+	static const char units[] = "KMGTP";
 	bool is_total = !*r->values[MEMORY];
+	const char *text = r->values[is_total ? REQ_MEM : MEMORY], *unit;
+	char *end = (char *) text;
 	double mb;
 
 	if (!*text || !strcmp(text, "-"))
 		return 0;
-	if (!read_megabytes(text, &mb, &end) || (*end && (!is_total || strspn(end, "nc") != 1 || end[1])))
+	mb = is_digit(*text) ? strtod(text, &end) : INFINITY;
+	if (*end && (unit = strchr(units, toupper((unsigned char) *end)))) {
+		mb = ldexp(mb, 10 * (int) (unit - units - 1));
+		end++;
+	}
+	if (mb > MEMORY_MAX || (*end && (!is_total || strspn(end, "nc") != 1 || end[1])))
 		return line_error(r, "invalid memory:", text);
 	if (is_total && *end != 'n')
 		mb = mb * (*end == 'c' ? (double) job->tasks * job->task_cpus : 1) / job->nodes;
@@ -289,19 +252,13 @@ static bool value_given(const char *value)
 	return *value && strcmp(value, "-");
 }
 
-static int set_word(struct reader *r, struct past_job *job, const char *option, enum column column)
-{
-	if (!value_given(r->values[column]))
-		return 0;
-	job->asks = true;
-	return request_set(&job->request, option, r->values[column], r->err)
-		? err_within(r->err, "%s:%u", r->name, r->line)
-		: 0;
-}
-
 /* A fit without a level, and a level without a fit, are valid, as in sbatch's options. */
 static int read_request(struct reader *r, struct past_job *job)
 {
+	static const struct {
+		const char *option;
+		enum column column;
+	} words[] = { { "topo-fit", FIT }, { "topo-level", LEVEL } };
 	struct request *q = &job->request;
 
 	*q = (struct request){ .fit = FIT_PREFER, .level = LEVEL_NODE, .memory = FIT_PREFER };
@@ -309,7 +266,14 @@ static int read_request(struct reader *r, struct past_job *job)
 		r->values[COMMENT] = "";
 	job->asks = q->fit != FIT_PREFER || q->level != LEVEL_NODE || strcasestr(r->values[COMMENT], "topo-fit=");
 	job->asks_memory = strcasestr(r->values[COMMENT], "topo-mem=");
-	return set_word(r, job, "topo-fit", FIT) || set_word(r, job, "topo-level", LEVEL);
+	for (size_t i = 0; i < COUNT(words); i++) {
+		const char *value = r->values[words[i].column];
+
+		job->asks |= value_given(value);
+		if (value_given(value) && request_set(q, words[i].option, value, r->err))
+			return err_within(r->err, "%s:%u", r->name, r->line);
+	}
+	return 0;
 }
 
 static int read_size(struct reader *r, struct past_job *job)
@@ -330,124 +294,74 @@ static int read_size(struct reader *r, struct past_job *job)
 	job->task_cpus += !job->task_cpus;
 	if (!job->nodes || job->tasks < job->nodes)
 		return err_set(r->err, "%s:%u: job %s has %u tasks on %u nodes", r->name, r->line, job->name,
-			       job->tasks, job->nodes);
+			       job->tasks,
+			       job->nodes);
 	return 0;
 }
 
-struct check {
-	struct reader *r;
-	const char *job;
-};
-
 static int node_check(const char *name, void *user)
 {
-	struct check *c = user;
+	const struct reader *r = user;
 
-	if (c->r->nodes->known(c->r->nodes->user, name))
-		return 0;
-	return err_set(c->r->err, "job %s ran on %s, which the snapshot does not have", c->job, name);
-}
-
-static int check_nodes(struct reader *r, const char *job)
-{
-	const char *list = r->values[NODE_LIST];
-	struct check c = { r, job };
-
-	if (!r->nodes || !value_given(list) || !strcmp(list, "None assigned"))
-		return 0;
-	return hostlist_expand(list, node_check, &c, r->err) ? err_within(r->err, "%s:%u", r->name, r->line) : 0;
+	return r->nodes->known(r->nodes->user, name) ? 0 :
+	       err_set(r->err, "job %s ran on %s, which the snapshot does not have", r->values[JOB], name);
 }
 
 /* --- jobs --- */
 
-static bool is_step(const char *id)
-{
-	return strchr(id, '.') != NULL;
-}
-
 /* "Unknown" and "None" are times of jobs that did not start or end; sacct's NNodes may be what was only requested. */
 static bool job_ran(const struct reader *r)
 {
-	return isdigit((unsigned char) *r->values[START]) && isdigit((unsigned char) *r->values[END]) &&
-	       strcmp(r->values[NODES], "0") && strcmp(r->values[NODE_LIST], "None assigned");
+	return is_digit(*r->values[START]) && is_digit(*r->values[END]) && strcmp(r->values[NODES], "0") &&
+	       strcmp(r->values[NODE_LIST], "None assigned");
 }
 
-static int read_job(struct reader *r, struct past_job *job)
+static int job_add(struct reader *r, struct jobs *jobs)
 {
+	const char *id = r->values[JOB], *list = r->values[NODE_LIST];
 	long long start, end;
-
-	if (read_time(r, SUBMIT, &job->submit) || read_time(r, START, &start) || read_time(r, END, &end))
-		return -1;
-	job->run = end - start;
-	return read_size(r, job) || read_memory(r, job) || read_limit(r, job) || read_request(r, job) ||
-	       check_nodes(r, job->name);
-}
-
-static int add_job(struct reader *r, struct jobs *jobs)
-{
 	struct past_job *job;
 
-	if (!*r->values[JOB])
+	if (!*id)
 		return line_error(r, "a job without a name:", "");
-	if (is_step(r->values[JOB]))
+	if (strchr(id, '.'))	/* a step */
 		return 0;
 	if (!job_ran(r)) {
 		jobs->skipped++;
 		return 0;
 	}
-	if (!(job = array_add(jobs->list, jobs->n)) || !(job->name = strdup(r->values[JOB])))
-		return line_error(r, "out of memory at", r->values[JOB]);
-	if (read_job(r, job))
+	if (!(job = array_add(jobs->list, jobs->n)) || !(job->name = strdup(id)))
+		return line_error(r, "out of memory at", id);
+	if (read_time(r, SUBMIT, &job->submit) || read_time(r, START, &start) || read_time(r, END, &end) ||
+	    read_size(r, job) || read_limit(r, job) || read_memory(r, job) || read_request(r, job))
 		return -1;
-	if (job->run < 0) {	/* a clock that was set back */
+	if (r->nodes && value_given(list) && hostlist_expand(list, node_check, r, r->err))
+		return err_within(r->err, "%s:%u", r->name, r->line);
+	if ((job->run = end - start) < 0) {	/* a clock that was set back */
 		jobs_cut(jobs, jobs->n - 1);
 		jobs->skipped++;
 	}
 	return 0;
 }
 
-static int read_line(struct reader *r, struct jobs *jobs, char *line)
+static int line_read(struct reader *r, struct jobs *jobs, char *line)
 {
 	char *words[COLUMNS_MAX];
+	bool first = !r->separators;
 	size_t n;
-	int head = 0;
+	int rc;
 
 	line[strcspn(line, "\r")] = '\0';
 	if (!line[strspn(line, " \t")] || *line == '#')
 		return 0;
-	if (!r->separators) {
+	if (first)
 		r->separators = strchr(line, '|') ? "|" : " \t";
-		n = line_split(r->separators, line, words);
-		head = read_head(r, words, n);
-	} else {
-		n = line_split(r->separators, line, words);
-	}
-	if (head)
-		return head < 0 ? -1 : 0;
-	if ((head = read_values(r, words, n)) > 0)
-		jobs->unreadable++;
-	return head < 0 ? -1 : head ? 0 : add_job(r, jobs);
-}
-
-static int read_lines(struct reader *r, struct jobs *jobs, const char *text, size_t len)
-{
-	const char *end = text + len;
-
-	for (const char *at = text; at < end;) {
-		const char *stop = memchr(at, '\n', end - at);
-		char *line = strndup(at, (stop ? stop : end) - at);
-		int rc;
-
-		r->line++;
-		if (!line)
-			return line_error(r, "out of memory at", "");
-		rc = read_line(r, jobs, line);
-		free(line);
-		if (rc)
-			return -1;
-		at = stop ? stop + 1 : end;
-	}
-	return r->separators ? 0 : err_set(r->err, "%s: no jobs in this file", r->name);
+	n = line_split(r->separators, line, words);
+	if (first && (rc = read_head(r, words, n)))
+		return rc < 0 ? -1 : 0;
+	if ((rc = read_values(r, words, n)))
+		jobs->unreadable += rc > 0;
+	return rc ? (rc < 0 ? -1 : 0) : job_add(r, jobs);
 }
 
 void jobs_cut(struct jobs *jobs, size_t n)
@@ -460,16 +374,27 @@ int jobs_read(struct jobs *jobs, const char *text, size_t len, const char *name,
 	      struct err *e)
 {
 	struct reader r = { .name = name, .nodes = nodes, .err = e };
-	size_t had = jobs->n, skipped = jobs->skipped, unreadable = jobs->unreadable;
+	struct jobs before = *jobs;
+	const char *stop, *end = text + len;
+	int rc = memchr(text, '\0', len) ? err_set(e, "%s: not a text file", name) : 0;
 
-	if (memchr(text, '\0', len))
-		return err_set(e, "%s: not a text file", name);
-	if (!read_lines(&r, jobs, text, len))
-		return 0;
-	jobs_cut(jobs, had);
-	jobs->skipped = skipped;
-	jobs->unreadable = unreadable;
-	return -1;
+	for (const char *at = text; !rc && at < end; at = stop + (stop < end)) {
+		char *line;
+
+		stop = memchr(at, '\n', end - at) ?: end;
+		r.line++;
+		line = strndup(at, stop - at);
+		rc = line ? line_read(&r, jobs, line) : line_error(&r, "out of memory at", "");
+		free(line);
+	}
+	if (!rc && !r.separators)
+		rc = err_set(e, "%s: no jobs in this file", name);
+	if (rc) {
+		jobs_cut(jobs, before.n);
+		jobs->skipped = before.skipped;
+		jobs->unreadable = before.unreadable;
+	}
+	return rc;
 }
 
 void jobs_free(struct jobs *jobs)

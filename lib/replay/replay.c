@@ -3,10 +3,9 @@
 #include "replay/replay.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "replay/replay_parts.h"
 
 /* A job in the simulation. */
 struct turn {
@@ -14,7 +13,7 @@ struct turn {
 	struct request want;
 	bool ours;			/* placed by Topiary */
 	struct class *class;
-	struct cluster_shares *seats;		/* while it runs */
+	struct cluster_shares *shares;	/* while it runs */
 	long long end, due;		/* its end; its end by the time limit */
 };
 
@@ -25,10 +24,20 @@ struct class {
 	unsigned long barred;		/* the number of changes when it would have delayed the first in the queue */
 };
 
+/* The sums during a replay. */
+struct tally {
+	long long *waits;
+	unsigned *loose[JUDGED_LEVELS];	/* by node: free cores in partly used domains; */
+	unsigned long long loose_now[JUDGED_LEVELS];	/* of all nodes */
+	double loose_time[JUDGED_LEVELS], free_time;
+	long long first, last;		/* times */
+	double ratios;
+};
+
 struct replay {
 	const struct cluster *cluster;
 	const struct replay_watch *watch;
-	const struct policy *policy;
+	const struct replay_policy *policy;
 	struct turn *turns;		/* by submission */
 	struct class *classes;
 	size_t n, come;			/* how many of them have been submitted */
@@ -40,9 +49,9 @@ struct replay {
 	size_t waiting, running;
 	unsigned long ends, changes;	/* from 1 on */
 	unsigned *nodes;		/* scratch space */
-	struct placement *placement;
-	struct judge *judge;
+	struct placer *placer;
 	struct tally tally;
+	struct replay_result result;
 	struct err *err;
 };
 
@@ -51,27 +60,119 @@ static int no_memory(struct replay *r)
 	return err_set(r->err, "out of memory");
 }
 
+/* --- policies --- */
+
+int replay_policy_parse(const char *word, struct replay_policy *out, struct err *e)
+{
+	struct replay_policy p = { .kind = POLICY_FIT,
+				   .request = { .fit = FIT_PREFER, .level = LEVEL_NODE, .memory = FIT_PREFER } };
+	char parts[REPLAY_POLICY_NAME], *rest = parts, *part;
+
+	if ((size_t) snprintf(p.name, sizeof(p.name), "%s", word) >= sizeof(p.name))
+		return err_set(e, "'%.40s': unknown policy", word);
+	memcpy(parts, p.name, sizeof(parts));
+	if (!strcmp(word, "stock") || !strcmp(word, "block")) {
+		p.kind = *word == 's' ? POLICY_STOCK : POLICY_BLOCK;
+		rest = NULL;
+	} else if (fit_parse(part = strsep(&rest, ":")) < 0) {
+		return err_set(e, "'%.40s': invalid policy, expected one of: stock, block, off, prefer, require, "
+			       "spread",
+			       word);
+	} else if (request_set(&p.request, "topo-fit", part, e)) {
+		return err_within(e, "'%.40s'", word);
+	}
+	while ((part = strsep(&rest, ":"))) {
+		bool is_memory = !strncmp(part, "mem=", 4);
+
+		if (request_set(&p.request, is_memory ? "topo-mem" : "topo-level", is_memory ? part + 4 : part, e))
+			return err_within(e, "'%.40s'", word);
+	}
+	*out = p;
+	return 0;
+}
+
+/* --- sums --- */
+
+static unsigned loose_on(const struct cluster_room *r, unsigned node, enum level level)
+{
+	const struct cluster_ranges *at = &r->cluster->nodes[node].kind->at[level];
+	unsigned n = 0;
+
+	for (size_t i = 0; i < at->n; i++) {
+		unsigned count = cluster_range_count(cluster_room_node(r, node), at->list[i]);
+
+		n += count < at->list[i].cores ? count : 0;
+	}
+	return n;
+}
+
+/* The room changed on these nodes. */
+static void tally_room(struct tally *t, const struct cluster_room *r, const struct cluster_shares *s)
+{
+	for (size_t k = 0; k < s->n; k++)
+		for (size_t i = 0; i < JUDGED_LEVELS; i++) {
+			unsigned node = s->list[k].node, is = loose_on(r, node, judged_level(i));
+
+			t->loose_now[i] = t->loose_now[i] - t->loose[i][node] + is;
+			t->loose[i][node] = is;
+		}
+}
+
+static void tally_job(struct replay *r, const struct past_job *job, const struct judgement *j)
+{
+	struct replay_result *s = &r->result;
+
+	r->tally.waits[s->jobs++] = r->now - job->submit;
+	for (size_t i = 0; i < JUDGED_LEVELS; i++) {
+		s->split_own[i] += j->split_own[i];
+		s->split_any[i] += j->split_any[i];
+	}
+	s->dominated += j->dominated;
+	s->broken += j->broken;
+	s->with_memory += job->memory > 0;
+	s->memory_far += j->memory_far;
+	s->memory_needless += j->memory_needless;
+	r->tally.ratios += (double) j->touched / j->ideal;
+}
+
+static int wait_compare(const void *a, const void *b)
+{
+	const long long *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static double share_of(double part, double whole)
+{
+	return whole > 0 ? part / whole : 0;
+}
+
+static void tally_end(struct replay *r, struct replay_result *out)
+{
+	struct tally *t = &r->tally;
+	double all = (double) (t->last - t->first) * r->cluster->cores, waited = 0;
+	/* The least wait that at least so many percent of the jobs did not exceed. */
+	size_t n = r->result.jobs, median = (n * 50 + 99) / 100, p95 = (n * 95 + 99) / 100;
+
+	*out = r->result;
+	qsort(t->waits, n, sizeof(*t->waits), wait_compare);
+	for (size_t i = 0; i < n; i++)
+		waited += t->waits[i];
+	for (size_t i = 0; i < JUDGED_LEVELS; i++)
+		out->loose[i] = share_of(t->loose_time[i], t->free_time);
+	out->touched_to_ideal = share_of(t->ratios, n);
+	out->utilisation = share_of(all - t->free_time, all);
+	out->wait_mean = share_of(waited, n);
+	out->wait_median = n ? t->waits[median - 1] : 0;
+	out->wait_p95 = n ? t->waits[p95 - 1] : 0;
+	out->makespan = t->last - t->first;
+}
+
 /* --- placement --- */
 
 static enum level level_within(const struct turn *t)
 {
 	return t->ours && t->want.fit == FIT_REQUIRE && !t->want.path.steps ? t->want.level : LEVEL_NODE;
-}
-
-static int choose_stock(struct replay *r, const struct turn *t, struct cluster_shares **out)
-{
-	enum stock_cores how = r->policy->kind == POLICY_BLOCK ? STOCK_BLOCK : STOCK_CYCLIC;
-	int rc = stock_nodes(&r->room, t->job, r->nodes);
-	struct cluster_shares *seats;
-
-	if (rc)
-		return rc;
-	if (!(seats = cluster_seats_new(r->cluster, t->job, r->nodes)))
-		return -1;
-	for (size_t i = 0; i < seats->n; i++)
-		stock_seat(&r->room, t->job, how, &seats->list[i]);
-	*out = seats;
-	return 0;
 }
 
 /*
@@ -84,29 +185,22 @@ static int nodes_choose(struct replay *r, const struct turn *t, struct cluster_s
 	int rc = 1;
 
 	if (t->ours && (can || t->job->tasks % t->job->nodes))
-		rc = placement_choose(r->placement, &r->room, t->job, &t->want, r->nodes, out);
+		rc = placer_choose(r->placer, &r->room, t->job, &t->want, r->nodes, out);
 	if (can && (!t->ours || (rc > 0 && t->want.fit == FIT_SPREAD)))
-		rc = choose_stock(r, t, out);
+		rc = stock_choose(&r->room, t->job, r->policy->kind == POLICY_BLOCK, r->nodes, out);
 	return rc;
 }
 
 /* --- running jobs --- */
 
-static int turn_compare(long long a_time, const struct turn *a, long long b_time, const struct turn *b)
-{
-	if (a_time != b_time)
-		return a_time < b_time ? -1 : 1;
-	return (a > b) - (a < b);
-}
-
 static int end_compare(const struct turn *a, const struct turn *b)
 {
-	return turn_compare(a->end, a, b->end, b);
+	return a->end != b->end ? (a->end < b->end ? -1 : 1) : (a > b) - (a < b);
 }
 
 static int due_compare(const struct turn *a, const struct turn *b)
 {
-	return turn_compare(a->due, a, b->due, b);
+	return a->due != b->due ? (a->due < b->due ? -1 : 1) : (a > b) - (a < b);
 }
 
 /* The position of a turn, or where to insert it. */
@@ -143,26 +237,26 @@ static long long time_limit(const struct turn *t)
 }
 
 /* Takes ownership of the shares, or frees them. */
-static int job_start(struct replay *r, struct turn *t, struct cluster_shares *seats)
+static int job_start(struct replay *r, struct turn *t, struct cluster_shares *shares)
 {
 	struct judgement judgement;
 
-	t->seats = seats;
+	t->shares = shares;
 	t->end = r->now + t->job->run;
 	t->due = r->now + time_limit(t);
-	if (judge_seats(r->judge, &r->room, t->job, seats, &judgement))
+	if (placer_judge(r->placer, &r->room, t->job, shares, &judgement))
 		return no_memory(r);
-	if (cluster_room_occupy(&r->room, seats))
+	if (cluster_room_occupy(&r->room, shares))
 		return err_set(r->err, "%s: job %s was given cores or memory that other jobs hold", r->policy->name,
 			       t->job->name);
 	list_insert(r->by_end, r->running, order_find(r->by_end, r->running, t, end_compare), t);
 	list_insert(r->by_due, r->running, order_find(r->by_due, r->running, t, due_compare), t);
 	r->running++;
 	r->changes++;
-	tally_room(&r->tally, &r->room, seats);
-	tally_job(&r->tally, t->job, &judgement, r->now - t->job->submit);
+	tally_room(&r->tally, &r->room, shares);
+	tally_job(r, t->job, &judgement);
 	if (r->watch && r->watch->started)
-		r->watch->started(r->watch->user, t->job, seats, r->now);
+		r->watch->started(r->watch->user, t->job, shares, r->now);
 	return 0;
 }
 
@@ -172,36 +266,18 @@ static void job_finish(struct replay *r)
 
 	list_remove(r->by_due, r->running, order_find(r->by_due, r->running, t, due_compare));
 	list_remove(r->by_end, r->running--, 0);
-	cluster_room_release(&r->room, t->seats);
-	tally_room(&r->tally, &r->room, t->seats);
+	cluster_room_release(&r->room, t->shares);
+	tally_room(&r->tally, &r->room, t->shares);
 	if (r->watch && r->watch->ended)
-		r->watch->ended(r->watch->user, t->job, t->seats, r->now);
-	free(t->seats);
-	t->seats = NULL;
+		r->watch->ended(r->watch->user, t->job, t->shares, r->now);
+	free(t->shares);
+	t->shares = NULL;
 	r->ends++;
 	r->changes++;
 	r->reserved = 0;
 }
 
-/* --- the first in the queue --- */
-
-/* Returns 0: started; 1: waits; -1. */
-static int try_first(struct replay *r)
-{
-	struct turn *t = r->queue[0];
-	struct cluster_shares *seats;
-	int rc;
-
-	if (t->class->stuck == r->ends)
-		return 1;
-	if ((rc = nodes_choose(r, t, &seats)) > 0)
-		t->class->stuck = r->ends;
-	if (rc)
-		return rc < 0 ? no_memory(r) : 1;
-	list_remove(r->queue, r->waiting--, 0);
-	r->reserved = 0;
-	return job_start(r, t, seats);
-}
+/* --- the queue --- */
 
 /*
  * Releases cores in the later room, or occupies them, and updates the number of nodes that can take a share of the
@@ -243,95 +319,84 @@ static void first_reserve(struct replay *r)
 
 		if (r->later_holds >= first->job->nodes && due > r->reserved)
 			break;
-		later_change(r, r->by_due[i]->seats, true);
+		later_change(r, r->by_due[i]->shares, true);
 		r->reserved = due > r->now ? due : r->now + 1;
 	}
 	r->changes++;
 }
 
-/* --- backfill --- */
-
-static bool delays_first(struct replay *r, const struct cluster_shares *seats)
+static bool delays_first(struct replay *r, const struct cluster_shares *shares)
 {
-	if (later_change(r, seats, false))
+	if (later_change(r, shares, false))
 		return true;
 	if (r->later_holds >= r->queue[0]->job->nodes)
 		return false;
-	later_change(r, seats, true);
+	later_change(r, shares, true);
 	return true;
 }
 
-/* Returns 0: started; 1: waits; -1. */
-static int try_behind(struct replay *r, size_t at)
+/* A waiting job, the first or behind it. Returns 0: started; 1: waits; -1. */
+static int queue_try(struct replay *r, size_t at)
 {
 	struct turn *t = r->queue[at];
-	bool stays = r->now + time_limit(t) > r->reserved;
-	struct cluster_shares *seats;
+	bool stays = at && r->now + time_limit(t) > r->reserved;
+	struct cluster_shares *shares;
 	int rc;
 
 	if (t->class->stuck == r->ends || (stays && t->class->barred == r->changes))
 		return 1;
-	if ((rc = nodes_choose(r, t, &seats)) > 0)
+	if ((rc = nodes_choose(r, t, &shares)) > 0)
 		t->class->stuck = r->ends;
 	if (rc)
 		return rc < 0 ? no_memory(r) : 1;
-	if (stays && delays_first(r, seats)) {
-		free(seats);
+	if (stays && delays_first(r, shares)) {
+		free(shares);
 		t->class->barred = r->changes;
 		return 1;
 	}
 	list_remove(r->queue, r->waiting--, at);
-	r->tally.sums.backfilled++;
-	return job_start(r, t, seats);
+	if (at)
+		r->result.backfilled++;
+	else
+		r->reserved = 0;
+	return job_start(r, t, shares);
 }
 
 static int queue_schedule(struct replay *r)
 {
 	int rc = 0;
 
-	while (r->waiting && !(rc = try_first(r)))
+	while (r->waiting && !(rc = queue_try(r, 0)))
 		;
 	if (rc < 0 || r->waiting < 2)
 		return rc < 0 ? -1 : 0;
 	first_reserve(r);
 	for (size_t at = 1; at < r->waiting && at < REPLAY_DEPTH; at += rc)
-		if ((rc = try_behind(r, at)) < 0)
+		if ((rc = queue_try(r, at)) < 0)
 			return -1;
 	return 0;
 }
 
-/* --- time --- */
-
-static void job_submit(struct replay *r)
-{
-	struct turn *t = &r->turns[r->come++];
-
-	if (t->class->refused)
-		r->tally.sums.refused++;
-	else
-		r->queue[r->waiting++] = t;
-}
-
-/* The time of the next event, or LLONG_MAX. */
-static long long next_moment(const struct replay *r)
-{
-	long long ends = r->running ? r->by_end[0]->end : LLONG_MAX;
-	long long comes = r->come < r->n ? r->turns[r->come].job->submit : LLONG_MAX;
-
-	return ends < comes ? ends : comes;
-}
-
 static int pass_time(struct replay *r)
 {
-	long long next;
+	while (r->running || r->come < r->n) {
+		long long ends = r->running ? r->by_end[0]->end : LLONG_MAX;
+		long long comes = r->come < r->n ? r->turns[r->come].job->submit : LLONG_MAX;
+		double ms;
 
-	while ((next = next_moment(r)) != LLONG_MAX) {
-		tally_pass(&r->tally, next);
-		r->now = next;
+		r->now = ends < comes ? ends : comes;
+		ms = r->now - r->tally.last;
+		for (size_t i = 0; i < JUDGED_LEVELS; i++)
+			r->tally.loose_time[i] += ms * r->tally.loose_now[i];
+		r->tally.free_time += ms * r->room.total;
+		r->tally.last = r->now;
 		while (r->running && r->by_end[0]->end == r->now)
 			job_finish(r);
-		while (r->come < r->n && r->turns[r->come].job->submit == r->now)
-			job_submit(r);
+		for (; r->come < r->n && r->turns[r->come].job->submit == r->now; r->come++)
+			if (r->turns[r->come].class->refused)
+				r->result.refused++;
+			else
+				r->queue[r->waiting++] = &r->turns[r->come];
 		if (queue_schedule(r))
 			return -1;
 	}
@@ -340,50 +405,37 @@ static int pass_time(struct replay *r)
 
 /* --- begin and end --- */
 
-static int request_compare(const struct request *a, const struct request *b)
-{
-	if (a->fit != b->fit)
-		return a->fit < b->fit ? -1 : 1;
-	if (a->level != b->level)
-		return a->level < b->level ? -1 : 1;
-	if (a->memory != b->memory)
-		return a->memory < b->memory ? -1 : 1;
-	if (a->path.steps != b->path.steps)
-		return a->path.steps < b->path.steps ? -1 : 1;
-	if (a->path.kind != b->path.kind)
-		return a->path.kind < b->path.kind ? -1 : 1;
-	for (unsigned i = 0; i < a->path.steps; i++) {
-		const struct request_step *x = &a->path.step[i], *y = &b->path.step[i];
+#define REQUEST_KEYS (10 + 2 * PATH_STEPS_MAX)
 
-		if (x->level != y->level || x->count != y->count)
-			return x->level < y->level || (x->level == y->level && x->count < y->count) ? -1 : 1;
+/* What makes the requests of two jobs equal. */
+static void turn_key(const struct turn *t, unsigned long long key[REQUEST_KEYS])
+{
+	const struct request *q = &t->want;
+	const unsigned long long own[] = { t->job->nodes, t->job->tasks, t->job->task_cpus, t->job->memory, t->ours,
+					   q->fit, q->level, q->memory, q->path.steps, q->path.kind };
+	size_t n = sizeof(own) / sizeof(own[0]);
+
+	memset(key, 0, REQUEST_KEYS * sizeof(*key));
+	memcpy(key, own, sizeof(own) / (t->ours ? 1 : 2));
+	for (unsigned i = 0; t->ours && i < q->path.steps; i++) {
+		key[n++] = q->path.step[i].level;
+		key[n++] = q->path.step[i].count;
 	}
-	return 0;
 }
 
 static int ask_compare(const void *a, const void *b)
 {
-	const struct turn *x = *(struct turn *const *) a, *y = *(struct turn *const *) b;
-	const unsigned long long mine[] = { x->job->nodes, x->job->tasks, x->job->task_cpus, x->job->memory, x->ours };
-	const unsigned long long yours[] = { y->job->nodes, y->job->tasks, y->job->task_cpus, y->job->memory, y->ours };
+	unsigned long long x[REQUEST_KEYS], y[REQUEST_KEYS];
 
-	for (size_t i = 0; i < sizeof(mine) / sizeof(mine[0]); i++)
-		if (mine[i] != yours[i])
-			return mine[i] < yours[i] ? -1 : 1;
-	return x->ours ? request_compare(&x->want, &y->want) : 0;
+	turn_key(*(struct turn *const *) a, x);
+	turn_key(*(struct turn *const *) b, y);
+	for (size_t i = 0; i < REQUEST_KEYS; i++)
+		if (x[i] != y[i])
+			return x[i] < y[i] ? -1 : 1;
+	return 0;
 }
 
 /* The room is still empty: a request that cannot be placed now never can. */
-static int class_open(struct replay *r, const struct turn *t)
-{
-	struct cluster_shares *seats = NULL;
-	int rc = t->job->nodes > r->cluster->n ? 1 : nodes_choose(r, t, &seats);
-
-	free(seats);
-	t->class->refused = rc > 0;
-	return rc < 0 ? no_memory(r) : 0;
-}
-
 static int classes_find(struct replay *r)
 {
 	struct turn **order = r->by_end;
@@ -393,18 +445,45 @@ static int classes_find(struct replay *r)
 		order[i] = &r->turns[i];
 	qsort(order, r->n, sizeof(*order), ask_compare);
 	for (size_t i = 0; i < r->n; i++) {
-		bool new = !i || ask_compare(&order[i - 1], &order[i]);
+		struct cluster_shares *shares = NULL;
+		struct turn *t = order[i];
+		int rc;
 
-		n += new;
-		order[i]->class = &r->classes[n - 1];
-		if (new && class_open(r, order[i]))
-			return -1;
+		if (i && !ask_compare(&order[i - 1], &order[i])) {
+			t->class = order[i - 1]->class;
+			continue;
+		}
+		t->class = &r->classes[n++];
+		rc = t->job->nodes > r->cluster->n ? 1 : nodes_choose(r, t, &shares);
+		free(shares);
+		t->class->refused = rc > 0;
+		if (rc < 0)
+			return no_memory(r);
 	}
 	return 0;
 }
 
-static void turns_make(struct replay *r, const struct jobs *jobs)
+static int replay_init(struct replay *r, const struct jobs *jobs)
 {
+	size_t n = jobs->n + 1;
+
+	r->n = jobs->n;
+	r->now = r->tally.first = r->tally.last = jobs->n ? jobs->list[0].submit : 0;
+	r->ends = r->changes = 1;
+	r->turns = calloc(n, sizeof(*r->turns));
+	r->classes = calloc(n, sizeof(*r->classes));
+	r->queue = calloc(n, sizeof(*r->queue));
+	r->by_end = calloc(n, sizeof(*r->by_end));
+	r->by_due = calloc(n, sizeof(*r->by_due));
+	r->nodes = calloc(r->cluster->n, sizeof(*r->nodes));
+	r->tally.waits = malloc(n * sizeof(*r->tally.waits));
+	for (size_t i = 0; i < JUDGED_LEVELS; i++)
+		if (!(r->tally.loose[i] = calloc(r->cluster->n, sizeof(*r->tally.loose[i]))))
+			return no_memory(r);
+	if (!r->turns || !r->classes || !r->queue || !r->by_end || !r->by_due || !r->nodes || !r->tally.waits ||
+	    !(r->placer = placer_new(r->cluster)) || cluster_room_init(&r->room, r->cluster, true) ||
+	    cluster_room_init(&r->later, r->cluster, false))
+		return no_memory(r);
 	for (size_t i = 0; i < r->n; i++) {
 		const struct past_job *job = &jobs->list[i];
 		struct request want = job->asks ? job->request : r->policy->request;
@@ -414,51 +493,28 @@ static void turns_make(struct replay *r, const struct jobs *jobs)
 			.job = job, .want = want, .ours = r->policy->kind == POLICY_FIT && want.fit != FIT_OFF,
 		};
 	}
-}
-
-static int replay_init(struct replay *r, const struct jobs *jobs)
-{
-	size_t n = jobs->n + 1;
-
-	r->n = jobs->n;
-	r->now = jobs->n ? jobs->list[0].submit : 0;
-	r->ends = r->changes = 1;
-	r->turns = calloc(n, sizeof(*r->turns));
-	r->classes = calloc(n, sizeof(*r->classes));
-	r->queue = calloc(n, sizeof(*r->queue));
-	r->by_end = calloc(n, sizeof(*r->by_end));
-	r->by_due = calloc(n, sizeof(*r->by_due));
-	r->nodes = calloc(r->cluster->n, sizeof(*r->nodes));
-	r->placement = placement_new(r->cluster);
-	r->judge = judge_new(r->cluster);
-	if (!r->turns || !r->classes || !r->queue || !r->by_end || !r->by_due || !r->nodes || !r->placement ||
-	    !r->judge)
-		return no_memory(r);
-	if (cluster_room_init(&r->room, r->cluster, true) || cluster_room_init(&r->later, r->cluster, false) ||
-	    tally_init(&r->tally, r->cluster, r->n, r->now))
-		return no_memory(r);
-	turns_make(r, jobs);
 	return classes_find(r);
 }
 
 static void replay_free(struct replay *r)
 {
 	for (size_t i = 0; r->turns && i < r->n; i++)
-		free(r->turns[i].seats);
+		free(r->turns[i].shares);
+	for (size_t i = 0; i < JUDGED_LEVELS; i++)
+		free(r->tally.loose[i]);
+	free(r->tally.waits);
 	free(r->turns);
 	free(r->classes);
 	free(r->queue);
 	free(r->by_end);
 	free(r->by_due);
 	free(r->nodes);
-	placement_free(r->placement);
-	judge_free(r->judge);
+	placer_free(r->placer);
 	cluster_room_free(&r->room);
 	cluster_room_free(&r->later);
-	tally_free(&r->tally);
 }
 
-int replay_run(const struct cluster *c, const struct jobs *jobs, const struct policy *policy,
+int replay_run(const struct cluster *c, const struct jobs *jobs, const struct replay_policy *policy,
 	       const struct replay_watch *watch, struct replay_result *out, struct err *e)
 {
 	struct replay r = { .cluster = c, .policy = policy, .watch = watch, .err = e };
@@ -467,7 +523,7 @@ int replay_run(const struct cluster *c, const struct jobs *jobs, const struct po
 	if (!rc)
 		rc = pass_time(&r);
 	if (!rc)
-		tally_end(&r.tally, out);
+		tally_end(&r, out);
 	replay_free(&r);
 	return rc;
 }

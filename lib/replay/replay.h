@@ -3,9 +3,7 @@
 #ifndef TOPIARY_REPLAY_REPLAY_H
 #define TOPIARY_REPLAY_REPLAY_H
 
-#include "replay/cluster.h"
-#include "replay/judge.h"
-#include "replay/policy.h"
+#include "replay/place.h"
 
 /*
  * Simulates the same submissions on a cluster under another placement policy.
@@ -17,11 +15,29 @@
  */
 #define REPLAY_DEPTH 500u
 
+enum policy_kind {
+	POLICY_STOCK,		/* Slurm without Topiary (stock_choose); requests of jobs are ignored */
+	POLICY_BLOCK,		/* the same with CR_CORE_DEFAULT_DIST_BLOCK */
+	POLICY_FIT,		/* with Topiary: a job's own request, for others the policy's */
+};
+
+#define REPLAY_POLICY_NAME 24
+struct replay_policy {
+	char name[REPLAY_POLICY_NAME];
+	enum policy_kind kind;
+	struct request request;
+};
+
+/*
+ * "stock", "block", or a fit (score/request.h), optionally followed by ":" and a level, and by ":mem=" and a value of
+ * --topo-mem, by default prefer: "prefer", "require:l3", "prefer:mem=off". 0 or -1.
+ */
+int replay_policy_parse(const char *word, struct replay_policy *out, struct err *e);
+
 struct replay_result {
 	size_t jobs, refused;		/* that ran; that no node could ever hold */
 	size_t backfilled;
-	size_t split_own[JUDGED_LEVELS], split_any[JUDGED_LEVELS], dominated;	/* jobs, as in replay/judge.h */
-	size_t exact_possible, exact_had;
+	size_t split_own[JUDGED_LEVELS], split_any[JUDGED_LEVELS], dominated;	/* jobs, as in replay/place.h */
 	size_t with_memory, memory_far, memory_needless;	/* jobs that requested memory, and of them, as there */
 	size_t broken;			/* packages */
 	double touched_to_ideal;	/* the mean over jobs */
@@ -32,8 +48,8 @@ struct replay_result {
 
 /* Callbacks for events; members may be NULL. Shares are borrowed. */
 struct replay_watch {
-	void (*started)(void *user, const struct past_job *job, const struct cluster_shares *seats, long long at);
-	void (*ended)(void *user, const struct past_job *job, const struct cluster_shares *seats, long long at);
+	void (*started)(void *user, const struct past_job *job, const struct cluster_shares *shares, long long at);
+	void (*ended)(void *user, const struct past_job *job, const struct cluster_shares *shares, long long at);
 	void *user;
 };
 
@@ -41,7 +57,7 @@ struct replay_watch {
  * Replays jobs, sorted by time of submission. 0, or -1 with an error: memory is short, or a core was allocated to two
  * jobs, which would be a bug. watch may be NULL.
  */
-int replay_run(const struct cluster *c, const struct jobs *jobs, const struct policy *policy,
+int replay_run(const struct cluster *c, const struct jobs *jobs, const struct replay_policy *policy,
 	       const struct replay_watch *watch, struct replay_result *out, struct err *e);
 
 #endif
