@@ -8,12 +8,13 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "bench_node.h"
 #include "client/claim.h"
 #include "cmd.h"
 #include "hwbench/hwbench.h"
+#include "hwbench/result.h"
 #include "progress.h"
 #include "table.h"
+#include "target.h"
 
 #define TIME_NODE 100u	/* milliseconds of each value */
 #define ENOUGH 0.95	/* part of a domain's bandwidth with which more cores bring nothing */
@@ -85,15 +86,6 @@ static hwloc_topology_t discover(struct err *e)
 	return NULL;
 }
 
-/* Others use the node: of its cores, what they use is not this program's. One below 1 may be left from before. */
-static void warn_busy(unsigned cores)
-{
-	double load;
-
-	if (getloadavg(&load, 1) == 1 && load > fmax(1, 0.1 * cores))
-		log_warning("bench: this node has a load of %.1f: it is slower than when idle", load);
-}
-
 static int print_costs(const struct hwbench *b, struct err *e)
 {
 	struct buf out = {0};
@@ -116,6 +108,15 @@ static void number_cell(struct table *t, double value, const char *unit)
 		table_cell(t, "%.1f %s", value, unit);
 }
 
+/* Without rows nothing is printed. */
+static int table_if(struct table *t, unsigned rows, struct err *e)
+{
+	if (rows)
+		return table_finish(t, e) || putchar('\n') == EOF ? -1 : 0;
+	table_free(t);
+	return 0;
+}
+
 static int print_handovers(const struct hwbench *b, struct err *e)
 {
 	static const struct table_column columns[] = {
@@ -135,10 +136,7 @@ static int print_handovers(const struct hwbench *b, struct err *e)
 		number_cell(t, h->seconds * 1e9, "ns");
 		n++;
 	}
-	if (n)
-		return table_finish(t, e) || putchar('\n') == EOF ? -1 : 0;
-	table_free(t);
-	return 0;
+	return table_if(t, n, e);
 }
 
 static int print_between(const struct hwbench *b, struct err *e)
@@ -161,10 +159,7 @@ static int print_between(const struct hwbench *b, struct err *e)
 			number_cell(t, seconds * 1e9, "ns");
 			n++;
 		}
-	if (n)
-		return table_finish(t, e) || putchar('\n') == EOF ? -1 : 0;
-	table_free(t);
-	return 0;
+	return table_if(t, n, e);
 }
 
 static int print_memory(const struct hwbench *b, struct err *e)
@@ -214,7 +209,104 @@ static int print_domains(const struct hwbench *b, struct err *e)
 	return 0;
 }
 
-/* --- */
+/* --- in the registry --- */
+
+static int bench_node_send(const struct cmd *c, const char *node, const struct hwbench *b, struct err *e)
+{
+	json_t *j = hwbench_to_json(b), *answer = NULL;
+	char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+	struct buf path = {0};
+	int rc = 0;
+
+	cmd_node_path(&path, node, "/costs");
+	if (!text)
+		rc = err_set(e, "out of memory");
+	else if (!(answer = cmd_put(c, &path, CLAIM_COSTS, node, text, strlen(text), e)))
+		rc = -1;
+	else if (c->json)
+		rc = cmd_print_json(answer, e);
+	else
+		printf("%s: costs of %u cores and %u NUMA node%s sent\n", node, b->cores, b->numas,
+		       b->numas == 1 ? "" : "s");
+	json_decref(answer);
+	json_decref(j);
+	free(text);
+	return rc;
+}
+
+static void quantity_cell(struct table *t, const json_t *row, const char *key)
+{
+	const json_t *j = json_object_get(row, key);
+	bool is_rate = !strncmp(cmd_text(row, "quantity"), HWBENCH_RATE, strlen(HWBENCH_RATE));
+
+	if (json_is_number(j))
+		table_cell(t, "%.1f %s", json_number_value(j) * (is_rate ? 1e-9 : 1e9), is_rate ? "GB/s" : "ns");
+	else
+		table_cell(t, "-");
+}
+
+static int print_class_costs(const json_t *list, struct err *e)
+{
+	static const struct table_column columns[] = {
+		{ "QUANTITY", TABLE_LEFT }, { "VALUE", TABLE_RIGHT }, { "CLASS", TABLE_RIGHT },
+		{ "SLOW BEYOND", TABLE_RIGHT }, { "", TABLE_LEFT }, {0},
+	};
+	struct table *t = table_new(columns);
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(list, i, row) {
+		bool is_slow = json_is_true(json_object_get(row, "slow"));
+
+		table_cell(t, "%s", cmd_text(row, "quantity"));
+		quantity_cell(t, row, "value");
+		quantity_cell(t, row, "median");
+		quantity_cell(t, row, "limit");
+		table_cell(t, "%s", is_slow ? "slow" : "");
+		table_severity(t, is_slow ? "slow" : "");
+	}
+	return table_finish(t, e);
+}
+
+static int print_node(const struct cmd *c, const char *node, const json_t *list, struct err *e)
+{
+	json_t *about = cmd_get_node(c, node, "", e);
+	json_int_t measured = cmd_number(json_array_get(list, 0), "nodes");
+	char when[WHEN_MAX];
+
+	if (!about)
+		return -1;
+	printf("%s: measured %s; class %s, ", node, when_local(cmd_text(about, "costs_measured"), when),
+	       cmd_text(about, "class"));
+	if (measured)
+		printf("%" JSON_INTEGER_FORMAT " of its nodes measured\n\n", measured);
+	else
+		puts("whose medians topiaryd has not computed yet\n");
+	json_decref(about);
+	return print_class_costs(list, e);
+}
+
+static int bench_node_show(const struct cmd *c, const char *node, struct err *e)
+{
+	struct buf path = {0};
+	json_t *answer, *list;
+	int rc;
+
+	cmd_node_path(&path, node, "/costs");
+	if (!(answer = cmd_get_list(c, &path, "costs", e)))
+		return -1;
+	list = json_object_get(answer, "costs");
+	if (c->json)
+		rc = cmd_print_json(answer, e);
+	else if (!json_array_size(list))
+		rc = err_set(e, "%s: not measured with its present hardware; see topiary bench node --send", node);
+	else
+		rc = print_node(c, node, list, e);
+	json_decref(answer);
+	return rc;
+}
+
+/* --- the command --- */
 
 static void tell_progress(void *user, unsigned done, unsigned all)
 {
@@ -229,11 +321,14 @@ static int node_measure(const struct args *a, struct hwbench *b, struct err *e)
 {
 	hwloc_topology_t t = discover(e);
 	struct progress progress;
+	double load;
 	int rc;
 
 	if (!t)
 		return -1;
-	warn_busy(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE));
+	/* Others use the node: what of its cores they use is not this program's. One below 1 may be left from before. */
+	if (getloadavg(&load, 1) == 1 && load > fmax(1, 0.1 * hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE)))
+		log_warning("bench: this node has a load of %.1f: it is slower than when idle", load);
 	progress_start(&progress, "measuring", 0);
 	rc = hwbench_run(b, t, a->milliseconds * 1e-3, tell_progress, &progress, e);
 	progress_end(&progress);
@@ -257,18 +352,6 @@ static int file_result(const char *path, struct hwbench *b, struct err *e)
 	return rc;
 }
 
-static int print_tables(const struct hwbench *b, struct err *e)
-{
-	return print_handovers(b, e) || print_between(b, e) || print_memory(b, e) || print_domains(b, e) ? -1 : 0;
-}
-
-static int result_send(const struct cmd *c, const struct args *a, const struct hwbench *b, struct err *e)
-{
-	const char *node = a->node ? a->node : getenv("SLURMD_NODENAME");
-
-	return bench_node_send(c, node ? node : c->settings.node_name, b, e);
-}
-
 int cmd_bench(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = { .milliseconds = TIME_NODE };
@@ -281,8 +364,10 @@ int cmd_bench(struct cmd *c, int argc, char **argv, struct err *e)
 		return bench_node_show(c, a.words.list[1], e);
 	rc = a.from ? file_result(a.from, &b, e) : node_measure(&a, &b, e);
 	if (rc == 0)
-		rc = a.send ? result_send(c, &a, &b, e) : c->json ? cmd_print_new(hwbench_to_json(&b), e) :
-		      a.is_costs ? print_costs(&b, e) : print_tables(&b, e);
+		rc = a.send ? bench_node_send(c, a.node ?: getenv("SLURMD_NODENAME") ?: c->settings.node_name, &b, e) :
+		     c->json ? cmd_print_new(hwbench_to_json(&b), e) : a.is_costs ? print_costs(&b, e) :
+		     print_handovers(&b, e) || print_between(&b, e) || print_memory(&b, e) || print_domains(&b, e) ?
+		     -1 : 0;
 	hwbench_free(&b);
 	return rc;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "hosts.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "cmd.h"
+#include "nodes.h"
 #include "shape/hostlist.h"
 
 #define LIST_IN_PATH 4096	/* bytes; topiaryd accepts 32 KiB of headers, and escaping triples a byte */
@@ -42,20 +42,6 @@ static int hosts_add(const char *name, void *user)
 	return 0;
 }
 
-static void drop_doubles(struct hosts *h)
-{
-	struct wanted *w = hosts_wanted(h);
-	size_t n = 0;
-
-	for (size_t i = 0; i < h->n; i++) {
-		if (n && !host_compare(&w[n - 1], &w[i]))
-			free((char *) w[i].host.name);
-		else
-			w[n++] = w[i];
-	}
-	h->n = n;
-}
-
 static void hosts_free(struct hosts *h)
 {
 	if (!h)
@@ -72,8 +58,16 @@ static struct hosts *hosts_new(const char *list, struct err *e)
 
 	err_set(e, "out of memory");
 	if (h && hostlist_expand(list, hosts_add, h, e) == 0 && h->n) {
-		qsort(hosts_wanted(h), h->n, sizeof(struct wanted), host_compare);
-		drop_doubles(h);
+		struct wanted *w = hosts_wanted(h);
+		size_t n = 0;
+
+		qsort(w, h->n, sizeof(*w), host_compare);
+		for (size_t i = 0; i < h->n; i++)
+			if (n && !host_compare(&w[n - 1], &w[i]))
+				free((char *) w[i].host.name);
+			else
+				w[n++] = w[i];
+		h->n = n;
 		return h;
 	}
 	hosts_free(h);
@@ -88,25 +82,6 @@ static bool hosts_find(struct hosts *h, const char *name)
 	if (w)
 		w->found = true;
 	return w;
-}
-
-/* Folded; how many they are. */
-static size_t hosts_missing(const struct hosts *h, struct buf *out)
-{
-	struct wanted *left = malloc(h->n * sizeof(*left));
-	size_t n = 0;
-
-	if (!left) {
-		out->failed = true;
-		return 0;
-	}
-	for (size_t i = 0; i < h->n; i++)
-		if (!hosts_wanted(h)[i].found)
-			left[n++] = hosts_wanted(h)[i];
-	if (n)
-		hosts_fold(&left->host, n, sizeof(*left), out);
-	free(left);
-	return n;
 }
 
 void hosts_query(struct buf *path, const char *list)
@@ -133,24 +108,19 @@ static int check_unlisted(const struct cmd *c, struct hosts *h, const char *list
 	return 0;
 }
 
-static void rows_keep(struct hosts *h, json_t *answer, const char *array)
-{
-	json_t *kept = json_array(), *row;
-	size_t i;
-
-	json_array_foreach(json_object_get(answer, array), i, row)
-		if (hosts_find(h, cmd_text(row, "node")))
-			json_array_append(kept, row);
-	json_object_set_new(answer, array, kept);
-}
-
 static int report_missing(struct cmd *c, const struct hosts *h, struct err *e)
 {
+	struct wanted *left = malloc(h->n * sizeof(*left));
 	struct buf names = {0};
-	size_t n = hosts_missing(h, &names);
+	size_t n = 0;
 	int rc = 0;
 
-	if (names.failed) {
+	for (size_t i = 0; left && i < h->n; i++)
+		if (!hosts_wanted(h)[i].found)
+			left[n++] = hosts_wanted(h)[i];
+	if (n)
+		hosts_fold(&left->host, n, sizeof(*left), &names);
+	if (!left || names.failed) {
 		rc = err_set(e, "out of memory");
 	} else if (n == h->n) {
 		rc = err_set(e, "%.400s: not in the registry", names.data);
@@ -158,31 +128,35 @@ static int report_missing(struct cmd *c, const struct hosts *h, struct err *e)
 		log_warning("%s: not in the registry", names.data);
 		c->status = EXIT_FAILURE;
 	}
+	free(left);
 	buf_free(&names);
 	return rc;
-}
-
-static bool all_found(const struct hosts *h)
-{
-	for (size_t i = 0; i < h->n; i++)
-		if (!hosts_wanted(h)[i].found)
-			return false;
-	return true;
 }
 
 int hosts_keep(struct cmd *c, const char *list, json_t *answer, const char *array, bool whole, struct err *e)
 {
 	struct hosts *h = hosts_new(list, e);
-	int rc;
+	json_t *kept = json_array(), *row;
+	int rc = 0;
+	size_t i;
 
 	if (!h)
-		return -1;
-	rows_keep(h, answer, array);
-	rc = whole || all_found(h) ? 0 : check_unlisted(c, h, list, e);
+		goto error;
+	json_array_foreach(json_object_get(answer, array), i, row)
+		if (hosts_find(h, cmd_text(row, "node")))
+			json_array_append(kept, row);
+	json_object_set_new(answer, array, kept);
+	for (i = 0; !whole && i < h->n && hosts_wanted(h)[i].found; i++)
+		;
+	if (!whole && i < h->n)
+		rc = check_unlisted(c, h, list, e);
 	if (rc == 0)
 		rc = report_missing(c, h, e);
 	hosts_free(h);
 	return rc;
+error:
+	json_decref(kept);
+	return -1;
 }
 
 struct row {
@@ -214,4 +188,69 @@ error:
 	free(list);
 	json_decref(sorted);
 	return err_set(e, "out of memory");
+}
+
+/* --- groups --- */
+
+static int by_key(const void *a, const void *b)
+{
+	const struct group_row *x = a, *y = b;
+	int order = strcmp(x->key, y->key);
+
+	return order ? order : host_compare(&x->host, &y->host);
+}
+
+int groups_make(const json_t *rows, void (*key)(const json_t *row, struct buf *out), struct groups *out, struct err *e)
+{
+	size_t n = json_array_size(rows), kept = 0, i = 0;
+	struct groups g = { .list = calloc(n + 1, sizeof(*g.list)), .rows = calloc(n + 1, sizeof(*g.rows)) };
+
+	for (; g.list && g.rows && i < n; i++) {
+		const json_t *row = json_array_get(rows, i);
+		struct buf text = {0};
+
+		buf_puts(&text, "");
+		key(row, &text);
+		if (text.failed) {
+			buf_free(&text);
+			break;
+		}
+		g.rows[i] = (struct group_row){ .host = host_of(cmd_text(row, "node")), .key = text.data, .row = row };
+	}
+	if (!g.list || !g.rows || i < n) {
+		groups_free(&g);
+		return err_set(e, "out of memory");
+	}
+	qsort(g.rows, n, sizeof(*g.rows), by_key);
+	/* Adjacent rows with one key form a group; a node that repeats a row counts once. The last one has no key. */
+	for (i = 0; i < n; i++) {
+		const struct group_row *last = kept ? &g.rows[kept - 1] : NULL, *r = &g.rows[i];
+		bool same = last && !strcmp(last->key, r->key);
+
+		if (same && !host_compare(&last->host, &r->host)) {
+			free((char *) r->key);
+			continue;
+		}
+		if (!same)
+			g.list[g.n++] = (struct group){ .rows = &g.rows[kept] };
+		g.list[g.n - 1].n++;
+		g.rows[kept++] = *r;
+	}
+	g.rows[kept].key = NULL;
+	*out = g;
+	return 0;
+}
+
+void groups_free(struct groups *g)
+{
+	for (struct group_row *r = g->rows; r && r->key; r++)
+		free((char *) r->key);
+	free(g->rows);
+	free(g->list);
+	*g = (struct groups){0};
+}
+
+void group_hosts(const struct group *g, struct buf *out)
+{
+	hosts_fold(&g->rows->host, g->n, sizeof(*g->rows), out);
 }

@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include <stdlib.h>
 #include <string.h>
 
-#include "changes.h"
+#include "base/log.h"
 #include "cmd.h"
-#include "hosts.h"
+#include "nodes.h"
+#include "shape/hostlist.h"
 #include "table.h"
 #include "target.h"
-#include "shape/hostlist.h"
 
+/* What the registry has of nodes: `topiary nodes`, `shapes`, `history` and `facts`. */
 struct args {
-	const char *hosts, *shape, *class, *drift;
+	const char *hosts;	/* of facts without one the node */
+	/* nodes */
+	const char *shape, *class, *drift;
 	bool names;
+	/* history */
+	const char *node;
+	unsigned limit;		/* 0: the registry's */
+	/* facts */
+	const char *fact, *value;
 };
+
+/* --- nodes --- */
 
 static bool is_filtered(const struct args *a)
 {
@@ -27,7 +38,7 @@ static void set_drift(void *args, const char *severity, struct argp_state *state
 	((struct args *) args)->drift = severity ? severity : "any";
 }
 
-static const struct cmd_option options[] = {
+static const struct cmd_option nodes_options[] = {
 	{ "shape", 0, "SHAPE", CMD_TEXT(shape), "Only nodes of this shape" },
 	{ "class", 0, "CLASS", CMD_TEXT(class), "Only nodes of this class" },
 	{ "drift", 0, "SEVERITY", CMD_OPTIONAL(set_drift),
@@ -37,16 +48,16 @@ static const struct cmd_option options[] = {
 	{0},
 };
 
-static const struct cmd_syntax syntax = {
-	options, "[HOSTLIST]", "List the nodes that the registry knows.", CMD_TEXT(hosts), NULL, NULL,
+static const struct cmd_syntax nodes_syntax = {
+	nodes_options, "[HOSTLIST]", "List the nodes that the registry knows.", CMD_TEXT(hosts), NULL, NULL,
 };
 
-static const struct table_column columns[] = {
+static const struct table_column nodes_columns[] = {
 	{ "NODE", TABLE_LEFT }, { "CLASS", TABLE_LEFT }, { "DRIFT", TABLE_LEFT }, { "SHAPE", TABLE_LEFT },
 	{ "STORED", TABLE_LEFT }, { "BYTES", TABLE_RIGHT }, { "XML", TABLE_RIGHT }, { "LAST BOOT", TABLE_LEFT }, {0},
 };
 
-static void add_row(struct table *t, const json_t *node)
+static void nodes_add_row(struct table *t, const json_t *node)
 {
 	const char *base = json_string_value(json_object_get(node, "base"));
 	char when[WHEN_MAX];
@@ -62,15 +73,15 @@ static void add_row(struct table *t, const json_t *node)
 	table_cell(t, "%s", when_local(json_string_value(json_object_get(node, "last_boot")), when));
 }
 
-static int print_table(const json_t *nodes, struct err *e)
+static int nodes_print_table(const json_t *nodes, struct err *e)
 {
-	struct table *t = table_new(columns);
+	struct table *t = table_new(nodes_columns);
 	json_int_t stored = 0, xml = 0;
 	size_t i, drifted = 0;
 	const json_t *node;
 
 	json_array_foreach(nodes, i, node) {
-		add_row(t, node);
+		nodes_add_row(t, node);
 		stored += cmd_number(node, "stored_bytes");
 		xml += cmd_number(node, "xml_bytes");
 		drifted += json_is_string(json_object_get(node, "drift"));
@@ -83,7 +94,7 @@ static int print_table(const json_t *nodes, struct err *e)
 	return 0;
 }
 
-static int print_names(const json_t *nodes, struct err *e)
+static int nodes_print_names(const json_t *nodes, struct err *e)
 {
 	const json_t *node;
 	size_t i;
@@ -146,7 +157,7 @@ int cmd_nodes(struct cmd *c, int argc, char **argv, struct err *e)
 	json_t *answer, *nodes;
 	int rc = 0;
 
-	if (cmd_parse(c, &syntax, &a, argc, argv, e))
+	if (cmd_parse(c, &nodes_syntax, &a, argc, argv, e))
 		return -1;
 	if (a.names && !c->json && !a.hosts && !is_filtered(&a))
 		return print_all_names(c, e);
@@ -159,7 +170,243 @@ int cmd_nodes(struct cmd *c, int argc, char **argv, struct err *e)
 		rc = hosts_sort(answer, "nodes", e);
 	nodes = json_object_get(answer, "nodes");
 	if (rc == 0)
-		rc = c->json ? cmd_print_json(answer, e) : a.names ? print_names(nodes, e) : print_table(nodes, e);
+		rc = c->json ? cmd_print_json(answer, e) : a.names ? nodes_print_names(nodes,
+										       e) : nodes_print_table(nodes, e);
+	json_decref(answer);
+	return rc;
+}
+
+/* --- shapes --- */
+
+static const struct cmd_syntax shapes_syntax = {
+	.operands = "", .help = "List the shapes of the nodes, and which nodes have each.",
+};
+
+static const struct table_column shapes_columns[] = {
+	{ "SHAPE", TABLE_LEFT }, { "NODES", TABLE_RIGHT }, { "CORES", TABLE_RIGHT }, { "PUS", TABLE_RIGHT },
+	{ "HOSTS", TABLE_CUT }, { "HIERARCHY", TABLE_CUT }, {0},
+};
+
+static int shapes_print_table(const json_t *shapes, struct err *e)
+{
+	static const char *const counts[] = { "nodes", "cores", "pus" };
+	struct table *t = table_new(shapes_columns);
+	const json_t *shape;
+	size_t i;
+
+	json_array_foreach(shapes, i, shape) {
+		table_cell(t, "%s", cmd_text(shape, "shape"));
+		for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
+			table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(shape, counts[k]));
+		table_cell(t, "%s", cmd_text(shape, "hosts"));
+		table_cell(t, "%s", cmd_text(shape, "hierarchy"));
+	}
+	return table_finish(t, e);
+}
+
+int cmd_shapes(struct cmd *c, int argc, char **argv, struct err *e)
+{
+	struct buf path = {0};
+	json_t *answer;
+
+	if (cmd_parse(c, &shapes_syntax, NULL, argc, argv, e))
+		return -1;
+	buf_puts(&path, "/v1/shapes");
+	if (!(answer = cmd_get_list(c, &path, "shapes", e)))
+		return -1;
+	return cmd_print_list(c, answer, "shapes", shapes_print_table, e);
+}
+
+/* --- history --- */
+
+static const struct cmd_option history_options[] = {
+	{ "limit", 0, "N", CMD_NUMBER(limit, 1, 999999999), "Only the last N exports" },
+	{0},
+};
+
+static const struct cmd_syntax history_syntax = {
+	history_options, "NODE", "List a node's exports, newest first, and what changed each time.", CMD_TEXT(node),
+	"a NODE", NULL,
+};
+
+static const struct table_column history_columns[] = {
+	{ "SINCE", TABLE_LEFT }, { "UNTIL", TABLE_LEFT }, { "SHAPE", TABLE_LEFT }, { "STORED", TABLE_LEFT },
+	{ "BYTES", TABLE_RIGHT }, { "CHANGE", TABLE_LEFT }, {0},
+};
+
+static void add_change(struct table *t, const json_t *change)
+{
+	table_cell(t, "%s", cmd_text(change, "words"));
+	table_severity(t, cmd_text(change, "severity"));
+}
+
+static void history_add_row(struct table *t, const json_t *export)
+{
+	const char *until = json_string_value(json_object_get(export, "until"));
+	const json_t *changes = json_object_get(export, "changes");
+	char when[WHEN_MAX];
+
+	table_cell(t, "%s", when_local(cmd_text(export, "since"), when));
+	table_cell(t, "%s", until ? when_local(until, when) : "now");
+	table_cell(t, "%s", cmd_text(export, "shape"));
+	table_cell(t, "%s", cmd_text(export, "stored"));
+	table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(export, "stored_bytes"));
+	add_change(t, json_array_get(changes, 0));
+	for (size_t i = 1; i < json_array_size(changes); i++) {
+		for (size_t column = 0; history_columns[column + 1].head; column++)
+			table_cell(t, "%s", "");
+		add_change(t, json_array_get(changes, i));
+	}
+}
+
+static int history_print_table(const json_t *history, struct err *e)
+{
+	struct table *t = table_new(history_columns);
+	const json_t *export;
+	size_t i;
+
+	json_array_foreach(history, i, export)
+		history_add_row(t, export);
+	return table_finish(t, e);
+}
+
+int cmd_history(struct cmd *c, int argc, char **argv, struct err *e)
+{
+	struct buf path = {0};
+	struct args a = {0};
+	json_t *answer;
+
+	if (cmd_parse(c, &history_syntax, &a, argc, argv, e))
+		return -1;
+	cmd_node_path(&path, a.node, "/history");
+	cmd_query_number(&path, "limit", a.limit);
+	if (!(answer = cmd_get_list(c, &path, "history", e)))
+		return -1;
+	if (!a.limit)
+		cmd_warn_truncated(answer, "use --limit to get more");
+	return cmd_print_list(c, answer, "history", history_print_table, e);
+}
+
+/* --- facts --- */
+
+static const struct cmd_option facts_options[] = {
+	{ "fact", 0, "NAME", CMD_TEXT(fact), "Print this fact for all nodes, or for those in HOSTLIST" },
+	{ "value", 0, "VALUE", CMD_TEXT(value), "Only nodes where the fact has this value" },
+	{0},
+};
+
+static void facts_check_together(void *args, struct argp_state *state)
+{
+	const struct args *a = args;
+
+	if (!a->fact && !a->hosts)
+		argp_error(state, "a NODE or --fact=NAME is required");
+	if (a->value && !a->fact)
+		argp_error(state, "--value requires --fact");
+}
+
+static const struct cmd_syntax facts_syntax = {
+	facts_options, "NODE\n--fact=NAME [HOSTLIST]", "Look up serial numbers, addresses, memory, kernels.",
+	CMD_TEXT(hosts),
+	NULL, facts_check_together,
+};
+
+int facts_print(const json_t *facts, struct err *e)
+{
+	static const struct table_column facts_columns[] = {
+		{ "OBJECT", TABLE_LEFT }, { "FACT", TABLE_LEFT }, { "VALUE", TABLE_LEFT }, {0},
+	};
+	struct table *t = table_new(facts_columns);
+	const json_t *fact;
+	size_t i;
+
+	json_array_foreach(facts, i, fact)
+		for (size_t k = 0; k < 3; k++)
+			table_cell(t, "%s", cmd_text(fact, ((const char *[]){ "object", "fact", "value" })[k]));
+	return table_finish(t, e);
+}
+
+static void describe_fact(const json_t *row, struct buf *out)
+{
+	buf_printf(out, "%s\n%s", cmd_text(row, "object"), cmd_text(row, "value"));
+}
+
+/* By object, then by number of nodes, descending. */
+static int by_count(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+	int order = strcmp(cmd_text(x->rows->row, "object"), cmd_text(y->rows->row, "object"));
+
+	if (order || x->n == y->n)
+		return order ? order : host_compare(&x->rows->host, &y->rows->host);
+	return x->n < y->n ? 1 : -1;
+}
+
+static void facts_add_group(struct table *t, const struct group *g)
+{
+	struct buf hosts = {0};
+
+	group_hosts(g, &hosts);
+	table_cell(t, "%s", cmd_text(g->rows->row, "object"));
+	table_cell(t, "%s", cmd_text(g->rows->row, "value"));
+	table_cell(t, "%zu", g->n);
+	table_cell(t, "%s", hosts.failed ? "?" : hosts.data);
+	buf_free(&hosts);
+}
+
+static int print_groups(const json_t *facts, struct err *e)
+{
+	static const struct table_column facts_columns[] = {
+		{ "OBJECT", TABLE_LEFT }, { "VALUE", TABLE_LEFT }, { "NODES", TABLE_RIGHT }, { "HOSTS", TABLE_CUT },
+		{0},
+	};
+	struct groups groups;
+	struct table *t;
+	int rc;
+
+	if (groups_make(facts, describe_fact, &groups, e))
+		return -1;
+	qsort(groups.list, groups.n, sizeof(*groups.list), by_count);
+	t = table_new(facts_columns);
+	for (size_t i = 0; i < groups.n; i++)
+		facts_add_group(t, &groups.list[i]);
+	rc = table_finish(t, e);
+	groups_free(&groups);
+	return rc;
+}
+
+static json_t *facts_get(const struct cmd *c, const struct args *a, struct err *e)
+{
+	struct buf path = {0};
+
+	if (a->fact) {
+		buf_puts(&path, "/v1/facts");
+		cmd_query(&path, "fact", a->fact);
+		hosts_query(&path, a->hosts);
+		cmd_query(&path, "value", a->value);
+	} else {
+		cmd_node_path(&path, a->hosts, "/facts");
+	}
+	return cmd_get_list(c, &path, "facts", e);
+}
+
+int cmd_facts(struct cmd *c, int argc, char **argv, struct err *e)
+{
+	struct args a = {0};
+	json_t *answer, *facts;
+	int rc = 0;
+
+	if (cmd_parse(c, &facts_syntax, &a, argc, argv, e) || !(answer = facts_get(c, &a, e)))
+		return -1;
+	cmd_warn_truncated(answer, "select fewer nodes with a host list");
+	if (a.fact && a.hosts)
+		rc = hosts_keep(c, a.hosts, answer, "facts", false, e);
+	facts = json_object_get(answer, "facts");
+	if (rc == 0 && a.fact && !json_array_size(facts))
+		log_warning("%s: %s has this fact%s; `topiary facts NODE` prints the facts of a node", a.fact,
+			    a.hosts ? "none of these nodes" : "no node", a.value ? " with this value" : "");
+	if (rc == 0)
+		rc = c->json ? cmd_print_json(answer, e) : a.fact ? print_groups(facts, e) : facts_print(facts, e);
 	json_decref(answer);
 	return rc;
 }

@@ -3,14 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd.h"
-#include "place/cores.h"
-#include "show.h"
-#include "target.h"
 #include "base/hash.h"
+#include "cmd.h"
 #include "hwview/draw.h"
 #include "hwxml/tree.h"
+#include "nodes.h"
+#include "place/cores.h"
 #include "shape/strings.h"
+#include "table.h"
+#include "target.h"
 
 #define LINE 512
 #define LEGEND "L#: hwloc's logical index. White: caches and PUs; pink: memory; grey: cores; olive: PCI devices"
@@ -34,19 +35,15 @@ struct args {
 	unsigned job;		/* 0: none */
 };
 
-static const struct precision *precision_find(const char *name)
-{
-	for (size_t i = 0; i < PRECISIONS; i++)
-		if (!strcmp(precisions[i].name, name))
-			return &precisions[i];
-	return NULL;
-}
-
 static void set_synthetic(void *args, const char *text, struct argp_state *state)
 {
 	struct args *a = args;
 
-	if (!(a->precision = precision_find(text ? text : "hierarchy")))
+	a->precision = NULL;
+	for (size_t i = 0; i < PRECISIONS; i++)
+		if (!strcmp(precisions[i].name, text ? text : "hierarchy"))
+			a->precision = &precisions[i];
+	if (!a->precision)
 		argp_error(state, "--synthetic=%s: invalid value, expected one of: hierarchy, cores, detail, "
 			   "allocation", text);
 }
@@ -90,6 +87,78 @@ static const struct cmd_syntax syntax = {
 	options, "NODE[@WHEN]", "Show one node, now or at a time in the past.", CMD_TEXT(node),
 	"a NODE", check_together,
 };
+
+/* --- a node in words --- */
+
+/* A member of the answer, as it is or as a time, if it has it. */
+static void row_text(struct table *t, const char *name, const json_t *node, const char *key, bool is_time)
+{
+	char when[WHEN_MAX];
+
+	if (!json_is_string(json_object_get(node, key)))
+		return;
+	table_label(t, name);
+	table_cell(t, "%s", is_time ? when_local(cmd_text(node, key), when) : cmd_text(node, key));
+}
+
+/* The highest severity, and a line for each change. */
+static void describe_drift(struct table *t, const json_t *drift)
+{
+	const char *severity = json_string_value(json_object_get(drift, "severity"));
+	const json_t *change;
+	size_t i;
+
+	table_label(t, "drift");
+	if (!severity) {
+		table_cell(t, "none");
+		return;
+	}
+	table_cell(t, "%s", severity);
+	table_severity(t, severity);
+	row_text(t, "drift since", drift, "since", true);
+	json_array_foreach(json_object_get(drift, "changes"), i, change) {
+		table_label(t, "");
+		table_cell(t, "%s", cmd_text(change, "words"));
+		table_severity(t, cmd_text(change, "severity"));
+	}
+}
+
+/* A line for each member of the registry's answer, and its drift, which is NULL for a node in the past. */
+static int summary_print(const json_t *node, const json_t *drift, struct err *e)
+{
+	static const struct table_column columns[] = { { "", TABLE_LEFT }, { "", TABLE_LEFT }, {0} };
+	const char *stored = json_string_value(json_object_get(node, "stored"));
+	const char *base = json_string_value(json_object_get(node, "base"));
+	struct table *t = table_new(columns);
+
+	table_label(t, "node");
+	table_cell(t, "%s", cmd_text(node, "node"));
+	table_colour(t, COLOUR_BOLD);
+	row_text(t, "at", node, "at", true);
+	row_text(t, "class", node, "class", false);
+	if (drift)
+		describe_drift(t, drift);
+	row_text(t, "shape", node, "shape", false);
+	table_label(t, "cores");
+	table_cell(t, "%" JSON_INTEGER_FORMAT ", %" JSON_INTEGER_FORMAT " PUs", cmd_number(node, "cores"),
+		   cmd_number(node, "pus"));
+	row_text(t, "hierarchy", node, "hierarchy", false);
+	row_text(t, "allocation", node, "allocation", false);
+	row_text(t, "last boot", node, "last_boot", true);
+	row_text(t, "topology since", node, "topology_since", true);
+	row_text(t, "costs measured", node, "costs_measured", true);
+	table_label(t, "XML");
+	table_cell(t, "%" JSON_INTEGER_FORMAT " bytes", cmd_number(node, "xml_bytes"));
+	if (stored) {
+		table_label(t, "stored");
+		table_cell(t, "%" JSON_INTEGER_FORMAT " bytes, %s%s%s", cmd_number(node, "stored_bytes"), stored,
+			   base ? " of " : "", base ? base : "");
+	}
+	row_text(t, "SHA-256", node, "sha256", false);
+	return table_finish(t, e);
+}
+
+/* --- its document --- */
 
 static int read_xml(const struct cmd *c, const struct args *a, struct buf *out, struct err *e)
 {
@@ -158,12 +227,15 @@ static json_t *past_facts(const struct tree *tree, const struct target *t, struc
 	return j;
 }
 
-static json_t *of_the_past(const struct cmd *c, const struct args *a, struct err *e)
+/* The registry's answer about a node, or its facts if these were requested; of the past from the document. */
+static json_t *read_words(const struct cmd *c, const struct args *a, struct err *e)
 {
 	struct buf xml = {0};
 	struct tree *tree;
 	json_t *j = NULL;
 
+	if (!*a->target.at)
+		return cmd_get_node(c, a->target.node, a->form == FORM_FACTS ? "/facts" : "", e);
 	if (read_xml(c, a, &xml, e))
 		return NULL;
 	if ((tree = tree_parse(xml.data, xml.len, a->target.node, e)))
@@ -171,24 +243,6 @@ static json_t *of_the_past(const struct cmd *c, const struct args *a, struct err
 	tree_free(tree);
 	buf_free(&xml);
 	return j;
-}
-
-/* The registry's answer about a node, or its facts if these were requested. */
-static json_t *read_words(const struct cmd *c, const struct args *a, struct err *e)
-{
-	return *a->target.at ? of_the_past(c, a, e)
-			     : cmd_get_node(c, a->target.node, a->form == FORM_FACTS ? "/facts" : "", e);
-}
-
-static int show_summary(const struct cmd *c, const struct args *a, const json_t *node, struct err *e)
-{
-	json_t *drift = NULL;
-	int rc = -1;
-
-	if (*a->target.at || (drift = cmd_get_node(c, a->target.node, "/drift", e)))
-		rc = summary_print(node, drift, e);
-	json_decref(drift);
-	return rc;
 }
 
 static int show_synthetic(const struct cmd *c, const struct args *a, const json_t *node, struct err *e)
@@ -215,8 +269,8 @@ static int show_synthetic(const struct cmd *c, const struct args *a, const json_
 
 static int show_words(const struct cmd *c, const struct args *a, struct err *e)
 {
-	json_t *words = read_words(c, a, e);
-	int rc;
+	json_t *words = read_words(c, a, e), *drift = NULL;
+	int rc = -1;
 
 	if (!words)
 		return -1;
@@ -226,8 +280,9 @@ static int show_words(const struct cmd *c, const struct args *a, struct err *e)
 		rc = cmd_print_json(words, e);
 	else if (a->form == FORM_FACTS)
 		rc = facts_print(json_object_get(words, "facts"), e);
-	else
-		rc = show_summary(c, a, words, e);
+	else if (*a->target.at || (drift = cmd_get_node(c, a->target.node, "/drift", e)))
+		rc = summary_print(words, drift, e);
+	json_decref(drift);
 	json_decref(words);
 	return rc;
 }
@@ -306,23 +361,18 @@ static int show_drawing(const struct cmd *c, const struct args *a, const struct 
 	return rc;
 }
 
-static int show_document(const struct cmd *c, const struct args *a, struct err *e)
-{
-	struct buf xml = {0};
-	int rc = read_xml(c, a, &xml, e);
-
-	if (rc == 0)
-		rc = a->form == FORM_SVG ? show_drawing(c, a, &xml, e) : cmd_write(a->output, &xml, e);
-	buf_free(&xml);
-	return rc;
-}
-
 int cmd_show(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = { .form = FORM_SUMMARY };
+	struct buf xml = {0};
+	int rc;
 
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
-	return a.form == FORM_XML || a.form == FORM_CANONICAL || a.form == FORM_SVG ? show_document(c, &a, e)
-										    : show_words(c, &a, e);
+	if (a.form != FORM_XML && a.form != FORM_CANONICAL && a.form != FORM_SVG)
+		return show_words(c, &a, e);
+	if ((rc = read_xml(c, &a, &xml, e)) == 0)
+		rc = a.form == FORM_SVG ? show_drawing(c, &a, &xml, e) : cmd_write(a.output, &xml, e);
+	buf_free(&xml);
+	return rc;
 }

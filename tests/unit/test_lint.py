@@ -17,7 +17,7 @@ CLEAN = {
     "lib/map/b.h": HEAD + "struct b {\n\tstruct a *a;\n};\nstruct a;\n",
     "lib/map/many_parts.h": HEAD
     + "struct many;\nenum many_s { A };\nstruct map_x {\n\tint x;\n};\ntypedef int many_fn(int n);\n",
-    "cli/nodes/packing.h": HEAD + "struct packed {\n\tint x;\n};\nenum packed_kind { P };\n", "docs/x.8": PAGE,
+    "cli/place/place.h": HEAD + "struct job {\n\tint x;\n};\nenum job_kind { P };\n", "docs/x.8": PAGE,
     "docs/topiary.conf.5": PAGE.replace("X 8", "X 5"),
     "tests/x.py": "# SPDX-License-Identifier: GPL-2.0-or-later\n",
 }
@@ -60,8 +60,8 @@ def test_clean_tree_is_clean(lint):
      "lint: lib/map/c.h:2: typedef d begins with no word of the file or folder name"),
     ("lib/map/c.h", HEAD + "typedef const unsigned d;\n",
      "lint: lib/map/c.h:2: typedef d begins with no word of the file or folder name"),
-    ("cli/nodes/packing.h", HEAD + "struct packing {\n\tint y;\n};\n",
-     "lint: tools/lint: cli/nodes/packing.h has no type or function packed"),
+    ("cli/place/place.h", HEAD + "struct place {\n\tint y;\n};\n",
+     "lint: tools/lint: cli/place/place.h has no type or function job"),
     ("x.c", HEAD + "\t" * 15 + "x\n", "lint: x.c:2: 121 columns, 120 are allowed"),
     ("bench/x.py", f"{HEAD[:-1]}{'x' * (121 - len(HEAD[:-1]))}\n", "lint: bench/x.py:1: 121 columns, 120 are allowed"),
     ("tests/unit/x.py", "# SPDX-License-Identifier: GPL-2.0-or-later \n", "lint: tests/unit/x.py:1: trailing space"),
