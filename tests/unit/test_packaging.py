@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """A machine that packaging/setup prepared has all that the packages are built with."""
+import os
 import re
 import shutil
 import subprocess
 
+import pytest
 from rig.paths import BUILD, ROOT
 
 
@@ -56,3 +58,34 @@ def test_programs_bind_now_and_plugins_lazily():
     assert {name for name in ("topiary", "topiaryd", "topiary-agent", "topiary-monitor")
             if not binds_now(BUILD / name)} == set()
     assert not [path for path in (BUILD / "slurm").glob("*.so") if binds_now(path)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("hook", ["enroot", "apptainer", None])
+def test_container_has_the_step_directory(hook, tmp_path):
+    """As enroot and Apptainer mount it: by a line of a table, and by a configured path."""
+    step, root, mounts = tmp_path / "run/7.0", tmp_path / "root", tmp_path / "mounts"
+    step.mkdir(parents=True)
+    (step / "topology.xml").write_text("<topology/>")
+    paths = [d for d in ("/usr", "/bin", "/lib", "/lib64") if os.path.exists(d)]
+    env = {"PATH": "/usr/bin:/bin", "ENROOT_MOUNTS": str(mounts), "SLURM_JOB_ID": "7", "TOPIARY_STEP_DIR": str(step)}
+    examples, lines = ROOT / "packaging/examples", ""
+    if hook == "enroot":
+        subprocess.run([examples / "enroot-hook"], env={**env, "SLURM_JOB_ID": ""}, check=True)
+        assert not mounts.exists(), "outside of jobs nothing is mounted"
+        subprocess.run([examples / "enroot-hook"], env=env, check=True)
+        lines = mounts.read_text()
+        source, target, kind, options = lines.split()
+        assert (source, target, kind) == (str(step.parent),) * 2 + ("none",) and {"bind", "ro"} <= {*options.split(",")}
+    elif hook == "apptainer":
+        assert "\nbind path = /run/topiary\n" in (examples / "apptainer.conf").read_text()
+        lines = f"{step.parent} {step.parent} none bind\n"
+    for path in paths:
+        (root / path[1:]).mkdir(parents=True)
+    script = "".join(f"mount --bind {p} {root}{p}\n" for p in paths)
+    for line in lines.splitlines():
+        source, target = line.split()[:2]
+        script += f"mkdir -p {root}{target}\nmount --bind {source} {root}{target}\n"
+    done = subprocess.run(["unshare", "-m", "sh", "-ec", f"{script}exec chroot {root} cat {step}/topology.xml"], env=env,
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout == "<topology/>") == bool(hook), done
