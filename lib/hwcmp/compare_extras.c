@@ -33,22 +33,6 @@ struct values {
 
 #define EFFICIENCY "forced_efficiency"
 
-static void part_name(struct part *p, unsigned nth)
-{
-	const char *name = tree_extra_attr(p->head, "name");
-
-	switch (p->head->element->tag) {
-	case TAG_CPUKIND:
-		snprintf(p->name, sizeof(p->name), "CPU kind %u", nth);
-		break;
-	case TAG_MEMATTR:
-		snprintf(p->name, sizeof(p->name), "memory attribute %.64s", name);
-		break;
-	default:
-		snprintf(p->name, sizeof(p->name), "distances %.64s", name ? name : "(unnamed)");
-	}
-}
-
 static int part_order(const void *x, const void *y)
 {
 	const struct part *a = x, *b = y;
@@ -108,13 +92,17 @@ static int parts_make(const struct tree *t, struct parts *out)
 
 	if (!(out->list = calloc(t->nextras + 1, sizeof(*out->list))))
 		return -1;
-	for (size_t i = 0; i < t->nextras; i++) {
-		if (heads & 1u << t->extras[i].element->tag) {
+	for (const struct tree_extra *x = t->extras; x < t->extras + t->nextras; x++) {
+		if (heads & 1u << x->element->tag) {
 			struct part *p = &out->list[out->n++];
+			const char *name = tree_extra_attr(x, "name");
 
-			p->head = &t->extras[i];
-			part_name(p, kinds);
-			kinds += p->head->element->tag == TAG_CPUKIND;
+			p->head = x;
+			if (x->element->tag == TAG_CPUKIND)
+				snprintf(p->name, sizeof(p->name), "CPU kind %u", kinds++);
+			else
+				snprintf(p->name, sizeof(p->name), "%s %.64s", x->element->tag == TAG_MEMATTR ?
+					 "memory attribute" : "distances", name ? name : "(unnamed)");
 		}
 		out->list[out->n - 1].n++;
 	}
@@ -261,47 +249,41 @@ static int attributes_read(const struct compare_side *s, bool second, const stru
 
 /* --- remarks --- */
 
-struct finding {
-	size_t differ;
-	struct value from, to;	/* the first */
-};
-
-static struct finding values_compare(const struct values *a, const struct values *b)
+/* The first value that differs, and how many. */
+static void values_compare(const struct compare_match *m, const struct part *p, const struct values v[2],
+			   struct compare_remarks *r)
 {
-	struct finding f = {0};
+	const struct value *from = NULL, *to = NULL;
+	struct buf tail = {0}, what = {0};
+	size_t differ = 0;
 
-	for (size_t i = 0, j = 0; i < a->n && j < b->n;) {
-		int rc = value_order(&a->list[i], &b->list[j]);
+	for (size_t i = 0, j = 0; i < v[0].n && j < v[1].n;) {
+		const struct value *a = &v[0].list[i], *b = &v[1].list[j];
+		int rc = value_order(a, b);
 
-		if (!rc && strcmp(a->list[i].text, b->list[j].text) && !f.differ++) {
-			f.from = a->list[i];
-			f.to = b->list[j];
+		if (!rc && strcmp(a->text, b->text) && !differ++) {
+			from = a;
+			to = b;
 		}
 		i += rc <= 0;
 		j += rc >= 0;
 	}
-	return f;
-}
-
-static void values_report(const struct compare_match *m, const struct part *p, const struct finding *f,
-			  struct compare_remarks *r)
-{
-	struct buf tail = {0}, what = {0};
-
+	if (!differ)
+		return;
 	buf_puts(&what, "");
-	tree_label(m->side[0].t, f->from.of, &what);
+	tree_label(m->side[0].t, from->of, &what);
 	if (p->head->element->tag != TAG_MEMATTR) {
 		buf_puts(&what, " to ");
-		tree_label(m->side[0].t, f->from.to, &what);
+		tree_label(m->side[0].t, from->to, &what);
 	}
 	if (what.failed) {
 		r->failed = true;
 	} else {
-		buf_printf(&tail, ": %s %s -> %s", what.data, f->from.text, f->to.text);
-		if (f->differ > 1)
-			buf_printf(&tail, " (and %zu more)", f->differ - 1);
+		buf_printf(&tail, ": %s %s -> %s", what.data, from->text, to->text);
+		if (differ > 1)
+			buf_printf(&tail, " (and %zu more)", differ - 1);
 		compare_remark_add(r, SEVERITY_WIRING, CHANGE_CHANGED, m->side[0].t->n + p->head->line, NULL, p->name,
-				   what.data, f->from.text, f->to.text, &tail);
+				   what.data, from->text, to->text, &tail);
 	}
 	buf_free(&what);
 }
@@ -325,12 +307,8 @@ static void compare_distances(const struct compare_match *m, const struct part *
 		if (!rc)
 			qsort(v[i].list, v[i].n, sizeof(*v[i].list), value_order);
 	}
-	if (!rc) {
-		struct finding f = values_compare(&v[0], &v[1]);
-
-		if (f.differ)
-			values_report(m, a, &f, r);
-	}
+	if (!rc)
+		values_compare(m, a, v, r);
 	r->failed |= rc;
 	for (int i = 0; i < 2; i++) {
 		words_free(index[i]);
@@ -344,101 +322,54 @@ static void compare_attributes(const struct compare_match *m, const struct part 
 {
 	struct values v[2] = {0};
 
-	if (attributes_read(&m->side[0], false, a, &v[0]) || attributes_read(&m->side[1], true, b, &v[1])) {
+	if (attributes_read(&m->side[0], false, a, &v[0]) || attributes_read(&m->side[1], true, b, &v[1]))
 		r->failed = true;
-	} else {
-		struct finding f = values_compare(&v[0], &v[1]);
-
-		if (f.differ)
-			values_report(m, a, &f, r);
-	}
+	else
+		values_compare(m, a, v, r);
 	free(v[0].list);
 	free(v[1].list);
 }
 
-static void cpu_kind_remark(const struct compare_match *m, const struct part *p, const char *name, const char *from,
-			    const char *to, struct compare_remarks *r)
+struct kind {
+	const struct compare_match *match;
+	const struct part *part;
+	struct compare_remarks *remarks;
+};
+
+static void cpu_kind_remark(void *user, const char *name, const char *from, const char *to)
 {
+	const struct kind *k = user;
 	struct buf tail = {0};
 
-	if (!strcmp(from, to) || compare_match_by_format(m, name, from, to))
+	if (!strcmp(from, to) || compare_match_by_format(k->match, name, from, to))
 		return;
 	compare_value_tail(name, from, to, &tail);
-	compare_remark_add(r, SEVERITY_WIRING, CHANGE_CHANGED, m->side[0].t->n + p->head->line, "CPU kind", p->name,
-			   name, from, to, &tail);
+	compare_remark_add(k->remarks, SEVERITY_WIRING, CHANGE_CHANGED, k->match->side[0].t->n + k->part->head->line,
+			   "CPU kind", k->part->name, name, from, to, &tail);
 }
 
-static const char *info_name(const struct tree_extra *info)
+/* The infos of a part, as pairs; NULL when memory is short. */
+static struct tree_pair *infos_of(const struct part *p)
 {
-	return tree_extra_attr(info, "name");
-}
-
-static int info_order(const void *x, const void *y)
-{
-	const struct tree_extra *const *a = x, *const *b = y;
-	int rc = strcmp(info_name(*a), info_name(*b));
-
-	return rc ? rc : (*a > *b) - (*a < *b);
-}
-
-static const struct tree_extra **infos_sorted(const struct part *p)
-{
-	const struct tree_extra **list = calloc(p->n, sizeof(*list));
+	struct tree_pair *list = calloc(p->n, sizeof(*list));
 
 	for (size_t i = 1; list && i < p->n; i++)
-		list[i - 1] = &p->head[i];
-	if (list)
-		qsort(list, p->n - 1, sizeof(*list), info_order);
+		list[i - 1] = (struct tree_pair){ .name = tree_extra_attr(&p->head[i], "name"),
+						  .value = tree_extra_attr(&p->head[i], "value") };
 	return list;
 }
 
-/*
- * The CPUs of a kind are not compared: CPUs that come and go are reported as such. Several infos of a name are compared
- * in order.
- */
+/* The CPUs of a kind are not compared: CPUs that come and go are reported as such. */
 static void compare_kinds(const struct compare_match *m, const struct part *a, const struct part *b,
 			  struct compare_remarks *r)
 {
-	const struct tree_extra **x = infos_sorted(a), **y = infos_sorted(b);
+	struct tree_pair *x = infos_of(a), *y = infos_of(b);
+	struct kind k = { m, a, r };
 
-	cpu_kind_remark(m, a, "efficiency", a->rank, b->rank, r);
-	r->failed |= !x || !y;
-	for (size_t i = 0, j = 0; x && y && (i + 1 < a->n || j + 1 < b->n);) {
-		int rc = i + 1 == a->n ? 1 : j + 1 == b->n ? -1 : strcmp(info_name(x[i]), info_name(y[j]));
-
-		cpu_kind_remark(m, a, info_name(rc <= 0 ? x[i] : y[j]), rc <= 0 ? tree_extra_attr(x[i], "value") : "",
-				rc >= 0 ? tree_extra_attr(y[j], "value") : "", r);
-		i += rc <= 0;
-		j += rc >= 0;
-	}
+	cpu_kind_remark(&k, "efficiency", a->rank, b->rank);
+	r->failed |= !x || !y || compare_pairs(x, a->n - 1, y, b->n - 1, cpu_kind_remark, &k);
 	free(x);
 	free(y);
-}
-
-static void part_report(const struct compare_match *m, const struct part *p, bool gone, struct compare_remarks *r)
-{
-	struct buf tail = {0};
-
-	if (m->newer == !gone)	/* a later hwloc reports more */
-		return;
-	buf_puts(&tail, gone ? " gone" : " new");
-	compare_remark_add(r, SEVERITY_WIRING, gone ? CHANGE_GONE : CHANGE_EXTRA, m->side[0].t->n + p->head->line,
-			   "CPU kind", p->name, "", "", "", &tail);
-}
-
-static void compare_part(const struct compare_match *m, const struct part *a, const struct part *b,
-			 struct compare_remarks *r)
-{
-	switch (a->head->element->tag) {
-	case TAG_CPUKIND:
-		compare_kinds(m, a, b, r);
-		break;
-	case TAG_MEMATTR:
-		compare_attributes(m, a, b, r);
-		break;
-	default:
-		compare_distances(m, a, b, r);
-	}
 }
 
 void compare_extras(const struct compare_match *m, struct compare_remarks *r)
@@ -450,10 +381,18 @@ void compare_extras(const struct compare_match *m, struct compare_remarks *r)
 	for (size_t i = 0, j = 0; !r->failed && (i < a.n || j < b.n);) {
 		int rc = i == a.n ? 1 : j == b.n ? -1 : strcmp(a.list[i].name, b.list[j].name);
 
-		if (rc)
-			part_report(m, rc < 0 ? &a.list[i] : &b.list[j], rc < 0, r);
-		else
-			compare_part(m, &a.list[i], &b.list[j], r);
+		const struct part *p = rc > 0 ? &b.list[j] : &a.list[i];
+		struct buf tail = {0};
+
+		if (rc && m->newer != (rc > 0)) {		/* otherwise a later hwloc reports more */
+			buf_puts(&tail, rc < 0 ? " gone" : " new");
+			compare_remark_add(r, SEVERITY_WIRING, rc < 0 ? CHANGE_GONE : CHANGE_EXTRA,
+					   m->side[0].t->n + p->head->line, "CPU kind", p->name, "", "", "", &tail);
+		} else if (!rc) {
+			(p->head->element->tag == TAG_CPUKIND ? compare_kinds :
+			 p->head->element->tag == TAG_MEMATTR ? compare_attributes : compare_distances)(m, p,
+													&b.list[j], r);
+		}
 		i += rc <= 0;
 		j += rc >= 0;
 	}

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "delta/field_layout.h"
 #include "hwcmp/compare.h"
 #include "hwcmp/compare_parts.h"
-#include "delta/field_layout.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -108,32 +108,18 @@ void compare_size_format(unsigned long long bytes, char out[static SIZE_TEXT])
 	snprintf(out, SIZE_TEXT, "%.4g %s", value, units[unit]);
 }
 
-static void sizes_tail(const char *what, unsigned long long from, unsigned long long to, const char *from_words,
-		       const char *to_words, struct buf *out)
-{
-	if (strcmp(from_words, to_words))
-		buf_printf(out, ": %s %s -> %s", what, from_words, to_words);
-	else
-		buf_printf(out, ": %s %llu -> %llu bytes", what, from, to);
-}
-
 void compare_size_tail(const char *what, unsigned long long from, unsigned long long to, struct buf *out)
 {
+	/* The nominal memory is reported, not what the kernel left of it. */
+	bool memory = !strcmp(what, "memory");
 	char a[SIZE_TEXT], b[SIZE_TEXT];
 
-	compare_size_format(from, a);
-	compare_size_format(to, b);
-	sizes_tail(what, from, to, a, b, out);
-}
-
-/* The nominal memory is reported, not what the kernel left of it. */
-void compare_memory_tail(unsigned long long from, unsigned long long to, struct buf *out)
-{
-	char a[SIZE_TEXT], b[SIZE_TEXT];
-
-	compare_size_format(field_memory_nominal(from), a);
-	compare_size_format(field_memory_nominal(to), b);
-	sizes_tail("memory", from, to, a, b, out);
+	compare_size_format(memory ? field_memory_nominal(from) : from, a);
+	compare_size_format(memory ? field_memory_nominal(to) : to, b);
+	if (strcmp(a, b))
+		buf_printf(out, ": %s %s -> %s", what, a, b);
+	else
+		buf_printf(out, ": %s %llu -> %llu bytes", what, from, to);
 }
 
 /* --- values --- */
@@ -219,7 +205,7 @@ enum change_direction compare_fact_direction(const char *name, const char *from,
 void compare_fact_tail(const char *name, const char *from, const char *to, struct buf *out)
 {
 	if (!strcmp(name, "memory") && is_number(from) && is_number(to))
-		compare_memory_tail(strtoull(from, NULL, 10), strtoull(to, NULL, 10), out);
+		compare_size_tail(name, strtoull(from, NULL, 10), strtoull(to, NULL, 10), out);
 	else
 		compare_value_tail(name, from, to, out);
 }

@@ -34,19 +34,6 @@ const char *compare_match_exporter(const struct tree *t)
 	return version ? version : "";
 }
 
-/* A later hwloc reports more, and a later format has more of it. */
-static long exporter_rank(const struct tree *t)
-{
-	return strtol(t->version, NULL, 10) + strtol(compare_match_exporter(t), NULL, 10);
-}
-
-static int newer_find(const struct tree *s, const struct tree *t)
-{
-	long a = exporter_rank(s), b = exporter_rank(t);
-
-	return a == b ? -1 : b > a;
-}
-
 /* Infos that hwloc 3 writes elsewhere or no longer, or that change with it. */
 static const char *const replaced[] = { "hwlocVersion", "Backend", "Inclusive", "MemoryTier*", "XGMIPeers", "pages *" };
 
@@ -98,15 +85,8 @@ struct keys {
 	struct buf text;
 };
 
-/* The key of an object of this side in one round of matching; false if it does not take part. */
-typedef bool key_text(const struct compare_side *s, const struct compare_match *m, size_t object, struct buf *out);
-
-static bool key_pu(const struct compare_side *s, const struct compare_match *m, size_t object, struct buf *out)
-{
-	(void)m;
-	buf_printf(out, "%ld", s->t->objects[object].os_index);
-	return compare_tree_is(s->t, object, "PU") && s->t->objects[object].os_index >= 0;
-}
+/* What objects are matched by, in one round of matching each. */
+enum key_kind { BY_PU, BY_LABEL, BY_PCI_AND_NAME, BY_PCI_AND_SUBTYPE, BY_DEVICE };
 
 static const char *attr_or(const struct compare_side *s, size_t object, const char *name)
 {
@@ -115,51 +95,35 @@ static const char *attr_or(const struct compare_side *s, size_t object, const ch
 	return value ? value : "";
 }
 
-static bool key_fixed(const struct compare_side *s, const struct compare_match *m, size_t object, struct buf *out)
+/* The key of an object of this side; false if it does not take part. */
+static bool key_write(const struct compare_match *m, int side, size_t object, enum key_kind kind, struct buf *out)
 {
+	const struct compare_side *s = &m->side[side];
 	const struct tree_object *o = &s->t->objects[object];
+	bool is_device = compare_tree_is(s->t, object, "OSDev");
+	long plug = o->parent;
 
-	(void)m;
-	if (compare_tree_is(s->t, object, "OSDev") || o->type->family == FAMILY_TREE)
-		return false;
-	tree_label(s->t, object, out);
-	if (compare_tree_is(s->t, object, "PCIDev"))
-		buf_printf(out, " %.*s", PCI_CARD, attr_or(s, object, "pci_type"));
-	return true;
-}
-
-/* An OS device by its PCI device, if that is matched: in the numbering of side 0. */
-static bool key_plug(const struct compare_side *s, const struct compare_match *m, size_t object, struct buf *out)
-{
-	long plug = s->t->objects[object].parent;
-
-	if (!compare_tree_is(s->t, object, "OSDev") || s->partner[plug] < 0 || !compare_tree_is(s->t, plug, "PCIDev"))
-		return false;
-	buf_printf(out, "%ld %s ", s == &m->side[0] ? plug : s->partner[plug], attr_or(s, object, "osdev_type"));
-	return true;
-}
-
-static bool key_plugged(const struct compare_side *s, const struct compare_match *m, size_t object, struct buf *out)
-{
-	bool is = key_plug(s, m, object, out);
-
-	buf_puts(out, attr_or(s, object, "name"));
-	return is;
-}
-
-static bool key_renamed(const struct compare_side *s, const struct compare_match *m, size_t object, struct buf *out)
-{
-	bool is = key_plug(s, m, object, out);
-
-	buf_puts(out, attr_or(s, object, "subtype"));
-	return is;
-}
-
-static bool key_device(const struct compare_side *s, const struct compare_match *m, size_t object, struct buf *out)
-{
-	(void)m;
-	buf_printf(out, "%s %s", attr_or(s, object, "osdev_type"), attr_or(s, object, "name"));
-	return compare_tree_is(s->t, object, "OSDev");
+	switch (kind) {
+	case BY_PU:
+		buf_printf(out, "%ld", o->os_index);
+		return compare_tree_is(s->t, object, "PU") && o->os_index >= 0;
+	case BY_LABEL:
+		if (is_device || o->type->family == FAMILY_TREE)
+			return false;
+		tree_label(s->t, object, out);
+		if (compare_tree_is(s->t, object, "PCIDev"))
+			buf_printf(out, " %.*s", PCI_CARD, attr_or(s, object, "pci_type"));
+		return true;
+	case BY_DEVICE:
+		buf_printf(out, "%s %s", attr_or(s, object, "osdev_type"), attr_or(s, object, "name"));
+		return is_device;
+	default:	/* by its PCI device, if that is matched: in the numbering of side 0 */
+		if (!is_device || s->partner[plug] < 0 || !compare_tree_is(s->t, plug, "PCIDev"))
+			return false;
+		buf_printf(out, "%ld %s %s", side ? s->partner[plug] : plug, attr_or(s, object, "osdev_type"),
+			   attr_or(s, object, kind == BY_PCI_AND_NAME ? "name" : "subtype"));
+		return true;
+	}
 }
 
 static int key_order(const void *x, const void *y)
@@ -170,14 +134,16 @@ static int key_order(const void *x, const void *y)
 	return rc ? rc : (a->object > b->object) - (a->object < b->object);
 }
 
-static int keys_make(const struct compare_side *s, const struct compare_match *m, key_text *text, struct keys *k)
+static int keys_make(const struct compare_match *m, int side, enum key_kind kind, struct keys *k)
 {
+	const struct compare_side *s = &m->side[side];
+
 	if (!(k->list = calloc(s->t->n, sizeof(*k->list))))
 		return -1;
 	for (size_t i = 1; i < s->t->n; i++) {
 		size_t at = k->text.len;
 
-		if (!is_free(s, i) || !text(s, m, i, &k->text)) {
+		if (!is_free(s, i) || !key_write(m, side, i, kind, &k->text)) {
 			k->text.len = at;
 			continue;
 		}
@@ -193,11 +159,11 @@ static int keys_make(const struct compare_side *s, const struct compare_match *m
 }
 
 /* Objects with the same key are matched in order. */
-static int pair_named(struct compare_match *m, key_text *text)
+static int pair_named(struct compare_match *m, enum key_kind kind)
 {
 	struct keys k[2] = {0};
 	size_t a = 0, b = 0;
-	int rc = keys_make(&m->side[0], m, text, &k[0]) || keys_make(&m->side[1], m, text, &k[1]) ? -1 : 0;
+	int rc = keys_make(m, 0, kind, &k[0]) || keys_make(m, 1, kind, &k[1]) ? -1 : 0;
 
 	while (!rc && a < k[0].n && b < k[1].n) {
 		int order = strcmp(k[0].list[a].text, k[1].list[b].text);
@@ -216,30 +182,27 @@ static int pair_named(struct compare_match *m, key_text *text)
 
 /* --- by contents --- */
 
-/* From two matched objects towards the root: matches unmatched ancestors of this type, or of any if it is NULL. */
-static void pair_around(struct compare_match *m, size_t a, size_t b, const char *type)
+/* From all matched objects of a type towards the root: matches unmatched ancestors of this type, or of any if NULL. */
+static void pair_around(struct compare_match *m, const char *of, const char *type)
 {
 	const struct tree_object *x = m->side[0].t->objects, *y = m->side[1].t->objects;
 
-	for (long i = x[a].parent; i > 0; i = x[i].parent) {
-		if (!is_free(&m->side[0], i) || (type && strcmp(x[i].type->name, type)) ||
-		    (!type && !same_package(m, i, b)))
-			continue;
-		for (long j = y[b].parent; j > 0; j = y[j].parent)
-			if (x[i].type == y[j].type && is_free(&m->side[1], j)) {
+	for (size_t a = 0; a < m->side[0].t->n; a++) {
+		int b = m->side[0].partner[a];
+
+		for (long i = b >= 0 && compare_tree_is(m->side[0].t, a,
+							of) ? x[a].parent : 0; i > 0; i = x[i].parent) {
+			long j = y[b].parent;
+
+			if (!is_free(&m->side[0], i) || (type && strcmp(x[i].type->name, type)) ||
+			    (!type && !same_package(m, i, b)))
+				continue;
+			while (j > 0 && (x[i].type != y[j].type || !is_free(&m->side[1], j)))
+				j = y[j].parent;
+			if (j > 0)
 				objects_pair(m, i, j);
-				break;
-			}
+		}
 	}
-}
-
-static void pair_all_around(struct compare_match *m, const char *of, const char *type)
-{
-	const struct compare_side *s = &m->side[0];
-
-	for (size_t i = 0; i < s->t->n; i++)
-		if (!is_free(s, i) && compare_tree_is(s->t, i, of))
-			pair_around(m, i, s->partner[i], type);
 }
 
 /* --- the rest --- */
@@ -338,26 +301,24 @@ struct census {
 	unsigned pus, paired, offline;
 };
 
-static void census_pu(const struct compare_side *s, size_t pu, hwloc_const_bitmap_t all, hwloc_const_bitmap_t usable,
-		      struct census *out)
+/* Sets vacant and offline from the matched PUs. Children come after their parents. */
+static int side_survey(struct compare_side *s, const struct tree_object *other_root)
 {
-	long os = s->t->objects[pu].os_index;
+	struct census *list = calloc(s->t->n, sizeof(*list));
+	hwloc_bitmap_t all = compare_set_parse(tree_attr(other_root, "complete_cpuset"));
+	hwloc_bitmap_t usable = compare_set_parse(tree_attr(other_root, "cpuset"));
+	int rc = list && all && usable ? 0 : -1;
 
-	out->pus = 1;
-	out->paired = !is_free(s, pu);
-	out->offline = is_free(s, pu) && os >= 0 && hwloc_bitmap_isset(all, os) && !hwloc_bitmap_isset(usable, os);
-}
-
-/* Children come after their parents. */
-static void census_collect(struct compare_side *s, hwloc_const_bitmap_t all, hwloc_const_bitmap_t usable,
-			   struct census *list)
-{
-	for (size_t i = s->t->n; i-- > 0;) {
+	for (size_t i = s->t->n; rc == 0 && i-- > 0;) {
 		const struct tree_object *o = &s->t->objects[i];
 		struct census *own = &list[i];
 
-		if (compare_tree_is(s->t, i, "PU"))
-			census_pu(s, i, all, usable, own);
+		if (compare_tree_is(s->t, i, "PU")) {
+			own->pus = 1;
+			own->paired = !is_free(s, i);
+			own->offline = !own->paired && o->os_index >= 0 && hwloc_bitmap_isset(all, o->os_index) &&
+				!hwloc_bitmap_isset(usable, o->os_index);
+		}
 		s->vacant[i] = o->type->family == FAMILY_TREE && !own->paired;
 		s->offline[i] = own->pus && own->offline == own->pus;
 		if (i && o->type->family == FAMILY_TREE) {
@@ -366,17 +327,6 @@ static void census_collect(struct compare_side *s, hwloc_const_bitmap_t all, hwl
 			list[o->parent].offline += own->offline;
 		}
 	}
-}
-
-static int side_survey(struct compare_side *s, const struct tree_object *other_root)
-{
-	struct census *list = calloc(s->t->n, sizeof(*list));
-	hwloc_bitmap_t all = compare_set_parse(tree_attr(other_root, "complete_cpuset"));
-	hwloc_bitmap_t usable = compare_set_parse(tree_attr(other_root, "cpuset"));
-	int rc = list && all && usable ? 0 : -1;
-
-	if (rc == 0)
-		census_collect(s, all, usable, list);
 	free(list);
 	hwloc_bitmap_free(all);
 	hwloc_bitmap_free(usable);
@@ -402,53 +352,48 @@ static int side_make(struct compare_side *s, const struct tree *t)
 	return 0;
 }
 
-/* Sets offline and vacant from the matched PUs. */
 static int match_survey(struct compare_match *m)
 {
-	for (int i = 0; i < 2; i++)
-		if (side_survey(&m->side[i], &m->side[!i].t->objects[0]))
-			return -1;
-	return 0;
-}
-
-/* A PU in another package is not the same PU. */
-static void part_strangers(struct compare_match *m)
-{
-	const struct compare_side *s = m->side;
-
-	for (size_t i = 0; i < s[0].t->n; i++)
-		if (compare_tree_is(s[0].t, i, "PU") && !is_free(&s[0], i) && !same_package(m, i, s[0].partner[i]))
-			objects_part(m, i);
+	return side_survey(&m->side[0], &m->side[1].t->objects[0]) ||
+	       side_survey(&m->side[1], &m->side[0].t->objects[0]) ? -1 : 0;
 }
 
 static int match_processors(struct compare_match *m)
 {
-	if (pair_named(m, key_pu) || match_survey(m))
+	const struct compare_side *s = m->side;
+
+	if (pair_named(m, BY_PU) || match_survey(m))
 		return -1;
-	pair_all_around(m, "PU", "Package");
+	pair_around(m, "PU", "Package");
 	if (pair_rest(m, "Package"))
 		return -1;
-	part_strangers(m);
-	pair_all_around(m, "PU", NULL);
+	/* A PU in another package is not the same PU. */
+	for (size_t i = 0; i < s[0].t->n; i++)
+		if (compare_tree_is(s[0].t, i, "PU") && !is_free(&s[0], i) && !same_package(m, i, s[0].partner[i]))
+			objects_part(m, i);
+	pair_around(m, "PU", NULL);
 	return 0;
 }
 
 static int match_devices(struct compare_match *m)
 {
-	if (pair_named(m, key_fixed) || pair_named(m, key_plugged) || pair_named(m, key_renamed) ||
-	    pair_named(m, key_device))
+	if (pair_named(m, BY_LABEL) || pair_named(m, BY_PCI_AND_NAME) || pair_named(m, BY_PCI_AND_SUBTYPE) ||
+	    pair_named(m, BY_DEVICE))
 		return -1;
 	follow_names(m);
-	if (pair_named(m, key_plugged) || pair_named(m, key_renamed))
+	if (pair_named(m, BY_PCI_AND_NAME) || pair_named(m, BY_PCI_AND_SUBTYPE))
 		return -1;
-	pair_all_around(m, "PCIDev", "Bridge");
-	pair_all_around(m, "NUMANode", "MemCache");
+	pair_around(m, "PCIDev", "Bridge");
+	pair_around(m, "NUMANode", "MemCache");
 	return 0;
 }
 
 int compare_match_make(const struct tree *a, const struct tree *b, struct compare_match *out)
 {
-	struct compare_match m = { .newer = newer_find(a, b) };
+	/* A later hwloc reports more, and a later format has more of it. */
+	long x = strtol(a->version, NULL, 10) + strtol(compare_match_exporter(a), NULL, 10);
+	long y = strtol(b->version, NULL, 10) + strtol(compare_match_exporter(b), NULL, 10);
+	struct compare_match m = { .newer = x == y ? -1 : y > x };
 	int rc = side_make(&m.side[0], a) || side_make(&m.side[1], b) ? -1 : 0;
 
 	if (!rc) {

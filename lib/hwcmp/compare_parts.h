@@ -58,7 +58,6 @@ static inline bool compare_tree_is(const struct tree *t, size_t object, const ch
 #define SIZE_TEXT 32
 void compare_size_format(unsigned long long bytes, char out[static SIZE_TEXT]);	/* "1.25 MiB" */
 void compare_size_tail(const char *what, unsigned long long from, unsigned long long to, struct buf *out);
-void compare_memory_tail(unsigned long long from, unsigned long long to, struct buf *out);
 void compare_value_tail(const char *what, const char *from, const char *to, struct buf *out);
 void compare_fact_tail(const char *name, const char *from, const char *to, struct buf *out);
 
@@ -108,12 +107,15 @@ void comparison_remark(struct comparison *c, const struct tree *t, size_t object
 /* Objects that are new, or gone: cores, memory, devices and others without a gone or new parent. */
 void compare_presence(struct comparison *c, bool gone);
 
-/* Of two matched objects: locality, attributes and infos. */
-void compare_place(struct comparison *c, size_t a, size_t b);
-void compare_values(struct comparison *c, size_t a, size_t b);
+/*
+ * Pairs by name, of which several may have one; those are compared in order. A value that one side lacks is "". 0, or
+ * -1 when memory is short.
+ */
+int compare_pairs(const struct tree_pair *x, size_t nx, const struct tree_pair *y, size_t ny,
+		  void (*report)(void *user, const char *name, const char *from, const char *to), void *user);
 
-/* The PUs and NUMA nodes that the exporting process was allowed to use. */
-void compare_allowed(struct comparison *c);
+/* The locality of two matched objects. */
+void compare_place(struct comparison *c, size_t a, size_t b);
 
 /*
  * Distances, memory attributes and CPU kinds between objects that are in both trees: one remark each, with the first

@@ -1,36 +1,43 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include <stdlib.h>
 #include <string.h>
 
+#include "delta/field_layout.h"
 #include "hwcmp/compare_parts.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* The place in words: its package, unless both are in the same one. */
-static void places_write(struct comparison *c, long a, long b, struct buf *from, struct buf *to)
+/* Is the object of one of these types? */
+#define is_one(t, object, ...) \
+	is_one_of(t, object, (const char *const[]){ __VA_ARGS__ }, COUNT(((const char *const[]){ __VA_ARGS__ })))
+
+static bool is_one_of(const struct tree *t, size_t object, const char *const *types, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (compare_tree_is(t, object, types[i]))
+			return true;
+	return false;
+}
+
+/* --- where matched objects are --- */
+
+/* In words: the packages, unless both are in the same one. */
+static void move_report(struct comparison *c, size_t object, long a, long b)
 {
 	const struct compare_side *s = c->m.side;
 	int x = s[0].package[a], y = s[1].package[b];
-
-	if (x && y && s[0].partner[x] != y) {
-		a = x;
-		b = y;
-	}
-	tree_label(s[0].t, a, from);
-	tree_label(s[1].t, b, to);
-}
-
-static void move_report(struct comparison *c, size_t object, long a, long b)
-{
 	struct buf from = {0}, to = {0}, tail = {0};
+	bool other = x && y && s[0].partner[x] != y;
 
-	places_write(c, a, b, &from, &to);
+	tree_label(s[0].t, other ? x : a, &from);
+	tree_label(s[1].t, other ? y : b, &to);
 	if (from.failed || to.failed)
 		c->r.failed = true;
 	else if (strcmp(from.data, to.data)) {
 		buf_printf(&tail, ": moved from %s to %s", from.data, to.data);
-		comparison_remark(c, c->m.side[0].t, object, SEVERITY_WIRING, CHANGE_CHANGED, "locality", from.data,
-				  to.data, &tail);
+		comparison_remark(c, s[0].t, object, SEVERITY_WIRING, CHANGE_CHANGED, "locality", from.data, to.data,
+				  &tail);
 	}
 	buf_free(&from);
 	buf_free(&to);
@@ -140,4 +147,168 @@ void compare_place(struct comparison *c, size_t a, size_t b)
 		compare_core_place(c, a, b);
 	else if (t->objects[a].type->family != FAMILY_TREE)
 		compare_locality(c, a, b);
+}
+
+/* --- objects that are gone or new --- */
+
+/* hwloc_obj_osdev_type_t */
+enum { HWLOC_BLOCK, HWLOC_GPU, HWLOC_NETWORK, HWLOC_OPENFABRICS, HWLOC_DMA, HWLOC_COPROC };
+
+/* By object of a side. */
+struct marks {
+	bool *covered;		/* reported with its parent */
+	bool *emptied;		/* contains an object that came or went, too */
+	bool *gpu;		/* a GPU in it is matched */
+};
+
+/* The base classes of PCI (PCI Code and ID Assignment, 1): storage, network, display, processors, accelerators. */
+static bool is_worth(const struct tree_object *o)
+{
+	static const char *const classes[] = { "01", "02", "03", "0b", "12" };
+	const char *type = tree_attr(o, "pci_type");
+
+	for (size_t i = 0; type && i < COUNT(classes); i++)
+		if (!strncmp(type, classes[i], 2))
+			return true;
+	return false;
+}
+
+/*
+ * The order of preference for a device's name: lower is better. OpenCL is an additional name of devices that have
+ * another.
+ */
+static unsigned osdev_rank(const struct tree_object *o)
+{
+	static const unsigned ranks[] = {
+		[HWLOC_OPENFABRICS] = 0, [HWLOC_COPROC] = 1, [HWLOC_GPU] = 2,
+		[HWLOC_BLOCK] = 3, [HWLOC_NETWORK] = 4, [HWLOC_DMA] = 5,
+	};
+	unsigned long long type = tree_number(o, "osdev_type", COUNT(ranks));
+
+	const char *subtype = tree_attr(o, "subtype");
+
+	return 2 * (type < COUNT(ranks) ? ranks[type] : COUNT(ranks)) + (!subtype || !strcmp(subtype, "OpenCL"));
+}
+
+size_t compare_device_known_by(const struct tree *t, size_t pci)
+{
+	size_t best = pci, end = compare_tree_end(t, pci);
+
+	for (size_t i = pci + 1; i < end; i++)
+		if (compare_tree_is(t, i, "OSDev") &&
+		    (best == pci || osdev_rank(&t->objects[i]) < osdev_rank(&t->objects[best])))
+			best = i;
+	return best;
+}
+
+/* " gone (Tesla T4, opencl0d1, nvml1)" */
+static void pci_tail(const struct tree *t, size_t pci, size_t known, const char *verb, struct buf *tail)
+{
+	const char *model = tree_info(&t->objects[known], "GPUModel") ?: tree_info(&t->objects[known], "Model") ?:
+		tree_info(&t->objects[pci], "PCIDevice"), *gap = " (";
+	size_t end = compare_tree_end(t, pci);
+
+	buf_printf(tail, " %s", verb);
+	if (model) {
+		buf_printf(tail, "%s%s", gap, model);
+		gap = ", ";
+	}
+	for (size_t i = pci + 1; i < end; i++) {
+		if (i == known || !compare_tree_is(t, i, "OSDev"))
+			continue;
+		buf_puts(tail, gap);
+		tree_label(t, i, tail);
+		gap = ", ";
+	}
+	if (*gap == ',')
+		buf_puts(tail, ")");
+}
+
+static bool is_gpu(const struct tree_object *o)
+{
+	unsigned long long type = tree_number(o, "osdev_type", 0);
+
+	return type == HWLOC_GPU || type == HWLOC_COPROC;
+}
+
+static enum severity loss_severity(const struct compare_side *s, size_t object, const struct marks *k)
+{
+	const struct tree_object *o = &s->t->objects[object];
+
+	if (compare_tree_is(s->t, object, "PCIDev") && compare_device_known_by(s->t, object) == object && !is_worth(o))
+		return SEVERITY_WIRING;
+	/* An OS device alone: its driver is missing or, of one of a GPU's names, the library that provides it. */
+	if (compare_tree_is(s->t, object, "OSDev"))
+		return is_gpu(o) && k->gpu[o->parent] ? SEVERITY_WIRING : SEVERITY_CAPACITY;
+	if (compare_tree_is(s->t, object, "Misc") && strcmp(tree_kind(o), "memory module"))
+		return SEVERITY_COSMETIC;
+	return is_one(s->t, object, "Group", "Bridge") ? SEVERITY_WIRING : SEVERITY_CAPACITY;
+}
+
+/* Gone with the cores, devices or memory in it, which are reported. */
+static bool goes_unsaid(const struct compare_side *s, size_t object, const struct marks *k)
+{
+	if (is_one(s->t, object, "Bridge", "MemCache"))
+		return k->emptied[object];
+	return !is_one(s->t, object, "Package", "Core", "PU") && s->t->objects[object].type->family == FAMILY_TREE &&
+	       s->vacant[object];
+}
+
+static void presence_remark(struct comparison *c, const struct compare_side *s, size_t object, const struct marks *k,
+			    bool gone)
+{
+	const struct tree_object *o = &s->t->objects[object];
+	bool offline = o->type->family == FAMILY_TREE && s->offline[object];
+	const char *verb = gone ? offline ? "offline" : "gone" : offline ? "online" : "new";
+	unsigned long long memory = tree_number(o, "local_memory", 0);
+	enum severity severity = loss_severity(s, object, k);
+	struct buf tail = {0};
+	char size[SIZE_TEXT];
+
+	compare_size_format(field_memory_nominal(memory), size);
+	if (compare_tree_is(s->t, object, "PCIDev")) {
+		size_t known = compare_device_known_by(s->t, object);
+
+		pci_tail(s->t, object, known, verb, &tail);
+		object = known;
+	} else if (compare_tree_is(s->t, object, "OSDev") && compare_tree_is(s->t, o->parent, "PCIDev")) {
+		buf_printf(&tail, " %s (", verb);
+		tree_label(s->t, o->parent, &tail);
+		buf_printf(&tail, gone ? " remains)" : " was present before)");
+	} else {
+		buf_printf(&tail, memory ? " %s (%s)" : " %s", verb, size);
+	}
+	comparison_remark(c, s->t, object, severity, gone ? CHANGE_GONE : CHANGE_EXTRA, "", "", "", &tail);
+}
+
+void compare_presence(struct comparison *c, bool gone)
+{
+	const struct compare_side *s = &c->m.side[!gone];
+	bool *all = calloc(s->t->n, 3 * sizeof(*all));
+	struct marks k = { all, all + s->t->n, all + 2 * s->t->n };
+
+	if (!all) {
+		c->r.failed = true;
+		return;
+	}
+	/* Parents are processed before their children. */
+	for (size_t i = 1; i < s->t->n; i++) {
+		int parent = s->t->objects[i].parent;
+
+		k.covered[i] = k.covered[parent] ||
+			(s->partner[parent] < 0 &&
+			 is_one(s->t, parent, "Package", "Core", "PCIDev", "OSDev", "NUMANode", "Misc"));
+	}
+	for (size_t i = s->t->n; i-- > 1;) {
+		const struct tree_object *o = &s->t->objects[i];
+
+		if (s->partner[i] >= 0)
+			k.gpu[o->parent] |= compare_tree_is(s->t, i, "OSDev") && is_gpu(o);
+		else if (o->type->family != FAMILY_TREE)
+			k.emptied[o->parent] = true;
+	}
+	for (size_t i = 1; i < s->t->n; i++)
+		if (s->partner[i] < 0 && !k.covered[i] && !goes_unsaid(s, i, &k))
+			presence_remark(c, s, i, &k, gone);
+	free(all);
 }

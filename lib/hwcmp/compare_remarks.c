@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "hwcmp/compare_parts.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "hwcmp/compare_parts.h"
 
 /* The number at the end of "core 17", if the label has one. */
 static bool label_number(const char *label, const char *kind, unsigned long *number)
