@@ -113,7 +113,11 @@ hwloc_bitmap_t machine_cpus(const char *state, struct err *e)
 	int rc;
 
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/%s", state);
-	if ((rc = file_read(path, 65536, &list, e)) == 0 && (!cpus || hwloc_bitmap_list_sscanf(cpus, list.data)))
+	rc = file_read(path, 65536, &list, e);
+	/* hwloc loses a last CPU that is alone ("0,2\n") before a line break. */
+	if (rc == 0 && list.len)
+		list.data[strcspn(list.data, "\n")] = '\0';
+	if (rc == 0 && (!cpus || hwloc_bitmap_list_sscanf(cpus, list.len ? list.data : "")))
 		rc = err_set(e, "%s: not a list of CPUs", path);
 	buf_free(&list);
 	if (!rc)
