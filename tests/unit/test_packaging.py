@@ -68,7 +68,7 @@ def test_container_has_the_step_directory(hook, tmp_path):
     step.mkdir(parents=True)
     (step / "topology.xml").write_text("<topology/>")
     paths = [d for d in ("/usr", "/bin", "/lib", "/lib64") if os.path.exists(d)]
-    env = {"PATH": "/usr/bin:/bin", "ENROOT_MOUNTS": str(mounts), "SLURM_JOB_ID": "7", "TOPIARY_STEP_DIR": str(step)}
+    env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "ENROOT_MOUNTS": str(mounts), "SLURM_JOB_ID": "7", "TOPIARY_STEP_DIR": str(step)}
     examples, lines = ROOT / "packaging/examples", ""
     if hook == "enroot":
         subprocess.run([examples / "enroot-hook"], env={**env, "SLURM_JOB_ID": ""}, check=True)
@@ -88,4 +88,17 @@ def test_container_has_the_step_directory(hook, tmp_path):
         script += f"mkdir -p {root}{target}\nmount --bind {source} {root}{target}\n"
     done = subprocess.run(["unshare", "-m", "sh", "-ec", f"{script}exec chroot {root} cat {step}/topology.xml"], env=env,
                           capture_output=True, text=True, timeout=60, check=False)
-    assert (done.stdout == "<topology/>") == bool(hook), done
+    assert done.stdout == "<topology/>" if hook else f"{step}/topology.xml: No such file" in done.stderr, done
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("line, stays", [("optional /x/spank_topiary.so", True), ("# optional spank_topiary.so", False)])
+def test_plugins_stay_while_a_configless_host_names_them(line, stays, tmp_path):
+    """slurmd's copy of the controller's files is all that such a host has."""
+    script = tmp_path / "prerm"
+    script.write_text((ROOT / "packaging/debian/topiary-slurm.prerm").read_text().replace("#DEBHELPER#", ""))
+    command = ("mount -t tmpfs none /run; mkdir -p /run/slurm/conf; echo \"$1\" > /run/slurm/conf/plugstack.conf; "
+               "exec sh \"$2\" remove")
+    done = subprocess.run(["unshare", "-m", "sh", "-ec", command, "sh", line, script], capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == stays and ("/run/slurm/conf/plugstack.conf still names it" in done.stderr) == stays, done
