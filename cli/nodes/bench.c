@@ -326,7 +326,7 @@ static int node_measure(const struct args *a, struct hwbench *b, struct err *e)
 
 	if (!t)
 		return -1;
-	/* Others use the node: what of its cores they use is not this program's. One below 1 may be left from before. */
+	/* Others use the node: what of its cores they use is not this program's. Below 1 it may be left from before. */
 	if (getloadavg(&load, 1) == 1 && load > fmax(1, 0.1 * hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE)))
 		log_warning("bench: this node has a load of %.1f: it is slower than when idle", load);
 	progress_start(&progress, "measuring", 0);
