@@ -88,7 +88,7 @@ int candidates_begin(struct candidate_set *s)
 		s->unknown += node_record_table_ptr[i] && !node_shape(i);
 	candidates_budget(s);
 	s->free_cores = malloc((most + 1) * sizeof(*s->free_cores));
-	s->sets = malloc((most + 1) * (DEVICE_SHARES_MAX + 1) * sizeof(*s->sets));
+	s->sets = malloc((most + 1) * (DEVICE_SHARES_MAX + 2) * sizeof(*s->sets));
 	s->limits = malloc((s->limits_max + 1) * sizeof(*s->limits));
 	s->near = s->devices.name ? calloc(NEAR_MEMOS, memo_size()) : NULL;
 	s->of_partition = limits_cpus(s->job) ? occupancy_of_partition(s->job->part_ptr) : NULL;
@@ -303,6 +303,54 @@ static const struct score_cost *cost_near(struct candidate_set *s, const struct 
 	return c;
 }
 
+/* The best of a set's cores for a part of the job's tasks, or cores, in their place; false: there are not so many. */
+static bool keep_best(const struct shape *shape, const struct score_need *need, unsigned cores, uint64_t *set)
+{
+	struct score_need part = { .cores = cores, .task_cores = need->task_cores, .task = need->task,
+				   .fit = FIT_PREFER };
+	const uint64_t *best;
+	struct node_fit *fit;
+
+	if (!fit_cost(&candidates_cache, shape, set, &part, &fit) || !(best = fit_cores(&candidates_cache, fit, cores)))
+		return false;
+	memcpy(set, best, core_set_words(shape->cores) * sizeof(*set));
+	return true;
+}
+
+/*
+ * Where fewer cores are free near the devices than the job needs: all of them, or as many as hold whole tasks, and the
+ * best others. candidate->devices_unserved: how many others.
+ */
+static const struct score_cost *cost_partly_near(struct candidate_set *s, const struct shape *shape,
+						 const struct score_need *need, struct candidate_node *candidate)
+{
+	unsigned words = core_set_words(shape->cores), want = device_count(&s->devices, candidate->tasks), near;
+	uint64_t *cores = s->sets + DEVICE_SHARES_MAX * words, *others = cores + words;
+	bool whole = score_task_room(score_task_of(need), need->cores) > 1;
+	struct device_share shares[DEVICE_SHARES_MAX];
+	struct device_set sets[DEVICE_SHARES_MAX];
+	struct device_groups groups;
+
+	device_groups_read(s->devices.name, s->devices.type, candidate->node, shape, s->sets, &groups);
+	if (need->nlimits || need->fit == FIT_SPREAD || (need->path && need->path->steps) ||
+	    !device_choice_sets(shape, &groups, want, s->free_cores, need, sets))
+		return NULL;
+	device_choice_shares(&groups, sets, want, s->free_cores, words, cores, shares);
+	near = core_set_count(cores, words);
+	if (whole)
+		near = score_task_span(score_task_of(need), score_task_room(score_task_of(need), near));
+	if (!near || near >= need->cores || !keep_best(shape, need, near, cores))
+		return NULL;
+	for (unsigned w = 0; w < words; w++)
+		others[w] = s->free_cores[w] & ~cores[w];
+	if (!keep_best(shape, need, need->cores - near, others))
+		return NULL;
+	for (unsigned w = 0; w < words; w++)
+		cores[w] |= others[w];
+	candidate->devices_unserved = need->cores - near;
+	return fit_cost(&candidates_cache, shape, cores, need, &candidate->fit);
+}
+
 /* A whole node is available only if no other job has any of it; then all its cores are the job's. */
 static bool whole_need(const struct candidate_set *s, unsigned have, struct candidate_node *candidate,
 		       struct score_need *need)
@@ -365,6 +413,8 @@ static void candidate_cost(struct candidate_set *s, const struct shape *shape, c
 	candidate->devices_unserved = 0;
 	candidate->cost = s->devices.name ? cost_near(s, shape, need, candidate, &known) : NULL;
 	candidate->devices_far = known && !candidate->cost;
+	if (candidate->devices_far && !s->local_only && !keeps_cores(s, candidate->node))
+		candidate->cost = cost_partly_near(s, shape, need, candidate);
 	if (!candidate->cost)
 		keep_for_own(s, candidate->node, NULL, 0, s->free_cores);
 	if (!candidate->cost && !s->local_only)

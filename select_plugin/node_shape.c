@@ -14,6 +14,9 @@ bool node_shape_agrees(const struct shape *shape, const node_record_t *node)
 	if (shape->cores != node->tot_cores ||
 	    (node->tpc > 1 && shape->pus != (unsigned) node->tot_cores * node->threads))
 		return false;
+	/* An uneven machine is one socket in slurm.conf; a line of CPUs= alone makes each core one. */
+	if (node->tot_sockets == 1 || node->tot_sockets == node->tot_cores)
+		return true;
 	for (size_t i = 0; i < shape->ndomains; i++)
 		count[shape->domains[i].level]++;
 	for (size_t i = 0; i < sizeof(socket_levels) / sizeof(socket_levels[0]); i++)

@@ -4,6 +4,7 @@
 #define TOPIARY_BIND_GPU_H
 
 #include <hwloc.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,14 +41,16 @@ hwloc_obj_t gpu_function(hwloc_topology_t node, const char *list, unsigned i);
 /*
  * --topo-place=gpu: the PUs and the GPUs of each of a node's tasks (gpu_match.h). topology: restricted to the step's
  * cores; node: the whole node's. near: of the step's GPUs. fixed: the GPUs of each task, where Slurm has bound them, or
- * NULL. cpus: per task; 0: as many whole cores as leave each task as near as one core would. masks[0 .. ntasks-1] are
- * empty; gpus[task] has a bit for each GPU. Called by spank_plugin/task/masks_gpu.c. 0, or -1 with an error.
+ * NULL. cpus: per task; 0: as many whole cores as leave each task as near as one core would. A task alone has cores
+ * near each of its GPUs, wherever these are. masks[0 .. ntasks-1] are empty; gpus[task] has a bit for each GPU. Called
+ * by spank_plugin/task/masks_gpu.c. 0, or -1 with an error.
  */
 struct gpu_places {
 	hwloc_topology_t topology, node;
 	const hwloc_bitmap_t *near;
 	unsigned ngpus, ntasks, cpus;
 	const uint64_t *fixed;
+	bool whole;		/* a CPU is a core (place.h) */
 };
 int gpu_place(const struct gpu_places *how, hwloc_bitmap_t *masks, uint64_t *gpus, struct err *e);
 

@@ -196,6 +196,14 @@ static void add_remote(const struct node_list *l, hwloc_bitmap_t out)
 			hwloc_bitmap_set(out, l->list[i].obj->os_index);
 }
 
+/* For MEMORY_OFF: where a PU is, though the memory there is none. */
+static void add_around(const struct node_list *l, hwloc_obj_t pu, hwloc_bitmap_t out)
+{
+	for (unsigned i = 0; i < l->n; i++)
+		if (hwloc_bitmap_isset(l->list[i].obj->cpuset, pu->os_index))
+			hwloc_bitmap_set(out, l->list[i].obj->os_index);
+}
+
 int memory_nodes_choose(hwloc_topology_t t, enum bind_memory wanted, hwloc_const_bitmap_t pus, hwloc_bitmap_t out,
 	struct err *e)
 {
@@ -215,6 +223,8 @@ int memory_nodes_choose(hwloc_topology_t t, enum bind_memory wanted, hwloc_const
 		if ((n = add_best(&l, w, pu, out)) < 0)
 			rc = err_set(e, "the topology does not state the %s of all memory that is local to its cores",
 				     wanted == MEMORY_LATENCY ? "latency" : "bandwidth");
+		else if (!n && wanted == MEMORY_OFF)
+			add_around(&l, pu, out);
 		else if (!n && !w->name)
 			add_remote(&l, out);
 	}

@@ -19,7 +19,9 @@
  *	capacity		the largest
  *	bandwidth, latency	the best by hwloc's memory attributes
  * The last three never choose GPU memory. Of several NUMA nodes that serve equally all are chosen, and none that has no
- * memory. For local, bind and interleave PUs without local memory get all NUMA nodes of the first tier of the topology.
+ * memory. For local, bind and interleave PUs without local memory get all NUMA nodes of the first tier of the
+ * topology. Off is as local, but of PUs without local memory the NUMA nodes that they are in: where the PUs are, for
+ * reports.
  *
  * Replaces the contents of out, which is the caller's. 0, or -1 with an error: none has such memory, the topology does
  * not state how several differ, memory. For local, bind and interleave no node is no error.

@@ -88,7 +88,7 @@ static int place_by_kind(struct kind_share *s, unsigned n, const struct bind_req
 	return 1;
 }
 
-static int place_on_kinds(hwloc_topology_t t, const struct bind_request *r, unsigned ntasks, unsigned cpus,
+static int place_on_kinds(hwloc_topology_t t, const struct bind_request *r, unsigned ntasks, unsigned cpus, bool whole,
 	hwloc_bitmap_t *masks, struct err *e)
 {
 	struct kind_share shares[CORE_KINDS_MAX] = {0};
@@ -97,7 +97,7 @@ static int place_on_kinds(hwloc_topology_t t, const struct bind_request *r, unsi
 	int rc = 0;
 
 	while (!rc && made < n) {
-		rc = pu_tree_new(t, sets[made], &shares[made].tree, e);
+		rc = pu_tree_new(t, sets[made], whole, &shares[made].tree, e);
 		made += !rc;
 	}
 	if (!rc && n)
@@ -109,15 +109,15 @@ static int place_on_kinds(hwloc_topology_t t, const struct bind_request *r, unsi
 	return rc;
 }
 
-int place_tasks(hwloc_topology_t t, const struct bind_request *r, unsigned ntasks, unsigned cpus, hwloc_bitmap_t *masks,
-	struct err *e)
+int place_tasks(hwloc_topology_t t, const struct bind_request *r, unsigned ntasks, unsigned cpus, bool whole,
+	hwloc_bitmap_t *masks, struct err *e)
 {
 	struct pu_tree p;
-	int rc = place_on_kinds(t, r, ntasks, cpus, masks, e);
+	int rc = place_on_kinds(t, r, ntasks, cpus, whole, masks, e);
 
 	if (rc)
 		return rc < 0 ? -1 : 0;
-	if (pu_tree_new(t, NULL, &p, e))
+	if (pu_tree_new(t, NULL, whole, &p, e))
 		return -1;
 	rc = place_on(&p, r, ntasks, cpus, masks, e);
 	pu_tree_free(&p);

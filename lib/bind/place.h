@@ -4,6 +4,7 @@
 #define TOPIARY_BIND_PLACE_H
 
 #include <hwloc.h>
+#include <stdbool.h>
 
 #include "base/err.h"
 #include "bind/request.h"
@@ -32,8 +33,10 @@
  * and empty. cpus: per task; 0: not set, which means 1, except for mem, where tasks then share out all cores. If more
  * CPUs are requested than there are, tasks share PUs evenly. 0, or -1 with an error: a level that this topology does
  * not have, memory.
+ *
+ * whole: a CPU is a core with all its PUs, as where slurm.conf has ThreadsPerCore=1 of a node whose cores have two.
  */
-int place_tasks(hwloc_topology_t t, const struct bind_request *r, unsigned ntasks, unsigned cpus, hwloc_bitmap_t *masks,
-	struct err *e);
+int place_tasks(hwloc_topology_t t, const struct bind_request *r, unsigned ntasks, unsigned cpus, bool whole,
+	hwloc_bitmap_t *masks, struct err *e);
 
 #endif

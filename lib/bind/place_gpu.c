@@ -97,7 +97,8 @@ static unsigned next_cpus(const struct gpu_placing *x, unsigned below)
 		unsigned cores = 0;
 
 		for (unsigned c = 0; c < x->tree.ncores; c++)
-			cores += hwloc_bitmap_isset(x->far.domains.node[i]->cpuset, x->tree.os[x->tree.core[c].lo]);
+			cores += hwloc_bitmap_intersects(x->far.domains.node[i]->cpuset,
+							  x->tree.pu[x->tree.core[c].lo]->cpuset);
 		for (unsigned parts = 1; parts <= x->how->ntasks && cores / parts > best; parts++)
 			if (cores / parts < below && cores / parts > best)
 				best = cores / parts;
@@ -141,18 +142,79 @@ static int devices_make(struct gpu_placing *x, struct err *e)
 	return nic_distances_find(x->how->node, &x->devices, &x->far, e);
 }
 
+/* The nearest core that the mask does not have, of those near a GPU or, with NULL, of all. p->ncores: none is left. */
+static unsigned nearest_core(const struct pu_tree *p, const hwloc_bitmap_t *core, const unsigned long *far,
+	hwloc_const_bitmap_t near, hwloc_const_bitmap_t mask)
+{
+	unsigned best = p->ncores;
+
+	for (unsigned c = 0; c < p->ncores; c++)
+		if (!hwloc_bitmap_isincluded(core[c], mask) && (!near || hwloc_bitmap_intersects(core[c], near)) &&
+		    (best == p->ncores || far[c] < far[best]))
+			best = c;
+	return best;
+}
+
+/*
+ * A task alone has all GPUs, which may be anywhere: each in turn gives it a core near it, until it has its CPUs, or all
+ * such cores. Then follow the nearest others, for the rest of its CPUs or where no core is near.
+ */
+static int place_alone(struct gpu_placing *x, hwloc_bitmap_t mask, uint64_t *out, struct err *e)
+{
+	uint64_t gpus = *out = x->how->fixed ? *x->how->fixed : UINT64_MAX >> (64 - x->how->ngpus);
+	unsigned want = x->how->cpus ? x->how->cpus : UINT_MAX, n = x->how->ngpus, got = 0, each = 0, room = 0;
+	const struct pu_tree *p = &x->tree;
+	unsigned long *far = calloc(p->ncores + 1, sizeof(*far));
+	hwloc_bitmap_t *core = calloc(p->ncores + 1, sizeof(*core));
+	int rc = far && core ? 0 : -1;
+
+	for (unsigned c = 0; !rc && c < p->ncores; c++) {
+		rc = (core[c] = hwloc_bitmap_alloc()) ? 0 : -1;
+		for (unsigned pu = p->core[c].lo; !rc && pu < p->core[c].hi; pu++)
+			hwloc_bitmap_or(core[c], core[c], p->pu[pu]->cpuset);
+		far[c] = rc ? 0 : slot_distance(x, core[c], gpus);
+	}
+	/* A whole core for each CPU, or where these are too few for every two, and so on. */
+	while (!rc && room < want && room < p->npus) {
+		room = 0;
+		each++;
+		for (unsigned c = 0; c < p->ncores; c++)
+			room += pu_range_size(p->core[c]) < each ? pu_range_size(p->core[c]) : each;
+	}
+	for (unsigned turn = 0, idle = 0; !rc && got < want && idle <= n; turn++) {
+		bool others = idle == n, mine = others || gpus >> turn % n & 1;
+		hwloc_const_bitmap_t near = others ? NULL : x->how->near[turn % n];
+		unsigned c = mine ? nearest_core(p, core, far, near, mask) : p->ncores;
+
+		if (others && got && !x->how->cpus)
+			break;
+		if (c == p->ncores) {
+			idle++;
+			continue;
+		}
+		hwloc_bitmap_or(mask, mask, core[c]);
+		got += pu_range_size(p->core[c]) < each ? pu_range_size(p->core[c]) : each;
+		idle = others ? idle : 0;
+	}
+	for (unsigned c = 0; core && c < p->ncores; c++)
+		hwloc_bitmap_free(core[c]);
+	free(core);
+	free(far);
+	return rc ? err_set(e, "out of memory") : 0;
+}
+
 int gpu_place(const struct gpu_places *how, hwloc_bitmap_t *masks, uint64_t *gpus, struct err *e)
 {
 	struct gpu_placing x = { .how = how };
 	int rc = -1;
 
-	if (pu_tree_new(how->topology, NULL, &x.tree, e))
+	if (pu_tree_new(how->topology, NULL, how->whole, &x.tree, e))
 		return -1;
 	if (!x.tree.npus || !how->ntasks || !how->ngpus)
 		err_set(e, "cannot place %u tasks on %u PUs near %u GPUs", how->ntasks, x.tree.npus, how->ngpus);
-	else if (!devices_make(&x, e) && !choose_cpus(&x, e))
-		rc = 0;
-	for (unsigned i = 0; !rc && i < how->ntasks; i++) {
+	else if (!(rc = devices_make(&x, e)))
+		rc = how->ntasks == 1 ? place_alone(&x, masks[0], gpus, e) : choose_cpus(&x, e);
+	for (unsigned i = 0; !rc && how->ntasks > 1 && i < how->ntasks; i++) {
 		/* With fixed GPUs the groups were matched: group k, whose task is k, has the slot of the task found. */
 		unsigned task = how->fixed ? (unsigned) __builtin_ctzll(x.best.gpus[i]) : i;
 

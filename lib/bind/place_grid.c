@@ -228,7 +228,7 @@ static void assign_task(const struct place_layout *h, const struct place_slot *s
 {
 	for (unsigned g = s->first; g <= s->last; g++)
 		for (unsigned pu = h->unit[g].lo; h->slot_of[g] == s->id && pu < h->unit[g].hi; pu++)
-			hwloc_bitmap_set(mask, h->p->os[pu]);
+			hwloc_bitmap_or(mask, mask, h->p->pu[pu]->cpuset);
 }
 
 static int place_on_grid(struct place_layout *h, const struct bind_request *r, unsigned ntasks, unsigned cpus,

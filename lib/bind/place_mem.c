@@ -171,7 +171,7 @@ static void choose_level(struct division *d, struct pu_range pus, unsigned threa
 static void add_pus(const struct division *d, struct pu_range pus, hwloc_bitmap_t mask)
 {
 	for (unsigned pu = pus.lo; pu < pus.hi; pu++)
-		hwloc_bitmap_set(mask, d->p->os[pu]);
+		hwloc_bitmap_or(mask, mask, d->p->pu[pu]->cpuset);
 }
 
 static void divide_by_objects(const struct division *d, unsigned ntasks, hwloc_bitmap_t *masks)

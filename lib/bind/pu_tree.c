@@ -17,21 +17,20 @@ static unsigned objects_below(hwloc_obj_t o)
 	return n;
 }
 
-static void add_pu(struct pu_tree *p, hwloc_obj_t o, bool in_core)
-{
-	p->os[p->npus++] = o->os_index;
-	if (!in_core)
-		p->core[p->ncores++] = (struct pu_range){ p->npus - 1, p->npus };
-}
-
-static void add_object(struct pu_tree *p, hwloc_obj_t o, bool in_core, hwloc_const_bitmap_t only)
+/* whole: of a core the first PU stands for all. */
+static void add_object(struct pu_tree *p, hwloc_obj_t o, hwloc_obj_t core, hwloc_const_bitmap_t only, bool whole)
 {
 	unsigned self = p->n++, first = p->npus;
+	hwloc_obj_t unit = whole && core ? core : o;
 
-	if (o->type == HWLOC_OBJ_PU && (!only || hwloc_bitmap_isset(only, o->os_index)))
-		add_pu(p, o, in_core);
+	if (o->type == HWLOC_OBJ_PU && (!only || hwloc_bitmap_isset(only, o->os_index)) &&
+	    !(first && p->pu[first - 1] == unit)) {
+		p->pu[p->npus++] = unit;
+		if (!core)
+			p->core[p->ncores++] = (struct pu_range){ first, p->npus };
+	}
 	for (hwloc_obj_t c = o->first_child; c; c = c->next_sibling)
-		add_object(p, c, in_core || o->type == HWLOC_OBJ_CORE, only);
+		add_object(p, c, o->type == HWLOC_OBJ_CORE ? o : core, only, whole);
 	if (first == p->npus) {
 		p->n = self;
 		return;
@@ -41,18 +40,18 @@ static void add_object(struct pu_tree *p, hwloc_obj_t o, bool in_core, hwloc_con
 		p->core[p->ncores++] = p->object[self].pus;
 }
 
-int pu_tree_new(hwloc_topology_t t, hwloc_const_bitmap_t only, struct pu_tree *out, struct err *e)
+int pu_tree_new(hwloc_topology_t t, hwloc_const_bitmap_t only, bool whole, struct pu_tree *out, struct err *e)
 {
 	hwloc_obj_t root = hwloc_get_root_obj(t);
 	unsigned n = objects_below(root);
-	struct pu_tree p = { .object = calloc(n, sizeof(*p.object)), .os = calloc(n, sizeof(*p.os)),
+	struct pu_tree p = { .object = calloc(n, sizeof(*p.object)), .pu = calloc(n, sizeof(*p.pu)),
 		.core = calloc(n, sizeof(*p.core)) };
 
-	if (!p.object || !p.os || !p.core) {
+	if (!p.object || !p.pu || !p.core) {
 		pu_tree_free(&p);
 		return err_set(e, "out of memory");
 	}
-	add_object(&p, root, false, only);
+	add_object(&p, root, NULL, only, whole);
 	p.core_depth = hwloc_get_type_depth(t, machine_core_type(t));
 	*out = p;
 	return 0;
@@ -61,7 +60,7 @@ int pu_tree_new(hwloc_topology_t t, hwloc_const_bitmap_t only, struct pu_tree *o
 void pu_tree_free(struct pu_tree *p)
 {
 	free(p->object);
-	free(p->os);
+	free(p->pu);
 	free(p->core);
 }
 

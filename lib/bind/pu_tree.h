@@ -4,11 +4,15 @@
 #define TOPIARY_BIND_PU_TREE_H
 
 #include <hwloc.h>
+#include <stdbool.h>
 
 #include "base/err.h"
 #include "bind/request.h"
 
-/* A topology as ranges of its PUs, numbered from 0 in tree order. For place.c, place_grid.c and place_mem.c. */
+/*
+ * A topology as ranges of its PUs, numbered from 0 in tree order. For place.c, place_grid.c, place_mem.c and
+ * place_gpu.c.
+ */
 struct pu_range {
 	unsigned lo, hi;	/* PUs lo .. hi-1 */
 };
@@ -23,15 +27,18 @@ struct pu_tree_object {
 struct pu_tree {
 	struct pu_tree_object *object;
 	unsigned n;
-	unsigned *os;		/* the OS index of each PU */
+	hwloc_obj_t *pu;	/* each PU, or the core that counts as one */
 	unsigned npus;
 	struct pu_range *core;	/* a PU outside any core counts as a core */
 	unsigned ncores;
 	int core_depth;
 };
 
-/* The PUs of a set, or with NULL all. 0, or -1: memory. Free with pu_tree_free. */
-int pu_tree_new(hwloc_topology_t t, hwloc_const_bitmap_t only, struct pu_tree *out, struct err *e);
+/*
+ * The PUs of a set, or with NULL all. whole: each core counts as one PU, so that whoever gets it has all its PUs. 0, or
+ * -1: memory. Free with pu_tree_free.
+ */
+int pu_tree_new(hwloc_topology_t t, hwloc_const_bitmap_t only, bool whole, struct pu_tree *out, struct err *e);
 void pu_tree_free(struct pu_tree *p);
 
 /*

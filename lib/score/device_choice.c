@@ -77,7 +77,7 @@ static unsigned area_of(const struct search *s, uint32_t groups)
 
 static bool lacks_cores(uint64_t rank)
 {
-	return rank >> 40;
+	return rank >> 63;
 }
 
 /* A task for each group is whole there; fewer tasks have cores near several. */
@@ -95,7 +95,9 @@ static void set_add(struct search *s, uint32_t groups)
 		room += s->room[g];
 		unserved += !score_task_room(task, s->room[g]);
 	}
-	rank = (uint64_t) (room < s->need->cores) << 40 | (uint64_t) unserved << 32 | area_of(s, groups);
+	rank = (uint64_t) unserved << 32 | area_of(s, groups);
+	if (room < s->need->cores)
+		rank = UINT64_C(1) << 63 | (uint64_t) (s->need->cores - room) << 32 | area_of(s, groups);
 	while (at && s->rank[at - 1] > rank)
 		at--;
 	if (at == DEVICE_SHARES_MAX)

@@ -203,7 +203,8 @@ static void warn_far(const struct task *t, const struct step_gpus *s, const hwlo
 
 static int step_gpus_place(struct step_gpus *s, struct task *t, hwloc_bitmap_t *places, struct err *e)
 {
-	struct gpu_places how = { .topology = t->topology, .ntasks = t->nlocal, .cpus = t->cpus };
+	struct gpu_places how = { .topology = t->topology, .ntasks = t->nlocal, .cpus = t->cpus,
+		.whole = t->whole };
 
 	if (find_all(s, t, e) || find_near(s, e))
 		return -1;

@@ -73,6 +73,29 @@ static int add_cores(void *data, unsigned task, unsigned first, unsigned last, s
 	return 0;
 }
 
+/* Tasks that share a core, where each has all its CPUs (lib/map/places/places_add.c), divide its PUs among them. */
+static void divide_cores(struct task *t)
+{
+	hwloc_obj_type_t type = machine_core_type(t->topology);
+
+	for (hwloc_obj_t core = NULL; (core = hwloc_get_next_obj_by_type(t->topology, type, core)); ) {
+		unsigned pus = hwloc_bitmap_weight(core->cpuset), sharers = 0, nth = 0, at = 0;
+		int pu = -1;
+
+		for (unsigned i = 0; i < t->nlocal; i++)
+			sharers += hwloc_bitmap_isequal(t->masks[i], core->cpuset);
+		for (unsigned i = 0; sharers > 1 && sharers <= pus && i < t->nlocal; i++) {
+			if (!hwloc_bitmap_isequal(t->masks[i], core->cpuset))
+				continue;
+			hwloc_bitmap_zero(t->masks[i]);
+			for (nth++; at < pus * nth / sharers; at++) {
+				pu = hwloc_bitmap_next(core->cpuset, pu);
+				hwloc_bitmap_set(t->masks[i], pu);
+			}
+		}
+	}
+}
+
 int task_masks_from_places(struct task *t, const char *places, struct err *e)
 {
 	struct core_index c = { .task = t };
@@ -81,6 +104,8 @@ int task_masks_from_places(struct task *t, const char *places, struct err *e)
 	if (!find_cores(&c, e))
 		tasks = map_places_parse(places, step.node, add_cores, &c, e);
 	free(c.at);
+	if (tasks == (int) t->nlocal)
+		divide_cores(t);
 	if (tasks < 0 || tasks == (int) t->nlocal)
 		return tasks < 0 ? -1 : 1;
 	return err_set(e, "the rank map has %d tasks on this node, but the step has %u", tasks, t->nlocal);

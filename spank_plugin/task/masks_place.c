@@ -42,7 +42,7 @@ static int places_choose(struct task *t, hwloc_bitmap_t *places, struct err *e)
 			slurm_spank_log("topiary: step %s: --topo-place=gpu: the step has no GPUs on this node; its "
 					"tasks are placed as with mem", step.name);
 	}
-	return place_tasks(t->topology, &r, t->nlocal, t->cpus, places, e);
+	return place_tasks(t->topology, &r, t->nlocal, t->cpus, t->whole, places, e);
 }
 
 static int tasks_place(struct task *t, hwloc_bitmap_t *places, struct err *e)

@@ -92,7 +92,7 @@ static void format_numa(const struct task_state *s, char *out)
 
 	if (!near)
 		return;
-	if (!memory_nodes_choose(t, MEMORY_LOCAL, s->cpus, near, NULL))
+	if (!memory_nodes_choose(t, MEMORY_OFF, s->cpus, near, NULL))
 		hwloc_bitmap_list_snprintf(out, CELL, near);
 	hwloc_bitmap_free(near);
 }

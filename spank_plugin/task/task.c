@@ -15,6 +15,7 @@
 #include "bind/nic.h"
 #include "bind/omp.h"
 #include "hwview/image.h"
+#include "hwview/machine.h"
 #include "hwview/restrict.h"
 #include "options.h"
 #include "report.h"
@@ -44,6 +45,18 @@ static unsigned cpus_requested(spank_t sp)
 	    (cpus == 1 && !task_env_has(sp, "SLURM_CPUS_PER_TASK")))
 		return 0;
 	return cpus;
+}
+
+/*
+ * slurmd counts the step's CPUs here as its cores times those that slurm.conf gives a core (_check_job_credential() in
+ * slurmd/req.c): with ThreadsPerCore=1 one, however many PUs it has.
+ */
+static bool counts_cores(const struct task *t)
+{
+	int cores = hwloc_get_nbobjs_by_type(t->topology, machine_core_type(t->topology));
+	uint16_t cpus;
+
+	return !spank_get_item(t->sp, S_JOB_NCPUS, &cpus) && cpus == cores;
 }
 
 static int task_identify(struct task *t, struct err *e)
@@ -242,15 +255,19 @@ static int export_nics(struct task *t, hwloc_topology_t node, struct buf *names,
 		.masks = t->near ? t->near : t->masks,
 		.local = t->local,
 		.nlocal = t->nlocal, .bound = t->rebind };
+	hwloc_bitmap_t now;
 	unsigned *beside;
 	int rc;
 
 	if (nics_find(node, &devices, e))
 		return -1;
+	now = hwloc_bitmap_alloc();
 	r.beside = beside = t->gpus ? nics_beside_gpus(node, &devices, t->gpus, t->which_gpus, t->nlocal) : NULL;
 	rc = nics_export(&r, &t->vars, names, e);
-	if (names->len)
-		nics_describe(node, &devices, names->data, t->masks[t->local], t->nic, sizeof(t->nic));
+	/* As the report has its CPUs: of a task that nothing binds the mask is no more than the step's. */
+	if (names->len && now && !affinity_get(now, NULL))
+		nics_describe(node, &devices, names->data, now, t->nic, sizeof(t->nic));
+	hwloc_bitmap_free(now);
 	free(beside);
 	nics_free(&devices);
 	return rc;
@@ -315,6 +332,7 @@ static void run_actions(struct task *t)
 		warn_once(t, &e);
 		return;
 	}
+	t->whole = counts_cores(t);
 	warn_fewer_cpus(t);
 	if (task_fill_masks(t))
 		return;

@@ -19,6 +19,7 @@ struct task {
 	spank_t sp;
 	uint32_t local, global, nlocal;	/* S_TASK_ID, S_TASK_GLOBAL_ID, S_JOB_LOCAL_TASK_COUNT */
 	unsigned cpus;			/* per task, as Slurm counts them; 0: not set */
+	bool whole;			/* a CPU of Slurm is a core here, with all its PUs */
 	hwloc_topology_t topology;	/* restricted to the step's cores; read only */
 	hwloc_bitmap_t *masks;		/* the PUs of each local task, by its local number */
 	bool rebind;			/* the masks are Topiary's, not Slurm's: bind to them */

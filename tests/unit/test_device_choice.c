@@ -88,6 +88,7 @@ static const struct {
 	{ "half a task is none", "11100000", "14440000", 2, 4, 2, "12 01(1) 02(1)" },
 	{ "not enough cores near any", "11000000", "22444444", 1, 4, 1, "0" },
 	{ "enough near two alone", "11100000", "22344444", 2, 5, 1, "02 12" },
+	{ "the most cores where none has enough", "11100000", "12300000", 2, 9, 1, "12" },
 	{ "several near the same cores", "20010000", "44444444", 2, 4, 1, "0" },
 	{ "of several near the same cores one, where it takes more cores", "20020000", "44444444", 2, 7, 1, "03" },
 	{ "too few devices", "11000000", "44444444", 3, 1, 1, "" },

@@ -75,7 +75,7 @@ static void finds_near_memory(void **state)
 static void memory_of_odd_machine(unsigned seed)
 {
 	struct odd_machine m;
-	uint64_t pus, wanted = 0, all = 0, stated = 0;
+	uint64_t pus, wanted = 0, place = 0, all = 0, stated = 0;
 	hwloc_bitmap_t task, out = hwloc_bitmap_alloc();
 	hwloc_topology_t t;
 	struct err e = {""};
@@ -94,7 +94,7 @@ static void memory_of_odd_machine(unsigned seed)
 	for (unsigned i = 0; i < m.numas; i++)
 		all |= m.numa[i].memory || !stated ? UINT64_C(1) << i : 0;
 	for (unsigned c = 0; c < m.cores; c++) {
-		uint64_t near = 0;
+		uint64_t near = 0, around = 0;
 		unsigned least = ODD_PUS + 1;
 
 		if (!(m.core[c].pus & pus))
@@ -102,15 +102,20 @@ static void memory_of_odd_machine(unsigned seed)
 		for (unsigned i = 0; i < m.numas; i++) {
 			unsigned size = __builtin_popcountl(m.numa[i].pus);
 
+			around |= m.numa[i].pus & m.core[c].pus ? UINT64_C(1) << i : 0;
 			if (!(all >> i & 1) || !(m.numa[i].pus & m.core[c].pus) || size > least)
 				continue;
 			near = (size < least ? 0 : near) | UINT64_C(1) << i;
 			least = size;
 		}
 		wanted |= near ? near : all;
+		place |= near ? near : around;
 	}
 	if (memory_nodes_choose(t, MEMORY_BIND, task, out, &e) || hwloc_bitmap_to_ith_ulong(out, 0) != wanted)
 		fail_msg("seed %u: %lx, expected %lx", seed, hwloc_bitmap_to_ith_ulong(out, 0), (unsigned long) wanted);
+	if (memory_nodes_choose(t, MEMORY_OFF, task, out, &e) || hwloc_bitmap_to_ith_ulong(out, 0) != place)
+		fail_msg("seed %u: in %lx, expected %lx", seed, hwloc_bitmap_to_ith_ulong(out, 0),
+			 (unsigned long) place);
 	hwloc_bitmap_free(task);
 	hwloc_bitmap_free(out);
 	hwloc_topology_destroy(t);

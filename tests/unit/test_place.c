@@ -45,13 +45,16 @@ static void masks_free(hwloc_bitmap_t *masks, unsigned n)
 	free(masks);
 }
 
+/* how: "whole mem" for mem where a CPU is a core. */
 static int place(hwloc_topology_t t, const char *how, unsigned ntasks, unsigned cpus, hwloc_bitmap_t *masks,
 		 struct err *e)
 {
+	bool whole = !strncmp(how, "whole ", strlen("whole "));
 	struct bind_request r = {0};
 
+	how += whole ? strlen("whole ") : 0;
 	assert_int_equal(bind_request_set(&r, "topo-place", how, e), 0);
-	return place_tasks(t, &r, ntasks, cpus, masks, e);
+	return place_tasks(t, &r, ntasks, cpus, whole, masks, e);
 }
 
 /* "0-1;2-3": the masks of all tasks, or the error. */
@@ -127,6 +130,15 @@ static void places_by_rule(void **state)
 		{ THIRDS, NULL, 2, 4, "mem", "0-3;4-7" },
 		{ THIRDS, "0-5", 4, 2, "mem", "0-1;2;3-4;5" },
 		{ THIRDS, NULL, 12, 0, "mem", "0;0;1;2;3;3;4;5;6;6;7;8" },
+		/* A CPU is a core: also where only a boundary or the first PU of each would do. */
+		{ NODE, NULL, 2, 3, "whole compact", "0-5;6-11" },
+		{ NODE, "0-1,8-11", 1, 3, "whole compact:numa", "0-1,8-11" },
+		{ NODE, "0-1,8-11", 1, 3, "compact:numa", "8-11" },
+		{ NODE, "0-1,8-9", 1, 2, "whole mem", "0-1,8-9" },
+		{ NODE, "0-3", 2, 0, "whole mem", "0-1;2-3" },
+		{ NODE, "0-3", 3, 1, "whole compact", "0-1;0-1;2-3" },
+		{ NODE, "0-3", 2, 1, "whole scatter:pu", "0-1;2-3" },
+		{ HYBRID, "0-7,8,10", 3, 2, "whole mem", "0-3;4-7;8,10" },
 		{ THIRDS, NULL, 3, 1, "compact:l3", "level 'l3' does not exist within the step's cores" },
 		{ THIRDS, NULL, 3, 1, "scatter:die", "level 'die' does not exist within the step's cores" },
 	};

@@ -255,13 +255,14 @@ static unsigned long compared;
 
 static void compare(const struct machine *m, const struct trial_node *n, unsigned ntasks, unsigned cpus)
 {
-	struct gpu_places how = { n->step, n->node, n->near, n->ngpus, ntasks, cpus, NULL };
+	struct gpu_places how = { n->step, n->node, n->near, n->ngpus, ntasks, cpus, NULL, false };
 	unsigned least = least_sum(n, ntasks, cpus ? cpus : 1), sum, within = 0;
 	hwloc_bitmap_t masks[MAX];
 	uint64_t gpus[MAX];
 	struct err e;
 
-	if (least == UINT_MAX)
+	/* A task alone has cores near each of its GPUs, not the nearest to all: a_task_alone_is_near_all_its_gpus. */
+	if (least == UINT_MAX || ntasks == 1)
 		return;
 	for (unsigned t = 0; t < ntasks; t++)
 		masks[t] = hwloc_bitmap_alloc();
@@ -342,7 +343,7 @@ struct choice {
 
 static bool choose_topiary(struct choice *c)
 {
-	struct gpu_places how = { c->n->step, c->n->node, c->n->near, c->n->ngpus, c->ntasks, 0, NULL };
+	struct gpu_places how = { c->n->step, c->n->node, c->n->near, c->n->ngpus, c->ntasks, 0, NULL, false };
 	struct err e;
 
 	return !gpu_place(&how, c->masks, c->gpus, &e);
@@ -545,6 +546,11 @@ static unsigned count_nearest(const struct choice *c)
 {
 	unsigned sum = 0, near = 0, alone = least_alone(c->n, c->gpus_each), used[MAX] = {0}, whole = 0;
 
+	/* A task alone: with cores near each of its GPUs. */
+	for (unsigned i = 0; c->ntasks == 1 && c->gpus[0] >> i; i++)
+		near += hwloc_bitmap_intersects(c->masks[0], c->n->near[i]);
+	if (c->ntasks == 1)
+		return near == c->gpus_each;
 	for (unsigned t = 0; t < c->ntasks; t++) {
 		unsigned own = hwloc_bitmap_iszero(c->masks[t]) ? UINT_MAX / MAX : 0;
 
@@ -637,7 +643,8 @@ static void ranks_follow_the_order_of_the_gpus(void **state)
 	node_make(&n, &machines[3], 8, 100);
 	for (unsigned t = 0; t < 8; t++)
 		masks[t] = hwloc_bitmap_alloc();
-	assert_int_equal(gpu_place(&(struct gpu_places){ n.step, n.node, n.near, 8, 8, 0, NULL }, masks, gpus, &e), 0);
+	assert_int_equal(gpu_place(&(struct gpu_places){ n.step, n.node, n.near, 8, 8, 0, NULL, false }, masks, gpus,
+				   &e), 0);
 	for (unsigned t = 0; t < 8; t++) {
 		hwloc_obj_t core = hwloc_get_obj_inside_cpuset_by_type(n.step, masks[t], HWLOC_OBJ_CORE, 0);
 
@@ -663,11 +670,45 @@ static void cores_follow_the_gpus_that_are_fixed(void **state)
 	node_make(&n, &machines[3], 8, 100);
 	for (unsigned t = 0; t < 4; t++)
 		masks[t] = hwloc_bitmap_alloc();
-	assert_int_equal(gpu_place(&(struct gpu_places){ n.step, n.node, n.near, 8, 4, 4, fixed }, masks, gpus, &e), 0);
+	assert_int_equal(gpu_place(&(struct gpu_places){ n.step, n.node, n.near, 8, 4, 4, fixed, false }, masks, gpus,
+				   &e), 0);
 	for (unsigned t = 0; t < 4; t++) {
 		assert_int_equal(gpus[t], fixed[t]);
 		assert_true(hwloc_bitmap_isincluded(masks[t], n.domain[at[t]]));
 		hwloc_bitmap_free(masks[t]);
+	}
+	node_free(&n);
+}
+
+/* Wherever its GPUs are: as many cores near each, and all near any where it names no number. */
+static void a_task_alone_is_near_all_its_gpus(void **state)
+{
+	static const uint64_t fixed[] = { 1 << 1 | 1 << 2 };
+	static const struct {
+		unsigned cpus;
+		const uint64_t *fixed;
+		const char *mask;
+	} rows[] = {
+		{ 4, NULL, "0-1,4-5,8-9,12-13" }, { 6, NULL, "0-9,12-13" }, { 14, NULL, "0-13" }, { 0, NULL, "0-15" },
+		{ 99, NULL, "0-15" }, { 2, fixed, "4-5,8-9" }, { 0, fixed, "4-11" }, { 5, fixed, "0-1,4-11" },
+	};
+	static const struct machine four = { "four", "Package:4 [numa] Core:2 PU:2", { 0, 1, 2, 3, -1 } };
+	struct trial_node n;
+	uint64_t gpus;
+	struct err e;
+
+	(void) state;
+	node_make(&n, &four, 4, 100);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		hwloc_bitmap_t mask = hwloc_bitmap_alloc();
+		char told[64];
+		struct gpu_places how = { n.step, n.node, n.near, 4, 1, rows[i].cpus, rows[i].fixed, false };
+
+		assert_int_equal(gpu_place(&how, &mask, &gpus, &e), 0);
+		hwloc_bitmap_list_snprintf(told, sizeof(told), mask);
+		assert_string_equal(told, rows[i].mask);
+		assert_true(gpus == (rows[i].fixed ? *rows[i].fixed : 15));
+		hwloc_bitmap_free(mask);
 	}
 	node_free(&n);
 }
@@ -684,7 +725,8 @@ static void more_tasks_than_cores_share_them(void **state)
 	node_make(&n, &(struct machine){ "small", "Package:2 [numa] Core:2 PU:1", { 0, 1, -1 } }, 2, 100);
 	for (unsigned t = 0; t < 16; t++)
 		masks[t] = hwloc_bitmap_alloc();
-	assert_int_equal(gpu_place(&(struct gpu_places){ n.step, n.node, n.near, 2, 16, 1, NULL }, masks, gpus, &e), 0);
+	assert_int_equal(gpu_place(&(struct gpu_places){ n.step, n.node, n.near, 2, 16, 1, NULL, false }, masks, gpus,
+				   &e), 0);
 	for (unsigned t = 0; t < 16; t++) {
 		assert_false(hwloc_bitmap_iszero(masks[t]));
 		tasks_of[gpus[t] >> 1]++;
@@ -719,6 +761,7 @@ int main(void)
 		cmocka_unit_test(tasks_are_as_near_as_can_be_beside_others),
 		cmocka_unit_test(ranks_follow_the_order_of_the_gpus),
 		cmocka_unit_test(cores_follow_the_gpus_that_are_fixed),
+		cmocka_unit_test(a_task_alone_is_near_all_its_gpus),
 		cmocka_unit_test(more_tasks_than_cores_share_them),
 		cmocka_unit_test(lists),
 	};

@@ -263,8 +263,14 @@ def gpus_of_job(case):
         if not granted or len(record.cores) > 1 or hardware.near(granted) is None:
             continue
 
+        # Tasks of several cores stay whole: of the cores near a GPU as many as hold whole ones count.
+        each, threads = int(request.value("c") or 1), threads_used(request, case.confs[node])
+        whole = each > threads and int(request.value("n")) > 1
+
         def cost(which, near, have):
-            far = len(have) if not which else max(0, len(cores) - len(near & have))
+            there = len(near & have)
+            there = -(-(there * threads // each * each) // threads) if whole and there < len(cores) else there
+            far = len(have) if not which else max(0, len(cores) - there)
             return far, sum(not hardware.near([gpu]) & have for gpu in which) if len(cores) >= len(which) else 0
 
         mine = (len(cores - hardware.near(granted)),
@@ -539,7 +545,10 @@ def shares(case, on, place, masks, allowed):
         yield Fault("ranks overlap", where, f"{n} tasks of {each} CPUs, PUs {sorted(allowed)}")
     if min(size) < each and not case.said:
         yield Fault(f"rank has too few {'cores' if whole else 'CPUs'}", where, f"{each} each, PUs {sorted(allowed)}")
-    if n == 1 and not on.cpus and place == "mem" and masks[0] != allowed:
+    # mem has SMT siblings only where cores do not suffice (mpibind's rule), but a core that is one CPU of Slurm whole.
+    used = frozenset().union(*masks)
+    if not on.cpus and place == "mem" and not case.said and (
+            used != allowed if case.confs[on.node].threads == 1 else on.hardware.cores_of(used) != on.cores):
         yield Fault("allocation not used", where, f"the step has {sorted(allowed)}")
     if not level or level not in on.hardware.found or n * each > len(on.cores):
         return
